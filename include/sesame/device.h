@@ -1,0 +1,22 @@
+/* A device: memory, kernels and what they run on. Outlives the stores and tapes made on it.
+ * May be shared between threads; parallel kernels of several callers take turns. */
+#ifndef SESAME_DEVICE_H
+#define SESAME_DEVICE_H
+
+#include "sesame/err.h"
+
+typedef struct ses_device ses_device;
+
+typedef struct ses_device_options {
+    int threads; /* 0: one for each core this process may use */
+    ses_isa isa; /* highest instruction set to use; SES_ISA_COUNT or more: the best there is */
+} ses_device_options;
+
+/* name: "cpu", or "cuda" / "cuda:N" where the build has it. options may be NULL. */
+ses_device *ses_device_open(const char *name, const ses_device_options *options, ses_err *e);
+void ses_device_free(ses_device *d);
+const char *ses_device_name(const ses_device *d);
+int ses_device_threads(const ses_device *d);
+ses_isa ses_device_isa(const ses_device *d);
+
+#endif

@@ -1,0 +1,39 @@
+/* A tensor: contiguous, row-major, up to four axes. It belongs to a tape (an activation) or a store
+ * (a parameter) and is never freed alone. */
+#ifndef SESAME_TENSOR_H
+#define SESAME_TENSOR_H
+
+#include "sesame/types.h"
+
+typedef struct ses_store ses_store;
+
+typedef struct ses_tensor {
+    union { /* on the tensor's device */
+        ses_real *f;
+        int32_t *i;
+        void *data;
+    };
+    ses_dtype dtype;          /* SES_REAL or SES_I32 */
+    int64_t dim[SES_MAX_DIM]; /* outermost first; 0 after the last axis */
+    ses_real *grad;           /* NULL until a backward pass needs it; a parameter's is the store's */
+    bool wants_grad;
+    bool grad_set;    /* grad holds something: further contributions are added */
+    ses_store *store; /* of a parameter; NULL for an activation */
+    int64_t index;    /* of a parameter in its store */
+} ses_tensor;
+
+/* All of these take NULL for a tensor and answer 0. */
+int ses_rank(const ses_tensor *t);
+int64_t ses_count(const ses_tensor *t); /* product of all axes */
+int64_t ses_rows(const ses_tensor *t);  /* product of all but the last */
+int64_t ses_cols(const ses_tensor *t);  /* the last */
+bool ses_same_shape(const ses_tensor *a, const ses_tensor *b);
+
+size_t ses_dtype_size(ses_dtype d);
+const char *ses_dtype_name(ses_dtype d); /* as safetensors spells it: "F32", "BF16", ... */
+bool ses_dtype_from_name(const char *name, ses_dtype *out);
+
+const char *ses_act_name(ses_act act); /* as config.json spells it: "gelu", ... */
+bool ses_act_from_name(const char *name, ses_act *out);
+
+#endif

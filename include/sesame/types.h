@@ -1,0 +1,67 @@
+/* Types every part of Sesame shares: the number type, sizes, dtypes, small enums.
+ * Plain C11; safe to include from C++ and CUDA. */
+#ifndef SESAME_TYPES_H
+#define SESAME_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SES_LEN(a) (sizeof(a) / sizeof *(a))
+
+#if defined __GNUC__
+#define SES_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define SES_PRINTF(fmt, args)
+#endif
+
+/* The number every op computes in. Float in the product; the gradient checks compile the same
+ * sources with double, where finite differences are sharp. */
+#ifdef SES_DOUBLE
+typedef double ses_real;
+#else
+typedef float ses_real;
+#endif
+
+enum { SES_MAX_DIM = 4 };
+
+/* How one number is stored in a tensor or a file. */
+typedef enum {
+    SES_F32,
+    SES_F16,
+    SES_BF16,
+    SES_F64,
+    SES_I64,
+    SES_I32,
+    SES_I16,
+    SES_I8,
+    SES_U8,
+    SES_BOOL,
+    SES_DTYPE_COUNT
+} ses_dtype;
+
+#ifdef SES_DOUBLE
+#define SES_REAL SES_F64
+#else
+#define SES_REAL SES_F32
+#endif
+
+/* Pointwise functions, in the names config.json uses; see ses_act_from_name. */
+typedef enum {
+    SES_ACT_NONE,
+    SES_ACT_GELU,      /* x Phi(x), by erf */
+    SES_ACT_GELU_TANH, /* its tanh approximation */
+    SES_ACT_RELU,
+    SES_ACT_SILU,
+    SES_ACT_TANH,
+    SES_ACT_SIGMOID,
+    SES_ACT_COUNT
+} ses_act;
+
+/* Instruction set levels of the CPU kernels; each includes the ones before it. */
+typedef enum { SES_ISA_REF, SES_ISA_AVX2, SES_ISA_AVX512, SES_ISA_COUNT } ses_isa;
+
+/* The label that counts for nothing in a loss. */
+enum { SES_IGNORE = -100 };
+
+#endif

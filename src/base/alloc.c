@@ -1,0 +1,54 @@
+#include "alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *no_memory(size_t size, ses_err *e)
+{
+    ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes wanted)", size);
+    return NULL;
+}
+
+bool ses_mul_size(size_t a, size_t b, size_t *out) { return !__builtin_mul_overflow(a, b, out); }
+bool ses_add_size(size_t a, size_t b, size_t *out) { return !__builtin_add_overflow(a, b, out); }
+bool ses_mul_i64(int64_t a, int64_t b, int64_t *out) { return !__builtin_mul_overflow(a, b, out); }
+
+void *ses_alloc(size_t size, ses_err *e)
+{
+    void *p = calloc(1, size ? size : 1);
+    return p ? p : no_memory(size, e);
+}
+
+void *ses_alloc_array(size_t n, size_t size, ses_err *e)
+{
+    size_t total;
+    if (!ses_mul_size(n, size, &total)) return no_memory(SIZE_MAX, e);
+    return ses_alloc(total, e);
+}
+
+void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)
+{
+    size_t total;
+    if (!ses_mul_size(n, size, &total)) return no_memory(SIZE_MAX, e);
+    void *q = realloc(p, total ? total : 1);
+    return q ? q : no_memory(total, e);
+}
+
+void *ses_alloc_aligned(size_t size, ses_err *e)
+{
+    size_t padded;
+    if (!ses_add_size(size ? size : 1, SES_ALIGN - 1, &padded)) return no_memory(size, e);
+    void *p = aligned_alloc(SES_ALIGN, padded & ~(size_t)(SES_ALIGN - 1));
+    return p ? p : no_memory(size, e);
+}
+
+char *ses_strndup(const char *s, size_t n, ses_err *e)
+{
+    char *p = ses_alloc(n + 1, e);
+    if (p) memcpy(p, s, n);
+    return p;
+}
+
+char *ses_strdup(const char *s, ses_err *e) { return ses_strndup(s, strlen(s), e); }
+
+void ses_free(void *p) { free(p); }

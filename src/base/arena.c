@@ -1,0 +1,131 @@
+#include "arena.h"
+
+#include "alloc.h"
+
+#include <string.h>
+
+enum { DEFAULT_GRAIN = 16 * 1024 };
+
+struct ses_block {
+    ses_block *prev;
+    size_t size;
+    _Alignas(SES_ALIGN) unsigned char data[];
+};
+
+static void push(ses_arena *a, ses_block *b)
+{
+    b->prev = a->head;
+    a->head = b;
+    a->used = 0;
+}
+
+/* The first spare block that is large enough, or NULL. */
+static ses_block *reuse(ses_arena *a, size_t want)
+{
+    for (ses_block **at = &a->spare; *at; at = &(*at)->prev)
+        if ((*at)->size >= want) {
+            ses_block *b = *at;
+            *at = b->prev;
+            return b;
+        }
+    return NULL;
+}
+
+static bool grow(ses_arena *a, size_t want, ses_err *e)
+{
+    ses_block *spare = reuse(a, want);
+    if (spare) {
+        push(a, spare);
+        return true;
+    }
+    size_t grain = a->grain ? a->grain : DEFAULT_GRAIN, size = want > grain ? want : grain, bytes;
+    if (a->limit && (want > a->limit || a->total > a->limit - want))
+        return ses_fail(e, SES_ENOMEM, "arena limit of %zu bytes reached (%zu more wanted)", a->limit, want);
+    if (a->limit && size > a->limit - a->total) size = want;
+    if (!ses_add_size(size, sizeof(ses_block), &bytes))
+        return ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes wanted)", want);
+    ses_block *b = ses_alloc_aligned(bytes, e);
+    if (!b) return false;
+    b->size = size;
+    a->total += size;
+    push(a, b);
+    return true;
+}
+
+static void *take(ses_arena *a, size_t size, size_t align, ses_err *e)
+{
+    size_t start = (a->used + align - 1) & ~(align - 1);
+    if (!a->head || size > a->head->size || start > a->head->size - size) {
+        if (!grow(a, size, e)) return NULL;
+        start = 0;
+    }
+    a->used = start + size;
+    return a->head->data + start;
+}
+
+void *ses_arena_alloc(ses_arena *a, size_t size, ses_err *e)
+{
+    return take(a, size ? size : 1, SES_ALIGN, e);
+}
+
+void *ses_arena_array(ses_arena *a, size_t n, size_t size, ses_err *e)
+{
+    size_t total;
+    if (!ses_mul_size(n, size, &total)) {
+        ses_fail(e, SES_ENOMEM, "out of memory (%zu x %zu bytes wanted)", n, size);
+        return NULL;
+    }
+    void *p = take(a, total ? total : 1, 16, e);
+    if (p) memset(p, 0, total);
+    return p;
+}
+
+char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e)
+{
+    size_t size;
+    if (!ses_add_size(n, 1, &size)) return NULL;
+    char *p = take(a, size, 1, e);
+    if (!p) return NULL;
+    memcpy(p, s, n);
+    p[n] = 0;
+    return p;
+}
+
+ses_mark ses_arena_mark(const ses_arena *a) { return (ses_mark){ a->head, a->used }; }
+
+void ses_arena_rewind(ses_arena *a, ses_mark m)
+{
+    while (a->head != m.block) {
+        ses_block *b = a->head;
+        a->head = b->prev;
+        b->prev = a->spare;
+        a->spare = b;
+    }
+    a->used = m.used;
+}
+
+void ses_arena_reset(ses_arena *a)
+{
+    if (a->spare || (a->head && a->head->prev)) { /* several blocks: next time take one of their joint size */
+        a->grain = a->total;
+        ses_arena_free(a);
+    }
+    a->used = 0;
+}
+
+static void drop(ses_block *b)
+{
+    while (b) {
+        ses_block *prev = b->prev;
+        ses_free(b);
+        b = prev;
+    }
+}
+
+void ses_arena_free(ses_arena *a)
+{
+    drop(a->head);
+    drop(a->spare);
+    a->head = a->spare = NULL;
+    a->used = a->total = 0;
+}

@@ -1,0 +1,33 @@
+/* Bump allocator: many small objects, one lifetime. Mark and rewind for scratch.
+ * Memory comes back from ses_arena_reset (kept for reuse) and ses_arena_free. One thread at a time. */
+#ifndef SES_BASE_ARENA_H
+#define SES_BASE_ARENA_H
+
+#include "sesame/err.h"
+
+typedef struct ses_block ses_block;
+
+typedef struct ses_arena {
+    ses_block *head;  /* newest block */
+    ses_block *spare; /* blocks a rewind gave up, to be used again */
+    size_t used;      /* bytes taken in head */
+    size_t total;     /* bytes of all blocks, spare ones too */
+    size_t limit;     /* most bytes all blocks may have; 0: no limit */
+    size_t grain;     /* smallest block; 0: a default */
+} ses_arena;
+
+typedef struct ses_mark {
+    ses_block *block;
+    size_t used;
+} ses_mark;
+
+void *ses_arena_alloc(ses_arena *a, size_t size, ses_err *e); /* SES_ALIGN aligned, not zeroed */
+void *ses_arena_array(ses_arena *a, size_t n, size_t size,
+                      ses_err *e); /* zeroed, 16-byte aligned: for structs */
+char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e);
+ses_mark ses_arena_mark(const ses_arena *a);
+void ses_arena_rewind(ses_arena *a, ses_mark m); /* what came after m is gone */
+void ses_arena_reset(ses_arena *a);              /* empty; blocks are merged so the next round needs one */
+void ses_arena_free(ses_arena *a);               /* back to zero; the struct may be used again */
+
+#endif

@@ -1,0 +1,163 @@
+#define _GNU_SOURCE
+#include "pool.h"
+
+#include "alloc.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* A job is one parallel loop. The caller publishes it by raising `epoch`; every worker takes part in
+ * every job (drawing chunks until none is left) and then raises `done`, so a late worker can never
+ * meet the next job's chunks with this job's context. Workers spin a little, then sleep. */
+enum { SPINS = 20000 };
+
+typedef struct worker {
+    ses_pool *pool;
+    pthread_t thread;
+    void *scratch;
+} worker;
+
+struct ses_pool {
+    int threads, started; /* workers started: threads - 1 of them */
+    pthread_mutex_t turn; /* held by the caller whose job runs */
+    pthread_mutex_t lock; /* guards sleeping on `wake` */
+    pthread_cond_t wake;
+    atomic_uint epoch; /* job number; even SIZE_MAX jobs only wrap it */
+    atomic_int done, sleepers;
+    atomic_bool stop;
+    atomic_llong next; /* next chunk to draw */
+    int64_t chunks;
+    ses_chunk_fn *fn;
+    void *ctx;
+    worker *w;
+};
+
+static void relax(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#else
+    sched_yield();
+#endif
+}
+
+static void draw(ses_pool *p, void *scratch)
+{
+    for (;;) {
+        long long i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+        if (i >= p->chunks) return;
+        p->fn(p->ctx, i, scratch);
+    }
+}
+
+/* Wait until the epoch is no longer `seen`. */
+static void await_job(ses_pool *p, unsigned seen)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(&p->epoch, memory_order_acquire) != seen) return;
+        relax();
+    }
+    pthread_mutex_lock(&p->lock);
+    atomic_fetch_add(&p->sleepers, 1);
+    while (atomic_load(&p->epoch) == seen) pthread_cond_wait(&p->wake, &p->lock);
+    atomic_fetch_sub(&p->sleepers, 1);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    ses_pool *p = w->pool;
+    for (unsigned seen = 0;; seen++) {
+        await_job(p, seen);
+        if (atomic_load(&p->stop)) return NULL;
+        draw(p, w->scratch);
+        atomic_fetch_add_explicit(&p->done, 1, memory_order_release);
+    }
+}
+
+static void publish(ses_pool *p)
+{
+    atomic_fetch_add(&p->epoch,
+                     1); /* sequentially consistent: a worker either sees it or is counted asleep */
+    if (atomic_load(&p->sleepers)) {
+        pthread_mutex_lock(&p->lock);
+        pthread_cond_broadcast(&p->wake);
+        pthread_mutex_unlock(&p->lock);
+    }
+}
+
+ses_pool *ses_pool_new(int threads, ses_err *e)
+{
+    ses_pool *p = ses_alloc(sizeof *p, e);
+    if (!p) return NULL;
+    pthread_mutex_init(&p->turn, NULL);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    if (threads < 1 || threads > 1024) {
+        ses_fail(e, SES_EARG, "%d threads: from 1 to 1024 are possible", threads);
+        goto fail;
+    }
+    p->threads = threads;
+    p->w = ses_alloc_array((size_t)threads, sizeof *p->w, e);
+    if (!p->w) goto fail;
+    for (int i = 0; i < threads; i++) {
+        p->w[i].pool = p;
+        p->w[i].scratch = ses_alloc_aligned(SES_SCRATCH, e);
+        if (!p->w[i].scratch) goto fail;
+    }
+    for (int i = 1; i < threads; i++, p->started++)
+        if (pthread_create(&p->w[i].thread, NULL, work, &p->w[i])) {
+            ses_fail(e, SES_ENOMEM, "cannot start thread %d of %d", i + 1, threads);
+            goto fail;
+        }
+    return p;
+fail:
+    ses_pool_free(p);
+    return NULL;
+}
+
+void ses_pool_free(ses_pool *p)
+{
+    if (!p) return;
+    atomic_store(&p->stop, true);
+    publish(p);
+    for (int i = 1; i <= p->started; i++) pthread_join(p->w[i].thread, NULL);
+    for (int i = 0; p->w && i < p->threads; i++) ses_free(p->w[i].scratch);
+    ses_free(p->w);
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->turn);
+    ses_free(p);
+}
+
+int ses_pool_threads(const ses_pool *p) { return p->threads; }
+
+void ses_parallel(ses_pool *p, int64_t chunks, ses_chunk_fn *fn, void *ctx)
+{
+    if (chunks <= 0) return;
+    pthread_mutex_lock(&p->turn);
+    p->fn = fn;
+    p->ctx = ctx;
+    p->chunks = chunks;
+    atomic_store_explicit(&p->next, 0, memory_order_relaxed);
+    bool alone = chunks == 1 || p->started == 0;
+    if (!alone) {
+        atomic_store_explicit(&p->done, 0, memory_order_relaxed);
+        publish(p);
+    }
+    draw(p, p->w[0].scratch);
+    if (!alone)
+        while (atomic_load_explicit(&p->done, memory_order_acquire) < p->started) relax();
+    pthread_mutex_unlock(&p->turn);
+}
+
+int ses_cpu_count(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int)n : 1;
+}

@@ -1,0 +1,50 @@
+/* Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): a pure function of
+ * (seed, step, site, index). Nothing is stored, so a resumed run, another thread count or a GPU draws
+ * the same numbers. */
+#ifndef SES_BASE_RNG_H
+#define SES_BASE_RNG_H
+
+#include "sesame/types.h"
+
+/* Where in a run a draw happens: the run, the step, and which use within the step. */
+typedef struct ses_key {
+    uint64_t seed;
+    uint32_t step, site;
+} ses_key;
+
+static inline void ses_philox(uint32_t out[4], ses_key key, uint64_t index)
+{
+    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = key.step, c3 = key.site;
+    uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c0 = n0, c1 = (uint32_t)p1, c2 = n2, c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+    }
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+}
+
+/* One 32-bit draw for element i: four neighbours share a Philox block. */
+static inline uint32_t ses_rand32(ses_key key, uint64_t i)
+{
+    uint32_t b[4];
+    ses_philox(b, key, i >> 2);
+    return b[i & 3];
+}
+
+/* In [0, 1), 24 bits. */
+static inline float ses_rand_unit(ses_key key, uint64_t i)
+{
+    return (float)(ses_rand32(key, i) >> 8) * 0x1p-24f;
+}
+
+/* Dropout keeps element i iff its draw is at least this threshold. */
+static inline uint32_t ses_drop_threshold(double p)
+{
+    return p <= 0 ? 0 : p >= 1 ? UINT32_MAX : (uint32_t)(p * 4294967296.0);
+}
+
+double ses_rand_normal(ses_key key, uint64_t i); /* mean 0, deviation 1 (Box-Muller) */
+
+#endif

@@ -1,0 +1,101 @@
+/* Kernels: raw pointers and sizes, no shapes, no tensors, nothing that can fail.
+ * kernels.def lists them with the variants that exist; ses_kernels is the table of one level.
+ * A variant may read and write exactly what `ref` does, for any size, tails included. On the CPU a
+ * result never depends on the thread count, nor a row's result on the other rows. */
+#ifndef SES_KERNEL_H
+#define SES_KERNEL_H
+
+#include "base/pool.h"
+#include "base/rng.h"
+#include "sesame/types.h"
+
+/* What a kernel runs on: threads on a CPU, a stream on a GPU. */
+typedef struct ses_exec {
+    ses_pool *pool;
+    void *stream;
+} ses_exec;
+
+/* Where a gradient goes. data NULL: not wanted. add: it is added to what stands there. */
+typedef struct ses_sink {
+    ses_real *data;
+    bool add;
+} ses_sink;
+
+/* C = act(A B + bias), or C += A B.
+ * A(i,p) = a[i * a_row + p * a_col], B(p,j) = b[p * b_row + j * b_col]; C(i,j) = c[i * ldc + j].
+ * `packed` holds B as gemm_pack laid it out and saves packing it on the way; the bits are the same. */
+typedef struct ses_gemm {
+    int64_t m, n, k;
+    ses_real *c;
+    int64_t ldc;
+    const ses_real *a;
+    int64_t a_row, a_col;
+    const ses_real *b;
+    int64_t b_row, b_col;
+    const ses_real *packed;
+    const ses_real *bias; /* [n] or NULL */
+    ses_act act;          /* applied after the bias; SES_ACT_NONE with add */
+    ses_real *pre;        /* NULL, or [m][ldc] for A B + bias before act, which the backward pass needs */
+    bool add;             /* C += A B; bias NULL, act none */
+} ses_gemm;
+
+/* Attention over sequences laid end to end. Token t of head h is at x[t * x_row + h * dim].
+ *     out = softmax(scale q k' [+ causal mask]) v, dropout on the probabilities
+ * Sequence s has queries cu_q[s] .. cu_q[s+1]-1 and keys cu_k[s] .. cu_k[s+1]-1. */
+typedef struct ses_attn {
+    int64_t seqs, heads, dim;
+    int64_t max_q, max_k; /* the longest sequence's lengths */
+    const int32_t *cu_q, *cu_k;
+    const ses_real *q, *k, *v;
+    int64_t q_row, k_row, v_row;
+    ses_real *out;
+    int64_t out_row;
+    ses_real *lse;   /* NULL, or [heads][queries]: log of each row's sum of exponentials */
+    ses_real *probs; /* NULL, or sequence after sequence [heads][len_q][len_k] */
+    ses_real scale;
+    bool causal; /* query i sees keys 0 .. i + len_k - len_q */
+    double drop; /* dropout rate, 0: none. Element (h, query t, key j of its sequence) draws number */
+    ses_key key; /*     ((h * queries + t) * max_k + j) of key, and is scaled by 1 / (1 - drop) */
+} ses_attn;
+
+typedef struct ses_attn_grad {
+    const ses_real *dout; /* rows as out */
+    ses_sink dq, dk, dv;  /* rows as q, k, v */
+    ses_real *delta;      /* scratch [heads][queries] */
+} ses_attn_grad;
+
+enum { SES_MAX_TABLES = 4 };
+
+typedef enum { SES_POOL_FIRST, SES_POOL_MEAN, SES_POOL_MAX, SES_POOL_COUNT } ses_pool_kind;
+
+/* The numbers AdamW needs; correction is 1 / (1 - beta^t), or 1 without bias correction. */
+typedef struct ses_adamw {
+    double lr, beta1, beta2, eps, decay, correction1, correction2;
+} ses_adamw;
+
+typedef struct ses_kernels {
+#define SES_KERNEL(name, avx2, avx512, cuda, result, params) result(*name) params;
+#include "kernels.def"
+#undef SES_KERNEL
+} ses_kernels;
+
+#define SES_KERNEL(name, avx2, avx512, cuda, result, params) \
+    result ses_k_##name##_ref params;                        \
+    result ses_k_##name##_avx2 params;                       \
+    result ses_k_##name##_avx512 params;
+#include "kernels.def"
+#undef SES_KERNEL
+
+ses_isa ses_isa_best(void);            /* the highest level this CPU and this build have */
+const char *ses_isa_name(ses_isa isa); /* "ref", "avx2", "avx512" */
+bool ses_isa_from_name(const char *name, ses_isa *out);
+ses_kernels ses_kernels_cpu(ses_isa cap); /* the best variant of each kernel up to cap */
+
+/* The table of kernels.def for those who iterate it: tests, selftest, doctor. */
+typedef struct ses_kernel_info {
+    const char *name;
+    bool has[SES_ISA_COUNT], cuda;
+} ses_kernel_info;
+const ses_kernel_info *ses_kernel_list(size_t *n);
+
+#endif

@@ -1,0 +1,75 @@
+/* The matrix of kernels.def becomes a table, the table becomes a value. */
+#include "kernel.h"
+
+#include <string.h>
+
+#if defined __x86_64__ && !defined SES_REF_ONLY
+#define SLOT_X(k, isa) ses_k_##k##_##isa
+#define HAVE_SIMD 1
+#else
+#define SLOT_X(k, isa) NULL
+#define HAVE_SIMD 0
+#endif
+#define SLOT__(k, isa) NULL
+
+static const ses_kernels table[SES_ISA_COUNT] = {
+#define SES_KERNEL(name, a2, a5, cu, result, params)                                      \
+    [SES_ISA_REF].name = ses_k_##name##_ref, [SES_ISA_AVX2].name = SLOT_##a2(name, avx2), \
+    [SES_ISA_AVX512].name = SLOT_##a5(name, avx512),
+#include "kernels.def"
+#undef SES_KERNEL
+};
+
+#define YES_X true
+#define YES__ false
+static const ses_kernel_info list[] = {
+#define SES_KERNEL(name, a2, a5, cu, result, params) { #name, { true, YES_##a2, YES_##a5 }, YES_##cu },
+#include "kernels.def"
+#undef SES_KERNEL
+};
+
+static const char *const isa_name[SES_ISA_COUNT] = { "ref", "avx2", "avx512" };
+
+const char *ses_isa_name(ses_isa isa) { return isa < SES_ISA_COUNT ? isa_name[isa] : "unknown"; }
+
+bool ses_isa_from_name(const char *name, ses_isa *out)
+{
+    for (int i = 0; i < SES_ISA_COUNT; i++)
+        if (!strcmp(name, isa_name[i])) {
+            *out = (ses_isa)i;
+            return true;
+        }
+    return false;
+}
+
+ses_isa ses_isa_best(void)
+{
+#if HAVE_SIMD
+    __builtin_cpu_init(); /* also asks the system whether it saves the wide registers */
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    return avx512 ? SES_ISA_AVX512 : avx2 ? SES_ISA_AVX2 : SES_ISA_REF;
+#else
+    return SES_ISA_REF;
+#endif
+}
+
+ses_kernels ses_kernels_cpu(ses_isa cap)
+{
+    ses_kernels k = table[SES_ISA_REF];
+    ses_isa best = ses_isa_best();
+    for (int i = SES_ISA_AVX2; i <= (int)cap && i <= (int)best; i++) {
+#define SES_KERNEL(name, a2, a5, cu, result, params) \
+    if (table[i].name) k.name = table[i].name;
+#include "kernels.def"
+#undef SES_KERNEL
+    }
+    return k;
+}
+
+const ses_kernel_info *ses_kernel_list(size_t *n)
+{
+    *n = SES_LEN(list);
+    return list;
+}
