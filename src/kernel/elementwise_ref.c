@@ -1,0 +1,111 @@
+#include "act_ref.h"
+#include "split.h"
+
+typedef struct pointwise {
+    ses_sink y;
+    const ses_real *a, *b;
+    int64_t n;
+    double s;
+    ses_act act;
+    ses_key key;
+} pointwise;
+
+static void run(ses_exec *x, ses_chunk_fn *fn, pointwise *c)
+{
+    if (c->y.data) ses_parallel(x->pool, ses_chunks(c->n, SES_CHUNK), fn, c);
+}
+
+static void add_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, (double)c->a[i] + c->b[i]);
+}
+
+void ses_k_add_ref(ses_exec *x, ses_real *y, const ses_real *a, const ses_real *b, int64_t n)
+{
+    run(x, add_chunk, &(pointwise){ .y = { y, false }, .a = a, .b = b, .n = n });
+}
+
+static void scale_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, c->s * c->a[i]);
+}
+
+void ses_k_scale_ref(ses_exec *x, ses_sink y, const ses_real *a, ses_real s, int64_t n)
+{
+    run(x, scale_chunk, &(pointwise){ .y = y, .a = a, .s = s, .n = n });
+}
+
+static void act_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, ses_act_ref(c->act, c->a[i]));
+}
+
+void ses_k_act_ref(ses_exec *x, ses_real *y, const ses_real *a, int64_t n, ses_act act)
+{
+    run(x, act_chunk, &(pointwise){ .y = { y, false }, .a = a, .n = n, .act = act });
+}
+
+static void act_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, c->b[i] * ses_act_slope_ref(c->act, c->a[i]));
+}
+
+void ses_k_act_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *a, int64_t n,
+                       ses_act act)
+{
+    run(x, act_bwd_chunk, &(pointwise){ .y = da, .a = a, .b = dy, .n = n, .act = act });
+}
+
+/* Rounds as the other variants do, so that all of them give the same bits. */
+static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    uint32_t threshold = ses_drop_threshold(c->s);
+    ses_real scale = ses_drop_scale(c->s);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        ses_real v = ses_rand32(c->key, (uint64_t)i) >= threshold ? c->a[i] * scale : 0;
+        ses_put(c->y, i, v);
+    }
+}
+
+void ses_k_dropout_ref(ses_exec *x, ses_sink y, const ses_real *a, int64_t n, double p, ses_key key)
+{
+    run(x, dropout_chunk, &(pointwise){ .y = y, .a = a, .n = n, .s = p, .key = key });
+}
+
+typedef struct columns {
+    ses_sink y;
+    const ses_real *a;
+    int64_t y_row, a_row, rows, cols;
+} columns;
+
+static void copy_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const columns *c = ctx;
+    ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++)
+        for (int64_t j = 0; j < c->cols; j++) ses_put(c->y, i * c->y_row + j, c->a[i * c->a_row + j]);
+}
+
+void ses_k_copy_cols_ref(ses_exec *x, ses_sink y, int64_t y_row, const ses_real *a, int64_t a_row,
+                         int64_t rows, int64_t cols)
+{
+    if (!y.data) return;
+    columns c = { y, a, y_row, a_row, rows, cols };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), copy_rows, &c);
+}
