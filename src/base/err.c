@@ -26,7 +26,10 @@ bool ses_wrap(ses_err *e, const char *fmt, ...)
     memcpy(old, e->msg, sizeof old);
     int n = snprintf(e->msg, sizeof e->msg, "%s: ", where);
     if (n < 0 || (size_t)n >= sizeof e->msg) return false;
-    snprintf(e->msg + n, sizeof e->msg - (size_t)n, "%s", old); /* a very long tail is cut, the place stays */
+    size_t room = sizeof e->msg - (size_t)n - 1, len = strlen(old);
+    if (len > room) len = room; /* a very long tail is cut, the place stays */
+    memcpy(e->msg + n, old, len);
+    e->msg[(size_t)n + len] = 0;
     return false;
 }
 
