@@ -1,0 +1,15 @@
+/* Keyed hash of bytes (SipHash-1-3, Aumasson and Bernstein 2012): without the key, which is drawn anew for
+ * each table, nobody can prepare keys that collide. */
+#ifndef SES_BASE_HASH_H
+#define SES_BASE_HASH_H
+
+#include "sesame/types.h"
+
+typedef struct ses_hash_key {
+    uint64_t k0, k1;
+} ses_hash_key;
+
+ses_hash_key ses_hash_key_new(void); /* unpredictable; results never depend on it, only the time they take */
+uint64_t ses_hash(ses_hash_key key, const void *p, size_t n);
+
+#endif
