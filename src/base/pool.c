@@ -11,7 +11,7 @@
 /* A job is one parallel loop. The caller publishes it by raising `epoch`; every worker takes part in
  * every job (drawing chunks until none is left) and then raises `done`, so a late worker can never
  * meet the next job's chunks with this job's context. Workers spin a little, then sleep. */
-enum { SPINS = 20000 };
+enum { SPINS = 20000, JOIN_SPINS = 2000 };
 
 typedef struct worker {
     ses_pool *pool;
@@ -89,6 +89,20 @@ static void publish(ses_pool *p)
     }
 }
 
+/* Wait until every worker is through. Where threads outnumber cores one of them may not even be running:
+ * give it the core rather than spin through a time slice. */
+static void join(ses_pool *p)
+{
+    for (int spins = 0; atomic_load_explicit(&p->done, memory_order_acquire) < p->started;) {
+        if (spins < JOIN_SPINS) {
+            relax();
+            spins++;
+        } else {
+            sched_yield();
+        }
+    }
+}
+
 ses_pool *ses_pool_new(int threads, ses_err *e)
 {
     ses_pool *p = ses_alloc(sizeof *p, e);
@@ -149,8 +163,7 @@ void ses_parallel(ses_pool *p, int64_t chunks, ses_chunk_fn *fn, void *ctx)
         publish(p);
     }
     draw(p, p->w[0].scratch);
-    if (!alone)
-        while (atomic_load_explicit(&p->done, memory_order_acquire) < p->started) relax();
+    if (!alone) join(p);
     pthread_mutex_unlock(&p->turn);
 }
 
