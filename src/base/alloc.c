@@ -44,7 +44,9 @@ void *ses_alloc_aligned(size_t size, ses_err *e)
 
 char *ses_strndup(const char *s, size_t n, ses_err *e)
 {
-    char *p = ses_alloc(n + 1, e);
+    size_t size;
+    if (!ses_add_size(n, 1, &size)) return no_memory(SIZE_MAX, e);
+    char *p = ses_alloc(size, e);
     if (p) memcpy(p, s, n);
     return p;
 }
