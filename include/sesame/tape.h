@@ -35,8 +35,8 @@ bool ses_tape_read(ses_tape *t, const ses_tensor *x, ses_real *host); /* waits; 
 /* Scratch for a forward pass without recording: everything made since the mark goes, except `keep`,
  * which is moved down to the mark. Does nothing on a recording tape. */
 typedef struct ses_tape_mark {
-    void *block;
-    size_t used;
+    void *block[2];
+    size_t used[2];
 } ses_tape_mark;
 ses_tape_mark ses_tape_now(const ses_tape *t);
 ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep);

@@ -5,7 +5,7 @@
 
 #include "sesame/types.h"
 
-typedef struct ses_store ses_store;
+typedef struct ses_pack ses_pack;
 
 typedef struct ses_tensor {
     union { /* on the tensor's device */
@@ -17,9 +17,8 @@ typedef struct ses_tensor {
     int64_t dim[SES_MAX_DIM]; /* outermost first; 0 after the last axis */
     ses_real *grad;           /* NULL until a backward pass needs it; a parameter's is the store's */
     bool wants_grad;
-    bool grad_set;    /* grad holds something: further contributions are added */
-    ses_store *store; /* of a parameter; NULL for an activation */
-    int64_t index;    /* of a parameter in its store */
+    bool grad_set;  /* grad holds something: further contributions are added */
+    ses_pack *pack; /* of a parameter that does not change: its copy in the order gemm reads; may be NULL */
 } ses_tensor;
 
 /* All of these take NULL for a tensor and answer 0. */

@@ -58,6 +58,16 @@ typedef enum {
     SES_ACT_COUNT
 } ses_act;
 
+/* How the rows of a sequence become one. */
+typedef enum { SES_POOL_FIRST, SES_POOL_MEAN, SES_POOL_MAX, SES_POOL_COUNT } ses_pool_kind;
+
+/* A loss between an output and a target of real numbers, each element alone. */
+typedef enum {
+    SES_LOSS_SQUARE, /* (x - t)^2 */
+    SES_LOSS_BINARY, /* cross entropy of the yes-or-no t in [0, 1], x a logit */
+    SES_LOSS_COUNT
+} ses_loss;
+
 /* Instruction set levels of the CPU kernels; each includes the ones before it. */
 typedef enum { SES_ISA_REF, SES_ISA_AVX2, SES_ISA_AVX512, SES_ISA_COUNT } ses_isa;
 

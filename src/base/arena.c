@@ -9,7 +9,7 @@ enum { DEFAULT_GRAIN = 16 * 1024 };
 struct ses_block {
     ses_block *prev;
     size_t size;
-    _Alignas(SES_ALIGN) unsigned char data[];
+    unsigned char *data;
 };
 
 static void push(ses_arena *a, ses_block *b)
@@ -38,14 +38,17 @@ static bool grow(ses_arena *a, size_t want, ses_err *e)
         push(a, spare);
         return true;
     }
-    size_t grain = a->grain ? a->grain : DEFAULT_GRAIN, size = want > grain ? want : grain, bytes;
+    size_t grain = a->grain ? a->grain : DEFAULT_GRAIN, size = want > grain ? want : grain;
     if (a->limit && (want > a->limit || a->total > a->limit - want))
         return ses_fail(e, SES_ENOMEM, "arena limit of %zu bytes reached (%zu more wanted)", a->limit, want);
     if (a->limit && size > a->limit - a->total) size = want;
-    if (!ses_add_size(size, sizeof(ses_block), &bytes))
-        return ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes wanted)", want);
-    ses_block *b = ses_alloc_aligned(bytes, e);
+    ses_block *b = ses_alloc(sizeof *b, e);
     if (!b) return false;
+    b->data = a->source.alloc ? a->source.alloc(a->source.ctx, size, e) : ses_alloc_aligned(size, e);
+    if (!b->data) {
+        ses_free(b);
+        return false;
+    }
     b->size = size;
     a->total += size;
     push(a, b);
@@ -113,10 +116,14 @@ void ses_arena_reset(ses_arena *a)
     a->used = 0;
 }
 
-static void drop(ses_block *b)
+static void drop(ses_arena *a, ses_block *b)
 {
     while (b) {
         ses_block *prev = b->prev;
+        if (a->source.free)
+            a->source.free(a->source.ctx, b->data);
+        else
+            ses_free(b->data);
         ses_free(b);
         b = prev;
     }
@@ -124,8 +131,8 @@ static void drop(ses_block *b)
 
 void ses_arena_free(ses_arena *a)
 {
-    drop(a->head);
-    drop(a->spare);
+    drop(a, a->head);
+    drop(a, a->spare);
     a->head = a->spare = NULL;
     a->used = a->total = 0;
 }

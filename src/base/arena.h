@@ -7,13 +7,21 @@
 
 typedef struct ses_block ses_block;
 
+/* Where blocks come from when not from the heap: a GPU's memory, say. Must be SES_ALIGN aligned. */
+typedef struct ses_arena_source {
+    void *(*alloc)(void *ctx, size_t size, ses_err *e);
+    void (*free)(void *ctx, void *p);
+    void *ctx;
+} ses_arena_source;
+
 typedef struct ses_arena {
-    ses_block *head;  /* newest block */
-    ses_block *spare; /* blocks a rewind gave up, to be used again */
-    size_t used;      /* bytes taken in head */
-    size_t total;     /* bytes of all blocks, spare ones too */
-    size_t limit;     /* most bytes all blocks may have; 0: no limit */
-    size_t grain;     /* smallest block; 0: a default */
+    ses_arena_source source; /* zeroed: the heap */
+    ses_block *head;         /* newest block */
+    ses_block *spare;        /* blocks a rewind gave up, to be used again */
+    size_t used;             /* bytes taken in head */
+    size_t total;            /* bytes of all blocks, spare ones too */
+    size_t limit;            /* most bytes all blocks may have; 0: no limit */
+    size_t grain;            /* smallest block; 0: a default */
 } ses_arena;
 
 typedef struct ses_mark {
@@ -23,7 +31,7 @@ typedef struct ses_mark {
 
 void *ses_arena_alloc(ses_arena *a, size_t size, ses_err *e); /* SES_ALIGN aligned, not zeroed */
 void *ses_arena_array(ses_arena *a, size_t n, size_t size,
-                      ses_err *e); /* zeroed, 16-byte aligned: for structs */
+                      ses_err *e); /* zeroed, 16-byte aligned: for structs on the heap */
 char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e);
 ses_mark ses_arena_mark(const ses_arena *a);
 void ses_arena_rewind(ses_arena *a, ses_mark m); /* what came after m is gone */

@@ -1,0 +1,45 @@
+/* Named parameters of a model. Declare everything, then give the numbers a home once:
+ *   ses_store_train    one flat buffer of values and one of gradients, both owned by the store;
+ *   ses_store_bind     inference: a parameter may stand where a file is mapped, nothing is copied.
+ * Tensors the store hands out are borrowed and live until ses_store_free. Declaring and filling belong to one
+ * thread; a filled store may be read by several. */
+#ifndef SESAME_STORE_H
+#define SESAME_STORE_H
+
+#include "sesame/device.h"
+#include "sesame/tensor.h"
+
+typedef struct ses_store ses_store;
+
+/* How a parameter begins when it is not loaded. */
+typedef enum { SES_INIT_ZERO, SES_INIT_ONE, SES_INIT_NORMAL } ses_init;
+
+typedef struct ses_param {
+    const char *name; /* Sesame's name: "layer.0.attn.query.weight" */
+    ses_tensor *tensor;
+    ses_init init;
+    bool decay; /* by convention weight decay applies: false for biases and norms */
+} ses_param;
+
+ses_store *ses_store_new(ses_device *dev, ses_err *e);
+void ses_store_free(ses_store *s);
+
+/* The first error of ses_store_add sticks; ses_store_ok tells. Returns NULL then. */
+ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_MAX_DIM], ses_init init);
+bool ses_store_ok(const ses_store *s, ses_err *e);
+
+size_t ses_store_count(const ses_store *s);
+const ses_param *ses_store_at(const ses_store *s, size_t i);           /* in the order declared */
+const ses_param *ses_store_find(const ses_store *s, const char *name); /* NULL when there is none */
+int64_t ses_store_numbers(const ses_store *s);                         /* how many in all */
+
+bool ses_store_train(ses_store *s, ses_err *e);                    /* values and gradients, zeroed */
+bool ses_store_own(ses_store *s, size_t i, ses_err *e);            /* memory for one parameter */
+void ses_store_bind(ses_store *s, size_t i, const ses_real *data); /* borrowed from elsewhere */
+bool ses_store_freeze(ses_store *s, ses_err *e);                   /* values stay: may be packed */
+
+void ses_store_init(ses_store *s, double deviation, uint64_t seed); /* random, by each one's ses_init */
+void ses_store_zero_grad(ses_store *s);
+double ses_store_grad_norm(const ses_store *s);
+
+#endif

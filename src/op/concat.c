@@ -1,0 +1,57 @@
+/* Columns side by side: y = [x0 | x1 | ...], all with the same number of rows. */
+#include "op.h"
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    int64_t cols = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        if (!ses_want_input(n, i, "x", e)) return false;
+        if (ses_rows(n->in[i]) != ses_rows(n->in[0]))
+            return ses_fail(e, SES_EARG, "part %d has %lld rows, the first %lld", i + 1,
+                            (long long)ses_rows(n->in[i]), (long long)ses_rows(n->in[0]));
+        cols += ses_cols(n->in[i]);
+    }
+    return ses_node_out(n, SES_DIM(ses_rows(n->in[0]), cols), e);
+}
+
+static void forward(const ses_node *n)
+{
+    int64_t rows = ses_rows(n->out), width = ses_cols(n->out), at = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        int64_t cols = ses_cols(n->in[i]);
+        n->k->copy_cols(n->exec, (ses_sink){ n->out->f + at, false }, width, n->in[i]->f, cols, rows, cols);
+        at += cols;
+    }
+}
+
+static void backward(const ses_node *n)
+{
+    int64_t rows = ses_rows(n->out), width = ses_cols(n->out), at = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        int64_t cols = ses_cols(n->in[i]);
+        ses_sink d = ses_grad(n, i);
+        if (d.data) n->k->copy_cols(n->exec, d, cols, n->out->grad + at, width, rows, cols);
+        at += cols;
+    }
+}
+
+static const ses_case cases[] = {
+    { .dim = { { 3, 7 }, { 3, 2 }, { 3, 1 } } },
+    { .dim = { { 4, 33 }, { 4, 16 } }, .scale = 1e4 },
+    { .dim = { { 1, 1 } } },
+};
+const ses_op ses_op_concat = {
+    .name = "concat",
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_concat(ses_tape *t, int n, ses_tensor *const x[])
+{
+    if (n >= 1 && n <= SES_MAX_IN) return ses_apply(t, &ses_op_concat, x, n, NULL);
+    ses_tape_fail(t, SES_EARG, "concat: %d parts; from 1 to %d are possible", n, SES_MAX_IN);
+    return NULL;
+}

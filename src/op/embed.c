@@ -1,0 +1,67 @@
+#include "op.h"
+
+/* Inputs: table 0, ids 0, table 1, ids 1, ... Ids are checked where a batch enters a model. */
+typedef struct attr {
+    int32_t pad;
+} attr;
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    for (int i = 0; i < n->n_in; i += 2) {
+        if (!ses_want_input(n, i, "table", e) || !ses_want_ints(n, i + 1, "ids", e)) return false;
+        if (ses_cols(n->in[i]) != ses_cols(n->in[0]) || ses_count(n->in[i + 1]) != ses_count(n->in[1]))
+            return ses_fail(e, SES_EARG, "tables must have equal widths and ids equal lengths");
+    }
+    return ses_node_out(n, SES_DIM(ses_count(n->in[1]), ses_cols(n->in[0])), e);
+}
+
+static void forward(const ses_node *n)
+{
+    const ses_real *table[SES_MAX_TABLES];
+    const int32_t *id[SES_MAX_TABLES];
+    for (int i = 0; i < n->n_in; i += 2) {
+        table[i / 2] = n->in[i]->f;
+        id[i / 2] = n->in[i + 1]->i;
+    }
+    n->k->gather(n->exec, n->out->f, table, id, n->n_in / 2, ses_rows(n->out), ses_cols(n->out));
+}
+
+static void backward(const ses_node *n)
+{
+    const attr *a = n->attr;
+    for (int i = 0; i < n->n_in; i += 2) {
+        ses_real *grad = ses_grad_zeroed(n, i);
+        if (grad)
+            n->k->scatter_add(n->exec, grad, n->out->grad, n->in[i + 1]->i, ses_rows(n->out),
+                              ses_cols(n->out), i == 0 ? a->pad : -1);
+    }
+}
+
+static const int32_t ids[] = { 3, 0, 4, 3, 1 }, places[] = { 0, 1, 2, 0, 1 }, kinds[] = { 0, 0, 1, 1, 1 };
+static const ses_case cases[] = {
+    { .dim = { { 5, 7 }, { 5 }, { 3, 7 }, { 5 }, { 2, 7 }, { 5 } },
+      .ints = { [1] = ids, [3] = places, [5] = kinds },
+      .attr = &(const attr){ 0 } },
+    { .dim = { { 5, 33 }, { 5 } }, .ints = { [1] = ids }, .attr = &(const attr){ -1 } },
+    { .dim = { { 5, 1 }, { 5 } }, .ints = { [1] = ids }, .attr = &(const attr){ -1 }, .scale = 1e4 },
+};
+const ses_op ses_op_embed = {
+    .name = "embed",
+    .attr_size = sizeof(attr),
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_embed(ses_tape *t, int n, ses_tensor *const table[], ses_tensor *const id[], int32_t pad)
+{
+    ses_tensor *in[SES_MAX_IN] = { NULL };
+    if (n < 1 || n > SES_MAX_TABLES) {
+        ses_tape_fail(t, SES_EARG, "embed: %d tables; from 1 to %d are possible", n, SES_MAX_TABLES);
+        return NULL;
+    }
+    for (int i = 0; i < n; i++) in[2 * i] = table[i], in[2 * i + 1] = id[i];
+    return ses_apply(t, &ses_op_embed, in, 2 * n, &(attr){ pad });
+}

@@ -1,0 +1,60 @@
+/* y = (s - mean) / sqrt(var + eps) * gain + bias over the last axis, with s = x + residual (or x). */
+#include "op.h"
+
+typedef struct attr {
+    double eps;
+} attr;
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    const ses_tensor *x = n->in[0], *residual = n->in[1], *gain = n->in[2], *bias = n->in[3];
+    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 2, "gain", e)) return false;
+    if (residual && !ses_same_shape(x, residual))
+        return ses_fail(e, SES_EARG, "the residual must have the shape of x");
+    if (ses_count(gain) != ses_cols(x) || !ses_same_shape(gain, bias))
+        return ses_fail(e, SES_EARG, "gain and bias must have %lld entries", (long long)ses_cols(x));
+    if (!ses_node_out(n, x->dim, e)) return false;
+    if (!ses_node_keeps(n)) return true;
+    return ses_node_save(n, 0, 2 * ses_rows(x), e) && (!residual || ses_node_save(n, 1, ses_count(x), e));
+}
+
+static void forward(const ses_node *n)
+{
+    const attr *a = n->attr;
+    const ses_tensor *x = n->in[0], *residual = n->in[1];
+    n->k->norm(n->exec, n->out->f, n->saved[1], n->saved[0], x->f, residual ? residual->f : NULL, n->in[2]->f,
+               n->in[3]->f, ses_rows(x), ses_cols(x), a->eps);
+}
+
+static void backward(const ses_node *n)
+{
+    const ses_tensor *x = n->in[0];
+    ses_sink dx = ses_grad(n, 0), dres = ses_grad(n, 1);
+    ses_real *dgain = ses_grad_zeroed(n, 2), *dbias = ses_grad_zeroed(n, 3);
+    n->k->norm_bwd(n->exec, dx, dres, dgain, dbias, n->out->grad, n->saved[1] ? n->saved[1] : x->f,
+                   n->saved[0], n->in[2]->f, ses_rows(x), ses_cols(x));
+}
+
+static const ses_case cases[] = {
+    { .dim = { { 4, 7 }, { 0 }, { 7 }, { 7 } }, .attr = &(const attr){ 1e-5 } }, /* no residual */
+    { .dim = { { 2, 3, 16 }, { 2, 3, 16 }, { 16 }, { 16 } },
+      .attr = &(const attr){ 1e-12 } }, /* BERT's epsilon */
+    { .dim = { { 65, 33 }, { 65, 33 }, { 33 }, { 33 } }, .attr = &(const attr){ 1e-12 } },
+    { .dim = { { 3, 1 }, { 3, 1 }, { 1 }, { 1 } }, .attr = &(const attr){ 1e-5 } },
+    { .dim = { { 2, 770 }, { 2, 770 }, { 770 }, { 770 } }, .attr = &(const attr){ 1e-12 }, .scale = 1e4 },
+};
+const ses_op ses_op_layer_norm = {
+    .name = "layer_norm",
+    .attr_size = sizeof(attr),
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_layer_norm(ses_tape *t, ses_tensor *x, ses_tensor *residual, ses_tensor *gain,
+                           ses_tensor *bias, double eps)
+{
+    return ses_apply(t, &ses_op_layer_norm, SES_IN(x, residual, gain, bias), &(attr){ eps });
+}

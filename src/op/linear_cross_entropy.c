@@ -1,0 +1,101 @@
+/* Cross entropy of x w' + b without ever holding all logits: rows go through in chunks, and backward makes each
+ * chunk's logits again. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or none. */
+#include "op.h"
+
+#include "tensor/pack.h"
+
+enum { CHUNK = 4 << 20 }; /* logits at a time */
+
+/* saved as in cross_entropy.c */
+static bool infer(ses_node *n, ses_err *e)
+{
+    const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
+    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "weight", e) ||
+        !ses_want_ints(n, 3, "labels", e))
+        return false;
+    if (ses_rank(w) != 2 || w->dim[1] != ses_cols(x) || (b && ses_count(b) != w->dim[0]))
+        return ses_fail(e, SES_EARG, "weight must be [V, %lld] and the bias [V]", (long long)ses_cols(x));
+    if (ses_count(n->in[3]) != ses_rows(x))
+        return ses_fail(e, SES_EARG, "%lld labels for %lld rows", (long long)ses_count(n->in[3]),
+                        (long long)ses_rows(x));
+    if (!ses_node_save(n, 0, 2, e) || !ses_node_save(n, 1, ses_rows(x), e) ||
+        !ses_node_save(n, 2, ses_rows(x), e))
+        return false;
+    n->out = ses_tensor_over(n->tape, n->saved[0], SES_REAL, SES_DIM(1), e);
+    return n->out != NULL;
+}
+
+static int64_t rows_at_once(const ses_node *n)
+{
+    int64_t rows = CHUNK / n->in[1]->dim[0], all = ses_rows(n->in[0]);
+    rows = rows < 16 ? 16 : rows;
+    return rows < all ? rows : all;
+}
+
+static void logits(const ses_node *n, ses_real *out, int64_t from, int64_t rows)
+{
+    const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
+    ses_gemm g = ses_gemm_nt(out, x->f + from * w->dim[1], w->f, rows, w->dim[0], w->dim[1]);
+    g.packed = ses_packed(w, n->k, n->exec);
+    g.bias = b ? b->f : NULL;
+    n->k->gemm(n->exec, &g);
+}
+
+static void forward(const ses_node *n)
+{
+    int64_t all = ses_rows(n->in[0]), V = n->in[1]->dim[0], step = rows_at_once(n);
+    const int32_t *label = n->in[3]->i;
+    ses_real *chunk = ses_scratch(n, step * V);
+    for (int64_t from = 0; chunk && from < all; from += step) {
+        int64_t rows = from + step < all ? step : all - from;
+        logits(n, chunk, from, rows);
+        n->k->xent_rows(n->exec, n->saved[2] + from, n->saved[1] + from, chunk, label + from, rows, V);
+    }
+    if (chunk) n->k->xent_mean(n->exec, n->saved[0], n->saved[2], label, all);
+}
+
+static void backward(const ses_node *n)
+{
+    const ses_tensor *x = n->in[0], *w = n->in[1];
+    int64_t all = ses_rows(x), V = w->dim[0], C = w->dim[1], step = rows_at_once(n);
+    const int32_t *label = n->in[3]->i;
+    ses_real *chunk = ses_scratch(n, step * V);
+    if (!chunk) return;
+    ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
+    ses_real *db = ses_grad_zeroed(n, 2);
+    for (int64_t from = 0; from < all; from += step) {
+        int64_t rows = from + step < all ? step : all - from;
+        logits(n, chunk, from, rows);
+        n->k->xent_bwd(n->exec, (ses_sink){ chunk, false }, n->out->grad, n->saved[0], n->saved[1] + from,
+                       chunk, label + from, rows, V);
+        ses_gemm gx = ses_gemm_nn(dx.data ? dx.data + from * C : NULL, chunk, w->f, rows, C, V);
+        ses_gemm gw = ses_gemm_tn(dw.data, chunk, x->f + from * C, V, C, rows);
+        gx.add = dx.add;
+        gw.add = dw.add || from > 0;
+        if (dx.data) n->k->gemm(n->exec, &gx);
+        if (dw.data) n->k->gemm(n->exec, &gw);
+        if (db) n->k->col_sum(n->exec, db, chunk, rows, V);
+    }
+}
+
+static const int32_t labels[] = { 2, SES_IGNORE, 0, 6, 1 }, zero[] = { 0 };
+static const ses_case cases[] = {
+    { .dim = { { 5, 9 }, { 7, 9 }, { 7 }, { 5 } }, .ints = { [3] = labels } },
+    { .dim = { { 5, 9 }, { 7, 9 }, { 0 }, { 5 } }, .ints = { [3] = labels } }, /* no bias */
+    { .dim = { { 5, 16 }, { 49, 16 }, { 49 }, { 5 } }, .ints = { [3] = labels }, .scale = 3 },
+    { .dim = { { 1, 1 }, { 1, 1 }, { 1 }, { 1 } }, .ints = { [3] = zero } },
+};
+const ses_op ses_op_linear_cross_entropy = {
+    .name = "linear_cross_entropy",
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_linear_cross_entropy(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias,
+                                     ses_tensor *label)
+{
+    return ses_apply(t, &ses_op_linear_cross_entropy, SES_IN(x, w, bias, label), NULL);
+}

@@ -1,0 +1,81 @@
+/* What an op is, for those who write one: a file src/op/NAME.c with the shape rule, forward, backward
+ * and cases, and a line in include/sesame/ops.def. See docs/ADDING.md. */
+#ifndef SES_OP_H
+#define SES_OP_H
+
+#include "kernel/kernel.h"
+#include "sesame/ops.h"
+
+enum { SES_MAX_IN = 8, SES_MAX_SAVED = 3 };
+
+typedef struct ses_op ses_op;
+
+/* One application of an op, on its tape. */
+typedef struct ses_node {
+    const ses_op *op;
+    ses_tape *tape;
+    const ses_kernels *k;
+    ses_exec *exec;
+    int n_in;
+    ses_tensor *in[SES_MAX_IN];     /* an optional input may be NULL */
+    ses_tensor *out, *aux;          /* aux: a second output without a gradient, where an op has one */
+    ses_real *saved[SES_MAX_SAVED]; /* buffers that backward reads */
+    const void *attr;               /* a copy, on the tape */
+    struct ses_node *prev;
+} ses_node;
+
+/* A test case: what goes in. Every op is run on every case at every kernel level against `ref`, its
+ * gradients against finite differences, by tests/test_ops.c and `sesame selftest`. */
+typedef struct ses_case {
+    int64_t dim[SES_MAX_IN][SES_MAX_DIM]; /* {0} and no ints: the input is absent */
+    const int32_t *ints[SES_MAX_IN];      /* contents of an integer input; its dim is its length */
+    const void *attr;
+    double scale;      /* of the random reals; 0: 1 */
+    double tol;        /* allowed error relative to the largest magnitude; 0: 1e-5 */
+    unsigned constant; /* bit i: input i is given, nobody asks for its gradient */
+} ses_case;
+
+struct ses_op {
+    const char *name;
+    size_t attr_size;
+    bool (*infer)(ses_node *n, ses_err *e); /* check inputs, make out and saved buffers */
+    void (*forward)(const ses_node *n);
+    void (*backward)(const ses_node *n); /* hands each wanted input its gradient by ses_grad */
+    const ses_case *cases;
+    size_t n_cases;
+};
+
+#define SES_OP(name, params) extern const ses_op ses_op_##name;
+#include "sesame/ops.def"
+#undef SES_OP
+
+const ses_op *const *ses_ops(void); /* all of them, NULL at the end */
+
+/* Apply: makes the node, infers, runs forward, records. NULL once the tape has failed. */
+#define SES_IN(...) (ses_tensor *const[]){ __VA_ARGS__ }, (int)SES_LEN(((ses_tensor *const[]){ __VA_ARGS__ }))
+ses_node *ses_run(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr);
+ses_tensor *ses_apply(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr);
+
+/* For infer. */
+bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e);
+bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e); /* always made, recording or not */
+bool ses_node_keeps(const ses_node *n);                            /* will backward run? */
+ses_tensor *ses_tensor_over(ses_tape *t, void *data, ses_dtype dtype, const int64_t dim[SES_MAX_DIM],
+                            ses_err *e);
+bool ses_want_input(const ses_node *n, int i, const char *what, ses_err *e); /* present, and real */
+bool ses_want_ints(const ses_node *n, int i, const char *what, ses_err *e);  /* present, and integers */
+#define SES_DIM(...) ((const int64_t[SES_MAX_DIM]){ __VA_ARGS__ })
+
+/* For backward: where input i's gradient goes; data NULL when nobody wants it. Asking means writing. */
+ses_sink ses_grad(const ses_node *n, int i);
+ses_real *ses_grad_zeroed(const ses_node *n, int i); /* for scattered additions; NULL when not wanted */
+
+/* Scratch for the time of one forward or backward call; NULL (and a failed tape) when there is none. */
+ses_real *ses_scratch(const ses_node *n, int64_t count);
+
+/* Draws of this place in the step. */
+ses_key ses_tape_key(ses_tape *t);
+bool ses_tape_training(const ses_tape *t);
+ses_device *ses_tape_device(const ses_tape *t);
+
+#endif

@@ -1,0 +1,322 @@
+#include "op.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "tensor/device.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A gradient buffer whose work is done: the next tensor of its size takes it. */
+typedef struct spare {
+    struct spare *next;
+    ses_real *buffer;
+    int64_t count;
+} spare;
+
+struct ses_tape {
+    ses_device *dev;
+    ses_tape_options opt;
+    ses_arena mem;  /* activations and gradients, on the device */
+    ses_arena tmp;  /* scratch of one op's call, on the device */
+    ses_arena host; /* tensors, nodes, attributes */
+    spare *spares;
+    ses_node *last; /* newest recorded node */
+    uint32_t site;  /* places that drew random numbers in this step */
+    ses_err err;
+};
+
+ses_tape *ses_tape_new(ses_device *dev, const ses_tape_options *options, ses_err *e)
+{
+    ses_tape *t = ses_alloc(sizeof *t, e);
+    if (!t) return NULL;
+    t->dev = dev;
+    t->mem.source = t->tmp.source = ses_device_source(dev);
+    if (options) t->opt = *options;
+    t->mem.limit = t->tmp.limit = t->opt.max_bytes;
+    return t;
+}
+
+void ses_tape_free(ses_tape *t)
+{
+    if (!t) return;
+    ses_arena_free(&t->mem);
+    ses_arena_free(&t->tmp);
+    ses_arena_free(&t->host);
+    ses_free(t);
+}
+
+void ses_tape_reset(ses_tape *t, const ses_tape_options *options)
+{
+    if (options) t->opt = *options;
+    ses_arena_reset(&t->mem);
+    ses_arena_reset(&t->host);
+    t->mem.limit = t->tmp.limit = t->opt.max_bytes;
+    t->last = NULL;
+    t->spares = NULL;
+    t->site = 0;
+    ses_err_clear(&t->err);
+}
+
+bool ses_tape_ok(const ses_tape *t, ses_err *e)
+{
+    if (t->err.code == SES_OK) return true;
+    return ses_fail(e, t->err.code, "%s", t->err.msg);
+}
+
+size_t ses_tape_bytes(const ses_tape *t) { return t->mem.total + t->tmp.total; }
+bool ses_tape_recording(const ses_tape *t) { return t->opt.record; }
+bool ses_tape_training(const ses_tape *t) { return t->opt.train; }
+ses_device *ses_tape_device(const ses_tape *t) { return t->dev; }
+
+void ses_tape_where(ses_tape *t, const char *fmt, ...)
+{
+    char where[128];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(where, sizeof where, fmt, ap);
+    va_end(ap);
+    ses_wrap(&t->err, "%s", where);
+}
+
+void ses_tape_fail(ses_tape *t, ses_code code, const char *fmt, ...)
+{
+    char what[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    ses_fail(&t->err, code, "%s", what);
+}
+
+ses_key ses_tape_key(ses_tape *t)
+{
+    return (ses_key){ .seed = t->opt.seed, .step = t->opt.step, .site = t->site++ };
+}
+
+static bool count_of(const int64_t dim[SES_MAX_DIM], int64_t *count, ses_err *e)
+{
+    *count = 1;
+    for (int i = 0; i < SES_MAX_DIM && dim[i]; i++)
+        if (dim[i] < 0 || !ses_mul_i64(*count, dim[i], count))
+            return ses_fail(e, SES_EARG, "tensor too large (axis %d is %lld)", i, (long long)dim[i]);
+    return true;
+}
+
+static void *device_bytes(ses_arena *a, int64_t count, size_t size, ses_err *e)
+{
+    size_t bytes;
+    if (count < 0 || !ses_mul_size((size_t)count, size, &bytes)) {
+        ses_fail(e, SES_ENOMEM, "out of memory (%lld numbers wanted)", (long long)count);
+        return NULL;
+    }
+    return ses_arena_alloc(a, bytes, e);
+}
+
+ses_tensor *ses_tensor_over(ses_tape *t, void *data, ses_dtype dtype, const int64_t dim[SES_MAX_DIM],
+                            ses_err *e)
+{
+    ses_tensor *x = ses_arena_array(&t->host, 1, sizeof *x, e);
+    if (!x) return NULL;
+    x->data = data;
+    x->dtype = dtype;
+    memcpy(x->dim, dim, sizeof x->dim);
+    return x;
+}
+
+static ses_tensor *tensor_new(ses_tape *t, ses_dtype dtype, const int64_t dim[SES_MAX_DIM], ses_err *e)
+{
+    int64_t count;
+    if (!count_of(dim, &count, e)) return NULL;
+    void *data = device_bytes(&t->mem, count, ses_dtype_size(dtype), e);
+    return data ? ses_tensor_over(t, data, dtype, dim, e) : NULL;
+}
+
+ses_tensor *ses_tape_tensor(ses_tape *t, const int64_t dim[SES_MAX_DIM])
+{
+    return t->err.code ? NULL : tensor_new(t, SES_REAL, dim, &t->err);
+}
+
+static ses_tensor *from_host(ses_tape *t, ses_dtype dtype, const void *host, const int64_t dim[SES_MAX_DIM])
+{
+    ses_tensor *x = t->err.code ? NULL : tensor_new(t, dtype, dim, &t->err);
+    if (x) t->dev->mem->upload(t->dev, x->data, host, (size_t)ses_count(x) * ses_dtype_size(dtype));
+    return x;
+}
+
+ses_tensor *ses_tape_input(ses_tape *t, const ses_real *host, const int64_t dim[SES_MAX_DIM])
+{
+    return from_host(t, SES_REAL, host, dim);
+}
+
+ses_tensor *ses_tape_ints(ses_tape *t, const int32_t *host, int64_t n)
+{
+    return from_host(t, SES_I32, host, SES_DIM(n));
+}
+
+bool ses_tape_read(ses_tape *t, const ses_tensor *x, ses_real *host)
+{
+    if (!x || t->err.code) return false;
+    t->dev->mem->download(t->dev, host, x->data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
+    return true;
+}
+
+ses_tape_mark ses_tape_now(const ses_tape *t)
+{
+    ses_mark m = ses_arena_mark(&t->mem), h = ses_arena_mark(&t->host);
+    return (ses_tape_mark){ { m.block, h.block }, { m.used, h.used } };
+}
+
+ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
+{
+    if (t->opt.record || t->err.code || !keep) return keep;
+    ses_tensor old = *keep; /* its own header is about to go */
+    ses_arena_rewind(&t->mem, (ses_mark){ m.block[0], m.used[0] });
+    ses_arena_rewind(&t->host, (ses_mark){ m.block[1], m.used[1] });
+    ses_tensor *x = tensor_new(t, old.dtype, old.dim, &t->err);
+    if (x) t->dev->mem->move(t->dev, x->data, old.data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
+    return x;
+}
+
+/* ---- nodes ---- */
+
+bool ses_node_keeps(const ses_node *n) { return n->tape->opt.record && n->op->backward; }
+
+bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
+{
+    n->out = tensor_new(n->tape, SES_REAL, dim, e);
+    return n->out != NULL;
+}
+
+bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e)
+{
+    n->saved[i] = device_bytes(&n->tape->mem, count, sizeof(ses_real), e);
+    return n->saved[i] != NULL;
+}
+
+bool ses_want_input(const ses_node *n, int i, const char *what, ses_err *e)
+{
+    if (n->in[i] && n->in[i]->dtype == SES_REAL) return true;
+    return ses_fail(e, SES_EARG, "%s is missing or not real", what);
+}
+
+bool ses_want_ints(const ses_node *n, int i, const char *what, ses_err *e)
+{
+    if (n->in[i] && n->in[i]->dtype == SES_I32) return true;
+    return ses_fail(e, SES_EARG, "%s is missing or not of integers", what);
+}
+
+static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)
+{
+    ses_node *n = ses_arena_array(&t->host, 1, sizeof *n, &t->err);
+    if (!n) return NULL;
+    n->op = op;
+    n->tape = t;
+    n->k = &t->dev->k;
+    n->exec = &t->dev->exec;
+    n->n_in = n_in;
+    memcpy(n->in, in, (size_t)n_in * sizeof *in);
+    if (op->attr_size) {
+        void *copy = ses_arena_array(&t->host, 1, op->attr_size, &t->err);
+        if (!copy) return NULL;
+        n->attr = memcpy(copy, attr, op->attr_size);
+    }
+    return n;
+}
+
+ses_node *ses_run(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)
+{
+    if (t->err.code) return NULL;
+    ses_node *n = node_new(t, op, in, n_in, attr);
+    if (!n || !op->infer(n, &t->err)) {
+        if (t->err.code == SES_OK) ses_fail(&t->err, SES_EARG, "bad input");
+        ses_wrap(&t->err, "%s", op->name);
+        return NULL;
+    }
+    op->forward(n);
+    ses_arena_reset(&t->tmp);
+    if (t->err.code) return NULL;
+    bool wants = false;
+    for (int i = 0; i < n_in; i++) wants |= in[i] && in[i]->wants_grad;
+    if (wants && ses_node_keeps(n)) {
+        n->out->wants_grad = true;
+        n->prev = t->last;
+        t->last = n;
+    }
+    return n;
+}
+
+ses_tensor *ses_apply(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)
+{
+    ses_node *n = ses_run(t, op, in, n_in, attr);
+    return n ? n->out : NULL;
+}
+
+/* ---- backward ---- */
+
+ses_real *ses_scratch(const ses_node *n, int64_t count)
+{
+    return device_bytes(&n->tape->tmp, count, sizeof(ses_real), &n->tape->err);
+}
+
+static bool grad_ready(ses_tape *t, ses_tensor *x)
+{
+    int64_t count = ses_count(x);
+    for (spare **at = &t->spares; !x->grad && *at; at = &(*at)->next)
+        if ((*at)->count == count) {
+            x->grad = (*at)->buffer;
+            *at = (*at)->next;
+            return true;
+        }
+    if (!x->grad) x->grad = device_bytes(&t->mem, count, sizeof(ses_real), &t->err);
+    return x->grad != NULL;
+}
+
+/* A node's output has passed its gradient on. */
+static void grad_done(ses_tape *t, ses_tensor *x)
+{
+    spare *s = ses_arena_array(&t->host, 1, sizeof *s, &t->err);
+    if (!s) return;
+    *s = (spare){ t->spares, x->grad, ses_count(x) };
+    t->spares = s;
+    x->grad = NULL;
+    x->grad_set = false;
+}
+
+ses_sink ses_grad(const ses_node *n, int i)
+{
+    ses_tensor *x = n->in[i];
+    if (!x || !x->wants_grad || !grad_ready(n->tape, x)) return (ses_sink){ NULL, false };
+    ses_sink s = { x->grad, x->grad_set };
+    x->grad_set = true;
+    return s;
+}
+
+ses_real *ses_grad_zeroed(const ses_node *n, int i)
+{
+    ses_sink s = ses_grad(n, i);
+    ses_device *d = n->tape->dev;
+    if (s.data && !s.add) d->mem->zero(d, s.data, (size_t)ses_count(n->in[i]) * sizeof(ses_real));
+    return s.data;
+}
+
+void ses_backward(ses_tape *t, ses_tensor *loss)
+{
+    if (t->err.code) return;
+    if (!t->opt.record || !loss || ses_count(loss) != 1 || !loss->wants_grad) {
+        ses_tape_fail(t, SES_EARG,
+                      "backward: needs a recording tape and a scalar that depends on parameters");
+        return;
+    }
+    if (!grad_ready(t, loss)) return;
+    t->dev->mem->upload(t->dev, loss->grad, &(const ses_real){ 1 }, sizeof(ses_real));
+    loss->grad_set = true;
+    for (ses_node *n = t->last; n && !t->err.code; n = n->prev) {
+        if (!n->out->grad_set) continue; /* nothing of the loss came this way */
+        n->op->backward(n);
+        ses_arena_reset(&t->tmp);
+        grad_done(t, n->out);
+        if (t->err.code) ses_wrap(&t->err, "backward of %s", n->op->name);
+    }
+}

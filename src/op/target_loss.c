@@ -1,0 +1,53 @@
+/* Mean over all elements of a loss between x and a target: squares, or binary cross entropy
+ * max(x, 0) - x t + log(1 + exp(-|x|)). The target gets no gradient. */
+#include "op.h"
+
+typedef struct attr {
+    ses_loss kind;
+} attr;
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "target", e)) return false;
+    if (ses_count(n->in[0]) != ses_count(n->in[1]))
+        return ses_fail(e, SES_EARG, "%lld targets for %lld outputs", (long long)ses_count(n->in[1]),
+                        (long long)ses_count(n->in[0]));
+    return ses_node_out(n, SES_DIM(1), e);
+}
+
+static void forward(const ses_node *n)
+{
+    bool binary = ((const attr *)n->attr)->kind == SES_LOSS_BINARY;
+    (binary ? n->k->bce : n->k->mse)(n->exec, n->out->f, n->in[0]->f, n->in[1]->f, ses_count(n->in[0]));
+}
+
+static void backward(const ses_node *n)
+{
+    bool binary = ((const attr *)n->attr)->kind == SES_LOSS_BINARY;
+    (binary ? n->k->bce_bwd : n->k->mse_bwd)(n->exec, ses_grad(n, 0), n->out->grad, n->in[0]->f, n->in[1]->f,
+                                             ses_count(n->in[0]));
+}
+
+static const attr square = { SES_LOSS_SQUARE }, binary = { SES_LOSS_BINARY };
+static const ses_case cases[] = {
+    { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &square, .constant = 2 },
+    { .dim = { { 1 }, { 1 } }, .attr = &square, .constant = 2 },
+    { .dim = { { 5, 33 }, { 5, 33 } }, .attr = &square, .constant = 2, .scale = 1e4 },
+    { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &binary, .constant = 2 },
+    { .dim = { { 1 }, { 1 } }, .attr = &binary, .constant = 2 },
+    { .dim = { { 5, 33 }, { 5, 33 } }, .attr = &binary, .constant = 2, .scale = 1e4 },
+};
+const ses_op ses_op_target_loss = {
+    .name = "target_loss",
+    .attr_size = sizeof(attr),
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_target_loss(ses_tape *t, ses_tensor *x, ses_tensor *target, ses_loss kind)
+{
+    return ses_apply(t, &ses_op_target_loss, SES_IN(x, target), &(attr){ kind });
+}

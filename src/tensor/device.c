@@ -1,0 +1,51 @@
+#include "device.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+ses_device *ses_device_open(const char *name, const ses_device_options *options, ses_err *e)
+{
+    ses_device_options o = options ? *options : (ses_device_options){ .isa = SES_ISA_COUNT };
+    ses_device *d = ses_alloc(sizeof *d, e);
+    if (!d) return NULL;
+    snprintf(d->name, sizeof d->name, "%s", name);
+    if (!strcmp(name, "cpu")) {
+        if (ses_device_open_cpu(d, &o, e)) return d;
+    } else if (!strncmp(name, "cuda", 4)) {
+        ses_fail(e, SES_EUNSUPPORTED, "this build has no CUDA kernels: use cpu");
+    } else {
+        ses_fail(e, SES_EARG, "no such device: use cpu");
+    }
+    ses_wrap(e, "device \"%s\"", name);
+    ses_device_free(d);
+    return NULL;
+}
+
+void ses_device_free(ses_device *d)
+{
+    if (d && d->mem) d->mem->close(d);
+    ses_free(d);
+}
+
+const char *ses_device_name(const ses_device *d) { return d->name; }
+int ses_device_threads(const ses_device *d) { return d->exec.pool ? ses_pool_threads(d->exec.pool) : 1; }
+ses_isa ses_device_isa(const ses_device *d) { return d->isa; }
+
+static void *source_alloc(void *ctx, size_t size, ses_err *e)
+{
+    ses_device *d = ctx;
+    return d->mem->alloc(d, size, e);
+}
+
+static void source_free(void *ctx, void *p)
+{
+    ses_device *d = ctx;
+    d->mem->free(d, p);
+}
+
+ses_arena_source ses_device_source(ses_device *d)
+{
+    return (ses_arena_source){ .alloc = source_alloc, .free = source_free, .ctx = d };
+}

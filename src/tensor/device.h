@@ -1,0 +1,31 @@
+/* What a device is inside: a vtable for memory, a kernel table, and what kernels run on. */
+#ifndef SES_TENSOR_DEVICE_H
+#define SES_TENSOR_DEVICE_H
+
+#include "base/arena.h"
+#include "kernel/kernel.h"
+#include "sesame/device.h"
+
+typedef struct ses_device_memory {
+    void *(*alloc)(ses_device *d, size_t size, ses_err *e); /* SES_ALIGN aligned */
+    void (*free)(ses_device *d, void *p);
+    void (*zero)(ses_device *d, void *p, size_t size);
+    void (*upload)(ses_device *d, void *to, const void *host, size_t size);
+    void (*download)(ses_device *d, void *host, const void *from, size_t size); /* waits */
+    void (*move)(ses_device *d, void *to, const void *from, size_t size);       /* may overlap */
+    void (*close)(ses_device *d);
+} ses_device_memory;
+
+struct ses_device {
+    const ses_device_memory *mem;
+    char name[16];
+    bool host; /* its memory is the host's: files may be mapped, no copies */
+    ses_isa isa;
+    ses_kernels k;
+    ses_exec exec;
+};
+
+bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e);
+ses_arena_source ses_device_source(ses_device *d); /* an arena of device memory */
+
+#endif

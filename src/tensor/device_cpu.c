@@ -1,0 +1,51 @@
+#include "base/alloc.h"
+#include "device.h"
+
+#include <string.h>
+
+static void *cpu_alloc(ses_device *d, size_t size, ses_err *e)
+{
+    (void)d;
+    return ses_alloc_aligned(size, e);
+}
+
+static void cpu_free(ses_device *d, void *p)
+{
+    (void)d;
+    ses_free(p);
+}
+
+static void cpu_zero(ses_device *d, void *p, size_t size)
+{
+    (void)d;
+    memset(p, 0, size);
+}
+
+static void cpu_copy(ses_device *d, void *to, const void *from, size_t size)
+{
+    (void)d;
+    memmove(to, from, size);
+}
+
+static void cpu_close(ses_device *d) { ses_pool_free(d->exec.pool); }
+
+static const ses_device_memory memory = {
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .zero = cpu_zero,
+    .upload = cpu_copy,
+    .download = cpu_copy,
+    .move = cpu_copy,
+    .close = cpu_close,
+};
+
+bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
+{
+    ses_isa best = ses_isa_best();
+    d->mem = &memory;
+    d->host = true;
+    d->isa = o->isa < best ? o->isa : best;
+    d->k = ses_kernels_cpu(d->isa);
+    d->exec.pool = ses_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
+    return d->exec.pool != NULL;
+}

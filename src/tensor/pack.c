@@ -1,0 +1,52 @@
+#include "pack.h"
+
+#include "base/alloc.h"
+#include "device.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct ses_pack {
+    ses_device *dev;
+    pthread_mutex_t lock;     /* held while packing */
+    _Atomic(ses_real *) data; /* NULL until done */
+    size_t bytes;
+};
+
+ses_pack *ses_pack_new(ses_device *dev, ses_err *e)
+{
+    ses_pack *p = ses_alloc(sizeof *p, e);
+    if (!p) return NULL;
+    p->dev = dev;
+    pthread_mutex_init(&p->lock, NULL);
+    return p;
+}
+
+void ses_pack_free(ses_pack *p)
+{
+    if (!p) return;
+    ses_real *data = atomic_load(&p->data);
+    if (data) p->dev->mem->free(p->dev, data);
+    pthread_mutex_destroy(&p->lock);
+    ses_free(p);
+}
+
+size_t ses_pack_bytes(const ses_pack *p) { return p && atomic_load(&p->data) ? p->bytes : 0; }
+
+const ses_real *ses_packed(const ses_tensor *w, const ses_kernels *k, ses_exec *x)
+{
+    ses_pack *p = w->pack;
+    if (!p) return NULL;
+    ses_real *data = atomic_load_explicit(&p->data, memory_order_acquire);
+    if (data) return data;
+    pthread_mutex_lock(&p->lock);
+    data = atomic_load(&p->data);
+    if (!data) {
+        p->bytes = (size_t)k->gemm_pack_size(w->dim[0], w->dim[1]) * sizeof(ses_real);
+        data = p->dev->mem->alloc(p->dev, p->bytes, NULL);
+        if (data) k->gemm_pack(x, data, w->f, 1, w->dim[1], w->dim[0], w->dim[1]);
+        atomic_store_explicit(&p->data, data, memory_order_release);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return data;
+}

@@ -1,0 +1,16 @@
+/* A weight in the order gemm reads it, made once, on first use. Several threads may ask at once. */
+#ifndef SES_TENSOR_PACK_H
+#define SES_TENSOR_PACK_H
+
+#include "kernel/kernel.h"
+#include "sesame/device.h"
+#include "sesame/tensor.h"
+
+ses_pack *ses_pack_new(ses_device *dev, ses_err *e);
+void ses_pack_free(ses_pack *p);
+size_t ses_pack_bytes(const ses_pack *p);
+
+/* w [N, K] packed for y = x w'; NULL when w has no pack or memory is short: gemm then packs on the way. */
+const ses_real *ses_packed(const ses_tensor *w, const ses_kernels *k, ses_exec *x);
+
+#endif
