@@ -1,0 +1,129 @@
+/* The vector vocabulary of the AVX2 kernels: 8 floats. vec_avx512.h has the same names at 16, so a kernel
+ * is written once, as a header its _avx2.c and _avx512.c include after one of the two.
+ * vf floats, vi 32-bit integers, vm a truth value per lane. No alignment is asked of any pointer.
+ * A part is the first n lanes, 0 <= n <= VF_LANES; memory past them is not touched. */
+#ifndef SES_VEC_AVX2_H
+#define SES_VEC_AVX2_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VF_LANES 8
+#define VF_NAME(kernel) kernel##_avx2 /* ses_k_add -> ses_k_add_avx2 */
+
+typedef __m256 vf;
+typedef __m256i vi;
+typedef __m256 vm;
+
+static inline vm vm_part(int64_t n)
+{
+    static const int32_t ones[2 * VF_LANES] = { -1, -1, -1, -1, -1, -1, -1, -1 };
+    return _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)(ones + VF_LANES - n)));
+}
+
+static inline vf vf_zero(void) { return _mm256_setzero_ps(); }
+static inline vf vf_set1(float a) { return _mm256_set1_ps(a); }
+static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void vf_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
+static inline vf vf_load_part(const float *p, int64_t n) /* 0 in the other lanes */
+{
+    return _mm256_maskload_ps(p, _mm256_castps_si256(vm_part(n)));
+}
+static inline void vf_store_part(float *p, vf a, int64_t n)
+{
+    _mm256_maskstore_ps(p, _mm256_castps_si256(vm_part(n)), a);
+}
+
+static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+static inline vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+static inline vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+static inline vf vf_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+static inline vf vf_sqrt(vf a) { return _mm256_sqrt_ps(a); }
+static inline vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }   /* a b + c */
+static inline vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); } /* c - a b */
+static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }              /* b if either is NaN */
+static inline vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }              /* b if either is NaN */
+static inline vf vf_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+static inline vf vf_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+static inline vf vf_copysign(vf a, vf sign)
+{
+    return _mm256_or_ps(vf_abs(a), _mm256_and_ps(_mm256_set1_ps(-0.0f), sign));
+}
+
+static inline vm vf_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+static inline vm vf_le(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
+static inline vm vf_eq(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+static inline vf vf_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes, m); }
+static inline int vm_bits(vm m) { return _mm256_movemask_ps(m); } /* bit i: lane i */
+
+static inline vi vi_set1(int32_t a) { return _mm256_set1_epi32(a); }
+static inline vi vi_load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline void vi_store(void *p, vi a) { _mm256_storeu_si256((__m256i *)p, a); }
+static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+static inline vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
+static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
+static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
+static inline vi vi_shl(vi a, int n) { return _mm256_slli_epi32(a, n); }
+static inline vi vi_shr(vi a, int n) { return _mm256_srli_epi32(a, n); } /* zeros come in */
+static inline vi vi_sar(vi a, int n) { return _mm256_srai_epi32(a, n); } /* the sign comes in */
+static inline vm vi_eq(vi a, vi b) { return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)); }
+static inline vm vi_ge_unsigned(vi a, vi b) { return vi_eq(_mm256_max_epu32(a, b), a); }
+static inline vi vi_from_vf(vf a) { return _mm256_cvtps_epi32(a); } /* to nearest */
+static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
+static inline vi vi_of_bits(vf a) { return _mm256_castps_si256(a); }
+static inline vf vf_of_bits(vi a) { return _mm256_castsi256_ps(a); }
+
+/* All 64 bits of the products of unsigned lanes. */
+static inline void vi_mul_wide(vi a, vi b, vi *low, vi *high)
+{
+    vi even = _mm256_mul_epu32(a, b);
+    vi odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
+    *low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+    *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+
+/* p[4 i + j] = lane i of x[j]. */
+static inline void vi_store_quads(uint32_t *p, const vi x[4])
+{
+    vi ab = _mm256_unpacklo_epi32(x[0], x[1]), cd = _mm256_unpacklo_epi32(x[2], x[3]);
+    vi ef = _mm256_unpackhi_epi32(x[0], x[1]), gh = _mm256_unpackhi_epi32(x[2], x[3]);
+    vi q0 = _mm256_unpacklo_epi64(ab, cd), q1 = _mm256_unpackhi_epi64(ab, cd);
+    vi q2 = _mm256_unpacklo_epi64(ef, gh), q3 = _mm256_unpackhi_epi64(ef, gh);
+    vi_store(p, _mm256_permute2x128_si256(q0, q1, 0x20));
+    vi_store(p + 8, _mm256_permute2x128_si256(q2, q3, 0x20));
+    vi_store(p + 16, _mm256_permute2x128_si256(q0, q1, 0x31));
+    vi_store(p + 24, _mm256_permute2x128_si256(q2, q3, 0x31));
+}
+
+/* a 2^n for |n| <= 200, right through overflow and denormals: two steps, each a normal power of two. */
+static inline vf vf_scale2(vf a, vf n)
+{
+    vi i = vi_from_vf(n), half = vi_sar(i, 1), bias = vi_set1(127);
+    vf s1 = vf_of_bits(vi_shl(vi_add(half, bias), 23));
+    vf s2 = vf_of_bits(vi_shl(vi_add(vi_sub(i, half), bias), 23));
+    return vf_mul(vf_mul(a, s1), s2);
+}
+
+/* Reductions: halves are folded onto each other, an order that never changes. */
+static inline float vf_sum(vf a)
+{
+    __m128 h = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    h = _mm_add_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_add_ss(h, _mm_shuffle_ps(h, h, 1)));
+}
+static inline float vf_hmax(vf a)
+{
+    __m128 h = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    h = _mm_max_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_max_ss(h, _mm_shuffle_ps(h, h, 1)));
+}
+/* The sum of all lanes in double: what norms and losses accumulate in. */
+static inline double vf_sum_wide(vf a)
+{
+    __m256d d = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(a)),
+                              _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)));
+    __m128d h = _mm_add_pd(_mm256_castpd256_pd128(d), _mm256_extractf128_pd(d, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(h, _mm_unpackhi_pd(h, h)));
+}
+
+#endif

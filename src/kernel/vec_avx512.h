@@ -1,0 +1,115 @@
+/* The vector vocabulary of the AVX-512 kernels: 16 floats; the same names as in vec_avx2.h, which says
+ * what they mean. */
+#ifndef SES_VEC_AVX512_H
+#define SES_VEC_AVX512_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VF_LANES 16
+#define VF_NAME(kernel) kernel##_avx512
+
+typedef __m512 vf;
+typedef __m512i vi;
+typedef __mmask16 vm;
+
+static inline vm vm_part(int64_t n) { return (vm)((1u << n) - 1); }
+
+static inline vf vf_zero(void) { return _mm512_setzero_ps(); }
+static inline vf vf_set1(float a) { return _mm512_set1_ps(a); }
+static inline vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void vf_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
+static inline vf vf_load_part(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(vm_part(n), p); }
+static inline void vf_store_part(float *p, vf a, int64_t n) { _mm512_mask_storeu_ps(p, vm_part(n), a); }
+
+static inline vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+static inline vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+static inline vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+static inline vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+static inline vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
+static inline vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+static inline vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
+static inline vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+static inline vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+static inline vf vf_round(vf a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline vf vf_abs(vf a) { return _mm512_andnot_ps(_mm512_set1_ps(-0.0f), a); }
+static inline vf vf_copysign(vf a, vf sign)
+{
+    return _mm512_or_ps(vf_abs(a), _mm512_and_ps(_mm512_set1_ps(-0.0f), sign));
+}
+
+static inline vm vf_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+static inline vm vf_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+static inline vm vf_eq(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+static inline vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no, yes); }
+static inline int vm_bits(vm m) { return m; }
+
+static inline vi vi_set1(int32_t a) { return _mm512_set1_epi32(a); }
+static inline vi vi_load(const void *p) { return _mm512_loadu_si512(p); }
+static inline void vi_store(void *p, vi a) { _mm512_storeu_si512(p, a); }
+static inline vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+static inline vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
+static inline vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
+static inline vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
+static inline vi vi_shl(vi a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
+static inline vi vi_shr(vi a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
+static inline vi vi_sar(vi a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
+static inline vm vi_eq(vi a, vi b) { return _mm512_cmpeq_epi32_mask(a, b); }
+static inline vm vi_ge_unsigned(vi a, vi b) { return _mm512_cmpge_epu32_mask(a, b); }
+static inline vi vi_from_vf(vf a) { return _mm512_cvtps_epi32(a); }
+static inline vf vf_from_vi(vi a) { return _mm512_cvtepi32_ps(a); }
+static inline vi vi_of_bits(vf a) { return _mm512_castps_si512(a); }
+static inline vf vf_of_bits(vi a) { return _mm512_castsi512_ps(a); }
+
+static inline void vi_mul_wide(vi a, vi b, vi *low, vi *high)
+{
+    vi even = _mm512_mul_epu32(a, b);
+    vi odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
+    *low = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+    *high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+}
+
+static inline void vi_store_quads(uint32_t *p, const vi x[4])
+{
+    vi ab = _mm512_unpacklo_epi32(x[0], x[1]), cd = _mm512_unpacklo_epi32(x[2], x[3]);
+    vi ef = _mm512_unpackhi_epi32(x[0], x[1]), gh = _mm512_unpackhi_epi32(x[2], x[3]);
+    vi q0 = _mm512_unpacklo_epi64(ab, cd), q1 = _mm512_unpackhi_epi64(ab, cd);
+    vi q2 = _mm512_unpacklo_epi64(ef, gh), q3 = _mm512_unpackhi_epi64(ef, gh);
+    vi lo01 = _mm512_shuffle_i32x4(q0, q1, 0x44), lo23 = _mm512_shuffle_i32x4(q2, q3, 0x44);
+    vi hi01 = _mm512_shuffle_i32x4(q0, q1, 0xee), hi23 = _mm512_shuffle_i32x4(q2, q3, 0xee);
+    vi_store(p, _mm512_shuffle_i32x4(lo01, lo23, 0x88));
+    vi_store(p + 16, _mm512_shuffle_i32x4(lo01, lo23, 0xdd));
+    vi_store(p + 32, _mm512_shuffle_i32x4(hi01, hi23, 0x88));
+    vi_store(p + 48, _mm512_shuffle_i32x4(hi01, hi23, 0xdd));
+}
+
+static inline vf vf_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
+
+static inline __m256 vf_low_half(vf a) { return _mm512_castps512_ps256(a); }
+static inline __m256 vf_high_half(vf a) { return _mm512_extractf32x8_ps(a, 1); }
+static inline float vf_sum(vf a)
+{
+    __m256 q = _mm256_add_ps(vf_low_half(a), vf_high_half(a));
+    __m128 h = _mm_add_ps(_mm256_castps256_ps128(q), _mm256_extractf128_ps(q, 1));
+    h = _mm_add_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_add_ss(h, _mm_shuffle_ps(h, h, 1)));
+}
+static inline float vf_hmax(vf a)
+{
+    __m256 q = _mm256_max_ps(vf_low_half(a), vf_high_half(a));
+    __m128 h = _mm_max_ps(_mm256_castps256_ps128(q), _mm256_extractf128_ps(q, 1));
+    h = _mm_max_ps(h, _mm_movehl_ps(h, h));
+    return _mm_cvtss_f32(_mm_max_ss(h, _mm_shuffle_ps(h, h, 1)));
+}
+static inline double vf_sum_wide(vf a)
+{
+    __m512d d = _mm512_add_pd(_mm512_cvtps_pd(vf_low_half(a)), _mm512_cvtps_pd(vf_high_half(a)));
+    __m256d q = _mm256_add_pd(_mm512_castpd512_pd256(d), _mm512_extractf64x4_pd(d, 1));
+    __m128d h = _mm_add_pd(_mm256_castpd256_pd128(q), _mm256_extractf128_pd(q, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(h, _mm_unpackhi_pd(h, h)));
+}
+
+#endif

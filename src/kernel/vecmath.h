@@ -1,0 +1,170 @@
+/* Pointwise functions on vectors, on top of vec_avx2.h or vec_avx512.h (include one of them first).
+ * An element's result depends on its value only, never on its lane. Coefficients are minimax fits.
+ * Worst error over a dense sweep of all floats, in units of the last place of the exact result
+ * (tests/vecmath_cases.h holds them to it):
+ *     exp 1.0   log 0.8   tanh 1.3   erf 1.2   sigmoid 2.3   silu 3.1
+ * and in units of the last place of max(|result|, 1/2): gelu 1.6, its tanh form 2.2, the derivatives 2.8.
+ * Infinities, NaN and denormals come out as from the C library. */
+#ifndef SES_VECMATH_H
+#define SES_VECMATH_H
+
+#include "base/rng.h"
+#include "sesame/types.h"
+
+static inline vf vf_horner(vf x, const float *c, int n) /* c[0] x^(n-1) + .. + c[n-1] */
+{
+    vf y = vf_set1(c[0]);
+    for (int i = 1; i < n; i++) y = vf_fma(y, x, vf_set1(c[i]));
+    return y;
+}
+
+/* e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln 2 / 2. */
+static inline vf vf_exp(vf x)
+{
+    static const float c[] = { 1.381453e-3f, 8.368751e-3f, 4.1668393e-2f, 1.6666520e-1f, 4.9999994e-1f };
+    x = vf_max(vf_set1(-104), vf_min(vf_set1(89), x)); /* past these e^x is 0 or infinite */
+    vf n = vf_round(vf_mul(x, vf_set1(1.44269504f)));
+    vf r = vf_fnma(n, vf_set1(0.693145752f), x); /* ln 2 in two parts, the first exact times n */
+    r = vf_fnma(n, vf_set1(1.42860682e-6f), r);
+    vf p = vf_fma(vf_mul(r, r), vf_horner(r, c, 5), r);
+    return vf_scale2(vf_add(p, vf_set1(1)), n);
+}
+
+/* log x = e ln 2 + log(1 + f) with x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt 2. */
+static inline vf vf_log(vf x)
+{
+    static const float c[] = { 6.74664178e-2f,  -1.16756575e-1f, 1.18881648e-1f,
+                               -1.24055882e-1f, 1.42195519e-1f,  -1.66679959e-1f,
+                               2.00021187e-1f,  -2.50000096e-1f, 3.33333126e-1f };
+    vm tiny = vf_lt(x, vf_set1(0x1p-126f));
+    vf y = vf_select(tiny, vf_mul(x, vf_set1(0x1p24f)), x);
+    vi off = vi_sub(vi_of_bits(y), vi_set1(0x3f3504f3)); /* sqrt(1/2) */
+    vi e = vi_sar(off, 23);
+    vf f = vf_sub(vf_of_bits(vi_sub(vi_of_bits(y), vi_shl(e, 23))), vf_set1(1));
+    vf n = vf_sub(vf_from_vi(e), vf_select(tiny, vf_set1(24), vf_zero()));
+    vf f2 = vf_mul(f, f);
+    vf p = vf_fma(vf_mul(f2, f), vf_horner(f, c, 9), vf_mul(n, vf_set1(1.42860682e-6f)));
+    p = vf_add(vf_fnma(f2, vf_set1(0.5f), p), f);
+    p = vf_fma(n, vf_set1(0.693145752f), p);
+    vf huge = vf_set1(__builtin_inff());
+    p = vf_select(vf_lt(x, huge), p, x); /* infinity and NaN */
+    p = vf_select(vf_lt(x, vf_zero()), vf_set1(__builtin_nanf("")), p);
+    return vf_select(vf_eq(x, vf_zero()), vf_sub(vf_zero(), huge), p);
+}
+
+/* x + x^3 P(x^2) near 0, else 1 - 2 / (e^2|x| + 1) with the sign of x. */
+static inline vf vf_tanh(vf x)
+{
+    static const float c[] = { -5.70118266e-3f, 2.0635817e-2f, -5.37387574e-2f, 1.33314313e-1f,
+                               -3.33332816e-1f };
+    vf a = vf_abs(x), x2 = vf_mul(x, x);
+    vf near = vf_fma(vf_mul(x2, x), vf_horner(x2, c, 5), x);
+    vf far = vf_sub(vf_set1(1), vf_div(vf_set1(2), vf_add(vf_exp(vf_add(a, a)), vf_set1(1))));
+    return vf_select(vf_lt(a, vf_set1(0.625f)), near, vf_copysign(far, x));
+}
+
+/* x + x P(x^2) up to 1, then 1 - e^-Q(|x|) with Q = -log erfc; from 4 on erf rounds to 1. */
+static inline vf vf_erf(vf x)
+{
+    static const float p[] = { 7.84723595e-5f, -8.00835171e-4f, 5.18813689e-3f, -2.68537215e-2f,
+                               1.12835832e-1f, -3.76126257e-1f, 1.28379166e-1f };
+    static const float q[] = { -1.86379329e-4f, 2.94765969e-3f, -2.18380697e-2f, 1.03106767e-1f,
+                               6.38144818e-1f,  1.1270892f,     3.41520767e-4f };
+    vf one = vf_set1(1), x2 = vf_mul(x, x);
+    vf a = vf_min(vf_set1(4), vf_abs(x));
+    vf near = vf_fma(x, vf_horner(x2, p, 7), x);
+    vf far = vf_sub(one, vf_exp(vf_sub(vf_zero(), vf_horner(a, q, 7))));
+    return vf_select(vf_lt(a, one), near, vf_copysign(far, x));
+}
+
+/* s = 1 / (1 + e^-x) and 1 - s, neither by subtraction. */
+static inline vf vf_logistic(vf x, vf *rest)
+{
+    vf one = vf_set1(1), e = vf_exp(vf_sub(vf_zero(), vf_abs(x)));
+    vf big = vf_div(one, vf_add(one, e)), small = vf_mul(e, big);
+    vm negative = vf_lt(x, vf_zero());
+    *rest = vf_select(negative, big, small);
+    return vf_select(negative, small, big);
+}
+
+static inline vf vf_sigmoid(vf x)
+{
+    vf one = vf_set1(1), e = vf_exp(vf_sub(vf_zero(), vf_abs(x)));
+    return vf_div(vf_select(vf_lt(x, vf_zero()), e, one), vf_add(one, e));
+}
+
+/* The normal distribution: P(X <= x). Absolute error 1e-7, as with the C library's erff. */
+static inline vf vf_normal_cdf(vf x)
+{
+    vf half = vf_set1(0.5f);
+    return vf_fma(half, vf_erf(vf_mul(x, vf_set1(0.707106781f))), half);
+}
+
+/* (1 + tanh u) / 2 = sigmoid(2 u), the gate of the tanh form of gelu: u = sqrt(2/pi) (x + 0.044715 x^3). */
+static inline vf vf_gelu_logit(vf x)
+{
+    return vf_mul(x, vf_fma(vf_mul(x, x), vf_set1(0.0713548163f), vf_set1(1.59576912f)));
+}
+
+/* A caller's loop over elements should stand inside a switch on act, or be inlined with act a constant. */
+static inline __attribute__((always_inline)) vf vf_act(ses_act act, vf x)
+{
+    switch (act) {
+    case SES_ACT_GELU: return vf_mul(x, vf_normal_cdf(x));
+    case SES_ACT_GELU_TANH: return vf_mul(x, vf_sigmoid(vf_gelu_logit(x)));
+    case SES_ACT_RELU: return vf_max(vf_zero(), x);
+    case SES_ACT_SILU: return vf_mul(x, vf_sigmoid(x));
+    case SES_ACT_TANH: return vf_tanh(x);
+    case SES_ACT_SIGMOID: return vf_sigmoid(x);
+    default: return x;
+    }
+}
+
+/* d act(x) / dx. The clamps stand where a factor of x meets one that has become 0. */
+static inline __attribute__((always_inline)) vf vf_act_grad(ses_act act, vf x)
+{
+    vf one = vf_set1(1), s, rest;
+    switch (act) {
+    case SES_ACT_GELU: { /* Phi + x phi */
+        vf y = vf_max(vf_set1(-20), vf_min(vf_set1(20), x));
+        vf phi = vf_mul(vf_set1(0.39894228f), vf_exp(vf_mul(vf_mul(y, y), vf_set1(-0.5f))));
+        return vf_fma(y, phi, vf_normal_cdf(y));
+    }
+    case SES_ACT_GELU_TANH: /* s + x s (1 - s) 2 u' */
+        x = vf_max(vf_set1(-20), vf_min(vf_set1(20), x));
+        s = vf_logistic(vf_gelu_logit(x), &rest);
+        x = vf_mul(x, vf_fma(vf_mul(x, x), vf_set1(0.214064449f), vf_set1(1.59576912f)));
+        return vf_fma(vf_mul(x, s), rest, s);
+    case SES_ACT_RELU: return vf_select(vf_lt(vf_zero(), x), one, vf_zero());
+    case SES_ACT_SILU: /* s + x s (1 - s) */
+        x = vf_max(vf_set1(-200), vf_min(vf_set1(200), x));
+        s = vf_logistic(x, &rest);
+        return vf_fma(vf_mul(x, s), rest, s);
+    case SES_ACT_TANH: s = vf_tanh(x); return vf_fnma(s, s, one);
+    case SES_ACT_SIGMOID: s = vf_logistic(x, &rest); return vf_mul(s, rest);
+    default: return one;
+    }
+}
+
+/* Draws 4 b .. 4 (b + VF_LANES) - 1 of key: what ses_rand32 gives for each of these numbers. */
+static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_key key, uint64_t b)
+{
+    uint32_t low[VF_LANES], high[VF_LANES];
+    for (unsigned i = 0; i < VF_LANES; i++) low[i] = (uint32_t)(b + i), high[i] = (uint32_t)((b + i) >> 32);
+    vi c[4] = { vi_load(low), vi_load(high), vi_set1((int32_t)key.step), vi_set1((int32_t)key.site) };
+    uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        vi low0, high0, low1, high1;
+        vi_mul_wide(c[0], vi_set1((int32_t)0xD2511F53u), &low0, &high0);
+        vi_mul_wide(c[2], vi_set1((int32_t)0xCD9E8D57u), &low1, &high1);
+        c[0] = vi_xor(vi_xor(high1, c[1]), vi_set1((int32_t)k0));
+        c[2] = vi_xor(vi_xor(high0, c[3]), vi_set1((int32_t)k1));
+        c[1] = low1;
+        c[3] = low0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    vi_store_quads(out, c);
+}
+
+#endif
