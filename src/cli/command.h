@@ -1,0 +1,59 @@
+/* A command is one file, cmd_NAME.c, that defines ses_command_NAME, and one line in commands.def. */
+#ifndef SES_CLI_COMMAND_H
+#define SES_CLI_COMMAND_H
+
+#include "options.h"
+#include "term.h"
+
+/* What a command is called with. */
+typedef struct ses_call {
+    const void *args; /* the command's struct, filled from its table */
+    char **rest;      /* operands, then NULL */
+    int n_rest;
+    ses_term out, err; /* what stdout and stderr are: terminal, width, color */
+    bool quiet;
+} ses_call;
+
+typedef struct ses_example {
+    const char *line, *what; /* the command as typed, and what it does */
+} ses_example;
+
+typedef struct ses_command {
+    const char *name;
+    const char *usage;           /* the operands: "DIR", "[FILE...]", "" */
+    const char *summary;         /* one line, lower case, no period */
+    const char *description;     /* paragraphs, a blank line (\n\n) between them */
+    const ses_example *examples; /* ends with { 0 } */
+    const ses_opt *opt;
+    size_t n_opt, args_size;
+    int min_rest, max_rest; /* how many operands; max_rest < 0: any number */
+    const char *rest_words; /* completion of operands: "bash|zsh|fish", "COMMAND" for the names of commands,
+                                NULL for files */
+    bool hidden;            /* not in the list of commands */
+    /* Data on stdout, talk on stderr. false with an error in e: main prints it and picks the exit code;
+     * false without one: the work failed and the command has said so (exit 1). */
+    bool (*run)(ses_call *c, ses_err *e);
+} ses_command;
+
+const ses_command *const *ses_commands(void);          /* in the order of commands.def, then NULL */
+const ses_command *ses_command_find(const char *name); /* NULL: none */
+const ses_command *ses_command_need(const char *name, ses_err *e); /* with "did you mean" */
+
+/* Options of every command: --help, --color, --quiet; and of sesame itself. */
+typedef struct ses_general {
+    bool help, quiet;
+    int color; /* ses_color_when */
+} ses_general;
+
+typedef struct ses_top {
+    bool version, verbose;
+} ses_top;
+
+extern const ses_opt ses_general_opt[], ses_top_opt[];
+extern const size_t ses_n_general_opt, ses_n_top_opt;
+
+void ses_help_top(const ses_term *t, FILE *out);
+void ses_help_command(const ses_command *c, const ses_term *t, FILE *out);
+void ses_version_print(FILE *out, bool verbose);
+
+#endif

@@ -1,0 +1,71 @@
+#include "command.h"
+
+#include "suggest.h"
+
+#include <string.h>
+
+#define SES_COMMAND(name) extern const ses_command ses_command_##name;
+#include "commands.def"
+#undef SES_COMMAND
+
+static const ses_command *const list[] = {
+#define SES_COMMAND(name) &ses_command_##name,
+#include "commands.def"
+#undef SES_COMMAND
+    NULL,
+};
+
+const ses_command *const *ses_commands(void) { return list; }
+
+const ses_command *ses_command_find(const char *name)
+{
+    for (size_t i = 0; list[i]; i++)
+        if (!strcmp(list[i]->name, name)) return list[i];
+    return NULL;
+}
+
+const ses_command *ses_command_need(const char *name, ses_err *e)
+{
+    const ses_command *c = ses_command_find(name);
+    if (c) return c;
+    ses_suggestion s = { .word = name };
+    for (size_t i = 0; list[i]; i++)
+        if (!list[i]->hidden) ses_suggest_offer(&s, list[i]->name, strlen(list[i]->name));
+    ses_fail(e, SES_EUSAGE, "unknown command '%s'", name);
+    ses_suggest_add(&s, "", e);
+    return NULL;
+}
+
+const ses_opt ses_general_opt[] = {
+    { .name = "color",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(ses_general, color),
+      .def = "auto",
+      .choices = "auto|always|never",
+      .help = "color the output; auto: on a terminal, unless NO_COLOR is set" },
+    { .name = "quiet",
+      .letter = 'q',
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_general, quiet),
+      .help = "no progress and no remarks on stderr, only errors" },
+    { .name = "help",
+      .letter = 'h',
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_general, help),
+      .help = "show this help" },
+};
+const size_t ses_n_general_opt = SES_LEN(ses_general_opt);
+
+const ses_opt ses_top_opt[] = {
+    { .name = "version",
+      .letter = 'V',
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_top, version),
+      .help = "show the version" },
+    { .name = "verbose",
+      .letter = 'v',
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_top, verbose),
+      .help = "with --version: compiler, instruction sets and optional parts too" },
+};
+const size_t ses_n_top_opt = SES_LEN(ses_top_opt);

@@ -1,0 +1,120 @@
+/* sesame: finds the command, parses its options, runs it, reports its error. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/alloc.h"
+#include "command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_FINE, EXIT_WORK, EXIT_USAGE, EXIT_INPUT };
+
+/* If the caller closed 0, 1 or 2, the next file opened would take its place and be written over. */
+static void fill_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            int got =
+                open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* the wrong way: using it is an error */
+            if (got >= 0 && got != fd) close(got);
+        }
+}
+
+static bool run_command(const ses_command *cmd, ses_general *general, char **argv, ses_err *e)
+{
+    ses_call call = { .rest = argv };
+    void *args = ses_alloc(cmd->args_size, e);
+    if (!args) return false;
+    call.args = args;
+    const ses_opt_group group[] = { { cmd->opt, cmd->n_opt, args },
+                                    { ses_general_opt, ses_n_general_opt, general } };
+    bool ok = ses_options_parse(group, SES_LEN(group), argv, false, &call.n_rest, e);
+    if (ok) {
+        call.out = ses_term_of(stdout, (ses_color_when)general->color);
+        call.err = ses_term_of(stderr, (ses_color_when)general->color);
+        call.quiet = general->quiet;
+    }
+    if (ok && general->help) {
+        ses_help_command(cmd, &call.out, stdout);
+    } else if (ok && call.n_rest < cmd->min_rest) {
+        ok = ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame %s %s", cmd->name, cmd->usage);
+    } else if (ok && cmd->max_rest >= 0 && call.n_rest > cmd->max_rest) {
+        ok = ses_fail(e, SES_EUSAGE, "unexpected argument '%s'", call.rest[cmd->max_rest]);
+    } else if (ok) {
+        ok = ses_options_complete(group, SES_LEN(group), e) && cmd->run(&call, e);
+    }
+    ses_options_free(group, SES_LEN(group));
+    ses_free(args);
+    return ok;
+}
+
+/* The options before the command, then the command. *cmd tells main whose usage was wrong. */
+static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
+{
+    ses_general general = { 0 };
+    ses_top top = { 0 };
+    const ses_opt_group group[] = { { ses_top_opt, ses_n_top_opt, &top },
+                                    { ses_general_opt, ses_n_general_opt, &general } };
+    int n = 0;
+    if (!ses_options_parse(group, SES_LEN(group), argv, true, &n, e)) return false;
+    ses_term out = ses_term_of(stdout, (ses_color_when)general.color);
+    if (top.version) {
+        ses_version_print(stdout, top.verbose);
+        return true;
+    }
+    if (!n && general.help) {
+        ses_help_top(&out, stdout);
+        return true;
+    }
+    if (!n) return ses_fail(e, SES_EUSAGE, "no command given");
+    *cmd = ses_command_need(argv[0], e);
+    return *cmd && run_command(*cmd, &general, argv + 1, e);
+}
+
+static int exit_code(const ses_err *e)
+{
+    switch (e->code) {
+    case SES_OK:
+    case SES_ENOMEM: return EXIT_WORK;
+    case SES_EUSAGE: return EXIT_USAGE;
+    case SES_EIO:
+    case SES_EFORMAT:
+    case SES_EARG:
+    case SES_EUNSUPPORTED: return EXIT_INPUT;
+    }
+    return EXIT_WORK;
+}
+
+static void report(const ses_err *e, const ses_command *cmd)
+{
+    if (e->code == SES_OK) return; /* the command has said it itself */
+    fputs("sesame: ", stderr);
+    ses_put_clean(stderr, e->msg);
+    putc('\n', stderr);
+    if (e->code != SES_EUSAGE) return;
+    if (cmd)
+        fprintf(stderr, "Try 'sesame %s --help'.\n", cmd->name);
+    else
+        fputs("Try 'sesame --help'.\n", stderr);
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    signal(SIGPIPE, SIG_DFL); /* a closed pipe ends us as it ends cat, even where the parent ignores it */
+    ses_err e = { 0 };
+    const ses_command *cmd = NULL;
+    char *none[] = { NULL };
+    bool ok = dispatch(argc > 0 ? argv + 1 : none, &cmd, &e);
+    int code = ok ? EXIT_FINE : exit_code(&e);
+    errno = 0;
+    bool lost = ferror(stdout) != 0;
+    if (fclose(stdout) != 0 || lost) { /* a full disk shows here at the latest */
+        fprintf(stderr, "sesame: standard output: %s\n", errno ? strerror(errno) : "write error");
+        if (code == EXIT_FINE) code = EXIT_WORK;
+    }
+    if (!ok) report(&e, cmd);
+    return code;
+}

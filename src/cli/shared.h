@@ -1,0 +1,48 @@
+/* Options of every command that computes: --threads, --isa, --device, --json.
+ * Put a ses_shared into the command's args and SES_OPT_SHARED(args, field) into its table. */
+#ifndef SES_CLI_SHARED_H
+#define SES_CLI_SHARED_H
+
+#include "options.h"
+
+typedef struct ses_shared {
+    int64_t threads;    /* 0: one for each core this process may use */
+    int isa;            /* ses_isa, or -1: the best */
+    const char *device; /* "cpu" */
+    bool json;
+} ses_shared;
+
+#define SES_OPT_JSON(struct_, field)                                                             \
+    {                                                                                            \
+        .name = "json", .letter = 'j', .type = SES_OPT_FLAG, .offset = offsetof(struct_, field), \
+        .help = "write JSON instead of text"                                                     \
+    }
+
+#define SES_OPT_SHARED(struct_, field)                                              \
+    { .name = "threads",                                                            \
+      .letter = 't',                                                                \
+      .type = SES_OPT_INT,                                                          \
+      .offset = offsetof(struct_, field.threads),                                   \
+      .def = "0",                                                                   \
+      .min = 0,                                                                     \
+      .max = 1024,                                                                  \
+      .env = "SESAME_THREADS",                                                      \
+      .help = "worker threads; 0: one for each core" },                             \
+        { .name = "isa",                                                            \
+          .type = SES_OPT_CHOICE,                                                   \
+          .offset = offsetof(struct_, field.isa),                                   \
+          .choices = "ref|avx2|avx512",                                             \
+          .env = "SESAME_ISA",                                                      \
+          .help = "highest instruction set to use; without it the best there is" }, \
+        { .name = "device",                                                         \
+          .type = SES_OPT_TEXT,                                                     \
+          .offset = offsetof(struct_, field.device),                                \
+          .def = "cpu",                                                             \
+          .value = "DEVICE",                                                        \
+          .help = "where to compute: cpu" },                                        \
+        SES_OPT_JSON(struct_, field.json)
+
+ses_isa ses_shared_isa(const ses_shared *s); /* what will run: capped by what CPU and build have */
+int ses_shared_threads(const ses_shared *s); /* at least 1 */
+
+#endif

@@ -1,0 +1,215 @@
+#define _DEFAULT_SOURCE
+#include "term.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *env(const char *name) /* NULL for empty too */
+{
+    const char *s = getenv(name);
+    return s && *s ? s : NULL;
+}
+
+static bool use_color(bool tty, ses_color_when when)
+{
+    if (when != SES_COLOR_AUTO) return when == SES_COLOR_ALWAYS;
+    if (env("NO_COLOR")) return false;
+    const char *force = env("CLICOLOR_FORCE"), *kind = env("TERM");
+    if (force && strcmp(force, "0") != 0) return true;
+    return tty && kind && strcmp(kind, "dumb") != 0;
+}
+
+static bool utf8_locale(void)
+{
+    const char *l = env("LC_ALL");
+    if (!l) l = env("LC_CTYPE");
+    if (!l) l = env("LANG");
+    if (!l) return false;
+    const char *dot = strchr(l, '.');
+    return dot && (!strncasecmp(dot, ".utf-8", 6) || !strncasecmp(dot, ".utf8", 5));
+}
+
+static int columns(int fd, bool tty)
+{
+    struct winsize w;
+    if (tty && ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col > 0) return w.ws_col;
+    const char *c = env("COLUMNS");
+    long n = c ? strtol(c, NULL, 10) : 0;
+    return n >= 20 && n <= 1000 ? (int)n : 80;
+}
+
+ses_term ses_term_of(FILE *f, ses_color_when when)
+{
+    int fd = fileno(f);
+    bool tty = isatty(fd) == 1;
+    return (ses_term){
+        .tty = tty, .color = use_color(tty, when), .unicode = utf8_locale(), .width = columns(fd, tty)
+    };
+}
+
+const char *ses_style_on(const ses_term *t, ses_style s)
+{
+    static const char *const code[SES_STYLE_COUNT] = {
+        [SES_PLAIN] = "\033[0m",  [SES_BOLD] = "\033[1m",    [SES_DIM] = "\033[2m",   [SES_RED] = "\033[31m",
+        [SES_GREEN] = "\033[32m", [SES_YELLOW] = "\033[33m", [SES_BLUE] = "\033[34m",
+    };
+    return t->color ? code[s] : "";
+}
+
+size_t ses_text_width(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80;
+    return n;
+}
+
+/* One byte, or its \xNN where it is a control character; moves *s past it. */
+static int clean_next(char out[8], const char **s)
+{
+    unsigned char c = (unsigned char)*(*s)++, next = (unsigned char)**s;
+    if (c == 0xC2 && next >= 0x80 && next < 0xA0) { /* C1 controls */
+        ++*s;
+        return snprintf(out, 8, "\\x%02X", next);
+    }
+    return snprintf(out, 8, c < 0x20 || c == 0x7F ? "\\x%02X" : "%c", c);
+}
+
+void ses_put_clean(FILE *f, const char *s)
+{
+    char piece[8];
+    while (*s) {
+        clean_next(piece, &s);
+        fputs(piece, f);
+    }
+}
+
+void ses_clean(char *out, size_t size, const char *s)
+{
+    char piece[8];
+    size_t at = 0;
+    while (*s) {
+        size_t n = (size_t)clean_next(piece, &s);
+        if (at + n + 1 > size) break;
+        memcpy(out + at, piece, n);
+        at += n;
+    }
+    out[at] = 0;
+}
+
+void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width)
+{
+    int col = at;
+    bool first = true;
+    while (*text) {
+        int len = (int)strcspn(text, " \n");
+        if (!first && col + 1 + len > width) {
+            fprintf(f, "\n%*s", indent, "");
+            col = indent;
+            first = true;
+        }
+        fprintf(f, "%s%.*s", first ? "" : " ", len, text);
+        col += len + !first;
+        first = false;
+        text += len;
+        if (text[0] == '\n' && text[1] == '\n') {
+            fprintf(f, "\n\n%*s", indent, "");
+            col = indent;
+            first = true;
+        }
+        text += strspn(text, " \n");
+    }
+    putc('\n', f);
+}
+
+const char *ses_bar(const ses_term *t, char buf[SES_BAR_SIZE], double share, int width)
+{
+    if (width > SES_BAR_MAX) width = SES_BAR_MAX;
+    if (!(share > 0)) share = 0;
+    if (share > 1) share = 1;
+    int eighths = (int)(share * width * 8 + 0.5);
+    if (share > 0 && !eighths) eighths = 1;
+    char *at = buf;
+    for (int i = 0; i < width && eighths > 0; i++, eighths -= 8) {
+        if (!t->unicode) {
+            if (eighths >= 4 || !i) *at++ = '#';
+        } else { /* U+2588 is a full block; U+2589 to U+258F lose an eighth each */
+            *at++ = '\xE2';
+            *at++ = '\x96';
+            *at++ = (char)(0x88 + (eighths >= 8 ? 0 : 8 - eighths));
+        }
+    }
+    *at = 0;
+    return buf;
+}
+
+static const char *human(char buf[SES_HUMAN], uint64_t n, double step, const char *const unit[],
+                         size_t n_units)
+{
+    double x = (double)n;
+    size_t u = 0;
+    while (x >= step && u + 1 < n_units) {
+        x /= step;
+        u++;
+    }
+    if (u && x > step - 0.05 && u + 1 < n_units) { /* would print as 1024.0 */
+        x /= step;
+        u++;
+    }
+    snprintf(buf, SES_HUMAN, u ? "%.1f%s" : "%.0f%s", x, unit[u]);
+    return buf;
+}
+
+const char *ses_human_bytes(char buf[SES_HUMAN], uint64_t n)
+{
+    static const char *const unit[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB" };
+    return human(buf, n, 1024, unit, SES_LEN(unit));
+}
+
+const char *ses_human_count(char buf[SES_HUMAN], uint64_t n)
+{
+    static const char *const unit[] = { "", " k", " M", " G", " T" };
+    return human(buf, n, 1000, unit, SES_LEN(unit));
+}
+
+double ses_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+ses_progress ses_progress_start(FILE *f, const ses_term *t, bool quiet, const char *label, int64_t total)
+{
+    return (ses_progress){
+        .f = t->tty && !quiet ? f : NULL, .term = *t, .label = label, .total = total, .start = ses_seconds()
+    };
+}
+
+void ses_progress_show(ses_progress *p, int64_t done)
+{
+    if (!p->f) return;
+    double now = ses_seconds();
+    if (now - p->drawn < 0.1 && done != p->total) return;
+    p->drawn = now;
+    char bar[SES_BAR_SIZE];
+    if (p->total > 0) {
+        double share = (double)done / (double)p->total,
+               left = share > 0 ? (now - p->start) * (1 / share - 1) : 0;
+        ses_bar(&p->term, bar, share, 20);
+        int pad = 20 - (int)ses_text_width(bar);
+        fprintf(p->f, "\r%s [%s%*s] %3.0f%% %02d:%02d left\033[K", p->label, bar, pad, "", 100 * share,
+                (int)left / 60, (int)left % 60);
+    } else {
+        fprintf(p->f, "\r%s %lld\033[K", p->label, (long long)done);
+    }
+    fflush(p->f);
+}
+
+void ses_progress_end(ses_progress *p)
+{
+    if (p->f && p->drawn > 0) fputs("\r\033[K", p->f);
+}

@@ -1,0 +1,67 @@
+/* What a stream can show, and how to show numbers and pictures on it: color, width, bars, sizes, a moving
+ * progress line. */
+#ifndef SES_CLI_TERM_H
+#define SES_CLI_TERM_H
+
+#include "sesame/err.h"
+
+#include <stdio.h>
+
+typedef enum { SES_COLOR_AUTO, SES_COLOR_ALWAYS, SES_COLOR_NEVER } ses_color_when;
+typedef enum {
+    SES_PLAIN,
+    SES_BOLD,
+    SES_DIM,
+    SES_RED,
+    SES_GREEN,
+    SES_YELLOW,
+    SES_BLUE,
+    SES_STYLE_COUNT
+} ses_style;
+
+typedef struct ses_term {
+    bool tty, color, unicode;
+    int width; /* columns; 80 where nobody knows */
+} ses_term;
+
+/* auto: color on a terminal unless NO_COLOR is set or TERM is dumb; CLICOLOR_FORCE forces it. */
+ses_term ses_term_of(FILE *f, ses_color_when when);
+
+/* The escape sequence that starts a style; SES_PLAIN ends it. "" without color. */
+const char *ses_style_on(const ses_term *t, ses_style s);
+
+/* Columns a UTF-8 string takes, one a code point. */
+size_t ses_text_width(const char *s);
+
+/* Write s with control characters as \xNN, so that names from files cannot steer the terminal. */
+void ses_put_clean(FILE *f, const char *s);
+void ses_clean(char *out, size_t size, const char *s); /* the same to memory, cut to size */
+
+/* Break text at blanks to `width` columns, every line after `indent` blanks; the first line is taken to
+ * stand at column `at` already. */
+void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width);
+
+enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1, SES_HUMAN = 24 };
+
+/* A bar of share (0 to 1) of `width` columns, in eighths of blocks, or in '#'. Returns buf. */
+const char *ses_bar(const ses_term *t, char buf[SES_BAR_SIZE], double share, int width);
+
+const char *ses_human_bytes(char buf[SES_HUMAN], uint64_t n); /* "417.6 MiB" */
+const char *ses_human_count(char buf[SES_HUMAN], uint64_t n); /* "109.5 M" */
+
+/* One moving line on a terminal, nothing elsewhere. Redrawn at most ten times a second. */
+typedef struct ses_progress {
+    FILE *f; /* NULL: shows nothing */
+    ses_term term;
+    const char *label;
+    int64_t total; /* 0: not known */
+    double start, drawn;
+} ses_progress;
+
+ses_progress ses_progress_start(FILE *f, const ses_term *t, bool quiet, const char *label, int64_t total);
+void ses_progress_show(ses_progress *p, int64_t done);
+void ses_progress_end(ses_progress *p); /* wipes the line */
+
+double ses_seconds(void); /* a clock that only goes forward */
+
+#endif

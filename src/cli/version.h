@@ -1,0 +1,20 @@
+/* What this build is: version, compiler, and the parts it can use. */
+#ifndef SES_CLI_VERSION_H
+#define SES_CLI_VERSION_H
+
+#include "sesame/types.h"
+
+/* A library or device Sesame works without and uses where it is. */
+typedef struct ses_part {
+    const char *name, *use;
+    bool here;
+    const char *how; /* "libopenblas.so.0", "not in this build", ... */
+} ses_part;
+
+enum { SES_MAX_PARTS = 8 };
+
+size_t ses_parts(ses_part out[SES_MAX_PARTS]); /* looks for libraries: milliseconds */
+const char *ses_compiler(void);
+bool ses_isa_built(ses_isa isa);
+
+#endif

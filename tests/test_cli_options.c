@@ -1,0 +1,276 @@
+/* The option parser, suggestions, and what the terminal helpers print. */
+#define _POSIX_C_SOURCE 200809L
+#include "check.h"
+
+#include "cli/options.h"
+#include "cli/suggest.h"
+#include "cli/table.h"
+
+#include <math.h>
+
+typedef struct args {
+    bool flag, other;
+    const char *text;
+    int64_t n, size, big;
+    double x;
+    int choice, must;
+    ses_list list;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "flag", .letter = 'f', .type = SES_OPT_FLAG, .offset = offsetof(args, flag) },
+    { .name = "other", .letter = 'o', .type = SES_OPT_FLAG, .offset = offsetof(args, other) },
+    { .name = "text", .letter = 't', .type = SES_OPT_TEXT, .offset = offsetof(args, text), .def = "none" },
+    { .name = "number",
+      .letter = 'n',
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, n),
+      .def = "3",
+      .min = -5,
+      .max = 9,
+      .env = "SESAME_TEST_N" },
+    { .name = "big", .type = SES_OPT_INT, .offset = offsetof(args, big) },
+    { .name = "size", .type = SES_OPT_SIZE, .offset = offsetof(args, size), .def = "4K" },
+    { .name = "real",
+      .letter = 'x',
+      .type = SES_OPT_REAL,
+      .offset = offsetof(args, x),
+      .min = 0,
+      .max = HUGE_VAL },
+    { .name = "choice",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, choice),
+      .choices = "red|green|blue" },
+    { .name = "must",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, must),
+      .choices = "yes|no",
+      .required = true },
+    { .name = "item", .letter = 'i', .type = SES_OPT_LIST, .offset = offsetof(args, list) },
+};
+
+enum { MAX_WORDS = 16 };
+
+typedef struct parsed {
+    args a;
+    char *word[MAX_WORDS];
+    int n;
+    ses_err e;
+    bool ok;
+} parsed;
+
+/* Parse a line split at blanks. The result is static: one at a time. */
+static parsed *parse(const char *line, bool first_only)
+{
+    static parsed p;
+    static char copy[512];
+    ses_opt_group group = { opt, SES_LEN(opt), &p.a };
+    ses_options_free(&group, 1);
+    memset(&p, 0, sizeof p);
+    snprintf(copy, sizeof copy, "%s", line);
+    int n = 0;
+    char *save = NULL;
+    for (char *w = strtok_r(copy, " ", &save); w && n < MAX_WORDS - 1; w = strtok_r(NULL, " ", &save))
+        p.word[n++] = w;
+    p.ok = ses_options_parse(&group, 1, p.word, first_only, &p.n, &p.e);
+    return &p;
+}
+
+static void check_error(const char *line, const char *want)
+{
+    parsed *p = parse(line, false);
+    CHECK_MSG(!p->ok, "%s", line);
+    CHECK(p->e.code == SES_EUSAGE);
+    CHECK_STR(p->e.msg, want);
+}
+
+static void test_forms(void)
+{
+    parsed *p = parse("", false);
+    CHECK(p->ok && p->n == 0 && p->a.n == 3 && p->a.choice == -1 && p->a.size == 4096 && !p->a.flag);
+    CHECK_STR(p->a.text, "none");
+    p = parse("a --number 4 b --text=x=y --flag - -x 2.5 -- --flag -n", false);
+    CHECK(p->ok && p->n == 5 && p->a.n == 4 && p->a.flag && p->a.x == 2.5);
+    CHECK_STR(p->a.text, "x=y");
+    CHECK_STR(p->word[2], "-");
+    CHECK_STR(p->word[3], "--flag");
+    CHECK(!p->word[5]);
+    p = parse("-fon4 -t-", false);
+    CHECK(p->ok && p->a.flag && p->a.other && p->a.n == 4);
+    CHECK_STR(p->a.text, "-");
+    p = parse("--number -2 --text= --number=-3", false);
+    CHECK(p->ok && p->a.n == -3);
+    CHECK_STR(p->a.text, "");
+    p = parse("-i a --item=b --item c", false);
+    CHECK(p->ok && p->a.list.n == 3);
+    CHECK_STR(p->a.list.item[2], "c");
+    p = parse("--flag command --nonsense", true);
+    CHECK(p->ok && p->n == 2 && p->a.flag);
+    CHECK_STR(p->word[1], "--nonsense");
+}
+
+static void test_values(void)
+{
+    parsed *p = parse("--choice green --size 3M", false);
+    CHECK(p->ok && p->a.choice == 1 && p->a.size == 3 << 20);
+    p = parse("--size 2GiB", false);
+    CHECK(p->ok && p->a.size == (int64_t)2 << 30);
+    p = parse("--big -9223372036854775808", false);
+    CHECK(p->ok && p->a.big == INT64_MIN);
+    p = parse("--real 1e-3", false);
+    CHECK(p->ok && p->a.x == 1e-3);
+    check_error("--number 10", "--number: 10 is out of range: -5 to 9");
+    check_error("--number 4x", "--number: \"4x\" is not a whole number");
+    check_error("--number=", "--number: \"\" is not a whole number");
+    check_error("--number 0x4", "--number: \"0x4\" is not a whole number");
+    check_error("--number 1.5", "--number: \"1.5\" is not a whole number");
+    check_error("--big 9223372036854775808", "--big: 9223372036854775808 is out of range");
+    check_error("--real -1", "--real: -1 is too small: 0 is the least");
+    check_error("--real nan", "--real: \"nan\" is not a number");
+    check_error("--real inf", "--real: \"inf\" is not a number");
+    check_error("--real 1e999", "--real: 1e999 is out of range");
+    check_error("--size 4Q", "--size: \"4Q\" is not a size, like 4096, 512K, 64M or 2G");
+    check_error("--size 99999999T", "--size: 99999999T is out of range");
+    check_error("--size -1", "--size: -1 is out of range");
+    check_error("--choice greem", "--choice: \"greem\" is not one of red|green|blue; did you mean 'green'?");
+    check_error("--choice zzzzz", "--choice: \"zzzzz\" is not one of red|green|blue");
+}
+
+static void test_wrong(void)
+{
+    check_error("--nmber 3", "unknown option '--nmber'; did you mean '--number'?");
+    check_error("--num=3", "unknown option '--num'; did you mean '--number'?");
+    check_error("--qqqqqq", "unknown option '--qqqqqq'");
+    check_error("-z", "unknown option '-z'");
+    check_error("-fz", "unknown option '-z'");
+    check_error("--flag=yes", "--flag takes no value");
+    check_error("--text", "--text needs a value (TEXT)");
+    check_error("--text --flag", "--text needs a value (TEXT)");
+    check_error("-n", "-n needs a value (N)");
+    char line[200] = "--";
+    memset(line + 2, 'a', 150);
+    CHECK(!parse(line, false)->ok);
+}
+
+static void test_environment(void)
+{
+    setenv("SESAME_TEST_N", "7", 1);
+    CHECK(parse("", false)->a.n == 7);
+    CHECK(parse("--number 1", false)->a.n == 1);
+    setenv("SESAME_TEST_N", "seven", 1);
+    check_error("", "SESAME_TEST_N: \"seven\" is not a whole number");
+    setenv("SESAME_TEST_N", "", 1);
+    CHECK(parse("", false)->a.n == 3);
+    unsetenv("SESAME_TEST_N");
+}
+
+static void test_required(void)
+{
+    parsed *p = parse("", false);
+    ses_opt_group group = { opt, SES_LEN(opt), &p->a };
+    CHECK(!ses_options_complete(&group, 1, &p->e));
+    CHECK_STR(p->e.msg, "--must yes|no is required");
+    p = parse("--must no", false);
+    CHECK(ses_options_complete(&group, 1, &p->e));
+}
+
+static void check_suggest(const char *word, const char *candidates, const char *want)
+{
+    ses_suggestion s = { .word = word };
+    const char *c;
+    size_t len;
+    for (int i = 0; ses_choice_at(candidates, i, &c, &len); i++) ses_suggest_offer(&s, c, len);
+    char best[64] = "";
+    if (s.best) snprintf(best, sizeof best, "%.*s", (int)s.best_len, s.best);
+    CHECK_STR(best, want);
+}
+
+static void test_suggest(void)
+{
+    check_suggest("docotr", "info|doctor|bench", "doctor"); /* a swap is one edit */
+    check_suggest("inof", "info|doctor|bench", "info");
+    check_suggest("selftset", "self|selftest", "selftest");
+    check_suggest("ben", "info|bench", "bench"); /* the beginning */
+    check_suggest("xyz", "info|doctor|bench", "");
+    check_suggest("", "info|doctor|bench", "");
+    check_suggest("i", "info", "");
+}
+
+/* What a function writes, by way of a temporary file. */
+static const char *slurp(FILE *f)
+{
+    static char buf[4096];
+    rewind(f);
+    buf[fread(buf, 1, sizeof buf - 1, f)] = 0;
+    fclose(f);
+    return buf;
+}
+
+static void test_text(void)
+{
+    ses_term plain = { .width = 80 }, utf8 = { .unicode = true, .width = 80 }, color = { .color = true };
+    char bar[SES_BAR_SIZE], human[SES_HUMAN];
+    CHECK_STR(ses_bar(&plain, bar, 0.5, 10), "#####");
+    CHECK_STR(ses_bar(&plain, bar, 0, 10), "");
+    CHECK_STR(ses_bar(&plain, bar, 1e-9, 10), "#");
+    CHECK_STR(ses_bar(&plain, bar, 7, 4), "####");
+    CHECK_STR(ses_bar(&plain, bar, NAN, 4), "");
+    CHECK_STR(ses_bar(&utf8, bar, 0.3125, 4), "█▎");
+    CHECK(ses_text_width(ses_bar(&utf8, bar, 1, 1000)) == SES_BAR_MAX);
+    CHECK_STR(ses_human_bytes(human, 1023), "1023 B");
+    CHECK_STR(ses_human_bytes(human, 1024), "1.0 KiB");
+    CHECK_STR(ses_human_bytes(human, ((uint64_t)1 << 30) - 1), "1.0 GiB");
+    CHECK_STR(ses_human_bytes(human, UINT64_MAX), "16384.0 PiB");
+    CHECK_STR(ses_human_count(human, 109482240), "109.5 M");
+    CHECK_STR(ses_human_count(human, 999), "999");
+    CHECK_STR(ses_style_on(&plain, SES_RED), "");
+    CHECK_STR(ses_style_on(&color, SES_RED), "\033[31m");
+    FILE *f = tmpfile();
+    ses_put_clean(f, "a\033[31mb\n\x7F\xC2\x9B é");
+    CHECK_STR(slurp(f), "a\\x1B[31mb\\x0A\\x7F\\x9B é");
+    f = tmpfile();
+    ses_put_wrapped(f, "one two three\n\nfour averyverylongword five", 2, 2, 10);
+    CHECK_STR(slurp(f), "one two\n  three\n\n  four\n  averyverylongword\n  five\n");
+}
+
+static void test_table(void)
+{
+    ses_term plain = { .width = 80 };
+    ses_err e = { 0 };
+    ses_table *t = ses_table_new("Name|>count|", &e);
+    for (int i = 0; i < 3; i++) {
+        ses_table_cell(t, "%s", i == 1 ? "naïve\n" : "x");
+        ses_table_cell(t, "%d", i == 2 ? 12345678 : i);
+        ses_table_cell(t, "%s", i == 1 ? "" : "end");
+    }
+    FILE *f = tmpfile();
+    CHECK(ses_table_print(t, f, &plain, 1, &e));
+    CHECK_STR(slurp(f), " Name          count\n"
+                        " x                 0  end\n"
+                        " naïve\\x0A         1\n"
+                        " x          12345678  end\n");
+    ses_table_free(t);
+    ses_table_free(NULL);
+    t = ses_table_new("|", &e);
+    ses_table_cell(t, "a");
+    ses_table_cell(t, "b");
+    f = tmpfile();
+    CHECK(ses_table_print(t, f, &plain, 0, &e));
+    CHECK_STR(slurp(f), "a  b\n");
+    ses_table_free(t);
+}
+
+int main(void)
+{
+    test_forms();
+    test_values();
+    test_wrong();
+    test_environment();
+    test_required();
+    test_suggest();
+    test_text();
+    test_table();
+    ses_opt_group group = { opt, SES_LEN(opt), &parse("", false)->a };
+    ses_options_free(&group, 1);
+    return check_report();
+}
