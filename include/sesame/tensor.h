@@ -3,7 +3,7 @@
 #ifndef SESAME_TENSOR_H
 #define SESAME_TENSOR_H
 
-#include "sesame/types.h"
+#include "sesame/err.h"
 
 typedef struct ses_pack ses_pack;
 
@@ -31,6 +31,10 @@ bool ses_same_shape(const ses_tensor *a, const ses_tensor *b);
 size_t ses_dtype_size(ses_dtype d);
 const char *ses_dtype_name(ses_dtype d); /* as safetensors spells it: "F32", "BF16", ... */
 bool ses_dtype_from_name(const char *name, ses_dtype *out);
+
+/* n numbers from one dtype to another; either side may be unaligned, they must not overlap. Floats round to
+ * nearest even; floats to integers towards zero, and fail when one does not fit. Not 0 is true. */
+bool ses_convert(void *dst, ses_dtype to, const void *src, ses_dtype from, size_t n, ses_err *e);
 
 const char *ses_act_name(ses_act act); /* as config.json spells it: "gelu", ... */
 bool ses_act_from_name(const char *name, ses_act *out);
