@@ -1,0 +1,93 @@
+#include "dtype.h"
+
+#include "sesame/tensor.h"
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[SES_DTYPE_COUNT] = {
+    [SES_F32] = { "F32", 4 },   [SES_F16] = { "F16", 2 }, [SES_BF16] = { "BF16", 2 },
+    [SES_F64] = { "F64", 8 },   [SES_I64] = { "I64", 8 }, [SES_I32] = { "I32", 4 },
+    [SES_I16] = { "I16", 2 },   [SES_I8] = { "I8", 1 },   [SES_U8] = { "U8", 1 },
+    [SES_BOOL] = { "BOOL", 1 },
+};
+
+size_t ses_dtype_size(ses_dtype d) { return (unsigned)d < SES_DTYPE_COUNT ? dtypes[d].size : 0; }
+const char *ses_dtype_name(ses_dtype d) { return (unsigned)d < SES_DTYPE_COUNT ? dtypes[d].name : "?"; }
+
+bool ses_dtype_from_name(const char *name, ses_dtype *out)
+{
+    for (int d = 0; name && d < SES_DTYPE_COUNT; d++)
+        if (strcmp(name, dtypes[d].name) == 0) return *out = (ses_dtype)d, true;
+    return false;
+}
+
+/* The first name of each is the one we write. */
+static const struct {
+    const char *name;
+    ses_act act;
+} acts[] = {
+    { "linear", SES_ACT_NONE },
+    { "identity", SES_ACT_NONE },
+    { "none", SES_ACT_NONE },
+    { "gelu", SES_ACT_GELU },
+    { "gelu_python", SES_ACT_GELU },
+    { "gelu_new", SES_ACT_GELU_TANH },
+    { "gelu_pytorch_tanh", SES_ACT_GELU_TANH },
+    { "gelu_fast", SES_ACT_GELU_TANH },
+    { "gelu_accurate", SES_ACT_GELU_TANH },
+    { "relu", SES_ACT_RELU },
+    { "silu", SES_ACT_SILU },
+    { "swish", SES_ACT_SILU },
+    { "tanh", SES_ACT_TANH },
+    { "sigmoid", SES_ACT_SIGMOID },
+};
+
+const char *ses_act_name(ses_act act)
+{
+    for (size_t i = 0; i < SES_LEN(acts); i++)
+        if (acts[i].act == act) return acts[i].name;
+    return "?";
+}
+
+bool ses_act_from_name(const char *name, ses_act *out)
+{
+    for (size_t i = 0; name && i < SES_LEN(acts); i++)
+        if (strcmp(name, acts[i].name) == 0) return *out = acts[i].act, true;
+    return false;
+}
+
+float ses_f16_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, bits = h & 0x7FFF;
+    if (bits >= 0x7C00) return ses_f32_of_bits(sign | 0x7F800000 | bits << 13); /* infinity, NaN */
+    if (bits >= 0x0400) return ses_f32_of_bits(sign | ((bits << 13) + ((127 - 15) << 23)));
+    float tiny = (float)bits * 0x1p-24f; /* subnormal: exact */
+    return ses_f32_of_bits(sign | ses_f32_bits(tiny));
+}
+
+/* x as sign, exponent and `mant` bits of mantissa, 16 bits together; bias: of the exponent, and its largest. */
+static uint16_t narrow(double x, int mant, int bias)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    uint64_t frac = u & 0xFFFFFFFFFFFFFu;
+    int exp = (int)(u >> 52 & 0x7FF);
+    uint32_t sign = (uint32_t)(u >> 63) << 15, inf = (uint32_t)(2 * bias + 1) << mant;
+    if (exp == 0x7FF && frac)
+        return (uint16_t)(sign | inf | 1u << (mant - 1) | (uint32_t)(frac >> (52 - mant)));
+    if (exp == 0) return (uint16_t)sign; /* a subnormal double is far below half of the smallest */
+    frac |= (uint64_t)1 << 52;
+    int biased = exp - 1023 + bias, drop = 52 - mant;
+    if (biased < 1) drop += 1 - biased, biased = 1; /* subnormal there */
+    if (drop > 54) return (uint16_t)sign;
+    uint64_t kept = frac >> drop, rest = frac & (((uint64_t)1 << drop) - 1), half = (uint64_t)1 << (drop - 1);
+    kept += rest > half || (rest == half && (kept & 1));
+    /* kept holds the leading 1 of a normal number, which counts as one exponent; so does a carry. */
+    uint64_t bits = kept + ((uint64_t)(biased - 1) << mant);
+    return (uint16_t)(sign | (bits > inf ? inf : (uint32_t)bits));
+}
+
+uint16_t ses_f64_to_f16(double x) { return narrow(x, 10, 15); }
+uint16_t ses_f64_to_bf16(double x) { return narrow(x, 7, 127); }
+uint16_t ses_f32_to_f16(float x) { return narrow(x, 10, 15); }

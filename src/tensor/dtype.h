@@ -1,0 +1,40 @@
+/* One number from one storage format to another. Into a narrower float: round to nearest, ties to even; too
+ * large becomes infinity; a NaN stays one. */
+#ifndef SES_TENSOR_DTYPE_H
+#define SES_TENSOR_DTYPE_H
+
+#include "sesame/err.h"
+
+#include <string.h>
+
+static inline uint32_t ses_f32_bits(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline float ses_f32_of_bits(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static inline float ses_bf16_to_f32(uint16_t h) { return ses_f32_of_bits((uint32_t)h << 16); }
+
+static inline uint16_t ses_f32_to_bf16(float x)
+{
+    uint32_t u = ses_f32_bits(x);
+    if ((u & 0x7FFFFFFF) > 0x7F800000)
+        return (uint16_t)(u >> 16 | 0x40); /* quiet, or its payload may vanish */
+    return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
+}
+
+float ses_f16_to_f32(uint16_t h);
+uint16_t ses_f32_to_f16(float x);
+/* In one rounding; by way of float there would be two. */
+uint16_t ses_f64_to_f16(double x);
+uint16_t ses_f64_to_bf16(double x);
+
+#endif
