@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,4 +68,83 @@ fail:
     ses_free(data);
     if (fd >= 0) close(fd);
     return NULL;
+}
+
+bool ses_map_open(ses_map *m, const char *path, ses_err *e)
+{
+    *m = (ses_map){ 0 };
+    size_t size;
+    int fd = open_regular(path, &size, e);
+    if (fd < 0) return ses_wrap(e, "%s", path);
+    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    if (data == MAP_FAILED) ses_fail(e, SES_EIO, "cannot map %zu bytes: %s", size, strerror(errno));
+    close(fd);
+    if (data == MAP_FAILED) return ses_wrap(e, "%s", path);
+    *m = (ses_map){ data, size };
+    return true;
+}
+
+void ses_map_free(ses_map *m)
+{
+    if (m->size) munmap((void *)m->data, m->size);
+    *m = (ses_map){ 0 };
+}
+
+char *ses_path_join(const char *dir, const char *name, ses_err *e)
+{
+    size_t n = strlen(dir), k = strlen(name), slash = n && dir[n - 1] != '/';
+    char *path = ses_alloc(n + k + 2, e);
+    if (!path) return NULL;
+    memcpy(path, dir, n);
+    if (slash) path[n] = '/';
+    memcpy(path + n + slash, name, k);
+    return path;
+}
+
+const char *ses_path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool ses_path_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+bool ses_path_is_dir(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool ses_dir_check(const char *path, ses_err *e)
+{
+    struct stat st;
+    int why = stat(path, &st) != 0      ? errno
+              : !S_ISDIR(st.st_mode)    ? ENOTDIR
+              : access(path, X_OK) != 0 ? errno
+                                        : 0;
+    return !why || ses_fail(e, SES_EIO, "%s: %s", path, strerror(why));
+}
+
+bool ses_dir_make(const char *path, ses_err *e)
+{
+    char *part = ses_strdup(path, e);
+    if (!part) return false;
+    int why = 0;
+    for (char *at = part; *at && !why;) {
+        at += strspn(at, "/");
+        at += strcspn(at, "/");
+        char end = *at;
+        *at = 0;
+        if (*part && mkdir(part, 0777) != 0 && errno != EEXIST) why = errno;
+        if (why == EROFS || why == EACCES)
+            why = ses_path_is_dir(part) ? 0 : why; /* some systems say so first */
+        *at = end;
+    }
+    ses_free(part);
+    if (why) return ses_fail(e, SES_EIO, "%s: cannot make this folder: %s", path, strerror(why));
+    return ses_dir_check(path, e);
 }

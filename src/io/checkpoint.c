@@ -1,0 +1,199 @@
+/* A folder of weights: model.safetensors, or model.safetensors.index.json and the shards it names. */
+#include "safetensors_impl.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "sesame/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char single[] = "model.safetensors", index_name[] = "model.safetensors.index.json";
+
+/* Shards of an index, by name. */
+typedef struct shards {
+    ses_strmap seen; /* to its index in file */
+    const char **file;
+    size_t n;
+} shards;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A plain name: nothing that could lead out of the folder. */
+static bool plain(const char *name, size_t n)
+{
+    return n && strlen(name) == n && !strchr(name, '/') && !strchr(name, '\\') && !strstr(name, "..") &&
+           name[0] != '.';
+}
+
+static bool collect_shards(shards *s, const ses_json *map, ses_err *e)
+{
+    size_t n = ses_json_len(map);
+    for (size_t i = 0; i < n; i++) {
+        size_t kn, len = 0;
+        const char *tensor = ses_json_key(map, i, &kn), *file = ses_json_string(ses_json_at(map, i), &len);
+        bool fresh = false;
+        if (!file)
+            return ses_fail(e, SES_EFORMAT, "weight_map: tensor \"%s\": a file name expected, not %s",
+                            ses_quoted_of(tensor, kn).s,
+                            ses_json_type_name(ses_json_type_of(ses_json_at(map, i))));
+        if (!plain(file, len))
+            return ses_fail(e, SES_EFORMAT, "weight_map: tensor \"%s\": \"%s\" is not a plain file name",
+                            ses_quoted_of(tensor, kn).s, ses_quoted_of(file, len).s);
+        if (!ses_strmap_insert(&s->seen, file, len, 0, &fresh, e)) return false;
+    }
+    s->n = s->seen.count;
+    s->file = ses_alloc_array(s->n, sizeof *s->file, e);
+    if (!s->file) return false;
+    for (size_t i = 0; i < s->n; i++) s->file[i] = s->seen.entry[i].key;
+    qsort(s->file, s->n, sizeof *s->file, by_name);
+    return true;
+}
+
+/* The index and the shards must tell the same story, both ways. */
+static bool check_map(const ses_safetensors *s, const ses_json *map, ses_err *e)
+{
+    for (size_t i = 0; i < ses_json_len(map); i++) {
+        size_t n;
+        const char *name = ses_json_key(map, i, &n), *file = ses_json_string(ses_json_at(map, i), NULL);
+        const ses_entry *t = strlen(name) == n ? ses_safetensors_find(s, name) : NULL;
+        if (!t) return ses_fail(e, SES_EFORMAT, "tensor \"%s\" is not in %s", ses_quoted_of(name, n).s, file);
+        if (strcmp(t->file, file) != 0)
+            return ses_fail(e, SES_EFORMAT, "tensor \"%s\" is in %s, not in %s", ses_quoted_of(name, n).s,
+                            t->file, file);
+    }
+    for (size_t i = 0; i < s->n_entry; i++) {
+        const ses_entry *t = &s->entry[i];
+        if (!ses_json_get(map, t->name))
+            return ses_fail(e, SES_EFORMAT, "tensor \"%s\" of %s is not in weight_map",
+                            ses_quoted_of(t->name, strlen(t->name)).s, t->file);
+    }
+    return true;
+}
+
+static const ses_json *weight_map(const ses_json_doc *doc, ses_err *e)
+{
+    const ses_json *root = ses_json_root(doc), *map = ses_json_get(root, "weight_map");
+    if (ses_json_type_of(root) != SES_JSON_OBJECT)
+        ses_fail(e, SES_EFORMAT, "an object expected, not %s", ses_json_type_name(ses_json_type_of(root)));
+    else if (!map)
+        ses_fail(e, SES_EFORMAT, "weight_map missing");
+    else if (ses_json_type_of(map) != SES_JSON_OBJECT)
+        ses_fail(e, SES_EFORMAT, "weight_map: an object expected, not %s",
+                 ses_json_type_name(ses_json_type_of(map)));
+    else if (!ses_json_len(map))
+        ses_fail(e, SES_EFORMAT, "weight_map: names no tensor");
+    else
+        return map;
+    return NULL;
+}
+
+/* Opens what an index names. Errors of a shard name it; others are the index's own. */
+static bool read_index(ses_safetensors *s, const char *text, size_t n, ses_shard_source *get, void *ctx,
+                       ses_err *e)
+{
+    shards all = { 0 };
+    bool ok = false;
+    ses_json_doc *doc = ses_json_parse(text, n, e);
+    const ses_json *map = doc ? weight_map(doc, e) : NULL;
+    if (!map || !collect_shards(&all, map, e)) goto done;
+    for (size_t i = 0; i < all.n; i++) {
+        const void *bytes = NULL;
+        size_t size = 0;
+        if (!get(ctx, all.file[i], &bytes, &size, e)) goto done;
+        if (!ses_safetensors_add(s, bytes, size, all.file[i], e)) {
+            ses_wrap(e, "%s", all.file[i]);
+            goto done;
+        }
+    }
+    ok = check_map(s, map, e);
+done:
+    ses_strmap_free(&all.seen);
+    ses_free(all.file);
+    ses_json_free(doc);
+    return ok;
+}
+
+ses_safetensors *ses_checkpoint_from_index(const char *text, size_t n, ses_shard_source *get, void *ctx,
+                                           ses_err *e)
+{
+    ses_safetensors *s = ses_alloc(sizeof *s, e);
+    if (s && read_index(s, text, n, get, ctx, e)) return s;
+    ses_wrap(e, "%s", index_name);
+    ses_safetensors_free(s);
+    return NULL;
+}
+
+typedef struct folder {
+    const char *dir;
+    ses_safetensors *s;
+} folder;
+
+static bool map_shard(void *ctx, const char *file, const void **bytes, size_t *n, ses_err *e)
+{
+    folder *f = ctx;
+    ses_safetensors *s = f->s;
+    ses_map *map = ses_realloc_array(s->map, s->n_map + 1, sizeof *map, e);
+    if (!map) return false;
+    s->map = map;
+    char *path = ses_path_join(f->dir, file, e);
+    bool ok = path && ses_map_open(&map[s->n_map], path, e);
+    ses_free(path);
+    if (!ok) return false;
+    *bytes = map[s->n_map].data;
+    *n = map[s->n_map].size;
+    s->n_map++;
+    return true;
+}
+
+static ses_safetensors *open_index(const char *dir, const char *path, ses_err *e)
+{
+    size_t n;
+    folder f = { dir, NULL };
+    char *text = ses_file_read(path, SES_HEADER_MAX, &n, e);
+    if (!text) return NULL;
+    f.s = ses_alloc(sizeof *f.s, e);
+    if (f.s && !read_index(f.s, text, n, map_shard, &f, e)) {
+        ses_wrap(e, "%s", path);
+        ses_safetensors_free(f.s);
+        f.s = NULL;
+    }
+    ses_free(text);
+    return f.s;
+}
+
+/* Says what is missing, and what is there instead. */
+static void nothing_found(const char *dir, ses_err *e)
+{
+    static const char *const other[] = { "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack" };
+    for (size_t i = 0; i < SES_LEN(other); i++) {
+        char *path = ses_path_join(dir, other[i], e);
+        if (path && ses_path_exists(path))
+            ses_fail(e, SES_EUNSUPPORTED, "%s: has %s but no %s: convert the weights first", dir, other[i],
+                     single);
+        ses_free(path);
+    }
+    ses_fail(e, SES_EIO, "%s: neither %s nor %s is there", dir, single, index_name);
+}
+
+ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e)
+{
+    if (ses_path_exists(dir) && !ses_path_is_dir(dir)) return ses_safetensors_open(dir, e);
+    if (!ses_dir_check(dir, e)) return NULL;
+    ses_safetensors *s = NULL;
+    char *one = ses_path_join(dir, single, e), *index = ses_path_join(dir, index_name, e);
+    if (!one || !index)
+        s = NULL;
+    else if (ses_path_exists(one))
+        s = ses_safetensors_open(one, e);
+    else if (ses_path_exists(index))
+        s = open_index(dir, index, e);
+    else
+        nothing_found(dir, e);
+    ses_free(one);
+    ses_free(index);
+    return s;
+}
