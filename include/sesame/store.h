@@ -23,6 +23,7 @@ typedef struct ses_param {
 
 ses_store *ses_store_new(ses_device *dev, ses_err *e);
 void ses_store_free(ses_store *s);
+ses_device *ses_store_device(const ses_store *s);
 
 /* The first error of ses_store_add sticks; ses_store_ok tells. Returns NULL then. */
 ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_MAX_DIM], ses_init init);

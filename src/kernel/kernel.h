@@ -39,54 +39,10 @@ typedef struct ses_gemm {
     bool add;             /* C += A B; bias NULL, act none */
 } ses_gemm;
 
-/* The three products of a linear layer, all matrices contiguous. */
-static inline ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n,
-                                   int64_t k)
-{ /* C = A B', A [m, k], B [n, k] */
-    return (ses_gemm){ .m = m,
-                       .n = n,
-                       .k = k,
-                       .c = c,
-                       .ldc = n,
-                       .a = a,
-                       .a_row = k,
-                       .a_col = 1,
-                       .b = b,
-                       .b_row = 1,
-                       .b_col = k };
-}
-
-static inline ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n,
-                                   int64_t k)
-{ /* C = A B, A [m, k], B [k, n] */
-    return (ses_gemm){ .m = m,
-                       .n = n,
-                       .k = k,
-                       .c = c,
-                       .ldc = n,
-                       .a = a,
-                       .a_row = k,
-                       .a_col = 1,
-                       .b = b,
-                       .b_row = n,
-                       .b_col = 1 };
-}
-
-static inline ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n,
-                                   int64_t k)
-{ /* C = A' B, A [k, m], B [k, n] */
-    return (ses_gemm){ .m = m,
-                       .n = n,
-                       .k = k,
-                       .c = c,
-                       .ldc = n,
-                       .a = a,
-                       .a_row = 1,
-                       .a_col = m,
-                       .b = b,
-                       .b_row = n,
-                       .b_col = 1 };
-}
+/* The three products of a linear layer, all matrices contiguous: A B', A B and A' B are [m, n]. */
+ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
+ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
+ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 
 /* Attention over sequences laid end to end. Token t of head h is at x[t * x_row + h * dim].
  *     out = softmax(scale q k' [+ causal mask]) v, dropout on the probabilities

@@ -73,3 +73,31 @@ const ses_kernel_info *ses_kernel_list(size_t *n)
     *n = SES_LEN(list);
     return list;
 }
+
+static ses_gemm product(ses_real *c, int64_t m, int64_t n, int64_t k)
+{
+    return (ses_gemm){ .m = m, .n = n, .k = k, .c = c, .ldc = n };
+}
+
+static ses_gemm with(ses_gemm g, const ses_real *a, int64_t a_row, int64_t a_col, const ses_real *b,
+                     int64_t b_row, int64_t b_col)
+{
+    g.a = a, g.a_row = a_row, g.a_col = a_col;
+    g.b = b, g.b_row = b_row, g.b_col = b_col;
+    return g;
+}
+
+ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k)
+{
+    return with(product(c, m, n, k), a, k, 1, b, 1, k);
+}
+
+ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k)
+{
+    return with(product(c, m, n, k), a, k, 1, b, n, 1);
+}
+
+ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k)
+{
+    return with(product(c, m, n, k), a, 1, m, b, n, 1);
+}

@@ -78,4 +78,7 @@ ses_key ses_tape_key(ses_tape *t);
 bool ses_tape_training(const ses_tape *t);
 ses_device *ses_tape_device(const ses_tape *t);
 
+/* Zeroed host memory until the tape is reset; NULL once the tape has failed. */
+void *ses_tape_host(ses_tape *t, size_t n, size_t size);
+
 #endif

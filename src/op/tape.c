@@ -95,6 +95,11 @@ ses_key ses_tape_key(ses_tape *t)
     return (ses_key){ .seed = t->opt.seed, .step = t->opt.step, .site = t->site++ };
 }
 
+void *ses_tape_host(ses_tape *t, size_t n, size_t size)
+{
+    return t->err.code ? NULL : ses_arena_array(&t->host, n, size, &t->err);
+}
+
 static bool count_of(const int64_t dim[SES_MAX_DIM], int64_t *count, ses_err *e)
 {
     *count = 1;

@@ -1,0 +1,23 @@
+/* A batch: sequences laid end to end, no padding. Sequence s is tokens cu[s] .. cu[s+1] - 1.
+ * All arrays are the caller's, on the host; NULL where a thing is absent. */
+#ifndef SESAME_BATCH_H
+#define SESAME_BATCH_H
+
+#include "sesame/types.h"
+
+typedef struct ses_batch {
+    int64_t seqs, tokens;
+    const int32_t *cu;        /* [seqs + 1], from 0 to tokens */
+    const int32_t *ids;       /* [tokens] */
+    const int32_t *segments;  /* [tokens]; NULL: all 0 */
+    const int32_t *positions; /* [tokens]; NULL: counted in each sequence from 0 */
+    int64_t choices;          /* multiple choice: so many neighbouring sequences are one question; 0: none */
+
+    /* What the heads learn from; SES_IGNORE counts for nothing. */
+    const int32_t *labels;        /* [tokens] or [seqs] or [questions], as the head says */
+    const int32_t *pair_labels;   /* [seqs]: next sentence, sentence order */
+    const int32_t *starts, *ends; /* [seqs]: an answer's first and last token, counted in its sequence */
+    const ses_real *targets;      /* [seqs, labels]: regression, several labels at once */
+} ses_batch;
+
+#endif

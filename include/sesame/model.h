@@ -1,0 +1,84 @@
+/* A model: a Hugging Face folder (config.json and safetensors), open.
+ * An open model is read-only unless opened for training, and may be used from several threads, each with a tape
+ * of its own. */
+#ifndef SESAME_MODEL_H
+#define SESAME_MODEL_H
+
+#include "sesame/batch.h"
+#include "sesame/json.h"
+#include "sesame/store.h"
+#include "sesame/tape.h"
+
+typedef struct ses_model ses_model;
+
+typedef struct ses_model_options {
+    const char *class_name; /* "BertForMaskedLM"; NULL: what config.json says */
+    bool train;             /* values copied and gradients made; else the file is mapped */
+    bool random;            /* no weights are read: begin at random */
+    uint64_t seed;          /* of random */
+} ses_model_options;
+
+ses_model *ses_model_open(const char *dir, ses_device *dev, const ses_model_options *options, ses_err *e);
+
+/* A model of this config.json, with random weights. */
+ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_model_options *options,
+                         ses_err *e);
+void ses_model_free(ses_model *m);
+
+/* Config and weights into a folder (made if absent), each file whole or not at all. */
+typedef struct ses_save_options {
+    ses_dtype dtype;    /* of the weights in the file: SES_F32, SES_F16, SES_BF16 */
+    size_t shard_bytes; /* 0: one file */
+    bool overwrite;     /* else an existing file is an error */
+} ses_save_options;
+bool ses_model_save(ses_model *m, const char *dir, const ses_save_options *options, ses_err *e);
+
+/* What a forward pass gives: tensors on the tape. */
+typedef enum {
+    SES_PER_TOKEN,    /* [tokens, ...] */
+    SES_PER_SEQUENCE, /* [seqs, ...] (or [questions, choices]) */
+    SES_PER_PAIR      /* attention: sequence after sequence [heads, queries, keys] */
+} ses_axis;
+
+typedef struct ses_output {
+    char name[32]; /* the reference's: "logits", "hidden_states.3", ... */
+    ses_tensor *tensor;
+    ses_axis axis;
+    int64_t col, cols; /* the columns that are this output; cols 0: all */
+} ses_output;
+
+typedef struct ses_outputs {
+    ses_tensor *loss; /* NULL without labels */
+    const ses_output *item;
+    size_t n;
+} ses_outputs;
+
+typedef struct ses_want {
+    bool logits; /* what the heads say, for every token or sequence (else only the loss) */
+    bool hidden_states, attentions;
+} ses_want;
+
+/* Run the model. The batch is checked against the model first: ids, lengths, labels. */
+bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_want *want,
+                       ses_outputs *out, ses_err *e);
+
+ses_store *ses_model_store(const ses_model *m);
+const char *ses_model_type(const ses_model *m);  /* "bert" */
+const char *ses_model_class(const ses_model *m); /* "BertForMaskedLM" */
+const ses_json *ses_model_config(const ses_model *m);
+int64_t ses_model_max_tokens(const ses_model *m); /* longest sequence */
+int64_t ses_model_vocab(const ses_model *m);
+int64_t ses_model_labels(const ses_model *m);
+const char *ses_model_label(const ses_model *m, int64_t i); /* NULL when it has no name */
+ses_dtype ses_model_dtype(const ses_model *m);              /* of the weights in the file */
+
+/* The reference's name of parameter i of the store; buf of size n is filled. */
+bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n);
+
+/* Tensors of the checkpoint that the model does not use, joined by commas; "" when there is none. */
+const char *ses_model_surplus(const ses_model *m);
+
+/* False and the tensor's name when a weight is NaN or infinite. Reads every weight. */
+bool ses_model_finite(const ses_model *m, ses_err *e);
+
+#endif

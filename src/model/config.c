@@ -1,0 +1,170 @@
+/* config.json, checked key by key against a model's table before anything is allocated. */
+#include "desc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const ses_model_desc *const table[] = {
+#define SES_MODEL(name) &ses_model_##name,
+#include "models.def"
+#undef SES_MODEL
+    NULL
+};
+
+const ses_model_desc *const *ses_models(void) { return table; }
+
+const ses_model_desc *ses_config_model(const ses_json *config, ses_err *e)
+{
+    const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
+    char known[256] = "";
+    if (ses_json_type_of(config) != SES_JSON_OBJECT) {
+        ses_fail(e, SES_EFORMAT, "not an object but %s", ses_json_type_name(ses_json_type_of(config)));
+        return NULL;
+    }
+    for (const ses_model_desc *const *d = table; *d; d++) {
+        if (type && !strcmp(type, (*d)->name)) return *d;
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*d)->name);
+    }
+    if (type)
+        ses_fail(e, SES_EUNSUPPORTED, "\"model_type\" \"%s\" is not supported (supported: %s)", type, known);
+    else
+        ses_fail(e, SES_EFORMAT, "\"model_type\" is missing or not a string (supported: %s)", known);
+    return NULL;
+}
+
+static bool wrong_type(const char *key, const ses_json *v, const char *want, ses_err *e)
+{
+    return ses_fail(e, SES_EFORMAT, "\"%s\" is %s, expected %s", key, ses_json_type_name(ses_json_type_of(v)),
+                    want);
+}
+
+static bool out_of_range(const ses_config_key *k, double x, ses_err *e)
+{
+    return ses_fail(e, SES_EARG, "\"%s\" is %.17g, expected %.17g to %.17g", k->key, x, k->min, k->max);
+}
+
+static bool read_number(const ses_config_key *k, const ses_json *v, ses_config *c, ses_err *e)
+{
+    double x;
+    int64_t n;
+    bool whole = ses_json_int(v, &n);
+    if (!ses_json_real(v, &x))
+        return wrong_type(k->key, v, k->type == SES_KEY_INT ? "an integer" : "a number", e);
+    if (!(x >= k->min && x <= k->max)) return out_of_range(k, x, e);
+    if (k->type == SES_KEY_REAL)
+        memcpy((char *)c + k->offset, &x, sizeof x);
+    else if (whole)
+        memcpy((char *)c + k->offset, &n, sizeof n);
+    else
+        return wrong_type(k->key, v, "an integer", e);
+    return true;
+}
+
+static bool read_act(const ses_config_key *k, const ses_json *v, ses_config *c, ses_err *e)
+{
+    const char *name = ses_json_string(v, NULL);
+    ses_act act;
+    if (!name) return wrong_type(k->key, v, "a string", e);
+    if (!ses_act_from_name(name, &act))
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "\"%s\" is \"%s\", expected gelu, gelu_new, gelu_pytorch_tanh, relu, silu "
+                        "or tanh",
+                        k->key, name);
+    memcpy((char *)c + k->offset, &act, sizeof act);
+    return true;
+}
+
+static void use_fallback(const ses_config_key *k, ses_config *c)
+{
+    char *to = (char *)c + k->offset;
+    if (k->type == SES_KEY_INT)
+        memcpy(to, &(int64_t){ (int64_t)k->fallback }, sizeof(int64_t));
+    else if (k->type == SES_KEY_REAL)
+        memcpy(to, &k->fallback, sizeof k->fallback);
+    else if (k->type == SES_KEY_BOOL)
+        memcpy(to, &(bool){ k->fallback != 0 }, sizeof(bool));
+    else
+        memcpy(to, &(ses_act){ (ses_act)k->fallback }, sizeof(ses_act));
+}
+
+static bool read_key(const ses_config_key *k, const ses_json *config, ses_config *c, ses_err *e)
+{
+    const ses_json *v = ses_json_get(config, k->key);
+    bool yes;
+    if (ses_json_type_of(v) == SES_JSON_NULL) {
+        if (k->required) return ses_fail(e, SES_EFORMAT, "\"%s\" is missing", k->key);
+        use_fallback(k, c);
+        return true;
+    }
+    if (k->type == SES_KEY_ACT) return read_act(k, v, c, e);
+    if (k->type != SES_KEY_BOOL) return read_number(k, v, c, e);
+    if (!ses_json_bool(v, &yes)) return wrong_type(k->key, v, "true or false", e);
+    memcpy((char *)c + k->offset, &yes, sizeof yes);
+    return true;
+}
+
+/* id2label, or num_labels, or the reference's default of two. */
+static bool read_labels(const ses_json *config, ses_config *c, ses_err *e)
+{
+    const ses_json *names = ses_json_get(config, "id2label"), *n = ses_json_get(config, "num_labels");
+    c->labels = 2;
+    if (ses_json_type_of(names) != SES_JSON_NULL) {
+        if (ses_json_type_of(names) != SES_JSON_OBJECT) return wrong_type("id2label", names, "an object", e);
+        c->labels = (int64_t)ses_json_len(names);
+        for (int64_t i = 0; i < c->labels; i++) {
+            char id[24];
+            snprintf(id, sizeof id, "%lld", (long long)i);
+            if (!ses_json_string(ses_json_get(names, id), NULL))
+                return ses_fail(e, SES_EFORMAT, "\"id2label\" has %lld entries but no name for \"%s\"",
+                                (long long)c->labels, id);
+        }
+    } else if (ses_json_type_of(n) != SES_JSON_NULL && !ses_json_int(n, &c->labels)) {
+        return wrong_type("num_labels", n, "an integer", e);
+    }
+    if (c->labels < 1 || c->labels > 1 << 20)
+        return ses_fail(e, SES_EARG, "%lld labels, expected 1 to %d", (long long)c->labels, 1 << 20);
+    return true;
+}
+
+static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
+{
+    static const char *const names[] = { [SES_PROBLEM_REGRESSION] = "regression",
+                                         [SES_PROBLEM_SINGLE] = "single_label_classification",
+                                         [SES_PROBLEM_MULTI] = "multi_label_classification" };
+    const ses_json *v = ses_json_get(config, "problem_type");
+    const char *name = ses_json_string(v, NULL);
+    c->problem = SES_PROBLEM_UNSET;
+    if (ses_json_type_of(v) == SES_JSON_NULL) return true;
+    if (!name) return wrong_type("problem_type", v, "a string", e);
+    for (int i = SES_PROBLEM_REGRESSION; i <= SES_PROBLEM_MULTI; i++)
+        if (!strcmp(name, names[i])) c->problem = (ses_problem)i;
+    if (c->problem != SES_PROBLEM_UNSET) return true;
+    return ses_fail(e, SES_EFORMAT, "\"problem_type\" is \"%s\", expected %s, %s or %s", name, names[1],
+                    names[2], names[3]);
+}
+
+bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e)
+{
+    for (size_t i = 0; i < d->n_keys; i++)
+        if (!read_key(&d->key[i], config, c, e)) return false;
+    return read_labels(config, c, e) && read_problem(config, c, e) && d->check(c, config, e);
+}
+
+const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,
+                                  ses_err *e)
+{
+    const ses_json *list = ses_json_get(config, "architectures");
+    if (!name) name = ses_json_string(ses_json_at(list, 0), NULL);
+    if (!name) return &d->class[0];
+    for (size_t i = 0; i < d->n_classes; i++)
+        if (!strcmp(name, d->class[i].name)) return &d->class[i];
+    char known[512] = "";
+    for (size_t i = 0; i < d->n_classes; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", d->class[i].name);
+    }
+    ses_fail(e, SES_EUNSUPPORTED, "class \"%s\" is not supported for model_type \"%s\" (supported: %s)", name,
+             d->name, known);
+    return NULL;
+}

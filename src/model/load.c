@@ -1,0 +1,144 @@
+/* Weights from a checkpoint: each parameter by the reference's name, its shape checked, then mapped as it stands
+ * or converted. */
+#include "base/alloc.h"
+#include "base/str.h"
+#include "desc.h"
+#include "tensor/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME = 256 };
+
+static void shape_text(char *buf, size_t n, const int64_t *dim, int rank)
+{
+    size_t at = (size_t)snprintf(buf, n, "[");
+    for (int i = 0; i < rank && at < n; i++)
+        at += (size_t)snprintf(buf + at, n - at, "%s%lld", i ? ", " : "", (long long)dim[i]);
+    if (at < n) snprintf(buf + at, n - at, "]");
+}
+
+/* The spellings a tensor may have: as it is, with or without the base model's prefix, and a norm's weight and
+ * bias under their old names gamma and beta. */
+static const ses_entry *find(const ses_model *m, const char *name)
+{
+    static const char *const tail[][2] = { { "LayerNorm.weight", "LayerNorm.gamma" },
+                                           { "LayerNorm.bias", "LayerNorm.beta" } };
+    char spelling[2][NAME + 16];
+    size_t prefix = strlen(m->desc->prefix);
+    snprintf(spelling[0], sizeof spelling[0], "%s", name);
+    if (!strncmp(name, m->desc->prefix, prefix))
+        snprintf(spelling[1], sizeof spelling[1], "%s", name + prefix);
+    else
+        snprintf(spelling[1], sizeof spelling[1], "%s%s", m->desc->prefix, name);
+    for (int i = 0; i < 2; i++) {
+        const ses_entry *found = ses_safetensors_find(m->file, spelling[i]);
+        for (size_t t = 0; t < SES_LEN(tail) && !found; t++) {
+            char *at = strstr(spelling[i], tail[t][0]), old[NAME + 16];
+            if (!at) continue;
+            snprintf(old, sizeof old, "%.*s%s", (int)(at - spelling[i]), spelling[i], tail[t][1]);
+            found = ses_safetensors_find(m->file, old);
+        }
+        if (found) return found;
+    }
+    return NULL;
+}
+
+static bool shape_fits(const ses_tensor *t, const ses_entry *x, ses_err *e)
+{
+    char want[96], got[160];
+    bool same = x->rank == ses_rank(t);
+    for (int i = 0; same && i < x->rank; i++) same = x->dim[i] == t->dim[i];
+    shape_text(want, sizeof want, t->dim, ses_rank(t));
+    shape_text(got, sizeof got, x->dim, x->rank);
+    if (!same) return ses_fail(e, SES_EFORMAT, "shape %s, expected %s by config.json", got, want);
+    if (x->dtype == SES_F32 || x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_F64)
+        return true;
+    return ses_fail(e, SES_EFORMAT, "dtype %s, expected F32, F16, BF16 or F64", ses_dtype_name(x->dtype));
+}
+
+/* Convert piece by piece, through a buffer on the stack, so that any device's memory will do. */
+static bool copy_in(ses_device *dev, ses_real *to, const ses_entry *x, ses_err *e)
+{
+    enum { PIECE = 2048 };
+    ses_real piece[PIECE];
+    size_t size = ses_dtype_size(x->dtype), count = (size_t)x->count;
+    for (size_t at = 0; at < count; at += PIECE) {
+        size_t n = count - at < PIECE ? count - at : PIECE;
+        if (!ses_convert(piece, SES_REAL, (const char *)x->data + at * size, x->dtype, n, e)) return false;
+        dev->mem->upload(dev, to + at, piece, n * sizeof *piece);
+    }
+    return true;
+}
+
+static bool load_one(ses_model *m, size_t i, const ses_entry *x, bool train, ses_err *e)
+{
+    ses_tensor *t = ses_store_at(m->store, i)->tensor;
+    if (!shape_fits(t, x, e)) return false;
+    bool mapped =
+        !train && m->dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
+    if (mapped) {
+        ses_store_bind(m->store, i, x->data);
+        return true;
+    }
+    if (!train && !ses_store_own(m->store, i, e)) return false;
+    return copy_in(m->dev, t->f, x, e);
+}
+
+/* A tensor nobody asked for. The tied projection stored once more is fine if it is the same. */
+static bool pass_over(ses_model *m, const ses_entry *x, ses_buf *list, ses_err *e)
+{
+    char name[NAME];
+    const char *const tied = "lm.out.weight";
+    const ses_param *token = ses_store_find(m->store, "embed.token");
+    bool is_tied = m->c.tied && token && ses_name_theirs(m->desc, m->class, tied, name, sizeof name) &&
+                   !strcmp(name, x->name);
+    if (is_tied && ses_name_theirs(m->desc, m->class, "embed.token", name, sizeof name)) {
+        const ses_entry *first = find(m, name);
+        if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
+            return ses_fail(e, SES_EFORMAT,
+                            "\"%s\" differs from \"%s\", but config.json ties them (\"tie_word_embeddings\")",
+                            x->name, first->name);
+    }
+    return ses_buf_appendf(list, "%s%s", list->len ? ", " : "", ses_quoted_of(x->name, strlen(x->name)).s) ||
+           ses_buf_ok(list, e);
+}
+
+static bool load_all(ses_model *m, bool train, bool *used, ses_err *e)
+{
+    for (size_t i = 0; i < ses_store_count(m->store); i++) {
+        char name[NAME], shape[96];
+        const ses_param *p = ses_store_at(m->store, i);
+        if (!ses_name_theirs(m->desc, m->class, p->name, name, sizeof name))
+            return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);
+        const ses_entry *x = find(m, name);
+        shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
+        if (!x) return ses_fail(e, SES_EFORMAT, "tensor \"%s\" %s is missing", name, shape);
+        used[x - ses_safetensors_at(m->file, 0)] = true;
+        if (!load_one(m, i, x, train, e)) {
+            ses_wrap(e, "%s: tensor \"%s\"", x->file, x->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ses_model_load(ses_model *m, const char *dir, bool train, ses_err *e)
+{
+    ses_buf list = { 0 };
+    bool ok = false, *used = NULL;
+    m->file = ses_checkpoint_open(dir, e);
+    if (!m->file) return false;
+    size_t n = ses_safetensors_count(m->file);
+    used = ses_alloc_array(n, sizeof *used, e);
+    if (!used || (train && !ses_store_train(m->store, e)) || !load_all(m, train, used, e)) goto done;
+    for (size_t i = 0; i < n; i++)
+        if (!used[i] && !pass_over(m, ses_safetensors_at(m->file, i), &list, e)) goto done;
+    m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;
+    m->surplus = ses_strndup(list.len ? list.data : "", list.len, e);
+    ok = m->surplus && (train || ses_store_freeze(m->store, e));
+done:
+    ses_free(used);
+    ses_buf_free(&list);
+    return ok;
+}

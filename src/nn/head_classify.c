@@ -1,0 +1,42 @@
+/* Labels for a whole sequence from the pooled first token: one of several, several at once, or numbers. */
+#include "nn.h"
+
+static int64_t classes(const ses_config *c) { return c->labels; }
+
+static void add(ses_head_params *h, ses_store *s, const ses_config *c, const ses_encoder *n)
+{
+    (void)n;
+    h->out = ses_dense_add(s, c->labels, c->hidden, "classify");
+}
+
+/* The reference's rule where the config is silent: one output is a number to hit, else the labels' type tells. */
+static ses_problem problem(const ses_pass *p)
+{
+    if (p->c->problem != SES_PROBLEM_UNSET) return p->c->problem;
+    if (p->c->labels == 1) return SES_PROBLEM_REGRESSION;
+    return p->batch->targets ? SES_PROBLEM_MULTI : SES_PROBLEM_SINGLE;
+}
+
+static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_tensor *x)
+{
+    ses_tape *t = p->tape;
+    const ses_batch *b = p->batch;
+    const int32_t *labels = ses_head_labels(use, b);
+    ses_tensor *y = ses_dense_run(t, h->out, ses_dropout(t, x, ses_head_drop(p->c)), SES_ACT_NONE);
+    ses_pass_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
+    if (problem(p) == SES_PROBLEM_SINGLE) {
+        if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, b->seqs)));
+    } else if (b->targets) {
+        ses_tensor *target = ses_tape_input(t, b->targets, SES_DIM(b->seqs, p->c->labels));
+        ses_loss kind = problem(p) == SES_PROBLEM_MULTI ? SES_LOSS_BINARY : SES_LOSS_SQUARE;
+        ses_pass_loss(p, ses_target_loss(t, y, target, kind));
+    }
+}
+
+const ses_head ses_head_classify = { .name = "classify",
+                                     .does = "labels a text or a pair of texts",
+                                     .pooled = true,
+                                     .axis = SES_LABEL_PER_SEQUENCE,
+                                     .classes = classes,
+                                     .add = add,
+                                     .run = run };

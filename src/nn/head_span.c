@@ -1,0 +1,40 @@
+/* Where does the answer begin and end? Two scores a token, each compared within its sequence. */
+#include "nn.h"
+
+static int64_t classes(const ses_config *c)
+{
+    (void)c;
+    return 0; /* a position in the sequence */
+}
+
+static void add(ses_head_params *h, ses_store *s, const ses_config *c, const ses_encoder *n)
+{
+    (void)n;
+    h->out = ses_dense_add(s, 2, c->hidden, "span");
+}
+
+/* [B, 2]: start and end side by side. Positions past the sequence count for nothing, as in the reference. */
+static ses_tensor *ends(ses_pass *p)
+{
+    const ses_batch *b = p->batch;
+    int32_t *both = ses_tape_host(p->tape, 2 * (size_t)b->seqs, sizeof *both);
+    for (int64_t s = 0; both && s < b->seqs; s++) both[2 * s] = b->starts[s], both[2 * s + 1] = b->ends[s];
+    return both ? ses_tape_ints(p->tape, both, 2 * b->seqs) : NULL;
+}
+
+static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_tensor *x)
+{
+    (void)use; /* two outputs, with names of their own */
+    ses_tensor *y = ses_dense_run(p->tape, h->out, x, SES_ACT_NONE);
+    ses_pass_column(p, SES_PER_TOKEN, y, 0, "start_logits");
+    ses_pass_column(p, SES_PER_TOKEN, y, 1, "end_logits");
+    if (p->batch->starts && p->batch->ends)
+        ses_pass_loss(p, ses_segment_cross_entropy(p->tape, y, p->cu, ends(p)));
+}
+
+const ses_head ses_head_span = { .name = "span",
+                                 .does = "answers a question from a passage",
+                                 .axis = SES_LABEL_SPAN,
+                                 .classes = classes,
+                                 .add = add,
+                                 .run = run };

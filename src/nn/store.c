@@ -1,0 +1,178 @@
+#include "sesame/store.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/map.h"
+#include "tensor/device.h"
+#include "tensor/pack.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+struct ses_store {
+    ses_device *dev;
+    ses_arena names; /* strings and tensor headers */
+    ses_arena own;   /* values of single parameters, on the device */
+    ses_strmap index;
+    ses_param *param;
+    size_t n, cap;
+    ses_real *value, *grad; /* the flat buffers of training */
+    size_t flat;            /* numbers in each, gaps included */
+    ses_err err;
+};
+
+enum { GRAIN = SES_ALIGN / sizeof(ses_real) }; /* parameters start on whole cache lines */
+
+ses_store *ses_store_new(ses_device *dev, ses_err *e)
+{
+    ses_store *s = ses_alloc(sizeof *s, e);
+    if (!s) return NULL;
+    s->dev = dev;
+    s->own.source = ses_device_source(dev);
+    return s;
+}
+
+void ses_store_free(ses_store *s)
+{
+    if (!s) return;
+    for (size_t i = 0; i < s->n; i++) ses_pack_free(s->param[i].tensor->pack);
+    if (s->value) s->dev->mem->free(s->dev, s->value);
+    if (s->grad) s->dev->mem->free(s->dev, s->grad);
+    ses_free(s->param);
+    ses_strmap_free(&s->index);
+    ses_arena_free(&s->own);
+    ses_arena_free(&s->names);
+    ses_free(s);
+}
+
+static bool grow(ses_store *s)
+{
+    if (s->n < s->cap) return true;
+    size_t cap = s->cap ? 2 * s->cap : 64;
+    ses_param *p = ses_realloc_array(s->param, cap, sizeof *p, &s->err);
+    if (!p) return false;
+    s->param = p;
+    s->cap = cap;
+    return true;
+}
+
+ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_MAX_DIM], ses_init init)
+{
+    if (s->err.code || !grow(s)) return NULL;
+    ses_tensor *t = ses_arena_array(&s->names, 1, sizeof *t, &s->err);
+    char *copy = t ? ses_arena_strndup(&s->names, name, strlen(name), &s->err) : NULL;
+    bool fresh = false;
+    if (!copy || !ses_strmap_insert(&s->index, copy, strlen(copy), (int64_t)s->n, &fresh, &s->err))
+        return NULL;
+    assert(fresh); /* a model declares each name once */
+    memcpy(t->dim, dim, sizeof t->dim);
+    t->dtype = SES_REAL;
+    s->param[s->n++] = (ses_param){ copy, t, init, ses_rank(t) > 1 };
+    return t;
+}
+
+bool ses_store_ok(const ses_store *s, ses_err *e)
+{
+    return s->err.code == SES_OK || ses_fail(e, s->err.code, "%s", s->err.msg);
+}
+
+ses_device *ses_store_device(const ses_store *s) { return s->dev; }
+size_t ses_store_count(const ses_store *s) { return s->n; }
+const ses_param *ses_store_at(const ses_store *s, size_t i) { return &s->param[i]; }
+
+const ses_param *ses_store_find(const ses_store *s, const char *name)
+{
+    int64_t i;
+    return ses_strmap_find(&s->index, name, strlen(name), &i) ? &s->param[i] : NULL;
+}
+
+int64_t ses_store_numbers(const ses_store *s)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < s->n; i++) n += ses_count(s->param[i].tensor);
+    return n;
+}
+
+static size_t padded(const ses_tensor *t) { return ((size_t)ses_count(t) + GRAIN - 1) / GRAIN * GRAIN; }
+
+static ses_real *flat_new(ses_store *s, ses_err *e)
+{
+    size_t bytes;
+    if (!ses_mul_size(s->flat, sizeof(ses_real), &bytes)) {
+        ses_fail(e, SES_ENOMEM, "out of memory (%zu numbers wanted)", s->flat);
+        return NULL;
+    }
+    ses_real *p = s->dev->mem->alloc(s->dev, bytes, e);
+    if (p) s->dev->mem->zero(s->dev, p, bytes);
+    return p;
+}
+
+bool ses_store_train(ses_store *s, ses_err *e)
+{
+    s->flat = 0;
+    for (size_t i = 0; i < s->n; i++) s->flat += padded(s->param[i].tensor);
+    s->value = flat_new(s, e);
+    s->grad = s->value ? flat_new(s, e) : NULL;
+    if (!s->grad) return false;
+    size_t at = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        ses_tensor *t = s->param[i].tensor;
+        t->f = s->value + at;
+        t->grad = s->grad + at;
+        t->wants_grad = t->grad_set = true;
+        at += padded(t);
+    }
+    return true;
+}
+
+bool ses_store_own(ses_store *s, size_t i, ses_err *e)
+{
+    ses_tensor *t = s->param[i].tensor;
+    t->data = ses_arena_alloc(&s->own, (size_t)ses_count(t) * sizeof(ses_real), e);
+    return t->data != NULL;
+}
+
+void ses_store_bind(ses_store *s, size_t i, const ses_real *data)
+{
+    s->param[i].tensor->data = (void *)(uintptr_t)data; /* read only: such a store is never trained */
+}
+
+bool ses_store_freeze(ses_store *s, ses_err *e)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        ses_tensor *t = s->param[i].tensor;
+        if (ses_rank(t) == 2 && !t->pack && !(t->pack = ses_pack_new(s->dev, e))) return false;
+    }
+    return true;
+}
+
+void ses_store_init(ses_store *s, double deviation, uint64_t seed)
+{
+    enum { ROW = 1024 };
+    for (size_t i = 0; i < s->n; i++) {
+        const ses_param *p = &s->param[i];
+        ses_key key = { .seed = seed, .site = (uint32_t)i };
+        int64_t count = ses_count(p->tensor);
+        for (int64_t at = 0; at < count; at += ROW) {
+            ses_real row[ROW];
+            int64_t len = count - at < ROW ? count - at : ROW;
+            for (int64_t j = 0; j < len; j++)
+                row[j] = p->init == SES_INIT_NORMAL
+                             ? (ses_real)(deviation * ses_rand_normal(key, (uint64_t)(at + j)))
+                         : p->init == SES_INIT_ONE ? 1
+                                                   : 0;
+            s->dev->mem->upload(s->dev, p->tensor->f + at, row, (size_t)len * sizeof *row);
+        }
+    }
+}
+
+void ses_store_zero_grad(ses_store *s)
+{
+    if (s->grad) s->dev->mem->zero(s->dev, s->grad, s->flat * sizeof *s->grad);
+}
+
+double ses_store_grad_norm(const ses_store *s)
+{
+    return s->grad ? sqrt(s->dev->k.sum_squares(&s->dev->exec, s->grad, (int64_t)s->flat)) : 0;
+}
