@@ -1,0 +1,156 @@
+/* Pointwise kernels over the vector vocabulary; elementwise_ref.c says what they compute. */
+#include "vec_loop.h"
+#include "vecmath.h"
+
+#include <string.h>
+
+typedef struct pointwise {
+    ses_sink y;
+    const float *a, *b;
+    int64_t n;
+    double s;
+    ses_act act;
+    ses_key key;
+} pointwise;
+
+static void run(ses_exec *x, ses_chunk_fn *fn, pointwise *c)
+{
+    if (c->y.data) ses_parallel(x->pool, ses_chunks(c->n, SES_CHUNK), fn, c);
+}
+
+static void add_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
+        int64_t left = r.end - i;
+        vf_put(c->y.data + i, vf_add(vf_get(c->a + i, left), vf_get(c->b + i, left)), left);
+    }
+}
+
+void VF_NAME(ses_k_add)(ses_exec *x, float *y, const float *a, const float *b, int64_t n)
+{
+    run(x, add_chunk, &(pointwise){ .y = { y, false }, .a = a, .b = b, .n = n });
+}
+
+static void scale_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    vf s = vf_set1((float)c->s);
+    for (int64_t i = r.begin; i < r.end; i += VF_LANES)
+        vf_put_sink(c->y, i, vf_mul(s, vf_get(c->a + i, r.end - i)), r.end - i);
+}
+
+void VF_NAME(ses_k_scale)(ses_exec *x, ses_sink y, const float *a, float s, int64_t n)
+{
+    run(x, scale_chunk, &(pointwise){ .y = y, .a = a, .s = s, .n = n });
+}
+
+VF_INLINE void act_range(const pointwise *c, ses_range r, ses_act act)
+{
+    for (int64_t i = r.begin; i < r.end; i += VF_LANES)
+        vf_put(c->y.data + i, vf_act(act, vf_get(c->a + i, r.end - i)), r.end - i);
+}
+
+static void act_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    switch (c->act) { /* once a chunk: the loops have it as a constant */
+    case SES_ACT_GELU: act_range(c, r, SES_ACT_GELU); break;
+    case SES_ACT_GELU_TANH: act_range(c, r, SES_ACT_GELU_TANH); break;
+    case SES_ACT_RELU: act_range(c, r, SES_ACT_RELU); break;
+    case SES_ACT_SILU: act_range(c, r, SES_ACT_SILU); break;
+    case SES_ACT_TANH: act_range(c, r, SES_ACT_TANH); break;
+    case SES_ACT_SIGMOID: act_range(c, r, SES_ACT_SIGMOID); break;
+    default: act_range(c, r, SES_ACT_NONE); break;
+    }
+}
+
+void VF_NAME(ses_k_act)(ses_exec *x, float *y, const float *a, int64_t n, ses_act act)
+{
+    run(x, act_chunk, &(pointwise){ .y = { y, false }, .a = a, .n = n, .act = act });
+}
+
+VF_INLINE void act_bwd_range(const pointwise *c, ses_range r, ses_act act)
+{
+    for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
+        int64_t left = r.end - i;
+        vf slope = vf_act_grad(act, vf_get(c->a + i, left));
+        vf_put_sink(c->y, i, vf_mul(vf_get(c->b + i, left), slope), left);
+    }
+}
+
+static void act_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    switch (c->act) {
+    case SES_ACT_GELU: act_bwd_range(c, r, SES_ACT_GELU); break;
+    case SES_ACT_GELU_TANH: act_bwd_range(c, r, SES_ACT_GELU_TANH); break;
+    case SES_ACT_RELU: act_bwd_range(c, r, SES_ACT_RELU); break;
+    case SES_ACT_SILU: act_bwd_range(c, r, SES_ACT_SILU); break;
+    case SES_ACT_TANH: act_bwd_range(c, r, SES_ACT_TANH); break;
+    case SES_ACT_SIGMOID: act_bwd_range(c, r, SES_ACT_SIGMOID); break;
+    default: act_bwd_range(c, r, SES_ACT_NONE); break;
+    }
+}
+
+void VF_NAME(ses_k_act_bwd)(ses_exec *x, ses_sink da, const float *dy, const float *a, int64_t n, ses_act act)
+{
+    run(x, act_bwd_chunk, &(pointwise){ .y = da, .a = a, .b = dy, .n = n, .act = act });
+}
+
+/* Four vectors at a time share VF_LANES Philox blocks; chunks begin at a multiple of that. */
+static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    vi threshold = vi_set1((int32_t)ses_drop_threshold(c->s));
+    vf scale = vf_set1(ses_drop_scale(c->s));
+    uint32_t draw[4 * VF_LANES];
+    for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
+        int64_t left = r.end - i, at = i % (4 * VF_LANES);
+        if (at == 0) vf_philox(draw, c->key, (uint64_t)i / 4);
+        vm keep = vi_ge_unsigned(vi_load(draw + at), threshold);
+        vf_put_sink(c->y, i, vf_select(keep, vf_mul(scale, vf_get(c->a + i, left)), vf_zero()), left);
+    }
+}
+
+void VF_NAME(ses_k_dropout)(ses_exec *x, ses_sink y, const float *a, int64_t n, double p, ses_key key)
+{
+    run(x, dropout_chunk, &(pointwise){ .y = y, .a = a, .n = n, .s = p, .key = key });
+}
+
+typedef struct columns {
+    ses_sink y;
+    const float *a;
+    int64_t y_row, a_row, rows, cols;
+} columns;
+
+static void copy_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const columns *c = ctx;
+    ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const float *from = c->a + i * c->a_row;
+        ses_sink to = { c->y.data + i * c->y_row, c->y.add };
+        for (int64_t j = 0; j < c->cols; j += VF_LANES)
+            vf_put_sink(to, j, vf_get(from + j, c->cols - j), c->cols - j);
+    }
+}
+
+void VF_NAME(ses_k_copy_cols)(ses_exec *x, ses_sink y, int64_t y_row, const float *a, int64_t a_row,
+                              int64_t rows, int64_t cols)
+{
+    if (!y.data) return;
+    columns c = { y, a, y_row, a_row, rows, cols };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), copy_rows, &c);
+}

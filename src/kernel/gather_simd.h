@@ -1,0 +1,161 @@
+/* Rows of tables and pooling over the vector vocabulary; gather_ref.c says what they compute. */
+#include "vec_loop.h"
+
+typedef struct gather {
+    float *y;
+    const float *const *table;
+    const int32_t *const *id;
+    int n_tables;
+    int64_t rows, cols;
+} gather;
+
+static void gather_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const gather *g = ctx;
+    ses_range r = ses_chunk(g->rows, ses_chunk_rows(g->cols), chunk);
+    for (int64_t t = r.begin; t < r.end; t++) {
+        const float *from[SES_MAX_TABLES];
+        for (int k = 0; k < g->n_tables; k++) from[k] = g->table[k] + g->id[k][t] * g->cols;
+        for (int64_t j = 0; j < g->cols; j += VF_LANES) {
+            vf sum = vf_get(from[0] + j, g->cols - j);
+            for (int k = 1; k < g->n_tables; k++) sum = vf_add(sum, vf_get(from[k] + j, g->cols - j));
+            vf_put(g->y + t * g->cols + j, sum, g->cols - j);
+        }
+    }
+}
+
+void VF_NAME(ses_k_gather)(ses_exec *x, float *y, const float *const *table, const int32_t *const *id,
+                           int n_tables, int64_t rows, int64_t cols)
+{
+    gather g = { y, table, id, n_tables, rows, cols };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
+}
+
+typedef struct scatter {
+    float *table;
+    const float *dy;
+    const int32_t *id;
+    int64_t rows, cols;
+    int32_t skip;
+} scatter;
+
+static void scatter_cols(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const scatter *s = ctx;
+    ses_range c = ses_chunk(s->cols, SES_COL_BLOCK, chunk);
+    for (int64_t t = 0; t < s->rows; t++) {
+        if (s->id[t] == s->skip) continue;
+        ses_sink to = { s->table + s->id[t] * s->cols, true };
+        const float *from = s->dy + t * s->cols;
+        for (int64_t j = c.begin; j < c.end; j += VF_LANES)
+            vf_put_sink(to, j, vf_get(from + j, c.end - j), c.end - j);
+    }
+}
+
+void VF_NAME(ses_k_scatter_add)(ses_exec *x, float *table, const float *dy, const int32_t *id, int64_t rows,
+                                int64_t cols, int32_t skip)
+{
+    scatter s = { table, dy, id, rows, cols, skip };
+    ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), scatter_cols, &s);
+}
+
+typedef struct pool {
+    ses_sink to;
+    int32_t *arg;
+    const int32_t *arg_in;
+    const float *from;
+    const int32_t *cu;
+    int64_t cols;
+    ses_pool_kind kind;
+} pool;
+
+/* Row numbers travel as the bits of a vf. */
+VF_INLINE vf row_number(int32_t t) { return vf_of_bits(vi_set1(t)); }
+
+VF_INLINE void max_cols(const pool *p, int64_t seq, int64_t j, int64_t left)
+{
+    vf best = vf_get(p->from + p->cu[seq] * p->cols + j, left), arg = row_number(p->cu[seq]);
+    for (int32_t t = p->cu[seq] + 1; t < p->cu[seq + 1]; t++) {
+        vf v = vf_get(p->from + t * p->cols + j, left);
+        vm number = vf_eq(v, v), above = vf_lt(best, v);
+        arg = vf_select(number, vf_select(above, row_number(t), arg), row_number(t));
+        best = vf_select(number, vf_select(above, v, best), v);
+    }
+    if (p->arg) vf_put((float *)(void *)(p->arg + seq * p->cols + j), arg, left);
+    vf_put(p->to.data + seq * p->cols + j, best, left);
+}
+
+enum { ROW_BLOCK = 32 }; /* rows summed before their sum is added to the others' */
+
+VF_INLINE void mean_cols(const pool *p, int64_t seq, int64_t j, int64_t left)
+{
+    int32_t first = p->cu[seq], end = p->cu[seq + 1];
+    vf total = vf_zero();
+    for (int32_t t = first; t < end;) {
+        vf sum = vf_zero();
+        for (int32_t stop = end - t < ROW_BLOCK ? end : t + ROW_BLOCK; t < stop; t++)
+            sum = vf_add(sum, vf_get(p->from + t * p->cols + j, left));
+        total = vf_add(total, sum);
+    }
+    vf_put(p->to.data + seq * p->cols + j, vf_div(total, vf_set1((float)(end - first))), left);
+}
+
+static void pool_seq(void *ctx, int64_t seq, void *scratch)
+{
+    (void)scratch;
+    const pool *p = ctx;
+    bool empty = p->cu[seq] == p->cu[seq + 1];
+    for (int64_t j = 0; j < p->cols; j += VF_LANES) {
+        int64_t left = p->cols - j;
+        if (empty) {
+            vf_put(p->to.data + seq * p->cols + j, vf_zero(), left);
+            if (p->arg) vf_put((float *)(void *)(p->arg + seq * p->cols + j), row_number(-1), left);
+        } else if (p->kind == SES_POOL_FIRST) {
+            vf_put(p->to.data + seq * p->cols + j, vf_get(p->from + p->cu[seq] * p->cols + j, left), left);
+        } else if (p->kind == SES_POOL_MEAN) {
+            mean_cols(p, seq, j, left);
+        } else {
+            max_cols(p, seq, j, left);
+        }
+    }
+}
+
+void VF_NAME(ses_k_pool)(ses_exec *x, float *y, int32_t *arg, const float *a, const int32_t *cu, int64_t seqs,
+                         int64_t cols, ses_pool_kind kind)
+{
+    pool p = { { y, false }, kind == SES_POOL_MAX ? arg : NULL, NULL, a, cu, cols, kind };
+    ses_parallel(x->pool, seqs, pool_seq, &p);
+}
+
+static void pool_bwd_seq(void *ctx, int64_t seq, void *scratch)
+{
+    (void)scratch;
+    const pool *p = ctx;
+    int32_t first = p->cu[seq], end = p->cu[seq + 1];
+    const float *dy = p->from + seq * p->cols;
+    vf len = vf_set1((float)(end - first));
+    for (int32_t t = first; t < end; t++)
+        for (int64_t j = 0; j < p->cols; j += VF_LANES) {
+            int64_t left = p->cols - j;
+            vf d = vf_get(dy + j, left);
+            if (p->kind == SES_POOL_MEAN) {
+                d = vf_div(d, len);
+            } else if (p->kind == SES_POOL_MAX) {
+                vf arg = vf_get((const float *)(const void *)(p->arg_in + seq * p->cols + j), left);
+                d = vf_select(vi_eq(vi_of_bits(arg), vi_set1(t)), d, vf_zero());
+            } else if (t != first) {
+                d = vf_zero();
+            }
+            vf_put_sink(p->to, t * p->cols + j, d, left);
+        }
+}
+
+void VF_NAME(ses_k_pool_bwd)(ses_exec *x, ses_sink da, const float *dy, const int32_t *arg, const int32_t *cu,
+                             int64_t seqs, int64_t cols, ses_pool_kind kind)
+{
+    if (!da.data) return;
+    pool p = { da, NULL, arg, dy, cu, cols, kind };
+    ses_parallel(x->pool, seqs, pool_bwd_seq, &p);
+}

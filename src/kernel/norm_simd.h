@@ -1,0 +1,179 @@
+/* Layer norm over the vector vocabulary; norm_ref.c says what it computes. */
+#include "vec_loop.h"
+
+#include <math.h>
+
+typedef struct forward {
+    float *y, *s, *stat;
+    const float *a, *res, *gain, *bias;
+    int64_t rows, cols;
+    double eps;
+} forward;
+
+typedef struct row {
+    const float *a, *res, *s;
+    float *to; /* where a + res is kept for the passes to come */
+    vf mean;
+} row;
+
+VF_INLINE vf_pair add_input(vf_pair sum, void *ctx, int64_t i, int64_t left)
+{
+    const row *r = ctx;
+    vf v = vf_get(r->a + i, left);
+    if (r->res) v = vf_add(v, vf_get(r->res + i, left));
+    if (r->to) vf_put(r->to + i, v, left);
+    sum.a = vf_add(sum.a, v);
+    return sum;
+}
+
+VF_INLINE vf_pair add_deviation(vf_pair sum, void *ctx, int64_t i, int64_t left)
+{
+    const row *r = ctx;
+    vf d = vf_until(vf_sub(vf_get(r->s + i, left), r->mean), vf_zero(), left);
+    sum.a = vf_add(sum.a, d);
+    sum.b = vf_fma(d, d, sum.b);
+    return sum;
+}
+
+/* The mean is a float plus a small rest, which the second pass finds: exact also where it is much larger
+ * than the deviations. */
+static void norm_row(const forward *f, int64_t at, float *stat)
+{
+    float *y = f->y + at;
+    row r = { .a = f->a + at };
+    if (f->res) r.res = f->res + at, r.to = y;
+    if (f->s) r.to = f->s + at;
+    r.s = r.to ? r.to : r.a;
+    float mean = (float)(sum_row(f->cols, add_input, &r).a / f->cols);
+    r.mean = vf_set1(mean);
+    sum_pair d = sum_row(f->cols, add_deviation, &r);
+    double rest = d.a / f->cols, var = d.b / f->cols - rest * rest;
+    double rstd = 1 / sqrt((var > 0 || var != var ? var : 0) + f->eps);
+    vf vrest = vf_set1((float)rest), vrstd = vf_set1((float)rstd);
+    for (int64_t i = 0; i < f->cols; i += VF_LANES) {
+        int64_t left = f->cols - i;
+        vf xhat = vf_mul(vf_sub(vf_sub(vf_get(r.s + i, left), r.mean), vrest), vrstd);
+        vf_put(y + i, vf_fma(xhat, vf_get(f->gain + i, left), vf_get(f->bias + i, left)), left);
+    }
+    if (stat) stat[0] = (float)(mean + rest), stat[1] = (float)rstd;
+}
+
+static void norm_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const forward *f = ctx;
+    ses_range r = ses_chunk(f->rows, ses_chunk_rows(f->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) norm_row(f, i * f->cols, f->stat ? f->stat + 2 * i : NULL);
+}
+
+void VF_NAME(ses_k_norm)(ses_exec *x, float *y, float *s, float *stat, const float *a, const float *res,
+                         const float *gain, const float *bias, int64_t rows, int64_t cols, double eps)
+{
+    forward f = { y, s, stat, a, res, gain, bias, rows, cols, eps };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), norm_rows, &f);
+}
+
+typedef struct backward {
+    ses_sink da, dres;
+    float *dgain, *dbias;
+    const float *dy, *s, *stat, *gain;
+    int64_t rows, cols;
+} backward;
+
+typedef struct grad_row {
+    const float *dy, *s, *gain;
+    vf mean;
+} grad_row;
+
+VF_INLINE vf_pair add_grad(vf_pair sum, void *ctx, int64_t i, int64_t left)
+{
+    const grad_row *r = ctx;
+    vf g = vf_mul(vf_get(r->dy + i, left), vf_get(r->gain + i, left));
+    sum.a = vf_add(sum.a, g);
+    sum.b = vf_fma(g, vf_sub(vf_get(r->s + i, left), r->mean), sum.b);
+    return sum;
+}
+
+static void bwd_row(const backward *b, int64_t row_no)
+{
+    int64_t at = row_no * b->cols;
+    float rstd = b->stat[2 * row_no + 1];
+    grad_row r = { b->dy + at, b->s + at, b->gain, vf_set1(b->stat[2 * row_no]) };
+    sum_pair sum = sum_row(b->cols, add_grad, &r);
+    vf vrstd = vf_set1(rstd), g_mean = vf_set1((float)(sum.a / b->cols));
+    vf gx_mean = vf_set1((float)(sum.b * rstd / b->cols));
+    for (int64_t i = 0; i < b->cols; i += VF_LANES) {
+        int64_t left = b->cols - i;
+        vf g = vf_mul(vf_get(r.dy + i, left), vf_get(r.gain + i, left));
+        vf xhat = vf_mul(vf_sub(vf_get(r.s + i, left), r.mean), vrstd);
+        vf ds = vf_mul(vrstd, vf_fnma(xhat, gx_mean, vf_sub(g, g_mean)));
+        if (b->da.data) vf_put_sink(b->da, at + i, ds, left);
+        if (b->dres.data) vf_put_sink(b->dres, at + i, ds, left);
+    }
+}
+
+static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const backward *b = ctx;
+    ses_range r = ses_chunk(b->rows, ses_chunk_rows(b->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) bwd_row(b, i);
+}
+
+/* The gradients of gain and bias: STRIP vectors of columns at a time, rows in order, ROW_BLOCK of them in
+ * float, the blocks in double. */
+enum { STRIP = 4, STRIP_COLS = STRIP * VF_LANES, ROW_BLOCK = 32 };
+
+VF_INLINE void bwd_block(const backward *b, ses_range rows, int64_t col, int64_t left, vf dgain[STRIP],
+                         vf dbias[STRIP])
+{
+    for (int k = 0; k < STRIP; k++) dgain[k] = dbias[k] = vf_zero();
+    for (int64_t i = rows.begin; i < rows.end; i++) {
+        const float *dy = b->dy + i * b->cols + col, *s = b->s + i * b->cols + col;
+        vf mean = vf_set1(b->stat[2 * i]), rstd = vf_set1(b->stat[2 * i + 1]);
+        for (int k = 0; k < STRIP; k++) {
+            int64_t from = k * VF_LANES;
+            if (from >= left) break;
+            vf g = vf_get(dy + from, left - from);
+            vf xhat = vf_mul(vf_sub(vf_get(s + from, left - from), mean), rstd);
+            dbias[k] = vf_add(dbias[k], g);
+            dgain[k] = vf_fma(g, xhat, dgain[k]);
+        }
+    }
+}
+
+static void bwd_strip(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const backward *b = ctx;
+    ses_range c = ses_chunk(b->cols, STRIP_COLS, chunk);
+    int64_t left = c.end - c.begin;
+    double dgain[STRIP_COLS] = { 0 }, dbias[STRIP_COLS] = { 0 };
+    for (int64_t i = 0; i < b->rows; i += ROW_BLOCK) {
+        ses_range rows = { i, b->rows - i < ROW_BLOCK ? b->rows : i + ROW_BLOCK };
+        vf vgain[STRIP], vbias[STRIP];
+        float part[2][STRIP_COLS];
+        if (left == STRIP_COLS)
+            bwd_block(b, rows, c.begin, STRIP_COLS, vgain, vbias);
+        else
+            bwd_block(b, rows, c.begin, left, vgain, vbias);
+        for (int k = 0; k < STRIP; k++) {
+            vf_store(part[0] + k * VF_LANES, vgain[k]);
+            vf_store(part[1] + k * VF_LANES, vbias[k]);
+        }
+        for (int j = 0; j < STRIP_COLS; j++) dgain[j] += (double)part[0][j], dbias[j] += (double)part[1][j];
+    }
+    for (int64_t j = 0; j < left; j++) {
+        if (b->dgain) b->dgain[c.begin + j] = (float)(b->dgain[c.begin + j] + dgain[j]);
+        if (b->dbias) b->dbias[c.begin + j] = (float)(b->dbias[c.begin + j] + dbias[j]);
+    }
+}
+
+void VF_NAME(ses_k_norm_bwd)(ses_exec *x, ses_sink da, ses_sink dres, float *dgain, float *dbias,
+                             const float *dy, const float *s, const float *stat, const float *gain,
+                             int64_t rows, int64_t cols)
+{
+    backward b = { da, dres, dgain, dbias, dy, s, stat, gain, rows, cols };
+    if (dgain || dbias) ses_parallel(x->pool, ses_chunks(cols, STRIP_COLS), bwd_strip, &b);
+    if (da.data || dres.data) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
+}

@@ -1,0 +1,484 @@
+/* Every kernel but gemm and attention: each variant against ref, over sizes, scales, sinks and threads. */
+#include "base/alloc.h"
+#include "check.h"
+#include "kernel/kernel.h"
+
+#include <math.h>
+
+enum { MAX_IN = 4, MAX_OUT = 7, GUARD = 67, THREADS = 3, VOCAB = 50 }; /* an odd guard: nothing is aligned */
+enum { STORE, ADD, NONE_WANTED, SINKS };
+
+/* How many elements an array has. */
+typedef enum { NONE, EACH, ROWS, ROWS_2, COLS, COLS_1, SEQS_COLS, SEQS_COLS_INT, TABLE, ONE, TWO } extent;
+
+/* One call: the arguments it may use, all of them random. */
+typedef struct call {
+    ses_kernels k;
+    ses_exec x;
+    int64_t rows, cols, seqs;
+    int mode, sink;
+    const float *in[MAX_IN]; /* [rows][cols] */
+    const float *gain, *bias, *table[3];
+    const float *stat, *loss, *lse, *seg_lse;
+    const int32_t *id[3], *label, *seg_label, *cu, *arg;
+    float *out[MAX_OUT];
+} call;
+
+static ses_sink sink(const call *c, int i)
+{
+    return (ses_sink){ c->sink == NONE_WANTED ? NULL : c->out[i], c->sink == ADD };
+}
+
+static int64_t count(const call *c, extent e)
+{
+    switch (e) {
+    case EACH: return c->rows * c->cols;
+    case ROWS: return c->rows;
+    case ROWS_2: return 2 * c->rows;
+    case COLS: return c->cols;
+    case COLS_1: return c->cols + 1;
+    case SEQS_COLS:
+    case SEQS_COLS_INT: return c->seqs * c->cols;
+    case TABLE: return VOCAB * c->cols;
+    case ONE: return 1;
+    case TWO: return 2;
+    default: return 0;
+    }
+}
+
+static void run_add(call *c) { c->k.add(&c->x, c->out[0], c->in[0], c->in[1], c->rows * c->cols); }
+static void run_scale(call *c) { c->k.scale(&c->x, sink(c, 0), c->in[0], 0.3f, c->rows * c->cols); }
+static void run_act(call *c) { c->k.act(&c->x, c->out[0], c->in[0], c->rows * c->cols, (ses_act)c->mode); }
+static void run_act_bwd(call *c)
+{
+    c->k.act_bwd(&c->x, sink(c, 0), c->in[0], c->in[1], c->rows * c->cols, (ses_act)c->mode);
+}
+
+static void run_dropout(call *c)
+{
+    static const double p[] = { 0, 0.1, 0.5, 0.999, 1 };
+    ses_key key = { 0x123456789abcdef0u, 7, 9 };
+    c->k.dropout(&c->x, sink(c, 0), c->in[0], c->rows * c->cols, p[c->mode], key);
+}
+
+/* The left part into the left part: both rows have gaps. */
+static void run_copy_cols(call *c)
+{
+    c->k.copy_cols(&c->x, sink(c, 0), c->cols, c->in[0], c->cols, c->rows,
+                   c->mode ? (c->cols + 1) / 2 : c->cols);
+}
+
+static void run_norm(call *c)
+{
+    bool res = c->mode & 1, keep = c->mode & 2;
+    c->k.norm(&c->x, c->out[0], res && keep ? c->out[1] : NULL, keep ? c->out[2] : NULL, c->in[0],
+              res ? c->in[1] : NULL, c->gain, c->bias, c->rows, c->cols, 1e-12);
+}
+
+static void run_norm_bwd(call *c)
+{
+    ses_sink dres = sink(c, 1), none = { NULL, false };
+    c->k.norm_bwd(&c->x, sink(c, 0), c->mode & 1 ? dres : none, c->mode & 2 ? c->out[2] : NULL,
+                  c->mode & 4 ? c->out[3] : NULL, c->in[1], c->in[0], c->stat, c->gain, c->rows, c->cols);
+}
+
+static void run_softmax(call *c) { c->k.softmax(&c->x, c->out[0], c->in[0], c->rows, c->cols); }
+static void run_softmax_bwd(call *c)
+{
+    c->k.softmax_bwd(&c->x, sink(c, 0), c->in[0], c->in[1], c->rows, c->cols);
+}
+
+static void run_gather(call *c)
+{
+    c->k.gather(&c->x, c->out[0], c->table, c->id, 1 + c->mode, c->rows, c->cols);
+}
+
+static void run_scatter_add(call *c)
+{
+    c->k.scatter_add(&c->x, c->out[0], c->in[0], c->id[0], c->rows, c->cols, c->mode ? 3 : -1);
+}
+
+static void run_pool(call *c)
+{
+    int32_t *arg = c->mode == 3 ? NULL : (int32_t *)(void *)c->out[1];
+    ses_pool_kind kind = c->mode == 3 ? SES_POOL_MAX : (ses_pool_kind)c->mode;
+    c->k.pool(&c->x, c->out[0], arg, c->in[0], c->cu, c->seqs, c->cols, kind);
+}
+
+static void run_pool_bwd(call *c)
+{
+    c->k.pool_bwd(&c->x, sink(c, 0), c->in[0], c->arg, c->cu, c->seqs, c->cols, (ses_pool_kind)c->mode);
+}
+
+static void run_xent_rows(call *c)
+{
+    c->k.xent_rows(&c->x, c->out[0], c->out[1], c->in[0], c->label, c->rows, c->cols);
+}
+static void run_xent_mean(call *c) { c->k.xent_mean(&c->x, c->out[0], c->in[0], c->label, c->rows); }
+static void run_xent_bwd(call *c)
+{
+    static const float dloss[] = { 0.7f };
+    c->k.xent_bwd(&c->x, sink(c, 0), dloss, c->loss, c->lse, c->in[0], c->label, c->rows, c->cols);
+}
+static void run_xent_seg(call *c)
+{
+    c->k.xent_seg(&c->x, c->out[0], c->out[1], c->in[0], c->cu, c->seg_label, c->seqs, c->cols);
+}
+static void run_xent_seg_bwd(call *c)
+{
+    static const float dloss[] = { 0.7f };
+    c->k.xent_seg_bwd(&c->x, sink(c, 0), dloss, c->bias, c->seg_lse, c->in[0], c->cu, c->seg_label, c->seqs,
+                      c->cols);
+}
+
+static void run_target_loss(call *c)
+{
+    (c->mode ? c->k.mse : c->k.bce)(&c->x, c->out[0], c->in[0], c->in[1], c->rows * c->cols);
+}
+static void run_target_bwd(call *c)
+{
+    static const float dloss[] = { 0.7f };
+    (c->mode ? c->k.mse_bwd : c->k.bce_bwd)(&c->x, sink(c, 0), dloss, c->in[0], c->in[1], c->rows * c->cols);
+}
+
+static void run_col_sum(call *c) { c->k.col_sum(&c->x, c->out[0], c->in[0], c->rows, c->cols); }
+static void run_sum_squares(call *c)
+{
+    c->out[0][0] = (float)c->k.sum_squares(&c->x, c->in[0], c->rows * c->cols);
+}
+
+/* out[0] is w, out[1] m, out[2] v, which must not be negative. */
+static void run_adamw(call *c)
+{
+    static const ses_adamw o[] = { { 1e-3, 0.9, 0.999, 1e-8, 0.01, 10, 1000 },
+                                   { 0.1, 0.5, 0.9, 1e-6, 0, 1, 1 } };
+    int64_t n = c->rows * c->cols;
+    for (int64_t i = 0; i < n; i++) c->out[2][i] *= c->out[2][i];
+    c->k.adamw(&c->x, c->out[0], c->in[0], c->out[1], c->out[2], n, &o[c->mode]);
+}
+
+/* A difference may be rel of the value plus abs of the largest value of the array, or of in[0] where that
+ * is larger and `by_input` is set. Both 0: equal bits. */
+static const struct {
+    const char *name;
+    void (*run)(call *c);
+    int modes;
+    bool sinks;
+    extent out[MAX_OUT];
+    double rel, abs;
+    bool by_input;
+} cases[] = {
+    { "add", run_add, 1, false, { EACH }, 0, 0, false },
+    { "scale", run_scale, 1, true, { EACH }, 2e-7, 1e-7, false },
+    { "act", run_act, SES_ACT_COUNT, false, { EACH }, 4e-7, 1e-7, false },
+    { "act_bwd", run_act_bwd, SES_ACT_COUNT, true, { EACH }, 4e-7, 3e-7, true },
+    { "dropout", run_dropout, 5, true, { EACH }, 0, 0, false },
+    { "copy_cols", run_copy_cols, 2, true, { EACH }, 0, 0, false },
+    { "norm", run_norm, 4, false, { EACH, EACH, ROWS_2 }, 5e-7, 4e-7, false },
+    { "norm_bwd", run_norm_bwd, 8, true, { EACH, EACH, COLS, COLS }, 5e-7, 1e-6, false },
+    { "softmax", run_softmax, 1, false, { EACH }, 1e-6, 0, false },
+    { "softmax_bwd", run_softmax_bwd, 1, true, { EACH }, 5e-7, 1e-6, false },
+    { "gather", run_gather, 3, false, { EACH }, 2e-7, 2e-7, false },
+    { "scatter_add", run_scatter_add, 2, false, { TABLE }, 0, 0, false },
+    { "pool", run_pool, 4, false, { SEQS_COLS, SEQS_COLS_INT }, 2e-7, 2e-7, false },
+    { "pool_bwd", run_pool_bwd, 3, true, { EACH }, 2e-7, 1e-7, false },
+    { "xent_rows", run_xent_rows, 1, false, { ROWS, ROWS }, 5e-7, 2e-7, false },
+    { "xent_mean", run_xent_mean, 1, false, { TWO }, 0, 0, false },
+    { "xent_bwd", run_xent_bwd, 1, true, { EACH }, 5e-7, 2e-7, false },
+    { "xent_seg", run_xent_seg, 1, false, { COLS_1, SEQS_COLS }, 0, 0, false },
+    { "xent_seg_bwd", run_xent_seg_bwd, 1, true, { EACH }, 0, 0, false },
+    { "target_loss", run_target_loss, 2, false, { ONE }, 1e-6, 0, false },
+    { "target_bwd", run_target_bwd, 2, true, { EACH }, 5e-7, 1e-7, false },
+    { "col_sum", run_col_sum, 1, false, { COLS }, 2e-7, 5e-7, false },
+    { "sum_squares", run_sum_squares, 1, false, { ONE }, 1e-7, 0, false },
+    { "adamw", run_adamw, 2, false, { EACH, EACH, EACH }, 5e-7, 2e-7, false },
+};
+
+static const ses_key test_key = { 2024, 0, 0 };
+static uint64_t drawn;
+
+static float *random_floats(int64_t n, double scale)
+{
+    float *p = ses_alloc((size_t)(n + 1) * sizeof *p, NULL);
+    for (int64_t i = 1; i <= n; i++) p[i] = (float)(scale * ses_rand_normal(test_key, drawn++));
+    return p; /* what the call sees begins at p + 1 and ends where the block ends */
+}
+
+static int32_t *random_ids(int64_t n, int32_t below)
+{
+    int32_t *p = ses_alloc((size_t)n * sizeof *p, NULL);
+    for (int64_t i = 0; i < n; i++) p[i] = (int32_t)(ses_rand32(test_key, drawn++) % (uint32_t)below);
+    return p;
+}
+
+/* Owns what a call points to. */
+typedef struct data {
+    float *f[11];
+    int32_t *id[7];
+    float *start[MAX_OUT]; /* what stands in the outputs before */
+} data;
+
+static void data_free(data *d)
+{
+    for (size_t i = 0; i < SES_LEN(d->f); i++) ses_free(d->f[i]);
+    for (size_t i = 0; i < SES_LEN(d->id); i++) ses_free(d->id[i]);
+    for (size_t i = 0; i < MAX_OUT; i++) ses_free(d->start[i]);
+}
+
+/* Sequences cut the rows anywhere; one may be empty. */
+static void make_ids(data *d, call *c)
+{
+    for (int i = 0; i < 3; i++) c->id[i] = d->id[i] = random_ids(c->rows, VOCAB);
+    d->id[3] = random_ids(c->rows, (int32_t)c->cols);
+    for (int64_t i = 0; i < c->rows; i++)
+        if (i % 4 == 2) d->id[3][i] = SES_IGNORE;
+    d->id[4] = random_ids(c->seqs + 1, 1);
+    for (int64_t i = 1; i < c->seqs; i++)
+        d->id[4][i] = i % 3 == 2 ? d->id[4][i - 1] : (int32_t)(c->rows * i / c->seqs);
+    d->id[4][c->seqs] = (int32_t)c->rows;
+    d->id[5] = random_ids(c->seqs * c->cols, 8); /* some lie outside their sequence */
+    if (c->rows > 2) d->id[5][0] = SES_IGNORE;
+    d->id[6] = random_ids(c->seqs * c->cols, 1);
+    for (int64_t i = 0; i < c->seqs * c->cols; i++) {
+        int32_t first = d->id[4][i / c->cols], len = d->id[4][i / c->cols + 1] - first;
+        d->id[6][i] = len ? first + (int32_t)(i % len) : -1;
+    }
+    c->label = d->id[3], c->cu = d->id[4], c->seg_label = d->id[5], c->arg = d->id[6];
+}
+
+static void make(data *d, call *c, double scale)
+{
+    int64_t n = c->rows * c->cols;
+    memset(d, 0, sizeof *d);
+    for (int i = 0; i < 2; i++) c->in[i] = (d->f[i] = random_floats(n, scale)) + 1;
+    for (int i = 0; i < 3; i++) c->table[i] = (d->f[2 + i] = random_floats(VOCAB * c->cols, scale)) + 1;
+    c->gain = (d->f[5] = random_floats(c->cols, 1)) + 1;
+    c->bias = (d->f[6] = random_floats(c->cols + 1, 1)) + 1;
+    make_ids(d, c);
+    for (int i = 0; i < MAX_OUT; i++) d->start[i] = random_floats(n + VOCAB * c->cols + 2, scale);
+    /* what backward passes are given of the forward ones */
+    for (int i = 7; i < 11; i++) d->f[i] = random_floats(n + 2 * c->rows + 2, 1);
+    ses_k_norm_ref(&c->x, d->f[10], NULL, d->f[7], c->in[0], NULL, c->gain, c->bias, c->rows, c->cols, 1e-12);
+    ses_k_xent_rows_ref(&c->x, d->f[10], d->f[8], c->in[0], c->label, c->rows, c->cols);
+    ses_k_xent_mean_ref(&c->x, d->f[9], d->f[10], c->label, c->rows);
+    float *seg = random_floats(c->seqs * c->cols, 1);
+    ses_k_xent_seg_ref(&c->x, d->f[6] + 1, seg, c->in[0], c->cu, c->seg_label, c->seqs, c->cols);
+    ses_free(d->f[10]);
+    d->f[10] = seg;
+    c->stat = d->f[7], c->lse = d->f[8], c->loss = d->f[9], c->seg_lse = seg;
+}
+
+/* One run of a case: outputs between guards, starting from d->start. */
+typedef struct result {
+    float *out[MAX_OUT];
+} result;
+
+static const uint32_t guard_bits = 0x7fc0deadu;
+
+static result run(size_t k, call *c, const data *d)
+{
+    result r = { { 0 } };
+    for (int i = 0; i < MAX_OUT && cases[k].out[i] != NONE; i++) {
+        int64_t n = count(c, cases[k].out[i]);
+        r.out[i] = ses_alloc((size_t)(n + 2 * GUARD) * sizeof(float), NULL);
+        for (int64_t j = 0; j < n + 2 * GUARD; j++) memcpy(r.out[i] + j, &guard_bits, sizeof guard_bits);
+        memcpy(r.out[i] + GUARD, d->start[i], (size_t)n * sizeof(float));
+        c->out[i] = r.out[i] + GUARD;
+    }
+    cases[k].run(c);
+    bool whole = true;
+    for (int i = 0; i < MAX_OUT && r.out[i]; i++)
+        for (int64_t j = 0; j < GUARD; j++) {
+            int64_t end = GUARD + count(c, cases[k].out[i]);
+            whole &= !memcmp(r.out[i] + j, &guard_bits, 4) && !memcmp(r.out[i] + end + j, &guard_bits, 4);
+        }
+    CHECK_MSG(whole, "%s writes outside of its output, %lld x %lld", cases[k].name, (long long)c->rows,
+              (long long)c->cols);
+    return r;
+}
+
+static void result_free(result *r)
+{
+    for (int i = 0; i < MAX_OUT; i++) ses_free(r->out[i]);
+}
+
+static bool same_bits(size_t k, const call *c, const result *a, const result *b)
+{
+    bool same = true;
+    for (int i = 0; i < MAX_OUT && a->out[i]; i++)
+        same &=
+            !memcmp(a->out[i] + GUARD, b->out[i] + GUARD, (size_t)count(c, cases[k].out[i]) * sizeof(float));
+    return same;
+}
+
+static double largest(const float *a, int64_t n, int64_t step)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i += step) most = fmax(most, fabs((double)a[i]));
+    return most;
+}
+
+/* The worst difference as a share of what is allowed. Means and deviations alternate, and are two arrays. */
+static double worst(size_t k, const call *c, const result *ref, const result *got)
+{
+    double most = 0;
+    for (int i = 0; i < MAX_OUT && ref->out[i]; i++) {
+        const float *a = ref->out[i] + GUARD, *b = got->out[i] + GUARD;
+        int64_t n = count(c, cases[k].out[i]), step = cases[k].out[i] == ROWS_2 ? 2 : 1;
+        if (cases[k].out[i] == SEQS_COLS_INT) {
+            if (memcmp(a, b, (size_t)n * sizeof *a)) return INFINITY;
+            continue;
+        }
+        double top[2] = { largest(a, n, step), step == 2 ? largest(a + 1, n - 1, step) : 0 };
+        if (step == 2) top[0] = fmax(top[0], 1 / top[1]); /* a mean is as exact as its row deviates */
+        if (cases[k].by_input) top[0] = fmax(top[0], largest(c->in[0], c->rows * c->cols, 1));
+        for (int64_t j = 0; j < n; j++) {
+            if (a[j] == b[j] || (isnan(a[j]) && isnan(b[j]))) continue;
+            double allowed = cases[k].rel * fabs((double)a[j]) + cases[k].abs * top[j % step] + 1e-44;
+            double share = fabs((double)a[j] - b[j]) / allowed;
+            if (!(share <= most)) most = isnan(share) ? INFINITY : share;
+        }
+    }
+    return most;
+}
+
+static ses_pool *pools[THREADS];
+
+/* All levels against ref; 1, 2 and 3 threads against each other. */
+static double compare(size_t k, call *c, const data *d, double scale)
+{
+    double most = 0;
+    result ref = { { 0 } };
+    for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
+        result one = { { 0 } };
+        c->k = ses_kernels_cpu((ses_isa)isa);
+        for (int threads = 0; threads < THREADS; threads++) {
+            c->x.pool = pools[threads];
+            result r = run(k, c, d);
+            if (threads == 0) {
+                one = r;
+                continue;
+            }
+            CHECK_MSG(same_bits(k, c, &one, &r), "%s %s: %d threads, %lld x %lld", cases[k].name,
+                      ses_isa_name((ses_isa)isa), threads + 1, (long long)c->rows, (long long)c->cols);
+            result_free(&r);
+        }
+        if (isa == 0) {
+            ref = one;
+            continue;
+        }
+        double w = worst(k, c, &ref, &one);
+        CHECK_MSG(w <= 1, "%s %s: %g times the tolerance; %lld x %lld, mode %d, sink %d, scale %g",
+                  cases[k].name, ses_isa_name((ses_isa)isa), w, (long long)c->rows, (long long)c->cols,
+                  c->mode, c->sink, scale);
+        most = fmax(most, w);
+        result_free(&one);
+    }
+    result_free(&ref);
+    return most;
+}
+
+static const struct {
+    int64_t rows, cols, seqs;
+} shapes[] = {
+    { 1, 1, 1 },    { 7, 1, 2 },   { 1, 7, 1 },    { 3, 8, 1 },    { 2, 15, 2 },    { 5, 16, 4 },
+    { 4, 17, 2 },   { 3, 31, 1 },  { 9, 33, 5 },   { 6, 63, 2 },   { 2, 64, 1 },    { 33, 65, 4 },
+    { 65, 100, 7 }, { 3, 130, 2 }, { 70, 257, 9 }, { 1, 1000, 1 }, { 23, 1037, 4 }, { 2, 30522, 1 },
+};
+
+static void test_variants(bool print)
+{
+    static const double scales[] = { 1, 1e-4, 1e4 };
+    double most[SES_LEN(cases)] = { 0 };
+    for (size_t s = 0; s < SES_LEN(shapes); s++)
+        for (size_t v = 0; v < SES_LEN(scales); v++) {
+            if (shapes[s].cols > 2000 && v) continue;
+            call c = { .x = { pools[0], NULL },
+                       .rows = shapes[s].rows,
+                       .cols = shapes[s].cols,
+                       .seqs = shapes[s].seqs };
+            data d;
+            make(&d, &c, scales[v]);
+            for (size_t k = 0; k < SES_LEN(cases); k++)
+                for (c.mode = 0; c.mode < cases[k].modes; c.mode++)
+                    for (c.sink = 0; c.sink < (cases[k].sinks ? SINKS : 1); c.sink++)
+                        most[k] = fmax(most[k], compare(k, &c, &d, scales[v]));
+            data_free(&d);
+        }
+    for (size_t k = 0; print && k < SES_LEN(cases); k++)
+        printf("%-14s %.2f of the tolerance\n", cases[k].name, most[k]);
+}
+
+/* Infinities and NaN crash nothing, and where ref says NaN, so does every level. */
+static void test_special(void)
+{
+    static const float special[] = { INFINITY, -INFINITY, 3e38f, -3e38f, 1e-42f, 0, -0.0f, NAN };
+    for (size_t v = 0; v < SES_LEN(special); v++) {
+        call c = { .x = { pools[0], NULL }, .rows = 6, .cols = 37, .seqs = 2 };
+        data d;
+        make(&d, &c, 1);
+        d.f[0][1 + 5] = d.f[0][1 + 2 * 37 + 36] = d.f[1][1 + 3 * 37 + 31] = special[v];
+        for (size_t k = 0; k < SES_LEN(cases); k++)
+            for (c.mode = 0; c.mode < cases[k].modes; c.mode++) {
+                c.k = ses_kernels_cpu(SES_ISA_REF);
+                result ref = run(k, &c, &d);
+                for (int isa = 1; isa <= (int)ses_isa_best(); isa++) {
+                    c.k = ses_kernels_cpu((ses_isa)isa);
+                    result r = run(k, &c, &d);
+                    bool same = true;
+                    for (int i = 0; i < MAX_OUT && r.out[i] && isnan(special[v]); i++)
+                        for (int64_t j = 0; j < count(&c, cases[k].out[i]); j++)
+                            same &= !isnan(r.out[i][GUARD + j]) == !isnan(ref.out[i][GUARD + j]);
+                    CHECK_MSG(same, "%s %s mode %d: NaN", cases[k].name, ses_isa_name((ses_isa)isa), c.mode);
+                    result_free(&r);
+                }
+                result_free(&ref);
+            }
+        data_free(&d);
+    }
+}
+
+/* A row's result depends on neither its place nor its company, an element's on neither its lane nor the tail. */
+static void test_company(void)
+{
+    enum { R = 37, C = 83, N = R * C };
+    call c = { .x = { pools[0], NULL }, .rows = R, .cols = C, .seqs = 1 };
+    data d;
+    make(&d, &c, 1);
+    float *all[4], one[4][C];
+    for (int i = 0; i < 4; i++) all[i] = ses_alloc(2 * N * sizeof(float), NULL);
+    for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels k = ses_kernels_cpu((ses_isa)isa);
+        k.norm(&c.x, all[0], NULL, all[3], c.in[0], c.in[1], c.gain, c.bias, R, C, 1e-12);
+        k.softmax(&c.x, all[1], c.in[0], R, C);
+        k.xent_rows(&c.x, all[2], all[2] + R, c.in[0], c.label, R, C);
+        for (int64_t r = 0; r < R; r++) {
+            const float *a = c.in[0] + r * C;
+            k.norm(&c.x, one[0], NULL, one[3], a, c.in[1] + r * C, c.gain, c.bias, 1, C, 1e-12);
+            k.softmax(&c.x, one[1], a, 1, C);
+            k.xent_rows(&c.x, one[2], one[2] + 1, a, c.label + r, 1, C);
+            CHECK(!memcmp(one[0], all[0] + r * C, sizeof one[0]) && !memcmp(one[3], all[3] + 2 * r, 8));
+            CHECK(!memcmp(one[1], all[1] + r * C, sizeof one[1]));
+            CHECK(one[2][0] == all[2][r] && one[2][1] == all[2][R + r]);
+        }
+        for (int act = 0; act < SES_ACT_COUNT; act++) {
+            k.act(&c.x, all[0], c.in[0], N, (ses_act)act);
+            for (int64_t from = 1; from < 40; from += 3) {
+                k.act(&c.x, one[0], c.in[0] + from, 40 - from, (ses_act)act);
+                CHECK(!memcmp(one[0], all[0] + from, (size_t)(40 - from) * sizeof(float)));
+            }
+        }
+    }
+    for (int i = 0; i < 4; i++) ses_free(all[i]);
+    data_free(&d);
+}
+
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < THREADS; i++) pools[i] = ses_pool_new(i + 1, NULL);
+    test_variants(argc > 1 && !strcmp(argv[1], "-v"));
+    test_special();
+    test_company();
+    for (int i = 0; i < THREADS; i++) ses_pool_free(pools[i]);
+    return check_report();
+}
