@@ -75,6 +75,9 @@ ses_dtype ses_model_dtype(const ses_model *m);              /* of the weights in
 /* The reference's name of parameter i of the store; buf of size n is filled. */
 bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n);
 
+/* The parameter the reference calls so (a tied one by either of its names); -1: none. */
+int64_t ses_model_find_tensor(const ses_model *m, const char *theirs);
+
 /* Tensors of the checkpoint that the model does not use, joined by commas; "" when there is none. */
 const char *ses_model_surplus(const ses_model *m);
 

@@ -1,0 +1,158 @@
+#include "case.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const double *gold_numbers(gold_case *c, const char *name, int64_t *count, ses_err *e)
+{
+    const ses_entry *x = ses_safetensors_find(c->gold, name);
+    if (!x) return NULL;
+    double *out = ses_arena_array(&c->mem, (size_t)x->count, sizeof *out, e);
+    if (!out || !ses_convert(out, SES_F64, x->data, x->dtype, (size_t)x->count, e)) return NULL;
+    *count = x->count;
+    return out;
+}
+
+static bool find_shape(gold_case *c, ses_err *e)
+{
+    const ses_entry *ids = ses_safetensors_find(c->gold, "input.input_ids");
+    if (!ids) return ses_fail(e, SES_EFORMAT, "golden.safetensors: no \"input.input_ids\"");
+    if (ids->rank < 2 || ids->rank > 3 || ids->count < 1 || ids->count > INT32_MAX)
+        return ses_fail(e, SES_EFORMAT,
+                        "golden.safetensors: \"input.input_ids\" must be [B, S] or [B, N, S]");
+    c->width = ids->dim[ids->rank - 1];
+    c->rows = ids->count / c->width;
+    if (ids->rank == 3) c->batch.choices = ids->dim[1];
+    return true;
+}
+
+/* Whole numbers that fit, from doubles that came from a file. */
+static bool whole(double x, int32_t *out, const char *name, ses_err *e)
+{
+    if (!(x >= INT32_MIN && x <= INT32_MAX) || x != floor(x))
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" holds %g, expected a 32-bit integer",
+                        name, x);
+    *out = (int32_t)x;
+    return true;
+}
+
+/* The tokens the mask calls real, row after row. */
+static bool lay_out(gold_case *c, ses_err *e)
+{
+    int64_t n = c->rows * c->width, count, t = 0;
+    const double *mask = gold_numbers(c, "input.attention_mask", &count, e);
+    int32_t *place = ses_arena_array(&c->mem, (size_t)n, sizeof *place, e);
+    int32_t *cu = ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e);
+    int32_t *position = ses_arena_array(&c->mem, (size_t)n, sizeof *position, e);
+    if (!place || !cu || !position) return false;
+    if (mask && count != n)
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: mask and ids differ in size");
+    for (int64_t i = 0; i < n; i++) {
+        if (i % c->width == 0) cu[i / c->width] = (int32_t)t;
+        if (mask && mask[i] == 0) continue;
+        position[t] = (int32_t)(i % c->width);
+        place[t++] = (int32_t)i;
+    }
+    cu[c->rows] = (int32_t)t;
+    c->place = place;
+    c->batch.seqs = c->rows;
+    c->batch.tokens = t;
+    c->batch.cu = cu;
+    c->batch.positions = position;
+    return true;
+}
+
+/* An integer input: at the real tokens when it is [rows, width], whole when it is smaller. NULL: not there. */
+static bool ints(gold_case *c, const char *name, const int32_t **out, ses_err *e)
+{
+    int64_t count;
+    *out = NULL;
+    const double *x = gold_numbers(c, name, &count, e);
+    if (!x) return !e->code;
+    bool padded = count == c->rows * c->width && count != c->rows;
+    int64_t n = padded ? c->batch.tokens : count;
+    int32_t *y = ses_arena_array(&c->mem, (size_t)n, sizeof *y, e);
+    for (int64_t i = 0; y && i < n; i++)
+        if (!whole(x[padded ? c->place[i] : i], &y[i], name, e)) return false;
+    *out = y;
+    return y != NULL;
+}
+
+/* A position in the padded row becomes one among its real tokens. */
+static bool answers(gold_case *c, const char *name, const int32_t **out, ses_err *e)
+{
+    const int32_t *at;
+    if (!ints(c, name, &at, e) || !at) return !e->code;
+    int32_t *y = ses_arena_array(&c->mem, (size_t)c->rows, sizeof *y, e);
+    for (int64_t s = 0; y && s < c->rows; s++) {
+        y[s] = SES_IGNORE;
+        for (int32_t t = c->batch.cu[s]; t < c->batch.cu[s + 1]; t++)
+            if (c->batch.positions[t] == at[s]) y[s] = t - c->batch.cu[s];
+    }
+    *out = y;
+    return y != NULL;
+}
+
+static bool labels(gold_case *c, ses_err *e)
+{
+    const ses_entry *x = ses_safetensors_find(c->gold, "input.labels");
+    int64_t count;
+    if (!x) return true;
+    if (x->dtype != SES_F32 && x->dtype != SES_F64) return ints(c, "input.labels", &c->batch.labels, e);
+    const double *wide = gold_numbers(c, "input.labels", &count, e);
+    ses_real *y = wide ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
+    for (int64_t i = 0; y && i < count; i++) y[i] = (ses_real)wide[i];
+    c->batch.targets = y;
+    return y != NULL;
+}
+
+/* An array this checker knows must have the size its use has; a kernel would read past a shorter one. */
+static bool right_size(gold_case *c, const char *name, int64_t per_row, int64_t per_token, ses_err *e)
+{
+    const ses_entry *x = ses_safetensors_find(c->gold, name);
+    int64_t n = c->rows * c->width;
+    if (!x || (per_token && x->count == n) || (per_row && x->count == per_row)) return true;
+    return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers for %lld rows of %lld", name,
+                    (long long)x->count, (long long)c->rows, (long long)c->width);
+}
+
+static bool fill_batch(gold_case *c, ses_err *e)
+{
+    ses_batch *b = &c->batch;
+    if (!right_size(c, "input.token_type_ids", 0, 1, e) || !right_size(c, "input.position_ids", 0, 1, e) ||
+        !right_size(c, "input.next_sentence_label", c->rows, 0, e) ||
+        !right_size(c, "input.sentence_order_label", c->rows, 0, e) ||
+        !right_size(c, "input.start_positions", c->rows, 0, e) ||
+        !right_size(c, "input.end_positions", c->rows, 0, e))
+        return false;
+    const int32_t *position;
+    if (!ints(c, "input.input_ids", &b->ids, e) || !ints(c, "input.token_type_ids", &b->segments, e) ||
+        !ints(c, "input.position_ids", &position, e) ||
+        !ints(c, "input.next_sentence_label", &b->pair_labels, e) ||
+        !answers(c, "input.start_positions", &b->starts, e) ||
+        !answers(c, "input.end_positions", &b->ends, e) || !labels(c, e))
+        return false;
+    if (position) b->positions = position;
+    return b->pair_labels || ints(c, "input.sentence_order_label", &b->pair_labels, e);
+}
+
+bool gold_case_open(gold_case *c, const char *dir, ses_err *e)
+{
+    memset(c, 0, sizeof *c);
+    c->dir = dir;
+    c->name = ses_path_base(dir);
+    char *path = ses_path_join(dir, "golden.safetensors", e);
+    c->gold = path ? ses_safetensors_open(path, e) : NULL;
+    ses_free(path);
+    return c->gold && find_shape(c, e) && lay_out(c, e) && fill_batch(c, e);
+}
+
+void gold_case_free(gold_case *c)
+{
+    ses_safetensors_free(c->gold);
+    ses_arena_free(&c->mem);
+}

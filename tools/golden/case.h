@@ -1,0 +1,27 @@
+/* A case folder: a checkpoint, and what the reference library made of it (golden.safetensors).
+ * The reference pads; here the padded arrays become an unpadded batch, and outputs are compared at real
+ * positions. */
+#ifndef GOLDEN_CASE_H
+#define GOLDEN_CASE_H
+
+#include "base/arena.h"
+#include "sesame/model.h"
+#include "sesame/safetensors.h"
+
+typedef struct gold_case {
+    const char *name; /* the folder's, without its path */
+    const char *dir;
+    ses_safetensors *gold;
+    ses_arena mem;        /* the batch's arrays */
+    int64_t rows, width;  /* the padded arrays are [rows, width] */
+    const int32_t *place; /* [tokens]: where in [rows, width] a token stands */
+    ses_batch batch;
+} gold_case;
+
+bool gold_case_open(gold_case *c, const char *dir, ses_err *e);
+void gold_case_free(gold_case *c);
+
+/* A tensor of golden.safetensors as doubles (arena), or NULL when there is none. */
+const double *gold_numbers(gold_case *c, const char *name, int64_t *count, ses_err *e);
+
+#endif

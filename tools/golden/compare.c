@@ -1,0 +1,153 @@
+#include "compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double OUTPUT_LIMIT = 2e-5; /* x max(1, largest magnitude) */
+static const double GRAD_LIMIT = 1e-4;   /* of the gradient's norm, or of a thousandth of the whole one's */
+static const double LOSS_LIMIT = 1e-4;   /* relative */
+
+static void note(gold_result *r, gold_score *s, const char *name, double error, double limit)
+{
+    double share = limit > 0 ? error / limit : error > 0 ? INFINITY : 0;
+    if (isnan(share)) share = INFINITY;
+    if (r->verbose) printf("  %-60s error %.3e limit %.3e share %.3f\n", name, error, limit, share);
+    if (!s->any || share > s->share) {
+        s->share = share;
+        snprintf(s->name, sizeof s->name, "%s", name);
+    }
+    s->any = true;
+}
+
+/* ---- outputs ---- */
+
+/* Walks the places both sides have: ours is a dense array, theirs a padded one. */
+typedef struct walk {
+    const double *theirs;
+    const ses_real *ours;
+    double worst, largest;
+} walk;
+
+static void span(walk *w, int64_t theirs, int64_t ours, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double a = w->theirs[theirs + i], d = fabs(a - (double)w->ours[ours + i]);
+        if (!(d <= w->worst)) w->worst = d; /* NaN sticks */
+        if (fabs(a) > w->largest) w->largest = fabs(a);
+    }
+}
+
+static int64_t walk_tokens(walk *w, const gold_case *c, const ses_output *o, int64_t width)
+{
+    int64_t cols = o->cols ? o->cols : width;
+    for (int64_t t = 0; t < c->batch.tokens; t++) span(w, c->place[t] * cols, t * width + o->col, cols);
+    return c->rows * c->width * cols;
+}
+
+/* [rows, heads, width, width] against sequence after sequence [heads, len, len]. */
+static int64_t walk_pairs(walk *w, const gold_case *c, int64_t heads)
+{
+    int64_t at = 0, S = c->width;
+    const int32_t *cu = c->batch.cu, *place = c->place;
+    for (int64_t s = 0; s < c->rows; s++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int32_t q = cu[s]; q < cu[s + 1]; q++)
+                for (int32_t k = cu[s]; k < cu[s + 1]; k++)
+                    span(w, ((s * heads + h) * S + place[q] % S) * S + place[k] % S, at++, 1);
+    return c->rows * heads * S * S;
+}
+
+static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const ses_entry *x, gold_result *r,
+                           ses_err *e)
+{
+    int64_t count, want = 0, n = ses_count(o->tensor);
+    ses_real *ours = ses_arena_array(&c->mem, (size_t)n, sizeof *ours, e);
+    walk w = { .theirs = gold_numbers(c, x->name, &count, e), .ours = ours };
+    if (!ours || !w.theirs || !ses_tape_read(t, o->tensor, ours)) return false;
+    switch (o->axis) { /* the size first: the walk trusts it */
+    case SES_PER_TOKEN: want = c->rows * c->width * (o->cols ? o->cols : ses_cols(o->tensor)); break;
+    case SES_PER_SEQUENCE: want = n; break;
+    case SES_PER_PAIR: want = x->rank == 4 ? c->rows * x->dim[1] * c->width * c->width : -1; break;
+    }
+    if (count != want)
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers, expected %lld", x->name,
+                        (long long)count, (long long)want);
+    if (o->axis == SES_PER_TOKEN) walk_tokens(&w, c, o, ses_cols(o->tensor));
+    if (o->axis == SES_PER_SEQUENCE) span(&w, 0, 0, n);
+    if (o->axis == SES_PER_PAIR) walk_pairs(&w, c, x->dim[1]);
+    note(r, &r->out, x->name + strlen("output."), w.worst, OUTPUT_LIMIT * fmax(1, w.largest));
+    return true;
+}
+
+bool gold_compare_outputs(gold_case *c, ses_tape *t, const ses_outputs *out, gold_result *r, ses_err *e)
+{
+    for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) {
+        const ses_entry *x = ses_safetensors_at(c->gold, i);
+        const ses_output *found = NULL;
+        if (strncmp(x->name, "output.", 7) || !strcmp(x->name, "output.loss")) continue;
+        for (size_t j = 0; j < out->n; j++)
+            if (!strcmp(out->item[j].name, x->name + 7)) found = &out->item[j];
+        if (!found)
+            note(r, &r->out, x->name + 7, INFINITY, 1); /* the reference gives it, we do not */
+        else if (!compare_output(c, t, found, x, r, e))
+            return false;
+    }
+    return true;
+}
+
+/* ---- numbers ---- */
+
+static bool compare_scalar(gold_case *c, const char *name, int64_t i, double ours, gold_score *s,
+                           gold_result *r, const char *shown, ses_err *e)
+{
+    int64_t count;
+    const double *x = gold_numbers(c, name, &count, e);
+    if (!x) return !e->code;
+    if (i < count) note(r, s, shown, fabs(ours - x[i]), LOSS_LIMIT * fabs(x[i]));
+    return true;
+}
+
+bool gold_compare_loss(gold_case *c, double loss, gold_result *r, ses_err *e)
+{
+    return compare_scalar(c, "output.loss", 0, loss, &r->out, r, "loss", e);
+}
+
+bool gold_compare_adamw(gold_case *c, int64_t step, double loss, gold_result *r, ses_err *e)
+{
+    char shown[32];
+    snprintf(shown, sizeof shown, "adamw.losses[%lld]", (long long)step);
+    return compare_scalar(c, "adamw.losses", step, loss, &r->adamw, r, shown, e);
+}
+
+/* ---- gradients ---- */
+
+bool gold_compare_grads(gold_case *c, const ses_model *m, gold_result *r, ses_err *e)
+{
+    const ses_store *s = ses_model_store(m);
+    int64_t one = 0;
+    const double *whole = gold_numbers(c, "grad_norm", &one, e);
+    if (e->code || !compare_scalar(c, "grad_norm", 0, ses_store_grad_norm(s), &r->norm, r, "grad_norm", e))
+        return false;
+    for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) {
+        const ses_entry *x = ses_safetensors_at(c->gold, i);
+        if (strncmp(x->name, "grad.", 5)) continue;
+        int64_t count, p = ses_model_find_tensor(m, x->name + 5);
+        const double *g = gold_numbers(c, x->name, &count, e);
+        if (!g) return false;
+        const ses_tensor *t = p < 0 ? NULL : ses_store_at(s, (size_t)p)->tensor;
+        if (ses_count(t) != count) {
+            note(r, &r->grad, x->name + 5, INFINITY, 1); /* no such parameter here, or of another size */
+            continue;
+        }
+        double norm = 0, apart = 0;
+        for (int64_t j = 0; j < count; j++) {
+            double d = g[j] - (double)t->grad[j];
+            norm += g[j] * g[j];
+            apart += d * d;
+        }
+        note(r, &r->grad, x->name + 5, sqrt(apart),
+             GRAD_LIMIT * fmax(sqrt(norm), 1e-3 * (whole ? *whole : 0)));
+    }
+    return true;
+}

@@ -1,0 +1,24 @@
+/* How far our numbers are from the reference's, as shares of what is allowed. */
+#ifndef GOLDEN_COMPARE_H
+#define GOLDEN_COMPARE_H
+
+#include "case.h"
+
+/* The worst of a kind: 1 is the limit. */
+typedef struct gold_score {
+    bool any;
+    double share;
+    char name[160];
+} gold_score;
+
+typedef struct gold_result {
+    gold_score out, grad, norm, adamw;
+    bool verbose;
+} gold_result;
+
+bool gold_compare_outputs(gold_case *c, ses_tape *t, const ses_outputs *out, gold_result *r, ses_err *e);
+bool gold_compare_loss(gold_case *c, double loss, gold_result *r, ses_err *e);
+bool gold_compare_grads(gold_case *c, const ses_model *m, gold_result *r, ses_err *e);
+bool gold_compare_adamw(gold_case *c, int64_t step, double loss, gold_result *r, ses_err *e);
+
+#endif

@@ -1,0 +1,181 @@
+/* golden CASE...: Sesame against the reference library's outputs, gradients and losses, a line a case. */
+#include "base/alloc.h"
+#include "cli/options.h"
+#include "cli/shared.h"
+#include "compare.h"
+#include "sesame/optim.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct args {
+    ses_shared shared;
+    bool verbose, help;
+    int dtype;
+} args;
+
+static const ses_opt options[] = {
+    SES_OPT_SHARED(args, shared),
+    { .name = "verbose",
+      .letter = 'v',
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, verbose),
+      .help = "a line for every tensor" },
+    { .name = "dtype",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, dtype),
+      .choices = "f32",
+      .def = "f32",
+      .help = "how weights are held" },
+    { .name = "help",
+      .letter = 'h',
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, help),
+      .help = "this text" },
+};
+
+static double scalar(ses_tape *t, const ses_tensor *x)
+{
+    ses_real y = NAN;
+    if (x) ses_tape_read(t, x, &y);
+    return (double)y;
+}
+
+/* As users run it: mapped weights, nothing recorded. */
+static bool check_inference(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
+{
+    ses_outputs out;
+    bool ok = false;
+    ses_model *m = ses_model_open(c->dir, dev, NULL, e);
+    ses_tape *t = m ? ses_tape_new(dev, NULL, e) : NULL;
+    if (!t) goto done;
+    ses_want want = { .logits = true, .hidden_states = true, .attentions = true };
+    if (!ses_model_forward(m, t, &c->batch, &want, &out, e) || !gold_compare_outputs(c, t, &out, r, e))
+        goto done;
+    if (!isfinite(r->out.share) && !ses_model_finite(m, e)) goto done; /* not our arithmetic: the weights */
+    ok = true;
+done:
+    ses_tape_free(t);
+    ses_model_free(m);
+    return ok;
+}
+
+/* One step: loss and gradients. */
+static bool step(gold_case *c, ses_model *m, ses_tape *t, double *loss, ses_err *e)
+{
+    ses_outputs out;
+    ses_tape_reset(t, NULL);
+    ses_store_zero_grad(ses_model_store(m));
+    if (!ses_model_forward(m, t, &c->batch, &(ses_want){ 0 }, &out, e)) return false;
+    if (!out.loss)
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: a loss is given, but no labels for it");
+    ses_backward(t, out.loss);
+    *loss = scalar(t, out.loss);
+    return ses_tape_ok(t, e);
+}
+
+/* As a trainer runs it: loss, gradients, five steps of AdamW. */
+static bool check_training(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
+{
+    static const ses_optim_options adamw = {
+        .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .group = { { .lr_scale = 1, .decay = 0.01 } }
+    };
+    const ses_entry *losses = ses_safetensors_find(c->gold, "adamw.losses");
+    double loss;
+    bool ok = false;
+    ses_optim *o = NULL;
+    ses_tape *t = NULL;
+    ses_model *m = ses_model_open(c->dir, dev, &(ses_model_options){ .train = true }, e);
+    if (!m || !(t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, e))) goto done;
+    if (!step(c, m, t, &loss, e) || !gold_compare_loss(c, loss, r, e) || !gold_compare_grads(c, m, r, e))
+        goto done;
+    if (losses && !(o = ses_optim_new(ses_model_store(m), &adamw, e))) goto done;
+    for (int64_t i = 0; losses && i < losses->count; i++) {
+        if (!step(c, m, t, &loss, e) || !gold_compare_adamw(c, i, loss, r, e)) goto done;
+        ses_optim_step(o, -1);
+    }
+    ok = true;
+done:
+    ses_optim_free(o);
+    ses_tape_free(t);
+    ses_model_free(m);
+    return ok;
+}
+
+static void put_score(const char *key, const gold_score *s, bool named)
+{
+    if (!s->any)
+        printf(" %s=-", key);
+    else if (named)
+        printf(" %s=%.4f(%s)", key, s->share, s->name);
+    else
+        printf(" %s=%.4f", key, s->share);
+}
+
+static bool within(const gold_score *s) { return !s->any || s->share <= 1; }
+
+/* 0 pass, 1 fail, 3 unreadable. */
+static int check_case(const char *dir, ses_device *dev, bool verbose)
+{
+    ses_err e = { 0 };
+    gold_case c;
+    gold_result r = { .verbose = verbose };
+    int code = 3;
+    bool ok = gold_case_open(&c, dir, &e) && check_inference(&c, dev, &r, &e);
+    bool train =
+        ok && (ses_safetensors_find(c.gold, "output.loss") || ses_safetensors_find(c.gold, "adamw.losses"));
+    if (train) ok = check_training(&c, dev, &r, &e);
+    if (ok) {
+        code = within(&r.out) && within(&r.grad) && within(&r.norm) && within(&r.adamw) ? 0 : 1;
+        printf("%s", c.name);
+        put_score("out", &r.out, true);
+        put_score("grad", &r.grad, true);
+        put_score("grad_norm", &r.norm, false);
+        put_score("adamw", &r.adamw, false);
+        puts(code ? " FAIL" : " PASS");
+    } else if (e.code == SES_EUNSUPPORTED) {
+        printf("%s unsupported: %s\n", c.name, e.msg);
+        code = 0;
+    } else {
+        fprintf(stderr, "golden: %s: %s\n", dir, e.msg);
+        if (e.code == SES_ENOMEM) code = 1;
+    }
+    fflush(stdout);
+    gold_case_free(&c);
+    return code;
+}
+
+static void help(void)
+{
+    puts("usage: golden [options] CASE...\n\n"
+         "Compare Sesame with the reference library's outputs, gradients and losses in each CASE folder.\n"
+         "A line a case: each error as a share of its limit, and where it is. Exit 0: none failed, 1: some\n"
+         "failed, 2: wrong usage, 3: a folder could not be read.\n");
+    for (size_t i = 0; i < SES_LEN(options); i++)
+        printf("  --%-10s %-20s %s\n", options[i].name, ses_opt_value_name(&options[i]), options[i].help);
+}
+
+int main(int argc, char **argv)
+{
+    args a = { 0 };
+    ses_err e = { 0 };
+    int n = 0, worst = 0;
+    const ses_opt_group group = { options, SES_LEN(options), &a };
+    (void)argc;
+    if (!ses_options_parse(&group, 1, argv + 1, false, &n, &e) ||
+        (!a.help && !n && !ses_fail(&e, SES_EUSAGE, "no case folder given"))) {
+        fprintf(stderr, "golden: %s\nTry 'golden --help'.\n", e.msg);
+        return 2;
+    }
+    if (a.help) return help(), 0;
+    ses_device_options o = { .threads = (int)a.shared.threads, .isa = ses_shared_isa(&a.shared) };
+    ses_device *dev = ses_device_open(a.shared.device, &o, &e);
+    if (!dev) return fprintf(stderr, "golden: %s\n", e.msg), 2;
+    for (int i = 0; i < n; i++) {
+        int code = check_case(argv[1 + i], dev, a.verbose);
+        if (code > worst) worst = code;
+    }
+    ses_device_free(dev);
+    return worst;
+}
