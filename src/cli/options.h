@@ -41,9 +41,10 @@ typedef struct ses_opt_group {
     void *args;
 } ses_opt_group;
 
-/* Set defaults, then the environment, then what argv says. What is left, the operands, moves to the front of argv,
- * followed by NULL; *n_rest counts them. `first_only`: stop at the first operand. "--" ends the options. Errors are
- * SES_EUSAGE. Strings are borrowed from argv and the environment; ses_options_free gives back the lists. */
+/* Set defaults, then the environment, then what argv says. What is left, the operands, moves to the front of
+ * argv, followed by NULL; *n_rest counts them. `first_only`: stop at the first operand. "--" ends options.
+ * Errors are SES_EUSAGE. Strings are borrowed from argv and the environment; ses_options_free gives back the
+ * lists. */
 bool ses_options_parse(const ses_opt_group *group, size_t n_groups, char **argv, bool first_only, int *n_rest,
                        ses_err *e);
 bool ses_options_complete(const ses_opt_group *group, size_t n_groups,
