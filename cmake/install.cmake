@@ -1,1 +1,38 @@
-# filled by the install rules
+# What `make install` puts where: the library with its headers and pkg-config file, the command, its manual
+# pages and the shells' completions. The latter come from the command itself.
+include(GNUInstallDirs)
+
+install(TARGETS sesame ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS sesame-bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY include/sesame DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+
+# Relocatable: the prefix is told from where the file lies, however deep the library folder is.
+file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+set(pc_prefix "\${pcfiledir}/${up}")
+configure_file(cmake/sesame.pc.in ${CMAKE_BINARY_DIR}/sesame.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/sesame.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(generated)
+function(sesame_generate output destination)
+  set(path ${CMAKE_BINARY_DIR}/share/${output})
+  get_filename_component(folder ${path} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
+  add_custom_command(OUTPUT ${path} COMMAND sesame-bin ${ARGN} > ${path} DEPENDS sesame-bin VERBATIM)
+  install(FILES ${path} DESTINATION ${destination})
+  set(generated ${generated} ${path} PARENT_SCOPE)
+endfunction()
+
+set(man ${CMAKE_INSTALL_MANDIR}/man1)
+sesame_generate(man1/sesame.1 ${man} man)
+file(STRINGS src/cli/commands.def commands REGEX "^SES_COMMAND\\(")
+foreach(line ${commands})
+  string(REGEX REPLACE "^SES_COMMAND\\(([a-z0-9_]+)\\).*" "\\1" name ${line})
+  if(NOT name MATCHES "^(help|man)$")
+    sesame_generate(man1/sesame-${name}.1 ${man} man ${name})
+  endif()
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS src/cli/commands.def)
+sesame_generate(bash/sesame ${CMAKE_INSTALL_DATADIR}/bash-completion/completions completion bash)
+sesame_generate(zsh/_sesame ${CMAKE_INSTALL_DATADIR}/zsh/site-functions completion zsh)
+sesame_generate(fish/sesame.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d completion fish)
+add_custom_target(share ALL DEPENDS ${generated})

@@ -1,0 +1,52 @@
+# A thin front for CMake (CMakePresets.json): `make` leaves build/sesame, build/golden and build/libsesame.a.
+#   make [all]    build               make check    build, run every test, lint
+#   make install  PREFIX, DESTDIR     make bench    time this machine
+#   make asan tsan                    the whole suite under sanitizers
+#   make debug format lint fuzz uninstall clean
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+BENCH ?= gemm ops model
+FUZZ_SECONDS ?= 60
+
+all: release
+
+release debug ref-only cuda:
+	@cmake --preset $@ $(CMAKE_FLAGS) >/dev/null
+	@cmake --build $(if $(filter release,$@),build,build/$@) --parallel $(JOBS)
+
+check: release
+	@tools/run-tests build $(JOBS)
+	@tools/lint build
+
+asan tsan:
+	@cmake --preset $@ $(CMAKE_FLAGS) >/dev/null
+	@cmake --build build/$@ --parallel $(JOBS)
+	@tools/run-tests build/$@ $(JOBS)
+
+bench: release
+	@for what in $(BENCH); do build/sesame bench $$what || exit 1; done
+
+# The prefix decides the library folder (Debian: lib/TRIPLET below /usr), so it is set before, not while, installing.
+install:
+	@$(MAKE) --no-print-directory release CMAKE_FLAGS='$(CMAKE_FLAGS) -DCMAKE_INSTALL_PREFIX=$(PREFIX)'
+	@DESTDIR='$(DESTDIR)' cmake --install build
+
+uninstall:
+	@test -f build/install_manifest.txt || { echo 'nothing was installed from here'; exit 1; }
+	@while read -r file || [ -n "$$file" ]; do rm -fv "$(DESTDIR)$$file"; done <build/install_manifest.txt
+
+fuzz:
+	@cmake --preset fuzz $(CMAKE_FLAGS) >/dev/null
+	@cmake --build build/fuzz --parallel $(JOBS)
+	@tools/run-fuzz build/fuzz $(FUZZ_SECONDS)
+
+lint:
+	@tools/lint build
+
+format:
+	find src include tests tools -name '*.[ch]' | xargs clang-format -i
+
+clean:
+	rm -rf build
+
+.PHONY: all release debug ref-only cuda check asan tsan bench install uninstall fuzz lint format clean
