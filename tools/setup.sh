@@ -1,0 +1,45 @@
+# Sourced by ./demo and ./check: installs Debian packages that are missing, and only then touches the network.
+
+# have PACKAGE: what the package is for is there, whoever brought it.
+have() {
+    case $1 in
+    gcc) command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 ;;
+    libc6-dev) [ -f /usr/include/stdio.h ] ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+missing() {
+    for package in "$@"; do
+        have "$package" || printf '%s ' "$package"
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# install PACKAGE...: true when all of them are there afterwards.
+install() {
+    packages=$(missing "$@")
+    [ -n "$packages" ] || return 0
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "Missing: $packages(names of Debian packages; there is no apt-get here to install them)." >&2
+        return 1
+    fi
+    if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null 2>&1; then
+        echo "Missing packages, and neither root nor sudo to install them. As root: apt-get install $packages" >&2
+        return 1
+    fi
+    echo "Installing: $packages" >&2
+    log=$(mktemp)
+    # shellcheck disable=SC2086  # a list of names
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages >"$log" 2>&1; then
+        as_root apt-get update >>"$log" 2>&1 # a fresh machine has no package lists
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages >>"$log" 2>&1 ||
+            tail -n 5 "$log" >&2
+    fi
+    rm -f "$log"
+    packages=$(missing "$@")
+    [ -z "$packages" ] || { echo "Could not install: $packages" >&2; return 1; }
+}
