@@ -123,6 +123,7 @@ static void test_arena(void)
     ses_err_clear(&e);
     CHECK(!ses_arena_alloc(&a, SIZE_MAX - 3, &e) && e.code == SES_ENOMEM);
     ses_err_clear(&e);
+    CHECK(!ses_arena_strndup(&a, "x", SIZE_MAX, &e) && e.code == SES_ENOMEM);
     ses_arena_free(&a);
     CHECK(!a.head && !a.spare && !a.total);
     ses_arena_free(&a);
@@ -189,6 +190,8 @@ static void test_arena_limit(void)
     CHECK(a.total <= a.limit);
     ses_err_clear(&e);
     ses_arena_rewind(&a, empty);
+    CHECK(ses_arena_alloc(&a, 2900, &e)); /* no spare block is that large: they make room */
+    CHECK(a.total <= a.limit && e.code == SES_OK);
     ses_arena_reset(&a);
     CHECK(!ses_arena_alloc(&a, 3001, &e) && e.code == SES_ENOMEM);
     ses_err_clear(&e);

@@ -31,6 +31,27 @@ static ses_block *reuse(ses_arena *a, size_t want)
     return NULL;
 }
 
+static size_t drop(ses_arena *a, ses_block *b)
+{
+    size_t bytes = 0;
+    while (b) {
+        ses_block *prev = b->prev;
+        bytes += b->size;
+        if (a->source.free)
+            a->source.free(a->source.ctx, b->data);
+        else
+            ses_free(b->data);
+        ses_free(b);
+        b = prev;
+    }
+    return bytes;
+}
+
+static bool over_limit(const ses_arena *a, size_t want)
+{
+    return a->limit && (want > a->limit || a->total > a->limit - want);
+}
+
 static bool grow(ses_arena *a, size_t want, ses_err *e)
 {
     ses_block *spare = reuse(a, want);
@@ -39,7 +60,11 @@ static bool grow(ses_arena *a, size_t want, ses_err *e)
         return true;
     }
     size_t grain = a->grain ? a->grain : DEFAULT_GRAIN, size = want > grain ? want : grain;
-    if (a->limit && (want > a->limit || a->total > a->limit - want))
+    if (over_limit(a, want)) { /* spare blocks, all too small, make room */
+        a->total -= drop(a, a->spare);
+        a->spare = NULL;
+    }
+    if (over_limit(a, want))
         return ses_fail(e, SES_ENOMEM, "arena limit of %zu bytes reached (%zu more wanted)", a->limit, want);
     if (a->limit && size > a->limit - a->total) size = want;
     ses_block *b = ses_alloc(sizeof *b, e);
@@ -86,7 +111,10 @@ void *ses_arena_array(ses_arena *a, size_t n, size_t size, ses_err *e)
 char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e)
 {
     size_t size;
-    if (!ses_add_size(n, 1, &size)) return NULL;
+    if (!ses_add_size(n, 1, &size)) {
+        ses_fail(e, SES_ENOMEM, "out of memory (%zu bytes wanted)", n);
+        return NULL;
+    }
     char *p = take(a, size, 1, e);
     if (!p) return NULL;
     memcpy(p, s, n);
@@ -114,19 +142,6 @@ void ses_arena_reset(ses_arena *a)
         ses_arena_free(a);
     }
     a->used = 0;
-}
-
-static void drop(ses_arena *a, ses_block *b)
-{
-    while (b) {
-        ses_block *prev = b->prev;
-        if (a->source.free)
-            a->source.free(a->source.ctx, b->data);
-        else
-            ses_free(b->data);
-        ses_free(b);
-        b = prev;
-    }
 }
 
 void ses_arena_free(ses_arena *a)
