@@ -22,6 +22,7 @@ typedef struct call {
     const float *stat, *loss, *lse, *seg_lse;
     const int32_t *id[3], *label, *seg_label, *cu, *arg;
     float *out[MAX_OUT];
+    int in_place; /* 1 + which input out[0] is, or 0 */
 } call;
 
 static ses_sink sink(const call *c, int i)
@@ -285,7 +286,14 @@ static result run(size_t k, call *c, const data *d)
         memcpy(r.out[i] + GUARD, d->start[i], (size_t)n * sizeof(float));
         c->out[i] = r.out[i] + GUARD;
     }
+    const float *apart[MAX_IN];
+    memcpy(apart, c->in, sizeof apart);
+    if (c->in_place) {
+        memcpy(c->out[0], c->in[c->in_place - 1], (size_t)(c->rows * c->cols) * sizeof(float));
+        c->in[c->in_place - 1] = c->out[0];
+    }
     cases[k].run(c);
+    memcpy(c->in, apart, sizeof apart);
     bool whole = true;
     for (int i = 0; i < MAX_OUT && r.out[i]; i++)
         for (int64_t j = 0; j < GUARD; j++) {
@@ -473,12 +481,54 @@ static void test_company(void)
     data_free(&d);
 }
 
+static size_t find(const char *name)
+{
+    size_t k = 0;
+    while (k + 1 < SES_LEN(cases) && strcmp(cases[k].name, name)) k++;
+    return k;
+}
+
+/* Writing over an input gives the same bits. */
+static void test_in_place(void)
+{
+    static const struct {
+        const char *name;
+        int in;
+    } places[] = { { "add", 0 },          { "add", 1 },         { "scale", 0 },       { "act", 0 },
+                   { "act_bwd", 0 },      { "act_bwd", 1 },     { "dropout", 0 },     { "copy_cols", 0 },
+                   { "norm", 0 },         { "norm", 1 },        { "norm_bwd", 1 },    { "norm_bwd", 0 },
+                   { "softmax", 0 },      { "softmax_bwd", 0 }, { "softmax_bwd", 1 }, { "xent_bwd", 0 },
+                   { "xent_seg_bwd", 0 }, { "target_bwd", 0 } };
+    call c = { .x = { pools[1], NULL }, .rows = 19, .cols = 1037, .seqs = 3 };
+    data d;
+    make(&d, &c, 1);
+    for (size_t i = 0; i < SES_LEN(places); i++)
+        for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
+            size_t k = find(places[i].name);
+            c.k = ses_kernels_cpu((ses_isa)isa);
+            for (c.mode = 0; c.mode < cases[k].modes; c.mode++) {
+                if (!strcmp(places[i].name, "copy_cols") && c.mode) continue; /* leaves the other columns */
+                if (!strcmp(places[i].name, "norm") && places[i].in == 1 && !(c.mode & 1)) continue;
+                c.in_place = 0;
+                result apart = run(k, &c, &d);
+                c.in_place = 1 + places[i].in;
+                result over = run(k, &c, &d);
+                CHECK_MSG(same_bits(k, &c, &apart, &over), "%s %s mode %d over input %d", places[i].name,
+                          ses_isa_name((ses_isa)isa), c.mode, places[i].in);
+                result_free(&apart);
+                result_free(&over);
+            }
+        }
+    data_free(&d);
+}
+
 int main(int argc, char **argv)
 {
     for (int i = 0; i < THREADS; i++) pools[i] = ses_pool_new(i + 1, NULL);
     test_variants(argc > 1 && !strcmp(argv[1], "-v"));
     test_special();
     test_company();
+    test_in_place();
     for (int i = 0; i < THREADS; i++) ses_pool_free(pools[i]);
     return check_report();
 }

@@ -58,16 +58,18 @@ static void bwd_row(const xent *c, int64_t row)
     int32_t label = c->label[row];
     bool counts = label != SES_IGNORE;
     if (!counts && da.add) return;
-    float before = counts && da.add ? da.data[label] : 0, p;
     vf scale = vf_set1(c->scale), lse = vf_set1(c->lse_in[row]);
+    float at_label = 0; /* taken first, since da may be a itself */
+    if (counts) {
+        vf_store_part(&at_label, vf_exp(vf_sub(vf_set1(a[label]), lse)), 1);
+        at_label = (da.add ? da.data[label] : 0) + c->scale * (at_label - 1);
+    }
     for (int64_t j = 0; j < c->cols; j += VF_LANES) {
         int64_t left = c->cols - j;
         vf d = counts ? vf_mul(scale, vf_exp(vf_sub(vf_get(a + j, left), lse))) : vf_zero();
         vf_put_sink(da, j, d, left);
     }
-    if (!counts) return;
-    vf_store_part(&p, vf_exp(vf_sub(vf_set1(a[label]), lse)), 1);
-    da.data[label] = before + c->scale * (p - 1); /* not (before + scale p) - scale, which loses digits */
+    if (counts) da.data[label] = at_label;
 }
 
 static void xent_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
