@@ -221,7 +221,8 @@ static bool read_number(parser *p)
     bool exact = false;
     if (!read_integer(p, v, &exact)) return false;
     char c = peek(p);
-    if (exact && c != '.' && c != 'e' && c != 'E') return true;
+    bool integer = c != '.' && c != 'e' && c != 'E';
+    if (exact && integer) return true;
     if (c == '.') {
         p->at++;
         if (!is_digit(peek(p)))
@@ -237,6 +238,7 @@ static bool read_number(parser *p)
         skip_digits(p);
     }
     v->type = SES_JSON_REAL;
+    v->len = integer ? SES_JSON_WAS_INTEGER : 0;
     if (!ses_read_real(p->text + start, p->at - start, &v->d)) return refuse(p, start, "number out of range");
     return true;
 }

@@ -4,7 +4,21 @@
 
 #include "sesame/types.h"
 
-/* text: -?digits[.digits][(e|E)[+-]digits], nothing else (the caller has checked). False: out of range. */
+/* text: -?digits[.digits][(e|E)[+-]digits] and nothing else (the caller has checked). False: out of range. */
 bool ses_read_real(const char *text, size_t n, double *out);
+
+/* The shortest text that reads back as the same number, the nearest to it if there are several, in the form
+ * Python gives floats: 1.0, 0.0001, 1e-05, 1e+16, -0.0. x is finite. Returns the bytes before the NUL. */
+enum { SES_REAL_TEXT = 32 };
+size_t ses_write_real(double x, char out[SES_REAL_TEXT]);
+size_t ses_write_float(float x,
+                       char out[SES_REAL_TEXT]); /* shortest for a float: 0.1, not 0.10000000149011612 */
+
+/* The table behind both, see pow10.c. */
+enum { SES_POW10_MIN = -342, SES_POW10_MAX = 324 };
+typedef struct ses_pow10 {
+    uint64_t hi, lo;
+} ses_pow10;
+extern const ses_pow10 ses_pow10_table[SES_POW10_MAX - SES_POW10_MIN + 1];
 
 #endif

@@ -1,0 +1,110 @@
+/* Shortest decimal of a binary float: Schubfach (R. Giulietti, "The Schubfach way to render doubles", 2020).
+ * The numbers that round to x = c * 2^q are an interval; k is the largest exponent at which some s * 10^k can
+ * lie in it, and one of at most four candidates, s and s + 1 at k + 1 and at k, is the answer. The interval's
+ * ends and x are scaled by 10^-k to integers with two extra bits, the last made odd when inexact, which is
+ * enough to compare as if they were exact. */
+#include "number.h"
+
+#include <string.h>
+
+__extension__ typedef unsigned __int128 u128;
+
+typedef struct shortest {
+    uint64_t digits;
+    int exp;
+} shortest;
+
+static int floor_log10_pow2(int e) { return (e * 1262611) >> 22; }
+static int floor_log10_pow2_34(int e) { return (e * 1262611 - 524031) >> 22; } /* of 3/4 * 2^e */
+static int floor_log2_pow10(int e) { return (e * 1741647) >> 19; }
+
+static uint64_t scale(ses_pow10 g, uint64_t c)
+{
+    u128 low = (u128)c * g.lo, high = (u128)c * g.hi + (uint64_t)(low >> 64);
+    return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
+}
+
+/* c: the significand, q: its binary exponent; step: x is a power of two, so the next lower float is nearer. */
+static shortest shorten(uint64_t c, int q, bool step)
+{
+    int k = step ? floor_log10_pow2_34(q) : floor_log10_pow2(q);
+    int h = q + floor_log2_pow10(-k) + 1;
+    ses_pow10 g = ses_pow10_table[-k - SES_POW10_MIN];
+    uint64_t mid = scale(g, (4 * c) << h);
+    uint64_t low = scale(g, (4 * c - 2 + step) << h) + (c & 1), high = scale(g, (4 * c + 2) << h) - (c & 1);
+    uint64_t s = mid / 4, t = s / 10;
+    if (s >= 10) {
+        bool down = low <= 40 * t, up = 40 * t + 40 <= high;
+        if (down != up) return (shortest){ t + up, k + 1 };
+    }
+    bool down = low <= 4 * s, up = 4 * s + 4 <= high;
+    if (down != up) return (shortest){ s + up, k };
+    uint64_t half = 4 * s + 2;
+    return (shortest){ s + (mid > half || (mid == half && (s & 1))), k };
+}
+
+/* As Python's repr: plain from 1e-4 to below 1e16, else with an exponent of two digits or more. */
+static size_t format(bool negative, shortest d, char *out)
+{
+    char digit[24], *o = out;
+    int n = 0, point;
+    while (d.digits && d.digits % 10 == 0) d.digits /= 10, d.exp++;
+    do digit[sizeof digit - (size_t)++n] = (char)('0' + d.digits % 10);
+    while (d.digits /= 10);
+    const char *s = digit + sizeof digit - n;
+    point = n + d.exp; /* digits before the decimal point */
+    if (negative) *o++ = '-';
+    if (point > -4 && point <= 16) {
+        if (point <= 0) *o++ = '0', *o++ = '.';
+        for (int i = point; i < 0; i++) *o++ = '0';
+        for (int i = 0; i < n || i < point; i++) {
+            if (i == point && i) *o++ = '.';
+            *o++ = i < n ? s[i] : '0';
+        }
+        if (n <= point) *o++ = '.', *o++ = '0';
+    } else {
+        int exp = point - 1;
+        *o++ = s[0];
+        if (n > 1) *o++ = '.';
+        for (int i = 1; i < n; i++) *o++ = s[i];
+        *o++ = 'e';
+        *o++ = exp < 0 ? '-' : '+';
+        if (exp < 0) exp = -exp;
+        if (exp >= 100) *o++ = (char)('0' + exp / 100);
+        *o++ = (char)('0' + exp / 10 % 10);
+        *o++ = (char)('0' + exp % 10);
+    }
+    *o = 0;
+    return (size_t)(o - out);
+}
+
+size_t ses_write_real(double x, char out[SES_REAL_TEXT])
+{
+    uint64_t bits, frac;
+    memcpy(&bits, &x, sizeof bits);
+    frac = bits & 0xFFFFFFFFFFFFFu;
+    int exp = (int)(bits >> 52 & 0x7FF);
+    shortest d = { 0, 0 };
+    if (exp)
+        d = shorten(frac | (uint64_t)1 << 52, exp - 1075, frac == 0 && exp > 1);
+    else if (frac)
+        d = shorten(frac, -1074, false);
+    return format(bits >> 63, d, out);
+}
+
+size_t ses_write_float(float x, char out[SES_REAL_TEXT])
+{
+    uint32_t bits, frac;
+    memcpy(&bits, &x, sizeof bits);
+    frac = bits & 0x7FFFFF;
+    int exp = (int)(bits >> 23 & 0xFF);
+    shortest d = { 0, 0 };
+    if (exp)
+        d = shorten(frac | 1u << 23, exp - 150, frac == 0 && exp > 1);
+    else if (frac)
+        d = shorten(frac, -149, false);
+    /* Of all floats this one alone has a shortest text, 7.038531e-26, that read as a double and then narrowed gives
+     * its neighbor. */
+    if ((bits & 0x7FFFFFFF) == 0x15AE43FD) d = (shortest){ 703853069, -34 };
+    return format(bits >> 31, d, out);
+}
