@@ -1,0 +1,53 @@
+/* Every op of the table, on each of its cases: every kernel level against ref, on 1, 2 and 3 threads. */
+#include "check.h"
+#include "op/check.h"
+
+static void check_case(const ses_op *op, size_t i, ses_isa isa, int threads)
+{
+    ses_err e = { 0 };
+    ses_device *ref = ses_device_open("cpu", &(ses_device_options){ 1, SES_ISA_REF }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ threads, isa }, &e);
+    ses_trial a, b;
+    const char *where = "";
+    CHECK_MSG(ref && dev && ses_trial_run(&b, ref, op, &op->cases[i], NULL, &e), "%s case %zu: %s", op->name,
+              i, e.msg);
+    CHECK_MSG(ses_trial_run(&a, dev, op, &op->cases[i], NULL, &e), "%s case %zu: %s", op->name, i, e.msg);
+    double d = ses_trial_distance(&a, &b, &op->cases[i], &where);
+    CHECK_MSG(d <= 1, "%s case %zu %s %d threads: %s is %.3g of the tolerance away", op->name, i,
+              ses_isa_name(isa), threads, where, d);
+    ses_trial_free(&a);
+    ses_trial_free(&b);
+    ses_device_free(dev);
+    ses_device_free(ref);
+}
+
+/* The same bits whatever the number of threads. */
+static void check_threads(const ses_op *op, size_t i, ses_isa isa)
+{
+    ses_trial a, b;
+    ses_err e = { 0 };
+    ses_device *one = ses_device_open("cpu", &(ses_device_options){ 1, isa }, &e);
+    ses_device *three = ses_device_open("cpu", &(ses_device_options){ 3, isa }, &e);
+    CHECK(ses_trial_run(&a, one, op, &op->cases[i], NULL, &e) &&
+          ses_trial_run(&b, three, op, &op->cases[i], NULL, &e));
+    CHECK(a.n_out == b.n_out && !memcmp(a.out, b.out, (size_t)a.n_out * sizeof *a.out));
+    for (int g = 0; g < SES_MAX_IN; g++)
+        CHECK(!a.grad[g] || !memcmp(a.grad[g], b.grad[g], (size_t)a.n_grad[g] * sizeof *a.grad[g]));
+    ses_trial_free(&a);
+    ses_trial_free(&b);
+    ses_device_free(one);
+    ses_device_free(three);
+}
+
+int main(void)
+{
+    for (const ses_op *const *op = ses_ops(); *op; op++) {
+        CHECK_MSG((*op)->n_cases > 0, "%s has no cases", (*op)->name);
+        for (size_t i = 0; i < (*op)->n_cases; i++)
+            for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+                check_case(*op, i, (ses_isa)isa, 2);
+                check_threads(*op, i, (ses_isa)isa);
+            }
+    }
+    return check_report();
+}
