@@ -1,0 +1,98 @@
+/* Tapes: running out of memory at every point, errors that stick, rewinding, misuse. */
+#include "check.h"
+#include "model_fixture.h"
+#include "op/op.h"
+
+/* A step of a small model under a memory limit: an answer, or a reason. */
+static bool step(ses_device *dev, ses_model *m, size_t limit, bool record)
+{
+    ses_err e = { 0 };
+    ses_outputs out;
+    ses_batch b = fixture_batch(true);
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = record, .max_bytes = limit }, &e);
+    bool ok = ses_model_forward(m, t, &b, &(ses_want){ .logits = !record }, &out, &e);
+    if (ok && record) ses_backward(t, out.loss);
+    bool fine = ses_tape_ok(t, &e);
+    CHECK(fine == (e.code == SES_OK));
+    if (!fine) CHECK_MSG(e.code == SES_ENOMEM && strstr(e.msg, "limit"), "%s", e.msg);
+    CHECK(ses_tape_bytes(t) <= limit * 2); /* activations and scratch have the limit each */
+    ses_tape_free(t);
+    return fine;
+}
+
+static void test_exhaustion(bool record)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_json_doc *doc = fixture_config("BertForPreTraining", &e);
+    ses_model *m = ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .train = record }, &e);
+    CHECK_MSG(m, "%s", e.msg);
+    size_t limit = 256;
+    int failures = 0;
+    while (m && !step(dev, m, limit, record) && limit < 64 << 20) limit += limit / 16 + 64, failures++;
+    CHECK(failures > 20 && limit < 64 << 20);
+    ses_model_free(m);
+    ses_json_free(doc);
+    ses_device_free(dev);
+}
+
+static void test_errors(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_REF }, &e);
+    ses_tape *t = ses_tape_new(dev, NULL, &e);
+    const ses_real x[6] = { 1, 2, 3, 4, 5, 6 };
+    ses_tensor *a = ses_tape_input(t, x, SES_DIM(2, 3)), *b = ses_tape_input(t, x, SES_DIM(3, 2));
+    CHECK(!ses_add(t, a, b) && !ses_tape_ok(t, &e));
+    CHECK_STR(e.msg, "add: the two must have one shape");
+    CHECK(!ses_scale(t, a, 2) && !ses_tape_tensor(t, SES_DIM(2))); /* nothing runs after the first error */
+    ses_backward(t, a);
+    ses_err_clear(&e);
+    ses_tape_ok(t, &e);
+    CHECK_STR(e.msg, "add: the two must have one shape");
+    ses_tape_reset(t, NULL);
+    ses_err_clear(&e);
+    a = ses_tape_input(t, x, SES_DIM(2, 3));
+    ses_backward(t, a);
+    CHECK(!ses_tape_ok(t, &e) && strstr(e.msg, "backward"));
+    ses_tape_reset(t, NULL);
+    ses_err_clear(&e);
+    CHECK(!ses_linear(t, NULL, NULL, NULL, SES_ACT_NONE) &&
+          !ses_tape_ok(t, &e)); /* a NULL input is an error */
+    ses_tape_reset(t, NULL);
+    ses_err_clear(&e);
+    CHECK(!ses_tape_tensor(t, SES_DIM(INT64_MAX, 4)) && !ses_tape_ok(t, &e)); /* sizes that overflow */
+    ses_tape_free(t);
+    ses_device_free(dev);
+}
+
+/* A rewound tape keeps the one tensor asked for and its memory stays bounded. */
+static void test_rewind(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_REF }, &e);
+    ses_tape *t = ses_tape_new(dev, NULL, &e);
+    enum { N = 1000 };
+    ses_real x[N], y[N];
+    for (int i = 0; i < N; i++) x[i] = (ses_real)i;
+    ses_tape_mark m = ses_tape_now(t);
+    ses_tensor *a = ses_tape_input(t, x, SES_DIM(N));
+    size_t early = 0;
+    for (int i = 0; i < 100; i++) {
+        a = ses_tape_rewind(t, m, ses_add(t, a, ses_scale(t, a, 0.5)));
+        if (i == 10) early = ses_tape_bytes(t);
+    }
+    CHECK(ses_tape_bytes(t) == early && ses_tape_read(t, a, y));
+    CHECK(y[0] == 0 && y[1] > 1e17 && y[2] > y[1]);
+    ses_tape_free(t);
+    ses_device_free(dev);
+}
+
+int main(void)
+{
+    test_exhaustion(false);
+    test_exhaustion(true);
+    test_errors();
+    test_rewind();
+    return check_report();
+}
