@@ -15,6 +15,7 @@ typedef struct ses_model_options {
     const char *class_name; /* "BertForMaskedLM"; NULL: what config.json says */
     bool train;             /* values copied and gradients made; else the file is mapped */
     bool random;            /* no weights are read: begin at random */
+    bool dry;               /* shapes are checked, no number is read: tensors have no data */
     uint64_t seed;          /* of random */
 } ses_model_options;
 

@@ -74,7 +74,7 @@ const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *confi
 bool ses_name_theirs(const ses_model_desc *d, const ses_class *k, const char *ours, char *buf, size_t n);
 
 /* load.c */
-bool ses_model_load(ses_model *m, const char *dir, bool train, ses_err *e);
+bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e);
 
 /* batch.c: everything a batch may get wrong. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);

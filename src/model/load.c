@@ -71,17 +71,18 @@ static bool copy_in(ses_device *dev, ses_real *to, const ses_entry *x, ses_err *
     return true;
 }
 
-static bool load_one(ses_model *m, size_t i, const ses_entry *x, bool train, ses_err *e)
+static bool load_one(ses_model *m, size_t i, const ses_entry *x, const ses_model_options *o, ses_err *e)
 {
     ses_tensor *t = ses_store_at(m->store, i)->tensor;
     if (!shape_fits(t, x, e)) return false;
+    if (o->dry) return true;
     bool mapped =
-        !train && m->dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
+        !o->train && m->dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
     if (mapped) {
         ses_store_bind(m->store, i, x->data);
         return true;
     }
-    if (!train && !ses_store_own(m->store, i, e)) return false;
+    if (!o->train && !ses_store_own(m->store, i, e)) return false;
     return copy_in(m->dev, t->f, x, e);
 }
 
@@ -104,7 +105,7 @@ static bool pass_over(ses_model *m, const ses_entry *x, ses_buf *list, ses_err *
            ses_buf_ok(list, e);
 }
 
-static bool load_all(ses_model *m, bool train, bool *used, ses_err *e)
+static bool load_all(ses_model *m, const ses_model_options *o, bool *used, ses_err *e)
 {
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         char name[NAME], shape[96];
@@ -115,7 +116,7 @@ static bool load_all(ses_model *m, bool train, bool *used, ses_err *e)
         shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
         if (!x) return ses_fail(e, SES_EFORMAT, "tensor \"%s\" %s is missing", name, shape);
         used[x - ses_safetensors_at(m->file, 0)] = true;
-        if (!load_one(m, i, x, train, e)) {
+        if (!load_one(m, i, x, o, e)) {
             ses_wrap(e, "%s: tensor \"%s\"", x->file, x->name);
             return false;
         }
@@ -123,21 +124,23 @@ static bool load_all(ses_model *m, bool train, bool *used, ses_err *e)
     return true;
 }
 
-bool ses_model_load(ses_model *m, const char *dir, bool train, ses_err *e)
+bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
 {
+    bool train = o->train && !o->dry;
     ses_buf list = { 0 };
     bool ok = false, *used = NULL;
     m->file = ses_checkpoint_open(dir, e);
     if (!m->file) return false;
     size_t n = ses_safetensors_count(m->file);
     used = ses_alloc_array(n, sizeof *used, e);
-    if (!used || (train && !ses_store_train(m->store, e)) || !load_all(m, train, used, e)) goto done;
+    if (!used || (train && !ses_store_train(m->store, e)) || !load_all(m, o, used, e)) goto done;
     for (size_t i = 0; i < n; i++)
         if (!used[i] && !pass_over(m, ses_safetensors_at(m->file, i), &list, e)) goto done;
     m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;
     m->surplus = ses_strndup(list.len ? list.data : "", list.len, e);
-    ok = m->surplus && (train || ses_store_freeze(m->store, e));
+    ok = m->surplus && (train || o->dry || ses_store_freeze(m->store, e));
 done:
+    ses_wrap(e, "%s", dir);
     ses_free(used);
     ses_buf_free(&list);
     return ok;

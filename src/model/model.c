@@ -66,7 +66,7 @@ static bool open_folder(ses_model *m, const char *dir, const ses_model_options *
     if (ok && !declare(m, ses_json_root(m->doc), o, e)) ok = ses_wrap(e, "%s", path);
     ses_free(path);
     if (!ok) return false;
-    return o->random ? begin_random(m, o, e) : ses_model_load(m, dir, o->train, e);
+    return o->random ? begin_random(m, o, e) : ses_model_load(m, dir, o, e);
 }
 
 ses_model *ses_model_open(const char *dir, ses_device *dev, const ses_model_options *options, ses_err *e)
