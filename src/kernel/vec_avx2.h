@@ -73,26 +73,22 @@ static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline vi vi_of_bits(vf a) { return _mm256_castps_si256(a); }
 static inline vf vf_of_bits(vi a) { return _mm256_castsi256_ps(a); }
 
-/* All 64 bits of the products of unsigned lanes. */
-static inline void vi_mul_wide(vi a, vi b, vi *low, vi *high)
+/* Neighboring lanes as one 64-bit number; its low half is the even lane. */
+static inline vi vi_add_pairs(vi a, vi b) { return _mm256_add_epi64(a, b); }
+static inline vi vi_mul_even(vi a, vi b) { return _mm256_mul_epu32(a, b); } /* pairs: even a times even b */
+static inline vi vi_odd_to_even(vi a) { return _mm256_srli_epi64(a, 32); }  /* 0 in the odd lanes */
+static inline vi vi_pairs(vi even, vi odd)                                  /* the even lanes of both */
 {
-    vi even = _mm256_mul_epu32(a, b);
-    vi odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(b, 32));
-    *low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
-    *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+    return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
 }
+static inline vi vi_set1_pair(uint64_t a) { return _mm256_set1_epi64x((int64_t)a); }
+static inline vi vi_xor3(vi a, vi b, vi c) { return vi_xor(vi_xor(a, b), c); }
 
-/* p[4 i + j] = lane i of x[j]. */
-static inline void vi_store_quads(uint32_t *p, const vi x[4])
+/* Pair i of a, then of b, for the even i, then for the odd ones. */
+static inline void vi_store_quads(uint32_t *p, vi a, vi b)
 {
-    vi ab = _mm256_unpacklo_epi32(x[0], x[1]), cd = _mm256_unpacklo_epi32(x[2], x[3]);
-    vi ef = _mm256_unpackhi_epi32(x[0], x[1]), gh = _mm256_unpackhi_epi32(x[2], x[3]);
-    vi q0 = _mm256_unpacklo_epi64(ab, cd), q1 = _mm256_unpackhi_epi64(ab, cd);
-    vi q2 = _mm256_unpacklo_epi64(ef, gh), q3 = _mm256_unpackhi_epi64(ef, gh);
-    vi_store(p, _mm256_permute2x128_si256(q0, q1, 0x20));
-    vi_store(p + 8, _mm256_permute2x128_si256(q2, q3, 0x20));
-    vi_store(p + 16, _mm256_permute2x128_si256(q0, q1, 0x31));
-    vi_store(p + 24, _mm256_permute2x128_si256(q2, q3, 0x31));
+    vi_store(p, _mm256_unpacklo_epi64(a, b));
+    vi_store(p + VF_LANES, _mm256_unpackhi_epi64(a, b));
 }
 
 /* a 2^n for |n| <= 200, right through overflow and denormals: two steps, each a normal power of two. */

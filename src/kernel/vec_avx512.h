@@ -64,26 +64,20 @@ static inline vf vf_from_vi(vi a) { return _mm512_cvtepi32_ps(a); }
 static inline vi vi_of_bits(vf a) { return _mm512_castps_si512(a); }
 static inline vf vf_of_bits(vi a) { return _mm512_castsi512_ps(a); }
 
-static inline void vi_mul_wide(vi a, vi b, vi *low, vi *high)
+static inline vi vi_add_pairs(vi a, vi b) { return _mm512_add_epi64(a, b); }
+static inline vi vi_mul_even(vi a, vi b) { return _mm512_mul_epu32(a, b); }
+static inline vi vi_odd_to_even(vi a) { return _mm512_srli_epi64(a, 32); }
+static inline vi vi_pairs(vi even, vi odd)
 {
-    vi even = _mm512_mul_epu32(a, b);
-    vi odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), _mm512_srli_epi64(b, 32));
-    *low = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
-    *high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+    return _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
 }
+static inline vi vi_set1_pair(uint64_t a) { return _mm512_set1_epi64((int64_t)a); }
+static inline vi vi_xor3(vi a, vi b, vi c) { return _mm512_ternarylogic_epi32(a, b, c, 0x96); }
 
-static inline void vi_store_quads(uint32_t *p, const vi x[4])
+static inline void vi_store_quads(uint32_t *p, vi a, vi b)
 {
-    vi ab = _mm512_unpacklo_epi32(x[0], x[1]), cd = _mm512_unpacklo_epi32(x[2], x[3]);
-    vi ef = _mm512_unpackhi_epi32(x[0], x[1]), gh = _mm512_unpackhi_epi32(x[2], x[3]);
-    vi q0 = _mm512_unpacklo_epi64(ab, cd), q1 = _mm512_unpackhi_epi64(ab, cd);
-    vi q2 = _mm512_unpacklo_epi64(ef, gh), q3 = _mm512_unpackhi_epi64(ef, gh);
-    vi lo01 = _mm512_shuffle_i32x4(q0, q1, 0x44), lo23 = _mm512_shuffle_i32x4(q2, q3, 0x44);
-    vi hi01 = _mm512_shuffle_i32x4(q0, q1, 0xee), hi23 = _mm512_shuffle_i32x4(q2, q3, 0xee);
-    vi_store(p, _mm512_shuffle_i32x4(lo01, lo23, 0x88));
-    vi_store(p + 16, _mm512_shuffle_i32x4(lo01, lo23, 0xdd));
-    vi_store(p + 32, _mm512_shuffle_i32x4(hi01, hi23, 0x88));
-    vi_store(p + 48, _mm512_shuffle_i32x4(hi01, hi23, 0xdd));
+    vi_store(p, _mm512_unpacklo_epi64(a, b));
+    vi_store(p + VF_LANES, _mm512_unpackhi_epi64(a, b));
 }
 
 static inline vf vf_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }

@@ -146,25 +146,30 @@ static inline __attribute__((always_inline)) vf vf_act_grad(ses_act act, vf x)
     }
 }
 
-/* Draws 4 b .. 4 (b + VF_LANES) - 1 of key: what ses_rand32 gives for each of these numbers. */
+/* Draws 4 b .. 4 (b + VF_LANES) - 1 of key: what ses_rand32 gives for each of these numbers.
+ * A block is a pair of lanes of c[0..3]; what the odd lanes hold is of no account until the end. Pairs are
+ * numbered so that blocks come out in order: the even ones are the first half. */
 static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_key key, uint64_t b)
 {
-    uint32_t low[VF_LANES], high[VF_LANES];
-    for (unsigned i = 0; i < VF_LANES; i++) low[i] = (uint32_t)(b + i), high[i] = (uint32_t)((b + i) >> 32);
-    vi c[4] = { vi_load(low), vi_load(high), vi_set1((int32_t)key.step), vi_set1((int32_t)key.site) };
-    uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
-    for (int round = 0; round < 10; round++) {
-        vi low0, high0, low1, high1;
-        vi_mul_wide(c[0], vi_set1((int32_t)0xD2511F53u), &low0, &high0);
-        vi_mul_wide(c[2], vi_set1((int32_t)0xCD9E8D57u), &low1, &high1);
-        c[0] = vi_xor(vi_xor(high1, c[1]), vi_set1((int32_t)k0));
-        c[2] = vi_xor(vi_xor(high0, c[3]), vi_set1((int32_t)k1));
-        c[1] = low1;
-        c[3] = low0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+    enum { HALF = VF_LANES / 2 };
+    uint64_t number[HALF];
+    for (unsigned i = 0; i < HALF; i++) number[i] = i % 2 * (HALF / 2) + i / 2;
+    for (unsigned half = 0; half < 2; half++) {
+        vi c0 = vi_add_pairs(vi_set1_pair(b + half * HALF), vi_load(number)), c1 = vi_odd_to_even(c0);
+        vi c2 = vi_set1((int32_t)key.step), c3 = vi_set1((int32_t)key.site);
+        uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
+        for (int round = 0; round < 10; round++) {
+            vi p0 = vi_mul_even(c0, vi_set1((int32_t)0xD2511F53u));
+            vi p1 = vi_mul_even(c2, vi_set1((int32_t)0xCD9E8D57u));
+            c0 = vi_xor3(vi_odd_to_even(p1), c1, vi_set1((int32_t)k0));
+            c2 = vi_xor3(vi_odd_to_even(p0), c3, vi_set1((int32_t)k1));
+            c1 = p1;
+            c3 = p0;
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        vi_store_quads(out + half * 2 * VF_LANES, vi_pairs(c0, c1), vi_pairs(c2, c3));
     }
-    vi_store_quads(out, c);
 }
 
 #endif
