@@ -1,4 +1,5 @@
-/* Rows of tables and pooling over the vector vocabulary; gather_ref.c says what they compute. */
+/* Rows of tables and pooling over the vector vocabulary; gather_ref.c says what they compute. Adding rows
+ * back waits for memory, and ref serves. */
 #include "vec_loop.h"
 
 typedef struct gather {
@@ -30,35 +31,6 @@ void VF_NAME(ses_k_gather)(ses_exec *x, float *y, const float *const *table, con
 {
     gather g = { y, table, id, n_tables, rows, cols };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
-}
-
-typedef struct scatter {
-    float *table;
-    const float *dy;
-    const int32_t *id;
-    int64_t rows, cols;
-    int32_t skip;
-} scatter;
-
-static void scatter_cols(void *ctx, int64_t chunk, void *scratch)
-{
-    (void)scratch;
-    const scatter *s = ctx;
-    ses_range c = ses_chunk(s->cols, SES_COL_BLOCK, chunk);
-    for (int64_t t = 0; t < s->rows; t++) {
-        if (s->id[t] == s->skip) continue;
-        ses_sink to = { s->table + s->id[t] * s->cols, true };
-        const float *from = s->dy + t * s->cols;
-        for (int64_t j = c.begin; j < c.end; j += VF_LANES)
-            vf_put_sink(to, j, vf_get(from + j, c.end - j), c.end - j);
-    }
-}
-
-void VF_NAME(ses_k_scatter_add)(ses_exec *x, float *table, const float *dy, const int32_t *id, int64_t rows,
-                                int64_t cols, int32_t skip)
-{
-    scatter s = { table, dy, id, rows, cols, skip };
-    ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), scatter_cols, &s);
 }
 
 typedef struct pool {

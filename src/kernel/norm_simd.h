@@ -120,52 +120,53 @@ static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
     for (int64_t i = r.begin; i < r.end; i++) bwd_row(b, i);
 }
 
-/* The gradients of gain and bias: STRIP vectors of columns at a time, rows in order, ROW_BLOCK of them in
- * float, the blocks in double. */
-enum { STRIP = 4, STRIP_COLS = STRIP * VF_LANES, ROW_BLOCK = 32 };
+/* The gradients of gain and bias: COL_BLOCK columns at a time, rows in order, ROW_BLOCK of them in float, the
+ * blocks in double. Several rows go side by side along the columns: memory likes long runs. */
+enum { COL_BLOCK = 192, ROW_BLOCK = 32, SIDE = 8 };
 
-VF_INLINE void bwd_block(const backward *b, ses_range rows, int64_t col, int64_t left, vf dgain[STRIP],
-                         vf dbias[STRIP])
+typedef struct col_sums {
+    float dgain[COL_BLOCK], dbias[COL_BLOCK];
+} col_sums;
+
+VF_INLINE void bwd_side(const backward *b, int64_t first, int n, ses_range cols, col_sums *sum)
 {
-    for (int k = 0; k < STRIP; k++) dgain[k] = dbias[k] = vf_zero();
-    for (int64_t i = rows.begin; i < rows.end; i++) {
-        const float *dy = b->dy + i * b->cols + col, *s = b->s + i * b->cols + col;
-        vf mean = vf_set1(b->stat[2 * i]), rstd = vf_set1(b->stat[2 * i + 1]);
-        for (int k = 0; k < STRIP; k++) {
-            int64_t from = k * VF_LANES;
-            if (from >= left) break;
-            vf g = vf_get(dy + from, left - from);
-            vf xhat = vf_mul(vf_sub(vf_get(s + from, left - from), mean), rstd);
-            dbias[k] = vf_add(dbias[k], g);
-            dgain[k] = vf_fma(g, xhat, dgain[k]);
+    vf mean[SIDE], rstd[SIDE];
+    for (int k = 0; k < n; k++) {
+        mean[k] = vf_set1(b->stat[2 * (first + k)]);
+        rstd[k] = vf_set1(b->stat[2 * (first + k) + 1]);
+    }
+    for (int64_t j = cols.begin; j < cols.end; j += VF_LANES) {
+        int64_t left = cols.end - j, at = j - cols.begin;
+        vf dgain = vf_load(sum->dgain + at), dbias = vf_load(sum->dbias + at);
+        for (int k = 0; k < n; k++) {
+            vf dy = vf_get(b->dy + (first + k) * b->cols + j, left);
+            vf xhat = vf_mul(vf_sub(vf_get(b->s + (first + k) * b->cols + j, left), mean[k]), rstd[k]);
+            dbias = vf_add(dbias, dy);
+            dgain = vf_fma(dy, xhat, dgain);
         }
+        vf_store(sum->dgain + at, dgain);
+        vf_store(sum->dbias + at, dbias);
     }
 }
 
-static void bwd_strip(void *ctx, int64_t chunk, void *scratch)
+static void bwd_cols(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
     const backward *b = ctx;
-    ses_range c = ses_chunk(b->cols, STRIP_COLS, chunk);
-    int64_t left = c.end - c.begin;
-    double dgain[STRIP_COLS] = { 0 }, dbias[STRIP_COLS] = { 0 };
-    for (int64_t i = 0; i < b->rows; i += ROW_BLOCK) {
-        ses_range rows = { i, b->rows - i < ROW_BLOCK ? b->rows : i + ROW_BLOCK };
-        vf vgain[STRIP], vbias[STRIP];
-        float part[2][STRIP_COLS];
-        if (left == STRIP_COLS)
-            bwd_block(b, rows, c.begin, STRIP_COLS, vgain, vbias);
-        else
-            bwd_block(b, rows, c.begin, left, vgain, vbias);
-        for (int k = 0; k < STRIP; k++) {
-            vf_store(part[0] + k * VF_LANES, vgain[k]);
-            vf_store(part[1] + k * VF_LANES, vbias[k]);
-        }
-        for (int j = 0; j < STRIP_COLS; j++) dgain[j] += (double)part[0][j], dbias[j] += (double)part[1][j];
+    ses_range cols = ses_chunk(b->cols, COL_BLOCK, chunk);
+    int64_t width = cols.end - cols.begin;
+    double dgain[COL_BLOCK] = { 0 }, dbias[COL_BLOCK] = { 0 };
+    for (int64_t i = 0; i < b->rows;) {
+        col_sums sum = { { 0 }, { 0 } };
+        int64_t end = b->rows - i < ROW_BLOCK ? b->rows : i + ROW_BLOCK;
+        for (; end - i >= SIDE; i += SIDE) bwd_side(b, i, SIDE, cols, &sum);
+        for (; i < end; i++) bwd_side(b, i, 1, cols, &sum);
+        for (int j = 0; j < COL_BLOCK; j++)
+            dgain[j] += (double)sum.dgain[j], dbias[j] += (double)sum.dbias[j];
     }
-    for (int64_t j = 0; j < left; j++) {
-        if (b->dgain) b->dgain[c.begin + j] = (float)(b->dgain[c.begin + j] + dgain[j]);
-        if (b->dbias) b->dbias[c.begin + j] = (float)(b->dbias[c.begin + j] + dbias[j]);
+    for (int64_t j = 0; j < width; j++) {
+        if (b->dgain) b->dgain[cols.begin + j] = (float)(b->dgain[cols.begin + j] + dgain[j]);
+        if (b->dbias) b->dbias[cols.begin + j] = (float)(b->dbias[cols.begin + j] + dbias[j]);
     }
 }
 
@@ -174,6 +175,6 @@ void VF_NAME(ses_k_norm_bwd)(ses_exec *x, ses_sink da, ses_sink dres, float *dga
                              int64_t rows, int64_t cols)
 {
     backward b = { da, dres, dgain, dbias, dy, s, stat, gain, rows, cols };
-    if (dgain || dbias) ses_parallel(x->pool, ses_chunks(cols, STRIP_COLS), bwd_strip, &b);
+    if (dgain || dbias) ses_parallel(x->pool, ses_chunks(cols, COL_BLOCK), bwd_cols, &b);
     if (da.data || dres.data) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
 }
