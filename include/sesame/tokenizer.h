@@ -1,0 +1,83 @@
+/* Tokenizers: text to ids and back, exact to the reference library in ids and offsets.
+ *
+ * A ses_tokenizer is opened once, never changes, and is shared between threads. A ses_tokens is one thread's
+ * workspace (buffers, bounded caches) and holds the result of the last call; it is used again and again. */
+#ifndef SESAME_TOKENIZER_H
+#define SESAME_TOKENIZER_H
+
+#include "sesame/err.h"
+
+typedef struct ses_tokenizer ses_tokenizer;
+typedef struct ses_tokens ses_tokens;
+
+/* A model folder, a tokenizer.json, a SentencePiece .model or a vocab.txt. In a folder tokenizer.json wins. */
+ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e);
+ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n,
+                                       ses_err *e); /* the text of a tokenizer.json */
+void ses_tokenizer_free(ses_tokenizer *t);
+
+int64_t ses_tokenizer_size(const ses_tokenizer *t);                             /* ids run below this */
+const char *ses_tokenizer_token(const ses_tokenizer *t, int32_t id, size_t *n); /* NULL: no such id */
+int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n);  /* -1: no such token */
+
+/* One tokenizer.json that the reference loads and that gives the same ids. */
+bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite, ses_err *e);
+
+/* What goes in: a text, perhaps a second one, or (n_words > 0) words split before. */
+typedef struct ses_string {
+    const char *p;
+    size_t n;
+} ses_string;
+
+typedef struct ses_input {
+    ses_string text, pair; /* pair.p NULL: none */
+    const ses_string *words;
+    size_t n_words;
+} ses_input;
+
+typedef enum { SES_TRUNCATE_NONE, SES_LONGEST_FIRST, SES_ONLY_FIRST, SES_ONLY_SECOND } ses_truncation;
+
+typedef struct ses_encode_options {
+    bool no_special;           /* leave the template's special tokens out */
+    bool stored_limits;        /* apply the truncation and padding the file stores; what follows overrides */
+    ses_truncation truncation; /* to max_length tokens, special ones included */
+    int64_t max_length, stride;
+    bool truncate_left;
+    int64_t pad_to; /* pad to this many tokens; 0: none */
+    bool pad_left;
+} ses_encode_options;
+
+/* The result; arrays of n. Offsets are half-open ranges of the text (or pair, or word) a token came from. */
+typedef struct ses_offset {
+    uint32_t begin, end;
+} ses_offset;
+
+typedef struct ses_encoding {
+    size_t n;
+    const int32_t *id;
+    const ses_offset *byte;  /* in bytes */
+    const ses_offset *point; /* in Unicode code points */
+    const int32_t *word;     /* the pre-tokenizer's word (or the caller's); -1: a special token */
+    const int8_t *sequence;  /* 0 text, 1 pair; -1: a special token */
+    const uint8_t *type, *special, *attention;
+} ses_encoding;
+
+ses_tokens *ses_tokens_new(const ses_tokenizer *t, ses_err *e);
+void ses_tokens_free(ses_tokens *k);
+
+/* Encode. options may be NULL. The result is borrowed until the next call. Invalid UTF-8 is replaced as the
+ * reference does (see docs/TOKENIZERS.md). */
+bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *options, ses_err *e);
+const ses_encoding *ses_tokens_result(const ses_tokens *k);
+size_t ses_tokens_overflows(const ses_tokens *k); /* parts cut off by truncation, each an encoding */
+const ses_encoding *ses_tokens_overflow(const ses_tokens *k, size_t i);
+
+/* Ids of a text and nothing else: the fastest way. Valid until the next call. */
+bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, const int32_t **id,
+                    size_t *n_ids, ses_err *e);
+
+/* Ids to text, borrowed until the next call. An id beyond the vocabulary is an error. */
+bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, const char **text, size_t *len,
+                ses_err *e);
+
+#endif

@@ -1,0 +1,139 @@
+/* Stages: the steps of a tokenizer, named as in tokenizer.json. One stage is one file and one line in
+ * stages.def. A stage is opened from its JSON settings by one validating constructor (there is no second way
+ * to build one), is read-only afterwards, and can write its settings back. */
+#ifndef SES_TEXT_STAGE_H
+#define SES_TEXT_STAGE_H
+
+#include "base/arena.h"
+#include "sesame/json.h"
+#include "sesame/tokenizer.h"
+
+/* ---- text on its way to tokens ---- */
+
+/* Bytes, and for each byte the range of the input it came from: the reference's NormalizedString. All bytes of
+ * one character share one range; a character a normalizer inserts shares its predecessor's (at the very start:
+ * the empty range at 0). */
+typedef struct ses_text {
+    char *byte;       /* valid UTF-8 */
+    ses_offset *from; /* [n] ranges of the input, in bytes */
+    size_t n, cap;
+} ses_text;
+
+/* A part of a text: to be worked on, or (id >= 0) an added token already. */
+typedef struct ses_piece {
+    uint32_t begin, end; /* bytes of the text */
+    int32_t id;
+} ses_piece;
+
+/* What pre-tokenizers work on: a text cut into consecutive pieces, in order, none empty. Bytes between pieces
+ * were dropped (white space, say). */
+typedef struct ses_pieces {
+    ses_text text;
+    ses_piece *piece;
+    size_t n, cap;
+} ses_pieces;
+
+/* A token the model found in a piece: bytes [begin, end) of the piece. */
+typedef struct ses_token {
+    int32_t id;
+    uint32_t begin, end;
+} ses_token;
+
+typedef struct ses_token_list {
+    ses_token *token;
+    size_t n, cap;
+} ses_token_list;
+
+/* Growing, in text.c. All fail only for memory or sizes past 2 GiB. */
+bool ses_text_put(ses_text *t, const char *bytes, size_t n, ses_offset from,
+                  ses_err *e); /* n bytes of one range */
+bool ses_text_copy(ses_text *t, const ses_text *src, size_t begin, size_t end,
+                   ses_err *e); /* bytes as they are */
+void ses_text_free(ses_text *t);
+bool ses_pieces_put(ses_pieces *p, uint32_t begin, uint32_t end, int32_t id, ses_err *e);
+void ses_pieces_free(ses_pieces *p);
+bool ses_tokens_put(ses_token_list *l, int32_t id, size_t begin, size_t end, ses_err *e);
+
+/* ---- stages ---- */
+
+typedef enum {
+    SES_NORMALIZER,
+    SES_PRE_TOKENIZER,
+    SES_MODEL_STAGE,
+    SES_POST_PROCESSOR,
+    SES_DECODER,
+    SES_STAGE_KINDS
+} ses_stage_kind;
+
+typedef struct ses_stage ses_stage;
+
+/* A stage with its settings. */
+typedef struct ses_step {
+    const ses_stage *stage;
+    void *self; /* made by open, on the tokenizer's arena */
+} ses_step;
+
+/* What a post-processor assembles: who stands where. */
+typedef enum { SES_SLOT_A, SES_SLOT_B, SES_SLOT_SPECIAL } ses_slot_kind;
+
+typedef struct ses_slot {
+    ses_slot_kind kind;
+    int32_t id; /* of a special token */
+    uint8_t type;
+} ses_slot;
+
+typedef struct ses_slots { /* owned by the stage */
+    const ses_slot *slot;
+    size_t n;
+} ses_slots;
+
+/* Tokens on their way back to text: strings that decoders rewrite, split or join. */
+typedef struct ses_strings {
+    ses_string *string;
+    size_t n, cap;
+    ses_arena mem; /* rewritten strings */
+} ses_strings;
+
+struct ses_stage {
+    const char *type; /* "BertNormalizer" */
+    ses_stage_kind kind;
+
+    /* Settings in, self out, on mem (freed as a whole); NULL and a reason that names the key. `self` may be any
+     * non-NULL pointer for a stage without settings. */
+    void *(*open)(const ses_json *settings, ses_arena *mem, ses_err *e);
+    void (*close)(void *self);                          /* NULL when nothing but mem is held */
+    void (*save)(const void *self, ses_json_writer *w); /* the members of its object but "type"; NULL: none */
+
+    /* Normalizer: append the normal form of in[begin, end) to out. Never looks outside the range. */
+    bool (*normalize)(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
+                      ses_err *e);
+
+    /* Pre-tokenizer: cut or edit every piece with id < 0 of in, append all pieces to out (out->text too). */
+    bool (*split)(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e);
+
+    /* Model: the tokens of one piece. No state, safe for several threads. scratch is the caller's, reused. */
+    bool (*tokenize)(const void *self, const char *word, size_t n, ses_token_list *out, ses_arena *scratch,
+                     ses_err *e);
+    int64_t (*size)(const void *self);
+    const char *(*token)(const void *self, int32_t id, size_t *n);
+    int32_t (*id)(const void *self, const char *token, size_t n);
+
+    /* Post-processor: which template for one text and for two; and what it does to offsets. */
+    ses_slots (*slots)(const void *self, bool pair);
+    void (*trim)(const void *self, const ses_token_list *tokens, const char *text,
+                 ses_offset *offset); /* or NULL */
+
+    /* Decoder: rewrite the strings in place. */
+    bool (*decode)(const void *self, ses_strings *s, ses_err *e);
+};
+
+#define SES_STAGE(name) extern const ses_stage ses_stage_##name;
+#include "stages.def"
+#undef SES_STAGE
+
+/* Open the stage an object of tokenizer.json describes ({"type": ...}); null gives a step with stage NULL. */
+bool ses_step_open(ses_step *step, ses_stage_kind kind, const ses_json *settings, ses_arena *mem, ses_err *e);
+void ses_step_close(ses_step *step);
+void ses_step_save(const ses_step *step, ses_json_writer *w); /* the whole object, or null */
+
+#endif
