@@ -1,0 +1,267 @@
+/* The reference kernels against values worked out by hand. What the other levels do is tested against them. */
+#include "check.h"
+#include "kernel/act_ref.h"
+#include "kernel/kernel.h"
+
+#include <math.h>
+
+static ses_exec x;
+
+static bool near(double got, double want) { return fabs(got - want) <= 2e-6 * (1 + fabs(want)); }
+
+static bool all_near(const ses_real *got, const double *want, int n)
+{
+    bool ok = true;
+    for (int i = 0; i < n; i++)
+        if (!near(got[i], want[i])) {
+            printf("    [%d] is %.9g, not %.9g\n", i, (double)got[i], want[i]);
+            ok = false;
+        }
+    return ok;
+}
+
+#define ALL_NEAR(got, ...) \
+    all_near(got, (const double[]){ __VA_ARGS__ }, sizeof((double[]){ __VA_ARGS__ }) / 8)
+
+static ses_sink store(ses_real *p) { return (ses_sink){ p, false }; }
+static ses_sink add_to(ses_real *p) { return (ses_sink){ p, true }; }
+
+static void test_pointwise(void)
+{
+    ses_real a[] = { 1, -2, 3 }, b[] = { 10, 20, 30 }, y[6] = { 1, 1, 1, 1, 1, 1 };
+    ses_k_add_ref(&x, y, a, b, 3);
+    CHECK(ALL_NEAR(y, 11, 18, 33, 1));
+    ses_k_scale_ref(&x, store(y), a, 2, 3);
+    CHECK(ALL_NEAR(y, 2, -4, 6, 1));
+    ses_k_scale_ref(&x, add_to(y), b, 0.5f, 3);
+    CHECK(ALL_NEAR(y, 7, 6, 21, 1));
+    ses_k_scale_ref(&x, (ses_sink){ NULL, true }, b, 0.5f, 3);
+
+    ses_real wide[] = {
+        1, 2, 3, 4, 5, 6, 7, 8
+    }; /* [2][4]; columns 1 and 2 go to columns 0 and 1 of [2][3] */
+    for (int i = 0; i < 6; i++) y[i] = 0.5f;
+    ses_k_copy_cols_ref(&x, store(y), 3, wide + 1, 4, 2, 2);
+    CHECK(ALL_NEAR(y, 2, 3, 0.5, 6, 7, 0.5));
+    ses_k_copy_cols_ref(&x, add_to(y + 1), 3, wide, 4, 2, 2);
+    CHECK(ALL_NEAR(y, 2, 4, 2.5, 6, 12, 6.5));
+}
+
+static void test_act(void)
+{
+    static const struct {
+        ses_act act;
+        double at_1, at_minus_2;
+    } known[] = {
+        { SES_ACT_NONE, 1, -2 },
+        { SES_ACT_GELU, 0.8413447460685429, -0.04550026389635842 }, /* x Phi(x) */
+        { SES_ACT_GELU_TANH, 0.8411919906082768, -0.04540230591222 },
+        { SES_ACT_RELU, 1, 0 },
+        { SES_ACT_SILU, 0.7310585786300049, -0.2384058440442351 },
+        { SES_ACT_TANH, 0.7615941559557649, -0.9640275800758169 },
+        { SES_ACT_SIGMOID, 0.7310585786300049, 0.11920292202211755 },
+    };
+    CHECK(SES_LEN(known) == SES_ACT_COUNT);
+    for (size_t i = 0; i < SES_LEN(known); i++) {
+        ses_real a[] = { 1, -2, 0 }, y[3], da[3], dy[] = { 2, 2, 2 };
+        ses_k_act_ref(&x, y, a, 3, known[i].act);
+        CHECK(ALL_NEAR(y, known[i].at_1, known[i].at_minus_2));
+        ses_k_act_bwd_ref(&x, store(da), dy, a, 2, known[i].act);
+        for (int j = 0; j < 2; j++) {
+            double h = 1e-5, up = ses_act_ref(known[i].act, a[j] + h),
+                   down = ses_act_ref(known[i].act, a[j] - h);
+            CHECK(near(da[j], 2 * (up - down) / (2 * h)));
+        }
+    }
+}
+
+static void test_dropout(void)
+{
+    enum { N = 20000 };
+    static ses_real a[N], y[N];
+    ses_key key = { 1, 2, 3 };
+    for (int i = 0; i < N; i++) a[i] = 1;
+    ses_k_dropout_ref(&x, store(y), a, N, 0.25, key);
+    int kept = 0, right = 0;
+    for (int i = 0; i < N; i++) {
+        bool keep = ses_rand32(key, (uint64_t)i) >= 0x40000000u;
+        right += near(y[i], keep ? 4.0 / 3 : 0);
+        kept += keep;
+    }
+    CHECK(right == N && abs(kept - 3 * N / 4) < 300);
+    ses_k_dropout_ref(&x, store(y), a, N, 0, key);
+    CHECK(!memcmp(y, a, sizeof y));
+    ses_k_dropout_ref(&x, store(y), a, N, 1, key);
+    double sum = 0;
+    for (int i = 0; i < N; i++) sum += y[i];
+    CHECK(sum == 0);
+}
+
+static void test_norm(void)
+{
+    ses_real a[] = { 1, 2, 3, 4, 5, 5, 5, 5 }, res[] = { 0, 0, 0, 0, 1, 2, 3, 4 }, y[8], s[8], stat[4];
+    ses_real gain[] = { 1, 1, 2, 1 }, bias[] = { 0, 0, 0, 10 };
+    ses_k_norm_ref(&x, y, NULL, stat, a, NULL, gain, bias, 2, 4, 0.0001);
+    double r = 1 / sqrt(1.25 + 0.0001);
+    CHECK(ALL_NEAR(y, -1.5 * r, -0.5 * r, 2 * 0.5 * r, 1.5 * r + 10, 0, 0, 0, 10));
+    CHECK(ALL_NEAR(stat, 2.5, r, 5, 100));
+    ses_k_norm_ref(&x, y, s, NULL, a, res, gain, bias, 2, 4, 0.0001);
+    CHECK(ALL_NEAR(s, 1, 2, 3, 4, 6, 7, 8, 9));
+    CHECK(ALL_NEAR(y, -1.5 * r, -0.5 * r, r, 1.5 * r + 10, -1.5 * r, -0.5 * r, r, 1.5 * r + 10));
+}
+
+/* y = (s - mean) rstd for s = { 0, 2 } is { -1, 1 } whatever the two are: no gradient. Three values turn. */
+static void test_norm_bwd(void)
+{
+    ses_real s[] = { 0, 2 }, stat[] = { 1, 1 }, gain[] = { 1, 1, 1 }, dy[] = { 3, 5 };
+    ses_real da[3], dres[3] = { 1, 1, 1 }, dgain[3] = { 100, 100, 100 }, dbias[3] = { 0 };
+    ses_k_norm_bwd_ref(&x, store(da), add_to(dres), dgain, dbias, dy, s, stat, gain, 1, 2);
+    CHECK(ALL_NEAR(da, 0, 0) && ALL_NEAR(dres, 1, 1));
+    CHECK(ALL_NEAR(dgain, 97, 105) && ALL_NEAR(dbias, 3, 5));
+
+    ses_real s3[] = { -1, 0, 1 }, stat3[] = { 0, (ses_real)sqrt(1.5) }, dy3[] = { 0, 1, 0 };
+    ses_k_norm_bwd_ref(&x, store(da), (ses_sink){ NULL, false }, NULL, dbias, dy3, s3, stat3, gain, 1, 3);
+    double r = sqrt(1.5); /* g - mean(g) - xhat mean(g xhat), and the last mean is 0 */
+    CHECK(ALL_NEAR(da, -r / 3, r * 2 / 3, -r / 3) && ALL_NEAR(dbias, 3, 6, 0));
+}
+
+static void test_softmax(void)
+{
+    ses_real a[] = { 0, (ses_real)log(2), (ses_real)log(3), 1000, 1000, 1000 }, y[6], da[6],
+             dy[] = { 1, 0, 0, 1, 2, 3 };
+    ses_k_softmax_ref(&x, y, a, 2, 3);
+    CHECK(ALL_NEAR(y, 1. / 6, 2. / 6, 3. / 6, 1. / 3, 1. / 3, 1. / 3));
+    ses_k_softmax_bwd_ref(&x, store(da), dy, y, 2, 3);
+    CHECK(ALL_NEAR(da, 5. / 36, -2. / 36, -3. / 36, -1. / 3, 0, 1. / 3));
+}
+
+static void test_gather(void)
+{
+    ses_real words[] = { 1, 2, 3, 4, 5, 6 }, places[] = { 10, 20, 30, 40 }, y[6]; /* [3][2], [2][2] */
+    int32_t word[] = { 2, 0, 2 }, place[] = { 0, 1, 1 };
+    const ses_real *tables[] = { words, places };
+    const int32_t *ids[] = { word, place };
+    ses_k_gather_ref(&x, y, tables, ids, 2, 3, 2);
+    CHECK(ALL_NEAR(y, 15, 26, 31, 42, 35, 46));
+    ses_real dy[] = { 1, 2, 3, 4, 5, 6 };
+    ses_k_scatter_add_ref(&x, words, dy, word, 3, 2, -1);
+    CHECK(ALL_NEAR(words, 4, 6, 3, 4, 11, 14));
+    ses_k_scatter_add_ref(&x, words, dy, word, 3, 2, 2);
+    CHECK(ALL_NEAR(words, 7, 10, 3, 4, 11, 14));
+}
+
+static void test_pool(void)
+{
+    ses_real a[] = { 1, 8, 5, 2, 3, 5, 7, 7 }, y[6], da[8]; /* sequences of 3, 0 and 1 rows, 2 columns */
+    int32_t cu[] = { 0, 3, 3, 4 }, arg[6];
+    ses_k_pool_ref(&x, y, arg, a, cu, 3, 2, SES_POOL_FIRST);
+    CHECK(ALL_NEAR(y, 1, 8, 0, 0, 7, 7));
+    ses_k_pool_ref(&x, y, arg, a, cu, 3, 2, SES_POOL_MEAN);
+    CHECK(ALL_NEAR(y, 3, 5, 0, 0, 7, 7));
+    ses_k_pool_ref(&x, y, arg, a, cu, 3, 2, SES_POOL_MAX);
+    CHECK(ALL_NEAR(y, 5, 8, 0, 0, 7, 7));
+    CHECK(!memcmp(arg, (int32_t[]){ 1, 0, -1, -1, 3, 3 }, sizeof arg));
+    ses_real dy[] = { 3, 6, 9, 9, 1, 2 };
+    ses_k_pool_bwd_ref(&x, store(da), dy, arg, cu, 3, 2, SES_POOL_MAX);
+    CHECK(ALL_NEAR(da, 0, 6, 3, 0, 0, 0, 1, 2));
+    ses_k_pool_bwd_ref(&x, add_to(da), dy, NULL, cu, 3, 2, SES_POOL_MEAN);
+    CHECK(ALL_NEAR(da, 1, 8, 4, 2, 1, 2, 2, 4));
+    ses_k_pool_bwd_ref(&x, store(da), dy, NULL, cu, 3, 2, SES_POOL_FIRST);
+    CHECK(ALL_NEAR(da, 3, 6, 0, 0, 0, 0, 1, 2));
+}
+
+static void test_xent(void)
+{
+    ses_real a[] = {
+        0, 0, 0, 0, 9, 9, 9, 9, 1, 1, 1, (ses_real)(1 + log(5))
+    }; /* the middle row is ignored */
+    int32_t label[] = { 1, SES_IGNORE, 3 }, none[] = { SES_IGNORE, SES_IGNORE, SES_IGNORE };
+    ses_real row_loss[3], lse[3], loss[2], da[12], dloss[] = { 4 };
+    ses_k_xent_rows_ref(&x, row_loss, lse, a, label, 3, 4);
+    CHECK(ALL_NEAR(row_loss, log(4), 0, log(8. / 5)));
+    CHECK(near(lse[0], log(4)) && near(lse[2], 1 + log(8)));
+    ses_k_xent_mean_ref(&x, loss, row_loss, label, 3);
+    CHECK(ALL_NEAR(loss, (log(4) + log(8. / 5)) / 2, 0.5));
+    ses_k_xent_bwd_ref(&x, store(da), dloss, loss, lse, a, label, 3, 4);
+    CHECK(ALL_NEAR(da, 0.5, -1.5, 0.5, 0.5, 0, 0, 0, 0, 0.25, 0.25, 0.25, -0.75));
+    ses_k_xent_bwd_ref(&x, add_to(da), dloss, loss, lse, a, label, 3, 4);
+    CHECK(ALL_NEAR(da, 1, -3, 1, 1, 0, 0, 0, 0, 0.5, 0.5, 0.5, -1.5));
+    ses_k_xent_mean_ref(&x, loss, row_loss, none, 3);
+    CHECK(loss[0] == 0 && loss[1] == 0);
+}
+
+/* Sequences of 2 and 3 rows, starts and ends as columns; the second end lies outside and does not count. */
+static void test_xent_seg(void)
+{
+    ses_real a[] = { 0, 0, 0, (ses_real)log(3), 0, 0, 0, 0, (ses_real)log(2), 0 };
+    int32_t cu[] = { 0, 2, 5 }, label[] = { 0, 1, 2, 3 };
+    ses_real loss[3], lse[4], da[10], dloss[] = { 1 };
+    ses_k_xent_seg_ref(&x, loss, lse, a, cu, label, 2, 2);
+    double starts = (log(2) + log(4. / 2)) / 2, ends = log(4. / 3);
+    CHECK(ALL_NEAR(loss, (starts + ends) / 2, 0.25, 0.5));
+    CHECK(near(lse[0], log(2)) && near(lse[1], log(4)) && near(lse[2], log(4)));
+    ses_k_xent_seg_bwd_ref(&x, store(da), dloss, loss, lse, a, cu, label, 2, 2);
+    CHECK(ALL_NEAR(da, -0.125, 0.125, 0.125, -0.125, 0.0625, 0, 0.0625, 0, -0.125, 0));
+}
+
+static void test_targets(void)
+{
+    ses_real a[] = { 0, 100, -100, 2 }, t[] = { 1, 1, 1, 0 }, loss[1], da[4], dloss[] = { 2 };
+    ses_k_bce_ref(&x, loss, a, t, 4);
+    CHECK(near(loss[0], (log(2) + 0 + 100 + 2 + log1p(exp(-2))) / 4));
+    ses_k_bce_bwd_ref(&x, store(da), dloss, a, t, 4);
+    CHECK(ALL_NEAR(da, -0.25, 0, -0.5, 0.5 / (1 + exp(-2))));
+    ses_k_mse_ref(&x, loss, a, t, 4);
+    CHECK(near(loss[0], (1 + 99. * 99 + 101. * 101 + 4) / 4));
+    ses_k_mse_bwd_ref(&x, store(da), dloss, a, t, 4);
+    CHECK(ALL_NEAR(da, -1, 99, -101, 2));
+}
+
+static void test_reduce(void)
+{
+    ses_real a[] = { 1, 2, 3, 4, 5, 6 }, y[] = { 100, 200, 300 };
+    ses_k_col_sum_ref(&x, y, a, 2, 3);
+    CHECK(ALL_NEAR(y, 105, 207, 309));
+    CHECK(near(ses_k_sum_squares_ref(&x, a, 6), 91));
+    enum { N = 50000 };
+    static ses_real many[N];
+    for (int i = 0; i < N; i++) many[i] = (ses_real)(i % 3);
+    CHECK(near(ses_k_sum_squares_ref(&x, many, N), N / 3 * 5 + 1));
+    ses_real huge[] = { 1e30f, 1e30f };
+    CHECK(near(ses_k_sum_squares_ref(&x, huge, 2) / 2e60, 1));
+}
+
+/* Two steps with a constant gradient: both moments, corrected, are the gradient and its square. */
+static void test_adamw(void)
+{
+    ses_real w[] = { 1, -1 }, g[] = { 0.5f, -0.001f }, m[2] = { 0 }, v[2] = { 0 };
+    double want[] = { 1, -1 }, lr = 0.1, decay = 0.01, eps = 1e-8;
+    for (int t = 1; t <= 2; t++) {
+        ses_adamw o = { lr, 0.9, 0.999, eps, decay, 1 / (1 - pow(0.9, t)), 1 / (1 - pow(0.999, t)) };
+        ses_k_adamw_ref(&x, w, g, m, v, 2, &o);
+        for (int i = 0; i < 2; i++) want[i] -= lr * decay * want[i] + lr * g[i] / (fabs((double)g[i]) + eps);
+        CHECK(all_near(w, want, 2));
+    }
+    CHECK(ALL_NEAR(m, 0.5 * 0.19, -0.001 * 0.19));
+    CHECK(ALL_NEAR(v, 0.25 * 0.001999, 0));
+}
+
+int main(void)
+{
+    x.pool = ses_pool_new(2, NULL);
+    test_pointwise();
+    test_act();
+    test_dropout();
+    test_norm();
+    test_norm_bwd();
+    test_softmax();
+    test_gather();
+    test_pool();
+    test_xent();
+    test_xent_seg();
+    test_targets();
+    test_reduce();
+    test_adamw();
+    ses_pool_free(x.pool);
+    return check_report();
+}
