@@ -91,6 +91,27 @@ static inline void vi_store_quads(uint32_t *p, vi a, vi b)
     vi_store(p + VF_LANES, _mm256_unpackhi_epi64(a, b));
 }
 
+/* Lane j of x[i] and lane i of x[j] change places. */
+static inline void vf_transpose(vf x[VF_LANES])
+{
+    vf y[VF_LANES];
+    for (int i = 0; i < 8; i += 2) { /* pairs of rows */
+        y[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+        y[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) { /* then fours */
+        x[i] = _mm256_shuffle_ps(y[i], y[i + 2], 0x44);
+        x[i + 1] = _mm256_shuffle_ps(y[i], y[i + 2], 0xee);
+        x[i + 2] = _mm256_shuffle_ps(y[i + 1], y[i + 3], 0x44);
+        x[i + 3] = _mm256_shuffle_ps(y[i + 1], y[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; i++) { /* then all eight */
+        y[i] = _mm256_permute2f128_ps(x[i], x[i + 4], 0x20);
+        y[i + 4] = _mm256_permute2f128_ps(x[i], x[i + 4], 0x31);
+    }
+    for (int i = 0; i < 8; i++) x[i] = y[i];
+}
+
 /* a 2^n for |n| <= 200, right through overflow and denormals: two steps, each a normal power of two. */
 static inline vf vf_scale2(vf a, vf n)
 {

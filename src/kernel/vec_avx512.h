@@ -80,6 +80,31 @@ static inline void vi_store_quads(uint32_t *p, vi a, vi b)
     vi_store(p + VF_LANES, _mm512_unpackhi_epi64(a, b));
 }
 
+static inline void vf_transpose(vf x[VF_LANES])
+{
+    vf y[VF_LANES];
+    for (int i = 0; i < 16; i += 2) { /* pairs of rows */
+        y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
+        y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) { /* then fours: x[4 q + c] holds columns c, c + 4, c + 8, c + 12 */
+        x[i] = _mm512_shuffle_ps(y[i], y[i + 2], 0x44);
+        x[i + 1] = _mm512_shuffle_ps(y[i], y[i + 2], 0xee);
+        x[i + 2] = _mm512_shuffle_ps(y[i + 1], y[i + 3], 0x44);
+        x[i + 3] = _mm512_shuffle_ps(y[i + 1], y[i + 3], 0xee);
+    }
+    for (int c = 0; c < 4; c++) { /* then the 4 x 4 quarters */
+        vf low01 = _mm512_shuffle_f32x4(x[c], x[c + 4], 0x44), high01 = _mm512_shuffle_f32x4(x[c], x[c + 4], 0xee);
+        vf low23 = _mm512_shuffle_f32x4(x[c + 8], x[c + 12], 0x44);
+        vf high23 = _mm512_shuffle_f32x4(x[c + 8], x[c + 12], 0xee);
+        y[c] = _mm512_shuffle_f32x4(low01, low23, 0x88);
+        y[c + 4] = _mm512_shuffle_f32x4(low01, low23, 0xdd);
+        y[c + 8] = _mm512_shuffle_f32x4(high01, high23, 0x88);
+        y[c + 12] = _mm512_shuffle_f32x4(high01, high23, 0xdd);
+    }
+    for (int i = 0; i < 16; i++) x[i] = y[i];
+}
+
 static inline vf vf_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 
 static inline __m256 vf_low_half(vf a) { return _mm512_castps512_ps256(a); }

@@ -1,0 +1,165 @@
+/* ses_gemm on the register tile of gemm_tile.h, for gemm_avx2.c and gemm_avx512.c.
+ *
+ * k is cut into passes of at most PASS, by k alone: a tile's accumulators start each pass at zero and are added
+ * to C, which also keeps the chains of roundings short. A chunk is a block of rows times a group of panels; how
+ * the chunks are cut changes no bit. */
+#include "gemm_pack.h"
+#include "kernel.h"
+#include "vecmath.h"
+
+enum {
+    PASS = 768,
+    ROWS = 768,              /* rows of a chunk; B is packed once for them */
+    PACKED_ROWS = 192,       /* when there is nothing to pack: as many as leave A in the second-level cache */
+    STRIP_ROWS = 192,        /* when A is packed; a multiple of TILE_ROWS */
+    GROUP = 384 / TILE_COLS, /* panels A is packed for */
+    WORK = 1 << 18,          /* multiply-adds worth a chunk */
+};
+
+_Static_assert((TILE_COLS + STRIP_ROWS) * PASS * sizeof(float) <= SES_SCRATCH, "scratch");
+
+typedef struct job {
+    ses_gemm g;
+    int64_t rows, group; /* of a chunk: rows, panels */
+    int64_t groups;      /* chunks side by side */
+    bool strips;         /* A is packed */
+} job;
+
+/* A stretch of k. */
+typedef struct pass {
+    int64_t begin, k;
+    bool first, last;
+} pass;
+
+static pass pass_at(int64_t k, int64_t begin)
+{
+    int64_t n = (k + PASS - 1) / PASS, size = tile_round_up((k + n - 1) / n, 4);
+    return (pass){ begin, tile_min(size, k - begin), begin == 0, begin + size >= k };
+}
+
+static inline vf load_cols(const float *p, int64_t n)
+{
+    return n < VF_LANES ? vf_load_part(p, n) : vf_load(p);
+}
+
+static inline void store_cols(float *p, vf x, int64_t n)
+{
+    if (n < VF_LANES)
+        vf_store_part(p, x, n);
+    else
+        vf_store(p, x);
+}
+
+/* A finished tile, at row i and column j of C, is added to what earlier passes left; the last pass adds the bias
+ * and applies the activation. */
+TILE_INLINE void put_act(const ses_gemm *g, pass s, const float *tile, int64_t i, int64_t rows, int64_t j,
+                         int64_t cols, const ses_act act)
+{
+    bool add = g->add || !s.first, bias = s.last && g->bias, pre = s.last && g->pre;
+    for (int64_t r = 0; r < rows; r++, tile += TILE_COLS) {
+        int64_t at = (i + r) * g->ldc + j;
+        for (int64_t v = 0; v < cols; v += VF_LANES) {
+            vf x = vf_load(tile + v);
+            if (add) x = vf_add(load_cols(g->c + at + v, cols - v), x);
+            if (bias) x = vf_add(x, load_cols(g->bias + j + v, cols - v));
+            if (pre) store_cols(g->pre + at + v, x, cols - v);
+            store_cols(g->c + at + v, vf_act(act, x), cols - v);
+        }
+    }
+}
+
+static void put(const ses_gemm *g, pass s, const float *tile, int64_t i, int64_t rows, int64_t j,
+                int64_t cols)
+{
+    switch (s.last ? g->act : SES_ACT_NONE) {
+    case SES_ACT_GELU: put_act(g, s, tile, i, rows, j, cols, SES_ACT_GELU); break;
+    case SES_ACT_GELU_TANH: put_act(g, s, tile, i, rows, j, cols, SES_ACT_GELU_TANH); break;
+    case SES_ACT_RELU: put_act(g, s, tile, i, rows, j, cols, SES_ACT_RELU); break;
+    case SES_ACT_SILU: put_act(g, s, tile, i, rows, j, cols, SES_ACT_SILU); break;
+    case SES_ACT_TANH: put_act(g, s, tile, i, rows, j, cols, SES_ACT_TANH); break;
+    case SES_ACT_SIGMOID: put_act(g, s, tile, i, rows, j, cols, SES_ACT_SIGMOID); break;
+    default: put_act(g, s, tile, i, rows, j, cols, SES_ACT_NONE);
+    }
+}
+
+/* Rows i .. end-1 times one panel. Tiles are of even height, so that no ragged one is left over. */
+static void run_panel(const job *b, pass s, const float *strips, const float *panel, int64_t i, int64_t end,
+                      int64_t j)
+{
+    const ses_gemm *g = &b->g;
+    int64_t width = panel_width(g->n, j), cols = tile_min(TILE_COLS, g->n - j), vecs = width / VF_LANES;
+    int64_t tiles = (end - i + TILE_ROWS - 1) / TILE_ROWS;
+    float tile[TILE_ROWS * TILE_COLS];
+    for (; tiles > 0; tiles--) {
+        int64_t rows = b->strips ? tile_min(TILE_ROWS, end - i) : (end - i + tiles - 1) / tiles;
+        if (b->strips)
+            tile_strip[vecs - 1](tile, TILE_COLS, strips, panel, s.k);
+        else
+            tile_direct[rows - 1][vecs - 1](tile, TILE_COLS, g->a + i * g->a_row + s.begin, g->a_row, panel,
+                                            s.k);
+        put(g, s, tile, i, rows, j, cols);
+        strips += b->strips ? TILE_ROWS * s.k : 0;
+        i += rows;
+    }
+}
+
+static void run_pass(const job *b, pass s, int64_t i, int64_t end, int64_t j, int64_t j_end, float *scratch)
+{
+    const ses_gemm *g = &b->g;
+    float *fresh = scratch, *strips = scratch + TILE_COLS * PASS;
+    if (b->strips)
+        pack_strips(strips, g->a + i * g->a_row + s.begin * g->a_col, g->a_row, g->a_col, end - i, s.k);
+    for (; j < j_end; j += TILE_COLS) {
+        const float *panel = fresh;
+        if (g->packed)
+            panel = g->packed + j * g->k + s.begin * panel_width(g->n, j);
+        else
+            pack_panel(fresh, g->b + s.begin * g->b_row + j * g->b_col, g->b_row, g->b_col,
+                       tile_min(TILE_COLS, g->n - j), s.k);
+        run_panel(b, s, strips, panel, i, end, j);
+    }
+}
+
+static void run_chunk(void *ctx, int64_t index, void *scratch)
+{
+    const job *b = ctx;
+    const ses_gemm *g = &b->g;
+    int64_t i = index / b->groups * b->rows, end = tile_min(g->m, i + b->rows);
+    int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(g->n, j + b->group * TILE_COLS);
+    for (int64_t p = 0; p < g->k; p += pass_at(g->k, 0).k)
+        run_pass(b, pass_at(g->k, p), i, end, j, j_end, scratch);
+}
+
+void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
+{
+    job b = { .g = *g, .strips = g->a_col != 1 };
+    int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
+    b.rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
+    b.group = tile_min(b.strips ? GROUP : 1 + WORK / (b.rows * TILE_COLS * g->k), panels);
+    b.groups = (panels + b.group - 1) / b.group;
+    ses_parallel(x->pool, (g->m + b.rows - 1) / b.rows * b.groups, run_chunk, &b);
+}
+
+int64_t VF_NAME(ses_k_gemm_pack_size)(int64_t n, int64_t k) { return tile_round_up(n, VF_LANES) * k; }
+
+typedef struct packing {
+    float *packed;
+    const float *b;
+    int64_t b_row, b_col, n, k;
+} packing;
+
+static void pack_chunk(void *ctx, int64_t index, void *scratch)
+{
+    (void)scratch;
+    const packing *c = ctx;
+    int64_t j = index * TILE_COLS;
+    pack_panel(c->packed + j * c->k, c->b + j * c->b_col, c->b_row, c->b_col, tile_min(TILE_COLS, c->n - j),
+               c->k);
+}
+
+void VF_NAME(ses_k_gemm_pack)(ses_exec *x, float *packed, const float *b, int64_t b_row, int64_t b_col,
+                              int64_t n, int64_t k)
+{
+    packing c = { packed, b, b_row, b_col, n, k };
+    ses_parallel(x->pool, (n + TILE_COLS - 1) / TILE_COLS, pack_chunk, &c);
+}

@@ -1,0 +1,246 @@
+/* Every level of gemm against ref: sizes with all kinds of tails, layouts, epilogues; and its promises about
+ * bits: a row's result depends on neither the other rows, the threads, nor who packed. */
+#define _DEFAULT_SOURCE
+#include "check.h"
+#include "fence.h"
+
+#include "kernel/kernel.h"
+#include "kernel/peak.h"
+
+#include <math.h>
+
+enum { PAD = 3 }; /* columns of C that must stay as they are */
+
+/* How A and B lie in memory. */
+typedef enum { ROW_MAJOR, TRANSPOSED, SPREAD } layout;
+
+typedef struct problem {
+    ses_gemm g;
+    fence fa, fb, fc, fpre, fbias;
+    float *a, *b, *c, *pre, *bias;
+    size_t c_count;
+} problem;
+
+static float whole(uint64_t seed, uint64_t i)
+{
+    return (float)(ses_rand32((ses_key){ seed, 0, 0 }, i) % 9) - 4;
+}
+static float real(uint64_t seed, uint64_t i) { return 2 * ses_rand_unit((ses_key){ seed, 0, 0 }, i) - 1; }
+
+static float *matrix(fence *f, layout l, int64_t rows, int64_t cols, int64_t *row, int64_t *col, bool exact,
+                     uint64_t seed)
+{
+    *row = l == TRANSPOSED ? 1 : l == SPREAD ? 2 * cols + 5 : cols;
+    *col = l == TRANSPOSED ? rows : l == SPREAD ? 2 : 1;
+    size_t n = (size_t)((rows - 1) * *row + (cols - 1) * *col + 1);
+    float *x = fence_floats(f, n);
+    for (size_t i = 0; i < n; i++) x[i] = NAN; /* what lies between must not be read into the result */
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            uint64_t at = (uint64_t)(i * cols + j);
+            x[i * *row + j * *col] = exact ? whole(seed, at) : real(seed, at);
+        }
+    return x;
+}
+
+static void problem_new(problem *p, int64_t m, int64_t n, int64_t k, layout la, layout lb, bool exact)
+{
+    *p = (problem){ .g = { .m = m, .n = n, .k = k, .ldc = n + PAD } };
+    p->a = matrix(&p->fa, la, m, k, &p->g.a_row, &p->g.a_col, exact, 1);
+    p->b = matrix(&p->fb, lb, k, n, &p->g.b_row, &p->g.b_col, exact, 2);
+    p->c_count = (size_t)((m - 1) * p->g.ldc + n);
+    p->c = fence_floats(&p->fc, p->c_count);
+    p->pre = fence_floats(&p->fpre, p->c_count);
+    p->bias = fence_floats(&p->fbias, (size_t)n);
+    for (int64_t j = 0; j < n; j++) p->bias[j] = exact ? whole(3, (uint64_t)j) : real(3, (uint64_t)j);
+    p->g.a = p->a, p->g.b = p->b, p->g.c = p->c;
+}
+
+static void problem_free(problem *p)
+{
+    fence_free(&p->fa), fence_free(&p->fb), fence_free(&p->fc), fence_free(&p->fpre), fence_free(&p->fbias);
+}
+
+static float before(size_t i) { return (float)(i % 7) - 3; } /* what stands in C beforehand */
+
+static void run(ses_exec *x, const ses_kernels *k, problem *p, bool packed)
+{
+    fence fp = { 0 };
+    float *pack = NULL;
+    for (size_t i = 0; i < p->c_count; i++) p->c[i] = before(i), p->pre[i] = 77;
+    ses_gemm g = p->g;
+    if (packed) {
+        pack = fence_floats(&fp, (size_t)k->gemm_pack_size(g.n, g.k));
+        k->gemm_pack(x, pack, g.b, g.b_row, g.b_col, g.n, g.k);
+        g.packed = pack, g.b = NULL;
+    }
+    k->gemm(x, &g);
+    if (pack) fence_free(&fp);
+}
+
+static bool pad_kept(const problem *p)
+{
+    bool kept = true;
+    for (size_t i = 0; i < p->c_count; i++)
+        if ((int64_t)i % p->g.ldc >= p->g.n) kept = kept && p->c[i] == before(i) && p->pre[i] == 77;
+    return kept;
+}
+
+/* Whole numbers are summed without rounding: every level must give exactly what ref gives. */
+static void exact_case(ses_exec *x, int64_t m, int64_t n, int64_t k, layout la, layout lb)
+{
+    problem p;
+    problem_new(&p, m, n, k, la, lb, true);
+    ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
+    float *want = malloc(p.c_count * sizeof *want);
+    for (int form = 0; form < 3 && CHECK(want); form++) { /* plain, add, bias and relu */
+        p.g.add = form == 1;
+        p.g.bias = form == 2 ? p.bias : NULL;
+        p.g.act = form == 2 ? SES_ACT_RELU : SES_ACT_NONE;
+        run(x, &ref, &p, false);
+        memcpy(want, p.c, p.c_count * sizeof *want);
+        for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
+            for (int packed = 0; packed < 2; packed++) {
+                ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+                run(x, &kern, &p, packed);
+                bool same = true;
+                for (size_t i = 0; i < p.c_count; i++) same = same && p.c[i] == want[i];
+                CHECK_MSG(same && pad_kept(&p), "%s %dx%dx%d layouts %d %d form %d packed %d",
+                          ses_isa_name(isa), (int)m, (int)n, (int)k, la, lb, form, packed);
+            }
+    }
+    free(want);
+    problem_free(&p);
+}
+
+static void test_sizes(ses_exec *x)
+{
+    static const int m[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 17, 50 };
+    static const int n[] = { 1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 64, 97, 113 };
+    static const int k[] = { 1, 2, 3, 4, 5, 8, 19, 67 };
+    for (size_t i = 0; i < SES_LEN(m); i++)
+        for (size_t j = 0; j < SES_LEN(n); j++) {
+            int depth = k[(i * 5 + j) % SES_LEN(k)];
+            for (int l = 0; l < 9; l++)
+                if (l < 4 || (i + j) % 4 == 0)
+                    exact_case(x, m[i], n[j], depth, (layout)(l % 3), (layout)(l / 3));
+        }
+}
+
+/* Several passes over k, several blocks of rows, several groups of panels. */
+static void test_large(ses_exec *x)
+{
+    for (int l = 0; l < 4; l++) {
+        exact_case(x, 5, 50, 1601, (layout)(l % 2), (layout)(l / 2));
+        exact_case(x, 3, 7, 769, (layout)(l % 2), (layout)(l / 2));
+        exact_case(x, 401, 401, 9, (layout)(l % 2), (layout)(l / 2));
+    }
+    exact_case(x, 1537, 3, 70, ROW_MAJOR, TRANSPOSED);
+}
+
+static void epilogue_case(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_act act, bool bias, bool pre)
+{
+    problem p;
+    problem_new(&p, m, n, k, ROW_MAJOR, TRANSPOSED, false);
+    ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
+    float *want = malloc(2 * p.c_count * sizeof *want), *want_pre = want + p.c_count;
+    p.g.bias = bias ? p.bias : NULL, p.g.pre = pre ? p.pre : NULL, p.g.act = act;
+    run(x, &ref, &p, false);
+    if (CHECK(want)) memcpy(want, p.c, p.c_count * 4), memcpy(want_pre, p.pre, p.c_count * 4);
+    for (int isa = SES_ISA_AVX2; want && isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+        run(x, &kern, &p, true);
+        double worst = 0;
+        for (size_t i = 0; i < p.c_count; i++)
+            worst = fmax(worst, fmax(fabs(p.c[i] - want[i]), fabs(p.pre[i] - want_pre[i])));
+        double limit = 1e-6 + 4e-8 * (double)k; /* k roundings of sums that grow as sqrt(k) */
+        CHECK_MSG(worst <= limit && pad_kept(&p), "%s %dx%dx%d act %d bias %d pre %d: %g, %g allowed",
+                  ses_isa_name(isa), (int)m, (int)n, (int)k, act, bias, pre, worst, limit);
+    }
+    free(want);
+    problem_free(&p);
+}
+
+static void test_epilogues(ses_exec *x)
+{
+    for (int act = SES_ACT_NONE; act < SES_ACT_COUNT; act++)
+        for (int flags = 0; flags < 4; flags++) {
+            epilogue_case(x, 11, 53, 40, (ses_act)act, flags & 1, flags & 2);
+            epilogue_case(x, 3, 21, 1000, (ses_act)act, flags & 1, flags & 2);
+        }
+    epilogue_case(x, 9, 100, 3072, SES_ACT_NONE, true, false);
+}
+
+/* All rows of a product computed in every way there is. */
+static void test_bits(ses_exec pool[3])
+{
+    enum { M = 29, N = 131, K = 901 };
+    problem p, t;
+    problem_new(&p, M, N, K, ROW_MAJOR, TRANSPOSED, false);
+    problem_new(&t, M, N, K, TRANSPOSED, ROW_MAJOR, false);
+    p.g.bias = p.bias, p.g.act = SES_ACT_GELU, t.g.bias = t.bias, t.g.act = SES_ACT_GELU;
+    float *want = malloc(p.c_count * sizeof *want);
+    for (int isa = SES_ISA_REF; CHECK(want) && isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+        run(&pool[0], &kern, &p, true);
+        memcpy(want, p.c, p.c_count * sizeof *want);
+        for (int threads = 0; threads < 3; threads++)
+            for (int packed = 0; packed < 2; packed++) {
+                run(&pool[threads], &kern, &p, packed);
+                CHECK(!memcmp(want, p.c, p.c_count * sizeof *want));
+                run(&pool[threads], &kern, &t, packed);
+                CHECK(!memcmp(want, t.c, p.c_count * sizeof *want));
+            }
+        for (int first = 0; first < M; first += 5)
+            for (int rows = 1; first + rows <= M; rows += rows < 9 ? 1 : 7) {
+                p.g.a = p.a + first * K, p.g.m = rows;
+                run(&pool[1], &kern, &p, rows & 1);
+                bool same = true;
+                for (int i = 0; i < rows; i++)
+                    same = same && !memcmp(p.c + i * p.g.ldc, want + (first + i) * p.g.ldc, N * sizeof *want);
+                CHECK_MSG(same, "%s rows %d from %d", ses_isa_name(isa), rows, first);
+            }
+        p.g.a = p.a, p.g.m = M;
+    }
+    free(want);
+    problem_free(&p), problem_free(&t);
+}
+
+/* What is not a number stays in its row, and in its column. */
+static void test_nan(ses_exec *x)
+{
+    problem p;
+    problem_new(&p, 12, 50, 30, ROW_MAJOR, ROW_MAJOR, true);
+    p.a[5 * 30 + 3] = NAN;
+    p.b[7 * 50 + 17] = INFINITY;
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+        run(x, &kern, &p, false);
+        bool right = true;
+        for (int i = 0; i < 12; i++)
+            for (int j = 0; j < 50; j++) {
+                float c = p.c[i * p.g.ldc + j];
+                right = right && (i == 5 ? isnan(c) : j == 17 ? !isfinite(c) : isfinite(c));
+            }
+        CHECK(right);
+    }
+    problem_free(&p);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_exec x[3] = { { ses_pool_new(1, &e), NULL },
+                      { ses_pool_new(2, &e), NULL },
+                      { ses_pool_new(3, &e), NULL } };
+    if (!CHECK(x[0].pool && x[1].pool && x[2].pool)) return check_report();
+    test_sizes(&x[0]);
+    test_large(&x[1]);
+    test_epilogues(&x[1]);
+    test_bits(x);
+    test_nan(&x[0]);
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
+        CHECK(ses_peak_gflops((ses_isa)isa, 0.002) > 0.01);
+    for (int i = 0; i < 3; i++) ses_pool_free(x[i].pool);
+    return check_report();
+}
