@@ -12,7 +12,7 @@ all: release
 
 release debug ref-only cuda:
 	@cmake --preset $@ $(CMAKE_FLAGS) >/dev/null
-	@cmake --build $(if $(filter release,$@),build,build/$@) --parallel $(JOBS)
+	@cmake --build $(if $(filter release,$@),build,build/$@) --parallel $(JOBS) $(if $(ONLY),--target $(ONLY))
 
 check: release
 	@tools/run-tests build $(JOBS)

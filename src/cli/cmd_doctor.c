@@ -3,6 +3,7 @@
 #include "base/pool.h"
 #include "command.h"
 #include "kernel/kernel.h"
+#include "kernel/peak.h"
 #include "machine.h"
 #include "sesame/json.h"
 #include "shared.h"
@@ -10,8 +11,6 @@
 #include "version.h"
 
 #include <string.h>
-
-double ses_peak_gflops(ses_isa isa, double seconds);
 
 typedef struct args {
     ses_shared shared;
@@ -61,20 +60,18 @@ static void run_burst(void *ctx, int64_t i, void *scratch)
     b->rate[i] = ses_peak_gflops(b->isa, b->seconds);
 }
 
-/* All threads at once: work done by the wall clock, so a thread that had to wait counts against it. */
-static double peak_gflops(ses_isa isa, int threads, double seconds, ses_err *e)
+/* All threads at once, each at its best burst; more threads than cores take turns and do not add up. */
+static double peak_gflops(ses_isa isa, int threads, int cores, double seconds, ses_err *e)
 {
     ses_pool *pool = ses_pool_new(threads, e);
-    double *rate = ses_alloc_array((size_t)threads, sizeof *rate, e), work = 0, start = 0;
+    double *rate = ses_alloc_array((size_t)threads, sizeof *rate, e), sum = 0;
     if (pool && rate) {
-        start = ses_seconds();
         ses_parallel(pool, threads, run_burst, &(burst){ isa, seconds, rate });
-        start = ses_seconds() - start;
-        for (int i = 0; i < threads; i++) work += rate[i] * seconds;
+        for (int i = 0; i < threads; i++) sum += rate[i];
     }
     ses_free(rate);
     ses_pool_free(pool);
-    return start > 0 ? work / start : 0;
+    return threads > cores ? sum * cores / threads : sum;
 }
 
 static bool measure(report *r, double seconds, ses_err *e)
@@ -83,7 +80,7 @@ static bool measure(report *r, double seconds, ses_err *e)
     size_t n = r->threads > 1 ? 2 : 1;
     double each = seconds / (double)(2 * n);
     for (size_t i = 0; i < n; i++) {
-        double rate = peak_gflops(r->isa, counts[i], each, e);
+        double rate = peak_gflops(r->isa, counts[i], r->machine.usable, each, e);
         if (e->code) return false;
         r->speed[r->n_speeds++] = (speed){ "multiply-add", "GFLOP/s", counts[i], rate };
     }

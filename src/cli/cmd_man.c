@@ -34,7 +34,7 @@ static void put_paragraphs(const char *s)
         char word[80];
         snprintf(word, sizeof word, "%.*s", (int)n, s);
         put_text(word, false);
-        col += n + (col > 0);
+        col = n && s[n - 1] == '.' ? 79 : col + n + (col > 0); /* a new sentence, a new line */
         s += n;
         if (s[0] == '\n' && s[1] == '\n') {
             fputs("\n.PP\n", stdout);
@@ -130,7 +130,8 @@ static void put_exit_status(void)
 static void put_command_page(const ses_command *c)
 {
     put_title(c->name);
-    printf(".SH NAME\nsesame\\-%s \\- %s\n", c->name, c->summary);
+    printf(".SH NAME\nsesame\\-%s \\-\n", c->name);
+    put_paragraphs(c->summary);
     printf(".SH SYNOPSIS\n\\fBsesame %s\\fR [\\fIOPTION\\fR...]", c->name);
     if (*c->usage) {
         putchar(' ');

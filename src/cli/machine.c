@@ -109,9 +109,9 @@ static void read_chunk(void *ctx, int64_t i, void *scratch)
 double ses_read_speed(int threads, double seconds, ses_err *e)
 {
     double best = -1;
-    int64_t chunks = 64; /* 256 MiB, past any cache; less where memory is short */
+    int64_t chunks = 32; /* 128 MiB, past most caches; less where memory is short */
     uint64_t room = ses_machine_look().free / 4 / CHUNK;
-    if (room && room < 64) chunks = (int64_t)room;
+    if (room && room < 32) chunks = (int64_t)room;
     ses_pool *pool = ses_pool_new(threads, e);
     uint64_t *data = ses_alloc_aligned((size_t)chunks * CHUNK, e);
     uint64_t *sum = ses_alloc_array((size_t)chunks, sizeof *sum, e);

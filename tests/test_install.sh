@@ -1,0 +1,64 @@
+#!/bin/sh
+# `make install` gives a tree that a program can be built and linked against, and that reads well.
+set -u
+build=${1-build}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0 skipped=0
+that() {
+    if eval "$2"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "failed: $1"
+    fi
+}
+
+cmake --install "$build" --prefix "$tmp/usr" >"$tmp/log" 2>&1 || cat "$tmp/log"
+lib=$(find "$tmp/usr" -name libsesame.a)
+pc=$(find "$tmp/usr" -name sesame.pc)
+that 'the command runs' '"$tmp/usr/bin/sesame" --version | grep -q "^sesame "'
+that 'library' '[ -n "$lib" ]'
+that 'pkg-config file' '[ -n "$pc" ]'
+for header in include/sesame/*.h; do
+    that "$header" '[ -f "$tmp/usr/$header" ]'
+done
+that 'manual' '[ -s "$tmp/usr/share/man/man1/sesame.1" ] && [ -s "$tmp/usr/share/man/man1/sesame-doctor.1" ]'
+that 'bash completion' '[ -s "$tmp/usr/share/bash-completion/completions/sesame" ]'
+that 'zsh completion' '[ -s "$tmp/usr/share/zsh/site-functions/_sesame" ]'
+that 'fish completion' '[ -s "$tmp/usr/share/fish/vendor_completions.d/sesame.fish" ]'
+that 'nothing is outside the prefix' '! grep -q "Installing: /usr" "$tmp/log"'
+
+# Every public header stands alone, in C and, where there is a C++ compiler, in C++.
+cc=$(command -v cc || command -v gcc || command -v clang)
+for header in include/sesame/*.h; do
+    echo "#include <sesame/$(basename "$header")>" >"$tmp/one.c"
+    that "$header alone" '"$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$tmp/usr/include" -fsyntax-only "$tmp/one.c"'
+done
+
+cat >"$tmp/use.c" <<'C'
+#include <sesame/err.h>
+#include <stdio.h>
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_fail(&e, SES_EARG, "works");
+    return puts(e.msg) < 0;
+}
+C
+if grep -qs '^SESAME_SANITIZE:.*=.' "$build/CMakeCache.txt"; then
+    skipped=$((skipped + 1))
+else
+    if command -v pkg-config >/dev/null 2>&1; then
+        flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=pcfiledir="$(dirname "$pc")" --cflags --libs sesame)
+    else
+        flags="-I$tmp/usr/include -L$(dirname "$lib") -lsesame -lm -pthread"
+    fi
+    # shellcheck disable=SC2086  # several flags
+    that 'a program links' '"$cc" "$tmp/use.c" -o "$tmp/use" $flags && [ "$("$tmp/use")" = works ]'
+fi
+
+printf '%d passed, %d failed' $passed $failed
+[ $skipped -eq 0 ] || printf ', %d skipped' $skipped
+echo
+[ $failed -eq 0 ]
