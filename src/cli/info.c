@@ -1,0 +1,170 @@
+#define _POSIX_C_SOURCE 200809L
+#include "info.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/pool.h"
+#include "kernel/kernel.h"
+#include "model/desc.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool has_prefix(const char *s, const char *prefix) { return !strncmp(s, prefix, strlen(prefix)); }
+
+/* By Sesame's own names of parameters, which are the same in every model. The first row that fits counts. */
+static void count_parts(ses_info *i)
+{
+    static const struct {
+        const char *prefix, *inside, *name;
+    } row[SES_INFO_PARTS] = {
+        { "embed.", "", "embeddings" },
+        { "layer.", ".attn.", "encoder attention" },
+        { "layer.", "", "encoder feed-forward" },
+        { "pooler.", "", "pooler" },
+        { "", "", "head" },
+    };
+    const ses_store *s = ses_model_store(i->model);
+    int64_t numbers[SES_INFO_PARTS] = { 0 };
+    for (size_t p = 0; p < ses_store_count(s); p++) {
+        const ses_param *x = ses_store_at(s, p);
+        size_t r = 0;
+        while (!has_prefix(x->name, row[r].prefix) || !strstr(x->name, row[r].inside)) r++;
+        numbers[r] += ses_count(x->tensor);
+    }
+    for (size_t r = 0; r < SES_INFO_PARTS; r++)
+        if (numbers[r]) i->part[i->n_parts++] = (ses_info_part){ row[r].name, numbers[r] };
+}
+
+/* Weights that linear layers multiply by: all matrices but the tables, and a table that a head uses as one. */
+static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
+{
+    ses_kernels k = ses_kernels_cpu(isa);
+    uint64_t bytes = 0;
+    for (size_t p = 0; p < ses_store_count(m->store); p++) {
+        const ses_param *x = ses_store_at(m->store, p);
+        bool used = ses_rank(x->tensor) == 2 && !has_prefix(x->name, "embed.");
+        for (size_t h = 0; h < SES_LEN(m->head); h++) used |= m->head[h].out.w == x->tensor;
+        if (used)
+            bytes += (uint64_t)k.gemm_pack_size(x->tensor->dim[0], x->tensor->dim[1]) * sizeof(ses_real);
+    }
+    return bytes;
+}
+
+/* Inference keeps one layer at a time: its input, q, k, v, what attention gives and its projection, the norm, the
+ * feed-forward's two steps and the norm: 9 rows of C and one of F a token. A vocabulary head needs two more rows of
+ * C and one of V, when the layers' memory is free again. Attention's tiles stay in each thread's scratch. */
+static uint64_t estimate_activations(const ses_model *m, int64_t tokens)
+{
+    int64_t layer = 9 * m->c.hidden + m->c.ffn, head = 0;
+    for (size_t h = 0; h < SES_LEN(m->class->head) && m->class->head[h].head; h++)
+        if (m->class->head[h].head == &ses_head_masked_lm) head = 3 * m->c.hidden + m->c.vocab;
+    return (uint64_t)tokens * (uint64_t)(layer > head ? layer : head) * sizeof(ses_real);
+}
+
+static bool is_real(ses_dtype d) { return d == SES_F32 || d == SES_F16 || d == SES_BF16 || d == SES_F64; }
+
+static void count_memory(ses_info *i)
+{
+    ses_info_memory *m = &i->memory;
+    for (size_t f = 0; f < i->n_files; f++) m->mapped += i->file[f].bytes;
+    for (size_t t = 0; t < ses_safetensors_count(i->weights); t++) {
+        const ses_entry *x = ses_safetensors_at(i->weights, t);
+        bool as_it_is = x->dtype == SES_F32 && (uintptr_t)x->data % sizeof(float) == 0;
+        if (is_real(x->dtype) && !as_it_is) m->copied += (uint64_t)x->count * sizeof(float);
+    }
+    m->packed = packed_bytes(i->model, ses_device_isa(i->dev));
+    m->activations = estimate_activations(i->model, i->tokens);
+    m->training = (uint64_t)ses_store_numbers(ses_model_store(i->model)) * 4 * sizeof(float);
+}
+
+static uint64_t file_size(const char *path)
+{
+    struct stat st;
+    return path && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+static bool add_file(ses_info *i, const char *name, ses_err *e)
+{
+    for (size_t f = 0; f < i->n_files; f++)
+        if (!strcmp(i->file[f].name, name)) return true;
+    ses_info_file *more = ses_realloc_array(i->file, i->n_files + 1, sizeof *more, e);
+    if (!more) return false;
+    i->file = more;
+    char *path = ses_path_is_dir(i->path) ? ses_path_join(i->path, name, e) : ses_strdup(i->path, e);
+    if (!path) return false;
+    i->file[i->n_files++] = (ses_info_file){ name, file_size(path) };
+    ses_free(path);
+    return true;
+}
+
+static bool look_at_files(ses_info *i, ses_err *e)
+{
+    for (size_t t = 0; t < ses_safetensors_count(i->weights); t++) {
+        const ses_entry *x = ses_safetensors_at(i->weights, t);
+        i->numbers[x->dtype] += x->count;
+        if (!add_file(i, x->file, e)) return false;
+    }
+    return true;
+}
+
+static bool look_for_tokenizer(ses_info *i, ses_err *e)
+{
+    static const char *const name[] = {
+        "tokenizer.json",    "tokenizer_config.json",
+        "vocab.txt",         "vocab.json",
+        "merges.txt",        "spiece.model",
+        "spm.model",         "sentencepiece.bpe.model",
+        "tokenizer.model",   "bpe.codes",
+        "added_tokens.json", "special_tokens_map.json",
+    };
+    for (size_t k = 0; k < SES_LEN(name) && i->n_tokenizer < SES_LEN(i->tokenizer); k++) {
+        char *path = ses_path_join(i->path, name[k], e);
+        if (!path) return false;
+        if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = name[k];
+        ses_free(path);
+    }
+    return true;
+}
+
+static bool look_at_model(ses_info *i, int64_t tokens, ses_err *e)
+{
+    int64_t longest = ses_model_max_tokens(i->model);
+    if (tokens > longest)
+        return ses_fail(e, SES_EUSAGE,
+                        "--tokens: %" PRId64 " is more than the model takes in one sequence, %" PRId64,
+                        tokens, longest);
+    i->tokens = tokens ? tokens : longest < 512 ? longest : 512;
+    count_parts(i);
+    count_memory(i);
+    return true;
+}
+
+bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, ses_err *e)
+{
+    i->path = path;
+    i->dev = ses_device_open("cpu", NULL, e);
+    if (!i->dev) return false;
+    if (!lenient && ses_path_exists(path) && !ses_path_is_dir(path))
+        return ses_fail(e, SES_EARG,
+                        "%s: not a folder with config.json and weights; --tensors lists a file's tensors",
+                        path);
+    i->model = ses_model_open(path, i->dev, &(ses_model_options){ .dry = true }, &i->problem);
+    if (!i->model && !lenient) return ses_fail(e, i->problem.code, "%s", i->problem.msg);
+    i->weights = ses_checkpoint_open(path, e);
+    if (!i->weights || !look_at_files(i, e) || !look_for_tokenizer(i, e)) return false;
+    if (i->model && !look_at_model(i, tokens, e)) return false;
+    i->stats = ses_stats_read(i->weights, ses_cpu_count(), e);
+    return i->stats != NULL;
+}
+
+void ses_info_free(ses_info *i)
+{
+    ses_free(i->stats);
+    ses_free(i->file);
+    ses_model_free(i->model);
+    ses_safetensors_free(i->weights);
+    ses_device_free(i->dev);
+    *i = (ses_info){ 0 };
+}

@@ -1,0 +1,150 @@
+#include "info.h"
+#include "model/desc.h"
+#include "show.h"
+
+#include <string.h>
+
+static void put_config(ses_json_writer *w, const ses_model *m)
+{
+    const ses_config *c = &m->c;
+    ses_json_put_key(w, "sizes");
+    ses_json_begin_object(w);
+    ses_json_count(w, "vocabulary", c->vocab);
+    ses_json_count(w, "hidden", c->hidden);
+    ses_json_count(w, "layers", c->layers);
+    ses_json_count(w, "heads", c->heads);
+    ses_json_count(w, "feed_forward", c->ffn);
+    ses_json_count(w, "longest", c->positions);
+    ses_json_count(w, "segments", c->segments);
+    ses_json_pair(w, "activation", ses_act_name(c->act));
+    ses_json_end_object(w);
+    ses_json_array(w, "labels");
+    for (int64_t k = 0; k < c->labels && ses_model_label(m, k); k++)
+        ses_json_put_string(w, ses_model_label(m, k));
+    ses_json_end_array(w);
+}
+
+static void put_heads(ses_json_writer *w, const ses_class *k)
+{
+    ses_json_array(w, "heads");
+    for (size_t h = 0; h < SES_LEN(k->head) && k->head[h].head; h++) {
+        ses_json_begin_object(w);
+        ses_json_pair(w, "name", k->head[h].head->name);
+        ses_json_pair(w, "does", k->head[h].head->does);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+}
+
+static void put_parts(ses_json_writer *w, const ses_info *i)
+{
+    int64_t total = ses_store_numbers(ses_model_store(i->model));
+    ses_json_put_key(w, "parameters");
+    ses_json_begin_object(w);
+    ses_json_count(w, "total", total);
+    ses_json_array(w, "parts");
+    for (size_t p = 0; p < i->n_parts; p++) {
+        ses_json_begin_object(w);
+        ses_json_pair(w, "name", i->part[p].name);
+        ses_json_count(w, "count", i->part[p].numbers);
+        ses_json_number(w, "share", (double)i->part[p].numbers / (double)total);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+}
+
+static void put_memory(ses_json_writer *w, const ses_info *i)
+{
+    const ses_info_memory *m = &i->memory;
+    ses_json_put_key(w, "memory");
+    ses_json_begin_object(w);
+    ses_json_count(w, "tokens", i->tokens);
+    ses_json_count(w, "mapped_bytes", (int64_t)m->mapped);
+    ses_json_count(w, "converted_bytes", (int64_t)m->copied);
+    ses_json_count(w, "packed_bytes", (int64_t)m->packed);
+    ses_json_count(w, "activation_bytes", (int64_t)m->activations);
+    ses_json_count(w, "training_bytes", (int64_t)m->training);
+    ses_json_end_object(w);
+}
+
+/* ses_model_surplus joins names by ", ", which no tensor of a known checkpoint has in its name. */
+static void put_surplus(ses_json_writer *w, const char *list)
+{
+    ses_json_array(w, "not_used");
+    while (*list) {
+        const char *end = strstr(list, ", ");
+        size_t n = end ? (size_t)(end - list) : strlen(list);
+        ses_json_put_stringn(w, list, n);
+        list += end ? n + 2 : n;
+    }
+    ses_json_end_array(w);
+}
+
+static void put_files(ses_json_writer *w, const ses_info *i)
+{
+    ses_json_put_key(w, "dtypes");
+    ses_json_begin_object(w);
+    for (int d = 0; d < SES_DTYPE_COUNT; d++)
+        if (i->numbers[d]) ses_json_count(w, ses_dtype_name((ses_dtype)d), i->numbers[d]);
+    ses_json_end_object(w);
+    ses_json_array(w, "files");
+    for (size_t f = 0; f < i->n_files; f++) {
+        ses_json_begin_object(w);
+        ses_json_pair(w, "name", i->file[f].name);
+        ses_json_count(w, "bytes", (int64_t)i->file[f].bytes);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    ses_json_array(w, "tokenizer_files");
+    for (size_t k = 0; k < i->n_tokenizer; k++) ses_json_put_string(w, i->tokenizer[k]);
+    ses_json_end_array(w);
+}
+
+static void put_tensors(ses_json_writer *w, const ses_info *i)
+{
+    ses_json_array(w, "tensors");
+    for (size_t k = 0; k < ses_safetensors_count(i->weights); k++) {
+        const ses_entry *x = ses_safetensors_at(i->weights, k);
+        const ses_stats *s = &i->stats[k];
+        ses_json_begin_object(w);
+        ses_json_pair(w, "name", x->name);
+        ses_json_pair(w, "dtype", ses_dtype_name(x->dtype));
+        ses_json_array(w, "shape");
+        for (int d = 0; d < x->rank; d++) ses_json_put_int(w, x->dim[d]);
+        ses_json_end_array(w);
+        ses_json_pair(w, "file", x->file);
+        ses_json_number(w, "min", s->min); /* infinite where there is no number: null */
+        ses_json_number(w, "max", s->max);
+        ses_json_number(w, "norm", s->norm);
+        ses_json_count(w, "nan", s->nan);
+        ses_json_count(w, "inf", s->infinite);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+}
+
+bool ses_info_print_json(const ses_info *i, bool tensors, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "path", i->path);
+    ses_json_flag(w, "supported", i->model != NULL);
+    if (i->model) {
+        ses_json_pair(w, "model_type", ses_model_type(i->model));
+        ses_json_pair(w, "class", ses_model_class(i->model));
+        put_heads(w, i->model->class);
+        put_config(w, i->model);
+        put_parts(w, i);
+        put_memory(w, i);
+        put_surplus(w, ses_model_surplus(i->model));
+    } else {
+        ses_json_pair(w, "problem", i->problem.msg);
+    }
+    put_files(w, i);
+    if (tensors) put_tensors(w, i);
+    ses_json_flag(w, "finite", ses_stats_finite(i->weights, i->stats, NULL));
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}

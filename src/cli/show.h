@@ -1,0 +1,27 @@
+/* What the commands that look at models share: labelled lines, numbers with commas, one-line JSON. */
+#ifndef SES_CLI_SHOW_H
+#define SES_CLI_SHOW_H
+
+#include "sesame/json.h"
+#include "term.h"
+
+/* "12,403". Returns buf. */
+const char *ses_grouped(char buf[SES_HUMAN], int64_t n);
+
+/* "name   value": a bold name in a column of its own, the value wrapped to the terminal, at most 100 wide. */
+void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...) SES_PRINTF(3, 4);
+
+/* "[24, 24]"; "[]" of a scalar. Returns buf. */
+const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank);
+
+/* Members of the object being written. */
+void ses_json_pair(ses_json_writer *w, const char *key, const char *value);
+void ses_json_count(ses_json_writer *w, const char *key, int64_t value);
+void ses_json_number(ses_json_writer *w, const char *key, double value);
+void ses_json_flag(ses_json_writer *w, const char *key, bool value);
+void ses_json_array(ses_json_writer *w, const char *key); /* begins it */
+
+/* Writes the finished text as a line to stdout and frees the writer. */
+bool ses_json_print(ses_json_writer *w, ses_err *e);
+
+#endif

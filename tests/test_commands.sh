@@ -1,0 +1,245 @@
+#!/bin/sh
+# The commands that look at and run models: output, exit codes, and what they say of bad input.
+# Usage: sh tests/test_commands.sh BUILD_DIR, from the source folder.
+set -u
+LC_ALL=C
+export LC_ALL
+unset SESAME_ISA SESAME_THREADS NO_COLOR CLICOLOR_FORCE COLUMNS
+sesame=$1/sesame
+golden=tests/golden
+tmp=$(mktemp -d) || exit 1
+trap 'chmod -R u+rwx "$tmp"; rm -rf "$tmp"' EXIT
+passed=0 failed=0 skipped=0
+
+ok() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "failed: $*"
+    sed 's/^/    stdout: /' "$tmp/out" | head -2
+    sed 's/^/    stderr: /' "$tmp/err" | head -2
+}
+
+# run CODE COMMAND...: leaves its streams in $tmp/out and $tmp/err; input from $tmp/in.
+: >"$tmp/in"
+run() {
+    want=$1
+    shift
+    "$sesame" "$@" <"$tmp/in" >"$tmp/out" 2>"$tmp/err"
+    code=$?
+    if [ "$code" -eq "$want" ]; then ok; else bad "exit $code, not $want: sesame $*"; fi
+}
+
+# says TEXT...: each stands on stdout of the last run.
+says() {
+    for text in "$@"; do
+        if grep -qF -- "$text" "$tmp/out"; then ok; else bad "not on stdout: $text"; fi
+    done
+}
+
+# refuses TEXT... -- ARGUMENTS: exit 3 and exactly one line on stderr, which has each TEXT.
+refuses() {
+    : >"$tmp/want"
+    while [ "$1" != -- ]; do
+        printf '%s\n' "$1" >>"$tmp/want"
+        shift
+    done
+    shift
+    run 3 "$@"
+    if [ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -q '^sesame: ' "$tmp/err"; then ok; else bad "one line: sesame $*"; fi
+    while IFS= read -r text; do
+        if grep -qF -- "$text" "$tmp/err"; then ok; else bad "not on stderr: $text: sesame $*"; fi
+    done <"$tmp/want"
+}
+
+# json FILE: every line, or the file as a whole, is JSON. Sesame's own reader judges: given as a config.json it must
+# find nothing wrong but what the object says.
+json_text() {
+    rm -rf "$tmp/judge"
+    mkdir "$tmp/judge"
+    cat >"$tmp/judge/config.json"
+    "$sesame" info "$tmp/judge" 2>&1 | grep -qE '"model_type"|"vocab_size" is missing'
+}
+json() { if json_text <"$1"; then ok; else bad "not JSON: $1"; fi; }
+json_lines() {
+    while IFS= read -r line; do
+        if printf '%s\n' "$line" | json_text; then ok; else bad "not JSON: $line"; fi
+    done <"$1"
+}
+
+fresh() { # NAME [GOLDEN CASE]: a model folder of its own to damage
+    rm -rf "${tmp:?}/$1"
+    mkdir "$tmp/$1"
+    cp "$golden/${2-bert-classify}/config.json" "$golden/${2-bert-classify}/model.safetensors" "$tmp/$1/"
+    chmod u+w "$tmp/$1"/*
+}
+
+# edit NAME SED: the folder's config.json
+edit() {
+    sed "$2" "$tmp/$1/config.json" >"$tmp/edited" && cp "$tmp/edited" "$tmp/$1/config.json"
+}
+
+# poke FILE OFFSET BYTES: bytes in printf's notation
+poke() { printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>"$tmp/dd"; }
+
+# Where the tensors' bytes begin in a safetensors file (header below 64 KiB).
+data_begins() {
+    set -- $(od -An -tu1 -N2 "$1")
+    echo $((8 + $1 + 256 * $2))
+}
+
+section_info() {
+    for dir in "$golden"/bert-*; do
+        run 0 info "$dir"
+        says "Architecture  bert (Bert" 'Parameters' 'Memory'
+        run 0 info "$dir" --json
+        json "$tmp/out"
+        run 0 info "$dir" --tensors
+        says 'embeddings.word_embeddings.weight'
+    done
+    run 0 info "$golden/bert-classify"
+    says 'classify: labels a text or a pair of texts' '2 layers, 24 wide, 3 heads of 8' 'LABEL_0, LABEL_1, LABEL_2' \
+        '12,403' 'F32, 52.7 KiB in model.safetensors' 'no files found'
+    run 0 info "$golden/bert-classify" --json --tensors
+    json "$tmp/out"
+    says '"total": 12403' '"name": "bert.pooler.dense.weight"' '"nan": 0' '"finite": true' '"supported": true'
+    run 0 info "$golden/bert-classify/model.safetensors" --tensors
+    if [ "$(wc -l <"$tmp/out")" -eq 42 ]; then ok; else bad "a line a tensor and one of titles"; fi
+    run 0 info "$golden/bert-classify" --tokens 1
+    run 2 info "$golden/bert-classify" --tokens 25
+    run 2 info
+    run 2 info "$golden/bert-classify" "$golden/bert-tag"
+
+    fresh tokenizer
+    : >"$tmp/tokenizer/vocab.txt"
+    : >"$tmp/tokenizer/tokenizer.json"
+    run 0 info "$tmp/tokenizer"
+    says 'tokenizer.json, vocab.txt (not read yet by this version)'
+}
+
+# An architecture that is not there: its tensors can still be looked at.
+section_unknown() {
+    fresh other
+    edit other 's/"bert"/"grover"/'
+    refuses 'other/config.json' '"model_type" "grover" is not supported' 'bert' -- info "$tmp/other"
+    refuses 'other/config.json' '"grover" is not supported' -- info "$tmp/other" --json
+    run 0 info "$tmp/other" --tensors
+    says 'bert.pooler.dense.weight'
+    run 0 info "$tmp/other" --tensors --json
+    json "$tmp/out"
+    says '"supported": false' '"problem": '
+    refuses 'not a folder' -- info "$golden/bert-classify/model.safetensors"
+}
+
+section_config() {
+    while IFS='|' read -r edit text; do
+        fresh config
+        edit config "$edit"
+        refuses 'config/config.json' "$text" -- info "$tmp/config"
+    done <<'LIST'
+/"vocab_size"/d; s/"use_cache": true,/"use_cache": true/|"vocab_size" is missing
+s/"hidden_size": 24/"hidden_size": "24"/|"hidden_size" is a string, expected an integer
+s/"hidden_size": 24/"hidden_size": 24.5/|"hidden_size"
+s/"hidden_size": 24/"hidden_size": 0/|"hidden_size" is 0, expected 1
+s/"hidden_size": 24/"hidden_size": -24/|"hidden_size" is -24, expected 1
+s/"hidden_size": 24/"hidden_size": 25/|"hidden_size" 25 cannot be split among "num_attention_heads" 3
+s/"num_hidden_layers": 2/"num_hidden_layers": 1000000000000/|"num_hidden_layers" is 1000000000000, expected 1 to
+s/"num_hidden_layers": 2/"num_hidden_layers": 1e400/|num
+s/"num_attention_heads": 3/"num_attention_heads": 0/|"num_attention_heads" is 0, expected 1
+s/"hidden_act": "gelu"/"hidden_act": "swoosh"/|"hidden_act" is "swoosh"
+s/"hidden_act": "gelu"/"hidden_act": 7/|"hidden_act" is an integer, expected a string
+s/"layer_norm_eps": 1e-12/"layer_norm_eps": -1/|"layer_norm_eps" is -1
+s/"pad_token_id": 0/"pad_token_id": 71/|"pad_token_id" 71 is outside the vocabulary of 71
+s/"model_type": "bert"/"model_type": 3/|"model_type" is missing or not a string
+s/BertForSequenceClassification/BertForDreaming/|class "BertForDreaming" is not supported
+s/"1": "LABEL_1"/"7": "LABEL_1"/|"id2label" has 3 entries but no name for "1"
+s/"is_decoder": false/"is_decoder": true/|"is_decoder" is true
+s/"hidden_size": 24,/"hidden_size": 24/|line
+s/"hidden_size"/"vocab_size"/|key "vocab_size" appears twice
+LIST
+    fresh config
+    printf '[1, 2]' >"$tmp/config/config.json"
+    refuses 'config/config.json' 'not an object' -- info "$tmp/config"
+    : >"$tmp/config/config.json"
+    refuses 'config/config.json' -- info "$tmp/config"
+    # sizes that are well-formed but not those of the weights
+    fresh config
+    edit config 's/"intermediate_size": 44/"intermediate_size": 48/'
+    refuses 'config: model.safetensors: tensor "' 'expected [48, 24] by config.json' -- info "$tmp/config"
+    fresh config
+    edit config 's/"num_hidden_layers": 2/"num_hidden_layers": 1024/'
+    refuses 'config: tensor "bert.encoder.layer.2.' 'is missing' -- info "$tmp/config"
+}
+
+section_weights() {
+    mkdir "$tmp/empty"
+    refuses 'empty/config.json' 'No such file' -- info "$tmp/empty"
+    refuses 'empty' 'model.safetensors' -- info "$tmp/empty" --tensors
+    refuses 'nowhere' 'No such file' -- info "$tmp/nowhere"
+    fresh weights
+    rm "$tmp/weights/model.safetensors"
+    refuses 'weights' 'neither model.safetensors nor model.safetensors.index.json' -- info "$tmp/weights"
+    : >"$tmp/weights/pytorch_model.bin"
+    refuses 'pytorch_model.bin' -- info "$tmp/weights"
+
+    fresh weights
+    size=$(wc -c <"$tmp/weights/model.safetensors")
+    for n in 0 7 8 9 100 2000 $((size / 2)) $((size - 1)); do
+        head -c "$n" "$golden/bert-classify/model.safetensors" >"$tmp/weights/model.safetensors"
+        refuses 'weights/model.safetensors' -- info "$tmp/weights"
+    done
+    fresh weights
+    printf 'x' >>"$tmp/weights/model.safetensors"
+    refuses 'weights/model.safetensors' '1 ' -- info "$tmp/weights"
+    printf 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n' >"$tmp/weights/model.safetensors"
+    refuses 'weights/model.safetensors' 'Git LFS pointer' -- info "$tmp/weights"
+    refuses 'Git LFS pointer' -- info "$tmp/weights" --tensors
+
+    # One bit after the other: never a crash, never silence about a file that is no longer one.
+    for at in 0 1 2 3 7 8 9 20 40 60 90 130 200 333 1000; do
+        for bit in 001 020 100; do
+            fresh flip
+            was=$(od -An -to1 -j "$at" -N1 "$tmp/flip/model.safetensors" | tr -d ' ')
+            now=$(printf '%03o' $((0$was ^ 0$bit)))
+            poke "$tmp/flip/model.safetensors" "$at" "\\$now"
+            "$sesame" info "$tmp/flip" >"$tmp/out" 2>"$tmp/err"
+            code=$?
+            if [ $code -eq 0 ] || { [ $code -eq 3 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ]; }; then
+                ok
+            else
+                bad "bit $bit of byte $at: exit $code"
+            fi
+        done
+    done
+
+    # NaN and infinity in the weights: what there is, then one line.
+    for bits in '\000\000\300\177' '\000\000\200\377'; do
+        fresh nan
+        at=$(data_begins "$tmp/nan/model.safetensors")
+        poke "$tmp/nan/model.safetensors" $((at + 4 * 5)) "$bits"
+        refuses 'nan: model.safetensors: tensor "bert.' 'number 5 is NaN or infinite' 'expected finite weights' -- \
+            info "$tmp/nan"
+        says 'Parameters' 'Memory'
+        refuses 'number 5 is NaN or infinite' -- info "$tmp/nan" --tensors
+        says 'classifier.bias'
+        refuses 'number 5 is NaN or infinite' -- info "$tmp/nan" --json
+        json "$tmp/out"
+        says '"finite": false'
+    done
+
+    fresh closed
+    chmod 000 "$tmp/closed"
+    if [ -r "$tmp/closed/config.json" ]; then # the superuser cannot be denied
+        skipped=$((skipped + 1))
+    else
+        refuses 'closed' 'Permission denied' -- info "$tmp/closed"
+    fi
+    chmod 755 "$tmp/closed"
+}
+
+section_info
+section_unknown
+section_config
+section_weights
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
