@@ -20,6 +20,15 @@ static void note(gold_result *r, gold_score *s, const char *name, double error, 
     s->any = true;
 }
 
+/* FNV-1a over the bytes. */
+static void mix(gold_result *r, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    uint64_t h = r->bits ? r->bits : 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001b3u;
+    r->bits = h;
+}
+
 /* ---- outputs ---- */
 
 /* Walks the places both sides have: ours is a dense array, theirs a padded one. */
@@ -73,6 +82,7 @@ static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const
     if (count != want)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers, expected %lld", x->name,
                         (long long)count, (long long)want);
+    mix(r, ours, (size_t)n * sizeof *ours);
     if (o->axis == SES_PER_TOKEN) walk_tokens(&w, c, o, ses_cols(o->tensor));
     if (o->axis == SES_PER_SEQUENCE) span(&w, 0, 0, n);
     if (o->axis == SES_PER_PAIR) walk_pairs(&w, c, x->dim[1]);
@@ -104,6 +114,7 @@ static bool compare_scalar(gold_case *c, const char *name, int64_t i, double our
     int64_t count;
     const double *x = gold_numbers(c, name, &count, e);
     if (!x) return !e->code;
+    mix(r, &ours, sizeof ours);
     if (i < count) note(r, s, shown, fabs(ours - x[i]), LOSS_LIMIT * fabs(x[i]));
     return true;
 }
@@ -141,6 +152,7 @@ bool gold_compare_grads(gold_case *c, const ses_model *m, gold_result *r, ses_er
             continue;
         }
         double norm = 0, apart = 0;
+        mix(r, t->grad, (size_t)count * sizeof *t->grad);
         for (int64_t j = 0; j < count; j++) {
             double d = g[j] - (double)t->grad[j];
             norm += g[j] * g[j];

@@ -127,6 +127,7 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
         ok && (ses_safetensors_find(c.gold, "output.loss") || ses_safetensors_find(c.gold, "adamw.losses"));
     if (train) ok = check_training(&c, dev, &r, &e);
     if (ok) {
+        if (verbose) printf("  %-60s %016llx\n", "bits", (unsigned long long)r.bits);
         code = within(&r.out) && within(&r.grad) && within(&r.norm) && within(&r.adamw) ? 0 : 1;
         printf("%s", c.name);
         put_score("out", &r.out, true);

@@ -1,0 +1,89 @@
+#!/bin/sh
+# The golden cases at every instruction set and on 1, 2 and 3 threads; the same bits on any number of threads;
+# what golden says of folders it cannot read. Usage: test_golden.sh BUILD_DIR, from the source folder.
+golden=$1/golden
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0 skipped=0
+
+ok() # what, then a command that must succeed
+{
+    what=$1
+    shift
+    if "$@"; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "failed: $what"
+    fi
+}
+
+exits() # code, then a command; its output goes to $tmp/out and $tmp/err
+{
+    want=$1
+    shift
+    "$@" >"$tmp/out" 2>"$tmp/err"
+    code=$?
+    [ $code -eq "$want" ] || { echo "exit $code, expected $want:"; cat "$tmp/out" "$tmp/err"; return 1; }
+}
+
+all_pass() { [ "$(grep -c ' PASS$' "$tmp/out")" -eq "$1" ] && ! grep -q ' FAIL$' "$tmp/out"; }
+
+# cases SET...: every level and thread count; bits equal for one level
+cases() {
+    for isa in ref avx2 avx512; do
+        for threads in 1 2 3; do
+            ok "golden --isa $isa --threads $threads" exits 0 "$golden" -v --isa $isa --threads $threads "$@"
+            ok "all pass ($isa, $threads)" all_pass $#
+            grep '^  bits' "$tmp/out" >"$tmp/bits.$threads"
+        done
+        ok "same bits on 1 and 2 threads ($isa)" cmp -s "$tmp/bits.1" "$tmp/bits.2"
+        ok "same bits on 1 and 3 threads ($isa)" cmp -s "$tmp/bits.1" "$tmp/bits.3"
+    done
+}
+
+cases tests/golden/bert-*
+shared=${SESAME_SHARED:-../shared}/golden/models
+if [ -d "$shared" ]; then
+    ok "the shared folders" exits 0 "$golden" "$shared"/*
+    ok "none fails there" sh -c "! grep -q ' FAIL\$' '$tmp/out'"
+else
+    skipped=$((skipped + 1))
+fi
+
+# A wrong weight must fail, and only as FAIL.
+cp -r tests/golden/bert-classify "$tmp/wrong"
+chmod -R u+w "$tmp/wrong"
+size=$(wc -c <"$tmp/wrong/model.safetensors")
+printf '\0\0\200\077' | dd of="$tmp/wrong/model.safetensors" bs=1 seek=$((size - 4)) conv=notrunc 2>/dev/null
+ok "a changed weight fails" exits 1 "$golden" "$tmp/wrong"
+ok "and says so" grep -q '^wrong out=.* FAIL$' "$tmp/out"
+
+# An architecture that is not there yet is no failure.
+cp -r tests/golden/bert-classify "$tmp/other"
+chmod -R u+w "$tmp/other"
+sed -i 's/"model_type": "bert"/"model_type": "elmo"/' "$tmp/other/config.json"
+ok "unknown architecture" exits 0 "$golden" "$tmp/other"
+ok "is called unsupported" grep -q '^other unsupported: .*"elmo"' "$tmp/out"
+
+# Folders that cannot be read: exit 3, one line.
+one_line() { [ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -q "$1" "$tmp/err"; }
+mkdir "$tmp/empty"
+ok "empty folder" exits 3 "$golden" "$tmp/empty"
+ok "names what is missing" one_line golden.safetensors
+ok "no folder" exits 3 "$golden" "$tmp/nowhere"
+ok "one line" one_line nowhere
+for file in model.safetensors golden.safetensors; do
+    rm -rf "$tmp/cut"
+    cp -r tests/golden/bert-classify "$tmp/cut"
+    chmod -R u+w "$tmp/cut"
+    head -c 9000 "tests/golden/bert-classify/$file" >"$tmp/cut/$file"
+    ok "truncated $file" exits 3 "$golden" "$tmp/cut"
+    ok "names $file" one_line "$file"
+done
+ok "a good case beside a bad one still runs" exits 3 "$golden" "$tmp/empty" tests/golden/bert-model
+ok "and is printed" grep -q '^bert-model .* PASS$' "$tmp/out"
+ok "no case" exits 2 "$golden"
+ok "unknown option" exits 2 "$golden" --isaa ref tests/golden/bert-model
+ok "unknown device" exits 2 "$golden" --device tpu tests/golden/bert-model
+
+if [ $skipped -gt 0 ]; then echo "$passed passed, $failed failed, $skipped skipped"; else echo "$passed passed, $failed failed"; fi
+[ $failed -eq 0 ]
