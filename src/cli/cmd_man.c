@@ -70,8 +70,9 @@ static void put_option(const ses_opt *o)
         fputs("\\fR", stdout);
     }
     putchar('\n');
-    put_text(o->help, false);
-    puts(".");
+    char help[512];
+    snprintf(help, sizeof help, "%s.", o->help);
+    put_paragraphs(help);
     if (o->required) puts("Required.");
     if (o->type == SES_OPT_LIST) puts("May be repeated.");
     if (o->def) {
@@ -147,8 +148,7 @@ static void put_command_page(const ses_command *c)
         fputs(".TP\n\\fB", stdout);
         put_text(x->line, true);
         puts("\\fR");
-        put_text(x->what, false);
-        putchar('\n');
+        put_paragraphs(x->what);
     }
     put_exit_status();
     puts(".SH SEE ALSO\n\\fBsesame\\fR(1)");
@@ -169,8 +169,7 @@ static void put_overview(void)
     for (const ses_command *const *c = ses_commands(); *c; c++)
         if (!(*c)->hidden) {
             printf(".TP\n\\fBsesame\\-%s\\fR(1)\n", (*c)->name);
-            put_text((*c)->summary, false);
-            putchar('\n');
+            put_paragraphs((*c)->summary);
         }
     puts(".SH OPTIONS");
     put_options(ses_top_opt, ses_n_top_opt);
