@@ -216,7 +216,7 @@ static void check_depth(void)
         for (int depth = SES_JSON_DEPTH; depth <= SES_JSON_DEPTH + 1; depth++) {
             size_t n = 0;
             for (int i = 0; i < depth; i++)
-                n += (size_t)sprintf(text + n, "%s", object && i + 1 < depth ? "{\"\":" : "[");
+                n += (size_t)snprintf(text + n, 5, "%s", object && i + 1 < depth ? "{\"\":" : "[");
             for (int i = depth; i-- > 0;) text[n++] = object && i + 1 < depth ? '}' : ']';
             ses_err e = { 0 };
             ses_json_doc *d = ses_json_parse(text, n, &e);
@@ -237,8 +237,8 @@ static double many_keys(size_t n, bool twice)
 {
     char *text = malloc(n * 24 + 64), *p = text;
     *p++ = '{';
-    for (size_t i = 0; i < n; i++) p += sprintf(p, "%s\"k%zu\":%zu", i ? "," : "", i, i);
-    if (twice) p += sprintf(p, ",\"k%zu\":0", n / 2);
+    for (size_t i = 0; i < n; i++) p += snprintf(p, 32, "%s\"k%zu\":%zu", i ? "," : "", i, i);
+    if (twice) p += snprintf(p, 32, ",\"k%zu\":0", n / 2);
     *p++ = '}';
     ses_err e = { 0 };
     clock_t start = clock();

@@ -1,9 +1,9 @@
-/* JSON (RFC 8259), strict: one value, UTF-8 without a byte order mark, no trailing bytes, no duplicate keys,
- * at most SES_JSON_DEPTH levels. Every refusal names line, column and byte.
+/* JSON (RFC 8259), strict: one value, UTF-8 without a byte order mark, no trailing bytes, no duplicate
+ * keys, at most SES_JSON_DEPTH levels. Every refusal names line, column and byte.
  *
- * A document owns its values and strings; they are borrowed until ses_json_free and may be read from several
- * threads. Memory: at most 24 bytes for each byte of text, plus a few kilobytes; a typical file takes 4.
- * Integers that fit 64 bits are exact and never pass through a double; larger ones become reals.
+ * A document owns its values and strings; they are borrowed until ses_json_free and may be read from
+ * several threads. Memory: at most 24 bytes for each byte of text, plus a few kilobytes; a typical file
+ * takes 4. Integers that fit 64 bits are exact and never pass through a double; larger ones become reals.
  *
  * The readers take NULL for a value and answer as for a value of another type, so
  *     ses_json_int(ses_json_get(config, "hidden_size"), &n)
@@ -52,8 +52,8 @@ size_t ses_json_pos(const ses_json *v);                      /* byte position in
  * an order that makes no JSON (a value without its key, an end without its begin) are such a failure. */
 typedef struct ses_json_writer ses_json_writer;
 
-/* indent 0: one line with ", " and ": ", as Python's json.dumps writes; above: one member or element a line, that
- * many spaces deeper each level; below: no space at all. */
+/* indent 0: one line with ", " and ": ", as Python's json.dumps writes; above: one member or element a
+ * line, that many spaces deeper each level; below: no space at all. */
 ses_json_writer *ses_json_writer_new(int indent, ses_err *e);
 void ses_json_writer_ascii(ses_json_writer *w,
                            bool on); /* escape all but ASCII, as Python does; else UTF-8 */

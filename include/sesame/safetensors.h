@@ -1,8 +1,8 @@
 /* Tensors in files: safetensors, one file or a folder of shards with an index.
  *
- * Reading maps the files; nothing is copied and a tensor's bytes are borrowed until ses_safetensors_free. All
- * of the header is checked before anything is handed out: sizes against shapes and dtypes, offsets against the
- * file, no hole, no overlap. An open file may be read from several threads.
+ * Reading maps the files; nothing is copied and a tensor's bytes are borrowed until ses_safetensors_free.
+ * All of the header is checked before anything is handed out: sizes against shapes and dtypes, offsets
+ * against the file, no hole, no overlap. An open file may be read from several threads.
  *
  * Writing is atomic: until the last step succeeded an older file of the same name stands as it was. */
 #ifndef SESAME_SAFETENSORS_H
@@ -40,8 +40,8 @@ bool ses_safetensors_meta_at(const ses_safetensors *s, size_t i, const char **ke
 
 bool ses_entry_to_f32(const ses_entry *t, float *out, ses_err *e); /* count numbers */
 
-/* Writer: declare all tensors, then write. Order of the calls does not matter: a file's tensors are sorted as
- * the reference library sorts them (wide dtypes first, then by name). */
+/* Writer: declare all tensors, then write. Order of the calls does not matter: a file's tensors are
+ * sorted as the reference library sorts them (wide dtypes first, then by name). */
 typedef struct ses_safetensors_writer ses_safetensors_writer;
 
 /* Puts bytes [offset, offset + bytes) of the tensor into out. */

@@ -4,11 +4,13 @@
 
 #include "sesame/err.h"
 
-/* The whole of a regular file, with a NUL after it that *n does not count; ses_free. Over max_bytes: refused. */
+/* The whole of a regular file, with a NUL after it that *n does not count; ses_free. Over max_bytes:
+ * refused. */
 char *ses_file_read(const char *path, size_t max_bytes, size_t *n, ses_err *e);
 
-/* A regular file mapped for reading; an empty file has size 0 and no data. Another program that cuts the file
- * short meanwhile takes the mapped pages away: files are to be replaced (as ses_writer does), not rewritten. */
+/* A regular file mapped for reading; an empty file has size 0 and no data. Another program that cuts the
+ * file short meanwhile takes the mapped pages away: files are to be replaced (as ses_writer does), not
+ * rewritten. */
 typedef struct ses_map {
     const unsigned char *data;
     size_t size;

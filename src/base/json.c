@@ -136,7 +136,22 @@ static bool escape(parser *p)
     return true;
 }
 
-/* Moves p->at to the next quote, backslash or control character, or the end; *high: a byte above 0x7F came by. */
+/* The first byte in memory of x whose top bit is set in mask (not 0), and what came before it in *before. */
+static inline size_t first_byte(uint64_t mask, uint64_t x, uint64_t *before)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    size_t i = (size_t)__builtin_ctzll(mask) / 8;
+    *before = i ? x & (~(uint64_t)0 >> (64 - 8 * i)) : 0;
+    return i;
+#else
+    (void)mask, (void)x;
+    *before = 0;
+    return 0; /* the bytes are looked at one by one */
+#endif
+}
+
+/* Moves p->at to the next quote, backslash, control character or the end; *high: bytes above 0x7F came
+ * by. */
 static void plain_run(parser *p, bool *high)
 {
     const uint64_t one = 0x0101010101010101u, top = 0x8080808080808080u;
@@ -146,9 +161,15 @@ static void plain_run(parser *p, bool *high)
     for (uint64_t x; n - i >= sizeof x; i += sizeof x) {
         memcpy(&x, s + i, sizeof x);
         uint64_t quote = x ^ one * '"', slash = x ^ one * '\\';
-        /* A byte below 0x20, or zero after the xor; carries can only add false alarms, settled below. */
-        if (((x - one * 0x20) & ~x & top) | ((quote - one) & ~quote & top) | ((slash - one) & ~slash & top))
+        /* Top bits: of bytes below 0x20, or zero after the xor. A borrow can set more, but only after a
+         * true one. */
+        uint64_t stop = ((x - one * 0x20) & ~x) | ((quote - one) & ~quote) | ((slash - one) & ~slash);
+        if (stop & top) {
+            uint64_t before;
+            i += first_byte(stop & top, x, &before);
+            seen_bits |= before;
             break;
+        }
         seen_bits |= x;
     }
     for (; i < n; i++) {
@@ -198,16 +219,23 @@ static void skip_digits(parser *p)
 /* -?(0|[1-9][0-9]*); *exact when it fits 64 bits, in v. */
 static bool read_integer(parser *p, ses_json *v, bool *exact)
 {
-    bool negative = peek(p) == '-', fits = true;
-    size_t start = p->at;
-    p->at += negative;
-    if (!is_digit(peek(p))) return refuse(p, p->at, "a digit expected after '-', not %s", look(p, p->at).s);
+    const char *s = p->text + p->at, *end = p->text + p->n;
+    bool negative = *s == '-', fits = true;
+    s += negative;
+    const char *first = s;
     uint64_t u = 0;
-    for (size_t first = p->at; is_digit(peek(p)); p->at++) {
-        unsigned digit = (unsigned)(p->text[p->at] - '0');
-        if (p->at > first && p->text[first] == '0') return refuse(p, start, "number with a leading zero");
-        fits = fits && !__builtin_mul_overflow(u, (uint64_t)10, &u) && !__builtin_add_overflow(u, digit, &u);
+    for (; s < end && is_digit(*s); s++) {
+        uint64_t digit = (uint64_t)(*s - '0');
+        if (s - first < 19) /* cannot overflow yet */
+            u = 10 * u + digit;
+        else
+            fits =
+                fits && !__builtin_mul_overflow(u, (uint64_t)10, &u) && !__builtin_add_overflow(u, digit, &u);
     }
+    size_t start = p->at;
+    p->at = (size_t)(s - p->text);
+    if (s == first) return refuse(p, p->at, "a digit expected after '-', not %s", look(p, p->at).s);
+    if (*first == '0' && s - first > 1) return refuse(p, start, "number with a leading zero");
     *exact = fits && !(negative && u > (uint64_t)INT64_MAX + 1);
     v->type = !negative && u > INT64_MAX ? SES_JSON_UINT : SES_JSON_INT;
     v->u = negative ? 0 - u : u;
@@ -272,6 +300,20 @@ static bool refuse_twice(parser *p, const ses_json *key)
     return refuse(p, key->pos, "key \"%s\" appears twice", ses_quote(name, sizeof name, key->str, key->len));
 }
 
+/* Puts a member's key into the table unless it is there: then false. */
+static bool claim_slot(ses_json_lookup *t, const ses_json *kid, size_t member, uint64_t hash)
+{
+    const ses_json *key = kid + 2 * member;
+    uint32_t tag = ses_json_tag(hash);
+    size_t at = hash & t->mask;
+    for (uint32_t x; (x = t->slot[at]); at = (at + 1) & t->mask) {
+        const ses_json *other = kid + 2 * (size_t)((x & SES_JSON_SLOT) - 1);
+        if ((x & ~(uint32_t)SES_JSON_SLOT) == tag && ses_json_same(other, key->str, key->len)) return false;
+    }
+    t->slot[at] = tag | ((uint32_t)member + 1);
+    return true;
+}
+
 /* Refuses a key that comes twice; large objects get their lookup in the node before kid. */
 static bool index_object(parser *p, const ses_json *kid, size_t members)
 {
@@ -288,12 +330,16 @@ static bool index_object(parser *p, const ses_json *kid, size_t members)
     if (!t) return false;
     t->key = p->key;
     t->mask = (uint32_t)slots - 1;
-    for (size_t i = 0; i < members; i++) {
-        const ses_json *key = kid + 2 * i;
-        size_t at = ses_hash(t->key, key->str, key->len) & t->mask;
-        for (; t->slot[at]; at = (at + 1) & t->mask)
-            if (ses_json_same(kid + 2 * (t->slot[at] - 1), key->str, key->len)) return refuse_twice(p, key);
-        t->slot[at] = (uint32_t)i + 1;
+    uint64_t hash[16]; /* some keys ahead, so that their slots are in the cache when wanted */
+    for (size_t i = 0; i < members; i += SES_LEN(hash)) {
+        size_t n = members - i < SES_LEN(hash) ? members - i : SES_LEN(hash);
+        for (size_t j = 0; j < n; j++) {
+            const ses_json *key = kid + 2 * (i + j);
+            hash[j] = ses_hash(t->key, key->str, key->len);
+            __builtin_prefetch(&t->slot[hash[j] & t->mask], 1);
+        }
+        for (size_t j = 0; j < n; j++)
+            if (!claim_slot(t, kid, i + j, hash[j])) return refuse_twice(p, kid + 2 * (i + j));
     }
     p->done--;
     p->done->lookup = t;

@@ -30,9 +30,11 @@ const ses_json *ses_json_get(const ses_json *object, const char *key)
         return NULL;
     }
     const ses_json_lookup *t = kid[-1].lookup;
-    for (size_t at = ses_hash(t->key, key, n) & t->mask; t->slot[at]; at = (at + 1) & t->mask) {
-        const ses_json *k = kid + 2 * (size_t)(t->slot[at] - 1);
-        if (ses_json_same(k, key, n)) return k + 1;
+    uint64_t hash = ses_hash(t->key, key, n);
+    uint32_t tag = ses_json_tag(hash);
+    for (size_t at = hash & t->mask; t->slot[at]; at = (at + 1) & t->mask) {
+        const ses_json *k = kid + 2 * (size_t)((t->slot[at] & SES_JSON_SLOT) - 1);
+        if ((t->slot[at] & ~(uint32_t)SES_JSON_SLOT) == tag && ses_json_same(k, key, n)) return k + 1;
     }
     return NULL;
 }

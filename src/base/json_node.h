@@ -11,10 +11,10 @@
 
 /* A value takes 16 bytes. Children of a container lie side by side: elements, or key and value in turn.
  *
- * All nodes of a document are one array whose size is known before parsing: each value and each key but the
- * root follows one of  , : [ {  so counting those bounds it. Values read but not yet inside a closed container
- * are a stack growing from the array's low end; closing a container moves its children to their final place,
- * growing down from the high end. A node is in one place at a time, so the two never meet. */
+ * All nodes of a document are one array whose size is known before parsing: each value and each key but
+ * the root follows one of  , : [ {  so counting those bounds it. Values read but not yet inside a closed
+ * container are a stack growing from the array's low end; closing a container moves its children to their
+ * final place, growing down from the high end. A node is in one place at a time, so the two never meet. */
 struct ses_json {
     union {
         bool b;
@@ -39,15 +39,21 @@ enum {
 typedef struct ses_json_lookup {
     ses_hash_key key;
     uint32_t mask;
-    uint32_t slot[]; /* open addressing; member + 1, 0: free */
+    uint32_t slot[]; /* open addressing; 0: free, else member + 1 and above it five bits of the key's hash */
 } ses_json_lookup;
 
 struct ses_json_doc {
     ses_json *node;
-    char *
-        str; /* all strings, each ended by NUL: fewer bytes than the text, which has two quotes around them */
+    char *str;       /* all strings, each ended by NUL; the text has two quotes around each and is longer */
     ses_arena arena; /* lookups */
 };
+
+enum { SES_JSON_SLOT = (1 << 27) - 1 /* the member in a slot: a text has room for fewer than 2^27 */ };
+
+static inline uint32_t ses_json_tag(uint64_t hash)
+{
+    return (uint32_t)(hash >> 32) & ~(uint32_t)SES_JSON_SLOT;
+}
 
 /* Whether a string node holds these bytes. */
 static inline bool ses_json_same(const ses_json *v, const char *s, size_t n)

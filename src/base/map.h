@@ -1,6 +1,6 @@
-/* String-keyed hash map to int64_t. Keys are borrowed: the caller keeps them alive. Entries stay in the order
- * of insertion. Hashing is keyed anew for each map, so keys from outside cannot be chosen to collide.
- * A zeroed ses_strmap is empty and ready. Not for several threads while one inserts. */
+/* String-keyed hash map to int64_t. Keys are borrowed: the caller keeps them alive. Entries stay in the
+ * order of insertion. Hashing is keyed anew for each map, so keys from outside cannot be chosen to
+ * collide. A zeroed ses_strmap is empty and ready. Not for several threads while one inserts. */
 #ifndef SES_BASE_MAP_H
 #define SES_BASE_MAP_H
 

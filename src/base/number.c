@@ -9,7 +9,8 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* A decimal number: w * 10^exp, with what follows the first 19 digits cut off (`cut`: it was not all zeros). */
+/* A decimal number: w * 10^exp, with what follows the first 19 digits cut off (`cut`: it was not all
+ * zeros). */
 typedef struct decimal {
     uint64_t w;
     int64_t exp;
@@ -52,16 +53,16 @@ static decimal read_decimal(const char *s, const char *end)
     return d;
 }
 
-/* w * 10^exp to the nearest double by one 64 x 128 bit product. False when the product's error (below) leaves
- * open to which side it rounds, or the result is subnormal: rare, and somebody else's work. w > 0. */
+/* w * 10^exp to the nearest double by one 64 x 128 bit product. False when the product's error (below)
+ * leaves open to which side it rounds, or the result is subnormal: rare, and somebody else's work. w > 0. */
 static bool round_product(uint64_t w, int exp, double *out)
 {
     ses_pow10 g = ses_pow10_table[exp - SES_POW10_MIN];
     int shift = __builtin_clzll(w);
     w <<= shift;
     u128 low = (u128)w * g.lo, high = (u128)w * g.hi + (uint64_t)(low >> 64);
-    /* The value is high * 2^(binary + 64). The table is rounded up by less than 1 and high is cut, so the true
-     * high is less than 1 away, 2 after the shift. */
+    /* The value is high * 2^(binary + 64). The table is rounded up by less than 1 and high is cut, so the
+     * true high is less than 1 away, 2 after the shift. */
     int binary = ((217706 * exp) >> 16) - 127 - shift; /* floor(log2(10^exp)) - 127 - shift */
     if (!(high >> 127)) high <<= 1, binary--;
     uint64_t kept = (uint64_t)(high >> 75);
@@ -77,8 +78,8 @@ static bool round_product(uint64_t w, int exp, double *out)
     return true;
 }
 
-/* The magnitude by the C library's reader, exact but slow, on at most 800 digits: no halfway point between doubles has as many,
- * so beyond them only whether anything follows can matter. */
+/* The magnitude by the C library's reader, exact but slow, on at most 800 digits: no halfway point
+ * between doubles has as many, so beyond them only whether anything follows can matter. */
 static double read_slowly(const char *s, const char *end)
 {
     char text[840];

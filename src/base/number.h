@@ -4,7 +4,8 @@
 
 #include "sesame/types.h"
 
-/* text: -?digits[.digits][(e|E)[+-]digits] and nothing else (the caller has checked). False: out of range. */
+/* text: -?digits[.digits][(e|E)[+-]digits] and nothing else (the caller has checked). False: out of
+ * range. */
 bool ses_read_real(const char *text, size_t n, double *out);
 
 /* The shortest text that reads back as the same number, the nearest to it if there are several, in the form

@@ -1,8 +1,8 @@
-/* Shortest decimal of a binary float: Schubfach (R. Giulietti, "The Schubfach way to render doubles", 2020).
- * The numbers that round to x = c * 2^q are an interval; k is the largest exponent at which some s * 10^k can
- * lie in it, and one of at most four candidates, s and s + 1 at k + 1 and at k, is the answer. The interval's
- * ends and x are scaled by 10^-k to integers with two extra bits, the last made odd when inexact, which is
- * enough to compare as if they were exact. */
+/* Shortest decimal of a binary float: Schubfach (R. Giulietti, "The Schubfach way to render doubles",
+ * 2020). The numbers that round to x = c * 2^q are an interval; k is the largest exponent at which some s
+ * * 10^k can lie in it, and one of at most four candidates, s and s + 1 at k + 1 and at k, is the answer.
+ * The interval's ends and x are scaled by 10^-k to integers with two extra bits, the last made odd when
+ * inexact, which is enough to compare as if they were exact. */
 #include "number.h"
 
 #include <string.h>
@@ -24,7 +24,8 @@ static uint64_t scale(ses_pow10 g, uint64_t c)
     return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
-/* c: the significand, q: its binary exponent; step: x is a power of two, so the next lower float is nearer. */
+/* c: the significand, q: its binary exponent; step: x is a power of two, so the next lower float is
+ * nearer. */
 static shortest shorten(uint64_t c, int q, bool step)
 {
     int k = step ? floor_log10_pow2_34(q) : floor_log10_pow2(q);
@@ -103,8 +104,8 @@ size_t ses_write_float(float x, char out[SES_REAL_TEXT])
         d = shorten(frac | 1u << 23, exp - 150, frac == 0 && exp > 1);
     else if (frac)
         d = shorten(frac, -149, false);
-    /* Of all floats this one alone has a shortest text, 7.038531e-26, that read as a double and then narrowed gives
-     * its neighbor. */
+    /* Of all floats this one alone has a shortest text, 7.038531e-26, that read as a double and then
+     * narrowed gives its neighbor. */
     if ((bits & 0x7FFFFFFF) == 0x15AE43FD) d = (shortest){ 703853069, -34 };
     return format(bits >> 31, d, out);
 }

@@ -1,6 +1,5 @@
-/* Growing byte buffer, and printing of text that cannot be trusted.
- * A zeroed ses_buf is empty and ready. The first failure sticks: later calls do nothing and ses_buf_ok tells
- * it once, at the end. */
+/* Growing byte buffer, and printing of text that cannot be trusted. A zeroed ses_buf is empty and ready.
+ * The first failure sticks: later calls do nothing and ses_buf_ok tells it once, at the end. */
 #ifndef SES_BASE_STR_H
 #define SES_BASE_STR_H
 

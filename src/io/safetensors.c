@@ -39,7 +39,8 @@ static bool read_header(const unsigned char *p, size_t n, ses_json_doc **doc, la
         return ses_fail(e, SES_EFORMAT, "file of %zu bytes: no room for the header's length (8 bytes)", n);
     uint64_t len = le64(p);
     if (len > SES_HEADER_MAX)
-        return ses_fail(e, SES_EFORMAT, "header of %" PRIu64 " bytes (at most %d): not a safetensors file", len, SES_HEADER_MAX);
+        return ses_fail(e, SES_EFORMAT, "header of %" PRIu64 " bytes: not a safetensors file (at most %d)",
+                        len, SES_HEADER_MAX);
     if (len > n - 8)
         return ses_fail(e, SES_EFORMAT,
                         "header of %" PRIu64 " bytes past the end (file has %zu after its length)", len,

@@ -2,8 +2,8 @@
 #include "dtype.h"
 #include "sesame/tensor.h"
 
-/* A number goes by way of a double, or of an int64_t when it comes from an integer: both exact. The pairs that
- * matter for time have loops of their own. Either side may be unaligned, so all goes through memcpy. */
+/* A number goes by way of a double, or of an int64_t when it comes from an integer: both exact. The pairs
+ * that matter for time have loops of their own. Either side may be unaligned, so all goes through memcpy. */
 
 static bool is_float(ses_dtype d) { return d == SES_F32 || d == SES_F16 || d == SES_BF16 || d == SES_F64; }
 

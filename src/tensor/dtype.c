@@ -66,7 +66,8 @@ float ses_f16_to_f32(uint16_t h)
     return ses_f32_of_bits(sign | ses_f32_bits(tiny));
 }
 
-/* x as sign, exponent and `mant` bits of mantissa, 16 bits together; bias: of the exponent, and its largest. */
+/* x as sign, exponent and `mant` bits of mantissa, 16 bits together; bias: of the exponent, and its
+ * largest. */
 static uint16_t narrow(double x, int mant, int bias)
 {
     uint64_t u;
