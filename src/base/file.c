@@ -3,6 +3,7 @@
 
 #include "alloc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -147,4 +148,24 @@ bool ses_dir_make(const char *path, ses_err *e)
     ses_free(part);
     if (why) return ses_fail(e, SES_EIO, "%s: cannot make this folder: %s", path, strerror(why));
     return ses_dir_check(path, e);
+}
+
+bool ses_dir_each(const char *path, bool (*fn)(void *ctx, const char *name), void *ctx, ses_err *e)
+{
+    DIR *d = opendir(path);
+    if (!d) return ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
+    const struct dirent *x = NULL;
+    do {
+        errno = 0;
+        x = readdir(d);
+    } while (x && (!strcmp(x->d_name, ".") || !strcmp(x->d_name, "..") || fn(ctx, x->d_name)));
+    int why = x ? 0 : errno;
+    closedir(d);
+    return !why || ses_fail(e, SES_EIO, "%s: %s", path, strerror(why));
+}
+
+bool ses_file_remove(const char *path, ses_err *e)
+{
+    if (unlink(path) == 0 || errno == ENOENT) return true;
+    return ses_fail(e, SES_EIO, "%s: cannot remove it: %s", path, strerror(errno));
 }

@@ -27,4 +27,24 @@ bool ses_path_is_dir(const char *path);
 bool ses_dir_check(const char *path, ses_err *e); /* a folder we may enter */
 bool ses_dir_make(const char *path, ses_err *e);  /* with its parents; fine when it is there */
 
+/* Calls fn with each name in a folder but "." and "..", in no order, until it returns false. False: the
+ * folder cannot be read. */
+bool ses_dir_each(const char *path, bool (*fn)(void *ctx, const char *name), void *ctx, ses_err *e);
+bool ses_file_remove(const char *path, ses_err *e); /* fine when it is not there */
+
+/* Replaces a file as a whole: the bytes go to a temporary file in the same folder, which commit makes
+ * durable (fsync) and gives its name. Whatever fails before that, an older file stands as it was and the
+ * temporary is removed; only a killed process can leave one (.sesame-*.tmp). */
+typedef struct ses_writer ses_writer;
+
+ses_writer *ses_writer_open(const char *path, bool overwrite,
+                            ses_err *e);                           /* else an existing file is refused */
+bool ses_writer_expect(ses_writer *w, uint64_t bytes, ses_err *e); /* false: the disk has less room */
+bool ses_writer_put(ses_writer *w, const void *p, size_t n, ses_err *e);
+bool ses_writer_sync(ses_writer *w, ses_err *e);   /* all bytes are on the disk; no more may follow */
+bool ses_writer_commit(ses_writer *w, ses_err *e); /* syncs unless done, then renames */
+void ses_writer_free(ses_writer *w);               /* before a commit: as if it had never been */
+
+bool ses_file_write(const char *path, const void *p, size_t n, bool overwrite, ses_err *e);
+
 #endif

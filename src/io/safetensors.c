@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as they lie in the file");
+
 /* The file: 8 bytes header length (little endian), a JSON object, the tensors' bytes end to end. */
 typedef struct layout {
     const unsigned char *data; /* of the tensors */

@@ -33,4 +33,29 @@ typedef bool ses_shard_source(void *ctx, const char *file, const void **bytes, s
 ses_safetensors *ses_checkpoint_from_index(const char *index, size_t n, ses_shard_source *get, void *ctx,
                                            ses_err *e);
 
+/* A tensor to be written. */
+typedef struct ses_item {
+    const char *name;
+    ses_dtype dtype;
+    int rank;
+    int64_t dim[SES_ENTRY_DIM];
+    size_t bytes;
+    const void *data;          /* or */
+    ses_tensor_source *source; /* not NULL: called for the bytes */
+    void *ctx;
+} ses_item;
+
+struct ses_safetensors_writer {
+    ses_item *item;
+    size_t n, cap;
+    ses_strmap names;
+    ses_meta *meta;
+    size_t n_meta, cap_meta;
+    ses_arena arena;
+};
+
+/* Sorts the items and writes them to a file that lacks only its name: ses_writer_commit gives it. */
+ses_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_item **item, size_t n,
+                                    const char *path, bool overwrite, ses_err *e);
+
 #endif

@@ -1,0 +1,215 @@
+#define _POSIX_C_SOURCE 200809L
+#include "file.h"
+
+#include "alloc.h"
+#include "hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { BUFFER = 64 * 1024, TRIES = 8 };
+
+struct ses_writer {
+    char *path, *dir, *temp; /* temp: NULL when there is nothing to remove */
+    int fd;                  /* -1 once synced */
+    bool overwrite, failed, synced, committed;
+    uint64_t written;
+    size_t used;  /* of the buffer */
+    char *buffer; /* gone once synced */
+};
+
+static bool broken(ses_writer *w, const char *doing, ses_err *e)
+{
+    int why = errno;
+    w->failed = true;
+    ses_fail(e, SES_EIO, "%s: %s", doing, strerror(why));
+    return ses_wrap(e, "%s", w->path);
+}
+
+static char *folder_of(const char *path, ses_err *e)
+{
+    const char *base = ses_path_base(path);
+    if (base == path) return ses_strdup(".", e);
+    size_t n = (size_t)(base - path);
+    return ses_strndup(path, n > 1 ? n - 1 : 1, e);
+}
+
+static bool make_temp(ses_writer *w, ses_err *e)
+{
+    for (int i = 0; i < TRIES; i++) {
+        char name[48];
+        snprintf(name, sizeof name, ".sesame-%016" PRIx64 ".tmp", ses_hash_key_new().k0);
+        char *temp = ses_path_join(w->dir, name, e);
+        if (!temp) return false;
+        w->fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (w->fd >= 0) {
+            w->temp = temp;
+            return true;
+        }
+        ses_free(temp);
+        if (errno != EEXIST && errno != EINTR) break;
+    }
+    return broken(w, "cannot create a file there", e);
+}
+
+ses_writer *ses_writer_open(const char *path, bool overwrite, ses_err *e)
+{
+    ses_writer *w = ses_alloc(sizeof *w, e);
+    if (!w) return NULL;
+    w->fd = -1;
+    w->overwrite = overwrite;
+    w->path = ses_strdup(path, e);
+    w->dir = folder_of(path, e);
+    w->buffer = ses_realloc_array(NULL, BUFFER, 1, e);
+    if (!w->path || !w->dir || !w->buffer) goto fail;
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode)) {
+        ses_fail(e, SES_EIO, "%s: %s", path, strerror(EISDIR));
+        goto fail;
+    }
+    if (there && !overwrite) {
+        ses_fail(e, SES_EIO, "%s: %s", path, strerror(EEXIST));
+        goto fail;
+    }
+    if (!make_temp(w, e)) goto fail;
+    if (there && fchmod(w->fd, st.st_mode & 0777) != 0) { /* a private file stays private */
+        broken(w, "cannot set its permissions", e);
+        goto fail;
+    }
+    return w;
+fail:
+    ses_writer_free(w);
+    return NULL;
+}
+
+bool ses_writer_expect(ses_writer *w, uint64_t bytes, ses_err *e)
+{
+    struct statvfs fs;
+    if (statvfs(w->dir, &fs) != 0 || fs.f_blocks == 0) return true; /* unknown: the writes will tell */
+    uint64_t room;
+    if (__builtin_mul_overflow((uint64_t)fs.f_bavail, (uint64_t)fs.f_frsize, &room) || bytes <= room)
+        return true;
+    w->failed = true;
+    return ses_fail(e, SES_EIO, "%s: %" PRIu64 " bytes needed, the disk has room for %" PRIu64, w->path,
+                    bytes, room);
+}
+
+static bool write_all(ses_writer *w, const char *p, size_t n, ses_err *e)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = write(w->fd, p + done, n - done);
+        if (k < 0 && errno == EINTR) continue;
+        if (k == 0) errno = ENOSPC;
+        if (k <= 0) {
+            char doing[96];
+            snprintf(doing, sizeof doing, "cannot write %zu bytes after %" PRIu64, n - done, w->written);
+            return broken(w, doing, e);
+        }
+        done += (size_t)k;
+        w->written += (uint64_t)k;
+    }
+    return true;
+}
+
+static bool usable(ses_writer *w, ses_err *e)
+{
+    if (!w->failed && !w->committed) return true;
+    return ses_fail(e, SES_EIO, "%s: %s", w->path,
+                    w->failed ? "an earlier write failed" : "already complete");
+}
+
+static bool flush(ses_writer *w, ses_err *e)
+{
+    size_t n = w->used;
+    w->used = 0;
+    return write_all(w, w->buffer, n, e);
+}
+
+bool ses_writer_put(ses_writer *w, const void *p, size_t n, ses_err *e)
+{
+    if (!usable(w, e)) return false;
+    if (w->synced) return ses_fail(e, SES_EIO, "%s: already complete", w->path);
+    if (n > BUFFER - w->used && !flush(w, e)) return false;
+    if (n >= BUFFER) return write_all(w, p, n, e);
+    if (n) memcpy(w->buffer + w->used, p, n);
+    w->used += n;
+    return true;
+}
+
+bool ses_writer_sync(ses_writer *w, ses_err *e)
+{
+    if (!usable(w, e)) return false;
+    if (w->synced) return true;
+    if (!flush(w, e)) return false;
+    int done;
+    while ((done = fsync(w->fd)) != 0 && errno == EINTR) continue;
+    if (done != 0) return broken(w, "cannot bring it to the disk", e);
+    int fd = w->fd;
+    w->fd = -1;
+    if (close(fd) != 0 && errno != EINTR) return broken(w, "cannot close it", e);
+    w->synced = true;
+    ses_free(w->buffer);
+    w->buffer = NULL;
+    return true;
+}
+
+/* Gives the temporary its name. Without overwrite a file that came up meanwhile must win: link refuses then,
+ * rename would not; where there are no hard links a check just before must do. */
+static bool take_name(ses_writer *w, ses_err *e)
+{
+    if (!w->overwrite) {
+        if (link(w->temp, w->path) == 0) {
+            unlink(w->temp);
+            return true;
+        }
+        if (errno == EEXIST) return broken(w, "cannot take its name", e);
+        if (ses_path_exists(w->path)) return errno = EEXIST, broken(w, "cannot take its name", e);
+    }
+    return rename(w->temp, w->path) == 0 || broken(w, "cannot take its name", e);
+}
+
+static bool sync_folder(ses_writer *w, ses_err *e)
+{
+    int fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return true; /* a folder we may write but not read; the rename itself was atomic */
+    bool ok = fsync(fd) == 0 || errno == EINVAL || errno == EINTR;
+    if (!ok) broken(w, "written, but its folder cannot be brought to the disk", e);
+    close(fd);
+    return ok;
+}
+
+bool ses_writer_commit(ses_writer *w, ses_err *e)
+{
+    if (!ses_writer_sync(w, e) || !take_name(w, e)) return false;
+    ses_free(w->temp);
+    w->temp = NULL;
+    w->committed = true;
+    return sync_folder(w, e);
+}
+
+void ses_writer_free(ses_writer *w)
+{
+    if (!w) return;
+    if (w->fd >= 0) close(w->fd);
+    if (w->temp) unlink(w->temp);
+    ses_free(w->buffer);
+    ses_free(w->temp);
+    ses_free(w->path);
+    ses_free(w->dir);
+    ses_free(w);
+}
+
+bool ses_file_write(const char *path, const void *p, size_t n, bool overwrite, ses_err *e)
+{
+    ses_writer *w = ses_writer_open(path, overwrite, e);
+    bool ok = w && ses_writer_put(w, p, n, e) && ses_writer_commit(w, e);
+    ses_writer_free(w);
+    return ok;
+}

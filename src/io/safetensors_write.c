@@ -1,0 +1,226 @@
+#include "safetensors_impl.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "sesame/json.h"
+#include "sesame/tensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 1 << 20 };
+
+static void *grow(void *p, size_t n, size_t *cap, size_t size, ses_err *e)
+{
+    if (n < *cap) return p;
+    void *q = ses_realloc_array(p, 2 * n + 8, size, e);
+    if (q) *cap = 2 * n + 8;
+    return q;
+}
+
+ses_safetensors_writer *ses_safetensors_writer_new(ses_err *e)
+{
+    return ses_alloc(sizeof(ses_safetensors_writer), e);
+}
+
+void ses_safetensors_writer_free(ses_safetensors_writer *w)
+{
+    if (!w) return;
+    ses_free(w->item);
+    ses_free(w->meta);
+    ses_strmap_free(&w->names);
+    ses_arena_free(&w->arena);
+    ses_free(w);
+}
+
+static bool measure(ses_item *x, int rank, const int64_t *dim, ses_err *e)
+{
+    if (rank < 0 || rank > SES_ENTRY_DIM)
+        return ses_fail(e, SES_EARG, "%d axes (at most %d)", rank, SES_ENTRY_DIM);
+    int64_t count = 1;
+    for (int i = 0; i < rank; i++) {
+        if (dim[i] < 0 || !ses_mul_i64(count, dim[i], &count))
+            return ses_fail(e, SES_EARG, "axis %d of %lld", i, (long long)dim[i]);
+        x->dim[i] = dim[i];
+    }
+    x->rank = rank;
+    if (!ses_dtype_size(x->dtype)) return ses_fail(e, SES_EARG, "unknown dtype");
+    return ses_mul_size((size_t)count, ses_dtype_size(x->dtype), &x->bytes) ||
+           ses_fail(e, SES_EARG, "too large");
+}
+
+static bool add(ses_safetensors_writer *w, const char *name, const ses_item *from, int rank,
+                const int64_t *dim, ses_err *e)
+{
+    size_t n = strlen(name);
+    ses_item x = *from, *item = grow(w->item, w->n, &w->cap, sizeof *item, e);
+    if (!item) return false;
+    w->item = item;
+    bool fresh = false;
+    if (strcmp(name, "__metadata__") == 0)
+        ses_fail(e, SES_EARG, "the format keeps this name for itself");
+    else if (measure(&x, rank, dim, e) && (x.name = ses_arena_strndup(&w->arena, name, n, e)) &&
+             ses_strmap_insert(&w->names, x.name, n, 0, &fresh, e) && !fresh)
+        ses_fail(e, SES_EARG, "declared twice");
+    if (!fresh) return ses_wrap(e, "tensor \"%s\"", ses_quoted_of(name, n).s);
+    w->item[w->n++] = x;
+    return true;
+}
+
+bool ses_safetensors_writer_add(ses_safetensors_writer *w, const char *name, ses_dtype dtype, int rank,
+                                const int64_t *dim, const void *data, ses_err *e)
+{
+    return add(w, name, &(ses_item){ .dtype = dtype, .data = data }, rank, dim, e);
+}
+
+bool ses_safetensors_writer_add_source(ses_safetensors_writer *w, const char *name, ses_dtype dtype, int rank,
+                                       const int64_t *dim, ses_tensor_source *source, void *ctx, ses_err *e)
+{
+    return add(w, name, &(ses_item){ .dtype = dtype, .source = source, .ctx = ctx }, rank, dim, e);
+}
+
+bool ses_safetensors_writer_meta(ses_safetensors_writer *w, const char *key, const char *value, ses_err *e)
+{
+    ses_meta *meta = grow(w->meta, w->n_meta, &w->cap_meta, sizeof *meta, e);
+    if (!meta) return false;
+    w->meta = meta;
+    for (size_t i = 0; i < w->n_meta; i++)
+        if (strcmp(meta[i].key, key) == 0)
+            return ses_fail(e, SES_EARG, "metadata \"%s\" given twice", ses_quoted_of(key, strlen(key)).s);
+    ses_meta *x = &meta[w->n_meta];
+    x->key = ses_arena_strndup(&w->arena, key, strlen(key), e);
+    x->value = ses_arena_strndup(&w->arena, value, strlen(value), e);
+    if (!x->key || !x->value) return false;
+    w->n_meta++;
+    return true;
+}
+
+/* The reference sorts by its list of dtypes, last first, then by name. */
+static int dtype_place(ses_dtype d)
+{
+    static const ses_dtype order[] = { SES_I64, SES_F64, SES_F32, SES_I32, SES_BF16,
+                                       SES_F16, SES_I16, SES_I8,  SES_U8,  SES_BOOL };
+    int i = 0;
+    while (i < (int)SES_LEN(order) && order[i] != d) i++;
+    return i;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const ses_item *x = *(const ses_item *const *)a, *y = *(const ses_item *const *)b;
+    int p = dtype_place(x->dtype), q = dtype_place(y->dtype);
+    return p != q ? p - q : strcmp(x->name, y->name);
+}
+
+static void put_tensor(ses_json_writer *j, const ses_item *x, size_t begin)
+{
+    ses_json_put_key(j, x->name);
+    ses_json_begin_object(j);
+    ses_json_put_key(j, "dtype");
+    ses_json_put_string(j, ses_dtype_name(x->dtype));
+    ses_json_put_key(j, "shape");
+    ses_json_begin_array(j);
+    for (int i = 0; i < x->rank; i++) ses_json_put_int(j, x->dim[i]);
+    ses_json_end_array(j);
+    ses_json_put_key(j, "data_offsets");
+    ses_json_begin_array(j);
+    ses_json_put_uint(j, begin);
+    ses_json_put_uint(j, begin + x->bytes);
+    ses_json_end_array(j);
+    ses_json_end_object(j);
+}
+
+/* The length, the JSON, and spaces up to a multiple of 8; *total: bytes of tensors. */
+static bool make_header(ses_buf *out, const ses_safetensors_writer *w, const ses_item *const *item, size_t n,
+                        uint64_t *total, ses_err *e)
+{
+    ses_json_writer *j = ses_json_writer_new(-1, e);
+    if (!j) return false;
+    ses_json_begin_object(j);
+    if (w->n_meta) {
+        ses_json_put_key(j, "__metadata__");
+        ses_json_begin_object(j);
+        for (size_t i = 0; i < w->n_meta; i++) {
+            ses_json_put_key(j, w->meta[i].key);
+            ses_json_put_string(j, w->meta[i].value);
+        }
+        ses_json_end_object(j);
+    }
+    size_t at = 0, len = 0;
+    bool fits = true;
+    for (size_t i = 0; i < n && fits; i++) {
+        put_tensor(j, item[i], at);
+        fits = ses_add_size(at, item[i]->bytes, &at);
+    }
+    ses_json_end_object(j);
+    const char *text = fits ? ses_json_writer_text(j, &len, e) : NULL;
+    if (!fits) ses_fail(e, SES_EARG, "tensors of more bytes than fit 64 bits");
+    size_t padded = (len + 7) & ~(size_t)7;
+    if (text && padded > SES_HEADER_MAX) {
+        ses_fail(e, SES_EARG, "header of %zu bytes (at most %d)", padded, SES_HEADER_MAX);
+        text = NULL;
+    }
+    if (text) {
+        for (int i = 0; i < 8; i++) ses_buf_put(out, (char)(padded >> (8 * i)));
+        ses_buf_append(out, text, len);
+        while (out->len < 8 + padded && ses_buf_put(out, ' ')) continue;
+    }
+    ses_json_writer_free(j);
+    *total = at;
+    return text && ses_buf_ok(out, e);
+}
+
+static bool put_data(ses_writer *f, const ses_item *x, char *chunk, ses_err *e)
+{
+    if (!x->source) return ses_writer_put(f, x->data, x->bytes, e);
+    for (size_t at = 0; at < x->bytes;) {
+        size_t n = x->bytes - at < CHUNK ? x->bytes - at : CHUNK;
+        if (!x->source(x->ctx, chunk, at, n, e))
+            return ses_wrap(e, "tensor \"%s\"", ses_quoted_of(x->name, strlen(x->name)).s);
+        if (!ses_writer_put(f, chunk, n, e)) return false;
+        at += n;
+    }
+    return true;
+}
+
+ses_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_item **item, size_t n,
+                                    const char *path, bool overwrite, ses_err *e)
+{
+    ses_buf header = { 0 };
+    uint64_t total = 0;
+    char *chunk = NULL;
+    ses_writer *f = NULL;
+    if (n) qsort(item, n, sizeof *item, by_place);
+    if (!make_header(&header, w, item, n, &total, e)) {
+        ses_wrap(e, "%s", path);
+        goto fail;
+    }
+    chunk = ses_alloc_aligned(CHUNK, e);
+    f = chunk ? ses_writer_open(path, overwrite, e) : NULL;
+    if (!f || !ses_writer_expect(f, total + header.len, e) || !ses_writer_put(f, header.data, header.len, e))
+        goto fail;
+    for (size_t i = 0; i < n; i++)
+        if (!put_data(f, item[i], chunk, e)) goto fail;
+    if (!ses_writer_sync(f, e)) goto fail;
+    ses_free(chunk);
+    ses_buf_free(&header);
+    return f;
+fail:
+    ses_writer_free(f);
+    ses_free(chunk);
+    ses_buf_free(&header);
+    return NULL;
+}
+
+bool ses_safetensors_save(const ses_safetensors_writer *w, const char *path, bool overwrite, ses_err *e)
+{
+    const ses_item **item = ses_alloc_array(w->n, sizeof *item, e);
+    if (!item) return false;
+    for (size_t i = 0; i < w->n; i++) item[i] = &w->item[i];
+    ses_writer *f = ses_safetensors_prepare(w, item, w->n, path, overwrite, e);
+    bool ok = f && ses_writer_commit(f, e);
+    ses_writer_free(f);
+    ses_free(item);
+    return ok;
+}
