@@ -417,6 +417,24 @@ static void test_variants(bool print)
         printf("%-14s %.2f of the tolerance\n", cases[k].name, most[k]);
 }
 
+static size_t find(const char *name)
+{
+    size_t k = 0;
+    while (k + 1 < SES_LEN(cases) && strcmp(cases[k].name, name)) k++;
+    return k;
+}
+
+/* Rows far from 0 and from each other, compared with how they deviate, are normalized as exactly. */
+static void test_offset(void)
+{
+    call c = { .x = { pools[0], NULL }, .rows = 9, .cols = 771, .seqs = 1 };
+    data d;
+    make(&d, &c, 1);
+    for (int64_t i = 0; i < c.rows * c.cols; i++) d.f[0][1 + i] += (float)(i / c.cols) * 3000.1f;
+    compare(find("norm"), &c, &d, 1);
+    data_free(&d);
+}
+
 /* Infinities and NaN crash nothing, and where ref says NaN, so does every level. */
 static void test_special(void)
 {
@@ -481,13 +499,6 @@ static void test_company(void)
     data_free(&d);
 }
 
-static size_t find(const char *name)
-{
-    size_t k = 0;
-    while (k + 1 < SES_LEN(cases) && strcmp(cases[k].name, name)) k++;
-    return k;
-}
-
 /* Writing over an input gives the same bits. */
 static void test_in_place(void)
 {
@@ -526,6 +537,7 @@ int main(int argc, char **argv)
 {
     for (int i = 0; i < THREADS; i++) pools[i] = ses_pool_new(i + 1, NULL);
     test_variants(argc > 1 && !strcmp(argv[1], "-v"));
+    test_offset();
     test_special();
     test_company();
     test_in_place();
