@@ -155,25 +155,38 @@ static bool show_speeds(const ses_call *c, const report *r, ses_err *e)
     return ok;
 }
 
-/* The matrix of kernels.def: a lower level serves where a higher one is missing. */
-static bool show_kernels(const ses_call *c, ses_err *e)
+/* The levels kernel k is written for, a bit each; CUDA's comes after the instruction sets. */
+static unsigned levels(const ses_kernel_info *k)
 {
-    ses_table *t = ses_table_new("Kernel|ref|avx2|avx512|cuda", e);
-    if (!t) return false;
+    unsigned mask = k->cuda ? 1u << SES_ISA_COUNT : 0;
+    for (int i = 0; i < SES_ISA_COUNT; i++)
+        if (k->has[i] && ses_isa_built((ses_isa)i)) mask |= 1u << i;
+    return mask;
+}
+
+/* The matrix of kernels.def, kernels of the same levels together, the most levels first. */
+static void show_kernels(const ses_call *c)
+{
     size_t n;
     const ses_kernel_info *k = ses_kernel_list(&n);
-    for (size_t i = 0; i < n; i++) {
-        ses_table_cell(t, "%s", k[i].name);
-        for (int isa = 0; isa <= SES_ISA_COUNT; isa++) {
-            bool has = isa == SES_ISA_COUNT ? k[i].cuda : k[i].has[isa] && ses_isa_built((ses_isa)isa);
-            ses_table_cell(t, "%s", has ? "yes" : "-");
-            ses_table_style(t, has ? SES_GREEN : SES_DIM);
-        }
+    printf(
+        "\n%sKernels by the levels they are written for%s (the next lower one serves where one is missing)\n",
+        ses_style_on(&c->out, SES_BOLD), ses_style_on(&c->out, SES_PLAIN));
+    for (unsigned mask = 2u << SES_ISA_COUNT; mask-- > 1;) {
+        char who[64] = "", names[2048] = "";
+        size_t at = 0;
+        for (size_t i = 0; i < n; i++)
+            if (levels(&k[i]) == mask && at < sizeof names)
+                at += (size_t)snprintf(names + at, sizeof names - at, " %s", k[i].name);
+        if (!at) continue;
+        at = 0;
+        for (int i = 0; i <= SES_ISA_COUNT; i++)
+            if (mask >> i & 1)
+                at += (size_t)snprintf(who + at, sizeof who - at, "%s%s", at ? " " : "",
+                                       i < SES_ISA_COUNT ? ses_isa_name((ses_isa)i) : "cuda");
+        printf("  %s%-20s%s ", ses_style_on(&c->out, SES_GREEN), who, ses_style_on(&c->out, SES_PLAIN));
+        ses_put_wrapped(stdout, names + 1, 23, 23, c->out.width < 100 ? c->out.width : 100);
     }
-    putchar('\n');
-    bool ok = ses_table_print(t, stdout, &c->out, 0, e);
-    ses_table_free(t);
-    return ok;
 }
 
 static void json_pair(ses_json_writer *w, const char *key, const char *value)
@@ -273,7 +286,9 @@ static bool run(ses_call *c, ses_err *e)
     if (!a->quick && !measure(&r, a->seconds, e)) return false;
     if (a->shared.json) return show_json(&r, e);
     show_machine(c, &r);
-    return (a->quick || show_speeds(c, &r, e)) && show_kernels(c, e);
+    if (!a->quick && !show_speeds(c, &r, e)) return false;
+    show_kernels(c);
+    return true;
 }
 
 static const ses_example examples[] = {
