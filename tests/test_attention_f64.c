@@ -79,7 +79,9 @@ static void check(ses_exec *x, const int32_t *cu_q, const int32_t *cu_k, int64_t
     objective(x, &p);
     fill(dk, 9);
     memcpy(dv, dk, sizeof dv);
-    ses_attn_grad g = { p.dout, { dq, false }, { dk, false }, { dv, true }, p.delta };
+    ses_attn_grad g = {
+        .dout = p.dout, .dq = { dq, false }, .dk = { dk, false }, .dv = { dv, true }, .delta = p.delta
+    };
     ses_k_attention_bwd_ref(x, &p.a, &g);
     double base[SIZE];
     fill(base, 9);

@@ -4,12 +4,28 @@
 
 #include "sesame/tape.h"
 
-/* How attention over ragged sequences is done. Sequence i of a batch attends within itself only. */
+/* Attention over ragged sequences: what goes in. Sequence i attends within itself only. */
+typedef struct ses_attention_inputs {
+    ses_tensor *q, *k, *v;   /* [tokens, heads * D]; or all in q, k and v NULL: see layout */
+    ses_tensor *cu_q, *cu_k; /* ints: offsets of queries and of keys */
+    ses_tensor *len_k;       /* ints, or NULL: keys of each sequence when cu_k leaves room between */
+    ses_tensor *dist;        /* [2 max_k - 1, heads], or NULL: added by distance, key - query + max_k - 1 */
+    ses_tensor *bias; /* sequence after sequence [heads, queries, keys], or NULL: added to the scores */
+} ses_attention_inputs;
+
+typedef enum {
+    SES_QKV_APART, /* three tensors */
+    SES_QKV_SIDE,  /* q [tokens, 3 C]: queries | keys | values */
+    SES_QKV_HEADS  /* q [tokens, 3 C]: for each head its query, key and value */
+} ses_qkv_layout;
+
 typedef struct ses_attention_options {
     int64_t heads, max_q, max_k; /* max: the longest sequence's length */
     double scale;                /* of the scores; 0: 1 / sqrt(head size) */
     double drop;                 /* dropout of the probabilities, when the tape trains */
     bool causal;
+    int64_t reach; /* tokens at a distance below this see each other; 0: all do */
+    ses_qkv_layout layout;
 } ses_attention_options;
 
 #define SES_OP(name, params) ses_tensor *ses_##name params;

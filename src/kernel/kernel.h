@@ -44,28 +44,38 @@ ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t 
 ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 
-/* Attention over sequences laid end to end. Token t of head h is at x[t * x_row + h * dim].
- *     out = softmax(scale q k' [+ causal mask]) v, dropout on the probabilities
- * Sequence s has queries cu_q[s] .. cu_q[s+1]-1 and keys cu_k[s] .. cu_k[s+1]-1. */
+/* Attention over sequences laid end to end. Token t of head h is at x[t * x_row + h * x_head].
+ *     out = softmax(scale q k' + dist + bias [where a query sees a key]) v, dropout on the probabilities
+ * Sequence s has queries cu_q[s] .. cu_q[s+1]-1 and keys cu_k[s] .. cu_k[s+1]-1, or, where len_k is given (a cache
+ * with room to grow), len_k[s] keys from cu_k[s] on. Key j lies at distance r = j - (i + keys - queries) from
+ * query i: in a sequence with more keys than queries the queries are its last tokens. */
 typedef struct ses_attn {
     int64_t seqs, heads, dim;
     int64_t max_q, max_k; /* the longest sequence's lengths */
     const int32_t *cu_q, *cu_k;
+    const int32_t *len_k; /* NULL: as cu_k says */
     const ses_real *q, *k, *v;
     int64_t q_row, k_row, v_row;
-    ses_real *out;
+    int64_t q_head, k_head, v_head; /* 0: dim */
+    ses_real *out;                  /* heads side by side, dim apart */
     int64_t out_row;
     ses_real *lse;   /* NULL, or [heads][queries]: log of each row's sum of exponentials */
     ses_real *probs; /* NULL, or sequence after sequence [heads][len_q][len_k] */
     ses_real scale;
-    bool causal; /* query i sees keys 0 .. i + len_k - len_q */
+    bool causal;   /* r <= 0 only */
+    int64_t reach; /* |r| < reach only; 0: any */
+    const ses_real
+        *dist; /* NULL, or [2 max_k - 1][heads]: added to the score at distance r from row r + max_k - 1 */
+    const ses_real *bias; /* NULL, or laid out as probs: added to the score */
     double drop; /* dropout rate, 0: none. Element (h, query t, key j of its sequence) draws number */
     ses_key key; /*     ((h * queries + t) * max_k + j) of key, and is scaled by 1 / (1 - drop) */
 } ses_attn;
 
 typedef struct ses_attn_grad {
     const ses_real *dout; /* rows as out */
-    ses_sink dq, dk, dv;  /* rows as q, k, v */
+    ses_sink dq, dk, dv;  /* rows and heads as q, k, v */
+    ses_sink ddist;       /* as dist */
+    ses_sink dbias;       /* as bias; 0 where a query does not see a key */
     ses_real *delta;      /* scratch [heads][queries] */
 } ses_attn_grad;
 

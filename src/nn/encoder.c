@@ -42,7 +42,8 @@ static ses_tensor *attend(const ses_layer *l, ses_pass *p, ses_tensor *x, int i)
     ses_tensor *probs, *q = ses_dense_run(t, l->query, x, SES_ACT_NONE);
     ses_tensor *k = ses_dense_run(t, l->key, x, SES_ACT_NONE),
                *v = ses_dense_run(t, l->value, x, SES_ACT_NONE);
-    ses_tensor *y = ses_attention(t, q, k, v, p->cu, p->cu, &o, p->want->attentions ? &probs : NULL);
+    ses_attention_inputs in = { .q = q, .k = k, .v = v, .cu_q = p->cu, .cu_k = p->cu };
+    ses_tensor *y = ses_attention(t, &in, &o, p->want->attentions ? &probs : NULL);
     if (p->want->attentions) ses_pass_output(p, SES_PER_PAIR, probs, "attentions.%d", i);
     return ses_dropout(t, ses_dense_run(t, l->out, y, SES_ACT_NONE), p->c->drop);
 }

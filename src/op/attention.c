@@ -1,7 +1,9 @@
-/* softmax(scale q k') v within each sequence and head; q, k, v [tokens, heads * D], see ses_attn. */
+/* softmax(scale q k' + dist + bias) v within each sequence and head; see ses_attn for what each part means. */
 #include "op.h"
 
 #include <math.h>
+
+enum { Q, K, V, CU_Q, CU_K, LEN_K, DIST, BIAS, INPUTS };
 
 typedef struct attr {
     ses_attention_options o;
@@ -9,69 +11,95 @@ typedef struct attr {
     ses_key key;
 } attr;
 
-static int64_t head_size(const ses_node *n) { return ses_cols(n->in[0]) / ((const attr *)n->attr)->o.heads; }
+static const attr *attr_of(const ses_node *n) { return n->attr; }
+
+static int64_t head_size(const ses_node *n)
+{
+    const ses_attention_options *o = &attr_of(n)->o;
+    return ses_cols(n->in[Q]) / (o->layout == SES_QKV_APART ? o->heads : 3 * o->heads);
+}
+
+/* Where each of query, key and value begins in its row, and from head to head, when they share one tensor. */
+static void place_shared(ses_attn *a, ses_qkv_layout layout, const ses_real *x)
+{
+    int64_t part = layout == SES_QKV_SIDE ? a->heads * a->dim : a->dim;
+    a->q = x, a->k = x + part, a->v = x + 2 * part;
+    a->q_row = a->k_row = a->v_row = 3 * a->heads * a->dim;
+    a->q_head = a->k_head = a->v_head = layout == SES_QKV_SIDE ? a->dim : 3 * a->dim;
+}
+
+static const ses_real *reals(const ses_tensor *x) { return x ? x->f : NULL; }
+static const int32_t *ints(const ses_tensor *x) { return x ? x->i : NULL; }
 
 static ses_attn arguments(const ses_node *n)
 {
-    const attr *a = n->attr;
-    const ses_tensor *q = n->in[0], *k = n->in[1], *v = n->in[2];
-    int64_t D = head_size(n), C = ses_cols(q);
-    return (ses_attn){
-        .seqs = ses_count(n->in[3]) - 1,
-        .heads = a->o.heads,
-        .dim = D,
-        .max_q = a->o.max_q,
-        .max_k = a->o.max_k,
-        .cu_q = n->in[3]->i,
-        .cu_k = n->in[4]->i,
-        .q = q->f,
-        .k = k->f,
-        .v = v->f,
-        .q_row = C,
-        .k_row = C,
-        .v_row = C,
-        .out = n->out->f,
-        .out_row = C,
-        .lse = n->saved[0],
-        .probs = n->aux ? n->aux->f : NULL,
-        .scale = (ses_real)(a->o.scale ? a->o.scale : 1 / sqrt((double)D)),
-        .causal = a->o.causal,
-        .drop = a->o.drop,
-        .key = a->key,
+    const ses_attention_options *o = &attr_of(n)->o;
+    ses_tensor *const *in = n->in;
+    ses_attn a = {
+        .heads = o->heads, .max_q = o->max_q, .max_k = o->max_k, .causal = o->causal, .reach = o->reach
     };
+    a.seqs = ses_count(in[CU_Q]) - 1;
+    a.dim = head_size(n);
+    a.scale = (ses_real)(o->scale ? o->scale : 1 / sqrt((double)a.dim));
+    a.cu_q = in[CU_Q]->i, a.cu_k = in[CU_K]->i, a.len_k = ints(in[LEN_K]);
+    a.q = in[Q]->f, a.k = reals(in[K]), a.v = reals(in[V]);
+    a.q_row = a.k_row = a.v_row = a.out_row = a.heads * a.dim;
+    if (o->layout != SES_QKV_APART) place_shared(&a, o->layout, in[Q]->f);
+    a.dist = reals(in[DIST]), a.bias = reals(in[BIAS]);
+    a.out = n->out->f, a.lse = n->saved[0], a.probs = n->aux ? n->aux->f : NULL;
+    a.drop = o->drop, a.key = attr_of(n)->key;
+    return a;
 }
 
-/* The probabilities' size needs the lengths, which on the host are at hand. */
-static int64_t probs_count(const ses_node *n)
+/* Scores in all: [heads, queries, keys] of each sequence. */
+static int64_t pairs(const ses_node *n)
 {
-    const int32_t *cq = n->in[3]->i, *ck = n->in[4]->i;
+    const int32_t *cq = n->in[CU_Q]->i, *ck = n->in[CU_K]->i, *len = ints(n->in[LEN_K]);
     int64_t total = 0;
-    for (int64_t s = 0; s + 1 < ses_count(n->in[3]); s++)
-        total += (int64_t)(cq[s + 1] - cq[s]) * (ck[s + 1] - ck[s]);
-    return total * ((const attr *)n->attr)->o.heads;
+    for (int64_t s = 0; s + 1 < ses_count(n->in[CU_Q]); s++)
+        total += (int64_t)(cq[s + 1] - cq[s]) * (len ? len[s] : ck[s + 1] - ck[s]);
+    return total * attr_of(n)->o.heads;
+}
+
+static bool fits(const ses_node *n, ses_err *e)
+{
+    const ses_attention_options *o = &attr_of(n)->o;
+    const ses_tensor *const *in = (const ses_tensor *const *)n->in;
+    bool apart = o->layout == SES_QKV_APART;
+    int64_t parts = apart ? o->heads : 3 * o->heads;
+    if (o->heads < 1 || ses_cols(in[Q]) % parts)
+        return ses_fail(e, SES_EARG, "%lld columns cannot be split among %lld heads",
+                        (long long)ses_cols(in[Q]), (long long)o->heads);
+    if (apart && (ses_cols(in[K]) != ses_cols(in[Q]) || !ses_same_shape(in[K], in[V])))
+        return ses_fail(e, SES_EARG, "q, k and v do not fit each other");
+    if (ses_count(in[CU_Q]) != ses_count(in[CU_K]) ||
+        (in[LEN_K] && ses_count(in[LEN_K]) != ses_count(in[CU_Q]) - 1))
+        return ses_fail(e, SES_EARG, "offsets of queries and keys do not fit each other");
+    if (in[DIST] && ses_count(in[DIST]) != (2 * o->max_k - 1) * o->heads)
+        return ses_fail(e, SES_EARG, "the bias by distance must be [%lld, %lld]",
+                        (long long)(2 * o->max_k - 1), (long long)o->heads);
+    if (in[BIAS] && ses_count(in[BIAS]) != pairs(n))
+        return ses_fail(e, SES_EARG, "the bias must have %lld numbers", (long long)pairs(n));
+    return true;
 }
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    const ses_tensor *q = n->in[0], *k = n->in[1];
     const attr *a = n->attr;
-    if (!ses_want_input(n, 0, "q", e) || !ses_want_input(n, 1, "k", e) || !ses_want_input(n, 2, "v", e) ||
-        !ses_want_ints(n, 3, "cu_q", e) || !ses_want_ints(n, 4, "cu_k", e))
+    bool apart = a->o.layout == SES_QKV_APART;
+    if (!ses_want_input(n, Q, "q", e) || !ses_want_ints(n, CU_Q, "cu_q", e) ||
+        !ses_want_ints(n, CU_K, "cu_k", e) ||
+        (apart && (!ses_want_input(n, K, "k", e) || !ses_want_input(n, V, "v", e))) || !fits(n, e))
         return false;
-    if (a->o.heads < 1 || ses_cols(q) % a->o.heads)
-        return ses_fail(e, SES_EARG, "%lld columns cannot be split among %lld heads", (long long)ses_cols(q),
-                        (long long)a->o.heads);
-    if (ses_cols(k) != ses_cols(q) || !ses_same_shape(k, n->in[2]) ||
-        ses_count(n->in[3]) != ses_count(n->in[4]))
-        return ses_fail(e, SES_EARG, "q, k, v and the offsets do not fit each other");
-    if (!ses_node_out(n, q->dim, e)) return false;
+    int64_t rows = ses_rows(n->in[Q]);
+    if (!ses_node_out(n, SES_DIM(rows, a->o.heads * head_size(n)), e)) return false;
     if (a->want_probs) {
-        int64_t count = probs_count(n);
+        int64_t count = pairs(n);
         ses_real *p = count > 0 && ses_node_save(n, 1, count, e) ? n->saved[1] : NULL;
         n->aux = p ? ses_tensor_over(n->tape, p, SES_REAL, SES_DIM(count), e) : NULL;
         if (!n->aux) return false;
     }
-    return !ses_node_keeps(n) || ses_node_save(n, 0, a->o.heads * ses_rows(q), e);
+    return !ses_node_keeps(n) || ses_node_save(n, 0, a->o.heads * rows, e);
 }
 
 static void forward(const ses_node *n)
@@ -83,35 +111,68 @@ static void forward(const ses_node *n)
 static void backward(const ses_node *n)
 {
     ses_attn a = arguments(n);
-    ses_real *delta = ses_scratch(n, a.heads * ses_rows(n->in[0]));
-    if (!delta) return;
-    ses_sink dq = ses_grad(n, 0), dk = ses_grad(n, 1), dv = ses_grad(n, 2);
-    n->k->attention_bwd(n->exec, &a, &(ses_attn_grad){ n->out->grad, dq, dk, dv, delta });
+    ses_attn_grad g = { .dout = n->out->grad, .delta = ses_scratch(n, a.heads * ses_rows(n->in[Q])) };
+    if (!g.delta) return;
+    g.dq = ses_grad(n, Q), g.dk = ses_grad(n, K), g.dv = ses_grad(n, V);
+    if (attr_of(n)->o.layout != SES_QKV_APART && g.dq.data) { /* three parts of one gradient */
+        g.dk = g.dv = g.dq;
+        g.dk.data += a.k - a.q;
+        g.dv.data += a.v - a.q;
+    }
+    g.ddist = ses_grad(n, DIST), g.dbias = ses_grad(n, BIAS);
+    n->k->attention_bwd(n->exec, &a, &g);
 }
 
 static const int32_t three[] = { 0, 3, 4, 9 }, other[] = { 0, 2, 7, 11 }, one[] = { 0, 70 };
+static const int32_t roomy[] = { 0, 5, 10, 16 }, lens[] = { 4, 3, 6 };
+#define OFFSETS(q, k) .ints = { [CU_Q] = q, [CU_K] = k }
 static const ses_case cases[] = {
     { .dim = { { 9, 8 }, { 9, 8 }, { 9, 8 }, { 4 }, { 4 } },
-      .ints = { [3] = three, [4] = three },
+      OFFSETS(three, three),
       .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5 } } },
     { .dim = { { 9, 15 }, { 11, 15 }, { 11, 15 }, { 4 }, { 4 } },
-      .ints = { [3] = three, [4] = other }, /* cross */
+      OFFSETS(three, other), /* cross */
       .attr = &(const attr){ .o = { .heads = 3, .max_q = 5, .max_k = 5 }, .want_probs = true } },
     { .dim = { { 70, 34 }, { 70, 34 }, { 70, 34 }, { 2 }, { 2 } },
-      .ints = { [3] = one, [4] = one },
+      OFFSETS(one, one),
       .attr = &(const attr){ .o = { .heads = 2, .max_q = 70, .max_k = 70, .causal = true } } },
     { .dim = { { 9, 3 }, { 9, 3 }, { 9, 3 }, { 4 }, { 4 } },
-      .ints = { [3] = three, [4] = three }, /* D = 1 */
+      OFFSETS(three, three), /* one column a head */
       .attr =
           &(const attr){ .o = { .heads = 3, .max_q = 5, .max_k = 5, .scale = 0.7 }, .want_probs = true } },
     { .dim = { { 70, 32 }, { 70, 32 }, { 70, 32 }, { 2 }, { 2 } },
-      .ints = { [3] = one, [4] = one },
+      OFFSETS(one, one),
       .attr =
           &(const attr){ .o = { .heads = 2, .max_q = 70, .max_k = 70, .drop = 0.3 }, .key = { 7, 1, 2 } } },
     { .dim = { { 9, 8 }, { 9, 8 }, { 9, 8 }, { 4 }, { 4 } },
-      .ints = { [3] = three, [4] = three },
+      OFFSETS(three, three),
       .scale = 1e4,
       .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5, .scale = 1e-8 } } },
+    { .dim = { { 9, 30 }, { 0 }, { 0 }, { 4 }, { 4 } },
+      OFFSETS(three, three), /* one tensor, side by side */
+      .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5, .layout = SES_QKV_SIDE } } },
+    { .dim = { { 70, 54 }, { 0 }, { 0 }, { 2 }, { 2 } },
+      OFFSETS(one, one), /* one tensor, head by head */
+      .attr =
+          &(const attr){
+              .o = { .heads = 2, .max_q = 70, .max_k = 70, .layout = SES_QKV_HEADS, .causal = true } } },
+    { .dim = { { 70, 16 }, { 70, 16 }, { 70, 16 }, { 2 }, { 2 }, { 0 }, { 139, 2 } },
+      OFFSETS(one, one), /* near ones */
+      .attr =
+          &(const attr){ .o = { .heads = 2, .max_q = 70, .max_k = 70, .reach = 9 }, .want_probs = true } },
+    { .dim = { { 9, 8 }, { 9, 8 }, { 9, 8 }, { 4 }, { 4 }, { 0 }, { 9, 2 }, { 70 } },
+      OFFSETS(three, three),
+      .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5, .causal = true, .reach = 3 } } },
+    { .dim = { { 9, 8 },
+               { 16, 8 },
+               { 16, 8 },
+               { 4 },
+               { 4 },
+               { 3 },
+               { 11, 2 } }, /* a cache with room to grow */
+      .ints = { [CU_Q] = three, [CU_K] = roomy, [LEN_K] = lens },
+      .attr =
+          &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 6, .causal = true }, .want_probs = true } },
 };
 const ses_op ses_op_attention = {
     .name = "attention",
@@ -123,12 +184,15 @@ const ses_op ses_op_attention = {
     .backward = backward,
 };
 
-ses_tensor *ses_attention(ses_tape *t, ses_tensor *q, ses_tensor *k, ses_tensor *v, ses_tensor *cu_q,
-                          ses_tensor *cu_k, const ses_attention_options *o, ses_tensor **probs)
+ses_tensor *ses_attention(ses_tape *t, const ses_attention_inputs *in, const ses_attention_options *o,
+                          ses_tensor **probs)
 {
     attr a = { .o = *o, .want_probs = probs != NULL, .key = ses_tape_key(t) };
     if (!ses_tape_training(t)) a.o.drop = 0;
-    ses_node *n = ses_run(t, &ses_op_attention, SES_IN(q, k, v, cu_q, cu_k), &a);
+    ses_tensor *const list[INPUTS] = {
+        in->q, in->k, in->v, in->cu_q, in->cu_k, in->len_k, in->dist, in->bias
+    };
+    ses_node *n = ses_run(t, &ses_op_attention, list, INPUTS, &a);
     if (probs) *probs = n ? n->aux : NULL;
     return n ? n->out : NULL;
 }
