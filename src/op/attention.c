@@ -108,12 +108,18 @@ static void forward(const ses_node *n)
     n->k->attention(n->exec, &a);
 }
 
+/* Keys that no sequence has (room to grow) get a gradient of zero. */
+static ses_sink key_grad(const ses_node *n, int i)
+{
+    return n->in[LEN_K] ? (ses_sink){ ses_grad_zeroed(n, i), true } : ses_grad(n, i);
+}
+
 static void backward(const ses_node *n)
 {
     ses_attn a = arguments(n);
     ses_attn_grad g = { .dout = n->out->grad, .delta = ses_scratch(n, a.heads * ses_rows(n->in[Q])) };
     if (!g.delta) return;
-    g.dq = ses_grad(n, Q), g.dk = ses_grad(n, K), g.dv = ses_grad(n, V);
+    g.dq = ses_grad(n, Q), g.dk = key_grad(n, K), g.dv = key_grad(n, V);
     if (attr_of(n)->o.layout != SES_QKV_APART && g.dq.data) { /* three parts of one gradient */
         g.dk = g.dv = g.dq;
         g.dk.data += a.k - a.q;
