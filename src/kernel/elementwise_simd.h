@@ -2,8 +2,6 @@
 #include "vec_loop.h"
 #include "vecmath.h"
 
-#include <string.h>
-
 typedef struct pointwise {
     ses_sink y;
     const float *a, *b;
