@@ -464,7 +464,8 @@ static void test_special(void)
     }
 }
 
-/* A row's result depends on neither its place nor its company, an element's on neither its lane nor the tail. */
+/* A row's result depends on neither its place nor its company, an element's on neither its lane nor the
+ * tail. */
 static void test_company(void)
 {
     enum { R = 37, C = 83, N = R * C };

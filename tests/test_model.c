@@ -1,4 +1,5 @@
-/* Models: the same bits on any number of threads and in any batch, save and load, what a batch may get wrong. */
+/* Models: the same bits on any number of threads and in any batch, save and load, what a batch may get
+ * wrong. */
 #include "check.h"
 #include "model_fixture.h"
 #include "op/op.h"

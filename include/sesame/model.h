@@ -1,6 +1,6 @@
 /* A model: a Hugging Face folder (config.json and safetensors), open.
- * An open model is read-only unless opened for training, and may be used from several threads, each with a tape
- * of its own. */
+ * An open model is read-only unless opened for training, and may be used from several threads, each with a
+ * tape of its own. */
 #ifndef SESAME_MODEL_H
 #define SESAME_MODEL_H
 

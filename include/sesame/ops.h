@@ -1,4 +1,5 @@
-/* The ops, by name. Each is described in its file, src/op/NAME.c. All return NULL once the tape has failed. */
+/* The ops, by name. Each is described in its file, src/op/NAME.c. All return NULL once the tape has
+ * failed. */
 #ifndef SESAME_OPS_H
 #define SESAME_OPS_H
 

@@ -10,7 +10,8 @@
 typedef struct ses_tokenizer ses_tokenizer;
 typedef struct ses_tokens ses_tokens;
 
-/* A model folder, a tokenizer.json, a SentencePiece .model or a vocab.txt. In a folder tokenizer.json wins. */
+/* A model folder, a tokenizer.json, a SentencePiece .model or a vocab.txt. In a folder tokenizer.json
+ * wins. */
 ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e);
 ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n,
                                        ses_err *e); /* the text of a tokenizer.json */

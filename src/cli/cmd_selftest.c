@@ -1,4 +1,5 @@
-/* selftest: every op and every kernel variant against the plain reference, on the machine that will run them. */
+/* selftest: every op and every kernel variant against the plain reference, on the machine that will run
+ * them. */
 #include "base/arena.h"
 #include "command.h"
 #include "kernel/kernel.h"

@@ -37,7 +37,8 @@ static void count_parts(ses_info *i)
         if (numbers[r]) i->part[i->n_parts++] = (ses_info_part){ row[r].name, numbers[r] };
 }
 
-/* Weights that linear layers multiply by: all matrices but the tables, and a table that a head uses as one. */
+/* Weights that linear layers multiply by: all matrices but the tables, and a table that a head uses as
+ * one. */
 static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 {
     ses_kernels k = ses_kernels_cpu(isa);
@@ -52,9 +53,10 @@ static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
     return bytes;
 }
 
-/* Inference keeps one layer at a time: its input, q, k, v, what attention gives and its projection, the norm, the
- * feed-forward's two steps and the norm: 9 rows of C and one of F a token. A vocabulary head needs two more rows of
- * C and one of V, when the layers' memory is free again. Attention's tiles stay in each thread's scratch. */
+/* Inference keeps one layer at a time: its input, q, k, v, what attention gives and its projection, the norm,
+ * the feed-forward's two steps and the norm: 9 rows of C and one of F a token. A vocabulary head needs two
+ * more rows of C and one of V, when the layers' memory is free again. Attention's tiles stay in each thread's
+ * scratch. */
 static uint64_t estimate_activations(const ses_model *m, int64_t tokens)
 {
     int64_t layer = 9 * m->c.hidden + m->c.ffn, head = 0;

@@ -17,8 +17,8 @@ typedef struct ses_info_file {
     uint64_t bytes;
 } ses_info_file;
 
-/* Bytes. `mapped` is the files', shared by all who run the model and given up when memory is short; the others
- * are each process's own. */
+/* Bytes. `mapped` is the files', shared by all who run the model and given up when memory is short; the
+ * others are each process's own. */
 typedef struct ses_info_memory {
     uint64_t mapped;
     uint64_t copied;      /* weights that had to be converted to f32 */
@@ -47,8 +47,9 @@ typedef struct ses_info {
     ses_info_memory memory;
 } ses_info;
 
-/* `lenient`: when the model cannot be opened but its tensors can be read, that is all there is. `tokens` 0: 512,
- * or the model's longest sequence if that is shorter. Zero-initialize first; ses_info_free after failure too. */
+/* `lenient`: when the model cannot be opened but its tensors can be read, that is all there is. `tokens` 0:
+ * 512, or the model's longest sequence if that is shorter. Zero-initialize first; ses_info_free after failure
+ * too. */
 bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, ses_err *e);
 void ses_info_free(ses_info *i);
 

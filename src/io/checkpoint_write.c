@@ -46,7 +46,8 @@ static bool is_new(const plan *p, const char *name)
     return false;
 }
 
-/* Fills up each shard in the order of declaration, as the reference does; a tensor over the limit is alone. */
+/* Fills up each shard in the order of declaration, as the reference does; a tensor over the limit is
+ * alone. */
 static bool plan_shards(plan *p, size_t limit, ses_err *e)
 {
     const ses_safetensors_writer *w = p->w;

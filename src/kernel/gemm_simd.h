@@ -1,8 +1,8 @@
 /* ses_gemm on the register tile of gemm_tile.h, for gemm_avx2.c and gemm_avx512.c.
  *
- * k is cut into passes of at most PASS, by k alone: a tile's accumulators start each pass at zero and are added
- * to C, which also keeps the chains of roundings short. A chunk is a block of rows times a group of panels; how
- * the chunks are cut changes no bit. */
+ * k is cut into passes of at most PASS, by k alone: a tile's accumulators start each pass at zero and are
+ * added to C, which also keeps the chains of roundings short. A chunk is a block of rows times a group of
+ * panels; how the chunks are cut changes no bit. */
 #include "gemm_pack.h"
 #include "kernel.h"
 #include "vecmath.h"
@@ -50,8 +50,8 @@ static inline void store_cols(float *p, vf x, int64_t n)
         vf_store(p, x);
 }
 
-/* A finished tile, at row i and column j of C, is added to what earlier passes left; the last pass adds the bias
- * and applies the activation. */
+/* A finished tile, at row i and column j of C, is added to what earlier passes left; the last pass adds the
+ * bias and applies the activation. */
 TILE_INLINE void put_act(const ses_gemm *g, pass s, const float *tile, int64_t i, int64_t rows, int64_t j,
                          int64_t cols, const ses_act act)
 {

@@ -46,9 +46,9 @@ ses_gemm ses_gemm_tn(ses_real *c, const ses_real *a, const ses_real *b, int64_t 
 
 /* Attention over sequences laid end to end. Token t of head h is at x[t * x_row + h * x_head].
  *     out = softmax(scale q k' + dist + bias [where a query sees a key]) v, dropout on the probabilities
- * Sequence s has queries cu_q[s] .. cu_q[s+1]-1 and keys cu_k[s] .. cu_k[s+1]-1, or, where len_k is given (a cache
- * with room to grow), len_k[s] keys from cu_k[s] on. Key j lies at distance r = j - (i + keys - queries) from
- * query i: in a sequence with more keys than queries the queries are its last tokens. */
+ * Sequence s has queries cu_q[s] .. cu_q[s+1]-1 and keys cu_k[s] .. cu_k[s+1]-1, or, where len_k is given (a
+ * cache with room to grow), len_k[s] keys from cu_k[s] on. Key j lies at distance r = j - (i + keys -
+ * queries) from query i: in a sequence with more keys than queries the queries are its last tokens. */
 typedef struct ses_attn {
     int64_t seqs, heads, dim;
     int64_t max_q, max_k; /* the longest sequence's lengths */

@@ -94,7 +94,8 @@ static inline void vf_transpose(vf x[VF_LANES])
         x[i + 3] = _mm512_shuffle_ps(y[i + 1], y[i + 3], 0xee);
     }
     for (int c = 0; c < 4; c++) { /* then the 4 x 4 quarters */
-        vf low01 = _mm512_shuffle_f32x4(x[c], x[c + 4], 0x44), high01 = _mm512_shuffle_f32x4(x[c], x[c + 4], 0xee);
+        vf low01 = _mm512_shuffle_f32x4(x[c], x[c + 4], 0x44),
+           high01 = _mm512_shuffle_f32x4(x[c], x[c + 4], 0xee);
         vf low23 = _mm512_shuffle_f32x4(x[c + 8], x[c + 12], 0x44);
         vf high23 = _mm512_shuffle_f32x4(x[c + 8], x[c + 12], 0xee);
         y[c] = _mm512_shuffle_f32x4(low01, low23, 0x88);

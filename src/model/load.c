@@ -1,5 +1,5 @@
-/* Weights from a checkpoint: each parameter by the reference's name, its shape checked, then mapped as it stands
- * or converted. */
+/* Weights from a checkpoint: each parameter by the reference's name, its shape checked, then mapped as it
+ * stands or converted. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "desc.h"

@@ -9,7 +9,8 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, const ses
     h->out = ses_dense_add(s, c->labels, c->hidden, "classify");
 }
 
-/* The reference's rule where the config is silent: one output is a number to hit, else the labels' type tells. */
+/* The reference's rule where the config is silent: one output is a number to hit, else the labels' type
+ * tells. */
 static ses_problem problem(const ses_pass *p)
 {
     if (p->c->problem != SES_PROBLEM_UNSET) return p->c->problem;

@@ -1,5 +1,5 @@
-/* Which token stood here? dense, activation, norm, then the vocabulary projection, by default the token table.
- * The loss runs over the labelled positions alone, from the dense layer on. */
+/* Which token stood here? dense, activation, norm, then the vocabulary projection, by default the token
+ * table. The loss runs over the labelled positions alone, from the dense layer on. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c) { return c->vocab; }

@@ -1,4 +1,5 @@
-/* softmax(scale q k' + dist + bias) v within each sequence and head; see ses_attn for what each part means. */
+/* softmax(scale q k' + dist + bias) v within each sequence and head; see ses_attn for what each part
+ * means. */
 #include "op.h"
 
 #include <math.h>

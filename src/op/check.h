@@ -27,7 +27,8 @@ void ses_trial_free(ses_trial *r);
 /* How far a is from ref as a share of the case's tolerance; *where names the worst part ("out", "grad 1"). */
 double ses_trial_distance(const ses_trial *a, const ses_trial *ref, const ses_case *c, const char **where);
 
-/* Gradients against central differences on dev: the worst error relative to the largest gradient of its input. */
+/* Gradients against central differences on dev: the worst error relative to the largest gradient of its
+ * input. */
 bool ses_op_differences(ses_device *dev, const ses_op *op, const ses_case *c, double *worst, ses_err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* Cross entropy of x w' + b without ever holding all logits: rows go through in chunks, and backward makes each
- * chunk's logits again. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or none. */
+/* Cross entropy of x w' + b without ever holding all logits: rows go through in chunks, and backward makes
+ * each chunk's logits again. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or none. */
 #include "op.h"
 
 #include "tensor/pack.h"

@@ -1,5 +1,6 @@
-/* Which position of its sequence? Column c of x [T, J] gives each token a score; the loss is the cross entropy of
- * label[s, c] among the tokens of sequence s, a mean over sequences for each column, then over columns. */
+/* Which position of its sequence? Column c of x [T, J] gives each token a score; the loss is the cross
+ * entropy of label[s, c] among the tokens of sequence s, a mean over sequences for each column, then over
+ * columns. */
 #include "op.h"
 
 /* saved 0: loss, then each column's weight (the output is a view of the first); 1: log-sum-exp [B, J]. */

@@ -10,9 +10,9 @@
 
 /* ---- text on its way to tokens ---- */
 
-/* Bytes, and for each byte the range of the input it came from: the reference's NormalizedString. All bytes of
- * one character share one range; a character a normalizer inserts shares its predecessor's (at the very start:
- * the empty range at 0). */
+/* Bytes, and for each byte the range of the input it came from: the reference's NormalizedString. All bytes
+ * of one character share one range; a character a normalizer inserts shares its predecessor's (at the very
+ * start: the empty range at 0). */
 typedef struct ses_text {
     char *byte;       /* valid UTF-8 */
     ses_offset *from; /* [n] ranges of the input, in bytes */
@@ -98,8 +98,8 @@ struct ses_stage {
     const char *type; /* "BertNormalizer" */
     ses_stage_kind kind;
 
-    /* Settings in, self out, on mem (freed as a whole); NULL and a reason that names the key. `self` may be any
-     * non-NULL pointer for a stage without settings. */
+    /* Settings in, self out, on mem (freed as a whole); NULL and a reason that names the key. `self` may be
+     * any non-NULL pointer for a stage without settings. */
     void *(*open)(const ses_json *settings, ses_arena *mem, ses_err *e);
     void (*close)(void *self);                          /* NULL when nothing but mem is held */
     void (*save)(const void *self, ses_json_writer *w); /* the members of its object but "type"; NULL: none */

@@ -66,7 +66,8 @@ static bool lay_out(gold_case *c, ses_err *e)
     return true;
 }
 
-/* An integer input: at the real tokens when it is [rows, width], whole when it is smaller. NULL: not there. */
+/* An integer input: at the real tokens when it is [rows, width], whole when it is smaller. NULL: not
+ * there. */
 static bool ints(gold_case *c, const char *name, const int32_t **out, ses_err *e)
 {
     int64_t count;
