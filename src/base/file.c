@@ -14,7 +14,10 @@
 /* A regular file open for reading and its size; -1 on failure. */
 static int open_regular(const char *path, size_t *size, ses_err *e)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hang us */
+    int fd;
+    do /* O_NONBLOCK: a pipe without a writer must not hang us */
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (fd < 0 && errno == EINTR);
     if (fd < 0) {
         ses_fail(e, SES_EIO, "%s", strerror(errno));
         return -1;

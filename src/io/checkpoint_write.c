@@ -173,6 +173,23 @@ static bool remove_stale(const stale *s, ses_err *e)
     return ok;
 }
 
+/* When shards of the same names stand there, an interruption between two renames would leave an old index over
+ * old and new shards. So the index goes first: what an interruption leaves is then refused, not mixed. */
+static bool drop_index(const plan *p, ses_err *e)
+{
+    bool clash = false;
+    for (size_t i = 0; i < p->n && p->n > 1 && !clash; i++) {
+        char *path = ses_path_join(p->dir, p->shard[i].name, e);
+        if (!path) return false;
+        clash = ses_path_exists(path);
+        ses_free(path);
+    }
+    char *index = clash ? ses_path_join(p->dir, index_name, e) : NULL;
+    bool ok = !clash || (index && ses_file_remove(index, e));
+    ses_free(index);
+    return ok;
+}
+
 static bool save(plan *p, size_t limit, ses_err *e)
 {
     stale old = { .p = p };
@@ -181,6 +198,7 @@ static bool save(plan *p, size_t limit, ses_err *e)
         ok = ses_fail(e, SES_EIO, "%s: has %s already", p->dir, old.names.data);
     for (size_t i = 0; i < p->n && ok; i++) ok = prepare_shard(p, &p->shard[i], e);
     if (ok && p->n > 1) ok = prepare_index(p, e);
+    ok = ok && drop_index(p, e);
     for (size_t i = 0; i < p->n && ok; i++) ok = ses_writer_commit(p->shard[i].file, e);
     ok = ok && (!p->index || ses_writer_commit(p->index, e)) && remove_stale(&old, e);
     ses_buf_free(&old.names);
