@@ -1,7 +1,7 @@
-/* Failing allocations, for tests named test_X_oom.c, whose malloc, calloc, realloc, aligned_alloc and free the
- * build directs here. The sweep runs a scenario with its N-th allocation failing, N = 1, 2, ... until it
- * succeeds, once with that one failing and once with all from there on: each time it must fail with
- * SES_ENOMEM and leave nothing allocated. */
+/* Failing allocations, for tests named test_X_oom.c, whose malloc, calloc, realloc, aligned_alloc and
+ * free the build directs here. The sweep runs a scenario with its N-th allocation failing, N = 1, 2, ...
+ * until it succeeds, once with that one failing and once with all from there on: each time it must fail
+ * with SES_ENOMEM and leave nothing allocated. */
 #ifndef TESTS_OOM_H
 #define TESTS_OOM_H
 

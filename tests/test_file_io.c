@@ -30,7 +30,10 @@ static bool fails(call which)
 {
     io.calls++;
     if (!io.fail_at || io.calls < io.fail_at || io.calls >= io.fail_at + io.times) return false;
-    if (!io.why && which != READ && which != WRITE) return false;
+    bool transfer = which == READ || which == WRITE;
+    if (!io.why && !transfer)
+        return false; /* short counts and interruptions are for those that can have them */
+    if (io.why == EINTR && !transfer && which != OPEN && which != FSYNC && which != CLOSE) return false;
     if (!io.hit) io.first = which;
     io.hit = true;
     errno = io.why;
@@ -227,7 +230,7 @@ static const scenario scenarios[] = {
 
 static const struct {
     int why, times;
-    bool recovers; /* must succeed all the same, for calls that may be repeated */
+    bool recovers; /* must succeed all the same */
 } faults[] = { { EIO, 1, false },  { ENOSPC, 1, false }, { EIO, 1000000, false },
                { EINTR, 1, true }, { EINTR, 3, true },   { 0, 1, true } };
 
@@ -258,8 +261,7 @@ static bool run_one(const scenario *s, size_t fault, long at, bool *clean)
     const char *what = call_name[io.first];
     if (!io.hit) return *clean = CHECK_MSG(ok, "%s: %s", s->name, e.msg) && *clean, io.calls >= at;
     int f = kind(file), m = s->shard < 0 ? 0 : model_kind();
-    bool repeatable = io.first != LINK && io.first != RENAME && io.first != FSTAT && io.first != MMAP;
-    if (faults[fault].recovers && repeatable)
+    if (faults[fault].recovers)
         *clean = CHECK_MSG(ok, "%s: %s %ld, fault %zu: %s", s->name, what, at, fault, e.msg) && *clean;
     if (!ok)
         *clean = CHECK_MSG(e.code == SES_EIO && strchr(e.msg, ':'), "%s: %s %ld: \"%s\"", s->name, what, at,

@@ -173,8 +173,9 @@ static bool remove_stale(const stale *s, ses_err *e)
     return ok;
 }
 
-/* When shards of the same names stand there, an interruption between two renames would leave an old index over
- * old and new shards. So the index goes first: what an interruption leaves is then refused, not mixed. */
+/* When shards of the same names stand there, an interruption between two renames would leave an old index
+ * over old and new shards. So the index goes first: what an interruption leaves is then refused, not
+ * mixed. */
 static bool drop_index(const plan *p, ses_err *e)
 {
     bool clash = false;
