@@ -8,6 +8,7 @@ install(DIRECTORY include/sesame DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_M
 
 # Relocatable: the prefix is told from where the file lies, however deep the library folder is.
 file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" up ${up})
 set(pc_prefix "\${pcfiledir}/${up}")
 configure_file(cmake/sesame.pc.in ${CMAKE_BINARY_DIR}/sesame.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/sesame.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -29,15 +29,26 @@ that 'zsh completion' '[ -s "$tmp/usr/share/zsh/site-functions/_sesame" ]'
 that 'fish completion' '[ -s "$tmp/usr/share/fish/vendor_completions.d/sesame.fish" ]'
 that 'nothing is outside the prefix' '! grep -q "Installing: /usr" "$tmp/log"'
 
-# Every public header stands alone, in C and, where there is a C++ compiler, in C++.
+# Every public header stands alone in C, and is in sesame.h, which C++ takes too.
 cc=$(command -v cc || command -v gcc || command -v clang)
 for header in include/sesame/*.h; do
     echo "#include <sesame/$(basename "$header")>" >"$tmp/one.c"
     that "$header alone" '"$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$tmp/usr/include" -fsyntax-only "$tmp/one.c"'
 done
+for header in include/sesame/*.h; do
+    name=$(basename "$header")
+    [ "$name" = sesame.h ] || that "$name is in sesame.h" 'grep -q "\"sesame/$name\"" include/sesame/sesame.h'
+done
+cxx=$(command -v c++ || command -v clang++)
+if [ -n "$cxx" ]; then
+    printf '#include <sesame/sesame.h>\nint main() { return ses_fail(nullptr, SES_OK, "x"); }\n' >"$tmp/one.cc"
+    that 'sesame.h in C++' '"$cxx" -std=c++17 -Wall -Werror -I"$tmp/usr/include" -fsyntax-only "$tmp/one.cc"'
+else
+    skipped=$((skipped + 1))
+fi
 
 cat >"$tmp/use.c" <<'C'
-#include <sesame/err.h>
+#include <sesame/sesame.h>
 #include <stdio.h>
 int main(void)
 {

@@ -1,0 +1,27 @@
+/* All of Sesame. C++ programs include this one: the others declare plain C. */
+#ifndef SESAME_SESAME_H
+#define SESAME_SESAME_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "sesame/batch.h"
+#include "sesame/device.h"
+#include "sesame/err.h"
+#include "sesame/json.h"
+#include "sesame/model.h"
+#include "sesame/ops.h"
+#include "sesame/optim.h"
+#include "sesame/safetensors.h"
+#include "sesame/store.h"
+#include "sesame/tape.h"
+#include "sesame/tensor.h"
+#include "sesame/tokenizer.h"
+#include "sesame/types.h"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
