@@ -1,5 +1,5 @@
-/* Vocabularies: tokens by id and ids by token. Ids may have holes (added tokens often fill them); a token stands
- * under one id and an id for one token. Everything lies on an arena; read-only once filled. */
+/* Vocabularies: tokens by id and ids by token. Ids may have holes (added tokens often fill them); a token
+ * stands under one id and an id for one token. Everything lies on an arena; read-only once filled. */
 #ifndef SES_TEXT_VOCAB_H
 #define SES_TEXT_VOCAB_H
 
@@ -24,8 +24,8 @@ typedef struct ses_vocab {
 /* Room for tokens of `bytes` bytes in all and ids below size. */
 bool ses_vocab_reserve(ses_vocab *v, size_t size, size_t bytes, ses_arena *mem, ses_err *e);
 
-/* Give a token its id (below the size reserved, not taken yet). False, and nothing changed, when the token has
- * an id already: *other. */
+/* Give a token its id (below the size reserved, not taken yet). False, and nothing changed, when the token
+ * has an id already: *other. */
 bool ses_vocab_add(ses_vocab *v, int32_t id, const char *token, size_t n, int32_t *other);
 
 /* {"token": id, ...} as in tokenizer.json and vocab.json. */
