@@ -24,16 +24,17 @@ int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n);  
 /* One tokenizer.json that the reference loads and that gives the same ids. */
 bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite, ses_err *e);
 
-/* What goes in: a text, perhaps a second one, or (n_words > 0) words split before. */
+/* What goes in: a text, perhaps a second one; or words split before, which then stand for the text (and for
+ * the pair) and are each tokenized alone. */
 typedef struct ses_string {
     const char *p;
     size_t n;
 } ses_string;
 
 typedef struct ses_input {
-    ses_string text, pair; /* pair.p NULL: none */
-    const ses_string *words;
-    size_t n_words;
+    ses_string text, pair; /* pair.p and pair_words NULL: no second text */
+    const ses_string *words, *pair_words;
+    size_t n_words, n_pair_words;
 } ses_input;
 
 typedef enum { SES_TRUNCATE_NONE, SES_LONGEST_FIRST, SES_ONLY_FIRST, SES_ONLY_SECOND } ses_truncation;
@@ -44,6 +45,8 @@ typedef struct ses_encode_options {
     ses_truncation truncation; /* to max_length tokens, special ones included */
     int64_t max_length, stride;
     bool truncate_left;
+    bool all_parts; /* with truncation: tokenize to the end. The reference (since 0.23) stops soon after
+                       max_length tokens of a text, and what follows is in no overflowing part */
     int64_t pad_to; /* pad to this many tokens; 0: none */
     bool pad_left;
 } ses_encode_options;
@@ -70,8 +73,14 @@ void ses_tokens_free(ses_tokens *k);
  * reference does (see docs/TOKENIZERS.md). */
 bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *options, ses_err *e);
 const ses_encoding *ses_tokens_result(const ses_tokens *k);
-size_t ses_tokens_overflows(const ses_tokens *k); /* parts cut off by truncation, each an encoding */
-const ses_encoding *ses_tokens_overflow(const ses_tokens *k, size_t i);
+
+/* The string of token i as the reference names it: mostly the id's; for an added token, and an unknown one of
+ * Unigram, the text it stands for. Borrowed until the next ses_encode. */
+const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_t i, size_t *n);
+
+/* Parts cut off by truncation, each an encoding, made on demand: valid until the next is asked for. */
+size_t ses_tokens_overflows(const ses_tokens *k);
+const ses_encoding *ses_tokens_overflow(ses_tokens *k, size_t i, ses_err *e);
 
 /* Ids of a text and nothing else: the fastest way. Valid until the next call. */
 bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, const int32_t **id,

@@ -11,12 +11,13 @@
 /* ---- text on its way to tokens ---- */
 
 /* Bytes, and for each byte the range of the input it came from: the reference's NormalizedString. All bytes
- * of one character share one range; a character a normalizer inserts shares its predecessor's (at the very
- * start: the empty range at 0). */
+ * of one character share one range; a character a normalizer inserts shares its predecessor's (before the very
+ * first character of the part it works on: the empty range at `base`). */
 typedef struct ses_text {
     char *byte;       /* valid UTF-8 */
     ses_offset *from; /* [n] ranges of the input, in bytes */
     size_t n, cap;
+    uint32_t base; /* where in the input the part given to a normalizer began; the runner sets it */
 } ses_text;
 
 /* A part of a text: to be worked on, or (id >= 0) an added token already. */
@@ -26,7 +27,8 @@ typedef struct ses_piece {
 } ses_piece;
 
 /* What pre-tokenizers work on: a text cut into consecutive pieces, in order, none empty. Bytes between pieces
- * were dropped (white space, say). */
+ * were dropped (white space, say). Added tokens (id >= 0) may overlap their neighbors, as the reference's do.
+ * A piece began, in the input, at from[begin].begin. */
 typedef struct ses_pieces {
     ses_text text;
     ses_piece *piece;
@@ -53,6 +55,12 @@ void ses_text_free(ses_text *t);
 bool ses_pieces_put(ses_pieces *p, uint32_t begin, uint32_t end, int32_t id, ses_err *e);
 void ses_pieces_free(ses_pieces *p);
 bool ses_tokens_put(ses_token_list *l, int32_t id, size_t begin, size_t end, ses_err *e);
+
+/* Room for n more, ahead of writing in place: the caller sets byte, from and n (or piece, token and n). */
+bool ses_text_reserve(ses_text *t, size_t n, ses_err *e);
+bool ses_pieces_reserve(ses_pieces *p, size_t n, ses_err *e);
+bool ses_tokens_reserve(ses_token_list *l, size_t n, ses_err *e);
+void ses_token_list_free(ses_token_list *l);
 
 /* ---- stages ---- */
 
@@ -85,6 +93,7 @@ typedef struct ses_slot {
 typedef struct ses_slots { /* owned by the stage */
     const ses_slot *slot;
     size_t n;
+    bool all_parts; /* types hold for overflowing parts too; else those keep 0 for A and 1 for B */
 } ses_slots;
 
 /* Tokens on their way back to text: strings that decoders rewrite, split or join. */
@@ -93,6 +102,8 @@ typedef struct ses_strings {
     size_t n, cap;
     ses_arena mem; /* rewritten strings */
 } ses_strings;
+
+bool ses_strings_put(ses_strings *s, const char *p, size_t n, ses_err *e); /* p is borrowed */
 
 struct ses_stage {
     const char *type; /* "BertNormalizer" */
@@ -104,6 +115,9 @@ struct ses_stage {
     void (*close)(void *self);                          /* NULL when nothing but mem is held */
     void (*save)(const void *self, ses_json_writer *w); /* the members of its object but "type"; NULL: none */
 
+    /* A Sequence: its steps, run one after the other by the runner; it needs no function of its kind. */
+    const ses_step *(*steps)(const void *self, size_t *n);
+
     /* Normalizer: append the normal form of in[begin, end) to out. Never looks outside the range. */
     bool (*normalize)(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
                       ses_err *e);
@@ -114,14 +128,17 @@ struct ses_stage {
     /* Model: the tokens of one piece. No state, safe for several threads. scratch is the caller's, reused. */
     bool (*tokenize)(const void *self, const char *word, size_t n, ses_token_list *out, ses_arena *scratch,
                      ses_err *e);
-    int64_t (*size)(const void *self);
+    int64_t (*size)(const void *self);  /* ids run below this */
+    int64_t (*count)(const void *self); /* entries: added tokens are numbered from here; NULL: size */
     const char *(*token)(const void *self, int32_t id, size_t *n);
     int32_t (*id)(const void *self, const char *token, size_t n);
+    int32_t (*surface)(const void *self); /* the id whose tokens are called by their text (Unigram's unknown);
+                                             -1: none. May be NULL */
 
-    /* Post-processor: which template for one text and for two; and what it does to offsets. */
+    /* Post-processor: the template for one text and for two (NULL: A, then B with type 1), and what it does
+     * to a token's offsets in code points (NULL: nothing). first: of its part. */
     ses_slots (*slots)(const void *self, bool pair);
-    void (*trim)(const void *self, const ses_token_list *tokens, const char *text,
-                 ses_offset *offset); /* or NULL */
+    void (*trim)(const void *self, bool first, const char *token, size_t n, ses_offset *point);
 
     /* Decoder: rewrite the strings in place. */
     bool (*decode)(const void *self, ses_strings *s, ses_err *e);
@@ -130,6 +147,18 @@ struct ses_stage {
 #define SES_STAGE(name) extern const ses_stage ses_stage_##name;
 #include "stages.def"
 #undef SES_STAGE
+
+/* Settings by key, for open: an absent key (or null) gives the default; one of another type, or out of range,
+ * is an error that names it. A string without default (NULL) is required; it is copied to mem. */
+bool ses_setting_bool(const ses_json *settings, const char *key, bool def, bool *out, ses_err *e);
+bool ses_setting_int(const ses_json *settings, const char *key, int64_t def, int64_t min, int64_t max,
+                     int64_t *out, ses_err *e);
+bool ses_setting_string(const ses_json *settings, const char *key, const char *def, ses_arena *mem,
+                        ses_string *out, ses_err *e);
+bool ses_setting_absent(const ses_json *settings, const char *key); /* no such key, or null */
+
+/* What trim does for byte-level tokens: leave the spaces at a token's ends out of its range. */
+void ses_trim_spaces(bool prefix_space, bool first, const char *token, size_t n, ses_offset *point);
 
 /* Open the stage an object of tokenizer.json describes ({"type": ...}); null gives a step with stage NULL. */
 bool ses_step_open(ses_step *step, ses_stage_kind kind, const ses_json *settings, ses_arena *mem, ses_err *e);

@@ -1,0 +1,300 @@
+/* Added tokens: sought in the text before anything else happens to it, or (normalized) in its normal form. */
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "run.h"
+
+#include <string.h>
+
+enum { MAX_CONTENT = 4096 }; /* bytes of one added token: bounds the time a failed match takes */
+
+static bool is_space(uint32_t c)
+{
+    return (c >= 9 && c <= 13) || c == 32 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+           c == 0x3000;
+}
+
+static bool is_word(uint32_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+           c >= 0x80;
+}
+
+/* ---- patterns ---- */
+
+static bool matcher_put(ses_matcher *m, const char *p, size_t n, int32_t token)
+{
+    uint32_t *link = &m->root[(uint8_t)p[0]], at = 0;
+    for (size_t i = 0; i < n; i++) {
+        at = *link;
+        while (at && m->node[at].byte != (uint8_t)p[i]) link = &m->node[at].sibling, at = *link;
+        if (!at) {
+            at = *link = ++m->n;
+            m->node[at] = (ses_trie_node){ .token = -1, .byte = (uint8_t)p[i] };
+        }
+        link = &m->node[at].child;
+    }
+    bool fresh = m->node[at].token < 0; /* of equal patterns the first counts */
+    if (fresh) m->node[at].token = token;
+    return fresh;
+}
+
+size_t ses_matcher_at(const ses_matcher *m, const char *text, size_t n, int32_t *token)
+{
+    size_t best = 0;
+    uint32_t at = n ? m->root[(uint8_t)text[0]] : 0;
+    for (size_t i = 0; at; at = m->node[at].child) {
+        if (i) {
+            while (at && m->node[at].byte != (uint8_t)text[i]) at = m->node[at].sibling;
+            if (!at) break;
+        }
+        i++;
+        if (m->node[at].token >= 0) best = i, *token = m->node[at].token;
+        if (i == n) break;
+    }
+    return best;
+}
+
+static bool put(ses_matches *l, size_t begin, size_t end, int32_t token, ses_err *e)
+{
+    if (begin == end) return true;
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? 2 * l->cap : 16;
+        ses_match *match = ses_realloc_array(l->match, cap, sizeof *match, e);
+        if (!match) return false;
+        l->match = match;
+        l->cap = cap;
+    }
+    l->match[l->n++] = (ses_match){ (uint32_t)begin, (uint32_t)end, token };
+    return true;
+}
+
+/* The character that ends at text + i, i > 0. */
+static uint32_t char_before(const char *text, size_t i)
+{
+    size_t k = i - 1;
+    uint32_t c = 0;
+    while (k && ((uint8_t)text[k] & 0xC0) == 0x80) k--;
+    ses_utf8_decode(text + k, i - k, &c);
+    return c;
+}
+
+static bool alone(const char *text, size_t n, size_t begin, size_t end)
+{
+    uint32_t c;
+    if (begin && is_word(char_before(text, begin))) return false;
+    return end == n || !ses_utf8_decode(text + end, n - end, &c) || !is_word(c);
+}
+
+static size_t spaces_before(const char *text, size_t from, size_t i)
+{
+    while (i > from) {
+        size_t k = i - 1;
+        uint32_t c = 0;
+        while (k > from && ((uint8_t)text[k] & 0xC0) == 0x80) k--;
+        if (!ses_utf8_decode(text + k, i - k, &c) || !is_space(c)) break;
+        i = k;
+    }
+    return i;
+}
+
+static size_t spaces_after(const char *text, size_t n, size_t i)
+{
+    uint32_t c;
+    size_t k;
+    while (i < n && (k = ses_utf8_decode(text + i, n - i, &c)) && is_space(c)) i += k;
+    return i;
+}
+
+/* As the reference: matches do not overlap, but the white space a token takes with it may reach into the next
+ * one; a match that is not a word of its own is passed over as a whole. */
+bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text, size_t n, ses_matches *out,
+                     ses_err *e)
+{
+    size_t done = 0;
+    out->n = 0;
+    for (size_t i = 0; m->n && i < n;) {
+        int32_t token = -1;
+        size_t len = m->root[(uint8_t)text[i]] ? ses_matcher_at(m, text + i, n - i, &token) : 0;
+        if (!len) {
+            i++;
+            continue;
+        }
+        size_t begin = i, end = i + len;
+        i = end;
+        const ses_added_token *t = &a->token[token];
+        if (t->single_word && !alone(text, n, begin, end)) continue;
+        if (t->lstrip && begin > done)
+            begin = spaces_before(text, done, begin);
+        else if (t->lstrip)
+            begin = done;
+        if (t->rstrip) end = spaces_after(text, n, end);
+        if (done < begin && !put(out, done, begin, -1, e)) return false;
+        if (!put(out, begin, end, token, e)) return false;
+        done = end;
+    }
+    return done >= n || put(out, done, n, -1, e);
+}
+
+/* ---- the list ---- */
+
+const ses_added_token *ses_added_find(const ses_added *a, int32_t id)
+{
+    return id >= 0 && id < a->n_ids && a->by_id[id] >= 0 ? &a->token[a->by_id[id]] : NULL;
+}
+
+int32_t ses_added_id(const ses_added *a, const char *token, size_t n)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->token[i].content.n == n && !memcmp(a->token[i].content.p, token, n)) return a->token[i].id;
+    return -1;
+}
+
+static bool read_token(ses_added_token *t, const ses_json *v, ses_arena *mem, ses_err *e)
+{
+    if (ses_json_type_of(v) != SES_JSON_OBJECT) return ses_fail(e, SES_EFORMAT, "must be an object");
+    if (!ses_setting_string(v, "content", NULL, mem, &t->content, e)) return false;
+    if (t->content.n > MAX_CONTENT)
+        return ses_fail(e, SES_EFORMAT, "\"%s\" has %zu bytes (at most %d)",
+                        ses_quoted_of(t->content.p, t->content.n).s, t->content.n, MAX_CONTENT);
+    return ses_setting_bool(v, "special", false, &t->special, e) &&
+           ses_setting_bool(v, "single_word", false, &t->single_word, e) &&
+           ses_setting_bool(v, "lstrip", false, &t->lstrip, e) &&
+           ses_setting_bool(v, "rstrip", false, &t->rstrip, e) &&
+           ses_setting_bool(v, "normalized", !t->special, &t->normalized, e);
+}
+
+/* The id in the file is for people: the reference gives a token its id in the model, or the next free one. */
+static int32_t number(const ses_tokenizer *t, const ses_added_token *token, int64_t *last)
+{
+    const ses_stage *model = t->model.stage;
+    int32_t id = model->id(t->model.self, token->content.p, token->content.n);
+    int64_t count = model->count ? model->count(t->model.self) : model->size(t->model.self);
+    if (id < 0) id = (int32_t)(*last >= count ? *last + 1 : count);
+    if (id > *last) *last = id;
+    return id;
+}
+
+static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t, ses_arena *mem, ses_err *e)
+{
+    ses_strmap seen = { 0 };
+    int64_t last = -1;
+    bool ok = true;
+    for (size_t i = 0; ok && i < ses_json_len(list); i++) {
+        ses_added_token *token = &a->token[a->n];
+        bool fresh = true;
+        *token = (ses_added_token){ 0 };
+        ok = read_token(token, ses_json_at(list, i), mem, e);
+        if (ok && !token->content.n) continue; /* the reference ignores it */
+        ok = ok && ses_strmap_insert(&seen, token->content.p, token->content.n, 0, &fresh, e);
+        if (ok && !fresh)
+            ok = ses_fail(e, SES_EFORMAT, "token \"%s\" is there twice",
+                          ses_quoted_of(token->content.p, token->content.n).s);
+        if (ok)
+            token->id = number(t, token, &last);
+        else
+            ses_wrap(e, "entry %zu", i);
+        a->n++;
+    }
+    a->n_ids = last + 1;
+    ses_strmap_free(&seen);
+    return ok;
+}
+
+/* The normal form of a token's content, as the pipeline would make it. */
+static bool normal_form(const ses_tokenizer *t, ses_string s, ses_text *out, ses_err *e)
+{
+    ses_text step[2] = { 0 };
+    bool ok = ses_text_reserve(&step[0], s.n, e);
+    for (size_t i = 0; ok && i < s.n; i++) {
+        step[0].byte[i] = s.p[i];
+        step[0].from[i] = (ses_offset){ 0, 0 };
+        step[0].n = i + 1;
+    }
+    const ses_steps *steps = &t->steps[SES_NORMALIZER];
+    for (size_t i = 0; ok && i < steps->n; i++) {
+        step[1].n = 0;
+        ok = steps->step[i].stage->normalize(steps->step[i].self, &step[0], 0, step[0].n, &step[1], e);
+        ses_text swap = step[0];
+        step[0] = step[1];
+        step[1] = swap;
+    }
+    out->n = 0;
+    ok = ok && ses_text_copy(out, &step[0], 0, step[0].n, e);
+    ses_text_free(&step[0]);
+    ses_text_free(&step[1]);
+    return ok;
+}
+
+/* Special tokens first, as in the reference: of two with one normal form the first counts. */
+static bool build(ses_added *a, ses_matcher *m, bool normalized, const ses_tokenizer *t, ses_arena *mem,
+                  ses_err *e)
+{
+    size_t bytes = 0;
+    ses_text form = { 0 };
+    ses_text all = { 0 };
+    size_t *end = ses_alloc_array(a->n + 1, sizeof *end, e);
+    bool ok = end != NULL;
+    for (size_t i = 0; ok && i < a->n; i++) {
+        const ses_added_token *token = &a->token[i];
+        if (token->normalized == normalized) {
+            ok = normalized
+                     ? normal_form(t, token->content, &form, e)
+                     : ses_text_put(&form, token->content.p, token->content.n, (ses_offset){ 0, 0 }, e);
+            ok = ok && ses_text_copy(&all, &form, 0, form.n, e);
+            if (ok && !form.n)
+                ok = ses_fail(e, SES_EUNSUPPORTED, "token \"%s\" is normalized away to nothing",
+                              ses_quoted_of(token->content.p, token->content.n).s);
+            form.n = 0;
+        }
+        end[i + 1] = bytes = all.n;
+    }
+    m->node = ok ? ses_arena_array(mem, bytes + 1, sizeof *m->node, e) : NULL;
+    ok = m->node != NULL;
+    for (int special = 1; ok && special >= 0; special--)
+        for (size_t i = 0; i < a->n; i++)
+            if (a->token[i].normalized == normalized && a->token[i].special == !!special)
+                matcher_put(m, all.byte + end[i], end[i + 1] - end[i], (int32_t)i);
+    ses_free(end);
+    ses_text_free(&form);
+    ses_text_free(&all);
+    return ok;
+}
+
+bool ses_added_open(ses_added *a, const ses_json *list, const ses_tokenizer *t, ses_arena *mem, ses_err *e)
+{
+    *a = (ses_added){ 0 };
+    ses_json_type type = ses_json_type_of(list);
+    if (!list || type == SES_JSON_NULL) return true;
+    if (type != SES_JSON_ARRAY)
+        return ses_fail(e, SES_EFORMAT, "must be an array, not %s", ses_json_type_name(type));
+    a->token = ses_arena_array(mem, ses_json_len(list) + 1, sizeof *a->token, e);
+    if (!a->token || !read_list(a, list, t, mem, e)) return false;
+    a->by_id = ses_arena_array(mem, (size_t)a->n_ids + 1, sizeof *a->by_id, e);
+    if (!a->by_id) return false;
+    for (int64_t i = 0; i < a->n_ids; i++) a->by_id[i] = -1;
+    for (size_t i = 0; i < a->n; i++) a->by_id[a->token[i].id] = (int32_t)i;
+    return build(a, &a->raw, false, t, mem, e) && build(a, &a->normal, true, t, mem, e);
+}
+
+void ses_added_save(const ses_added *a, ses_json_writer *w)
+{
+    ses_json_begin_array(w);
+    for (int64_t id = 0; id < a->n_ids; id++) { /* by id, as the reference writes them */
+        const ses_added_token *t = ses_added_find(a, (int32_t)id);
+        if (!t) continue;
+        ses_json_begin_object(w);
+        ses_json_put_key(w, "id");
+        ses_json_put_int(w, t->id);
+        ses_json_put_key(w, "content");
+        ses_json_put_stringn(w, t->content.p, t->content.n);
+        const char *const key[] = { "single_word", "lstrip", "rstrip", "normalized", "special" };
+        const bool value[] = { t->single_word, t->lstrip, t->rstrip, t->normalized, t->special };
+        for (size_t i = 0; i < SES_LEN(key); i++) {
+            ses_json_put_key(w, key[i]);
+            ses_json_put_bool(w, value[i]);
+        }
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+}

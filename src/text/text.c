@@ -1,0 +1,126 @@
+/* Growing arrays of the pipeline: text with its origins, pieces, tokens, strings. */
+#include "base/alloc.h"
+#include "stage.h"
+
+#include <string.h>
+
+enum { MAX_BYTES = INT32_MAX };
+
+/* A capacity for n elements: doubled, so that growth is amortized. */
+static bool grown(size_t have, size_t n, size_t *cap, ses_err *e)
+{
+    if (n > MAX_BYTES) return ses_fail(e, SES_EARG, "a text may grow to 2 GiB, not more");
+    size_t c = have < 64 ? 64 : have;
+    while (c < n) c *= 2;
+    *cap = c;
+    return true;
+}
+
+bool ses_text_reserve(ses_text *t, size_t n, ses_err *e)
+{
+    size_t cap;
+    if (n <= t->cap - t->n) return true;
+    if (n > MAX_BYTES || !grown(t->cap, t->n + n, &cap, e))
+        return ses_fail(e, SES_EARG, "a text may grow to 2 GiB, not more");
+    char *byte = ses_realloc_array(t->byte, cap, 1, e);
+    if (!byte) return false;
+    t->byte = byte;
+    ses_offset *from = ses_realloc_array(t->from, cap, sizeof *from, e);
+    if (!from) return false;
+    t->from = from;
+    t->cap = cap;
+    return true;
+}
+
+bool ses_text_put(ses_text *t, const char *bytes, size_t n, ses_offset from, ses_err *e)
+{
+    if (!ses_text_reserve(t, n, e)) return false;
+    for (size_t i = 0; i < n; i++) {
+        t->byte[t->n + i] = bytes[i];
+        t->from[t->n + i] = from;
+    }
+    t->n += n;
+    return true;
+}
+
+bool ses_text_copy(ses_text *t, const ses_text *src, size_t begin, size_t end, ses_err *e)
+{
+    if (begin == end) return true;
+    if (!ses_text_reserve(t, end - begin, e)) return false;
+    memcpy(t->byte + t->n, src->byte + begin, end - begin);
+    memcpy(t->from + t->n, src->from + begin, (end - begin) * sizeof *t->from);
+    t->n += end - begin;
+    return true;
+}
+
+void ses_text_free(ses_text *t)
+{
+    ses_free(t->byte);
+    ses_free(t->from);
+    *t = (ses_text){ 0 };
+}
+
+bool ses_pieces_reserve(ses_pieces *p, size_t n, ses_err *e)
+{
+    size_t cap;
+    if (n <= p->cap - p->n) return true;
+    if (n > MAX_BYTES || !grown(p->cap, p->n + n, &cap, e)) return ses_fail(e, SES_EARG, "too many pieces");
+    ses_piece *piece = ses_realloc_array(p->piece, cap, sizeof *piece, e);
+    if (!piece) return false;
+    p->piece = piece;
+    p->cap = cap;
+    return true;
+}
+
+bool ses_pieces_put(ses_pieces *p, uint32_t begin, uint32_t end, int32_t id, ses_err *e)
+{
+    if (p->n == p->cap && !ses_pieces_reserve(p, 1, e)) return false;
+    p->piece[p->n++] = (ses_piece){ begin, end, id };
+    return true;
+}
+
+void ses_pieces_free(ses_pieces *p)
+{
+    ses_text_free(&p->text);
+    ses_free(p->piece);
+    *p = (ses_pieces){ 0 };
+}
+
+bool ses_tokens_reserve(ses_token_list *l, size_t n, ses_err *e)
+{
+    size_t cap;
+    if (n <= l->cap - l->n) return true;
+    if (n > MAX_BYTES || !grown(l->cap, l->n + n, &cap, e)) return ses_fail(e, SES_EARG, "too many tokens");
+    ses_token *token = ses_realloc_array(l->token, cap, sizeof *token, e);
+    if (!token) return false;
+    l->token = token;
+    l->cap = cap;
+    return true;
+}
+
+bool ses_tokens_put(ses_token_list *l, int32_t id, size_t begin, size_t end, ses_err *e)
+{
+    if (l->n == l->cap && !ses_tokens_reserve(l, 1, e)) return false;
+    l->token[l->n++] = (ses_token){ id, (uint32_t)begin, (uint32_t)end };
+    return true;
+}
+
+void ses_token_list_free(ses_token_list *l)
+{
+    ses_free(l->token);
+    *l = (ses_token_list){ 0 };
+}
+
+bool ses_strings_put(ses_strings *s, const char *p, size_t n, ses_err *e)
+{
+    if (s->n == s->cap) {
+        size_t cap;
+        if (!grown(s->cap, s->n + 1, &cap, e)) return false;
+        ses_string *string = ses_realloc_array(s->string, cap, sizeof *string, e);
+        if (!string) return false;
+        s->string = string;
+        s->cap = cap;
+    }
+    s->string[s->n++] = (ses_string){ p, n };
+    return true;
+}
