@@ -1,5 +1,6 @@
 /* Added tokens: sought in the text before anything else happens to it, or (normalized) in its normal form. */
 #include "base/alloc.h"
+#include "base/map.h"
 #include "base/utf8.h"
 #include "run.h"
 

@@ -11,8 +11,8 @@
 /* ---- text on its way to tokens ---- */
 
 /* Bytes, and for each byte the range of the input it came from: the reference's NormalizedString. All bytes
- * of one character share one range; a character a normalizer inserts shares its predecessor's (before the very
- * first character of the part it works on: the empty range at `base`). */
+ * of one character share one range; a character a normalizer inserts shares its predecessor's (before the
+ * very first character of the part it works on: the empty range at `base`). */
 typedef struct ses_text {
     char *byte;       /* valid UTF-8 */
     ses_offset *from; /* [n] ranges of the input, in bytes */

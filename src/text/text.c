@@ -6,22 +6,23 @@
 
 enum { MAX_BYTES = INT32_MAX };
 
-/* A capacity for n elements: doubled, so that growth is amortized. */
-static bool grown(size_t have, size_t n, size_t *cap, ses_err *e)
+/* A capacity for n more than have: doubled, so that growth is amortized. 0 and the reason: too many. */
+static size_t grown(size_t cap, size_t have, size_t n, ses_err *e)
 {
-    if (n > MAX_BYTES) return ses_fail(e, SES_EARG, "a text may grow to 2 GiB, not more");
-    size_t c = have < 64 ? 64 : have;
-    while (c < n) c *= 2;
-    *cap = c;
-    return true;
+    if (n > MAX_BYTES || have + n > MAX_BYTES) {
+        ses_fail(e, SES_EARG, "a text may grow to 2 GiB, not more");
+        return 0;
+    }
+    size_t c = cap < 64 ? 64 : cap;
+    while (c < have + n) c *= 2;
+    return c;
 }
 
 bool ses_text_reserve(ses_text *t, size_t n, ses_err *e)
 {
-    size_t cap;
     if (n <= t->cap - t->n) return true;
-    if (n > MAX_BYTES || !grown(t->cap, t->n + n, &cap, e))
-        return ses_fail(e, SES_EARG, "a text may grow to 2 GiB, not more");
+    size_t cap = grown(t->cap, t->n, n, e);
+    if (!cap) return false;
     char *byte = ses_realloc_array(t->byte, cap, 1, e);
     if (!byte) return false;
     t->byte = byte;
@@ -62,9 +63,9 @@ void ses_text_free(ses_text *t)
 
 bool ses_pieces_reserve(ses_pieces *p, size_t n, ses_err *e)
 {
-    size_t cap;
     if (n <= p->cap - p->n) return true;
-    if (n > MAX_BYTES || !grown(p->cap, p->n + n, &cap, e)) return ses_fail(e, SES_EARG, "too many pieces");
+    size_t cap = grown(p->cap, p->n, n, e);
+    if (!cap) return false;
     ses_piece *piece = ses_realloc_array(p->piece, cap, sizeof *piece, e);
     if (!piece) return false;
     p->piece = piece;
@@ -88,9 +89,9 @@ void ses_pieces_free(ses_pieces *p)
 
 bool ses_tokens_reserve(ses_token_list *l, size_t n, ses_err *e)
 {
-    size_t cap;
     if (n <= l->cap - l->n) return true;
-    if (n > MAX_BYTES || !grown(l->cap, l->n + n, &cap, e)) return ses_fail(e, SES_EARG, "too many tokens");
+    size_t cap = grown(l->cap, l->n, n, e);
+    if (!cap) return false;
     ses_token *token = ses_realloc_array(l->token, cap, sizeof *token, e);
     if (!token) return false;
     l->token = token;
@@ -114,8 +115,8 @@ void ses_token_list_free(ses_token_list *l)
 bool ses_strings_put(ses_strings *s, const char *p, size_t n, ses_err *e)
 {
     if (s->n == s->cap) {
-        size_t cap;
-        if (!grown(s->cap, s->n + 1, &cap, e)) return false;
+        size_t cap = grown(s->cap, s->n, 1, e);
+        if (!cap) return false;
         ses_string *string = ses_realloc_array(s->string, cap, sizeof *string, e);
         if (!string) return false;
         s->string = string;
