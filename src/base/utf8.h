@@ -9,4 +9,14 @@ size_t ses_utf8_decode(const char *p, size_t n,
 size_t ses_utf8_valid(const char *p, size_t n);   /* bytes before the first bad one; n: all good */
 size_t ses_utf8_encode(uint32_t cp, char out[4]); /* bytes written; 0: not a scalar value */
 
+/* One character of text known to be valid: bytes taken. */
+static inline size_t ses_utf8_next(const char *p, uint32_t *cp)
+{
+    const unsigned char *s = (const unsigned char *)p;
+    if (s[0] < 0x80) return *cp = s[0], 1;
+    if (s[0] < 0xE0) return *cp = (s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu), 2;
+    if (s[0] < 0xF0) return *cp = (s[0] & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu), 3;
+    return *cp = (s[0] & 0x07u) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3Fu), 4;
+}
+
 #endif

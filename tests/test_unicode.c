@@ -1,0 +1,291 @@
+/* src/base/unicode: properties by literals, normal forms against the Unicode consortium's test file and laws.
+ * */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
+#include "check.h"
+
+#include <time.h>
+
+static void test_properties(void)
+{
+    size_t spaces = 0, cjk = 0, numeric = 0, letters = 0, words = 0;
+    for (uint32_t cp = 0; cp < 0x110000; cp++) {
+        spaces += ses_cp_is(cp, SES_CP_SPACE);
+        cjk += ses_cp_is(cp, SES_CP_CJK);
+        numeric += ses_cp_is(cp, SES_CP_NUMERIC);
+        letters += ses_gc_in(cp, SES_GCS_L);
+        words += ses_cp_is(cp, SES_CP_OWORD);
+    }
+    CHECK(spaces == 25);
+    CHECK(cjk == 81264);
+    CHECK(numeric == 1924);
+    CHECK(letters == 141028);
+    CHECK(words == 144671);
+
+    CHECK(ses_cp_is(0x85, SES_CP_SPACE) && ses_cp_is(0x3000, SES_CP_SPACE) &&
+          !ses_cp_is(0x200B, SES_CP_SPACE));
+    CHECK(ses_cp_is(0, SES_CP_OTHER8) && ses_cp_is(0x200D, SES_CP_OTHER8) &&
+          ses_cp_is(0xE000, SES_CP_OTHER8));
+    CHECK(!ses_cp_is('\t', SES_CP_OTHER8) && !ses_cp_is(0x378, SES_CP_OTHER8)); /* unassigned is kept */
+    CHECK(!ses_cp_is(0x8E2, SES_CP_OTHER8));                                    /* format, since Unicode 9 */
+    CHECK(ses_cp_is(0x301, SES_CP_MN8) && !ses_cp_is(0x903, SES_CP_MN8) && !ses_cp_is(0x1AC0, SES_CP_MN8));
+    CHECK(ses_cp_is(0x903, SES_CP_MARK9) && ses_cp_is(0x8D4, SES_CP_MARK9) &&
+          !ses_cp_is(0x1ABF, SES_CP_MARK9));
+    CHECK(ses_cp_is('$', SES_CP_PUNCT8) && ses_cp_is(0x3002, SES_CP_PUNCT8) &&
+          !ses_cp_is(0x20AC, SES_CP_PUNCT8));
+    CHECK(ses_cp_is(0x4E00, SES_CP_CJK) && !ses_cp_is(0x2B820, SES_CP_CJK) && ses_cp_is(0x2B920, SES_CP_CJK));
+    CHECK(ses_cp_is(0xB2, SES_CP_OWORD) && !ses_cp_is(0xB2, SES_CP_WORD) && ses_cp_is(0x200C, SES_CP_WORD));
+    CHECK(ses_cp(0x1C89)->gc == SES_GC_LU && ses_cp(0x378)->gc == SES_GC_CN &&
+          ses_cp(0x10FFFF)->gc == SES_GC_CN);
+    CHECK(ses_cp(0x345)->ccc == 240 && ses_cp('a')->ccc == 0 && ses_cp(0x1E4EC)->ccc == 232);
+}
+
+static void test_lower(void)
+{
+    uint32_t out[2];
+    size_t changed = 0;
+    for (uint32_t cp = 0; cp < 0x110000; cp++) changed += ses_cp_lower(cp, out) != 1 || out[0] != cp;
+    CHECK(changed == 1488);
+    CHECK(ses_cp_lower('A', out) == 1 && out[0] == 'a');
+    CHECK(ses_cp_lower(0x130, out) == 2 && out[0] == 'i' && out[1] == 0x307);
+    CHECK(ses_cp_lower(0x3A3, out) == 1 && out[0] == 0x3C3); /* never the final sigma */
+    CHECK(ses_cp_lower(0x1E9E, out) == 1 && out[0] == 0xDF);
+    CHECK(ses_cp_lower(0x10400, out) == 1 && out[0] == 0x10428);
+    CHECK(ses_cp_lower(0xA7CB, out) == 1 && out[0] == 0x264); /* Unicode 16 */
+}
+
+/* The whole text, stretch by stretch, as a normalizer takes it. */
+static bool normalize(ses_form form, const char *p, size_t n, ses_buf *out)
+{
+    out->len = 0;
+    ses_changes changes = { 0 };
+    bool ok = true;
+    for (size_t i = 0; ok && i < n;) {
+        size_t k = ses_form_done(form, p + i, n - i);
+        if (k) {
+            ses_buf_append(out, p + i, k);
+        } else {
+            k = ses_form_stretch(form, p + i, n - i);
+            changes.n = 0;
+            ok = k && ses_form_run(form, p + i, k, &changes, NULL);
+            for (size_t j = 0; ok && j < changes.n; j++) {
+                char bytes[4];
+                ses_buf_append(out, bytes, ses_utf8_encode(changes.item[j].cp, bytes));
+            }
+        }
+        i += k;
+    }
+    ses_changes_free(&changes);
+    return ok && ses_buf_ok(out, NULL);
+}
+
+/* The same in one go: cutting must not matter. */
+static bool normalize_whole(ses_form form, const char *p, size_t n, ses_buf *out)
+{
+    out->len = 0;
+    ses_changes changes = { 0 };
+    bool ok = ses_form_run(form, p, n, &changes, NULL);
+    for (size_t j = 0; ok && j < changes.n; j++) {
+        char bytes[4];
+        ses_buf_append(out, bytes, ses_utf8_encode(changes.item[j].cp, bytes));
+    }
+    ses_changes_free(&changes);
+    return ok && ses_buf_ok(out, NULL);
+}
+
+static bool same(const ses_buf *b, const char *want, size_t n)
+{
+    return b->len == n && (n == 0 || memcmp(b->data, want, n) == 0);
+}
+
+static void test_forms(void)
+{
+    static const struct {
+        ses_form form;
+        const char *in, *out;
+    } cases[] = {
+        { SES_NFD, "\xC3\xA9", "e\xCC\x81" },                                /* e acute */
+        { SES_NFC, "e\xCC\x81", "\xC3\xA9" },                                /* and back */
+        { SES_NFC, "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81" }, /* Hangul L V T */
+        { SES_NFD, "\xEA\xB0\x81", "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8" },
+        { SES_NFKC, "\xEF\xAC\x81\xC2\xBD",
+          "fi1\xE2\x81\x84"
+          "2" },                                                  /* ligature fi, one half */
+        { SES_NFKD, "\xEF\xBC\xA1", "A" },                        /* full-width A */
+        { SES_NFC, "\xE2\x84\xA6", "\xCE\xA9" },                  /* Ohm sign */
+        { SES_NFD, "a\xCC\x81\xCC\xA3", "a\xCC\xA3\xCC\x81" },    /* marks in order of class */
+        { SES_NFC, "\xCC\x81", "\xCC\x81" },                      /* a mark alone */
+        { SES_NFC, "\xCD\x84", "\xCC\x88\xCC\x81" },              /* excluded from composition */
+        { SES_NFKC, "\xE3\x8B\xBF", "\xE4\xBB\xA4\xE5\x92\x8C" }, /* square era name Reiwa, of 2019 */
+        { SES_NFKC9, "\xE3\x8B\xBF", "\xE3\x8B\xBF" },            /* not in Unicode 9 */
+        { SES_NFD9, "\xF0\x91\xA4\xB8", "\xF0\x91\xA4\xB8" },     /* nor this one's parts */
+        { SES_NFC9, "\xF0\x91\xA4\xB5\xF0\x91\xA4\xB0", "\xF0\x91\xA4\xB5\xF0\x91\xA4\xB0" },
+        { SES_NFC, "\xF0\x91\xA4\xB5\xF0\x91\xA4\xB0", "\xF0\x91\xA4\xB8" },
+    };
+    ses_buf b = { 0 };
+    for (size_t i = 0; i < SES_LEN(cases); i++) {
+        CHECK(normalize(cases[i].form, cases[i].in, strlen(cases[i].in), &b));
+        CHECK_MSG(same(&b, cases[i].out, strlen(cases[i].out)), "case %zu", i);
+    }
+    CHECK(normalize(SES_NFC, "", 0, &b) && b.len == 0);
+    ses_buf_free(&b);
+}
+
+/* Hexadecimal code points up to the semicolon; NULL at the end of the columns. */
+static const char *column(const char *line, ses_buf *out)
+{
+    out->len = 0;
+    for (;;) {
+        char *end;
+        unsigned long cp = strtoul(line, &end, 16);
+        if (end == line) return NULL;
+        char bytes[4];
+        ses_buf_append(out, bytes, ses_utf8_encode((uint32_t)cp, bytes));
+        if (*end == ';') return end + 1;
+        line = end;
+    }
+}
+
+/* c2 == NFC(c1) == NFC(c2) == NFC(c3), c4 == NFC(c4) == NFC(c5); likewise NFD; NFKC and NFKD of all five. */
+static size_t check_line(const char *line)
+{
+    ses_buf c[5] = { 0 }, got = { 0 };
+    size_t bad = 0;
+    const char *p = line;
+    for (int i = 0; i < 5 && p; i++) p = column(p, &c[i]);
+    for (int i = 0; i < 5 && p; i++) {
+        const ses_buf *want[4] = { &c[i < 3 ? 1 : 3], &c[i < 3 ? 2 : 4], &c[3], &c[4] };
+        for (int form = SES_NFC; form <= (int)SES_NFKD; form++) {
+            bad += !normalize((ses_form)form, c[i].data, c[i].len, &got) ||
+                   !same(&got, want[form]->data, want[form]->len);
+            bad += !normalize_whole((ses_form)form, c[i].data, c[i].len, &got) ||
+                   !same(&got, want[form]->data, want[form]->len);
+        }
+    }
+    if (!p) bad++;
+    for (int i = 0; i < 5; i++) ses_buf_free(&c[i]);
+    ses_buf_free(&got);
+    return bad;
+}
+
+static void test_normalization_file(void)
+{
+    char path[512], line[1024];
+    snprintf(path, sizeof path, "%s/vocab/unicode/NormalizationTest.txt", check_shared());
+    FILE *f = fopen(path, "r");
+    if (!f) {
+        SKIP("no NormalizationTest.txt");
+        return;
+    }
+    size_t lines = 0, bad = 0;
+    while (fgets(line, sizeof line, f)) {
+        if (!strchr("0123456789ABCDEF", line[0])) continue;
+        size_t wrong = check_line(line);
+        if (wrong && !bad) printf("first wrong: %s", line);
+        bad += wrong;
+        lines++;
+    }
+    fclose(f);
+    CHECK(lines > 10000);
+    CHECK_MSG(bad == 0, "%zu wrong", bad);
+}
+
+static uint32_t random_next(uint32_t *state) { return *state = *state * 1664525u + 1013904223u, *state >> 8; }
+
+/* Marks, jamo and letters with many compositions, so that random text has something to do. */
+static size_t random_text(uint32_t *state, char *out, size_t points)
+{
+    static const uint32_t base[] = { 0x300,  0x1100, 0x1160, 0x11A8, 0xAC00, 0x41,  0xC0,
+                                     0x1E00, 0xF70,  0x0,    0xFB00, 0x3040, 0xFF60 };
+    size_t n = 0;
+    for (size_t i = 0; i < points; i++) {
+        uint32_t cp = base[random_next(state) % SES_LEN(base)] + random_next(state) % 64;
+        if (random_next(state) % 8 == 0) cp = random_next(state) % 0x110000;
+        n += ses_utf8_encode(cp, out + n); /* writes nothing for a surrogate */
+    }
+    return n;
+}
+
+/* Normal forms are fixed points, agree however the text is cut, and NFC(NFD) = NFC. */
+static void test_laws(void)
+{
+    uint32_t state = 7;
+    size_t bad = 0;
+    ses_buf a = { 0 }, b = { 0 };
+    for (int round = 0; round < 20000; round++) {
+        char text[64 * 4];
+        size_t n = random_text(&state, text, random_next(&state) % 64);
+        for (int form = SES_NFC; form < (int)SES_FORMS; form++) {
+            bad += !normalize((ses_form)form, text, n, &a) || !normalize_whole((ses_form)form, text, n, &b) ||
+                   !same(&a, b.data, b.len);
+            bad += !normalize((ses_form)form, b.data, b.len, &a) || !same(&a, b.data, b.len);
+            if (form & 1) {
+                bad += !normalize((ses_form)(form - 1), b.data, b.len, &a) ||
+                       !normalize((ses_form)(form - 1), text, n, &b) || !same(&a, b.data, b.len);
+            }
+        }
+    }
+    CHECK_MSG(bad == 0, "%zu wrong", bad);
+    ses_buf_free(&a);
+    ses_buf_free(&b);
+}
+
+/* A change of 0 takes one character of the source, -n takes n more: all are taken, in every form. */
+static void test_changes_add_up(void)
+{
+    uint32_t state = 11;
+    size_t bad = 0;
+    ses_changes c = { 0 };
+    for (int round = 0; round < 20000; round++) {
+        char text[64 * 4];
+        size_t n = random_text(&state, text, random_next(&state) % 64), points = 0;
+        for (size_t i = 0; i < n; i++) points += (text[i] & 0xC0) != 0x80;
+        for (int form = SES_NFC; form < (int)SES_FORMS; form++) {
+            c.n = 0;
+            bad += !ses_form_run((ses_form)form, text, n, &c, NULL);
+            size_t taken = 0;
+            for (size_t i = 0; i < c.n; i++)
+                if (c.item[i].change <= 0) taken += 1 + (size_t)-c.item[i].change;
+            bad += taken != points;
+        }
+    }
+    CHECK_MSG(bad == 0, "%zu wrong", bad);
+    ses_changes_free(&c);
+}
+
+/* 10 MB that a quadratic sort would never finish. */
+static void test_long(void)
+{
+    static const char *const unit[] = { "\xCC\x81\xCC\xA3", "\xCC\xA3", "\xE1\x84\x80",
+                                        "\xCC\x81\xCC\xA3\xCD\x85\xCC\xB4", "\xCD\x84" };
+    const size_t n = 10 << 20;
+    char *text = ses_alloc(n, NULL);
+    ses_buf out = { 0 };
+    for (size_t u = 0; u < SES_LEN(unit); u++) {
+        size_t k = strlen(unit[u]), len = n / k * k;
+        for (size_t i = 0; i < len; i++) text[i] = unit[u][i % k];
+        for (int form = SES_NFC; form <= (int)SES_NFKD; form++) {
+            clock_t t = clock();
+            CHECK(normalize((ses_form)form, text, len, &out));
+            double s = (double)(clock() - t) / CLOCKS_PER_SEC;
+            CHECK_MSG(s < 2, "form %d of unit %zu took %.2f s", form, u, s);
+        }
+    }
+    ses_free(text);
+    ses_buf_free(&out);
+}
+
+int main(void)
+{
+    test_properties();
+    test_lower();
+    test_forms();
+    test_normalization_file();
+    test_laws();
+    test_changes_add_up();
+    test_long();
+    return check_report();
+}
