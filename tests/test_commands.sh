@@ -236,10 +236,101 @@ section_weights() {
     chmod 755 "$tmp/closed"
 }
 
+section_run() {
+    printf '2 5 7 3\n9,8\t|\t4\n' >"$tmp/in"
+    for head in classify multilabel regress tag qa nsp masked-lm pretraining model; do
+        run 0 run "$golden/bert-$head"
+        says 'Sequence 1 (line 1), 4 tokens' 'Sequence 2 (line 2), 3 tokens'
+        if grep -q '^2 sequences, 7 tokens in ' "$tmp/err"; then ok; else bad "the speed, on stderr"; fi
+        run 0 run "$golden/bert-$head" - --json --quiet --hidden-states --attentions
+        json_lines "$tmp/out"
+        if [ ! -s "$tmp/err" ]; then ok; else bad "--quiet"; fi
+        mv "$tmp/out" "$tmp/both"
+        for batch in 1 5; do # the same lines whatever the batch
+            run 0 run "$golden/bert-$head" - --json -q --hidden-states --attentions --batch-tokens $batch -t 2
+            if cmp -s "$tmp/out" "$tmp/both"; then ok; else bad "bert-$head differs in batches of $batch"; fi
+        done
+    done
+    run 0 run "$golden/bert-classify" --ids '2 5 7' -i '3 4'
+    says 'Sequence 2, 2 tokens' 'LABEL_2'
+    run 0 run "$golden/bert-multilabel" -i '2 5 7' -k 1
+    says 'and 2 more'
+    run 0 run "$golden/bert-masked-lm" -i '2 5 7' --position 1 --top 2
+    if [ "$(wc -l <"$tmp/out")" -eq 4 ]; then ok; else bad "two tokens for one position"; fi
+    run 0 run "$golden/bert-masked-lm" -i '2 5 7' --mask-id 9
+    says 'no token 9 in this sequence'
+    run 0 run "$golden/bert-qa" -i '2 5 7 | 3 4'
+    says 'Probability'
+    run 0 run "$golden/bert-choice" --choices 2
+    says 'Question 1 (line 1 to 2), 7 tokens' 'choice 0' 'choice 1'
+    run 0 run "$golden/bert-model" -i '2 5 7' --hidden-states --attentions
+    says 'embeddings' 'Attention of layer 1, mean of 3 heads' 'pooled'
+    run 0 run "$golden/bert-model" -i '2 5 7' -a --layer 0 --head 2
+    says 'Attention of layer 0, head 2'
+    run 0 run "$golden/bert-classify" -i '2 5' --class BertModel
+    says 'First numbers'
+    printf '1 2\n3' >"$tmp/in" # no newline at the end, an empty input: both fine
+    run 0 run "$golden/bert-tag" --json
+    if [ "$(wc -l <"$tmp/out")" -eq 2 ]; then ok; else bad "a line for a line without its end"; fi
+    : >"$tmp/in"
+    run 0 run "$golden/bert-tag"
+    if [ ! -s "$tmp/out" ]; then ok; else bad "nothing for nothing"; fi
+}
+
+section_run_errors() {
+    : >"$tmp/in"
+    while IFS='|' read -r line text; do
+        printf '1 2\n3 4\n%b\n5 6\n' "$(echo "$line" | tr '!' '|')" >"$tmp/ids"
+        refuses "ids: line 3: $text" -- run "$golden/bert-tag" "$tmp/ids"
+        says 'Sequence 2 (' # what came before is answered
+        if grep -q 'Sequence 3' "$tmp/out"; then bad "an answer to a bad line"; else ok; fi
+    done <<'LIST'
+|empty, expected token ids
+ \t|empty, expected token ids
+1 71 2|token id 71 at place 1, expected 0 to 70
+-1|token id -1 at place 0, expected 0 to 70
+99999999999999999999999999|token id 99999999999999999999999999 at place 0
+1 2x|"2x" at place 1 is not a token id
+1.5|"1.5" at place 0 is not a token id
+\0001|"\x01" at place 0 is not a token id
+1 ! 2 ! 3|'|' begins segment 3, expected at most 2 segments
+! 1|no token before '|'
+1 !|no token after the last '|'
+1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5|more than 24 tokens, the longest sequence the model takes
+LIST
+    refuses -- run "$golden/bert-tag" --ids '1 x'
+    refuses '--ids: sequence 2: empty' -- run "$golden/bert-tag" --ids '1' --ids ' '
+    refuses 'nowhere: No such file' -- run "$golden/bert-tag" "$tmp/nowhere"
+    refuses 'Is a directory' -- run "$golden/bert-tag" "$tmp"
+    printf '1 2\n3\n4\n' >"$tmp/in"
+    refuses 'standard input: line 3: the input ends after 1 of 2 choices' -- run "$golden/bert-choice" -c 2
+    says 'Question 1'
+    refuses '--position 1, but the sequence has 1 tokens' -- run "$golden/bert-masked-lm" -p 1
+    : >"$tmp/in"
+    run 2 run "$golden/bert-tag" --mask-id 3
+    run 2 run "$golden/bert-tag" --choices 2
+    run 2 run "$golden/bert-choice"
+    run 2 run "$golden/bert-masked-lm" --mask-id 71
+    run 2 run "$golden/bert-masked-lm" --mask-id 3 --position 1
+    run 2 run "$golden/bert-model" --layer 1
+    run 2 run "$golden/bert-model" --attentions --layer 2
+    run 2 run "$golden/bert-model" --attentions --head 3
+    run 2 run
+    refuses 'class "BertForDreaming" is not supported' -- run "$golden/bert-model" --class BertForDreaming
+    refuses 'empty/config.json' -- run "$tmp/empty"
+
+    # NaN weights: found when NaN comes out
+    fresh nan
+    poke "$tmp/nan/model.safetensors" "$(data_begins "$tmp/nan/model.safetensors")" '\000\000\300\177'
+    refuses 'nan: tensor "bert.' 'number 0 is NaN or infinite' -- run "$tmp/nan" --ids '1 2'
+}
+
 section_info
 section_unknown
 section_config
 section_weights
+section_run
+section_run_errors
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

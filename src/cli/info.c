@@ -54,15 +54,15 @@ static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 }
 
 /* Inference keeps one layer at a time: its input, q, k, v, what attention gives and its projection, the norm,
- * the feed-forward's two steps and the norm: 9 rows of C and one of F a token. A vocabulary head needs two
- * more rows of C and one of V, when the layers' memory is free again. Attention's tiles stay in each thread's
- * scratch. */
-static uint64_t estimate_activations(const ses_model *m, int64_t tokens)
+ * the feed-forward's two steps and the norm: 9 rows of C and one of F a token. A vocabulary head adds two
+ * rows of C and one of V; the layers' blocks are free by then, but too small for it. Attention's tiles stay in
+ * each thread's scratch. */
+uint64_t ses_info_activations(const ses_model *m, int64_t tokens)
 {
-    int64_t layer = 9 * m->c.hidden + m->c.ffn, head = 0;
+    int64_t row = 9 * m->c.hidden + m->c.ffn;
     for (size_t h = 0; h < SES_LEN(m->class->head) && m->class->head[h].head; h++)
-        if (m->class->head[h].head == &ses_head_masked_lm) head = 3 * m->c.hidden + m->c.vocab;
-    return (uint64_t)tokens * (uint64_t)(layer > head ? layer : head) * sizeof(ses_real);
+        if (m->class->head[h].head == &ses_head_masked_lm) row += 2 * m->c.hidden + m->c.vocab;
+    return (uint64_t)tokens * (uint64_t)row * sizeof(ses_real);
 }
 
 static bool is_real(ses_dtype d) { return d == SES_F32 || d == SES_F16 || d == SES_BF16 || d == SES_F64; }
@@ -77,7 +77,7 @@ static void count_memory(ses_info *i)
         if (is_real(x->dtype) && !as_it_is) m->copied += (uint64_t)x->count * sizeof(float);
     }
     m->packed = packed_bytes(i->model, ses_device_isa(i->dev));
-    m->activations = estimate_activations(i->model, i->tokens);
+    m->activations = ses_info_activations(i->model, i->tokens);
     m->training = (uint64_t)ses_store_numbers(ses_model_store(i->model)) * 4 * sizeof(float);
 }
 

@@ -23,7 +23,7 @@ typedef struct ses_info_memory {
     uint64_t mapped;
     uint64_t copied;      /* weights that had to be converted to f32 */
     uint64_t packed;      /* weights in the order gemm reads, made when first used */
-    uint64_t activations; /* an estimate, see estimate_activations */
+    uint64_t activations; /* an estimate, see ses_info_activations */
     uint64_t training;    /* weights, gradients and AdamW's two moments, all f32; activations come on top */
 } ses_info_memory;
 
@@ -52,6 +52,9 @@ typedef struct ses_info {
  * too. */
 bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, ses_err *e);
 void ses_info_free(ses_info *i);
+
+/* Bytes of activations that inference needs at most, for so many tokens. */
+uint64_t ses_info_activations(const ses_model *m, int64_t tokens);
 
 bool ses_info_show(const ses_info *i, const ses_term *t, ses_err *e);
 bool ses_info_show_tensors(const ses_info *i, const ses_term *t, ses_err *e);

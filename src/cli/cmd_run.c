@@ -1,0 +1,406 @@
+/* run: sequences of token ids through a model. */
+#define _POSIX_C_SOURCE 200809L
+#include "run.h"
+#include "show.h"
+#include "tensor/device.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const ses_opt opt[] = {
+    { .name = "ids",
+      .letter = 'i',
+      .type = SES_OPT_LIST,
+      .offset = offsetof(ses_run_args, ids),
+      .value = "IDS",
+      .help = "a sequence of token ids, like \"101 7592 102\" or \"101 7592 102 | 2088 102\"" },
+    { .name = "top",
+      .letter = 'k',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, top),
+      .def = "5",
+      .min = 1,
+      .max = 1000,
+      .help = "show so many of the likeliest tokens, labels or answers" },
+    { .name = "position",
+      .letter = 'p',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, position),
+      .def = "-1",
+      .min = -1,
+      .max = 1 << 24,
+      .help = "masked-lm: predict at this position alone, counted from 0; -1: at every one" },
+    { .name = "mask-id",
+      .letter = 'm',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, mask_id),
+      .def = "-1",
+      .min = -1,
+      .max = 1 << 24,
+      .help = "masked-lm: predict where this token stands; -1: everywhere" },
+    { .name = "logits",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_run_args, logits),
+      .help = "masked-lm with --json: all scores of the vocabulary too" },
+    { .name = "choices",
+      .letter = 'c',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, choices),
+      .def = "0",
+      .min = 0,
+      .max = 1 << 16,
+      .help = "choice: so many neighboring sequences are one question" },
+    { .name = "max-answer",
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, max_answer),
+      .def = "30",
+      .min = 1,
+      .max = 1 << 16,
+      .help = "span: the longest answer, in tokens" },
+    { .name = "hidden-states",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_run_args, hidden_states),
+      .help = "show how vectors change from layer to layer; with --json all of them" },
+    { .name = "attentions",
+      .letter = 'a',
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_run_args, attentions),
+      .help = "draw which token looks at which; with --json the probabilities of all layers and heads" },
+    { .name = "layer",
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, layer),
+      .def = "-1",
+      .min = -1,
+      .max = 1 << 16,
+      .help = "of the drawing, counted from 0; -1: the last" },
+    { .name = "head",
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, head),
+      .def = "-1",
+      .min = -1,
+      .max = 1 << 16,
+      .help = "of the drawing, counted from 0; -1: the mean of all" },
+    { .name = "class",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_run_args, class_name),
+      .value = "NAME",
+      .help = "run as this class, like BertModel, not as what config.json says" },
+    { .name = "batch-tokens",
+      .letter = 'b',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, batch_tokens),
+      .def = "1024",
+      .min = 1,
+      .max = 1 << 24,
+      .help = "run a batch when it has this many tokens" },
+    SES_OPT_SHARED(ses_run_args, shared),
+};
+
+/* ---- options against the model ---- */
+
+static bool has_head(const ses_model *m, const ses_head *h)
+{
+    return m->class->head[0].head == h || m->class->head[1].head == h;
+}
+
+static bool needs_head(const ses_model *m, const ses_head *h, bool given, const char *name, ses_err *e)
+{
+    if (!given || has_head(m, h)) return true;
+    return ses_fail(e, SES_EUSAGE, "%s is for models with a %s head; this one is a %s", name, h->name,
+                    ses_model_class(m));
+}
+
+static bool in_model(int64_t x, int64_t n, const char *name, ses_err *e)
+{
+    return x < n || ses_fail(e, SES_EUSAGE, "%s %" PRId64 ": the model has 0 to %" PRId64, name, x, n - 1);
+}
+
+static bool check_options(const ses_runner *r, ses_err *e)
+{
+    const ses_run_args *a = r->a;
+    const ses_model *m = r->model;
+    if (!needs_head(m, &ses_head_masked_lm, a->position >= 0, "--position", e) ||
+        !needs_head(m, &ses_head_masked_lm, a->mask_id >= 0, "--mask-id", e) ||
+        !needs_head(m, &ses_head_masked_lm, a->logits, "--logits", e) ||
+        !needs_head(m, &ses_head_choice, a->choices > 0, "--choices", e))
+        return false;
+    if (has_head(m, &ses_head_choice) && !a->choices)
+        return ses_fail(e, SES_EUSAGE, "a %s picks one of several sequences: --choices says of how many",
+                        ses_model_class(m));
+    if (a->position >= 0 && a->mask_id >= 0)
+        return ses_fail(e, SES_EUSAGE, "--position and --mask-id exclude each other");
+    if (!a->attentions && (a->layer >= 0 || a->head >= 0))
+        return ses_fail(e, SES_EUSAGE, "--layer and --head are for --attentions");
+    return in_model(a->layer, m->c.layers, "--layer", e) && in_model(a->head, m->c.heads, "--head", e) &&
+           in_model(a->mask_id, m->c.vocab, "--mask-id", e);
+}
+
+/* ---- one batch ---- */
+
+/* NaN comes out where NaN is in the weights: then the tensor's name helps, and the numbers do not. */
+static bool check_numbers(ses_runner *r, const char *dir, ses_err *e)
+{
+    enum { PIECE = 4096 };
+    for (size_t i = 0; i < r->out.n; i++) {
+        const ses_output *o = &r->out.item[i];
+        int64_t count = ses_count(o->tensor);
+        for (int64_t at = 0; at < count; at += PIECE) {
+            int64_t n = count - at < PIECE ? count - at : PIECE;
+            const float *x = ses_run_numbers(r, o, at, n, e);
+            if (!x) return false;
+            for (int64_t j = 0; j < n; j++)
+                if (!isfinite(x[j])) return ses_model_finite(r->model, e) || ses_wrap(e, "%s", dir);
+        }
+    }
+    return true;
+}
+
+static void put_ints(ses_json_writer *w, const char *key, const int32_t *x, int64_t n)
+{
+    ses_json_array(w, key);
+    for (int64_t i = 0; i < n; i++) ses_json_put_int(w, x[i]);
+    ses_json_end_array(w);
+}
+
+/* The layers and attention of sequence s, where asked for. */
+static bool show_inside(ses_runner *r, int64_t s, ses_err *e)
+{
+    return (!r->a->hidden_states || ses_view_hidden_states(r, s, e)) &&
+           (!r->a->attentions || ses_view_attentions(r, s, e));
+}
+
+/* Who this is: the sequence, or the sequences of a question, each with what is inside it. */
+static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
+{
+    const ses_lines *l = &r->lines;
+    const ses_origin *o = &l->origin[s];
+    ses_json_begin_object(r->w);
+    ses_json_count(r->w, n > 1 ? "question" : "sequence", (o->number - 1) / n + 1);
+    if (o->file) ses_json_pair(r->w, "file", o->file);
+    if (o->file) ses_json_count(r->w, "line", o->line);
+    if (n > 1) ses_json_array(r->w, "sequences");
+    for (int64_t i = s; i < s + n; i++) {
+        int64_t at = l->cu[i], len = l->cu[i + 1] - at;
+        if (n > 1) ses_json_begin_object(r->w);
+        put_ints(r->w, "ids", l->ids + at, len);
+        if (l->segments[at + len - 1]) put_ints(r->w, "segments", l->segments + at, len);
+        if (!show_inside(r, i, e)) return false;
+        if (n > 1) ses_json_end_object(r->w);
+    }
+    if (n > 1) ses_json_end_array(r->w);
+    return true;
+}
+
+/* "Sequence 3 (ids.txt, line 3), 7 tokens" */
+static void begin_text(const ses_runner *r, int64_t s, int64_t n)
+{
+    const ses_lines *l = &r->lines;
+    const ses_origin *o = &l->origin[s];
+    if (o->number > 1) putchar('\n');
+    printf("%s%s %" PRId64 "%s", ses_style_on(r->term, SES_BOLD), n > 1 ? "Question" : "Sequence",
+           (o->number - 1) / n + 1, ses_style_on(r->term, SES_PLAIN));
+    if (o->file) {
+        fputs(" (", stdout);
+        if (strcmp(o->file, "-") != 0) {
+            ses_put_clean(stdout, o->file);
+            fputs(", ", stdout);
+        }
+        printf("line %" PRId64, o->line);
+        if (n > 1) printf(" to %" PRId64, l->origin[s + n - 1].line);
+        putchar(')');
+    }
+    printf(", %d token%s\n", (int)(l->cu[s + n] - l->cu[s]), l->cu[s + n] - l->cu[s] == 1 ? "" : "s");
+}
+
+static bool check_position(const ses_runner *r, int64_t s, ses_err *e)
+{
+    char where[256];
+    int64_t n = r->lines.cu[s + 1] - r->lines.cu[s];
+    if (r->a->position < n) return true;
+    ses_fail(e, SES_EARG, "--position %" PRId64 ", but the sequence has %" PRId64 " tokens", r->a->position,
+             n);
+    return ses_wrap(e, "%s", ses_origin_text(where, sizeof where, &r->lines.origin[s]));
+}
+
+/* n: sequences shown together, one or a question's. */
+static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
+{
+    const ses_class *k = r->model->class;
+    if (!check_position(r, s, e)) return false;
+    if (r->a->shared.json && !(r->w = ses_json_writer_new(0, e))) return false;
+    bool ok = !r->w || begin_json(r, s, n, e);
+    if (!r->w) begin_text(r, s, n);
+    ok = ok && (k->head[0].head || ses_view_vectors(r, s, e));
+    for (size_t h = 0; ok && h < SES_LEN(k->head) && k->head[h].head; h++) {
+        ses_view_fn *view = ses_view_of(k->head[h].head);
+        ok = view ? view(r, &k->head[h], s, e)
+                  : ses_fail(e, SES_EUNSUPPORTED, "no view of a %s head", k->head[h].head->name);
+    }
+    for (int64_t i = s; ok && !r->w && i < s + n; i++) ok = show_inside(r, i, e);
+    if (!r->w) return ok;
+    ses_json_writer *w = r->w;
+    r->w = NULL;
+    if (ok) {
+        ses_json_end_object(w);
+        return ses_json_print(w, e);
+    }
+    ses_json_writer_free(w);
+    return false;
+}
+
+static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
+{
+    const ses_lines *l = &r->lines;
+    int64_t n = r->a->choices ? r->a->choices : 1;
+    if (!l->seqs) return true;
+    ses_batch b = { .seqs = l->seqs,
+                    .tokens = l->tokens,
+                    .cu = l->cu,
+                    .ids = l->ids,
+                    .segments = l->segments,
+                    .choices = r->a->choices };
+    ses_want want = { .logits = true, .hidden_states = r->a->hidden_states, .attentions = r->a->attentions };
+    ses_tape_reset(r->tape, NULL);
+    if (!ses_model_forward(r->model, r->tape, &b, &want, &r->out, e) || !check_numbers(r, dir, e))
+        return false;
+    for (int64_t s = 0; s < l->seqs; s += n)
+        if (!show(r, s, n, e)) return false;
+    r->sequences += l->seqs;
+    r->tokens += l->tokens;
+    ses_lines_clear(&r->lines);
+    return fflush(stdout) == 0 || ses_fail(e, SES_ENOMEM, "standard output cannot be written");
+}
+
+/* ---- all input ---- */
+
+static bool whole_questions(const ses_runner *r)
+{
+    return !r->a->choices || r->lines.seqs % r->a->choices == 0;
+}
+
+static bool cut_question(ses_runner *r, ses_err *e)
+{
+    char where[256];
+    int64_t n = r->lines.seqs % r->a->choices;
+    ses_origin_text(where, sizeof where, &r->lines.origin[r->lines.seqs - 1]);
+    return ses_fail(e, SES_EFORMAT, "%s: the input ends after %" PRId64 " of %" PRId64 " choices", where, n,
+                    r->a->choices);
+}
+
+/* What came before a bad line is still answered. */
+static bool finish(ses_runner *r, const char *dir, ses_err *bad, ses_err *e)
+{
+    if (!bad->code && !whole_questions(r)) cut_question(r, bad);
+    if (r->a->choices) r->lines.seqs -= r->lines.seqs % r->a->choices;
+    r->lines.tokens = r->lines.seqs ? r->lines.cu[r->lines.seqs] : 0;
+    if (!run_batch(r, dir, e)) return false;
+    return !bad->code || ses_fail(e, bad->code, "%s", bad->msg);
+}
+
+static bool run_all(ses_runner *r, ses_reader *in, const char *dir, ses_progress *progress, ses_err *e)
+{
+    ses_limits limit = { ses_model_vocab(r->model), ses_model_max_tokens(r->model), r->model->c.segments };
+    ses_err bad = { 0 };
+    while (ses_reader_next(in, &limit, &r->lines, &bad) == SES_READ_ONE) {
+        bool person = in->f == stdin && isatty(STDIN_FILENO); /* who waits for an answer after each line */
+        if ((r->lines.tokens < r->a->batch_tokens && !person) || !whole_questions(r)) continue;
+        if (!run_batch(r, dir, e)) return false;
+        ses_progress_show(progress, progress->total ? in->bytes : r->sequences);
+    }
+    return finish(r, dir, &bad, e);
+}
+
+/* Bytes of all files, where all are files. */
+static int64_t input_bytes(char **file)
+{
+    int64_t sum = 0;
+    struct stat st;
+    for (; *file; file++) {
+        bool ok = strcmp(*file, "-") != 0 ? stat(*file, &st) == 0 : fstat(STDIN_FILENO, &st) == 0;
+        if (!ok || !S_ISREG(st.st_mode)) return 0;
+        sum += (int64_t)st.st_size;
+    }
+    return sum;
+}
+
+static void tell_speed(const ses_runner *r, double seconds)
+{
+    char a[SES_HUMAN], b[SES_HUMAN];
+    double per = seconds > 1e-9 ? 1 / seconds : 0;
+    fprintf(stderr, "%s sequence%s, %s token%s in ", ses_grouped(a, r->sequences),
+            r->sequences == 1 ? "" : "s", ses_grouped(b, r->tokens), r->tokens == 1 ? "" : "s");
+    fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
+    fprintf(stderr, ": %s sequences/s, %s tokens/s\n", ses_grouped(a, (int64_t)((double)r->sequences * per)),
+            ses_grouped(b, (int64_t)((double)r->tokens * per)));
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    char dash[] = "-", *standard[] = { dash, NULL };
+    const ses_run_args *a = c->args;
+    const char *dir = c->rest[0];
+    ses_runner r = { .a = a, .term = &c->out };
+    ses_reader in = { .given = a->ids, .file = c->n_rest > 1 || a->ids.n ? c->rest + 1 : standard };
+    ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
+    ses_model_options mo = { .class_name = a->class_name };
+    r.dev = ses_device_open(a->shared.device, &o, e);
+    r.model = r.dev ? ses_model_open(dir, r.dev, &mo, e) : NULL;
+    r.tape = r.model ? ses_tape_new(r.dev, NULL, e) : NULL;
+    bool ok = r.tape && check_options(&r, e);
+    if (ok && !c->quiet && in.file == standard && isatty(STDIN_FILENO))
+        fputs("Token ids, one sequence a line, are read from this terminal; Ctrl-D ends.\n", stderr);
+    if (ok) { /* a moving line would cut through answers on the same terminal */
+        ses_progress p =
+            ses_progress_start(stderr, &c->err, c->quiet || c->out.tty, "sequences", input_bytes(in.file));
+        ok = run_all(&r, &in, dir, &p, e);
+        ses_progress_end(&p);
+        if (ok && !c->quiet) tell_speed(&r, ses_seconds() - p.start);
+    }
+    ses_reader_close(&in);
+    ses_lines_free(&r.lines);
+    ses_free(r.row);
+    ses_tape_free(r.tape);
+    ses_model_free(r.model);
+    ses_device_free(r.dev);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame run bert-base-uncased --ids \"101 7592 103 102\" --mask-id 103",
+      "what fits in place of token 103" },
+    { "sesame run bert-mrpc --ids \"101 2002 102 | 2016 102\"", "a pair of texts: label and probability" },
+    { "sesame run bert-base-uncased ids.txt --json >out.jsonl", "a line of JSON for every line of ids.txt" },
+    { "sesame run bert-base-uncased --class BertModel -i \"101 7592 102\" -a --layer 3 --head 2",
+      "vectors, and which token head 2 of layer 3 looks at" },
+    { 0 },
+};
+
+const ses_command ses_command_run = {
+    .name = "run",
+    .usage = "DIR [FILE...]",
+    .summary = "run a model on token ids",
+    .description =
+        "Runs the model in folder DIR on sequences of token ids: those of --ids, then the lines of each "
+        "FILE (- is standard input, which is also read when nothing else is given). A line is one "
+        "sequence, its ids apart by blanks or commas; what follows a | belongs to the second segment. "
+        "Text is not taken yet: tokenizers come in a later version.\n\n"
+        "What is shown depends on the model's head: the likeliest tokens (masked-lm), labels (classify, "
+        "tag), answers (span; of the last segment, where there are several), whether the second segment "
+        "follows the first (next-sentence), which choice fits (choice); without a head, the vectors. "
+        "Positions, choices, layers and heads are counted from 0, lines from 1.\n\n"
+        "Results come in the order of the input, and input is read as it is needed: there may be any "
+        "number of lines. A bad line ends the run with an error that names it; the lines before it are "
+        "answered.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(ses_run_args),
+    .min_rest = 1,
+    .max_rest = -1,
+    .run = run,
+};

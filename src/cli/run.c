@@ -1,0 +1,78 @@
+#include "run.h"
+
+#include "base/alloc.h"
+#include "tensor/device.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+const ses_output *ses_run_output(const ses_runner *r, const char *name)
+{
+    for (size_t i = 0; i < r->out.n; i++)
+        if (!strcmp(r->out.item[i].name, name)) return &r->out.item[i];
+    assert(!"an output this model does not have");
+    return NULL;
+}
+
+int64_t ses_run_cols(const ses_output *o) { return o->cols ? o->cols : ses_cols(o->tensor); }
+
+static float *make_room(ses_runner *r, int64_t n, ses_err *e)
+{
+    if ((size_t)n > r->row_room) {
+        float *more = ses_realloc_array(r->row, (size_t)n, sizeof *more, e);
+        if (!more) return NULL;
+        r->row = more;
+        r->row_room = (size_t)n;
+    }
+    return r->row;
+}
+
+const float *ses_run_numbers(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
+{
+    assert(first + n <= ses_count(o->tensor));
+    float *to = make_room(r, n, e);
+    if (to) r->dev->mem->download(r->dev, to, o->tensor->f + first, (size_t)n * sizeof *to);
+    return to;
+}
+
+const float *ses_run_rows(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
+{
+    int64_t wide = ses_cols(o->tensor), cols = ses_run_cols(o);
+    float *x = (float *)(uintptr_t)ses_run_numbers(r, o, first * wide, n * wide, e);
+    if (x && cols != wide) /* some columns of a wider tensor: close up */
+        for (int64_t i = 0; i < n; i++)
+            memmove(x + i * cols, x + i * wide + o->col, (size_t)cols * sizeof *x);
+    return x;
+}
+
+double ses_log_sum(const float *x, int64_t n)
+{
+    double most = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        if ((double)x[i] > most) most = (double)x[i];
+    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - most);
+    return most + log(sum);
+}
+
+void ses_best_offer(ses_best *best, int64_t *n, int64_t room, ses_best x)
+{
+    if (*n == room && !(x.score > best[room - 1].score)) return;
+    int64_t at = *n < room ? (*n)++ : room - 1;
+    for (; at > 0 && x.score > best[at - 1].score; at--) best[at] = best[at - 1];
+    best[at] = x;
+}
+
+int64_t ses_best_of(ses_best *best, int64_t room, const float *x, int64_t n)
+{
+    int64_t k = 0;
+    for (int64_t i = 0; i < n; i++) ses_best_offer(best, &k, room, (ses_best){ i, 0, (double)x[i] });
+    return k;
+}
+
+void ses_json_floats(ses_json_writer *w, const float *x, int64_t n)
+{
+    ses_json_begin_array(w);
+    for (int64_t i = 0; i < n; i++) ses_json_put_float(w, x[i]);
+    ses_json_end_array(w);
+}

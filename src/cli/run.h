@@ -1,0 +1,75 @@
+/* `sesame run`: one batch at a time through the model, then each sequence shown by the views of its heads. */
+#ifndef SES_CLI_RUN_H
+#define SES_CLI_RUN_H
+
+#include "command.h"
+#include "model/desc.h"
+#include "run_input.h"
+#include "shared.h"
+
+typedef struct ses_run_args {
+    ses_shared shared;
+    ses_list ids;
+    const char *class_name;
+    int64_t batch_tokens, top, position, mask_id, choices, max_answer, layer, head;
+    bool logits, hidden_states, attentions;
+} ses_run_args;
+
+typedef struct ses_runner {
+    const ses_run_args *a;
+    const ses_term *term; /* of stdout */
+    ses_device *dev;
+    ses_model *model;
+    ses_tape *tape;
+    ses_lines lines;
+    ses_outputs out;    /* of the batch in hand */
+    ses_json_writer *w; /* of the line being written; NULL: text */
+    float *row;         /* what ses_run_rows brought last */
+    size_t row_room;
+    int64_t sequences, tokens; /* done */
+} ses_runner;
+
+/* The output of that name, which must be there. */
+const ses_output *ses_run_output(const ses_runner *r, const char *name);
+
+/* How many numbers a row of the output has. */
+int64_t ses_run_cols(const ses_output *o);
+
+/* Rows [first, first + n) of an output, on the host until the next call; NULL: no memory. */
+const float *ses_run_rows(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e);
+
+/* The same of an output without rows: n numbers from `first`. */
+const float *ses_run_numbers(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e);
+
+/* log of the sum of exponentials: exp(x - this) is a softmax. */
+double ses_log_sum(const float *x, int64_t n);
+
+/* The highest of scores, best first. Offer each, keep `room`. */
+typedef struct ses_best {
+    int64_t i, j; /* what the score is of */
+    double score;
+} ses_best;
+void ses_best_offer(ses_best *best, int64_t *n, int64_t room, ses_best x);
+int64_t ses_best_of(ses_best *best, int64_t room, const float *x, int64_t n); /* how many there are */
+
+/* How one head's outputs for sequence s (a question's first) are shown: as text, or as members of r->w. */
+typedef bool ses_view_fn(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e);
+typedef struct ses_view {
+    const ses_head *head;
+    ses_view_fn *show;
+} ses_view;
+ses_view_fn *ses_view_of(const ses_head *h);
+
+/* What is asked for besides the heads. */
+bool ses_view_vectors(ses_runner *r, int64_t s, ses_err *e); /* of a model without heads */
+bool ses_view_hidden_states(ses_runner *r, int64_t s, ses_err *e);
+bool ses_view_attentions(ses_runner *r, int64_t s, ses_err *e);
+
+/* Columns a bar may take after `used` others. */
+int ses_view_bar_width(const ses_term *t, int used);
+void ses_json_floats(ses_json_writer *w, const float *x, int64_t n); /* an array */
+
+/* A picture of p [queries, keys] in shades, rows marked by position and id. */
+void ses_heatmap_print(const ses_term *t, const float *p, int64_t queries, int64_t keys, const int32_t *ids);
+
+#endif

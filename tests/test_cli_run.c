@@ -1,0 +1,281 @@
+/* `sesame run --json` on the golden cases: what it prints is what the reference library computed. And what
+ * `info` estimates for activations is near what a forward pass takes. */
+#define _POSIX_C_SOURCE 200809L
+#include "check.h"
+
+#include "base/alloc.h"
+#include "cli/command.h"
+#include "cli/info.h"
+#include "sesame/safetensors.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <unistd.h>
+
+extern const ses_command ses_command_run;
+
+/* argv as a person would type it, after the command's name; stdout goes to the file. */
+static bool call(const ses_command *cmd, char **argv, const char *out, ses_err *e)
+{
+    ses_call c = { .rest = argv, .out = { .width = 80 }, .err = { .width = 80 }, .quiet = true };
+    void *args = ses_alloc(cmd->args_size, e);
+    const ses_opt_group group = { cmd->opt, cmd->n_opt, args };
+    fflush(stdout);
+    int kept = dup(STDOUT_FILENO), fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(fd, STDOUT_FILENO);
+    c.args = args;
+    bool ok = ses_options_parse(&group, 1, argv, false, &c.n_rest, e) && cmd->run(&c, e);
+    fflush(stdout);
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+    close(fd);
+    ses_options_free(&group, 1);
+    ses_free(args);
+    return ok;
+}
+
+/* A padded tensor of the golden file, as doubles. */
+typedef struct padded {
+    const ses_entry *x;
+    double *v;
+} padded;
+
+static padded load(const ses_safetensors *gold, const char *name)
+{
+    padded p = { ses_safetensors_find(gold, name), NULL };
+    if (!p.x) return p;
+    p.v = malloc((size_t)p.x->count * sizeof *p.v);
+    CHECK(ses_convert(p.v, SES_F64, p.x->data, p.x->dtype, (size_t)p.x->count, NULL));
+    return p;
+}
+
+typedef struct gold_case {
+    ses_safetensors *gold;
+    padded ids, mask, segments;
+    int64_t rows, width, choices;
+} gold_case;
+
+static bool real_token(const gold_case *g, int64_t row, int64_t i)
+{
+    return !g->mask.v || g->mask.v[row * g->width + i] != 0;
+}
+
+/* The ids as lines. False: the segments go back to 0, which a line cannot say. */
+static bool write_lines(const gold_case *g, const char *path)
+{
+    FILE *f = fopen(path, "w");
+    bool ok = f != NULL;
+    for (int64_t row = 0; ok && row < g->rows; row++) {
+        double segment = 0;
+        for (int64_t i = 0; i < g->width; i++) {
+            int64_t at = row * g->width + i;
+            if (!real_token(g, row, i)) continue;
+            double here = g->segments.v ? g->segments.v[at] : 0;
+            ok = ok && here >= segment;
+            for (; segment < here; segment++) fputs(" |", f);
+            fprintf(f, "%s%.0f", row % 2 ? "," : " ", g->ids.v[at]);
+        }
+        fputs("\n", f);
+    }
+    if (f) fclose(f);
+    return ok;
+}
+
+/* Numbers of nested arrays, in order. */
+static size_t flatten(const ses_json *v, double *out, size_t n)
+{
+    double x;
+    if (ses_json_type_of(v) != SES_JSON_ARRAY) {
+        if (!ses_json_real(v, &x)) return n;
+        if (out) out[n] = x;
+        return n + 1;
+    }
+    for (size_t i = 0; i < ses_json_len(v); i++) n = flatten(ses_json_at(v, i), out, n);
+    return n;
+}
+
+/* The same numbers of one row of the reference: [rows, width, ...] at real tokens, [rows, heads, width, width]
+ * at pairs of them, [rows, ...] whole. */
+static size_t expected(const gold_case *g, const padded *p, int64_t row, double *out)
+{
+    const ses_entry *x = p->x;
+    int64_t per = x->count / x->dim[0], S = g->width;
+    const double *v = p->v + row * per;
+    size_t n = 0;
+    if (x->rank == 4) {
+        for (int64_t i = 0; i < per; i++)
+            if (real_token(g, row, i / S % S) && real_token(g, row, i % S)) out[n++] = v[i];
+    } else if (x->rank >= 2 && x->dim[1] == S && x->dim[0] == g->rows) {
+        for (int64_t i = 0; i < per; i++)
+            if (real_token(g, row, i / (per / S))) out[n++] = v[i];
+    } else {
+        for (int64_t i = 0; i < per; i++) out[n++] = v[i];
+    }
+    return n;
+}
+
+static void compare(const gold_case *g, const char *name, const ses_json *got, int64_t row, const char *where)
+{
+    char full[64];
+    snprintf(full, sizeof full, "output.%s", name);
+    padded p = load(g->gold, full);
+    if (!CHECK_MSG(p.x, "%s: the reference has no %s", where, full)) return;
+    double *want = malloc((size_t)p.x->count * sizeof *want), most = 1, worst = 0;
+    size_t n = expected(g, &p, row, want), m = flatten(got, NULL, 0);
+    double *have = malloc((m + 1) * sizeof *have);
+    flatten(got, have, 0);
+    for (size_t i = 0; i < n; i++) most = fmax(most, fabs(want[i]));
+    for (size_t i = 0; i < n && n == m; i++) worst = fmax(worst, fabs(want[i] - have[i]));
+    CHECK_MSG(n == m, "%s: %s of row %d: %zu numbers, expected %zu", where, name, (int)row, m, n);
+    CHECK_MSG(worst <= 2e-5 * most, "%s: %s of row %d: off by %g", where, name, (int)row, worst);
+    free(have);
+    free(want);
+    free(p.v);
+}
+
+static void compare_inside(const gold_case *g, const ses_json *sequence, int64_t row, const char *where)
+{
+    static const char *const layered[] = { "hidden_states", "attentions" };
+    for (size_t i = 0; i < SES_LEN(layered); i++) {
+        const ses_json *all = ses_json_get(sequence, layered[i]);
+        CHECK_MSG(ses_json_len(all) > 0, "%s: no %s", where, layered[i]);
+        for (size_t l = 0; l < ses_json_len(all); l++) {
+            char name[48];
+            snprintf(name, sizeof name, "%s.%zu", layered[i], l);
+            compare(g, name, ses_json_at(all, l), row, where);
+        }
+    }
+}
+
+static void compare_line(const gold_case *g, const ses_json *line, int64_t row, const char *where)
+{
+    static const char *const name[] = { "logits",       "prediction_logits", "seq_relationship_logits",
+                                        "start_logits", "end_logits",        "last_hidden_state",
+                                        "pooler_output" };
+    int found = 0;
+    for (size_t i = 0; i < SES_LEN(name); i++)
+        if (ses_json_get(line, name[i])) {
+            compare(g, name[i], ses_json_get(line, name[i]), row, where);
+            found++;
+        }
+    CHECK_MSG(found, "%s: no output on line %d", where, (int)row);
+    if (!g->choices) compare_inside(g, line, row, where);
+    for (int64_t i = 0; i < g->choices; i++)
+        compare_inside(g, ses_json_at(ses_json_get(line, "sequences"), (size_t)i), row * g->choices + i,
+                       where);
+}
+
+static void compare_lines(const gold_case *g, const char *path, const char *where)
+{
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t n;
+    int64_t row = 0;
+    FILE *f = fopen(path, "r");
+    while (f && (n = getline(&text, &room, f)) > 0) {
+        ses_err e = { 0 };
+        ses_json_doc *d = ses_json_parse(text, (size_t)n - 1, &e);
+        if (CHECK_MSG(d, "%s: line %d: %s", where, (int)row + 1, e.msg))
+            compare_line(g, ses_json_root(d), row, where);
+        ses_json_free(d);
+        row++;
+    }
+    CHECK_MSG(row == (g->choices ? g->rows / g->choices : g->rows), "%s: %d lines", where, (int)row);
+    free(text);
+    if (f) fclose(f);
+}
+
+/* One after the other and all at once: the bits are the same, so the lines are. */
+static void check_case(const char *name, const char *tmp, bool lm)
+{
+    char dir[128], gold[160], ids[128], out[128], choices[16];
+    snprintf(dir, sizeof dir, "tests/golden/%s", name);
+    snprintf(gold, sizeof gold, "%s/golden.safetensors", dir);
+    snprintf(ids, sizeof ids, "%s/ids", tmp);
+    snprintf(out, sizeof out, "%s/out", tmp);
+    ses_err e = { 0 };
+    gold_case g = { .gold = ses_safetensors_open(gold, &e) };
+    if (!CHECK_MSG(g.gold, "%s", e.msg)) return;
+    g.ids = load(g.gold, "input.input_ids");
+    g.mask = load(g.gold, "input.attention_mask");
+    g.segments = load(g.gold, "input.token_type_ids");
+    g.width = g.ids.x->dim[g.ids.x->rank - 1];
+    g.rows = g.ids.x->count / g.width;
+    g.choices = g.ids.x->rank == 3 ? g.ids.x->dim[1] : 0;
+    snprintf(choices, sizeof choices, "%d", (int)g.choices);
+    static const char *const batch[] = { "1", "100000" };
+    bool said = write_lines(&g, ids);
+    if (!said) SKIP("segments that go back to 0");
+    for (size_t i = 0; said && i < SES_LEN(batch); i++) {
+        const char *argv[] = { dir,
+                               ids,
+                               "--json",
+                               "--batch-tokens",
+                               batch[i],
+                               "--hidden-states",
+                               "--attentions",
+                               "--choices",
+                               choices,
+                               lm ? "--logits" : NULL,
+                               NULL };
+        CHECK_MSG(call(&ses_command_run, (char **)argv, out, &e), "%s: %s", name, e.msg);
+        compare_lines(&g, out, name);
+    }
+    free(g.ids.v);
+    free(g.mask.v);
+    free(g.segments.v);
+    ses_safetensors_free(g.gold);
+}
+
+static const char config[] =
+    "{\"model_type\": \"bert\", \"architectures\": [\"BertForMaskedLM\"], \"hidden_size\": 128, "
+    "\"num_hidden_layers\": 3, \"num_attention_heads\": 2, \"intermediate_size\": 512, "
+    "\"max_position_embeddings\": 512, \"vocab_size\": %d}";
+
+/* The tape holds what the estimate says, give or take what an arena rounds up. */
+static void check_estimate(int vocab)
+{
+    enum { T = 512 };
+    char text[512];
+    static int32_t ids[T];
+    int32_t cu[2] = { 0, T };
+    ses_err e = { 0 };
+    ses_outputs out;
+    snprintf(text, sizeof text, config, vocab);
+    ses_json_doc *doc = ses_json_parse(text, strlen(text), &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_model *m = ses_model_new(ses_json_root(doc), dev, NULL, &e);
+    ses_tape *t = ses_tape_new(dev, NULL, &e);
+    ses_batch b = { .seqs = 1, .tokens = T, .cu = cu, .ids = ids };
+    CHECK_MSG(ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &out, &e), "%s", e.msg);
+    double share = (double)ses_tape_bytes(t) / (double)ses_info_activations(m, T);
+    CHECK_MSG(share > 0.8 && share < 1.5, "vocabulary %d: the tape has %.2f of the estimate", vocab, share);
+    ses_tape_free(t);
+    ses_model_free(m);
+    ses_device_free(dev);
+    ses_json_free(doc);
+}
+
+int main(void)
+{
+    char tmp[] = "/tmp/sesame-run-XXXXXX", path[64];
+    if (!mkdtemp(tmp)) return 1;
+    check_case("bert-model", tmp, false);
+    check_case("bert-masked-lm", tmp, true);
+    check_case("bert-pretraining", tmp, true);
+    check_case("bert-classify", tmp, false);
+    check_case("bert-multilabel", tmp, false);
+    check_case("bert-regress", tmp, false);
+    check_case("bert-tag", tmp, false);
+    check_case("bert-qa", tmp, false);
+    check_case("bert-nsp", tmp, false);
+    check_case("bert-choice", tmp, false);
+    check_estimate(1000);
+    check_estimate(30522);
+    snprintf(path, sizeof path, "%s/ids", tmp);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/out", tmp);
+    unlink(path);
+    rmdir(tmp);
+    return check_report();
+}
