@@ -97,7 +97,7 @@ static bool read_index(ses_safetensors *s, const char *text, size_t n, ses_shard
 {
     shards all = { 0 };
     bool ok = false;
-    ses_json_doc *doc = ses_json_parse(text, n, e);
+    ses_json_doc *doc = ses_refuse_lfs(text, n, "index", e) ? ses_json_parse(text, n, e) : NULL;
     const ses_json *map = doc ? weight_map(doc, e) : NULL;
     if (!map || !collect_shards(&all, map, e)) goto done;
     for (size_t i = 0; i < all.n; i++) {

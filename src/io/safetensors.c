@@ -31,12 +31,16 @@ static uint64_t le64(const unsigned char *p)
     return x;
 }
 
-static bool read_header(const unsigned char *p, size_t n, ses_json_doc **doc, layout *l, ses_err *e)
+bool ses_refuse_lfs(const void *p, size_t n, const char *what, ses_err *e)
 {
     static const char lfs[] = "version https://git-lfs.github.com/spec/";
-    if (n >= sizeof lfs - 1 && memcmp(p, lfs, sizeof lfs - 1) == 0)
-        return ses_fail(e, SES_EFORMAT,
-                        "a Git LFS pointer stands in place of the weights: run `git lfs pull`");
+    if (n < sizeof lfs - 1 || memcmp(p, lfs, sizeof lfs - 1) != 0) return true;
+    return ses_fail(e, SES_EFORMAT, "a Git LFS pointer stands in place of the %s: run `git lfs pull`", what);
+}
+
+static bool read_header(const unsigned char *p, size_t n, ses_json_doc **doc, layout *l, ses_err *e)
+{
+    if (!ses_refuse_lfs(p, n, "weights", e)) return false;
     if (n < 8)
         return ses_fail(e, SES_EFORMAT, "file of %zu bytes: no room for the header's length (8 bytes)", n);
     uint64_t len = le64(p);

@@ -25,6 +25,9 @@ struct ses_safetensors {
 /* Reads the header of one file's bytes and adds its tensors, which will point into them. */
 bool ses_safetensors_add(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e);
 
+/* False when the bytes are the stub Git LFS leaves in place of a large file. */
+bool ses_refuse_lfs(const void *p, size_t n, const char *what, ses_err *e);
+
 /* One file from bytes that outlive it, for tests and fuzzing. */
 ses_safetensors *ses_safetensors_from_memory(const void *bytes, size_t n, const char *file, ses_err *e);
 
