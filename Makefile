@@ -3,6 +3,7 @@
 #   make install  PREFIX, DESTDIR     make bench    time this machine
 #   make asan tsan                    the whole suite under sanitizers
 #   make debug format lint fuzz uninstall clean
+MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 BENCH ?= gemm ops model
