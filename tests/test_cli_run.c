@@ -94,8 +94,8 @@ static size_t flatten(const ses_json *v, double *out, size_t n)
     return n;
 }
 
-/* The same numbers of one row of the reference: [rows, width, ...] at real tokens, [rows, heads, width, width]
- * at pairs of them, [rows, ...] whole. */
+/* The same numbers of one row of the reference: [rows, width, ...] at real tokens, [rows, heads, width,
+ * width] at pairs of them, [rows, ...] whole. */
 static size_t expected(const gold_case *g, const padded *p, int64_t row, double *out)
 {
     const ses_entry *x = p->x;

@@ -325,12 +325,67 @@ LIST
     refuses 'nan: tensor "bert.' 'number 0 is NaN or infinite' -- run "$tmp/nan" --ids '1 2'
 }
 
+section_convert() {
+    from=$golden/bert-pretraining
+    run 0 convert "$from" "$tmp/same"
+    says 'config.json, model.safetensors' '13,097 parameters, F32, '
+    run 0 info "$tmp/same"
+    run 0 convert "$golden/bert-masked-lm" "$tmp/lm"
+    if cmp -s "$tmp/lm/model.safetensors" "$golden/bert-masked-lm/model.safetensors"; then # the reference's bytes
+        ok
+    else
+        bad "convert to the same format changes the file"
+    fi
+    refuses 'same' '--overwrite' -- convert "$from" "$tmp/same"
+    run 0 convert "$from" "$tmp/same" --dtype f16 --overwrite
+    says 'F32 to F16' 'Rounding'
+    run 0 info "$tmp/same" --json
+    says '"F16": 13097' '"converted_bytes": 52388'
+    run 0 convert "$tmp/same" "$tmp/half" --json # stays as it is
+    json "$tmp/out"
+    says '"dtype": "F16"' '"rounding": 0.0' '"files": ["model.safetensors"]'
+    run 0 convert "$from" "$tmp/brain" --dtype bf16
+    run 0 convert "$from" "$tmp/cut" --shard-size 10K
+    says 'model-00001-of-00006.safetensors to' 'and their index'
+    for dir in "$tmp/cut" "$tmp/half" "$tmp/brain"; do
+        run 0 run "$dir" --ids '2 5 7 | 3'
+        run 0 info "$dir"
+    done
+    run 0 run "$from" --ids '2 5 7 | 3' --json
+    cp "$tmp/out" "$tmp/want"
+    run 0 run "$tmp/cut" --ids '2 5 7 | 3' --json
+    if cmp -s "$tmp/out" "$tmp/want"; then ok; else bad "shards give other numbers"; fi
+    run 0 convert "$tmp/cut" "$tmp/cut" --overwrite # onto itself: the shards go
+    if [ "$(ls "$tmp/cut" | tr '\n' ' ')" = 'config.json model.safetensors ' ]; then ok; else bad "files left"; fi
+
+    fresh tokenizer
+    echo word >"$tmp/tokenizer/vocab.txt"
+    run 0 convert "$tmp/tokenizer" "$tmp/tokenizer2"
+    says 'Copied        vocab.txt'
+    if cmp -s "$tmp/tokenizer/vocab.txt" "$tmp/tokenizer2/vocab.txt"; then ok; else bad "vocab.txt is not the same"; fi
+
+    # 1e6 does not fit f16; NaN fits nowhere
+    fresh large
+    at=$(data_begins "$tmp/large/model.safetensors")
+    poke "$tmp/large/model.safetensors" "$at" '\000\044\164\111'
+    refuses 'large: tensor "bert.' '1 numbers up to 1e+06 are too large for F16' -- convert "$tmp/large" "$tmp/no" -d f16
+    poke "$tmp/large/model.safetensors" "$at" '\000\000\300\177'
+    refuses 'large: tensor "bert.' 'NaN' -- convert "$tmp/large" "$tmp/no"
+    if [ ! -e "$tmp/no" ]; then ok; else bad "a refused conversion leaves something"; fi
+    : >"$tmp/file"
+    refuses 'file' -- convert "$from" "$tmp/file"
+    refuses 'nowhere' -- convert "$tmp/nowhere" "$tmp/no"
+    run 2 convert "$from"
+    run 2 convert "$from" "$tmp/no" --dtype f8
+}
+
 section_info
 section_unknown
 section_config
 section_weights
 section_run
 section_run_errors
+section_convert
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -55,8 +55,8 @@ static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 
 /* Inference keeps one layer at a time: its input, q, k, v, what attention gives and its projection, the norm,
  * the feed-forward's two steps and the norm: 9 rows of C and one of F a token. A vocabulary head adds two
- * rows of C and one of V; the layers' blocks are free by then, but too small for it. Attention's tiles stay in
- * each thread's scratch. */
+ * rows of C and one of V; the layers' blocks are free by then, but too small for it. Attention's tiles stay
+ * in each thread's scratch. */
 uint64_t ses_info_activations(const ses_model *m, int64_t tokens)
 {
     int64_t row = 9 * m->c.hidden + m->c.ffn;
@@ -113,18 +113,10 @@ static bool look_at_files(ses_info *i, ses_err *e)
 
 static bool look_for_tokenizer(ses_info *i, ses_err *e)
 {
-    static const char *const name[] = {
-        "tokenizer.json",    "tokenizer_config.json",
-        "vocab.txt",         "vocab.json",
-        "merges.txt",        "spiece.model",
-        "spm.model",         "sentencepiece.bpe.model",
-        "tokenizer.model",   "bpe.codes",
-        "added_tokens.json", "special_tokens_map.json",
-    };
-    for (size_t k = 0; k < SES_LEN(name) && i->n_tokenizer < SES_LEN(i->tokenizer); k++) {
-        char *path = ses_path_join(i->path, name[k], e);
+    for (size_t k = 0; k < SES_TOKENIZER_FILES; k++) {
+        char *path = ses_path_join(i->path, ses_tokenizer_file[k], e);
         if (!path) return false;
-        if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = name[k];
+        if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = ses_tokenizer_file[k];
         ses_free(path);
     }
     return true;

@@ -6,6 +6,7 @@
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "tensor_stats.h"
+#include "tokenizer_files.h"
 
 typedef struct ses_info_part {
     const char *name;
@@ -27,7 +28,7 @@ typedef struct ses_info_memory {
     uint64_t training;    /* weights, gradients and AdamW's two moments, all f32; activations come on top */
 } ses_info_memory;
 
-enum { SES_INFO_PARTS = 5, SES_INFO_TOKENIZER_FILES = 12 };
+enum { SES_INFO_PARTS = 5 };
 
 typedef struct ses_info {
     const char *path;
@@ -41,7 +42,7 @@ typedef struct ses_info {
     ses_info_file *file;
     size_t n_files;
     int64_t numbers[SES_DTYPE_COUNT]; /* in the files, by dtype */
-    const char *tokenizer[SES_INFO_TOKENIZER_FILES];
+    const char *tokenizer[SES_TOKENIZER_FILES];
     size_t n_tokenizer;
     int64_t tokens; /* memory is counted for one sequence of so many */
     ses_info_memory memory;

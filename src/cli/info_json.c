@@ -2,8 +2,6 @@
 #include "model/desc.h"
 #include "show.h"
 
-#include <string.h>
-
 static void put_config(ses_json_writer *w, const ses_model *m)
 {
     const ses_config *c = &m->c;
@@ -68,19 +66,6 @@ static void put_memory(ses_json_writer *w, const ses_info *i)
     ses_json_end_object(w);
 }
 
-/* ses_model_surplus joins names by ", ", which no tensor of a known checkpoint has in its name. */
-static void put_surplus(ses_json_writer *w, const char *list)
-{
-    ses_json_array(w, "not_used");
-    while (*list) {
-        const char *end = strstr(list, ", ");
-        size_t n = end ? (size_t)(end - list) : strlen(list);
-        ses_json_put_stringn(w, list, n);
-        list += end ? n + 2 : n;
-    }
-    ses_json_end_array(w);
-}
-
 static void put_files(ses_json_writer *w, const ses_info *i)
 {
     ses_json_put_key(w, "dtypes");
@@ -138,7 +123,7 @@ bool ses_info_print_json(const ses_info *i, bool tensors, ses_err *e)
         put_config(w, i->model);
         put_parts(w, i);
         put_memory(w, i);
-        put_surplus(w, ses_model_surplus(i->model));
+        ses_json_split(w, "not_used", ses_model_surplus(i->model));
     } else {
         ses_json_pair(w, "problem", i->problem.msg);
     }

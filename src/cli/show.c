@@ -71,6 +71,18 @@ void ses_json_array(ses_json_writer *w, const char *key)
     ses_json_begin_array(w);
 }
 
+void ses_json_split(ses_json_writer *w, const char *key, const char *list)
+{
+    ses_json_array(w, key);
+    while (*list) {
+        const char *end = strstr(list, ", ");
+        size_t n = end ? (size_t)(end - list) : strlen(list);
+        ses_json_put_stringn(w, list, n);
+        list += end ? n + 2 : n;
+    }
+    ses_json_end_array(w);
+}
+
 bool ses_json_print(ses_json_writer *w, ses_err *e)
 {
     size_t n;

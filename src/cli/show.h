@@ -21,6 +21,9 @@ void ses_json_number(ses_json_writer *w, const char *key, double value);
 void ses_json_flag(ses_json_writer *w, const char *key, bool value);
 void ses_json_array(ses_json_writer *w, const char *key); /* begins it */
 
+/* An array of the names joined by ", ": a tensor or file that has this in its name is unheard of. */
+void ses_json_split(ses_json_writer *w, const char *key, const char *list);
+
 /* Writes the finished text as a line to stdout and frees the writer. */
 bool ses_json_print(ses_json_writer *w, ses_err *e);
 

@@ -1,0 +1,263 @@
+/* convert: a model into another folder, in another number format or cut into shards. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "command.h"
+#include "sesame/model.h"
+#include "sesame/safetensors.h"
+#include "shared.h"
+#include "show.h"
+#include "tokenizer_files.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct args {
+    int dtype; /* ses_dtype as `choices` orders them, or -1 */
+    int64_t shard;
+    bool overwrite, json;
+} args;
+
+static const ses_dtype dtypes[] = { SES_F32, SES_F16, SES_BF16 };
+
+static const ses_opt opt[] = {
+    { .name = "dtype",
+      .letter = 'd',
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, dtype),
+      .choices = "f32|f16|bf16",
+      .help = "how numbers are stored; without it, as they are" },
+    { .name = "shard-size",
+      .type = SES_OPT_SIZE,
+      .offset = offsetof(args, shard),
+      .def = "0",
+      .help = "begin a new file when one would hold more than this; 0: one file" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace a model that is in OUT already" },
+    SES_OPT_JSON(args, json),
+};
+
+/* What the new format does to the numbers. */
+typedef struct loss {
+    double error;  /* largest difference */
+    int64_t zeros; /* numbers that became 0 */
+} loss;
+
+typedef struct job {
+    const char *from, *to;
+    ses_model *model;
+    ses_save_options save;
+    loss loss;
+    ses_buf copied, files; /* names joined by ", " */
+    uint64_t bytes;
+} job;
+
+/* ---- rounding ---- */
+
+/* The device is the CPU: the numbers can be read where they are. */
+static bool round_tensor(job *j, const ses_tensor *t, const char *name, ses_err *e)
+{
+    enum { PIECE = 1024 };
+    uint64_t narrow[PIECE]; /* room for any dtype */
+    float back[PIECE];
+    int64_t count = ses_count(t), lost = 0;
+    double most = 0;
+    for (int64_t at = 0; at < count; at += PIECE) {
+        int64_t n = count - at < PIECE ? count - at : PIECE;
+        const float *x = t->f + at;
+        if (!ses_convert(narrow, j->save.dtype, x, SES_F32, (size_t)n, e) ||
+            !ses_convert(back, SES_F32, narrow, j->save.dtype, (size_t)n, e))
+            return false;
+        for (int64_t i = 0; i < n; i++) {
+            if (isinf(back[i])) lost++, most = fmax(most, fabs((double)x[i]));
+            j->loss.zeros += back[i] == 0 && x[i] != 0;
+            j->loss.error = fmax(j->loss.error, isinf(back[i]) ? 0 : fabs((double)back[i] - (double)x[i]));
+        }
+    }
+    if (!lost) return true;
+    return ses_fail(e, SES_EARG,
+                    "%s: tensor \"%s\": %" PRId64 " numbers up to %.4g are too large for %s, try bf16",
+                    j->from, name, lost, most, ses_dtype_name(j->save.dtype));
+}
+
+static bool check_rounding(job *j, ses_err *e)
+{
+    const ses_store *s = ses_model_store(j->model);
+    if (!ses_model_finite(j->model, e)) return ses_wrap(e, "%s", j->from);
+    for (size_t i = 0; i < ses_store_count(s); i++) {
+        char name[256];
+        if (!ses_model_tensor_name(j->model, i, name, sizeof name)) name[0] = 0;
+        if (!round_tensor(j, ses_store_at(s, i)->tensor, name, e)) return false;
+    }
+    return true;
+}
+
+/* ---- files ---- */
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool copy_file(const char *from, const char *to, bool overwrite, ses_err *e)
+{
+    enum { MAX = 1 << 28 };
+    size_t n;
+    char *data = ses_file_read(from, MAX, &n, e);
+    bool ok = data && ses_file_write(to, data, n, overwrite, e);
+    ses_free(data);
+    return ok;
+}
+
+static bool copy_tokenizer(job *j, ses_err *e)
+{
+    bool ok = true;
+    for (size_t i = 0; i < SES_TOKENIZER_FILES && ok; i++) {
+        const char *name = ses_tokenizer_file[i];
+        char *from = ses_path_join(j->from, name, e), *to = ses_path_join(j->to, name, e);
+        ok = from && to;
+        if (ok && ses_path_exists(from) && !same_file(from, to)) {
+            ok = copy_file(from, to, j->save.overwrite, e);
+            ses_buf_appendf(&j->copied, "%s%s", j->copied.len ? ", " : "", name);
+        }
+        ses_free(from);
+        ses_free(to);
+    }
+    return ok;
+}
+
+/* The files as they stand, by opening what was written. */
+static bool list_files(job *j, ses_err *e)
+{
+    ses_safetensors *s = ses_checkpoint_open(j->to, e);
+    const char *last = "";
+    for (size_t i = 0; s && i < ses_safetensors_count(s); i++) {
+        const ses_entry *x = ses_safetensors_at(s, i);
+        j->bytes += x->bytes;
+        if (!strcmp(x->file, last)) continue;
+        last = x->file;
+        ses_buf_appendf(&j->files, "%s%s", j->files.len ? ", " : "", last);
+    }
+    bool ok = s && ses_buf_ok(&j->files, e) && ses_buf_ok(&j->copied, e);
+    ses_safetensors_free(s);
+    return ok;
+}
+
+/* ses_model_save refuses each file as it comes to it; by then others are written. */
+static bool out_is_free(const job *j, ses_err *e)
+{
+    char *config = ses_path_join(j->to, "config.json", e);
+    bool ok = config != NULL;
+    if (ok && !j->save.overwrite && ses_path_exists(config))
+        ok = ses_fail(e, SES_EIO, "%s: there is a model already; --overwrite replaces it", j->to);
+    ses_free(config);
+    return ok;
+}
+
+/* ---- what was done ---- */
+
+static void show(const ses_call *c, const job *j)
+{
+    char a[SES_HUMAN], b[SES_HUMAN];
+    const ses_term *t = &c->out;
+    const char *first = j->files.data, *end = strstr(first, ", "), *last = strrchr(first, ' ');
+    if (end)
+        ses_show_line(t, "Wrote", "%s: config.json, %.*s to %s and their index", j->to, (int)(end - first),
+                      first, last + 1);
+    else
+        ses_show_line(t, "Wrote", "%s: config.json, %s", j->to, first);
+    ses_dtype was = ses_model_dtype(j->model), now = j->save.dtype;
+    ses_show_line(t, "Weights", "%s parameters, %s%s%s, %s",
+                  ses_grouped(a, ses_store_numbers(ses_model_store(j->model))), ses_dtype_name(was),
+                  was == now ? "" : " to ", was == now ? "" : ses_dtype_name(now),
+                  ses_human_bytes(b, j->bytes));
+    if (j->loss.error > 0)
+        ses_show_line(t, "Rounding", "by at most %.2g; %s became 0", j->loss.error,
+                      j->loss.zeros ? ses_grouped(a, j->loss.zeros) : "none");
+    if (j->copied.len) ses_show_line(t, "Copied", "%s", j->copied.data);
+    if (*ses_model_surplus(j->model))
+        ses_show_line(t, "Left out", "%s (not part of a %s)", ses_model_surplus(j->model),
+                      ses_model_class(j->model));
+}
+
+static bool print_json(const job *j, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "from", j->from);
+    ses_json_pair(w, "to", j->to);
+    ses_json_pair(w, "model_type", ses_model_type(j->model));
+    ses_json_pair(w, "class", ses_model_class(j->model));
+    ses_json_count(w, "parameters", ses_store_numbers(ses_model_store(j->model)));
+    ses_json_pair(w, "dtype", ses_dtype_name(j->save.dtype));
+    ses_json_split(w, "files", j->files.data);
+    ses_json_count(w, "bytes", (int64_t)j->bytes);
+    ses_json_number(w, "rounding", j->loss.error);
+    ses_json_count(w, "became_zero", j->loss.zeros);
+    ses_json_split(w, "copied", j->copied.len ? j->copied.data : "");
+    ses_json_split(w, "left_out", ses_model_surplus(j->model));
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}
+
+static bool convert(job *j, ses_device *dev, int dtype, ses_err *e)
+{
+    if (!out_is_free(j, e)) return false;
+    j->model = ses_model_open(j->from, dev, NULL, e);
+    if (!j->model) return false;
+    ses_dtype now = ses_model_dtype(j->model);
+    j->save.dtype = dtype >= 0 ? dtypes[dtype] : now == SES_F16 || now == SES_BF16 ? now : SES_F32;
+    return check_rounding(j, e) && ses_model_save(j->model, j->to, &j->save, e) && copy_tokenizer(j, e) &&
+           list_files(j, e);
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    job j = { .from = c->rest[0],
+              .to = c->rest[1],
+              .save = { .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite } };
+    ses_device *dev = ses_device_open("cpu", NULL, e);
+    bool ok = dev && convert(&j, dev, a->dtype, e);
+    if (ok && a->json)
+        ok = print_json(&j, e);
+    else if (ok && !c->quiet)
+        show(c, &j);
+    ses_buf_free(&j.files);
+    ses_buf_free(&j.copied);
+    ses_model_free(j.model);
+    ses_device_free(dev);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame convert bert-base-uncased bert-base-f16 --dtype f16", "a copy of half the size" },
+    { "sesame convert bert-large bert-large-cut --shard-size 500M", "weights in files of at most 500 MiB" },
+    { 0 },
+};
+
+const ses_command ses_command_convert = {
+    .name = "convert",
+    .usage = "DIR OUT",
+    .summary = "write a model in another number format, or in shards",
+    .description =
+        "Reads the model in folder DIR and writes it to folder OUT: config.json and safetensors weights, "
+        "as the reference library reads and writes them, and the tokenizer's files as they are.\n\n"
+        "Numbers are rounded to nearest. Those that do not fit the new format, and NaN or infinity among "
+        "the weights, are an error, and nothing is written. Each file appears whole or not at all; what is "
+        "in OUT stays as it is unless --overwrite is given. OUT may be DIR itself then.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_rest = 2,
+    .max_rest = 2,
+    .run = run,
+};

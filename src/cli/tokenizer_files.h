@@ -1,0 +1,9 @@
+/* The files a tokenizer may have in a model folder. */
+#ifndef SES_CLI_TOKENIZER_FILES_H
+#define SES_CLI_TOKENIZER_FILES_H
+
+enum { SES_TOKENIZER_FILES = 12 };
+
+extern const char *const ses_tokenizer_file[SES_TOKENIZER_FILES];
+
+#endif
