@@ -129,7 +129,7 @@ that 'CLICOLOR_FORCE' 'CLICOLOR_FORCE=1 "$sesame" --help | grep -q "$escape"'
 that 'NO_COLOR beats CLICOLOR_FORCE' '! NO_COLOR=1 CLICOLOR_FORCE=1 "$sesame" --help | grep -q "$escape"'
 that '--color always beats NO_COLOR' 'NO_COLOR=1 "$sesame" --color always --help | grep -q "$escape"'
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
-    tty() { TERM=xterm script -qec "$sesame $1" /dev/null </dev/null; }
+    tty() { TERM=xterm script -qec "'$sesame' $1" /dev/null </dev/null; }
     that 'color on a terminal' 'tty --help | grep -q "$escape"'
     that 'NO_COLOR on a terminal' '! NO_COLOR=1 tty --help | grep -q "$escape"'
 else
