@@ -42,6 +42,19 @@ static inline ses_attn_view ses_attn_sees(const ses_attn *a, ses_attn_part part,
     return v;
 }
 
+/* The queries begin .. end - 1 of the part that see key j. */
+static inline ses_attn_view ses_attn_seen_by(const ses_attn *a, ses_attn_part part, int64_t j)
+{
+    int64_t at = j - (part.len_k - part.len_q); /* the query that stands where the key does */
+    ses_attn_view v = { 0, part.len_q };
+    if (a->causal && at > v.begin) v.begin = at;
+    if (a->reach && at - a->reach + 1 > v.begin) v.begin = at - a->reach + 1;
+    if (a->reach && at + a->reach < v.end) v.end = at + a->reach;
+    if (v.end < 0) v.end = 0;
+    if (v.begin > v.end) v.begin = v.end;
+    return v;
+}
+
 /* Row of dist for query i and key j. */
 static inline int64_t ses_attn_distance(const ses_attn *a, ses_attn_part part, int64_t i, int64_t j)
 {

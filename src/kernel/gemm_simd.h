@@ -4,7 +4,6 @@
  * added to C, which also keeps the chains of roundings short. A chunk is a block of rows times a group of
  * panels; how the chunks are cut changes no bit. */
 #include "gemm_pack.h"
-#include "kernel.h"
 #include "vecmath.h"
 
 enum {
@@ -37,33 +36,20 @@ static pass pass_at(int64_t k, int64_t begin)
     return (pass){ begin, tile_min(size, k - begin), begin == 0, begin + size >= k };
 }
 
-static inline vf load_cols(const float *p, int64_t n)
-{
-    return n < VF_LANES ? vf_load_part(p, n) : vf_load(p);
-}
-
-static inline void store_cols(float *p, vf x, int64_t n)
-{
-    if (n < VF_LANES)
-        vf_store_part(p, x, n);
-    else
-        vf_store(p, x);
-}
-
 /* A finished tile, at row i and column j of C, is added to what earlier passes left; the last pass adds the
  * bias and applies the activation. */
-TILE_INLINE void put_act(const ses_gemm *g, pass s, const float *tile, int64_t i, int64_t rows, int64_t j,
-                         int64_t cols, const ses_act act)
+VF_INLINE void put_act(const ses_gemm *g, pass s, const float *tile, int64_t i, int64_t rows, int64_t j,
+                       int64_t cols, const ses_act act)
 {
     bool add = g->add || !s.first, bias = s.last && g->bias, pre = s.last && g->pre;
     for (int64_t r = 0; r < rows; r++, tile += TILE_COLS) {
         int64_t at = (i + r) * g->ldc + j;
         for (int64_t v = 0; v < cols; v += VF_LANES) {
             vf x = vf_load(tile + v);
-            if (add) x = vf_add(load_cols(g->c + at + v, cols - v), x);
-            if (bias) x = vf_add(x, load_cols(g->bias + j + v, cols - v));
-            if (pre) store_cols(g->pre + at + v, x, cols - v);
-            store_cols(g->c + at + v, vf_act(act, x), cols - v);
+            if (add) x = vf_add(vf_get(g->c + at + v, cols - v), x);
+            if (bias) x = vf_add(x, vf_get(g->bias + j + v, cols - v));
+            if (pre) vf_put(g->pre + at + v, x, cols - v);
+            vf_put(g->c + at + v, vf_act(act, x), cols - v);
         }
     }
 }

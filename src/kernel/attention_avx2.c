@@ -1,0 +1,5 @@
+#include "vec_avx2.h"
+
+#include "attention_simd.h"
+
+#include "attention_grad_simd.h"

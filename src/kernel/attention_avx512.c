@@ -1,0 +1,5 @@
+#include "vec_avx512.h"
+
+#include "attention_simd.h"
+
+#include "attention_grad_simd.h"

@@ -1,0 +1,377 @@
+/* Every level of attention against ref: ragged batches, cross lengths, causal, windows, biases, dropout,
+ * probabilities, all kinds of tails; and its promise that a sequence's bits depend on neither the batch
+ * around it nor the threads. */
+#define _DEFAULT_SOURCE
+#include "check.h"
+#include "fence.h"
+
+#include "kernel/kernel.h"
+
+#include <math.h>
+
+enum { PAD = 5, MAX_SEQS = 6, MAX_ARRAYS = 16 }; /* PAD: columns of each row that belong to no head */
+
+typedef struct shape {
+    int64_t heads, dim, seqs;
+    int len_q[MAX_SEQS], len_k[MAX_SEQS];
+    bool causal;
+    int reach;
+    double drop;
+    bool dist, bias;
+    int gap;         /* columns between heads of q, k, v */
+    int room;        /* keys after each sequence's that are not there yet */
+    float magnitude; /* of queries and keys; 0: 1 */
+} shape;
+
+/* How an array of rows is laid out, and how many floats it has. */
+typedef struct grid {
+    int64_t row, head, heads, dim;
+    size_t n;
+} grid;
+
+static grid grid_of(const shape *s, int64_t rows, int gap)
+{
+    grid g = { .head = s->dim + gap, .heads = s->heads, .dim = s->dim };
+    g.row = g.heads * g.head + PAD;
+    g.n = rows ? (size_t)(rows * g.row - PAD - gap) : 0;
+    return g;
+}
+
+static bool in_head(const grid *g, size_t i)
+{
+    int64_t col = (int64_t)i % g->row;
+    return col < g->heads * g->head && col % g->head < g->dim;
+}
+
+/* Arguments in fenced memory; what the kernels write is out, lse, probs and the gradients. */
+typedef struct problem {
+    shape s;
+    ses_attn a;
+    ses_attn_grad g;
+    int32_t cu_q[MAX_SEQS + 1], cu_k[MAX_SEQS + 1], len_k[MAX_SEQS];
+    fence fence[MAX_ARRAYS];
+    int fences;
+    grid out_grid, q_grid, k_grid;
+    size_t pairs, dists;
+    float *q, *k, *v, *dout, *out, *lse, *delta, *prob, *dq, *dk, *dv, *dist, *ddist, *bias, *dbias;
+} problem;
+
+static float *array(problem *p, size_t n)
+{
+    float *x = fence_floats(&p->fence[p->fences++], n ? n : 1);
+    for (size_t i = 0; i < n; i++) x[i] = NAN;
+    return x;
+}
+
+/* Normal numbers in the heads; between them what must neither be read nor written. */
+static float *normal(problem *p, const grid *g, float size, uint64_t seed)
+{
+    float *x = array(p, g->n);
+    for (size_t i = 0; i < g->n; i++)
+        if (in_head(g, i)) x[i] = size * (float)ses_rand_normal((ses_key){ seed, 0, 0 }, i);
+    return x;
+}
+
+static void lengths(problem *p, const shape *s)
+{
+    p->a = (ses_attn){ .seqs = s->seqs, .heads = s->heads, .dim = s->dim };
+    for (int64_t i = 0; i < s->seqs; i++) {
+        p->cu_q[i + 1] = p->cu_q[i] + s->len_q[i];
+        p->cu_k[i + 1] = p->cu_k[i] + s->len_k[i] + s->room;
+        p->len_k[i] = s->len_k[i];
+        p->a.max_q = s->len_q[i] > p->a.max_q ? s->len_q[i] : p->a.max_q;
+        p->a.max_k = s->len_k[i] > p->a.max_k ? s->len_k[i] : p->a.max_k;
+        p->pairs += (size_t)(s->heads * s->len_q[i] * s->len_k[i]);
+    }
+    p->dists = (size_t)((2 * p->a.max_k - 1) * s->heads);
+    p->out_grid = grid_of(s, p->cu_q[s->seqs], 0);
+    p->q_grid = grid_of(s, p->cu_q[s->seqs], s->gap);
+    p->k_grid = grid_of(s, p->cu_k[s->seqs], s->gap);
+}
+
+static void problem_new(problem *p, const shape *s)
+{
+    *p = (problem){ .s = *s };
+    lengths(p, s);
+    grid all = { .row = 1, .head = 1, .heads = 1, .dim = 1, .n = p->dists }, pairs = all;
+    pairs.n = p->pairs;
+    float size = s->magnitude > 0 ? s->magnitude : 1;
+    p->q = normal(p, &p->q_grid, size, 1), p->dout = normal(p, &p->out_grid, 1, 4);
+    p->k = normal(p, &p->k_grid, size, 2), p->v = normal(p, &p->k_grid, 1, 3);
+    p->dist = normal(p, &all, 1, 5), p->bias = normal(p, &pairs, 1, 6);
+    p->out = array(p, p->out_grid.n), p->dq = array(p, p->q_grid.n);
+    p->dk = array(p, p->k_grid.n), p->dv = array(p, p->k_grid.n);
+    size_t stats = (size_t)(s->heads * p->cu_q[s->seqs]);
+    p->lse = array(p, stats), p->delta = array(p, stats);
+    p->prob = array(p, p->pairs), p->ddist = array(p, p->dists), p->dbias = array(p, p->pairs);
+    ses_attn *a = &p->a;
+    a->cu_q = p->cu_q, a->cu_k = p->cu_k, a->len_k = s->room ? p->len_k : NULL;
+    a->q = p->q, a->k = p->k, a->v = p->v, a->out = p->out, a->lse = p->lse, a->probs = p->prob;
+    a->q_row = p->q_grid.row, a->k_row = a->v_row = p->k_grid.row, a->out_row = p->out_grid.row;
+    a->q_head = a->k_head = a->v_head = s->gap ? s->dim + s->gap : 0;
+    a->scale = (float)(1 / sqrt((double)s->dim)), a->causal = s->causal, a->reach = s->reach;
+    a->dist = s->dist ? p->dist : NULL, a->bias = s->bias ? p->bias : NULL;
+    a->drop = s->drop, a->key = (ses_key){ 21, 3, 4 };
+    p->g = (ses_attn_grad){
+        .dout = p->dout, .dq.data = p->dq, .dk.data = p->dk, .dv.data = p->dv, .delta = p->delta
+    };
+    p->g.ddist.data = s->dist ? p->ddist : NULL;
+    p->g.dbias.data = s->bias ? p->dbias : NULL;
+}
+
+static void problem_free(problem *p)
+{
+    for (int i = 0; i < p->fences; i++) fence_free(&p->fence[i]);
+}
+
+static float before(size_t i) { return (float)(i % 5) - 2; } /* what stands in the outputs beforehand */
+
+static void fill(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) x[i] = before(i);
+}
+
+static void run(problem *p, ses_exec *x, ses_isa isa)
+{
+    ses_kernels k = ses_kernels_cpu(isa);
+    fill(p->out, p->out_grid.n), fill(p->dq, p->q_grid.n), fill(p->dk, p->k_grid.n), fill(p->dv, p->k_grid.n);
+    fill(p->prob, p->pairs), fill(p->ddist, p->dists), fill(p->dbias, p->pairs);
+    k.attention(x, &p->a);
+    k.attention_bwd(x, &p->a, &p->g);
+}
+
+/* The largest difference from `want`, as a share of its largest magnitude or 1; 1e9 where something was
+ * written between the heads. */
+static double worst_row(const grid *g, const float *got, const float *want)
+{
+    double worst = 0, size = 1;
+    for (size_t i = 0; i < g->n; i++)
+        if (in_head(g, i)) {
+            worst = isfinite(got[i]) ? fmax(worst, fabs((double)got[i] - want[i])) : 1e9;
+            size = fmax(size, fabs((double)want[i]));
+        } else if (got[i] != before(i)) {
+            return 1e9;
+        }
+    return worst / size;
+}
+
+static double worst_of(const float *got, const float *want, size_t n)
+{
+    return worst_row(&(grid){ .row = 1, .head = 1, .heads = 1, .dim = 1, .n = n }, got, want);
+}
+
+static void compare(const problem *p, const problem *ref, const char *what)
+{
+    double limit = 3e-6 * fmax(1, p->s.magnitude * p->s.magnitude), lse = 0;
+    double out = worst_row(&p->out_grid, p->out, ref->out), probs = worst_of(p->prob, ref->prob, p->pairs);
+    double dq = worst_row(&p->q_grid, p->dq, ref->dq), dk = worst_row(&p->k_grid, p->dk, ref->dk);
+    double dv = worst_row(&p->k_grid, p->dv, ref->dv), ddist = worst_of(p->ddist, ref->ddist, p->dists);
+    double dbias = worst_of(p->dbias, ref->dbias, p->pairs);
+    for (int64_t i = 0; i < p->s.heads * p->cu_q[p->s.seqs]; i++)
+        if (p->lse[i] != ref->lse[i]) lse = fmax(lse, fabs((double)p->lse[i] - ref->lse[i]));
+    CHECK_MSG(out <= limit && probs <= limit && lse <= 2 * limit && dq <= limit && dk <= limit &&
+                  dv <= limit && ddist <= limit && dbias <= limit,
+              "%s dim %d len %d/%d causal %d reach %d drop %g dist %d bias %d gap %d room %d: out %g probs "
+              "%g lse %g "
+              "dq %g dk %g dv %g ddist %g dbias %g",
+              what, (int)p->s.dim, p->s.len_q[0], p->s.len_k[0], p->s.causal, p->s.reach, p->s.drop,
+              p->s.dist, p->s.bias, p->s.gap, p->s.room, out, probs, lse, dq, dk, dv, ddist, dbias);
+}
+
+static void check_shape(ses_exec *x, const shape *s)
+{
+    problem ref, p;
+    problem_new(&ref, s);
+    problem_new(&p, s);
+    for (int add = 0; add < 2; add++) {
+        ref.g.dq.add = ref.g.dv.add = p.g.dq.add = p.g.dv.add = add;
+        ref.g.dk.add = p.g.dk.add = ref.g.ddist.add = p.g.ddist.add = !add;
+        ref.g.dbias.add = p.g.dbias.add = add;
+        run(&ref, x, SES_ISA_REF);
+        for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++) {
+            run(&p, x, (ses_isa)isa);
+            compare(&p, &ref, ses_isa_name((ses_isa)isa));
+        }
+    }
+    problem_free(&ref), problem_free(&p);
+}
+
+static void test_shapes(ses_exec *x)
+{
+    static const int dims[] = { 1, 3, 8, 15, 16, 17, 24, 32, 48, 49, 64, 80, 100, 256, 300 };
+    for (size_t i = 0; i < SES_LEN(dims); i++)
+        for (int form = 0; form < 6; form++) {
+            shape s = {
+                .heads = 2, .dim = dims[i], .seqs = 4, .len_q = { 1, 13, 8, 30 }, .len_k = { 1, 13, 8, 30 }
+            };
+            s.causal = form & 1, s.drop = form & 2 ? 0.3 : 0, s.gap = form & 2;
+            if (form >= 2) s.len_k[0] = 17, s.len_k[1] = 50, s.len_k[3] = 31; /* cross, or with a past */
+            if (form >= 4) s.dist = true, s.bias = form & 1, s.reach = (int)i, s.room = 3;
+            check_shape(x, &s);
+        }
+}
+
+/* Sizes past the blocks the levels work in; lengths around a tile's; none. */
+static void test_lengths(ses_exec *x)
+{
+    static const shape list[] = {
+        { .heads = 1, .dim = 20, .seqs = 1, .len_q = { 259 }, .len_k = { 1100 } },
+        { .heads = 1, .dim = 20, .seqs = 1, .len_q = { 600 }, .len_k = { 600 }, .causal = true },
+        { .heads = 1, .dim = 9, .seqs = 2, .len_q = { 200, 30 }, .len_k = { 560, 529 }, .drop = 0.1 },
+        { .heads = 1, .dim = 9, .seqs = 1, .len_q = { 385 }, .len_k = { 400 }, .causal = true, .drop = 0.5 },
+        { .heads = 3, .dim = 64, .seqs = 2, .len_q = { 128, 97 }, .len_k = { 128, 97 } },
+        { .heads = 1,
+          .dim = 8,
+          .seqs = 3,
+          .len_q = { 20, 0, 3 },
+          .len_k = { 9, 0, 2 },
+          .causal = true }, /* blind */
+        { .heads = 2, .dim = 8, .seqs = 3, .len_q = { 4, 3, 0 }, .len_k = { 5, 0, 6 } },
+        { .heads = 2, .dim = 16, .seqs = 2, .len_q = { 40, 7 }, .len_k = { 40, 7 }, .magnitude = 6 },
+        { .heads = 1, .dim = 4, .seqs = 1, .len_q = { 5 }, .len_k = { 600 }, .drop = 1 },
+        { .heads = 1, .dim = 7, .seqs = 1, .len_q = { 700 }, .len_k = { 700 }, .reach = 40 },
+        { .heads = 1, .dim = 7, .seqs = 1, .len_q = { 300 }, .len_k = { 650 }, .reach = 200, .causal = true },
+        { .heads = 2,
+          .dim = 7,
+          .seqs = 2,
+          .len_q = { 250, 3 },
+          .len_k = { 600, 30 },
+          .dist = true,
+          .bias = true },
+        { .heads = 2,
+          .dim = 7,
+          .seqs = 2,
+          .len_q = { 450, 3 },
+          .len_k = { 450, 9 },
+          .dist = true,
+          .drop = 0.2,
+          .reach = 99 },
+        { .heads = 2,
+          .dim = 7,
+          .seqs = 1,
+          .len_q = { 450 },
+          .len_k = { 450 },
+          .bias = true,
+          .causal = true,
+          .reach = 9 },
+    };
+    for (size_t i = 0; i < SES_LEN(list); i++) check_shape(x, &list[i]);
+    for (int n = 2; n < 60; n += 5) {
+        shape s = {
+            .heads = 1, .dim = 8, .seqs = 2, .len_q = { n, n + 1 }, .len_k = { n + 2, n + 1 }, .causal = n & 1
+        };
+        s.dist = s.bias = n & 2, s.reach = n & 4;
+        check_shape(x, &s);
+    }
+}
+
+/* Rows from `first` on in the batch, and the rows of a sequence computed alone, have the same bits. */
+static bool same_rows(const grid *g, const float *all, const float *alone, int32_t first, int n)
+{
+    bool same = true;
+    for (size_t i = 0; i < (size_t)n; i++)
+        same = same && !memcmp(all + ((size_t)first + i) * (size_t)g->row, alone + i * (size_t)g->row,
+                               (size_t)(g->heads * g->dim) * sizeof *all);
+    return same;
+}
+
+static void check_alone(ses_exec *x, const problem *all, int i, ses_isa isa)
+{
+    shape alone = all->s;
+    alone.seqs = 1, alone.len_q[0] = all->s.len_q[i], alone.len_k[0] = all->s.len_k[i];
+    problem one;
+    problem_new(&one, &alone);
+    size_t q0 = (size_t)(all->cu_q[i] * all->q_grid.row), k0 = (size_t)(all->cu_k[i] * all->k_grid.row);
+    memcpy(one.q, all->q + q0, one.q_grid.n * 4), memcpy(one.dout, all->dout + q0, one.q_grid.n * 4);
+    memcpy(one.k, all->k + k0, one.k_grid.n * 4), memcpy(one.v, all->v + k0, one.k_grid.n * 4);
+    run(&one, x, isa);
+    CHECK(same_rows(&one.out_grid, all->out, one.out, all->cu_q[i], alone.len_q[0]));
+    CHECK(same_rows(&one.q_grid, all->dq, one.dq, all->cu_q[i], alone.len_q[0]));
+    CHECK(same_rows(&one.k_grid, all->dk, one.dk, all->cu_k[i], alone.len_k[0]));
+    CHECK(same_rows(&one.k_grid, all->dv, one.dv, all->cu_k[i], alone.len_k[0]));
+    problem_free(&one);
+}
+
+static void test_batch(ses_exec *x)
+{
+    shape s = { .heads = 2, .dim = 24, .seqs = 4, .len_q = { 9, 140, 1, 33 }, .len_k = { 12, 140, 600, 33 } };
+    for (int form = 0; form < 3; form++) {
+        s.causal = form == 1, s.reach = form == 2 ? 20 : 0;
+        problem all;
+        problem_new(&all, &s);
+        for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+            run(&all, &x[2], (ses_isa)isa);
+            for (int i = 0; i < s.seqs; i++) check_alone(&x[0], &all, i, (ses_isa)isa);
+        }
+        problem_free(&all);
+    }
+}
+
+static void test_threads(ses_exec *x)
+{
+    static const shape s = { .heads = 3,
+                             .dim = 16,
+                             .seqs = 3,
+                             .len_q = { 150, 7, 20 },
+                             .len_k = { 150, 7, 20 },
+                             .drop = 0.2,
+                             .dist = true,
+                             .bias = true };
+    problem a, b;
+    problem_new(&a, &s), problem_new(&b, &s);
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+        run(&a, &x[0], (ses_isa)isa);
+        for (int t = 1; t < 3; t++) {
+            run(&b, &x[t], (ses_isa)isa);
+            CHECK(!memcmp(a.out, b.out, a.out_grid.n * 4) && !memcmp(a.dq, b.dq, a.q_grid.n * 4));
+            CHECK(!memcmp(a.dk, b.dk, a.k_grid.n * 4) && !memcmp(a.dv, b.dv, a.k_grid.n * 4));
+            CHECK(!memcmp(a.prob, b.prob, a.pairs * 4) && !memcmp(a.lse, b.lse, (size_t)(3 * a.cu_q[3]) * 4));
+            CHECK(!memcmp(a.ddist, b.ddist, a.dists * 4) && !memcmp(a.dbias, b.dbias, a.pairs * 4));
+        }
+    }
+    problem_free(&a), problem_free(&b);
+}
+
+/* Optional results change nothing else; a gradient that is not wanted is not written. */
+static void test_optional(ses_exec *x)
+{
+    static const shape s = { .heads = 2, .dim = 10, .seqs = 2, .len_q = { 20, 30 }, .len_k = { 20, 30 } };
+    problem a, b;
+    problem_new(&a, &s), problem_new(&b, &s);
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels k = ses_kernels_cpu((ses_isa)isa);
+        run(&a, x, (ses_isa)isa);
+        fill(b.out, b.out_grid.n);
+        ses_attn bare = b.a;
+        bare.lse = bare.probs = NULL;
+        k.attention(x, &bare);
+        CHECK(!memcmp(a.out, b.out, a.out_grid.n * 4));
+        for (int want = 0; want < 8; want++) {
+            b.g.dq.data = want & 1 ? b.dq : NULL;
+            b.g.dk.data = want & 2 ? b.dk : NULL;
+            b.g.dv.data = want & 4 ? b.dv : NULL;
+            run(&b, x, (ses_isa)isa);
+            int got = (memcmp(a.dq, b.dq, a.q_grid.n * 4) ? 0 : 1) |
+                      (memcmp(a.dk, b.dk, a.k_grid.n * 4) ? 0 : 2) |
+                      (memcmp(a.dv, b.dv, a.k_grid.n * 4) ? 0 : 4);
+            CHECK(got == want);
+        }
+    }
+    problem_free(&a), problem_free(&b);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_exec x[3] = { { ses_pool_new(1, &e), NULL },
+                      { ses_pool_new(2, &e), NULL },
+                      { ses_pool_new(3, &e), NULL } };
+    if (!CHECK(x[0].pool && x[1].pool && x[2].pool)) return check_report();
+    test_shapes(&x[1]);
+    test_lengths(&x[1]);
+    test_batch(x);
+    test_threads(x);
+    test_optional(&x[0]);
+    for (int i = 0; i < 3; i++) ses_pool_free(x[i].pool);
+    return check_report();
+}
