@@ -1,11 +1,7 @@
 /* BERT's normalizer: drop control characters, make white space a blank, set Chinese characters apart, drop
  * accents, lower case. One pass; every character keeps its source's range. */
 #include "base/alloc.h"
-#include "base/unicode.h"
-#include "base/utf8.h"
-#include "stage.h"
-
-#include <string.h>
+#include "transform.h"
 
 typedef struct bert {
     bool clean, cjk, strip, lower;
@@ -51,18 +47,11 @@ static bool dropped(const bert *b, uint32_t cp, uint32_t flags)
 }
 
 /* There is room for it. */
-static void emit(ses_text *out, uint32_t cp, ses_offset from)
-{
-    size_t k = ses_utf8_encode(cp, out->byte + out->n);
-    for (size_t i = 0; i < k; i++) out->from[out->n + i] = from;
-    out->n += k;
-}
-
 static void emit_lower(const bert *b, ses_text *out, uint32_t cp, ses_offset from)
 {
     uint32_t low[2] = { cp };
     size_t k = b->lower ? ses_cp_lower(cp, low) : 1;
-    for (size_t i = 0; i < k; i++) emit(out, low[i], from);
+    for (size_t i = 0; i < k; i++) ses_text_add(out, low[i], from);
 }
 
 static bool joins(uint32_t flags) { return flags & JOINS_D && !(flags & SES_CP_NEW); }
@@ -155,7 +144,7 @@ static void wide(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, se
     if (dropped(b, cp, flags)) return;
     if (b->clean && flags & SES_CP_SPACE) cp = ' ';
     bool apart = b->cjk && flags & SES_CP_CJK;
-    if (apart) emit(out, ' ', from);
+    if (apart) ses_text_add(out, ' ', from);
     if (b->strip && flags & (MOVES_D | SES_CP_MN8)) {
         uint32_t part[SES_MAX_DECOMPOSITION];
         size_t n = ses_cp_decompose(cp, SES_NFD9, part);
@@ -164,7 +153,7 @@ static void wide(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, se
     } else {
         emit_lower(b, out, cp, from);
     }
-    if (apart) emit(out, ' ', from);
+    if (apart) ses_text_add(out, ' ', from);
 }
 
 /* ASCII up to the first other byte; returns where that is. There is room for it. */
