@@ -1,6 +1,7 @@
 /* Added tokens: sought in the text before anything else happens to it, or (normalized) in its normal form. */
 #include "base/alloc.h"
 #include "base/map.h"
+#include "base/unicode.h"
 #include "base/utf8.h"
 #include "run.h"
 
@@ -8,18 +9,9 @@
 
 enum { MAX_CONTENT = 4096 }; /* bytes of one added token: bounds the time a failed match takes */
 
-static bool is_space(uint32_t c)
-{
-    return (c >= 9 && c <= 13) || c == 32 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-           c == 0x3000;
-}
+static bool is_space(uint32_t c) { return ses_cp_is(c, SES_CP_SPACE); }
 
-static bool is_word(uint32_t c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
-           c >= 0x80;
-}
+static bool is_word(uint32_t c) { return ses_cp_is(c, SES_CP_WORD); }
 
 /* ---- patterns ---- */
 

@@ -102,7 +102,7 @@ struct ses_tokenizer {
     ses_steps steps[SES_STAGE_KINDS];
     ses_step model;
     ses_slots slots[2]; /* for one text and for two; never empty */
-    const ses_step *trim;
+    bool trims;         /* a post-processor changes offsets */
     ses_added added;
     ses_stored_limits stored;
     int64_t size;
@@ -128,7 +128,7 @@ typedef struct ses_mark_token {
     bool added;
 } ses_mark_token;
 
-enum { SES_BY_ID = UINT32_MAX };
+#define SES_BY_ID UINT32_MAX
 
 /* The tokens of one text and how truncation cuts them: parts of at most max tokens. */
 typedef struct ses_cut {
@@ -138,6 +138,15 @@ typedef struct ses_cut {
     bool left;         /* parts are counted from the end */
     bool nothing;      /* the first part is empty, the second is all */
 } ses_cut;
+
+/* One of the two texts: a string, or words. Bad UTF-8 is replaced already. */
+typedef struct ses_source {
+    ses_string text;
+    const ses_string *words; /* NULL: text */
+    size_t n_words;
+    const uint32_t *
+        *original; /* [n_words or 1] for a string in which bytes were replaced: where each byte was */
+} ses_source;
 
 /* Arrays an encoding points to. */
 typedef struct ses_out {
@@ -168,14 +177,15 @@ struct ses_tokens {
     size_t *first; /* token where each piece begins, kept when truncating from the left */
     size_t cap_first;
 
-    /* the last result */
-    ses_input in;
-    ses_buf clean[2]; /* the inputs with bad UTF-8 replaced */
+    /* the last input and result */
+    ses_source source[2];
+    ses_arena inputs; /* inputs with bad UTF-8 replaced */
     ses_cut cut[2];
     ses_slots slots;
     bool pair, special;
+    bool ascii; /* all input is: offsets in bytes and in code points are the same, and point is not used */
     int64_t pad_to;
-    bool pad_left;
+    bool pad_left, pad_stored;
     ses_out main, over;
 
     /* decoding */
@@ -197,5 +207,9 @@ typedef struct ses_limit {
 } ses_limit;
 bool ses_encode_exact(ses_tokens *k, const char *text, size_t begin, size_t end, const ses_limit *limit,
                       ses_err *e);
+
+/* Results (result.c). */
+bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, ses_err *e); /* truncation */
+bool ses_result_make(ses_tokens *k, ses_err *e);                             /* k->main */
 
 #endif

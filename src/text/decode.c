@@ -1,0 +1,39 @@
+/* Ids to text. */
+#include "base/alloc.h"
+#include "run.h"
+
+/* One string out of all, with `between` them. */
+static bool join(ses_tokens *k, const char *between, ses_err *e)
+{
+    for (size_t i = 0; i < k->strings.n; i++) {
+        if (i) ses_buf_puts(&k->text, between);
+        ses_buf_append(&k->text, k->strings.string[i].p, k->strings.string[i].n);
+    }
+    return ses_buf_ok(&k->text, e);
+}
+
+bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, const char **text, size_t *len,
+                ses_err *e)
+{
+    const ses_tokenizer *t = k->t;
+    k->strings.n = k->text.len = 0;
+    ses_arena_reset(&k->strings.mem);
+    for (size_t i = 0; i < n; i++) {
+        size_t bytes = 0;
+        const char *s = ses_tokenizer_token(t, id[i], &bytes);
+        const ses_added_token *a = ses_added_find(&t->added, id[i]);
+        if (!s)
+            return ses_fail(e, SES_EARG, "id %d at %zu is not in the vocabulary of %lld", id[i], i,
+                            (long long)t->size);
+        if (a && a->special && !keep_special) continue;
+        if (!ses_strings_put(&k->strings, s, bytes, e)) return false;
+    }
+    const ses_steps *steps = &t->steps[SES_DECODER];
+    for (size_t i = 0; i < steps->n; i++)
+        if (!steps->step[i].stage->decode(steps->step[i].self, &k->strings, e)) return false;
+    if (!ses_buf_reserve(&k->text, 1) || !join(k, t->stage[SES_DECODER].stage ? "" : " ", e))
+        return ses_buf_ok(&k->text, e);
+    *text = k->text.data;
+    *len = k->text.len;
+    return true;
+}

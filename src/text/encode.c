@@ -1,0 +1,293 @@
+/* Encoding: inputs made valid, tokens found, offsets in code points, and the workspace itself. */
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "run.h"
+
+#include <string.h>
+
+enum { MAX_TEXT = INT32_MAX - 64 };
+
+ses_tokens *ses_tokens_new(const ses_tokenizer *t, ses_err *e)
+{
+    ses_tokens *k = ses_alloc(sizeof *k, e);
+    if (!k) return NULL;
+    k->t = t;
+    if (t->fast && t->fast->work_new && !(k->fast_work = t->fast->work_new(t->fast_self, e))) {
+        ses_tokens_free(k);
+        return NULL;
+    }
+    return k;
+}
+
+static void free_out(ses_out *o)
+{
+    ses_free(o->id);
+    ses_free(o->word);
+    ses_free(o->byte);
+    ses_free(o->point);
+    ses_free(o->from);
+    ses_free(o->sequence);
+    ses_free(o->type);
+    ses_free(o->special);
+    ses_free(o->attention);
+}
+
+void ses_tokens_free(ses_tokens *k)
+{
+    if (!k) return;
+    if (k->fast_work) k->t->fast->work_free(k->fast_work);
+    ses_free(k->run.id);
+    ses_free(k->run.byte);
+    ses_free(k->run.word);
+    ses_free(k->point);
+    ses_free(k->mark);
+    ses_buf_free(&k->surface);
+    ses_text_free(&k->raw);
+    for (int i = 0; i < 2; i++) {
+        ses_text_free(&k->half[i]);
+        ses_pieces_free(&k->pieces[i]);
+    }
+    ses_free(k->outer.match);
+    ses_free(k->inner.match);
+    ses_token_list_free(&k->list);
+    ses_arena_free(&k->scratch);
+    ses_arena_free(&k->inputs);
+    ses_free(k->first);
+    free_out(&k->main);
+    free_out(&k->over);
+    ses_free(k->strings.string);
+    ses_arena_free(&k->strings.mem);
+    ses_buf_free(&k->text);
+    ses_free(k);
+}
+
+/* ---- inputs ---- */
+
+/* Bytes of the longest prefix of a character's bytes that cannot go on: what one U+FFFD stands for, as Rust's
+ * from_utf8_lossy and the Unicode standard have it ("maximal subpart"). text[0] begins no valid character. */
+static size_t bad_bytes(const uint8_t *p, size_t n)
+{
+    unsigned low = 0x80, high = 0xBF, len = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
+    if (p[0] < 0xC2 || p[0] > 0xF4) return 1;
+    if (p[0] == 0xE0) low = 0xA0;
+    if (p[0] == 0xED) high = 0x9F;
+    if (p[0] == 0xF0) low = 0x90;
+    if (p[0] == 0xF4) high = 0x8F;
+    size_t i = 1;
+    for (; i < len && i < n && p[i] >= low && p[i] <= high; i++) low = 0x80, high = 0xBF;
+    return i;
+}
+
+/* A copy with U+FFFD for what is not UTF-8, and for each of its bytes (and its end) where that was. */
+static bool replace_bad(ses_string *s, const uint32_t **original, ses_arena *mem, ses_err *e)
+{
+    size_t cap;
+    if (!ses_mul_size(s->n, 3, &cap) || cap > MAX_TEXT)
+        return ses_fail(e, SES_EARG, "a text of %zu bytes", s->n);
+    char *out = ses_arena_alloc(mem, cap + 1, e);
+    uint32_t *from = ses_arena_alloc(mem, (cap + 1) * sizeof *from, e);
+    if (!out || !from) return false;
+    size_t at = 0, n = 0;
+    while (at < s->n) {
+        uint32_t c;
+        size_t len = ses_utf8_decode(s->p + at, s->n - at, &c), put = len;
+        if (len) {
+            memcpy(out + n, s->p + at, len);
+        } else {
+            len = bad_bytes((const uint8_t *)s->p + at, s->n - at);
+            put = ses_utf8_encode(0xFFFD, out + n);
+        }
+        for (size_t i = 0; i < put; i++) from[n + i] = (uint32_t)(put == len ? at + i : at);
+        n += put;
+        at += len;
+    }
+    from[n] = (uint32_t)at;
+    *s = (ses_string){ out, n };
+    *original = from;
+    return true;
+}
+
+static bool is_ascii(const char *p, size_t n)
+{
+    uint64_t any = 0, word;
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32)
+        for (size_t j = 0; j < 32; j += 8) memcpy(&word, p + i + j, 8), any |= word;
+    for (; i < n; i++) any |= (uint8_t)p[i];
+    return !(any & 0x8080808080808080u);
+}
+
+static bool take(ses_tokens *k, ses_string *s, const uint32_t **original, ses_err *e)
+{
+    if (s->n > MAX_TEXT) return ses_fail(e, SES_EARG, "a text of %zu bytes (at most %d)", s->n, MAX_TEXT);
+    if (is_ascii(s->p, s->n)) return true;
+    k->ascii = false;
+    return ses_utf8_valid(s->p, s->n) == s->n || replace_bad(s, original, &k->inputs, e);
+}
+
+static bool take_source(ses_tokens *k, ses_source *s, ses_string text, const ses_string *words, size_t n,
+                        ses_err *e)
+{
+    *s = (ses_source){ .text = text, .n_words = n };
+    s->original = ses_arena_array(&k->inputs, words ? n + 1 : 1, sizeof *s->original, e);
+    if (!s->original) return false;
+    if (!words) return take(k, &s->text, &s->original[0], e);
+    ses_string *copy = ses_arena_array(&k->inputs, n + 1, sizeof *copy, e);
+    if (!copy) return false;
+    s->words = copy;
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = words[i];
+        if (!take(k, &copy[i], &s->original[i], e)) return false;
+    }
+    return true;
+}
+
+/* ---- offsets ---- */
+
+/* Code points by bytes, for offsets that mostly grow. */
+typedef struct cursor {
+    const char *text;
+    size_t n, byte;
+    uint32_t lead; /* characters that begin before byte */
+} cursor;
+
+static bool continues(const cursor *c, size_t at) { return ((uint8_t)c->text[at] & 0xC0) == 0x80; }
+
+/* The character byte `at` belongs to; at < n. */
+static uint32_t point_at(cursor *c, size_t at)
+{
+    while (c->byte < at) c->lead += !continues(c, c->byte++);
+    while (c->byte > at) c->lead -= !continues(c, --c->byte);
+    return c->lead - continues(c, at);
+}
+
+/* As the reference converts: a range that begins at the end or past it stays in bytes. */
+static ses_offset to_points(cursor *c, ses_offset byte)
+{
+    if (byte.begin >= c->n) return byte;
+    ses_offset p = { .begin = point_at(c, byte.begin) };
+    if (byte.end < c->n)
+        p.end = point_at(c, byte.end);
+    else
+        p.end = byte.end - 1 < c->n ? point_at(c, byte.end - 1) + 1 : p.begin + 2;
+    return p;
+}
+
+static bool reserve_points(ses_tokens *k, ses_err *e)
+{
+    if (k->run.cap <= k->point_cap) return true;
+    ses_offset *point = ses_realloc_array(k->point, k->run.cap, sizeof *point, e);
+    if (!point) return false;
+    k->point = point;
+    k->point_cap = k->run.cap;
+    return true;
+}
+
+/* Points of tokens [begin, end) of one string, and bytes as they were before replacements. */
+static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, size_t begin, size_t end,
+                       ses_err *e)
+{
+    if (k->ascii) return true;
+    if (!reserve_points(k, e)) return false;
+    cursor c = { s.p, s.n, 0, 0 };
+    for (size_t i = begin; i < end; i++) k->point[i] = to_points(&c, k->run.byte[i]);
+    for (size_t i = begin; original && i < end; i++) {
+        ses_offset *b = &k->run.byte[i];
+        if (b->end <= s.n) *b = (ses_offset){ original[b->begin], original[b->end] };
+    }
+    return true;
+}
+
+/* ---- tokens ---- */
+
+/* What truncation leaves of the tokens from begin on when a shortcut has found them all: see drop_left in
+ * exact.c. Words of one token or more each. */
+static bool encode_string(ses_tokens *k, ses_string s, const uint32_t *original, const ses_limit *limit,
+                          ses_err *e)
+{
+    size_t begin = k->run.n;
+    bool ok = limit || !k->t->fast ? ses_encode_exact(k, s.p, 0, s.n, limit, e)
+                                   : k->t->fast->encode(k->t->fast_self, k->fast_work, k, s.p, s.n, e);
+    return ok && set_points(k, s, original, begin, k->run.n, e);
+}
+
+static bool encode_source(ses_tokens *k, int which, const ses_limit *limit, ses_err *e)
+{
+    ses_source *s = &k->source[which];
+    k->cut[which] = (ses_cut){ .begin = k->run.n, .parts = 1 };
+    k->run.words = 0;
+    if (!s->words && !encode_string(k, s->text, s->original[0], limit, e)) return false;
+    for (size_t i = 0; s->words && i < s->n_words; i++) {
+        size_t begin = k->run.n;
+        if (!encode_string(k, s->words[i], s->original[i], limit, e)) return ses_wrap(e, "word %zu", i);
+        for (size_t j = begin; j < k->run.n; j++) k->run.word[j] = (int32_t)i;
+    }
+    k->cut[which].end = k->run.n;
+    return true;
+}
+
+static size_t specials_before(const ses_slots *s)
+{
+    size_t n = 0;
+    while (n < s->n && s->slot[n].kind == SES_SLOT_SPECIAL) n++;
+    return n;
+}
+
+/* The caller's limits, or the ones the file stores. */
+static ses_encode_options settle(const ses_tokenizer *t, const ses_encode_options *options)
+{
+    ses_encode_options o = { 0 };
+    if (options) o = *options;
+    const ses_stored_limits *s = &t->stored;
+    if (!o.stored_limits) return o;
+    if (s->truncate && o.truncation == SES_TRUNCATE_NONE) {
+        o.truncation = s->strategy;
+        o.max_length = s->max_length;
+        o.stride = s->stride;
+        o.truncate_left = s->truncate_left;
+    }
+    if (s->pad && !o.pad_to) {
+        o.pad_to = s->pad_fixed;
+        o.pad_left = s->pad_left;
+    }
+    return o;
+}
+
+bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *options, ses_err *e)
+{
+    ses_encode_options o = settle(k->t, options);
+    k->pair = in->pair.p || in->pair_words;
+    k->special = !o.no_special;
+    k->slots = k->t->slots[k->pair];
+    k->pad_to = o.pad_to;
+    k->pad_left = o.pad_left;
+    k->pad_stored = o.stored_limits && k->t->stored.pad && !(options && options->pad_to);
+    k->ascii = true;
+    k->n_mark = k->surface.len = 0;
+    ses_arena_reset(&k->inputs);
+    if (o.max_length < 0 || o.stride < 0 || o.pad_to < 0 || o.pad_to > INT32_MAX)
+        return ses_fail(e, SES_EARG, "max_length, stride and pad_to must not be negative");
+    if (!take_source(k, &k->source[0], in->text, in->words, in->n_words, e)) return false;
+    if (k->pair && !take_source(k, &k->source[1], in->pair, in->pair_words, in->n_pair_words, e))
+        return false;
+
+    ses_limit limit = { (size_t)o.max_length, o.truncate_left };
+    const ses_limit *stop = o.truncation != SES_TRUNCATE_NONE && !o.all_parts ? &limit : NULL;
+    size_t lead = k->pair || !k->special ? 0 : specials_before(&k->slots);
+    k->run.n = 0;
+    if (!ses_run_reserve(&k->run, lead + 1, e)) return false;
+    k->run.n = lead; /* so that special tokens go around a single text without moving it */
+    if (!encode_source(k, 0, stop, e)) return k->pair ? ses_wrap(e, "first text") : false;
+    if (k->pair && !encode_source(k, 1, stop, e)) return ses_wrap(e, "second text");
+    return ses_result_cut(k, &o, e) && ses_result_make(k, e);
+}
+
+bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, const int32_t **id,
+                    size_t *n_ids, ses_err *e)
+{
+    ses_encode_options o = { .no_special = !special };
+    if (!ses_encode(k, &(ses_input){ .text = { text, n } }, &o, e)) return false;
+    *id = k->main.enc.id;
+    *n_ids = k->main.enc.n;
+    return true;
+}

@@ -1,0 +1,120 @@
+/* WordPiece: the longest token that begins the word, then the longest (with the prefix) that continues it,
+ * and so on; a word that cannot be taken apart so, or is too long, is unknown as a whole. */
+#include "model_wordpiece.h"
+#include "base/str.h"
+
+#include <string.h>
+
+/* Longest token of each kind bounds how far a match looks: without it a long word takes quadratic time. */
+static void measure(ses_wordpiece *m)
+{
+    for (int32_t id = 0; id < m->vocab.size; id++) {
+        size_t n;
+        const char *s = ses_vocab_token(&m->vocab, id, &n);
+        if (!s) continue;
+        if (n > m->longest) m->longest = n;
+    }
+}
+
+static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
+{
+    ses_wordpiece *m = ses_arena_array(mem, 1, sizeof *m, e);
+    if (!m) return NULL;
+    if (!ses_setting_string(settings, "unk_token", "[UNK]", mem, &m->unknown, e) ||
+        !ses_setting_string(settings, "continuing_subword_prefix", "##", mem, &m->prefix, e) ||
+        !ses_setting_int(settings, "max_input_chars_per_word", 100, 0, INT32_MAX, &m->max_chars, e))
+        return NULL;
+    if (!ses_vocab_open(&m->vocab, ses_json_get(settings, "vocab"), mem, e)) {
+        ses_wrap(e, "key \"vocab\"");
+        return NULL;
+    }
+    m->unknown_id = ses_vocab_id(&m->vocab, m->unknown.p, m->unknown.n);
+    measure(m);
+    return m;
+}
+
+static void save(const void *self, ses_json_writer *w)
+{
+    const ses_wordpiece *m = self;
+    ses_json_put_key(w, "unk_token");
+    ses_json_put_stringn(w, m->unknown.p, m->unknown.n);
+    ses_json_put_key(w, "continuing_subword_prefix");
+    ses_json_put_stringn(w, m->prefix.p, m->prefix.n);
+    ses_json_put_key(w, "max_input_chars_per_word");
+    ses_json_put_int(w, m->max_chars);
+    ses_json_put_key(w, "vocab");
+    ses_vocab_save(&m->vocab, w);
+}
+
+static size_t count_chars(const char *s, size_t n)
+{
+    size_t chars = 0;
+    for (size_t i = 0; i < n; i++) chars += ((uint8_t)s[i] & 0xC0) != 0x80;
+    return chars;
+}
+
+/* The longest token that is `key` from from on: bytes of it, and its id. */
+static size_t longest(const ses_wordpiece *m, const char *key, size_t from, size_t n, int32_t *id)
+{
+    while (n > from) {
+        if (((uint8_t)key[n] & 0xC0) != 0x80) {
+            *id = ses_vocab_id(&m->vocab, key, n);
+            if (*id >= 0) return n - from;
+        }
+        n--;
+    }
+    return 0;
+}
+
+static bool tokenize(const void *self, const char *word, size_t n, ses_token_list *out, ses_arena *scratch,
+                     ses_err *e)
+{
+    const ses_wordpiece *m = self;
+    size_t start = out->n, at = 0;
+    bool known = count_chars(word, n) <= (size_t)m->max_chars;
+    char *key = known ? ses_arena_alloc(scratch, m->prefix.n + m->longest + 1, e) : NULL;
+    if (known && !key) return false;
+    while (known && at < n) { /* key: the prefix and what is left, as far as a token can reach */
+        size_t lead = at ? m->prefix.n : 0, rest = n - at < m->longest ? n - at : m->longest;
+        memcpy(key, m->prefix.p, lead);
+        memcpy(key + lead, word + at, rest);
+        key[lead + rest] = at + rest < n ? word[at + rest] : 0;
+        int32_t id = -1;
+        size_t len = longest(m, key, lead, lead + rest, &id);
+        known = len > 0;
+        if (known && !ses_tokens_put(out, id, at, at + len, e)) return false;
+        at += len;
+    }
+    if (known) return true;
+    out->n = start;
+    if (m->unknown_id < 0)
+        return ses_fail(e, SES_EARG, "a word needs the unknown token \"%s\", which is not in the vocabulary",
+                        ses_quoted_of(m->unknown.p, m->unknown.n).s);
+    return ses_tokens_put(out, m->unknown_id, 0, n, e);
+}
+
+static int64_t size(const void *self) { return ((const ses_wordpiece *)self)->vocab.size; }
+
+static int64_t count(const void *self) { return ((const ses_wordpiece *)self)->vocab.count; }
+
+static const char *token(const void *self, int32_t id, size_t *n)
+{
+    return ses_vocab_token(&((const ses_wordpiece *)self)->vocab, id, n);
+}
+
+static int32_t id(const void *self, const char *s, size_t n)
+{
+    return ses_vocab_id(&((const ses_wordpiece *)self)->vocab, s, n);
+}
+
+const ses_stage ses_stage_model_wordpiece = {
+    .type = "WordPiece",
+    .kind = SES_MODEL_STAGE,
+    .open = open,
+    .save = save,
+    .tokenize = tokenize,
+    .size = size,
+    .count = count,
+    .token = token,
+    .id = id,
+};

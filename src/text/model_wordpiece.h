@@ -1,0 +1,16 @@
+/* The WordPiece model's settings, for its shortcut. */
+#ifndef SES_TEXT_MODEL_WORDPIECE_H
+#define SES_TEXT_MODEL_WORDPIECE_H
+
+#include "stage.h"
+#include "vocab.h"
+
+typedef struct ses_wordpiece {
+    ses_vocab vocab;
+    ses_string unknown, prefix;
+    int64_t max_chars;
+    int32_t unknown_id; /* -1: not in the vocabulary */
+    size_t longest;     /* bytes of the longest token */
+} ses_wordpiece;
+
+#endif

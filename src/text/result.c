@@ -1,0 +1,352 @@
+/* From tokens to encodings: truncation, special tokens in their places, padding; overflowing parts. */
+#include "base/alloc.h"
+#include "run.h"
+
+#include <string.h>
+
+/* ---- truncation ---- */
+
+static bool cut_to(ses_cut *c, size_t max, const ses_encode_options *o, ses_err *e)
+{
+    size_t n = c->end - c->begin, stride = (size_t)o->stride;
+    if (max >= n) return true;
+    if (!max) {
+        c->nothing = true;
+        c->parts = 2;
+        return true;
+    }
+    if (stride >= max)
+        return ses_fail(e, SES_EARG,
+                        "stride %zu must be less than the %zu tokens that are left of max_length %lld beside "
+                        "special tokens and the other text",
+                        stride, max, (long long)o->max_length);
+    c->max = max;
+    c->step = max - stride;
+    c->left = o->truncate_left;
+    c->parts = 1 + (n - max + c->step - 1) / c->step;
+    return true;
+}
+
+static bool cut_longest(ses_tokens *k, size_t room, const ses_encode_options *o, ses_err *e)
+{
+    if (!k->pair) return cut_to(&k->cut[0], room, o, e);
+    size_t n[2] = { k->cut[0].end - k->cut[0].begin, k->cut[1].end - k->cut[1].begin };
+    int small = n[0] > n[1];
+    size_t a = n[small], b = a > room ? a : room - a > a ? room - a : a;
+    if (a + b > room) {
+        a = room / 2;
+        b = a + room % 2;
+    }
+    n[small] = a;
+    n[!small] = b;
+    return cut_to(&k->cut[0], n[0], o, e) && cut_to(&k->cut[1], n[1], o, e);
+}
+
+bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, ses_err *e)
+{
+    size_t max = (size_t)o->max_length, added = 0;
+    if (o->truncation == SES_TRUNCATE_NONE) return true;
+    for (size_t i = 0; k->special && i < k->slots.n; i++) added += k->slots.slot[i].kind == SES_SLOT_SPECIAL;
+    if (max < added)
+        return ses_fail(e, SES_EARG, "max_length %zu has no room for %zu special tokens", max, added);
+    size_t room = max - added, total = k->cut[0].end - k->cut[0].begin;
+    if (k->pair) total += k->cut[1].end - k->cut[1].begin;
+    if (!room) return cut_to(&k->cut[0], 0, o, e) && (!k->pair || cut_to(&k->cut[1], 0, o, e));
+    if (total <= room) return true;
+    if (o->truncation == SES_LONGEST_FIRST) return cut_longest(k, room, o, e);
+    bool second = o->truncation == SES_ONLY_SECOND;
+    if (second && !k->pair)
+        return ses_fail(e, SES_EARG, "only_second truncates a second text, and there is none");
+    ses_cut *c = &k->cut[second];
+    size_t n = c->end - c->begin;
+    if (n <= total - room)
+        return ses_fail(e, SES_EARG, "the %s text has %zu tokens, too few to come down to max_length %zu",
+                        second ? "second" : "first", n, max);
+    return cut_to(c, n - (total - room), o, e);
+}
+
+/* Tokens [*begin, *end) of the run: part i of a text. */
+static void part_of(const ses_cut *c, size_t i, size_t *begin, size_t *end)
+{
+    *begin = c->begin;
+    *end = c->end;
+    if (c->nothing && !i) *end = *begin;
+    if (c->nothing || c->parts == 1) return;
+    size_t n = c->end - c->begin, skip = i * c->step;
+    if (c->left) {
+        *end = c->end - skip;
+        *begin = n - skip > c->max ? *end - c->max : c->begin;
+    } else {
+        *begin = c->begin + skip;
+        *end = n - skip > c->max ? *begin + c->max : c->end;
+    }
+}
+
+/* ---- names and trimming ---- */
+
+static const char *name_of(const ses_tokens *k, size_t at, size_t *n)
+{
+    size_t low = 0, high = k->n_mark;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (k->mark[mid].token < at)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low < k->n_mark && k->mark[low].token == at && k->mark[low].n != SES_BY_ID) {
+        *n = k->mark[low].n;
+        return k->surface.data + k->mark[low].begin;
+    }
+    return ses_tokenizer_token(k->t, k->run.id[at], n);
+}
+
+const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_t i, size_t *n)
+{
+    const ses_out *o = of == &k->over.enc ? &k->over : &k->main;
+    size_t at = o->enc.id == k->run.id ? i : o->from[i];
+    if (at >= k->cut[0].begin && at < k->cut[k->pair].end) return name_of(k, at, n);
+    if (of->attention[i] || !k->t->stored.pad) return ses_tokenizer_token(k->t, of->id[i], n);
+    *n = k->t->stored.pad_token.n;
+    return k->t->stored.pad_token.p;
+}
+
+static size_t step_char(const char *p, size_t n, size_t at, int64_t chars)
+{
+    while (chars > 0 && at < n) {
+        at++;
+        while (at < n && ((uint8_t)p[at] & 0xC0) == 0x80) at++;
+        chars--;
+    }
+    while (chars < 0 && at) {
+        at--;
+        while (at && ((uint8_t)p[at] & 0xC0) == 0x80) at--;
+        chars++;
+    }
+    return at;
+}
+
+/* Let the post-processors change where token `at` of the run is said to lie. */
+static void trim(const ses_tokens *k, size_t at, bool first, bool second, ses_offset *byte, ses_offset *point)
+{
+    const ses_steps *post = &k->t->steps[SES_POST_PROCESSOR];
+    ses_offset was = *point;
+    size_t n = 0;
+    const char *name = name_of(k, at, &n);
+    for (size_t i = 0; i < post->n; i++)
+        if (post->step[i].stage->trim) post->step[i].stage->trim(post->step[i].self, first, name, n, point);
+    if (byte == point || (was.begin == point->begin && was.end == point->end)) return;
+    if (k->ascii) {
+        *byte = *point;
+        return;
+    }
+    const ses_source *s = &k->source[second];
+    size_t word = s->words ? (size_t)k->run.word[at] : 0;
+    if (s->original[word]) return; /* bytes of a text with replacements: left as they are */
+    ses_string text = s->words ? s->words[word] : s->text;
+    byte->begin = (uint32_t)step_char(text.p, text.n, byte->begin, (int64_t)point->begin - was.begin);
+    byte->end = (uint32_t)step_char(text.p, text.n, byte->end, (int64_t)point->end - was.end);
+}
+
+/* ---- assembly ---- */
+
+static bool grow(void *array, size_t size, size_t n, ses_err *e)
+{
+    void *old, *p;
+    memcpy(&old, array, sizeof old);
+    p = ses_realloc_array(old, n, size, e);
+    if (p) memcpy(array, &p, sizeof p);
+    return p != NULL;
+}
+
+static bool reserve_flags(ses_out *o, size_t n, ses_err *e)
+{
+    if (n <= o->cap_flags) return true;
+    n += n / 2;
+    if (!grow(&o->sequence, 1, n, e) || !grow(&o->type, 1, n, e) || !grow(&o->special, 1, n, e) ||
+        !grow(&o->attention, 1, n, e))
+        return false;
+    o->cap_flags = n;
+    return true;
+}
+
+static bool reserve_out(ses_out *o, size_t n, ses_err *e)
+{
+    if (!reserve_flags(o, n, e)) return false;
+    if (n <= o->cap) return true;
+    n += n / 2;
+    if (!grow(&o->id, sizeof *o->id, n, e) || !grow(&o->word, sizeof *o->word, n, e) ||
+        !grow(&o->byte, sizeof *o->byte, n, e) || !grow(&o->point, sizeof *o->point, n, e) ||
+        !grow(&o->from, sizeof *o->from, n, e))
+        return false;
+    o->cap = n;
+    return true;
+}
+
+static void put_flags(ses_out *o, size_t at, size_t n, int sequence, uint8_t type, bool special,
+                      bool attention)
+{
+    memset(o->sequence + at, sequence, n);
+    memset(o->type + at, type, n);
+    memset(o->special + at, special, n);
+    memset(o->attention + at, attention, n);
+}
+
+static void put_nowhere(ses_out *o, size_t at, int32_t id)
+{
+    o->id[at] = id;
+    o->word[at] = -1;
+    o->byte[at] = o->point[at] = (ses_offset){ 0, 0 };
+    o->from[at] = SIZE_MAX;
+}
+
+static void put_part(ses_tokens *k, ses_out *o, size_t at, size_t begin, size_t end, bool second)
+{
+    size_t n = end - begin;
+    memcpy(o->id + at, k->run.id + begin, n * sizeof *o->id);
+    memcpy(o->word + at, k->run.word + begin, n * sizeof *o->word);
+    memcpy(o->byte + at, k->run.byte + begin, n * sizeof *o->byte);
+    memcpy(o->point + at, (k->ascii ? k->run.byte : k->point) + begin, n * sizeof *o->point);
+    for (size_t i = 0; i < n; i++) o->from[at + i] = begin + i;
+    if (!k->t->trims) return;
+    for (size_t i = 0; i < n; i++) trim(k, begin + i, i == 0, second, &o->byte[at + i], &o->point[at + i]);
+}
+
+static void pad(const ses_tokens *k, ses_out *o, size_t at, size_t n)
+{
+    const ses_stored_limits *s = &k->t->stored;
+    for (size_t i = 0; i < n; i++) put_nowhere(o, at + i, (int32_t)s->pad_id);
+    put_flags(o, at, n, -1, (uint8_t)s->pad_type, true, false);
+}
+
+static size_t padded(const ses_tokens *k, size_t n)
+{
+    return k->pad_to > 0 && (size_t)k->pad_to > n ? (size_t)k->pad_to : n;
+}
+
+static void publish(ses_out *o, size_t n)
+{
+    o->enc = (ses_encoding){ n,           o->id,   o->byte,    o->point,    o->word,
+                             o->sequence, o->type, o->special, o->attention };
+}
+
+static size_t length_of(const ses_tokens *k, size_t a, size_t b)
+{
+    size_t begin, end, n = 0;
+    for (size_t i = 0; i < k->slots.n; i++) {
+        ses_slot_kind kind = k->slots.slot[i].kind;
+        if (kind == SES_SLOT_SPECIAL) {
+            n += k->special;
+        } else {
+            part_of(&k->cut[kind], kind == SES_SLOT_A ? a : b, &begin, &end);
+            n += end - begin;
+        }
+    }
+    return n;
+}
+
+/* Parts a of the first text and b of the second, put together by the template. */
+static bool assemble(ses_tokens *k, ses_out *o, size_t a, size_t b, ses_err *e)
+{
+    size_t begin[2], end[2], part[2] = { a, b }, n = length_of(k, a, b);
+    for (int i = 0; i <= k->pair; i++) part_of(&k->cut[i], part[i], &begin[i], &end[i]);
+    size_t total = padded(k, n), at = k->pad_left ? total - n : 0;
+    if (!reserve_out(o, total, e)) return false;
+    pad(k, o, k->pad_left ? 0 : n, total - n);
+    for (size_t i = 0; i < k->slots.n; i++) {
+        const ses_slot *s = &k->slots.slot[i];
+        if (s->kind == SES_SLOT_SPECIAL) {
+            if (!k->special) continue;
+            put_nowhere(o, at, s->id);
+            put_flags(o, at++, 1, -1, s->type, true, true);
+            continue;
+        }
+        size_t len = end[s->kind] - begin[s->kind];
+        bool whole = !part[s->kind] || k->slots.all_parts;
+        put_part(k, o, at, begin[s->kind], end[s->kind], s->kind == SES_SLOT_B);
+        put_flags(o, at, len, (int)s->kind, whole ? s->type : (uint8_t)s->kind, false, true);
+        at += len;
+    }
+    publish(o, total);
+    return true;
+}
+
+/* One text, not cut, not padded: the run itself, with special tokens set around it. */
+static bool wrap_run(ses_tokens *k, ses_err *e)
+{
+    ses_out *o = &k->main;
+    ses_run *r = &k->run;
+    size_t lead = k->cut[0].begin, len = r->n - lead, after = 0;
+    uint8_t type = 0;
+    for (size_t i = 0; i < k->slots.n; i++) {
+        if (k->slots.slot[i].kind == SES_SLOT_A) type = k->slots.slot[i].type;
+        after += k->special && k->slots.slot[i].kind == SES_SLOT_SPECIAL;
+    }
+    after -= lead;
+    if (!ses_run_reserve(r, after, e) || !reserve_flags(o, r->n + after, e)) return false;
+    if (!k->ascii && r->cap > k->point_cap) {
+        if (!grow(&k->point, sizeof *k->point, r->cap, e)) return false;
+        k->point_cap = r->cap;
+    }
+    ses_offset *point = k->ascii ? r->byte : k->point;
+    put_flags(o, lead, len, 0, type, false, true);
+    for (size_t i = 0; k->t->trims && i < len; i++)
+        trim(k, lead + i, i == 0, false, &r->byte[lead + i], &point[lead + i]);
+    size_t at = 0;
+    for (size_t i = 0; i < k->slots.n; i++) {
+        const ses_slot *s = &k->slots.slot[i];
+        if (s->kind != SES_SLOT_SPECIAL) {
+            at += len;
+        } else if (k->special) {
+            r->id[at] = s->id;
+            r->word[at] = -1;
+            r->byte[at] = point[at] = (ses_offset){ 0, 0 };
+            put_flags(o, at++, 1, -1, s->type, true, true);
+        }
+    }
+    o->enc =
+        (ses_encoding){ at, r->id, r->byte, point, r->word, o->sequence, o->type, o->special, o->attention };
+    return true;
+}
+
+/* Where the file stores padding, overflowing parts are padded to the result's length at least. */
+static void settle_padding(ses_tokens *k, size_t n)
+{
+    const ses_stored_limits *s = &k->t->stored;
+    if (!k->pad_stored) return;
+    if (!s->pad_fixed) k->pad_to = (int64_t)n;
+    if (s->pad_multiple) k->pad_to = (k->pad_to + s->pad_multiple - 1) / s->pad_multiple * s->pad_multiple;
+}
+
+bool ses_result_make(ses_tokens *k, ses_err *e)
+{
+    size_t n = length_of(k, 0, 0);
+    settle_padding(k, n);
+    if (!k->pair && k->cut[0].parts == 1 && padded(k, n) == n) return wrap_run(k, e);
+    return assemble(k, &k->main, 0, 0, e);
+}
+
+const ses_encoding *ses_tokens_result(const ses_tokens *k) { return &k->main.enc; }
+
+/* Every part of one text goes with every part of the other; the pair of both first parts is the result. */
+size_t ses_tokens_overflows(const ses_tokens *k)
+{
+    return k->cut[0].parts * (k->pair ? k->cut[1].parts : 1) - 1;
+}
+
+/* The order is the reference's: later parts of the text that stands first in the template, each with all
+ * parts of the other; then its first part with the other's later ones. */
+const ses_encoding *ses_tokens_overflow(ses_tokens *k, size_t i, ses_err *e)
+{
+    bool swapped = false;
+    for (size_t j = 0; k->pair && j < k->slots.n && k->slots.slot[j].kind != SES_SLOT_A; j++)
+        swapped |= k->slots.slot[j].kind == SES_SLOT_B;
+    size_t outer = k->cut[swapped].parts, inner = k->pair ? k->cut[!swapped].parts : 1;
+    if (i >= outer * inner - 1) {
+        ses_fail(e, SES_EARG, "there is no overflowing part %zu", i);
+        return NULL;
+    }
+    size_t a = i / inner + 1, b = i % inner;
+    if (a == outer) a = 0, b++;
+    return assemble(k, &k->over, swapped ? b : a, swapped ? a : b, e) ? &k->over.enc : NULL;
+}

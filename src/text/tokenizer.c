@@ -1,0 +1,288 @@
+/* A tokenizer from its tokenizer.json, and back. */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "run.h"
+
+#include <string.h>
+
+enum { MAX_FILE = 512 << 20 };
+
+static const char *const stage_key[SES_STAGE_KINDS] = { "normalizer", "pre_tokenizer", "model",
+                                                        "post_processor", "decoder" };
+
+static const ses_fast *const fasts[] = {
+#define SES_FAST(name) &ses_fast_##name,
+#include "fasts.def"
+#undef SES_FAST
+    NULL,
+};
+
+/* ---- limits stored in the file ---- */
+
+static bool one_of(const ses_json *v, const char *key, const char *const *word, size_t n, size_t *out,
+                   ses_err *e)
+{
+    size_t len = 0;
+    const char *s = ses_json_string(ses_json_get(v, key), &len);
+    *out = 0;
+    if (ses_setting_absent(v, key)) return true;
+    for (size_t i = 0; s && i < n; i++)
+        if (!strcmp(s, word[i])) return *out = i, true;
+    return ses_fail(e, SES_EFORMAT, "key \"%s\" is %s", key, s ? ses_quoted_of(s, len).s : "no string");
+}
+
+static const char *const sides[] = { "Right", "Left" };
+static const char *const strategies[] = { "LongestFirst", "OnlyFirst", "OnlySecond" };
+
+static bool read_truncation(ses_stored_limits *s, const ses_json *v, ses_err *e)
+{
+    size_t strategy, side;
+    if (!v || ses_json_type_of(v) == SES_JSON_NULL) return true;
+    if (!ses_setting_int(v, "max_length", 512, 0, INT32_MAX, &s->max_length, e) ||
+        !ses_setting_int(v, "stride", 0, 0, INT32_MAX, &s->stride, e) ||
+        !one_of(v, "strategy", strategies, 3, &strategy, e) || !one_of(v, "direction", sides, 2, &side, e))
+        return false;
+    s->truncate = true;
+    s->strategy = (ses_truncation)(SES_LONGEST_FIRST + (int)strategy);
+    s->truncate_left = side == 1;
+    return true;
+}
+
+static bool read_padding(ses_stored_limits *s, const ses_json *v, ses_arena *mem, ses_err *e)
+{
+    size_t side;
+    if (!v || ses_json_type_of(v) == SES_JSON_NULL) return true;
+    const ses_json *strategy = ses_json_get(v, "strategy");
+    if (ses_json_get(strategy, "Fixed") &&
+        !ses_setting_int(strategy, "Fixed", 0, 0, INT32_MAX, &s->pad_fixed, e))
+        return ses_wrap(e, "strategy");
+    if (!ses_setting_int(v, "pad_to_multiple_of", 0, 0, INT32_MAX, &s->pad_multiple, e) ||
+        !ses_setting_int(v, "pad_id", 0, 0, INT32_MAX, &s->pad_id, e) ||
+        !ses_setting_int(v, "pad_type_id", 0, 0, UINT8_MAX, &s->pad_type, e) ||
+        !ses_setting_string(v, "pad_token", "[PAD]", mem, &s->pad_token, e) ||
+        !one_of(v, "direction", sides, 2, &side, e))
+        return false;
+    s->pad = true;
+    s->pad_left = side == 1;
+    return true;
+}
+
+static void save_limits(const ses_stored_limits *s, ses_json_writer *w)
+{
+    ses_json_put_key(w, "truncation");
+    if (s->truncate) {
+        ses_json_begin_object(w);
+        ses_json_put_key(w, "direction");
+        ses_json_put_string(w, sides[s->truncate_left]);
+        ses_json_put_key(w, "max_length");
+        ses_json_put_int(w, s->max_length);
+        ses_json_put_key(w, "strategy");
+        ses_json_put_string(w, strategies[s->strategy - SES_LONGEST_FIRST]);
+        ses_json_put_key(w, "stride");
+        ses_json_put_int(w, s->stride);
+        ses_json_end_object(w);
+    } else {
+        ses_json_put_null(w);
+    }
+    ses_json_put_key(w, "padding");
+    if (!s->pad) {
+        ses_json_put_null(w);
+        return;
+    }
+    ses_json_begin_object(w);
+    ses_json_put_key(w, "strategy");
+    if (s->pad_fixed) {
+        ses_json_begin_object(w);
+        ses_json_put_key(w, "Fixed");
+        ses_json_put_int(w, s->pad_fixed);
+        ses_json_end_object(w);
+    } else {
+        ses_json_put_string(w, "BatchLongest");
+    }
+    ses_json_put_key(w, "direction");
+    ses_json_put_string(w, sides[s->pad_left]);
+    ses_json_put_key(w, "pad_to_multiple_of");
+    if (s->pad_multiple)
+        ses_json_put_int(w, s->pad_multiple);
+    else
+        ses_json_put_null(w);
+    ses_json_put_key(w, "pad_id");
+    ses_json_put_int(w, s->pad_id);
+    ses_json_put_key(w, "pad_type_id");
+    ses_json_put_int(w, s->pad_type);
+    ses_json_put_key(w, "pad_token");
+    ses_json_put_stringn(w, s->pad_token.p, s->pad_token.n);
+    ses_json_end_object(w);
+}
+
+/* ---- opening ---- */
+
+static bool open_stages(ses_tokenizer *t, const ses_json *root, ses_err *e)
+{
+    for (int kind = 0; kind < SES_STAGE_KINDS; kind++) {
+        ses_step *step = &t->stage[kind];
+        if (!ses_step_open(step, (ses_stage_kind)kind, ses_json_get(root, stage_key[kind]), &t->mem, e))
+            return ses_wrap(e, "%s", stage_key[kind]);
+        t->steps[kind] = (ses_steps){ step, step->stage != NULL };
+        if (step->stage && step->stage->steps)
+            t->steps[kind].step = step->stage->steps(step->self, &t->steps[kind].n);
+    }
+    t->model = t->stage[SES_MODEL_STAGE];
+    if (!t->model.stage) return ses_fail(e, SES_EFORMAT, "key \"model\" is missing");
+    return true;
+}
+
+static const ses_slot plain[] = { { SES_SLOT_A, -1, 0 }, { SES_SLOT_B, -1, 1 } };
+
+/* Several post-processors may stand in a sequence, but one of them only may bring a template. */
+static bool choose_slots(ses_tokenizer *t, ses_err *e)
+{
+    const ses_steps *post = &t->steps[SES_POST_PROCESSOR];
+    const ses_step *with = NULL;
+    for (size_t i = 0; i < post->n; i++) {
+        const ses_stage *stage = post->step[i].stage;
+        if (stage->slots && with)
+            return ses_fail(e, SES_EUNSUPPORTED, "post_processor: %s and %s cannot both add special tokens",
+                            with->stage->type, stage->type);
+        if (stage->slots) with = &post->step[i];
+        t->trims |= stage->trim != NULL;
+    }
+    for (int pair = 0; pair < 2; pair++) {
+        t->slots[pair] =
+            with ? with->stage->slots(with->self, pair) : (ses_slots){ plain, pair ? 2 : 1, false };
+        for (size_t i = 0; i < t->slots[pair].n; i++)
+            if (t->slots[pair].slot[i].id >= t->size)
+                return ses_fail(e, SES_EFORMAT, "post_processor: id %d is beyond the vocabulary of %lld",
+                                t->slots[pair].slot[i].id, (long long)t->size);
+    }
+    return true;
+}
+
+static ses_isa best_isa(void)
+{
+#if defined __x86_64__ && !defined SES_REF_ONLY
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+        return SES_ISA_AVX512;
+    if (__builtin_cpu_supports("avx2")) return SES_ISA_AVX2;
+#endif
+    return SES_ISA_REF;
+}
+
+static bool choose_fast(ses_tokenizer *t, ses_err *e)
+{
+    for (size_t i = 0; fasts[i] && !t->fast; i++) {
+        if (!fasts[i]->open(t, best_isa(), &t->mem, &t->fast_self, e)) return false;
+        if (t->fast_self) t->fast = fasts[i];
+    }
+    return true;
+}
+
+static ses_tokenizer *from_value(const ses_json *root, ses_err *e)
+{
+    ses_tokenizer *t = ses_alloc(sizeof *t, e);
+    if (!t) return NULL;
+    size_t n = 0;
+    const char *version = ses_json_string(ses_json_get(root, "version"), &n);
+    if (ses_json_type_of(root) != SES_JSON_OBJECT) {
+        ses_fail(e, SES_EFORMAT, "a tokenizer must be an object");
+        goto fail;
+    }
+    if (version && strcmp(version, "1.0")) {
+        ses_fail(e, SES_EUNSUPPORTED, "version \"%s\", expected \"1.0\"", ses_quoted_of(version, n).s);
+        goto fail;
+    }
+    if (!open_stages(t, root, e)) goto fail;
+    if (!read_truncation(&t->stored, ses_json_get(root, "truncation"), e)) {
+        ses_wrap(e, "truncation");
+        goto fail;
+    }
+    if (!read_padding(&t->stored, ses_json_get(root, "padding"), &t->mem, e)) {
+        ses_wrap(e, "padding");
+        goto fail;
+    }
+    if (!ses_added_open(&t->added, ses_json_get(root, "added_tokens"), t, &t->mem, e)) {
+        ses_wrap(e, "added_tokens");
+        goto fail;
+    }
+    t->size = t->model.stage->size(t->model.self);
+    if (t->added.n_ids > t->size) t->size = t->added.n_ids;
+    if (!choose_slots(t, e) || !choose_fast(t, e)) goto fail;
+    return t;
+fail:
+    ses_tokenizer_free(t);
+    return NULL;
+}
+
+ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n, ses_err *e)
+{
+    ses_json_doc *doc = ses_json_parse(text, n, e);
+    ses_tokenizer *t = doc ? from_value(ses_json_root(doc), e) : NULL;
+    ses_json_free(doc);
+    return t;
+}
+
+ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e)
+{
+    char *in = ses_path_is_dir(path) ? ses_path_join(path, "tokenizer.json", e) : ses_strdup(path, e);
+    size_t n;
+    char *text = in ? ses_file_read(in, MAX_FILE, &n, e) : NULL;
+    ses_tokenizer *t = text ? ses_tokenizer_from_json(text, n, e) : NULL;
+    if (text && !t) ses_wrap(e, "%s", in);
+    ses_free(text);
+    ses_free(in);
+    return t;
+}
+
+void ses_tokenizer_free(ses_tokenizer *t)
+{
+    if (!t) return;
+    if (t->fast && t->fast->close) t->fast->close(t->fast_self);
+    for (int kind = 0; kind < SES_STAGE_KINDS; kind++) ses_step_close(&t->stage[kind]);
+    ses_arena_free(&t->mem);
+    ses_free(t);
+}
+
+/* ---- questions ---- */
+
+int64_t ses_tokenizer_size(const ses_tokenizer *t) { return t->size; }
+
+const char *ses_tokenizer_token(const ses_tokenizer *t, int32_t id, size_t *n)
+{
+    const ses_added_token *a = ses_added_find(&t->added, id);
+    if (!a) return t->model.stage->token(t->model.self, id, n);
+    *n = a->content.n;
+    return a->content.p;
+}
+
+int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n)
+{
+    int32_t id = ses_added_id(&t->added, token, n);
+    return id >= 0 ? id : t->model.stage->id(t->model.self, token, n);
+}
+
+/* ---- saving ---- */
+
+bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_put_key(w, "version");
+    ses_json_put_string(w, "1.0");
+    save_limits(&t->stored, w);
+    ses_json_put_key(w, "added_tokens");
+    ses_added_save(&t->added, w);
+    static const ses_stage_kind order[] = { SES_NORMALIZER, SES_PRE_TOKENIZER, SES_POST_PROCESSOR,
+                                            SES_DECODER, SES_MODEL_STAGE };
+    for (size_t i = 0; i < SES_LEN(order); i++) {
+        ses_json_put_key(w, stage_key[order[i]]);
+        ses_step_save(&t->stage[order[i]], w);
+    }
+    ses_json_end_object(w);
+    size_t n;
+    const char *text = ses_json_writer_text(w, &n, e);
+    bool ok = text && ses_file_write(path, text, n, overwrite, e);
+    ses_json_writer_free(w);
+    return ok;
+}
