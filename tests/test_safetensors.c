@@ -62,6 +62,10 @@ static const bad_case bad[] = {
     { ONE(T("f32", "[1]", "[0,4]")), 4, SES_EUNSUPPORTED, "tensor \"a\": unsupported dtype \"f32\"" },
     { ONE(T("U64", "[1]", "[0,8]")), 8, SES_EUNSUPPORTED, "tensor \"a\": unsupported dtype \"U64\"" },
     { ONE(T("", "[1]", "[0,8]")), 8, SES_EUNSUPPORTED, "tensor \"a\": unsupported dtype \"\"" },
+    { ONE(T("F32\\u0000", "[1]", "[0,4]")), 4, SES_EUNSUPPORTED,
+      "tensor \"a\": unsupported dtype \"F32\\x00\"" },
+    { ONE("{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1],\"shape\\u0000\":1}"), 1, F,
+      "tensor \"a\": unknown key \"shape\\x00\"" },
     /* shape */
     { ONE(T("U8", "1", "[0,1]")), 1, F, "tensor \"a\": shape: an array expected, not an integer" },
     { ONE(T("U8", "null", "[0,1]")), 1, F, "tensor \"a\": shape: an array expected, not null" },

@@ -139,7 +139,7 @@ static void quote(ses_json_writer *w, const char *s, size_t n)
             ses_fail(&w->err, SES_EFORMAT, "JSON writer: string is not UTF-8 at byte %zu", i);
             return;
         }
-        if (c == '"' || c == '\\' || c < 0x20 || (c >= 0x80 && w->ascii)) {
+        if (c == '"' || c == '\\' || c < 0x20 || (c >= 0x7F && w->ascii)) {
             ses_buf_append(&w->out, s + run, i - run);
             escape(w, cp);
             run = i + k;

@@ -144,13 +144,13 @@ static bool read_claim(claim *c, const ses_json *v, const layout *l, ses_err *e)
     for (size_t i = 0; i < ses_json_len(v) && ses_json_len(v) > SES_LEN(keys); i++) {
         size_t n;
         const char *key = ses_json_key(v, i, &n);
-        if (strcmp(key, keys[0]) != 0 && strcmp(key, keys[1]) != 0 && strcmp(key, keys[2]) != 0)
+        if (strlen(key) != n || (strcmp(key, keys[0]) && strcmp(key, keys[1]) && strcmp(key, keys[2])))
             return ses_fail(e, SES_EFORMAT, "unknown key \"%s\"", ses_quoted_of(key, n).s);
     }
     size_t n;
     const char *dtype = ses_json_string(ses_json_get(v, "dtype"), &n);
     if (!dtype) return ses_fail(e, SES_EFORMAT, "dtype: a string expected");
-    if (!ses_dtype_from_name(dtype, &c->entry.dtype))
+    if (strlen(dtype) != n || !ses_dtype_from_name(dtype, &c->entry.dtype))
         return ses_fail(e, SES_EUNSUPPORTED, "unsupported dtype \"%s\"", ses_quoted_of(dtype, n).s);
     return read_shape(c, ses_json_get(v, "shape"), e) &&
            read_offsets(c, ses_json_get(v, "data_offsets"), l, e);
