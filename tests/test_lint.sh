@@ -146,6 +146,10 @@ finds blanks 'empty lines at the end'
 
 echo 'SES_OP(mul, (int a))' >>include/sesame/ops.def
 finds defs 'mul has no src/op/mul.c'
+echo 'SES_OP(mul, (int a))' >>include/sesame/ops.def
+echo 'const ses_op ses_op_mul = { 0 };' >>src/op/add.c
+tools/lint --only defs >/dev/null && passed=$((passed + 1)) || { failed=$((failed + 1)); echo 'a family file'; }
+fresh
 echo 'SES_COMMAND(stop)' >>src/cli/commands.def
 finds defs 'stop has no src/cli/cmd_stop.c'
 : >src/cli/cmd_stop.c

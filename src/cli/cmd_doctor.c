@@ -111,6 +111,7 @@ static void show_machine(const ses_call *c, const report *r)
     line(c, "Cores", text);
     n = snprintf(text, sizeof text, "%s, %s free", ses_human_bytes(a, m->memory),
                  ses_human_bytes(b, m->free));
+    if (!m->memory) text[0] = 0;
     if (m->memory_limit && m->memory_limit < m->memory)
         snprintf(text + n, sizeof text - (size_t)n, ", %s by the control group",
                  ses_human_bytes(a, m->memory_limit));
