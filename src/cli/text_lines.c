@@ -1,0 +1,148 @@
+#define _POSIX_C_SOURCE 200809L
+#include "text_lines.h"
+
+#include "base/alloc.h"
+#include "base/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 4 << 20, WORTH_A_THREAD = 1 << 16 };
+
+typedef struct worker {
+    const char *p, *end;
+    ses_buf out;
+    ses_err e;
+    int64_t lines;
+    bool failed;
+} worker;
+
+typedef struct stream {
+    ses_line_fn *fn;
+    void *ctx;
+    ses_pool *pool;
+    worker *worker;
+    int threads;
+    int64_t lines; /* of this file, written so far */
+    ses_buf in;
+} stream;
+
+static void work(void *ctx, int64_t i, void *scratch)
+{
+    (void)scratch;
+    stream *s = ctx;
+    worker *w = &s->worker[i];
+    w->out.len = 0;
+    w->lines = 0;
+    w->failed = false;
+    while (w->p < w->end && !w->failed) {
+        const char *lf = memchr(w->p, '\n', (size_t)(w->end - w->p));
+        const char *stop = lf ? lf : w->end;
+        size_t n = (size_t)(stop - w->p);
+        if (lf && n && stop[-1] == '\r') n--;
+        w->lines++;
+        w->failed = !s->fn(s->ctx, (int)i, w->p, n, &w->out, &w->e) || !ses_buf_ok(&w->out, &w->e);
+        w->p = lf ? lf + 1 : w->end;
+    }
+}
+
+/* Whole lines [p, end): a stretch for each worker, then their words in order. */
+static bool run(stream *s, const char *p, const char *end, ses_err *e)
+{
+    size_t n = (size_t)(end - p);
+    int parts = n / WORTH_A_THREAD < (size_t)s->threads ? 1 + (int)(n / WORTH_A_THREAD) : s->threads;
+    if (parts > s->threads) parts = s->threads;
+    for (int i = 0; i < parts; i++) {
+        const char *stop = i + 1 == parts ? end : p + (size_t)(end - p) / (size_t)(parts - i);
+        const char *lf = stop < end ? memchr(stop, '\n', (size_t)(end - stop)) : NULL;
+        stop = lf ? lf + 1 : end;
+        s->worker[i].p = p;
+        s->worker[i].end = p = stop;
+    }
+    ses_parallel(s->pool, parts, work, s);
+    for (int i = 0; i < parts; i++) {
+        worker *w = &s->worker[i];
+        if (fwrite(w->out.data ? w->out.data : "", 1, w->out.len, stdout) != w->out.len) return false;
+        s->lines += w->lines;
+        if (!w->failed) continue;
+        *e = w->e;
+        return ses_wrap(e, "line %lld", (long long)s->lines);
+    }
+    return fflush(stdout) == 0 || ses_fail(e, SES_EIO, "standard output cannot be written");
+}
+
+static bool more_is_there(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
+}
+
+/* Read until a chunk is full, a line is there and no more waits, or the end (*done). */
+static bool fill(stream *s, int fd, size_t have, bool *done, ses_err *e)
+{
+    size_t want = have + CHUNK;
+    while (s->in.len < want) {
+        if (!ses_buf_reserve(&s->in, want - s->in.len)) return ses_buf_ok(&s->in, e);
+        ssize_t got = read(fd, s->in.data + s->in.len, want - s->in.len);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return ses_fail(e, SES_EIO, "%s", strerror(errno));
+        *done = got == 0;
+        if (*done) return true;
+        bool line = memchr(s->in.data + s->in.len, '\n', (size_t)got) != NULL;
+        s->in.len += (size_t)got;
+        if (line && !more_is_there(fd)) return true;
+    }
+    return true;
+}
+
+static const char *last_line_end(const char *p, size_t n)
+{
+    while (n && p[n - 1] != '\n') n--;
+    return p + n;
+}
+
+static bool run_file(stream *s, int fd, ses_err *e)
+{
+    bool done = false;
+    s->lines = 0;
+    s->in.len = 0;
+    while (!done) {
+        size_t have = s->in.len; /* of a line that goes on */
+        if (!fill(s, fd, have, &done, e)) return false;
+        const char *end = done ? s->in.data + s->in.len : last_line_end(s->in.data, s->in.len);
+        if (s->in.len && end > s->in.data && !run(s, s->in.data, end, e)) return false;
+        size_t rest = s->in.len ? (size_t)(s->in.data + s->in.len - end) : 0;
+        if (rest) memmove(s->in.data, end, rest);
+        s->in.len = rest;
+    }
+    return true;
+}
+
+static bool open_and_run(stream *s, const char *path, ses_err *e)
+{
+    if (!strcmp(path, "-")) return run_file(s, STDIN_FILENO, e) || ses_wrap(e, "standard input");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
+    bool ok = run_file(s, fd, e);
+    close(fd);
+    return ok || ses_wrap(e, "%s", path);
+}
+
+bool ses_text_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e)
+{
+    stream s = { .fn = fn, .ctx = ctx, .threads = threads };
+    s.pool = ses_pool_new(threads, e);
+    s.worker = s.pool ? ses_alloc_array((size_t)threads, sizeof *s.worker, e) : NULL;
+    bool ok = s.worker != NULL;
+    if (ok && !*files) ok = open_and_run(&s, "-", e);
+    for (; ok && *files; files++) ok = open_and_run(&s, *files, e);
+    for (int i = 0; s.worker && i < threads; i++) ses_buf_free(&s.worker[i].out);
+    ses_free(s.worker);
+    ses_pool_free(s.pool);
+    ses_buf_free(&s.in);
+    return ok;
+}

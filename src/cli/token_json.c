@@ -1,0 +1,153 @@
+#include "token_json.h"
+
+#include <string.h>
+
+enum { DIGITS = 11 }; /* of any int32_t, sign included */
+
+static char *put_uint(char *p, uint32_t x)
+{
+    char text[DIGITS];
+    int n = 0;
+    do text[n++] = (char)('0' + x % 10);
+    while (x /= 10);
+    while (n) *p++ = text[--n];
+    return p;
+}
+
+static char *put_int(char *p, int32_t x)
+{
+    if (x >= 0) return put_uint(p, (uint32_t)x);
+    *p++ = '-';
+    return put_uint(p, -(uint32_t)x);
+}
+
+/* Room for n numbers written by hand, each with what stands around it. */
+static char *room(ses_buf *out, size_t n, size_t each)
+{
+    return ses_buf_reserve(out, n * each + 32) ? out->data + out->len : NULL;
+}
+
+static void key(ses_buf *out, const char *name, bool first)
+{
+    ses_buf_puts(out, first ? "{\"" : ",\"");
+    ses_buf_puts(out, name);
+    ses_buf_puts(out, "\":");
+}
+
+static void close(ses_buf *out, char *p, bool any)
+{
+    if (any) p--; /* the last comma */
+    *p++ = ']';
+    out->len = (size_t)(p - out->data);
+}
+
+/* Numbers; below 0: null if `null`. */
+static void put_ints(ses_buf *out, const char *name, const int32_t *x, size_t n, bool null, bool first)
+{
+    key(out, name, first);
+    char *p = room(out, n, DIGITS + 1);
+    if (!p) return;
+    *p++ = '[';
+    for (size_t i = 0; i < n; i++) {
+        if (null && x[i] < 0)
+            memcpy(p, "null", 4), p += 4;
+        else
+            p = put_int(p, x[i]);
+        *p++ = ',';
+    }
+    close(out, p, n > 0);
+}
+
+static void put_bytes(ses_buf *out, const char *name, const uint8_t *x, size_t n)
+{
+    key(out, name, false);
+    char *p = room(out, n, 4);
+    if (!p) return;
+    *p++ = '[';
+    for (size_t i = 0; i < n; i++) {
+        p = put_uint(p, x[i]);
+        *p++ = ',';
+    }
+    close(out, p, n > 0);
+}
+
+static void put_offsets(ses_buf *out, const char *name, const ses_offset *x, size_t n)
+{
+    key(out, name, false);
+    char *p = room(out, n, 2 * DIGITS + 4);
+    if (!p) return;
+    *p++ = '[';
+    for (size_t i = 0; i < n; i++) {
+        *p++ = '[';
+        p = put_uint(p, x[i].begin);
+        *p++ = ',';
+        p = put_uint(p, x[i].end);
+        *p++ = ']';
+        *p++ = ',';
+    }
+    close(out, p, n > 0);
+}
+
+void ses_put_json_string(ses_buf *out, const char *s, size_t n)
+{
+    if (!ses_buf_reserve(out, 6 * n + 2)) return;
+    char *p = out->data + out->len;
+    *p++ = '"';
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
+            *p++ = (char)c;
+        } else if (c == '"' || c == '\\') {
+            *p++ = '\\';
+            *p++ = (char)c;
+        } else {
+            static const char hex[] = "0123456789abcdef";
+            memcpy(p, "\\u00", 4);
+            p[4] = hex[c >> 4];
+            p[5] = hex[c & 15];
+            p += 6;
+        }
+    }
+    *p++ = '"';
+    out->len = (size_t)(p - out->data);
+}
+
+static void put_strings(ses_buf *out, const ses_tokens *k, const ses_encoding *x)
+{
+    key(out, "tokens", false);
+    ses_buf_put(out, '[');
+    for (size_t i = 0; i < x->n; i++) {
+        size_t n = 0;
+        const char *s = ses_tokens_string(k, x, i, &n);
+        if (i) ses_buf_put(out, ',');
+        ses_put_json_string(out, s ? s : "", s ? n : 0);
+    }
+    ses_buf_put(out, ']');
+}
+
+static void put_encoding(ses_buf *out, const ses_tokens *k, const ses_encoding *x)
+{
+    put_ints(out, "ids", x->id, x->n, false, true);
+    put_strings(out, k, x);
+    put_offsets(out, "offsets", x->point, x->n);
+    put_offsets(out, "byte_offsets", x->byte, x->n);
+    put_ints(out, "word_ids", x->word, x->n, true, false);
+    put_bytes(out, "type_ids", x->type, x->n);
+    put_bytes(out, "special_tokens_mask", x->special, x->n);
+}
+
+bool ses_token_json(ses_tokens *k, ses_buf *out, ses_err *e)
+{
+    size_t parts = ses_tokens_overflows(k);
+    put_encoding(out, k, ses_tokens_result(k));
+    if (parts) key(out, "overflowing", false);
+    for (size_t i = 0; i < parts; i++) {
+        const ses_encoding *part = ses_tokens_overflow(k, i, e);
+        if (!part) return false;
+        ses_buf_put(out, i ? ',' : '[');
+        put_encoding(out, k, part);
+        ses_buf_put(out, '}');
+    }
+    ses_buf_puts(out, parts ? "]}\n" : "}\n");
+    return ses_buf_ok(out, e);
+}
