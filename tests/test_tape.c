@@ -57,7 +57,7 @@ static void test_errors(void)
     CHECK(!ses_tape_ok(t, &e) && strstr(e.msg, "backward"));
     ses_tape_reset(t, NULL);
     ses_err_clear(&e);
-    CHECK(!ses_linear(t, NULL, NULL, NULL, SES_ACT_NONE) &&
+    CHECK(!ses_linear(t, NULL, NULL, NULL, SES_ACT_NONE, SES_OUT_IN) &&
           !ses_tape_ok(t, &e)); /* a NULL input is an error */
     ses_tape_reset(t, NULL);
     ses_err_clear(&e);

@@ -13,8 +13,12 @@ typedef struct ses_batch {
     const int32_t *positions; /* [tokens]; NULL: counted in each sequence from 0 */
     int64_t choices;          /* multiple choice: so many neighbouring sequences are one question; 0: none */
 
+    /* What the decoder of an encoder-decoder reads; target_ids NULL: the labels, shifted right. */
+    const int32_t *target_cu; /* [seqs + 1] */
+    const int32_t *target_ids;
+
     /* What the heads learn from; SES_IGNORE counts for nothing. */
-    const int32_t *labels;        /* [tokens] or [seqs] or [questions], as the head says */
+    const int32_t *labels;        /* [tokens], [seqs], [questions] or [target tokens], as the head says */
     const int32_t *pair_labels;   /* [seqs]: next sentence, sentence order */
     const int32_t *starts, *ends; /* [seqs]: an answer's first and last token, counted in its sequence */
     const ses_real *targets;      /* [seqs, labels]: regression, several labels at once */

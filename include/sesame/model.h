@@ -36,9 +36,12 @@ bool ses_model_save(ses_model *m, const char *dir, const ses_save_options *optio
 
 /* What a forward pass gives: tensors on the tape. */
 typedef enum {
-    SES_PER_TOKEN,    /* [tokens, ...] */
-    SES_PER_SEQUENCE, /* [seqs, ...] (or [questions, choices]) */
-    SES_PER_PAIR      /* attention: sequence after sequence [heads, queries, keys] */
+    SES_PER_TOKEN,       /* [tokens, ...] */
+    SES_PER_SEQUENCE,    /* [seqs, ...] (or [questions, choices]) */
+    SES_PER_PAIR,        /* attention: sequence after sequence [heads, queries, keys] */
+    SES_PER_TARGET,      /* [tokens of the decoder, ...] */
+    SES_PER_TARGET_PAIR, /* the decoder's attention to itself */
+    SES_PER_CROSS_PAIR   /* its attention to the encoder */
 } ses_axis;
 
 typedef struct ses_output {

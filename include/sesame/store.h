@@ -14,10 +14,17 @@ typedef struct ses_store ses_store;
 /* How a parameter begins when it is not loaded. */
 typedef enum { SES_INIT_ZERO, SES_INIT_ONE, SES_INIT_NORMAL } ses_init;
 
+/* Who makes a parameter's numbers. */
+typedef enum {
+    SES_PARAM_TRAINED,
+    SES_PARAM_COMPUTED /* never trained; made by the model's code where the file lacks it: a table of sines */
+} ses_param_role;
+
 typedef struct ses_param {
     const char *name; /* Sesame's name: "layer.0.attn.query.weight" */
     ses_tensor *tensor;
     ses_init init;
+    ses_param_role role;
     bool decay; /* by convention weight decay applies: false for biases and norms */
 } ses_param;
 
@@ -27,6 +34,7 @@ ses_device *ses_store_device(const ses_store *s);
 
 /* The first error of ses_store_add sticks; ses_store_ok tells. Returns NULL then. */
 ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_MAX_DIM], ses_init init);
+void ses_store_role(ses_store *s, const ses_tensor *t, ses_param_role role); /* of the one just added */
 bool ses_store_ok(const ses_store *s, ses_err *e);
 
 size_t ses_store_count(const ses_store *s);

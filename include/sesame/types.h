@@ -58,6 +58,9 @@ typedef enum {
     SES_ACT_COUNT
 } ses_act;
 
+/* How a dense layer's weight is stored. */
+typedef enum { SES_OUT_IN, SES_IN_OUT } ses_weight;
+
 /* How the rows of a sequence become one. */
 typedef enum { SES_POOL_FIRST, SES_POOL_MEAN, SES_POOL_MAX, SES_POOL_COUNT } ses_pool_kind;
 

@@ -41,6 +41,19 @@ void ses_k_scale_ref(ses_exec *x, ses_sink y, const ses_real *a, ses_real s, int
     run(x, scale_chunk, &(pointwise){ .y = y, .a = a, .s = s, .n = n });
 }
 
+static void mul_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, (double)c->a[i] * c->b[i]);
+}
+
+void ses_k_mul_ref(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *b, int64_t n)
+{
+    run(x, mul_chunk, &(pointwise){ .y = y, .a = a, .b = b, .n = n });
+}
+
 static void act_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;

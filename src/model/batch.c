@@ -1,23 +1,20 @@
 /* Everything a batch may get wrong, said before a kernel reads it. */
 #include "desc.h"
 
-static bool check_offsets(const ses_model *m, const ses_batch *b, ses_err *e)
+/* Offsets from 0 to the number of tokens, no sequence empty, none longer than the model takes (0: any length). */
+static bool check_offsets(const int32_t *cu, int64_t seqs, int64_t tokens, int64_t longest, const char *what,
+                          ses_err *e)
 {
-    if (b->seqs < 1 || b->tokens < 1 || !b->cu || !b->ids) return ses_fail(e, SES_EARG, "empty batch");
-    if (b->tokens > INT32_MAX) return ses_fail(e, SES_EARG, "%lld tokens in one batch", (long long)b->tokens);
-    if (b->cu[0] != 0 || b->cu[b->seqs] != b->tokens)
-        return ses_fail(e, SES_EARG, "offsets go from %d to %d, expected 0 to %lld", (int)b->cu[0],
-                        (int)b->cu[b->seqs], (long long)b->tokens);
-    for (int64_t s = 0; s < b->seqs; s++) {
-        int64_t len = (int64_t)b->cu[s + 1] - b->cu[s];
-        if (len < 1) return ses_fail(e, SES_EARG, "sequence %lld is empty", (long long)s);
-        if (len > m->c.positions && !b->positions)
-            return ses_fail(e, SES_EARG, "sequence %lld has %lld tokens, the model takes at most %lld",
-                            (long long)s, (long long)len, (long long)m->c.positions);
+    if (cu[0] != 0 || cu[seqs] != tokens)
+        return ses_fail(e, SES_EARG, "%soffsets go from %d to %d, expected 0 to %lld", what, (int)cu[0],
+                        (int)cu[seqs], (long long)tokens);
+    for (int64_t s = 0; s < seqs; s++) {
+        int64_t len = (int64_t)cu[s + 1] - cu[s];
+        if (len < 1) return ses_fail(e, SES_EARG, "%ssequence %lld is empty", what, (long long)s);
+        if (longest && len > longest)
+            return ses_fail(e, SES_EARG, "%ssequence %lld has %lld tokens, the model takes at most %lld",
+                            what, (long long)s, (long long)len, (long long)longest);
     }
-    if (b->choices < 0 || (b->choices && b->seqs % b->choices))
-        return ses_fail(e, SES_EARG, "%lld sequences do not make questions of %lld choices",
-                        (long long)b->seqs, (long long)b->choices);
     return true;
 }
 
@@ -39,18 +36,40 @@ static bool check_labels(const ses_model *m, const ses_head_use *use, const ses_
     case SES_LABEL_PER_TOKEN: return check_range(labels, b->tokens, classes, true, "label", e);
     case SES_LABEL_PER_SEQUENCE: return check_range(labels, b->seqs, classes, true, "label", e);
     case SES_LABEL_PER_QUESTION: return check_range(labels, b->seqs / choices, choices, true, "label", e);
+    case SES_LABEL_PER_TARGET:
+        return check_range(labels, b->target_cu ? b->target_cu[b->seqs] : 0, classes, true, "label", e);
     case SES_LABEL_SPAN: return true; /* positions outside the sequence count for nothing */
     }
     return true;
 }
 
+/* A decoder that reads a target needs one: given, or by its labels. */
+static bool check_target(const ses_model *m, const ses_batch *b, ses_err *e)
+{
+    bool reads = m->stack[1].layer && !m->c.echo;
+    if (!reads) return true;
+    if (!b->target_cu || (!b->target_ids && !b->labels))
+        return ses_fail(e, SES_EARG,
+                        "the decoder has nothing to read: target_cu with target_ids or labels is needed");
+    int64_t tokens = b->target_cu[b->seqs];
+    return check_offsets(b->target_cu, b->seqs, tokens, ses_model_max_tokens(m), "target: ", e) &&
+           check_range(b->target_ids, tokens, m->c.vocab, false, "target: token id", e);
+}
+
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_config *c = &m->c;
-    if (!check_offsets(m, b, e) || !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
-        !check_range(b->segments, b->tokens, c->segments, false, "segment id", e) ||
-        !check_range(b->positions, b->tokens, c->positions, false, "position", e))
+    int64_t longest = ses_model_max_tokens(m);
+    if (b->seqs < 1 || b->tokens < 1 || !b->cu || !b->ids) return ses_fail(e, SES_EARG, "empty batch");
+    if (b->tokens > INT32_MAX) return ses_fail(e, SES_EARG, "%lld tokens in one batch", (long long)b->tokens);
+    if (!check_offsets(b->cu, b->seqs, b->tokens, b->positions ? 0 : longest, "", e) ||
+        !check_target(m, b, e) || !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
+        (c->segments && !check_range(b->segments, b->tokens, c->segments, false, "segment id", e)) ||
+        !check_range(b->positions, b->tokens, longest, false, "position", e))
         return false;
+    if (b->choices < 0 || (b->choices && b->seqs % b->choices))
+        return ses_fail(e, SES_EARG, "%lld sequences do not make questions of %lld choices",
+                        (long long)b->seqs, (long long)b->choices);
     for (size_t i = 0; i < SES_LEN(m->class->head) && m->class->head[i].head; i++)
         if (!check_labels(m, &m->class->head[i], b, e)) return false;
     return true;

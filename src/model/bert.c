@@ -3,34 +3,25 @@
 
 #include <string.h>
 
-#define INT(key, field, min, max, required, fallback)                               \
-    {                                                                               \
-        key, SES_KEY_INT, offsetof(ses_config, field), min, max, required, fallback \
-    }
-#define REAL(key, field, min, max, fallback)                                      \
-    {                                                                             \
-        key, SES_KEY_REAL, offsetof(ses_config, field), min, max, false, fallback \
-    }
-
-static const ses_config_key keys[] = {
-    INT("vocab_size", vocab, 1, 1 << 24, true, 0),
-    INT("hidden_size", hidden, 1, 1 << 16, true, 0),
-    INT("num_hidden_layers", layers, 1, 1024, true, 0),
-    INT("num_attention_heads", heads, 1, 1 << 16, true, 0),
-    INT("intermediate_size", ffn, 1, 1 << 20, true, 0),
-    INT("max_position_embeddings", positions, 1, 1 << 20, true, 0),
-    INT("type_vocab_size", segments, 1, 1 << 16, false, 2),
-    INT("pad_token_id", pad, -1, 1 << 24, false, -1),
-    REAL("layer_norm_eps", norm_eps, 0, 1, 1e-12),
-    REAL("hidden_dropout_prob", drop, 0, 0.999, 0.1),
-    REAL("attention_probs_dropout_prob", drop_attention, 0, 0.999, 0.1),
-    REAL("classifier_dropout", drop_head, 0, 0.999, -1),
-    REAL("initializer_range", init_range, 0, 100, 0.02),
-    { "hidden_act", SES_KEY_ACT, offsetof(ses_config, act), 0, 0, false, SES_ACT_GELU },
-    { "tie_word_embeddings", SES_KEY_BOOL, offsetof(ses_config, tied), 0, 1, false, true },
+const ses_config_key ses_bert_keys[SES_BERT_KEYS] = {
+    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
+    SES_NEED("hidden_size", hidden, SES_MOST_WIDTH),
+    SES_NEED("num_hidden_layers", layers, SES_MAX_LAYERS),
+    SES_NEED("num_attention_heads", heads, SES_MOST_WIDTH),
+    SES_NEED("intermediate_size", ffn, SES_MOST_FFN),
+    SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
+    SES_INT("type_vocab_size", segments, 1, SES_MOST_WIDTH),
+    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
+    SES_NUMBER("layer_norm_eps", norm_eps, 0, 1),
+    SES_RATE("hidden_dropout_prob", drop),
+    SES_RATE("attention_probs_dropout_prob", drop_attention),
+    SES_RATE("classifier_dropout", drop_head),
+    SES_NUMBER("initializer_range", init_range, 0, 100),
+    SES_ACTIVATION("hidden_act", act),
+    SES_SWITCH("tie_word_embeddings", tied),
 };
 
-static const ses_name tensors[] = {
+const ses_name ses_bert_tensors[SES_BERT_TENSORS] = {
     { "embed.token", "embeddings.word_embeddings.weight" },
     { "embed.position", "embeddings.position_embeddings.weight" },
     { "embed.segment", "embeddings.token_type_embeddings.weight" },
@@ -44,34 +35,9 @@ static const ses_name tensors[] = {
     { "layer.#.ffn.down.*", "encoder.layer.#.output.dense.*" },
     { "layer.#.ffn.norm.*", "encoder.layer.#.output.LayerNorm.*" },
     { "pooler.*", "pooler.dense.*" },
-    /* heads: no prefix */
-    { "lm.dense.*", "/cls.predictions.transform.dense.*" },
-    { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
-    { "lm.out.weight", "/cls.predictions.decoder.weight" },
-    { "lm.out.bias", "/cls.predictions.bias" },
-    { "next.*", "/cls.seq_relationship.*" },
-    { "classify.*", "/classifier.*" },
-    { "choice.*", "/classifier.*" },
-    { "tag.*", "/classifier.*" },
-    { "span.*", "/qa_outputs.*" },
 };
 
-#define LABELS offsetof(ses_batch, labels)
-static const ses_class classes[] = {
-    { "BertModel", true, { { 0 } } },
-    { "BertForPreTraining",
-      true,
-      { { &ses_head_masked_lm, "prediction_logits", LABELS },
-        { &ses_head_next_sentence, "seq_relationship_logits", offsetof(ses_batch, pair_labels) } } },
-    { "BertForMaskedLM", false, { { &ses_head_masked_lm, "logits", LABELS } } },
-    { "BertForNextSentencePrediction", true, { { &ses_head_next_sentence, "logits", LABELS } } },
-    { "BertForSequenceClassification", true, { { &ses_head_classify, "logits", LABELS } } },
-    { "BertForMultipleChoice", true, { { &ses_head_choice, "logits", LABELS } } },
-    { "BertForTokenClassification", false, { { &ses_head_tag, "logits", LABELS } } },
-    { "BertForQuestionAnswering", false, { { &ses_head_span, "", LABELS } } },
-};
-
-static bool check(const ses_config *c, const ses_json *config, ses_err *e)
+bool ses_bert_finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     const char *kind = ses_json_string(ses_json_get(config, "position_embedding_type"), NULL);
     bool decoder = false;
@@ -81,24 +47,53 @@ static bool check(const ses_config *c, const ses_json *config, ses_err *e)
     if (kind && strcmp(kind, "absolute"))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"position_embedding_type\" is \"%s\": only \"absolute\" is supported", kind);
-    if (c->hidden % c->heads)
-        return ses_fail(e, SES_EARG,
-                        "\"hidden_size\" %lld cannot be split among \"num_attention_heads\" %lld",
-                        (long long)c->hidden, (long long)c->heads);
-    if (c->pad >= c->vocab)
-        return ses_fail(e, SES_EARG, "\"pad_token_id\" %lld is outside the vocabulary of %lld",
-                        (long long)c->pad, (long long)c->vocab);
+    if (c->lm_act == SES_ACT_NONE) c->lm_act = c->act;
     return true;
 }
+
+static const ses_name heads[] = {
+    { "lm.dense.*", "/cls.predictions.transform.dense.*" },
+    { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
+    { "lm.out.weight", "/cls.predictions.decoder.weight" },
+    { "lm.out.bias", "/cls.predictions.bias" },
+    { "next.*", "/cls.seq_relationship.*" },
+    { "classify.out.*", "/classifier.*" },
+    { "choice.out.*", "/classifier.*" },
+    { "tag.*", "/classifier.*" },
+    { "span.*", "/qa_outputs.*" },
+};
+
+static const ses_class classes[] = {
+    { .name = "BertModel", .pooler = true },
+    SES_POOLED("BertForPreTraining", SES_ON(masked_lm, "prediction_logits"),
+               SES_ON_PAIRS(next_sentence, "seq_relationship_logits")),
+    SES_CLASS("BertForMaskedLM", SES_ON(masked_lm, "logits")),
+    SES_POOLED("BertForNextSentencePrediction", SES_ON(next_sentence, "logits")),
+    SES_POOLED("BertForSequenceClassification", SES_ON(classify, "logits")),
+    SES_POOLED("BertForMultipleChoice", SES_ON(choice, "logits")),
+    SES_CLASS("BertForTokenClassification", SES_ON(tag, "logits")),
+    SES_CLASS("BertForQuestionAnswering", SES_ON(span, "")),
+};
 
 const ses_model_desc ses_model_bert = {
     .name = "bert",
     .prefix = "bert.",
-    .key = keys,
-    .n_keys = SES_LEN(keys),
-    .check = check,
-    .tensor = tensors,
-    .n_tensors = SES_LEN(tensors),
+    .arch = { .segments = 2,
+              .pad = -1,
+              .norm_eps = 1e-12,
+              .drop = 0.1,
+              .drop_attention = 0.1,
+              .drop_embed = -1,
+              .drop_head = -1,
+              .init_range = 0.02,
+              .act = SES_ACT_GELU,
+              .pooler_act = SES_ACT_TANH,
+              .embed_norm = true,
+              .tied = true,
+              .lm_bias = true },
+    .keys = { SES_TABLE(ses_bert_keys) },
+    .finish = ses_bert_finish,
+    .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(heads) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };

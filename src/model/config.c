@@ -75,28 +75,12 @@ static bool read_act(const ses_config_key *k, const ses_json *v, ses_config *c, 
     return true;
 }
 
-static void use_fallback(const ses_config_key *k, ses_config *c)
-{
-    char *to = (char *)c + k->offset;
-    if (k->type == SES_KEY_INT)
-        memcpy(to, &(int64_t){ (int64_t)k->fallback }, sizeof(int64_t));
-    else if (k->type == SES_KEY_REAL)
-        memcpy(to, &k->fallback, sizeof k->fallback);
-    else if (k->type == SES_KEY_BOOL)
-        memcpy(to, &(bool){ k->fallback != 0 }, sizeof(bool));
-    else
-        memcpy(to, &(ses_act){ (ses_act)k->fallback }, sizeof(ses_act));
-}
-
 static bool read_key(const ses_config_key *k, const ses_json *config, ses_config *c, ses_err *e)
 {
     const ses_json *v = ses_json_get(config, k->key);
     bool yes;
-    if (ses_json_type_of(v) == SES_JSON_NULL) {
-        if (k->required) return ses_fail(e, SES_EFORMAT, "\"%s\" is missing", k->key);
-        use_fallback(k, c);
-        return true;
-    }
+    if (ses_json_type_of(v) == SES_JSON_NULL) /* what the model's arch says stays */
+        return !k->required || ses_fail(e, SES_EFORMAT, "\"%s\" is missing", k->key);
     if (k->type == SES_KEY_ACT) return read_act(k, v, c, e);
     if (k->type != SES_KEY_BOOL) return read_number(k, v, c, e);
     if (!ses_json_bool(v, &yes)) return wrong_type(k->key, v, "true or false", e);
@@ -144,11 +128,35 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
                     names[2], names[3]);
 }
 
+/* What holds for every model. */
+static bool check(const ses_config *c, ses_err *e)
+{
+    if (!c->head_size && c->hidden % c->heads)
+        return ses_fail(e, SES_EARG, "a width of %lld cannot be split among %lld heads", (long long)c->hidden,
+                        (long long)c->heads);
+    if (c->decoder_heads && !c->head_size && c->hidden % c->decoder_heads)
+        return ses_fail(e, SES_EARG, "a width of %lld cannot be split among %lld decoder heads",
+                        (long long)c->hidden, (long long)c->decoder_heads);
+    if (c->pad >= c->vocab)
+        return ses_fail(e, SES_EARG, "\"pad_token_id\" %lld is outside the vocabulary of %lld",
+                        (long long)c->pad, (long long)c->vocab);
+    if (c->start >= c->vocab || c->eos >= c->vocab)
+        return ses_fail(e, SES_EARG,
+                        "\"decoder_start_token_id\" or \"eos_token_id\" is outside the vocabulary of %lld",
+                        (long long)c->vocab);
+    if (c->positions + c->pos_extra <= c->pos_offset)
+        return ses_fail(e, SES_EARG, "%lld positions leave room for no token", (long long)c->positions);
+    return true;
+}
+
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e)
 {
-    for (size_t i = 0; i < d->n_keys; i++)
-        if (!read_key(&d->key[i], config, c, e)) return false;
-    return read_labels(config, c, e) && read_problem(config, c, e) && d->check(c, config, e);
+    *c = d->arch;
+    for (size_t i = 0; i < SES_LEN(d->keys); i++)
+        for (size_t j = 0; j < d->keys[i].n; j++)
+            if (!read_key(&d->keys[i].key[j], config, c, e)) return false;
+    if (!read_labels(config, c, e) || !read_problem(config, c, e)) return false;
+    return (!d->finish || d->finish(c, config, e)) && check(c, e);
 }
 
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,

@@ -6,7 +6,7 @@
 #include "sesame/json.h"
 #include "sesame/safetensors.h"
 
-/* A key of config.json: where it goes, what it may be. */
+/* A key of config.json: where it goes, what it may be. Several keys may fill one field: old and new spellings. */
 typedef enum { SES_KEY_INT, SES_KEY_REAL, SES_KEY_BOOL, SES_KEY_ACT } ses_key_type;
 
 typedef struct ses_config_key {
@@ -14,30 +14,98 @@ typedef struct ses_config_key {
     ses_key_type type;
     size_t offset; /* in ses_config */
     double min, max;
-    bool required;
-    double fallback; /* when absent or null; an ses_act for SES_KEY_ACT */
+    bool required; /* else what the model's arch says stays */
 } ses_config_key;
 
-/* Ours, theirs: # stands for a layer's number, * for the rest of the name. */
+#define SES_INT(key, field, min, max)                                  \
+    {                                                                  \
+        key, SES_KEY_INT, offsetof(ses_config, field), min, max, false \
+    }
+#define SES_NEED(key, field, max)                                   \
+    {                                                               \
+        key, SES_KEY_INT, offsetof(ses_config, field), 1, max, true \
+    }
+#define SES_RATE(key, field)                                            \
+    {                                                                   \
+        key, SES_KEY_REAL, offsetof(ses_config, field), 0, 0.999, false \
+    }
+#define SES_NUMBER(key, field, min, max)                                \
+    {                                                                   \
+        key, SES_KEY_REAL, offsetof(ses_config, field), min, max, false \
+    }
+#define SES_SWITCH(key, field)                                      \
+    {                                                               \
+        key, SES_KEY_BOOL, offsetof(ses_config, field), 0, 1, false \
+    }
+#define SES_ACTIVATION(key, field)                                 \
+    {                                                              \
+        key, SES_KEY_ACT, offsetof(ses_config, field), 0, 0, false \
+    }
+
+/* Sizes no model of this kind comes near; a config beyond them is a mistake or an attack. */
+enum {
+    SES_MOST_TOKENS = 1 << 24,
+    SES_MOST_WIDTH = 1 << 16,
+    SES_MOST_FFN = 1 << 20,
+    SES_MOST_POSITIONS = 1 << 20
+};
+
+/* Ours, theirs. # stands for a layer's number (or its group's), @ for its number in the group, * for the rest of the
+ * name. A leading / marks a head's tensor, which has no prefix. */
 typedef struct ses_name {
     const char *ours, *theirs;
 } ses_name;
 
-/* A class of the reference library: which heads stand on the encoder. */
+/* A class of the reference library: which heads stand on the model. */
 typedef struct ses_class {
     const char *name;
     bool pooler;
     ses_head_use head[2];
+    bool encoder_only; /* of an encoder and decoder, the first alone */
+    bool echo;         /* the decoder reads the input once more */
 } ses_class;
+
+#define SES_ON(head, output)                                  \
+    {                                                         \
+        &ses_head_##head, output, offsetof(ses_batch, labels) \
+    }
+#define SES_ON_PAIRS(head, output)                                 \
+    {                                                              \
+        &ses_head_##head, output, offsetof(ses_batch, pair_labels) \
+    }
+#define SES_CLASS(class, ...)                  \
+    {                                          \
+        .name = class, .head = { __VA_ARGS__ } \
+    }
+#define SES_POOLED(class, ...)                                 \
+    {                                                          \
+        .name = class, .pooler = true, .head = { __VA_ARGS__ } \
+    }
+
+/* A table and its length; desc lists end with an empty one. */
+typedef struct ses_key_table {
+    const ses_config_key *key;
+    size_t n;
+} ses_key_table;
+
+typedef struct ses_name_table {
+    const ses_name *name;
+    size_t n;
+} ses_name_table;
+
+#define SES_TABLE(a)  \
+    {                 \
+        a, SES_LEN(a) \
+    }
 
 typedef struct ses_model_desc {
     const char *name;   /* config.json's model_type */
     const char *prefix; /* of the base model's tensors in a model with a head; files may lack it */
-    const ses_config_key *key;
-    size_t n_keys;
-    bool (*check)(const ses_config *c, const ses_json *config, ses_err *e); /* what a table cannot say */
-    const ses_name *tensor;
-    size_t n_tensors;
+    ses_config arch;    /* how this model differs from others, and what absent keys mean */
+    bool pair;          /* an encoder and a decoder */
+    ses_key_table keys[2];
+    bool (*finish)(ses_config *c, const ses_json *config, ses_err *e); /* what a table cannot say; or NULL */
+    ses_name_table tensors[3];
     const ses_class *class; /* the first is the base model */
     size_t n_classes;
 } ses_model_desc;
@@ -48,6 +116,12 @@ typedef struct ses_model_desc {
 
 const ses_model_desc *const *ses_models(void); /* all of them, NULL at the end */
 
+/* Shared tables: BERT's config keys and encoder names, BART's. */
+enum { SES_BERT_KEYS = 15, SES_BERT_TENSORS = 13 };
+extern const ses_config_key ses_bert_keys[SES_BERT_KEYS];
+extern const ses_name ses_bert_tensors[SES_BERT_TENSORS];
+bool ses_bert_finish(ses_config *c, const ses_json *config, ses_err *e);
+
 struct ses_model {
     const ses_model_desc *desc;
     const ses_class *class;
@@ -56,7 +130,8 @@ struct ses_model {
     const ses_json *config;
     ses_config c;
     ses_store *store;
-    ses_encoder encoder;
+    ses_stack stack[2]; /* encoder and decoder, or the only one */
+    ses_dense pooler;
     ses_head_params head[2];
     ses_safetensors *file; /* mapped weights; NULL when copied */
     ses_dtype dtype;
@@ -71,10 +146,12 @@ const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *confi
                                   ses_err *e);
 
 /* names.c: the reference's name of one of ours, with the base model's prefix where the class wants it. */
-bool ses_name_theirs(const ses_model_desc *d, const ses_class *k, const char *ours, char *buf, size_t n);
+bool ses_name_theirs(const ses_model_desc *d, const ses_class *k, int64_t inner, const char *ours, char *buf,
+                     size_t n);
 
 /* load.c */
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e);
+bool ses_model_compute(ses_model *m, size_t i, ses_err *e); /* numbers of a parameter no file holds */
 
 /* batch.c: everything a batch may get wrong. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);

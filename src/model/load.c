@@ -92,9 +92,9 @@ static bool pass_over(ses_model *m, const ses_entry *x, ses_buf *list, ses_err *
     char name[NAME];
     const char *const tied = "lm.out.weight";
     const ses_param *token = ses_store_find(m->store, "embed.token");
-    bool is_tied = m->c.tied && token && ses_name_theirs(m->desc, m->class, tied, name, sizeof name) &&
+    bool is_tied = m->c.tied && token && ses_name_theirs(m->desc, m->class, 1, tied, name, sizeof name) &&
                    !strcmp(name, x->name);
-    if (is_tied && ses_name_theirs(m->desc, m->class, "embed.token", name, sizeof name)) {
+    if (is_tied && ses_name_theirs(m->desc, m->class, 1, "embed.token", name, sizeof name)) {
         const ses_entry *first = find(m, name);
         if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
             return ses_fail(e, SES_EFORMAT,
@@ -105,22 +105,37 @@ static bool pass_over(ses_model *m, const ses_entry *x, ses_buf *list, ses_err *
            ses_buf_ok(list, e);
 }
 
+/* Sines, or zeros: what no file needs to hold. */
+bool ses_model_compute(ses_model *m, size_t i, ses_err *e)
+{
+    const ses_param *p = ses_store_at(m->store, i);
+    for (size_t k = 0; k < SES_LEN(m->stack); k++)
+        if (m->stack[k].position == p->tensor) return ses_stack_compute(&m->stack[k], m->store, &m->c, e);
+    m->dev->mem->zero(m->dev, p->tensor->data, (size_t)ses_count(p->tensor) * sizeof(ses_real));
+    return true;
+}
+
+/* Parameter i, from the file or computed. */
+static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool *used, ses_err *e)
+{
+    char name[NAME] = "", shape[96];
+    const ses_param *p = ses_store_at(m->store, i);
+    bool computed = p->role == SES_PARAM_COMPUTED, named = ses_model_tensor_name(m, i, name, sizeof name);
+    const ses_entry *x = named ? find(m, name) : NULL;
+    if (!x && computed)
+        return o->dry || ((o->train || ses_store_own(m->store, i, e)) && ses_model_compute(m, i, e));
+    if (!named) return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);
+    shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
+    if (!x) return ses_fail(e, SES_EFORMAT, "tensor \"%s\" %s is missing", name, shape);
+    used[x - ses_safetensors_at(m->file, 0)] = true;
+    return load_one(m, i, x, o, e) ||
+           ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
+}
+
 static bool load_all(ses_model *m, const ses_model_options *o, bool *used, ses_err *e)
 {
-    for (size_t i = 0; i < ses_store_count(m->store); i++) {
-        char name[NAME], shape[96];
-        const ses_param *p = ses_store_at(m->store, i);
-        if (!ses_name_theirs(m->desc, m->class, p->name, name, sizeof name))
-            return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);
-        const ses_entry *x = find(m, name);
-        shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
-        if (!x) return ses_fail(e, SES_EFORMAT, "tensor \"%s\" %s is missing", name, shape);
-        used[x - ses_safetensors_at(m->file, 0)] = true;
-        if (!load_one(m, i, x, o, e)) {
-            ses_wrap(e, "%s: tensor \"%s\"", x->file, x->name);
-            return false;
-        }
-    }
+    for (size_t i = 0; i < ses_store_count(m->store); i++)
+        if (!load_param(m, i, o, used, e)) return false;
     return true;
 }
 

@@ -15,6 +15,23 @@ static const ses_head_use *uses(const ses_model *m, size_t *n)
     return m->class->head;
 }
 
+/* An encoder, a decoder, or one after the other over the same token table. */
+static bool has_decoder(const ses_model *m) { return m->desc->pair && !m->class->encoder_only; }
+
+static bool declare_stacks(ses_model *m, ses_err *e)
+{
+    const ses_config *c = &m->c;
+    ses_stack *k = m->stack;
+    k[0] = (ses_stack){ .prefix = "", .outputs = has_decoder(m) ? "encoder_" : "", .causal = c->causal };
+    k[0].depth = c->layers, k[0].heads = c->heads, k[0].ffn = c->ffn;
+    if (!ses_stack_add(&k[0], m->store, c, e)) return false;
+    if (!has_decoder(m)) return true;
+    k[1] = (ses_stack){ .prefix = "decoder.", .outputs = "decoder_", .causal = true, .cross = true };
+    k[1].depth = c->decoder_layers, k[1].heads = c->decoder_heads, k[1].ffn = c->decoder_ffn;
+    k[1].token = k[0].token;
+    return ses_stack_add(&k[1], m->store, c, e);
+}
+
 /* Config read and checked, parameters declared: everything but the numbers. */
 static bool declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e)
 {
@@ -23,11 +40,14 @@ static bool declare(ses_model *m, const ses_json *config, const ses_model_option
     if (!m->desc || !ses_config_read(m->desc, config, &m->c, e)) return false;
     m->class = ses_config_class(m->desc, config, o->class_name, e);
     if (!m->class) return false;
+    m->c.pooler = m->class->pooler;
+    m->c.echo = m->class->echo;
     m->store = ses_store_new(m->dev, e);
-    if (!m->store || !ses_encoder_add(&m->encoder, m->store, &m->c, m->class->pooler, e)) return false;
+    if (!m->store || !declare_stacks(m, e)) return false;
+    if (m->c.pooler) m->pooler = ses_dense_add(m->store, m->c.hidden, m->c.hidden, SES_BIAS, "pooler");
     size_t n;
     const ses_head_use *use = uses(m, &n);
-    for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, &m->encoder);
+    for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, m->stack[0].token);
     return ses_store_ok(m->store, e);
 }
 
@@ -41,6 +61,9 @@ static bool begin_random(ses_model *m, const ses_model_options *o, ses_err *e)
             if (!ses_store_own(m->store, i, e)) return false;
     }
     ses_store_init(m->store, m->c.init_range, o->seed);
+    for (size_t i = 0; i < ses_store_count(m->store); i++)
+        if (ses_store_at(m->store, i)->role == SES_PARAM_COMPUTED && !ses_model_compute(m, i, e))
+            return false;
     m->surplus = ses_strdup("", e);
     return m->surplus && (o->train || ses_store_freeze(m->store, e));
 }
@@ -83,7 +106,7 @@ ses_model *ses_model_open(const char *dir, ses_device *dev, const ses_model_opti
 void ses_model_free(ses_model *m)
 {
     if (!m) return;
-    ses_encoder_free(&m->encoder);
+    for (size_t i = 0; i < SES_LEN(m->stack); i++) ses_stack_free(&m->stack[i]);
     ses_store_free(m->store);
     ses_safetensors_free(m->file);
     ses_json_free(m->doc);
@@ -92,22 +115,34 @@ void ses_model_free(ses_model *m)
     ses_free(m);
 }
 
+/* The stacks and the pooler: what heads look at. */
+static ses_state run_stacks(const ses_model *m, ses_pass *p)
+{
+    ses_state at = { .x = ses_stack_run(&m->stack[0], p, &p->in, NULL), .seqs = &p->in };
+    if (has_decoder(m)) {
+        ses_pass_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
+        at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
+    }
+    if (m->c.pooler) {
+        ses_tensor *first = ses_pool_rows(p->tape, at.x, at.seqs->cu, SES_POOL_FIRST);
+        at.pooled = ses_dense_run(p->tape, m->pooler, first, m->c.pooler_act);
+    }
+    return at;
+}
+
 bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_want *want,
                        ses_outputs *out, ses_err *e)
 {
     if (!ses_model_check_batch(m, b, e)) return false;
     ses_pass p = { .tape = t, .c = &m->c, .batch = b, .want = want };
-    ses_pass_begin(&p);
-    ses_tensor *x = ses_encoder_run(&m->encoder, &p), *pooled = NULL;
-    if (m->class->pooler) pooled = ses_pooler_run(&m->encoder, &p, x);
+    ses_pass_begin(&p, 2 * (size_t)m->c.layers + 3 * (size_t)m->c.decoder_layers + 16);
+    ses_state at = run_stacks(m, &p);
     size_t n;
     const ses_head_use *use = uses(m, &n);
-    if (!n) {
-        ses_pass_output(&p, SES_PER_TOKEN, x, "last_hidden_state");
-        ses_pass_output(&p, SES_PER_SEQUENCE, pooled, "pooler_output");
-    }
+    if (!n) ses_pass_output(&p, has_decoder(m) ? SES_PER_TARGET : SES_PER_TOKEN, at.x, "last_hidden_state");
+    if (!n && at.pooled) ses_pass_output(&p, SES_PER_SEQUENCE, at.pooled, "pooler_output");
     for (size_t i = 0; i < n; i++) {
-        use[i].head->run(&m->head[i], &use[i], &p, use[i].head->pooled ? pooled : x);
+        use[i].head->run(&m->head[i], &use[i], &p, &at);
         ses_tape_where(t, "%s head", use[i].head->name);
     }
     *out = (ses_outputs){ p.loss, p.item, p.n };
@@ -118,7 +153,7 @@ ses_store *ses_model_store(const ses_model *m) { return m->store; }
 const char *ses_model_type(const ses_model *m) { return m->desc->name; }
 const char *ses_model_class(const ses_model *m) { return m->class->name; }
 const ses_json *ses_model_config(const ses_model *m) { return m->config; }
-int64_t ses_model_max_tokens(const ses_model *m) { return m->c.positions; }
+int64_t ses_model_max_tokens(const ses_model *m) { return m->c.positions + m->c.pos_extra - m->c.pos_offset; }
 int64_t ses_model_vocab(const ses_model *m) { return m->c.vocab; }
 int64_t ses_model_labels(const ses_model *m) { return m->c.labels; }
 ses_dtype ses_model_dtype(const ses_model *m) { return m->dtype; }
@@ -133,14 +168,14 @@ const char *ses_model_label(const ses_model *m, int64_t i)
 
 bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n)
 {
-    return ses_name_theirs(m->desc, m->class, ses_store_at(m->store, i)->name, buf, n);
+    return ses_name_theirs(m->desc, m->class, m->c.inner, ses_store_at(m->store, i)->name, buf, n);
 }
 
 int64_t ses_model_find_tensor(const ses_model *m, const char *theirs)
 {
     char name[256];
     const ses_param *token = ses_store_find(m->store, "embed.token"); /* serves as lm.out.weight where tied */
-    bool tied = m->c.tied && ses_name_theirs(m->desc, m->class, "lm.out.weight", name, sizeof name) &&
+    bool tied = m->c.tied && ses_name_theirs(m->desc, m->class, 1, "lm.out.weight", name, sizeof name) &&
                 !strcmp(name, theirs);
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         if (tied && ses_store_at(m->store, i) == token) return (int64_t)i;

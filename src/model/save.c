@@ -40,8 +40,8 @@ static bool save_weights(ses_model *m, const char *dir, const ses_save_options *
         char name[256];
         const ses_tensor *t = ses_store_at(m->store, i)->tensor;
         from[i] = (source){ m, t, o->dtype };
-        if (!ses_model_tensor_name(m, i, name, sizeof name) ||
-            !ses_safetensors_writer_add_source(w, name, o->dtype, ses_rank(t), t->dim, read_piece, &from[i],
+        if (!ses_model_tensor_name(m, i, name, sizeof name)) continue; /* computed: no file holds it */
+        if (!ses_safetensors_writer_add_source(w, name, o->dtype, ses_rank(t), t->dim, read_piece, &from[i],
                                                e))
             goto done;
     }

@@ -8,18 +8,19 @@ static int64_t classes(const ses_config *c)
     return 0; /* as many as the batch has choices */
 }
 
-static void add(ses_head_params *h, ses_store *s, const ses_config *c, const ses_encoder *n)
+static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
-    (void)n;
-    h->out = ses_dense_add(s, 1, c->hidden, "choice");
+    (void)token;
+    ses_summary_add(h, s, c, "choice");
+    h->out = ses_dense_add(s, 1, c->hidden, SES_BIAS, "choice.out");
 }
 
-static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_tensor *x)
+static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
 {
     ses_tape *t = p->tape;
     const int32_t *labels = ses_head_labels(use, p->batch);
     int64_t N = p->batch->choices ? p->batch->choices : 1, questions = p->batch->seqs / N;
-    ses_tensor *y = ses_dense_run(t, h->out, ses_dropout(t, x, ses_head_drop(p->c)), SES_ACT_NONE);
+    ses_tensor *y = ses_dense_run(t, h->out, ses_summary_run(h, p, at), SES_ACT_NONE);
     y = ses_reshape(t, y, SES_DIM(questions, N));
     ses_pass_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
     if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, questions)));
@@ -27,7 +28,6 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 
 const ses_head ses_head_choice = { .name = "choice",
                                    .does = "picks one of several continuations",
-                                   .pooled = true,
                                    .axis = SES_LABEL_PER_QUESTION,
                                    .classes = classes,
                                    .add = add,

@@ -1,12 +1,14 @@
-/* Labels for a whole sequence from the pooled first token: one of several, several at once, or numbers. */
+/* Labels for a whole sequence: one of several, several at once, or numbers. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c) { return c->labels; }
 
-static void add(ses_head_params *h, ses_store *s, const ses_config *c, const ses_encoder *n)
+static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
-    (void)n;
-    h->out = ses_dense_add(s, c->labels, c->hidden, "classify");
+    (void)token;
+    ses_summary_add(h, s, c, "classify");
+    h->out =
+        ses_dense_add(s, c->labels, c->hidden, c->no_summary_bias ? SES_NO_BIAS : SES_BIAS, "classify.out");
 }
 
 /* The reference's rule where the config is silent: one output is a number to hit, else the labels' type
@@ -18,12 +20,12 @@ static ses_problem problem(const ses_pass *p)
     return p->batch->targets ? SES_PROBLEM_MULTI : SES_PROBLEM_SINGLE;
 }
 
-static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_tensor *x)
+static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
 {
     ses_tape *t = p->tape;
     const ses_batch *b = p->batch;
     const int32_t *labels = ses_head_labels(use, b);
-    ses_tensor *y = ses_dense_run(t, h->out, ses_dropout(t, x, ses_head_drop(p->c)), SES_ACT_NONE);
+    ses_tensor *y = ses_dense_run(t, h->out, ses_summary_run(h, p, at), SES_ACT_NONE);
     ses_pass_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
     if (problem(p) == SES_PROBLEM_SINGLE) {
         if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, b->seqs)));
@@ -36,7 +38,6 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 
 const ses_head ses_head_classify = { .name = "classify",
                                      .does = "labels a text or a pair of texts",
-                                     .pooled = true,
                                      .axis = SES_LABEL_PER_SEQUENCE,
                                      .classes = classes,
                                      .add = add,

@@ -7,10 +7,10 @@ static int64_t classes(const ses_config *c)
     return 0; /* a position in the sequence */
 }
 
-static void add(ses_head_params *h, ses_store *s, const ses_config *c, const ses_encoder *n)
+static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
-    (void)n;
-    h->out = ses_dense_add(s, 2, c->hidden, "span");
+    (void)token;
+    h->out = ses_dense_add(s, 2, c->hidden, SES_BIAS, "span");
 }
 
 /* [B, 2]: start and end side by side. Positions past the sequence count for nothing, as in the reference. */
@@ -22,14 +22,15 @@ static ses_tensor *ends(ses_pass *p)
     return both ? ses_tape_ints(p->tape, both, 2 * b->seqs) : NULL;
 }
 
-static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_tensor *x)
+static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
 {
     (void)use; /* two outputs, with names of their own */
-    ses_tensor *y = ses_dense_run(p->tape, h->out, x, SES_ACT_NONE);
+    ses_tensor *x = ses_dropout(p->tape, at->x, p->c->drop_span),
+               *y = ses_dense_run(p->tape, h->out, x, SES_ACT_NONE);
     ses_pass_column(p, SES_PER_TOKEN, y, 0, "start_logits");
     ses_pass_column(p, SES_PER_TOKEN, y, 1, "end_logits");
     if (p->batch->starts && p->batch->ends)
-        ses_pass_loss(p, ses_segment_cross_entropy(p->tape, y, p->cu, ends(p)));
+        ses_pass_loss(p, ses_segment_cross_entropy(p->tape, y, at->seqs->cu, ends(p)));
 }
 
 const ses_head ses_head_span = { .name = "span",

@@ -3,19 +3,19 @@
 
 static int64_t classes(const ses_config *c) { return c->labels; }
 
-static void add(ses_head_params *h, ses_store *s, const ses_config *c, const ses_encoder *n)
+static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
-    (void)n;
-    h->out = ses_dense_add(s, c->labels, c->hidden, "tag");
+    (void)token;
+    h->out = ses_dense_add(s, c->labels, c->hidden, SES_BIAS, "tag");
 }
 
-static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_tensor *x)
+static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
 {
     ses_tape *t = p->tape;
     const int32_t *labels = ses_head_labels(use, p->batch);
-    ses_tensor *y = ses_dense_run(t, h->out, ses_dropout(t, x, ses_head_drop(p->c)), SES_ACT_NONE);
+    ses_tensor *y = ses_dense_run(t, h->out, ses_dropout(t, at->x, ses_head_drop(p->c)), SES_ACT_NONE);
     ses_pass_output(p, SES_PER_TOKEN, y, "%s", use->output);
-    if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, p->batch->tokens)));
+    if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, at->seqs->tokens)));
 }
 
 const ses_head ses_head_tag = { .name = "tag",

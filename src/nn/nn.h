@@ -3,35 +3,35 @@
 #ifndef SES_NN_H
 #define SES_NN_H
 
+#include "config.h"
 #include "op/op.h"
 #include "sesame/batch.h"
 #include "sesame/model.h"
 #include "sesame/store.h"
 
-typedef enum { SES_PROBLEM_UNSET, SES_PROBLEM_REGRESSION, SES_PROBLEM_SINGLE, SES_PROBLEM_MULTI } ses_problem;
-
-/* The numbers of config.json that layers need. */
-typedef struct ses_config {
-    int64_t vocab, hidden, layers, heads, ffn, positions, segments, labels, pad;
-    double norm_eps, drop, drop_attention, drop_head; /* drop_head < 0: as drop */
-    double init_range;
-    ses_act act;
-    bool tied; /* the vocabulary projection is the token table */
-    ses_problem problem;
-} ses_config;
-
 typedef struct ses_dense {
     ses_tensor *w, *b;
+    ses_weight order;
 } ses_dense;
 
 typedef struct ses_norm {
-    ses_tensor *gain, *bias;
+    ses_tensor *gain, *bias; /* bias NULL: an RMS norm */
 } ses_norm;
 
-ses_dense ses_dense_add(ses_store *s, int64_t out, int64_t in, const char *fmt, ...) SES_PRINTF(4, 5);
-ses_norm ses_norm_add(ses_store *s, int64_t width, const char *fmt, ...) SES_PRINTF(3, 4);
+typedef enum { SES_BIAS, SES_NO_BIAS } ses_bias;
+
+ses_dense ses_dense_add(ses_store *s, int64_t out, int64_t in, ses_bias bias, const char *fmt, ...)
+    SES_PRINTF(5, 6);
+ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...) SES_PRINTF(4, 5);
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps);
+
+/* Sequences on the device: what a stack reads. */
+typedef struct ses_seqs {
+    int64_t seqs, tokens, longest;
+    const int32_t *host_cu, *host_ids;
+    ses_tensor *ids, *segments, *positions, *cu;
+} ses_seqs;
 
 /* One forward pass: the batch on the device, what is wanted, what came out so far. */
 typedef struct ses_pass {
@@ -39,38 +39,52 @@ typedef struct ses_pass {
     const ses_config *c;
     const ses_batch *batch;
     const ses_want *want;
-    ses_tensor *ids, *segments, *positions, *cu;
-    int64_t longest;
+    ses_seqs in, target; /* what an encoder or a lone decoder reads; what the decoder of a pair reads */
     ses_output *item;
     size_t n, cap;
     ses_tensor *loss;
 } ses_pass;
 
-void ses_pass_begin(ses_pass *p); /* tape, c, batch and want are set; uploads the batch */
+void ses_pass_begin(ses_pass *p, size_t outputs); /* tape, c, batch and want are set; uploads the batch */
 void ses_pass_output(ses_pass *p, ses_axis axis, ses_tensor *x, const char *fmt, ...) SES_PRINTF(4, 5);
 void ses_pass_column(ses_pass *p, ses_axis axis, ses_tensor *x, int64_t col, const char *name);
 void ses_pass_loss(ses_pass *p, ses_tensor *loss); /* added to what other heads gave */
 
-/* Encoder: embeddings, then layers of attention and feed-forward, each followed by a norm. */
-typedef struct ses_layer {
+/* A stack of layers over embeddings: an encoder or a decoder. */
+typedef struct ses_attend { /* query holds all three when they are one matrix */
     ses_dense query, key, value, out;
-    ses_norm attn_norm;
-    ses_dense up, down;
-    ses_norm ffn_norm;
+} ses_attend;
+
+typedef struct ses_layer {
+    ses_attend self, cross;
+    ses_norm self_norm, cross_norm, ffn_norm;
+    ses_dense up, gate, down;
+    int64_t reach; /* 0: sees everything */
 } ses_layer;
 
-typedef struct ses_encoder {
-    ses_tensor *token, *position, *segment;
-    ses_norm embed_norm;
-    ses_layer *layer; /* [layers] */
-    ses_dense pooler; /* w NULL: none */
-} ses_encoder;
+typedef struct ses_stack {
+    const char *prefix;  /* of its parameters' names: "" or "decoder." */
+    const char *outputs; /* of its outputs' names: "", "encoder_", "decoder_" */
+    int64_t depth, heads, ffn;
+    bool causal, cross;
+    ses_tensor *token, *position, *segment, *buckets; /* buckets: [buckets, heads], a bias by distance */
+    ses_dense project, project_out;  /* from the tables' width to the layers', and back; w NULL: none */
+    ses_norm embed_norm, final_norm; /* gain NULL: none */
+    ses_layer *layer;                /* [distinct]; layer i is layer[ses_stack_layer(i)] */
+    int64_t distinct;
+} ses_stack;
 
-bool ses_encoder_add(ses_encoder *n, ses_store *s, const ses_config *c, bool pooler, ses_err *e);
-void ses_encoder_free(ses_encoder *n);
-ses_tensor *ses_encoder_run(const ses_encoder *n, ses_pass *p); /* the last hidden state [T, C] */
-ses_tensor *ses_pooler_run(const ses_encoder *n, ses_pass *p,
-                           ses_tensor *x); /* tanh of the first token's [B, C] */
+/* prefix, outputs, depth, heads, ffn, causal, cross, and token if shared, are set. */
+bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
+void ses_stack_free(ses_stack *k);
+bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c,
+                       ses_err *e); /* tables not in the file */
+/* The last hidden state [T, C]; memory: the encoder's, with its sequences in p->in, or NULL. */
+ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs, ses_tensor *memory);
+
+ses_attend ses_attend_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
+ses_tensor *ses_attend_dist(const ses_stack *k, ses_pass *p,
+                            const ses_seqs *seqs); /* the bias by distance, or NULL */
 
 /* Heads: what a model says about its last hidden state, and what it learns from. */
 typedef struct ses_head_params {
@@ -84,20 +98,26 @@ typedef struct ses_head_use { /* a head in a model's class */
     size_t labels;      /* offset in ses_batch of its labels */
 } ses_head_use;
 
+/* What a head is given: the last hidden state and the sequences it belongs to, the pooled first tokens. */
+typedef struct ses_state {
+    ses_tensor *x, *pooled;
+    const ses_seqs *seqs;
+} ses_state;
+
 typedef enum {
     SES_LABEL_PER_TOKEN,
     SES_LABEL_PER_SEQUENCE,
     SES_LABEL_PER_QUESTION,
+    SES_LABEL_PER_TARGET, /* a token of the decoder */
     SES_LABEL_SPAN
 } ses_label_axis;
 
 typedef struct ses_head {
     const char *name, *does; /* "masked-lm", what it is good for */
-    bool pooled;             /* x is the pooler's output, not every token's */
     ses_label_axis axis;
     int64_t (*classes)(const ses_config *c); /* how many values a label has; 0: positions of a sequence */
-    void (*add)(ses_head_params *h, ses_store *s, const ses_config *c, const ses_encoder *n);
-    void (*run)(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_tensor *x);
+    void (*add)(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
+    void (*run)(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at);
 } ses_head;
 
 #define SES_HEAD(name) extern const ses_head ses_head_##name;
@@ -106,5 +126,14 @@ typedef struct ses_head {
 
 const int32_t *ses_head_labels(const ses_head_use *use, const ses_batch *b); /* NULL: none in this batch */
 double ses_head_drop(const ses_config *c);
+void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name);
+ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at); /* [B, C] */
+
+/* The vocabulary's projection, and the layer before it where there is one. */
+void ses_vocab_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
+ses_tensor *ses_vocab_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x);
+/* Cross entropy of rows[i] against label[i]; host arrays on the tape. */
+ses_tensor *ses_vocab_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows,
+                           int32_t *label, int64_t n);
 
 #endif

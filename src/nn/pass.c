@@ -3,34 +3,87 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static ses_tensor *count_up(ses_pass *p)
+/* Places counted in each sequence from the table's first usable row. Where pads are not counted, a token with the
+ * pad's id stands at the pad's own row. */
+static int32_t *count_up(ses_pass *p, const ses_seqs *q)
 {
-    const ses_batch *b = p->batch;
-    int32_t *position = ses_tape_host(p->tape, (size_t)b->tokens, sizeof *position);
-    for (int64_t s = 0; position && s < b->seqs; s++)
-        for (int32_t t = b->cu[s]; t < b->cu[s + 1]; t++) position[t] = t - b->cu[s];
-    return position ? ses_tape_ints(p->tape, position, b->tokens) : NULL;
-}
-
-static ses_tensor *zeros(ses_pass *p)
-{
-    const int32_t *z = ses_tape_host(p->tape, (size_t)p->batch->tokens, sizeof *z);
-    return z ? ses_tape_ints(p->tape, z, p->batch->tokens) : NULL;
-}
-
-void ses_pass_begin(ses_pass *p)
-{
-    const ses_batch *b = p->batch;
-    for (int64_t s = 0; s < b->seqs; s++) {
-        int64_t len = b->cu[s + 1] - b->cu[s];
-        if (len > p->longest) p->longest = len;
+    const ses_config *c = p->c;
+    int32_t *place = ses_tape_host(p->tape, (size_t)q->tokens, sizeof *place);
+    for (int64_t s = 0; place && s < q->seqs; s++) {
+        int32_t next = (int32_t)c->pos_offset;
+        for (int32_t t = q->host_cu[s]; t < q->host_cu[s + 1]; t++) {
+            bool skip = c->pos_skips_pad && q->host_ids[t] == c->pad;
+            place[t] = skip ? (int32_t)c->pad : next++;
+        }
     }
-    p->cap = 2 * (size_t)p->c->layers + 16;
+    return place;
+}
+
+static ses_tensor *positions(ses_pass *p, const ses_seqs *q, const int32_t *given)
+{
+    int32_t *place = given ? ses_tape_host(p->tape, (size_t)q->tokens, sizeof *place) : count_up(p, q);
+    for (int64_t t = 0; given && place && t < q->tokens; t++) place[t] = given[t] + (int32_t)p->c->pos_offset;
+    return place ? ses_tape_ints(p->tape, place, q->tokens) : NULL;
+}
+
+static ses_tensor *zeros(ses_pass *p, int64_t n)
+{
+    const int32_t *z = ses_tape_host(p->tape, (size_t)n, sizeof *z);
+    return z ? ses_tape_ints(p->tape, z, n) : NULL;
+}
+
+static void upload(ses_pass *p, ses_seqs *q, const int32_t *segments, const int32_t *given)
+{
+    for (int64_t s = 0; s < q->seqs; s++) {
+        int64_t len = q->host_cu[s + 1] - q->host_cu[s];
+        if (len > q->longest) q->longest = len;
+    }
+    q->cu = ses_tape_ints(p->tape, q->host_cu, q->seqs + 1);
+    q->ids = ses_tape_ints(p->tape, q->host_ids, q->tokens);
+    q->segments = segments ? ses_tape_ints(p->tape, segments, q->tokens) : zeros(p, q->tokens);
+    q->positions = positions(p, q, given);
+}
+
+/* The decoder's input: given, or the labels shifted right behind the start token (or the row's own last label). */
+static const int32_t *shifted(ses_pass *p, const ses_batch *b, int64_t tokens)
+{
+    const ses_config *c = p->c;
+    if (b->target_ids) return b->target_ids;
+    int32_t *ids = ses_tape_host(p->tape, (size_t)tokens, sizeof *ids);
+    for (int64_t s = 0; ids && s < b->seqs; s++)
+        for (int32_t t = b->target_cu[s]; t < b->target_cu[s + 1]; t++) {
+            bool first = t == b->target_cu[s];
+            int32_t last = b->labels[b->target_cu[s + 1] - 1];
+            int32_t id = !first ? b->labels[t - 1] : c->shift == SES_SHIFT_LAST ? last : (int32_t)c->start;
+            ids[t] = id == SES_IGNORE ? (int32_t)c->pad : id;
+        }
+    return ids;
+}
+
+/* The encoder's input shifted right, for models that read it twice. */
+static const int32_t *echoed(ses_pass *p, const ses_batch *b)
+{
+    int32_t *ids = ses_tape_host(p->tape, (size_t)b->tokens, sizeof *ids);
+    for (int64_t s = 0; ids && s < b->seqs; s++)
+        for (int32_t t = b->cu[s]; t < b->cu[s + 1]; t++)
+            ids[t] = t > b->cu[s]                    ? b->ids[t - 1]
+                     : p->c->shift == SES_SHIFT_LAST ? b->ids[b->cu[s + 1] - 1]
+                                                     : (int32_t)p->c->start;
+    return ids;
+}
+
+void ses_pass_begin(ses_pass *p, size_t outputs)
+{
+    const ses_batch *b = p->batch;
+    p->cap = outputs;
     p->item = ses_tape_host(p->tape, p->cap, sizeof *p->item);
-    p->cu = ses_tape_ints(p->tape, b->cu, b->seqs + 1);
-    p->ids = ses_tape_ints(p->tape, b->ids, b->tokens);
-    p->segments = b->segments ? ses_tape_ints(p->tape, b->segments, b->tokens) : zeros(p);
-    p->positions = b->positions ? ses_tape_ints(p->tape, b->positions, b->tokens) : count_up(p);
+    p->in = (ses_seqs){ .seqs = b->seqs, .tokens = b->tokens, .host_cu = b->cu, .host_ids = b->ids };
+    upload(p, &p->in, b->segments, b->positions);
+    if (!b->target_cu && !p->c->echo) return;
+    const int32_t *cu = b->target_cu ? b->target_cu : b->cu;
+    const int32_t *ids = b->target_cu ? shifted(p, b, cu[b->seqs]) : echoed(p, b);
+    p->target = (ses_seqs){ .seqs = b->seqs, .tokens = cu[b->seqs], .host_cu = cu, .host_ids = ids };
+    if (ids) upload(p, &p->target, NULL, NULL);
 }
 
 static ses_output *next(ses_pass *p)

@@ -68,8 +68,13 @@ ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_
     assert(fresh); /* a model declares each name once */
     memcpy(t->dim, dim, sizeof t->dim);
     t->dtype = SES_REAL;
-    s->param[s->n++] = (ses_param){ copy, t, init, ses_rank(t) > 1 };
+    s->param[s->n++] = (ses_param){ copy, t, init, SES_PARAM_TRAINED, ses_rank(t) > 1 };
     return t;
+}
+
+void ses_store_role(ses_store *s, const ses_tensor *t, ses_param_role role)
+{
+    if (s->n && s->param[s->n - 1].tensor == t) s->param[s->n - 1].role = role;
 }
 
 bool ses_store_ok(const ses_store *s, ses_err *e)
@@ -120,7 +125,8 @@ bool ses_store_train(ses_store *s, ses_err *e)
         ses_tensor *t = s->param[i].tensor;
         t->f = s->value + at;
         t->grad = s->grad + at;
-        t->wants_grad = t->grad_set = true;
+        t->wants_grad = s->param[i].role == SES_PARAM_TRAINED;
+        t->grad_set = true;
         at += padded(t);
     }
     return true;

@@ -34,8 +34,9 @@ static ses_tensor *weigh(ses_trial *r, ses_tape *t, ses_tensor *x, ses_err *e)
     for (int64_t j = 0; w && j < n; j++)
         w[j] = (ses_real)ses_rand_normal((ses_key){ .seed = 23 }, (uint64_t)j);
     ses_tensor *weight = w ? ses_tape_input(t, w, SES_DIM(1, n)) : NULL;
-    return ses_reshape(t, ses_linear(t, ses_reshape(t, x, SES_DIM(1, n)), weight, NULL, SES_ACT_NONE),
-                       SES_DIM(1));
+    return ses_reshape(
+        t, ses_linear(t, ses_reshape(t, x, SES_DIM(1, n)), weight, NULL, SES_ACT_NONE, SES_OUT_IN),
+        SES_DIM(1));
 }
 
 static ses_real *keep(ses_trial *r, ses_tape *t, const ses_tensor *x, int64_t *n, ses_err *e)

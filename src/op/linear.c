@@ -1,22 +1,28 @@
-/* y = act(x w' + b): x [T, K], w [N, K] as checkpoints store it, b [N] or none. */
+/* y = act(x w' + b): x [T, K], w [N, K] as most checkpoints store it (or [K, N]), b [N] or none. */
 #include "op.h"
 
 #include "tensor/pack.h"
 
 typedef struct attr {
     ses_act act;
+    ses_weight order;
 } attr;
+
+static int64_t width(const ses_node *n) /* N */
+{
+    return n->in[1]->dim[((const attr *)n->attr)->order == SES_IN_OUT];
+}
 
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     const attr *a = n->attr;
     if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "weight", e)) return false;
-    if (ses_rank(w) != 2 || w->dim[1] != ses_cols(x))
-        return ses_fail(e, SES_EARG, "weight must be [N, %lld]", (long long)ses_cols(x));
-    if (b && ses_count(b) != w->dim[0])
-        return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)w->dim[0]);
-    if (!ses_node_out(n, SES_DIM(ses_rows(x), w->dim[0]), e)) return false;
+    if (ses_rank(w) != 2 || w->dim[a->order == SES_OUT_IN] != ses_cols(x))
+        return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
+    if (b && ses_count(b) != width(n))
+        return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)width(n));
+    if (!ses_node_out(n, SES_DIM(ses_rows(x), width(n)), e)) return false;
     bool keep_pre = a->act != SES_ACT_NONE && ses_node_keeps(n);
     return !keep_pre || ses_node_save(n, 0, ses_count(n->out), e);
 }
@@ -24,10 +30,13 @@ static bool infer(ses_node *n, ses_err *e)
 static void forward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
-    ses_gemm g = ses_gemm_nt(n->out->f, x->f, w->f, ses_rows(x), w->dim[0], w->dim[1]);
-    g.packed = ses_packed(w, n->k, n->exec);
+    const attr *a = n->attr;
+    int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
+    ses_gemm g = a->order == SES_IN_OUT ? ses_gemm_nn(n->out->f, x->f, w->f, M, N, K)
+                                        : ses_gemm_nt(n->out->f, x->f, w->f, M, N, K);
+    g.packed = ses_packed(w, a->order, n->k, n->exec);
     g.bias = b ? b->f : NULL;
-    g.act = ((const attr *)n->attr)->act;
+    g.act = a->act;
     g.pre = n->saved[0];
     n->k->gemm(n->exec, &g);
 }
@@ -36,13 +45,15 @@ static void backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1];
     const attr *a = n->attr;
-    int64_t M = ses_rows(x), N = w->dim[0], K = w->dim[1];
+    int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
     ses_real *dz = n->out->grad; /* done with dy: its buffer takes the gradient of x w' + b */
     if (a->act != SES_ACT_NONE)
         n->k->act_bwd(n->exec, (ses_sink){ dz, false }, dz, n->saved[0], M * N, a->act);
 
     ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
-    ses_gemm gx = ses_gemm_nn(dx.data, dz, w->f, M, K, N), gw = ses_gemm_tn(dw.data, dz, x->f, N, K, M);
+    bool in_out = a->order == SES_IN_OUT;
+    ses_gemm gx = in_out ? ses_gemm_nt(dx.data, dz, w->f, M, K, N) : ses_gemm_nn(dx.data, dz, w->f, M, K, N);
+    ses_gemm gw = in_out ? ses_gemm_tn(dw.data, x->f, dz, K, N, M) : ses_gemm_tn(dw.data, dz, x->f, N, K, M);
     gx.add = dx.add;
     gw.add = dw.add;
     if (dx.data) n->k->gemm(n->exec, &gx);
@@ -52,15 +63,17 @@ static void backward(const ses_node *n)
 }
 
 static const ses_case cases[] = {
-    { .dim = { { 5, 7 }, { 9, 7 }, { 9 } }, .attr = &(const attr){ SES_ACT_NONE } },
-    { .dim = { { 5, 7 }, { 9, 7 } }, .attr = &(const attr){ SES_ACT_NONE } }, /* no bias */
-    { .dim = { { 2, 3, 16 }, { 50, 16 }, { 50 } }, .attr = &(const attr){ SES_ACT_GELU } },
-    { .dim = { { 17, 33 }, { 49, 33 }, { 49 } }, .attr = &(const attr){ SES_ACT_TANH } },
-    { .dim = { { 1, 5 }, { 1, 5 }, { 1 } }, .attr = &(const attr){ SES_ACT_SILU } }, /* one row, one column */
-    { .dim = { { 3, 1 }, { 4, 1 }, { 4 } }, .attr = &(const attr){ SES_ACT_GELU_TANH } },
+    { .dim = { { 5, 7 }, { 9, 7 }, { 9 } }, .attr = &(const attr){ SES_ACT_NONE, SES_OUT_IN } },
+    { .dim = { { 5, 7 }, { 9, 7 } }, .attr = &(const attr){ SES_ACT_NONE, SES_OUT_IN } }, /* no bias */
+    { .dim = { { 2, 3, 16 }, { 50, 16 }, { 50 } }, .attr = &(const attr){ SES_ACT_GELU, SES_OUT_IN } },
+    { .dim = { { 17, 33 }, { 49, 33 }, { 49 } }, .attr = &(const attr){ SES_ACT_TANH, SES_OUT_IN } },
+    { .dim = { { 1, 5 }, { 1, 5 }, { 1 } },
+      .attr = &(const attr){ SES_ACT_SILU, SES_OUT_IN } }, /* one row, one column */
+    { .dim = { { 3, 1 }, { 4, 1 }, { 4 } }, .attr = &(const attr){ SES_ACT_GELU_TANH, SES_OUT_IN } },
     { .dim = { { 3, 900 }, { 7, 900 }, { 7 } },
-      .attr = &(const attr){ SES_ACT_SIGMOID } }, /* several passes of K */
-    { .dim = { { 4, 8 }, { 6, 8 }, { 6 } }, .attr = &(const attr){ SES_ACT_NONE }, .scale = 1e4 },
+      .attr = &(const attr){ SES_ACT_SIGMOID, SES_OUT_IN } }, /* several passes of K */
+    { .dim = { { 4, 8 }, { 6, 8 }, { 6 } }, .attr = &(const attr){ SES_ACT_NONE, SES_OUT_IN }, .scale = 1e4 },
+    { .dim = { { 5, 7 }, { 7, 50 }, { 50 } }, .attr = &(const attr){ SES_ACT_GELU, SES_IN_OUT } },
 };
 const ses_op ses_op_linear = {
     .name = "linear",
@@ -72,7 +85,8 @@ const ses_op ses_op_linear = {
     .backward = backward,
 };
 
-ses_tensor *ses_linear(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act)
+ses_tensor *ses_linear(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
+                       ses_weight order)
 {
-    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act });
+    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order });
 }

@@ -36,7 +36,7 @@ static void logits(const ses_node *n, ses_real *out, int64_t from, int64_t rows)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     ses_gemm g = ses_gemm_nt(out, x->f + from * w->dim[1], w->f, rows, w->dim[0], w->dim[1]);
-    g.packed = ses_packed(w, n->k, n->exec);
+    g.packed = ses_packed(w, SES_OUT_IN, n->k, n->exec);
     g.bias = b ? b->f : NULL;
     n->k->gemm(n->exec, &g);
 }

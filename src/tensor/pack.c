@@ -33,7 +33,7 @@ void ses_pack_free(ses_pack *p)
 
 size_t ses_pack_bytes(const ses_pack *p) { return p && atomic_load(&p->data) ? p->bytes : 0; }
 
-const ses_real *ses_packed(const ses_tensor *w, const ses_kernels *k, ses_exec *x)
+const ses_real *ses_packed(const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x)
 {
     ses_pack *p = w->pack;
     if (!p) return NULL;
@@ -42,9 +42,11 @@ const ses_real *ses_packed(const ses_tensor *w, const ses_kernels *k, ses_exec *
     pthread_mutex_lock(&p->lock);
     data = atomic_load(&p->data);
     if (!data) {
-        p->bytes = (size_t)k->gemm_pack_size(w->dim[0], w->dim[1]) * sizeof(ses_real);
+        bool in_out = order == SES_IN_OUT;
+        int64_t N = w->dim[in_out], K = w->dim[!in_out];
+        p->bytes = (size_t)k->gemm_pack_size(N, K) * sizeof(ses_real);
         data = p->dev->mem->alloc(p->dev, p->bytes, NULL);
-        if (data) k->gemm_pack(x, data, w->f, 1, w->dim[1], w->dim[0], w->dim[1]);
+        if (data) k->gemm_pack(x, data, w->f, in_out ? N : 1, in_out ? 1 : K, N, K);
         atomic_store_explicit(&p->data, data, memory_order_release);
     }
     pthread_mutex_unlock(&p->lock);

@@ -24,7 +24,7 @@ static bool prepare(ses_optim *o, size_t i, ses_err *e)
 {
     const ses_param *p = ses_store_at(o->store, i);
     size_t bytes = (size_t)ses_count(p->tensor) * sizeof(ses_real);
-    o->group[i] = o->opt.group_of ? o->opt.group_of(o->opt.ctx, p) : 0;
+    o->group[i] = p->role != SES_PARAM_TRAINED ? -1 : o->opt.group_of ? o->opt.group_of(o->opt.ctx, p) : 0;
     if (o->group[i] >= (int)SES_LEN(o->opt.group))
         return ses_fail(e, SES_EARG, "parameter \"%s\": group %d of %d", p->name, o->group[i],
                         (int)SES_LEN(o->opt.group));

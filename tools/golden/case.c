@@ -27,6 +27,8 @@ static bool find_shape(gold_case *c, ses_err *e)
     c->width = ids->dim[ids->rank - 1];
     c->rows = ids->count / c->width;
     if (ids->rank == 3) c->batch.choices = ids->dim[1];
+    for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) /* an encoder and a decoder speak of both */
+        c->pair |= !strncmp(ses_safetensors_at(c->gold, i)->name, "output.encoder_", 15);
     return true;
 }
 
@@ -58,6 +60,10 @@ static bool lay_out(gold_case *c, ses_err *e)
         place[t++] = (int32_t)i;
     }
     cu[c->rows] = (int32_t)t;
+    bool prefix = true; /* real tokens first, then pads: places may be counted */
+    for (int64_t s = 0; s < c->rows; s++)
+        for (int32_t i = cu[s]; i < cu[s + 1]; i++) prefix &= position[i] == i - cu[s];
+    c->counted = prefix;
     c->place = place;
     c->batch.seqs = c->rows;
     c->batch.tokens = t;
@@ -83,6 +89,26 @@ static bool ints(gold_case *c, const char *name, const int32_t **out, ses_err *e
     return y != NULL;
 }
 
+/* Labels of a decoder: rows of another width than the input, real up to the first ignored one. */
+static bool targets(gold_case *c, const ses_entry *x, ses_err *e)
+{
+    int64_t count, n = 0;
+    const double *wide = gold_numbers(c, x->name, &count, e);
+    int32_t *y = wide ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
+    int32_t *cu = y ? ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e) : NULL;
+    if (!cu) return false;
+    c->target_width = x->dim[1];
+    for (int64_t i = 0; i < count; i++) {
+        if (i % c->target_width == 0) cu[i / c->target_width] = (int32_t)n;
+        bool first = n == cu[i / c->target_width] + i % c->target_width;
+        if (wide[i] != SES_IGNORE && first && !whole(wide[i], &y[n++], x->name, e)) return false;
+    }
+    cu[c->rows] = (int32_t)n;
+    c->batch.labels = y;
+    c->batch.target_cu = cu;
+    return true;
+}
+
 /* A position in the padded row becomes one among its real tokens. */
 static bool answers(gold_case *c, const char *name, const int32_t **out, ses_err *e)
 {
@@ -103,6 +129,7 @@ static bool labels(gold_case *c, ses_err *e)
     const ses_entry *x = ses_safetensors_find(c->gold, "input.labels");
     int64_t count;
     if (!x) return true;
+    if (c->pair && x->rank == 2 && x->dtype == SES_I64 && x->dim[0] == c->rows) return targets(c, x, e);
     if (x->dtype != SES_F32 && x->dtype != SES_F64) return ints(c, "input.labels", &c->batch.labels, e);
     const double *wide = gold_numbers(c, "input.labels", &count, e);
     ses_real *y = wide ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
@@ -137,7 +164,7 @@ static bool fill_batch(gold_case *c, ses_err *e)
         !answers(c, "input.start_positions", &b->starts, e) ||
         !answers(c, "input.end_positions", &b->ends, e) || !labels(c, e))
         return false;
-    if (position) b->positions = position;
+    b->positions = position ? position : c->counted ? NULL : b->positions;
     return b->pair_labels || ints(c, "input.sentence_order_label", &b->pair_labels, e);
 }
 

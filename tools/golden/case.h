@@ -15,6 +15,9 @@ typedef struct gold_case {
     ses_arena mem;        /* the batch's arrays */
     int64_t rows, width;  /* the padded arrays are [rows, width] */
     const int32_t *place; /* [tokens]: where in [rows, width] a token stands */
+    int64_t target_width; /* of the decoder's arrays; its tokens are a prefix of each row */
+    bool counted;         /* pads stand at the ends of rows only */
+    bool pair;            /* the model has an encoder and a decoder */
     ses_batch batch;
 } gold_case;
 

@@ -47,45 +47,67 @@ static void span(walk *w, int64_t theirs, int64_t ours, int64_t n)
     }
 }
 
-static int64_t walk_tokens(walk *w, const gold_case *c, const ses_output *o, int64_t width)
+/* One side's rows: where its tokens are in ours and in theirs. */
+typedef struct grid {
+    int64_t width;
+    const int32_t *cu;
+    const int32_t *place; /* NULL: tokens are a prefix of each row */
+} grid;
+
+static int64_t column(const grid *g, int64_t s, int64_t t)
 {
-    int64_t cols = o->cols ? o->cols : width;
-    for (int64_t t = 0; t < c->batch.tokens; t++) span(w, c->place[t] * cols, t * width + o->col, cols);
-    return c->rows * c->width * cols;
+    return g->place ? g->place[t] % g->width : t - g->cu[s];
 }
 
-/* [rows, heads, width, width] against sequence after sequence [heads, len, len]. */
-static int64_t walk_pairs(walk *w, const gold_case *c, int64_t heads)
+static void walk_tokens(walk *w, const gold_case *c, const grid *g, const ses_output *o, int64_t width)
 {
-    int64_t at = 0, S = c->width;
-    const int32_t *cu = c->batch.cu, *place = c->place;
+    int64_t cols = o->cols ? o->cols : width;
+    for (int64_t s = 0; s < c->rows; s++)
+        for (int64_t t = g->cu[s]; t < g->cu[s + 1]; t++)
+            span(w, (s * g->width + column(g, s, t)) * cols, t * width + o->col, cols);
+}
+
+/* [rows, heads, queries, keys] against sequence after sequence [heads, queries, keys]. */
+static void walk_pairs(walk *w, const gold_case *c, const grid *q, const grid *k, int64_t heads)
+{
+    int64_t at = 0;
     for (int64_t s = 0; s < c->rows; s++)
         for (int64_t h = 0; h < heads; h++)
-            for (int32_t q = cu[s]; q < cu[s + 1]; q++)
-                for (int32_t k = cu[s]; k < cu[s + 1]; k++)
-                    span(w, ((s * heads + h) * S + place[q] % S) * S + place[k] % S, at++, 1);
-    return c->rows * heads * S * S;
+            for (int64_t i = q->cu[s]; i < q->cu[s + 1]; i++)
+                for (int64_t j = k->cu[s]; j < k->cu[s + 1]; j++)
+                    span(w, ((s * heads + h) * q->width + column(q, s, i)) * k->width + column(k, s, j), at++,
+                         1);
 }
 
 static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const ses_entry *x, gold_result *r,
                            ses_err *e)
 {
-    int64_t count, want = 0, n = ses_count(o->tensor);
+    const ses_batch *b = &c->batch;
+    int64_t count, want = 0, n = ses_count(o->tensor), cols = ses_cols(o->tensor);
+    grid in = { c->width, b->cu, c->place },
+         target = in; /* a model that reads its input twice has the same rows */
+    if (b->target_cu) target = (grid){ c->target_width, b->target_cu, NULL };
+    bool by_target =
+        o->axis == SES_PER_TARGET || o->axis == SES_PER_TARGET_PAIR || o->axis == SES_PER_CROSS_PAIR;
+    bool pair = o->axis == SES_PER_PAIR || o->axis == SES_PER_TARGET_PAIR || o->axis == SES_PER_CROSS_PAIR;
+    const grid *q = by_target ? &target : &in, *k = o->axis == SES_PER_TARGET_PAIR ? &target : &in;
     ses_real *ours = ses_arena_array(&c->mem, (size_t)n, sizeof *ours, e);
     walk w = { .theirs = gold_numbers(c, x->name, &count, e), .ours = ours };
     if (!ours || !w.theirs || !ses_tape_read(t, o->tensor, ours)) return false;
-    switch (o->axis) { /* the size first: the walk trusts it */
-    case SES_PER_TOKEN: want = c->rows * c->width * (o->cols ? o->cols : ses_cols(o->tensor)); break;
-    case SES_PER_SEQUENCE: want = n; break;
-    case SES_PER_PAIR: want = x->rank == 4 ? c->rows * x->dim[1] * c->width * c->width : -1; break;
-    }
-    if (count != want)
+    if (pair)
+        want = x->rank == 4 ? c->rows * x->dim[1] * q->width * k->width : -1;
+    else
+        want = o->axis == SES_PER_SEQUENCE ? n : c->rows * q->width * (o->cols ? o->cols : cols);
+    if (count != want) /* the walk below trusts the size */
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers, expected %lld", x->name,
                         (long long)count, (long long)want);
     mix(r, ours, (size_t)n * sizeof *ours);
-    if (o->axis == SES_PER_TOKEN) walk_tokens(&w, c, o, ses_cols(o->tensor));
-    if (o->axis == SES_PER_SEQUENCE) span(&w, 0, 0, n);
-    if (o->axis == SES_PER_PAIR) walk_pairs(&w, c, x->dim[1]);
+    if (pair)
+        walk_pairs(&w, c, q, k, x->dim[1]);
+    else if (o->axis == SES_PER_SEQUENCE)
+        span(&w, 0, 0, n);
+    else
+        walk_tokens(&w, c, q, o, cols);
     note(r, &r->out, x->name + strlen("output."), w.worst, OUTPUT_LIMIT * fmax(1, w.largest));
     return true;
 }

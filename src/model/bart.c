@@ -1,0 +1,111 @@
+/* BART (Lewis et al. 2019) and its kin: encoder and decoder with one token table.
+ * mBART puts norms first and starts the target with its language's code; Marian and Pegasus have sinusoids. */
+#include "desc.h"
+
+static const ses_config_key keys[] = {
+    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
+    SES_NEED("d_model", hidden, SES_MOST_WIDTH),
+    SES_NEED("encoder_layers", layers, SES_MAX_LAYERS),
+    SES_NEED("encoder_attention_heads", heads, SES_MOST_WIDTH),
+    SES_NEED("encoder_ffn_dim", ffn, SES_MOST_FFN),
+    SES_NEED("decoder_layers", decoder_layers, SES_MAX_LAYERS),
+    SES_NEED("decoder_attention_heads", decoder_heads, SES_MOST_WIDTH),
+    SES_NEED("decoder_ffn_dim", decoder_ffn, SES_MOST_FFN),
+    SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
+    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
+    SES_INT("eos_token_id", eos, -1, SES_MOST_TOKENS),
+    SES_INT("decoder_start_token_id", start, -1, SES_MOST_TOKENS),
+    SES_RATE("dropout", drop),
+    SES_RATE("attention_dropout", drop_attention),
+    SES_RATE("activation_dropout", drop_act),
+    SES_RATE("classifier_dropout", drop_head),
+    SES_RATE("classif_dropout", drop_head),
+    SES_NUMBER("init_std", init_range, 0, 100),
+    SES_ACTIVATION("activation_function", act),
+    SES_SWITCH("scale_embedding", scale_embed),
+    SES_SWITCH("tie_word_embeddings", tied),
+};
+
+#define STACK(ours, theirs)                                                           \
+    { ours "embed.position", theirs "embed_positions.weight" },                       \
+        { ours "embed.norm.*", theirs "layernorm_embedding.*" },                      \
+        { ours "layer.#.attn.norm.*", theirs "layers.#.self_attn_layer_norm.*" },     \
+        { ours "layer.#.attn.query.*", theirs "layers.#.self_attn.q_proj.*" },        \
+        { ours "layer.#.attn.key.*", theirs "layers.#.self_attn.k_proj.*" },          \
+        { ours "layer.#.attn.value.*", theirs "layers.#.self_attn.v_proj.*" },        \
+        { ours "layer.#.attn.out.*", theirs "layers.#.self_attn.out_proj.*" },        \
+        { ours "layer.#.cross.norm.*", theirs "layers.#.encoder_attn_layer_norm.*" }, \
+        { ours "layer.#.cross.query.*", theirs "layers.#.encoder_attn.q_proj.*" },    \
+        { ours "layer.#.cross.key.*", theirs "layers.#.encoder_attn.k_proj.*" },      \
+        { ours "layer.#.cross.value.*", theirs "layers.#.encoder_attn.v_proj.*" },    \
+        { ours "layer.#.cross.out.*", theirs "layers.#.encoder_attn.out_proj.*" },    \
+        { ours "layer.#.ffn.norm.*", theirs "layers.#.final_layer_norm.*" },          \
+        { ours "layer.#.ffn.up.*", theirs "layers.#.fc1.*" },                         \
+        { ours "layer.#.ffn.down.*", theirs "layers.#.fc2.*" },                       \
+    {                                                                                 \
+        ours "final_norm.*", theirs "layer_norm.*"                                    \
+    }
+
+static const ses_name tensors[] = {
+    { "embed.token", "shared.weight" },
+    STACK("", "encoder."),
+    STACK("decoder.", "decoder."),
+    { "lm.out.weight", "/lm_head.weight" },
+    { "lm.out.bias", "/final_logits_bias" },
+    { "classify.dense.*", "/classification_head.dense.*" },
+    { "classify.out.*", "/classification_head.out_proj.*" },
+    { "span.*", "/qa_outputs.*" },
+};
+
+static const ses_class bart[] = {
+    { .name = "BartModel" },
+    SES_CLASS("BartForConditionalGeneration", SES_ON(target_lm, "logits")),
+    { .name = "BartForSequenceClassification", .echo = true, .head = { SES_ON(classify, "logits") } },
+};
+static const ses_class mbart[] = {
+    { .name = "MBartModel" },
+    SES_CLASS("MBartForConditionalGeneration", SES_ON(target_lm, "logits")),
+    { .name = "MBartForSequenceClassification", .echo = true, .head = { SES_ON(classify, "logits") } },
+};
+static const ses_class marian[] = {
+    { .name = "MarianModel" },
+    SES_CLASS("MarianMTModel", SES_ON(target_lm, "logits")),
+};
+static const ses_class pegasus[] = {
+    { .name = "PegasusModel" },
+    SES_CLASS("PegasusForConditionalGeneration", SES_ON(target_lm, "logits")),
+};
+
+/* What all four share; `more` says what is special. */
+#define BART(id, more)                         \
+    const ses_model_desc ses_model_##id = {    \
+        .name = #id,                           \
+        .prefix = "model.",                    \
+        .pair = true,                          \
+        .arch = { .pad = 1,                    \
+                  .eos = 2,                    \
+                  .start = 2,                  \
+                  .norm_eps = 1e-5,            \
+                  .drop = 0.1,                 \
+                  .drop_embed = -1,            \
+                  .init_range = 0.02,          \
+                  .act = SES_ACT_GELU,         \
+                  .summary = SES_SUMMARY_EOS,  \
+                  .summary_act = SES_ACT_TANH, \
+                  .drop_summary_in = true,     \
+                  .tied = true,                \
+                  .lm_plain = true,            \
+                  .lm_fixed_bias = true,       \
+                  more },                      \
+        .keys = { SES_TABLE(keys) },           \
+        .tensors = { SES_TABLE(tensors) },     \
+        .class = id,                           \
+        .n_classes = SES_LEN(id),              \
+    };
+#define AND ,
+
+BART(bart, .embed_norm = true AND.pos_offset = 2 AND.pos_extra = 2)
+BART(mbart, .embed_norm = true AND.pos_offset = 2 AND.pos_extra = 2 AND.place = SES_PRE_NORM AND.final_norm =
+                true AND.shift = SES_SHIFT_LAST)
+BART(marian, .pos = SES_POS_SINUSOID)
+BART(pegasus, .pos = SES_POS_SINUSOID AND.place = SES_PRE_NORM AND.final_norm = true)

@@ -1,0 +1,72 @@
+/* Attention as a layer: projections, and what a token knows of distances. */
+#include "nn.h"
+
+#include <math.h>
+#include <stdio.h>
+
+ses_attend ses_attend_add(ses_store *s, const ses_config *c, int64_t heads, const char *name)
+{
+    int64_t C = c->hidden, inner = c->head_size ? c->head_size * heads : C;
+    ses_bias qkv = c->no_bias || c->no_qkv_bias ? SES_NO_BIAS : SES_BIAS,
+             out = c->no_bias ? SES_NO_BIAS : SES_BIAS;
+    ses_attend a = { 0 };
+    if (c->qkv != SES_QKV_APART) {
+        a.query = c->in_out ? ses_dense_add(s, C, 3 * inner, SES_NO_BIAS, "%s.qkv", name)
+                            : ses_dense_add(s, 3 * inner, C, SES_NO_BIAS, "%s.qkv", name);
+        char bias[160];
+        snprintf(bias, sizeof bias, "%s.qkv.bias", name);
+        if (qkv == SES_BIAS) a.query.b = ses_store_add(s, bias, SES_DIM(3 * inner), SES_INIT_ZERO);
+    } else {
+        a.query = ses_dense_add(s, inner, C, qkv, "%s.query", name);
+        a.key = ses_dense_add(s, inner, C, qkv, "%s.key", name);
+        a.value = ses_dense_add(s, inner, C, qkv, "%s.value", name);
+    }
+    a.out = ses_dense_add(s, C, inner, out, "%s.out", name); /* square where it is stored [in, out] */
+    a.query.order = a.out.order = c->in_out ? SES_IN_OUT : SES_OUT_IN;
+    return a;
+}
+
+/* T5's buckets: near distances apart, far ones together, those beyond max_distance in the last. */
+static int32_t bucket(const ses_config *c, int64_t distance, bool both_ways)
+{
+    int64_t n = c->buckets, from = 0, d = -distance;
+    if (both_ways) {
+        n /= 2;
+        if (distance > 0) from = n;
+        d = distance < 0 ? -distance : distance;
+    } else if (d < 0) {
+        d = 0;
+    }
+    int64_t exact = n / 2;
+    if (d < exact) return (int32_t)(from + d);
+    float far = logf((float)d / (float)exact) /
+                (float)log((double)c->max_distance / (double)exact); /* as the reference rounds */
+    int64_t b = exact + (int64_t)(far * (float)(n - exact));
+    return (int32_t)(from + (b < n ? b : n - 1));
+}
+
+/* ALiBi's slope of a head: powers of 2^(-8/n), for n heads the nearest power of two, the rest interleaved. */
+static double slope(int64_t head, int64_t heads)
+{
+    int64_t n = 1;
+    while (2 * n <= heads) n *= 2;
+    if (head < n) return pow(2, -8.0 / (double)n * (double)(head + 1));
+    return pow(2, -4.0 / (double)n * (double)(2 * (head - n) + 1));
+}
+
+ses_tensor *ses_attend_dist(const ses_stack *k, ses_pass *p, const ses_seqs *seqs)
+{
+    int64_t rows = 2 * seqs->longest - 1, zero = seqs->longest - 1;
+    if (p->c->pos == SES_POS_BUCKETS) {
+        int32_t *id = ses_tape_host(p->tape, (size_t)rows, sizeof *id);
+        for (int64_t r = 0; id && r < rows; r++) id[r] = bucket(p->c, r - zero, !k->causal);
+        return id ? ses_take(p->tape, k->buckets, ses_tape_ints(p->tape, id, rows)) : NULL;
+    }
+    if (p->c->pos == SES_POS_ALIBI) {
+        ses_real *x = ses_tape_host(p->tape, (size_t)(rows * k->heads), sizeof *x);
+        for (int64_t i = 0; x && i < rows * k->heads; i++)
+            x[i] = (ses_real)(slope(i % k->heads, k->heads) * (double)(i / k->heads - zero));
+        return x ? ses_tape_input(p->tape, x, SES_DIM(rows, k->heads)) : NULL;
+    }
+    return NULL;
+}

@@ -1,0 +1,84 @@
+/* Every way two models may differ, as data. A model's file gives the values its kind implies; config.json the rest. */
+#ifndef SES_NN_CONFIG_H
+#define SES_NN_CONFIG_H
+
+#include "sesame/ops.h"
+
+enum { SES_MAX_LAYERS = 1024 };
+
+typedef enum { SES_PROBLEM_UNSET, SES_PROBLEM_REGRESSION, SES_PROBLEM_SINGLE, SES_PROBLEM_MULTI } ses_problem;
+
+typedef enum { SES_NORM_LAYER, SES_NORM_RMS } ses_norm_kind;
+typedef enum {
+    SES_POST_NORM,
+    SES_PRE_NORM
+} ses_norm_place; /* after the residual sum, or before the sublayer */
+
+/* How a token knows its place. */
+typedef enum {
+    SES_POS_LEARNED,  /* a table, trained */
+    SES_POS_SINUSOID, /* a table of sines | cosines, stored or computed, never trained */
+    SES_POS_FAIRSEQ,  /* the same with fairseq's frequencies, computed */
+    SES_POS_BUCKETS,  /* a trained bias on the scores by bucketed distance (T5) */
+    SES_POS_ALIBI,    /* a fixed bias on the scores that falls with distance (BLOOM) */
+    SES_POS_NONE
+} ses_pos;
+
+/* What a classifier looks at where there is no pooler. */
+typedef enum {
+    SES_SUMMARY_FIRST, /* dense and activation over the first token */
+    SES_SUMMARY_LAST,  /* the last token, as it is */
+    SES_SUMMARY_EOS    /* dense and activation over the last end-of-sequence token */
+} ses_summary;
+
+/* How labels become the decoder's input: shifted right behind a start token, or behind the row's own last one. */
+typedef enum { SES_SHIFT_START, SES_SHIFT_LAST } ses_shift;
+
+typedef struct ses_config {
+    int64_t vocab, hidden, layers, heads, ffn, positions, segments, labels, pad;
+    int64_t embed;         /* width of the token table; 0: hidden */
+    int64_t head_size;     /* 0: hidden / heads */
+    int64_t groups, inner; /* layers that share parameters: distinct groups, layers in each; 0: none */
+    int64_t decoder_layers, decoder_heads, decoder_ffn;
+    int64_t start, eos;            /* decoder_start_token_id, eos_token_id */
+    int64_t buckets, max_distance; /* of SES_POS_BUCKETS */
+    int64_t window;                /* of layers marked local; 0: none */
+    double norm_eps, drop, drop_attention, drop_act, drop_final;
+    double drop_embed, drop_head; /* below 0: as drop */
+    double drop_span;
+    double init_range, attention_scale; /* 0: 1 / sqrt(head size) */
+    double embed_scale, logit_scale;    /* 0: 1 */
+    ses_act act, pooler_act, summary_act, lm_act;
+    ses_problem problem;
+
+    ses_norm_kind norm;
+    ses_norm_place place;
+    ses_pos pos;
+    int64_t pos_offset; /* rows of the position table before position 0 */
+    int64_t pos_extra;  /* rows of it beyond `positions` */
+    bool pos_skips_pad; /* a token with the pad's id stands at the pad's row and is not counted */
+    ses_qkv_layout qkv;
+    ses_summary summary;
+    ses_shift shift;
+    bool tied;                   /* the vocabulary projection is the token table */
+    bool scale_embed;            /* tokens times sqrt(hidden) */
+    bool scale_by_layer;         /* scores also divided by the layer's number */
+    bool embed_norm, final_norm; /* a norm after the embeddings, one after the last layer */
+    bool in_out;                 /* weights stored [in, out] */
+    bool no_bias, no_qkv_bias;   /* dense layers without a bias: all, or query, key and value */
+    bool no_summary_bias;
+    bool gated; /* feed-forward: act(gate x) * up x */
+    bool causal;
+    bool lm_plain, lm_bias; /* vocabulary projection without a layer before it; with a bias */
+    bool pad_learns;        /* looking the pad token up passes a gradient */
+    bool
+        project_early; /* tokens go from embed to hidden before positions are added, and back after the last layer */
+    bool pooler;                         /* the class has one */
+    bool echo;                           /* the decoder reads the encoder's input, shifted right */
+    bool drop_summary_in;                /* dropout before the summary's dense layer too */
+    uint64_t local[SES_MAX_LAYERS / 64]; /* bit i: layer i sees `window` tokens only */
+    bool lm_fixed_bias;                  /* the projection's bias is [1, V] and never trained */
+    bool always_project;                 /* from embed to hidden also where the two are equal */
+} ses_config;
+
+#endif

@@ -1,0 +1,46 @@
+/* Was this token replaced? One score a token (ELECTRA's discriminator); the loss is a yes-or-no for each. */
+#include "nn.h"
+
+static int64_t classes(const ses_config *c)
+{
+    (void)c;
+    return 2;
+}
+
+static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
+{
+    (void)token;
+    h->dense = ses_dense_add(s, c->hidden, c->hidden, SES_BIAS, "replaced.dense");
+    h->out = ses_dense_add(s, 1, c->hidden, SES_BIAS, "replaced.out");
+}
+
+/* Labels as targets 0 and 1, and the rows that have one. */
+static ses_tensor *loss(ses_pass *p, ses_tensor *y, const int32_t *labels, int64_t T)
+{
+    ses_tape *t = p->tape;
+    int32_t *rows = ses_tape_host(t, (size_t)T, sizeof *rows);
+    ses_real *target = ses_tape_host(t, (size_t)T, sizeof *target);
+    int64_t n = 0;
+    for (int64_t i = 0; rows && target && i < T; i++)
+        if (labels[i] != SES_IGNORE) rows[n] = (int32_t)i, target[n++] = (ses_real)labels[i];
+    if (!n) return NULL;
+    if (n < T) y = ses_take(t, y, ses_tape_ints(t, rows, n));
+    return ses_target_loss(t, y, ses_tape_input(t, target, SES_DIM(n, 1)), SES_LOSS_BINARY);
+}
+
+static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
+{
+    const int32_t *labels = ses_head_labels(use, p->batch);
+    ses_tensor *y =
+        ses_dense_run(p->tape, h->out, ses_dense_run(p->tape, h->dense, at->x, p->c->act), SES_ACT_NONE);
+    ses_pass_output(p, SES_PER_TOKEN, y, "%s", use->output);
+    ses_tensor *l = labels ? loss(p, y, labels, at->seqs->tokens) : NULL;
+    if (l) ses_pass_loss(p, l);
+}
+
+const ses_head ses_head_replaced = { .name = "replaced-tokens",
+                                     .does = "tells which tokens were replaced",
+                                     .axis = SES_LABEL_PER_TOKEN,
+                                     .classes = classes,
+                                     .add = add,
+                                     .run = run };

@@ -1,0 +1,233 @@
+/* A stack of layers: attention and feed-forward, each with its residual and norm, over embeddings. */
+#include "nn.h"
+
+#include "base/alloc.h"
+#include "tensor/device.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static ses_bias bias_of(const ses_config *c) { return c->no_bias ? SES_NO_BIAS : SES_BIAS; }
+
+/* [out, in], or [in, out] where the model stores it so. */
+static ses_dense dense(ses_store *s, const ses_config *c, int64_t out, int64_t in, const char *name)
+{
+    char bias[160];
+    if (!c->in_out) return ses_dense_add(s, out, in, bias_of(c), "%s", name);
+    ses_dense d = ses_dense_add(s, in, out, SES_NO_BIAS, "%s", name);
+    snprintf(bias, sizeof bias, "%s.bias", name);
+    d.b = ses_store_add(s, bias, SES_DIM(out), SES_INIT_ZERO);
+    d.order = SES_IN_OUT;
+    return d;
+}
+
+static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c, int i)
+{
+    char name[96], part[128];
+    ses_layer l = { 0 };
+    snprintf(name, sizeof name, "%slayer.%d", k->prefix, i);
+    snprintf(part, sizeof part, "%s.attn", name);
+    l.self = ses_attend_add(s, c, k->heads, part);
+    l.self_norm = ses_norm_add(s, c->hidden, c->norm, "%s.attn.norm", name);
+    snprintf(part, sizeof part, "%s.cross", name);
+    if (k->cross) l.cross = ses_attend_add(s, c, k->heads, part);
+    if (k->cross) l.cross_norm = ses_norm_add(s, c->hidden, c->norm, "%s.cross.norm", name);
+    snprintf(part, sizeof part, "%s.ffn.gate", name);
+    if (c->gated) l.gate = dense(s, c, k->ffn, c->hidden, part);
+    snprintf(part, sizeof part, "%s.ffn.%s", name, c->gated ? "linear" : "up");
+    l.up = dense(s, c, k->ffn, c->hidden, part);
+    snprintf(part, sizeof part, "%s.ffn.down", name);
+    l.down = dense(s, c, c->hidden, k->ffn, part);
+    l.ffn_norm = ses_norm_add(s, c->hidden, c->norm, "%s.ffn.norm", name);
+    if (c->local[i / 64] >> (i % 64) & 1) l.reach = c->window;
+    return l;
+}
+
+static ses_tensor *table(const ses_stack *k, ses_store *s, const char *name, int64_t rows, int64_t cols)
+{
+    char full[96];
+    snprintf(full, sizeof full, "%s%s", k->prefix, name);
+    return ses_store_add(s, full, SES_DIM(rows, cols), SES_INIT_NORMAL);
+}
+
+static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
+{
+    int64_t E = c->embed ? c->embed : c->hidden, width = c->project_early ? c->hidden : E;
+    if (!k->token) k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, E), SES_INIT_NORMAL);
+    if (c->pos <= SES_POS_FAIRSEQ)
+        k->position = table(k, s, "embed.position", c->positions + c->pos_extra, width);
+    if (c->pos == SES_POS_SINUSOID || c->pos == SES_POS_FAIRSEQ)
+        ses_store_role(s, k->position, SES_PARAM_COMPUTED);
+    if (c->segments) k->segment = table(k, s, "embed.segment", c->segments, width);
+    if (c->embed_norm) k->embed_norm = ses_norm_add(s, width, c->norm, "%sembed.norm", k->prefix);
+    if (E == c->hidden && !c->always_project) return;
+    k->project = ses_dense_add(s, c->hidden, E, c->project_early ? SES_NO_BIAS : SES_BIAS, "%sembed.project",
+                               k->prefix);
+    if (c->project_early)
+        k->project_out = ses_dense_add(s, E, c->hidden, SES_NO_BIAS, "%sproject_out", k->prefix);
+}
+
+bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
+{
+    k->distinct = c->groups ? c->groups * c->inner : k->depth;
+    k->layer = ses_alloc_array((size_t)k->distinct, sizeof *k->layer, e);
+    if (!k->layer) return false;
+    embeddings_add(k, s, c);
+    for (int i = 0; i < (int)k->distinct; i++) k->layer[i] = layer_add(k, s, c, i);
+    if (c->pos == SES_POS_BUCKETS) k->buckets = table(k, s, "buckets", c->buckets, k->heads);
+    if (c->final_norm) k->final_norm = ses_norm_add(s, c->hidden, c->norm, "%sfinal_norm", k->prefix);
+    return ses_store_ok(s, e);
+}
+
+void ses_stack_free(ses_stack *k) { ses_free(k->layer); }
+
+/* Row `place` of a table of sines | cosines. fairseq spreads the frequencies to the last one, others do not. */
+static void sines(ses_real *row, int64_t place, int64_t width, bool fairseq)
+{
+    int64_t half = width / 2, cut = fairseq ? half : (width + 1) / 2;
+    for (int64_t j = 0; j < width; j++) {
+        int64_t i = j < cut ? j : j - cut;
+        double rate = fairseq ? exp(-log(10000.0) / (double)(half - 1) * (double)i)
+                              : pow(10000, -2.0 * (double)i / (double)width);
+        row[j] = (ses_real)(j >= 2 * half && fairseq ? 0
+                            : j < cut                ? sin((double)place * rate)
+                                                     : cos((double)place * rate));
+    }
+}
+
+bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
+{
+    int64_t width = ses_cols(k->position);
+    ses_device *dev = ses_store_device(s);
+    ses_real *row = ses_alloc_array((size_t)width, sizeof *row, e);
+    for (int64_t r = 0; row && r < ses_rows(k->position); r++) {
+        sines(row, r, width, c->pos == SES_POS_FAIRSEQ);
+        for (int64_t j = 0; c->pos == SES_POS_FAIRSEQ && r == c->pad && j < width; j++) row[j] = 0;
+        dev->mem->upload(dev, k->position->f + r * width, row, (size_t)width * sizeof *row);
+    }
+    ses_free(row);
+    return row != NULL;
+}
+
+/* ---- forward ---- */
+
+static ses_tensor *attend(const ses_stack *k, const ses_layer *l, const ses_attend *a, ses_pass *p,
+                          ses_tensor *x, ses_attention_inputs in, int i)
+{
+    const ses_config *c = p->c;
+    ses_tape *t = p->tape;
+    bool cross = a == &l->cross, fused = c->qkv != SES_QKV_APART;
+    ses_attention_options o = { .heads = k->heads,
+                                .scale = c->attention_scale,
+                                .drop = c->drop_attention,
+                                .causal = k->causal && !cross,
+                                .reach = l->reach,
+                                .layout = fused ? c->qkv : SES_QKV_APART };
+    const ses_seqs *mine = k->cross ? &p->target : &p->in, *theirs = cross ? &p->in : mine;
+    if (c->scale_by_layer)
+        o.scale = 1 / (sqrt((double)(c->head_size ? c->head_size : c->hidden / k->heads)) * (double)(i + 1));
+    o.max_q = mine->longest, o.max_k = theirs->longest;
+    in.cu_q = mine->cu, in.cu_k = theirs->cu;
+    ses_tensor *from = cross ? in.k : x; /* keys and values come from the encoder */
+    in.q = ses_dense_run(t, a->query, x, SES_ACT_NONE);
+    in.k = fused ? NULL : ses_dense_run(t, a->key, from, SES_ACT_NONE);
+    in.v = fused ? NULL : ses_dense_run(t, a->value, from, SES_ACT_NONE);
+    ses_tensor *probs, *y = ses_attention(t, &in, &o, p->want->attentions ? &probs : NULL);
+    if (p->want->attentions && cross) ses_pass_output(p, SES_PER_CROSS_PAIR, probs, "cross_attentions.%d", i);
+    if (p->want->attentions && !cross)
+        ses_pass_output(p, k->cross ? SES_PER_TARGET_PAIR : SES_PER_PAIR, probs, "%sattentions.%d",
+                        k->outputs, i);
+    return ses_dropout(t, ses_dense_run(t, a->out, y, SES_ACT_NONE), c->drop);
+}
+
+static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
+{
+    const ses_config *c = p->c;
+    ses_tensor *h = ses_dense_run(p->tape, l->up, x, c->gated ? SES_ACT_NONE : c->act);
+    if (c->gated) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->act), h);
+    h = ses_dropout(p->tape, h, c->drop_act);
+    return ses_dropout(p->tape, ses_dense_run(p->tape, l->down, h, SES_ACT_NONE), c->drop);
+}
+
+/* x + f(norm(x)), or norm(x + f(x)). */
+static ses_tensor *before(ses_pass *p, ses_norm n, ses_tensor *x)
+{
+    return p->c->place == SES_PRE_NORM ? ses_norm_run(p->tape, n, x, NULL, p->c->norm_eps) : x;
+}
+
+static ses_tensor *after(ses_pass *p, ses_norm n, ses_tensor *y, ses_tensor *x)
+{
+    if (p->c->place == SES_PRE_NORM) return ses_add(p->tape, x, y);
+    return ses_norm_run(p->tape, n, y, x, p->c->norm_eps);
+}
+
+static ses_tensor *layer_run(const ses_stack *k, const ses_layer *l, ses_pass *p, ses_tensor *x,
+                             ses_tensor *memory, ses_tensor *dist, int i)
+{
+    ses_attention_inputs self = { .dist = dist }, cross = { .k = memory };
+    x = after(p, l->self_norm, attend(k, l, &l->self, p, before(p, l->self_norm, x), self, i), x);
+    if (k->cross)
+        x = after(p, l->cross_norm, attend(k, l, &l->cross, p, before(p, l->cross_norm, x), cross, i), x);
+    return after(p, l->ffn_norm, feed_forward(l, p, before(p, l->ffn_norm, x)), x);
+}
+
+static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
+{
+    const ses_config *c = p->c;
+    ses_tape *t = p->tape;
+    ses_tensor *table[SES_MAX_TABLES] = { k->token }, *id[SES_MAX_TABLES] = { q->ids };
+    double scale = c->scale_embed ? sqrt((double)c->hidden) : 1;
+    int n = 1,
+        alone = scale != 1 || c->project_early; /* something happens to tokens before places are added */
+    ses_tensor *x = NULL;
+    if (alone) {
+        x = ses_embed(t, 1, table, id, c->pad_learns ? -1 : (int32_t)c->pad);
+        if (scale != 1) x = ses_scale(t, x, scale);
+        if (c->project_early && k->project.w) x = ses_dense_run(t, k->project, x, SES_ACT_NONE);
+        n = 0;
+    }
+    if (k->position) table[n] = k->position, id[n++] = q->positions;
+    if (k->segment) table[n] = k->segment, id[n++] = q->segments;
+    ses_tensor *rest = n ? ses_embed(t, n, table, id, alone || c->pad_learns ? -1 : (int32_t)c->pad) : NULL;
+    x = x && rest ? ses_add(t, x, rest) : x ? x : rest;
+    if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm_eps);
+    x = ses_dropout(t, x, c->drop_embed < 0 ? c->drop : c->drop_embed);
+    return k->project.w && !c->project_early ? ses_dense_run(t, k->project, x, SES_ACT_NONE) : x;
+}
+
+static void note_hidden(const ses_stack *k, ses_pass *p, ses_tensor *x, int64_t i)
+{
+    if (p->want->hidden_states)
+        ses_pass_output(p, k->cross ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d", k->outputs,
+                        (int)i);
+}
+
+/* Which of the distinct layers is the i-th: each group is run through its inner layers, groups follow each other. */
+static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_t i)
+{
+    if (!c->groups) return &k->layer[i];
+    int64_t group = i / c->inner * c->groups / (k->depth / c->inner);
+    return &k->layer[group * c->inner + i % c->inner];
+}
+
+ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs, ses_tensor *memory)
+{
+    const ses_config *c = p->c;
+    ses_tape *t = p->tape;
+    bool lean = !p->want->hidden_states && !p->want->attentions; /* one layer's memory is enough */
+    ses_tensor *dist = ses_attend_dist(k, p, seqs);
+    ses_tape_mark start = ses_tape_now(t);
+    ses_tensor *x = embed(k, p, seqs);
+    if (lean) x = ses_tape_rewind(t, start, x);
+    for (int64_t i = 0; i < k->depth; i++) {
+        note_hidden(k, p, x, i);
+        x = layer_run(k, layer_at(k, c, i), p, x, memory, dist, (int)i);
+        if (lean) x = ses_tape_rewind(t, start, x);
+        ses_tape_where(t, "%slayer %d", k->prefix, (int)i);
+    }
+    if (k->final_norm.gain)
+        x = ses_dropout(t, ses_norm_run(t, k->final_norm, x, NULL, c->norm_eps), c->drop_final);
+    if (k->project_out.w) x = ses_dense_run(t, k->project_out, x, SES_ACT_NONE);
+    note_hidden(k, p, x, k->depth);
+    return x;
+}

@@ -1,0 +1,40 @@
+/* From hidden states to the vocabulary: a dense layer with norm where the model has one, then the projection. */
+#include "nn.h"
+
+void ses_vocab_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
+{
+    int64_t E = c->embed ? c->embed : c->hidden;
+    if (!c->lm_plain) {
+        h->dense = ses_dense_add(s, E, c->hidden, c->no_bias ? SES_NO_BIAS : SES_BIAS, "lm.dense");
+        h->norm = ses_norm_add(s, E, c->norm, "lm.norm");
+    }
+    h->out.w = c->tied ? token : ses_store_add(s, "lm.out.weight", SES_DIM(c->vocab, E), SES_INIT_NORMAL);
+    if (c->lm_fixed_bias) {
+        h->out.b = ses_store_add(s, "lm.out.bias", SES_DIM(1, c->vocab), SES_INIT_ZERO);
+        ses_store_role(s, h->out.b, SES_PARAM_COMPUTED); /* zero where the file lacks it */
+    } else if (c->lm_bias)
+        h->out.b = ses_store_add(s, "lm.out.bias", SES_DIM(c->vocab), SES_INIT_ZERO);
+}
+
+static ses_tensor *transform(const ses_head_params *h, ses_pass *p, ses_tensor *x)
+{
+    if (h->dense.w)
+        x = ses_norm_run(p->tape, h->norm, ses_dense_run(p->tape, h->dense, x, p->c->lm_act), NULL,
+                         p->c->norm_eps);
+    return p->c->logit_scale ? ses_scale(p->tape, x, p->c->logit_scale) : x;
+}
+
+ses_tensor *ses_vocab_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x)
+{
+    return ses_dense_run(p->tape, h->out, transform(h, p, x), SES_ACT_NONE);
+}
+
+ses_tensor *ses_vocab_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows,
+                           int32_t *label, int64_t n)
+{
+    ses_tape *t = p->tape;
+    if (!rows || !label) return NULL;
+    if (!n) label[n++] = SES_IGNORE; /* nothing is labelled: one ignored row keeps the loss a number */
+    ses_tensor *y = transform(h, p, ses_take(t, x, ses_tape_ints(t, rows, n)));
+    return ses_linear_cross_entropy(t, y, h->out.w, h->out.b, ses_tape_ints(t, label, n));
+}

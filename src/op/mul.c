@@ -1,0 +1,41 @@
+/* y = a b, element by element, of one shape. */
+#include "op.h"
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    if (!ses_want_input(n, 0, "a", e) || !ses_want_input(n, 1, "b", e)) return false;
+    if (!ses_same_shape(n->in[0], n->in[1])) return ses_fail(e, SES_EARG, "the two must have one shape");
+    return ses_node_out(n, n->in[0]->dim, e);
+}
+
+static void forward(const ses_node *n)
+{
+    n->k->mul(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, n->in[1]->f, ses_count(n->out));
+}
+
+static void backward(const ses_node *n)
+{
+    for (int i = 0; i < 2; i++) {
+        ses_sink d = ses_grad(n, i);
+        if (d.data) n->k->mul(n->exec, d, n->out->grad, n->in[1 - i]->f, ses_count(n->out));
+    }
+}
+
+static const ses_case cases[] = {
+    { .dim = { { 3, 7 }, { 3, 7 } } },
+    { .dim = { { 1 }, { 1 } } },
+    { .dim = { { 5, 33 }, { 5, 33 } }, .scale = 1e4 },
+};
+const ses_op ses_op_mul = {
+    .name = "mul",
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_mul(ses_tape *t, ses_tensor *a, ses_tensor *b)
+{
+    return ses_apply(t, &ses_op_mul, SES_IN(a, b), NULL);
+}
