@@ -82,6 +82,9 @@ bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n);
 /* The parameter the reference calls so (a tied one by either of its names); -1: none. */
 int64_t ses_model_find_tensor(const ses_model *m, const char *theirs);
 
+/* Was this parameter read from the checkpoint (and not computed)? */
+bool ses_model_in_file(const ses_model *m, const ses_param *p);
+
 /* Tensors of the checkpoint that the model does not use, joined by commas; "" when there is none. */
 const char *ses_model_surplus(const ses_model *m);
 

@@ -1,4 +1,5 @@
-/* ALBERT (Lan et al. 2019): narrow token table, layers that share their parameters in groups, sentence order. */
+/* ALBERT (Lan et al. 2019): narrow token table, layers that share their parameters in groups, sentence
+ * order. */
 #include "desc.h"
 
 static const ses_config_key keys[] = {

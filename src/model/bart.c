@@ -1,5 +1,5 @@
-/* BART (Lewis et al. 2019) and its kin: encoder and decoder with one token table.
- * mBART puts norms first and starts the target with its language's code; Marian and Pegasus have sinusoids. */
+/* BART (Lewis et al. 2019) and its kin: encoder and decoder with one token table. mBART puts norms first
+ * and starts the target with its language's code; Marian and Pegasus have sinusoids. */
 #include "desc.h"
 
 static const ses_config_key keys[] = {

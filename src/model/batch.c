@@ -1,7 +1,8 @@
 /* Everything a batch may get wrong, said before a kernel reads it. */
 #include "desc.h"
 
-/* Offsets from 0 to the number of tokens, no sequence empty, none longer than the model takes (0: any length). */
+/* Offsets from 0 to the number of tokens, no sequence empty, none longer than the model takes (0: any
+ * length). */
 static bool check_offsets(const int32_t *cu, int64_t seqs, int64_t tokens, int64_t longest, const char *what,
                           ses_err *e)
 {

@@ -1,4 +1,5 @@
-/* CTRL (Keskar et al. 2019): pre-norm decoder steered by a control code; sinusoids for positions, scaled tokens. */
+/* CTRL (Keskar et al. 2019): pre-norm decoder steered by a control code; sinusoids for positions, scaled
+ * tokens. */
 #include "desc.h"
 
 static const ses_config_key keys[] = {

@@ -6,7 +6,8 @@
 #include "sesame/json.h"
 #include "sesame/safetensors.h"
 
-/* A key of config.json: where it goes, what it may be. Several keys may fill one field: old and new spellings. */
+/* A key of config.json: where it goes, what it may be. Several keys may fill one field: old and new
+ * spellings. */
 typedef enum { SES_KEY_INT, SES_KEY_REAL, SES_KEY_BOOL, SES_KEY_ACT } ses_key_type;
 
 typedef struct ses_config_key {
@@ -50,8 +51,8 @@ enum {
     SES_MOST_POSITIONS = 1 << 20
 };
 
-/* Ours, theirs. # stands for a layer's number (or its group's), @ for its number in the group, * for the rest of the
- * name. A leading / marks a head's tensor, which has no prefix. */
+/* Ours, theirs. # stands for a layer's number (or its group's), @ for its number in the group, * for the
+ * rest of the name. A leading / marks a head's tensor, which has no prefix. */
 typedef struct ses_name {
     const char *ours, *theirs;
 } ses_name;

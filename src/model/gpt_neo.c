@@ -1,5 +1,5 @@
-/* GPT-Neo (Black et al. 2021): GPT-2 with plain weights, unscaled scores, and every other layer looking back only so
- * far. */
+/* GPT-Neo (Black et al. 2021): GPT-2 with plain weights, unscaled scores, and every other layer looking
+ * back only so far. */
 #include "desc.h"
 
 #include <string.h>
@@ -32,7 +32,8 @@ static bool mark(ses_config *c, int64_t layer, const ses_json *kind, ses_err *e)
     return true;
 }
 
-/* "attention_layers" names each layer; the older "attention_types" repeats lists: [[["global", "local"], 12]]. */
+/* "attention_layers" names each layer; the older "attention_types" repeats lists: [[["global", "local"],
+ * 12]]. */
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     const ses_json *each = ses_json_get(config, "attention_layers"),

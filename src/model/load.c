@@ -115,6 +115,13 @@ bool ses_model_compute(ses_model *m, size_t i, ses_err *e)
     return true;
 }
 
+bool ses_model_in_file(const ses_model *m, const ses_param *p)
+{
+    char name[NAME];
+    return m->file && ses_name_theirs(m->desc, m->class, m->c.inner, p->name, name, sizeof name) &&
+           find(m, name);
+}
+
 /* Parameter i, from the file or computed. */
 static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool *used, ses_err *e)
 {

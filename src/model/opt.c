@@ -1,5 +1,5 @@
-/* OPT (Zhang et al. 2022): decoder with learned positions from row 2; the smallest and the 350M one have a narrower
- * token table, projected in and out, and the latter puts its norms after the sublayers. */
+/* OPT (Zhang et al. 2022): decoder with learned positions from row 2; the smallest and the 350M one have
+ * a narrower token table, projected in and out, and the latter puts its norms after the sublayers. */
 #include "desc.h"
 
 static const ses_config_key keys[] = {

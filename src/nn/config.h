@@ -1,4 +1,5 @@
-/* Every way two models may differ, as data. A model's file gives the values its kind implies; config.json the rest. */
+/* Every way two models may differ, as data. A model's file gives the values its kind implies; config.json
+ * the rest. */
 #ifndef SES_NN_CONFIG_H
 #define SES_NN_CONFIG_H
 
@@ -31,7 +32,8 @@ typedef enum {
     SES_SUMMARY_EOS    /* dense and activation over the last end-of-sequence token */
 } ses_summary;
 
-/* How labels become the decoder's input: shifted right behind a start token, or behind the row's own last one. */
+/* How labels become the decoder's input: shifted right behind a start token, or behind the row's own last
+ * one. */
 typedef enum { SES_SHIFT_START, SES_SHIFT_LAST } ses_shift;
 
 typedef struct ses_config {
@@ -72,7 +74,8 @@ typedef struct ses_config {
     bool lm_plain, lm_bias; /* vocabulary projection without a layer before it; with a bias */
     bool pad_learns;        /* looking the pad token up passes a gradient */
     bool
-        project_early; /* tokens go from embed to hidden before positions are added, and back after the last layer */
+        /* tokens go from embed to hidden before positions are added, and back after the last layer */
+        project_early;
     bool pooler;                         /* the class has one */
     bool echo;                           /* the decoder reads the encoder's input, shifted right */
     bool drop_summary_in;                /* dropout before the summary's dense layer too */

@@ -1,5 +1,5 @@
-/* Is the second segment the one that follows? Two scores from the pooled first token: BERT's next sentence, ALBERT's
- * sentence order (the same with dropout). */
+/* Is the second segment the one that follows? Two scores from the pooled first token: BERT's next
+ * sentence, ALBERT's sentence order (the same with dropout). */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c)

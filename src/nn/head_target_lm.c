@@ -1,4 +1,5 @@
-/* What does the decoder say? Position t of the decoder, which has read the target up to t - 1, against label t. */
+/* What does the decoder say? Position t of the decoder, which has read the target up to t - 1, against
+ * label t. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c) { return c->vocab; }

@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Places counted in each sequence from the table's first usable row. Where pads are not counted, a token with the
- * pad's id stands at the pad's own row. */
+/* Places counted in each sequence from the table's first usable row. Where pads are not counted, a token
+ * with the pad's id stands at the pad's own row. */
 static int32_t *count_up(ses_pass *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
@@ -44,7 +44,8 @@ static void upload(ses_pass *p, ses_seqs *q, const int32_t *segments, const int3
     q->positions = positions(p, q, given);
 }
 
-/* The decoder's input: given, or the labels shifted right behind the start token (or the row's own last label). */
+/* The decoder's input: given, or the labels shifted right behind the start token (or the row's own last
+ * label). */
 static const int32_t *shifted(ses_pass *p, const ses_batch *b, int64_t tokens)
 {
     const ses_config *c = p->c;

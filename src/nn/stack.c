@@ -81,7 +81,8 @@ bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 
 void ses_stack_free(ses_stack *k) { ses_free(k->layer); }
 
-/* Row `place` of a table of sines | cosines. fairseq spreads the frequencies to the last one, others do not. */
+/* Row `place` of a table of sines | cosines. fairseq spreads the frequencies to the last one, others do
+ * not. */
 static void sines(ses_real *row, int64_t place, int64_t width, bool fairseq)
 {
     int64_t half = width / 2, cut = fairseq ? half : (width + 1) / 2;
@@ -202,7 +203,8 @@ static void note_hidden(const ses_stack *k, ses_pass *p, ses_tensor *x, int64_t 
                         (int)i);
 }
 
-/* Which of the distinct layers is the i-th: each group is run through its inner layers, groups follow each other. */
+/* Which of the distinct layers is the i-th: each group is run through its inner layers, groups follow
+ * each other. */
 static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_t i)
 {
     if (!c->groups) return &k->layer[i];

@@ -1,4 +1,5 @@
-/* From hidden states to the vocabulary: a dense layer with norm where the model has one, then the projection. */
+/* From hidden states to the vocabulary: a dense layer with norm where the model has one, then the
+ * projection. */
 #include "nn.h"
 
 void ses_vocab_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)

@@ -10,8 +10,8 @@ ses_pack *ses_pack_new(ses_device *dev, ses_err *e);
 void ses_pack_free(ses_pack *p);
 size_t ses_pack_bytes(const ses_pack *p);
 
-/* w packed for y = x w', w [N, K] or [K, N] as `order` says (always the same for one w); NULL when w has no pack or
- * memory is short: gemm then packs on the way. */
+/* w packed for y = x w', w [N, K] or [K, N] as `order` says (always the same for one w); NULL when w has
+ * no pack or memory is short: gemm then packs on the way. */
 const ses_real *ses_packed(const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x);
 
 #endif

@@ -18,6 +18,7 @@ typedef struct gold_case {
     int64_t target_width; /* of the decoder's arrays; its tokens are a prefix of each row */
     bool counted;         /* pads stand at the ends of rows only */
     bool pair;            /* the model has an encoder and a decoder */
+    bool lost_positions;  /* the checkpoint lacks the position table it was made with */
     ses_batch batch;
 } gold_case;
 

@@ -22,4 +22,8 @@ bool gold_compare_loss(gold_case *c, double loss, gold_result *r, ses_err *e);
 bool gold_compare_grads(gold_case *c, const ses_model *m, gold_result *r, ses_err *e);
 bool gold_compare_adamw(gold_case *c, int64_t step, double loss, gold_result *r, ses_err *e);
 
+/* restore.c: position tables that the checkpoint lacks, read off the first hidden states in `out`. */
+bool gold_restore(gold_case *c, const ses_model *m, ses_tape *t, const ses_outputs *out, bool *restored,
+                  ses_err *e);
+
 #endif
