@@ -193,6 +193,79 @@ static void test_normalization_file(void)
     CHECK_MSG(bad == 0, "%zu wrong", bad);
 }
 
+/* Grapheme clusters of a literal, as lengths in characters. */
+static const char *clusters(const char *text)
+{
+    static char out[64];
+    size_t n = strlen(text), at = 0;
+    for (size_t i = 0, k; i < n; i += k) {
+        k = ses_grapheme(text + i, n - i);
+        size_t points = 0;
+        for (size_t j = 0; j < k; j++) points += (text[i + j] & 0xC0) != 0x80;
+        at += (size_t)snprintf(out + at, sizeof out - at, "%zu ", points);
+        if (!k) return "stuck";
+    }
+    out[at ? at - 1 : 0] = 0;
+    return out;
+}
+
+static void test_graphemes(void)
+{
+    CHECK(ses_grapheme("", 0) == 0);
+    CHECK_STR(clusters("ab"), "1 1");
+    CHECK_STR(clusters("a\xCC\x81\xCC\x81z"), "3 1");
+    CHECK_STR(clusters("\r\n\n"), "2 1");
+    CHECK_STR(clusters("\n\xCC\x81"), "1 1"); /* nothing joins a control */
+    CHECK_STR(clusters("\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8\xE1\x84\x80"), "3 1"); /* Hangul L V T, L */
+    CHECK_STR(clusters("\xF0\x9F\x87\xA9\xF0\x9F\x87\xAA\xF0\x9F\x87\xAB"), "2 1"); /* flags in pairs */
+    CHECK_STR(clusters("\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7"), "3");       /* woman ZWJ girl */
+    CHECK_STR(clusters("a\xE2\x80\x8D\xF0\x9F\x91\xA7"), "2 1");
+    CHECK_STR(clusters("\xE0\xA4\x95\xE0\xA5\x8D\xE0\xA4\xA4\xE0\xA4\xA4"), "3 1"); /* Devanagari conjunct */
+    CHECK_STR(clusters("\xD8\x80"
+                       "a"),
+              "2"); /* Arabic number sign */
+}
+
+/* Lines of GraphemeBreakTest.txt: division sign where a cluster ends, multiplication sign where not. */
+static void test_grapheme_file(void)
+{
+    char path[512], line[1024];
+    snprintf(path, sizeof path, "%s/vocab/unicode/GraphemeBreakTest.txt", check_shared());
+    FILE *f = fopen(path, "r");
+    if (!f) {
+        SKIP("no GraphemeBreakTest.txt");
+        return;
+    }
+    size_t lines = 0, bad = 0;
+    while (fgets(line, sizeof line, f)) {
+        if (strncmp(line, "\xC3\xB7 ", 3) != 0) continue;
+        char text[256];
+        size_t n = 0, cut[64], cuts = 0;
+        for (char *p = line + 3, *last = strchr(line, '\t'); last && p < last;) {
+            char *end;
+            n += ses_utf8_encode((uint32_t)strtoul(p, &end, 16), text + n);
+            p = end + 1;
+            if (!strncmp(p, "\xC3\xB7", 2)) cut[cuts++] = n;
+            p += 3;
+        }
+        size_t at = 0, i = 0;
+        while (at < n && i < cuts && (at += ses_grapheme(text + at, n - at)) == cut[i]) i++;
+        bad += i != cuts || at != n;
+        lines++;
+    }
+    fclose(f);
+    CHECK(lines > 500);
+    CHECK_MSG(bad == 0, "%zu wrong", bad);
+}
+
+static void test_scripts(void)
+{
+    CHECK(ses_cp_script('a') == ses_cp_script(0x1E00) && ses_cp_script('a') != ses_cp_script(0x431));
+    CHECK(ses_cp_script(0x3042) == ses_cp_script(0x4E00) && ses_cp_script(0x30A2) == ses_cp_script(0x4E00));
+    CHECK(ses_cp_script(0x378) == 0 && ses_cp_script(0x1F6D5) == 0 &&
+          ses_cp_script('1') == ses_cp_script('!'));
+}
+
 static uint32_t random_next(uint32_t *state) { return *state = *state * 1664525u + 1013904223u, *state >> 8; }
 
 /* Marks, jamo and letters with many compositions, so that random text has something to do. */
@@ -284,6 +357,9 @@ int main(void)
     test_lower();
     test_forms();
     test_normalization_file();
+    test_graphemes();
+    test_grapheme_file();
+    test_scripts();
     test_laws();
     test_changes_add_up();
     test_long();

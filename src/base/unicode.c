@@ -25,6 +25,12 @@ size_t ses_cp_lower(uint32_t cp, uint32_t out[2])
     return 1;
 }
 
+uint8_t ses_cp_script(uint32_t cp)
+{
+    uint8_t s = ses_script_row[(size_t)ses_script_page[cp >> 7] << 7 | (cp & 127)];
+    return s == ses_script_han[1] || s == ses_script_han[2] ? ses_script_han[0] : s;
+}
+
 /* ---- Hangul, by arithmetic ---- */
 
 enum { S0 = 0xAC00, L0 = 0x1100, V0 = 0x1161, T0 = 0x11A7, NL = 19, NV = 21, NT = 28, NS = NL * NV * NT };

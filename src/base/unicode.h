@@ -66,10 +66,33 @@ enum {
     SES_GCS_N = 1 << SES_GC_ND | 1 << SES_GC_NL | 1 << SES_GC_NO
 };
 
+/* Grapheme cluster classes of Unicode 17; consonants and linkers of Indic conjuncts have their own. */
+typedef enum {
+    SES_GB_OTHER,
+    SES_GB_CR,
+    SES_GB_LF,
+    SES_GB_CONTROL,
+    SES_GB_EXTEND,
+    SES_GB_ZWNJ, /* extends, but no conjunct */
+    SES_GB_ZWJ,
+    SES_GB_SPACING,
+    SES_GB_PREPEND,
+    SES_GB_L,
+    SES_GB_V,
+    SES_GB_T,
+    SES_GB_LV,
+    SES_GB_LVT,
+    SES_GB_REGIONAL,
+    SES_GB_PICTOGRAPH,
+    SES_GB_CONSONANT,
+    SES_GB_LINKER
+} ses_gb;
+
 typedef struct ses_cp_info {
     uint32_t flags;
     uint8_t gc;  /* ses_gc */
     uint8_t ccc; /* canonical combining class */
+    uint8_t gb;  /* ses_gb */
 } ses_cp_info;
 
 extern const uint16_t ses_cp_page[];
@@ -88,6 +111,12 @@ static inline bool ses_gc_in(uint32_t cp, uint32_t set) { return (1u << ses_cp(c
 
 /* Lower case of one character, whatever its neighbors; writes 1 or 2 and returns how many. */
 size_t ses_cp_lower(uint32_t cp, uint32_t out[2]);
+
+/* Bytes of the first extended grapheme cluster; 0 when n is. Text must be valid UTF-8. In grapheme.c. */
+size_t ses_grapheme(const char *p, size_t n);
+
+/* The script by Unicode 9, numbered; 0: none. Hiragana and Katakana count as Han. */
+uint8_t ses_cp_script(uint32_t cp);
 
 /* ---- normal forms ---- */
 

@@ -7,6 +7,9 @@
 extern const uint8_t ses_lower_page[], ses_lower_row[]; /* b = 7; index of: */
 extern const int32_t ses_lower_delta[];
 
+extern const uint8_t ses_script_page[], ses_script_row[]; /* b = 7 */
+extern const uint8_t ses_script_han[3];                   /* Han, Hiragana, Katakana */
+
 /* b = 6; 0 or where in the pool the decomposition starts, whose last character has bit 31 set. */
 extern const uint8_t ses_canon_page[], ses_compat_page[];
 extern const uint16_t ses_canon_row[], ses_compat_row[];
