@@ -78,6 +78,12 @@ ses_key ses_tape_key(ses_tape *t);
 bool ses_tape_training(const ses_tape *t);
 ses_device *ses_tape_device(const ses_tape *t);
 
+/* For measurements: the newest node recorded, and its passes once more, alone. The gradient of its output is
+ * n->out->grad, which the first backward makes; grad_set of an input says whether its gradient is added. */
+ses_node *ses_tape_last(const ses_tape *t); /* NULL: none, or the tape has failed */
+void ses_node_forward(ses_node *n);
+void ses_node_backward(ses_node *n);
+
 /* Zeroed host memory until the tape is reset; NULL once the tape has failed. */
 void *ses_tape_host(ses_tape *t, size_t n, size_t size);
 

@@ -325,3 +325,19 @@ void ses_backward(ses_tape *t, ses_tensor *loss)
         if (t->err.code) ses_wrap(&t->err, "backward of %s", n->op->name);
     }
 }
+
+ses_node *ses_tape_last(const ses_tape *t) { return t->err.code ? NULL : t->last; }
+
+void ses_node_forward(ses_node *n)
+{
+    n->op->forward(n);
+    ses_arena_reset(&n->tape->tmp);
+}
+
+void ses_node_backward(ses_node *n)
+{
+    if (!grad_ready(n->tape, n->out)) return;
+    n->out->grad_set = true;
+    n->op->backward(n);
+    ses_arena_reset(&n->tape->tmp);
+}
