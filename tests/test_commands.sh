@@ -379,6 +379,23 @@ section_convert() {
     run 2 convert "$from" "$tmp/no" --dtype f8
 }
 
+section_bench() {
+    keys='^{"bench": "[a-z_.]*", "shape": "[^"]*", "threads": [0-9]*, "isa": "[a-z0-9]*", "dtype": "f32", "value": '
+    keys=$keys'[0-9.e+-]*, "unit": "[A-Za-z/]*", "peak_share": [0-9.enul-]*}$'
+    for what in gemm ops model; do
+        run 0 bench $what --quick --json --threads 1 --quiet
+        if [ -s "$tmp/out" ] && ! grep -qv "$keys" "$tmp/out"; then ok; else bad "rows of bench $what"; fi
+        head -1 "$tmp/out" >"$tmp/first"
+        json_lines "$tmp/first"
+    done
+    run 2 bench
+    run 2 bench gems
+    # Ctrl-C: what there is, then exit 1
+    timeout -s INT 2 "$sesame" bench gemm --threads 1 >"$tmp/out" 2>"$tmp/err"
+    if [ $? -eq 124 ] && grep -q 'Stopped' "$tmp/err"; then ok; else bad "an end by SIGINT"; fi
+    says 'forward, packed, hot'
+}
+
 section_info
 section_unknown
 section_config
@@ -386,6 +403,7 @@ section_weights
 section_run
 section_run_errors
 section_convert
+section_bench
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -1,0 +1,194 @@
+/* Whole models with random weights: how long a pass takes, and a step of training. */
+#include "base/alloc.h"
+#include "bench.h"
+#include "op/op.h"
+#include "sesame/model.h"
+#include "sesame/optim.h"
+#include "table.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { VOCAB = 30522, EVERY = 7 /* one token of so many has a label: 15 % */ };
+
+typedef struct size {
+    const char *name;
+    int64_t layers, hidden, heads;
+    bool train, quick; /* measured in training; measured when there is little time */
+} size;
+
+static const size sizes[] = {
+    { "bert-mini", 4, 256, 4, true, true },
+    { "MiniLM-L6", 6, 384, 12, false, true },
+    { "bert-base", 12, 768, 12, true, false },
+};
+
+typedef struct load {
+    int64_t seqs, len;
+} load;
+
+static const load loads[] = { { 1, 8 }, { 1, 128 }, { 8, 128 }, { 1, 512 } };
+static const load train_load = { 8, 128 };
+
+/* ---- a model and a batch ---- */
+
+typedef struct subject {
+    ses_json_doc *config;
+    ses_model *model;
+    ses_tape *tape;
+    ses_optim *optim; /* NULL: inference */
+    ses_batch batch;
+    int32_t *cu, *ids, *labels;
+    bool failed;
+} subject;
+
+static void subject_free(subject *s)
+{
+    ses_optim_free(s->optim);
+    ses_tape_free(s->tape);
+    ses_model_free(s->model);
+    ses_json_free(s->config);
+    ses_free(s->cu);
+    ses_free(s->ids);
+    ses_free(s->labels);
+}
+
+static bool subject_new(subject *s, const ses_bench *b, const size *z, bool train, ses_err *e)
+{
+    static const ses_optim_options adamw = { .lr = 1e-4,
+                                             .beta1 = 0.9,
+                                             .beta2 = 0.999,
+                                             .eps = 1e-8,
+                                             .group = { { 1, 0.01 }, { 1, 0 } },
+                                             .group_of = ses_group_by_decay };
+    char text[512];
+    *s = (subject){ 0 };
+    snprintf(text, sizeof text,
+             "{\"model_type\": \"bert\", \"architectures\": [\"%s\"], \"vocab_size\": %d, \"hidden_size\": "
+             "%" PRId64 ", \"num_hidden_layers\": %" PRId64 ", \"num_attention_heads\": %" PRId64
+             ", \"intermediate_size\": %" PRId64 ", \"max_position_embeddings\": 512}",
+             train ? "BertForMaskedLM" : "BertModel", VOCAB, z->hidden, z->layers, z->heads, 4 * z->hidden);
+    s->config = ses_json_parse(text, strlen(text), e);
+    s->model = s->config ? ses_model_new(ses_json_root(s->config), b->dev,
+                                         &(ses_model_options){ .train = train, .seed = 1 }, e)
+                         : NULL;
+    s->tape =
+        s->model ? ses_tape_new(b->dev, &(ses_tape_options){ .record = train, .train = train }, e) : NULL;
+    if (s->tape && train) s->optim = ses_optim_new(ses_model_store(s->model), &adamw, e);
+    return s->tape && (s->optim || !train);
+}
+
+static bool load_batch(subject *s, const load *l, bool train, ses_err *e)
+{
+    int64_t T = l->seqs * l->len;
+    ses_free(s->cu);
+    ses_free(s->ids);
+    ses_free(s->labels);
+    s->cu = ses_alloc_array((size_t)l->seqs + 1, sizeof *s->cu, e);
+    s->ids = ses_alloc_array((size_t)T, sizeof *s->ids, e);
+    s->labels = ses_alloc_array((size_t)T, sizeof *s->labels, e);
+    if (!s->cu || !s->ids || !s->labels) return false;
+    for (int64_t i = 0; i <= l->seqs; i++) s->cu[i] = (int32_t)(i * l->len);
+    for (int64_t i = 0; i < T; i++) {
+        s->ids[i] = (int32_t)(i * 7919 % VOCAB);
+        s->labels[i] = i % EVERY ? SES_IGNORE : s->ids[i];
+    }
+    s->batch = (ses_batch){
+        .seqs = l->seqs, .tokens = T, .cu = s->cu, .ids = s->ids, .labels = train ? s->labels : NULL
+    };
+    return true;
+}
+
+static void pass(void *ctx, int64_t call)
+{
+    subject *s = ctx;
+    ses_outputs out;
+    (void)call;
+    ses_tape_reset(s->tape, NULL);
+    s->failed |= !ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ .logits = true }, &out, NULL);
+}
+
+static void step(void *ctx, int64_t call)
+{
+    subject *s = ctx;
+    ses_outputs out;
+    ses_tape_options o = { .record = true, .train = true, .seed = 1, .step = (uint32_t)call };
+    ses_tape_reset(s->tape, &o);
+    ses_store_zero_grad(ses_model_store(s->model));
+    s->failed |= !ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ 0 }, &out, NULL);
+    if (s->failed) return;
+    ses_backward(s->tape, out.loss);
+    ses_optim_step(s->optim, -1);
+}
+
+/* Multiply-adds of linear layers and attention, twice; backward is two more of each product. */
+static double flops(const size *z, const load *l, bool train)
+{
+    double T = (double)(l->seqs * l->len), C = (double)z->hidden, L = (double)z->layers;
+    double linear = 2 * T * L * (4 * C * C + 2 * C * 4 * C), attention = 4 * T * (double)l->len * C * L;
+    double rows = (double)((l->seqs * l->len + EVERY - 1) / EVERY);
+    double head = train ? 2 * rows * (C * C + C * VOCAB) : 2 * (double)l->seqs * C * C; /* pooler */
+    return (train ? 3 : 1) * (linear + attention + head);
+}
+
+/* ---- measuring and showing ---- */
+
+static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool train, ses_table *t,
+                    ses_err *e)
+{
+    if (!load_batch(s, l, train, e)) return false;
+    ses_timed timed = { .fn = train ? step : pass, .ctx = s };
+    timed.fn(s, -1); /* weights are packed, pages are there */
+    ses_bench_time(b, &timed, 1);
+    if (s->failed) return ses_tape_ok(s->tape, e) && ses_fail(e, SES_EARG, "%s cannot be run", z->name);
+    if (!timed.best) return true;
+    double tokens = (double)(l->seqs * l->len) / timed.best;
+    double share = 1e-9 * flops(z, l, train) / timed.best / b->peak;
+    char shape[64];
+    const char *name = train ? "model.train" : "model.forward";
+    ses_table_cell(t, "%s", z->name);
+    ses_table_cell(t, "%s", train ? "training step" : "forward");
+    ses_table_cell(t, "%" PRId64 " x %" PRId64, l->seqs, l->len);
+    ses_table_cell(t, "%.2f", 1e3 * timed.best);
+    ses_table_cell(t, "%.0f", tokens);
+    ses_table_cell(t, "%.0f%%", 100 * share);
+    ses_table_style(t, ses_share_style(share));
+    snprintf(shape, sizeof shape, "%s %" PRId64 "x%" PRId64, z->name, l->seqs, l->len);
+    return ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", share, e) &&
+           ses_bench_row(b, name, shape, tokens, "tokens/s", share, e);
+}
+
+static bool one_size(ses_bench *b, const size *z, ses_table *t, ses_err *e)
+{
+    subject s;
+    ses_bench_peak(b);
+    bool ok = subject_new(&s, b, z, false, e);
+    for (size_t i = 0; ok && i < SES_LEN(loads) && !ses_bench_stopped(); i++)
+        ok = measure(b, &s, z, &loads[i], false, t, e);
+    subject_free(&s);
+    if (!ok || !z->train || ses_bench_stopped()) return ok;
+    ok = subject_new(&s, b, z, true, e) && measure(b, &s, z, &train_load, true, t, e);
+    subject_free(&s);
+    return ok;
+}
+
+static bool run(ses_bench *b, ses_err *e)
+{
+    ses_table *t = ses_table_new("Model||>Tokens|>ms|>tokens/s|>of peak", e);
+    bool ok = t != NULL;
+    for (size_t i = 0; ok && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
+        if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
+    ses_progress_end(&b->progress);
+    if (ok && !b->json) {
+        ses_bench_heading(b, "model", "  random weights, %s, %d thread%s, peak %.0f GFLOP/s",
+                          ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
+        ok = ses_table_print(t, stdout, &b->call->out, 0, e);
+        putchar('\n');
+    }
+    ses_table_free(t);
+    return ok;
+}
+
+const ses_bench_kind ses_bench_model = { .name = "model",
+                                         .what = "BERT in three sizes, inference and training",
+                                         .run = run };

@@ -1,0 +1,116 @@
+/* bench: how fast this machine multiplies matrices, runs each op, and runs whole models. */
+#define _POSIX_C_SOURCE 200809L
+#include "bench.h"
+#include "shared.h"
+
+#include "base/pool.h"
+
+#include <signal.h>
+#include <string.h>
+
+typedef struct args {
+    ses_shared shared;
+    bool quick;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "quick",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, quick),
+      .help = "fewer sizes, shorter measurements: seconds, and rougher numbers" },
+    SES_OPT_SHARED(args, shared),
+};
+
+static const ses_bench_kind *const kinds[] = { &ses_bench_gemm, &ses_bench_ops, &ses_bench_model };
+
+static volatile sig_atomic_t stopped; /* a signal has no other way to tell */
+
+static void stop(int sig)
+{
+    (void)sig;
+    stopped = 1;
+}
+
+bool ses_bench_stopped(void) { return stopped != 0; }
+
+static const ses_bench_kind *find(const char *name, ses_err *e)
+{
+    for (size_t i = 0; i < SES_LEN(kinds); i++)
+        if (!strcmp(kinds[i]->name, name)) return kinds[i];
+    ses_fail(e, SES_EUSAGE, "nothing is known to measure as '%s': gemm, ops or model", name);
+    return NULL;
+}
+
+static bool run_on(ses_bench *b, const ses_bench_kind *k, int threads, const char *device, ses_err *e)
+{
+    ses_device_options o = { .threads = threads, .isa = b->isa };
+    b->threads = threads;
+    b->peak = 0;
+    b->dev = ses_device_open(device, &o, e);
+    if (!b->dev) return false;
+    b->progress = ses_progress_start(stderr, &b->call->err, b->call->quiet, k->name, 0);
+    b->done = 0;
+    bool ok = k->run(b, e);
+    ses_progress_end(&b->progress);
+    ses_device_free(b->dev);
+    b->dev = NULL;
+    return ok;
+}
+
+static bool run_kind(ses_bench *b, const ses_bench_kind *k, const args *a, ses_err *e)
+{
+    int all = ses_shared_threads(&a->shared);
+    bool alone = k->both && !a->shared.threads && all > 1;
+    if (alone && !run_on(b, k, 1, a->shared.device, e)) return false;
+    return ses_bench_stopped() || run_on(b, k, all, a->shared.device, e);
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    ses_bench b = { .call = c, .json = a->shared.json, .quick = a->quick, .isa = ses_shared_isa(&a->shared) };
+    bool ok = true;
+    for (int i = 0; i < c->n_rest; i++) /* before minutes of measuring */
+        if (!find(c->rest[i], e)) return false;
+    struct sigaction once = { .sa_handler = stop, .sa_flags = (int)SA_RESETHAND }, before;
+    sigaction(SIGINT, NULL, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &once, NULL); /* a second Ctrl-C ends at once */
+    for (int i = 0; ok && i < c->n_rest && !ses_bench_stopped(); i++)
+        ok = run_kind(&b, find(c->rest[i], e), a, e);
+    sigaction(SIGINT, &before, NULL);
+    if (!ok || !ses_bench_stopped()) return ok;
+    if (!c->quiet) fputs("Stopped; what was measured is shown.\n", stderr);
+    return false;
+}
+
+static const ses_example examples[] = {
+    { "sesame bench gemm", "matrix products of BERT's shapes on one thread and on all" },
+    { "sesame bench model --threads 2 --json", "whole models, a JSON object a row" },
+    { "sesame bench gemm ops model --quick", "a first look" },
+    { 0 },
+};
+
+const ses_command ses_command_bench = {
+    .name = "bench",
+    .usage = "gemm|ops|model...",
+    .summary = "measure the speed of matrix products, ops and models",
+    .description =
+        "gemm: products of M tokens with weights N x K as BERT has them, forward with weights packed "
+        "before (from the cache, and cold: rotating over weights too many for it), packed on the way, "
+        "with bias and GELU, and the two products of a backward pass, dX and dW. A row's shape is MxNxK. "
+        "OpenBLAS and oneDNN, where they are installed, take turns with Sesame.\n\n"
+        "ops: every op at the sizes BERT-base gives it, forward and backward.\n\n"
+        "model: BERT in three sizes with random weights: latency, tokens a second, training steps.\n\n"
+        "Times are the best of several rounds in which all contestants take turns. The share of the peak "
+        "compares with multiply-adds in registers, measured in the same run on as many threads. With "
+        "--json each row is an object with the keys bench, shape, threads, isa, dtype, value, unit and "
+        "peak_share (null where the measure is not FLOP/s). Ctrl-C shows what there is and ends.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_rest = 1,
+    .max_rest = -1,
+    .rest_words = "gemm|ops|model",
+    .run = run,
+};
