@@ -7,19 +7,19 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 {
     const int32_t *labels = ses_head_labels(use, p->batch), *cu = at->seqs->host_cu;
     int64_t n = 0;
-    if (p->want->logits) ses_pass_output(p, SES_PER_TOKEN, ses_vocab_logits(h, p, at->x), "%s", use->output);
+    if (p->want->logits) ses_pass_output(p, SES_PER_TOKEN, ses_lm_logits(h, p, at->x), "%s", use->output);
     if (!labels) return;
     int32_t *rows = ses_tape_host(p->tape, (size_t)at->seqs->tokens, sizeof *rows);
     int32_t *kept = ses_tape_host(p->tape, (size_t)at->seqs->tokens, sizeof *kept);
     for (int64_t s = 0; rows && kept && s < at->seqs->seqs; s++)
         for (int32_t t = cu[s]; t + 1 < cu[s + 1]; t++)
             if (labels[t + 1] != SES_IGNORE) rows[n] = t, kept[n++] = labels[t + 1];
-    ses_pass_loss(p, ses_vocab_loss(h, p, at->x, rows, kept, n));
+    ses_pass_loss(p, ses_lm_loss(h, p, at->x, rows, kept, n));
 }
 
 const ses_head ses_head_causal_lm = { .name = "causal-lm",
                                       .does = "continues a text",
                                       .axis = SES_LABEL_PER_TOKEN,
                                       .classes = classes,
-                                      .add = ses_vocab_add,
+                                      .add = ses_lm_add,
                                       .run = run };

@@ -7,18 +7,18 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 {
     const int32_t *labels = ses_head_labels(use, p->batch);
     int64_t T = at->seqs->tokens, n = 0;
-    if (p->want->logits) ses_pass_output(p, SES_PER_TOKEN, ses_vocab_logits(h, p, at->x), "%s", use->output);
+    if (p->want->logits) ses_pass_output(p, SES_PER_TOKEN, ses_lm_logits(h, p, at->x), "%s", use->output);
     if (!labels) return;
     int32_t *rows = ses_tape_host(p->tape, (size_t)T, sizeof *rows);
     int32_t *kept = ses_tape_host(p->tape, (size_t)T, sizeof *kept);
     for (int64_t t = 0; rows && kept && t < T; t++)
         if (labels[t] != SES_IGNORE) rows[n] = (int32_t)t, kept[n++] = labels[t];
-    ses_pass_loss(p, ses_vocab_loss(h, p, at->x, rows, kept, n));
+    ses_pass_loss(p, ses_lm_loss(h, p, at->x, rows, kept, n));
 }
 
 const ses_head ses_head_masked_lm = { .name = "masked-lm",
                                       .does = "fills masked tokens",
                                       .axis = SES_LABEL_PER_TOKEN,
                                       .classes = classes,
-                                      .add = ses_vocab_add,
+                                      .add = ses_lm_add,
                                       .run = run };

@@ -130,10 +130,10 @@ void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, cons
 ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at); /* [B, C] */
 
 /* The vocabulary's projection, and the layer before it where there is one. */
-void ses_vocab_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
-ses_tensor *ses_vocab_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x);
+void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
+ses_tensor *ses_lm_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x);
 /* Cross entropy of rows[i] against label[i]; host arrays on the tape. */
-ses_tensor *ses_vocab_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows,
-                           int32_t *label, int64_t n);
+ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows, int32_t *label,
+                        int64_t n);
 
 #endif

@@ -2,7 +2,7 @@
  * projection. */
 #include "nn.h"
 
-void ses_vocab_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
+void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
     int64_t E = c->embed ? c->embed : c->hidden;
     if (!c->lm_plain) {
@@ -25,13 +25,13 @@ static ses_tensor *transform(const ses_head_params *h, ses_pass *p, ses_tensor *
     return p->c->logit_scale ? ses_scale(p->tape, x, p->c->logit_scale) : x;
 }
 
-ses_tensor *ses_vocab_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x)
+ses_tensor *ses_lm_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x)
 {
     return ses_dense_run(p->tape, h->out, transform(h, p, x), SES_ACT_NONE);
 }
 
-ses_tensor *ses_vocab_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows,
-                           int32_t *label, int64_t n)
+ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows, int32_t *label,
+                        int64_t n)
 {
     ses_tape *t = p->tape;
     if (!rows || !label) return NULL;
