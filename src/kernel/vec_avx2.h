@@ -121,6 +121,12 @@ static inline vf vf_scale2(vf a, vf n)
     return vf_mul(vf_mul(a, s1), s2);
 }
 
+/* The same where the power of two and the result are normal numbers. */
+static inline vf vf_scale2_bounded(vf a, vf n)
+{
+    return vf_mul(a, vf_of_bits(vi_shl(vi_add(vi_from_vf(n), vi_set1(127)), 23)));
+}
+
 /* Reductions: halves are folded onto each other, an order that never changes. */
 static inline float vf_sum(vf a)
 {

@@ -107,6 +107,7 @@ static inline void vf_transpose(vf x[VF_LANES])
 }
 
 static inline vf vf_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
+static inline vf vf_scale2_bounded(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 
 static inline __m256 vf_low_half(vf a) { return _mm512_castps512_ps256(a); }
 static inline __m256 vf_high_half(vf a) { return _mm512_extractf32x8_ps(a, 1); }
