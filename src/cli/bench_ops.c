@@ -75,7 +75,8 @@ static ses_tensor *embed(ses_tape *t)
 
 static ses_tensor *dense(ses_tape *t, int64_t in, int64_t out, ses_act act)
 {
-    return ses_linear(t, real(t, SES_DIM(T, in)), real(t, SES_DIM(out, in)), real(t, SES_DIM(out)), act);
+    return ses_linear(t, real(t, SES_DIM(T, in)), real(t, SES_DIM(out, in)), real(t, SES_DIM(out)), act,
+                      SES_OUT_IN);
 }
 
 static ses_tensor *linear(ses_tape *t) { return dense(t, C, C, SES_ACT_NONE); }
