@@ -94,6 +94,7 @@ static void check_refused(void)
         CHECK_STR(e.msg, want);
         CHECK(!ses_map_open(&m, in_dir(cases[i][0]), &f) && f.code == SES_EIO);
         CHECK_STR(f.msg, want);
+        CHECK(m.size == 0 && m.data == NULL);
     }
     ses_err e = { 0 };
     if (geteuid() == 0) {
@@ -201,6 +202,12 @@ static void check_full(void)
     snprintf(want, sizeof want, "%s: cannot write 200000 bytes after 100000: File too large", in_dir("full"));
     CHECK_STR(e.msg, want);
     CHECK(holds(in_dir("full"), "old") && files_in(dir) == before);
+    ses_writer *w = ses_writer_open(in_dir("full"), true, NULL); /* the same in small pieces */
+    size_t put = 0;
+    while (put < 300000 && ses_writer_put(w, big, 1000, NULL)) put += 1000;
+    CHECK(put >= 100000 && put < 200000 && !ses_writer_put(w, big, 1, NULL) && !ses_writer_commit(w, NULL));
+    ses_writer_free(w);
+    CHECK(holds(in_dir("full"), "old") && files_in(dir) == before);
     CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
     signal(SIGXFSZ, was);
     free(big);
@@ -288,6 +295,20 @@ static void check_map(void)
     CHECK(m.count == 0 && !ses_strmap_find(&m, "1", 1, &v));
 }
 
+/* Published values of SipHash-1-3 under the key 00 01 .. 0f, of 0 and of 1 byte; and of 0 to 63 together. */
+static void check_hash(void)
+{
+    ses_hash_key key = { 0x0706050403020100u, 0x0f0e0d0c0b0a0908u };
+    unsigned char in[64];
+    uint64_t all = 0;
+    for (size_t i = 0; i < sizeof in; i++) in[i] = (unsigned char)i;
+    CHECK(ses_hash(key, in, 0) == 0xabac0158050fc4dcu && ses_hash(key, in, 1) == 0xc9f49bf37d57ca93u);
+    for (size_t i = 0; i < sizeof in; i++) all = all * 31 + ses_hash(key, in, i);
+    CHECK_MSG(all == 0x71020056298ad661u, "%llx", (unsigned long long)all);
+    ses_hash_key a = ses_hash_key_new(), b = ses_hash_key_new();
+    CHECK(a.k0 != b.k0 || a.k1 != b.k1);
+}
+
 /* Every scalar value there and back, everything else refused. */
 static void check_utf8(void)
 {
@@ -314,6 +335,14 @@ static void check_utf8(void)
         bad += ses_utf8_valid(s, 3) > 3;
     }
     CHECK_MSG(!bad, "%ld", bad);
+    for (uint32_t x = 0xF0000000; x >= 0xF0000000;
+         x += x & 0x4000 ? 61 : 257) { /* four bytes, until it wraps */
+        char q[4] = { (char)(x >> 24), (char)(x >> 16), (char)(x >> 8), (char)x }, t[4];
+        uint32_t cp = 0;
+        size_t n = ses_utf8_decode(q, 4, &cp);
+        bad += n && (n != 4 || ses_utf8_encode(cp, t) != 4 || memcmp(q, t, 4) != 0);
+    }
+    CHECK_MSG(!bad, "%ld", bad);
     CHECK(ses_utf8_valid("0123456789abcdef\xc3\xa9z\xffz", 21) == 19 && ses_utf8_valid("", 0) == 0);
 }
 
@@ -329,6 +358,7 @@ int main(void)
     check_paths();
     check_buf();
     check_map();
+    check_hash();
     check_utf8();
     static const char *const left[] = { "five", "empty", "a", "race", "pieces", "full" };
     for (size_t i = 0; i < SES_LEN(left); i++) unlink(in_dir(left[i]));

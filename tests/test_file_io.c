@@ -18,9 +18,11 @@ typedef enum { OPEN, FSTAT, READ, MMAP, WRITE, FSYNC, CLOSE, LINK, RENAME, CALLS
 static const char *const call_name[CALLS] = { "open",  "fstat", "read", "mmap",  "write",
                                               "fsync", "close", "link", "rename" };
 
+enum { NOTHING = -1 };
+
 static struct {
     long calls, fail_at; /* 0: none */
-    int why;             /* errno; 0: a short count of read or write */
+    int why;             /* errno; 0: a short count of read or write; NOTHING: 0 bytes written */
     int times;           /* so often in a row */
     call first;          /* that failed */
     bool hit;
@@ -33,6 +35,7 @@ static bool fails(call which)
     bool transfer = which == READ || which == WRITE;
     if (!io.why && !transfer)
         return false; /* short counts and interruptions are for those that can have them */
+    if (io.why == NOTHING && which != WRITE) return false;
     if (io.why == EINTR && !transfer && which != OPEN && which != FSYNC && which != CLOSE) return false;
     if (!io.hit) io.first = which;
     io.hit = true;
@@ -80,6 +83,7 @@ void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 ssize_t __wrap_write(int fd, const void *p, size_t n)
 {
     if (fd <= 2 || !fails(WRITE)) return __real_write(fd, p, n);
+    if (io.why == NOTHING) return 0;
     return io.why ? -1 : __real_write(fd, p, (n + 1) / 2);
 }
 int __wrap_fsync(int fd) /* does nothing, which saves minutes; test_file has the real one */
@@ -231,8 +235,8 @@ static const scenario scenarios[] = {
 static const struct {
     int why, times;
     bool recovers; /* must succeed all the same */
-} faults[] = { { EIO, 1, false },  { ENOSPC, 1, false }, { EIO, 1000000, false },
-               { EINTR, 1, true }, { EINTR, 3, true },   { 0, 1, true } };
+} faults[] = { { EIO, 1, false },  { ENOSPC, 1, false }, { EIO, 1000000, false }, { EINTR, 1, true },
+               { EINTR, 3, true }, { 0, 1, true },       { NOTHING, 1, false } };
 
 static bool prepare(const scenario *s)
 {
