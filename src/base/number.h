@@ -15,6 +15,9 @@ size_t ses_write_real(double x, char out[SES_REAL_TEXT]);
 size_t ses_write_float(float x,
                        char out[SES_REAL_TEXT]); /* shortest for a float: 0.1, not 0.10000000149011612 */
 
+/* The digits of that text as an integer without zeros at its end: |x| reads back from digits * 10^exp. */
+uint64_t ses_real_digits(double x, int *exp);
+
 /* The table behind both, see pow10.c. */
 enum { SES_POW10_MIN = -342, SES_POW10_MAX = 324 };
 typedef struct ses_pow10 {

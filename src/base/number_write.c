@@ -79,18 +79,29 @@ static size_t format(bool negative, shortest d, char *out)
     return (size_t)(o - out);
 }
 
+static shortest shorten_real(uint64_t bits)
+{
+    uint64_t frac = bits & 0xFFFFFFFFFFFFFu;
+    int exp = (int)(bits >> 52 & 0x7FF);
+    if (exp) return shorten(frac | (uint64_t)1 << 52, exp - 1075, frac == 0 && exp > 1);
+    return frac ? shorten(frac, -1074, false) : (shortest){ 0, 0 };
+}
+
 size_t ses_write_real(double x, char out[SES_REAL_TEXT])
 {
-    uint64_t bits, frac;
+    uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    frac = bits & 0xFFFFFFFFFFFFFu;
-    int exp = (int)(bits >> 52 & 0x7FF);
-    shortest d = { 0, 0 };
-    if (exp)
-        d = shorten(frac | (uint64_t)1 << 52, exp - 1075, frac == 0 && exp > 1);
-    else if (frac)
-        d = shorten(frac, -1074, false);
-    return format(bits >> 63, d, out);
+    return format(bits >> 63, shorten_real(bits), out);
+}
+
+uint64_t ses_real_digits(double x, int *exp)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    shortest d = shorten_real(bits);
+    while (d.digits && d.digits % 10 == 0) d.digits /= 10, d.exp++;
+    *exp = d.exp;
+    return d.digits;
 }
 
 size_t ses_write_float(float x, char out[SES_REAL_TEXT])
