@@ -1,0 +1,133 @@
+#include "merges.h"
+
+#include "base/str.h"
+#include "sesame/tokenizer.h"
+
+#include <string.h>
+
+bool ses_merges_reserve(ses_merges *m, size_t count, ses_arena *mem, ses_err *e)
+{
+    *m = (ses_merges){ 0 };
+    if (count > INT32_MAX / 4) return ses_fail(e, SES_EARG, "%zu merges are too many", count);
+    int bits = 4;
+    while ((size_t)1 << bits < 2 * count) bits++;
+    size_t slots = (size_t)1 << bits;
+    m->mask = slots - 1;
+    m->shift = 64 - bits;
+    m->factor = ses_hash_key_new().k0 | 1;
+    m->slot = ses_arena_array(mem, slots, sizeof *m->slot, e);
+    m->ranked = ses_arena_array(mem, count, sizeof *m->ranked, e);
+    if (!m->slot || !m->ranked) return false;
+    memset(m->slot, 0xff, slots * sizeof *m->slot);
+    return true;
+}
+
+void ses_merges_add(ses_merges *m, int32_t left, int32_t right, int32_t id)
+{
+    size_t i = ses_merges_slot(m, left, right);
+    while (m->slot[i].rank != UINT32_MAX && (m->slot[i].left != left || m->slot[i].right != right))
+        i = (i + 1) & m->mask;
+    if (m->slot[i].rank != UINT32_MAX) m->ranked[m->slot[i].rank] = UINT32_MAX;
+    m->slot[i] = (ses_merge){ left, right, m->ranks, id };
+    m->ranked[m->ranks++] = (uint32_t)i;
+}
+
+/* Both parts of entry i, whichever way it is written. */
+static bool parts(const ses_json *entry, bool pairs, ses_string *a, ses_string *b, ses_err *e)
+{
+    if (pairs) {
+        a->p = ses_json_string(ses_json_at(entry, 0), &a->n);
+        b->p = ses_json_string(ses_json_at(entry, 1), &b->n);
+        if (ses_json_type_of(entry) != SES_JSON_ARRAY || ses_json_len(entry) != 2 || !a->p || !b->p)
+            return ses_fail(e, SES_EFORMAT, "must be a pair of strings, as the first is");
+        return true;
+    }
+    a->p = ses_json_string(entry, &a->n);
+    if (!a->p) return ses_fail(e, SES_EFORMAT, "must be a string \"a b\" or a pair [\"a\", \"b\"]");
+    const char *blank = memchr(a->p, ' ', a->n);
+    if (!blank || memchr(blank + 1, ' ', (size_t)(a->p + a->n - blank - 1)))
+        return ses_fail(e, SES_EFORMAT, "\"%s\" is not two tokens and a space between",
+                        ses_quoted_of(a->p, a->n).s);
+    b->p = blank + 1;
+    b->n = (size_t)(a->p + a->n - b->p);
+    a->n = (size_t)(blank - a->p);
+    return true;
+}
+
+static int32_t known(const ses_vocab *vocab, ses_string s, ses_err *e)
+{
+    int32_t id = ses_vocab_id(vocab, s.p, s.n);
+    if (id < 0) ses_fail(e, SES_EFORMAT, "\"%s\" is not in the vocabulary", ses_quoted_of(s.p, s.n).s);
+    return id;
+}
+
+/* The id of a and b joined. Merges mostly come in the order of the ids they make: `guess` is tried first. */
+static int32_t joined(const ses_vocab *vocab, ses_string a, ses_string b, int32_t guess, ses_buf *buf,
+                      ses_err *e)
+{
+    size_t n;
+    const char *token = ses_vocab_token(vocab, guess, &n);
+    if (token && n == a.n + b.n && !memcmp(token, a.p, a.n) && !memcmp(token + a.n, b.p, b.n)) return guess;
+    buf->len = 0;
+    ses_buf_append(buf, a.p, a.n);
+    ses_buf_append(buf, b.p, b.n);
+    if (!ses_buf_ok(buf, e)) return -1;
+    return known(vocab, (ses_string){ buf->data, buf->len }, e);
+}
+
+static bool add_entry(ses_merges *m, const ses_json *entry, bool pairs, const ses_vocab *vocab,
+                      size_t n_prefix, int32_t *last, ses_buf *buf, ses_err *e)
+{
+    ses_string a, b;
+    if (!parts(entry, pairs, &a, &b, e)) return false;
+    int32_t left = known(vocab, a, e), right = left < 0 ? -1 : known(vocab, b, e);
+    if (right < 0) return false;
+    if (b.n < n_prefix)
+        return ses_fail(e, SES_EFORMAT, "\"%s\" is shorter than continuing_subword_prefix",
+                        ses_quoted_of(b.p, b.n).s);
+    b.p += n_prefix, b.n -= n_prefix;
+    int32_t id = joined(vocab, a, b, *last + 1, buf, e);
+    if (id < 0) return false;
+    *last = id;
+    if (a.n + b.n > m->longest) m->longest = (uint32_t)(a.n + b.n);
+    ses_merges_add(m, left, right, id);
+    return true;
+}
+
+bool ses_merges_open(ses_merges *m, const ses_json *list, const ses_vocab *vocab, size_t n_prefix,
+                     ses_arena *mem, ses_err *e)
+{
+    static const char version[] = "#version";
+    size_t count = ses_json_len(list);
+    if (ses_json_type_of(list) != SES_JSON_ARRAY) return ses_fail(e, SES_EFORMAT, "must be a list of merges");
+    if (!ses_merges_reserve(m, count, mem, e)) return false;
+    bool pairs = ses_json_type_of(ses_json_at(list, 0)) == SES_JSON_ARRAY, ok = true;
+    ses_buf buf = { 0 };
+    int32_t last = -1;
+    for (size_t i = 0; ok && i < count; i++) {
+        size_t n;
+        const ses_json *entry = ses_json_at(list, i);
+        const char *line = pairs ? NULL : ses_json_string(entry, &n);
+        if (line && n >= sizeof version - 1 && !memcmp(line, version, sizeof version - 1)) continue;
+        ok = add_entry(m, entry, pairs, vocab, n_prefix, &last, &buf, e) || ses_wrap(e, "entry %zu", i);
+    }
+    ses_buf_free(&buf);
+    return ok;
+}
+
+void ses_merges_save(const ses_merges *m, const ses_vocab *vocab, ses_json_writer *w)
+{
+    ses_json_begin_array(w);
+    for (uint32_t r = 0; r < m->ranks; r++) {
+        if (m->ranked[r] == UINT32_MAX) continue;
+        const ses_merge *s = &m->slot[m->ranked[r]];
+        ses_json_begin_array(w);
+        for (int k = 0; k < 2; k++) {
+            size_t n;
+            const char *token = ses_vocab_token(vocab, k ? s->right : s->left, &n);
+            ses_json_put_stringn(w, token, n);
+        }
+        ses_json_end_array(w);
+    }
+    ses_json_end_array(w);
+}

@@ -1,0 +1,55 @@
+/* The merges of a BPE model: pairs of ids, the order in which they are merged (the rank, lowest first) and
+ * what they become. A hash table on an arena, read-only once filled. */
+#ifndef SES_TEXT_MERGES_H
+#define SES_TEXT_MERGES_H
+
+#include "vocab.h"
+
+typedef struct ses_merge {
+    int32_t left, right;
+    uint32_t rank; /* UINT32_MAX: a free slot */
+    int32_t id;    /* of left and right joined */
+} ses_merge;
+
+typedef struct ses_merges {
+    ses_merge *slot; /* open addressing, at most half are taken */
+    size_t mask;
+    int shift;
+    uint64_t factor;  /* odd, drawn anew for each table, so that nobody can prepare pairs that collide */
+    uint32_t *ranked; /* [ranks] the slot of each rank, UINT32_MAX: replaced by a later one */
+    uint32_t ranks;
+    uint32_t longest; /* of the ids merged, in bytes */
+} ses_merges;
+
+bool ses_merges_reserve(ses_merges *m, size_t count, ses_arena *mem, ses_err *e);
+void ses_merges_add(ses_merges *m, int32_t left, int32_t right,
+                    int32_t id); /* the last of equal pairs counts */
+
+/* ["a b", ...] or [["a", "b"], ...]. The second part loses n_prefix bytes (the continuing-subword prefix)
+ * when they are joined. */
+bool ses_merges_open(ses_merges *m, const ses_json *list, const ses_vocab *vocab, size_t n_prefix,
+                     ses_arena *mem, ses_err *e);
+void ses_merges_save(const ses_merges *m, const ses_vocab *vocab, ses_json_writer *w); /* as pairs */
+
+static inline size_t ses_merges_slot(const ses_merges *m, int32_t left, int32_t right)
+{
+    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    return (size_t)((pair ^ pair >> 29) * m->factor >> m->shift);
+}
+
+/* NULL: these two are never merged. */
+static inline const ses_merge *ses_merges_find(const ses_merges *m, int32_t left, int32_t right)
+{
+    for (size_t i = ses_merges_slot(m, left, right);; i = (i + 1) & m->mask) {
+        const ses_merge *s = &m->slot[i];
+        if (s->left == left && s->right == right) return s;
+        if (s->rank == UINT32_MAX) return NULL;
+    }
+}
+
+/* Merge n symbols, ids and byte lengths side by side, until no pair is left that merges: always the pair of
+ * lowest rank, the leftmost of those. Works in place; *n is what remains. Time n log n. */
+bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n, ses_arena *scratch,
+                      ses_err *e);
+
+#endif

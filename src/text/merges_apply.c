@@ -1,0 +1,270 @@
+/* Merging: three ways to keep the pairs in order, all with the same result.
+ *
+ * A few symbols (nearly every word): an array of ranks, scanned for the least. More: a heap of (rank,
+ * place). Very many (a text without a space): one list of places for each rank, opened from the lowest rank
+ * up and sorted by place, and the heap for the pairs that come up with a rank at or below the one being
+ * worked on (merge tables made from SentencePiece models have such). Pairs mostly come up in order, so this
+ * is close to linear where a heap of millions would miss the cache at each step. */
+#include "merges.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+enum { FEW = 32, MANY = 8192, NONE = -1 };
+
+/* ---- few ---- */
+
+static uint64_t rank_and_id(const ses_merges *m, int32_t left, int32_t right)
+{
+    const ses_merge *s = ses_merges_find(m, left, right);
+    return s ? (uint64_t)s->rank << 32 | (uint32_t)s->id : UINT64_MAX;
+}
+
+static size_t apply_few(const ses_merges *m, int32_t *id, uint32_t *len, size_t n)
+{
+    uint64_t pair[FEW]; /* rank and result of symbols i and i + 1 */
+    for (size_t i = 0; i + 1 < n; i++) pair[i] = rank_and_id(m, id[i], id[i + 1]);
+    while (n > 1) {
+        size_t at = 0;
+        for (size_t i = 1; i + 1 < n; i++)
+            if (pair[i] < pair[at]) at = i;
+        if (pair[at] == UINT64_MAX) break;
+        id[at] = (int32_t)(uint32_t)pair[at];
+        len[at] += len[at + 1];
+        size_t rest = n - at - 2;
+        memmove(&id[at + 1], &id[at + 2], rest * sizeof *id);
+        memmove(&len[at + 1], &len[at + 2], rest * sizeof *len);
+        if (rest) memmove(&pair[at], &pair[at + 1], rest * sizeof *pair);
+        n--;
+        if (at) pair[at - 1] = rank_and_id(m, id[at - 1], id[at]);
+        if (at + 1 < n) pair[at] = rank_and_id(m, id[at], id[at + 1]);
+    }
+    return n;
+}
+
+/* ---- many ---- */
+
+typedef struct symbol {
+    int32_t id;
+    uint32_t len; /* 0: merged into another */
+    int32_t prev, next;
+} symbol;
+
+typedef struct node { /* a place in the list of its rank */
+    uint32_t place;
+    int32_t next;
+} node;
+
+typedef struct queue {
+    uint64_t *heap; /* rank << 32 | place, least first */
+    size_t n_heap, cap_heap;
+    int32_t *list;  /* [ranks] head of each rank's list; NULL: the heap holds everything */
+    uint64_t *busy; /* a bit for each rank: its list is not empty */
+    node *node;
+    size_t n_node, cap_node;
+    int32_t spare;         /* nodes to be used again */
+    uint32_t rank;         /* being worked on; lower ones have no lists */
+    uint32_t *open, *room; /* its places in order, and as much room to sort them */
+    size_t at, n_open, cap_open;
+    ses_arena *mem;
+} queue;
+
+/* Room for n, on the arena: what is left behind goes when the caller rewinds. */
+static bool reserve(void **p, size_t used, size_t n, size_t *cap, size_t size, ses_arena *mem, ses_err *e)
+{
+    if (n <= *cap) return true;
+    size_t bytes, want = *cap ? *cap : 512;
+    while (want < n) want *= 2;
+    void *q = ses_mul_size(want, size, &bytes) ? ses_arena_alloc(mem, bytes, e) : NULL;
+    if (!q) return ses_fail(e, SES_ENOMEM, "out of memory for %zu pairs", want);
+    if (used) memcpy(q, *p, used * size);
+    *p = q, *cap = want;
+    return true;
+}
+
+static bool heap_push(queue *q, uint64_t key, ses_err *e)
+{
+    void *p = q->heap;
+    if (!reserve(&p, q->n_heap, q->n_heap + 1, &q->cap_heap, sizeof *q->heap, q->mem, e)) return false;
+    q->heap = p;
+    size_t i = q->n_heap++;
+    for (; i && q->heap[(i - 1) / 2] > key; i = (i - 1) / 2) q->heap[i] = q->heap[(i - 1) / 2];
+    q->heap[i] = key;
+    return true;
+}
+
+static uint64_t heap_pop(queue *q)
+{
+    uint64_t top = q->heap[0], last = q->heap[--q->n_heap];
+    size_t i = 0;
+    for (size_t kid; (kid = 2 * i + 1) < q->n_heap; i = kid) {
+        if (kid + 1 < q->n_heap && q->heap[kid + 1] < q->heap[kid]) kid++;
+        if (q->heap[kid] >= last) break;
+        q->heap[i] = q->heap[kid];
+    }
+    q->heap[i] = last;
+    return top;
+}
+
+static bool queue_push(queue *q, uint32_t rank, uint32_t place, ses_err *e)
+{
+    if (!q->list || (q->n_open && rank <= q->rank)) return heap_push(q, (uint64_t)rank << 32 | place, e);
+    int32_t i = q->spare;
+    if (i != NONE) {
+        q->spare = q->node[i].next;
+    } else {
+        void *p = q->node;
+        if (!reserve(&p, q->n_node, q->n_node + 1, &q->cap_node, sizeof *q->node, q->mem, e)) return false;
+        q->node = p;
+        i = (int32_t)q->n_node++;
+    }
+    bool busy = q->busy[rank / 64] >> rank % 64 & 1;
+    q->node[i] = (node){ place, busy ? q->list[rank] : NONE };
+    q->list[rank] = i;
+    q->busy[rank / 64] |= (uint64_t)1 << rank % 64;
+    return true;
+}
+
+/* From `place` to `out`. Long lists by their bits, eleven at a time. */
+static void sort_places(uint32_t *place, uint32_t *out, size_t n)
+{
+    if (n <= 64) {
+        for (size_t i = 0; i < n; i++) {
+            size_t k = i;
+            for (; k && out[k - 1] > place[i]; k--) out[k] = out[k - 1];
+            out[k] = place[i];
+        }
+        return;
+    }
+    for (int shift = 0; shift < 33; shift += 11) {
+        uint32_t count[2048] = { 0 }, sum = 0;
+        for (size_t i = 0; i < n; i++) count[place[i] >> shift & 2047]++;
+        for (size_t b = 0; b < 2048; b++) {
+            uint32_t c = count[b];
+            count[b] = sum;
+            sum += c;
+        }
+        for (size_t i = 0; i < n; i++) out[count[place[i] >> shift & 2047]++] = place[i];
+        uint32_t *swap = place;
+        place = out, out = swap;
+    }
+}
+
+/* The places of q->rank's list into q->open, in order; the nodes become spare. */
+static bool take_list(queue *q, ses_err *e)
+{
+    size_t n = 0;
+    int32_t last = NONE;
+    for (int32_t i = q->list[q->rank]; i != NONE; last = i, i = q->node[i].next) n++;
+    if (n > q->cap_open) {
+        void *open = NULL, *room = NULL;
+        size_t cap = 0;
+        if (!reserve(&open, 0, n, &cap, sizeof *q->open, q->mem, e)) return false;
+        cap = 0;
+        if (!reserve(&room, 0, n, &cap, sizeof *q->room, q->mem, e)) return false;
+        q->open = open, q->room = room, q->cap_open = cap;
+    }
+    size_t k = n; /* a list grows at its head: backwards is the order in which places came */
+    for (int32_t i = q->list[q->rank]; i != NONE; i = q->node[i].next) q->open[--k] = q->node[i].place;
+    q->node[last].next = q->spare;
+    q->spare = q->list[q->rank];
+    q->at = 0, q->n_open = n;
+    while (k + 1 < n && q->open[k] < q->open[k + 1]) k++;
+    if (k + 1 == n) return true;
+    sort_places(q->open, q->room, n);
+    uint32_t *swap = q->open;
+    q->open = q->room, q->room = swap;
+    return true;
+}
+
+enum { EMPTY, FOUND, FAILED };
+
+/* The next pair: of the lowest rank, leftmost. */
+static int queue_pop(queue *q, uint32_t ranks, uint32_t *rank, uint32_t *place, ses_err *e)
+{
+    if (q->list && q->at == q->n_open && !q->n_heap) {
+        size_t word = q->rank / 64, words = ((size_t)ranks + 63) / 64;
+        while (word < words && !q->busy[word]) word++;
+        if (word == words) return EMPTY;
+        q->rank = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(q->busy[word]);
+        q->busy[word] &= q->busy[word] - 1;
+        if (!take_list(q, e)) return FAILED;
+    }
+    bool list = q->at < q->n_open;
+    if (!list && !q->n_heap) return EMPTY;
+    if (q->n_heap && (!list || q->heap[0] < ((uint64_t)q->rank << 32 | q->open[q->at]))) {
+        uint64_t key = heap_pop(q);
+        *rank = (uint32_t)(key >> 32), *place = (uint32_t)key;
+    } else {
+        *rank = q->rank, *place = q->open[q->at++];
+    }
+    return FOUND;
+}
+
+static bool offer(queue *q, const ses_merges *m, const symbol *s, int32_t left, ses_err *e)
+{
+    const ses_merge *pair = ses_merges_find(m, s[left].id, s[s[left].next].id);
+    return !pair || queue_push(q, pair->rank, (uint32_t)left, e);
+}
+
+/* Merge the pair at place unless something else has happened to it since. */
+static bool merge_at(queue *q, const ses_merges *m, symbol *s, uint32_t rank, uint32_t place, ses_err *e)
+{
+    symbol *left = &s[place];
+    if (!left->len || left->next == NONE) return true;
+    symbol *right = &s[left->next];
+    const ses_merge *pair = ses_merges_find(m, left->id, right->id);
+    if (!pair || pair->rank != rank) return true;
+    left->id = pair->id;
+    left->len += right->len;
+    left->next = right->next;
+    right->len = 0;
+    if (left->next != NONE) s[left->next].prev = (int32_t)place;
+    return (left->prev == NONE || offer(q, m, s, left->prev, e)) &&
+           (left->next == NONE || offer(q, m, s, (int32_t)place, e));
+}
+
+static bool queue_open(queue *q, const ses_merges *m, size_t n, ses_arena *mem, ses_err *e)
+{
+    *q = (queue){ .spare = NONE, .mem = mem };
+    if (n < MANY) return true;
+    q->busy = ses_arena_array(mem, (size_t)m->ranks / 64 + 1, sizeof *q->busy, e);
+    q->list = ses_arena_alloc(mem, ((size_t)m->ranks + 1) * sizeof *q->list, e);
+    return q->busy && q->list;
+}
+
+static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n, ses_arena *scratch,
+                       ses_err *e)
+{
+    queue q;
+    symbol *s = ses_arena_array(scratch, *n, sizeof *s, e);
+    if (!s || !queue_open(&q, m, *n, scratch, e)) return false;
+    for (size_t i = 0; i < *n; i++)
+        s[i] = (symbol){ id[i], len[i], (int32_t)i - 1, i + 1 < *n ? (int32_t)i + 1 : NONE };
+    for (size_t i = 0; i + 1 < *n; i++)
+        if (!offer(&q, m, s, (int32_t)i, e)) return false;
+    uint32_t rank, place;
+    int got;
+    while ((got = queue_pop(&q, m->ranks, &rank, &place, e)) == FOUND)
+        if (!merge_at(&q, m, s, rank, place, e)) return false;
+    if (got == FAILED) return false;
+    size_t k = 0;
+    for (int32_t i = 0; i != NONE; i = s[i].next, k++) id[k] = s[i].id, len[k] = s[i].len;
+    *n = k;
+    return true;
+}
+
+bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n, ses_arena *scratch,
+                      ses_err *e)
+{
+    if (*n > INT32_MAX / 2) return ses_fail(e, SES_EARG, "a word of %zu symbols is too long", *n);
+    if (*n > FEW) {
+        ses_mark mark = ses_arena_mark(scratch);
+        bool ok = apply_many(m, id, len, n, scratch, e);
+        ses_arena_rewind(scratch, mark);
+        return ok;
+    }
+    if (*n) *n = apply_few(m, id, len, *n);
+    return true;
+}
