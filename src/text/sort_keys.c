@@ -1,0 +1,102 @@
+#include "sort_keys.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+/* Eight bytes at a time, as a number: those of most keys differ there, and comparing touches no string.
+ * Keys that agree are sorted again by the next eight. */
+typedef struct item {
+    uint64_t part; /* bytes [depth, depth + 8), zeros after the end */
+    uint32_t index;
+    uint32_t rest; /* bytes of the key from depth on, 8 at most and 9 for more: orders "a" before "a\0" */
+} item;
+
+typedef struct range {
+    uint32_t begin, end;
+    size_t depth;
+} range;
+
+static void load(item *a, const ses_string *key, size_t depth)
+{
+    const ses_string *s = &key[a->index];
+    unsigned char b[8] = { 0 };
+    size_t n = s->n > depth ? s->n - depth : 0;
+    a->rest = n > 8 ? 9 : (uint32_t)n;
+    if (n) memcpy(b, s->p + depth, n > 8 ? 8 : n);
+    a->part = 0;
+    for (int i = 0; i < 8; i++) a->part = a->part << 8 | b[i];
+}
+
+static bool before(const item *a, const item *b)
+{
+    return a->part != b->part ? a->part < b->part : a->rest < b->rest;
+}
+
+static void sort_few(item *a, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        item x = a[i];
+        size_t k = i;
+        for (; k && before(&x, &a[k - 1]); k--) a[k] = a[k - 1];
+        a[k] = x;
+    }
+}
+
+/* By the digit at shift of part, or (shift < 0) by rest; true when nothing moved: all have the same digit. */
+static bool pass(const item *from, item *to, size_t n, int shift)
+{
+    uint32_t count[256] = { 0 }, sum = 0;
+    for (size_t i = 0; i < n; i++) count[shift < 0 ? from[i].rest : from[i].part >> shift & 255]++;
+    uint32_t first = shift < 0 ? from[0].rest : (uint32_t)(from[0].part >> shift & 255);
+    if (count[first] == n) return true;
+    for (size_t b = 0; b < 256; b++) {
+        uint32_t c = count[b];
+        count[b] = sum;
+        sum += c;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[count[shift < 0 ? from[i].rest : from[i].part >> shift & 255]++] = from[i];
+    return false;
+}
+
+static void sort_items(item *a, item *room, size_t n)
+{
+    if (n <= 48) {
+        sort_few(a, n);
+        return;
+    }
+    item *from = a, *to = room;
+    for (int shift = -8; shift < 64; shift += 8)
+        if (!pass(from, to, n, shift)) {
+            item *swap = from;
+            from = to, to = swap;
+        }
+    if (from != a) memcpy(a, from, n * sizeof *a);
+}
+
+uint32_t *ses_sort_keys(const ses_string *key, size_t n, ses_err *e)
+{
+    item *a = ses_alloc_array(n + 1, sizeof *a, e), *room = ses_alloc_array(n + 1, sizeof *room, e);
+    range *todo = ses_alloc_array(n + 1, sizeof *todo, e); /* disjoint, of two keys and more */
+    uint32_t *order = ses_alloc_array(n + 1, sizeof *order, e);
+    bool ok = a && room && todo && order;
+    size_t n_todo = 0;
+    for (size_t i = 0; ok && i < n; i++) a[i].index = (uint32_t)i;
+    if (ok && n) todo[n_todo++] = (range){ 0, (uint32_t)n, 0 };
+    while (ok && n_todo) {
+        range r = todo[--n_todo];
+        for (uint32_t i = r.begin; i < r.end; i++) load(&a[i], key, r.depth);
+        sort_items(a + r.begin, room, r.end - r.begin);
+        for (uint32_t i = r.begin, k; i < r.end; i = k) {
+            for (k = i + 1; k < r.end && a[k].part == a[i].part && a[k].rest == a[i].rest;) k++;
+            if (k - i > 1 && a[i].rest == 9) todo[n_todo++] = (range){ i, k, r.depth + 8 };
+        }
+    }
+    for (size_t i = 0; ok && i < n; i++) order[i] = a[i].index;
+    ses_free(a);
+    ses_free(room);
+    ses_free(todo);
+    if (!ok) ses_free(order);
+    return ok ? order : NULL;
+}
