@@ -241,6 +241,24 @@ static void check_layouts(void)
     rmdir(in_dir("out"));
 }
 
+/* A format of one's own is kept, and written once. */
+static void check_format(void)
+{
+    ses_safetensors_writer *w = ses_safetensors_writer_new(NULL);
+    CHECK(ses_safetensors_writer_meta(w, "by", "me", NULL) &&
+          ses_safetensors_writer_meta(w, "format", "np", NULL));
+    ses_err e = { 0 };
+    CHECK_MSG(ses_checkpoint_save(w, in_dir("out"), 0, false, &e), "%s", e.msg);
+    ses_safetensors_writer_free(w);
+    ses_safetensors *s = ses_checkpoint_open(in_dir("out"), &e);
+    const char *key = "", *value = "";
+    CHECK(ses_safetensors_meta_count(s) == 2 && ses_safetensors_meta_at(s, 1, &key, &value));
+    CHECK_STR(value, "np");
+    ses_safetensors_free(s);
+    unlink(in_dir("out/model.safetensors"));
+    rmdir(in_dir("out"));
+}
+
 static void check_missing(void)
 {
     check_refused(in_dir("absent"), SES_EIO, ": No such file or directory");
@@ -284,6 +302,7 @@ int main(void)
     check_indices();
     check_missing();
     check_layouts();
+    check_format();
     CHECK_MSG(rmdir(dir) == 0, "something is left in %s", dir);
     return check_report();
 }

@@ -263,6 +263,8 @@ static void check_buf(void)
     CHECK_STR(ses_quote(out, sizeof out, "plain", 5), "plain");
     CHECK_STR(ses_quote(out, sizeof out, "a\n\x1b\xc3\xa9", 5), "a\\x0a\\x1b\xc3\xa9");
     CHECK_STR(ses_quote(out, sizeof out, "\xff\xc3", 2), "\\xff\\xc3");
+    CHECK_STR(ses_quote(out, sizeof out, "\x7f\xc2\x9b", 3), "\\x7f\\xc2\\x9b"); /* also a terminal's ESC [ */
+    CHECK_STR(ses_quote(out, sizeof out, "~\xc2\xa0", 3), "~\xc2\xa0");
     CHECK_STR(ses_quote(out, sizeof out, "0123456789abcde", 15), "0123456789abcde");
     CHECK_STR(ses_quote(out, sizeof out, "0123456789abcdef", 16), "0123456789ab...");
     CHECK_STR(ses_quote(out, sizeof out, "0123456789a\xe2\x82\xac\xe2\x82\xac", 17), "0123456789a...");

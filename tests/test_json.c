@@ -203,7 +203,9 @@ static void check_values(void)
     CHECK(ses_json_type_of(ses_json_get(o, "n")) == SES_JSON_NULL && ses_json_get(o, "n") != NULL);
     CHECK(!ses_json_real(NULL, &r) && !ses_json_string(NULL, NULL) && !ses_json_len(NULL) &&
           !ses_json_get(NULL, "a"));
-    CHECK_STR(ses_json_type_name(ses_json_type_of(l)), "an array");
+    static const char *const names[] = { "null",     "a boolean", "an integer", "an integer",
+                                         "a number", "a string",  "an array",   "an object" };
+    for (int k = 0; k < (int)SES_LEN(names); k++) CHECK_STR(ses_json_type_name((ses_json_type)k), names[k]);
     ses_json_free(d);
     ses_json_free(NULL);
     CHECK(ses_json_root(NULL) == NULL);
@@ -303,7 +305,8 @@ static const char *const built[] = {
     "null}",
     "{\"a\": [-9223372036854775808, 18446744073709551615, 1e-12, 0.1, null, null], \"e\": [], \"o\": {}, "
     "\"k\\u0000\": "
-    "\"q\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u007f\\u0000\\u00e9\\ud83d\\ude00\", \"t\": true, \"n\": null, \"s\": "
+    "\"q\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u007f\\u0000\\u00e9\\ud83d\\ude00\", \"t\": true, \"n\": null, "
+    "\"s\": "
     "null}",
     "{\n  \"a\": [\n    -9223372036854775808,\n    18446744073709551615,\n    1e-12,\n    0.1,\n    null,\n  "
     "  null\n  ],\n"
