@@ -106,6 +106,12 @@ static bool convert_fast(unsigned char *out, ses_dtype to, const unsigned char *
             h = ses_f32_to_bf16(f);
             memcpy(out + 2 * i, &h, sizeof h);
         }
+    } else if (from == SES_F32 && to == SES_F16) {
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&f, in + 4 * i, sizeof f);
+            h = ses_f32_to_f16(f);
+            memcpy(out + 2 * i, &h, sizeof h);
+        }
     } else {
         return false;
     }

@@ -57,15 +57,6 @@ bool ses_act_from_name(const char *name, ses_act *out)
     return false;
 }
 
-float ses_f16_to_f32(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, bits = h & 0x7FFF;
-    if (bits >= 0x7C00) return ses_f32_of_bits(sign | 0x7F800000 | bits << 13); /* infinity, NaN */
-    if (bits >= 0x0400) return ses_f32_of_bits(sign | ((bits << 13) + ((127 - 15) << 23)));
-    float tiny = (float)bits * 0x1p-24f; /* subnormal: exact */
-    return ses_f32_of_bits(sign | ses_f32_bits(tiny));
-}
-
 /* x as sign, exponent and `mant` bits of mantissa, 16 bits together; bias: of the exponent, and its
  * largest. */
 static uint16_t narrow(double x, int mant, int bias)

@@ -31,7 +31,16 @@ static inline uint16_t ses_f32_to_bf16(float x)
     return (uint16_t)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
 }
 
-float ses_f16_to_f32(uint16_t h);
+/* All three cases computed and one chosen: a loop over it becomes SIMD. */
+static inline float ses_f16_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, bits = h & 0x7FFF;
+    uint32_t tiny = ses_f32_bits((float)(int32_t)bits * 0x1p-24f); /* subnormal: exact */
+    uint32_t u = bits < 0x0400 ? tiny : (bits << 13) + ((127 - 15) << 23);
+    u = bits >= 0x7C00 ? 0x7F800000 | bits << 13 : u; /* infinity, NaN */
+    return ses_f32_of_bits(sign | u);
+}
+
 uint16_t ses_f32_to_f16(float x);
 /* In one rounding; by way of float there would be two. */
 uint16_t ses_f64_to_f16(double x);
