@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef enum { OPEN, FSTAT, READ, MMAP, WRITE, FSYNC, CLOSE, LINK, RENAME, CALLS } call;
-static const char *const call_name[CALLS] = { "open",  "fstat", "read", "mmap",  "write",
-                                              "fsync", "close", "link", "rename" };
+typedef enum { OPEN, FSTAT, READ, MMAP, WRITE, FSYNC, CLOSE, LINK, RENAME, FCHMOD, CALLS } call;
+static const char *const call_name[CALLS] = { "open",  "fstat", "read", "mmap",   "write",
+                                              "fsync", "close", "link", "rename", "fchmod" };
 
 enum { NOTHING = -1 };
 
@@ -51,6 +51,7 @@ ssize_t __real_write(int fd, const void *p, size_t n);
 int __real_close(int fd);
 int __real_link(const char *from, const char *to);
 int __real_rename(const char *from, const char *to);
+int __real_fchmod(int fd, mode_t mode);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_fstat(int fd, struct stat *st);
 ssize_t __wrap_read(int fd, void *p, size_t n);
@@ -60,6 +61,7 @@ int __wrap_fsync(int fd);
 int __wrap_close(int fd);
 int __wrap_link(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
+int __wrap_fchmod(int fd, mode_t mode);
 
 int __wrap_open(const char *path, int flags, ...)
 {
@@ -101,6 +103,7 @@ int __wrap_close(int fd)
 }
 int __wrap_link(const char *from, const char *to) { return fails(LINK) ? -1 : __real_link(from, to); }
 int __wrap_rename(const char *from, const char *to) { return fails(RENAME) ? -1 : __real_rename(from, to); }
+int __wrap_fchmod(int fd, mode_t mode) { return fails(FCHMOD) ? -1 : __real_fchmod(fd, mode); }
 
 static char dir[64], file[96], model[96];
 

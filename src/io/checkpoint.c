@@ -185,13 +185,12 @@ ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e)
     if (!ses_dir_check(dir, e)) return NULL;
     ses_safetensors *s = NULL;
     char *one = ses_path_join(dir, single, e), *index = ses_path_join(dir, index_name, e);
-    if (!one || !index)
-        s = NULL;
-    else if (ses_path_exists(one))
+    bool ready = one && index;
+    if (ready && ses_path_exists(one))
         s = ses_safetensors_open(one, e);
-    else if (ses_path_exists(index))
+    else if (ready && ses_path_exists(index))
         s = open_index(dir, index, e);
-    else
+    else if (ready)
         nothing_found(dir, e);
     ses_free(one);
     ses_free(index);
