@@ -40,7 +40,7 @@ cases() {
     done
 }
 
-cases tests/golden/bert-*
+cases tests/golden/*
 shared=${SESAME_SHARED:-../shared}/golden/models
 if [ -d "$shared" ]; then
     ok "the shared folders" exits 0 "$golden" "$shared"/*

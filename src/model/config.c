@@ -152,6 +152,7 @@ static bool check(const ses_config *c, ses_err *e)
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e)
 {
     *c = d->arch;
+    if (!c->drop_ffn) c->drop_ffn = -1; /* as the rest, unless the model says otherwise */
     for (size_t i = 0; i < SES_LEN(d->keys); i++)
         for (size_t j = 0; j < d->keys[i].n; j++)
             if (!read_key(&d->keys[i].key[j], config, c, e)) return false;

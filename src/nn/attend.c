@@ -57,7 +57,7 @@ static double slope(int64_t head, int64_t heads)
 ses_tensor *ses_attend_dist(const ses_stack *k, ses_pass *p, const ses_seqs *seqs)
 {
     int64_t rows = 2 * seqs->longest - 1, zero = seqs->longest - 1;
-    if (p->c->pos == SES_POS_BUCKETS) {
+    if (k->buckets) {
         int32_t *id = ses_tape_host(p->tape, (size_t)rows, sizeof *id);
         for (int64_t r = 0; id && r < rows; r++) id[r] = bucket(p->c, r - zero, !k->causal);
         return id ? ses_take(p->tape, k->buckets, ses_tape_ints(p->tape, id, rows)) : NULL;

@@ -9,7 +9,8 @@ enum { SES_MAX_LAYERS = 1024 };
 
 typedef enum { SES_PROBLEM_UNSET, SES_PROBLEM_REGRESSION, SES_PROBLEM_SINGLE, SES_PROBLEM_MULTI } ses_problem;
 
-typedef enum { SES_NORM_LAYER, SES_NORM_RMS } ses_norm_kind;
+/* Layer norm, layer norm without a bias, or RMS norm. */
+typedef enum { SES_NORM_LAYER, SES_NORM_GAIN, SES_NORM_RMS } ses_norm_kind;
 typedef enum {
     SES_POST_NORM,
     SES_PRE_NORM
@@ -20,7 +21,7 @@ typedef enum {
     SES_POS_LEARNED,  /* a table, trained */
     SES_POS_SINUSOID, /* a table of sines | cosines, stored or computed, never trained */
     SES_POS_FAIRSEQ,  /* the same with fairseq's frequencies, computed */
-    SES_POS_BUCKETS,  /* a trained bias on the scores by bucketed distance (T5) */
+    SES_POS_ROTARY,   /* queries and keys turned by an angle (ModernBERT) */
     SES_POS_ALIBI,    /* a fixed bias on the scores that falls with distance (BLOOM) */
     SES_POS_NONE
 } ses_pos;
@@ -43,10 +44,12 @@ typedef struct ses_config {
     int64_t groups, inner; /* layers that share parameters: distinct groups, layers in each; 0: none */
     int64_t decoder_layers, decoder_heads, decoder_ffn;
     int64_t start, eos;            /* decoder_start_token_id, eos_token_id */
-    int64_t buckets, max_distance; /* of SES_POS_BUCKETS */
+    int64_t buckets, max_distance; /* a trained bias on the scores by bucketed distance (T5); 0: none */
     int64_t window;                /* of layers marked local; 0: none */
     double norm_eps, drop, drop_attention, drop_act, drop_final;
-    double drop_embed, drop_head; /* below 0: as drop */
+    double drop_embed, drop_head, drop_ffn; /* below 0: as drop */
+    /* of rotary positions, in layers that see all and in local ones */
+    double theta, local_theta;
     double drop_span;
     double init_range, attention_scale; /* 0: 1 / sqrt(head size) */
     double embed_scale, logit_scale;    /* 0: 1 */
@@ -69,7 +72,10 @@ typedef struct ses_config {
     bool in_out;                 /* weights stored [in, out] */
     bool no_bias, no_qkv_bias;   /* dense layers without a bias: all, or query, key and value */
     bool no_summary_bias;
-    bool gated; /* feed-forward: act(gate x) * up x */
+    bool gated;         /* feed-forward: act(gate x) * up x */
+    bool fused_gate;    /* gate and linear part are one matrix, one above the other */
+    bool no_first_norm; /* the first layer's attention has no norm before it */
+    bool summary_plain; /* no dense layer before the classifier */
     bool causal;
     bool lm_plain, lm_bias; /* vocabulary projection without a layer before it; with a bias */
     bool pad_learns;        /* looking the pad token up passes a gradient */

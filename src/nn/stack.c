@@ -28,14 +28,14 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     snprintf(name, sizeof name, "%slayer.%d", k->prefix, i);
     snprintf(part, sizeof part, "%s.attn", name);
     l.self = ses_attend_add(s, c, k->heads, part);
-    l.self_norm = ses_norm_add(s, c->hidden, c->norm, "%s.attn.norm", name);
+    if (!c->no_first_norm || i) l.self_norm = ses_norm_add(s, c->hidden, c->norm, "%s.attn.norm", name);
     snprintf(part, sizeof part, "%s.cross", name);
     if (k->cross) l.cross = ses_attend_add(s, c, k->heads, part);
     if (k->cross) l.cross_norm = ses_norm_add(s, c->hidden, c->norm, "%s.cross.norm", name);
     snprintf(part, sizeof part, "%s.ffn.gate", name);
-    if (c->gated) l.gate = dense(s, c, k->ffn, c->hidden, part);
-    snprintf(part, sizeof part, "%s.ffn.%s", name, c->gated ? "linear" : "up");
-    l.up = dense(s, c, k->ffn, c->hidden, part);
+    if (c->gated && !c->fused_gate) l.gate = dense(s, c, k->ffn, c->hidden, part);
+    snprintf(part, sizeof part, "%s.ffn.%s", name, l.gate.w ? "linear" : "up");
+    l.up = dense(s, c, c->fused_gate ? 2 * k->ffn : k->ffn, c->hidden, part);
     snprintf(part, sizeof part, "%s.ffn.down", name);
     l.down = dense(s, c, c->hidden, k->ffn, part);
     l.ffn_norm = ses_norm_add(s, c->hidden, c->norm, "%s.ffn.norm", name);
@@ -74,7 +74,7 @@ bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
     if (!k->layer) return false;
     embeddings_add(k, s, c);
     for (int i = 0; i < (int)k->distinct; i++) k->layer[i] = layer_add(k, s, c, i);
-    if (c->pos == SES_POS_BUCKETS) k->buckets = table(k, s, "buckets", c->buckets, k->heads);
+    if (c->buckets) k->buckets = table(k, s, "buckets", c->buckets, k->heads);
     if (c->final_norm) k->final_norm = ses_norm_add(s, c->hidden, c->norm, "%sfinal_norm", k->prefix);
     return ses_store_ok(s, e);
 }
@@ -131,6 +131,11 @@ static ses_tensor *attend(const ses_stack *k, const ses_layer *l, const ses_atte
     in.cu_q = mine->cu, in.cu_k = theirs->cu;
     ses_tensor *from = cross ? in.k : x; /* keys and values come from the encoder */
     in.q = ses_dense_run(t, a->query, x, SES_ACT_NONE);
+    if (c->pos == SES_POS_ROTARY) { /* queries and keys, side by side before the values */
+        int64_t dim = ses_cols(in.q) / (3 * k->heads);
+        in.q = ses_rotary(t, in.q, mine->positions, 2 * k->heads * dim, dim,
+                          l->reach ? c->local_theta : c->theta);
+    }
     in.k = fused ? NULL : ses_dense_run(t, a->key, from, SES_ACT_NONE);
     in.v = fused ? NULL : ses_dense_run(t, a->value, from, SES_ACT_NONE);
     ses_tensor *probs, *y = ses_attention(t, &in, &o, p->want->attentions ? &probs : NULL);
@@ -145,15 +150,17 @@ static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
     ses_tensor *h = ses_dense_run(p->tape, l->up, x, c->gated ? SES_ACT_NONE : c->act);
-    if (c->gated) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->act), h);
+    if (c->fused_gate) h = ses_glu(p->tape, h, c->act);
+    if (l->gate.w) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->act), h);
     h = ses_dropout(p->tape, h, c->drop_act);
-    return ses_dropout(p->tape, ses_dense_run(p->tape, l->down, h, SES_ACT_NONE), c->drop);
+    return ses_dropout(p->tape, ses_dense_run(p->tape, l->down, h, SES_ACT_NONE),
+                       c->drop_ffn < 0 ? c->drop : c->drop_ffn);
 }
 
 /* x + f(norm(x)), or norm(x + f(x)). */
 static ses_tensor *before(ses_pass *p, ses_norm n, ses_tensor *x)
 {
-    return p->c->place == SES_PRE_NORM ? ses_norm_run(p->tape, n, x, NULL, p->c->norm_eps) : x;
+    return p->c->place == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm_eps) : x;
 }
 
 static ses_tensor *after(ses_pass *p, ses_norm n, ses_tensor *y, ses_tensor *x)

@@ -3,7 +3,7 @@
 
 void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name)
 {
-    if (!c->pooler && (c->summary == SES_SUMMARY_FIRST || c->summary == SES_SUMMARY_EOS))
+    if (!c->pooler && !c->summary_plain && (c->summary == SES_SUMMARY_FIRST || c->summary == SES_SUMMARY_EOS))
         h->dense = ses_dense_add(s, c->hidden, c->hidden, SES_BIAS, "%s.dense", name);
 }
 
@@ -35,6 +35,7 @@ ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_sta
     case SES_SUMMARY_EOS: x = ends(p, at); break;
     case SES_SUMMARY_LAST: return ends(p, at);
     }
+    if (p->c->summary_plain) return ses_dropout(t, x, drop);
     x = ses_dense_run(t, h->dense, p->c->drop_summary_in ? ses_dropout(t, x, drop) : x, p->c->summary_act);
     return ses_dropout(t, x, drop);
 }

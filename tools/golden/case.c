@@ -151,7 +151,8 @@ static bool right_size(gold_case *c, const char *name, int64_t per_row, int64_t 
 static bool fill_batch(gold_case *c, ses_err *e)
 {
     ses_batch *b = &c->batch;
-    if (!right_size(c, "input.token_type_ids", 0, 1, e) || !right_size(c, "input.position_ids", 0, 1, e) ||
+    if (!right_size(c, "input.token_type_ids", 0, 1, e) || !right_size(c, "input.langs", 0, 1, e) ||
+        !right_size(c, "input.position_ids", 0, 1, e) ||
         !right_size(c, "input.next_sentence_label", c->rows, 0, e) ||
         !right_size(c, "input.sentence_order_label", c->rows, 0, e) ||
         !right_size(c, "input.start_positions", c->rows, 0, e) ||
@@ -165,6 +166,7 @@ static bool fill_batch(gold_case *c, ses_err *e)
         !answers(c, "input.end_positions", &b->ends, e) || !labels(c, e))
         return false;
     b->positions = position ? position : c->counted ? NULL : b->positions;
+    if (!b->segments && !ints(c, "input.langs", &b->segments, e)) return false; /* a language is a segment */
     return b->pair_labels || ints(c, "input.sentence_order_label", &b->pair_labels, e);
 }
 

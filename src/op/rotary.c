@@ -1,0 +1,62 @@
+/* Rotary positions (Su et al. 2021): pairs of columns turn by an angle that grows with the token's place.
+ * x [T, C]; the first `turned` columns are heads of size dim, the others (values) pass. place: integers
+ * [T]. */
+#include "op.h"
+
+typedef struct attr {
+    int64_t turned, dim;
+    double theta;
+} attr;
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    const attr *a = n->attr;
+    if (!ses_want_input(n, 0, "x", e) || !ses_want_ints(n, 1, "place", e)) return false;
+    if (a->dim < 2 || a->dim % 2 || a->turned % a->dim || a->turned > ses_cols(n->in[0]))
+        return ses_fail(e, SES_EARG, "%lld columns are not heads of an even size %lld", (long long)a->turned,
+                        (long long)a->dim);
+    if (ses_count(n->in[1]) != ses_rows(n->in[0]))
+        return ses_fail(e, SES_EARG, "%lld places for %lld tokens", (long long)ses_count(n->in[1]),
+                        (long long)ses_rows(n->in[0]));
+    return ses_node_out(n, n->in[0]->dim, e);
+}
+
+static void run(const ses_node *n, ses_sink y, const ses_real *x, double sign)
+{
+    const attr *a = n->attr;
+    n->k->rotary(n->exec, y, x, n->in[1]->i, ses_rows(n->out), ses_cols(n->out), a->turned, a->dim, a->theta,
+                 sign);
+}
+
+static void forward(const ses_node *n) { run(n, (ses_sink){ n->out->f, false }, n->in[0]->f, 1); }
+
+static void backward(const ses_node *n) /* turned back */
+{
+    ses_sink dx = ses_grad(n, 0);
+    if (dx.data) run(n, dx, n->out->grad, -1);
+}
+
+static const int32_t place[] = { 0, 1, 2, 300, 7 };
+static const ses_case cases[] = {
+    { .dim = { { 5, 18 }, { 5 } }, .ints = { [1] = place }, .attr = &(const attr){ 12, 6, 10000 } },
+    { .dim = { { 5, 32 }, { 5 } }, .ints = { [1] = place }, .attr = &(const attr){ 32, 32, 160000 } },
+    { .dim = { { 2, 2 }, { 2 } },
+      .ints = { [1] = place },
+      .attr = &(const attr){ 2, 2, 10000 },
+      .scale = 1e4 },
+};
+const ses_op ses_op_rotary = {
+    .name = "rotary",
+    .attr_size = sizeof(attr),
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_rotary(ses_tape *t, ses_tensor *x, ses_tensor *places, int64_t turned, int64_t dim,
+                       double theta)
+{
+    return ses_apply(t, &ses_op_rotary, SES_IN(x, places), &(attr){ turned, dim, theta });
+}
