@@ -87,6 +87,19 @@ data_begins() {
     echo $((8 + $1 + 256 * $2))
 }
 
+# A tokenizer.json for the 71 ids of the golden models.
+words() {
+    awk 'BEGIN {
+        printf "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [], "
+        printf "\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}, \"post_processor\": null, "
+        printf "\"decoder\": null, \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", "
+        printf "\"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {"
+        printf "\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4"
+        for (i = 5; i < 71; i++) printf ", \"w%d\": %d", i, i
+        print "}}}"
+    }'
+}
+
 section_info() {
     for dir in "$golden"/bert-*; do
         run 0 info "$dir"
@@ -110,10 +123,12 @@ section_info() {
     run 2 info "$golden/bert-classify" "$golden/bert-tag"
 
     fresh tokenizer
-    : >"$tmp/tokenizer/vocab.txt"
-    : >"$tmp/tokenizer/tokenizer.json"
+    words >"$tmp/tokenizer/tokenizer.json"
     run 0 info "$tmp/tokenizer"
-    says 'tokenizer.json, vocab.txt (not read yet by this version)'
+    says '71 tokens: tokenizer.json'
+    echo "{" >"$tmp/tokenizer/tokenizer.json"
+    run 0 info "$tmp/tokenizer" # what is said of a bad one is not the model's fault
+    says 'cannot be'
 }
 
 # An architecture that is not there: its tensors can still be looked at.
@@ -141,7 +156,7 @@ s/"hidden_size": 24/"hidden_size": "24"/|"hidden_size" is a string, expected an 
 s/"hidden_size": 24/"hidden_size": 24.5/|"hidden_size"
 s/"hidden_size": 24/"hidden_size": 0/|"hidden_size" is 0, expected 1
 s/"hidden_size": 24/"hidden_size": -24/|"hidden_size" is -24, expected 1
-s/"hidden_size": 24/"hidden_size": 25/|"hidden_size" 25 cannot be split among "num_attention_heads" 3
+s/"hidden_size": 24/"hidden_size": 25/|25 cannot be split among
 s/"num_hidden_layers": 2/"num_hidden_layers": 1000000000000/|"num_hidden_layers" is 1000000000000, expected 1 to
 s/"num_hidden_layers": 2/"num_hidden_layers": 1e400/|num
 s/"num_attention_heads": 3/"num_attention_heads": 0/|"num_attention_heads" is 0, expected 1
@@ -269,6 +284,20 @@ section_run() {
     says 'Attention of layer 0, head 2'
     run 0 run "$golden/bert-classify" -i '2 5' --class BertModel
     says 'First numbers'
+    printf '{"ids": [2, 5, 4, 3], "type_ids": [0, 0, 1, 1], "more": {}}\n{"ids": [7]}\n' >"$tmp/in"
+    run 0 run "$golden/bert-masked-lm" --json -q
+    sed 's/"sequence.*"ids/"ids/' "$tmp/out" >"$tmp/want"
+    printf '2 5 | 4 3\n7\n' >"$tmp/in"
+    run 0 run "$golden/bert-masked-lm" --json -q
+    sed 's/"sequence.*"ids/"ids/' "$tmp/out" >"$tmp/got"
+    if cmp -s "$tmp/got" "$tmp/want"; then ok; else bad "an object and a line of the same ids differ"; fi
+    fresh words bert-masked-lm
+    words >"$tmp/words/tokenizer.json"
+    run 0 run "$tmp/words" --position 0 --attentions
+    says '2 [CLS]' ' w5 '
+    run 0 run "$tmp/words" --position 0 --json
+    json_lines "$tmp/out"
+    says '"tokens": ["[CLS]", "w5", "[MASK]", "[SEP]"]'
     printf '1 2\n3' >"$tmp/in" # no newline at the end, an empty input: both fine
     run 0 run "$golden/bert-tag" --json
     if [ "$(wc -l <"$tmp/out")" -eq 2 ]; then ok; else bad "a line for a line without its end"; fi
@@ -296,6 +325,13 @@ section_run_errors() {
 1 ! 2 ! 3|'|' begins segment 3, expected at most 2 segments
 ! 1|no token before '|'
 1 !|no token after the last '|'
+{"id": [1]}|no array "ids"
+{"ids": []}|"ids" is empty
+{"ids": [1, "2"]}|"ids" at place 1 is a string
+{"ids": [1, 71]}|token id 71 at place 1
+{"ids": [1, 2], "type_ids": [0]}|"type_ids" has 1 entries for 2 ids
+{"ids": [1, 2], "type_ids": [0, 2]}|"type_ids" at place 1 is not a segment
+{"ids": [1|line 1
 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5|more than 24 tokens, the longest sequence the model takes
 LIST
     refuses -- run "$golden/bert-tag" --ids '1 x'

@@ -3,6 +3,7 @@
 #include "run.h"
 #include "show.h"
 #include "tensor/device.h"
+#include "tokenizer_files.h"
 
 #include "base/alloc.h"
 
@@ -167,6 +168,21 @@ static void put_ints(ses_json_writer *w, const char *key, const int32_t *x, int6
     ses_json_end_array(w);
 }
 
+static void put_tokens(const ses_runner *r, const int32_t *id, int64_t n)
+{
+    if (!r->tokenizer) return;
+    ses_json_array(r->w, "tokens");
+    for (int64_t i = 0; i < n; i++) {
+        size_t len = 0;
+        const char *text = ses_tokenizer_token(r->tokenizer, id[i], &len);
+        if (text)
+            ses_json_put_stringn(r->w, text, len);
+        else
+            ses_json_put_null(r->w);
+    }
+    ses_json_end_array(r->w);
+}
+
 /* The layers and attention of sequence s, where asked for. */
 static bool show_inside(ses_runner *r, int64_t s, ses_err *e)
 {
@@ -188,6 +204,7 @@ static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
         int64_t at = l->cu[i], len = l->cu[i + 1] - at;
         if (n > 1) ses_json_begin_object(r->w);
         put_ints(r->w, "ids", l->ids + at, len);
+        put_tokens(r, l->ids + at, len);
         if (l->segments[at + len - 1]) put_ints(r->w, "segments", l->segments + at, len);
         if (!show_inside(r, i, e)) return false;
         if (n > 1) ses_json_end_object(r->w);
@@ -328,15 +345,22 @@ static int64_t input_bytes(char **file)
     return sum;
 }
 
+static const char *rate_text(char buf[SES_HUMAN], int64_t n, double seconds)
+{
+    double rate = seconds > 1e-9 ? (double)n / seconds : 0;
+    if (rate >= 100) return ses_grouped(buf, (int64_t)rate);
+    snprintf(buf, SES_HUMAN, "%.1f", rate);
+    return buf;
+}
+
 static void tell_speed(const ses_runner *r, double seconds)
 {
     char a[SES_HUMAN], b[SES_HUMAN];
-    double per = seconds > 1e-9 ? 1 / seconds : 0;
     fprintf(stderr, "%s sequence%s, %s token%s in ", ses_grouped(a, r->sequences),
             r->sequences == 1 ? "" : "s", ses_grouped(b, r->tokens), r->tokens == 1 ? "" : "s");
     fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
-    fprintf(stderr, ": %s sequences/s, %s tokens/s\n", ses_grouped(a, (int64_t)((double)r->sequences * per)),
-            ses_grouped(b, (int64_t)((double)r->tokens * per)));
+    fprintf(stderr, ": %s sequences/s, %s tokens/s\n", rate_text(a, r->sequences, seconds),
+            rate_text(b, r->tokens, seconds));
 }
 
 static bool run(ses_call *c, ses_err *e)
@@ -352,6 +376,7 @@ static bool run(ses_call *c, ses_err *e)
     r.model = r.dev ? ses_model_open(dir, r.dev, &mo, e) : NULL;
     r.tape = r.model ? ses_tape_new(r.dev, NULL, e) : NULL;
     bool ok = r.tape && check_options(&r, e);
+    if (ok && ses_has_tokenizer(dir)) r.tokenizer = ses_tokenizer_open(dir, NULL); /* ids will do */
     if (ok && !c->quiet && in.file == standard && isatty(STDIN_FILENO))
         fputs("Token ids, one sequence a line, are read from this terminal; Ctrl-D ends.\n", stderr);
     if (ok) { /* a moving line would cut through answers on the same terminal */
@@ -364,6 +389,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_reader_close(&in);
     ses_lines_free(&r.lines);
     ses_free(r.row);
+    ses_tokenizer_free(r.tokenizer);
     ses_tape_free(r.tape);
     ses_model_free(r.model);
     ses_device_free(r.dev);
@@ -373,6 +399,8 @@ static bool run(ses_call *c, ses_err *e)
 static const ses_example examples[] = {
     { "sesame run bert-base-uncased --ids \"101 7592 103 102\" --mask-id 103",
       "what fits in place of token 103" },
+    { "sesame tokenize -m bert-base-uncased --json in.txt | sesame run bert-base-uncased -m 103",
+      "what fits in place of [MASK], in text" },
     { "sesame run bert-mrpc --ids \"101 2002 102 | 2016 102\"", "a pair of texts: label and probability" },
     { "sesame run bert-base-uncased ids.txt --json >out.jsonl", "a line of JSON for every line of ids.txt" },
     { "sesame run bert-base-uncased --class BertModel -i \"101 7592 102\" -a --layer 3 --head 2",
@@ -387,8 +415,9 @@ const ses_command ses_command_run = {
     .description =
         "Runs the model in folder DIR on sequences of token ids: those of --ids, then the lines of each "
         "FILE (- is standard input, which is also read when nothing else is given). A line is one "
-        "sequence, its ids apart by blanks or commas; what follows a | belongs to the second segment. "
-        "Text is not taken yet: tokenizers come in a later version.\n\n"
+        "sequence, its ids apart by blanks or commas; what follows a | belongs to the second segment. A "
+        "line may also be an object as 'sesame tokenize --json' writes it, of which ids and type_ids are "
+        "taken. Where the folder has a tokenizer, tokens are shown with their text.\n\n"
         "What is shown depends on the model's head: the likeliest tokens (masked-lm), labels (classify, "
         "tag), answers (span; of the last segment, where there are several), whether the second segment "
         "follows the first (next-sentence), which choice fits (choice); without a head, the vectors. "

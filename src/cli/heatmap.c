@@ -1,8 +1,9 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-enum { LEFT = 16 }; /* columns of position and id */
+enum { LEFT = 16 }; /* columns of position and token */
 
 /* Cells are blocks of `block` x `block` numbers, each `width` columns wide. */
 typedef struct grid {
@@ -56,8 +57,22 @@ static void put_positions(int64_t keys, grid g)
     }
 }
 
-void ses_heatmap_print(const ses_term *t, const float *p, int64_t queries, int64_t keys, const int32_t *ids)
+/* The query's position and its text, or its id, in LEFT columns. */
+static void put_label(const ses_runner *r, int64_t q, int32_t id)
 {
+    enum { WORD = LEFT - 7 };
+    char token[SES_TOKEN_TEXT], clean[SES_TOKEN_TEXT];
+    const char *word = strchr(ses_run_token(r, id, token), ' ');
+    ses_clean(clean, sizeof clean, word ? word + 1 : token);
+    size_t end = 0, width = 0;
+    while (clean[end] && (width < WORD - 1 || ((unsigned char)clean[end] & 0xC0) == 0x80))
+        width += ((unsigned char)clean[end++] & 0xC0) != 0x80;
+    printf("%5" PRId64 " %*s%.*s ", q, WORD - (int)width, "", (int)end, clean);
+}
+
+void ses_heatmap_print(const ses_runner *r, const float *p, int64_t queries, int64_t keys, const int32_t *ids)
+{
+    const ses_term *t = r->term;
     grid g = fit(keys, t->width);
     float most = largest(p, queries, 0, keys, 0, queries > keys ? queries : keys);
     printf(" (rows look at columns; strongest %.3f", (double)most);
@@ -65,7 +80,7 @@ void ses_heatmap_print(const ses_term *t, const float *p, int64_t queries, int64
     printf(")\n");
     put_positions(keys, g);
     for (int64_t q = 0; q < queries; q += g.block) {
-        printf("  %5" PRId64 " %7d ", q, (int)ids[q]);
+        put_label(r, q, ids[q]);
         for (int64_t k = 0; k < keys; k += g.block) {
             float x = largest(p, queries, q, keys, k, g.block);
             put_cell(t, most > 0 ? (double)(x / most) : 0, g.width);

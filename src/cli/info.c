@@ -6,6 +6,7 @@
 #include "base/pool.h"
 #include "kernel/kernel.h"
 #include "model/desc.h"
+#include "sesame/tokenizer.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -119,6 +120,10 @@ static bool look_for_tokenizer(ses_info *i, ses_err *e)
         if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = ses_tokenizer_file[k];
         ses_free(path);
     }
+    if (!i->n_tokenizer) return true;
+    ses_tokenizer *t = ses_tokenizer_open(i->path, &i->tokenizer_problem);
+    if (t) i->tokenizer_size = ses_tokenizer_size(t);
+    ses_tokenizer_free(t);
     return true;
 }
 

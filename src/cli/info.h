@@ -44,7 +44,9 @@ typedef struct ses_info {
     int64_t numbers[SES_DTYPE_COUNT]; /* in the files, by dtype */
     const char *tokenizer[SES_TOKENIZER_FILES];
     size_t n_tokenizer;
-    int64_t tokens; /* memory is counted for one sequence of so many */
+    int64_t tokenizer_size;    /* tokens it knows; 0: there is none, or it cannot be read */
+    ses_err tokenizer_problem; /* why not */
+    int64_t tokens;            /* memory is counted for one sequence of so many */
     ses_info_memory memory;
 } ses_info;
 

@@ -84,6 +84,7 @@ static void put_files(ses_json_writer *w, const ses_info *i)
     ses_json_array(w, "tokenizer_files");
     for (size_t k = 0; k < i->n_tokenizer; k++) ses_json_put_string(w, i->tokenizer[k]);
     ses_json_end_array(w);
+    ses_json_count(w, "tokenizer_size", i->tokenizer_size);
 }
 
 static void put_tensors(ses_json_writer *w, const ses_info *i)

@@ -85,9 +85,12 @@ static bool show_tokenizer(const ses_info *i, const ses_term *t, ses_err *e)
     ses_buf text = { 0 };
     for (size_t k = 0; k < i->n_tokenizer; k++)
         ses_buf_appendf(&text, "%s%s", k ? ", " : "", i->tokenizer[k]);
+    char size[SES_HUMAN];
     bool ok = ses_buf_ok(&text, e);
-    if (ok && text.len)
-        ses_show_line(t, "Tokenizer", "%s (not read yet by this version)", text.data);
+    if (ok && i->tokenizer_size)
+        ses_show_line(t, "Tokenizer", "%s tokens: %s", ses_grouped(size, i->tokenizer_size), text.data);
+    else if (ok && text.len)
+        ses_show_line(t, "Tokenizer", "%s; cannot be used: %s", text.data, i->tokenizer_problem.msg);
     else if (ok)
         ses_show_line(t, "Tokenizer", "no files found");
     ses_buf_free(&text);

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const ses_output *ses_run_output(const ses_runner *r, const char *name)
@@ -44,6 +45,23 @@ const float *ses_run_rows(ses_runner *r, const ses_output *o, int64_t first, int
         for (int64_t i = 0; i < n; i++)
             memmove(x + i * cols, x + i * wide + o->col, (size_t)cols * sizeof *x);
     return x;
+}
+
+const char *ses_run_token(const ses_runner *r, int32_t id, char buf[SES_TOKEN_TEXT])
+{
+    size_t n = 0;
+    const char *text = r->tokenizer ? ses_tokenizer_token(r->tokenizer, id, &n) : NULL;
+    snprintf(buf, SES_TOKEN_TEXT, text ? "%d %.*s" : "%d", (int)id, n < 60 ? (int)n : 60, text ? text : "");
+    return buf;
+}
+
+void ses_json_token(const ses_runner *r, const char *key, int64_t id)
+{
+    size_t n = 0;
+    const char *text = r->tokenizer ? ses_tokenizer_token(r->tokenizer, (int32_t)id, &n) : NULL;
+    if (!text) return;
+    ses_json_put_key(r->w, key);
+    ses_json_put_stringn(r->w, text, n);
 }
 
 double ses_log_sum(const float *x, int64_t n)

@@ -5,6 +5,7 @@
 #include "command.h"
 #include "model/desc.h"
 #include "run_input.h"
+#include "sesame/tokenizer.h"
 #include "shared.h"
 
 typedef struct ses_run_args {
@@ -21,6 +22,7 @@ typedef struct ses_runner {
     ses_device *dev;
     ses_model *model;
     ses_tape *tape;
+    ses_tokenizer *tokenizer; /* NULL: the folder has none that can be read; ids must do */
     ses_lines lines;
     ses_outputs out;    /* of the batch in hand */
     ses_json_writer *w; /* of the line being written; NULL: text */
@@ -40,6 +42,11 @@ const float *ses_run_rows(ses_runner *r, const ses_output *o, int64_t first, int
 
 /* The same of an output without rows: n numbers from `first`. */
 const float *ses_run_numbers(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e);
+
+/* "103 [MASK]", or the id alone where its text is not known. Returns buf. */
+enum { SES_TOKEN_TEXT = 80 };
+const char *ses_run_token(const ses_runner *r, int32_t id, char buf[SES_TOKEN_TEXT]);
+void ses_json_token(const ses_runner *r, const char *key, int64_t id); /* a member, where the text is known */
 
 /* log of the sum of exponentials: exp(x - this) is a softmax. */
 double ses_log_sum(const float *x, int64_t n);
@@ -70,6 +77,7 @@ int ses_view_bar_width(const ses_term *t, int used);
 void ses_json_floats(ses_json_writer *w, const float *x, int64_t n); /* an array */
 
 /* A picture of p [queries, keys] in shades, rows marked by position and id. */
-void ses_heatmap_print(const ses_term *t, const float *p, int64_t queries, int64_t keys, const int32_t *ids);
+void ses_heatmap_print(const ses_runner *r, const float *p, int64_t queries, int64_t keys,
+                       const int32_t *ids);
 
 #endif

@@ -42,7 +42,7 @@ static const char *label_text(const ses_model *m, int64_t i, char buf[SES_HUMAN]
 static void cell_share(ses_table *t, const ses_term *term, double p, int used)
 {
     char bar[SES_BAR_SIZE];
-    ses_table_cell(t, "%.1f %%", 100 * p);
+    ses_table_cell(t, p >= 0.001 ? "%.1f %%" : "%.2g %%", 100 * p);
     ses_table_cell(t, "%s", ses_bar(term, bar, p, ses_view_bar_width(term, used)));
     ses_table_style(t, SES_GREEN);
 }
@@ -76,6 +76,7 @@ static bool one_place(ses_runner *r, const ses_output *o, int64_t s, int64_t pla
         ses_json_begin_object(r->w);
         ses_json_count(r->w, "position", place);
         ses_json_count(r->w, "id", r->lines.ids[at]);
+        ses_json_token(r, "token", r->lines.ids[at]);
         ses_json_array(r->w, "top");
     }
     for (int64_t i = 0; i < k; i++) {
@@ -83,13 +84,15 @@ static bool one_place(ses_runner *r, const ses_output *o, int64_t s, int64_t pla
         if (r->w) {
             ses_json_begin_object(r->w);
             ses_json_count(r->w, "id", best[i].i);
+            ses_json_token(r, "token", best[i].i);
             put_share(r->w, "probability", p);
             ses_json_end_object(r->w);
             continue;
         }
         ses_table_cell(t, i ? "" : "%" PRId64, place);
-        ses_table_cell(t, i ? "" : "%d", (int)r->lines.ids[at]);
-        ses_table_cell(t, "%" PRId64, best[i].i);
+        char text[SES_TOKEN_TEXT];
+        ses_table_cell(t, "%s", i ? "" : ses_run_token(r, r->lines.ids[at], text));
+        ses_table_cell(t, "%s", ses_run_token(r, (int32_t)best[i].i, text));
         cell_share(t, r->term, p, 46);
     }
     if (r->w) {
@@ -116,7 +119,10 @@ static bool masked_lm(ses_runner *r, const ses_head_use *use, int64_t s, ses_err
 {
     const ses_output *o = ses_run_output(r, use->output);
     ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
-    ses_table *t = best && !r->w ? ses_table_new(">Position|>Token|>Predicted|>Probability|", e) : NULL;
+    ses_table *t = best && !r->w ? ses_table_new(r->tokenizer ? ">Position|Token|Predicted|>Probability|"
+                                                              : ">Position|>Token|>Predicted|>Probability|",
+                                                 e)
+                                 : NULL;
     bool ok = best && (t || r->w);
     int64_t shown = 0;
     if (r->w) ses_json_array(r->w, "predictions");
@@ -227,7 +233,8 @@ static void put_tag(ses_runner *r, int64_t place, int32_t id, int64_t label, dou
 {
     ses_json_begin_object(r->w);
     ses_json_count(r->w, "position", place);
-    ses_json_count(r->w, "token", id);
+    ses_json_count(r->w, "token_id", id);
+    ses_json_token(r, "token", id);
     put_label(r->w, r->model, label);
     put_share(r->w, "probability", p);
     ses_json_end_object(r->w);
@@ -236,7 +243,7 @@ static void put_tag(ses_runner *r, int64_t place, int32_t id, int64_t label, dou
 static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     const ses_output *o = ses_run_output(r, use->output);
-    char name[SES_HUMAN];
+    char name[SES_HUMAN], text[SES_TOKEN_TEXT];
     int64_t T = length(r, s), n = ses_run_cols(o);
     const float *x = ses_run_rows(r, o, r->lines.cu[s], T, e);
     ses_table *t = x && !r->w ? ses_table_new(">Position|>Token|Label|>Probability|", e) : NULL;
@@ -252,7 +259,7 @@ static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
             continue;
         }
         ses_table_cell(t, "%" PRId64, i);
-        ses_table_cell(t, "%d", (int)id);
+        ses_table_cell(t, "%s", ses_run_token(r, id, text));
         ses_table_cell(t, "%s", label_text(r->model, best.i, name));
         cell_share(t, r->term, p, 50);
     }
@@ -285,23 +292,30 @@ static void put_answers(ses_runner *r, const ses_best *best, int64_t k)
     ses_json_end_array(r->w);
 }
 
+/* The token's text, or its id, after a blank where one is needed. */
+static size_t answer_token(const ses_runner *r, int32_t id, char *to, size_t room)
+{
+    char text[SES_TOKEN_TEXT];
+    const char *word = strchr(ses_run_token(r, id, text), ' ');
+    int n = snprintf(to, room, "%s ", word ? word + 1 : text);
+    return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+}
+
 static bool show_answers(ses_runner *r, int64_t s, const ses_best *best, int64_t k, ses_err *e)
 {
     const int32_t *ids = r->lines.ids + r->lines.cu[s];
     ses_table *t = ses_table_new(">From|>To|>Probability||Tokens", e);
     if (!t) return false;
     for (int64_t i = 0; i < k; i++) {
-        char text[64] = "", bar[SES_BAR_SIZE];
+        char text[2 * SES_TOKEN_TEXT] = "", bar[SES_BAR_SIZE];
         size_t at = 0;
         int64_t j = best[i].i;
-        for (; j <= best[i].j && at < 24; j++)
-            at += (size_t)snprintf(text + at, sizeof text - at, "%s%d", at ? " " : "", (int)ids[j]);
-        ses_table_cell(t, "%" PRId64, best[i].i);
+        for (; j <= best[i].j && at < 40; j++) at += answer_token(r, ids[j], text + at, sizeof text - at);
         ses_table_cell(t, "%" PRId64, best[i].j);
         ses_table_cell(t, "%.1f %%", 100 * exp(best[i].score));
         ses_table_cell(t, "%s", ses_bar(r->term, bar, exp(best[i].score), 20));
         ses_table_style(t, SES_GREEN);
-        ses_table_cell(t, "%s%s", text, j <= best[i].j ? " ..." : "");
+        ses_table_cell(t, "%s%s", text, j <= best[i].j ? "..." : "");
     }
     return print_table(t, r, e);
 }

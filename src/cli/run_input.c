@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "sesame/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -145,7 +146,64 @@ static bool next_segment(const ses_lines *l, int64_t begin, int64_t *segment, co
                     *segment + 1, limit->segments);
 }
 
-/* The line's tokens. The line end is taken, also after an error in it. */
+/* ---- lines of JSON, as `sesame tokenize --json` writes them ---- */
+
+/* The rest of the line; whatever it says, it is not held beyond MAX_LINE bytes. */
+static bool get_line(ses_reader *r, ses_buf *text, ses_err *e)
+{
+    enum { MAX_LINE = 64 << 20 };
+    text->limit = MAX_LINE;
+    int c;
+    while (c = get(r), !ends_line(c))
+        if (!ses_buf_put(text, (char)c)) return ses_buf_ok(text, e);
+    return true;
+}
+
+static bool add_json_token(ses_lines *l, int64_t begin, const ses_json *id, const ses_json *type,
+                           const ses_limits *limit, ses_err *e)
+{
+    char word[32];
+    int64_t value, segment = 0, place = l->tokens - begin;
+    if (!ses_json_int(id, &value))
+        return ses_fail(e, SES_EFORMAT, "\"ids\" at place %" PRId64 " is %s, expected a token id", place,
+                        ses_json_type_name(ses_json_type_of(id)));
+    if (type && (!ses_json_int(type, &segment) || segment < 0 || segment >= limit->segments))
+        return ses_fail(e, SES_EARG,
+                        "\"type_ids\" at place %" PRId64 " is not a segment, expected 0 to %" PRId64, place,
+                        limit->segments - 1);
+    snprintf(word, sizeof word, "%" PRId64, value);
+    return add_token(l, begin, word, strlen(word), segment, limit, e);
+}
+
+static bool add_object(const ses_json *o, const ses_limits *limit, ses_lines *l, ses_err *e)
+{
+    const ses_json *ids = ses_json_get(o, "ids"), *types = ses_json_get(o, "type_ids");
+    int64_t begin = l->tokens;
+    size_t n = ses_json_len(ids);
+    if (ses_json_type_of(ids) != SES_JSON_ARRAY)
+        return ses_fail(e, SES_EFORMAT, "no array \"ids\" in the object");
+    if (!n) return ses_fail(e, SES_EFORMAT, "\"ids\" is empty, expected token ids");
+    if (ses_json_type_of(types) != SES_JSON_NULL && ses_json_len(types) != n)
+        return ses_fail(e, SES_EFORMAT, "\"type_ids\" has %zu entries for %zu ids", ses_json_len(types), n);
+    for (size_t i = 0; i < n; i++)
+        if (!add_json_token(l, begin, ses_json_at(ids, i), ses_json_len(types) ? ses_json_at(types, i) : NULL,
+                            limit, e))
+            return false;
+    return true;
+}
+
+static bool parse_json(ses_reader *r, const ses_limits *limit, ses_lines *l, ses_err *e)
+{
+    ses_buf text = { 0 };
+    bool ok = get_line(r, &text, e);
+    ses_json_doc *d = ok ? ses_json_parse(text.data, text.len, e) : NULL;
+    ok = d && add_object(ses_json_root(d), limit, l, e);
+    ses_json_free(d);
+    ses_buf_free(&text);
+    return ok;
+}
+
+/* The line's tokens, up to its end or the first thing wrong in it. */
 static bool parse_line(ses_reader *r, const ses_limits *limit, ses_lines *l, ses_err *e)
 {
     int64_t begin = l->tokens, segment = 0;
@@ -158,6 +216,7 @@ static bool parse_line(ses_reader *r, const ses_limits *limit, ses_lines *l, ses
             continue;
         }
         unget(r, c);
+        if (c == '{' && l->tokens == begin && !segment) return parse_json(r, limit, l, e);
         size_t n = get_word(r, word, sizeof word);
         if (!add_token(l, begin, word, n, segment, limit, e)) return false;
     }

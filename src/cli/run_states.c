@@ -32,6 +32,7 @@ static void vector_cells(ses_table *t, const float *x, int64_t n, int numbers)
 static bool show_vectors(ses_runner *r, const ses_output *states, const ses_output *pooled, int64_t s,
                          ses_err *e)
 {
+    char text[SES_TOKEN_TEXT];
     int64_t C = ses_run_cols(states), T = length(r, s);
     int room = (r->term->width - 36) / 9, numbers = room < 1 ? 1 : room > 16 ? 16 : room;
     const float *x = ses_run_rows(r, states, r->lines.cu[s], T, e);
@@ -39,7 +40,7 @@ static bool show_vectors(ses_runner *r, const ses_output *states, const ses_outp
     if (!t) return false;
     for (int64_t i = 0; i < T; i++) {
         ses_table_cell(t, "%" PRId64, i);
-        ses_table_cell(t, "%d", (int)r->lines.ids[r->lines.cu[s] + i]);
+        ses_table_cell(t, "%s", ses_run_token(r, r->lines.ids[r->lines.cu[s] + i], text));
         vector_cells(t, x + i * C, C, numbers);
     }
     x = pooled ? ses_run_rows(r, pooled, s, 1, e) : NULL;
@@ -184,7 +185,7 @@ static bool show_attention(ses_runner *r, int64_t s, ses_err *e)
         printf("mean of %" PRId64 " heads", H);
     else
         printf("head %" PRId64, head);
-    ses_heatmap_print(r->term, map, T, T, r->lines.ids + r->lines.cu[s]);
+    ses_heatmap_print(r, map, T, T, r->lines.ids + r->lines.cu[s]);
     ses_free(map);
     return true;
 }
