@@ -59,6 +59,17 @@ static void test_errors(void)
     ses_err_clear(&e);
     CHECK(!ses_linear(t, NULL, NULL, NULL, SES_ACT_NONE, SES_OUT_IN) &&
           !ses_tape_ok(t, &e)); /* a NULL input is an error */
+    static const int32_t labels[] = { 1, 3 };
+    ses_tape_reset(t, NULL);
+    ses_err_clear(&e);
+    a = ses_tape_input(t, x, SES_DIM(2, 3));
+    CHECK(!ses_cross_entropy(t, a, ses_tape_ints(t, labels, 2)) && !ses_tape_ok(t, &e));
+    CHECK_STR(e.msg, "cross_entropy: label 3 at place 1, expected 0 to 2");
+    ses_tape_reset(t, NULL);
+    ses_err_clear(&e);
+    a = ses_tape_input(t, x, SES_DIM(2, 3));
+    CHECK(!ses_take(t, a, ses_tape_ints(t, labels, 2)) && !ses_tape_ok(t, &e));
+    CHECK_STR(e.msg, "take: row 3 at place 1, expected 0 to 1");
     ses_tape_reset(t, NULL);
     ses_err_clear(&e);
     CHECK(!ses_tape_tensor(t, SES_DIM(INT64_MAX, 4)) && !ses_tape_ok(t, &e)); /* sizes that overflow */

@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "kernel/kernel.h"
+#include "tensor/device.h"
 
 #include <dlfcn.h>
 
@@ -51,7 +52,14 @@ static ses_part find(const library *l)
 size_t ses_parts(ses_part out[SES_MAX_PARTS])
 {
     size_t n = 0;
+#ifdef SES_CUDA
+    ses_gpu gpu;
+    bool gpu_here = ses_gpu_describe(0, &gpu);
+    out[n++] =
+        (ses_part){ "CUDA", "GPU device", gpu_here, gpu_here ? "GPU found" : "in this build, no GPU found" };
+#else
     out[n++] = (ses_part){ "CUDA", "GPU device", false, "not in this build" };
+#endif
     for (size_t i = 0; i < SES_LEN(libraries); i++) out[n++] = find(&libraries[i]);
     return n;
 }

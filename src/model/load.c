@@ -155,7 +155,11 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
     if (!m->file) return false;
     size_t n = ses_safetensors_count(m->file);
     used = ses_alloc_array(n, sizeof *used, e);
-    if (!used || (train && !ses_store_train(m->store, e)) || !load_all(m, o, used, e)) goto done;
+    ses_model_options check = *o;
+    check.dry = true; /* every shape against the file first, memory after */
+    if (!used || !load_all(m, &check, used, e) || (train && !ses_store_train(m->store, e)) ||
+        (!o->dry && !load_all(m, o, used, e)))
+        goto done;
     for (size_t i = 0; i < n; i++)
         if (!used[i] && !pass_over(m, ses_safetensors_at(m->file, i), &list, e)) goto done;
     m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;

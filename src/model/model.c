@@ -54,6 +54,8 @@ static bool declare(ses_model *m, const ses_json *config, const ses_model_option
 /* Memory for every parameter, then random numbers. */
 static bool begin_random(ses_model *m, const ses_model_options *o, ses_err *e)
 {
+    m->surplus = ses_strdup("", e);
+    if (!m->surplus || o->dry) return m->surplus != NULL;
     if (o->train) {
         if (!ses_store_train(m->store, e)) return false;
     } else {
@@ -64,8 +66,7 @@ static bool begin_random(ses_model *m, const ses_model_options *o, ses_err *e)
     for (size_t i = 0; i < ses_store_count(m->store); i++)
         if (ses_store_at(m->store, i)->role == SES_PARAM_COMPUTED && !ses_model_compute(m, i, e))
             return false;
-    m->surplus = ses_strdup("", e);
-    return m->surplus && (o->train || ses_store_freeze(m->store, e));
+    return o->train || ses_store_freeze(m->store, e);
 }
 
 ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_model_options *options,

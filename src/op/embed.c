@@ -1,6 +1,6 @@
 #include "op.h"
 
-/* Inputs: table 0, ids 0, table 1, ids 1, ... Ids are checked where a batch enters a model. */
+/* Inputs: table 0, ids 0, table 1, ids 1, ... */
 typedef struct attr {
     int32_t pad;
 } attr;
@@ -11,6 +11,7 @@ static bool infer(ses_node *n, ses_err *e)
         if (!ses_want_input(n, i, "table", e) || !ses_want_ints(n, i + 1, "ids", e)) return false;
         if (ses_cols(n->in[i]) != ses_cols(n->in[0]) || ses_count(n->in[i + 1]) != ses_count(n->in[1]))
             return ses_fail(e, SES_EARG, "tables must have equal widths and ids equal lengths");
+        if (!ses_want_range(n, i + 1, ses_rows(n->in[i]), false, "id", e)) return false;
     }
     return ses_node_out(n, SES_DIM(ses_count(n->in[1]), ses_cols(n->in[0])), e);
 }

@@ -18,6 +18,7 @@ static bool infer(ses_node *n, ses_err *e)
     if (ses_count(n->in[3]) != ses_rows(x))
         return ses_fail(e, SES_EARG, "%lld labels for %lld rows", (long long)ses_count(n->in[3]),
                         (long long)ses_rows(x));
+    if (!ses_want_range(n, 3, w->dim[0], true, "label", e)) return false;
     if (!ses_node_save(n, 0, 2, e) || !ses_node_save(n, 1, ses_rows(x), e) ||
         !ses_node_save(n, 2, ses_rows(x), e))
         return false;

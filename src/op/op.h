@@ -64,6 +64,9 @@ ses_tensor *ses_tensor_over(ses_tape *t, void *data, ses_dtype dtype, const int6
                             ses_err *e);
 bool ses_want_input(const ses_node *n, int i, const char *what, ses_err *e); /* present, and real */
 bool ses_want_ints(const ses_node *n, int i, const char *what, ses_err *e);  /* present, and integers */
+/* Every integer of input i in 0 .. limit - 1 (or SES_IGNORE, if allowed). Checked where the host can see
+ * them; on other devices whoever uploads them has checked. */
+bool ses_want_range(const ses_node *n, int i, int64_t limit, bool ignore, const char *what, ses_err *e);
 #define SES_DIM(...) ((const int64_t[SES_MAX_DIM]){ __VA_ARGS__ })
 
 /* For backward: where input i's gradient goes; data NULL when nobody wants it. Asking means writing. */

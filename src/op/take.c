@@ -4,6 +4,7 @@
 static bool infer(ses_node *n, ses_err *e)
 {
     if (!ses_want_input(n, 0, "x", e) || !ses_want_ints(n, 1, "rows", e)) return false;
+    if (!ses_want_range(n, 1, ses_rows(n->in[0]), false, "row", e)) return false;
     return ses_node_out(n, SES_DIM(ses_count(n->in[1]), ses_cols(n->in[0])), e);
 }
 

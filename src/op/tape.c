@@ -212,6 +212,17 @@ bool ses_want_ints(const ses_node *n, int i, const char *what, ses_err *e)
     return ses_fail(e, SES_EARG, "%s is missing or not of integers", what);
 }
 
+bool ses_want_range(const ses_node *n, int i, int64_t limit, bool ignore, const char *what, ses_err *e)
+{
+    const int32_t *x = n->in[i]->i;
+    int64_t count = n->tape->dev->host ? ses_count(n->in[i]) : 0;
+    for (int64_t j = 0; j < count; j++)
+        if ((x[j] < 0 || x[j] >= limit) && !(ignore && x[j] == SES_IGNORE))
+            return ses_fail(e, SES_EARG, "%s %d at place %lld, expected 0 to %lld", what, (int)x[j],
+                            (long long)j, (long long)limit - 1);
+    return true;
+}
+
 static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)
 {
     ses_node *n = ses_arena_array(&t->host, 1, sizeof *n, &t->err);

@@ -14,7 +14,7 @@ ses_device *ses_device_open(const char *name, const ses_device_options *options,
     if (!strcmp(name, "cpu")) {
         if (ses_device_open_cpu(d, &o, e)) return d;
     } else if (!strncmp(name, "cuda", 4)) {
-        ses_fail(e, SES_EUNSUPPORTED, "this build has no CUDA kernels: use cpu");
+        if (ses_device_open_cuda(d, &o, e)) return d;
     } else {
         ses_fail(e, SES_EARG, "no such device: use cpu");
     }

@@ -26,6 +26,15 @@ struct ses_device {
 };
 
 bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e);
+bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e);
+
+/* What GPU i is; false when there is none, or no CUDA in this build. */
+typedef struct ses_gpu {
+    char name[256];
+    int major, minor, cores;
+    size_t memory;
+} ses_gpu;
+bool ses_gpu_describe(int i, ses_gpu *out);
 ses_arena_source ses_device_source(ses_device *d); /* an arena of device memory */
 
 #endif
