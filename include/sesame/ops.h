@@ -29,6 +29,36 @@ typedef struct ses_attention_options {
     ses_qkv_layout layout;
 } ses_attention_options;
 
+/* Scores by what lies between a query and a key: one of them times a row of a table. */
+typedef enum { SES_BY_QUERY, SES_BY_KEY } ses_relative_side;
+typedef enum {
+    SES_ROWS_BY_DISTANCE, /* the row `at` gives */
+    SES_ROWS_BY_LABEL     /* row 0 where the two tokens have one label, else row 1 */
+} ses_relative_rows;
+
+typedef struct ses_relative_term {
+    ses_tensor *x; /* queries or keys [tokens, heads * D], or with a layout as attention's q */
+    ses_tensor *r; /* [rows, heads * D] */
+    ses_relative_side side;
+    ses_relative_rows rows;
+    ses_qkv_layout layout;
+} ses_relative_term;
+
+typedef struct ses_relative_inputs {
+    ses_relative_term term[2]; /* the second with x NULL: none */
+    ses_tensor *cu_q, *cu_k;   /* ints: offsets of queries and of keys */
+    ses_tensor *place;         /* ints [queries], or NULL: queries are the last of their sequence's keys */
+    ses_tensor *at;            /* ints [2 max_k - 1]: the row for the distance key - query + max_k - 1 */
+    ses_tensor *label;         /* ints [keys], or NULL */
+    ses_tensor *mask; /* sequence after sequence [queries, keys], or NULL: added in every head; no gradient */
+} ses_relative_inputs;
+
+typedef struct ses_relative_options {
+    int64_t heads, max_k;
+    double scale;   /* 0: 1 / sqrt(head size) */
+    int64_t turned; /* sequences from this one on count distances the other way; 0: none does */
+} ses_relative_options;
+
 #define SES_OP(name, params) ses_tensor *ses_##name params;
 #include "sesame/ops.def"
 #undef SES_OP

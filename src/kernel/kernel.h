@@ -79,6 +79,27 @@ typedef struct ses_attn_grad {
     ses_real *delta;      /* scratch [heads][queries] */
 } ses_attn_grad;
 
+/* Scores by what lies between two tokens: of query i and key j of a sequence, in each head,
+ *     y[i][j] = scale x . r[row(i, j)] + mask[i][j]       x: the head's columns of the query, or of the key
+ * laid out as ses_attn's bias. Query i stands at place(i) among its sequence's keys: place[i] where given,
+ * else queries are the last of their keys. row(i, j) = at[j - place(i) + max_k - 1]; without `at` it is 0
+ * where the two tokens have one label, else 1. */
+typedef struct ses_relative {
+    int64_t seqs, heads, dim, max_k;
+    const int32_t *cu_q, *cu_k;
+    const int32_t *place; /* [queries] or NULL */
+    const int32_t *at;    /* [2 max_k - 1] or NULL */
+    const int32_t *label; /* [keys] where `at` is NULL */
+    int64_t turned;       /* sequences from this one on count distances the other way */
+    const ses_real *x;    /* token t of head h is at x[t * x_row + h * x_head] */
+    int64_t x_row, x_head;
+    bool by_key;       /* x are the keys, else the queries */
+    const ses_real *r; /* [rows][heads * dim] */
+    int64_t rows;
+    const ses_real *mask; /* NULL, or sequence after sequence [len_q][len_k], the same for every head */
+    ses_real scale;
+} ses_relative;
+
 enum { SES_MAX_TABLES = 4 };
 
 /* The numbers AdamW needs; correction is 1 / (1 - beta^t), or 1 without bias correction. */

@@ -101,8 +101,8 @@ static double apart(const ses_real *a, const ses_real *ref, int64_t n)
 
 double ses_trial_distance(const ses_trial *a, const ses_trial *ref, const ses_case *c, const char **where)
 {
-    static const char *const grad_name[SES_MAX_IN] = { "grad 0", "grad 1", "grad 2", "grad 3",
-                                                       "grad 4", "grad 5", "grad 6", "grad 7" };
+    static const char *const grad_name[SES_MAX_IN] = { "grad 0", "grad 1", "grad 2", "grad 3", "grad 4",
+                                                       "grad 5", "grad 6", "grad 7", "grad 8", "grad 9" };
     double tol = c->tol ? c->tol : 1e-5, worst = 0;
     *where = "out";
     if (a->n_out != ref->n_out || a->n_aux != ref->n_aux) return INFINITY;

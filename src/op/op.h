@@ -6,7 +6,7 @@
 #include "kernel/kernel.h"
 #include "sesame/ops.h"
 
-enum { SES_MAX_IN = 8, SES_MAX_SAVED = 3 };
+enum { SES_MAX_IN = 10, SES_MAX_SAVED = 3 };
 
 typedef struct ses_op ses_op;
 

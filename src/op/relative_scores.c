@@ -1,0 +1,191 @@
+/* Scores by what lies between two tokens, for ses_attention's bias: up to two terms
+ *     y[s][h][i][j] = scale (x0 . r0[row(i, j)] + x1 . r1[row(i, j)]) + mask[s][i][j]
+ * where x is the query's or the key's part of the head; see ses_relative. */
+#include "op.h"
+
+#include <math.h>
+
+enum { X0, R0, X1, R1, MASK, CU_Q, CU_K, PLACE, AT, LABEL, INPUTS };
+
+typedef struct term {
+    ses_relative_side side;
+    ses_relative_rows rows;
+    ses_qkv_layout layout;
+} term;
+
+typedef struct attr {
+    ses_relative_options o;
+    term term[2];
+} attr;
+
+static const attr *attr_of(const ses_node *n) { return n->attr; }
+static const int32_t *ints(const ses_tensor *x) { return x ? x->i : NULL; }
+
+/* Where the side's columns begin in a row of x. */
+static int64_t column(const term *m, int64_t heads, int64_t dim)
+{
+    if (m->layout == SES_QKV_APART || m->side == SES_BY_QUERY) return 0;
+    return m->layout == SES_QKV_SIDE ? heads * dim : dim;
+}
+
+static ses_relative arguments(const ses_node *n, int i)
+{
+    const ses_relative_options *o = &attr_of(n)->o;
+    const term *m = &attr_of(n)->term[i];
+    ses_tensor *const *in = n->in;
+    const ses_tensor *x = in[i ? X1 : X0], *r = in[i ? R1 : R0];
+    ses_relative a = { .seqs = ses_count(in[CU_Q]) - 1, .heads = o->heads, .max_k = o->max_k };
+    a.dim = ses_cols(r) / o->heads;
+    a.cu_q = in[CU_Q]->i, a.cu_k = in[CU_K]->i, a.place = ints(in[PLACE]);
+    if (m->rows == SES_ROWS_BY_DISTANCE) a.at = in[AT]->i;
+    a.label = ints(in[LABEL]);
+    a.turned = o->turned ? o->turned : a.seqs;
+    a.x = x->f + column(m, o->heads, a.dim), a.x_row = ses_cols(x);
+    a.x_head = m->layout == SES_QKV_HEADS ? 3 * a.dim : a.dim;
+    a.by_key = m->side == SES_BY_KEY;
+    a.r = r->f, a.rows = ses_rows(r);
+    a.mask = i == 0 && in[MASK] ? in[MASK]->f : NULL;
+    a.scale = (ses_real)(o->scale ? o->scale : 1 / sqrt((double)a.dim));
+    return a;
+}
+
+static int64_t pairs(const ses_node *n)
+{
+    const int32_t *q = n->in[CU_Q]->i, *k = n->in[CU_K]->i;
+    int64_t total = 0;
+    for (int64_t s = 0; s + 1 < ses_count(n->in[CU_Q]); s++)
+        total += (int64_t)(q[s + 1] - q[s]) * (k[s + 1] - k[s]);
+    return total;
+}
+
+static bool term_fits(const ses_node *n, int i, ses_err *e)
+{
+    const term *m = &attr_of(n)->term[i];
+    const ses_tensor *x = n->in[i ? X1 : X0], *r = n->in[i ? R1 : R0];
+    const ses_tensor *cu = n->in[m->side == SES_BY_KEY ? CU_K : CU_Q];
+    int64_t parts = m->layout == SES_QKV_APART ? 1 : 3, heads = attr_of(n)->o.heads;
+    if (ses_cols(x) != parts * ses_cols(r) || heads < 1 || ses_cols(r) % heads)
+        return ses_fail(e, SES_EARG, "%lld columns and rows of %lld do not fit for %lld heads",
+                        (long long)ses_cols(x), (long long)ses_cols(r), (long long)heads);
+    if (ses_rows(x) != cu->i[ses_count(cu) - 1])
+        return ses_fail(e, SES_EARG, "%lld tokens, the offsets say %d", (long long)ses_rows(x),
+                        (int)cu->i[ses_count(cu) - 1]);
+    if (m->rows == SES_ROWS_BY_LABEL && ses_rows(r) != 2)
+        return ses_fail(e, SES_EARG, "rows by label are two, not %lld", (long long)ses_rows(r));
+    return m->rows == SES_ROWS_BY_LABEL ? ses_want_ints(n, LABEL, "label", e) : ses_want_ints(n, AT, "at", e);
+}
+
+static bool fits(const ses_node *n, ses_err *e)
+{
+    ses_tensor *const *in = n->in;
+    if (ses_count(in[CU_Q]) != ses_count(in[CU_K]))
+        return ses_fail(e, SES_EARG, "offsets of queries and keys do not fit each other");
+    if (in[AT] && ses_count(in[AT]) != 2 * attr_of(n)->o.max_k - 1)
+        return ses_fail(e, SES_EARG, "rows of %lld distances are needed",
+                        (long long)(2 * attr_of(n)->o.max_k - 1));
+    if (in[MASK] && ses_count(in[MASK]) != pairs(n))
+        return ses_fail(e, SES_EARG, "the mask must have %lld numbers", (long long)pairs(n));
+    if (in[PLACE] && ses_count(in[PLACE]) != in[CU_Q]->i[ses_count(in[CU_Q]) - 1])
+        return ses_fail(e, SES_EARG, "a place is needed for each of %d queries",
+                        (int)in[CU_Q]->i[ses_count(in[CU_Q]) - 1]);
+    if (in[LABEL] && ses_count(in[LABEL]) != in[CU_K]->i[ses_count(in[CU_K]) - 1])
+        return ses_fail(e, SES_EARG, "a label is needed for each of %d keys",
+                        (int)in[CU_K]->i[ses_count(in[CU_K]) - 1]);
+    return term_fits(n, 0, e) && (!in[X1] || term_fits(n, 1, e));
+}
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    if (!ses_want_input(n, X0, "x", e) || !ses_want_input(n, R0, "r", e) ||
+        (n->in[X1] && !ses_want_input(n, R1, "the second r", e)) || !ses_want_ints(n, CU_Q, "cu_q", e) ||
+        !ses_want_ints(n, CU_K, "cu_k", e) || !fits(n, e))
+        return false;
+    return ses_node_out(n, SES_DIM(pairs(n) * attr_of(n)->o.heads), e);
+}
+
+static void forward(const ses_node *n)
+{
+    for (int i = 0; i < 2 && n->in[i ? X1 : X0]; i++) {
+        ses_relative a = arguments(n, i);
+        n->k->relative(n->exec, &a, (ses_sink){ n->out->f, i > 0 });
+    }
+}
+
+static void backward(const ses_node *n)
+{
+    for (int i = 0; i < 2 && n->in[i ? X1 : X0]; i++) {
+        const term *m = &attr_of(n)->term[i];
+        int x = i ? X1 : X0, r = i ? R1 : R0;
+        ses_relative a = arguments(n, i);
+        /* where x is more than this side, the rest of its gradient is 0 */
+        ses_sink dx = m->layout == SES_QKV_APART ? ses_grad(n, x) : (ses_sink){ ses_grad_zeroed(n, x), true };
+        if (dx.data) dx.data += column(m, a.heads, a.dim);
+        n->k->relative_bwd(n->exec, &a, n->out->grad, dx, ses_grad(n, r));
+    }
+}
+
+static const int32_t three[] = { 0, 3, 4, 9 }, more[] = { 0, 5, 7, 12 }, few[] = { 0, 2, 2, 3 };
+static const int32_t two[] = { 0, 18, 34 };
+static const int32_t places[] = { 2, 0, 4 }, labels[] = { 0, 0, 1, 3, 0, 0, 0, 1, 1, 2, 5, 5 };
+static const int32_t near[] = { 0, 0, 1, 2, 3, 4, 5, 6, 6 }; /* distances up to 4 */
+static const int32_t far[] = { 9, 9, 9, 9, 8, 8, 8, 8, 8, 8, 7, 7, 7, 6, 6, 5, 4, 3,
+                               3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+#define DISTANCE(...)                                     \
+    {                                                     \
+        .rows = SES_ROWS_BY_DISTANCE, .side = __VA_ARGS__ \
+    }
+static const ses_case cases[] = {
+    { .dim = { { 9, 8 }, { 7, 8 }, { 0 }, { 0 }, { 0 }, { 4 }, { 4 }, { 0 }, { 9 } },
+      .ints = { [CU_Q] = three, [CU_K] = three, [AT] = near },
+      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5 }, .term = { DISTANCE(SES_BY_QUERY) } } },
+    { .dim = { { 34, 57 }, { 10, 57 }, { 34, 57 }, { 10, 57 }, { 0 }, { 3 }, { 3 }, { 0 }, { 35 } },
+      .ints = { [CU_Q] = two, [CU_K] = two, [AT] = far }, /* both sides, odd width */
+      .attr = &(const attr){ .o = { .heads = 3, .max_k = 18, .scale = 0.3 },
+                             .term = { DISTANCE(SES_BY_QUERY), DISTANCE(SES_BY_KEY) } } },
+    { .dim = { { 9, 18 }, { 7, 6 }, { 9, 18 }, { 7, 6 }, { 0 }, { 4 }, { 4 }, { 0 }, { 9 } },
+      .ints = { [CU_Q] = three, [CU_K] = three, [AT] = near }, /* query, key and value in one, head by head */
+      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5 },
+                             .term = { DISTANCE(SES_BY_QUERY, .layout = SES_QKV_HEADS),
+                                       DISTANCE(SES_BY_KEY, .layout = SES_QKV_HEADS) } } },
+    { .dim = { { 9, 6 }, { 7, 2 }, { 9, 6 }, { 7, 2 }, { 0 }, { 4 }, { 4 }, { 0 }, { 9 } },
+      .ints = { [CU_Q] = three, [CU_K] = three, [AT] = near }, /* side by side, one column a head */
+      .scale = 1e4,
+      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5 },
+                             .term = { DISTANCE(SES_BY_KEY, .layout = SES_QKV_SIDE),
+                                       DISTANCE(SES_BY_QUERY, .layout = SES_QKV_SIDE) } } },
+    { .dim = { { 9, 8 }, { 7, 8 }, { 9, 8 }, { 2, 8 }, { 42 }, { 4 }, { 4 }, { 0 }, { 9 }, { 12 } },
+      .ints = { [CU_Q] = three,
+                [CU_K] = more,
+                [AT] = near,
+                [LABEL] = labels }, /* keys before the first query */
+      .constant = 1u << MASK,
+      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5 },
+                             .term = { DISTANCE(SES_BY_QUERY), { .rows = SES_ROWS_BY_LABEL } } } },
+    { .dim = { { 3, 8 }, { 7, 8 }, { 3, 8 }, { 2, 8 }, { 0 }, { 4 }, { 4 }, { 3 }, { 9 }, { 12 } },
+      .ints = { [CU_Q] = few,
+                [CU_K] = more,
+                [PLACE] = places,
+                [AT] = near,
+                [LABEL] = labels }, /* here and there */
+      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .turned = 2 },
+                             .term = { DISTANCE(SES_BY_QUERY), { .rows = SES_ROWS_BY_LABEL } } } },
+};
+const ses_op ses_op_relative_scores = {
+    .name = "relative_scores",
+    .attr_size = sizeof(attr),
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_relative_scores(ses_tape *t, const ses_relative_inputs *in, const ses_relative_options *o)
+{
+    const ses_relative_term *m = in->term;
+    attr a = { .o = *o };
+    for (int i = 0; i < 2; i++) a.term[i] = (term){ m[i].side, m[i].rows, m[i].layout };
+    ses_tensor *const list[INPUTS] = { m[0].x,   m[0].r,   m[1].x,    m[1].r, in->mask,
+                                       in->cu_q, in->cu_k, in->place, in->at, in->label };
+    return ses_apply(t, &ses_op_relative_scores, list, INPUTS, &a);
+}
