@@ -26,6 +26,7 @@ static struct {
     int times;           /* so often in a row */
     call first;          /* that failed */
     bool hit;
+    long closed_twice;
 } io;
 
 static bool fails(call which)
@@ -97,6 +98,7 @@ int __wrap_close(int fd)
 {
     bool bad = fails(CLOSE);
     int why = errno, done = __real_close(fd);
+    if (done != 0 && errno == EBADF) io.closed_twice++;
     if (!bad) return done;
     errno = why;
     return -1;
@@ -303,6 +305,7 @@ int main(void)
             points += at - 1;
         }
     printf("%ld faults\n", points);
+    CHECK(!io.closed_twice);
 
     char path[160];
     static const char *const left[] = { "file", "model/model.safetensors",
