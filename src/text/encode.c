@@ -144,21 +144,38 @@ static bool take_source(ses_tokens *k, ses_source *s, ses_string text, const ses
 
 /* ---- offsets ---- */
 
-/* Code points by bytes, for offsets that mostly grow. */
+/* Code points by bytes, for offsets that mostly grow: between here and `wide` all is ASCII. */
 typedef struct cursor {
     const char *text;
-    size_t n, byte;
-    uint32_t lead; /* characters that begin before byte */
+    size_t n, byte, wide; /* wide: the first byte from `byte` on that is not ASCII; n: none */
+    uint32_t lead;        /* characters that begin before byte */
 } cursor;
 
 static bool continues(const cursor *c, size_t at) { return ((uint8_t)c->text[at] & 0xC0) == 0x80; }
 
-/* The character byte `at` belongs to; at < n. */
-static uint32_t point_at(cursor *c, size_t at)
+static size_t find_wide(const char *text, size_t at, size_t n)
+{
+    uint64_t word;
+    for (; at + 8 <= n; at += 8) {
+        memcpy(&word, text + at, 8);
+        if (word & 0x8080808080808080u) break;
+    }
+    while (at < n && (uint8_t)text[at] < 0x80) at++;
+    return at;
+}
+
+static void move(cursor *c, size_t at)
 {
     while (c->byte < at) c->lead += !continues(c, c->byte++);
     while (c->byte > at) c->lead -= !continues(c, --c->byte);
-    return c->lead - continues(c, at);
+    c->wide = find_wide(c->text, at, c->n);
+}
+
+/* The character byte `at` belongs to; at < n. */
+static uint32_t point_at(cursor *c, size_t at)
+{
+    if (at < c->byte || at > c->wide) move(c, at);
+    return c->lead + (uint32_t)(at - c->byte) - continues(c, at);
 }
 
 /* As the reference converts: a range that begins at the end or past it stays in bytes. */
@@ -189,7 +206,7 @@ static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, si
 {
     if (k->ascii) return true;
     if (!reserve_points(k, e)) return false;
-    cursor c = { s.p, s.n, 0, 0 };
+    cursor c = { s.p, s.n, 0, find_wide(s.p, 0, s.n), 0 };
     for (size_t i = begin; i < end; i++) k->point[i] = to_points(&c, k->run.byte[i]);
     for (size_t i = begin; original && i < end; i++) {
         ses_offset *b = &k->run.byte[i];

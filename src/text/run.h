@@ -106,6 +106,7 @@ struct ses_tokenizer {
     ses_added added;
     ses_stored_limits stored;
     int64_t size;
+    ses_isa isa; /* the best this machine and build have */
     const ses_fast *fast;
     void *fast_self;
 };

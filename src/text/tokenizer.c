@@ -171,8 +171,9 @@ static ses_isa best_isa(void)
 
 static bool choose_fast(ses_tokenizer *t, ses_err *e)
 {
+    t->isa = best_isa();
     for (size_t i = 0; fasts[i] && !t->fast; i++) {
-        if (!fasts[i]->open(t, best_isa(), &t->mem, &t->fast_self, e)) return false;
+        if (!fasts[i]->open(t, t->isa, &t->mem, &t->fast_self, e)) return false;
         if (t->fast_self) t->fast = fasts[i];
     }
     return true;
