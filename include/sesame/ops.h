@@ -54,9 +54,10 @@ typedef struct ses_relative_inputs {
 } ses_relative_inputs;
 
 typedef struct ses_relative_options {
-    int64_t heads, max_k;
-    double scale;   /* 0: 1 / sqrt(head size) */
-    int64_t turned; /* sequences from this one on count distances the other way; 0: none does */
+    int64_t heads, max_k; /* max_k: keys of the longest sequence, or more */
+    int64_t pairs;        /* queries times keys, summed over the sequences */
+    double scale;         /* 0: 1 / sqrt(head size) */
+    int64_t turned;       /* sequences from this one on count distances the other way; 0: none does */
 } ses_relative_options;
 
 #define SES_OP(name, params) ses_tensor *ses_##name params;

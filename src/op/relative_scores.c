@@ -3,6 +3,8 @@
  * where x is the query's or the key's part of the head; see ses_relative. */
 #include "op.h"
 
+#include "tensor/device.h"
+
 #include <math.h>
 
 enum { X0, R0, X1, R1, MASK, CU_Q, CU_K, PLACE, AT, LABEL, INPUTS };
@@ -49,49 +51,70 @@ static ses_relative arguments(const ses_node *n, int i)
     return a;
 }
 
-static int64_t pairs(const ses_node *n)
+/* Offsets from 0 to n that do not fall; checked where the host can see them. */
+static bool offsets(const ses_node *n, int i, int64_t tokens, const char *what, ses_err *e)
+{
+    const int32_t *cu = n->in[i]->i;
+    int64_t seqs = ses_count(n->in[i]) - 1;
+    bool rise = true;
+    if (!ses_tape_device(n->tape)->host) return true;
+    for (int64_t s = 0; s < seqs; s++) rise &= cu[s] <= cu[s + 1];
+    if (rise && cu[0] == 0 && (tokens < 0 || cu[seqs] == tokens)) return true;
+    return ses_fail(e, SES_EARG, "offsets of %s do not go from 0 to %lld", what, (long long)tokens);
+}
+
+/* Query times key, summed over the sequences, is what the caller said. */
+static bool pairs_fit(const ses_node *n, ses_err *e)
 {
     const int32_t *q = n->in[CU_Q]->i, *k = n->in[CU_K]->i;
-    int64_t total = 0;
-    for (int64_t s = 0; s + 1 < ses_count(n->in[CU_Q]); s++)
-        total += (int64_t)(q[s + 1] - q[s]) * (k[s + 1] - k[s]);
-    return total;
+    int64_t total = 0, longest = 0;
+    if (!ses_tape_device(n->tape)->host) return true;
+    for (int64_t s = 0; s + 1 < ses_count(n->in[CU_Q]); s++) {
+        int64_t len = k[s + 1] - k[s];
+        total += (q[s + 1] - q[s]) * len;
+        if (len > longest) longest = len;
+        for (int32_t i = q[s]; n->in[PLACE] && i < q[s + 1]; i++)
+            if (n->in[PLACE]->i[i] < 0 || n->in[PLACE]->i[i] >= len)
+                return ses_fail(e, SES_EARG, "query %d stands at place %d of %lld", (int)i,
+                                (int)n->in[PLACE]->i[i], (long long)len);
+    }
+    if (total == attr_of(n)->o.pairs && longest <= attr_of(n)->o.max_k) return true;
+    return ses_fail(e, SES_EARG, "%lld pairs of tokens in sequences up to %lld, expected %lld and %lld",
+                    (long long)total, (long long)longest, (long long)attr_of(n)->o.pairs,
+                    (long long)attr_of(n)->o.max_k);
 }
 
 static bool term_fits(const ses_node *n, int i, ses_err *e)
 {
     const term *m = &attr_of(n)->term[i];
     const ses_tensor *x = n->in[i ? X1 : X0], *r = n->in[i ? R1 : R0];
-    const ses_tensor *cu = n->in[m->side == SES_BY_KEY ? CU_K : CU_Q];
     int64_t parts = m->layout == SES_QKV_APART ? 1 : 3, heads = attr_of(n)->o.heads;
     if (ses_cols(x) != parts * ses_cols(r) || heads < 1 || ses_cols(r) % heads)
         return ses_fail(e, SES_EARG, "%lld columns and rows of %lld do not fit for %lld heads",
                         (long long)ses_cols(x), (long long)ses_cols(r), (long long)heads);
-    if (ses_rows(x) != cu->i[ses_count(cu) - 1])
-        return ses_fail(e, SES_EARG, "%lld tokens, the offsets say %d", (long long)ses_rows(x),
-                        (int)cu->i[ses_count(cu) - 1]);
-    if (m->rows == SES_ROWS_BY_LABEL && ses_rows(r) != 2)
+    if (!offsets(n, m->side == SES_BY_KEY ? CU_K : CU_Q, ses_rows(x),
+                 m->side == SES_BY_KEY ? "keys" : "queries", e))
+        return false;
+    if (m->rows == SES_ROWS_BY_DISTANCE)
+        return ses_want_ints(n, AT, "at", e) && ses_want_range(n, AT, ses_rows(r), false, "row", e);
+    if (ses_rows(r) != 2)
         return ses_fail(e, SES_EARG, "rows by label are two, not %lld", (long long)ses_rows(r));
-    return m->rows == SES_ROWS_BY_LABEL ? ses_want_ints(n, LABEL, "label", e) : ses_want_ints(n, AT, "at", e);
+    return ses_want_ints(n, LABEL, "label", e) && offsets(n, CU_K, ses_count(n->in[LABEL]), "labels", e);
 }
 
 static bool fits(const ses_node *n, ses_err *e)
 {
     ses_tensor *const *in = n->in;
+    int64_t distances = 2 * attr_of(n)->o.max_k - 1;
     if (ses_count(in[CU_Q]) != ses_count(in[CU_K]))
         return ses_fail(e, SES_EARG, "offsets of queries and keys do not fit each other");
-    if (in[AT] && ses_count(in[AT]) != 2 * attr_of(n)->o.max_k - 1)
-        return ses_fail(e, SES_EARG, "rows of %lld distances are needed",
-                        (long long)(2 * attr_of(n)->o.max_k - 1));
-    if (in[MASK] && ses_count(in[MASK]) != pairs(n))
-        return ses_fail(e, SES_EARG, "the mask must have %lld numbers", (long long)pairs(n));
-    if (in[PLACE] && ses_count(in[PLACE]) != in[CU_Q]->i[ses_count(in[CU_Q]) - 1])
-        return ses_fail(e, SES_EARG, "a place is needed for each of %d queries",
-                        (int)in[CU_Q]->i[ses_count(in[CU_Q]) - 1]);
-    if (in[LABEL] && ses_count(in[LABEL]) != in[CU_K]->i[ses_count(in[CU_K]) - 1])
-        return ses_fail(e, SES_EARG, "a label is needed for each of %d keys",
-                        (int)in[CU_K]->i[ses_count(in[CU_K]) - 1]);
-    return term_fits(n, 0, e) && (!in[X1] || term_fits(n, 1, e));
+    if (in[AT] && ses_count(in[AT]) != distances)
+        return ses_fail(e, SES_EARG, "rows of %lld distances are needed", (long long)distances);
+    if (in[MASK] && ses_count(in[MASK]) != attr_of(n)->o.pairs)
+        return ses_fail(e, SES_EARG, "the mask must have %lld numbers", (long long)attr_of(n)->o.pairs);
+    return offsets(n, CU_Q, in[PLACE] ? ses_count(in[PLACE]) : -1, "places", e) &&
+           offsets(n, CU_K, -1, "keys", e) && pairs_fit(n, e) && term_fits(n, 0, e) &&
+           (!in[X1] || term_fits(n, 1, e));
 }
 
 static bool infer(ses_node *n, ses_err *e)
@@ -100,7 +123,7 @@ static bool infer(ses_node *n, ses_err *e)
         (n->in[X1] && !ses_want_input(n, R1, "the second r", e)) || !ses_want_ints(n, CU_Q, "cu_q", e) ||
         !ses_want_ints(n, CU_K, "cu_k", e) || !fits(n, e))
         return false;
-    return ses_node_out(n, SES_DIM(pairs(n) * attr_of(n)->o.heads), e);
+    return ses_node_out(n, SES_DIM(attr_of(n)->o.pairs * attr_of(n)->o.heads), e);
 }
 
 static void forward(const ses_node *n)
@@ -137,20 +160,21 @@ static const int32_t far[] = { 9, 9, 9, 9, 8, 8, 8, 8, 8, 8, 7, 7, 7, 6, 6, 5, 4
 static const ses_case cases[] = {
     { .dim = { { 9, 8 }, { 7, 8 }, { 0 }, { 0 }, { 0 }, { 4 }, { 4 }, { 0 }, { 9 } },
       .ints = { [CU_Q] = three, [CU_K] = three, [AT] = near },
-      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5 }, .term = { DISTANCE(SES_BY_QUERY) } } },
+      .attr =
+          &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 35 }, .term = { DISTANCE(SES_BY_QUERY) } } },
     { .dim = { { 34, 57 }, { 10, 57 }, { 34, 57 }, { 10, 57 }, { 0 }, { 3 }, { 3 }, { 0 }, { 35 } },
       .ints = { [CU_Q] = two, [CU_K] = two, [AT] = far }, /* both sides, odd width */
-      .attr = &(const attr){ .o = { .heads = 3, .max_k = 18, .scale = 0.3 },
+      .attr = &(const attr){ .o = { .heads = 3, .max_k = 18, .pairs = 580, .scale = 0.3 },
                              .term = { DISTANCE(SES_BY_QUERY), DISTANCE(SES_BY_KEY) } } },
     { .dim = { { 9, 18 }, { 7, 6 }, { 9, 18 }, { 7, 6 }, { 0 }, { 4 }, { 4 }, { 0 }, { 9 } },
       .ints = { [CU_Q] = three, [CU_K] = three, [AT] = near }, /* query, key and value in one, head by head */
-      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5 },
+      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 35 },
                              .term = { DISTANCE(SES_BY_QUERY, .layout = SES_QKV_HEADS),
                                        DISTANCE(SES_BY_KEY, .layout = SES_QKV_HEADS) } } },
     { .dim = { { 9, 6 }, { 7, 2 }, { 9, 6 }, { 7, 2 }, { 0 }, { 4 }, { 4 }, { 0 }, { 9 } },
       .ints = { [CU_Q] = three, [CU_K] = three, [AT] = near }, /* side by side, one column a head */
       .scale = 1e4,
-      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5 },
+      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 35 },
                              .term = { DISTANCE(SES_BY_KEY, .layout = SES_QKV_SIDE),
                                        DISTANCE(SES_BY_QUERY, .layout = SES_QKV_SIDE) } } },
     { .dim = { { 9, 8 }, { 7, 8 }, { 9, 8 }, { 2, 8 }, { 42 }, { 4 }, { 4 }, { 0 }, { 9 }, { 12 } },
@@ -159,7 +183,7 @@ static const ses_case cases[] = {
                 [AT] = near,
                 [LABEL] = labels }, /* keys before the first query */
       .constant = 1u << MASK,
-      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5 },
+      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 42 },
                              .term = { DISTANCE(SES_BY_QUERY), { .rows = SES_ROWS_BY_LABEL } } } },
     { .dim = { { 3, 8 }, { 7, 8 }, { 3, 8 }, { 2, 8 }, { 0 }, { 4 }, { 4 }, { 3 }, { 9 }, { 12 } },
       .ints = { [CU_Q] = few,
@@ -167,7 +191,7 @@ static const ses_case cases[] = {
                 [PLACE] = places,
                 [AT] = near,
                 [LABEL] = labels }, /* here and there */
-      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .turned = 2 },
+      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 15, .turned = 2 },
                              .term = { DISTANCE(SES_BY_QUERY), { .rows = SES_ROWS_BY_LABEL } } } },
 };
 const ses_op ses_op_relative_scores = {
