@@ -100,10 +100,11 @@ typedef struct ses_name_table {
     }
 
 typedef struct ses_model_desc {
-    const char *name;   /* config.json's model_type */
-    const char *prefix; /* of the base model's tensors in a model with a head; files may lack it */
-    ses_config arch;    /* how this model differs from others, and what absent keys mean */
-    bool pair;          /* an encoder and a decoder */
+    const char *name;     /* config.json's model_type */
+    const char *prefix;   /* of the base model's tensors in a model with a head; files may lack it */
+    ses_config arch;      /* how this model differs from others, and what absent keys mean */
+    const ses_ways *ways; /* what it does in a way of its own; NULL: nothing */
+    bool pair;            /* an encoder and a decoder */
     ses_key_table keys[2];
     bool (*finish)(ses_config *c, const ses_json *config, ses_err *e); /* what a table cannot say; or NULL */
     ses_name_table tensors[3];

@@ -23,6 +23,7 @@ static bool declare_stacks(ses_model *m, ses_err *e)
     const ses_config *c = &m->c;
     ses_stack *k = m->stack;
     k[0] = (ses_stack){ .prefix = "", .outputs = has_decoder(m) ? "encoder_" : "", .causal = c->causal };
+    k[0].ways = m->desc->ways;
     k[0].depth = c->layers, k[0].heads = c->heads, k[0].ffn = c->ffn;
     if (!ses_stack_add(&k[0], m->store, c, e)) return false;
     if (!has_decoder(m)) return true;

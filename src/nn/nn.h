@@ -62,9 +62,33 @@ typedef struct ses_layer {
     int64_t reach; /* 0: sees everything */
 } ses_layer;
 
-typedef struct ses_stack {
-    const char *prefix;  /* of its parameters' names: "" or "decoder." */
-    const char *outputs; /* of its outputs' names: "", "encoder_", "decoder_" */
+typedef struct ses_stack ses_stack;
+
+/* What all layers of a stack share in a pass. */
+typedef struct ses_common {
+    const ses_seqs *seqs;
+    ses_tensor *memory;       /* what cross attention reads */
+    ses_tensor *dist;         /* a bias by distance */
+    ses_tensor *rel, *rel_at; /* of relative scores: a table, and its row for each distance */
+} ses_common;
+
+/* What a model does in a way of its own. A slot that is NULL: as stack.c does it. */
+typedef struct ses_ways {
+    bool (*add)(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e); /* declares the parameters */
+    void (*begin)(const ses_stack *k, ses_pass *p, ses_common *all);
+    ses_tensor *(*embed)(const ses_stack *k, ses_pass *p, const ses_seqs *seqs);
+    /* query, key, value and their bias, from x, the input of layer i */
+    void (*project)(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x,
+                    ses_attention_inputs *in, int i);
+    ses_tensor *(*layer)(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i);
+    ses_tensor *(*run)(const ses_stack *k, ses_pass *p, const ses_seqs *seqs); /* everything */
+} ses_ways;
+
+struct ses_stack {
+    const ses_ways *ways; /* NULL: none */
+    void *own;            /* what the ways keep: one block, freed with the stack */
+    const char *prefix;   /* of its parameters' names: "" or "decoder." */
+    const char *outputs;  /* of its outputs' names: "", "encoder_", "decoder_" */
     int64_t depth, heads, ffn;
     bool causal, cross;
     ses_tensor *token, *position, *segment, *buckets; /* buckets: [buckets, heads], a bias by distance */
@@ -72,15 +96,23 @@ typedef struct ses_stack {
     ses_norm embed_norm, final_norm; /* gain NULL: none */
     ses_layer *layer;                /* [distinct]; layer i is layer[ses_stack_layer(i)] */
     int64_t distinct;
-} ses_stack;
+};
 
-/* prefix, outputs, depth, heads, ffn, causal, cross, and token if shared, are set. */
+/* ways, prefix, outputs, depth, heads, ffn, causal, cross, and token if shared, are set. */
 bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
 void ses_stack_free(ses_stack *k);
 bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c,
                        ses_err *e); /* tables not in the file */
 /* The last hidden state [T, C]; memory: the encoder's, with its sequences in p->in, or NULL. */
 ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs, ses_tensor *memory);
+
+/* For ways: what is done without them. */
+bool ses_stack_add_usual(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
+ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i);
+ses_tensor *ses_layer_end(const ses_layer *l, ses_pass *p, ses_tensor *x); /* from its attention on */
+/* Self-attention of layer i over what was projected: [T, heads * D]. */
+ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_attention_inputs in,
+                           int64_t reach, int i);
 
 ses_attend ses_attend_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
 ses_tensor *ses_attend_dist(const ses_stack *k, ses_pass *p,

@@ -67,7 +67,7 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
         k->project_out = ses_dense_add(s, E, c->hidden, SES_NO_BIAS, "%sproject_out", k->prefix);
 }
 
-bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
+bool ses_stack_add_usual(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     k->distinct = c->groups ? c->groups * c->inner : k->depth;
     k->layer = ses_alloc_array((size_t)k->distinct, sizeof *k->layer, e);
@@ -79,7 +79,16 @@ bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
     return ses_store_ok(s, e);
 }
 
-void ses_stack_free(ses_stack *k) { ses_free(k->layer); }
+bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
+{
+    return k->ways && k->ways->add ? k->ways->add(k, s, c, e) : ses_stack_add_usual(k, s, c, e);
+}
+
+void ses_stack_free(ses_stack *k)
+{
+    ses_free(k->layer);
+    ses_free(k->own);
+}
 
 /* Row `place` of a table of sines | cosines. fairseq spreads the frequencies to the last one, others do
  * not. */
@@ -112,38 +121,74 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
 
 /* ---- forward ---- */
 
-static ses_tensor *attend(const ses_stack *k, const ses_layer *l, const ses_attend *a, ses_pass *p,
-                          ses_tensor *x, ses_attention_inputs in, int i)
+static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *mine, const ses_seqs *theirs,
+                              ses_attention_inputs in, int64_t reach, int i)
 {
     const ses_config *c = p->c;
-    ses_tape *t = p->tape;
-    bool cross = a == &l->cross, fused = c->qkv != SES_QKV_APART;
+    bool cross = mine != theirs, want = p->want->attentions;
     ses_attention_options o = { .heads = k->heads,
+                                .max_q = mine->longest,
+                                .max_k = theirs->longest,
                                 .scale = c->attention_scale,
                                 .drop = c->drop_attention,
                                 .causal = k->causal && !cross,
-                                .reach = l->reach,
-                                .layout = fused ? c->qkv : SES_QKV_APART };
-    const ses_seqs *mine = k->cross ? &p->target : &p->in, *theirs = cross ? &p->in : mine;
+                                .reach = reach,
+                                .layout = in.k ? SES_QKV_APART : c->qkv };
     if (c->scale_by_layer)
         o.scale = 1 / (sqrt((double)(c->head_size ? c->head_size : c->hidden / k->heads)) * (double)(i + 1));
-    o.max_q = mine->longest, o.max_k = theirs->longest;
     in.cu_q = mine->cu, in.cu_k = theirs->cu;
-    ses_tensor *from = cross ? in.k : x; /* keys and values come from the encoder */
-    in.q = ses_dense_run(t, a->query, x, SES_ACT_NONE);
-    if (c->pos == SES_POS_ROTARY) { /* queries and keys, side by side before the values */
-        int64_t dim = ses_cols(in.q) / (3 * k->heads);
-        in.q = ses_rotary(t, in.q, mine->positions, 2 * k->heads * dim, dim,
-                          l->reach ? c->local_theta : c->theta);
-    }
-    in.k = fused ? NULL : ses_dense_run(t, a->key, from, SES_ACT_NONE);
-    in.v = fused ? NULL : ses_dense_run(t, a->value, from, SES_ACT_NONE);
-    ses_tensor *probs, *y = ses_attention(t, &in, &o, p->want->attentions ? &probs : NULL);
-    if (p->want->attentions && cross) ses_pass_output(p, SES_PER_CROSS_PAIR, probs, "cross_attentions.%d", i);
-    if (p->want->attentions && !cross)
+    ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, want ? &probs : NULL);
+    if (want && cross) ses_pass_output(p, SES_PER_CROSS_PAIR, probs, "cross_attentions.%d", i);
+    if (want && !cross)
         ses_pass_output(p, k->cross ? SES_PER_TARGET_PAIR : SES_PER_PAIR, probs, "%sattentions.%d",
                         k->outputs, i);
-    return ses_dropout(t, ses_dense_run(t, a->out, y, SES_ACT_NONE), c->drop);
+    return y;
+}
+
+ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_attention_inputs in,
+                           int64_t reach, int i)
+{
+    return attend_run(k, p, all->seqs, all->seqs, in, reach, i);
+}
+
+/* Queries from x, keys and values from `from`. */
+static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const ses_common *all,
+                    ses_tensor *x, ses_tensor *from, ses_attention_inputs *in)
+{
+    const ses_config *c = p->c;
+    in->q = ses_dense_run(p->tape, a->query, x, SES_ACT_NONE);
+    if (c->pos == SES_POS_ROTARY) { /* queries and keys, side by side before the values */
+        int64_t dim = ses_cols(in->q) / (3 * c->heads);
+        in->q = ses_rotary(p->tape, in->q, all->seqs->positions, 2 * c->heads * dim, dim,
+                           l->reach ? c->local_theta : c->theta);
+    }
+    if (c->qkv != SES_QKV_APART) return;
+    in->k = ses_dense_run(p->tape, a->key, from, SES_ACT_NONE);
+    in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
+}
+
+static ses_tensor *out(const ses_attend *a, ses_pass *p, ses_tensor *y)
+{
+    return ses_dropout(p->tape, ses_dense_run(p->tape, a->out, y, SES_ACT_NONE), p->c->drop);
+}
+
+static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_pass *p, const ses_common *all,
+                          ses_tensor *x, int i)
+{
+    ses_attention_inputs in = { .dist = all->dist };
+    if (k->ways && k->ways->project)
+        k->ways->project(k, p, all, x, &in, i);
+    else
+        project(&l->self, l, p, all, x, x, &in);
+    return out(&l->self, p, ses_attend_run(k, p, all, in, l->reach, i));
+}
+
+static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass *p, const ses_common *all,
+                                ses_tensor *x, int i)
+{
+    ses_attention_inputs in = { 0 };
+    project(&l->cross, l, p, all, x, all->memory, &in);
+    return out(&l->cross, p, attend_run(k, p, all->seqs, &p->in, in, l->reach, i));
 }
 
 static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
@@ -169,13 +214,8 @@ static ses_tensor *after(ses_pass *p, ses_norm n, ses_tensor *y, ses_tensor *x)
     return ses_norm_run(p->tape, n, y, x, p->c->norm_eps);
 }
 
-static ses_tensor *layer_run(const ses_stack *k, const ses_layer *l, ses_pass *p, ses_tensor *x,
-                             ses_tensor *memory, ses_tensor *dist, int i)
+ses_tensor *ses_layer_end(const ses_layer *l, ses_pass *p, ses_tensor *x)
 {
-    ses_attention_inputs self = { .dist = dist }, cross = { .k = memory };
-    x = after(p, l->self_norm, attend(k, l, &l->self, p, before(p, l->self_norm, x), self, i), x);
-    if (k->cross)
-        x = after(p, l->cross_norm, attend(k, l, &l->cross, p, before(p, l->cross_norm, x), cross, i), x);
     return after(p, l->ffn_norm, feed_forward(l, p, before(p, l->ffn_norm, x)), x);
 }
 
@@ -219,18 +259,30 @@ static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_
     return &k->layer[group * c->inner + i % c->inner];
 }
 
+ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+{
+    const ses_layer *l = layer_at(k, p->c, i);
+    x = after(p, l->self_norm, attend(k, l, p, all, before(p, l->self_norm, x), i), x);
+    if (k->cross) x = after(p, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i), x);
+    return ses_layer_end(l, p, x);
+}
+
 ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs, ses_tensor *memory)
 {
+    static const ses_ways none = { 0 };
+    const ses_ways *ways = k->ways ? k->ways : &none;
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
     bool lean = !p->want->hidden_states && !p->want->attentions; /* one layer's memory is enough */
-    ses_tensor *dist = ses_attend_dist(k, p, seqs);
+    if (ways->run) return ways->run(k, p, seqs);
+    ses_common all = { .seqs = seqs, .memory = memory, .dist = ses_attend_dist(k, p, seqs) };
+    if (ways->begin) ways->begin(k, p, &all);
     ses_tape_mark start = ses_tape_now(t);
-    ses_tensor *x = embed(k, p, seqs);
+    ses_tensor *x = ways->embed ? ways->embed(k, p, seqs) : embed(k, p, seqs);
     if (lean) x = ses_tape_rewind(t, start, x);
     for (int64_t i = 0; i < k->depth; i++) {
         note_hidden(k, p, x, i);
-        x = layer_run(k, layer_at(k, c, i), p, x, memory, dist, (int)i);
+        x = ways->layer ? ways->layer(k, p, &all, x, (int)i) : ses_layer_run(k, p, &all, x, (int)i);
         if (lean) x = ses_tape_rewind(t, start, x);
         ses_tape_where(t, "%slayer %d", k->prefix, (int)i);
     }
