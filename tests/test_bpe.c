@@ -147,11 +147,16 @@ static void check_merging(void)
         ses_key key = { .seed = 5, .step = round };
         uint64_t draw = 0;
         CHECK(ses_merges_reserve(&m, 40, &mem, &e));
-        for (int32_t k = 0; k < 40; k++) /* new ids from old ones, mostly; ranks as they come */
-            ses_merges_add(&m, (int32_t)(ses_rand32(key, draw) % 20),
-                           (int32_t)(ses_rand32(key, draw + 1) % 20),
-                           2 + (int32_t)(ses_rand32(key, draw + 2) % 38)),
-                draw += 3;
+        for (int32_t k = 0; k < 40; k++) { /* new ids from old ones, mostly; ranks as they come, or shared */
+            int32_t left = (int32_t)(ses_rand32(key, draw) % 20),
+                    right = (int32_t)(ses_rand32(key, draw + 1) % 20);
+            int32_t result = 2 + (int32_t)(ses_rand32(key, draw + 2) % 38);
+            if (round % 2)
+                ses_merges_put(&m, left, right, ses_rand32(key, draw + 3) % 8, result);
+            else
+                ses_merges_add(&m, left, right, result);
+            draw += 4;
+        }
         bool same = true;
         for (size_t t = 0; t < SES_LEN(lengths); t++) {
             size_t n = lengths[t];
@@ -160,7 +165,7 @@ static void check_merging(void)
                 len[0][i] = len[1][i] = 1;
             }
             size_t want = merge_plainly(&m, id[0], len[0], n);
-            CHECK(ses_merges_apply(&m, id[1], len[1], &n, &mem, &e));
+            CHECK(ses_merges_apply(&m, id[1], len[1], &n, NULL, &mem, &e));
             same &= n == want && !memcmp(id[0], id[1], n * sizeof id[0][0]) && !memcmp(len[0], len[1], n * 4);
         }
         CHECK_MSG(same, "round %u", round);

@@ -92,3 +92,11 @@ ses_charsmap_result ses_charsmap_longest(const ses_charsmap *m, const char *p, s
     }
     return *len ? replacement(&w, value, to, e) : SES_CHARSMAP_NONE;
 }
+
+bool ses_charsmap_begins(const ses_charsmap *m, const char *p, size_t n)
+{
+    walk w = start(m);
+    size_t i = 0;
+    while (i < n && step(&w, (unsigned char)p[i])) i++;
+    return i == n;
+}

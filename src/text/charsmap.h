@@ -25,4 +25,6 @@ ses_charsmap_result ses_charsmap_shortest(const ses_charsmap *m, const char *p, 
 ses_charsmap_result ses_charsmap_longest(const ses_charsmap *m, const char *p, size_t n, size_t *len,
                                          ses_string *to, ses_err *e);
 
+bool ses_charsmap_begins(const ses_charsmap *m, const char *p, size_t n); /* some key begins so */
+
 #endif

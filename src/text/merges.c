@@ -22,14 +22,22 @@ bool ses_merges_reserve(ses_merges *m, size_t count, ses_arena *mem, ses_err *e)
     return true;
 }
 
-void ses_merges_add(ses_merges *m, int32_t left, int32_t right, int32_t id)
+void ses_merges_put(ses_merges *m, int32_t left, int32_t right, uint32_t rank, int32_t id)
 {
     size_t i = ses_merges_slot(m, left, right);
     while (m->slot[i].rank != UINT32_MAX && (m->slot[i].left != left || m->slot[i].right != right))
         i = (i + 1) & m->mask;
-    if (m->slot[i].rank != UINT32_MAX) m->ranked[m->slot[i].rank] = UINT32_MAX;
-    m->slot[i] = (ses_merge){ left, right, m->ranks, id };
-    m->ranked[m->ranks++] = (uint32_t)i;
+    m->slot[i] = (ses_merge){ left, right, rank, id };
+    if (rank >= m->ranks) m->ranks = rank + 1;
+}
+
+void ses_merges_add(ses_merges *m, int32_t left, int32_t right, int32_t id)
+{
+    const ses_merge *old = ses_merges_find(m, left, right);
+    if (old) m->ranked[old->rank] = UINT32_MAX;
+    uint32_t rank = m->ranks;
+    ses_merges_put(m, left, right, rank, id);
+    m->ranked[rank] = (uint32_t)(ses_merges_find(m, left, right) - m->slot);
 }
 
 /* Both parts of entry i, whichever way it is written. */

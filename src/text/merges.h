@@ -24,6 +24,8 @@ typedef struct ses_merges {
 bool ses_merges_reserve(ses_merges *m, size_t count, ses_arena *mem, ses_err *e);
 void ses_merges_add(ses_merges *m, int32_t left, int32_t right,
                     int32_t id); /* the last of equal pairs counts */
+/* With a rank of its own, which others may have too; such a table cannot be saved. Ids may be any but -1. */
+void ses_merges_put(ses_merges *m, int32_t left, int32_t right, uint32_t rank, int32_t id);
 
 /* ["a b", ...] or [["a", "b"], ...]. The second part loses n_prefix bytes (the continuing-subword prefix)
  * when they are joined. */
@@ -47,9 +49,15 @@ static inline const ses_merge *ses_merges_find(const ses_merges *m, int32_t left
     }
 }
 
+/* For results that must be taken apart again: of the pairs that came up and would make id, the last. */
+typedef struct ses_merge_watch {
+    const uint8_t *wanted; /* by id */
+    int32_t (*parts)[2];   /* by id */
+} ses_merge_watch;
+
 /* Merge n symbols, ids and byte lengths side by side, until no pair is left that merges: always the pair of
  * lowest rank, the leftmost of those. Works in place; *n is what remains. Time n log n. */
-bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n, ses_arena *scratch,
-                      ses_err *e);
+bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
+                      const ses_merge_watch *watch, ses_arena *scratch, ses_err *e); /* watch may be NULL */
 
 #endif

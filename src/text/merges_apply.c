@@ -15,20 +15,27 @@ enum { FEW = 32, MANY = 8192, NONE = -1 };
 
 /* ---- few ---- */
 
-static uint64_t rank_and_id(const ses_merges *m, int32_t left, int32_t right)
+static void note(const ses_merge_watch *w, const ses_merge *s)
+{
+    if (w->wanted[s->id]) w->parts[s->id][0] = s->left, w->parts[s->id][1] = s->right;
+}
+
+static uint64_t rank_and_id(const ses_merges *m, int32_t left, int32_t right, const ses_merge_watch *watch)
 {
     const ses_merge *s = ses_merges_find(m, left, right);
+    if (s && watch) note(watch, s);
     return s ? (uint64_t)s->rank << 32 | (uint32_t)s->id : UINT64_MAX;
 }
 
-static size_t apply_few(const ses_merges *m, int32_t *id, uint32_t *len, size_t n)
+static inline size_t apply_few(const ses_merges *m, int32_t *id, uint32_t *len, size_t n,
+                               const ses_merge_watch *watch)
 {
     uint64_t pair[FEW]; /* rank and result of symbols i and i + 1 */
-    for (size_t i = 0; i + 1 < n; i++) pair[i] = rank_and_id(m, id[i], id[i + 1]);
+    for (size_t i = 0; i + 1 < n; i++) pair[i] = rank_and_id(m, id[i], id[i + 1], watch);
     while (n > 1) {
         size_t at = 0;
         for (size_t i = 1; i + 1 < n; i++)
-            if (pair[i] < pair[at]) at = i;
+            if (pair[i] >> 32 < pair[at] >> 32) at = i; /* ranks may be equal: the first stays */
         if (pair[at] == UINT64_MAX) break;
         id[at] = (int32_t)(uint32_t)pair[at];
         len[at] += len[at + 1];
@@ -37,8 +44,8 @@ static size_t apply_few(const ses_merges *m, int32_t *id, uint32_t *len, size_t 
         memmove(&len[at + 1], &len[at + 2], rest * sizeof *len);
         if (rest) memmove(&pair[at], &pair[at + 1], rest * sizeof *pair);
         n--;
-        if (at) pair[at - 1] = rank_and_id(m, id[at - 1], id[at]);
-        if (at + 1 < n) pair[at] = rank_and_id(m, id[at], id[at + 1]);
+        if (at) pair[at - 1] = rank_and_id(m, id[at - 1], id[at], watch);
+        if (at + 1 < n) pair[at] = rank_and_id(m, id[at], id[at + 1], watch);
     }
     return n;
 }
@@ -67,6 +74,7 @@ typedef struct queue {
     uint32_t rank;         /* being worked on; lower ones have no lists */
     uint32_t *open, *room; /* its places in order, and as much room to sort them */
     size_t at, n_open, cap_open;
+    const ses_merge_watch *watch;
     ses_arena *mem;
 } queue;
 
@@ -205,6 +213,7 @@ static int queue_pop(queue *q, uint32_t ranks, uint32_t *rank, uint32_t *place, 
 static bool offer(queue *q, const ses_merges *m, const symbol *s, int32_t left, ses_err *e)
 {
     const ses_merge *pair = ses_merges_find(m, s[left].id, s[s[left].next].id);
+    if (pair && q->watch) note(q->watch, pair);
     return !pair || queue_push(q, pair->rank, (uint32_t)left, e);
 }
 
@@ -234,12 +243,13 @@ static bool queue_open(queue *q, const ses_merges *m, size_t n, ses_arena *mem, 
     return q->busy && q->list;
 }
 
-static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n, ses_arena *scratch,
-                       ses_err *e)
+static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
+                       const ses_merge_watch *watch, ses_arena *scratch, ses_err *e)
 {
     queue q;
     symbol *s = ses_arena_array(scratch, *n, sizeof *s, e);
     if (!s || !queue_open(&q, m, *n, scratch, e)) return false;
+    q.watch = watch;
     for (size_t i = 0; i < *n; i++)
         s[i] = (symbol){ id[i], len[i], (int32_t)i - 1, i + 1 < *n ? (int32_t)i + 1 : NONE };
     for (size_t i = 0; i + 1 < *n; i++)
@@ -255,16 +265,16 @@ static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *
     return true;
 }
 
-bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n, ses_arena *scratch,
-                      ses_err *e)
+bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
+                      const ses_merge_watch *watch, ses_arena *scratch, ses_err *e)
 {
     if (*n > INT32_MAX / 2) return ses_fail(e, SES_EARG, "a word of %zu symbols is too long", *n);
     if (*n > FEW) {
         ses_mark mark = ses_arena_mark(scratch);
-        bool ok = apply_many(m, id, len, n, scratch, e);
+        bool ok = apply_many(m, id, len, n, watch, scratch, e);
         ses_arena_rewind(scratch, mark);
         return ok;
     }
-    if (*n) *n = apply_few(m, id, len, *n);
+    if (*n) *n = watch ? apply_few(m, id, len, *n, watch) : apply_few(m, id, len, *n, NULL);
     return true;
 }

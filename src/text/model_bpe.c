@@ -174,15 +174,12 @@ static bool merge(const ses_bpe *m, const char *word, size_t n, ses_token_list *
     s.len = ses_arena_alloc(scratch, most * sizeof *s.len, e);
     char *buf = ses_arena_alloc(scratch, m->prefix.n + 4 + m->suffix.n, e);
     if (!s.id || !s.len || !buf || !split(m, word, n, &s, buf, e) ||
-        !ses_merges_apply(&m->merges, s.id, s.len, &s.n, scratch, e))
+        !ses_merges_apply(&m->merges, s.id, s.len, &s.n, NULL, scratch, e))
         return false;
-    size_t at = 0;
-    for (size_t i = 0; i < s.n; i++) {
-        size_t end = at + s.len[i] < n ? at + s.len[i]
-                                       : n; /* bytes of a prefix count in the reference, past the end */
-        if (!ses_tokens_put(out, s.id[i], at, end, e)) return false;
-        at = end;
-    }
+    size_t at =
+        0; /* may run past the end when bytes of a prefix were put down: so does the reference's count */
+    for (size_t i = 0; i < s.n; at += s.len[i++])
+        if (!ses_tokens_put(out, s.id[i], at, at + s.len[i], e)) return false;
     return true;
 }
 

@@ -1,11 +1,10 @@
 /* A tokenizer from its tokenizer.json, and back. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "old_files.h"
 #include "run.h"
 
 #include <string.h>
-
-enum { MAX_FILE = 512 << 20 };
 
 static const char *const stage_key[SES_STAGE_KINDS] = { "normalizer", "pre_tokenizer", "model",
                                                         "post_processor", "decoder" };
@@ -225,13 +224,11 @@ ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n, ses_err *e)
 
 ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e)
 {
-    char *in = ses_path_is_dir(path) ? ses_path_join(path, "tokenizer.json", e) : ses_strdup(path, e);
     size_t n;
-    char *text = in ? ses_file_read(in, MAX_FILE, &n, e) : NULL;
+    char *text = ses_tokenizer_text(path, true, &n, e);
     ses_tokenizer *t = text ? ses_tokenizer_from_json(text, n, e) : NULL;
-    if (text && !t) ses_wrap(e, "%s", in);
+    if (text && !t) ses_wrap(e, "%s", path);
     ses_free(text);
-    ses_free(in);
     return t;
 }
 

@@ -136,7 +136,8 @@ static bool add_node(builder *b, ses_trie *t, const ses_string *key, const uint3
     size_t n = 0;
     int32_t value = -1;
     uint32_t i = node.begin;
-    for (; i < node.end && key[order[i]].n == node.depth; i++) value = (int32_t)order[i];
+    for (; i < node.end && key[order[i]].n == node.depth; i++)
+        if (key[order[i]].p) value = (int32_t)order[i];
     for (; i < node.end; i++) {
         uint8_t c = (uint8_t)key[order[i]].p[node.depth];
         if (!n || child[n - 1] != c) child[n] = c, first[n++] = i;

@@ -19,7 +19,8 @@ typedef struct ses_trie {
 
 enum { SES_TRIE_MAX = (1 << 23) - 2 }; /* keys */
 
-/* Key i has value i; of equal keys the last counts. The keys may go afterwards. */
+/* Key i has value i; of equal keys the last counts; one with p NULL is left out. The keys may go
+ * afterwards. */
 bool ses_trie_build(ses_trie *t, const ses_string *key, size_t n, ses_arena *mem, ses_err *e);
 
 /* From node *base by byte c: false when no key goes on so. *value: of the key that ends here, or -1. */

@@ -1,0 +1,215 @@
+/* SentencePiece's BPE encoding: neighbors whose joined text is a piece are joined, highest score first,
+ * leftmost of equals. Scores become ranks and pieces pairs of what they can be made of, so merging is
+ * that of other BPE. */
+#include "spm_model.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+enum { MAX_DEPTH = 100 }; /* of taking unused pieces apart */
+
+static bool joins(const ses_spm_model *m, int32_t id) /* may the piece come of a merge */
+{
+    uint8_t t = m->type[id];
+    return t == SES_SPM_NORMAL || t == SES_SPM_USER_DEFINED || t == SES_SPM_UNUSED;
+}
+
+/* ---- ranks: the place of a score among all, highest first, equal ones together ---- */
+
+/* Order of floats as unsigned integers, -0 below +0. */
+static uint32_t ordered(float score)
+{
+    uint32_t bits;
+    memcpy(&bits, &score, sizeof bits);
+    return bits >> 31 ? ~bits : bits | 1u << 31;
+}
+
+static void sort_down(uint64_t *a, uint64_t *room, size_t n)
+{
+    for (int shift = 32; shift < 64; shift += 8) {
+        size_t count[256] = { 0 }, sum = 0;
+        for (size_t i = 0; i < n; i++) count[255 - (a[i] >> shift & 255)]++;
+        for (size_t b = 0; b < 256; b++) {
+            size_t c = count[b];
+            count[b] = sum;
+            sum += c;
+        }
+        for (size_t i = 0; i < n; i++) room[count[255 - (a[i] >> shift & 255)]++] = a[i];
+        uint64_t *swap = a;
+        a = room, room = swap;
+    }
+}
+
+static uint32_t *ranks_of(const ses_spm_model *m, ses_err *e)
+{
+    size_t n = (size_t)m->n;
+    uint32_t *rank = ses_alloc_array(n, sizeof *rank, e);
+    uint64_t *key = ses_alloc_array(n, sizeof *key, e), *room = ses_alloc_array(n, sizeof *room, e);
+    bool ok = rank && key && room;
+    for (size_t i = 0; ok && i < n; i++) key[i] = (uint64_t)ordered(m->score[i]) << 32 | i;
+    if (ok) sort_down(key, room, n);
+    uint32_t r = 0;
+    for (size_t i = 0; ok && i < n; i++) {
+        if (i && key[i] >> 32 != key[i - 1] >> 32) r++;
+        rank[(uint32_t)key[i]] = r;
+    }
+    ses_free(key);
+    ses_free(room);
+    if (!ok) ses_free(rank);
+    return ok ? rank : NULL;
+}
+
+/* ---- merges ---- */
+
+static size_t splits_of(const ses_spm_model *m, int32_t id) /* places between characters */
+{
+    size_t count = 0;
+    for (uint32_t i = m->start[id]; i < m->start[id + 1]; i++)
+        count += ((unsigned char)m->byte[i] & 0xc0) != 0x80;
+    return count ? count - 1 : 0;
+}
+
+/* The symbol a stretch would be: a piece, a character, or (-1) none. */
+static int32_t symbol_of(const ses_spm_model *m, const char *p, size_t n)
+{
+    int32_t id = ses_trie_find(&m->trie, p, n);
+    if (ses_spm_char(p, n) < n) return id >= 0 && joins(m, id) ? id : -1;
+    if (id >= 0) return id;
+    id = ses_vocab_id(&m->chars, p, n);
+    return id < 0 ? -1 : m->n + id;
+}
+
+/* A character that is no piece gets a number, so that pairs can name it. */
+static void number_chars(ses_spm_model *m, int32_t id)
+{
+    int32_t other;
+    size_t end = m->start[id + 1];
+    for (size_t i = m->start[id], step; i < end; i += step) {
+        step = ses_spm_char(m->byte + i, end - i);
+        if (ses_trie_find(&m->trie, m->byte + i, step) < 0)
+            ses_vocab_add(&m->chars, m->chars.count, m->byte + i, step, &other);
+    }
+}
+
+static void add_merges(ses_spm_model *m, int32_t id, uint32_t rank)
+{
+    size_t end = m->start[id + 1];
+    for (size_t i = m->start[id] + ses_spm_char(m->byte + m->start[id], end - m->start[id]); i < end;
+         i += ses_spm_char(m->byte + i, end - i)) {
+        int32_t left = symbol_of(m, m->byte + m->start[id], i - m->start[id]);
+        int32_t right = left < 0 ? -1 : symbol_of(m, m->byte + i, end - i);
+        if (right >= 0) ses_merges_put(&m->merges, left, right, rank, id);
+    }
+}
+
+bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
+{
+    size_t merges = 0, chars = 0, bytes = 0;
+    bool unused = false;
+    for (int32_t i = 0; i < m->n; i++) {
+        size_t splits = joins(m, i) ? splits_of(m, i) : 0;
+        if (!splits) continue;
+        merges += splits, chars += splits + 1, bytes += m->start[i + 1] - m->start[i];
+        unused |= m->type[i] == SES_SPM_UNUSED;
+    }
+    (void)chars;
+    uint32_t *rank = ranks_of(m, e);
+    bool ok = rank && ses_merges_reserve(&m->merges, merges, mem, e);
+    /* distinct characters: each takes a byte or more, and there are 0x110000 */
+    size_t most = chars < 0x110000 ? chars : 0x110000;
+    ok = ok && ses_vocab_reserve(&m->chars, most, bytes, mem, e);
+    for (int32_t i = 0; ok && i < m->n; i++)
+        if (joins(m, i) && splits_of(m, i)) number_chars(m, i);
+    for (int32_t i = 0; ok && i < m->n; i++)
+        if (joins(m, i)) add_merges(m, i, rank[i]);
+    if (ok && unused) {
+        m->unused = ses_arena_array(mem, (size_t)m->n, 1, e);
+        ok = m->unused != NULL;
+        for (int32_t i = 0; ok && i < m->n; i++) m->unused[i] = m->type[i] == SES_SPM_UNUSED;
+    }
+    ses_free(rank);
+    return ok;
+}
+
+/* ---- encoding ---- */
+
+/* A symbol that never merges: a user-defined one, or a character of no piece. */
+static int32_t lone(int32_t id) { return -2 - id; }
+
+static int32_t piece_of(const ses_spm_model *m, int32_t symbol)
+{
+    if (symbol < 0) symbol = -2 - symbol;
+    return symbol < m->n ? symbol : m->unk_id;
+}
+
+static uint32_t length_of(const ses_spm_model *m, int32_t symbol)
+{
+    return symbol < m->n ? m->start[symbol + 1] - m->start[symbol] : m->chars.len[symbol - m->n];
+}
+
+typedef struct part {
+    int32_t symbol;
+    uint32_t len;
+    int depth;
+} part;
+
+/* An unused piece is what its parts are, down to pieces in use. */
+static bool put_parts(const ses_spm_model *m, int32_t (*parts)[2], part top, uint32_t at, ses_token_list *out,
+                      ses_err *e)
+{
+    part stack[MAX_DEPTH + 2]; /* each level leaves one right part behind */
+    int n = 0;
+    stack[n++] = top;
+    while (n) {
+        part p = stack[--n];
+        bool split = p.depth <= MAX_DEPTH && p.symbol >= 0 && p.symbol < m->n && m->unused[p.symbol] &&
+                     parts[p.symbol][1] >= 0;
+        if (split) {
+            int32_t left = parts[p.symbol][0], right = parts[p.symbol][1];
+            uint32_t len = length_of(m, left);
+            stack[n++] = (part){ right, p.len - len, p.depth + 1 };
+            stack[n++] = (part){ left, len, p.depth + 1 };
+            continue;
+        }
+        if (!ses_tokens_put(out, piece_of(m, p.symbol), at, at + p.len, e)) return false;
+        at += p.len;
+    }
+    return true;
+}
+
+static size_t split(const ses_spm_model *m, const char *p, size_t n, int32_t *id, uint32_t *len)
+{
+    size_t k = 0;
+    for (size_t i = 0, step; i < n; i += step, k++) {
+        bool user;
+        step = ses_spm_step(m, p + i, n - i, &user);
+        int32_t symbol = user ? ses_trie_find(&m->trie, p + i, step) : symbol_of(m, p + i, step);
+        id[k] = user || symbol < 0 ? lone(symbol < 0 ? m->n : symbol) : symbol;
+        len[k] = (uint32_t)step;
+    }
+    return k;
+}
+
+bool ses_spm_bpe_encode(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,
+                        ses_arena *scratch, ses_err *e)
+{
+    int32_t *id = ses_arena_alloc(scratch, n * sizeof *id, e);
+    uint32_t *len = ses_arena_alloc(scratch, n * sizeof *len, e);
+    if (!id || !len) return false;
+    ses_merge_watch watch = { m->unused, NULL };
+    if (m->unused) {
+        watch.parts = ses_arena_alloc(scratch, (size_t)m->n * sizeof *watch.parts, e);
+        if (!watch.parts) return false;
+        memset(watch.parts, 0xff, (size_t)m->n * sizeof *watch.parts);
+    }
+    size_t k = split(m, p, n, id, len);
+    if (!ses_merges_apply(&m->merges, id, len, &k, m->unused ? &watch : NULL, scratch, e)) return false;
+    uint32_t at = 0;
+    for (size_t i = 0; i < k; at += len[i++]) {
+        bool ok = m->unused ? put_parts(m, watch.parts, (part){ id[i], len[i], 0 }, at, out, e)
+                            : ses_tokens_put(out, piece_of(m, id[i]), at, at + len[i], e);
+        if (!ok) return false;
+    }
+    return true;
+}

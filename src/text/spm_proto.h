@@ -1,0 +1,44 @@
+/* SentencePiece model files: a protocol buffer (sentencepiece_model.proto, syntax proto2) read by hand.
+ * What comes out borrows the file's bytes; nothing of it has been judged yet. */
+#ifndef SES_TEXT_SPM_PROTO_H
+#define SES_TEXT_SPM_PROTO_H
+
+#include "sesame/tokenizer.h"
+
+typedef enum {
+    SES_SPM_NORMAL = 1,
+    SES_SPM_UNKNOWN,
+    SES_SPM_CONTROL,
+    SES_SPM_USER_DEFINED,
+    SES_SPM_UNUSED,
+    SES_SPM_BYTE
+} ses_spm_type;
+
+typedef enum { SES_SPM_UNIGRAM = 1, SES_SPM_BPE, SES_SPM_WORD, SES_SPM_CHAR } ses_spm_kind;
+
+typedef struct ses_spm_piece {
+    ses_string piece;
+    float score;
+    ses_spm_type type;
+} ses_spm_piece;
+
+typedef struct ses_spm_normalizer {
+    ses_string charsmap;
+    bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
+} ses_spm_normalizer;
+
+typedef struct ses_spm {
+    ses_spm_piece *piece;
+    size_t n;
+    ses_spm_kind kind;
+    bool byte_fallback, whitespace_as_suffix;
+    ses_string unk_surface, unk, bos, eos,
+        pad; /* pieces by role; the roles' ids are where the pieces stand */
+    ses_spm_normalizer normalizer, denormalizer;
+} ses_spm;
+
+/* Group fields are refused, lengths checked against what is left, at most two levels opened. */
+bool ses_spm_parse(ses_spm *m, const char *bytes, size_t n, ses_err *e);
+void ses_spm_free(ses_spm *m);
+
+#endif
