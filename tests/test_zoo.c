@@ -1,0 +1,118 @@
+/* Every architecture of tests/golden: a sequence gives the same bits alone and in any batch, and what is
+ * saved opens again with the same numbers. */
+#define _GNU_SOURCE
+#include "check.h"
+#include "op/op.h"
+#include "sesame/model.h"
+
+#include <dirent.h>
+
+enum { TRIES = 200, MOST = 6, LONG = 9, OUT = 1 << 16 };
+
+/* A random batch: ids, and for an encoder and decoder a target as long as the input. */
+typedef struct mix {
+    int32_t cu[MOST + 1], ids[MOST * LONG], target[MOST * LONG];
+    ses_batch batch;
+} mix;
+
+static void draw(mix *x, const ses_model *m, bool pair, uint32_t round)
+{
+    ses_key key = { .seed = 11, .step = round };
+    int64_t seqs = 1 + ses_rand32(key, 0) % MOST, vocab = ses_model_vocab(m);
+    memset(x, 0, sizeof *x);
+    for (int64_t s = 0; s < seqs; s++)
+        x->cu[s + 1] = x->cu[s] + 1 + (int32_t)(ses_rand32(key, 1 + (uint64_t)s) % LONG);
+    for (int32_t t = 0; t < x->cu[seqs]; t++) {
+        x->ids[t] = (int32_t)(ses_rand32(key, 100 + (uint64_t)t) % (uint32_t)vocab);
+        x->target[t] = (int32_t)(ses_rand32(key, 500 + (uint64_t)t) % (uint32_t)vocab);
+    }
+    x->batch = (ses_batch){ .seqs = seqs, .tokens = x->cu[seqs], .cu = x->cu, .ids = x->ids };
+    if (pair) x->batch.target_cu = x->cu, x->batch.target_ids = x->target;
+}
+
+/* Sequence s of a batch as a batch of its own. */
+static void alone(mix *one, const mix *x, int64_t s)
+{
+    int32_t begin = x->cu[s], len = x->cu[s + 1] - begin;
+    memset(one, 0, sizeof *one);
+    one->cu[1] = len;
+    memcpy(one->ids, x->ids + begin, (size_t)len * sizeof *one->ids);
+    memcpy(one->target, x->target + begin, (size_t)len * sizeof *one->target);
+    one->batch = (ses_batch){ .seqs = 1, .tokens = len, .cu = one->cu, .ids = one->ids };
+    if (x->batch.target_cu) one->batch.target_cu = one->cu, one->batch.target_ids = one->target;
+}
+
+/* The last output's numbers of sequence s; how many. */
+static int64_t result(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, ses_real *out)
+{
+    ses_err e = { 0 };
+    ses_outputs o = { 0 };
+    ses_tape_reset(t, NULL);
+    if (!CHECK_MSG(ses_model_forward(m, t, b, &(ses_want){ .logits = true }, &o, &e), "%s", e.msg)) return 0;
+    const ses_output *last = &o.item[o.n - 1];
+    int64_t cols = ses_cols(last->tensor), from = s, n = 1;
+    if (last->axis != SES_PER_SEQUENCE) from = b->cu[s], n = b->cu[s + 1] - b->cu[s];
+    memcpy(out, last->tensor->f + from * cols, (size_t)(n * cols) * sizeof *out);
+    return n * cols;
+}
+
+static void test_batches(const char *dir, ses_device *dev)
+{
+    static ses_real with[OUT], by_itself[OUT];
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open(dir, dev, NULL, &e);
+    ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL;
+    if (!CHECK_MSG(t, "%s: %s", dir, e.msg)) return;
+    bool pair = false, echo = strstr(ses_model_class(m), "SequenceClassification") != NULL;
+    ses_json_bool(ses_json_get(ses_model_config(m), "is_encoder_decoder"), &pair);
+    int bad = 0;
+    for (uint32_t i = 0; i < TRIES; i++) {
+        mix x, one;
+        draw(&x, m, pair && !echo, i);
+        int64_t s = ses_rand32((ses_key){ .seed = 12, .step = i }, 0) % x.batch.seqs;
+        alone(&one, &x, s);
+        int64_t n = result(m, t, &x.batch, s, with), k = result(m, t, &one.batch, 0, by_itself);
+        bad += n != k || memcmp(with, by_itself, (size_t)n * sizeof *with) != 0;
+    }
+    CHECK_MSG(bad == 0, "%s: %d of %d batches changed a sequence's bits", dir, bad, TRIES);
+    ses_tape_free(t);
+    ses_model_free(m);
+}
+
+static void test_save(const char *dir, ses_device *dev)
+{
+    char to[] = "/tmp/sesame-zoo-XXXXXX", cmd[64];
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open(dir, dev, NULL, &e), *back = NULL;
+    CHECK(mkdtemp(to));
+    if (m && ses_model_save(m, to, &(ses_save_options){ .shard_bytes = 20000 }, &e))
+        back = ses_model_open(to, dev, &(ses_model_options){ .train = true }, &e);
+    CHECK_MSG(back, "%s: %s", dir, e.msg);
+    for (size_t i = 0; back && i < ses_store_count(ses_model_store(m)); i++) {
+        const ses_tensor *x = ses_store_at(ses_model_store(m), i)->tensor;
+        const ses_tensor *y = ses_store_at(ses_model_store(back), i)->tensor;
+        CHECK(ses_same_shape(x, y) && !memcmp(x->f, y->f, (size_t)ses_count(x) * sizeof *x->f));
+    }
+    snprintf(cmd, sizeof cmd, "rm -r %s", to);
+    CHECK(system(cmd) == 0);
+    ses_model_free(back);
+    ses_model_free(m);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    DIR *d = opendir("tests/golden");
+    CHECK(dev && d);
+    for (struct dirent *f; d && (f = readdir(d));) {
+        char path[300];
+        if (f->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "tests/golden/%s", f->d_name);
+        test_batches(path, dev);
+        test_save(path, dev);
+    }
+    if (d) closedir(d);
+    ses_device_free(dev);
+    return check_report();
+}
