@@ -162,7 +162,7 @@ static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_
 {
     const ses_attn *a = f->a;
     float before = f->max[i], max = fmaxf(before, scores(f, s, i, begin, end));
-    float down = max == before ? 1 : expf(before - max);
+    float down = max == before ? 1 : before == -INFINITY ? 0 : expf(before - max);
     vf m = vf_set1(max == -INFINITY ? 0 : max), sum = vf_zero();
     for (int64_t v = begin; v < end; v += VF_LANES) {
         vf p = vf_exp(vf_sub(vf_load(s + v), m));
