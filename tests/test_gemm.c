@@ -206,6 +206,26 @@ static void test_bits(ses_exec pool[3])
     problem_free(&p), problem_free(&t);
 }
 
+/* No rows or no columns: nothing is touched. No terms: the sums are zero. */
+static void test_empty(ses_exec *x)
+{
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+        float a[4] = { 1, 2, 3, 4 }, bias[2] = { 5, 6 }, c[4] = { 7, 7, 7, 7 };
+        ses_gemm g = {
+            .m = 0, .n = 2, .k = 2, .c = c, .ldc = 2, .a = a, .a_row = 2, .a_col = 1, .b = a, .b_row = 2
+        };
+        g.b_col = 1, g.bias = bias;
+        kern.gemm(x, &g);
+        g.m = 2, g.n = 0;
+        kern.gemm(x, &g);
+        CHECK(c[0] == 7 && c[3] == 7);
+        g.n = 2, g.k = 0;
+        kern.gemm(x, &g);
+        CHECK(c[0] == 5 && c[1] == 6 && c[2] == 5 && c[3] == 6);
+    }
+}
+
 /* What is not a number stays in its row, and in its column. */
 static void test_nan(ses_exec *x)
 {
@@ -239,6 +259,7 @@ int main(void)
     test_epilogues(&x[1]);
     test_bits(x);
     test_nan(&x[0]);
+    test_empty(&x[1]);
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
         CHECK(ses_peak_gflops((ses_isa)isa, 0.002) > 0.01);
     for (int i = 0; i < 3; i++) ses_pool_free(x[i].pool);

@@ -32,7 +32,7 @@ typedef struct pass {
 
 static pass pass_at(int64_t k, int64_t begin)
 {
-    int64_t n = (k + PASS - 1) / PASS, size = tile_round_up((k + n - 1) / n, 4);
+    int64_t n = k > PASS ? (k + PASS - 1) / PASS : 1, size = tile_round_up((k + n - 1) / n, 4);
     return (pass){ begin, tile_min(size, k - begin), begin == 0, begin + size >= k };
 }
 
@@ -112,16 +112,21 @@ static void run_chunk(void *ctx, int64_t index, void *scratch)
     const ses_gemm *g = &b->g;
     int64_t i = index / b->groups * b->rows, end = tile_min(g->m, i + b->rows);
     int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(g->n, j + b->group * TILE_COLS);
-    for (int64_t p = 0; p < g->k; p += pass_at(g->k, 0).k)
-        run_pass(b, pass_at(g->k, p), i, end, j, j_end, scratch);
+    pass s = pass_at(g->k, 0);
+    run_pass(b, s, i, end, j, j_end, scratch);
+    while (!s.last) {
+        s = pass_at(g->k, s.begin + s.k);
+        run_pass(b, s, i, end, j, j_end, scratch);
+    }
 }
 
 void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
 {
+    if (g->m <= 0 || g->n <= 0) return;
     job b = { .g = *g, .strips = g->a_col != 1 };
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
     b.rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
-    b.group = tile_min(b.strips ? GROUP : 1 + WORK / (b.rows * TILE_COLS * g->k), panels);
+    b.group = tile_min(b.strips ? GROUP : 1 + WORK / (b.rows * TILE_COLS * (g->k + 1)), panels);
     b.groups = (panels + b.group - 1) / b.group;
     ses_parallel(x->pool, (g->m + b.rows - 1) / b.rows * b.groups, run_chunk, &b);
 }
