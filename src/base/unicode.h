@@ -63,7 +63,10 @@ typedef enum {
 enum {
     SES_GCS_L = 1 << SES_GC_LU | 1 << SES_GC_LL | 1 << SES_GC_LT | 1 << SES_GC_LM | 1 << SES_GC_LO,
     SES_GCS_M = 1 << SES_GC_MN | 1 << SES_GC_MC | 1 << SES_GC_ME,
-    SES_GCS_N = 1 << SES_GC_ND | 1 << SES_GC_NL | 1 << SES_GC_NO
+    SES_GCS_N = 1 << SES_GC_ND | 1 << SES_GC_NL | 1 << SES_GC_NO,
+    SES_GCS_P = 1 << SES_GC_PC | 1 << SES_GC_PD | 1 << SES_GC_PS | 1 << SES_GC_PE | 1 << SES_GC_PI |
+                1 << SES_GC_PF | 1 << SES_GC_PO,
+    SES_GCS_S = 1 << SES_GC_SM | 1 << SES_GC_SC | 1 << SES_GC_SK | 1 << SES_GC_SO
 };
 
 /* Grapheme cluster classes of Unicode 17; consonants and linkers of Indic conjuncts have their own. */
