@@ -4,6 +4,7 @@
 have() {
     case $1 in
     gcc) command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 ;;
+    libpcre2-dev) [ -f /usr/include/pcre2.h ] || [ -f /usr/local/include/pcre2.h ] ;;
     libc6-dev) [ -f /usr/include/stdio.h ] ;;
     xz-utils) command -v xz >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 ;;

@@ -60,6 +60,11 @@ size_t ses_parts(ses_part out[SES_MAX_PARTS])
 #else
     out[n++] = (ses_part){ "CUDA", "GPU device", false, "not in this build" };
 #endif
+#ifdef SES_PCRE2
+    out[n++] = (ses_part){ "PCRE2", "unusual patterns of tokenizers", true, "in this build" };
+#else
+    out[n++] = (ses_part){ "PCRE2", "unusual patterns of tokenizers", false, "not in this build" };
+#endif
     for (size_t i = 0; i < SES_LEN(libraries); i++) out[n++] = find(&libraries[i]);
     return n;
 }
