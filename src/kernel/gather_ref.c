@@ -16,7 +16,8 @@ static void gather_rows(void *ctx, int64_t chunk, void *scratch)
     for (int64_t t = r.begin; t < r.end; t++)
         for (int64_t j = 0; j < g->cols; j++) {
             double sum = 0;
-            for (int k = 0; k < g->n_tables; k++) sum += g->table[k][g->id[k][t] * g->cols + j];
+            for (int k = 0; k < g->n_tables; k++)
+                if (g->id[k][t] != SES_IGNORE) sum += g->table[k][g->id[k][t] * g->cols + j];
             g->y[t * g->cols + j] = (ses_real)sum;
         }
 }

@@ -17,10 +17,12 @@ static void gather_rows(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(g->rows, ses_chunk_rows(g->cols), chunk);
     for (int64_t t = r.begin; t < r.end; t++) {
         const float *from[SES_MAX_TABLES];
-        for (int k = 0; k < g->n_tables; k++) from[k] = g->table[k] + g->id[k][t] * g->cols;
+        int n = 0;
+        for (int k = 0; k < g->n_tables; k++)
+            if (g->id[k][t] != SES_IGNORE) from[n++] = g->table[k] + g->id[k][t] * g->cols;
         for (int64_t j = 0; j < g->cols; j += VF_LANES) {
-            vf sum = vf_get(from[0] + j, g->cols - j);
-            for (int k = 1; k < g->n_tables; k++) sum = vf_add(sum, vf_get(from[k] + j, g->cols - j));
+            vf sum = n ? vf_get(from[0] + j, g->cols - j) : vf_zero();
+            for (int k = 1; k < n; k++) sum = vf_add(sum, vf_get(from[k] + j, g->cols - j));
             vf_put(g->y + t * g->cols + j, sum, g->cols - j);
         }
     }

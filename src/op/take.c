@@ -1,10 +1,10 @@
-/* y[i] = x[rows[i]]: the rows that matter, in any order, perhaps more than once. */
+/* y[i] = x[rows[i]]: the rows that matter, in any order, perhaps more than once; SES_IGNORE is a row of zeros. */
 #include "op.h"
 
 static bool infer(ses_node *n, ses_err *e)
 {
     if (!ses_want_input(n, 0, "x", e) || !ses_want_ints(n, 1, "rows", e)) return false;
-    if (!ses_want_range(n, 1, ses_rows(n->in[0]), false, "row", e)) return false;
+    if (!ses_want_range(n, 1, ses_rows(n->in[0]), true, "row", e)) return false;
     return ses_node_out(n, SES_DIM(ses_count(n->in[1]), ses_cols(n->in[0])), e);
 }
 
@@ -17,14 +17,17 @@ static void forward(const ses_node *n)
 static void backward(const ses_node *n)
 {
     ses_real *dx = ses_grad_zeroed(n, 0);
-    if (dx) n->k->scatter_add(n->exec, dx, n->out->grad, n->in[1]->i, ses_rows(n->out), ses_cols(n->out), -1);
+    if (dx)
+        n->k->scatter_add(n->exec, dx, n->out->grad, n->in[1]->i, ses_rows(n->out), ses_cols(n->out),
+                          SES_IGNORE);
 }
 
-static const int32_t rows[] = { 2, 0, 2 };
+static const int32_t rows[] = { 2, 0, 2 }, holes[] = { SES_IGNORE, 1, SES_IGNORE, 0 };
 static const ses_case cases[] = {
     { .dim = { { 3, 7 }, { 3 } }, .ints = { [1] = rows } },
     { .dim = { { 5, 33 }, { 2 } }, .ints = { [1] = rows }, .scale = 1e4 },
     { .dim = { { 3, 1 }, { 1 } }, .ints = { [1] = rows } },
+    { .dim = { { 2, 18 }, { 4 } }, .ints = { [1] = holes } },
 };
 const ses_op ses_op_take = {
     .name = "take",
