@@ -52,7 +52,8 @@ enum {
 };
 
 /* Ours, theirs. # stands for a layer's number (or its group's), @ for its number in the group, * for the
- * rest of the name. A leading / marks a head's tensor, which has no prefix. */
+ * rest of the name. A leading / marks a head's tensor, which has no prefix. Several rows for one of ours: the
+ * first is its name, a file may have any. */
 typedef struct ses_name {
     const char *ours, *theirs;
 } ses_name;
@@ -107,8 +108,8 @@ typedef struct ses_model_desc {
     bool pair;            /* an encoder and a decoder */
     ses_key_table keys[2];
     bool (*finish)(ses_config *c, const ses_json *config, ses_err *e); /* what a table cannot say; or NULL */
-    ses_name_table tensors[3];
-    const ses_class *class; /* the first is the base model */
+    ses_name_table tensors[4]; /* asked in this order, config.first_names before all */
+    const ses_class *class;    /* the first is the base model */
     size_t n_classes;
 } ses_model_desc;
 
@@ -147,9 +148,10 @@ bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,
                                   ses_err *e);
 
-/* names.c: the reference's name of one of ours, with the base model's prefix where the class wants it. */
-bool ses_name_theirs(const ses_model_desc *d, const ses_class *k, int64_t inner, const char *ours, char *buf,
-                     size_t n);
+/* names.c: the reference's name of one of ours, with the base model's prefix where the class wants it; and
+ * which = 1, 2, ..., other names it has in some files. */
+bool ses_name_theirs(const ses_model *m, const char *ours, char *buf, size_t n);
+bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, size_t n);
 
 /* load.c */
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e);

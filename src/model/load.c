@@ -44,6 +44,15 @@ static const ses_entry *find(const ses_model *m, const char *name)
     return NULL;
 }
 
+/* A parameter of ours, by any name it ever had. */
+static const ses_entry *find_param(const ses_model *m, const char *ours)
+{
+    char name[NAME];
+    const ses_entry *x = NULL;
+    for (int i = 0; !x && ses_name_other(m, ours, i, name, sizeof name); i++) x = find(m, name);
+    return x;
+}
+
 static bool shape_fits(const ses_tensor *t, const ses_entry *x, ses_err *e)
 {
     char want[96], got[160];
@@ -92,9 +101,9 @@ static bool pass_over(ses_model *m, const ses_entry *x, ses_buf *list, ses_err *
     char name[NAME];
     const char *const tied = "lm.out.weight";
     const ses_param *token = ses_store_find(m->store, "embed.token");
-    bool is_tied = m->c.tied && token && ses_name_theirs(m->desc, m->class, 1, tied, name, sizeof name) &&
-                   !strcmp(name, x->name);
-    if (is_tied && ses_name_theirs(m->desc, m->class, 1, "embed.token", name, sizeof name)) {
+    bool is_tied =
+        m->c.tied && token && ses_name_theirs(m, tied, name, sizeof name) && !strcmp(name, x->name);
+    if (is_tied && ses_name_theirs(m, "embed.token", name, sizeof name)) {
         const ses_entry *first = find(m, name);
         if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
             return ses_fail(e, SES_EFORMAT,
@@ -115,12 +124,7 @@ bool ses_model_compute(ses_model *m, size_t i, ses_err *e)
     return true;
 }
 
-bool ses_model_in_file(const ses_model *m, const ses_param *p)
-{
-    char name[NAME];
-    return m->file && ses_name_theirs(m->desc, m->class, m->c.inner, p->name, name, sizeof name) &&
-           find(m, name);
-}
+bool ses_model_in_file(const ses_model *m, const ses_param *p) { return m->file && find_param(m, p->name); }
 
 /* Parameter i, from the file or computed. */
 static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool *used, ses_err *e)
@@ -128,7 +132,7 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
     char name[NAME] = "", shape[96];
     const ses_param *p = ses_store_at(m->store, i);
     bool computed = p->role == SES_PARAM_COMPUTED, named = ses_model_tensor_name(m, i, name, sizeof name);
-    const ses_entry *x = named ? find(m, name) : NULL;
+    const ses_entry *x = find_param(m, p->name);
     if (!x && computed)
         return o->dry || ((o->train || ses_store_own(m->store, i, e)) && ses_model_compute(m, i, e));
     if (!named) return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);

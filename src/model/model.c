@@ -170,15 +170,14 @@ const char *ses_model_label(const ses_model *m, int64_t i)
 
 bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n)
 {
-    return ses_name_theirs(m->desc, m->class, m->c.inner, ses_store_at(m->store, i)->name, buf, n);
+    return ses_name_theirs(m, ses_store_at(m->store, i)->name, buf, n);
 }
 
 int64_t ses_model_find_tensor(const ses_model *m, const char *theirs)
 {
     char name[256];
     const ses_param *token = ses_store_find(m->store, "embed.token"); /* serves as lm.out.weight where tied */
-    bool tied = m->c.tied && ses_name_theirs(m->desc, m->class, 1, "lm.out.weight", name, sizeof name) &&
-                !strcmp(name, theirs);
+    bool tied = m->c.tied && ses_name_theirs(m, "lm.out.weight", name, sizeof name) && !strcmp(name, theirs);
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         if (tied && ses_store_at(m->store, i) == token) return (int64_t)i;
         if (ses_model_tensor_name(m, i, name, sizeof name) && !strcmp(name, theirs)) return (int64_t)i;

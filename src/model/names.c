@@ -42,17 +42,24 @@ static bool expand(char *buf, size_t n, const char *prefix, const char *pattern,
     return at < n;
 }
 
-bool ses_name_theirs(const ses_model_desc *d, const ses_class *k, int64_t inner, const char *ours, char *buf,
-                     size_t n)
+bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, size_t n)
 {
-    for (size_t i = 0; i < SES_LEN(d->tensors); i++)
-        for (const ses_name *t = d->tensors[i].name; t < d->tensors[i].name + d->tensors[i].n; t++) {
+    const ses_model_desc *d = m->desc;
+    for (size_t i = 0; i <= SES_LEN(d->tensors); i++) { /* the table asked first, then all */
+        const ses_name_table *table = &d->tensors[i ? i - 1 : (size_t)m->c.first_names];
+        for (const ses_name *t = table->name; t < table->name + table->n; t++) {
             int number = 0;
             const char *rest = "";
-            if (!match(t->ours, ours, &number, &rest)) continue;
-            bool head = *t->theirs == '/', base_class = k == &d->class[0];
+            if (!match(t->ours, ours, &number, &rest) || which--) continue;
+            bool head = *t->theirs == '/', base_class = m->class == &d->class[0];
             return expand(buf, n, head || base_class ? "" : d->prefix, t->theirs + head, number,
-                          inner ? (int)inner : 1, rest);
+                          m->c.inner ? (int)m->c.inner : 1, rest);
         }
+    }
     return false;
+}
+
+bool ses_name_theirs(const ses_model *m, const char *ours, char *buf, size_t n)
+{
+    return ses_name_other(m, ours, 0, buf, n);
 }

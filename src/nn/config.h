@@ -46,6 +46,7 @@ typedef struct ses_config {
     int64_t start, eos;            /* decoder_start_token_id, eos_token_id */
     int64_t buckets, max_distance; /* a trained bias on the scores by bucketed distance (T5); 0: none */
     int64_t window;                /* of layers marked local; 0: none */
+    int64_t first_names;           /* the table of tensor names this config asks first */
     double norm_eps, drop, drop_attention, drop_act, drop_final;
     double drop_embed, drop_head, drop_ffn; /* below 0: as drop */
     /* of rotary positions, in layers that see all and in local ones */
