@@ -1,6 +1,7 @@
 /* The gradient of every class's loss along a random direction against a central difference, in double. */
 #include "base/rng.h"
 #include "check.h"
+#include "families.h"
 #include "model_fixture.h"
 #include "sesame/tape.h"
 
@@ -42,35 +43,54 @@ static double slope(const ses_store *s)
     return sum;
 }
 
+/* The loss reaches every parameter, but those with `idle` in their names. */
+static void check_reach(const ses_store *s, const char *what, const char *idle)
+{
+    for (size_t i = 0; i < ses_store_count(s); i++) {
+        const ses_param *p = ses_store_at(s, i);
+        double most = 0;
+        for (int64_t j = 0; j < ses_count(p->tensor); j++)
+            most = fmax(most, fabs((double)p->tensor->grad[j]));
+        bool none = idle && strstr(p->name, idle);
+        CHECK_MSG(none ? most == 0 : most > 0, "%s: the gradient of %s is %g", what, p->name, most);
+    }
+}
+
+static void check_model(ses_device *dev, ses_tape *t, ses_json_doc *doc, const ses_batch *b, const char *what,
+                        const char *idle)
+{
+    ses_err e = { 0 };
+    ses_model *m =
+        doc ? ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .train = true, .seed = 6 }, &e)
+            : NULL;
+    if (!CHECK_MSG(m, "%s: %s", what, e.msg)) return;
+    ses_store *s = ses_model_store(m);
+    loss(m, t, b, true);
+    double given = slope(s), h = 1e-5;
+    /* the token of id pad passes no gradient by design, and no id of the batch is pad */
+    move(s, h);
+    double up = loss(m, t, b, false);
+    move(s, -2 * h);
+    double down = loss(m, t, b, false), seen = (up - down) / (2 * h);
+    CHECK_MSG(fabs(seen - given) <= 1e-6 * fmax(1, fabs(seen)), "%s: %.12g, by differences %.12g", what,
+              given, seen);
+    check_reach(s, what, idle);
+    ses_model_free(m);
+    ses_json_free(doc);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     ses_tape *t = ses_tape_new(dev, NULL, &e);
     for (size_t i = 0; i < SES_LEN(fixture_classes); i++) {
-        ses_json_doc *doc = fixture_config(fixture_classes[i].name, &e);
-        ses_model *m =
-            ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .train = true, .seed = 6 }, &e);
-        CHECK_MSG(m, "%s", e.msg);
         ses_batch b = fixture_batch(fixture_classes[i].per_token);
-        ses_store *s = ses_model_store(m);
-        loss(m, t, &b, true);
-        double given = slope(s), h = 1e-5;
-        /* the token of id pad passes no gradient by design, and no id of the batch is pad */
-        move(s, h);
-        double up = loss(m, t, &b, false);
-        move(s, -2 * h);
-        double down = loss(m, t, &b, false), seen = (up - down) / (2 * h);
-        CHECK_MSG(fabs(seen - given) <= 1e-6 * fmax(1, fabs(seen)), "%s: %.12g, by differences %.12g",
-                  fixture_classes[i].name, given, seen);
-        for (size_t p = 0; p < ses_store_count(s); p++) { /* the loss reaches every parameter */
-            const ses_tensor *x = ses_store_at(s, p)->tensor;
-            double most = 0;
-            for (int64_t j = 0; j < ses_count(x); j++) most = fmax(most, fabs((double)x->grad[j]));
-            CHECK_MSG(most > 0, "%s: no gradient for %s", fixture_classes[i].name, ses_store_at(s, p)->name);
-        }
-        ses_model_free(m);
-        ses_json_free(doc);
+        check_model(dev, t, fixture_config(fixture_classes[i].name, &e), &b, fixture_classes[i].name, NULL);
+    }
+    for (size_t i = 0; i < SES_LEN(families); i++) {
+        ses_batch b = fixture_batch(families[i].per_token);
+        check_model(dev, t, family_config(&families[i], &e), &b, families[i].class_name, families[i].idle);
     }
     ses_tape_free(t);
     ses_device_free(dev);

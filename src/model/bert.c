@@ -10,7 +10,7 @@ const ses_config_key ses_bert_keys[SES_BERT_KEYS] = {
     SES_NEED("num_attention_heads", heads, SES_MOST_WIDTH),
     SES_NEED("intermediate_size", ffn, SES_MOST_FFN),
     SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
-    SES_INT("type_vocab_size", segments, 1, SES_MOST_WIDTH),
+    SES_INT("type_vocab_size", segments, 0, SES_MOST_WIDTH),
     SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
     SES_NUMBER("layer_norm_eps", norm_eps, 0, 1),
     SES_RATE("hidden_dropout_prob", drop),

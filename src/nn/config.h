@@ -46,15 +46,20 @@ typedef struct ses_config {
     int64_t start, eos;            /* decoder_start_token_id, eos_token_id */
     int64_t buckets, max_distance; /* a trained bias on the scores by bucketed distance (T5); 0: none */
     int64_t window;                /* of layers marked local; 0: none */
-    int64_t first_names;           /* the table of tensor names this config asks first */
+    /* of relative scores (DeBERTa): distances -span .. span - 1 have rows of their own, or share buckets */
+    int64_t rel_span, rel_buckets;
+    int64_t conv;        /* width of a convolution beside the first layer; 0: none */
+    int64_t first_names; /* the table of tensor names this config asks first */
     double norm_eps, drop, drop_attention, drop_act, drop_final;
     double drop_embed, drop_head, drop_ffn; /* below 0: as drop */
     /* of rotary positions, in layers that see all and in local ones */
     double theta, local_theta;
     double drop_span;
+    double drop_summary;                /* before the summary's dense layer */
+    double drop_tag;                    /* of a label for every token; 0: as drop_head, below 0: none */
     double init_range, attention_scale; /* 0: 1 / sqrt(head size) */
     double embed_scale, logit_scale;    /* 0: 1 */
-    ses_act act, pooler_act, summary_act, lm_act;
+    ses_act act, pooler_act, summary_act, lm_act, conv_act;
     ses_problem problem;
 
     ses_norm_kind norm;
@@ -88,6 +93,10 @@ typedef struct ses_config {
     bool drop_summary_in;                /* dropout before the summary's dense layer too */
     uint64_t local[SES_MAX_LAYERS / 64]; /* bit i: layer i sees `window` tokens only */
     bool lm_fixed_bias;                  /* the projection's bias is [1, V] and never trained */
+    bool relative;                       /* scores by distance from a table of vectors: */
+    bool rel_by_query, rel_by_key;       /* with the query's content, with the key's */
+    bool rel_shared;                     /* tokens and distances have the same projections */
+    bool rel_norm;                       /* the table goes through a norm */
     bool always_project;                 /* from embed to hidden also where the two are equal */
 } ses_config;
 

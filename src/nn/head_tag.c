@@ -1,6 +1,8 @@
 /* A label for every token. */
 #include "nn.h"
 
+#include <math.h>
+
 static int64_t classes(const ses_config *c) { return c->labels; }
 
 static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
@@ -13,7 +15,8 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 {
     ses_tape *t = p->tape;
     const int32_t *labels = ses_head_labels(use, p->batch);
-    ses_tensor *y = ses_dense_run(t, h->out, ses_dropout(t, at->x, ses_head_drop(p->c)), SES_ACT_NONE);
+    double drop = p->c->drop_tag ? fmax(p->c->drop_tag, 0) : ses_head_drop(p->c);
+    ses_tensor *y = ses_dense_run(t, h->out, ses_dropout(t, at->x, drop), SES_ACT_NONE);
     ses_pass_output(p, SES_PER_TOKEN, y, "%s", use->output);
     if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, at->seqs->tokens)));
 }

@@ -29,6 +29,7 @@ ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *res
 /* Sequences on the device: what a stack reads. */
 typedef struct ses_seqs {
     int64_t seqs, tokens, longest;
+    int64_t pairs; /* of tokens of one sequence */
     const int32_t *host_cu, *host_ids;
     ses_tensor *ids, *segments, *positions, *cu;
 } ses_seqs;

@@ -37,6 +37,7 @@ static void upload(ses_pass *p, ses_seqs *q, const int32_t *segments, const int3
     for (int64_t s = 0; s < q->seqs; s++) {
         int64_t len = q->host_cu[s + 1] - q->host_cu[s];
         if (len > q->longest) q->longest = len;
+        q->pairs += len * len;
     }
     q->cu = ses_tape_ints(p->tape, q->host_cu, q->seqs + 1);
     q->ids = ses_tape_ints(p->tape, q->host_ids, q->tokens);

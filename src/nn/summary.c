@@ -36,6 +36,6 @@ ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_sta
     case SES_SUMMARY_LAST: return ends(p, at);
     }
     if (p->c->summary_plain) return ses_dropout(t, x, drop);
-    x = ses_dense_run(t, h->dense, p->c->drop_summary_in ? ses_dropout(t, x, drop) : x, p->c->summary_act);
-    return ses_dropout(t, x, drop);
+    x = ses_dropout(t, x, p->c->drop_summary_in ? drop : p->c->drop_summary);
+    return ses_dropout(t, ses_dense_run(t, h->dense, x, p->c->summary_act), drop);
 }

@@ -1,4 +1,5 @@
-/* y[i] = x[rows[i]]: the rows that matter, in any order, perhaps more than once; SES_IGNORE is a row of zeros. */
+/* y[i] = x[rows[i]]: the rows that matter, in any order, perhaps more than once; SES_IGNORE is a row of
+ * zeros. */
 #include "op.h"
 
 static bool infer(ses_node *n, ses_err *e)

@@ -1,0 +1,370 @@
+/* DeBERTa (He et al. 2020): content and place are apart. A score is a sum of content with content, content
+ * with the distance (c2p) and the distance with content (p2c); distances have a table of vectors. Version 1
+ * has query, key and value in one matrix; versions 2 and 3 have them apart, may use them for the distances
+ * too, put far distances into buckets, and may convolve the first layer's input. */
+#include "desc.h"
+
+#include "base/alloc.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEYS                                                                                          \
+    SES_INT("max_relative_positions", rel_span, -1, SES_MOST_POSITIONS),                              \
+        SES_SWITCH("relative_attention", relative), SES_ACTIVATION("pooler_hidden_act", summary_act), \
+        SES_RATE("pooler_dropout", drop_summary), SES_RATE("cls_dropout", drop_head)
+static const ses_config_key keys_v1[] = { KEYS };
+static const ses_config_key keys_v2[] = {
+    KEYS,
+    SES_INT("position_buckets", rel_buckets, -1, SES_MOST_POSITIONS),
+    SES_SWITCH("share_att_key", rel_shared),
+    SES_INT("conv_kernel_size", conv, 0, 255),
+    SES_ACTIVATION("conv_act", conv_act),
+};
+
+enum { NAMES_MODERN = 3 }; /* of the tables below, the head's names where "legacy" is false */
+
+/* ---- config ---- */
+
+/* One kind of score by distance; its name is n bytes at s. */
+static bool add_kind(ses_config *c, const char *s, size_t n, ses_err *e)
+{
+    while (n && isspace((unsigned char)*s)) s++, n--;
+    while (n && isspace((unsigned char)s[n - 1])) n--;
+    bool content = n == 3 && (s[0] | 32) == 'c' && s[1] == '2' && (s[2] | 32) == 'p';
+    bool place = n == 3 && (s[0] | 32) == 'p' && s[1] == '2' && (s[2] | 32) == 'c';
+    if (!content && !place)
+        return ses_fail(e, SES_EUNSUPPORTED, "\"pos_att_type\" has \"%.*s\", expected p2c and c2p", (int)n,
+                        s);
+    if (content ? c->rel_by_query : c->rel_by_key)
+        return ses_fail(e, SES_EFORMAT, "\"pos_att_type\" has \"%.*s\" twice", (int)n, s);
+    *(content ? &c->rel_by_query : &c->rel_by_key) = true;
+    return true;
+}
+
+/* A list, or names with | between them. */
+static bool read_kinds(ses_config *c, const ses_json *v, ses_err *e)
+{
+    const char *text = ses_json_string(v, NULL);
+    if (ses_json_type_of(v) == SES_JSON_NULL || (text && !*text)) return true;
+    if (!text && ses_json_type_of(v) != SES_JSON_ARRAY)
+        return ses_fail(e, SES_EFORMAT, "\"pos_att_type\" is %s, expected an array or a string",
+                        ses_json_type_name(ses_json_type_of(v)));
+    while (text) {
+        size_t n = strcspn(text, "|");
+        if (!add_kind(c, text, n, e)) return false;
+        text = text[n] ? text + n + 1 : NULL;
+    }
+    for (size_t i = 0; i < ses_json_len(v); i++) {
+        const char *kind = ses_json_string(ses_json_at(v, i), NULL);
+        if (!kind) return ses_fail(e, SES_EFORMAT, "\"pos_att_type\" holds something that is no string");
+        if (!add_kind(c, kind, strlen(kind), e)) return false;
+    }
+    return true;
+}
+
+/* Is `word` among the parts of a text with | between them? */
+static bool has_word(const char *text, const char *word)
+{
+    for (; text && *text; text += strcspn(text, "|"), text += *text == '|') {
+        const char *s = text + strspn(text, " ");
+        if (!strncmp(s, word, strlen(word)) && strchr(" |", s[strlen(word)])) return true;
+    }
+    return false;
+}
+
+static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+{
+    bool legacy = true, biased = true, talking = false;
+    int64_t width = c->hidden, pooled = c->hidden;
+    ses_json_bool(ses_json_get(config, "legacy"), &legacy);
+    ses_json_bool(ses_json_get(config, "position_biased_input"), &biased);
+    ses_json_bool(ses_json_get(config, "talking_head"), &talking);
+    ses_json_int(ses_json_get(config, "embedding_size"), &width);
+    ses_json_int(ses_json_get(config, "pooler_hidden_size"), &pooled);
+    if (width != c->hidden || pooled != c->hidden)
+        return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" other than \"hidden_size\" is not supported",
+                        width != c->hidden ? "embedding_size" : "pooler_hidden_size");
+    if (talking) return ses_fail(e, SES_EUNSUPPORTED, "\"talking_head\" is not supported");
+    if (!read_kinds(c, ses_json_get(config, "pos_att_type"), e)) return false;
+    if (c->rel_span < 1) c->rel_span = c->positions;
+    if (c->rel_buckets == 1 || (c->rel_buckets > 1 && c->rel_span <= c->rel_buckets / 2 + 1))
+        return ses_fail(e, SES_EARG,
+                        "distances up to %lld (\"max_relative_positions\") cannot fill %lld buckets",
+                        (long long)c->rel_span, (long long)c->rel_buckets);
+    if (!biased) c->pos = SES_POS_NONE, c->positions = SES_MOST_POSITIONS; /* no table: any length */
+    c->attention_scale =
+        1 / sqrt((double)(c->hidden / c->heads) * (1 + (c->rel_by_query ? 1 : 0) + (c->rel_by_key ? 1 : 0)));
+    c->first_names = legacy ? 0 : NAMES_MODERN;
+    c->drop_tag = c->drop > 0 ? c->drop : -1;
+    return ses_bert_finish(c, config, e);
+}
+
+static bool finish_v2(ses_config *c, const ses_json *config, ses_err *e)
+{
+    int64_t groups = 1;
+    ses_json_int(ses_json_get(config, "conv_groups"), &groups);
+    if (c->conv && groups != 1)
+        return ses_fail(e, SES_EUNSUPPORTED, "\"conv_groups\" is %lld: only 1 is supported",
+                        (long long)groups);
+    if (c->conv && c->conv % 2 == 0)
+        return ses_fail(e, SES_EARG, "\"conv_kernel_size\" is %lld, expected an odd number",
+                        (long long)c->conv);
+    c->rel_norm = has_word(ses_json_string(ses_json_get(config, "norm_rel_ebd"), NULL), "layer_norm");
+    return finish(c, config, e);
+}
+
+/* ---- parameters ---- */
+
+typedef struct far { /* of a layer: what projects the table of distances */
+    ses_dense key, query;
+    ses_tensor *q_bias, *v_bias; /* of version 1: its one matrix has no bias */
+} far;
+
+typedef struct own {
+    ses_tensor *table;
+    ses_norm norm;
+    ses_tensor *conv, *conv_bias; /* [C, C, width], [C] */
+    ses_norm conv_norm;
+    far layer[];
+} own;
+
+static void add_far(far *d, const ses_stack *k, ses_store *s, const ses_config *c, int i)
+{
+    char name[64];
+    bool one = c->qkv != SES_QKV_APART;
+    if (one) {
+        snprintf(name, sizeof name, "layer.%d.attn.q_bias", i);
+        d->q_bias = ses_store_add(s, name, SES_DIM(c->hidden), SES_INIT_ZERO);
+        snprintf(name, sizeof name, "layer.%d.attn.v_bias", i);
+        d->v_bias = ses_store_add(s, name, SES_DIM(c->hidden), SES_INIT_ZERO);
+    }
+    if (c->rel_shared) { /* the same as tokens' */
+        d->key = k->layer[i].self.key, d->query = k->layer[i].self.query;
+        return;
+    }
+    ses_bias bias = one ? SES_NO_BIAS : SES_BIAS;
+    if (c->relative && c->rel_by_query)
+        d->key = ses_dense_add(s, c->hidden, c->hidden, bias, "layer.%d.rel.key", i);
+    if (c->relative && c->rel_by_key)
+        d->query = ses_dense_add(s, c->hidden, c->hidden, SES_BIAS, "layer.%d.rel.query", i);
+}
+
+static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
+{
+    own *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
+    k->own = o;
+    if (!o || !ses_stack_add_usual(k, s, c, e)) return false;
+    int64_t rows = 2 * (c->rel_buckets > 0 ? c->rel_buckets : c->rel_span), C = c->hidden;
+    if (c->relative) o->table = ses_store_add(s, "rel.table", SES_DIM(rows, C), SES_INIT_NORMAL);
+    if (c->rel_norm) o->norm = ses_norm_add(s, C, SES_NORM_LAYER, "rel.norm");
+    if (c->conv) {
+        o->conv = ses_store_add(s, "conv.weight", SES_DIM(C, C, c->conv), SES_INIT_NORMAL);
+        o->conv_bias = ses_store_add(s, "conv.bias", SES_DIM(C), SES_INIT_ZERO);
+        o->conv_norm = ses_norm_add(s, C, SES_NORM_LAYER, "conv.norm");
+    }
+    for (int i = 0; i < (int)k->depth; i++) add_far(&o->layer[i], k, s, c, i);
+    return ses_store_ok(s, e);
+}
+
+/* ---- forward ---- */
+
+/* Near distances as they are, far ones by their logarithm. */
+static int64_t bucket(int64_t distance, int64_t buckets, int64_t most)
+{
+    int64_t mid = buckets / 2, d = distance < 0 ? -distance : distance;
+    if (buckets < 1 || d <= mid) return distance;
+    float share = logf((float)d / (float)mid) /
+                  logf((float)((double)(most - 1) / (double)mid)); /* as the reference rounds */
+    d = (int64_t)ceilf(share * (float)(mid - 1)) + mid;
+    return distance < 0 ? -d : d;
+}
+
+/* The rows of the table that distances within the batch have, and which of them for each distance. */
+static void begin(const ses_stack *k, ses_pass *p, ses_common *all)
+{
+    const own *o = k->own;
+    const ses_config *c = p->c;
+    int64_t span = ses_rows(o->table) / 2, n = 2 * all->seqs->longest - 1, least = 2 * span, most = 0;
+    int32_t *at = o->table ? ses_tape_host(p->tape, (size_t)n, sizeof *at) : NULL;
+    for (int64_t i = 0; at && i < n; i++) { /* query minus key */
+        int64_t row = bucket(all->seqs->longest - 1 - i, c->rel_buckets, c->rel_span) + span;
+        row = row < 0 ? 0 : row >= 2 * span ? 2 * span - 1 : row;
+        at[i] = (int32_t)row;
+        if (row < least) least = row;
+        if (row > most) most = row;
+    }
+    int32_t *used = at ? ses_tape_host(p->tape, (size_t)(most - least + 1), sizeof *used) : NULL;
+    if (!used) return;
+    for (int64_t i = 0; i < n; i++) at[i] -= (int32_t)least;
+    for (int64_t i = 0; i <= most - least; i++) used[i] = (int32_t)(least + i);
+    all->rel_at = ses_tape_ints(p->tape, at, n);
+    all->rel = ses_take(p->tape, o->table, ses_tape_ints(p->tape, used, most - least + 1));
+    if (c->rel_norm) all->rel = ses_norm_run(p->tape, o->norm, all->rel, NULL, c->norm_eps);
+}
+
+/* Version 1's bias [3 C]: for each head that of its query, none, that of its value. */
+static ses_tensor *fused_bias(ses_tape *t, const far *d, int64_t heads)
+{
+    int64_t C = ses_count(d->q_bias), dim = C / heads;
+    ses_real *zero = ses_tape_host(t, (size_t)C, sizeof *zero);
+    ses_tensor *part[] = { ses_reshape(t, d->q_bias, SES_DIM(heads, dim)),
+                           zero ? ses_tape_input(t, zero, SES_DIM(heads, dim)) : NULL,
+                           ses_reshape(t, d->v_bias, SES_DIM(heads, dim)) };
+    return ses_reshape(t, ses_concat(t, 3, part), SES_DIM(3 * C));
+}
+
+static void project(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x,
+                    ses_attention_inputs *in, int i)
+{
+    const ses_config *c = p->c;
+    const far *d = &((const own *)k->own)->layer[i];
+    const ses_attend *a = &k->layer[i].self;
+    ses_tape *t = p->tape;
+    if (d->q_bias) {
+        in->q = ses_linear(t, x, a->query.w, fused_bias(t, d, k->heads), SES_ACT_NONE, SES_OUT_IN);
+    } else {
+        in->q = ses_dense_run(t, a->query, x, SES_ACT_NONE);
+        in->k = ses_dense_run(t, a->key, x, SES_ACT_NONE);
+        in->v = ses_dense_run(t, a->value, x, SES_ACT_NONE);
+    }
+    if (!all->rel || !(c->rel_by_query || c->rel_by_key)) return;
+    ses_tensor *rel = ses_dropout(t, all->rel, c->drop);
+    ses_relative_inputs r = { .cu_q = all->seqs->cu, .cu_k = all->seqs->cu, .at = all->rel_at };
+    int n = 0;
+    if (c->rel_by_query)
+        r.term[n++] = (ses_relative_term){ .x = in->q, .r = ses_dense_run(t, d->key, rel, SES_ACT_NONE) };
+    if (c->rel_by_key)
+        r.term[n++] = (ses_relative_term){ .x = in->k ? in->k : in->q,
+                                           .r = ses_dense_run(t, d->query, rel, SES_ACT_NONE),
+                                           .side = SES_BY_KEY };
+    for (int j = 0; j < n; j++) r.term[j].layout = c->qkv;
+    in->bias = ses_relative_scores(t, &r,
+                                   &(ses_relative_options){ .heads = k->heads,
+                                                            .max_k = all->seqs->longest,
+                                                            .pairs = all->seqs->pairs,
+                                                            .scale = c->attention_scale });
+}
+
+/* The rows `by` places further in their sequences, zeros where there is none. */
+static ses_tensor *shifted(ses_pass *p, const ses_seqs *q, ses_tensor *x, int64_t by)
+{
+    int32_t *row = ses_tape_host(p->tape, (size_t)q->tokens, sizeof *row);
+    for (int64_t s = 0; row && s < q->seqs; s++)
+        for (int64_t t = q->host_cu[s]; t < q->host_cu[s + 1]; t++) {
+            bool inside = t + by >= q->host_cu[s] && t + by < q->host_cu[s + 1];
+            row[t] = inside ? (int32_t)(t + by) : SES_IGNORE;
+        }
+    return row ? ses_take(p->tape, x, ses_tape_ints(p->tape, row, q->tokens)) : NULL;
+}
+
+/* norm(y + act(conv(x))), conv over neighbors: a product for each of them. */
+static ses_tensor *convolve(const own *o, ses_pass *p, const ses_common *all, ses_tensor *x, ses_tensor *y)
+{
+    ses_tape *t = p->tape;
+    int64_t C = p->c->hidden, width = p->c->conv;
+    ses_tensor *w = ses_reshape(t, o->conv, SES_DIM(C * C, width)), *sum = NULL;
+    for (int64_t i = 0; i < width; i++) {
+        ses_tensor *part = ses_linear(t, shifted(p, all->seqs, x, i - width / 2),
+                                      ses_reshape(t, ses_columns(t, w, i, 1), SES_DIM(C, C)),
+                                      i ? NULL : o->conv_bias, SES_ACT_NONE, SES_OUT_IN);
+        sum = sum ? ses_add(t, sum, part) : part;
+    }
+    sum = ses_activate(t, ses_dropout(t, sum, p->c->drop), p->c->conv_act);
+    return ses_norm_run(t, o->conv_norm, sum, y, p->c->norm_eps);
+}
+
+static ses_tensor *layer(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+{
+    const own *o = k->own;
+    ses_tensor *y = ses_layer_run(k, p, all, x, i);
+    return i == 0 && o->conv ? convolve(o, p, all, x, y) : y;
+}
+
+static const ses_ways ways = { .add = add, .begin = begin, .project = project, .layer = layer };
+
+/* ---- tables ---- */
+
+#define SELF "encoder.layer.#.attention.self."
+static const ses_name v1[] = {
+    { "layer.#.attn.qkv.*", SELF "in_proj.*" },     { "layer.#.attn.q_bias", SELF "q_bias" },
+    { "layer.#.attn.v_bias", SELF "v_bias" },       { "layer.#.rel.key.*", SELF "pos_proj.*" },
+    { "layer.#.rel.query.*", SELF "pos_q_proj.*" },
+};
+
+static const ses_name v2[] = {
+    { "layer.#.attn.query.*", SELF "query_proj.*" },    { "layer.#.attn.key.*", SELF "key_proj.*" },
+    { "layer.#.attn.value.*", SELF "value_proj.*" },    { "layer.#.rel.key.*", SELF "pos_key_proj.*" },
+    { "layer.#.rel.query.*", SELF "pos_query_proj.*" }, { "rel.norm.*", "encoder.LayerNorm.*" },
+    { "conv.norm.*", "encoder.conv.LayerNorm.*" },      { "conv.*", "encoder.conv.conv.*" },
+};
+
+static const ses_name heads[] = {
+    { "rel.table", "encoder.rel_embeddings.weight" },
+    { "lm.dense.*", "/cls.predictions.transform.dense.*" },
+    { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
+    { "lm.out.weight", "/cls.predictions.decoder.weight" },
+    { "lm.out.bias", "/cls.predictions.bias" },
+    { "classify.dense.*", "/pooler.dense.*" },
+    { "classify.out.*", "/classifier.*" },
+    { "choice.dense.*", "/pooler.dense.*" },
+    { "choice.out.*", "/classifier.*" },
+    { "tag.*", "/classifier.*" },
+    { "span.*", "/qa_outputs.*" },
+};
+
+static const ses_name modern[] = {
+    { "lm.dense.*", "/lm_predictions.lm_head.dense.*" },
+    { "lm.norm.*", "/lm_predictions.lm_head.LayerNorm.*" },
+    { "lm.out.weight", "/lm_predictions.lm_head.weight" },
+    { "lm.out.bias", "/lm_predictions.lm_head.bias" },
+};
+
+static const ses_class classes_v1[] = {
+    { .name = "DebertaModel" },
+    SES_CLASS("DebertaForMaskedLM", SES_ON(masked_lm, "logits")),
+    SES_CLASS("DebertaForSequenceClassification", SES_ON(classify, "logits")),
+    SES_CLASS("DebertaForTokenClassification", SES_ON(tag, "logits")),
+    SES_CLASS("DebertaForQuestionAnswering", SES_ON(span, "")),
+};
+
+static const ses_class classes_v2[] = {
+    { .name = "DebertaV2Model" },
+    SES_CLASS("DebertaV2ForMaskedLM", SES_ON(masked_lm, "logits")),
+    SES_CLASS("DebertaV2ForSequenceClassification", SES_ON(classify, "logits")),
+    SES_CLASS("DebertaV2ForMultipleChoice", SES_ON(choice, "logits")),
+    SES_CLASS("DebertaV2ForTokenClassification", SES_ON(tag, "logits")),
+    SES_CLASS("DebertaV2ForQuestionAnswering", SES_ON(span, "")),
+};
+
+#define DEBERTA(id, type, v, layout, finish_)                                                          \
+    const ses_model_desc ses_model_##id = {                                                            \
+        .name = type,                                                                                  \
+        .prefix = "deberta.",                                                                          \
+        .ways = &ways,                                                                                 \
+        .arch = { .norm_eps = 1e-7,                                                                    \
+                  .rel_span = -1,                                                                      \
+                  .drop = 0.1,                                                                         \
+                  .drop_attention = 0.1,                                                               \
+                  .drop_embed = -1,                                                                    \
+                  .drop_head = -1,                                                                     \
+                  .init_range = 0.02,                                                                  \
+                  .act = SES_ACT_GELU,                                                                 \
+                  .summary_act = SES_ACT_GELU,                                                         \
+                  .conv_act = SES_ACT_TANH,                                                            \
+                  .qkv = layout,                                                                       \
+                  .no_qkv_bias = layout != SES_QKV_APART,                                              \
+                  .embed_norm = true,                                                                  \
+                  .tied = true,                                                                        \
+                  .lm_bias = true },                                                                   \
+        .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys_##v) },                                     \
+        .finish = finish_,                                                                             \
+        .tensors = { SES_TABLE(v), SES_TABLE(heads), SES_TABLE(ses_bert_tensors), SES_TABLE(modern) }, \
+        .class = classes_##v,                                                                          \
+        .n_classes = SES_LEN(classes_##v),                                                             \
+    };
+
+DEBERTA(deberta, "deberta", v1, SES_QKV_HEADS, finish)
+DEBERTA(deberta_v2, "deberta-v2", v2, SES_QKV_APART, finish_v2)

@@ -1,0 +1,46 @@
+/* A tiny config.json of each way a model may work: for tests that hold of all of them. */
+#ifndef TESTS_FAMILIES_H
+#define TESTS_FAMILIES_H
+
+#include "sesame/json.h"
+
+#include <stdio.h>
+
+typedef struct family {
+    const char *type, *class_name;
+    bool per_token;       /* what `labels` of a batch means to the class */
+    const char *idle;     /* parameters with this in their names have no part in the loss; NULL: all have */
+    const char *settings; /* of config.json, besides those of every model below */
+} family;
+
+#define DEBERTA "\"position_biased_input\": false, \"type_vocab_size\": 0, \"relative_attention\": true, "
+static const family families[] = {
+    { "deberta", "DebertaForMaskedLM", true, NULL, DEBERTA "\"pos_att_type\": [\"c2p\", \"p2c\"]" },
+    { "deberta", "DebertaForTokenClassification", true, NULL, DEBERTA "\"pos_att_type\": \"p2c\"" },
+    { "deberta", "DebertaForSequenceClassification", false, NULL,
+      "\"relative_attention\": true, \"pos_att_type\": \"c2p\", \"max_relative_positions\": 3, "
+      "\"type_vocab_size\": 2" },
+    { "deberta-v2", "DebertaV2ForMaskedLM", true, NULL,
+      DEBERTA "\"pos_att_type\": \"p2c|c2p\", \"share_att_key\": true, \"position_buckets\": 4, "
+              "\"norm_rel_ebd\": \"layer_norm\"" },
+    { "deberta-v2", "DebertaV2ForQuestionAnswering", false, NULL,
+      DEBERTA "\"pos_att_type\": \"c2p|p2c\", \"max_relative_positions\": 3, \"conv_kernel_size\": 3" },
+};
+#undef DEBERTA
+
+/* ses_json_free. */
+static inline ses_json_doc *family_config(const family *f, ses_err *e)
+{
+    char text[2048];
+    int n = snprintf(
+        text, sizeof text,
+        "{\"architectures\": [\"%s\"], \"model_type\": \"%s\", \"vocab_size\": 37, \"hidden_size\": 20, "
+        "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 28, "
+        "\"max_position_embeddings\": 16, \"hidden_dropout_prob\": 0.1, "
+        "\"attention_probs_dropout_prob\": 0.1, \"initializer_range\": 0.3, "
+        "\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}, %s}",
+        f->class_name, f->type, f->settings);
+    return ses_json_parse(text, (size_t)n, e);
+}
+
+#endif
