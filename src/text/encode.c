@@ -40,6 +40,7 @@ void ses_tokens_free(ses_tokens *k)
     ses_free(k->run.byte);
     ses_free(k->run.word);
     ses_free(k->point);
+    ses_point_table_free(&k->table);
     ses_free(k->mark);
     ses_buf_free(&k->surface);
     ses_text_free(&k->raw);
@@ -122,6 +123,7 @@ static bool take(ses_tokens *k, ses_string *s, const uint32_t **original, ses_er
     if (s->n > MAX_TEXT) return ses_fail(e, SES_EARG, "a text of %zu bytes (at most %d)", s->n, MAX_TEXT);
     if (is_ascii(s->p, s->n)) return true;
     k->ascii = false;
+    if (k->t->fast && k->t->fast->validates) return true; /* told later, by k->bad */
     return ses_utf8_valid(s->p, s->n) == s->n || replace_bad(s, original, &k->inputs, e);
 }
 
@@ -144,52 +146,6 @@ static bool take_source(ses_tokens *k, ses_source *s, ses_string text, const ses
 
 /* ---- offsets ---- */
 
-/* Code points by bytes, for offsets that mostly grow: between here and `wide` all is ASCII. */
-typedef struct cursor {
-    const char *text;
-    size_t n, byte, wide; /* wide: the first byte from `byte` on that is not ASCII; n: none */
-    uint32_t lead;        /* characters that begin before byte */
-} cursor;
-
-static bool continues(const cursor *c, size_t at) { return ((uint8_t)c->text[at] & 0xC0) == 0x80; }
-
-static size_t find_wide(const char *text, size_t at, size_t n)
-{
-    uint64_t word;
-    for (; at + 8 <= n; at += 8) {
-        memcpy(&word, text + at, 8);
-        if (word & 0x8080808080808080u) break;
-    }
-    while (at < n && (uint8_t)text[at] < 0x80) at++;
-    return at;
-}
-
-static void move(cursor *c, size_t at)
-{
-    while (c->byte < at) c->lead += !continues(c, c->byte++);
-    while (c->byte > at) c->lead -= !continues(c, --c->byte);
-    c->wide = find_wide(c->text, at, c->n);
-}
-
-/* The character byte `at` belongs to; at < n. */
-static uint32_t point_at(cursor *c, size_t at)
-{
-    if (at < c->byte || at > c->wide) move(c, at);
-    return c->lead + (uint32_t)(at - c->byte) - continues(c, at);
-}
-
-/* As the reference converts: a range that begins at the end or past it stays in bytes. */
-static ses_offset to_points(cursor *c, ses_offset byte)
-{
-    if (byte.begin >= c->n) return byte;
-    ses_offset p = { .begin = point_at(c, byte.begin) };
-    if (byte.end < c->n)
-        p.end = point_at(c, byte.end);
-    else
-        p.end = byte.end - 1 < c->n ? point_at(c, byte.end - 1) + 1 : p.begin + 2;
-    return p;
-}
-
 static bool reserve_points(ses_tokens *k, ses_err *e)
 {
     if (k->run.cap <= k->point_cap) return true;
@@ -206,8 +162,8 @@ static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, si
 {
     if (k->ascii) return true;
     if (!reserve_points(k, e)) return false;
-    cursor c = { s.p, s.n, 0, find_wide(s.p, 0, s.n), 0 };
-    for (size_t i = begin; i < end; i++) k->point[i] = to_points(&c, k->run.byte[i]);
+    if (!ses_points(k->t->isa, &k->table, s.p, s.n, k->run.byte + begin, k->point + begin, end - begin, e))
+        return false;
     for (size_t i = begin; original && i < end; i++) {
         ses_offset *b = &k->run.byte[i];
         if (b->end <= s.n) *b = (ses_offset){ original[b->begin], original[b->end] };
@@ -217,15 +173,33 @@ static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, si
 
 /* ---- tokens ---- */
 
-/* What truncation leaves of the tokens from begin on when a shortcut has found them all: see drop_left in
- * exact.c. Words of one token or more each. */
-static bool encode_string(ses_tokens *k, ses_string s, const uint32_t *original, const ses_limit *limit,
+static bool encode_once(ses_tokens *k, ses_string s, const ses_limit *limit, ses_err *e)
+{
+    k->bad = false;
+    if (!limit && k->t->fast) return k->t->fast->encode(k->t->fast_self, k->fast_work, k, s.p, s.n, e);
+    k->bad = !k->ascii && ses_utf8_valid(s.p, s.n) != s.n;
+    return !k->bad && ses_encode_exact(k, s.p, 0, s.n, limit, e);
+}
+
+void ses_run_back(ses_tokens *k, size_t n, uint32_t words)
+{
+    k->run.n = n;
+    k->run.words = words;
+    while (k->n_mark && k->mark[k->n_mark - 1].token >= n) k->n_mark--;
+}
+
+/* A shortcut that looks at the text as it goes may find bytes that are not UTF-8 late. */
+static bool encode_string(ses_tokens *k, ses_string *s, const uint32_t **original, const ses_limit *limit,
                           ses_err *e)
 {
     size_t begin = k->run.n;
-    bool ok = limit || !k->t->fast ? ses_encode_exact(k, s.p, 0, s.n, limit, e)
-                                   : k->t->fast->encode(k->t->fast_self, k->fast_work, k, s.p, s.n, e);
-    return ok && set_points(k, s, original, begin, k->run.n, e);
+    uint32_t words = k->run.words;
+    if (!encode_once(k, *s, limit, e)) {
+        if (!k->bad) return false;
+        ses_run_back(k, begin, words);
+        if (!replace_bad(s, original, &k->inputs, e) || !encode_once(k, *s, limit, e)) return false;
+    }
+    return set_points(k, *s, *original, begin, k->run.n, e);
 }
 
 static bool encode_source(ses_tokens *k, int which, const ses_limit *limit, ses_err *e)
@@ -233,10 +207,10 @@ static bool encode_source(ses_tokens *k, int which, const ses_limit *limit, ses_
     ses_source *s = &k->source[which];
     k->cut[which] = (ses_cut){ .begin = k->run.n, .parts = 1 };
     k->run.words = 0;
-    if (!s->words && !encode_string(k, s->text, s->original[0], limit, e)) return false;
+    if (!s->words && !encode_string(k, &s->text, &s->original[0], limit, e)) return false;
     for (size_t i = 0; s->words && i < s->n_words; i++) {
         size_t begin = k->run.n;
-        if (!encode_string(k, s->words[i], s->original[i], limit, e)) return ses_wrap(e, "word %zu", i);
+        if (!encode_string(k, &s->words[i], &s->original[i], limit, e)) return ses_wrap(e, "word %zu", i);
         for (size_t j = begin; j < k->run.n; j++) k->run.word[j] = (int32_t)i;
     }
     k->cut[which].end = k->run.n;

@@ -2,6 +2,7 @@
 #include "fast_bert.h"
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -33,24 +34,28 @@ bool ses_bert_words_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k,
     size_t count = ses_bert_list(w, n);
     for (size_t i = 0; i < count; i++) {
         size_t at = w->begin[i], len = (size_t)w->end[i] - at + 1;
+        uint32_t from = (uint32_t)(base + at);
+        if (len > SES_BERT_SHORT) {
+            uint32_t slot = ses_bert_long_key(f, w, 0, at, len);
+            if (!ses_bert_put_long(f, w, k, text, base, at, len, slot, 0, e)) return false;
+            continue;
+        }
         uint64_t key[2] = { 0 };
-        memcpy(key, w->low + at, len < SES_BERT_SHORT ? len : SES_BERT_SHORT);
-        if (len > SES_BERT_SHORT || (key[0] | key[1]) & 0x8080808080808080u) {
-            if (!ses_bert_wide(f, w, k, text, base + at, base + at + len, e) ||
-                !ses_run_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e))
+        memcpy(key, w->low + at, len);
+        bool odd = (key[0] | key[1]) & 0x8080808080808080u;
+        ((uint8_t *)key)[15] = (uint8_t)(len | (odd ? 0x80 : 0));
+        ses_bert_entry *x = &w->small[2 * (ses_bert_hash(f, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
+        const ses_bert_entry *hit = !memcmp(x->key, key, 16) ? x : !memcmp(x[1].key, key, 16) ? x + 1 : NULL;
+        if (!hit) {
+            if (!(odd ? ses_bert_odd(f, w, k, text, from, from + len, (const char *)key, x, e)
+                      : ses_bert_miss(f, w, k, w->low + at, len, from, x, e)))
                 return false;
             continue;
         }
-        ((uint8_t *)key)[15] = (uint8_t)len;
-        ses_bert_entry *x = &w->small[2 * (ses_bert_hash(f, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
-        const ses_bert_entry *hit = !memcmp(x->key, key, 16) ? x : !memcmp(x[1].key, key, 16) ? x + 1 : NULL;
-        uint32_t from = (uint32_t)(base + at);
-        if (!hit && !ses_bert_miss(f, w, k, w->low + at, len, from, x, e)) return false;
-        for (size_t j = 0, begin = 0; hit && j < hit->n; j++) {
+        for (size_t j = 0; j < hit->n; j++) {
             r->id[r->n] = hit->id[j];
-            r->byte[r->n] = (ses_offset){ from + (uint32_t)begin, from + hit->end[j] };
+            r->byte[r->n] = (ses_offset){ from + (hit->place[j] >> 4), from + (hit->place[j] & 15u) };
             r->word[r->n++] = (int32_t)r->words;
-            begin = hit->end[j];
         }
         r->words++;
     }
@@ -116,6 +121,12 @@ static bool is_kind(const ses_bert_fast *f, char c, ses_bert_kind kind)
     return (uint8_t)c < 128 && f->kind[(uint8_t)c] == kind;
 }
 
+static bool exact(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
+{
+    k->bad = ses_utf8_valid(text + begin, end - begin) != end - begin;
+    return !k->bad && ses_encode_exact(k, text, begin, end, NULL, e);
+}
+
 /* A run of letters longer than a window: it is one piece, or, with an added token in it, none of our
  * business. */
 static bool long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t *pos,
@@ -133,16 +144,14 @@ static bool long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, 
     *pos = end;
     *hard = odd && looks_out(f, text, begin, end, n);
     if (*hard) return true;
-    return odd ? ses_encode_exact(k, text, begin, end, NULL, e) : ses_bert_wide(f, w, k, text, begin, end, e);
+    return odd ? exact(k, text, begin, end, e) : ses_bert_wide(f, w, k, text, begin, end, e);
 }
 
 /* All of the text the exact way after all. */
 static bool start_over(ses_tokens *k, const char *text, size_t n, ses_run at, ses_err *e)
 {
-    k->run.n = at.n;
-    k->run.words = at.words;
-    while (k->n_mark && k->mark[k->n_mark - 1].token >= at.n) k->n_mark--;
-    return ses_encode_exact(k, text, 0, n, NULL, e);
+    ses_run_back(k, at.n, at.words);
+    return exact(k, text, 0, n, e);
 }
 
 static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
@@ -174,7 +183,7 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
         while (end < n && !is_kind(f, text[end], SES_BERT_SPACE)) end++;
         if (looks_out(f, text, pos + begin, end, n)) return start_over(k, text, n, start, e);
         if (begin && !run_words(f, w, k, text, pos, begin, e)) return false;
-        if (!ses_encode_exact(k, text, pos + begin, end, NULL, e)) return false;
+        if (!exact(k, text, pos + begin, end, e)) return false;
         pos = end;
     }
     return true;
@@ -228,6 +237,13 @@ static bool sort_ascii(ses_bert_fast *f, bool *fits, ses_err *e)
     return true;
 }
 
+static void close(void *self)
+{
+    ses_bert_fast *f = self;
+    ses_bert_trie_close(&f->first);
+    ses_bert_trie_close(&f->next);
+}
+
 static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **self, ses_err *e)
 {
     bool fits = true;
@@ -242,8 +258,11 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     f->key[2] = (key.k0 ^ key.k1 << 1) | 1;
     if (!sort_ascii(f, &fits, e)) return false;
     if (!fits) return true;
-    if (!ses_bert_table(f, &f->first, false, mem, e) || !ses_bert_table(f, &f->next, true, mem, e))
+    if (!ses_bert_trie_open(&f->first, &f->m->vocab, (ses_string){ "", 0 }, e) ||
+        !ses_bert_trie_open(&f->next, &f->m->vocab, f->m->prefix, e)) {
+        close(f);
         return false;
+    }
     f->sort = ses_bert_sort_ref;
     f->words = ses_bert_words_ref;
 #if defined __x86_64__ && !defined SES_REF_ONLY
@@ -272,12 +291,16 @@ static void *work_new(const void *self, ses_err *e)
     ses_bert_work *w = ses_alloc(sizeof *w, e);
     if (!w) return NULL;
     w->small = ses_alloc_array((size_t)2 << SES_BERT_SMALL_BITS, sizeof *w->small, e);
-    w->large = ses_alloc_array((size_t)1 << SES_BERT_LARGE_BITS, sizeof *w->large, e);
+    w->large = ses_alloc_array((size_t)2 << SES_BERT_LARGE_BITS, sizeof *w->large, e);
     if (w->small && w->large) return w;
     work_free(w);
     return NULL;
 }
 
-const ses_fast ses_fast_bert = {
-    .name = "bert", .open = open, .work_new = work_new, .work_free = work_free, .encode = encode
-};
+const ses_fast ses_fast_bert = { .name = "bert",
+                                 .open = open,
+                                 .close = close,
+                                 .work_new = work_new,
+                                 .work_free = work_free,
+                                 .validates = true,
+                                 .encode = encode };

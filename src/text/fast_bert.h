@@ -17,27 +17,29 @@
 enum {
     SES_BERT_WINDOW = 4096, /* bytes; a multiple of 64 */
     SES_BERT_BLOCKS = SES_BERT_WINDOW / 64,
+    SES_BERT_BATCH = 32,      /* words looked up at a time */
     SES_BERT_SLACK = 8,       /* tokens an entry may write past its own */
     SES_BERT_SHORT = 15,      /* bytes of a word that fit a small entry */
-    SES_BERT_LONG = 55,       /* and a large one */
+    SES_BERT_LONG = 63,       /* and a large one */
     SES_BERT_SMALL_BITS = 15, /* buckets of two small entries: 2 MiB */
-    SES_BERT_LARGE_BITS = 13, /* large entries: 1 MiB */
+    SES_BERT_LARGE_BITS = 13, /* of two large entries: 3 MiB */
     SES_BERT_WORD = 512,      /* bytes of a word taken apart here; longer ones go the exact way */
     SES_BERT_PAGES = 0x110000 >> 6
 };
 
-/* A word of up to 15 bytes, its length in the last; and up to three tokens, where each ends. */
+/* A word of up to 15 bytes, its length in the last; and up to three tokens, where each begins (upper four
+ * bits) and ends. Words beyond ASCII are kept under their bytes in the text too (lower-cased where ASCII),
+ * with the length's top bit set: then places are in the text. */
 typedef struct ses_bert_entry {
     uint8_t key[16];
     int32_t id[3];
-    uint8_t end[3], n;
+    uint8_t place[3], n;
 } ses_bert_entry;
 
 typedef struct ses_bert_large {
-    uint8_t key[56]; /* up to 55 bytes, the length in the last */
-    int32_t id[12];
-    uint8_t end[12], n;
-    uint8_t spare[11];
+    uint8_t key[64]; /* up to 63 bytes, the length in the last */
+    int32_t id[20];
+    uint8_t begin[20], end[20], n, spare[7];
 } ses_bert_large;
 
 /* What becomes of a character. */
@@ -51,41 +53,38 @@ typedef enum {
 } ses_bert_kind;
 
 typedef struct ses_bert_char {
-    uint8_t kind, n;
-    char byte[14]; /* UTF-8; three letters of a Hangul syllable take 9 */
+    uint8_t kind, n, chars;
+    char byte[13]; /* UTF-8; three letters of a Hangul syllable take 9 */
+    int32_t id;    /* of a word of its own */
 } ses_bert_char;
 
 /* One thread's caches. */
 typedef struct ses_bert_work {
-    ses_bert_entry *small;               /* [2 << SES_BERT_SMALL_BITS] */
-    ses_bert_large *large;               /* [1 << SES_BERT_LARGE_BITS] */
+    ses_bert_entry *small;               /* [2 << SES_BERT_SMALL_BITS], buckets of two */
+    ses_bert_large *large;               /* [2 << SES_BERT_LARGE_BITS], too */
     ses_bert_char *page[SES_BERT_PAGES]; /* characters by their upper bits; NULL: none asked for */
     ses_arena mem;
 
     /* a word beyond ASCII */
-    char byte[SES_BERT_WORD + 16];
-    ses_offset from[SES_BERT_WORD + 16];
+    char byte[SES_BERT_WORD + 64];
+    ses_offset from[SES_BERT_WORD + 64];
 
     /* a window */
     uint64_t word[SES_BERT_BLOCKS + 1], mark[SES_BERT_BLOCKS + 1], check[SES_BERT_BLOCKS + 1];
     uint16_t begin[SES_BERT_WINDOW + 64], end[SES_BERT_WINDOW + 64];
+    char key[SES_BERT_BATCH][64]; /* of words for the large cache */
     char low[SES_BERT_WINDOW + 128];
 } ses_bert_work;
 
-/* A hash table of tokens by the hash of their bytes. */
-typedef struct ses_bert_slot {
-    uint32_t tag; /* upper half of the hash */
-    int32_t id;   /* -1: free */
-} ses_bert_slot;
-
-typedef struct ses_bert_tokens {
-    ses_bert_slot *slot;
-    uint32_t shift; /* the hash's upper bits index */
-    uint64_t
-        *length; /* [4096] by the first two bytes: bit n: there are tokens of n bytes; 63: of that or more */
-    uint32_t longest;
-    uint32_t skip; /* bytes of the prefix these are stored without */
-} ses_bert_tokens;
+/* Tokens as a trie of bytes. Edges lie in a hash table: node << 8 | byte below, the node it leads to
+ * above, with the top bit where a token ends; 0: free. Nodes count from 1, the root. */
+typedef struct ses_bert_trie {
+    uint64_t *edge;
+    uint32_t shift;     /* the hash's upper bits index */
+    uint32_t root[256]; /* edges of the root */
+    int32_t *value;     /* by node: the token that ends there, or -1 */
+    uint32_t n, cap;
+} ses_bert_trie;
 
 typedef struct ses_bert_fast ses_bert_fast;
 
@@ -108,7 +107,7 @@ struct ses_bert_fast {
     bool hard;         /* there are added tokens that look at what is around them, or hold blanks */
     uint8_t kind[128]; /* ses_bert_kind of ASCII */
     uint64_t key[3];
-    ses_bert_tokens first, next; /* tokens that begin a word, that go on in it */
+    ses_bert_trie first, next; /* tokens that begin a word, that go on in it (without the prefix) */
     ses_bert_sort_fn *sort;
     ses_bert_words_fn *words;
 };
@@ -155,10 +154,22 @@ bool ses_bert_words_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k
                          size_t base, size_t n, ses_err *e);
 void ses_bert_sort_avx512(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n);
 
-bool ses_bert_table(const ses_bert_fast *f, ses_bert_tokens *t, bool next, ses_arena *mem, ses_err *e);
+bool ses_bert_trie_open(ses_bert_trie *t, const ses_vocab *v, ses_string prefix, ses_err *e);
+void ses_bert_trie_close(ses_bert_trie *t);
 
 /* What the normalizer makes of one character alone. Marks that NFD may move are odd: they have neighbors. */
 bool ses_bert_ask(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err *e);
+
+/* The same for bytes [begin, end) with characters beyond ASCII, or too long for the small cache, which may be
+ * several words or none; key: what to keep them under if they are one word. bucket NULL: keep in the large
+ * cache, if at all. False with k->bad: not UTF-8. */
+bool ses_bert_odd(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
+                  size_t end, const char *key, ses_bert_entry *bucket, ses_err *e);
+/* A piece of more than 15 bytes, number j of the batch: where in the large cache to look for it, fetched
+ * ahead; and its tokens to the run. */
+uint32_t ses_bert_long_key(const ses_bert_fast *f, ses_bert_work *w, size_t j, size_t at, size_t len);
+bool ses_bert_put_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
+                       size_t at, size_t len, uint32_t slot, size_t j, ses_err *e);
 
 /* One word whose bytes are lower-cased and ASCII, not in the small cache: its tokens to the run, and to a
  * cache. */

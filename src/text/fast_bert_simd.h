@@ -5,14 +5,12 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { BATCH = 32 };
-
 /* Tokens of an entry, three at once and one too many; returns how many count. */
 static inline size_t put_entry(ses_run *r, const ses_bert_entry *x, uint32_t at)
 {
-    __m128i ends = _mm_loadu_si32(x->end), base = _mm_set1_epi32((int)at);
-    ends = _mm_add_epi32(_mm_cvtepu8_epi32(ends), base);
-    __m128i begins = _mm_alignr_epi8(ends, base, 12);
+    __m128i places = _mm_cvtepu8_epi32(_mm_loadu_si32(x->place)), base = _mm_set1_epi32((int)at);
+    __m128i begins = _mm_add_epi32(_mm_srli_epi32(places, 4), base);
+    __m128i ends = _mm_add_epi32(_mm_and_si128(places, _mm_set1_epi32(15)), base);
     _mm_storeu_si128((__m128i *)(r->id + r->n), _mm_loadu_si128((const __m128i *)x->id));
     _mm_storeu_si128((__m128i *)(r->byte + r->n), _mm_unpacklo_epi32(begins, ends));
     _mm_storeu_si128((__m128i *)(r->byte + r->n + 2), _mm_unpackhi_epi32(begins, ends));
@@ -30,38 +28,44 @@ static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const
                   size_t n, ses_err *e)
 {
     const __m128i iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 127);
-    const __m128i last = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1);
-    __m128i key[BATCH];
-    uint32_t bucket[BATCH];
-    uint8_t odd[BATCH]; /* too long, or with bytes beyond ASCII */
+    __m128i key[SES_BERT_BATCH];
+    uint32_t slot[SES_BERT_BATCH];
     ses_run *r = &k->run;
     n = ses_bert_list(w, n);
-    for (size_t i = 0; i < n; i += BATCH) {
-        size_t count = n - i < BATCH ? n - i : BATCH;
+    for (size_t i = 0; i < n; i += SES_BERT_BATCH) {
+        size_t count = n - i < SES_BERT_BATCH ? n - i : SES_BERT_BATCH;
         for (size_t j = 0; j < count; j++) {
             size_t at = w->begin[i + j], len = (size_t)w->end[i + j] - at + 1;
-            __m128i size = _mm_set1_epi8((char)(len > SES_BERT_SHORT ? SES_BERT_SHORT : len));
-            __m128i v = _mm_loadu_si128((const __m128i *)(w->low + at));
-            v = _mm_or_si128(_mm_and_si128(v, _mm_cmpgt_epi8(size, iota)), _mm_and_si128(size, last));
-            odd[j] = (uint8_t)(len > SES_BERT_SHORT || _mm_movemask_epi8(v));
+            if (len > SES_BERT_SHORT) {
+                slot[j] = ses_bert_long_key(f, w, j, at, len);
+                continue;
+            }
+            __m128i v = _mm_and_si128(_mm_loadu_si128((const __m128i *)(w->low + at)),
+                                      _mm_cmpgt_epi8(_mm_set1_epi8((char)len), iota));
+            unsigned size = (unsigned)len | (_mm_movemask_epi8(v) ? 0x80 : 0);
+            v = _mm_or_si128(v, _mm_slli_si128(_mm_cvtsi32_si128((int)size), 15));
             uint64_t h = ses_bert_hash(f, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
-            bucket[j] = 2 * (uint32_t)(h >> (64 - SES_BERT_SMALL_BITS));
-            _mm_prefetch((const char *)&w->small[bucket[j]], _MM_HINT_T0);
+            slot[j] = 2 * (uint32_t)(h >> (64 - SES_BERT_SMALL_BITS));
+            _mm_prefetch((const char *)&w->small[slot[j]], _MM_HINT_T0);
             key[j] = v;
         }
-        for (size_t j = 0; j < count; j++, r->words++) {
+        for (size_t j = 0; j < count; j++) {
             size_t at = w->begin[i + j], len = (size_t)w->end[i + j] - at + 1;
-            ses_bert_entry *x = &w->small[bucket[j]];
-            if (!odd[j] && same(x, key[j])) {
+            ses_bert_entry *x = &w->small[slot[j]];
+            if (len > SES_BERT_SHORT) {
+                if (!ses_bert_put_long(f, w, k, text, base, at, len, slot[j], j, e)) return false;
+            } else if (same(x, key[j])) {
                 r->n += put_entry(r, x, (uint32_t)(base + at));
-            } else if (!odd[j] && same(x + 1, key[j])) {
+                r->words++;
+            } else if (same(x + 1, key[j])) {
                 r->n += put_entry(r, x + 1, (uint32_t)(base + at));
-            } else if (len <= SES_BERT_SHORT && !odd[j]) {
+                r->words++;
+            } else if (!_mm_movemask_epi8(key[j])) {
                 if (!ses_bert_miss(f, w, k, w->low + at, len, (uint32_t)(base + at), x, e)) return false;
             } else {
-                if (!ses_bert_wide(f, w, k, text, base + at, base + at + len, e)) return false;
-                r->words--;
-                if (!ses_run_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e)) return false;
+                char bytes[16];
+                _mm_storeu_si128((__m128i *)bytes, key[j]);
+                if (!ses_bert_odd(f, w, k, text, base + at, base + at + len, bytes, x, e)) return false;
             }
         }
     }

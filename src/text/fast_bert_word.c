@@ -1,5 +1,5 @@
 /* fast_bert: a word to its tokens; characters beyond ASCII to words. */
-#include "fast_bert.h"
+#include "fast_bert_trie.h"
 
 #include "base/alloc.h"
 #include "base/unicode.h"
@@ -7,82 +7,7 @@
 
 #include <string.h>
 
-/* ---- tokens by the hash of their bytes ---- */
-
-/* Of a prefix one byte longer. */
-static uint64_t roll(uint64_t h, uint8_t byte) { return (h + byte + 1) * 0xD6E8FEB86659FD93u; }
-
-static uint64_t finish(const ses_bert_fast *f, uint64_t h) { return (h ^ h >> 29) * f->key[2]; }
-
-static uint32_t pair_of(const uint8_t *p, size_t n) { return (p[0] * 61u + (n > 1 ? p[1] + 1u : 0)) & 4095; }
-
-bool ses_bert_table(const ses_bert_fast *f, ses_bert_tokens *t, bool next, ses_arena *mem, ses_err *e)
-{
-    const ses_vocab *v = &f->m->vocab;
-    ses_string prefix = next ? f->m->prefix : (ses_string){ "", 0 };
-    uint32_t bits = 4;
-    while (((int64_t)1 << bits) < 2 * (int64_t)v->count) bits++;
-    t->shift = 64 - bits;
-    t->skip = (uint32_t)prefix.n;
-    t->slot = ses_arena_array(mem, (size_t)1 << bits, sizeof *t->slot, e);
-    t->length = ses_arena_array(mem, 4096, sizeof *t->length, e);
-    if (!t->slot || !t->length) return false;
-    for (size_t i = 0; i < (size_t)1 << bits; i++) t->slot[i].id = -1;
-    for (int32_t id = 0; id < v->size; id++) {
-        size_t n = 0;
-        const char *s = ses_vocab_token(v, id, &n);
-        if (!s || n <= prefix.n || memcmp(s, prefix.p, prefix.n)) continue;
-        const uint8_t *p = (const uint8_t *)s + prefix.n;
-        n -= prefix.n;
-        uint64_t h = 0;
-        for (size_t i = 0; i < n; i++) h = roll(h, p[i]);
-        h = finish(f, h);
-        size_t at = h >> t->shift, mask = ((size_t)1 << bits) - 1;
-        while (t->slot[at].id >= 0) at = (at + 1) & mask;
-        t->slot[at] = (ses_bert_slot){ (uint32_t)h, id };
-        uint64_t bit = (uint64_t)1 << (n < 63 ? n : 63);
-        t->length[pair_of(p, n)] |= bit; /* a text of one byte reads it under one, a longer one under two */
-        if (n == 1)
-            for (uint32_t b = 0; b < 256; b++)
-                t->length[pair_of((const uint8_t[2]){ p[0], (uint8_t)b }, 2)] |= bit;
-        if (n > t->longest) t->longest = (uint32_t)n;
-    }
-    return true;
-}
-
-static int32_t table_find(const ses_bert_fast *f, const ses_bert_tokens *t, uint64_t h, const uint8_t *p,
-                          size_t n)
-{
-    h = finish(f, h);
-    const ses_vocab *v = &f->m->vocab;
-    size_t mask = ((size_t)1 << (64 - t->shift)) - 1;
-    for (size_t at = h >> t->shift; t->slot[at].id >= 0; at = (at + 1) & mask) {
-        if (t->slot[at].tag != (uint32_t)h) continue;
-        int32_t id = t->slot[at].id;
-        if (v->len[id] == n + t->skip && !memcmp(v->byte + v->start[id] + t->skip, p, n)) return id;
-    }
-    return -1;
-}
-
-/* The longest token that begins at p: its bytes, 0 if none. */
-static size_t longest(const ses_bert_fast *f, const ses_bert_tokens *t, const uint8_t *p, size_t n,
-                      int32_t *id)
-{
-    uint64_t hash[SES_BERT_WORD + 1], lengths = t->length[pair_of(p, n)];
-    if (n > t->longest) n = t->longest;
-    hash[0] = 0;
-    for (size_t i = 0; i < n; i++) {
-        hash[i + 1] = roll(hash[i], p[i]);
-        if (lengths >> (i + 1) & 1) __builtin_prefetch(&t->slot[finish(f, hash[i + 1]) >> t->shift]);
-    }
-    for (; n >= 63; n--)
-        if (lengths >> 63 && (*id = table_find(f, t, hash[n], p, n)) >= 0) return n;
-    for (lengths &= n < 63 ? ((uint64_t)2 << n) - 1 : ~(uint64_t)0; lengths; lengths &= ~((uint64_t)1 << n)) {
-        n = 63 - (size_t)__builtin_clzll(lengths);
-        if ((*id = table_find(f, t, hash[n], p, n)) >= 0) return n;
-    }
-    return 0;
-}
+/* ---- taking words apart ---- */
 
 typedef struct parts {
     size_t n;
@@ -97,7 +22,7 @@ static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts
     for (size_t i = 0; i < n; i++) chars += (p[i] & 0xC0) != 0x80;
     out->n = 0;
     while (at < n && chars <= (size_t)f->m->max_chars) {
-        size_t len = longest(f, at ? &f->next : &f->first, p + at, n - at, &out->id[out->n]);
+        size_t len = ses_bert_longest(at ? &f->next : &f->first, p + at, n - at, &out->id[out->n]);
         if (!len) break;
         at += len;
         out->end[out->n++] = (uint16_t)at;
@@ -114,56 +39,162 @@ static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts
 
 /* ---- caches ---- */
 
-static uint64_t key_hash(const ses_bert_fast *f, const uint8_t *key, size_t n)
+/* key: 64 bytes, zeros between the word and its length in the last. */
+static uint32_t large_hash(const ses_bert_fast *f, const char *key)
 {
-    uint64_t h = 0, a[2];
-    for (size_t i = 0; i < n; i += 16) {
-        size_t have = n - i < 16 ? n - i : 16;
-        a[0] = a[1] = 0;
-        memcpy(a, key + i, have);
+    uint64_t h = (uint8_t)key[63], a[2];
+    for (size_t i = 0, n = h & 63; i < n; i += 16) {
+        memcpy(a, key + i, sizeof a);
         h = ses_bert_hash(f, a[0] ^ h, a[1]);
     }
-    return h;
+    return 2 * (uint32_t)(h >> (64 - SES_BERT_LARGE_BITS));
 }
 
-/* Tokens of a word that is not in the small cache: from the large one, or found now and kept in the one where
- * they fit. bucket: where the small cache would have it; NULL: the word is too long for that. */
-static bool resolve(const ses_bert_fast *f, ses_bert_work *w, const char *word, size_t n,
-                    ses_bert_entry *bucket, parts *p, ses_err *e)
+/* A free place for the word: the older of the two goes. */
+static ses_bert_large *large_room(ses_bert_large *bucket, const char *key)
 {
-    uint8_t key[56] = { 0 };
+    bucket[1] = bucket[0];
+    memcpy(bucket->key, key, 64);
+    return bucket;
+}
+
+static ses_bert_entry *small_room(ses_bert_entry *bucket, const char *key)
+{
+    bucket[1] = bucket[0];
+    memcpy(bucket->key, key, 16);
+    return bucket;
+}
+
+static const ses_bert_large *large_find(const ses_bert_large *bucket, const char *key)
+{
+    return !memcmp(bucket->key, key, 64) ? bucket : !memcmp(bucket[1].key, key, 64) ? bucket + 1 : NULL;
+}
+
+/* Keep what there is of the word under this key, where it fits. small NULL: too long for that one. */
+static void keep(ses_bert_entry *small, ses_bert_large *large, const char *key, const parts *p)
+{
+    char tight[16];
+    if (small && p->n <= SES_LEN(small->id)) {
+        memcpy(tight, key, 15);
+        tight[15] = key[63];
+        ses_bert_entry *x = small_room(small, tight);
+        x->n = (uint8_t)p->n;
+        for (size_t i = 0; i < p->n; i++) {
+            x->id[i] = p->id[i];
+            x->place[i] = (uint8_t)((i ? p->end[i - 1] : 0) << 4 | p->end[i]);
+        }
+    } else if (p->n <= SES_LEN(large->id)) {
+        ses_bert_large *x = large_room(large, key);
+        x->n = (uint8_t)p->n;
+        for (size_t i = 0; i < p->n; i++) {
+            x->id[i] = p->id[i];
+            x->begin[i] = (uint8_t)(i ? p->end[i - 1] : 0);
+            x->end[i] = (uint8_t)p->end[i];
+        }
+    }
+}
+
+/* Tokens of a normalized word that is not in the small cache: from the large one, or found now and kept.
+ * The word has 64 zeros behind it. */
+static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t n, ses_bert_entry *small,
+                    parts *p, ses_err *e)
+{
     if (n > SES_BERT_LONG) return take_apart(f, (const uint8_t *)word, n, p, e);
-    memcpy(key, word, n);
-    key[55] = (uint8_t)n;
-    ses_bert_large *x = &w->large[key_hash(f, key, n) >> (64 - SES_BERT_LARGE_BITS)];
-    if (!memcmp(x->key, key, sizeof key)) {
+    word[63] = (char)n;
+    ses_bert_large *large = &w->large[large_hash(f, word)];
+    const ses_bert_large *x = large_find(large, word);
+    if (x) {
         p->n = x->n;
         for (size_t i = 0; i < x->n; i++) p->id[i] = x->id[i], p->end[i] = x->end[i];
         return true;
     }
-    if (!take_apart(f, key, n, p, e)) return false;
-    if (bucket && p->n <= SES_LEN(bucket->id)) {
-        ses_bert_entry y = { .n = (uint8_t)p->n };
-        memcpy(y.key, key, 15);
-        y.key[15] = (uint8_t)n;
-        for (size_t i = 0; i < p->n; i++) y.id[i] = p->id[i], y.end[i] = (uint8_t)p->end[i];
-        bucket[1] = bucket[0]; /* the older of the two goes */
-        bucket[0] = y;
-    } else if (p->n <= SES_LEN(x->id)) {
-        memcpy(x->key, key, sizeof key);
-        x->n = (uint8_t)p->n;
-        for (size_t i = 0; i < p->n; i++) x->id[i] = p->id[i], x->end[i] = (uint8_t)p->end[i];
+    if (!take_apart(f, (const uint8_t *)word, n, p, e)) return false;
+    keep(small, large, word, p);
+    return true;
+}
+
+/* Keep the tokens from `first` on, which are one word, under the bytes of the piece that begins at `at`. */
+static void learn(const ses_bert_fast *f, ses_bert_work *w, const ses_tokens *k, size_t first, uint32_t at,
+                  const char *key, ses_bert_entry *small)
+{
+    const ses_run *r = &k->run;
+    size_t n = r->n - first;
+    if (small && n <= SES_LEN(small->id)) {
+        ses_bert_entry *x = small_room(small, key);
+        x->n = (uint8_t)n;
+        for (size_t i = 0; i < n; i++) {
+            const ses_offset *b = &r->byte[first + i];
+            x->id[i] = r->id[first + i];
+            x->place[i] = (uint8_t)((b->begin - at) << 4 | (b->end - at));
+        }
+        return;
     }
+    ses_bert_large *large = &w->large[small ? 0 : large_hash(f, key)];
+    if (small || n > SES_LEN(large->id)) return;
+    ses_bert_large *x = large_room(large, key);
+    x->n = (uint8_t)n;
+    for (size_t i = 0; i < n; i++) {
+        const ses_offset *b = &r->byte[first + i];
+        x->id[i] = r->id[first + i];
+        x->begin[i] = (uint8_t)(b->begin - at);
+        x->end[i] = (uint8_t)(b->end - at);
+    }
+}
+
+bool ses_bert_odd(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
+                  size_t end, const char *key, ses_bert_entry *small, ses_err *e)
+{
+    size_t first = k->run.n;
+    uint32_t words = k->run.words;
+    if (!ses_bert_wide(f, w, k, text, begin, end, e)) return false;
+    if (k->run.words == words + 1) learn(f, w, k, first, (uint32_t)begin, key, small);
+    return ses_run_reserve(&k->run, SES_BERT_WINDOW + SES_BERT_SLACK, e);
+}
+
+uint32_t ses_bert_long_key(const ses_bert_fast *f, ses_bert_work *w, size_t j, size_t at, size_t len)
+{
+    char *key = w->key[j];
+    if (len > SES_BERT_LONG) return 0;
+    uint64_t any = 0, part;
+    memset(key, 0, 64);
+    memcpy(key, w->low + at, len);
+    for (size_t i = 0; i < 64; i += 8) memcpy(&part, key + i, 8), any |= part;
+    key[63] = (char)(len | (any & 0x8080808080808080u ? 0x80 : 0));
+    uint32_t slot = large_hash(f, key);
+    __builtin_prefetch(w->large[slot].key);
+    __builtin_prefetch(w->large[slot].id);
+    __builtin_prefetch(w->large[slot + 1].key);
+    return slot;
+}
+
+bool ses_bert_put_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
+                       size_t at, size_t len, uint32_t slot, size_t j, ses_err *e)
+{
+    ses_run *r = &k->run;
+    uint32_t from = (uint32_t)(base + at);
+    if (len > SES_BERT_LONG)
+        return ses_bert_wide(f, w, k, text, from, from + len, e) &&
+               ses_run_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e);
+    const ses_bert_large *x = large_find(&w->large[slot], w->key[j]);
+    if (!x) return ses_bert_odd(f, w, k, text, from, from + len, w->key[j], NULL, e);
+    for (size_t i = 0; i < x->n; i++) {
+        r->id[r->n] = x->id[i];
+        r->byte[r->n] = (ses_offset){ from + x->begin[i], from + x->end[i] };
+        r->word[r->n++] = (int32_t)r->words;
+    }
+    r->words++;
     return true;
 }
 
 /* ---- words of ASCII ---- */
 
 bool ses_bert_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *word, size_t n,
-                   uint32_t at, ses_bert_entry *bucket, ses_err *e)
+                   uint32_t at, ses_bert_entry *small, ses_err *e)
 {
     parts p;
-    if (!resolve(f, w, word, n, bucket, &p, e)) return false;
+    memset(w->byte, 0, 64);
+    memcpy(w->byte, word, n);
+    if (!resolve(f, w, w->byte, n, small, &p, e)) return false;
     ses_run *r = &k->run;
     for (size_t i = 0, begin = 0; i < p.n; i++) {
         r->id[r->n] = p.id[i];
@@ -171,6 +202,7 @@ bool ses_bert_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, cons
         r->word[r->n++] = (int32_t)r->words;
         begin = p.end[i];
     }
+    r->words++;
     return true;
 }
 
@@ -216,6 +248,10 @@ bool ses_bert_ask(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err
     if (c->kind == SES_BERT_LETTER || c->kind == SES_BERT_ALONE) {
         memcpy(c->byte, p, len);
         c->n = (uint8_t)len;
+        for (size_t i = 0; i < len; i++) c->chars += ((uint8_t)p[i] & 0xC0) != 0x80;
+        if (c->kind == SES_BERT_ALONE) c->id = f->m->max_chars ? ses_vocab_id(&f->m->vocab, p, len) : -1;
+        if (c->kind == SES_BERT_ALONE && c->id < 0) c->id = f->m->unknown_id;
+        if (c->kind == SES_BERT_ALONE && c->id < 0) c->kind = SES_BERT_ODD; /* an error, if it is met */
     }
     ses_text_free(&in);
     ses_text_free(&out);
@@ -238,16 +274,14 @@ typedef struct word {
     uint32_t begin, end; /* in the text: of the first and last character kept */
 } word;
 
-static bool put_tokens(ses_tokens *k, const ses_bert_work *w, const int32_t *id, const uint8_t *end, size_t n,
-                       ses_err *e)
+static bool put_entry(ses_tokens *k, const ses_bert_work *w, const ses_bert_entry *x, ses_err *e)
 {
     ses_run *r = &k->run;
-    if (!ses_run_reserve(r, n + SES_BERT_SLACK, e)) return false;
-    for (size_t i = 0, begin = 0; i < n; i++) {
-        r->id[r->n] = id[i];
-        r->byte[r->n] = (ses_offset){ w->from[begin].begin, w->from[end[i] - 1].end };
+    if (!ses_run_reserve(r, x->n + SES_BERT_SLACK, e)) return false;
+    for (size_t i = 0; i < x->n; i++) {
+        r->id[r->n] = x->id[i];
+        r->byte[r->n] = (ses_offset){ w->from[x->place[i] >> 4].begin, w->from[(x->place[i] & 15) - 1].end };
         r->word[r->n++] = (int32_t)r->words;
-        begin = end[i];
     }
     r->words++;
     return true;
@@ -267,49 +301,56 @@ static bool put_parts(ses_tokens *k, const ses_bert_work *w, const parts *p, ses
     return true;
 }
 
-static bool put_short(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, size_t n, ses_err *e)
-{
-    uint8_t key[16] = { 0 };
-    uint64_t a[2];
-    memcpy(key, w->byte, n);
-    key[15] = (uint8_t)n;
-    memcpy(a, key, sizeof a);
-    ses_bert_entry *x = &w->small[2 * (ses_bert_hash(f, a[0], a[1]) >> (64 - SES_BERT_SMALL_BITS))];
-    if (!memcmp(x->key, key, 16)) return put_tokens(k, w, x->id, x->end, x->n, e);
-    if (!memcmp(x[1].key, key, 16)) return put_tokens(k, w, x[1].id, x[1].end, x[1].n, e);
-    parts p;
-    return resolve(f, w, w->byte, n, x, &p, e) && put_parts(k, w, &p, e);
-}
-
-/* The word made so far, if any. One with too many characters is unknown whatever they are. */
-static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, word *x, ses_err *e)
+/* The word made so far. One with too many characters is unknown whatever they are. whole: the piece is
+ * this word, and will be kept under its own bytes, so it is not looked up as a word. */
+static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, word *x, bool whole, ses_err *e)
 {
     size_t n = x->n;
-    bool too_long = x->chars > (size_t)f->m->max_chars;
-    uint32_t begin = x->begin, end = x->end;
-    *x = (word){ 0 };
-    if (!n) return true;
-    if (too_long) {
-        parts p = { .n = 1 };
+    parts p;
+    if (x->chars > (size_t)f->m->max_chars) {
         if (f->m->unknown_id < 0) return take_apart(f, (const uint8_t *)w->byte, n, &p, e);
+        p.n = 1;
         p.id[0] = f->m->unknown_id;
         p.end[0] = 1;
-        w->from[0] = (ses_offset){ begin, end };
+        w->from[0] = (ses_offset){ x->begin, x->end };
+        *x = (word){ 0 };
         return put_parts(k, w, &p, e);
     }
-    if (n <= SES_BERT_SHORT) return put_short(f, w, k, n, e);
-    parts p;
-    return resolve(f, w, w->byte, n, NULL, &p, e) && put_parts(k, w, &p, e);
+    *x = (word){ 0 };
+    if (whole) return take_apart(f, (const uint8_t *)w->byte, n, &p, e) && put_parts(k, w, &p, e);
+    memset(w->byte + n, 0, 64);
+    if (n > SES_BERT_SHORT) return resolve(f, w, w->byte, n, NULL, &p, e) && put_parts(k, w, &p, e);
+    uint64_t key[2];
+    memcpy(key, w->byte, sizeof key);
+    key[1] |= (uint64_t)n << 56;
+    ses_bert_entry *bucket = &w->small[2 * (ses_bert_hash(f, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
+    for (const ses_bert_entry *y = bucket; y < bucket + 2; y++) {
+        uint64_t have[2];
+        memcpy(have, y->key, sizeof have);
+        if (have[0] == key[0] && have[1] == key[1]) return put_entry(k, w, y, e);
+    }
+    return resolve(f, w, w->byte, n, bucket, &p, e) && put_parts(k, w, &p, e);
+}
+
+static bool put_alone(ses_tokens *k, const ses_bert_char *c, size_t at, size_t len, ses_err *e)
+{
+    ses_run *r = &k->run;
+    if (!ses_run_reserve(r, 1 + SES_BERT_SLACK, e)) return false;
+    r->id[r->n] = c->id;
+    r->byte[r->n] = (ses_offset){ (uint32_t)at, (uint32_t)(at + len) };
+    r->word[r->n++] = (int32_t)r->words++;
+    return true;
 }
 
 /* Past the characters that belong to the word at `at`: the next place where the text may be cut. */
-static bool word_end(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t *at, size_t end,
-                     ses_err *e)
+static bool word_end(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t *at,
+                     size_t end, ses_err *e)
 {
     while (*at < end) {
         uint32_t cp = 0;
         size_t len = ses_utf8_decode(text + *at, end - *at, &cp);
-        const ses_bert_char *c = look_up(f, w, cp, e);
+        const ses_bert_char *c = len ? look_up(f, w, cp, e) : NULL;
+        k->bad |= !len;
         if (!c) return false;
         if (c->kind == SES_BERT_SPACE || c->kind == SES_BERT_ALONE) break;
         *at += len;
@@ -317,16 +358,31 @@ static bool word_end(const ses_bert_fast *f, ses_bert_work *w, const char *text,
     return true;
 }
 
-static void add_char(ses_bert_work *w, word *x, const ses_bert_char *c, size_t at, size_t len,
-                     size_t max_chars)
+/* Strict, with what is common in line. */
+static inline size_t decode(const char *text, size_t n, uint32_t *cp)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    if (p[0] < 0x80) return *cp = p[0], 1;
+    if (n >= 2 && p[0] >= 0xC2 && p[0] < 0xE0 && (p[1] & 0xC0) == 0x80)
+        return *cp = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu), 2;
+    if (n >= 3 && p[0] > 0xE0 && p[0] < 0xED && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80)
+        return *cp = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu), 3;
+    return ses_utf8_decode(text, n, cp);
+}
+
+static inline void add_char(ses_bert_work *w, word *x, const ses_bert_char *c, size_t at, size_t len,
+                            size_t max_chars)
 {
     ses_offset from = { (uint32_t)at, (uint32_t)(at + len) };
     if (!x->n) x->begin = from.begin;
     x->end = from.end;
-    for (size_t i = 0; i < c->n; i++) x->chars += ((uint8_t)c->byte[i] & 0xC0) != 0x80;
+    x->chars += c->chars;
     if (x->chars > max_chars && x->n) return; /* unknown: what it is made of does not matter */
     memcpy(w->byte + x->n, c->byte, sizeof c->byte);
-    for (size_t i = 0; i < c->n; i++) w->from[x->n + i] = from;
+    uint64_t both; /* in a register: written as two halves it could not be read as one at once */
+    memcpy(&both, &from, sizeof both);
+    for (size_t i = 0; i < 4; i++) memcpy(w->from + x->n + i, &both, sizeof both);
+    for (size_t i = 4; i < c->n; i++) memcpy(w->from + x->n + i, &both, sizeof both);
     x->n += c->n;
 }
 
@@ -337,20 +393,21 @@ bool ses_bert_wide(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, cons
     size_t start = begin; /* of what is not put yet */
     for (size_t at = begin; at < end;) {
         uint32_t cp = 0;
-        size_t len = ses_utf8_decode(text + at, end - at, &cp);
-        const ses_bert_char *c = look_up(f, w, cp, e);
-        if (!c) return false;
-        if (c->kind == SES_BERT_LETTER && x.n + sizeof c->byte <= SES_BERT_WORD) {
+        size_t len = decode(text + at, end - at, &cp);
+        if (!len) {
+            k->bad = true;
+            return false;
+        }
+        const ses_bert_char *page = w->page[cp >> 6], *c = page ? &page[cp & 63] : NULL;
+        if ((!c || c->kind == SES_BERT_UNKNOWN) && !(c = look_up(f, w, cp, e))) return false;
+        if (c->kind == SES_BERT_LETTER && x.n < SES_BERT_WORD) {
             add_char(w, &x, c, at, len, (size_t)f->m->max_chars);
         } else if (c->kind == SES_BERT_SPACE || c->kind == SES_BERT_ALONE) {
-            if (!put_word(f, w, k, &x, e)) return false;
-            if (c->kind == SES_BERT_ALONE) {
-                add_char(w, &x, c, at, len, SIZE_MAX);
-                if (!put_word(f, w, k, &x, e)) return false;
-            }
+            if (x.n && !put_word(f, w, k, &x, false, e)) return false;
+            if (c->kind == SES_BERT_ALONE && !put_alone(k, c, at, len, e)) return false;
             start = at + len;
         } else if (c->kind != SES_BERT_GONE) {
-            if (!word_end(f, w, text, &at, end, e) || !ses_encode_exact(k, text, start, at, NULL, e))
+            if (!word_end(f, w, k, text, &at, end, e) || !ses_encode_exact(k, text, start, at, NULL, e))
                 return false;
             x = (word){ 0 };
             start = at;
@@ -358,5 +415,5 @@ bool ses_bert_wide(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, cons
         }
         at += len;
     }
-    return put_word(f, w, k, &x, e) && ses_run_reserve(&k->run, SES_BERT_SLACK, e);
+    return (!x.n || put_word(f, w, k, &x, start == begin, e)) && ses_run_reserve(&k->run, SES_BERT_SLACK, e);
 }

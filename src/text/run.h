@@ -4,6 +4,7 @@
 #define SES_TEXT_RUN_H
 
 #include "base/str.h"
+#include "points.h"
 #include "stage.h"
 
 /* ---- added tokens (added.c) ---- */
@@ -70,7 +71,9 @@ typedef struct ses_fast {
     void (*close)(void *self);
     void *(*work_new)(const void *self, ses_err *e); /* one thread's caches, bounded */
     void (*work_free)(void *work);
-    /* Append the tokens of text (valid UTF-8) to k->run. */
+    bool
+        validates; /* encode looks for bytes that are not UTF-8 itself: k->bad set, and false, where there are */
+    /* Append the tokens of text (valid UTF-8 unless it validates) to k->run. */
     bool (*encode)(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e);
 } ses_fast;
 
@@ -143,7 +146,7 @@ typedef struct ses_cut {
 /* One of the two texts: a string, or words. Bad UTF-8 is replaced already. */
 typedef struct ses_source {
     ses_string text;
-    const ses_string *words; /* NULL: text */
+    ses_string *words; /* NULL: text */
     size_t n_words;
     const uint32_t *
         *original; /* [n_words or 1] for a string in which bytes were replaced: where each byte was */
@@ -165,6 +168,7 @@ struct ses_tokens {
     ses_run run;
     ses_offset *point; /* [point_cap] of run.byte in code points */
     size_t point_cap;
+    ses_point_table table;
     ses_mark_token *mark; /* in the run's order */
     size_t n_mark, cap_mark;
     ses_buf surface;
@@ -184,6 +188,7 @@ struct ses_tokens {
     ses_cut cut[2];
     ses_slots slots;
     bool pair, special;
+    bool bad;   /* the text is not UTF-8 */
     bool ascii; /* all input is: offsets in bytes and in code points are the same, and point is not used */
     int64_t pad_to;
     bool pad_left, pad_stored;
@@ -196,7 +201,8 @@ struct ses_tokens {
     void *fast_work;
 };
 
-bool ses_run_reserve(ses_run *r, size_t n, ses_err *e); /* room for n more tokens */
+bool ses_run_reserve(ses_run *r, size_t n, ses_err *e);     /* room for n more tokens */
+void ses_run_back(ses_tokens *k, size_t n, uint32_t words); /* drop tokens from n on */
 /* The next token put in the run is an added one, or has a string of its own (p NULL: the id's). */
 bool ses_mark_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e);
 
