@@ -16,7 +16,8 @@ static void put_edge(ses_bert_trie *t, uint64_t edge)
 /* Twice the room; at most half of it is taken. */
 static bool grow(ses_bert_trie *t, ses_err *e)
 {
-    size_t old = t->edge ? (size_t)1 << (64 - t->shift) : 0, size = old ? 2 * old : 4096;
+    size_t old = t->edge ? (size_t)1 << (64 - t->shift) : 0,
+           size = old ? 2 * old : (size_t)1 << (64 - t->shift);
     uint64_t *edge = ses_alloc_array(size, sizeof *edge, e), *was = t->edge;
     int32_t *value = edge ? ses_realloc_array(t->value, size / 2 + 2, sizeof *value, e) : NULL;
     if (!value) {
@@ -26,7 +27,7 @@ static bool grow(ses_bert_trie *t, ses_err *e)
     t->value = value;
     t->edge = edge;
     t->cap = (uint32_t)(size / 2);
-    t->shift = old ? t->shift - 1 : 52;
+    t->shift -= old > 0;
     for (size_t i = 0; i < old; i++)
         if (was[i]) put_edge(t, was[i]);
     ses_free(was);
@@ -63,7 +64,8 @@ static void finish(ses_bert_trie *t)
 
 bool ses_bert_trie_open(ses_bert_trie *t, const ses_vocab *v, ses_string prefix, ses_err *e)
 {
-    *t = (ses_bert_trie){ .n = 1 };
+    *t = (ses_bert_trie){ .n = 1, .shift = 52 };
+    while (!prefix.n && t->shift > 40 && (int64_t)1 << (64 - t->shift) < 3 * (int64_t)v->count) t->shift--;
     if (!grow(t, e)) return false;
     t->value[0] = t->value[1] = -1;
     for (int32_t id = 0; id < v->size; id++) {
