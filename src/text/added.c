@@ -136,11 +136,10 @@ const ses_added_token *ses_added_find(const ses_added *a, int32_t id)
     return id >= 0 && id < a->n_ids && a->by_id[id] >= 0 ? &a->token[a->by_id[id]] : NULL;
 }
 
-int32_t ses_added_id(const ses_added *a, const char *token, size_t n)
+const ses_added_token *ses_added_named(const ses_added *a, const char *token, size_t n)
 {
-    for (size_t i = 0; i < a->n; i++)
-        if (a->token[i].content.n == n && !memcmp(a->token[i].content.p, token, n)) return a->token[i].id;
-    return -1;
+    int64_t i;
+    return ses_strmap_find(&a->by_name, token, n, &i) ? &a->token[i] : NULL;
 }
 
 static bool read_token(ses_added_token *t, const ses_json *v, ses_arena *mem, ses_err *e)
@@ -170,7 +169,6 @@ static int32_t number(const ses_tokenizer *t, const ses_added_token *token, int6
 
 static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t, ses_arena *mem, ses_err *e)
 {
-    ses_strmap seen = { 0 };
     int64_t last = -1;
     bool ok = true;
     for (size_t i = 0; ok && i < ses_json_len(list); i++) {
@@ -179,7 +177,8 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
         *token = (ses_added_token){ 0 };
         ok = read_token(token, ses_json_at(list, i), mem, e);
         if (ok && !token->content.n) continue; /* the reference ignores it */
-        ok = ok && ses_strmap_insert(&seen, token->content.p, token->content.n, 0, &fresh, e);
+        ok = ok &&
+             ses_strmap_insert(&a->by_name, token->content.p, token->content.n, (int64_t)a->n, &fresh, e);
         if (ok && !fresh)
             ok = ses_fail(e, SES_EFORMAT, "token \"%s\" is there twice",
                           ses_quoted_of(token->content.p, token->content.n).s);
@@ -190,7 +189,6 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
         a->n++;
     }
     a->n_ids = last + 1;
-    ses_strmap_free(&seen);
     return ok;
 }
 
@@ -269,6 +267,8 @@ bool ses_added_open(ses_added *a, const ses_json *list, const ses_tokenizer *t, 
     for (size_t i = 0; i < a->n; i++) a->by_id[a->token[i].id] = (int32_t)i;
     return build(a, &a->raw, false, t, mem, e) && build(a, &a->normal, true, t, mem, e);
 }
+
+void ses_added_close(ses_added *a) { ses_strmap_free(&a->by_name); }
 
 void ses_added_save(const ses_added *a, ses_json_writer *w)
 {

@@ -21,11 +21,12 @@ bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, c
     for (size_t i = 0; i < n; i++) {
         size_t bytes = 0;
         const char *s = ses_tokenizer_token(t, id[i], &bytes);
-        const ses_added_token *a = ses_added_find(&t->added, id[i]);
         if (!s)
             return ses_fail(e, SES_EARG, "id %d at %zu is not in the vocabulary of %lld", id[i], i,
                             (long long)t->size);
-        if (a && a->special && !keep_special) continue;
+        /* By name: some models have the string of a special token under a second id too. */
+        const ses_added_token *a = keep_special ? NULL : ses_added_named(&t->added, s, bytes);
+        if (a && a->special) continue;
         if (!ses_strings_put(&k->strings, s, bytes, e)) return false;
     }
     const ses_steps *steps = &t->steps[SES_DECODER];

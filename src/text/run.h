@@ -3,6 +3,7 @@
 #ifndef SES_TEXT_RUN_H
 #define SES_TEXT_RUN_H
 
+#include "base/map.h"
 #include "base/str.h"
 #include "points.h"
 #include "stage.h"
@@ -33,6 +34,7 @@ typedef struct ses_added {
     size_t n;
     int32_t *by_id; /* [n_ids] index of the added token with this id; -1: none */
     int64_t n_ids;
+    ses_strmap by_name;
     ses_matcher raw, normal; /* sought in the text as it is, and in its normal form */
 } ses_added;
 
@@ -50,9 +52,10 @@ typedef struct ses_matches {
 struct ses_tokenizer;
 bool ses_added_open(ses_added *a, const ses_json *list, const struct ses_tokenizer *t, ses_arena *mem,
                     ses_err *e);
+void ses_added_close(ses_added *a);
 void ses_added_save(const ses_added *a, ses_json_writer *w);
 const ses_added_token *ses_added_find(const ses_added *a, int32_t id); /* NULL: not an added one */
-int32_t ses_added_id(const ses_added *a, const char *token, size_t n); /* -1: none */
+const ses_added_token *ses_added_named(const ses_added *a, const char *token, size_t n); /* NULL: none */
 /* Cut text into matches and what lies between them, leftmost first, longest of those. */
 bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text, size_t n, ses_matches *out,
                      ses_err *e);

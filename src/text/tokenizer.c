@@ -236,6 +236,7 @@ void ses_tokenizer_free(ses_tokenizer *t)
 {
     if (!t) return;
     if (t->fast && t->fast->close) t->fast->close(t->fast_self);
+    ses_added_close(&t->added);
     for (int kind = 0; kind < SES_STAGE_KINDS; kind++) ses_step_close(&t->stage[kind]);
     ses_arena_free(&t->mem);
     ses_free(t);
@@ -255,8 +256,8 @@ const char *ses_tokenizer_token(const ses_tokenizer *t, int32_t id, size_t *n)
 
 int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n)
 {
-    int32_t id = ses_added_id(&t->added, token, n);
-    return id >= 0 ? id : t->model.stage->id(t->model.self, token, n);
+    const ses_added_token *a = ses_added_named(&t->added, token, n);
+    return a ? a->id : t->model.stage->id(t->model.self, token, n);
 }
 
 /* ---- saving ---- */
