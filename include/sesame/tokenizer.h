@@ -90,4 +90,40 @@ bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, con
 bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, const char **text, size_t *len,
                 ses_err *e);
 
+/* ---- training ---- */
+
+typedef enum {
+    SES_TRAIN_WORDPIECE,
+    SES_TRAIN_BPE,
+    SES_TRAIN_UNIGRAM,
+    SES_TRAIN_WORDLEVEL,
+    SES_TRAIN_COUNT
+} ses_train_type;
+
+typedef struct ses_train_options {
+    ses_train_type type;
+    int64_t vocab_size;        /* of everything, special tokens included */
+    int64_t min_frequency;     /* pairs (or words) seen less often are left alone; 0: none are */
+    int64_t alphabet;          /* most characters to begin with, the commonest; 0: all */
+    bool byte_level;           /* of BPE: over bytes instead of characters */
+    bool lowercase;            /* of WordPiece, and where a normalizer is asked for */
+    const ses_string *special; /* first ids, in this order; NULL: what is usual for the type */
+    size_t n_special;
+    const char *
+        stages; /* JSON: normalizer, pre_tokenizer, post_processor, decoder in place of the usual ones; or NULL */
+    size_t max_words; /* most distinct words kept while counting, rare ones go first; 0: 20 million */
+    int threads;      /* 0: one for each core */
+    /* Told every so often what is done; false ends the training. NULL: nobody. */
+    bool (*progress)(void *ctx, const char *what, int64_t done, int64_t of);
+    void *ctx;
+} ses_train_options;
+
+/* Feed texts one by one (any number, any size), then finish: the text of a tokenizer.json, to be freed with free().
+ * The result depends on the texts and options only, not on the threads. */
+typedef struct ses_tokenizer_trainer ses_tokenizer_trainer;
+ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_train_options *o, ses_err *e);
+void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t);
+bool ses_tokenizer_trainer_feed(ses_tokenizer_trainer *t, const char *text, size_t n, ses_err *e);
+char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err *e);
+
 #endif

@@ -1,0 +1,17 @@
+/* Strings that might become pieces of a unigram vocabulary. */
+#ifndef SES_TEXT_TRAIN_SEED_H
+#define SES_TEXT_TRAIN_SEED_H
+
+#include "train.h"
+
+typedef struct ses_candidate {
+    uint32_t at, len; /* characters of the text */
+    double score;     /* occurrences times length */
+} ses_candidate;
+
+/* The words as code points end to end, 0 after each, and the strings of two characters and more that repeat in them.
+ * Both are to be freed, also when it fails. */
+bool ses_train_seed(const ses_words *words, uint32_t **text, size_t *n_text, ses_candidate **list, size_t *n,
+                    ses_err *e);
+
+#endif

@@ -1,0 +1,190 @@
+/* Trainers of tokenizers: against the reference's on the same text, the same result on any number of threads, and what
+ * they refuse. */
+#include "check.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "sesame/json.h"
+#include "sesame/tokenizer.h"
+
+static const char *const lines[] = { "low lower lowest", "new newer newest wider", "low low low new new",
+                                     "the lowest of the low, the newest of the new" };
+
+/* The tokenizer.json trained on n lines. */
+static char *train(ses_train_options o, const char *const *line, size_t n, size_t *len, ses_err *e)
+{
+    char *text = NULL;
+    ses_tokenizer_trainer *t = ses_tokenizer_trainer_new(&o, e);
+    bool ok = t != NULL;
+    for (size_t i = 0; ok && i < n; i++) ok = ses_tokenizer_trainer_feed(t, line[i], strlen(line[i]), e);
+    if (ok) text = ses_tokenizer_trainer_finish(t, len, e);
+    ses_tokenizer_trainer_free(t);
+    return text;
+}
+
+static void test_small(void)
+{
+    /* worked out by the reference's trainer: byte-level BPE of 262 tokens, the merges in order */
+    static const char *const merges[][2] = { { "o", "w" }, { "\xc4\xa0", "l" }, { "e", "w" }, { "n", "ew" } };
+    ses_err e = { 0 };
+    size_t n = 0;
+    char *text = train((ses_train_options){ .type = SES_TRAIN_BPE, .byte_level = true, .vocab_size = 261 }, lines,
+                       SES_LEN(lines), &n, &e);
+    CHECK_MSG(text, "%s", e.msg);
+    ses_json_doc *doc = text ? ses_json_parse(text, n, &e) : NULL;
+    const ses_json *list = doc ? ses_json_get(ses_json_get(ses_json_root(doc), "model"), "merges") : NULL;
+    CHECK(ses_json_len(list) == SES_LEN(merges));
+    for (size_t i = 0; i < ses_json_len(list) && i < SES_LEN(merges); i++)
+        for (size_t side = 0; side < 2; side++)
+            CHECK_STR(ses_json_string(ses_json_at(ses_json_at(list, i), side), NULL), merges[i][side]);
+    ses_json_free(doc);
+    ses_free(text);
+}
+
+static void test_threads(void)
+{
+    for (int type = 0; type < SES_TRAIN_COUNT; type++) {
+        char *first = NULL;
+        size_t n_first = 0;
+        for (int threads = 1; threads <= 3; threads++) {
+            ses_err e = { 0 };
+            size_t n = 0;
+            ses_train_options o = { .type = (ses_train_type)type, .vocab_size = 60, .threads = threads };
+            char *text = train(o, lines, SES_LEN(lines), &n, &e);
+            CHECK_MSG(text, "type %d: %s", type, e.msg);
+            if (!first) {
+                first = text;
+                n_first = n;
+                continue;
+            }
+            CHECK(text && n == n_first && !memcmp(text, first, n));
+            ses_free(text);
+        }
+        ses_free(first);
+    }
+}
+
+static void refused(ses_train_options o, size_t n_lines, const char *want)
+{
+    ses_err e = { 0 };
+    size_t n;
+    char *text = train(o, lines, n_lines, &n, &e);
+    CHECK(!text);
+    CHECK_STR(e.msg, want);
+    ses_free(text);
+}
+
+static void test_refused(void)
+{
+    static const ses_string twice[] = { { "[UNK]", 5 }, { "[UNK]", 5 } };
+    refused((ses_train_options){ .type = SES_TRAIN_WORDPIECE, .vocab_size = 100 }, 0,
+            "no text to train on: there is not one word in it");
+    refused((ses_train_options){ .type = SES_TRAIN_WORDPIECE, .vocab_size = 3 }, 4,
+            "5 special tokens do not fit a vocabulary of 3");
+    refused((ses_train_options){ .type = SES_TRAIN_UNIGRAM, .vocab_size = 10 }, 4,
+            "a vocabulary of 10 has no room for 14 characters and 2 special tokens");
+    refused((ses_train_options){ .type = SES_TRAIN_WORDLEVEL, .vocab_size = 50, .special = twice, .n_special = 2 }, 4,
+            "special token \"[UNK]\" is given twice");
+    refused((ses_train_options){ .type = SES_TRAIN_BPE, .vocab_size = 0 }, 4, "a vocabulary of 0, expected 1 to 8388608");
+    refused((ses_train_options){ .type = SES_TRAIN_BPE, .vocab_size = 50, .stages = "\"normalizer\": {\"type\": \"No\"}" },
+            4, "normalizer: normalizer \"No\" is not known");
+}
+
+/* ---- the reference's own results, where they are ---- */
+
+static ses_json_doc *shared(const char *name, ses_err *e)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/golden/e2e/%s", check_shared(), name);
+    return ses_path_exists(path) ? ses_json_load(path, 64 << 20, e) : NULL;
+}
+
+static bool feed_file(ses_tokenizer_trainer *t, const char *path, ses_err *e)
+{
+    size_t n;
+    char *text = ses_file_read(path, 64 << 20, &n, e);
+    bool ok = text != NULL;
+    for (char *p = text; ok && p < text + n;) {
+        char *end = memchr(p, '\n', (size_t)(text + n - p));
+        size_t len = end ? (size_t)(end - p) : (size_t)(text + n - p);
+        ok = ses_tokenizer_trainer_feed(t, p, len, e);
+        p += len + 1;
+    }
+    ses_free(text);
+    return ok;
+}
+
+/* Tokens both vocabularies have; an object's keys or a list's first elements. */
+static size_t common(const ses_json *a, const ses_json *b, ses_err *e)
+{
+    ses_strmap map = { 0 };
+    size_t n = 0, len;
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < ses_json_len(side ? b : a); i++) {
+            const ses_json *v = side ? b : a;
+            const char *key = ses_json_type_of(v) == SES_JSON_OBJECT ? ses_json_key(v, i, &len)
+                                                                     : ses_json_string(ses_json_at(ses_json_at(v, i), 0), &len);
+            bool fresh;
+            int64_t found;
+            if (side)
+                n += ses_strmap_find(&map, key, len, &found);
+            else
+                ses_strmap_insert(&map, key, len, 0, &fresh, e);
+        }
+    ses_strmap_free(&map);
+    return n;
+}
+
+static bool same_merges(const ses_json *a, const ses_json *b)
+{
+    bool same = ses_json_len(a) == ses_json_len(b);
+    for (size_t i = 0; same && i < ses_json_len(a); i++)
+        for (size_t side = 0; same && side < 2; side++) {
+            const char *x = ses_json_string(ses_json_at(ses_json_at(a, i), side), NULL);
+            const char *y = ses_json_string(ses_json_at(ses_json_at(b, i), side), NULL);
+            same = x && y && !strcmp(x, y);
+        }
+    return same;
+}
+
+static void test_reference(const char *name, ses_train_options o, double share)
+{
+    ses_err e = { 0 };
+    char path[512];
+    size_t n = 0;
+    ses_json_doc *want = shared(name, &e), *got = NULL;
+    if (!want) {
+        SKIP("the reference's trained tokenizers are not here");
+        return;
+    }
+    snprintf(path, sizeof path, "%s/golden/e2e/train.txt", check_shared());
+    ses_tokenizer_trainer *t = ses_tokenizer_trainer_new(&o, &e);
+    char *text = t && feed_file(t, path, &e) ? ses_tokenizer_trainer_finish(t, &n, &e) : NULL;
+    CHECK_MSG(text, "%s: %s", name, e.msg);
+    got = text ? ses_json_parse(text, n, &e) : NULL;
+    const ses_json *a = got ? ses_json_get(ses_json_root(got), "model") : NULL, *b = ses_json_get(ses_json_root(want), "model");
+    const ses_json *av = ses_json_get(a, "vocab"), *bv = ses_json_get(b, "vocab");
+    size_t both = common(av, bv, &e);
+    CHECK_MSG(ses_json_len(av) == ses_json_len(bv) && (double)both >= share * (double)ses_json_len(bv),
+              "%s: %zu of %zu tokens agree", name, both, ses_json_len(bv));
+    if (o.type == SES_TRAIN_BPE) CHECK(same_merges(ses_json_get(a, "merges"), ses_json_get(b, "merges")));
+    ses_json_free(got);
+    ses_json_free(want);
+    ses_tokenizer_trainer_free(t);
+    ses_free(text);
+}
+
+int main(void)
+{
+    test_small();
+    test_threads();
+    test_refused();
+    test_reference("trained-wordpiece.json",
+                   (ses_train_options){ .type = SES_TRAIN_WORDPIECE, .vocab_size = 1200, .lowercase = true }, 1);
+    test_reference("trained-bytelevel-bpe.json",
+                   (ses_train_options){ .type = SES_TRAIN_BPE, .vocab_size = 1200, .byte_level = true }, 1);
+    test_reference("trained-wordlevel.json", (ses_train_options){ .type = SES_TRAIN_WORDLEVEL, .vocab_size = 800 }, 1);
+    test_reference("trained-unigram.json", (ses_train_options){ .type = SES_TRAIN_UNIGRAM, .vocab_size = 1000 }, 0.95);
+    return check_report();
+}
