@@ -349,7 +349,8 @@ static void test_refusals(void)
     }
 }
 
-/* A charsmap whose trie leads astray is an error when met, not a crash: a has its replacement past the end. */
+/* A charsmap whose trie leads astray is an error when met, not a crash: a has its replacement past the
+ * end. */
 static void test_astray(void)
 {
     unsigned char map[4 + 4 * 256 + 1] = { 0, 4 }; /* full groups of base64 */

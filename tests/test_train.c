@@ -1,5 +1,5 @@
-/* Trainers of tokenizers: against the reference's on the same text, the same result on any number of threads, and what
- * they refuse. */
+/* Trainers of tokenizers: against the reference's on the same text, the same result on any number of
+ * threads, and what they refuse. */
 #include "check.h"
 
 #include "base/alloc.h"

@@ -109,8 +109,8 @@ typedef struct ses_train_options {
     bool lowercase;            /* of WordPiece, and where a normalizer is asked for */
     const ses_string *special; /* first ids, in this order; NULL: what is usual for the type */
     size_t n_special;
-    const char *
-        stages; /* JSON: normalizer, pre_tokenizer, post_processor, decoder in place of the usual ones; or NULL */
+    /* JSON members normalizer, pre_tokenizer, post_processor, decoder in place of the usual ones; or NULL. */
+    const char *stages;
     size_t max_words; /* most distinct words kept while counting, rare ones go first; 0: 20 million */
     int threads;      /* 0: one for each core */
     /* Told every so often what is done; false ends the training. NULL: nobody. */
@@ -118,8 +118,8 @@ typedef struct ses_train_options {
     void *ctx;
 } ses_train_options;
 
-/* Feed texts one by one (any number, any size), then finish: the text of a tokenizer.json, to be freed with free().
- * The result depends on the texts and options only, not on the threads. */
+/* Feed texts one by one (any number, any size), then finish: the text of a tokenizer.json, to be freed
+ * with free(). The result depends on the texts and options only, not on the threads. */
 typedef struct ses_tokenizer_trainer ses_tokenizer_trainer;
 ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_train_options *o, ses_err *e);
 void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t);

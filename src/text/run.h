@@ -74,8 +74,8 @@ typedef struct ses_fast {
     void (*close)(void *self);
     void *(*work_new)(const void *self, ses_err *e); /* one thread's caches, bounded */
     void (*work_free)(void *work);
-    bool
-        validates; /* encode looks for bytes that are not UTF-8 itself: k->bad set, and false, where there are */
+    /* encode looks for bytes that are not UTF-8 itself: k->bad set, and false, where there are. */
+    bool validates;
     /* Append the tokens of text (valid UTF-8 unless it validates) to k->run. */
     bool (*encode)(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e);
 } ses_fast;

@@ -1,5 +1,5 @@
-/* Training a tokenizer: texts through normalizer and pre-tokenizer to counted words, words to pieces, all of it to a
- * tokenizer.json. */
+/* Training a tokenizer: texts through normalizer and pre-tokenizer to counted words, words to pieces, all
+ * of it to a tokenizer.json. */
 #include "train.h"
 #include "base/alloc.h"
 #include "base/pool.h"
@@ -133,7 +133,8 @@ struct ses_tokenizer_trainer {
     int64_t bytes;
 };
 
-/* The model of a tokenizer that counts: no tokens come out. The counter is the thread's, found through scratch. */
+/* The model of a tokenizer that counts: no tokens come out. The counter is the thread's, found through
+ * scratch. */
 static bool count_word(const void *self, const char *word, size_t n, ses_token_list *out, ses_arena *scratch,
                        ses_err *e)
 {

@@ -1,9 +1,9 @@
-/* Byte-pair encoding (Sennrich et al. 2016): begin with characters, merge the commonest neighbors until the vocabulary
- * is full; of equally common pairs the one of lower ids. WordPiece is the same with a prefix on all but a word's first
- * character.
+/* Byte-pair encoding (Sennrich et al. 2016): begin with characters, merge the commonest neighbors until
+ * the vocabulary is full; of equally common pairs the one of lower ids. WordPiece is the same with a
+ * prefix on all but a word's first character.
  *
- * Pairs wait in a heap with the words they were seen in. A count that has changed since is noticed when the pair comes
- * up, and the pair is put back; so every merge costs what it touches. */
+ * Pairs wait in a heap with the words they were seen in. A count that has changed since is noticed when
+ * the pair comes up, and the pair is put back; so every merge costs what it touches. */
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/utf8.h"

@@ -30,7 +30,8 @@ typedef struct ses_lattice { /* buffers, used word after word */
 } ses_lattice;
 
 void ses_lattice_free(ses_lattice *l);
-/* Adds to expected[piece] how often it occurs on average in `count` such words. Returns their log probability. */
+/* Adds to expected[piece] how often it occurs on average in `count` such words. Returns their log
+ * probability. */
 bool ses_lattice_expect(ses_lattice *l, const ses_pieces_model *m, const ses_word *w, double *expected,
                         double *log_prob, ses_err *e);
 /* The best ways, at most `ways` (1 or 2); *found tells how many there are. */

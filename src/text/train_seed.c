@@ -1,6 +1,7 @@
-/* Candidates for a unigram vocabulary: every character, and every string of characters that occurs in at least two
- * places and is followed by different ones: the inner nodes of a suffix tree, read off a sorted array of suffixes.
- * Suffixes are sorted by as many characters as a piece may have, which is all that is asked of them. */
+/* Candidates for a unigram vocabulary: every character, and every string of characters that occurs in at
+ * least two places and is followed by different ones: the inner nodes of a suffix tree, read off a sorted
+ * array of suffixes. Suffixes are sorted by as many characters as a piece may have, which is all that is
+ * asked of them. */
 #include "train_seed.h"
 
 #include "base/alloc.h"
@@ -17,8 +18,8 @@ typedef struct seed {
     size_t n;
 } seed;
 
-/* Characters two suffixes share, up to one more than a piece may have. A word's end counts as one of them, so that what
- * is always the end of a word is no candidate by itself; nothing behind it matters. */
+/* Characters two suffixes share, up to one more than a piece may have. A word's end counts as one of
+ * them, so that what is always the end of a word is no candidate by itself; nothing behind it matters. */
 static uint32_t shared(const uint32_t *a, const uint32_t *b)
 {
     uint32_t n = 0;

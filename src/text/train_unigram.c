@@ -1,6 +1,6 @@
-/* Unigram language model (Kudo 2018): begin with many candidates, then in turn estimate their probabilities by
- * expectation and maximization over all ways to cut the words, and drop those whose loss hurts least, until the
- * vocabulary is small enough. */
+/* Unigram language model (Kudo 2018): begin with many candidates, then in turn estimate their
+ * probabilities by expectation and maximization over all ways to cut the words, and drop those whose loss
+ * hurts least, until the vocabulary is small enough. */
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "train_lattice.h"
@@ -281,8 +281,8 @@ static int by_likelihood(const void *a, const void *b)
     return d ? d : x->s.n < y->s.n ? -1 : x->s.n > y->s.n;
 }
 
-/* The pieces are chosen: their probabilities once more, now as they maximize the likelihood of the words. One that is
- * never expected keeps the probability of half an occurrence. */
+/* The pieces are chosen: their probabilities once more, now as they maximize the likelihood of the words.
+ * One that is never expected keeps the probability of half an occurrence. */
 static bool polish(trainer *t, scored *list, size_t n, ses_err *e)
 {
     enum { TIMES = 4 };
@@ -307,7 +307,8 @@ static bool polish(trainer *t, scored *list, size_t n, ses_err *e)
     return ok;
 }
 
-/* Every character has a place, the rest is filled in the order the last pruning left; special tokens score 0. */
+/* Every character has a place, the rest is filled in the order the last pruning left; special tokens
+ * score 0. */
 static bool finish(trainer *t, ses_trained *out, ses_err *e)
 {
     size_t n_letters, n = 0, room = (size_t)t->o->vocab_size - out->n, special = out->n;
