@@ -196,7 +196,7 @@ def main():
         for _ in range(24):
             side = rng.choice(["left", "right"])
             strategy = rng.choice(["longest_first", "only_first", "only_second"])
-            most = rng.choice([3, 4, 5, 6, 8, 12, 20, 50])
+            most = tok.num_special_tokens_to_add(True) + rng.choice([0, 1, 2, 3, 5, 10, 20, 50])
             stride = rng.choice([0, 0, 1, 2, most // 3])
             items = list(shapes(rng, texts(rng, lines, specials, 400), True))
             options = ["--max-length", str(most), "--stride", str(stride), "--truncation", strategy,

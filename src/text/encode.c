@@ -263,13 +263,14 @@ bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *op
         return false;
 
     ses_limit limit = { (size_t)o.max_length, o.truncate_left };
-    const ses_limit *stop = o.truncation != SES_TRUNCATE_NONE && !o.all_parts ? &limit : NULL;
+    bool stop = o.truncation != SES_TRUNCATE_NONE && !o.all_parts;
+    const ses_limit *second = stop ? &limit : NULL, *first = o.truncation == SES_ONLY_SECOND ? NULL : second;
     size_t lead = k->pair || !k->special ? 0 : specials_before(&k->slots);
     k->run.n = 0;
     if (!ses_run_reserve(&k->run, lead + 1, e)) return false;
     k->run.n = lead; /* so that special tokens go around a single text without moving it */
-    if (!encode_source(k, 0, stop, e)) return k->pair ? ses_wrap(e, "first text") : false;
-    if (k->pair && !encode_source(k, 1, stop, e)) return ses_wrap(e, "second text");
+    if (!encode_source(k, 0, first, e)) return k->pair ? ses_wrap(e, "first text") : false;
+    if (k->pair && !encode_source(k, 1, second, e)) return ses_wrap(e, "second text");
     return ses_result_cut(k, &o, e) && ses_result_make(k, e);
 }
 
