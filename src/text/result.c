@@ -42,13 +42,25 @@ static bool cut_longest(ses_tokens *k, size_t room, const ses_encode_options *o,
     return cut_to(&k->cut[0], n[0], o, e) && cut_to(&k->cut[1], n[1], o, e);
 }
 
+static size_t specials(const ses_slots *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) n += s->slot[i].kind == SES_SLOT_SPECIAL;
+    return n;
+}
+
+/* The stride is held against the room one text has, needed or not, as the reference does. */
 bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, ses_err *e)
 {
-    size_t max = (size_t)o->max_length, added = 0;
+    size_t max = (size_t)o->max_length, added = k->special ? specials(&k->slots) : 0;
     if (o->truncation == SES_TRUNCATE_NONE) return true;
-    for (size_t i = 0; k->special && i < k->slots.n; i++) added += k->slots.slot[i].kind == SES_SLOT_SPECIAL;
     if (max < added)
         return ses_fail(e, SES_EARG, "max_length %zu has no room for %zu special tokens", max, added);
+    size_t one = specials(&k->t->slots[0]);
+    if (max < (size_t)o->stride || (max >= one && max - one < (size_t)o->stride))
+        return ses_fail(e, SES_EARG,
+                        "stride %lld must be less than max_length %zu without the %zu special tokens",
+                        (long long)o->stride, max, one);
     size_t room = max - added, total = k->cut[0].end - k->cut[0].begin;
     if (k->pair) total += k->cut[1].end - k->cut[1].begin;
     if (!room) return cut_to(&k->cut[0], 0, o, e) && (!k->pair || cut_to(&k->cut[1], 0, o, e));
