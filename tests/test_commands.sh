@@ -270,18 +270,32 @@ section_run() {
     says 'Sequence 2, 2 tokens' 'LABEL_2'
     run 0 run "$golden/bert-multilabel" -i '2 5 7' -k 1
     says 'and 2 more'
+    for dir in "$golden"/*; do # every architecture and head, inside too
+        case $dir in *-choice) more="--choices 2" ;; *) more= ;; esac
+        case $dir in *mbart*) ids="2 5 > 4 5" ;; *) ids="2 5 7" ;; esac
+        run 0 run "$dir" -i "$ids" -i "$ids" --hidden-states --attentions $more
+        run 0 run "$dir" -i "$ids" -i "$ids" --hidden-states --attentions $more --json
+        json_lines "$tmp/out"
+        run 0 info "$dir"
+    done
+    run 0 run "$golden/bart-lm" -i '2 5 > 2 4' -a
+    says "Encoder's attention, layer 1" "Decoder's attention to the encoder"
+    run 0 run "$golden/electra-discriminator" -i '2 5'
+    says Replaced
+    run 0 run "$golden/albert-pretraining" -i '2 5 | 3'
+    says 'in order' swapped
     run 0 run "$golden/bert-masked-lm" -i '2 5 7' --position 1 --top 2
     if [ "$(wc -l <"$tmp/out")" -eq 4 ]; then ok; else bad "two tokens for one position"; fi
     run 0 run "$golden/bert-masked-lm" -i '2 5 7' --mask-id 9
     says 'no token 9 in this sequence'
-    run 0 run "$golden/bert-qa" -i '2 5 7 | 3 4'
-    says 'Probability'
+    run 0 run "$golden/bert-qa" -i '2 5 7 | 3 4' -k 3
+    if [ "$(grep -c '^ *[34]  *[34]  *[0-9.]* %' "$tmp/out")" -eq 3 ]; then ok; else bad "three answers"; fi
     run 0 run "$golden/bert-choice" --choices 2
     says 'Question 1 (line 1 to 2), 7 tokens' 'choice 0' 'choice 1'
     run 0 run "$golden/bert-model" -i '2 5 7' --hidden-states --attentions
-    says 'embeddings' 'Attention of layer 1, mean of 3 heads' 'pooled'
+    says 'embeddings' 'Attention, layer 1, mean of 3 heads' 'pooled'
     run 0 run "$golden/bert-model" -i '2 5 7' -a --layer 0 --head 2
-    says 'Attention of layer 0, head 2'
+    says 'Attention, layer 0, head 2'
     run 0 run "$golden/bert-classify" -i '2 5' --class BertModel
     says 'First numbers'
     printf '{"ids": [2, 5, 4, 3], "type_ids": [0, 0, 1, 1], "more": {}}\n{"ids": [7]}\n' >"$tmp/in"
@@ -323,7 +337,6 @@ section_run_errors() {
 1.5|"1.5" at place 0 is not a token id
 \0001|"\x01" at place 0 is not a token id
 1 ! 2 ! 3|'|' begins segment 3, expected at most 2 segments
-! 1|no token before '|'
 1 !|no token after the last '|'
 {"id": [1]}|no array "ids"
 {"ids": []}|"ids" is empty
@@ -332,9 +345,14 @@ section_run_errors() {
 {"ids": [1, 2], "type_ids": [0]}|"type_ids" has 1 entries for 2 ids
 {"ids": [1, 2], "type_ids": [0, 2]}|"type_ids" at place 1 is not a segment
 {"ids": [1|line 1
+1 > 2|'>' begins what a decoder reads, but there is none
 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5|more than 24 tokens, the longest sequence the model takes
 LIST
     refuses -- run "$golden/bert-tag" --ids '1 x'
+    refuses 'no token after' -- run "$golden/bart-lm" -i '1 2 >'
+    refuses "'|' after" -- run "$golden/bart-lm" -i '1 > 2 | 3'
+    refuses 'token id 71' -- run "$golden/bart-lm" -i '1 > 71'
+    refuses 'nothing for the decoder to read' -- run "$golden/mbart-lm" -i '1 2'
     refuses '--ids: sequence 2: empty' -- run "$golden/bert-tag" --ids '1' --ids ' '
     refuses 'nowhere: No such file' -- run "$golden/bert-tag" "$tmp/nowhere"
     refuses 'Is a directory' -- run "$golden/bert-tag" "$tmp"

@@ -19,7 +19,7 @@ typedef struct size {
 
 static const size sizes[] = {
     { "bert-mini", 4, 256, 4, true, true },
-    { "MiniLM-L6", 6, 384, 12, false, true },
+    { "MiniLM-L6", 6, 384, 12, false, false },
     { "bert-base", 12, 768, 12, true, false },
 };
 

@@ -35,7 +35,7 @@ static const ses_opt opt[] = {
       .def = "-1",
       .min = -1,
       .max = 1 << 24,
-      .help = "masked-lm: predict at this position alone, counted from 0; -1: at every one" },
+      .help = "predict a token at this position alone, counted from 0; -1: at every one" },
     { .name = "mask-id",
       .letter = 'm',
       .type = SES_OPT_INT,
@@ -43,11 +43,11 @@ static const ses_opt opt[] = {
       .def = "-1",
       .min = -1,
       .max = 1 << 24,
-      .help = "masked-lm: predict where this token stands; -1: everywhere" },
+      .help = "predict a token where this one stands; -1: everywhere" },
     { .name = "logits",
       .type = SES_OPT_FLAG,
       .offset = offsetof(ses_run_args, logits),
-      .help = "masked-lm with --json: all scores of the vocabulary too" },
+      .help = "with predicted tokens and --json: all scores of the vocabulary too" },
     { .name = "choices",
       .letter = 'c',
       .type = SES_OPT_INT,
@@ -109,11 +109,15 @@ static bool has_head(const ses_model *m, const ses_head *h)
     return m->class->head[0].head == h || m->class->head[1].head == h;
 }
 
-static bool needs_head(const ses_model *m, const ses_head *h, bool given, const char *name, ses_err *e)
+static bool predicts_tokens(const ses_model *m)
 {
-    if (!given || has_head(m, h)) return true;
-    return ses_fail(e, SES_EUSAGE, "%s is for models with a %s head; this one is a %s", name, h->name,
-                    ses_model_class(m));
+    return has_head(m, &ses_head_masked_lm) || has_head(m, &ses_head_causal_lm) ||
+           has_head(m, &ses_head_target_lm);
+}
+
+static bool needs(const ses_model *m, bool has, bool given, const char *name, ses_err *e)
+{
+    return !given || has || ses_fail(e, SES_EUSAGE, "%s means nothing to a %s", name, ses_model_class(m));
 }
 
 static bool in_model(int64_t x, int64_t n, const char *name, ses_err *e)
@@ -121,23 +125,27 @@ static bool in_model(int64_t x, int64_t n, const char *name, ses_err *e)
     return x < n || ses_fail(e, SES_EUSAGE, "%s %" PRId64 ": the model has 0 to %" PRId64, name, x, n - 1);
 }
 
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
 static bool check_options(const ses_runner *r, ses_err *e)
 {
     const ses_run_args *a = r->a;
     const ses_model *m = r->model;
-    if (!needs_head(m, &ses_head_masked_lm, a->position >= 0, "--position", e) ||
-        !needs_head(m, &ses_head_masked_lm, a->mask_id >= 0, "--mask-id", e) ||
-        !needs_head(m, &ses_head_masked_lm, a->logits, "--logits", e) ||
-        !needs_head(m, &ses_head_choice, a->choices > 0, "--choices", e))
+    bool tokens = predicts_tokens(m), choice = has_head(m, &ses_head_choice);
+    if (!needs(m, tokens, a->position >= 0, "--position", e) ||
+        !needs(m, tokens, a->mask_id >= 0, "--mask-id", e) || !needs(m, tokens, a->logits, "--logits", e) ||
+        !needs(m, choice, a->choices > 0, "--choices", e))
         return false;
-    if (has_head(m, &ses_head_choice) && !a->choices)
+    if (choice && !a->choices)
         return ses_fail(e, SES_EUSAGE, "a %s picks one of several sequences: --choices says of how many",
                         ses_model_class(m));
     if (a->position >= 0 && a->mask_id >= 0)
         return ses_fail(e, SES_EUSAGE, "--position and --mask-id exclude each other");
     if (!a->attentions && (a->layer >= 0 || a->head >= 0))
         return ses_fail(e, SES_EUSAGE, "--layer and --head are for --attentions");
-    return in_model(a->layer, m->c.layers, "--layer", e) && in_model(a->head, m->c.heads, "--head", e) &&
+    int64_t layers = most(m->stack[0].depth, m->stack[1].depth),
+            heads = most(m->stack[0].heads, m->stack[1].heads);
+    return in_model(a->layer, layers, "--layer", e) && in_model(a->head, heads, "--head", e) &&
            in_model(a->mask_id, m->c.vocab, "--mask-id", e);
 }
 
@@ -193,19 +201,20 @@ static bool show_inside(ses_runner *r, int64_t s, ses_err *e)
 /* Who this is: the sequence, or the sequences of a question, each with what is inside it. */
 static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 {
-    const ses_lines *l = &r->lines;
-    const ses_origin *o = &l->origin[s];
+    const ses_origin *o = &r->lines.origin[s];
     ses_json_begin_object(r->w);
     ses_json_count(r->w, n > 1 ? "question" : "sequence", (o->number - 1) / n + 1);
     if (o->file) ses_json_pair(r->w, "file", o->file);
     if (o->file) ses_json_count(r->w, "line", o->line);
     if (n > 1) ses_json_array(r->w, "sequences");
     for (int64_t i = s; i < s + n; i++) {
-        int64_t at = l->cu[i], len = l->cu[i + 1] - at;
+        ses_slice x = ses_run_text(r, i), target = ses_run_target(r, i);
         if (n > 1) ses_json_begin_object(r->w);
-        put_ints(r->w, "ids", l->ids + at, len);
-        put_tokens(r, l->ids + at, len);
-        if (l->segments[at + len - 1]) put_ints(r->w, "segments", l->segments + at, len);
+        put_ints(r->w, "ids", x.id, x.n);
+        put_tokens(r, x.id, x.n);
+        const int32_t *segment = r->lines.segments.id + x.first;
+        if (segment[x.n - 1]) put_ints(r->w, "segments", segment, x.n);
+        if (ses_reads_target(r->model)) put_ints(r->w, "target_ids", target.id, target.n);
         if (!show_inside(r, i, e)) return false;
         if (n > 1) ses_json_end_object(r->w);
     }
@@ -231,13 +240,14 @@ static void begin_text(const ses_runner *r, int64_t s, int64_t n)
         if (n > 1) printf(" to %" PRId64, l->origin[s + n - 1].line);
         putchar(')');
     }
-    printf(", %d token%s\n", (int)(l->cu[s + n] - l->cu[s]), l->cu[s + n] - l->cu[s] == 1 ? "" : "s");
+    int tokens = (int)(l->text.cu[s + n] - l->text.cu[s]);
+    printf(", %d token%s\n", tokens, tokens == 1 ? "" : "s");
 }
 
 static bool check_position(const ses_runner *r, int64_t s, ses_err *e)
 {
     char where[256];
-    int64_t n = r->lines.cu[s + 1] - r->lines.cu[s];
+    int64_t n = has_head(r->model, &ses_head_target_lm) ? ses_run_target(r, s).n : ses_run_text(r, s).n;
     if (r->a->position < n) return true;
     ses_fail(e, SES_EARG, "--position %" PRId64 ", but the sequence has %" PRId64 " tokens", r->a->position,
              n);
@@ -276,11 +286,12 @@ static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
     int64_t n = r->a->choices ? r->a->choices : 1;
     if (!l->seqs) return true;
     ses_batch b = { .seqs = l->seqs,
-                    .tokens = l->tokens,
-                    .cu = l->cu,
-                    .ids = l->ids,
-                    .segments = l->segments,
+                    .tokens = l->text.n,
+                    .cu = l->text.cu,
+                    .ids = l->text.id,
+                    .segments = l->segments.id,
                     .choices = r->a->choices };
+    if (ses_reads_target(r->model)) b.target_cu = l->target.cu, b.target_ids = l->target.id;
     ses_want want = { .logits = true, .hidden_states = r->a->hidden_states, .attentions = r->a->attentions };
     ses_tape_reset(r->tape, NULL);
     if (!ses_model_forward(r->model, r->tape, &b, &want, &r->out, e) || !check_numbers(r, dir, e))
@@ -288,7 +299,7 @@ static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
     for (int64_t s = 0; s < l->seqs; s += n)
         if (!show(r, s, n, e)) return false;
     r->sequences += l->seqs;
-    r->tokens += l->tokens;
+    r->tokens += l->text.n;
     ses_lines_clear(&r->lines);
     return fflush(stdout) == 0 || ses_fail(e, SES_ENOMEM, "standard output cannot be written");
 }
@@ -314,18 +325,24 @@ static bool finish(ses_runner *r, const char *dir, ses_err *bad, ses_err *e)
 {
     if (!bad->code && !whole_questions(r)) cut_question(r, bad);
     if (r->a->choices) r->lines.seqs -= r->lines.seqs % r->a->choices;
-    r->lines.tokens = r->lines.seqs ? r->lines.cu[r->lines.seqs] : 0;
+    if (r->lines.seqs) r->lines.text.n = r->lines.text.cu[r->lines.seqs]; /* a question cut short goes */
     if (!run_batch(r, dir, e)) return false;
     return !bad->code || ses_fail(e, bad->code, "%s", bad->msg);
 }
 
 static bool run_all(ses_runner *r, ses_reader *in, const char *dir, ses_progress *progress, ses_err *e)
 {
-    ses_limits limit = { ses_model_vocab(r->model), ses_model_max_tokens(r->model), r->model->c.segments };
+    const ses_config *c = &r->model->c;
+    ses_limits limit = { .vocab = c->vocab,
+                         .tokens = ses_model_max_tokens(r->model),
+                         .segments = c->segments > 0 ? c->segments : 1,
+                         .target = ses_reads_target(r->model),
+                         .start = c->shift == SES_SHIFT_START ? c->start : -1 };
     ses_err bad = { 0 };
     while (ses_reader_next(in, &limit, &r->lines, &bad) == SES_READ_ONE) {
         bool person = in->f == stdin && isatty(STDIN_FILENO); /* who waits for an answer after each line */
-        if ((r->lines.tokens < r->a->batch_tokens && !person) || !whole_questions(r)) continue;
+        if ((r->lines.text.n + r->lines.target.n < r->a->batch_tokens && !person) || !whole_questions(r))
+            continue;
         if (!run_batch(r, dir, e)) return false;
         ses_progress_show(progress, progress->total ? in->bytes : r->sequences);
     }
@@ -415,12 +432,15 @@ const ses_command ses_command_run = {
     .description =
         "Runs the model in folder DIR on sequences of token ids: those of --ids, then the lines of each "
         "FILE (- is standard input, which is also read when nothing else is given). A line is one "
-        "sequence, its ids apart by blanks or commas; what follows a | belongs to the second segment. A "
-        "line may also be an object as 'sesame tokenize --json' writes it, of which ids and type_ids are "
-        "taken. Where the folder has a tokenizer, tokens are shown with their text.\n\n"
-        "What is shown depends on the model's head: the likeliest tokens (masked-lm), labels (classify, "
-        "tag), answers (span; of the last segment, where there are several), whether the second segment "
-        "follows the first (next-sentence), which choice fits (choice); without a head, the vectors. "
+        "sequence, its ids apart by blanks or commas; what follows a | belongs to the second segment, "
+        "what follows a > is read by the decoder of an encoder-decoder (else its start token). A line may "
+        "also be an object as 'sesame tokenize --json' writes it, of which ids, type_ids and target_ids "
+        "are taken. Where the folder has a tokenizer, tokens are shown with their text.\n\n"
+        "What is shown depends on the model's head: the likeliest tokens (masked-lm), or next "
+        "tokens (causal-lm, conditional-generation), labels (classify, tag), answers (span; of the last "
+        "segment, where there are several), whether the second segment follows the first (next-sentence, "
+        "sentence-order), which tokens are false (replaced-tokens), which choice fits (choice); without a "
+        "head, the vectors. "
         "Positions, choices, layers and heads are counted from 0, lines from 1.\n\n"
         "Results come in the order of the input, and input is read as it is needed: there may be any "
         "number of lines. A bad line ends the run with an error that names it; the lines before it are "

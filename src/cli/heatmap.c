@@ -75,7 +75,7 @@ void ses_heatmap_print(const ses_runner *r, const float *p, int64_t queries, int
     const ses_term *t = r->term;
     grid g = fit(keys, t->width);
     float most = largest(p, queries, 0, keys, 0, queries > keys ? queries : keys);
-    printf(" (rows look at columns; strongest %.3f", (double)most);
+    printf("\n  (rows look at columns; strongest %.3f", (double)most);
     if (g.block > 1) printf("; a cell is the largest of %" PRId64 " x %" PRId64, g.block, g.block);
     printf(")\n");
     put_positions(keys, g);

@@ -14,31 +14,54 @@
 
 static bool has_prefix(const char *s, const char *prefix) { return !strncmp(s, prefix, strlen(prefix)); }
 
-/* By Sesame's own names of parameters, which are the same in every model. The first row that fits counts. */
-static void count_parts(ses_info *i)
+static bool has_suffix(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), k = strlen(suffix);
+    return n >= k && !strcmp(s + n - k, suffix);
+}
+
+/* By Sesame's own names of parameters, which are the same in every model. The first row that fits counts; rows of
+ * the same name make one part. */
+static const char *part_of(const ses_model *m, const char *name)
 {
     static const struct {
-        const char *prefix, *inside, *name;
-    } row[SES_INFO_PARTS] = {
+        const char *prefix, *inside, *part;
+    } row[] = {
+        { "decoder.layer.", ".attn.", "decoder attention" },
+        { "decoder.layer.", ".cross.", "cross attention" },
+        { "decoder.layer.", "", "decoder feed-forward" },
+        { "decoder.embed.", "", "embeddings" },
+        { "decoder.buckets", "", "decoder attention" },
+        { "decoder.", "", "final norm" },
         { "embed.", "", "embeddings" },
         { "layer.", ".attn.", "encoder attention" },
         { "layer.", "", "encoder feed-forward" },
+        { "buckets", "", "encoder attention" },
+        { "final_norm.", "", "final norm" },
         { "pooler.", "", "pooler" },
         { "", "", "head" },
     };
-    const ses_store *s = ses_model_store(i->model);
-    int64_t numbers[SES_INFO_PARTS] = { 0 };
-    for (size_t p = 0; p < ses_store_count(s); p++) {
-        const ses_param *x = ses_store_at(s, p);
-        size_t r = 0;
-        while (!has_prefix(x->name, row[r].prefix) || !strstr(x->name, row[r].inside)) r++;
-        numbers[r] += ses_count(x->tensor);
-    }
-    for (size_t r = 0; r < SES_INFO_PARTS; r++)
-        if (numbers[r]) i->part[i->n_parts++] = (ses_info_part){ row[r].name, numbers[r] };
+    static const char lone[] = "encoder "; /* a stack that looks back only is a decoder */
+    size_t r = 0;
+    while (!has_prefix(name, row[r].prefix) || !strstr(name, row[r].inside)) r++;
+    if (!m->stack[0].causal || !has_prefix(row[r].part, lone)) return row[r].part;
+    return strstr(row[r].part, "attention") ? "decoder attention" : "decoder feed-forward";
 }
 
-/* Weights that linear layers multiply by: all matrices but the tables, and a table that a head uses as
+static void count_parts(ses_info *i)
+{
+    const ses_store *s = ses_model_store(i->model);
+    for (size_t p = 0; p < ses_store_count(s); p++) {
+        const ses_param *x = ses_store_at(s, p);
+        const char *name = part_of(i->model, x->name);
+        size_t k = 0;
+        while (k < i->n_parts && strcmp(i->part[k].name, name) != 0) k++;
+        if (k == i->n_parts) i->part[i->n_parts++] = (ses_info_part){ name, 0 };
+        i->part[k].numbers += ses_count(x->tensor);
+    }
+}
+
+/* Weights that linear layers multiply by (their names end so; tables' do not), and a table that a head uses as
  * one. */
 static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 {
@@ -46,7 +69,7 @@ static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
     uint64_t bytes = 0;
     for (size_t p = 0; p < ses_store_count(m->store); p++) {
         const ses_param *x = ses_store_at(m->store, p);
-        bool used = ses_rank(x->tensor) == 2 && !has_prefix(x->name, "embed.");
+        bool used = ses_rank(x->tensor) == 2 && has_suffix(x->name, ".weight");
         for (size_t h = 0; h < SES_LEN(m->head); h++) used |= m->head[h].out.w == x->tensor;
         if (used)
             bytes += (uint64_t)k.gemm_pack_size(x->tensor->dim[0], x->tensor->dim[1]) * sizeof(ses_real);
@@ -55,14 +78,23 @@ static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 }
 
 /* Inference keeps one layer at a time: its input, q, k, v, what attention gives and its projection, the norm,
- * the feed-forward's two steps and the norm: 9 rows of C and one of F a token. A vocabulary head adds two
- * rows of C and one of V; the layers' blocks are free by then, but too small for it. Attention's tiles stay
- * in each thread's scratch. */
+ * the feed-forward's steps and the norm: 9 rows of C and one of F a token, 4 more of C for a second attention, 2
+ * more of F where the feed-forward is gated. A vocabulary head adds two rows of C and one of V; the layers'
+ * blocks are free by then, but too small for it. Attention's tiles stay in each thread's scratch. */
 uint64_t ses_info_activations(const ses_model *m, int64_t tokens)
 {
-    int64_t row = 9 * m->c.hidden + m->c.ffn;
-    for (size_t h = 0; h < SES_LEN(m->class->head) && m->class->head[h].head; h++)
-        if (m->class->head[h].head == &ses_head_masked_lm) row += 2 * m->c.hidden + m->c.vocab;
+    const ses_config *c = &m->c;
+    int64_t row = 0;
+    for (size_t i = 0; i < SES_LEN(m->stack) && m->stack[i].layer; i++) {
+        const ses_stack *k = &m->stack[i];
+        int64_t layer = (k->cross ? 13 : 9) * c->hidden + (c->gated || c->fused_gate ? 3 : 1) * k->ffn;
+        if (layer > row) row = layer;
+    }
+    for (size_t h = 0; h < SES_LEN(m->class->head) && m->class->head[h].head; h++) {
+        const ses_head *head = m->class->head[h].head;
+        bool each = head->axis == SES_LABEL_PER_TOKEN || head->axis == SES_LABEL_PER_TARGET;
+        if (each && head->classes(c) == c->vocab) row += 2 * c->hidden + c->vocab;
+    }
     return (uint64_t)tokens * (uint64_t)row * sizeof(ses_real);
 }
 

@@ -28,7 +28,7 @@ typedef struct ses_info_memory {
     uint64_t training;    /* weights, gradients and AdamW's two moments, all f32; activations come on top */
 } ses_info_memory;
 
-enum { SES_INFO_PARTS = 5 };
+enum { SES_INFO_PARTS = 8 };
 
 typedef struct ses_info {
     const char *path;

@@ -9,10 +9,11 @@ static void put_config(ses_json_writer *w, const ses_model *m)
     ses_json_begin_object(w);
     ses_json_count(w, "vocabulary", c->vocab);
     ses_json_count(w, "hidden", c->hidden);
-    ses_json_count(w, "layers", c->layers);
-    ses_json_count(w, "heads", c->heads);
-    ses_json_count(w, "feed_forward", c->ffn);
-    ses_json_count(w, "longest", c->positions);
+    ses_json_count(w, "layers", m->stack[0].depth);
+    ses_json_count(w, "heads", m->stack[0].heads);
+    ses_json_count(w, "feed_forward", m->stack[0].ffn);
+    if (m->stack[1].layer) ses_json_count(w, "decoder_layers", m->stack[1].depth);
+    ses_json_count(w, "longest", ses_model_max_tokens(m));
     ses_json_count(w, "segments", c->segments);
     ses_json_pair(w, "activation", ses_act_name(c->act));
     ses_json_end_object(w);

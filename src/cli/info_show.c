@@ -46,17 +46,30 @@ static bool show_labels(const ses_info *i, const ses_term *t, ses_err *e)
     return ok;
 }
 
+static void show_stack(const ses_config *c, const ses_stack *k, const ses_term *t)
+{
+    char shared[64] = "";
+    if (k->distinct && k->distinct < k->depth)
+        snprintf(shared, sizeof shared, " sharing %d set%s of weights", (int)k->distinct,
+                 k->distinct == 1 ? "" : "s");
+    ses_show_line(t, k->causal ? "Decoder" : "Encoder",
+                  "%" PRId64 " layers%s, %" PRId64 " wide, %" PRId64 " heads of %" PRId64
+                  ", feed-forward %" PRId64 " (%s%s)",
+                  k->depth, shared, c->hidden, k->heads, c->head_size ? c->head_size : c->hidden / k->heads,
+                  k->ffn, c->gated || c->fused_gate ? "gated " : "", ses_act_name(c->act));
+}
+
 static void show_config(const ses_info *i, const ses_term *t)
 {
-    const ses_config *c = &i->model->c;
+    const ses_model *m = i->model;
     char n[SES_HUMAN];
-    ses_show_line(t, "Encoder",
-                  "%" PRId64 " layers, %" PRId64 " wide, %" PRId64 " heads of %" PRId64
-                  ", feed-forward %" PRId64 " (%s)",
-                  c->layers, c->hidden, c->heads, c->hidden / c->heads, c->ffn, ses_act_name(c->act));
-    ses_show_line(t, "Vocabulary", "%s tokens", ses_grouped(n, c->vocab));
-    ses_show_line(t, "Longest", "%" PRId64 " tokens a sequence, %" PRId64 " segment%s", c->positions,
-                  c->segments, c->segments == 1 ? "" : "s");
+    for (size_t k = 0; k < SES_LEN(m->stack) && m->stack[k].layer; k++) show_stack(&m->c, &m->stack[k], t);
+    ses_show_line(t, "Vocabulary", "%s tokens", ses_grouped(n, m->c.vocab));
+    if (ses_model_max_tokens(m) >= SES_MOST_POSITIONS)
+        ses_show_line(t, "Longest", "no limit on the length of a sequence");
+    else
+        ses_show_line(t, "Longest", "%s tokens a sequence%s", ses_grouped(n, ses_model_max_tokens(m)),
+                      m->c.segments > 1 ? ", two segments" : "");
 }
 
 static bool show_files(const ses_info *i, const ses_term *t, ses_err *e)

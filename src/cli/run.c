@@ -8,12 +8,37 @@
 #include <stdio.h>
 #include <string.h>
 
-const ses_output *ses_run_output(const ses_runner *r, const char *name)
+const ses_output *ses_run_find(const ses_runner *r, const char *name)
 {
     for (size_t i = 0; i < r->out.n; i++)
         if (!strcmp(r->out.item[i].name, name)) return &r->out.item[i];
-    assert(!"an output this model does not have");
     return NULL;
+}
+
+const ses_output *ses_run_output(const ses_runner *r, const char *name)
+{
+    const ses_output *o = ses_run_find(r, name);
+    assert(o);
+    return o;
+}
+
+bool ses_reads_target(const ses_model *m) { return m->stack[1].layer && !m->c.echo; }
+
+static ses_slice slice(const ses_ids *x, int64_t s)
+{
+    return (ses_slice){ x->id + x->cu[s], x->cu[s], x->cu[s + 1] - x->cu[s] };
+}
+
+ses_slice ses_run_text(const ses_runner *r, int64_t s) { return slice(&r->lines.text, s); }
+
+ses_slice ses_run_target(const ses_runner *r, int64_t s)
+{
+    return slice(ses_reads_target(r->model) ? &r->lines.target : &r->lines.text, s);
+}
+
+ses_slice ses_run_slice(const ses_runner *r, const ses_output *o, int64_t s)
+{
+    return o->axis == SES_PER_TARGET ? ses_run_target(r, s) : ses_run_text(r, s);
 }
 
 int64_t ses_run_cols(const ses_output *o) { return o->cols ? o->cols : ses_cols(o->tensor); }

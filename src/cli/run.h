@@ -31,8 +31,19 @@ typedef struct ses_runner {
     int64_t sequences, tokens; /* done */
 } ses_runner;
 
-/* The output of that name, which must be there. */
+/* The output of that name: find answers NULL where there is none, output takes it for granted. */
+const ses_output *ses_run_find(const ses_runner *r, const char *name);
 const ses_output *ses_run_output(const ses_runner *r, const char *name);
+
+/* The tokens of sequence s: of what the model reads, or its decoder. Rows of outputs count from `first`. */
+typedef struct ses_slice {
+    const int32_t *id;
+    int64_t first, n;
+} ses_slice;
+ses_slice ses_run_text(const ses_runner *r, int64_t s);
+ses_slice ses_run_target(const ses_runner *r, int64_t s);
+ses_slice ses_run_slice(const ses_runner *r, const ses_output *o, int64_t s); /* those its rows stand for */
+bool ses_reads_target(const ses_model *m); /* its decoder reads something of its own */
 
 /* How many numbers a row of the output has. */
 int64_t ses_run_cols(const ses_output *o);
@@ -76,7 +87,7 @@ bool ses_view_attentions(ses_runner *r, int64_t s, ses_err *e);
 int ses_view_bar_width(const ses_term *t, int used);
 void ses_json_floats(ses_json_writer *w, const float *x, int64_t n); /* an array */
 
-/* A picture of p [queries, keys] in shades, rows marked by position and id. */
+/* A picture of p [queries, keys] in shades, rows marked by position and token. */
 void ses_heatmap_print(const ses_runner *r, const float *p, int64_t queries, int64_t keys,
                        const int32_t *ids);
 

@@ -16,8 +16,6 @@ int ses_view_bar_width(const ses_term *t, int used)
     return room < 8 ? 8 : room > MAX_BAR ? MAX_BAR : room;
 }
 
-static int64_t length(const ses_runner *r, int64_t s) { return r->lines.cu[s + 1] - r->lines.cu[s]; }
-
 static void put_label(ses_json_writer *w, const ses_model *m, int64_t i)
 {
     ses_json_count(w, "id", i);
@@ -54,60 +52,52 @@ static bool print_table(ses_table *t, const ses_runner *r, ses_err *e)
     return ok;
 }
 
-/* ---- masked-lm: the likeliest tokens at each place asked for ---- */
+/* ---- masked-lm, causal-lm, conditional-generation: the likeliest tokens at each place asked for ---- */
 
-static bool wants_place(const ses_runner *r, int64_t s, int64_t place)
+static bool wants_place(const ses_runner *r, ses_slice at, int64_t place)
 {
     if (r->a->position >= 0) return place == r->a->position;
-    if (r->a->mask_id >= 0) return r->lines.ids[r->lines.cu[s] + place] == r->a->mask_id;
+    if (r->a->mask_id >= 0) return at.id[place] == r->a->mask_id;
     return true;
 }
 
-/* One place: its k likeliest tokens into the table or the JSON being written. */
-static bool one_place(ses_runner *r, const ses_output *o, int64_t s, int64_t place, ses_best *best,
-                      ses_table *t, ses_err *e)
+static void put_place(ses_runner *r, int32_t id, int64_t place, const ses_best *best, int64_t k, double sum)
 {
-    int64_t at = r->lines.cu[s] + place, V = ses_run_cols(o);
-    const float *x = ses_run_rows(r, o, at, 1, e);
-    if (!x) return false;
-    double sum = ses_log_sum(x, V);
-    int64_t k = ses_best_of(best, r->a->top, x, V);
-    if (r->w) {
-        ses_json_begin_object(r->w);
-        ses_json_count(r->w, "position", place);
-        ses_json_count(r->w, "id", r->lines.ids[at]);
-        ses_json_token(r, "token", r->lines.ids[at]);
-        ses_json_array(r->w, "top");
-    }
+    ses_json_begin_object(r->w);
+    ses_json_count(r->w, "position", place);
+    ses_json_count(r->w, "id", id);
+    ses_json_token(r, "token", id);
+    ses_json_array(r->w, "top");
     for (int64_t i = 0; i < k; i++) {
-        double p = exp(best[i].score - sum);
-        if (r->w) {
-            ses_json_begin_object(r->w);
-            ses_json_count(r->w, "id", best[i].i);
-            ses_json_token(r, "token", best[i].i);
-            put_share(r->w, "probability", p);
-            ses_json_end_object(r->w);
-            continue;
-        }
-        ses_table_cell(t, i ? "" : "%" PRId64, place);
-        char text[SES_TOKEN_TEXT];
-        ses_table_cell(t, "%s", i ? "" : ses_run_token(r, r->lines.ids[at], text));
-        ses_table_cell(t, "%s", ses_run_token(r, (int32_t)best[i].i, text));
-        cell_share(t, r->term, p, 46);
-    }
-    if (r->w) {
-        ses_json_end_array(r->w);
+        ses_json_begin_object(r->w);
+        ses_json_count(r->w, "id", best[i].i);
+        ses_json_token(r, "token", best[i].i);
+        put_share(r->w, "probability", exp(best[i].score - sum));
         ses_json_end_object(r->w);
     }
-    return true;
+    ses_json_end_array(r->w);
+    ses_json_end_object(r->w);
+}
+
+static void cells_of_place(const ses_runner *r, ses_table *t, int32_t id, int64_t place, const ses_best *best,
+                           int64_t k, double sum)
+{
+    char text[SES_TOKEN_TEXT];
+    for (int64_t i = 0; i < k; i++) {
+        ses_table_cell(t, i ? "" : "%" PRId64, place);
+        ses_table_cell(t, "%s", i ? "" : ses_run_token(r, id, text));
+        ses_table_cell(t, "%s", ses_run_token(r, (int32_t)best[i].i, text));
+        cell_share(t, r->term, exp(best[i].score - sum), 46);
+    }
 }
 
 static bool put_logits(ses_runner *r, const ses_output *o, int64_t s, const char *name, ses_err *e)
 {
+    ses_slice at = ses_run_slice(r, o, s);
     ses_json_array(r->w, name);
-    for (int64_t place = 0; place < length(r, s); place++) {
-        if (!wants_place(r, s, place)) continue;
-        const float *x = ses_run_rows(r, o, r->lines.cu[s] + place, 1, e);
+    for (int64_t place = 0; place < at.n; place++) {
+        if (!wants_place(r, at, place)) continue;
+        const float *x = ses_run_rows(r, o, at.first + place, 1, e);
         if (!x) return false;
         ses_json_floats(r->w, x, ses_run_cols(o));
     }
@@ -115,22 +105,36 @@ static bool put_logits(ses_runner *r, const ses_output *o, int64_t s, const char
     return true;
 }
 
-static bool masked_lm(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool predict_into(ses_runner *r, const ses_output *o, int64_t s, ses_best *best, ses_table *t,
+                         int64_t *shown, ses_err *e)
 {
+    ses_slice at = ses_run_slice(r, o, s);
+    int64_t V = ses_run_cols(o);
+    for (int64_t place = 0; place < at.n; place++) {
+        if (!wants_place(r, at, place)) continue;
+        const float *x = ses_run_rows(r, o, at.first + place, 1, e);
+        if (!x) return false;
+        int64_t k = ses_best_of(best, r->a->top, x, V);
+        double sum = ses_log_sum(x, V);
+        if (r->w)
+            put_place(r, at.id[place], place, best, k, sum);
+        else
+            cells_of_place(r, t, at.id[place], place, best, k, sum);
+        ++*shown;
+    }
+    return true;
+}
+
+static bool predict(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    const char *columns = r->tokenizer ? ">Position|Token|Predicted|>Probability|"
+                                       : ">Position|>Token|>Predicted|>Probability|";
     const ses_output *o = ses_run_output(r, use->output);
     ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
-    ses_table *t = best && !r->w ? ses_table_new(r->tokenizer ? ">Position|Token|Predicted|>Probability|"
-                                                              : ">Position|>Token|>Predicted|>Probability|",
-                                                 e)
-                                 : NULL;
-    bool ok = best && (t || r->w);
+    ses_table *t = best && !r->w ? ses_table_new(columns, e) : NULL;
     int64_t shown = 0;
     if (r->w) ses_json_array(r->w, "predictions");
-    for (int64_t place = 0; ok && place < length(r, s); place++) {
-        if (!wants_place(r, s, place)) continue;
-        ok = one_place(r, o, s, place, best, t, e);
-        shown++;
-    }
+    bool ok = best && (t || r->w) && predict_into(r, o, s, best, t, &shown, e);
     if (r->w) ses_json_end_array(r->w);
     if (ok && r->w && r->a->logits) ok = put_logits(r, o, s, use->output, e);
     if (ok && !r->w && !shown) printf("  no token %" PRId64 " in this sequence\n", r->a->mask_id);
@@ -244,22 +248,22 @@ static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     const ses_output *o = ses_run_output(r, use->output);
     char name[SES_HUMAN], text[SES_TOKEN_TEXT];
-    int64_t T = length(r, s), n = ses_run_cols(o);
-    const float *x = ses_run_rows(r, o, r->lines.cu[s], T, e);
+    ses_slice at = ses_run_slice(r, o, s);
+    int64_t n = ses_run_cols(o);
+    const float *x = ses_run_rows(r, o, at.first, at.n, e);
     ses_table *t = x && !r->w ? ses_table_new(">Position|>Token|Label|>Probability|", e) : NULL;
     if (!x || (!t && !r->w)) return false;
     if (r->w) ses_json_array(r->w, "tags");
-    for (int64_t i = 0; i < T; i++, x += n) {
+    for (int64_t i = 0; i < at.n; i++, x += n) {
         ses_best best = { 0 };
         ses_best_of(&best, 1, x, n);
         double p = exp(best.score - ses_log_sum(x, n));
-        int32_t id = r->lines.ids[r->lines.cu[s] + i];
         if (r->w) {
-            put_tag(r, i, id, best.i, p);
+            put_tag(r, i, at.id[i], best.i, p);
             continue;
         }
         ses_table_cell(t, "%" PRId64, i);
-        ses_table_cell(t, "%s", ses_run_token(r, id, text));
+        ses_table_cell(t, "%s", ses_run_token(r, at.id[i], text));
         ses_table_cell(t, "%s", label_text(r->model, best.i, name));
         cell_share(t, r->term, p, 50);
     }
@@ -273,8 +277,8 @@ static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 /* Tokens an answer may be of: the last segment where there are several (the first asks), else all. */
 static void answer_range(const ses_runner *r, int64_t s, int64_t *from, int64_t *to)
 {
-    const int32_t *segment = r->lines.segments + r->lines.cu[s];
-    *to = length(r, s);
+    const int32_t *segment = r->lines.segments.id + r->lines.text.cu[s];
+    *to = ses_run_text(r, s).n;
     *from = *to - 1;
     while (*from > 0 && segment[*from - 1] == segment[*to - 1]) --*from;
 }
@@ -293,29 +297,31 @@ static void put_answers(ses_runner *r, const ses_best *best, int64_t k)
 }
 
 /* The token's text, or its id, after a blank where one is needed. */
-static size_t answer_token(const ses_runner *r, int32_t id, char *to, size_t room)
+static size_t answer_token(const ses_runner *r, int32_t id, const char *blank, char *to, size_t room)
 {
     char text[SES_TOKEN_TEXT];
     const char *word = strchr(ses_run_token(r, id, text), ' ');
-    int n = snprintf(to, room, "%s ", word ? word + 1 : text);
+    int n = snprintf(to, room, "%s%s", blank, word ? word + 1 : text);
     return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
 static bool show_answers(ses_runner *r, int64_t s, const ses_best *best, int64_t k, ses_err *e)
 {
-    const int32_t *ids = r->lines.ids + r->lines.cu[s];
+    const int32_t *ids = ses_run_text(r, s).id;
     ses_table *t = ses_table_new(">From|>To|>Probability||Tokens", e);
     if (!t) return false;
     for (int64_t i = 0; i < k; i++) {
         char text[2 * SES_TOKEN_TEXT] = "", bar[SES_BAR_SIZE];
         size_t at = 0;
         int64_t j = best[i].i;
-        for (; j <= best[i].j && at < 40; j++) at += answer_token(r, ids[j], text + at, sizeof text - at);
+        for (; j <= best[i].j && at < 40; j++)
+            at += answer_token(r, ids[j], at ? " " : "", text + at, sizeof text - at);
+        ses_table_cell(t, "%" PRId64, best[i].i);
         ses_table_cell(t, "%" PRId64, best[i].j);
         ses_table_cell(t, "%.1f %%", 100 * exp(best[i].score));
         ses_table_cell(t, "%s", ses_bar(r->term, bar, exp(best[i].score), 20));
         ses_table_style(t, SES_GREEN);
-        ses_table_cell(t, "%s%s", text, j <= best[i].j ? "..." : "");
+        ses_table_cell(t, "%s%s", text, j <= best[i].j ? " ..." : "");
     }
     return print_table(t, r, e);
 }
@@ -323,13 +329,13 @@ static bool show_answers(ses_runner *r, int64_t s, const ses_best *best, int64_t
 static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     (void)use; /* two outputs, with names of their own */
-    int64_t T = length(r, s), from, to, k = 0;
+    int64_t first = ses_run_text(r, s).first, T = ses_run_text(r, s).n, from, to, k = 0;
     ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
     float *start = ses_alloc_array(2 * (size_t)T, sizeof *start, e), *end = start ? start + T : NULL;
     bool ok = best && start;
-    const float *x = ok ? ses_run_rows(r, ses_run_output(r, "start_logits"), r->lines.cu[s], T, e) : NULL;
+    const float *x = ok ? ses_run_rows(r, ses_run_output(r, "start_logits"), first, T, e) : NULL;
     if (x) memcpy(start, x, (size_t)T * sizeof *x);
-    x = x ? ses_run_rows(r, ses_run_output(r, "end_logits"), r->lines.cu[s], T, e) : NULL;
+    x = x ? ses_run_rows(r, ses_run_output(r, "end_logits"), first, T, e) : NULL;
     if (x) memcpy(end, x, (size_t)T * sizeof *x);
     ok = x != NULL;
     answer_range(r, s, &from, &to);
@@ -351,7 +357,35 @@ static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
     return ok;
 }
 
-/* ---- next-sentence, choice ---- */
+/* ---- replaced-tokens: a yes or no for every token ---- */
+
+static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    const ses_output *o = ses_run_output(r, use->output);
+    ses_slice at = ses_run_slice(r, o, s);
+    char text[SES_TOKEN_TEXT];
+    const float *x = ses_run_rows(r, o, at.first, at.n, e);
+    ses_table *t = x && !r->w ? ses_table_new(">Position|>Token|>Replaced|", e) : NULL;
+    if (!x || (!t && !r->w)) return false;
+    if (r->w) ses_json_array(r->w, "replaced");
+    for (int64_t i = 0; i < at.n; i++) {
+        double p = 1 / (1 + exp(-(double)x[i]));
+        if (r->w) {
+            ses_json_put_float(r->w, (float)p);
+            continue;
+        }
+        ses_table_cell(t, "%" PRId64, i);
+        ses_table_cell(t, "%s", ses_run_token(r, at.id[i], text));
+        cell_share(t, r->term, p, 40);
+    }
+    if (!r->w) return print_table(t, r, e);
+    ses_json_end_array(r->w);
+    ses_json_put_key(r->w, use->output);
+    ses_json_floats(r->w, x, at.n);
+    return true;
+}
+
+/* ---- next-sentence, sentence-order, choice ---- */
 
 static bool show_shares(ses_runner *r, const char *const *name, const float *x, int64_t n, ses_err *e)
 {
@@ -371,16 +405,28 @@ static bool show_shares(ses_runner *r, const char *const *name, const float *x, 
     return print_table(t, r, e);
 }
 
-static bool next_sentence(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+static bool pair(ses_runner *r, const ses_head_use *use, const char *const name[2], const char *key,
+                 int64_t s, ses_err *e)
 {
-    static const char *const name[] = { "follows", "does not follow" };
     const float *x = ses_run_rows(r, ses_run_output(r, use->output), s, 1, e);
     if (!x) return false;
     if (!r->w) return show_shares(r, name, x, 2, e);
-    put_share(r->w, "follows", exp((double)x[0] - ses_log_sum(x, 2)));
+    put_share(r->w, key, exp((double)x[0] - ses_log_sum(x, 2)));
     ses_json_put_key(r->w, use->output);
     ses_json_floats(r->w, x, 2);
     return true;
+}
+
+static bool next_sentence(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    static const char *const name[] = { "follows", "does not follow" };
+    return pair(r, use, name, "follows", s, e);
+}
+
+static bool sentence_order(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    static const char *const name[] = { "in order", "swapped" };
+    return pair(r, use, name, "in_order", s, e);
 }
 
 static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
@@ -404,8 +450,12 @@ static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e
 ses_view_fn *ses_view_of(const ses_head *h)
 {
     static const ses_view view[] = {
-        { &ses_head_masked_lm, masked_lm },
+        { &ses_head_masked_lm, predict },
+        { &ses_head_causal_lm, predict },
+        { &ses_head_target_lm, predict },
         { &ses_head_next_sentence, next_sentence },
+        { &ses_head_sentence_order, sentence_order },
+        { &ses_head_replaced, replaced },
         { &ses_head_classify, classify },
         { &ses_head_choice, choice },
         { &ses_head_tag, tag },

@@ -14,13 +14,22 @@ typedef struct ses_origin {
     int64_t number;   /* from 1, over all input */
 } ses_origin;
 
-/* Sequences laid end to end, as ses_batch wants them. */
+/* Tokens of sequences laid end to end. */
+typedef struct ses_ids {
+    int32_t *cu; /* [seqs + 1] */
+    int32_t *id;
+    int64_t n;
+    size_t room;
+} ses_ids;
+
+/* Sequences as ses_batch wants them. */
 typedef struct ses_lines {
     ses_origin *origin; /* [seqs] */
-    int32_t *cu;        /* [seqs + 1] */
-    int32_t *ids, *segments;
-    int64_t seqs, tokens;
-    size_t seq_room, token_room;
+    ses_ids text;       /* what the model reads */
+    ses_ids target;     /* what its decoder reads, where it has one beside an encoder */
+    ses_ids segments;   /* of text; cu is not used */
+    int64_t seqs;
+    size_t seq_room;
 } ses_lines;
 
 void ses_lines_clear(ses_lines *l);
@@ -29,6 +38,8 @@ void ses_lines_free(ses_lines *l);
 /* What the model takes. */
 typedef struct ses_limits {
     int64_t vocab, tokens, segments;
+    bool target;   /* a decoder reads what follows a > */
+    int64_t start; /* what it reads where nothing does; -1: that is an error */
 } ses_limits;
 
 typedef struct ses_reader {

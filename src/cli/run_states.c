@@ -7,8 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-
-static int64_t length(const ses_runner *r, int64_t s) { return r->lines.cu[s + 1] - r->lines.cu[s]; }
+#include <string.h>
 
 static double dot(const float *a, const float *b, int64_t n)
 {
@@ -33,21 +32,22 @@ static bool show_vectors(ses_runner *r, const ses_output *states, const ses_outp
                          ses_err *e)
 {
     char text[SES_TOKEN_TEXT];
-    int64_t C = ses_run_cols(states), T = length(r, s);
+    ses_slice at = ses_run_slice(r, states, s);
+    int64_t C = ses_run_cols(states);
     int room = (r->term->width - 36) / 9, numbers = room < 1 ? 1 : room > 16 ? 16 : room;
-    const float *x = ses_run_rows(r, states, r->lines.cu[s], T, e);
+    const float *x = ses_run_rows(r, states, at.first, at.n, e);
     ses_table *t = x ? ses_table_new(">Position|>Token|>Norm|First numbers", e) : NULL;
     if (!t) return false;
-    for (int64_t i = 0; i < T; i++) {
+    for (int64_t i = 0; i < at.n; i++) {
         ses_table_cell(t, "%" PRId64, i);
-        ses_table_cell(t, "%s", ses_run_token(r, r->lines.ids[r->lines.cu[s] + i], text));
+        ses_table_cell(t, "%s", ses_run_token(r, at.id[i], text));
         vector_cells(t, x + i * C, C, numbers);
     }
     x = pooled ? ses_run_rows(r, pooled, s, 1, e) : NULL;
     if (x) {
         ses_table_cell(t, "pooled");
         ses_table_cell(t, "%s", "");
-        vector_cells(t, x, C, numbers);
+        vector_cells(t, x, ses_run_cols(pooled), numbers);
     }
     bool ok = (x || !pooled) && ses_table_print(t, stdout, r->term, 2, e);
     ses_table_free(t);
@@ -55,11 +55,12 @@ static bool show_vectors(ses_runner *r, const ses_output *states, const ses_outp
 }
 
 /* [[...], ...] of the sequence's rows, under a key or as an element. */
-static bool put_rows(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
+static bool put_rows(ses_runner *r, const ses_output *o, int64_t s, ses_err *e)
 {
+    ses_slice at = ses_run_slice(r, o, s);
     ses_json_begin_array(r->w);
-    for (int64_t i = 0; i < n; i++) {
-        const float *x = ses_run_rows(r, o, first + i, 1, e);
+    for (int64_t i = 0; i < at.n; i++) {
+        const float *x = ses_run_rows(r, o, at.first + i, 1, e);
         if (!x) return false;
         ses_json_floats(r->w, x, ses_run_cols(o));
     }
@@ -69,11 +70,11 @@ static bool put_rows(ses_runner *r, const ses_output *o, int64_t first, int64_t 
 
 bool ses_view_vectors(ses_runner *r, int64_t s, ses_err *e)
 {
-    const ses_output *states = ses_run_output(r, "last_hidden_state");
-    const ses_output *pooled = r->model->class->pooler ? ses_run_output(r, "pooler_output") : NULL;
+    const ses_output *states = ses_run_output(r, "last_hidden_state"),
+                     *pooled = ses_run_find(r, "pooler_output");
     if (!r->w) return show_vectors(r, states, pooled, s, e);
     ses_json_put_key(r->w, states->name);
-    if (!put_rows(r, states, r->lines.cu[s], length(r, s), e)) return false;
+    if (!put_rows(r, states, s, e)) return false;
     if (!pooled) return true;
     const float *x = ses_run_rows(r, pooled, s, 1, e);
     if (!x) return false;
@@ -82,14 +83,30 @@ bool ses_view_vectors(ses_runner *r, int64_t s, ses_err *e)
     return true;
 }
 
-/* ---- hidden states ---- */
+/* ---- layers ---- */
 
-static const ses_output *numbered(const ses_runner *r, const char *name, int64_t i)
+/* Outputs that come once a layer: "hidden_states.0", "hidden_states.1", ... A model of two stacks has several such
+ * families, as "encoder_hidden_states" and "decoder_hidden_states". */
+typedef struct family {
+    const char *name, *title;
+} family;
+
+static const family states[] = { { "hidden_states", "" },
+                                 { "encoder_hidden_states", "Encoder" },
+                                 { "decoder_hidden_states", "Decoder" } };
+static const family attentions[] = { { "attentions", "Attention" },
+                                     { "encoder_attentions", "Encoder's attention" },
+                                     { "decoder_attentions", "Decoder's attention" },
+                                     { "cross_attentions", "Decoder's attention to the encoder" } };
+
+static const ses_output *layer(const ses_runner *r, const family *f, int64_t i)
 {
     char text[64];
-    snprintf(text, sizeof text, "%s.%" PRId64, name, i);
-    return ses_run_output(r, text);
+    snprintf(text, sizeof text, "%s.%" PRId64, f->name, i);
+    return ses_run_find(r, text);
 }
+
+/* ---- hidden states ---- */
 
 /* A layer's row: how long its vectors are, and how much they turned from the layer below. */
 static void layer_cells(ses_table *t, const float *x, const float *below, int64_t T, int64_t C)
@@ -109,58 +126,90 @@ static void layer_cells(ses_table *t, const float *x, const float *below, int64_
     ses_table_cell(t, below ? "%.3f" : "", turn / (double)T);
 }
 
-static bool show_layers(ses_runner *r, int64_t s, ses_err *e)
+static bool show_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
 {
-    int64_t T = length(r, s), C = r->model->c.hidden;
-    float *below = ses_alloc_array((size_t)(T * C), sizeof *below, e);
+    const ses_output *o = layer(r, f, 0);
+    ses_slice at = ses_run_slice(r, o, s);
+    size_t bytes = (size_t)(at.n * ses_run_cols(o)) * sizeof(float);
+    float *below = ses_alloc(bytes, e);
     ses_table *t =
         below ? ses_table_new(">Layer|>Mean norm|>least|>most|>Cosine to the layer below", e) : NULL;
     bool ok = t != NULL;
-    for (int64_t l = 0; ok && l <= r->model->c.layers; l++) {
-        const float *x = ses_run_rows(r, numbered(r, "hidden_states", l), r->lines.cu[s], T, e);
+    for (int64_t l = 0; ok && (o = layer(r, f, l)) != NULL && ses_run_cols(o) * at.n * 4 == (int64_t)bytes;
+         l++) {
+        const float *x = ses_run_rows(r, o, at.first, at.n, e);
         if (!(ok = x != NULL)) break;
         ses_table_cell(t, l ? "%" PRId64 : "embeddings", l - 1);
-        layer_cells(t, x, l ? below : NULL, T, C);
-        for (int64_t i = 0; i < T * C; i++) below[i] = x[i];
+        layer_cells(t, x, l ? below : NULL, at.n, ses_run_cols(o));
+        memcpy(below, x, bytes);
     }
-    if (ok) putchar('\n');
+    if (ok) printf(*f->title ? "\n  %s\n" : "%s\n", f->title);
     ok = ok && ses_table_print(t, stdout, r->term, 2, e);
     ses_table_free(t);
     ses_free(below);
     return ok;
 }
 
-bool ses_view_hidden_states(ses_runner *r, int64_t s, ses_err *e)
+static bool put_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
 {
-    if (!r->w) return show_layers(r, s, e);
-    ses_json_array(r->w, "hidden_states");
-    for (int64_t l = 0; l <= r->model->c.layers; l++)
-        if (!put_rows(r, numbered(r, "hidden_states", l), r->lines.cu[s], length(r, s), e)) return false;
+    const ses_output *o;
+    ses_json_array(r->w, f->name);
+    for (int64_t l = 0; (o = layer(r, f, l)) != NULL; l++)
+        if (!put_rows(r, o, s, e)) return false;
     ses_json_end_array(r->w);
     return true;
 }
 
-/* ---- attention ---- */
-
-/* Where sequence s's [heads, len, len] begin. */
-static int64_t pairs_before(const ses_runner *r, int64_t s)
+bool ses_view_hidden_states(ses_runner *r, int64_t s, ses_err *e)
 {
-    int64_t at = 0;
-    for (int64_t i = 0; i < s; i++) at += r->model->c.heads * length(r, i) * length(r, i);
-    return at;
+    bool ok = true;
+    for (size_t i = 0; ok && i < SES_LEN(states); i++)
+        if (layer(r, &states[i], 0))
+            ok = r->w ? put_layers(r, &states[i], s, e) : show_layers(r, &states[i], s, e);
+    return ok;
 }
 
-static bool put_attentions(ses_runner *r, int64_t s, ses_err *e)
+/* ---- attention ---- */
+
+/* Where sequence s's [heads, queries, keys] are. */
+typedef struct maps {
+    ses_slice q, k;
+    int64_t heads, first;
+} maps;
+
+static ses_slice queries_of(const ses_runner *r, const ses_output *o, int64_t s)
 {
-    int64_t T = length(r, s), H = r->model->c.heads;
-    ses_json_array(r->w, "attentions");
-    for (int64_t l = 0; l < r->model->c.layers; l++) {
-        const float *p = ses_run_numbers(r, numbered(r, "attentions", l), pairs_before(r, s), H * T * T, e);
+    return o->axis == SES_PER_PAIR ? ses_run_text(r, s) : ses_run_target(r, s);
+}
+
+static ses_slice keys_of(const ses_runner *r, const ses_output *o, int64_t s)
+{
+    return o->axis == SES_PER_TARGET_PAIR ? ses_run_target(r, s) : ses_run_text(r, s);
+}
+
+static maps maps_of(const ses_runner *r, const ses_output *o, int64_t s)
+{
+    int64_t pairs = 0, before = 0;
+    for (int64_t i = 0; i < r->lines.seqs; i++) {
+        if (i == s) before = pairs;
+        pairs += queries_of(r, o, i).n * keys_of(r, o, i).n;
+    }
+    int64_t heads = ses_count(o->tensor) / pairs;
+    return (maps){ queries_of(r, o, s), keys_of(r, o, s), heads, heads * before };
+}
+
+static bool put_attentions(ses_runner *r, const family *f, int64_t s, ses_err *e)
+{
+    const ses_output *o;
+    ses_json_array(r->w, f->name);
+    for (int64_t l = 0; (o = layer(r, f, l)) != NULL; l++) {
+        maps m = maps_of(r, o, s);
+        const float *p = ses_run_numbers(r, o, m.first, m.heads * m.q.n * m.k.n, e);
         if (!p) return false;
         ses_json_begin_array(r->w);
-        for (int64_t h = 0; h < H; h++) {
+        for (int64_t h = 0; h < m.heads; h++) {
             ses_json_begin_array(r->w);
-            for (int64_t q = 0; q < T; q++, p += T) ses_json_floats(r->w, p, T);
+            for (int64_t q = 0; q < m.q.n; q++, p += m.k.n) ses_json_floats(r->w, p, m.k.n);
             ses_json_end_array(r->w);
         }
         ses_json_end_array(r->w);
@@ -170,27 +219,36 @@ static bool put_attentions(ses_runner *r, int64_t s, ses_err *e)
 }
 
 /* One head's map, or the mean of all. */
-static bool show_attention(ses_runner *r, int64_t s, ses_err *e)
+static bool show_attention(ses_runner *r, const family *f, int64_t s, ses_err *e)
 {
-    int64_t T = length(r, s), H = r->model->c.heads, n = T * T;
-    int64_t layer = r->a->layer < 0 ? r->model->c.layers - 1 : r->a->layer, head = r->a->head;
-    const float *p = ses_run_numbers(r, numbered(r, "attentions", layer), pairs_before(r, s), H * n, e);
+    int64_t l = r->a->layer, head = r->a->head;
+    if (l < 0)
+        while (layer(r, f, l + 1)) l++; /* the last */
+    const ses_output *o = layer(r, f, l);
+    if (!o) return true; /* of two stacks one may have fewer layers */
+    maps m = maps_of(r, o, s);
+    int64_t n = m.q.n * m.k.n;
+    const float *p = ses_run_numbers(r, o, m.first, m.heads * n, e);
     float *map = p ? ses_alloc_array((size_t)n, sizeof *map, e) : NULL;
     if (!map) return false;
-    for (int64_t h = 0; h < H; h++)
+    for (int64_t h = 0; h < m.heads; h++)
         for (int64_t i = 0; i < n; i++)
-            if (head < 0 || h == head) map[i] += p[h * n + i] / (head < 0 ? (float)H : 1);
-    printf("\n  Attention of layer %" PRId64 ", ", layer);
+            if (head < 0 || h == head) map[i] += p[h * n + i] / (head < 0 ? (float)m.heads : 1);
+    printf("\n  %s, layer %" PRId64 ", ", f->title, l);
     if (head < 0)
-        printf("mean of %" PRId64 " heads", H);
+        printf("mean of %" PRId64 " heads", m.heads);
     else
         printf("head %" PRId64, head);
-    ses_heatmap_print(r, map, T, T, r->lines.ids + r->lines.cu[s]);
+    ses_heatmap_print(r, map, m.q.n, m.k.n, m.q.id);
     ses_free(map);
     return true;
 }
 
 bool ses_view_attentions(ses_runner *r, int64_t s, ses_err *e)
 {
-    return r->w ? put_attentions(r, s, e) : show_attention(r, s, e);
+    bool ok = true;
+    for (size_t i = 0; ok && i < SES_LEN(attentions); i++)
+        if (layer(r, &attentions[i], 0))
+            ok = r->w ? put_attentions(r, &attentions[i], s, e) : show_attention(r, &attentions[i], s, e);
+    return ok;
 }
