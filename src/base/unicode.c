@@ -175,6 +175,7 @@ static bool sort_marks(const run *r, ses_err *e)
 {
     ses_changes *c = r->out;
     size_t n = c->n - r->marks;
+    if (n < 2) return true;
     if (n <= 16) {
         ses_change *a = c->item + r->marks;
         for (size_t i = 1; i < n; i++) {

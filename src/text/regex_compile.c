@@ -408,7 +408,7 @@ static bool repeat_group(compiler *c, uint32_t min, uint32_t max, bool greedy)
     size_t at = c->atom_at, n = c->n - at;
     ses_re_inst *body = ses_alloc_array(n + 1, sizeof *body, c->r.e);
     if (!body) return false;
-    memcpy(body, c->inst + at, n * sizeof *body);
+    if (n) memcpy(body, c->inst + at, n * sizeof *body);
     c->n = at;
     bool ok = true, endless = max == UINT32_MAX;
     uint32_t copies = endless && min ? min - 1 : min, more = endless ? 0 : max - min;
