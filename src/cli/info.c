@@ -20,8 +20,8 @@ static bool has_suffix(const char *s, const char *suffix)
     return n >= k && !strcmp(s + n - k, suffix);
 }
 
-/* By Sesame's own names of parameters, which are the same in every model. The first row that fits counts; rows of
- * the same name make one part. */
+/* By Sesame's own names of parameters, which are the same in every model. The first row that fits counts;
+ * rows of the same name make one part. */
 static const char *part_of(const ses_model *m, const char *name)
 {
     static const struct {
@@ -61,8 +61,8 @@ static void count_parts(ses_info *i)
     }
 }
 
-/* Weights that linear layers multiply by (their names end so; tables' do not), and a table that a head uses as
- * one. */
+/* Weights that linear layers multiply by (their names end so; tables' do not), and a table that a head uses
+ * as one. */
 static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 {
     ses_kernels k = ses_kernels_cpu(isa);
@@ -78,9 +78,10 @@ static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
 }
 
 /* Inference keeps one layer at a time: its input, q, k, v, what attention gives and its projection, the norm,
- * the feed-forward's steps and the norm: 9 rows of C and one of F a token, 4 more of C for a second attention, 2
- * more of F where the feed-forward is gated. A vocabulary head adds two rows of C and one of V; the layers'
- * blocks are free by then, but too small for it. Attention's tiles stay in each thread's scratch. */
+ * the feed-forward's steps and the norm: 9 rows of C and one of F a token, 4 more of C for a second
+ * attention, 2 more of F where the feed-forward is gated. A vocabulary head adds two rows of C and one of V;
+ * the layers' blocks are free by then, but too small for it. Attention's tiles stay in each thread's
+ * scratch. */
 uint64_t ses_info_activations(const ses_model *m, int64_t tokens)
 {
     const ses_config *c = &m->c;

@@ -85,8 +85,8 @@ bool ses_view_vectors(ses_runner *r, int64_t s, ses_err *e)
 
 /* ---- layers ---- */
 
-/* Outputs that come once a layer: "hidden_states.0", "hidden_states.1", ... A model of two stacks has several such
- * families, as "encoder_hidden_states" and "decoder_hidden_states". */
+/* Outputs that come once a layer: "hidden_states.0", "hidden_states.1", ... A model of two stacks has several
+ * such families, as "encoder_hidden_states" and "decoder_hidden_states". */
 typedef struct family {
     const char *name, *title;
 } family;
