@@ -1,5 +1,5 @@
-/* A SentencePiece character map: up to the first FF a text, then the map. Whatever the trie says, a walk stays
- * inside, and what it gives is text of the map. */
+/* A SentencePiece character map: up to the first FF a text, then the map. Whatever the trie says, a walk
+ * stays inside, and what it gives is text of the map. */
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "text/charsmap.h"

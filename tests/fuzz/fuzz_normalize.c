@@ -1,5 +1,5 @@
-/* The first byte picks a normalizer, the rest is text. What comes out is text, and its ranges lie in the input, in
- * order. */
+/* The first byte picks a normalizer, the rest is text. What comes out is text, and its ranges lie in the
+ * input, in order. */
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "text/stage.h"
