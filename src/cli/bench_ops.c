@@ -146,6 +146,35 @@ static ses_tensor *target_loss(ses_tape *t)
     return ses_target_loss(t, real(t, SES_DIM(T, C)), target, SES_LOSS_SQUARE);
 }
 
+/* DeBERTa's two terms: queries against distances, and distances against keys. */
+static ses_tensor *relative_scores(ses_tape *t)
+{
+    ses_tensor *cu = offsets(t, B, S);
+    ses_relative_inputs in = {
+        .term = { { .x = real(t, SES_DIM(T, C)), .r = real(t, SES_DIM(LONG, C)) },
+                  { .x = real(t, SES_DIM(T, C)), .r = real(t, SES_DIM(LONG, C)), .side = SES_BY_KEY } },
+        .cu_q = cu,
+        .cu_k = cu,
+        .at = ints(t, 2 * S - 1, LONG)
+    };
+    ses_relative_options o = { .heads = H, .max_k = S, .pairs = B * S * S };
+    return ses_relative_scores(t, &in, &o);
+}
+
+static ses_tensor *rms_norm(ses_tape *t)
+{
+    return ses_rms_norm(t, real(t, SES_DIM(T, C)), real(t, SES_DIM(C)), 1e-6);
+}
+
+static ses_tensor *mul(ses_tape *t) { return ses_mul(t, real(t, SES_DIM(T, F)), real(t, SES_DIM(T, F))); }
+static ses_tensor *glu(ses_tape *t) { return ses_glu(t, real(t, SES_DIM(T, 2 * F)), SES_ACT_GELU); }
+static ses_tensor *columns(ses_tape *t) { return ses_columns(t, real(t, SES_DIM(T, 3 * C)), C, C); }
+
+static ses_tensor *rotary(ses_tape *t)
+{
+    return ses_rotary(t, real(t, SES_DIM(T, 3 * C)), ints(t, T, S), 2 * C, C / H, 10000);
+}
+
 #define M(x) ((double)(x)*1e-6)
 static const bench_op table[] = {
     { &ses_op_embed, "1024x768 of 30522", embed, 0, M(4 * T * C), M(7 * T * C), 7 },
@@ -155,6 +184,12 @@ static const bench_op table[] = {
     { &ses_op_layer_norm, "1024x768 + res", layer_norm, 0, M(4 * T * C), M(4 * T * C), 12 },
     { &ses_op_attention, "8x128, 12 heads", attention, M(4.0 * B * S * S * C), 0, 0, 0 },
     { &ses_op_attention, "1x512, 12 heads", attention_long, M(4.0 * LONG * LONG * C), 0, 0, 0 },
+    { &ses_op_relative_scores, "8x128, 12 heads", relative_scores, M(4.0 * B * S * S * C), 0, 0, 0 },
+    { &ses_op_rms_norm, "1024x768", rms_norm, 0, M(2 * T * C), M(3 * T * C), 2 },
+    { &ses_op_mul, "1024x3072", mul, 0, M(3 * T * F), M(6 * T * F), 0 },
+    { &ses_op_glu, "1024x6144 gelu", glu, 0, M(3 * T * F), M(5 * T * F), 0 },
+    { &ses_op_rotary, "1024x2304", rotary, 0, M(6 * T * C), M(6 * T * C), 0 },
+    { &ses_op_columns, "768 of 1024x2304", columns, 0, M(2 * T * C), M(4 * T * C), 0 },
     { &ses_op_activate, "1024x3072 gelu", activate, 0, M(2 * T * F), M(3 * T * F), 0 },
     { &ses_op_dropout, "1024x768", dropout, 0, M(2 * T * C), M(2 * T * C), 0 },
     { &ses_op_softmax, "12288x128", softmax, 0, M(2 * T * H * S), M(3 * T * H * S), 0 },
