@@ -18,6 +18,15 @@ static inline vf vf_horner(vf x, const float *c, int n) /* c[0] x^(n-1) + .. + c
     return y;
 }
 
+/* The same for long ones, n odd: two chains in x^2, which halves the wait. */
+static inline vf vf_horner2(vf x, const float *c, int n)
+{
+    vf x2 = vf_mul(x, x), even = vf_set1(c[0]), odd = vf_set1(c[1]);
+    for (int i = 2; i < n; i += 2) even = vf_fma(even, x2, vf_set1(c[i]));
+    for (int i = 3; i < n; i += 2) odd = vf_fma(odd, x2, vf_set1(c[i]));
+    return vf_fma(odd, x, even);
+}
+
 /* e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln 2 / 2; this is e^r. */
 static inline vf vf_exp_parts(vf x, vf *n)
 {
@@ -114,7 +123,7 @@ static inline vf vf_normal_cdf(vf x)
                                -6.28713702e-5f, 2.15533344e-4f, -2.80957441e-5f, -4.79531439e-3f,
                                3.63430738e-2f,  3.18308089e-1f, 7.97884698e-1f };
     vf top = vf_set1(7), a = vf_min(top, vf_abs(x)), minus = vf_sub(vf_zero(), a);
-    vf e = vf_mul(vf_set1(0.5f), vf_exp_bounded(vf_mul(minus, vf_horner(a, q, 11))));
+    vf e = vf_mul(vf_set1(0.5f), vf_exp_bounded(vf_mul(minus, vf_horner2(a, q, 11))));
     e = vf_select(vf_eq(a, top), vf_zero(), e);
     return vf_select(vf_lt(x, vf_zero()), e, vf_sub(vf_set1(1), e));
 }
