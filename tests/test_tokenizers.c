@@ -253,7 +253,7 @@ int main(int argc, char **argv)
     }
     for (struct dirent *f; (f = readdir(d)) && n < SES_LEN(name);) {
         char *dot = strstr(f->d_name, ".jsonl.xz");
-        if (!dot || !strncmp(f->d_name, "slow-", 5)) continue;
+        if (!dot) continue;
         *dot = 0;
         name[n++] = strdup(f->d_name);
     }

@@ -23,6 +23,8 @@ int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n);  
 
 /* One tokenizer.json that the reference loads and that gives the same ids. */
 bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite, ses_err *e);
+/* Whatever a path stands for (see ses_tokenizer_open), as one tokenizer.json in stages the reference has. */
+bool ses_tokenizer_convert(const char *path, const char *out, bool overwrite, ses_err *e);
 
 /* What goes in: a text, perhaps a second one; or words split before, which then stand for the text (and for
  * the pair) and are each tokenized alone. */

@@ -54,7 +54,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
         !read_string(settings, "end_of_word_suffix", mem, &m->suffix, e) ||
         !ses_setting_bool(settings, "fuse_unk", false, &m->fuse_unk, e) ||
         !ses_setting_bool(settings, "byte_fallback", false, &m->byte_fallback, e) ||
-        !ses_setting_bool(settings, "ignore_merges", false, &m->ignore_merges, e))
+        !ses_setting_bool(settings, "ignore_merges", false, &m->ignore_merges, e) ||
+        !ses_setting_int(settings, "unk_from", -1, 0, INT32_MAX, &m->unk_from, e))
         return NULL;
     const ses_json *vocab = ses_json_get(settings, "vocab"), *merges = ses_json_get(settings, "merges");
     if (!vocab || !merges) return ses_fail(e, SES_EFORMAT, "no %s", vocab ? "merges" : "vocab"), NULL;
@@ -63,6 +64,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
         return ses_wrap(e, "merges"), NULL;
     m->plain = !m->prefix.n && !m->suffix.n;
     m->unk_id = m->unk.p ? ses_vocab_id(&m->vocab, m->unk.p, m->unk.n) : -1;
+    if (m->unk_from >= 0 && (m->unk_id < 0 || m->unk_id >= m->unk_from || m->unk_from > m->vocab.size))
+        return ses_fail(e, SES_EFORMAT, "unk_from: an unk_token below it is wanted"), NULL;
     fill_tables(m);
     return m;
 }
@@ -81,6 +84,10 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_bool(w, m->byte_fallback);
     ses_json_put_key(w, "ignore_merges");
     ses_json_put_bool(w, m->ignore_merges);
+    if (m->unk_from >= 0) {
+        ses_json_put_key(w, "unk_from");
+        ses_json_put_int(w, m->unk_from);
+    }
     ses_json_put_key(w, "vocab");
     ses_vocab_save(&m->vocab, w);
     ses_json_put_key(w, "merges");
@@ -178,8 +185,10 @@ static bool merge(const ses_bpe *m, const char *word, size_t n, ses_token_list *
         return false;
     size_t at =
         0; /* may run past the end when bytes of a prefix were put down: so does the reference's count */
-    for (size_t i = 0; i < s.n; at += s.len[i++])
-        if (!ses_tokens_put(out, s.id[i], at, at + s.len[i], e)) return false;
+    for (size_t i = 0; i < s.n; at += s.len[i++]) {
+        bool step = m->unk_from >= 0 && s.id[i] >= m->unk_from;
+        if (!ses_tokens_put(out, step ? m->unk_id : s.id[i], at, at + s.len[i], e)) return false;
+    }
     return true;
 }
 
@@ -198,18 +207,27 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     return ok;
 }
 
-static int64_t size(const void *self) { return ((const ses_bpe *)self)->vocab.size; }
+static int64_t size(const void *self)
+{
+    const ses_bpe *m = self;
+    return m->unk_from >= 0 ? m->unk_from : m->vocab.size;
+}
 
-static int64_t count(const void *self) { return ((const ses_bpe *)self)->vocab.count; }
+static int64_t count(const void *self)
+{
+    const ses_bpe *m = self;
+    return m->unk_from >= 0 ? m->unk_from : m->vocab.count;
+}
 
 static const char *token(const void *self, int32_t id, size_t *n)
 {
-    return ses_vocab_token(&((const ses_bpe *)self)->vocab, id, n);
+    return id < size(self) ? ses_vocab_token(&((const ses_bpe *)self)->vocab, id, n) : NULL;
 }
 
 static int32_t id_of(const void *self, const char *s, size_t n)
 {
-    return ses_vocab_id(&((const ses_bpe *)self)->vocab, s, n);
+    int32_t id = ses_vocab_id(&((const ses_bpe *)self)->vocab, s, n);
+    return id < size(self) ? id : -1;
 }
 
 const ses_stage ses_stage_model_bpe = {

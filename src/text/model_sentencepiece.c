@@ -100,6 +100,26 @@ static bool read_pieces(ses_spm_model *m, const ses_json *list, ses_string *key,
     return true;
 }
 
+/* A vocabulary that numbers the pieces anew; those it lacks are unknown. */
+static bool read_vocab(ses_spm_model *m, const ses_json *settings, ses_arena *mem, ses_err *e)
+{
+    const ses_json *vocab = ses_json_get(settings, "vocab");
+    m->renamed = vocab != NULL;
+    if (!vocab) return true;
+    if (!ses_vocab_open(&m->vocab, vocab, mem, e)) return ses_wrap(e, "vocab");
+    if (!ses_setting_string(settings, "unk_token", NULL, mem, &m->unk, e)) return false;
+    m->outer_unk = ses_vocab_id(&m->vocab, m->unk.p, m->unk.n);
+    if (m->outer_unk < 0)
+        return ses_fail(e, SES_EFORMAT, "unk_token \"%s\" is not in the vocabulary",
+                        ses_quoted_of(m->unk.p, m->unk.n).s);
+    m->outer = ses_arena_array(mem, (size_t)m->n, sizeof *m->outer, e);
+    for (int32_t i = 0; m->outer && i < m->n; i++) {
+        int32_t id = ses_vocab_id(&m->vocab, m->byte + m->start[i], m->start[i + 1] - m->start[i]);
+        m->outer[i] = id < 0 ? m->outer_unk : id;
+    }
+    return m->outer != NULL;
+}
+
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
     ses_spm_model *m = ses_arena_array(mem, 1, sizeof *m, e);
@@ -116,7 +136,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     ses_string *key = ses_alloc_array(n, sizeof *key, e);
     bool ok = key && ((read_pieces(m, list, key, mem, e) && build(m, key, mem, e)) || ses_wrap(e, "pieces"));
     ses_free(key);
-    return ok ? m : NULL;
+    return ok && read_vocab(m, settings, mem, e) ? m : NULL;
 }
 
 static void save(const void *self, ses_json_writer *w)
@@ -126,6 +146,12 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_string(w, kinds[m->kind - 1]);
     ses_json_put_key(w, "byte_fallback");
     ses_json_put_bool(w, m->byte_fallback);
+    if (m->renamed) {
+        ses_json_put_key(w, "unk_token");
+        ses_json_put_stringn(w, m->unk.p, m->unk.n);
+        ses_json_put_key(w, "vocab");
+        ses_vocab_save(&m->vocab, w);
+    }
     ses_json_put_key(w, "pieces");
     ses_json_begin_array(w);
     for (int32_t i = 0; i < m->n; i++) {
@@ -187,6 +213,17 @@ static bool settle_unknown(const ses_spm_model *m, const char *p, const ses_toke
     return true;
 }
 
+/* The vocabulary's ids. An unknown stretch may be a token there after all. */
+static void rename_tokens(const ses_spm_model *m, const char *p, ses_token_list *out, size_t from)
+{
+    for (size_t i = from; i < out->n; i++) {
+        ses_token *t = &out->token[i];
+        int32_t id =
+            t->id == m->unk_id ? ses_vocab_id(&m->vocab, p + t->begin, t->end - t->begin) : m->outer[t->id];
+        t->id = id < 0 ? m->outer_unk : id;
+    }
+}
+
 static bool tokenize(const void *self, const char *p, size_t n, ses_token_list *out, ses_arena *scratch,
                      ses_err *e)
 {
@@ -198,16 +235,29 @@ static bool tokenize(const void *self, const char *p, size_t n, ses_token_list *
               : m->kind == SES_SPM_BPE   ? ses_spm_bpe_encode(m, p, n, &raw, scratch, e)
                                          : encode_simply(m, p, n, &raw, e);
     ses_arena_rewind(scratch, mark);
+    size_t from = out->n;
     ok = ok && settle_unknown(m, p, &raw, out, e);
+    if (ok && m->renamed) rename_tokens(m, p, out, from);
     ses_token_list_free(&raw);
     return ok;
 }
 
-static int64_t size(const void *self) { return ((const ses_spm_model *)self)->n; }
+static int64_t size(const void *self)
+{
+    const ses_spm_model *m = self;
+    return m->renamed ? m->vocab.size : m->n;
+}
+
+static int64_t count(const void *self)
+{
+    const ses_spm_model *m = self;
+    return m->renamed ? m->vocab.count : m->n;
+}
 
 static const char *token(const void *self, int32_t id, size_t *n)
 {
     const ses_spm_model *m = self;
+    if (m->renamed) return ses_vocab_token(&m->vocab, id, n);
     if (id < 0 || id >= m->n) return NULL;
     *n = m->start[id + 1] - m->start[id];
     return m->byte + m->start[id];
@@ -215,10 +265,15 @@ static const char *token(const void *self, int32_t id, size_t *n)
 
 static int32_t id_of(const void *self, const char *s, size_t n)
 {
-    return ses_trie_find(&((const ses_spm_model *)self)->trie, s, n);
+    const ses_spm_model *m = self;
+    return m->renamed ? ses_vocab_id(&m->vocab, s, n) : ses_trie_find(&m->trie, s, n);
 }
 
-static int32_t surface(const void *self) { return ((const ses_spm_model *)self)->unk_id; }
+static int32_t surface(const void *self)
+{
+    const ses_spm_model *m = self;
+    return m->renamed ? m->outer_unk : m->unk_id;
+}
 
 const ses_stage ses_stage_model_sentencepiece = {
     .type = "SentencePiece",
@@ -227,6 +282,7 @@ const ses_stage ses_stage_model_sentencepiece = {
     .save = save,
     .tokenize = tokenize,
     .size = size,
+    .count = count,
     .token = token,
     .id = id_of,
     .surface = surface,

@@ -44,13 +44,18 @@ static bool put_normalizer(ses_json_writer *w, const ses_spm_normalizer *n, ses_
     return ses_spm_put_charsmap(w, "charsmap", n->charsmap, e);
 }
 
-static void put_model(ses_json_writer *w, const ses_spm *m)
+static void put_model(ses_json_writer *w, const ses_spm *m, const ses_vocab *vocab, ses_string unk)
 {
     static const char *const kind[] = { "unigram", "bpe", "word", "char" };
     static const char *const type[] = { "normal", "unknown", "control", "user_defined", "unused", "byte" };
     ses_json_put_key(w, "kind");
     ses_json_put_string(w, kind[m->kind - 1]);
     put_bool(w, "byte_fallback", m->byte_fallback);
+    if (vocab) {
+        put_string(w, "unk_token", unk);
+        ses_json_put_key(w, "vocab");
+        ses_vocab_save(vocab, w);
+    }
     ses_json_put_key(w, "pieces");
     ses_json_begin_array(w);
     for (size_t i = 0; i < m->n; i++) {
@@ -110,23 +115,30 @@ bool ses_spm_check(const ses_spm *m, ses_err *e)
     return m->n || ses_fail(e, SES_EFORMAT, "not a SentencePiece model: no pieces");
 }
 
-bool ses_spm_write(const ses_spm *m, ses_json_writer *w, ses_err *e)
+bool ses_spm_write_stages(const ses_spm *m, const ses_vocab *vocab, ses_string unk, ses_json_writer *w,
+                          ses_err *e)
 {
     if (!ses_spm_check(m, e)) return false;
-    ses_json_begin_object(w);
-    ses_json_put_key(w, "version");
-    ses_json_put_string(w, "1.0");
     begin_stage(w, "normalizer");
     bool ok = put_normalizer(w, &m->normalizer, e);
     put_bool(w, "whitespace_as_suffix", m->whitespace_as_suffix);
     put_pieces(w, "user_defined", m, SES_SPM_USER_DEFINED);
     ses_json_end_object(w);
     begin_stage(w, "model");
-    put_model(w, m);
+    put_model(w, m, vocab, unk);
     ses_json_end_object(w);
     begin_stage(w, "decoder");
     ok = ok && put_decoder(w, m, e);
     ses_json_end_object(w);
+    return ok;
+}
+
+bool ses_spm_write(const ses_spm *m, ses_json_writer *w, ses_err *e)
+{
+    ses_json_begin_object(w);
+    ses_json_put_key(w, "version");
+    ses_json_put_string(w, "1.0");
+    bool ok = ses_spm_write_stages(m, NULL, (ses_string){ NULL, 0 }, w, e);
     ses_json_end_object(w);
     return ok;
 }

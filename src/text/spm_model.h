@@ -26,6 +26,12 @@ typedef struct ses_spm_model {
     int32_t unk_id;
     int32_t byte_id[256];
 
+    bool renamed;    /* ids are those of a vocabulary of its own (Marian) */
+    ses_vocab vocab; /* that one */
+    int32_t *outer;  /* [n] the vocabulary's ids of the pieces */
+    ses_string unk;  /* its unknown token */
+    int32_t outer_unk;
+
     ses_spm_weight *weight; /* [n] unigram */
     float unk_score;
 

@@ -222,14 +222,24 @@ ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n, ses_err *e)
     return t;
 }
 
-ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e)
+static ses_tokenizer *open_path(const char *path, bool exact, ses_err *e)
 {
     size_t n;
-    char *text = ses_tokenizer_text(path, true, &n, e);
+    char *text = ses_tokenizer_text(path, exact, &n, e);
     ses_tokenizer *t = text ? ses_tokenizer_from_json(text, n, e) : NULL;
     if (text && !t) ses_wrap(e, "%s", path);
     ses_free(text);
     return t;
+}
+
+ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e) { return open_path(path, true, e); }
+
+bool ses_tokenizer_convert(const char *path, const char *out, bool overwrite, ses_err *e)
+{
+    ses_tokenizer *t = open_path(path, false, e);
+    bool ok = t && ses_tokenizer_save(t, out, overwrite, e);
+    ses_tokenizer_free(t);
+    return ok;
 }
 
 void ses_tokenizer_free(ses_tokenizer *t)

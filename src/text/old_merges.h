@@ -1,0 +1,12 @@
+/* The merges of a SentencePiece BPE model, which has none: every way to cut a piece in two pieces is one. */
+#ifndef SES_TEXT_OLD_MERGES_H
+#define SES_TEXT_OLD_MERGES_H
+
+#include "old.h"
+
+/* Write "model": BPE over these pieces, ids as they stand (o->vocab knows them); merges in the order of
+ * scores. */
+bool ses_old_put_merged(ses_old *o, const ses_string *name, const double *score, size_t n, size_t unk,
+                        bool bytes, ses_err *e);
+
+#endif

@@ -1,0 +1,243 @@
+/* Tokenizers without tokenizer.json: small folders of each family, their ids as the reference's classes
+ * give them for such files, what is written for the reference, what is refused. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/file.h"
+#include "check.h"
+#include "sesame/tokenizer.h"
+#include "spm_fixture.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/sesame-old-XXXXXX";
+
+static void put_bytes(const char *name, const char *p, size_t n)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "wb");
+    if (CHECK(f)) CHECK(fwrite(p, 1, n, f) == n && fclose(f) == 0);
+}
+
+static void put(const char *name, const char *text) { put_bytes(name, text, strlen(text)); }
+
+static void clear(void)
+{
+    DIR *d = opendir(dir);
+    for (struct dirent *f; d && (f = readdir(d));) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", dir, f->d_name);
+        if (f->d_name[0] != '.') unlink(path);
+    }
+    if (d) closedir(d);
+}
+
+static const char *ids_of(ses_tokenizer *t, const char *text, char *out, size_t size)
+{
+    ses_err e = { 0 };
+    ses_tokens *k = ses_tokens_new(t, &e);
+    size_t n = 0;
+    out[0] = 0;
+    if (k && ses_encode(k, &(ses_input){ .text = { text, strlen(text) } }, NULL, &e)) {
+        const ses_encoding *r = ses_tokens_result(k);
+        for (size_t i = 0; i < r->n; i++)
+            n += (size_t)snprintf(out + n, size - n, "%s%d", i ? " " : "", r->id[i]);
+    } else {
+        snprintf(out, size, "%.200s", e.msg);
+    }
+    ses_tokens_free(k);
+    return out;
+}
+
+/* The folder's ids, and the same from what is written of it. */
+static void check_ids(const char *name, const char *text, const char *want)
+{
+    char path[256], out[256], got[512];
+    ses_err e = { 0 };
+    snprintf(path, sizeof path, "%s%s%s", dir, *name ? "/" : "", name);
+    snprintf(out, sizeof out, "%s/out.json", dir);
+    ses_tokenizer *t = ses_tokenizer_open(path, &e);
+    if (CHECK_MSG(t, "%s", e.msg)) CHECK_STR(ids_of(t, text, got, sizeof got), want);
+    ses_tokenizer_free(t);
+    CHECK_MSG(ses_tokenizer_convert(path, out, true, &e), "%s", e.msg);
+    t = ses_tokenizer_open(out, &e);
+    if (CHECK_MSG(t, "%s", e.msg)) CHECK_STR(ids_of(t, text, got, sizeof got), want);
+    ses_tokenizer_free(t);
+    unlink(out);
+}
+
+static void check_refused(const char *name, const char *want)
+{
+    char path[256];
+    ses_err e = { 0 };
+    snprintf(path, sizeof path, "%s%s%s", dir, *name ? "/" : "", name);
+    ses_tokenizer *t = ses_tokenizer_open(path, &e);
+    CHECK(!t);
+    const char *msg = strstr(e.msg, dir) ? strstr(e.msg, dir) + strlen(dir) : e.msg;
+    CHECK_STR(msg, want);
+    ses_tokenizer_free(t);
+}
+
+static void check_wordpiece(void)
+{
+    put("vocab.txt", "[PAD]\n[UNK]\r\n[CLS]\n[SEP]\n[MASK]\nhe\n##llo\nÉa\n##e\nea\nhe\n");
+    check_ids("", "Hello éa [MASK] Zz", "2 10 6 9 4 1 3"); /* "he" stands twice: the last line counts */
+    check_ids("vocab.txt", "hello", "2 10 6 3");
+    put("tokenizer_config.json", "{\"do_lower_case\": false}");
+    check_ids("", "hello Hello Éa", "2 10 6 1 7 3");
+    put("tokenizer_config.json",
+        "{\"tokenizer_class\": \"MPNetTokenizer\", \"cls_token\": \"[CLS]\", \"sep_token\": "
+        "{\"content\": \"[SEP]\"}, \"bos_token\": null, \"eos_token\": null}");
+    check_ids("", "hello", "2 10 6 3");
+    clear();
+    put("vocab.txt", "a\n\xff\n");
+    check_refused("", ": vocab.txt: byte 2 is not UTF-8");
+    put("vocab.txt", "a\n[UNK]\n");
+    check_ids("", "a",
+              "4 0 2"); /* tokens of roles that the file lacks come after it: [SEP] 2, [PAD] 3, [CLS] 4 */
+    clear();
+}
+
+static void check_byte_bpe(void)
+{
+    put("vocab.json", "{\"<s>\":0,\"<pad>\":1,\"</"
+                      "s>\":2,\"<unk>\":3,\"h\":4,\"e\":5,\"he\":6,\"Ġ\":7,\"Ġhe\":8,\"<mask>\":9}");
+    put("merges.txt", "#version: 0.2\nh e\nĠ he\n");
+    check_ids("", "he he<mask> he", "0 6 8 9 8 2"); /* known as RoBERTa's by its tokens */
+    put("config.json", "{\"model_type\": \"gpt2\"}");
+    check_ids("", "he he", "6 8");
+    put("tokenizer_config.json",
+        "{\"add_bos_token\": true, \"bos_token\": \"</s>\", \"add_prefix_space\": true}");
+    check_ids("", "he he", "2 8 8");
+    put("added_tokens.json", "{\"<new>\": 10}");
+    check_ids("", "he<new>he", "2 8 10 8");
+    put("merges.txt", "h e\nh  e\n");
+    check_refused("", "/merges.txt: line 2: not two tokens and a space between");
+    put("merges.txt", "h x\n");
+    check_refused("", ": model: BPE: merges: entry 0: \"x\" is not in the vocabulary");
+    put("vocab.json", "[]");
+    check_refused("", "/vocab.json: must be an object of tokens and ids");
+    clear();
+}
+
+static void check_word_bpe(void)
+{
+    put("vocab.json", "{\"a</w>\":0,\"b\":1,\"ba</w>\":2,\"<unk>\":3,\"b</w>\":4}");
+    put("merges.txt", "#version: 0.2\nb a</w>\n");
+    check_ids("", "BA b, a", "2 4 3 0");
+    clear();
+    /* CTRL: "x@@" inside a word, "x" at its end; steps of merging that have no id are unknown */
+    put("vocab.json", "{\"a@@\":0,\"b@@\":1,\"b\":2,\"ab@@\":3,\"c\":4,\"<unk>\":5,\"\\n\":6,\"a\":7}");
+    put("merges.txt", "#version: 0.1\na b\na c</w>\nb b</w>\nx\xc2\xa0y z\n");
+    check_ids("",
+              "abc  b\nac a\x1c"
+              "abb",
+              "3 4 1 6 5 7 3 2");
+    clear();
+}
+
+static void put_model(const char *name, ses_spm_kind kind)
+{
+    ses_buf b = { 0 }, m = { 0 };
+    pb_piece(&b, "<unk>", 0, SES_SPM_UNKNOWN);
+    pb_piece(&b, "<s>", 0, SES_SPM_CONTROL);
+    pb_piece(&b, "</s>", 0, SES_SPM_CONTROL);
+    pb_piece(&b, "▁", -2, SES_SPM_NORMAL);
+    pb_piece(&b, "a", -3, SES_SPM_NORMAL);
+    pb_piece(&b, "▁a", -1.5f, SES_SPM_NORMAL);
+    pb_piece(&b, "1,", -1, SES_SPM_NORMAL);
+    pb_piece(&b, "1", -3, SES_SPM_NORMAL);
+    pb_piece(&b, ",", -3, SES_SPM_NORMAL);
+    pb_int(&m, 3, kind);
+    pb_bytes(&b, 2, m.data, m.len);
+    put_bytes(name, b.data, b.len);
+    ses_buf_free(&b);
+    ses_buf_free(&m);
+}
+
+static void check_spm(void)
+{
+    put_model("spiece.model", SES_SPM_UNIGRAM);
+    check_ids("", "a  a1,", "5 5 6 2"); /* T5's, by default */
+    check_ids("", "<extra_id_0>a", "108 5 2");
+    put("tokenizer_config.json", "{\"extra_ids\": 2}");
+    check_ids("", "<extra_id_0><extra_id_1>", "10 9 2");
+    put("tokenizer_config.json", "{\"extra_ids\": -1}");
+    check_refused("", ": tokenizer_config.json: extra_ids is -1");
+    put("tokenizer_config.json",
+        "{\"tokenizer_class\": \"AlbertTokenizerFast\", \"cls_token\": \"<s>\", \"sep_token\": \"</s>\"}");
+    check_ids("", "A á 1,", "1 5 5 3 7 8 2"); /* a digit and its comma are apart */
+    put("tokenizer_config.json", "{\"tokenizer_class\": \"PegasusTokenizer\"}");
+    check_ids("", "a <mask_1> x", "108 106 2 106 105 1");
+    clear();
+
+    put_model("sentencepiece.bpe.model", SES_SPM_UNIGRAM);
+    put("config.json", "{\"model_type\": \"xlm-roberta\"}");
+    check_ids("", "a a<mask>x", "0 6 6 10 4 3 2");
+    put("config.json", "{\"model_type\": \"camembert\"}");
+    check_ids("", "a", "5 9 6");
+    put("config.json", "{\"model_type\": \"mbart\"}");
+    check_ids("", "a", "6 2 13");
+    put("tokenizer_config.json", "{\"src_lang\": \"ro_RO\"}");
+    check_ids("", "a ro_RO", "6 29 2 29");
+    put("tokenizer_config.json", "{\"tokenizer_class\": \"MBart50Tokenizer\", \"src_lang\": \"sl_SI\"}");
+    check_ids("", "a", "61 6 2");
+    put("tokenizer_config.json", "{\"tokenizer_class\": \"XGLMTokenizer\"}");
+    check_ids("", "a<madeupword6>", "2 6 16");
+    clear();
+
+    put_model("sentencepiece.bpe.model", SES_SPM_BPE);
+    put("config.json", "{\"model_type\": \"bart\"}");
+    put("tokenizer_config.json", "{\"tokenizer_class\": \"BarthezTokenizer\"}");
+    check_ids("", "a1,aé", "1 5 6 4 0 2");
+    clear();
+    put_model("x.model", SES_SPM_UNIGRAM);
+    check_ids("x.model", "a  1, é", "5 3 6 3 0");
+    put_model("x.model", SES_SPM_CHAR);
+    ses_err e = { 0 };
+    char path[256];
+    snprintf(path, sizeof path, "%s/x.model", dir);
+    CHECK(!ses_tokenizer_convert(path, "/tmp/never.json", true, &e) && strstr(e.msg, "cannot be written so"));
+    clear();
+}
+
+static void check_marian(void)
+{
+    put_model("source.spm", SES_SPM_UNIGRAM);
+    put_model("target.spm", SES_SPM_UNIGRAM);
+    put("vocab.json", "{\"</s>\":0,\"<unk>\":1,\"▁a\":2,\"1,\":3,\"é\":4,\"<pad>\":5,\">>fr<<\":6}");
+    check_ids("", ">>fr<< a1,é", "6 2 3 4 0");
+    clear();
+}
+
+static void check_errors(void)
+{
+    check_refused("", ": no tokenizer.json, nor vocab.txt, vocab.json and merges.txt, spiece.model, "
+                      "sentencepiece.bpe.model, spm.model, source.spm");
+    put("spiece.model", "junk");
+    check_refused("", "/spiece.model: not a SentencePiece model: a field runs past the end at byte 2");
+    put("vocab.txt", "[UNK]\n");
+    put("tokenizer_config.json", "7");
+    check_refused("", "/tokenizer_config.json: must be an object");
+    put("tokenizer_config.json", "{\"added_tokens_decoder\": {\"x\": \"y\"}}");
+    check_refused("", ": added_tokens_decoder: \"x\" is no id");
+    clear();
+}
+
+int main(void)
+{
+    if (!mkdtemp(dir)) {
+        SKIP("no folder below /tmp can be made");
+        return check_report();
+    }
+    check_wordpiece();
+    check_byte_bpe();
+    check_word_bpe();
+    check_spm();
+    check_marian();
+    check_errors();
+    clear();
+    rmdir(dir);
+    return check_report();
+}
