@@ -262,10 +262,13 @@ static void check_format(void)
 static void check_missing(void)
 {
     check_refused(in_dir("absent"), SES_EIO, ": No such file or directory");
-    check_refused(dir, SES_EIO, ": neither model.safetensors nor model.safetensors.index.json is there");
-    CHECK(put("pytorch_model.bin", "x"));
+    check_refused(dir, SES_EIO,
+                  ": neither model.safetensors nor pytorch_model.bin is there, nor an index of shards");
+    CHECK(put("tf_model.h5", "x"));
     check_refused(dir, SES_EUNSUPPORTED,
-                  ": has pytorch_model.bin but no model.safetensors: convert the weights first");
+                  ": has tf_model.h5 but no model.safetensors: convert the weights first");
+    CHECK(put("pytorch_model.bin", "x"));
+    check_refused(dir, SES_EFORMAT, "/pytorch_model.bin: not a zip archive");
     CHECK(put("model.safetensors.index.json", "{\"weight_map\":{\"a\":\"m1\"}}"));
     char want[256];
     snprintf(want, sizeof want, "/model.safetensors.index.json: %s: No such file or directory", in_dir("m1"));
@@ -292,7 +295,8 @@ static void check_missing(void)
         check_refused(dir, SES_EIO, ": Permission denied");
         CHECK(chmod(dir, 0700) == 0);
     }
-    unlink(in_dir("model.safetensors.index.json")), unlink(in_dir("m1")), unlink(in_dir("pytorch_model.bin"));
+    unlink(in_dir("model.safetensors.index.json")), unlink(in_dir("m1")), unlink(in_dir("pytorch_model.bin")),
+        unlink(in_dir("tf_model.h5"));
 }
 
 int main(void)

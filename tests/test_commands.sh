@@ -192,7 +192,7 @@ section_weights() {
     refuses 'nowhere' 'No such file' -- info "$tmp/nowhere"
     fresh weights
     rm "$tmp/weights/model.safetensors"
-    refuses 'weights' 'neither model.safetensors nor model.safetensors.index.json' -- info "$tmp/weights"
+    refuses 'weights' 'neither model.safetensors nor pytorch_model.bin is there' -- info "$tmp/weights"
     : >"$tmp/weights/pytorch_model.bin"
     refuses 'pytorch_model.bin' -- info "$tmp/weights"
 

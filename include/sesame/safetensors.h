@@ -1,8 +1,10 @@
-/* Tensors in files: safetensors, one file or a folder of shards with an index.
+/* Tensors in files: safetensors, one file or a folder of shards with an index; PyTorch's .bin, for reading.
  *
- * Reading maps the files; nothing is copied and a tensor's bytes are borrowed until ses_safetensors_free.
- * All of the header is checked before anything is handed out: sizes against shapes and dtypes, offsets
- * against the file, no hole, no overlap. An open file may be read from several threads.
+ * Reading maps the files; a tensor's bytes are borrowed until ses_safetensors_free, and copied only where a
+ * .bin holds them out of order. All of the header is checked before anything is handed out: sizes against
+ * shapes and dtypes, offsets against the file, no hole, no overlap. A .bin's pickle is read as data: nothing
+ * in it is ever run, and what asks to be run is refused by name; its tensors may share bytes. An open file
+ * may be read from several threads.
  *
  * Writing is atomic: until the last step succeeded an older file of the same name stands as it was. */
 #ifndef SESAME_SAFETENSORS_H
@@ -26,12 +28,14 @@ typedef struct ses_entry {
 } ses_entry;
 
 ses_safetensors *ses_safetensors_open(const char *path, ses_err *e); /* one file */
-/* A folder with model.safetensors, or model.safetensors.index.json and its shards; or one file. */
+/* A folder with model.safetensors, or model.safetensors.index.json and its shards, or else
+ * pytorch_model.bin, or its index and shards; or one file of either kind. */
 ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e);
 void ses_safetensors_free(ses_safetensors *s);
 
 size_t ses_safetensors_count(const ses_safetensors *s);
-const ses_entry *ses_safetensors_at(const ses_safetensors *s, size_t i); /* by offset; shards in order */
+/* By offset, a .bin's as its dict has them; shards in order. */
+const ses_entry *ses_safetensors_at(const ses_safetensors *s, size_t i);
 const ses_entry *ses_safetensors_find(const ses_safetensors *s, const char *name); /* NULL when absent */
 
 /* The pairs of __metadata__. */

@@ -1,4 +1,5 @@
-/* A folder of weights: model.safetensors, or model.safetensors.index.json and the shards it names. */
+/* A folder of weights: model.safetensors, or model.safetensors.index.json and the shards it names; or the
+ * same two as PyTorch writes them. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"
@@ -8,7 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char single[] = "model.safetensors", index_name[] = "model.safetensors.index.json";
+/* The first of these that is there is read. */
+static const struct layout {
+    const char *name, *index;
+    ses_tensor_reader *read;
+} layouts[] = {
+    { "model.safetensors", "model.safetensors.index.json", ses_safetensors_add },
+    { "pytorch_model.bin", "pytorch_model.bin.index.json", ses_torch_add },
+};
 
 /* Shards of an index, by name. */
 typedef struct shards {
@@ -92,8 +100,8 @@ static const ses_json *weight_map(const ses_json_doc *doc, ses_err *e)
 }
 
 /* Opens what an index names. Errors of a shard name it; others are the index's own. */
-static bool read_index(ses_safetensors *s, const char *text, size_t n, ses_shard_source *get, void *ctx,
-                       ses_err *e)
+static bool read_index(ses_safetensors *s, const char *text, size_t n, ses_tensor_reader *read,
+                       ses_shard_source *get, void *ctx, ses_err *e)
 {
     shards all = { 0 };
     bool ok = false;
@@ -104,7 +112,7 @@ static bool read_index(ses_safetensors *s, const char *text, size_t n, ses_shard
         const void *bytes = NULL;
         size_t size = 0;
         if (!get(ctx, all.file[i], &bytes, &size, e)) goto done;
-        if (!ses_safetensors_add(s, bytes, size, all.file[i], e)) {
+        if (!read(s, bytes, size, all.file[i], e)) {
             ses_wrap(e, "%s", all.file[i]);
             goto done;
         }
@@ -121,8 +129,8 @@ ses_safetensors *ses_checkpoint_from_index(const char *text, size_t n, ses_shard
                                            ses_err *e)
 {
     ses_safetensors *s = ses_alloc(sizeof *s, e);
-    if (s && read_index(s, text, n, get, ctx, e)) return s;
-    ses_wrap(e, "%s", index_name);
+    if (s && read_index(s, text, n, layouts[0].read, get, ctx, e)) return s;
+    ses_wrap(e, "%s", layouts[0].index);
     ses_safetensors_free(s);
     return NULL;
 }
@@ -149,14 +157,14 @@ static bool map_shard(void *ctx, const char *file, const void **bytes, size_t *n
     return true;
 }
 
-static ses_safetensors *open_index(const char *dir, const char *path, ses_err *e)
+static ses_safetensors *open_index(const char *dir, const char *path, ses_tensor_reader *read, ses_err *e)
 {
     size_t n;
     folder f = { dir, NULL };
     char *text = ses_file_read(path, SES_HEADER_MAX, &n, e);
     if (!text) return NULL;
     f.s = ses_alloc(sizeof *f.s, e);
-    if (f.s && !read_index(f.s, text, n, map_shard, &f, e)) {
+    if (f.s && !read_index(f.s, text, n, read, map_shard, &f, e)) {
         ses_wrap(e, "%s", path);
         ses_safetensors_free(f.s);
         f.s = NULL;
@@ -168,31 +176,46 @@ static ses_safetensors *open_index(const char *dir, const char *path, ses_err *e
 /* Says what is missing, and what is there instead. */
 static void nothing_found(const char *dir, ses_err *e)
 {
-    static const char *const other[] = { "pytorch_model.bin", "tf_model.h5", "flax_model.msgpack" };
+    static const char *const other[] = { "tf_model.h5", "flax_model.msgpack" };
     for (size_t i = 0; i < SES_LEN(other); i++) {
         char *path = ses_path_join(dir, other[i], e);
         if (path && ses_path_exists(path))
             ses_fail(e, SES_EUNSUPPORTED, "%s: has %s but no %s: convert the weights first", dir, other[i],
-                     single);
+                     layouts[0].name);
         ses_free(path);
     }
-    ses_fail(e, SES_EIO, "%s: neither %s nor %s is there", dir, single, index_name);
+    ses_fail(e, SES_EIO, "%s: neither %s nor %s is there, nor an index of shards", dir, layouts[0].name,
+             layouts[1].name);
+}
+
+/* *found: one of the layout's files is there, and is what the result tells of. */
+static ses_safetensors *open_layout(const char *dir, const struct layout *l, bool *found, ses_err *e)
+{
+    ses_safetensors *s = NULL;
+    char *one = ses_path_join(dir, l->name, e), *index = ses_path_join(dir, l->index, e);
+    *found = true;
+    if (!one || !index)
+        s = NULL;
+    else if (ses_path_exists(one))
+        s = ses_tensors_open(l->read, one, e);
+    else if (ses_path_exists(index))
+        s = open_index(dir, index, l->read, e);
+    else
+        *found = false;
+    ses_free(one);
+    ses_free(index);
+    return s;
 }
 
 ses_safetensors *ses_checkpoint_open(const char *dir, ses_err *e)
 {
-    if (ses_path_exists(dir) && !ses_path_is_dir(dir)) return ses_safetensors_open(dir, e);
+    if (ses_path_exists(dir) && !ses_path_is_dir(dir)) return ses_tensors_open(NULL, dir, e);
     if (!ses_dir_check(dir, e)) return NULL;
-    ses_safetensors *s = NULL;
-    char *one = ses_path_join(dir, single, e), *index = ses_path_join(dir, index_name, e);
-    bool ready = one && index;
-    if (ready && ses_path_exists(one))
-        s = ses_safetensors_open(one, e);
-    else if (ready && ses_path_exists(index))
-        s = open_index(dir, index, e);
-    else if (ready)
-        nothing_found(dir, e);
-    ses_free(one);
-    ses_free(index);
-    return s;
+    for (size_t i = 0; i < SES_LEN(layouts); i++) {
+        bool found;
+        ses_safetensors *s = open_layout(dir, &layouts[i], &found, e);
+        if (found) return s;
+    }
+    nothing_found(dir, e);
+    return NULL;
 }

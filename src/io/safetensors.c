@@ -184,23 +184,34 @@ static bool check_contiguous(const claim *c, size_t n, uint64_t size, ses_err *e
     return true;
 }
 
-static bool add_entries(ses_safetensors *s, const claim *c, size_t n, ses_err *e)
+bool ses_entry_room(ses_safetensors *s, size_t more, ses_err *e)
 {
-    ses_entry *entry = ses_realloc_array(s->entry, s->n_entry + n, sizeof *entry, e);
+    ses_entry *entry = ses_realloc_array(s->entry, s->n_entry + more, sizeof *entry, e);
     if (!entry) return false;
     s->entry = entry;
-    if (!ses_strmap_reserve(&s->names, s->n_entry + n, e)) return false;
-    for (size_t i = 0; i < n; i++) {
-        const ses_entry *x = &c[i].entry;
-        bool fresh = false;
-        const int64_t *at =
-            ses_strmap_insert(&s->names, x->name, strlen(x->name), (int64_t)s->n_entry, &fresh, e);
-        if (!at) return false;
-        if (!fresh)
-            return ses_fail(e, SES_EFORMAT, "tensor \"%s\" is in %s too",
-                            ses_quoted_of(x->name, strlen(x->name)).s, s->entry[*at].file);
-        s->entry[s->n_entry++] = *x;
-    }
+    return ses_strmap_reserve(&s->names, s->n_entry + more, e);
+}
+
+bool ses_entry_put(ses_safetensors *s, const ses_entry *x, ses_err *e)
+{
+    bool fresh = false;
+    size_t n = strlen(x->name);
+    const int64_t *at = ses_strmap_insert(&s->names, x->name, n, (int64_t)s->n_entry, &fresh, e);
+    if (!at) return false;
+    const char *file = fresh ? NULL : s->entry[*at].file;
+    if (!fresh && file == x->file)
+        return ses_fail(e, SES_EFORMAT, "tensor \"%s\" appears twice", ses_quoted_of(x->name, n).s);
+    if (!fresh)
+        return ses_fail(e, SES_EFORMAT, "tensor \"%s\" is in %s too", ses_quoted_of(x->name, n).s, file);
+    s->entry[s->n_entry++] = *x;
+    return true;
+}
+
+static bool add_entries(ses_safetensors *s, const claim *c, size_t n, ses_err *e)
+{
+    if (!ses_entry_room(s, n, e)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!ses_entry_put(s, &c[i].entry, e)) return false;
     return true;
 }
 
@@ -244,23 +255,30 @@ bool ses_safetensors_add(ses_safetensors *s, const void *bytes, size_t n, const 
     return ok;
 }
 
-ses_safetensors *ses_safetensors_from_memory(const void *bytes, size_t n, const char *file, ses_err *e)
+ses_safetensors *ses_tensors_from_memory(ses_tensor_reader *read, const void *bytes, size_t n,
+                                         const char *file, ses_err *e)
 {
     ses_safetensors *s = ses_alloc(sizeof *s, e);
-    if (s && ses_safetensors_add(s, bytes, n, file, e)) return s;
+    if (s && read(s, bytes, n, file, e)) return s;
     ses_wrap(e, "%s", file);
     ses_safetensors_free(s);
     return NULL;
 }
 
-ses_safetensors *ses_safetensors_open(const char *path, ses_err *e)
+ses_safetensors *ses_safetensors_from_memory(const void *bytes, size_t n, const char *file, ses_err *e)
+{
+    return ses_tensors_from_memory(ses_safetensors_add, bytes, n, file, e);
+}
+
+ses_safetensors *ses_tensors_open(ses_tensor_reader *read, const char *path, ses_err *e)
 {
     ses_safetensors *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
     s->map = ses_alloc(sizeof *s->map, e);
     if (!s->map || !ses_map_open(s->map, path, e)) goto fail;
     s->n_map = 1;
-    if (!ses_safetensors_add(s, s->map->data, s->map->size, ses_path_base(path), e)) {
+    if (!read) read = ses_is_torch(s->map->data, s->map->size) ? ses_torch_add : ses_safetensors_add;
+    if (!read(s, s->map->data, s->map->size, ses_path_base(path), e)) {
         ses_wrap(e, "%s", path);
         goto fail;
     }
@@ -268,6 +286,11 @@ ses_safetensors *ses_safetensors_open(const char *path, ses_err *e)
 fail:
     ses_safetensors_free(s);
     return NULL;
+}
+
+ses_safetensors *ses_safetensors_open(const char *path, ses_err *e)
+{
+    return ses_tensors_open(ses_safetensors_add, path, e);
 }
 
 void ses_safetensors_free(ses_safetensors *s)

@@ -1,4 +1,4 @@
-/* Inside of an open safetensors file or folder; shared by the readers of one file and of a folder. */
+/* Inside of an open file or folder of tensors; shared by the readers of each format and of a folder. */
 #ifndef SES_IO_SAFETENSORS_IMPL_H
 #define SES_IO_SAFETENSORS_IMPL_H
 
@@ -19,17 +19,29 @@ struct ses_safetensors {
     ses_strmap names; /* to an entry's index */
     ses_meta *meta;
     size_t n_meta;
-    ses_arena arena; /* names and metadata */
+    ses_arena arena; /* names and metadata, and what could not be used in place */
 };
 
-/* Reads the header of one file's bytes and adds its tensors, which will point into them. */
-bool ses_safetensors_add(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e);
+/* Reads one file's bytes and adds its tensors, which will point into them. */
+typedef bool ses_tensor_reader(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e);
+ses_tensor_reader ses_safetensors_add, ses_torch_add;
+
+bool ses_is_torch(const unsigned char *p, size_t n); /* by its first bytes; no safetensors file begins so */
+
+bool ses_entry_room(ses_safetensors *s, size_t more, ses_err *e);       /* for so many more entries */
+bool ses_entry_put(ses_safetensors *s, const ses_entry *x, ses_err *e); /* there is room; false too when it is
+                                                                            there already */
+
+/* One file; read NULL: by what its bytes look like. */
+ses_safetensors *ses_tensors_open(ses_tensor_reader *read, const char *path, ses_err *e);
 
 /* False when the bytes are the stub Git LFS leaves in place of a large file. */
 bool ses_refuse_lfs(const void *p, size_t n, const char *what, ses_err *e);
 
 /* One file from bytes that outlive it, for tests and fuzzing. */
 ses_safetensors *ses_safetensors_from_memory(const void *bytes, size_t n, const char *file, ses_err *e);
+ses_safetensors *ses_tensors_from_memory(ses_tensor_reader *read, const void *bytes, size_t n,
+                                         const char *file, ses_err *e);
 
 /* A folder from the text of its index; `get` finds the bytes of a shard by its name, which outlive it. */
 typedef bool ses_shard_source(void *ctx, const char *file, const void **bytes, size_t *n, ses_err *e);

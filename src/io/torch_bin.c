@@ -1,0 +1,353 @@
+/* pytorch_model.bin, as torch.save writes it since version 1.6: a zip archive with
+ *     NAME/data.pkl       a dict from names to calls that would make the tensors; nothing is called here
+ *     NAME/data/KEY       the bytes of each storage, which tensors look into by offset, sizes and strides
+ *     NAME/byteorder      "little", where present
+ * Tensors that lie in order are used in place; others are put in order in memory. */
+#include "base/alloc.h"
+#include "base/str.h"
+#include "pickle.h"
+#include "safetensors_impl.h"
+#include "sesame/tensor.h"
+#include "zip.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What a listed global is to this reader; storages and dtypes add their ses_dtype. */
+enum { CONTAINER, TENSOR, TENSOR_V2, TENSOR_V3, PARAMETER, STORAGE = 16, DTYPE = 32 };
+
+#define FUNCTION(name, id)                            \
+    {                                                 \
+        "torch._utils", name, SES_PICKLE_FUNCTION, id \
+    }
+#define STORAGE_OF(name, dtype)                                     \
+    {                                                               \
+        "torch", name "Storage", SES_PICKLE_NAME, STORAGE + (dtype) \
+    }
+#define DTYPE_OF(name, dtype)                           \
+    {                                                   \
+        "torch", name, SES_PICKLE_NAME, DTYPE + (dtype) \
+    }
+
+static const ses_pickle_global allowed[] = {
+    { "collections", "OrderedDict", SES_PICKLE_NEW_DICT, CONTAINER },
+    { "torch", "Size", SES_PICKLE_SAME, CONTAINER },
+    FUNCTION("_rebuild_tensor", TENSOR),
+    FUNCTION("_rebuild_tensor_v2", TENSOR_V2),
+    FUNCTION("_rebuild_tensor_v3", TENSOR_V3),
+    FUNCTION("_rebuild_parameter", PARAMETER),
+    STORAGE_OF("Float", SES_F32),
+    STORAGE_OF("Half", SES_F16),
+    STORAGE_OF("BFloat16", SES_BF16),
+    STORAGE_OF("Double", SES_F64),
+    STORAGE_OF("Long", SES_I64),
+    STORAGE_OF("Int", SES_I32),
+    STORAGE_OF("Short", SES_I16),
+    STORAGE_OF("Char", SES_I8),
+    STORAGE_OF("Byte", SES_U8),
+    STORAGE_OF("Bool", SES_BOOL),
+    { "torch.storage", "UntypedStorage", SES_PICKLE_NAME, STORAGE + SES_U8 }, /* counted in bytes */
+    DTYPE_OF("float32", SES_F32),
+    DTYPE_OF("float16", SES_F16),
+    DTYPE_OF("bfloat16", SES_BF16),
+    DTYPE_OF("float64", SES_F64),
+    DTYPE_OF("int64", SES_I64),
+    DTYPE_OF("int32", SES_I32),
+    DTYPE_OF("int16", SES_I16),
+    DTYPE_OF("int8", SES_I8),
+    DTYPE_OF("uint8", SES_U8),
+    DTYPE_OF("bool", SES_BOOL),
+};
+
+typedef struct reader {
+    ses_safetensors *to;
+    ses_zip zip;
+    ses_pickle *pickle;
+    const char *prefix; /* "NAME/" */
+    size_t prefix_len;
+    ses_buf path; /* of an entry of the archive */
+    size_t room;  /* bytes that tensors put in order may still take: as many as the file has */
+} reader;
+
+typedef struct storage {
+    const unsigned char *data;
+    size_t bytes;
+    ses_dtype dtype;
+} storage;
+
+/* A tensor as the pickle tells it. */
+typedef struct shape {
+    int64_t offset, stride[SES_ENTRY_DIM]; /* in numbers */
+} shape;
+
+/* ---- the archive ---- */
+
+/* The archive's entry NAME/tail, or NULL; also when out of memory, which *e then tells. */
+static const ses_zip_entry *record(reader *r, const char *dir, const char *tail, size_t n, ses_err *e)
+{
+    r->path.len = 0;
+    ses_buf_append(&r->path, r->prefix, r->prefix_len);
+    ses_buf_puts(&r->path, dir);
+    ses_buf_append(&r->path, tail, n);
+    return ses_buf_ok(&r->path, e) ? ses_zip_find(&r->zip, r->path.data, r->path.len) : NULL;
+}
+
+/* NAME/data.pkl, where NAME is whatever the file was called when it was written. */
+static const ses_zip_entry *find_pickle(reader *r, ses_err *e)
+{
+    static const char tail[] = "/data.pkl";
+    enum { TAIL = sizeof tail - 1 };
+    const ses_zip_entry *found = NULL;
+    for (size_t i = 0; i < r->zip.n; i++) {
+        const ses_zip_entry *x = &r->zip.entry[i];
+        if (x->name_len <= TAIL || memcmp(x->name + x->name_len - TAIL, tail, TAIL) != 0 ||
+            memchr(x->name, '/', x->name_len - TAIL))
+            continue;
+        if (found) {
+            ses_fail(e, SES_EFORMAT, "both \"%s\" and \"%s\" are there",
+                     ses_quoted_of(found->name, found->name_len).s, ses_quoted_of(x->name, x->name_len).s);
+            return NULL;
+        }
+        found = x;
+    }
+    if (!found) {
+        ses_fail(e, SES_EFORMAT, "a zip archive without data.pkl: not made by torch.save");
+        return NULL;
+    }
+    r->prefix = found->name;
+    r->prefix_len = found->name_len - TAIL + 1;
+    return found;
+}
+
+static bool check_records(reader *r, ses_err *e)
+{
+    static const char script[] = "constants.pkl", order[] = "byteorder";
+    const ses_zip_entry *x = record(r, "", script, sizeof script - 1, e);
+    if (x) return ses_fail(e, SES_EUNSUPPORTED, "a TorchScript program, not a dict of tensors");
+    x = record(r, "", order, sizeof order - 1, e);
+    if (!x) return ses_buf_ok(&r->path, e);
+    if (x->size == 6 && !memcmp(x->data, "little", 6)) return true;
+    return ses_fail(e, SES_EUNSUPPORTED, "byte order \"%s\"; only \"little\" is read",
+                    ses_quoted_of((const char *)x->data, x->size).s);
+}
+
+/* ---- tensors ---- */
+
+static int id_of(const reader *r, const ses_pickle_node *x, ses_pickle_kind kind)
+{
+    return ses_pickle_kind_of(x) == kind ? ses_pickle_global_of(r->pickle, x)->id : -1;
+}
+
+/* ("storage", type, key, device, numbers) */
+static bool read_storage(reader *r, const ses_pickle_node *x, storage *s, ses_err *e)
+{
+    size_t word_len = 0, key_len = 0, want;
+    int64_t numbers;
+    if (ses_pickle_kind_of(x) != SES_PICKLE_PERSID)
+        return ses_fail(e, SES_EFORMAT, "storage: a persistent id expected, not %s",
+                        ses_pickle_kind_name(ses_pickle_kind_of(x)));
+    const ses_pickle_node *id = ses_pickle_inside(r->pickle, x);
+    if (ses_pickle_kind_of(id) != SES_PICKLE_TUPLE || ses_pickle_len(id) != 5)
+        return ses_fail(e, SES_EFORMAT, "storage: a persistent id of 5 parts expected");
+    const char *word = ses_pickle_string(r->pickle, ses_pickle_at(r->pickle, id, 0), &word_len);
+    const char *key = ses_pickle_string(r->pickle, ses_pickle_at(r->pickle, id, 2), &key_len);
+    int type = id_of(r, ses_pickle_at(r->pickle, id, 1), SES_PICKLE_GLOBAL);
+    if (!word || word_len != 7 || memcmp(word, "storage", 7) != 0 || type < STORAGE || type >= DTYPE ||
+        !key || !ses_pickle_int(ses_pickle_at(r->pickle, id, 4), &numbers) || numbers < 0)
+        return ses_fail(e, SES_EFORMAT, "storage: (\"storage\", type, key, device, size) expected");
+    s->dtype = (ses_dtype)(type - STORAGE);
+    ses_quoted name = ses_quoted_of(key, key_len);
+    const ses_zip_entry *z = record(r, "data/", key, key_len, e);
+    if (!z) return ses_fail(e, SES_EFORMAT, "storage \"%s\" is not in the archive", name.s);
+    if (!ses_mul_size((size_t)numbers, ses_dtype_size(s->dtype), &want) || want != z->size)
+        return ses_fail(e, SES_EFORMAT, "storage \"%s\" has %zu bytes, not %" PRId64 " of %s", name.s,
+                        z->size, numbers, ses_dtype_name(s->dtype));
+    s->data = z->data;
+    s->bytes = z->size;
+    return true;
+}
+
+/* Sizes and strides, of the same length. */
+static bool read_shape(reader *r, const ses_pickle_node *args, ses_entry *t, shape *g, ses_err *e)
+{
+    const ses_pickle_node *size = ses_pickle_at(r->pickle, args, 2),
+                          *stride = ses_pickle_at(r->pickle, args, 3);
+    if (!ses_pickle_int(ses_pickle_at(r->pickle, args, 1), &g->offset) || g->offset < 0)
+        return ses_fail(e, SES_EFORMAT, "its offset is not a position");
+    if (ses_pickle_kind_of(size) != SES_PICKLE_TUPLE || ses_pickle_kind_of(stride) != SES_PICKLE_TUPLE)
+        return ses_fail(e, SES_EFORMAT, "shape and strides: tuples expected, not %s and %s",
+                        ses_pickle_kind_name(ses_pickle_kind_of(size)),
+                        ses_pickle_kind_name(ses_pickle_kind_of(stride)));
+    size_t rank = ses_pickle_len(size);
+    if (rank > SES_ENTRY_DIM)
+        return ses_fail(e, SES_EUNSUPPORTED, "shape of %zu axes (at most %d)", rank, SES_ENTRY_DIM);
+    if (ses_pickle_len(stride) != rank)
+        return ses_fail(e, SES_EFORMAT, "shape of %zu axes, but %zu strides", rank, ses_pickle_len(stride));
+    t->rank = (int)rank;
+    t->count = 1;
+    for (size_t i = 0; i < rank; i++) {
+        if (!ses_pickle_int(ses_pickle_at(r->pickle, size, i), &t->dim[i]) || t->dim[i] < 0)
+            return ses_fail(e, SES_EFORMAT, "shape[%zu] is not a size", i);
+        if (!ses_pickle_int(ses_pickle_at(r->pickle, stride, i), &g->stride[i]) || g->stride[i] < 0)
+            return ses_fail(e, SES_EFORMAT, "stride[%zu] is not a distance", i);
+        if (!ses_mul_i64(t->count, t->dim[i], &t->count))
+            return ses_fail(e, SES_EFORMAT, "shape has more numbers than fit 63 bits");
+    }
+    return true;
+}
+
+/* Number `offset + sum (dim - 1) stride` is the last one used: it must be there. */
+static bool check_reach(const ses_entry *t, const shape *g, const storage *s, ses_err *e)
+{
+    size_t last = (size_t)g->offset, step, have = s->bytes / ses_dtype_size(t->dtype);
+    bool fits = true;
+    for (int i = 0; i < t->rank && fits; i++)
+        fits = ses_mul_size((size_t)(t->dim[i] - 1), (size_t)g->stride[i], &step) &&
+               ses_add_size(last, step, &last);
+    if (!fits) return ses_fail(e, SES_EFORMAT, "reaches further than fits 64 bits");
+    if (last >= have) return ses_fail(e, SES_EFORMAT, "reaches number %zu of a storage of %zu", last, have);
+    return true;
+}
+
+static bool in_order(const ses_entry *t, const shape *g)
+{
+    int64_t step = 1;
+    for (int i = t->rank; i-- > 0; step *= t->dim[i])
+        if (t->dim[i] != 1 && g->stride[i] != step) return false;
+    return true;
+}
+
+/* Numbers by the order of the shape; axes are counted as a clock counts. */
+static void gather(unsigned char *to, const unsigned char *from, const ses_entry *t, const shape *g,
+                   size_t size)
+{
+    int64_t at[SES_ENTRY_DIM] = { 0 };
+    size_t i = 0;
+    for (int64_t k = 0; k < t->count; k++) {
+        memcpy(to + (size_t)k * size, from + i * size, size);
+        for (int a = t->rank; a-- > 0;) {
+            i += (size_t)g->stride[a];
+            if (++at[a] < t->dim[a]) break;
+            i -= (size_t)(g->stride[a] * t->dim[a]);
+            at[a] = 0;
+        }
+    }
+}
+
+static bool put_data(reader *r, ses_entry *t, const shape *g, const storage *s, ses_err *e)
+{
+    size_t size = ses_dtype_size(t->dtype);
+    t->data = s->data;
+    if (!t->count) return true;
+    if (!check_reach(t, g, s, e)) return false;
+    const unsigned char *from = s->data + (size_t)g->offset * size;
+    if (in_order(t, g)) {
+        t->data = from;
+        t->bytes = (size_t)t->count * size; /* within the storage */
+        return true;
+    }
+    if (!ses_mul_size((size_t)t->count, size, &t->bytes) || t->bytes > r->room)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "not contiguous, and %" PRId64 " numbers are more than the file has", t->count);
+    unsigned char *copy = ses_arena_alloc(&r->to->arena, t->bytes, e);
+    if (!copy) return false;
+    r->room -= t->bytes;
+    gather(copy, from, t, g, size);
+    t->data = copy;
+    return true;
+}
+
+/* _rebuild_tensor(storage, offset, shape, strides); v2 adds requires_grad, hooks and perhaps metadata;
+ * v3 puts a dtype before the metadata. */
+static bool read_tensor(reader *r, const ses_pickle_node *x, ses_entry *t, ses_err *e)
+{
+    static const struct {
+        uint8_t least, most;
+    } count[] = { [TENSOR] = { 4, 4 }, [TENSOR_V2] = { 6, 7 }, [TENSOR_V3] = { 7, 8 } };
+    int id = id_of(r, x, SES_PICKLE_CALL);
+    if (id == PARAMETER) { /* (tensor, requires_grad, hooks) */
+        x = ses_pickle_inside(r->pickle, x);
+        if (ses_pickle_len(x) != 3)
+            return ses_fail(e, SES_EFORMAT, "parameter of %zu arguments (3 expected)", ses_pickle_len(x));
+        x = ses_pickle_at(r->pickle, x, 0);
+        id = id_of(r, x, SES_PICKLE_CALL);
+    }
+    if (id < TENSOR || id > TENSOR_V3)
+        return ses_fail(e, SES_EUNSUPPORTED, "%s, not a tensor", ses_pickle_kind_name(ses_pickle_kind_of(x)));
+    const ses_pickle_node *args = ses_pickle_inside(r->pickle, x);
+    size_t n = ses_pickle_len(args);
+    if (n < count[id].least || n > count[id].most)
+        return ses_fail(e, SES_EFORMAT, "%zu arguments of %s", n, ses_pickle_global_of(r->pickle, x)->name);
+    storage s = { 0 };
+    shape g = { 0 };
+    if (!read_storage(r, ses_pickle_at(r->pickle, args, 0), &s, e)) return false;
+    t->dtype = s.dtype;
+    if (id == TENSOR_V3) {
+        int dtype = id_of(r, ses_pickle_at(r->pickle, args, 6), SES_PICKLE_GLOBAL);
+        if (dtype < DTYPE) return ses_fail(e, SES_EFORMAT, "dtype: one of torch's expected");
+        t->dtype = (ses_dtype)(dtype - DTYPE);
+    }
+    return read_shape(r, args, t, &g, e) && put_data(r, t, &g, &s, e);
+}
+
+static bool read_pair(reader *r, const ses_pickle_node *key, const ses_pickle_node *value, const char *file,
+                      ses_err *e)
+{
+    size_t n;
+    const char *name = ses_pickle_string(r->pickle, key, &n);
+    if (!name)
+        return ses_fail(e, SES_EUNSUPPORTED, "a key of the dict is %s, not a tensor's name",
+                        ses_pickle_kind_name(ses_pickle_kind_of(key)));
+    ses_entry t = { .file = file };
+    if (memchr(name, 0, n))
+        ses_fail(e, SES_EFORMAT, "NUL in its name");
+    else if (read_tensor(r, value, &t, e))
+        return (t.name = ses_arena_strndup(&r->to->arena, name, n, e)) && ses_entry_put(r->to, &t, e);
+    return ses_wrap(e, "tensor \"%s\"", ses_quoted_of(name, n).s);
+}
+
+static bool read_pickle(reader *r, const ses_zip_entry *x, const char *file, ses_err *e)
+{
+    r->pickle = ses_pickle_read(x->data, x->size, allowed, SES_LEN(allowed), e);
+    if (!r->pickle) return ses_wrap(e, "data.pkl");
+    const ses_pickle_node *root = ses_pickle_root(r->pickle), *key, *value;
+    if (ses_pickle_kind_of(root) != SES_PICKLE_DICT)
+        return ses_fail(e, SES_EUNSUPPORTED, "holds %s, not a dict of tensors",
+                        ses_pickle_kind_name(ses_pickle_kind_of(root)));
+    if (!ses_entry_room(r->to, ses_pickle_len(root), e)) return false;
+    for (ses_pickle_pairs it = ses_pickle_pairs_of(root); ses_pickle_next(r->pickle, &it, &key, &value);)
+        if (!read_pair(r, key, value, file, e)) return false;
+    return true;
+}
+
+/* Before version 1.6 a file was several pickles in a row, the first a number. */
+static bool refuse_old(const unsigned char *p, size_t n, ses_err *e)
+{
+    static const unsigned char magic[] = { 0x80, 0x02, 0x8A, 0x0A, 0x6C, 0xFC,
+                                           0x9C, 0x46, 0xF9, 0x20, 0x6A, 0xA8 };
+    if (n < sizeof magic || memcmp(p, magic, sizeof magic) != 0) return true;
+    return ses_fail(
+        e, SES_EUNSUPPORTED,
+        "in PyTorch's format from before 1.6: load it with a newer torch (weights_only=True) and save it "
+        "again");
+}
+
+bool ses_torch_add(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e)
+{
+    reader r = { .to = s, .room = n };
+    const ses_zip_entry *x = NULL;
+    file = ses_arena_strndup(&s->arena, file, strlen(file), e);
+    bool ok = file && ses_refuse_lfs(bytes, n, "weights", e) && refuse_old(bytes, n, e) &&
+              ses_zip_read(&r.zip, bytes, n, e) && (x = find_pickle(&r, e)) && check_records(&r, e) &&
+              read_pickle(&r, x, file, e);
+    ses_pickle_free(r.pickle);
+    ses_zip_free(&r.zip);
+    ses_buf_free(&r.path);
+    return ok;
+}
+
+bool ses_is_torch(const unsigned char *p, size_t n)
+{
+    if (n < 10) return false;
+    return (!memcmp(p, "PK\3\4", 4) && p[8] != '{') || (p[0] == 0x80 && p[1] == 2 && p[2] == 0x8A);
+}
