@@ -28,6 +28,7 @@ sesame_generate(man1/sesame.1 ${man} man)
 file(STRINGS src/cli/commands.def commands REGEX "^SES_COMMAND\\(")
 foreach(line ${commands})
   string(REGEX REPLACE "^SES_COMMAND\\(([a-z0-9_]+)\\).*" "\\1" name ${line})
+  string(REPLACE _ - name ${name}) # as the command line spells it
   if(NOT name MATCHES "^(help|man)$")
     sesame_generate(man1/sesame-${name}.1 ${man} man ${name})
   endif()
