@@ -1,7 +1,10 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
+#include "base/alloc.h"
 #include "base/file.h"
 #include "check.h"
 #include "io/safetensors_impl.h"
+#include "sesame/device.h"
+#include "sesame/model.h"
 #include "sesame/tensor.h"
 #include "torch_fixture.h"
 
@@ -409,6 +412,71 @@ static void check_folders(void)
     for (size_t i = 0; i < SES_LEN(names); i++) unlink(in_dir(names[i]));
 }
 
+/* ---- a whole model ---- */
+
+enum { MODEL_TENSORS = ZIP_RECORDS - 1 };
+
+/* The tensors of a safetensors file as torch.save would write them, each in a storage of its own. */
+static void put_model(const ses_safetensors *s)
+{
+    static char name[MODEL_TENSORS][24];
+    static bytes pickle;
+    zip_record r[ZIP_RECORDS] = { { "pytorch_model/data.pkl", pickle.data, 0 } };
+    size_t n = ses_safetensors_count(s);
+    if (n > MODEL_TENSORS) abort();
+    put_pickle(&pickle, P_HEAD P_ORDERED "( ");
+    for (size_t i = 0; i < n; i++) {
+        const ses_entry *t = ses_safetensors_at(s, i);
+        char words[512], sizes[96] = "", strides[96] = "";
+        int64_t step = t->count;
+        for (int k = 0; k < t->rank; k++) {
+            step /= t->dim[k];
+            snprintf(sizes + strlen(sizes), 24, "#%lld ", (long long)t->dim[k]);
+            snprintf(strides + strlen(strides), 24, "#%lld ", (long long)step);
+        }
+        snprintf(
+            words, sizeof words,
+            "'%s @torch._utils:_rebuild_tensor_v2 ( ( 'storage @torch:FloatStorage '%zu 'cuda:0 #%lld t Q #0 "
+            "( %st ( %st x89 " P_ORDERED "t R ",
+            t->name, i, (long long)t->count, sizes, strides);
+        put_pickle(&pickle, words);
+        snprintf(name[i], sizeof name[i], "pytorch_model/data/%zu", i);
+        r[i + 1] = (zip_record){ name[i], t->data, t->bytes };
+    }
+    put_pickle(&pickle, "u .");
+    r[0].n = pickle.n;
+    make_zip(&z, r, n + 1, false);
+}
+
+/* A model read from a .bin is mapped, and saved again it is the reference's own file. */
+static void check_model(void)
+{
+    static const char from[] = "tests/golden/bert-masked-lm";
+    static const char *const files[] = { "pytorch_model.bin", "config.json", "out/config.json",
+                                         "out/model.safetensors" };
+    ses_err e = { 0 };
+    size_t n = 0, m = 0;
+    ses_safetensors *s = ses_checkpoint_open(from, &e);
+    char *config = ses_file_read("tests/golden/bert-masked-lm/config.json", 100000, &n, &e);
+    if (!CHECK_MSG(s && config, "%s", e.msg)) return;
+    put_model(s);
+    CHECK(ses_file_write(in_dir("pytorch_model.bin"), z.b.data, z.b.n, false, &e) &&
+          ses_file_write(in_dir("config.json"), config, n, false, &e));
+    ses_device *dev = ses_device_open("cpu", NULL, &e);
+    ses_model *model = ses_model_open(dir, dev, NULL, &e);
+    CHECK_MSG(model && ses_model_save(model, in_dir("out"), &(ses_save_options){ .dtype = SES_F32 }, &e),
+              "%s", e.msg);
+    char *got = ses_file_read(in_dir("out/model.safetensors"), 1000000, &n, &e);
+    char *want = ses_file_read("tests/golden/bert-masked-lm/model.safetensors", 1000000, &m, &e);
+    CHECK_MSG(got && want && n == m && !memcmp(got, want, n), "%s", e.msg);
+    ses_model_free(model);
+    ses_device_free(dev);
+    ses_safetensors_free(s);
+    ses_free(config), ses_free(got), ses_free(want);
+    for (size_t i = 0; i < SES_LEN(files); i++) unlink(in_dir(files[i]));
+    rmdir(in_dir("out"));
+}
+
 int main(void)
 {
     snprintf(dir, sizeof dir, "/tmp/sesame-torch-XXXXXX");
@@ -419,6 +487,7 @@ int main(void)
     check_copies();
     check_pickles();
     check_folders();
+    check_model();
     CHECK_MSG(rmdir(dir) == 0, "something is left in %s", dir);
     return check_report();
 }

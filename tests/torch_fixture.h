@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct bytes {
-    unsigned char data[16384];
+    unsigned char data[1 << 17];
     size_t n;
 } bytes;
 
@@ -80,7 +80,7 @@ typedef struct zip_record {
     size_t n;
 } zip_record;
 
-enum { ZIP_RECORDS = 12 };
+enum { ZIP_RECORDS = 64 };
 
 /* An archive, and where its parts lie. */
 typedef struct zip_file {
@@ -138,7 +138,8 @@ static inline void put_central(zip_file *z, const zip_record *r, size_t i, bool 
 /* plain: as other writers do, without padding, descriptors, ZIP64. */
 static inline void make_zip(zip_file *z, const zip_record *r, size_t n, bool plain)
 {
-    memset(z, 0, sizeof *z);
+    if (n > ZIP_RECORDS) abort();
+    z->b.n = 0;
     for (size_t i = 0; i < n; i++) put_local(z, &r[i], i, plain);
     size_t at = z->b.n;
     for (size_t i = 0; i < n; i++) put_central(z, &r[i], i, plain);
