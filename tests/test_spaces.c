@@ -108,6 +108,7 @@ static void check_decoder(const ses_stage *stage, const char *settings, const ch
     else
         snprintf(got, sizeof got, "%.200s", e.msg);
     CHECK_STR(got, want);
+    if (self && stage->close) stage->close(self);
     free(s.string);
     ses_arena_free(&s.mem);
     ses_arena_free(&mem);
@@ -127,6 +128,12 @@ static void check_decoders(void)
     check_decoder(&ses_stage_dec_byte_fallback, "{}",
                   TOKENS("<0xE6>", "<0x97>", "<0xA5>", "x", "<0xFF>", "<0x41>", "<0xg0>", "<0x+f>"),
                   "日|x|\ufffd|\ufffd|<0xg0>|\x0f");
+    check_decoder(&ses_stage_dec_replace, "{\"pattern\":{\"String\":\"▁\"},\"content\":\" \"}",
+                  TOKENS("▁a▁", "b", ""), " a |b|");
+    check_decoder(&ses_stage_dec_replace, "{\"pattern\":{\"Regex\":\"[ab]+\"},\"content\":\"\"}",
+                  TOKENS("xaby", "ba"), "xy|");
+    check_decoder(&ses_stage_dec_replace, "{\"content\":\" \"}", TOKENS("a"),
+                  "key \"pattern\" must be {\"String\": ...} or {\"Regex\": ...}");
     check_decoder(&ses_stage_dec_fuse, "{}", TOKENS("a", "", "b"), "ab");
     check_decoder(&ses_stage_dec_strip, "{\"content\":\"_\",\"start\":1,\"stop\":2}",
                   TOKENS("__a___", "a_", "b"), "_a_|a|b");
