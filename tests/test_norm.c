@@ -172,6 +172,9 @@ static const struct {
       "\xC3\xA9"
       "b",
       "0-0 2-3" },
+    { "{\"type\": \"Append\", \"append\": \"\xE2\x96\x81x\"}", "a\xC3\xA9", "a\xC3\xA9\xE2\x96\x81x",
+      "0-1 1-3 1-3 1-3" },
+    { "{\"type\": \"Append\", \"append\": \"x\"}", "", "", "" },
     { "{\"type\": \"ByteLevel\"}", "a \xC3\xA9\n", "a\xC4\xA0\xC3\x83\xC2\xA9\xC4\x8A",
       "0-1 1-2 2-4 2-4 4-5" },
     { "{\"type\": \"Replace\", \"pattern\": {\"String\": \"``\"}, \"content\": \"\\\"\"}", "a``b```",

@@ -532,6 +532,18 @@ static bool parse(compiler *c)
     return close_group(c) && emit(c, SES_RE_MATCH, 0, 0);
 }
 
+/* May the set hold characters past ASCII? */
+static bool is_wide(const ses_set *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const ses_set_item *t = &s->item[i];
+        bool narrow =
+            t->op == SES_SET_OPEN || t->op == SES_SET_CLOSE || (t->op == SES_SET_RANGE && t->b < 0x80);
+        if (!narrow) return true;
+    }
+    return false;
+}
+
 /* Bytes a match may begin with: what the instructions reached without taking a character accept. */
 static bool find_first(ses_re_program *p, ses_err *e)
 {
@@ -561,7 +573,8 @@ static bool find_first(ses_re_program *p, ses_err *e)
         case SES_RE_MATCH: anything = true; break;
         default: todo[top++] = pc + 1; break;
         }
-        for (uint32_t b = 0; set && b < 256; b++) p->first[b] |= b >= 0x80 || ses_set_has(set, b);
+        for (uint32_t b = 0; set && b < 256; b++)
+            p->first[b] |= b < 0x80 ? ses_set_has(set, b) : is_wide(set);
     }
     p->empty = anything;
     ses_free(todo);
