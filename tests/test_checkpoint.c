@@ -21,6 +21,7 @@ static const struct {
     { "again", "{\"b\":" T("[0,1]") "}", 1 },
     { "broken", "{\"d\":" T("[0,2]") "}", 1 },
     { "empty", "{}", 0 },
+    { "bare", "{\"__metadata__\":{},\"e\":" T("[0,1]") "}", 1 },
 };
 
 typedef struct store {
@@ -57,6 +58,8 @@ typedef struct index_case {
 static const index_case indices[] = {
     { MAP("{" BOTH "}"), SES_OK, NULL },
     { "{\"weight_map\":{\"b\":\"m1\",\"c\":\"m2\",\"a\":\"m1\"},\"x\":[1]}", SES_OK, NULL },
+    /* a shard without metadata before one that has some: room is made for the second's */
+    { "{\"weight_map\":{\"e\":\"bare\",\"c\":\"m2\"}}", SES_OK, NULL },
     { "", F, "line 1, column 1 (byte 0): a value expected, not the end of the text" },
     { "{", F, "line 1, column 2 (byte 1): a key expected, not the end of the text" },
     { "[]", F, "an object expected, not an array" },

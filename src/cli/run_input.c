@@ -236,6 +236,9 @@ static bool add_object(line *l, const ses_json *o, ses_err *e)
     if (!n) return ses_fail(e, SES_EFORMAT, "\"ids\" is empty, expected token ids");
     if (ses_json_type_of(types) != SES_JSON_NULL && ses_json_len(types) != n)
         return ses_fail(e, SES_EFORMAT, "\"type_ids\" has %zu entries for %zu ids", ses_json_len(types), n);
+    if (ses_json_type_of(types) != SES_JSON_NULL && ses_json_type_of(types) != SES_JSON_ARRAY)
+        return ses_fail(e, SES_EFORMAT, "\"type_ids\" is %s, expected an array",
+                        ses_json_type_name(ses_json_type_of(types)));
     for (size_t i = 0; i < n; i++)
         if (!set_type(l, types, i, e) || !add_json_id(l, ses_json_at(ids, i), "ids", e)) return false;
     if (ses_json_type_of(target) == SES_JSON_NULL) return true;

@@ -66,9 +66,12 @@ static bool read_meta(ses_safetensors *s, const ses_json *meta, ses_err *e)
         return ses_fail(e, SES_EFORMAT, "__metadata__: an object of strings expected, not %s",
                         ses_json_type_name(ses_json_type_of(meta)));
     size_t n = ses_json_len(meta);
-    bool wanted = !s->n_meta;
-    if (wanted && !s->meta) s->meta = ses_alloc_array(n, sizeof *s->meta, e);
-    if (wanted && !s->meta) return false;
+    bool wanted = n && !s->n_meta;
+    if (wanted) {
+        ses_free(s->meta); /* of a shard that failed half way, if any */
+        s->meta = ses_alloc_array(n, sizeof *s->meta, e);
+        if (!s->meta) return false;
+    }
     for (size_t i = 0; i < n; i++) {
         size_t kn, vn;
         const char *key = ses_json_key(meta, i, &kn), *value = ses_json_string(ses_json_at(meta, i), &vn);

@@ -164,8 +164,16 @@ const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *confi
                                   ses_err *e)
 {
     const ses_json *list = ses_json_get(config, "architectures");
-    if (!name) name = ses_json_string(ses_json_at(list, 0), NULL);
-    if (!name) return &d->class[0];
+    if (!name && ses_json_type_of(list) != SES_JSON_NULL && ses_json_type_of(list) != SES_JSON_ARRAY) {
+        wrong_type("architectures", list, "an array", e);
+        return NULL;
+    }
+    if (!name && ses_json_len(list)) {
+        name = ses_json_string(ses_json_at(list, 0), NULL);
+        if (!name) wrong_type("architectures[0]", ses_json_at(list, 0), "a string", e);
+        if (!name) return NULL;
+    }
+    if (!name) return &d->class[0]; /* nothing is said: the base model */
     for (size_t i = 0; i < d->n_classes; i++)
         if (!strcmp(name, d->class[i].name)) return &d->class[i];
     char known[512] = "";

@@ -122,6 +122,7 @@ bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text,
         else if (t->lstrip)
             begin = done;
         if (t->rstrip) end = spaces_after(text, n, end);
+        if (begin > end) continue; /* the one before has taken it, white space and all */
         if (done < begin && !put(out, done, begin, -1, e)) return false;
         if (!put(out, begin, end, token, e)) return false;
         done = end;

@@ -66,11 +66,15 @@ static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, se
     if (!steps->n) return ses_text_copy(out, &k->raw, begin, end, e);
     ses_text *in = &k->raw;
     uint32_t base = begin < end ? k->raw.from[begin].begin : 0;
+    /* normal forms are not much longer; a file may ask for anything */
+    size_t most = 64 * (end - begin) + (1 << 20);
     for (size_t i = 0; i < steps->n; i++) {
         ses_text *to = i + 1 == steps->n ? out : &k->half[i & 1];
         if (to != out) to->n = 0;
         in->base = base;
         if (!steps->step[i].stage->normalize(steps->step[i].self, in, begin, end, to, e)) return false;
+        if (to != out && to->n > most)
+            return ses_fail(e, SES_EARG, "normalizer: the text grows to over 64 times its length");
         in = to;
         begin = 0;
         end = to->n;
