@@ -23,6 +23,7 @@ static void run_burst(void *ctx, int64_t i, void *scratch)
 
 void ses_bench_peak(ses_bench *b)
 {
+    if (!b->dev->exec.pool) return; /* not a CPU */
     burst p = { .isa = b->isa, .seconds = b->quick ? 0.05 : 0.15 };
     int n = b->threads < MAX_THREADS ? b->threads : MAX_THREADS;
     double sum = 0;
@@ -78,6 +79,8 @@ bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, dou
     return ok;
 }
 
+double ses_bench_share(const ses_bench *b, double rate) { return b->peak > 0 ? rate / b->peak : -1; }
+
 void ses_bench_heading(const ses_bench *b, const char *title, const char *fmt, ...)
 {
     const ses_term *t = &b->call->out;
@@ -91,5 +94,5 @@ void ses_bench_heading(const ses_bench *b, const char *title, const char *fmt, .
 
 ses_style ses_share_style(double share)
 {
-    return share >= 0.8 ? SES_GREEN : share < 0.5 ? SES_YELLOW : SES_PLAIN;
+    return share >= 0.8 ? SES_GREEN : share >= 0 && share < 0.5 ? SES_YELLOW : SES_PLAIN;
 }

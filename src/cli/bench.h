@@ -12,7 +12,7 @@ typedef struct ses_bench {
     ses_isa isa;
     int threads;     /* of dev, and of the rows */
     ses_device *dev; /* the one being measured */
-    double peak; /* GFLOP/s of multiply-adds in registers on these threads, measured just now; 0: not yet */
+    double peak; /* GFLOP/s of multiply-adds in registers on these threads, measured just now; 0: not known */
     ses_progress progress;
     int64_t done, total; /* measurements, for the progress line */
 } ses_bench;
@@ -21,6 +21,7 @@ typedef struct ses_bench_kind {
     const char *name, *what;
     bool (*run)(ses_bench *b, ses_err *e);
     bool both; /* measured on one thread and on all, where nobody says how many */
+    bool host; /* on a CPU only */
 } ses_bench_kind;
 
 extern const ses_bench_kind ses_bench_gemm, ses_bench_ops, ses_bench_model;
@@ -48,10 +49,13 @@ void ses_bench_time(ses_bench *b, ses_timed *t, size_t n);
 bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, double value, const char *unit,
                    double share, ses_err *e);
 
+/* What share of the peak this rate (GFLOP/s) is; below 0 where no peak is known. */
+double ses_bench_share(const ses_bench *b, double rate);
+
 /* A heading over a table: bold, then the rest. */
 void ses_bench_heading(const ses_bench *b, const char *title, const char *fmt, ...) SES_PRINTF(3, 4);
 
-/* Green from 0.8 of the peak, yellow below 0.5. */
+/* Green from 0.8 of the peak, yellow below 0.5, plain without one. */
 ses_style ses_share_style(double share);
 
 #endif

@@ -310,5 +310,5 @@ static bool run(ses_bench *b, ses_err *e)
 }
 
 const ses_bench_kind ses_bench_gemm = {
-    .name = "gemm", .what = "matrix products of BERT's shapes", .run = run, .both = true
+    .name = "gemm", .what = "matrix products of BERT's shapes", .run = run, .both = true, .host = true
 };

@@ -33,6 +33,7 @@ static const load train_load = { 8, 128 };
 /* ---- a model and a batch ---- */
 
 typedef struct subject {
+    ses_device *dev;
     ses_json_doc *config;
     ses_model *model;
     ses_tape *tape;
@@ -62,7 +63,7 @@ static bool subject_new(subject *s, const ses_bench *b, const size *z, bool trai
                                              .group = { { 1, 0.01 }, { 1, 0 } },
                                              .group_of = ses_group_by_decay };
     char text[512];
-    *s = (subject){ 0 };
+    *s = (subject){ .dev = b->dev };
     snprintf(text, sizeof text,
              "{\"model_type\": \"bert\", \"architectures\": [\"%s\"], \"vocab_size\": %d, \"hidden_size\": "
              "%" PRId64 ", \"num_hidden_layers\": %" PRId64 ", \"num_attention_heads\": %" PRId64
@@ -99,6 +100,13 @@ static bool load_batch(subject *s, const load *l, bool train, ses_err *e)
     return true;
 }
 
+/* A device of its own has only been told what to do: one number from it comes when all is done. */
+static void wait_for(ses_device *dev, const ses_tensor *x)
+{
+    ses_real one;
+    if (!dev->host && x) dev->mem->download(dev, &one, x->f, sizeof one);
+}
+
 static void pass(void *ctx, int64_t call)
 {
     subject *s = ctx;
@@ -106,6 +114,7 @@ static void pass(void *ctx, int64_t call)
     (void)call;
     ses_tape_reset(s->tape, NULL);
     s->failed |= !ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ .logits = true }, &out, NULL);
+    if (!s->failed) wait_for(s->dev, out.item[0].tensor);
 }
 
 static void step(void *ctx, int64_t call)
@@ -119,6 +128,7 @@ static void step(void *ctx, int64_t call)
     if (s->failed) return;
     ses_backward(s->tape, out.loss);
     ses_optim_step(s->optim, -1);
+    wait_for(s->dev, out.loss);
 }
 
 /* Multiply-adds of linear layers and attention, twice; backward is two more of each product. */
@@ -143,7 +153,7 @@ static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool
     if (s->failed) return ses_tape_ok(s->tape, e) && ses_fail(e, SES_EARG, "%s cannot be run", z->name);
     if (!timed.best) return true;
     double tokens = (double)(l->seqs * l->len) / timed.best;
-    double share = 1e-9 * flops(z, l, train) / timed.best / b->peak;
+    double share = ses_bench_share(b, 1e-9 * flops(z, l, train) / timed.best);
     char shape[64];
     const char *name = train ? "model.train" : "model.forward";
     ses_table_cell(t, "%s", z->name);
@@ -151,7 +161,7 @@ static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool
     ses_table_cell(t, "%" PRId64 " x %" PRId64, l->seqs, l->len);
     ses_table_cell(t, "%.2f", 1e3 * timed.best);
     ses_table_cell(t, "%.0f", tokens);
-    ses_table_cell(t, "%.0f%%", 100 * share);
+    ses_table_cell(t, share < 0 ? "-" : "%.0f%%", 100 * share);
     ses_table_style(t, ses_share_style(share));
     snprintf(shape, sizeof shape, "%s %" PRId64 "x%" PRId64, z->name, l->seqs, l->len);
     return ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", share, e) &&
@@ -180,8 +190,11 @@ static bool run(ses_bench *b, ses_err *e)
         if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
     ses_progress_end(&b->progress);
     if (ok && !b->json) {
-        ses_bench_heading(b, "model", "  random weights, %s, %d thread%s, peak %.0f GFLOP/s",
-                          ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
+        if (b->dev->host)
+            ses_bench_heading(b, "model", "  random weights, %s, %d thread%s, peak %.0f GFLOP/s",
+                              ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
+        else
+            ses_bench_heading(b, "model", "  random weights, %s", ses_device_name(b->dev));
         ok = ses_table_print(t, stdout, &b->call->out, 0, e);
         putchar('\n');
     }

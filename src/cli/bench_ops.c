@@ -348,4 +348,6 @@ static bool run(ses_bench *b, ses_err *e)
     return ok;
 }
 
-const ses_bench_kind ses_bench_ops = { .name = "ops", .what = "every op, forward and backward", .run = run };
+const ses_bench_kind ses_bench_ops = {
+    .name = "ops", .what = "every op, forward and backward", .run = run, .host = true
+};

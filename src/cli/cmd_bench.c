@@ -48,6 +48,10 @@ static bool run_on(ses_bench *b, const ses_bench_kind *k, int threads, const cha
     b->peak = 0;
     b->dev = ses_device_open(device, &o, e);
     if (!b->dev) return false;
+    if (k->host && !b->dev->host) {
+        ses_device_free(b->dev);
+        return ses_fail(e, SES_EUNSUPPORTED, "bench %s runs on a CPU only, not on %s", k->name, device);
+    }
     b->progress = ses_progress_start(stderr, &b->call->err, b->call->quiet, k->name, 0);
     b->done = 0;
     bool ok = k->run(b, e);
