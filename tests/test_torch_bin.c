@@ -477,6 +477,28 @@ static void check_model(void)
     rmdir(in_dir("out"));
 }
 
+/* A file that torch 1.13 wrote: "t" is the transpose of "param", "view" its rows 2 and 3, "exp" one number
+ * three times. */
+static void check_real(void)
+{
+    ses_err e = { 0 };
+    ses_safetensors *s = ses_checkpoint_open("tests/fuzz/corpus/fuzz_zip/torch-1.13.bin", &e);
+    if (!CHECK_MSG(ses_safetensors_count(s) == 19, "%s", e.msg)) return;
+    float param[24] = { 0 }, t[24] = { 0 }, half[24] = { 0 }, one[3] = { 0 };
+    CHECK(ses_entry_to_f32(ses_safetensors_find(s, "param"), param, NULL) &&
+          ses_entry_to_f32(ses_safetensors_find(s, "t"), t, NULL) &&
+          ses_entry_to_f32(ses_safetensors_find(s, "half"), half, NULL) &&
+          ses_entry_to_f32(ses_safetensors_find(s, "exp"), one, NULL));
+    for (int i = 0; i < 24; i++) {
+        float far = half[i] - param[i];
+        CHECK(t[i % 4 * 6 + i / 4] == param[i] && far < 0.002f && far > -0.002f && param[i] != 0);
+    }
+    CHECK(one[0] == 1 && one[1] == 1 && one[2] == 1);
+    CHECK(!memcmp(ses_safetensors_find(s, "view")->data, param + 8, 32));
+    CHECK((uintptr_t)ses_safetensors_find(s, "param")->data % 64 == 0); /* mapped */
+    ses_safetensors_free(s);
+}
+
 int main(void)
 {
     snprintf(dir, sizeof dir, "/tmp/sesame-torch-XXXXXX");
@@ -488,6 +510,7 @@ int main(void)
     check_pickles();
     check_folders();
     check_model();
+    check_real();
     CHECK_MSG(rmdir(dir) == 0, "something is left in %s", dir);
     return check_report();
 }
