@@ -248,7 +248,7 @@ static const char *const bad_more[][2] = {
     { "\"padding\":{\"strategy\":{\"Fixed\":\"x\"}}",
       "padding: strategy: key \"Fixed\" must be an integer, not a string" },
     { "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\",1],\"cls\":[\"a\",9]}",
-      "post_processor: id 9 is beyond the vocabulary of 2" },
+      "post_processor: id 9 is not in the vocabulary of 2" },
     { "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\",1]}",
       "BertProcessing: key \"cls\" must be a token and its id" },
     { "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"q\","

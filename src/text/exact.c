@@ -45,6 +45,7 @@ bool ses_mark_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e
 static bool identity(ses_text *t, const char *text, size_t begin, size_t end, ses_err *e)
 {
     size_t n = end - begin;
+    if (!n) return true;
     if (!ses_text_reserve(t, n, e)) return false;
     memcpy(t->byte + t->n, text + begin, n);
     ses_offset *from = t->from + t->n;

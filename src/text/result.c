@@ -198,6 +198,7 @@ static bool reserve_out(ses_out *o, size_t n, ses_err *e)
 static void put_flags(ses_out *o, size_t at, size_t n, int sequence, uint8_t type, bool special,
                       bool attention)
 {
+    if (!n) return;
     memset(o->sequence + at, sequence, n);
     memset(o->type + at, type, n);
     memset(o->special + at, special, n);
@@ -215,6 +216,7 @@ static void put_nowhere(ses_out *o, size_t at, int32_t id)
 static void put_part(ses_tokens *k, ses_out *o, size_t at, size_t begin, size_t end, bool second)
 {
     size_t n = end - begin;
+    if (!n) return;
     memcpy(o->id + at, k->run.id + begin, n * sizeof *o->id);
     memcpy(o->word + at, k->run.word + begin, n * sizeof *o->word);
     memcpy(o->byte + at, k->run.byte + begin, n * sizeof *o->byte);

@@ -149,10 +149,13 @@ static bool choose_slots(ses_tokenizer *t, ses_err *e)
     for (int pair = 0; pair < 2; pair++) {
         t->slots[pair] =
             with ? with->stage->slots(with->self, pair) : (ses_slots){ plain, pair ? 2 : 1, false };
-        for (size_t i = 0; i < t->slots[pair].n; i++)
-            if (t->slots[pair].slot[i].id >= t->size)
-                return ses_fail(e, SES_EFORMAT, "post_processor: id %d is beyond the vocabulary of %lld",
-                                t->slots[pair].slot[i].id, (long long)t->size);
+        for (size_t i = 0; i < t->slots[pair].n; i++) {
+            const ses_slot *slot = &t->slots[pair].slot[i];
+            size_t n;
+            if (slot->kind == SES_SLOT_SPECIAL && !ses_tokenizer_token(t, slot->id, &n))
+                return ses_fail(e, SES_EFORMAT, "post_processor: id %d is not in the vocabulary of %lld",
+                                slot->id, (long long)t->size);
+        }
     }
     return true;
 }

@@ -1,0 +1,75 @@
+/* Encoding any bytes: the first byte picks the tokenizer, the second how; the rest is text. The shortcut and the
+ * stages agree, offsets lie in the text and, but for marks that trade places, in order. */
+#include "fuzz.h"
+#include "sesame/json.h"
+#include "text/run.h"
+
+enum { MOST = 16 };
+
+static ses_tokenizer *all[MOST];
+static size_t n_all;
+
+/* The small tokenizers of the tests. */
+static void load(void)
+{
+    ses_json_doc *doc = ses_json_load("tests/text/cases.json", 1 << 24, NULL);
+    const ses_json *setups = doc ? ses_json_get(ses_json_root(doc), "setups") : NULL;
+    for (size_t i = 0; i < ses_json_len(setups) && n_all < MOST; i++) {
+        size_t n;
+        ses_json_writer *w = ses_json_writer_new(0, NULL);
+        ses_json_put_value(w, ses_json_at(setups, i));
+        const char *text = ses_json_writer_text(w, &n, NULL);
+        all[n_all] = ses_tokenizer_from_json(text, n, NULL);
+        MUST(all[n_all]);
+        n_all++;
+        ses_json_writer_free(w);
+    }
+    ses_json_free(doc);
+    MUST(n_all);
+}
+
+static void same(const ses_encoding *a, const ses_encoding *b)
+{
+    MUST(a->n == b->n);
+    for (size_t i = 0; i < a->n; i++) {
+        MUST(a->id[i] == b->id[i] && a->word[i] == b->word[i] && a->type[i] == b->type[i]);
+        MUST(!memcmp(&a->byte[i], &b->byte[i], sizeof *a->byte) &&
+             !memcmp(&a->point[i], &b->point[i], sizeof *a->point));
+    }
+}
+
+static void in_text(const ses_encoding *x, size_t n)
+{
+    for (size_t i = 0; i < x->n; i++)
+        MUST(x->byte[i].begin <= x->byte[i].end && x->byte[i].end <= n && x->point[i].end <= x->byte[i].end);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    if (!n_all) load();
+    if (n < 2) return 0;
+    const ses_tokenizer *t = all[data[0] % n_all];
+    ses_tokenizer exact = *t;
+    exact.fast = NULL;
+    ses_encode_options o = { .no_special = data[1] & 1 };
+    if (data[1] & 2) {
+        o.truncation = (ses_truncation)(1 + data[1] / 4 % 3);
+        o.max_length = 3 + data[1] / 16;
+        o.truncate_left = data[1] & 8;
+    }
+    ses_input in = { .text = { (const char *)data + 2, n - 2 } };
+    ses_err e[2] = { 0 };
+    ses_tokens *k[2] = { ses_tokens_new(t, NULL), ses_tokens_new(&exact, NULL) };
+    bool ok[2];
+    for (int i = 0; i < 2; i++) MUST(k[i]), ok[i] = ses_encode(k[i], &in, &o, &e[i]);
+    MUST(ok[0] == ok[1] && (ok[0] || !strcmp(e[0].msg, e[1].msg)));
+    if (ok[0]) {
+        same(ses_tokens_result(k[0]), ses_tokens_result(k[1]));
+        in_text(ses_tokens_result(k[0]), n - 2);
+        MUST(ses_tokens_overflows(k[0]) == ses_tokens_overflows(k[1]));
+        for (size_t i = 0; i < ses_tokens_overflows(k[0]) && i < 8; i++)
+            same(ses_tokens_overflow(k[0], i, NULL), ses_tokens_overflow(k[1], i, NULL));
+    }
+    for (int i = 0; i < 2; i++) ses_tokens_free(k[i]);
+    return 0;
+}
