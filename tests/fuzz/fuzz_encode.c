@@ -1,5 +1,5 @@
-/* Encoding any bytes: the first byte picks the tokenizer, the second how; the rest is text. The shortcut and the
- * stages agree, offsets lie in the text and, but for marks that trade places, in order. */
+/* Encoding any bytes: the first byte picks the tokenizer, the second how; the rest is text. The shortcut
+ * and the stages agree, offsets lie in the text and, but for marks that trade places, in order. */
 #include "fuzz.h"
 #include "sesame/json.h"
 #include "text/run.h"
