@@ -122,3 +122,30 @@ void ses_k_copy_cols_ref(ses_exec *x, ses_sink y, int64_t y_row, const ses_real 
     columns c = { y, a, y_row, a_row, rows, cols };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), copy_rows, &c);
 }
+
+typedef struct affine {
+    ses_sink y;
+    const ses_real *a, *gain, *bias;
+    int64_t rows, cols;
+} affine;
+
+static void affine_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const affine *c = ctx;
+    ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++)
+        for (int64_t j = 0; j < c->cols; j++) {
+            double v = c->a[i * c->cols + j];
+            if (c->gain) v *= c->gain[j];
+            if (c->bias) v += c->bias[j];
+            ses_put(c->y, i * c->cols + j, v);
+        }
+}
+
+void ses_k_affine_ref(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *gain, const ses_real *bias,
+                      int64_t rows, int64_t cols)
+{
+    affine c = { y, a, gain, bias, rows, cols };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), affine_rows, &c);
+}

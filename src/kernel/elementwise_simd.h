@@ -152,3 +152,31 @@ void VF_NAME(ses_k_copy_cols)(ses_exec *x, ses_sink y, int64_t y_row, const floa
     columns c = { y, a, y_row, a_row, rows, cols };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), copy_rows, &c);
 }
+
+typedef struct affine {
+    ses_sink y;
+    const float *a, *gain, *bias;
+    int64_t rows, cols;
+} affine;
+
+static void affine_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const affine *c = ctx;
+    ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++)
+        for (int64_t j = 0; j < c->cols; j += VF_LANES) {
+            int64_t at = i * c->cols + j, left = c->cols - j;
+            vf v = vf_get(c->a + at, left);
+            if (c->gain) v = vf_mul(v, vf_get(c->gain + j, left));
+            if (c->bias) v = vf_add(v, vf_get(c->bias + j, left));
+            vf_put_sink(c->y, at, v, left);
+        }
+}
+
+void VF_NAME(ses_k_affine)(ses_exec *x, ses_sink y, const float *a, const float *gain, const float *bias,
+                           int64_t rows, int64_t cols)
+{
+    affine c = { y, a, gain, bias, rows, cols };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), affine_rows, &c);
+}

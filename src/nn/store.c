@@ -148,7 +148,7 @@ bool ses_store_freeze(ses_store *s, ses_err *e)
 {
     for (size_t i = 0; i < s->n; i++) {
         ses_tensor *t = s->param[i].tensor;
-        if (ses_rank(t) == 2 && !t->pack && !(t->pack = ses_pack_new(s->dev, e))) return false;
+        if (ses_rank(t) > 1 && !t->pack && !(t->pack = ses_pack_new(s->dev, e))) return false;
     }
     return true;
 }

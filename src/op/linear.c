@@ -1,4 +1,5 @@
-/* y = act(x w' + b): x [T, K], w [N, K] as most checkpoints store it (or [K, N]), b [N] or none. */
+/* y = act(x w' + b): x [T, K], w [N, K] as most checkpoints store it (or [K, N]), b [N] or none. The second
+ * axis of w may be several. */
 #include "op.h"
 
 #include "tensor/pack.h"
@@ -10,7 +11,7 @@ typedef struct attr {
 
 static int64_t width(const ses_node *n) /* N */
 {
-    return n->in[1]->dim[((const attr *)n->attr)->order == SES_IN_OUT];
+    return ses_weight_dim(n->in[1], ((const attr *)n->attr)->order == SES_IN_OUT);
 }
 
 static bool infer(ses_node *n, ses_err *e)
@@ -18,7 +19,7 @@ static bool infer(ses_node *n, ses_err *e)
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     const attr *a = n->attr;
     if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "weight", e)) return false;
-    if (ses_rank(w) != 2 || w->dim[a->order == SES_OUT_IN] != ses_cols(x))
+    if (ses_rank(w) < 2 || ses_weight_dim(w, a->order == SES_OUT_IN) != ses_cols(x))
         return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
     if (b && ses_count(b) != width(n))
         return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)width(n));
@@ -74,6 +75,8 @@ static const ses_case cases[] = {
       .attr = &(const attr){ SES_ACT_SIGMOID, SES_OUT_IN } }, /* several passes of K */
     { .dim = { { 4, 8 }, { 6, 8 }, { 6 } }, .attr = &(const attr){ SES_ACT_NONE, SES_OUT_IN }, .scale = 1e4 },
     { .dim = { { 5, 7 }, { 7, 50 }, { 50 } }, .attr = &(const attr){ SES_ACT_GELU, SES_IN_OUT } },
+    { .dim = { { 5, 7 }, { 7, 3, 6 }, { 3, 6 } }, .attr = &(const attr){ SES_ACT_NONE, SES_IN_OUT } },
+    { .dim = { { 5, 6 }, { 7, 3, 2 } }, .attr = &(const attr){ SES_ACT_NONE, SES_OUT_IN } },
 };
 const ses_op ses_op_linear = {
     .name = "linear",

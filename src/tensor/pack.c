@@ -43,7 +43,7 @@ const ses_real *ses_packed(const ses_tensor *w, ses_weight order, const ses_kern
     data = atomic_load(&p->data);
     if (!data) {
         bool in_out = order == SES_IN_OUT;
-        int64_t N = w->dim[in_out], K = w->dim[!in_out];
+        int64_t N = ses_weight_dim(w, in_out), K = ses_weight_dim(w, !in_out);
         p->bytes = (size_t)k->gemm_pack_size(N, K) * sizeof(ses_real);
         data = p->dev->mem->alloc(p->dev, p->bytes, NULL);
         if (data) k->gemm_pack(x, data, w->f, in_out ? N : 1, in_out ? 1 : K, N, K);

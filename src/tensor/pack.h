@@ -6,6 +6,12 @@
 #include "sesame/device.h"
 #include "sesame/tensor.h"
 
+/* A weight is a matrix: its first axis (0) and all the others as one (1). */
+static inline int64_t ses_weight_dim(const ses_tensor *w, int axis)
+{
+    return axis ? ses_count(w) / w->dim[0] : w->dim[0];
+}
+
 ses_pack *ses_pack_new(ses_device *dev, ses_err *e);
 void ses_pack_free(ses_pack *p);
 size_t ses_pack_bytes(const ses_pack *p);

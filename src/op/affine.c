@@ -1,0 +1,55 @@
+/* y = x gain + bias, each column with its own; gain or bias may be absent. */
+#include "op.h"
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    if (!ses_want_input(n, 0, "x", e)) return false;
+    for (int i = 1; i <= 2; i++)
+        if (n->in[i] && (!ses_want_input(n, i, "row", e) || ses_count(n->in[i]) != ses_cols(n->in[0])))
+            return ses_fail(e, SES_EARG, "a row of %lld for %lld columns", (long long)ses_count(n->in[i]),
+                            (long long)ses_cols(n->in[0]));
+    return ses_node_out(n, n->in[0]->dim, e);
+}
+
+static const ses_real *row(const ses_node *n, int i) { return n->in[i] ? n->in[i]->f : NULL; }
+
+static void forward(const ses_node *n)
+{
+    n->k->affine(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, row(n, 1), row(n, 2), ses_rows(n->out),
+                 ses_cols(n->out));
+}
+
+static void backward(const ses_node *n)
+{
+    int64_t rows = ses_rows(n->out), cols = ses_cols(n->out);
+    const ses_real *dy = n->out->grad;
+    ses_sink dx = ses_grad(n, 0);
+    ses_real *dgain = ses_grad_zeroed(n, 1), *dbias = ses_grad_zeroed(n, 2);
+    if (dx.data) n->k->affine(n->exec, dx, dy, row(n, 1), NULL, rows, cols);
+    ses_real *part = dgain ? ses_scratch(n, rows * cols) : NULL;
+    if (part) {
+        n->k->mul(n->exec, (ses_sink){ part, false }, dy, n->in[0]->f, rows * cols);
+        n->k->col_sum(n->exec, dgain, part, rows, cols);
+    }
+    if (dbias) n->k->col_sum(n->exec, dbias, dy, rows, cols);
+}
+
+static const ses_case cases[] = {
+    { .dim = { { 3, 7 }, { 7 }, { 7 } } },
+    { .dim = { { 1, 1 }, { 1 }, { 1 } } },
+    { .dim = { { 5, 33 }, { 0 }, { 3, 11 } }, .scale = 1e4 },
+    { .dim = { { 2, 2, 18 }, { 18 } } },
+};
+const ses_op ses_op_affine = {
+    .name = "affine",
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_affine(ses_tape *t, ses_tensor *x, ses_tensor *gain, ses_tensor *bias)
+{
+    return ses_apply(t, &ses_op_affine, SES_IN(x, gain, bias), NULL);
+}
