@@ -9,24 +9,34 @@
 typedef struct family {
     const char *type, *class_name;
     bool per_token;       /* what `labels` of a batch means to the class */
+    bool order;           /* with a permutation mask, places to predict and a memory */
     const char *idle;     /* parameters with this in their names have no part in the loss; NULL: all have */
     const char *settings; /* of config.json, besides those of every model below */
 } family;
 
 #define DEBERTA "\"position_biased_input\": false, \"type_vocab_size\": 0, \"relative_attention\": true, "
+#define XLNET "\"d_model\": 20, \"n_layer\": 2, \"n_head\": 4, \"d_inner\": 28, "
 static const family families[] = {
-    { "deberta", "DebertaForMaskedLM", true, NULL, DEBERTA "\"pos_att_type\": [\"c2p\", \"p2c\"]" },
-    { "deberta", "DebertaForTokenClassification", true, NULL, DEBERTA "\"pos_att_type\": \"p2c\"" },
-    { "deberta", "DebertaForSequenceClassification", false, NULL,
+    { "deberta", "DebertaForMaskedLM", true, false, NULL, DEBERTA "\"pos_att_type\": [\"c2p\", \"p2c\"]" },
+    { "deberta", "DebertaForTokenClassification", true, false, NULL, DEBERTA "\"pos_att_type\": \"p2c\"" },
+    { "deberta", "DebertaForSequenceClassification", false, false, NULL,
       "\"relative_attention\": true, \"pos_att_type\": \"c2p\", \"max_relative_positions\": 3, "
       "\"type_vocab_size\": 2" },
-    { "deberta-v2", "DebertaV2ForMaskedLM", true, NULL,
+    { "deberta-v2", "DebertaV2ForMaskedLM", true, false, NULL,
       DEBERTA "\"pos_att_type\": \"p2c|c2p\", \"share_att_key\": true, \"position_buckets\": 4, "
               "\"norm_rel_ebd\": \"layer_norm\"" },
-    { "deberta-v2", "DebertaV2ForQuestionAnswering", false, NULL,
+    { "deberta-v2", "DebertaV2ForQuestionAnswering", false, false, NULL,
       DEBERTA "\"pos_att_type\": \"c2p|p2c\", \"max_relative_positions\": 3, \"conv_kernel_size\": 3" },
+    { "xlnet", "XLNetLMHeadModel", true, false, "embed.mask", XLNET "\"mem_len\": 3" },
+    { "xlnet", "XLNetLMHeadModel", true, true, NULL, XLNET "\"clamp_len\": 4" },
+    { "xlnet", "XLNetLMHeadModel", true, true, NULL, XLNET "\"attn_type\": \"uni\", \"same_length\": true" },
+    { "xlnet", "XLNetForSequenceClassification", false, false, "embed.mask", XLNET "\"attn_type\": \"uni\"" },
+    { "xlnet", "XLNetForTokenClassification", true, false, "embed.mask",
+      XLNET "\"ff_activation\": \"relu\"" },
+    { "xlnet", "XLNetForQuestionAnsweringSimple", false, false, "embed.mask", XLNET "\"mem_len\": null" },
 };
 #undef DEBERTA
+#undef XLNET
 
 /* ses_json_free. */
 static inline ses_json_doc *family_config(const family *f, ses_err *e)

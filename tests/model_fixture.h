@@ -43,6 +43,25 @@ static inline ses_batch fixture_batch(bool per_token)
                         .ends = fixture_ends };
 }
 
+/* The same tokens in any order: who does not see whom, places to predict, 5 tokens' memory of 2 layers. */
+enum { FIXTURE_PAIRS = 5 * 5 + 1 + 7 * 7, FIXTURE_MEMS = 2 * 5 * 20 };
+static const int32_t fixture_target_cu[] = { 0, 2, 3, 5 }, fixture_places[] = { 1, 4, 0, 2, 6 };
+static const int32_t fixture_target_labels[] = { 9, 3, -100, 7, 36 }, fixture_mem_cu[] = { 0, 3, 3, 5 };
+
+static inline ses_batch fixture_order(uint8_t mask[FIXTURE_PAIRS], ses_real mems[FIXTURE_MEMS])
+{
+    ses_batch b = fixture_batch(true);
+    for (int i = 0; i < FIXTURE_PAIRS; i++) mask[i] = (i * i + i / 3) % 5 == 1;
+    for (int i = 0; i < FIXTURE_MEMS; i++) mems[i] = (ses_real)((i * 37 % 101 - 50) / 40.0);
+    b.perm_mask = mask;
+    b.target_cu = fixture_target_cu;
+    b.target_places = fixture_places;
+    b.labels = fixture_target_labels;
+    b.mem_cu = fixture_mem_cu;
+    b.mems = mems;
+    return b;
+}
+
 typedef struct fixture_class {
     const char *name;
     bool per_token;

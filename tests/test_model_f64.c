@@ -89,7 +89,9 @@ int main(void)
         check_model(dev, t, fixture_config(fixture_classes[i].name, &e), &b, fixture_classes[i].name, NULL);
     }
     for (size_t i = 0; i < SES_LEN(families); i++) {
-        ses_batch b = fixture_batch(families[i].per_token);
+        uint8_t mask[FIXTURE_PAIRS];
+        ses_real mems[FIXTURE_MEMS];
+        ses_batch b = families[i].order ? fixture_order(mask, mems) : fixture_batch(families[i].per_token);
         check_model(dev, t, family_config(&families[i], &e), &b, families[i].class_name, families[i].idle);
     }
     ses_tape_free(t);

@@ -17,6 +17,14 @@ typedef struct ses_batch {
     const int32_t *target_cu; /* [seqs + 1] */
     const int32_t *target_ids;
 
+    /* Of models that read in any order (XLNet). */
+    const uint8_t *perm_mask; /* sequence after sequence [len, len]: 1 where a token does not see another */
+    const int32_t
+        *target_places;    /* of target_cu: the places in its sequence a model is asked about, not seeing
+                                     what stands there; target_ids is NULL and labels are [targets] */
+    const int32_t *mem_cu; /* [seqs + 1]: tokens before each sequence, */
+    const ses_real *mems;  /* [layers, tokens before, hidden]: as each layer saw them */
+
     /* What the heads learn from; SES_IGNORE counts for nothing. */
     const int32_t *labels;        /* [tokens], [seqs], [questions] or [target tokens], as the head says */
     const int32_t *pair_labels;   /* [seqs]: next sentence, sentence order */

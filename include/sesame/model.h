@@ -41,7 +41,8 @@ typedef enum {
     SES_PER_PAIR,        /* attention: sequence after sequence [heads, queries, keys] */
     SES_PER_TARGET,      /* [tokens of the decoder, ...] */
     SES_PER_TARGET_PAIR, /* the decoder's attention to itself */
-    SES_PER_CROSS_PAIR   /* its attention to the encoder */
+    SES_PER_CROSS_PAIR,  /* its attention to the encoder */
+    SES_PER_MEMORY       /* rows of what a batch's mems may be next: sequence after sequence */
 } ses_axis;
 
 typedef struct ses_output {
@@ -60,6 +61,7 @@ typedef struct ses_outputs {
 typedef struct ses_want {
     bool logits; /* what the heads say, for every token or sequence (else only the loss) */
     bool hidden_states, attentions;
+    bool mems; /* what a next batch remembers, of models that can */
 } ses_want;
 
 /* Run the model. The batch is checked against the model first: ids, lengths, labels. */

@@ -34,7 +34,9 @@ static bool check_labels(const ses_model *m, const ses_head_use *use, const ses_
     const int32_t *labels = ses_head_labels(use, b);
     int64_t classes = use->head->classes(&m->c), choices = b->choices ? b->choices : 1;
     switch (use->head->axis) {
-    case SES_LABEL_PER_TOKEN: return check_range(labels, b->tokens, classes, true, "label", e);
+    case SES_LABEL_PER_TOKEN:
+        return check_range(labels, b->target_places ? b->target_cu[b->seqs] : b->tokens, classes, true,
+                           "label", e);
     case SES_LABEL_PER_SEQUENCE: return check_range(labels, b->seqs, classes, true, "label", e);
     case SES_LABEL_PER_QUESTION: return check_range(labels, b->seqs / choices, choices, true, "label", e);
     case SES_LABEL_PER_TARGET:
@@ -57,6 +59,37 @@ static bool check_target(const ses_model *m, const ses_batch *b, ses_err *e)
            check_range(b->target_ids, tokens, m->c.vocab, false, "target: token id", e);
 }
 
+static bool rises(const int32_t *cu, int64_t seqs)
+{
+    bool ok = cu[0] == 0;
+    for (int64_t s = 0; s < seqs; s++) ok &= cu[s] <= cu[s + 1];
+    return ok;
+}
+
+/* What only a model that reads in any order understands. */
+static bool check_order(const ses_model *m, const ses_batch *b, ses_err *e)
+{
+    const ses_head *head = m->class->head[0].head;
+    if (!b->perm_mask && !b->target_places && !b->mem_cu && !b->mems) return true;
+    if (!m->c.any_order)
+        return ses_fail(e, SES_EARG, "%s takes no permutation mask, target places or memory", m->desc->name);
+    if (!b->mem_cu != !b->mems) return ses_fail(e, SES_EARG, "memory needs both mem_cu and mems");
+    if (b->mem_cu && !rises(b->mem_cu, b->seqs))
+        return ses_fail(e, SES_EARG, "memory offsets do not rise from 0");
+    if (!b->target_places) return true;
+    if (head && head->axis != SES_LABEL_PER_TOKEN)
+        return ses_fail(e, SES_EARG, "%s is not asked about places", m->class->name);
+    if (!b->target_cu || b->target_ids)
+        return ses_fail(e, SES_EARG, "target places need target_cu, and no target_ids");
+    if (!rises(b->target_cu, b->seqs)) return ses_fail(e, SES_EARG, "target offsets do not rise from 0");
+    for (int64_t s = 0; s < b->seqs; s++)
+        for (int32_t t = b->target_cu[s]; t < b->target_cu[s + 1]; t++)
+            if (b->target_places[t] < 0 || b->target_places[t] >= b->cu[s + 1] - b->cu[s])
+                return ses_fail(e, SES_EARG, "target place %d in sequence %lld of %d tokens",
+                                (int)b->target_places[t], (long long)s, (int)(b->cu[s + 1] - b->cu[s]));
+    return true;
+}
+
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_config *c = &m->c;
@@ -64,7 +97,8 @@ bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
     if (b->seqs < 1 || b->tokens < 1 || !b->cu || !b->ids) return ses_fail(e, SES_EARG, "empty batch");
     if (b->tokens > INT32_MAX) return ses_fail(e, SES_EARG, "%lld tokens in one batch", (long long)b->tokens);
     if (!check_offsets(b->cu, b->seqs, b->tokens, b->positions ? 0 : longest, "", e) ||
-        !check_target(m, b, e) || !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
+        !check_target(m, b, e) || !check_order(m, b, e) ||
+        !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
         (c->segments && !check_range(b->segments, b->tokens, c->segments, false, "segment id", e)) ||
         !check_range(b->positions, b->tokens, longest, false, "position", e))
         return false;

@@ -121,6 +121,7 @@ void ses_model_free(ses_model *m)
 static ses_state run_stacks(const ses_model *m, ses_pass *p)
 {
     ses_state at = { .x = ses_stack_run(&m->stack[0], p, &p->in, NULL), .seqs = &p->in };
+    if (p->batch->target_places) at.seqs = &p->target;
     if (has_decoder(m)) {
         ses_pass_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
         at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
@@ -137,11 +138,11 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
 {
     if (!ses_model_check_batch(m, b, e)) return false;
     ses_pass p = { .tape = t, .c = &m->c, .batch = b, .want = want };
-    ses_pass_begin(&p, 2 * (size_t)m->c.layers + 3 * (size_t)m->c.decoder_layers + 16);
+    ses_pass_begin(&p, 5 * (size_t)m->c.layers + 3 * (size_t)m->c.decoder_layers + 16);
     ses_state at = run_stacks(m, &p);
     size_t n;
     const ses_head_use *use = uses(m, &n);
-    if (!n) ses_pass_output(&p, has_decoder(m) ? SES_PER_TARGET : SES_PER_TOKEN, at.x, "last_hidden_state");
+    if (!n) ses_pass_output(&p, at.seqs == &p.in ? SES_PER_TOKEN : SES_PER_TARGET, at.x, "last_hidden_state");
     if (!n && at.pooled) ses_pass_output(&p, SES_PER_SEQUENCE, at.pooled, "pooler_output");
     for (size_t i = 0; i < n; i++) {
         use[i].head->run(&m->head[i], &use[i], &p, &at);

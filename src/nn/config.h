@@ -30,7 +30,9 @@ typedef enum {
 typedef enum {
     SES_SUMMARY_FIRST, /* dense and activation over the first token */
     SES_SUMMARY_LAST,  /* the last token, as it is */
-    SES_SUMMARY_EOS    /* dense and activation over the last end-of-sequence token */
+    SES_SUMMARY_EOS,   /* dense and activation over the last end-of-sequence token, */
+    SES_SUMMARY_END,   /* over the last token, */
+    SES_SUMMARY_MEAN   /* over the mean of all */
 } ses_summary;
 
 /* How labels become the decoder's input: shifted right behind a start token, or behind the row's own last
@@ -48,8 +50,10 @@ typedef struct ses_config {
     int64_t window;                /* of layers marked local; 0: none */
     /* of relative scores (DeBERTa): distances -span .. span - 1 have rows of their own, or share buckets */
     int64_t rel_span, rel_buckets;
-    int64_t conv;        /* width of a convolution beside the first layer; 0: none */
-    int64_t first_names; /* the table of tensor names this config asks first */
+    int64_t mem_len, reuse_len; /* of any_order: tokens remembered, tokens of a batch among them; 0: all */
+    int64_t clamp;              /* of any_order: farther distances are as this one; 0: none is */
+    int64_t conv;               /* width of a convolution beside the first layer; 0: none */
+    int64_t first_names;        /* the table of tensor names this config asks first */
     double norm_eps, drop, drop_attention, drop_act, drop_final;
     double drop_embed, drop_head, drop_ffn; /* below 0: as drop */
     /* of rotary positions, in layers that see all and in local ones */
@@ -93,6 +97,9 @@ typedef struct ses_config {
     bool drop_summary_in;                /* dropout before the summary's dense layer too */
     uint64_t local[SES_MAX_LAYERS / 64]; /* bit i: layer i sees `window` tokens only */
     bool lm_fixed_bias;                  /* the projection's bias is [1, V] and never trained */
+    bool any_order;                      /* takes permutation masks, places to predict, memories */
+    bool two_ways;                       /* of any_order: half of a batch is read backwards */
+    bool same_length;                    /* of any_order and causal: every token sees as many others */
     bool relative;                       /* scores by distance from a table of vectors: */
     bool rel_by_query, rel_by_key;       /* with the query's content, with the key's */
     bool rel_shared;                     /* tokens and distances have the same projections */

@@ -40,7 +40,8 @@ typedef struct ses_pass {
     const ses_config *c;
     const ses_batch *batch;
     const ses_want *want;
-    ses_seqs in, target; /* what an encoder or a lone decoder reads; what the decoder of a pair reads */
+    ses_seqs in, target; /* what an encoder or a lone decoder reads; what the decoder of a pair reads, or the
+                            places a model is asked about */
     ses_output *item;
     size_t n, cap;
     ses_tensor *loss;

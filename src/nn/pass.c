@@ -32,13 +32,18 @@ static ses_tensor *zeros(ses_pass *p, int64_t n)
     return z ? ses_tape_ints(p->tape, z, n) : NULL;
 }
 
-static void upload(ses_pass *p, ses_seqs *q, const int32_t *segments, const int32_t *given)
+static void measure(ses_seqs *q)
 {
     for (int64_t s = 0; s < q->seqs; s++) {
         int64_t len = q->host_cu[s + 1] - q->host_cu[s];
         if (len > q->longest) q->longest = len;
         q->pairs += len * len;
     }
+}
+
+static void upload(ses_pass *p, ses_seqs *q, const int32_t *segments, const int32_t *given)
+{
+    measure(q);
     q->cu = ses_tape_ints(p->tape, q->host_cu, q->seqs + 1);
     q->ids = ses_tape_ints(p->tape, q->host_ids, q->tokens);
     q->segments = segments ? ses_tape_ints(p->tape, segments, q->tokens) : zeros(p, q->tokens);
@@ -81,6 +86,12 @@ void ses_pass_begin(ses_pass *p, size_t outputs)
     p->item = ses_tape_host(p->tape, p->cap, sizeof *p->item);
     p->in = (ses_seqs){ .seqs = b->seqs, .tokens = b->tokens, .host_cu = b->cu, .host_ids = b->ids };
     upload(p, &p->in, b->segments, b->positions);
+    if (b->target_places) {
+        p->target = (ses_seqs){ .seqs = b->seqs, .tokens = b->target_cu[b->seqs], .host_cu = b->target_cu };
+        measure(&p->target);
+        p->target.cu = ses_tape_ints(p->tape, b->target_cu, b->seqs + 1);
+        return;
+    }
     if (!b->target_cu && !p->c->echo) return;
     const int32_t *cu = b->target_cu ? b->target_cu : b->cu;
     const int32_t *ids = b->target_cu ? shifted(p, b, cu[b->seqs]) : echoed(p, b);

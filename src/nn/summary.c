@@ -3,7 +3,7 @@
 
 void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name)
 {
-    if (!c->pooler && !c->summary_plain && (c->summary == SES_SUMMARY_FIRST || c->summary == SES_SUMMARY_EOS))
+    if (!c->pooler && !c->summary_plain && c->summary != SES_SUMMARY_LAST)
         h->dense = ses_dense_add(s, c->hidden, c->hidden, SES_BIAS, "%s.dense", name);
 }
 
@@ -32,10 +32,15 @@ ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_sta
     if (at->pooled) return ses_dropout(t, at->pooled, drop);
     switch (p->c->summary) {
     case SES_SUMMARY_FIRST: x = ses_pool_rows(t, at->x, at->seqs->cu, SES_POOL_FIRST); break;
-    case SES_SUMMARY_EOS: x = ends(p, at); break;
+    case SES_SUMMARY_MEAN: x = ses_pool_rows(t, at->x, at->seqs->cu, SES_POOL_MEAN); break;
+    case SES_SUMMARY_EOS:
+    case SES_SUMMARY_END: x = ends(p, at); break;
     case SES_SUMMARY_LAST: return ends(p, at);
     }
-    if (p->c->summary_plain) return ses_dropout(t, x, drop);
     x = ses_dropout(t, x, p->c->drop_summary_in ? drop : p->c->drop_summary);
-    return ses_dropout(t, ses_dense_run(t, h->dense, x, p->c->summary_act), drop);
+    if (h->dense.w)
+        x = ses_dense_run(t, h->dense, x, p->c->summary_act);
+    else if (p->c->summary_act != SES_ACT_NONE)
+        x = ses_activate(t, x, p->c->summary_act);
+    return ses_dropout(t, x, drop);
 }

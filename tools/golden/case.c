@@ -124,11 +124,108 @@ static bool answers(gold_case *c, const char *name, const int32_t **out, ses_err
     return y != NULL;
 }
 
+/* target_mapping [B, P, S]: which place each target asks about. A row of zeros is no target. */
+static bool asked(gold_case *c, ses_err *e)
+{
+    const ses_entry *x = ses_safetensors_find(c->gold, "input.target_mapping");
+    int64_t count, n = 0, P = x && x->rank == 3 ? x->dim[1] : 0;
+    if (!x) return true;
+    if (x->rank != 3 || x->dim[0] != c->rows || x->dim[2] != c->width)
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"input.target_mapping\" must be [B, P, S]");
+    const double *map = gold_numbers(c, x->name, &count, e);
+    int32_t *cu = ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e);
+    int32_t *place = ses_arena_array(&c->mem, (size_t)(c->rows * P) + 1, sizeof *place, e);
+    int32_t *from = ses_arena_array(&c->mem, (size_t)(c->rows * P) + 1, sizeof *from, e);
+    if (!map || !cu || !place || !from) return false;
+    for (int64_t r = 0; r < c->rows * P; r++) {
+        int64_t s = r / P;
+        if (r % P == 0) cu[s] = (int32_t)n;
+        for (int32_t t = c->batch.cu[s]; t < c->batch.cu[s + 1]; t++)
+            if (map[r * c->width + c->place[t] % c->width] != 0) {
+                place[n] = t - c->batch.cu[s];
+                from[n++] = (int32_t)r;
+                break;
+            }
+    }
+    cu[c->rows] = (int32_t)n;
+    c->target_width = P;
+    c->target_place = from;
+    c->batch.target_cu = cu;
+    c->batch.target_places = place;
+    return true;
+}
+
+/* perm_mask [B, S, S]: which real token does not see which. */
+static bool order(gold_case *c, ses_err *e)
+{
+    int64_t count, n = 0, pairs = 0;
+    const int32_t *cu = c->batch.cu, *place = c->place;
+    const double *mask = gold_numbers(c, "input.perm_mask", &count, e);
+    if (!mask) return !e->code;
+    if (count != c->rows * c->width * c->width)
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"input.perm_mask\" must be [B, S, S]");
+    for (int64_t s = 0; s < c->rows; s++) pairs += (int64_t)(cu[s + 1] - cu[s]) * (cu[s + 1] - cu[s]);
+    uint8_t *y = ses_arena_array(&c->mem, (size_t)pairs, sizeof *y, e);
+    for (int64_t s = 0; y && s < c->rows; s++)
+        for (int32_t i = cu[s]; i < cu[s + 1]; i++)
+            for (int32_t j = cu[s]; j < cu[s + 1]; j++)
+                y[n++] = mask[place[i] * c->width + place[j] % c->width] > 0;
+    c->batch.perm_mask = y;
+    return y != NULL;
+}
+
+/* mems.N [M, B, C] of every layer, as the batch wants them: sequence after sequence. */
+static bool memory(gold_case *c, ses_err *e)
+{
+    int64_t layers = 0, M = 0, C = 0, count;
+    char name[32];
+    for (;; layers++) {
+        snprintf(name, sizeof name, "input.mems.%lld", (long long)layers);
+        const ses_entry *x = ses_safetensors_find(c->gold, name);
+        if (!x) break;
+        if (x->rank != 3 || x->dim[1] != c->rows || (layers && (x->dim[0] != M || x->dim[2] != C)))
+            return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" must be [M, B, C]", name);
+        M = x->dim[0], C = x->dim[2];
+    }
+    if (!layers || !M) return true;
+    int32_t *cu = ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e);
+    ses_real *y = ses_arena_array(&c->mem, (size_t)(layers * M * c->rows * C), sizeof *y, e), *to = y;
+    if (!cu || !y) return false;
+    for (int64_t l = 0; l < layers; l++) {
+        snprintf(name, sizeof name, "input.mems.%lld", (long long)l);
+        const double *x = gold_numbers(c, name, &count, e);
+        if (!x) return false;
+        for (int64_t s = 0; s < c->rows; s++)
+            for (int64_t m = 0; m < M; m++)
+                for (int64_t j = 0; j < C; j++) *to++ = (ses_real)x[(m * c->rows + s) * C + j];
+    }
+    for (int64_t s = 0; s <= c->rows; s++) cu[s] = (int32_t)(s * M);
+    c->memory = M;
+    c->batch.mem_cu = cu;
+    c->batch.mems = y;
+    return true;
+}
+
+/* Labels of the places asked about, [B, P]. */
+static bool asked_labels(gold_case *c, const ses_entry *x, ses_err *e)
+{
+    int64_t count, n = c->batch.target_cu[c->rows];
+    const double *wide = gold_numbers(c, x->name, &count, e);
+    int32_t *y = wide ? ses_arena_array(&c->mem, (size_t)n + 1, sizeof *y, e) : NULL;
+    if (y && count != c->rows * c->target_width)
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" must be [B, P]", x->name);
+    for (int64_t i = 0; y && i < n; i++)
+        if (!whole(wide[c->target_place[i]], &y[i], x->name, e)) return false;
+    c->batch.labels = y;
+    return y != NULL;
+}
+
 static bool labels(gold_case *c, ses_err *e)
 {
     const ses_entry *x = ses_safetensors_find(c->gold, "input.labels");
     int64_t count;
     if (!x) return true;
+    if (c->batch.target_places) return asked_labels(c, x, e);
     if (c->pair && x->rank == 2 && x->dtype == SES_I64 && x->dim[0] == c->rows) return targets(c, x, e);
     if (x->dtype != SES_F32 && x->dtype != SES_F64) return ints(c, "input.labels", &c->batch.labels, e);
     const double *wide = gold_numbers(c, "input.labels", &count, e);
@@ -163,7 +260,8 @@ static bool fill_batch(gold_case *c, ses_err *e)
         !ints(c, "input.position_ids", &position, e) ||
         !ints(c, "input.next_sentence_label", &b->pair_labels, e) ||
         !answers(c, "input.start_positions", &b->starts, e) ||
-        !answers(c, "input.end_positions", &b->ends, e) || !labels(c, e))
+        !answers(c, "input.end_positions", &b->ends, e) || !order(c, e) || !asked(c, e) || !memory(c, e) ||
+        !labels(c, e))
         return false;
     b->positions = position ? position : c->counted ? NULL : b->positions;
     if (!b->segments && !ints(c, "input.langs", &b->segments, e)) return false; /* a language is a segment */

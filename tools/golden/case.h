@@ -15,10 +15,13 @@ typedef struct gold_case {
     ses_arena mem;        /* the batch's arrays */
     int64_t rows, width;  /* the padded arrays are [rows, width] */
     const int32_t *place; /* [tokens]: where in [rows, width] a token stands */
-    int64_t target_width; /* of the decoder's arrays; its tokens are a prefix of each row */
-    bool counted;         /* pads stand at the ends of rows only */
-    bool pair;            /* the model has an encoder and a decoder */
-    bool lost_positions;  /* the checkpoint lacks the position table it was made with */
+    int64_t target_width; /* of the decoder's arrays, or of the places asked about */
+    const int32_t
+        *target_place;   /* where in [rows, target_width] a target stands; NULL: targets are a prefix */
+    int64_t memory;      /* tokens before each row */
+    bool counted;        /* pads stand at the ends of rows only */
+    bool pair;           /* the model has an encoder and a decoder */
+    bool lost_positions; /* the checkpoint lacks the position table it was made with */
     ses_batch batch;
 } gold_case;
 

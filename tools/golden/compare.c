@@ -67,16 +67,37 @@ static void walk_tokens(walk *w, const gold_case *c, const grid *g, const ses_ou
             span(w, (s * g->width + column(g, s, t)) * cols, t * width + o->col, cols);
 }
 
-/* [rows, heads, queries, keys] against sequence after sequence [heads, queries, keys]. */
+/* [rows, heads, queries, keys] against sequence after sequence [heads, queries, keys]; a memory's keys come
+ * before the others. */
 static void walk_pairs(walk *w, const gold_case *c, const grid *q, const grid *k, int64_t heads)
 {
-    int64_t at = 0;
+    int64_t at = 0, keys = c->memory + k->width;
     for (int64_t s = 0; s < c->rows; s++)
         for (int64_t h = 0; h < heads; h++)
-            for (int64_t i = q->cu[s]; i < q->cu[s + 1]; i++)
+            for (int64_t i = q->cu[s]; i < q->cu[s + 1]; i++) {
+                int64_t row = ((s * heads + h) * q->width + column(q, s, i)) * keys;
+                span(w, row, at, c->memory);
+                at += c->memory;
                 for (int64_t j = k->cu[s]; j < k->cu[s + 1]; j++)
-                    span(w, ((s * heads + h) * q->width + column(q, s, i)) * k->width + column(k, s, j), at++,
-                         1);
+                    span(w, row + c->memory + column(k, s, j), at++, 1);
+            }
+}
+
+/* [M, rows, C] against what each sequence would remember: the last of its memory and its tokens. Theirs are
+ * of the padded row, so they meet where the token is real. */
+static bool walk_memory(walk *w, const gold_case *c, const ses_entry *x, int64_t n)
+{
+    int64_t at = 0, M = x->dim[0], C = x->rank == 3 ? x->dim[2] : 0, first = c->memory + c->width - M;
+    if (x->rank != 3 || x->dim[1] != c->rows || first < 0) return false;
+    for (int64_t s = 0; s < c->rows; s++) {
+        int64_t len = c->batch.cu[s + 1] - c->batch.cu[s], mine = c->memory + len < M ? c->memory + len : M;
+        for (int64_t j = c->memory + len - mine; j < c->memory + len; j++, at++) {
+            int64_t col = j < c->memory ? j : c->memory + c->place[c->batch.cu[s] + j - c->memory] % c->width;
+            if ((at + 1) * C > n) return false;
+            if (col >= first) span(w, ((col - first) * c->rows + s) * C, at * C, C);
+        }
+    }
+    return at * C == n;
 }
 
 static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const ses_entry *x, gold_result *r,
@@ -86,19 +107,22 @@ static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const
     int64_t count, want = 0, n = ses_count(o->tensor), cols = ses_cols(o->tensor);
     grid in = { c->width, b->cu, c->place },
          target = in; /* a model that reads its input twice has the same rows */
-    if (b->target_cu) target = (grid){ c->target_width, b->target_cu, NULL };
+    if (b->target_cu) target = (grid){ c->target_width, b->target_cu, c->target_place };
     bool by_target =
         o->axis == SES_PER_TARGET || o->axis == SES_PER_TARGET_PAIR || o->axis == SES_PER_CROSS_PAIR;
     bool pair = o->axis == SES_PER_PAIR || o->axis == SES_PER_TARGET_PAIR || o->axis == SES_PER_CROSS_PAIR;
+    bool memory = o->axis == SES_PER_MEMORY;
     const grid *q = by_target ? &target : &in, *k = o->axis == SES_PER_TARGET_PAIR ? &target : &in;
     ses_real *ours = ses_arena_array(&c->mem, (size_t)n, sizeof *ours, e);
     walk w = { .theirs = gold_numbers(c, x->name, &count, e), .ours = ours };
     if (!ours || !w.theirs || !ses_tape_read(t, o->tensor, ours)) return false;
-    if (pair)
-        want = x->rank == 4 ? c->rows * x->dim[1] * q->width * k->width : -1;
+    if (memory)
+        want = count;
+    else if (pair)
+        want = x->rank == 4 ? c->rows * x->dim[1] * q->width * (c->memory + k->width) : -1;
     else
         want = o->axis == SES_PER_SEQUENCE ? n : c->rows * q->width * (o->cols ? o->cols : cols);
-    if (count != want) /* the walk below trusts the size */
+    if (count != want || (memory && !walk_memory(&w, c, x, n))) /* walks trust the size */
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers, expected %lld", x->name,
                         (long long)count, (long long)want);
     mix(r, ours, (size_t)n * sizeof *ours);
@@ -106,7 +130,7 @@ static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const
         walk_pairs(&w, c, q, k, x->dim[1]);
     else if (o->axis == SES_PER_SEQUENCE)
         span(&w, 0, 0, n);
-    else
+    else if (!memory)
         walk_tokens(&w, c, q, o, cols);
     note(r, &r->out, x->name + strlen("output."), w.worst, OUTPUT_LIMIT * fmax(1, w.largest));
     return true;

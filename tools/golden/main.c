@@ -44,7 +44,9 @@ static double scalar(ses_tape *t, const ses_tensor *x)
 
 static bool within(const gold_score *s) { return !s->any || s->share <= 1; }
 
-static const ses_want everything = { .logits = true, .hidden_states = true, .attentions = true };
+static const ses_want everything = {
+    .logits = true, .hidden_states = true, .attentions = true, .mems = true
+};
 
 /* The model of a case, its lost position tables put back. */
 static ses_model *open_model(gold_case *c, ses_device *dev, bool train, ses_err *e)

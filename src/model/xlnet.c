@@ -1,0 +1,469 @@
+/* XLNet (Yang et al. 2019): predicts tokens in any order of reading. Attention is Transformer-XL's: to
+ * content, to the distance (sines, projected), to whether two tokens are of one segment, and to a memory of
+ * what came before. Where places are to be predicted, a second stream of queries goes along, which knows the
+ * place but not the token there. */
+#include "desc.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const ses_config_key keys[] = {
+    SES_INT("n_token", vocab, 1, SES_MOST_TOKENS),
+    SES_INT("vocab_size", vocab, 1, SES_MOST_TOKENS),
+    SES_NEED("d_model", hidden, SES_MOST_WIDTH),
+    SES_NEED("n_layer", layers, SES_MAX_LAYERS),
+    SES_NEED("n_head", heads, SES_MOST_WIDTH),
+    SES_NEED("d_inner", ffn, SES_MOST_FFN),
+    SES_INT("d_head", head_size, 1, SES_MOST_WIDTH),
+    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
+    SES_INT("mem_len", mem_len, 0, SES_MOST_POSITIONS),
+    SES_INT("reuse_len", reuse_len, 0, SES_MOST_POSITIONS),
+    SES_INT("clamp_len", clamp, -1, SES_MOST_POSITIONS),
+    SES_NUMBER("layer_norm_eps", norm_eps, 0, 1),
+    SES_RATE("dropout", drop),
+    SES_RATE("summary_first_dropout", drop_summary),
+    SES_RATE("summary_last_dropout", drop_head),
+    SES_NUMBER("initializer_range", init_range, 0, 100),
+    SES_ACTIVATION("ff_activation", act),
+    SES_ACTIVATION("summary_activation", summary_act),
+    SES_SWITCH("bi_data", two_ways),
+    SES_SWITCH("same_length", same_length),
+    SES_SWITCH("tie_word_embeddings", tied),
+};
+
+/* The value of a key that must be one of some names; the first is what an absent key means. */
+static bool read_name(const ses_json *config, const char *key, const char *const names[], size_t n,
+                      size_t *out, ses_err *e)
+{
+    const ses_json *v = ses_json_get(config, key);
+    const char *name = ses_json_string(v, NULL);
+    *out = 0;
+    if (ses_json_type_of(v) == SES_JSON_NULL) return true;
+    for (*out = 0; name && *out < n; ++*out)
+        if (!strcmp(name, names[*out])) return true;
+    return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is \"%s\", expected %s or %s", key,
+                    name ? name : "no string", names[0], names[1]);
+}
+
+/* Is the key there, and null? */
+static bool is_null(const ses_json *config, const char *key)
+{
+    const ses_json *v = ses_json_get(config, key);
+    return v && ses_json_type_of(v) == SES_JSON_NULL;
+}
+
+static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+{
+    static const char *const ways[] = { "bi", "uni" };
+    static const char *const summaries[] = { "last", "first", "mean", "cls_index" };
+    static const ses_summary summary[] = { SES_SUMMARY_END, SES_SUMMARY_FIRST, SES_SUMMARY_MEAN,
+                                           SES_SUMMARY_END };
+    size_t way, kind;
+    bool project = true;
+    if (!read_name(config, "attn_type", ways, SES_LEN(ways), &way, e) ||
+        !read_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e))
+        return false;
+    ses_json_bool(ses_json_get(config, "summary_use_proj"), &project);
+    if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing");
+    if (c->hidden % c->heads || (c->head_size && c->head_size != c->hidden / c->heads))
+        return ses_fail(e, SES_EARG, "\"d_head\" must be \"d_model\" / \"n_head\"");
+    if (c->hidden % 2)
+        return ses_fail(e, SES_EARG, "\"d_model\" %lld is odd: sines need pairs", (long long)c->hidden);
+    if (is_null(config, "mem_len")) c->mem_len = 0;
+    if (is_null(config, "summary_activation")) c->summary_act = SES_ACT_NONE;
+    if (c->clamp < 0) c->clamp = 0;
+    c->causal = way == 1;
+    c->summary = summary[kind];
+    c->summary_plain = !project;
+    c->drop_attention = c->drop_act = c->drop;
+    c->positions = SES_MOST_POSITIONS; /* no table: any length */
+    return true;
+}
+
+/* ---- parameters ---- */
+
+typedef struct relative {                                 /* of a layer */
+    ses_dense place;                                      /* projects the sines */
+    ses_tensor *content_bias, *place_bias, *segment_bias; /* [heads, D]: what a query is worth on its own */
+    ses_tensor *segment;                                  /* [2, heads, D]: one segment, two */
+} relative;
+
+typedef struct own {
+    ses_tensor *mask; /* [1, 1, C]: the query stream's first state */
+    relative layer[];
+} own;
+
+/* [C, heads, D], as the reference stores every projection of attention. */
+static ses_dense cube(ses_store *s, const ses_config *c, ses_weight order, int i, const char *what)
+{
+    char name[64];
+    snprintf(name, sizeof name, "layer.%d.attn.%s", i, what);
+    return (ses_dense){ .w = ses_store_add(s, name, SES_DIM(c->hidden, c->heads, c->hidden / c->heads),
+                                           SES_INIT_NORMAL),
+                        .order = order };
+}
+
+static ses_tensor *matrix(ses_store *s, const ses_config *c, int i, const char *what)
+{
+    char name[64];
+    snprintf(name, sizeof name, "layer.%d.attn.%s", i, what);
+    return ses_store_add(s, name, SES_DIM(c->heads, c->hidden / c->heads), SES_INIT_NORMAL);
+}
+
+static void add_layer(ses_layer *l, relative *r, ses_store *s, const ses_config *c, int i)
+{
+    char name[64];
+    l->self.query = cube(s, c, SES_IN_OUT, i, "query");
+    l->self.key = cube(s, c, SES_IN_OUT, i, "key");
+    l->self.value = cube(s, c, SES_IN_OUT, i, "value");
+    l->self.out = cube(s, c, SES_OUT_IN, i, "out");
+    r->place = cube(s, c, SES_IN_OUT, i, "place");
+    r->content_bias = matrix(s, c, i, "content_bias");
+    r->place_bias = matrix(s, c, i, "place_bias");
+    r->segment_bias = matrix(s, c, i, "segment_bias");
+    snprintf(name, sizeof name, "layer.%d.attn.segment", i);
+    r->segment = ses_store_add(s, name, SES_DIM(2, c->heads, c->hidden / c->heads), SES_INIT_NORMAL);
+    l->self_norm = ses_norm_add(s, c->hidden, SES_NORM_LAYER, "layer.%d.attn.norm", i);
+    l->up = ses_dense_add(s, c->ffn, c->hidden, SES_BIAS, "layer.%d.ffn.up", i);
+    l->down = ses_dense_add(s, c->hidden, c->ffn, SES_BIAS, "layer.%d.ffn.down", i);
+    l->ffn_norm = ses_norm_add(s, c->hidden, SES_NORM_LAYER, "layer.%d.ffn.norm", i);
+}
+
+static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
+{
+    own *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
+    k->own = o;
+    k->distinct = k->depth;
+    k->layer = o ? ses_alloc_array((size_t)k->depth, sizeof *k->layer, e) : NULL;
+    if (!k->layer) return false;
+    k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, c->hidden), SES_INIT_NORMAL);
+    o->mask = ses_store_add(s, "embed.mask", SES_DIM(1, 1, c->hidden), SES_INIT_NORMAL);
+    for (int i = 0; i < (int)k->depth; i++) add_layer(&k->layer[i], &o->layer[i], s, c, i);
+    return ses_store_ok(s, e);
+}
+
+/* ---- forward ---- */
+
+/* Queries of one kind: all tokens (content), or the places asked about (query). */
+typedef struct stream {
+    const ses_seqs *seqs;
+    ses_tensor *place; /* among the keys, where queries are not the last of them */
+    ses_tensor *mask;  /* NULL: all is seen */
+    int64_t pairs;
+    ses_axis state, pair;
+    const char *attentions; /* output name */
+} stream;
+
+/* What all layers see: the keys are a memory and then the batch's tokens. */
+typedef struct scene {
+    const ses_stack *k;
+    ses_pass *p;
+    stream content, query; /* query.seqs NULL: no place is asked about */
+    const int32_t *cu_host;
+    ses_tensor *cu, *label, *mem_rows, *own_rows; /* of keys; mem_rows NULL: no memory */
+    int64_t longest, tokens;
+    ses_tensor *sines, *at;
+} scene;
+
+static int64_t mem_len(const ses_batch *b, int64_t s)
+{
+    return b->mem_cu ? b->mem_cu[s + 1] - b->mem_cu[s] : 0;
+}
+
+/* Keys: offsets, where each comes from, segments. */
+static void lay_keys(scene *v)
+{
+    const ses_batch *b = v->p->batch;
+    ses_tape *t = v->p->tape;
+    int64_t M = b->mem_cu ? b->mem_cu[b->seqs] : 0, n = 0;
+    v->tokens = b->tokens + M;
+    int32_t *cu = ses_tape_host(t, (size_t)b->seqs + 1, sizeof *cu);
+    int32_t *row[3]; /* in the memory, in the batch, segment */
+    for (int i = 0; i < 3; i++) row[i] = ses_tape_host(t, (size_t)v->tokens, sizeof **row);
+    if (!cu || !row[0] || !row[1] || !row[2]) return;
+    for (int64_t s = 0; s < b->seqs; s++) {
+        int64_t mem = mem_len(b, s), len = b->cu[s + 1] - b->cu[s];
+        cu[s] = (int32_t)n;
+        if (mem + len > v->longest) v->longest = mem + len;
+        for (int64_t j = 0; j < mem + len; j++, n++) {
+            row[0][n] = j < mem ? (int32_t)(b->mem_cu[s] + j) : SES_IGNORE;
+            row[1][n] = j < mem ? SES_IGNORE : (int32_t)(b->cu[s] + j - mem);
+            row[2][n] = b->segments && j >= mem ? b->segments[b->cu[s] + j - mem] : 0;
+        }
+    }
+    cu[b->seqs] = (int32_t)n;
+    v->cu_host = cu;
+    v->cu = ses_tape_ints(t, cu, b->seqs + 1);
+    if (b->segments) v->label = ses_tape_ints(t, row[2], n);
+    v->own_rows = ses_tape_ints(t, row[1], n);
+    if (M) v->mem_rows = ses_tape_ints(t, row[0], n);
+}
+
+/* May the query at token i, counted in its sequence, see key j of sequence s? A token of the content stream
+ * always sees itself. */
+static bool sees(const scene *v, const stream *q, int64_t s, int64_t i, int64_t j, const uint8_t *perm,
+                 int64_t len)
+{
+    const ses_config *c = v->p->c;
+    int64_t mem = mem_len(v->p->batch, s);
+    if (q == &v->content && j == mem + i) return true;
+    if (c->causal && (j > mem + i || (c->same_length && j < i))) return false;
+    return !(perm && j >= mem && perm[i * len + j - mem]);
+}
+
+/* A mask of the stream's queries over the keys: added to scores, so a large negative number hides. */
+static void lay_stream(scene *v, stream *q, const ses_seqs *seqs, const int32_t *places)
+{
+    static const ses_real hidden = -1e30f; /* the reference's: where all is hidden, all is seen alike */
+    const ses_batch *b = v->p->batch;
+    ses_tape *t = v->p->tape;
+    bool masked = b->perm_mask || v->p->c->causal;
+    int64_t n = 0, perm = 0;
+    q->seqs = seqs;
+    for (int64_t s = 0; s < b->seqs; s++)
+        q->pairs += (int64_t)(seqs->host_cu[s + 1] - seqs->host_cu[s]) * (v->cu_host[s + 1] - v->cu_host[s]);
+    ses_real *mask = masked ? ses_tape_host(t, (size_t)q->pairs, sizeof *mask) : NULL;
+    int32_t *place = places ? ses_tape_host(t, (size_t)seqs->tokens, sizeof *place) : NULL;
+    for (int64_t s = 0; (mask || place) && s < b->seqs; s++) {
+        int64_t len = b->cu[s + 1] - b->cu[s];
+        for (int32_t r = seqs->host_cu[s]; r < seqs->host_cu[s + 1]; r++) {
+            int64_t i = places ? places[r] : r - seqs->host_cu[s];
+            if (place) place[r] = (int32_t)(i + mem_len(b, s));
+            for (int64_t j = 0; mask && j < v->cu_host[s + 1] - v->cu_host[s]; j++, n++)
+                if (!sees(v, q, s, i, j, b->perm_mask ? b->perm_mask + perm : NULL, len)) mask[n] = hidden;
+        }
+        perm += len * len;
+    }
+    if (mask) q->mask = ses_tape_input(t, mask, SES_DIM(q->pairs));
+    if (place) q->place = ses_tape_ints(t, place, seqs->tokens);
+}
+
+/* Sines and cosines of every distance, rounded as the reference rounds. Row of query minus key d: d + far. */
+static void lay_sines(scene *v)
+{
+    const ses_config *c = v->p->c;
+    ses_tape *t = v->p->tape;
+    int64_t longest = v->longest, far = longest - 1, half = c->hidden / 2, rows;
+    if (c->clamp && c->clamp < far) far = c->clamp;
+    rows = 2 * far + 1;
+    ses_real *x = ses_tape_host(t, (size_t)(rows * c->hidden), sizeof *x);
+    int32_t *at = ses_tape_host(t, (size_t)(2 * longest - 1), sizeof *at);
+    if (!x || !at) return;
+    for (int64_t j = 0; j < half; j++) {
+        float rate = 1 / powf(10000, (float)(2 * j) / (float)c->hidden);
+        for (int64_t d = 0; d <= far; d++) { /* both signs at once */
+            double angle = (double)((float)d * rate), up = sin(angle), level = cos(angle);
+            ses_real *ahead = x + (far + d) * c->hidden + j, *behind = x + (far - d) * c->hidden + j;
+            behind[0] = (ses_real)-up, behind[half] = (ses_real)level;
+            ahead[0] = (ses_real)up, ahead[half] = (ses_real)level;
+        }
+    }
+    for (int64_t r = 0; r < 2 * longest - 1; r++) {
+        int64_t d = longest - 1 - r;
+        at[r] = (int32_t)((d > far ? far : d < -far ? -far : d) + far);
+    }
+    v->sines = ses_dropout(t, ses_tape_input(t, x, SES_DIM(rows, c->hidden)), c->drop);
+    v->at = ses_tape_ints(t, at, 2 * longest - 1);
+}
+
+/* What keys and values of layer i are made of: memory and tokens, sequence by sequence. */
+static ses_tensor *with_memory(const scene *v, ses_tensor *h, int i)
+{
+    const ses_batch *b = v->p->batch;
+    ses_tape *t = v->p->tape;
+    if (!v->mem_rows) return h;
+    int64_t M = b->mem_cu[b->seqs], C = v->p->c->hidden;
+    ses_tensor *mem = ses_tape_input(t, b->mems + i * M * C, SES_DIM(M, C));
+    return ses_add(t, ses_take(t, mem, v->mem_rows), ses_take(t, h, v->own_rows));
+}
+
+/* The states of layer i that a next batch may remember: the last mem_len of each sequence. */
+static void note_memory(const scene *v, ses_tensor *all, int i)
+{
+    const ses_config *c = v->p->c;
+    const ses_batch *b = v->p->batch;
+    int64_t n = 0;
+    int32_t *row = v->p->want->mems ? ses_tape_host(v->p->tape, (size_t)v->tokens, sizeof *row) : NULL;
+    if (!row) return;
+    for (int64_t s = 0; s < b->seqs; s++) {
+        int64_t begin = v->cu_host[s], end = v->cu_host[s + 1], mem = mem_len(b, s);
+        if (c->reuse_len && begin + mem + c->reuse_len < end) end = begin + mem + c->reuse_len;
+        if (c->mem_len && end - begin > c->mem_len) begin = end - c->mem_len;
+        for (int64_t j = begin; j < end; j++) row[n++] = (int32_t)j;
+    }
+    ses_tensor *kept = ses_take(v->p->tape, all, ses_tape_ints(v->p->tape, row, n));
+    ses_pass_output(v->p, SES_PER_MEMORY, kept, "mems.%d", i);
+}
+
+typedef struct keys_of { /* a layer's, for both streams */
+    ses_tensor *key, *value, *place;
+} keys_of;
+
+static ses_tensor *attend(const scene *v, const stream *q, const keys_of *keyed, ses_tensor *x, int i)
+{
+    ses_tape *t = v->p->tape;
+    const ses_config *c = v->p->c;
+    const ses_layer *l = &v->k->layer[i];
+    const relative *r = &((const own *)v->k->own)->layer[i];
+    bool want = v->p->want->attentions;
+    ses_tensor *query = ses_dense_run(t, l->self.query, x, SES_ACT_NONE), *probs;
+    ses_relative_inputs in = { .cu_q = q->seqs->cu, .cu_k = v->cu, .place = q->place, .at = v->at };
+    in.mask = q->mask, in.label = v->label;
+    in.term[0] = (ses_relative_term){ .x = ses_affine(t, query, NULL, r->place_bias), .r = keyed->place };
+    if (v->label)
+        in.term[1] = (ses_relative_term){ .x = ses_affine(t, query, NULL, r->segment_bias),
+                                          .r = ses_reshape(t, r->segment, SES_DIM(2, c->hidden)),
+                                          .rows = SES_ROWS_BY_LABEL };
+    ses_tensor *bias =
+        ses_relative_scores(t, &in,
+                            &(ses_relative_options){ .heads = c->heads,
+                                                     .max_k = v->longest,
+                                                     .pairs = q->pairs,
+                                                     .turned = c->two_ways ? v->p->batch->seqs / 2 : 0 });
+    ses_attention_inputs a = { .q = ses_affine(t, query, NULL, r->content_bias),
+                               .k = keyed->key,
+                               .v = keyed->value,
+                               .cu_q = q->seqs->cu,
+                               .cu_k = v->cu,
+                               .bias = bias };
+    ses_attention_options o = { .heads = c->heads, .max_q = q->seqs->longest, .max_k = v->longest };
+    o.drop = c->drop_attention;
+    ses_tensor *y = ses_attention(t, &a, &o, want ? &probs : NULL);
+    if (want) ses_pass_output(v->p, q->pair, probs, "%s.%d", q->attentions, i);
+    y = ses_dropout(t, ses_dense_run(t, l->self.out, y, SES_ACT_NONE), c->drop);
+    return ses_layer_end(l, v->p, ses_norm_run(t, l->self_norm, y, x, c->norm_eps));
+}
+
+/* Both streams through layer i: g asks h, h asks itself. */
+static void layer(const scene *v, ses_tensor **h, ses_tensor **g, int i)
+{
+    ses_tape *t = v->p->tape;
+    const ses_layer *l = &v->k->layer[i];
+    const relative *r = &((const own *)v->k->own)->layer[i];
+    ses_tensor *all = with_memory(v, *h, i);
+    note_memory(v, all, i);
+    keys_of keyed = { .key = ses_dense_run(t, l->self.key, all, SES_ACT_NONE),
+                      .value = ses_dense_run(t, l->self.value, all, SES_ACT_NONE),
+                      .place = ses_dense_run(t, r->place, v->sines, SES_ACT_NONE) };
+    *h = attend(v, &v->content, &keyed, *h, i);
+    if (*g) *g = attend(v, &v->query, &keyed, *g, i);
+}
+
+/* hidden_states.N: with two streams the content's and the query's take turns. */
+static void note_hidden(const scene *v, ses_tensor *h, ses_tensor *g, int i)
+{
+    if (!v->p->want->hidden_states) return;
+    ses_pass_output(v->p, SES_PER_TOKEN, h, "hidden_states.%d", g ? 2 * i : i);
+    if (g) ses_pass_output(v->p, SES_PER_TARGET, g, "hidden_states.%d", 2 * i + 1);
+}
+
+static scene scene_of(const ses_stack *k, ses_pass *p, const ses_seqs *seqs)
+{
+    scene v = { .k = k, .p = p };
+    v.content = (stream){ .pair = SES_PER_PAIR, .attentions = "attentions" };
+    v.query = (stream){ .pair = SES_PER_CROSS_PAIR, .attentions = "query_attentions" };
+    if (p->c->two_ways && p->batch->seqs % 2)
+        ses_tape_fail(p->tape, SES_EARG,
+                      "\"bi_data\" is true: the second half of a batch is read backwards, but "
+                      "%lld sequences have no halves",
+                      (long long)p->batch->seqs);
+    lay_keys(&v);
+    if (!v.own_rows) return v;
+    lay_stream(&v, &v.content, seqs, NULL);
+    if (p->batch->target_places) lay_stream(&v, &v.query, &p->target, p->batch->target_places);
+    lay_sines(&v);
+    return v;
+}
+
+static ses_tensor *run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs)
+{
+    ses_tape *t = p->tape;
+    const own *o = k->own;
+    scene v = scene_of(k, p, seqs);
+    if (!ses_tape_ok(t, NULL)) return NULL; /* there may be no keys, no queries */
+    bool lean = !p->want->hidden_states && !p->want->attentions && !p->want->mems && !v.query.seqs;
+    ses_tape_mark start = ses_tape_now(t);
+    ses_tensor *g = NULL, *h = ses_dropout(t, ses_embed(t, 1, &k->token, &seqs->ids, -1), p->c->drop);
+    if (v.query.seqs) { /* every place begins alike */
+        const int32_t *zero = ses_tape_host(t, (size_t)p->target.tokens, sizeof *zero);
+        ses_tensor *mask = ses_reshape(t, o->mask, SES_DIM(1, p->c->hidden));
+        g = zero ? ses_take(t, mask, ses_tape_ints(t, zero, p->target.tokens)) : NULL;
+        g = ses_dropout(t, g, p->c->drop);
+    }
+    for (int i = 0; i < (int)k->depth; i++) {
+        note_hidden(&v, h, g, i);
+        layer(&v, &h, &g, i);
+        if (lean) h = ses_tape_rewind(t, start, h);
+        ses_tape_where(t, "layer %d", i);
+    }
+    note_hidden(&v, h, g, (int)k->depth);
+    return ses_dropout(t, g ? g : h, p->c->drop);
+}
+
+static const ses_ways ways = { .add = add, .run = run };
+
+/* ---- tables ---- */
+
+static const ses_name tensors[] = {
+    { "embed.token", "word_embedding.weight" },
+    { "embed.mask", "mask_emb" },
+    { "layer.#.attn.query", "layer.#.rel_attn.q" },
+    { "layer.#.attn.key", "layer.#.rel_attn.k" },
+    { "layer.#.attn.value", "layer.#.rel_attn.v" },
+    { "layer.#.attn.out", "layer.#.rel_attn.o" },
+    { "layer.#.attn.place", "layer.#.rel_attn.r" },
+    { "layer.#.attn.content_bias", "layer.#.rel_attn.r_w_bias" },
+    { "layer.#.attn.place_bias", "layer.#.rel_attn.r_r_bias" },
+    { "layer.#.attn.segment_bias", "layer.#.rel_attn.r_s_bias" },
+    { "layer.#.attn.segment", "layer.#.rel_attn.seg_embed" },
+    { "layer.#.attn.norm.*", "layer.#.rel_attn.layer_norm.*" },
+    { "layer.#.ffn.up.*", "layer.#.ff.layer_1.*" },
+    { "layer.#.ffn.down.*", "layer.#.ff.layer_2.*" },
+    { "layer.#.ffn.norm.*", "layer.#.ff.layer_norm.*" },
+    { "lm.out.weight", "/lm_loss.weight" },
+    { "lm.out.bias", "/lm_loss.bias" },
+    { "classify.dense.*", "/sequence_summary.summary.*" },
+    { "classify.out.*", "/logits_proj.*" },
+    { "choice.dense.*", "/sequence_summary.summary.*" },
+    { "choice.out.*", "/logits_proj.*" },
+    { "tag.*", "/classifier.*" },
+    { "span.*", "/qa_outputs.*" },
+};
+
+static const ses_class classes[] = {
+    { .name = "XLNetModel" },
+    SES_CLASS("XLNetLMHeadModel", SES_ON(masked_lm, "logits")),
+    SES_CLASS("XLNetForSequenceClassification", SES_ON(classify, "logits")),
+    SES_CLASS("XLNetForMultipleChoice", SES_ON(choice, "logits")),
+    SES_CLASS("XLNetForTokenClassification", SES_ON(tag, "logits")),
+    SES_CLASS("XLNetForQuestionAnsweringSimple", SES_ON(span, "")),
+};
+
+const ses_model_desc ses_model_xlnet = {
+    .name = "xlnet",
+    .prefix = "transformer.",
+    .ways = &ways,
+    .arch = { .pad = 5,
+              .mem_len = 512,
+              .norm_eps = 1e-12,
+              .drop = 0.1,
+              .drop_head = 0.1,
+              .drop_tag = -1,
+              .init_range = 0.02,
+              .act = SES_ACT_GELU,
+              .summary_act = SES_ACT_TANH,
+              .pos = SES_POS_NONE,
+              .tied = true,
+              .lm_plain = true,
+              .lm_bias = true,
+              .pad_learns = true,
+              .any_order = true },
+    .keys = { SES_TABLE(keys) },
+    .finish = finish,
+    .tensors = { SES_TABLE(tensors) },
+    .class = classes,
+    .n_classes = SES_LEN(classes),
+};

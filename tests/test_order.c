@@ -1,0 +1,181 @@
+/* Models that read in any order: masks, places to predict and memories, alone and in a batch; a text read in
+ * parts with a memory; what such a batch may get wrong. */
+#include "check.h"
+#include "families.h"
+#include "model_fixture.h"
+#include "op/op.h"
+
+#include <math.h>
+
+static const family one_way = { "xlnet",
+                                "XLNetModel",
+                                true,
+                                true,
+                                NULL,
+                                "\"d_model\": 20, \"n_layer\": 2, \"n_head\": 4, \"d_inner\": 28, "
+                                "\"mem_len\": null, \"attn_type\": \"uni\"" };
+static const family any_way = { "xlnet", "XLNetLMHeadModel",
+                                true,    true,
+                                NULL,    "\"d_model\": 20, \"n_layer\": 2, \"n_head\": 4, \"d_inner\": 28" };
+
+typedef struct rig {
+    ses_device *dev;
+    ses_json_doc *doc;
+    ses_model *m;
+    ses_tape *t;
+} rig;
+
+static rig rig_new(const family *f, ses_isa isa)
+{
+    ses_err e = { 0 };
+    rig r = { .dev = ses_device_open("cpu", &(ses_device_options){ 2, isa }, &e) };
+    r.doc = family_config(f, &e);
+    r.m = r.doc ? ses_model_new(ses_json_root(r.doc), r.dev, &(ses_model_options){ .seed = 5 }, &e) : NULL;
+    r.t = ses_tape_new(r.dev, NULL, &e);
+    CHECK_MSG(r.m && r.t, "%s", e.msg);
+    return r;
+}
+
+static void rig_free(rig *r)
+{
+    ses_tape_free(r->t);
+    ses_model_free(r->m);
+    ses_json_free(r->doc);
+    ses_device_free(r->dev);
+}
+
+/* The named output of a pass. */
+static const ses_tensor *output(rig *r, const ses_batch *b, const char *name)
+{
+    ses_err e = { 0 };
+    ses_outputs o = { 0 };
+    ses_tape_reset(r->t, NULL);
+    ses_want want = { .logits = true, .hidden_states = true, .mems = true };
+    CHECK_MSG(ses_model_forward(r->m, r->t, b, &want, &o, &e), "%s", e.msg);
+    for (size_t i = 0; i < o.n; i++)
+        if (!strcmp(o.item[i].name, name)) return o.item[i].tensor;
+    CHECK_MSG(false, "no output %s", name);
+    return NULL;
+}
+
+/* Each sequence of the fixture alone gives the same bits as with the others. */
+static void test_alone(ses_isa isa)
+{
+    enum { C = 20, V = 37 };
+    uint8_t mask[FIXTURE_PAIRS];
+    ses_real mems[FIXTURE_MEMS], own[FIXTURE_MEMS], with[5 * V];
+    rig r = rig_new(&any_way, isa);
+    ses_batch all = fixture_order(mask, mems);
+    const ses_tensor *x = output(&r, &all, "logits");
+    CHECK(ses_rows(x) == 5 && ses_cols(x) == V);
+    if (x) memcpy(with, x->f, sizeof with);
+    for (int s = 0, pairs = 0; s < 3; s++) {
+        int32_t len = all.cu[s + 1] - all.cu[s], cu[] = { 0, len },
+                targets[] = { 0, all.target_cu[s + 1] - all.target_cu[s] };
+        int32_t before[] = { 0, all.mem_cu[s + 1] - all.mem_cu[s] };
+        for (int l = 0; l < 2; l++)
+            memcpy(own + l * before[1] * C, mems + (l * 5 + all.mem_cu[s]) * C,
+                   (size_t)(before[1] * C) * sizeof *own);
+        ses_batch b = { .seqs = 1,
+                        .tokens = len,
+                        .cu = cu,
+                        .ids = all.ids + all.cu[s],
+                        .segments = all.segments + all.cu[s] };
+        b.perm_mask = mask + pairs, b.target_cu = targets,
+        b.target_places = all.target_places + all.target_cu[s];
+        b.mem_cu = before, b.mems = own;
+        x = output(&r, &b, "logits");
+        CHECK(x && !memcmp(x->f, with + all.target_cu[s] * V, (size_t)(targets[1] * V) * sizeof *with));
+        pairs += len * len;
+    }
+    rig_free(&r);
+}
+
+/* Read forwards in two parts, the second with the memory of the first, a text's states are as in one. */
+static void test_parts(void)
+{
+    enum { LEN = 11, CUT = 6, C = 20 };
+    static const int32_t ids[LEN] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 35, 8 }, whole[] = { 0, LEN },
+                         first[] = { 0, CUT }, rest[] = { 0, LEN - CUT };
+    ses_real mems[2 * CUT * C], want[LEN * C];
+    rig r = rig_new(&one_way, SES_ISA_COUNT - 1);
+    const ses_tensor *x =
+        output(&r, &(ses_batch){ .seqs = 1, .tokens = LEN, .cu = whole, .ids = ids }, "last_hidden_state");
+    if (x) memcpy(want, x->f, sizeof want);
+    for (int l = 0; l < 2; l++) {
+        x = output(&r, &(ses_batch){ .seqs = 1, .tokens = CUT, .cu = first, .ids = ids },
+                   l ? "mems.1" : "mems.0");
+        CHECK(ses_count(x) == CUT * C);
+        if (x) memcpy(mems + l * CUT * C, x->f, CUT * C * sizeof *mems);
+    }
+    ses_batch b = {
+        .seqs = 1, .tokens = LEN - CUT, .cu = rest, .ids = ids + CUT, .mem_cu = first, .mems = mems
+    };
+    x = output(&r, &b, "last_hidden_state");
+    double worst = 0;
+    for (int i = 0; x && i < (LEN - CUT) * C; i++)
+        worst = fmax(worst, fabs((double)x->f[i] - (double)want[CUT * C + i]));
+    CHECK_MSG(worst < 1e-5, "%g", worst);
+    rig_free(&r);
+}
+
+static void expect_error(rig *r, ses_batch b, const char *want)
+{
+    ses_err e = { 0 };
+    ses_outputs out;
+    ses_tape_reset(r->t, NULL);
+    CHECK(!ses_model_forward(r->m, r->t, &b, &(ses_want){ 0 }, &out, &e));
+    CHECK_STR(e.msg, want);
+}
+
+static void test_bad(void)
+{
+    static const int32_t far[] = { 1, 4, 0, 2, 7 }, falls[] = { 0, 3, 2, 5 },
+                         labels[] = { 9, 3, -100, 37, 36 };
+    uint8_t mask[FIXTURE_PAIRS];
+    ses_real mems[FIXTURE_MEMS];
+    rig r = rig_new(&any_way, SES_ISA_REF);
+    ses_batch good = fixture_order(mask, mems), b = good;
+    b.target_places = far;
+    expect_error(&r, b, "target place 7 in sequence 2 of 7 tokens");
+    b = good, b.target_cu = falls;
+    expect_error(&r, b, "target offsets do not rise from 0");
+    b = good, b.mem_cu = falls;
+    expect_error(&r, b, "memory offsets do not rise from 0");
+    b = good, b.mems = NULL;
+    expect_error(&r, b, "memory needs both mem_cu and mems");
+    b = good, b.labels = labels;
+    expect_error(&r, b, "label 37 at place 3, expected 0 to 36");
+    b = good, b.target_cu = NULL;
+    expect_error(&r, b, "target places need target_cu, and no target_ids");
+    rig_free(&r);
+
+    static const family both = { "xlnet",
+                                 "XLNetModel",
+                                 true,
+                                 true,
+                                 NULL,
+                                 "\"d_model\": 20, \"n_layer\": 2, \"n_head\": 4, \"d_inner\": 28, "
+                                 "\"bi_data\": true" };
+    r = rig_new(&both, SES_ISA_REF);
+    expect_error(&r, fixture_batch(true),
+                 "\"bi_data\" is true: the second half of a batch is read backwards, but 3 sequences have no "
+                 "halves");
+    rig_free(&r);
+
+    ses_err e = { 0 };
+    rig other = { .dev = ses_device_open("cpu", NULL, &e) };
+    other.doc = fixture_config("BertForMaskedLM", &e);
+    other.m = ses_model_new(ses_json_root(other.doc), other.dev, NULL, &e);
+    other.t = ses_tape_new(other.dev, NULL, &e);
+    expect_error(&other, good, "bert takes no permutation mask, target places or memory");
+    rig_free(&other);
+}
+
+int main(void)
+{
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) test_alone((ses_isa)isa);
+    test_parts();
+    test_bad();
+    return check_report();
+}
