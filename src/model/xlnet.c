@@ -459,6 +459,7 @@ const ses_model_desc ses_model_xlnet = {
               .tied = true,
               .lm_plain = true,
               .lm_bias = true,
+              .segment_pairs = true,
               .pad_learns = true,
               .any_order = true },
     .keys = { SES_TABLE(keys) },

@@ -104,6 +104,7 @@ typedef struct ses_config {
     bool rel_by_query, rel_by_key;       /* with the query's content, with the key's */
     bool rel_shared;                     /* tokens and distances have the same projections */
     bool rel_norm;                       /* the table goes through a norm */
+    bool segment_pairs;                  /* attention tells tokens of one segment from others: any number */
     bool always_project;                 /* from embed to hidden also where the two are equal */
 } ses_config;
 
