@@ -193,6 +193,22 @@ static void compare_lines(const gold_case *g, const char *path, const char *wher
     if (f) fclose(f);
 }
 
+/* Whether a line can say all that the case gives: no permutations, no memories. */
+static bool can_say(const ses_safetensors *gold)
+{
+    static const char *const known[] = {
+        "input_ids",           "attention_mask",  "token_type_ids",       "langs",        "labels",
+        "next_sentence_label", "start_positions", "sentence_order_label", "end_positions"
+    };
+    for (size_t i = 0; i < ses_safetensors_count(gold); i++) {
+        const char *name = ses_safetensors_at(gold, i)->name;
+        bool here = strncmp(name, "input.", 6) != 0;
+        for (size_t k = 0; k < SES_LEN(known); k++) here |= !here && !strcmp(name + 6, known[k]);
+        if (!here) return false;
+    }
+    return true;
+}
+
 /* One after the other and all at once: the bits are the same, so the lines are. */
 static void check_case(const char *name, const char *tmp, bool lm)
 {
@@ -204,6 +220,10 @@ static void check_case(const char *name, const char *tmp, bool lm)
     ses_err e = { 0 };
     gold_case g = { .gold = ses_safetensors_open(gold, &e) };
     if (!CHECK_MSG(g.gold, "%s", e.msg)) return;
+    if (!can_say(g.gold)) {
+        ses_safetensors_free(g.gold);
+        return;
+    }
     g.ids = load(g.gold, "input.input_ids");
     g.mask = load(g.gold, "input.attention_mask");
     g.segments = load(g.gold, "input.token_type_ids");

@@ -335,7 +335,9 @@ static bool run_all(ses_runner *r, ses_reader *in, const char *dir, ses_progress
     const ses_config *c = &r->model->c;
     ses_limits limit = { .vocab = c->vocab,
                          .tokens = ses_model_max_tokens(r->model),
-                         .segments = c->segments > 0 ? c->segments : 1,
+                         .segments = c->segments > 0    ? c->segments
+                                     : c->segment_pairs ? 1 << 16
+                                                        : 1,
                          .target = ses_reads_target(r->model),
                          .start = c->shift == SES_SHIFT_START ? c->start : -1 };
     ses_err bad = { 0 };
