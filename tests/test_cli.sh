@@ -44,7 +44,7 @@ usage() {
 Try 'sesame $try'." ]; then pass; else fail "sesame $*: not \"$message\""; fi
 }
 
-commands=$(sed -n 's/^SES_COMMAND(\([a-z0-9_]*\)).*/\1/p' src/cli/commands.def)
+commands=$(sed -n 's/^SES_COMMAND(\([a-z0-9_]*\)).*/\1/p' src/cli/commands.def | tr _ -)
 that 'there are commands' '[ -n "$commands" ]'
 
 # help

