@@ -166,6 +166,11 @@ static ses_tensor *rms_norm(ses_tape *t)
     return ses_rms_norm(t, real(t, SES_DIM(T, C)), real(t, SES_DIM(C)), 1e-6);
 }
 
+static ses_tensor *affine(ses_tape *t)
+{
+    return ses_affine(t, real(t, SES_DIM(T, C)), real(t, SES_DIM(C)), real(t, SES_DIM(C)));
+}
+
 static ses_tensor *mul(ses_tape *t) { return ses_mul(t, real(t, SES_DIM(T, F)), real(t, SES_DIM(T, F))); }
 static ses_tensor *glu(ses_tape *t) { return ses_glu(t, real(t, SES_DIM(T, 2 * F)), SES_ACT_GELU); }
 static ses_tensor *columns(ses_tape *t) { return ses_columns(t, real(t, SES_DIM(T, 3 * C)), C, C); }
@@ -186,6 +191,7 @@ static const bench_op table[] = {
     { &ses_op_attention, "1x512, 12 heads", attention_long, M(4.0 * LONG * LONG * C), 0, 0, 0 },
     { &ses_op_relative_scores, "8x128, 12 heads", relative_scores, M(4.0 * B * S * S * C), 0, 0, 0 },
     { &ses_op_rms_norm, "1024x768", rms_norm, 0, M(2 * T * C), M(3 * T * C), 2 },
+    { &ses_op_affine, "1024x768", affine, 0, M(2 * T * C), M(3 * T * C), 6 },
     { &ses_op_mul, "1024x3072", mul, 0, M(3 * T * F), M(6 * T * F), 0 },
     { &ses_op_glu, "1024x6144 gelu", glu, 0, M(3 * T * F), M(5 * T * F), 0 },
     { &ses_op_rotary, "1024x2304", rotary, 0, M(6 * T * C), M(6 * T * C), 0 },
