@@ -1,5 +1,5 @@
-/* SentencePiece models: what is read encodes any text, and its ids decode. The input is the model, and its last bytes
- * are a text too. */
+/* SentencePiece models: what is read encodes any text, and its ids decode. The input is the model, and
+ * its last bytes are a text too. */
 #include "fuzz.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
