@@ -90,6 +90,21 @@ static void check_byte_level(void)
     }
 }
 
+/* Blanks at a token's ends are not of its range; a single one in front may not be in the text. */
+static void check_trimmed(void)
+{
+    static const char vocab[] = "{\"<unk>\":0,\"ĠĠ\":1,\"ĠĠĠ\":2,\"Ġa\":3}";
+    for (int prefix = 0; prefix < 2; prefix++) {
+        char stage[256];
+        snprintf(stage, sizeof stage,
+                 "{\"type\":\"ByteLevel\",\"add_prefix_space\":%s,\"trim_offsets\":true}",
+                 prefix ? "true" : "false");
+        check_text(stage, stage, vocab, "  ", "1:2-2/0");
+        check_text(stage, stage, vocab, "    a  ", "2:3-3/0 3:4-5/1 1:7-7/2");
+        check_text(stage, stage, vocab, " a", prefix ? "3:0-2/0" : "3:1-2/0");
+    }
+}
+
 static void check_decoder(const ses_stage *stage, const char *settings, const char *const *token,
                           const char *want)
 {
@@ -156,6 +171,7 @@ int main(void)
 {
     check_metaspace();
     check_byte_level();
+    check_trimmed();
     check_decoders();
     return check_report();
 }

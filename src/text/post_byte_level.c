@@ -1,10 +1,11 @@
 /* ByteLevel as a post-processor: adds no token, leaves white space out of the offsets. */
 #include "byte_level.h"
 
-static void trim(const void *self, bool first, const char *token, size_t n, ses_offset *point)
+static bool trims(const void *self, bool *prefix_space)
 {
     const ses_byte_level *b = self;
-    if (b->trim_offsets) ses_trim_spaces(b->add_prefix_space, first, token, n, point);
+    *prefix_space = b->add_prefix_space;
+    return b->trim_offsets;
 }
 
 const ses_stage ses_stage_post_byte_level = {
@@ -12,5 +13,5 @@ const ses_stage ses_stage_post_byte_level = {
     .kind = SES_POST_PROCESSOR,
     .open = ses_byte_level_open,
     .save = ses_byte_level_save,
-    .trim = trim,
+    .trims = trims,
 };

@@ -1,6 +1,4 @@
 /* RobertaProcessing: <s> A </s>, and <s> A </s> </s> B </s>, all of type 0; trims byte-level tokens. */
-#include "base/unicode.h"
-#include "base/utf8.h"
 #include "named_id.h"
 
 typedef struct roberta {
@@ -65,48 +63,11 @@ static ses_slots slots(const void *self, bool pair)
     return (ses_slots){ .slot = pair ? r->pair : r->single, .n = pair ? 6 : 3, .all_parts = true };
 }
 
-/* U+0120 is how byte-level tokens spell a space. */
-static bool blank(uint32_t c) { return c == 0x120 || ses_cp_is(c, SES_CP_SPACE); }
-
-static uint32_t leading(const char *s, size_t n)
-{
-    uint32_t count = 0, c;
-    size_t k;
-    for (size_t i = 0; i < n && (k = ses_utf8_decode(s + i, n - i, &c)) && blank(c); i += k) count++;
-    return count;
-}
-
-static uint32_t trailing(const char *s, size_t n)
-{
-    uint32_t count = 0, c;
-    while (n) {
-        size_t k = n - 1;
-        while (k && ((uint8_t)s[k] & 0xC0) == 0x80) k--;
-        if (!ses_utf8_decode(s + k, n - k, &c) || !blank(c)) break;
-        count++;
-        n = k;
-    }
-    return count;
-}
-
-void ses_trim_spaces(bool prefix_space, bool first, const char *token, size_t n, ses_offset *point)
-{
-    uint32_t front = leading(token, n), back = trailing(token, n);
-    if (front) {
-        if (prefix_space && (first || point->begin == 0)) front--; /* that one was never in the text */
-        uint32_t begin = point->begin + front;
-        point->begin = begin < point->end ? begin : point->end;
-    }
-    if (back && point->end >= back) {
-        uint32_t end = point->end - back;
-        point->end = end > point->begin ? end : point->begin;
-    }
-}
-
-static void trim(const void *self, bool first, const char *token, size_t n, ses_offset *point)
+static bool trims(const void *self, bool *prefix_space)
 {
     const roberta *r = self;
-    if (r->trim) ses_trim_spaces(r->prefix_space, first, token, n, point);
+    *prefix_space = r->prefix_space;
+    return r->trim;
 }
 
 const ses_stage ses_stage_post_roberta = {
@@ -115,5 +76,5 @@ const ses_stage ses_stage_post_roberta = {
     .open = open,
     .save = save,
     .slots = slots,
-    .trim = trim,
+    .trims = trims,
 };

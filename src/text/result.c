@@ -138,26 +138,38 @@ static size_t step_char(const char *p, size_t n, size_t at, int64_t chars)
     return at;
 }
 
-/* Let the post-processors change where token `at` of the run is said to lie. */
-static void trim(const ses_tokens *k, size_t at, bool first, bool second, ses_offset *byte, ses_offset *point)
+/* Bytes after points have changed from `was`. */
+static void follow(const ses_tokens *k, size_t at, bool second, ses_offset was, ses_offset *byte,
+                   const ses_offset *point)
 {
-    const ses_steps *post = &k->t->steps[SES_POST_PROCESSOR];
-    ses_offset was = *point;
-    size_t n = 0;
-    const char *name = name_of(k, at, &n);
-    for (size_t i = 0; i < post->n; i++)
-        if (post->step[i].stage->trim) post->step[i].stage->trim(post->step[i].self, first, name, n, point);
-    if (byte == point || (was.begin == point->begin && was.end == point->end)) return;
-    if (k->ascii) {
-        *byte = *point;
-        return;
-    }
     const ses_source *s = &k->source[second];
     size_t word = s->words ? (size_t)k->run.word[at] : 0;
     if (s->original[word]) return; /* bytes of a text with replacements: left as they are */
     ses_string text = s->words ? s->words[word] : s->text;
     byte->begin = (uint32_t)step_char(text.p, text.n, byte->begin, (int64_t)point->begin - was.begin);
     byte->end = (uint32_t)step_char(text.p, text.n, byte->end, (int64_t)point->end - was.end);
+}
+
+/* Let the post-processors change where n tokens of the run, a part from `at` on, are said to lie. */
+static void trim(const ses_tokens *k, size_t at, size_t n, bool second, ses_offset *byte, ses_offset *point)
+{
+    const ses_tokenizer *t = k->t;
+    for (size_t i = 0; i < n; i++) {
+        ses_blanks b = t->blanks[k->run.id[at + i]];
+        if (k->n_mark) {
+            size_t len = 0;
+            const char *name = name_of(k, at + i, &len);
+            b = ses_blanks_of(name, len);
+        }
+        if (!(b.front | b.back)) continue;
+        ses_offset was = point[i];
+        for (size_t j = 0; j < t->n_trims; j++) ses_trim(t->trim_prefix[j], !i, b, &point[i]);
+        if (byte == point || (was.begin == point[i].begin && was.end == point[i].end)) continue;
+        if (k->ascii)
+            byte[i] = point[i];
+        else
+            follow(k, at + i, second, was, &byte[i], &point[i]);
+    }
 }
 
 /* ---- assembly ---- */
@@ -222,8 +234,7 @@ static void put_part(ses_tokens *k, ses_out *o, size_t at, size_t begin, size_t 
     memcpy(o->byte + at, k->run.byte + begin, n * sizeof *o->byte);
     memcpy(o->point + at, (k->ascii ? k->run.byte : k->point) + begin, n * sizeof *o->point);
     for (size_t i = 0; i < n; i++) o->from[at + i] = begin + i;
-    if (!k->t->trims) return;
-    for (size_t i = 0; i < n; i++) trim(k, begin + i, i == 0, second, &o->byte[at + i], &o->point[at + i]);
+    if (k->t->n_trims) trim(k, begin, n, second, o->byte + at, o->point + at);
 }
 
 static void pad(const ses_tokens *k, ses_out *o, size_t at, size_t n)
@@ -304,8 +315,7 @@ static bool wrap_run(ses_tokens *k, ses_err *e)
     }
     ses_offset *point = k->ascii ? r->byte : k->point;
     put_flags(o, lead, len, 0, type, false, true);
-    for (size_t i = 0; k->t->trims && i < len; i++)
-        trim(k, lead + i, i == 0, false, &r->byte[lead + i], &point[lead + i]);
+    if (k->t->n_trims) trim(k, lead, len, false, r->byte + lead, point + lead);
     size_t at = 0;
     for (size_t i = 0; i < k->slots.n; i++) {
         const ses_slot *s = &k->slots.slot[i];

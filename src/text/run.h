@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "points.h"
 #include "stage.h"
+#include "trim.h"
 
 /* ---- added tokens (added.c) ---- */
 
@@ -108,7 +109,9 @@ struct ses_tokenizer {
     ses_steps steps[SES_STAGE_KINDS];
     ses_step model;
     ses_slots slots[2]; /* for one text and for two; never empty */
-    bool trims;         /* a post-processor changes offsets */
+    bool *trim_prefix;  /* [n_trims] of each post-processor that trims */
+    size_t n_trims;
+    ses_blanks *blanks; /* [size] of each id's string; NULL where nothing trims */
     ses_added added;
     ses_stored_limits stored;
     int64_t size;

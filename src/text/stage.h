@@ -135,10 +135,10 @@ struct ses_stage {
     int32_t (*surface)(const void *self); /* the id whose tokens are called by their text (Unigram's unknown);
                                              -1: none. May be NULL */
 
-    /* Post-processor: the template for one text and for two (NULL: A, then B with type 1), and what it does
-     * to a token's offsets in code points (NULL: nothing). first: of its part. */
+    /* Post-processor: the template for one text and for two (NULL: A, then B with type 1), and whether it
+     * leaves blanks at tokens' ends out of their ranges (NULL: it does not); *prefix_space: see trim.h. */
     ses_slots (*slots)(const void *self, bool pair);
-    void (*trim)(const void *self, bool first, const char *token, size_t n, ses_offset *point);
+    bool (*trims)(const void *self, bool *prefix_space);
 
     /* Decoder: rewrite the strings in place. */
     bool (*decode)(const void *self, ses_strings *s, ses_err *e);
@@ -156,9 +156,6 @@ bool ses_setting_int(const ses_json *settings, const char *key, int64_t def, int
 bool ses_setting_string(const ses_json *settings, const char *key, const char *def, ses_arena *mem,
                         ses_string *out, ses_err *e);
 bool ses_setting_absent(const ses_json *settings, const char *key); /* no such key, or null */
-
-/* What trim does for byte-level tokens: leave the spaces at a token's ends out of its range. */
-void ses_trim_spaces(bool prefix_space, bool first, const char *token, size_t n, ses_offset *point);
 
 /* Open the stage an object of tokenizer.json describes ({"type": ...}); null gives a step with stage NULL. */
 bool ses_step_open(ses_step *step, ses_stage_kind kind, const ses_json *settings, ses_arena *mem, ses_err *e);

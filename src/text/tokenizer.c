@@ -144,7 +144,6 @@ static bool choose_slots(ses_tokenizer *t, ses_err *e)
             return ses_fail(e, SES_EUNSUPPORTED, "post_processor: %s and %s cannot both add special tokens",
                             with->stage->type, stage->type);
         if (stage->slots) with = &post->step[i];
-        t->trims |= stage->trim != NULL;
     }
     for (int pair = 0; pair < 2; pair++) {
         t->slots[pair] =
@@ -158,6 +157,24 @@ static bool choose_slots(ses_tokenizer *t, ses_err *e)
         }
     }
     return true;
+}
+
+static bool choose_trims(ses_tokenizer *t, ses_err *e)
+{
+    const ses_steps *post = &t->steps[SES_POST_PROCESSOR];
+    t->trim_prefix = ses_arena_array(&t->mem, post->n, sizeof *t->trim_prefix, e);
+    for (size_t i = 0; t->trim_prefix && i < post->n; i++) {
+        const ses_step *s = &post->step[i];
+        t->n_trims += s->stage->trims && s->stage->trims(s->self, &t->trim_prefix[t->n_trims]);
+    }
+    if (!t->trim_prefix || !t->n_trims) return t->trim_prefix != NULL;
+    t->blanks = ses_arena_array(&t->mem, (size_t)t->size, sizeof *t->blanks, e);
+    for (int64_t id = 0; t->blanks && id < t->size; id++) {
+        size_t n = 0;
+        const char *token = ses_tokenizer_token(t, (int32_t)id, &n);
+        if (token) t->blanks[id] = ses_blanks_of(token, n);
+    }
+    return t->blanks != NULL;
 }
 
 static ses_isa best_isa(void)
@@ -210,7 +227,7 @@ static ses_tokenizer *from_value(const ses_json *root, ses_err *e)
     }
     t->size = t->model.stage->size(t->model.self);
     if (t->added.n_ids > t->size) t->size = t->added.n_ids;
-    if (!choose_slots(t, e) || !choose_fast(t, e)) goto fail;
+    if (!choose_slots(t, e) || !choose_trims(t, e) || !choose_fast(t, e)) goto fail;
     return t;
 fail:
     ses_tokenizer_free(t);
