@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { FEW = 32, MANY = 8192, NONE = -1 };
+enum { FEW = 32, MANY = 512, NONE = -1 };
 
 /* ---- few ---- */
 

@@ -1,0 +1,237 @@
+/* fast_bytes: opening, windows, added tokens. */
+#include "fast_bytes.h"
+
+#include "base/alloc.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
+#include "byte_chars.h"
+#include "scan_gpt2.h"
+
+#include <string.h>
+
+/* ---- pieces ---- */
+
+/* A match longer than a window. */
+static bool long_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
+                      size_t *pos, size_t end, ses_err *e)
+{
+    size_t n = ses_scan_gpt2(text + *pos, end - *pos), at = *pos;
+    if (ses_utf8_valid(text + at, n) != n) return k->bad = true, false;
+    *pos += n;
+    return ses_bytes_whole(f, w, k, text + at, n, (uint32_t)at, 0, e);
+}
+
+/* The first match of a piece that a space is put in front of, which it does not have. */
+static bool spaced_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
+                        size_t *pos, size_t end, ses_err *e)
+{
+    size_t n = 1, at = *pos, left = end - at;
+    char *copy = NULL;
+    ses_mark mark = ses_arena_mark(&k->scratch);
+    for (size_t room = 256;; room *= 4) { /* enough of the piece that the match ends in it */
+        size_t have = left < room ? left : room;
+        copy = ses_arena_alloc(&k->scratch, have + 1, e);
+        if (!copy) return false;
+        copy[0] = ' ';
+        memcpy(copy + 1, text + at, have);
+        n = ses_scan_gpt2(copy, have + 1);
+        if (have == left || n + 8 < have) break;
+    }
+    uint32_t c;
+    size_t first = ses_utf8_decode(text + at, left, &c);
+    k->bad = !first || ses_utf8_valid(copy, n) != n;
+    bool ok = !k->bad && ses_bytes_whole(f, w, k, copy, n, (uint32_t)at, first, e);
+    ses_arena_rewind(&k->scratch, mark);
+    *pos += n - 1;
+    return ok;
+}
+
+static bool encode_piece(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
+                         size_t begin, size_t end, ses_err *e)
+{
+    size_t pos = begin;
+    if (f->prefix_space && text[pos] != ' ' && !spaced_word(f, w, k, text, &pos, end, e)) return false;
+    while (pos < end) {
+        size_t left = end - pos, n = left < SES_BYTES_WINDOW ? left : SES_BYTES_WINDOW, count;
+        bool last = left <= SES_BYTES_WINDOW;
+        memcpy(w->text, text + pos, n);
+        memset(w->text + n, 0, 128);
+        if (!ses_bytes_list(f, w, text + pos, left, last, &count)) return k->bad = true, false;
+        if (!ses_run_reserve(&k->run, n + SES_BYTES_SLACK, e)) return false;
+        if (!count) {
+            if (!long_word(f, w, k, text, &pos, end, e)) return false;
+            continue;
+        }
+        if (!f->words(f, w, k, pos, count, e)) return false;
+        pos += w->begin[count];
+    }
+    return true;
+}
+
+/* ---- added tokens ---- */
+
+static bool put_added(ses_tokens *k, const ses_added_token *t, const char *text, size_t begin, size_t end,
+                      ses_err *e)
+{
+    bool same = t->content.n == end - begin && !memcmp(t->content.p, text + begin, end - begin);
+    if (!ses_mark_put(k, same ? NULL : text + begin, end - begin, true, e) || !ses_run_reserve(&k->run, 1, e))
+        return false;
+    ses_run *r = &k->run;
+    r->id[r->n] = t->id;
+    /* in whole characters, as the text is */
+    r->byte[r->n] = (ses_offset){ (uint32_t)begin, (uint32_t)end };
+    r->word[r->n++] = (int32_t)r->words++;
+    return true;
+}
+
+static bool is_match(const ses_added *a, const char *text, size_t n)
+{
+    int32_t token;
+    return ses_matcher_at(&a->raw, text, n, &token) || ses_matcher_at(&a->normal, text, n, &token);
+}
+
+/* Whether there is an added token anywhere in the text. */
+static bool any_added(const ses_bytes_fast *f, const char *text, size_t n)
+{
+    const ses_added *a = &f->t->added;
+    for (size_t i = 0; f->n_roots <= SES_LEN(f->root) && i < f->n_roots; i++)
+        for (const char *p = text, *end = text + n; (p = memchr(p, f->root[i], (size_t)(end - p))); p++)
+            if (is_match(a, p, (size_t)(end - p))) return true;
+    for (size_t i = 0; f->n_roots > SES_LEN(f->root) && i < n; i++)
+        if ((a->raw.root[(uint8_t)text[i]] || a->normal.root[(uint8_t)text[i]]) &&
+            is_match(a, text + i, n - i))
+            return true;
+    return false;
+}
+
+/* As in the exact way: tokens sought in the text as it is, then in what lies between them. */
+static bool encode_split(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
+                         size_t n, ses_err *e)
+{
+    const ses_added *a = &f->t->added;
+    if (!ses_added_split(a, &a->raw, text, n, &k->outer, e)) return false;
+    for (size_t i = 0; i < k->outer.n; i++) {
+        ses_match m = k->outer.match[i];
+        if (m.token >= 0) {
+            if (!put_added(k, &a->token[m.token], text, m.begin, m.end, e)) return false;
+            continue;
+        }
+        if (!ses_added_split(a, &a->normal, text + m.begin, m.end - m.begin, &k->inner, e)) return false;
+        for (size_t j = 0; j < k->inner.n; j++) {
+            ses_match x = k->inner.match[j];
+            size_t begin = m.begin + x.begin, end = m.begin + x.end;
+            bool ok = x.token >= 0 ? put_added(k, &a->token[x.token], text, begin, end, e)
+                                   : encode_piece(f, w, k, text, begin, end, e);
+            if (!ok) return false;
+        }
+    }
+    return true;
+}
+
+static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
+{
+    const ses_bytes_fast *f = self;
+    if (!n) return true;
+    if (f->n_roots && any_added(f, text, n)) {
+        k->bad = ses_utf8_valid(text, n) != n; /* tokens look at the characters around them */
+        return !k->bad && encode_split(f, work, k, text, n, e);
+    }
+    return encode_piece(f, work, k, text, 0, n, e);
+}
+
+/* ---- opening ---- */
+
+static bool applies(const ses_tokenizer *t)
+{
+    const ses_steps *pre = &t->steps[SES_PRE_TOKENIZER];
+    if (t->steps[SES_NORMALIZER].n || pre->n != 1 || pre->step[0].stage != &ses_stage_pre_byte_level)
+        return false;
+    if (t->model.stage != &ses_stage_model_bpe) return false;
+    const ses_byte_level *b = pre->step[0].self;
+    const ses_bpe *m = t->model.self;
+    return b->use_regex && m->plain && m->unk_from < 0;
+}
+
+static const uint8_t *sort_plane(ses_arena *mem, ses_err *e)
+{
+    uint8_t *plane = ses_arena_alloc(mem, 0x10000, e);
+    for (uint32_t c = 0; plane && c < 0x10000; c++) {
+        const ses_cp_info *info = ses_cp(c);
+        uint32_t gc = 1u << info->gc;
+        plane[c] = info->flags & SES_CP_SPACE ? SES_BYTES_SPACE
+                   : gc & SES_GCS_L           ? SES_BYTES_LETTER
+                   : gc & SES_GCS_N           ? SES_BYTES_NUMBER
+                                              : SES_BYTES_OTHER;
+    }
+    return plane;
+}
+
+static void find_roots(ses_bytes_fast *f)
+{
+    const ses_added *a = &f->t->added;
+    for (int c = 0; c < 256; c++) {
+        if (!a->raw.root[c] && !a->normal.root[c]) continue;
+        if (f->n_roots < SES_LEN(f->root)) f->root[f->n_roots] = (uint8_t)c;
+        f->n_roots++;
+    }
+}
+
+static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **self, ses_err *e)
+{
+    if (!applies(t)) return true;
+    ses_bytes_fast *f = ses_arena_array(mem, 1, sizeof *f, e);
+    if (!f) return false;
+    f->t = t;
+    f->m = t->model.self;
+    f->prefix_space = ((const ses_byte_level *)t->steps[SES_PRE_TOKENIZER].step[0].self)->add_prefix_space;
+    for (int b = 0; b < 256; b++) {
+        f->id[b] = f->m->direct[ses_byte_char((uint8_t)b)];
+        if (f->id[b] < 0) return true; /* bytes without a token: the exact way has rules for them */
+    }
+    ses_hash_key key = ses_hash_key_new();
+    f->key[0] = key.k0;
+    f->key[1] = key.k1;
+    f->key[2] = (key.k0 ^ key.k1 << 1) | 1;
+    f->plane = sort_plane(mem, e);
+    if (!f->plane) return false;
+    find_roots(f);
+    f->sort = ses_bytes_sort_ref;
+    f->words = ses_bytes_words_ref;
+#if defined __x86_64__ && !defined SES_REF_ONLY
+    if (isa >= SES_ISA_AVX2) f->sort = ses_bytes_sort_avx2, f->words = ses_bytes_words_avx2;
+    if (isa >= SES_ISA_AVX512) f->sort = ses_bytes_sort_avx512;
+#else
+    (void)isa;
+#endif
+    *self = f;
+    return true;
+}
+
+static void work_free(void *work)
+{
+    ses_bytes_work *w = work;
+    if (!w) return;
+    ses_free(w->small);
+    ses_free(w->large);
+    ses_bpe_walk_close(&w->walk);
+    ses_free(w);
+}
+
+static void *work_new(const void *self, ses_err *e)
+{
+    (void)self;
+    ses_bytes_work *w = ses_alloc(sizeof *w, e);
+    if (!w) return NULL;
+    w->small = ses_alloc_array((size_t)2 << SES_BYTES_SMALL_BITS, sizeof *w->small, e);
+    w->large = ses_alloc_array((size_t)2 << SES_BYTES_LARGE_BITS, sizeof *w->large, e);
+    if (w->small && w->large) return w;
+    work_free(w);
+    return NULL;
+}
+
+const ses_fast ses_fast_bytes = { .name = "bytes",
+                                  .open = open,
+                                  .work_new = work_new,
+                                  .work_free = work_free,
+                                  .validates = true,
+                                  .encode = encode };

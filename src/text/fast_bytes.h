@@ -1,0 +1,120 @@
+/* The shortcut for byte-level BPE (no normalizer, ByteLevel with GPT-2's pattern, BPE): what its files
+ * share.
+ *
+ * A window of the text at a time: 64 bytes at once are sorted into letters, numbers and white space, as
+ * bit masks; the masks become the places where the pattern's matches begin, which tile the text; a
+ * match's bytes, as they stand in the text, are looked up in a cache that holds its tokens. One that is
+ * not there is merged, from the ids of its bytes, and kept. */
+#ifndef SES_TEXT_FAST_BYTES_H
+#define SES_TEXT_FAST_BYTES_H
+
+#include "bpe_walk.h"
+#include "byte_level.h"
+#include "run.h"
+
+enum {
+    SES_BYTES_WINDOW = 4096, /* a multiple of 64 */
+    SES_BYTES_BLOCKS = SES_BYTES_WINDOW / 64,
+    SES_BYTES_EDGE = 8,   /* bytes at a window's end whose matches depend on what follows */
+    SES_BYTES_BATCH = 32, /* words looked up at a time */
+    SES_BYTES_SLACK = 8,  /* tokens an entry may write past its own */
+    SES_BYTES_SHORT = 15, /* bytes of a word that fit a small entry */
+    SES_BYTES_LONG = 63,  /* and a large one */
+    SES_BYTES_SMALL_BITS = 16,
+    SES_BYTES_LARGE_BITS = 13,
+    SES_BYTES_IDS = 22,        /* tokens of a large entry */
+    SES_BYTES_ELSEWHERE = 4,   /* for the number of tokens: the large cache has them */
+    SES_BYTES_MERGED = 1 << 14 /* bytes merged before another way is prepared */
+};
+
+/* A word of up to 15 bytes, its length in the last; and up to three tokens: where each begins (upper
+ * four bits) and ends. */
+typedef struct ses_bytes_entry {
+    uint8_t key[16];
+    int32_t id[3];
+    uint8_t place[3], n;
+} ses_bytes_entry;
+
+typedef struct ses_bytes_large {
+    uint8_t key[64]; /* up to 63 bytes, the length in the last */
+    int32_t id[SES_BYTES_IDS];
+    uint8_t begin[SES_BYTES_IDS], end[SES_BYTES_IDS], n, spare[3];
+} ses_bytes_large;
+
+/* One thread's caches, and a window. */
+typedef struct ses_bytes_work {
+    ses_bytes_entry *small; /* [2 << SES_BYTES_SMALL_BITS], buckets of two */
+    ses_bytes_large *large; /* [2 << SES_BYTES_LARGE_BITS], too */
+    ses_bpe_walk walk;      /* made when enough bytes have been merged to be worth it */
+    enum { SES_WALK_LATER, SES_WALK_READY, SES_WALK_NEVER } walks;
+    size_t merged; /* bytes */
+    /* A bit for each byte: part of a letter, of a number, of white space; goes on in a character; and
+     * where matches begin. */
+    uint64_t letter[SES_BYTES_BLOCKS + 1], number[SES_BYTES_BLOCKS + 1], space[SES_BYTES_BLOCKS + 1];
+    uint64_t inner[SES_BYTES_BLOCKS + 1], start[SES_BYTES_BLOCKS + 1];
+    uint64_t blank[SES_BYTES_BLOCKS + 1], quote[SES_BYTES_BLOCKS + 1]; /* is a space, an apostrophe */
+    uint16_t begin[SES_BYTES_WINDOW + 64];
+    char key[SES_BYTES_BATCH][64];     /* of words for the large cache */
+    char text[SES_BYTES_WINDOW + 128]; /* the window, and zeros */
+} ses_bytes_work;
+
+typedef struct ses_bytes_fast ses_bytes_fast;
+
+/* Masks of the first n bytes of w->text but start; bytes beyond ASCII are left out and their blocks
+ * told in `wide`, a bit for each block. */
+typedef uint64_t ses_bytes_sort_fn(ses_bytes_work *w, size_t n);
+
+/* The tokens of count words, which begin at w->begin[i] and end where the next begins, to the run. */
+typedef bool ses_bytes_words_fn(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base,
+                                size_t count, ses_err *e);
+
+struct ses_bytes_fast {
+    const ses_tokenizer *t;
+    const ses_bpe *m;
+    bool prefix_space;
+    int32_t id[256];      /* of single bytes */
+    uint64_t key[3];      /* of the caches' hash */
+    uint8_t root[8];      /* the bytes that begin added tokens, */
+    size_t n_roots;       /* SIZE_MAX: too many to look for one by one */
+    const uint8_t *plane; /* [65536] ses_bytes_class of the first characters of Unicode */
+    ses_bytes_sort_fn *sort;
+    ses_bytes_words_fn *words;
+};
+
+typedef enum { SES_BYTES_OTHER, SES_BYTES_LETTER, SES_BYTES_NUMBER, SES_BYTES_SPACE } ses_bytes_class;
+
+static inline uint64_t ses_bytes_hash(const ses_bytes_fast *f, uint64_t a, uint64_t b)
+{
+    uint64_t h = (a ^ f->key[0]) * 0x9E3779B97F4A7C15u + (b ^ f->key[1]) * 0xC2B2AE3D27D4EB4Fu;
+    return (h ^ h >> 32) * f->key[2];
+}
+
+uint64_t ses_bytes_sort_ref(ses_bytes_work *w, size_t n);
+uint64_t ses_bytes_sort_avx2(ses_bytes_work *w, size_t n);
+uint64_t ses_bytes_sort_avx512(ses_bytes_work *w, size_t n);
+bool ses_bytes_words_ref(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base, size_t count,
+                         ses_err *e);
+bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base,
+                          size_t count, ses_err *e);
+
+/* Where the matches of the window's first n bytes begin: their number, w->begin, and the end after the
+ * last. last: the text ends with the window. More than a window without a match's end: 0. False: not
+ * UTF-8. */
+bool ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t n, bool last,
+                    size_t *count);
+
+/* Large words, number j of the batch: where in the large cache to look; and their tokens to the run. */
+uint32_t ses_bytes_long_key(const ses_bytes_fast *f, ses_bytes_work *w, size_t j, size_t at, size_t len);
+bool ses_bytes_put_long(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base, size_t at,
+                        size_t len, uint32_t slot, size_t j, ses_err *e);
+/* A short word that the small cache has elsewhere, or not at all. */
+bool ses_bytes_far(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
+                   uint32_t at, ses_err *e);
+bool ses_bytes_miss(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
+                    uint32_t at, ses_bytes_entry *bucket, ses_err *e);
+/* A word of any length, which is not kept. space: its first byte is a space that is not in the text,
+ * whose first character has so many bytes; 0: there is none. */
+bool ses_bytes_whole(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
+                     uint32_t at, size_t space, ses_err *e);
+
+#endif
