@@ -151,15 +151,22 @@ bool ses_bert_odd(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const
     return ses_run_reserve(&k->run, SES_BERT_WINDOW + SES_BERT_SLACK, e);
 }
 
+static bool all_ascii(const char *p, size_t n)
+{
+    uint64_t any = 0, part;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) memcpy(&part, p + i, 8), any |= part;
+    for (; i < n; i++) any |= (uint8_t)p[i];
+    return !(any & 0x8080808080808080u);
+}
+
 uint32_t ses_bert_long_key(const ses_bert_fast *f, ses_bert_work *w, size_t j, size_t at, size_t len)
 {
     char *key = w->key[j];
     if (len > SES_BERT_LONG) return 0;
-    uint64_t any = 0, part;
     memset(key, 0, 64);
     memcpy(key, w->low + at, len);
-    for (size_t i = 0; i < 64; i += 8) memcpy(&part, key + i, 8), any |= part;
-    key[63] = (char)(len | (any & 0x8080808080808080u ? 0x80 : 0));
+    key[63] = (char)(len | (all_ascii(key, 63) ? 0 : 0x80));
     uint32_t slot = large_hash(f, key);
     __builtin_prefetch(w->large[slot].key);
     __builtin_prefetch(w->large[slot].id);
@@ -167,22 +174,51 @@ uint32_t ses_bert_long_key(const ses_bert_fast *f, ses_bert_work *w, size_t j, s
     return slot;
 }
 
-bool ses_bert_put_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
-                       size_t at, size_t len, uint32_t slot, size_t j, ses_err *e)
+/* A word that stands in the text as it is normalized, but for case. */
+static bool put_plain(const ses_bert_fast *f, ses_tokens *k, const char *word, size_t n, uint32_t at,
+                      parts *p, ses_err *e)
 {
     ses_run *r = &k->run;
-    uint32_t from = (uint32_t)(base + at);
-    if (len > SES_BERT_LONG)
-        return ses_bert_wide(f, w, k, text, from, from + len, e) &&
-               ses_run_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e);
-    const ses_bert_large *x = large_find(&w->large[slot], w->key[j]);
-    if (!x) return ses_bert_odd(f, w, k, text, from, from + len, w->key[j], NULL, e);
+    if (!take_apart(f, (const uint8_t *)word, n, p, e)) return false;
+    for (size_t i = 0, begin = 0; i < p->n; i++) {
+        r->id[r->n] = p->id[i];
+        r->byte[r->n] = (ses_offset){ at + (uint32_t)begin, at + p->end[i] };
+        r->word[r->n++] = (int32_t)r->words;
+        begin = p->end[i];
+    }
+    r->words++;
+    return true;
+}
+
+static bool put_large(ses_tokens *k, const ses_bert_large *x, uint32_t from)
+{
+    ses_run *r = &k->run;
     for (size_t i = 0; i < x->n; i++) {
         r->id[r->n] = x->id[i];
         r->byte[r->n] = (ses_offset){ from + x->begin[i], from + x->end[i] };
         r->word[r->n++] = (int32_t)r->words;
     }
     r->words++;
+    return true;
+}
+
+bool ses_bert_put_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
+                       size_t at, size_t len, uint32_t slot, size_t j, ses_err *e)
+{
+    parts p;
+    uint32_t from = (uint32_t)(base + at);
+    if (len > SES_BERT_LONG) {
+        if (len <= SES_BERT_WORD && all_ascii(w->low + at, len))
+            return put_plain(f, k, w->low + at, len, from, &p, e);
+        return ses_bert_wide(f, w, k, text, from, from + len, e) &&
+               ses_run_reserve(&k->run, SES_BERT_WINDOW + SES_BERT_SLACK, e);
+    }
+    ses_bert_large *bucket = &w->large[slot];
+    const ses_bert_large *x = large_find(bucket, w->key[j]);
+    if (x) return put_large(k, x, from);
+    if (w->key[j][63] < 0) return ses_bert_odd(f, w, k, text, from, from + len, w->key[j], NULL, e);
+    if (!put_plain(f, k, w->low + at, len, from, &p, e)) return false;
+    keep(NULL, bucket, w->key[j], &p);
     return true;
 }
 
