@@ -18,7 +18,7 @@ static inline size_t put_entry(ses_run *r, const ses_bert_entry *x, uint32_t at)
     return x->n;
 }
 
-static inline bool same(const ses_bert_entry *x, __m128i key)
+static inline int same(const ses_bert_entry *x, __m128i key)
 {
     __m128i v = _mm_xor_si128(_mm_loadu_si128((const __m128i *)x->key), key);
     return _mm_testz_si128(v, v);
@@ -52,13 +52,11 @@ static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const
         for (size_t j = 0; j < count; j++) {
             size_t at = w->begin[i + j], len = (size_t)w->end[i + j] - at + 1;
             ses_bert_entry *x = &w->small[slot[j]];
+            int first;
             if (len > SES_BERT_SHORT) {
                 if (!ses_bert_put_long(f, w, k, text, base, at, len, slot[j], j, e)) return false;
-            } else if (same(x, key[j])) {
-                r->n += put_entry(r, x, (uint32_t)(base + at));
-                r->words++;
-            } else if (same(x + 1, key[j])) {
-                r->n += put_entry(r, x + 1, (uint32_t)(base + at));
+            } else if ((first = same(x, key[j])) | same(x + 1, key[j])) { /* either, without guessing which */
+                r->n += put_entry(r, x + !first, (uint32_t)(base + at));
                 r->words++;
             } else if (!_mm_movemask_epi8(key[j])) {
                 if (!ses_bert_miss(f, w, k, w->low + at, len, (uint32_t)(base + at), x, e)) return false;
