@@ -173,12 +173,68 @@ static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, si
 
 /* ---- tokens ---- */
 
+/* Whether the token is an added one. */
+static bool is_added(const ses_tokens *k, size_t token)
+{
+    size_t low = 0, high = k->n_mark;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (k->mark[mid].token < token)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < k->n_mark && k->mark[low].token == token && k->mark[low].added;
+}
+
+/* What ses_encode_exact does on the way, for a shortcut that has found all tokens (from begin on, of words
+ * from first on) already: the piece that brings the count to max is the last one, unless it is an added
+ * token. */
+static void limit_right(ses_tokens *k, size_t begin, size_t max)
+{
+    const ses_run *r = &k->run;
+    size_t at = begin + (max ? max - 1 : 0);
+    while (at < r->n) {
+        size_t end = at + 1;
+        while (end < r->n && r->word[end] == r->word[at]) end++;
+        if (!is_added(k, at)) {
+            ses_run_back(k, end, (uint32_t)r->word[at] + 1);
+            return;
+        }
+        at = end;
+    }
+}
+
+static void limit_left(ses_tokens *k, size_t begin, size_t max, uint32_t first)
+{
+    const ses_run *r = &k->run;
+    size_t n = r->n - begin;
+    if (!n || max > n) return;
+    size_t at = r->n - (max ? max : 1);
+    for (;;) {
+        while (at > begin && r->word[at - 1] == r->word[at]) at--;
+        if (at == begin || !is_added(k, at)) break;
+        at--;
+    }
+    if (at > begin) ses_run_drop(k, begin, at - begin, (uint32_t)r->word[at] - first);
+}
+
 static bool encode_once(ses_tokens *k, ses_string s, const ses_limit *limit, ses_err *e)
 {
+    const ses_fast *fast = k->t->fast;
+    size_t begin = k->run.n;
+    uint32_t first = k->run.words;
     k->bad = false;
-    if (!limit && k->t->fast) return k->t->fast->encode(k->t->fast_self, k->fast_work, k, s.p, s.n, e);
-    k->bad = !k->ascii && ses_utf8_valid(s.p, s.n) != s.n;
-    return !k->bad && ses_encode_exact(k, s.p, 0, s.n, limit, e);
+    if (!fast || (limit && !fast->no_empty)) {
+        k->bad = !k->ascii && ses_utf8_valid(s.p, s.n) != s.n;
+        return !k->bad && ses_encode_exact(k, s.p, 0, s.n, limit, e);
+    }
+    if (!fast->encode(k->t->fast_self, k->fast_work, k, s.p, s.n, e)) return false;
+    if (limit && limit->left)
+        limit_left(k, begin, limit->max, first);
+    else if (limit)
+        limit_right(k, begin, limit->max);
+    return true;
 }
 
 void ses_run_back(ses_tokens *k, size_t n, uint32_t words)

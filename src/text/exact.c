@@ -167,6 +167,26 @@ static bool keep_first(ses_tokens *k, size_t pieces, ses_err *e)
     return true;
 }
 
+void ses_run_drop(ses_tokens *k, size_t start, size_t gone, uint32_t words)
+{
+    ses_run *r = &k->run;
+    for (size_t i = start; i + gone < r->n; i++) {
+        r->id[i] = r->id[i + gone];
+        r->byte[i] = r->byte[i + gone];
+        r->word[i] = r->word[i + gone] - (int32_t)words;
+    }
+    r->n -= gone;
+    r->words -= words;
+    size_t n = 0;
+    for (size_t i = 0; i < k->n_mark; i++) {
+        ses_mark_token m = k->mark[i];
+        if (m.token >= start && m.token < start + gone) continue;
+        if (m.token >= start) m.token -= gone;
+        k->mark[n++] = m;
+    }
+    k->n_mark = n;
+}
+
 /* Truncating from the left, the reference works from the last piece backwards and stops after the first that
  * is no added token and brings the count to max; pieces are then numbered from the one it stopped at. */
 static void drop_left(ses_tokens *k, const ses_pieces *p, size_t start, size_t max)
@@ -178,24 +198,7 @@ static void drop_left(ses_tokens *k, const ses_pieces *p, size_t start, size_t m
         end = k->first[keep];
         if (p->piece[keep].id < 0 && total >= max) break;
     }
-    size_t gone = p->n ? k->first[keep] - start : 0;
-    if (!keep) return;
-    ses_run *r = &k->run;
-    for (size_t i = start; i + gone < r->n; i++) {
-        r->id[i] = r->id[i + gone];
-        r->byte[i] = r->byte[i + gone];
-        r->word[i] = r->word[i + gone] - (int32_t)keep;
-    }
-    r->n -= gone;
-    r->words -= (uint32_t)keep;
-    size_t n = 0;
-    for (size_t i = 0; i < k->n_mark; i++) {
-        ses_mark_token m = k->mark[i];
-        if (m.token >= start && m.token < start + gone) continue;
-        if (m.token >= start) m.token -= gone;
-        k->mark[n++] = m;
-    }
-    k->n_mark = n;
+    if (keep) ses_run_drop(k, start, k->first[keep] - start, (uint32_t)keep);
 }
 
 bool ses_encode_exact(ses_tokens *k, const char *text, size_t begin, size_t end, const ses_limit *limit,

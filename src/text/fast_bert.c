@@ -303,4 +303,5 @@ const ses_fast ses_fast_bert = { .name = "bert",
                                  .work_new = work_new,
                                  .work_free = work_free,
                                  .validates = true,
+                                 .no_empty = true,
                                  .encode = encode };

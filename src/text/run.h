@@ -77,6 +77,7 @@ typedef struct ses_fast {
     void (*work_free)(void *work);
     /* encode looks for bytes that are not UTF-8 itself: k->bad set, and false, where there are. */
     bool validates;
+    bool no_empty; /* no piece is without tokens */
     /* Append the tokens of text (valid UTF-8 unless it validates) to k->run. */
     bool (*encode)(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e);
 } ses_fast;
@@ -209,6 +210,8 @@ struct ses_tokens {
 
 bool ses_run_reserve(ses_run *r, size_t n, ses_err *e);     /* room for n more tokens */
 void ses_run_back(ses_tokens *k, size_t n, uint32_t words); /* drop tokens from n on */
+/* Drop `gone` tokens, which are whole words, from start on; the words behind count that many less. */
+void ses_run_drop(ses_tokens *k, size_t start, size_t gone, uint32_t words);
 /* The next token put in the run is an added one, or has a string of its own (p NULL: the id's). */
 bool ses_mark_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e);
 

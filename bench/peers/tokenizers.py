@@ -1,0 +1,231 @@
+"""Sesame's tokenizers beside the reference library (Rust), sentencepiece, tiktoken and whatever else installs.
+
+Needs a Python with the peers, a C compiler and a built Sesame (build/libsesame.a). Ids are compared first, line by
+line; then all take turns, round after round, on the same lines, producing ids and (Sesame and the reference) offsets.
+The others get the first part of the lines, so that a round takes about as long for each. Printed: MB/s of input, the
+median of each round's ratio to Sesame, and how many lines had other ids.
+
+    python bench/peers/tokenizers.py [--shared ../shared] [--megabytes 20] [--rounds 7] [--threads 1,2]
+"""
+import argparse
+import glob
+import json
+import os
+import random
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path = [p for p in sys.path if os.path.abspath(p or ".") != HERE]  # this file has the name of a peer
+
+
+# ---- texts ----
+
+def cut(lines, size):
+    out, n = [], 0
+    for line in lines:
+        out.append(line)
+        n += len(line.encode()) + 1
+        if n >= size:
+            break
+    return out
+
+
+def english(shared, size):
+    path = os.path.join(shared, "data/pretrain-corpus/sample-2mb.txt")
+    lines = [line.rstrip("\n") for line in open(path, encoding="utf-8") if line.strip()]
+    packed = os.path.join(shared, "data/pretrain-corpus/corpus.txt.xz")
+    if size > 2000000 and os.path.exists(packed):
+        import lzma
+        with lzma.open(packed, "rt", encoding="utf-8") as f:
+            lines = cut((line.rstrip("\n") for line in f if line.strip()), size)
+    return cut(lines, size)
+
+
+def mixed(shared, size):
+    """Thirty languages by turns, lines in random order: other words than a few lines again and again would be
+    better, but there are no more."""
+    files = sorted(glob.glob(os.path.join(shared, "vocab/text/udhr/*.txt")))[::2][:30]
+    lines = [line.rstrip("\n") for f in files for line in open(f, encoding="utf-8") if line.strip()]
+    rng = random.Random(1)
+    return cut((rng.choice(lines) for _ in iter(int, 1)), size)
+
+
+def no_spaces(shared, size):
+    lines = ("".join(line.split()) for line in english(shared, 3 * size))
+    return cut((line for line in lines if line), size)
+
+
+TEXTS = {"English prose": english, "30 languages": mixed, "no spaces": no_spaces}
+
+
+# ---- contestants: run() encodes all lines and returns nothing; ids(line) gives one line's ----
+
+def megabytes(lines):
+    return sum(len(line.encode()) + 1 for line in lines) / 1e6
+
+
+class Sesame:
+    name = "sesame"
+
+    def __init__(self, program, model, path, threads, special, ids):
+        self.ids = ids
+        self.p = subprocess.Popen([program, model, path, str(threads), "special" if special else "plain", ids],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if self.p.stdout.readline().strip() != "ready":
+            raise RuntimeError("no answer from " + program)
+
+    def seconds(self):
+        self.p.stdin.write("go\n")
+        self.p.stdin.flush()
+        return float(self.p.stdout.readline().split()[0])
+
+    def close(self):
+        self.p.stdin.close()
+        self.p.wait()
+
+    def lines(self):
+        data = open(self.ids, "rb").read()
+        out, line = [], []
+        for (i,) in struct.iter_unpack("i", data):
+            if i < 0:
+                out.append(line)
+                line = []
+            else:
+                line.append(i)
+        return out
+
+
+class Peer:
+    def __init__(self, name, lines, run, one):
+        self.name, self.texts, self.run, self.one = name, lines, run, one
+
+    def seconds(self):
+        start = time.perf_counter()
+        self.run(self.texts)
+        return time.perf_counter() - start
+
+    def lines(self):
+        return [self.one(t) for t in self.texts]
+
+
+def reference(path, lines, threads, special):
+    from tokenizers import Tokenizer
+    t = Tokenizer.from_file(path)
+    t.no_truncation()
+    t.no_padding()
+    # encode_batch of one thread still pays for the pool; a plain loop does not.
+    batch = (lambda x: t.encode_batch(x, add_special_tokens=special)) if threads > 1 else (
+        lambda x: [t.encode(y, add_special_tokens=special) for y in x])
+    return Peer("tokenizers (Rust)", lines, batch, lambda x: t.encode(x, add_special_tokens=special).ids)
+
+
+def sentencepiece(path, lines, threads, special):
+    import sentencepiece as spm
+    p = spm.SentencePieceProcessor(model_file=path)
+    return Peer("sentencepiece", lines, lambda x: p.encode(x, num_threads=threads), p.encode)
+
+
+def tiktoken(folder, lines, threads, special):
+    import tiktoken as tk
+    vocab = json.load(open(os.path.join(folder, "vocab.json"), encoding="utf-8"))
+    byte = {}
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    for b in range(256):
+        byte[chr(b) if b in plain else chr(256 + len([x for x in range(b) if x not in plain]))] = b
+    ranks = {bytes(byte[c] for c in s): i for s, i in vocab.items() if s != "<|endoftext|>"}
+    pattern = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
+    e = tk.Encoding("gpt2", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    batch = (lambda x: e.encode_ordinary_batch(x, num_threads=threads)) if threads > 1 else (
+        lambda x: [e.encode_ordinary(y) for y in x])
+    return Peer("tiktoken", lines, batch, e.encode_ordinary)
+
+
+def contestants(kind, folder, lines, threads, special):
+    makers = [(reference, os.path.join(folder, "tokenizer.json"))]
+    if kind == "Unigram":
+        makers.append((sentencepiece, os.path.join(folder, "spiece.model")))
+    if kind == "byte-level BPE":
+        makers.append((tiktoken, folder))
+    for make, path in makers:
+        try:
+            yield make(path, lines, threads, special)
+        except ImportError as e:
+            print(f"    ({e})")
+
+
+KINDS = {"WordPiece": ["bert-base-uncased", "bert-base-multilingual-cased"], "byte-level BPE": ["gpt2"],
+         "Unigram": ["t5-base"]}
+
+
+# ---- the contest ----
+
+def contest(args, program, kind, folder, title, lines, threads):
+    part = cut(lines, int(args.part * 1e6))
+    special = False
+    with tempfile.TemporaryDirectory() as tmp:
+        path = os.path.join(tmp, "lines.txt")
+        with open(path, "w", encoding="utf-8", newline="\n") as f:
+            f.write("".join(line + "\n" for line in lines))
+        ours = Sesame(program, os.path.join(folder, "tokenizer.json"), path, threads, special,
+                      os.path.join(tmp, "ids"))
+        peers = list(contestants(kind, folder, part, threads, special))
+        want = ours.lines()
+        differ = {p.name: sum(a != b for a, b in zip(want, p.lines())) for p in peers} if threads == 1 else {}
+        speed = {p.name: [] for p in [ours, *peers]}
+        for _ in range(args.rounds):
+            for p in [ours, *peers]:
+                speed[p.name].append(megabytes(lines if p is ours else part) / p.seconds())
+        ours.close()
+    print(f"{os.path.basename(folder)}, {title}, {threads} thread{'s' if threads > 1 else ''}")
+    for name, rate in speed.items():
+        ratio = statistics.median(a / b for a, b in zip(speed["sesame"], rate))
+        note = "" if name == "sesame" else f"   Sesame {ratio:6.1f}x"
+        if differ.get(name):
+            note += f"   ({differ[name]} of {len(part)} lines have other ids)"
+        print(f"    {name:20} {statistics.median(rate):9.1f} MB/s   best {max(rate):9.1f}{note}", flush=True)
+
+
+def libraries(library):
+    """What the library needs, as its pkg-config file says."""
+    with open(os.path.join(os.path.dirname(library), "sesame.pc"), encoding="utf-8") as f:
+        words = [w for line in f if line.startswith("Libs") for w in line.split()]
+    return [w for w in words if w.startswith("-l") and w != "-lsesame"] + ["-lm", "-lpthread"]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--shared", default="../shared")
+    p.add_argument("--library", default="build/libsesame.a")
+    p.add_argument("--megabytes", type=float, default=20, help="of text for Sesame")
+    p.add_argument("--part", type=float, default=1, help="megabytes of it for the others")
+    p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--threads", default="1,2")
+    p.add_argument("--only", default="", help="a part of the tokenizer's name")
+    args = p.parse_args()
+    counts = [int(x) for x in args.threads.split(",")]
+    if len(counts) > 1:  # the reference's pool is made once, so each count gets a process of its own
+        return max(subprocess.call([sys.executable, *sys.argv, "--threads", str(n)]) for n in counts)
+    os.environ["RAYON_NUM_THREADS"] = str(counts[0])
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if counts[0] > 1 else "false"
+    with tempfile.TemporaryDirectory() as tmp:
+        program = os.path.join(tmp, "tokenizers")
+        subprocess.check_call(["cc", "-O2", "-Iinclude", os.path.join(HERE, "tokenizers.c"), args.library,
+                               *libraries(args.library), "-o", program])
+        for kind, names in KINDS.items():
+            for name in names:
+                folder = os.path.join(args.shared, "vocab", name)
+                if args.only not in name or not os.path.exists(folder):
+                    continue
+                for title, make in TEXTS.items():
+                    lines = make(args.shared, int(args.megabytes * 1e6))
+                    contest(args, program, kind, folder, title, lines, counts[0])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
