@@ -8,7 +8,7 @@
 
 typedef struct args {
     const char *model;
-    bool json, keep_special;
+    bool json, keep_special, clean_up;
 } args;
 
 static const ses_opt opt[] = {
@@ -23,6 +23,10 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, keep_special),
       .help = "write special tokens such as [CLS] too" },
+    { .name = "clean-up",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, clean_up),
+      .help = "put English spacing right: no blank before a comma, \"do n't\" in one" },
     { .name = "json",
       .letter = 'j',
       .type = SES_OPT_FLAG,
@@ -35,6 +39,7 @@ typedef struct job {
     ses_tokens *k;
     int32_t *id;
     size_t cap;
+    ses_buf text;
 } job;
 
 static bool read_ids(job *j, const ses_json *v, ses_err *e)
@@ -70,6 +75,12 @@ static bool one_line(void *ctx, int worker, const char *line, size_t n, ses_buf 
     ses_json_doc *doc = ses_json_parse(line, n, e);
     bool ok = doc && read_ids(j, ses_json_root(doc), e) &&
               ses_decode(j->k, j->id, ses_json_len(ses_json_root(doc)), j->a->keep_special, &text, &len, e);
+    if (ok && j->a->clean_up) {
+        j->text.len = 0;
+        ok = ses_buf_append(&j->text, text, len) || ses_buf_ok(&j->text, e);
+        text = j->text.data;
+        len = ok ? ses_clean_up(j->text.data, len) : 0;
+    }
     if (ok && j->a->json)
         ses_put_json_string(out, text, len);
     else if (ok)
@@ -86,6 +97,7 @@ static bool run(ses_call *c, ses_err *e)
     j.k = t ? ses_tokens_new(t, e) : NULL;
     bool ok = j.k && ses_text_lines(c->rest, 1, one_line, &j, e);
     ses_free(j.id);
+    ses_buf_free(&j.text);
     ses_tokens_free(j.k);
     ses_tokenizer_free(t);
     return ok;

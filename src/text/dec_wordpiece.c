@@ -43,11 +43,20 @@ static size_t replace(char *s, size_t n, const char *from, const char *to)
     return out;
 }
 
+enum { DO_NOT = 7 };
+
 static const char *const clean[][2] = {
     { " .", "." },   { " ?", "?" },     { " !", "!" },     { " ,", "," },
     { " ' ", "'" },  { " n't", "n't" }, { " 'm", "'m" },   { " do not", " don't" },
     { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" },
 };
+
+size_t ses_clean_up(char *text, size_t n)
+{
+    for (size_t i = 0; i < SES_LEN(clean); i++)
+        if (i != DO_NOT) n = replace(text, n, clean[i][0], clean[i][1]); /* that one is the decoder's alone */
+    return n;
+}
 
 static bool decode(const void *self, ses_strings *s, ses_err *e)
 {

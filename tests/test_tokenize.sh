@@ -1,0 +1,121 @@
+#!/bin/sh
+# tokenize and detokenize from outside: lines, objects, truncation, errors, many threads.
+set -u
+build=${1-build}
+sesame=$build/sesame
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+unset NO_COLOR CLICOLOR_FORCE SESAME_THREADS
+passed=0 failed=0
+
+# says WANT STATUS INPUT ARGS...: what comes out of INPUT, and the exit status
+says() {
+    want=$1 status=$2
+    printf '%b' "$3" >"$tmp/in"
+    shift 3
+    "$sesame" "$@" <"$tmp/in" >"$tmp/out" 2>"$tmp/err"
+    got=$?
+    if [ $got -eq "$status" ] && [ "$(cat "$tmp/out")" = "$want" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "failed: sesame $*: exit $got"
+        echo "  want: $want"
+        head -n 3 "$tmp/out" "$tmp/err"
+    fi
+}
+err_has() {
+    if grep -qF -- "$1" "$tmp/err"; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "failed: stderr lacks \"$1\""
+        cat "$tmp/err"
+    fi
+}
+
+m=$tmp/tokenizer.json
+cat >"$m" <<'END'
+{"version": "1.0",
+ "truncation": {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0},
+ "padding": {"strategy": {"Fixed": 5}, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0,
+             "pad_type_id": 0, "pad_token": "[PAD]"},
+ "added_tokens": [{"id": 2, "content": "[CLS]", "special": true}, {"id": 3, "content": "[SEP]", "special": true}],
+ "normalizer": {"type": "BertNormalizer", "lowercase": true},
+ "pre_tokenizer": {"type": "BertPreTokenizer"},
+ "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+ "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+ "model": {"type": "WordPiece", "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "hello": 4, "wor": 5,
+           "##ld": 6, ",": 7, "a": 8, "b": 9}}}
+END
+
+# lines
+says '[CLS] hello , wor ##ld [SEP]
+[CLS] [SEP]
+[CLS] a [SEP]' 0 'Hello, world\n\na\r\n' tokenize -m "$m"
+says '[CLS] a [SEP]
+[CLS] b [SEP]' 0 'a\nb' tokenize -m "$tmp" -
+says '' 0 '' tokenize -m "$m"
+says 'a b' 0 'a b\n' tokenize -m "$m" --no-special
+says '[CLS] [UNK] [SEP]' 0 'caf\303\n' tokenize -m "$m"
+printf 'a\n' >"$tmp/one"
+printf 'b' >"$tmp/two"
+says '[CLS] a [SEP]
+[CLS] b [SEP]
+[CLS] a [SEP]' 0 'a\n' tokenize -m "$m" "$tmp/one" "$tmp/two" -
+
+# JSON
+says '{"ids":[2,4,3],"tokens":["[CLS]","hello","[SEP]"],"offsets":[[0,0],[0,5],[0,0]],"byte_offsets":[[0,0],[0,6],[0,0]],"word_ids":[null,0,null],"type_ids":[0,0,0],"special_tokens_mask":[1,0,1]}' \
+    0 'h\303\251llo\n' tokenize -m "$m" --json
+says '{"ids":[5],"tokens":["wor"],"offsets":[[1,4]],"byte_offsets":[[2,5]],"word_ids":[0],"type_ids":[0],"special_tokens_mask":[0],"overflowing":[{"ids":[6],"tokens":["##ld"],"offsets":[[4,6]],"byte_offsets":[[5,7]],"word_ids":[0],"type_ids":[0],"special_tokens_mask":[0]}]}' \
+    0 '\302\240world b a\n' tokenize -m "$m" --json --no-special --max-length 1 --truncation only_first
+says '[CLS] a b [SEP] hello [SEP]
+[CLS] a b [SEP]
+{"error":"line 1, column 1 (byte 0): a value expected, not '"'x'"'"}
+{"error":"key \"text\" is missing, or \"words\""}
+{"error":"key \"text\" must be a string, not an integer"}
+[CLS] b [SEP]' 1 '{"text": "a b", "text_pair": "Hello"}\n{"words": ["a", "b"]}\nx\n{}\n{"text": 3}\n{"text": "b"}\n' \
+    tokenize -m "$m" --jsonl
+
+# limits
+says '[CLS] a b [SEP]
+  + [CLS] a b [SEP]' 0 'a b a b a\n' tokenize -m "$m" --max-length 4 --truncation-side right
+says '[CLS] b a [SEP]
+  + [CLS] b a [SEP]' 0 'a b a b a\n' tokenize -m "$m" --max-length 4 --truncation-side left
+says '[CLS] a b [SEP] [PAD]' 0 'a b\n' tokenize -m "$m" --stored-limits
+says '' 2 '' tokenize -m "$m" --stride 2
+err_has '--stride needs --max-length'
+says '' 2 '' tokenize -m "$m" --truncation only_first
+err_has '--truncation needs --max-length'
+says '' 2 '' tokenize -m "$m" --max-length 4 --stride 4
+err_has '--stride 4 must be less than --max-length 4'
+says '' 2 '' tokenize
+err_has '--model'
+says '' 3 'a b\n' tokenize -m "$m" --max-length 1
+err_has 'standard input: line 1: max_length 1 has no room for 2 special tokens'
+says '' 3 '' tokenize -m "$tmp/none"
+says '' 3 '' tokenize -m "$m" "$tmp/none"
+err_has 'none'
+
+# back
+says 'hello world,
+
+a' 0 '[2, 4, 5, 6, 7, 3]\n[]\n[8]' detokenize -m "$m"
+says '"hello world,"' 0 '[4, 5, 6, 7]' detokenize -m "$m" --json
+says '[CLS] a [SEP]' 0 '[2, 8, 3]\n' detokenize -m "$m" --keep-special
+says 'a' 3 '[8]\n[10]\n' detokenize -m "$m"
+err_has 'standard input: line 2: id 10 at 0 is not in the vocabulary of 10'
+says '' 3 '{}\n' detokenize -m "$m"
+err_has 'a line must be an array of ids'
+
+# many lines keep their order on any number of threads
+awk 'BEGIN { for (i = 0; i < 60000; i++) print (i % 7 ? "a b" : "hello world, a"), i % 3 ? "b" : "" }' >"$tmp/many"
+"$sesame" tokenize -m "$m" --json --threads 1 "$tmp/many" >"$tmp/1"
+for n in 2 5; do
+    "$sesame" tokenize -m "$m" --json --threads $n <"$tmp/many" >"$tmp/n"
+    if cmp -s "$tmp/1" "$tmp/n" && [ "$(wc -l <"$tmp/n")" -eq 60000 ]; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "failed: $n threads"
+    fi
+done
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
