@@ -128,7 +128,7 @@ void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t);
 bool ses_tokenizer_trainer_feed(ses_tokenizer_trainer *t, const char *text, size_t n, ses_err *e);
 char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err *e);
 
-/* English spacing put right in a decoded text, in place, as the reference's clean-up does: " ." to ".", " 's" to
+/* English spacing put right in a decoded text, in place, as the reference does: " ." to ".", " 's" to
  * "'s". Returns the bytes left. */
 size_t ses_clean_up(char *text, size_t n);
 

@@ -21,7 +21,8 @@ static const ses_opt opt[] = {
     SES_OPT_SHARED(args, shared),
 };
 
-static const ses_bench_kind *const kinds[] = { &ses_bench_gemm, &ses_bench_ops, &ses_bench_model };
+static const ses_bench_kind *const kinds[] = { &ses_bench_gemm, &ses_bench_ops, &ses_bench_model,
+                                               &ses_bench_tokenizer };
 
 static volatile sig_atomic_t stopped; /* a signal has no other way to tell */
 
@@ -37,7 +38,7 @@ static const ses_bench_kind *find(const char *name, ses_err *e)
 {
     for (size_t i = 0; i < SES_LEN(kinds); i++)
         if (!strcmp(kinds[i]->name, name)) return kinds[i];
-    ses_fail(e, SES_EUSAGE, "nothing is known to measure as '%s': gemm, ops or model", name);
+    ses_fail(e, SES_EUSAGE, "nothing is known to measure as '%s': gemm, ops, model or tokenizer", name);
     return NULL;
 }
 
@@ -96,8 +97,8 @@ static const ses_example examples[] = {
 
 const ses_command ses_command_bench = {
     .name = "bench",
-    .usage = "gemm|ops|model...",
-    .summary = "measure the speed of matrix products, ops and models",
+    .usage = "gemm|ops|model|tokenizer...",
+    .summary = "measure the speed of matrix products, ops, models and tokenizers",
     .description =
         "gemm: products of M tokens with weights N x K as BERT has them, forward with weights packed "
         "before (from the cache, and cold: rotating over weights too many for it), packed on the way, "
@@ -105,6 +106,7 @@ const ses_command ses_command_bench = {
         "OpenBLAS and oneDNN, where they are installed, take turns with Sesame.\n\n"
         "ops: every op at the sizes BERT-base gives it, forward and backward.\n\n"
         "model: BERT in three sizes with random weights: latency, tokens a second, training steps.\n\n"
+        "tokenizer: megabytes of text a second, ids and offsets.\n\n"
         "Times are the best of several rounds in which all contestants take turns. The share of the peak "
         "compares with multiply-adds in registers, measured in the same run on as many threads. With "
         "--json each row is an object with the keys bench, shape, threads, isa, dtype, value, unit and "
@@ -115,6 +117,6 @@ const ses_command ses_command_bench = {
     .args_size = sizeof(args),
     .min_rest = 1,
     .max_rest = -1,
-    .rest_words = "gemm|ops|model",
+    .rest_words = "gemm|ops|model|tokenizer",
     .run = run,
 };
