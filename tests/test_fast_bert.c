@@ -283,7 +283,6 @@ static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
     ses_buf_free(&text);
     ses_tokens_free(a);
     ses_tokens_free(b);
-    if (fast.fast_self) ses_fast_bert.close(fast.fast_self);
     ses_arena_free(&mem);
 }
 

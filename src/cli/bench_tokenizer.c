@@ -1,5 +1,5 @@
-/* Tokenizers: megabytes of text a second, ids and offsets, line by line. Real vocabularies and texts where the
- * folder of shared test data is, made-up ones elsewhere. */
+/* Tokenizers: megabytes of text a second, ids and offsets, line by line. Real vocabularies and texts where
+ * the folder of shared test data is, made-up ones elsewhere. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/pool.h"

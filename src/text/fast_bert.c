@@ -237,11 +237,20 @@ static bool sort_ascii(ses_bert_fast *f, bool *fits, ses_err *e)
     return true;
 }
 
-static void close(void *self)
+/* The tokens that begin with prefix, without it, as a trie. */
+static bool make_trie(ses_trie *t, const ses_vocab *v, ses_string prefix, ses_arena *mem, ses_err *e)
 {
-    ses_bert_fast *f = self;
-    ses_bert_trie_close(&f->first);
-    ses_bert_trie_close(&f->next);
+    ses_string *key = ses_alloc_array((size_t)v->size + 1, sizeof *key, e);
+    if (!key) return false;
+    for (int32_t id = 0; id < v->size; id++) {
+        size_t n = 0;
+        const char *s = ses_vocab_token(v, id, &n);
+        if (s && n > prefix.n && !memcmp(s, prefix.p, prefix.n))
+            key[id] = (ses_string){ s + prefix.n, n - prefix.n };
+    }
+    bool ok = ses_trie_build(t, key, (size_t)v->size, mem, e);
+    ses_free(key);
+    return ok;
 }
 
 static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **self, ses_err *e)
@@ -258,11 +267,9 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     f->key[2] = (key.k0 ^ key.k1 << 1) | 1;
     if (!sort_ascii(f, &fits, e)) return false;
     if (!fits) return true;
-    if (!ses_bert_trie_open(&f->first, &f->m->vocab, (ses_string){ "", 0 }, e) ||
-        !ses_bert_trie_open(&f->next, &f->m->vocab, f->m->prefix, e)) {
-        close(f);
+    if (!make_trie(&f->first, &f->m->vocab, (ses_string){ "", 0 }, mem, e) ||
+        !make_trie(&f->next, &f->m->vocab, f->m->prefix, mem, e))
         return false;
-    }
     f->sort = ses_bert_sort_ref;
     f->words = ses_bert_words_ref;
 #if defined __x86_64__ && !defined SES_REF_ONLY
@@ -299,7 +306,6 @@ static void *work_new(const void *self, ses_err *e)
 
 const ses_fast ses_fast_bert = { .name = "bert",
                                  .open = open,
-                                 .close = close,
                                  .work_new = work_new,
                                  .work_free = work_free,
                                  .validates = true,

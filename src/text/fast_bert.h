@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "model_wordpiece.h"
 #include "run.h"
+#include "trie.h"
 
 enum {
     SES_BERT_WINDOW = 4096, /* bytes; a multiple of 64 */
@@ -76,16 +77,6 @@ typedef struct ses_bert_work {
     char low[SES_BERT_WINDOW + 128];
 } ses_bert_work;
 
-/* Tokens as a trie of bytes. Edges lie in a hash table: node << 8 | byte below, the node it leads to
- * above, with the top bit where a token ends; 0: free. Nodes count from 1, the root. */
-typedef struct ses_bert_trie {
-    uint64_t *edge;
-    uint32_t shift;     /* the hash's upper bits index */
-    uint32_t root[256]; /* edges of the root */
-    int32_t *value;     /* by node: the token that ends there, or -1 */
-    uint32_t n, cap;
-} ses_bert_trie;
-
 typedef struct ses_bert_fast ses_bert_fast;
 
 /* Sort n bytes (the text's end may come before the last block's) into masks and lower-case them. Bits
@@ -107,7 +98,7 @@ struct ses_bert_fast {
     bool hard;         /* there are added tokens that look at what is around them, or hold blanks */
     uint8_t kind[128]; /* ses_bert_kind of ASCII */
     uint64_t key[3];
-    ses_bert_trie first, next; /* tokens that begin a word, that go on in it (without the prefix) */
+    ses_trie first, next; /* tokens that begin a word, that go on in it (without the prefix) */
     ses_bert_sort_fn *sort;
     ses_bert_words_fn *words;
 };
@@ -153,9 +144,6 @@ void ses_bert_sort_avx2(const ses_bert_fast *f, ses_bert_work *w, const char *te
 bool ses_bert_words_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
                          size_t base, size_t n, ses_err *e);
 void ses_bert_sort_avx512(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n);
-
-bool ses_bert_trie_open(ses_bert_trie *t, const ses_vocab *v, ses_string prefix, ses_err *e);
-void ses_bert_trie_close(ses_bert_trie *t);
 
 /* What the normalizer makes of one character alone. Marks that NFD may move are odd: they have neighbors. */
 bool ses_bert_ask(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err *e);

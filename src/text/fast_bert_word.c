@@ -1,5 +1,5 @@
 /* fast_bert: a word to its tokens; characters beyond ASCII to words. */
-#include "fast_bert_trie.h"
+#include "fast_bert.h"
 
 #include "base/alloc.h"
 #include "base/unicode.h"
@@ -8,6 +8,20 @@
 #include <string.h>
 
 /* ---- taking words apart ---- */
+
+/* The longest token that begins at p: its bytes, 0 if none. */
+static inline size_t longest(const ses_trie *t, const uint8_t *p, size_t n, int32_t *id)
+{
+    uint32_t base = t->root;
+    int32_t value;
+    size_t len = 0;
+    for (size_t i = 0; i < n && ses_trie_step(t, &base, p[i], &value);) {
+        i++;
+        if (value >= 0) len = i, *id = value;
+        if (!base) break; /* a leaf */
+    }
+    return len;
+}
 
 typedef struct parts {
     size_t n;
@@ -22,7 +36,7 @@ static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts
     for (size_t i = 0; i < n; i++) chars += (p[i] & 0xC0) != 0x80;
     out->n = 0;
     while (at < n && chars <= (size_t)f->m->max_chars) {
-        size_t len = ses_bert_longest(at ? &f->next : &f->first, p + at, n - at, &out->id[out->n]);
+        size_t len = longest(at ? &f->next : &f->first, p + at, n - at, &out->id[out->n]);
         if (!len) break;
         at += len;
         out->end[out->n++] = (uint16_t)at;
