@@ -1,5 +1,5 @@
-/* Our side of tokenizers.py: encodes the lines of a file again and again, one pass for each line on stdin, and says
- * how long it took. cc -O2 -Iinclude bench/peers/tokenizers.c build/libsesame.a -lm -lpthread
+/* Our side of tokenizers.py: encodes the lines of a file again and again, one pass for each line on stdin, and
+ * says how long it took. cc -O2 -Iinclude bench/peers/tokenizers.c build/libsesame.a -lm -lpthread
  *     tokenizers MODEL FILE THREADS special|plain [IDS]
  * IDS: a file that gets the ids of every line (int32, -1 after each line). Answers: "seconds tokens". */
 #define _POSIX_C_SOURCE 200809L
@@ -80,7 +80,9 @@ int main(int argc, char **argv)
     for (size_t i = 0, at = 0; i < (size_t)threads; i++) { /* whole lines for each */
         size_t end = i + 1 == (size_t)threads ? n : n / (size_t)threads * (i + 1);
         while (end < n && end && text[end - 1] != '\n') end++;
-        w[i] = (worker){ .k = ses_tokens_new(t, &e), .text = text + at, .n = end - at, .special = argv[4][0] == 's' };
+        w[i] = (worker){
+            .k = ses_tokens_new(t, &e), .text = text + at, .n = end - at, .special = argv[4][0] == 's'
+        };
         if (!w[i].k) return fprintf(stderr, "%s\n", e.msg), 1;
         at = end;
     }
