@@ -286,6 +286,28 @@ static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
     ses_arena_free(&mem);
 }
 
+/* Megabytes without a place to cut: this ends soon only in linear time. */
+static void check_long(void)
+{
+    static const char *const parts[] = { "a",    "\u0301", "e\u0301\u0323", "中",
+                                         "!",    " ",      "[MASK",         "[MASK]",
+                                         "\x01", "a\x01",  "\u0F71\u0F74",  "ab\u00E9",
+                                         "[",    "abc" };
+    ses_tokenizer *t = make(&setups[0]);
+    ses_err e = { 0 };
+    ses_tokens *k = ses_tokens_new(t, &e);
+    for (size_t i = 0; i < SES_LEN(parts); i++) {
+        ses_buf b = { 0 };
+        while (b.len < 3000000) ses_buf_puts(&b, parts[i]);
+        CHECK_MSG(ses_encode(k, &(ses_input){ .text = { b.data, b.len } }, NULL, &e), "%s", e.msg);
+        const ses_encoding *x = ses_tokens_result(k);
+        CHECK(x->n <= b.len && (!x->n || x->byte[x->n - 1].end <= b.len));
+        ses_buf_free(&b);
+    }
+    ses_tokens_free(k);
+    ses_tokenizer_free(t);
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 600;
@@ -296,5 +318,6 @@ int main(int argc, char **argv)
         for (int isa = SES_ISA_REF; isa <= (int)best; isa++) compare(t, i, (ses_isa)isa, rounds);
         ses_tokenizer_free(t);
     }
+    check_long();
     return check_report();
 }
