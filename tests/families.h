@@ -16,6 +16,7 @@ typedef struct family {
 
 #define DEBERTA "\"position_biased_input\": false, \"type_vocab_size\": 0, \"relative_attention\": true, "
 #define XLNET "\"d_model\": 20, \"n_layer\": 2, \"n_head\": 4, \"d_inner\": 28, "
+#define MOBILE "\"hidden_act\": \"gelu\", \"embedding_size\": 12, \"intra_bottleneck_size\": 16, "
 static const family families[] = {
     { "deberta", "DebertaForMaskedLM", true, false, NULL, DEBERTA "\"pos_att_type\": [\"c2p\", \"p2c\"]" },
     { "deberta", "DebertaForTokenClassification", true, false, NULL, DEBERTA "\"pos_att_type\": \"p2c\"" },
@@ -34,7 +35,15 @@ static const family families[] = {
     { "xlnet", "XLNetForTokenClassification", true, false, "embed.mask",
       XLNET "\"ff_activation\": \"relu\"" },
     { "xlnet", "XLNetForQuestionAnsweringSimple", false, false, "embed.mask", XLNET "\"mem_len\": null" },
+    { "mobilebert", "MobileBertForPreTraining", true, false, NULL, MOBILE "\"num_feedforward_networks\": 3" },
+    { "mobilebert", "MobileBertForMaskedLM", true, false, NULL,
+      MOBILE "\"normalization_type\": \"layer_norm\", \"num_feedforward_networks\": 1" },
+    { "mobilebert", "MobileBertForSequenceClassification", false, false, "narrow.attention",
+      MOBILE "\"use_bottleneck_attention\": true, \"classifier_activation\": false" },
+    { "mobilebert", "MobileBertForTokenClassification", true, false, NULL,
+      MOBILE "\"use_bottleneck\": false, \"trigram_input\": false, \"num_feedforward_networks\": 2" },
 };
+#undef MOBILE
 #undef DEBERTA
 #undef XLNET
 

@@ -66,7 +66,7 @@ static void check_model(ses_device *dev, ses_tape *t, ses_json_doc *doc, const s
     if (!CHECK_MSG(m, "%s: %s", what, e.msg)) return;
     ses_store *s = ses_model_store(m);
     loss(m, t, b, true);
-    double given = slope(s), h = 1e-5;
+    double given = slope(s), h = 1e-6;
     /* the token of id pad passes no gradient by design, and no id of the batch is pad */
     move(s, h);
     double up = loss(m, t, b, false);

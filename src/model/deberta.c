@@ -248,18 +248,6 @@ static void project(const ses_stack *k, ses_pass *p, const ses_common *all, ses_
                                                             .scale = c->attention_scale });
 }
 
-/* The rows `by` places further in their sequences, zeros where there is none. */
-static ses_tensor *shifted(ses_pass *p, const ses_seqs *q, ses_tensor *x, int64_t by)
-{
-    int32_t *row = ses_tape_host(p->tape, (size_t)q->tokens, sizeof *row);
-    for (int64_t s = 0; row && s < q->seqs; s++)
-        for (int64_t t = q->host_cu[s]; t < q->host_cu[s + 1]; t++) {
-            bool inside = t + by >= q->host_cu[s] && t + by < q->host_cu[s + 1];
-            row[t] = inside ? (int32_t)(t + by) : SES_IGNORE;
-        }
-    return row ? ses_take(p->tape, x, ses_tape_ints(p->tape, row, q->tokens)) : NULL;
-}
-
 /* norm(y + act(conv(x))), conv over neighbors: a product for each of them. */
 static ses_tensor *convolve(const own *o, ses_pass *p, const ses_common *all, ses_tensor *x, ses_tensor *y)
 {
@@ -267,7 +255,7 @@ static ses_tensor *convolve(const own *o, ses_pass *p, const ses_common *all, se
     int64_t C = p->c->hidden, width = p->c->conv;
     ses_tensor *w = ses_reshape(t, o->conv, SES_DIM(C * C, width)), *sum = NULL;
     for (int64_t i = 0; i < width; i++) {
-        ses_tensor *part = ses_linear(t, shifted(p, all->seqs, x, i - width / 2),
+        ses_tensor *part = ses_linear(t, ses_seqs_shift(p, all->seqs, x, i - width / 2),
                                       ses_reshape(t, ses_columns(t, w, i, 1), SES_DIM(C, C)),
                                       i ? NULL : o->conv_bias, SES_ACT_NONE, SES_OUT_IN);
         sum = sum ? ses_add(t, sum, part) : part;

@@ -45,7 +45,8 @@ static bool declare(ses_model *m, const ses_json *config, const ses_model_option
     m->c.echo = m->class->echo;
     m->store = ses_store_new(m->dev, e);
     if (!m->store || !declare_stacks(m, e)) return false;
-    if (m->c.pooler) m->pooler = ses_dense_add(m->store, m->c.hidden, m->c.hidden, SES_BIAS, "pooler");
+    if (m->c.pooler && !m->c.pooler_plain)
+        m->pooler = ses_dense_add(m->store, m->c.hidden, m->c.hidden, SES_BIAS, "pooler");
     size_t n;
     const ses_head_use *use = uses(m, &n);
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, m->stack[0].token);
@@ -128,7 +129,7 @@ static ses_state run_stacks(const ses_model *m, ses_pass *p)
     }
     if (m->c.pooler) {
         ses_tensor *first = ses_pool_rows(p->tape, at.x, at.seqs->cu, SES_POOL_FIRST);
-        at.pooled = ses_dense_run(p->tape, m->pooler, first, m->c.pooler_act);
+        at.pooled = m->pooler.w ? ses_dense_run(p->tape, m->pooler, first, m->c.pooler_act) : first;
     }
     return at;
 }

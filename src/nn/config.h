@@ -52,6 +52,8 @@ typedef struct ses_config {
     int64_t rel_span, rel_buckets;
     int64_t mem_len, reuse_len; /* of any_order: tokens remembered, tokens of a batch among them; 0: all */
     int64_t clamp;              /* of any_order: farther distances are as this one; 0: none is */
+    int64_t bottleneck;         /* width inside a layer (MobileBERT); 0: none */
+    int64_t ffns;               /* of a bottleneck: feed-forwards after each other */
     int64_t conv;               /* width of a convolution beside the first layer; 0: none */
     int64_t first_names;        /* the table of tensor names this config asks first */
     double norm_eps, drop, drop_attention, drop_act, drop_final;
@@ -97,15 +99,21 @@ typedef struct ses_config {
     bool drop_summary_in;                /* dropout before the summary's dense layer too */
     uint64_t local[SES_MAX_LAYERS / 64]; /* bit i: layer i sees `window` tokens only */
     bool lm_fixed_bias;                  /* the projection's bias is [1, V] and never trained */
-    bool any_order;                      /* takes permutation masks, places to predict, memories */
-    bool two_ways;                       /* of any_order: half of a batch is read backwards */
-    bool same_length;                    /* of any_order and causal: every token sees as many others */
-    bool relative;                       /* scores by distance from a table of vectors: */
-    bool rel_by_query, rel_by_key;       /* with the query's content, with the key's */
-    bool rel_shared;                     /* tokens and distances have the same projections */
-    bool rel_norm;                       /* the table goes through a norm */
-    bool segment_pairs;                  /* attention tells tokens of one segment from others: any number */
-    bool always_project;                 /* from embed to hidden also where the two are equal */
+    bool bottleneck_shared;              /* queries and keys have a bottleneck of their own, */
+    bool bottleneck_all;                 /* or that of everything, values too */
+    bool trigram;                        /* a token's input is it and its neighbors */
+    bool plain_norm;                     /* norms inside layers scale and shift without statistics */
+    bool pooler_plain;                   /* the pooler is the first token as it is */
+    bool lm_wide; /* the projection's input is `hidden` wide: columns beyond the token table have their own */
+    bool any_order;                /* takes permutation masks, places to predict, memories */
+    bool two_ways;                 /* of any_order: half of a batch is read backwards */
+    bool same_length;              /* of any_order and causal: every token sees as many others */
+    bool relative;                 /* scores by distance from a table of vectors: */
+    bool rel_by_query, rel_by_key; /* with the query's content, with the key's */
+    bool rel_shared;               /* tokens and distances have the same projections */
+    bool rel_norm;                 /* the table goes through a norm */
+    bool segment_pairs;            /* attention tells tokens of one segment from others: any number */
+    bool always_project;           /* from embed to hidden also where the two are equal */
 } ses_config;
 
 #endif

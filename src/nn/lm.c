@@ -4,11 +4,12 @@
 
 void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
-    int64_t E = c->embed ? c->embed : c->hidden;
+    int64_t E = c->embed ? c->embed : c->hidden, width = c->lm_wide ? c->hidden : E;
     if (!c->lm_plain) {
-        h->dense = ses_dense_add(s, E, c->hidden, c->no_bias ? SES_NO_BIAS : SES_BIAS, "lm.dense");
-        h->norm = ses_norm_add(s, E, c->norm, "lm.norm");
+        h->dense = ses_dense_add(s, width, c->hidden, c->no_bias ? SES_NO_BIAS : SES_BIAS, "lm.dense");
+        h->norm = ses_norm_add(s, width, c->norm, "lm.norm");
     }
+    if (width > E) h->rest = ses_store_add(s, "lm.rest", SES_DIM(width - E, c->vocab), SES_INIT_NORMAL);
     h->out.w = c->tied ? token : ses_store_add(s, "lm.out.weight", SES_DIM(c->vocab, E), SES_INIT_NORMAL);
     if (c->lm_fixed_bias) {
         h->out.b = ses_store_add(s, "lm.out.bias", SES_DIM(1, c->vocab), SES_INIT_ZERO);
@@ -25,9 +26,18 @@ static ses_tensor *transform(const ses_head_params *h, ses_pass *p, ses_tensor *
     return p->c->logit_scale ? ses_scale(p->tape, x, p->c->logit_scale) : x;
 }
 
+static ses_tensor *project(const ses_head_params *h, ses_tape *t, ses_tensor *x)
+{
+    int64_t E = ses_cols(h->out.w);
+    if (!h->rest) return ses_dense_run(t, h->out, x, SES_ACT_NONE);
+    ses_tensor *y = ses_dense_run(t, h->out, ses_columns(t, x, 0, E), SES_ACT_NONE);
+    return ses_add(
+        t, y, ses_linear(t, ses_columns(t, x, E, h->rest->dim[0]), h->rest, NULL, SES_ACT_NONE, SES_IN_OUT));
+}
+
 ses_tensor *ses_lm_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x)
 {
-    return ses_dense_run(p->tape, h->out, transform(h, p, x), SES_ACT_NONE);
+    return project(h, p->tape, transform(h, p, x));
 }
 
 ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows, int32_t *label,
@@ -36,6 +46,8 @@ ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, in
     ses_tape *t = p->tape;
     if (!rows || !label) return NULL;
     if (!n) label[n++] = SES_IGNORE; /* nothing is labelled: one ignored row keeps the loss a number */
-    ses_tensor *y = transform(h, p, ses_take(t, x, ses_tape_ints(t, rows, n)));
-    return ses_linear_cross_entropy(t, y, h->out.w, h->out.b, ses_tape_ints(t, label, n));
+    ses_tensor *y = transform(h, p, ses_take(t, x, ses_tape_ints(t, rows, n))),
+               *labels = ses_tape_ints(t, label, n);
+    if (h->rest) return ses_cross_entropy(t, project(h, t, y), labels);
+    return ses_linear_cross_entropy(t, y, h->out.w, h->out.b, labels);
 }

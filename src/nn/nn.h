@@ -34,6 +34,10 @@ typedef struct ses_seqs {
     ses_tensor *ids, *segments, *positions, *cu;
 } ses_seqs;
 
+/* Rows of x `by` places further in their sequences; zeros where there is none. */
+struct ses_pass;
+ses_tensor *ses_seqs_shift(struct ses_pass *p, const ses_seqs *q, ses_tensor *x, int64_t by);
+
 /* One forward pass: the batch on the device, what is wanted, what came out so far. */
 typedef struct ses_pass {
     ses_tape *tape;
@@ -124,6 +128,7 @@ ses_tensor *ses_attend_dist(const ses_stack *k, ses_pass *p,
 typedef struct ses_head_params {
     ses_dense dense, out;
     ses_norm norm;
+    ses_tensor *rest; /* [hidden - embed, vocab]: the projection of columns the token table does not have */
 } ses_head_params;
 
 typedef struct ses_head_use { /* a head in a model's class */

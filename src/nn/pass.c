@@ -99,6 +99,17 @@ void ses_pass_begin(ses_pass *p, size_t outputs)
     if (ids) upload(p, &p->target, NULL, NULL);
 }
 
+ses_tensor *ses_seqs_shift(ses_pass *p, const ses_seqs *q, ses_tensor *x, int64_t by)
+{
+    int32_t *row = ses_tape_host(p->tape, (size_t)q->tokens, sizeof *row);
+    for (int64_t s = 0; row && s < q->seqs; s++)
+        for (int64_t t = q->host_cu[s]; t < q->host_cu[s + 1]; t++) {
+            bool inside = t + by >= q->host_cu[s] && t + by < q->host_cu[s + 1];
+            row[t] = inside ? (int32_t)(t + by) : SES_IGNORE;
+        }
+    return row ? ses_take(p->tape, x, ses_tape_ints(p->tape, row, q->tokens)) : NULL;
+}
+
 static ses_output *next(ses_pass *p)
 {
     if (!p->item || p->n == p->cap) return NULL;

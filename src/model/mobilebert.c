@@ -1,0 +1,242 @@
+/* MobileBERT (Sun et al. 2020): a deep, narrow BERT. Each layer goes through a bottleneck, several
+ * feed-forwards and back to full width; a norm may be a scale and a shift without statistics; a token's input
+ * is it and its two neighbors. */
+#include "desc.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+static const ses_config_key keys[] = {
+    SES_INT("embedding_size", embed, 1, SES_MOST_WIDTH),
+    SES_INT("intra_bottleneck_size", bottleneck, 1, SES_MOST_WIDTH),
+    SES_INT("num_feedforward_networks", ffns, 1, 64),
+    SES_SWITCH("trigram_input", trigram),
+    SES_SWITCH("use_bottleneck_attention", bottleneck_all),
+    SES_SWITCH("key_query_shared_bottleneck", bottleneck_shared),
+};
+
+static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+{
+    const char *norm = ses_json_string(ses_json_get(config, "normalization_type"), NULL);
+    bool narrow = true, activate = true;
+    ses_json_bool(ses_json_get(config, "use_bottleneck"), &narrow);
+    ses_json_bool(ses_json_get(config, "classifier_activation"), &activate);
+    if (norm && strcmp(norm, "no_norm") && strcmp(norm, "layer_norm"))
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "\"normalization_type\" is \"%s\", expected no_norm or layer_norm", norm);
+    if (c->segments < 1) return ses_fail(e, SES_EARG, "\"type_vocab_size\" is 0, expected 1 or more");
+    if (!narrow) c->bottleneck = 0;
+    int64_t width = narrow ? c->bottleneck : c->hidden;
+    if (width % c->heads)
+        return ses_fail(e, SES_EARG, "a width of %lld cannot be split among %lld heads", (long long)width,
+                        (long long)c->heads);
+    if (narrow && !c->bottleneck_all && !c->bottleneck_shared && width != c->hidden)
+        return ses_fail(e, SES_EARG,
+                        "attention is %lld wide (\"intra_bottleneck_size\") but its input %lld: "
+                        "\"key_query_shared_bottleneck\" or \"use_bottleneck_attention\" must be true",
+                        (long long)width, (long long)c->hidden);
+    if (c->embed > c->hidden)
+        return ses_fail(e, SES_EARG, "\"embedding_size\" %lld is above \"hidden_size\" %lld",
+                        (long long)c->embed, (long long)c->hidden);
+    c->head_size = width / c->heads;
+    c->plain_norm = !norm || !strcmp(norm, "no_norm");
+    c->pooler_plain = !activate;
+    return ses_bert_finish(c, config, e);
+}
+
+/* ---- parameters ---- */
+
+static const double norm_eps = 1e-5; /* of norms that the reference gives none */
+
+typedef struct change { /* of width: into a bottleneck, or back */
+    ses_dense dense;
+    ses_norm norm;
+} change;
+
+typedef struct block { /* a feed-forward */
+    ses_dense up, down;
+    ses_norm norm;
+} block;
+
+typedef struct bottleneck {
+    change in, attend, back; /* of the residual and the feed-forwards; of queries and keys; to full width */
+    block *more;             /* [ffns - 1]: feed-forwards before the last */
+} bottleneck;
+
+typedef struct own {
+    ses_dense embed; /* from a token and its neighbors */
+    bottleneck layer[];
+} own;
+
+static change change_add(ses_store *s, int64_t out, int64_t in, int i, const char *what)
+{
+    return (change){ .dense = ses_dense_add(s, out, in, SES_BIAS, "layer.%d.%s.dense", i, what),
+                     .norm = ses_norm_add(s, out, SES_NORM_LAYER, "layer.%d.%s.norm", i, what) };
+}
+
+static void add_layer(ses_layer *l, bottleneck *b, ses_store *s, const ses_config *c, int i)
+{
+    int64_t C = c->hidden, W = c->head_size * c->heads, V = c->bottleneck && c->bottleneck_all ? W : C;
+    l->self.query = ses_dense_add(s, W, W, SES_BIAS, "layer.%d.attn.query", i);
+    l->self.key = ses_dense_add(s, W, W, SES_BIAS, "layer.%d.attn.key", i);
+    l->self.value = ses_dense_add(s, W, V, SES_BIAS, "layer.%d.attn.value", i);
+    l->self.out = ses_dense_add(s, W, W, SES_BIAS, "layer.%d.attn.out", i);
+    l->self_norm = ses_norm_add(s, W, SES_NORM_LAYER, "layer.%d.attn.norm", i);
+    l->up = ses_dense_add(s, c->ffn, W, SES_BIAS, "layer.%d.ffn.up", i);
+    l->down = ses_dense_add(s, W, c->ffn, SES_BIAS, "layer.%d.ffn.down", i);
+    l->ffn_norm = ses_norm_add(s, W, SES_NORM_LAYER, "layer.%d.ffn.norm", i);
+    if (c->bottleneck) {
+        b->in = change_add(s, W, C, i, "narrow.input");
+        if (c->bottleneck_shared) b->attend = change_add(s, W, C, i, "narrow.attention");
+        b->back = change_add(s, C, W, i, "back");
+    }
+    for (int j = 0; j < (int)c->ffns - 1; j++) { /* their names end as the reference's */
+        b->more[j].up = ses_dense_add(s, c->ffn, W, SES_BIAS, "layer.%d.stack.%d.intermediate.dense", i, j);
+        b->more[j].down = ses_dense_add(s, W, c->ffn, SES_BIAS, "layer.%d.stack.%d.output.dense", i, j);
+        b->more[j].norm = ses_norm_add(s, W, SES_NORM_LAYER, "layer.%d.stack.%d.output.LayerNorm", i, j);
+    }
+}
+
+static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
+{
+    size_t n = (size_t)k->depth, more = (size_t)c->ffns - 1;
+    own *o = ses_alloc(sizeof *o + n * (sizeof *o->layer + more * sizeof(block)), e);
+    k->own = o;
+    k->distinct = k->depth;
+    k->layer = o ? ses_alloc_array(n, sizeof *k->layer, e) : NULL;
+    if (!k->layer) return false;
+    for (size_t i = 0; i < n; i++) o->layer[i].more = (block *)(void *)(o->layer + n) + i * more;
+    k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, c->embed), SES_INIT_NORMAL);
+    k->position = ses_store_add(s, "embed.position", SES_DIM(c->positions, c->hidden), SES_INIT_NORMAL);
+    k->segment = ses_store_add(s, "embed.segment", SES_DIM(c->segments, c->hidden), SES_INIT_NORMAL);
+    o->embed = ses_dense_add(s, c->hidden, c->embed * (c->trigram ? 3 : 1), SES_BIAS, "embed.project");
+    k->embed_norm = ses_norm_add(s, c->hidden, SES_NORM_LAYER, "embed.norm");
+    for (int i = 0; i < (int)n; i++) add_layer(&k->layer[i], &o->layer[i], s, c, i);
+    return ses_store_ok(s, e);
+}
+
+/* ---- forward ---- */
+
+/* The norm of x + residual, or their scale and shift alone. */
+static ses_tensor *norm(ses_pass *p, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps)
+{
+    if (!p->c->plain_norm) return ses_norm_run(p->tape, n, x, residual, eps);
+    return ses_affine(p->tape, residual ? ses_add(p->tape, x, residual) : x, n.gain, n.bias);
+}
+
+static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
+{
+    const ses_config *c = p->c;
+    ses_tape *t = p->tape;
+    ses_tensor *x = ses_embed(t, 1, &k->token, &q->ids, (int32_t)c->pad);
+    if (c->trigram)
+        x = ses_concat(t, 3,
+                       (ses_tensor *const[]){ ses_seqs_shift(p, q, x, 1), x, ses_seqs_shift(p, q, x, -1) });
+    if (c->trigram || c->embed != c->hidden)
+        x = ses_dense_run(t, ((const own *)k->own)->embed, x, SES_ACT_NONE);
+    x = ses_add(t, x, ses_take(t, k->position, q->positions));
+    x = norm(p, k->embed_norm, x, ses_take(t, k->segment, q->segments), norm_eps);
+    return ses_dropout(t, x, c->drop);
+}
+
+static ses_tensor *feed_forward(ses_pass *p, ses_dense up, ses_dense down, ses_tensor *x)
+{
+    return ses_dense_run(p->tape, down, ses_dense_run(p->tape, up, x, p->c->act), SES_ACT_NONE);
+}
+
+static ses_tensor *into(ses_pass *p, const change *n, ses_tensor *x)
+{
+    return norm(p, n->norm, ses_dense_run(p->tape, n->dense, x, SES_ACT_NONE), NULL, p->c->norm_eps);
+}
+
+static ses_tensor *layer(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+{
+    const ses_config *c = p->c;
+    const ses_layer *l = &k->layer[i];
+    const bottleneck *b = &((const own *)k->own)->layer[i];
+    ses_tape *t = p->tape;
+    bool narrow = c->bottleneck > 0;
+    double drop = narrow ? 0 : c->drop; /* a bottleneck has its dropout at the end */
+    ses_tensor *in = narrow ? into(p, &b->in, x) : x, *ask = x;
+    if (narrow && c->bottleneck_all)
+        ask = in;
+    else if (narrow && c->bottleneck_shared)
+        ask = into(p, &b->attend, x);
+    ses_attention_inputs a = { .q = ses_dense_run(t, l->self.query, ask, SES_ACT_NONE),
+                               .k = ses_dense_run(t, l->self.key, ask, SES_ACT_NONE),
+                               .v = ses_dense_run(t, l->self.value, narrow && c->bottleneck_all ? in : x,
+                                                  SES_ACT_NONE) };
+    ses_tensor *y = ses_dense_run(t, l->self.out, ses_attend_run(k, p, all, a, 0, i), SES_ACT_NONE);
+    y = norm(p, l->self_norm, ses_dropout(t, y, drop), in, c->norm_eps);
+    for (int64_t j = 0; j < c->ffns - 1; j++)
+        y = norm(p, b->more[j].norm, feed_forward(p, b->more[j].up, b->more[j].down, y), y, c->norm_eps);
+    y = norm(p, l->ffn_norm, ses_dropout(t, feed_forward(p, l->up, l->down, y), drop), y, norm_eps);
+    if (!narrow) return y;
+    y = ses_dropout(t, ses_dense_run(t, b->back.dense, y, SES_ACT_NONE), c->drop);
+    return norm(p, b->back.norm, y, x, c->norm_eps);
+}
+
+static const ses_ways ways = { .add = add, .embed = embed, .layer = layer };
+
+/* ---- tables ---- */
+
+static const ses_name tensors[] = {
+    { "embed.project.*", "embeddings.embedding_transformation.*" },
+    { "layer.#.narrow.input.dense.*", "encoder.layer.#.bottleneck.input.dense.*" },
+    { "layer.#.narrow.input.norm.*", "encoder.layer.#.bottleneck.input.LayerNorm.*" },
+    { "layer.#.narrow.attention.dense.*", "encoder.layer.#.bottleneck.attention.dense.*" },
+    { "layer.#.narrow.attention.norm.*", "encoder.layer.#.bottleneck.attention.LayerNorm.*" },
+    { "layer.#.back.dense.*", "encoder.layer.#.output.bottleneck.dense.*" },
+    { "layer.#.back.norm.*", "encoder.layer.#.output.bottleneck.LayerNorm.*" },
+    { "layer.#.stack.*", "encoder.layer.#.ffn.*" },
+    { "lm.dense.*", "/cls.predictions.transform.dense.*" },
+    { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
+    { "lm.out.weight", "/cls.predictions.decoder.weight" },
+    { "lm.out.bias", "/cls.predictions.bias" },
+    { "lm.rest", "/cls.predictions.dense.weight" },
+    { "next.*", "/cls.seq_relationship.*" },
+    { "classify.out.*", "/classifier.*" },
+    { "choice.out.*", "/classifier.*" },
+    { "tag.*", "/classifier.*" },
+    { "span.*", "/qa_outputs.*" },
+};
+
+static const ses_class classes[] = {
+    { .name = "MobileBertModel", .pooler = true },
+    SES_POOLED("MobileBertForPreTraining", SES_ON(masked_lm, "prediction_logits"),
+               SES_ON_PAIRS(next_sentence, "seq_relationship_logits")),
+    SES_CLASS("MobileBertForMaskedLM", SES_ON(masked_lm, "logits")),
+    SES_POOLED("MobileBertForNextSentencePrediction", SES_ON(next_sentence, "logits")),
+    SES_POOLED("MobileBertForSequenceClassification", SES_ON(classify, "logits")),
+    SES_POOLED("MobileBertForMultipleChoice", SES_ON(choice, "logits")),
+    SES_CLASS("MobileBertForTokenClassification", SES_ON(tag, "logits")),
+    SES_CLASS("MobileBertForQuestionAnswering", SES_ON(span, "")),
+};
+
+const ses_model_desc ses_model_mobilebert = {
+    .name = "mobilebert",
+    .prefix = "mobilebert.",
+    .ways = &ways,
+    .arch = { .segments = 2,
+              .pad = 0,
+              .embed = 128,
+              .bottleneck = 128,
+              .ffns = 4,
+              .norm_eps = 1e-12,
+              .drop_attention = 0.1,
+              .drop_head = -1,
+              .init_range = 0.02,
+              .act = SES_ACT_RELU,
+              .pooler_act = SES_ACT_TANH,
+              .trigram = true,
+              .bottleneck_shared = true,
+              .tied = true,
+              .lm_bias = true,
+              .lm_wide = true },
+    .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
+    .finish = finish,
+    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_tensors) },
+    .class = classes,
+    .n_classes = SES_LEN(classes),
+};
