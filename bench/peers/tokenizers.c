@@ -1,5 +1,5 @@
-/* Our side of tokenizers.py: encodes the lines of a file again and again, one pass for each line on stdin, and
- * says how long it took. cc -O2 -Iinclude bench/peers/tokenizers.c build/libsesame.a -lm -lpthread
+/* Our side of tokenizers.py: encodes the lines of a file again and again, one pass for each line on stdin,
+ * and says how long it took. cc -O2 -Iinclude bench/peers/tokenizers.c build/libsesame.a -lm -lpthread
  *     tokenizers MODEL FILE THREADS special|plain [IDS]
  * IDS: a file that gets the ids of every line (int32, -1 after each line). Answers: "seconds tokens". */
 #define _POSIX_C_SOURCE 200809L
