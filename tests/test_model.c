@@ -166,10 +166,37 @@ static void test_bad_batches(void)
     ses_device_free(dev);
 }
 
+/* Scores of some rows are those of all, and a row that is not there is told. */
+static void some_rows(void)
+{
+    static const int32_t rows[] = { 12, 0, 7 }, bad[] = { 3, 13 };
+    ses_err e = { 0 };
+    ses_json_doc *doc;
+    ses_device *dev = device(1, SES_ISA_COUNT);
+    ses_model *m = random_model("BertForMaskedLM", dev, false, &doc);
+    ses_tape *t = ses_tape_new(dev, NULL, &e), *u = ses_tape_new(dev, NULL, &e);
+    ses_batch b = fixture_batch(true);
+    ses_outputs all, some;
+    CHECK(ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &all, &e));
+    CHECK(ses_model_forward(m, u, &b, &(ses_want){ .logits = true, .rows = rows, .n_rows = 3 }, &some, &e));
+    const ses_tensor *x = all.item[0].tensor, *y = some.item[0].tensor;
+    CHECK(some.item[0].axis == SES_PER_ROW && ses_rows(y) == 3 && ses_cols(y) == 37);
+    for (int i = 0; i < 3; i++) CHECK(!memcmp(y->f + 37 * i, x->f + 37 * rows[i], 37 * sizeof *x->f));
+    ses_tape_reset(u, NULL);
+    CHECK(!ses_model_forward(m, u, &b, &(ses_want){ .logits = true, .rows = bad, .n_rows = 2 }, &some, &e));
+    CHECK_STR(e.msg, "masked-lm head: row 13 of 13 is asked for");
+    ses_tape_free(u);
+    ses_tape_free(t);
+    ses_model_free(m);
+    ses_json_free(doc);
+    ses_device_free(dev);
+}
+
 int main(void)
 {
     test_threads();
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) test_batches((ses_isa)isa);
     test_bad_batches();
+    some_rows();
     return check_report();
 }

@@ -42,7 +42,8 @@ typedef enum {
     SES_PER_TARGET,      /* [tokens of the decoder, ...] */
     SES_PER_TARGET_PAIR, /* the decoder's attention to itself */
     SES_PER_CROSS_PAIR,  /* its attention to the encoder */
-    SES_PER_MEMORY       /* rows of what a batch's mems may be next: sequence after sequence */
+    SES_PER_MEMORY,      /* rows of what a batch's mems may be next: sequence after sequence */
+    SES_PER_ROW          /* [n_rows, ...]: the rows that were asked for */
 } ses_axis;
 
 typedef struct ses_output {
@@ -62,6 +63,10 @@ typedef struct ses_want {
     bool logits; /* what the heads say, for every token or sequence (else only the loss) */
     bool hidden_states, attentions;
     bool mems; /* what a next batch remembers, of models that can */
+    /* Scores of a vocabulary for these rows alone: tokens of the batch, or of the decoder where that is what
+     * the head looks at. NULL: for all. */
+    const int32_t *rows;
+    int64_t n_rows;
 } ses_want;
 
 /* Run the model. The batch is checked against the model first: ids, lengths, labels. */

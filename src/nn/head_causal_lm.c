@@ -7,7 +7,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 {
     const int32_t *labels = ses_head_labels(use, p->batch), *cu = at->seqs->host_cu;
     int64_t n = 0;
-    if (p->want->logits) ses_pass_output(p, SES_PER_TOKEN, ses_lm_logits(h, p, at->x), "%s", use->output);
+    ses_lm_output(h, use, p, SES_PER_TOKEN, at);
     if (!labels) return;
     int32_t *rows = ses_tape_host(p->tape, (size_t)at->seqs->tokens, sizeof *rows);
     int32_t *kept = ses_tape_host(p->tape, (size_t)at->seqs->tokens, sizeof *kept);

@@ -9,7 +9,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
     int64_t T = at->seqs->tokens, n = 0;
     ses_axis axis =
         at->seqs == &p->in ? SES_PER_TOKEN : SES_PER_TARGET; /* of every token, or of places asked */
-    if (p->want->logits) ses_pass_output(p, axis, ses_lm_logits(h, p, at->x), "%s", use->output);
+    ses_lm_output(h, use, p, axis, at);
     if (!labels) return;
     int32_t *rows = ses_tape_host(p->tape, (size_t)T, sizeof *rows);
     int32_t *kept = ses_tape_host(p->tape, (size_t)T, sizeof *kept);

@@ -8,7 +8,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 {
     const int32_t *labels = ses_head_labels(use, p->batch);
     int64_t T = at->seqs->tokens, n = 0;
-    if (p->want->logits) ses_pass_output(p, SES_PER_TARGET, ses_lm_logits(h, p, at->x), "%s", use->output);
+    ses_lm_output(h, use, p, SES_PER_TARGET, at);
     if (!labels) return;
     int32_t *rows = ses_tape_host(p->tape, (size_t)T, sizeof *rows);
     int32_t *kept = ses_tape_host(p->tape, (size_t)T, sizeof *kept);

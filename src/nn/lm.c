@@ -40,6 +40,24 @@ ses_tensor *ses_lm_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x)
     return project(h, p->tape, transform(h, p, x));
 }
 
+void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_axis axis,
+                   const ses_state *at)
+{
+    const ses_want *want = p->want;
+    ses_tensor *x = at->x;
+    if (!want->logits) return;
+    if (want->rows) {
+        for (int64_t i = 0; i < want->n_rows; i++)
+            if (want->rows[i] < 0 || want->rows[i] >= at->seqs->tokens)
+                ses_tape_fail(p->tape, SES_EARG, "row %d of %lld is asked for", (int)want->rows[i],
+                              (long long)at->seqs->tokens);
+        if (!want->n_rows || !ses_tape_ok(p->tape, NULL)) return;
+        x = ses_take(p->tape, x, ses_tape_ints(p->tape, want->rows, want->n_rows));
+        axis = SES_PER_ROW;
+    }
+    ses_pass_output(p, axis, ses_lm_logits(h, p, x), "%s", use->output);
+}
+
 ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows, int32_t *label,
                         int64_t n)
 {

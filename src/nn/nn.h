@@ -171,6 +171,9 @@ ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_sta
 /* The vocabulary's projection, and the layer before it where there is one. */
 void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
 ses_tensor *ses_lm_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x);
+/* Logits as an output, where they are wanted: of all rows, or of those asked for. */
+void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_axis axis,
+                   const ses_state *at);
 /* Cross entropy of rows[i] against label[i]; host arrays on the tape. */
 ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows, int32_t *label,
                         int64_t n);
