@@ -98,6 +98,16 @@ static void test_dropout(void)
     CHECK(sum == 0);
 }
 
+static void test_put_heads(void)
+{
+    /* rows of two heads [query key value], two numbers each; the keys go to rows 2 and 0 */
+    ses_real a[24], y[12] = { 0 };
+    const int32_t row[] = { 2, 0 };
+    for (int i = 0; i < 24; i++) a[i] = (ses_real)i;
+    ses_k_put_heads_ref(&x, y, row, a + 2, 12, 6, 2, 2, 2);
+    CHECK(ALL_NEAR(y, 14, 15, 20, 21, 0, 0, 0, 0, 2, 3, 8, 9));
+}
+
 static void test_norm(void)
 {
     ses_real a[] = { 1, 2, 3, 4, 5, 5, 5, 5 }, res[] = { 0, 0, 0, 0, 1, 2, 3, 4 }, y[8], s[8], stat[4];
@@ -253,6 +263,7 @@ int main(void)
     test_pointwise();
     test_act();
     test_dropout();
+    test_put_heads();
     test_norm();
     test_norm_bwd();
     test_softmax();

@@ -5,6 +5,8 @@
 
 #include "sesame/types.h"
 
+struct ses_cache;
+
 typedef struct ses_batch {
     int64_t seqs, tokens;
     const int32_t *cu;        /* [seqs + 1], from 0 to tokens */
@@ -24,6 +26,10 @@ typedef struct ses_batch {
                                      what stands there; target_ids is NULL and labels are [targets] */
     const int32_t *mem_cu; /* [seqs + 1]: tokens before each sequence, */
     const ses_real *mems;  /* [layers, tokens before, hidden]: as each layer saw them */
+
+    /* Sequences that go on where they stopped: see sesame/cache.h. */
+    struct ses_cache *cache;
+    const int32_t *slots; /* [seqs], all different */
 
     /* What the heads learn from; SES_IGNORE counts for nothing. */
     const int32_t *labels;        /* [tokens], [seqs], [questions] or [target tokens], as the head says */

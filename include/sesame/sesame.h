@@ -7,6 +7,7 @@ extern "C" {
 #endif
 
 #include "sesame/batch.h"
+#include "sesame/cache.h"
 #include "sesame/device.h"
 #include "sesame/err.h"
 #include "sesame/json.h"

@@ -4,7 +4,9 @@
  * A chunk is some queries of one head of one sequence. It takes the keys in blocks; of a block and TILE_ROWS
  * queries the scores are computed, turned into exponentials and multiplied with the values while they are in
  * the first-level cache. When another block has a larger score, what was summed up so far is scaled down
- * (Milakov and Gimelshein 2018; Dao et al. 2022). All cuts depend on the sequence's own lengths only. */
+ * (Milakov and Gimelshein 2018; Dao et al. 2022). Blocks of keys end at multiples of KEYS and panels begin
+ * at multiples of TILE_COLS whatever the queries, so a query's bits depend on what it sees alone: not on the
+ * queries around it, nor on whether the keys come from a cache. */
 #include "attention_split.h"
 #include "gemm_pack.h"
 #include "vecmath.h"
@@ -245,8 +247,8 @@ typedef void meet_fn(forward *f, int64_t i, int64_t rows);
 static void for_blocks(forward *f, int64_t begin, int64_t end, meet_fn *meet)
 {
     const ses_attn *a = f->a;
-    for (f->j = begin; f->j < end; f->j += KEYS) {
-        f->m = tile_min(KEYS, end - f->j);
+    for (f->j = begin / TILE_COLS * TILE_COLS; f->j < end; f->j += f->m) {
+        f->m = tile_min(KEYS - f->j % KEYS, end - f->j);
         int64_t at = f->part.k0 + f->j, h = f->part.head;
         pack_across(f->keys, a->k + at * a->k_row + h * ses_attn_head(a->k_head, a), a->k_row, f->m, a->dim);
         if (meet == attend)

@@ -1,5 +1,7 @@
 #include "split.h"
 
+#include <string.h>
+
 typedef struct gather {
     ses_real *y;
     const ses_real *const *table;
@@ -55,6 +57,31 @@ void ses_k_scatter_add_ref(ses_exec *x, ses_real *table, const ses_real *dy, con
 {
     scatter s = { table, dy, id, rows, cols, skip };
     ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), scatter_cols, &s);
+}
+
+typedef struct put_heads {
+    ses_real *y;
+    const int32_t *row;
+    const ses_real *a;
+    int64_t a_row, a_head, rows, heads, dim;
+} put_heads;
+
+static void put_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const put_heads *p = ctx;
+    ses_range r = ses_chunk(p->rows, ses_chunk_rows(p->heads * p->dim), chunk);
+    for (int64_t t = r.begin; t < r.end; t++)
+        for (int64_t h = 0; h < p->heads; h++)
+            memcpy(p->y + (p->row[t] * p->heads + h) * p->dim, p->a + t * p->a_row + h * p->a_head,
+                   (size_t)p->dim * sizeof *p->y);
+}
+
+void ses_k_put_heads_ref(ses_exec *x, ses_real *y, const int32_t *row, const ses_real *a, int64_t a_row,
+                         int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
+{
+    put_heads p = { y, row, a, a_row, a_head, rows, heads, dim };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(heads * dim)), put_rows, &p);
 }
 
 typedef struct pool {

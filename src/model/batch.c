@@ -1,6 +1,8 @@
 /* Everything a batch may get wrong, said before a kernel reads it. */
 #include "desc.h"
 
+#include "nn/cache.h"
+
 /* Offsets from 0 to the number of tokens, no sequence empty, none longer than the model takes (0: any
  * length). */
 static bool check_offsets(const int32_t *cu, int64_t seqs, int64_t tokens, int64_t longest, const char *what,
@@ -90,14 +92,46 @@ static bool check_order(const ses_model *m, const ses_batch *b, ses_err *e)
     return true;
 }
 
+/* Sequences that go on in a cache: slots that exist, with room, and a source to look at. */
+static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
+{
+    const ses_cache *k = b->cache;
+    const int32_t *cu = b->target_cu ? b->target_cu : b->cu;
+    if (k->model != m) return ses_fail(e, SES_EARG, "the cache was made for another model");
+    if (!b->slots || b->labels || (b->target_cu && !b->target_ids))
+        return ses_fail(e, SES_EARG, "a cache needs slots, and takes tokens, no labels");
+    for (int64_t s = 0; s < b->seqs; s++) {
+        int32_t slot = b->slots[s];
+        if (slot < 0 || slot >= k->slots)
+            return ses_fail(e, SES_EARG, "slot %d of a cache with %lld", (int)slot, (long long)k->slots);
+        for (int64_t i = 0; i < s; i++)
+            if (b->slots[i] == slot) return ses_fail(e, SES_EARG, "slot %d twice in a batch", (int)slot);
+        int64_t len = k->len[slot] + cu[s + 1] - cu[s], longest = ses_model_max_tokens(m);
+        if (len > k->room)
+            return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the cache has room for %lld", (int)slot,
+                            (long long)len, (long long)k->room);
+        if (len > longest)
+            return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the model takes at most %lld", (int)slot,
+                            (long long)len, (long long)longest);
+        if (k->cross.layers && b->ids && k->len[slot])
+            return ses_fail(e, SES_EARG, "slot %d has begun: its source cannot change", (int)slot);
+        if (k->cross.layers && !b->ids && k->source_of[slot] < 0)
+            return ses_fail(e, SES_EARG, "slot %d has no source yet: ids are needed", (int)slot);
+    }
+    return true;
+}
+
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_config *c = &m->c;
     int64_t longest = ses_model_max_tokens(m);
-    if (b->seqs < 1 || b->tokens < 1 || !b->cu || !b->ids) return ses_fail(e, SES_EARG, "empty batch");
+    bool goes_on = b->cache && b->cache->cross.layers && !b->ids;
+    if (b->seqs < 1 || (!goes_on && (b->tokens < 1 || !b->cu || !b->ids)))
+        return ses_fail(e, SES_EARG, "empty batch");
+    if (goes_on) return check_target(m, b, e) && check_cache(m, b, e);
     if (b->tokens > INT32_MAX) return ses_fail(e, SES_EARG, "%lld tokens in one batch", (long long)b->tokens);
     if (!check_offsets(b->cu, b->seqs, b->tokens, b->positions ? 0 : longest, "", e) ||
-        !check_target(m, b, e) || !check_order(m, b, e) ||
+        !check_target(m, b, e) || !check_order(m, b, e) || (b->cache && !check_cache(m, b, e)) ||
         !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
         (c->segments && !check_range(b->segments, b->tokens, c->segments, false, "segment id", e)) ||
         !check_range(b->positions, b->tokens, longest, false, "position", e))

@@ -1,6 +1,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "desc.h"
+#include "nn/cache.h"
 #include "tensor/device.h"
 
 #include <math.h>
@@ -121,10 +122,12 @@ void ses_model_free(ses_model *m)
 /* The stacks and the pooler: what heads look at. */
 static ses_state run_stacks(const ses_model *m, ses_pass *p)
 {
-    ses_state at = { .x = ses_stack_run(&m->stack[0], p, &p->in, NULL), .seqs = &p->in };
+    ses_state at = { .seqs = &p->in };
+    if (p->batch->ids)
+        at.x = ses_stack_run(&m->stack[0], p, &p->in, NULL); /* else a cache has what it said */
     if (p->batch->target_places) at.seqs = &p->target;
     if (has_decoder(m)) {
-        ses_pass_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
+        if (at.x) ses_pass_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
         at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
     }
     if (m->c.pooler) {
@@ -138,6 +141,8 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
                        ses_outputs *out, ses_err *e)
 {
     if (!ses_model_check_batch(m, b, e)) return false;
+    if (b->cache && ses_tape_recording(t))
+        return ses_fail(e, SES_EARG, "a tape that records cannot use a cache: nothing goes back through it");
     ses_pass p = { .tape = t, .c = &m->c, .batch = b, .want = want };
     ses_pass_begin(&p, 5 * (size_t)m->c.layers + 3 * (size_t)m->c.decoder_layers + 16);
     ses_state at = run_stacks(m, &p);
@@ -150,7 +155,24 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
         ses_tape_where(t, "%s head", use[i].head->name);
     }
     *out = (ses_outputs){ p.loss, p.item, p.n };
-    return ses_tape_ok(t, e);
+    bool ok = ses_tape_ok(t, e);
+    if (b->cache) ses_cache_end(&p, ok);
+    return ok;
+}
+
+ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_err *e)
+{
+    const ses_stack *k = &m->stack[has_decoder(m)];
+    if (m->stack[0].ways || !k->causal || m->c.echo || m->c.pos_skips_pad) {
+        ses_fail(e, SES_EUNSUPPORTED,
+                 "%s (%s) has no key-value cache: it is no decoder that reads word by word", m->class->name,
+                 m->desc->name);
+        return NULL;
+    }
+    int64_t width = m->c.head_size ? m->c.head_size * k->heads : m->c.hidden;
+    ses_cache *c = ses_cache_make(m->dev, k, width, slots, length, e);
+    if (c) c->model = m;
+    return c;
 }
 
 ses_store *ses_model_store(const ses_model *m) { return m->store; }

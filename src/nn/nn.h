@@ -32,6 +32,7 @@ typedef struct ses_seqs {
     int64_t pairs; /* of tokens of one sequence */
     const int32_t *host_cu, *host_ids;
     ses_tensor *ids, *segments, *positions, *cu;
+    ses_tensor *len, *row; /* of keys in a cache: how many from cu on, and where new ones go */
 } ses_seqs;
 
 /* Rows of x `by` places further in their sequences; zeros where there is none. */
@@ -46,6 +47,7 @@ typedef struct ses_pass {
     const ses_want *want;
     ses_seqs in, target; /* what an encoder or a lone decoder reads; what the decoder of a pair reads, or the
                             places a model is asked about */
+    ses_seqs past, source; /* of a cache: keys of each sequence, and of what cross attention reads */
     ses_output *item;
     size_t n, cap;
     ses_tensor *loss;

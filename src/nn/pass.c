@@ -1,16 +1,24 @@
-#include "nn.h"
+#include "cache.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+
+/* Does this go on from a cache: what a lone decoder reads, or the decoder of a pair? */
+static bool continues(const ses_pass *p, const ses_seqs *q)
+{
+    return p->batch->cache && (q == &p->target || !p->batch->target_cu);
+}
 
 /* Places counted in each sequence from the table's first usable row. Where pads are not counted, a token
  * with the pad's id stands at the pad's own row. */
 static int32_t *count_up(ses_pass *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
+    bool goes_on = continues(p, q);
     int32_t *place = ses_tape_host(p->tape, (size_t)q->tokens, sizeof *place);
     for (int64_t s = 0; place && s < q->seqs; s++) {
-        int32_t next = (int32_t)c->pos_offset;
+        int32_t next =
+            (int32_t)(c->pos_offset + (goes_on ? ses_cache_len(p->batch->cache, p->batch->slots[s]) : 0));
         for (int32_t t = q->host_cu[s]; t < q->host_cu[s + 1]; t++) {
             bool skip = c->pos_skips_pad && q->host_ids[t] == c->pad;
             place[t] = skip ? (int32_t)c->pad : next++;
@@ -85,13 +93,14 @@ void ses_pass_begin(ses_pass *p, size_t outputs)
     p->cap = outputs;
     p->item = ses_tape_host(p->tape, p->cap, sizeof *p->item);
     p->in = (ses_seqs){ .seqs = b->seqs, .tokens = b->tokens, .host_cu = b->cu, .host_ids = b->ids };
-    upload(p, &p->in, b->segments, b->positions);
+    if (b->ids) upload(p, &p->in, b->segments, b->positions);
     if (b->target_places) {
         p->target = (ses_seqs){ .seqs = b->seqs, .tokens = b->target_cu[b->seqs], .host_cu = b->target_cu };
         measure(&p->target);
         p->target.cu = ses_tape_ints(p->tape, b->target_cu, b->seqs + 1);
         return;
     }
+    if (b->cache) ses_cache_begin(p);
     if (!b->target_cu && !p->c->echo) return;
     const int32_t *cu = b->target_cu ? b->target_cu : b->cu;
     const int32_t *ids = b->target_cu ? shifted(p, b, cu[b->seqs]) : echoed(p, b);

@@ -2,6 +2,7 @@
 #include "nn.h"
 
 #include "base/alloc.h"
+#include "cache.h"
 #include "tensor/device.h"
 
 #include <math.h>
@@ -121,11 +122,12 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
 
 /* ---- forward ---- */
 
+/* The sequences' queries against keys that stand where `theirs` says; cross: of other sequences. */
 static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *mine, const ses_seqs *theirs,
-                              ses_attention_inputs in, int64_t reach, int i)
+                              ses_attention_inputs in, ses_qkv_layout layout, int64_t reach, int i)
 {
     const ses_config *c = p->c;
-    bool cross = mine != theirs, want = p->want->attentions;
+    bool cross = theirs == &p->source || (mine != theirs && theirs == &p->in), want = p->want->attentions;
     ses_attention_options o = { .heads = k->heads,
                                 .max_q = mine->longest,
                                 .max_k = theirs->longest,
@@ -133,10 +135,10 @@ static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *m
                                 .drop = c->drop_attention,
                                 .causal = k->causal && !cross,
                                 .reach = reach,
-                                .layout = in.k ? SES_QKV_APART : c->qkv };
+                                .layout = layout };
     if (c->scale_by_layer)
         o.scale = 1 / (sqrt((double)(c->head_size ? c->head_size : c->hidden / k->heads)) * (double)(i + 1));
-    in.cu_q = mine->cu, in.cu_k = theirs->cu;
+    in.cu_q = mine->cu, in.cu_k = theirs->cu, in.len_k = theirs->len;
     ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, want ? &probs : NULL);
     if (want && cross) ses_pass_output(p, SES_PER_CROSS_PAIR, probs, "cross_attentions.%d", i);
     if (want && !cross)
@@ -148,10 +150,13 @@ static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *m
 ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_attention_inputs in,
                            int64_t reach, int i)
 {
-    return attend_run(k, p, all->seqs, all->seqs, in, reach, i);
+    ses_qkv_layout layout = in.k ? SES_QKV_APART : p->c->qkv;
+    bool cached = p->batch->cache && k->causal;
+    if (cached) ses_cache_extend(p, k, i, &in);
+    return attend_run(k, p, all->seqs, cached ? &p->past : all->seqs, in, layout, reach, i);
 }
 
-/* Queries from x, keys and values from `from`. */
+/* Queries from x, keys and values from `from`; NULL: a cache has them. */
 static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const ses_common *all,
                     ses_tensor *x, ses_tensor *from, ses_attention_inputs *in)
 {
@@ -162,7 +167,7 @@ static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const 
         in->q = ses_rotary(p->tape, in->q, all->seqs->positions, 2 * c->heads * dim, dim,
                            l->reach ? c->local_theta : c->theta);
     }
-    if (c->qkv != SES_QKV_APART) return;
+    if (c->qkv != SES_QKV_APART || !from) return;
     in->k = ses_dense_run(p->tape, a->key, from, SES_ACT_NONE);
     in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
 }
@@ -188,7 +193,9 @@ static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass
 {
     ses_attention_inputs in = { 0 };
     project(&l->cross, l, p, all, x, all->memory, &in);
-    return out(&l->cross, p, attend_run(k, p, all->seqs, &p->in, in, l->reach, i));
+    if (p->batch->cache) ses_cache_cross(p, k, i, &in);
+    const ses_seqs *from = p->batch->cache ? &p->source : &p->in;
+    return out(&l->cross, p, attend_run(k, p, all->seqs, from, in, SES_QKV_APART, l->reach, i));
 }
 
 static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
@@ -275,7 +282,9 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
     ses_tape *t = p->tape;
     bool lean = !p->want->hidden_states && !p->want->attentions; /* one layer's memory is enough */
     if (ways->run) return ways->run(k, p, seqs);
-    ses_common all = { .seqs = seqs, .memory = memory, .dist = ses_attend_dist(k, p, seqs) };
+    ses_common all = { .seqs = seqs,
+                       .memory = memory,
+                       .dist = ses_attend_dist(k, p, p->batch->cache && k->causal ? &p->past : seqs) };
     if (ways->begin) ways->begin(k, p, &all);
     ses_tape_mark start = ses_tape_now(t);
     ses_tensor *x = ways->embed ? ways->embed(k, p, seqs) : embed(k, p, seqs);

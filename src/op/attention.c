@@ -43,9 +43,10 @@ static ses_attn arguments(const ses_node *n)
     a.dim = head_size(n);
     a.scale = (ses_real)(o->scale ? o->scale : 1 / sqrt((double)a.dim));
     a.cu_q = in[CU_Q]->i, a.cu_k = in[CU_K]->i, a.len_k = ints(in[LEN_K]);
-    a.q = in[Q]->f, a.k = reals(in[K]), a.v = reals(in[V]);
+    a.q = in[Q]->f;
     a.q_row = a.k_row = a.v_row = a.out_row = a.heads * a.dim;
     if (o->layout != SES_QKV_APART) place_shared(&a, o->layout, in[Q]->f);
+    if (in[K]) a.k = in[K]->f, a.v = in[V]->f, a.k_row = a.v_row = a.heads * a.dim, a.k_head = a.v_head = 0;
     a.dist = reals(in[DIST]), a.bias = reals(in[BIAS]);
     a.out = n->out->f, a.lse = n->saved[0], a.probs = n->aux ? n->aux->f : NULL;
     a.drop = o->drop, a.key = attr_of(n)->key;
@@ -71,7 +72,7 @@ static bool fits(const ses_node *n, ses_err *e)
     if (o->heads < 1 || ses_cols(in[Q]) % parts)
         return ses_fail(e, SES_EARG, "%lld columns cannot be split among %lld heads",
                         (long long)ses_cols(in[Q]), (long long)o->heads);
-    if (apart && (ses_cols(in[K]) != ses_cols(in[Q]) || !ses_same_shape(in[K], in[V])))
+    if (in[K] && (ses_cols(in[K]) != o->heads * head_size(n) || !ses_same_shape(in[K], in[V])))
         return ses_fail(e, SES_EARG, "q, k and v do not fit each other");
     if (ses_count(in[CU_Q]) != ses_count(in[CU_K]) ||
         (in[LEN_K] && ses_count(in[LEN_K]) != ses_count(in[CU_Q]) - 1))
@@ -115,13 +116,20 @@ static ses_sink key_grad(const ses_node *n, int i)
     return n->in[LEN_K] ? (ses_sink){ ses_grad_zeroed(n, i), true } : ses_grad(n, i);
 }
 
+/* Keys and values beside the queries that nobody reads (others are given) too. */
+static ses_sink query_grad(const ses_node *n)
+{
+    bool part = n->in[K] && attr_of(n)->o.layout != SES_QKV_APART;
+    return part ? (ses_sink){ ses_grad_zeroed(n, Q), true } : ses_grad(n, Q);
+}
+
 static void backward(const ses_node *n)
 {
     ses_attn a = arguments(n);
     ses_attn_grad g = { .dout = n->out->grad, .delta = ses_scratch(n, a.heads * ses_rows(n->in[Q])) };
     if (!g.delta) return;
-    g.dq = ses_grad(n, Q), g.dk = key_grad(n, K), g.dv = key_grad(n, V);
-    if (attr_of(n)->o.layout != SES_QKV_APART && g.dq.data) { /* three parts of one gradient */
+    g.dq = query_grad(n), g.dk = key_grad(n, K), g.dv = key_grad(n, V);
+    if (!n->in[K] && g.dq.data) { /* three parts of one gradient */
         g.dk = g.dv = g.dq;
         g.dk.data += a.k - a.q;
         g.dv.data += a.v - a.q;
@@ -180,6 +188,11 @@ static const ses_case cases[] = {
       .ints = { [CU_Q] = three, [CU_K] = roomy, [LEN_K] = lens },
       .attr =
           &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 6, .causal = true }, .want_probs = true } },
+    { .dim = { { 9, 24 }, { 16, 8 }, { 16, 8 }, { 4 }, { 4 }, { 3 } }, /* queries of one tensor, other keys */
+      .ints = { [CU_Q] = three, [CU_K] = roomy, [LEN_K] = lens },
+      .attr =
+          &(const attr){
+              .o = { .heads = 2, .max_q = 5, .max_k = 6, .causal = true, .layout = SES_QKV_HEADS } } },
 };
 const ses_op ses_op_attention = {
     .name = "attention",

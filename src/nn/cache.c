@@ -1,0 +1,381 @@
+/* Storage of a cache: slots, sources, and rows that move between slots. */
+#include "cache.h"
+
+#include "base/alloc.h"
+#include "tensor/device.h"
+
+#include <string.h>
+
+enum { KNOWN_SLOTS = 1024 }; /* with more of them, what slots have in common is not tracked */
+
+static ses_real *at(const ses_shelf *s, int64_t layer, int part, int64_t row)
+{
+    return s->data + ((2 * layer + part) * s->rows + row) * s->cols;
+}
+
+static bool shelf_new(ses_device *dev, ses_shelf *s, ses_err *e)
+{
+    int64_t n;
+    size_t bytes;
+    if (s->rows > INT32_MAX || !ses_mul_i64(2 * s->layers, s->rows, &n) || !ses_mul_i64(n, s->cols, &n) ||
+        !ses_mul_size((size_t)n, sizeof *s->data, &bytes))
+        return ses_fail(e, SES_ENOMEM, "a cache of %lld tokens is too large", (long long)s->rows);
+    s->data = dev->mem->alloc(dev, bytes ? bytes : 1, e);
+    return s->data != NULL;
+}
+
+static void shelf_free(ses_device *dev, ses_shelf *s)
+{
+    if (s->data) dev->mem->free(dev, s->data);
+    s->data = NULL;
+}
+
+static size_t row_bytes(const ses_shelf *s, int64_t rows)
+{
+    return (size_t)(rows * s->cols) * sizeof(ses_real);
+}
+
+/* Rows from .. from + n - 1 of one shelf go to `to` of another (or the same) in every layer. */
+static void move_rows(ses_device *dev, const ses_shelf *a, int64_t to, const ses_shelf *b, int64_t from,
+                      int64_t n)
+{
+    for (int64_t l = 0; n > 0 && l < a->layers; l++)
+        for (int part = 0; part < 2; part++)
+            dev->mem->move(dev, at(a, l, part, to), at(b, l, part, from), row_bytes(a, n));
+}
+
+void ses_cache_free(ses_cache *c)
+{
+    if (!c) return;
+    shelf_free(c->dev, &c->self);
+    shelf_free(c->dev, &c->cross);
+    if (c->stage) c->dev->mem->free(c->dev, c->stage);
+    ses_free(c->len);
+    ses_free(c->common[0]);
+    ses_free(c->common[1]);
+    ses_free(c->source_of);
+    ses_free(c->source);
+    ses_free(c);
+}
+
+int64_t ses_cache_slots(const ses_cache *c) { return c->slots; }
+int64_t ses_cache_room(const ses_cache *c) { return c->room; }
+int64_t ses_cache_len(const ses_cache *c, int64_t slot) { return c->len[slot]; }
+
+size_t ses_cache_bytes(const ses_cache *c)
+{
+    return 2 * (size_t)c->self.layers *
+           (row_bytes(&c->self, c->self.rows) + row_bytes(&c->cross, c->cross.rows));
+}
+
+/* ---- growing ---- */
+
+/* What is known of each slot, for more of them. */
+static bool grow_slots(ses_cache *c, int64_t slots, ses_err *e)
+{
+    bool known = slots <= KNOWN_SLOTS;
+    size_t n = (size_t)slots;
+    int64_t *len = ses_alloc_array(n, sizeof *len, e);
+    int32_t *source_of = ses_alloc_array(n, sizeof *source_of, e);
+    ses_source *source = ses_alloc_array(n, sizeof *source, e);
+    int32_t *common[2] = { NULL, NULL };
+    for (int i = 0; known && i < 2; i++) common[i] = ses_alloc_array(n * n, sizeof **common, e);
+    if (!len || !source_of || !source || (known && (!common[0] || !common[1]))) {
+        ses_free(len), ses_free(source_of), ses_free(source), ses_free(common[0]), ses_free(common[1]);
+        return false;
+    }
+    for (int64_t s = 0; s < slots; s++) {
+        bool old = s < c->slots;
+        len[s] = old ? c->len[s] : 0;
+        source_of[s] = old ? c->source_of[s] : -1;
+        if (old) source[s] = c->source[s];
+        if (old && known && c->common[0])
+            memcpy(common[0] + s * slots, c->common[0] + s * c->slots, (size_t)c->slots * sizeof **common);
+    }
+    ses_free(c->len), ses_free(c->source_of), ses_free(c->source), ses_free(c->common[0]),
+        ses_free(c->common[1]);
+    c->len = len, c->source_of = source_of, c->source = source;
+    c->common[0] = common[0], c->common[1] = common[1];
+    return true;
+}
+
+bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length, ses_err *e)
+{
+    if (slots < c->slots) slots = c->slots;
+    if (length < c->room) length = c->room;
+    if (slots == c->slots && length == c->room) return true;
+    ses_shelf bigger = c->self;
+    if (slots < 1 || length < 1 || !ses_mul_i64(slots, length, &bigger.rows))
+        return ses_fail(e, SES_EARG, "a cache of %lld slots with %lld tokens each", (long long)slots,
+                        (long long)length);
+    bigger.data = NULL;
+    if (!shelf_new(c->dev, &bigger, e)) return false;
+    if (slots != c->slots && !grow_slots(c, slots, e)) {
+        shelf_free(c->dev, &bigger);
+        return false;
+    }
+    for (int64_t s = 0; s < c->slots; s++)
+        move_rows(c->dev, &bigger, s * length, &c->self, s * c->room, c->len[s]);
+    shelf_free(c->dev, &c->self);
+    c->self = bigger, c->slots = slots, c->room = length;
+    return true;
+}
+
+ses_cache *ses_cache_make(ses_device *dev, const ses_stack *k, int64_t width, int64_t slots, int64_t length,
+                          ses_err *e)
+{
+    ses_cache *c = ses_alloc(sizeof *c, e);
+    if (!c) return NULL;
+    c->dev = dev;
+    c->self = (ses_shelf){ .layers = k->depth, .cols = width };
+    c->cross = (ses_shelf){ .layers = k->cross ? k->depth : 0, .cols = width };
+    if (ses_cache_grow(c, slots, length, e)) return c;
+    ses_cache_free(c);
+    return NULL;
+}
+
+/* ---- slots ---- */
+
+static void leave_source(ses_cache *c, int64_t slot)
+{
+    if (c->source_of[slot] >= 0) c->source[c->source_of[slot]].users--;
+    c->source_of[slot] = -1;
+}
+
+void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len)
+{
+    if (len < 0) len = 0;
+    if (len < c->len[slot]) c->len[slot] = len;
+    if (!len) leave_source(c, slot);
+    for (int64_t x = 0; c->common[0] && x < c->slots; x++) {
+        int32_t *ab = &c->common[0][slot * c->slots + x], *ba = &c->common[0][x * c->slots + slot];
+        if (*ab > len) *ab = *ba = (int32_t)len;
+    }
+}
+
+/* From which row on slot b differs from slot a, as far as known. */
+static int64_t differ(const ses_cache *c, int64_t a, int64_t b)
+{
+    return a == b ? c->len[a] : c->common[0] ? c->common[0][a * c->slots + b] : 0;
+}
+
+static bool stage_room(ses_cache *c, int64_t rows, ses_err *e)
+{
+    if (rows <= c->stage_rows) return true;
+    if (c->stage) c->dev->mem->free(c->dev, c->stage);
+    c->stage_rows = 0;
+    c->stage = c->dev->mem->alloc(c->dev, row_bytes(&c->self, rows), e);
+    if (c->stage) c->stage_rows = rows;
+    return c->stage != NULL;
+}
+
+static void through_stage(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, int64_t layer,
+                          int part)
+{
+    const ses_device_memory *mem = c->dev->mem;
+    for (int out = 0; out < 2; out++) {
+        ses_real *stage = c->stage;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t skip = differ(c, to[i], from[i]), rows = c->len[from[i]] - skip;
+            if (rows <= 0) continue;
+            ses_real *slot = at(&c->self, layer, part, (out ? to[i] : from[i]) * c->room + skip);
+            mem->move(c->dev, out ? slot : stage, out ? stage : slot, row_bytes(&c->self, rows));
+            stage += rows * c->self.cols;
+        }
+    }
+}
+
+/* What slots know of each other, their sources and lengths, after `was[s]` became s. */
+static void renumber(ses_cache *c, const int32_t *was)
+{
+    int64_t n = c->slots;
+    for (int64_t a = 0; c->common[0] && a < n; a++)
+        for (int64_t b = 0; b < n; b++) c->common[1][a * n + b] = (int32_t)differ(c, was[a], was[b]);
+    int32_t *now = c->common[1];
+    c->common[1] = c->common[0], c->common[0] = now;
+    for (int64_t s = 0; s < n; s++) /* all join before any leaves: a source in use is never free in between */
+        if (c->source_of[was[s]] >= 0) c->source[c->source_of[was[s]]].users++;
+    for (int64_t s = 0; s < n; s++)
+        if (c->source_of[s] >= 0) c->source[c->source_of[s]].users--;
+}
+
+bool ses_cache_take(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, ses_err *e)
+{
+    int64_t rows = 0;
+    int32_t *was = ses_alloc_array(2 * (size_t)c->slots, sizeof *was, e),
+            *source = was ? was + c->slots : NULL;
+    int64_t *len = was ? ses_alloc_array((size_t)c->slots, sizeof *len, e) : NULL;
+    bool ok = len != NULL;
+    for (int32_t s = 0; ok && s < c->slots; s++) was[s] = s;
+    for (int64_t i = 0; ok && i < n; i++) {
+        if (to[i] < 0 || to[i] >= c->slots || from[i] < 0 || from[i] >= c->slots || was[to[i]] != to[i])
+            ok = ses_fail(e, SES_EARG, "slot %d from slot %d: the cache has %lld, each is taken into once",
+                          (int)to[i], (int)from[i], (long long)c->slots);
+        if (!ok) break;
+        was[to[i]] = from[i];
+        rows += c->len[from[i]] - differ(c, to[i], from[i]);
+    }
+    if (ok && stage_room(c, rows, e)) {
+        for (int64_t l = 0; rows && l < c->self.layers; l++)
+            for (int part = 0; part < 2; part++) through_stage(c, n, to, from, l, part);
+        renumber(c, was);
+        for (int64_t s = 0; s < c->slots; s++) len[s] = c->len[was[s]], source[s] = c->source_of[was[s]];
+        memcpy(c->len, len, (size_t)c->slots * sizeof *len);
+        memcpy(c->source_of, source, (size_t)c->slots * sizeof *source);
+    } else {
+        ok = false;
+    }
+    ses_free(was);
+    ses_free(len);
+    return ok;
+}
+
+/* ---- sources ---- */
+
+/* Does [row, row + len) hit a source in use? The first row behind it then, else -1. */
+static int64_t behind(const ses_cache *c, int64_t row, int64_t len)
+{
+    for (int64_t i = 0; i < c->slots; i++) {
+        const ses_source *s = &c->source[i];
+        if (s->users && row < s->row + s->len && s->row < row + len) return s->row + s->len;
+    }
+    return -1;
+}
+
+static bool grow_cross(ses_cache *c, int64_t rows, ses_err *e)
+{
+    ses_shelf bigger = c->cross;
+    if (rows <= c->cross.rows) return true;
+    bigger.rows = rows > 2 * c->cross.rows ? rows : 2 * c->cross.rows;
+    bigger.data = NULL;
+    if (!shelf_new(c->dev, &bigger, e)) return false;
+    if (c->cross.data) move_rows(c->dev, &bigger, 0, &c->cross, 0, c->cross.rows);
+    shelf_free(c->dev, &c->cross);
+    c->cross = bigger;
+    return true;
+}
+
+/* An empty slot begins with a source of so many tokens. */
+static bool join_source(ses_cache *c, int64_t slot, int64_t len, ses_err *e)
+{
+    int64_t row = 0, next, i = 0;
+    while ((next = behind(c, row, len)) >= 0) row = next;
+    if (!grow_cross(c, row + len, e)) return false;
+    leave_source(c, slot);
+    while (c->source[i].users) i++; /* there are as many as slots, and this one has none */
+    c->source[i] = (ses_source){ row, len, 1 };
+    c->source_of[slot] = (int32_t)i;
+    return true;
+}
+
+/* ---- a pass ---- */
+
+/* Where the sources of the batch's sequences lie; new ones are found a place first. */
+static void begin_sources(ses_pass *p, ses_cache *c)
+{
+    const ses_batch *b = p->batch;
+    ses_seqs *q = &p->source;
+    ses_err e = { 0 };
+    int32_t *begin = ses_tape_host(p->tape, (size_t)b->seqs + 1, sizeof *begin),
+            *len = ses_tape_host(p->tape, (size_t)b->seqs, sizeof *len);
+    int32_t *row = b->ids ? ses_tape_host(p->tape, (size_t)b->tokens, sizeof *row) : NULL;
+    if (!begin || !len || (b->ids && !row)) return;
+    for (int64_t s = 0; b->ids && s < b->seqs; s++)
+        if (!join_source(c, b->slots[s], b->cu[s + 1] - b->cu[s], &e)) {
+            ses_tape_fail(p->tape, e.code, "%s", e.msg);
+            return;
+        }
+    for (int64_t s = 0; s < b->seqs; s++) {
+        const ses_source *x = &c->source[c->source_of[b->slots[s]]];
+        begin[s] = (int32_t)x->row, len[s] = (int32_t)x->len;
+        if (x->len > q->longest) q->longest = x->len;
+        for (int32_t t = 0; row && t < len[s]; t++) row[b->cu[s] + t] = begin[s] + t;
+    }
+    q->cu = ses_tape_ints(p->tape, begin, b->seqs + 1);
+    q->len = ses_tape_ints(p->tape, len, b->seqs);
+    if (row) q->row = ses_tape_ints(p->tape, row, b->tokens);
+}
+
+/* Offsets of the decoder's new tokens. */
+static const int32_t *offsets(const ses_batch *b) { return b->target_cu ? b->target_cu : b->cu; }
+
+void ses_cache_begin(ses_pass *p)
+{
+    const ses_batch *b = p->batch;
+    const int32_t *cu = offsets(b);
+    ses_cache *c = b->cache;
+    if (c->cross.layers) begin_sources(p, c);
+    int32_t *begin = ses_tape_host(p->tape, (size_t)b->seqs + 1, sizeof *begin),
+            *len = ses_tape_host(p->tape, (size_t)b->seqs, sizeof *len),
+            *row = ses_tape_host(p->tape, (size_t)cu[b->seqs], sizeof *row);
+    ses_seqs *keys = &p->past;
+    if (!begin || !len || !row) return;
+    for (int64_t s = 0; s < b->seqs; s++) {
+        int32_t had = (int32_t)c->len[b->slots[s]], more = cu[s + 1] - cu[s];
+        begin[s] = (int32_t)(b->slots[s] * c->room), len[s] = had + more;
+        if (len[s] > keys->longest) keys->longest = len[s];
+        for (int32_t t = 0; t < more; t++) row[cu[s] + t] = begin[s] + had + t;
+    }
+    keys->cu = ses_tape_ints(p->tape, begin, b->seqs + 1);
+    keys->len = ses_tape_ints(p->tape, len, b->seqs);
+    keys->row = ses_tape_ints(p->tape, row, cu[b->seqs]);
+}
+
+void ses_cache_end(ses_pass *p, bool ok)
+{
+    const ses_batch *b = p->batch;
+    const int32_t *cu = offsets(b);
+    for (int64_t s = 0; s < b->seqs; s++) {
+        if (ok) b->cache->len[b->slots[s]] += cu[s + 1] - cu[s];
+        if (!ok && !b->cache->len[b->slots[s]]) leave_source(b->cache, b->slots[s]);
+    }
+}
+
+typedef struct rows_from { /* heads of a row: from, and how far apart */
+    const ses_real *x;
+    int64_t row, head;
+} rows_from;
+
+static void put(ses_pass *p, const ses_shelf *s, const ses_seqs *keys, int i, int part, rows_from a,
+                int64_t heads)
+{
+    ses_device *dev = ses_tape_device(p->tape);
+    if (!keys->row) return;
+    dev->k.put_heads(&dev->exec, at(s, i, part, 0), keys->row->i, a.x, a.row, a.head, ses_count(keys->row),
+                     heads, s->cols / heads);
+}
+
+static ses_tensor *whole(ses_pass *p, const ses_shelf *s, int i, int part)
+{
+    ses_err e = { 0 };
+    ses_tensor *x = ses_tensor_over(p->tape, at(s, i, part, 0), SES_REAL, SES_DIM(s->rows, s->cols), &e);
+    if (!x) ses_tape_fail(p->tape, e.code, "%s", e.msg);
+    return x;
+}
+
+void ses_cache_extend(ses_pass *p, const ses_stack *k, int i, ses_attention_inputs *in)
+{
+    const ses_shelf *s = &p->batch->cache->self;
+    int64_t C = s->cols, D = C / k->heads;
+    if (!in->q || (!in->k) != (!in->v)) return; /* the tape has failed */
+    if (in->k) {
+        put(p, s, &p->past, i, 0, (rows_from){ in->k->f, C, D }, k->heads);
+        put(p, s, &p->past, i, 1, (rows_from){ in->v->f, C, D }, k->heads);
+    } else {
+        bool side = p->c->qkv == SES_QKV_SIDE;
+        int64_t part = side ? C : D, head = side ? D : 3 * D;
+        put(p, s, &p->past, i, 0, (rows_from){ in->q->f + part, 3 * C, head }, k->heads);
+        put(p, s, &p->past, i, 1, (rows_from){ in->q->f + 2 * part, 3 * C, head }, k->heads);
+    }
+    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1);
+}
+
+void ses_cache_cross(ses_pass *p, const ses_stack *k, int i, ses_attention_inputs *in)
+{
+    const ses_shelf *s = &p->batch->cache->cross;
+    if (in->k && in->v) {
+        put(p, s, &p->source, i, 0, (rows_from){ in->k->f, s->cols, s->cols / k->heads }, k->heads);
+        put(p, s, &p->source, i, 1, (rows_from){ in->v->f, s->cols, s->cols / k->heads }, k->heads);
+    }
+    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1);
+}
