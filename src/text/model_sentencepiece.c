@@ -44,12 +44,13 @@ static bool check_pieces(ses_spm_model *m, const ses_string *key, ses_err *e)
 {
     int bytes = 0;
     m->unk_id = -1;
+    if (m->trie.again) {
+        ses_string twice = key[m->trie.same[0]];
+        return ses_fail(e, SES_EFORMAT, "entries %d and %d are both \"%s\"", m->trie.same[0], m->trie.same[1],
+                        ses_quoted_of(twice.p, twice.n).s);
+    }
     for (int32_t i = 0; i < m->n; i++) {
         char s[SES_BYTE_TOKEN];
-        int32_t found = ses_trie_find(&m->trie, key[i].p, key[i].n);
-        if (found != i)
-            return ses_fail(e, SES_EFORMAT, "entries %d and %d are both \"%s\"", i, found,
-                            ses_quoted_of(key[i].p, key[i].n).s);
         if (m->type[i] == SES_SPM_UNKNOWN && m->unk_id >= 0)
             return ses_fail(e, SES_EFORMAT, "entries %d and %d are both the unknown piece", m->unk_id, i);
         if (m->type[i] == SES_SPM_UNKNOWN) m->unk_id = i;

@@ -17,15 +17,26 @@ typedef struct range {
     size_t depth;
 } range;
 
+/* The first n bytes, n below 8, as the upper ones of a number. */
+static uint64_t few(const unsigned char *p, size_t n)
+{
+    uint64_t x = 0;
+    for (size_t i = 0; i < n; i++) x |= (uint64_t)p[i] << (56 - 8 * i);
+    return x;
+}
+
 static void load(item *a, const ses_string *key, size_t depth)
 {
     const ses_string *s = &key[a->index];
-    unsigned char b[8] = { 0 };
     size_t n = s->n > depth ? s->n - depth : 0;
+    const unsigned char *p = (const unsigned char *)s->p + (n ? depth : 0);
     a->rest = n > 8 ? 9 : (uint32_t)n;
-    if (n) memcpy(b, s->p + depth, n > 8 ? 8 : n);
-    a->part = 0;
-    for (int i = 0; i < 8; i++) a->part = a->part << 8 | b[i];
+    if (n < 8) {
+        a->part = few(p, n);
+        return;
+    }
+    a->part = (uint64_t)p[0] << 56 | (uint64_t)p[1] << 48 | (uint64_t)p[2] << 40 | (uint64_t)p[3] << 32 |
+              (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 | (uint64_t)p[6] << 8 | p[7];
 }
 
 static bool before(const item *a, const item *b)

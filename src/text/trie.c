@@ -26,16 +26,22 @@ typedef struct builder {
     size_t n_open;
 } builder;
 
-/* The bits of a word in the order i ^ c. */
-static uint64_t shuffle(uint64_t x, unsigned c)
+/* Change bits i and i + by where mask has i, or not: a branch on a byte of the key would be a guess. */
+static inline uint64_t swap_bits(uint64_t x, uint64_t mask, unsigned by, bool wanted)
 {
-    if (c & 1) x = (x & 0x5555555555555555) << 1 | (x >> 1 & 0x5555555555555555);
-    if (c & 2) x = (x & 0x3333333333333333) << 2 | (x >> 2 & 0x3333333333333333);
-    if (c & 4) x = (x & 0x0f0f0f0f0f0f0f0f) << 4 | (x >> 4 & 0x0f0f0f0f0f0f0f0f);
-    if (c & 8) x = (x & 0x00ff00ff00ff00ff) << 8 | (x >> 8 & 0x00ff00ff00ff00ff);
-    if (c & 16) x = (x & 0x0000ffff0000ffff) << 16 | (x >> 16 & 0x0000ffff0000ffff);
-    if (c & 32) x = x << 32 | x >> 32;
-    return x;
+    uint64_t t = (x ^ x >> by) & mask & (0 - (uint64_t)wanted);
+    return x ^ t ^ t << by;
+}
+
+/* The bits of a word in the order i ^ c. */
+static inline uint64_t shuffle(uint64_t x, unsigned c)
+{
+    x = swap_bits(x, 0x5555555555555555, 1, c & 1);
+    x = swap_bits(x, 0x3333333333333333, 2, c & 2);
+    x = swap_bits(x, 0x0f0f0f0f0f0f0f0f, 4, c & 4);
+    x = swap_bits(x, 0x00ff00ff00ff00ff, 8, c & 8);
+    x = swap_bits(x, 0x0000ffff0000ffff, 16, c & 16);
+    return swap_bits(x, 0x00000000ffffffff, 32, c & 32);
 }
 
 /* A base in this block for a node with these children; -1: no room. */
@@ -47,6 +53,17 @@ static int place_in(const block *b, const uint8_t *child, size_t n)
         if (fit) return (int)(w * 64) + __builtin_ctzll(fit);
     }
     return -1;
+}
+
+/* The same for one child: a free unit first, its base by chance. */
+static int place_one(const block *b, uint8_t child)
+{
+    for (unsigned w = 0; w < 4; w++) {
+        if (!b->free[w]) continue;
+        unsigned base = (w * 64 + (unsigned)__builtin_ctzll(b->free[w])) ^ child;
+        if (b->base[base >> 6] >> (base & 63) & 1) return (int)base;
+    }
+    return place_in(b, &child, 1);
 }
 
 static bool add_block(builder *b, ses_err *e)
@@ -88,7 +105,7 @@ static bool place(builder *b, const uint8_t *child, size_t n, uint32_t *base, se
         }
         uint32_t at = b->open[k - 1];
         block *bl = &b->block[at];
-        int found = place_in(bl, child, n);
+        int found = n == 1 ? place_one(bl, *child) : place_in(bl, child, n);
         if (found < 0) {
             if (n == 1) b->open[k - 1] = b->open[--b->n_open]; /* full */
             continue;
@@ -104,6 +121,15 @@ static bool place(builder *b, const uint8_t *child, size_t n, uint32_t *base, se
 }
 
 /* ---- nodes from sorted keys ---- */
+
+/* The keys in order, and end to end in that order, so that they are read as they lie. */
+typedef struct sorted {
+    uint32_t *index;  /* [n] which key it was */
+    uint32_t *common; /* [n] bytes it shares with the one before */
+    uint32_t *len;    /* [n] */
+    uint32_t *start;  /* [n] where it begins in the maker's bytes */
+    size_t n;
+} sorted;
 
 typedef struct todo { /* a node: the keys that go through it, in order */
     uint32_t begin, end, depth;
@@ -128,32 +154,96 @@ static bool push(stack *s, todo t, ses_err *e)
     return true;
 }
 
-static bool add_node(builder *b, ses_trie *t, const ses_string *key, const uint32_t *order, todo node,
-                     stack *s, ses_err *e)
+static uint32_t shared(const char *a, size_t n, const char *b, size_t m)
 {
+    size_t i = 0, least = n < m ? n : m;
+    while (i < least && a[i] == b[i]) i++;
+    return (uint32_t)i;
+}
+
+/* What nodes are made of: after this the keys themselves are not needed. */
+static bool sort_keys(sorted *s, const ses_string *key, size_t n, char **packed, ses_err *e)
+{
+    size_t bytes = 0, at = 0;
+    for (size_t i = 0; i < n; i++) bytes += key[i].n;
+    if (bytes > UINT32_MAX)
+        return ses_fail(e, SES_EARG, "%zu bytes of pieces are too many for a trie", bytes);
+    s->index = ses_sort_keys(key, n, e);
+    s->common = ses_alloc_array(n + 1, sizeof *s->common, e);
+    s->len = ses_alloc_array(n + 1, sizeof *s->len, e);
+    s->start = ses_alloc_array(n + 1, sizeof *s->start, e);
+    *packed = ses_alloc_aligned(bytes + 1, e);
+    if (!s->index || !s->common || !s->len || !s->start || !*packed) return false;
+    for (size_t i = 0; i < n; i++) {
+        const ses_string *k = &key[s->index[i]];
+        size_t to = s->n;
+        if (!k->p) continue;
+        if (k->n) memcpy(*packed + at, k->p, k->n);
+        s->start[to] = (uint32_t)at;
+        s->len[to] = (uint32_t)k->n;
+        s->index[to] = s->index[i];
+        if (to) s->common[to] = shared(*packed + s->start[to - 1], s->len[to - 1], *packed + at, k->n);
+        at += k->n;
+        s->n++;
+    }
+    return true;
+}
+
+typedef struct maker {
+    builder b;
+    sorted s;
+    char *packed;
+    stack todo;
+} maker;
+
+/* The rest of a key that no other goes along with, from the unit of its byte depth - 1 on. Most nodes are in
+ * such chains. */
+static bool add_chain(maker *m, uint32_t unit, uint32_t key, uint32_t depth, ses_err *e)
+{
+    const uint8_t *p = (const uint8_t *)m->packed + m->s.start[key];
+    for (uint32_t end = m->s.len[key]; depth < end; depth++) {
+        uint32_t base;
+        if (!place(&m->b, p + depth, 1, &base, e)) return false;
+        m->b.unit[unit] |= (uint64_t)base << 32;
+        unit = base ^ p[depth];
+        m->b.unit[unit] = 0x100u | p[depth];
+    }
+    m->b.unit[unit] |= (uint64_t)(m->s.index[key] + 1) << 9;
+    return true;
+}
+
+static bool add_node(maker *m, ses_trie *t, todo node, ses_err *e)
+{
+    const sorted *s = &m->s;
     uint8_t child[256];
-    uint32_t first[257];
+    uint32_t first[257], i = node.begin, depth = node.depth;
     size_t n = 0;
     int32_t value = -1;
-    uint32_t i = node.begin;
-    for (; i < node.end && key[order[i]].n == node.depth; i++)
-        if (key[order[i]].p) value = (int32_t)order[i];
-    for (; i < node.end; i++) {
-        uint8_t c = (uint8_t)key[order[i]].p[node.depth];
-        if (!n || child[n - 1] != c) child[n] = c, first[n++] = i;
+    for (; i < node.end && s->len[i] == depth; i++) {
+        if (value >= 0 && !t->again) t->same[0] = value, t->same[1] = (int32_t)s->index[i], t->again = true;
+        value = (int32_t)s->index[i];
+    }
+    while (i < node.end) {
+        child[n] = (uint8_t)m->packed[s->start[i] + depth];
+        first[n++] = i++;
+        while (i < node.end && s->common[i] > depth) i++;
     }
     first[n] = node.end;
     uint32_t base = 0; /* of a leaf: block 0 is never used */
-    if (n && !place(b, child, n, &base, e)) return false;
+    if (n && !place(&m->b, child, n, &base, e)) return false;
     if (node.unit == UINT32_MAX)
         t->root = base, t->empty = value;
     else
-        b->unit[node.unit] |= (uint64_t)base << 32 | (uint64_t)(value + 1) << 9;
+        m->b.unit[node.unit] |= (uint64_t)base << 32 | (uint64_t)(value + 1) << 9;
     for (size_t k = n; k--;) {
         uint32_t u = base ^ child[k];
-        b->unit[u] = 0x100u | child[k];
-        if (!push(s, (todo){ first[k], first[k + 1], node.depth + 1, u }, e)) return false;
+        m->b.unit[u] = 0x100u | child[k];
+        if (first[k + 1] - first[k] > 1 && !push(&m->todo, (todo){ first[k], first[k + 1], depth + 1, u }, e))
+            return false;
     }
+    for (size_t k = 0; k < n; k++)
+        if (first[k + 1] - first[k] == 1 && !add_chain(m, base ^ child[k], first[k], depth + 1, e))
+            return false;
     return true;
 }
 
@@ -163,20 +253,23 @@ bool ses_trie_build(ses_trie *t, const ses_string *key, size_t n, ses_arena *mem
     if (n > SES_TRIE_MAX) return ses_fail(e, SES_EARG, "%zu pieces; %d is the limit", n, SES_TRIE_MAX);
     for (size_t i = 0; i < n; i++)
         if (key[i].n > t->longest) t->longest = key[i].n < UINT32_MAX ? (uint32_t)key[i].n : UINT32_MAX;
-    builder b = { 0 };
-    stack s = { 0 };
-    uint32_t *order = ses_sort_keys(key, n, e);
-    bool ok = order && add_block(&b, e) && push(&s, (todo){ 0, (uint32_t)n, 0, UINT32_MAX }, e);
-    b.n_open = 0; /* block 0 stays empty */
-    while (ok && s.n) ok = add_node(&b, t, key, order, s.item[--s.n], &s, e);
-    uint64_t *unit = ok ? ses_arena_alloc(mem, b.n_block * 256 * sizeof *unit, e) : NULL;
-    if (unit) memcpy(unit, b.unit, b.n_block * 256 * sizeof *unit);
+    maker m = { 0 };
+    bool ok = sort_keys(&m.s, key, n, &m.packed, e) && add_block(&m.b, e) &&
+              push(&m.todo, (todo){ 0, (uint32_t)m.s.n, 0, UINT32_MAX }, e);
+    m.b.n_open = 0; /* block 0 stays empty */
+    while (ok && m.todo.n) ok = add_node(&m, t, m.todo.item[--m.todo.n], e);
+    uint64_t *unit = ok ? ses_arena_alloc(mem, m.b.n_block * 256 * sizeof *unit, e) : NULL;
+    if (unit) memcpy(unit, m.b.unit, m.b.n_block * 256 * sizeof *unit);
     t->unit = unit;
-    t->n = b.n_block * 256;
-    ses_free(order);
-    ses_free(b.unit);
-    ses_free(b.block);
-    ses_free(s.item);
+    t->n = m.b.n_block * 256;
+    ses_free(m.s.index);
+    ses_free(m.s.common);
+    ses_free(m.s.len);
+    ses_free(m.packed);
+    ses_free(m.s.start);
+    ses_free(m.b.unit);
+    ses_free(m.b.block);
+    ses_free(m.todo.item);
     return unit != NULL;
 }
 

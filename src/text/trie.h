@@ -15,6 +15,8 @@ typedef struct ses_trie {
     uint32_t root;
     int32_t empty;    /* value of the empty key; -1: none */
     uint32_t longest; /* key, in bytes */
+    bool again;       /* two keys are equal: */
+    int32_t same[2];
 } ses_trie;
 
 enum { SES_TRIE_MAX = (1 << 23) - 2 }; /* keys */
