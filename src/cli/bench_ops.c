@@ -155,7 +155,7 @@ static ses_tensor *relative_scores(ses_tape *t)
                   { .x = real(t, SES_DIM(T, C)), .r = real(t, SES_DIM(LONG, C)), .side = SES_BY_KEY } },
         .cu_q = cu,
         .cu_k = cu,
-        .at = ints(t, 2 * S - 1, LONG)
+        .at = offsets(t, 2 * S - 2, 1) /* a row for each distance */
     };
     ses_relative_options o = { .heads = H, .max_k = S, .pairs = B * S * S };
     return ses_relative_scores(t, &in, &o);

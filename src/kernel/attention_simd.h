@@ -8,7 +8,7 @@
  * at multiples of TILE_COLS whatever the queries, so a query's bits depend on what it sees alone: not on the
  * queries around it, nor on whether the keys come from a cache. */
 #include "attention_split.h"
-#include "gemm_pack.h"
+#include "tile_blocks.h"
 #include "vecmath.h"
 
 #include <math.h>
@@ -18,40 +18,6 @@ enum {
     QUERIES = 128, /* of a chunk; keys and values are packed once for them */
     KEYS = 528,    /* of a block; whole panels, and BERT's 512 are one block */
 };
-
-/* Panels of a [rows][dim] matrix are of equal width. */
-static int64_t part_width(int64_t dim)
-{
-    int64_t vecs = (dim + VF_LANES - 1) / VF_LANES, panels = (vecs + TILE_VECS - 1) / TILE_VECS;
-    return (vecs + panels - 1) / panels * VF_LANES;
-}
-
-/* x' as panels over its n rows: y[dim][n] for the product with what has dim columns. */
-static void pack_across(float *y, const float *x, int64_t row, int64_t n, int64_t dim)
-{
-    for (int64_t j = 0; j < n; j += TILE_COLS)
-        pack_panel(y + j * dim, x + j * row, 1, row, tile_min(TILE_COLS, n - j), dim);
-}
-
-/* x as panels over its columns: y[n][dim]. */
-static void pack_along(float *y, const float *x, int64_t row, int64_t n, int64_t dim)
-{
-    int64_t width = part_width(dim);
-    for (int64_t d = 0; d < dim; d += width)
-        pack_panel(y + d * n, x + d, row, 1, tile_min(width, dim - d), n);
-}
-
-/* Columns begin .. end-1 of y[rows][n] = a[rows][dim] x', with x' from pack_across; begin is a panel's. */
-static void times_across(float *y, int64_t ldy, const float *a, int64_t a_row, int64_t rows,
-                         const float *packed, int64_t n, int64_t begin, int64_t end, int64_t dim)
-{
-    for (int64_t j = begin; j < end; j += TILE_COLS)
-        tile_direct[rows - 1][panel_width(n, j) / VF_LANES - 1](y + j, ldy, a, a_row, packed + j * dim, dim);
-}
-
-/* The rows of the next of `left` tiles that share n rows evenly. */
-static int64_t even_rows(int64_t n, int64_t tiles) { return (n + tiles - 1) / tiles; }
-static int64_t tiles_of(int64_t n) { return (n + TILE_ROWS - 1) / TILE_ROWS; }
 
 /* 0, or `scale` for what is kept, by the draws at `draw`. */
 static inline vf keep_factor(const uint32_t *draw, vi threshold, vf scale)

@@ -47,6 +47,22 @@ void VF_NAME(ses_k_scale)(ses_exec *x, ses_sink y, const float *a, float s, int6
     run(x, scale_chunk, &(pointwise){ .y = y, .a = a, .s = s, .n = n });
 }
 
+static void mul_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const pointwise *c = ctx;
+    ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
+    for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
+        int64_t left = r.end - i;
+        vf_put_sink(c->y, i, vf_mul(vf_get(c->a + i, left), vf_get(c->b + i, left)), left);
+    }
+}
+
+void VF_NAME(ses_k_mul)(ses_exec *x, ses_sink y, const float *a, const float *b, int64_t n)
+{
+    run(x, mul_chunk, &(pointwise){ .y = y, .a = a, .b = b, .n = n });
+}
+
 VF_INLINE void act_range(const pointwise *c, ses_range r, ses_act act)
 {
     for (int64_t i = r.begin; i < r.end; i += VF_LANES)
