@@ -159,3 +159,26 @@ void ses_k_pool_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dy, const int3
     pool p = { da, NULL, arg, dy, cu, cols, kind };
     ses_parallel(x->pool, seqs, pool_bwd_seq, &p);
 }
+
+typedef struct row_scale {
+    ses_sink y;
+    const ses_real *a, *w;
+    int64_t rows, cols;
+} row_scale;
+
+static void scale_some(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const row_scale *s = ctx;
+    ses_range r = ses_chunk(s->rows, ses_chunk_rows(s->cols), chunk);
+    for (int64_t row = r.begin; row < r.end; row++)
+        for (int64_t j = 0; j < s->cols; j++)
+            ses_put(s->y, row * s->cols + j, (double)s->a[row * s->cols + j] * s->w[row]);
+}
+
+void ses_k_scale_rows_ref(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *w, int64_t rows,
+                          int64_t cols)
+{
+    row_scale s = { y, a, w, rows, cols };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), scale_some, &s);
+}
