@@ -13,6 +13,7 @@ typedef struct ses_model ses_model;
 
 typedef struct ses_model_options {
     const char *class_name; /* "BertForMaskedLM"; NULL: what config.json says */
+    bool bare;              /* hidden states only: no head, no pooler, no decoder behind an encoder */
     bool train;             /* values copied and gradients made; else the file is mapped */
     bool random;            /* no weights are read: begin at random */
     bool dry;               /* shapes are checked, no number is read: tensors have no data */

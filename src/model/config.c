@@ -185,3 +185,12 @@ const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *confi
              d->name, known);
     return NULL;
 }
+
+const ses_class *ses_config_bare(const ses_model_desc *d, ses_err *e)
+{
+    for (size_t i = 0; i < d->n_classes; i++)
+        if (d->class[i].encoder_only && !d->class[i].head[0].head) return &d->class[i];
+    if (!d->pair) return &d->class[0];
+    ses_fail(e, SES_EUNSUPPORTED, "\"model_type\" \"%s\" has no class that is its encoder alone", d->name);
+    return NULL;
+}

@@ -147,6 +147,7 @@ const ses_model_desc *ses_config_model(const ses_json *config, ses_err *e);
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,
                                   ses_err *e);
+const ses_class *ses_config_bare(const ses_model_desc *d, ses_err *e); /* no head, no decoder behind it */
 
 /* names.c: the reference's name of one of ours, with the base model's prefix where the class wants it; and
  * which = 1, 2, ..., other names it has in some files. */
@@ -155,6 +156,8 @@ bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, 
 
 /* load.c */
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e);
+/* Parameter i of a store from a tensor of a file, which stays open: mapped where it can be. */
+bool ses_param_load(ses_store *s, size_t i, const ses_entry *x, const ses_model_options *o, ses_err *e);
 bool ses_model_compute(ses_model *m, size_t i, ses_err *e); /* numbers of a parameter no file holds */
 
 /* batch.c: everything a batch may get wrong. */

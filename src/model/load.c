@@ -80,19 +80,20 @@ static bool copy_in(ses_device *dev, ses_real *to, const ses_entry *x, ses_err *
     return true;
 }
 
-static bool load_one(ses_model *m, size_t i, const ses_entry *x, const ses_model_options *o, ses_err *e)
+bool ses_param_load(ses_store *s, size_t i, const ses_entry *x, const ses_model_options *o, ses_err *e)
 {
-    ses_tensor *t = ses_store_at(m->store, i)->tensor;
+    ses_tensor *t = ses_store_at(s, i)->tensor;
+    ses_device *dev = ses_store_device(s);
     if (!shape_fits(t, x, e)) return false;
     if (o->dry) return true;
     bool mapped =
-        !o->train && m->dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
+        !o->train && dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
     if (mapped) {
-        ses_store_bind(m->store, i, x->data);
+        ses_store_bind(s, i, x->data);
         return true;
     }
-    if (!o->train && !ses_store_own(m->store, i, e)) return false;
-    return copy_in(m->dev, t->f, x, e);
+    if (!o->train && !ses_store_own(s, i, e)) return false;
+    return copy_in(dev, t->f, x, e);
 }
 
 /* A tensor nobody asked for. The tied projection stored once more is fine if it is the same. */
@@ -139,7 +140,7 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
     if (!x) return ses_fail(e, SES_EFORMAT, "tensor \"%s\" %s is missing", name, shape);
     used[x - ses_safetensors_at(m->file, 0)] = true;
-    return load_one(m, i, x, o, e) ||
+    return ses_param_load(m->store, i, x, o, e) ||
            ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
 }
 

@@ -40,9 +40,9 @@ static bool declare(ses_model *m, const ses_json *config, const ses_model_option
     m->config = config;
     m->desc = ses_config_model(config, e);
     if (!m->desc || !ses_config_read(m->desc, config, &m->c, e)) return false;
-    m->class = ses_config_class(m->desc, config, o->class_name, e);
+    m->class = o->bare ? ses_config_bare(m->desc, e) : ses_config_class(m->desc, config, o->class_name, e);
     if (!m->class) return false;
-    m->c.pooler = m->class->pooler;
+    m->c.pooler = m->class->pooler && !o->bare;
     m->c.echo = m->class->echo;
     m->store = ses_store_new(m->dev, e);
     if (!m->store || !declare_stacks(m, e)) return false;
