@@ -1,8 +1,9 @@
-/* Every allocation of the engine failing in turn: opening a model, a training step, saving. */
+/* Every allocation of the engine failing in turn: opening a model, a training step, saving, embedding. */
 #define _GNU_SOURCE
 #include "model_fixture.h"
 #include "oom.h"
 #include "sesame/optim.h"
+#include "sesame/sentence.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -48,6 +49,21 @@ static bool open_folder(void *ctx, ses_err *e)
     return m != NULL;
 }
 
+/* A sentence encoder with every kind of module, run once. */
+static bool embed(void *ctx, ses_err *e)
+{
+    static const int32_t prompt[] = { 1, 0, 9 };
+    scene *s = ctx;
+    ses_batch b = fixture_batch(true);
+    ses_sentence_options o = { .train = true }; /* else packed weights, which may lack memory */
+    ses_sentence *x = ses_sentence_open("tests/sentence/prompt-norm", s->dev, &o, e);
+    ses_tape *t = x ? ses_tape_new(s->dev, NULL, e) : NULL;
+    bool ok = t && ses_sentence_embed(x, t, &b, prompt, e);
+    ses_tape_free(t);
+    ses_sentence_free(x);
+    return ok;
+}
+
 static bool open_device(void *ctx, ses_err *e)
 {
     (void)ctx;
@@ -83,6 +99,7 @@ int main(void)
     oom_sweep("training step", train, &s);
     oom_sweep("open", open_folder, &s);
     oom_sweep("save", save, &s);
+    oom_sweep("sentence encoder", embed, &s);
     ses_device_free(s.dev);
     ses_json_free(doc);
     return check_report();

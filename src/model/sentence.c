@@ -1,0 +1,416 @@
+/* A sentence encoder: a model's hidden states, pooled, and what follows. */
+#include "sentence.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "desc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CONFIG_MAX = 16 << 20 };
+
+struct ses_sentence {
+    char *dir, *model_dir;
+    ses_json_doc *about; /* config_sentence_transformers.json; NULL: none */
+    ses_modules modules;
+    ses_safetensors *file[SES_MOST_MODULES]; /* mapped weights of modules */
+    ses_model *model;
+    ses_store *store;
+    char layer[32]; /* the output that is pooled */
+    bool states;    /* it is not the last */
+    int64_t width, max_tokens;
+    bool lower_case;
+};
+
+/* ---- opening ---- */
+
+/* dir/path/name, or NULL in *doc where there is no such file. */
+static bool load_json(const char *dir, const char *path, const char *name, ses_json_doc **doc, ses_err *e)
+{
+    char *folder = ses_path_join(dir, path, e), *full = folder ? ses_path_join(folder, name, e) : NULL;
+    bool ok = full != NULL;
+    *doc = NULL;
+    if (ok && ses_path_exists(full)) ok = (*doc = ses_json_load(full, CONFIG_MAX, e)) != NULL;
+    ses_free(full);
+    ses_free(folder);
+    return ok;
+}
+
+static bool read_list(ses_sentence *s, const ses_sentence_options *o, ses_err *e)
+{
+    ses_modules *m = &s->modules;
+    ses_json_doc *doc;
+    bool ok = load_json(s->dir, "", "modules.json", &doc, e);
+    if (ok && doc && !ses_modules_read(m, ses_json_root(doc), e)) ok = ses_wrap(e, "%s/modules.json", s->dir);
+    bool listed = doc != NULL;
+    ses_json_free(doc);
+    if (!ok) return false;
+    if (!listed) m->item[m->n++] = (ses_module){ .kind = ses_module_find("Transformer") };
+    if (m->n == 1 && listed && !o->pooling)
+        return ses_fail(e, SES_EUNSUPPORTED, "%s/modules.json: no Pooling: this is no sentence encoder",
+                        s->dir);
+    if (m->n == 1) {
+        m->item[m->n] = (ses_module){ .kind = ses_module_find("Pooling"), .pool = { SES_SENTENCE_MEAN } };
+        m->item[m->n++].pools = 1;
+    }
+    return true;
+}
+
+/* What the modules' folders say. Those the list did not bring (path NULL) say nothing. */
+static bool read_modules(ses_sentence *s, const ses_sentence_options *o, ses_err *e)
+{
+    for (size_t i = 1; i < s->modules.n; i++) {
+        ses_module *m = &s->modules.item[i];
+        ses_json_doc *doc = NULL;
+        if (!m->path) continue;
+        if (!load_json(s->dir, m->path, "config.json", &doc, e)) return false;
+        bool ok = doc || !m->kind->config || ses_fail(e, SES_EFORMAT, "the file is missing");
+        ok = ok && m->kind->read(m, ses_json_root(doc), e);
+        ses_json_free(doc);
+        if (!ok) return ses_wrap(e, "%s/%s/config.json", s->dir, m->path);
+    }
+    return !o->pooling || ses_module_pools(&s->modules.item[1], o->pooling, e);
+}
+
+static void choose_normalize(ses_sentence *s, ses_normalize choice)
+{
+    ses_modules *m = &s->modules;
+    bool does = ses_sentence_normalizes(s);
+    if (choice == SES_NORMALIZE_OFF && does) {
+        ses_free(m->item[--m->n].path);
+        m->item[m->n] = (ses_module){ 0 };
+    }
+    if (choice == SES_NORMALIZE_ON && !does)
+        m->item[m->n++] = (ses_module){ .kind = ses_module_find("Normalize") };
+}
+
+/* The model's own part: sentence_bert_config.json (or another of its names), tokenizer_config.json. */
+static bool read_limits(ses_sentence *s, ses_err *e)
+{
+    static const char *const names[] = {
+        "sentence_bert_config.json",      "sentence_roberta_config.json", "sentence_distilbert_config.json",
+        "sentence_camembert_config.json", "sentence_albert_config.json",  "sentence_xlm-roberta_config.json",
+        "sentence_xlnet_config.json"
+    };
+    ses_json_doc *doc = NULL, *tokenizer = NULL;
+    for (size_t i = 0; !doc && i < SES_LEN(names); i++)
+        if (!load_json(s->model_dir, "", names[i], &doc, e)) return false;
+    if (!load_json(s->model_dir, "", "tokenizer_config.json", &tokenizer, e)) {
+        ses_json_free(doc);
+        return false;
+    }
+    const ses_json *c = ses_json_root(doc), *given = ses_json_get(c, "max_seq_length");
+    const char *task = ses_json_string(ses_json_get(c, "transformer_task"), NULL);
+    const ses_json *text = ses_json_get(ses_json_get(c, "modality_config"), "text");
+    const char *output = ses_json_string(ses_json_get(text, "method_output_name"), NULL);
+    int64_t n;
+    if (ses_json_type_of(given) == SES_JSON_NULL)
+        given = ses_json_get(ses_json_root(tokenizer), "model_max_length");
+    s->max_tokens = ses_model_max_tokens(s->model);
+    if (ses_json_int(given, &n) && n > 0 && n < s->max_tokens) s->max_tokens = n;
+    ses_json_bool(ses_json_get(c, "do_lower_case"), &s->lower_case);
+    bool plain =
+        (!task || !strcmp(task, "feature-extraction")) && (!output || !strcmp(output, "last_hidden_state"));
+    if (!plain)
+        ses_fail(
+            e, SES_EUNSUPPORTED,
+            "%s: the model's \"%s\" is used, only feature-extraction by its last_hidden_state is supported",
+            s->model_dir, ses_quoted_of(output ? output : task, strlen(output ? output : task)).s);
+    ses_json_free(tokenizer);
+    ses_json_free(doc);
+    return plain;
+}
+
+static bool choose_layer(ses_sentence *s, int64_t layer, ses_err *e)
+{
+    int64_t depth = s->model->stack[0].depth, i = layer < 0 ? depth + 1 + layer : layer;
+    if (i < 0 || i > depth)
+        return ses_fail(e, SES_EARG, "layer %lld is asked for, the model has %lld", (long long)layer,
+                        (long long)depth);
+    s->states = layer && i != depth;
+    snprintf(s->layer, sizeof s->layer, "last_hidden_state");
+    if (s->states) snprintf(s->layer, sizeof s->layer, "hidden_states.%d", (int)i);
+    return true;
+}
+
+static bool open_model(ses_sentence *s, ses_device *dev, const ses_sentence_options *o, ses_err *e)
+{
+    const char *path = s->modules.item[0].path;
+    s->model_dir = path && *path ? ses_path_join(s->dir, path, e) : ses_strdup(s->dir, e);
+    if (!s->model_dir) return false;
+    s->model = ses_model_open(s->model_dir, dev,
+                              &(ses_model_options){ .bare = true, .train = o->train, .dry = o->dry }, e);
+    return s->model && read_limits(s, e) && choose_layer(s, o->layer, e);
+}
+
+/* ---- weights of the modules ---- */
+
+/* The checkpoint of module i: its parameters are the store's from `from` on. */
+static bool load_module(ses_sentence *s, size_t i, size_t from, size_t to, const ses_model_options *o,
+                        ses_err *e)
+{
+    char *path = ses_path_join(s->dir, s->modules.item[i].path, e);
+    if (path && !s->file[i]) s->file[i] = ses_checkpoint_open(path, e);
+    bool ok = path && s->file[i];
+    for (size_t p = from; ok && p < to; p++) {
+        const char *name = strchr(ses_store_at(s->store, p)->name, '.') + 1; /* behind the module's number */
+        const ses_entry *x = ses_safetensors_find(s->file[i], name);
+        ok = x ? ses_param_load(s->store, p, x, o, e) || ses_wrap(e, "%s: tensor \"%s\"", x->file, name)
+               : ses_fail(e, SES_EFORMAT, "tensor \"%s\" is missing", name);
+        if (!ok) ses_wrap(e, "%s", path);
+    }
+    ses_free(path);
+    return ok;
+}
+
+static bool load_modules(ses_sentence *s, const size_t *first, const ses_model_options *o, ses_err *e)
+{
+    for (size_t i = 1; i < s->modules.n; i++)
+        if (s->modules.item[i].kind->weights && !load_module(s, i, first[i], first[i + 1], o, e))
+            return false;
+    return true;
+}
+
+/* The width of hidden states. */
+static int64_t model_width(const ses_model *m)
+{
+    const ses_tensor *out = m->stack[0].project_out.w;
+    return out ? out->dim[0] : m->c.hidden;
+}
+
+static bool add_modules(ses_sentence *s, ses_device *dev, const ses_sentence_options *o, ses_err *e)
+{
+    size_t first[SES_MOST_MODULES + 1] = { 0 };
+    ses_model_options check = { .dry = true }, load = { .train = o->train };
+    s->width = model_width(s->model);
+    s->store = ses_store_new(dev, e);
+    if (!s->store) return false;
+    for (size_t i = 1; i < s->modules.n; i++) {
+        ses_module *m = &s->modules.item[i];
+        if (m->kind->add && !m->kind->add(m, s->store, (int)i, &s->width, e))
+            return ses_wrap(e, "%s/%s", s->dir, m->path ? m->path : m->kind->name);
+        first[i + 1] = ses_store_count(s->store);
+    }
+    if (!load_modules(s, first, &check, e)) return false;
+    if (o->dry) return true;
+    if (o->train && ses_store_count(s->store) && !ses_store_train(s->store, e)) return false;
+    return load_modules(s, first, &load, e) && (o->train || ses_store_freeze(s->store, e));
+}
+
+ses_sentence *ses_sentence_open(const char *dir, ses_device *dev, const ses_sentence_options *options,
+                                ses_err *e)
+{
+    ses_sentence_options o = options ? *options : (ses_sentence_options){ 0 };
+    ses_sentence *s = ses_alloc(sizeof *s, e);
+    if (!s) return NULL;
+    s->dir = ses_strdup(dir, e);
+    if (!s->dir || !load_json(dir, "", "config_sentence_transformers.json", &s->about, e) ||
+        !read_list(s, &o, e) || !read_modules(s, &o, e))
+        goto fail;
+    choose_normalize(s, o.normalize);
+    if (open_model(s, dev, &o, e) && add_modules(s, dev, &o, e)) return s;
+fail:
+    ses_sentence_free(s);
+    return NULL;
+}
+
+void ses_sentence_free(ses_sentence *s)
+{
+    if (!s) return;
+    ses_store_free(s->store);
+    for (size_t i = 0; i < SES_LEN(s->file); i++) ses_safetensors_free(s->file[i]);
+    ses_model_free(s->model);
+    ses_modules_free(&s->modules);
+    ses_json_free(s->about);
+    ses_free(s->model_dir);
+    ses_free(s->dir);
+    ses_free(s);
+}
+
+/* ---- pooling ---- */
+
+/* Tokens that are pooled: all, or those behind the prompts, which may be none. */
+typedef struct field {
+    ses_tensor *x, *cu;
+    const int32_t *host_cu; /* of x */
+    int32_t *skipped;       /* [seqs]: tokens in front that x lacks */
+    int64_t seqs;
+    ses_tensor *all; /* the model's tokens */
+    const int32_t *all_cu;
+} field;
+
+static bool leave_out(field *f, ses_tape *t, const ses_batch *b, const int32_t *prompt)
+{
+    int32_t *row = ses_tape_host(t, (size_t)b->tokens, sizeof *row),
+            *cu = ses_tape_host(t, (size_t)b->seqs + 1, sizeof *cu);
+    int64_t n = 0;
+    if (!row || !cu) return false;
+    for (int64_t s = 0; s < b->seqs; s++) {
+        int32_t len = b->cu[s + 1] - b->cu[s], skip = prompt[s] < 0 ? 0 : prompt[s];
+        f->skipped[s] = skip < len ? skip : len;
+        for (int32_t i = b->cu[s] + f->skipped[s]; i < b->cu[s + 1]; i++) row[n++] = i;
+        cu[s + 1] = (int32_t)n;
+    }
+    f->x = ses_take(t, f->all, ses_tape_ints(t, row, n ? n : 1)); /* a tensor has a row, perhaps nobody's */
+    f->host_cu = cu;
+    return true;
+}
+
+static bool field_of(field *f, ses_tape *t, ses_tensor *x, const ses_batch *b, const int32_t *prompt)
+{
+    *f = (field){ .x = x, .all = x, .host_cu = b->cu, .all_cu = b->cu, .seqs = b->seqs };
+    f->skipped = ses_tape_host(t, (size_t)b->seqs, sizeof *f->skipped);
+    if (!f->skipped || (prompt && !leave_out(f, t, b, prompt))) return false;
+    f->cu = ses_tape_ints(t, f->host_cu, f->seqs + 1);
+    return true;
+}
+
+/* One row a sequence of the model's tokens. */
+static ses_tensor *pick(const field *f, ses_tape *t, bool from_end)
+{
+    int32_t *row = ses_tape_host(t, (size_t)f->seqs, sizeof *row);
+    for (int64_t s = 0; row && s < f->seqs; s++) {
+        int32_t begin = f->all_cu[s], end = f->all_cu[s + 1];
+        bool none = begin + f->skipped[s] == end;
+        row[s] = from_end ? (none ? SES_IGNORE : end - 1) : none ? begin : begin + f->skipped[s];
+    }
+    return row ? ses_take(t, f->all, ses_tape_ints(t, row, f->seqs)) : NULL;
+}
+
+/* The mean, with token i of a sequence (counted from 1, the prompt's too) weighing i. */
+static ses_tensor *weighted(const field *f, ses_tape *t)
+{
+    ses_real *w = ses_tape_host(t, (size_t)ses_rows(f->x), sizeof *w);
+    for (int64_t s = 0; w && s < f->seqs; s++) {
+        int32_t begin = f->host_cu[s], n = f->host_cu[s + 1] - begin;
+        double first = f->skipped[s] + 1, sum = n * (first + (n - 1) / 2.0);
+        for (int32_t i = 0; i < n; i++) w[begin + i] = (ses_real)((first + i) * n / sum);
+    }
+    if (!w) return NULL;
+    ses_tensor *weight = ses_tape_input(t, w, SES_DIM(ses_rows(f->x)));
+    return ses_pool_rows(t, ses_scale_rows(t, f->x, weight), f->cu, SES_POOL_MEAN);
+}
+
+/* The sum over the root of the length. */
+static ses_tensor *by_root(const field *f, ses_tape *t)
+{
+    ses_real *w = ses_tape_host(t, (size_t)f->seqs, sizeof *w);
+    if (!w) return NULL;
+    for (int64_t s = 0; s < f->seqs; s++) w[s] = (ses_real)sqrt((double)(f->host_cu[s + 1] - f->host_cu[s]));
+    return ses_scale_rows(t, ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN),
+                          ses_tape_input(t, w, SES_DIM(f->seqs)));
+}
+
+static ses_tensor *pool_one(const field *f, ses_tape *t, ses_sentence_pool how)
+{
+    switch (how) {
+    case SES_SENTENCE_FIRST: return pick(f, t, false);
+    case SES_SENTENCE_MAX: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MAX);
+    case SES_SENTENCE_MEAN: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN);
+    case SES_SENTENCE_SQRT: return by_root(f, t);
+    case SES_SENTENCE_WEIGHTED: return weighted(f, t);
+    case SES_SENTENCE_LAST: return pick(f, t, true);
+    case SES_SENTENCE_POOLS: break;
+    }
+    return NULL;
+}
+
+/* All the ways side by side. */
+static ses_tensor *pool(const ses_module *m, ses_tape *t, ses_tensor *x, const ses_batch *b,
+                        const int32_t *prompt)
+{
+    field f;
+    if (!x || !field_of(&f, t, x, b, m->skip_prompt ? prompt : NULL)) return NULL;
+    ses_tensor *y = pool_one(&f, t, m->pool[0]);
+    for (int i = 1; y && i < m->pools; i++) {
+        ses_tensor *const pair[] = { y, pool_one(&f, t, m->pool[i]) };
+        y = ses_concat(t, 2, pair);
+    }
+    return y;
+}
+
+ses_tensor *ses_sentence_embed(const ses_sentence *s, ses_tape *t, const ses_batch *b, const int32_t *prompt,
+                               ses_err *e)
+{
+    ses_outputs out;
+    ses_tensor *x = NULL;
+    if (!ses_model_forward(s->model, t, b, &(ses_want){ .hidden_states = s->states }, &out, e)) return NULL;
+    for (size_t i = 0; i < out.n; i++)
+        if (!strcmp(out.item[i].name, s->layer)) x = out.item[i].tensor;
+    x = pool(&s->modules.item[1], t, x, b, prompt);
+    for (size_t i = 2; i < s->modules.n; i++) {
+        x = s->modules.item[i].kind->run(&s->modules.item[i], t, x);
+        ses_tape_where(t, "module %zu (%s)", i, s->modules.item[i].kind->name);
+    }
+    return ses_tape_ok(t, e) ? x : NULL;
+}
+
+/* ---- what it is ---- */
+
+ses_model *ses_sentence_model(const ses_sentence *s) { return s->model; }
+ses_store *ses_sentence_store(const ses_sentence *s) { return s->store; }
+const char *ses_sentence_dir(const ses_sentence *s) { return s->model_dir; }
+int64_t ses_sentence_width(const ses_sentence *s) { return s->width; }
+int64_t ses_sentence_max_tokens(const ses_sentence *s) { return s->max_tokens; }
+bool ses_sentence_lower_case(const ses_sentence *s) { return s->lower_case; }
+bool ses_sentence_pools_prompt(const ses_sentence *s) { return !s->modules.item[1].skip_prompt; }
+size_t ses_sentence_modules(const ses_sentence *s) { return s->modules.n; }
+
+bool ses_sentence_normalizes(const ses_sentence *s)
+{
+    return s->modules.n && s->modules.item[s->modules.n - 1].kind == ses_module_find("Normalize");
+}
+
+const char *ses_sentence_similarity(const ses_sentence *s)
+{
+    const char *name = ses_json_string(ses_json_get(ses_json_root(s->about), "similarity_fn_name"), NULL);
+    return name ? name : "cosine";
+}
+
+static const ses_json *prompts(const ses_sentence *s)
+{
+    return ses_json_get(ses_json_root(s->about), "prompts");
+}
+
+const char *ses_sentence_prompt(const ses_sentence *s, const char *name)
+{
+    if (!name) name = ses_json_string(ses_json_get(ses_json_root(s->about), "default_prompt_name"), NULL);
+    return name ? ses_json_string(ses_json_get(prompts(s), name), NULL) : NULL;
+}
+
+size_t ses_sentence_prompts(const ses_sentence *s)
+{
+    return ses_json_type_of(prompts(s)) == SES_JSON_OBJECT ? ses_json_len(prompts(s)) : 0;
+}
+
+const char *ses_sentence_prompt_name(const ses_sentence *s, size_t i)
+{
+    return ses_json_key(prompts(s), i, NULL);
+}
+
+const char *ses_sentence_describe(const ses_sentence *s, size_t i, char *buf, size_t n)
+{
+    const ses_module *m = &s->modules.item[i];
+    int at = snprintf(buf, n, "%s", m->kind->name);
+    if (m->dense.w)
+        snprintf(buf + at, n - (size_t)at, " (%lld to %lld, %s)", (long long)m->in, (long long)m->out,
+                 m->act ? ses_act_name(m->act) : "linear");
+    for (int p = 0; p < m->pools && (size_t)at < n; p++)
+        at +=
+            snprintf(buf + at, n - (size_t)at, "%s%s%s", p ? ", " : " (", ses_sentence_pool_name(m->pool[p]),
+                     p + 1 < m->pools ? ""
+                     : m->skip_prompt ? ", without the prompt)"
+                                      : ")");
+    return buf;
+}
+
+bool ses_sentence_is(const char *dir)
+{
+    char *path = ses_path_join(dir, "modules.json", NULL);
+    bool is = path && ses_path_exists(path);
+    ses_free(path);
+    return is;
+}
