@@ -122,6 +122,13 @@ section_info() {
     run 2 info
     run 2 info "$golden/bert-classify" "$golden/bert-tag"
 
+    run 0 info tests/sentence/old-bin
+    says 'Dense (60 to 7, gelu), Normalize' '7 numbers, compared by cosine; texts of at most 20 tokens' \
+        '2 layers, 12 wide'
+    run 0 info tests/sentence/all-pools --json
+    json "$tmp/out"
+    says '"similarity": "dot"' '"width": 72' '"query": "query: "'
+
     fresh tokenizer
     words >"$tmp/tokenizer/tokenizer.json"
     run 0 info "$tmp/tokenizer"

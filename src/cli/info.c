@@ -128,7 +128,7 @@ static bool add_file(ses_info *i, const char *name, ses_err *e)
     ses_info_file *more = ses_realloc_array(i->file, i->n_files + 1, sizeof *more, e);
     if (!more) return false;
     i->file = more;
-    char *path = ses_path_is_dir(i->path) ? ses_path_join(i->path, name, e) : ses_strdup(i->path, e);
+    char *path = ses_path_is_dir(i->dir) ? ses_path_join(i->dir, name, e) : ses_strdup(i->dir, e);
     if (!path) return false;
     i->file[i->n_files++] = (ses_info_file){ name, file_size(path) };
     ses_free(path);
@@ -148,13 +148,13 @@ static bool look_at_files(ses_info *i, ses_err *e)
 static bool look_for_tokenizer(ses_info *i, ses_err *e)
 {
     for (size_t k = 0; k < SES_TOKENIZER_FILES; k++) {
-        char *path = ses_path_join(i->path, ses_tokenizer_file[k], e);
+        char *path = ses_path_join(i->dir, ses_tokenizer_file[k], e);
         if (!path) return false;
         if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = ses_tokenizer_file[k];
         ses_free(path);
     }
     if (!i->n_tokenizer) return true;
-    ses_tokenizer *t = ses_tokenizer_open(i->path, &i->tokenizer_problem);
+    ses_tokenizer *t = ses_tokenizer_open(i->dir, &i->tokenizer_problem);
     if (t) i->tokenizer_size = ses_tokenizer_size(t);
     ses_tokenizer_free(t);
     return true;
@@ -173,6 +173,20 @@ static bool look_at_model(ses_info *i, int64_t tokens, ses_err *e)
     return true;
 }
 
+/* The model, or where modules.json says that more stands on it, a sentence encoder's. */
+static bool open_model(ses_info *i)
+{
+    bool modules = ses_sentence_is(i->path);
+    i->dir = i->path;
+    if (modules)
+        i->sentence = ses_sentence_open(i->path, i->dev, &(ses_sentence_options){ .dry = true }, &i->problem);
+    if (i->sentence) i->dir = ses_sentence_dir(i->sentence);
+    if (!modules || i->sentence)
+        i->model =
+            ses_model_open(i->dir, i->dev, &(ses_model_options){ .bare = modules, .dry = true }, &i->problem);
+    return i->model != NULL;
+}
+
 bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, ses_err *e)
 {
     i->path = path;
@@ -182,9 +196,8 @@ bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, 
         return ses_fail(e, SES_EARG,
                         "%s: not a folder with config.json and weights; --tensors lists a file's tensors",
                         path);
-    i->model = ses_model_open(path, i->dev, &(ses_model_options){ .dry = true }, &i->problem);
-    if (!i->model && !lenient) return ses_fail(e, i->problem.code, "%s", i->problem.msg);
-    i->weights = ses_checkpoint_open(path, e);
+    if (!open_model(i) && !lenient) return ses_fail(e, i->problem.code, "%s", i->problem.msg);
+    i->weights = ses_checkpoint_open(i->dir, e);
     if (!i->weights || !look_at_files(i, e) || !look_for_tokenizer(i, e)) return false;
     if (i->model && !look_at_model(i, tokens, e)) return false;
     i->stats = ses_stats_read(i->weights, ses_cpu_count(), e);
@@ -196,6 +209,7 @@ void ses_info_free(ses_info *i)
     ses_free(i->stats);
     ses_free(i->file);
     ses_model_free(i->model);
+    ses_sentence_free(i->sentence);
     ses_safetensors_free(i->weights);
     ses_device_free(i->dev);
     *i = (ses_info){ 0 };

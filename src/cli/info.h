@@ -5,6 +5,7 @@
 #include "command.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
+#include "sesame/sentence.h"
 #include "tensor_stats.h"
 #include "tokenizer_files.h"
 
@@ -32,6 +33,8 @@ enum { SES_INFO_PARTS = 8 };
 
 typedef struct ses_info {
     const char *path;
+    ses_sentence *sentence; /* NULL: the folder is no sentence encoder's, and dir is path */
+    const char *dir;        /* where the model lies */
     ses_safetensors *weights;
     ses_stats *stats; /* one a tensor */
     ses_device *dev;

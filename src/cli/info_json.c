@@ -35,6 +35,28 @@ static void put_heads(ses_json_writer *w, const ses_class *k)
     ses_json_end_array(w);
 }
 
+static void put_sentence(ses_json_writer *w, const ses_sentence *s)
+{
+    char one[160];
+    ses_json_put_key(w, "sentence");
+    ses_json_begin_object(w);
+    ses_json_array(w, "modules");
+    for (size_t k = 0; k < ses_sentence_modules(s); k++)
+        ses_json_put_string(w, ses_sentence_describe(s, k, one, sizeof one));
+    ses_json_end_array(w);
+    ses_json_count(w, "width", ses_sentence_width(s));
+    ses_json_count(w, "longest", ses_sentence_max_tokens(s));
+    ses_json_pair(w, "similarity", ses_sentence_similarity(s));
+    ses_json_put_key(w, "prompts");
+    ses_json_begin_object(w);
+    for (size_t k = 0; k < ses_sentence_prompts(s); k++) {
+        const char *name = ses_sentence_prompt_name(s, k);
+        ses_json_pair(w, name, ses_sentence_prompt(s, name));
+    }
+    ses_json_end_object(w);
+    ses_json_end_object(w);
+}
+
 static void put_parts(ses_json_writer *w, const ses_info *i)
 {
     int64_t total = ses_store_numbers(ses_model_store(i->model));
@@ -122,6 +144,7 @@ bool ses_info_print_json(const ses_info *i, bool tensors, ses_err *e)
         ses_json_pair(w, "model_type", ses_model_type(i->model));
         ses_json_pair(w, "class", ses_model_class(i->model));
         put_heads(w, i->model->class);
+        if (i->sentence) put_sentence(w, i->sentence);
         put_config(w, i->model);
         put_parts(w, i);
         put_memory(w, i);

@@ -14,10 +14,26 @@ static void show_heads(const ses_info *i, const ses_term *t)
     const ses_class *k = i->model->class;
     if (!k->head[0].head)
         ses_show_line(t, "Head", "none: gives a vector for every token%s",
-                      k->pooler ? " and one for the sequence" : "");
+                      i->model->c.pooler ? " and one for the sequence" : "");
     for (size_t h = 0; h < SES_LEN(k->head) && k->head[h].head; h++)
         ses_show_line(t, h ? "" : "Head", "%s: %s%s", k->head[h].head->name, k->head[h].head->does,
                       i->model->head[h].out.w == i->model->stack[0].token ? " (by the token table)" : "");
+}
+
+static bool show_modules(const ses_sentence *s, const ses_term *t, ses_err *e)
+{
+    ses_buf text = { 0 };
+    char one[160];
+    for (size_t k = 0; k < ses_sentence_modules(s); k++)
+        ses_buf_appendf(&text, "%s%s", k ? ", " : "", ses_sentence_describe(s, k, one, sizeof one));
+    bool ok = ses_buf_ok(&text, e);
+    if (ok) ses_show_line(t, "Modules", "%s", text.data);
+    if (ok)
+        ses_show_line(t, "Sentence",
+                      "%" PRId64 " numbers, compared by %s; texts of at most %" PRId64 " tokens",
+                      ses_sentence_width(s), ses_sentence_similarity(s), ses_sentence_max_tokens(s));
+    ses_buf_free(&text);
+    return ok;
 }
 
 static bool has_labels(const ses_model *m)
@@ -173,6 +189,7 @@ bool ses_info_show(const ses_info *i, const ses_term *t, ses_err *e)
     ses_show_line(t, "Folder", "%s", i->path);
     ses_show_line(t, "Architecture", "%s (%s)", ses_model_type(m), ses_model_class(m));
     show_heads(i, t);
+    if (i->sentence && !show_modules(i->sentence, t, e)) return false;
     show_config(i, t);
     if (has_labels(m) && !show_labels(i, t, e)) return false;
     if (!show_files(i, t, e) || !show_tokenizer(i, t, e)) return false;
