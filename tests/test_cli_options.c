@@ -2,8 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
+#include "base/suggest.h"
 #include "cli/options.h"
-#include "cli/suggest.h"
 #include "cli/table.h"
 
 #include <math.h>

@@ -18,6 +18,7 @@ extern "C" {
 #include "sesame/sentence.h"
 #include "sesame/store.h"
 #include "sesame/tape.h"
+#include "sesame/task.h"
 #include "sesame/tensor.h"
 #include "sesame/tokenizer.h"
 #include "sesame/types.h"

@@ -21,6 +21,15 @@ int64_t ses_tokenizer_size(const ses_tokenizer *t);                             
 const char *ses_tokenizer_token(const ses_tokenizer *t, int32_t id, size_t *n); /* NULL: no such id */
 int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n);  /* -1: no such token */
 
+/* What kind it is, and the truncation its file stores. */
+typedef struct ses_tokenizer_traits {
+    const char *model;     /* "WordPiece", "BPE", "Unigram", "WordLevel" */
+    bool marks_subwords;   /* tokens inside a word begin with a mark, as "##ing" */
+    int64_t stored_length; /* 0: none */
+    bool truncate_left;    /* where that cuts */
+} ses_tokenizer_traits;
+ses_tokenizer_traits ses_tokenizer_traits_of(const ses_tokenizer *t);
+
 /* One tokenizer.json that the reference loads and that gives the same ids. */
 bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite, ses_err *e);
 /* Whatever a path stands for (see ses_tokenizer_open), as one tokenizer.json in stages the reference has. */
@@ -91,6 +100,10 @@ bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, con
 /* Ids to text, borrowed until the next call. An id beyond the vocabulary is an error. */
 bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, const char **text, size_t *len,
                 ses_err *e);
+
+/* Tokens given by their strings to text: what the decoder makes of them. */
+bool ses_decode_strings(ses_tokens *k, const ses_string *token, size_t n, const char **text, size_t *len,
+                        ses_err *e);
 
 /* ---- training ---- */
 

@@ -1,6 +1,6 @@
 /* Completion scripts for bash, zsh and fish, from the same tables as --help. */
+#include "base/suggest.h"
 #include "command.h"
-#include "suggest.h"
 
 #include <string.h>
 
@@ -9,7 +9,8 @@ typedef void option_fn(const ses_command *c, const ses_opt *o);
 
 static void each_option(const ses_command *c, option_fn *fn)
 {
-    for (size_t i = 0; c && i < c->n_opt; i++) fn(c, &c->opt[i]);
+    const ses_opt *o;
+    for (size_t i = 0; c && (o = ses_command_opt(c, i)); i++) fn(c, o);
     for (size_t i = 0; !c && i < ses_n_top_opt; i++) fn(c, &ses_top_opt[i]);
     for (size_t i = 0; i < ses_n_general_opt; i++) fn(c, &ses_general_opt[i]);
 }

@@ -97,18 +97,19 @@ static void put_item(const char *name, const char *what)
 
 static bool named_before(const ses_command *const *upto, const ses_opt *o)
 {
+    const ses_opt *other;
     for (const ses_command *const *c = ses_commands(); c != upto; c++)
-        for (size_t i = 0; i < (*c)->n_opt; i++)
-            if ((*c)->opt[i].env && !strcmp((*c)->opt[i].env, o->env)) return true;
+        for (size_t i = 0; (other = ses_command_opt(*c, i)); i++)
+            if (other->env && !strcmp(other->env, o->env)) return true;
     return false;
 }
 
 static void put_environment(void)
 {
     puts(".SH ENVIRONMENT");
+    const ses_opt *o;
     for (const ses_command *const *c = ses_commands(); *c; c++)
-        for (size_t i = 0; i < (*c)->n_opt; i++) {
-            const ses_opt *o = &(*c)->opt[i];
+        for (size_t i = 0; (o = ses_command_opt(*c, i)); i++) {
             if (!o->env || named_before(c, o)) continue;
             printf(".TP\n\\fB%s\\fR\nStands for \\fB\\-\\-%s\\fR where that is not given.\n", o->env,
                    o->name);
@@ -139,12 +140,18 @@ static void put_command_page(const ses_command *c)
         put_text(c->usage, true);
     }
     puts("\n.SH DESCRIPTION");
-    put_paragraphs(c->description);
+    put_paragraphs(ses_command_description(c));
+    if (c->task) {
+        puts(".PP");
+        put_paragraphs(ses_pipeline_words);
+    }
     puts(".SH OPTIONS");
-    put_options(c->opt, c->n_opt);
+    const ses_opt *o;
+    for (size_t i = 0; (o = ses_command_opt(c, i)); i++) put_option(o);
     put_options(ses_general_opt, ses_n_general_opt);
-    if (c->examples) puts(".SH EXAMPLES");
-    for (const ses_example *x = c->examples; x && x->line; x++) {
+    const ses_example *examples_of = ses_command_examples(c);
+    if (examples_of) puts(".SH EXAMPLES");
+    for (const ses_example *x = examples_of; x && x->line; x++) {
         fputs(".TP\n\\fB", stdout);
         put_text(x->line, true);
         puts("\\fR");

@@ -5,20 +5,20 @@
 #include "options.h"
 #include "term.h"
 
+typedef struct ses_command ses_command;
+
 /* What a command is called with. */
 typedef struct ses_call {
+    const ses_command *command;
     const void *args; /* the command's struct, filled from its table */
+    void *task_args;  /* of a pipeline: its task's */
     char **rest;      /* operands, then NULL */
     int n_rest;
     ses_term out, err; /* what stdout and stderr are: terminal, width, color */
     bool quiet;
 } ses_call;
 
-typedef struct ses_example {
-    const char *line, *what; /* the command as typed, and what it does */
-} ses_example;
-
-typedef struct ses_command {
+struct ses_command {
     const char *name;
     const char *usage;           /* the operands: "DIR", "[FILE...]", "" */
     const char *summary;         /* one line, lower case, no period */
@@ -30,14 +30,27 @@ typedef struct ses_command {
     const char *rest_words; /* completion of operands: "bash|zsh|fish", "COMMAND" for the names of commands,
                                 NULL for files */
     bool hidden;            /* not in the list of commands */
+    const struct ses_task *task; /* of a pipeline: its options come first, its words are the description */
     /* Data on stdout, talk on stderr. false with an error in e: main prints it and picks the exit code;
      * false without one: the work failed and the command has said so (exit 1). */
     bool (*run)(ses_call *c, ses_err *e);
-} ses_command;
+};
 
 const ses_command *const *ses_commands(void);          /* in the order of commands.def, then NULL */
 const ses_command *ses_command_find(const char *name); /* NULL: none */
 const ses_command *ses_command_need(const char *name, ses_err *e); /* with "did you mean" */
+
+/* The options, a pipeline's task's first; NULL past the end. And the words about it. */
+const ses_opt *ses_command_opt(const ses_command *c, size_t i);
+const char *ses_command_description(const ses_command *c);
+const ses_example *ses_command_examples(const ses_command *c); /* NULL: none */
+
+#define SES_TASK(id, name, summary) extern const ses_command ses_pipeline_##id;
+#define SES_TASK_ALIAS(alias, id, name) extern const ses_command ses_pipeline_##alias;
+#include "task/tasks.def"
+#undef SES_TASK
+#undef SES_TASK_ALIAS
+extern const char ses_pipeline_words[]; /* what is to be said of every pipeline */
 
 /* Options of every command: --help, --color, --quiet; and of sesame itself. */
 typedef struct ses_general {

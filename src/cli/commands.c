@@ -1,6 +1,7 @@
 #include "command.h"
 
-#include "suggest.h"
+#include "base/suggest.h"
+#include "task/task.h"
 
 #include <string.h>
 
@@ -12,8 +13,30 @@ static const ses_command *const list[] = {
 #define SES_COMMAND(name) &ses_command_##name,
 #include "commands.def"
 #undef SES_COMMAND
+#define SES_TASK(id, name, summary) &ses_pipeline_##id,
+#define SES_TASK_ALIAS(alias, id, name) &ses_pipeline_##alias,
+#include "task/tasks.def"
+#undef SES_TASK
+#undef SES_TASK_ALIAS
     NULL,
 };
+
+const ses_opt *ses_command_opt(const ses_command *c, size_t i)
+{
+    size_t first = c->task ? c->task->n_opt : 0;
+    if (i < first) return &c->task->opt[i];
+    return i - first < c->n_opt ? &c->opt[i - first] : NULL;
+}
+
+const char *ses_command_description(const ses_command *c)
+{
+    return c->task ? c->task->description : c->description;
+}
+
+const ses_example *ses_command_examples(const ses_command *c)
+{
+    return c->task ? c->task->examples : c->examples;
+}
 
 const ses_command *const *ses_commands(void) { return list; }
 

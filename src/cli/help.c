@@ -43,16 +43,22 @@ static void option(const ses_opt *o, const ses_term *t, FILE *out)
 void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
 {
     fprintf(out, "Usage: sesame %s [OPTION...]%s%s\n\n", c->name, *c->usage ? " " : "", c->usage);
-    ses_put_wrapped(out, c->description, 0, 0, width_of(t));
-    if (c->examples) {
+    ses_put_wrapped(out, ses_command_description(c), 0, 0, width_of(t));
+    if (c->task) {
+        putc('\n', out);
+        ses_put_wrapped(out, ses_pipeline_words, 0, 0, width_of(t));
+    }
+    const ses_example *examples = ses_command_examples(c);
+    if (examples) {
         heading(t, out, "Examples");
-        for (const ses_example *x = c->examples; x->line; x++) {
+        for (const ses_example *x = examples; x->line; x++) {
             fprintf(out, "  %s\n      ", x->line);
             ses_put_wrapped(out, x->what, 6, 6, width_of(t));
         }
     }
     heading(t, out, "Options");
-    for (size_t i = 0; i < c->n_opt; i++) option(&c->opt[i], t, out);
+    const ses_opt *o;
+    for (size_t i = 0; (o = ses_command_opt(c, i)); i++) option(o, t, out);
     for (size_t i = 0; i < ses_n_general_opt; i++) option(&ses_general_opt[i], t, out);
 }
 
@@ -64,7 +70,10 @@ void ses_help_top(const ses_term *t, FILE *out)
     for (const ses_command *const *c = ses_commands(); *c; c++)
         if (!(*c)->hidden && (int)strlen((*c)->name) > left) left = (int)strlen((*c)->name);
     for (const ses_command *const *c = ses_commands(); *c; c++)
-        if (!(*c)->hidden) row(t, out, (*c)->name, left + 5, (*c)->summary);
+        if (!(*c)->hidden && !(*c)->task) row(t, out, (*c)->name, left + 5, (*c)->summary);
+    heading(t, out, "Pipelines");
+    for (const ses_command *const *c = ses_commands(); *c; c++)
+        if (!(*c)->hidden && (*c)->task) row(t, out, (*c)->name, left + 5, (*c)->summary);
     heading(t, out, "Options");
     for (size_t i = 0; i < ses_n_top_opt; i++) option(&ses_top_opt[i], t, out);
     for (size_t i = 0; i < ses_n_general_opt; i++) option(&ses_general_opt[i], t, out);

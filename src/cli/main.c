@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "command.h"
+#include "task/task.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,11 +25,18 @@ static void fill_standard_streams(void)
 
 static bool run_command(const ses_command *cmd, ses_general *general, char **argv, ses_err *e)
 {
-    ses_call call = { .rest = argv };
-    void *args = ses_alloc(cmd->args_size, e);
-    if (!args) return false;
+    ses_call call = { .command = cmd, .rest = argv };
+    const ses_task *task = cmd->task;
+    void *args = ses_alloc(cmd->args_size, e), *task_args = ses_alloc(task ? task->args_size : 0, e);
+    if (!args || !task_args) {
+        ses_free(args);
+        ses_free(task_args);
+        return false;
+    }
     call.args = args;
-    const ses_opt_group group[] = { { cmd->opt, cmd->n_opt, args },
+    call.task_args = task_args;
+    const ses_opt_group group[] = { { task ? task->opt : NULL, task ? task->n_opt : 0, task_args },
+                                    { cmd->opt, cmd->n_opt, args },
                                     { ses_general_opt, ses_n_general_opt, general } };
     bool ok = ses_options_parse(group, SES_LEN(group), argv, false, &call.n_rest, e);
     if (ok) {
@@ -47,6 +55,7 @@ static bool run_command(const ses_command *cmd, ses_general *general, char **arg
     }
     ses_options_free(group, SES_LEN(group));
     ses_free(args);
+    ses_free(task_args);
     return ok;
 }
 

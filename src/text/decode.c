@@ -12,12 +12,31 @@ static bool join(ses_tokens *k, const char *between, ses_err *e)
     return ses_buf_ok(&k->text, e);
 }
 
+/* The decoder's steps over k->strings, then one text. */
+static bool finish(ses_tokens *k, const char **text, size_t *len, ses_err *e)
+{
+    const ses_tokenizer *t = k->t;
+    const ses_steps *steps = &t->steps[SES_DECODER];
+    for (size_t i = 0; i < steps->n; i++)
+        if (!steps->step[i].stage->decode(steps->step[i].self, &k->strings, e)) return false;
+    if (!ses_buf_reserve(&k->text, 1) || !join(k, t->stage[SES_DECODER].stage ? "" : " ", e))
+        return ses_buf_ok(&k->text, e);
+    *text = k->text.data;
+    *len = k->text.len;
+    return true;
+}
+
+static void begin(ses_tokens *k)
+{
+    k->strings.n = k->text.len = 0;
+    ses_arena_reset(&k->strings.mem);
+}
+
 bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, const char **text, size_t *len,
                 ses_err *e)
 {
     const ses_tokenizer *t = k->t;
-    k->strings.n = k->text.len = 0;
-    ses_arena_reset(&k->strings.mem);
+    begin(k);
     for (size_t i = 0; i < n; i++) {
         size_t bytes = 0;
         const char *s = ses_tokenizer_token(t, id[i], &bytes);
@@ -29,12 +48,14 @@ bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, c
         if (a && a->special) continue;
         if (!ses_strings_put(&k->strings, s, bytes, e)) return false;
     }
-    const ses_steps *steps = &t->steps[SES_DECODER];
-    for (size_t i = 0; i < steps->n; i++)
-        if (!steps->step[i].stage->decode(steps->step[i].self, &k->strings, e)) return false;
-    if (!ses_buf_reserve(&k->text, 1) || !join(k, t->stage[SES_DECODER].stage ? "" : " ", e))
-        return ses_buf_ok(&k->text, e);
-    *text = k->text.data;
-    *len = k->text.len;
-    return true;
+    return finish(k, text, len, e);
+}
+
+bool ses_decode_strings(ses_tokens *k, const ses_string *token, size_t n, const char **text, size_t *len,
+                        ses_err *e)
+{
+    begin(k);
+    for (size_t i = 0; i < n; i++)
+        if (!ses_strings_put(&k->strings, token[i].p, token[i].n, e)) return false;
+    return finish(k, text, len, e);
 }

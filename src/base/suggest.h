@@ -1,6 +1,6 @@
 /* "did you mean": the nearest of the words offered, if one is near enough. */
-#ifndef SES_CLI_SUGGEST_H
-#define SES_CLI_SUGGEST_H
+#ifndef SES_BASE_SUGGEST_H
+#define SES_BASE_SUGGEST_H
 
 #include "sesame/err.h"
 

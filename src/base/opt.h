@@ -1,0 +1,54 @@
+/* Options as tables: a name, a type, where the value goes, what it may be. The command line, --help, manual
+ * pages, shell completion and settings by name all read the same table, so an option is described once. */
+#ifndef SES_BASE_OPT_H
+#define SES_BASE_OPT_H
+
+#include "sesame/err.h"
+
+typedef enum {
+    SES_OPT_FLAG,   /* bool; takes no value on the command line */
+    SES_OPT_TEXT,   /* const char *; NULL without a default */
+    SES_OPT_INT,    /* int64_t */
+    SES_OPT_REAL,   /* double, finite */
+    SES_OPT_SIZE,   /* int64_t, bytes: 4096, 512K, 64M, 2G, 1T (powers of 1024) */
+    SES_OPT_CHOICE, /* int, the index in `choices`; -1 without a default */
+    SES_OPT_LIST    /* ses_list; may be given again and again */
+} ses_opt_type;
+
+typedef struct ses_list {
+    const char **item;
+    size_t n;
+} ses_list;
+
+typedef struct ses_opt {
+    const char *name; /* without the dashes */
+    char letter;      /* -x, or 0 */
+    ses_opt_type type;
+    size_t offset;
+    const char *value;   /* what help calls the value: N, FILE; of a choice: its choices */
+    const char *def;     /* as it would be typed; NULL: zero, false, none */
+    const char *choices; /* of a choice: "ref|avx2|avx512" */
+    const char *zero;    /* of a whole number: a word that stands for 0, "all" */
+    const char *env;     /* variable that gives the value when the option is absent; empty counts as unset */
+    double min, max;     /* of a number, both included; both 0: any */
+    bool required;       /* text, choice, list */
+    const char *help;    /* one sentence without a period */
+} ses_opt;
+
+typedef struct ses_example {
+    const char *line, *what; /* the command as typed, and what it does */
+} ses_example;
+
+/* The value of an option, from its text, into args. `from` names the option in messages (SES_EUSAGE). Texts
+ * are borrowed. A flag's text is NULL, "true" or "false". */
+bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e);
+bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e); /* args is zeroed */
+void ses_opt_free(const ses_opt *opt, size_t n, void *args);                 /* gives back the lists */
+
+/* What help prints for the value: "N", "ref|avx2|avx512", "" for a flag. */
+const char *ses_opt_value_name(const ses_opt *o);
+
+/* The i-th of "a|b|c" by pointer and length; false past the end. */
+bool ses_choice_at(const char *choices, int i, const char **word, size_t *len);
+
+#endif

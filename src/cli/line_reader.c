@@ -1,0 +1,105 @@
+#define _POSIX_C_SOURCE 200809L
+#include "line_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNK = 1 << 16 };
+
+static const char *shown(const char *name) { return strcmp(name, "-") ? name : "standard input"; }
+
+static bool open_next(ses_line_reader *r, ses_err *e)
+{
+    r->name = *r->file++;
+    r->n_files--;
+    r->fd = strcmp(r->name, "-") ? open(r->name, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    r->buf.len = r->at = 0;
+    r->line = 0;
+    r->end = false;
+    return r->fd >= 0 || ses_fail(e, SES_EIO, "%s: %s", r->name, strerror(errno));
+}
+
+static void close_one(ses_line_reader *r)
+{
+    if (r->name && r->fd > STDIN_FILENO) close(r->fd);
+    r->name = NULL;
+}
+
+/* More bytes behind what is left of the buffer. */
+static bool more(ses_line_reader *r, ses_err *e)
+{
+    if (r->at) {
+        memmove(r->buf.data, r->buf.data + r->at, r->buf.len - r->at);
+        r->buf.len -= r->at;
+        r->at = 0;
+    }
+    size_t want = r->buf.len < CHUNK ? CHUNK : r->buf.len; /* a long line doubles */
+    if (!ses_buf_reserve(&r->buf, want)) return ses_buf_ok(&r->buf, e);
+    ssize_t got;
+    do got = read(r->fd, r->buf.data + r->buf.len, want);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return ses_fail(e, SES_EIO, "%s: %s", shown(r->name), strerror(errno));
+    r->buf.len += (size_t)got;
+    r->bytes += (int64_t)got;
+    r->end = got == 0;
+    return true;
+}
+
+ses_line_got ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e)
+{
+    size_t seen = 0; /* bytes after at known to hold no end of a line */
+    for (;;) {
+        if (!r->name) {
+            if (!r->n_files) return SES_LINE_END;
+            if (!open_next(r, e)) return SES_LINE_ERROR;
+        }
+        char *p = r->buf.data ? r->buf.data + r->at : NULL;
+        size_t have = r->buf.len - r->at;
+        char *lf = have > seen ? memchr(p + seen, '\n', have - seen) : NULL;
+        if (lf || (r->end && have)) {
+            *n = lf ? (size_t)(lf - p) : have;
+            r->at += *n + (lf != NULL);
+            if (lf && *n && lf[-1] == '\r') --*n;
+            *line = p;
+            r->line++;
+            return SES_LINE_ONE;
+        }
+        seen = have;
+        if (r->end) {
+            close_one(r);
+            seen = 0;
+        } else if (!more(r, e)) {
+            return SES_LINE_ERROR;
+        }
+    }
+}
+
+bool ses_line_waits(const ses_line_reader *r)
+{
+    if (!r->name) return r->n_files > 0;
+    if (r->end || memchr(r->buf.data + r->at, '\n', r->buf.len - r->at)) return true;
+    struct pollfd p = { .fd = r->fd, .events = POLLIN };
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLIN | POLLHUP));
+}
+
+int64_t ses_line_total(const ses_line_reader *r)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < r->n_files; i++) {
+        struct stat st;
+        bool ok = strcmp(r->file[i], "-") ? stat(r->file[i], &st) == 0 : fstat(STDIN_FILENO, &st) == 0;
+        if (!ok || !S_ISREG(st.st_mode)) return 0;
+        sum += (int64_t)st.st_size;
+    }
+    return sum;
+}
+
+void ses_line_reader_close(ses_line_reader *r)
+{
+    close_one(r);
+    ses_buf_free(&r->buf);
+}

@@ -1,0 +1,267 @@
+/* A pipeline over arguments, files or standard input. */
+#define _POSIX_C_SOURCE 200809L
+#include "line_reader.h"
+#include "pipeline.h"
+#include "show.h"
+#include "task/task.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CUT_LINES = 5 };
+
+typedef struct job {
+    const ses_call *call;
+    const ses_pipeline_args *a;
+    ses_pipeline *p;
+    ses_line_reader in;
+    ses_progress progress;
+    bool lines;     /* numbers of items are those of lines; else of arguments */
+    bool several;   /* more than one item */
+    int64_t cut;    /* texts of which something was left out */
+    int64_t failed; /* items that could not be answered */
+} job;
+
+/* ---- answers ---- */
+
+static void where(char *buf, size_t size, const job *j, int64_t number)
+{
+    snprintf(
+        buf, size, "%s%s%s %" PRId64, j->lines && j->in.name && strcmp(j->in.name, "-") ? j->in.name : "",
+        j->lines && j->in.name && strcmp(j->in.name, "-") ? ": " : "", j->lines ? "line" : "text", number);
+}
+
+static void tell_cut(job *j, const ses_result *r)
+{
+    char at[300];
+    if (!r->cut || j->call->quiet || ++j->cut > CUT_LINES) return;
+    where(at, sizeof at, j, r->item->number);
+    fputs("sesame: ", stderr);
+    ses_put_clean(stderr, at);
+    fprintf(stderr, ": %" PRId64 " tokens were left out: the model reads %" PRId64 " at once\n", r->cut,
+            j->p->limit);
+}
+
+static bool put_json(const ses_result *r, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_result_json(r, w);
+    return ses_json_print(w, e);
+}
+
+static bool put(void *ctx, const ses_result *r, ses_err *e)
+{
+    job *j = ctx;
+    tell_cut(j, r);
+    return j->a->shared.json ? put_json(r, e) : ses_pipeline_show(r, &j->call->out, j->several, e);
+}
+
+/* An item that cannot be answered ends the work, or, with --keep-going, is told in its place. */
+static bool refuse(job *j, int64_t number, ses_err *bad, ses_err *e)
+{
+    char at[300];
+    where(at, sizeof at, j, number);
+    if (!ses_pipeline_flush(j->p, e)) return false; /* those before it */
+    ses_wrap(bad, "%s", at);
+    if (!j->a->keep_going) return ses_fail(e, bad->code, "%s", bad->msg);
+    j->failed++;
+    fputs("sesame: ", stderr);
+    ses_put_clean(stderr, bad->msg);
+    putc('\n', stderr);
+    if (!j->a->shared.json) return true;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "error", bad->msg);
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}
+
+static bool feed(job *j, ses_item *item, int64_t number, ses_err *e)
+{
+    ses_err bad = { 0 };
+    item->number = number;
+    return ses_pipeline_feed(j->p, item, &bad) || refuse(j, number, &bad, e);
+}
+
+/* ---- items ---- */
+
+/* Whether the option that gives all items their second text was used. */
+static bool pair_given(const job *j)
+{
+    const ses_task *t = j->call->command->task;
+    for (size_t i = 0; t->parts.pair_option && i < t->n_opt; i++)
+        if (!strcmp(t->opt[i].name, t->parts.pair_option))
+            return *(const char *const *)(const void *)((const char *)j->call->task_args +
+                                                        t->opt[i].offset) != NULL;
+    return false;
+}
+
+/* How many of n words make the next item: its text, its pair, its list. */
+static size_t item_of(const job *j, ses_string *word, size_t n, ses_item *item)
+{
+    const ses_parts *parts = &j->call->command->task->parts;
+    *item = (ses_item){ .text = word[0] };
+    size_t used = 1;
+    if (used < n && parts->need_pair && !pair_given(j)) item->pair = word[used++];
+    if (!parts->need_list || parts->list_is_text) return used;
+    item->list = word + used;
+    item->n_list = n - used;
+    return n;
+}
+
+static bool run_arguments(job *j, ses_err *e)
+{
+    size_t n = (size_t)j->call->n_rest;
+    ses_string *word = ses_alloc_array(n, sizeof *word, e);
+    bool ok = word != NULL;
+    for (size_t i = 0; ok && i < n; i++) word[i] = ses_str(j->call->rest[i]);
+    int64_t number = 0;
+    for (size_t at = 0; ok && at < n;) {
+        ses_item item;
+        at += item_of(j, word + at, n - at, &item);
+        j->several |= at < n;
+        ok = feed(j, &item, ++number, e);
+    }
+    ok = ok && ses_pipeline_flush(j->p, e);
+    ses_free(word);
+    return ok;
+}
+
+static bool feed_json(job *j, const char *line, size_t n, ses_err *e)
+{
+    ses_err bad = { 0 };
+    ses_item item = { 0 };
+    ses_string *list = NULL;
+    ses_json_doc *doc = ses_json_parse(line, n, &bad);
+    bool ok = doc && ses_pipeline_item(j->p, ses_json_root(doc), &item, &list, &bad);
+    ok = ok ? feed(j, &item, j->in.line, e) : refuse(j, j->in.line, &bad, e);
+    ses_free(list);
+    ses_json_free(doc);
+    return ok;
+}
+
+/* A line of text; where the task reads several, they are apart by tabs. */
+static bool feed_line(job *j, const char *line, size_t n, ses_err *e)
+{
+    const ses_parts *parts = &j->call->command->task->parts;
+    bool several = (parts->need_pair && !pair_given(j)) || (parts->need_list && !parts->list_is_text);
+    size_t words = 1;
+    for (size_t i = 0; several && i < n; i++) words += line[i] == '\t';
+    ses_string *word = ses_alloc_array(words, sizeof *word, e);
+    if (!word) return false;
+    for (size_t i = 0; i < words; i++) {
+        const char *tab = i + 1 < words ? memchr(line, '\t', n) : NULL;
+        size_t len = tab ? (size_t)(tab - line) : n;
+        word[i] = (ses_string){ line, len };
+        if (tab) line += len + 1, n -= len + 1;
+    }
+    ses_item item;
+    item_of(j, word, words, &item);
+    bool ok = feed(j, &item, j->in.line, e);
+    ses_free(word);
+    return ok;
+}
+
+static bool run_lines(job *j, ses_err *e)
+{
+    const char *line;
+    size_t n;
+    ses_line_got got;
+    j->several = true;
+    while ((got = ses_line_next(&j->in, &line, &n, e)) == SES_LINE_ONE) {
+        if (!(j->a->jsonl ? feed_json(j, line, n, e) : feed_line(j, line, n, e))) return false;
+        if (!ses_line_waits(&j->in) && (!ses_pipeline_flush(j->p, e) || fflush(stdout))) return false;
+        ses_progress_show(&j->progress, j->progress.total ? j->in.bytes : j->p->items);
+    }
+    if (got == SES_LINE_ERROR) { /* what was read is answered */
+        ses_err ignored = { 0 };
+        ses_pipeline_flush(j->p, &ignored);
+        return false;
+    }
+    return ses_pipeline_flush(j->p, e);
+}
+
+/* ---- the command ---- */
+
+static const char *rate(char buf[SES_HUMAN], int64_t n, double seconds)
+{
+    double x = seconds > 1e-9 ? (double)n / seconds : 0;
+    if (x >= 100) return ses_grouped(buf, (int64_t)x);
+    snprintf(buf, SES_HUMAN, "%.1f", x);
+    return buf;
+}
+
+static void tell_speed(const job *j, double seconds)
+{
+    char a[SES_HUMAN], b[SES_HUMAN];
+    fprintf(stderr, "%s texts, %s tokens in ", ses_grouped(a, j->p->items), ses_grouped(b, j->p->read));
+    fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
+    fprintf(stderr, ": %s texts/s, %s tokens/s\n", rate(a, j->p->items, seconds),
+            rate(b, j->p->read, seconds));
+    if (j->cut > CUT_LINES)
+        fprintf(stderr, "sesame: of %s texts something was left out\n", ses_grouped(a, j->cut));
+}
+
+static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
+{
+    if (c->n_rest && a->files.n)
+        return ses_fail(e, SES_EUSAGE, "texts as arguments and --file exclude each other");
+    if (c->n_rest && a->jsonl) return ses_fail(e, SES_EUSAGE, "--jsonl is for files and standard input");
+    return true;
+}
+
+static void tell_remarks(const job *j)
+{
+    const char *s = ses_pipeline_remarks(j->p);
+    while (*s && !j->call->quiet) {
+        size_t n = strcspn(s, "\n");
+        fputs("sesame: ", stderr);
+        char line[512];
+        snprintf(line, sizeof line, "%.*s", (int)(n < 500 ? n : 500), s);
+        ses_put_clean(stderr, line);
+        putc('\n', stderr);
+        s += n + (s[n] == '\n');
+    }
+}
+
+static bool run(job *j, ses_err *e)
+{
+    static const char *const standard[] = { "-" };
+    const ses_call *c = j->call;
+    ses_pipeline_answers(j->p, put, j);
+    ses_pipeline_budget(j->p, j->a->batch_tokens);
+    if (j->a->max_seq_len && j->a->max_seq_len < j->p->limit) j->p->limit = j->a->max_seq_len;
+    tell_remarks(j);
+    if (c->n_rest) return run_arguments(j, e);
+    j->lines = true;
+    j->in.file = j->a->files.n ? j->a->files.item : standard;
+    j->in.n_files = j->a->files.n ? j->a->files.n : 1;
+    if (!j->a->files.n && !c->quiet && isatty(STDIN_FILENO))
+        fputs("Texts, one a line, are read from this terminal; Ctrl-D ends.\n", stderr);
+    j->progress =
+        ses_progress_start(stderr, &c->err, c->quiet || c->out.tty, "texts", ses_line_total(&j->in));
+    bool ok = run_lines(j, e);
+    ses_progress_end(&j->progress);
+    if (ok && !c->quiet) tell_speed(j, ses_seconds() - j->progress.start);
+    return ok;
+}
+
+bool ses_pipeline_command(ses_call *c, ses_err *e)
+{
+    const ses_pipeline_args *a = c->args;
+    job j = { .call = c, .a = a };
+    if (!check_usage(c, a, e)) return false;
+    ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
+    ses_device *dev = ses_device_open(a->shared.device, &o, e);
+    j.p = dev ? ses_pipeline_new(c->command->task, a->model, dev, c->task_args, e) : NULL;
+    bool ok = j.p && run(&j, e);
+    ses_line_reader_close(&j.in);
+    ses_pipeline_free(j.p);
+    ses_device_free(dev);
+    return ok && !j.failed;
+}

@@ -1,0 +1,105 @@
+/* What the files beside a tokenizer say about it: tokenizer_config.json, special_tokens_map.json. */
+#include "base/file.h"
+#include "task.h"
+
+#include "base/alloc.h"
+
+enum { FILE_MAX = 16 << 20 };
+
+/* A folder's file, where it is there: *doc stays NULL where not. */
+static bool load(const char *dir, const char *name, ses_json_doc **doc, ses_err *e)
+{
+    char *path = ses_path_join(dir, name, e);
+    bool ok = path != NULL;
+    if (ok && ses_path_exists(path)) ok = (*doc = ses_json_load(path, FILE_MAX, e)) != NULL;
+    ses_free(path);
+    return ok;
+}
+
+/* Under this key stands a string, or an added token as an object. */
+static const char *token_of(const ses_json_doc *doc, const char *key, size_t *n)
+{
+    const ses_json *v = doc ? ses_json_get(ses_json_root(doc), key) : NULL;
+    const char *s = ses_json_string(v, n);
+    return s ? s : ses_json_string(ses_json_get(v, "content"), n);
+}
+
+static void find_roles(ses_facts *f, const ses_json_doc *config, const ses_json_doc *map,
+                       const ses_tokenizer *t)
+{
+    static const struct {
+        const char *key, *usual[2];
+    } role[SES_ROLE_COUNT] = {
+        [SES_ROLE_BOS] = { "bos_token", { "<s>", NULL } },
+        [SES_ROLE_EOS] = { "eos_token", { "</s>", NULL } },
+        [SES_ROLE_UNK] = { "unk_token", { "[UNK]", "<unk>" } },
+        [SES_ROLE_SEP] = { "sep_token", { "[SEP]", "</s>" } },
+        [SES_ROLE_PAD] = { "pad_token", { "[PAD]", "<pad>" } },
+        [SES_ROLE_CLS] = { "cls_token", { "[CLS]", "<s>" } },
+        [SES_ROLE_MASK] = { "mask_token", { "[MASK]", "<mask>" } },
+    };
+    for (int i = 0; i < SES_ROLE_COUNT; i++) {
+        size_t n = 0;
+        const char *s = token_of(config, role[i].key, &n);
+        if (!s) s = token_of(map, role[i].key, &n);
+        f->role[i] = s ? ses_tokenizer_id(t, s, n) : -1;
+        for (size_t j = 0; !s && j < SES_LEN(role[i].usual) && f->role[i] < 0; j++)
+            if (role[i].usual[j])
+                f->role[i] = ses_tokenizer_id(t, role[i].usual[j], strlen(role[i].usual[j]));
+    }
+}
+
+static bool has_string(const ses_json *list, const char *s)
+{
+    for (size_t i = 0; i < ses_json_len(list); i++) {
+        const char *x = ses_json_string(ses_json_at(list, i), NULL);
+        if (x && !strcmp(x, s)) return true;
+    }
+    return false;
+}
+
+/* Whose tokenizers give segments, by the beginning of the class, or of model_type: the reference's do, and a
+ * general class gives none, whatever the model. */
+static bool gives_types(const char *name)
+{
+    static const char *const family[] = { "bert", "electra", "mobilebert", "deberta", "convbert", "fnet" };
+    for (size_t i = 0; i < SES_LEN(family); i++) {
+        size_t n = 0;
+        while (family[i][n] && (name[n] | 0x20) == family[i][n]) n++;
+        if (!family[i][n]) return true;
+    }
+    return false;
+}
+
+static void read_config(ses_facts *f, const ses_json *c, const ses_tokenizer_traits *t)
+{
+    double most = 0;
+    if (ses_json_real(ses_json_get(c, "model_max_length"), &most) && most >= 1 && most < 1e9)
+        f->max_length = (int64_t)most;
+    /* Made for WordPiece; the reference leaves BPE alone. */
+    if (ses_json_bool(ses_json_get(c, "clean_up_tokenization_spaces"), &f->clean_up) &&
+        !strcmp(t->model, "BPE"))
+        f->clean_up = false;
+    const ses_json *names = ses_json_get(c, "model_input_names");
+    if (ses_json_type_of(names) == SES_JSON_ARRAY) f->types = has_string(names, "token_type_ids");
+    const char *side = ses_json_string(ses_json_get(c, "truncation_side"), NULL);
+    if (side) f->truncate_left = !strcmp(side, "left");
+}
+
+bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const ses_tokenizer *t, ses_err *e)
+{
+    ses_json_doc *config = NULL, *map = NULL;
+    ses_tokenizer_traits traits = ses_tokenizer_traits_of(t);
+    *f = (ses_facts){ .truncate_left = traits.truncate_left,
+                      .stored_max = traits.stored_length,
+                      .subwords = traits.marks_subwords };
+    bool ok = load(dir, "tokenizer_config.json", &config, e) && load(dir, "special_tokens_map.json", &map, e);
+    const ses_json *class_of = config ? ses_json_get(ses_json_root(config), "tokenizer_class") : NULL;
+    const char *family = ses_json_string(class_of, NULL);
+    f->types = gives_types(family ? family : model_type);
+    if (ok) find_roles(f, config, map, t);
+    if (ok && config) read_config(f, ses_json_root(config), &traits);
+    ses_json_free(map);
+    ses_json_free(config);
+    return ok;
+}

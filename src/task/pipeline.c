@@ -1,0 +1,249 @@
+/* A pipeline: a task, a model with the head it needs, the tokenizer beside it. */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/suggest.h"
+#include "task.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+enum { CONFIG_MAX = 16 << 20, DEFAULT_BUDGET = 4096, UNLIMITED = 1 << 20 };
+
+/* ---- the model ---- */
+
+static bool no_head(const ses_pipeline *p, const ses_class *c, ses_err *e)
+{
+    char can[512];
+    ses_tasks_of(c, can, sizeof can);
+    return ses_fail(e, SES_EUNSUPPORTED, "a %s does not serve %s; it serves %s", c->name,
+                    ses_task_title(p->task), can);
+}
+
+/* The class to open the model as: its own when that has a head for the task, or the base model. */
+static const char *pick_class(const ses_pipeline *p, const ses_json *config, ses_err *e)
+{
+    const ses_model_desc *d = ses_config_model(config, e);
+    const ses_class *c = d ? ses_config_class(d, config, NULL, e) : NULL;
+    if (!c) return NULL;
+    if (!p->task->head) return c->head[0].head ? d->class[0].name : c->name;
+    return ses_task_fits(p->task, c) || no_head(p, c, e) ? c->name : NULL;
+}
+
+static const ses_head_use *find_use(const ses_task *t, const ses_class *c)
+{
+    for (const ses_head *const *h = t->head; h && *h; h++)
+        for (size_t i = 0; i < SES_LEN(c->head); i++)
+            if (c->head[i].head == *h) return &c->head[i];
+    return NULL;
+}
+
+static bool open_model(ses_pipeline *p, ses_err *e)
+{
+    char *path = ses_path_join(p->dir, "config.json", e);
+    ses_json_doc *doc = path ? ses_json_load(path, CONFIG_MAX, e) : NULL;
+    const char *class_name = NULL;
+    if (doc && !(class_name = pick_class(p, ses_json_root(doc), e))) ses_wrap(e, "%s", path);
+    if (class_name)
+        p->model = ses_model_open(p->dir, p->dev, &(ses_model_options){ .class_name = class_name }, e);
+    if (p->model) p->use = find_use(p->task, p->model->class);
+    ses_json_free(doc);
+    ses_free(path);
+    return p->model != NULL;
+}
+
+static bool check_fit(const ses_pipeline *p, ses_err *e)
+{
+    int64_t has = ses_tokenizer_size(p->tokenizer), takes = ses_model_vocab(p->model);
+    return has <= takes || ses_fail(e, SES_EARG,
+                                    "%s: the tokenizer has ids up to %lld, the model's embedding table has "
+                                    "%lld rows: they do not belong together",
+                                    p->dir, (long long)has - 1, (long long)takes);
+}
+
+static void set_limit(ses_pipeline *p)
+{
+    int64_t model = ses_model_max_tokens(p->model);
+    const ses_facts *f = &p->facts;
+    p->limit = model;
+    if (f->stored_max && f->stored_max < p->limit) p->limit = f->stored_max;
+    if (f->max_length && f->max_length < p->limit && (p->task->tokenizer_limit || model >= UNLIMITED))
+        p->limit = f->max_length;
+}
+
+/* ---- opening ---- */
+
+ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device *dev, void *args, ses_err *e)
+{
+    ses_pipeline *p = ses_alloc(sizeof *p, e);
+    if (!p) return NULL;
+    p->task = task;
+    p->dev = dev;
+    p->args = args;
+    p->want.logits = true;
+    p->budget = DEFAULT_BUDGET;
+    p->dir = ses_strdup(dir, e);
+    if (!p->dir || !open_model(p, e)) goto fail;
+    p->tokenizer = ses_tokenizer_open(dir, e);
+    if (!p->tokenizer || !check_fit(p, e) ||
+        !ses_facts_read(&p->facts, dir, ses_model_type(p->model), p->tokenizer, e))
+        goto fail;
+    set_limit(p);
+    p->tokens = ses_tokens_new(p->tokenizer, e);
+    p->tape = p->tokens ? ses_tape_new(dev, NULL, e) : NULL;
+    p->self = p->tape ? ses_arena_array(&p->mem, 1, task->self_size, e) : NULL;
+    if (p->self && (!task->open || task->open(p, e))) return p;
+fail:
+    ses_pipeline_free(p);
+    return NULL;
+}
+
+/* "top_k" is --top-k. */
+static bool same_name(const char *option, const char *name)
+{
+    for (; *option && *name; option++, name++)
+        if (*option != *name && !(*option == '-' && *name == '_')) return false;
+    return *option == *name;
+}
+
+static bool apply(const ses_task *t, void *args, const ses_setting *s, ses_err *e)
+{
+    ses_suggestion near = { .word = s->name };
+    for (size_t i = 0; i < t->n_opt; i++) {
+        if (same_name(t->opt[i].name, s->name)) return ses_opt_set(&t->opt[i], args, s->name, s->value, e);
+        ses_suggest_offer(&near, t->opt[i].name, strlen(t->opt[i].name));
+    }
+    ses_fail(e, SES_EUSAGE, "%s has no option \"%s\"", ses_task_title(t), s->name);
+    return ses_suggest_add(&near, "", e);
+}
+
+/* Texts of options are borrowed; these are to last as long as the pipeline. */
+static ses_setting copy_setting(ses_arena *mem, const ses_setting *s, ses_err *e)
+{
+    return (ses_setting){ s->name, s->value ? ses_arena_strndup(mem, s->value, strlen(s->value), e) : NULL };
+}
+
+ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *dev, const ses_setting *set,
+                                ses_err *e)
+{
+    const ses_task_name *named = ses_task_need(task, e);
+    const ses_task *t = named ? named->task : NULL;
+    void *args = t ? ses_alloc(t->args_size, e) : NULL;
+    ses_arena mem = { .grain = 1024 };
+    bool ok = args && ses_opt_defaults(t->opt, t->n_opt, args, e);
+    for (; ok && set && set->name; set++) {
+        ses_setting s = copy_setting(&mem, set, e);
+        ok = (s.value || !set->value) && apply(t, args, &s, e);
+    }
+    ses_pipeline *p = ok ? ses_pipeline_new(t, dir, dev, args, e) : NULL;
+    if (p) {
+        p->own_args = true;
+        p->args_mem = mem;
+    } else if (args) {
+        ses_opt_free(t->opt, t->n_opt, args);
+        ses_free(args);
+        ses_arena_free(&mem);
+    }
+    return p;
+}
+
+void ses_pipeline_free(ses_pipeline *p)
+{
+    if (!p) return;
+    if (p->self && p->task->close) p->task->close(p);
+    ses_runner_free(p);
+    ses_tape_free(p->tape);
+    ses_tokens_free(p->tokens);
+    ses_tokenizer_free(p->tokenizer);
+    ses_model_free(p->model);
+    ses_arena_free(&p->mem);
+    ses_buf_free(&p->remarks);
+    ses_free(p->dir);
+    if (p->own_args) {
+        ses_opt_free(p->task->opt, p->task->n_opt, p->args);
+        ses_free(p->args);
+    }
+    ses_arena_free(&p->args_mem);
+    ses_free(p);
+}
+
+const char *ses_pipeline_remarks(const ses_pipeline *p) { return p->remarks.data ? p->remarks.data : ""; }
+
+bool ses_pipeline_remark(ses_pipeline *p, ses_err *e, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    ses_buf_vappendf(&p->remarks, fmt, ap);
+    va_end(ap);
+    ses_buf_put(&p->remarks, '\n');
+    return ses_buf_ok(&p->remarks, e);
+}
+
+/* ---- items from JSON ---- */
+
+/* The value under one of "a|b|c"; NULL: none of them is there. */
+static const ses_json *get_any(const ses_json *v, const char *names)
+{
+    const char *word;
+    size_t n;
+    for (int i = 0; ses_choice_at(names, i, &word, &n); i++) {
+        char key[64];
+        snprintf(key, sizeof key, "%.*s", (int)n, word);
+        const ses_json *found = ses_json_get(v, key);
+        if (found && ses_json_type_of(found) != SES_JSON_NULL) return found;
+    }
+    return NULL;
+}
+
+static int first_len(const char *names) { return (int)strcspn(names, "|"); }
+
+static bool read_text(const ses_json *v, const char *names, bool need, ses_string *out, ses_err *e)
+{
+    const ses_json *s = names ? get_any(v, names) : NULL;
+    if (!s)
+        return !need || !names ||
+               ses_fail(e, SES_EFORMAT, "key \"%.*s\" is missing", first_len(names), names);
+    out->p = ses_json_string(s, &out->n);
+    return out->p || ses_fail(e, SES_EFORMAT, "key \"%.*s\" must be a string, not %s", first_len(names),
+                              names, ses_json_type_name(ses_json_type_of(s)));
+}
+
+static bool read_list(const ses_json *v, const char *names, bool need, ses_item *item, ses_string **list,
+                      ses_err *e)
+{
+    const ses_json *a = names ? get_any(v, names) : NULL;
+    if (!a)
+        return !need || !names ||
+               ses_fail(e, SES_EFORMAT, "key \"%.*s\" is missing", first_len(names), names);
+    if (ses_json_type_of(a) != SES_JSON_ARRAY)
+        return ses_fail(e, SES_EFORMAT, "key \"%.*s\" must be an array of strings", first_len(names), names);
+    size_t n = ses_json_len(a);
+    *list = ses_alloc_array(n + 1, sizeof **list, e);
+    if (!*list) return false;
+    for (size_t i = 0; i < n; i++) {
+        (*list)[i].p = ses_json_string(ses_json_at(a, i), &(*list)[i].n);
+        if (!(*list)[i].p)
+            return ses_fail(e, SES_EFORMAT, "key \"%.*s\": element %zu must be a string", first_len(names),
+                            names, i);
+    }
+    item->list = *list;
+    item->n_list = n;
+    return true;
+}
+
+bool ses_pipeline_item(const ses_pipeline *p, const ses_json *v, ses_item *item, ses_string **list,
+                       ses_err *e)
+{
+    const ses_parts *parts = &p->task->parts;
+    *list = NULL;
+    if (ses_json_type_of(v) == SES_JSON_STRING) {
+        item->text.p = ses_json_string(v, &item->text.n);
+        return true;
+    }
+    if (ses_json_type_of(v) != SES_JSON_OBJECT)
+        return ses_fail(e, SES_EFORMAT, "an object or a string is expected, not %s",
+                        ses_json_type_name(ses_json_type_of(v)));
+    if (!read_list(v, parts->list, parts->need_list, item, list, e)) return false;
+    bool words = parts->list_is_text && item->list; /* words stand for the text */
+    return read_text(v, parts->text, !words, &item->text, e) &&
+           read_text(v, parts->pair, parts->need_pair, &item->pair, e);
+}

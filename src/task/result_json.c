@@ -1,0 +1,101 @@
+/* An answer as JSON: which keys in which order is the shape's. */
+#include "task.h"
+
+static void put_string(ses_json_writer *w, ses_string s)
+{
+    if (s.p)
+        ses_json_put_stringn(w, s.p, s.n);
+    else
+        ses_json_put_null(w);
+}
+
+static void put_field(ses_json_writer *w, const ses_result *r, const ses_row *row, ses_field_kind kind)
+{
+    switch (kind) {
+    case SES_FIELD_LABEL: put_string(w, row->label); break;
+    case SES_FIELD_WORD: put_string(w, row->word); break;
+    case SES_FIELD_TEXT: put_string(w, row->text); break;
+    case SES_FIELD_SCORE: ses_json_put_float(w, (float)row->score); break;
+    case SES_FIELD_TOKEN: ses_json_put_int(w, row->token); break;
+    case SES_FIELD_INDEX: ses_json_put_int(w, row->index); break;
+    case SES_FIELD_START: ses_json_put_int(w, row->point.begin); break;
+    case SES_FIELD_END: ses_json_put_int(w, row->point.end); break;
+    case SES_FIELD_ITEM: put_string(w, r->item->text); break;
+    }
+}
+
+static void put_row(ses_json_writer *w, const ses_result *r, const ses_row *row)
+{
+    ses_json_begin_object(w);
+    for (const ses_field *f = r->shape->field; f->key; f++) {
+        ses_json_put_key(w, f->key);
+        put_field(w, r, row, f->kind);
+    }
+    ses_json_end_object(w);
+}
+
+static void put_rows(ses_json_writer *w, const ses_result *r)
+{
+    bool nested = r->groups > 1;
+    ses_json_begin_array(w);
+    for (size_t g = 0, i = 0; g < r->groups; g++) {
+        if (nested) ses_json_begin_array(w);
+        for (; i < r->n && r->row[i].group == g; i++) put_row(w, r, &r->row[i]);
+        if (nested) ses_json_end_array(w);
+    }
+    ses_json_end_array(w);
+}
+
+static void put_columns(ses_json_writer *w, const ses_result *r)
+{
+    ses_json_begin_object(w);
+    for (const ses_field *f = r->shape->field; f->key; f++) {
+        ses_json_put_key(w, f->key);
+        if (f->kind == SES_FIELD_ITEM) {
+            put_string(w, r->item->text);
+            continue;
+        }
+        ses_json_begin_array(w);
+        for (size_t i = 0; i < r->n; i++) put_field(w, r, &r->row[i], f->kind);
+        ses_json_end_array(w);
+    }
+    ses_json_end_object(w);
+}
+
+static void put_list(ses_json_writer *w, const ses_result *r)
+{
+    ses_json_begin_array(w);
+    for (size_t i = 0; i < r->n; i++) put_field(w, r, &r->row[i], r->shape->field[0].kind);
+    ses_json_end_array(w);
+}
+
+static void put_vector(ses_json_writer *w, const float *x, int64_t n)
+{
+    ses_json_begin_array(w);
+    for (int64_t i = 0; i < n; i++) ses_json_put_float(w, x[i]);
+    ses_json_end_array(w);
+}
+
+static void put_matrix(ses_json_writer *w, const ses_result *r)
+{
+    ses_json_begin_array(w);
+    for (int64_t i = 0; i < r->rows; i++) put_vector(w, r->x + i * r->cols, r->cols);
+    ses_json_end_array(w);
+}
+
+void ses_result_json(const ses_result *r, ses_json_writer *w)
+{
+    switch (r->shape->form) {
+    case SES_FORM_ROWS: put_rows(w, r); break;
+    case SES_FORM_ONE:
+        if (r->n)
+            put_row(w, r, &r->row[0]);
+        else
+            ses_json_put_null(w);
+        break;
+    case SES_FORM_COLUMNS: put_columns(w, r); break;
+    case SES_FORM_LIST: put_list(w, r); break;
+    case SES_FORM_MATRIX: put_matrix(w, r); break;
+    case SES_FORM_VECTOR: put_vector(w, r->x, r->rows ? r->cols : 0); break;
+    }
+}

@@ -1,0 +1,307 @@
+/* Items stream in; their sequences run in batches of about so many tokens, laid end to end; answers come out
+ * in the order of the items. A sequence's numbers do not depend on its batch, so neither do answers. */
+#include "base/alloc.h"
+#include "task.h"
+#include "tensor/device.h"
+
+#include <assert.h>
+#include <math.h>
+
+enum { JOB_GRAIN = 4096 };
+
+/* ---- jobs ---- */
+
+static ses_job *job_new(ses_pipeline *p, ses_err *e)
+{
+    ses_job *j = p->spare;
+    if (j)
+        p->spare = j->next;
+    else
+        j = ses_alloc(sizeof *j, e);
+    if (!j) return NULL;
+    ses_arena mem = j->mem;
+    *j = (ses_job){ .mem = mem };
+    j->mem.grain = JOB_GRAIN;
+    ses_arena_reset(&j->mem);
+    j->state = ses_arena_array(&j->mem, 1, p->task->job_size, e);
+    if (j->state) return j;
+    j->next = p->spare;
+    p->spare = j;
+    return NULL;
+}
+
+static void job_done(ses_pipeline *p, ses_job *j)
+{
+    if (!j) return;
+    j->next = p->spare;
+    p->spare = j;
+}
+
+static void free_jobs(ses_job *j)
+{
+    while (j) {
+        ses_job *next = j->next;
+        ses_arena_free(&j->mem);
+        ses_free(j);
+        j = next;
+    }
+}
+
+void ses_runner_free(ses_pipeline *p)
+{
+    free_jobs(p->first);
+    free_jobs(p->spare);
+    free_jobs(p->kept);
+    ses_arena_free(&p->batch_mem);
+    ses_free(p->raw);
+    ses_free(p->rows);
+}
+
+/* Everything that waits is dropped: after an error nothing half done stays. */
+static bool drop_all(ses_pipeline *p)
+{
+    if (p->last) {
+        p->last->next = p->spare;
+        p->spare = p->first;
+    }
+    p->first = p->last = p->next_job = NULL;
+    p->next_seq = 0;
+    p->waiting = 0;
+    return false;
+}
+
+/* ---- one batch ---- */
+
+typedef struct pack { /* sequences that run together */
+    ses_job **job;
+    ses_seq **seq;
+    size_t n;
+    int64_t tokens;
+} pack;
+
+/* The next sequences, in order, as long as the budget lasts; at least one. */
+static bool pick(ses_pipeline *p, pack *b, ses_err *e)
+{
+    ses_arena_reset(&p->batch_mem);
+    for (int pass = 0; pass < 2; pass++) { /* count, then list */
+        ses_job *j = p->next_job;
+        size_t i = p->next_seq, n = 0;
+        int64_t tokens = 0;
+        while (j && (!n || tokens + (int64_t)j->seq[i].n <= p->budget)) {
+            if (pass) b->job[n] = j, b->seq[n] = &j->seq[i];
+            tokens += (int64_t)j->seq[i].n;
+            n++;
+            if (++i == j->n_seqs) j = j->next, i = 0;
+        }
+        b->n = n, b->tokens = tokens;
+        if (pass) {
+            p->next_job = j, p->next_seq = i;
+            break;
+        }
+        b->job = ses_arena_array(&p->batch_mem, n, sizeof(ses_job *), e);
+        b->seq = ses_arena_array(&p->batch_mem, n, sizeof(ses_seq *), e);
+        if (!b->job || !b->seq) return false;
+    }
+    p->waiting -= b->tokens;
+    return true;
+}
+
+/* What a decoder reads where nothing else is said: the text, shifted right. */
+static void shift_right(const ses_config *c, const int32_t *id, size_t n, int32_t *to)
+{
+    to[0] = c->shift == SES_SHIFT_START ? (int32_t)c->start : id[n - 1];
+    memcpy(to + 1, id, (n - 1) * sizeof *id);
+}
+
+static bool fill(ses_pipeline *p, const pack *b, ses_batch *out, ses_want *want, ses_err *e)
+{
+    const ses_config *c = &p->model->c;
+    bool types = (c->segments > 1 || c->segment_pairs) && p->facts.types;
+    bool target = p->model->stack[1].layer && !c->echo;
+    size_t rows = 0;
+    for (size_t s = 0; s < b->n; s++) rows += b->seq[s]->n_rows;
+    int32_t *cu = ses_arena_array(&p->batch_mem, b->n + 1, sizeof *cu, e);
+    int32_t *ids = ses_arena_array(&p->batch_mem, (size_t)b->tokens, sizeof *ids, e);
+    int32_t *type = ses_arena_array(&p->batch_mem, (size_t)b->tokens, sizeof *type, e);
+    int32_t *to = ses_arena_array(&p->batch_mem, (size_t)b->tokens, sizeof *to, e);
+    int32_t *ask = ses_arena_array(&p->batch_mem, rows, sizeof *ask, e);
+    if (!cu || !ids || !type || !to || !ask) return false;
+    for (size_t s = 0, at = 0, r = 0; s < b->n; s++) {
+        const ses_seq *q = b->seq[s];
+        memcpy(ids + at, q->id, q->n * sizeof *ids);
+        memcpy(type + at, q->type, q->n * sizeof *type);
+        if (target) shift_right(c, q->id, q->n, to + at);
+        for (size_t i = 0; i < q->n_rows; i++) ask[r++] = (int32_t)at + q->rows[i];
+        at += q->n;
+        cu[s + 1] = (int32_t)at;
+    }
+    p->cu = cu;
+    *out = (ses_batch){ .seqs = (int64_t)b->n, .tokens = b->tokens, .cu = cu, .ids = ids };
+    if (types) out->segments = type;
+    if (target) out->target_cu = cu, out->target_ids = to;
+    *want = p->want;
+    if (rows) want->rows = ask, want->n_rows = (int64_t)rows;
+    return true;
+}
+
+static bool forward(ses_pipeline *p, const pack *b, ses_err *e)
+{
+    ses_batch batch;
+    ses_want want;
+    if (!fill(p, b, &batch, &want, e)) return false;
+    ses_tape_reset(p->tape, NULL);
+    if (!ses_model_forward(p->model, p->tape, &batch, &want, &p->out, e)) return false;
+    p->at_row = 0;
+    for (size_t s = 0; s < b->n; s++) {
+        p->at_seq = (int64_t)s;
+        if (!p->task->take(p, b->job[s], b->seq[s], e)) return false;
+        p->at_row += (int64_t)b->seq[s]->n_rows;
+    }
+    return true;
+}
+
+static ses_result begin_result(const ses_job *j)
+{
+    return (ses_result){ .item = &j->item, .groups = 1, .tokens = j->tokens, .cut = j->cut };
+}
+
+static bool answer(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+{
+    *r = begin_result(j);
+    if (!p->task->finish(p, j, r, e)) return false;
+    r->row = j->row;
+    r->n = j->n_rows;
+    p->items++;
+    return true;
+}
+
+/* Answers of the jobs whose sequences have all been taken. */
+static bool answer_done(ses_pipeline *p, ses_err *e)
+{
+    while (p->first && p->first != p->next_job && p->first->taken == p->first->n_seqs) {
+        ses_job *j = p->first;
+        if (!answer(p, j, &p->result, e) || (p->fn && !p->fn(p->fn_ctx, &p->result, e))) return false;
+        p->first = j->next;
+        if (!p->first) p->last = NULL;
+        if (p->fn) {
+            job_done(p, j);
+            continue;
+        }
+        job_done(p, p->kept);
+        p->kept = j;
+    }
+    return true;
+}
+
+static bool run_batch(ses_pipeline *p, ses_err *e)
+{
+    pack b = { 0 };
+    if (!pick(p, &b, e)) return false;
+    if (!(p->task->run ? p->task->run(p, b.job, b.seq, b.n, e) : forward(p, &b, e))) return false;
+    for (size_t s = 0; s < b.n; s++) b.job[s]->taken++;
+    p->sequences += (int64_t)b.n;
+    p->read += b.tokens;
+    return answer_done(p, e);
+}
+
+/* ---- the stream ---- */
+
+void ses_pipeline_answers(ses_pipeline *p, ses_result_fn *fn, void *ctx)
+{
+    p->fn = fn;
+    p->fn_ctx = ctx;
+}
+
+void ses_pipeline_budget(ses_pipeline *p, int64_t tokens) { p->budget = tokens > 0 ? tokens : 1; }
+
+bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e)
+{
+    ses_job *j = job_new(p, e);
+    if (!j) return false;
+    if (!ses_job_take(j, item, e) || !p->task->encode(p, j, e)) {
+        job_done(p, j);
+        return false;
+    }
+    if (p->last)
+        p->last->next = j;
+    else
+        p->first = j;
+    p->last = j;
+    if (!p->next_job && j->n_seqs) p->next_job = j, p->next_seq = 0;
+    p->waiting += j->tokens;
+    while (p->waiting >= p->budget && p->next_job)
+        if (!run_batch(p, e)) return drop_all(p);
+    return true;
+}
+
+bool ses_pipeline_flush(ses_pipeline *p, ses_err *e)
+{
+    while (p->next_job)
+        if (!run_batch(p, e)) return drop_all(p);
+    return answer_done(p, e) || drop_all(p);
+}
+
+const ses_result *ses_pipeline_run(ses_pipeline *p, const ses_item *item, ses_err *e)
+{
+    ses_result_fn *fn = p->fn;
+    if (!ses_pipeline_flush(p, e)) return NULL; /* what was fed before is not this one's answer */
+    p->fn = NULL;
+    bool ok = ses_pipeline_feed(p, item, e) && ses_pipeline_flush(p, e);
+    p->fn = fn;
+    return ok ? &p->result : NULL;
+}
+
+/* ---- outputs ---- */
+
+static const ses_output *find(const ses_pipeline *p, const char *name)
+{
+    for (size_t i = 0; i < p->out.n; i++)
+        if (!strcmp(p->out.item[i].name, name)) return &p->out.item[i];
+    return NULL;
+}
+
+/* The rows of an output that are the sequence's. */
+static void place(const ses_pipeline *p, const ses_seq *q, ses_axis axis, int64_t *first, int64_t *n)
+{
+    switch (axis) {
+    case SES_PER_ROW: *first = p->at_row, *n = (int64_t)q->n_rows; return;
+    case SES_PER_SEQUENCE: *first = p->at_seq, *n = 1; return;
+    default: *first = p->cu[p->at_seq], *n = (int64_t)q->n; return;
+    }
+}
+
+static bool make_room(ses_pipeline *p, size_t n, ses_err *e)
+{
+    if (n <= p->rows_room) return true;
+    ses_real *raw = ses_realloc_array(p->raw, n, sizeof *raw, e);
+    if (raw) p->raw = raw;
+    float *rows = raw ? ses_realloc_array(p->rows, n, sizeof *rows, e) : NULL;
+    if (!rows) return false;
+    p->rows = rows;
+    p->rows_room = n;
+    return true;
+}
+
+ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e)
+{
+    const ses_output *o = find(p, output);
+    assert(o);
+    int64_t wide = ses_cols(o->tensor), first = 0;
+    ses_taken r = { .cols = o->cols ? o->cols : wide };
+    place(p, q, o->axis, &first, &r.n);
+    if (!make_room(p, (size_t)(r.n * wide), e)) return r;
+    p->dev->mem->download(p->dev, p->raw, o->tensor->f + first * wide, (size_t)(r.n * wide) * sizeof *p->raw);
+    for (int64_t i = 0; i < r.n; i++)
+        for (int64_t k = 0; k < r.cols; k++) {
+            ses_real x = p->raw[i * wide + o->col + k];
+            if (!isfinite(x)) { /* NaN comes out where NaN is in the weights: then the tensor's name helps */
+                if (ses_model_finite(p->model, e))
+                    ses_fail(e, SES_EARG, "the model's output \"%s\" is not a number", output);
+                ses_wrap(e, "%s", p->dir);
+                return r;
+            }
+            p->rows[i * r.cols + k] = (float)x;
+        }
+    r.x = p->rows;
+    return r;
+}

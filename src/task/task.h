@@ -1,0 +1,244 @@
+/* A task: how items become sequences, what is kept of a model's outputs, how that becomes an answer. One file
+ * task_NAME.c and one line in tasks.def.
+ *
+ * An item's way: encode makes sequences of it (windows of a long text, a pair for each label); the runner
+ * packs sequences of many items into batches and runs the model; take keeps of a sequence's outputs what
+ * matters; finish makes the answer when all of an item's sequences have been taken. */
+#ifndef SES_TASK_TASK_H
+#define SES_TASK_TASK_H
+
+#include "base/arena.h"
+#include "base/opt.h"
+#include "base/str.h"
+#include "model/desc.h"
+#include "sesame/task.h"
+
+typedef struct ses_task ses_task;
+
+/* ---- what an answer looks like ---- */
+
+typedef enum {
+    SES_FIELD_LABEL,
+    SES_FIELD_WORD,
+    SES_FIELD_TEXT,
+    SES_FIELD_SCORE,
+    SES_FIELD_TOKEN,
+    SES_FIELD_INDEX,
+    SES_FIELD_START, /* in code points */
+    SES_FIELD_END,
+    SES_FIELD_ITEM /* the item's text; of columns, once */
+} ses_field_kind;
+
+typedef struct ses_field {
+    const char *key;
+    ses_field_kind kind;
+} ses_field;
+
+typedef enum {
+    SES_FORM_ROWS,    /* [{...}, ...]; of several groups [[{...}, ...], ...] */
+    SES_FORM_ONE,     /* {...}, the first row; null when there is none */
+    SES_FORM_COLUMNS, /* {"key": [...], ...}: a list for each field */
+    SES_FORM_LIST,    /* [...]: the only field of each row */
+    SES_FORM_MATRIX,  /* [[...], ...]: the vectors */
+    SES_FORM_VECTOR   /* [...]: the first of them */
+} ses_form;
+
+/* How a person is shown it. */
+typedef enum {
+    SES_VIEW_BARS,    /* names with their scores */
+    SES_VIEW_SPANS,   /* stretches of the text, marked */
+    SES_VIEW_ANSWER,  /* one stretch in its context */
+    SES_VIEW_VECTORS, /* sizes and the first numbers */
+    SES_VIEW_TEXT     /* the rows' texts */
+} ses_view_kind;
+
+typedef struct ses_shape {
+    ses_form form;
+    ses_view_kind view;
+    ses_field field[8]; /* in this order; ends with a NULL key */
+} ses_shape;
+
+/* ---- an item at work ---- */
+
+typedef struct ses_seq { /* one sequence the model reads; arrays of n */
+    size_t n;
+    int32_t *id;
+    int32_t *type;
+    ses_offset *point, *byte;
+    int32_t *word;
+    int8_t *sequence; /* 0 text, 1 pair, -1 special */
+    uint8_t *special;
+    int64_t mark;        /* the task's: which label, which window */
+    const int32_t *rows; /* places whose vocabulary scores are wanted; NULL: of tasks that want no such */
+    size_t n_rows;
+} ses_seq;
+
+typedef struct ses_job {
+    struct ses_job *next;
+    ses_arena mem; /* everything below */
+    ses_item item;
+    ses_seq *seq;
+    size_t n_seqs, cap_seqs, taken;
+    void *state; /* the task's */
+    int64_t tokens, cut;
+    ses_row *row; /* by ses_job_row */
+    size_t n_rows, cap_rows;
+} ses_job;
+
+/* ---- what the tokenizer's folder says about it ---- */
+
+typedef enum {
+    SES_ROLE_BOS,
+    SES_ROLE_EOS,
+    SES_ROLE_UNK,
+    SES_ROLE_SEP,
+    SES_ROLE_PAD,
+    SES_ROLE_CLS,
+    SES_ROLE_MASK,
+    SES_ROLE_COUNT
+} ses_role;
+
+typedef struct ses_facts {
+    int32_t role[SES_ROLE_COUNT]; /* ids; -1: none */
+    int64_t max_length;           /* model_max_length; 0: not said */
+    int64_t stored_max;           /* of the truncation stored in tokenizer.json; 0: none */
+    bool clean_up;                /* spaces are put right in decoded text */
+    bool types;                   /* the model is told which segment a token is of */
+    bool truncate_left;
+    bool subwords; /* tokens inside a word are marked as such ("##") */
+} ses_facts;
+
+/* model_type stands for the tokenizer's class where its files do not name one. */
+bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const ses_tokenizer *t,
+                    ses_err *e);
+
+/* ---- the task ---- */
+
+/* What an item's parts are called in JSON; other names after a |. NULL: it has no such part. */
+typedef struct ses_parts {
+    const char *text, *pair, *list;
+    bool need_pair, need_list, list_is_text; /* list_is_text: words, which stand for the text */
+    const char *pair_option;                 /* the option that gives all items the pair; NULL: none */
+} ses_parts;
+
+struct ses_task {
+    const char *description; /* paragraphs, for help */
+    const ses_example *examples;
+    const ses_opt *opt;
+    size_t n_opt, args_size;     /* the options' table and struct */
+    size_t self_size, job_size;  /* what the task keeps: of a pipeline (zeroed), of an item (zeroed) */
+    const ses_head *const *head; /* heads that serve it, the best first, then NULL; NULL: the base model */
+    ses_parts parts;
+    bool tokenizer_limit; /* model_max_length of the tokenizer holds; else only what the model can take */
+    bool (*open)(ses_pipeline *p, ses_err *e); /* options against the model; may be NULL */
+    void (*close)(ses_pipeline *p);            /* may be NULL */
+    bool (*encode)(ses_pipeline *p, ses_job *j, ses_err *e);
+    bool (*take)(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e);
+    bool (*finish)(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e);
+    /* In place of one forward pass for each batch: runs and takes these sequences. NULL: a forward pass. */
+    bool (*run)(ses_pipeline *p, ses_job *const *job, ses_seq *const *seq, size_t n, ses_err *e);
+};
+
+#define SES_TASK(id, name, summary) extern const ses_task ses_task_##id;
+#define SES_TASK_ALIAS(alias, id, name)
+#include "tasks.def"
+#undef SES_TASK
+#undef SES_TASK_ALIAS
+
+typedef struct ses_task_name {
+    const char *name, *summary; /* summary NULL: an alias */
+    const ses_task *task;
+} ses_task_name;
+const ses_task_name *ses_task_names(void);                        /* ends with a NULL name */
+const ses_task_name *ses_task_need(const char *name, ses_err *e); /* with "did you mean" */
+const char *ses_task_title(const ses_task *t);                    /* its own name */
+bool ses_task_fits(const ses_task *t, const ses_class *c);        /* a head of this class serves it */
+void ses_tasks_of(const ses_class *c, char *buf, size_t size);    /* "fill-mask, embed": those that fit */
+
+struct ses_pipeline {
+    const ses_task *task;
+    ses_device *dev;
+    ses_model *model;
+    ses_tokenizer *tokenizer;
+    ses_tokens *tokens;
+    ses_tape *tape;
+    ses_facts facts;
+    const ses_head_use *use; /* of the model's head that serves the task; NULL: the base model */
+    char *dir;
+    void *args, *self;
+    bool own_args;
+    ses_want want; /* a task's open may ask for more than logits */
+    int64_t limit; /* most tokens of a sequence */
+    int64_t budget;
+    ses_arena mem, args_mem; /* what lives as long as the pipeline */
+    ses_buf remarks;
+    ses_result_fn *fn;
+    void *fn_ctx;
+    /* runner.c */
+    ses_job *first, *last; /* not yet answered, in order */
+    ses_job *spare;        /* to be used again */
+    ses_job *next_job;     /* whose sequence next_seq runs next; NULL: none waits */
+    size_t next_seq;
+    int64_t waiting;                /* tokens of sequences that have not run */
+    int64_t items, sequences, read; /* answered; run; tokens run */
+    ses_arena batch_mem;
+    ses_outputs out; /* of the batch in hand */
+    const int32_t *cu;
+    int64_t at_seq, at_row; /* of the sequence being taken: its number in the batch, its first asked row */
+    ses_real *raw;          /* what ses_seq_rows brought last */
+    float *rows;
+    size_t rows_room;
+    ses_job *kept; /* of ses_pipeline_run: what its result stands on */
+    ses_result result;
+};
+
+/* With the options' struct filled by the caller (ses_opt_defaults and on), which outlives the pipeline. */
+ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device *dev, void *args,
+                               ses_err *e);
+
+void ses_runner_free(ses_pipeline *p);
+bool ses_job_take(ses_job *j, const ses_item *item, ses_err *e); /* the item, copied, as UTF-8 */
+
+/* ---- for tasks ---- */
+
+/* Something the user should know about the settings: see ses_pipeline_remarks. */
+bool ses_pipeline_remark(ses_pipeline *p, ses_err *e, const char *fmt, ...) SES_PRINTF(3, 4);
+
+/* Copies an encoding as the job's next sequence; NULL: no memory. */
+ses_seq *ses_job_add(ses_pipeline *p, ses_job *j, const ses_encoding *from, ses_err *e);
+
+/* Encode, cut to the model's limit where too long: what was cut is counted in j->cut. */
+ses_seq *ses_job_encode(ses_pipeline *p, ses_job *j, const ses_input *in, ses_truncation how, ses_err *e);
+
+/* Encode in windows that share `stride` tokens, nothing is cut. */
+bool ses_job_windows(ses_pipeline *p, ses_job *j, const ses_input *in, ses_truncation how, int64_t stride,
+                     ses_err *e);
+
+ses_row *ses_job_row(ses_job *j, ses_err *e); /* the next row, zeroed; NULL: no memory */
+ses_string ses_job_copy(ses_job *j, const char *s, size_t n, ses_err *e); /* p NULL: no memory */
+
+/* Of the sequence being taken: its rows of an output, on the host until the next call. */
+typedef struct ses_taken {
+    const float *x; /* [n, cols]; NULL: the error is told */
+    int64_t n, cols;
+} ses_taken;
+ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e);
+
+/* Ids to text, as the reference's tokenizer decodes; on the job. */
+ses_string ses_job_decode(ses_pipeline *p, ses_job *j, const int32_t *id, size_t n, bool keep_special,
+                          ses_err *e);
+
+/* The label's name, or "LABEL_n". */
+ses_string ses_job_label(ses_pipeline *p, ses_job *j, int64_t i, ses_err *e);
+
+/* Lists given by commas and by repeating: all parts, on the pipeline; trimmed of blanks if asked. */
+bool ses_split_list(ses_pipeline *p, const ses_list *l, bool trim, ses_string **out, size_t *n, ses_err *e);
+
+/* scores.c: the arithmetic of the reference, in float. */
+void ses_softmax_row(float *y, const float *x, int64_t n);
+void ses_sigmoid_row(float *y, const float *x, int64_t n);
+int64_t ses_argmax(const float *x, int64_t n); /* the first of equals */
+/* The k highest, best first, ties by index; at[] gets their indices. Returns how many. */
+int64_t ses_top_of(const float *x, int64_t n, int64_t k, int32_t *at);
+
+#endif

@@ -1,0 +1,52 @@
+/* The list of tasks, and which of them a model can serve. */
+#include "base/suggest.h"
+#include "task.h"
+
+#include <stdio.h>
+
+static const ses_task_name list[] = {
+#define SES_TASK(id, name, summary) { name, summary, &ses_task_##id },
+#define SES_TASK_ALIAS(alias, id, name) { name, NULL, &ses_task_##id },
+#include "tasks.def"
+#undef SES_TASK
+#undef SES_TASK_ALIAS
+    { 0 },
+};
+
+const ses_task_name *ses_task_names(void) { return list; }
+
+const ses_task_name *ses_task_need(const char *name, ses_err *e)
+{
+    ses_suggestion s = { .word = name };
+    for (const ses_task_name *t = list; t->name; t++) {
+        if (!strcmp(t->name, name)) return t;
+        ses_suggest_offer(&s, t->name, strlen(t->name));
+    }
+    ses_fail(e, SES_EARG, "there is no pipeline '%s'", name);
+    ses_suggest_add(&s, "", e);
+    return NULL;
+}
+
+const char *ses_task_title(const ses_task *t)
+{
+    for (const ses_task_name *n = list; n->name; n++)
+        if (n->task == t && n->summary) return n->name;
+    return "";
+}
+
+bool ses_task_fits(const ses_task *t, const ses_class *c)
+{
+    if (!t->head) return true;
+    for (const ses_head *const *h = t->head; *h; h++)
+        if (c->head[0].head == *h || c->head[1].head == *h) return true;
+    return false;
+}
+
+void ses_tasks_of(const ses_class *c, char *buf, size_t size)
+{
+    size_t at = 0;
+    buf[0] = 0;
+    for (const ses_task_name *n = list; n->name; n++)
+        if (n->summary && ses_task_fits(n->task, c) && at < size)
+            at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? ", " : "", n->name);
+}
