@@ -1,5 +1,5 @@
 /* The tokenizer's core with small vocabularies made by hand: encodings worked out by the reference library
- * (tests/text/cases.json), decoding, saving, bad bytes, bad files, limits. */
+ * (tests/text/cases.json, stages.json), decoding, saving, bad bytes, bad files, limits. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -82,6 +82,26 @@ static ses_encode_options options_of(const ses_json *c)
     return o;
 }
 
+/* The result's ids back to text, where a case says what it is. */
+static void check_decoded(const ses_json *c, size_t number, ses_tokens *k)
+{
+    const ses_json *want = ses_json_get(c, "decoded");
+    const ses_encoding *x = ses_tokens_result(k);
+    int32_t *id = malloc((x->n + 1) * sizeof *id);
+    size_t count = x->n;
+    if (count) memcpy(id, x->id, count * sizeof *id);
+    for (size_t i = 0; i < ses_json_len(want); i++) {
+        ses_err e = { 0 };
+        ses_string s = text_of(ses_json_at(want, i));
+        const char *text = "";
+        size_t n = 0;
+        bool ok = ses_decode(k, id, count, i == 1, &text, &n, &e);
+        CHECK_MSG(ok && n == s.n && !memcmp(text, s.p, n), "case %zu: decoded \"%s\" (%s), want \"%s\"",
+                  number, text, e.msg, s.p);
+    }
+    free(id);
+}
+
 static void run_case(const ses_json *c, size_t number, ses_tokens *k)
 {
     ses_err e = { 0 };
@@ -107,6 +127,7 @@ static void run_case(const ses_json *c, size_t number, ses_tokens *k)
         const ses_encoding *part = ses_tokens_overflow(k, i, &e);
         CHECK(part && same(k, part, ses_json_at(want, i + 1), number));
     }
+    check_decoded(c, number, k);
 }
 
 /* Each case with the shortcut, if there is one, and the exact way. */
@@ -330,6 +351,12 @@ int main(void)
         check_decode(root);
         check_bad_bytes(root);
         check_save(root);
+    }
+    ses_json_free(doc);
+    doc = ses_json_load("tests/text/stages.json", 1 << 24, &e);
+    if (CHECK_MSG(doc, "%s", e.msg)) {
+        check_cases(ses_json_root(doc));
+        check_save(ses_json_root(doc));
     }
     ses_json_free(doc);
     check_bad_files();

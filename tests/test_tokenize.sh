@@ -75,6 +75,11 @@ says '[CLS] a b [SEP] hello [SEP]
 [CLS] b [SEP]' 1 '{"text": "a b", "text_pair": "Hello"}\n{"words": ["a", "b"]}\nx\n{}\n{"text": 3}\n{"text": "b"}\n' \
     tokenize -m "$m" --jsonl
 
+says '[CLS] a [SEP] b hello [SEP]
+{"error":"key \"words_pair\" must be an array"}
+{"error":"\"words_pair\" needs \"words\""}' 1 '{"words": ["a"], "words_pair": ["b", "Hello"]}\n{"words": ["a"], "words_pair": 3}\n{"text": "a", "words_pair": []}\n' \
+    tokenize -m "$m" --jsonl
+
 # limits
 says '[CLS] a b [SEP]
   + [CLS] a b [SEP]' 0 'a b a b a\n' tokenize -m "$m" --max-length 4 --truncation-side right

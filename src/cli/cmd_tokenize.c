@@ -28,7 +28,8 @@ static const ses_opt opt[] = {
       .letter = 'l',
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, jsonl),
-      .help = "each line is an object: {\"text\": ...}, with \"text_pair\" perhaps, or {\"words\": [...]}" },
+      .help = "each line is an object: {\"text\": ...} or {\"words\": [...]}, with \"text_pair\" or "
+              "\"words_pair\" perhaps" },
     { .name = "json",
       .letter = 'j',
       .type = SES_OPT_FLAG,
@@ -134,43 +135,60 @@ static bool need_text(const ses_json *v, const char *key, ses_string *out, ses_e
                               ses_json_type_name(ses_json_type_of(ses_json_get(v, key))));
 }
 
-static bool read_words(const ses_json *list, ses_input *in, ses_string **words, ses_err *e)
+/* The strings of a list, to be freed. */
+static ses_string *read_words(const ses_json *object, const char *key, size_t *n, ses_err *e)
 {
+    const ses_json *list = ses_json_get(object, key);
     if (ses_json_type_of(list) != SES_JSON_ARRAY)
-        return ses_fail(e, SES_EFORMAT, "key \"words\" must be an array");
-    in->n_words = ses_json_len(list);
-    in->words = *words = ses_alloc_array(in->n_words + 1, sizeof **words, e);
-    if (!*words) return false;
-    for (size_t i = 0; i < in->n_words; i++) {
-        (*words)[i].p = ses_json_string(ses_json_at(list, i), &(*words)[i].n);
-        if (!(*words)[i].p) return ses_fail(e, SES_EFORMAT, "key \"words\": element %zu must be a string", i);
+        return ses_fail(e, SES_EFORMAT, "key \"%s\" must be an array", key), NULL;
+    *n = ses_json_len(list);
+    ses_string *words = ses_alloc_array(*n + 1, sizeof *words, e);
+    for (size_t i = 0; words && i < *n; i++) {
+        words[i].p = ses_json_string(ses_json_at(list, i), &words[i].n);
+        if (words[i].p) continue;
+        ses_fail(e, SES_EFORMAT, "key \"%s\": element %zu must be a string", key, i);
+        ses_free(words);
+        return NULL;
     }
-    return true;
+    return words;
 }
 
-static bool read_object(const ses_json *v, ses_input *in, ses_string **words, ses_err *e)
+static bool present(const ses_json *v, const char *key)
+{
+    const ses_json *member = ses_json_get(v, key);
+    return member && ses_json_type_of(member) != SES_JSON_NULL;
+}
+
+/* words: to be freed, both. */
+static bool read_object(const ses_json *v, ses_input *in, ses_string *words[2], ses_err *e)
 {
     if (ses_json_type_of(v) != SES_JSON_OBJECT)
         return ses_fail(e, SES_EFORMAT, "a line must be an object, not %s",
                         ses_json_type_name(ses_json_type_of(v)));
-    const ses_json *list = ses_json_get(v, "words");
-    const ses_json *pair = ses_json_get(v, "text_pair");
-    if (list && (ses_json_get(v, "text") || pair))
+    bool split = present(v, "words"), split_pair = present(v, "words_pair");
+    if (split && (present(v, "text") || present(v, "text_pair")))
         return ses_fail(e, SES_EFORMAT, "\"words\" goes without \"text\" and \"text_pair\"");
-    if (list) return read_words(list, in, words, e);
-    if (!ses_json_get(v, "text")) return ses_fail(e, SES_EFORMAT, "key \"text\" is missing, or \"words\"");
-    return need_text(v, "text", &in->text, e) &&
-           (!pair || ses_json_type_of(pair) == SES_JSON_NULL || need_text(v, "text_pair", &in->pair, e));
+    if (split_pair && !split) return ses_fail(e, SES_EFORMAT, "\"words_pair\" needs \"words\"");
+    if (!split && !ses_json_get(v, "text"))
+        return ses_fail(e, SES_EFORMAT, "key \"text\" is missing, or \"words\"");
+    if (!split)
+        return need_text(v, "text", &in->text, e) &&
+               (!present(v, "text_pair") || need_text(v, "text_pair", &in->pair, e));
+    in->words = words[0] = read_words(v, "words", &in->n_words, e);
+    if (in->words && split_pair)
+        in->pair_words = words[1] = read_words(v, "words_pair", &in->n_pair_words, e);
+    return in->words && (in->pair_words || !split_pair);
 }
 
 static bool encode_object(job *j, ses_tokens *k, const char *line, size_t n, ses_buf *out, ses_err *e)
 {
     ses_input in = { 0 };
-    ses_string *words = NULL;
+    ses_string *words[2] = { 0 };
     ses_json_doc *doc = ses_json_parse(line, n, e);
-    bool ok = doc && read_object(ses_json_root(doc), &in, &words, e) && ses_encode(k, &in, &j->options, e) &&
+    bool ok = doc && read_object(ses_json_root(doc), &in, words, e) && ses_encode(k, &in, &j->options, e) &&
               show(j, k, out, e);
-    ses_free(words);
+    ses_free(words[0]);
+    ses_free(words[1]);
     ses_json_free(doc);
     return ok;
 }

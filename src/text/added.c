@@ -15,7 +15,7 @@ static bool is_word(uint32_t c) { return ses_cp_is(c, SES_CP_WORD); }
 
 /* ---- patterns ---- */
 
-static bool matcher_put(ses_matcher *m, const char *p, size_t n, int32_t token)
+static void matcher_put(ses_matcher *m, const char *p, size_t n, int32_t token)
 {
     uint32_t *link = &m->root[(uint8_t)p[0]], at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -27,9 +27,7 @@ static bool matcher_put(ses_matcher *m, const char *p, size_t n, int32_t token)
         }
         link = &m->node[at].child;
     }
-    bool fresh = m->node[at].token < 0; /* of equal patterns the first counts */
-    if (fresh) m->node[at].token = token;
-    return fresh;
+    if (m->node[at].token < 0) m->node[at].token = token; /* of equal patterns the first counts */
 }
 
 size_t ses_matcher_at(const ses_matcher *m, const char *text, size_t n, int32_t *token)
@@ -100,7 +98,8 @@ static size_t spaces_after(const char *text, size_t n, size_t i)
 }
 
 /* As the reference: matches do not overlap, but the white space a token takes with it may reach into the next
- * one; a match that is not a word of its own is passed over as a whole. */
+ * one; a match that is not a word of its own is passed over as a whole. A token wholly inside such space is
+ * an error: nothing says where it would lie. */
 bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text, size_t n, ses_matches *out,
                      ses_err *e)
 {
@@ -122,7 +121,10 @@ bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text,
         else if (t->lstrip)
             begin = done;
         if (t->rstrip) end = spaces_after(text, n, end);
-        if (begin > end) continue; /* the one before has taken it, white space and all */
+        if (begin > end) /* the reference panics */
+            return ses_fail(e, SES_EARG,
+                            "added token \"%s\" at byte %zu lies in white space another took with it",
+                            ses_quoted_of(t->content.p, t->content.n).s, i - len);
         if (done < begin && !put(out, done, begin, -1, e)) return false;
         if (!put(out, begin, end, token, e)) return false;
         done = end;
@@ -183,6 +185,7 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
         if (ok && !fresh)
             ok = ses_fail(e, SES_EFORMAT, "token \"%s\" is there twice",
                           ses_quoted_of(token->content.p, token->content.n).s);
+        token->normal = token->content;
         if (ok)
             token->id = number(t, token, &last);
         else
@@ -194,16 +197,11 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
 }
 
 /* The normal form of a token's content, as the pipeline would make it. */
-static bool normal_form(const ses_tokenizer *t, ses_string s, ses_text *out, ses_err *e)
+static bool normalize(const ses_tokenizer *t, ses_added_token *token, ses_arena *mem, ses_err *e)
 {
-    ses_text step[2] = { 0 };
-    bool ok = ses_text_reserve(&step[0], s.n, e);
-    for (size_t i = 0; ok && i < s.n; i++) {
-        step[0].byte[i] = s.p[i];
-        step[0].from[i] = (ses_offset){ 0, 0 };
-        step[0].n = i + 1;
-    }
     const ses_steps *steps = &t->steps[SES_NORMALIZER];
+    ses_text step[2] = { 0 };
+    bool ok = ses_text_put(&step[0], token->content.p, token->content.n, (ses_offset){ 0, 0 }, e);
     for (size_t i = 0; ok && i < steps->n; i++) {
         step[1].n = 0;
         ok = steps->step[i].stage->normalize(steps->step[i].self, &step[0], 0, step[0].n, &step[1], e);
@@ -211,46 +209,31 @@ static bool normal_form(const ses_tokenizer *t, ses_string s, ses_text *out, ses
         step[0] = step[1];
         step[1] = swap;
     }
-    out->n = 0;
-    ok = ok && ses_text_copy(out, &step[0], 0, step[0].n, e);
+    if (ok && !step[0].n) /* the reference finds it everywhere, or panics */
+        ok = ses_fail(e, SES_EUNSUPPORTED, "token \"%s\" is normalized away to nothing",
+                      ses_quoted_of(token->content.p, token->content.n).s);
+    if (ok) {
+        token->normal = (ses_string){ ses_arena_strndup(mem, step[0].byte, step[0].n, e), step[0].n };
+        ok = token->normal.p != NULL;
+    }
     ses_text_free(&step[0]);
     ses_text_free(&step[1]);
     return ok;
 }
 
-/* Special tokens first, as in the reference: of two with one normal form the first counts. */
-static bool build(ses_added *a, ses_matcher *m, bool normalized, const ses_tokenizer *t, ses_arena *mem,
-                  ses_err *e)
+/* Of two with one normal form the first counts, special tokens first. */
+static bool build(ses_added *a, ses_matcher *m, bool normalized, ses_arena *mem, ses_err *e)
 {
     size_t bytes = 0;
-    ses_text form = { 0 };
-    ses_text all = { 0 };
-    size_t *end = ses_alloc_array(a->n + 1, sizeof *end, e);
-    bool ok = end != NULL;
-    for (size_t i = 0; ok && i < a->n; i++) {
-        const ses_added_token *token = &a->token[i];
-        if (token->normalized == normalized) {
-            ok = normalized
-                     ? normal_form(t, token->content, &form, e)
-                     : ses_text_put(&form, token->content.p, token->content.n, (ses_offset){ 0, 0 }, e);
-            ok = ok && ses_text_copy(&all, &form, 0, form.n, e);
-            if (ok && !form.n)
-                ok = ses_fail(e, SES_EUNSUPPORTED, "token \"%s\" is normalized away to nothing",
-                              ses_quoted_of(token->content.p, token->content.n).s);
-            form.n = 0;
-        }
-        end[i + 1] = bytes = all.n;
-    }
-    m->node = ok ? ses_arena_array(mem, bytes + 1, sizeof *m->node, e) : NULL;
-    ok = m->node != NULL;
-    for (int special = 1; ok && special >= 0; special--)
+    for (size_t i = 0; i < a->n; i++)
+        if (a->token[i].normalized == normalized && !ses_add_size(bytes, a->token[i].normal.n, &bytes))
+            return ses_fail(e, SES_ENOMEM, "too many tokens");
+    m->node = ses_arena_array(mem, bytes + 1, sizeof *m->node, e);
+    for (int special = 1; m->node && special >= 0; special--)
         for (size_t i = 0; i < a->n; i++)
             if (a->token[i].normalized == normalized && a->token[i].special == !!special)
-                matcher_put(m, all.byte + end[i], end[i + 1] - end[i], (int32_t)i);
-    ses_free(end);
-    ses_text_free(&form);
-    ses_text_free(&all);
-    return ok;
+                matcher_put(m, a->token[i].normal.p, a->token[i].normal.n, (int32_t)i);
+    return m->node != NULL;
 }
 
 bool ses_added_open(ses_added *a, const ses_json *list, const ses_tokenizer *t, ses_arena *mem, ses_err *e)
@@ -266,7 +249,9 @@ bool ses_added_open(ses_added *a, const ses_json *list, const ses_tokenizer *t, 
     if (!a->by_id) return false;
     for (int64_t i = 0; i < a->n_ids; i++) a->by_id[i] = -1;
     for (size_t i = 0; i < a->n; i++) a->by_id[a->token[i].id] = (int32_t)i;
-    return build(a, &a->raw, false, t, mem, e) && build(a, &a->normal, true, t, mem, e);
+    for (size_t i = 0; i < a->n; i++)
+        if (a->token[i].normalized && !normalize(t, &a->token[i], mem, e)) return false;
+    return build(a, &a->raw, false, mem, e) && build(a, &a->normal, true, mem, e);
 }
 
 void ses_added_close(ses_added *a) { ses_strmap_free(&a->by_name); }

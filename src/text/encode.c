@@ -160,7 +160,13 @@ static bool reserve_points(ses_tokens *k, ses_err *e)
 static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, size_t begin, size_t end,
                        ses_err *e)
 {
-    if (k->ascii) return true;
+    if (k->ascii) { /* of a token past the text's end the reference shows two characters */
+        for (size_t i = begin; k->past && i < end; i++) {
+            ses_offset *b = &k->run.byte[i];
+            if (b->begin < s.n && b->end > s.n) b->end = b->begin + 2;
+        }
+        return true;
+    }
     if (!reserve_points(k, e)) return false;
     if (!ses_points(k->t->isa, &k->table, s.p, s.n, k->run.byte + begin, k->point + begin, end - begin, e))
         return false;
@@ -294,7 +300,7 @@ static ses_encode_options settle(const ses_tokenizer *t, const ses_encode_option
         o.truncate_left = s->truncate_left;
     }
     if (s->pad && !o.pad_to) {
-        o.pad_to = s->pad_fixed;
+        o.pad_to = s->pad_fixed > 0 ? s->pad_fixed : 0;
         o.pad_left = s->pad_left;
     }
     return o;
@@ -310,6 +316,7 @@ bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *op
     k->pad_left = o.pad_left;
     k->pad_stored = o.stored_limits && k->t->stored.pad && !(options && options->pad_to);
     k->ascii = true;
+    k->past = false;
     k->n_mark = k->surface.len = 0;
     ses_arena_reset(&k->inputs);
     if (o.max_length < 0 || o.stride < 0 || o.pad_to < 0 || o.pad_to > INT32_MAX)
@@ -327,7 +334,8 @@ bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *op
     k->run.n = lead; /* so that special tokens go around a single text without moving it */
     if (!encode_source(k, 0, first, e)) return k->pair ? ses_wrap(e, "first text") : false;
     if (k->pair && !encode_source(k, 1, second, e)) return ses_wrap(e, "second text");
-    return ses_result_cut(k, &o, e) && ses_result_make(k, e);
+    bool stored = !options || options->truncation == SES_TRUNCATE_NONE;
+    return ses_result_cut(k, &o, stored, e) && ses_result_make(k, e);
 }
 
 bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, const int32_t **id,

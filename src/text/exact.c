@@ -146,6 +146,7 @@ static bool put_piece(ses_tokens *k, const ses_text *t, const ses_piece *p, int3
     if (!ok || !ses_run_reserve(&k->run, k->list.n, e)) return false;
     for (size_t i = 0; i < k->list.n; i++) {
         const ses_token *token = &k->list.token[i];
+        k->past |= token->end > p->end - p->begin;
         if (token->id == surface && token->end <= p->end - p->begin && token->begin <= token->end &&
             !ses_mark_put(k, t->byte + p->begin + token->begin, token->end - token->begin, false, e))
             return false;

@@ -12,9 +12,10 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     if (!b || !ses_named_id_read(&b->sep, settings, "sep", mem, e) ||
         !ses_named_id_read(&b->cls, settings, "cls", mem, e))
         return NULL;
-    ses_slot cls = { SES_SLOT_SPECIAL, b->cls.id, 0 }, sep = { SES_SLOT_SPECIAL, b->sep.id, 0 };
-    ses_slot last = { SES_SLOT_SPECIAL, b->sep.id, 1 }, a = { SES_SLOT_A, -1, 0 },
-             second = { SES_SLOT_B, -1, 1 };
+    ses_slot cls = { SES_SLOT_SPECIAL, b->cls.id, 0, b->cls.token };
+    ses_slot sep = { SES_SLOT_SPECIAL, b->sep.id, 0, b->sep.token };
+    ses_slot last = { SES_SLOT_SPECIAL, b->sep.id, 1, b->sep.token }, a = { .kind = SES_SLOT_A, .id = -1 },
+             second = { .kind = SES_SLOT_B, .id = -1, .type = 1 };
     b->single[0] = b->pair[0] = cls;
     b->single[1] = b->pair[1] = a;
     b->single[2] = b->pair[2] = sep;

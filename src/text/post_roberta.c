@@ -38,11 +38,12 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
         !ses_setting_bool(settings, "trim_offsets", true, &r->trim, e) ||
         !ses_setting_bool(settings, "add_prefix_space", true, &r->prefix_space, e))
         return NULL;
-    ses_slot cls = { SES_SLOT_SPECIAL, r->cls.id, 0 }, sep = { SES_SLOT_SPECIAL, r->sep.id, 0 };
+    ses_slot cls = { SES_SLOT_SPECIAL, r->cls.id, 0, r->cls.token };
+    ses_slot sep = { SES_SLOT_SPECIAL, r->sep.id, 0, r->sep.token };
     r->single[0] = r->pair[0] = cls;
-    r->single[1] = r->pair[1] = (ses_slot){ SES_SLOT_A, -1, 0 };
+    r->single[1] = r->pair[1] = (ses_slot){ .kind = SES_SLOT_A, .id = -1 };
     r->single[2] = r->pair[2] = r->pair[3] = r->pair[5] = sep;
-    r->pair[4] = (ses_slot){ SES_SLOT_B, -1, 0 };
+    r->pair[4] = (ses_slot){ .kind = SES_SLOT_B, .id = -1 };
     return r;
 }
 

@@ -113,9 +113,11 @@ static bool make_slots(const template *t, side *s, ses_arena *mem, ses_err *e)
     for (size_t i = 0; i < s->n; i++) {
         const piece *p = &s->piece[i];
         const special *x = p->is_special ? find(t, p->name) : NULL;
-        if (!x) *slot++ = (ses_slot){ p->second ? SES_SLOT_B : SES_SLOT_A, -1, (uint8_t)p->type };
+        if (!x)
+            *slot++ =
+                (ses_slot){ .kind = p->second ? SES_SLOT_B : SES_SLOT_A, .id = -1, .type = (uint8_t)p->type };
         for (size_t j = 0; x && j < x->n; j++)
-            *slot++ = (ses_slot){ SES_SLOT_SPECIAL, x->id[j], (uint8_t)p->type };
+            *slot++ = (ses_slot){ SES_SLOT_SPECIAL, x->id[j], (uint8_t)p->type, x->token[j] };
     }
     return true;
 }

@@ -49,15 +49,16 @@ static size_t specials(const ses_slots *s)
     return n;
 }
 
-/* The stride is held against the room one text has, needed or not, as the reference does. */
-bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, ses_err *e)
+/* A stride the caller sets is held against the room one text has, needed or not, as the reference does; one
+ * the file stores only where a text is cut. */
+bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, bool stored, ses_err *e)
 {
     size_t max = (size_t)o->max_length, added = k->special ? specials(&k->slots) : 0;
     if (o->truncation == SES_TRUNCATE_NONE) return true;
     if (max < added)
         return ses_fail(e, SES_EARG, "max_length %zu has no room for %zu special tokens", max, added);
     size_t one = specials(&k->t->slots[0]);
-    if (max < (size_t)o->stride || (max >= one && max - one < (size_t)o->stride))
+    if (!stored && (max < (size_t)o->stride || (max >= one && max - one < (size_t)o->stride)))
         return ses_fail(e, SES_EARG,
                         "stride %lld must be less than max_length %zu without the %zu special tokens",
                         (long long)o->stride, max, one);
@@ -106,11 +107,17 @@ static const char *name_of(const ses_tokens *k, size_t at, size_t *n)
         else
             high = mid;
     }
-    if (low < k->n_mark && k->mark[low].token == at && k->mark[low].n != SES_BY_ID) {
-        *n = k->mark[low].n;
-        return k->surface.data + k->mark[low].begin;
+    const ses_step *model = &k->t->model;
+    if (low == k->n_mark || k->mark[low].token != at)
+        return model->stage->token(model->self, k->run.id[at], n);
+    const ses_mark_token *m = &k->mark[low];
+    if (m->n == SES_BY_ID) {
+        const ses_added_token *a = ses_added_find(&k->t->added, k->run.id[at]);
+        *n = a->content.n;
+        return a->content.p;
     }
-    return ses_tokenizer_token(k->t, k->run.id[at], n);
+    *n = m->n;
+    return k->surface.data + m->begin;
 }
 
 const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_t i, size_t *n)
@@ -118,6 +125,11 @@ const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_
     const ses_out *o = of == &k->over.enc ? &k->over : &k->main;
     size_t at = o->enc.id == k->run.id ? i : o->from[i];
     if (at >= k->cut[0].begin && at < k->cut[k->pair].end) return name_of(k, at, n);
+    for (size_t j = 0; of->attention[i] && j < k->slots.n; j++)
+        if (k->slots.slot[j].kind == SES_SLOT_SPECIAL && k->slots.slot[j].id == of->id[i]) {
+            *n = k->slots.slot[j].name.n;
+            return k->slots.slot[j].name.p;
+        }
     if (of->attention[i] || !k->t->stored.pad) return ses_tokenizer_token(k->t, of->id[i], n);
     *n = k->t->stored.pad_token.n;
     return k->t->stored.pad_token.p;
@@ -287,7 +299,7 @@ static bool assemble(ses_tokens *k, ses_out *o, size_t a, size_t b, ses_err *e)
             continue;
         }
         size_t len = end[s->kind] - begin[s->kind];
-        bool whole = !part[s->kind] || k->slots.all_parts;
+        bool whole = !part[s->kind] || (k->slots.all_parts && k->special);
         put_part(k, o, at, begin[s->kind], end[s->kind], s->kind == SES_SLOT_B);
         put_flags(o, at, len, (int)s->kind, whole ? s->type : (uint8_t)s->kind, false, true);
         at += len;
@@ -338,7 +350,7 @@ static void settle_padding(ses_tokens *k, size_t n)
 {
     const ses_stored_limits *s = &k->t->stored;
     if (!k->pad_stored) return;
-    if (!s->pad_fixed) k->pad_to = (int64_t)n;
+    if (s->pad_fixed < 0) k->pad_to = (int64_t)n;
     if (s->pad_multiple) k->pad_to = (k->pad_to + s->pad_multiple - 1) / s->pad_multiple * s->pad_multiple;
 }
 

@@ -13,6 +13,8 @@
 
 typedef struct ses_added_token {
     ses_string content;
+    ses_string
+        normal; /* its normal form where it is sought in normalized text, and is decoded to; else content */
     int32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
 } ses_added_token;
@@ -93,7 +95,7 @@ typedef struct ses_stored_limits {
     ses_truncation strategy;
     bool truncate_left, pad_left;
     int64_t max_length, stride;
-    int64_t pad_fixed;    /* pad to this; 0: to the longest of the batch */
+    int64_t pad_fixed;    /* pad to this; -1: to the longest of the batch */
     int64_t pad_multiple; /* 0: none */
     int64_t pad_id, pad_type;
     ses_string pad_token;
@@ -196,6 +198,7 @@ struct ses_tokens {
     ses_slots slots;
     bool pair, special;
     bool bad;   /* the text is not UTF-8 */
+    bool past;  /* a token was said to reach past its piece */
     bool ascii; /* all input is: offsets in bytes and in code points are the same, and point is not used */
     int64_t pad_to;
     bool pad_left, pad_stored;
@@ -225,7 +228,7 @@ bool ses_encode_exact(ses_tokens *k, const char *text, size_t begin, size_t end,
                       ses_err *e);
 
 /* Results (result.c). */
-bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, ses_err *e); /* truncation */
-bool ses_result_make(ses_tokens *k, ses_err *e);                             /* k->main */
+bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, bool stored, ses_err *e); /* truncation */
+bool ses_result_make(ses_tokens *k, ses_err *e);                                          /* k->main */
 
 #endif

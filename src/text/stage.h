@@ -88,12 +88,14 @@ typedef struct ses_slot {
     ses_slot_kind kind;
     int32_t id; /* of a special token */
     uint8_t type;
+    ses_string name; /* of a special token: the template's word for it, which need not be the vocabulary's */
 } ses_slot;
 
 typedef struct ses_slots { /* owned by the stage */
     const ses_slot *slot;
     size_t n;
-    bool all_parts; /* types hold for overflowing parts too; else those keep 0 for A and 1 for B */
+    /* With special tokens, types hold for overflowing parts too; else those keep 0 for A and 1 for B. */
+    bool all_parts;
 } ses_slots;
 
 /* Tokens on their way back to text: strings that decoders rewrite, split or join. */

@@ -52,6 +52,7 @@ static bool read_padding(ses_stored_limits *s, const ses_json *v, ses_arena *mem
     size_t side;
     if (!v || ses_json_type_of(v) == SES_JSON_NULL) return true;
     const ses_json *strategy = ses_json_get(v, "strategy");
+    s->pad_fixed = -1;
     if (ses_json_get(strategy, "Fixed") &&
         !ses_setting_int(strategy, "Fixed", 0, 0, INT32_MAX, &s->pad_fixed, e))
         return ses_wrap(e, "strategy");
@@ -90,7 +91,7 @@ static void save_limits(const ses_stored_limits *s, ses_json_writer *w)
     }
     ses_json_begin_object(w);
     ses_json_put_key(w, "strategy");
-    if (s->pad_fixed) {
+    if (s->pad_fixed >= 0) {
         ses_json_begin_object(w);
         ses_json_put_key(w, "Fixed");
         ses_json_put_int(w, s->pad_fixed);
@@ -131,7 +132,8 @@ static bool open_stages(ses_tokenizer *t, const ses_json *root, ses_err *e)
     return true;
 }
 
-static const ses_slot plain[] = { { SES_SLOT_A, -1, 0 }, { SES_SLOT_B, -1, 1 } };
+static const ses_slot plain[] = { { .kind = SES_SLOT_A, .id = -1 },
+                                  { .kind = SES_SLOT_B, .id = -1, .type = 1 } };
 
 /* Several post-processors may stand in a sequence, but one of them only may bring a template. */
 static bool choose_slots(ses_tokenizer *t, ses_err *e)
@@ -171,7 +173,7 @@ static bool choose_trims(ses_tokenizer *t, ses_err *e)
     t->blanks = ses_arena_array(&t->mem, (size_t)t->size, sizeof *t->blanks, e);
     for (int64_t id = 0; t->blanks && id < t->size; id++) {
         size_t n = 0;
-        const char *token = ses_tokenizer_token(t, (int32_t)id, &n);
+        const char *token = t->model.stage->token(t->model.self, (int32_t)id, &n);
         if (token) t->blanks[id] = ses_blanks_of(token, n);
     }
     return t->blanks != NULL;
@@ -280,8 +282,8 @@ const char *ses_tokenizer_token(const ses_tokenizer *t, int32_t id, size_t *n)
 {
     const ses_added_token *a = ses_added_find(&t->added, id);
     if (!a) return t->model.stage->token(t->model.self, id, n);
-    *n = a->content.n;
-    return a->content.p;
+    *n = a->normal.n;
+    return a->normal.p;
 }
 
 int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n)
