@@ -33,7 +33,7 @@ static bool train(void *ctx, ses_err *e)
         goto done;
     ses_backward(t, out.loss);
     ok = ses_tape_ok(t, e);
-    if (ok) ses_optim_step(o, -1);
+    if (ok) ses_optim_step(o, -1, 1);
 done:
     ses_optim_free(o);
     ses_tape_free(t);

@@ -151,11 +151,28 @@ static void run_sum_squares(call *c)
 /* out[0] is w, out[1] m, out[2] v, which must not be negative. */
 static void run_adamw(call *c)
 {
-    static const ses_adamw o[] = { { 1e-3, 0.9, 0.999, 1e-8, 0.01, 10, 1000 },
-                                   { 0.1, 0.5, 0.9, 1e-6, 0, 1, 1 } };
+    static const ses_adamw o[] = { { 1e-3, 0.9, 0.999, 1e-8, 0.01, 10, 1000, 1 },
+                                   { 0.1, 0.5, 0.9, 1e-6, 0, 1, 1, 0.25 } };
     int64_t n = c->rows * c->cols;
     for (int64_t i = 0; i < n; i++) c->out[2][i] *= c->out[2][i];
     c->k.adamw(&c->x, c->out[0], c->in[0], c->out[1], c->out[2], n, &o[c->mode]);
+}
+
+static void run_sgd(call *c)
+{
+    static const ses_sgd o[] = { { 0.1, 0, 1, 0.01, 0.5, false },
+                                 { 0.1, 0.9, 0.7, 0.01, 1, false },
+                                 { 1e-3, 0.5, 1, 0, 2, true } };
+    c->k.sgd(&c->x, c->out[0], c->in[0], c->mode ? c->out[1] : NULL, c->rows * c->cols, &o[c->mode]);
+}
+
+static void run_lamb(call *c)
+{
+    static const ses_adamw o[] = { { 0, 0.9, 0.999, 1e-6, 0.01, 10, 1000, 1 },
+                                   { 0, 0.5, 0.9, 1e-6, 0, 1, 1, 0.25 } };
+    int64_t n = c->rows * c->cols;
+    for (int64_t i = 0; i < n; i++) c->out[2][i] *= c->out[2][i];
+    c->k.lamb(&c->x, c->out[0], c->in[1], c->in[0], c->out[1], c->out[2], n, &o[c->mode]);
 }
 
 /* A difference may be rel of the value plus abs of the largest value of the array, or of in[0] where that
@@ -193,6 +210,8 @@ static const struct {
     { "col_sum", run_col_sum, 1, false, { COLS }, 2e-7, 5e-7, false },
     { "sum_squares", run_sum_squares, 1, false, { ONE }, 1e-7, 0, false },
     { "adamw", run_adamw, 2, false, { EACH, EACH, EACH }, 5e-7, 2e-7, false },
+    { "sgd", run_sgd, 3, false, { EACH, EACH }, 5e-7, 3e-7, false },
+    { "lamb", run_lamb, 2, false, { EACH, EACH, EACH }, 8e-7, 2e-7, false },
 };
 
 static const ses_key test_key = { 2024, 0, 0 };

@@ -248,7 +248,7 @@ static void test_adamw(void)
     ses_real w[] = { 1, -1 }, g[] = { 0.5f, -0.001f }, m[2] = { 0 }, v[2] = { 0 };
     double want[] = { 1, -1 }, lr = 0.1, decay = 0.01, eps = 1e-8;
     for (int t = 1; t <= 2; t++) {
-        ses_adamw o = { lr, 0.9, 0.999, eps, decay, 1 / (1 - pow(0.9, t)), 1 / (1 - pow(0.999, t)) };
+        ses_adamw o = { lr, 0.9, 0.999, eps, decay, 1 / (1 - pow(0.9, t)), 1 / (1 - pow(0.999, t)), 1 };
         ses_k_adamw_ref(&x, w, g, m, v, 2, &o);
         for (int i = 0; i < 2; i++) want[i] -= lr * decay * want[i] + lr * g[i] / (fabs((double)g[i]) + eps);
         CHECK(all_near(w, want, 2));

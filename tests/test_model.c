@@ -47,7 +47,7 @@ static ses_real *train(int threads, ses_isa isa, int64_t *n)
         CHECK_MSG(ses_model_forward(m, t, &b, &(ses_want){ 0 }, &out, &e), "%s", e.msg);
         ses_backward(t, out.loss);
         CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
-        ses_optim_step(opt, -1);
+        ses_optim_step(opt, -1, 1);
     }
     *n = ses_store_numbers(ses_model_store(m));
     ses_real *all = malloc((size_t)*n * sizeof *all), *at = all;

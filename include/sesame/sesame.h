@@ -15,6 +15,7 @@ extern "C" {
 #include "sesame/ops.h"
 #include "sesame/optim.h"
 #include "sesame/safetensors.h"
+#include "sesame/schedule.h"
 #include "sesame/sentence.h"
 #include "sesame/store.h"
 #include "sesame/tape.h"

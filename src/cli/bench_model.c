@@ -127,7 +127,7 @@ static void step(void *ctx, int64_t call)
     s->failed |= !ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ 0 }, &out, NULL);
     if (s->failed) return;
     ses_backward(s->tape, out.loss);
-    ses_optim_step(s->optim, -1);
+    ses_optim_step(s->optim, -1, 1);
     wait_for(s->dev, out.loss);
 }
 

@@ -102,10 +102,24 @@ typedef struct ses_relative {
 
 enum { SES_MAX_TABLES = 4 };
 
-/* The numbers AdamW needs; correction is 1 / (1 - beta^t), or 1 without bias correction. */
+/* Optimizers: `scale` is what each gradient is multiplied by first. */
+
+/* The numbers Adam needs; correction is 1 / (1 - beta^t), or 1 without bias correction. */
 typedef struct ses_adamw {
-    double lr, beta1, beta2, eps, decay, correction1, correction2;
+    double lr, beta1, beta2, eps, decay, correction1, correction2, scale;
 } ses_adamw;
+
+/* d = g + decay w; buf = momentum buf + keep d; w -= lr (nesterov ? d + momentum buf : buf).
+ * buf NULL: w -= lr d. */
+typedef struct ses_sgd {
+    double lr, momentum, keep, decay, scale;
+    bool nesterov;
+} ses_sgd;
+
+/* Means of g^2 + eps become beta2 old + (1 - beta2) new. */
+typedef struct ses_adafactor {
+    double beta2, eps, scale;
+} ses_adafactor;
 
 typedef struct ses_kernels {
 #define SES_KERNEL(name, avx2, avx512, cuda, result, params) result(*name) params;

@@ -19,9 +19,10 @@ static void adamw_chunk(void *ctx, int64_t chunk, void *scratch)
     vf beta2 = vf_set1((float)o->beta2), rest2 = vf_set1((float)(1 - o->beta2));
     vf rate = vf_set1((float)(o->lr * o->correction1)), decay = vf_set1((float)(o->lr * o->decay));
     vf correction2 = vf_set1((float)o->correction2), eps = vf_set1((float)o->eps);
+    vf scale = vf_set1((float)o->scale);
     for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
         int64_t left = r.end - i;
-        vf g = vf_get(s->g + i, left), w = vf_get(s->w + i, left);
+        vf g = vf_mul(scale, vf_get(s->g + i, left)), w = vf_get(s->w + i, left);
         vf m = vf_fma(beta1, vf_get(s->m + i, left), vf_mul(rest1, g));
         vf v = vf_fma(beta2, vf_get(s->v + i, left), vf_mul(vf_mul(rest2, g), g));
         vf denom = vf_add(vf_sqrt(vf_mul(v, correction2)), eps);
@@ -37,4 +38,72 @@ void VF_NAME(ses_k_adamw)(ses_exec *x, float *w, const float *g, float *m, float
 {
     step s = { w, m, v, g, n, *o };
     ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), adamw_chunk, &s);
+}
+
+typedef struct descent {
+    float *w, *buf;
+    const float *g;
+    int64_t n;
+    ses_sgd o;
+} descent;
+
+static void sgd_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const descent *s = ctx;
+    ses_range r = ses_chunk(s->n, SES_CHUNK, chunk);
+    vf lr = vf_set1((float)-s->o.lr), decay = vf_set1((float)s->o.decay), scale = vf_set1((float)s->o.scale);
+    vf momentum = vf_set1((float)s->o.momentum), keep = vf_set1((float)s->o.keep);
+    for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
+        int64_t left = r.end - i;
+        vf w = vf_get(s->w + i, left), d = vf_fma(scale, vf_get(s->g + i, left), vf_mul(decay, w));
+        if (s->buf) {
+            vf buf = vf_fma(momentum, vf_get(s->buf + i, left), vf_mul(keep, d));
+            vf_put(s->buf + i, buf, left);
+            d = s->o.nesterov ? vf_fma(momentum, buf, d) : buf;
+        }
+        vf_put(s->w + i, vf_fma(lr, d, w), left);
+    }
+}
+
+void VF_NAME(ses_k_sgd)(ses_exec *x, float *w, const float *g, float *buf, int64_t n, const ses_sgd *o)
+{
+    descent s = { w, buf, g, n, *o };
+    ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), sgd_chunk, &s);
+}
+
+typedef struct lamb {
+    float *u, *m, *v;
+    const float *w, *g;
+    int64_t n;
+    ses_adamw o;
+} lamb;
+
+static void lamb_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const lamb *s = ctx;
+    const ses_adamw *o = &s->o;
+    ses_range r = ses_chunk(s->n, SES_CHUNK, chunk);
+    vf beta1 = vf_set1((float)o->beta1), rest1 = vf_set1((float)(1 - o->beta1));
+    vf beta2 = vf_set1((float)o->beta2), rest2 = vf_set1((float)(1 - o->beta2));
+    vf correction1 = vf_set1((float)o->correction1), correction2 = vf_set1((float)o->correction2);
+    vf eps = vf_set1((float)o->eps), decay = vf_set1((float)o->decay), scale = vf_set1((float)o->scale);
+    for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
+        int64_t left = r.end - i;
+        vf g = vf_mul(scale, vf_get(s->g + i, left));
+        vf m = vf_fma(beta1, vf_get(s->m + i, left), vf_mul(rest1, g));
+        vf v = vf_fma(beta2, vf_get(s->v + i, left), vf_mul(vf_mul(rest2, g), g));
+        vf denom = vf_add(vf_sqrt(vf_mul(v, correction2)), eps);
+        vf_put(s->m + i, m, left);
+        vf_put(s->v + i, v, left);
+        vf_put(s->u + i, vf_fma(decay, vf_get(s->w + i, left), vf_div(vf_mul(correction1, m), denom)), left);
+    }
+}
+
+void VF_NAME(ses_k_lamb)(ses_exec *x, float *u, const float *w, const float *g, float *m, float *v, int64_t n,
+                         const ses_adamw *o)
+{
+    lamb s = { u, m, v, w, g, n, *o };
+    ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), lamb_chunk, &s);
 }

@@ -1,18 +1,61 @@
-#include "sesame/optim.h"
-
+/* What all optimizers share: groups, state, the walk over the parameters. */
 #include "base/alloc.h"
-#include "tensor/device.h"
+#include "base/str.h"
+#include "optim_kind.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const ses_optim_kind *const kinds[] = {
+#define SES_OPTIM(name) &ses_optim_##name,
+#include "optims.def"
+#undef SES_OPTIM
+};
 
 struct ses_optim {
     ses_store *store;
     ses_device *dev;
+    const ses_optim_kind *kind;
     ses_optim_options opt;
-    ses_real **moment; /* [2 * parameters]: first and second, NULL where frozen */
+    ses_real **state; /* [SES_OPTIM_BUFFERS * parameters]; NULL where there is none */
     int *group;
+    ses_real *scratch;
+    int64_t largest; /* numbers of scratch */
     int64_t steps;
 };
+
+const char *ses_optim_name(size_t i, const char **what)
+{
+    if (i >= SES_LEN(kinds)) return NULL;
+    if (what) *what = kinds[i]->what;
+    return kinds[i]->name;
+}
+
+static const ses_optim_kind *find(const char *name, ses_err *e)
+{
+    ses_buf list = { 0 };
+    for (size_t i = 0; i < SES_LEN(kinds); i++) {
+        if (!name || !strcmp(kinds[i]->name, name)) return kinds[i];
+        ses_buf_appendf(&list, "%s%s", i ? ", " : "", kinds[i]->name);
+    }
+    ses_fail(e, SES_EARG, "no optimizer \"%s\"; there are %s", ses_quoted_of(name, strlen(name)).s,
+             list.data ? list.data : "");
+    ses_buf_free(&list);
+    return NULL;
+}
+
+bool ses_optim_usual(const char *name, ses_optim_options *out, ses_err *e)
+{
+    const ses_optim_kind *k = find(name, e);
+    if (!k) return false;
+    *out = k->usual;
+    out->name = k->name;
+    out->group[0].lr_scale = 1;
+    return true;
+}
+
+/* ---- groups ---- */
 
 int ses_group_by_decay(void *ctx, const ses_param *p)
 {
@@ -20,37 +63,91 @@ int ses_group_by_decay(void *ctx, const ses_param *p)
     return p->decay ? 0 : 1;
 }
 
-static bool prepare(ses_optim *o, size_t i, ses_err *e)
+int64_t ses_param_level(const ses_param *p, int64_t layers)
+{
+    const char *decoder = "decoder.", *name = p->name;
+    if (!strncmp(name, decoder, strlen(decoder))) name += strlen(decoder);
+    if (!strncmp(name, "embed", 5)) return 0;
+    if (strncmp(name, "layer.", 6)) return layers + 1;
+    int64_t i = strtoll(name + 6, NULL, 10) + 1;
+    return i < layers ? i : layers;
+}
+
+int ses_group_by_layer(void *ctx, const ses_param *p)
+{
+    const ses_layers *c = ctx;
+    int64_t level = ses_param_level(p, c->layers);
+    return level < c->frozen ? -1 : (int)(2 * level + (p->decay ? 0 : 1));
+}
+
+bool ses_groups_of_layers(ses_optim_options *o, ses_layers *ctx, double decay, double fall, ses_err *e)
+{
+    if (ctx->layers < 0 || 2 * (ctx->layers + 2) > SES_MAX_GROUPS)
+        return ses_fail(e, SES_EARG, "rates by layer for at most %d layers, not %lld", SES_MAX_GROUPS / 2 - 2,
+                        (long long)ctx->layers);
+    for (int64_t l = 0; l < ctx->layers + 2; l++) {
+        double scale = pow(fall, (double)(ctx->layers + 1 - l));
+        o->group[2 * l] = (ses_group){ scale, decay };
+        o->group[2 * l + 1] = (ses_group){ scale, 0 };
+    }
+    o->group_of = ses_group_by_layer;
+    o->ctx = ctx;
+    return true;
+}
+
+double ses_clip_scale(double norm, double most) { return most > 0 ? fmin(1, most / (norm + 1e-6)) : 1; }
+
+/* ---- state ---- */
+
+static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
 {
     const ses_param *p = ses_store_at(o->store, i);
-    size_t bytes = (size_t)ses_count(p->tensor) * sizeof(ses_real);
+    ses_optim_buffer b[SES_OPTIM_BUFFERS] = { { 0 } };
     o->group[i] = p->role != SES_PARAM_TRAINED ? -1 : o->opt.group_of ? o->opt.group_of(o->opt.ctx, p) : 0;
-    if (o->group[i] >= (int)SES_LEN(o->opt.group))
+    if (o->group[i] >= SES_MAX_GROUPS)
         return ses_fail(e, SES_EARG, "parameter \"%s\": group %d of %d", p->name, o->group[i],
-                        (int)SES_LEN(o->opt.group));
-    for (size_t j = 2 * i; o->group[i] >= 0 && j < 2 * i + 2; j++) {
-        o->moment[j] = o->dev->mem->alloc(o->dev, bytes, e);
-        if (!o->moment[j]) return false;
-        o->dev->mem->zero(o->dev, o->moment[j], bytes);
+                        SES_MAX_GROUPS);
+    p->tensor->wants_grad = o->group[i] >= 0;
+    if (o->group[i] < 0) return true;
+    if (ses_count(p->tensor) > *largest) *largest = ses_count(p->tensor);
+    o->kind->keeps(&o->opt, p->tensor, b);
+    for (size_t j = 0; j < SES_OPTIM_BUFFERS; j++) {
+        size_t bytes = (size_t)b[j].n * sizeof(ses_real);
+        ses_real **at = &o->state[SES_OPTIM_BUFFERS * i + j];
+        if (!bytes || *at) continue;
+        if (!(*at = o->dev->mem->alloc(o->dev, bytes, e))) return false;
+        o->dev->mem->zero(o->dev, *at, bytes);
     }
+    return true;
+}
+
+bool ses_optim_regroup(ses_optim *o, ses_err *e)
+{
+    int64_t largest = 0;
+    for (size_t i = 0; i < ses_store_count(o->store); i++)
+        if (!prepare(o, i, &largest, e)) return false;
+    if (!o->kind->scratch || largest <= o->largest) return true;
+    ses_real *scratch = o->dev->mem->alloc(o->dev, (size_t)largest * sizeof *scratch, e);
+    if (!scratch) return false;
+    if (o->scratch) o->dev->mem->free(o->dev, o->scratch);
+    o->scratch = scratch;
+    o->largest = largest;
     return true;
 }
 
 ses_optim *ses_optim_new(ses_store *s, const ses_optim_options *options, ses_err *e)
 {
     size_t n = ses_store_count(s);
-    ses_optim *o = ses_alloc(sizeof *o, e);
+    const ses_optim_kind *kind = find(options->name, e);
+    ses_optim *o = kind ? ses_alloc(sizeof *o, e) : NULL;
     if (!o) return NULL;
     o->store = s;
     o->dev = ses_store_device(s);
+    o->kind = kind;
     o->opt = *options;
-    o->moment = ses_alloc_array(2 * n, sizeof *o->moment, e);
-    o->group = o->moment ? ses_alloc_array(n, sizeof *o->group, e) : NULL;
-    if (!o->group) goto fail;
-    for (size_t i = 0; i < n; i++)
-        if (!prepare(o, i, e)) goto fail;
-    return o;
-fail:
+    o->state = ses_alloc_array(SES_OPTIM_BUFFERS * n, sizeof *o->state, e);
+    o->group = o->state ? ses_alloc_array(n, sizeof *o->group, e) : NULL;
+    if (o->group && ses_optim_regroup(o, e)) return o;
     ses_optim_free(o);
     return NULL;
 }
@@ -58,28 +155,46 @@ fail:
 void ses_optim_free(ses_optim *o)
 {
     if (!o) return;
-    for (size_t j = 0; o->moment && j < 2 * ses_store_count(o->store); j++)
-        if (o->moment[j]) o->dev->mem->free(o->dev, o->moment[j]);
-    ses_free(o->moment);
+    for (size_t j = 0; o->state && j < SES_OPTIM_BUFFERS * ses_store_count(o->store); j++)
+        if (o->state[j]) o->dev->mem->free(o->dev, o->state[j]);
+    if (o->scratch) o->dev->mem->free(o->dev, o->scratch);
+    ses_free(o->state);
     ses_free(o->group);
     ses_free(o);
 }
 
-void ses_optim_step(ses_optim *o, double lr)
+void ses_optim_step(ses_optim *o, double lr, double grad_scale)
 {
-    const ses_optim_options *opt = &o->opt;
-    double t = (double)++o->steps;
-    ses_adamw a = { .beta1 = opt->beta1, .beta2 = opt->beta2, .eps = opt->eps };
-    a.correction1 = opt->no_correction ? 1 : 1 / (1 - pow(opt->beta1, t));
-    a.correction2 = opt->no_correction ? 1 : 1 / (1 - pow(opt->beta2, t));
+    ses_optim_call c = { .dev = o->dev, .opt = &o->opt, .scratch = o->scratch, .step = ++o->steps };
     for (size_t i = 0; i < ses_store_count(o->store); i++) {
-        ses_tensor *w = ses_store_at(o->store, i)->tensor;
         if (o->group[i] < 0) continue;
-        a.lr = (lr < 0 ? opt->lr : lr) * opt->group[o->group[i]].lr_scale;
-        a.decay = opt->group[o->group[i]].decay;
-        o->dev->k.adamw(&o->dev->exec, w->f, w->grad, o->moment[2 * i], o->moment[2 * i + 1], ses_count(w),
-                        &a);
+        c.w = ses_store_at(o->store, i)->tensor;
+        c.state = &o->state[SES_OPTIM_BUFFERS * i];
+        c.lr = (lr < 0 ? o->opt.lr : lr) * o->opt.group[o->group[i]].lr_scale;
+        c.decay = o->opt.group[o->group[i]].decay;
+        c.scale = grad_scale;
+        o->kind->step(&c);
     }
 }
 
 int64_t ses_optim_steps(const ses_optim *o) { return o->steps; }
+void ses_optim_resume(ses_optim *o, int64_t steps) { o->steps = steps; }
+
+size_t ses_optim_state_count(const ses_optim *o)
+{
+    size_t n = 0;
+    for (size_t j = 0; j < SES_OPTIM_BUFFERS * ses_store_count(o->store); j++) n += o->state[j] != NULL;
+    return n;
+}
+
+ses_optim_state ses_optim_state_at(const ses_optim *o, size_t i)
+{
+    size_t j = 0;
+    for (;; j++) /* the i-th that is there */
+        if (o->state[j] && i-- == 0) break;
+    const ses_param *p = ses_store_at(o->store, j / SES_OPTIM_BUFFERS);
+    ses_optim_buffer b[SES_OPTIM_BUFFERS] = { { 0 } };
+    o->kind->keeps(&o->opt, p->tensor, b);
+    size_t which = j % SES_OPTIM_BUFFERS;
+    return (ses_optim_state){ p->name, b[which].kind, o->state[j], b[which].n };
+}

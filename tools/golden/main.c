@@ -133,7 +133,7 @@ static bool check_training(gold_case *c, ses_device *dev, gold_result *r, ses_er
     if (losses && !(o = ses_optim_new(ses_model_store(m), &adamw, e))) goto done;
     for (int64_t i = 0; losses && i < losses->count; i++) {
         if (!step(c, m, t, &loss, e) || !gold_compare_adamw(c, i, loss, r, e)) goto done;
-        ses_optim_step(o, -1);
+        ses_optim_step(o, -1, 1);
     }
     ok = true;
 done:

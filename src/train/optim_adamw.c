@@ -1,0 +1,39 @@
+/* AdamW (Loshchilov and Hutter 2019): Adam with a decay that acts on the weights themselves. */
+#include "optim_kind.h"
+
+#include <math.h>
+
+void ses_adam_keeps(const ses_optim_options *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
+{
+    (void)o;
+    b[0] = (ses_optim_buffer){ "m", ses_count(w) };
+    b[1] = (ses_optim_buffer){ "v", ses_count(w) };
+}
+
+ses_adamw ses_adam_numbers(const ses_optim_call *c)
+{
+    const ses_optim_options *o = c->opt;
+    double t = (double)c->step;
+    return (ses_adamw){ .lr = c->lr,
+                        .beta1 = o->beta1,
+                        .beta2 = o->beta2,
+                        .eps = o->eps,
+                        .decay = c->decay,
+                        .correction1 = o->no_correction ? 1 : 1 / (1 - pow(o->beta1, t)),
+                        .correction2 = o->no_correction ? 1 : 1 / (1 - pow(o->beta2, t)),
+                        .scale = c->scale };
+}
+
+void ses_adam_step(const ses_optim_call *c)
+{
+    ses_adamw a = ses_adam_numbers(c);
+    c->dev->k.adamw(&c->dev->exec, c->w->f, c->w->grad, c->state[0], c->state[1], ses_count(c->w), &a);
+}
+
+const ses_optim_kind ses_optim_adamw = {
+    .name = "adamw",
+    .what = "Adam with decoupled weight decay",
+    .usual = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 },
+    .keeps = ses_adam_keeps,
+    .step = ses_adam_step,
+};

@@ -1,0 +1,26 @@
+/* LAMB (You et al. 2020): Adam's step plus decay, made as long as the layer's weights are:
+ *     u = m^ / (sqrt(v^) + eps) + decay w,    w -= lr |w| / |u| u    (|w| / |u| is 1 where either is 0) */
+#include "optim_kind.h"
+
+#include <math.h>
+
+static void step(const ses_optim_call *c)
+{
+    ses_exec *x = &c->dev->exec;
+    const ses_kernels *k = &c->dev->k;
+    ses_adamw a = ses_adam_numbers(c);
+    int64_t n = ses_count(c->w);
+    k->lamb(x, c->scratch, c->w->f, c->w->grad, c->state[0], c->state[1], n, &a);
+    double w = sqrt(k->sum_squares(x, c->w->f, n)), u = sqrt(k->sum_squares(x, c->scratch, n));
+    double trust = w > 0 && u > 0 ? w / u : 1;
+    k->scale(x, (ses_sink){ c->w->f, true }, c->scratch, (ses_real)(-c->lr * trust), n);
+}
+
+const ses_optim_kind ses_optim_lamb = {
+    .name = "lamb",
+    .what = "Adam with steps as long as each tensor's weights, for large batches",
+    .usual = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6 },
+    .scratch = true,
+    .keeps = ses_adam_keeps,
+    .step = step,
+};

@@ -1,0 +1,28 @@
+/* Stochastic gradient descent, with momentum (Nesterov's or the heavy ball's); decay goes through the
+ * gradient, as PyTorch's. */
+#include "optim_kind.h"
+
+static void keeps(const ses_optim_options *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
+{
+    b[0] = (ses_optim_buffer){ "momentum", o->momentum != 0 ? ses_count(w) : 0 };
+}
+
+static void step(const ses_optim_call *c)
+{
+    const ses_optim_options *o = c->opt;
+    ses_sgd s = { .lr = c->lr,
+                  .momentum = o->momentum,
+                  .keep = c->step == 1 ? 1 : 1 - o->dampening, /* the buffer begins as the first gradient */
+                  .decay = c->decay,
+                  .scale = c->scale,
+                  .nesterov = o->nesterov };
+    c->dev->k.sgd(&c->dev->exec, c->w->f, c->w->grad, c->state[0], ses_count(c->w), &s);
+}
+
+const ses_optim_kind ses_optim_sgd = {
+    .name = "sgd",
+    .what = "gradient descent with momentum",
+    .usual = { .lr = 1e-3, .momentum = 0.9 },
+    .keeps = keeps,
+    .step = step,
+};

@@ -1,0 +1,107 @@
+/* Learning-rate schedules, by the reference's formulas. t is the update, from 0. */
+#include "sesame/schedule.h"
+
+#include "base/str.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct ses_schedule_kind {
+    const char *name, *what;
+    double (*at)(const ses_schedule *s, double t);
+} ses_schedule_kind;
+
+/* Of the part after the warm-up, 0 to 1. */
+static double progress(const ses_schedule *s, double t)
+{
+    return (t - (double)s->warmup) / fmax(1, (double)(s->total - s->warmup));
+}
+
+static double constant(const ses_schedule *s, double t)
+{
+    (void)s, (void)t;
+    return 1;
+}
+
+static double linear(const ses_schedule *s, double t) { return fmax(0, 1 - progress(s, t)); }
+
+static double cosine(const ses_schedule *s, double t)
+{
+    return fmax(0, 0.5 * (1 + cos(3.141592653589793 * 2 * s->cycles * progress(s, t))));
+}
+
+static double inverse_sqrt(const ses_schedule *s, double t)
+{
+    double scale = s->timescale > 0 ? s->timescale : s->warmup > 0 ? (double)s->warmup : 10000;
+    return 1 / sqrt((t + scale - (double)s->warmup) / scale);
+}
+
+static double polynomial(const ses_schedule *s, double t)
+{
+    if (t > (double)s->total) return s->end;
+    return (1 - s->end) * pow(fmax(0, 1 - progress(s, t)), s->power) + s->end;
+}
+
+/* Howard and Ruder 2018, equation 3: up over the first `cut` of the run, then down, never below 1 / ratio. */
+static double slanted(const ses_schedule *s, double t)
+{
+    double cut = floor((double)s->total * s->cut), p;
+    if (t < cut)
+        p = t / cut;
+    else
+        p = fmax(0, 1 - (t - cut) / fmax(1, cut * (1 / s->cut - 1)));
+    return (1 + p * (s->ratio - 1)) / s->ratio;
+}
+
+static const ses_schedule_kind ses_schedule_constant = { "constant", "the same all along", constant };
+static const ses_schedule_kind ses_schedule_linear = { "linear", "straight down to 0", linear };
+static const ses_schedule_kind ses_schedule_cosine = { "cosine", "down along a cosine", cosine };
+static const ses_schedule_kind ses_schedule_inverse_sqrt = { "inverse_sqrt", "with 1 / sqrt(step)",
+                                                             inverse_sqrt };
+static const ses_schedule_kind ses_schedule_polynomial = { "polynomial", "down by a power", polynomial };
+static const ses_schedule_kind ses_schedule_slanted = { "slanted", "ULMFiT's slanted triangle", slanted };
+
+static const ses_schedule_kind *const kinds[] = {
+#define SES_SCHEDULE(name) &ses_schedule_##name,
+#include "schedules.def"
+#undef SES_SCHEDULE
+};
+
+static const ses_schedule_kind *find(const char *name)
+{
+    for (size_t i = 0; i < SES_LEN(kinds); i++)
+        if (!strcmp(kinds[i]->name, name)) return kinds[i];
+    return NULL;
+}
+
+const char *ses_schedule_name(size_t i, const char **what)
+{
+    if (i >= SES_LEN(kinds)) return NULL;
+    if (what) *what = kinds[i]->what;
+    return kinds[i]->name;
+}
+
+bool ses_schedule_usual(const char *name, ses_schedule *out, ses_err *e)
+{
+    const ses_schedule_kind *k = find(name);
+    if (!k) {
+        ses_buf list = { 0 };
+        for (size_t i = 0; i < SES_LEN(kinds); i++)
+            ses_buf_appendf(&list, "%s%s", i ? ", " : "", kinds[i]->name);
+        ses_fail(e, SES_EARG, "no schedule \"%s\"; there are %s", ses_quoted_of(name, strlen(name)).s,
+                 list.data ? list.data : "");
+        ses_buf_free(&list);
+        return false;
+    }
+    *out = (ses_schedule){ .name = k->name, .power = 1, .cycles = 0.5, .cut = 0.1, .ratio = 32 };
+    return true;
+}
+
+double ses_schedule_at(const ses_schedule *s, int64_t step)
+{
+    double t = (double)step;
+    if (step < s->warmup) return t / (double)s->warmup;
+    return find(s->name)->at(s, t);
+}
+
+int64_t ses_warmup_updates(double ratio, int64_t total) { return (int64_t)ceil((double)total * ratio); }
