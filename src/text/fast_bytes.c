@@ -1,4 +1,4 @@
-/* fast_bytes: opening, windows, added tokens. */
+/* fast_bytes: opening, windows. */
 #include "fast_bytes.h"
 
 #include "base/alloc.h"
@@ -46,9 +46,11 @@ static bool spaced_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *
     return ok;
 }
 
-static bool encode_piece(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
-                         size_t begin, size_t end, ses_err *e)
+static bool encode_piece(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
+                         size_t end, ses_err *e)
 {
+    const ses_bytes_fast *f = self;
+    ses_bytes_work *w = work;
     size_t pos = begin;
     if (f->prefix_space && text[pos] != ' ' && !spaced_word(f, w, k, text, &pos, end, e)) return false;
     while (pos < end) {
@@ -68,73 +70,13 @@ static bool encode_piece(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens 
     return true;
 }
 
-/* ---- added tokens ---- */
-
-static bool put_added(ses_tokens *k, const ses_added_token *t, const char *text, size_t begin, size_t end,
-                      ses_err *e)
-{
-    bool same = t->content.n == end - begin && !memcmp(t->content.p, text + begin, end - begin);
-    if (!ses_mark_put(k, same ? NULL : text + begin, end - begin, true, e) || !ses_run_reserve(&k->run, 1, e))
-        return false;
-    ses_run *r = &k->run;
-    r->id[r->n] = t->id;
-    /* in whole characters, as the text is */
-    r->byte[r->n] = (ses_offset){ (uint32_t)begin, (uint32_t)end };
-    r->word[r->n++] = (int32_t)r->words++;
-    return true;
-}
-
-static bool is_match(const ses_added *a, const char *text, size_t n)
-{
-    int32_t token;
-    return ses_matcher_at(&a->raw, text, n, &token) || ses_matcher_at(&a->normal, text, n, &token);
-}
-
-/* Whether there is an added token anywhere in the text. */
-static bool any_added(const ses_bytes_fast *f, const char *text, size_t n)
-{
-    const ses_added *a = &f->t->added;
-    for (size_t i = 0; f->n_roots <= SES_LEN(f->root) && i < f->n_roots; i++)
-        for (const char *p = text, *end = text + n; (p = memchr(p, f->root[i], (size_t)(end - p))); p++)
-            if (is_match(a, p, (size_t)(end - p))) return true;
-    for (size_t i = 0; f->n_roots > SES_LEN(f->root) && i < n; i++)
-        if ((a->raw.root[(uint8_t)text[i]] || a->normal.root[(uint8_t)text[i]]) &&
-            is_match(a, text + i, n - i))
-            return true;
-    return false;
-}
-
-/* As in the exact way: tokens sought in the text as it is, then in what lies between them. */
-static bool encode_split(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
-                         size_t n, ses_err *e)
-{
-    const ses_added *a = &f->t->added;
-    if (!ses_added_split(a, &a->raw, text, n, &k->outer, e)) return false;
-    for (size_t i = 0; i < k->outer.n; i++) {
-        ses_match m = k->outer.match[i];
-        if (m.token >= 0) {
-            if (!put_added(k, &a->token[m.token], text, m.begin, m.end, e)) return false;
-            continue;
-        }
-        if (!ses_added_split(a, &a->normal, text + m.begin, m.end - m.begin, &k->inner, e)) return false;
-        for (size_t j = 0; j < k->inner.n; j++) {
-            ses_match x = k->inner.match[j];
-            size_t begin = m.begin + x.begin, end = m.begin + x.end;
-            bool ok = x.token >= 0 ? put_added(k, &a->token[x.token], text, begin, end, e)
-                                   : encode_piece(f, w, k, text, begin, end, e);
-            if (!ok) return false;
-        }
-    }
-    return true;
-}
-
 static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
 {
     const ses_bytes_fast *f = self;
     if (!n) return true;
-    if (f->n_roots && any_added(f, text, n)) {
+    if (f->roots.n && ses_roots_any(&f->roots, &f->t->added, text, n)) {
         k->bad = ses_utf8_valid(text, n) != n; /* tokens look at the characters around them */
-        return !k->bad && encode_split(f, work, k, text, n, e);
+        return !k->bad && ses_added_each(&f->t->added, encode_piece, f, work, k, text, n, e);
     }
     return encode_piece(f, work, k, text, 0, n, e);
 }
@@ -166,16 +108,6 @@ static const uint8_t *sort_plane(ses_arena *mem, ses_err *e)
     return plane;
 }
 
-static void find_roots(ses_bytes_fast *f)
-{
-    const ses_added *a = &f->t->added;
-    for (int c = 0; c < 256; c++) {
-        if (!a->raw.root[c] && !a->normal.root[c]) continue;
-        if (f->n_roots < SES_LEN(f->root)) f->root[f->n_roots] = (uint8_t)c;
-        f->n_roots++;
-    }
-}
-
 static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **self, ses_err *e)
 {
     if (!applies(t)) return true;
@@ -188,13 +120,10 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
         f->id[b] = f->m->direct[ses_byte_char((uint8_t)b)];
         if (f->id[b] < 0) return true; /* bytes without a token: the exact way has rules for them */
     }
-    ses_hash_key key = ses_hash_key_new();
-    f->key[0] = key.k0;
-    f->key[1] = key.k1;
-    f->key[2] = (key.k0 ^ key.k1 << 1) | 1;
+    f->hash = ses_word_hash_new();
     f->plane = sort_plane(mem, e);
     if (!f->plane) return false;
-    find_roots(f);
+    ses_roots_find(&f->roots, &t->added);
     f->sort = ses_bytes_sort_ref;
     f->words = ses_bytes_words_ref;
 #if defined __x86_64__ && !defined SES_REF_ONLY
@@ -234,4 +163,5 @@ const ses_fast ses_fast_bytes = { .name = "bytes",
                                   .work_new = work_new,
                                   .work_free = work_free,
                                   .validates = true,
+                                  .no_empty = true,
                                   .encode = encode };

@@ -10,7 +10,8 @@
 
 #include "bpe_walk.h"
 #include "byte_level.h"
-#include "run.h"
+#include "fast_added.h"
+#include "word_hash.h"
 
 enum {
     SES_BYTES_WINDOW = 4096, /* a multiple of 64 */
@@ -72,22 +73,15 @@ struct ses_bytes_fast {
     const ses_tokenizer *t;
     const ses_bpe *m;
     bool prefix_space;
-    int32_t id[256];      /* of single bytes */
-    uint64_t key[3];      /* of the caches' hash */
-    uint8_t root[8];      /* the bytes that begin added tokens, */
-    size_t n_roots;       /* SIZE_MAX: too many to look for one by one */
+    int32_t id[256];    /* of single bytes */
+    ses_word_hash hash; /* of the caches */
+    ses_roots roots;
     const uint8_t *plane; /* [65536] ses_bytes_class of the first characters of Unicode */
     ses_bytes_sort_fn *sort;
     ses_bytes_words_fn *words;
 };
 
 typedef enum { SES_BYTES_OTHER, SES_BYTES_LETTER, SES_BYTES_NUMBER, SES_BYTES_SPACE } ses_bytes_class;
-
-static inline uint64_t ses_bytes_hash(const ses_bytes_fast *f, uint64_t a, uint64_t b)
-{
-    uint64_t h = (a ^ f->key[0]) * 0x9E3779B97F4A7C15u + (b ^ f->key[1]) * 0xC2B2AE3D27D4EB4Fu;
-    return (h ^ h >> 32) * f->key[2];
-}
 
 uint64_t ses_bytes_sort_ref(ses_bytes_work *w, size_t n);
 uint64_t ses_bytes_sort_avx2(ses_bytes_work *w, size_t n);

@@ -86,7 +86,8 @@ bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens
             __m128i v = _mm_and_si128(_mm_loadu_si128((const __m128i *)(w->text + at)),
                                       _mm_cmpgt_epi8(_mm_set1_epi8((char)len), iota));
             v = _mm_or_si128(v, _mm_slli_si128(_mm_cvtsi32_si128((int)len), 15));
-            uint64_t h = ses_bytes_hash(f, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
+            uint64_t h =
+                ses_word_hash16(&f->hash, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
             slot[j] = 2 * (uint32_t)(h >> (64 - SES_BYTES_SMALL_BITS));
             _mm_prefetch((const char *)&w->small[slot[j]], _MM_HINT_T0);
             key[j] = v;

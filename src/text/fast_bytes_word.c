@@ -68,7 +68,7 @@ static uint32_t large_hash(const ses_bytes_fast *f, const char *key)
     uint64_t h = (uint8_t)key[63], a[2];
     for (size_t i = 0, n = h & 63; i < n; i += 16) {
         memcpy(a, key + i, sizeof a);
-        h = ses_bytes_hash(f, a[0] ^ h, a[1]);
+        h = ses_word_hash16(&f->hash, a[0] ^ h, a[1]);
     }
     return 2 * (uint32_t)(h >> (64 - SES_BYTES_LARGE_BITS));
 }
@@ -239,7 +239,7 @@ bool ses_bytes_words_ref(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens 
         memcpy(key, w->text + at, len);
         ((uint8_t *)key)[15] = (uint8_t)len;
         ses_bytes_entry *x =
-            &w->small[2 * (ses_bytes_hash(f, key[0], key[1]) >> (64 - SES_BYTES_SMALL_BITS))];
+            &w->small[2 * (ses_word_hash16(&f->hash, key[0], key[1]) >> (64 - SES_BYTES_SMALL_BITS))];
         const ses_bytes_entry *hit = !memcmp(x->key, key, 16) ? x : !memcmp(x[1].key, key, 16) ? x + 1 : NULL;
         if (!hit) {
             if (!ses_bytes_miss(f, w, k, w->text + at, len, from, x, e)) return false;

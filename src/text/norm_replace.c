@@ -1,26 +1,21 @@
 /* Replaces every match of a pattern. What is new has the range of the match's last character; where the match
  * is empty, of the character before. */
-#include "pattern.h"
-
-typedef struct replace {
-    ses_pattern pattern;
-    ses_string content;
-} replace;
+#include "norm_replace.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
-    replace *r = ses_arena_array(mem, 1, sizeof *r, e);
+    ses_replace *r = ses_arena_array(mem, 1, sizeof *r, e);
     if (!r || !ses_setting_string(settings, "content", NULL, mem, &r->content, e) ||
         !ses_pattern_open(&r->pattern, settings, "pattern", mem, e))
         return NULL;
     return r;
 }
 
-static void close(void *self) { ses_pattern_close(&((replace *)self)->pattern); }
+static void close(void *self) { ses_pattern_close(&((ses_replace *)self)->pattern); }
 
 static void save(const void *self, ses_json_writer *w)
 {
-    const replace *r = self;
+    const ses_replace *r = self;
     ses_pattern_save(&r->pattern, "pattern", w);
     ses_json_put_key(w, "content");
     ses_json_put_stringn(w, r->content.p, r->content.n);
@@ -29,7 +24,7 @@ static void save(const void *self, ses_json_writer *w)
 static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
                       ses_err *e)
 {
-    const replace *r = self;
+    const ses_replace *r = self;
     if (begin == end) return true;
     ses_regex_scan s;
     size_t done = 0; /* from begin */

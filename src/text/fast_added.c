@@ -1,0 +1,84 @@
+#include "fast_added.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+void ses_roots_find(ses_roots *r, const ses_added *a)
+{
+    r->n = 0;
+    for (int c = 0; c < 256; c++) {
+        if (!a->raw.root[c] && !a->normal.root[c]) continue;
+        if (r->n < SES_LEN(r->byte)) r->byte[r->n] = (uint8_t)c;
+        r->n++;
+    }
+}
+
+static bool is_match(const ses_added *a, const char *text, size_t n)
+{
+    int32_t token;
+    return ses_matcher_at(&a->raw, text, n, &token) || ses_matcher_at(&a->normal, text, n, &token);
+}
+
+bool ses_roots_any(const ses_roots *r, const ses_added *a, const char *text, size_t n)
+{
+    for (size_t i = 0; r->n <= SES_LEN(r->byte) && i < r->n; i++)
+        for (const char *p = text, *end = text + n; (p = memchr(p, r->byte[i], (size_t)(end - p))); p++)
+            if (is_match(a, p, (size_t)(end - p))) return true;
+    for (size_t i = 0; r->n > SES_LEN(r->byte) && i < n; i++)
+        if ((a->raw.root[(uint8_t)text[i]] || a->normal.root[(uint8_t)text[i]]) &&
+            is_match(a, text + i, n - i))
+            return true;
+    return false;
+}
+
+static bool put_added(ses_tokens *k, const ses_added_token *t, const char *text, size_t begin, size_t end,
+                      ses_err *e)
+{
+    bool same = t->content.n == end - begin && !memcmp(t->content.p, text + begin, end - begin);
+    if (!ses_mark_put(k, same ? NULL : text + begin, end - begin, true, e) || !ses_run_reserve(&k->run, 1, e))
+        return false;
+    ses_run *r = &k->run;
+    r->id[r->n] = t->id;
+    /* in whole characters, as the text is */
+    r->byte[r->n] = (ses_offset){ (uint32_t)begin, (uint32_t)end };
+    r->word[r->n++] = (int32_t)r->words++;
+    return true;
+}
+
+typedef struct each {
+    const ses_added *a;
+    ses_stretch_fn *stretch;
+    const void *self;
+    void *work;
+    ses_tokens *k;
+    ses_matches outer, inner; /* not the workspace's, which a stretch may go the exact way with */
+} each;
+
+static bool each_normal(each *x, const char *text, const ses_match *m, ses_err *e)
+{
+    if (!ses_added_split(x->a, &x->a->normal, text + m->begin, m->end - m->begin, &x->inner, e)) return false;
+    for (size_t i = 0; i < x->inner.n; i++) {
+        ses_match in = x->inner.match[i];
+        size_t begin = m->begin + in.begin, end = m->begin + in.end;
+        bool ok = in.token >= 0 ? put_added(x->k, &x->a->token[in.token], text, begin, end, e)
+                                : x->stretch(x->self, x->work, x->k, text, begin, end, e);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+bool ses_added_each(const ses_added *a, ses_stretch_fn *stretch, const void *self, void *work, ses_tokens *k,
+                    const char *text, size_t n, ses_err *e)
+{
+    each x = { a, stretch, self, work, k, { 0 }, { 0 } };
+    bool ok = ses_added_split(a, &a->raw, text, n, &x.outer, e);
+    for (size_t i = 0; ok && i < x.outer.n; i++) {
+        ses_match m = x.outer.match[i];
+        ok = m.token >= 0 ? put_added(k, &a->token[m.token], text, m.begin, m.end, e)
+                          : each_normal(&x, text, &m, e);
+    }
+    ses_free(x.outer.match);
+    ses_free(x.inner.match);
+    return ok;
+}

@@ -1,0 +1,118 @@
+/* The shortcut for pipelines in which words between spaces do not know of each other (Unigram, BPE and
+ * WordLevel behind white space or Metaspace, with any of the usual normalizers): what its files share.
+ *
+ * The text is cut before spaces, where that changes nothing: between two characters that are calm, which the
+ * normalizers treat the same with anything behind a space next to them. Such a chunk's tokens depend on
+ * its bytes alone, whatever the stages do inside; so they are looked up in a cache by those bytes as they
+ * stand in the text, before any normalizer. What is not there goes the exact way and is kept. */
+#ifndef SES_TEXT_FAST_WORDS_H
+#define SES_TEXT_FAST_WORDS_H
+
+#include "fast_added.h"
+#include "word_hash.h"
+
+enum {
+    SES_WORDS_CUTS = 1024, /* chunks listed at a time */
+    SES_WORDS_BATCH = 32,  /* looked up at a time */
+    SES_WORDS_SLACK = 8,   /* tokens an entry may write past its own */
+    SES_WORDS_SHORT = 15,  /* bytes of a chunk that fit a small entry */
+    SES_WORDS_LONG = 62,   /* and a large one */
+    SES_WORDS_IDS = 20,    /* tokens of a large entry */
+    SES_WORDS_SMALL_BITS = 16,
+    SES_WORDS_LARGE_BITS = 13,
+    SES_WORDS_ELSEWHERE = 0x80 /* for a small entry's shape: the large cache has it */
+};
+
+/* Where a chunk stands: Metaspace asks whether a text begins there. */
+typedef enum { SES_WORDS_INNER, SES_WORDS_FIRST, SES_WORDS_FIRST_OF_ALL } ses_words_place;
+
+/* A chunk of up to 15 bytes, in the last its length and its place << 4; and up to three tokens: where each
+ * begins (upper four bits) and ends. shape: tokens in bits 0-1; words before the second token in bit 2,
+ * before the third in bits 3-4, in all in bits 5-6. */
+typedef struct ses_words_entry {
+    uint8_t key[16];
+    int32_t id[3];
+    uint8_t place[3], shape;
+} ses_words_entry;
+
+typedef struct ses_words_large {
+    uint8_t key[64]; /* up to 62 bytes, the place, the length */
+    int32_t id[SES_WORDS_IDS];
+    uint8_t begin[SES_WORDS_IDS], end[SES_WORDS_IDS], word[SES_WORDS_IDS];
+    uint8_t n, words;
+    bool surface; /* a token is called by its text */
+    uint8_t spare;
+} ses_words_large;
+
+/* One thread's caches and lists. */
+typedef struct ses_words_work {
+    ses_words_entry *small; /* [2 << SES_WORDS_SMALL_BITS], buckets of two */
+    ses_words_large *large; /* [2 << SES_WORDS_LARGE_BITS], too */
+    uint8_t *calm;          /* [65536] of the first characters of Unicode: 0: not asked yet, 1: yes, 2: no */
+    ses_text text[5];       /* for asking the normalizers */
+    size_t n;               /* bytes of the text at hand */
+    uint32_t cut[SES_WORDS_CUTS + 72];
+    char key[SES_WORDS_BATCH][64]; /* of chunks for the large cache */
+} ses_words_work;
+
+typedef struct ses_words_fast ses_words_fast;
+
+/* A bit for each of 64 bytes that is a space. */
+typedef uint64_t ses_words_spaces_fn(const char *p);
+
+/* The chunks of text that begin at cut[0 .. count) and end where the next begins, to the run. ends: where the
+ * stretch they are of begins and ends. *odd: one of them is not for itself after all. */
+typedef bool ses_words_put_fn(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                              const uint32_t ends[2], size_t count, bool *odd, ses_err *e);
+
+struct ses_words_fast {
+    const ses_tokenizer *t;
+    int32_t surface;   /* the id whose tokens are called by their text */
+    bool looks_around; /* a normalizer sees more than one character of white space: chunks are asked, too */
+    bool single;       /* some added token looks at the letters beside it */
+    uint8_t calm[256]; /* of ASCII: 1 or 0; 2: decode the character */
+    ses_word_hash hash;
+    ses_roots roots;
+    ses_words_spaces_fn *spaces;
+    ses_words_put_fn *put;
+};
+
+/* Whether spaces may be cut at beside this character. */
+bool ses_words_calm(const ses_words_fast *f, ses_words_work *w, uint32_t cp, bool *yes, ses_err *e);
+
+/* Whether a chunk is normalized by itself as it is with another before it (left) and behind it (right). */
+bool ses_words_joins(const ses_words_fast *f, ses_words_work *w, ses_string chunk, bool left, bool right,
+                     bool *yes, ses_err *e);
+
+/* Whether plain words are left as they are, with the spaces between them. */
+bool ses_words_stays(const ses_words_fast *f, ses_words_work *w, bool *yes, ses_err *e);
+
+/* The last of a chunk's key, that says how long it is and where it stands. */
+static inline uint8_t ses_words_tag(size_t len, ses_words_place place)
+{
+    return (uint8_t)(len | (size_t)place << 4);
+}
+
+static inline ses_words_place ses_words_place_of(uint32_t begin, const uint32_t ends[2])
+{
+    return begin > ends[0] ? SES_WORDS_INNER : begin ? SES_WORDS_FIRST : SES_WORDS_FIRST_OF_ALL;
+}
+
+uint64_t ses_words_spaces_ref(const char *p);
+uint64_t ses_words_spaces_avx2(const char *p);
+bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                       const uint32_t ends[2], size_t count, bool *odd, ses_err *e);
+bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                        const uint32_t ends[2], size_t count, bool *odd, ses_err *e);
+
+/* A chunk that no small entry has: number j of the batch, found in the large cache or new. */
+uint32_t ses_words_long_key(const ses_words_fast *f, ses_words_work *w, size_t j, const char *p, size_t len,
+                            ses_words_place place);
+bool ses_words_put_long(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                        const uint32_t ends[2], size_t i, uint32_t slot, size_t j, bool *odd, ses_err *e);
+bool ses_words_far(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                   const uint32_t ends[2], size_t i, bool *odd, ses_err *e);
+bool ses_words_miss(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                    const uint32_t ends[2], size_t i, ses_words_entry *bucket, bool *odd, ses_err *e);
+
+#endif

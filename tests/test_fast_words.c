@@ -1,0 +1,326 @@
+/* The shortcut for words between spaces against the exact way: pipelines of every kind it takes, texts drawn
+ * at random, with and without truncation, at every level of vectors. */
+#include "base/rng.h"
+#include "base/utf8.h"
+#include "check.h"
+#include "text/fast_words.h"
+
+typedef struct dice {
+    ses_key key;
+    uint64_t n;
+} dice;
+
+static uint32_t roll(dice *d, uint32_t below) { return ses_rand32(d->key, d->n++) % below; }
+
+/* ---- pipelines ---- */
+
+/* U+00E9 becomes "e", U+00AD is dropped, U+00A0 becomes a space, U+00BD "1 2", as in SentencePiece's maps. */
+#define MAP "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"%MAP%\"}"
+#define REPLACE(what) "{\"type\":\"Replace\",\"pattern\":{" what "},\"content\":\" \"}"
+#define QUOTES "{\"type\":\"Replace\",\"pattern\":{\"String\":\"''\"},\"content\":\"\\\"\"}"
+#define AND ","
+#define SEQUENCE(key, steps) "{\"type\":\"Sequence\",\"" key "\":[" steps "]}"
+#define META(scheme)                                                                        \
+    "{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"prepend_scheme\":\"" scheme \
+    "\",\"split\":true}"
+#define SPLIT "{\"type\":\"WhitespaceSplit\"}"
+#define TYPE(name) "{\"type\":\"" name "\"}"
+#define NONE "null"
+
+static const char unigram[] =
+    "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"\xe2\x96\x81\",-2],[\"e\",-3],[\"t\",-3."
+    "5],"
+    "[\"a\",-3.25],[\"et\",-5],[\"\xe2\x96\x81the\",-4],[\"th\",-6],[\"h\",-4.5],[\"\xe2\x96\x81t\",-5.5],"
+    "[\"he\",-6.5],[\"\xc3\xa9\",-7],[\"\xe6\x97\xa5\",-8],[\"1\",-4],[\"\\\"\",-5],[\".\",-4],[\"'\",-6],"
+    "[\"tea\",-7.5],[\"eta\",-7.25],[\"\xe2\x96\x81\xe2\x96\x81\",-3]]}";
+static const char bpe[] =
+    "{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"fuse_unk\":true,\"vocab\":{\"<unk>\":0,\"\xe2\x96\x81\":1,"
+    "\"e\":2,"
+    "\"t\":3,\"a\":4,\"h\":5,\"th\":6,\"the\":7,\"\xe2\x96\x81the\":8,\"et\":9,\"eta\":10,\".\":11,\"1\":12},"
+    "\"merges\":[[\"t\",\"h\"],[\"th\",\"e\"],[\"\xe2\x96\x81\",\"the\"],[\"e\",\"t\"],[\"et\",\"a\"]]}";
+static const char wordlevel[] = "{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{\"<unk>\":0,"
+                                "\"the\":1,\"eta\":2,\"a\":3,\".\":4}}";
+
+static const struct {
+    const char *normalizer, *pre, *model;
+} setup[] = {
+    { MAP, SEQUENCE("pretokenizers", SPLIT AND META("always")), unigram },
+    { MAP, SEQUENCE("pretokenizers", SPLIT AND META("first")), unigram },
+    { MAP, META("first"), unigram },
+    { SEQUENCE("normalizers", MAP AND REPLACE("\"Regex\":\" {2,}\"")), META("always"), unigram },
+    { SEQUENCE("normalizers", QUOTES AND TYPE("NFKD") AND TYPE("StripAccents") AND TYPE("Lowercase")
+                                  AND REPLACE("\"Regex\":\" {2,}\"")),
+      SEQUENCE("pretokenizers", SPLIT AND META("always")), unigram },
+    { SEQUENCE("normalizers", REPLACE("\"Regex\":\"\\\\s{2,}|[\\\\n\\\\r\\\\t]\"") AND
+               "{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}"),
+      META("always"), unigram },
+    { TYPE("NFC"), META("never"), bpe },
+    { MAP, SEQUENCE("pretokenizers", SPLIT AND META("always")), bpe },
+    { NONE, SPLIT, bpe },
+    { SEQUENCE("normalizers", TYPE("Nmt") AND TYPE("NFKC") AND TYPE("Lowercase")),
+      SEQUENCE("pretokenizers", TYPE("Whitespace") AND TYPE("Punctuation")), wordlevel },
+    { "{\"type\":\"BertNormalizer\"}", TYPE("BertPreTokenizer"), wordlevel },
+    { NONE, SEQUENCE("pretokenizers", SPLIT AND "{\"type\":\"Digits\",\"individual_digits\":true}"),
+      unigram },
+};
+
+static const char added[] =
+    "[{\"id\":50,\"content\":\"<m>\",\"lstrip\":true,\"normalized\":false,\"special\":true},"
+    "{\"id\":51,\"content\":\"<x>\",\"normalized\":false,\"special\":true}%SINGLE%]";
+static const char single[] = ",{\"id\":52,\"content\":\"[w]\",\"single_word\":true,\"normalized\":false}";
+
+/* A map of four characters as SentencePiece stores one: a double array whose units are found by hand. */
+static void put_map(ses_buf *b);
+
+static bool put_with(ses_buf *b, const char *text, const char *name, const char *value)
+{
+    const char *at = strstr(text, name);
+    if (!at) return false;
+    ses_buf_append(b, text, (size_t)(at - text));
+    if (value)
+        ses_buf_puts(b, value);
+    else
+        put_map(b);
+    return true;
+}
+
+static void put_normalizer(ses_buf *b, const char *s)
+{
+    static const char name[] = "%MAP%";
+    if (put_with(b, s, name, NULL))
+        ses_buf_puts(b, strstr(s, name) + sizeof name - 1);
+    else
+        ses_buf_puts(b, s);
+}
+
+static ses_tokenizer *make(size_t i, bool with_single)
+{
+    ses_buf b = { 0 };
+    ses_err e = { 0 };
+    ses_buf_puts(&b, "{\"added_tokens\":");
+    put_with(&b, added, "%SINGLE%", with_single ? single : "");
+    ses_buf_puts(&b, "],\"normalizer\":");
+    put_normalizer(&b, setup[i].normalizer);
+    ses_buf_appendf(&b, ",\"pre_tokenizer\":%s,\"model\":%s}", setup[i].pre, setup[i].model);
+    ses_tokenizer *t = ses_tokenizer_from_json(b.data, b.len, &e);
+    CHECK_MSG(t, "setup %zu: %s", i, e.msg);
+    ses_buf_free(&b);
+    return t;
+}
+
+/* ---- the map ---- */
+
+static void put_base64(ses_buf *b, const unsigned char *p, size_t n)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t x =
+            (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) | (i + 2 < n ? p[i + 2] : 0u);
+        ses_buf_put(b, digit[x >> 18]);
+        ses_buf_put(b, digit[x >> 12 & 63]);
+        ses_buf_put(b, i + 1 < n ? digit[x >> 6 & 63] : '=');
+        ses_buf_put(b, i + 2 < n ? digit[x & 63] : '=');
+    }
+}
+
+/* Offsets are below 2^21, so a unit is offset << 10 | has a leaf << 8 | label. Children of the root are at
+ * 256 ^ label; those of 0xC2 and of 0xC3 at 512 and at 1024; each leaf's value at its node's own place. */
+static void put_map(ses_buf *b)
+{
+    enum { UNITS = 4096 };
+    static const struct {
+        unsigned char byte[2];
+        const char *to;
+    } rule[] = {
+        { { 0xC2, 0xA0 }, " " }, { { 0xC2, 0xAD }, "" }, { { 0xC2, 0xBD }, "1 2" }, { { 0xC3, 0xA9 }, "e" }
+    };
+    static uint32_t unit[UNITS];
+    static unsigned char out[4 + 4 * UNITS + 16];
+    size_t n = 4 + 4 * UNITS, text = 0;
+    memset(unit, 0, sizeof unit);
+    unit[0] = 256u << 10;
+    uint32_t c2 = 256 ^ 0xC2, c3 = 256 ^ 0xC3;
+    unit[c2] = (c2 ^ 512u) << 10 | 0xC2;
+    unit[c3] = (c3 ^ 1024u) << 10 | 0xC3;
+    for (uint32_t i = 0; i < SES_LEN(rule); i++) {
+        uint32_t node = (rule[i].byte[0] == 0xC2 ? 512u : 1024u) ^ rule[i].byte[1], leaf = 2048 + 256 * i;
+        unit[node] = (node ^ leaf) << 10 | 1u << 8 | rule[i].byte[1];
+        unit[leaf] = 1u << 31 | (uint32_t)text;
+        memcpy(out + n, rule[i].to, strlen(rule[i].to) + 1);
+        n += strlen(rule[i].to) + 1;
+        text += strlen(rule[i].to) + 1;
+    }
+    for (int i = 0; i < 4; i++) out[i] = (unsigned char)((4u * UNITS) >> 8 * i);
+    for (uint32_t i = 0; i < UNITS; i++)
+        for (uint32_t k = 0; k < 4; k++) out[4 + 4 * i + k] = (unsigned char)(unit[i] >> 8 * k);
+    put_base64(b, out, n);
+}
+
+/* ---- texts ---- */
+
+static void draw_text(dice *d, ses_buf *out, size_t max)
+{
+    static const char *const part[] = { "the",
+                                        " the",
+                                        " the",
+                                        " eta",
+                                        " tea",
+                                        " a",
+                                        " ",
+                                        " ",
+                                        "  ",
+                                        "\n",
+                                        "\t",
+                                        " \n",
+                                        "1",
+                                        ".",
+                                        ",",
+                                        " .",
+                                        "''",
+                                        "'",
+                                        "\"",
+                                        "\u00e9",
+                                        "e\u0301",
+                                        "\u0301",
+                                        " \u0301",
+                                        "\u65e5\u672c",
+                                        " \u65e5",
+                                        "\u00a0",
+                                        " \u00a0",
+                                        "\xc2\xad",
+                                        " \u00ad",
+                                        "\u00bd",
+                                        " \u00bd ",
+                                        "\u0130",
+                                        "\u2581",
+                                        " \u2581",
+                                        "\u0600",
+                                        " \u0600a",
+                                        "\U0001F44D",
+                                        " \U0001F44D",
+                                        "\u200d",
+                                        "\u200b",
+                                        "\u0915\u094d\u0937",
+                                        " \u0915\u093f",
+                                        "\u1100\u1161",
+                                        " \uac00",
+                                        "\u03a3",
+                                        " \u0434\u043e\u043c",
+                                        "\ufb01",
+                                        " \u3000",
+                                        "\x01",
+                                        " \x7f",
+                                        "<m>",
+                                        " <m> ",
+                                        "<x>",
+                                        "<x",
+                                        "[w]",
+                                        " [w] ",
+                                        "thethethethethetheatheathetatheateathetheathe",
+                                        " hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh",
+                                        "\u0344",
+                                        " \u00a8",
+                                        "\ufdfa",
+                                        " \u0e01\u0e33",
+                                        "\u11a8",
+                                        "\u2028",
+                                        "\xc2\x85",
+                                        "\r\n",
+                                        "A",
+                                        " The",
+                                        " ETA" };
+    size_t want = max * roll(d, 100) / 100;
+    uint32_t kinds = roll(d, 3) ? (uint32_t)SES_LEN(part) : 12;
+    out->len = 0;
+    while (out->len < want) {
+        const char *s = part[roll(d, kinds)];
+        for (uint32_t times = roll(d, 80) ? 1 : 1 + roll(d, 900); times; times--) ses_buf_puts(out, s);
+    }
+}
+
+static bool same(const ses_tokens *a, const ses_tokens *b)
+{
+    const ses_encoding *x = ses_tokens_result(a), *y = ses_tokens_result(b);
+    bool ok = x->n == y->n;
+    if (!ok || !x->n) return ok;
+    ok = !memcmp(x->id, y->id, x->n * sizeof *x->id) && !memcmp(x->byte, y->byte, x->n * sizeof *x->byte) &&
+         !memcmp(x->point, y->point, x->n * sizeof *x->point) &&
+         !memcmp(x->word, y->word, x->n * sizeof *x->word);
+    for (size_t i = 0; ok && i < x->n; i++) {
+        size_t n[2];
+        const char *s[2] = { ses_tokens_string(a, x, i, &n[0]), ses_tokens_string(b, y, i, &n[1]) };
+        ok = n[0] == n[1] && (!n[0] || !memcmp(s[0], s[1], n[0]));
+    }
+    return ok;
+}
+
+static void compare(size_t number, bool with_single, ses_isa isa)
+{
+    ses_tokenizer *t = make(number, with_single);
+    if (!t) return;
+    ses_arena mem = { 0 };
+    ses_err e = { 0 };
+    ses_tokenizer fast = *t, plain = *t;
+    plain.fast = NULL;
+    fast.fast = &ses_fast_words;
+    fast.fast_self = NULL;
+    CHECK_MSG(t->fast, "setup %zu has no shortcut", number);
+    CHECK(ses_fast_words.open(t, isa, &mem, &fast.fast_self, &e));
+    if (!CHECK_MSG(fast.fast_self, "setup %zu", number)) return;
+    ses_tokens *a = ses_tokens_new(&fast, &e), *b = ses_tokens_new(&plain, &e);
+    dice d = { { .seed = 21 + number, .step = (uint32_t)isa }, 0 };
+    ses_buf text = { 0 };
+    int wrong = 0;
+    for (int i = 0; i < 120; i++) {
+        draw_text(&d, &text, i % 4 ? 120 : 6000);
+        ses_encode_options o = { 0 };
+        if (i % 3 == 1)
+            o = (ses_encode_options){ .truncation = SES_LONGEST_FIRST,
+                                      .max_length = roll(&d, 40),
+                                      .truncate_left = i & 1 };
+        ses_input in = { .text = { text.data, text.len } };
+        bool ok = ses_encode(a, &in, &o, &e) && ses_encode(b, &in, &o, &e) && same(a, b);
+        if (!ok && !wrong++) printf("setup %zu: %s\n", number, ses_quoted_of(text.data, text.len).s);
+    }
+    CHECK_MSG(!wrong, "setup %zu, isa %d: %d of 120 texts differ (%s)", number, (int)isa, wrong, e.msg);
+    ses_buf_free(&text);
+    ses_tokens_free(a);
+    ses_tokens_free(b);
+    ses_arena_free(&mem);
+    ses_tokenizer_free(t);
+}
+
+/* A pipeline whose words know of each other is none for the shortcut. */
+static void check_others(void)
+{
+    static const char *const other[] = {
+        "{\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"x\"},\"pre_tokenizer\":" SPLIT,
+        "{\"normalizer\":{\"type\":\"Strip\"},\"pre_tokenizer\":" META("always"),
+        "{\"normalizer\":" REPLACE("\"String\":\"a b\"") ",\"pre_tokenizer\":" SPLIT,
+        "{\"normalizer\":" REPLACE("\"Regex\":\"(?<=a )b\"") ",\"pre_tokenizer\":" SPLIT,
+        "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"always\","
+        "\"split\":false}",
+    };
+    for (size_t i = 0; i < SES_LEN(other); i++) {
+        ses_err e = { 0 };
+        ses_buf b = { 0 };
+        ses_buf_appendf(&b, "%s,\"model\":%s}", other[i], unigram);
+        ses_tokenizer *t = ses_tokenizer_from_json(b.data, b.len, &e);
+        CHECK_MSG(t && !t->fast, "%zu: %s", i, t ? "taken" : e.msg);
+        ses_tokenizer_free(t);
+        ses_buf_free(&b);
+    }
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < SES_LEN(setup); i++) {
+        compare(i, false, SES_ISA_REF);
+        compare(i, true, SES_ISA_REF);
+#if defined __x86_64__ && !defined SES_REF_ONLY
+        if (__builtin_cpu_supports("avx2")) compare(i, false, SES_ISA_AVX2);
+#endif
+    }
+    check_others();
+    return check_report();
+}
