@@ -8,6 +8,7 @@ extern "C" {
 
 #include "sesame/batch.h"
 #include "sesame/cache.h"
+#include "sesame/dataset.h"
 #include "sesame/device.h"
 #include "sesame/err.h"
 #include "sesame/json.h"
@@ -17,11 +18,13 @@ extern "C" {
 #include "sesame/safetensors.h"
 #include "sesame/schedule.h"
 #include "sesame/sentence.h"
+#include "sesame/source.h"
 #include "sesame/store.h"
 #include "sesame/tape.h"
 #include "sesame/task.h"
 #include "sesame/tensor.h"
 #include "sesame/tokenizer.h"
+#include "sesame/trainer.h"
 #include "sesame/types.h"
 
 #ifdef __cplusplus

@@ -1,0 +1,18 @@
+/* Where training batches come from. */
+#ifndef SESAME_SOURCE_H
+#define SESAME_SOURCE_H
+
+#include "sesame/batch.h"
+#include "sesame/err.h"
+
+/* A batch is a function of its epoch and number, both from 0, and of the source's own
+ * seed: asked again, it is the same. What a call returns is borrowed until the next. */
+typedef struct ses_source {
+    void *ctx;
+    int64_t (*count)(void *ctx, int64_t epoch); /* batches of an epoch, at least 1 */
+    bool (*batch)(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e);
+    /* For messages: "lines 3, 9, 12 of train.tsv". NULL: nothing is said. */
+    void (*describe)(void *ctx, int64_t epoch, int64_t index, char *buf, size_t n);
+} ses_source;
+
+#endif

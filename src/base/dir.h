@@ -1,0 +1,20 @@
+/* Folders that appear whole: written under another name, made durable, renamed. And a lock on a folder. */
+#ifndef SES_BASE_DIR_H
+#define SES_BASE_DIR_H
+
+#include "sesame/err.h"
+
+bool ses_dir_sync(const char *path, ses_err *e); /* its entries are on the disk */
+bool ses_dir_remove(const char *path,
+                    ses_err *e); /* with the files in it, not with folders; fine when absent */
+
+/* `from` becomes `to` in the same folder, durably; what stood at `to` is removed afterwards. A crash leaves
+ * the old one or the new one. */
+bool ses_dir_replace(const char *from, const char *to, ses_err *e);
+
+/* Held by one process at a time, and given back when it ends, however it ends. The file is DIR/.lock. */
+typedef struct ses_lock ses_lock;
+ses_lock *ses_lock_new(const char *dir, ses_err *e);
+void ses_lock_free(ses_lock *l);
+
+#endif

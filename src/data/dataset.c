@@ -1,0 +1,351 @@
+#include "sesame/dataset.h"
+
+#include "base/alloc.h"
+#include "base/rng.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A growing array of 32-bit numbers. */
+typedef struct ints {
+    int32_t *p;
+    size_t n, cap;
+} ints;
+
+struct ses_dataset {
+    ses_target target;
+    int64_t width, choices, sequences;
+    ints ids, segments, tags, said; /* token after token; said: SES_TARGET_TEXT's */
+    ints cu, said_cu;               /* where sequence s begins; one more at the end */
+    ints label, end;                /* [sequences]; a span's start is its label */
+    ses_real *values;
+    size_t values_cap;
+    int64_t *origin;
+    size_t origin_cap;
+};
+
+static bool push(ints *a, const int32_t *from, int64_t n, ses_err *e)
+{
+    size_t want;
+    if (!ses_add_size(a->n, (size_t)n, &want) || want > INT32_MAX)
+        return ses_fail(e, SES_ENOMEM, "more than %d tokens in one data set", INT32_MAX);
+    if (want > a->cap) {
+        size_t cap = want + want / 2 + 64;
+        int32_t *p = ses_realloc_array(a->p, cap, sizeof *p, e);
+        if (!p) return false;
+        a->p = p;
+        a->cap = cap;
+    }
+    for (int64_t i = 0; i < n; i++) a->p[a->n + (size_t)i] = from ? from[i] : 0;
+    a->n = want;
+    return true;
+}
+
+static bool push_one(ints *a, int32_t x, ses_err *e) { return push(a, &x, 1, e); }
+
+ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t choices, ses_err *e)
+{
+    ses_dataset *d = ses_alloc(sizeof *d, e);
+    if (!d) return NULL;
+    d->target = target;
+    d->width = width;
+    d->choices = choices > 0 ? choices : 1;
+    if (push_one(&d->cu, 0, e) && push_one(&d->said_cu, 0, e)) return d;
+    ses_dataset_free(d);
+    return NULL;
+}
+
+void ses_dataset_free(ses_dataset *d)
+{
+    if (!d) return;
+    ints *all[] = { &d->ids, &d->segments, &d->tags, &d->said, &d->cu, &d->said_cu, &d->label, &d->end };
+    for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
+    ses_free(d->values);
+    ses_free(d->origin);
+    ses_free(d);
+}
+
+/* Room for one more sequence in the arrays that are not ints. */
+static bool room(ses_dataset *d, ses_err *e)
+{
+    size_t n = (size_t)d->sequences + 1;
+    if (n > d->origin_cap) {
+        size_t cap = n + n / 2 + 16;
+        int64_t *p = ses_realloc_array(d->origin, cap, sizeof *p, e);
+        if (!p) return false;
+        d->origin = p;
+        d->origin_cap = cap;
+    }
+    size_t values = d->target == SES_TARGET_VALUES ? n * (size_t)d->width : 0;
+    if (values > d->values_cap) {
+        size_t cap = values + values / 2 + 16;
+        ses_real *p = ses_realloc_array(d->values, cap, sizeof *p, e);
+        if (!p) return false;
+        d->values = p;
+        d->values_cap = cap;
+    }
+    return true;
+}
+
+bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e)
+{
+    bool tags = d->target == SES_TARGET_TAGS, text = d->target == SES_TARGET_TEXT;
+    if (s->n < 1) return ses_fail(e, SES_EARG, "an example without tokens");
+    if (!room(d, e) || !push(&d->ids, s->ids, s->n, e) || !push(&d->segments, s->segments, s->n, e))
+        return false;
+    if (tags && !push(&d->tags, s->tags, s->n, e)) return false;
+    if (text && !push(&d->said, s->target, s->n_target, e)) return false;
+    if (!push_one(&d->cu, (int32_t)d->ids.n, e) || !push_one(&d->said_cu, (int32_t)d->said.n, e))
+        return false;
+    if (!push_one(&d->label, d->target == SES_TARGET_SPAN ? s->start : s->label, e) ||
+        !push_one(&d->end, s->end, e))
+        return false;
+    for (int64_t i = 0; i < d->width && d->target == SES_TARGET_VALUES; i++)
+        d->values[d->sequences * d->width + i] = s->values[i];
+    d->origin[d->sequences++] = s->origin;
+    return true;
+}
+
+int64_t ses_dataset_size(const ses_dataset *d) { return d->sequences / d->choices; }
+int64_t ses_dataset_tokens(const ses_dataset *d) { return (int64_t)d->ids.n; }
+
+ses_sequence ses_dataset_at(const ses_dataset *d, int64_t s)
+{
+    int32_t at = d->cu.p[s], said = d->said_cu.p[s];
+    return (ses_sequence){ .n = d->cu.p[s + 1] - at,
+                           .ids = d->ids.p + at,
+                           .segments = d->segments.p + at,
+                           .label = d->label.p[s],
+                           .start = d->label.p[s],
+                           .end = d->end.p[s],
+                           .values = d->values ? d->values + s * d->width : NULL,
+                           .tags = d->tags.p ? d->tags.p + at : NULL,
+                           .target = d->said.p ? d->said.p + said : NULL,
+                           .n_target = d->said_cu.p[s + 1] - said,
+                           .origin = d->origin[s] };
+}
+
+/* ---- batches ---- */
+
+struct ses_batches {
+    const ses_dataset *d;
+    ses_batching how;
+    int64_t n, epoch; /* examples; the epoch the plan is of, -1: none yet */
+    int64_t *order;   /* [n] examples as batches take them */
+    int64_t *cut;     /* [count + 1] where batches begin in order */
+    int64_t *turn;    /* [count] batches as they come */
+    int64_t count;
+    ints ids, segments, cu, label, end, tags, said_cu;
+    ses_real *values;
+    size_t values_cap;
+};
+
+enum { SITE_ORDER = 0x0BDE0001, SITE_TURN = 0x0BDE0002 };
+
+ses_batches *ses_batches_new(const ses_dataset *d, const ses_batching *how, ses_err *e)
+{
+    ses_batches *b = ses_alloc(sizeof *b, e);
+    if (!b) return NULL;
+    b->d = d;
+    b->how = *how;
+    b->n = ses_dataset_size(d);
+    b->epoch = -1;
+    if (!b->n || (how->examples < 1 && how->tokens < 1)) {
+        ses_fail(e, SES_EARG, b->n ? "a batch of 0 examples" : "no examples");
+        goto fail;
+    }
+    b->order = ses_alloc_array((size_t)b->n, sizeof *b->order, e);
+    b->cut = b->order ? ses_alloc_array((size_t)b->n + 1, sizeof *b->cut, e) : NULL;
+    b->turn = b->cut ? ses_alloc_array((size_t)b->n, sizeof *b->turn, e) : NULL;
+    if (b->turn) return b;
+fail:
+    ses_batches_free(b);
+    return NULL;
+}
+
+void ses_batches_free(ses_batches *b)
+{
+    if (!b) return;
+    ints *all[] = { &b->ids, &b->segments, &b->cu, &b->label, &b->end, &b->tags, &b->said_cu };
+    for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
+    ses_free(b->values);
+    ses_free(b->order);
+    ses_free(b->cut);
+    ses_free(b->turn);
+    ses_free(b);
+}
+
+static void shuffle(int64_t *a, int64_t n, ses_key key)
+{
+    for (int64_t i = n - 1; i > 0; i--) {
+        int64_t j = (int64_t)((uint64_t)ses_rand32(key, (uint64_t)i) * (uint64_t)(i + 1) >> 32), x = a[i];
+        a[i] = a[j];
+        a[j] = x;
+    }
+}
+
+static int64_t length(const ses_batches *b, int64_t example)
+{
+    int64_t c = b->d->choices;
+    return b->d->cu.p[(example + 1) * c] - b->d->cu.p[example * c];
+}
+
+typedef struct place { /* an example to be sorted by length; equal ones stay as they were */
+    int64_t length, at, example;
+} place;
+
+static int by_length(const void *x, const void *y)
+{
+    const place *a = x, *b = y;
+    if (a->length != b->length) return a->length < b->length ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+static bool sort_windows(ses_batches *b, int64_t window, ses_err *e)
+{
+    place *p = ses_alloc_array((size_t)window, sizeof *p, e);
+    if (!p) return false;
+    for (int64_t from = 0; from < b->n; from += window) {
+        int64_t n = b->n - from < window ? b->n - from : window;
+        for (int64_t i = 0; i < n; i++)
+            p[i] = (place){ length(b, b->order[from + i]), i, b->order[from + i] };
+        qsort(p, (size_t)n, sizeof *p, by_length);
+        for (int64_t i = 0; i < n; i++) b->order[from + i] = p[i].example;
+    }
+    ses_free(p);
+    return true;
+}
+
+/* Where batches begin: after so many examples, or where the next would go over the tokens. */
+static void cut_batches(ses_batches *b)
+{
+    int64_t tokens = 0, examples = 0;
+    b->count = 0;
+    b->cut[0] = 0;
+    for (int64_t i = 0; i < b->n; i++) {
+        int64_t len = length(b, b->order[i]);
+        bool full = b->how.tokens > 0 ? tokens + len > b->how.tokens : examples == b->how.examples;
+        if (i && full) b->cut[++b->count] = i, tokens = examples = 0;
+        tokens += len;
+        examples++;
+    }
+    b->cut[++b->count] = b->n;
+}
+
+/* A typical batch's examples, for the size of a bucket. */
+static int64_t typical(const ses_batches *b)
+{
+    if (b->how.tokens < 1) return b->how.examples;
+    int64_t mean = ses_dataset_tokens(b->d) / b->n;
+    return b->how.tokens / (mean > 0 ? mean : 1) + 1;
+}
+
+static bool plan(ses_batches *b, int64_t epoch, ses_err *e)
+{
+    if (b->epoch == epoch) return true;
+    ses_key key = { .seed = b->how.seed, .step = (uint32_t)epoch, .site = SITE_ORDER };
+    for (int64_t i = 0; i < b->n; i++) b->order[i] = i;
+    if (!b->how.in_order) shuffle(b->order, b->n, key);
+    int64_t window = b->how.bucket * typical(b);
+    if (b->how.bucket > 0 && !sort_windows(b, window < b->n ? window : b->n, e)) return false;
+    cut_batches(b);
+    for (int64_t i = 0; i < b->count; i++) b->turn[i] = i;
+    key.site = SITE_TURN;
+    if (!b->how.in_order && b->how.bucket > 0) shuffle(b->turn, b->count, key);
+    b->epoch = epoch;
+    return true;
+}
+
+static int64_t count(void *ctx, int64_t epoch)
+{
+    ses_batches *b = ctx;
+    if (b->how.tokens < 1) return (b->n + b->how.examples - 1) / b->how.examples;
+    return plan(b, epoch, NULL) ? b->count : 1;
+}
+
+const int64_t *ses_batches_examples(ses_batches *b, int64_t epoch, int64_t index, int64_t *n, ses_err *e)
+{
+    if (!plan(b, epoch, e)) return NULL;
+    int64_t at = b->turn[index];
+    *n = b->cut[at + 1] - b->cut[at];
+    return b->order + b->cut[at];
+}
+
+static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_err *e)
+{
+    size_t width = (size_t)b->d->width, want = ((size_t)at + 1) * width;
+    if (want > b->values_cap) {
+        ses_real *p = ses_realloc_array(b->values, 2 * want, sizeof *p, e);
+        if (!p) return false;
+        b->values = p;
+        b->values_cap = 2 * want;
+    }
+    memcpy(b->values + (size_t)at * width, s->values, width * sizeof *s->values);
+    return true;
+}
+
+static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t at, ses_err *e)
+{
+    ses_sequence s = ses_dataset_at(b->d, sequence);
+    if (!push(&b->ids, s.ids, s.n, e) || !push(&b->segments, s.segments, s.n, e) ||
+        !push_one(&b->cu, (int32_t)b->ids.n, e))
+        return false;
+    switch (b->d->target) {
+    case SES_TARGET_CLASS: return !first || push_one(&b->label, s.label, e);
+    case SES_TARGET_VALUES: return add_values(b, &s, at, e);
+    case SES_TARGET_TAGS: return push(&b->tags, s.tags, s.n, e);
+    case SES_TARGET_SPAN: return push_one(&b->label, s.start, e) && push_one(&b->end, s.end, e);
+    case SES_TARGET_TEXT:
+        return push(&b->tags, s.target, s.n_target, e) && push_one(&b->said_cu, (int32_t)b->tags.n, e);
+    case SES_TARGET_NONE: break;
+    }
+    return true;
+}
+
+static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
+{
+    ses_batches *b = ctx;
+    ses_target target = b->d->target;
+    int64_t n = 0, c = b->d->choices;
+    const int64_t *example = ses_batches_examples(b, epoch, index, &n, e);
+    if (!example) return false;
+    b->ids.n = b->segments.n = b->cu.n = b->label.n = b->end.n = b->tags.n = b->said_cu.n = 0;
+    if (!push_one(&b->cu, 0, e) || !push_one(&b->said_cu, 0, e)) return false;
+    for (int64_t i = 0; i < n * c; i++)
+        if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, i, e)) return false;
+    *out = (ses_batch){ .seqs = n * c,
+                        .tokens = (int64_t)b->ids.n,
+                        .cu = b->cu.p,
+                        .ids = b->ids.p,
+                        .segments = b->segments.p,
+                        .choices = c > 1 ? c : 0 };
+    if (target == SES_TARGET_CLASS) out->labels = b->label.p;
+    if (target == SES_TARGET_VALUES) out->targets = b->values;
+    if (target == SES_TARGET_TAGS || target == SES_TARGET_TEXT) out->labels = b->tags.p;
+    if (target == SES_TARGET_TEXT) out->target_cu = b->said_cu.p;
+    if (target == SES_TARGET_SPAN) out->starts = b->label.p, out->ends = b->end.p;
+    return true;
+}
+
+static void describe(void *ctx, int64_t epoch, int64_t index, char *buf, size_t size)
+{
+    ses_batches *b = ctx;
+    int64_t n = 0;
+    const int64_t *example = ses_batches_examples(b, epoch, index, &n, NULL);
+    size_t used = 0;
+    buf[0] = 0;
+    for (int64_t i = 0; example && i < n && used + 24 < size; i++)
+        used += (size_t)snprintf(buf + used, size - used, "%s%" PRId64,
+                                 i       ? ", "
+                                 : n > 1 ? "lines "
+                                         : "line ",
+                                 b->d->origin[example[i] * b->d->choices]);
+    if (used + 24 >= size) snprintf(buf + used, size - used, " ...");
+}
+
+ses_source ses_batches_source(ses_batches *b)
+{
+    return (ses_source){ .ctx = b, .count = count, .batch = batch, .describe = describe };
+}

@@ -1,0 +1,95 @@
+#include "manifest.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "sesame/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MANIFEST_MAX = 1 << 20 };
+
+static bool hash_file(const char *dir, const char *name, uint64_t *size, uint64_t *hash, ses_err *e)
+{
+    static const ses_hash_key key = { 0x736573616d65, 1 }; /* fixed: the hash is kept */
+    ses_map m = { 0 };
+    char *path = ses_path_join(dir, name, e);
+    bool ok = path && ses_map_open(&m, path, e);
+    if (ok) *size = m.size, *hash = ses_hash(key, m.data, m.size);
+    if (ok) ses_map_free(&m);
+    ses_free(path);
+    return ok;
+}
+
+typedef struct listing {
+    const char *dir;
+    ses_json_writer *w;
+    ses_err *e;
+    bool ok;
+} listing;
+
+static bool list_file(void *ctx, const char *name)
+{
+    listing *l = ctx;
+    char hex[24];
+    uint64_t size, hash;
+    l->ok = hash_file(l->dir, name, &size, &hash, l->e);
+    if (!l->ok) return false;
+    snprintf(hex, sizeof hex, "%016" PRIx64, hash);
+    ses_json_put_key(l->w, name);
+    ses_json_begin_object(l->w);
+    ses_json_put_key(l->w, "size");
+    ses_json_put_uint(l->w, size);
+    ses_json_put_key(l->w, "siphash");
+    ses_json_put_string(l->w, hex);
+    ses_json_end_object(l->w);
+    return true;
+}
+
+bool ses_manifest_write(const char *dir, ses_err *e)
+{
+    size_t n;
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    char *path = w ? ses_path_join(dir, "manifest.json", e) : NULL;
+    listing l = { dir, w, e, true };
+    bool ok = false;
+    if (path) {
+        ses_json_begin_object(w);
+        ok = ses_dir_each(dir, list_file, &l, e) && l.ok;
+        ses_json_end_object(w);
+    }
+    const char *text = ok ? ses_json_writer_text(w, &n, e) : NULL;
+    ok = text && ses_file_write(path, text, n, false, e);
+    ses_json_writer_free(w);
+    ses_free(path);
+    return ok;
+}
+
+bool ses_manifest_check(const char *dir, ses_err *e)
+{
+    char *path = ses_path_join(dir, "manifest.json", e);
+    ses_json_doc *d = path ? ses_json_load(path, MANIFEST_MAX, e) : NULL;
+    const ses_json *root = d ? ses_json_root(d) : NULL;
+    bool ok = d != NULL;
+    if (ok && !ses_json_len(root)) ok = ses_fail(e, SES_EFORMAT, "manifest.json names no file");
+    for (size_t i = 0; ok && i < ses_json_len(root); i++) {
+        const char *name = ses_json_key(root, i, NULL), *hex;
+        uint64_t size = 0, want = 0, hash = 0;
+        char text[24];
+        hex = ses_json_string(ses_json_get(ses_json_at(root, i), "siphash"), NULL);
+        if (strchr(name, '/') || !hex || !ses_json_uint(ses_json_get(ses_json_at(root, i), "size"), &want))
+            ok = ses_fail(e, SES_EFORMAT, "manifest.json: \"%s\" is not well described",
+                          ses_quoted_of(name, strlen(name)).s);
+        ok = ok && hash_file(dir, name, &size, &hash, e);
+        snprintf(text, sizeof text, "%016" PRIx64, hash);
+        if (ok && size != want)
+            ok = ses_fail(e, SES_EFORMAT, "%s has %" PRIu64 " bytes of %" PRIu64, name, size, want);
+        if (ok && strcmp(text, hex)) ok = ses_fail(e, SES_EFORMAT, "%s is damaged", name);
+    }
+    ses_json_free(d);
+    ses_free(path);
+    return ok;
+}

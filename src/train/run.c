@@ -1,0 +1,75 @@
+/* A whole run: batches, and between them evaluations and checkpoints when they are due. What is due follows
+ * from the counters alone, so a resumed run does what the other would have done. */
+#include "trainer_impl.h"
+
+#include <math.h>
+
+/* The run stands between two updates, at the end of an epoch or every so many. */
+static bool due(const ses_trainer *t, int64_t every)
+{
+    if (t->at.waiting || !t->at.updates) return false;
+    if (ses_trainer_done(t)) return true;
+    if (every > 0) return t->at.updates % every == 0;
+    return every == 0 && t->at.index == t->count;
+}
+
+static bool better(const ses_trainer *t, double metric)
+{
+    if (isnan(t->at.best)) return !isnan(metric);
+    return t->o.lower_is_better ? metric < t->at.best - t->o.least_gain
+                                : metric > t->at.best + t->o.least_gain;
+}
+
+static bool evaluate(ses_trainer *t, const ses_hooks *h, ses_err *e)
+{
+    double metric = NAN;
+    t->at.evaluated = t->at.updates;
+    if (!h->evaluate(h->ctx, &metric, e)) return false;
+    if (better(t, metric)) {
+        t->at.best = metric;
+        t->at.best_update = t->at.updates;
+        t->at.worse = 0;
+    } else {
+        t->at.worse++;
+    }
+    return true;
+}
+
+static bool save(ses_trainer *t, const ses_hooks *h, ses_err *e)
+{
+    if (!t->dir) return true;
+    if (!ses_trainer_save(t, e)) return false;
+    if (h->saved) h->saved(h->ctx, t->dir);
+    return true;
+}
+
+/* Is a checkpoint wanted here: the plan says so, or the evaluation was the best so far? */
+static bool save_due(const ses_trainer *t)
+{
+    if (t->at.saved == t->at.updates || t->at.waiting) return false;
+    bool best = t->at.best_update == t->at.updates && t->at.evaluated == t->at.updates;
+    return best || (t->o.save_every == 0 ? t->at.evaluated == t->at.updates : due(t, t->o.save_every));
+}
+
+bool ses_trainer_run(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_err *e)
+{
+    *end = SES_RUN_COMPLETE;
+    for (;;) {
+        ses_step s;
+        if (h->evaluate && due(t, t->o.eval_every) && t->at.evaluated != t->at.updates && !evaluate(t, h, e))
+            return false;
+        if (save_due(t) && !save(t, h, e)) return false;
+        if (ses_trainer_done(t)) break;
+        if (t->o.patience > 0 && t->at.worse >= t->o.patience) {
+            *end = SES_RUN_EARLY;
+            break;
+        }
+        if (h->stop && h->stop(h->ctx)) {
+            *end = SES_RUN_STOPPED;
+            return (t->at.saved == t->at.updates && !t->at.waiting) || save(t, h, e);
+        }
+        if (!ses_trainer_step(t, &s, e)) return false;
+        if (h->stepped) h->stepped(h->ctx, &s);
+    }
+    return !h->evaluate || ses_trainer_best(t, e);
+}

@@ -1,0 +1,213 @@
+/* One batch after the other: forward, backward, and an update when enough gradients have come together. */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "trainer_impl.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- how long ---- */
+
+static int64_t updates_of(const ses_trainer *t, int64_t batches)
+{
+    return (batches + t->o.accumulate - 1) / t->o.accumulate;
+}
+
+/* Updates of a run of so many epochs; the rest of the last one rounded up, as the reference does. */
+static bool count_updates(ses_trainer *t, ses_err *e)
+{
+    const ses_source *s = &t->o.source;
+    int64_t total = 0;
+    if (t->o.updates > 0) return t->total = t->o.updates, true;
+    for (int64_t i = 0; (double)i < t->o.epochs; i++) {
+        double share = fmin(1, t->o.epochs - (double)i);
+        total += (int64_t)ceil(share * (double)updates_of(t, s->count(s->ctx, i)) - 1e-9);
+    }
+    t->total = total;
+    return total > 0 || ses_fail(e, SES_EARG, "a run of 0 updates; give epochs or updates above 0");
+}
+
+double ses_trainer_epoch(const ses_trainer *t)
+{
+    return (double)t->at.epoch + (t->count > 0 ? (double)t->at.index / (double)t->count : 0);
+}
+
+/* ---- making one ---- */
+
+static bool check_models(const ses_trainer *t, ses_err *e)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const ses_store *s = ses_model_store(t->model[i]);
+        if (!ses_store_count(s) || !ses_store_at(s, 0)->tensor->grad)
+            return ses_fail(e, SES_EARG, "the model is not open for training");
+        if (ses_store_device(s) != t->dev)
+            return ses_fail(e, SES_EARG, "model and partner are on two devices");
+    }
+    return true;
+}
+
+ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
+{
+    ses_trainer *t = ses_alloc(sizeof *t, e);
+    if (!t) return NULL;
+    t->o = *o;
+    if (t->o.accumulate < 1) t->o.accumulate = 1;
+    if (t->o.keep < 1) t->o.keep = 2;
+    t->model[t->n++] = o->model;
+    if (o->partner) t->model[t->n++] = o->partner;
+    t->dev = ses_store_device(ses_model_store(o->model));
+    t->at = (ses_train_state){ .evaluated = -1, .saved = -1, .best = NAN, .best_update = -1 };
+    if (!check_models(t, e) || !count_updates(t, e)) goto fail;
+    t->count = o->source.count(o->source.ctx, 0);
+    if (!o->schedule.name && !ses_schedule_usual("constant", &t->o.schedule, e)) goto fail;
+    if (!t->o.schedule.total) t->o.schedule.total = t->total;
+    t->settings = ses_strdup(o->settings ? o->settings : "{}", e);
+    if (!t->settings || (o->dir && !(t->dir = ses_strdup(o->dir, e)))) goto fail;
+    if (t->dir && (!ses_dir_make(t->dir, e) || !(t->lock = ses_lock_new(t->dir, e)))) goto fail;
+    for (size_t i = 0; i < t->n; i++)
+        if (!(t->optim[i] = ses_optim_new(ses_model_store(t->model[i]), &o->optim, e))) goto fail;
+    t->tape = ses_tape_new(t->dev, &(ses_tape_options){ .record = true }, e);
+    if (t->tape) return t;
+fail:
+    ses_trainer_free(t);
+    return NULL;
+}
+
+void ses_trainer_free(ses_trainer *t)
+{
+    if (!t) return;
+    ses_tape_free(t->tape);
+    for (size_t i = 0; i < t->n; i++) ses_optim_free(t->optim[i]);
+    ses_buf_free(&t->log);
+    ses_lock_free(t->lock);
+    ses_free(t->dir);
+    ses_free(t->settings);
+    ses_free(t->best_dir);
+    ses_free(t);
+}
+
+/* ---- a step ---- */
+
+/* "update 12, epoch 2, batch 7: lines ...": where a run was when something went wrong. Epochs and batches are
+ * counted from 1. */
+static bool at_batch(const ses_trainer *t, ses_err *e)
+{
+    char what[200] = "";
+    const ses_source *s = &t->o.source;
+    if (s->describe) s->describe(s->ctx, t->at.epoch, t->at.index, what, sizeof what);
+    return ses_wrap(e, "update %" PRId64 ", epoch %" PRId64 ", batch %" PRId64 "%s%s%s", t->at.updates + 1,
+                    t->at.epoch + 1, t->at.index + 1, *what ? " (" : "", what, *what ? ")" : "");
+}
+
+/* The parameter nearest to the loss that is NaN or infinite: a weight, or else a gradient. What goes wrong on
+ * the way back spoils everything below it. */
+static bool blame(const ses_trainer *t, const char *what, double was, ses_err *e)
+{
+    for (int gradients = 0; gradients < 2; gradients++)
+        for (size_t m = t->n; m-- > 0;)
+            for (size_t i = ses_store_count(ses_model_store(t->model[m])); i-- > 0;) {
+                char name[256];
+                const ses_param *p = ses_store_at(ses_model_store(t->model[m]), i);
+                const ses_real *x = gradients ? p->tensor->grad : p->tensor->f;
+                if (isfinite(t->dev->k.sum_squares(&t->dev->exec, x, ses_count(p->tensor)))) continue;
+                if (!ses_model_tensor_name(t->model[m], i, name, sizeof name))
+                    snprintf(name, sizeof name, "%s", p->name);
+                return ses_fail(e, SES_EARG, "the %s is %g: NaN or infinity in the %s of \"%s\"", what, was,
+                                gradients ? "gradient" : "weights", name);
+            }
+    return ses_fail(e, SES_EARG, "the %s is %g", what, was);
+}
+
+static double grad_norm(const ses_trainer *t)
+{
+    double sum = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        double norm = ses_store_grad_norm(ses_model_store(t->model[i]));
+        sum += norm * norm;
+    }
+    return sqrt(sum);
+}
+
+static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
+{
+    ses_outputs out = { 0 };
+    if (t->o.loss) {
+        ses_tensor *loss = t->o.loss(t->o.loss_ctx, t->tape, b, e);
+        if (!loss && ses_tape_ok(t->tape, e)) ses_fail(e, SES_EARG, "the objective gave no loss");
+        return loss;
+    }
+    if (!ses_model_forward(t->o.model, t->tape, b, &(ses_want){ 0 }, &out, e)) return NULL;
+    if (!out.loss) ses_fail(e, SES_EARG, "the batch has no labels for %s", ses_model_class(t->o.model));
+    return out.loss;
+}
+
+/* Forward and backward; gradients are added to the store's. */
+static bool learn(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
+{
+    ses_real value = 0;
+    ses_tape_options o = {
+        .record = true, .train = !t->o.no_dropout, .seed = t->o.seed, .step = (uint32_t)t->at.batches
+    };
+    ses_tape_reset(t->tape, &o);
+    for (size_t i = 0; i < t->n && !t->at.waiting; i++) ses_store_zero_grad(ses_model_store(t->model[i]));
+    ses_tensor *l = loss_of(t, b, e);
+    if (!l) return false;
+    ses_backward(t->tape, l);
+    if (!ses_tape_ok(t->tape, e) || !ses_tape_read(t->tape, l, &value)) return false;
+    *loss = (double)value;
+    return isfinite(*loss) || blame(t, "loss", *loss, e);
+}
+
+static bool update(ses_trainer *t, ses_step *out, ses_err *e)
+{
+    double mean = 1 / (double)t->at.waiting;
+    out->grad_norm = grad_norm(t) * mean;
+    out->lr = t->o.optim.lr * ses_schedule_at(&t->o.schedule, t->at.updates);
+    out->loss = t->at.waiting_loss * mean;
+    out->updated = true;
+    if (!isfinite(out->grad_norm)) return blame(t, "gradient norm", out->grad_norm, e);
+    for (size_t i = 0; i < t->n; i++)
+        ses_optim_step(t->optim[i], out->lr, mean * ses_clip_scale(out->grad_norm, t->o.clip));
+    return true;
+}
+
+bool ses_trainer_step(ses_trainer *t, ses_step *out, ses_err *e)
+{
+    const ses_source *s = &t->o.source;
+    ses_batch b = { 0 };
+    *out = (ses_step){ 0 };
+    if (t->at.index >= t->count) { /* the next epoch */
+        t->at.epoch++;
+        t->at.index = 0;
+        t->count = s->count(s->ctx, t->at.epoch);
+    }
+    if (!s->batch(s->ctx, t->at.epoch, t->at.index, &b, e) || !learn(t, &b, &out->loss, e))
+        return at_batch(t, e);
+    t->at.waiting++;
+    t->at.waiting_loss += out->loss;
+    bool due = t->at.waiting >= t->o.accumulate || t->at.index + 1 == t->count;
+    if (due && !update(t, out, e)) return at_batch(t, e);
+    if (due) t->at.updates++, t->at.waiting = 0, t->at.waiting_loss = 0;
+    out->tokens = b.tokens + (b.target_cu ? b.target_cu[b.seqs] : 0);
+    out->sequences = b.seqs;
+    t->at.index++;
+    t->at.batches++;
+    t->at.tokens += out->tokens;
+    t->at.sequences += out->sequences;
+    out->epoch = ses_trainer_epoch(t);
+    return true;
+}
+
+bool ses_trainer_done(const ses_trainer *t) { return t->at.updates >= t->total; }
+const ses_train_state *ses_trainer_state(const ses_trainer *t) { return &t->at; }
+int64_t ses_trainer_total(const ses_trainer *t) { return t->total; }
+size_t ses_trainer_bytes(const ses_trainer *t) { return ses_tape_bytes(t->tape); }
+ses_optim *ses_trainer_optim(const ses_trainer *t) { return t->optim[0]; }
+
+bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e)
+{
+    ses_buf_appendf(&t->log, "{%s}\n", members);
+    return ses_buf_ok(&t->log, e);
+}

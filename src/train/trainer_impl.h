@@ -1,0 +1,28 @@
+/* The trainer's inside, shared by trainer.c (steps), run.c (whole runs) and checkpoint.c. */
+#ifndef SES_TRAIN_TRAINER_IMPL_H
+#define SES_TRAIN_TRAINER_IMPL_H
+
+#include "base/dir.h"
+#include "base/str.h"
+#include "sesame/trainer.h"
+#include "tensor/device.h"
+
+enum { SES_TRAINED = 2 }; /* a model and its partner */
+
+struct ses_trainer {
+    ses_trainer_options o;
+    ses_model *model[SES_TRAINED];
+    ses_optim *optim[SES_TRAINED];
+    size_t n;
+    ses_device *dev;
+    ses_tape *tape;
+    ses_train_state at;
+    int64_t total, count; /* updates of the run, batches of the epoch at.epoch */
+    ses_buf log;          /* entries, one a line */
+    ses_lock *lock;
+    char *dir, *settings, *best_dir;
+};
+
+double ses_trainer_epoch(const ses_trainer *t); /* passed, with fraction */
+
+#endif

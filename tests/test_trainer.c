@@ -1,0 +1,511 @@
+/* The trainer: the same bits on any number of threads and after any interruption; checkpoints that are whole
+ * or not there; what stops a run; batches. */
+#define _DEFAULT_SOURCE
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "check.h"
+#include "model_fixture.h"
+#include "sesame/dataset.h"
+#include "sesame/trainer.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EXAMPLES = 13, BATCH = 3, ACCUMULATE = 2, EPOCHS = 2, BATCHES = 10 /* of the run */, UPDATES = 6 };
+
+static char folder[64];
+
+typedef struct run {
+    ses_device *dev;
+    ses_json_doc *config;
+    ses_model *model;
+    ses_dataset *data;
+    ses_batches *batches;
+    ses_trainer *trainer;
+    ses_trainer_options o;
+} run;
+
+static ses_dataset *examples(void)
+{
+    ses_err e = { 0 };
+    ses_dataset *d = ses_dataset_new(SES_TARGET_CLASS, 0, 1, &e);
+    for (int i = 0; i < EXAMPLES; i++) {
+        int32_t ids[12];
+        int n = 3 + i * 5 % 8;
+        for (int j = 0; j < n; j++) ids[j] = (i * 7 + j * 3) % 37;
+        CHECK(ses_dataset_add(d, &(ses_sequence){ .n = n, .ids = ids, .label = i % 3, .origin = i + 1 }, &e));
+    }
+    return d;
+}
+
+static void run_free(run *r)
+{
+    ses_trainer_free(r->trainer);
+    ses_batches_free(r->batches);
+    ses_dataset_free(r->data);
+    ses_model_free(r->model);
+    ses_json_free(r->config);
+    ses_device_free(r->dev);
+}
+
+static void run_prepare(run *r, int threads, const char *dir)
+{
+    ses_err e = { 0 };
+    *r = (run){ .dev = ses_device_open("cpu", &(ses_device_options){ threads, SES_ISA_COUNT }, &e) };
+    r->config = fixture_config("BertForSequenceClassification", &e);
+    r->model =
+        ses_model_new(ses_json_root(r->config), r->dev, &(ses_model_options){ .train = true, .seed = 4 }, &e);
+    r->data = examples();
+    r->batches = ses_batches_new(r->data, &(ses_batching){ .examples = BATCH, .seed = 3 }, &e);
+    CHECK_MSG(r->model && r->batches, "%s", e.msg);
+    r->o = (ses_trainer_options){ .model = r->model,
+                                  .source = ses_batches_source(r->batches),
+                                  .accumulate = ACCUMULATE,
+                                  .epochs = EPOCHS,
+                                  .clip = 0.5,
+                                  .seed = 77,
+                                  .dir = dir,
+                                  .eval_every = -1,
+                                  .save_every = 2,
+                                  .keep = 3,
+                                  .settings = "{\"lr\": 0.01}" };
+    CHECK(ses_optim_usual("adamw", &r->o.optim, &e) && ses_schedule_usual("linear", &r->o.schedule, &e));
+    r->o.optim.lr = 0.01;
+    r->o.schedule.warmup = 1;
+}
+
+static bool run_start(run *r, ses_err *e)
+{
+    r->trainer = ses_trainer_new(&r->o, e);
+    return r->trainer != NULL;
+}
+
+/* Every weight, and the optimizer's state. */
+static ses_real *bits(const run *r, size_t *n)
+{
+    const ses_store *s = ses_model_store(r->model);
+    const ses_optim *o = ses_trainer_optim(r->trainer);
+    *n = 0;
+    for (size_t i = 0; i < ses_optim_state_count(o); i++) *n += (size_t)ses_optim_state_at(o, i).n;
+    ses_real *all = malloc(((size_t)ses_store_numbers(s) + *n) * sizeof *all), *at = all;
+    for (size_t i = 0; i < ses_store_count(s); i++) {
+        const ses_tensor *t = ses_store_at(s, i)->tensor;
+        memcpy(at, t->f, (size_t)ses_count(t) * sizeof *at);
+        at += ses_count(t);
+    }
+    for (size_t i = 0; i < ses_optim_state_count(o); i++) {
+        ses_optim_state x = ses_optim_state_at(o, i);
+        memcpy(at, x.data, (size_t)x.n * sizeof *at);
+        at += x.n;
+    }
+    *n = (size_t)(at - all) * sizeof *all;
+    return all;
+}
+
+typedef struct watch {
+    int64_t stop_at; /* batches; below 0: never */
+    run *r;
+    int64_t batches;
+    double losses[64];
+    double metric[8];
+    int n_eval;
+} watch;
+
+static void stepped(void *ctx, const ses_step *s)
+{
+    watch *w = ctx;
+    w->losses[ses_trainer_state(w->r->trainer)->batches - 1] = s->loss;
+    w->batches++;
+}
+
+static bool stop(void *ctx)
+{
+    watch *w = ctx;
+    return w->stop_at >= 0 && ses_trainer_state(w->r->trainer)->batches >= w->stop_at;
+}
+
+static void empty(const char *dir)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", dir);
+    if (system(command)) puts("cannot remove a folder");
+}
+
+/* The whole run, without a folder: what every other way must come to. */
+static ses_real *undisturbed(int threads, size_t *n, watch *w)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_run_end end;
+    run_prepare(&r, threads, NULL);
+    CHECK_MSG(run_start(&r, &e), "%s", e.msg);
+    CHECK(ses_trainer_total(r.trainer) == UPDATES);
+    *w = (watch){ .stop_at = -1, .r = &r };
+    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = w, .stepped = stepped }, &end, &e), "%s",
+              e.msg);
+    CHECK(end == SES_RUN_COMPLETE && w->batches == BATCHES);
+    CHECK(ses_trainer_state(r.trainer)->updates == UPDATES);
+    ses_real *all = bits(&r, n);
+    run_free(&r);
+    return all;
+}
+
+static void test_threads(void)
+{
+    size_t n, m;
+    watch a, b;
+    ses_real *one = undisturbed(1, &n, &a), *three = undisturbed(3, &m, &b);
+    CHECK(n == m && !memcmp(one, three, n));
+    CHECK(!memcmp(a.losses, b.losses, sizeof a.losses));
+    CHECK(fabs(a.losses[0] - a.losses[9]) > 1e-3);
+    free(one);
+    free(three);
+}
+
+/* Stopped before each batch in turn, also between the two batches of an update; then resumed. */
+static void test_resume(void)
+{
+    size_t n, m;
+    watch whole, w;
+    ses_real *want = undisturbed(1, &n, &whole);
+    for (int64_t at = 0; at < BATCHES; at++) {
+        ses_err e = { 0 };
+        run r;
+        ses_run_end end;
+        ses_resumed from;
+        run_prepare(&r, 1, folder);
+        CHECK_MSG(run_start(&r, &e), "%s", e.msg);
+        CHECK(ses_trainer_resume(r.trainer, &from, &e) && !from.found);
+        w = (watch){ .stop_at = at, .r = &r };
+        CHECK_MSG(
+            ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = &w, .stepped = stepped, .stop = stop }, &end, &e),
+            "%s", e.msg);
+        CHECK(end == SES_RUN_STOPPED && w.batches == at);
+        run_free(&r);
+
+        run_prepare(&r, 2, folder);
+        CHECK_MSG(run_start(&r, &e), "%s", e.msg);
+        CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && from.found && !*from.refused, "%s", e.msg);
+        CHECK(ses_trainer_state(r.trainer)->batches == at);
+        w.stop_at = -1, w.r = &r;
+        CHECK_MSG(
+            ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = &w, .stepped = stepped, .stop = stop }, &end, &e),
+            "%s", e.msg);
+        ses_real *got = bits(&r, &m);
+        CHECK_MSG(n == m && !memcmp(want, got, n), "resumed at batch %d", (int)at);
+        CHECK(!memcmp(w.losses, whole.losses, sizeof w.losses));
+        free(got);
+        run_free(&r);
+        empty(folder);
+    }
+    free(want);
+}
+
+static void spoil(const char *checkpoint, const char *file, long at)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s/%s", folder, checkpoint, file);
+    FILE *f = fopen(path, "r+b");
+    CHECK(f != NULL);
+    if (!f) return;
+    fseek(f, at, SEEK_SET);
+    int c = fgetc(f);
+    fseek(f, at, SEEK_SET);
+    fputc(c ^ 1, f);
+    fclose(f);
+}
+
+static bool there(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return ses_path_exists(path);
+}
+
+/* Runs to the end, saving every second update. */
+static void fill_folder(void)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_run_end end;
+    run_prepare(&r, 1, folder);
+    CHECK_MSG(run_start(&r, &e) && ses_trainer_run(r.trainer, &(ses_hooks){ 0 }, &end, &e), "%s", e.msg);
+    run_free(&r);
+}
+
+static void test_damage(void)
+{
+    size_t n, m;
+    watch w;
+    ses_real *want = undisturbed(1, &n, &w);
+    fill_folder();
+    CHECK(there("checkpoint-2") && there("checkpoint-4") && there("checkpoint-6"));
+    spoil("checkpoint-6", "optimizer.safetensors", 3000);
+    spoil("checkpoint-4", "trainer_state.json", 40);
+    ses_err e = { 0 };
+    run r;
+    ses_resumed from;
+    ses_run_end end;
+    run_prepare(&r, 1, folder);
+    CHECK(run_start(&r, &e));
+    CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && from.found, "%s", e.msg);
+    CHECK(strstr(from.dir, "checkpoint-2") &&
+          strstr(from.refused, "checkpoint-6: optimizer.safetensors is damaged"));
+    CHECK(strstr(from.refused, "checkpoint-4: trainer_state.json is damaged"));
+    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ 0 }, &end, &e), "%s",
+              e.msg); /* over the damaged ones */
+    ses_real *got = bits(&r, &m);
+    CHECK(n == m && !memcmp(want, got, n));
+    free(got);
+    run_free(&r);
+    run_prepare(&r, 1, folder);
+    CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) && strstr(from.dir, "checkpoint-6"));
+    run_free(&r);
+
+    spoil("checkpoint-6", "model.safetensors", 5000);
+    spoil("checkpoint-4", "manifest.json", 1);
+    char path[128];
+    snprintf(path, sizeof path, "%s/checkpoint-2/config.json", folder);
+    CHECK(truncate(path, 10) == 0);
+    run_prepare(&r, 1, folder);
+    CHECK(run_start(&r, &e));
+    CHECK(!ses_trainer_resume(r.trainer, &from, &e) && strstr(e.msg, "no checkpoint is whole") &&
+          strstr(e.msg, "config.json has 10 bytes of"));
+    run_free(&r);
+    empty(folder);
+    free(want);
+}
+
+static void test_settings(void)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_resumed from;
+    fill_folder();
+    run_prepare(&r, 1, folder);
+    r.o.settings = "{\"lr\": 0.02}";
+    CHECK(run_start(&r, &e) && !ses_trainer_resume(r.trainer, &from, &e));
+    CHECK_MSG(strstr(e.msg, "begun with lr 0.01, not 0.02"), "%s", e.msg);
+    run_free(&r);
+    ses_err_clear(&e);
+    run_prepare(&r, 1, folder);
+    r.o.seed = 78;
+    CHECK(run_start(&r, &e) && !ses_trainer_resume(r.trainer, &from, &e));
+    CHECK_MSG(strstr(e.msg, "begun with seed 77, not 78"), "%s", e.msg);
+    run_free(&r);
+    empty(folder);
+}
+
+static void test_lock(void)
+{
+    ses_err e = { 0 };
+    run a, b;
+    run_prepare(&a, 1, folder);
+    run_prepare(&b, 1, folder);
+    CHECK(run_start(&a, &e));
+    CHECK(!run_start(&b, &e) && strstr(e.msg, "another run (process ") && strstr(e.msg, "is writing there"));
+    ses_trainer_free(a.trainer);
+    a.trainer = NULL;
+    ses_err_clear(&e);
+    CHECK_MSG(run_start(&b, &e), "%s", e.msg);
+    run_free(&a);
+    run_free(&b);
+    empty(folder);
+}
+
+/* Killed at any moment: what is there is whole, and a run goes on from it. */
+static void test_kill(void)
+{
+    for (int i = 0; i < 6; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            ses_err e = { 0 };
+            run r;
+            ses_run_end end;
+            run_prepare(&r, 1, folder);
+            r.o.save_every = 1;
+            r.o.updates = 1000000;
+            if (!run_start(&r, &e)) _exit(1);
+            ses_trainer_run(r.trainer, &(ses_hooks){ 0 }, &end, &e);
+            _exit(2);
+        }
+        usleep((useconds_t)(60000 + 37000 * i));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        ses_err e = { 0 };
+        run r;
+        ses_resumed from;
+        run_prepare(&r, 1, folder);
+        r.o.updates = 1000000;
+        CHECK_MSG(run_start(&r, &e), "%s", e.msg);
+        CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && !*from.refused, "%s %s", e.msg, from.refused);
+        if (from.found) CHECK(ses_trainer_state(r.trainer)->updates > 0);
+        CHECK_MSG(ses_trainer_save(r.trainer, &e), "%s", e.msg); /* removes what the other left */
+        run_free(&r);
+        char command[160];
+        snprintf(command, sizeof command, "test -z \"$(find '%s' -name '.sesame-*')\"", folder);
+        CHECK(system(command) == 0);
+        empty(folder);
+    }
+}
+
+/* A disk with no room: the checkpoint before stays, nothing half-written is left. */
+static void test_full(void)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_step s;
+    ses_resumed from;
+    struct rlimit was, small;
+    getrlimit(RLIMIT_FSIZE, &was);
+    signal(SIGXFSZ, SIG_IGN);
+    run_prepare(&r, 1, folder);
+    CHECK(run_start(&r, &e) && ses_trainer_step(r.trainer, &s, &e) && ses_trainer_step(r.trainer, &s, &e));
+    CHECK_MSG(ses_trainer_save(r.trainer, &e), "%s", e.msg);
+    CHECK(ses_trainer_step(r.trainer, &s, &e) && ses_trainer_step(r.trainer, &s, &e));
+    small = was;
+    small.rlim_cur = 4096;
+    setrlimit(RLIMIT_FSIZE, &small);
+    bool saved = ses_trainer_save(r.trainer, &e);
+    setrlimit(RLIMIT_FSIZE, &was);
+    CHECK(!saved && strstr(e.msg, "checkpoint of update 2"));
+    CHECK(there("checkpoint-1") && !there("checkpoint-2"));
+    ses_err_clear(&e);
+    CHECK(ses_trainer_save(r.trainer, &e) && there("checkpoint-2")); /* there is room again */
+    run_free(&r);
+    run_prepare(&r, 1, folder);
+    CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) && strstr(from.dir, "checkpoint-2"));
+    run_free(&r);
+    empty(folder);
+}
+
+static void test_nan(void)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_step s;
+    run_prepare(&r, 1, NULL);
+    CHECK(run_start(&r, &e) && ses_trainer_step(r.trainer, &s, &e));
+    size_t last = ses_store_count(ses_model_store(r.model)) - 2; /* classify.out.weight */
+    ses_store_at(ses_model_store(r.model), last)->tensor->f[3] = NAN;
+    CHECK(!ses_trainer_step(r.trainer, &s, &e));
+    CHECK_MSG(strstr(e.msg, "update 1, epoch 1, batch 2 (lines ") && strstr(e.msg, "loss is nan") &&
+                  strstr(e.msg, "in the weights of \"classifier.weight\""),
+              "%s", e.msg);
+    run_free(&r);
+    ses_err_clear(&e);
+    run_prepare(&r, 1, NULL);
+    r.o.updates = r.o.epochs = 0;
+    CHECK(!run_start(&r, &e) && strstr(e.msg, "0 updates"));
+    run_free(&r);
+}
+
+static bool evaluate(void *ctx, double *metric, ses_err *e)
+{
+    watch *w = ctx;
+    (void)e;
+    *metric = w->metric[w->n_eval++];
+    return true;
+}
+
+static void test_early(void)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_run_end end;
+    run_prepare(&r, 1, folder);
+    r.o.eval_every = 1;
+    r.o.save_every = -1;
+    r.o.patience = 2;
+    r.o.keep = 1;
+    CHECK(run_start(&r, &e));
+    watch w = { .stop_at = -1, .r = &r, .metric = { 0.5, 0.7, 0.6, 0.7, 0.9 } };
+    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = &w, .evaluate = evaluate }, &end, &e), "%s",
+              e.msg);
+    CHECK(end == SES_RUN_EARLY && w.n_eval == 4);
+    const ses_train_state *at = ses_trainer_state(r.trainer);
+    CHECK(at->updates == 4 && at->best_update == 2 && at->best == 0.7);
+    CHECK(there("checkpoint-2") && !there("checkpoint-1") &&
+          strstr(ses_trainer_best_dir(r.trainer), "checkpoint-2"));
+    size_t n, m;
+    ses_real *best = bits(&r, &n);
+    run_free(&r);
+    empty(folder);
+
+    run_prepare(&r, 1, NULL); /* the weights are those of update 2 */
+    CHECK(run_start(&r, &e));
+    for (ses_step s; ses_trainer_state(r.trainer)->updates < 2;) CHECK(ses_trainer_step(r.trainer, &s, &e));
+    ses_real *two = bits(&r, &m);
+    CHECK(!memcmp(best, two, (size_t)ses_store_numbers(ses_model_store(r.model)) * sizeof *two));
+    free(best);
+    free(two);
+    run_free(&r);
+}
+
+static void test_batches(void)
+{
+    ses_err e = { 0 };
+    ses_dataset *d = examples();
+    static const ses_batching how[] = {
+        { .examples = 4, .in_order = true },      { .examples = 4, .seed = 1 }, { .tokens = 15, .seed = 1 },
+        { .tokens = 15, .seed = 1, .bucket = 3 }, { .tokens = 1, .seed = 2 },
+    };
+    for (size_t c = 0; c < SES_LEN(how); c++) {
+        ses_batches *b = ses_batches_new(d, &how[c], &e), *again = ses_batches_new(d, &how[c], &e);
+        ses_source s = ses_batches_source(b), t = ses_batches_source(again);
+        bool differ = false;
+        int64_t before[EXAMPLES] = { 0 };
+        for (int64_t epoch = 0; epoch < 3; epoch++) {
+            int seen[EXAMPLES] = { 0 };
+            int64_t at = 0;
+            for (int64_t i = 0; i < s.count(s.ctx, epoch); i++) {
+                ses_batch x, y;
+                int64_t n;
+                CHECK(s.batch(s.ctx, epoch, i, &x, &e));
+                t.batch(t.ctx, 7, 0, &y, &e); /* another one in between */
+                CHECK(t.batch(t.ctx, epoch, i, &y, &e) && x.tokens == y.tokens && x.seqs == y.seqs);
+                CHECK(!memcmp(x.ids, y.ids, (size_t)x.tokens * sizeof *x.ids) && x.cu[x.seqs] == x.tokens);
+                const int64_t *example = ses_batches_examples(b, epoch, i, &n, &e);
+                CHECK(n == x.seqs &&
+                      (how[c].tokens ? n == 1 || x.tokens <= how[c].tokens : n <= how[c].examples));
+                for (int64_t j = 0; j < n; j++) {
+                    ses_sequence q = ses_dataset_at(d, example[j]);
+                    CHECK(x.labels[j] == q.label && q.n == x.cu[j + 1] - x.cu[j] &&
+                          !memcmp(q.ids, x.ids + x.cu[j], (size_t)q.n * sizeof *q.ids));
+                    seen[example[j]]++;
+                    differ |= epoch && before[at] != example[j];
+                    before[at++] = example[j];
+                }
+            }
+            for (int i = 0; i < EXAMPLES; i++) CHECK(seen[i] == 1);
+        }
+        CHECK(differ != how[c].in_order);
+        ses_batches_free(b);
+        ses_batches_free(again);
+    }
+    ses_dataset_free(d);
+    d = ses_dataset_new(SES_TARGET_CLASS, 0, 1, &e);
+    CHECK(!ses_batches_new(d, &how[0], &e));
+    CHECK_STR(e.msg, "no examples");
+    ses_dataset_free(d);
+}
+
+int main(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/sesame-trainer-%ld", (long)getpid());
+    test_batches();
+    test_threads();
+    test_resume();
+    test_damage();
+    test_settings();
+    test_lock();
+    test_kill();
+    test_full();
+    test_nan();
+    test_early();
+    return check_report();
+}
