@@ -171,6 +171,36 @@ static void all_cases(const char *folder)
     ses_json_free(doc);
 }
 
+/* One vector a text, by each folder's modules. */
+static void sentences(const char *folder)
+{
+    ses_err e = { 0 };
+    char path[400];
+    snprintf(path, sizeof path, "%s/sentence-embeddings.json", folder);
+    ses_json_doc *doc = ses_path_exists(path) ? ses_json_load(path, 1 << 26, &e) : NULL;
+    const ses_json *root = doc ? ses_json_root(doc) : NULL;
+    if (!doc) SKIP(path);
+    for (size_t i = 0; i < ses_json_len(root); i++) {
+        const ses_json *texts = ses_json_get(ses_json_at(root, i), "sentences");
+        const ses_json *out = ses_json_get(ses_json_at(root, i), "out");
+        snprintf(path, sizeof path, "%s/%s", folder, ses_json_key(root, i, NULL));
+        ses_pipeline *p = ses_pipeline_open("embed", path, dev, NULL, &e);
+        CHECK_MSG(p, "%s", e.msg);
+        for (size_t k = 0; p && k < ses_json_len(texts); k++) {
+            ses_item item = { .text = ses_str(ses_json_string(ses_json_at(texts, k), NULL)) };
+            const ses_result *r = ses_pipeline_run(p, &item, &e);
+            const ses_json *want = ses_json_at(out, k);
+            CHECK_MSG(r && r->rows == 1 && r->cols == (int64_t)ses_json_len(want), "%s: %s", path, e.msg);
+            double off = 0, x, most = largest(want);
+            for (int64_t c = 0; r && c < r->cols && ses_json_real(ses_json_at(want, (size_t)c), &x); c++)
+                off = fmax(off, fabs((double)r->x[c] - x));
+            CHECK_MSG(off <= 2e-5 * most, "%s: vectors off by %.3g", path, off);
+        }
+        ses_pipeline_free(p);
+    }
+    ses_json_free(doc);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -179,6 +209,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/golden/e2e", check_shared());
     all_cases("tests/pipelines");
     all_cases(path);
+    sentences(path);
     ses_device_free(dev);
     return check_report();
 }

@@ -1,6 +1,7 @@
 /* A pipeline over arguments, files or standard input. */
 #define _POSIX_C_SOURCE 200809L
 #include "line_reader.h"
+#include "npy.h"
 #include "pipeline.h"
 #include "show.h"
 #include "task/task.h"
@@ -19,6 +20,7 @@ typedef struct job {
     ses_pipeline *p;
     ses_line_reader in;
     ses_progress progress;
+    ses_npy npy;
     bool lines;     /* numbers of items are those of lines; else of arguments */
     bool several;   /* more than one item */
     int64_t cut;    /* texts of which something was left out */
@@ -57,7 +59,9 @@ static bool put(void *ctx, const ses_result *r, ses_err *e)
 {
     job *j = ctx;
     tell_cut(j, r);
-    return j->a->shared.json ? put_json(r, e) : ses_pipeline_show(r, &j->call->out, j->several, e);
+    if (r->shape->view == SES_VIEW_ARRAY) return ses_npy_add(&j->npy, r->x, r->cols, e);
+    if (j->a->shared.json || r->shape->view == SES_VIEW_JSON) return put_json(r, e);
+    return ses_pipeline_show(r, &j->call->out, j->several, e);
 }
 
 /* An item that cannot be answered ends the work, or, with --keep-going, is told in its place. */
@@ -90,15 +94,9 @@ static bool feed(job *j, ses_item *item, int64_t number, ses_err *e)
 
 /* ---- items ---- */
 
-/* Whether the option that gives all items their second text was used. */
 static bool pair_given(const job *j)
 {
-    const ses_task *t = j->call->command->task;
-    for (size_t i = 0; t->parts.pair_option && i < t->n_opt; i++)
-        if (!strcmp(t->opt[i].name, t->parts.pair_option))
-            return *(const char *const *)(const void *)((const char *)j->call->task_args +
-                                                        t->opt[i].offset) != NULL;
-    return false;
+    return ses_task_pair_given(j->call->command->task, j->call->task_args);
 }
 
 /* How many of n words make the next item: its text, its pair, its list. */
@@ -235,7 +233,7 @@ static bool run(job *j, ses_err *e)
     const ses_call *c = j->call;
     ses_pipeline_answers(j->p, put, j);
     ses_pipeline_budget(j->p, j->a->batch_tokens);
-    if (j->a->max_seq_len && j->a->max_seq_len < j->p->limit) j->p->limit = j->a->max_seq_len;
+    if (j->a->max_seq_len) j->p->limit = j->a->max_seq_len < j->p->most ? j->a->max_seq_len : j->p->most;
     tell_remarks(j);
     if (c->n_rest) return run_arguments(j, e);
     j->lines = true;
@@ -254,12 +252,14 @@ static bool run(job *j, ses_err *e)
 bool ses_pipeline_command(ses_call *c, ses_err *e)
 {
     const ses_pipeline_args *a = c->args;
-    job j = { .call = c, .a = a };
+    job j = { .call = c, .a = a, .npy = { .f = stdout } };
     if (!check_usage(c, a, e)) return false;
     ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
     ses_device *dev = ses_device_open(a->shared.device, &o, e);
     j.p = dev ? ses_pipeline_new(c->command->task, a->model, dev, c->task_args, e) : NULL;
     bool ok = j.p && run(&j, e);
+    if (ok && j.npy.begun) ok = ses_npy_end(&j.npy, e);
+    ses_npy_free(&j.npy);
     ses_line_reader_close(&j.in);
     ses_pipeline_free(j.p);
     ses_device_free(dev);

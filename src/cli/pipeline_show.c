@@ -37,12 +37,10 @@ static bool has_field(const ses_shape *s, ses_field_kind kind)
 }
 
 /* What a row is about: its label, or its word. */
-static ses_string name_of(const ses_result *r, const ses_row *row)
+static ses_string name_of(const ses_row *row)
 {
     if (row->label.p) return row->label;
-    return row->word.p                                          ? row->word
-           : has_field(r->shape, SES_FIELD_TEXT) && row->text.p ? row->text
-                                                                : ses_str("");
+    return row->word.p ? row->word : row->text.p ? row->text : ses_str("");
 }
 
 static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
@@ -54,8 +52,8 @@ static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
         if (!table) return false;
         for (; i < r->n && r->row[i].group == g; i++) {
             const ses_row *row = &r->row[i];
-            char bar[SES_BAR_SIZE], name[200], whole[200];
-            ses_clean(name, sizeof name, name_of(r, row).p);
+            char bar[SES_BAR_SIZE], name[100], whole[200];
+            ses_clean(name, sizeof name, name_of(row).p);
             ses_table_cell(table, "%s", name);
             ses_table_style(table, SES_BOLD);
             ses_table_cell(table, "%.4f", row->score);
@@ -135,12 +133,19 @@ static bool show_vectors(const ses_result *r, const ses_term *t)
         fputs("  ", stdout);
         if ((size_t)i < r->n) {
             char name[24];
-            ses_clean(name, sizeof name, name_of(r, &r->row[i]).p);
+            ses_clean(name, sizeof name, name_of(&r->row[i]).p);
             printf("%s%-14s%s", ses_style_on(t, SES_BOLD), name, ses_style_on(t, SES_PLAIN));
         }
         for (int64_t k = 0; k < r->cols && k < NUMBERS; k++) printf(" %8.4f", (double)r->x[i * r->cols + k]);
         puts(r->cols > NUMBERS ? " ..." : "");
     }
+    return true;
+}
+
+static bool show_numbers(const ses_result *r)
+{
+    for (int64_t k = 0; k < r->cols; k++) printf("%s%.9g", k ? "\t" : "", (double)r->x[k]);
+    putchar('\n');
     return true;
 }
 
@@ -153,9 +158,15 @@ static bool show_text(const ses_result *r)
     return true;
 }
 
+/* Where the text itself is not in what is shown. */
+static bool needs_title(ses_view_kind v)
+{
+    return v == SES_VIEW_BARS || v == SES_VIEW_ANSWER || v == SES_VIEW_VECTORS;
+}
+
 bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool several, ses_err *e)
 {
-    if (several && r->shape->view != SES_VIEW_SPANS && r->shape->view != SES_VIEW_TEXT) {
+    if (several && needs_title(r->shape->view)) {
         put_styled(t, SES_BOLD, r->item->text);
         putchar('\n');
     }
@@ -164,7 +175,10 @@ bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool several, ses
     case SES_VIEW_SPANS: return show_spans(r, t);
     case SES_VIEW_ANSWER: return show_answer(r, t);
     case SES_VIEW_VECTORS: return show_vectors(r, t);
+    case SES_VIEW_NUMBERS: return show_numbers(r);
     case SES_VIEW_TEXT: return show_text(r);
+    case SES_VIEW_ARRAY:
+    case SES_VIEW_JSON: break; /* no view of one answer */
     }
     return true;
 }

@@ -64,7 +64,7 @@ static void set_limit(ses_pipeline *p)
 {
     int64_t model = ses_model_max_tokens(p->model);
     const ses_facts *f = &p->facts;
-    p->limit = model;
+    p->most = p->limit = model;
     if (f->stored_max && f->stored_max < p->limit) p->limit = f->stored_max;
     if (f->max_length && f->max_length < p->limit && (p->task->tokenizer_limit || model >= UNLIMITED))
         p->limit = f->max_length;
@@ -82,16 +82,16 @@ ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device
     p->want.logits = true;
     p->budget = DEFAULT_BUDGET;
     p->dir = ses_strdup(dir, e);
-    if (!p->dir || !open_model(p, e)) goto fail;
-    p->tokenizer = ses_tokenizer_open(dir, e);
+    p->self = p->dir ? ses_arena_array(&p->mem, 1, task->self_size, e) : NULL;
+    if (!p->self || !(task->load ? task->load(p, e) : open_model(p, e))) goto fail;
+    p->tokenizer = ses_tokenizer_open(p->dir, e);
     if (!p->tokenizer || !check_fit(p, e) ||
-        !ses_facts_read(&p->facts, dir, ses_model_type(p->model), p->tokenizer, e))
+        !ses_facts_read(&p->facts, p->dir, ses_model_type(p->model), p->tokenizer, e))
         goto fail;
     set_limit(p);
     p->tokens = ses_tokens_new(p->tokenizer, e);
     p->tape = p->tokens ? ses_tape_new(dev, NULL, e) : NULL;
-    p->self = p->tape ? ses_arena_array(&p->mem, 1, task->self_size, e) : NULL;
-    if (p->self && (!task->open || task->open(p, e))) return p;
+    if (p->tape && (!task->open || task->open(p, e))) return p;
 fail:
     ses_pipeline_free(p);
     return NULL;
@@ -149,12 +149,12 @@ ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *d
 void ses_pipeline_free(ses_pipeline *p)
 {
     if (!p) return;
-    if (p->self && p->task->close) p->task->close(p);
     ses_runner_free(p);
     ses_tape_free(p->tape);
+    if (p->self && p->task->close) p->task->close(p);
     ses_tokens_free(p->tokens);
     ses_tokenizer_free(p->tokenizer);
-    ses_model_free(p->model);
+    if (!p->borrowed) ses_model_free(p->model);
     ses_arena_free(&p->mem);
     ses_buf_free(&p->remarks);
     ses_free(p->dir);
@@ -243,7 +243,11 @@ bool ses_pipeline_item(const ses_pipeline *p, const ses_json *v, ses_item *item,
         return ses_fail(e, SES_EFORMAT, "an object or a string is expected, not %s",
                         ses_json_type_name(ses_json_type_of(v)));
     if (!read_list(v, parts->list, parts->need_list, item, list, e)) return false;
-    bool words = parts->list_is_text && item->list; /* words stand for the text */
-    return read_text(v, parts->text, !words, &item->text, e) &&
-           read_text(v, parts->pair, parts->need_pair, &item->pair, e);
+    bool given = ses_task_pair_given(p->task, p->args);
+    bool need = !(parts->list_is_text && item->list) && !given; /* words stand for the text */
+    if (!read_text(v, parts->text, need, &item->text, e) ||
+        !read_text(v, parts->pair, parts->need_pair && !given, &item->pair, e))
+        return false;
+    return item->text.p || item->pair.p || item->list ||
+           ses_fail(e, SES_EFORMAT, "key \"%.*s\" is missing", first_len(parts->text), parts->text);
 }

@@ -150,7 +150,10 @@ static bool forward(ses_pipeline *p, const pack *b, ses_err *e)
     ses_want want;
     if (!fill(p, b, &batch, &want, e)) return false;
     ses_tape_reset(p->tape, NULL);
-    if (!ses_model_forward(p->model, p->tape, &batch, &want, &p->out, e)) return false;
+    p->seq = b->seq;
+    bool ok = p->task->pass ? p->task->pass(p, &batch, &want, &p->out, e)
+                            : ses_model_forward(p->model, p->tape, &batch, &want, &p->out, e);
+    if (!ok) return false;
     p->at_row = 0;
     for (size_t s = 0; s < b->n; s++) {
         p->at_seq = (int64_t)s;

@@ -41,7 +41,7 @@ typedef enum {
     SES_FORM_LIST,    /* [...]: the only field of each row */
     SES_FORM_MATRIX,  /* [[...], ...]: the vectors */
     SES_FORM_VECTOR   /* [...]: the first of them */
-} ses_form;
+} ses_answer_form;
 
 /* How a person is shown it. */
 typedef enum {
@@ -49,11 +49,14 @@ typedef enum {
     SES_VIEW_SPANS,   /* stretches of the text, marked */
     SES_VIEW_ANSWER,  /* one stretch in its context */
     SES_VIEW_VECTORS, /* sizes and the first numbers */
+    SES_VIEW_NUMBERS, /* all numbers of a vector, apart by tabs */
+    SES_VIEW_ARRAY,   /* vectors of all answers as one NumPy file */
+    SES_VIEW_JSON,    /* as JSON, a line each */
     SES_VIEW_TEXT     /* the rows' texts */
 } ses_view_kind;
 
 typedef struct ses_shape {
-    ses_form form;
+    ses_answer_form form;
     ses_view_kind view;
     ses_field field[8]; /* in this order; ends with a NULL key */
 } ses_shape;
@@ -118,7 +121,7 @@ bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const
 typedef struct ses_parts {
     const char *text, *pair, *list;
     bool need_pair, need_list, list_is_text; /* list_is_text: words, which stand for the text */
-    const char *pair_option;                 /* the option that gives all items the pair; NULL: none */
+    const char *pair_option; /* options that give all items one of the two, "context|question"; NULL: none */
 } ses_parts;
 
 struct ses_task {
@@ -130,12 +133,17 @@ struct ses_task {
     const ses_head *const *head; /* heads that serve it, the best first, then NULL; NULL: the base model */
     ses_parts parts;
     bool tokenizer_limit; /* model_max_length of the tokenizer holds; else only what the model can take */
-    bool (*open)(ses_pipeline *p, ses_err *e); /* options against the model; may be NULL */
-    void (*close)(ses_pipeline *p);            /* may be NULL */
+    /* Slots that may be NULL: the model opened in a way of its own (p->model, and p->borrowed where the task
+     * frees it); options against the model; what it has made. */
+    bool (*load)(ses_pipeline *p, ses_err *e);
+    bool (*open)(ses_pipeline *p, ses_err *e);
+    void (*close)(ses_pipeline *p);
     bool (*encode)(ses_pipeline *p, ses_job *j, ses_err *e);
     bool (*take)(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e);
     bool (*finish)(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e);
-    /* In place of one forward pass for each batch: runs and takes these sequences. NULL: a forward pass. */
+    /* NULL: ses_model_forward. What runs is p->seq[0 .. b->seqs - 1]. */
+    bool (*pass)(ses_pipeline *p, const ses_batch *b, const ses_want *want, ses_outputs *out, ses_err *e);
+    /* In place of passes and take: runs and takes these sequences. NULL: a pass, then take for each. */
     bool (*run)(ses_pipeline *p, ses_job *const *job, ses_seq *const *seq, size_t n, ses_err *e);
 };
 
@@ -151,6 +159,7 @@ typedef struct ses_task_name {
 } ses_task_name;
 const ses_task_name *ses_task_names(void);                        /* ends with a NULL name */
 const ses_task_name *ses_task_need(const char *name, ses_err *e); /* with "did you mean" */
+bool ses_task_pair_given(const ses_task *t, const void *args);    /* by one of parts.pair_option */
 const char *ses_task_title(const ses_task *t);                    /* its own name */
 bool ses_task_fits(const ses_task *t, const ses_class *c);        /* a head of this class serves it */
 void ses_tasks_of(const ses_class *c, char *buf, size_t size);    /* "fill-mask, embed": those that fit */
@@ -168,7 +177,9 @@ struct ses_pipeline {
     void *args, *self;
     bool own_args;
     ses_want want; /* a task's open may ask for more than logits */
-    int64_t limit; /* most tokens of a sequence */
+    bool borrowed; /* the model is not freed with the pipeline */
+    int64_t most;  /* tokens the model can take */
+    int64_t limit; /* tokens it is given at once; at most `most` */
     int64_t budget;
     ses_arena mem, args_mem; /* what lives as long as the pipeline */
     ses_buf remarks;
@@ -184,6 +195,7 @@ struct ses_pipeline {
     ses_arena batch_mem;
     ses_outputs out; /* of the batch in hand */
     const int32_t *cu;
+    ses_seq *const *seq;
     int64_t at_seq, at_row; /* of the sequence being taken: its number in the batch, its first asked row */
     ses_real *raw;          /* what ses_seq_rows brought last */
     float *rows;

@@ -27,6 +27,19 @@ const ses_task_name *ses_task_need(const char *name, ses_err *e)
     return NULL;
 }
 
+bool ses_task_pair_given(const ses_task *t, const void *args)
+{
+    const char *word;
+    size_t n;
+    for (int k = 0; t->parts.pair_option && ses_choice_at(t->parts.pair_option, k, &word, &n); k++)
+        for (size_t i = 0; i < t->n_opt; i++) {
+            const void *at = (const char *)args + t->opt[i].offset;
+            if (strlen(t->opt[i].name) == n && !memcmp(t->opt[i].name, word, n) && *(const char *const *)at)
+                return true;
+        }
+    return false;
+}
+
 const char *ses_task_title(const ses_task *t)
 {
     for (const ses_task_name *n = list; n->name; n++)

@@ -1,0 +1,107 @@
+#include "sentence_task.h"
+
+#include "base/alloc.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
+
+bool ses_encoder_load(ses_pipeline *p, ses_err *e)
+{
+    const ses_encoder_args *a = p->args;
+    ses_encoder *my = p->self;
+    if (a->normalize && a->no_normalize)
+        return ses_fail(e, SES_EUSAGE, "--normalize and --no-normalize exclude each other");
+    ses_sentence_options o = { .pooling = a->pooling, .layer = a->layer };
+    o.normalize = a->normalize      ? SES_NORMALIZE_ON
+                  : a->no_normalize ? SES_NORMALIZE_OFF
+                                    : SES_NORMALIZE_AS_FOLDER;
+    my->sentence = ses_sentence_open(p->dir, p->dev, &o, e);
+    if (!my->sentence) return false;
+    p->borrowed = true;
+    p->model = ses_sentence_model(my->sentence);
+    ses_free(p->dir); /* the tokenizer may lie in a folder of its own */
+    p->dir = ses_strdup(ses_sentence_dir(my->sentence), e);
+    return p->dir != NULL;
+}
+
+/* Tokens of the prompt at the front of a sequence: as it is tokenized alone, without what closes it. */
+static bool count_prompt(ses_pipeline *p, ses_encoder *my, ses_err *e)
+{
+    if (!my->prompt.n || ses_sentence_pools_prompt(my->sentence)) return true;
+    if (!ses_encode(p->tokens, &(ses_input){ .text = my->prompt }, NULL, e)) return false;
+    const ses_encoding *x = ses_tokens_result(p->tokens);
+    my->prompt_tokens = (int32_t)x->n - (x->n && x->special[x->n - 1]);
+    return true;
+}
+
+bool ses_encoder_open(ses_pipeline *p, ses_err *e)
+{
+    const ses_encoder_args *a = p->args;
+    ses_encoder *my = p->self;
+    int64_t most = ses_sentence_max_tokens(my->sentence);
+    if (a->prompt && a->prompt_name)
+        return ses_fail(e, SES_EUSAGE, "--prompt and --prompt-name exclude each other");
+    const char *prompt = a->prompt ? a->prompt : ses_sentence_prompt(my->sentence, a->prompt_name);
+    if (a->prompt_name && !prompt)
+        return ses_fail(e, SES_EUSAGE, "--prompt-name: the folder has no prompt \"%s\"", a->prompt_name);
+    my->prompt = prompt ? ses_str(prompt) : (ses_string){ 0 };
+    if (most > 0 && most < p->most) p->most = most;
+    p->limit = p->most; /* what the tokenizer's file stores gives way to the encoder's own */
+    return count_prompt(p, my, e);
+}
+
+void ses_encoder_close(ses_pipeline *p)
+{
+    ses_encoder *my = p->self;
+    ses_sentence_free(my->sentence);
+}
+
+bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want, ses_outputs *out, ses_err *e)
+{
+    (void)want;
+    ses_encoder *my = p->self;
+    int32_t *prompt = NULL;
+    if (my->prompt_tokens) {
+        prompt = ses_arena_array(&p->batch_mem, (size_t)b->seqs, sizeof *prompt, e);
+        if (!prompt) return false;
+        for (int64_t s = 0; s < b->seqs; s++) prompt[s] = my->prompt_tokens;
+    }
+    my->output = (ses_output){ .name = "sentence_embedding", .axis = SES_PER_SEQUENCE };
+    my->output.tensor = ses_sentence_embed(my->sentence, p->tape, b, prompt, e);
+    *out = (ses_outputs){ .item = &my->output, .n = 1 };
+    return my->output.tensor != NULL;
+}
+
+static ses_string lowered(ses_job *j, ses_string s, ses_err *e)
+{
+    ses_buf b = { 0 };
+    for (size_t i = 0; i < s.n;) {
+        uint32_t c, low[2];
+        char out[4];
+        i += ses_utf8_next(s.p + i, &c);
+        size_t n = ses_cp_lower(c, low);
+        for (size_t k = 0; k < n; k++) ses_buf_append(&b, out, ses_utf8_encode(low[k], out));
+    }
+    ses_string to = ses_buf_ok(&b, e) ? ses_job_copy(j, b.data ? b.data : "", b.len, e) : (ses_string){ 0 };
+    ses_buf_free(&b);
+    return to;
+}
+
+ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *e)
+{
+    const ses_encoder *my = p->self;
+    if (my->prompt.n) {
+        char *s = ses_arena_alloc(&j->mem, my->prompt.n + text.n + 1, e);
+        if (!s) return NULL;
+        memcpy(s, my->prompt.p, my->prompt.n);
+        memcpy(s + my->prompt.n, text.p, text.n);
+        s[my->prompt.n + text.n] = 0;
+        text = (ses_string){ s, my->prompt.n + text.n };
+    }
+    if (ses_sentence_lower_case(my->sentence)) text = lowered(j, text, e);
+    return text.p ? ses_job_encode(p, j, &(ses_input){ .text = text }, SES_LONGEST_FIRST, e) : NULL;
+}
+
+ses_taken ses_encoder_vector(ses_pipeline *p, const ses_seq *q, ses_err *e)
+{
+    return ses_seq_rows(p, q, "sentence_embedding", e);
+}
