@@ -5,8 +5,8 @@
 #include "desc.h"
 
 #include "base/alloc.h"
+#include "nn/recall.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -157,50 +157,13 @@ typedef struct stream {
     const char *attentions; /* output name */
 } stream;
 
-/* What all layers see: the keys are a memory and then the batch's tokens. */
+/* What all layers see. */
 typedef struct scene {
     const ses_stack *k;
     ses_pass *p;
     stream content, query; /* query.seqs NULL: no place is asked about */
-    const int32_t *cu_host;
-    ses_tensor *cu, *label, *mem_rows, *own_rows; /* of keys; mem_rows NULL: no memory */
-    int64_t longest, tokens;
-    ses_tensor *sines, *at;
+    ses_recall keys;
 } scene;
-
-static int64_t mem_len(const ses_batch *b, int64_t s)
-{
-    return b->mem_cu ? b->mem_cu[s + 1] - b->mem_cu[s] : 0;
-}
-
-/* Keys: offsets, where each comes from, segments. */
-static void lay_keys(scene *v)
-{
-    const ses_batch *b = v->p->batch;
-    ses_tape *t = v->p->tape;
-    int64_t M = b->mem_cu ? b->mem_cu[b->seqs] : 0, n = 0;
-    v->tokens = b->tokens + M;
-    int32_t *cu = ses_tape_host(t, (size_t)b->seqs + 1, sizeof *cu);
-    int32_t *row[3]; /* in the memory, in the batch, segment */
-    for (int i = 0; i < 3; i++) row[i] = ses_tape_host(t, (size_t)v->tokens, sizeof **row);
-    if (!cu || !row[0] || !row[1] || !row[2]) return;
-    for (int64_t s = 0; s < b->seqs; s++) {
-        int64_t mem = mem_len(b, s), len = b->cu[s + 1] - b->cu[s];
-        cu[s] = (int32_t)n;
-        if (mem + len > v->longest) v->longest = mem + len;
-        for (int64_t j = 0; j < mem + len; j++, n++) {
-            row[0][n] = j < mem ? (int32_t)(b->mem_cu[s] + j) : SES_IGNORE;
-            row[1][n] = j < mem ? SES_IGNORE : (int32_t)(b->cu[s] + j - mem);
-            row[2][n] = b->segments && j >= mem ? b->segments[b->cu[s] + j - mem] : 0;
-        }
-    }
-    cu[b->seqs] = (int32_t)n;
-    v->cu_host = cu;
-    v->cu = ses_tape_ints(t, cu, b->seqs + 1);
-    if (b->segments) v->label = ses_tape_ints(t, row[2], n);
-    v->own_rows = ses_tape_ints(t, row[1], n);
-    if (M) v->mem_rows = ses_tape_ints(t, row[0], n);
-}
 
 /* May the query at token i, counted in its sequence, see key j of sequence s? A token of the content stream
  * always sees itself. */
@@ -208,7 +171,7 @@ static bool sees(const scene *v, const stream *q, int64_t s, int64_t i, int64_t 
                  int64_t len)
 {
     const ses_config *c = v->p->c;
-    int64_t mem = mem_len(v->p->batch, s);
+    int64_t mem = ses_recall_length(&v->keys, s);
     if (q == &v->content && j == mem + i) return true;
     if (c->causal && (j > mem + i || (c->same_length && j < i))) return false;
     return !(perm && j >= mem && perm[i * len + j - mem]);
@@ -224,78 +187,22 @@ static void lay_stream(scene *v, stream *q, const ses_seqs *seqs, const int32_t 
     int64_t n = 0, perm = 0;
     q->seqs = seqs;
     for (int64_t s = 0; s < b->seqs; s++)
-        q->pairs += (int64_t)(seqs->host_cu[s + 1] - seqs->host_cu[s]) * (v->cu_host[s + 1] - v->cu_host[s]);
+        q->pairs += (int64_t)(seqs->host_cu[s + 1] - seqs->host_cu[s]) *
+                    (v->keys.host_cu[s + 1] - v->keys.host_cu[s]);
     ses_real *mask = masked ? ses_tape_host(t, (size_t)q->pairs, sizeof *mask) : NULL;
     int32_t *place = places ? ses_tape_host(t, (size_t)seqs->tokens, sizeof *place) : NULL;
     for (int64_t s = 0; (mask || place) && s < b->seqs; s++) {
         int64_t len = b->cu[s + 1] - b->cu[s];
         for (int32_t r = seqs->host_cu[s]; r < seqs->host_cu[s + 1]; r++) {
             int64_t i = places ? places[r] : r - seqs->host_cu[s];
-            if (place) place[r] = (int32_t)(i + mem_len(b, s));
-            for (int64_t j = 0; mask && j < v->cu_host[s + 1] - v->cu_host[s]; j++, n++)
+            if (place) place[r] = (int32_t)(i + ses_recall_length(&v->keys, s));
+            for (int64_t j = 0; mask && j < v->keys.host_cu[s + 1] - v->keys.host_cu[s]; j++, n++)
                 if (!sees(v, q, s, i, j, b->perm_mask ? b->perm_mask + perm : NULL, len)) mask[n] = hidden;
         }
         perm += len * len;
     }
     if (mask) q->mask = ses_tape_input(t, mask, SES_DIM(q->pairs));
     if (place) q->place = ses_tape_ints(t, place, seqs->tokens);
-}
-
-/* Sines and cosines of every distance, rounded as the reference rounds. Row of query minus key d: d + far. */
-static void lay_sines(scene *v)
-{
-    const ses_config *c = v->p->c;
-    ses_tape *t = v->p->tape;
-    int64_t longest = v->longest, far = longest - 1, half = c->hidden / 2, rows;
-    if (c->clamp && c->clamp < far) far = c->clamp;
-    rows = 2 * far + 1;
-    ses_real *x = ses_tape_host(t, (size_t)(rows * c->hidden), sizeof *x);
-    int32_t *at = ses_tape_host(t, (size_t)(2 * longest - 1), sizeof *at);
-    if (!x || !at) return;
-    for (int64_t j = 0; j < half; j++) {
-        float rate = 1 / powf(10000, (float)(2 * j) / (float)c->hidden);
-        for (int64_t d = 0; d <= far; d++) { /* both signs at once */
-            double angle = (double)((float)d * rate), up = sin(angle), level = cos(angle);
-            ses_real *ahead = x + (far + d) * c->hidden + j, *behind = x + (far - d) * c->hidden + j;
-            behind[0] = (ses_real)-up, behind[half] = (ses_real)level;
-            ahead[0] = (ses_real)up, ahead[half] = (ses_real)level;
-        }
-    }
-    for (int64_t r = 0; r < 2 * longest - 1; r++) {
-        int64_t d = longest - 1 - r;
-        at[r] = (int32_t)((d > far ? far : d < -far ? -far : d) + far);
-    }
-    v->sines = ses_dropout(t, ses_tape_input(t, x, SES_DIM(rows, c->hidden)), c->drop);
-    v->at = ses_tape_ints(t, at, 2 * longest - 1);
-}
-
-/* What keys and values of layer i are made of: memory and tokens, sequence by sequence. */
-static ses_tensor *with_memory(const scene *v, ses_tensor *h, int i)
-{
-    const ses_batch *b = v->p->batch;
-    ses_tape *t = v->p->tape;
-    if (!v->mem_rows) return h;
-    int64_t M = b->mem_cu[b->seqs], C = v->p->c->hidden;
-    ses_tensor *mem = ses_tape_input(t, b->mems + i * M * C, SES_DIM(M, C));
-    return ses_add(t, ses_take(t, mem, v->mem_rows), ses_take(t, h, v->own_rows));
-}
-
-/* The states of layer i that a next batch may remember: the last mem_len of each sequence. */
-static void note_memory(const scene *v, ses_tensor *all, int i)
-{
-    const ses_config *c = v->p->c;
-    const ses_batch *b = v->p->batch;
-    int64_t n = 0;
-    int32_t *row = v->p->want->mems ? ses_tape_host(v->p->tape, (size_t)v->tokens, sizeof *row) : NULL;
-    if (!row) return;
-    for (int64_t s = 0; s < b->seqs; s++) {
-        int64_t begin = v->cu_host[s], end = v->cu_host[s + 1], mem = mem_len(b, s);
-        if (c->reuse_len && begin + mem + c->reuse_len < end) end = begin + mem + c->reuse_len;
-        if (c->mem_len && end - begin > c->mem_len) begin = end - c->mem_len;
-        for (int64_t j = begin; j < end; j++) row[n++] = (int32_t)j;
-    }
-    ses_tensor *kept = ses_take(v->p->tape, all, ses_tape_ints(v->p->tape, row, n));
-    ses_pass_output(v->p, SES_PER_MEMORY, kept, "mems.%d", i);
 }
 
 typedef struct keys_of { /* a layer's, for both streams */
@@ -309,29 +216,13 @@ static ses_tensor *attend(const scene *v, const stream *q, const keys_of *keyed,
     const ses_layer *l = &v->k->layer[i];
     const relative *r = &((const own *)v->k->own)->layer[i];
     bool want = v->p->want->attentions;
-    ses_tensor *query = ses_dense_run(t, l->self.query, x, SES_ACT_NONE), *probs;
-    ses_relative_inputs in = { .cu_q = q->seqs->cu, .cu_k = v->cu, .place = q->place, .at = v->at };
-    in.mask = q->mask, in.label = v->label;
-    in.term[0] = (ses_relative_term){ .x = ses_affine(t, query, NULL, r->place_bias), .r = keyed->place };
-    if (v->label)
-        in.term[1] = (ses_relative_term){ .x = ses_affine(t, query, NULL, r->segment_bias),
-                                          .r = ses_reshape(t, r->segment, SES_DIM(2, c->hidden)),
-                                          .rows = SES_ROWS_BY_LABEL };
-    ses_tensor *bias =
-        ses_relative_scores(t, &in,
-                            &(ses_relative_options){ .heads = c->heads,
-                                                     .max_k = v->longest,
-                                                     .pairs = q->pairs,
-                                                     .turned = c->two_ways ? v->p->batch->seqs / 2 : 0 });
-    ses_attention_inputs a = { .q = ses_affine(t, query, NULL, r->content_bias),
-                               .k = keyed->key,
-                               .v = keyed->value,
-                               .cu_q = q->seqs->cu,
-                               .cu_k = v->cu,
-                               .bias = bias };
-    ses_attention_options o = { .heads = c->heads, .max_q = q->seqs->longest, .max_k = v->longest };
-    o.drop = c->drop_attention;
-    ses_tensor *y = ses_attention(t, &a, &o, want ? &probs : NULL);
+    ses_recall_attend in = { .seqs = q->seqs, .place = q->place, .mask = q->mask, .pairs = q->pairs };
+    in.query = ses_dense_run(t, l->self.query, x, SES_ACT_NONE);
+    in.key = keyed->key, in.value = keyed->value, in.distance = keyed->place;
+    in.content_bias = r->content_bias, in.distance_bias = r->place_bias, in.segment_bias = r->segment_bias;
+    if (v->keys.label) in.segment = ses_reshape(t, r->segment, SES_DIM(2, c->hidden));
+    in.turned = c->two_ways ? v->p->batch->seqs / 2 : 0;
+    ses_tensor *probs, *y = ses_recall_run(&v->keys, &in, want ? &probs : NULL);
     if (want) ses_pass_output(v->p, q->pair, probs, "%s.%d", q->attentions, i);
     y = ses_dropout(t, ses_dense_run(t, l->self.out, y, SES_ACT_NONE), c->drop);
     return ses_layer_end(l, v->p, ses_norm_run(t, l->self_norm, y, x, c->norm_eps));
@@ -343,11 +234,11 @@ static void layer(const scene *v, ses_tensor **h, ses_tensor **g, int i)
     ses_tape *t = v->p->tape;
     const ses_layer *l = &v->k->layer[i];
     const relative *r = &((const own *)v->k->own)->layer[i];
-    ses_tensor *all = with_memory(v, *h, i);
-    note_memory(v, all, i);
+    ses_tensor *all = ses_recall_with(&v->keys, *h, i);
+    ses_recall_note(&v->keys, all, i);
     keys_of keyed = { .key = ses_dense_run(t, l->self.key, all, SES_ACT_NONE),
                       .value = ses_dense_run(t, l->self.value, all, SES_ACT_NONE),
-                      .place = ses_dense_run(t, r->place, v->sines, SES_ACT_NONE) };
+                      .place = ses_dense_run(t, r->place, v->keys.sines, SES_ACT_NONE) };
     *h = attend(v, &v->content, &keyed, *h, i);
     if (*g) *g = attend(v, &v->query, &keyed, *g, i);
 }
@@ -362,7 +253,7 @@ static void note_hidden(const scene *v, ses_tensor *h, ses_tensor *g, int i)
 
 static scene scene_of(const ses_stack *k, ses_pass *p, const ses_seqs *seqs)
 {
-    scene v = { .k = k, .p = p };
+    scene v = { .k = k, .p = p, .keys = { .p = p } };
     v.content = (stream){ .pair = SES_PER_PAIR, .attentions = "attentions" };
     v.query = (stream){ .pair = SES_PER_CROSS_PAIR, .attentions = "query_attentions" };
     if (p->c->two_ways && p->batch->seqs % 2)
@@ -370,11 +261,9 @@ static scene scene_of(const ses_stack *k, ses_pass *p, const ses_seqs *seqs)
                       "\"bi_data\" is true: the second half of a batch is read backwards, but "
                       "%lld sequences have no halves",
                       (long long)p->batch->seqs);
-    lay_keys(&v);
-    if (!v.own_rows) return v;
+    if (!ses_recall_begin(&v.keys, true)) return v;
     lay_stream(&v, &v.content, seqs, NULL);
     if (p->batch->target_places) lay_stream(&v, &v.query, &p->target, p->batch->target_places);
-    lay_sines(&v);
     return v;
 }
 
