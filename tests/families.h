@@ -16,6 +16,7 @@ typedef struct family {
 
 #define DEBERTA "\"position_biased_input\": false, \"type_vocab_size\": 0, \"relative_attention\": true, "
 #define XLNET "\"d_model\": 20, \"n_layer\": 2, \"n_head\": 4, \"d_inner\": 28, "
+#define TRANSFO_XL XLNET "\"d_head\": 3, \"init_std\": 0.3, \"mem_len\": 3, "
 #define MOBILE "\"hidden_act\": \"gelu\", \"embedding_size\": 12, \"intra_bottleneck_size\": 16, "
 static const family families[] = {
     { "deberta", "DebertaForMaskedLM", true, false, NULL, DEBERTA "\"pos_att_type\": [\"c2p\", \"p2c\"]" },
@@ -35,6 +36,12 @@ static const family families[] = {
     { "xlnet", "XLNetForTokenClassification", true, false, "embed.mask",
       XLNET "\"ff_activation\": \"relu\"" },
     { "xlnet", "XLNetForQuestionAnsweringSimple", false, false, "embed.mask", XLNET "\"mem_len\": null" },
+    { "transfo-xl", "TransfoXLLMHeadModel", true, false, "cluster.0.project",
+      TRANSFO_XL "\"div_val\": 2, \"cutoffs\": [1]" },
+    { "transfo-xl", "TransfoXLLMHeadModel", true, false, NULL,
+      TRANSFO_XL "\"div_val\": 1, \"cutoffs\": [1], \"same_length\": false, \"pre_lnorm\": true" },
+    { "transfo-xl", "TransfoXLForSequenceClassification", false, false, NULL,
+      TRANSFO_XL "\"div_val\": 1, \"d_embed\": 12, \"cutoffs\": [], \"untie_r\": false" },
     { "mobilebert", "MobileBertForPreTraining", true, false, NULL, MOBILE "\"num_feedforward_networks\": 3" },
     { "mobilebert", "MobileBertForMaskedLM", true, false, NULL,
       MOBILE "\"normalization_type\": \"layer_norm\", \"num_feedforward_networks\": 1" },
@@ -46,6 +53,7 @@ static const family families[] = {
 #undef MOBILE
 #undef DEBERTA
 #undef XLNET
+#undef TRANSFO_XL
 
 /* ses_json_free. */
 static inline ses_json_doc *family_config(const family *f, ses_err *e)

@@ -17,7 +17,9 @@ static void show_heads(const ses_info *i, const ses_term *t)
                       i->model->c.pooler ? " and one for the sequence" : "");
     for (size_t h = 0; h < SES_LEN(k->head) && k->head[h].head; h++)
         ses_show_line(t, h ? "" : "Head", "%s: %s%s", k->head[h].head->name, k->head[h].head->does,
-                      i->model->head[h].out.w == i->model->stack[0].token ? " (by the token table)" : "");
+                      i->model->head[h].out.w && i->model->head[h].out.w == i->model->stack[0].token
+                          ? " (by the token table)"
+                          : "");
 }
 
 static bool show_modules(const ses_sentence *s, const ses_term *t, ses_err *e)

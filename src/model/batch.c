@@ -72,8 +72,9 @@ static bool rises(const int32_t *cu, int64_t seqs)
 static bool check_order(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_head *head = m->class->head[0].head;
-    if (!b->perm_mask && !b->target_places && !b->mem_cu && !b->mems) return true;
-    if (!m->c.any_order)
+    bool memory = b->mem_cu || b->mems, order = b->perm_mask || b->target_places;
+    if (!memory && !order) return true;
+    if (!m->c.any_order && (order || !m->c.remembers))
         return ses_fail(e, SES_EARG, "%s takes no permutation mask, target places or memory", m->desc->name);
     if (!b->mem_cu != !b->mems) return ses_fail(e, SES_EARG, "memory needs both mem_cu and mems");
     if (b->mem_cu && !rises(b->mem_cu, b->seqs))

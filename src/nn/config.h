@@ -5,7 +5,7 @@
 
 #include "sesame/ops.h"
 
-enum { SES_MAX_LAYERS = 1024 };
+enum { SES_MAX_LAYERS = 1024, SES_MOST_CLUSTERS = 8 };
 
 typedef enum { SES_PROBLEM_UNSET, SES_PROBLEM_REGRESSION, SES_PROBLEM_SINGLE, SES_PROBLEM_MULTI } ses_problem;
 
@@ -114,6 +114,12 @@ typedef struct ses_config {
     bool rel_norm;                 /* the table goes through a norm */
     bool segment_pairs;            /* attention tells tokens of one segment from others: any number */
     bool always_project;           /* from embed to hidden also where the two are equal */
+    /* of a vocabulary in clusters: the first is a short list, cluster i has tokens cut[i] .. cut[i + 1] - 1
+     * in vectors of embed / narrower^i numbers; clusters 0: the vocabulary is one table */
+    int64_t clusters, narrower, cut[SES_MOST_CLUSTERS + 1];
+    uint32_t tied_projects; /* bit i: cluster i's projection serves embedding and prediction */
+    bool remembers;         /* takes a memory and gives one */
+    bool shared_biases;     /* of remembers: all layers have the same biases of queries */
 } ses_config;
 
 #endif

@@ -4,6 +4,10 @@
 
 void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
+    if (c->clusters) {
+        ses_clusters_add_lm(&h->clusters, s, c);
+        return;
+    }
     int64_t E = c->embed ? c->embed : c->hidden, width = c->lm_wide ? c->hidden : E;
     if (!c->lm_plain) {
         h->dense = ses_dense_add(s, width, c->hidden, c->no_bias ? SES_NO_BIAS : SES_BIAS, "lm.dense");
@@ -37,6 +41,7 @@ static ses_tensor *project(const ses_head_params *h, ses_tape *t, ses_tensor *x)
 
 ses_tensor *ses_lm_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x)
 {
+    if (p->c->clusters) return ses_clusters_logits(&h->clusters, p, x);
     return project(h, p->tape, transform(h, p, x));
 }
 
@@ -64,6 +69,8 @@ ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, in
     ses_tape *t = p->tape;
     if (!rows || !label) return NULL;
     if (!n) label[n++] = SES_IGNORE; /* nothing is labelled: one ignored row keeps the loss a number */
+    if (p->c->clusters)
+        return ses_clusters_loss(&h->clusters, p, ses_take(t, x, ses_tape_ints(t, rows, n)), label, n);
     ses_tensor *y = transform(h, p, ses_take(t, x, ses_tape_ints(t, rows, n))),
                *labels = ses_tape_ints(t, label, n);
     if (h->rest) return ses_cross_entropy(t, project(h, t, y), labels);

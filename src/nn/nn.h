@@ -126,11 +126,28 @@ ses_attend ses_attend_add(ses_store *s, const ses_config *c, int64_t heads, cons
 ses_tensor *ses_attend_dist(const ses_stack *k, ses_pass *p,
                             const ses_seqs *seqs); /* the bias by distance, or NULL */
 
+/* A vocabulary in clusters (see ses_config): tables, what projects them to the layers' width, biases. Where
+ * all have one width, there is one table. */
+typedef struct ses_clusters {
+    ses_tensor *table[SES_MOST_CLUSTERS];   /* [tokens, width] */
+    ses_tensor *project[SES_MOST_CLUSTERS]; /* [hidden, width]; NULL: the widths are the same */
+    ses_tensor *bias[SES_MOST_CLUSTERS];
+    ses_dense rest; /* beside the short list: a logit for each of the other clusters; w NULL: there is none */
+} ses_clusters;
+
+void ses_clusters_add(ses_clusters *k, ses_store *s, const ses_config *c); /* the embeddings' part */
+ses_tensor *ses_clusters_embed(const ses_clusters *k, ses_pass *p, const ses_seqs *q); /* [T, hidden] */
+void ses_clusters_add_lm(ses_clusters *k, ses_store *s, const ses_config *c); /* that of the predictions */
+ses_tensor *ses_clusters_logits(const ses_clusters *k, ses_pass *p, ses_tensor *x); /* log probabilities */
+ses_tensor *ses_clusters_loss(const ses_clusters *k, ses_pass *p, ses_tensor *x, const int32_t *label,
+                              int64_t n);
+
 /* Heads: what a model says about its last hidden state, and what it learns from. */
 typedef struct ses_head_params {
     ses_dense dense, out;
     ses_norm norm;
     ses_tensor *rest; /* [hidden - embed, vocab]: the projection of columns the token table does not have */
+    ses_clusters clusters; /* instead of all of these */
 } ses_head_params;
 
 typedef struct ses_head_use { /* a head in a model's class */

@@ -1,5 +1,5 @@
-/* Attention that reaches back (Transformer-XL, Dai et al. 2019): keys are a memory of earlier tokens and then the
- * batch's own; scores are by content and by distance, of which the sines are projected. */
+/* Attention that reaches back (Transformer-XL, Dai et al. 2019): keys are a memory of earlier tokens and then
+ * the batch's own; scores are by content and by distance, of which the sines are projected. */
 #ifndef SES_NN_RECALL_H
 #define SES_NN_RECALL_H
 
