@@ -11,6 +11,7 @@ extern "C" {
 #include "sesame/dataset.h"
 #include "sesame/device.h"
 #include "sesame/err.h"
+#include "sesame/generate.h"
 #include "sesame/json.h"
 #include "sesame/model.h"
 #include "sesame/ops.h"

@@ -1,4 +1,5 @@
-/* golden CASE...: Sesame against the reference library's outputs, gradients and losses, a line a case. */
+/* golden CASE...: Sesame against the reference library's outputs, gradients, losses and texts, a line a
+ * case. */
 #include "base/alloc.h"
 #include "cli/options.h"
 #include "cli/shared.h"
@@ -143,6 +144,16 @@ done:
     return ok;
 }
 
+/* Texts, where the reference wrote some. */
+static bool check_written(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
+{
+    if (!ses_safetensors_find(c->gold, "generate.input_ids")) return true;
+    ses_model *m = open_model(c, dev, false, e);
+    bool ok = m && gold_compare_written(c, m, r, e);
+    ses_model_free(m);
+    return ok;
+}
+
 static void put_score(const char *key, const gold_score *s, bool named)
 {
     if (!s->any)
@@ -164,14 +175,18 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
     bool train =
         ok && (ses_safetensors_find(c.gold, "output.loss") || ses_safetensors_find(c.gold, "adamw.losses"));
     if (train) ok = check_training(&c, dev, &r, &e);
+    ok = ok && check_written(&c, dev, &r, &e);
     if (ok) {
         if (verbose) printf("  %-60s %016llx\n", "bits", (unsigned long long)r.bits);
-        code = within(&r.out) && within(&r.grad) && within(&r.norm) && within(&r.adamw) ? 0 : 1;
+        code = within(&r.out) && within(&r.grad) && within(&r.norm) && within(&r.adamw) && within(&r.written)
+                   ? 0
+                   : 1;
         printf("%s", c.name);
         put_score("out", &r.out, true);
         put_score("grad", &r.grad, true);
         put_score("grad_norm", &r.norm, false);
         put_score("adamw", &r.adamw, false);
+        if (r.written.any) put_score("generate", &r.written, false);
         puts(code ? " FAIL" : " PASS");
     } else if (e.code == SES_EUNSUPPORTED) {
         printf("%s unsupported: %s\n", c.name, e.msg);
@@ -188,7 +203,8 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
 static void help(void)
 {
     puts("usage: golden [options] CASE...\n\n"
-         "Compare Sesame with the reference library's outputs, gradients and losses in each CASE folder.\n"
+         "Compare Sesame with the reference library's outputs, gradients, losses and texts in each CASE\n"
+         "folder.\n"
          "A line a case: each error as a share of its limit, and where it is. Exit 0: none failed, 1: some\n"
          "failed, 2: wrong usage, 3: a folder could not be read.\n");
     for (size_t i = 0; i < SES_LEN(options); i++)

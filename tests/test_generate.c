@@ -1,0 +1,292 @@
+/* Generation: texts the reference library wrote, with many options; processors; what must not change a
+ * text. */
+#include "check.h"
+
+#include "sesame/sesame.h"
+#include "task/process.h"
+
+#include <math.h>
+
+enum { LINE = 1 << 16, MOST = 256 };
+
+typedef struct opened {
+    char name[64];
+    ses_model *m;
+} opened;
+
+static ses_model *model_of(opened *list, const char *name, ses_device *dev)
+{
+    char dir[128];
+    ses_err e = { 0 };
+    for (; list->m; list++)
+        if (!strcmp(list->name, name)) return list->m;
+    snprintf(dir, sizeof dir, "tests/golden/%s", name);
+    snprintf(list->name, sizeof list->name, "%s", name);
+    list->m = ses_model_open(dir, dev, NULL, &e);
+    CHECK_MSG(list->m, "%s", e.msg);
+    return list->m;
+}
+
+static ses_ids ids_of(const ses_json *v)
+{
+    int64_t n = (int64_t)ses_json_len(v), x = 0;
+    int32_t *id = calloc((size_t)n + 1, sizeof *id);
+    for (int64_t i = 0; i < n; i++) id[i] = ses_json_int(ses_json_at(v, (size_t)i), &x) ? (int32_t)x : -1;
+    return (ses_ids){ id, n };
+}
+
+static bool same(ses_ids a, ses_ids b)
+{
+    return a.n == b.n && !memcmp(a.id, b.id, (size_t)a.n * sizeof *a.id);
+}
+
+static void free_ids(ses_ids x) { free((void *)(uintptr_t)x.id); }
+
+/* One line: all prompts at once, then each alone. */
+static void test_case(const ses_json *row, const ses_model *m, int line)
+{
+    ses_err e = { 0 };
+    const ses_json *prompts = ses_json_get(row, "prompts"), *want = ses_json_get(row, "ids");
+    int64_t n = (int64_t)ses_json_len(prompts), bad = 0, each;
+    ses_prompt p[MOST] = { 0 };
+    ses_generation *g = ses_generation_open(m, &e);
+    ses_generate_options o = *ses_generation_options(g);
+    CHECK_MSG(ses_generation_read(g, ses_json_get(row, "options"), &o, &e), "%s", e.msg);
+    for (int64_t i = 0; i < n; i++) p[i].ids = ids_of(ses_json_at(prompts, (size_t)i));
+    ses_generated *all = ses_generate(m, p, n, &o, &e);
+    if (!CHECK_MSG(all && all->n == (int64_t)ses_json_len(want), "line %d: %s", line, e.msg)) return;
+    each = all->n / n;
+    for (int64_t i = 0; i < all->n; i++) {
+        ses_ids ids = ids_of(ses_json_at(want, (size_t)i));
+        bad += !same(all->text[i].ids, ids);
+        free_ids(ids);
+    }
+    CHECK_MSG(bad == 0, "line %d: %d texts differ from the reference's", line, (int)bad);
+    for (int64_t i = 0; i < n; i++) {
+        ses_generated *one = ses_generate(m, &p[i], 1, &o, &e);
+        for (int64_t r = 0; one && r < each; r++)
+            CHECK(same(one->text[r].ids, all->text[i * each + r].ids) &&
+                  one->text[r].score == all->text[i * each + r].score);
+        ses_generated_free(one);
+        free_ids(p[i].ids);
+    }
+    ses_generated_free(all);
+    ses_generation_free(g);
+}
+
+static void test_reference(ses_device *dev)
+{
+    static char text[LINE];
+    opened list[32] = { 0 };
+    FILE *f = fopen("tests/generate/cases.jsonl", "r");
+    int line = 0;
+    for (; f && fgets(text, sizeof text, f); line++) {
+        ses_err e = { 0 };
+        ses_json_doc *doc = ses_json_parse(text, strlen(text), &e);
+        const ses_json *row = doc ? ses_json_root(doc) : NULL;
+        const char *name = ses_json_string(ses_json_get(row, "model"), NULL);
+        ses_model *m = CHECK_MSG(name, "line %d: %s", line, e.msg) ? model_of(list, name, dev) : NULL;
+        if (m) test_case(row, m, line);
+        ses_json_free(doc);
+    }
+    CHECK_MSG(line > 80, "%d cases", line);
+    if (f) fclose(f);
+    for (opened *x = list; x->m; x++) ses_model_free(x->m);
+}
+
+/* Which of twelve tokens the reference leaves, by its classes for the same options. */
+static void test_cuts(void)
+{
+    static const float score[12] = { 1.5f, -0.3f, 0.2f,  2.1f, 0.9f, -1.7f,
+                                     0.0f, 1.4f,  -2.5f, 0.6f, 1.1f, -0.8f };
+    static const struct cut {
+        ses_generate_options o;
+        int64_t keep;
+        const char *left;
+    } cuts[] = {
+        { { .top_k = 1 }, 1, "000100000000" },
+        { { .top_k = 3 }, 1, "100100010000" },
+        { { .top_k = 7 }, 1, "101110010110" },
+        { { .top_k = 40 }, 1, "111111111111" },
+        { { .top_p = .1 }, 1, "000100000000" },
+        { { .top_p = .5 }, 1, "100100010000" },
+        { { .top_p = .8 }, 1, "100110010010" },
+        { { .top_p = .95 }, 1, "111110110110" },
+        { { .top_p = .1 }, 3, "100100010000" },
+        { { .min_p = .02 }, 1, "111111110111" },
+        { { .min_p = .1 }, 1, "101110110110" },
+        { { .min_p = .3 }, 1, "100110010010" },
+        { { .min_p = .6 }, 1, "000100000000" },
+        { { .min_p = .99 }, 3, "100100010000" },
+        { { .typical_p = .1 }, 1, "000000010000" },
+        { { .typical_p = .3 }, 1, "100000010010" },
+        { { .typical_p = .6 }, 1, "100110010110" },
+        { { .typical_p = .9 }, 1, "101110010110" },
+        { { .typical_p = .1 }, 4, "100010010010" },
+        { { .epsilon_cutoff = .01 }, 1, "111110110111" },
+        { { .epsilon_cutoff = .05 }, 1, "100110010110" },
+        { { .epsilon_cutoff = .1 }, 1, "100100010010" },
+        { { .epsilon_cutoff = .5 }, 3, "100100010000" },
+        { { .eta_cutoff = .01 }, 1, "111110110111" },
+        { { .eta_cutoff = .1 }, 1, "101110010110" },
+        { { .eta_cutoff = .3 }, 1, "100110010010" },
+        { { .top_h = .2 }, 1, "000100000000" },
+        { { .top_h = .5 }, 1, "100100010000" },
+        { { .top_h = .9 }, 1, "101110110110" },
+    };
+    for (size_t i = 0; i < SES_LEN(cuts); i++) {
+        float x[12];
+        char left[13] = "";
+        ses_ranked rank[12];
+        ses_generate_options o = cuts[i].o;
+        o.do_sample = true, o.temperature = o.repetition_penalty = o.encoder_repetition_penalty = 1;
+        o.forced_bos = -1;
+        if (!o.top_p) o.top_p = 1;
+        if (!o.typical_p) o.typical_p = 1;
+        memcpy(x, score, sizeof x);
+        ses_scoring s = { .o = &o, .score = x, .vocab = 12, .keep = cuts[i].keep, .rank = rank };
+        ses_process(&s);
+        for (int t = 0; t < 12; t++) left[t] = x[t] > -INFINITY ? '1' : '0';
+        if (!CHECK_STR(left, cuts[i].left)) printf("    cut %d\n", (int)i);
+    }
+}
+
+typedef struct heard {
+    int64_t n, stop_at;
+    int32_t last;
+} heard;
+
+static bool hear(void *ctx, const ses_token_event *t)
+{
+    heard *h = ctx;
+    h->n++, h->last = t->id[t->n - 1];
+    return h->n != h->stop_at;
+}
+
+/* A sample is its prompt's own: alone, among others, with little room; other seeds and sequences differ. */
+static void test_samples(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
+    ses_generation *g = ses_generation_open(m, &e);
+    ses_generate_options o = *ses_generation_options(g);
+    int32_t ids[12][6];
+    ses_prompt p[12] = { 0 };
+    int differ = 0;
+    for (int i = 0; i < 12; i++) {
+        for (int t = 0; t < 6; t++) ids[i][t] = 3 + (i * 7 + t * 5) % 60;
+        p[i].ids = (ses_ids){ ids[i], 1 + i % 6 };
+    }
+    o.do_sample = true, o.max_new_tokens = 10, o.seed = 42, o.num_return_sequences = 3, o.top_k = 0;
+    for (int beams = 1; beams < 5; beams += 3) {
+        o.num_beams = beams;
+        ses_generated *all = ses_generate(m, p, 12, &o, &e);
+        o.cache_tokens = 1;
+        ses_generated *few = ses_generate(m, p, 12, &o, &e);
+        o.cache_tokens = 0;
+        CHECK_MSG(all && few && all->n == 36, "%s", e.msg);
+        for (int i = 0; all && few && i < 12; i++) {
+            ses_generated *one = ses_generate(m, &p[i], 1, &o, &e);
+            for (int r = 0; one && r < 3; r++) {
+                const ses_written *x = &all->text[i * 3 + r];
+                CHECK(same(one->text[r].ids, x->ids) && same(few->text[i * 3 + r].ids, x->ids) &&
+                      x->prompt == i);
+                differ += !same(x->ids, all->text[i * 3].ids);
+                double sum = 0;
+                for (int64_t t = 0; t < x->ids.n - x->given; t++) sum += (double)x->logprob[t];
+                CHECK(sum < 0 && (beams > 1 || x->score == sum));
+            }
+            ses_generated_free(one);
+        }
+        ses_generated_free(all), ses_generated_free(few);
+    }
+    CHECK_MSG(differ > 20, "only %d of 48 samples differ from the first", differ);
+    heard h = { .stop_at = 7 };
+    o.num_beams = 1, o.num_return_sequences = 1, o.on_token = hear, o.ctx = &h;
+    ses_generated *r = ses_generate(m, p, 12, &o, &e);
+    CHECK(r && r->ended && h.n == 7 && r->written == 7);
+    ses_generated_free(r), ses_generation_free(g), ses_model_free(m);
+}
+
+/* Groups of beams begin differently where it costs to agree. */
+static void test_groups(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
+    ses_generation *g = ses_generation_open(m, &e);
+    ses_generate_options o = *ses_generation_options(g);
+    const int32_t id[3] = { 5, 9, 17 };
+    ses_prompt p = { .ids = { id, 3 } };
+    o.max_new_tokens = 8, o.num_beams = 2, o.eos.n = 0;
+    ses_generated *two = ses_generate(m, &p, 1, &o, &e);
+    o.num_beams = 6, o.num_beam_groups = 3, o.num_return_sequences = 6;
+    ses_generated *same_as = ses_generate(m, &p, 1, &o, &e);
+    o.diversity_penalty = 100;
+    ses_generated *apart = ses_generate(m, &p, 1, &o, &e);
+    if (CHECK_MSG(two && same_as && apart, "%s", e.msg)) {
+        CHECK(same(same_as->text[0].ids, two->text[0].ids) && same(same_as->text[2].ids, two->text[0].ids));
+        bool found = false;
+        int32_t first[6], kinds = 0;
+        for (int i = 0; i < 6; i++) {
+            found |= same(apart->text[i].ids, two->text[0].ids);
+            first[i] = apart->text[i].ids.id[3];
+            bool old = false;
+            for (int j = 0; j < i; j++) old |= first[j] == first[i];
+            kinds += !old;
+        }
+        CHECK_MSG(found && kinds >= 3, "%d beginnings", (int)kinds);
+    }
+    ses_generated_free(two), ses_generated_free(same_as), ses_generated_free(apart);
+    ses_generation_free(g), ses_model_free(m);
+}
+
+static void refused(const ses_model *m, ses_prompt p, const ses_generate_options *o, const char *why)
+{
+    ses_err e = { 0 };
+    ses_generated *r = ses_generate(m, &p, 1, o, &e);
+    CHECK_MSG(!r && strstr(e.msg, why), "\"%s\", expected \"%s\"", e.msg, why);
+    ses_generated_free(r);
+}
+
+static void test_refusals(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
+    ses_model *bert = ses_model_open("tests/golden/bert-masked-lm", dev, NULL, &e);
+    ses_generation *g = ses_generation_open(m, &e);
+    const ses_generate_options ok = *ses_generation_options(g);
+    int32_t id[100] = { 1, 2, 3 };
+    const int32_t bad[1] = { 5000 };
+    ses_prompt p = { .ids = { id, 3 } };
+    const char *stop[1] = { "x" };
+    ses_generate_options o = ok;
+#define TRY(change, why) o = ok, change, refused(m, p, &o, why)
+    TRY(o.num_beams = 0, "num_beams is 0");
+    TRY(o.num_return_sequences = 2, "only one text");
+    TRY((o.num_beams = 2, o.num_return_sequences = 3), "more than num_beams");
+    TRY((o.num_beams = 4, o.num_beam_groups = 3), "groups");
+    TRY(o.temperature = 0, "temperature is 0");
+    TRY(o.top_p = 1.5, "top_p is 1.5");
+    TRY(o.repetition_penalty = 0, "repetition_penalty");
+    TRY(o.max_length = 3, "nothing is left");
+    TRY((o.n_stop_strings = 1, o.stop_strings = stop), "tokenizer");
+    TRY((o.num_beams = 2, o.on_token = hear), "on_token");
+    TRY(p.ids.n = 0, "empty");
+    TRY((p.ids = (ses_ids){ bad, 1 }), "5000");
+    TRY((p.ids = (ses_ids){ id, 100 }), "at most");
+    refused(bert, (ses_prompt){ .ids = { id, 3 } }, &ok, "BertForMaskedLM");
+    ses_generation_free(g), ses_model_free(m), ses_model_free(bert);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    test_reference(dev);
+    test_cuts();
+    test_samples(dev);
+    test_groups(dev);
+    test_refusals(dev);
+    ses_device_free(dev);
+    return check_report();
+}
