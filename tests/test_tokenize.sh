@@ -100,6 +100,21 @@ says '' 3 '' tokenize -m "$tmp/none"
 says '' 3 '' tokenize -m "$m" "$tmp/none"
 err_has 'none'
 
+# what is too much, and who does not listen
+says '' 3 '' tokenize -m "$m" /dev/zero
+err_has '/dev/zero: line 1 is longer than 256 MiB'
+says '{"error":"line 1, column 129 (byte 128): nested deeper than 128 levels"}' 1 \
+    "$(awk 'BEGIN { while (i++ < 100000) printf "[" }')" tokenize -m "$m" --jsonl
+says '[CLS] a b [SEP]' 0 'a \000\357\277\275 b\n' tokenize -m "$m"
+"$sesame" tokenize -m "$m" >/dev/full 2>"$tmp/err" <"$tmp/one"
+[ $? -eq 1 ] && passed=$((passed + 1)) || { failed=$((failed + 1)); echo "failed: a full disk"; }
+err_has 'standard output'
+(ulimit -s 256 && awk 'BEGIN { while (i++ < 3000000) printf "a" }' | "$sesame" tokenize -m "$m" --no-special) \
+    >"$tmp/out" 2>"$tmp/err"
+[ "$(cat "$tmp/out")" = '[UNK]' ] && passed=$((passed + 1)) || { failed=$((failed + 1)); cat "$tmp/err"; }
+got=$(yes a | "$sesame" tokenize -m "$m" --no-special 2>"$tmp/err" | head -n 2 | tr '\n' ' ')
+[ "$got" = 'a a ' ] && passed=$((passed + 1)) || { failed=$((failed + 1)); echo "failed: a broken pipe: $got"; }
+
 # back
 says 'hello world,
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 4 << 20, WORTH_A_THREAD = 1 << 16 };
+enum { CHUNK = 4 << 20, WORTH_A_THREAD = 1 << 16, MAX_LINE = 256 << 20 };
 
 typedef struct worker {
     const char *p, *end;
@@ -99,10 +99,11 @@ static bool fill(stream *s, int fd, size_t have, bool *done, ses_err *e)
     return true;
 }
 
-static const char *last_line_end(const char *p, size_t n)
+/* Where the last line in p[0, n) ends, none ending in p[0, known); 0: nowhere. */
+static size_t last_line_end(const char *p, size_t known, size_t n)
 {
-    while (n && p[n - 1] != '\n') n--;
-    return p + n;
+    while (n > known && p[n - 1] != '\n') n--;
+    return n > known ? n : 0;
 }
 
 static bool run_file(stream *s, int fd, ses_err *e)
@@ -113,10 +114,13 @@ static bool run_file(stream *s, int fd, ses_err *e)
     while (!done) {
         size_t have = s->in.len; /* of a line that goes on */
         if (!fill(s, fd, have, &done, e)) return false;
-        const char *end = done ? s->in.data + s->in.len : last_line_end(s->in.data, s->in.len);
-        if (s->in.len && end > s->in.data && !run(s, s->in.data, end, e)) return false;
-        size_t rest = s->in.len ? (size_t)(s->in.data + s->in.len - end) : 0;
-        if (rest) memmove(s->in.data, end, rest);
+        size_t end = done ? s->in.len : last_line_end(s->in.data, have, s->in.len), rest = s->in.len - end;
+        if (end && !run(s, s->in.data, s->in.data + end, e)) return false;
+        if (rest > MAX_LINE)
+            return ses_fail(e, SES_EARG,
+                            "line %lld is longer than %d MiB; a text is a line, and lines end in LF",
+                            (long long)s->lines + 1, MAX_LINE >> 20);
+        if (end && rest) memmove(s->in.data, s->in.data + end, rest);
         s->in.len = rest;
     }
     return true;

@@ -47,6 +47,8 @@ static bool read_truncation(ses_stored_limits *s, const ses_json *v, ses_err *e)
     return true;
 }
 
+enum { MAX_PAD = 1 << 24 }; /* tokens: a file must not ask for gigabytes a text */
+
 static bool read_padding(ses_stored_limits *s, const ses_json *v, ses_arena *mem, ses_err *e)
 {
     size_t side;
@@ -54,9 +56,9 @@ static bool read_padding(ses_stored_limits *s, const ses_json *v, ses_arena *mem
     const ses_json *strategy = ses_json_get(v, "strategy");
     s->pad_fixed = -1;
     if (ses_json_get(strategy, "Fixed") &&
-        !ses_setting_int(strategy, "Fixed", 0, 0, INT32_MAX, &s->pad_fixed, e))
+        !ses_setting_int(strategy, "Fixed", 0, 0, MAX_PAD, &s->pad_fixed, e))
         return ses_wrap(e, "strategy");
-    if (!ses_setting_int(v, "pad_to_multiple_of", 0, 0, INT32_MAX, &s->pad_multiple, e) ||
+    if (!ses_setting_int(v, "pad_to_multiple_of", 0, 0, MAX_PAD, &s->pad_multiple, e) ||
         !ses_setting_int(v, "pad_id", 0, 0, INT32_MAX, &s->pad_id, e) ||
         !ses_setting_int(v, "pad_type_id", 0, 0, UINT8_MAX, &s->pad_type, e) ||
         !ses_setting_string(v, "pad_token", "[PAD]", mem, &s->pad_token, e) ||
