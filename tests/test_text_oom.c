@@ -1,5 +1,5 @@
-/* Tokenizers with every allocation failing in turn: opened from each kind of file, encoding, decoding, saving,
- * converting and training. */
+/* Tokenizers with every allocation failing in turn: opened from each kind of file, encoding, decoding,
+ * saving, converting and training. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "oom.h"
 
