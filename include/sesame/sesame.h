@@ -13,6 +13,7 @@ extern "C" {
 #include "sesame/err.h"
 #include "sesame/generate.h"
 #include "sesame/json.h"
+#include "sesame/metric.h"
 #include "sesame/model.h"
 #include "sesame/ops.h"
 #include "sesame/optim.h"
