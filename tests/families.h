@@ -5,6 +5,7 @@
 #include "sesame/json.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct family {
     const char *type, *class_name;
@@ -55,6 +56,71 @@ static const family families[] = {
 #undef XLNET
 #undef TRANSFO_XL
 
+#define GPT2 "\"n_embd\": 20, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": 16, \"embd_pdrop\": 0.2"
+#define BART                                                                                            \
+    "\"d_model\": 20, \"encoder_layers\": 2, \"encoder_attention_heads\": 4, \"encoder_ffn_dim\": 28, " \
+    "\"decoder_layers\": 1, \"decoder_attention_heads\": 2, \"decoder_ffn_dim\": 24, \"init_std\": 0.3"
+#define T5 "\"d_model\": 20, \"d_kv\": 6, \"d_ff\": 28, \"num_layers\": 2, \"num_heads\": 3"
+#define XLM \
+    "\"emb_dim\": 20, \"n_layers\": 2, \"n_heads\": 4, \"n_langs\": 2, \"pad_index\": 0, \"init_std\": 0.3"
+#define TWO_HEADS "\"num_attention_heads\": 2, " /* of an even size */
+static const family heads_of_families[] = {
+    { .type = "bert",
+      .class_name = "BertLMHeadModel",
+      .per_token = true,
+      .settings = "\"is_decoder\": true" },
+    { .type = "roberta",
+      .class_name = "RobertaForCausalLM",
+      .per_token = true,
+      .settings = "\"type_vocab_size\": 2" },
+    { .type = "electra", .class_name = "ElectraForMultipleChoice", .settings = "\"embedding_size\": 12" },
+    { .type = "xlm", .class_name = "XLMForMultipleChoice", .settings = XLM },
+    { .type = "xlm",
+      .class_name = "XLMForSequenceClassification",
+      .settings = XLM ", \"summary_type\": \"mean\"" },
+    { .type = "modernbert",
+      .class_name = "ModernBertForSequenceClassification",
+      .idle = "norm.bias",
+      .settings = TWO_HEADS "\"classifier_pooling\": \"mean\", \"classifier_dropout\": 0.2" },
+    { .type = "modernbert",
+      .class_name = "ModernBertForTokenClassification",
+      .per_token = true,
+      .settings = TWO_HEADS
+      "\"attention_bias\": true, \"mlp_bias\": true, \"norm_bias\": true, \"classifier_bias\": true" },
+    { .type = "modernbert",
+      .class_name = "ModernBertForQuestionAnswering",
+      .idle = "norm.bias",
+      .settings = TWO_HEADS "\"local_attention\": 4" },
+    { .type = "gpt2", .class_name = "GPT2DoubleHeadsModel", .per_token = true, .settings = GPT2 },
+    { .type = "openai-gpt", .class_name = "OpenAIGPTDoubleHeadsModel", .per_token = true, .settings = GPT2 },
+    { .type = "opt",
+      .class_name = "OPTForSequenceClassification",
+      .settings = "\"ffn_dim\": 28, \"word_embed_proj_dim\": 12, \"init_std\": 0.3" },
+    { .type = "opt",
+      .class_name = "OPTForQuestionAnswering",
+      .settings = "\"ffn_dim\": 28, \"init_std\": 0.3, \"activation_function\": \"gelu\"" },
+    { .type = "bart",
+      .class_name = "BartForCausalLM",
+      .per_token = true,
+      .idle = ".cross.",
+      .settings = BART },
+    { .type = "bart", .class_name = "BartForQuestionAnswering", .settings = BART },
+    { .type = "mbart",
+      .class_name = "MBartForSequenceClassification",
+      .settings = BART ", \"eos_token_id\": 3" },
+    { .type = "t5", .class_name = "T5ForSequenceClassification", .settings = T5 },
+    { .type = "mt5",
+      .class_name = "MT5ForTokenClassification",
+      .per_token = true,
+      .settings = T5 ", \"feed_forward_proj\": \"gated-gelu\"" },
+    { .type = "t5", .class_name = "T5ForQuestionAnswering", .settings = T5 },
+};
+#undef GPT2
+#undef BART
+#undef T5
+#undef XLM
+#undef TWO_HEADS
+
 /* ses_json_free. */
 static inline ses_json_doc *family_config(const family *f, ses_err *e)
 {
@@ -62,11 +128,12 @@ static inline ses_json_doc *family_config(const family *f, ses_err *e)
     int n = snprintf(
         text, sizeof text,
         "{\"architectures\": [\"%s\"], \"model_type\": \"%s\", \"vocab_size\": 37, \"hidden_size\": 20, "
-        "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 28, "
+        "\"num_hidden_layers\": 2, %s\"intermediate_size\": 28, "
         "\"max_position_embeddings\": 16, \"hidden_dropout_prob\": 0.1, "
         "\"attention_probs_dropout_prob\": 0.1, \"initializer_range\": 0.3, "
         "\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}, %s}",
-        f->class_name, f->type, f->settings);
+        f->class_name, f->type,
+        strstr(f->settings, "\"num_attention_heads\"") ? "" : "\"num_attention_heads\": 4, ", f->settings);
     return ses_json_parse(text, (size_t)n, e);
 }
 

@@ -174,7 +174,7 @@ s/"pad_token_id": 0/"pad_token_id": 71/|"pad_token_id" 71 is outside the vocabul
 s/"model_type": "bert"/"model_type": 3/|"model_type" is missing or not a string
 s/BertForSequenceClassification/BertForDreaming/|class "BertForDreaming" is not supported
 s/"1": "LABEL_1"/"7": "LABEL_1"/|"id2label" has 3 entries but no name for "1"
-s/"is_decoder": false/"is_decoder": true/|"is_decoder" is true
+s/"add_cross_attention": false/"add_cross_attention": true/|"add_cross_attention" is true
 s/"hidden_size": 24,/"hidden_size": 24/|line
 s/"hidden_size"/"vocab_size"/|key "vocab_size" appears twice
 LIST

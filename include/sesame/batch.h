@@ -14,6 +14,8 @@ typedef struct ses_batch {
     const int32_t *segments;  /* [tokens]; NULL: all 0 */
     const int32_t *positions; /* [tokens]; NULL: counted in each sequence from 0 */
     int64_t choices;          /* multiple choice: so many neighbouring sequences are one question; 0: none */
+    const int32_t
+        *choice_places; /* [seqs]: the token of each that a choice is read off (GPT-2); NULL: the last */
 
     /* What the decoder of an encoder-decoder reads; target_ids NULL: the labels, shifted right. */
     const int32_t *target_cu; /* [seqs + 1] */
@@ -32,8 +34,9 @@ typedef struct ses_batch {
     const int32_t *slots; /* [seqs], all different */
 
     /* What the heads learn from; SES_IGNORE counts for nothing. */
-    const int32_t *labels;        /* [tokens], [seqs], [questions] or [target tokens], as the head says */
-    const int32_t *pair_labels;   /* [seqs]: next sentence, sentence order */
+    const int32_t *labels; /* [tokens], [seqs], [questions] or [target tokens], as the head says */
+    const int32_t
+        *pair_labels; /* [seqs]: next sentence, sentence order; [questions]: the choice, beside a text */
     const int32_t *starts, *ends; /* [seqs]: an answer's first and last token, counted in its sequence */
     const ses_real *targets;      /* [seqs, labels]: regression, several labels at once */
 } ses_batch;

@@ -57,50 +57,52 @@ static const ses_name tensors[] = {
     { "span.*", "/qa_outputs.*" },
 };
 
-static const ses_class bart[] = {
-    { .name = "BartModel" },
-    SES_CLASS("BartForConditionalGeneration", SES_ON(target_lm, "logits")),
-    { .name = "BartForSequenceClassification", .echo = true, .head = { SES_ON(classify, "logits") } },
-};
-static const ses_class mbart[] = {
-    { .name = "MBartModel" },
-    SES_CLASS("MBartForConditionalGeneration", SES_ON(target_lm, "logits")),
-    { .name = "MBartForSequenceClassification", .echo = true, .head = { SES_ON(classify, "logits") } },
-};
-static const ses_class marian[] = {
-    { .name = "MarianModel" },
-    SES_CLASS("MarianMTModel", SES_ON(target_lm, "logits")),
-};
-static const ses_class pegasus[] = {
-    { .name = "PegasusModel" },
-    SES_CLASS("PegasusForConditionalGeneration", SES_ON(target_lm, "logits")),
-};
+/* Of a decoder alone the tokens are its own. */
+enum { DECODER_NAMES = 1 };
+static const ses_name decoder[] = { { "embed.token", "decoder.embed_tokens.weight" } };
+
+#define CLASSES(stem, generation)                                                                    \
+    { .name = stem "Model", .echo = true }, SES_CLASS(stem generation, SES_ON(target_lm, "logits")), \
+    {                                                                                                \
+        .name = stem "ForCausalLM", .decoder_only = true, .first_names = DECODER_NAMES, .head = {    \
+            SES_ON(masked_lm, "logits")                                                              \
+        }                                                                                            \
+    }
+#define READING(stem)                                                                                   \
+    { .name = stem "ForSequenceClassification", .echo = true, .head = { SES_ON(classify, "logits") } }, \
+    {                                                                                                   \
+        .name = stem "ForQuestionAnswering", .echo = true, .head = { SES_ON(span, "") }                 \
+    }
+static const ses_class bart[] = { CLASSES("Bart", "ForConditionalGeneration"), READING("Bart") };
+static const ses_class mbart[] = { CLASSES("MBart", "ForConditionalGeneration"), READING("MBart") };
+static const ses_class marian[] = { CLASSES("Marian", "MTModel") };
+static const ses_class pegasus[] = { CLASSES("Pegasus", "ForConditionalGeneration") };
 
 /* What all four share; `more` says what is special. */
-#define BART(id, more)                         \
-    const ses_model_desc ses_model_##id = {    \
-        .name = #id,                           \
-        .prefix = "model.",                    \
-        .pair = true,                          \
-        .arch = { .pad = 1,                    \
-                  .eos = 2,                    \
-                  .start = 2,                  \
-                  .norm_eps = 1e-5,            \
-                  .drop = 0.1,                 \
-                  .drop_embed = -1,            \
-                  .init_range = 0.02,          \
-                  .act = SES_ACT_GELU,         \
-                  .summary = SES_SUMMARY_EOS,  \
-                  .summary_act = SES_ACT_TANH, \
-                  .drop_summary_in = true,     \
-                  .tied = true,                \
-                  .lm_plain = true,            \
-                  .lm_fixed_bias = true,       \
-                  more },                      \
-        .keys = { SES_TABLE(keys) },           \
-        .tensors = { SES_TABLE(tensors) },     \
-        .class = id,                           \
-        .n_classes = SES_LEN(id),              \
+#define BART(id, more)                                         \
+    const ses_model_desc ses_model_##id = {                    \
+        .name = #id,                                           \
+        .prefix = "model.",                                    \
+        .pair = true,                                          \
+        .arch = { .pad = 1,                                    \
+                  .eos = 2,                                    \
+                  .start = 2,                                  \
+                  .norm_eps = 1e-5,                            \
+                  .drop = 0.1,                                 \
+                  .drop_embed = -1,                            \
+                  .init_range = 0.02,                          \
+                  .act = SES_ACT_GELU,                         \
+                  .summary = SES_SUMMARY_EOS,                  \
+                  .summary_act = SES_ACT_TANH,                 \
+                  .drop_summary_in = true,                     \
+                  .tied = true,                                \
+                  .lm_plain = true,                            \
+                  .lm_fixed_bias = true,                       \
+                  more },                                      \
+        .keys = { SES_TABLE(keys) },                           \
+        .tensors = { SES_TABLE(tensors), SES_TABLE(decoder) }, \
+        .class = id,                                           \
+        .n_classes = SES_LEN(id),                              \
     };
 #define AND ,
 

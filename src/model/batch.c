@@ -51,7 +51,7 @@ static bool check_labels(const ses_model *m, const ses_head_use *use, const ses_
 /* A decoder that reads a target needs one: given, or by its labels. */
 static bool check_target(const ses_model *m, const ses_batch *b, ses_err *e)
 {
-    bool reads = m->stack[1].layer && !m->c.echo;
+    bool reads = m->stack[1].layer && (b->target_cu || !m->c.echo);
     if (!reads) return true;
     if (!b->target_cu || (!b->target_ids && !b->labels))
         return ses_fail(e, SES_EARG,
@@ -140,6 +140,10 @@ bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
     if (b->choices < 0 || (b->choices && b->seqs % b->choices))
         return ses_fail(e, SES_EARG, "%lld sequences do not make questions of %lld choices",
                         (long long)b->seqs, (long long)b->choices);
+    for (int64_t s = 0; b->choice_places && s < b->seqs; s++)
+        if (b->choice_places[s] < 0 || b->choice_places[s] >= b->cu[s + 1] - b->cu[s])
+            return ses_fail(e, SES_EARG, "choice place %d in sequence %lld of %d tokens",
+                            (int)b->choice_places[s], (long long)s, (int)(b->cu[s + 1] - b->cu[s]));
     for (size_t i = 0; i < SES_LEN(m->class->head) && m->class->head[i].head; i++)
         if (!check_labels(m, &m->class->head[i], b, e)) return false;
     return true;

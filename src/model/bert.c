@@ -40,10 +40,13 @@ const ses_name ses_bert_tensors[SES_BERT_TENSORS] = {
 bool ses_bert_finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     const char *kind = ses_json_string(ses_json_get(config, "position_embedding_type"), NULL);
-    bool decoder = false;
-    ses_json_bool(ses_json_get(config, "is_decoder"), &decoder);
-    if (decoder)
-        return ses_fail(e, SES_EUNSUPPORTED, "\"is_decoder\" is true: only the encoder is supported");
+    bool cross = false;
+    ses_json_bool(ses_json_get(config, "is_decoder"), &c->causal);
+    ses_json_bool(ses_json_get(config, "add_cross_attention"), &cross);
+    if (cross)
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "\"add_cross_attention\" is true: a model that reads another one's output is not supported");
     if (kind && strcmp(kind, "absolute"))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"position_embedding_type\" is \"%s\": only \"absolute\" is supported", kind);
@@ -68,6 +71,7 @@ static const ses_class classes[] = {
     SES_POOLED("BertForPreTraining", SES_ON(masked_lm, "prediction_logits"),
                SES_ON_PAIRS(next_sentence, "seq_relationship_logits")),
     SES_CLASS("BertForMaskedLM", SES_ON(masked_lm, "logits")),
+    SES_CLASS("BertLMHeadModel", SES_ON(causal_lm, "logits")),
     SES_POOLED("BertForNextSentencePrediction", SES_ON(next_sentence, "logits")),
     SES_POOLED("BertForSequenceClassification", SES_ON(classify, "logits")),
     SES_POOLED("BertForMultipleChoice", SES_ON(choice, "logits")),

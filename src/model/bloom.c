@@ -9,6 +9,7 @@ static const ses_config_key keys[] = {
     SES_INT("num_hidden_layers", layers, 1, SES_MAX_LAYERS),
     SES_INT("n_head", heads, 1, SES_MOST_WIDTH),
     SES_INT("num_attention_heads", heads, 1, SES_MOST_WIDTH),
+    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
     SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
     SES_RATE("hidden_dropout", drop),
     SES_RATE("attention_dropout", drop_attention),

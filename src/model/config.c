@@ -1,6 +1,8 @@
 /* config.json, checked key by key against a model's table before anything is allocated. */
 #include "desc.h"
 
+#include "base/str.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -86,6 +88,25 @@ static bool read_key(const ses_config_key *k, const ses_json *config, ses_config
     if (!ses_json_bool(v, &yes)) return wrong_type(k->key, v, "true or false", e);
     memcpy((char *)c + k->offset, &yes, sizeof yes);
     return true;
+}
+
+bool ses_config_name(const ses_json *config, const char *key, const char *const names[], size_t n,
+                     size_t *out, ses_err *e)
+{
+    const ses_json *v = ses_json_get(config, key);
+    const char *name = ses_json_string(v, NULL);
+    ses_buf list = { 0 };
+    *out = 0;
+    if (ses_json_type_of(v) == SES_JSON_NULL) return true;
+    if (!name) return wrong_type(key, v, "a string", e);
+    for (; *out < n; ++*out)
+        if (!strcmp(name, names[*out])) return true;
+    for (size_t i = 0; i < n; i++)
+        ses_buf_appendf(&list, "%s%s", i ? i + 1 < n ? ", " : " or " : "", names[i]);
+    if (ses_buf_ok(&list, e))
+        ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is \"%s\", expected %s", key, name, list.data);
+    ses_buf_free(&list);
+    return false;
 }
 
 /* id2label, or num_labels, or the reference's default of two. */

@@ -9,6 +9,7 @@ static const ses_config_key keys[] = {
     SES_NEED("n_head", heads, SES_MOST_WIDTH),
     SES_NEED("n_positions", positions, SES_MOST_POSITIONS),
     SES_NEED("dff", ffn, SES_MOST_FFN),
+    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
     SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
     SES_RATE("resid_pdrop", drop),
     SES_RATE("embd_pdrop", drop_embed),

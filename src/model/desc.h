@@ -63,8 +63,11 @@ typedef struct ses_class {
     const char *name;
     bool pooler;
     ses_head_use head[2];
-    bool encoder_only; /* of an encoder and decoder, the first alone */
-    bool echo;         /* the decoder reads the input once more */
+    bool encoder_only, decoder_only; /* of an encoder and decoder, one alone */
+    bool echo;           /* the decoder reads the input once more, where it is given nothing else */
+    ses_summary summary; /* in place of the config's; 0: as the config says */
+    const char *prefix;  /* in place of the model's; NULL: as the model's */
+    int64_t first_names; /* the table of tensor names it asks first; 0: as the config says */
 } ses_class;
 
 #define SES_ON(head, output)                                  \
@@ -145,9 +148,14 @@ struct ses_model {
 /* config.c */
 const ses_model_desc *ses_config_model(const ses_json *config, ses_err *e);
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
+/* Which of n names a key's value is; the first is what an absent key means. */
+bool ses_config_name(const ses_json *config, const char *key, const char *const names[], size_t n,
+                     size_t *out, ses_err *e);
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,
                                   ses_err *e);
 const ses_class *ses_config_bare(const ses_model_desc *d, ses_err *e); /* no head, no decoder behind it */
+
+const char *ses_class_prefix(const ses_model *m); /* of the base model's tensors */
 
 /* names.c: the reference's name of one of ours, with the base model's prefix where the class wants it; and
  * which = 1, 2, ..., other names it has in some files. */

@@ -24,6 +24,7 @@ static const ses_class classes[] = {
     { .name = "ElectraModel" },
     SES_CLASS("ElectraForPreTraining", SES_ON(replaced, "logits")),
     SES_CLASS("ElectraForMaskedLM", SES_ON(masked_lm, "logits")),
+    SES_CLASS("ElectraForCausalLM", SES_ON(causal_lm, "logits")),
     SES_CLASS("ElectraForSequenceClassification", SES_ON(classify, "logits")),
     SES_CLASS("ElectraForMultipleChoice", SES_ON(choice, "logits")),
     SES_CLASS("ElectraForTokenClassification", SES_ON(tag, "logits")),

@@ -9,20 +9,26 @@ static const ses_config_key keys[] = {
     SES_NEED("n_head", heads, SES_MOST_WIDTH),
     SES_NEED("n_positions", positions, SES_MOST_POSITIONS),
     SES_INT("n_inner", ffn, 1, SES_MOST_FFN),
+    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
     SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
     SES_RATE("resid_pdrop", drop),
     SES_RATE("attn_pdrop", drop_attention),
     SES_RATE("embd_pdrop", drop_embed),
+    SES_RATE("summary_first_dropout", drop_summary),
     SES_NUMBER("initializer_range", init_range, 0, 100),
     SES_ACTIVATION("activation_function", act),
     SES_ACTIVATION("afn", act),
+    SES_ACTIVATION("summary_activation", score_act),
     SES_SWITCH("scale_attn_by_inverse_layer_idx", scale_by_layer),
     SES_SWITCH("tie_word_embeddings", tied),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
+    static const char *const summaries[] = { "cls_index", "last" }; /* what double heads read a choice off */
     bool scaled = true, cross = false;
+    size_t kind;
+    if (!ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e)) return false;
     ses_json_bool(ses_json_get(config, "scale_attn_weights"), &scaled);
     ses_json_bool(ses_json_get(config, "add_cross_attention"), &cross);
     if (cross)
@@ -52,6 +58,7 @@ static const ses_name tensors[] = {
     { "final_norm.*", "ln_f.*" },
     { "lm.out.weight", "/lm_head.weight" },
     { "classify.out.*", "/score.*" },
+    { "choice.out.*", "/multiple_choice_head.summary.*" },
     { "tag.*", "/classifier.*" },
     { "span.*", "/qa_outputs.*" },
 };
@@ -62,9 +69,19 @@ static const ses_name tensors_gpt[] = {
     { "embed.position", "positions_embed.weight" },
 };
 
+/* One head continues the text, the other scores it among several by the token the batch names. */
+#define DOUBLE_HEADS(class)                                                                \
+    {                                                                                      \
+        .name = class, .summary = SES_SUMMARY_PLACE, .head = {                             \
+            SES_ON(causal_lm, "logits"),                                                   \
+            { &ses_head_choice, "mc_logits", offsetof(ses_batch, pair_labels), "mc_loss" } \
+        }                                                                                  \
+    }
+
 static const ses_class classes[] = {
     { .name = "GPT2Model" },
     SES_CLASS("GPT2LMHeadModel", SES_ON(causal_lm, "logits")),
+    DOUBLE_HEADS("GPT2DoubleHeadsModel"),
     SES_CLASS("GPT2ForSequenceClassification", SES_ON(classify, "logits")),
     SES_CLASS("GPT2ForTokenClassification", SES_ON(tag, "logits")),
     SES_CLASS("GPT2ForQuestionAnswering", SES_ON(span, "")),
@@ -73,6 +90,7 @@ static const ses_class classes[] = {
 static const ses_class classes_gpt[] = {
     { .name = "OpenAIGPTModel" },
     SES_CLASS("OpenAIGPTLMHeadModel", SES_ON(causal_lm, "logits")),
+    DOUBLE_HEADS("OpenAIGPTDoubleHeadsModel"),
     SES_CLASS("OpenAIGPTForSequenceClassification", SES_ON(classify, "logits")),
 };
 

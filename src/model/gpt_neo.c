@@ -12,6 +12,7 @@ static const ses_config_key keys[] = {
     SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
     SES_INT("intermediate_size", ffn, 1, SES_MOST_FFN),
     SES_INT("window_size", window, 1, SES_MOST_POSITIONS),
+    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
     SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
     SES_RATE("resid_dropout", drop),
     SES_RATE("attention_dropout", drop_attention),

@@ -25,12 +25,12 @@ static const ses_entry *find(const ses_model *m, const char *name)
     static const char *const tail[][2] = { { "LayerNorm.weight", "LayerNorm.gamma" },
                                            { "LayerNorm.bias", "LayerNorm.beta" } };
     char spelling[2][NAME + 16];
-    size_t prefix = strlen(m->desc->prefix);
+    const char *prefix = ses_class_prefix(m);
     snprintf(spelling[0], sizeof spelling[0], "%s", name);
-    if (!strncmp(name, m->desc->prefix, prefix))
-        snprintf(spelling[1], sizeof spelling[1], "%s", name + prefix);
+    if (!strncmp(name, prefix, strlen(prefix)))
+        snprintf(spelling[1], sizeof spelling[1], "%s", name + strlen(prefix));
     else
-        snprintf(spelling[1], sizeof spelling[1], "%s%s", m->desc->prefix, name);
+        snprintf(spelling[1], sizeof spelling[1], "%s%s", prefix, name);
     for (int i = 0; i < 2; i++) {
         const ses_entry *found = ses_safetensors_find(m->file, spelling[i]);
         for (size_t t = 0; t < SES_LEN(tail) && !found; t++) {
@@ -50,7 +50,8 @@ static const ses_entry *find_param(const ses_model *m, const char *ours)
     char name[NAME];
     const ses_entry *x = NULL;
     for (int i = 0; !x && ses_name_other(m, ours, i, name, sizeof name); i++) x = find(m, name);
-    return x;
+    if (x || !m->c.tied || strcmp(ours, "embed.token")) return x; /* else the same numbers, stored once: */
+    return ses_name_theirs(m, "lm.out.weight", name, sizeof name) ? find(m, name) : NULL;
 }
 
 static bool shape_fits(const ses_tensor *t, const ses_entry *x, ses_err *e)
@@ -132,8 +133,8 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
 {
     char name[NAME] = "", shape[96];
     const ses_param *p = ses_store_at(m->store, i);
-    bool computed = p->role == SES_PARAM_COMPUTED, named = ses_model_tensor_name(m, i, name, sizeof name);
-    const ses_entry *x = find_param(m, p->name);
+    bool computed = p->role != SES_PARAM_TRAINED, named = ses_model_tensor_name(m, i, name, sizeof name);
+    const ses_entry *x = p->role == SES_PARAM_ZERO ? NULL : find_param(m, p->name);
     if (!x && computed)
         return o->dry || ((o->train || ses_store_own(m->store, i, e)) && ses_model_compute(m, i, e));
     if (!named) return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);

@@ -17,12 +17,21 @@ static const ses_head_use *uses(const ses_model *m, size_t *n)
 }
 
 /* An encoder, a decoder, or one after the other over the same token table. */
-static bool has_decoder(const ses_model *m) { return m->desc->pair && !m->class->encoder_only; }
+static bool has_decoder(const ses_model *m)
+{
+    return m->desc->pair && !m->class->encoder_only && !m->class->decoder_only;
+}
 
 static bool declare_stacks(ses_model *m, ses_err *e)
 {
     const ses_config *c = &m->c;
     ses_stack *k = m->stack;
+    if (m->class->decoder_only) {
+        k[0] =
+            (ses_stack){ .prefix = "decoder.", .outputs = "", .causal = true, .cross = true, .alone = true };
+        k[0].depth = c->decoder_layers, k[0].heads = c->decoder_heads, k[0].ffn = c->decoder_ffn;
+        return ses_stack_add(&k[0], m->store, c, e);
+    }
     k[0] = (ses_stack){ .prefix = "", .outputs = has_decoder(m) ? "encoder_" : "", .causal = c->causal };
     k[0].ways = m->desc->ways;
     k[0].depth = c->layers, k[0].heads = c->heads, k[0].ffn = c->ffn;
@@ -44,6 +53,9 @@ static bool declare(ses_model *m, const ses_json *config, const ses_model_option
     if (!m->class) return false;
     m->c.pooler = m->class->pooler && !o->bare;
     m->c.echo = m->class->echo;
+    if (m->class->summary) m->c.summary = m->class->summary;
+    if (m->class->first_names) m->c.first_names = m->class->first_names;
+    if (m->class->decoder_only) m->c.lm_fixed_bias = false;
     m->store = ses_store_new(m->dev, e);
     if (!m->store || !declare_stacks(m, e)) return false;
     if (m->c.pooler && !m->c.pooler_plain)

@@ -22,6 +22,7 @@ static const ses_config_key keys[] = {
     SES_NUMBER("local_rope_theta", local_theta, 1, 1e12),
     SES_NUMBER("initializer_range", init_range, 0, 100),
     SES_ACTIVATION("hidden_activation", act),
+    SES_ACTIVATION("classifier_activation", summary_act),
     SES_SWITCH("tie_word_embeddings", tied),
     SES_SWITCH("decoder_bias", lm_bias),
 };
@@ -65,34 +66,46 @@ static bool read_theta(double *theta, const ses_json *ropes, const char *kind, s
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     static const char *const biases[] = { "attention_bias", "mlp_bias", "norm_bias", "classifier_bias" };
+    static const char *const poolings[] = { "cls", "mean" };
     const ses_json *ropes = ses_json_get(config, "rope_parameters");
-    for (size_t i = 0; i < SES_LEN(biases); i++) {
-        bool on = false;
-        ses_json_bool(ses_json_get(config, biases[i]), &on);
-        if (on)
-            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is true: only models without biases are supported",
-                            biases[i]);
-    }
+    bool has[SES_LEN(biases)] = { 0 };
+    size_t pooling;
+    for (size_t i = 0; i < SES_LEN(biases); i++) ses_json_bool(ses_json_get(config, biases[i]), &has[i]);
+    c->no_attn_bias = !has[0], c->no_ffn_bias = !has[1], c->no_lm_bias = !has[3];
+    c->norm = has[2] ? SES_NORM_LAYER : SES_NORM_GAIN;
+    if (!ses_config_name(config, "classifier_pooling", poolings, SES_LEN(poolings), &pooling, e))
+        return false;
+    c->summary = pooling ? SES_SUMMARY_MEAN : SES_SUMMARY_FIRST;
+    c->drop_span = c->drop_head;
     if (c->hidden / c->heads % 2) return ses_fail(e, SES_EARG, "rotary positions need heads of an even size");
     c->window = c->window / 2 + 1;
     c->drop = c->drop_attention;
-    c->lm_act = c->act;
+    c->lm_act = c->summary_act;
     return read_theta(&c->theta, ropes, "full_attention", e) &&
            read_theta(&c->local_theta, ropes, "sliding_attention", e) && read_layers(c, config, e);
 }
 
+#define HEAD(ours) \
+    { ours ".dense.*", "/head.dense.*" }, { ours ".norm.*", "/head.norm.*" }
 static const ses_name tensors[] = {
     { "embed.token", "embeddings.tok_embeddings.weight" },
-    { "embed.norm.weight", "embeddings.norm.weight" },
-    { "layer.#.attn.norm.weight", "layers.#.attn_norm.weight" },
+    { "embed.norm.*", "embeddings.norm.*" },
+    { "layer.#.attn.norm.*", "layers.#.attn_norm.*" },
     { "layer.#.attn.qkv.*", "layers.#.attn.Wqkv.*" },
     { "layer.#.attn.out.*", "layers.#.attn.Wo.*" },
-    { "layer.#.ffn.norm.weight", "layers.#.mlp_norm.weight" },
+    { "layer.#.ffn.norm.*", "layers.#.mlp_norm.*" },
     { "layer.#.ffn.up.*", "layers.#.mlp.Wi.*" },
     { "layer.#.ffn.down.*", "layers.#.mlp.Wo.*" },
-    { "final_norm.weight", "final_norm.weight" },
-    { "lm.dense.*", "/head.dense.*" },
-    { "lm.norm.weight", "/head.norm.weight" },
+    { "final_norm.*", "final_norm.*" },
+    HEAD("lm"),
+    HEAD("classify"),
+    HEAD("choice"),
+    HEAD("tag"),
+    HEAD("span"),
+    { "classify.out.*", "/classifier.*" },
+    { "choice.out.*", "/classifier.*" },
+    { "tag.*", "/classifier.*" },
+    { "span.*", "/classifier.*" },
     { "lm.out.weight", "/decoder.weight" },
     { "lm.out.bias", "/decoder.bias" },
 };
@@ -100,6 +113,10 @@ static const ses_name tensors[] = {
 static const ses_class classes[] = {
     { .name = "ModernBertModel" },
     SES_CLASS("ModernBertForMaskedLM", SES_ON(masked_lm, "logits")),
+    SES_CLASS("ModernBertForSequenceClassification", SES_ON(classify, "logits")),
+    SES_CLASS("ModernBertForMultipleChoice", SES_ON(choice, "logits")),
+    SES_CLASS("ModernBertForTokenClassification", SES_ON(tag, "logits")),
+    SES_CLASS("ModernBertForQuestionAnswering", SES_ON(span, "")),
 };
 
 const ses_model_desc ses_model_modernbert = {
@@ -113,15 +130,15 @@ const ses_model_desc ses_model_modernbert = {
               .theta = 160000,
               .local_theta = 10000,
               .act = SES_ACT_GELU,
-              .norm = SES_NORM_GAIN,
+              .summary_act = SES_ACT_GELU,
               .place = SES_PRE_NORM,
               .pos = SES_POS_ROTARY,
               .qkv = SES_QKV_SIDE,
               .embed_norm = true,
               .final_norm = true,
-              .no_bias = true,
               .no_first_norm = true,
               .gated = true,
+              .head_norm = true,
               .fused_gate = true,
               .lm_bias = true,
               .tied = true },

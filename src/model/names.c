@@ -42,6 +42,11 @@ static bool expand(char *buf, size_t n, const char *prefix, const char *pattern,
     return at < n;
 }
 
+const char *ses_class_prefix(const ses_model *m)
+{
+    return m->class->prefix ? m->class->prefix : m->desc->prefix;
+}
+
 bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, size_t n)
 {
     const ses_model_desc *d = m->desc;
@@ -52,7 +57,7 @@ bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, 
             const char *rest = "";
             if (!match(t->ours, ours, &number, &rest) || which--) continue;
             bool head = *t->theirs == '/', base_class = m->class == &d->class[0];
-            return expand(buf, n, head || base_class ? "" : d->prefix, t->theirs + head, number,
+            return expand(buf, n, head || base_class ? "" : ses_class_prefix(m), t->theirs + head, number,
                           m->c.inner ? (int)m->c.inner : 1, rest);
         }
     }

@@ -30,7 +30,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
                         "\"layer_norm_elementwise_affine\" is false: norms need weights");
     c->place = before ? SES_PRE_NORM : SES_POST_NORM;
     c->final_norm = before && !removed;
-    c->no_bias = !bias;
+    c->no_attn_bias = c->no_ffn_bias = !bias;
     return true;
 }
 
@@ -50,12 +50,15 @@ static const ses_name tensors[] = {
     { "final_norm.*", "decoder.final_layer_norm.*" },
     { "project_out.*", "decoder.project_out.*" },
     { "lm.out.weight", "/lm_head.weight" },
+    { "classify.out.*", "/score.*" },
     { "span.*", "/qa_outputs.*" },
 };
 
 static const ses_class classes[] = {
     { .name = "OPTModel" },
     SES_CLASS("OPTForCausalLM", SES_ON(causal_lm, "logits")),
+    SES_CLASS("OPTForSequenceClassification", SES_ON(classify, "logits")),
+    SES_CLASS("OPTForQuestionAnswering", SES_ON(span, "")),
 };
 
 const ses_model_desc ses_model_opt = {
@@ -67,8 +70,10 @@ const ses_model_desc ses_model_opt = {
               .drop_head = -1,
               .init_range = 0.02,
               .act = SES_ACT_RELU,
+              .summary = SES_SUMMARY_LAST,
               .pos_offset = 2,
               .pos_extra = 2,
+              .no_summary_bias = true,
               .causal = true,
               .lm_plain = true,
               .tied = true,

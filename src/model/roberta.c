@@ -24,6 +24,7 @@ static const ses_name heads[] = {
     static const ses_class classes_##id[] = {                                    \
         { .name = stem "Model", .pooler = true },                                \
         SES_CLASS(stem "ForMaskedLM", SES_ON(masked_lm, "logits")),              \
+        SES_CLASS(stem "ForCausalLM", SES_ON(causal_lm, "logits")),              \
         SES_CLASS(stem "ForSequenceClassification", SES_ON(classify, "logits")), \
         SES_POOLED(stem "ForMultipleChoice", SES_ON(choice, "logits")),          \
         SES_CLASS(stem "ForTokenClassification", SES_ON(tag, "logits")),         \

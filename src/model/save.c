@@ -38,9 +38,11 @@ static bool save_weights(ses_model *m, const char *dir, const ses_save_options *
     if (!w || !ses_safetensors_writer_meta(w, "format", "pt", e)) goto done;
     for (size_t i = 0; i < n; i++) {
         char name[256];
-        const ses_tensor *t = ses_store_at(m->store, i)->tensor;
+        const ses_param *p = ses_store_at(m->store, i);
+        const ses_tensor *t = p->tensor;
         from[i] = (source){ m, t, o->dtype };
-        if (!ses_model_tensor_name(m, i, name, sizeof name)) continue; /* computed: no file holds it */
+        if (p->role == SES_PARAM_ZERO || !ses_model_tensor_name(m, i, name, sizeof name))
+            continue; /* computed: no file holds it */
         if (!ses_safetensors_writer_add_source(w, name, o->dtype, ses_rank(t), t->dim, read_piece, &from[i],
                                                e))
             goto done;

@@ -17,17 +17,29 @@ static const ses_config_key keys[] = {
     SES_RATE("attention_dropout", drop_attention),
     SES_RATE("summary_first_dropout", drop_head),
     SES_NUMBER("init_std", init_range, 0, 100),
+    SES_ACTIVATION("summary_activation", score_act),
     SES_SWITCH("causal", causal),
     SES_SWITCH("tie_word_embeddings", tied),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
-    bool gelu = true, told = true, adaptive = false;
+    static const char *const summaries[] = { "first", "last", "mean", "cls_index" };
+    static const ses_summary summary[] = { SES_SUMMARY_FIRST, SES_SUMMARY_END, SES_SUMMARY_MEAN,
+                                           SES_SUMMARY_END };
+    bool gelu = true, told = true, adaptive = false, project = true, to_labels = true;
+    size_t kind;
+    ses_json_bool(ses_json_get(config, "summary_use_proj"), &project);
+    ses_json_bool(ses_json_get(config, "summary_proj_to_labels"), &to_labels);
     ses_json_bool(ses_json_get(config, "gelu_activation"), &gelu);
     ses_json_bool(ses_json_get(config, "use_lang_emb"), &told);
     ses_json_bool(ses_json_get(config, "asm"), &adaptive);
     if (adaptive) return ses_fail(e, SES_EUNSUPPORTED, "\"asm\" is true: adaptive softmax is not supported");
+    if (!project || !to_labels)
+        return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is false: a summary that is no label is not supported",
+                        project ? "summary_proj_to_labels" : "summary_use_proj");
+    if (!ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e)) return false;
+    c->summary = summary[kind];
     if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing");
     if (!told || c->segments < 2) c->segments = 0;
     c->act = gelu ? SES_ACT_GELU : SES_ACT_RELU;
@@ -51,6 +63,8 @@ static const ses_name tensors[] = {
     { "lm.out.weight", "/pred_layer.proj.weight" },
     { "lm.out.bias", "/pred_layer.proj.bias" },
     { "classify.out.*", "/sequence_summary.summary.*" },
+    { "choice.labels.*", "/sequence_summary.summary.*" },
+    { "choice.out.*", "/logits_proj.*" },
     { "tag.*", "/classifier.*" },
     { "span.*", "/qa_outputs.*" },
 };
@@ -59,6 +73,7 @@ static const ses_class classes[] = {
     { .name = "XLMModel" },
     SES_CLASS("XLMWithLMHeadModel", SES_ON(masked_lm, "logits")),
     SES_CLASS("XLMForSequenceClassification", SES_ON(classify, "logits")),
+    SES_CLASS("XLMForMultipleChoice", SES_ON(choice, "logits")),
     SES_CLASS("XLMForTokenClassification", SES_ON(tag, "logits")),
     SES_CLASS("XLMForQuestionAnsweringSimple", SES_ON(span, "")),
 };
@@ -76,6 +91,7 @@ const ses_model_desc ses_model_xlm = {
               .act = SES_ACT_GELU,
               .embed_norm = true,
               .summary_plain = true,
+              .choice_by_label = true,
               .lm_plain = true,
               .lm_bias = true,
               .tied = true },

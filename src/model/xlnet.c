@@ -34,20 +34,6 @@ static const ses_config_key keys[] = {
     SES_SWITCH("tie_word_embeddings", tied),
 };
 
-/* The value of a key that must be one of some names; the first is what an absent key means. */
-static bool read_name(const ses_json *config, const char *key, const char *const names[], size_t n,
-                      size_t *out, ses_err *e)
-{
-    const ses_json *v = ses_json_get(config, key);
-    const char *name = ses_json_string(v, NULL);
-    *out = 0;
-    if (ses_json_type_of(v) == SES_JSON_NULL) return true;
-    for (*out = 0; name && *out < n; ++*out)
-        if (!strcmp(name, names[*out])) return true;
-    return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is \"%s\", expected %s or %s", key,
-                    name ? name : "no string", names[0], names[1]);
-}
-
 /* Is the key there, and null? */
 static bool is_null(const ses_json *config, const char *key)
 {
@@ -63,8 +49,8 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
                                            SES_SUMMARY_END };
     size_t way, kind;
     bool project = true;
-    if (!read_name(config, "attn_type", ways, SES_LEN(ways), &way, e) ||
-        !read_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e))
+    if (!ses_config_name(config, "attn_type", ways, SES_LEN(ways), &way, e) ||
+        !ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e))
         return false;
     ses_json_bool(ses_json_get(config, "summary_use_proj"), &project);
     if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing");

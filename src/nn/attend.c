@@ -7,8 +7,8 @@
 ses_attend ses_attend_add(ses_store *s, const ses_config *c, int64_t heads, const char *name)
 {
     int64_t C = c->hidden, inner = c->head_size ? c->head_size * heads : C;
-    ses_bias qkv = c->no_bias || c->no_qkv_bias ? SES_NO_BIAS : SES_BIAS,
-             out = c->no_bias ? SES_NO_BIAS : SES_BIAS;
+    ses_bias qkv = c->no_attn_bias || c->no_qkv_bias ? SES_NO_BIAS : SES_BIAS,
+             out = c->no_attn_bias ? SES_NO_BIAS : SES_BIAS;
     ses_attend a = { 0 };
     if (c->qkv != SES_QKV_APART) {
         a.query = c->in_out ? ses_dense_add(s, C, 3 * inner, SES_NO_BIAS, "%s.qkv", name)

@@ -29,7 +29,8 @@ typedef enum {
 /* What a classifier looks at where there is no pooler. */
 typedef enum {
     SES_SUMMARY_FIRST, /* dense and activation over the first token */
-    SES_SUMMARY_LAST,  /* the last token, as it is */
+    SES_SUMMARY_LAST,  /* the last token that is no pad, as it is */
+    SES_SUMMARY_PLACE, /* the token the batch names, or the last, as it is */
     SES_SUMMARY_EOS,   /* dense and activation over the last end-of-sequence token, */
     SES_SUMMARY_END,   /* over the last token, */
     SES_SUMMARY_MEAN   /* over the mean of all */
@@ -66,6 +67,7 @@ typedef struct ses_config {
     double init_range, attention_scale; /* 0: 1 / sqrt(head size) */
     double embed_scale, logit_scale;    /* 0: 1 */
     ses_act act, pooler_act, summary_act, lm_act, conv_act;
+    ses_act score_act; /* of a classifier's scores themselves */
     ses_problem problem;
 
     ses_norm_kind norm;
@@ -77,17 +79,19 @@ typedef struct ses_config {
     ses_qkv_layout qkv;
     ses_summary summary;
     ses_shift shift;
-    bool tied;                   /* the vocabulary projection is the token table */
-    bool scale_embed;            /* tokens times sqrt(hidden) */
-    bool scale_by_layer;         /* scores also divided by the layer's number */
-    bool embed_norm, final_norm; /* a norm after the embeddings, one after the last layer */
-    bool in_out;                 /* weights stored [in, out] */
-    bool no_bias, no_qkv_bias;   /* dense layers without a bias: all, or query, key and value */
-    bool no_summary_bias;
-    bool gated;         /* feed-forward: act(gate x) * up x */
-    bool fused_gate;    /* gate and linear part are one matrix, one above the other */
-    bool no_first_norm; /* the first layer's attention has no norm before it */
-    bool summary_plain; /* no dense layer before the classifier */
+    bool tied;                                  /* the vocabulary projection is the token table */
+    bool scale_embed;                           /* tokens times sqrt(hidden) */
+    bool scale_by_layer;                        /* scores also divided by the layer's number */
+    bool embed_norm, final_norm;                /* a norm after the embeddings, one after the last layer */
+    bool in_out;                                /* weights stored [in, out] */
+    bool no_attn_bias, no_ffn_bias, no_lm_bias; /* dense layers without a bias: of attention, feed-forward, */
+    bool no_qkv_bias, no_summary_bias;          /* before the vocabulary; of query, key and value alone */
+    bool gated;                                 /* feed-forward: act(gate x) * up x */
+    bool fused_gate;                            /* gate and linear part are one matrix, one above the other */
+    bool no_first_norm;                         /* the first layer's attention has no norm before it */
+    bool summary_plain;                         /* no dense layer before the classifier */
+    bool head_norm;                             /* a dense layer and a norm before what any head says */
+    bool choice_by_label;                       /* a choice's score is made of scores of labels */
     bool causal;
     bool lm_plain, lm_bias; /* vocabulary projection without a layer before it; with a bias */
     bool pad_learns;        /* looking the pad token up passes a gradient */

@@ -34,7 +34,7 @@ ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const cha
     va_end(ap);
     ses_norm n = { .gain = add(s, base, "weight", SES_DIM(width), SES_INIT_ONE) };
     if (kind != SES_NORM_RMS) n.bias = add(s, base, "bias", SES_DIM(width), SES_INIT_ZERO);
-    if (kind == SES_NORM_GAIN) ses_store_role(s, n.bias, SES_PARAM_COMPUTED); /* stays zero */
+    if (kind == SES_NORM_GAIN) ses_store_role(s, n.bias, SES_PARAM_ZERO);
     return n;
 }
 

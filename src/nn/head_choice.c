@@ -12,7 +12,8 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
 {
     (void)token;
     ses_summary_add(h, s, c, "choice");
-    h->out = ses_dense_add(s, 1, c->hidden, SES_BIAS, "choice.out");
+    if (c->choice_by_label) h->by_label = ses_dense_add(s, c->labels, c->hidden, SES_BIAS, "choice.labels");
+    h->out = ses_dense_add(s, 1, c->choice_by_label ? c->labels : ses_head_width(c), SES_BIAS, "choice.out");
 }
 
 static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
@@ -20,10 +21,15 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
     ses_tape *t = p->tape;
     const int32_t *labels = ses_head_labels(use, p->batch);
     int64_t N = p->batch->choices ? p->batch->choices : 1, questions = p->batch->seqs / N;
-    ses_tensor *y = ses_dense_run(t, h->out, ses_summary_run(h, p, at), SES_ACT_NONE);
+    ses_tensor *x = ses_summary_run(h, p, at);
+    if (h->by_label.w) x = ses_dense_run(t, h->by_label, x, p->c->score_act);
+    ses_tensor *y = ses_dense_run(t, h->out, x, h->by_label.w ? SES_ACT_NONE : p->c->score_act);
     y = ses_reshape(t, y, SES_DIM(questions, N));
     ses_pass_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
-    if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, questions)));
+    if (!labels) return;
+    ses_tensor *loss = ses_cross_entropy(t, y, ses_tape_ints(t, labels, questions));
+    if (use->loss) ses_pass_output(p, SES_PER_SEQUENCE, loss, "%s", use->loss);
+    ses_pass_loss(p, loss);
 }
 
 const ses_head ses_head_choice = { .name = "choice",

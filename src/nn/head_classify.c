@@ -7,8 +7,8 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
 {
     (void)token;
     ses_summary_add(h, s, c, "classify");
-    h->out =
-        ses_dense_add(s, c->labels, c->hidden, c->no_summary_bias ? SES_NO_BIAS : SES_BIAS, "classify.out");
+    h->out = ses_dense_add(s, c->labels, ses_head_width(c), c->no_summary_bias ? SES_NO_BIAS : SES_BIAS,
+                           "classify.out");
 }
 
 /* The reference's rule where the config is silent: one output is a number to hit, else the labels' type
@@ -25,7 +25,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
     ses_tape *t = p->tape;
     const ses_batch *b = p->batch;
     const int32_t *labels = ses_head_labels(use, b);
-    ses_tensor *y = ses_dense_run(t, h->out, ses_summary_run(h, p, at), SES_ACT_NONE);
+    ses_tensor *y = ses_dense_run(t, h->out, ses_summary_run(h, p, at), p->c->score_act);
     ses_pass_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
     if (problem(p) == SES_PROBLEM_SINGLE) {
         if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, b->seqs)));

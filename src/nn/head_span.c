@@ -10,7 +10,8 @@ static int64_t classes(const ses_config *c)
 static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
     (void)token;
-    h->out = ses_dense_add(s, 2, c->hidden, SES_BIAS, "span");
+    ses_head_in_add(h, s, c, "span");
+    h->out = ses_dense_add(s, 2, ses_head_width(c), SES_BIAS, "span");
 }
 
 /* [B, 2]: start and end side by side. Positions past the sequence count for nothing, as in the reference. */
@@ -25,10 +26,11 @@ static ses_tensor *ends(ses_pass *p)
 static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
 {
     (void)use; /* two outputs, with names of their own */
-    ses_tensor *x = ses_dropout(p->tape, at->x, p->c->drop_span),
+    ses_tensor *x = ses_dropout(p->tape, ses_head_in(h, p, at->x), p->c->drop_span),
                *y = ses_dense_run(p->tape, h->out, x, SES_ACT_NONE);
-    ses_pass_column(p, SES_PER_TOKEN, y, 0, "start_logits");
-    ses_pass_column(p, SES_PER_TOKEN, y, 1, "end_logits");
+    ses_axis axis = at->seqs == &p->in ? SES_PER_TOKEN : SES_PER_TARGET; /* of the text, or of its echo */
+    ses_pass_column(p, axis, y, 0, "start_logits");
+    ses_pass_column(p, axis, y, 1, "end_logits");
     if (p->batch->starts && p->batch->ends)
         ses_pass_loss(p, ses_segment_cross_entropy(p->tape, y, at->seqs->cu, ends(p)));
 }

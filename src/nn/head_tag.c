@@ -8,7 +8,8 @@ static int64_t classes(const ses_config *c) { return c->labels; }
 static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
     (void)token;
-    h->out = ses_dense_add(s, c->labels, c->hidden, SES_BIAS, "tag");
+    ses_head_in_add(h, s, c, "tag");
+    h->out = ses_dense_add(s, c->labels, ses_head_width(c), SES_BIAS, "tag");
 }
 
 static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
@@ -16,7 +17,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
     ses_tape *t = p->tape;
     const int32_t *labels = ses_head_labels(use, p->batch);
     double drop = p->c->drop_tag ? fmax(p->c->drop_tag, 0) : ses_head_drop(p->c);
-    ses_tensor *y = ses_dense_run(t, h->out, ses_dropout(t, at->x, drop), SES_ACT_NONE);
+    ses_tensor *y = ses_dense_run(t, h->out, ses_dropout(t, ses_head_in(h, p, at->x), drop), SES_ACT_NONE);
     ses_pass_output(p, SES_PER_TOKEN, y, "%s", use->output);
     if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, at->seqs->tokens)));
 }

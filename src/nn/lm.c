@@ -10,7 +10,7 @@ void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
     }
     int64_t E = c->embed ? c->embed : c->hidden, width = c->lm_wide ? c->hidden : E;
     if (!c->lm_plain) {
-        h->dense = ses_dense_add(s, width, c->hidden, c->no_bias ? SES_NO_BIAS : SES_BIAS, "lm.dense");
+        h->dense = ses_dense_add(s, width, c->hidden, c->no_lm_bias ? SES_NO_BIAS : SES_BIAS, "lm.dense");
         h->norm = ses_norm_add(s, width, c->norm, "lm.norm");
     }
     if (width > E) h->rest = ses_store_add(s, "lm.rest", SES_DIM(width - E, c->vocab), SES_INIT_NORMAL);

@@ -99,6 +99,7 @@ struct ses_stack {
     const char *outputs;  /* of its outputs' names: "", "encoder_", "decoder_" */
     int64_t depth, heads, ffn;
     bool causal, cross;
+    bool alone; /* of cross: there is no encoder, so cross attention has weights but no part */
     ses_tensor *token, *position, *segment, *buckets; /* buckets: [buckets, heads], a bias by distance */
     ses_dense project, project_out;  /* from the tables' width to the layers', and back; w NULL: none */
     ses_norm embed_norm, final_norm; /* gain NULL: none */
@@ -144,7 +145,7 @@ ses_tensor *ses_clusters_loss(const ses_clusters *k, ses_pass *p, ses_tensor *x,
 
 /* Heads: what a model says about its last hidden state, and what it learns from. */
 typedef struct ses_head_params {
-    ses_dense dense, out;
+    ses_dense dense, by_label, out; /* by_label: scores of labels, of which a choice's is made */
     ses_norm norm;
     ses_tensor *rest; /* [hidden - embed, vocab]: the projection of columns the token table does not have */
     ses_clusters clusters; /* instead of all of these */
@@ -154,6 +155,7 @@ typedef struct ses_head_use { /* a head in a model's class */
     const struct ses_head *head;
     const char *output; /* the output's name */
     size_t labels;      /* offset in ses_batch of its labels */
+    const char *loss;   /* the name of its own loss among the outputs; NULL: not there */
 } ses_head_use;
 
 /* What a head is given: the last hidden state and the sequences it belongs to, the pooled first tokens. */
@@ -184,6 +186,10 @@ typedef struct ses_head {
 
 const int32_t *ses_head_labels(const ses_head_use *use, const ses_batch *b); /* NULL: none in this batch */
 double ses_head_drop(const ses_config *c);
+int64_t ses_head_width(const ses_config *c); /* of the last hidden state */
+/* What stands between a token's state and its scores, where the model has such a thing. */
+void ses_head_in_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name);
+ses_tensor *ses_head_in(const ses_head_params *h, ses_pass *p, ses_tensor *x);
 void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name);
 ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at); /* [B, C] */
 

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static ses_bias bias_of(const ses_config *c) { return c->no_bias ? SES_NO_BIAS : SES_BIAS; }
+static ses_bias bias_of(const ses_config *c) { return c->no_ffn_bias ? SES_NO_BIAS : SES_BIAS; }
 
 /* [out, in], or [in, out] where the model stores it so. */
 static ses_dense dense(ses_store *s, const ses_config *c, int64_t out, int64_t in, const char *name)
@@ -142,8 +142,8 @@ static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *m
     ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, want ? &probs : NULL);
     if (want && cross) ses_pass_output(p, SES_PER_CROSS_PAIR, probs, "cross_attentions.%d", i);
     if (want && !cross)
-        ses_pass_output(p, k->cross ? SES_PER_TARGET_PAIR : SES_PER_PAIR, probs, "%sattentions.%d",
-                        k->outputs, i);
+        ses_pass_output(p, k->cross && !k->alone ? SES_PER_TARGET_PAIR : SES_PER_PAIR, probs,
+                        "%sattentions.%d", k->outputs, i);
     return y;
 }
 
@@ -253,8 +253,8 @@ static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
 static void note_hidden(const ses_stack *k, ses_pass *p, ses_tensor *x, int64_t i)
 {
     if (p->want->hidden_states)
-        ses_pass_output(p, k->cross ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d", k->outputs,
-                        (int)i);
+        ses_pass_output(p, k->cross && !k->alone ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d",
+                        k->outputs, (int)i);
 }
 
 /* Which of the distinct layers is the i-th: each group is run through its inner layers, groups follow
@@ -270,7 +270,8 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all
 {
     const ses_layer *l = layer_at(k, p->c, i);
     x = after(p, l->self_norm, attend(k, l, p, all, before(p, l->self_norm, x), i), x);
-    if (k->cross) x = after(p, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i), x);
+    if (k->cross && !k->alone)
+        x = after(p, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i), x);
     return ses_layer_end(l, p, x);
 }
 

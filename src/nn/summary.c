@@ -1,27 +1,54 @@
-/* What a classifier of sequences looks at: one vector a sequence. */
+/* What a head looks at before it says something: one vector a sequence, or each token's; through a dense
+ * layer where the model has one. */
 #include "nn.h"
+
+int64_t ses_head_width(const ses_config *c) { return c->project_early && c->embed ? c->embed : c->hidden; }
+
+void ses_head_in_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name)
+{
+    if (!c->head_norm) return;
+    h->dense =
+        ses_dense_add(s, c->hidden, c->hidden, c->no_lm_bias ? SES_NO_BIAS : SES_BIAS, "%s.dense", name);
+    h->norm = ses_norm_add(s, c->hidden, c->norm, "%s.norm", name);
+}
+
+ses_tensor *ses_head_in(const ses_head_params *h, ses_pass *p, ses_tensor *x)
+{
+    if (!h->dense.w) return x;
+    x = ses_dense_run(p->tape, h->dense, x, p->c->summary_act);
+    return h->norm.gain ? ses_norm_run(p->tape, h->norm, x, NULL, p->c->norm_eps) : x;
+}
 
 void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name)
 {
-    if (!c->pooler && !c->summary_plain && c->summary != SES_SUMMARY_LAST)
+    bool as_it_is = c->summary == SES_SUMMARY_LAST || c->summary == SES_SUMMARY_PLACE;
+    ses_head_in_add(h, s, c, name);
+    if (!h->dense.w && !c->pooler && !c->summary_plain && !as_it_is)
         h->dense = ses_dense_add(s, c->hidden, c->hidden, SES_BIAS, "%s.dense", name);
 }
 
-/* The last token of each sequence, or its last end-of-sequence token. */
+/* The token of sequence s that stands for it: by the batch's word, the last, the last that is no pad, or the
+ * last that ends a text. */
+static int32_t end_of(const ses_pass *p, const ses_seqs *q, int64_t s)
+{
+    const int32_t *id = p->batch->ids;
+    int32_t first = q->host_cu[s], last = q->host_cu[s + 1] - 1, t = last;
+    if (p->c->summary == SES_SUMMARY_PLACE && p->batch->choice_places)
+        return first + p->batch->choice_places[s];
+    if (p->c->summary == SES_SUMMARY_LAST) {
+        while (t > first && id[t] == p->c->pad) t--;
+        return t;
+    }
+    if (p->c->summary != SES_SUMMARY_EOS) return last;
+    while (t >= first && id[t] != p->c->eos) t--;
+    return t < first ? last : t;
+}
+
 static ses_tensor *ends(ses_pass *p, const ses_state *at)
 {
-    const ses_seqs *q = at->seqs;
-    bool eos = p->c->summary == SES_SUMMARY_EOS;
-    int32_t *row = ses_tape_host(p->tape, (size_t)q->seqs, sizeof *row);
-    for (int64_t s = 0; row && s < q->seqs; s++) {
-        row[s] = q->host_cu[s + 1] - 1;
-        for (int32_t t = row[s]; eos && t >= q->host_cu[s]; t--)
-            if (p->batch->ids[t] == p->c->eos) {
-                row[s] = t;
-                break;
-            }
-    }
-    return row ? ses_take(p->tape, at->x, ses_tape_ints(p->tape, row, q->seqs)) : NULL;
+    int32_t *row = ses_tape_host(p->tape, (size_t)at->seqs->seqs, sizeof *row);
+    for (int64_t s = 0; row && s < at->seqs->seqs; s++) row[s] = end_of(p, at->seqs, s);
+    return row ? ses_take(p->tape, at->x, ses_tape_ints(p->tape, row, at->seqs->seqs)) : NULL;
 }
 
 ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at)
@@ -36,10 +63,11 @@ ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_sta
     case SES_SUMMARY_EOS:
     case SES_SUMMARY_END: x = ends(p, at); break;
     case SES_SUMMARY_LAST: return ends(p, at);
+    case SES_SUMMARY_PLACE: return ses_dropout(t, ends(p, at), p->c->drop_summary);
     }
     x = ses_dropout(t, x, p->c->drop_summary_in ? drop : p->c->drop_summary);
     if (h->dense.w)
-        x = ses_dense_run(t, h->dense, x, p->c->summary_act);
+        x = ses_head_in(h, p, x);
     else if (p->c->summary_act != SES_ACT_NONE)
         x = ses_activate(t, x, p->c->summary_act);
     return ses_dropout(t, x, drop);

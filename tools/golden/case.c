@@ -109,6 +109,33 @@ static bool targets(gold_case *c, const ses_entry *x, ses_err *e)
     return true;
 }
 
+/* What the decoder reads, where it is given: rows of another width, real where their mask says so. */
+static bool decoder_input(gold_case *c, ses_err *e)
+{
+    const ses_entry *x = ses_safetensors_find(c->gold, "input.decoder_input_ids");
+    int64_t count, masked = 0, n = 0;
+    if (!x) return true;
+    if (x->rank != 2 || x->dim[0] != c->rows || x->count < 1)
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" must be [B, T]", x->name);
+    const double *wide = gold_numbers(c, x->name, &count, e);
+    const double *mask = gold_numbers(c, "input.decoder_attention_mask", &masked, e);
+    int32_t *y = wide && !e->code ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
+    int32_t *cu = y ? ses_arena_array(&c->mem, (size_t)c->rows + 1, sizeof *cu, e) : NULL;
+    if (!cu) return false;
+    if (mask && masked != count)
+        return ses_fail(e, SES_EFORMAT, "golden.safetensors: the decoder's mask and ids differ in size");
+    c->target_width = x->dim[1];
+    for (int64_t i = 0; i < count; i++) {
+        if (i % c->target_width == 0) cu[i / c->target_width] = (int32_t)n;
+        bool first = n == cu[i / c->target_width] + i % c->target_width;
+        if ((!mask || mask[i] != 0) && first && !whole(wide[i], &y[n++], x->name, e)) return false;
+    }
+    cu[c->rows] = (int32_t)n;
+    c->batch.target_ids = y;
+    c->batch.target_cu = cu;
+    return true;
+}
+
 /* A position in the padded row becomes one among its real tokens. */
 static bool answers(gold_case *c, const char *name, const int32_t **out, ses_err *e)
 {
@@ -206,6 +233,28 @@ static bool memory(gold_case *c, ses_err *e)
     return true;
 }
 
+/* An array this checker knows must have the size its use has; a kernel would read past a shorter one. */
+static bool right_size(gold_case *c, const char *name, int64_t per_row, int64_t per_token, ses_err *e)
+{
+    const ses_entry *x = ses_safetensors_find(c->gold, name);
+    int64_t n = c->rows * c->width;
+    if (!x || (per_token && x->count == n) || (per_row && x->count == per_row)) return true;
+    return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers for %lld rows of %lld", name,
+                    (long long)x->count, (long long)c->rows, (long long)c->width);
+}
+
+/* Two heads, two losses: the reference gives one for each, and a trainer may have learned from the first
+ * alone; then the second head has no gradient. */
+static bool choices(gold_case *c, ses_err *e)
+{
+    if (!right_size(c, "input.mc_token_ids", c->rows, 0, e) ||
+        !answers(c, "input.mc_token_ids", &c->batch.choice_places, e))
+        return false;
+    c->one_of_two = ses_safetensors_find(c->gold, "output.mc_loss") &&
+                    !ses_safetensors_find(c->gold, "grad.multiple_choice_head.summary.weight");
+    return c->batch.pair_labels || ints(c, "input.mc_labels", &c->batch.pair_labels, e);
+}
+
 /* Labels of the places asked about, [B, P]. */
 static bool asked_labels(gold_case *c, const ses_entry *x, ses_err *e)
 {
@@ -226,23 +275,14 @@ static bool labels(gold_case *c, ses_err *e)
     int64_t count;
     if (!x) return true;
     if (c->batch.target_places) return asked_labels(c, x, e);
-    if (c->pair && x->rank == 2 && x->dtype == SES_I64 && x->dim[0] == c->rows) return targets(c, x, e);
+    if (c->pair && !c->batch.target_cu && x->rank == 2 && x->dtype == SES_I64 && x->dim[0] == c->rows)
+        return targets(c, x, e);
     if (x->dtype != SES_F32 && x->dtype != SES_F64) return ints(c, "input.labels", &c->batch.labels, e);
     const double *wide = gold_numbers(c, "input.labels", &count, e);
     ses_real *y = wide ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
     for (int64_t i = 0; y && i < count; i++) y[i] = (ses_real)wide[i];
     c->batch.targets = y;
     return y != NULL;
-}
-
-/* An array this checker knows must have the size its use has; a kernel would read past a shorter one. */
-static bool right_size(gold_case *c, const char *name, int64_t per_row, int64_t per_token, ses_err *e)
-{
-    const ses_entry *x = ses_safetensors_find(c->gold, name);
-    int64_t n = c->rows * c->width;
-    if (!x || (per_token && x->count == n) || (per_row && x->count == per_row)) return true;
-    return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers for %lld rows of %lld", name,
-                    (long long)x->count, (long long)c->rows, (long long)c->width);
 }
 
 static bool fill_batch(gold_case *c, ses_err *e)
@@ -261,7 +301,7 @@ static bool fill_batch(gold_case *c, ses_err *e)
         !ints(c, "input.next_sentence_label", &b->pair_labels, e) ||
         !answers(c, "input.start_positions", &b->starts, e) ||
         !answers(c, "input.end_positions", &b->ends, e) || !order(c, e) || !asked(c, e) || !memory(c, e) ||
-        !labels(c, e))
+        !decoder_input(c, e) || !choices(c, e) || !labels(c, e))
         return false;
     b->positions = position ? position : c->counted ? NULL : b->positions;
     if (!b->segments && !ints(c, "input.langs", &b->segments, e)) return false; /* a language is a segment */

@@ -21,6 +21,7 @@ typedef struct gold_case {
     int64_t memory;      /* tokens before each row */
     bool counted;        /* pads stand at the ends of rows only */
     bool pair;           /* the model has an encoder and a decoder */
+    bool one_of_two;     /* of two heads' losses the first alone was learned from */
     bool lost_positions; /* the checkpoint lacks the position table it was made with */
     ses_batch batch;
 } gold_case;

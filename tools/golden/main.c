@@ -106,9 +106,11 @@ static bool check_outputs(gold_case *c, ses_device *dev, gold_result *r, ses_err
 static bool step(gold_case *c, ses_model *m, ses_tape *t, double *loss, ses_err *e)
 {
     ses_outputs out;
+    ses_batch b = c->batch;
+    if (c->one_of_two) b.pair_labels = NULL;
     ses_tape_reset(t, NULL);
     ses_store_zero_grad(ses_model_store(m));
-    if (!ses_model_forward(m, t, &c->batch, &(ses_want){ 0 }, &out, e)) return false;
+    if (!ses_model_forward(m, t, &b, &(ses_want){ 0 }, &out, e)) return false;
     if (!out.loss)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: a loss is given, but no labels for it");
     ses_backward(t, out.loss);
