@@ -187,8 +187,8 @@ static size_t draw_text(dice *d, char *out, size_t max)
 
 static bool same(const ses_encoding *a, const ses_encoding *b)
 {
-    return a->n == b->n && !memcmp(a->id, b->id, a->n * sizeof *a->id) &&
-           !memcmp(a->byte, b->byte, a->n * sizeof *a->byte) &&
+    if (!a->n || a->n != b->n) return a->n == b->n;
+    return !memcmp(a->id, b->id, a->n * sizeof *a->id) && !memcmp(a->byte, b->byte, a->n * sizeof *a->byte) &&
            !memcmp(a->point, b->point, a->n * sizeof *a->point) &&
            !memcmp(a->word, b->word, a->n * sizeof *a->word);
 }

@@ -3,6 +3,7 @@
 #ifndef SES_TEXT_MERGES_H
 #define SES_TEXT_MERGES_H
 
+#include "sesame/tokenizer.h"
 #include "vocab.h"
 
 typedef struct ses_merge {
@@ -10,6 +11,13 @@ typedef struct ses_merge {
     uint32_t rank; /* UINT32_MAX: a free slot */
     int32_t id;    /* of left and right joined */
 } ses_merge;
+
+/* The characters a token begins and ends with, hashed. */
+typedef struct ses_edge {
+    uint16_t first, last;
+} ses_edge;
+
+enum { SES_JOINT_BITS = 19 };
 
 typedef struct ses_merges {
     ses_merge *slot; /* open addressing, at most half are taken */
@@ -19,6 +27,10 @@ typedef struct ses_merges {
     uint32_t *ranked; /* [ranks] the slot of each rank, UINT32_MAX: replaced by a later one */
     uint32_t ranks;
     uint32_t longest; /* of the ids merged, in bytes */
+    ses_edge *edge;   /* [edges] by id */
+    int32_t edges;
+    uint64_t
+        *joint; /* a bit for each hash of two characters that some merge brings together; NULL: not known */
 } ses_merges;
 
 bool ses_merges_reserve(ses_merges *m, size_t count, ses_arena *mem, ses_err *e);
@@ -26,6 +38,12 @@ void ses_merges_add(ses_merges *m, int32_t left, int32_t right,
                     int32_t id); /* the last of equal pairs counts */
 /* With a rank of its own, which others may have too; such a table cannot be saved. Ids may be any but -1. */
 void ses_merges_put(ses_merges *m, int32_t left, int32_t right, uint32_t rank, int32_t id);
+
+/* Once all merges are in: find out which characters never come together in a token, so that long words can be
+ * cut there. Ids below n are called name(ctx, id), and what is merged is called by both names end to end. */
+typedef ses_string ses_merges_name_fn(const void *ctx, int32_t id);
+bool ses_merges_edges(ses_merges *m, int32_t n, ses_merges_name_fn *name, const void *ctx, ses_arena *mem,
+                      ses_err *e);
 
 /* ["a b", ...] or [["a", "b"], ...]. The second part loses n_prefix bytes (the continuing-subword prefix)
  * when they are joined. */
@@ -47,6 +65,19 @@ static inline const ses_merge *ses_merges_find(const ses_merges *m, int32_t left
         if (s->left == left && s->right == right) return s;
         if (s->rank == UINT32_MAX) return NULL;
     }
+}
+
+static inline uint32_t ses_merges_joint(ses_edge left, ses_edge right)
+{
+    return ((uint32_t)left.last << 16 | right.first) * 2654435761u >> (32 - SES_JOINT_BITS);
+}
+
+/* Whether anything could be merged across the border of two symbols, now or when they have grown. */
+static inline bool ses_merges_may_join(const ses_merges *m, int32_t left, int32_t right)
+{
+    if ((uint32_t)left >= (uint32_t)m->edges || (uint32_t)right >= (uint32_t)m->edges) return true;
+    uint32_t bit = ses_merges_joint(m->edge[left], m->edge[right]);
+    return m->joint[bit / 64] >> bit % 64 & 1;
 }
 
 /* For results that must be taken apart again: of the pairs that came up and would make id, the last. */

@@ -265,10 +265,9 @@ static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *
     return true;
 }
 
-bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
-                      const ses_merge_watch *watch, ses_arena *scratch, ses_err *e)
+static bool apply_part(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
+                       const ses_merge_watch *watch, ses_arena *scratch, ses_err *e)
 {
-    if (*n > INT32_MAX / 2) return ses_fail(e, SES_EARG, "a word of %zu symbols is too long", *n);
     if (*n > FEW) {
         ses_mark mark = ses_arena_mark(scratch);
         bool ok = apply_many(m, id, len, n, watch, scratch, e);
@@ -276,5 +275,23 @@ bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n
         return ok;
     }
     if (*n) *n = watch ? apply_few(m, id, len, *n, watch) : apply_few(m, id, len, *n, NULL);
+    return true;
+}
+
+bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
+                      const ses_merge_watch *watch, ses_arena *scratch, ses_err *e)
+{
+    if (*n > INT32_MAX / 2) return ses_fail(e, SES_EARG, "a word of %zu symbols is too long", *n);
+    if (*n <= FEW || !m->joint || watch) return apply_part(m, id, len, n, watch, scratch, e);
+    size_t total = *n, kept = 0;
+    for (size_t begin = 0, end; begin < total; begin = end) { /* parts that nothing is merged across */
+        for (end = begin + 1; end < total && ses_merges_may_join(m, id[end - 1], id[end]);) end++;
+        size_t k = end - begin;
+        if (!apply_part(m, id + begin, len + begin, &k, NULL, scratch, e)) return false;
+        memmove(id + kept, id + begin, k * sizeof *id);
+        memmove(len + kept, len + begin, k * sizeof *len);
+        kept += k;
+    }
+    *n = kept;
     return true;
 }

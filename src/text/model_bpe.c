@@ -46,6 +46,13 @@ static bool read_dropout(const ses_json *settings, ses_err *e)
            ses_fail(e, SES_EUNSUPPORTED, "dropout: merges are never dropped at random here; set it to null");
 }
 
+static ses_string name_of(const void *vocab, int32_t id)
+{
+    ses_string s = { NULL, 0 };
+    s.p = ses_vocab_token(vocab, id, &s.n);
+    return s.p ? s : (ses_string){ NULL, 0 };
+}
+
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
     ses_bpe *m = ses_arena_array(mem, 1, sizeof *m, e);
@@ -62,6 +69,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     if (!ses_vocab_open(&m->vocab, vocab, mem, e)) return ses_wrap(e, "vocab"), NULL;
     if (!ses_merges_open(&m->merges, merges, &m->vocab, m->prefix.n, mem, e))
         return ses_wrap(e, "merges"), NULL;
+    if (!m->prefix.n && !ses_merges_edges(&m->merges, m->vocab.size, name_of, &m->vocab, mem, e)) return NULL;
     m->plain = !m->prefix.n && !m->suffix.n;
     m->unk_id = m->unk.p ? ses_vocab_id(&m->vocab, m->unk.p, m->unk.n) : -1;
     if (m->unk_from >= 0 && (m->unk_id < 0 || m->unk_id >= m->unk_from || m->unk_from > m->vocab.size))

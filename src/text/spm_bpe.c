@@ -103,6 +103,17 @@ static void add_merges(ses_spm_model *m, int32_t id, uint32_t rank)
     }
 }
 
+static ses_string name_of(const void *self, int32_t id)
+{
+    const ses_spm_model *m = self;
+    ses_string s = { NULL, 0 };
+    if (id < m->n)
+        s = (ses_string){ m->byte + m->start[id], m->start[id + 1] - m->start[id] };
+    else
+        s.p = ses_vocab_token(&m->chars, id - m->n, &s.n);
+    return s;
+}
+
 bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
 {
     size_t merges = 0, chars = 0, bytes = 0;
@@ -123,6 +134,7 @@ bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
         if (joins(m, i) && splits_of(m, i)) number_chars(m, i);
     for (int32_t i = 0; ok && i < m->n; i++)
         if (joins(m, i)) add_merges(m, i, rank[i]);
+    ok = ok && ses_merges_edges(&m->merges, m->n + m->chars.count, name_of, m, mem, e);
     if (ok && unused) {
         m->unused = ses_arena_array(mem, (size_t)m->n, 1, e);
         ok = m->unused != NULL;
