@@ -144,9 +144,11 @@ static void compare_inside(const gold_case *g, const ses_json *sequence, int64_t
     int found = 0;
     for (size_t i = 0; i < SES_LEN(layered); i++) {
         const ses_json *all = ses_json_get(sequence, layered[i]);
+        char name[48];
         found += ses_json_len(all) > 0;
+        snprintf(name, sizeof name, "output.%s.0", layered[i]);
+        if (!ses_safetensors_find(g->gold, name)) continue; /* cases that no class of the reference made */
         for (size_t l = 0; l < ses_json_len(all); l++) {
-            char name[48];
             snprintf(name, sizeof name, "%s.%zu", layered[i], l);
             compare(g, name, ses_json_at(all, l), row, where);
         }
