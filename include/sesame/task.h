@@ -75,6 +75,10 @@ const ses_result *ses_pipeline_run(ses_pipeline *p, const ses_item *item, ses_er
  * copied. A feed that fails has not taken its item; the pipeline goes on with others. */
 typedef bool ses_result_fn(void *ctx, const ses_result *r, ses_err *e);
 void ses_pipeline_answers(ses_pipeline *p, ses_result_fn *fn, void *ctx);
+/* Of tasks that write: fn is told the text of each item run alone as it is written, piece by piece; false
+ * ends it. */
+typedef bool ses_stream_fn(void *ctx, const char *piece, size_t n);
+void ses_pipeline_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx);
 void ses_pipeline_budget(ses_pipeline *p, int64_t tokens); /* of a batch; a sequence is never split */
 bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e);
 bool ses_pipeline_flush(ses_pipeline *p, ses_err *e); /* runs and answers what is waiting */

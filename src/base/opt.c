@@ -134,7 +134,7 @@ static bool set_flag(bool *out, const char *from, const char *text, ses_err *e)
     return true;
 }
 
-bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e)
+static bool set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e)
 {
     void *at = (char *)args + o->offset;
     switch (o->type) {
@@ -149,11 +149,28 @@ bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *tex
     return false;
 }
 
+bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e)
+{
+    if (!text && o->bare) text = o->bare;
+    if (!set(o, args, from, text, e)) return false;
+    if (o->given) *(bool *)((char *)args + o->given) = true;
+    return true;
+}
+
+bool ses_opt_is_choice(const ses_opt *o, const char *text)
+{
+    const char *word;
+    size_t len;
+    for (int i = 0; text && ses_choice_at(o->choices, i, &word, &len); i++)
+        if (strlen(text) == len && !memcmp(word, text, len)) return true;
+    return false;
+}
+
 bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e)
 {
     for (size_t i = 0; i < n; i++) {
         if (opt[i].type == SES_OPT_CHOICE) *(int *)((char *)args + opt[i].offset) = -1;
-        if (opt[i].def && !ses_opt_set(&opt[i], args, opt[i].name, opt[i].def, e)) return false;
+        if (opt[i].def && !set(&opt[i], args, opt[i].name, opt[i].def, e)) return false;
     }
     return true;
 }

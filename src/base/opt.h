@@ -32,6 +32,9 @@ typedef struct ses_opt {
     const char *env;     /* variable that gives the value when the option is absent; empty counts as unset */
     double min, max;     /* of a number, both included; both 0: any */
     bool required;       /* text, choice, list */
+    const char *bare;    /* of a choice: what it is without a value. A value then follows = or is, as the next
+                            word, exactly one of the choices */
+    size_t given;        /* offset of a bool that tells the option was used; 0: nobody asks */
     const char *help;    /* one sentence without a period */
 } ses_opt;
 
@@ -42,6 +45,7 @@ typedef struct ses_example {
 /* The value of an option, from its text, into args. `from` names the option in messages (SES_EUSAGE). Texts
  * are borrowed. A flag's text is NULL, "true" or "false". */
 bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e);
+bool ses_opt_is_choice(const ses_opt *o, const char *text);
 bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e); /* args is zeroed */
 void ses_opt_free(const ses_opt *opt, size_t n, void *args);                 /* gives back the lists */
 

@@ -44,6 +44,9 @@ const ses_command *ses_command_find(const char *name)
 {
     for (size_t i = 0; list[i]; i++)
         if (!strcmp(list[i]->name, name)) return list[i];
+    const ses_task_name *t = ses_task_find(name); /* by a name that says more */
+    for (size_t i = 0; t && list[i]; i++)
+        if (list[i]->task == t->task) return list[i];
     return NULL;
 }
 

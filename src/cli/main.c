@@ -23,7 +23,8 @@ static void fill_standard_streams(void)
         }
 }
 
-static bool run_command(const ses_command *cmd, ses_general *general, char **argv, ses_err *e)
+static bool run_command(const ses_command *cmd, const char *name, ses_general *general, char **argv,
+                        ses_err *e)
 {
     ses_call call = { .command = cmd, .rest = argv };
     const ses_task *task = cmd->task;
@@ -38,7 +39,8 @@ static bool run_command(const ses_command *cmd, ses_general *general, char **arg
     const ses_opt_group group[] = { { task ? task->opt : NULL, task ? task->n_opt : 0, task_args },
                                     { cmd->opt, cmd->n_opt, args },
                                     { ses_general_opt, ses_n_general_opt, general } };
-    bool ok = ses_options_parse(group, SES_LEN(group), argv, false, &call.n_rest, e);
+    bool ok = ses_options_parse(group, SES_LEN(group), argv, false, &call.n_rest, e) &&
+              (!task || ses_task_called(task, task_args, name, e));
     if (ok) {
         call.out = ses_term_of(stdout, (ses_color_when)general->color);
         call.err = ses_term_of(stderr, (ses_color_when)general->color);
@@ -79,7 +81,7 @@ static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
     }
     if (!n) return ses_fail(e, SES_EUSAGE, "no command given");
     *cmd = ses_command_need(argv[0], e);
-    return *cmd && run_command(*cmd, &general, argv + 1, e);
+    return *cmd && run_command(*cmd, argv[0], &general, argv + 1, e);
 }
 
 static int exit_code(const ses_err *e)

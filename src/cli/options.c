@@ -70,6 +70,10 @@ static bool parse_long(const ses_opt_group *group, size_t n_groups, char ***at, 
         if (value) return ses_fail(e, SES_EUSAGE, "%s takes no value", from);
         return ses_opt_set(f.opt, f.args, from, NULL, e);
     }
+    if (!value && f.opt->bare) {
+        if (ses_opt_is_choice(f.opt, (*at)[1])) value = *++*at;
+        return ses_opt_set(f.opt, f.args, from, value, e);
+    }
     if (!value) {
         value = (*at)[1];
         if (!value || !strncmp(value, "--", 2)) /* a forgotten value, not a strange one; --x=--y gives that */

@@ -55,10 +55,26 @@ static bool put_json(const ses_result *r, ses_err *e)
     return ses_json_print(w, e);
 }
 
+/* A piece of a text that is being written. */
+static bool put_piece(void *ctx, const char *piece, size_t n)
+{
+    (void)ctx;
+    for (size_t i = 0; i < n; i++) { /* control characters do not reach the terminal */
+        unsigned char c = (unsigned char)piece[i];
+        putchar(c >= ' ' ? c == 0x7F ? '?' : c : c == '\n' || c == '\t' ? c : '?');
+    }
+    return !fflush(stdout);
+}
+
 static bool put(void *ctx, const ses_result *r, ses_err *e)
 {
     job *j = ctx;
     tell_cut(j, r);
+    if (j->p->streamed) { /* it stands there */
+        j->p->streamed = false;
+        putchar('\n');
+        return true;
+    }
     if (r->shape->view == SES_VIEW_ARRAY) return ses_npy_add(&j->npy, r->x, r->cols, e);
     if (j->a->shared.json || r->shape->view == SES_VIEW_JSON) return put_json(r, e);
     return ses_pipeline_show(r, &j->call->out, j->several, e);
@@ -197,10 +213,11 @@ static const char *rate(char buf[SES_HUMAN], int64_t n, double seconds)
 static void tell_speed(const job *j, double seconds)
 {
     char a[SES_HUMAN], b[SES_HUMAN];
-    fprintf(stderr, "%s texts, %s tokens in ", ses_grouped(a, j->p->items), ses_grouped(b, j->p->read));
+    int64_t tokens = j->p->written ? j->p->written : j->p->read;
+    fprintf(stderr, "%s texts, %s tokens%s in ", ses_grouped(a, j->p->items), ses_grouped(b, tokens),
+            j->p->written ? " written" : "");
     fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
-    fprintf(stderr, ": %s texts/s, %s tokens/s\n", rate(a, j->p->items, seconds),
-            rate(b, j->p->read, seconds));
+    fprintf(stderr, ": %s texts/s, %s tokens/s\n", rate(a, j->p->items, seconds), rate(b, tokens, seconds));
     if (j->cut > CUT_LINES)
         fprintf(stderr, "sesame: of %s texts something was left out\n", ses_grouped(a, j->cut));
 }
@@ -234,6 +251,10 @@ static bool run(job *j, ses_err *e)
     ses_pipeline_answers(j->p, put, j);
     ses_pipeline_budget(j->p, j->a->batch_tokens);
     if (j->a->max_seq_len) j->p->limit = j->a->max_seq_len < j->p->most ? j->a->max_seq_len : j->p->most;
+    if (j->p->task->streams && !j->a->shared.json && (c->out.tty || j->p->wants_stream)) {
+        ses_pipeline_stream(j->p, put_piece, j);
+        ses_pipeline_budget(j->p, 1); /* one text after the other */
+    }
     tell_remarks(j);
     if (c->n_rest) return run_arguments(j, e);
     j->lines = true;

@@ -134,6 +134,8 @@ ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *d
         ses_setting s = copy_setting(&mem, set, e);
         ok = (s.value || !set->value) && apply(t, args, &s, e);
     }
+    const char *called = ok ? ses_arena_strndup(&mem, task, strlen(task), e) : NULL;
+    ok = called && ses_task_called(t, args, called, e);
     ses_pipeline *p = ok ? ses_pipeline_new(t, dir, dev, args, e) : NULL;
     if (p) {
         p->own_args = true;
@@ -164,6 +166,12 @@ void ses_pipeline_free(ses_pipeline *p)
     }
     ses_arena_free(&p->args_mem);
     ses_free(p);
+}
+
+void ses_pipeline_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx)
+{
+    p->stream = fn;
+    p->stream_ctx = ctx;
 }
 
 const char *ses_pipeline_remarks(const ses_pipeline *p) { return p->remarks.data ? p->remarks.data : ""; }

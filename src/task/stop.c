@@ -12,11 +12,16 @@ static bool has(ses_ids ids, int32_t id)
     return false;
 }
 
-/* Bytes of what tokens say; as much of the end of the text as a stop string can cover. */
+/* What the last tokens say, as many as a stop string can cover; ids beyond the tokenizer's say nothing. */
+enum { TAIL = 512 };
 static bool say(ses_scribe *w, const int32_t *id, int64_t n, const char **text, size_t *len, ses_err *e)
 {
+    int32_t known[TAIL];
+    size_t m = 0;
+    for (int64_t i = n < TAIL ? 0 : n - TAIL; i < n; i++)
+        if (id[i] < ses_tokenizer_size(w->o.tokenizer)) known[m++] = id[i];
     *text = "", *len = 0;
-    return n < 1 || ses_decode(w->tokens, id, (size_t)n, true, text, len, e);
+    return !m || ses_decode(w->tokens, known, m, true, text, len, e);
 }
 
 /* Does one of the strings stand in the text, reaching into its last token? */
@@ -29,7 +34,8 @@ static bool completes(ses_scribe *w, const int32_t *id, int64_t n, bool *found, 
         size_t m = strlen(o->stop_strings[i]);
         if (m > longest) longest = m;
     }
-    int64_t tail = (int64_t)longest + 4; /* tokens have at least a byte, all but special ones */
+    int64_t tail =
+        longest + 4 < TAIL ? (int64_t)longest + 4 : TAIL; /* nearly every token has a byte or more */
     if (tail < n) id += n - tail, n = tail;
     if (!say(w, id, n - 1, &text, &before, e) || !say(w, id, n, &text, &len, e)) return false;
     for (int64_t i = 0; i < o->n_stop_strings && !*found; i++) {

@@ -133,6 +133,7 @@ struct ses_task {
     const ses_head *const *head; /* heads that serve it, the best first, then NULL; NULL: the base model */
     ses_parts parts;
     bool tokenizer_limit; /* model_max_length of the tokenizer holds; else only what the model can take */
+    bool streams;         /* what it writes can be shown as it is written: run tells p->stream */
     /* Slots that may be NULL: the model opened in a way of its own (p->model, and p->borrowed where the task
      * frees it); options against the model; what it has made. */
     bool (*load)(ses_pipeline *p, ses_err *e);
@@ -158,11 +159,14 @@ typedef struct ses_task_name {
     const ses_task *task;
 } ses_task_name;
 const ses_task_name *ses_task_names(void);                        /* ends with a NULL name */
+const ses_task_name *ses_task_find(const char *name);             /* NULL: none */
 const ses_task_name *ses_task_need(const char *name, ses_err *e); /* with "did you mean" */
 bool ses_task_pair_given(const ses_task *t, const void *args);    /* by one of parts.pair_option */
-const char *ses_task_title(const ses_task *t);                    /* its own name */
-bool ses_task_fits(const ses_task *t, const ses_class *c);        /* a head of this class serves it */
-void ses_tasks_of(const ses_class *c, char *buf, size_t size);    /* "fill-mask, embed": those that fit */
+/* The name a task was called by goes to its option --task, where it has one and it is not given. */
+bool ses_task_called(const ses_task *t, void *args, const char *name, ses_err *e);
+const char *ses_task_title(const ses_task *t);                 /* its own name */
+bool ses_task_fits(const ses_task *t, const ses_class *c);     /* a head of this class serves it */
+void ses_tasks_of(const ses_class *c, char *buf, size_t size); /* "fill-mask, embed": those that fit */
 
 struct ses_pipeline {
     const ses_task *task;
@@ -185,6 +189,10 @@ struct ses_pipeline {
     ses_buf remarks;
     ses_result_fn *fn;
     void *fn_ctx;
+    ses_stream_fn *stream; /* told pieces of a text as they are written; NULL: nobody */
+    void *stream_ctx;
+    bool wants_stream, streamed; /* an option asks for it; the answer in hand was told so */
+    int64_t written;             /* tokens */
     /* runner.c */
     ses_job *first, *last; /* not yet answered, in order */
     ses_job *spare;        /* to be used again */

@@ -15,11 +15,34 @@ static const ses_task_name list[] = {
 
 const ses_task_name *ses_task_names(void) { return list; }
 
+/* "translation_en_to_de" and its like are translation. */
+static bool is_called(const ses_task_name *t, const char *name)
+{
+    size_t n = strlen(t->name);
+    return !strcmp(t->name, name) ||
+           (!strcmp(t->name, "translation") && !strncmp(name, "translation_", n + 1) && strstr(name, "_to_"));
+}
+
+const ses_task_name *ses_task_find(const char *name)
+{
+    for (const ses_task_name *t = list; t->name; t++)
+        if (is_called(t, name)) return t;
+    return NULL;
+}
+
+bool ses_task_called(const ses_task *t, void *args, const char *name, ses_err *e)
+{
+    for (size_t i = 0; i < t->n_opt; i++)
+        if (!strcmp(t->opt[i].name, "task") && !*(const char **)(void *)((char *)args + t->opt[i].offset))
+            return ses_opt_set(&t->opt[i], args, "task", name, e);
+    return true;
+}
+
 const ses_task_name *ses_task_need(const char *name, ses_err *e)
 {
     ses_suggestion s = { .word = name };
     for (const ses_task_name *t = list; t->name; t++) {
-        if (!strcmp(t->name, name)) return t;
+        if (is_called(t, name)) return t;
         ses_suggest_offer(&s, t->name, strlen(t->name));
     }
     ses_fail(e, SES_EARG, "there is no pipeline '%s'", name);

@@ -1,0 +1,118 @@
+/* The options of the tasks that write, under the reference's names. */
+#include "writing.h"
+
+#define AT(field) .offset = offsetof(ses_writing_args, field)
+#define GIVEN(i) .given = offsetof(ses_writing_args, given) + (i)
+#define COUNT(i, name_, field, least, most, help_)                                                          \
+    [i] = {                                                                                                 \
+        .name = name_, .type = SES_OPT_INT, AT(o.field), GIVEN(i), .min = least, .max = most, .help = help_ \
+    }
+#define NUMBER(i, name_, field, least, most, help_)                                                          \
+    [i] = {                                                                                                  \
+        .name = name_, .type = SES_OPT_REAL, AT(o.field), GIVEN(i), .min = least, .max = most, .help = help_ \
+    }
+#define LIST(i, name_, field, value_, help_) \
+    [i] = { .name = name_, .type = SES_OPT_LIST, AT(field), .value = value_, .help = help_ }
+#define TEXT(i, name_, field, value_, help_) \
+    [i] = { .name = name_, .type = SES_OPT_TEXT, AT(field), .value = value_, .help = help_ }
+
+const ses_opt ses_writing_opt[SES_WRITING_OPTIONS] = {
+    COUNT(0, "max-new-tokens", max_new_tokens, 1, 1e9,
+          "write at most so many tokens (256, or what the folder says)"),
+    COUNT(1, "max-length", max_length, 1, 1e9, "most tokens, the prompt's included; --max-new-tokens wins"),
+    COUNT(2, "min-new-tokens", min_new_tokens, 0, 1e9, "do not end before so many tokens are written"),
+    COUNT(3, "min-length", min_length, 0, 1e9, "do not end before so many tokens, the prompt's included"),
+    COUNT(4, "num-beams", num_beams, 1, 4096, "search with so many beams; 1: none"),
+    COUNT(5, "num-beam-groups", num_beam_groups, 1, 4096,
+          "cut the beams into groups that differ from each other"),
+    COUNT(6, "num-return-sequences", num_return_sequences, 1, 4096, "so many texts for each prompt"),
+    NUMBER(7, "length-penalty", length_penalty, -1e3, 1e3,
+           "of beams: above 0 favors long texts, below 0 short ones"),
+    NUMBER(8, "diversity-penalty", diversity_penalty, 0, 1e6,
+           "what a token costs that another group has just chosen"),
+    [9] = { .name = "early-stopping",
+            .type = SES_OPT_CHOICE,
+            AT(o.early_stopping),
+            GIVEN(9),
+            .choices = "false|true|never",
+            .bare = "true",
+            .def = "false",
+            .help =
+                "of beams: end with as many texts as beams; never: not before nothing better is possible" },
+    [10] = { .name = "do-sample",
+             .type = SES_OPT_CHOICE,
+             AT(do_sample),
+             .choices = "false|true",
+             .bare = "true",
+             .help = "draw tokens by their probability; without it the likeliest is taken" },
+    NUMBER(11, "temperature", temperature, 1e-6, 1e6,
+           "divide scores by this before drawing: below 1 is bolder"),
+    [12] = { .name = "top-k",
+             .type = SES_OPT_INT,
+             AT(o.top_k),
+             GIVEN(12),
+             .value = "N|all",
+             .zero = "all",
+             .min = 1,
+             .max = 1 << 24,
+             .help = "draw among the N likeliest tokens (50, or what the folder says)" },
+    NUMBER(13, "top-p", top_p, 0, 1, "draw among the likeliest tokens that have this probability together"),
+    NUMBER(14, "min-p", min_p, 0, 1, "draw among tokens with this share of the likeliest one's probability"),
+    NUMBER(15, "typical-p", typical_p, 0, 1,
+           "draw among the tokens whose surprise is closest to the expected"),
+    NUMBER(16, "epsilon-cutoff", epsilon_cutoff, 0, 1, "draw among tokens with at least this probability"),
+    NUMBER(17, "eta-cutoff", eta_cutoff, 0, 1, "the same, with less where the model is unsure"),
+    NUMBER(18, "top-h", top_h, 0, 1, "draw among the likeliest tokens that have this share of the entropy"),
+    COUNT(19, "seed", seed, 0, 9e15, "of --do-sample: another seed, other texts"),
+    NUMBER(20, "repetition-penalty", repetition_penalty, 1e-6, 1e6,
+           "above 1: tokens that were there are less likely"),
+    NUMBER(21, "encoder-repetition-penalty", encoder_repetition_penalty, 1e-6, 1e6,
+           "above 1: tokens of the source are likelier"),
+    COUNT(22, "no-repeat-ngram-size", no_repeat_ngram_size, 0, 1e6,
+          "no stretch of so many tokens occurs twice"),
+    COUNT(23, "encoder-no-repeat-ngram-size", encoder_no_repeat_ngram_size, 0, 1e6,
+          "no stretch of so many tokens of the source is written"),
+    LIST(24, "stop-strings", stop, "A,B", "end a text that has one of these"),
+    LIST(25, "bad-words", bad_words, "A,B", "words not to be written"),
+    LIST(26, "suppress-tokens", suppress, "ID,ID", "tokens not to be written"),
+    LIST(27, "begin-suppress-tokens", begin_suppress, "ID,ID", "tokens not to be written first"),
+    LIST(28, "eos-token-id", eos, "ID,ID", "tokens that end a text"),
+    [29] = { .name = "forced-bos-token-id",
+             .type = SES_OPT_INT,
+             AT(forced_bos),
+             .def = "-1",
+             .min = -1,
+             .max = 1 << 24,
+             .value = "ID",
+             .help = "the first token to be written, behind the decoder's start; -1: as the folder says" },
+    [30] = { .name = "return-full-text",
+             .type = SES_OPT_CHOICE,
+             AT(full_text),
+             .choices = "false|true",
+             .bare = "true",
+             .help =
+                 "of text-generation: give the prompt with what follows it (true), or what follows alone" },
+    TEXT(31, "prefix", prefix, "TEXT", "put this before every text"),
+    TEXT(32, "template", template, "FILE",
+         "make prompts by this file: instruction, examples, query; see the manual"),
+    [33] = { .name = "shots",
+             .type = SES_OPT_INT,
+             AT(shots),
+             .def = "-1",
+             .min = -1,
+             .max = 1e6,
+             .help = "of --template: so many examples; -1: all" },
+    TEXT(34, "task", task, "NAME", "settings of this name in config.json's task_specific_params"),
+    TEXT(35, "src-lang", src_lang, "CODE", "language of the text, where the tokenizer marks it: en_XX"),
+    TEXT(36, "tgt-lang", tgt_lang, "CODE", "language to be written, where a token of it comes first: de_DE"),
+    [37] = { .name = "stream",
+             .type = SES_OPT_FLAG,
+             AT(stream),
+             .help = "print texts as they are written, also where the output is no terminal" },
+    [38] = { .name = "renormalize-logits",
+             .type = SES_OPT_CHOICE,
+             AT(renormalize),
+             .choices = "false|true",
+             .bare = "true",
+             .help = "make scores probabilities again after all changes to them" },
+};

@@ -1,0 +1,124 @@
+#!/bin/sh
+# The commands that write: shapes, streams, seeds, templates, and what they say of bad input.
+# Usage: sh tests/test_writing.sh BUILD_DIR, from the source folder.
+set -u
+LC_ALL=C
+export LC_ALL
+unset SESAME_ISA SESAME_THREADS NO_COLOR CLICOLOR_FORCE COLUMNS
+sesame=$1/sesame
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0
+
+ok() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "failed: $*"
+    sed 's/^/    stdout: /' "$tmp/out" | head -2
+    sed 's/^/    stderr: /' "$tmp/err" | head -2
+}
+run() { # run CODE COMMAND...
+    want=$1
+    shift
+    "$sesame" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    code=$?
+    if [ "$code" -eq "$want" ]; then ok; else bad "exit $code, not $want: sesame $*"; fi
+}
+says() { if grep -qF -- "$1" "$tmp/out"; then ok; else bad "not on stdout: $1"; fi; }
+tells() { if grep -qF -- "$1" "$tmp/err"; then ok; else bad "not on stderr: $1"; fi; }
+same() { if cmp -s "$1" "$2"; then ok; else bad "$1 and $2 differ"; fi; }
+
+# Models of the tree with a vocabulary of words.
+for i in 1 2 3; do
+    echo "the cat sat on the mat and the dog ran to the house by the old river where a man was"
+    echo "red blue green one two three four five six seven eight nine ten sun moon star sea sky"
+done >"$tmp/words.txt"
+for m in gpt2-lm t5-v1.0; do
+    cp -r "tests/golden/$m" "$tmp/$m"
+    chmod -R u+w "$tmp/$m"
+    "$sesame" train-tokenizer -q --type wordlevel --vocab-size 60 --special-tokens '[PAD],[UNK]' \
+        -o "$tmp/$m/tokenizer.json" "$tmp/words.txt" || exit 1
+done
+gpt=$tmp/gpt2-lm t5=$tmp/t5-v1.0
+
+run 0 text-generation -m "$gpt" --json --max-new-tokens 6 "the cat sat"
+says '[{"generated_text": "the cat sat'
+run 0 text-generation -m "$gpt" --max-new-tokens 6 "the cat sat"
+cp "$tmp/out" "$tmp/whole"
+run 0 text-generation -m "$gpt" --max-new-tokens 6 --stream "the cat sat"
+same "$tmp/out" "$tmp/whole"
+run 0 text-generation -m "$gpt" --json --max-new-tokens 6 --return-full-text false "the cat sat"
+if grep -qF 'the cat sat' "$tmp/out"; then bad "the prompt is there"; else ok; fi
+
+# One text is the same alone and among others, sampled or not; a seed is a text.
+printf 'the cat sat\nred blue\na man was\n' >"$tmp/prompts"
+for how in "--num-beams 3" "--do-sample --seed 5" "--do-sample --seed 5 --top-p 0.9 --top-k all"; do
+    run 0 text-generation -m "$gpt" --json --max-new-tokens 8 $how -f "$tmp/prompts"
+    sed -n 2p "$tmp/out" >"$tmp/second"
+    run 0 text-generation -m "$gpt" --json --max-new-tokens 8 $how "red blue"
+    same "$tmp/out" "$tmp/second"
+done
+run 0 text-generation -m "$gpt" --json --max-new-tokens 8 --do-sample --seed 6 --top-p 0.9 --top-k all "red blue"
+if cmp -s "$tmp/out" "$tmp/second"; then bad "another seed, the same text"; else ok; fi
+run 0 text-generation -m "$gpt" --json --max-new-tokens 4 --do-sample --num-return-sequences 3 "red"
+if [ "$(grep -o generated_text "$tmp/out" | wc -l)" -eq 3 ]; then ok; else bad "not three texts"; fi
+run 0 text-generation -m "$gpt" --max-new-tokens 4 --num-beams 3 --early-stopping never --length-penalty -1 red
+run 0 text-generation -m "$gpt" --max-new-tokens 4 --num-beams 3 --early-stopping red
+run 0 text-generation -m "$gpt" --max-new-tokens 3 ""
+
+# Templates.
+cat >"$tmp/template.json" <<'T'
+{ "instruction": "one two ", "example": "{text} is {label} ", "query": "{text} is",
+  "examples": [{ "text": "sun", "label": "red" }, { "text": "sea", "label": "blue" }], "stop": ["moon"] }
+T
+run 0 text-generation -m "$gpt" --json --max-new-tokens 2 --template "$tmp/template.json" --shots 1 moon
+says '"one two sun is red moon is'
+run 0 text-generation -m "$gpt" --json --max-new-tokens 2 --template "$tmp/template.json" moon
+says '"one two sun is red sea is blue moon is'
+echo '{"query": "no place"}' >"$tmp/broken.json"
+run 3 text-generation -m "$gpt" --template "$tmp/broken.json" moon
+tells '{text}'
+
+# Encoder-decoders.
+run 0 text2text-generation -m "$t5" --json --max-new-tokens 4 "the cat sat"
+says '[{"generated_text": "'
+run 0 summarization -m "$t5" --json --max-new-tokens 4 "the cat sat"
+says '[{"summary_text": "'
+run 0 translation_en_to_de -m "$t5" --json --max-new-tokens 4 "the cat sat"
+says '[{"translation_text": "'
+cp "$tmp/out" "$tmp/plain"
+sed 's/^{/{ "task_specific_params": { "translation_en_to_fr": { "prefix": "red blue green ", "min_length": 4 } },/' \
+    "$t5/config.json" >"$tmp/config" && cp "$tmp/config" "$t5/config.json"
+run 0 translation_en_to_fr -m "$t5" --json --max-new-tokens 4 "the cat sat"
+if cmp -s "$tmp/out" "$tmp/plain"; then bad "the prefix changes nothing"; else ok; fi
+cp "$tmp/out" "$tmp/prefixed"
+run 0 translation -m "$t5" --json --max-new-tokens 4 --min-length 4 --prefix "red blue green " "the cat sat"
+same "$tmp/out" "$tmp/prefixed"
+
+# Bad input.
+run 2 text-generation -m "$gpt" --num-beams 0 x
+tells "--num-beams: 0"
+run 2 text-generation -m "$gpt" --num-beams 2 --num-return-sequences 3 x
+tells "more than num_beams"
+run 2 text-generation -m "$gpt" --num-return-sequences 2 x
+run 2 text-generation -m "$gpt" --min-new-tokens 9 --max-new-tokens 3 x
+tells "exclude each other"
+run 2 text-generation -m "$gpt" --stream --num-beams 2 x
+run 2 text-generation -m "$gpt" --suppress-tokens 1,900 x
+tells "900"
+run 2 text-generation -m "$gpt" --do-sample --temperature 0 x
+run 0 text-generation -m "$gpt" --temperature 0.5 --max-new-tokens 2 red
+tells "no effect without --do-sample"
+run 0 text-generation -m "$gpt" --max-new-tokens 900 red
+tells "prompt and answer end there"
+run 3 text-generation -m "$gpt" "$(cat "$tmp/words.txt" "$tmp/words.txt")"
+tells "at most"
+run 3 summarization -m "$gpt" red
+tells "does not serve summarization"
+run 2 translation -m "$t5" --tgt-lang xx_XX red
+tells "no token"
+"$sesame" text-generation -q -m "$gpt" --max-new-tokens 9 -f "$tmp/prompts" | head -n 1 >"$tmp/out"
+if [ "$(wc -l <"$tmp/out")" -eq 1 ]; then ok; else bad "a closed pipe"; fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
