@@ -1,0 +1,186 @@
+/* Sentences in columns: a token a line, an empty line between sentences. */
+#include "base/alloc.h"
+#include "lines.h"
+#include "sesame/table.h"
+
+#include <string.h>
+
+enum { MAX_SENTENCE = 16 << 20, MAX_COLUMNS = 256 };
+
+struct ses_conll {
+    ses_lines lines;
+    bool conllu, keep_documents;
+    size_t max;
+    int *want;
+    size_t n_want;
+    size_t expected; /* columns; 0: not known yet */
+
+    ses_buf bytes;
+    size_t *begin, *len; /* [n, n_want] */
+    size_t n, cap;       /* tokens */
+    ses_field *out;
+    size_t out_cap;
+    bool document, any;
+};
+
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+/* Fields of a line; how many there are, at most MAX_COLUMNS. */
+static size_t columns(const ses_conll *c, const char *s, size_t n, ses_field *f)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n && count < MAX_COLUMNS;) {
+        while (!c->conllu && i < n && is_blank(s[i])) i++;
+        size_t begin = i;
+        while (i < n && !(c->conllu ? s[i] == '\t' : is_blank(s[i]))) i++;
+        if (c->conllu || i > begin) f[count++] = (ses_field){ s + begin, i - begin };
+        if (c->conllu) i++;
+    }
+    return count;
+}
+
+static bool is_document(const ses_field *f) { return f->n == 10 && !memcmp(f->s, "-DOCSTART-", 10); }
+
+static bool make_room(ses_conll *c, ses_err *e)
+{
+    if (c->n < c->cap) return true;
+    size_t cap = c->cap ? 2 * c->cap : 64, count;
+    if (!ses_mul_size(cap, c->n_want, &count)) return ses_fail(e, SES_ENOMEM, "too many columns");
+    size_t *begin = ses_realloc_array(c->begin, count, sizeof *begin, e);
+    if (begin) c->begin = begin;
+    size_t *len = begin ? ses_realloc_array(c->len, count, sizeof *len, e) : NULL;
+    if (!len) return false;
+    c->len = len;
+    c->cap = cap;
+    return true;
+}
+
+static bool take(ses_conll *c, const ses_field *f, size_t n, ses_err *e)
+{
+    if (!make_room(c, e)) return false;
+    for (size_t k = 0; k < c->n_want; k++) {
+        int want = c->want[k];
+        size_t at = want > 0 ? (size_t)want - 1 : n - (size_t)-want;
+        if (at >= n)
+            return ses_fail(e, SES_EFORMAT, "%zu column%s, column %d is wanted", n, n == 1 ? "" : "s", want);
+        c->begin[c->n * c->n_want + k] = c->bytes.len;
+        c->len[c->n * c->n_want + k] = f[at].n;
+        ses_buf_append(&c->bytes, f[at].s, f[at].n);
+        ses_buf_put(&c->bytes, 0);
+    }
+    c->n++;
+    if (c->bytes.len > c->max) return ses_fail(e, SES_EFORMAT, "a sentence of more than %zu bytes", c->max);
+    return ses_buf_ok(&c->bytes, e);
+}
+
+/* One line: a token, or nothing that counts. */
+static bool read_line(ses_conll *c, const char *s, size_t n, ses_err *e)
+{
+    ses_field f[MAX_COLUMNS];
+    if (c->conllu && *s == '#') return true;
+    size_t count = columns(c, s, n, f);
+    if (!count) return true;
+    if (count == MAX_COLUMNS) return ses_fail(e, SES_EFORMAT, "%d columns or more", (int)MAX_COLUMNS);
+    if (c->conllu && (memchr(f->s, '-', f->n) || memchr(f->s, '.', f->n))) return true;
+    if (is_document(f) && !c->conllu) {
+        c->document = true;
+        return !c->keep_documents || take(c, f, count, e);
+    }
+    if (!c->expected) c->expected = count;
+    if (count != c->expected)
+        return ses_fail(e, SES_EFORMAT, "%zu column%s, the first token has %zu", count, count == 1 ? "" : "s",
+                        c->expected);
+    return take(c, f, count, e);
+}
+
+static bool give(ses_conll *c, ses_conll_sentence *s, ses_err *e)
+{
+    size_t count = c->n * c->n_want;
+    if (count > c->out_cap) {
+        ses_field *out = ses_realloc_array(c->out, count, sizeof *out, e);
+        if (!out) return false;
+        c->out = out;
+        c->out_cap = count;
+    }
+    for (size_t i = 0; i < count; i++) c->out[i] = (ses_field){ c->bytes.data + c->begin[i], c->len[i] };
+    s->n = c->n;
+    s->field = c->out;
+    s->document = c->document;
+    if (c->n) c->any = true, c->document = false;
+    return true;
+}
+
+bool ses_conll_next(ses_conll *c, ses_conll_sentence *s, ses_err *e)
+{
+    const char *p;
+    size_t n;
+    *s = (ses_conll_sentence){ .n_columns = c->n_want };
+    c->n = c->bytes.len = 0;
+    for (;;) {
+        if (!ses_lines_next(&c->lines, &p, &n, e)) return false;
+        size_t blanks = 0;
+        while (p && blanks < n && is_blank(p[blanks])) blanks++;
+        if (!p || blanks == n) {
+            if (c->n) return give(c, s, e);
+            if (p) continue;
+            return c->any || ses_fail(e, SES_EFORMAT, "no sentence in it");
+        }
+        if (!c->n) s->line = c->lines.line;
+        if (!read_line(c, p, n, e)) return ses_wrap(e, "line %llu", (unsigned long long)c->lines.line);
+    }
+}
+
+static ses_conll *make(const ses_conll_options *o, ses_err *e)
+{
+    static const ses_conll_options none;
+    static const int ends[] = { 1, -1 };
+    ses_conll *c = ses_alloc(sizeof *c, e);
+    if (!c) return NULL;
+    if (!o) o = &none;
+    c->lines.fd = -1;
+    c->conllu = o->conllu;
+    c->keep_documents = o->keep_documents;
+    c->max = o->max_sentence ? o->max_sentence : MAX_SENTENCE;
+    c->n_want = o->columns ? o->n_columns : SES_LEN(ends);
+    c->want = ses_alloc_array(c->n_want, sizeof *c->want, e);
+    if (!c->want) goto fail;
+    for (size_t k = 0; k < c->n_want; k++) {
+        c->want[k] = o->columns ? o->columns[k] : ends[k];
+        if (!c->want[k] || c->want[k] > MAX_COLUMNS || c->want[k] < -MAX_COLUMNS) {
+            ses_fail(e, SES_EARG, "column %d: columns count from 1, or from -1 at the end", c->want[k]);
+            goto fail;
+        }
+    }
+    return c;
+fail:
+    ses_conll_free(c);
+    return NULL;
+}
+
+ses_conll *ses_conll_open(const char *path, const ses_conll_options *o, ses_err *e)
+{
+    ses_conll *c = make(o, e);
+    if (c && ses_lines_open(&c->lines, path, c->max, e)) return c;
+    ses_wrap(e, "%s", path);
+    ses_conll_free(c);
+    return NULL;
+}
+
+ses_conll *ses_conll_text(const char *text, size_t n, const ses_conll_options *o, ses_err *e)
+{
+    ses_conll *c = make(o, e);
+    if (c) ses_lines_text(&c->lines, text, n, c->max);
+    return c;
+}
+
+void ses_conll_free(ses_conll *c)
+{
+    if (!c) return;
+    ses_lines_free(&c->lines);
+    ses_buf_free(&c->bytes);
+    ses_free(c->want);
+    ses_free(c->begin);
+    ses_free(c->len);
+    ses_free(c->out);
+    ses_free(c);
+}

@@ -1,0 +1,26 @@
+/* Lines of a file, a pipe or of memory, one by one. */
+#ifndef SES_IO_LINES_H
+#define SES_IO_LINES_H
+
+#include "base/str.h"
+
+typedef struct ses_lines {
+    int fd;            /* -1: memory */
+    const char *at;    /* what is left of memory, or of buf */
+    size_t left, next; /* next: bytes of `at` that the last line took */
+    ses_buf buf;
+    size_t max; /* bytes a line may have */
+    bool done;  /* nothing more will come */
+    uint64_t line;
+} ses_lines;
+
+/* Zero it first; free it whatever happens. "-" is standard input. */
+bool ses_lines_open(ses_lines *l, const char *path, size_t max, ses_err *e);
+void ses_lines_text(ses_lines *l, const char *text, size_t n, size_t max);
+void ses_lines_free(ses_lines *l);
+
+/* The next line without its end, borrowed until the next call; *s NULL at the end. It is UTF-8 without
+ * NUL. */
+bool ses_lines_next(ses_lines *l, const char **s, size_t *n, ses_err *e);
+
+#endif

@@ -1,0 +1,476 @@
+/* Rows of TSV, CSV and JSON-lines files. */
+#include "base/alloc.h"
+#include "base/number.h"
+#include "lines.h"
+#include "sesame/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_FIELDS = 1 << 16, MAX_ROW = 64 << 20 };
+
+typedef struct place {
+    size_t begin, n;
+} place;
+
+struct ses_records {
+    ses_lines lines;
+    ses_table_format format;
+    char delimiter;
+    bool quotes, ragged, header;
+    size_t max_row;
+
+    char **want; /* as asked for; NULL: all */
+    size_t n_want;
+    size_t *column; /* of a table: which field a wanted one is */
+    char **name;    /* of the header */
+    size_t n_names;
+    size_t expected; /* fields of a row; 0: not known yet */
+    bool bound;      /* columns are known */
+
+    ses_buf bytes; /* fields of the row, a NUL after each */
+    place *place;
+    size_t n, cap;
+    ses_field *out;
+    size_t n_out;
+    uint64_t line;
+    ses_json_doc *doc;
+    bool pending; /* the first row was read when opening */
+};
+
+static bool at_line(const ses_records *r, ses_err *e)
+{
+    return ses_wrap(e, "line %llu", (unsigned long long)r->line);
+}
+
+/* ---- one row of a delimited file ---- */
+
+static bool end_field(ses_records *r, size_t begin, ses_err *e)
+{
+    if (r->n == r->cap) {
+        size_t cap = r->cap ? 2 * r->cap : 16;
+        place *p = cap <= MAX_FIELDS ? ses_realloc_array(r->place, cap, sizeof *p, e) : NULL;
+        if (!p)
+            return ses_fail(e, cap > MAX_FIELDS ? SES_EFORMAT : SES_ENOMEM, "more than %d fields",
+                            (int)MAX_FIELDS);
+        r->place = p;
+        r->cap = cap;
+    }
+    r->place[r->n++] = (place){ begin, r->bytes.len - begin };
+    ses_buf_put(&r->bytes, 0);
+    return ses_buf_ok(&r->bytes, e);
+}
+
+/* From behind an opening quote to behind its closing one; goes on to further lines. */
+static bool quoted(ses_records *r, const char **s, size_t *n, size_t *i, ses_err *e)
+{
+    for (;;) {
+        const char *stop = *i < *n ? memchr(*s + *i, '"', *n - *i) : NULL;
+        size_t to = stop ? (size_t)(stop - *s) : *n;
+        ses_buf_append(&r->bytes, *s + *i, to - *i);
+        *i = to + 1;
+        if (!stop) {
+            if (!ses_lines_next(&r->lines, s, n, e)) return false;
+            if (!*s)
+                return ses_fail(e, SES_EFORMAT,
+                                "a quote that never closes (are quotes plain characters here?)");
+            *i = 0;
+            ses_buf_put(&r->bytes, '\n');
+            if (r->bytes.len > r->max_row)
+                return ses_fail(e, SES_EFORMAT, "a row of more than %zu bytes", r->max_row);
+        } else if (*i < *n && (*s)[*i] == '"') {
+            ses_buf_put(&r->bytes, '"');
+            ++*i;
+        } else
+            return ses_buf_ok(&r->bytes, e);
+    }
+}
+
+static bool split(ses_records *r, const char *s, size_t n, ses_err *e)
+{
+    size_t i = 0;
+    r->bytes.len = r->n = 0;
+    for (;;) {
+        size_t begin = r->bytes.len;
+        if (r->quotes && i < n && s[i] == '"') {
+            i++;
+            if (!quoted(r, &s, &n, &i, e)) return false;
+            if (i < n && s[i] != r->delimiter)
+                return ses_fail(e, SES_EFORMAT,
+                                "field %zu: text after a closing quote (are quotes plain characters here?)",
+                                r->n + 1);
+        } else {
+            const char *stop = i < n ? memchr(s + i, r->delimiter, n - i) : NULL;
+            size_t len = stop ? (size_t)(stop - s) - i : n - i;
+            ses_buf_append(&r->bytes, s + i, len);
+            i += len;
+        }
+        if (!end_field(r, begin, e)) return false;
+        if (i >= n) return true;
+        i++;
+    }
+}
+
+/* A row that is not an empty line; *there false at the end. */
+static bool read_row(ses_records *r, bool *there, ses_err *e)
+{
+    const char *s = NULL;
+    size_t n = 0;
+    do
+        if (!ses_lines_next(&r->lines, &s, &n, e)) return false;
+    while (s && !n);
+    *there = s != NULL;
+    r->line = r->lines.line;
+    return !s || split(r, s, n, e) || at_line(r, e);
+}
+
+/* ---- columns ---- */
+
+static bool list_names(const ses_records *r, ses_buf *list, ses_err *e)
+{
+    for (size_t k = 0; k < r->n_names && list->len < 400; k++)
+        ses_buf_appendf(list, "%s%s", k ? ", " : "", ses_quoted_of(r->name[k], strlen(r->name[k])).s);
+    if (list->len >= 400) ses_buf_puts(list, ", ...");
+    return ses_buf_ok(list, e);
+}
+
+static bool is_number(const char *s, size_t *x)
+{
+    *x = 0;
+    for (const char *p = s; *p; p++) {
+        if (*p < '0' || *p > '9' || *x > MAX_FIELDS) return false;
+        *x = 10 * *x + (size_t)(*p - '0');
+    }
+    return *s && *x;
+}
+
+static bool no_column(const ses_records *r, const char *want, ses_err *e)
+{
+    ses_buf list = { 0 };
+    ses_quoted q = ses_quoted_of(want, strlen(want));
+    if (!r->header)
+        ses_fail(e, SES_EARG, "no column \"%s\": without a header columns are numbers, here from 1 to %zu",
+                 q.s, r->expected);
+    else if (list_names(r, &list, e))
+        ses_fail(e, SES_EARG, "no column \"%s\"; there are: %s (or numbers from 1 to %zu)", q.s,
+                 list.data ? list.data : "none", r->expected);
+    ses_buf_free(&list);
+    return false;
+}
+
+static bool find_column(ses_records *r, const char *want, size_t *at, ses_err *e)
+{
+    size_t found = SIZE_MAX, number;
+    for (size_t k = 0; k < r->n_names; k++) {
+        if (strcmp(r->name[k], want) != 0) continue;
+        if (found != SIZE_MAX)
+            return ses_fail(e, SES_EFORMAT,
+                            "two columns are called \"%s\": say which by its number, %zu or %zu",
+                            ses_quoted_of(want, strlen(want)).s, found + 1, k + 1);
+        found = k;
+    }
+    if (found == SIZE_MAX && is_number(want, &number) && (number <= r->expected || r->ragged))
+        found = number - 1;
+    if (found == SIZE_MAX) return no_column(r, want, e);
+    *at = found;
+    return true;
+}
+
+static bool bind(ses_records *r, ses_err *e)
+{
+    r->n_out = r->want ? r->n_want : r->expected;
+    r->column = ses_alloc_array(r->n_out, sizeof *r->column, e);
+    r->out = r->column ? ses_alloc_array(r->n_out, sizeof *r->out, e) : NULL;
+    if (!r->out) return false;
+    for (size_t k = 0; k < r->n_out; k++) {
+        r->column[k] = k;
+        if (r->want && !find_column(r, r->want[k], &r->column[k], e)) return false;
+    }
+    r->bound = true;
+    return true;
+}
+
+/* The header, or the first row, which is kept for the first call. */
+static bool begin(ses_records *r, ses_err *e)
+{
+    bool there;
+    if (!read_row(r, &there, e)) return false;
+    if (!there) return ses_fail(e, SES_EFORMAT, "an empty file");
+    r->expected = r->n;
+    r->pending = !r->header;
+    if (r->header) {
+        r->name = ses_alloc_array(r->n, sizeof *r->name, e);
+        if (!r->name) return false;
+        for (; r->n_names < r->n; r->n_names++) {
+            const place *p = &r->place[r->n_names];
+            r->name[r->n_names] = ses_strndup(r->bytes.data + p->begin, p->n, e);
+            if (!r->name[r->n_names]) return false;
+        }
+    }
+    return bind(r, e);
+}
+
+static bool give(ses_records *r, ses_err *e)
+{
+    if (!r->ragged && r->n != r->expected) {
+        ses_fail(e, SES_EFORMAT, "%zu field%s, the %s has %zu%s", r->n, r->n == 1 ? "" : "s",
+                 r->header ? "header" : "first row", r->expected,
+                 r->quotes || r->n > r->expected ? "" : " (are there quoted line ends?)");
+        return at_line(r, e);
+    }
+    for (size_t k = 0; k < r->n_out; k++) {
+        size_t c = r->column[k];
+        if (c >= r->n) {
+            ses_fail(e, SES_EFORMAT, "%zu field%s, field %zu is wanted", r->n, r->n == 1 ? "" : "s", c + 1);
+            return at_line(r, e);
+        }
+        r->out[k] = (ses_field){ r->bytes.data + r->place[c].begin, r->place[c].n };
+    }
+    return true;
+}
+
+/* ---- JSON lines ---- */
+
+static bool put_json(ses_records *r, const ses_json *v, int depth, ses_err *e)
+{
+    char text[SES_REAL_TEXT];
+    bool yes = false;
+    int64_t i = 0;
+    uint64_t u = 0;
+    double x = 0;
+    size_t n = 0;
+    ses_json_type t = ses_json_type_of(v);
+    switch (t) {
+    case SES_JSON_NULL: break;
+    case SES_JSON_BOOL: ses_json_bool(v, &yes), ses_buf_puts(&r->bytes, yes ? "true" : "false"); break;
+    case SES_JSON_INT: ses_json_int(v, &i), ses_buf_appendf(&r->bytes, "%" PRId64, i); break;
+    case SES_JSON_UINT: ses_json_uint(v, &u), ses_buf_appendf(&r->bytes, "%" PRIu64, u); break;
+    case SES_JSON_REAL:
+        ses_json_real(v, &x);
+        n = ses_write_real(x, text);
+        ses_buf_append(&r->bytes, text, n);
+        break;
+    case SES_JSON_STRING: {
+        const char *s = ses_json_string(v, &n);
+        if (memchr(s, 0, n + 1) != s + n) return ses_fail(e, SES_EFORMAT, "NUL in a text");
+        ses_buf_append(&r->bytes, s, n);
+        break;
+    }
+    case SES_JSON_ARRAY:
+        for (size_t k = 0; !depth && k < ses_json_len(v); k++) {
+            if (k) ses_buf_put(&r->bytes, ',');
+            if (!put_json(r, ses_json_at(v, k), 1, e)) return false;
+        }
+        if (!depth) break;
+        return ses_fail(e, SES_EFORMAT, "an array in an array: text or numbers are expected");
+    case SES_JSON_OBJECT:
+        return ses_fail(e, SES_EFORMAT, "%s: text or numbers are expected", ses_json_type_name(t));
+    }
+    return ses_buf_ok(&r->bytes, e);
+}
+
+static bool no_key(const ses_records *r, const ses_json *root, const char *want, ses_err *e)
+{
+    ses_buf list = { 0 };
+    for (size_t k = 0; k < ses_json_len(root) && list.len < 400; k++) {
+        size_t n;
+        const char *key = ses_json_key(root, k, &n);
+        ses_buf_appendf(&list, "%s%s", k ? ", " : "", ses_quoted_of(key, n).s);
+    }
+    if (ses_buf_ok(&list, e))
+        ses_fail(e, SES_EARG, "no field \"%s\"; there are: %s", ses_quoted_of(want, strlen(want)).s,
+                 list.data ? list.data : "none");
+    ses_buf_free(&list);
+    return at_line(r, e);
+}
+
+/* All keys of the first object are wanted where none were asked for. */
+static bool bind_keys(ses_records *r, const ses_json *root, ses_err *e)
+{
+    r->bound = true;
+    if (!r->want) {
+        r->want = ses_alloc_array(ses_json_len(root), sizeof *r->want, e);
+        if (!r->want) return false;
+        for (; r->n_want < ses_json_len(root); r->n_want++) {
+            size_t n;
+            const char *key = ses_json_key(root, r->n_want, &n);
+            r->want[r->n_want] = ses_strndup(key, n, e);
+            if (!r->want[r->n_want]) return false;
+        }
+    }
+    r->n_out = r->n_want;
+    r->out = ses_alloc_array(r->n_out, sizeof *r->out, e);
+    return r->out != NULL;
+}
+
+static bool is_blank(const char *s, size_t n)
+{
+    while (n && (s[n - 1] == ' ' || s[n - 1] == '\t')) n--;
+    return n == 0;
+}
+
+/* A key, or keys with '.' between where objects lie in objects. */
+static const ses_json *lookup(const ses_json *v, const char *name)
+{
+    const ses_json *found = ses_json_get(v, name);
+    while (!found && v) {
+        char key[256];
+        size_t n = strcspn(name, ".");
+        if (n >= sizeof key) return NULL;
+        memcpy(key, name, n);
+        key[n] = 0;
+        v = ses_json_get(v, key);
+        if (!name[n]) return v;
+        name += n + 1;
+    }
+    return found;
+}
+
+static bool next_json(ses_records *r, bool *there, ses_err *e)
+{
+    const char *s = NULL;
+    size_t n = 0;
+    do
+        if (!ses_lines_next(&r->lines, &s, &n, e)) return false;
+    while (s && is_blank(s, n));
+    *there = s != NULL;
+    r->line = r->lines.line;
+    ses_json_free(r->doc);
+    r->doc = NULL;
+    if (!s) return true;
+    r->doc = ses_json_parse(s, n, e);
+    if (!r->doc) return at_line(r, e);
+    const ses_json *root = ses_json_root(r->doc);
+    if (ses_json_type_of(root) != SES_JSON_OBJECT) {
+        ses_fail(e, SES_EFORMAT, "%s where an object, {...}, is expected",
+                 ses_json_type_name(ses_json_type_of(root)));
+        return at_line(r, e);
+    }
+    if (!r->bound && !bind_keys(r, root, e)) return false;
+    r->bytes.len = r->n = 0;
+    for (size_t k = 0; k < r->n_want; k++) {
+        const ses_json *v = lookup(root, r->want[k]);
+        size_t from = r->bytes.len;
+        if (!v) return no_key(r, root, r->want[k], e);
+        if (!put_json(r, v, 0, e)) {
+            ses_wrap(e, "field \"%s\"", ses_quoted_of(r->want[k], strlen(r->want[k])).s);
+            return at_line(r, e);
+        }
+        if (!end_field(r, from, e)) return at_line(r, e);
+    }
+    for (size_t k = 0; k < r->n; k++)
+        r->out[k] = (ses_field){ r->bytes.data + r->place[k].begin, r->place[k].n };
+    return true;
+}
+
+static bool begin_json(ses_records *r, ses_err *e)
+{
+    bool there;
+    if (!next_json(r, &there, e)) return false;
+    if (!there) return ses_fail(e, SES_EFORMAT, "an empty file");
+    return r->pending = true;
+}
+
+/* ---- the reader ---- */
+
+static bool has_end(const char *path, const char *end)
+{
+    size_t n = strlen(path), k = strlen(end);
+    return n >= k && !strcmp(path + n - k, end);
+}
+
+static ses_table_format format_of(const char *path)
+{
+    if (has_end(path, ".csv")) return SES_TABLE_CSV;
+    if (has_end(path, ".jsonl") || has_end(path, ".ndjson") || has_end(path, ".json")) return SES_TABLE_JSONL;
+    return SES_TABLE_TSV;
+}
+
+static ses_records *make(const char *path, const ses_records_options *o, ses_err *e)
+{
+    static const ses_records_options none;
+    ses_records *r = ses_alloc(sizeof *r, e);
+    if (!r) return NULL;
+    if (!o) o = &none;
+    r->lines.fd = -1;
+    r->format = o->format ? o->format : format_of(path);
+    r->delimiter = o->delimiter ? o->delimiter : r->format == SES_TABLE_CSV ? ',' : '\t';
+    r->quotes = o->quotes == SES_QUOTES_ON || (o->quotes == SES_QUOTES_AUTO && r->format == SES_TABLE_CSV);
+    r->ragged = o->ragged;
+    r->header = !o->no_header;
+    r->max_row = o->max_row ? o->max_row : MAX_ROW;
+    if (!o->columns) return r;
+    r->want = ses_alloc_array(o->n_columns, sizeof *r->want, e);
+    for (; r->want && r->n_want < o->n_columns; r->n_want++) {
+        r->want[r->n_want] = ses_strdup(o->columns[r->n_want], e);
+        if (!r->want[r->n_want]) break;
+    }
+    if (r->want && r->n_want == o->n_columns) return r;
+    ses_records_free(r);
+    return NULL;
+}
+
+static bool start(ses_records *r, ses_err *e)
+{
+    return r->format == SES_TABLE_JSONL ? begin_json(r, e) : begin(r, e);
+}
+
+ses_records *ses_records_open(const char *path, const ses_records_options *o, ses_err *e)
+{
+    ses_records *r = make(path, o, e);
+    if (r && ses_lines_open(&r->lines, path, r->max_row, e) && start(r, e)) return r;
+    ses_wrap(e, "%s", path);
+    ses_records_free(r);
+    return NULL;
+}
+
+ses_records *ses_records_text(const char *text, size_t n, const ses_records_options *o, ses_err *e)
+{
+    ses_records *r = make("", o, e);
+    if (r) ses_lines_text(&r->lines, text, n, r->max_row);
+    if (r && start(r, e)) return r;
+    ses_records_free(r);
+    return NULL;
+}
+
+void ses_records_free(ses_records *r)
+{
+    if (!r) return;
+    for (size_t k = 0; k < r->n_want; k++) ses_free(r->want[k]);
+    for (size_t k = 0; k < r->n_names; k++) ses_free(r->name[k]);
+    ses_lines_free(&r->lines);
+    ses_buf_free(&r->bytes);
+    ses_json_free(r->doc);
+    ses_free(r->want);
+    ses_free(r->column);
+    ses_free(r->name);
+    ses_free(r->place);
+    ses_free(r->out);
+    ses_free(r);
+}
+
+bool ses_records_next(ses_records *r, const ses_field **row, ses_err *e)
+{
+    bool there = true, json = r->format == SES_TABLE_JSONL;
+    *row = NULL;
+    if (r->pending)
+        r->pending = false;
+    else if (!(json ? next_json(r, &there, e) : read_row(r, &there, e)))
+        return false;
+    if (!there) return true;
+    if (!json && !give(r, e)) return false;
+    *row = r->out;
+    return true;
+}
+
+size_t ses_records_fields(const ses_records *r) { return r->n_out; }
+uint64_t ses_records_line(const ses_records *r) { return r->line; }
+const ses_json *ses_records_json(const ses_records *r) { return r->doc ? ses_json_root(r->doc) : NULL; }
+
+const char *ses_records_name(const ses_records *r, size_t i)
+{
+    if (i >= r->n_out) return NULL;
+    if (r->format == SES_TABLE_JSONL) return r->want[i];
+    return r->column[i] < r->n_names ? r->name[r->column[i]] : NULL;
+}

@@ -1,0 +1,189 @@
+/* Questions of SQuAD's JSON, versions 1.1 and 2.0: data[].paragraphs[].{context, qas[]}. */
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "sesame/table.h"
+
+#include <string.h>
+
+enum { MAX_FILE = 512 << 20 };
+
+struct ses_squad {
+    ses_json_doc *doc;
+    const ses_json *data;
+    ses_squad_options o;
+    size_t article, paragraph, qa; /* the next question */
+    ses_answer *answer;
+    size_t cap, skipped;
+};
+
+static bool text_of(const ses_json *object, const char *key, bool optional, ses_field *out, ses_err *e)
+{
+    const ses_json *v = ses_json_get(object, key);
+    *out = (ses_field){ "", 0 };
+    if (!v && optional) return true;
+    const char *s = ses_json_string(v, &out->n);
+    if (!s)
+        return v ? ses_fail(e, SES_EFORMAT, "\"%s\" is %s, a text is expected", key,
+                            ses_json_type_name(ses_json_type_of(v)))
+                 : ses_fail(e, SES_EFORMAT, "no \"%s\"", key);
+    out->s = s;
+    return strlen(s) == out->n || ses_fail(e, SES_EFORMAT, "\"%s\" has a NUL in it", key);
+}
+
+static bool list_of(const ses_json *object, const char *key, const ses_json **out, ses_err *e)
+{
+    *out = ses_json_get(object, key);
+    if (*out && ses_json_type_of(*out) == SES_JSON_ARRAY) return true;
+    return ses_fail(e, SES_EFORMAT, *out ? "\"%s\" is not a list" : "no \"%s\"", key);
+}
+
+/* The byte of the n-th character; false: the text is shorter. */
+static bool byte_of(const ses_field *text, size_t n, size_t *byte)
+{
+    size_t at = 0;
+    uint32_t cp;
+    for (; n && at < text->n; n--) at += ses_utf8_next(text->s + at, &cp);
+    *byte = at;
+    return n == 0;
+}
+
+static size_t points_before(const ses_field *text, size_t byte)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < byte; i++) n += ((unsigned char)text->s[i] & 0xC0) != 0x80;
+    return n;
+}
+
+static bool stands_at(const ses_field *context, const ses_field *text, size_t byte)
+{
+    return byte <= context->n && context->n - byte >= text->n && !memcmp(context->s + byte, text->s, text->n);
+}
+
+/* Where the answer stands; false and the reason when not where it should. */
+static bool place(const ses_squad *q, const ses_field *context, int64_t start, ses_answer *a, ses_err *e)
+{
+    ses_quoted text = ses_quoted_of(a->text.s, a->text.n > 60 ? 60 : a->text.n);
+    bool within = start >= 0 && byte_of(context, (size_t)start, &a->byte);
+    if (within && a->text.n && stands_at(context, &a->text, a->byte)) {
+        a->start = (size_t)start;
+        return true;
+    }
+    if (!a->text.n) return ses_fail(e, SES_EFORMAT, "an empty answer");
+    const char *found = strstr(context->s, a->text.s);
+    if (!found) return ses_fail(e, SES_EFORMAT, "answer \"%s\" does not occur in its context", text.s);
+    size_t byte = (size_t)(found - context->s), point = points_before(context, byte);
+    if (!q->o.anywhere)
+        return ses_fail(e, SES_EFORMAT, "answer \"%s\" does not stand at %lld but first at %zu", text.s,
+                        (long long)start, point);
+    a->byte = byte;
+    a->start = point;
+    return true;
+}
+
+static bool read_answers(ses_squad *q, const ses_json *qa, ses_question *out, ses_err *e)
+{
+    const ses_json *list = ses_json_get(qa, "answers");
+    if (!list) return true; /* questions to be answered */
+    if (!list_of(qa, "answers", &list, e)) return false;
+    size_t n = ses_json_len(list);
+    if (n > q->cap) {
+        ses_answer *answer = ses_realloc_array(q->answer, n, sizeof *answer, e);
+        if (!answer) return false;
+        q->answer = answer;
+        q->cap = n;
+    }
+    for (size_t k = 0; k < n; k++) {
+        const ses_json *v = ses_json_at(list, k);
+        ses_answer *a = &q->answer[out->n_answers];
+        int64_t start;
+        ses_err why = { 0 };
+        *a = (ses_answer){ 0 };
+        if (ses_json_type_of(v) != SES_JSON_OBJECT)
+            return ses_fail(e, SES_EFORMAT, "answer %zu: no object", k);
+        if (!text_of(v, "text", false, &a->text, e)) return ses_wrap(e, "answer %zu", k);
+        if (!ses_json_int(ses_json_get(v, "answer_start"), &start))
+            return ses_fail(e, SES_EFORMAT, "answer %zu: no \"answer_start\", a whole number", k);
+        bool good = place(q, &out->context, start, a, &why);
+        if (!good && !q->o.skip_bad) return ses_fail(e, why.code, "%s", why.msg);
+        q->skipped += !good;
+        out->n_answers += good;
+    }
+    return true;
+}
+
+static bool read_question(ses_squad *q, const ses_json *article, const ses_json *paragraph,
+                          const ses_json *qa, ses_question *out, ses_err *e)
+{
+    *out = (ses_question){ 0 };
+    if (ses_json_type_of(qa) != SES_JSON_OBJECT) return ses_fail(e, SES_EFORMAT, "not an object");
+    if (!text_of(article, "title", true, &out->title, e) ||
+        !text_of(paragraph, "context", false, &out->context, e) || !text_of(qa, "id", true, &out->id, e) ||
+        !text_of(qa, "question", false, &out->question, e))
+        return false;
+    ses_json_bool(ses_json_get(qa, "is_impossible"), &out->impossible);
+    if (read_answers(q, qa, out, e)) return out->answers = q->answer, true;
+    return out->id.n ? ses_wrap(e, "question %s", ses_quoted_of(out->id.s, out->id.n).s) : false;
+}
+
+bool ses_squad_next(ses_squad *q, ses_question *out, bool *end, ses_err *e)
+{
+    *end = false;
+    for (; q->article < ses_json_len(q->data); q->article++, q->paragraph = 0) {
+        const ses_json *article = ses_json_at(q->data, q->article), *paragraphs, *qas;
+        if (!list_of(article, "paragraphs", &paragraphs, e)) return ses_wrap(e, "data[%zu]", q->article);
+        for (; q->paragraph < ses_json_len(paragraphs); q->paragraph++, q->qa = 0) {
+            const ses_json *paragraph = ses_json_at(paragraphs, q->paragraph);
+            if (!list_of(paragraph, "qas", &qas, e))
+                return ses_wrap(e, "data[%zu].paragraphs[%zu]", q->article, q->paragraph);
+            if (q->qa == ses_json_len(qas)) continue;
+            size_t k = q->qa++;
+            return read_question(q, article, paragraph, ses_json_at(qas, k), out, e) ||
+                   ses_wrap(e, "data[%zu].paragraphs[%zu].qas[%zu]", q->article, q->paragraph, k);
+        }
+    }
+    *end = true;
+    return true;
+}
+
+static ses_squad *make(ses_json_doc *doc, const ses_squad_options *o, ses_err *e)
+{
+    ses_squad *q = doc ? ses_alloc(sizeof *q, e) : NULL;
+    if (!q) return ses_json_free(doc), NULL;
+    q->doc = doc;
+    if (o) q->o = *o;
+    if (list_of(ses_json_root(doc), "data", &q->data, e)) return q;
+    ses_wrap(e, "not SQuAD's JSON");
+    ses_squad_free(q);
+    return NULL;
+}
+
+ses_squad *ses_squad_open(const char *path, const ses_squad_options *o, ses_err *e)
+{
+    ses_json_doc *doc = ses_json_load(path, MAX_FILE, e); /* names the file itself */
+    if (!doc) return NULL;
+    ses_squad *q = make(doc, o, e);
+    if (!q) ses_wrap(e, "%s", path);
+    return q;
+}
+
+ses_squad *ses_squad_text(const char *text, size_t n, const ses_squad_options *o, ses_err *e)
+{
+    return make(ses_json_parse(text, n, e), o, e);
+}
+
+void ses_squad_free(ses_squad *q)
+{
+    if (!q) return;
+    ses_json_free(q->doc);
+    ses_free(q->answer);
+    ses_free(q);
+}
+
+const char *ses_squad_version(const ses_squad *q)
+{
+    const char *s = ses_json_string(ses_json_get(ses_json_root(q->doc), "version"), NULL);
+    return s ? s : "";
+}
+
+size_t ses_squad_skipped(const ses_squad *q) { return q->skipped; }

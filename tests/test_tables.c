@@ -1,0 +1,314 @@
+/* Readers of labelled text: rows, sentences, questions; what they give and what they refuse. */
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include "check.h"
+#include "sesame/table.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Every row as "a|b\n", and the error, if any, as "! message". */
+static char out[1 << 16];
+static void add(const char *s)
+{
+    size_t n = strlen(out);
+    snprintf(out + n, sizeof out - n, "%s", s);
+}
+
+static const char *drain(ses_records *r, ses_err *e)
+{
+    const ses_field *row = NULL;
+    out[0] = 0;
+    bool ok = r != NULL;
+    while (ok && (ok = ses_records_next(r, &row, e)) && row)
+        for (size_t k = 0; k < ses_records_fields(r); k++) {
+            CHECK(strlen(row[k].s) == row[k].n);
+            add(row[k].s);
+            add(k + 1 < ses_records_fields(r) ? "|" : "\n");
+        }
+    CHECK(ok || e->code);
+    if (!ok) add("! "), add(e->msg);
+    ses_records_free(r);
+    return out;
+}
+
+static const char *rows(const char *text, const ses_records_options *o)
+{
+    ses_err e = { 0 };
+    ses_records *r = ses_records_text(text, strlen(text), o, &e);
+    return drain(r, &e);
+}
+
+#define COLUMNS(...)                            \
+    .columns = (const char *[]){ __VA_ARGS__ }, \
+    .n_columns = sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)
+#define O(...) (&(const ses_records_options){ __VA_ARGS__ })
+
+static void tsv(void)
+{
+    CHECK_STR(rows("a\tb\n1\t2\n3\t4\n", NULL), "1|2\n3|4\n");
+    CHECK_STR(rows("\xef\xbb\xbf"
+                   "a\tb\r\n1\t2\r\n",
+                   O(COLUMNS("b", "a"))),
+              "2|1\n");                                      /* mark, CRLF, order */
+    CHECK_STR(rows("a\tb\n\n1\t2", O(COLUMNS("2"))), "2\n"); /* empty line, no last line end, by number */
+    CHECK_STR(rows("2\t1\nx\ty\n", O(COLUMNS("1"))), "y\n"); /* a name goes before a number */
+    CHECK_STR(rows("1\t2\n3\t4\n", O(.no_header = true, COLUMNS("2"))), "2\n4\n");
+    CHECK_STR(rows("a\n\"\n\"x\" y\n", NULL), "\"\n\"x\" y\n"); /* quotes are characters */
+    CHECK_STR(rows("a\tb\n\t\n", NULL), "|\n");
+    CHECK_STR(rows("a\tb\n\"x\ty\"\tz\n", O(.quotes = SES_QUOTES_ON)), "x\ty|z\n");
+    CHECK_STR(rows("a b\nc d\n", O(.delimiter = ' ')), "c|d\n");
+    CHECK_STR(rows("a\tb\n1\t2\t3\n1\t2\n", O(.ragged = true, COLUMNS("b"))), "2\n2\n");
+    CHECK_STR(rows("a\tb\n", NULL), "");
+
+    CHECK_STR(rows("", NULL), "! an empty file");
+    CHECK_STR(rows("a\tb\n1\t2\n3\n", NULL),
+              "1|2\n! line 3: 1 field, the header has 2 (are there quoted line ends?)");
+    CHECK_STR(rows("a\tb\n1\t2\t3\n", NULL), "! line 2: 3 fields, the header has 2");
+    CHECK_STR(rows("1\t2\n1\n", O(.no_header = true)),
+              "1|2\n! line 2: 1 field, the first row has 2 (are there quoted line ends?)");
+    CHECK_STR(rows("a\tb\n1\n", O(.ragged = true, COLUMNS("b"))), "! line 2: 1 field, field 2 is wanted");
+    CHECK_STR(rows("text\tlabel\n", O(COLUMNS("sentence"))),
+              "! no column \"sentence\"; there are: text, label (or numbers from 1 to 2)");
+    CHECK_STR(rows("text\tlabel\n", O(COLUMNS("3"))),
+              "! no column \"3\"; there are: text, label (or numbers from 1 to 2)");
+    CHECK_STR(rows("x\ty\n", O(.no_header = true, COLUMNS("text"))),
+              "! no column \"text\": without a header columns are numbers, here from 1 to 2");
+    CHECK_STR(rows("x\tx\n", O(COLUMNS("x"))),
+              "! two columns are called \"x\": say which by its number, 1 or 2");
+    CHECK_STR(rows("a\nb\n\xff\n", NULL),
+              "b\n! line 3, byte 1: not UTF-8 (iconv -f LATIN1 -t UTF-8 may help)");
+    CHECK_STR(rows("\xff\xfe"
+                   "a",
+                   NULL),
+              "! this file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)");
+    CHECK_STR(rows("a\nlong long\n", O(.max_row = 5)), "! line 2: longer than 5 bytes");
+    ses_err e = { 0 };
+    CHECK_STR(drain(ses_records_text("a\nx\0y\n", 6, NULL, &e), &e), "! line 2, byte 2: NUL: not a text");
+}
+
+static void csv(void)
+{
+    CHECK_STR(rows("a,b\n\"x, y\",\"he said \"\"no\"\"\"\n", O(.format = SES_TABLE_CSV)),
+              "x, y|he said \"no\"\n");
+    CHECK_STR(rows("a,b\n\"two\r\n\nlines\",1\n2,3\n", O(.format = SES_TABLE_CSV)), "two\n\nlines|1\n2|3\n");
+    CHECK_STR(rows("a,b\n\"\",x\n", O(.format = SES_TABLE_CSV)), "|x\n");
+    CHECK_STR(rows("a;b\n1;2\n", O(.format = SES_TABLE_CSV, .delimiter = ';')), "1|2\n");
+    CHECK_STR(rows("a,b\nx\"y,2\n", O(.format = SES_TABLE_CSV)), "x\"y|2\n"); /* not at the beginning */
+    CHECK_STR(rows("a,b\n1,2\n\"x,2\n3,4\n", O(.format = SES_TABLE_CSV)),
+              "1|2\n! line 3: a quote that never closes (are quotes plain characters here?)");
+    CHECK_STR(rows("a,b\n\"x\"y,2\n", O(.format = SES_TABLE_CSV)),
+              "! line 2: field 1: text after a closing quote (are quotes plain characters here?)");
+    CHECK_STR(rows("a\n\"x\ny\nz\"\n", O(.format = SES_TABLE_CSV, .max_row = 3)),
+              "! line 2: a row of more than 3 bytes");
+}
+
+static void jsonl(void)
+{
+    const ses_records_options *all = O(.format = SES_TABLE_JSONL);
+    CHECK_STR(rows("{\"a\":\"x\",\"b\":1}\n\n{\"b\":2.5,\"a\":null}\n", all), "x|1\n|2.5\n");
+    CHECK_STR(
+        rows("{\"a\":true,\"b\":[\"x\",2],\"c\":{}}\n", O(.format = SES_TABLE_JSONL, COLUMNS("b", "a"))),
+        "x,2|true\n");
+    CHECK_STR(rows("{\"a\":18446744073709551615}", all), "18446744073709551615\n");
+    CHECK_STR(rows("{\"a\":1}\n{\"b\":1}\n", all), "1\n! line 2: no field \"a\"; there are: b");
+    CHECK_STR(rows("{\"a\":{}}\n", all), "! line 1: field \"a\": an object: text or numbers are expected");
+    CHECK_STR(rows("{\"a\":[[1]]}\n", all),
+              "! line 1: field \"a\": an array in an array: text or numbers are expected");
+    CHECK_STR(rows("[1]\n", all), "! line 1: an array where an object, {...}, is expected");
+    CHECK_STR(rows("{\"a\":\"x\\u0000\"}\n", all), "! line 1: field \"a\": NUL in a text");
+    CHECK_STR(rows(" \n", all), "! an empty file");
+    CHECK(strstr(rows("{\"a\":1}\n{\"a\"}\n", all), "1\n! line 2: "));
+    ses_err e = { 0 };
+    const char *text = "{\"a\":{\"b\":7}, \"k\":1}";
+    ses_records *r = ses_records_text(text, strlen(text), O(.format = SES_TABLE_JSONL, COLUMNS("k")), &e);
+    const ses_field *row;
+    int64_t seven = 0;
+    CHECK(r && ses_records_next(r, &row, &e) && row && ses_records_line(r) == 1);
+    CHECK(ses_json_int(ses_json_get(ses_json_get(ses_records_json(r), "a"), "b"), &seven) && seven == 7);
+    CHECK_STR(ses_records_name(r, 0), "k");
+    ses_records_free(r);
+}
+
+/* ---- files ---- */
+
+static char dir[64], path[128];
+static const char *file(const char *name, const char *text, size_t n)
+{
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(text, 1, n, f) == n);
+    if (f) fclose(f);
+    return path;
+}
+
+/* "number TAB as many x"; below 0: the header. */
+static size_t big_row(char *to, int number, int length)
+{
+    size_t n = number < 0 ? (size_t)snprintf(to, 100, "n\tx") : (size_t)snprintf(to, 100, "%d\t", number);
+    memset(to + n, 'x', (size_t)length);
+    to[n + (size_t)length] = '\n';
+    return n + (size_t)length + 1;
+}
+
+static void files(void)
+{
+    ses_err e = { 0 };
+    CHECK_STR(drain(ses_records_open(file("x.csv", "a,b\n\"1,\",2\n", 11), NULL, &e), &e), "1,|2\n");
+    CHECK_STR(drain(ses_records_open(file("x.jsonl", "{\"a\":1}", 7), NULL, &e), &e), "1\n");
+    CHECK(!ses_records_open("/nonexistent/x.tsv", NULL, &e));
+    CHECK_STR(e.msg, "/nonexistent/x.tsv: No such file or directory");
+    e = (ses_err){ 0 };
+    CHECK(!ses_records_open(dir, NULL, &e) && strstr(e.msg, "directory"));
+    e = (ses_err){ 0 };
+    CHECK(!ses_records_open(file("x.tsv.xz",
+                                 "\xfd"
+                                 "7zXZ\0",
+                                 6),
+                            NULL, &e) &&
+          strstr(e.msg, "xz -dc"));
+
+    /* Lines longer than what is read at once, ends of lines at its borders. */
+    enum { ROWS = 3000 };
+    size_t n = 0;
+    char *big = malloc(ROWS * 400);
+    if (!CHECK(big)) return;
+    n += big_row(big, -1, 0);
+    for (int i = 0; i < ROWS; i++) n += big_row(big + n, i, i * 7919 % 300);
+    e = (ses_err){ 0 };
+    ses_records *r = ses_records_open(file("big.tsv", big, n), NULL, &e);
+    const ses_field *row;
+    int count = 0;
+    bool same = r != NULL;
+    for (; same && ses_records_next(r, &row, &e) && row; count++)
+        same = strtol(row[0].s, NULL, 10) == count && row[1].n == (size_t)(count * 7919 % 300);
+    CHECK(same && count == ROWS && !e.code);
+    ses_records_free(r);
+    free(big);
+}
+
+/* ---- sentences ---- */
+
+static const char *sentences(const char *text, const ses_conll_options *o)
+{
+    ses_err e = { 0 };
+    ses_conll *c = ses_conll_text(text, strlen(text), o, &e);
+    ses_conll_sentence s;
+    out[0] = 0;
+    bool ok = c != NULL;
+    while (ok && (ok = ses_conll_next(c, &s, &e)) && s.n) {
+        char head[32];
+        snprintf(head, sizeof head, "%d%s:", (int)s.line, s.document ? "*" : "");
+        add(head);
+        for (size_t i = 0; i < s.n * s.n_columns; i++) {
+            add(i % s.n_columns ? "/" : " ");
+            add(s.field[i].s);
+        }
+        add("\n");
+    }
+    if (!ok) add("! "), add(e.msg);
+    ses_conll_free(c);
+    return out;
+}
+
+#define C(...) (&(const ses_conll_options){ __VA_ARGS__ })
+
+static void conll(void)
+{
+    const char *text = "-DOCSTART- -X- O\n\nEU NNP B-ORG\r\nrejects VBZ O\r\n \t\n\nPeter\tNNP "
+                       "B-PER\n\n-DOCSTART- O\n\nx y O";
+    CHECK_STR(sentences(text, NULL), "3*: EU/B-ORG rejects/O\n7: Peter/B-PER\n11*: x/O\n");
+    CHECK_STR(sentences(text, C(.columns = (int[]){ 2 }, .n_columns = 1, .keep_documents = true)),
+              "1*: -X-\n3: NNP VBZ\n7: NNP\n9*: O\n11: y\n");
+    CHECK_STR(sentences("a b\nc\n", NULL), "! line 2: 1 column, the first token has 2");
+    CHECK_STR(sentences("a b\n", C(.columns = (int[]){ 1, 4 }, .n_columns = 2)),
+              "! line 1: 2 columns, column 4 is wanted");
+    CHECK_STR(sentences("a b\n", C(.columns = (int[]){ -3 }, .n_columns = 1)),
+              "! line 1: 2 columns, column -3 is wanted");
+    CHECK_STR(sentences("a\n", C(.columns = (int[]){ 0 }, .n_columns = 1)),
+              "! column 0: columns count from 1, or from -1 at the end");
+    CHECK_STR(sentences("\n \n", NULL), "! no sentence in it");
+    CHECK_STR(sentences("# text = a b\n1-2\tab\t_\n1\ta\tX\n2\tb c\tY\n2.1\tz\tZ\n\n",
+                        C(.conllu = true, .columns = (int[]){ 2, 3 }, .n_columns = 2)),
+              "3: a/X b c/Y\n");
+    CHECK_STR(sentences("# a\nb c\n", NULL), "1: #/a b/c\n"); /* a token like others */
+    CHECK_STR(sentences("aaaa\nbbbb\n", C(.columns = (int[]){ 1 }, .n_columns = 1, .max_sentence = 8)),
+              "! line 2: a sentence of more than 8 bytes");
+}
+
+/* ---- questions ---- */
+
+static const char *questions(const char *text, const ses_squad_options *o)
+{
+    ses_err e = { 0 };
+    ses_squad *q = ses_squad_text(text, strlen(text), o, &e);
+    ses_question x;
+    bool end = false, ok = q != NULL;
+    out[0] = 0;
+    while (ok && (ok = ses_squad_next(q, &x, &end, &e)) && !end) {
+        add(x.id.s), add(": "), add(x.question.s);
+        for (size_t k = 0; k < x.n_answers; k++) {
+            char at[64];
+            const ses_answer *a = &x.answers[k];
+            snprintf(at, sizeof at, " [%.20s %d %d]", a->text.s, (int)a->start, (int)a->byte);
+            add(at);
+            CHECK(!memcmp(x.context.s + a->byte, a->text.s, a->text.n));
+        }
+        add(x.impossible ? " none\n" : "\n");
+    }
+    if (!ok) add("! "), add(e.msg);
+    ses_squad_free(q);
+    return out;
+}
+
+#define DATA(qas)                                                                                         \
+    "{\"version\":\"v2.0\",\"data\":[{\"title\":\"T\",\"paragraphs\":[{\"context\":\"\u00c9 is a cat, a " \
+    "cat.\",\"qas\":[" qas "]}]}]}"
+#define QA(id, answers) "{\"id\":\"" id "\",\"question\":\"Q?\",\"answers\":[" answers "]}"
+
+static void squad(void)
+{
+    const char *two = DATA(QA("1", "{\"text\":\"cat\",\"answer_start\":7},{\"text\":\"\u00c9\",\"answer_"
+                                   "start\":0}") ","
+                                                 "{\"id\":\"2\",\"question\":\"R?\",\"answers\":[],\"is_"
+                                                 "impossible\":true}");
+    CHECK_STR(questions(two, NULL), "1: Q? [cat 7 8] [\u00c9 0 0]\n2: R? none\n");
+    const char *moved = DATA(QA("x", "{\"text\":\"cat\",\"answer_start\":3}"));
+    CHECK_STR(questions(moved, NULL),
+              "! data[0].paragraphs[0].qas[0]: question x: answer \"cat\" does not stand at 3 "
+              "but first at 7");
+    CHECK_STR(questions(moved, &(ses_squad_options){ .anywhere = true }), "x: Q? [cat 7 8]\n");
+    CHECK_STR(questions(moved, &(ses_squad_options){ .skip_bad = true }), "x: Q?\n");
+    CHECK_STR(questions(DATA(QA("y", "{\"text\":\"dog\",\"answer_start\":3}")),
+                        &(ses_squad_options){ .anywhere = true }),
+              "! data[0].paragraphs[0].qas[0]: question y: answer \"dog\" does not occur in its context");
+    CHECK_STR(
+        questions(DATA(QA("y", "{\"text\":\"cat\",\"answer_start\":-99}")), NULL),
+        "! data[0].paragraphs[0].qas[0]: question y: answer \"cat\" does not stand at -99 but first at 7");
+    CHECK_STR(questions(DATA(QA("y", "{\"text\":\"cat\"}")), NULL),
+              "! data[0].paragraphs[0].qas[0]: question y: answer 0: no \"answer_start\", a whole number");
+    CHECK_STR(questions(DATA("{\"id\":\"z\"}"), NULL), "! data[0].paragraphs[0].qas[0]: no \"question\"");
+    CHECK_STR(questions("{}", NULL), "! not SQuAD's JSON: no \"data\"");
+    CHECK_STR(questions("{\"data\":[{}]}", NULL), "! data[0]: no \"paragraphs\"");
+    CHECK_STR(questions("{\"data\":[{\"paragraphs\":[{\"qas\":3}]}]}", NULL),
+              "! data[0].paragraphs[0]: \"qas\" is not a list");
+    CHECK_STR(questions("{\"data\":[]}", NULL), "");
+}
+
+int main(void)
+{
+    snprintf(dir, sizeof dir, "/tmp/sesame-tables-XXXXXX");
+    if (!CHECK(mkdtemp(dir))) return check_report();
+    tsv();
+    csv();
+    jsonl();
+    files();
+    conll();
+    squad();
+    static const char *const made[] = { "x.csv", "x.jsonl", "x.tsv.xz", "big.tsv" };
+    for (size_t i = 0; i < SES_LEN(made); i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, made[i]);
+        unlink(path);
+    }
+    rmdir(dir);
+    return check_report();
+}
