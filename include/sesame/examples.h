@@ -1,0 +1,99 @@
+/* Labelled examples in memory, read from any of the files of sesame/table.h; and the named benchmarks, each a
+ * row that says which columns, labels and metrics it has.
+ *
+ *     const ses_benchmark *b = ses_benchmark_find("sst2");
+ *     ses_examples *train = ses_examples_open("SST-2/train.tsv", &b->spec, NULL, &e);
+ *     ses_examples *dev = ses_examples_open("SST-2/dev.tsv", &b->spec, train, &e);  -- has its labels
+ */
+#ifndef SESAME_EXAMPLES_H
+#define SESAME_EXAMPLES_H
+
+#include "sesame/table.h"
+
+/* What an example is, and what is asked about it. */
+typedef enum {
+    SES_DATA_CLASSIFY, /* a text, perhaps a second: one label */
+    SES_DATA_MULTI,    /* the same: several labels at once, ',' apart in the file */
+    SES_DATA_REGRESS,  /* the same: a number */
+    SES_DATA_TAG,      /* tokens: a label each */
+    SES_DATA_SPAN,     /* question (text_a) and context (text_b): answers */
+    SES_DATA_CHOICE,   /* a text, perhaps a second, and choices: which is right (label) */
+    SES_DATA_REWRITE,  /* a text becomes another */
+    SES_DATA_KINDS
+} ses_data_kind;
+
+const char *ses_data_kind_name(ses_data_kind k); /* "classification", "tagging", ... */
+
+typedef enum {
+    SES_DATA_TABLE,   /* TSV, CSV, JSON lines */
+    SES_DATA_CONLL,   /* columns of tokens */
+    SES_DATA_SQUAD,   /* SQuAD's JSON */
+    SES_DATA_MULTIRC, /* MultiRC's JSON lines: an example for each answer */
+    SES_DATA_RECORD,  /* ReCoRD's JSON lines: an example for each query */
+    SES_DATA_FORMATS
+} ses_data_format;
+
+/* How a file is read. Lists are texts with '|' between. */
+typedef struct ses_data_spec {
+    ses_data_kind kind;
+    ses_data_format format;
+    const char *text_a, *text_b, *label; /* columns of a table: names, or numbers from 1; b may be NULL */
+    const char *lead;                    /* column put in front of the first text, "lead: text"; or NULL */
+    const char *choices;                 /* columns of the choices */
+    ses_table_format table;
+    ses_quotes quotes;
+    char delimiter;
+    bool no_header, ragged;
+    int token_column, tag_column; /* of CoNLL; 0: the first, the last */
+    bool conllu;
+    bool no_labels;     /* there are none, or they do not matter: to predict */
+    bool skip_bad;      /* SQuAD: leave answers out that do not stand in their context, instead of failing */
+    const char *values; /* labels as they stand in the file, in order; NULL: those that occur, sorted */
+    const char *names;  /* of the labels; NULL: the values */
+    const char *metrics, *best; /* names of sesame/metric.h; the score to choose a model by */
+} ses_data_spec;
+
+typedef struct ses_datum {
+    uint64_t line; /* of its file, from 1 (SQuAD: the question's number) */
+    ses_field id, text_a, text_b;
+    int32_t label; /* of classification, of choice; SES_IGNORE: none */
+    double target;
+    const ses_field *part; /* tokens, or choices */
+    size_t n_parts;
+    int32_t *labels; /* of tokens; or those that apply */
+    size_t n_labels;
+    const ses_answer *answers;
+    size_t n_answers;
+    bool impossible; /* has no answer */
+} ses_datum;
+
+typedef struct ses_examples ses_examples;
+
+/* All of a file. `like` NULL, or the training set, whose labels these must be. */
+ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, const ses_examples *like,
+                                ses_err *e);
+void ses_examples_free(ses_examples *d);
+ses_data_kind ses_examples_kind(const ses_examples *d);
+size_t ses_examples_count(const ses_examples *d);
+const ses_datum *ses_examples_at(const ses_examples *d, size_t i);
+size_t ses_examples_labels(const ses_examples *d);
+const char *ses_examples_label(const ses_examples *d, size_t i); /* its name */
+const char *ses_examples_value(const ses_examples *d, size_t i); /* as it stands in the file */
+size_t ses_examples_skipped(const ses_examples *d);              /* answers left out by skip_bad */
+
+/* False and the reason where there is nothing to learn: no examples, one class only, one number only. */
+bool ses_examples_learnable(const ses_examples *d, ses_err *e);
+
+/* ---- named benchmarks ---- */
+
+typedef struct ses_benchmark {
+    const char *name, *title;
+    ses_data_spec spec;
+    const char *train, *dev, *test; /* files in the benchmark's folder; NULL: has none (with labels) */
+} ses_benchmark;
+
+const ses_benchmark *ses_benchmark_at(size_t i);                       /* NULL past the last */
+const ses_benchmark *ses_benchmark_find(const char *name);             /* NULL: none */
+const ses_benchmark *ses_benchmark_need(const char *name, ses_err *e); /* names those there are */
+
+#endif

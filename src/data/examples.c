@@ -1,0 +1,258 @@
+#include "examples.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LABELS = 1 << 20 };
+static const size_t max_bytes = (size_t)8 << 30;
+
+const char *ses_data_kind_name(ses_data_kind k)
+{
+    static const char *const name[SES_DATA_KINDS] = { "classification",     "several labels",
+                                                      "regression",         "tagging",
+                                                      "question answering", "multiple choice",
+                                                      "text to text" };
+    return name[k];
+}
+
+bool ses_list_at(const char *list, size_t i, const char **s, size_t *n)
+{
+    if (!list) return false;
+    for (; i; i--) {
+        list = strchr(list, '|');
+        if (!list) return false;
+        list++;
+    }
+    *s = list;
+    *n = strcspn(list, "|");
+    return true;
+}
+
+size_t ses_list_len(const char *list)
+{
+    const char *s;
+    size_t n, k = 0;
+    while (ses_list_at(list, k, &s, &n)) k++;
+    return k;
+}
+
+bool ses_examples_add(ses_examples *d, const ses_datum *x, ses_err *e)
+{
+    if (d->n == d->cap) {
+        size_t cap = d->cap ? 2 * d->cap : 64;
+        ses_datum *item = ses_realloc_array(d->item, cap, sizeof *item, e);
+        if (!item) return false;
+        d->item = item;
+        d->cap = cap;
+    }
+    d->item[d->n++] = *x;
+    return true;
+}
+
+bool ses_examples_keep(ses_examples *d, ses_field *f, ses_err *e)
+{
+    f->s = ses_arena_strndup(&d->arena, f->s, f->n, e);
+    return f->s != NULL;
+}
+
+/* ---- labels ---- */
+
+static bool add_label(ses_examples *d, const char *s, size_t n, const char *name, size_t name_len, ses_err *e)
+{
+    if (d->n_labels == d->label_cap) {
+        size_t cap = d->label_cap ? 2 * d->label_cap : 16;
+        const char **value = ses_realloc_array(d->value, cap, sizeof *value, e);
+        if (value) d->value = value;
+        const char **names = value ? ses_realloc_array(d->name, cap, sizeof *names, e) : NULL;
+        if (!names) return false;
+        d->name = names;
+        d->label_cap = cap;
+    }
+    char *value = ses_arena_strndup(&d->arena, s, n, e);
+    char *label = value && name ? ses_arena_strndup(&d->arena, name, name_len, e) : value;
+    bool fresh;
+    if (!label || !ses_strmap_insert(&d->map, value, n, (int64_t)d->n_labels, &fresh, e)) return false;
+    d->value[d->n_labels] = value;
+    d->name[d->n_labels++] = label;
+    return true;
+}
+
+static bool unknown(const ses_examples *d, const char *s, size_t n, ses_err *e)
+{
+    ses_buf list = { 0 };
+    for (size_t k = 0; k < d->n_labels && list.len < 300; k++)
+        ses_buf_appendf(&list, "%s%s", k ? ", " : "", ses_quoted_of(d->value[k], strlen(d->value[k])).s);
+    if (list.len >= 300) ses_buf_puts(&list, ", ...");
+    if (ses_buf_ok(&list, e))
+        ses_fail(e, SES_EARG, "label \"%s\" is not known; there are: %s", ses_quoted_of(s, n).s,
+                 list.data ? list.data : "none");
+    ses_buf_free(&list);
+    return false;
+}
+
+bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *out, ses_err *e)
+{
+    int64_t at;
+    if (!n) return ses_fail(e, SES_EFORMAT, "an empty label");
+    if (!ses_strmap_find(&d->map, s, n, &at)) {
+        if (d->fixed) return unknown(d, s, n, e);
+        if (d->n_labels == MAX_LABELS)
+            return ses_fail(e, SES_EFORMAT, "more than %d labels", (int)MAX_LABELS);
+        at = (int64_t)d->n_labels;
+        if (!add_label(d, s, n, NULL, 0, e)) return false;
+    }
+    *out = (int32_t)at;
+    return true;
+}
+
+static bool fix_labels(ses_examples *d, const ses_data_spec *spec, const ses_examples *like, ses_err *e)
+{
+    const char *s, *name;
+    size_t n, name_len;
+    d->fixed = like || spec->values;
+    for (size_t k = 0; like && k < like->n_labels; k++)
+        if (!add_label(d, like->value[k], strlen(like->value[k]), like->name[k], strlen(like->name[k]), e))
+            return false;
+    for (size_t k = 0; !like && ses_list_at(spec->values, k, &s, &n); k++) {
+        if (!ses_list_at(spec->names, k, &name, &name_len)) name = NULL, name_len = 0;
+        if (!add_label(d, s, n, name, name_len, e)) return false;
+    }
+    return true;
+}
+
+typedef struct sorted {
+    const char *value;
+    bool number; /* all are */
+    long long x;
+    int32_t was;
+} sorted;
+
+static bool whole_number(const char *s, long long *x)
+{
+    char *end;
+    if (strlen(s) > 18 || (*s != '-' && (*s < '0' || *s > '9'))) return false;
+    *x = strtoll(s, &end, 10);
+    return !*end && s[strlen(s) - 1] != '-';
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const sorted *x = a, *y = b;
+    if (x->number && x->x != y->x) return x->x < y->x ? -1 : 1;
+    return strcmp(x->value, y->value);
+}
+
+/* Labels that were found get their numbers by their order, numbers as numbers, so that no file's order
+ * matters. */
+static bool sort_labels(ses_examples *d, ses_err *e)
+{
+    sorted *s = ses_alloc_array(d->n_labels, sizeof *s, e);
+    int32_t *now = s ? ses_alloc_array(d->n_labels, sizeof *now, e) : NULL;
+    bool numbers = true;
+    for (size_t k = 0; now && k < d->n_labels; k++) {
+        s[k] = (sorted){ .value = d->value[k], .was = (int32_t)k };
+        numbers = whole_number(d->value[k], &s[k].x) && numbers;
+    }
+    for (size_t k = 0; now && k < d->n_labels; k++) s[k].number = numbers;
+    if (now && d->n_labels) qsort(s, d->n_labels, sizeof *s, in_order);
+    for (size_t k = 0; now && k < d->n_labels; k++) {
+        now[s[k].was] = (int32_t)k;
+        d->value[k] = d->name[k] = s[k].value;
+    }
+    for (size_t k = 0; now && k < d->map.count; k++) d->map.entry[k].value = now[d->map.entry[k].value];
+    for (size_t i = 0; now && i < d->n; i++) {
+        ses_datum *x = &d->item[i];
+        if (x->label >= 0 && d->kind == SES_DATA_CLASSIFY) x->label = now[x->label];
+        for (size_t k = 0; k < x->n_labels; k++) x->labels[k] = now[x->labels[k]];
+    }
+    bool ok = now != NULL;
+    ses_free(now);
+    ses_free(s);
+    return ok;
+}
+
+/* ---- the whole ---- */
+
+ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, const ses_examples *like,
+                                ses_err *e)
+{
+    static bool (*const read[SES_DATA_FORMATS])(ses_examples *, const char *, ses_err *) = {
+        [SES_DATA_TABLE] = ses_read_table,   [SES_DATA_CONLL] = ses_read_conll,
+        [SES_DATA_SQUAD] = ses_read_squad,   [SES_DATA_MULTIRC] = ses_read_multirc,
+        [SES_DATA_RECORD] = ses_read_record,
+    };
+    ses_examples *d = ses_alloc(sizeof *d, e);
+    if (!d) return NULL;
+    d->kind = spec->kind;
+    d->arena.limit = max_bytes;
+    d->spec = spec;
+    bool classes =
+        spec->kind != SES_DATA_REGRESS && spec->kind != SES_DATA_SPAN && spec->kind != SES_DATA_REWRITE;
+    if (like && like->kind != spec->kind) {
+        ses_fail(e, SES_EARG, "%s: these are examples of %s, the others of %s", path,
+                 ses_data_kind_name(spec->kind), ses_data_kind_name(like->kind));
+        goto fail;
+    }
+    if (classes && !fix_labels(d, spec, like, e)) goto fail;
+    if (!read[spec->format](d, path, e)) goto fail;
+    if (classes && !d->fixed && !sort_labels(d, e)) goto fail;
+    if (!d->n) {
+        ses_fail(e, SES_EFORMAT, "%s: no examples", path);
+        goto fail;
+    }
+    d->spec = NULL;
+    d->fixed = true;
+    return d;
+fail:
+    ses_examples_free(d);
+    return NULL;
+}
+
+void ses_examples_free(ses_examples *d)
+{
+    if (!d) return;
+    ses_strmap_free(&d->map);
+    ses_arena_free(&d->arena);
+    ses_free(d->value);
+    ses_free(d->name);
+    ses_free(d->item);
+    ses_free(d);
+}
+
+ses_data_kind ses_examples_kind(const ses_examples *d) { return d->kind; }
+size_t ses_examples_count(const ses_examples *d) { return d->n; }
+const ses_datum *ses_examples_at(const ses_examples *d, size_t i) { return i < d->n ? &d->item[i] : NULL; }
+size_t ses_examples_labels(const ses_examples *d) { return d->n_labels; }
+const char *ses_examples_label(const ses_examples *d, size_t i)
+{
+    return i < d->n_labels ? d->name[i] : NULL;
+}
+const char *ses_examples_value(const ses_examples *d, size_t i)
+{
+    return i < d->n_labels ? d->value[i] : NULL;
+}
+size_t ses_examples_skipped(const ses_examples *d) { return d->skipped; }
+
+bool ses_examples_learnable(const ses_examples *d, ses_err *e)
+{
+    const ses_datum *first = &d->item[0];
+    bool differs = d->kind == SES_DATA_SPAN || d->kind == SES_DATA_REWRITE || d->kind == SES_DATA_CHOICE;
+    if (!d->n) return ses_fail(e, SES_EFORMAT, "no examples");
+    for (size_t i = 0; i < d->n && !differs; i++) {
+        const ses_datum *x = &d->item[i];
+        differs = x->label != first->label || x->target != first->target;
+        for (size_t k = 0; k < x->n_labels && !differs; k++) differs = x->labels[k] != first->labels[0];
+        if (d->kind == SES_DATA_MULTI) differs = differs || x->n_labels != first->n_labels;
+    }
+    if (differs) return true;
+    if (d->kind == SES_DATA_REGRESS)
+        return ses_fail(e, SES_EARG, "all %zu examples have the number %g: nothing to learn", d->n,
+                        first->target);
+    const char *name = d->kind == SES_DATA_CLASSIFY ? ses_examples_label(d, (size_t)first->label)
+                       : first->n_labels            ? ses_examples_label(d, (size_t)first->labels[0])
+                                                    : NULL;
+    return ses_fail(e, SES_EARG, "all %zu examples have the label \"%s\": nothing to learn", d->n,
+                    name ? name : "");
+}
