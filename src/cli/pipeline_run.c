@@ -19,6 +19,7 @@ typedef struct job {
     const ses_pipeline_args *a;
     ses_pipeline *p;
     ses_line_reader in;
+    const char *name; /* of the file whose lines are at work */
     ses_progress progress;
     ses_npy npy;
     bool lines;     /* numbers of items are those of lines; else of arguments */
@@ -31,9 +32,9 @@ typedef struct job {
 
 static void where(char *buf, size_t size, const job *j, int64_t number)
 {
-    snprintf(
-        buf, size, "%s%s%s %" PRId64, j->lines && j->in.name && strcmp(j->in.name, "-") ? j->in.name : "",
-        j->lines && j->in.name && strcmp(j->in.name, "-") ? ": " : "", j->lines ? "line" : "text", number);
+    bool named = j->name && strcmp(j->name, "-") != 0;
+    snprintf(buf, size, "%s%s%s %" PRId64, named ? j->name : "", named ? ": " : "",
+             j->lines ? "line" : "text", number);
 }
 
 static void tell_cut(job *j, const ses_result *r)
@@ -188,6 +189,10 @@ static bool run_lines(job *j, ses_err *e)
     ses_line_got got;
     j->several = true;
     while ((got = ses_line_next(&j->in, &line, &n, e)) == SES_LINE_ONE) {
+        if (j->in.line == 1) { /* another file: messages about lines name theirs */
+            if (!ses_pipeline_flush(j->p, e)) return false;
+            j->name = j->in.name;
+        }
         if (!(j->a->jsonl ? feed_json(j, line, n, e) : feed_line(j, line, n, e))) return false;
         if (!ses_line_waits(&j->in) && (!ses_pipeline_flush(j->p, e) || fflush(stdout))) return false;
         ses_progress_show(&j->progress, j->progress.total ? j->in.bytes : j->p->items);
@@ -227,6 +232,11 @@ static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *
     if (c->n_rest && a->files.n)
         return ses_fail(e, SES_EUSAGE, "texts as arguments and --file exclude each other");
     if (c->n_rest && a->jsonl) return ses_fail(e, SES_EUSAGE, "--jsonl is for files and standard input");
+    const ses_task *t = c->command->task;
+    for (size_t i = 0; a->shared.json && i < t->n_opt; i++) /* --json is a form of output, too */
+        if (!strcmp(t->opt[i].name, "output") &&
+            *(const int *)(const void *)((const char *)c->task_args + t->opt[i].offset) >= 0)
+            return ses_fail(e, SES_EUSAGE, "--json and --output exclude each other");
     return true;
 }
 

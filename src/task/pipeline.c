@@ -19,14 +19,19 @@ static bool no_head(const ses_pipeline *p, const ses_class *c, ses_err *e)
                     ses_task_title(p->task), can);
 }
 
-/* The class to open the model as: its own when that has a head for the task, or the base model. */
-static const char *pick_class(const ses_pipeline *p, const ses_json *config, ses_err *e)
+/* How to open the model: as its own class when that has a head for the task; else for its hidden states
+ * alone, of an encoder and decoder the latter's. */
+static bool pick_class(const ses_pipeline *p, const ses_json *config, ses_model_options *o, ses_err *e)
 {
     const ses_model_desc *d = ses_config_model(config, e);
     const ses_class *c = d ? ses_config_class(d, config, NULL, e) : NULL;
-    if (!c) return NULL;
-    if (!p->task->head) return c->head[0].head ? d->class[0].name : c->name;
-    return ses_task_fits(p->task, c) || no_head(p, c, e) ? c->name : NULL;
+    if (!c) return false;
+    if (p->task->head) return ses_task_fits(p->task, c) || no_head(p, c, e);
+    if (d->pair && !c->encoder_only)
+        o->class_name = d->class[0].name;
+    else
+        o->bare = true;
+    return true;
 }
 
 static const ses_head_use *find_use(const ses_task *t, const ses_class *c)
@@ -41,10 +46,11 @@ static bool open_model(ses_pipeline *p, ses_err *e)
 {
     char *path = ses_path_join(p->dir, "config.json", e);
     ses_json_doc *doc = path ? ses_json_load(path, CONFIG_MAX, e) : NULL;
-    const char *class_name = NULL;
-    if (doc && !(class_name = pick_class(p, ses_json_root(doc), e))) ses_wrap(e, "%s", path);
-    if (class_name)
-        p->model = ses_model_open(p->dir, p->dev, &(ses_model_options){ .class_name = class_name }, e);
+    ses_model_options o = { 0 };
+    if (doc && !pick_class(p, ses_json_root(doc), &o, e))
+        ses_wrap(e, "%s", path);
+    else if (doc)
+        p->model = ses_model_open(p->dir, p->dev, &o, e);
     if (p->model) p->use = find_use(p->task, p->model->class);
     ses_json_free(doc);
     ses_free(path);

@@ -28,6 +28,7 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
     if (!j->item.pair.p)
         return ses_fail(e, SES_EARG, "a second text is needed: --text-pair, or \"text_pair\"");
     ses_input in = { .text = j->item.text, .pair = j->item.pair };
+    if (!in.pair.n) in.pair.p = NULL; /* as the reference: an empty one is none */
     return ses_job_encode(p, j, &in, SES_LONGEST_FIRST, e) != NULL;
 }
 

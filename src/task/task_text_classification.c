@@ -67,6 +67,7 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
     const args *a = p->args;
     ses_input in = { .text = j->item.text, .pair = j->item.pair };
     if (!in.pair.p && a->pair) in.pair = ses_str(a->pair);
+    if (!in.pair.n) in.pair.p = NULL; /* as the reference: an empty one is none */
     return ses_job_encode(p, j, &in, SES_LONGEST_FIRST, e) != NULL;
 }
 

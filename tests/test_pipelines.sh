@@ -1,0 +1,250 @@
+#!/bin/sh
+# The pipelines from outside: input in all ways, the same answers from any batch, and what is said of bad input.
+# Usage: sh tests/test_pipelines.sh BUILD_DIR, from the source folder.
+set -u
+LC_ALL=C
+export LC_ALL
+unset SESAME_ISA SESAME_THREADS NO_COLOR CLICOLOR_FORCE COLUMNS
+sesame=$1/sesame
+build=$1
+m=tests/pipelines
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0 skipped=0
+
+ok() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "failed: $*"
+    sed 's/^/    stdout: /' "$tmp/out" | cut -c 1-200 | head -2
+    sed 's/^/    stderr: /' "$tmp/err" | head -2
+}
+
+# run CODE COMMAND...: leaves its streams in $tmp/out and $tmp/err; input from $tmp/in.
+: >"$tmp/in"
+run() {
+    want=$1
+    shift
+    "$sesame" "$@" <"$tmp/in" >"$tmp/out" 2>"$tmp/err"
+    code=$?
+    if [ "$code" -eq "$want" ]; then ok; else bad "exit $code, not $want: sesame $*"; fi
+}
+says() { for text in "$@"; do if grep -qF -- "$text" "$tmp/out"; then ok; else bad "not on stdout: $text"; fi; done; }
+tells() { for text in "$@"; do if grep -qF -- "$text" "$tmp/err"; then ok; else bad "not on stderr: $text"; fi; done; }
+lines() { if [ "$(wc -l <"$tmp/out")" -eq "$1" ]; then ok; else bad "$(wc -l <"$tmp/out") lines, not $1"; fi; }
+
+# input: arguments, files, standard input, JSON lines; names and aliases
+run 0 text-classification -m $m/bert-label "The bell rings." "Nobody counts."
+says 'The bell rings.' 'Nobody counts.' '0.'
+printf 'The bell rings.\r\nNobody counts.' >"$tmp/texts"
+run 0 text-classification -m $m/bert-label --json -f "$tmp/texts"
+cp "$tmp/out" "$tmp/one"
+lines 2
+tells '2 texts, ' 'texts/s' 'tokens/s'
+cp "$tmp/texts" "$tmp/in"
+run 0 sentiment-analysis -m $m/bert-label --json -q
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'standard input and a file'
+[ -s "$tmp/err" ] && bad 'quiet' || ok
+printf '{"text": "The bell rings."}\n"Nobody counts."\n' >"$tmp/in"
+run 0 sentiment-analysis -m $m/bert-label --json --jsonl -q -f -
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'JSON lines'
+printf '{"text": "The bell", "text_pair": "rings"}\n' >"$tmp/in"
+run 0 text-classification -m $m/bert-label --json --jsonl -k all
+cp "$tmp/out" "$tmp/one"
+run 0 text-classification -m $m/bert-label --json -k 3 --text-pair rings "The bell"
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'a pair'
+run 0 question-answering -m $m/bert-qa --json "Who eats?" "The keeper eats."
+cp "$tmp/out" "$tmp/one"
+says '"answer": '
+for way in '--question Who@eats? The@keeper@eats.' '--context The@keeper@eats. Who@eats?'; do
+    set -- $way
+    run 0 question-answering -m $m/bert-qa --json "$1" "$(echo "$2" | tr @ ' ')" "$(echo "$3" | tr @ ' ')"
+    cmp -s "$tmp/one" "$tmp/out" && ok || bad "question-answering $way"
+done
+printf 'Who eats?\tThe keeper eats.\n' >"$tmp/in"
+run 0 question-answering -m $m/bert-qa --json -q
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'question-answering: a tab'
+printf '{"context": "The keeper eats."}\n' >"$tmp/in"
+run 0 question-answering -m $m/bert-qa --json -q --jsonl --question 'Who eats?'
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'question-answering: one question for all'
+: >"$tmp/in"
+run 0 fill-mask -m $m/bert-mask
+lines 0
+run 0 zero-shot-classification -m $m/bert-label --json -c fruit,bells -c "a boat" "Plums."
+says '"sequence": "Plums."' '"labels": ["' '"a boat"'
+run 0 rerank -m $m/bert-score --json -k 1 --return-text plums "He sells plums." "It rains."
+says '"index": ' '"score": ' '"text": '
+run 0 similarity -m $m/bert-mask --json plums plums "It rains."
+says '[1.0, '
+run 0 multiple-choice -m $m/bert-choice --json "He went" home away
+says '"index": 0' '"choice": "home"'
+run 0 next-sentence -m $m/bert-nsp --json "It rains." "The roof is wet."
+says IsNext NotNext
+
+# what a person sees
+run 0 ner -m $m/bert-tag -a simple --color never "Anna went to Lindau."
+says '[' ' PER]'
+run 0 ner -m $m/bert-tag -a simple --color always "Anna went to Lindau."
+says "$(printf '\033[')"
+run 0 question-answering -m $m/bert-qa --color never "Who?" "The keeper eats."
+says '['
+run 0 fill-mask -m $m/bert-mask -k 2 "[MASK] and [MASK]"
+says 'mask 1' 'mask 2' '#'
+run 0 feature-extraction -m $m/bert-mask "a b"
+says ' x 16' '[CLS]'
+
+# vectors
+run 0 embed -m $m/bert-mask -o tsv "a b" c
+lines 2
+run 0 embed -m $m/bert-mask -o jsonl "a b" c
+lines 2
+cp "$tmp/out" "$tmp/one"
+run 0 embed -m $m/bert-mask --json "a b" c
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed --json and -o jsonl'
+run 0 embed -m $m/bert-mask -o npy "a b" c d
+cp "$tmp/out" "$tmp/one"
+"$sesame" embed -m $m/bert-mask -o npy "a b" c d | cat >"$tmp/out"
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'npy to a file and to a pipe'
+[ "$(wc -c <"$tmp/out")" -eq $((128 + 3 * 16 * 4)) ] && ok || bad 'npy: size'
+head -c 128 "$tmp/out" | tr -d '\0\223' | grep -qF "'shape': (3, 16)" && ok || bad 'npy: header'
+
+# the same answers from any batch, on any number of threads
+awk 'BEGIN { srand(7); n = split("the bell rings at noon Anna Keller went to Lindau plums , . ! far from here naïve", w, " ")
+    for (i = 0; i < 1000; i++) { k = int(rand() * rand() * 38) + 1; s = ""
+        for (j = 0; j < k; j++) s = s w[int(rand() * n) + 1] " "; print s } }' >"$tmp/mixed"
+sed 's/^/[MASK] /' "$tmp/mixed" >"$tmp/masks"
+same() {
+    first=
+    for way in '-b 1 -t 1' '-b 512 -t 2' '-b 16384 -t 1' '-b 16384 -t 2' '-t 2'; do
+        # shellcheck disable=SC2086  # several words
+        run 0 "$@" --json -q $way
+        lines 1000
+        if [ -z "$first" ]; then
+            first=1
+            cp "$tmp/out" "$tmp/one"
+        else
+            cmp -s "$tmp/one" "$tmp/out" && ok || bad "batches: sesame $* $way"
+        fi
+    done
+}
+same text-classification -m $m/bert-label -k all -f "$tmp/mixed"
+same ner -m $m/roberta-tag -a average -f "$tmp/mixed"
+same fill-mask -m $m/bert-mask -k 2 -f "$tmp/masks"
+same embed -m $m/bert-mask -f "$tmp/mixed"
+same zero-shot-classification -m $m/bert-label -c fruit,bells -f "$tmp/mixed"
+same fill-mask -m $m/bert-mask -k 2 --do-sample --temperature 2 --seed 3 -f "$tmp/masks"
+run 0 fill-mask -m $m/bert-mask --json -k 2 --do-sample --temperature 2 --seed 4 -q -f "$tmp/masks"
+cmp -s "$tmp/one" "$tmp/out" && bad 'another seed, the same tokens' || ok
+
+# long texts: windows, or a word about what was cut
+awk 'BEGIN { for (i = 0; i < 120; i++) printf "Anna Keller went to Lindau. "; print "" }' >"$tmp/long"
+run 0 ner -m $m/bert-tag -a simple --json -f "$tmp/long"
+says '"end": 33'
+grep -q 'left out' "$tmp/err" && bad 'windows leave nothing out' || ok
+run 0 ner -m $m/bert-tag --json -f "$tmp/long"
+says '"end": 33'
+run 0 text-classification -m $m/bert-label --json -f "$tmp/long"
+tells 'long: line 1: ' ' tokens were left out: the model reads 48 at once'
+run 0 fill-mask -m $m/bert-mask --json "$(cat "$tmp/long") and [MASK]."
+says '"token_str"'
+run 0 text-classification -m $m/bert-label --json --max-seq-len 8 "The bell rings at noon, nobody knows why."
+tells 'the model reads 8 at once'
+
+# bad input
+run 3 fill-mask -m $m/bert-label "a [MASK]"
+tells 'a BertForSequenceClassification does not serve fill-mask; it serves text-classification, zero-shot'
+run 3 fill-mask -m $m/bert-mask "no such thing"
+tells 'text 1: no mask in the text: write [MASK] where one is'
+run 0 text-classification -m $m/bert-label --json ""
+says '"label"'
+mkdir "$tmp/odd"
+cp $m/bert-mask/* "$tmp/odd"
+cp $m/roberta-mask/tokenizer* "$tmp/odd"
+run 3 fill-mask -m "$tmp/odd" "a <mask>"
+tells "the tokenizer has ids up to 329, the model's embedding table has 140 rows"
+rm "$tmp/odd"/tokenizer*
+run 3 fill-mask -m "$tmp/odd" "a [MASK]"
+run 3 fill-mask -m "$tmp/nowhere" "a [MASK]"
+tells nowhere
+awk 'BEGIN { for (i = 0; i < 40000; i++) printf "The bell rings at noon. "; print "" }' >"$tmp/mega"
+run 0 text-classification -m $m/bert-label --json -f "$tmp/mega"
+lines 1
+run 0 ner -m $m/bert-tag -a simple --json -q -f "$tmp/mega"
+lines 1
+printf 'bell \377\376 rings [MASK]\n' >"$tmp/in"
+run 0 fill-mask -m $m/bert-mask --json
+says '"token_str"'
+run 0 zero-shot-classification -m $m/bert-label -c a,b --json
+"$build/json_valid" <"$tmp/out" >/dev/null 2>&1 && ok || bad 'invalid UTF-8 in, JSON out'
+printf '{"text": "a"}\n{"txt": "b"}\n{"text": 3}\n{"text": \n["c"]\n{"text": "d"}\n' >"$tmp/in"
+run 3 text-classification -m $m/bert-label --json --jsonl
+lines 1
+tells 'line 2: key "text" is missing'
+run 1 text-classification -m $m/bert-label --json --jsonl --keep-going
+lines 6
+says '{"error": "line 2: key \"text\" is missing"}' '{"error": "line 3: key \"text\" must be a string' \
+    '{"error": "line 5: an object or a string is expected'
+tells 'line 2: ' 'line 3: ' 'line 4: ' 'line 5: '
+run 1 text-classification -m $m/bert-label --jsonl --keep-going
+tells 'line 2: '
+for wrong in 'exclude each other|--file x y' '--jsonl is for files|--jsonl y' '--top-k: 0 is out of range|--top-k 0 y' \
+    'is not a whole number or all|--top-k some y' '--model DIR is required|' "unknown option '--topk'|--topk 1 y" \
+    'out of range|--batch-tokens 0 y' 'is not one of|--function-to-apply x y'; do
+    # shellcheck disable=SC2086  # several words
+    case $wrong in
+    *'required|') run 2 text-classification y ;;
+    *) run 2 text-classification -m $m/bert-label ${wrong#*|} ;;
+    esac
+    tells "${wrong%%|*}"
+done
+run 2 embed -m $m/bert-mask --normalize --no-normalize x
+tells 'exclude each other'
+run 2 question-answering -m $m/bert-qa --question a --context b c
+run 2 zero-shot-classification -m $m/bert-label -c a --hypothesis-template x y
+tells 'has no {}'
+run 2 embed -m $m/bert-mask -o npy --json x
+tells 'exclude each other'
+run 3 zero-shot-classification -m $m/bert-label y
+tells 'no labels'
+run 3 rerank -m $m/bert-label q d
+tells 'one output'
+run 3 multiple-choice -m $m/bert-choice a b
+tells 'at least two choices'
+run 2 fill-masks -m x y
+tells "did you mean 'fill-mask'?"
+
+# a closed pipe ends it quietly, an interrupt at once; what was answered before stands
+(yes 'the bell rings' | head -20000 | "$sesame" text-classification -m $m/bert-label --json 2>"$tmp/err"
+    echo $? >"$tmp/code") | head -2 >"$tmp/out"
+lines 2
+[ -s "$tmp/err" ] && bad 'a closed pipe is no error' || ok
+mkfifo "$tmp/fifo"
+: >"$tmp/out"
+"$sesame" text-classification -m $m/bert-label --json <"$tmp/fifo" >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+exec 3>"$tmp/fifo"
+echo 'the bell rings' >&3
+i=0
+while [ ! -s "$tmp/out" ] && [ $i -lt 100 ]; do # a busy machine takes its time
+    i=$((i + 1))
+    sleep 0.2
+done
+lines 1
+kill -INT $pid 2>/dev/null
+kill -TERM $pid 2>/dev/null # a background job of sh may ignore the first
+exec 3>&-
+wait $pid
+[ $? -gt 128 ] && ok || bad 'an interrupt'
+lines 1
+
+# the examples
+for x in "classify_file $m/bert-label $tmp/texts" "tag_entities $m/bert-tag Anna" \
+    "answer_question $m/bert-qa Who? Anna" "embed_search $m/bert-mask $tmp/texts bell"; do
+    # shellcheck disable=SC2086  # several words
+    "$build"/examples/$x >"$tmp/out" 2>"$tmp/err" && [ -s "$tmp/out" ] && ok || bad "example $x"
+    name=${x%% *}
+    [ "$(wc -l <"examples/$name.c")" -le 80 ] && ok || bad "$name is longer than 80 lines"
+done
+
+printf '%d passed, %d failed\n' $passed $failed
+[ $failed -eq 0 ]
