@@ -8,7 +8,7 @@
 enum { MAX_SENTENCE = 16 << 20, MAX_COLUMNS = 256 };
 
 struct ses_conll {
-    ses_lines lines;
+    ses_textfile lines;
     bool conllu, keep_documents;
     size_t max;
     int *want;
@@ -117,7 +117,7 @@ bool ses_conll_next(ses_conll *c, ses_conll_sentence *s, ses_err *e)
     *s = (ses_conll_sentence){ .n_columns = c->n_want };
     c->n = c->bytes.len = 0;
     for (;;) {
-        if (!ses_lines_next(&c->lines, &p, &n, e)) return false;
+        if (!ses_textfile_next(&c->lines, &p, &n, e)) return false;
         size_t blanks = 0;
         while (p && blanks < n && is_blank(p[blanks])) blanks++;
         if (!p || blanks == n) {
@@ -160,7 +160,7 @@ fail:
 ses_conll *ses_conll_open(const char *path, const ses_conll_options *o, ses_err *e)
 {
     ses_conll *c = make(o, e);
-    if (c && ses_lines_open(&c->lines, path, c->max, e)) return c;
+    if (c && ses_textfile_open(&c->lines, path, c->max, e)) return c;
     ses_wrap(e, "%s", path);
     ses_conll_free(c);
     return NULL;
@@ -169,14 +169,14 @@ ses_conll *ses_conll_open(const char *path, const ses_conll_options *o, ses_err 
 ses_conll *ses_conll_text(const char *text, size_t n, const ses_conll_options *o, ses_err *e)
 {
     ses_conll *c = make(o, e);
-    if (c) ses_lines_text(&c->lines, text, n, c->max);
+    if (c) ses_textfile_text(&c->lines, text, n, c->max);
     return c;
 }
 
 void ses_conll_free(ses_conll *c)
 {
     if (!c) return;
-    ses_lines_free(&c->lines);
+    ses_textfile_free(&c->lines);
     ses_buf_free(&c->bytes);
     ses_free(c->want);
     ses_free(c->begin);

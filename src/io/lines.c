@@ -11,7 +11,7 @@
 
 enum { CHUNK = 1 << 16 };
 
-bool ses_lines_open(ses_lines *l, const char *path, size_t max, ses_err *e)
+bool ses_textfile_open(ses_textfile *l, const char *path, size_t max, ses_err *e)
 {
     bool in = !strcmp(path, "-");
     l->max = max;
@@ -20,20 +20,20 @@ bool ses_lines_open(ses_lines *l, const char *path, size_t max, ses_err *e)
     return l->fd >= 0 || ses_fail(e, SES_EIO, "%s", strerror(errno));
 }
 
-void ses_lines_text(ses_lines *l, const char *text, size_t n, size_t max)
+void ses_textfile_text(ses_textfile *l, const char *text, size_t n, size_t max)
 {
-    *l = (ses_lines){ .fd = -1, .at = text, .left = n, .max = max, .done = true };
+    *l = (ses_textfile){ .fd = -1, .at = text, .left = n, .max = max, .done = true };
 }
 
-void ses_lines_free(ses_lines *l)
+void ses_textfile_free(ses_textfile *l)
 {
     if (l->fd > STDIN_FILENO) close(l->fd);
     ses_buf_free(&l->buf);
-    *l = (ses_lines){ .fd = -1 };
+    *l = (ses_textfile){ .fd = -1 };
 }
 
 /* More bytes after those that are left. */
-static bool fill(ses_lines *l, ses_err *e)
+static bool fill(ses_textfile *l, ses_err *e)
 {
     if (l->left) memmove(l->buf.data, l->at, l->left);
     l->buf.len = l->left;
@@ -71,7 +71,7 @@ static const char *other_kind(const char *s, size_t n)
     return NULL;
 }
 
-static bool check(const ses_lines *l, const char *s, size_t n, ses_err *e)
+static bool check(const ses_textfile *l, const char *s, size_t n, ses_err *e)
 {
     unsigned long long line = l->line;
     const char *what = line == 1 ? other_kind(s, n) : NULL;
@@ -86,7 +86,7 @@ static bool check(const ses_lines *l, const char *s, size_t n, ses_err *e)
     return true;
 }
 
-bool ses_lines_next(ses_lines *l, const char **s, size_t *n, ses_err *e)
+bool ses_textfile_next(ses_textfile *l, const char **s, size_t *n, ses_err *e)
 {
     const char *lf = NULL;
     size_t seen = 0;

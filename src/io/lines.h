@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-typedef struct ses_lines {
+typedef struct ses_textfile {
     int fd;            /* -1: memory */
     const char *at;    /* what is left of memory, or of buf */
     size_t left, next; /* next: bytes of `at` that the last line took */
@@ -12,15 +12,15 @@ typedef struct ses_lines {
     size_t max; /* bytes a line may have */
     bool done;  /* nothing more will come */
     uint64_t line;
-} ses_lines;
+} ses_textfile;
 
 /* Zero it first; free it whatever happens. "-" is standard input. */
-bool ses_lines_open(ses_lines *l, const char *path, size_t max, ses_err *e);
-void ses_lines_text(ses_lines *l, const char *text, size_t n, size_t max);
-void ses_lines_free(ses_lines *l);
+bool ses_textfile_open(ses_textfile *l, const char *path, size_t max, ses_err *e);
+void ses_textfile_text(ses_textfile *l, const char *text, size_t n, size_t max);
+void ses_textfile_free(ses_textfile *l);
 
 /* The next line without its end, borrowed until the next call; *s NULL at the end. It is UTF-8 without
  * NUL. */
-bool ses_lines_next(ses_lines *l, const char **s, size_t *n, ses_err *e);
+bool ses_textfile_next(ses_textfile *l, const char **s, size_t *n, ses_err *e);
 
 #endif

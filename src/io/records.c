@@ -15,7 +15,7 @@ typedef struct place {
 } place;
 
 struct ses_records {
-    ses_lines lines;
+    ses_textfile lines;
     ses_table_format format;
     char delimiter;
     bool quotes, ragged, header;
@@ -71,7 +71,7 @@ static bool quoted(ses_records *r, const char **s, size_t *n, size_t *i, ses_err
         ses_buf_append(&r->bytes, *s + *i, to - *i);
         *i = to + 1;
         if (!stop) {
-            if (!ses_lines_next(&r->lines, s, n, e)) return false;
+            if (!ses_textfile_next(&r->lines, s, n, e)) return false;
             if (!*s)
                 return ses_fail(e, SES_EFORMAT,
                                 "a quote that never closes (are quotes plain characters here?)");
@@ -118,7 +118,7 @@ static bool read_row(ses_records *r, bool *there, ses_err *e)
     const char *s = NULL;
     size_t n = 0;
     do
-        if (!ses_lines_next(&r->lines, &s, &n, e)) return false;
+        if (!ses_textfile_next(&r->lines, &s, &n, e)) return false;
     while (s && !n);
     *there = s != NULL;
     r->line = r->lines.line;
@@ -332,7 +332,7 @@ static bool next_json(ses_records *r, bool *there, ses_err *e)
     const char *s = NULL;
     size_t n = 0;
     do
-        if (!ses_lines_next(&r->lines, &s, &n, e)) return false;
+        if (!ses_textfile_next(&r->lines, &s, &n, e)) return false;
     while (s && is_blank(s, n));
     *there = s != NULL;
     r->line = r->lines.line;
@@ -419,7 +419,7 @@ static bool start(ses_records *r, ses_err *e)
 ses_records *ses_records_open(const char *path, const ses_records_options *o, ses_err *e)
 {
     ses_records *r = make(path, o, e);
-    if (r && ses_lines_open(&r->lines, path, r->max_row, e) && start(r, e)) return r;
+    if (r && ses_textfile_open(&r->lines, path, r->max_row, e) && start(r, e)) return r;
     ses_wrap(e, "%s", path);
     ses_records_free(r);
     return NULL;
@@ -428,7 +428,7 @@ ses_records *ses_records_open(const char *path, const ses_records_options *o, se
 ses_records *ses_records_text(const char *text, size_t n, const ses_records_options *o, ses_err *e)
 {
     ses_records *r = make("", o, e);
-    if (r) ses_lines_text(&r->lines, text, n, r->max_row);
+    if (r) ses_textfile_text(&r->lines, text, n, r->max_row);
     if (r && start(r, e)) return r;
     ses_records_free(r);
     return NULL;
@@ -439,7 +439,7 @@ void ses_records_free(ses_records *r)
     if (!r) return;
     for (size_t k = 0; k < r->n_want; k++) ses_free(r->want[k]);
     for (size_t k = 0; k < r->n_names; k++) ses_free(r->name[k]);
-    ses_lines_free(&r->lines);
+    ses_textfile_free(&r->lines);
     ses_buf_free(&r->bytes);
     ses_json_free(r->doc);
     ses_free(r->want);

@@ -1,0 +1,82 @@
+#!/bin/sh
+# The data command from outside: counts, labels, JSON, folders, pipes, and what it refuses.
+set -u
+build=${1-build}
+sesame=$build/sesame
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0
+
+pass() { passed=$((passed + 1)); }
+fail() {
+    failed=$((failed + 1))
+    echo "failed: $1"
+    head -n 8 "$tmp/out" "$tmp/err" 2>/dev/null
+}
+gives() {
+    want=$1
+    shift
+    "$sesame" data "$@" >"$tmp/out" 2>"$tmp/err" <"$tmp/in"
+    got=$?
+    if [ $got -eq "$want" ]; then pass; else fail "sesame data $*: exit $got, wanted $want"; fi
+}
+out_has() { if grep -qF -- "$1" "$tmp/out"; then pass; else fail "stdout lacks \"$1\""; fi; }
+err_has() { if grep -qF -- "$1" "$tmp/err"; then pass; else fail "stderr lacks \"$1\""; fi; }
+err_empty() { if [ ! -s "$tmp/err" ]; then pass; else fail 'stderr is not empty'; fi; }
+
+: >"$tmp/in"
+mkdir "$tmp/sst2"
+printf 'sentence\tlabel\na good film\t1\nnot so\t0\na good film\t0\n' >"$tmp/sst2/train.tsv"
+printf 'sentence\tlabel\nfine\t1\n' >"$tmp/sst2/dev.tsv"
+
+gives 0 --list
+out_has 'conll2003'
+err_empty
+gives 0 --list --json
+out_has '"name": "superglue-copa"'
+
+gives 0 "$tmp/sst2" --task sst2
+out_has 'train.tsv (train)'
+out_has 'dev.tsv (dev)'
+out_has 'Examples      3 of classification'
+out_has 'Duplicates    1, with another label: 1'
+out_has 'line 2: positive'
+err_empty
+gives 0 "$tmp/sst2" --task sst2 --json -n 1
+out_has '{"name": "negative", "value": "0", "count": 2}'
+out_has '"first": [{"line": 2, "text": "a good film", "label": "positive"}]'
+if [ "$(wc -l <"$tmp/out")" -eq 2 ]; then pass; else fail 'one line of JSON a file'; fi
+
+printf 'x,1.5\n"y, z",3\n' >"$tmp/in"
+gives 0 - --format csv --no-header --task regression --text 1 --label 2
+out_has 'Numbers       1.5 to 3, mean 2.25, deviation 0.75'
+printf 'EU B-ORG\nsaid O\n\nx O\n' >"$tmp/ner.txt"
+gives 0 "$tmp/ner.txt" --task tagging
+out_has 'EU/B-ORG said'
+printf '{"text":"a","label":["x","y"]}\n{"text":"b","label":[]}\n' >"$tmp/m.jsonl"
+gives 0 "$tmp/m.jsonl" --task multi-label
+out_has 'label: y'
+
+gives 2
+err_has 'which file?'
+gives 2 "$tmp/sst2" --task sst3
+err_has 'neither a benchmark nor a kind: "sst3"'
+gives 2 "$tmp/sst2"
+err_has 'is a folder'
+gives 3 "$tmp/sst2/train.tsv"
+err_has 'no column "text"; there are: sentence, label'
+gives 3 "$tmp/sst2/dev.tsv" "$tmp/sst2/train.tsv" --text sentence
+err_has 'train.tsv: line 3: label "0" is not known; there are: 1'
+gives 3 "$tmp/nothing.tsv"
+err_has 'No such file'
+printf 'sentence\tlabel\nonly one\n' >"$tmp/ragged.tsv"
+gives 3 "$tmp/ragged.tsv" --task sst2
+err_has 'line 2: 1 field, the header has 2'
+mkdir "$tmp/none"
+gives 3 "$tmp/none" --task sst2
+err_has 'none of the files of sst2 is there: train.tsv, dev.tsv'
+gives 2 "$tmp/ner.txt" --delimiter ab
+err_has 'one ASCII character'
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
