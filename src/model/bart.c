@@ -1,8 +1,9 @@
 /* BART (Lewis et al. 2019) and its kin: encoder and decoder with one token table. mBART puts norms first
- * and starts the target with its language's code; Marian and Pegasus have sinusoids. */
+ * and starts the target with its language's code; Marian and Pegasus have sinusoids. MASS (Song et al. 2019)
+ * is the same network, trained to fill in a span: only its decoder sees what stood there before. */
 #include "desc.h"
 
-static const ses_config_key keys[] = {
+const ses_config_key ses_bart_keys[SES_BART_KEYS] = {
     SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
     SES_NEED("d_model", hidden, SES_MOST_WIDTH),
     SES_NEED("encoder_layers", layers, SES_MAX_LAYERS),
@@ -46,7 +47,7 @@ static const ses_config_key keys[] = {
         ours "final_norm.*", theirs "layer_norm.*"                                    \
     }
 
-static const ses_name tensors[] = {
+const ses_name ses_bart_tensors[SES_BART_TENSORS] = {
     { "embed.token", "shared.weight" },
     STACK("", "encoder."),
     STACK("decoder.", "decoder."),
@@ -77,32 +78,33 @@ static const ses_class bart[] = { CLASSES("Bart", "ForConditionalGeneration"), R
 static const ses_class mbart[] = { CLASSES("MBart", "ForConditionalGeneration"), READING("MBart") };
 static const ses_class marian[] = { CLASSES("Marian", "MTModel") };
 static const ses_class pegasus[] = { CLASSES("Pegasus", "ForConditionalGeneration") };
+static const ses_class mass[] = { CLASSES("Mass", "ForConditionalGeneration") };
 
-/* What all four share; `more` says what is special. */
-#define BART(id, more)                                         \
-    const ses_model_desc ses_model_##id = {                    \
-        .name = #id,                                           \
-        .prefix = "model.",                                    \
-        .pair = true,                                          \
-        .arch = { .pad = 1,                                    \
-                  .eos = 2,                                    \
-                  .start = 2,                                  \
-                  .norm_eps = 1e-5,                            \
-                  .drop = 0.1,                                 \
-                  .drop_embed = -1,                            \
-                  .init_range = 0.02,                          \
-                  .act = SES_ACT_GELU,                         \
-                  .summary = SES_SUMMARY_EOS,                  \
-                  .summary_act = SES_ACT_TANH,                 \
-                  .drop_summary_in = true,                     \
-                  .tied = true,                                \
-                  .lm_plain = true,                            \
-                  .lm_fixed_bias = true,                       \
-                  more },                                      \
-        .keys = { SES_TABLE(keys) },                           \
-        .tensors = { SES_TABLE(tensors), SES_TABLE(decoder) }, \
-        .class = id,                                           \
-        .n_classes = SES_LEN(id),                              \
+/* What all share; `more` says what is special. */
+#define BART(id, more)                                                  \
+    const ses_model_desc ses_model_##id = {                             \
+        .name = #id,                                                    \
+        .prefix = "model.",                                             \
+        .pair = true,                                                   \
+        .arch = { .pad = 1,                                             \
+                  .eos = 2,                                             \
+                  .start = 2,                                           \
+                  .norm_eps = 1e-5,                                     \
+                  .drop = 0.1,                                          \
+                  .drop_embed = -1,                                     \
+                  .init_range = 0.02,                                   \
+                  .act = SES_ACT_GELU,                                  \
+                  .summary = SES_SUMMARY_EOS,                           \
+                  .summary_act = SES_ACT_TANH,                          \
+                  .drop_summary_in = true,                              \
+                  .tied = true,                                         \
+                  .lm_plain = true,                                     \
+                  .lm_fixed_bias = true,                                \
+                  more },                                               \
+        .keys = { SES_TABLE(ses_bart_keys) },                           \
+        .tensors = { SES_TABLE(ses_bart_tensors), SES_TABLE(decoder) }, \
+        .class = id,                                                    \
+        .n_classes = SES_LEN(id),                                       \
     };
 #define AND ,
 
@@ -111,3 +113,4 @@ BART(mbart, .embed_norm = true AND.pos_offset = 2 AND.pos_extra = 2 AND.place = 
                 true AND.shift = SES_SHIFT_LAST)
 BART(marian, .pos = SES_POS_SINUSOID)
 BART(pegasus, .pos = SES_POS_SINUSOID AND.place = SES_PRE_NORM AND.final_norm = true)
+BART(mass, .embed_norm = true AND.pos_offset = 2 AND.pos_extra = 2)

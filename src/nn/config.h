@@ -18,11 +18,12 @@ typedef enum {
 
 /* How a token knows its place. */
 typedef enum {
-    SES_POS_LEARNED,  /* a table, trained */
-    SES_POS_SINUSOID, /* a table of sines | cosines, stored or computed, never trained */
-    SES_POS_FAIRSEQ,  /* the same with fairseq's frequencies, computed */
-    SES_POS_ROTARY,   /* queries and keys turned by an angle (ModernBERT) */
-    SES_POS_ALIBI,    /* a fixed bias on the scores that falls with distance (BLOOM) */
+    SES_POS_LEARNED,     /* a table, trained */
+    SES_POS_SINUSOID,    /* a table of sines | cosines, stored or computed, never trained */
+    SES_POS_INTERLEAVED, /* the same with sine and cosine of a frequency beside each other */
+    SES_POS_FAIRSEQ,     /* sines | cosines of fairseq's frequencies, computed */
+    SES_POS_ROTARY,      /* queries and keys turned by an angle (ModernBERT) */
+    SES_POS_ALIBI,       /* a fixed bias on the scores that falls with distance (BLOOM) */
     SES_POS_NONE
 } ses_pos;
 

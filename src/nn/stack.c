@@ -57,7 +57,7 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
     if (!k->token) k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, E), SES_INIT_NORMAL);
     if (c->pos <= SES_POS_FAIRSEQ)
         k->position = table(k, s, "embed.position", c->positions + c->pos_extra, width);
-    if (c->pos == SES_POS_SINUSOID || c->pos == SES_POS_FAIRSEQ)
+    if (c->pos > SES_POS_LEARNED && c->pos <= SES_POS_FAIRSEQ)
         ses_store_role(s, k->position, SES_PARAM_COMPUTED);
     if (c->segments) k->segment = table(k, s, "embed.segment", c->segments, width);
     if (c->embed_norm) k->embed_norm = ses_norm_add(s, width, c->norm, "%sembed.norm", k->prefix);
@@ -93,15 +93,17 @@ void ses_stack_free(ses_stack *k)
 
 /* Row `place` of a table of sines | cosines. fairseq spreads the frequencies to the last one, others do
  * not. */
-static void sines(ses_real *row, int64_t place, int64_t width, bool fairseq)
+static void sines(ses_real *row, int64_t place, int64_t width, ses_pos kind)
 {
+    bool fairseq = kind == SES_POS_FAIRSEQ, pairs = kind == SES_POS_INTERLEAVED;
     int64_t half = width / 2, cut = fairseq ? half : (width + 1) / 2;
     for (int64_t j = 0; j < width; j++) {
-        int64_t i = j < cut ? j : j - cut;
+        bool sine = pairs ? j % 2 == 0 : j < cut;
+        int64_t i = pairs ? j / 2 : sine ? j : j - cut;
         double rate = fairseq ? exp(-log(10000.0) / (double)(half - 1) * (double)i)
                               : pow(10000, -2.0 * (double)i / (double)width);
         row[j] = (ses_real)(j >= 2 * half && fairseq ? 0
-                            : j < cut                ? sin((double)place * rate)
+                            : sine                   ? sin((double)place * rate)
                                                      : cos((double)place * rate));
     }
 }
@@ -112,7 +114,7 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
     ses_device *dev = ses_store_device(s);
     ses_real *row = ses_alloc_array((size_t)width, sizeof *row, e);
     for (int64_t r = 0; row && r < ses_rows(k->position); r++) {
-        sines(row, r, width, c->pos == SES_POS_FAIRSEQ);
+        sines(row, r, width, c->pos);
         for (int64_t j = 0; c->pos == SES_POS_FAIRSEQ && r == c->pad && j < width; j++) row[j] = 0;
         dev->mem->upload(dev, k->position->f + r * width, row, (size_t)width * sizeof *row);
     }

@@ -1,0 +1,58 @@
+/* What config.json may get wrong, by the models that read it in a way of their own. */
+#include "check.h"
+#include "sesame/model.h"
+
+#define XL                                                                                                 \
+    "\"model_type\": \"transfo-xl\", \"vocab_size\": 50, \"d_model\": 16, \"n_layer\": 1, \"n_head\": 2, " \
+    "\"d_head\": 8, \"d_inner\": 8, "
+#define PLAIN                                                                                       \
+    "\"model_type\": \"transformer\", \"vocab_size\": 50, \"d_model\": 16, \"encoder_layers\": 1, " \
+    "\"encoder_attention_heads\": 2, \"encoder_ffn_dim\": 8, \"decoder_layers\": 1, "               \
+    "\"decoder_attention_heads\": 2, \"decoder_ffn_dim\": 8, \"max_position_embeddings\": 8, "
+
+static const struct {
+    const char *settings, *message; /* NULL: it is fine */
+} cases[] = {
+    { XL "\"cutoffs\": [10, 20, 30], \"div_val\": 2", NULL },
+    { XL "\"cutoffs\": [], \"div_val\": 1", NULL },
+    { XL "\"tie_projs\": [true], \"cutoffs\": [], \"mem_len\": 0", NULL },
+    { XL "\"cutoffs\": 10", "\"cutoffs\" is not as expected: rising token ids" },
+    { XL "\"cutoffs\": [10, 10]", "\"cutoffs\" is not as expected" },
+    { XL "\"cutoffs\": [50]", "\"cutoffs\" is not as expected" },
+    { XL "\"cutoffs\": [0]", "\"cutoffs\" is not as expected" },
+    { XL "\"cutoffs\": [1, 2, 3, 4, 5, 6, 7, 8]", "at most 7" },
+    { XL "\"cutoffs\": [10, 20, 30], \"div_val\": 4", "\"div_val\" 4 leaves the last cluster no width" },
+    { XL "\"cutoffs\": [10], \"tie_projs\": [true, true, false]", "\"tie_projs\" is not as expected" },
+    { XL "\"cutoffs\": [10], \"tie_projs\": [1]", "true or false for every cluster" },
+    { XL "\"attn_type\": 2", "\"attn_type\" is 2: only 0 is supported" },
+    { "\"model_type\": \"transfo-xl\", \"d_model\": 16, \"n_layer\": 1, \"n_head\": 2, \"d_head\": 8, "
+      "\"d_inner\": 8",
+      "\"vocab_size\" is missing" },
+    { PLAIN "\"sinusoids\": \"halves\", \"attention_bias\": true", NULL },
+    { PLAIN "\"sinusoids\": \"interleaved\"", NULL },
+    { PLAIN "\"sinusoids\": \"thirds\"", "\"sinusoids\" must be \"interleaved\" or \"halves\"" },
+    { PLAIN "\"sinusoids\": 2", "\"sinusoids\" must be \"interleaved\" or \"halves\"" },
+    { PLAIN "\"attention_bias\": \"no\"", "\"attention_bias\" is neither true nor false" },
+};
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
+    CHECK(dev);
+    for (size_t i = 0; i < SES_LEN(cases); i++) {
+        char text[1024];
+        ses_err_clear(&e);
+        int n = snprintf(text, sizeof text, "{%s}", cases[i].settings);
+        ses_json_doc *doc = ses_json_parse(text, (size_t)n, &e);
+        ses_model *m = doc ? ses_model_new(ses_json_root(doc), dev, NULL, &e) : NULL;
+        if (cases[i].message)
+            CHECK_MSG(!m && strstr(e.msg, cases[i].message), "case %zu: %s", i, e.msg);
+        else
+            CHECK_MSG(m, "case %zu: %s", i, e.msg);
+        ses_model_free(m);
+        ses_json_free(doc);
+    }
+    ses_device_free(dev);
+    return check_report();
+}
