@@ -95,6 +95,21 @@ cp "$tmp/out" "$tmp/prefixed"
 run 0 translation -m "$t5" --json --max-new-tokens 4 --min-length 4 --prefix "red blue green " "the cat sat"
 same "$tmp/out" "$tmp/prefixed"
 
+# Scores.
+run 0 perplexity -m "$gpt" --json --tokens --text "the cat sat on the mat"
+says '"tokens": 5'
+run 0 perplexity -m "$gpt" --lines "$tmp/prompts"
+says "5 tokens  all" # of three lines: 2, 1, 2
+run 3 perplexity -m "$gpt" --text red
+tells "too short"
+run 2 perplexity -m "$gpt"
+run 3 perplexity -m "$t5" --text "red blue"
+run 0 prefer -m "$gpt" --json "the cat sat" "red blue green"
+says '"index": 1'
+printf 'the cat\tcat the\nred\n' >"$tmp/pairs"
+run 1 prefer -m "$gpt" --json --keep-going -f "$tmp/pairs"
+tells "line 2"
+
 # Bad input.
 run 2 text-generation -m "$gpt" --num-beams 0 x
 tells "--num-beams: 0"

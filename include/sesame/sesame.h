@@ -20,6 +20,7 @@ extern "C" {
 #include "sesame/optim.h"
 #include "sesame/safetensors.h"
 #include "sesame/schedule.h"
+#include "sesame/score.h"
 #include "sesame/sentence.h"
 #include "sesame/source.h"
 #include "sesame/store.h"

@@ -1,0 +1,36 @@
+/* How likely a model finds a text: log-probabilities token by token.
+ *
+ * A causal model reads the text in windows that overlap, and each token is judged once, by what stands
+ * before it in its window. A masked model is asked about each token with a mask in its place
+ * (pseudo-log-likelihood, Salazar et al. 2020), seeing what stands around it. */
+#ifndef SESAME_SCORE_H
+#define SESAME_SCORE_H
+
+#include "sesame/model.h"
+#include "sesame/tokenizer.h"
+
+typedef struct ses_score_options {
+    int64_t window; /* tokens the model sees at once; 0: as many as it takes */
+    int64_t stride; /* of a causal model: windows begin so many tokens apart; 0: half a window */
+    /* of a causal model: the text follows the token texts begin with, so its first is judged too */
+    bool start;
+} ses_score_options;
+
+typedef struct ses_scored {
+    double logprob; /* of all tokens judged, together */
+    int64_t tokens; /* judged */
+    const int32_t *id;
+    const float *each; /* [n]: of each token; NAN: not judged */
+    int64_t n;
+} ses_scored;
+
+typedef struct ses_scorer ses_scorer;
+
+/* model, tokenizer and dir (the folder both are from) outlive it. One thread. */
+ses_scorer *ses_scorer_new(const ses_model *m, const ses_tokenizer *t, const char *dir,
+                           const ses_score_options *o, ses_err *e);
+void ses_scorer_free(ses_scorer *s);
+/* Borrowed until the next call. */
+bool ses_scorer_text(ses_scorer *s, const char *text, size_t n, ses_scored *out, ses_err *e);
+
+#endif

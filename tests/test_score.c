@@ -1,0 +1,141 @@
+/* Log-probabilities of texts: against passes made by hand. */
+#include "check.h"
+
+#include "sesame/sesame.h"
+
+#include <math.h>
+
+enum { WORDS = 40, TEXT = 30 };
+
+/* Words w5 .. w39 with these ids; [BOS] 2 and [MASK] 4 are special; [CLS] 1 and [SEP] 3 stand around
+ * where asked. */
+static ses_tokenizer *words(bool around, ses_err *e)
+{
+    static char text[8192];
+    int n = snprintf(
+        text, sizeof text,
+        "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [], "
+        "\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, "
+        "\"post_processor\": %s, \"decoder\": null, \"model\": {\"type\": \"WordLevel\", "
+        "\"unk_token\": \"[UNK]\", \"vocab\": {\"[UNK]\": 0, \"[CLS]\": 1, \"[BOS]\": 2, \"[SEP]\": 3, "
+        "\"[MASK]\": 4",
+        around ? "{\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", 1]}" : "null");
+    for (int i = 5; i < WORDS; i++) n += snprintf(text + n, sizeof text - (size_t)n, ", \"w%d\": %d", i, i);
+    n += snprintf(text + n, sizeof text - (size_t)n, "}}}");
+    return ses_tokenizer_from_json(text, (size_t)n, e);
+}
+
+static int32_t word_at(int i) { return 5 + (i * 7 + i * i) % (WORDS - 5); }
+
+/* The log-probability of `id` at a row of a pass over ids. */
+static double by_hand(const ses_model *m, ses_tape *t, const int32_t *ids, int32_t n, int32_t row, int32_t id)
+{
+    ses_err e = { 0 };
+    ses_outputs out;
+    ses_batch b = { .seqs = 1, .tokens = n, .cu = (const int32_t[]){ 0, n }, .ids = ids };
+    ses_tape_reset(t, NULL);
+    if (!CHECK_MSG(ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &out, &e), "%s", e.msg))
+        return 0;
+    const ses_tensor *x = out.item[out.n - 1].tensor;
+    const ses_real *y = x->f + row * ses_cols(x);
+    double max = -INFINITY, sum = 0;
+    for (int64_t v = 0; v < ses_cols(x); v++) max = fmax(max, (double)y[v]);
+    for (int64_t v = 0; v < ses_cols(x); v++) sum += exp((double)y[v] - max);
+    return (double)y[id] - max - log(sum);
+}
+
+static size_t make_text(char *text, size_t size, int words_n)
+{
+    size_t n = 0;
+    for (int i = 0; i < words_n; i++) n += (size_t)snprintf(text + n, size - n, "w%d ", (int)word_at(i));
+    return n;
+}
+
+static void test_causal(ses_device *dev)
+{
+    static const struct how {
+        int window, stride;
+    } hows[] = { { 20, 10 }, { 12, 11 }, { 7, 3 }, { 9, 40 } };
+    ses_err e = { 0 };
+    char text[1024];
+    const char *dir = "tests/golden/gpt2-lm";
+    ses_model *m = ses_model_open(dir, dev, NULL, &e);
+    ses_tokenizer *k = words(false, &e);
+    ses_tape *t = ses_tape_new(dev, NULL, &e);
+    size_t n = make_text(text, sizeof text, TEXT);
+    int32_t id[TEXT];
+    for (int i = 0; i < TEXT; i++) id[i] = word_at(i);
+    for (size_t h = 0; h < SES_LEN(hows); h++) {
+        int W = hows[h].window, S = hows[h].stride < W ? hows[h].stride : W - 1, done = 1;
+        ses_score_options o = { .window = W, .stride = hows[h].stride };
+        ses_scorer *s = k ? ses_scorer_new(m, k, dir, &o, &e) : NULL;
+        ses_scored x = { 0 };
+        double sum = 0, worst = 0;
+        if (!CHECK_MSG(s && ses_scorer_text(s, text, n, &x, &e), "%s", e.msg)) break;
+        CHECK(x.n == TEXT && x.tokens == TEXT - 1 && isnan(x.each[0]));
+        for (int begin = 0; done < TEXT; begin += S) {
+            int end = begin + W < TEXT ? begin + W : TEXT;
+            for (; done < end; done++) {
+                double want = by_hand(m, t, id + begin, end - begin, done - 1 - begin, id[done]);
+                worst = fmax(worst, fabs(want - (double)x.each[done]));
+                sum += want;
+            }
+        }
+        CHECK_MSG(worst < 1e-5 && fabs(sum - x.logprob) < 1e-4, "window %d: off by %g", W, worst);
+        ses_scorer_free(s);
+    }
+    ses_tape_free(t), ses_tokenizer_free(k), ses_model_free(m);
+}
+
+static void test_masked(ses_device *dev)
+{
+    ses_err e = { 0 };
+    char text[1024];
+    const char *dir = "tests/golden/bert-masked-lm";
+    ses_model *m = ses_model_open(dir, dev, NULL, &e);
+    ses_tokenizer *k = words(true, &e);
+    ses_tape *t = ses_tape_new(dev, NULL, &e);
+    for (int window = 0; window < 10; window += 9) {
+        int n = 12, room = window ? window - 2 : n;
+        ses_score_options o = { .window = window };
+        ses_scorer *s = m && k ? ses_scorer_new(m, k, dir, &o, &e) : NULL;
+        ses_scored x = { 0 };
+        double worst = 0;
+        if (!CHECK_MSG(s && ses_scorer_text(s, text, make_text(text, sizeof text, n), &x, &e), "%s", e.msg))
+            break;
+        CHECK(x.n == n + 2 && x.tokens == n && isnan(x.each[0]) && isnan(x.each[n + 1]));
+        for (int i = 0; i < n; i++) {
+            int begin = i - room / 2 < 0 ? 0 : i - room / 2, end = begin + room < n ? begin + room : n;
+            if (end - begin < room && end - room >= 0) begin = end - room;
+            int32_t id[64] = { 1 };
+            for (int j = begin; j < end; j++) id[1 + j - begin] = j == i ? 4 : word_at(j);
+            id[1 + end - begin] = 3;
+            double want = by_hand(m, t, id, end - begin + 2, 1 + i - begin, word_at(i));
+            worst = fmax(worst, fabs(want - (double)x.each[1 + i]));
+        }
+        CHECK_MSG(worst < 1e-5, "window %d: off by %g", window, worst);
+        ses_scorer_free(s);
+    }
+    ses_tape_free(t), ses_tokenizer_free(k), ses_model_free(m);
+}
+
+static void test_refusals(ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open("tests/golden/bert-classify", dev, NULL, &e);
+    ses_tokenizer *k = words(true, &e);
+    CHECK(m && k && !ses_scorer_new(m, k, "tests/golden/bert-classify", NULL, &e) &&
+          strstr(e.msg, "BertFor"));
+    ses_tokenizer_free(k), ses_model_free(m);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    test_causal(dev);
+    test_masked(dev);
+    test_refusals(dev);
+    ses_device_free(dev);
+    return check_report();
+}
