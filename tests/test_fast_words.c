@@ -54,6 +54,8 @@ static const struct {
     { SEQUENCE("normalizers", REPLACE("\"Regex\":\"\\\\s{2,}|[\\\\n\\\\r\\\\t]\"") AND
                "{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}"),
       META("always"), unigram },
+    { SEQUENCE("normalizers", REPLACE("\"String\":\"ta\"") AND REPLACE("\"Regex\":\" {2,}\"")),
+      META("always"), unigram },
     { TYPE("NFC"), META("never"), bpe },
     { MAP, SEQUENCE("pretokenizers", SPLIT AND META("always")), bpe },
     { NONE, SPLIT, bpe },

@@ -1,9 +1,11 @@
-"""Sesame's tokenizers beside the reference library (Rust), sentencepiece, tiktoken and whatever else installs.
+"""Sesame's tokenizers beside the reference library (Rust), sentencepiece, tiktoken, tokie, gigatoken.
 
-Needs a Python with the peers, a C compiler and a built Sesame (build/libsesame.a). Ids are compared first, line by
-line; then all take turns, round after round, on the same lines, producing ids and (Sesame and the reference) offsets.
-The others get the first part of the lines, so that a round takes about as long for each. Printed: MB/s of input, the
-median of each round's ratio to Sesame, and how many lines had other ids.
+Needs a Python with the peers (those it lacks are named and left out), a C compiler and a built Sesame
+(build/libsesame.a). Ids are compared first, line by line; then all take turns, round after round, on the same lines,
+producing ids and offsets; sentencepiece, tiktoken and gigatoken give ids alone. The others but
+gigatoken get the first part of the lines, so that a round takes about as long for each. Printed: MB/s of input, the median of each round's ratio to
+Sesame, and how many lines had other ids. One thread is timed by the processor's time, so that others who use the
+machine count less, and more threads by the clock.
 
     python bench/peers/tokenizers.py [--shared ../shared] [--megabytes 20] [--rounds 7] [--threads 1,2]
 """
@@ -79,10 +81,10 @@ class Sesame:
         if self.p.stdout.readline().strip() != "ready":
             raise RuntimeError("no answer from " + program)
 
-    def seconds(self):
+    def seconds(self, clock):
         self.p.stdin.write("go\n")
         self.p.stdin.flush()
-        return float(self.p.stdout.readline().split()[0])
+        return float(self.p.stdout.readline().split()[2 if clock == "cpu" else 0])
 
     def close(self):
         self.p.stdin.close()
@@ -104,13 +106,14 @@ class Peer:
     def __init__(self, name, lines, run, one):
         self.name, self.texts, self.run, self.one = name, lines, run, one
 
-    def seconds(self):
-        start = time.perf_counter()
+    def seconds(self, clock):
+        now = time.process_time if clock == "cpu" else time.perf_counter
+        start = now()
         self.run(self.texts)
-        return time.perf_counter() - start
+        return now() - start
 
-    def lines(self):
-        return [self.one(t) for t in self.texts]
+    def lines(self, part):
+        return [self.one(t) for t in part]
 
 
 def reference(path, lines, threads, special):
@@ -145,43 +148,68 @@ def tiktoken(folder, lines, threads, special):
     return Peer("tiktoken", lines, batch, e.encode_ordinary)
 
 
-def contestants(kind, folder, lines, threads, special):
-    makers = [(reference, os.path.join(folder, "tokenizer.json"))]
-    if kind == "Unigram":
-        makers.append((sentencepiece, os.path.join(folder, "spiece.model")))
-    if kind == "byte-level BPE":
-        makers.append((tiktoken, folder))
-    for make, path in makers:
+def tokie(path, lines, threads, special):
+    import tokie as tk
+    t = tk.Tokenizer.from_json(path)
+    return Peer("tokie", lines, lambda x: [t.encode_with_offsets(y, add_special_tokens=special) for y in x],
+                lambda x: t.encode(x, add_special_tokens=special).ids)
+
+
+def gigatoken(path, lines, threads, special):
+    """Lines in one buffer, ids in one array: its fastest way, which skips empty lines (there are none)."""
+    import gigatoken as gt
+    t = gt.Tokenizer(path)
+    source = gt.BytesSource("\n".join(lines).encode(), separator=b"\n")
+    return Peer("gigatoken (ids)", lines, lambda x: t.encode_batch(source, parallel=threads > 1),
+                lambda x: t.encode(x).tolist())
+
+
+# kind, our file, the peers' files
+KINDS = [
+    ("WordPiece", "bert-base-uncased/tokenizer.json", [(reference, "tokenizer.json"), (tokie, "tokenizer.json")]),
+    ("WordPiece", "bert-base-multilingual-cased/tokenizer.json", [(reference, "tokenizer.json")]),
+    ("byte-level BPE", "gpt2/tokenizer.json", [(reference, "tokenizer.json"), (tiktoken, "."),
+                                               (tokie, "tokenizer.json"), (gigatoken, "tokenizer.json")]),
+    ("byte-level BPE", "roberta-base/tokenizer.json", [(reference, "tokenizer.json")]),
+    ("Unigram", "t5-base/tokenizer.json", [(reference, "tokenizer.json"), (sentencepiece, "spiece.model")]),
+    ("Unigram", "albert-base-v2/tokenizer.json", [(reference, "tokenizer.json"), (sentencepiece, "spiece.model")]),
+    ("Unigram", "t5-base/spiece.model", [(sentencepiece, "spiece.model")]),
+    ("BPE", "barthez/tokenizer.json", [(reference, "tokenizer.json")]),
+    ("BPE", "hf-transformers-fixtures/test_sentencepiece_bpe.model",
+     [(sentencepiece, "test_sentencepiece_bpe.model")]),
+]
+
+
+def contestants(makers, folder, lines, part, threads, special):
+    for make, name in makers:
         try:
-            yield make(path, lines, threads, special)
-        except ImportError as e:
-            print(f"    ({e})")
-
-
-KINDS = {"WordPiece": ["bert-base-uncased", "bert-base-multilingual-cased"], "byte-level BPE": ["gpt2"],
-         "Unigram": ["t5-base"]}
+            yield make(os.path.join(folder, name), lines if make is gigatoken else part, threads, special)
+        except Exception as e:  # not installed, or not for this file: the rest go on
+            print(f"    ({make.__name__}: {str(e).splitlines()[0] if str(e) else type(e).__name__})")
 
 
 # ---- the contest ----
 
-def contest(args, program, kind, folder, title, lines, threads):
+def contest(args, program, kind, model, makers, title, lines, threads):
+    folder = os.path.dirname(model)
+    clock = args.clock or ("wall" if threads > 1 else "cpu")
     part = cut(lines, int(args.part * 1e6))
     special = False
     with tempfile.TemporaryDirectory() as tmp:
         path = os.path.join(tmp, "lines.txt")
         with open(path, "w", encoding="utf-8", newline="\n") as f:
             f.write("".join(line + "\n" for line in lines))
-        ours = Sesame(program, os.path.join(folder, "tokenizer.json"), path, threads, special,
-                      os.path.join(tmp, "ids"))
-        peers = list(contestants(kind, folder, part, threads, special))
+        ours = Sesame(program, model, path, threads, special, os.path.join(tmp, "ids"))
+        peers = list(contestants(makers, folder, lines, part, threads, special))
         want = ours.lines()
-        differ = {p.name: sum(a != b for a, b in zip(want, p.lines())) for p in peers} if threads == 1 else {}
+        differ = {p.name: sum(a != b for a, b in zip(want, p.lines(part))) for p in peers} if threads == 1 else {}
         speed = {p.name: [] for p in [ours, *peers]}
         for _ in range(args.rounds):
             for p in [ours, *peers]:
-                speed[p.name].append(megabytes(lines if p is ours else part) / p.seconds())
+                speed[p.name].append(megabytes(lines if p is ours else p.texts) / p.seconds(clock))
         ours.close()
-    print(f"{os.path.basename(folder)}, {title}, {threads} thread{'s' if threads > 1 else ''}")
+    name = os.path.join(os.path.basename(folder), os.path.basename(model))
+    print(f"{name} ({kind}), {title}, {threads} thread{'s' if threads > 1 else ''}, {clock} time")
     for name, rate in speed.items():
         ratio = statistics.median(a / b for a, b in zip(speed["sesame"], rate))
         note = "" if name == "sesame" else f"   Sesame {ratio:6.1f}x"
@@ -206,6 +234,8 @@ def main():
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--threads", default="1,2")
     p.add_argument("--only", default="", help="a part of the tokenizer's name")
+    p.add_argument("--text", default="", help="a part of the text's name")
+    p.add_argument("--clock", choices=["cpu", "wall"], help="cpu for one thread, wall for more, unless told")
     args = p.parse_args()
     counts = [int(x) for x in args.threads.split(",")]
     if len(counts) > 1:  # the reference's pool is made once, so each count gets a process of its own
@@ -216,14 +246,14 @@ def main():
         program = os.path.join(tmp, "tokenizers")
         subprocess.check_call(["cc", "-O2", "-Iinclude", os.path.join(HERE, "tokenizers.c"), args.library,
                                *libraries(args.library), "-o", program])
-        for kind, names in KINDS.items():
-            for name in names:
-                folder = os.path.join(args.shared, "vocab", name)
-                if args.only not in name or not os.path.exists(folder):
-                    continue
-                for title, make in TEXTS.items():
+        for kind, name, makers in KINDS:
+            model = os.path.join(args.shared, "vocab", name)
+            if args.only not in name or not os.path.exists(model):
+                continue
+            for title, make in TEXTS.items():
+                if args.text in title:
                     lines = make(args.shared, int(args.megabytes * 1e6))
-                    contest(args, program, kind, folder, title, lines, counts[0])
+                    contest(args, program, kind, model, makers, title, lines, counts[0])
     return 0
 
 

@@ -121,16 +121,17 @@ static bool has_blank(ses_string s)
 static bool is_text(ses_string s, const char *text) { return s.n == strlen(text) && !memcmp(s.p, text, s.n); }
 
 /* A Replace sees white space, or what has nothing to do with it. */
-static bool fits_replace(const ses_replace *r, bool *looks_around)
+static bool fits_replace(const ses_replace *r, ses_words_fast *f)
 {
-    *looks_around |= r->pattern.is_regex || has_blank(r->content);
+    f->looks_around |= r->pattern.is_regex || has_blank(r->content);
+    f->makes_blanks |= !r->pattern.is_regex && has_blank(r->content);
     if (!r->pattern.is_regex) return r->pattern.text.n && !has_blank(r->pattern.text);
     return is_text(r->pattern.text, " {2,}") || is_text(r->pattern.text, "\\s{2,}|[\\n\\r\\t]") ||
            is_text(r->pattern.text, "\\s+");
 }
 
 /* Normalizers that look at characters, their clusters, or white space. */
-static bool fits_normalizers(const ses_steps *s, bool *looks_around)
+static bool fits_normalizers(const ses_steps *s, ses_words_fast *f)
 {
     static const ses_stage *const known[] = {
         &ses_stage_norm_bert,  &ses_stage_norm_lowercase,     &ses_stage_norm_nfc,
@@ -142,9 +143,9 @@ static bool fits_normalizers(const ses_steps *s, bool *looks_around)
         const ses_stage *stage = s->step[i].stage;
         bool fits = false;
         for (size_t j = 0; j < SES_LEN(known); j++) fits |= stage == known[j];
-        *looks_around |= stage == &ses_stage_norm_strip;
+        f->looks_around |= stage == &ses_stage_norm_strip;
         if (!fits) return false;
-        if (stage == &ses_stage_norm_replace && !fits_replace(s->step[i].self, looks_around)) return false;
+        if (stage == &ses_stage_norm_replace && !fits_replace(s->step[i].self, f)) return false;
     }
     return true;
 }
@@ -174,10 +175,9 @@ static bool fits_model(const ses_step *s)
            s->stage == &ses_stage_model_wordpiece;
 }
 
-static bool applies(const ses_tokenizer *t, bool *looks_around)
+static bool applies(const ses_tokenizer *t, ses_words_fast *f)
 {
-    *looks_around = false;
-    return fits_normalizers(&t->steps[SES_NORMALIZER], looks_around) &&
+    return fits_normalizers(&t->steps[SES_NORMALIZER], f) &&
            fits_pre_tokenizers(&t->steps[SES_PRE_TOKENIZER]) && fits_model(&t->model) && !t->added.normal.n;
 }
 
@@ -222,12 +222,11 @@ static bool sort_ascii(ses_words_fast *f, bool *fits, ses_err *e)
 
 static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **self, ses_err *e)
 {
-    bool looks_around, fits = true;
-    if (!applies(t, &looks_around)) return true;
+    bool fits = true;
     ses_words_fast *f = ses_arena_array(mem, 1, sizeof *f, e);
     if (!f) return false;
+    if (!applies(t, f)) return true;
     f->t = t;
-    f->looks_around = looks_around;
     f->surface = t->model.stage->surface ? t->model.stage->surface(t->model.self) : -1;
     for (size_t i = 0; i < t->added.n; i++) f->single |= t->added.token[i].single_word;
     if (!sort_ascii(f, &fits, e)) return false;

@@ -69,6 +69,7 @@ struct ses_words_fast {
     const ses_tokenizer *t;
     int32_t surface;   /* the id whose tokens are called by their text */
     bool looks_around; /* a normalizer sees more than one character of white space: chunks are asked, too */
+    bool makes_blanks; /* white space may come of ASCII that is calm */
     bool single;       /* some added token looks at the letters beside it */
     uint8_t calm[256]; /* of ASCII: 1 or 0; 2: decode the character */
     ses_word_hash hash;

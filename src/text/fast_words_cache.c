@@ -99,23 +99,39 @@ static bool is_inside(const given *g, const ses_run *r)
     return true;
 }
 
+/* A space and calm ASCII: no normalizer has anything to look at across its ends. */
+static bool is_plain(const ses_words_fast *f, const char *p, size_t n)
+{
+    size_t i = 1;
+    while (i < n && f->calm[(uint8_t)p[i]] == 1) i++;
+    return !f->makes_blanks && *p == ' ' && i == n;
+}
+
+/* Whether chunk g is one for itself wherever it stands (*alone) and whether it is none even here (*odd). */
+static bool look_around(const ses_words_fast *f, ses_words_work *w, const given *g, const uint32_t ends[2],
+                        bool *alone, bool *odd, ses_err *e)
+{
+    ses_string chunk = { g->text + g->begin, g->end - g->begin };
+    bool left = g->begin > ends[0], right = g->end < ends[1], begins = true;
+    *alone = true;
+    if (!f->looks_around || is_plain(f, chunk.p, chunk.n)) return true;
+    if (!left && !right && chunk.n > SES_WORDS_LONG) return true; /* all there is, and not to be kept */
+    if (!ses_words_joins(f, w, chunk, left, true, alone, e)) return false;
+    *odd = !*alone && right;
+    if (*alone || right || !left) return true;
+    if (!ses_words_joins(f, w, chunk, true, false, &begins, e)) return false; /* nothing stands behind it */
+    *odd = !begins;
+    return true;
+}
+
 static bool put_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
                     const uint32_t ends[2], size_t i, ses_words_entry *small, ses_words_large *large,
                     const char *key, bool *odd, ses_err *e)
 {
     given g = { text, w->cut[i], w->cut[i + 1], k->run.words, k->run.n, k->n_mark };
     ses_words_place place = ses_words_place_of(g.begin, ends);
-    bool alone = true, left = place == SES_WORDS_INNER;
-    if (f->looks_around && (g.begin > ends[0] || g.end < ends[1] || g.end - g.begin <= SES_WORDS_LONG)) {
-        ses_string chunk = { text + g.begin, g.end - g.begin };
-        if (!ses_words_joins(f, w, chunk, left, true, &alone, e)) return false;
-        if (!alone && g.end == ends[1]) { /* nothing stands behind it here */
-            bool begins = true;
-            if (left && !ses_words_joins(f, w, chunk, true, false, &begins, e)) return false;
-            *odd = !begins;
-        } else
-            *odd = !alone;
-    }
+    bool alone;
+    if (!look_around(f, w, &g, ends, &alone, odd, e)) return false;
     if (*odd) return true;
     if (!ses_encode_exact(k, text, g.begin, g.end, NULL, e)) return false;
     if (!alone || !is_inside(&g, &k->run)) return true;
