@@ -18,6 +18,8 @@ typedef struct ses_model_options {
     bool random;            /* no weights are read: begin at random */
     bool dry;               /* shapes are checked, no number is read: tensors have no data */
     uint64_t seed;          /* of random */
+    const ses_json *config; /* in place of the folder's config.json; outlives the model */
+    bool new_heads;         /* what a head has and the file has not, or in another shape, begins at random */
 } ses_model_options;
 
 ses_model *ses_model_open(const char *dir, ses_device *dev, const ses_model_options *options, ses_err *e);
@@ -89,6 +91,12 @@ bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n);
 
 /* The parameter the reference calls so (a tied one by either of its names); -1: none. */
 int64_t ses_model_find_tensor(const ses_model *m, const char *theirs);
+
+/* Parameters that began at random because the file has none such, joined by commas: see new_heads. */
+const char *ses_model_fresh(const ses_model *m);
+
+/* The class of this config's model_type that has this head: "classify", "tag", "span", ... NULL: none. */
+const char *ses_model_class_with(const ses_json *config, const char *head, ses_err *e);
 
 /* Was this parameter read from the checkpoint (and not computed)? */
 bool ses_model_in_file(const ses_model *m, const ses_param *p);

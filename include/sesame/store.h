@@ -49,6 +49,7 @@ void ses_store_bind(ses_store *s, size_t i, const ses_real *data); /* borrowed f
 bool ses_store_freeze(ses_store *s, ses_err *e);                   /* values stay: may be packed */
 
 void ses_store_init(ses_store *s, double deviation, uint64_t seed); /* random, by each one's ses_init */
+void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed);
 void ses_store_zero_grad(ses_store *s);
 double ses_store_grad_norm(const ses_store *s);
 

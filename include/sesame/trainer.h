@@ -27,6 +27,7 @@ typedef struct ses_trainer_options {
 
     ses_optim_options optim; /* its ctx must live as long as the trainer */
     ses_schedule schedule;   /* name NULL: constant; total 0: the run's */
+    double warmup_ratio;     /* of the run, where schedule.warmup is 0 */
     double clip;             /* most gradient norm; 0: none */
     int64_t accumulate;      /* batches an update; 0: 1. An epoch's last update may have fewer */
     double epochs;           /* how long, unless updates says it */
@@ -94,6 +95,8 @@ bool ses_trainer_run(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_e
 
 /* Checkpoints: folders checkpoint-UPDATES, each whole or not at all, with a manifest of sizes and hashes. */
 bool ses_trainer_save(ses_trainer *t, ses_err *e);
+
+bool ses_trainer_forget(ses_trainer *t, ses_err *e); /* removes every checkpoint of the folder */
 
 /* The newest checkpoint of the folder that is whole. Others found newer are named in `refused`. */
 typedef struct ses_resumed {

@@ -225,7 +225,7 @@ static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 /* "Sequence 3 (ids.txt, line 3), 7 tokens" */
 static void begin_text(const ses_runner *r, int64_t s, int64_t n)
 {
-    const ses_lines *l = &r->lines;
+    const ses_id_lines *l = &r->lines;
     const ses_origin *o = &l->origin[s];
     if (o->number > 1) putchar('\n');
     printf("%s%s %" PRId64 "%s", ses_style_on(r->term, SES_BOLD), n > 1 ? "Question" : "Sequence",
@@ -282,7 +282,7 @@ static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 
 static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
 {
-    const ses_lines *l = &r->lines;
+    const ses_id_lines *l = &r->lines;
     int64_t n = r->a->choices ? r->a->choices : 1;
     if (!l->seqs) return true;
     ses_batch b = { .seqs = l->seqs,
@@ -300,7 +300,7 @@ static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
         if (!show(r, s, n, e)) return false;
     r->sequences += l->seqs;
     r->tokens += l->text.n;
-    ses_lines_clear(&r->lines);
+    ses_id_lines_clear(&r->lines);
     return fflush(stdout) == 0; /* main tells why */
 }
 
@@ -406,7 +406,7 @@ static bool run(ses_call *c, ses_err *e)
         if (ok && !c->quiet) tell_speed(&r, ses_seconds() - p.start);
     }
     ses_reader_close(&in);
-    ses_lines_free(&r.lines);
+    ses_id_lines_free(&r.lines);
     ses_free(r.row);
     ses_tokenizer_free(r.tokenizer);
     ses_tape_free(r.tape);

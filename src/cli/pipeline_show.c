@@ -31,7 +31,7 @@ static void put_styled(const ses_term *t, ses_style s, ses_string text)
 
 static bool has_field(const ses_shape *s, ses_field_kind kind)
 {
-    for (const ses_field *f = s->field; f->key; f++)
+    for (const ses_shape_field *f = s->field; f->key; f++)
         if (f->kind == kind) return true;
     return false;
 }

@@ -23,7 +23,7 @@ typedef struct ses_runner {
     ses_model *model;
     ses_tape *tape;
     ses_tokenizer *tokenizer; /* NULL: the folder has none that can be read; ids must do */
-    ses_lines lines;
+    ses_id_lines lines;
     ses_outputs out;    /* of the batch in hand */
     ses_json_writer *w; /* of the line being written; NULL: text */
     float *row;         /* what ses_run_rows brought last */

@@ -11,7 +11,7 @@
 
 /* ---- the batch in hand ---- */
 
-void ses_lines_clear(ses_lines *l) { l->seqs = l->text.n = l->target.n = l->segments.n = 0; }
+void ses_id_lines_clear(ses_id_lines *l) { l->seqs = l->text.n = l->target.n = l->segments.n = 0; }
 
 static void ids_free(ses_ids *x)
 {
@@ -19,13 +19,13 @@ static void ids_free(ses_ids *x)
     ses_free(x->id);
 }
 
-void ses_lines_free(ses_lines *l)
+void ses_id_lines_free(ses_id_lines *l)
 {
     ids_free(&l->text);
     ids_free(&l->target);
     ids_free(&l->segments);
     ses_free(l->origin);
-    *l = (ses_lines){ 0 };
+    *l = (ses_id_lines){ 0 };
 }
 
 const char *ses_origin_text(char *buf, size_t size, const ses_origin *o)
@@ -47,7 +47,7 @@ static bool more_offsets(ses_ids *x, size_t seqs, ses_err *e)
     return true;
 }
 
-static bool room_for_seq(ses_lines *l, ses_err *e)
+static bool room_for_seq(ses_id_lines *l, ses_err *e)
 {
     if ((size_t)l->seqs < l->seq_room) return true;
     size_t n = l->seq_room ? 2 * l->seq_room : 64;
@@ -75,7 +75,7 @@ static bool push(ses_ids *x, int64_t id, ses_err *e)
 /* ---- one line ---- */
 
 typedef struct line {
-    ses_lines *to;
+    ses_id_lines *to;
     const ses_limits *limit;
     int64_t begin, target_begin; /* where it begins in to */
     int64_t segment;
@@ -322,7 +322,7 @@ static ses_read find_line(ses_reader *r, ses_err *e)
     }
 }
 
-ses_read ses_reader_next(ses_reader *r, const ses_limits *limit, ses_lines *to, ses_err *e)
+ses_read ses_reader_next(ses_reader *r, const ses_limits *limit, ses_id_lines *to, ses_err *e)
 {
     ses_read found = find_line(r, e);
     if (found != SES_READ_ONE) return found;

@@ -23,17 +23,17 @@ typedef struct ses_ids {
 } ses_ids;
 
 /* Sequences as ses_batch wants them. */
-typedef struct ses_lines {
+typedef struct ses_id_lines {
     ses_origin *origin; /* [seqs] */
     ses_ids text;       /* what the model reads */
     ses_ids target;     /* what its decoder reads, where it has one beside an encoder */
     ses_ids segments;   /* of text; cu is not used */
     int64_t seqs;
     size_t seq_room;
-} ses_lines;
+} ses_id_lines;
 
-void ses_lines_clear(ses_lines *l);
-void ses_lines_free(ses_lines *l);
+void ses_id_lines_clear(ses_id_lines *l);
+void ses_id_lines_free(ses_id_lines *l);
 
 /* What the model takes. */
 typedef struct ses_limits {
@@ -56,7 +56,7 @@ typedef struct ses_reader {
 typedef enum { SES_READ_END, SES_READ_ONE, SES_READ_ERROR } ses_read;
 
 /* Append the next sequence to l. An error names the file and line, and nothing of that line is appended. */
-ses_read ses_reader_next(ses_reader *r, const ses_limits *limit, ses_lines *l, ses_err *e);
+ses_read ses_reader_next(ses_reader *r, const ses_limits *limit, ses_id_lines *l, ses_err *e);
 void ses_reader_close(ses_reader *r);
 
 /* "ids.txt: line 3", for messages. */

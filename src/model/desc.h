@@ -144,7 +144,8 @@ struct ses_model {
     ses_head_params head[2];
     ses_safetensors *file; /* mapped weights; NULL when copied */
     ses_dtype dtype;
-    char *surplus;
+    char *surplus, *fresh; /* fresh NULL: nothing */
+    size_t first_head;     /* parameters from here on are the pooler's and the heads' */
     char *dir;
 };
 

@@ -128,6 +128,23 @@ bool ses_model_compute(ses_model *m, size_t i, ses_err *e)
 
 bool ses_model_in_file(const ses_model *m, const ses_param *p) { return m->file && find_param(m, p->name); }
 
+/* Of a head, where heads may be new, and not in the file in this shape. */
+static bool begins_anew(const ses_model *m, size_t i, const ses_entry *x, const ses_model_options *o)
+{
+    const ses_tensor *t = ses_store_at(m->store, i)->tensor;
+    if (!o->new_heads || i < m->first_head) return false;
+    bool same = x && x->rank == ses_rank(t);
+    for (int d = 0; same && d < x->rank; d++) same = x->dim[d] == t->dim[d];
+    return !same;
+}
+
+static bool begin_anew(ses_model *m, size_t i, const ses_model_options *o, ses_err *e)
+{
+    if (!o->train && !ses_store_own(m->store, i, e)) return false;
+    ses_store_init_one(m->store, i, m->c.init_range, o->seed);
+    return true;
+}
+
 /* Parameter i, from the file or computed. */
 static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool *used, ses_err *e)
 {
@@ -138,6 +155,7 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
     if (!x && computed)
         return o->dry || ((o->train || ses_store_own(m->store, i, e)) && ses_model_compute(m, i, e));
     if (!named) return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);
+    if (begins_anew(m, i, x, o)) return o->dry || begin_anew(m, i, o, e);
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
     if (!x) return ses_fail(e, SES_EFORMAT, "tensor \"%s\" %s is missing", name, shape);
     used[x - ses_safetensors_at(m->file, 0)] = true;
@@ -150,6 +168,23 @@ static bool load_all(ses_model *m, const ses_model_options *o, bool *used, ses_e
     for (size_t i = 0; i < ses_store_count(m->store); i++)
         if (!load_param(m, i, o, used, e)) return false;
     return true;
+}
+
+/* What began anew, by the reference's names. */
+static bool list_fresh(ses_model *m, const ses_model_options *o, ses_err *e)
+{
+    ses_buf list = { 0 };
+    for (size_t i = m->first_head; i < ses_store_count(m->store); i++) {
+        char name[NAME];
+        const ses_param *p = ses_store_at(m->store, i);
+        if (p->role == SES_PARAM_COMPUTED || !begins_anew(m, i, find_param(m, p->name), o)) continue;
+        if (ses_model_tensor_name(m, i, name, sizeof name))
+            ses_buf_appendf(&list, "%s%s", list.len ? ", " : "", name);
+    }
+    m->fresh = ses_strndup(list.len ? list.data : "", list.len, e);
+    bool ok = m->fresh && ses_buf_ok(&list, e);
+    ses_buf_free(&list);
+    return ok;
 }
 
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
@@ -170,7 +205,7 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
         if (!used[i] && !pass_over(m, ses_safetensors_at(m->file, i), &list, e)) goto done;
     m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;
     m->surplus = ses_strndup(list.len ? list.data : "", list.len, e);
-    ok = m->surplus && (train || o->dry || ses_store_freeze(m->store, e));
+    ok = m->surplus && list_fresh(m, o, e) && (train || o->dry || ses_store_freeze(m->store, e));
 done:
     ses_wrap(e, "%s", dir);
     ses_free(used);

@@ -58,6 +58,7 @@ static bool declare(ses_model *m, const ses_json *config, const ses_model_option
     if (m->class->decoder_only) m->c.lm_fixed_bias = false;
     m->store = ses_store_new(m->dev, e);
     if (!m->store || !declare_stacks(m, e)) return false;
+    m->first_head = ses_store_count(m->store);
     if (m->c.pooler && !m->c.pooler_plain)
         m->pooler = ses_dense_add(m->store, m->c.hidden, m->c.hidden, SES_BIAS, "pooler");
     size_t n;
@@ -100,9 +101,9 @@ static bool open_folder(ses_model *m, const char *dir, const ses_model_options *
 {
     char *path = ses_path_join(dir, "config.json", e);
     m->dir = path ? ses_strdup(dir, e) : NULL;
-    m->doc = m->dir ? ses_json_load(path, CONFIG_MAX, e) : NULL; /* its errors name the file */
-    bool ok = m->doc != NULL;
-    if (ok && !declare(m, ses_json_root(m->doc), o, e)) ok = ses_wrap(e, "%s", path);
+    m->doc = m->dir && !o->config ? ses_json_load(path, CONFIG_MAX, e) : NULL; /* its errors name the file */
+    bool ok = m->dir && (o->config || m->doc);
+    if (ok && !declare(m, o->config ? o->config : ses_json_root(m->doc), o, e)) ok = ses_wrap(e, "%s", path);
     ses_free(path);
     if (!ok) return false;
     return o->random ? begin_random(m, o, e) : ses_model_load(m, dir, o, e);
@@ -127,6 +128,7 @@ void ses_model_free(ses_model *m)
     ses_safetensors_free(m->file);
     ses_json_free(m->doc);
     ses_free(m->surplus);
+    ses_free(m->fresh);
     ses_free(m->dir);
     ses_free(m);
 }
@@ -196,6 +198,19 @@ int64_t ses_model_vocab(const ses_model *m) { return m->c.vocab; }
 int64_t ses_model_labels(const ses_model *m) { return m->c.labels; }
 ses_dtype ses_model_dtype(const ses_model *m) { return m->dtype; }
 const char *ses_model_surplus(const ses_model *m) { return m->surplus; }
+
+const char *ses_model_fresh(const ses_model *m) { return m->fresh ? m->fresh : ""; }
+
+const char *ses_model_class_with(const ses_json *config, const char *head, ses_err *e)
+{
+    const ses_model_desc *d = ses_config_model(config, e);
+    for (size_t i = 0; d && i < d->n_classes; i++) {
+        const ses_head_use *use = d->class[i].head;
+        if (use[0].head && !use[1].head && !strcmp(use[0].head->name, head)) return d->class[i].name;
+    }
+    if (d) ses_fail(e, SES_EUNSUPPORTED, "model_type \"%s\" has no class with a head to %s", d->name, head);
+    return NULL;
+}
 
 const char *ses_model_label(const ses_model *m, int64_t i)
 {

@@ -153,24 +153,27 @@ bool ses_store_freeze(ses_store *s, ses_err *e)
     return true;
 }
 
-void ses_store_init(ses_store *s, double deviation, uint64_t seed)
+void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed)
 {
     enum { ROW = 1024 };
-    for (size_t i = 0; i < s->n; i++) {
-        const ses_param *p = &s->param[i];
-        ses_key key = { .seed = seed, .site = (uint32_t)i };
-        int64_t count = ses_count(p->tensor);
-        for (int64_t at = 0; at < count; at += ROW) {
-            ses_real row[ROW];
-            int64_t len = count - at < ROW ? count - at : ROW;
-            for (int64_t j = 0; j < len; j++)
-                row[j] = p->init == SES_INIT_NORMAL
-                             ? (ses_real)(deviation * ses_rand_normal(key, (uint64_t)(at + j)))
-                         : p->init == SES_INIT_ONE ? 1
-                                                   : 0;
-            s->dev->mem->upload(s->dev, p->tensor->f + at, row, (size_t)len * sizeof *row);
-        }
+    const ses_param *p = &s->param[i];
+    ses_key key = { .seed = seed, .site = (uint32_t)i };
+    int64_t count = ses_count(p->tensor);
+    for (int64_t at = 0; at < count; at += ROW) {
+        ses_real row[ROW];
+        int64_t len = count - at < ROW ? count - at : ROW;
+        for (int64_t j = 0; j < len; j++)
+            row[j] = p->init == SES_INIT_NORMAL
+                         ? (ses_real)(deviation * ses_rand_normal(key, (uint64_t)(at + j)))
+                     : p->init == SES_INIT_ONE ? 1
+                                               : 0;
+        s->dev->mem->upload(s->dev, p->tensor->f + at, row, (size_t)len * sizeof *row);
     }
+}
+
+void ses_store_init(ses_store *s, double deviation, uint64_t seed)
+{
+    for (size_t i = 0; i < s->n; i++) ses_store_init_one(s, i, deviation, seed);
 }
 
 void ses_store_zero_grad(ses_store *s)

@@ -27,7 +27,7 @@ static void put_field(ses_json_writer *w, const ses_result *r, const ses_row *ro
 static void put_row(ses_json_writer *w, const ses_result *r, const ses_row *row)
 {
     ses_json_begin_object(w);
-    for (const ses_field *f = r->shape->field; f->key; f++) {
+    for (const ses_shape_field *f = r->shape->field; f->key; f++) {
         ses_json_put_key(w, f->key);
         put_field(w, r, row, f->kind);
     }
@@ -49,7 +49,7 @@ static void put_rows(ses_json_writer *w, const ses_result *r)
 static void put_columns(ses_json_writer *w, const ses_result *r)
 {
     ses_json_begin_object(w);
-    for (const ses_field *f = r->shape->field; f->key; f++) {
+    for (const ses_shape_field *f = r->shape->field; f->key; f++) {
         ses_json_put_key(w, f->key);
         if (f->kind == SES_FIELD_ITEM) {
             put_string(w, r->item->text);

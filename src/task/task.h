@@ -29,10 +29,10 @@ typedef enum {
     SES_FIELD_ITEM /* the item's text; of columns, once */
 } ses_field_kind;
 
-typedef struct ses_field {
+typedef struct ses_shape_field {
     const char *key;
     ses_field_kind kind;
-} ses_field;
+} ses_shape_field;
 
 typedef enum {
     SES_FORM_ROWS,    /* [{...}, ...]; of several groups [[{...}, ...], ...] */
@@ -58,7 +58,7 @@ typedef enum {
 typedef struct ses_shape {
     ses_answer_form form;
     ses_view_kind view;
-    ses_field field[8]; /* in this order; ends with a NULL key */
+    ses_shape_field field[8]; /* in this order; ends with a NULL key */
 } ses_shape;
 
 /* ---- an item at work ---- */

@@ -426,6 +426,19 @@ static bool prune(ses_trainer *t, ses_err *e)
     return ok;
 }
 
+bool ses_trainer_forget(ses_trainer *t, ses_err *e)
+{
+    places l;
+    bool ok = !t->dir || find_places(t->dir, &l, e);
+    for (size_t i = 0; ok && t->dir && i < l.n; i++) {
+        char *path = place_path(t->dir, l.p[i], e);
+        ok = path && ses_dir_remove(path, e);
+        ses_free(path);
+    }
+    if (t->dir) ses_free(l.p);
+    return ok;
+}
+
 static bool write_all(ses_trainer *t, const char *temp, ses_err *e)
 {
     char *state = ses_path_join(temp, "trainer_state.json", e);

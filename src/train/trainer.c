@@ -63,6 +63,7 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
     t->count = o->source.count(o->source.ctx, 0);
     if (!o->schedule.name && !ses_schedule_usual("constant", &t->o.schedule, e)) goto fail;
     if (!t->o.schedule.total) t->o.schedule.total = t->total;
+    if (!t->o.schedule.warmup) t->o.schedule.warmup = ses_warmup_updates(o->warmup_ratio, t->total);
     t->settings = ses_strdup(o->settings ? o->settings : "{}", e);
     if (!t->settings || (o->dir && !(t->dir = ses_strdup(o->dir, e)))) goto fail;
     if (t->dir && (!ses_dir_make(t->dir, e) || !(t->lock = ses_lock_new(t->dir, e)))) goto fail;

@@ -11,6 +11,7 @@
 #include "sesame/dataset.h"
 #include "sesame/tokenizer.h"
 #include "sesame/trainer.h"
+#include "task/task.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -127,6 +128,7 @@ typedef struct scene {
     ses_dataset *data;
     ses_batches *batches;
     ses_trainer *trainer;
+    ses_facts facts;
     ses_real *values;
 } scene;
 
@@ -171,7 +173,7 @@ static bool add_row(scene *s, const recipe *r, const ses_json *row, bool classes
     if (!ses_encode(s->tokens, &in, &o, e)) return false;
     const ses_encoding *k = ses_tokens_result(s->tokens);
     int32_t *segments = ses_alloc_array(k->n, sizeof *segments, e);
-    for (size_t i = 0; segments && i < k->n; i++) segments[i] = k->type[i];
+    for (size_t i = 0; segments && i < k->n; i++) segments[i] = s->facts.types ? k->type[i] : 0;
     ses_sequence q = { .n = (int64_t)k->n, .ids = k->id, .segments = segments };
     bool ok =
         segments && read_label(s, ses_json_at(row, n - 1), &q, classes, e) && ses_dataset_add(s->data, &q, e);
@@ -201,7 +203,9 @@ static bool prepare(scene *s, const recipe *r, const char *dir, ses_device *dev,
     s->model = ses_model_open(dir, dev, &(ses_model_options){ .train = true }, e);
     s->tokenizer = s->model ? ses_tokenizer_open(dir, e) : NULL;
     s->tokens = s->tokenizer ? ses_tokens_new(s->tokenizer, e) : NULL;
-    if (!s->tokens || !read_data(s, r, e)) return false;
+    if (!s->tokens || !ses_facts_read(&s->facts, dir, ses_model_type(s->model), s->tokenizer, e) ||
+        !read_data(s, r, e))
+        return false;
     s->batches = ses_batches_new(s->data, &(ses_batching){ .examples = r->batch_size, .in_order = true }, e);
     if (!s->batches) return false;
     if (!ses_optim_usual(r->optimizer ? r->optimizer : "adamw", &o.optim, e)) return false;
@@ -216,7 +220,8 @@ static bool prepare(scene *s, const recipe *r, const char *dir, ses_device *dev,
     o.optim.group[1] = (ses_group){ 1, r->decay_all ? decay : 0 };
     o.optim.group_of = ses_group_by_decay;
     if (!ses_schedule_usual(r->schedule ? r->schedule : "linear", &o.schedule, e)) return false;
-    o.schedule.warmup = r->warmup ? r->warmup : ses_warmup_updates(r->warmup_ratio, r->total);
+    o.schedule.warmup = r->warmup;
+    o.warmup_ratio = r->warmup_ratio;
     o.model = s->model;
     o.source = ses_batches_source(s->batches);
     s->trainer = ses_trainer_new(&o, e);

@@ -1,0 +1,50 @@
+/* The finetune command's inside, shared by cmd_finetune.c (the run) and finetune_files.c (what it leaves). */
+#ifndef SES_CLI_FINETUNE_H
+#define SES_CLI_FINETUNE_H
+
+#include "sesame/trainer.h"
+#include "tune.h"
+
+typedef struct ses_finetune_args {
+    ses_tune_args tune;
+    const char *model, *config, *tokenizer, *train, *eval, *output, *metric, *log;
+    int64_t steps, batch, tokens, bucket, accumulate, freeze, eval_every, patience, save_every, keep, seed;
+    double epochs, lr, warmup, decay, clip, fall;
+    int optimizer, schedule;
+    bool resume, overwrite;
+} ses_finetune_args;
+
+typedef struct ses_finetune {
+    const ses_finetune_args *a;
+    const ses_tune_kind *kind;
+    const ses_term *talk;
+    bool quiet, lower;
+    ses_device *dev;
+    ses_json_doc *base; /* the config to begin with */
+    ses_examples *train_rows, *eval_rows;
+    size_t n_eval;
+    ses_data_spec spec;
+    ses_tuner *tuner;
+    ses_tune_set train, eval;
+    ses_batches *batches;
+    ses_layers layers;
+    ses_trainer *trainer;
+    char *settings;
+    FILE *log;
+    double start, seconds, drawn;
+    int64_t first_update, first_tokens;
+    double loss_sum, loss_all, window_sum;
+    int64_t loss_count, loss_n, window;
+    ses_spark spark;
+    ses_scores scores; /* of the last evaluation */
+    double eval_loss, eval_seconds;
+} ses_finetune;
+
+void ses_finetune_free(ses_finetune *f);
+bool ses_finetune_config(ses_finetune *f, ses_err *e);  /* f->base: of --model, of --config, or a size's */
+bool ses_finetune_measure(ses_finetune *f, ses_err *e); /* f->scores and f->eval_loss */
+bool ses_finetune_write(ses_finetune *f, ses_err *e);
+void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end end);
+bool ses_finetune_print(const ses_finetune *f, ses_err *e); /* all results as a line of JSON */
+
+#endif

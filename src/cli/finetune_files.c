@@ -1,0 +1,224 @@
+/* What a fine-tuning run leaves in its folder, and what it says at the end. */
+#define _POSIX_C_SOURCE 200809L
+#include "finetune.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "show.h"
+#include "tokenizer_files.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { FILE_MAX = 1 << 28 };
+
+void ses_finetune_free(ses_finetune *f)
+{
+    if (f->log) fclose(f->log);
+    ses_trainer_free(f->trainer);
+    ses_batches_free(f->batches);
+    ses_tune_set_free(&f->train);
+    ses_tune_set_free(&f->eval);
+    ses_tuner_free(f->tuner);
+    ses_examples_free(f->train_rows);
+    ses_examples_free(f->eval_rows);
+    ses_scores_free(&f->scores);
+    ses_json_free(f->base);
+    ses_free(f->settings);
+    ses_device_free(f->dev);
+}
+
+/* BERT in the sizes of Turc et al. 2019, and base. */
+static const struct {
+    const char *name;
+    int layers, hidden;
+} sizes[] = { { "bert-tiny", 2, 128 },
+              { "bert-mini", 4, 256 },
+              { "bert-small", 4, 512 },
+              { "bert-medium", 8, 512 },
+              { "bert-base", 12, 768 } };
+
+bool ses_finetune_config(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_args *a = f->a;
+    char text[512];
+    for (size_t i = 0; a->config && i < SES_LEN(sizes); i++)
+        if (!strcmp(a->config, sizes[i].name)) {
+            int n = snprintf(
+                text, sizeof text,
+                "{\"model_type\": \"bert\", \"hidden_size\": %d, \"num_hidden_layers\": %d, "
+                "\"num_attention_heads\": %d, \"intermediate_size\": %d, \"max_position_embeddings\": 512, "
+                "\"type_vocab_size\": 2, \"vocab_size\": 30522, \"hidden_act\": \"gelu\", "
+                "\"hidden_dropout_prob\": 0.1, \"attention_probs_dropout_prob\": 0.1, "
+                "\"initializer_range\": 0.02, \"layer_norm_eps\": 1e-12, \"pad_token_id\": 0}",
+                sizes[i].hidden, sizes[i].layers, sizes[i].hidden / 64, 4 * sizes[i].hidden);
+            f->base = ses_json_parse(text, (size_t)n, e);
+            return f->base != NULL;
+        }
+    char *path = a->config ? ses_strdup(a->config, e) : ses_path_join(a->model, "config.json", e);
+    f->base = path ? ses_json_load(path, FILE_MAX, e) : NULL;
+    ses_free(path);
+    return f->base != NULL;
+}
+
+/* ---- results ---- */
+
+static void put_train(const ses_finetune *f, ses_json_writer *w)
+{
+    const ses_train_state *at = ses_trainer_state(f->trainer);
+    double updates = (double)(at->updates - f->first_update), seconds = fmax(f->seconds, 1e-9);
+    ses_json_number(w, "epoch",
+                    f->a->steps ? (double)at->epoch + 1
+                                : f->a->epochs * (double)at->updates / (double)ses_trainer_total(f->trainer));
+    ses_json_number(w, "train_loss", f->loss_n ? f->loss_all / (double)f->loss_n : NAN);
+    ses_json_number(w, "train_runtime", f->seconds);
+    ses_json_count(w, "train_samples", ses_dataset_size(f->train.data));
+    ses_json_number(w, "train_samples_per_second",
+                    updates / (double)at->updates * (double)at->sequences / seconds);
+    ses_json_number(w, "train_steps_per_second", updates / seconds);
+    ses_json_number(w, "train_tokens_per_second", (double)(at->tokens - f->first_tokens) / seconds);
+}
+
+static void put_eval(const ses_finetune *f, ses_json_writer *w)
+{
+    if (!f->eval.data) return;
+    double seconds = fmax(f->eval_seconds, 1e-9), n = (double)f->n_eval;
+    ses_tune_put_scores(w, &f->scores, "eval_");
+    ses_json_number(w, "eval_loss", f->eval_loss);
+    ses_json_number(w, "eval_runtime", f->eval_seconds);
+    ses_json_count(w, "eval_samples", (int64_t)f->n_eval);
+    ses_json_number(w, "eval_samples_per_second", n / seconds);
+}
+
+static bool write_results(const ses_finetune *f, const char *name, bool train, bool eval, ses_err *e)
+{
+    size_t n;
+    ses_json_writer *w = ses_json_writer_new(4, e);
+    char *path = w ? ses_path_join(f->a->output, name, e) : NULL;
+    bool ok = path != NULL;
+    if (ok) {
+        ses_json_begin_object(w);
+        if (train) put_train(f, w);
+        if (eval) put_eval(f, w);
+        ses_json_end_object(w);
+        const char *text = ses_json_writer_text(w, &n, e);
+        ok = text && ses_file_write(path, text, n, true, e);
+    }
+    ses_json_writer_free(w);
+    ses_free(path);
+    return ok;
+}
+
+/* ---- tokenizer, card ---- */
+
+/* As it was, where it was a folder's; else as one tokenizer.json. */
+static bool write_tokenizer(const ses_finetune *f, ses_err *e)
+{
+    const char *from = f->a->tokenizer ? f->a->tokenizer : f->a->model;
+    bool ok = true, whole = false;
+    for (size_t i = 0; ok && ses_path_is_dir(from) && i < SES_TOKENIZER_FILES; i++) {
+        char *path = ses_path_join(from, ses_tokenizer_file[i], e),
+             *to = ses_path_join(f->a->output, ses_tokenizer_file[i], e);
+        size_t n;
+        char *data = NULL;
+        ok = path && to;
+        if (ok && ses_path_exists(path)) {
+            data = ses_file_read(path, FILE_MAX, &n, e);
+            ok = data && ses_file_write(to, data, n, true, e);
+            whole |= !strcmp(ses_tokenizer_file[i], "tokenizer.json");
+        }
+        ses_free(data);
+        ses_free(path);
+        ses_free(to);
+    }
+    char *to = ok && !whole ? ses_path_join(f->a->output, "tokenizer.json", e) : NULL;
+    if (ok && !whole) ok = to && ses_tokenizer_save(f->tuner->tokenizer, to, true, e);
+    ses_free(to);
+    return ok;
+}
+
+static bool write_card(const ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_args *a = f->a;
+    ses_buf b = { 0 };
+    ses_buf_appendf(&b, "---\nlibrary_name: transformers\ntags:\n- sesame\n- %s\n---\n\n# %s\n\n",
+                    f->kind->name, ses_path_base(a->output));
+    ses_buf_appendf(&b, "%s, fine-tuned for: %s.\n\n| | |\n|---|---|\n", ses_model_class(f->tuner->model),
+                    f->kind->what);
+    ses_buf_appendf(&b, "| begun with | %s |\n", a->model ? ses_path_base(a->model) : "random weights");
+    ses_buf_appendf(&b, "| training data | %s, %" PRId64 " examples |\n", ses_path_base(a->train),
+                    ses_dataset_size(f->train.data));
+    ses_buf_appendf(&b, "| updates | %" PRId64 " of %" PRId64 ", %s %" PRId64 " |\n",
+                    ses_trainer_state(f->trainer)->updates, ses_trainer_total(f->trainer),
+                    a->tokens ? "tokens a batch" : "batch size", a->tokens ? a->tokens : a->batch);
+    ses_buf_appendf(
+        &b, "| optimizer | %s, rate %g, %s, warm-up %g, decay %g, clip %g |\n| seed | %" PRId64 " |\n",
+        ses_optim_name((size_t)a->optimizer, NULL), a->lr, ses_schedule_name((size_t)a->schedule, NULL),
+        a->warmup, a->decay, a->clip, a->seed);
+    if (f->eval.data)
+        ses_buf_appendf(&b, "\nOn %s (%zu examples):\n\n| score | value |\n|---|---|\n",
+                        ses_path_base(a->eval), f->n_eval);
+    for (size_t i = 0; i < f->scores.n; i++)
+        ses_buf_appendf(&b, "| %s | %.4f |\n", f->scores.item[i].name, f->scores.item[i].value);
+    char *path = ses_path_join(a->output, "README.md", e);
+    bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, true, e);
+    ses_free(path);
+    ses_buf_free(&b);
+    return ok;
+}
+
+bool ses_finetune_write(ses_finetune *f, ses_err *e)
+{
+    const char *out = f->a->output;
+    char *state = ses_path_join(out, "trainer_state.json", e);
+    bool ok =
+        state &&
+        ses_model_save(f->tuner->model, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, e) &&
+        write_tokenizer(f, e) && ses_trainer_write_state(f->trainer, state, true, e) &&
+        write_results(f, "train_results.json", true, false, e) &&
+        (!f->eval.data || write_results(f, "eval_results.json", false, true, e)) &&
+        write_results(f, "all_results.json", true, true, e) && write_card(f, e);
+    ses_free(state);
+    return ok;
+}
+
+/* ---- the end ---- */
+
+void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end end)
+{
+    char a[SES_HUMAN], b[SES_HUMAN], spark[SES_BAR_SIZE];
+    const ses_term *t = &c->out;
+    const ses_train_state *at = ses_trainer_state(f->trainer);
+    struct rusage use;
+    if (f->a->tune.shared.json) return;
+    ses_show_line(t, "Model", "%s: %s", f->a->output, ses_model_class(f->tuner->model));
+    ses_show_line(t, "Trained", "%" PRId64 " updates%s, loss %.4f  %s", at->updates,
+                  end == SES_RUN_EARLY ? " (ended early: no better score)" : "",
+                  f->loss_n ? f->loss_all / (double)f->loss_n : NAN, ses_spark_text(&f->spark, t, spark));
+    if (f->eval.data) ses_tune_show_scores(t, &f->scores, f->eval_loss);
+    if (f->eval.data && ses_trainer_best_dir(f->trainer))
+        ses_show_line(t, "Best", "of update %" PRId64 ", in %s", at->best_update,
+                      ses_trainer_best_dir(f->trainer));
+    getrusage(RUSAGE_SELF, &use);
+    double rate = (double)(at->tokens - f->first_tokens) / fmax(f->seconds, 1e-9);
+    ses_show_line(t, "Time", "%s: %s tokens/s, %.1f examples/s; memory at most %s",
+                  ses_time_text(a, f->seconds), ses_human_count(b, (uint64_t)rate),
+                  rate / ((double)at->tokens / fmax(1, (double)at->sequences)),
+                  ses_human_bytes(spark, (uint64_t)use.ru_maxrss * 1024));
+    ses_show_line(t, "Next", "sesame predict %s --task %s FILE", f->a->output, f->kind->name);
+}
+
+bool ses_finetune_print(const ses_finetune *f, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "output", f->a->output);
+    put_train(f, w);
+    put_eval(f, w);
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}

@@ -1,0 +1,126 @@
+/* What finetune, eval and predict share: reading labeled files, showing and writing what came out. */
+#ifndef SES_CLI_TUNE_H
+#define SES_CLI_TUNE_H
+
+#include "command.h"
+#include "shared.h"
+#include "task/tune.h"
+
+/* How a file is read, and what the task is told. */
+typedef struct ses_tune_args {
+    ses_shared shared;
+    const char *task, *text, *pair, *label;
+    bool no_header, all_pieces, may_lack, skip_bad;
+    int64_t max_length, stride, longest, best;
+    double threshold;
+} ses_tune_args;
+
+#define SES_OPT_TASK(struct_, field)                                                                  \
+    {                                                                                                 \
+        .name = "task", .letter = 'T', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.task), \
+        .value = "TASK", .required = true,                                                            \
+        .help = "classify, regress, multi_label, tag, answer, or a benchmark"                         \
+    }
+#define SES_OPT_TUNE(struct_, field)                                                               \
+    { .name = "text",                                                                              \
+      .type = SES_OPT_TEXT,                                                                        \
+      .offset = offsetof(struct_, field.text),                                                     \
+      .value = "COLUMN",                                                                           \
+      .help = "column of the text, by name or number from 1; of tags: of the words" },             \
+        { .name = "pair",                                                                          \
+          .type = SES_OPT_TEXT,                                                                    \
+          .offset = offsetof(struct_, field.pair),                                                 \
+          .value = "COLUMN",                                                                       \
+          .help = "column of the second text" },                                                   \
+        { .name = "label",                                                                         \
+          .type = SES_OPT_TEXT,                                                                    \
+          .offset = offsetof(struct_, field.label),                                                \
+          .value = "COLUMN",                                                                       \
+          .help = "column of the label" },                                                         \
+        { .name = "no-header",                                                                     \
+          .type = SES_OPT_FLAG,                                                                    \
+          .offset = offsetof(struct_, field.no_header),                                            \
+          .help = "the first line is a row, too; columns are numbers" },                           \
+        { .name = "max-length",                                                                    \
+          .type = SES_OPT_INT,                                                                     \
+          .offset = offsetof(struct_, field.max_length),                                           \
+          .def = "0",                                                                              \
+          .min = 0,                                                                                \
+          .max = 1 << 20,                                                                          \
+          .help = "most tokens of a sequence; 0: what the model takes" },                          \
+        { .name = "stride",                                                                        \
+          .type = SES_OPT_INT,                                                                     \
+          .offset = offsetof(struct_, field.stride),                                               \
+          .def = "128",                                                                            \
+          .min = 0,                                                                                \
+          .max = 1 << 20,                                                                          \
+          .help = "answer: tokens that two windows of a passage share" },                          \
+        { .name = "max-answer",                                                                    \
+          .type = SES_OPT_INT,                                                                     \
+          .offset = offsetof(struct_, field.longest),                                              \
+          .def = "30",                                                                             \
+          .min = 1,                                                                                \
+          .max = 1 << 16,                                                                          \
+          .help = "answer: the longest, in tokens" },                                              \
+        { .name = "n-best",                                                                        \
+          .type = SES_OPT_INT,                                                                     \
+          .offset = offsetof(struct_, field.best),                                                 \
+          .def = "20",                                                                             \
+          .min = 1,                                                                                \
+          .max = 64,                                                                               \
+          .help = "answer: so many beginnings and ends are tried" },                               \
+        { .name = "no-answers",                                                                    \
+          .type = SES_OPT_FLAG,                                                                    \
+          .offset = offsetof(struct_, field.may_lack),                                             \
+          .help = "answer: a passage may have none, as in SQuAD 2.0" },                            \
+        { .name = "null-threshold",                                                                \
+          .type = SES_OPT_REAL,                                                                    \
+          .offset = offsetof(struct_, field.threshold),                                            \
+          .def = "0",                                                                              \
+          .help = "answer: how much more likely none must be to be said" },                        \
+        { .name = "skip-bad",                                                                      \
+          .type = SES_OPT_FLAG,                                                                    \
+          .offset = offsetof(struct_, field.skip_bad),                                             \
+          .help = "answer: leave out answers that do not stand in their passage" },                \
+    {                                                                                              \
+        .name = "all-pieces", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field.all_pieces), \
+        .help = "tag: every piece of a word has its label, not the first alone"                    \
+    }
+
+/* tune_files.c */
+bool ses_tune_resolve(const ses_tune_args *a, const ses_tune_kind **kind, ses_data_spec *spec, ses_err *e);
+ses_examples *ses_tune_read(const ses_data_spec *spec, const char *path, const ses_examples *like,
+                            ses_err *e);
+bool ses_tune_values(const ses_json *config, ses_buf *out, ses_err *e);
+ses_tune_options ses_tune_options_of(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *s);
+
+/* tune_run.c: the model in c->rest[0] over the file c->rest[1] */
+typedef struct ses_tune_run {
+    ses_device *dev;
+    ses_json_doc *config;
+    ses_examples *rows;
+    ses_buf values;
+    size_t n;
+    ses_tuner *tuner;
+    ses_tune_set set;
+    ses_predicted said;
+} ses_tune_run;
+/* labels: whether the file must have them */
+bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *c, bool labels, ses_err *e);
+void ses_tune_run_free(ses_tune_run *r); /* fine after a failed open */
+
+/* tune_show.c */
+typedef struct ses_spark { /* a curve of any length in so many columns */
+    double sum[64];
+    int64_t count[64];
+    int64_t each, n; /* values a column */
+} ses_spark;
+void ses_spark_add(ses_spark *s, double x);
+const char *ses_spark_text(const ses_spark *s, const ses_term *t, char buf[SES_BAR_SIZE]);
+const char *ses_time_text(char buf[SES_HUMAN], double seconds); /* "1m02s" */
+
+/* Members "eval_NAME": value, as the reference names them. */
+void ses_tune_put_scores(ses_json_writer *w, const ses_scores *s, const char *prefix);
+void ses_tune_show_scores(const ses_term *t, const ses_scores *s, double loss);
+
+#endif

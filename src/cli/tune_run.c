@@ -1,0 +1,66 @@
+/* A fine-tuned model over a labeled file: what eval and predict share. */
+#include "tune.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+#include <string.h>
+
+enum { CONFIG_MAX = 1 << 24 };
+
+void ses_tune_run_free(ses_tune_run *r)
+{
+    ses_predicted_free(&r->said);
+    ses_tune_set_free(&r->set);
+    ses_tuner_free(r->tuner);
+    ses_examples_free(r->rows);
+    ses_buf_free(&r->values);
+    ses_json_free(r->config);
+    ses_device_free(r->dev);
+}
+
+static bool progress(void *ctx, int64_t done, int64_t of)
+{
+    ses_progress *p = ctx;
+    p->total = of;
+    ses_progress_show(p, done);
+    return true;
+}
+
+static bool open_model(ses_tune_run *r, const ses_tune_options *o, const char *dir, ses_err *e)
+{
+    const ses_json *config = ses_json_root(r->config);
+    const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
+    r->tuner = ses_tuner_new(o, dir, type ? type : "", r->dev, e);
+    return r->tuner && ses_tuner_labels(r->tuner, r->rows, e) && ses_tuner_config(r->tuner, config, 0, e) &&
+           ses_tuner_model(r->tuner, dir, false, 0, e) && ses_tuner_encode(r->tuner, r->rows, &r->set, e);
+}
+
+static bool read_config(ses_tune_run *r, const char *dir, ses_err *e)
+{
+    char *path = ses_path_join(dir, "config.json", e);
+    r->config = path ? ses_json_load(path, CONFIG_MAX, e) : NULL;
+    ses_free(path);
+    return r->config && ses_tune_values(ses_json_root(r->config), &r->values, e);
+}
+
+bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *c, bool labels, ses_err *e)
+{
+    ses_device_options d = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
+    const ses_tune_kind *k;
+    ses_data_spec s;
+    *r = (ses_tune_run){ 0 };
+    if (!ses_tune_resolve(a, &k, &s, e) || !read_config(r, c->rest[0], e)) return false;
+    ses_tune_options o = ses_tune_options_of(a, k, &s);
+    if (k->named && !s.values && r->values.len) s.values = r->values.data;
+    s.no_labels = !labels;
+    r->dev = ses_device_open(a->shared.device, &d, e);
+    r->rows = r->dev ? ses_tune_read(&s, c->rest[1], NULL, e) : NULL;
+    if (!r->rows) return false;
+    r->n = ses_examples_count(r->rows);
+    if (!open_model(r, &o, c->rest[0], e)) return ses_wrap(e, "%s", c->rest[1]);
+    ses_progress p = ses_progress_start(stderr, &c->err, c->quiet, "sequences", (int64_t)r->set.n);
+    bool ok = ses_tuner_predict(r->tuner, &r->set, &r->said, progress, &p, e);
+    ses_progress_end(&p);
+    return ok;
+}

@@ -1,0 +1,173 @@
+#!/bin/sh
+# finetune, eval and predict from outside: every task, interruptions, bad input.
+# Usage: test_finetune.sh BUILD_DIR, from the source folder.
+sesame=$1/sesame
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0
+
+ok() # what, then a command that must succeed
+{
+    what=$1
+    shift
+    if "$@"; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "failed: $what"
+    fi
+}
+
+exits() # code, then a command; its output goes to $tmp/out and $tmp/err
+{
+    want=$1
+    shift
+    "$@" >"$tmp/out" 2>"$tmp/err"
+    code=$?
+    [ $code -eq "$want" ] || { echo "exit $code, expected $want:"; cat "$tmp/out" "$tmp/err"; return 1; }
+}
+
+says() { grep -q "$1" "$tmp/err" || { cat "$tmp/err"; return 1; }; }
+prints() { grep -q "$1" "$tmp/out" || { cat "$tmp/out"; return 1; }; }
+score() { sed -n "s/.*\"$1\": \([-0-9.e]*\).*/\1/p" "$2" | head -1; } # of a results file
+above() { awk -v x="$1" -v least="$2" 'BEGIN { exit !(x >= least) }' || { echo "$1 is below $2"; return 1; }; }
+
+# A vocabulary, a small model, texts whose label hangs on one word.
+printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' good bad film the a was it not paris london anna bob lives in \
+    of '##s' who where '?' . 1 2 3 >"$tmp/vocab.txt"
+cat >"$tmp/config.json" <<END
+{"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
+ "max_position_embeddings": 64, "type_vocab_size": 2, "vocab_size": 100, "hidden_act": "gelu",
+ "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "layer_norm_eps": 1e-12, "initializer_range": 0.05}
+END
+awk 'BEGIN {
+    split("the film|it|a film|the good old film", s, "|")
+    for (i = 0; i < 80; i++) {
+        printf "%s was %s .\t%s\n", s[i % 3 + 1], i % 2 ? "good" : "bad", i % 2 ? "pos" : "neg"
+    }
+}' >"$tmp/rows"
+{ printf 'sentence\tlabel\n'; cat "$tmp/rows"; } >"$tmp/train.tsv"
+{ printf 'sentence\tlabel\n'; head -20 "$tmp/rows"; } >"$tmp/dev.tsv"
+small="--config $tmp/config.json --tokenizer $tmp/vocab.txt --threads 1 --lr 3e-3 --batch-size 8"
+
+# shellcheck disable=SC2086  # several options
+ok "classify" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+    --epochs 4 -o "$tmp/one" --log "$tmp/log"
+ok "learned" above "$(score eval_accuracy "$tmp/one/all_results.json")" 0.95
+for file in config.json model.safetensors tokenizer.json README.md train_results.json eval_results.json \
+    all_results.json trainer_state.json; do ok "leaves $file" test -s "$tmp/one/$file"; done
+ok "labels in the config" grep -q '"1": "pos"' "$tmp/one/config.json"
+ok "the reference's keys" grep -q '"best_model_checkpoint"' "$tmp/one/trainer_state.json"
+for file in trainer_state all_results config; do
+    ok "valid $file.json" sh -c "'$1/json_valid' <'$tmp/one/$file.json' >/dev/null"
+done
+ok "a line of log for each update" test "$(grep -c grad_norm "$tmp/log")" -eq 40
+ok "eval" exits 0 "$sesame" eval "$tmp/one" "$tmp/dev.tsv" --task classify --json
+ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/one/eval_results.json")"
+printf 'sentence\nthe film was good .\nit was bad .\n' >"$tmp/new.tsv"
+ok "predict without labels" exits 0 "$sesame" predict "$tmp/one" "$tmp/new.tsv" --task classify
+ok "a line each" test "$(tr -d '\n' <"$tmp/out" | sed 's/, "score": [0-9.]*//g')" = '{"label": "pos"}{"label": "neg"}'
+ok "a pipeline reads it" exits 0 "$sesame" text-classification --model "$tmp/one" --json "the film was good ."
+ok "and agrees" prints pos
+
+# From a model: all of it but the head is taken over.
+ok "from a folder" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 2 \
+    -o "$tmp/two"
+ok "nothing was new" sh -c "! grep -q 'begun at random' '$tmp/err'"
+sed 's/pos$/x/; s/neg$/y/; 2s/.$/z/' "$tmp/train.tsv" >"$tmp/three.tsv"
+ok "with three labels" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/three.tsv" --steps 2 \
+    -o "$tmp/three" --freeze 3
+ok "the head was new" says 'begun at random: classifier.weight, classifier.bias'
+
+# Interrupted by a signal and resumed: the same weights as in one go, on another number of threads.
+# shellcheck disable=SC2086
+for signal in INT TERM; do
+    rm -rf "$tmp/cut"
+    "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 \
+        -o "$tmp/cut" --log "$tmp/cut.log" >/dev/null 2>"$tmp/err" &
+    pid=$!
+    while kill -0 $pid 2>/dev/null && [ ! -s "$tmp/cut/checkpoint-4/manifest.json" ]; do sleep 0.05; done
+    kill -$signal $pid 2>/dev/null
+    wait $pid
+    ok "resumes after $signal" exits 0 "$sesame" finetune $small --threads 2 --task classify --train "$tmp/train.tsv" \
+        --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/cut" --resume
+    [ -d "$tmp/whole" ] || exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" \
+        --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/whole"
+    ok "the same bits after $signal" cmp -s "$tmp/cut/model.safetensors" "$tmp/whole/model.safetensors"
+done
+ok "resumed with another rate" exits 3 "$sesame" finetune $small --lr 1e-3 --task classify --train "$tmp/train.tsv" \
+    --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/cut" --resume
+ok "says which" says 'begun with lr 0.003, not 0.001'
+
+# The other tasks.
+awk 'BEGIN { print "sentence1\tsentence2\tscore"
+    for (i = 0; i < 60; i++) printf "the film was %s\tit was %s\t%s\n", i % 2 ? "good" : "bad", i % 4 < 2 ? "good" : "bad",
+        (i % 2) == (i % 4 < 2) ? "4.5" : "0.5" }' >"$tmp/pairs.tsv"
+# shellcheck disable=SC2086
+ok "regress" exits 0 "$sesame" finetune $small --task stsb --train "$tmp/pairs.tsv" --eval "$tmp/pairs.tsv" --epochs 12 \
+    -o "$tmp/regress" --optimizer bert_adam --schedule cosine --tokens-per-batch 100 --bucket 4
+ok "one output" grep -q 'LABEL_0' "$tmp/regress/config.json"
+ok "its loss is the mean square" awk -v a="$(score eval_loss "$tmp/regress/all_results.json")" \
+    -v b="$(score eval_mse "$tmp/regress/all_results.json")" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-6) }'
+awk 'BEGIN { print "text\tlabels"; split("good|bad|good film|bad film", s, "|"); split("g|b|g,f|b,f", l, "|")
+    for (i = 0; i < 60; i++) printf "%s\t%s\n", s[i % 4 + 1], l[i % 4 + 1] }' >"$tmp/multi.tsv"
+# shellcheck disable=SC2086
+ok "multi_label" exits 0 "$sesame" finetune $small --task multi_label --train "$tmp/multi.tsv" --eval "$tmp/multi.tsv" \
+    --epochs 12 -o "$tmp/multi"
+ok "learned" above "$(score eval_f1_micro "$tmp/multi/all_results.json")" 0.9
+awk 'BEGIN { for (i = 0; i < 40; i++) printf "%s N B-PER\nlives V O\nin P O\n%s N B-LOC\n. . O\n\n", i % 2 ? "anna" : "bob",
+    i % 3 ? "paris" : "londons" }' >"$tmp/tags.txt"
+# shellcheck disable=SC2086
+ok "tag" exits 0 "$sesame" finetune $small --task tag --train "$tmp/tags.txt" --eval "$tmp/tags.txt" --epochs 8 -o "$tmp/tag"
+ok "learned" above "$(score eval_f1 "$tmp/tag/all_results.json")" 0.9
+ok "predicts" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag
+ok "every word" prints '"tags": \["B-PER", "O", "O", "B-LOC", "O"\]'
+# shellcheck disable=SC2086
+ok "all pieces" exits 0 "$sesame" finetune $small --task tag --all-pieces --train "$tmp/tags.txt" --steps 2 -o "$tmp/tag2"
+awk 'BEGIN { printf "{\"version\": \"v2.0\", \"data\": [{\"paragraphs\": ["
+    for (i = 0; i < 60; i++) {
+        who = i % 2 ? "anna" : "bob"; where = i % 3 ? "paris" : "london"
+        printf "%s{\"context\": \"%s lives in %s . it was good .\", \"qas\": [{\"id\": \"q%d\", \"question\": \"who ?\", \"answers\": [{\"text\": \"%s\", \"answer_start\": 0}]},", i ? ", " : "", who, where, i, who
+        printf "{\"id\": \"r%d\", \"question\": \"where ?\", \"answers\": [{\"text\": \"%s\", \"answer_start\": %d}]},", i, where, length(who) + 10
+        printf "{\"id\": \"s%d\", \"question\": \"not ?\", \"is_impossible\": true, \"answers\": []}]}", i
+    }
+    print "]}]}" }' >"$tmp/squad.json"
+# shellcheck disable=SC2086
+ok "answer" exits 0 "$sesame" finetune $small --task answer --no-answers --train "$tmp/squad.json" --eval "$tmp/squad.json" \
+    --epochs 12 -o "$tmp/answer"
+ok "learned" above "$(score eval_f1 "$tmp/answer/all_results.json")" 60
+ok "answers" exits 0 "$sesame" predict "$tmp/answer" "$tmp/squad.json" --task answer --no-answers --max-length 12 --stride 2
+ok "in windows" test "$(wc -l <"$tmp/out")" -eq 180
+ok "with ids" prints '"id": "r3"'
+
+# Bad input: nothing is written, the place is named.
+refused() # what, exit code, message, options
+{
+    what=$1 code=$2 message=$3
+    shift 3
+    # shellcheck disable=SC2086
+    ok "$what" exits "$code" "$sesame" finetune $small -o "$tmp/bad" "$@"
+    ok "$what: says so" says "$message"
+    ok "$what: leaves nothing" test ! -e "$tmp/bad/config.json"
+}
+: >"$tmp/empty.tsv"
+refused "an empty file" 3 'empty.tsv' --task classify --train "$tmp/empty.tsv"
+printf 'sentence\tlabel\na\tx\nb\tx\n' >"$tmp/single.tsv"
+refused "one class" 3 'single.tsv' --task classify --train "$tmp/single.tsv"
+printf 'sentence\tlabel\na\tx\nb\n' >"$tmp/ragged.tsv"
+refused "a ragged row" 3 'line 3\|:3' --task classify --train "$tmp/ragged.tsv"
+printf 'sentence\tlabel\na\tother\n' >"$tmp/odd.tsv"
+refused "an unseen label" 3 'other' --task classify --train "$tmp/train.tsv" --eval "$tmp/odd.tsv"
+refused "a wrong column" 3 'sentence' --task classify --train "$tmp/train.tsv" --text body
+printf 'sentence1\tsentence2\tscore\na\tb\tinf\n' >"$tmp/inf.tsv"
+refused "a target that is not finite" 3 'inf' --task stsb --train "$tmp/inf.tsv"
+refused "no such task" 2 'no task "fly"' --task fly --train "$tmp/train.tsv"
+refused "zero updates" 3 '0 updates' --task classify --train "$tmp/train.tsv" --epochs 0
+refused "no such metric" 2 'no score is called "fog"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+    --metric fog
+sed 's/answer_start": 0/answer_start": 1/' "$tmp/squad.json" >"$tmp/off.json"
+refused "an answer that is not there" 3 'off.json' --task answer --train "$tmp/off.json"
+# shellcheck disable=SC2086
+ok "a folder that exists" exits 3 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" -o "$tmp/one"
+ok "says what to do" says '\-\-resume goes on with it, --overwrite replaces it'
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
