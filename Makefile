@@ -6,7 +6,7 @@
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-BENCH ?= gemm ops model tokenizer
+BENCH ?= gemm ops model tokenizer pipelines
 FUZZ_SECONDS ?= 60
 
 all: release

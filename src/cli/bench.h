@@ -25,7 +25,7 @@ typedef struct ses_bench_kind {
 } ses_bench_kind;
 
 extern const ses_bench_kind ses_bench_gemm, ses_bench_ops, ses_bench_model, ses_bench_tokenizer,
-    ses_bench_generate;
+    ses_bench_generate, ses_bench_pipelines;
 
 /* Whether Ctrl-C was pressed: finish what is begun, show what is there, go. */
 bool ses_bench_stopped(void);

@@ -21,8 +21,10 @@ static const ses_opt opt[] = {
     SES_OPT_SHARED(args, shared),
 };
 
-static const ses_bench_kind *const kinds[] = { &ses_bench_gemm, &ses_bench_ops, &ses_bench_model,
-                                               &ses_bench_tokenizer, &ses_bench_generate };
+static const ses_bench_kind *const kinds[] = {
+    &ses_bench_gemm,      &ses_bench_ops,      &ses_bench_model,
+    &ses_bench_tokenizer, &ses_bench_generate, &ses_bench_pipelines
+};
 
 static volatile sig_atomic_t stopped; /* a signal has no other way to tell */
 
@@ -38,8 +40,8 @@ static const ses_bench_kind *find(const char *name, ses_err *e)
 {
     for (size_t i = 0; i < SES_LEN(kinds); i++)
         if (!strcmp(kinds[i]->name, name)) return kinds[i];
-    ses_fail(e, SES_EUSAGE, "nothing is known to measure as '%s': gemm, ops, model, tokenizer or generate",
-             name);
+    ses_fail(e, SES_EUSAGE,
+             "nothing is known to measure as '%s': gemm, ops, model, tokenizer, generate or pipelines", name);
     return NULL;
 }
 
@@ -98,8 +100,8 @@ static const ses_example examples[] = {
 
 const ses_command ses_command_bench = {
     .name = "bench",
-    .usage = "gemm|ops|model|tokenizer|generate...",
-    .summary = "measure the speed of matrix products, ops, models, tokenizers and generation",
+    .usage = "gemm|ops|model|tokenizer|generate|pipelines...",
+    .summary = "measure the speed of matrix products, ops, models, tokenizers, generation and pipelines",
     .description =
         "gemm: products of M tokens with weights N x K as BERT has them, forward with weights packed "
         "before (from the cache, and cold: rotating over weights too many for it), packed on the way, "
@@ -109,6 +111,7 @@ const ses_command ses_command_bench = {
         "model: BERT in three sizes with random weights: latency, tokens a second, training steps.\n\n"
         "tokenizer: megabytes of text a second, ids and offsets.\n\n"
         "generate: one more token of a text behind a cache of keys and values, early and late in it.\n\n"
+        "pipelines: texts and tokens a second, from text to answer, of a small BERT with random weights.\n\n"
         "Times are the best of several rounds in which all contestants take turns. The share of the peak "
         "compares with multiply-adds in registers, measured in the same run on as many threads. With "
         "--json each row is an object with the keys bench, shape, threads, isa, dtype, value, unit and "
@@ -119,6 +122,6 @@ const ses_command ses_command_bench = {
     .args_size = sizeof(args),
     .min_rest = 1,
     .max_rest = -1,
-    .rest_words = "gemm|ops|model|tokenizer|generate",
+    .rest_words = "gemm|ops|model|tokenizer|generate|pipelines",
     .run = run,
 };
