@@ -128,7 +128,7 @@ ses_cache *ses_cache_make(ses_device *dev, const ses_stack *k, int64_t width, in
     if (!c) return NULL;
     c->dev = dev;
     c->self = (ses_shelf){ .layers = k->depth, .cols = width };
-    c->cross = (ses_shelf){ .layers = k->cross ? k->depth : 0, .cols = width };
+    c->cross = (ses_shelf){ .layers = k->cross && !k->alone ? k->depth : 0, .cols = width };
     if (ses_cache_grow(c, slots, length, e)) return c;
     ses_cache_free(c);
     return NULL;

@@ -212,7 +212,9 @@ static bool pass(ses_scribe *w, ses_batch *b, ses_err *e)
     b->cache = w->cache;
     ses_tape_reset(w->tape, NULL);
     bool ok = last && row_room(w, b->seqs, e) && ses_model_forward(w->model, w->tape, b, &want, &out, e);
-    const ses_tensor *x = ok && out.n ? out.item[out.n - 1].tensor : NULL;
+    const ses_tensor *x = NULL;
+    for (size_t i = 0; ok && i < out.n; i++)
+        if (out.item[i].axis == SES_PER_ROW && !strcmp(out.item[i].name, w->output)) x = out.item[i].tensor;
     ok = x && ses_count(x) == b->seqs * w->vocab && ses_tape_read(w->tape, x, w->raw);
     ses_free(last);
     w->out->read += cu[b->seqs] + (b->target_cu && b->ids ? b->tokens : 0);
@@ -406,8 +408,13 @@ static bool run(ses_scribe *w, ses_err *e)
 /* Can this class write? */
 static bool check_model(ses_scribe *w, ses_err *e)
 {
-    const ses_head *h = w->model->class->head[0].head;
-    if (h != &ses_head_causal_lm && h != &ses_head_target_lm)
+    const ses_head *h = NULL;
+    for (size_t i = 0; i < SES_LEN(w->model->class->head); i++) {
+        const ses_head_use *use = &w->model->class->head[i];
+        if (use->head == &ses_head_causal_lm || use->head == &ses_head_target_lm)
+            h = use->head, w->output = use->output;
+    }
+    if (!h)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "%s does not write texts: a class for causal language modeling or conditional "
                         "generation is needed",

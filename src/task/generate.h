@@ -38,7 +38,8 @@ typedef struct ses_scribe { /* a call of ses_generate */
     ses_generate_options o;
     const ses_prompt *prompt;
     int64_t n_prompts;
-    bool pair; /* an encoder reads the prompt */
+    bool pair;          /* an encoder reads the prompt */
+    const char *output; /* the scores' name */
     const ses_search *search;
     int64_t vocab;
     ses_cache *cache;

@@ -14,6 +14,7 @@ struct ses_scorer {
     ses_score_options o;
     bool masked;
     int32_t mask, start; /* -1: none */
+    const char *output;  /* the scores' name */
     ses_tokens *tokens;
     ses_tape *tape;
     int32_t *id, *batch_id; /* the text; what a pass reads */
@@ -35,7 +36,12 @@ void ses_scorer_free(ses_scorer *s)
 
 static bool set_up(ses_scorer *s, const ses_tokenizer *t, const char *dir, ses_err *e)
 {
-    const ses_head *h = s->model->class->head[0].head;
+    const ses_head_use *use = s->model->class->head;
+    while (use < s->model->class->head + 1 && use->head != &ses_head_causal_lm &&
+           use->head != &ses_head_masked_lm)
+        use++;
+    const ses_head *h = use->head;
+    s->output = use->output;
     int64_t most = ses_model_max_tokens(s->model);
     ses_facts f;
     if (h != &ses_head_causal_lm && h != &ses_head_masked_lm)
@@ -94,9 +100,10 @@ static bool judge(ses_scorer *s, asked *a, ses_err *e)
     ses_want want = { .logits = true, .rows = a->row, .n_rows = a->n };
     ses_tape_reset(s->tape, NULL);
     if (!a->n) return a->seqs = 0, true;
-    if (!ses_model_forward(s->model, s->tape, &b, &want, &out, e) ||
-        !ses_tape_read(s->tape, out.item[out.n - 1].tensor, s->raw))
-        return false;
+    if (!ses_model_forward(s->model, s->tape, &b, &want, &out, e)) return false;
+    size_t at = 0;
+    while (at + 1 < out.n && strcmp(out.item[at].name, s->output) != 0) at++;
+    if (!ses_tape_read(s->tape, out.item[at].tensor, s->raw)) return false;
     for (int64_t i = 0; i < a->n; i++) {
         for (int64_t v = 0; v < V; v++) s->row[v] = (float)s->raw[i * V + v];
         s->each[a->token[i]] = (float)((double)s->row[s->id[a->token[i]]] - ses_log_sum_exp(s->row, V));
