@@ -67,6 +67,9 @@ ok "predict without labels" exits 0 "$sesame" predict "$tmp/one" "$tmp/new.tsv" 
 ok "a line each" test "$(tr -d '\n' <"$tmp/out" | sed 's/, "score": [0-9.]*//g')" = '{"label": "pos"}{"label": "neg"}'
 ok "a pipeline reads it" exits 0 "$sesame" text-classification --model "$tmp/one" --json "the film was good ."
 ok "and agrees" prints pos
+pipeline=$(score score "$tmp/out")
+"$sesame" predict "$tmp/one" "$tmp/new.tsv" --task classify >"$tmp/out"
+ok "to the last digit" test "$pipeline" = "$(score score "$tmp/out")"
 
 # From a model: all of it but the head is taken over.
 ok "from a folder" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 2 \

@@ -7,7 +7,9 @@
 /* The text (and its pair), cut to the limit, the longer first. */
 static const ses_encoding *encode_texts(ses_tuner *t, const ses_datum *r, ses_tune_set *s, ses_err *e)
 {
-    ses_input in = { .text = { r->text_a.s, r->text_a.n }, .pair = { r->text_b.s, r->text_b.n } };
+    ses_input in = { .text = { r->text_a.s, r->text_a.n } };
+    if (r->text_b.n)
+        in.pair = (ses_string){ r->text_b.s, r->text_b.n }; /* an empty one is none, as in pipelines */
     ses_encode_options o = { .truncation = SES_LONGEST_FIRST, .max_length = t->limit };
     if (!ses_encode(t->tokens, &in, &o, e)) return NULL;
     s->cut += ses_tokens_overflows(t->tokens) > 0;
