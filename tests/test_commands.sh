@@ -408,6 +408,10 @@ section_convert() {
     json "$tmp/out"
     says '"dtype": "F16"' '"rounding": 0.0' '"files": ["model.safetensors"]'
     run 0 convert "$from" "$tmp/brain" --dtype bf16
+    run 0 convert tests/sentence/old-bin "$tmp/sentence"
+    says 'modules.json and 3 modules behind the model'
+    run 0 info "$tmp/sentence"
+    says 'Dense (60 to 7, gelu), Normalize' '7 numbers, compared by cosine'
     run 0 convert "$from" "$tmp/cut" --shard-size 10K
     says 'model-00001-of-00006.safetensors to' 'and their index'
     for dir in "$tmp/cut" "$tmp/half" "$tmp/brain"; do

@@ -273,6 +273,39 @@ static void test_choices(void)
     ses_sentence_free(s);
 }
 
+/* ---- saved, and opened again ---- */
+
+static void test_save(const char *from, const ses_sentence_options *o)
+{
+    static ses_real before[MOST_SEQS * MOST_WIDTH], after[MOST_SEQS * MOST_WIDTH];
+    static const int32_t ids[] = { 2, 9, 4, 36, 3, 2, 7, 11 }, prompt[] = { 2, 1 };
+    char dir[] = "/tmp/sesame-sentence-XXXXXX", cmd[64], one[160], two[160];
+    ses_err e = { 0 };
+    words w = { 0 };
+    if (!CHECK(mkdtemp(dir))) return;
+    add_seq(&w, ids, 5), add_seq(&w, ids + 5, 3);
+    ses_sentence *s = ses_sentence_open(from, dev, o, &e), *back = NULL;
+    CHECK_MSG(s && ses_sentence_save(s, dir, NULL, &e), "%s", e.msg);
+    back = ses_sentence_open(dir, dev, NULL, &e);
+    if (CHECK_MSG(s && back, "%s: %s", from, e.msg) && embed(s, &w, prompt, before) &&
+        embed(back, &w, prompt, after)) {
+        CHECK(!memcmp(before, after, (size_t)(w.seqs * ses_sentence_width(s)) * sizeof *before));
+        CHECK(ses_sentence_modules(s) == ses_sentence_modules(back));
+        for (size_t i = 0; i < ses_sentence_modules(back); i++)
+            CHECK_STR(ses_sentence_describe(back, i, one, sizeof one),
+                      ses_sentence_describe(s, i, two, sizeof two));
+        CHECK_STR(ses_sentence_similarity(back), ses_sentence_similarity(s));
+        CHECK(ses_sentence_max_tokens(back) == ses_sentence_max_tokens(s));
+        CHECK(ses_sentence_lower_case(back) == ses_sentence_lower_case(s));
+        CHECK(ses_sentence_prompts(back) == ses_sentence_prompts(s));
+        CHECK(!ses_sentence_save(s, dir, NULL, &e) && e.code == SES_EIO); /* there is one already */
+    }
+    ses_sentence_free(back);
+    ses_sentence_free(s);
+    snprintf(cmd, sizeof cmd, "rm -r %s", dir);
+    CHECK(!system(cmd));
+}
+
 /* ---- folders that are wrong ---- */
 
 static void put(const char *dir, const char *name, const char *text)
@@ -429,6 +462,11 @@ int main(void)
     test_about();
     test_end_to_end();
     test_choices();
+    test_save("tests/sentence/all-pools", NULL);
+    test_save("tests/sentence/old-bin", NULL);
+    test_save("tests/sentence/prompt-norm", NULL);
+    test_save("tests/golden/bert-tag",
+              &(ses_sentence_options){ .pooling = "max,cls", .normalize = SES_NORMALIZE_ON });
     test_bad();
     test_cross();
     ses_device_free(dev);

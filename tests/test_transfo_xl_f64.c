@@ -229,7 +229,7 @@ static void compare(const ses_model *m, ses_tape *t, const ses_batch *b, memory 
     CHECK_MSG(fabs((double)o.loss->f[0] - loss / n) < 1e-10, "loss %.15g, expected %.15g",
               (double)o.loss->f[0], loss / n);
     for (int l = 0; l < L; l++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "mems.%d", l);
         const ses_tensor *kept = find(&o, name)->tensor;
         const ses_real *at = kept->f;

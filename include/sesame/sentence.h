@@ -22,6 +22,9 @@ ses_sentence *ses_sentence_open(const char *dir, ses_device *dev, const ses_sent
                                 ses_err *e);
 void ses_sentence_free(ses_sentence *s);
 
+/* Everything but the tokenizer into a folder of the sentence-transformers library; see ses_model_save. */
+bool ses_sentence_save(const ses_sentence *s, const char *dir, const ses_save_options *options, ses_err *e);
+
 /* A vector for each sequence, [seqs, ses_sentence_width], on the tape; with a recording tape gradients go
  * back to both stores. prompt [seqs], or NULL: how many tokens at the front of each are a prompt's, which
  * some encoders do not pool. NULL after an error. */

@@ -6,6 +6,7 @@
 #include "command.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
+#include "sesame/sentence.h"
 #include "shared.h"
 #include "show.h"
 #include "tokenizer_files.h"
@@ -50,6 +51,7 @@ typedef struct loss {
 
 typedef struct job {
     const char *from, *to;
+    ses_sentence *sentence; /* NULL: a model alone */
     ses_model *model;
     ses_save_options save;
     loss loss;
@@ -85,6 +87,15 @@ static bool round_tensor(job *j, const ses_tensor *t, const char *name, ses_err 
                     j->from, name, lost, most, ses_dtype_name(j->save.dtype));
 }
 
+/* Of a sentence encoder, the modules behind the model. */
+static bool check_modules(job *j, ses_err *e)
+{
+    const ses_store *s = j->sentence ? ses_sentence_store(j->sentence) : NULL;
+    for (size_t i = 0; s && i < ses_store_count(s); i++)
+        if (!round_tensor(j, ses_store_at(s, i)->tensor, ses_store_at(s, i)->name, e)) return false;
+    return true;
+}
+
 static bool check_rounding(job *j, ses_err *e)
 {
     const ses_store *s = ses_model_store(j->model);
@@ -94,7 +105,7 @@ static bool check_rounding(job *j, ses_err *e)
         if (!ses_model_tensor_name(j->model, i, name, sizeof name)) name[0] = 0;
         if (!round_tensor(j, ses_store_at(s, i)->tensor, name, e)) return false;
     }
-    return true;
+    return check_modules(j, e);
 }
 
 /* ---- files ---- */
@@ -115,20 +126,26 @@ static bool copy_file(const char *from, const char *to, bool overwrite, ses_err 
     return ok;
 }
 
-static bool copy_tokenizer(job *j, ses_err *e)
+/* A file of the folder as it is, where there is one. */
+static bool copy_named(job *j, const char *dir, const char *name, ses_err *e)
 {
-    bool ok = true;
-    for (size_t i = 0; i < SES_TOKENIZER_FILES && ok; i++) {
-        const char *name = ses_tokenizer_file[i];
-        char *from = ses_path_join(j->from, name, e), *to = ses_path_join(j->to, name, e);
-        ok = from && to;
-        if (ok && ses_path_exists(from) && !same_file(from, to)) {
-            ok = copy_file(from, to, j->save.overwrite, e);
-            ses_buf_appendf(&j->copied, "%s%s", j->copied.len ? ", " : "", name);
-        }
-        ses_free(from);
-        ses_free(to);
+    char *from = ses_path_join(dir, name, e), *to = ses_path_join(j->to, name, e);
+    bool ok = from && to;
+    if (ok && ses_path_exists(from) && !same_file(from, to)) {
+        ok = copy_file(from, to, j->save.overwrite, e);
+        ses_buf_appendf(&j->copied, "%s%s", j->copied.len ? ", " : "", name);
     }
+    ses_free(from);
+    ses_free(to);
+    return ok;
+}
+
+/* The tokenizer's files, and of a cross-encoder what its scores go through. */
+static bool copy_rest(job *j, ses_err *e)
+{
+    const char *dir = j->sentence ? ses_sentence_dir(j->sentence) : j->from;
+    bool ok = j->sentence || copy_named(j, dir, "config_sentence_transformers.json", e);
+    for (size_t i = 0; i < SES_TOKENIZER_FILES && ok; i++) ok = copy_named(j, dir, ses_tokenizer_file[i], e);
     return ok;
 }
 
@@ -172,6 +189,10 @@ static void show(const ses_call *c, const job *j)
                       first, last + 1);
     else
         ses_show_line(t, "Wrote", "%s: config.json, %s", j->to, first);
+    if (j->sentence)
+        ses_show_line(t, "", "modules.json and %zu module%s behind the model",
+                      ses_sentence_modules(j->sentence) - 1,
+                      ses_sentence_modules(j->sentence) == 2 ? "" : "s");
     ses_dtype was = ses_model_dtype(j->model), now = j->save.dtype;
     ses_show_line(t, "Weights", "%s parameters, %s%s%s, %s",
                   ses_grouped(a, ses_store_numbers(ses_model_store(j->model))), ses_dtype_name(was),
@@ -207,15 +228,34 @@ static bool print_json(const job *j, ses_err *e)
     return ses_json_print(w, e);
 }
 
+static bool open_model(job *j, ses_device *dev, ses_err *e)
+{
+    if (!ses_sentence_is(j->from)) return (j->model = ses_model_open(j->from, dev, NULL, e)) != NULL;
+    j->sentence = ses_sentence_open(j->from, dev, NULL, e);
+    if (!j->sentence) return false;
+    /* with the head or pooler the checkpoint may have, though no sentence needs it */
+    j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, NULL, NULL);
+    if (!j->model)
+        j->model =
+            ses_model_open(ses_sentence_dir(j->sentence), dev, &(ses_model_options){ .bare = true }, e);
+    return j->model != NULL;
+}
+
+static bool save(const job *j, ses_err *e)
+{
+    ses_save_options again = j->save;
+    again.overwrite |= j->sentence != NULL; /* its model, now whole */
+    if (j->sentence && !ses_sentence_save(j->sentence, j->to, &j->save, e)) return false;
+    return ses_model_save(j->model, j->to, &again, e);
+}
+
 static bool convert(job *j, ses_device *dev, int dtype, ses_err *e)
 {
     if (!out_is_free(j, e)) return false;
-    j->model = ses_model_open(j->from, dev, NULL, e);
-    if (!j->model) return false;
+    if (!open_model(j, dev, e)) return false;
     ses_dtype now = ses_model_dtype(j->model);
     j->save.dtype = dtype >= 0 ? dtypes[dtype] : now == SES_F16 || now == SES_BF16 ? now : SES_F32;
-    return check_rounding(j, e) && ses_model_save(j->model, j->to, &j->save, e) && copy_tokenizer(j, e) &&
-           list_files(j, e);
+    return check_rounding(j, e) && save(j, e) && copy_rest(j, e) && list_files(j, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
@@ -233,6 +273,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_buf_free(&j.files);
     ses_buf_free(&j.copied);
     ses_model_free(j.model);
+    ses_sentence_free(j.sentence);
     ses_device_free(dev);
     return ok;
 }
@@ -250,7 +291,7 @@ const ses_command ses_command_convert = {
     .description =
         "Reads the model in folder DIR, weights in safetensors or pytorch_model.bin, and writes it to folder "
         "OUT: config.json and safetensors weights, as the reference library reads and writes them, and the "
-        "tokenizer's files as they are.\n\n"
+        "tokenizer's files as they are. A sentence encoder (modules.json) is written with its modules.\n\n"
         "Numbers are rounded to nearest. Those that do not fit the new format, and NaN or infinity among "
         "the weights, are an error, and nothing is written. Each file appears whole or not at all; what is "
         "in OUT stays as it is unless --overwrite is given. OUT may be DIR itself then.",

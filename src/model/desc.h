@@ -172,6 +172,14 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
 bool ses_param_load(ses_store *s, size_t i, const ses_entry *x, const ses_model_options *o, ses_err *e);
 bool ses_model_compute(ses_model *m, size_t i, ses_err *e); /* numbers of a parameter no file holds */
 
+/* save.c: a parameter on its way into a file, a source for ses_safetensors_writer_add_source. */
+typedef struct ses_param_source {
+    ses_device *dev;
+    const ses_tensor *t;
+    ses_dtype dtype;
+} ses_param_source;
+bool ses_param_read(void *source, void *out, size_t offset, size_t bytes, ses_err *e);
+
 /* batch.c: everything a batch may get wrong. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);
 

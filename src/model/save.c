@@ -6,22 +6,16 @@
 
 #include <string.h>
 
-typedef struct source { /* one parameter on its way into a file */
-    const ses_model *m;
-    const ses_tensor *t;
-    ses_dtype dtype;
-} source;
-
 /* Bytes [offset, offset + bytes) of the parameter in the file's dtype. */
-static bool read_piece(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e)
+bool ses_param_read(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e)
 {
     enum { PIECE = 2048 };
-    const source *s = ctx;
+    const ses_param_source *s = ctx;
     ses_real piece[PIECE];
     size_t size = ses_dtype_size(s->dtype), at = offset / size, end = (offset + bytes) / size;
     for (char *to = out; at < end;) {
         size_t n = end - at < PIECE ? end - at : PIECE;
-        s->m->dev->mem->download(s->m->dev, piece, s->t->f + at, n * sizeof *piece);
+        s->dev->mem->download(s->dev, piece, s->t->f + at, n * sizeof *piece);
         if (!ses_convert(to, s->dtype, piece, SES_REAL, n, e)) return false;
         to += n * size;
         at += n;
@@ -33,18 +27,18 @@ static bool save_weights(ses_model *m, const char *dir, const ses_save_options *
 {
     size_t n = ses_store_count(m->store);
     bool ok = false;
-    source *from = ses_alloc_array(n, sizeof *from, e);
+    ses_param_source *from = ses_alloc_array(n, sizeof *from, e);
     ses_safetensors_writer *w = from ? ses_safetensors_writer_new(e) : NULL;
     if (!w || !ses_safetensors_writer_meta(w, "format", "pt", e)) goto done;
     for (size_t i = 0; i < n; i++) {
         char name[256];
         const ses_param *p = ses_store_at(m->store, i);
         const ses_tensor *t = p->tensor;
-        from[i] = (source){ m, t, o->dtype };
+        from[i] = (ses_param_source){ m->dev, t, o->dtype };
         if (p->role == SES_PARAM_ZERO || !ses_model_tensor_name(m, i, name, sizeof name))
             continue; /* computed: no file holds it */
-        if (!ses_safetensors_writer_add_source(w, name, o->dtype, ses_rank(t), t->dim, read_piece, &from[i],
-                                               e))
+        if (!ses_safetensors_writer_add_source(w, name, o->dtype, ses_rank(t), t->dim, ses_param_read,
+                                               &from[i], e))
             goto done;
     }
     ok = ses_checkpoint_save(w, dir, o->shard_bytes, o->overwrite, e);

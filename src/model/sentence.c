@@ -12,19 +12,6 @@
 
 enum { CONFIG_MAX = 16 << 20 };
 
-struct ses_sentence {
-    char *dir, *model_dir;
-    ses_json_doc *about; /* config_sentence_transformers.json; NULL: none */
-    ses_modules modules;
-    ses_safetensors *file[SES_MOST_MODULES]; /* mapped weights of modules */
-    ses_model *model;
-    ses_store *store;
-    char layer[32]; /* the output that is pooled */
-    bool states;    /* it is not the last */
-    int64_t width, max_tokens;
-    bool lower_case;
-};
-
 /* ---- opening ---- */
 
 /* dir/path/name, or NULL in *doc where there is no such file. */

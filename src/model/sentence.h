@@ -5,6 +5,7 @@
 
 #include "nn/nn.h"
 #include "sesame/json.h"
+#include "sesame/safetensors.h"
 #include "sesame/sentence.h"
 
 enum { SES_MOST_MODULES = 32, SES_MOST_POOLS = 16 };
@@ -51,12 +52,27 @@ typedef struct ses_modules {
     size_t n;
 } ses_modules;
 
+struct ses_sentence {
+    char *dir, *model_dir;
+    ses_json_doc *about; /* config_sentence_transformers.json; NULL: none */
+    ses_modules modules;
+    ses_safetensors *file[SES_MOST_MODULES]; /* mapped weights of modules */
+    ses_model *model;
+    ses_store *store;
+    char layer[32]; /* the output that is pooled */
+    bool states;    /* it is not the last */
+    int64_t width, max_tokens;
+    bool lower_case;
+};
+
 bool ses_modules_read(ses_modules *m, const ses_json *list, ses_err *e);
 void ses_modules_free(ses_modules *m);
 const ses_module_kind *ses_module_find(const char *name);            /* NULL: not one of ours */
 const ses_module_kind *const *ses_module_kinds(void);                /* all, NULL at the end */
 bool ses_module_pools(ses_module *m, const char *names, ses_err *e); /* "cls,mean" */
 const char *ses_sentence_pool_name(ses_sentence_pool p);
+const char *ses_sentence_pool_switch(ses_sentence_pool p);          /* in older folders */
 bool ses_act_from_path(const char *path, ses_act *out, ses_err *e); /* "torch.nn.modules.activation.Tanh" */
+const char *ses_act_path(ses_act act);
 
 #endif

@@ -42,16 +42,29 @@ static bool on_sentences(const ses_json *config, ses_err *e)
     return true;
 }
 
+static const struct {
+    const char *path;
+    ses_act act;
+} acts[] = { { "torch.nn.modules.linear.Identity", SES_ACT_NONE },
+             { "torch.nn.modules.activation.Tanh", SES_ACT_TANH },
+             { "torch.nn.modules.activation.Sigmoid", SES_ACT_SIGMOID },
+             { "torch.nn.modules.activation.ReLU", SES_ACT_RELU },
+             { "torch.nn.modules.activation.GELU", SES_ACT_GELU },
+             { "torch.nn.modules.activation.SiLU", SES_ACT_SILU } };
+
+const char *ses_act_path(ses_act act)
+{
+    size_t i = 0;
+    while (i + 1 < SES_LEN(acts) && acts[i].act != act) i++;
+    return acts[i].path;
+}
+
+/* By the last part, under any path of torch's own. */
 bool ses_act_from_path(const char *path, ses_act *out, ses_err *e)
 {
-    static const struct {
-        const char *name;
-        ses_act act;
-    } acts[] = { { "Identity", SES_ACT_NONE }, { "Tanh", SES_ACT_TANH }, { "Sigmoid", SES_ACT_SIGMOID },
-                 { "ReLU", SES_ACT_RELU },     { "GELU", SES_ACT_GELU }, { "SiLU", SES_ACT_SILU } };
     const char *name = strrchr(path, '.');
     for (size_t i = 0; name && !strncmp(path, "torch.", 6) && i < SES_LEN(acts); i++)
-        if (!strcmp(name + 1, acts[i].name)) return *out = acts[i].act, true;
+        if (!strcmp(name, strrchr(acts[i].path, '.'))) return *out = acts[i].act, true;
     return ses_fail(
         e, SES_EUNSUPPORTED,
         "activation \"%s\" is not supported (supported: torch.nn's Identity, Tanh, Sigmoid, ReLU, "
@@ -73,6 +86,7 @@ static const struct {
 };
 
 const char *ses_sentence_pool_name(ses_sentence_pool p) { return pools[p].name; }
+const char *ses_sentence_pool_switch(ses_sentence_pool p) { return pools[p].old; }
 
 static bool add_pool(ses_module *m, const char *name, size_t len, ses_err *e)
 {
@@ -133,6 +147,7 @@ static bool read_pooling(ses_module *m, const ses_json *config, ses_err *e)
 static bool add_pooling(ses_module *m, ses_store *s, int number, int64_t *width, ses_err *e)
 {
     (void)s, (void)number, (void)e;
+    m->in = *width;
     *width *= m->pools;
     return true;
 }

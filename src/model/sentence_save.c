@@ -1,0 +1,171 @@
+/* A sentence encoder as a folder of the sentence-transformers library: the model at its root, a folder for
+ * each module, and in spellings that every version of it reads. */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "desc.h"
+#include "sentence.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the JSON text of `write` is to be, into dir/name. */
+typedef void put_json(ses_json_writer *w, const ses_sentence *s, const ses_module *m);
+
+static bool write_json(const char *dir, const char *name, put_json *put, const ses_sentence *s,
+                       const ses_module *m, bool overwrite, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    char *path = w ? ses_path_join(dir, name, e) : NULL;
+    size_t len;
+    if (path) put(w, s, m);
+    const char *text = path ? ses_json_writer_text(w, &len, e) : NULL;
+    bool ok = text && ses_file_write(path, text, len, overwrite, e);
+    ses_free(path);
+    ses_json_writer_free(w);
+    return ok;
+}
+
+static void put_bool(ses_json_writer *w, const char *key, bool x)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_bool(w, x);
+}
+
+static void put_int(ses_json_writer *w, const char *key, int64_t x)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_int(w, x);
+}
+
+static void put_string(ses_json_writer *w, const char *key, const char *x)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_string(w, x);
+}
+
+/* "1_Pooling"; the model has none. */
+static void folder_of(char buf[64], const ses_sentence *s, const ses_module *m)
+{
+    int i = (int)(m - s->modules.item);
+    buf[0] = 0;
+    if (i) snprintf(buf, 64, "%d_%s", i, m->kind->name);
+}
+
+static void put_list(ses_json_writer *w, const ses_sentence *s, const ses_module *m)
+{
+    (void)m;
+    ses_json_begin_array(w);
+    for (size_t i = 0; i < s->modules.n; i++) {
+        char number[24], folder[64], type[96];
+        snprintf(number, sizeof number, "%zu", i);
+        folder_of(folder, s, &s->modules.item[i]);
+        snprintf(type, sizeof type, "sentence_transformers.models.%s", s->modules.item[i].kind->name);
+        ses_json_begin_object(w);
+        put_int(w, "idx", (int64_t)i);
+        put_string(w, "name", number);
+        put_string(w, "path", folder);
+        put_string(w, "type", type);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+}
+
+static void put_limits(ses_json_writer *w, const ses_sentence *s, const ses_module *m)
+{
+    (void)m;
+    ses_json_begin_object(w);
+    put_int(w, "max_seq_length", s->max_tokens);
+    put_bool(w, "do_lower_case", s->lower_case);
+    ses_json_end_object(w);
+}
+
+static void put_about(ses_json_writer *w, const ses_sentence *s, const ses_module *m)
+{
+    (void)m;
+    ses_json_put_value(w, ses_json_root(s->about));
+}
+
+/* A module's config.json. Pooling in the usual order is written in switches, which every version reads. */
+static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_module *m)
+{
+    (void)s;
+    bool rising = true;
+    for (int i = 1; i < m->pools; i++) rising &= m->pool[i] > m->pool[i - 1];
+    ses_json_begin_object(w);
+    if (m->pools) put_int(w, "word_embedding_dimension", m->in);
+    if (m->pools && !rising) {
+        ses_json_put_key(w, "pooling_mode");
+        ses_json_begin_array(w);
+        for (int i = 0; i < m->pools; i++) ses_json_put_string(w, ses_sentence_pool_name(m->pool[i]));
+        ses_json_end_array(w);
+    }
+    for (int p = 0; m->pools && rising && p < SES_SENTENCE_POOLS; p++) {
+        bool on = false;
+        for (int i = 0; i < m->pools; i++) on |= (int)m->pool[i] == p;
+        put_bool(w, ses_sentence_pool_switch((ses_sentence_pool)p), on);
+    }
+    if (m->pools) put_bool(w, "include_prompt", !m->skip_prompt);
+    if (m->dense.w) {
+        put_int(w, "in_features", m->in);
+        put_int(w, "out_features", m->out);
+        put_bool(w, "bias", !m->no_bias);
+        put_string(w, "activation_function", ses_act_path(m->act));
+    }
+    if (m->residual) put_bool(w, "use_residual", true);
+    if (m->norm.gain) put_int(w, "dimension", m->in);
+    if (m->kind == ses_module_find("Dropout")) {
+        ses_json_put_key(w, "dropout");
+        ses_json_put_real(w, m->drop);
+    }
+    ses_json_end_object(w);
+}
+
+/* The parameters whose names begin with the module's number. */
+static bool save_weights(const ses_sentence *s, const ses_module *m, const char *dir,
+                         const ses_save_options *o, ses_err *e)
+{
+    char prefix[24];
+    size_t n = ses_store_count(s->store), len;
+    snprintf(prefix, sizeof prefix, "%d.", (int)(m - s->modules.item));
+    len = strlen(prefix);
+    ses_param_source *from = ses_alloc_array(n, sizeof *from, e);
+    ses_safetensors_writer *w = from ? ses_safetensors_writer_new(e) : NULL;
+    bool ok = w && ses_safetensors_writer_meta(w, "format", "pt", e);
+    for (size_t i = 0; ok && i < n; i++) {
+        const ses_param *p = ses_store_at(s->store, i);
+        if (strncmp(p->name, prefix, len) != 0) continue;
+        from[i] = (ses_param_source){ ses_store_device(s->store), p->tensor, o->dtype };
+        ok = ses_safetensors_writer_add_source(w, p->name + len, o->dtype, ses_rank(p->tensor),
+                                               p->tensor->dim, ses_param_read, &from[i], e);
+    }
+    ok = ok && ses_checkpoint_save(w, dir, 0, o->overwrite, e);
+    ses_safetensors_writer_free(w);
+    ses_free(from);
+    return ok;
+}
+
+static bool save_module(const ses_sentence *s, const ses_module *m, const char *dir,
+                        const ses_save_options *o, ses_err *e)
+{
+    char folder[64];
+    folder_of(folder, s, m);
+    char *path = ses_path_join(dir, folder, e);
+    bool ok = path && ses_dir_make(path, e) &&
+              write_json(path, "config.json", put_config, s, m, o->overwrite, e) &&
+              (!m->kind->weights || save_weights(s, m, path, o, e));
+    ses_free(path);
+    return ok;
+}
+
+bool ses_sentence_save(const ses_sentence *s, const char *dir, const ses_save_options *options, ses_err *e)
+{
+    ses_save_options o = options ? *options : (ses_save_options){ .dtype = SES_F32 };
+    if (!ses_model_save(s->model, dir, &o, e)) return false;
+    for (size_t i = 1; i < s->modules.n; i++)
+        if (!save_module(s, &s->modules.item[i], dir, &o, e)) return false;
+    return write_json(dir, "sentence_bert_config.json", put_limits, s, NULL, o.overwrite, e) &&
+           (!s->about ||
+            write_json(dir, "config_sentence_transformers.json", put_about, s, NULL, o.overwrite, e)) &&
+           write_json(dir, "modules.json", put_list, s, NULL, o.overwrite,
+                      e); /* last: it makes the folder one */
+}
