@@ -70,13 +70,13 @@ typedef struct ses_class {
     int64_t first_names; /* the table of tensor names it asks first; 0: as the config says */
 } ses_class;
 
-#define SES_ON(head, output)                                  \
-    {                                                         \
-        &ses_head_##head, output, offsetof(ses_batch, labels) \
+#define SES_ON(head_, output_)                                                              \
+    {                                                                                       \
+        .head = &ses_head_##head_, .output = output_, .labels = offsetof(ses_batch, labels) \
     }
-#define SES_ON_PAIRS(head, output)                                 \
-    {                                                              \
-        &ses_head_##head, output, offsetof(ses_batch, pair_labels) \
+#define SES_ON_PAIRS(head_, output_)                                                             \
+    {                                                                                            \
+        .head = &ses_head_##head_, .output = output_, .labels = offsetof(ses_batch, pair_labels) \
     }
 #define SES_CLASS(class, ...)                  \
     {                                          \
