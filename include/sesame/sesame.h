@@ -14,6 +14,7 @@ extern "C" {
 #include "sesame/examples.h"
 #include "sesame/generate.h"
 #include "sesame/json.h"
+#include "sesame/logreg.h"
 #include "sesame/metric.h"
 #include "sesame/model.h"
 #include "sesame/ops.h"

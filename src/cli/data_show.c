@@ -15,10 +15,10 @@ static bool has_labels(const ses_examples *d)
     return k == SES_DATA_CLASSIFY || k == SES_DATA_MULTI || k == SES_DATA_TAG || k == SES_DATA_CHOICE;
 }
 
-static void show_spread(const ses_term *t, const char *name, const ses_spread *s, const char *unit)
+static void show_spread(const ses_term *t, const char *name, const ses_spread *s)
 {
-    ses_show_line(t, name, "%.4g%s on average; shortest %.4g, median %.4g, 95 %% up to %.4g, longest %.4g",
-                  s->mean, unit, s->least, s->median, s->p95, s->most);
+    ses_show_line(t, name, "%.1f on average; shortest %.0f, median %.1f, 95 %% up to %.0f, longest %.0f",
+                  s->mean, s->least, s->median, s->p95, s->most);
 }
 
 static bool show_labels(const ses_examples *d, const ses_data_stats *s, const ses_term *t, ses_err *e)
@@ -113,13 +113,13 @@ bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_dat
     char n[SES_HUMAN], m[SES_HUMAN];
     size_t count = ses_examples_count(d);
     ses_data_kind kind = ses_examples_kind(d);
-    ses_show_line(t, "File", "%s%s%s%s", v->path, v->split ? " (" : "", v->split ? v->split : "",
-                  v->split ? ")" : "");
+    ses_show_line(t, "File", "%s%s%s%s", strcmp(v->path, "-") ? v->path : "standard input",
+                  v->split ? " (" : "", v->split ? v->split : "", v->split ? ")" : "");
     if (v->benchmark) ses_show_line(t, "Benchmark", "%s", v->benchmark->title);
     ses_show_line(t, "Examples", "%s of %s", ses_grouped(n, (int64_t)count), ses_data_kind_name(kind));
     if (kind == SES_DATA_TAG) ses_show_line(t, "Tokens", "%s", ses_grouped(n, s->tokens));
-    show_spread(t, "Words", &s->words, "");
-    show_spread(t, "Characters", &s->characters, "");
+    show_spread(t, "Words", &s->words);
+    show_spread(t, "Characters", &s->characters);
     if (kind == SES_DATA_REGRESS)
         ses_show_line(t, "Numbers", "%.4g to %.4g, mean %.4g, deviation %.4g", s->targets.least,
                       s->targets.most, s->targets.mean, s->targets.deviation);

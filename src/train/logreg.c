@@ -1,0 +1,172 @@
+#include "sesame/logreg.h"
+
+#include "base/alloc.h"
+#include "lbfgs.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct problem {
+    const float *x;
+    const int32_t *y;
+    const size_t *pick;
+    size_t n, width, classes, rows;
+    double penalty, total; /* of the mean: 1 / (C total); total: weight of all examples */
+    double *class_weight;  /* [classes] */
+    double *score;         /* [rows] */
+    bool bias;
+} problem;
+
+/* In eight sums, which a compiler may keep in vectors without changing their order. */
+static double product(const double *w, const float *x, size_t n)
+{
+    double sum[8] = { 0 }, rest = 0;
+    size_t k = 0;
+    for (; k + 8 <= n; k += 8)
+        for (size_t j = 0; j < 8; j++) sum[j] += w[k + j] * (double)x[k + j];
+    for (; k < n; k++) rest += w[k] * (double)x[k];
+    return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])) + rest;
+}
+
+/* Parameters are the rows of weights, then the biases. */
+static void scores(const float *x, const double *w, const double *b, size_t rows, size_t width, double *out)
+{
+    for (size_t r = 0; r < rows; r++) out[r] = b[r] + product(w + r * width, x, width);
+}
+
+/* The loss of one example; score becomes its gradient by the scores. */
+static double loss_of(double *score, size_t rows, int32_t y)
+{
+    if (rows == 1) { /* log(1 + exp(-s)) with s's sign by the label */
+        double s = y ? score[0] : -score[0], small = exp(-fabs(s)),
+               p = s > 0 ? small / (1 + small) : 1 / (1 + small);
+        score[0] = y ? -p : p;
+        return log1p(small) + (s > 0 ? 0 : -s);
+    }
+    double most = score[0], sum = 0, right = score[y];
+    for (size_t r = 1; r < rows; r++)
+        if (score[r] > most) most = score[r];
+    for (size_t r = 0; r < rows; r++) sum += exp(score[r] - most);
+    double log_sum = most + log(sum);
+    for (size_t r = 0; r < rows; r++) score[r] = exp(score[r] - log_sum);
+    score[y] -= 1;
+    return log_sum - right;
+}
+
+static double value(void *ctx, const double *w, double *g)
+{
+    const problem *p = ctx;
+    size_t weights = p->rows * p->width;
+    double loss = 0, square = 0;
+    memset(g, 0, (weights + p->rows) * sizeof *g);
+    for (size_t i = 0; i < p->n; i++) {
+        size_t at = p->pick ? p->pick[i] : i;
+        const float *x = p->x + at * p->width;
+        double weight = p->class_weight[p->y[at]] / p->total;
+        scores(x, w, w + weights, p->rows, p->width, p->score);
+        loss += weight * loss_of(p->score, p->rows, p->y[at]);
+        for (size_t r = 0; r < p->rows; r++) {
+            double d = weight * p->score[r], *row = g + r * p->width;
+            for (size_t k = 0; k < p->width; k++) row[k] += d * (double)x[k];
+            if (p->bias) g[weights + r] += d;
+        }
+    }
+    for (size_t k = 0; k < weights; k++) {
+        square += w[k] * w[k];
+        g[k] += p->penalty * w[k];
+    }
+    return loss + 0.5 * p->penalty * square;
+}
+
+static bool check(const problem *p, ses_err *e)
+{
+    size_t first = p->pick ? p->pick[0] : 0;
+    bool two = false;
+    if (!p->n || !p->width || p->classes < 2)
+        return ses_fail(e, SES_EARG, "%zu examples of %zu numbers in %zu classes: nothing to learn", p->n,
+                        p->width, p->classes);
+    for (size_t i = 0; i < p->n; i++) {
+        size_t at = p->pick ? p->pick[i] : i;
+        if (p->y[at] < 0 || (size_t)p->y[at] >= p->classes)
+            return ses_fail(e, SES_EARG, "row %zu: label %d of %zu", at + 1, (int)p->y[at], p->classes);
+        for (size_t k = 0; k < p->width; k++)
+            if (!isfinite(p->x[at * p->width + k]))
+                return ses_fail(e, SES_EARG, "row %zu, column %zu: not a finite number", at + 1, k + 1);
+        two = two || p->y[at] != p->y[first];
+    }
+    return two || ses_fail(e, SES_EARG, "all %zu examples are of one class: nothing to learn", p->n);
+}
+
+/* n / (classes that occur * examples of the class), as scikit-learn's "balanced". */
+static void weigh(problem *p, bool balanced)
+{
+    double occur = 0;
+    for (size_t i = 0; i < p->n; i++) p->class_weight[p->y[p->pick ? p->pick[i] : i]]++;
+    for (size_t c = 0; c < p->classes; c++) occur += p->class_weight[c] > 0;
+    for (size_t c = 0; c < p->classes; c++) {
+        double n = p->class_weight[c];
+        p->class_weight[c] = balanced && n > 0 ? (double)p->n / (occur * n) : 1;
+    }
+    p->total = (double)p->n;
+}
+
+static bool shape(ses_logreg *m, size_t width, size_t classes, ses_err *e)
+{
+    size_t rows = classes == 2 ? 1 : classes, count, all;
+    if (m->weight && m->width == width && m->classes == classes) return true;
+    ses_logreg_free(m);
+    if (!ses_mul_size(rows, width, &count) || !ses_add_size(count, rows, &all))
+        return ses_fail(e, SES_ENOMEM, "%zu classes of %zu numbers", classes, width);
+    m->weight = ses_alloc_array(all, sizeof *m->weight, e); /* the biases follow */
+    if (!m->weight) return false;
+    m->bias = m->weight + count;
+    m->classes = classes, m->width = width, m->rows = rows;
+    return true;
+}
+
+bool ses_logreg_fit(ses_logreg *m, const float *x, const int32_t *y, const size_t *pick, size_t n,
+                    size_t width, size_t classes, const ses_logreg_options *o, ses_err *e)
+{
+    static const ses_logreg_options none;
+    if (!o) o = &none;
+    double c = o->c != 0 ? o->c : 1;
+    problem p = {
+        .x = x, .y = y, .pick = pick, .n = n, .width = width, .classes = classes, .bias = !o->no_bias
+    };
+    if (!(c > 0) || !isfinite(c)) return ses_fail(e, SES_EARG, "C is %g: a number above 0 is needed", c);
+    if (!check(&p, e) || !shape(m, width, classes, e)) return false;
+    p.rows = m->rows;
+    p.class_weight = ses_alloc_array(classes + m->rows, sizeof *p.class_weight, e);
+    if (!p.class_weight) return false;
+    p.score = p.class_weight + classes;
+    weigh(&p, o->balanced);
+    p.penalty = 1 / (c * p.total);
+    ses_lbfgs_result r;
+    bool ok = ses_lbfgs(m->weight, m->rows * (width + 1), value, &p, o->tolerance > 0 ? o->tolerance : 1e-7,
+                        o->iterations > 0 ? o->iterations : 1000, &r, e);
+    ses_free(p.class_weight);
+    if (ok) m->iterations = r.iterations, m->converged = r.converged;
+    return ok;
+}
+
+void ses_logreg_predict(const ses_logreg *m, const float *x, double *probability)
+{
+    double most, sum = 0;
+    scores(x, m->weight, m->bias, m->rows, m->width, probability);
+    if (m->rows == 1) {
+        probability[1] = 1 / (1 + exp(-probability[0]));
+        probability[0] = 1 - probability[1];
+        return;
+    }
+    most = probability[0];
+    for (size_t r = 1; r < m->rows; r++)
+        if (probability[r] > most) most = probability[r];
+    for (size_t r = 0; r < m->rows; r++) sum += probability[r] = exp(probability[r] - most);
+    for (size_t r = 0; r < m->rows; r++) probability[r] /= sum;
+}
+
+void ses_logreg_free(ses_logreg *m)
+{
+    ses_free(m->weight);
+    *m = (ses_logreg){ 0 };
+}

@@ -1,0 +1,63 @@
+#!/bin/sh
+# The logreg command from outside: a test part, a grid, a test set of its own, JSON, and what it refuses.
+set -u
+build=${1-build}
+sesame=$build/sesame
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0
+
+pass() { passed=$((passed + 1)); }
+fail() {
+    failed=$((failed + 1))
+    echo "failed: $1"
+    head -n 8 "$tmp/out" "$tmp/err" 2>/dev/null
+}
+gives() {
+    want=$1
+    shift
+    "$sesame" logreg "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    got=$?
+    if [ $got -eq "$want" ]; then pass; else fail "sesame logreg $*: exit $got, wanted $want"; fi
+}
+out_has() { if grep -qF -- "$1" "$tmp/out"; then pass; else fail "stdout lacks \"$1\""; fi; }
+err_has() { if grep -qF -- "$1" "$tmp/err"; then pass; else fail "stderr lacks \"$1\""; fi; }
+
+# three classes on a line, apart from each other
+awk 'BEGIN { for (i = 0; i < 90; i++) print i % 3 * 10 + i % 7 / 7 "\t" i % 5 }' >"$tmp/x.tsv"
+awk 'BEGIN { print "n\tlabel"; for (i = 0; i < 90; i++) print i "\tclass" i % 3 }' >"$tmp/y.tsv"
+
+gives 0 "$tmp/x.tsv" "$tmp/y.tsv" -C 0.001,1
+out_has 'Examples      90 of 2 numbers, 3 classes'
+out_has 'to learn from, 23 to test'
+out_has 'best'
+out_has 'accuracy 1.0000'
+out_has 'class1'
+cp "$tmp/out" "$tmp/first"
+gives 0 "$tmp/x.tsv" "$tmp/y.tsv" -C 0.001,1
+if cmp -s "$tmp/out" "$tmp/first"; then pass; else fail 'a second run says something else'; fi
+gives 0 "$tmp/x.tsv" "$tmp/y.tsv" --test-features "$tmp/x.tsv" --test-labels "$tmp/y.tsv" --json -o "$tmp/m.json"
+out_has '"test": 90'
+out_has '"accuracy": [1.0, 1.0, 1.0]'
+if grep -qF '"classes": ["class0", "class1", "class2"], "coef": [[' "$tmp/m.json"; then pass; else fail 'the model'; fi
+gives 3 "$tmp/x.tsv" "$tmp/y.tsv" -o "$tmp/m.json"
+err_has 'is there already'
+gives 2 "$tmp/x.tsv"
+gives 2 "$tmp/x.tsv" "$tmp/y.tsv" -C 1,x
+err_has "numbers above 0"
+gives 2 "$tmp/x.tsv" "$tmp/y.tsv" -C 1,2 --folds 0
+err_has 'need --folds'
+gives 3 "$tmp/x.tsv" "$tmp/y.tsv" --label class
+err_has 'no column "class"; there are: n, label'
+head -n 50 "$tmp/y.tsv" >"$tmp/short.tsv"
+gives 3 "$tmp/x.tsv" "$tmp/short.tsv"
+err_has '49 labels for 90 rows of features'
+printf 'label\na\na\n' >"$tmp/one.tsv"
+printf '1\n2\n' >"$tmp/two.tsv"
+gives 3 "$tmp/two.tsv" "$tmp/one.tsv" --test-size 0 --folds 0
+err_has 'nothing to learn'
+gives 3 "$tmp/y.tsv" "$tmp/y.tsv"
+err_has 'is not a finite number'
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
