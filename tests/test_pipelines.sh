@@ -149,6 +149,14 @@ run 0 fill-mask -m $m/bert-mask --json "$(cat "$tmp/long") and [MASK]."
 says '"token_str"'
 run 0 text-classification -m $m/bert-label --json --max-seq-len 8 "The bell rings at noon, nobody knows why."
 tells 'the model reads 8 at once'
+run 3 ner -m $m/bert-tag --max-seq-len 2 "The bell rings."
+tells 'windows of 2 tokens have no room for the text'
+run 3 ner -m $m/bert-tag --stride 46 -f "$tmp/long"
+tells 'stride 46'
+run 3 question-answering -m $m/bert-qa "$(head -c 300 "$tmp/long")" "The bell rings."
+tells 'leaves no room for its context'
+run 3 zero-shot-classification -m $m/bert-label -c "$(head -c 300 "$tmp/long")" "The bell rings."
+tells 'label "Anna'
 
 # bad input
 run 3 fill-mask -m $m/bert-label "a [MASK]"

@@ -21,7 +21,11 @@
 
 typedef struct ses_pipeline ses_pipeline;
 
-static inline ses_string ses_str(const char *s) { return (ses_string){ s, s ? strlen(s) : 0 }; }
+static inline ses_string ses_str(const char *s)
+{
+    ses_string x = { s, s ? strlen(s) : 0 }; /* C++ has no literals of structs */
+    return x;
+}
 
 /* An option of the task by its name, "top_k" or "top-k", and its value as text; lists by commas, or by naming
  * the option again. A list of settings ends with { 0 }. */

@@ -85,6 +85,7 @@ static bool put(void *ctx, const ses_result *r, ses_err *e)
 static bool refuse(job *j, int64_t number, ses_err *bad, ses_err *e)
 {
     char at[300];
+    if (!bad->code) return false; /* not the item: nothing can be written */
     where(at, sizeof at, j, number);
     if (!ses_pipeline_flush(j->p, e)) return false; /* those before it */
     ses_wrap(bad, "%s", at);

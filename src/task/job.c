@@ -102,6 +102,9 @@ bool ses_job_windows(ses_pipeline *p, ses_job *j, const ses_input *in, ses_trunc
     ses_seq *q = ses_job_add(p, j, ses_tokens_result(p->tokens), e);
     for (size_t i = 0; q && i < ses_tokens_overflows(p->tokens); i++) {
         const ses_encoding *part = ses_tokens_overflow(p->tokens, i, e);
+        if (part && (int64_t)part->n > p->limit)
+            return ses_fail(e, SES_EARG, "windows of %lld tokens have no room for the text",
+                            (long long)p->limit);
         q = part ? ses_job_add(p, j, part, e) : NULL;
         if (q) q->mark = (int64_t)i + 1;
     }

@@ -79,6 +79,13 @@ typedef struct pack { /* sequences that run together */
     int64_t tokens;
 } pack;
 
+/* Items may need no sequence at all. */
+static ses_job *next_with_work(ses_job *j)
+{
+    while (j && !j->n_seqs) j = j->next;
+    return j;
+}
+
 /* The next sequences, in order, as long as the budget lasts; at least one. */
 static bool pick(ses_pipeline *p, pack *b, ses_err *e)
 {
@@ -91,7 +98,7 @@ static bool pick(ses_pipeline *p, pack *b, ses_err *e)
             if (pass) b->job[n] = j, b->seq[n] = &j->seq[i];
             tokens += (int64_t)j->seq[i].n;
             n++;
-            if (++i == j->n_seqs) j = j->next, i = 0;
+            if (++i == j->n_seqs) j = next_with_work(j->next), i = 0;
         }
         b->n = n, b->tokens = tokens;
         if (pass) {

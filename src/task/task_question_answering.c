@@ -97,6 +97,13 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
     if (!j->item.pair.p) return ses_fail(e, SES_EARG, "no context: a question and a text are needed");
     if (!j->item.text.p || !j->item.text.n) return ses_fail(e, SES_EARG, "the question is empty");
     if (!j->item.pair.n) return ses_fail(e, SES_EARG, "the context is empty");
+    if (!ses_encode(p->tokens, &(ses_input){ .text = j->item.text }, NULL, e)) return false;
+    int64_t question = (int64_t)ses_tokens_result(p->tokens)->n;
+    if (question + 1 >= p->limit)
+        return ses_fail(e, SES_EARG,
+                        "a question of %lld tokens leaves no room for its context: the model reads "
+                        "%lld at once",
+                        (long long)question, (long long)p->limit);
     s->none = 1e6;
     ses_input in = { .text = j->item.text, .pair = j->item.pair };
     return ses_job_windows(p, j, &in, SES_ONLY_SECOND, stride, e);

@@ -111,7 +111,7 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
         j->cut = 0;
         ses_input in = { .text = j->item.text, .pair = hypothesis(j, a->template, s->label[i], e) };
         ses_seq *q = in.pair.p ? ses_job_encode(p, j, &in, SES_ONLY_FIRST, e) : NULL;
-        if (!q) return false;
+        if (!q) return ses_wrap(e, "label \"%s\"", ses_quoted_of(s->label[i].p, s->label[i].n).s);
         q->mark = (int64_t)i;
         if (j->cut > cut) cut = j->cut;
     }
