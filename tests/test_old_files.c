@@ -133,7 +133,16 @@ static void check_word_bpe(void)
     check_ids("",
               "abc  b\nac a\x1c"
               "abb",
-              "3 4 1 6 5 7 3 2");
+              "3 4 1 6 5 0 5 3 2"); /* U+001C is no white space there */
+    clear();
+
+    /* XLM: its special tokens are found in text; those the vocabulary lacks follow it */
+    put("vocab.json",
+        "{\"<s>\":0,\"</s>\":1,\"<pad>\":2,\"<unk>\":3,\"<special0>\":4,\"<special1>\":5,\"a</w>\":6,"
+        "\"b\":7}");
+    put("merges.txt", "b a</w> 12\n");
+    put("config.json", "{\"model_type\": \"xlm\"}");
+    check_ids("", "A<special0> a <special1>\xc3\xa1 <special3>", "0 6 4 6 5 6 9 1");
     clear();
 }
 

@@ -70,6 +70,7 @@ ses_string ses_old_role(const ses_old *o, const char *role, const char *def);
 /* Those of a role, with what the files say of them; of this default otherwise. */
 bool ses_old_add_role(ses_old *o, const char *role, const char *def, bool lstrip, ses_err *e);
 bool ses_old_add(ses_old *o, ses_string content, bool lstrip, bool special, ses_err *e);
+bool ses_old_add_words(ses_old *o, const char *words, ses_err *e); /* special, parted by blanks; NULL: none */
 /* Those other files list (additional_special_tokens, added_tokens.json, added_tokens_decoder). */
 bool ses_old_add_listed(ses_old *o, ses_err *e);
 int64_t ses_old_id(const ses_old *o, ses_string token); /* of the vocabulary or an added one; -1: none */

@@ -61,7 +61,8 @@ bool ses_old_write_byte_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
     ses_old_merges m;
     if (!ses_old_read_vocab(o, "vocab.json", e) || !ses_old_read_merges(o, SES_OLD_STRICT, &m, e))
         return false;
-    bool ok = ses_old_begin(o, e) && ses_old_write_roles(o, r, e) && ses_old_put(o, "normalizer", "null", e);
+    bool ok =
+        ses_old_begin(o, e) && ses_old_write_roles(o, r, NULL, e) && ses_old_put(o, "normalizer", "null", e);
     if (ok) write_byte_level(o, "pre_tokenizer", ses_old_bool(o, "add_prefix_space", false));
     ok = ok && ses_old_write_post(o, r, e);
     if (ok) {
@@ -134,7 +135,8 @@ bool ses_old_write_word_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
     ses_string unk = ses_old_role(o, "unk_token", "<unk>");
     if (!ses_old_read_vocab(o, "vocab.json", e) || !ses_old_read_merges(o, r->lines, &m, e)) return false;
     bool ok = respell(o, &m, r->at_signs, unk, &v, e) && ses_old_begin(o, e) &&
-              ses_old_write_roles(o, &r->roles, e) && ses_old_put(o, "normalizer", r->normalizer, e) &&
+              ses_old_write_roles(o, &r->roles, r->also, e) &&
+              ses_old_put(o, "normalizer", r->normalizer, e) &&
               ses_old_put(o, "pre_tokenizer", r->pre_tokenizer, e) && ses_old_write_post(o, &r->roles, e) &&
               ses_old_put(o, "decoder", "{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}", e);
     if (ok) {

@@ -43,12 +43,12 @@ static const ses_old_word_row openai_gpt = { .roles = { .unk = "<unk>" },
                                              .lines = SES_OLD_TWO_WORDS,
                                              .normalizer = BERT_NORMALIZER,
                                              .pre_tokenizer = "{\"type\":\"BertPreTokenizer\"}" };
-/* Words are what is not white space to Python, and a line's end with them. */
+/* Words are what is not white space (to Python's module regex: re knows more), and a line's end with them. */
 static const ses_old_word_row ctrl = {
     .roles = { .unk = "<unk>" },
     .lines = SES_OLD_TWO_WORDS,
     .normalizer = "null",
-    .pre_tokenizer = "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[^\\\\s\\\\x1c-\\\\x1f]+\\\\n?\"},"
+    .pre_tokenizer = "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\S+\\\\n?\"},"
                      "\"behavior\":\"Removed\","
                      "\"invert\":true}",
     .at_signs = true,
@@ -196,6 +196,9 @@ static const ses_old_word_row xlm = {
                   "accents\":true,"
                   "\"lowercase\":true}",
     .pre_tokenizer = "{\"type\":\"BertPreTokenizer\"}",
+    .also =
+        "<special0> <special1> <special2> <special3> <special4> <special5> <special6> <special7> <special8> "
+        "<special9>",
 };
 
 const ses_old_family ses_old_bert = { "BertTokenizer", "bert", ses_old_write_wordpiece, &bert };

@@ -105,7 +105,7 @@ bool ses_old_write_marian(ses_old *o, const ses_old_family *f, ses_err *e)
     bool ok =
         bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/source.spm", o->dir)) &&
         ses_spm_check(&m, e) && ses_old_read_vocab(o, "vocab.json", e) && ses_old_begin(o, e) &&
-        add_languages(o, e) && ses_old_write_roles(o, &roles, e) && ses_old_write_post(o, &roles, e) &&
+        add_languages(o, e) && ses_old_write_roles(o, &roles, NULL, e) && ses_old_write_post(o, &roles, e) &&
         (o->portable ? write_portable(o, &m, e)
                      : ses_spm_write_stages(&m, &o->vocab, ses_old_role(o, "unk_token", "<unk>"), o->w, e));
     if (ok) ses_old_end(o);

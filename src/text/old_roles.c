@@ -13,11 +13,11 @@ static const char *def_of(const ses_old_roles *r, int i)
     return def[i];
 }
 
-bool ses_old_write_roles(ses_old *o, const ses_old_roles *r, ses_err *e)
+bool ses_old_write_roles(ses_old *o, const ses_old_roles *r, const char *also, ses_err *e)
 {
     for (int i = 0; i < 7; i++)
         if (!ses_old_add_role(o, role_name[i], def_of(r, i), i == 6 && r->mask_lstrip, e)) return false;
-    return ses_old_add_listed(o, e) && ses_old_write_tokens(o, e);
+    return ses_old_add_words(o, also, e) && ses_old_add_listed(o, e) && ses_old_write_tokens(o, e);
 }
 
 /* A template with the letters of roles, and L, replaced by tokens. */

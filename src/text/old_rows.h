@@ -20,7 +20,8 @@ typedef struct ses_old_roles {
     const char *single, *pair;
 } ses_old_roles;
 
-bool ses_old_write_roles(ses_old *o, const ses_old_roles *r, ses_err *e); /* tokens collected and written */
+/* Their tokens, `also` (parted by blanks) and those the folder lists, collected and written. */
+bool ses_old_write_roles(ses_old *o, const ses_old_roles *r, const char *also, ses_err *e);
 bool ses_old_write_post(ses_old *o, const ses_old_roles *r, ses_err *e);
 
 /* BPE of words with an end mark. */
@@ -29,6 +30,7 @@ typedef struct ses_old_word_row {
     ses_old_lines lines;                    /* of merges.txt */
     const char *normalizer, *pre_tokenizer; /* their JSON */
     bool at_signs;                          /* vocab.json says "ab@@" inside words and nothing at their end */
+    const char *also;                       /* more special tokens */
 } ses_old_word_row;
 
 typedef enum {

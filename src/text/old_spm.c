@@ -120,8 +120,7 @@ static bool number(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, const
         bool kept = i >= (size_t)r->skip || ses_vocab_id(&o->vocab, s.p, s.n) >= 0;
         if (m->piece[i].type == SES_SPM_CONTROL && kept && !ses_old_add(o, s, false, true, e)) return false;
     }
-    for (const char *t = r->also; t && *(t += strspn(t, " ")); t += strcspn(t, " "))
-        if (!ses_old_add(o, (ses_string){ t, strcspn(t, " ") }, false, true, e)) return false;
+    if (!ses_old_add_words(o, r->also, e)) return false;
     for (size_t i = 0; i < p->n; i++) {
         ses_string s = p->name[i];
         bool ours = i < p->front || i >= p->back, unused = s.n > 7 && !memcmp(s.p + s.n - 7, "NOTUSED", 7);
@@ -270,7 +269,7 @@ static bool write_pieces(ses_old *o, const ses_old_spm_row *r, const ses_spm *m,
     int64_t unk = r->unk >= 0 ? r->unk : unknown_of(m);
     o->lang = setting_of(o, "src_lang", r->lang);
     if (!ses_spm_check(m, e) || !gather(o, r, m, p, e) || !number(o, r, m, p, e) || !ses_old_begin(o, e) ||
-        !ses_old_write_roles(o, &r->roles, e) || !put_stages(o, r, m, e))
+        !ses_old_write_roles(o, &r->roles, NULL, e) || !put_stages(o, r, m, e))
         return false;
     if (unk < 0 || unk >= (int64_t)p->n) return ses_fail(e, SES_EFORMAT, "there is no unknown piece");
     bool bytes = r->plain && m->byte_fallback;

@@ -72,6 +72,13 @@ bool ses_old_add(ses_old *o, ses_string content, bool lstrip, bool special, ses_
     return put(o, (ses_old_token){ .content = content, .lstrip = lstrip, .special = special, .id = -1 }, e);
 }
 
+bool ses_old_add_words(ses_old *o, const char *words, ses_err *e)
+{
+    for (const char *t = words; t && *(t += strspn(t, " ")); t += strcspn(t, " "))
+        if (!ses_old_add(o, (ses_string){ t, strcspn(t, " ") }, false, true, e)) return false;
+    return true;
+}
+
 static bool add_list(ses_old *o, const ses_json *list, ses_err *e)
 {
     for (size_t i = 0; i < ses_json_len(list); i++)
