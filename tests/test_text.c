@@ -265,6 +265,7 @@ static const char *const bad_more[][2] = {
       "added_tokens: entry 0: key \"lstrip\" must be true or false" },
     { "\"truncation\":{\"max_length\":-1}", "truncation: key \"max_length\" is -1, must be from 0" },
     { "\"truncation\":{\"strategy\":\"Both\"}", "truncation: key \"strategy\" is Both" },
+    { "\"truncation\":{\"strategy\":\"OnlyFirst\\u0000x\"}", "truncation: key \"strategy\" is OnlyFirst\\x00x" },
     { "\"truncation\":{\"direction\":1}", "truncation: key \"direction\" is no string" },
     { "\"padding\":{\"strategy\":{\"Fixed\":16777217}}",
       "padding: strategy: key \"Fixed\" is 16777217, must be from 0 to 16777216" },

@@ -82,20 +82,12 @@ static inline void skip_space(parser *p)
 
 /* ---- strings ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 /* The four digits after \u at `at`, or -1. */
 static int32_t hex4(const parser *p, size_t at)
 {
     int32_t x = 0;
     for (size_t i = at; i < at + 4; i++) {
-        int digit = i < p->n ? hex_digit(p->text[i]) : -1;
+        int digit = i < p->n ? ses_hex_digit(p->text[i]) : -1;
         if (digit < 0) return -1;
         x = x << 4 | digit;
     }

@@ -74,6 +74,15 @@ void ses_buf_free(ses_buf *b)
     *b = (ses_buf){ 0 };
 }
 
+bool ses_equal(const char *s, size_t n, const char *word) { return strlen(word) == n && !memcmp(s, word, n); }
+
+int ses_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 const char *ses_quote(char *out, size_t size, const char *s, size_t n)
 {
     static const char hex[] = "0123456789abcdef";

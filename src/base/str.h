@@ -24,6 +24,9 @@ bool ses_buf_vappendf(ses_buf *b, const char *fmt, va_list ap) SES_PRINTF(2, 0);
 bool ses_buf_ok(const ses_buf *b, ses_err *e); /* false and the reason when a call failed */
 void ses_buf_free(ses_buf *b);                 /* back to zero */
 
+bool ses_equal(const char *s, size_t n, const char *word); /* s[0, n), NUL bytes and all, is the word */
+int ses_hex_digit(char c);                                 /* its value; -1: it is none */
+
 /* Text from outside, made fit for a message: control characters and bad UTF-8 as \xNN, cut with "..." where
  * out (size bytes) is too small. Returns out. */
 const char *ses_quote(char *out, size_t size, const char *s, size_t n);

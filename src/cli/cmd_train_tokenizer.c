@@ -84,7 +84,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, threads),
       .def = "0",
       .min = 0,
-      .max = 64,
+      .max = 1024,
       .env = "SESAME_THREADS",
       .help = "worker threads; 0: one for each core" },
 };

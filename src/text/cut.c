@@ -21,7 +21,7 @@ bool ses_setting_cut(const ses_json *settings, const char *key, ses_cut_how def,
     size_t n = 0;
     const char *s = ses_json_string(ses_json_get(settings, key), &n);
     for (size_t i = 0; s && i < SES_LEN(name); i++) {
-        if (strlen(name[i]) != n || memcmp(name[i], s, n) != 0) continue;
+        if (!ses_equal(s, n, name[i])) continue;
         *out = (ses_cut_how)i;
         return true;
     }

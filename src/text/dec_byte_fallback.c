@@ -1,5 +1,6 @@
 /* ByteFallback: runs of <0x00> to <0xFF> become the text they spell, or one U+FFFD for each when they spell
  * none. */
+#include "base/str.h"
 #include "base/utf8.h"
 #include "stage.h"
 
@@ -9,19 +10,11 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     return ses_arena_array(mem, 1, 1, e);
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* -1: not a byte's token. The reference reads "+F" as a number too. */
 static int byte_of(ses_string s)
 {
     if (s.n != 6 || s.p[0] != '<' || s.p[1] != '0' || s.p[2] != 'x' || s.p[5] != '>') return -1;
-    int high = s.p[3] == '+' ? 0 : digit(s.p[3]), low = digit(s.p[4]);
+    int high = s.p[3] == '+' ? 0 : ses_hex_digit(s.p[3]), low = ses_hex_digit(s.p[4]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 

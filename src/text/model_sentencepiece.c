@@ -17,7 +17,7 @@ static int word_of(const ses_json *v, const char *const *word, int n)
     size_t len;
     const char *s = ses_json_string(v, &len);
     for (int i = 0; s && i < n; i++)
-        if (strlen(word[i]) == len && !memcmp(word[i], s, len)) return i + 1;
+        if (ses_equal(s, len, word[i])) return i + 1;
     return 0;
 }
 

@@ -4,7 +4,7 @@
 #include "vocab.h"
 
 typedef struct self_type {
-    ses_vocab vocab;
+    ses_vocab vocab; /* first: see vocab.h */
     ses_string unk;
     int32_t unk_id; /* -1: not in the vocabulary */
 } self_type;
@@ -42,28 +42,14 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     return ses_tokens_put(out, id, 0, n, e);
 }
 
-static int64_t size(const void *self) { return ((const self_type *)self)->vocab.size; }
-
-static int64_t count(const void *self) { return ((const self_type *)self)->vocab.count; }
-
-static const char *token(const void *self, int32_t id, size_t *n)
-{
-    return ses_vocab_token(&((const self_type *)self)->vocab, id, n);
-}
-
-static int32_t id_of(const void *self, const char *s, size_t n)
-{
-    return ses_vocab_id(&((const self_type *)self)->vocab, s, n);
-}
-
 const ses_stage ses_stage_model_wordlevel = {
     .type = "WordLevel",
     .kind = SES_MODEL_STAGE,
     .open = open,
     .save = save,
     .tokenize = tokenize,
-    .size = size,
-    .count = count,
-    .token = token,
-    .id = id_of,
+    .size = ses_vocab_model_size,
+    .count = ses_vocab_model_count,
+    .token = ses_vocab_model_token,
+    .id = ses_vocab_model_id,
 };

@@ -93,28 +93,14 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     return ses_tokens_put(out, m->unknown_id, 0, n, e);
 }
 
-static int64_t size(const void *self) { return ((const ses_wordpiece *)self)->vocab.size; }
-
-static int64_t count(const void *self) { return ((const ses_wordpiece *)self)->vocab.count; }
-
-static const char *token(const void *self, int32_t id, size_t *n)
-{
-    return ses_vocab_token(&((const ses_wordpiece *)self)->vocab, id, n);
-}
-
-static int32_t id(const void *self, const char *s, size_t n)
-{
-    return ses_vocab_id(&((const ses_wordpiece *)self)->vocab, s, n);
-}
-
 const ses_stage ses_stage_model_wordpiece = {
     .type = "WordPiece",
     .kind = SES_MODEL_STAGE,
     .open = open,
     .save = save,
     .tokenize = tokenize,
-    .size = size,
-    .count = count,
-    .token = token,
-    .id = id,
+    .size = ses_vocab_model_size,
+    .count = ses_vocab_model_count,
+    .token = ses_vocab_model_token,
+    .id = ses_vocab_model_id,
 };

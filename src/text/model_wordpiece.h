@@ -6,7 +6,7 @@
 #include "vocab.h"
 
 typedef struct ses_wordpiece {
-    ses_vocab vocab;
+    ses_vocab vocab; /* first: see vocab.h */
     ses_string unknown, prefix;
     int64_t max_chars;
     int32_t unknown_id; /* -1: not in the vocabulary */

@@ -1,6 +1,7 @@
 /* SentencePiece's character map, the way the reference applies it: to each grapheme cluster of at most 5
  * bytes as a whole, by the shortest key it begins with (what follows the key is swallowed); else to its
  * characters. */
+#include "base/base64.h"
 #include "charsmap.h"
 #include "transform.h"
 
@@ -12,44 +13,15 @@ typedef struct precompiled {
     bool mapped[128];  /* ASCII that stands in the map */
 } precompiled;
 
-static int digit(char c)
-{
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* Strict: full groups of four, padded, no stray bits. */
-static char *decode(const ses_string *s, size_t *len, ses_arena *mem, ses_err *e)
-{
-    if (s->n % 4) return ses_fail(e, SES_EFORMAT, "base64 of %zu characters", s->n), NULL;
-    char *out = ses_arena_alloc(mem, s->n / 4 * 3 + 1, e);
-    if (!out) return NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < s->n; i += 4) {
-        size_t pad =
-            i + 4 < s->n ? 0 : (size_t)(s->p[i + 3] == '=') + (s->p[i + 3] == '=' && s->p[i + 2] == '=');
-        uint32_t bits = 0;
-        for (size_t j = 0; j < 4; j++) {
-            int d = j + pad < 4 ? digit(s->p[i + j]) : 0;
-            if (d < 0) return ses_fail(e, SES_EFORMAT, "not base64 at character %zu", i + j), NULL;
-            bits = bits << 6 | (uint32_t)d;
-        }
-        if (bits & ((1u << 8 * pad) - 1)) return ses_fail(e, SES_EFORMAT, "stray bits in base64"), NULL;
-        for (size_t j = 0; j + pad < 3; j++) out[n++] = (char)(bits >> (16 - 8 * j));
-    }
-    *len = n;
-    return out;
-}
-
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
     precompiled *p = ses_arena_array(mem, 1, sizeof *p, e);
     if (!p || !ses_setting_string(settings, "precompiled_charsmap", NULL, mem, &p->base64, e)) return NULL;
     size_t n;
-    char *bytes = decode(&p->base64, &n, mem, e);
-    if (!bytes || !ses_charsmap_open(&p->map, bytes, n, e)) {
+    char *bytes = ses_arena_alloc(mem, ses_base64_bytes(p->base64.n) + 1, e);
+    if (!bytes) return NULL;
+    if (!ses_base64_read(p->base64.p, p->base64.n, bytes, &n, e) ||
+        !ses_charsmap_open(&p->map, bytes, n, e)) {
         ses_wrap(e, "key \"precompiled_charsmap\"");
         return NULL;
     }

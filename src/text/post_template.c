@@ -83,8 +83,8 @@ static bool read_piece(piece *p, const ses_json *v, ses_arena *mem, ses_err *e)
     if (!ses_setting_string(s ? s : q, "id", NULL, mem, &p->name, e) ||
         !ses_setting_int(s ? s : q, "type_id", 0, 0, UINT8_MAX, &p->type, e))
         return false;
-    p->second = !s && !strcmp(p->name.p, "B");
-    if (s || p->second || !strcmp(p->name.p, "A")) return true;
+    p->second = !s && ses_equal(p->name.p, p->name.n, "B");
+    if (s || p->second || ses_equal(p->name.p, p->name.n, "A")) return true;
     return ses_fail(e, SES_EFORMAT, "a sequence is A or B, not \"%s\"",
                     ses_quoted_of(p->name.p, p->name.n).s);
 }

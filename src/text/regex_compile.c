@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MAX_INST = 20000, MAX_GROUPS = 64, MAX_ITEMS = 100000, MAX_MARKS = 64 };
+enum { MAX_INST = 20000, MAX_GROUPS = 64, MAX_MARKS = 64 };
 
 typedef enum { PLAIN, OPTION, LOOK, LOOK_NOT, BEHIND, BEHIND_NOT, ATOM } group_kind;
 
@@ -82,30 +82,6 @@ static bool insert(compiler *c, size_t at, ses_re_op op, int32_t x, int32_t y)
     return true;
 }
 
-bool ses_set_add(ses_re_parser *r, ses_set_op op, uint32_t a, uint32_t b)
-{
-    if (r->items == r->cap_items) {
-        if (r->items >= MAX_ITEMS) return ses_re_beyond(r, "sets this long");
-        size_t more = r->cap_items ? 2 * r->cap_items : 64;
-        ses_set_item *item = ses_realloc_array(r->item, more, sizeof *item, r->e);
-        if (!item) return false;
-        r->item = item;
-        r->cap_items = more;
-    }
-    r->item[r->items++] = (ses_set_item){ op, a, b };
-    return true;
-}
-
-bool ses_set_add_case(ses_re_parser *r, uint32_t c)
-{
-    uint32_t low = c | 0x20;
-    if (low < 'a' || low > 'z') return true;
-    if (!ses_set_add(r, SES_SET_RANGE, c ^ 0x20, c ^ 0x20)) return false;
-    if (low == 's') return ses_set_add(r, SES_SET_RANGE, 0x17F, 0x17F);   /* long s */
-    if (low == 'k') return ses_set_add(r, SES_SET_RANGE, 0x212A, 0x212A); /* Kelvin */
-    return true;
-}
-
 static bool begin_set(compiler *c)
 {
     if (!grow(c, &c->set, c->sets, &c->cap_sets, sizeof *c->set, MAX_INST)) return false;
@@ -153,54 +129,6 @@ static bool place(compiler *c, ses_re_op op)
 }
 
 /* ---- escapes ---- */
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Up to `most` digits of this base. */
-static size_t number(ses_re_parser *r, unsigned base, size_t most, uint32_t *out)
-{
-    size_t k = 0;
-    *out = 0;
-    for (int d; k < most && r->i < r->n && (d = hex(r->p[r->i])) >= 0 && d < (int)base; k++, r->i++)
-        *out = *out * base + (uint32_t)d;
-    return k;
-}
-
-/* After \x, \u or \0. */
-static bool code_escape(ses_re_parser *r, char kind, uint32_t *cp)
-{
-    char bytes[4];
-    if (kind == '0') return number(r, 8, 2, cp), true;
-    if (kind == 'u') {
-        if (number(r, 16, 4, cp) != 4) return ses_re_wrong(r, "\\u without four digits");
-    } else if (r->i < r->n && r->p[r->i] == '{') {
-        r->i++;
-        if (!number(r, 16, 7, cp) || r->i >= r->n || r->p[r->i] != '}')
-            return ses_re_wrong(r, "\\x{ without }");
-        r->i++;
-    } else if (!number(r, 16, 2, cp) || *cp >= 0x80) {
-        return ses_re_beyond(r, "\\x of a byte");
-    }
-    return ses_utf8_encode(*cp, bytes) ? true : ses_re_wrong(r, "not a character");
-}
-
-bool ses_re_char_escape(ses_re_parser *r, uint32_t *cp)
-{
-    static const char name[] = "tnrfvae", value[] = "\t\n\r\f\v\a\x1B";
-    if (r->i >= r->n) return ses_re_wrong(r, "\\ at the end");
-    char c = r->p[r->i];
-    const char *known = c ? strchr(name, c) : NULL;
-    if (known) return r->i++, *cp = (unsigned char)value[known - name], true;
-    if (c == 'x' || c == 'u' || c == '0') return r->i++, code_escape(r, c, cp);
-    if (hex(c) >= 0 || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z')) return ses_re_beyond(r, "this escape");
-    r->i += ses_utf8_next(r->p + r->i, cp);
-    return true;
-}
 
 static bool escape(compiler *c)
 {
@@ -532,56 +460,6 @@ static bool parse(compiler *c)
     return close_group(c) && emit(c, SES_RE_MATCH, 0, 0);
 }
 
-/* May the set hold characters past ASCII? */
-static bool is_wide(const ses_set *s)
-{
-    for (size_t i = 0; i < s->n; i++) {
-        const ses_set_item *t = &s->item[i];
-        bool narrow =
-            t->op == SES_SET_OPEN || t->op == SES_SET_CLOSE || (t->op == SES_SET_RANGE && t->b < 0x80);
-        if (!narrow) return true;
-    }
-    return false;
-}
-
-/* Bytes a match may begin with: what the instructions reached without taking a character accept. */
-static bool find_first(ses_re_program *p, ses_err *e)
-{
-    size_t *todo = ses_alloc_array(2 * p->n + 2, sizeof *todo, e), top = 0;
-    bool *seen = ses_alloc_array(p->n + 1, sizeof *seen, e), anything = false;
-    bool ok = todo && seen;
-    if (ok) todo[top++] = 0;
-    while (ok && top) {
-        size_t pc = todo[--top];
-        if (seen[pc]) continue;
-        seen[pc] = true;
-        const ses_re_inst *t = &p->inst[pc];
-        const ses_set *set = NULL;
-        switch (t->op) {
-        case SES_RE_SET: set = &p->set[t->x]; break;
-        case SES_RE_RUN:
-            set = &p->set[p->run[t->x].set];
-            if (!p->run[t->x].min) todo[top++] = pc + 1;
-            break;
-        case SES_RE_JUMP: todo[top++] = (size_t)((int64_t)pc + t->x); break;
-        case SES_RE_SPLIT:
-            todo[top++] = (size_t)((int64_t)pc + t->x);
-            todo[top++] = (size_t)((int64_t)pc + t->y);
-            break;
-        case SES_RE_LOOK:
-        case SES_RE_LOOK_NOT: todo[top++] = pc + (size_t)t->x; break;
-        case SES_RE_MATCH: anything = true; break;
-        default: todo[top++] = pc + 1; break;
-        }
-        for (uint32_t b = 0; set && b < 256; b++)
-            p->first[b] |= b < 0x80 ? ses_set_has(set, b) : is_wide(set);
-    }
-    p->empty = anything;
-    ses_free(todo);
-    ses_free(seen);
-    return ok;
-}
-
 static bool finish(const compiler *c, ses_re_program *p, ses_arena *mem, ses_err *e)
 {
     ses_re_inst *inst = ses_arena_array(mem, c->n, sizeof *inst, e);
@@ -600,7 +478,7 @@ static bool finish(const compiler *c, ses_re_program *p, ses_arena *mem, ses_err
             if (ses_set_eval(&set[i], b)) set[i].ascii[b >> 6] |= (uint64_t)1 << (b & 63);
     }
     *p = (ses_re_program){ .inst = inst, .n = c->n, .set = set, .run = run, .marks = c->marks };
-    return find_first(p, e);
+    return ses_re_find_first(p, e);
 }
 
 bool ses_re_compile(ses_re_program *p, const char *pattern, size_t n, ses_arena *mem, bool *ok,

@@ -1,4 +1,4 @@
-/* A pattern being read; shared by regex_compile.c and regex_set.c. */
+/* A pattern being read; shared by regex_compile.c, regex_escape.c and regex_set.c. */
 #ifndef SES_TEXT_REGEX_PARSE_H
 #define SES_TEXT_REGEX_PARSE_H
 
@@ -21,7 +21,7 @@ typedef struct ses_re_parser {
 bool ses_re_wrong(ses_re_parser *r, const char *what);
 bool ses_re_beyond(ses_re_parser *r, const char *what);
 
-/* A character after \ that stands for itself or by a code (\t, \x{..}). */
+/* A character after \ that stands for itself or by a code (\t, \x{..}); regex_escape.c. */
 bool ses_re_char_escape(ses_re_parser *r, uint32_t *cp);
 
 bool ses_set_add(ses_re_parser *r, ses_set_op op, uint32_t a, uint32_t b);

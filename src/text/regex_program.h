@@ -92,6 +92,9 @@ typedef struct ses_re_program {
 bool ses_re_compile(ses_re_program *p, const char *pattern, size_t n, ses_arena *mem, bool *ok,
                     const char **what, ses_err *e);
 
+/* p->first and p->empty, from the rest (regex_first.c). */
+bool ses_re_find_first(ses_re_program *p, ses_err *e);
+
 /* ---- the machine (regex_run.c) ---- */
 
 typedef struct ses_re_frame {

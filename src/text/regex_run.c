@@ -191,7 +191,9 @@ static bool step(ses_re_machine *m, state *s, const ses_re_inst *t, ses_err *e)
     }
     case SES_RE_LOOKED: return looked(m, s);
     case SES_RE_ATOM_END: cut(m, s); return true;
-    case SES_RE_BACK: return go_back(m, s, t->x);
+    case SES_RE_BACK:
+        m->budget -= (uint64_t)t->x < m->budget ? (uint64_t)t->x : m->budget;
+        return go_back(m, s, t->x);
     case SES_RE_MARK: {
         size_t old = m->mark[t->x];
         m->mark[t->x] = s->pos;

@@ -1,9 +1,12 @@
 /* Sets of characters: evaluation, and parsing of [...], \d and its kin, \p{...}. */
+#include "base/alloc.h"
 #include "base/unicode.h"
 #include "base/utf8.h"
 #include "regex_parse.h"
 
 #include <string.h>
+
+enum { MAX_ITEMS = 100000 };
 
 bool ses_set_eval(const ses_set *s, uint32_t cp)
 {
@@ -29,6 +32,30 @@ bool ses_set_eval(const ses_set *s, uint32_t cp)
         }
     }
     return any[0];
+}
+
+bool ses_set_add(ses_re_parser *r, ses_set_op op, uint32_t a, uint32_t b)
+{
+    if (r->items == r->cap_items) {
+        if (r->items >= MAX_ITEMS) return ses_re_beyond(r, "sets this long");
+        size_t more = r->cap_items ? 2 * r->cap_items : 64;
+        ses_set_item *item = ses_realloc_array(r->item, more, sizeof *item, r->e);
+        if (!item) return false;
+        r->item = item;
+        r->cap_items = more;
+    }
+    r->item[r->items++] = (ses_set_item){ op, a, b };
+    return true;
+}
+
+bool ses_set_add_case(ses_re_parser *r, uint32_t c)
+{
+    uint32_t low = c | 0x20;
+    if (low < 'a' || low > 'z') return true;
+    if (!ses_set_add(r, SES_SET_RANGE, c ^ 0x20, c ^ 0x20)) return false;
+    if (low == 's') return ses_set_add(r, SES_SET_RANGE, 0x17F, 0x17F);   /* long s */
+    if (low == 'k') return ses_set_add(r, SES_SET_RANGE, 0x212A, 0x212A); /* Kelvin */
+    return true;
 }
 
 /* ---- named classes ---- */

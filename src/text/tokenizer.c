@@ -26,7 +26,7 @@ static bool one_of(const ses_json *v, const char *key, const char *const *word, 
     *out = 0;
     if (ses_setting_absent(v, key)) return true;
     for (size_t i = 0; s && i < n; i++)
-        if (!strcmp(s, word[i])) return *out = i, true;
+        if (ses_equal(s, len, word[i])) return *out = i, true;
     return ses_fail(e, SES_EFORMAT, "key \"%s\" is %s", key, s ? ses_quoted_of(s, len).s : "no string");
 }
 
@@ -212,7 +212,7 @@ static ses_tokenizer *from_value(const ses_json *root, ses_err *e)
         ses_fail(e, SES_EFORMAT, "a tokenizer must be an object");
         goto fail;
     }
-    if (version && strcmp(version, "1.0")) {
+    if (version && !ses_equal(version, n, "1.0")) {
         ses_fail(e, SES_EUNSUPPORTED, "version \"%s\", expected \"1.0\"", ses_quoted_of(version, n).s);
         goto fail;
     }

@@ -109,7 +109,11 @@ bool ses_train_tell(const ses_train_options *o, const char *what, int64_t done, 
 
 /* ---- feeding ---- */
 
-enum { BLOCK = 1 << 20, LANES = 64 }; /* bytes of text collected before the threads get them */
+enum {
+    BLOCK = 1 << 20,
+    LANES = 64,
+    MAX_THREADS = 1024
+}; /* bytes of text collected before the threads get them */
 
 /* One thread's share: a tokenizer whose model only counts what it is given. */
 typedef struct lane {
@@ -167,8 +171,8 @@ static bool check_options(const ses_train_options *o, ses_err *e)
                         1 << 23);
     if (o->min_frequency < 0 || o->alphabet < 0)
         return ses_fail(e, SES_EARG, "a negative frequency or alphabet");
-    if (o->threads < 0 || o->threads > LANES)
-        return ses_fail(e, SES_EARG, "%d threads, expected 0 to %d", o->threads, LANES);
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return ses_fail(e, SES_EARG, "%d threads, expected 0 to %d", o->threads, MAX_THREADS);
     return true;
 }
 

@@ -126,3 +126,17 @@ const char *ses_vocab_token(const ses_vocab *v, int32_t id, size_t *n)
     *n = v->len[id];
     return v->byte + v->start[id];
 }
+
+int64_t ses_vocab_model_size(const void *self) { return ((const ses_vocab *)self)->size; }
+
+int64_t ses_vocab_model_count(const void *self) { return ((const ses_vocab *)self)->count; }
+
+const char *ses_vocab_model_token(const void *self, int32_t id, size_t *n)
+{
+    return ses_vocab_token(self, id, n);
+}
+
+int32_t ses_vocab_model_id(const void *self, const char *token, size_t n)
+{
+    return ses_vocab_id(self, token, n);
+}
