@@ -35,7 +35,7 @@ void ses_vocab_save(const ses_vocab *v, ses_json_writer *w); /* that object, in 
 int32_t ses_vocab_id(const ses_vocab *v, const char *token, size_t n);  /* -1: none */
 const char *ses_vocab_token(const ses_vocab *v, int32_t id, size_t *n); /* NULL: none */
 
-/* For models whose settings begin with their vocabulary (self is a ses_vocab *): what a model has to answer. */
+/* What a model has to answer, where its settings begin with its vocabulary: self is a ses_vocab *. */
 int64_t ses_vocab_model_size(const void *self);
 int64_t ses_vocab_model_count(const void *self);
 const char *ses_vocab_model_token(const void *self, int32_t id, size_t *n);
