@@ -124,7 +124,7 @@ ok "learned" above "$(score eval_f1 "$tmp/tag/all_results.json")" 0.9
 ok "predicts" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag
 ok "every word" prints '"tags": \["B-PER", "O", "O", "B-LOC", "O"\]'
 # shellcheck disable=SC2086
-ok "all pieces" exits 0 "$sesame" finetune $small --task tag --all-pieces --train "$tmp/tags.txt" --steps 2 -o "$tmp/tag2"
+ok "all pieces, smooth labels" exits 0 "$sesame" finetune $small --task tag --label-smoothing 0.1 --all-pieces --train "$tmp/tags.txt" --steps 2 -o "$tmp/tag2"
 awk 'BEGIN { printf "{\"version\": \"v2.0\", \"data\": [{\"paragraphs\": ["
     for (i = 0; i < 60; i++) {
         who = i % 2 ? "anna" : "bob"; where = i % 3 ? "paris" : "london"

@@ -404,6 +404,35 @@ static void test_nan(void)
     run_free(&r);
 }
 
+/* The first batch's loss with smoothed labels, by the formula over its logits. */
+static void test_smoothing(void)
+{
+    enum { LABELS = 3 };
+    static const double share = 0.2;
+    ses_err e = { 0 };
+    run r;
+    ses_step s;
+    ses_batch b;
+    ses_outputs out;
+    double want = 0;
+    run_prepare(&r, 1, NULL);
+    r.o.no_dropout = true;
+    r.o.smoothing = share;
+    ses_tape *t = ses_tape_new(r.dev, NULL, &e);
+    CHECK(r.o.source.batch(r.o.source.ctx, 0, 0, &b, &e) &&
+          ses_model_forward(r.model, t, &b, &(ses_want){ .logits = true }, &out, &e));
+    for (int64_t i = 0; i < b.seqs; i++) {
+        const ses_real *x = out.item[0].tensor->f + i * LABELS;
+        double lse = log(exp((double)x[0]) + exp((double)x[1]) + exp((double)x[2]));
+        double mean = lse - ((double)x[0] + (double)x[1] + (double)x[2]) / LABELS;
+        want += ((1 - share) * (lse - (double)x[b.labels[i]]) + share * mean) / (double)b.seqs;
+    }
+    CHECK(run_start(&r, &e) && ses_trainer_step(r.trainer, &s, &e));
+    CHECK_MSG(fabs(s.loss - want) < 1e-6, "%.9g, not %.9g", s.loss, want);
+    ses_tape_free(t);
+    run_free(&r);
+}
+
 static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     watch *w = ctx;
@@ -506,6 +535,7 @@ int main(void)
     test_kill();
     test_full();
     test_nan();
+    test_smoothing();
     test_early();
     return check_report();
 }

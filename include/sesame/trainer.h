@@ -34,6 +34,7 @@ typedef struct ses_trainer_options {
     int64_t updates;
     uint64_t seed;
     bool no_dropout;
+    double smoothing; /* of labels, as the reference does it; 0: none. Of losses of the model's heads */
 
     /* Of ses_trainer_run. */
     int64_t eval_every; /* updates between evaluations; 0: at each epoch's end, below 0: only at the end */

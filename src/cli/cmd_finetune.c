@@ -151,6 +151,13 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 1e9,
       .help = "most gradient norm; 0: any" },
+    { .name = "label-smoothing",
+      .type = SES_OPT_REAL,
+      .offset = AT(smoothing),
+      .def = "0",
+      .min = 0,
+      .max = 0.99,
+      .help = "share of a label's weight that goes to all labels" },
     { .name = "layer-decay",
       .type = SES_OPT_REAL,
       .offset = AT(fall),
@@ -413,6 +420,7 @@ static char *settings(const ses_finetune *f, ses_err *e)
     ses_json_number(w, "clip", a->clip);
     ses_json_number(w, "layer_decay", a->fall);
     ses_json_count(w, "freeze", a->freeze);
+    ses_json_number(w, "label_smoothing", a->smoothing);
     ses_json_end_object(w);
     const char *text = ses_json_writer_text(w, NULL, e);
     char *copy = text ? ses_strdup(text, e) : NULL;
@@ -439,6 +447,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
                               .epochs = a->epochs,
                               .updates = a->steps,
                               .seed = (uint64_t)a->seed,
+                              .smoothing = a->smoothing,
                               .eval_every = a->eval_every,
                               .lower_is_better = f->lower,
                               .patience = a->patience,

@@ -9,7 +9,7 @@ typedef struct ses_finetune_args {
     ses_tune_args tune;
     const char *model, *config, *tokenizer, *train, *eval, *output, *metric, *log;
     int64_t steps, batch, tokens, bucket, accumulate, freeze, eval_every, patience, save_every, keep, seed;
-    double epochs, lr, warmup, decay, clip, fall;
+    double epochs, lr, warmup, decay, clip, fall, smoothing;
     int optimizer, schedule;
     bool resume, overwrite;
 } ses_finetune_args;

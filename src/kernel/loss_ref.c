@@ -164,3 +164,31 @@ void ses_k_mse_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const se
     if (!da.data) return;
     for (int64_t i = 0; i < n; i++) ses_put(da, i, 2 * ((double)a[i] - target[i]) * dloss[0] / n);
 }
+
+void ses_k_margin_ref(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t *label, int64_t rows,
+                      int64_t cols)
+{
+    (void)x;
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        double mean = 0;
+        if (label[r] == SES_IGNORE) continue;
+        for (int64_t j = 0; j < cols; j++) mean += a[r * cols + j] / (double)cols;
+        sum += a[r * cols + label[r]] - mean;
+        count++;
+    }
+    loss[0] = (ses_real)(count ? sum / (double)count : 0);
+    loss[1] = (ses_real)(count ? 1.0 / (double)count : 0);
+}
+
+void ses_k_margin_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
+                          const int32_t *label, int64_t rows, int64_t cols)
+{
+    (void)x;
+    double scale = (double)loss[1] * dloss[0];
+    for (int64_t r = 0; da.data && r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            ses_put(da, r * cols + j,
+                    label[r] == SES_IGNORE ? 0 : scale * ((j == label[r]) - 1.0 / (double)cols));
+}

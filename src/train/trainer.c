@@ -1,6 +1,7 @@
 /* One batch after the other: forward, backward, and an update when enough gradients have come together. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "sesame/ops.h"
 #include "trainer_impl.h"
 
 #include <inttypes.h>
@@ -131,6 +132,21 @@ static double grad_norm(const ses_trainer *t)
     return sqrt(sum);
 }
 
+/* (1 - s) nll + s (mean nll of all classes), over the rows that have a label. */
+static ses_tensor *smoothed(ses_trainer *t, const ses_batch *b, const ses_outputs *out, ses_err *e)
+{
+    ses_tensor *x = NULL;
+    for (size_t i = 0; i < out->n; i++)
+        if (!strcmp(out->item[i].name, "logits")) x = out->item[i].tensor;
+    if (!x || !b->labels) {
+        ses_fail(e, SES_EUNSUPPORTED, "labels of %s cannot be smoothed", ses_model_class(t->o.model));
+        return NULL;
+    }
+    ses_tensor *labels = ses_tape_ints(t->tape, b->labels, ses_rows(x));
+    ses_tensor *margin = ses_label_margin(t->tape, x, labels);
+    return ses_add(t->tape, out->loss, ses_scale(t->tape, margin, t->o.smoothing));
+}
+
 static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
 {
     ses_outputs out = { 0 };
@@ -139,9 +155,10 @@ static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
         if (!loss && ses_tape_ok(t->tape, e)) ses_fail(e, SES_EARG, "the objective gave no loss");
         return loss;
     }
-    if (!ses_model_forward(t->o.model, t->tape, b, &(ses_want){ 0 }, &out, e)) return NULL;
+    bool smooth = t->o.smoothing > 0;
+    if (!ses_model_forward(t->o.model, t->tape, b, &(ses_want){ .logits = smooth }, &out, e)) return NULL;
     if (!out.loss) ses_fail(e, SES_EARG, "the batch has no labels for %s", ses_model_class(t->o.model));
-    return out.loss;
+    return smooth && out.loss ? smoothed(t, b, &out, e) : out.loss;
 }
 
 /* Forward and backward; gradients are added to the store's. */
