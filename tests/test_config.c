@@ -28,6 +28,10 @@ static const struct {
     { "\"model_type\": \"transfo-xl\", \"d_model\": 16, \"n_layer\": 1, \"n_head\": 2, \"d_head\": 8, "
       "\"d_inner\": 8",
       "\"vocab_size\" is missing" },
+    { "\"model_type\": \"bertt\"", "did you mean 'bert'?" },
+    { "\"model_type\": \"grover\"", "\"grover\" is not supported (supported: bert, " },
+    { "\"model_type\": \"mine\", \"auto_map\": {\"AutoModel\": \"modeling_mine.MyModel\"}",
+      "\"auto_map\" names code (modeling_mine.MyModel), which is never run (supported: " },
     { PLAIN "\"sinusoids\": \"halves\", \"attention_bias\": true", NULL },
     { PLAIN "\"sinusoids\": \"interleaved\"", NULL },
     { PLAIN "\"sinusoids\": \"thirds\"", "\"sinusoids\" must be \"interleaved\" or \"halves\"" },

@@ -1,4 +1,6 @@
 /* config.json, checked key by key against a model's table before anything is allocated. */
+#include "base/str.h"
+#include "base/suggest.h"
 #include "desc.h"
 
 #include "base/str.h"
@@ -15,10 +17,24 @@ static const ses_model_desc *const table[] = {
 
 const ses_model_desc *const *ses_models(void) { return table; }
 
+/* A type of model nobody here knows: the nearest one, and whether the folder brings code for it. */
+static void unknown(const char *type, const char *known, const ses_json *config, ses_err *e)
+{
+    const ses_json *code = ses_json_get(config, "auto_map"), *first = ses_json_at(code, 0);
+    const char *name = ses_json_string(first, NULL);
+    ses_suggestion near = { .word = type };
+    for (const ses_model_desc *const *d = table; *d; d++)
+        ses_suggest_offer(&near, (*d)->name, strlen((*d)->name));
+    ses_fail(e, SES_EUNSUPPORTED, "\"model_type\" \"%s\" is not supported%s%s%s (supported: %s)",
+             ses_quoted_of(type, strlen(type)).s, name ? ", and \"auto_map\" names code (" : "",
+             name ? ses_quoted_of(name, strlen(name)).s : "", name ? "), which is never run" : "", known);
+    ses_suggest_add(&near, "", e);
+}
+
 const ses_model_desc *ses_config_model(const ses_json *config, ses_err *e)
 {
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
-    char known[256] = "";
+    char known[512] = "";
     if (ses_json_type_of(config) != SES_JSON_OBJECT) {
         ses_fail(e, SES_EFORMAT, "not an object but %s", ses_json_type_name(ses_json_type_of(config)));
         return NULL;
@@ -29,7 +45,7 @@ const ses_model_desc *ses_config_model(const ses_json *config, ses_err *e)
         snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*d)->name);
     }
     if (type)
-        ses_fail(e, SES_EUNSUPPORTED, "\"model_type\" \"%s\" is not supported (supported: %s)", type, known);
+        unknown(type, known, config, e);
     else
         ses_fail(e, SES_EFORMAT, "\"model_type\" is missing or not a string (supported: %s)", known);
     return NULL;
