@@ -17,6 +17,8 @@ ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n,
                                        ses_err *e); /* the text of a tokenizer.json */
 void ses_tokenizer_free(ses_tokenizer *t);
 
+/* The string of an id is what it is decoded from: of an added token that is sought in normalized text, its
+ * normal form. */
 int64_t ses_tokenizer_size(const ses_tokenizer *t);                             /* ids run below this */
 const char *ses_tokenizer_token(const ses_tokenizer *t, int32_t id, size_t *n); /* NULL: no such id */
 int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n);  /* -1: no such token */
@@ -54,7 +56,8 @@ typedef struct ses_encode_options {
     bool no_special;           /* leave the template's special tokens out */
     bool stored_limits;        /* apply the truncation and padding the file stores; what follows overrides */
     ses_truncation truncation; /* to max_length tokens, special ones included */
-    int64_t max_length, stride;
+    int64_t max_length;
+    int64_t stride; /* tokens a part repeats of the one before; less than the room it has */
     bool truncate_left;
     bool all_parts; /* with truncation: tokenize to the end. The reference (since 0.23) stops soon after
                        max_length tokens of a text, and what follows is in no overflowing part */
@@ -80,8 +83,9 @@ typedef struct ses_encoding {
 ses_tokens *ses_tokens_new(const ses_tokenizer *t, ses_err *e);
 void ses_tokens_free(ses_tokens *k);
 
-/* Encode. options may be NULL. The result is borrowed until the next call. Invalid UTF-8 is replaced as the
- * reference does (see docs/TOKENIZERS.md). */
+/* Encode. options may be NULL. The result is borrowed until the next call. Invalid UTF-8 counts as U+FFFD,
+ * one for each longest run of bytes that could have begun a character; offsets in bytes are those of the text
+ * as it was. A text has at most 2 GiB less 64 bytes. After an error the workspace can be used again. */
 bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *options, ses_err *e);
 const ses_encoding *ses_tokens_result(const ses_tokens *k);
 
@@ -127,7 +131,7 @@ typedef struct ses_train_options {
     /* JSON members normalizer, pre_tokenizer, post_processor, decoder in place of the usual ones; or NULL. */
     const char *stages;
     size_t max_words; /* most distinct words kept while counting, rare ones go first; 0: 20 million */
-    int threads;      /* 0: one for each core */
+    int threads;      /* 0: one for each core; at most 1024, of which 64 count words */
     /* Told every so often what is done; false ends the training. NULL: nobody. */
     bool (*progress)(void *ctx, const char *what, int64_t done, int64_t of);
     void *ctx;

@@ -109,11 +109,8 @@ bool ses_train_tell(const ses_train_options *o, const char *what, int64_t done, 
 
 /* ---- feeding ---- */
 
-enum {
-    BLOCK = 1 << 20,
-    LANES = 64,
-    MAX_THREADS = 1024
-}; /* bytes of text collected before the threads get them */
+enum { BLOCK = 1 << 20 }; /* bytes of text collected before the threads get them */
+enum { LANES = 64, MAX_THREADS = 1024 };
 
 /* One thread's share: a tokenizer whose model only counts what it is given. */
 typedef struct lane {

@@ -4,15 +4,14 @@
 #include "sesame/json.h"
 #include "text/run.h"
 
-enum { MOST = 16 };
+enum { MOST = 64 };
 
 static ses_tokenizer *all[MOST];
-static size_t n_all;
+static size_t n_all, n_plain; /* the first n_plain give offsets that lie in the text */
 
-/* The small tokenizers of the tests. */
-static void load(void)
+static void load(const char *file)
 {
-    ses_json_doc *doc = ses_json_load("tests/text/cases.json", 1 << 24, NULL);
+    ses_json_doc *doc = ses_json_load(file, 1 << 24, NULL);
     const ses_json *setups = doc ? ses_json_get(ses_json_root(doc), "setups") : NULL;
     for (size_t i = 0; i < ses_json_len(setups) && n_all < MOST; i++) {
         size_t n;
@@ -26,6 +25,14 @@ static void load(void)
     }
     ses_json_free(doc);
     MUST(n_all);
+}
+
+/* The small tokenizers of the tests. Of those of stages.json some say that tokens reach past a text's end. */
+static void load_all(void)
+{
+    load("tests/text/cases.json");
+    n_plain = n_all;
+    load("tests/text/stages.json");
 }
 
 static void same(const ses_encoding *a, const ses_encoding *b)
@@ -46,7 +53,7 @@ static void in_text(const ses_encoding *x, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    if (!n_all) load();
+    if (!n_all) load_all();
     if (n < 2) return 0;
     const ses_tokenizer *t = all[data[0] % n_all];
     ses_tokenizer exact = *t;
@@ -65,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     MUST(ok[0] == ok[1] && (ok[0] || !strcmp(e[0].msg, e[1].msg)));
     if (ok[0]) {
         same(ses_tokens_result(k[0]), ses_tokens_result(k[1]));
-        in_text(ses_tokens_result(k[0]), n - 2);
+        if (data[0] % n_all < n_plain) in_text(ses_tokens_result(k[0]), n - 2);
         MUST(ses_tokens_overflows(k[0]) == ses_tokens_overflows(k[1]));
         for (size_t i = 0; i < ses_tokens_overflows(k[0]) && i < 8; i++)
             same(ses_tokens_overflow(k[0], i, NULL), ses_tokens_overflow(k[1], i, NULL));
