@@ -220,8 +220,8 @@ static void tell_speed(const job *j, double seconds)
 {
     char a[SES_HUMAN], b[SES_HUMAN];
     int64_t tokens = j->p->written ? j->p->written : j->p->read;
-    fprintf(stderr, "%s texts, %s tokens%s in ", ses_grouped(a, j->p->items), ses_grouped(b, tokens),
-            j->p->written ? " written" : "");
+    fprintf(stderr, "%s text%s, %s tokens%s in ", ses_grouped(a, j->p->items), j->p->items == 1 ? "" : "s",
+            ses_grouped(b, tokens), j->p->written ? " written" : "");
     fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
     fprintf(stderr, ": %s texts/s, %s tokens/s\n", rate(a, j->p->items, seconds), rate(b, tokens, seconds));
     if (j->cut > CUT_LINES)

@@ -1,8 +1,6 @@
 #include "sentence_task.h"
 
 #include "base/alloc.h"
-#include "base/unicode.h"
-#include "base/utf8.h"
 
 bool ses_encoder_load(ses_pipeline *p, ses_err *e)
 {
@@ -71,21 +69,6 @@ bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want,
     return my->output.tensor != NULL;
 }
 
-static ses_string lowered(ses_job *j, ses_string s, ses_err *e)
-{
-    ses_buf b = { 0 };
-    for (size_t i = 0; i < s.n;) {
-        uint32_t c, low[2];
-        char out[4];
-        i += ses_utf8_next(s.p + i, &c);
-        size_t n = ses_cp_lower(c, low);
-        for (size_t k = 0; k < n; k++) ses_buf_append(&b, out, ses_utf8_encode(low[k], out));
-    }
-    ses_string to = ses_buf_ok(&b, e) ? ses_job_copy(j, b.data ? b.data : "", b.len, e) : (ses_string){ 0 };
-    ses_buf_free(&b);
-    return to;
-}
-
 ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *e)
 {
     const ses_encoder *my = p->self;
@@ -97,7 +80,7 @@ ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *
         s[my->prompt.n + text.n] = 0;
         text = (ses_string){ s, my->prompt.n + text.n };
     }
-    if (ses_sentence_lower_case(my->sentence)) text = lowered(j, text, e);
+    if (ses_sentence_lower_case(my->sentence)) text = ses_job_lower(j, text, e);
     return text.p ? ses_job_encode(p, j, &(ses_input){ .text = text }, SES_LONGEST_FIRST, e) : NULL;
 }
 

@@ -248,6 +248,8 @@ ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, se
 ses_string ses_job_decode(ses_pipeline *p, ses_job *j, const int32_t *id, size_t n, bool keep_special,
                           ses_err *e);
 
+ses_string ses_job_lower(ses_job *j, ses_string s, ses_err *e); /* in lower case; p NULL: no memory */
+
 /* The label's name, or "LABEL_n". */
 ses_string ses_job_label(ses_pipeline *p, ses_job *j, int64_t i, ses_err *e);
 

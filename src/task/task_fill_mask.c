@@ -75,6 +75,7 @@ typedef struct spot { /* a mask, in the window where most is seen around it */
 typedef struct state {
     spot *spot; /* in the text's order */
     size_t n;
+    size_t *list; /* the same, window after window */
 } state;
 
 /* ---- targets ---- */
@@ -149,25 +150,32 @@ static bool note_mask(ses_job *j, size_t s, size_t at, size_t room, ses_err *e)
     return true;
 }
 
-/* Places to ask about in each window; windows without one do not run. */
+/* Places to ask about in each window; windows without one do not run. A window's rows are its masks, in the
+ * order of st->list from its mark on. */
 static bool ask(ses_job *j, ses_err *e)
 {
     state *st = j->state;
-    size_t kept = 0;
+    size_t *first = ses_arena_array(&j->mem, j->n_seqs + 1, sizeof *first, e), kept = 0;
+    int32_t *rows = ses_arena_array(&j->mem, st->n, sizeof *rows, e);
+    st->list = ses_arena_array(&j->mem, st->n, sizeof *st->list, e);
+    if (!first || !rows || !st->list) return false;
+    for (size_t i = 0; i < st->n; i++) first[st->spot[i].seq + 1]++;
+    for (size_t s = 0; s < j->n_seqs; s++) {
+        j->seq[s].mark = (int64_t)first[s];
+        j->seq[s].rows = rows + first[s];
+        first[s + 1] += first[s];
+    }
+    for (size_t i = 0; i < st->n; i++) {
+        ses_seq *q = &j->seq[st->spot[i].seq];
+        size_t at = (size_t)q->mark + q->n_rows++;
+        rows[at] = (int32_t)st->spot[i].at;
+        st->list[at] = i;
+    }
     for (size_t s = 0; s < j->n_seqs; s++) {
         ses_seq q = j->seq[s];
-        int32_t *rows = ses_arena_array(&j->mem, st->n, sizeof *rows, e);
-        if (!rows) return false;
-        q.n_rows = 0;
-        q.rows = rows;
-        for (size_t i = 0; i < st->n; i++)
-            if (st->spot[i].seq == s) rows[q.n_rows++] = (int32_t)st->spot[i].at;
-        if (!q.n_rows) {
-            j->tokens -= (int64_t)q.n;
-            continue;
-        }
-        for (size_t i = 0; i < st->n; i++)
-            if (st->spot[i].seq == s) st->spot[i].seq = kept;
+        if (!q.n_rows) j->tokens -= (int64_t)q.n;
+        if (!q.n_rows) continue;
+        for (size_t i = 0; i < q.n_rows; i++) st->spot[st->list[(size_t)q.mark + i]].seq = kept;
         j->seq[kept++] = q;
     }
     j->n_seqs = kept;
@@ -237,29 +245,27 @@ static bool guess_one(ses_pipeline *p, ses_job *j, spot *x, size_t group, const 
 static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
 {
     state *st = j->state;
-    size_t s = (size_t)(q - j->seq);
     ses_taken r = ses_seq_rows(p, q, p->use->output, e);
-    if (!r.x) return false;
-    const float *row = r.x;
-    for (size_t i = 0; i < st->n; i++) {
-        if (st->spot[i].seq != s) continue;
-        if (!guess_one(p, j, &st->spot[i], i, row, r.cols, e)) return false;
-        row += r.cols;
+    for (size_t i = 0; r.x && i < q->n_rows; i++) {
+        size_t at = st->list[(size_t)q->mark + i];
+        if (!guess_one(p, j, &st->spot[at], at, r.x + (int64_t)i * r.cols, r.cols, e)) return false;
     }
-    return true;
+    return r.x != NULL;
 }
 
 /* The sequence with one mask filled in, without padding. */
 static ses_string filled(ses_pipeline *p, ses_job *j, const ses_seq *q, size_t at, int32_t id, bool single,
                          ses_err *e)
 {
-    int32_t *ids = ses_arena_array(&j->mem, q->n, sizeof *ids, e);
+    int32_t *ids = ses_alloc_array(q->n, sizeof *ids, e);
     size_t n = 0;
     for (size_t i = 0; ids && i < q->n; i++) {
         int32_t x = i == at ? id : q->id[i];
         if (x != p->facts.role[SES_ROLE_PAD]) ids[n++] = x;
     }
-    return ids ? ses_job_decode(p, j, ids, n, !single, e) : (ses_string){ 0 };
+    ses_string text = ids ? ses_job_decode(p, j, ids, n, !single, e) : (ses_string){ 0 };
+    ses_free(ids);
+    return text;
 }
 
 static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)

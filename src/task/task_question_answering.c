@@ -73,8 +73,10 @@ typedef struct span {
 } span;
 
 typedef struct state {
-    double none; /* the score of no answer, the least of all windows */
-    bool some;
+    double none;    /* the score of no answer, the least of all windows */
+    uint32_t *slot; /* a hash table of rows, from 1, by their text in lower case */
+    size_t n_slots;
+    ses_string *low; /* of each row */
 } state;
 
 static bool begin(ses_pipeline *p, ses_err *e)
@@ -164,29 +166,57 @@ static void place(const ses_seq *q, const span *x, bool words, ses_offset *point
     *byte = (ses_offset){ q->byte[first].begin, q->byte[last].end };
 }
 
-static bool same_text(ses_string a, ses_string b)
+/* ---- answers that say the same ---- */
+
+static uint32_t hash_of(ses_string s)
 {
-    if (a.n != b.n) return false;
-    for (size_t i = 0; i < a.n; i++) {
-        char x = a.p[i], y = b.p[i];
-        if (x >= 'A' && x <= 'Z') x = (char)(x + 32);
-        if (y >= 'A' && y <= 'Z') y = (char)(y + 32);
-        if (x != y) return false;
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < s.n; i++) h = (h ^ (unsigned char)s.p[i]) * 16777619u;
+    return h;
+}
+
+/* The slot where an answer of this text, in lower case, is or goes. */
+static size_t slot_of(const state *s, ses_string low)
+{
+    size_t i = hash_of(low) & (s->n_slots - 1);
+    for (; s->slot[i]; i = (i + 1) & (s->n_slots - 1)) {
+        ses_string x = s->low[s->slot[i] - 1];
+        if (x.n == low.n && !memcmp(x.p, low.p, low.n)) break;
     }
+    return i;
+}
+
+/* Room for one more: slots at most half full. */
+static bool reserve(ses_job *j, state *s, ses_err *e)
+{
+    if (2 * (j->n_rows + 1) <= s->n_slots) return true;
+    size_t n = s->n_slots ? 2 * s->n_slots : 64;
+    ses_string *low = ses_arena_array(&j->mem, n / 2, sizeof *low, e);
+    s->slot = ses_arena_array(&j->mem, n, sizeof *s->slot, e);
+    if (!low || !s->slot) return false;
+    if (j->n_rows) memcpy(low, s->low, j->n_rows * sizeof *low);
+    s->low = low;
+    s->n_slots = n;
+    for (size_t i = 0; i < j->n_rows; i++) s->slot[slot_of(s, low[i])] = (uint32_t)i + 1;
     return true;
 }
 
 /* Answers that say the same are one, with the sum of their scores. */
 static bool add_answer(ses_job *j, ses_offset point, ses_offset byte, double score, ses_err *e)
 {
+    state *s = j->state;
     ses_string text = { j->item.pair.p + byte.begin, byte.end > byte.begin ? byte.end - byte.begin : 0 };
-    for (size_t i = 0; i < j->n_rows; i++)
-        if (same_text(j->row[i].text, text)) {
-            j->row[i].score += score;
-            return true;
-        }
+    ses_string low = ses_job_lower(j, text, e);
+    if (!low.p || !reserve(j, s, e)) return false;
+    uint32_t *slot = &s->slot[slot_of(s, low)];
+    if (*slot) {
+        j->row[*slot - 1].score += score;
+        return true;
+    }
     ses_row *row = ses_job_row(j, e);
     if (!row) return false;
+    s->low[j->n_rows - 1] = low;
+    *slot = (uint32_t)j->n_rows;
     *row =
         (ses_row){ .text = ses_job_copy(j, text.p, text.n, e), .score = score, .point = point, .byte = byte };
     return row->text.p != NULL;
