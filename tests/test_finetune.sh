@@ -80,6 +80,15 @@ ok "with three labels" exits 0 "$sesame" finetune --model "$tmp/one" --task clas
     -o "$tmp/three" --freeze 3
 ok "the head was new" says 'begun at random: classifier.weight, classifier.bias'
 
+# Another architecture, with parameters that never move and no file holds.
+sed 's/"bert"/"modernbert"/; s/"layer_norm_eps"/"norm_eps"/; s/"hidden_act"/"classifier_pooling": "mean", "hidden_activation"/' \
+    "$tmp/config.json" >"$tmp/modern.json"
+ok "ModernBERT" exits 0 "$sesame" finetune --config "$tmp/modern.json" --tokenizer "$tmp/vocab.txt" --task classify \
+    --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --epochs 3 --lr 3e-3 --batch-size 8 -o "$tmp/modern"
+ok "learned" above "$(score eval_accuracy "$tmp/modern/all_results.json")" 0.95
+ok "from it" exits 0 "$sesame" finetune --model "$tmp/modern" --task classify --train "$tmp/three.tsv" --steps 1 -o "$tmp/modern3"
+ok "a new head" says 'begun at random: classifier.weight'
+
 # Interrupted by a signal and resumed: the same weights as in one go, on another number of threads.
 # shellcheck disable=SC2086
 for signal in INT TERM; do

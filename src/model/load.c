@@ -177,7 +177,7 @@ static bool list_fresh(ses_model *m, const ses_model_options *o, ses_err *e)
     for (size_t i = m->first_head; i < ses_store_count(m->store); i++) {
         char name[NAME];
         const ses_param *p = ses_store_at(m->store, i);
-        if (p->role == SES_PARAM_COMPUTED || !begins_anew(m, i, find_param(m, p->name), o)) continue;
+        if (p->role != SES_PARAM_TRAINED || !begins_anew(m, i, find_param(m, p->name), o)) continue;
         if (ses_model_tensor_name(m, i, name, sizeof name))
             ses_buf_appendf(&list, "%s%s", list.len ? ", " : "", name);
     }

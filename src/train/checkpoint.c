@@ -324,9 +324,11 @@ static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
     bool ok = s != NULL;
     for (size_t i = 0; ok && i < ses_store_count(ses_model_store(m)); i++) {
         char name[NAME];
-        const ses_tensor *x = ses_store_at(ses_model_store(m), i)->tensor;
-        if (!ses_model_tensor_name(m, i, name, sizeof name)) continue; /* computed: no file holds it */
+        const ses_param *p = ses_store_at(ses_model_store(m), i);
+        const ses_tensor *x = p->tensor;
+        if (!ses_model_tensor_name(m, i, name, sizeof name)) continue;
         const ses_entry *from = ses_safetensors_find(s, name);
+        if (!from && p->role != SES_PARAM_TRAINED) continue; /* never moved: no file holds it */
         if (!from || from->dtype != SES_REAL || from->count != ses_count(x))
             ok = ses_fail(e, SES_EFORMAT, "%s: \"%s\" is %s", dir, name,
                           from ? "of another size" : "not there");
