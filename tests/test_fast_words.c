@@ -41,6 +41,19 @@ static const char bpe[] =
 static const char wordlevel[] = "{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{\"<unk>\":0,"
                                 "\"the\":1,\"eta\":2,\"a\":3,\".\":4}}";
 
+/* Sums that are equal but for rounding, so that what stands before decides. */
+#define SPM(kind)                                                                                            \
+    "{\"type\":\"SentencePiece\",\"kind\":\"" kind                                                           \
+    "\",\"byte_fallback\":false,\"pieces\":[[\"<unk>\",0,\"unknown\"],"                                      \
+    "[\"\xe2\x96\x81\",-2.1],[\"e\",-3.1],[\"t\",-3.3],[\"a\",-3.7],[\"et\",-6.4],[\"ta\",-7],[\"h\",-4.3]," \
+    "[\"\xe2\x96\x81the\",-12.8],[\"th\",-7.6],[\"\xe2\x96\x81t\",-5.4],[\"he\",-7.4],[\"\xe6\x97\xa5\",-8." \
+    "9],"                                                                                                    \
+    "[\"tea\",-10.1],[\"eta\",-10.1],[\".\",-4],[\"\xe2\x96\x81\xe2\x96\x81\",-4.2],[\"hh\",-8.6],[\"1\",-"  \
+    "5.5]]}"
+#define SPM_NORM(extra)                                                             \
+    "{\"type\":\"SentencePiece\",\"charsmap\":\"%MAP%\",\"add_dummy_prefix\":true," \
+    "\"remove_extra_whitespaces\":" extra "}"
+
 static const struct {
     const char *normalizer, *pre, *model;
 } setup[] = {
@@ -58,6 +71,11 @@ static const struct {
       META("always"), unigram },
     { TYPE("NFC"), META("never"), bpe },
     { MAP, SEQUENCE("pretokenizers", SPLIT AND META("always")), bpe },
+    { SPM_NORM("true"), NONE, SPM("unigram") },
+    { SPM_NORM("false"), NONE, SPM("unigram") },
+    { SPM_NORM("true"), NONE, SPM("bpe") },
+    { SPM_NORM("false"), NONE, SPM("bpe") },
+    { SPM_NORM("true"), NONE, SPM("char") },
     { NONE, SPLIT, bpe },
     { SEQUENCE("normalizers", TYPE("Nmt") AND TYPE("NFKC") AND TYPE("Lowercase")),
       SEQUENCE("pretokenizers", TYPE("Whitespace") AND TYPE("Punctuation")), wordlevel },

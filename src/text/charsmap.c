@@ -100,3 +100,10 @@ bool ses_charsmap_begins(const ses_charsmap *m, const char *p, size_t n)
     while (i < n && step(&w, (unsigned char)p[i])) i++;
     return i == n;
 }
+
+bool ses_charsmap_mentions(const ses_charsmap *m, unsigned char byte)
+{
+    for (size_t i = 0; i < m->units; i++)
+        if ((le32(m->unit + 4 * i) & (1u << 31 | 0xFF)) == byte) return true;
+    return false;
+}

@@ -27,4 +27,7 @@ ses_charsmap_result ses_charsmap_longest(const ses_charsmap *m, const char *p, s
 
 bool ses_charsmap_begins(const ses_charsmap *m, const char *p, size_t n); /* some key begins so */
 
+/* Whether a key may have this byte in it; false: none has. */
+bool ses_charsmap_mentions(const ses_charsmap *m, unsigned char byte);
+
 #endif

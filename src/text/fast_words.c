@@ -6,6 +6,7 @@
 #include "bpe.h"
 #include "metaspace.h"
 #include "norm_replace.h"
+#include "spm_norm.h"
 
 #include <string.h>
 
@@ -71,30 +72,48 @@ static bool begins_well(const ses_words_fast *f, ses_words_work *w, const char *
     return *yes || ses_words_joins(f, w, (ses_string){ text + begin, end - begin }, false, true, yes, e);
 }
 
+static bool put_chunks(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                       const uint32_t ends[2], size_t count, bool *odd, ses_err *e)
+{
+    if (!f->spm) return f->put(f, w, k, text, ends, 0, count, odd, e);
+    for (size_t i = 0, to; i < count && !*odd; i = to) {
+        to = ses_words_spm_few(f, w->cut, i, count);
+        if (!f->put(f, w, k, text, ends, i, to, odd, e)) return false;
+        *odd |= !ses_words_spm_near(f, w, &k->run, text, w->cut[to]);
+    }
+    return true;
+}
+
 static bool encode_stretch(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
-                           size_t end, ses_err *e)
+                           size_t all, ses_err *e)
 {
     const ses_words_fast *f = self;
     ses_words_work *w = work;
+    size_t end = all;
+    while (f->spm && f->spm_norm->remove_extra_whitespaces && end > begin + 1 && text[end - 1] == ' ') end--;
     const uint32_t ends[2] = { (uint32_t)begin, (uint32_t)end };
     ses_run start = k->run;
     size_t at = begin + 1, count = 1;
     bool good = true, odd = false, first = true;
     w->cut[0] = (uint32_t)begin;
+    w->sum = 0;
+    w->summed = k->run.n;
+    w->summed_byte = begin;
     while (good && !odd) {
         if (!list_cuts(f, w, text, &at, end, &count, e)) return false;
         bool last = at + 1 >= end;
-        if (first && count > 1 && !begins_well(f, w, text, begin, w->cut[1], &good, e)) return false;
+        if (first && !f->spm && count > 1 && !begins_well(f, w, text, begin, w->cut[1], &good, e))
+            return false;
         first = false;
         if (!good) break;
         if (last) w->cut[count] = (uint32_t)end;
-        if (!f->put(f, w, k, text, ends, last ? count : count - 1, &odd, e)) return false;
-        if (last && !odd) return true;
+        if (!put_chunks(f, w, k, text, ends, last ? count : count - 1, &odd, e)) return false;
+        if (last && !odd) return k->run.words += f->spm != NULL, true; /* all of it was one word */
         w->cut[0] = w->cut[count - 1];
         count = 1;
     }
     ses_run_back(k, start.n, start.words);
-    return ses_encode_exact(k, text, begin, end, NULL, e);
+    return ses_encode_exact(k, text, begin, all, NULL, e);
 }
 
 static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
@@ -178,7 +197,7 @@ static bool fits_model(const ses_step *s)
 static bool applies(const ses_tokenizer *t, ses_words_fast *f)
 {
     return fits_normalizers(&t->steps[SES_NORMALIZER], f) &&
-           fits_pre_tokenizers(&t->steps[SES_PRE_TOKENIZER]) && fits_model(&t->model) && !t->added.normal.n;
+           fits_pre_tokenizers(&t->steps[SES_PRE_TOKENIZER]) && fits_model(&t->model);
 }
 
 static void work_free(void *work)
@@ -188,6 +207,7 @@ static void work_free(void *work)
     ses_free(w->small);
     ses_free(w->large);
     ses_free(w->calm);
+    ses_token_list_free(&w->raw);
     for (size_t i = 0; i < SES_LEN(w->text); i++) ses_text_free(&w->text[i]);
     ses_free(w);
 }
@@ -208,6 +228,11 @@ static void *work_new(const void *self, ses_err *e)
 /* Which of ASCII is calm, and whether the pipeline is one to cut at all: "a" and " a" stay. */
 static bool sort_ascii(ses_words_fast *f, bool *fits, ses_err *e)
 {
+    if (f->spm) { /* chunks are asked about as they come */
+        memset(f->calm, 1, sizeof f->calm);
+        f->calm[' '] = 0;
+        return true;
+    }
     ses_words_work *w = ses_alloc(sizeof *w, e);
     bool ok = w && ses_words_stays(f, w, fits, e);
     for (uint32_t c = 0; ok && *fits && c < 128; c++) {
@@ -225,7 +250,8 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     bool fits = true;
     ses_words_fast *f = ses_arena_array(mem, 1, sizeof *f, e);
     if (!f) return false;
-    if (!applies(t, f)) return true;
+    if (!ses_words_spm_open(f, t) && (f->spm || !applies(t, f))) return true;
+    if (t->added.normal.n) return true; /* tokens sought in normal text go across chunks */
     f->t = t;
     f->surface = t->model.stage->surface ? t->model.stage->surface(t->model.self) : -1;
     for (size_t i = 0; i < t->added.n; i++) f->single |= t->added.token[i].single_word;

@@ -1,5 +1,6 @@
 /* The shortcut for pipelines in which words between spaces do not know of each other (Unigram, BPE and
- * WordLevel behind white space or Metaspace, with any of the usual normalizers): what its files share.
+ * WordLevel behind white space or Metaspace, with any of the usual normalizers; SentencePiece's own): what its
+ * files share.
  *
  * The text is cut before spaces, where that changes nothing: between two characters that are calm, which the
  * normalizers treat the same with anything behind a space next to them. Such a chunk's tokens depend on
@@ -51,6 +52,9 @@ typedef struct ses_words_work {
     uint8_t *calm;          /* [65536] of the first characters of Unicode: 0: not asked yet, 1: yes, 2: no */
     ses_text text[5];       /* for asking the normalizers */
     size_t n;               /* bytes of the text at hand */
+    float sum;              /* SentencePiece: of the best path to token `summed` of the run */
+    size_t summed, summed_byte; /* and where in the text that is */
+    ses_token_list raw;
     uint32_t cut[SES_WORDS_CUTS + 72];
     char key[SES_WORDS_BATCH][64]; /* of chunks for the large cache */
 } ses_words_work;
@@ -60,10 +64,10 @@ typedef struct ses_words_fast ses_words_fast;
 /* A bit for each of 64 bytes that is a space. */
 typedef uint64_t ses_words_spaces_fn(const char *p);
 
-/* The chunks of text that begin at cut[0 .. count) and end where the next begins, to the run. ends: where the
+/* The chunks of text that begin at cut[from .. count) and end where the next begins, to the run. ends: where the
  * stretch they are of begins and ends. *odd: one of them is not for itself after all. */
 typedef bool ses_words_put_fn(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                              const uint32_t ends[2], size_t count, bool *odd, ses_err *e);
+                              const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e);
 
 struct ses_words_fast {
     const ses_tokenizer *t;
@@ -72,6 +76,9 @@ struct ses_words_fast {
     bool makes_blanks; /* white space may come of ASCII that is calm */
     bool single;       /* some added token looks at the letters beside it */
     uint8_t calm[256]; /* of ASCII: 1 or 0; 2: decode the character */
+    const struct ses_spm_model *spm; /* NULL: not SentencePiece's own pipeline */
+    const struct ses_spm_norm *spm_norm;
+    double most_score; /* of its pieces, without the sign */
     ses_word_hash hash;
     ses_roots roots;
     ses_words_spaces_fn *spaces;
@@ -99,12 +106,23 @@ static inline ses_words_place ses_words_place_of(uint32_t begin, const uint32_t 
     return begin > ends[0] ? SES_WORDS_INNER : begin ? SES_WORDS_FIRST : SES_WORDS_FIRST_OF_ALL;
 }
 
+/* SentencePiece's own pipeline (fast_words_spm.c): whether it is one to be cut, and the tokens of a chunk.
+ * *certain: they are the same whatever stands before it. */
+bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t);
+/* How many chunks from `from` on may be looked up before asking whether the sum is near enough to 0 that what
+ * was kept holds; and whether it is, at this byte. */
+size_t ses_words_spm_few(const ses_words_fast *f, const uint32_t *cut, size_t from, size_t count);
+bool ses_words_spm_near(const ses_words_fast *f, ses_words_work *w, const ses_run *r, const char *text,
+                        size_t at);
+bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                         size_t begin, size_t end, bool inner, bool *certain, bool *odd, ses_err *e);
+
 uint64_t ses_words_spaces_ref(const char *p);
 uint64_t ses_words_spaces_avx2(const char *p);
 bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                       const uint32_t ends[2], size_t count, bool *odd, ses_err *e);
+                       const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e);
 bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                        const uint32_t ends[2], size_t count, bool *odd, ses_err *e);
+                        const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e);
 
 /* A chunk that no small entry has: number j of the batch, found in the large cache or new. */
 uint32_t ses_words_long_key(const ses_words_fast *f, ses_words_work *w, size_t j, const char *p, size_t len,

@@ -49,11 +49,11 @@ static inline __m128i load(const char *text, size_t at, size_t len, size_t n)
 }
 
 bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                        const uint32_t ends[2], size_t count, bool *odd, ses_err *e)
+                        const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e)
 {
     __m128i key[SES_WORDS_BATCH];
     uint32_t slot[SES_WORDS_BATCH];
-    for (size_t i = 0; i < count; i += SES_WORDS_BATCH) {
+    for (size_t i = from; i < count; i += SES_WORDS_BATCH) {
         size_t batch = count - i < SES_WORDS_BATCH ? count - i : SES_WORDS_BATCH;
         for (size_t j = 0; j < batch; j++) {
             uint32_t at = w->cut[i + j];

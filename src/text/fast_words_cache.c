@@ -133,8 +133,11 @@ static bool put_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, c
     bool alone;
     if (!look_around(f, w, &g, ends, &alone, odd, e)) return false;
     if (*odd) return true;
-    if (!ses_encode_exact(k, text, g.begin, g.end, NULL, e)) return false;
-    if (!alone || !is_inside(&g, &k->run)) return true;
+    bool ok =
+        f->spm ? ses_words_spm_chunk(f, w, k, text, g.begin, g.end, place == SES_WORDS_INNER, &alone, odd, e)
+               : ses_encode_exact(k, text, g.begin, g.end, NULL, e);
+    if (!ok) return false;
+    if (*odd || !alone || !is_inside(&g, &k->run)) return true;
     if (small && fits_small(&g, k)) {
         keep_small(small, &g, &k->run, place);
     } else if (key && keep_large(large ? large : &w->large[large_hash(f, key)], &g, k, key) && small) {
@@ -199,10 +202,10 @@ bool ses_words_far(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, co
 /* ---- one by one ---- */
 
 bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                       const uint32_t ends[2], size_t count, bool *odd, ses_err *e)
+                       const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e)
 {
     ses_run *r = &k->run;
-    for (size_t i = 0; i < count && !*odd; i++) {
+    for (size_t i = from; i < count && !*odd; i++) {
         uint32_t at = w->cut[i];
         size_t len = w->cut[i + 1] - at;
         bool ok = true;

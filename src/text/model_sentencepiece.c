@@ -193,9 +193,8 @@ static bool encode_simply(const ses_spm_model *m, const char *p, size_t n, ses_t
     return true;
 }
 
-/* Unknown stretches become bytes, or one token when they follow each other. */
-static bool settle_unknown(const ses_spm_model *m, const char *p, const ses_token_list *raw,
-                           ses_token_list *out, ses_err *e)
+bool ses_spm_settle(const ses_spm_model *m, const char *p, const ses_token_list *raw, ses_token_list *out,
+                    ses_err *e)
 {
     bool after_unk = false;
     for (size_t i = 0; i < raw->n; i++) {
@@ -237,7 +236,7 @@ static bool tokenize(const void *self, const char *p, size_t n, ses_token_list *
                                          : encode_simply(m, p, n, &raw, e);
     ses_arena_rewind(scratch, mark);
     size_t from = out->n;
-    ok = ok && settle_unknown(m, p, &raw, out, e);
+    ok = ok && ses_spm_settle(m, p, &raw, out, e);
     if (ok && m->renamed) rename_tokens(m, p, out, from);
     ses_token_list_free(&raw);
     return ok;

@@ -45,9 +45,18 @@ typedef struct ses_spm_model {
 bool ses_spm_unigram_open(ses_spm_model *m, ses_arena *mem, ses_err *e);
 bool ses_spm_unigram_encode(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,
                             ses_arena *scratch, ses_err *e);
+/* The same for a part of a text that no piece goes across the ends of: *sum is that of the best path to its
+ * begin, then to its end. *gap: how far the next best path through the part lies behind, in exact numbers;
+ * NULL: not asked. */
+bool ses_spm_unigram_part(const ses_spm_model *m, const char *p, size_t n, float *sum, double *gap,
+                          ses_token_list *out, ses_arena *scratch, ses_err *e);
 bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e);
 bool ses_spm_bpe_encode(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,
                         ses_arena *scratch, ses_err *e);
+
+/* Unknown stretches become bytes, or one token when they follow each other. */
+bool ses_spm_settle(const ses_spm_model *m, const char *p, const ses_token_list *raw, ses_token_list *out,
+                    ses_err *e);
 
 /* Bytes of the user-defined symbol (*user) or the character at p; n > 0. */
 size_t ses_spm_step(const ses_spm_model *m, const char *p, size_t n, bool *user);

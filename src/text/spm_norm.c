@@ -172,11 +172,32 @@ static bool put_all(output *o, const ses_text *in, size_t at, size_t end, ses_er
     return true;
 }
 
+static const char mark[] = "\xe2\x96\x81";
+
+static output output_of(const ses_spm_norm *s, ses_text *out)
+{
+    bool escape = s->escape_whitespaces;
+    return (output){ s, out, out->n, escape ? mark : " ", escape ? sizeof mark - 1 : 1, false };
+}
+
+bool ses_spm_norm_middle(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end, ses_text *out,
+                         ses_err *e)
+{
+    output o = output_of(s, out);
+    return put_all(&o, in, begin, end, e);
+}
+
+bool ses_spm_norm_spaceless(const ses_spm_norm *s)
+{
+    for (size_t i = 0; i < s->n_symbols; i++)
+        if (memchr(s->symbol[i].p, ' ', s->symbol[i].n)) return false;
+    return !s->base64.n || !ses_charsmap_mentions(&s->map, ' ');
+}
+
 bool ses_spm_norm_run(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end, ses_text *out,
                       ses_err *e)
 {
-    static const char mark[] = "\xe2\x96\x81";
-    output o = { s, out, out->n, s->escape_whitespaces ? mark : " ", s->escape_whitespaces ? 3 : 1, false };
+    output o = output_of(s, out);
     size_t len;
     ses_string to;
     while (s->remove_extra_whitespaces && begin < end) { /* spaces in front */

@@ -23,4 +23,12 @@ void ses_spm_norm_save(const ses_spm_norm *s, ses_json_writer *w); /* the member
 bool ses_spm_norm_run(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end, ses_text *out,
                       ses_err *e);
 
+/* The same for a part of a text that begins with a space and stands behind something else than a space: the
+ * space becomes one, nothing is put in front and nothing taken off at the ends. */
+bool ses_spm_norm_middle(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end, ses_text *out,
+                         ses_err *e);
+
+/* Whether no rule and no symbol has a space in it, so that none goes across one. */
+bool ses_spm_norm_spaceless(const ses_spm_norm *s);
+
 #endif

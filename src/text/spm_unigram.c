@@ -2,6 +2,7 @@
 #include "spm_model.h"
 
 #include <float.h>
+#include <math.h>
 
 enum { NONE = -1 };
 
@@ -66,13 +67,8 @@ static void forward(const ses_spm_model *m, const char *p, size_t n, best *at)
     }
 }
 
-bool ses_spm_unigram_encode(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,
-                            ses_arena *scratch, ses_err *e)
+static bool put_path(const best *at, size_t n, ses_token_list *out, ses_err *e)
 {
-    best *at = ses_arena_alloc(scratch, (n + 1) * sizeof *at, e);
-    if (!at) return false;
-    for (size_t i = 0; i <= n; i++) at[i] = (best){ 0, NONE, NONE };
-    forward(m, p, n, at);
     size_t count = 0;
     for (size_t i = n; i; i = (size_t)at[i].start) count++;
     if (!ses_tokens_reserve(out, count, e)) return false;
@@ -81,4 +77,69 @@ bool ses_spm_unigram_encode(const ses_spm_model *m, const char *p, size_t n, ses
     for (size_t i = n; i; i = (size_t)at[i].start)
         *--t = (ses_token){ at[i].id, (uint32_t)at[i].start, (uint32_t)i };
     return true;
+}
+
+static best *open_places(size_t n, float sum, ses_arena *scratch, ses_err *e)
+{
+    best *at = ses_arena_alloc(scratch, (n + 1) * sizeof *at, e);
+    for (size_t i = 0; at && i <= n; i++) at[i] = (best){ 0, NONE, NONE };
+    if (at) at[0].score = sum;
+    return at;
+}
+
+bool ses_spm_unigram_encode(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,
+                            ses_arena *scratch, ses_err *e)
+{
+    best *at = open_places(n, 0, scratch, e);
+    if (!at) return false;
+    forward(m, p, n, at);
+    return put_path(at, n, out, e);
+}
+
+/* The two best sums to a place, of different paths. */
+typedef struct two {
+    double first, second;
+} two;
+
+static void offer_two(two *to, const two *from, double score)
+{
+    double sum[2] = { from->first + score, from->second + score };
+    for (int i = 0; i < 2; i++)
+        if (sum[i] > to->first)
+            to->second = to->first, to->first = sum[i];
+        else if (sum[i] > to->second)
+            to->second = sum[i];
+}
+
+static double gap_of(const ses_spm_model *m, const char *p, size_t n, two *at)
+{
+    for (size_t i = 0; i <= n; i++) at[i] = (two){ -INFINITY, -INFINITY };
+    at[0].first = 0;
+    for (size_t i = 0; i < n;) {
+        size_t step = ses_spm_char(p + i, n - i);
+        uint32_t base = m->trie.root;
+        bool single = false;
+        int32_t id;
+        for (size_t k = i; k < n && ses_trie_step(&m->trie, &base, (uint8_t)p[k], &id);) {
+            k++;
+            if (id < 0 || !m->weight[id].used) continue;
+            offer_two(&at[k], &at[i], m->weight[id].score);
+            single |= k == i + step;
+        }
+        if (!single) offer_two(&at[i + step], &at[i], m->unk_score);
+        i += step;
+    }
+    return at[n].first - at[n].second;
+}
+
+bool ses_spm_unigram_part(const ses_spm_model *m, const char *p, size_t n, float *sum, double *gap,
+                          ses_token_list *out, ses_arena *scratch, ses_err *e)
+{
+    best *at = open_places(n, *sum, scratch, e);
+    two *sums = at && gap ? ses_arena_alloc(scratch, (n + 1) * sizeof *sums, e) : NULL;
+    if (!at || (gap && !sums)) return false;
+    forward(m, p, n, at);
+    *sum = at[n].score;
+    if (gap) *gap = gap_of(m, p, n, sums);
+    return put_path(at, n, out, e);
 }
