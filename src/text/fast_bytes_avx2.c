@@ -68,6 +68,16 @@ static inline bool same(const ses_bytes_entry *x, __m128i key)
     return _mm_testz_si128(v, v);
 }
 
+/* Found in the second place: it comes again, and goes to the first. */
+static inline ses_bytes_entry *promote(ses_bytes_entry *bucket)
+{
+    __m256i a = _mm256_loadu_si256((const __m256i *)bucket),
+            b = _mm256_loadu_si256((const __m256i *)(bucket + 1));
+    _mm256_storeu_si256((__m256i *)bucket, b);
+    _mm256_storeu_si256((__m256i *)(bucket + 1), a);
+    return bucket;
+}
+
 bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base,
                           size_t count, ses_err *e)
 {
@@ -98,13 +108,13 @@ bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens
             bool ok = true;
             if (len > SES_BYTES_SHORT)
                 ok = ses_bytes_put_long(f, w, k, base, at, len, slot[j], j, e);
-            else if (same(x, key[j]) || same(++x, key[j])) {
+            else if (same(x, key[j]) || (same(x + 1, key[j]) && promote(x))) {
                 if (x->n < SES_BYTES_ELSEWHERE)
                     put_entry(r, x, (uint32_t)(base + at));
                 else
                     ok = ses_bytes_far(f, w, k, w->text + at, len, (uint32_t)(base + at), e);
             } else
-                ok = ses_bytes_miss(f, w, k, w->text + at, len, (uint32_t)(base + at), x - 1, e);
+                ok = ses_bytes_miss(f, w, k, w->text + at, len, (uint32_t)(base + at), x, e);
             if (!ok) return false;
         }
     }

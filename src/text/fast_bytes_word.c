@@ -87,9 +87,10 @@ uint32_t ses_bytes_long_key(const ses_bytes_fast *f, ses_bytes_work *w, size_t j
     return slot;
 }
 
-static void keep_small(ses_bytes_entry *bucket, const char *word, size_t n, const parts *p)
+/* A new word takes the second place: the first is for words that have come again. */
+static ses_bytes_entry *keep_small(ses_bytes_entry *bucket, const char *word, size_t n, const parts *p)
 {
-    bucket[1] = bucket[0];
+    bucket += bucket->key[15] != 0;
     memset(bucket->key, 0, 16);
     memcpy(bucket->key, word, n);
     bucket->key[15] = (uint8_t)n;
@@ -99,6 +100,7 @@ static void keep_small(ses_bytes_entry *bucket, const char *word, size_t n, cons
         bucket->id[i] = p->id[i];
         bucket->place[i] = (uint8_t)(o.begin << 4 | o.end);
     }
+    return bucket;
 }
 
 static void keep_large(ses_bytes_large *bucket, const char *key, const parts *p)
@@ -153,8 +155,7 @@ static bool put_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, c
         keep_large(large ? large : &w->large[large_hash(f, key)], key, &p);
         if (small) {
             parts none = { id, len, 0 };
-            keep_small(small, key, n, &none);
-            small->n = SES_BYTES_ELSEWHERE;
+            keep_small(small, key, n, &none)->n = SES_BYTES_ELSEWHERE;
         }
     }
     put_parts(&k->run, &p, key, n, at);

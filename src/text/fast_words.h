@@ -19,7 +19,7 @@ enum {
     SES_WORDS_SHORT = 15,  /* bytes of a chunk that fit a small entry */
     SES_WORDS_LONG = 62,   /* and a large one */
     SES_WORDS_IDS = 20,    /* tokens of a large entry */
-    SES_WORDS_SMALL_BITS = 16,
+    SES_WORDS_SMALL_BITS = 17,
     SES_WORDS_LARGE_BITS = 14,
     SES_WORDS_ELSEWHERE = 0x80 /* for a small entry's shape: the large cache has it */
 };

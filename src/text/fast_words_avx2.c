@@ -37,6 +37,16 @@ static inline bool same(const ses_words_entry *x, __m128i key)
     return _mm_testz_si128(v, v);
 }
 
+/* Found in the second place: it comes again, and goes to the first. */
+static inline ses_words_entry *promote(ses_words_entry *bucket)
+{
+    __m256i a = _mm256_loadu_si256((const __m256i *)bucket),
+            b = _mm256_loadu_si256((const __m256i *)(bucket + 1));
+    _mm256_storeu_si256((__m256i *)bucket, b);
+    _mm256_storeu_si256((__m256i *)(bucket + 1), a);
+    return bucket;
+}
+
 static inline __m128i load(const char *text, size_t at, size_t len, size_t n)
 {
     const __m128i iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 127);
@@ -76,7 +86,7 @@ bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *
             uint32_t at = w->cut[i + j];
             size_t len = w->cut[i + j + 1] - at;
             ses_words_entry *x = &w->small[slot[j]];
-            if (len <= SES_WORDS_SHORT && (same(x, key[j]) || same(++x, key[j])) &&
+            if (len <= SES_WORDS_SHORT && (same(x, key[j]) || (same(x + 1, key[j]) && promote(x))) &&
                 !(x->shape & SES_WORDS_ELSEWHERE)) {
                 put_entry(&k->run, x, at);
                 continue;
@@ -84,7 +94,7 @@ bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *
             bool ok = len > SES_WORDS_SHORT
                           ? ses_words_put_long(f, w, k, text, ends, i + j, slot[j], j, odd, e)
                       : same(x, key[j]) ? ses_words_far(f, w, k, text, ends, i + j, odd, e)
-                                        : ses_words_miss(f, w, k, text, ends, i + j, x - 1, odd, e);
+                                        : ses_words_miss(f, w, k, text, ends, i + j, x, odd, e);
             if (!ok || !ses_run_reserve(&k->run, 3 * SES_WORDS_BATCH + SES_WORDS_SLACK, e)) return false;
         }
         if (*odd) return true;

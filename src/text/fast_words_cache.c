@@ -45,10 +45,12 @@ static bool fits_small(const given *g, const ses_tokens *k)
     return g->end - g->begin <= SES_WORDS_SHORT && k->run.n - g->n <= 3 && k->n_mark == g->marks;
 }
 
-static void keep_small(ses_words_entry *bucket, const given *g, const ses_run *r, ses_words_place place)
+/* A new chunk takes the second place: the first is for those that have come again. */
+static ses_words_entry *keep_small(ses_words_entry *bucket, const given *g, const ses_run *r,
+                                   ses_words_place place)
 {
     size_t len = g->end - g->begin, n = r->n - g->n;
-    bucket[1] = bucket[0];
+    bucket += bucket->key[15] != 0;
     memset(bucket, 0, sizeof *bucket);
     memcpy(bucket->key, g->text + g->begin, len);
     bucket->key[15] = ses_words_tag(len, place);
@@ -60,6 +62,7 @@ static void keep_small(ses_words_entry *bucket, const given *g, const ses_run *r
         bucket->place[i] = (uint8_t)((o.begin - g->begin) << 4 | (o.end - g->begin));
         if (i) bucket->shape |= (uint8_t)(word << (i == 1 ? 2 : 3));
     }
+    return bucket;
 }
 
 /* Tokens called by a text can be kept when that is what stands there. */
@@ -143,8 +146,7 @@ static bool put_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, c
     } else if (key && keep_large(large ? large : &w->large[large_hash(f, key)], &g, k, key) && small) {
         given none = g;
         none.n = k->run.n;
-        keep_small(small, &none, &k->run, place);
-        small->shape = SES_WORDS_ELSEWHERE;
+        keep_small(small, &none, &k->run, place)->shape = SES_WORDS_ELSEWHERE;
     }
     return true;
 }
