@@ -22,7 +22,7 @@ enum {
     SES_BERT_SLACK = 8,       /* tokens an entry may write past its own */
     SES_BERT_SHORT = 15,      /* bytes of a word that fit a small entry */
     SES_BERT_LONG = 63,       /* and a large one */
-    SES_BERT_SMALL_BITS = 15, /* buckets of two small entries: 2 MiB */
+    SES_BERT_SMALL_BITS = 16, /* buckets of two small entries: 4 MiB */
     SES_BERT_LARGE_BITS = 13, /* of two large entries: 3 MiB */
     SES_BERT_WORD = 512,      /* bytes of a word taken apart here; longer ones go the exact way */
     SES_BERT_PAGES = 0x110000 >> 6

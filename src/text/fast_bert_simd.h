@@ -24,6 +24,16 @@ static inline int same(const ses_bert_entry *x, __m128i key)
     return _mm_testz_si128(v, v);
 }
 
+/* Found in the second place: it comes again, and goes to the first. */
+static inline ses_bert_entry *promote(ses_bert_entry *bucket)
+{
+    __m256i a = _mm256_loadu_si256((const __m256i *)bucket);
+    __m256i b = _mm256_loadu_si256((const __m256i *)(bucket + 1));
+    _mm256_storeu_si256((__m256i *)bucket, b);
+    _mm256_storeu_si256((__m256i *)(bucket + 1), a);
+    return bucket;
+}
+
 static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
                   size_t n, ses_err *e)
 {
@@ -52,11 +62,10 @@ static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const
         for (size_t j = 0; j < count; j++) {
             size_t at = w->begin[i + j], len = (size_t)w->end[i + j] - at + 1;
             ses_bert_entry *x = &w->small[slot[j]];
-            int first;
             if (len > SES_BERT_SHORT) {
                 if (!ses_bert_put_long(f, w, k, text, base, at, len, slot[j], j, e)) return false;
-            } else if ((first = same(x, key[j])) | same(x + 1, key[j])) { /* either, without guessing which */
-                r->n += put_entry(r, x + !first, (uint32_t)(base + at));
+            } else if (same(x, key[j]) || (same(x + 1, key[j]) && promote(x))) {
+                r->n += put_entry(r, x, (uint32_t)(base + at));
                 r->words++;
             } else if (!_mm_movemask_epi8(key[j])) {
                 if (!ses_bert_miss(f, w, k, w->low + at, len, (uint32_t)(base + at), x, e)) return false;

@@ -64,7 +64,8 @@ static uint32_t large_hash(const ses_bert_fast *f, const char *key)
     return 2 * (uint32_t)(h >> (64 - SES_BERT_LARGE_BITS));
 }
 
-/* A free place for the word: the older of the two goes. */
+/* A place for the word: of two long ones the older goes; of two short ones the second, as the first is for those
+ * that have come again. */
 static ses_bert_large *large_room(ses_bert_large *bucket, const char *key)
 {
     bucket[1] = bucket[0];
@@ -74,7 +75,7 @@ static ses_bert_large *large_room(ses_bert_large *bucket, const char *key)
 
 static ses_bert_entry *small_room(ses_bert_entry *bucket, const char *key)
 {
-    bucket[1] = bucket[0];
+    bucket += bucket->key[15] != 0;
     memcpy(bucket->key, key, 16);
     return bucket;
 }
