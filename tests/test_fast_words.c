@@ -310,6 +310,27 @@ static void compare(size_t number, bool with_single, ses_isa isa)
     ses_tokenizer_free(t);
 }
 
+/* Texts without a place to cut, so long that time must not grow with their square: the suite's time limit tells. */
+static void check_long(size_t number)
+{
+    static const char *const unit[] = { "a", "etah", "\u0301", ".", " ", "\u65e5" };
+    ses_tokenizer *t = make(number, false);
+    ses_err e = { 0 };
+    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    for (size_t i = 0; k && i < SES_LEN(unit); i++) {
+        ses_buf text = { 0 };
+        ses_buf_puts(&text, "a");
+        while (text.len < 400000) ses_buf_puts(&text, unit[i]);
+        ses_buf_puts(&text, " the");
+        CHECK_MSG(ses_encode(k, &(ses_input){ .text = { text.data, text.len } }, NULL, &e), "%s", e.msg);
+        const ses_encoding *r = ses_tokens_result(k);
+        CHECK(r->n && r->byte[r->n - 1].end == text.len);
+        ses_buf_free(&text);
+    }
+    ses_tokens_free(k);
+    ses_tokenizer_free(t);
+}
+
 /* A pipeline whose words know of each other is none for the shortcut. */
 static void check_others(void)
 {
@@ -337,6 +358,7 @@ int main(void)
     for (size_t i = 0; i < SES_LEN(setup); i++) {
         compare(i, false, SES_ISA_REF);
         compare(i, true, SES_ISA_REF);
+        check_long(i);
 #if defined __x86_64__ && !defined SES_REF_ONLY
         if (__builtin_cpu_supports("avx2")) compare(i, false, SES_ISA_AVX2);
 #endif

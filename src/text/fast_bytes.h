@@ -22,7 +22,7 @@ enum {
     SES_BYTES_SHORT = 15, /* bytes of a word that fit a small entry */
     SES_BYTES_LONG = 63,  /* and a large one */
     SES_BYTES_SMALL_BITS = 17,
-    SES_BYTES_LARGE_BITS = 13,
+    SES_BYTES_LARGE_BITS = 14,
     SES_BYTES_IDS = 22,        /* tokens of a large entry */
     SES_BYTES_ELSEWHERE = 4,   /* for the number of tokens: the large cache has them */
     SES_BYTES_MERGED = 1 << 14 /* bytes merged before another way is prepared */
