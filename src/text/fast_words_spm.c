@@ -85,8 +85,8 @@ static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_run *r
     w->summed_byte = at_byte;
 }
 
-/* At most so far from 0 is the sum at this byte, and `more` sums behind it: a token is one, or one for each of
- * its bytes. */
+/* At most so far from 0 is the sum at this byte, and `more` sums behind it: a token is one, or one for each
+ * of its bytes. */
 static double reach(const ses_words_fast *f, const ses_words_work *w, const ses_run *r, size_t at,
                     size_t more)
 {
