@@ -310,7 +310,7 @@ static void compare(size_t number, bool with_single, ses_isa isa)
     ses_tokenizer_free(t);
 }
 
-/* Texts without a place to cut, so long that time must not grow with their square: the suite's time limit tells. */
+/* Texts without a place to cut, so long that time must not grow with their square: the time limit tells. */
 static void check_long(size_t number)
 {
     static const char *const unit[] = { "a", "etah", "\u0301", ".", " ", "\u65e5" };

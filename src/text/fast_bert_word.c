@@ -64,8 +64,8 @@ static uint32_t large_hash(const ses_bert_fast *f, const char *key)
     return 2 * (uint32_t)(h >> (64 - SES_BERT_LARGE_BITS));
 }
 
-/* A place for the word: of two long ones the older goes; of two short ones the second, as the first is for those
- * that have come again. */
+/* A place for the word: of two long ones the older goes; of two short ones the second, as the first is for
+ * those that have come again. */
 static ses_bert_large *large_room(ses_bert_large *bucket, const char *key)
 {
     bucket[1] = bucket[0];

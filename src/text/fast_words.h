@@ -1,6 +1,6 @@
 /* The shortcut for pipelines in which words between spaces do not know of each other (Unigram, BPE and
- * WordLevel behind white space or Metaspace, with any of the usual normalizers; SentencePiece's own): what its
- * files share.
+ * WordLevel behind white space or Metaspace, with any of the usual normalizers; SentencePiece's own): what
+ * its files share.
  *
  * The text is cut before spaces, where that changes nothing: between two characters that are calm, which the
  * normalizers treat the same with anything behind a space next to them. Such a chunk's tokens depend on
@@ -64,8 +64,8 @@ typedef struct ses_words_fast ses_words_fast;
 /* A bit for each of 64 bytes that is a space. */
 typedef uint64_t ses_words_spaces_fn(const char *p);
 
-/* The chunks of text that begin at cut[from .. count) and end where the next begins, to the run. ends: where the
- * stretch they are of begins and ends. *odd: one of them is not for itself after all. */
+/* The chunks of text that begin at cut[from .. count) and end where the next begins, to the run. ends: where
+ * the stretch they are of begins and ends. *odd: one of them is not for itself after all. */
 typedef bool ses_words_put_fn(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
                               const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e);
 

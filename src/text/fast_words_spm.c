@@ -1,5 +1,5 @@
-/* fast_words for SentencePiece's own pipeline. Its text is one piece, but no rule of its normalizer goes across a
- * space and no piece across the begin of a word, so that chunks are for themselves, too, but for one thing:
+/* fast_words for SentencePiece's own pipeline. Its text is one piece, but no rule of its normalizer goes
+ * across a space and no piece across the begin of a word, so that chunks are for themselves, too, but for one thing:
  * unigram scores are summed from the text's begin in single precision, and rounding may decide between paths
  * that are nearly equal. Only chunks are kept whose best path lies ahead by more than any rounding; for the
  * others the sum is made up, from the tokens before, and the path found with it. */
@@ -67,8 +67,8 @@ static size_t count_chars(const char *p, size_t n)
     return chars;
 }
 
-/* The sum of the best path to the end of the run, added up as it was: an unknown token, which was kept because
- * it is called as the text is there, is as many as its characters. */
+/* The sum of the best path to the end of the run, added up as it was: an unknown token, which was kept
+ * because it is called as the text is there, is as many as its characters. */
 static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_run *r, const char *text,
                     size_t at_byte)
 {
