@@ -1,8 +1,8 @@
 /* fast_words for SentencePiece's own pipeline. Its text is one piece, but no rule of its normalizer goes
- * across a space and no piece across the begin of a word, so that chunks are for themselves, too, but for one thing:
- * unigram scores are summed from the text's begin in single precision, and rounding may decide between paths
- * that are nearly equal. Only chunks are kept whose best path lies ahead by more than any rounding; for the
- * others the sum is made up, from the tokens before, and the path found with it. */
+ * across a space and no piece across the begin of a word, so that chunks are for themselves, too, but for one
+ * thing: unigram scores are summed from the text's begin in single precision, and rounding may decide between
+ * paths that are nearly equal. Only chunks are kept whose best path lies ahead by more than any rounding; for
+ * the others the sum is made up, from the tokens before, and the path found with it. */
 #include "fast_words.h"
 
 #include "base/utf8.h"
