@@ -353,6 +353,36 @@ static void check_others(void)
     }
 }
 
+/* A map whose leaves lead astray is no reason not to open: only texts that need it fail. */
+static void check_broken(void)
+{
+    static const char file[] =
+        "{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"%s\"},\"pre_tokenizer\":" SPLIT
+        ",\"model\":%s}";
+    unsigned char map[4 + 4 * 512] = { 0, 8 };
+    uint32_t root = 256u << 10, leaf = (256u ^ 'q') ^ 300u; /* "q" has a leaf, whose value is past the end */
+    uint32_t unit = leaf << 10 | 1u << 8 | 'q', value = 1u << 31 | 99u;
+    for (uint32_t k = 0; k < 4; k++) {
+        map[4 + k] = (unsigned char)(root >> 8 * k);
+        map[4 + 4 * (256 ^ 'q') + k] = (unsigned char)(unit >> 8 * k);
+        map[4 + 4 * 300 + k] = (unsigned char)(value >> 8 * k);
+    }
+    ses_buf b = { 0 }, base64 = { 0 };
+    ses_err e = { 0 };
+    put_base64(&base64, map, sizeof map);
+    ses_buf_appendf(&b, file, base64.data, unigram);
+    ses_tokenizer *t = ses_tokenizer_from_json(b.data, b.len, &e);
+    CHECK_MSG(t && t->fast == &ses_fast_words, "%s", e.msg);
+    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    CHECK(k && ses_encode(k, &(ses_input){ .text = { "the tea", 7 } }, NULL, &e));
+    CHECK(k && !ses_encode(k, &(ses_input){ .text = { "the q tea", 9 } }, NULL, &e));
+    CHECK_MSG(strstr(e.msg, "charsmap"), "%s", e.msg);
+    ses_tokens_free(k);
+    ses_tokenizer_free(t);
+    ses_buf_free(&b);
+    ses_buf_free(&base64);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < SES_LEN(setup); i++) {
@@ -364,5 +394,6 @@ int main(void)
 #endif
     }
     check_others();
+    check_broken();
     return check_report();
 }

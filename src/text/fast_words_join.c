@@ -36,8 +36,8 @@ static bool normalize(const ses_words_fast *f, ses_words_work *w, ses_text *in, 
 }
 
 /* Whether the parts are normalized together as they are one by one, ranges included. */
-static bool joins(const ses_words_fast *f, ses_words_work *w, const ses_string *part, size_t n, bool *yes,
-                  ses_err *e)
+static bool joins_at_all(const ses_words_fast *f, ses_words_work *w, const ses_string *part, size_t n,
+                         bool *yes, ses_err *e)
 {
     ses_text *in = &w->text[0], *whole = &w->text[1], *parts = &w->text[2];
     size_t at = 0;
@@ -55,6 +55,16 @@ static bool joins(const ses_words_fast *f, ses_words_work *w, const ses_string *
     *yes = whole->n == parts->n && !memcmp(whole->byte, parts->byte, whole->n) &&
            !memcmp(whole->from, parts->from, whole->n * sizeof *whole->from);
     return true;
+}
+
+/* A normalizer that fails (a broken map, say) fails again on the text, where it is told; here it is a no. */
+static bool joins(const ses_words_fast *f, ses_words_work *w, const ses_string *part, size_t n, bool *yes,
+                  ses_err *e)
+{
+    ses_err own = { 0 };
+    if (joins_at_all(f, w, part, n, yes, &own)) return true;
+    *yes = false;
+    return own.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", own.msg);
 }
 
 /* Letters, numbers, punctuation and symbols that no rule joins with a space or drops beside one. */
