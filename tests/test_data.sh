@@ -48,13 +48,13 @@ out_has '"first": [{"line": 2, "text": "a good film", "label": "positive"}]'
 if [ "$(wc -l <"$tmp/out")" -eq 2 ]; then pass; else fail 'one line of JSON a file'; fi
 
 printf 'x,1.5\n"y, z",3\n' >"$tmp/in"
-gives 0 - --format csv --no-header --task regression --text 1 --label 2
+gives 0 - --format csv --no-header --task regress --text 1 --label 2
 out_has 'Numbers       1.5 to 3, mean 2.25, deviation 0.75'
 printf 'EU B-ORG\nsaid O\n\nx O\n' >"$tmp/ner.txt"
-gives 0 "$tmp/ner.txt" --task tagging
+gives 0 "$tmp/ner.txt" --task tag
 out_has 'EU/B-ORG said'
 printf '{"text":"a","label":["x","y"]}\n{"text":"b","label":[]}\n' >"$tmp/m.jsonl"
-gives 0 "$tmp/m.jsonl" --task multi-label
+gives 0 "$tmp/m.jsonl" --task multi_label
 out_has 'label: y'
 
 gives 2

@@ -42,7 +42,7 @@ static bool list_json(const ses_benchmark *b, ses_err *e)
     ses_json_pair(w, "dev", b->dev);
     ses_json_pair(w, "test", b->test);
     ses_json_pair(w, "text", b->spec.text_a);
-    ses_json_pair(w, "text2", b->spec.text_b);
+    ses_json_pair(w, "pair", b->spec.text_b);
     ses_json_pair(w, "label", b->spec.label);
     ses_json_pair(w, "labels", b->spec.names ? b->spec.names : b->spec.values);
     ses_json_pair(w, "metrics", b->spec.metrics);
@@ -138,7 +138,7 @@ static const ses_example examples[] = {
     { "sesame data train.csv dev.csv --text review --label stars",
       "two files of your own; the second has the first's labels" },
     { "sesame data notes.tsv --no-header --text 2 --label 1 -n 10", "columns by number, ten examples" },
-    { "sesame data ner.txt --task tagging --tag-column 4", "CoNLL columns" },
+    { "sesame data ner.txt --task tag --tag-column 4", "CoNLL columns" },
     { 0 },
 };
 
@@ -156,7 +156,7 @@ const ses_command ses_command_data = {
         "those of its "
         "files that are there. Options change single things about it. Without a benchmark, say what is in "
         "the file: the "
-        "kind by --task, columns by --text, --text2 and --label.\n\n"
+        "kind by --task, columns by --text, --pair and --label.\n\n"
         "Several files are read with the labels of the first.",
     .examples = examples,
     .opt = opt,

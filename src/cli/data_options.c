@@ -9,13 +9,13 @@ static const struct {
     ses_data_format format;
     const char *metrics, *best;
 } kinds[] = {
-    { "classification", SES_DATA_CLASSIFY, SES_DATA_TABLE, "accuracy|f1", "accuracy" },
-    { "multi-label", SES_DATA_MULTI, SES_DATA_TABLE, "multilabel", "f1_micro" },
-    { "regression", SES_DATA_REGRESS, SES_DATA_TABLE, "pearson|spearman|squared_error", "pearson" },
-    { "tagging", SES_DATA_TAG, SES_DATA_CONLL, "entity", "f1" },
-    { "questions", SES_DATA_SPAN, SES_DATA_SQUAD, "squad_v2", "f1" },
-    { "choice", SES_DATA_CHOICE, SES_DATA_TABLE, "accuracy", "accuracy" },
-    { "text-to-text", SES_DATA_REWRITE, SES_DATA_TABLE, "bleu|rouge", "bleu" },
+    { "classify", SES_DATA_CLASSIFY, SES_DATA_TABLE, "accuracy|f1", "accuracy" },
+    { "multi_label", SES_DATA_MULTI, SES_DATA_TABLE, "multilabel", "f1_micro" },
+    { "regress", SES_DATA_REGRESS, SES_DATA_TABLE, "pearson|spearman|squared_error", "pearson" },
+    { "tag", SES_DATA_TAG, SES_DATA_CONLL, "entity", "f1" },
+    { "answer", SES_DATA_SPAN, SES_DATA_SQUAD, "squad_v2", "f1" },
+    { "choose", SES_DATA_CHOICE, SES_DATA_TABLE, "accuracy", "accuracy" },
+    { "rewrite", SES_DATA_REWRITE, SES_DATA_TABLE, "bleu|rouge", "bleu" },
 };
 
 static bool start_spec(const char *task, ses_data_spec *spec, const ses_benchmark **b, ses_err *e)
@@ -52,10 +52,10 @@ static void set_format(int format, ses_data_spec *spec)
 
 bool ses_data_args_spec(const ses_data_args *a, ses_data_spec *spec, const ses_benchmark **b, ses_err *e)
 {
-    if (!start_spec(a->task ? a->task : "classification", spec, b, e)) return false;
+    if (!start_spec(a->task ? a->task : "classify", spec, b, e)) return false;
     set_format(a->format, spec);
     if (a->text) spec->text_a = a->text;
-    if (a->text2) spec->text_b = a->text2;
+    if (a->pair) spec->text_b = a->pair;
     if (a->label) spec->label = a->label;
     if (a->choices) spec->choices = a->choices;
     if (a->labels) spec->values = a->labels, spec->names = NULL;

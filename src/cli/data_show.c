@@ -169,7 +169,7 @@ static void put_example(ses_json_writer *w, const ses_examples *d, const ses_dat
     ses_json_count(w, "line", (int64_t)x->line);
     put_text(w, "id", &x->id);
     put_text(w, "text", &x->text_a);
-    put_text(w, "text2", &x->text_b);
+    put_text(w, "pair", &x->text_b);
     if (x->label >= 0) ses_json_pair(w, "label", ses_examples_label(d, (size_t)x->label));
     if (ses_examples_kind(d) == SES_DATA_REGRESS) ses_json_number(w, "label", x->target);
     if (x->n_parts) {

@@ -92,6 +92,22 @@ static bool fill_table(work *w, const int32_t *a, size_t n, const int32_t *b, si
     return true;
 }
 
+/* The longest common subsequence's length alone, in two rows of the table. */
+static bool common_length(work *w, const ses_words *a, const ses_words *b, size_t *out, ses_err *e)
+{
+    size_t width = b->n + 1, cells;
+    if (!ses_mul_size(2, width, &cells) || !grow(&w->table, &w->n_table, cells, e)) return false;
+    memset(w->table, 0, cells * sizeof *w->table);
+    for (size_t i = 0; i < a->n; i++) {
+        const int32_t *up = w->table + i % 2 * width;
+        int32_t *row = w->table + (i + 1) % 2 * width;
+        for (size_t j = 1; j < width; j++)
+            row[j] = a->id[i] == b->id[j - 1] ? up[j - 1] + 1 : up[j] > row[j - 1] ? up[j] : row[j - 1];
+    }
+    *out = (size_t)w->table[a->n % 2 * width + b->n];
+    return true;
+}
+
 /* Marks the words of a that one common subsequence has, reading the table from its end. */
 static void mark(const work *w, const int32_t *a, size_t n, const int32_t *b, size_t m, int32_t *common)
 {
@@ -157,8 +173,9 @@ static bool score(work *w, const char *gold, const char *pred, double *x, ses_er
             f[R1 + n - 1] =
                 ses_prf_of((double)ses_grams_match(&w->gg, &w->pg, 1), (double)w->pg.n, (double)w->gg.n).f;
     }
-    ok = ok && fill_table(w, g->id, g->n, p->id, p->n, e);
-    if (ok) f[RL] = ses_prf_of(w->table[g->n * (p->n + 1) + p->n], (double)p->n, (double)g->n).f;
+    size_t common = 0;
+    ok = ok && common_length(w, g, p, &common, e);
+    if (ok) f[RL] = ses_prf_of((double)common, (double)p->n, (double)g->n).f;
     ok = ok && summary(w, lexicon.map.count, &f[RLSUM], e);
     for (int k = 0; ok && k < WIDTH; k++)
         if (f[k] > x[k]) x[k] = f[k];
