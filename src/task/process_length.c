@@ -40,6 +40,7 @@ static void length_decay(ses_scoring *s)
     int64_t beyond = s->n - (s->given + s->o->decay_start);
     float factor = (float)(pow(s->o->decay_factor, (double)beyond) - 1);
     for (int64_t i = 0; beyond > 0 && i < s->o->eos.n; i++) {
+        if (s->o->eos.id[i] >= s->vocab) continue;
         float *x = &s->score[s->o->eos.id[i]];
         if (*x > -INFINITY) *x += fabsf(*x) * factor;
     }
