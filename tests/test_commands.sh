@@ -382,6 +382,20 @@ LIST
     refuses 'class "BertForDreaming" is not supported' -- run "$golden/bert-model" --class BertForDreaming
     refuses 'empty/config.json' -- run "$tmp/empty"
 
+    # tensors that are not used: a line, and an error where that is asked for
+    run 0 run "$golden/bert-classify" --class BertModel -i '5 6 7'
+    if grep -q '^sesame: 2 tensors not used by a BertModel: classifier.bias, classifier.weight$' "$tmp/err"; then
+        ok
+    else
+        bad "what is not used is said"
+    fi
+    refuses 'a BertModel does not use: classifier.bias, classifier.weight' -- \
+        run "$golden/bert-classify" --class BertModel --strict -i '5 6 7'
+    run 0 info "$golden/bert-classify" --strict
+    run 0 convert "$golden/bert-classify" "$tmp/strict" --strict
+    refuses 'tensor "bert.pooler.dense.weight"' 'would be random' 'BertForMaskedLM' -- \
+        run "$golden/bert-masked-lm" --class BertForSequenceClassification -i '5 6 7'
+
     # NaN weights: found when NaN comes out
     fresh nan
     poke "$tmp/nan/model.safetensors" "$(data_begins "$tmp/nan/model.safetensors")" '\000\000\300\177'

@@ -18,7 +18,7 @@ typedef enum { SES_INIT_ZERO, SES_INIT_ONE, SES_INIT_NORMAL } ses_init;
 typedef enum {
     SES_PARAM_TRAINED,
     SES_PARAM_COMPUTED, /* never trained; made by the model where the file lacks it: a table of sines */
-    SES_PARAM_ZERO      /* stays zero: no file holds it */
+    SES_PARAM_FIXED     /* stays as it begins: no file holds it */
 } ses_param_role;
 
 typedef struct ses_param {

@@ -19,7 +19,7 @@
 typedef struct args {
     int dtype; /* ses_dtype as `choices` orders them, or -1 */
     int64_t shard;
-    bool overwrite, json;
+    bool overwrite, strict, json;
 } args;
 
 static const ses_dtype dtypes[] = { SES_F32, SES_F16, SES_BF16 };
@@ -40,6 +40,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
       .help = "replace a model that is in OUT already" },
+    SES_OPT_STRICT(args, strict),
     SES_OPT_JSON(args, json),
 };
 
@@ -228,9 +229,12 @@ static bool print_json(const job *j, ses_err *e)
     return ses_json_print(w, e);
 }
 
-static bool open_model(job *j, ses_device *dev, ses_err *e)
+static bool open_model(job *j, ses_device *dev, bool strict, ses_err *e)
 {
-    if (!ses_sentence_is(j->from)) return (j->model = ses_model_open(j->from, dev, NULL, e)) != NULL;
+    if (!ses_sentence_is(j->from)) {
+        j->model = ses_model_open(j->from, dev, &(ses_model_options){ .strict = strict }, e);
+        return j->model != NULL;
+    }
     j->sentence = ses_sentence_open(j->from, dev, NULL, e);
     if (!j->sentence) return false;
     /* with the head or pooler the checkpoint may have, though no sentence needs it */
@@ -249,10 +253,10 @@ static bool save(const job *j, ses_err *e)
     return ses_model_save(j->model, j->to, &again, e);
 }
 
-static bool convert(job *j, ses_device *dev, int dtype, ses_err *e)
+static bool convert(job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
 {
     if (!out_is_free(j, e)) return false;
-    if (!open_model(j, dev, e)) return false;
+    if (!open_model(j, dev, strict, e)) return false;
     ses_dtype now = ses_model_dtype(j->model);
     j->save.dtype = dtype >= 0 ? dtypes[dtype] : now == SES_F16 || now == SES_BF16 ? now : SES_F32;
     return check_rounding(j, e) && save(j, e) && copy_rest(j, e) && list_files(j, e);
@@ -265,7 +269,8 @@ static bool run(ses_call *c, ses_err *e)
               .to = c->rest[1],
               .save = { .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite } };
     ses_device *dev = ses_device_open("cpu", NULL, e);
-    bool ok = dev && convert(&j, dev, a->dtype, e);
+    bool ok = dev && convert(&j, dev, a->dtype, a->strict, e);
+    if (ok && !c->quiet) ses_tell_surplus(j.model);
     if (ok && a->json)
         ok = print_json(&j, e);
     else if (ok && !c->quiet)

@@ -6,7 +6,7 @@
 typedef struct args {
     bool json;
     int64_t tokens;
-    bool tensors;
+    bool tensors, strict;
 } args;
 
 static const ses_opt opt[] = {
@@ -23,6 +23,7 @@ static const ses_opt opt[] = {
       .max = 1 << 24,
       .help =
           "estimate activations for one sequence of so many tokens; 0: 512, or the longest the model takes" },
+    SES_OPT_STRICT(args, strict),
     SES_OPT_JSON(args, json),
 };
 
@@ -31,9 +32,10 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_info i = { 0 };
-    bool ok = ses_info_read(&i, c->rest[0], a->tokens, a->tensors, e);
+    bool ok = ses_info_read(&i, c->rest[0], a->tokens, a->tensors, a->strict, e);
     if (ok && !i.model && ses_path_is_dir(i.path) && !c->quiet && !a->json)
         fprintf(stderr, "sesame: only the tensors are shown: %s\n", i.problem.msg);
+    if (ok && i.model && !c->quiet) ses_tell_surplus(i.model);
     if (ok && a->json)
         ok = ses_info_print_json(&i, a->tensors, e);
     else if (ok && a->tensors)

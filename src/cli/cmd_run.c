@@ -99,6 +99,7 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 1 << 24,
       .help = "run a batch when it has this many tokens" },
+    SES_OPT_STRICT(ses_run_args, strict),
     SES_OPT_SHARED(ses_run_args, shared),
 };
 
@@ -390,11 +391,12 @@ static bool run(ses_call *c, ses_err *e)
     ses_runner r = { .a = a, .term = &c->out };
     ses_reader in = { .given = a->ids, .file = c->n_rest > 1 || a->ids.n ? c->rest + 1 : standard };
     ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
-    ses_model_options mo = { .class_name = a->class_name };
+    ses_model_options mo = { .class_name = a->class_name, .strict = a->strict };
     r.dev = ses_device_open(a->shared.device, &o, e);
     r.model = r.dev ? ses_model_open(dir, r.dev, &mo, e) : NULL;
     r.tape = r.model ? ses_tape_new(r.dev, NULL, e) : NULL;
     bool ok = r.tape && check_options(&r, e);
+    if (ok && !c->quiet) ses_tell_surplus(r.model);
     if (ok && ses_has_tokenizer(dir)) r.tokenizer = ses_tokenizer_open(dir, NULL); /* ids will do */
     if (ok && !c->quiet && in.file == standard && isatty(STDIN_FILENO))
         fputs("Token ids, one sequence a line, are read from this terminal; Ctrl-D ends.\n", stderr);

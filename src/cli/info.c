@@ -174,7 +174,7 @@ static bool look_at_model(ses_info *i, int64_t tokens, ses_err *e)
 }
 
 /* The model, or where modules.json says that more stands on it, a sentence encoder's. */
-static bool open_model(ses_info *i)
+static bool open_model(ses_info *i, bool strict)
 {
     bool modules = ses_sentence_is(i->path);
     i->dir = i->path;
@@ -182,12 +182,13 @@ static bool open_model(ses_info *i)
         i->sentence = ses_sentence_open(i->path, i->dev, &(ses_sentence_options){ .dry = true }, &i->problem);
     if (i->sentence) i->dir = ses_sentence_dir(i->sentence);
     if (!modules || i->sentence)
-        i->model =
-            ses_model_open(i->dir, i->dev, &(ses_model_options){ .bare = modules, .dry = true }, &i->problem);
+        i->model = ses_model_open(i->dir, i->dev,
+                                  &(ses_model_options){ .bare = modules, .dry = true, .strict = strict },
+                                  &i->problem);
     return i->model != NULL;
 }
 
-bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, ses_err *e)
+bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, bool strict, ses_err *e)
 {
     i->path = path;
     i->dev = ses_device_open("cpu", NULL, e);
@@ -196,7 +197,7 @@ bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, 
         return ses_fail(e, SES_EARG,
                         "%s: not a folder with config.json and weights; --tensors lists a file's tensors",
                         path);
-    if (!open_model(i) && !lenient) return ses_fail(e, i->problem.code, "%s", i->problem.msg);
+    if (!open_model(i, strict) && !lenient) return ses_fail(e, i->problem.code, "%s", i->problem.msg);
     i->weights = ses_checkpoint_open(i->dir, e);
     if (!i->weights || !look_at_files(i, e) || !look_for_tokenizer(i, e)) return false;
     if (i->model && !look_at_model(i, tokens, e)) return false;

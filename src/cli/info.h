@@ -54,9 +54,9 @@ typedef struct ses_info {
 } ses_info;
 
 /* `lenient`: when the model cannot be opened but its tensors can be read, that is all there is. `tokens` 0:
- * 512, or the model's longest sequence if that is shorter. Zero-initialize first; ses_info_free after failure
- * too. */
-bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, ses_err *e);
+ * 512, or the model's longest sequence if that is shorter. `strict`: as in ses_model_options. Zero-initialize
+ * first; ses_info_free after failure too. */
+bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, bool strict, ses_err *e);
 void ses_info_free(ses_info *i);
 
 /* Bytes of activations that inference needs at most, for so many tokens. */

@@ -447,12 +447,20 @@ static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e
     return true;
 }
 
+/* A span's boundary says something of labelled spans alone, and a text that is run has none. */
+static bool nothing(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    (void)r, (void)use, (void)s, (void)e;
+    return true;
+}
+
 ses_view_fn *ses_view_of(const ses_head *h)
 {
     static const ses_view view[] = {
         { &ses_head_masked_lm, predict },
         { &ses_head_causal_lm, predict },
         { &ses_head_target_lm, predict },
+        { &ses_head_boundary, nothing },
         { &ses_head_next_sentence, next_sentence },
         { &ses_head_sentence_order, sentence_order },
         { &ses_head_replaced, replaced },

@@ -3,6 +3,9 @@
 #include "base/pool.h"
 #include "kernel/kernel.h"
 
+#include <stdio.h>
+#include <string.h>
+
 ses_isa ses_shared_isa(const ses_shared *s)
 {
     ses_isa best = ses_isa_best();
@@ -10,3 +13,18 @@ ses_isa ses_shared_isa(const ses_shared *s)
 }
 
 int ses_shared_threads(const ses_shared *s) { return s->threads > 0 ? (int)s->threads : ses_cpu_count(); }
+
+void ses_tell_surplus(const ses_model *m)
+{
+    enum { SHOWN = 3 };
+    const char *names = ses_model_surplus(m), *end = names;
+    int n = *names != 0;
+    for (const char *at = names; (at = strstr(at, ", ")); at += 2)
+        if (n++ == SHOWN) end = at;
+    if (n <= SHOWN) end = names + strlen(names);
+    if (!n) return;
+    fprintf(stderr, "sesame: %d tensor%s not used by a %s: %.*s", n, n == 1 ? "" : "s", ses_model_class(m),
+            (int)(end - names), names);
+    if (n > SHOWN) fprintf(stderr, " and %d more", n - SHOWN);
+    fputs("\n", stderr);
+}

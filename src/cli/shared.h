@@ -4,6 +4,7 @@
 #define SES_CLI_SHARED_H
 
 #include "options.h"
+#include "sesame/model.h"
 
 typedef struct ses_shared {
     int64_t threads;    /* 0: one for each core this process may use */
@@ -41,6 +42,15 @@ typedef struct ses_shared {
           .value = "DEVICE",                                                        \
           .help = "where to compute: cpu" },                                        \
         SES_OPT_JSON(struct_, field.json)
+
+#define SES_OPT_STRICT(struct_, field)                                              \
+    {                                                                               \
+        .name = "strict", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field), \
+        .help = "a tensor in the files that the model does not use is an error"     \
+    }
+
+/* One line on stderr about tensors that were passed over, if there are any. */
+void ses_tell_surplus(const ses_model *m);
 
 ses_isa ses_shared_isa(const ses_shared *s); /* what will run: capped by what CPU and build have */
 int ses_shared_threads(const ses_shared *s); /* at least 1 */

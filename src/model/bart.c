@@ -3,6 +3,8 @@
  * is the same network, trained to fill in a span: only its decoder sees what stood there before. */
 #include "desc.h"
 
+enum { APART_NAMES = 1 }; /* of the tables below */
+
 const ses_config_key ses_bart_keys[SES_BART_KEYS] = {
     SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
     SES_NEED("d_model", hidden, SES_MOST_WIDTH),
@@ -27,6 +29,22 @@ const ses_config_key ses_bart_keys[SES_BART_KEYS] = {
     SES_SWITCH("tie_word_embeddings", tied),
 };
 
+/* One table for both, unless nothing is tied; Marian may say it of the two alone. */
+static bool finish(ses_config *c, const ses_json *config, ses_err *e)
+{
+    bool shared = true;
+    int64_t targets = c->vocab;
+    ses_json_bool(ses_json_get(config, "share_encoder_decoder_embeddings"), &shared);
+    ses_json_int(ses_json_get(config, "decoder_vocab_size"), &targets);
+    if (!shared && targets != c->vocab)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "\"decoder_vocab_size\" %lld other than \"vocab_size\" %lld is not supported",
+                        (long long)targets, (long long)c->vocab);
+    c->tables_apart = !c->tied || !shared;
+    if (c->tables_apart) c->first_names = APART_NAMES;
+    return true;
+}
+
 #define STACK(ours, theirs)                                                           \
     { ours "embed.position", theirs "embed_positions.weight" },                       \
         { ours "embed.norm.*", theirs "layernorm_embedding.*" },                      \
@@ -49,6 +67,10 @@ const ses_config_key ses_bart_keys[SES_BART_KEYS] = {
 
 const ses_name ses_bart_tensors[SES_BART_TENSORS] = {
     { "embed.token", "shared.weight" },
+    { "embed.token", "encoder.embed_tokens.weight" },
+    { "embed.token", "decoder.embed_tokens.weight" },
+    { "decoder.embed.token", "decoder.embed_tokens.weight" },
+    { "decoder.embed.token", "shared.weight" },
     STACK("", "encoder."),
     STACK("decoder.", "decoder."),
     { "lm.out.weight", "/lm_head.weight" },
@@ -58,16 +80,12 @@ const ses_name ses_bart_tensors[SES_BART_TENSORS] = {
     { "span.*", "/qa_outputs.*" },
 };
 
-/* Of a decoder alone the tokens are its own. */
-enum { DECODER_NAMES = 1 };
-static const ses_name decoder[] = { { "embed.token", "decoder.embed_tokens.weight" } };
+static const ses_name apart[] = { { "embed.token", "encoder.embed_tokens.weight" } };
 
 #define CLASSES(stem, generation)                                                                    \
     { .name = stem "Model", .echo = true }, SES_CLASS(stem generation, SES_ON(target_lm, "logits")), \
     {                                                                                                \
-        .name = stem "ForCausalLM", .decoder_only = true, .first_names = DECODER_NAMES, .head = {    \
-            SES_ON(masked_lm, "logits")                                                              \
-        }                                                                                            \
+        .name = stem "ForCausalLM", .decoder_only = true, .head = { SES_ON(masked_lm, "logits") }    \
     }
 #define READING(stem)                                                                                   \
     { .name = stem "ForSequenceClassification", .echo = true, .head = { SES_ON(classify, "logits") } }, \
@@ -81,30 +99,31 @@ static const ses_class pegasus[] = { CLASSES("Pegasus", "ForConditionalGeneratio
 static const ses_class mass[] = { CLASSES("Mass", "ForConditionalGeneration") };
 
 /* What all share; `more` says what is special. */
-#define BART(id, more)                                                  \
-    const ses_model_desc ses_model_##id = {                             \
-        .name = #id,                                                    \
-        .prefix = "model.",                                             \
-        .pair = true,                                                   \
-        .arch = { .pad = 1,                                             \
-                  .eos = 2,                                             \
-                  .start = 2,                                           \
-                  .norm_eps = 1e-5,                                     \
-                  .drop = 0.1,                                          \
-                  .drop_embed = -1,                                     \
-                  .init_range = 0.02,                                   \
-                  .act = SES_ACT_GELU,                                  \
-                  .summary = SES_SUMMARY_EOS,                           \
-                  .summary_act = SES_ACT_TANH,                          \
-                  .drop_summary_in = true,                              \
-                  .tied = true,                                         \
-                  .lm_plain = true,                                     \
-                  .lm_fixed_bias = true,                                \
-                  more },                                               \
-        .keys = { SES_TABLE(ses_bart_keys) },                           \
-        .tensors = { SES_TABLE(ses_bart_tensors), SES_TABLE(decoder) }, \
-        .class = id,                                                    \
-        .n_classes = SES_LEN(id),                                       \
+#define BART(id, more)                                                \
+    const ses_model_desc ses_model_##id = {                           \
+        .name = #id,                                                  \
+        .prefix = "model.",                                           \
+        .pair = true,                                                 \
+        .arch = { .pad = 1,                                           \
+                  .eos = 2,                                           \
+                  .start = 2,                                         \
+                  .norm_eps = 1e-5,                                   \
+                  .drop = 0.1,                                        \
+                  .drop_embed = -1,                                   \
+                  .init_range = 0.02,                                 \
+                  .act = SES_ACT_GELU,                                \
+                  .summary = SES_SUMMARY_EOS,                         \
+                  .summary_act = SES_ACT_TANH,                        \
+                  .drop_summary_in = true,                            \
+                  .tied = true,                                       \
+                  .lm_plain = true,                                   \
+                  .lm_fixed_bias = true,                              \
+                  more },                                             \
+        .keys = { SES_TABLE(ses_bart_keys) },                         \
+        .finish = finish,                                             \
+        .tensors = { SES_TABLE(ses_bart_tensors), SES_TABLE(apart) }, \
+        .class = id,                                                  \
+        .n_classes = SES_LEN(id),                                     \
     };
 #define AND ,
 

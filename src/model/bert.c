@@ -54,11 +54,20 @@ bool ses_bert_finish(ses_config *c, const ses_json *config, ses_err *e)
     return true;
 }
 
+static const ses_config_key keys[] = {
+    /* of SpanBERT's head, which the reference does not have */
+    SES_INT("span_boundary_places", span_places, 1, SES_MOST_POSITIONS),
+    SES_INT("span_boundary_size", span_width, 1, SES_MOST_WIDTH),
+};
+
 static const ses_name heads[] = {
     { "lm.dense.*", "/cls.predictions.transform.dense.*" },
     { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
     { "lm.out.weight", "/cls.predictions.decoder.weight" },
+    { "lm.out.bias", "~/cls.predictions.decoder.bias" },
     { "lm.out.bias", "/cls.predictions.bias" },
+    { "lm.out.bias", "/cls.predictions.decoder.bias" },
+    { "boundary.*", "/cls.span_boundary.*" },
     { "next.*", "/cls.seq_relationship.*" },
     { "classify.out.*", "/classifier.*" },
     { "choice.out.*", "/classifier.*" },
@@ -72,6 +81,8 @@ static const ses_class classes[] = {
                SES_ON_PAIRS(next_sentence, "seq_relationship_logits")),
     SES_CLASS("BertForMaskedLM", SES_ON(masked_lm, "logits")),
     SES_CLASS("BertLMHeadModel", SES_ON(causal_lm, "logits")),
+    SES_CLASS("SpanBertForPreTraining", SES_ON(masked_lm, "prediction_logits"),
+              SES_ON(boundary, "span_boundary_logits")),
     SES_POOLED("BertForNextSentencePrediction", SES_ON(next_sentence, "logits")),
     SES_POOLED("BertForSequenceClassification", SES_ON(classify, "logits")),
     SES_POOLED("BertForMultipleChoice", SES_ON(choice, "logits")),
@@ -84,6 +95,8 @@ const ses_model_desc ses_model_bert = {
     .prefix = "bert.",
     .arch = { .segments = 2,
               .pad = -1,
+              .span_places = 20,
+              .span_width = 200,
               .norm_eps = 1e-12,
               .drop = 0.1,
               .drop_attention = 0.1,
@@ -95,7 +108,7 @@ const ses_model_desc ses_model_bert = {
               .embed_norm = true,
               .tied = true,
               .lm_bias = true },
-    .keys = { SES_TABLE(ses_bert_keys) },
+    .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .finish = ses_bert_finish,
     .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(heads) },
     .class = classes,

@@ -14,16 +14,13 @@ static const ses_config_key keys[] = {
     SES_RATE("hidden_dropout", drop),
     SES_RATE("attention_dropout", drop_attention),
     SES_NUMBER("initializer_range", init_range, 0, 100),
+    SES_SWITCH("apply_residual_connection_post_layernorm", normed_residual),
     SES_SWITCH("tie_word_embeddings", tied),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
-    bool after = false;
-    ses_json_bool(ses_json_get(config, "apply_residual_connection_post_layernorm"), &after);
-    if (after)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "\"apply_residual_connection_post_layernorm\" is true: no published model is so");
+    (void)config;
     if (!c->hidden || !c->layers || !c->heads)
         return ses_fail(e, SES_EFORMAT, "\"hidden_size\", \"n_layer\" or \"n_head\" is missing");
     c->ffn = 4 * c->hidden;

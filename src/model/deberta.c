@@ -89,6 +89,9 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
                         width != c->hidden ? "embedding_size" : "pooler_hidden_size");
     if (talking) return ses_fail(e, SES_EUNSUPPORTED, "\"talking_head\" is not supported");
     if (!read_kinds(c, ses_json_get(config, "pos_att_type"), e)) return false;
+    if (!c->relative && (c->rel_by_query || c->rel_by_key || c->rel_buckets > 0))
+        return ses_fail(e, SES_EARG, "\"relative_attention\" is false, but \"%s\" asks for it",
+                        c->rel_buckets > 0 ? "position_buckets" : "pos_att_type");
     if (c->rel_span < 1) c->rel_span = c->positions;
     if (c->rel_buckets == 1 || (c->rel_buckets > 1 && c->rel_span <= c->rel_buckets / 2 + 1))
         return ses_fail(e, SES_EARG,
@@ -98,6 +101,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     c->attention_scale =
         1 / sqrt((double)(c->hidden / c->heads) * (1 + (c->rel_by_query ? 1 : 0) + (c->rel_by_key ? 1 : 0)));
     c->first_names = legacy ? 0 : NAMES_MODERN;
+    if (!legacy) c->tied = true; /* such a head has no projection of its own */
     c->drop_tag = c->drop > 0 ? c->drop : -1;
     return ses_bert_finish(c, config, e);
 }
@@ -294,7 +298,9 @@ static const ses_name heads[] = {
     { "lm.dense.*", "/cls.predictions.transform.dense.*" },
     { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
     { "lm.out.weight", "/cls.predictions.decoder.weight" },
+    { "lm.out.bias", "~/cls.predictions.decoder.bias" },
     { "lm.out.bias", "/cls.predictions.bias" },
+    { "lm.out.bias", "/cls.predictions.decoder.bias" },
     { "classify.dense.*", "/pooler.dense.*" },
     { "classify.out.*", "/classifier.*" },
     { "choice.dense.*", "/pooler.dense.*" },

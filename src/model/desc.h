@@ -53,7 +53,7 @@ enum {
 
 /* Ours, theirs. # stands for a layer's number (or its group's), @ for its number in the group, * for the
  * rest of the name. A leading / marks a head's tensor, which has no prefix. Several rows for one of ours: the
- * first is its name, a file may have any. */
+ * first is its name, a file may have any. A leading ~ marks a row for models that tie no weights. */
 typedef struct ses_name {
     const char *ours, *theirs;
 } ses_name;
@@ -67,7 +67,6 @@ typedef struct ses_class {
     bool echo;           /* the decoder reads the input once more, where it is given nothing else */
     ses_summary summary; /* in place of the config's; 0: as the config says */
     const char *prefix;  /* in place of the model's; NULL: as the model's */
-    int64_t first_names; /* the table of tensor names it asks first; 0: as the config says */
 } ses_class;
 
 #define SES_ON(head_, output_)                                                              \
@@ -126,7 +125,7 @@ const ses_model_desc *const *ses_models(void); /* all of them, NULL at the end *
 enum { SES_BERT_KEYS = 15, SES_BERT_TENSORS = 13 };
 extern const ses_config_key ses_bert_keys[SES_BERT_KEYS];
 extern const ses_name ses_bert_tensors[SES_BERT_TENSORS];
-enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 38 };
+enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 42 };
 extern const ses_config_key ses_bart_keys[SES_BART_KEYS];
 extern const ses_name ses_bart_tensors[SES_BART_TENSORS];
 bool ses_bert_finish(ses_config *c, const ses_json *config, ses_err *e);
@@ -165,8 +164,17 @@ const char *ses_class_prefix(const ses_model *m); /* of the base model's tensors
  * which = 1, 2, ..., other names it has in some files. */
 bool ses_name_theirs(const ses_model *m, const char *ours, char *buf, size_t n);
 bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, size_t n);
+/* The same, and then the names of what it is tied to. */
+bool ses_name_any(const ses_model *m, const char *ours, int which, char *buf, size_t n);
+/* The token table that is the vocabulary's projection too where the two are tied. */
+const ses_tensor *ses_model_projection(const ses_model *m);
+
+/* model.c: config read and checked, parameters declared: everything but the numbers. */
+bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e);
 
 /* load.c */
+const ses_entry *ses_model_find(const ses_model *m,
+                                const char *ours); /* by any name it ever had; NULL: none */
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e);
 /* Parameter i of a store from a tensor of a file, which stays open: mapped where it can be. */
 bool ses_param_load(ses_store *s, size_t i, const ses_entry *x, const ses_model_options *o, ses_err *e);
@@ -179,6 +187,9 @@ typedef struct ses_param_source {
     ses_dtype dtype;
 } ses_param_source;
 bool ses_param_read(void *source, void *out, size_t offset, size_t bytes, ses_err *e);
+
+/* fit.c: the error for a tensor that is missing: what the checkpoint could be opened as. */
+bool ses_model_lacks(const ses_model *m, const char *tensor, const char *shape, ses_err *e);
 
 /* batch.c: everything a batch may get wrong. */
 bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e);

@@ -22,8 +22,7 @@ static void shape_text(char *buf, size_t n, const int64_t *dim, int rank)
  * bias under their old names gamma and beta. */
 static const ses_entry *find(const ses_model *m, const char *name)
 {
-    static const char *const tail[][2] = { { "LayerNorm.weight", "LayerNorm.gamma" },
-                                           { "LayerNorm.bias", "LayerNorm.beta" } };
+    static const char *const tail[][2] = { { ".weight", ".gamma" }, { ".bias", ".beta" } };
     char spelling[2][NAME + 16];
     const char *prefix = ses_class_prefix(m);
     snprintf(spelling[0], sizeof spelling[0], "%s", name);
@@ -34,9 +33,10 @@ static const ses_entry *find(const ses_model *m, const char *name)
     for (int i = 0; i < 2; i++) {
         const ses_entry *found = ses_safetensors_find(m->file, spelling[i]);
         for (size_t t = 0; t < SES_LEN(tail) && !found; t++) {
-            char *at = strstr(spelling[i], tail[t][0]), old[NAME + 16];
-            if (!at) continue;
-            snprintf(old, sizeof old, "%.*s%s", (int)(at - spelling[i]), spelling[i], tail[t][1]);
+            size_t len = strlen(spelling[i]), end = strlen(tail[t][0]);
+            char old[NAME + 16];
+            if (len < end || strcmp(spelling[i] + len - end, tail[t][0])) continue;
+            snprintf(old, sizeof old, "%.*s%s", (int)(len - end), spelling[i], tail[t][1]);
             found = ses_safetensors_find(m->file, old);
         }
         if (found) return found;
@@ -45,13 +45,12 @@ static const ses_entry *find(const ses_model *m, const char *name)
 }
 
 /* A parameter of ours, by any name it ever had. */
-static const ses_entry *find_param(const ses_model *m, const char *ours)
+const ses_entry *ses_model_find(const ses_model *m, const char *ours)
 {
     char name[NAME];
     const ses_entry *x = NULL;
-    for (int i = 0; !x && ses_name_other(m, ours, i, name, sizeof name); i++) x = find(m, name);
-    if (x || !m->c.tied || strcmp(ours, "embed.token")) return x; /* else the same numbers, stored once: */
-    return ses_name_theirs(m, "lm.out.weight", name, sizeof name) ? find(m, name) : NULL;
+    for (int i = 0; !x && ses_name_any(m, ours, i, name, sizeof name); i++) x = find(m, name);
+    return x;
 }
 
 static bool shape_fits(const ses_tensor *t, const ses_entry *x, ses_err *e)
@@ -97,36 +96,47 @@ bool ses_param_load(ses_store *s, size_t i, const ses_entry *x, const ses_model_
     return copy_in(dev, t->f, x, e);
 }
 
-/* A tensor nobody asked for. The tied projection stored once more is fine if it is the same. */
-static bool pass_over(ses_model *m, const ses_entry *x, ses_buf *list, ses_err *e)
+/* The entry that was read for what x is another name of; NULL: x is none. */
+static const ses_entry *twin(const ses_model *m, const ses_entry *x)
 {
     char name[NAME];
-    const char *const tied = "lm.out.weight";
-    const ses_param *token = ses_store_find(m->store, "embed.token");
-    bool is_tied =
-        m->c.tied && token && ses_name_theirs(m, tied, name, sizeof name) && !strcmp(name, x->name);
-    if (is_tied && ses_name_theirs(m, "embed.token", name, sizeof name)) {
-        const ses_entry *first = find(m, name);
-        if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
-            return ses_fail(e, SES_EFORMAT,
-                            "\"%s\" differs from \"%s\", but config.json ties them (\"tie_word_embeddings\")",
-                            x->name, first->name);
+    for (size_t i = 0; i < ses_store_count(m->store); i++) {
+        const char *ours = ses_store_at(m->store, i)->name;
+        for (int k = 1; ses_name_any(m, ours, k, name, sizeof name); k++)
+            if (find(m, name) == x) return ses_model_find(m, ours);
     }
+    return NULL;
+}
+
+/* A tensor nobody asked for. What is tied may be stored more than once if it is the same. */
+static bool pass_over(ses_model *m, const ses_entry *x, ses_buf *list, ses_err *e)
+{
+    const ses_entry *first = m->c.tied ? twin(m, x) : NULL;
+    if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
+        return ses_fail(e, SES_EFORMAT,
+                        "\"%s\" differs from \"%s\", but config.json ties them (\"tie_word_embeddings\")",
+                        x->name, first->name);
     return ses_buf_appendf(list, "%s%s", list->len ? ", " : "", ses_quoted_of(x->name, strlen(x->name)).s) ||
            ses_buf_ok(list, e);
 }
 
-/* Sines, or zeros: what no file needs to hold. */
+/* Sines, zeros or ones: what no file needs to hold. */
 bool ses_model_compute(ses_model *m, size_t i, ses_err *e)
 {
     const ses_param *p = ses_store_at(m->store, i);
     for (size_t k = 0; k < SES_LEN(m->stack); k++)
         if (m->stack[k].position == p->tensor) return ses_stack_compute(&m->stack[k], m->store, &m->c, e);
     m->dev->mem->zero(m->dev, p->tensor->data, (size_t)ses_count(p->tensor) * sizeof(ses_real));
+    static const ses_real one = 1;
+    for (int64_t j = 0; p->init == SES_INIT_ONE && j < ses_count(p->tensor); j++)
+        m->dev->mem->upload(m->dev, p->tensor->f + j, &one, sizeof one);
     return true;
 }
 
-bool ses_model_in_file(const ses_model *m, const ses_param *p) { return m->file && find_param(m, p->name); }
+bool ses_model_in_file(const ses_model *m, const ses_param *p)
+{
+    return m->file && ses_model_find(m, p->name);
+}
 
 /* Of a head, where heads may be new, and not in the file in this shape. */
 static bool begins_anew(const ses_model *m, size_t i, const ses_entry *x, const ses_model_options *o)
@@ -151,13 +161,13 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
     char name[NAME] = "", shape[96];
     const ses_param *p = ses_store_at(m->store, i);
     bool computed = p->role != SES_PARAM_TRAINED, named = ses_model_tensor_name(m, i, name, sizeof name);
-    const ses_entry *x = p->role == SES_PARAM_ZERO ? NULL : find_param(m, p->name);
+    const ses_entry *x = p->role == SES_PARAM_FIXED ? NULL : ses_model_find(m, p->name);
     if (!x && computed)
         return o->dry || ((o->train || ses_store_own(m->store, i, e)) && ses_model_compute(m, i, e));
     if (!named) return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);
     if (begins_anew(m, i, x, o)) return o->dry || begin_anew(m, i, o, e);
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
-    if (!x) return ses_fail(e, SES_EFORMAT, "tensor \"%s\" %s is missing", name, shape);
+    if (!x) return ses_model_lacks(m, name, shape, e);
     used[x - ses_safetensors_at(m->file, 0)] = true;
     return ses_param_load(m->store, i, x, o, e) ||
            ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
@@ -177,7 +187,7 @@ static bool list_fresh(ses_model *m, const ses_model_options *o, ses_err *e)
     for (size_t i = m->first_head; i < ses_store_count(m->store); i++) {
         char name[NAME];
         const ses_param *p = ses_store_at(m->store, i);
-        if (p->role != SES_PARAM_TRAINED || !begins_anew(m, i, find_param(m, p->name), o)) continue;
+        if (p->role != SES_PARAM_TRAINED || !begins_anew(m, i, ses_model_find(m, p->name), o)) continue;
         if (ses_model_tensor_name(m, i, name, sizeof name))
             ses_buf_appendf(&list, "%s%s", list.len ? ", " : "", name);
     }
@@ -203,6 +213,10 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
         goto done;
     for (size_t i = 0; i < n; i++)
         if (!used[i] && !pass_over(m, ses_safetensors_at(m->file, i), &list, e)) goto done;
+    if (o->strict && list.len) {
+        ses_fail(e, SES_EFORMAT, "a %s does not use: %s", m->class->name, list.data);
+        goto done;
+    }
     m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;
     m->surplus = ses_strndup(list.len ? list.data : "", list.len, e);
     ok = m->surplus && list_fresh(m, o, e) && (train || o->dry || ses_store_freeze(m->store, e));

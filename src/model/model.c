@@ -27,8 +27,7 @@ static bool declare_stacks(ses_model *m, ses_err *e)
     const ses_config *c = &m->c;
     ses_stack *k = m->stack;
     if (m->class->decoder_only) {
-        k[0] =
-            (ses_stack){ .prefix = "decoder.", .outputs = "", .causal = true, .cross = true, .alone = true };
+        k[0] = (ses_stack){ .prefix = "decoder.", .outputs = "", .causal = true, .alone = true };
         k[0].depth = c->decoder_layers, k[0].heads = c->decoder_heads, k[0].ffn = c->decoder_ffn;
         return ses_stack_add(&k[0], m->store, c, e);
     }
@@ -39,12 +38,11 @@ static bool declare_stacks(ses_model *m, ses_err *e)
     if (!has_decoder(m)) return true;
     k[1] = (ses_stack){ .prefix = "decoder.", .outputs = "decoder_", .causal = true, .cross = true };
     k[1].depth = c->decoder_layers, k[1].heads = c->decoder_heads, k[1].ffn = c->decoder_ffn;
-    k[1].token = k[0].token;
+    k[1].token = c->tables_apart ? NULL : k[0].token;
     return ses_stack_add(&k[1], m->store, c, e);
 }
 
-/* Config read and checked, parameters declared: everything but the numbers. */
-static bool declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e)
+bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e)
 {
     m->config = config;
     m->desc = ses_config_model(config, e);
@@ -54,7 +52,6 @@ static bool declare(ses_model *m, const ses_json *config, const ses_model_option
     m->c.pooler = m->class->pooler && !o->bare;
     m->c.echo = m->class->echo;
     if (m->class->summary) m->c.summary = m->class->summary;
-    if (m->class->first_names) m->c.first_names = m->class->first_names;
     if (m->class->decoder_only) m->c.lm_fixed_bias = false;
     m->store = ses_store_new(m->dev, e);
     if (!m->store || !declare_stacks(m, e)) return false;
@@ -63,7 +60,8 @@ static bool declare(ses_model *m, const ses_json *config, const ses_model_option
         m->pooler = ses_dense_add(m->store, m->c.hidden, m->c.hidden, SES_BIAS, "pooler");
     size_t n;
     const ses_head_use *use = uses(m, &n);
-    for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, m->stack[0].token);
+    ses_tensor *projection = m->stack[1].token ? m->stack[1].token : m->stack[0].token;
+    for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     return ses_store_ok(m->store, e);
 }
 
@@ -92,7 +90,7 @@ ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_mode
     ses_model *m = ses_alloc(sizeof *m, e);
     if (!m) return NULL;
     m->dev = dev;
-    if (declare(m, config, &o, e) && begin_random(m, &o, e)) return m;
+    if (ses_model_declare(m, config, &o, e) && begin_random(m, &o, e)) return m;
     ses_model_free(m);
     return NULL;
 }
@@ -103,7 +101,8 @@ static bool open_folder(ses_model *m, const char *dir, const ses_model_options *
     m->dir = path ? ses_strdup(dir, e) : NULL;
     m->doc = m->dir && !o->config ? ses_json_load(path, CONFIG_MAX, e) : NULL; /* its errors name the file */
     bool ok = m->dir && (o->config || m->doc);
-    if (ok && !declare(m, o->config ? o->config : ses_json_root(m->doc), o, e)) ok = ses_wrap(e, "%s", path);
+    if (ok && !ses_model_declare(m, o->config ? o->config : ses_json_root(m->doc), o, e))
+        ok = ses_wrap(e, "%s", path);
     ses_free(path);
     if (!ok) return false;
     return o->random ? begin_random(m, o, e) : ses_model_load(m, dir, o, e);
@@ -198,7 +197,6 @@ int64_t ses_model_vocab(const ses_model *m) { return m->c.vocab; }
 int64_t ses_model_labels(const ses_model *m) { return m->c.labels; }
 ses_dtype ses_model_dtype(const ses_model *m) { return m->dtype; }
 const char *ses_model_surplus(const ses_model *m) { return m->surplus; }
-
 const char *ses_model_fresh(const ses_model *m) { return m->fresh ? m->fresh : ""; }
 
 const char *ses_model_class_with(const ses_json *config, const char *head, ses_err *e)
@@ -227,10 +225,9 @@ bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n)
 int64_t ses_model_find_tensor(const ses_model *m, const char *theirs)
 {
     char name[256];
-    const ses_param *token = ses_store_find(m->store, "embed.token"); /* serves as lm.out.weight where tied */
     bool tied = m->c.tied && ses_name_theirs(m, "lm.out.weight", name, sizeof name) && !strcmp(name, theirs);
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
-        if (tied && ses_store_at(m->store, i) == token) return (int64_t)i;
+        if (tied && ses_store_at(m->store, i)->tensor == ses_model_projection(m)) return (int64_t)i;
         if (ses_model_tensor_name(m, i, name, sizeof name) && !strcmp(name, theirs)) return (int64_t)i;
     }
     return -1;

@@ -1,15 +1,15 @@
 /* MPNet (Song et al. 2020): as RoBERTa, with a learned bias on the scores by bucketed distance. */
 #include "desc.h"
 
-static const ses_config_key keys[] = { SES_INT("relative_attention_num_buckets", buckets, 4,
+/* The reference has 32 buckets, whatever the table's size. */
+enum { BUCKETS = 32 };
+
+static const ses_config_key keys[] = { SES_INT("relative_attention_num_buckets", bucket_rows, BUCKETS,
                                                SES_MOST_WIDTH) };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     c->pos_offset = c->pad + 1;
-    if (c->max_distance <= c->buckets / 2)
-        return ses_fail(e, SES_EARG, "\"relative_attention_num_buckets\" is %lld, expected at most %lld",
-                        (long long)c->buckets, (long long)(2 * c->max_distance - 1));
     return ses_bert_finish(c, config, e);
 }
 
@@ -24,7 +24,9 @@ static const ses_name tensors[] = {
     { "lm.dense.*", "/lm_head.dense.*" },
     { "lm.norm.*", "/lm_head.layer_norm.*" },
     { "lm.out.weight", "/lm_head.decoder.weight" },
+    { "lm.out.bias", "~/lm_head.decoder.bias" },
     { "lm.out.bias", "/lm_head.bias" },
+    { "lm.out.bias", "/lm_head.decoder.bias" },
     { "classify.dense.*", "/classifier.dense.*" },
     { "classify.out.*", "/classifier.out_proj.*" },
     { "choice.out.*", "/classifier.*" },
@@ -45,7 +47,7 @@ const ses_model_desc ses_model_mpnet = {
     .name = "mpnet",
     .prefix = "mpnet.",
     .arch = { .pad = 1,
-              .buckets = 32,
+              .buckets = BUCKETS,
               .max_distance = 128,
               .norm_eps = 1e-12,
               .drop = 0.1,

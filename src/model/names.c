@@ -55,9 +55,11 @@ bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, 
         for (const ses_name *t = table->name; t < table->name + table->n; t++) {
             int number = 0;
             const char *rest = "";
-            if (!match(t->ours, ours, &number, &rest) || which--) continue;
-            bool head = *t->theirs == '/', base_class = m->class == &d->class[0];
-            return expand(buf, n, head || base_class ? "" : ses_class_prefix(m), t->theirs + head, number,
+            const char *theirs = t->theirs + (*t->theirs == '~');
+            if ((*t->theirs == '~' && m->c.tied) || !match(t->ours, ours, &number, &rest) || which--)
+                continue;
+            bool head = *theirs == '/', base_class = m->class == &d->class[0];
+            return expand(buf, n, head || base_class ? "" : ses_class_prefix(m), theirs + head, number,
                           m->c.inner ? (int)m->c.inner : 1, rest);
         }
     }
@@ -67,4 +69,19 @@ bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, 
 bool ses_name_theirs(const ses_model *m, const char *ours, char *buf, size_t n)
 {
     return ses_name_other(m, ours, 0, buf, n);
+}
+
+const ses_tensor *ses_model_projection(const ses_model *m)
+{
+    return m->stack[1].token ? m->stack[1].token : m->stack[0].token;
+}
+
+bool ses_name_any(const ses_model *m, const char *ours, int which, char *buf, size_t n)
+{
+    int known = 0;
+    while (known <= which && ses_name_other(m, ours, known, buf, n)) known++;
+    if (known > which) return true;
+    const ses_param *p = ses_store_find(m->store, ours);
+    bool twin = m->c.tied && p && p->tensor == ses_model_projection(m);
+    return twin && ses_name_other(m, "lm.out.weight", which - known, buf, n);
 }

@@ -20,14 +20,13 @@ static const ses_config_key keys[] = {
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
+    (void)e;
     bool before = true, removed = false, bias = true, affine = true;
     ses_json_bool(ses_json_get(config, "do_layer_norm_before"), &before);
     ses_json_bool(ses_json_get(config, "_remove_final_layer_norm"), &removed);
     ses_json_bool(ses_json_get(config, "enable_bias"), &bias);
     ses_json_bool(ses_json_get(config, "layer_norm_elementwise_affine"), &affine);
-    if (!affine)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "\"layer_norm_elementwise_affine\" is false: norms need weights");
+    if (!affine) c->norm = SES_NORM_PLAIN;
     c->place = before ? SES_PRE_NORM : SES_POST_NORM;
     c->final_norm = before && !removed;
     c->no_attn_bias = c->no_ffn_bias = !bias;

@@ -35,7 +35,7 @@ static bool save_weights(ses_model *m, const char *dir, const ses_save_options *
         const ses_param *p = ses_store_at(m->store, i);
         const ses_tensor *t = p->tensor;
         from[i] = (ses_param_source){ m->dev, t, o->dtype };
-        if (p->role == SES_PARAM_ZERO || !ses_model_tensor_name(m, i, name, sizeof name))
+        if (p->role == SES_PARAM_FIXED || !ses_model_tensor_name(m, i, name, sizeof name))
             continue; /* computed: no file holds it */
         if (!ses_safetensors_writer_add_source(w, name, o->dtype, ses_rank(t), t->dim, ses_param_read,
                                                &from[i], e))

@@ -78,6 +78,8 @@ static bool finish_t5(ses_config *c, const ses_json *config, ses_err *e)
 
 static const ses_name tensors[] = {
     { "embed.token", "shared.weight" },
+    { "embed.token", "encoder.embed_tokens.weight" },
+    { "embed.token", "decoder.embed_tokens.weight" },
     STACK("", "encoder.", "1"),
     STACK("decoder.", "decoder.", "2"),
     { "decoder.layer.#.cross.norm.*", "decoder.block.#.layer.1.layer_norm.*" },

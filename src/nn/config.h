@@ -9,8 +9,8 @@ enum { SES_MAX_LAYERS = 1024, SES_MOST_CLUSTERS = 8 };
 
 typedef enum { SES_PROBLEM_UNSET, SES_PROBLEM_REGRESSION, SES_PROBLEM_SINGLE, SES_PROBLEM_MULTI } ses_problem;
 
-/* Layer norm, layer norm without a bias, or RMS norm. */
-typedef enum { SES_NORM_LAYER, SES_NORM_GAIN, SES_NORM_RMS } ses_norm_kind;
+/* Layer norm, layer norm without a bias, RMS norm, or layer norm without weights. */
+typedef enum { SES_NORM_LAYER, SES_NORM_GAIN, SES_NORM_RMS, SES_NORM_PLAIN } ses_norm_kind;
 typedef enum {
     SES_POST_NORM,
     SES_PRE_NORM
@@ -49,6 +49,7 @@ typedef struct ses_config {
     int64_t decoder_layers, decoder_heads, decoder_ffn;
     int64_t start, eos;            /* decoder_start_token_id, eos_token_id */
     int64_t buckets, max_distance; /* a trained bias on the scores by bucketed distance (T5); 0: none */
+    int64_t bucket_rows;           /* of its table, where it has more than are used; 0: as many as buckets */
     int64_t window;                /* of layers marked local; 0: none */
     /* of relative scores (DeBERTa): distances -span .. span - 1 have rows of their own, or share buckets */
     int64_t rel_span, rel_buckets;
@@ -57,7 +58,9 @@ typedef struct ses_config {
     int64_t bottleneck;         /* width inside a layer (MobileBERT); 0: none */
     int64_t ffns;               /* of a bottleneck: feed-forwards after each other */
     int64_t conv;               /* width of a convolution beside the first layer; 0: none */
-    int64_t first_names;        /* the table of tensor names this config asks first */
+    int64_t span_places,
+        span_width;      /* of a span boundary head: places in a span, width of each one's vector */
+    int64_t first_names; /* the table of tensor names this config asks first */
     double norm_eps, drop, drop_attention, drop_act, drop_final;
     double drop_embed, drop_head, drop_ffn; /* below 0: as drop */
     /* of rotary positions, in layers that see all and in local ones */
@@ -74,9 +77,11 @@ typedef struct ses_config {
     ses_norm_kind norm;
     ses_norm_place place;
     ses_pos pos;
-    int64_t pos_offset; /* rows of the position table before position 0 */
-    int64_t pos_extra;  /* rows of it beyond `positions` */
-    bool pos_skips_pad; /* a token with the pad's id stands at the pad's row and is not counted */
+    int64_t pos_offset;   /* rows of the position table before position 0 */
+    int64_t pos_extra;    /* rows of it beyond `positions` */
+    bool tables_apart;    /* encoder and decoder have token tables of their own */
+    bool normed_residual; /* of pre-norm: what is added is the norm's output */
+    bool pos_skips_pad;   /* a token with the pad's id stands at the pad's row and is not counted */
     ses_qkv_layout qkv;
     ses_summary summary;
     ses_shift shift;

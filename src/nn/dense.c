@@ -33,8 +33,9 @@ ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const cha
     vsnprintf(base, sizeof base, fmt, ap);
     va_end(ap);
     ses_norm n = { .gain = add(s, base, "weight", SES_DIM(width), SES_INIT_ONE) };
+    if (kind == SES_NORM_PLAIN) ses_store_role(s, n.gain, SES_PARAM_FIXED);
     if (kind != SES_NORM_RMS) n.bias = add(s, base, "bias", SES_DIM(width), SES_INIT_ZERO);
-    if (kind == SES_NORM_GAIN) ses_store_role(s, n.bias, SES_PARAM_ZERO);
+    if (kind == SES_NORM_GAIN || kind == SES_NORM_PLAIN) ses_store_role(s, n.bias, SES_PARAM_FIXED);
     return n;
 }
 

@@ -1,4 +1,6 @@
-/* Which token stood here? The loss runs over the labelled positions alone, from the first dense layer on. */
+/* Which token stood here (masked_lm)? What does the decoder say at t, having read the target up to t - 1
+ * (target_lm)? Either way token t against label t; the loss runs over the labelled ones alone, from the
+ * first dense layer on. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c) { return c->vocab; }
@@ -7,8 +9,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 {
     const int32_t *labels = ses_head_labels(use, p->batch);
     int64_t T = at->seqs->tokens, n = 0;
-    ses_axis axis =
-        at->seqs == &p->in ? SES_PER_TOKEN : SES_PER_TARGET; /* of every token, or of places asked */
+    ses_axis axis = at->seqs == &p->in ? SES_PER_TOKEN : SES_PER_TARGET;
     ses_lm_output(h, use, p, axis, at);
     if (!labels) return;
     int32_t *rows = ses_tape_host(p->tape, (size_t)T, sizeof *rows);
@@ -21,6 +22,12 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 const ses_head ses_head_masked_lm = { .name = "masked-lm",
                                       .does = "fills masked tokens",
                                       .axis = SES_LABEL_PER_TOKEN,
+                                      .classes = classes,
+                                      .add = ses_lm_add,
+                                      .run = run };
+const ses_head ses_head_target_lm = { .name = "conditional-generation",
+                                      .does = "turns a text into another",
+                                      .axis = SES_LABEL_PER_TARGET,
                                       .classes = classes,
                                       .add = ses_lm_add,
                                       .run = run };

@@ -99,7 +99,7 @@ struct ses_stack {
     const char *outputs;  /* of its outputs' names: "", "encoder_", "decoder_" */
     int64_t depth, heads, ffn;
     bool causal, cross;
-    bool alone; /* of cross: there is no encoder, so cross attention has weights but no part */
+    bool alone; /* a decoder without its encoder: cross attention has weights but no part */
     ses_tensor *token, *position, *segment, *buckets; /* buckets: [buckets, heads], a bias by distance */
     ses_dense project, project_out;  /* from the tables' width to the layers', and back; w NULL: none */
     ses_norm embed_norm, final_norm; /* gain NULL: none */
@@ -149,6 +149,9 @@ typedef struct ses_head_params {
     ses_norm norm;
     ses_tensor *rest; /* [hidden - embed, vocab]: the projection of columns the token table does not have */
     ses_clusters clusters; /* instead of all of these */
+    ses_dense dense2;      /* of a span's boundary, */
+    ses_norm norm2;
+    ses_tensor *place; /* and places in the span */
 } ses_head_params;
 
 typedef struct ses_head_use { /* a head in a model's class */

@@ -31,8 +31,8 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     l.self = ses_attend_add(s, c, k->heads, part);
     if (!c->no_first_norm || i) l.self_norm = ses_norm_add(s, c->hidden, c->norm, "%s.attn.norm", name);
     snprintf(part, sizeof part, "%s.cross", name);
-    if (k->cross) l.cross = ses_attend_add(s, c, k->heads, part);
-    if (k->cross) l.cross_norm = ses_norm_add(s, c->hidden, c->norm, "%s.cross.norm", name);
+    if (k->cross || k->alone) l.cross = ses_attend_add(s, c, k->heads, part);
+    if (k->cross || k->alone) l.cross_norm = ses_norm_add(s, c->hidden, c->norm, "%s.cross.norm", name);
     snprintf(part, sizeof part, "%s.ffn.gate", name);
     if (c->gated && !c->fused_gate) l.gate = dense(s, c, k->ffn, c->hidden, part);
     snprintf(part, sizeof part, "%s.ffn.%s", name, l.gate.w ? "linear" : "up");
@@ -54,7 +54,7 @@ static ses_tensor *table(const ses_stack *k, ses_store *s, const char *name, int
 static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
 {
     int64_t E = c->embed ? c->embed : c->hidden, width = c->project_early ? c->hidden : E;
-    if (!k->token) k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, E), SES_INIT_NORMAL);
+    if (!k->token) k->token = table(k, s, "embed.token", c->vocab, E);
     if (c->pos <= SES_POS_FAIRSEQ)
         k->position = table(k, s, "embed.position", c->positions + c->pos_extra, width);
     if (c->pos > SES_POS_LEARNED && c->pos <= SES_POS_FAIRSEQ)
@@ -75,7 +75,8 @@ bool ses_stack_add_usual(ses_stack *k, ses_store *s, const ses_config *c, ses_er
     if (!k->layer) return false;
     embeddings_add(k, s, c);
     for (int i = 0; i < (int)k->distinct; i++) k->layer[i] = layer_add(k, s, c, i);
-    if (c->buckets) k->buckets = table(k, s, "buckets", c->buckets, k->heads);
+    if (c->buckets)
+        k->buckets = table(k, s, "buckets", c->bucket_rows ? c->bucket_rows : c->buckets, k->heads);
     if (c->final_norm) k->final_norm = ses_norm_add(s, c->hidden, c->norm, "%sfinal_norm", k->prefix);
     return ses_store_ok(s, e);
 }
@@ -144,8 +145,8 @@ static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *m
     ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, want ? &probs : NULL);
     if (want && cross) ses_pass_output(p, SES_PER_CROSS_PAIR, probs, "cross_attentions.%d", i);
     if (want && !cross)
-        ses_pass_output(p, k->cross && !k->alone ? SES_PER_TARGET_PAIR : SES_PER_PAIR, probs,
-                        "%sattentions.%d", k->outputs, i);
+        ses_pass_output(p, k->cross ? SES_PER_TARGET_PAIR : SES_PER_PAIR, probs, "%sattentions.%d",
+                        k->outputs, i);
     return y;
 }
 
@@ -225,7 +226,8 @@ static ses_tensor *after(ses_pass *p, ses_norm n, ses_tensor *y, ses_tensor *x)
 
 ses_tensor *ses_layer_end(const ses_layer *l, ses_pass *p, ses_tensor *x)
 {
-    return after(p, l->ffn_norm, feed_forward(l, p, before(p, l->ffn_norm, x)), x);
+    ses_tensor *in = before(p, l->ffn_norm, x);
+    return after(p, l->ffn_norm, feed_forward(l, p, in), p->c->normed_residual ? in : x);
 }
 
 static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
@@ -245,7 +247,9 @@ static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
     }
     if (k->position) table[n] = k->position, id[n++] = q->positions;
     if (k->segment) table[n] = k->segment, id[n++] = q->segments;
-    ses_tensor *rest = n ? ses_embed(t, n, table, id, alone || c->pad_learns ? -1 : (int32_t)c->pad) : NULL;
+    int32_t pad[SES_MAX_TABLES] = { alone || c->pad_learns ? -1 : (int32_t)c->pad, -1, -1, -1 };
+    if (c->pos_skips_pad && !alone) pad[1] = (int32_t)c->pad; /* the row of tokens that are not counted */
+    ses_tensor *rest = n ? ses_embed_padded(t, n, table, id, pad) : NULL;
     x = x && rest ? ses_add(t, x, rest) : x ? x : rest;
     if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm_eps);
     x = ses_dropout(t, x, c->drop_embed < 0 ? c->drop : c->drop_embed);
@@ -255,8 +259,8 @@ static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
 static void note_hidden(const ses_stack *k, ses_pass *p, ses_tensor *x, int64_t i)
 {
     if (p->want->hidden_states)
-        ses_pass_output(p, k->cross && !k->alone ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d",
-                        k->outputs, (int)i);
+        ses_pass_output(p, k->cross ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d", k->outputs,
+                        (int)i);
 }
 
 /* Which of the distinct layers is the i-th: each group is run through its inner layers, groups follow
@@ -271,9 +275,9 @@ static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_
 ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
 {
     const ses_layer *l = layer_at(k, p->c, i);
-    x = after(p, l->self_norm, attend(k, l, p, all, before(p, l->self_norm, x), i), x);
-    if (k->cross && !k->alone)
-        x = after(p, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i), x);
+    ses_tensor *in = before(p, l->self_norm, x);
+    x = after(p, l->self_norm, attend(k, l, p, all, in, i), p->c->normed_residual ? in : x);
+    if (k->cross) x = after(p, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i), x);
     return ses_layer_end(l, p, x);
 }
 

@@ -1,8 +1,10 @@
 #include "op.h"
 
+#include <string.h>
+
 /* Inputs: table 0, ids 0, table 1, ids 1, ... */
 typedef struct attr {
-    int32_t pad;
+    int32_t pad[SES_MAX_TABLES]; /* the id of each table that passes no gradient; -1: none */
 } attr;
 
 static bool infer(ses_node *n, ses_err *e)
@@ -34,7 +36,7 @@ static void backward(const ses_node *n)
         ses_real *grad = ses_grad_zeroed(n, i);
         if (grad)
             n->k->scatter_add(n->exec, grad, n->out->grad, n->in[i + 1]->i, ses_rows(n->out),
-                              ses_cols(n->out), i == 0 ? a->pad : -1);
+                              ses_cols(n->out), a->pad[i / 2]);
     }
 }
 
@@ -43,9 +45,12 @@ static const int32_t ids[] = { 3, 0, 4, 3, 1 }, places[] = { 0, 1, 2, 0, 1 }, ki
 static const ses_case cases[] = {
     { .dim = { { 5, 7 }, { 5 }, { 3, 7 }, { 5 }, { 2, 7 }, { 5 } },
       .ints = { [1] = ids, [3] = places, [5] = kinds },
-      .attr = &(const attr){ 2 } },
-    { .dim = { { 5, 33 }, { 5 } }, .ints = { [1] = ids }, .attr = &(const attr){ -1 } },
-    { .dim = { { 5, 1 }, { 5 } }, .ints = { [1] = ids }, .attr = &(const attr){ -1 }, .scale = 1e4 },
+      .attr = &(const attr){ { 2, -1, -1, -1 } } },
+    { .dim = { { 5, 33 }, { 5 } }, .ints = { [1] = ids }, .attr = &(const attr){ { -1, -1, -1, -1 } } },
+    { .dim = { { 5, 1 }, { 5 } },
+      .ints = { [1] = ids },
+      .attr = &(const attr){ { -1, -1, -1, -1 } },
+      .scale = 1e4 },
 };
 const ses_op ses_op_embed = {
     .name = "embed",
@@ -59,11 +64,21 @@ const ses_op ses_op_embed = {
 
 ses_tensor *ses_embed(ses_tape *t, int n, ses_tensor *const table[], ses_tensor *const id[], int32_t pad)
 {
+    int32_t each[SES_MAX_TABLES] = { pad };
+    for (int i = 1; i < SES_MAX_TABLES; i++) each[i] = -1;
+    return ses_embed_padded(t, n, table, id, each);
+}
+
+ses_tensor *ses_embed_padded(ses_tape *t, int n, ses_tensor *const table[], ses_tensor *const id[],
+                             const int32_t pad[SES_MAX_TABLES])
+{
+    attr a;
     ses_tensor *in[SES_MAX_IN] = { NULL };
     if (n < 1 || n > SES_MAX_TABLES) {
         ses_tape_fail(t, SES_EARG, "embed: %d tables; from 1 to %d are possible", n, SES_MAX_TABLES);
         return NULL;
     }
     for (int i = 0; i < n; i++) in[2 * i] = table[i], in[2 * i + 1] = id[i];
-    return ses_apply(t, &ses_op_embed, in, 2 * n, &(attr){ pad });
+    memcpy(a.pad, pad, sizeof a.pad);
+    return ses_apply(t, &ses_op_embed, in, 2 * n, &a);
 }

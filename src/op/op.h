@@ -90,4 +90,8 @@ void ses_node_backward(ses_node *n);
 /* Zeroed host memory until the tape is reset; NULL once the tape has failed. */
 void *ses_tape_host(ses_tape *t, size_t n, size_t size);
 
+/* ses_embed with an id for each table that passes no gradient; -1: none. */
+ses_tensor *ses_embed_padded(ses_tape *t, int n, ses_tensor *const table[], ses_tensor *const id[],
+                             const int32_t pad[SES_MAX_TABLES]);
+
 #endif

@@ -196,7 +196,8 @@ bool gold_compare_grads(gold_case *c, const ses_model *m, gold_result *r, ses_er
         const double *g = gold_numbers(c, x->name, &count, e);
         if (!g) return false;
         const ses_tensor *t = p < 0 ? NULL : ses_store_at(s, (size_t)p)->tensor;
-        if (ses_count(t) != count) {
+        if (!count) continue; /* of a width of 0 */
+        if (!t || ses_count(t) != count) {
             note(r, &r->grad, x->name + 5, INFINITY, 1); /* no such parameter here, or of another size */
             continue;
         }
