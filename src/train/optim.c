@@ -35,10 +35,9 @@ const char *ses_optim_name(size_t i, const char **what)
 static const ses_optim_kind *find(const char *name, ses_err *e)
 {
     ses_buf list = { 0 };
-    for (size_t i = 0; i < SES_LEN(kinds); i++) {
+    for (size_t i = 0; i < SES_LEN(kinds); i++)
         if (!name || !strcmp(kinds[i]->name, name)) return kinds[i];
-        ses_buf_appendf(&list, "%s%s", i ? ", " : "", kinds[i]->name);
-    }
+    for (size_t i = 0; i < SES_LEN(kinds); i++) ses_buf_appendf(&list, "%s%s", i ? ", " : "", kinds[i]->name);
     ses_fail(e, SES_EARG, "no optimizer \"%s\"; there are %s", ses_quoted_of(name, strlen(name)).s,
              list.data ? list.data : "");
     ses_buf_free(&list);
