@@ -17,7 +17,10 @@ static model models[] = { { .name = "bert-base-uncased" },
                           { .name = "t5-base" },
                           { .name = "albert-base-v2" },
                           { .name = "camembert-base" },
-                          { .name = "xlnet-base-cased" } };
+                          { .name = "xlnet-base-cased" },
+                          { .name = "roberta-base" },
+                          { .name = "openai-gpt" },
+                          { .name = "xlm-roberta-base-approx" } };
 
 static ses_tokens *open_model(const char *name)
 {
@@ -156,6 +159,51 @@ static void check_batches(void)
     ses_json_free(doc);
 }
 
+/* One string for all models, and two for XLM-R: ids, tokens and the text that comes back. */
+static void check_common(void)
+{
+    static const char *const names[][2] = { { "albert/albert-base-v1", "albert-base-v2" },
+                                            { "google-bert/bert-base-uncased", "bert-base-uncased" },
+                                            { "almanach/camembert-base", "camembert-base" },
+                                            { "openai-community/gpt2", "gpt2" },
+                                            { "openai-community/openai-gpt", "openai-gpt" },
+                                            { "FacebookAI/roberta-base", "roberta-base" },
+                                            { "google-t5/t5-small", "t5-base" },
+                                            { "FacebookAI/xlm-roberta-base", "xlm-roberta-base-approx" },
+                                            { "xlnet/xlnet-base-cased", "xlnet-base-cased" } };
+    ses_json_doc *doc = load("hf_transformers_expected.json");
+    const ses_json *root = doc ? ses_json_root(doc) : NULL, *list = ses_json_get(root, "v5");
+    size_t seen = 0;
+    for (size_t i = 0; i < ses_json_len(list); i++) {
+        const ses_json *c = ses_json_at(list, i), *name = ses_json_get(c, "model"),
+                       *ids = ses_json_get(c, "ids");
+        const char *model = ses_json_string(ses_json_len(name) ? ses_json_at(name, 0) : name, NULL), *text;
+        size_t m = 0, n;
+        while (m < SES_LEN(names) && strcmp(names[m][0], model)) m++;
+        ses_tokens *k = m < SES_LEN(names) ? open_model(names[m][1]) : NULL;
+        if (!k) continue;
+        seen++;
+        CHECK_MSG(same_ids(k, ses_json_get(root, "v5_input"), false, ids, NULL), "%s", model);
+        const ses_encoding *x = ses_tokens_result(k);
+        for (size_t j = 0; j < x->n; j++) {
+            const char *got = ses_tokens_string(k, x, j, &n);
+            size_t len = 0;
+            const char *want = ses_json_string(ses_json_at(ses_json_get(c, "tokens"), j), &len);
+            CHECK_MSG(want && n == len && !memcmp(got, want, n), "%s: token %zu", model, j);
+        }
+        CHECK(ses_decode(k, x->id, x->n, true, &text, &n, NULL));
+        CHECK_STR(text, ses_json_string(ses_json_get(c, "decoded"), NULL));
+    }
+    CHECK(!doc || seen == SES_LEN(names));
+    list = ses_json_get(root, "symbols");
+    for (size_t i = 0; i < ses_json_len(list); i++) {
+        ses_tokens *k = open_model("xlm-roberta-base-approx");
+        const ses_json *c = ses_json_at(list, i);
+        if (k) CHECK(same_ids(k, ses_json_get(c, "text"), true, ses_json_get(c, "ids"), NULL));
+    }
+    ses_json_free(doc);
+}
+
 int main(void)
 {
     ses_json_doc *doc = load("tokenizer_tests.json");
@@ -168,6 +216,8 @@ int main(void)
     check_article("bert_uncased_encoded.json", "bert-base-uncased", true);
     check_article("distilbert_cased_encoded.json", "bert-base-multilingual-cased", true);
     check_article("gpt2_encoded_tokens.json", "gpt2", false);
+    check_article("t5_base_encoded.json", "t5-base", true);
+    check_common();
     check_strings();
     check_batches();
     for (size_t i = 0; i < SES_LEN(models); i++) {

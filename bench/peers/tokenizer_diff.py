@@ -308,7 +308,7 @@ def synthetic(args, lines, number, maps):
         tok, theirs = None, str(e)
     if not tok or ours:
         # a token normalized away to nothing: the reference finds it everywhere, or panics
-        wrong = tok and "normalized away" not in (ours or "")
+        wrong = tok is not None and "normalized away" not in (ours or "")
         print(f"{name} {stages}: {'sesame says ' + ours if ours else 'loads'}; the reference "
               f"{'loads it' if tok else 'says ' + theirs[:100]}")
         return int(wrong)

@@ -29,7 +29,8 @@ static void load(item *a, const ses_string *key, size_t depth)
 {
     const ses_string *s = &key[a->index];
     size_t n = s->n > depth ? s->n - depth : 0;
-    const unsigned char *p = (const unsigned char *)s->p + (n ? depth : 0);
+    const unsigned char *p = (const unsigned char *)s->p;
+    if (n) p += depth; /* a key left out has no bytes at all */
     a->rest = n > 8 ? 9 : (uint32_t)n;
     if (n < 8) {
         a->part = few(p, n);
