@@ -101,6 +101,7 @@ static bool extract(ses_tokens *k, const char *text, size_t begin, size_t end, s
             continue;
         }
         if (!normalize(k, m->begin, m->end, &p->text, e)) return false;
+        if (p->text.n == at) continue;
         if (!ses_added_split(a, &a->normal, p->text.byte + at, p->text.n - at, &k->inner, e)) return false;
         for (size_t j = 0; j < k->inner.n; j++) {
             const ses_match *x = &k->inner.match[j];
