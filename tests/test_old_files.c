@@ -136,13 +136,14 @@ static void check_word_bpe(void)
               "3 4 1 6 5 0 5 3 2"); /* U+001C is no white space there */
     clear();
 
-    /* XLM: its special tokens are found in text; those the vocabulary lacks follow it */
+    /* XLM: special tokens are found in text, those the vocabulary lacks follow it; words as Moses has them */
     put("vocab.json",
         "{\"<s>\":0,\"</s>\":1,\"<pad>\":2,\"<unk>\":3,\"<special0>\":4,\"<special1>\":5,\"a</w>\":6,"
-        "\"b\":7}");
-    put("merges.txt", "b a</w> 12\n");
+        "\"b\":7,\"-\":8,\"m\":9,\"r\":10,\".</w>\":11,\"b</w>\":12,\".\":13,\"'\":14,\"a\":15}");
+    put("merges.txt", "q q</w> 12\n");
     put("config.json", "{\"model_type\": \"xlm\"}");
-    check_ids("", "A<special0> a <special1>\xc3\xa1 <special3>", "0 6 4 6 5 6 9 1");
+    check_ids("", "A<special0> a <special1>\xc3\xa1 <special3>", "0 6 4 6 5 6 17 1");
+    check_ids("", "b-a Mr. ab ab. a'b b.a.", "0 7 8 6 9 10 11 15 12 15 12 11 6 14 12 7 13 15 11 1");
     clear();
 }
 
