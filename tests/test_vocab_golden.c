@@ -177,19 +177,19 @@ static void check_common(void)
     for (size_t i = 0; i < ses_json_len(list); i++) {
         const ses_json *c = ses_json_at(list, i), *name = ses_json_get(c, "model"),
                        *ids = ses_json_get(c, "ids");
-        const char *model = ses_json_string(ses_json_len(name) ? ses_json_at(name, 0) : name, NULL), *text;
+        const char *called = ses_json_string(ses_json_len(name) ? ses_json_at(name, 0) : name, NULL), *text;
         size_t m = 0, n;
-        while (m < SES_LEN(names) && strcmp(names[m][0], model)) m++;
+        while (m < SES_LEN(names) && strcmp(names[m][0], called)) m++;
         ses_tokens *k = m < SES_LEN(names) ? open_model(names[m][1]) : NULL;
         if (!k) continue;
         seen++;
-        CHECK_MSG(same_ids(k, ses_json_get(root, "v5_input"), false, ids, NULL), "%s", model);
+        CHECK_MSG(same_ids(k, ses_json_get(root, "v5_input"), false, ids, NULL), "%s", called);
         const ses_encoding *x = ses_tokens_result(k);
         for (size_t j = 0; j < x->n; j++) {
             const char *got = ses_tokens_string(k, x, j, &n);
             size_t len = 0;
             const char *want = ses_json_string(ses_json_at(ses_json_get(c, "tokens"), j), &len);
-            CHECK_MSG(want && n == len && !memcmp(got, want, n), "%s: token %zu", model, j);
+            CHECK_MSG(want && n == len && !memcmp(got, want, n), "%s: token %zu", called, j);
         }
         CHECK(ses_decode(k, x->id, x->n, true, &text, &n, NULL));
         CHECK_STR(text, ses_json_string(ses_json_get(c, "decoded"), NULL));
