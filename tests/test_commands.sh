@@ -382,6 +382,12 @@ LIST
     refuses 'class "BertForDreaming" is not supported' -- run "$golden/bert-model" --class BertForDreaming
     refuses 'empty/config.json' -- run "$tmp/empty"
 
+    # half the memory, the same numbers
+    run 0 run "$golden/gpt2-lm" -i '7 8 9 10' --json
+    cp "$tmp/out" "$tmp/packed"
+    run 0 run "$golden/gpt2-lm" -i '7 8 9 10' --json --lean
+    if cmp -s "$tmp/out" "$tmp/packed"; then ok; else bad "--lean changes numbers"; fi
+
     # tensors that are not used: a line, and an error where that is asked for
     run 0 run "$golden/bert-classify" --class BertModel -i '5 6 7'
     if grep -q '^sesame: 2 tensors not used by a BertModel: classifier.bias, classifier.weight$' "$tmp/err"; then

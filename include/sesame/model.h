@@ -17,6 +17,7 @@ typedef struct ses_model_options {
     bool train;             /* values copied and gradients made; else the file is mapped */
     bool random;            /* no weights are read: begin at random */
     bool dry;               /* shapes are checked, no number is read: tensors have no data */
+    bool lean;              /* no second copy of the weights in the order kernels read: half the memory */
     bool strict;            /* a tensor of the checkpoint that is not used is an error */
     uint64_t seed;          /* of random */
     const ses_json *config; /* in place of the folder's config.json; outlives the model */

@@ -13,7 +13,7 @@ typedef struct ses_run_args {
     ses_list ids;
     const char *class_name;
     int64_t batch_tokens, top, position, mask_id, choices, max_answer, layer, head;
-    bool logits, hidden_states, attentions, strict;
+    bool logits, hidden_states, attentions, strict, lean;
 } ses_run_args;
 
 typedef struct ses_runner {

@@ -219,7 +219,7 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
     }
     m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;
     m->surplus = ses_strndup(list.len ? list.data : "", list.len, e);
-    ok = m->surplus && list_fresh(m, o, e) && (train || o->dry || ses_store_freeze(m->store, e));
+    ok = m->surplus && list_fresh(m, o, e) && (train || o->dry || o->lean || ses_store_freeze(m->store, e));
 done:
     ses_wrap(e, "%s", dir);
     ses_free(used);

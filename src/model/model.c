@@ -80,7 +80,7 @@ static bool begin_random(ses_model *m, const ses_model_options *o, ses_err *e)
     for (size_t i = 0; i < ses_store_count(m->store); i++)
         if (ses_store_at(m->store, i)->role == SES_PARAM_COMPUTED && !ses_model_compute(m, i, e))
             return false;
-    return o->train || ses_store_freeze(m->store, e);
+    return o->train || o->lean || ses_store_freeze(m->store, e);
 }
 
 ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_model_options *options,
