@@ -60,7 +60,7 @@ static const ses_config_key keys[] = {
     SES_INT("span_boundary_size", span_width, 1, SES_MOST_WIDTH),
 };
 
-static const ses_name heads[] = {
+const ses_name ses_bert_heads[SES_BERT_HEADS] = {
     { "lm.dense.*", "/cls.predictions.transform.dense.*" },
     { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
     { "lm.out.weight", "/cls.predictions.decoder.weight" },
@@ -110,7 +110,7 @@ const ses_model_desc ses_model_bert = {
               .lm_bias = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .finish = ses_bert_finish,
-    .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(heads) },
+    .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_bert_heads) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };

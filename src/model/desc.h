@@ -125,6 +125,8 @@ const ses_model_desc *const *ses_models(void); /* all of them, NULL at the end *
 enum { SES_BERT_KEYS = 15, SES_BERT_TENSORS = 13 };
 extern const ses_config_key ses_bert_keys[SES_BERT_KEYS];
 extern const ses_name ses_bert_tensors[SES_BERT_TENSORS];
+enum { SES_BERT_HEADS = 12, SES_ROBERTA_HEADS = 11 }; /* names of what stands on them */
+extern const ses_name ses_bert_heads[SES_BERT_HEADS], ses_roberta_heads[SES_ROBERTA_HEADS];
 enum { SES_BART_KEYS = 21, SES_BART_TENSORS = 42 };
 extern const ses_config_key ses_bart_keys[SES_BART_KEYS];
 extern const ses_name ses_bart_tensors[SES_BART_TENSORS];

@@ -190,18 +190,7 @@ static const ses_name tensors[] = {
     { "layer.#.back.dense.*", "encoder.layer.#.output.bottleneck.dense.*" },
     { "layer.#.back.norm.*", "encoder.layer.#.output.bottleneck.LayerNorm.*" },
     { "layer.#.stack.*", "encoder.layer.#.ffn.*" },
-    { "lm.dense.*", "/cls.predictions.transform.dense.*" },
-    { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
-    { "lm.out.weight", "/cls.predictions.decoder.weight" },
-    { "lm.out.bias", "~/cls.predictions.decoder.bias" },
-    { "lm.out.bias", "/cls.predictions.bias" },
-    { "lm.out.bias", "/cls.predictions.decoder.bias" },
     { "lm.rest", "/cls.predictions.dense.weight" },
-    { "next.*", "/cls.seq_relationship.*" },
-    { "classify.out.*", "/classifier.*" },
-    { "choice.out.*", "/classifier.*" },
-    { "tag.*", "/classifier.*" },
-    { "span.*", "/qa_outputs.*" },
 };
 
 static const ses_class classes[] = {
@@ -238,7 +227,7 @@ const ses_model_desc ses_model_mobilebert = {
               .lm_wide = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .finish = finish,
-    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_tensors) },
+    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_heads), SES_TABLE(ses_bert_tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };

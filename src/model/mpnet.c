@@ -14,24 +14,13 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 }
 
 static const ses_name tensors[] = {
-    /* before BERT's */
+    /* before RoBERTa's and BERT's */
     { "buckets", "encoder.relative_attention_bias.weight" },
     { "layer.#.attn.query.*", "encoder.layer.#.attention.attn.q.*" },
     { "layer.#.attn.key.*", "encoder.layer.#.attention.attn.k.*" },
     { "layer.#.attn.value.*", "encoder.layer.#.attention.attn.v.*" },
     { "layer.#.attn.out.*", "encoder.layer.#.attention.attn.o.*" },
     { "layer.#.attn.norm.*", "encoder.layer.#.attention.LayerNorm.*" },
-    { "lm.dense.*", "/lm_head.dense.*" },
-    { "lm.norm.*", "/lm_head.layer_norm.*" },
-    { "lm.out.weight", "/lm_head.decoder.weight" },
-    { "lm.out.bias", "~/lm_head.decoder.bias" },
-    { "lm.out.bias", "/lm_head.bias" },
-    { "lm.out.bias", "/lm_head.decoder.bias" },
-    { "classify.dense.*", "/classifier.dense.*" },
-    { "classify.out.*", "/classifier.out_proj.*" },
-    { "choice.out.*", "/classifier.*" },
-    { "tag.*", "/classifier.*" },
-    { "span.*", "/qa_outputs.*" },
 };
 
 static const ses_class classes[] = {
@@ -66,7 +55,7 @@ const ses_model_desc ses_model_mpnet = {
               .lm_bias = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
     .finish = finish,
-    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_tensors) },
+    .tensors = { SES_TABLE(tensors), SES_TABLE(ses_roberta_heads), SES_TABLE(ses_bert_tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
 };
