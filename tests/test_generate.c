@@ -265,6 +265,9 @@ static void test_refusals(ses_device *dev)
     TRY(o.num_return_sequences = 2, "only one text");
     TRY((o.num_beams = 2, o.num_return_sequences = 3), "more than num_beams");
     TRY((o.num_beams = 4, o.num_beam_groups = 3), "groups");
+    TRY((o.do_sample = true, o.num_return_sequences = 1000000000), "1000000000, expected 1 to 4096");
+    TRY((o.decay_start = INT64_MAX, o.decay_factor = 2), "exponential_decay_length_penalty");
+    TRY((o.decay_start = INT64_MIN, o.decay_factor = 2), "exponential_decay_length_penalty");
     TRY(o.temperature = 0, "temperature is 0");
     TRY(o.top_p = 1.5, "top_p is 1.5");
     TRY(o.repetition_penalty = 0, "repetition_penalty");
@@ -275,6 +278,12 @@ static void test_refusals(ses_device *dev)
     TRY((p.ids = (ses_ids){ bad, 1 }), "5000");
     TRY((p.ids = (ses_ids){ id, 100 }), "at most");
     refused(bert, (ses_prompt){ .ids = { id, 3 } }, &ok, "BertForMaskedLM");
+    ses_model *t5 = ses_model_open("tests/golden/t5-v1.0", dev, NULL, &e);
+    o = ok, o.decoder_start = 5000;
+    refused(t5, (ses_prompt){ .ids = { id, 3 } }, &o, "decoder_start_token_id is 5000, expected 0 to ");
+    o.decoder_start = o.bos = -1;
+    refused(t5, (ses_prompt){ .ids = { id, 3 } }, &o, "decoder_start_token_id is not said");
+    ses_model_free(t5);
     ses_generation_free(g), ses_model_free(m), ses_model_free(bert);
 }
 

@@ -147,6 +147,9 @@ run 0 text-classification -m $m/bert-label --json -f "$tmp/long"
 tells 'long: line 1: ' ' tokens were left out: the model reads 48 at once'
 run 0 fill-mask -m $m/bert-mask --json "$(cat "$tmp/long") and [MASK]."
 says '"token_str"'
+tells 'text 1: ' ' tokens were left out: the model reads 48 at once'
+run 0 fill-mask -m $m/bert-mask --json "Anna and [MASK]."
+grep -q 'left out' "$tmp/err" && bad 'a short text is seen whole' || ok
 run 0 text-classification -m $m/bert-label --json --max-seq-len 8 "The bell rings at noon, nobody knows why."
 tells 'the model reads 8 at once'
 run 3 ner -m $m/bert-tag --max-seq-len 2 "The bell rings."

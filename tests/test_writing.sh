@@ -110,6 +110,30 @@ printf 'the cat\tcat the\nred\n' >"$tmp/pairs"
 run 1 prefer -m "$gpt" --json --keep-going -f "$tmp/pairs"
 tells "line 2"
 
+# One bad line among good ones: of its length, found before a batch runs, or of what it says, found within it.
+printf 'the cat sat\nred blue green one two three four five six\na man was\nsun moon\n' >"$tmp/one-bad"
+run 1 text-generation -m "$gpt" --json -q --max-length 8 --keep-going -f "$tmp/one-bad"
+if [ "$(grep -c generated_text "$tmp/out")" -eq 3 ]; then ok; else bad "not three answers"; fi
+if sed -n 2p "$tmp/out" | grep -qF '{"error": "'; then ok; else bad "the error is not the second line"; fi
+tells "one-bad: line 2: a prompt of 9 tokens"
+run 3 text-generation -m "$gpt" --json -q --max-length 8 -f "$tmp/one-bad"
+if [ "$(wc -l <"$tmp/out")" -eq 1 ]; then ok; else bad "the first line is answered"; fi
+tells "line 2: a prompt of 9 tokens"
+printf 'the cat\tcat the\nred blue\t\nsun moon\tmoon sun\n' >"$tmp/one-short"
+run 1 prefer -m "$gpt" --json -q --keep-going -f "$tmp/one-short"
+if [ "$(grep -c '"score"' "$tmp/out")" -eq 2 ]; then ok; else bad "not two answers"; fi
+if sed -n 2p "$tmp/out" | grep -qF '{"error": "'; then ok; else bad "the error is not the second line"; fi
+tells "one-short: line 2: "
+
+# Where the model's 24 positions end a text it is told, once; where the length asked for does, nothing is.
+printf 'the cat sat\nred blue green one two three four five six\n' >"$tmp/two"
+run 0 text-generation -m "$gpt" --json --max-new-tokens 22 --min-new-tokens 22 -f "$tmp/two"
+tells "sesame: 1 text ends before the length asked for: the model holds 24 tokens"
+run 0 text-generation -m "$gpt" --json --max-new-tokens 24 --min-new-tokens 24 -f "$tmp/two"
+if [ "$(grep -c "sesame: 2 texts end before" "$tmp/err")" -eq 1 ]; then ok; else bad "not told once"; fi
+run 0 text-generation -m "$gpt" --json --max-new-tokens 5 --min-new-tokens 5 -f "$tmp/two"
+if grep -qF "asked for" "$tmp/err"; then bad "told without need"; else ok; fi
+
 # Bad input.
 run 2 text-generation -m "$gpt" --num-beams 0 x
 tells "--num-beams: 0"

@@ -26,6 +26,7 @@ typedef struct job {
     bool several;   /* more than one item */
     int64_t cut;    /* texts of which something was left out */
     int64_t failed; /* items that could not be answered */
+    bool over;      /* one of them ended the work */
 } job;
 
 /* ---- answers ---- */
@@ -82,14 +83,14 @@ static bool put(void *ctx, const ses_result *r, ses_err *e)
 }
 
 /* An item that cannot be answered ends the work, or, with --keep-going, is told in its place. */
-static bool refuse(job *j, int64_t number, ses_err *bad, ses_err *e)
+static bool put_refusal(void *ctx, const ses_item *item, ses_err *bad, ses_err *e)
 {
+    job *j = ctx;
     char at[300];
-    if (!bad->code) return false; /* not the item: nothing can be written */
-    where(at, sizeof at, j, number);
-    if (!ses_pipeline_flush(j->p, e)) return false; /* those before it */
+    where(at, sizeof at, j, item->number);
     ses_wrap(bad, "%s", at);
-    if (!j->a->keep_going) return ses_fail(e, bad->code, "%s", bad->msg);
+    j->over = !j->a->keep_going;
+    if (j->over) return ses_fail(e, bad->code, "%s", bad->msg);
     j->failed++;
     fputs("sesame: ", stderr);
     ses_put_clean(stderr, bad->msg);
@@ -101,6 +102,14 @@ static bool refuse(job *j, int64_t number, ses_err *bad, ses_err *e)
     ses_json_pair(w, "error", bad->msg);
     ses_json_end_object(w);
     return ses_json_print(w, e);
+}
+
+/* An item that was not taken; those before it are answered first. */
+static bool refuse(job *j, int64_t number, ses_err *bad, ses_err *e)
+{
+    if (!bad->code) return false; /* not the item: nothing can be written */
+    if (j->over) return ses_fail(e, bad->code, "%s", bad->msg);
+    return ses_pipeline_flush(j->p, e) && put_refusal(j, &(ses_item){ .number = number }, bad, e);
 }
 
 static bool feed(job *j, ses_item *item, int64_t number, ses_err *e)
@@ -228,6 +237,17 @@ static void tell_speed(const job *j, double seconds)
         fprintf(stderr, "sesame: of %s texts something was left out\n", ses_grouped(a, j->cut));
 }
 
+static void tell_stopped(const job *j)
+{
+    char a[SES_HUMAN];
+    if (!j->p->stopped || j->call->quiet) return;
+    fprintf(stderr,
+            "sesame: %s text%s before the length asked for: the model holds %" PRId64
+            " tokens, prompt and answer together\n",
+            ses_grouped(a, j->p->stopped), j->p->stopped == 1 ? " ends" : "s end",
+            ses_model_max_tokens(j->p->model));
+}
+
 static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
 {
     if (c->n_rest && a->files.n)
@@ -260,6 +280,7 @@ static bool run(job *j, ses_err *e)
     static const char *const standard[] = { "-" };
     const ses_call *c = j->call;
     ses_pipeline_answers(j->p, put, j);
+    j->p->refuse = put_refusal;
     ses_pipeline_budget(j->p, j->a->batch_tokens);
     if (j->a->max_seq_len) j->p->limit = j->a->max_seq_len < j->p->most ? j->a->max_seq_len : j->p->most;
     if (j->p->task->streams && !j->a->shared.json && (c->out.tty || j->p->wants_stream)) {
@@ -290,6 +311,7 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
     ses_device *dev = ses_device_open(a->shared.device, &o, e);
     j.p = dev ? ses_pipeline_new(c->command->task, a->model, dev, c->task_args, e) : NULL;
     bool ok = j.p && run(&j, e);
+    if (j.p) tell_stopped(&j);
     if (ok && j.npy.begun) ok = ses_npy_end(&j.npy, e);
     ses_npy_free(&j.npy);
     ses_line_reader_close(&j.in);

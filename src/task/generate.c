@@ -47,7 +47,8 @@ static bool check_numbers(const ses_generate_options *o, ses_err *e)
            in_range((double)o->no_repeat_ngram_size, 0, 1e6, "no_repeat_ngram_size", e) &&
            in_range((double)o->encoder_no_repeat_ngram_size, 0, 1e6, "encoder_no_repeat_ngram_size", e) &&
            in_range((double)o->max_new_tokens, 0, 1e9, "max_new_tokens", e) &&
-           in_range((double)o->max_length, 0, 1e9, "max_length", e);
+           in_range((double)o->max_length, 0, 1e9, "max_length", e) &&
+           in_range((double)o->decay_start, -1e9, 1e9, "exponential_decay_length_penalty's start", e);
 }
 
 static bool check_beams(const ses_generate_options *o, ses_err *e)
@@ -60,8 +61,8 @@ static bool check_beams(const ses_generate_options *o, ses_err *e)
                         (long long)groups);
     if (groups > 1 && o->do_sample)
         return ses_fail(e, SES_EARG, "groups of beams do not sample: num_beam_groups or do_sample");
-    if (o->num_return_sequences < 1)
-        return ses_fail(e, SES_EARG, "num_return_sequences is %lld, expected at least 1",
+    if (o->num_return_sequences < 1 || o->num_return_sequences > 4096)
+        return ses_fail(e, SES_EARG, "num_return_sequences is %lld, expected 1 to 4096",
                         (long long)o->num_return_sequences);
     if (o->num_return_sequences > 1 && o->num_beams == 1 && !o->do_sample)
         return ses_fail(e, SES_EARG,
@@ -383,8 +384,11 @@ static bool prepare(ses_scribe *w, ses_err *e)
     w->from = ses_alloc_array((size_t)(w->places * lanes), sizeof *w->from, e);
     w->score = ses_alloc_array((size_t)w->vocab, sizeof *w->score, e);
     w->rank = ses_alloc_array((size_t)w->vocab, sizeof *w->rank, e);
-    w->out->n = w->n_prompts * w->o.num_return_sequences;
-    w->out->text = ses_alloc_array((size_t)w->out->n, sizeof *w->out->text, e);
+    size_t texts = 0;
+    if (!ses_mul_size((size_t)w->n_prompts, (size_t)w->o.num_return_sequences, &texts))
+        return ses_fail(e, SES_ENOMEM, "too many texts");
+    w->out->n = (int64_t)texts;
+    w->out->text = ses_alloc_array(texts, sizeof *w->out->text, e);
     return w->tape && (w->tokens || !w->o.n_stop_strings) && w->work && w->to && w->from && w->score &&
            w->rank && w->out->text;
 }
@@ -421,7 +425,10 @@ static bool check_model(ses_scribe *w, ses_err *e)
                         ses_model_class(w->model));
     w->pair = h == &ses_head_target_lm;
     if (w->pair && w->o.decoder_start < 0) w->o.decoder_start = w->o.bos;
-    if (w->pair && (w->o.decoder_start < 0 || w->o.decoder_start >= w->vocab))
+    if (w->pair && w->o.decoder_start >= w->vocab)
+        return ses_fail(e, SES_EARG, "decoder_start_token_id is %d, expected 0 to %lld",
+                        (int)w->o.decoder_start, (long long)w->vocab - 1);
+    if (w->pair && w->o.decoder_start < 0)
         return ses_fail(e, SES_EARG, "decoder_start_token_id is not said, nor bos_token_id");
     return true;
 }

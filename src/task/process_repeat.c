@@ -37,8 +37,8 @@ const ses_processor ses_process_encoder_repetition = { want_encoder_repetition, 
 /* Tokens that would complete an n-gram of `seen` after the text's last n - 1 tokens. */
 static void ban_ngrams(ses_scoring *s, ses_ids seen, int64_t n)
 {
-    const int32_t *last = s->id + s->n - (n - 1);
     if (s->n < n - 1) return;
+    const int32_t *last = s->id + s->n - (n - 1);
     for (int64_t w = 0; w + n <= seen.n; w++)
         if (!memcmp(seen.id + w, last, (size_t)(n - 1) * sizeof *last)) ses_ban(s, seen.id[w + n - 1]);
 }

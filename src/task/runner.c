@@ -151,7 +151,18 @@ static bool fill(ses_pipeline *p, const pack *b, ses_batch *out, ses_want *want,
     return true;
 }
 
-static bool forward(ses_pipeline *p, const pack *b, ses_err *e)
+/* Is this error the item's, so that others can go on? It is kept with the item. */
+static bool blame(ses_pipeline *p, ses_job *j, ses_err *e)
+{
+    if (!p->refuse || e->code == SES_OK || e->code == SES_EIO) return false;
+    if (!j->bad) j->bad = ses_arena_array(&j->mem, 1, sizeof *j->bad, e);
+    if (!j->bad) return false;
+    *j->bad = *e;
+    *e = (ses_err){ 0 };
+    return true;
+}
+
+static bool forward(ses_pipeline *p, const pack *b, bool *began, ses_err *e)
 {
     ses_batch batch;
     ses_want want;
@@ -161,10 +172,12 @@ static bool forward(ses_pipeline *p, const pack *b, ses_err *e)
     bool ok = p->task->pass ? p->task->pass(p, &batch, &want, &p->out, e)
                             : ses_model_forward(p->model, p->tape, &batch, &want, &p->out, e);
     if (!ok) return false;
+    *began = true;
     p->at_row = 0;
     for (size_t s = 0; s < b->n; s++) {
         p->at_seq = (int64_t)s;
-        if (!p->task->take(p, b->job[s], b->seq[s], e)) return false;
+        if (!b->job[s]->bad && !p->task->take(p, b->job[s], b->seq[s], e) && !blame(p, b->job[s], e))
+            return false;
         p->at_row += (int64_t)b->seq[s]->n_rows;
     }
     return true;
@@ -190,7 +203,9 @@ static bool answer_done(ses_pipeline *p, ses_err *e)
 {
     while (p->first && p->first != p->next_job && p->first->taken == p->first->n_seqs) {
         ses_job *j = p->first;
-        if (!answer(p, j, &p->result, e) || (p->fn && !p->fn(p->fn_ctx, &p->result, e))) return false;
+        if (!j->bad && !answer(p, j, &p->result, e) && !blame(p, j, e)) return false;
+        if (j->bad ? !p->refuse(p->fn_ctx, &j->item, j->bad, e) : p->fn && !p->fn(p->fn_ctx, &p->result, e))
+            return false;
         p->first = j->next;
         if (!p->first) p->last = NULL;
         if (p->fn) {
@@ -203,11 +218,32 @@ static bool answer_done(ses_pipeline *p, ses_err *e)
     return true;
 }
 
+static bool run_pack(ses_pipeline *p, const pack *b, bool *began, ses_err *e)
+{
+    return p->task->run ? p->task->run(p, b->job, b->seq, b->n, e) : forward(p, b, began, e);
+}
+
+/* A batch that failed as a whole runs again, item by item: those that can be answered are. */
+static bool run_alone(ses_pipeline *p, const pack *b, ses_err *e)
+{
+    if (e->code == SES_OK || e->code == SES_EIO) return false;
+    *e = (ses_err){ 0 };
+    for (size_t s = 0, n; s < b->n; s += n) {
+        pack one = { .job = b->job + s, .seq = b->seq + s };
+        for (n = 0; s + n < b->n && b->job[s + n] == b->job[s]; n++) one.tokens += (int64_t)b->seq[s + n]->n;
+        one.n = n;
+        bool began = false;
+        if (!b->job[s]->bad && !run_pack(p, &one, &began, e) && !blame(p, b->job[s], e)) return false;
+    }
+    return true;
+}
+
 static bool run_batch(ses_pipeline *p, ses_err *e)
 {
     pack b = { 0 };
     if (!pick(p, &b, e)) return false;
-    if (!(p->task->run ? p->task->run(p, b.job, b.seq, b.n, e) : forward(p, &b, e))) return false;
+    bool began = false;
+    if (!run_pack(p, &b, &began, e) && (began || !p->refuse || !run_alone(p, &b, e))) return false;
     for (size_t s = 0; s < b.n; s++) b.job[s]->taken++;
     p->sequences += (int64_t)b.n;
     p->read += b.tokens;
@@ -255,9 +291,10 @@ const ses_result *ses_pipeline_run(ses_pipeline *p, const ses_item *item, ses_er
 {
     ses_result_fn *fn = p->fn;
     if (!ses_pipeline_flush(p, e)) return NULL; /* what was fed before is not this one's answer */
-    p->fn = NULL;
+    bool (*refuse)(void *, const ses_item *, ses_err *, ses_err *) = p->refuse;
+    p->fn = NULL, p->refuse = NULL;
     bool ok = ses_pipeline_feed(p, item, e) && ses_pipeline_flush(p, e);
-    p->fn = fn;
+    p->fn = fn, p->refuse = refuse;
     return ok ? &p->result : NULL;
 }
 

@@ -82,7 +82,8 @@ typedef struct ses_job {
     ses_item item;
     ses_seq *seq;
     size_t n_seqs, cap_seqs, taken;
-    void *state; /* the task's */
+    ses_err *bad; /* why it cannot be answered; NULL: it can */
+    void *state;  /* the task's */
     int64_t tokens, cut;
     ses_row *row; /* by ses_job_row */
     size_t n_rows, cap_rows;
@@ -188,11 +189,15 @@ struct ses_pipeline {
     ses_arena mem, args_mem; /* what lives as long as the pipeline */
     ses_buf remarks;
     ses_result_fn *fn;
-    void *fn_ctx;
+    /* Told, in its place, of an item that could not be answered: true goes on with the others. NULL: such an
+     * item ends the work. */
+    bool (*refuse)(void *ctx, const ses_item *item, ses_err *bad, ses_err *e);
+    void *fn_ctx;          /* of both */
     ses_stream_fn *stream; /* told pieces of a text as they are written; NULL: nobody */
     void *stream_ctx;
     bool wants_stream, streamed; /* an option asks for it; the answer in hand was told so */
     int64_t written;             /* tokens */
+    int64_t stopped; /* texts that end because the model holds no more tokens, not where they were told to */
     /* runner.c */
     ses_job *first, *last; /* not yet answered, in order */
     ses_job *spare;        /* to be used again */

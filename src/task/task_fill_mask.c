@@ -182,13 +182,38 @@ static bool ask(ses_job *j, ses_err *e)
     return true;
 }
 
+/* Tokens of the text itself in all windows, those they share once. */
+static size_t text_tokens(const ses_job *j)
+{
+    size_t n = 0;
+    uint32_t end = 0, last = 0;
+    for (size_t s = 0; s < j->n_seqs; s++, end = last)
+        for (size_t i = 0; i < j->seq[s].n; i++) {
+            if (j->seq[s].sequence[i] < 0 || (s && j->seq[s].byte[i].begin < end)) continue;
+            n++, last = j->seq[s].byte[i].end;
+        }
+    return n;
+}
+
+/* Each mask is seen in one window: what is outside of the longest of these is left out. */
+static void count_cut(ses_job *j, size_t whole)
+{
+    size_t seen = 0;
+    for (size_t s = 0; s < j->n_seqs; s++) {
+        size_t n = 0;
+        for (size_t i = 0; i < j->seq[s].n; i++) n += j->seq[s].sequence[i] >= 0;
+        if (n > seen) seen = n;
+    }
+    j->cut = whole > seen ? (int64_t)(whole - seen) : 0;
+}
+
 static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
 {
     state *st = j->state;
     int32_t mask = p->facts.role[SES_ROLE_MASK];
     ses_input in = { .text = j->item.text };
     if (!ses_job_windows(p, j, &in, SES_ONLY_FIRST, p->limit / 2, e)) return false;
-    size_t most = 0;
+    size_t most = 0, whole = text_tokens(j);
     for (size_t s = 0; s < j->n_seqs; s++)
         for (size_t i = 0; i < j->seq[s].n; i++) most += j->seq[s].id[i] == mask;
     size_t len = 0;
@@ -198,7 +223,9 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
     for (size_t s = 0; st->spot && s < j->n_seqs; s++)
         for (size_t i = 0; i < j->seq[s].n; i++)
             if (j->seq[s].id[i] == mask && !note_mask(j, s, i, most, e)) return false;
-    return st->spot && ask(j, e);
+    if (!st->spot || !ask(j, e)) return false;
+    count_cut(j, whole);
+    return true;
 }
 
 /* ---- tokens ---- */
@@ -307,7 +334,7 @@ const ses_task ses_task_fill_mask = {
         "Says which tokens a model trained to fill masks puts in place of each mask of a text ([MASK], "
         "<mask>, as the tokenizer calls it), and how likely each is. Several masks are each filled "
         "alone, the others standing. Of a text longer than the model reads, each mask is seen in a "
-        "window around it. A JSON line is {\"text\": ...}.",
+        "window around it, and what is outside is told as left out. A JSON line is {\"text\": ...}.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -235,6 +235,10 @@ static bool add_prompt(ses_pipeline *p, ses_job *j, ses_string text, ses_err *e)
                 (long long)x->n, (long long)most);
         q = x->n ? ses_job_add(p, j, x, e) : add_empty(p, j, e);
     }
+    const ses_generate_options *o = &my->o;
+    if (q && !pair && !o->max_new_tokens && (int64_t)q->n >= o->max_length)
+        return ses_fail(e, SES_EARG, "a prompt of %lld tokens and a length of %lld: nothing is left to write",
+                        (long long)q->n, (long long)o->max_length);
     return q && (my->src_lang < 0 || mark_language(p, q, my->src_lang, e));
 }
 
@@ -322,6 +326,8 @@ static bool keep(ses_pipeline *p, ses_job *j, const ses_written *text, int64_t n
             s = (ses_string){ both, mine->prompt.n + s.n };
         }
         mine->text[i] = (ses_row){ .text = s, .score = text[i].score };
+        int64_t asked = my->o.max_new_tokens ? text[i].given + my->o.max_new_tokens : my->o.max_length;
+        p->stopped += text[i].finish == SES_FINISH_LENGTH && text[i].ids.n < asked;
     }
     return mine->text != NULL;
 }
