@@ -71,6 +71,23 @@ pipeline=$(score score "$tmp/out")
 "$sesame" predict "$tmp/one" "$tmp/new.tsv" --task classify >"$tmp/out"
 ok "to the last digit" test "$pipeline" = "$(score score "$tmp/out")"
 
+# A benchmark's name: the model's labels keep their order, whatever the benchmark's is.
+awk 'BEGIN { split("contradiction|entailment|neutral", l, "|"); split("bad|good|film", s, "|")
+    print "sentence1\tsentence2\tgold_label"
+    for (i = 0; i < 60; i++) printf "it was %s\tthe %s\t%s\n", s[i % 3 + 1], s[i % 3 + 1], l[i % 3 + 1] }' >"$tmp/nli.tsv"
+# shellcheck disable=SC2086
+ok "NLI by its columns" exits 0 "$sesame" finetune $small --task classify --train "$tmp/nli.tsv" --text sentence1 \
+    --pair sentence2 --label gold_label --epochs 8 -o "$tmp/nli"
+ok "eval by a benchmark" exits 0 "$sesame" eval "$tmp/nli" "$tmp/nli.tsv" --task mnli --json
+ok "measures right" above "$(score eval_accuracy "$tmp/out")" 0.95
+ok "predict by a benchmark" exits 0 "$sesame" predict "$tmp/nli" "$tmp/nli.tsv" --task mnli
+ok "labels right" test "$(head -3 "$tmp/out" | sed 's/, "score.*//; s/.*: //' | tr -d '"\n')" = contradictionentailmentneutral
+ok "other labels" exits 3 "$sesame" eval "$tmp/one" "$tmp/nli.tsv" --task mnli
+ok "both lists" says 'the data have entailment, neutral, contradiction; the model has neg, pos'
+sed 's/"contradiction"/"LABEL_0"/; s/"entailment"/"LABEL_1"/; s/"neutral"/"LABEL_2"/' "$tmp/nli/config.json" >"$tmp/c.json"
+cp -r "$tmp/nli" "$tmp/nameless" && cp "$tmp/c.json" "$tmp/nameless/config.json"
+ok "nameless labels" exits 0 "$sesame" eval "$tmp/nameless" "$tmp/nli.tsv" --task mnli --json
+
 # From a model: all of it but the head is taken over.
 ok "from a folder" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 2 \
     -o "$tmp/two"
@@ -180,6 +197,29 @@ refused "an answer that is not there" 3 'off.json' --task answer --train "$tmp/o
 # shellcheck disable=SC2086
 ok "a folder that exists" exits 3 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" -o "$tmp/one"
 ok "says what to do" says '\-\-resume goes on with it, --overwrite replaces it'
+
+ok "both at once" exits 2 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" -o "$tmp/new" \
+    --resume --overwrite
+ok "both at once: says so" says 'not both'
+for file in README.md tokenizer.json notes.txt; do
+    rm -rf "$tmp/mine" && mkdir "$tmp/mine" && echo mine >"$tmp/mine/$file"
+    ok "a folder with $file" exits 3 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" \
+        --steps 1 -o "$tmp/mine"
+    ok "resume in a folder with $file" exits 3 "$sesame" finetune --model "$tmp/one" --task classify \
+        --train "$tmp/train.tsv" --steps 1 -o "$tmp/mine" --resume
+    ok "says there is nothing to resume" says 'no checkpoint to resume from'
+    ok "$file is as it was" test "$(cat "$tmp/mine/$file")" = mine
+done
+ok "overwrite" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 1 \
+    -o "$tmp/mine" --overwrite
+echo mine >"$tmp/my.log"
+ok "a log that exists" exits 3 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 1 \
+    -o "$tmp/new" --log "$tmp/my.log"
+ok "a log that exists: says so" says 'my.log: exists already'
+ok "is as it was" test "$(cat "$tmp/my.log")" = mine
+ok "resumed" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 1 \
+    -o "$tmp/new" --log "$tmp/my.log" --resume
+ok "the log goes on" test "$(head -1 "$tmp/my.log")" = mine
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -73,6 +73,13 @@ typedef struct ses_examples ses_examples;
 ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, const ses_examples *like,
                                 ses_err *e);
 void ses_examples_free(ses_examples *d);
+
+/* No examples, only labels, in this order: a `like`. */
+ses_examples *ses_examples_labeled(ses_data_kind kind, const char *const *names, size_t n, ses_err *e);
+
+/* Labels get the order and the names of like's, matched by their names or else by their values, in either
+ * case of letters. Unless both have the same set: false with both lists, and nothing is changed. */
+bool ses_examples_order(ses_examples *d, const ses_examples *like, ses_err *e);
 ses_data_kind ses_examples_kind(const ses_examples *d);
 size_t ses_examples_count(const ses_examples *d);
 const ses_datum *ses_examples_at(const ses_examples *d, size_t i);

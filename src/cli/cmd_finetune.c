@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static volatile sig_atomic_t interrupted; /* the signal that asked to stop */
 
@@ -221,7 +222,7 @@ static const ses_opt opt[] = {
     { .name = "resume",
       .type = SES_OPT_FLAG,
       .offset = AT(resume),
-      .help = "go on from the newest checkpoint in OUT; from the start where there is none" },
+      .help = "go on from the newest checkpoint in OUT; from the start where OUT is empty" },
     { .name = "overwrite", .type = SES_OPT_FLAG, .offset = AT(overwrite), .help = "replace what is in OUT" },
     SES_OPT_SHARED(ses_finetune_args, tune.shared),
 };
@@ -332,24 +333,46 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 
 /* ---- the parts ---- */
 
-/* Of an earlier run: its model, or a checkpoint. */
+typedef struct found {
+    bool checkpoint, other; /* other: what a run would replace or mix with */
+} found;
+
+/* Left by a run that died before its first checkpoint: the lock and temporary files. */
 static bool is_taken(void *ctx, const char *name)
 {
-    bool *taken = ctx;
-    *taken |= !strcmp(name, "config.json") || !strncmp(name, "checkpoint-", 11);
-    return !*taken;
+    found *f = ctx;
+    if (!strncmp(name, "checkpoint-", 11))
+        f->checkpoint = true;
+    else if (strcmp(name, ".lock") && strncmp(name, ".sesame-", 8))
+        f->other = true;
+    return true;
+}
+
+static bool log_is_free(const ses_finetune_args *a, ses_err *e)
+{
+    struct stat s;
+    if (!a->log || a->overwrite || a->resume || stat(a->log, &s) || !S_ISREG(s.st_mode)) return true;
+    return ses_fail(e, SES_EIO, "--log %s: exists already; --overwrite replaces it, --resume adds to it",
+                    a->log);
 }
 
 static bool out_is_free(const ses_finetune_args *a, ses_err *e)
 {
-    bool taken = false;
-    if (a->overwrite || a->resume || !ses_path_exists(a->output)) return true;
-    if (!ses_dir_each(a->output, is_taken, &taken, e)) return false;
-    return !taken ||
-           ses_fail(
-               e, SES_EIO,
-               "%s: there is a model or a run already; --resume goes on with it, --overwrite replaces it",
-               a->output);
+    found f = { 0 };
+    if (a->overwrite && a->resume)
+        return ses_fail(e, SES_EUSAGE, "--resume goes on with a run, --overwrite replaces it: not both");
+    if (!log_is_free(a, e)) return false;
+    if (a->overwrite || !ses_path_exists(a->output)) return true;
+    if (!ses_dir_each(a->output, is_taken, &f, e)) return false;
+    if (a->resume && f.other && !f.checkpoint)
+        return ses_fail(e, SES_EIO,
+                        "%s: has no checkpoint to resume from, but other files; --overwrite replaces them",
+                        a->output);
+    if (a->resume || (!f.checkpoint && !f.other)) return true;
+    return ses_fail(
+        e, SES_EIO,
+        "%s: is not empty: a model, a run or other files; --resume goes on with it, --overwrite replaces it",
+        a->output);
 }
 
 static bool prepare_data(ses_finetune *f, ses_err *e)
@@ -472,6 +495,8 @@ static bool resume(ses_finetune *f, ses_err *e)
     if (!f->a->resume) return ses_trainer_forget(f->trainer, e); /* what --overwrite replaces */
     if (!ses_trainer_resume(f->trainer, &from, e)) return false;
     if (*from.refused) fprintf(stderr, "sesame: passed over: %s\n", from.refused);
+    if (!from.found && *from.refused)
+        return ses_fail(e, SES_EFORMAT, "%s: no checkpoint is whole; --overwrite begins anew", f->a->output);
     const ses_train_state *at = ses_trainer_state(f->trainer);
     f->first_update = at->updates;
     f->first_tokens = at->tokens;

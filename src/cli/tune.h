@@ -91,15 +91,16 @@ typedef struct ses_tune_args {
 bool ses_tune_resolve(const ses_tune_args *a, const ses_tune_kind **kind, ses_data_spec *spec, ses_err *e);
 ses_examples *ses_tune_read(const ses_data_spec *spec, const char *path, const ses_examples *like,
                             ses_err *e);
-bool ses_tune_values(const ses_json *config, ses_buf *out, ses_err *e);
+/* The labels of a config, as a `like`; NULL where it has none. told: not just LABEL_0, LABEL_1, ... */
+bool ses_tune_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *told, ses_err *e);
 ses_tune_options ses_tune_options_of(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *s);
 
 /* tune_run.c: the model in c->rest[0] over the file c->rest[1] */
 typedef struct ses_tune_run {
     ses_device *dev;
     ses_json_doc *config;
-    ses_examples *rows;
-    ses_buf values;
+    ses_examples *rows, *labels; /* labels: the model's, or NULL */
+    bool told;                   /* they have names */
     size_t n;
     ses_tuner *tuner;
     ses_tune_set set;

@@ -1,6 +1,8 @@
 /* Labeled files for finetune, eval and predict: which task, which columns. */
 #include "tune.h"
 
+#include "base/alloc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,19 +96,28 @@ ses_examples *ses_tune_read(const ses_data_spec *spec, const char *path, const s
     return guess_columns(&s, path, e) ? ses_examples_open(path, &s, like, e) : NULL;
 }
 
-/* The model's labels, '|' between, as a spec has them. */
-bool ses_tune_values(const ses_json *config, ses_buf *out, ses_err *e)
+bool ses_tune_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *told, ses_err *e)
 {
     const ses_json *names = ses_json_get(config, "id2label");
-    for (size_t i = 0; i < ses_json_len(names); i++) {
-        char id[24];
+    size_t n = ses_json_len(names);
+    *told = false;
+    *out = NULL;
+    const char **name = ses_alloc_array(n + 1, sizeof *name, e);
+    bool ok = name != NULL;
+    for (size_t i = 0; ok && i < n; i++) {
+        char id[24], none[32];
         snprintf(id, sizeof id, "%zu", i);
-        const char *name = ses_json_string(ses_json_get(names, id), NULL);
-        if (!name || strchr(name, '|'))
-            return ses_fail(e, SES_EUNSUPPORTED, "id2label: label %zu has no usable name", i);
-        ses_buf_appendf(out, "%s%s", i ? "|" : "", name);
+        snprintf(none, sizeof none, "LABEL_%zu", i);
+        name[i] = ses_json_string(ses_json_get(names, id), NULL);
+        *told |= name[i] && strcmp(name[i], none);
+        if (!name[i]) ok = ses_fail(e, SES_EFORMAT, "config.json: id2label: label %zu has no name", i);
     }
-    return ses_buf_ok(out, e);
+    if (ok && n) {
+        *out = ses_examples_labeled(kind, name, n, e);
+        ok = *out != NULL;
+    }
+    ses_free(name);
+    return ok;
 }
 
 ses_tune_options ses_tune_options_of(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *s)

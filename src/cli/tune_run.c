@@ -14,7 +14,7 @@ void ses_tune_run_free(ses_tune_run *r)
     ses_tune_set_free(&r->set);
     ses_tuner_free(r->tuner);
     ses_examples_free(r->rows);
-    ses_buf_free(&r->values);
+    ses_examples_free(r->labels);
     ses_json_free(r->config);
     ses_device_free(r->dev);
 }
@@ -36,12 +36,23 @@ static bool open_model(ses_tune_run *r, const ses_tune_options *o, const char *d
            ses_tuner_model(r->tuner, dir, false, 0, e) && ses_tuner_encode(r->tuner, r->rows, &r->set, e);
 }
 
-static bool read_config(ses_tune_run *r, const char *dir, ses_err *e)
+static bool read_config(ses_tune_run *r, const ses_tune_kind *k, const char *dir, ses_err *e)
 {
     char *path = ses_path_join(dir, "config.json", e);
     r->config = path ? ses_json_load(path, CONFIG_MAX, e) : NULL;
     ses_free(path);
-    return r->config && ses_tune_values(ses_json_root(r->config), &r->values, e);
+    return r->config &&
+           (!k->named || ses_tune_labels(ses_json_root(r->config), k->data, &r->labels, &r->told, e) ||
+            ses_wrap(e, "%s", dir));
+}
+
+/* The model's labels decide what a number means; a benchmark's only say how they stand in the file. */
+static bool read_rows(ses_tune_run *r, const ses_data_spec *s, const char *path, ses_err *e)
+{
+    r->rows = ses_tune_read(s, path, s->values ? NULL : r->labels, e);
+    if (!r->rows) return false;
+    r->n = ses_examples_count(r->rows);
+    return !s->values || !r->told || ses_examples_order(r->rows, r->labels, e) || ses_wrap(e, "%s", path);
 }
 
 bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *c, bool labels, ses_err *e)
@@ -50,14 +61,11 @@ bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *
     const ses_tune_kind *k;
     ses_data_spec s;
     *r = (ses_tune_run){ 0 };
-    if (!ses_tune_resolve(a, &k, &s, e) || !read_config(r, c->rest[0], e)) return false;
+    if (!ses_tune_resolve(a, &k, &s, e) || !read_config(r, k, c->rest[0], e)) return false;
     ses_tune_options o = ses_tune_options_of(a, k, &s);
-    if (k->named && !s.values && r->values.len) s.values = r->values.data;
     s.no_labels = !labels;
     r->dev = ses_device_open(a->shared.device, &d, e);
-    r->rows = r->dev ? ses_tune_read(&s, c->rest[1], NULL, e) : NULL;
-    if (!r->rows) return false;
-    r->n = ses_examples_count(r->rows);
+    if (!r->dev || !read_rows(r, &s, c->rest[1], e)) return false;
     if (!open_model(r, &o, c->rest[0], e)) return ses_wrap(e, "%s", c->rest[1]);
     ses_progress p = ses_progress_start(stderr, &c->err, c->quiet, "sequences", (int64_t)r->set.n);
     bool ok = ses_tuner_predict(r->tuner, &r->set, &r->said, progress, &p, e);

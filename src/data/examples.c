@@ -79,12 +79,18 @@ static bool add_label(ses_examples *d, const char *s, size_t n, const char *name
     return true;
 }
 
+static void put_list(ses_buf *list, const char *const *text, size_t n)
+{
+    size_t most = list->len + 300;
+    for (size_t k = 0; k < n && list->len < most; k++)
+        ses_buf_appendf(list, "%s%s", k ? ", " : "", ses_quoted_of(text[k], strlen(text[k])).s);
+    if (list->len >= most) ses_buf_puts(list, ", ...");
+}
+
 static bool unknown(const ses_examples *d, const char *s, size_t n, ses_err *e)
 {
     ses_buf list = { 0 };
-    for (size_t k = 0; k < d->n_labels && list.len < 300; k++)
-        ses_buf_appendf(&list, "%s%s", k ? ", " : "", ses_quoted_of(d->value[k], strlen(d->value[k])).s);
-    if (list.len >= 300) ses_buf_puts(&list, ", ...");
+    put_list(&list, d->value, d->n_labels);
     if (ses_buf_ok(&list, e))
         ses_fail(e, SES_EARG, "label \"%s\" is not known; there are: %s", ses_quoted_of(s, n).s,
                  list.data ? list.data : "none");
@@ -144,6 +150,18 @@ static int in_order(const void *a, const void *b)
     return strcmp(x->value, y->value);
 }
 
+/* now[k]: what label k becomes. Values and names are the caller's to move. */
+static void renumber(ses_examples *d, const int32_t *now)
+{
+    for (size_t k = 0; k < d->map.count; k++) d->map.entry[k].value = now[d->map.entry[k].value];
+    for (size_t i = 0; i < d->n; i++) {
+        ses_datum *x = &d->item[i];
+        if (x->label >= 0 && d->kind == SES_DATA_CLASSIFY) x->label = now[x->label];
+        for (size_t k = 0; x->labels && k < x->n_labels; k++)
+            if (x->labels[k] >= 0) x->labels[k] = now[x->labels[k]];
+    }
+}
+
 /* Labels that were found get their numbers by their order, numbers as numbers, so that no file's order
  * matters. */
 static bool sort_labels(ses_examples *d, ses_err *e)
@@ -161,16 +179,84 @@ static bool sort_labels(ses_examples *d, ses_err *e)
         now[s[k].was] = (int32_t)k;
         d->value[k] = d->name[k] = s[k].value;
     }
-    for (size_t k = 0; now && k < d->map.count; k++) d->map.entry[k].value = now[d->map.entry[k].value];
-    for (size_t i = 0; now && i < d->n; i++) {
-        ses_datum *x = &d->item[i];
-        if (x->label >= 0 && d->kind == SES_DATA_CLASSIFY) x->label = now[x->label];
-        for (size_t k = 0; k < x->n_labels; k++) x->labels[k] = now[x->labels[k]];
-    }
+    if (now) renumber(d, now);
     bool ok = now != NULL;
     ses_free(now);
     ses_free(s);
     return ok;
+}
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+static bool same_word(const char *a, const char *b)
+{
+    for (; *a && lower(*a) == lower(*b); a++) b++;
+    return *a == *b;
+}
+
+/* now[k]: the place of text[k] among the n of `in`; false unless each has one of its own. */
+static bool places(const char *const *text, const char *const *in, size_t n, int32_t *now)
+{
+    for (size_t k = 0; k < n; k++) {
+        size_t at = 0;
+        while (at < n && strcmp(text[k], in[at])) at++;
+        for (size_t i = 0; at == n && i < n; i++)
+            if (same_word(text[k], in[i])) at = i;
+        for (size_t i = 0; at < n && i < k; i++)
+            if (now[i] == (int32_t)at) at = n;
+        if (at >= n) return false;
+        now[k] = (int32_t)at;
+    }
+    return true;
+}
+
+static bool differ(const ses_examples *d, const ses_examples *like, ses_err *e)
+{
+    ses_buf list = { 0 };
+    put_list(&list, d->name, d->n_labels);
+    ses_buf_puts(&list, "; the model has ");
+    put_list(&list, like->name, like->n_labels);
+    if (ses_buf_ok(&list, e)) ses_fail(e, SES_EARG, "the labels differ: the data have %s", list.data);
+    ses_buf_free(&list);
+    return false;
+}
+
+bool ses_examples_order(ses_examples *d, const ses_examples *like, ses_err *e)
+{
+    size_t n = d->n_labels;
+    if (n != like->n_labels) return differ(d, like, e);
+    int32_t *now = ses_alloc_array(n + 1, sizeof *now, e);
+    const char **value = now ? ses_alloc_array(n + 1, sizeof *value, e) : NULL;
+    bool ok = value != NULL;
+    if (ok && !places(d->name, like->name, n, now) && !places(d->value, like->name, n, now))
+        ok = differ(d, like, e);
+    for (size_t k = 0; ok && k < n; k++) {
+        value[now[k]] = d->value[k];
+        d->name[k] = ses_arena_strndup(&d->arena, like->name[k], strlen(like->name[k]), e);
+        ok = d->name[k] != NULL;
+    }
+    if (ok) {
+        memcpy(d->value, value, n * sizeof *value);
+        renumber(d, now);
+    }
+    ses_free(now);
+    ses_free(value);
+    return ok;
+}
+
+ses_examples *ses_examples_labeled(ses_data_kind kind, const char *const *names, size_t n, ses_err *e)
+{
+    ses_examples *d = ses_alloc(sizeof *d, e);
+    if (!d) return NULL;
+    d->kind = kind;
+    d->arena.limit = max_bytes;
+    d->fixed = true;
+    for (size_t k = 0; k < n; k++)
+        if (!add_label(d, names[k], strlen(names[k]), NULL, 0, e)) {
+            ses_examples_free(d);
+            return NULL;
+        }
+    return d;
 }
 
 /* ---- the whole ---- */

@@ -181,6 +181,21 @@ bool ses_tuner_config(ses_tuner *t, const ses_json *base, int64_t vocab, ses_err
     return t->config != NULL;
 }
 
+/* Labels nobody named, called as the reference calls them. */
+static bool number_labels(ses_tuner *t, ses_err *e)
+{
+    size_t n = (size_t)ses_model_labels(t->model);
+    t->label = ses_arena_array(&t->mem, n + 1, sizeof *t->label, e);
+    for (size_t i = 0; t->label && i < n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "LABEL_%zu", i);
+        t->label[i] = ses_arena_strndup(&t->mem, name, strlen(name), e);
+        if (!t->label[i]) return false;
+    }
+    t->n_labels = n;
+    return t->label != NULL;
+}
+
 bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
 {
     const ses_json *config = ses_json_root(t->config);
@@ -194,6 +209,7 @@ bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, s
                         "the tokenizer has %" PRId64 " tokens, the model's table %" PRId64
                         " rows: they do not belong together",
                         ses_tokenizer_size(t->tokenizer), ses_model_vocab(t->model));
+    if (t->o.kind->named && !t->n_labels && !number_labels(t, e)) return false;
     if (t->o.stride > t->limit / 3) t->o.stride = t->limit / 3; /* windows must go on */
     t->tape = ses_tape_new(t->dev, NULL, e);
     return t->tape != NULL;
