@@ -8,6 +8,7 @@
 #include "model_fixture.h"
 #include "sesame/dataset.h"
 #include "sesame/trainer.h"
+#include "train/manifest.h"
 
 #include <math.h>
 #include <signal.h>
@@ -280,6 +281,87 @@ static void test_damage(void)
     free(want);
 }
 
+/* The last "key" of a checkpoint's state is given another value; the manifest agrees. */
+static void rewrite(const char *checkpoint, const char *key, const char *value)
+{
+    ses_err e = { 0 };
+    char path[256], name[64];
+    size_t n;
+    snprintf(path, sizeof path, "%s/%s/trainer_state.json", folder, checkpoint);
+    snprintf(name, sizeof name, "\"%s\": ", key);
+    char *text = ses_file_read(path, 1 << 20, &n, &e), *at = NULL, *out = malloc(n + 256);
+    for (char *next = text; next && (next = strstr(next, name)); next++) at = next + strlen(name);
+    CHECK_MSG(at != NULL, "%s has no %s", path, key);
+    if (at) {
+        int len = snprintf(out, n + 256, "%.*s%s%s", (int)(at - text), text, value, at + strcspn(at, ",\n"));
+        CHECK(ses_file_write(path, out, (size_t)len, true, &e));
+    }
+    free(out);
+    ses_free(text);
+    snprintf(path, sizeof path, "%s/%s/manifest.json", folder, checkpoint);
+    CHECK(unlink(path) == 0);
+    snprintf(path, sizeof path, "%s/%s", folder, checkpoint);
+    CHECK_MSG(ses_manifest_write(path, &e), "%s", e.msg);
+}
+
+/* Counters no run could have come to. */
+static void test_counters(void)
+{
+    static const char *const bad[][2] = {
+        { "index", "-1" },        { "index", "6" },     { "waiting", "-1" },     { "waiting", "2" },
+        { "updates", "-1" },      { "updates", "7" },   { "epoch", "-1" },       { "epoch", "7" },
+        { "batches", "-1" },      { "tokens", "-1" },   { "sequences", "-1" },   { "worse", "-1" },
+        { "evaluated", "-2" },    { "evaluated", "7" }, { "best_update", "-2" }, { "best_update", "7" },
+        { "waiting_loss", "{}" }, { "index", "\"1\"" },
+    };
+    fill_folder();
+    for (size_t i = 0; i < SES_LEN(bad); i++) {
+        ses_err e = { 0 };
+        run r;
+        ses_resumed from;
+        ses_run_end end;
+        rewrite("checkpoint-6", bad[i][0], bad[i][1]);
+        run_prepare(&r, 1, folder);
+        CHECK(run_start(&r, &e));
+        CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && strstr(from.dir, "checkpoint-4"),
+                  "%s %s: %s %s", bad[i][0], bad[i][1], from.dir, e.msg);
+        CHECK_MSG(strstr(from.refused, "checkpoint-6: trainer_state.json: ") &&
+                      strstr(from.refused, bad[i][0]),
+                  "%s", from.refused);
+        CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ 0 }, &end, &e), "%s", e.msg);
+        CHECK(there("checkpoint-6") && ses_trainer_state(r.trainer)->updates == UPDATES);
+        run_free(&r);
+    }
+    empty(folder);
+}
+
+/* A damaged checkpoint with a higher number does not push out what is saved after it. */
+static void test_passed_over(void)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_resumed from;
+    fill_folder();
+    spoil("checkpoint-6", "model.safetensors", 5000);
+    run_prepare(&r, 1, folder);
+    r.o.keep = 1;
+    CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) && strstr(from.dir, "checkpoint-4"));
+    CHECK(there("checkpoint-6.damaged") && !there("checkpoint-6"));
+    for (ses_step s; ses_trainer_state(r.trainer)->updates < 5;) CHECK(ses_trainer_step(r.trainer, &s, &e));
+    CHECK_MSG(ses_trainer_save(r.trainer, &e), "%s", e.msg);
+    CHECK(there("checkpoint-5") && !there("checkpoint-4"));
+    run_free(&r);
+
+    run_prepare(&r, 1, folder); /* begun anew in the same folder */
+    r.o.keep = 1;
+    CHECK(run_start(&r, &e));
+    for (ses_step s; ses_trainer_state(r.trainer)->updates < 1;) CHECK(ses_trainer_step(r.trainer, &s, &e));
+    CHECK(ses_trainer_save(r.trainer, &e) && there("checkpoint-1"));
+    CHECK(ses_trainer_forget(r.trainer, &e) && !there("checkpoint-6.damaged") && !there("checkpoint-5"));
+    run_free(&r);
+    empty(folder);
+}
+
 static void test_settings(void)
 {
     ses_err e = { 0 };
@@ -475,6 +557,84 @@ static void test_early(void)
     run_free(&r);
 }
 
+/* A run whose second evaluation is the best, stopped after 3 updates and resumed in `dir`. */
+static void begin_best(run *r, watch *w, const char *dir, const char *named)
+{
+    ses_err e = { 0 };
+    ses_run_end end;
+    ses_resumed from;
+    const ses_hooks h = { .ctx = w, .stop = stop, .evaluate = evaluate };
+    run_prepare(r, 1, folder);
+    r->o.eval_every = 1, r->o.save_every = 0, r->o.keep = 1;
+    *w = (watch){ .stop_at = 5, .r = r, .metric = { 0.5, 0.7, 0.6, 0.4, 0.3, 0.2 } };
+    CHECK_MSG(run_start(r, &e) && ses_trainer_run(r->trainer, &h, &end, &e), "%s", e.msg);
+    CHECK(end == SES_RUN_STOPPED && there("checkpoint-2") && there("checkpoint-3"));
+    run_free(r);
+    if (named) rewrite("checkpoint-3", "best_model_checkpoint", named);
+    run_prepare(r, 1, dir);
+    r->o.eval_every = 1, r->o.save_every = 0, r->o.keep = 1;
+    w->stop_at = -1;
+    CHECK(run_start(r, &e));
+    CHECK_MSG(ses_trainer_resume(r->trainer, &from, &e) && from.found, "%s", e.msg);
+    bool good = !named || strstr(named, "/checkpoint-2");
+    CHECK_MSG(good ? !*from.refused : strstr(from.refused, "\"best_model_checkpoint\" is ") != NULL, "%s",
+              from.refused);
+}
+
+/* The best checkpoint stays, by whichever path the folder is reached. */
+static void test_best_moved(void)
+{
+    static const char *const hostile[] = { "\"/etc/checkpoint-1\"", "\"..\"", "\"\"", "\"x/../\"" };
+    ses_err e = { 0 };
+    char path[128];
+    run r;
+    watch w;
+    ses_run_end end;
+    const ses_hooks h = { .ctx = &w, .stop = stop, .evaluate = evaluate };
+    snprintf(path, sizeof path, "%s/.", folder);
+    for (int i = 0; i < 2; i++) {
+        begin_best(&r, &w, path, i ? "\"/elsewhere/checkpoint-2\"" : NULL);
+        CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
+        CHECK(there("checkpoint-2") && there("checkpoint-6") && !there("checkpoint-3"));
+        const char *best = ses_trainer_best_dir(r.trainer);
+        CHECK(best && !strncmp(best, path, strlen(path)) && strstr(best, "/checkpoint-2"));
+        CHECK(!ses_trainer_lost(r.trainer));
+        run_free(&r);
+        empty(folder);
+    }
+    for (size_t i = 0; i < SES_LEN(hostile); i++) {
+        begin_best(&r, &w, path, hostile[i]);
+        CHECK(ses_trainer_state(r.trainer)->updates == 2 &&
+              !strncmp(ses_trainer_best_dir(r.trainer), path, strlen(path)));
+        run_free(&r);
+        empty(folder);
+    }
+}
+
+/* Without its best checkpoint a run ends with the last weights, and says so. */
+static void test_best_lost(void)
+{
+    ses_err e = { 0 };
+    run r;
+    watch w, whole;
+    ses_run_end end;
+    size_t n, m;
+    ses_real *want = undisturbed(1, &n, &whole);
+    begin_best(&r, &w, folder, NULL);
+    spoil("checkpoint-2", "model.safetensors", 5000);
+    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = &w, .evaluate = evaluate }, &end, &e), "%s",
+              e.msg);
+    CHECK(end == SES_RUN_COMPLETE && !ses_trainer_best_dir(r.trainer));
+    const char *lost = ses_trainer_lost(r.trainer);
+    CHECK_MSG(lost && strstr(lost, "checkpoint-2: model.safetensors is damaged"), "%s", lost ? lost : "");
+    ses_real *got = bits(&r, &m);
+    CHECK(n == m && !memcmp(want, got, n));
+    free(want);
+    free(got);
+    run_free(&r);
+    empty(folder);
+}
+
 static void test_batches(void)
 {
     ses_err e = { 0 };
@@ -513,6 +673,16 @@ static void test_batches(void)
             for (int i = 0; i < EXAMPLES; i++) CHECK(seen[i] == 1);
         }
         CHECK(differ != how[c].in_order);
+        const int64_t off[][2] = { { 0, -1 }, { 0, s.count(s.ctx, 0) }, { -1, 0 }, { 1, INT64_MAX } };
+        for (size_t i = 0; i < SES_LEN(off); i++) {
+            ses_batch x;
+            char said[64];
+            ses_err_clear(&e);
+            CHECK(!s.batch(s.ctx, off[i][0], off[i][1], &x, &e) && e.code == SES_EARG);
+            s.describe(s.ctx, off[i][0], off[i][1], said, sizeof said);
+            CHECK_STR(said, "");
+        }
+        ses_err_clear(&e);
         ses_batches_free(b);
         ses_batches_free(again);
     }
@@ -530,6 +700,8 @@ int main(void)
     test_threads();
     test_resume();
     test_damage();
+    test_counters();
+    test_passed_over();
     test_settings();
     test_lock();
     test_kill();
@@ -537,5 +709,7 @@ int main(void)
     test_nan();
     test_smoothing();
     test_early();
+    test_best_moved();
+    test_best_lost();
     return check_report();
 }

@@ -91,15 +91,17 @@ typedef struct ses_hooks {
 typedef enum { SES_RUN_COMPLETE, SES_RUN_STOPPED, SES_RUN_EARLY } ses_run_end;
 
 /* Train to the end. Checkpoints and evaluations as the options say; where both exist, the weights are the
- * best checkpoint's afterwards. */
+ * best checkpoint's afterwards. Where it cannot be read they are the last, and ses_trainer_lost says why. */
 bool ses_trainer_run(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_err *e);
+const char *ses_trainer_lost(const ses_trainer *t); /* NULL: nothing was */
 
 /* Checkpoints: folders checkpoint-UPDATES, each whole or not at all, with a manifest of sizes and hashes. */
 bool ses_trainer_save(ses_trainer *t, ses_err *e);
 
 bool ses_trainer_forget(ses_trainer *t, ses_err *e); /* removes every checkpoint of the folder */
 
-/* The newest checkpoint of the folder that is whole. Others found newer are named in `refused`. */
+/* The newest checkpoint of the folder that is whole. Others found newer are named in `refused` and renamed:
+ * checkpoint-UPDATES.damaged. */
 typedef struct ses_resumed {
     bool found;
     char dir[512], refused[512];

@@ -172,8 +172,9 @@ static bool write_card(const ses_finetune *f, ses_err *e)
 
 bool ses_finetune_write(ses_finetune *f, ses_err *e)
 {
-    const char *out = f->a->output;
+    const char *out = f->a->output, *lost = ses_trainer_lost(f->trainer);
     char *state = ses_path_join(out, "trainer_state.json", e);
+    if (lost) fprintf(stderr, "sesame: %s; the model has the last weights, not the best\n", lost);
     bool ok =
         state &&
         ses_model_save(f->tuner->model, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, e) &&

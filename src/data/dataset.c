@@ -244,6 +244,7 @@ static int64_t typical(const ses_batches *b)
 
 static bool plan(ses_batches *b, int64_t epoch, ses_err *e)
 {
+    if (epoch < 0) return ses_fail(e, SES_EARG, "epoch %" PRId64 " of a data set", epoch);
     if (b->epoch == epoch) return true;
     ses_key key = { .seed = b->how.seed, .step = (uint32_t)epoch, .site = SITE_ORDER };
     for (int64_t i = 0; i < b->n; i++) b->order[i] = i;
@@ -268,6 +269,10 @@ static int64_t count(void *ctx, int64_t epoch)
 const int64_t *ses_batches_examples(ses_batches *b, int64_t epoch, int64_t index, int64_t *n, ses_err *e)
 {
     if (!plan(b, epoch, e)) return NULL;
+    if (index < 0 || index >= b->count) {
+        ses_fail(e, SES_EARG, "batch %" PRId64 " of an epoch of %" PRId64, index, b->count);
+        return NULL;
+    }
     int64_t at = b->turn[index];
     *n = b->cut[at + 1] - b->cut[at];
     return b->order + b->cut[at];

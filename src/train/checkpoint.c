@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "manifest.h"
+#include "places.h"
 #include "sesame/safetensors.h"
 #include "sesame/tensor.h"
 #include "trainer_impl.h"
@@ -18,13 +19,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { STATE_MAX = 1 << 28, NAME = 320 };
 
-static const char *const FOLDER = "checkpoint-", *const TEMP = ".sesame-checkpoint-";
+static const char *const TEMP = ".sesame-checkpoint-";
 
 /* ---- files of numbers ---- */
 
@@ -178,6 +178,34 @@ static int64_t *counter(ses_train_state *s, size_t i)
     return (int64_t *)(void *)((char *)s + counters[i].offset);
 }
 
+/* Could a run have come to these? They index, divide and are counted on, so nothing is done with others. */
+static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err *e)
+{
+    static const int64_t far = INT64_MAX / 2;
+    const struct {
+        const char *key;
+        int64_t is, least, most;
+    } all[] = {
+        { "updates", s->updates, 0, t->total },
+        { "epoch", s->epoch, 0, s->updates }, /* an epoch ends with an update */
+        { "waiting", s->waiting, 0, t->o.accumulate - 1 },
+        { "batches", s->batches, 0, far },
+        { "sequences", s->sequences, 0, far },
+        { "tokens", s->tokens, 0, far },
+        { "worse", s->worse, 0, far },
+        { "evaluated", s->evaluated, -1, s->updates },
+        { "best_update", s->best_update, -1, s->updates },
+    };
+    for (size_t i = 0; i < SES_LEN(all); i++)
+        if (all[i].is < all[i].least || all[i].is > all[i].most)
+            return ses_fail(e, SES_EFORMAT, "\"%s\" is %" PRId64 ", not from %" PRId64 " to %" PRId64,
+                            all[i].key, all[i].is, all[i].least, all[i].most);
+    int64_t count = t->o.source.count(t->o.source.ctx, s->epoch);
+    if (s->index < 0 || s->index > count)
+        return ses_fail(e, SES_EFORMAT, "\"index\" is %" PRId64 ", not from 0 to %" PRId64, s->index, count);
+    return isfinite(s->waiting_loss) || ses_fail(e, SES_EFORMAT, "\"waiting_loss\" is not finite");
+}
+
 static void put_log(const ses_trainer *t, ses_json_writer *w)
 {
     ses_json_begin_array(w);
@@ -287,27 +315,50 @@ static bool read_log(ses_trainer *t, const ses_json *log, ses_err *e)
     return ses_buf_ok(&t->log, e);
 }
 
+static bool read_counts(const ses_trainer *t, const ses_json *own, ses_train_state *at, ses_err *e)
+{
+    for (size_t i = 0; i < SES_LEN(counters); i++)
+        if (!ses_json_int(ses_json_get(own, counters[i].key), counter(at, i)))
+            return ses_fail(e, SES_EFORMAT, "\"sesame\" has no count \"%s\"", counters[i].key);
+    if (!ses_json_real(ses_json_get(own, "waiting_loss"), &at->waiting_loss))
+        return ses_fail(e, SES_EFORMAT, "\"sesame\" has no \"waiting_loss\"");
+    return check_counts(t, at, e);
+}
+
+/* The folder may have been moved since, or be reached by another path: the name counts, the path is ours. */
+static bool read_best(ses_trainer *t, const char *named, int64_t update, ses_err *e)
+{
+    ses_free(t->best_dir);
+    t->best_dir = NULL;
+    if (!named) return true;
+    char *path = ses_place_path(t->dir, (ses_place){ update, 0 }, e);
+    if (!path) return false;
+    if (update < 0 || strcmp(ses_path_base(named), ses_path_base(path))) {
+        ses_free(path);
+        return ses_fail(e, SES_EFORMAT, "\"best_model_checkpoint\" is \"%s\", but the best update %" PRId64,
+                        ses_quoted_of(named, strlen(named)).s, update);
+    }
+    t->best_dir = path;
+    return true;
+}
+
 static bool read_state(ses_trainer *t, const char *path, ses_err *e)
 {
     ses_json_doc *d = ses_json_load(path, STATE_MAX, e);
-    const ses_json *root = d ? ses_json_root(d) : NULL, *own = ses_json_get(root, "sesame");
+    if (!d) return false;
+    const ses_json *root = ses_json_root(d), *own = ses_json_get(root, "sesame");
     ses_train_state at = { .saved = -1 };
-    bool ok = d != NULL;
-    for (size_t i = 0; ok && i < SES_LEN(counters); i++)
-        if (!ses_json_int(ses_json_get(own, counters[i].key), counter(&at, i)) || *counter(&at, i) < -1)
-            ok = ses_fail(e, SES_EFORMAT, "%s: \"sesame\" has no count \"%s\"", path, counters[i].key);
     uint64_t seed = 0;
-    if (ok && (!ses_json_uint(ses_json_get(own, "seed"), &seed) || seed != t->o.seed))
+    bool ok = true;
+    if (!ses_json_uint(ses_json_get(own, "seed"), &seed) || seed != t->o.seed)
         ok = ses_fail(e, SES_EARG, "the run was begun with seed %" PRIu64 ", not %" PRIu64, seed, t->o.seed);
-    ok = ok && same_settings(t, ses_json_get(own, "settings"), e) &&
-         read_log(t, ses_json_get(root, "log_history"), e);
+    ok = ok && same_settings(t, ses_json_get(own, "settings"), e);
+    if (ok && !(read_counts(t, own, &at, e) && read_log(t, ses_json_get(root, "log_history"), e) &&
+                read_best(t, ses_json_string(ses_json_get(root, "best_model_checkpoint"), NULL),
+                          at.best_update, e)))
+        ok = ses_wrap(e, "%s", ses_path_base(path));
     if (ok) {
-        const char *best = ses_json_string(ses_json_get(root, "best_model_checkpoint"), NULL);
         if (!ses_json_real(ses_json_get(root, "best_metric"), &at.best)) at.best = NAN;
-        ses_json_real(ses_json_get(own, "waiting_loss"), &at.waiting_loss);
-        ses_free(t->best_dir);
-        t->best_dir = best ? ses_strdup(best, e) : NULL;
-        ok = !best || t->best_dir;
         t->at = at;
         t->count = t->o.source.count(t->o.source.ctx, at.epoch);
     }
@@ -317,12 +368,10 @@ static bool read_state(ses_trainer *t, const char *path, ses_err *e)
 
 /* ---- weights ---- */
 
-static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
+static bool pass_weights(ses_trainer *t, const ses_safetensors *s, bool take, ses_err *e)
 {
     const ses_model *m = t->o.model;
-    ses_safetensors *s = ses_checkpoint_open(dir, e);
-    bool ok = s != NULL;
-    for (size_t i = 0; ok && i < ses_store_count(ses_model_store(m)); i++) {
+    for (size_t i = 0; i < ses_store_count(ses_model_store(m)); i++) {
         char name[NAME];
         const ses_param *p = ses_store_at(ses_model_store(m), i);
         const ses_tensor *x = p->tensor;
@@ -330,80 +379,22 @@ static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
         const ses_entry *from = ses_safetensors_find(s, name);
         if (!from && p->role != SES_PARAM_TRAINED) continue; /* never moved: no file holds it */
         if (!from || from->dtype != SES_REAL || from->count != ses_count(x))
-            ok = ses_fail(e, SES_EFORMAT, "%s: \"%s\" is %s", dir, name,
-                          from ? "of another size" : "not there");
-        else
-            t->dev->mem->upload(t->dev, x->f, from->data, from->bytes);
+            return ses_fail(e, SES_EFORMAT, "\"%s\" is %s", name, from ? "of another size" : "not there");
+        if (take) t->dev->mem->upload(t->dev, x->f, from->data, from->bytes);
     }
+    return true;
+}
+
+/* All of them or none. */
+static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
+{
+    ses_safetensors *s = ses_checkpoint_open(dir, e);
+    bool ok = s && pass_weights(t, s, false, e) && pass_weights(t, s, true, e);
     ses_safetensors_free(s);
     return ok;
 }
 
 /* ---- folders ---- */
-
-typedef struct place {
-    int64_t updates, waiting;
-} place;
-
-typedef struct places {
-    place *p;
-    size_t n, cap;
-    bool leftover; /* something a killed process left */
-    bool failed;
-} places;
-
-/* "checkpoint-12" or "checkpoint-12-3"; nothing else. */
-static bool parse_place(const char *name, place *p)
-{
-    char again[80];
-    long long updates = -1, waiting = 0;
-    if (strncmp(name, FOLDER, strlen(FOLDER))) return false;
-    if (sscanf(name + strlen(FOLDER), "%lld-%lld", &updates, &waiting) < 1) return false;
-    *p = (place){ updates, waiting };
-    snprintf(again, sizeof again, waiting ? "%s%lld-%lld" : "%s%lld", FOLDER, updates, waiting);
-    return !strcmp(again, name);
-}
-
-static bool note_place(void *ctx, const char *name)
-{
-    places *l = ctx;
-    place p;
-    if (!strncmp(name, TEMP, strlen(TEMP))) l->leftover = true;
-    if (!parse_place(name, &p)) return true;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 16;
-        place *more = ses_realloc_array(l->p, cap, sizeof *more, NULL);
-        if (!more) return l->failed = true, false;
-        l->p = more;
-        l->cap = cap;
-    }
-    l->p[l->n++] = p;
-    return true;
-}
-
-static int newest_first(const void *x, const void *y)
-{
-    const place *a = x, *b = y;
-    if (a->updates != b->updates) return a->updates > b->updates ? -1 : 1;
-    return a->waiting > b->waiting ? -1 : a->waiting < b->waiting;
-}
-
-static bool find_places(const char *dir, places *l, ses_err *e)
-{
-    *l = (places){ 0 };
-    if (!ses_dir_each(dir, note_place, l, e)) return false;
-    if (l->failed) return ses_fail(e, SES_ENOMEM, "out of memory");
-    if (l->n) qsort(l->p, l->n, sizeof *l->p, newest_first);
-    return true;
-}
-
-static char *place_path(const char *dir, place p, ses_err *e)
-{
-    char name[80];
-    snprintf(name, sizeof name, p.waiting ? "%s%" PRId64 "-%" PRId64 : "%s%" PRId64, FOLDER, p.updates,
-             p.waiting);
-    return ses_path_join(dir, name, e);
-}
 
 /* What a killed process left half written. The lock is ours: nobody is writing it now. */
 static bool remove_leftover(void *ctx, const char *name)
@@ -414,14 +405,15 @@ static bool remove_leftover(void *ctx, const char *name)
     return true;
 }
 
-/* All but the newest `keep` and the best go. */
-static bool prune(ses_trainer *t, ses_err *e)
+/* All but the newest `keep`, the best and the one just saved go. */
+static bool prune(ses_trainer *t, const char *saved, ses_err *e)
 {
-    places l;
-    bool ok = find_places(t->dir, &l, e);
+    ses_places l;
+    bool ok = ses_places_find(t->dir, &l, e);
     for (size_t i = (size_t)t->o.keep; ok && i < l.n; i++) {
-        char *path = place_path(t->dir, l.p[i], e);
-        ok = path && ((t->best_dir && !strcmp(path, t->best_dir)) || ses_dir_remove(path, e));
+        char *path = ses_place_path(t->dir, l.p[i], e);
+        ok = path &&
+             (!strcmp(path, saved) || (t->best_dir && !strcmp(path, t->best_dir)) || ses_dir_remove(path, e));
         ses_free(path);
     }
     ses_free(l.p);
@@ -430,15 +422,15 @@ static bool prune(ses_trainer *t, ses_err *e)
 
 bool ses_trainer_forget(ses_trainer *t, ses_err *e)
 {
-    places l;
-    bool ok = !t->dir || find_places(t->dir, &l, e);
+    ses_places l;
+    bool ok = !t->dir || ses_places_find(t->dir, &l, e);
     for (size_t i = 0; ok && t->dir && i < l.n; i++) {
-        char *path = place_path(t->dir, l.p[i], e);
+        char *path = ses_place_path(t->dir, l.p[i], e);
         ok = path && ses_dir_remove(path, e);
         ses_free(path);
     }
     if (t->dir) ses_free(l.p);
-    return ok;
+    return ok && (!t->dir || ses_places_clear_aside(t->dir, e));
 }
 
 static bool write_all(ses_trainer *t, const char *temp, ses_err *e)
@@ -459,7 +451,7 @@ bool ses_trainer_save(ses_trainer *t, ses_err *e)
     if (!t->dir) return ses_fail(e, SES_EARG, "the run has no folder for checkpoints");
     snprintf(name, sizeof name, "%s%ld", TEMP, (long)getpid());
     char *temp = ses_path_join(t->dir, name, e),
-         *path = temp ? place_path(t->dir, (place){ t->at.updates, t->at.waiting }, e) : NULL;
+         *path = temp ? ses_place_path(t->dir, (ses_place){ t->at.updates, t->at.waiting }, e) : NULL;
     bool ok = path != NULL, best = t->at.best_update == t->at.updates && !t->at.waiting;
     if (ok && best) { /* the state inside names the checkpoint it is in */
         ses_free(t->best_dir);
@@ -471,7 +463,7 @@ bool ses_trainer_save(ses_trainer *t, ses_err *e)
     if (!ok && temp) ses_dir_remove(temp, NULL);
     if (!ok) ses_wrap(e, "checkpoint of update %" PRId64, t->at.updates);
     if (ok) t->at.saved = t->at.updates;
-    ok = ok && prune(t, e);
+    ok = ok && prune(t, path, e);
     ses_free(temp);
     ses_free(path);
     return ok;
@@ -489,21 +481,35 @@ static bool load(ses_trainer *t, const char *dir, ses_err *e)
     return ok;
 }
 
+/* Those passed over are put aside: they would count as the newest, and what the run saves from now on go. */
+static bool set_aside(const ses_trainer *t, const ses_place *p, size_t n, ses_err *e)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) {
+        char *path = ses_place_path(t->dir, p[i], e);
+        ok = path && ses_place_set_aside(path, e);
+        ses_free(path);
+    }
+    return ok;
+}
+
 bool ses_trainer_resume(ses_trainer *t, ses_resumed *out, ses_err *e)
 {
-    places l;
+    ses_places l;
+    size_t passed = 0;
     *out = (ses_resumed){ 0 };
     if (!t->dir) return ses_fail(e, SES_EARG, "the run has no folder for checkpoints");
-    bool ok = find_places(t->dir, &l, e);
+    bool ok = ses_places_find(t->dir, &l, e);
     for (size_t i = 0; ok && !out->found && i < l.n; i++) {
         ses_err why = { 0 };
-        char *path = place_path(t->dir, l.p[i], e);
+        char *path = ses_place_path(t->dir, l.p[i], e);
+        out->found = path && ses_manifest_check(path, &why) && load(t, path, &why);
         ok = path != NULL;
-        if (ok && ses_manifest_check(path, &why)) {
-            ok = load(t, path, e);
-            out->found = true;
+        if (why.code == SES_EARG || why.code == SES_ENOMEM) /* it may well be whole */
+            ok = ses_fail(e, why.code, "%s: %s", path, why.msg);
+        if (out->found) {
             snprintf(out->dir, sizeof out->dir, "%s", path);
-            if (!ok) ses_wrap(e, "%s", path);
+            passed = i;
         } else if (ok) {
             size_t used = strlen(out->refused);
             snprintf(out->refused + used, sizeof out->refused - used, "%s%s: %s", used ? "; " : "",
@@ -513,6 +519,7 @@ bool ses_trainer_resume(ses_trainer *t, ses_resumed *out, ses_err *e)
     }
     if (ok && !out->found && l.n)
         ok = ses_fail(e, SES_EFORMAT, "%s: no checkpoint is whole: %s", t->dir, out->refused);
+    ok = ok && set_aside(t, l.p, passed, e);
     ses_free(l.p);
     return ok;
 }

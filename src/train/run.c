@@ -1,5 +1,6 @@
 /* A whole run: batches, and between them evaluations and checkpoints when they are due. What is due follows
  * from the counters alone, so a resumed run does what the other would have done. */
+#include "base/alloc.h"
 #include "trainer_impl.h"
 
 #include <math.h>
@@ -71,5 +72,9 @@ bool ses_trainer_run(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_e
         if (!ses_trainer_step(t, &s, e)) return false;
         if (h->stepped) h->stepped(h->ctx, &s);
     }
-    return !h->evaluate || ses_trainer_best(t, e);
+    if (h->evaluate && !ses_trainer_best(t, &t->lost)) { /* a run is not lost with its best checkpoint */
+        ses_free(t->best_dir);
+        t->best_dir = NULL;
+    }
+    return true;
 }

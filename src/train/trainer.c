@@ -222,6 +222,7 @@ bool ses_trainer_done(const ses_trainer *t) { return t->at.updates >= t->total; 
 const ses_train_state *ses_trainer_state(const ses_trainer *t) { return &t->at; }
 int64_t ses_trainer_total(const ses_trainer *t) { return t->total; }
 size_t ses_trainer_bytes(const ses_trainer *t) { return ses_tape_bytes(t->tape); }
+const char *ses_trainer_lost(const ses_trainer *t) { return t->lost.code ? t->lost.msg : NULL; }
 ses_optim *ses_trainer_optim(const ses_trainer *t) { return t->optim[0]; }
 
 bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e)
