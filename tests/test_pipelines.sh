@@ -107,6 +107,10 @@ cp "$tmp/out" "$tmp/one"
 cmp -s "$tmp/one" "$tmp/out" && ok || bad 'npy to a file and to a pipe'
 [ "$(wc -c <"$tmp/out")" -eq $((128 + 3 * 16 * 4)) ] && ok || bad 'npy: size'
 head -c 128 "$tmp/out" | tr -d '\0\223' | grep -qF "'shape': (3, 16)" && ok || bad 'npy: header'
+run 0 embed -m $m/bert-mask -o npy -q -f /dev/null
+[ "$(wc -c <"$tmp/out")" -eq 128 ] && grep -qaF "'shape': (0, 16)" "$tmp/out" && ok || bad 'npy: no rows'
+run 0 embed -m $m/bert-mask -o tsv -q -f /dev/null
+lines 0
 
 # the same answers from any batch, on any number of threads
 awk 'BEGIN { srand(7); n = split("the bell rings at noon Anna Keller went to Lindau plums , . ! far from here naïve", w, " ")
@@ -247,6 +251,21 @@ exec 3>&-
 wait $pid
 [ $? -gt 128 ] && ok || bad 'an interrupt'
 lines 1
+
+# ended in the middle of its work, a command leaves whole lines
+: >"$tmp/out"
+yes 'Anna Keller went to Lindau, far from here' |
+    "$sesame" feature-extraction -m $m/bert-mask --json -q >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+i=0
+while [ "$(wc -c <"$tmp/out")" -lt 100000 ] && [ $i -lt 500 ]; do
+    i=$((i + 1))
+    sleep 0.02
+done
+kill -TERM $pid
+wait $pid 2>/dev/null
+[ "$(wc -c <"$tmp/out")" -ge 100000 ] && [ "$(tail -c 1 "$tmp/out" | od -An -c | tr -d ' ')" = '\n' ] && ok ||
+    bad 'ended inside a line'
 
 # the examples
 for x in "classify_file $m/bert-label $tmp/texts" "tag_entities $m/bert-tag Anna" \

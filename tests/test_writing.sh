@@ -106,6 +106,8 @@ run 2 perplexity -m "$gpt"
 run 3 perplexity -m "$t5" --text "red blue"
 run 0 prefer -m "$gpt" --json "the cat sat" "red blue green"
 says '"index": 1'
+run 0 prefer -m "$gpt" "the cat sat" "red blue green"
+if grep -qE '^ *-[0-9]+\.[0-9]{4}  (the cat sat|red blue green)$' "$tmp/out"; then ok; else bad "no scores"; fi
 printf 'the cat\tcat the\nred\n' >"$tmp/pairs"
 run 1 prefer -m "$gpt" --json --keep-going -f "$tmp/pairs"
 tells "line 2"
@@ -133,6 +135,21 @@ run 0 text-generation -m "$gpt" --json --max-new-tokens 24 --min-new-tokens 24 -
 if [ "$(grep -c "sesame: 2 texts end before" "$tmp/err")" -eq 1 ]; then ok; else bad "not told once"; fi
 run 0 text-generation -m "$gpt" --json --max-new-tokens 5 --min-new-tokens 5 -f "$tmp/two"
 if grep -qF "asked for" "$tmp/err"; then bad "told without need"; else ok; fi
+
+# Options that do not apply are refused or told.
+run 2 text-generation -m "$gpt" --shots 1 red
+tells "--shots is for --template"
+for x in "--max-seq-len 8" "--diversity-penalty 1" "--early-stopping" "--length-penalty 2"; do
+    run 0 text-generation -m "$gpt" --max-new-tokens 2 $x red
+    tells "${x%% *} has no effect"
+done
+run 0 summarization -m "$t5" --max-new-tokens 2 --max-seq-len 8 --return-full-text red
+tells "--return-full-text has no effect"
+if grep -qF "max-seq-len" "$tmp/err"; then bad "an encoder's texts are cut"; else ok; fi
+run 0 translation_zz_to_yy -m "$t5" --max-new-tokens 2 red
+tells "config.json has no task_specific_params of translation_zz_to_yy"
+run 0 translation_en_to_fr -m "$t5" --max-new-tokens 2 red
+if grep -qF "task_specific_params" "$tmp/err"; then bad "told of a task it has"; else ok; fi
 
 # Bad input.
 run 2 text-generation -m "$gpt" --num-beams 0 x

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,9 +69,21 @@ static bool put_piece(void *ctx, const char *piece, size_t n)
     return !fflush(stdout);
 }
 
-static bool put(void *ctx, const ses_result *r, ses_err *e)
+/* An interrupt ends the work between answers, not inside a line. Threads of the device have it blocked from
+ * the start, so that this one alone is told. */
+static sigset_t block_interrupt(void)
 {
-    job *j = ctx;
+    sigset_t s, was;
+    sigemptyset(&s);
+    sigaddset(&s, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &s, &was);
+    return was;
+}
+
+static void restore_interrupt(sigset_t was) { pthread_sigmask(SIG_SETMASK, &was, NULL); }
+
+static bool put_answer(job *j, const ses_result *r, ses_err *e)
+{
     tell_cut(j, r);
     if (j->p->streamed) { /* it stands there */
         j->p->streamed = false;
@@ -80,6 +93,14 @@ static bool put(void *ctx, const ses_result *r, ses_err *e)
     if (r->shape->view == SES_VIEW_ARRAY) return ses_npy_add(&j->npy, r->x, r->cols, e);
     if (j->a->shared.json || r->shape->view == SES_VIEW_JSON) return put_json(r, e);
     return ses_pipeline_show(r, &j->call->out, j->several, e);
+}
+
+static bool put(void *ctx, const ses_result *r, ses_err *e)
+{
+    sigset_t was = block_interrupt();
+    bool ok = put_answer(ctx, r, e) && !fflush(stdout);
+    restore_interrupt(was);
+    return ok;
 }
 
 /* An item that cannot be answered ends the work, or, with --keep-going, is told in its place. */
@@ -248,16 +269,33 @@ static void tell_stopped(const job *j)
             ses_model_max_tokens(j->p->model));
 }
 
+static bool output_given(const ses_call *c)
+{
+    const ses_task *t = c->command->task;
+    for (size_t i = 0; i < t->n_opt; i++)
+        if (!strcmp(t->opt[i].name, "output"))
+            return *(const int *)(const void *)((const char *)c->task_args + t->opt[i].offset) >= 0;
+    return false;
+}
+
+/* An array of no rows still has its columns: those of any text. */
+static bool end_array(job *j, ses_err *e)
+{
+    if (j->npy.begun) return ses_npy_end(&j->npy, e);
+    if (j->p->items || !output_given(j->call)) return true;
+    const ses_result *r = ses_pipeline_run(j->p, &(ses_item){ .text = ses_str("a") }, e);
+    if (!r || r->shape->view != SES_VIEW_ARRAY) return r != NULL;
+    j->npy.cols = r->cols;
+    return ses_npy_end(&j->npy, e);
+}
+
 static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
 {
     if (c->n_rest && a->files.n)
         return ses_fail(e, SES_EUSAGE, "texts as arguments and --file exclude each other");
     if (c->n_rest && a->jsonl) return ses_fail(e, SES_EUSAGE, "--jsonl is for files and standard input");
-    const ses_task *t = c->command->task;
-    for (size_t i = 0; a->shared.json && i < t->n_opt; i++) /* --json is a form of output, too */
-        if (!strcmp(t->opt[i].name, "output") &&
-            *(const int *)(const void *)((const char *)c->task_args + t->opt[i].offset) >= 0)
-            return ses_fail(e, SES_EUSAGE, "--json and --output exclude each other");
+    if (a->shared.json && output_given(c)) /* --json is a form of output, too */
+        return ses_fail(e, SES_EUSAGE, "--json and --output exclude each other");
     return true;
 }
 
@@ -287,6 +325,9 @@ static bool run(job *j, ses_err *e)
         ses_pipeline_stream(j->p, put_piece, j);
         ses_pipeline_budget(j->p, 1); /* one text after the other */
     }
+    if (j->a->max_seq_len && j->p->uncut &&
+        !ses_pipeline_remark(j->p, e, "--max-seq-len has no effect here: texts are not cut"))
+        return false;
     tell_remarks(j);
     if (c->n_rest) return run_arguments(j, e);
     j->lines = true;
@@ -308,11 +349,13 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
     job j = { .call = c, .a = a, .npy = { .f = stdout } };
     if (!check_usage(c, a, e)) return false;
     ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
+    sigset_t was = block_interrupt();
     ses_device *dev = ses_device_open(a->shared.device, &o, e);
+    restore_interrupt(was);
     j.p = dev ? ses_pipeline_new(c->command->task, a->model, dev, c->task_args, e) : NULL;
     bool ok = j.p && run(&j, e);
     if (j.p) tell_stopped(&j);
-    if (ok && j.npy.begun) ok = ses_npy_end(&j.npy, e);
+    ok = ok && end_array(&j, e);
     ses_npy_free(&j.npy);
     ses_line_reader_close(&j.in);
     ses_pipeline_free(j.p);

@@ -151,7 +151,9 @@ static bool show_numbers(const ses_result *r)
 
 static bool show_text(const ses_result *r)
 {
+    bool score = has_field(r->shape, SES_FIELD_SCORE);
     for (size_t i = 0; i < r->n; i++) {
+        if (score) printf("%11.4f  ", r->row[i].score);
         put_bytes(r->row[i].text.p, r->row[i].text.n);
         putchar('\n');
     }

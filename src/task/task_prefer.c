@@ -30,6 +30,7 @@ typedef struct state {
 static bool begin(ses_pipeline *p, ses_err *e)
 {
     self *my = p->self;
+    p->uncut = true;
     my->scorer = ses_scorer_new(p->model, p->tokenizer, p->dir, &(ses_score_options){ .start = true }, e);
     return my->scorer != NULL;
 }

@@ -103,6 +103,10 @@ static bool specific(ses_pipeline *p, const ses_writing_args *a, ses_writing *my
     if (!prefix) prefix = ses_json_get(config, "prefix");
     my->prefix.p = ses_json_string(prefix, &my->prefix.n);
     if (a->prefix) my->prefix = ses_str(a->prefix);
+    if (a->task && !mine && strcmp(a->task, ses_task_title(p->task)) &&
+        !ses_pipeline_remark(
+            p, e, "config.json has no task_specific_params of %s: the model is not told of it", a->task))
+        return false;
     return ses_generation_read(my->folder, mine, &my->o, e) ||
            ses_wrap(e, "%s/config.json: task_specific_params: %s", p->dir, a->task);
 }
@@ -123,9 +127,20 @@ static bool check(ses_pipeline *p, const ses_writing_args *a, const ses_writing 
         if (a->given[i] && !o->do_sample &&
             !ses_pipeline_remark(p, e, "--%s has no effect without --do-sample", ses_writing_opt[i].name))
             return false;
-    if (a->given[7] && o->num_beams == 1 &&
-        !ses_pipeline_remark(p, e, "--length-penalty has no effect without --num-beams"))
-        return false;
+    const struct {
+        bool idle;
+        const char *option, *why;
+    } no_effect[] = {
+        { a->given[7] && o->num_beams == 1, "length-penalty", "without --num-beams" },
+        { a->given[9] && o->num_beams == 1, "early-stopping", "without --num-beams" },
+        { a->given[8] && o->num_beam_groups == 1, "diversity-penalty", "without --num-beam-groups" },
+        { a->full_text >= 0 && !p->uncut, "return-full-text", "on a model with an encoder" },
+    };
+    for (size_t i = 0; i < SES_LEN(no_effect); i++)
+        if (no_effect[i].idle &&
+            !ses_pipeline_remark(p, e, "--%s has no effect %s", no_effect[i].option, no_effect[i].why))
+            return false;
+    if (a->shots >= 0 && !a->template) return ses_fail(e, SES_EUSAGE, "--shots is for --template FILE");
     int64_t most = ses_model_max_tokens(p->model);
     if ((a->given[0]   ? o->max_new_tokens
          : a->given[1] ? o->max_length
@@ -165,6 +180,7 @@ bool ses_writing_open(ses_pipeline *p, ses_err *e)
     apply_given(a, &my->o);
     my->o.tokenizer = p->tokenizer;
     p->wants_stream = a->stream;
+    p->uncut = p->use->head == &ses_head_causal_lm;
     if (my->o.pad < 0) my->o.pad = p->facts.role[SES_ROLE_PAD];
     return ids_of(p, &a->suppress, "suppress-tokens", &my->o.suppress, e) &&
            ids_of(p, &a->begin_suppress, "begin-suppress-tokens", &my->o.begin_suppress, e) &&
