@@ -13,6 +13,7 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -435,6 +436,32 @@ static void test_kill(void)
     }
 }
 
+/* Killed while one checkpoint takes the place of another: the one before is there again. */
+static void test_replace(void)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_resumed from;
+    char is[128], was[128];
+    fill_folder();
+    snprintf(is, sizeof is, "%s/checkpoint-6", folder);
+    snprintf(was, sizeof was, "%s/.sesame-old-checkpoint-6", folder);
+    CHECK(rename(is, was) == 0);
+    run_prepare(&r, 1, folder);
+    CHECK_MSG(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e), "%s", e.msg);
+    CHECK(strstr(from.dir, "checkpoint-6") && there("checkpoint-6") && !ses_path_exists(was));
+    CHECK(mkdir(was, 0777) == 0); /* and while the old one was removed */
+    CHECK_MSG(ses_trainer_save(r.trainer, &e), "%s", e.msg);
+    CHECK(there("checkpoint-6") && !ses_path_exists(was));
+    run_free(&r);
+    CHECK(mkdir(was, 0777) == 0);
+    run_prepare(&r, 1, folder);
+    CHECK_MSG(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e), "%s", e.msg);
+    CHECK(strstr(from.dir, "checkpoint-6") && !*from.refused && !ses_path_exists(was));
+    run_free(&r);
+    empty(folder);
+}
+
 /* A disk with no room: the checkpoint before stays, nothing half-written is left. */
 static void test_full(void)
 {
@@ -705,6 +732,7 @@ int main(void)
     test_settings();
     test_lock();
     test_kill();
+    test_replace();
     test_full();
     test_nan();
     test_smoothing();

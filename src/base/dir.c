@@ -62,13 +62,19 @@ static char *parent(const char *path, ses_err *e)
     return base == path ? ses_strdup(".", e) : ses_strndup(path, (size_t)(base - path), e);
 }
 
+/* What a folder is called while another takes its name: its own, so that it can be given back. */
+static const char *const OLD = ".sesame-old-";
+
 bool ses_dir_replace(const char *from, const char *to, ses_err *e)
 {
     ses_buf aside = { 0 };
     bool ok = false, there = ses_path_exists(to);
+    const char *base = ses_path_base(to);
     char *above = parent(to, e);
-    ses_buf_appendf(&aside, "%s.old", from);
+    ses_buf_append(&aside, to, (size_t)(base - to));
+    ses_buf_appendf(&aside, "%s%s", OLD, base);
     if (!above || !ses_buf_ok(&aside, e) || !ses_dir_sync(from, e)) goto done;
+    if (there && !ses_dir_remove(aside.data, e)) goto done;
     if (there && rename(to, aside.data)) {
         failed(to, "cannot be renamed", e);
         goto done;
@@ -82,6 +88,30 @@ bool ses_dir_replace(const char *from, const char *to, ses_err *e)
 done:
     ses_buf_free(&aside);
     ses_free(above);
+    return ok;
+}
+
+static bool note_old(void *ctx, const char *name)
+{
+    return strncmp(name, OLD, strlen(OLD)) || note(ctx, name);
+}
+
+bool ses_dir_recover(const char *dir, ses_err *e)
+{
+    removal r = { .dir = dir };
+    bool ok = ses_dir_each(dir, note_old, &r, e) && ses_buf_ok(&r.list, e);
+    for (size_t at = 0; ok && at < r.list.len; at += strlen(r.list.data + at) + 1) {
+        const char *name = r.list.data + at;
+        char *old = ses_path_join(dir, name, e), *to = old ? ses_path_join(dir, name + strlen(OLD), e) : NULL;
+        ok = to != NULL;
+        if (ok && ses_path_exists(to))
+            ok = ses_dir_remove(old, e);
+        else if (ok && rename(old, to))
+            ok = failed(old, "cannot be renamed", e);
+        ses_free(old);
+        ses_free(to);
+    }
+    ses_buf_free(&r.list);
     return ok;
 }
 

@@ -9,8 +9,9 @@ bool ses_dir_remove(const char *path,
                     ses_err *e); /* with the files in it, not with folders; fine when absent */
 
 /* `from` becomes `to` in the same folder, durably; what stood at `to` is removed afterwards. A crash leaves
- * the old one or the new one. */
+ * the old one or the new one, the old one perhaps under a name that ses_dir_recover(its folder) undoes. */
 bool ses_dir_replace(const char *from, const char *to, ses_err *e);
+bool ses_dir_recover(const char *dir, ses_err *e); /* only while nobody replaces anything there */
 
 /* Held by one process at a time, and given back when it ends, however it ends. The file is DIR/.lock. */
 typedef struct ses_lock ses_lock;
