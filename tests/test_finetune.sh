@@ -97,6 +97,33 @@ ok "with three labels" exits 0 "$sesame" finetune --model "$tmp/one" --task clas
     -o "$tmp/three" --freeze 3
 ok "the head was new" says 'begun at random: classifier.weight, classifier.bias'
 
+ok "says what the labels were" says "the model's labels were neg, pos; now they are x, y, z"
+ok "a fitting head" exits 0 "$sesame" finetune --model "$tmp/nli" --task classify --train "$tmp/three.tsv" --steps 1 -o "$tmp/kept"
+ok "says that it is kept" says 'head is kept; its labels were contradiction, entailment, neutral; now they are x, y, z'
+sed 's/"0": "contradiction"/"0": "neutral"/; s/"2": "neutral"/"2": "contradiction"/' "$tmp/nli/config.json" >"$tmp/c.json"
+cp -r "$tmp/nli" "$tmp/turned" && cp "$tmp/c.json" "$tmp/turned/config.json"
+ok "the same labels in another order" exits 0 "$sesame" finetune --model "$tmp/turned" --task classify \
+    --train "$tmp/nli.tsv" --label gold_label --steps 1 -o "$tmp/turned2"
+ok "the model's order stays" grep -q '"0": "neutral"' "$tmp/turned2/config.json"
+ok "and nothing is said" sh -c "! grep -q 'labels were' '$tmp/err'"
+
+# Epochs with --steps: 80 rows in batches of 8, 25 updates.
+# shellcheck disable=SC2086
+ok "steps" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --steps 25 \
+    --eval-every 5 -o "$tmp/steps" --log "$tmp/steps.log"
+ok "epochs of an evaluation" grep -q '"epoch": 1.5, "eval_accuracy".*"step": 15}' "$tmp/steps.log"
+ok "epochs of the run" test "$(score epoch "$tmp/steps/all_results.json")" = 2.5
+
+# A score that is not defined: no correlation with one number only.
+printf 'sentence1\tsentence2\tscore\nit\ta film\t2\nit\tthe film\t2\n' >"$tmp/flat.tsv"
+awk 'BEGIN { print "sentence1\tsentence2\tscore"; for (i = 0; i < 8; i++) printf "it was\tgood\t%d\n", i % 4 }' >"$tmp/some.tsv"
+# shellcheck disable=SC2086
+ok "an undefined score" exits 0 "$sesame" finetune $small --task stsb --train "$tmp/some.tsv" --eval "$tmp/flat.tsv" --epochs 1 \
+    -o "$tmp/flat" --log "$tmp/flat.log"
+ok "is null" grep -q '"eval_pearson": null' "$tmp/flat.log"
+ok "is not the best" sh -c "! grep -q ' best ' '$tmp/err'"
+ok "valid JSON" sh -c "'$1/json_valid' <'$tmp/flat/trainer_state.json' >/dev/null"
+
 # Another architecture, with parameters that never move and no file holds.
 sed 's/"bert"/"modernbert"/; s/"layer_norm_eps"/"norm_eps"/; s/"hidden_act"/"classifier_pooling": "mean", "hidden_activation"/' \
     "$tmp/config.json" >"$tmp/modern.json"
@@ -149,6 +176,16 @@ ok "tag" exits 0 "$sesame" finetune $small --task tag --train "$tmp/tags.txt" --
 ok "learned" above "$(score eval_f1 "$tmp/tag/all_results.json")" 0.9
 ok "predicts" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag
 ok "every word" prints '"tags": \["B-PER", "O", "O", "B-LOC", "O"\]'
+ok "tags cut off" exits 0 "$sesame" predict "$tmp/tag" "$tmp/tags.txt" --task tag --max-length 5
+ok "says how many rows" says 'tags.txt: 40 of 40 examples are longer than 5 tokens and were cut'
+ok "says how many words" says 'tags.txt: 80 words were cut off'
+ok "marks them" prints '"cut": 2'
+ok "eval cut" exits 0 "$sesame" eval "$tmp/one" "$tmp/dev.tsv" --task classify --max-length 4
+ok "says so" says 'dev.tsv: 20 of 20 examples are longer than 4 tokens and were cut'
+# shellcheck disable=SC2086
+ok "finetune cut" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+    --max-length 4 --steps 1 -o "$tmp/short"
+ok "says so of both" says 'dev.tsv: 20 of 20 examples are longer'
 # shellcheck disable=SC2086
 ok "all pieces, smooth labels" exits 0 "$sesame" finetune $small --task tag --label-smoothing 0.1 --all-pieces --train "$tmp/tags.txt" --steps 2 -o "$tmp/tag2"
 awk 'BEGIN { printf "{\"version\": \"v2.0\", \"data\": [{\"paragraphs\": ["
@@ -192,6 +229,11 @@ refused "no such task" 2 'no task "fly"' --task fly --train "$tmp/train.tsv"
 refused "zero updates" 3 '0 updates' --task classify --train "$tmp/train.tsv" --epochs 0
 refused "no such metric" 2 'no score is called "fog"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --metric fog
+refused "no such metric, nothing to measure with" 2 'no score is called "fog" here; there are loss, accuracy, ' --task classify \
+    --train "$tmp/train.tsv" --metric fog
+refused "no such metric of answers" 2 'there are loss, exact' --task answer --train "$tmp/squad.json" --metric fog
+refused "no such metric of tags" 2 'f1' --task tag --train "$tmp/tags.txt" --metric fog
+refused "no such metric of several" 2 'f1_micro' --task multi_label --train "$tmp/multi.tsv" --metric fog
 sed 's/answer_start": 0/answer_start": 1/' "$tmp/squad.json" >"$tmp/off.json"
 refused "an answer that is not there" 3 'off.json' --task answer --train "$tmp/off.json"
 # shellcheck disable=SC2086

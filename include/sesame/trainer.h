@@ -83,7 +83,8 @@ bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e);
 typedef struct ses_hooks {
     void *ctx;
     void (*stepped)(void *ctx, const ses_step *s);
-    bool (*stop)(void *ctx); /* asked before every batch: true saves and ends the run */
+    bool (*stop)(
+        void *ctx); /* asked before every batch and when an evaluation fails: true saves and ends it */
     bool (*evaluate)(void *ctx, double *metric, ses_err *e);
     void (*saved)(void *ctx, const char *dir);
 } ses_hooks;

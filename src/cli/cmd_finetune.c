@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 static volatile sig_atomic_t interrupted; /* the signal that asked to stop */
 
@@ -229,6 +228,13 @@ static const ses_opt opt[] = {
 
 /* ---- hooks ---- */
 
+/* A number of JSON, which has no NaN. */
+static const char *number(char buf[32], double x)
+{
+    snprintf(buf, 32, isfinite(x) ? "%.9g" : "null", x);
+    return buf;
+}
+
 static double elapsed(const ses_finetune *f) { return ses_seconds() - f->start; }
 
 static void progress_line(ses_finetune *f, const ses_step *s)
@@ -257,19 +263,21 @@ static void stepped(void *ctx, const ses_step *s)
     f->loss_sum += s->loss;
     f->loss_count++;
     ses_spark_add(&f->spark, s->loss);
+    char loss[32], norm[32];
     if (f->log)
         fprintf(f->log,
                 "{\"step\": %" PRId64
-                ", \"epoch\": %.6g, \"loss\": %.9g, \"grad_norm\": %.9g, \"learning_rate\": %.9g}\n",
-                at, s->epoch, s->loss, s->grad_norm, s->lr);
+                ", \"epoch\": %.6g, \"loss\": %s, \"grad_norm\": %s, \"learning_rate\": %.9g}\n",
+                at, s->epoch, number(loss, s->loss), number(norm, s->grad_norm), s->lr);
     f->window_sum += s->loss;
     if (++f->window == 50 ||
         ses_trainer_done(f->trainer)) { /* as often as the reference's default would, ten times over */
         char entry[240];
         snprintf(entry, sizeof entry,
-                 "\"epoch\": %.6g, \"grad_norm\": %.9g, \"learning_rate\": %.9g, \"loss\": %.9g, \"step\": "
+                 "\"epoch\": %.6g, \"grad_norm\": %s, \"learning_rate\": %.9g, \"loss\": %s, \"step\": "
                  "%" PRId64,
-                 s->epoch, s->grad_norm, s->lr, f->window_sum / f->window, at);
+                 s->epoch, number(norm, s->grad_norm), s->lr, number(loss, f->window_sum / (double)f->window),
+                 at);
         ses_trainer_log(f->trainer, entry, NULL);
         f->window = 0, f->window_sum = 0;
     }
@@ -287,12 +295,18 @@ static void clear_line(const ses_finetune *f)
     if (f->talk->tty && !f->quiet) fputs("\r\033[K", stderr);
 }
 
+static bool go_on(void *ctx, int64_t done, int64_t of)
+{
+    (void)ctx, (void)done, (void)of;
+    return interrupted == 0;
+}
+
 bool ses_finetune_measure(ses_finetune *f, ses_err *e)
 {
     ses_predicted p;
     double begin = ses_seconds();
     ses_scores_free(&f->scores);
-    bool ok = ses_tuner_predict(f->tuner, &f->eval, &p, NULL, NULL, e) &&
+    bool ok = ses_tuner_predict(f->tuner, &f->eval, &p, go_on, NULL, e) &&
               ses_tuner_score(f->tuner, &f->eval, &p, &f->scores, e);
     f->eval_loss = p.loss;
     f->eval_seconds = ses_seconds() - begin;
@@ -311,11 +325,11 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
     if (strcmp(name, "loss") && !ses_scores_find(&f->scores, name, metric))
         return ses_fail(e, SES_EUSAGE, "--metric: no score is called \"%s\" here; the first is %s", name,
                         f->scores.n ? f->scores.item[0].name : "loss");
-    double epoch = (double)at->updates / fmax(1, (double)ses_trainer_total(f->trainer)) * f->a->epochs;
-    snprintf(entry, sizeof entry,
-             "\"epoch\": %.6g, \"eval_%s\": %.9g, \"eval_loss\": %.9g, \"step\": %" PRId64, epoch,
-             strcmp(name, "loss") ? name : "metric", isnan(*metric) ? -1 : *metric, f->eval_loss,
-             at->updates);
+    double epoch = ses_finetune_epoch(f);
+    char value[32], loss[32];
+    snprintf(entry, sizeof entry, "\"epoch\": %.6g, \"eval_%s\": %s, \"eval_loss\": %s, \"step\": %" PRId64,
+             epoch, strcmp(name, "loss") ? name : "metric", number(value, *metric),
+             number(loss, f->eval_loss), at->updates);
     if (f->log) fprintf(f->log, "{%s}\n", entry), fflush(f->log);
     clear_line(f);
     if (!f->quiet) {
@@ -323,7 +337,9 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
         fprintf(stderr, "update %" PRId64 "  epoch %.2f  train loss %.4f  eval loss %.4f  %s %.4f%s  (%s)\n",
                 at->updates, epoch, f->loss_count ? f->loss_sum / (double)f->loss_count : NAN, f->eval_loss,
                 name, *metric,
-                isnan(at->best) || (f->lower ? *metric < at->best : *metric > at->best) ? " best" : "",
+                isnan(*metric)                                                            ? ""
+                : isnan(at->best) || (f->lower ? *metric < at->best : *metric > at->best) ? " best"
+                                                                                          : "",
                 ses_time_text(time, elapsed(f)));
     }
     f->loss_all += f->loss_sum, f->loss_n += f->loss_count;
@@ -333,54 +349,16 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 
 /* ---- the parts ---- */
 
-typedef struct found {
-    bool checkpoint, other; /* other: what a run would replace or mix with */
-} found;
-
-/* Left by a run that died before its first checkpoint: the lock and temporary files. */
-static bool is_taken(void *ctx, const char *name)
-{
-    found *f = ctx;
-    if (!strncmp(name, "checkpoint-", 11))
-        f->checkpoint = true;
-    else if (strcmp(name, ".lock") && strncmp(name, ".sesame-", 8))
-        f->other = true;
-    return true;
-}
-
-static bool log_is_free(const ses_finetune_args *a, ses_err *e)
-{
-    struct stat s;
-    if (!a->log || a->overwrite || a->resume || stat(a->log, &s) || !S_ISREG(s.st_mode)) return true;
-    return ses_fail(e, SES_EIO, "--log %s: exists already; --overwrite replaces it, --resume adds to it",
-                    a->log);
-}
-
-static bool out_is_free(const ses_finetune_args *a, ses_err *e)
-{
-    found f = { 0 };
-    if (a->overwrite && a->resume)
-        return ses_fail(e, SES_EUSAGE, "--resume goes on with a run, --overwrite replaces it: not both");
-    if (!log_is_free(a, e)) return false;
-    if (a->overwrite || !ses_path_exists(a->output)) return true;
-    if (!ses_dir_each(a->output, is_taken, &f, e)) return false;
-    if (a->resume && f.other && !f.checkpoint)
-        return ses_fail(e, SES_EIO,
-                        "%s: has no checkpoint to resume from, but other files; --overwrite replaces them",
-                        a->output);
-    if (a->resume || (!f.checkpoint && !f.other)) return true;
-    return ses_fail(
-        e, SES_EIO,
-        "%s: is not empty: a model, a run or other files; --resume goes on with it, --overwrite replaces it",
-        a->output);
-}
-
 static bool prepare_data(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
+    if (!a->model == !a->config) return ses_fail(e, SES_EUSAGE, "one of --model and --config is needed");
+    if (!a->model && !a->tokenizer) return ses_fail(e, SES_EUSAGE, "--config needs --tokenizer");
+    if (!ses_finetune_config(f, e)) return false;
     f->train_rows = ses_tune_read(&f->spec, a->train, NULL, e);
     if (!f->train_rows) return false;
     if (!ses_examples_learnable(f->train_rows, e)) return ses_wrap(e, "%s", a->train);
+    if (!ses_finetune_labels(f, e)) return false;
     if (a->eval && !(f->eval_rows = ses_tune_read(&f->spec, a->eval, f->train_rows, e))) return false;
     f->n_eval = f->eval_rows ? ses_examples_count(f->eval_rows) : 0;
     return true;
@@ -391,12 +369,10 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
     const ses_finetune_args *a = f->a;
     const char *tokenizer = a->tokenizer ? a->tokenizer : a->model;
     ses_tune_options o = ses_tune_options_of(&a->tune, f->kind, &f->spec);
-    if (!a->model == !a->config) return ses_fail(e, SES_EUSAGE, "one of --model and --config is needed");
-    if (!tokenizer) return ses_fail(e, SES_EUSAGE, "--config needs --tokenizer");
-    if (!ses_finetune_config(f, e)) return false;
     const char *type = ses_json_string(ses_json_get(ses_json_root(f->base), "model_type"), NULL);
     f->tuner = ses_tuner_new(&o, tokenizer, type ? type : "", f->dev, e);
-    if (!f->tuner || !ses_tuner_labels(f->tuner, f->train_rows, e)) return false;
+    if (!f->tuner || !ses_tuner_labels(f->tuner, f->train_rows, e) || !ses_finetune_metric(f, e))
+        return false;
     int64_t vocab = a->config ? ses_tokenizer_size(f->tuner->tokenizer) : 0;
     return ses_tuner_config(f->tuner, ses_json_root(f->base), vocab, e) &&
            ses_tuner_model(f->tuner, a->model, true, (uint64_t)a->seed, e) &&
@@ -518,12 +494,9 @@ static void announce(const ses_finetune *f)
             (double)ses_dataset_tokens(f->train.data) / (double)ses_dataset_size(f->train.data));
     if (f->eval.data) fprintf(stderr, ", %s to measure with", ses_grouped(c, (int64_t)f->n_eval));
     fprintf(stderr, ", %" PRId64 " updates\n", ses_trainer_total(f->trainer));
-    if (f->train.cut)
-        fprintf(stderr, "sesame: %s of the training examples are longer than %" PRId64 " tokens and %s\n",
-                ses_grouped(a, f->train.cut), f->tuner->limit,
-                f->kind->target == SES_TARGET_SPAN ? "are read in windows" : "were cut");
-    const char *fresh = ses_model_fresh(f->tuner->model);
-    if (f->a->model && *fresh) fprintf(stderr, "begun at random: %s\n", fresh);
+    ses_tune_tell_cut(f->tuner, &f->train, f->a->train);
+    if (f->eval.data) ses_tune_tell_cut(f->tuner, &f->eval, f->a->eval);
+    ses_finetune_tell_head(f);
 }
 
 static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
@@ -549,17 +522,22 @@ static bool run(ses_call *c, ses_err *e)
     ses_run_end end = SES_RUN_COMPLETE;
     ses_device_options o = { .threads = (int)f.a->tune.shared.threads,
                              .isa = ses_shared_isa(&f.a->tune.shared) };
-    if (!ses_tune_resolve(&f.a->tune, &f.kind, &f.spec, e) || !out_is_free(f.a, e)) return false;
+    if (!ses_tune_resolve(&f.a->tune, &f.kind, &f.spec, e) || !ses_finetune_room(f.a, e)) return false;
     f.dev = ses_device_open(f.a->tune.shared.device, &o, e);
     bool ok = f.dev && prepare_data(&f, e) && prepare_model(&f, e) && prepare_trainer(&f, e) &&
               resume(&f, e) && train(&f, &end, e);
+    if (ok && end != SES_RUN_STOPPED && f.eval.data && !ses_finetune_measure(&f, e)) {
+        ok = interrupted != 0;
+        if (ok) *e = (ses_err){ 0 };
+        end = SES_RUN_STOPPED;
+    }
     if (ok && end == SES_RUN_STOPPED) {
         fprintf(stderr,
                 "stopped after update %" PRId64 " of %" PRId64 "; the same command with --resume goes on\n",
                 ses_trainer_state(f.trainer)->updates, ses_trainer_total(f.trainer));
         ok = false;
     } else if (ok) {
-        ok = (!f.eval.data || ses_finetune_measure(&f, e)) && ses_finetune_write(&f, e);
+        ok = ses_finetune_write(&f, e);
         if (ok && !c->quiet) ses_finetune_summary(&f, c, end);
         if (ok && f.a->tune.shared.json) ok = ses_finetune_print(&f, e);
     }

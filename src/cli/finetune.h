@@ -1,4 +1,5 @@
-/* The finetune command's inside, shared by cmd_finetune.c (the run) and finetune_files.c (what it leaves). */
+/* The finetune command's inside, shared by cmd_finetune.c (the run), finetune_check.c (what it needs) and
+ * finetune_files.c (what it leaves). */
 #ifndef SES_CLI_FINETUNE_H
 #define SES_CLI_FINETUNE_H
 
@@ -22,6 +23,8 @@ typedef struct ses_finetune {
     ses_device *dev;
     ses_json_doc *base; /* the config to begin with */
     ses_examples *train_rows, *eval_rows;
+    ses_examples *had; /* labels of the model to begin with, or NULL */
+    bool told, same;   /* they have names; they are those of the data, which keep their order */
     size_t n_eval;
     ses_data_spec spec;
     ses_tuner *tuner;
@@ -41,6 +44,14 @@ typedef struct ses_finetune {
 } ses_finetune;
 
 void ses_finetune_free(ses_finetune *f);
+
+/* finetune_check.c */
+bool ses_finetune_room(const ses_finetune_args *a, ses_err *e); /* nothing is replaced unasked */
+bool ses_finetune_labels(ses_finetune *f, ses_err *e);          /* the model's order, where it has the same */
+bool ses_finetune_metric(const ses_finetune *f, ses_err *e);    /* there is such a score */
+void ses_finetune_tell_head(const ses_finetune *f);
+
+double ses_finetune_epoch(const ses_finetune *f);       /* epochs passed, with fraction */
 bool ses_finetune_config(ses_finetune *f, ses_err *e);  /* f->base: of --model, of --config, or a size's */
 bool ses_finetune_measure(ses_finetune *f, ses_err *e); /* f->scores and f->eval_loss */
 bool ses_finetune_write(ses_finetune *f, ses_err *e);

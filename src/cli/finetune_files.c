@@ -25,6 +25,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_tuner_free(f->tuner);
     ses_examples_free(f->train_rows);
     ses_examples_free(f->eval_rows);
+    ses_examples_free(f->had);
     ses_scores_free(&f->scores);
     ses_json_free(f->base);
     ses_free(f->settings);
@@ -66,13 +67,19 @@ bool ses_finetune_config(ses_finetune *f, ses_err *e)
 
 /* ---- results ---- */
 
+double ses_finetune_epoch(const ses_finetune *f)
+{
+    const ses_train_state *at = ses_trainer_state(f->trainer);
+    ses_source from = ses_batches_source(f->batches);
+    int64_t n = from.count(from.ctx, at->epoch);
+    return (double)at->epoch + (n > 0 ? (double)at->index / (double)n : 0);
+}
+
 static void put_train(const ses_finetune *f, ses_json_writer *w)
 {
     const ses_train_state *at = ses_trainer_state(f->trainer);
     double updates = (double)(at->updates - f->first_update), seconds = fmax(f->seconds, 1e-9);
-    ses_json_number(w, "epoch",
-                    f->a->steps ? (double)at->epoch + 1
-                                : f->a->epochs * (double)at->updates / (double)ses_trainer_total(f->trainer));
+    ses_json_number(w, "epoch", ses_finetune_epoch(f));
     ses_json_number(w, "train_loss", f->loss_n ? f->loss_all / (double)f->loss_n : NAN);
     ses_json_number(w, "train_runtime", f->seconds);
     ses_json_count(w, "train_samples", ses_dataset_size(f->train.data));

@@ -122,6 +122,8 @@ const char *ses_time_text(char buf[SES_HUMAN], double seconds); /* "1m02s" */
 
 /* Members "eval_NAME": value, as the reference names them. */
 void ses_tune_put_scores(ses_json_writer *w, const ses_scores *s, const char *prefix);
+/* On stderr: how many rows were too long, and what became of them; nothing where none was. */
+void ses_tune_tell_cut(const ses_tuner *t, const ses_tune_set *s, const char *path);
 void ses_tune_show_scores(const ses_term *t, const ses_scores *s, double loss);
 
 #endif

@@ -67,6 +67,7 @@ bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *
     r->dev = ses_device_open(a->shared.device, &d, e);
     if (!r->dev || !read_rows(r, &s, c->rest[1], e)) return false;
     if (!open_model(r, &o, c->rest[0], e)) return ses_wrap(e, "%s", c->rest[1]);
+    if (!c->quiet) ses_tune_tell_cut(r->tuner, &r->set, c->rest[1]);
     ses_progress p = ses_progress_start(stderr, &c->err, c->quiet, "sequences", (int64_t)r->set.n);
     bool ok = ses_tuner_predict(r->tuner, &r->set, &r->said, progress, &p, e);
     ses_progress_end(&p);

@@ -3,6 +3,7 @@
 
 #include "show.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,4 +77,18 @@ void ses_tune_show_scores(const ses_term *t, const ses_scores *s, double loss)
     }
     if (!isnan(loss)) ses_show_line(t, "Loss", "%.4f", loss);
     ses_show_line(t, "Scores", "%s", line);
+}
+
+void ses_tune_tell_cut(const ses_tuner *t, const ses_tune_set *s, const char *path)
+{
+    char a[SES_HUMAN], b[SES_HUMAN];
+    if (s->cut)
+        fprintf(stderr, "sesame: %s: %s of %s examples are longer than %" PRId64 " tokens and %s\n", path,
+                ses_grouped(a, s->cut), ses_grouped(b, (int64_t)s->n_rows), t->limit,
+                t->o.kind->target == SES_TARGET_SPAN ? "are read in windows" : "were cut");
+    if (s->lost)
+        fprintf(
+            stderr,
+            "sesame: %s: %s words were cut off or have no tokens: they get no tag and count in no score\n",
+            path, ses_grouped(a, s->lost));
 }

@@ -20,7 +20,8 @@ typedef struct ses_tune_set {
     int32_t *word;     /* [tokens] of tags: the word whose label the token has; -1: none */
     ses_offset *bytes; /* [tokens] of answers: where in the passage; begin above end: nowhere */
     size_t n, cap, tokens, tokens_cap;
-    int64_t cut; /* rows that were too long and lost something */
+    int64_t cut;  /* rows that were too long and lost something */
+    int64_t lost; /* of tags: words that no token stands for */
 } ses_tune_set;
 
 void ses_tune_set_free(ses_tune_set *s);

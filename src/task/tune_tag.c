@@ -29,6 +29,8 @@ static bool encode(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *
     const ses_encoding *k = ok ? ses_tokens_result(t->tokens) : NULL;
     int32_t *tags = ok ? labels_of(t, r, k, e) : NULL;
     if (ok) s->cut += ses_tokens_overflows(t->tokens) > 0;
+    if (tags) s->lost += (int64_t)r->n_parts;
+    for (size_t i = 0; tags && i < k->n; i++) s->lost -= tags[k->n + i] >= 0;
     ok = tags && ses_tuner_add(t, s, row, k, &(ses_sequence){ .tags = tags }, tags + k->n, NULL, e);
     ses_arena_free(&mem);
     return ok;
@@ -87,13 +89,16 @@ static void put(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, siz
     ses_json_begin_array(w);
     for (size_t i = 0; i < r->n_parts; i++) ses_json_put_stringn(w, r->part[i].s, r->part[i].n);
     ses_json_end_array(w);
+    int64_t lost = 0;
     ses_json_put_key(w, "tags");
     ses_json_begin_array(w);
     for (size_t i = 0; i < r->n_parts; i++) {
         int32_t tag = p->tag[p->tag_cu[row] + i];
         ses_json_put_string(w, tag < 0 ? NULL : t->label[tag]);
+        lost += tag < 0;
     }
     ses_json_end_array(w);
+    if (lost) ses_json_put_key(w, "cut"), ses_json_put_int(w, lost); /* words without a tag */
 }
 
 const ses_tune_kind ses_tune_tag = {

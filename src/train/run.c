@@ -24,8 +24,12 @@ static bool better(const ses_trainer *t, double metric)
 static bool evaluate(ses_trainer *t, const ses_hooks *h, ses_err *e)
 {
     double metric = NAN;
+    int64_t before = t->at.evaluated;
     t->at.evaluated = t->at.updates;
-    if (!h->evaluate(h->ctx, &metric, e)) return false;
+    if (!h->evaluate(h->ctx, &metric, e)) {
+        t->at.evaluated = before; /* a resumed run does it again */
+        return false;
+    }
     if (better(t, metric)) {
         t->at.best = metric;
         t->at.best_update = t->at.updates;
@@ -52,23 +56,32 @@ static bool save_due(const ses_trainer *t)
     return best || (t->o.save_every == 0 ? t->at.evaluated == t->at.updates : due(t, t->o.save_every));
 }
 
+static bool asked_to_stop(const ses_hooks *h) { return h->stop && h->stop(h->ctx); }
+
+static bool stop_here(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_err *e)
+{
+    *end = SES_RUN_STOPPED;
+    return (t->at.saved == t->at.updates && !t->at.waiting) || save(t, h, e);
+}
+
 bool ses_trainer_run(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_err *e)
 {
     *end = SES_RUN_COMPLETE;
     for (;;) {
         ses_step s;
-        if (h->evaluate && due(t, t->o.eval_every) && t->at.evaluated != t->at.updates && !evaluate(t, h, e))
-            return false;
+        if (h->evaluate && due(t, t->o.eval_every) && t->at.evaluated != t->at.updates &&
+            !evaluate(t, h, e)) {
+            if (!asked_to_stop(h)) return false;
+            *e = (ses_err){ 0 }; /* it broke off because it was asked to */
+            return stop_here(t, h, end, e);
+        }
         if (save_due(t) && !save(t, h, e)) return false;
         if (ses_trainer_done(t)) break;
         if (t->o.patience > 0 && t->at.worse >= t->o.patience) {
             *end = SES_RUN_EARLY;
             break;
         }
-        if (h->stop && h->stop(h->ctx)) {
-            *end = SES_RUN_STOPPED;
-            return (t->at.saved == t->at.updates && !t->at.waiting) || save(t, h, e);
-        }
+        if (asked_to_stop(h)) return stop_here(t, h, end, e);
         if (!ses_trainer_step(t, &s, e)) return false;
         if (h->stepped) h->stepped(h->ctx, &s);
     }

@@ -1,0 +1,151 @@
+/* What must hold before a fine-tuning run begins: room for it, labels, the score that chooses the best. */
+#define _POSIX_C_SOURCE 200809L
+#include "finetune.h"
+
+#include "base/arena.h"
+#include "base/file.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct found {
+    bool checkpoint, other; /* other: what a run would replace or mix with */
+} found;
+
+/* Left by a run that died before its first checkpoint: the lock and temporary files. */
+static bool is_taken(void *ctx, const char *name)
+{
+    found *f = ctx;
+    if (!strncmp(name, "checkpoint-", 11))
+        f->checkpoint = true;
+    else if (strcmp(name, ".lock") && strncmp(name, ".sesame-", 8))
+        f->other = true;
+    return true;
+}
+
+static bool log_is_free(const ses_finetune_args *a, ses_err *e)
+{
+    struct stat s;
+    if (!a->log || a->overwrite || a->resume || stat(a->log, &s) || !S_ISREG(s.st_mode)) return true;
+    return ses_fail(e, SES_EIO, "--log %s: exists already; --overwrite replaces it, --resume adds to it",
+                    a->log);
+}
+
+bool ses_finetune_room(const ses_finetune_args *a, ses_err *e)
+{
+    found f = { 0 };
+    if (a->overwrite && a->resume)
+        return ses_fail(e, SES_EUSAGE, "--resume goes on with a run, --overwrite replaces it: not both");
+    if (!log_is_free(a, e)) return false;
+    if (a->overwrite || !ses_path_exists(a->output)) return true;
+    if (!ses_dir_each(a->output, is_taken, &f, e)) return false;
+    if (a->resume && f.other && !f.checkpoint)
+        return ses_fail(e, SES_EIO,
+                        "%s: has no checkpoint to resume from, but other files; --overwrite replaces them",
+                        a->output);
+    if (a->resume || (!f.checkpoint && !f.other)) return true;
+    return ses_fail(
+        e, SES_EIO,
+        "%s: is not empty: a model, a run or other files; --resume goes on with it, --overwrite replaces it",
+        a->output);
+}
+
+/* ---- labels ---- */
+
+bool ses_finetune_labels(ses_finetune *f, ses_err *e)
+{
+    ses_err none = { 0 }; /* labels that cannot be read, or are not these, are no reason not to train */
+    (void)e;
+    if (!f->a->model || !f->kind->named) return true;
+    if (!ses_tune_labels(ses_json_root(f->base), f->kind->data, &f->had, &f->told, &none)) return true;
+    f->same = f->told && ses_examples_order(f->train_rows, f->had, &none);
+    return none.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "out of memory");
+}
+
+static void put_labels(const ses_examples *d)
+{
+    size_t n = ses_examples_labels(d);
+    for (size_t i = 0; i < n && i < 20; i++) fprintf(stderr, "%s%s", i ? ", " : "", ses_examples_label(d, i));
+    if (n > 20) fprintf(stderr, ", ... (%zu)", n);
+}
+
+void ses_finetune_tell_head(const ses_finetune *f)
+{
+    const char *fresh = ses_model_fresh(f->tuner->model);
+    if (!f->a->model) return;
+    if (*fresh) fprintf(stderr, "begun at random: %s\n", fresh);
+    if (!f->kind->named || f->same || (*fresh && !f->told)) return;
+    fprintf(stderr, "%s labels were ", *fresh ? "the model's" : "the model's head is kept; its");
+    if (f->told)
+        put_labels(f->had);
+    else
+        fputs("without names", stderr);
+    fputs("; now they are ", stderr);
+    put_labels(f->train_rows);
+    putc('\n', stderr);
+}
+
+/* ---- the score ---- */
+
+/* Scores as the metrics name them, of a small evaluation in which every label is right once. */
+static bool score_names(const ses_finetune *f, ses_scores *out, ses_err *e)
+{
+    const ses_tuner *t = f->tuner;
+    const char *at = t->o.metrics ? t->o.metrics : f->kind->metrics;
+    size_t labels = t->n_labels, n = labels > 2 ? labels : 2;
+    ses_arena mem = { 0 };
+    int32_t *gold = ses_arena_array(&mem, n, sizeof *gold, e);
+    size_t *cu = ses_arena_array(&mem, n + 1, sizeof *cu, e);
+    uint8_t *sets = ses_arena_array(&mem, n * (labels + 1), 1, e);
+    double *reals = ses_arena_array(&mem, n, sizeof *reals, e);
+    const char **texts = ses_arena_array(&mem, n, sizeof *texts, e);
+    bool ok = gold && cu && sets && reals && texts;
+    for (size_t i = 0; ok && i < n; i++) {
+        gold[i] = i < labels ? (int32_t)i : 0;
+        cu[i + 1] = i + 1;
+        reals[i] = (double)i;
+        texts[i] = "a";
+    }
+    ses_evaluation v = { .n = n,
+                         .gold = gold,
+                         .pred = gold,
+                         .n_labels = labels,
+                         .labels = t->label,
+                         .cu = f->kind->target == SES_TARGET_TAGS ? cu : NULL,
+                         .gold_sets = sets,
+                         .pred_sets = sets,
+                         .gold_reals = reals,
+                         .pred_reals = reals,
+                         .pred_texts = texts,
+                         .gold_texts = texts,
+                         .gold_cu = cu,
+                         .no_answer = t->o.may_lack ? reals : NULL };
+    while (ok && *at) {
+        char name[64];
+        size_t len = strcspn(at, "|");
+        snprintf(name, sizeof name, "%.*s", (int)len, at);
+        ok = ses_metric_run(name, &v, NULL, out, e);
+        at += len + (at[len] == '|');
+    }
+    ses_arena_free(&mem);
+    return ok;
+}
+
+bool ses_finetune_metric(const ses_finetune *f, ses_err *e)
+{
+    const char *name = f->a->metric ? f->a->metric : f->spec.best;
+    ses_scores s = { 0 };
+    double x;
+    if ((!f->a->metric && !f->a->eval) || !strcmp(name, "loss")) return true;
+    bool ok = score_names(f, &s, e);
+    if (ok && !ses_scores_find(&s, name, &x)) {
+        char list[400] = "loss";
+        for (size_t i = 0; i < s.n; i++) {
+            size_t used = strlen(list);
+            snprintf(list + used, sizeof list - used, ", %s", s.item[i].name);
+        }
+        ok = ses_fail(e, SES_EUSAGE, "--metric: no score is called \"%s\" here; there are %s", name, list);
+    }
+    ses_scores_free(&s);
+    return ok;
+}
