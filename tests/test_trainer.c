@@ -662,6 +662,56 @@ static void test_best_lost(void)
     empty(folder);
 }
 
+/* Breaks off in its second evaluation, as one does that is asked to stop. */
+static bool evaluate_broken(void *ctx, double *metric, ses_err *e)
+{
+    watch *w = ctx;
+    if (w->n_eval < 1) return evaluate(ctx, metric, e);
+    w->stop_at = 0;
+    return ses_fail(e, SES_EARG, "stopped");
+}
+
+static void test_stopped_evaluation(void)
+{
+    ses_err e = { 0 };
+    run r;
+    ses_run_end end;
+    ses_resumed from;
+    run_prepare(&r, 1, folder);
+    r.o.eval_every = 1;
+    r.o.save_every = 0;
+    CHECK(run_start(&r, &e));
+    watch w = { .stop_at = -1, .r = &r, .metric = { 0.5, 0.9, 0.6, 0.7, 0.8, 0.1, 0.1, 0.1 } };
+    ses_hooks h = { .ctx = &w, .evaluate = evaluate_broken, .stop = stop };
+    CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
+    CHECK(end == SES_RUN_STOPPED && e.code == SES_OK && there("checkpoint-2"));
+    CHECK(ses_trainer_state(r.trainer)->updates == 2 && ses_trainer_state(r.trainer)->evaluated == 1);
+    run_free(&r);
+
+    run_prepare(&r, 1, folder); /* the evaluation is done again, and its checkpoint is the best */
+    r.o.eval_every = 1;
+    r.o.save_every = 0;
+    r.o.patience = 2;
+    w.stop_at = -1;
+    h.evaluate = evaluate;
+    CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) && from.found);
+    CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
+    const ses_train_state *at = ses_trainer_state(r.trainer);
+    CHECK(end == SES_RUN_EARLY && at->updates == 4 && at->best_update == 2 && at->best == 0.9);
+    const char *best = ses_trainer_best_dir(r.trainer);
+    CHECK(best && strstr(best, "checkpoint-2"));
+    run_free(&r);
+    empty(folder);
+
+    run_prepare(&r, 1, folder); /* one that fails on its own account is an error */
+    r.o.eval_every = 1;
+    w = (watch){ .stop_at = -1, .r = &r, .metric = { 0.5 } };
+    h = (ses_hooks){ .ctx = &w, .evaluate = evaluate_broken };
+    CHECK(run_start(&r, &e) && !ses_trainer_run(r.trainer, &h, &end, &e) && e.code == SES_EARG);
+    run_free(&r);
+    empty(folder);
+}
+
 static void test_batches(void)
 {
     ses_err e = { 0 };
@@ -737,6 +787,7 @@ int main(void)
     test_nan();
     test_smoothing();
     test_early();
+    test_stopped_evaluation();
     test_best_moved();
     test_best_lost();
     return check_report();

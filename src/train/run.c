@@ -34,6 +34,8 @@ static bool evaluate(ses_trainer *t, const ses_hooks *h, ses_err *e)
         t->at.best = metric;
         t->at.best_update = t->at.updates;
         t->at.worse = 0;
+        if (t->at.saved == t->at.updates)
+            t->at.saved = -1; /* once more, as the best: stopped before it was */
     } else {
         t->at.worse++;
     }
@@ -72,7 +74,7 @@ bool ses_trainer_run(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_e
         if (h->evaluate && due(t, t->o.eval_every) && t->at.evaluated != t->at.updates &&
             !evaluate(t, h, e)) {
             if (!asked_to_stop(h)) return false;
-            *e = (ses_err){ 0 }; /* it broke off because it was asked to */
+            if (e) *e = (ses_err){ 0 }; /* it broke off because it was asked to */
             return stop_here(t, h, end, e);
         }
         if (save_due(t) && !save(t, h, e)) return false;
