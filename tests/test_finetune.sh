@@ -88,6 +88,30 @@ sed 's/"contradiction"/"LABEL_0"/; s/"entailment"/"LABEL_1"/; s/"neutral"/"LABEL
 cp -r "$tmp/nli" "$tmp/nameless" && cp "$tmp/c.json" "$tmp/nameless/config.json"
 ok "nameless labels" exits 0 "$sesame" eval "$tmp/nameless" "$tmp/nli.tsv" --task mnli --json
 
+# Labels without names, and with any letters.
+tr -d '\n' <"$tmp/nli/config.json" | sed 's/,* *"id2label": {[^}]*}//; s/,* *"label2id": {[^}]*}//; s/}$/, "num_labels": 3}/' \
+    >"$tmp/nameless/config.json"
+ok "no id2label" exits 0 "$sesame" predict "$tmp/nameless" "$tmp/nli.tsv" --task classify --text sentence1 --pair sentence2
+ok "numbers them" test "$(head -3 "$tmp/out" | sed 's/, "score.*//; s/.*: //' | tr -d '"\n')" = LABEL_0LABEL_1LABEL_2
+sed 's/pos$/a|b/; s/neg$/c|/' "$tmp/train.tsv" >"$tmp/bars.tsv"
+# shellcheck disable=SC2086
+ok "labels with bars" exits 0 "$sesame" finetune $small --task classify --train "$tmp/bars.tsv" --epochs 4 -o "$tmp/bars"
+ok "are measured" exits 0 "$sesame" eval "$tmp/bars" "$tmp/bars.tsv" --task classify --json
+ok "right" above "$(score eval_accuracy "$tmp/out")" 0.95
+ok "are predicted" exits 0 "$sesame" predict "$tmp/bars" "$tmp/new.tsv" --task classify
+ok "in full" prints '"label": "a|b"'
+
+# Pipes are read once.
+from() { file=$1; shift; "$@" <"$file"; }
+# shellcheck disable=SC2086
+ok "standard input" exits 2 from "$tmp/train.tsv" "$sesame" finetune $small --task classify --train - -o "$tmp/pipe"
+ok "asks for its columns" says 'name them with --text and --label'
+# shellcheck disable=SC2086
+ok "with columns" exits 0 from "$tmp/train.tsv" "$sesame" finetune $small --task classify --train - -o "$tmp/pipe" \
+    --text sentence --label label --steps 2
+ok "predict of standard input" exits 0 from "$tmp/new.tsv" "$sesame" predict "$tmp/one" - --task classify --text sentence
+ok "says both" test "$(wc -l <"$tmp/out")" -eq 2
+
 # From a model: all of it but the head is taken over.
 ok "from a folder" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 2 \
     -o "$tmp/two"

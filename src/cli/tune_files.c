@@ -1,10 +1,12 @@
 /* Labeled files for finetune, eval and predict: which task, which columns. */
+#define _POSIX_C_SOURCE 200809L
 #include "tune.h"
 
 #include "base/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* What columns are called where nobody says which. The first that is there is taken. */
 static const char *const usual_text[] = { "sentence",  "text",     "sentence1", "premise",
@@ -65,15 +67,27 @@ static const char *usual(const ses_records *r, const char *const *names)
     return NULL;
 }
 
+/* Standard input or a pipe. */
+static bool read_once(const char *path)
+{
+    struct stat s;
+    return !strcmp(path, "-") || (!stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
+}
+
 /* Columns nobody named: by their usual names, or without a header the first and the second. */
 static bool guess_columns(ses_data_spec *s, const char *path, ses_err *e)
 {
-    if (s->format != SES_DATA_TABLE || (s->text_a && s->label)) return true;
+    if (s->format != SES_DATA_TABLE || (s->text_a && (s->label || s->no_labels))) return true;
     if (s->no_header) {
         if (!s->text_a) s->text_a = "1";
         if (!s->label) s->label = s->text_b ? "3" : "2";
         return true;
     }
+    if (read_once(path))
+        return ses_fail(
+            e, SES_EUSAGE,
+            "%s: a pipe is read once, so its columns cannot be looked for; name them with --text%s", path,
+            s->no_labels ? "" : " and --label");
     ses_records *r = ses_records_open(
         path, &(ses_records_options){ .format = s->table, .delimiter = s->delimiter, .quotes = s->quotes },
         e);
