@@ -1,12 +1,12 @@
 /* The trainer: the same bits on any number of threads and after any interruption; checkpoints that are whole
- * or not there; what stops a run; batches. */
+ * or not there; what stops a run. */
 #define _DEFAULT_SOURCE
 #include "base/alloc.h"
 #include "base/dir.h"
 #include "base/file.h"
 #include "check.h"
+#include "examples_fixture.h"
 #include "model_fixture.h"
-#include "sesame/dataset.h"
 #include "sesame/trainer.h"
 #include "train/manifest.h"
 
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXAMPLES = 13, BATCH = 3, ACCUMULATE = 2, EPOCHS = 2, BATCHES = 10 /* of the run */, UPDATES = 6 };
+enum { BATCH = 3, ACCUMULATE = 2, EPOCHS = 2, BATCHES = 10 /* of the run */, UPDATES = 6 };
 
 static char folder[64];
 
@@ -30,19 +30,6 @@ typedef struct run {
     ses_trainer *trainer;
     ses_trainer_options o;
 } run;
-
-static ses_dataset *examples(void)
-{
-    ses_err e = { 0 };
-    ses_dataset *d = ses_dataset_new(SES_TARGET_CLASS, 0, 1, &e);
-    for (int i = 0; i < EXAMPLES; i++) {
-        int32_t ids[12];
-        int n = 3 + i * 5 % 8;
-        for (int j = 0; j < n; j++) ids[j] = (i * 7 + j * 3) % 37;
-        CHECK(ses_dataset_add(d, &(ses_sequence){ .n = n, .ids = ids, .label = i % 3, .origin = i + 1 }, &e));
-    }
-    return d;
-}
 
 static void run_free(run *r)
 {
@@ -380,6 +367,25 @@ static void test_settings(void)
     CHECK(run_start(&r, &e) && !ses_trainer_resume(r.trainer, &from, &e));
     CHECK_MSG(strstr(e.msg, "begun with seed 77, not 78"), "%s", e.msg);
     run_free(&r);
+    for (int other = 0; other < 2; other++) { /* as many examples and tokens, one label another */
+        ses_err_clear(&e);
+        run_prepare(&r, 1, folder);
+        ses_dataset *d = ses_dataset_new(SES_TARGET_CLASS, 0, 1, &e);
+        for (int64_t i = 0; i < EXAMPLES; i++) {
+            ses_sequence x = ses_dataset_at(r.data, i);
+            if (i == 5) x.label = (x.label + other) % 3;
+            x.origin += 100; /* another file with the same in it */
+            CHECK(ses_dataset_add(d, &x, &e));
+        }
+        ses_batches *b = ses_batches_new(d, &(ses_batching){ .examples = BATCH, .seed = 3 }, &e);
+        r.o.source = ses_batches_source(b);
+        CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) == !other);
+        CHECK_MSG(!other || strstr(e.msg, "begun with other training examples"), "%s", e.msg);
+        run_free(&r);
+        ses_batches_free(b);
+        ses_dataset_free(d);
+    }
+    CHECK(there("checkpoint-6")); /* refused, not damaged */
     empty(folder);
 }
 
@@ -712,68 +718,9 @@ static void test_stopped_evaluation(void)
     empty(folder);
 }
 
-static void test_batches(void)
-{
-    ses_err e = { 0 };
-    ses_dataset *d = examples();
-    static const ses_batching how[] = {
-        { .examples = 4, .in_order = true },      { .examples = 4, .seed = 1 }, { .tokens = 15, .seed = 1 },
-        { .tokens = 15, .seed = 1, .bucket = 3 }, { .tokens = 1, .seed = 2 },
-    };
-    for (size_t c = 0; c < SES_LEN(how); c++) {
-        ses_batches *b = ses_batches_new(d, &how[c], &e), *again = ses_batches_new(d, &how[c], &e);
-        ses_source s = ses_batches_source(b), t = ses_batches_source(again);
-        bool differ = false;
-        int64_t before[EXAMPLES] = { 0 };
-        for (int64_t epoch = 0; epoch < 3; epoch++) {
-            int seen[EXAMPLES] = { 0 };
-            int64_t at = 0;
-            for (int64_t i = 0; i < s.count(s.ctx, epoch); i++) {
-                ses_batch x, y;
-                int64_t n;
-                CHECK(s.batch(s.ctx, epoch, i, &x, &e));
-                t.batch(t.ctx, 7, 0, &y, &e); /* another one in between */
-                CHECK(t.batch(t.ctx, epoch, i, &y, &e) && x.tokens == y.tokens && x.seqs == y.seqs);
-                CHECK(!memcmp(x.ids, y.ids, (size_t)x.tokens * sizeof *x.ids) && x.cu[x.seqs] == x.tokens);
-                const int64_t *example = ses_batches_examples(b, epoch, i, &n, &e);
-                CHECK(n == x.seqs &&
-                      (how[c].tokens ? n == 1 || x.tokens <= how[c].tokens : n <= how[c].examples));
-                for (int64_t j = 0; j < n; j++) {
-                    ses_sequence q = ses_dataset_at(d, example[j]);
-                    CHECK(x.labels[j] == q.label && q.n == x.cu[j + 1] - x.cu[j] &&
-                          !memcmp(q.ids, x.ids + x.cu[j], (size_t)q.n * sizeof *q.ids));
-                    seen[example[j]]++;
-                    differ |= epoch && before[at] != example[j];
-                    before[at++] = example[j];
-                }
-            }
-            for (int i = 0; i < EXAMPLES; i++) CHECK(seen[i] == 1);
-        }
-        CHECK(differ != how[c].in_order);
-        const int64_t off[][2] = { { 0, -1 }, { 0, s.count(s.ctx, 0) }, { -1, 0 }, { 1, INT64_MAX } };
-        for (size_t i = 0; i < SES_LEN(off); i++) {
-            ses_batch x;
-            char said[64];
-            ses_err_clear(&e);
-            CHECK(!s.batch(s.ctx, off[i][0], off[i][1], &x, &e) && e.code == SES_EARG);
-            s.describe(s.ctx, off[i][0], off[i][1], said, sizeof said);
-            CHECK_STR(said, "");
-        }
-        ses_err_clear(&e);
-        ses_batches_free(b);
-        ses_batches_free(again);
-    }
-    ses_dataset_free(d);
-    d = ses_dataset_new(SES_TARGET_CLASS, 0, 1, &e);
-    CHECK(!ses_batches_new(d, &how[0], &e));
-    CHECK_STR(e.msg, "no examples");
-    ses_dataset_free(d);
-}
-
 int main(void)
 {
     snprintf(folder, sizeof folder, "/tmp/sesame-trainer-%ld", (long)getpid());
-    test_batches();
     test_threads();
     test_resume();
     test_damage();

@@ -13,6 +13,8 @@ typedef struct ses_source {
     bool (*batch)(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e);
     /* For messages: "lines 3, 9, 12 of train.tsv". NULL: nothing is said. */
     void (*describe)(void *ctx, int64_t epoch, int64_t index, char *buf, size_t n);
+    /* Of what the batches are made of: a run is resumed with the same only. NULL: not compared. */
+    uint64_t (*hash)(void *ctx);
 } ses_source;
 
 #endif

@@ -1,6 +1,7 @@
 #include "sesame/dataset.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/rng.h"
 
 #include <inttypes.h>
@@ -350,7 +351,24 @@ static void describe(void *ctx, int64_t epoch, int64_t index, char *buf, size_t 
     if (used + 24 >= size) snprintf(buf + used, size - used, " ...");
 }
 
+/* Of the examples; where they came from (origin) does not matter. */
+static uint64_t hash(void *ctx)
+{
+    static const ses_hash_key key = { 0x736573616d65, 2 }; /* fixed: the hash is kept */
+    const ses_dataset *d = ((const ses_batches *)ctx)->d;
+    const ints *all[] = {
+        &d->ids, &d->segments, &d->tags, &d->said, &d->cu, &d->said_cu, &d->label, &d->end
+    };
+    uint64_t sum[SES_LEN(all) + 1] = { 0 };
+    for (size_t i = 0; i < SES_LEN(all); i++)
+        if (all[i]->n) sum[i] = ses_hash(key, all[i]->p, all[i]->n * sizeof *all[i]->p);
+    if (d->values)
+        sum[SES_LEN(all)] =
+            ses_hash(key, d->values, (size_t)d->sequences * (size_t)d->width * sizeof *d->values);
+    return ses_hash(key, sum, sizeof sum);
+}
+
 ses_source ses_batches_source(ses_batches *b)
 {
-    return (ses_source){ .ctx = b, .count = count, .batch = batch, .describe = describe };
+    return (ses_source){ .ctx = b, .count = count, .batch = batch, .describe = describe, .hash = hash };
 }

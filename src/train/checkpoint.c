@@ -230,6 +230,8 @@ static void put_own(ses_trainer *t, ses_json_writer *w)
     ses_json_put_real(w, t->at.waiting_loss);
     ses_json_put_key(w, "seed");
     ses_json_put_uint(w, t->o.seed);
+    ses_json_put_key(w, "data");
+    ses_json_put_string(w, *t->data ? t->data : NULL);
     ses_json_put_key(w, "settings");
     ses_json_doc *d = ses_json_parse(t->settings, strlen(t->settings), NULL);
     if (d)
@@ -353,6 +355,11 @@ static bool read_state(ses_trainer *t, const char *path, ses_err *e)
     if (!ses_json_uint(ses_json_get(own, "seed"), &seed) || seed != t->o.seed)
         ok = ses_fail(e, SES_EARG, "the run was begun with seed %" PRIu64 ", not %" PRIu64, seed, t->o.seed);
     ok = ok && same_settings(t, ses_json_get(own, "settings"), e);
+    const char *data = ses_json_string(ses_json_get(own, "data"), NULL);
+    if (ok && data && *t->data && strcmp(data, t->data))
+        ok =
+            ses_fail(e, SES_EARG,
+                     "the run was begun with other training examples; resume it with what it was begun with");
     if (ok && !(read_counts(t, own, &at, e) && read_log(t, ses_json_get(root, "log_history"), e) &&
                 read_best(t, ses_json_string(ses_json_get(root, "best_model_checkpoint"), NULL),
                           at.best_update, e)))

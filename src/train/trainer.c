@@ -69,6 +69,8 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
     if (!t->settings || (o->dir && !(t->dir = ses_strdup(o->dir, e)))) goto fail;
     if (t->dir && (!ses_dir_make(t->dir, e) || !(t->lock = ses_lock_new(t->dir, e)))) goto fail;
     if (t->dir && !ses_dir_recover(t->dir, e)) goto fail;
+    if (t->dir && o->source.hash)
+        snprintf(t->data, sizeof t->data, "%016" PRIx64, o->source.hash(o->source.ctx));
     for (size_t i = 0; i < t->n; i++)
         if (!(t->optim[i] = ses_optim_new(ses_model_store(t->model[i]), &o->optim, e))) goto fail;
     t->tape = ses_tape_new(t->dev, &(ses_tape_options){ .record = true }, e);

@@ -20,6 +20,7 @@ struct ses_trainer {
     int64_t total, count; /* updates of the run, batches of the epoch at.epoch */
     ses_buf log;          /* entries, one a line */
     ses_lock *lock;
+    char data[24];                   /* the source's hash, in hex; empty: it has none */
     char *dir, *settings, *best_dir; /* best_dir: a folder of dir */
     ses_err lost;                    /* why the best weights could not be read at the end */
 };
