@@ -9,6 +9,7 @@
 #include "sesame/err.h"
 
 #include <malloc.h>
+#include <stdatomic.h>
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -22,18 +23,18 @@ void *__wrap_aligned_alloc(size_t align, size_t n);
 void __wrap_free(void *p);
 
 static struct {
-    long calls;     /* so far */
-    long fail_from; /* first call to fail; 0: none */
-    long fail_to;   /* last */
-    long failed;
-    long live;          /* blocks */
-    size_t bytes, peak; /* in live blocks, and the most there were */
+    atomic_long calls; /* so far, of all threads */
+    long fail_from;    /* first call to fail; 0: none */
+    long fail_to;      /* last */
+    atomic_long failed;
+    atomic_long live;          /* blocks */
+    atomic_size_t bytes, peak; /* in live blocks, and about the most there were */
 } oom;
 
 static bool oom_hit(void)
 {
-    oom.calls++;
-    bool hit = oom.fail_from && oom.calls >= oom.fail_from && oom.calls <= oom.fail_to;
+    long call = ++oom.calls;
+    bool hit = oom.fail_from && call >= oom.fail_from && call <= oom.fail_to;
     oom.failed += hit;
     return hit;
 }
