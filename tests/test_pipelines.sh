@@ -88,6 +88,8 @@ run 0 ner -m $m/bert-tag -a simple --color always "Anna went to Lindau."
 says "$(printf '\033[')"
 run 0 question-answering -m $m/bert-qa --color never "Who?" "The keeper eats."
 says '['
+run 0 question-answering --help
+says 'add up' 'above 1'
 run 0 fill-mask -m $m/bert-mask -k 2 "[MASK] and [MASK]"
 says 'mask 1' 'mask 2' '#'
 run 0 feature-extraction -m $m/bert-mask "a b"

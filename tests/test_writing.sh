@@ -136,6 +136,31 @@ if [ "$(grep -c "sesame: 2 texts end before" "$tmp/err")" -eq 1 ]; then ok; else
 run 0 text-generation -m "$gpt" --json --max-new-tokens 5 --min-new-tokens 5 -f "$tmp/two"
 if grep -qF "asked for" "$tmp/err"; then bad "told without need"; else ok; fi
 
+# Log-probabilities of what was written, only where asked: those a judge of the whole text gives.
+run 0 text-generation -m "$gpt" --json --logprobs --max-new-tokens 6 "the cat sat"
+words=$(grep -o '"token": "[a-z]*"' "$tmp/out" | cut -d '"' -f 4 | tr '\n' ' ')
+grep -o '"logprob": [-0-9.e]*' "$tmp/out" | cut -d ' ' -f 2 >"$tmp/said"
+run 0 perplexity -m "$gpt" --json --tokens --text "the cat sat $words"
+grep -o '", [-0-9.e]*\]' "$tmp/out" | tr -d '",] ' | tail -n 6 | paste "$tmp/said" - >"$tmp/both"
+if awk '{ d = $1 - $2; bad += NF != 2 || $1 >= 0 || d > 1e-4 || d < -1e-4 } END { exit bad || NR != 6 }' "$tmp/both"; then
+    ok
+else
+    bad "log-probabilities: $(tr '\n\t' ', ' <"$tmp/both")"
+fi
+run 0 text-generation -m "$gpt" --json --max-new-tokens 6 "the cat sat"
+if grep -qF logprob "$tmp/out"; then bad "log-probabilities nobody asked for"; else ok; fi
+run 0 text-generation -m "$gpt" --logprobs --max-new-tokens 6 "the cat sat"
+if [ "$(grep -cE '^ +-[0-9]+\.[0-9]{4}  [a-z]+$' "$tmp/out")" -eq 6 ]; then ok; else bad "a line for each token"; fi
+run 0 summarization -m "$t5" --json --logprobs --num-beams 2 --num-return-sequences 2 --max-new-tokens 3 red
+if [ "$(grep -o '"logprobs": \[{"id": ' "$tmp/out" | wc -l)" -eq 2 ]; then ok; else bad "not of both beams"; fi
+run 2 text-generation -m "$gpt" --logprobs --stream red
+tells "exclude each other"
+
+# A model without a cache.
+run 3 text-generation -m tests/golden/transfo-xl-lm red
+tells "generation is not available for a TransfoXLLMHeadModel: transfo-xl models have no key-value cache; it serves"
+if grep -qF "text-generation" "$tmp/err"; then bad "offered again"; else ok; fi
+
 # Options that do not apply are refused or told.
 run 2 text-generation -m "$gpt" --shots 1 red
 tells "--shots is for --template"

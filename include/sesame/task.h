@@ -42,16 +42,24 @@ typedef struct ses_item {
     int64_t number; /* the caller's: a line's number */
 } ses_item;
 
+typedef struct ses_token_logprob { /* of a token that was written */
+    int32_t id;
+    float logprob;
+    ses_string token; /* as the tokenizer spells it; n 0: not one of its */
+} ses_token_logprob;
+
 /* One line of an answer; a task fills what it has (strings end in NUL, p NULL: not of this task). */
 typedef struct ses_row {
     ses_string label; /* a class, an entity */
     ses_string word;  /* a token or words */
     ses_string text;  /* a whole text: with the mask filled in, an answer, what was generated */
     double score;
-    int32_t token;          /* an id */
-    int64_t index;          /* of a token in its sequence, a choice, a document */
-    ses_offset point, byte; /* where it stands in the text: in code points, in bytes */
-    size_t group;           /* which mask */
+    int32_t token;                    /* an id */
+    int64_t index;                    /* of a token in its sequence, a choice, a document */
+    ses_offset point, byte;           /* where it stands in the text: in code points, in bytes */
+    size_t group;                     /* which mask */
+    const ses_token_logprob *logprob; /* of tasks that write, with "logprobs"; NULL: not asked */
+    size_t n_logprobs;
 } ses_row;
 
 typedef struct ses_result {

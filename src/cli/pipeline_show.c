@@ -156,6 +156,12 @@ static bool show_text(const ses_result *r)
         if (score) printf("%11.4f  ", r->row[i].score);
         put_bytes(r->row[i].text.p, r->row[i].text.n);
         putchar('\n');
+        for (size_t k = 0; k < r->row[i].n_logprobs; k++) {
+            const ses_token_logprob *x = &r->row[i].logprob[k];
+            printf("%11.4f  ", (double)x->logprob);
+            put_bytes(x->token.p ? x->token.p : "", x->token.n);
+            putchar('\n');
+        }
     }
     return true;
 }

@@ -423,6 +423,10 @@ static bool check_model(ses_scribe *w, ses_err *e)
                         "%s does not write texts: a class for causal language modeling or conditional "
                         "generation is needed",
                         ses_model_class(w->model));
+    if (w->model->desc->ways)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "generation is not available for a %s: %s models have no key-value cache",
+                        ses_model_class(w->model), ses_model_type(w->model));
     w->pair = h == &ses_head_target_lm;
     if (w->pair && w->o.decoder_start < 0) w->o.decoder_start = w->o.bos;
     if (w->pair && w->o.decoder_start >= w->vocab)

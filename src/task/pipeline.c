@@ -11,10 +11,15 @@ enum { CONFIG_MAX = 16 << 20, DEFAULT_BUDGET = 4096, UNLIMITED = 1 << 20 };
 
 /* ---- the model ---- */
 
-static bool no_head(const ses_pipeline *p, const ses_class *c, ses_err *e)
+static bool no_fit(const ses_pipeline *p, const ses_model_desc *d, const ses_class *c, ses_err *e)
 {
     char can[512];
-    ses_tasks_of(c, can, sizeof can);
+    ses_tasks_of(d, c, can, sizeof can);
+    if (ses_task_headed(p->task, c))
+        return ses_fail(
+            e, SES_EUNSUPPORTED,
+            "generation is not available for a %s: %s models have no key-value cache; it serves %s", c->name,
+            d->name, can);
     return ses_fail(e, SES_EUNSUPPORTED, "a %s does not serve %s; it serves %s", c->name,
                     ses_task_title(p->task), can);
 }
@@ -26,7 +31,7 @@ static bool pick_class(const ses_pipeline *p, const ses_json *config, ses_model_
     const ses_model_desc *d = ses_config_model(config, e);
     const ses_class *c = d ? ses_config_class(d, config, NULL, e) : NULL;
     if (!c) return false;
-    if (p->task->head) return ses_task_fits(p->task, c) || no_head(p, c, e);
+    if (p->task->head) return ses_task_fits(p->task, d, c) || no_fit(p, d, c, e);
     if (d->pair && !c->encoder_only)
         o->class_name = d->class[0].name;
     else

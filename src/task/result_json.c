@@ -24,6 +24,23 @@ static void put_field(ses_json_writer *w, const ses_result *r, const ses_row *ro
     }
 }
 
+static void put_logprobs(ses_json_writer *w, const ses_row *row)
+{
+    ses_json_put_key(w, "logprobs");
+    ses_json_begin_array(w);
+    for (size_t i = 0; i < row->n_logprobs; i++) {
+        ses_json_begin_object(w);
+        ses_json_put_key(w, "id");
+        ses_json_put_int(w, row->logprob[i].id);
+        ses_json_put_key(w, "token");
+        put_string(w, row->logprob[i].token);
+        ses_json_put_key(w, "logprob");
+        ses_json_put_float(w, row->logprob[i].logprob);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+}
+
 static void put_row(ses_json_writer *w, const ses_result *r, const ses_row *row)
 {
     ses_json_begin_object(w);
@@ -31,6 +48,7 @@ static void put_row(ses_json_writer *w, const ses_result *r, const ses_row *row)
         ses_json_put_key(w, f->key);
         put_field(w, r, row, f->kind);
     }
+    if (row->logprob) put_logprobs(w, row);
     ses_json_end_object(w);
 }
 

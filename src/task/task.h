@@ -134,6 +134,7 @@ struct ses_task {
     const ses_head *const *head; /* heads that serve it, the best first, then NULL; NULL: the base model */
     ses_parts parts;
     bool tokenizer_limit; /* model_max_length of the tokenizer holds; else only what the model can take */
+    bool cached;          /* it reads word by word, with a cache: not of models with ways of their own */
     bool streams;         /* what it writes can be shown as it is written: run tells p->stream */
     /* Slots that may be NULL: the model opened in a way of its own (p->model, and p->borrowed where the task
      * frees it); options against the model; what it has made. */
@@ -165,9 +166,11 @@ const ses_task_name *ses_task_need(const char *name, ses_err *e); /* with "did y
 bool ses_task_pair_given(const ses_task *t, const void *args);    /* by one of parts.pair_option */
 /* The name a task was called by goes to its option --task, where it has one and it is not given. */
 bool ses_task_called(const ses_task *t, void *args, const char *name, ses_err *e);
-const char *ses_task_title(const ses_task *t);                 /* its own name */
-bool ses_task_fits(const ses_task *t, const ses_class *c);     /* a head of this class serves it */
-void ses_tasks_of(const ses_class *c, char *buf, size_t size); /* "fill-mask, embed": those that fit */
+const char *ses_task_title(const ses_task *t);               /* its own name */
+bool ses_task_headed(const ses_task *t, const ses_class *c); /* a head of this class serves it */
+bool ses_task_fits(const ses_task *t, const ses_model_desc *d, const ses_class *c); /* and the model can */
+/* "fill-mask, embed": those that fit. */
+void ses_tasks_of(const ses_model_desc *d, const ses_class *c, char *buf, size_t size);
 
 struct ses_pipeline {
     const ses_task *task;

@@ -201,7 +201,7 @@ static bool reserve(ses_job *j, state *s, ses_err *e)
     return true;
 }
 
-/* Answers that say the same are one, with the sum of their scores. */
+/* Answers that say the same are one, with the sum of their scores, as in the reference: it may be above 1. */
 static bool add_answer(ses_job *j, ses_offset point, ses_offset byte, double score, ses_err *e)
 {
     state *s = j->state;
@@ -294,7 +294,10 @@ const ses_task ses_task_question_answering = {
         "two, a question and its context; a JSON line is {\"question\": ..., \"context\": ...}, in a line of "
         "text "
         "they are apart by a tab. Contexts of any length are read in windows. Scores are products of the "
-        "probabilities of an answer's first and last token; start and end count code points of the context.",
+        "probabilities of an answer's first and last token; those of answers that say the same add up, so "
+        "that "
+        "of a text that repeats itself a score may be above 1. Start and end count code points of the "
+        "context.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

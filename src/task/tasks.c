@@ -70,7 +70,7 @@ const char *ses_task_title(const ses_task *t)
     return "";
 }
 
-bool ses_task_fits(const ses_task *t, const ses_class *c)
+bool ses_task_headed(const ses_task *t, const ses_class *c)
 {
     if (!t->head) return true;
     for (const ses_head *const *h = t->head; *h; h++)
@@ -78,11 +78,16 @@ bool ses_task_fits(const ses_task *t, const ses_class *c)
     return false;
 }
 
-void ses_tasks_of(const ses_class *c, char *buf, size_t size)
+bool ses_task_fits(const ses_task *t, const ses_model_desc *d, const ses_class *c)
+{
+    return ses_task_headed(t, c) && !(t->cached && d->ways);
+}
+
+void ses_tasks_of(const ses_model_desc *d, const ses_class *c, char *buf, size_t size)
 {
     size_t at = 0;
     buf[0] = 0;
     for (const ses_task_name *n = list; n->name; n++)
-        if (n->summary && ses_task_fits(n->task, c) && at < size)
+        if (n->summary && ses_task_fits(n->task, d, c) && at < size)
             at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? ", " : "", n->name);
 }

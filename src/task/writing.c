@@ -157,6 +157,8 @@ static bool check(ses_pipeline *p, const ses_writing_args *a, const ses_writing 
     if (a->stream && o->num_beams > 1)
         return ses_fail(e, SES_EUSAGE,
                         "--stream and --num-beams exclude each other: beams are known at the end only");
+    if (a->stream && a->logprobs)
+        return ses_fail(e, SES_EUSAGE, "--stream and --logprobs exclude each other");
     ses_generated *none = ses_generate(p->model, NULL, 0, o, &why);
     if (!none) return ses_fail(e, why.code == SES_EARG ? SES_EUSAGE : why.code, "%s", why.msg);
     ses_generated_free(none);
@@ -323,8 +325,25 @@ static bool on_token(void *ctx, const ses_token_event *t)
     return send(s, t->id + from, t->n - from, false);
 }
 
+static bool keep_logprobs(ses_pipeline *p, ses_job *j, const ses_written *text, ses_row *row, ses_err *e)
+{
+    size_t n = (size_t)(text->ids.n - text->given);
+    ses_token_logprob *x = ses_arena_array(&j->mem, n + 1, sizeof *x, e);
+    for (size_t i = 0; x && i < n; i++) {
+        size_t len = 0;
+        x[i].id = text->ids.id[text->given + (int64_t)i], x[i].logprob = text->logprob[i];
+        bool known = x[i].id < ses_tokenizer_size(p->tokenizer);
+        const char *s = known ? ses_tokenizer_token(p->tokenizer, x[i].id, &len) : NULL;
+        if (s) x[i].token = ses_job_copy(j, s, len, e);
+        if (s && !x[i].token.p) return false;
+    }
+    row->logprob = x, row->n_logprobs = x ? n : 0;
+    return x != NULL;
+}
+
 static bool keep(ses_pipeline *p, ses_job *j, const ses_written *text, int64_t n, ses_err *e)
 {
+    const ses_writing_args *a = p->args;
     const ses_writing *my = p->self;
     ses_writing_job *mine = j->state;
     bool pair = p->use->head == &ses_head_target_lm;
@@ -342,6 +361,7 @@ static bool keep(ses_pipeline *p, ses_job *j, const ses_written *text, int64_t n
             s = (ses_string){ both, mine->prompt.n + s.n };
         }
         mine->text[i] = (ses_row){ .text = s, .score = text[i].score };
+        if (a->logprobs && !keep_logprobs(p, j, &text[i], &mine->text[i], e)) return false;
         int64_t asked = my->o.max_new_tokens ? text[i].given + my->o.max_new_tokens : my->o.max_length;
         p->stopped += text[i].finish == SES_FINISH_LENGTH && text[i].ids.n < asked;
     }
@@ -357,7 +377,8 @@ bool ses_writing_run(ses_pipeline *p, ses_job *const *job, ses_seq *const *seq, 
     ses_prompt *prompt = ses_alloc_array(n, sizeof *prompt, e);
     if (!prompt) return false;
     for (size_t i = 0; i < n; i++) prompt[i].ids = (ses_ids){ seq[i]->id, (int64_t)seq[i]->n };
-    bool streams = p->stream && n == 1 && o.num_beams == 1 && o.num_return_sequences == 1;
+    const ses_writing_args *a = p->args;
+    bool streams = p->stream && !a->logprobs && n == 1 && o.num_beams == 1 && o.num_return_sequences == 1;
     if (streams) {
         const ses_writing_job *mine = job[0]->state;
         o.on_token = on_token, o.ctx = &s;

@@ -7,7 +7,7 @@
 
 typedef struct ses_template ses_template;
 
-enum { SES_WRITING_OPTIONS = 39 };
+enum { SES_WRITING_OPTIONS = 40 };
 
 typedef struct ses_writing_args {
     ses_generate_options o;          /* what was given of it: */
@@ -16,7 +16,7 @@ typedef struct ses_writing_args {
     ses_list stop, bad_words, suppress, begin_suppress, eos;
     const char *prefix, *template, *task, *src_lang, *tgt_lang;
     int64_t shots, forced_bos;
-    bool stream;
+    bool stream, logprobs;
 } ses_writing_args;
 
 extern const ses_opt ses_writing_opt[SES_WRITING_OPTIONS];
@@ -43,10 +43,10 @@ bool ses_writing_run(ses_pipeline *p, ses_job *const *job, ses_seq *const *seq, 
 bool ses_writing_finish(ses_pipeline *p, ses_job *j, ses_result *r, const ses_shape *shape, ses_err *e);
 
 /* Everything of a task that writes but its words. */
-#define SES_WRITING_TASK(finish_)                                                                \
-    .opt = ses_writing_opt, .n_opt = SES_WRITING_OPTIONS, .args_size = sizeof(ses_writing_args), \
-    .self_size = sizeof(ses_writing), .job_size = sizeof(ses_writing_job), .streams = true,      \
-    .open = ses_writing_open, .close = ses_writing_close, .encode = ses_writing_encode,          \
+#define SES_WRITING_TASK(finish_)                                                                           \
+    .opt = ses_writing_opt, .n_opt = SES_WRITING_OPTIONS, .args_size = sizeof(ses_writing_args),            \
+    .self_size = sizeof(ses_writing), .job_size = sizeof(ses_writing_job), .streams = true, .cached = true, \
+    .open = ses_writing_open, .close = ses_writing_close, .encode = ses_writing_encode,                     \
     .run = ses_writing_run, .finish = finish_
 
 /* template.c: prompts from a file with an instruction, examples and the place of the text. */

@@ -115,4 +115,8 @@ const ses_opt ses_writing_opt[SES_WRITING_OPTIONS] = {
              .choices = "false|true",
              .bare = "true",
              .help = "make scores probabilities again after all changes to them" },
+    [39] = { .name = "logprobs",
+             .type = SES_OPT_FLAG,
+             AT(logprobs),
+             .help = "give the log-probability of each token written, by the model alone: key \"logprobs\"" },
 };
