@@ -69,18 +69,44 @@ static bool put_piece(void *ctx, const char *piece, size_t n)
     return !fflush(stdout);
 }
 
-/* An interrupt ends the work between answers, not inside a line. Threads of the device have it blocked from
- * the start, so that this one alone is told. */
-static sigset_t block_interrupt(void)
+/* A signal ends the work at once, but not inside an answer that is being written: it waits for the end,
+ * or for a write that cannot go on. */
+static volatile sig_atomic_t writing, ended_by;
+static const int ends[] = { SIGINT, SIGTERM };
+
+static void die_by(int sig)
+{
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+static void on_signal(int sig)
+{
+    if (writing)
+        ended_by = sig;
+    else
+        die_by(sig);
+}
+
+static void catch_signals(void)
+{
+    for (size_t i = 0; i < SES_LEN(ends); i++) {
+        struct sigaction a = { .sa_handler = on_signal }, before;
+        sigemptyset(&a.sa_mask);
+        sigaction(ends[i], NULL, &before);
+        if (before.sa_handler != SIG_IGN) sigaction(ends[i], &a, NULL);
+    }
+}
+
+/* Threads inherit what is blocked while they start: then this one alone is told. */
+static sigset_t block_signals(void)
 {
     sigset_t s, was;
     sigemptyset(&s);
-    sigaddset(&s, SIGINT);
+    for (size_t i = 0; i < SES_LEN(ends); i++) sigaddset(&s, ends[i]);
     pthread_sigmask(SIG_BLOCK, &s, &was);
     return was;
 }
-
-static void restore_interrupt(sigset_t was) { pthread_sigmask(SIG_SETMASK, &was, NULL); }
 
 static bool put_answer(job *j, const ses_result *r, ses_err *e)
 {
@@ -97,9 +123,10 @@ static bool put_answer(job *j, const ses_result *r, ses_err *e)
 
 static bool put(void *ctx, const ses_result *r, ses_err *e)
 {
-    sigset_t was = block_interrupt();
+    writing = 1;
     bool ok = put_answer(ctx, r, e) && !fflush(stdout);
-    restore_interrupt(was);
+    writing = 0;
+    if (ended_by) die_by(ended_by);
     return ok;
 }
 
@@ -122,7 +149,7 @@ static bool put_refusal(void *ctx, const ses_item *item, ses_err *bad, ses_err *
     ses_json_begin_object(w);
     ses_json_pair(w, "error", bad->msg);
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_print(w, e) && !fflush(stdout);
 }
 
 /* An item that was not taken; those before it are answered first. */
@@ -349,9 +376,10 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
     job j = { .call = c, .a = a, .npy = { .f = stdout } };
     if (!check_usage(c, a, e)) return false;
     ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
-    sigset_t was = block_interrupt();
+    catch_signals();
+    sigset_t was = block_signals();
     ses_device *dev = ses_device_open(a->shared.device, &o, e);
-    restore_interrupt(was);
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
     j.p = dev ? ses_pipeline_new(c->command->task, a->model, dev, c->task_args, e) : NULL;
     bool ok = j.p && run(&j, e);
     if (j.p) tell_stopped(&j);
