@@ -284,6 +284,37 @@ static void on_real_files(void)
     }
 }
 
+/* Labels in a model's order, by name, by value, in another case of letters. */
+static void ordered(void)
+{
+    const char *const names[] = { "LOC", "O", "PER" }, *const digits[] = { "1", "0" };
+    err = (ses_err){ 0 };
+    ses_examples *like = ses_examples_labeled(SES_DATA_TAG, names, 3, &err);
+    ses_examples *d =
+        open_text(".txt", "a o\nb per\nc loc\n",
+                  SPEC(.kind = SES_DATA_TAG, .format = SES_DATA_CONLL, .values = "o|per|loc"), NULL);
+    CHECK_MSG(like && d && ses_examples_order(d, like, &err), "%s", err.msg);
+    const int32_t *at = d ? ses_examples_at(d, 0)->labels : NULL;
+    CHECK(at && at[0] == 1 && at[1] == 2 && at[2] == 0);
+    CHECK_STR(d ? ses_examples_label(d, 2) : "", "PER");
+    CHECK_STR(d ? ses_examples_value(d, 2) : "", "per");
+    ses_examples_free(d);
+    const ses_data_spec *s = SPEC(.text_a = "t", .label = "l", .values = "0|1", .names = "no|yes");
+    d = open_text(".tsv", "t\tl\nx\t0\ny\t1\n", s, NULL);
+    CHECK(d && !ses_examples_order(d, like, &err));
+    CHECK_STR(err.msg, "the labels differ: the data have no, yes; the model has LOC, O, PER");
+    CHECK(d && ses_examples_at(d, 0)->label == 0);
+    ses_examples_free(like);
+    err = (ses_err){ 0 };
+    like = ses_examples_labeled(SES_DATA_CLASSIFY, digits, 2, &err);
+    CHECK(d && like && ses_examples_order(d, like, &err) && ses_examples_at(d, 0)->label == 1);
+    ses_examples *more = open_text(".tsv", "t\tl\nx\t0\n", s, d);
+    CHECK(more && ses_examples_at(more, 0)->label == 1);
+    ses_examples_free(more);
+    ses_examples_free(d);
+    ses_examples_free(like);
+}
+
 int main(void)
 {
     snprintf(dir, sizeof dir, "/tmp/sesame-examples-XXXXXX");
@@ -291,6 +322,7 @@ int main(void)
     classification();
     others();
     nested();
+    ordered();
     table();
     on_real_files();
     on_ragged_file();

@@ -334,9 +334,11 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
     clear_line(f);
     if (!f->quiet) {
         char time[SES_HUMAN];
-        fprintf(stderr, "update %" PRId64 "  epoch %.2f  train loss %.4f  eval loss %.4f  %s %.4f%s  (%s)\n",
-                at->updates, epoch, f->loss_count ? f->loss_sum / (double)f->loss_count : NAN, f->eval_loss,
-                name, *metric,
+        char trained[48] = ""; /* nothing was, where a stopped evaluation is done again */
+        if (f->loss_count)
+            snprintf(trained, sizeof trained, "  train loss %.4f", f->loss_sum / (double)f->loss_count);
+        fprintf(stderr, "update %" PRId64 "  epoch %.2f%s  eval loss %.4f  %s %.4f%s  (%s)\n", at->updates,
+                epoch, trained, f->eval_loss, name, *metric,
                 isnan(*metric)                                                            ? ""
                 : isnan(at->best) || (f->lower ? *metric < at->best : *metric > at->best) ? " best"
                                                                                           : "",
