@@ -398,6 +398,10 @@ LIST
     refuses 'a BertModel does not use: classifier.bias, classifier.weight' -- \
         run "$golden/bert-classify" --class BertModel --strict -i '5 6 7'
     run 0 info "$golden/bert-classify" --strict
+    cp -r "$golden/bert-classify" "$tmp/code"
+    sed 's/^{/{"auto_map": {"AutoModel": "modeling_mine.Mine"},/' "$golden/bert-classify/config.json" >"$tmp/code/config.json"
+    run 0 info "$tmp/code"
+    if grep -q '"auto_map" names code (modeling_mine.Mine), which is never run' "$tmp/err"; then ok; else bad "auto_map"; fi
     run 0 convert "$golden/bert-classify" "$tmp/strict" --strict
     refuses 'tensor "bert.pooler.dense.weight"' 'would be random' 'BertForMaskedLM' -- \
         run "$golden/bert-masked-lm" --class BertForSequenceClassification -i '5 6 7'

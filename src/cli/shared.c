@@ -1,6 +1,7 @@
 #include "shared.h"
 
 #include "base/pool.h"
+#include "base/str.h"
 #include "kernel/kernel.h"
 
 #include <stdio.h>
@@ -14,8 +15,18 @@ ses_isa ses_shared_isa(const ses_shared *s)
 
 int ses_shared_threads(const ses_shared *s) { return s->threads > 0 ? (int)s->threads : ses_cpu_count(); }
 
+/* Code a folder brings along: its architecture is one of ours, and only ours is run. */
+static void tell_code(const ses_model *m)
+{
+    const char *name = ses_json_string(ses_json_at(ses_json_get(ses_model_config(m), "auto_map"), 0), NULL);
+    if (name)
+        fprintf(stderr, "sesame: config.json: \"auto_map\" names code (%s), which is never run\n",
+                ses_quoted_of(name, strlen(name)).s);
+}
+
 void ses_tell_surplus(const ses_model *m)
 {
+    tell_code(m);
     enum { SHOWN = 3 };
     const char *names = ses_model_surplus(m), *end = names;
     int n = *names != 0;

@@ -49,7 +49,7 @@ typedef struct ses_shared {
         .help = "a tensor in the files that the model does not use is an error"     \
     }
 
-/* One line on stderr about tensors that were passed over, if there are any. */
+/* A line on stderr about tensors that were passed over, and one about code that is not run. */
 void ses_tell_surplus(const ses_model *m);
 
 ses_isa ses_shared_isa(const ses_shared *s); /* what will run: capped by what CPU and build have */
