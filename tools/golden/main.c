@@ -1,8 +1,7 @@
 /* golden CASE...: Sesame against the reference library's outputs, gradients, losses and texts, a line a
  * case. */
+#include "../checker.h"
 #include "base/alloc.h"
-#include "cli/options.h"
-#include "cli/shared.h"
 #include "compare.h"
 #include "sesame/optim.h"
 
@@ -10,30 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct args {
-    ses_shared shared;
-    bool verbose, help;
-    int dtype;
-} args;
-
 static const ses_opt options[] = {
-    SES_OPT_SHARED(args, shared),
-    { .name = "verbose",
-      .letter = 'v',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, verbose),
-      .help = "a line for every tensor" },
     { .name = "dtype",
       .type = SES_OPT_CHOICE,
-      .offset = offsetof(args, dtype),
+      .offset = offsetof(checker_args, dtype),
       .choices = "f32",
       .def = "f32",
       .help = "how weights are held" },
-    { .name = "help",
-      .letter = 'h',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, help),
-      .help = "this text" },
+    CHECKER_OPTIONS("tensor"),
 };
 
 static double scalar(ses_tape *t, const ses_tensor *x)
@@ -202,37 +185,16 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
     return code;
 }
 
-static void help(void)
-{
-    puts("usage: golden [options] CASE...\n\n"
-         "Compare Sesame with the reference library's outputs, gradients, losses and texts in each CASE\n"
-         "folder.\n"
-         "A line a case: each error as a share of its limit, and where it is. Exit 0: none failed, 1: some\n"
-         "failed, 2: wrong usage, 3: a folder could not be read.\n");
-    for (size_t i = 0; i < SES_LEN(options); i++)
-        printf("  --%-10s %-20s %s\n", options[i].name, ses_opt_value_name(&options[i]), options[i].help);
-}
+static const char usage[] =
+    "usage: golden [options] CASE...\n\n"
+    "Compare Sesame with the reference library's outputs, gradients, losses and texts in each CASE\n"
+    "folder.\n"
+    "A line a case: each error as a share of its limit, and where it is. Exit 0: none failed, 1: some\n"
+    "failed, 2: wrong usage, 3: a folder could not be read.\n";
 
 int main(int argc, char **argv)
 {
-    args a = { 0 };
-    ses_err e = { 0 };
-    int n = 0, worst = 0;
-    const ses_opt_group group = { options, SES_LEN(options), &a };
     (void)argc;
-    if (!ses_options_parse(&group, 1, argv + 1, false, &n, &e) ||
-        (!a.help && !n && !ses_fail(&e, SES_EUSAGE, "no case folder given"))) {
-        fprintf(stderr, "golden: %s\nTry 'golden --help'.\n", e.msg);
-        return 2;
-    }
-    if (a.help) return help(), 0;
-    ses_device_options o = { .threads = (int)a.shared.threads, .isa = ses_shared_isa(&a.shared) };
-    ses_device *dev = ses_device_open(a.shared.device, &o, &e);
-    if (!dev) return fprintf(stderr, "golden: %s\n", e.msg), 2;
-    for (int i = 0; i < n; i++) {
-        int code = check_case(argv[1 + i], dev, a.verbose);
-        if (code > worst) worst = code;
-    }
-    ses_device_free(dev);
-    return worst;
+    const checker c = { "golden", usage, "no case folder given", options, SES_LEN(options), check_case };
+    return checker_main(&c, argv);
 }

@@ -5,9 +5,9 @@
  *   batch_size, max_length, lr, weight_decay, warmup (updates, or warmup_ratio), total (updates), clip
  *   losses, grad_norms of each update, the norm before clipping
  * and may have optimizer, schedule, betas, eps, momentum, nesterov, accumulate, decay_all, no_correction. */
+#include "../checker.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "cli/shared.h"
 #include "sesame/dataset.h"
 #include "sesame/tokenizer.h"
 #include "sesame/trainer.h"
@@ -20,24 +20,7 @@
 enum { FIRST = 20 }; /* updates held to NEAR, those after to FAR */
 static const double NEAR = 1e-4, FAR = 2e-3;
 
-typedef struct args {
-    ses_shared shared;
-    bool verbose, help;
-} args;
-
-static const ses_opt options[] = {
-    SES_OPT_SHARED(args, shared),
-    { .name = "verbose",
-      .letter = 'v',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, verbose),
-      .help = "a line for every update" },
-    { .name = "help",
-      .letter = 'h',
-      .type = SES_OPT_FLAG,
-      .offset = offsetof(args, help),
-      .help = "this text" },
-};
+static const ses_opt options[] = { CHECKER_OPTIONS("update") };
 
 /* A run as its object says. */
 typedef struct recipe {
@@ -322,39 +305,17 @@ static int check_folder(const char *folder, ses_device *dev, bool verbose)
     return worst;
 }
 
-static void help(void)
-{
-    puts(
-        "usage: golden-runs [options] FOLDER...\n\n"
-        "Train again what the reference library trained: every run of FOLDER/finetune.json, on the model in\n"
-        "the folder of the run's name. A line a run: the largest difference of a loss and of a gradient "
-        "norm\n"
-        "as a share of the limit, and in which update (1e-4 relative in the first 20 updates, 2e-3 after).\n"
-        "Exit 0: none failed, 1: some failed, 2: wrong usage, 3: something could not be read.\n");
-    for (size_t i = 0; i < SES_LEN(options); i++)
-        printf("  --%-10s %-20s %s\n", options[i].name, ses_opt_value_name(&options[i]), options[i].help);
-}
+static const char usage[] =
+    "usage: golden-runs [options] FOLDER...\n\n"
+    "Train again what the reference library trained: every run of FOLDER/finetune.json, on the model in\n"
+    "the folder of the run's name. A line a run: the largest difference of a loss and of a gradient "
+    "norm\n"
+    "as a share of the limit, and in which update (1e-4 relative in the first 20 updates, 2e-3 after).\n"
+    "Exit 0: none failed, 1: some failed, 2: wrong usage, 3: something could not be read.\n";
 
 int main(int argc, char **argv)
 {
-    args a = { 0 };
-    ses_err e = { 0 };
-    int n = 0, worst = 0;
-    const ses_opt_group group = { options, SES_LEN(options), &a };
     (void)argc;
-    if (!ses_options_parse(&group, 1, argv + 1, false, &n, &e) ||
-        (!a.help && !n && !ses_fail(&e, SES_EUSAGE, "no folder given"))) {
-        fprintf(stderr, "golden-runs: %s\nTry 'golden-runs --help'.\n", e.msg);
-        return 2;
-    }
-    if (a.help) return help(), 0;
-    ses_device_options o = { .threads = (int)a.shared.threads, .isa = ses_shared_isa(&a.shared) };
-    ses_device *dev = ses_device_open(a.shared.device, &o, &e);
-    if (!dev) return fprintf(stderr, "golden-runs: %s\n", e.msg), 2;
-    for (int i = 0; i < n; i++) {
-        int code = check_folder(argv[1 + i], dev, a.verbose);
-        if (code > worst) worst = code;
-    }
-    ses_device_free(dev);
-    return worst;
+    const checker c = { "golden-runs", usage, "no folder given", options, SES_LEN(options), check_folder };
+    return checker_main(&c, argv);
 }

@@ -1,0 +1,36 @@
+/* What the programs that check folders against the reference have in common: options, help, exit codes. */
+#ifndef TOOLS_CHECKER_H
+#define TOOLS_CHECKER_H
+
+#include "cli/shared.h"
+
+typedef struct checker_args {
+    ses_shared shared;
+    bool verbose, help;
+    int dtype; /* of programs that take it */
+} checker_args;
+
+#define CHECKER_OPTIONS(each)                                                                        \
+    SES_OPT_SHARED(checker_args, shared),                                                            \
+        { .name = "verbose",                                                                         \
+          .letter = 'v',                                                                             \
+          .type = SES_OPT_FLAG,                                                                      \
+          .offset = offsetof(checker_args, verbose),                                                 \
+          .help = "a line for every " each },                                                        \
+    {                                                                                                \
+        .name = "help", .letter = 'h', .type = SES_OPT_FLAG, .offset = offsetof(checker_args, help), \
+        .help = "this text"                                                                          \
+    }
+
+typedef struct checker {
+    const char *name, *usage; /* usage: what help says before the options */
+    const char *nothing;      /* "no folder given" */
+    const ses_opt *opt;       /* of checker_args */
+    size_t n_opt;
+    int (*check)(const char *dir, ses_device *dev, bool verbose); /* 0 pass, 1 fail, 3 unreadable */
+} checker;
+
+/* The exit code: the worst of all folders, 2 for wrong usage. */
+int checker_main(const checker *c, char **argv);
+
+#endif
