@@ -2,8 +2,7 @@
  * are the reference's. */
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "check.h"
-#include "text/stage.h"
+#include "step_fixture.h"
 
 #include <time.h>
 
@@ -222,23 +221,9 @@ static const struct {
       "1-2 2-4 4-5 5-7 8-9 10-11 11-13 11-13 11-13" },
 };
 
-typedef struct opened {
-    ses_json_doc *doc;
-    ses_arena mem;
-    ses_step step;
-} opened;
-
 static bool open(opened *o, const char *settings, ses_err *e)
 {
-    *o = (opened){ .doc = ses_json_parse(settings, strlen(settings), e) };
-    return o->doc && ses_step_open(&o->step, SES_NORMALIZER, ses_json_root(o->doc), &o->mem, e);
-}
-
-static void shut(opened *o)
-{
-    ses_step_close(&o->step);
-    ses_arena_free(&o->mem);
-    ses_json_free(o->doc);
+    return open_step(o, SES_NORMALIZER, settings, e);
 }
 
 /* Through all steps of a sequence. base: where in the input the text begins. */
@@ -301,28 +286,9 @@ static void test_cases(void)
     }
 }
 
-/* What is saved opens again and is saved the same. */
 static void test_save(void)
 {
-    for (size_t i = 0; i < SES_LEN(cases); i++) {
-        opened o = { 0 }, again = { 0 };
-        ses_err e = { 0 };
-        ses_json_writer *w = ses_json_writer_new(0, &e), *w2 = ses_json_writer_new(0, &e);
-        const char *text = NULL, *text2 = NULL;
-        if (open(&o, cases[i].settings, &e)) {
-            ses_step_save(&o.step, w);
-            text = ses_json_writer_text(w, NULL, &e);
-        }
-        if (text && open(&again, text, &e)) {
-            ses_step_save(&again.step, w2);
-            text2 = ses_json_writer_text(w2, NULL, &e);
-        }
-        CHECK_MSG(text && text2 && !strcmp(text, text2), "%s", e.msg);
-        ses_json_writer_free(w);
-        ses_json_writer_free(w2);
-        shut(&o);
-        shut(&again);
-    }
+    for (size_t i = 0; i < SES_LEN(cases); i++) check_saved(SES_NORMALIZER, cases[i].settings);
 }
 
 static void test_refusals(void)
@@ -343,13 +309,7 @@ static void test_refusals(void)
           "trie of 1073741823 units in 4 bytes" },
         { "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"BAAAAAAAAAD/\"}", "not UTF-8 at byte 0" },
     };
-    for (size_t i = 0; i < SES_LEN(bad); i++) {
-        opened o;
-        ses_err e = { 0 };
-        CHECK(!open(&o, bad[i].settings, &e));
-        CHECK_MSG(strstr(e.msg, bad[i].message), "got \"%s\"", e.msg);
-        shut(&o);
-    }
+    for (size_t i = 0; i < SES_LEN(bad); i++) check_refused(SES_NORMALIZER, bad[i].settings, bad[i].message);
 }
 
 /* A charsmap whose trie leads astray is an error when met, not a crash: a has its replacement past the

@@ -2,9 +2,8 @@
  * are the reference's. */
 #include "base/alloc.h"
 #include "base/utf8.h"
-#include "check.h"
+#include "step_fixture.h"
 #include "text/regex.h"
-#include "text/stage.h"
 
 #include <time.h>
 
@@ -187,23 +186,9 @@ static const struct {
       "bab", "0-1 1-2 2-3" },
 };
 
-typedef struct opened {
-    ses_json_doc *doc;
-    ses_arena mem;
-    ses_step step;
-} opened;
-
 static bool open(opened *o, const char *settings, ses_err *e)
 {
-    *o = (opened){ .doc = ses_json_parse(settings, strlen(settings), e) };
-    return o->doc && ses_step_open(&o->step, SES_PRE_TOKENIZER, ses_json_root(o->doc), &o->mem, e);
-}
-
-static void shut(opened *o)
-{
-    ses_step_close(&o->step);
-    ses_arena_free(&o->mem);
-    ses_json_free(o->doc);
+    return open_step(o, SES_PRE_TOKENIZER, settings, e);
 }
 
 static bool fill(ses_pieces *p, const char *in, size_t n, ses_err *e)
@@ -281,25 +266,7 @@ static void test_tokens(void)
 
 static void test_save(void)
 {
-    for (size_t i = 0; i < SES_LEN(cases); i++) {
-        opened o = { 0 }, again = { 0 };
-        ses_err e = { 0 };
-        ses_json_writer *w = ses_json_writer_new(0, &e), *w2 = ses_json_writer_new(0, &e);
-        const char *text = NULL, *text2 = NULL;
-        if (open(&o, cases[i].settings, &e)) {
-            ses_step_save(&o.step, w);
-            text = ses_json_writer_text(w, NULL, &e);
-        }
-        if (text && open(&again, text, &e)) {
-            ses_step_save(&again.step, w2);
-            text2 = ses_json_writer_text(w2, NULL, &e);
-        }
-        CHECK_MSG(text && text2 && !strcmp(text, text2), "%s", e.msg);
-        ses_json_writer_free(w);
-        ses_json_writer_free(w2);
-        shut(&o);
-        shut(&again);
-    }
+    for (size_t i = 0; i < SES_LEN(cases); i++) check_saved(SES_PRE_TOKENIZER, cases[i].settings);
 }
 
 static void test_refusals(void)
@@ -316,13 +283,8 @@ static void test_refusals(void)
         { "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"+a\"}}", "nothing to repeat, at byte 1" },
         { "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"[b-a]\"}}", "runs backward" },
     };
-    for (size_t i = 0; i < SES_LEN(bad); i++) {
-        opened o;
-        ses_err e = { 0 };
-        CHECK(!open(&o, bad[i].settings, &e));
-        CHECK_MSG(strstr(e.msg, bad[i].message), "got \"%s\"", e.msg);
-        shut(&o);
-    }
+    for (size_t i = 0; i < SES_LEN(bad); i++)
+        check_refused(SES_PRE_TOKENIZER, bad[i].settings, bad[i].message);
 }
 
 /* What only PCRE2 does: matched with it, refused by name without. */
