@@ -60,10 +60,12 @@ out_has 'label: y'
 gives 2
 err_has 'which file?'
 gives 2 "$tmp/sst2" --task sst3
-err_has 'neither a benchmark nor a kind: "sst3"'
+err_has 'neither a kind nor a benchmark: "sst3"'
 gives 2 "$tmp/sst2"
 err_has 'is a folder'
-gives 3 "$tmp/sst2/train.tsv"
+gives 0 "$tmp/sst2/train.tsv" --json
+out_has '"name": "1"'
+gives 3 "$tmp/sst2/train.tsv" --text text
 err_has 'no column "text"; there are: sentence, label'
 gives 3 "$tmp/sst2/dev.tsv" "$tmp/sst2/train.tsv" --text sentence
 err_has 'train.tsv: line 3: label "0" is not known; there are: 1'

@@ -112,6 +112,15 @@ ok "with columns" exits 0 from "$tmp/train.tsv" "$sesame" finetune $small --task
 ok "predict of standard input" exits 0 from "$tmp/new.tsv" "$sesame" predict "$tmp/one" - --task classify --text sentence
 ok "says both" test "$(wc -l <"$tmp/out")" -eq 2
 
+# Any table: other delimiters, quotes, labels in an order of one's own.
+tr '\t' ';' <"$tmp/train.tsv" | sed 's/^\(the [^;]*\);/"\1";/' >"$tmp/train.txt"
+# shellcheck disable=SC2086
+ok "a table with semicolons and quotes" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.txt" \
+    --format csv --delimiter ';' --quotes on --labels 'pos|neg' --epochs 4 -o "$tmp/semi"
+ok "labels in the order given" grep -q '"0": "pos"' "$tmp/semi/config.json"
+ok "eval reads it too" exits 0 "$sesame" eval "$tmp/semi" "$tmp/train.txt" --task classify --format csv --delimiter ';' --json
+ok "and agrees" above "$(score eval_accuracy "$tmp/out")" 0.95
+
 # From a model: all of it but the head is taken over.
 ok "from a folder" exits 0 "$sesame" finetune --model "$tmp/one" --task classify --train "$tmp/train.tsv" --steps 2 \
     -o "$tmp/two"
@@ -249,7 +258,7 @@ refused "an unseen label" 3 'other' --task classify --train "$tmp/train.tsv" --e
 refused "a wrong column" 3 'sentence' --task classify --train "$tmp/train.tsv" --text body
 printf 'sentence1\tsentence2\tscore\na\tb\tinf\n' >"$tmp/inf.tsv"
 refused "a target that is not finite" 3 'inf' --task stsb --train "$tmp/inf.tsv"
-refused "no such task" 2 'no task "fly"' --task fly --train "$tmp/train.tsv"
+refused "no such task" 2 'neither a kind nor a benchmark: "fly"' --task fly --train "$tmp/train.tsv"
 refused "zero updates" 3 '0 updates' --task classify --train "$tmp/train.tsv" --epochs 0
 refused "no such metric" 2 'no score is called "fog"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --metric fog

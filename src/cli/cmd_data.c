@@ -17,6 +17,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
+    SES_OPT_DATA_TASK(args, data, false),
     SES_OPT_DATA(args, data),
     { .name = "show",
       .letter = 'n',
@@ -76,7 +77,7 @@ static bool show_file(const ses_call *c, const ses_data_view *v, ses_examples **
 {
     const args *a = c->args;
     ses_data_stats s = { 0 };
-    ses_examples *d = ses_examples_open(v->path, v->spec, *like, e);
+    ses_examples *d = ses_data_open(v->spec, v->path, *like, e);
     bool ok = d && ses_data_stats_of(d, &s, e);
     if (ok && *like && !a->json) puts("");
     ok = ok && (a->json ? ses_data_print_json(d, &s, v, e) : ses_data_show(d, &s, v, &c->out, e));

@@ -357,11 +357,11 @@ static bool prepare_data(ses_finetune *f, ses_err *e)
     if (!a->model == !a->config) return ses_fail(e, SES_EUSAGE, "one of --model and --config is needed");
     if (!a->model && !a->tokenizer) return ses_fail(e, SES_EUSAGE, "--config needs --tokenizer");
     if (!ses_finetune_config(f, e)) return false;
-    f->train_rows = ses_tune_read(&f->spec, a->train, NULL, e);
+    f->train_rows = ses_data_open(&f->spec, a->train, NULL, e);
     if (!f->train_rows) return false;
     if (!ses_examples_learnable(f->train_rows, e)) return ses_wrap(e, "%s", a->train);
     if (!ses_finetune_labels(f, e)) return false;
-    if (a->eval && !(f->eval_rows = ses_tune_read(&f->spec, a->eval, f->train_rows, e))) return false;
+    if (a->eval && !(f->eval_rows = ses_data_open(&f->spec, a->eval, f->train_rows, e))) return false;
     f->n_eval = f->eval_rows ? ses_examples_count(f->eval_rows) : 0;
     return true;
 }

@@ -12,18 +12,19 @@ typedef struct ses_data_args {
     int64_t token_column, tag_column;
 } ses_data_args;
 
+/* must: the command cannot do without. */
+#define SES_OPT_DATA_TASK(struct_, field, must)                                                       \
+    {                                                                                                 \
+        .name = "task", .letter = 'T', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.task), \
+        .value = "TASK", .required = must,                                                            \
+        .help = "classify, regress, multi_label, tag, answer, or a benchmark (sesame data --list)"    \
+    }
 #define SES_OPT_DATA(struct_, field)                                                                  \
-    { .name = "task",                                                                                 \
+    { .name = "text",                                                                                 \
       .type = SES_OPT_TEXT,                                                                           \
-      .offset = offsetof(struct_, field.task),                                                        \
-      .value = "NAME",                                                                                \
-      .help = "a benchmark (sesame data --list), or classify, multi_label, regress, tag, answer, "    \
-              "choose, rewrite" },                                                                    \
-        { .name = "text",                                                                             \
-          .type = SES_OPT_TEXT,                                                                       \
-          .offset = offsetof(struct_, field.text),                                                    \
-          .value = "COLUMN",                                                                          \
-          .help = "column of the text: a name, or a number from 1; without it, text" },               \
+      .offset = offsetof(struct_, field.text),                                                        \
+      .value = "COLUMN",                                                                              \
+      .help = "column of the text: a name, or a number from 1; without it, by its usual names" },     \
         { .name = "pair",                                                                             \
           .type = SES_OPT_TEXT,                                                                       \
           .offset = offsetof(struct_, field.pair),                                                    \
@@ -33,7 +34,7 @@ typedef struct ses_data_args {
           .type = SES_OPT_TEXT,                                                                       \
           .offset = offsetof(struct_, field.label),                                                   \
           .value = "COLUMN",                                                                          \
-          .help = "column of the label or number; without it, label" },                               \
+          .help = "column of the label or number; without it, by its usual names" },                  \
         { .name = "choices",                                                                          \
           .type = SES_OPT_TEXT,                                                                       \
           .offset = offsetof(struct_, field.choices),                                                 \
@@ -86,5 +87,8 @@ typedef struct ses_data_args {
 
 /* What the options say, over what the named benchmark says; *b NULL where the task is a kind. */
 bool ses_data_args_spec(const ses_data_args *a, ses_data_spec *spec, const ses_benchmark **b, ses_err *e);
+/* ses_examples_open, with columns that nobody named looked for by their usual names. */
+ses_examples *ses_data_open(const ses_data_spec *spec, const char *path, const ses_examples *like,
+                            ses_err *e);
 
 #endif

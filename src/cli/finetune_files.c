@@ -216,7 +216,7 @@ void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end 
                   ses_time_text(a, f->seconds), ses_human_count(b, (uint64_t)rate),
                   rate / ((double)at->tokens / fmax(1, (double)at->sequences)),
                   ses_human_bytes(spark, (uint64_t)use.ru_maxrss * 1024));
-    ses_show_line(t, "Next", "sesame predict %s --task %s FILE", f->a->output, f->a->tune.task);
+    ses_show_line(t, "Next", "sesame predict %s --task %s FILE", f->a->output, f->a->tune.data.task);
 }
 
 bool ses_finetune_print(const ses_finetune *f, ses_err *e)

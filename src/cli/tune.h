@@ -3,44 +3,22 @@
 #define SES_CLI_TUNE_H
 
 #include "command.h"
+#include "data_options.h"
 #include "shared.h"
 #include "task/tune.h"
 
 /* How a file is read, and what the task is told. */
 typedef struct ses_tune_args {
     ses_shared shared;
-    const char *task, *text, *pair, *label;
-    bool no_header, all_pieces, may_lack, skip_bad;
+    ses_data_args data;
+    bool all_pieces, may_lack;
     int64_t max_length, stride, longest, best;
     double threshold;
 } ses_tune_args;
 
-#define SES_OPT_TASK(struct_, field)                                                                  \
-    {                                                                                                 \
-        .name = "task", .letter = 'T', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.task), \
-        .value = "TASK", .required = true,                                                            \
-        .help = "classify, regress, multi_label, tag, answer, or a benchmark"                         \
-    }
+#define SES_OPT_TASK(struct_, field) SES_OPT_DATA_TASK(struct_, field.data, true)
 #define SES_OPT_TUNE(struct_, field)                                                               \
-    { .name = "text",                                                                              \
-      .type = SES_OPT_TEXT,                                                                        \
-      .offset = offsetof(struct_, field.text),                                                     \
-      .value = "COLUMN",                                                                           \
-      .help = "column of the text, by name or number from 1; of tags: of the words" },             \
-        { .name = "pair",                                                                          \
-          .type = SES_OPT_TEXT,                                                                    \
-          .offset = offsetof(struct_, field.pair),                                                 \
-          .value = "COLUMN",                                                                       \
-          .help = "column of the second text" },                                                   \
-        { .name = "label",                                                                         \
-          .type = SES_OPT_TEXT,                                                                    \
-          .offset = offsetof(struct_, field.label),                                                \
-          .value = "COLUMN",                                                                       \
-          .help = "column of the label" },                                                         \
-        { .name = "no-header",                                                                     \
-          .type = SES_OPT_FLAG,                                                                    \
-          .offset = offsetof(struct_, field.no_header),                                            \
-          .help = "the first line is a row, too; columns are numbers" },                           \
+    SES_OPT_DATA(struct_, field.data),                                                             \
         { .name = "max-length",                                                                    \
           .type = SES_OPT_INT,                                                                     \
           .offset = offsetof(struct_, field.max_length),                                           \
@@ -78,10 +56,6 @@ typedef struct ses_tune_args {
           .offset = offsetof(struct_, field.threshold),                                            \
           .def = "0",                                                                              \
           .help = "answer: how much more likely none must be to be said" },                        \
-        { .name = "skip-bad",                                                                      \
-          .type = SES_OPT_FLAG,                                                                    \
-          .offset = offsetof(struct_, field.skip_bad),                                             \
-          .help = "answer: leave out answers that do not stand in their passage" },                \
     {                                                                                              \
         .name = "all-pieces", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field.all_pieces), \
         .help = "tag: every piece of a word has its label, not the first alone"                    \
@@ -89,8 +63,6 @@ typedef struct ses_tune_args {
 
 /* tune_files.c */
 bool ses_tune_resolve(const ses_tune_args *a, const ses_tune_kind **kind, ses_data_spec *spec, ses_err *e);
-ses_examples *ses_tune_read(const ses_data_spec *spec, const char *path, const ses_examples *like,
-                            ses_err *e);
 /* The labels of a config, as a `like`; NULL where it has none. told: not just LABEL_0, LABEL_1, ... */
 bool ses_tune_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *told, ses_err *e);
 ses_tune_options ses_tune_options_of(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *s);

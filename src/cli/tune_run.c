@@ -49,7 +49,7 @@ static bool read_config(ses_tune_run *r, const ses_tune_kind *k, const char *dir
 /* The model's labels decide what a number means; a benchmark's only say how they stand in the file. */
 static bool read_rows(ses_tune_run *r, const ses_data_spec *s, const char *path, ses_err *e)
 {
-    r->rows = ses_tune_read(s, path, s->values ? NULL : r->labels, e);
+    r->rows = ses_data_open(s, path, s->values ? NULL : r->labels, e);
     if (!r->rows) return false;
     r->n = ses_examples_count(r->rows);
     return !s->values || !r->told || ses_examples_order(r->rows, r->labels, e) || ses_wrap(e, "%s", path);
