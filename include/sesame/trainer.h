@@ -73,6 +73,7 @@ bool ses_trainer_step(ses_trainer *t, ses_step *out, ses_err *e); /* one batch *
 bool ses_trainer_done(const ses_trainer *t);
 const ses_train_state *ses_trainer_state(const ses_trainer *t);
 int64_t ses_trainer_total(const ses_trainer *t); /* updates of the whole run */
+double ses_trainer_epoch(const ses_trainer *t);  /* passed, with fraction */
 size_t ses_trainer_bytes(const ses_trainer *t);  /* memory of the tape */
 ses_optim *ses_trainer_optim(const ses_trainer *t);
 

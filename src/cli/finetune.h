@@ -1,9 +1,10 @@
-/* The finetune command's inside, shared by cmd_finetune.c (the run), finetune_check.c (what it needs) and
- * finetune_files.c (what it leaves). */
+/* The finetune command's inside, shared by cmd_finetune.c (options), finetune_run.c (the run),
+ * finetune_check.c (what it needs) and finetune_files.c (what it leaves). */
 #ifndef SES_CLI_FINETUNE_H
 #define SES_CLI_FINETUNE_H
 
 #include "sesame/trainer.h"
+#include "train_watch.h"
 #include "tune.h"
 
 typedef struct ses_finetune_args {
@@ -33,12 +34,7 @@ typedef struct ses_finetune {
     ses_layers layers;
     ses_trainer *trainer;
     char *settings;
-    FILE *log;
-    double start, seconds, drawn;
-    int64_t first_update, first_tokens;
-    double loss_sum, loss_all, window_sum;
-    int64_t loss_count, loss_n, window;
-    ses_spark spark;
+    ses_watch watch;
     ses_scores scores; /* of the last evaluation */
     double eval_loss, eval_seconds;
 } ses_finetune;
@@ -51,7 +47,7 @@ bool ses_finetune_labels(ses_finetune *f, ses_err *e);          /* the model's o
 bool ses_finetune_metric(const ses_finetune *f, ses_err *e);    /* there is such a score */
 void ses_finetune_tell_head(const ses_finetune *f);
 
-double ses_finetune_epoch(const ses_finetune *f);       /* epochs passed, with fraction */
+bool ses_finetune_command(ses_call *c, ses_err *e);
 bool ses_finetune_config(ses_finetune *f, ses_err *e);  /* f->base: of --model, of --config, or a size's */
 bool ses_finetune_measure(ses_finetune *f, ses_err *e); /* f->scores and f->eval_loss */
 bool ses_finetune_write(ses_finetune *f, ses_err *e);

@@ -11,13 +11,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { FILE_MAX = 1 << 28 };
 
 void ses_finetune_free(ses_finetune *f)
 {
-    if (f->log) fclose(f->log);
+    ses_watch_close(&f->watch);
     ses_trainer_free(f->trainer);
     ses_batches_free(f->batches);
     ses_tune_set_free(&f->train);
@@ -67,26 +66,10 @@ bool ses_finetune_config(ses_finetune *f, ses_err *e)
 
 /* ---- results ---- */
 
-double ses_finetune_epoch(const ses_finetune *f)
-{
-    const ses_train_state *at = ses_trainer_state(f->trainer);
-    ses_source from = ses_batches_source(f->batches);
-    int64_t n = from.count(from.ctx, at->epoch);
-    return (double)at->epoch + (n > 0 ? (double)at->index / (double)n : 0);
-}
-
 static void put_train(const ses_finetune *f, ses_json_writer *w)
 {
-    const ses_train_state *at = ses_trainer_state(f->trainer);
-    double updates = (double)(at->updates - f->first_update), seconds = fmax(f->seconds, 1e-9);
-    ses_json_number(w, "epoch", ses_finetune_epoch(f));
-    ses_json_number(w, "train_loss", f->loss_n ? f->loss_all / (double)f->loss_n : NAN);
-    ses_json_number(w, "train_runtime", f->seconds);
+    ses_watch_put(&f->watch, w);
     ses_json_count(w, "train_samples", ses_dataset_size(f->train.data));
-    ses_json_number(w, "train_samples_per_second",
-                    updates / (double)at->updates * (double)at->sequences / seconds);
-    ses_json_number(w, "train_steps_per_second", updates / seconds);
-    ses_json_number(w, "train_tokens_per_second", (double)(at->tokens - f->first_tokens) / seconds);
 }
 
 static void put_eval(const ses_finetune *f, ses_json_writer *w)
@@ -197,25 +180,15 @@ bool ses_finetune_write(ses_finetune *f, ses_err *e)
 
 void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end end)
 {
-    char a[SES_HUMAN], b[SES_HUMAN], spark[SES_BAR_SIZE];
     const ses_term *t = &c->out;
-    const ses_train_state *at = ses_trainer_state(f->trainer);
-    struct rusage use;
+    const char *best = ses_trainer_best_dir(f->trainer);
     if (f->a->tune.shared.json) return;
     ses_show_line(t, "Model", "%s: %s", f->a->output, ses_model_class(f->tuner->model));
-    ses_show_line(t, "Trained", "%" PRId64 " updates%s, loss %.4f  %s", at->updates,
-                  end == SES_RUN_EARLY ? " (ended early: no better score)" : "",
-                  f->loss_n ? f->loss_all / (double)f->loss_n : NAN, ses_spark_text(&f->spark, t, spark));
     if (f->eval.data) ses_tune_show_scores(t, &f->scores, f->eval_loss);
-    if (f->eval.data && ses_trainer_best_dir(f->trainer))
-        ses_show_line(t, "Best", "of update %" PRId64 ", in %s", at->best_update,
-                      ses_trainer_best_dir(f->trainer));
-    getrusage(RUSAGE_SELF, &use);
-    double rate = (double)(at->tokens - f->first_tokens) / fmax(f->seconds, 1e-9);
-    ses_show_line(t, "Time", "%s: %s tokens/s, %.1f examples/s; memory at most %s",
-                  ses_time_text(a, f->seconds), ses_human_count(b, (uint64_t)rate),
-                  rate / ((double)at->tokens / fmax(1, (double)at->sequences)),
-                  ses_human_bytes(spark, (uint64_t)use.ru_maxrss * 1024));
+    if (f->eval.data && best)
+        ses_show_line(t, "Best", "of update %" PRId64 ", in %s", ses_trainer_state(f->trainer)->best_update,
+                      best);
+    ses_watch_summary(&f->watch, t, end);
     ses_show_line(t, "Next", "sesame predict %s --task %s FILE", f->a->output, f->a->tune.data.task);
 }
 

@@ -83,15 +83,6 @@ bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *
 void ses_tune_run_free(ses_tune_run *r); /* fine after a failed open */
 
 /* tune_show.c */
-typedef struct ses_spark { /* a curve of any length in so many columns */
-    double sum[64];
-    int64_t count[64];
-    int64_t each, n; /* values a column */
-} ses_spark;
-void ses_spark_add(ses_spark *s, double x);
-const char *ses_spark_text(const ses_spark *s, const ses_term *t, char buf[SES_BAR_SIZE]);
-const char *ses_time_text(char buf[SES_HUMAN], double seconds); /* "1m02s" */
-
 /* Members "eval_NAME": value, as the reference names them. */
 void ses_tune_put_scores(ses_json_writer *w, const ses_scores *s, const char *prefix);
 /* On stderr: how many rows were too long, and what became of them; nothing where none was. */

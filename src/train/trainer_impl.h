@@ -25,6 +25,4 @@ struct ses_trainer {
     ses_err lost;                    /* why the best weights could not be read at the end */
 };
 
-double ses_trainer_epoch(const ses_trainer *t); /* passed, with fraction */
-
 #endif

@@ -1,0 +1,231 @@
+/* A fine-tuning run, part by part: data, model, trainer, training, measuring. */
+#define _POSIX_C_SOURCE 200809L
+#include "finetune.h"
+
+#include "base/alloc.h"
+#include "show.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- evaluation ---- */
+
+static bool go_on(void *ctx, int64_t done, int64_t of)
+{
+    (void)ctx, (void)done, (void)of;
+    return !ses_watch_stop(NULL);
+}
+
+bool ses_finetune_measure(ses_finetune *f, ses_err *e)
+{
+    ses_predicted p;
+    double begin = ses_seconds();
+    ses_scores_free(&f->scores);
+    bool ok = ses_tuner_predict(f->tuner, &f->eval, &p, go_on, NULL, e) &&
+              ses_tuner_score(f->tuner, &f->eval, &p, &f->scores, e);
+    f->eval_loss = p.loss;
+    f->eval_seconds = ses_seconds() - begin;
+    ses_predicted_free(&p);
+    return ok;
+}
+
+static const char *metric_of(const ses_finetune *f) { return f->a->metric ? f->a->metric : f->spec.best; }
+
+static bool evaluate(void *ctx, double *metric, ses_err *e)
+{
+    ses_finetune *f = ctx;
+    const char *name = metric_of(f);
+    if (!ses_finetune_measure(f, e)) return false;
+    *metric = f->eval_loss;
+    if (strcmp(name, "loss") && !ses_scores_find(&f->scores, name, metric))
+        return ses_fail(e, SES_EUSAGE, "--metric: no score is called \"%s\" here; the first is %s", name,
+                        f->scores.n ? f->scores.item[0].name : "loss");
+    return ses_watch_evaluated(&f->watch, &f->scores, f->eval_loss, *metric, e);
+}
+
+static void stepped(void *ctx, const ses_step *s) { ses_watch_stepped(&((ses_finetune *)ctx)->watch, s); }
+
+/* ---- the parts ---- */
+
+static bool prepare_data(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_args *a = f->a;
+    if (!a->model == !a->config) return ses_fail(e, SES_EUSAGE, "one of --model and --config is needed");
+    if (!a->model && !a->tokenizer) return ses_fail(e, SES_EUSAGE, "--config needs --tokenizer");
+    if (!ses_finetune_config(f, e)) return false;
+    f->train_rows = ses_data_open(&f->spec, a->train, NULL, e);
+    if (!f->train_rows) return false;
+    if (!ses_examples_learnable(f->train_rows, e)) return ses_wrap(e, "%s", a->train);
+    if (!ses_finetune_labels(f, e)) return false;
+    if (a->eval && !(f->eval_rows = ses_data_open(&f->spec, a->eval, f->train_rows, e))) return false;
+    f->n_eval = f->eval_rows ? ses_examples_count(f->eval_rows) : 0;
+    return true;
+}
+
+static bool prepare_model(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_args *a = f->a;
+    const char *tokenizer = a->tokenizer ? a->tokenizer : a->model;
+    ses_tune_options o = ses_tune_options_of(&a->tune, f->kind, &f->spec);
+    const char *type = ses_json_string(ses_json_get(ses_json_root(f->base), "model_type"), NULL);
+    f->tuner = ses_tuner_new(&o, tokenizer, type ? type : "", f->dev, e);
+    if (!f->tuner || !ses_tuner_labels(f->tuner, f->train_rows, e) || !ses_finetune_metric(f, e))
+        return false;
+    int64_t vocab = a->config ? ses_tokenizer_size(f->tuner->tokenizer) : 0;
+    return ses_tuner_config(f->tuner, ses_json_root(f->base), vocab, e) &&
+           ses_tuner_model(f->tuner, a->model, true, (uint64_t)a->seed, e) &&
+           (ses_tuner_encode(f->tuner, f->train_rows, &f->train, e) || ses_wrap(e, "%s", a->train)) &&
+           (!a->eval || ses_tuner_encode(f->tuner, f->eval_rows, &f->eval, e) || ses_wrap(e, "%s", a->eval));
+}
+
+static bool optimizer(ses_finetune *f, ses_optim_options *o, ses_err *e)
+{
+    const ses_finetune_args *a = f->a;
+    if (!ses_optim_usual(ses_optim_name((size_t)a->optimizer, NULL), o, e)) return false;
+    o->lr = a->lr;
+    if (!strcmp(o->name, "adafactor")) o->relative_step = o->scale_parameter = false; /* the rate is ours */
+    f->layers.layers =
+        ses_json_int(ses_json_get(ses_json_root(f->tuner->config), "num_hidden_layers"), &f->layers.layers)
+            ? f->layers.layers
+            : 0;
+    if (f->layers.layers > SES_MAX_GROUPS / 2 - 2) f->layers.layers = SES_MAX_GROUPS / 2 - 2;
+    f->layers.frozen = a->freeze > f->layers.layers + 1 ? f->layers.layers + 1 : a->freeze;
+    return ses_groups_of_layers(o, &f->layers, a->decay, a->fall, e);
+}
+
+/* What a resumed run must have in common with the one it goes on with. */
+static char *settings(const ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_args *a = f->a;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return NULL;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "task", f->kind->name);
+    ses_json_count(w, "train_examples", ses_dataset_size(f->train.data));
+    ses_json_count(w, "train_tokens", ses_dataset_tokens(f->train.data));
+    ses_json_number(w, "epochs", a->epochs);
+    ses_json_count(w, "steps", a->steps);
+    ses_json_count(w, "batch_size", a->tokens ? 0 : a->batch);
+    ses_json_count(w, "tokens_per_batch", a->tokens);
+    ses_json_count(w, "bucket", a->bucket);
+    ses_json_count(w, "accumulate", a->accumulate);
+    ses_json_number(w, "lr", a->lr);
+    ses_json_pair(w, "optimizer", ses_optim_name((size_t)a->optimizer, NULL));
+    ses_json_pair(w, "schedule", ses_schedule_name((size_t)a->schedule, NULL));
+    ses_json_number(w, "warmup", a->warmup);
+    ses_json_number(w, "weight_decay", a->decay);
+    ses_json_number(w, "clip", a->clip);
+    ses_json_number(w, "layer_decay", a->fall);
+    ses_json_count(w, "freeze", a->freeze);
+    ses_json_number(w, "label_smoothing", a->smoothing);
+    ses_json_end_object(w);
+    const char *text = ses_json_writer_text(w, NULL, e);
+    char *copy = text ? ses_strdup(text, e) : NULL;
+    ses_json_writer_free(w);
+    return copy;
+}
+
+static bool prepare_trainer(ses_finetune *f, ses_err *e)
+{
+    const ses_finetune_args *a = f->a;
+    const char *metric = metric_of(f);
+    f->lower = !strcmp(metric, "loss") || !strcmp(metric, "mse") || !strcmp(metric, "perplexity");
+    f->batches = ses_batches_new(
+        f->train.data,
+        &(ses_batching){
+            .examples = a->batch, .tokens = a->tokens, .bucket = a->bucket, .seed = (uint64_t)a->seed },
+        e);
+    f->settings = f->batches ? settings(f, e) : NULL;
+    if (!f->settings) return false;
+    ses_trainer_options o = { .model = f->tuner->model,
+                              .source = ses_batches_source(f->batches),
+                              .clip = a->clip,
+                              .accumulate = a->accumulate,
+                              .epochs = a->epochs,
+                              .updates = a->steps,
+                              .seed = (uint64_t)a->seed,
+                              .smoothing = a->smoothing,
+                              .eval_every = a->eval_every,
+                              .lower_is_better = f->lower,
+                              .patience = a->patience,
+                              .dir = a->output,
+                              .save_every = a->save_every,
+                              .keep = a->keep,
+                              .settings = f->settings };
+    if (!optimizer(f, &o.optim, e) ||
+        !ses_schedule_usual(ses_schedule_name((size_t)a->schedule, NULL), &o.schedule, e))
+        return false;
+    if (a->warmup >= 1)
+        o.schedule.warmup = (int64_t)a->warmup;
+    else if (strcmp(o.schedule.name, "slanted"))
+        o.warmup_ratio = a->warmup; /* which has its own rise */
+    f->trainer = ses_trainer_new(&o, e);
+    return f->trainer != NULL;
+}
+
+static void announce(const ses_finetune *f)
+{
+    char a[SES_HUMAN], b[SES_HUMAN], c[SES_HUMAN];
+    const ses_term *t = f->talk;
+    if (f->quiet) return;
+    fprintf(stderr, "%s%s%s: %s parameters, %s examples of %.1f tokens", ses_style_on(t, SES_BOLD),
+            ses_model_class(f->tuner->model), ses_style_on(t, SES_PLAIN),
+            ses_grouped(a, ses_store_numbers(ses_model_store(f->tuner->model))),
+            ses_grouped(b, ses_dataset_size(f->train.data)),
+            (double)ses_dataset_tokens(f->train.data) / (double)ses_dataset_size(f->train.data));
+    if (f->eval.data) fprintf(stderr, ", %s to measure with", ses_grouped(c, (int64_t)f->n_eval));
+    fprintf(stderr, ", %" PRId64 " updates\n", ses_trainer_total(f->trainer));
+    ses_tune_tell_cut(f->tuner, &f->train, f->a->train);
+    if (f->eval.data) ses_tune_tell_cut(f->tuner, &f->eval, f->a->eval);
+    ses_finetune_tell_head(f);
+}
+
+static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
+{
+    const ses_finetune_args *a = f->a;
+    ses_hooks h = {
+        .ctx = f, .stepped = stepped, .stop = ses_watch_stop, .evaluate = f->eval.data ? evaluate : NULL
+    };
+    ses_watch_options o = { .talk = f->talk,
+                            .quiet = f->quiet,
+                            .log = a->log,
+                            .append = a->resume,
+                            .metric = metric_of(f),
+                            .lower = f->lower };
+    bool ok = a->resume ? ses_watch_resume(f->trainer, a->output, f->quiet, e)
+                        : ses_trainer_forget(f->trainer, e); /* what --overwrite replaces */
+    if (!ok || !ses_watch_open(&f->watch, &o, f->trainer, e)) return false;
+    announce(f);
+    ok = ses_trainer_run(f->trainer, &h, end, e);
+    ses_watch_close(&f->watch);
+    return ok;
+}
+
+bool ses_finetune_command(ses_call *c, ses_err *e)
+{
+    ses_finetune f = { .a = c->args, .talk = &c->err, .quiet = c->quiet, .eval_loss = NAN };
+    ses_run_end end = SES_RUN_COMPLETE;
+    ses_device_options o = { .threads = (int)f.a->tune.shared.threads,
+                             .isa = ses_shared_isa(&f.a->tune.shared) };
+    if (!ses_tune_resolve(&f.a->tune, &f.kind, &f.spec, e) || !ses_finetune_room(f.a, e)) return false;
+    f.dev = ses_device_open(f.a->tune.shared.device, &o, e);
+    bool ok =
+        f.dev && prepare_data(&f, e) && prepare_model(&f, e) && prepare_trainer(&f, e) && train(&f, &end, e);
+    if (ok && end != SES_RUN_STOPPED && f.eval.data && !ses_finetune_measure(&f, e)) {
+        ok = ses_watch_stop(NULL);
+        if (ok) *e = (ses_err){ 0 };
+        end = SES_RUN_STOPPED;
+    }
+    if (ok && end == SES_RUN_STOPPED) {
+        ses_watch_tell_stopped(&f.watch);
+        ok = false;
+    } else if (ok) {
+        ok = ses_finetune_write(&f, e);
+        if (ok && !c->quiet) ses_finetune_summary(&f, c, end);
+        if (ok && f.a->tune.shared.json) ok = ses_finetune_print(&f, e);
+    }
+    ses_finetune_free(&f);
+    return ok;
+}
