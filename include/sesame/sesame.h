@@ -8,6 +8,7 @@ extern "C" {
 
 #include "sesame/batch.h"
 #include "sesame/cache.h"
+#include "sesame/corpus.h"
 #include "sesame/dataset.h"
 #include "sesame/device.h"
 #include "sesame/err.h"
@@ -19,6 +20,7 @@ extern "C" {
 #include "sesame/model.h"
 #include "sesame/ops.h"
 #include "sesame/optim.h"
+#include "sesame/passages.h"
 #include "sesame/safetensors.h"
 #include "sesame/schedule.h"
 #include "sesame/score.h"
