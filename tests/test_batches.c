@@ -59,8 +59,37 @@ static void test_batches(void)
     ses_dataset_free(d);
 }
 
+/* Pairs stay together and have one target; tokens of both count. */
+static void test_groups(void)
+{
+    ses_err e = { 0 };
+    enum { PAIRS = 7 };
+    ses_dataset *d = ses_dataset_new(SES_TARGET_VALUES, 1, 2, &e);
+    for (int32_t i = 0; i < 2 * PAIRS; i++) {
+        const int32_t ids[3] = { i, i, i };
+        ses_real value = (ses_real)(i / 2);
+        CHECK(ses_dataset_add(d, &(ses_sequence){ .n = 1 + i % 3, .ids = ids, .values = &value }, &e));
+    }
+    CHECK(ses_dataset_size(d) == PAIRS);
+    ses_batches *b = ses_batches_new(d, &(ses_batching){ .examples = 3, .seed = 5 }, &e);
+    ses_source s = ses_batches_source(b);
+    int64_t seen = 0;
+    for (int64_t i = 0; i < s.count(s.ctx, 0); i++) {
+        ses_batch x;
+        CHECK(s.batch(s.ctx, 0, i, &x, &e) && x.choices == 2 && x.seqs % 2 == 0);
+        for (int64_t p = 0; p < x.seqs / 2; p++, seen++) {
+            int32_t first = x.ids[x.cu[2 * p]], second = x.ids[x.cu[2 * p + 1]];
+            CHECK(second == first + 1 && first % 2 == 0 && x.targets[p] == (ses_real)(first / 2));
+        }
+    }
+    CHECK(seen == PAIRS);
+    ses_batches_free(b);
+    ses_dataset_free(d);
+}
+
 int main(void)
 {
     test_batches();
+    test_groups();
     return check_report();
 }

@@ -31,9 +31,10 @@ typedef struct ses_sequence {
     int64_t origin; /* where it came from, for messages: a line */
 } ses_sequence;
 
-/* width: numbers of SES_TARGET_VALUES. choices: so many neighboring sequences are one example, with the first
- * one's label; 0: 1. */
-ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t choices, ses_err *e);
+/* width: numbers of SES_TARGET_VALUES. group: so many neighboring sequences are one example (the choices of a
+ * question, the texts of a pair), with the first one's label and values; 0: 1. They come in one batch, whose
+ * `choices` says how many. */
+ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t group, ses_err *e);
 void ses_dataset_free(ses_dataset *d);
 bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e);
 int64_t ses_dataset_size(const ses_dataset *d); /* examples */

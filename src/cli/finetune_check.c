@@ -92,30 +92,34 @@ static bool score_names(const ses_finetune *f, ses_scores *out, ses_err *e)
 {
     const ses_tuner *t = f->tuner;
     const char *at = t->o.metrics ? t->o.metrics : f->kind->metrics;
-    size_t labels = t->n_labels, n = labels > 2 ? labels : 2;
+    size_t labels = t->n_labels ? t->n_labels : 2, n = labels > 2 ? labels : 2;
     ses_arena mem = { 0 };
     int32_t *gold = ses_arena_array(&mem, n, sizeof *gold, e);
     size_t *cu = ses_arena_array(&mem, n + 1, sizeof *cu, e);
     uint8_t *sets = ses_arena_array(&mem, n * (labels + 1), 1, e);
     double *reals = ses_arena_array(&mem, n, sizeof *reals, e);
+    int64_t *ones = ses_arena_array(&mem, n, sizeof *ones, e);
     const char **texts = ses_arena_array(&mem, n, sizeof *texts, e);
-    bool ok = gold && cu && sets && reals && texts;
+    bool ok = gold && cu && sets && reals && ones && texts;
     for (size_t i = 0; ok && i < n; i++) {
         gold[i] = i < labels ? (int32_t)i : 0;
         cu[i + 1] = i + 1;
         reals[i] = (double)i;
+        ones[i] = 1;
         texts[i] = "a";
     }
     ses_evaluation v = { .n = n,
                          .gold = gold,
                          .pred = gold,
                          .n_labels = labels,
-                         .labels = t->label,
+                         .labels = t->n_labels ? t->label : NULL,
                          .cu = f->kind->target == SES_TARGET_TAGS ? cu : NULL,
                          .gold_sets = sets,
                          .pred_sets = sets,
                          .gold_reals = reals,
                          .pred_reals = reals,
+                         .nll = reals,
+                         .n_nll = ones,
                          .pred_texts = texts,
                          .gold_texts = texts,
                          .gold_cu = cu,

@@ -17,7 +17,7 @@ typedef struct ints {
 
 struct ses_dataset {
     ses_target target;
-    int64_t width, choices, sequences;
+    int64_t width, group, sequences;
     ints ids, segments, tags, said; /* token after token; said: SES_TARGET_TEXT's */
     ints cu, said_cu;               /* where sequence s begins; one more at the end */
     ints label, end;                /* [sequences]; a span's start is its label */
@@ -46,13 +46,13 @@ static bool push(ints *a, const int32_t *from, int64_t n, ses_err *e)
 
 static bool push_one(ints *a, int32_t x, ses_err *e) { return push(a, &x, 1, e); }
 
-ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t choices, ses_err *e)
+ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t group, ses_err *e)
 {
     ses_dataset *d = ses_alloc(sizeof *d, e);
     if (!d) return NULL;
     d->target = target;
     d->width = width;
-    d->choices = choices > 0 ? choices : 1;
+    d->group = group > 0 ? group : 1;
     if (push_one(&d->cu, 0, e) && push_one(&d->said_cu, 0, e)) return d;
     ses_dataset_free(d);
     return NULL;
@@ -109,7 +109,7 @@ bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e)
     return true;
 }
 
-int64_t ses_dataset_size(const ses_dataset *d) { return d->sequences / d->choices; }
+int64_t ses_dataset_size(const ses_dataset *d) { return d->sequences / d->group; }
 int64_t ses_dataset_tokens(const ses_dataset *d) { return (int64_t)d->ids.n; }
 
 ses_sequence ses_dataset_at(const ses_dataset *d, int64_t s)
@@ -189,7 +189,7 @@ static void shuffle(int64_t *a, int64_t n, ses_key key)
 
 static int64_t length(const ses_batches *b, int64_t example)
 {
-    int64_t c = b->d->choices;
+    int64_t c = b->d->group;
     return b->d->cu.p[(example + 1) * c] - b->d->cu.p[example * c];
 }
 
@@ -292,7 +292,8 @@ static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_er
     return true;
 }
 
-static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t at, ses_err *e)
+/* example: its number in the batch; first: the sequence begins it. */
+static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t example, ses_err *e)
 {
     ses_sequence s = ses_dataset_at(b->d, sequence);
     if (!push(&b->ids, s.ids, s.n, e) || !push(&b->segments, s.segments, s.n, e) ||
@@ -300,7 +301,7 @@ static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t a
         return false;
     switch (b->d->target) {
     case SES_TARGET_CLASS: return !first || push_one(&b->label, s.label, e);
-    case SES_TARGET_VALUES: return add_values(b, &s, at, e);
+    case SES_TARGET_VALUES: return !first || add_values(b, &s, example, e);
     case SES_TARGET_TAGS: return push(&b->tags, s.tags, s.n, e);
     case SES_TARGET_SPAN: return push_one(&b->label, s.start, e) && push_one(&b->end, s.end, e);
     case SES_TARGET_TEXT:
@@ -314,13 +315,13 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
 {
     ses_batches *b = ctx;
     ses_target target = b->d->target;
-    int64_t n = 0, c = b->d->choices;
+    int64_t n = 0, c = b->d->group;
     const int64_t *example = ses_batches_examples(b, epoch, index, &n, e);
     if (!example) return false;
     b->ids.n = b->segments.n = b->cu.n = b->label.n = b->end.n = b->tags.n = b->said_cu.n = 0;
     if (!push_one(&b->cu, 0, e) || !push_one(&b->said_cu, 0, e)) return false;
     for (int64_t i = 0; i < n * c; i++)
-        if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, i, e)) return false;
+        if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, i / c, e)) return false;
     *out = (ses_batch){ .seqs = n * c,
                         .tokens = (int64_t)b->ids.n,
                         .cu = b->cu.p,
@@ -347,7 +348,7 @@ static void describe(void *ctx, int64_t epoch, int64_t index, char *buf, size_t 
                                  i       ? ", "
                                  : n > 1 ? "lines "
                                          : "line ",
-                                 b->d->origin[example[i] * b->d->choices]);
+                                 b->d->origin[example[i] * b->d->group]);
     if (used + 24 >= size) snprintf(buf + used, size - used, " ...");
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,13 +118,19 @@ static bool fix_labels(ses_examples *d, const ses_data_spec *spec, const ses_exa
 {
     const char *s, *name;
     size_t n, name_len;
-    d->fixed = like || spec->values;
+    bool counted = spec->kind == SES_DATA_CHOICE && !spec->values; /* choices, from 0 */
+    d->fixed = like || spec->values || counted;
     for (size_t k = 0; like && k < like->n_labels; k++)
         if (!add_label(d, like->value[k], strlen(like->value[k]), like->name[k], strlen(like->name[k]), e))
             return false;
     for (size_t k = 0; !like && ses_list_at(spec->values, k, &s, &n); k++) {
         if (!ses_list_at(spec->names, k, &name, &name_len)) name = NULL, name_len = 0;
         if (!add_label(d, s, n, name, name_len, e)) return false;
+    }
+    for (size_t k = 0; !like && counted && k < ses_list_len(spec->choices); k++) {
+        char number[24];
+        if (!add_label(d, number, (size_t)snprintf(number, sizeof number, "%zu", k), NULL, 0, e))
+            return false;
     }
     return true;
 }

@@ -247,7 +247,7 @@ bool ses_tuner_encode(ses_tuner *t, const ses_examples *rows, ses_tune_set *s, s
     int64_t width = k->target == SES_TARGET_VALUES ? ses_model_labels(t->model) : 0;
     *s = (ses_tune_set){ .rows = rows, .n_rows = ses_examples_count(rows) };
     if (!s->n_rows) return ses_fail(e, SES_EFORMAT, "no examples");
-    s->data = ses_dataset_new(k->target, width, 1, e);
+    s->data = ses_dataset_new(k->target, width, k->group ? k->group(t, rows) : 1, e);
     for (size_t r = 0; s->data && r < s->n_rows; r++)
         if (!k->encode(t, ses_examples_at(rows, r), (int32_t)r, s, e))
             return ses_wrap(e, "line %" PRIu64, ses_examples_at(rows, r)->line);
@@ -318,8 +318,9 @@ static bool predict_batch(ses_tuner *t, const ses_tune_set *s, ses_predicted *p,
         return false;
     if (out.loss && !ses_tape_read(t->tape, out.loss, &loss)) return false;
     p->loss += out.loss ? (double)loss * (double)b->seqs : NAN;
-    for (int64_t i = 0; i < b->seqs; i++) {
-        int64_t at = per_token ? b->cu[i] : i, n = per_token ? b->cu[i + 1] - b->cu[i] : 1;
+    int64_t group = b->choices ? b->choices : 1;
+    for (int64_t i = 0; i < b->seqs; i += group) {
+        int64_t at = per_token ? b->cu[i] : i / group, n = per_token ? b->cu[i + 1] - b->cu[i] : 1;
         if (!k->take(t, s, p, first + i, h->x + at * h->cols, n, h->cols, e)) return false;
     }
     return true;

@@ -75,13 +75,15 @@ struct ses_tune_kind {
     ses_data_kind data;
     ses_data_format format;
     ses_target target;
+    /* Sequences of a row that come together: choices, texts to compare. NULL: each is one of its own. */
+    int64_t (*group)(const ses_tuner *t, const ses_examples *rows);
     bool named;          /* labels have names, in config.json too */
     const char *problem; /* config.json's problem_type, or NULL */
     const char *metrics; /* usual ones, '|' between; */
     const char *best;    /* the score that chooses the best */
     bool (*encode)(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *s, ses_err *e);
     bool (*begin)(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e);
-    /* Outputs of one sequence, on the host: [n, cols]. */
+    /* Outputs of one sequence (of a group: of its first), on the host: [n, cols]. */
     bool (*take)(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, int64_t sequence, const float *x,
                  int64_t n, int64_t cols, ses_err *e);
     bool (*finish)(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e); /* may be NULL */
