@@ -115,6 +115,30 @@ bool ses_dir_recover(const char *dir, ses_err *e)
     return ok;
 }
 
+static bool move_file(const char *from, const char *to, const char *name, ses_err *e)
+{
+    char *a = ses_path_join(from, name, e), *b = a ? ses_path_join(to, name, e) : NULL;
+    bool ok = b && (rename(a, b) == 0 || failed(b, "cannot be given its name", e));
+    ses_free(a);
+    ses_free(b);
+    return ok;
+}
+
+bool ses_dir_move_into(const char *from, const char *to, const char *last, ses_err *e)
+{
+    removal r = { .dir = from };
+    char *old = ses_path_join(to, last, e);
+    bool ok = old && ses_dir_each(from, note, &r, e) && ses_buf_ok(&r.list, e) && ses_dir_sync(from, e) &&
+              ses_file_remove(old, e) && ses_dir_sync(to, e);
+    for (size_t at = 0; ok && at < r.list.len; at += strlen(r.list.data + at) + 1)
+        if (strcmp(r.list.data + at, last)) ok = move_file(from, to, r.list.data + at, e);
+    ok = ok && ses_dir_sync(to, e) && move_file(from, to, last, e) && ses_dir_sync(to, e) &&
+         ses_dir_remove(from, e);
+    ses_buf_free(&r.list);
+    ses_free(old);
+    return ok;
+}
+
 struct ses_lock {
     int fd;
 };

@@ -13,6 +13,11 @@ bool ses_dir_remove(const char *path,
 bool ses_dir_replace(const char *from, const char *to, ses_err *e);
 bool ses_dir_recover(const char *dir, ses_err *e); /* only while nobody replaces anything there */
 
+/* Moves the files of `from` into `to` and removes `from`. The file `last` of `to` goes first and comes last,
+ * so whoever reads it first finds the old files or the new ones, at every moment, or no `last`. Only names
+ * change: a full disk is no obstacle. */
+bool ses_dir_move_into(const char *from, const char *to, const char *last, ses_err *e);
+
 /* Held by one process at a time, and given back when it ends, however it ends. The file is DIR/.lock. */
 typedef struct ses_lock ses_lock;
 ses_lock *ses_lock_new(const char *dir, ses_err *e);

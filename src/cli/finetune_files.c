@@ -3,6 +3,7 @@
 #include "finetune.h"
 
 #include "base/alloc.h"
+#include "base/dir.h"
 #include "base/file.h"
 #include "show.h"
 #include "tokenizer_files.h"
@@ -11,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FILE_MAX = 1 << 28 };
 
@@ -83,11 +85,12 @@ static void put_eval(const ses_finetune *f, ses_json_writer *w)
     ses_json_number(w, "eval_samples_per_second", n / seconds);
 }
 
-static bool write_results(const ses_finetune *f, const char *name, bool train, bool eval, ses_err *e)
+static bool write_results(const ses_finetune *f, const char *dir, const char *name, bool train, bool eval,
+                          ses_err *e)
 {
     size_t n;
     ses_json_writer *w = ses_json_writer_new(4, e);
-    char *path = w ? ses_path_join(f->a->output, name, e) : NULL;
+    char *path = w ? ses_path_join(dir, name, e) : NULL;
     bool ok = path != NULL;
     if (ok) {
         ses_json_begin_object(w);
@@ -95,7 +98,7 @@ static bool write_results(const ses_finetune *f, const char *name, bool train, b
         if (eval) put_eval(f, w);
         ses_json_end_object(w);
         const char *text = ses_json_writer_text(w, &n, e);
-        ok = text && ses_file_write(path, text, n, true, e);
+        ok = text && ses_file_write(path, text, n, false, e);
     }
     ses_json_writer_free(w);
     ses_free(path);
@@ -105,32 +108,32 @@ static bool write_results(const ses_finetune *f, const char *name, bool train, b
 /* ---- tokenizer, card ---- */
 
 /* As it was, where it was a folder's; else as one tokenizer.json. */
-static bool write_tokenizer(const ses_finetune *f, ses_err *e)
+static bool write_tokenizer(const ses_finetune *f, const char *dir, ses_err *e)
 {
     const char *from = f->a->tokenizer ? f->a->tokenizer : f->a->model;
     bool ok = true, whole = false;
     for (size_t i = 0; ok && ses_path_is_dir(from) && i < SES_TOKENIZER_FILES; i++) {
         char *path = ses_path_join(from, ses_tokenizer_file[i], e),
-             *to = ses_path_join(f->a->output, ses_tokenizer_file[i], e);
+             *to = ses_path_join(dir, ses_tokenizer_file[i], e);
         size_t n;
         char *data = NULL;
         ok = path && to;
         if (ok && ses_path_exists(path)) {
             data = ses_file_read(path, FILE_MAX, &n, e);
-            ok = data && ses_file_write(to, data, n, true, e);
+            ok = data && ses_file_write(to, data, n, false, e);
             whole |= !strcmp(ses_tokenizer_file[i], "tokenizer.json");
         }
         ses_free(data);
         ses_free(path);
         ses_free(to);
     }
-    char *to = ok && !whole ? ses_path_join(f->a->output, "tokenizer.json", e) : NULL;
-    if (ok && !whole) ok = to && ses_tokenizer_save(f->tuner->tokenizer, to, true, e);
+    char *to = ok && !whole ? ses_path_join(dir, "tokenizer.json", e) : NULL;
+    if (ok && !whole) ok = to && ses_tokenizer_save(f->tuner->tokenizer, to, false, e);
     ses_free(to);
     return ok;
 }
 
-static bool write_card(const ses_finetune *f, ses_err *e)
+static bool write_card(const ses_finetune *f, const char *dir, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
     ses_buf b = { 0 };
@@ -153,27 +156,66 @@ static bool write_card(const ses_finetune *f, ses_err *e)
                         ses_path_base(a->eval), f->n_eval);
     for (size_t i = 0; i < f->scores.n; i++)
         ses_buf_appendf(&b, "| %s | %.4f |\n", f->scores.item[i].name, f->scores.item[i].value);
-    char *path = ses_path_join(a->output, "README.md", e);
-    bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, true, e);
+    char *path = ses_path_join(dir, "README.md", e);
+    bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, false, e);
     ses_free(path);
     ses_buf_free(&b);
     return ok;
 }
 
+/* ---- the folder ---- */
+
+static bool write_all(ses_finetune *f, const char *dir, ses_err *e)
+{
+    char *state = ses_path_join(dir, "trainer_state.json", e);
+    bool ok = state && ses_model_save(f->tuner->model, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
+              write_tokenizer(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
+              write_results(f, dir, "train_results.json", true, false, e) &&
+              (!f->eval.data || write_results(f, dir, "eval_results.json", false, true, e)) &&
+              write_results(f, dir, "all_results.json", true, true, e) && write_card(f, dir, e);
+    ses_free(state);
+    return ok;
+}
+
+static const char *const STAGE = ".sesame-final-";
+
+static bool remove_leftover(void *ctx, const char *name) /* of a killed process; the lock is ours */
+{
+    char *path = strncmp(name, STAGE, strlen(STAGE)) ? NULL : ses_path_join(ctx, name, NULL);
+    if (path) ses_dir_remove(path, NULL);
+    ses_free(path);
+    return true;
+}
+
+/* Files an earlier run may have left that this one does not write; first the one without which a folder does
+ * not load. */
+static bool remove_stale(const ses_finetune *f, ses_err *e)
+{
+    static const char *const names[] = { "config.json", "eval_results.json", "model.safetensors.index.json" };
+    bool ok = true;
+    for (size_t i = 0; ok && i < SES_LEN(names); i++) {
+        char *path = ses_path_join(f->a->output, names[i], e);
+        ok = path && ses_file_remove(path, e);
+        ses_free(path);
+    }
+    return ok;
+}
+
+/* All files are written elsewhere first. Then they change places, config.json last: a process killed anywhere
+ * leaves what was there, what is new, or a folder that does not load; never a mixture. */
 bool ses_finetune_write(ses_finetune *f, ses_err *e)
 {
     const char *out = f->a->output, *lost = ses_trainer_lost(f->trainer);
-    char *state = ses_path_join(out, "trainer_state.json", e);
+    char name[48];
     if (lost) fprintf(stderr, "sesame: %s; the model has the last weights, not the best\n", lost);
-    bool ok =
-        state &&
-        ses_model_save(f->tuner->model, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, e) &&
-        write_tokenizer(f, e) && ses_trainer_write_state(f->trainer, state, true, e) &&
-        write_results(f, "train_results.json", true, false, e) &&
-        (!f->eval.data || write_results(f, "eval_results.json", false, true, e)) &&
-        write_results(f, "all_results.json", true, true, e) && write_card(f, e);
-    ses_free(state);
-    return ok;
+    ses_dir_each(out, remove_leftover, (void *)out, NULL);
+    snprintf(name, sizeof name, "%s%ld", STAGE, (long)getpid());
+    char *stage = ses_path_join(out, name, e);
+    bool ok = stage && ses_dir_make(stage, e) && write_all(f, stage, e);
+    if (!ok && stage) ses_dir_remove(stage, NULL);
+    ok = ok && remove_stale(f, e) && ses_dir_move_into(stage, out, "config.json", e);
+    ses_free(stage);
+    return ok || ses_wrap(e, "%s: the model was not written", out);
 }
 
 /* ---- the end ---- */

@@ -24,8 +24,6 @@
 
 enum { STATE_MAX = 1 << 28, NAME = 320 };
 
-static const char *const TEMP = ".sesame-checkpoint-";
-
 /* ---- files of numbers ---- */
 
 typedef struct numbers { /* a buffer on the device on its way into a file */
@@ -406,7 +404,8 @@ static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
 /* What a killed process left half written. The lock is ours: nobody is writing it now. */
 static bool remove_leftover(void *ctx, const char *name)
 {
-    char *path = strncmp(name, TEMP, strlen(TEMP)) ? NULL : ses_path_join(ctx, name, NULL);
+    char *path =
+        strncmp(name, SES_PLACE_TEMP, strlen(SES_PLACE_TEMP)) ? NULL : ses_path_join(ctx, name, NULL);
     if (path) ses_dir_remove(path, NULL);
     ses_free(path);
     return true;
@@ -419,8 +418,8 @@ static bool prune(ses_trainer *t, const char *saved, ses_err *e)
     bool ok = ses_places_find(t->dir, &l, e);
     for (size_t i = (size_t)t->o.keep; ok && i < l.n; i++) {
         char *path = ses_place_path(t->dir, l.p[i], e);
-        ok = path &&
-             (!strcmp(path, saved) || (t->best_dir && !strcmp(path, t->best_dir)) || ses_dir_remove(path, e));
+        ok = path && (!strcmp(path, saved) || (t->best_dir && !strcmp(path, t->best_dir)) ||
+                      ses_place_remove(path, e));
         ses_free(path);
     }
     ses_free(l.p);
@@ -433,7 +432,7 @@ bool ses_trainer_forget(ses_trainer *t, ses_err *e)
     bool ok = !t->dir || ses_places_find(t->dir, &l, e);
     for (size_t i = 0; ok && t->dir && i < l.n; i++) {
         char *path = ses_place_path(t->dir, l.p[i], e);
-        ok = path && ses_dir_remove(path, e);
+        ok = path && ses_place_remove(path, e);
         ses_free(path);
     }
     if (t->dir) ses_free(l.p);
@@ -456,7 +455,7 @@ bool ses_trainer_save(ses_trainer *t, ses_err *e)
 {
     char name[80];
     if (!t->dir) return ses_fail(e, SES_EARG, "the run has no folder for checkpoints");
-    snprintf(name, sizeof name, "%s%ld", TEMP, (long)getpid());
+    snprintf(name, sizeof name, SES_PLACE_TEMP "%ld", (long)getpid());
     char *temp = ses_path_join(t->dir, name, e),
          *path = temp ? ses_place_path(t->dir, (ses_place){ t->at.updates, t->at.waiting }, e) : NULL;
     bool ok = path != NULL, best = t->at.best_update == t->at.updates && !t->at.waiting;

@@ -65,13 +65,28 @@ char *ses_place_path(const char *dir, ses_place p, ses_err *e)
     return ses_path_join(dir, name, e);
 }
 
+static bool rename_to(const char *path, const char *to, ses_err *e)
+{
+    return rename(path, to) == 0 || ses_fail(e, SES_EIO, "%s: cannot be renamed: %s", path, strerror(errno));
+}
+
+bool ses_place_remove(const char *path, ses_err *e)
+{
+    ses_buf gone = { 0 };
+    const char *base = ses_path_base(path);
+    ses_buf_append(&gone, path, (size_t)(base - path));
+    ses_buf_appendf(&gone, SES_PLACE_TEMP "gone-%s", base);
+    bool ok = ses_buf_ok(&gone, e) && ses_dir_remove(gone.data, e) && rename_to(path, gone.data, e) &&
+              ses_dir_remove(gone.data, e);
+    ses_buf_free(&gone);
+    return ok;
+}
+
 bool ses_place_set_aside(const char *path, ses_err *e)
 {
     ses_buf aside = { 0 };
     ses_buf_appendf(&aside, "%s%s", path, ASIDE);
-    bool ok = ses_buf_ok(&aside, e) && ses_dir_remove(aside.data, e);
-    if (ok && rename(path, aside.data))
-        ok = ses_fail(e, SES_EIO, "%s: cannot be renamed: %s", path, strerror(errno));
+    bool ok = ses_buf_ok(&aside, e) && ses_dir_remove(aside.data, e) && rename_to(path, aside.data, e);
     ses_buf_free(&aside);
     return ok;
 }

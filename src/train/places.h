@@ -17,6 +17,10 @@ typedef struct ses_places {
 bool ses_places_find(const char *dir, ses_places *l, ses_err *e);
 char *ses_place_path(const char *dir, ses_place p, ses_err *e);
 
+/* Removed under another name, SES_PLACE_TEMP..., so that a killed process leaves no half of it. */
+#define SES_PLACE_TEMP ".sesame-checkpoint-"
+bool ses_place_remove(const char *path, ses_err *e);
+
 /* PATH becomes PATH.damaged, which is no checkpoint; one of that name from before goes. */
 bool ses_place_set_aside(const char *path, ses_err *e);
 bool ses_places_clear_aside(const char *dir, ses_err *e); /* removes those */

@@ -1,0 +1,63 @@
+#!/bin/sh
+# Nothing is lost: a run killed at any moment, or on a full disk, leaves a whole model or none.
+# Usage: test_finetune_lost.sh BUILD_DIR, from the source folder.
+. tests/finetune_fixture.sh
+
+sed 's/pos$/x/; s/neg$/y/; 2s/.$/z/' "$tmp/train.tsv" >"$tmp/three.tsv" # two kinds of models that do not mix
+out=$tmp/out.dir
+cat >"$tmp/tune" <<END
+#!/bin/sh
+data=\$1
+shift
+exec "$sesame" finetune $small --task classify --train "\$data" --eval "\$data" -o "$out" --steps 8 --eval-every 2 "\$@"
+END
+tune() { sh "$tmp/tune" "$@"; } # data, then options
+# Whole: what loads agrees with its own results.
+whole()
+{
+    [ -e "$out/config.json" ] || return 0
+    of=$tmp/train.tsv
+    grep -q '"2": "z"' "$out/config.json" && of=$tmp/three.tsv
+    exits 0 "$sesame" eval "$out" "$of" --task classify --json &&
+        test "$(score eval_loss "$tmp/out")" = "$(score eval_loss "$out/eval_results.json")"
+}
+
+start=$(date +%s%N)
+tune "$tmp/train.tsv" --overwrite -q >/dev/null 2>&1
+took=$((($(date +%s%N) - start) / 1000000)) # milliseconds of one run
+ok "a run" whole
+killed=0
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+    data=$tmp/train.tsv other=$tmp/three.tsv
+    [ $((i % 2)) -eq 0 ] && data=$other other=$tmp/train.tsv
+    sh "$tmp/tune" "$data" --overwrite -q >/dev/null 2>&1 &
+    pid=$!
+    sleep "$(awk -v i=$i -v t="$took" 'BEGIN { printf "%.3f", t * i / 16 / 1000 }')"
+    kill -9 $pid 2>/dev/null && killed=$((killed + 1))
+    wait $pid 2>/dev/null
+    ok "killed $i: whole or not there" whole
+    if [ -n "$(find "$out" -name 'checkpoint-*' -print | head -1)" ]; then
+        # one that was killed before it began left the run before it
+        exits 3 tune "$data" --resume >/dev/null && says 'begun with other training' >/dev/null && data=$other
+        ok "killed $i: resumes" exits 0 tune "$data" --resume
+        ok "killed $i: whole again" whole
+    fi
+done
+ok "some were killed" test $killed -ge 4
+ok "a run after all" exits 0 tune "$tmp/train.tsv" --overwrite
+ok "nothing half written stays" test -z "$(find "$out" -name '.sesame-*')"
+
+# A full disk, or what a program sees of one: files may not grow beyond so many blocks.
+full() { sh -c 'trap "" XFSZ; ulimit -f '"$1"'; shift; exec "$@"' sh "$@"; }
+rm -rf "$out"
+tune "$tmp/train.tsv" -q >/dev/null 2>&1
+cp "$out/model.safetensors" "$tmp/was"
+# shellcheck disable=SC2086
+ok "a full disk" exits 3 full 20 "$sesame" finetune $small --task classify --train "$tmp/three.tsv" -o "$out" --steps 2 \
+    --overwrite
+ok "says so" says 'too large\|No space'
+ok "the model is the one before" cmp -s "$out/model.safetensors" "$tmp/was"
+ok "and whole" whole
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
