@@ -7,9 +7,13 @@
 #include "train_watch.h"
 #include "tune.h"
 
+/* In OUT. */
+#define SES_RUN_LOG "log.jsonl"
+#define SES_RUN_BOARD "runs"
+
 typedef struct ses_finetune_args {
     ses_tune_args tune;
-    const char *model, *config, *tokenizer, *train, *eval, *output, *metric, *log;
+    const char *model, *config, *tokenizer, *train, *eval, *output, *metric, *log, *board;
     int64_t steps, batch, tokens, bucket, accumulate, freeze, eval_every, patience, save_every, keep, seed;
     double epochs, lr, warmup, decay, clip, fall, smoothing;
     int optimizer, schedule;
@@ -35,6 +39,7 @@ typedef struct ses_finetune {
     ses_trainer *trainer;
     char *settings;
     ses_watch watch;
+    char *log, *board; /* where they are written */
     ses_scores scores; /* of the last evaluation */
     double eval_loss, eval_seconds;
 } ses_finetune;

@@ -9,16 +9,19 @@
 #include <sys/stat.h>
 
 typedef struct found {
-    bool checkpoint, other; /* other: what a run would replace or mix with */
+    bool checkpoint, lock, logs, other; /* other: what a run would replace or mix with */
 } found;
 
-/* Left by a run that died before its first checkpoint: the lock and temporary files. */
-static bool is_taken(void *ctx, const char *name)
+static bool look(void *ctx, const char *name)
 {
     found *f = ctx;
     if (!strncmp(name, "checkpoint-", 11))
         f->checkpoint = true;
-    else if (strcmp(name, ".lock") && strncmp(name, ".sesame-", 8))
+    else if (!strcmp(name, ".lock"))
+        f->lock = true;
+    else if (!strcmp(name, SES_RUN_LOG) || !strcmp(name, SES_RUN_BOARD))
+        f->logs = true;
+    else if (strncmp(name, ".sesame-", 8))
         f->other = true;
     return true;
 }
@@ -38,7 +41,8 @@ bool ses_finetune_room(const ses_finetune_args *a, ses_err *e)
         return ses_fail(e, SES_EUSAGE, "--resume goes on with a run, --overwrite replaces it: not both");
     if (!log_is_free(a, e)) return false;
     if (a->overwrite || !ses_path_exists(a->output)) return true;
-    if (!ses_dir_each(a->output, is_taken, &f, e)) return false;
+    if (!ses_dir_each(a->output, look, &f, e)) return false;
+    f.other |= f.logs && !f.lock; /* else a run left them that died before its first checkpoint */
     if (a->resume && f.other && !f.checkpoint)
         return ses_fail(e, SES_EIO,
                         "%s: has no checkpoint to resume from, but other files; --overwrite replaces them",

@@ -30,6 +30,8 @@ void ses_finetune_free(ses_finetune *f)
     ses_scores_free(&f->scores);
     ses_json_free(f->base);
     ses_free(f->settings);
+    ses_free(f->log);
+    ses_free(f->board);
     ses_device_free(f->dev);
 }
 

@@ -3,6 +3,7 @@
 #include "finetune.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "show.h"
 
 #include <inttypes.h>
@@ -182,23 +183,32 @@ static void announce(const ses_finetune *f)
     ses_finetune_tell_head(f);
 }
 
-static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
+/* Where the run is followed; what --overwrite replaces goes. */
+static bool prepare_logs(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
+    f->log = a->log ? ses_strdup(a->log, e) : ses_path_join(a->output, SES_RUN_LOG, e);
+    f->board = a->board ? ses_strdup(a->board, e) : ses_path_join(a->output, SES_RUN_BOARD, e);
+    if (!f->log || !f->board) return false;
+    if (a->resume) return ses_watch_resume(f->trainer, a->output, f->quiet, e);
+    return ses_trainer_forget(f->trainer, e) && (a->board || ses_event_files_remove(f->board, e));
+}
+
+static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
+{
     ses_hooks h = {
         .ctx = f, .stepped = stepped, .stop = ses_watch_stop, .evaluate = f->eval.data ? evaluate : NULL
     };
     ses_watch_options o = { .talk = f->talk,
                             .quiet = f->quiet,
-                            .log = a->log,
-                            .append = a->resume,
+                            .log = f->log,
+                            .append = f->a->resume,
+                            .board = f->board,
                             .metric = metric_of(f),
                             .lower = f->lower };
-    bool ok = a->resume ? ses_watch_resume(f->trainer, a->output, f->quiet, e)
-                        : ses_trainer_forget(f->trainer, e); /* what --overwrite replaces */
-    if (!ok || !ses_watch_open(&f->watch, &o, f->trainer, e)) return false;
+    if (!ses_watch_open(&f->watch, &o, f->trainer, e)) return false;
     announce(f);
-    ok = ses_trainer_run(f->trainer, &h, end, e);
+    bool ok = ses_trainer_run(f->trainer, &h, end, e);
     ses_watch_close(&f->watch);
     return ok;
 }
@@ -211,8 +221,8 @@ bool ses_finetune_command(ses_call *c, ses_err *e)
                              .isa = ses_shared_isa(&f.a->tune.shared) };
     if (!ses_tune_resolve(&f.a->tune, &f.kind, &f.spec, e) || !ses_finetune_room(f.a, e)) return false;
     f.dev = ses_device_open(f.a->tune.shared.device, &o, e);
-    bool ok =
-        f.dev && prepare_data(&f, e) && prepare_model(&f, e) && prepare_trainer(&f, e) && train(&f, &end, e);
+    bool ok = f.dev && prepare_data(&f, e) && prepare_model(&f, e) && prepare_trainer(&f, e) &&
+              prepare_logs(&f, e) && train(&f, &end, e);
     if (ok && end != SES_RUN_STOPPED && f.eval.data && !ses_finetune_measure(&f, e)) {
         ok = ses_watch_stop(NULL);
         if (ok) *e = (ses_err){ 0 };

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 enum {
     WINDOW = 50
@@ -49,6 +50,13 @@ bool ses_watch_resume(ses_trainer *t, const char *dir, bool quiet, ses_err *e)
     return true;
 }
 
+static double wall_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 bool ses_watch_open(ses_watch *w, const ses_watch_options *o, ses_trainer *t, ses_err *e)
 {
     const ses_train_state *at = ses_trainer_state(t);
@@ -60,6 +68,9 @@ bool ses_watch_open(ses_watch *w, const ses_watch_options *o, ses_trainer *t, se
     if (!w->o.metric) w->o.metric = "loss";
     if (o->log && !(w->log = fopen(o->log, o->append ? "a" : "w")))
         return ses_fail(e, SES_EIO, "%s: cannot be written", o->log);
+    if (w->log) setvbuf(w->log, NULL, _IOLBF, BUFSIZ); /* a killed process leaves whole lines */
+    if (o->board && !(w->board = ses_event_file_new(o->board, wall_clock(), at->updates + 1, e)))
+        return false;
     watch_signals();
     w->start = ses_seconds();
     return true;
@@ -80,11 +91,16 @@ static void settle(ses_watch *w)
 
 void ses_watch_close(ses_watch *w)
 {
-    if (!w->trainer || w->seconds > 0) return;
+    if (!w->trainer || w->seconds > 0) return; /* never opened, or closed */
     w->seconds = fmax(elapsed(w), 1e-9);
     ses_watch_clear(w);
-    if (w->log) fclose(w->log);
+    bool bad = w->log && ferror(w->log) != 0;
+    if (w->log && (fclose(w->log) || bad) && !w->lost.code)
+        ses_fail(&w->lost, SES_EIO, "%s: could not be written whole", w->o.log);
     w->log = NULL;
+    ses_event_file_free(w->board);
+    w->board = NULL;
+    if (w->lost.code) fprintf(stderr, "sesame: the log is not whole: %s\n", w->lost.msg);
     settle(w);
 }
 
@@ -149,6 +165,19 @@ static void log_update(ses_watch *w, const ses_step *s, double loss, bool histor
     put_entry(w, j, !history, history, NULL);
 }
 
+static void show_update(ses_watch *w, const ses_step *s)
+{
+    const ses_train_state *at = ses_trainer_state(w->trainer);
+    const ses_event_value v[] = {
+        { "train/loss", s->loss },
+        { "train/learning_rate", s->lr },
+        { "train/grad_norm", s->grad_norm },
+        { "train/epoch", s->epoch },
+        { "train/tokens_per_second", (double)(at->tokens - w->first_tokens) / fmax(elapsed(w), 1e-9) },
+    };
+    if (!w->lost.code) ses_event_file_put(w->board, wall_clock(), at->updates, v, SES_LEN(v), &w->lost);
+}
+
 void ses_watch_stepped(void *watch, const ses_step *s)
 {
     ses_watch *w = watch;
@@ -157,6 +186,7 @@ void ses_watch_stepped(void *watch, const ses_step *s)
     w->loss_count++;
     ses_spark_add(&w->spark, s->loss);
     if (w->log) log_update(w, s, s->loss, false);
+    if (w->board) show_update(w, s);
     w->window_sum += s->loss;
     if (++w->window == WINDOW || ses_trainer_done(w->trainer)) {
         log_update(w, s, w->window_sum / (double)w->window, true);
@@ -182,6 +212,19 @@ static void tell_evaluation(const ses_watch *w, double loss, double value)
     fprintf(stderr, "%s  (%s)\n", best ? " best" : "", ses_time_text(time, elapsed(w)));
 }
 
+static void show_evaluation(ses_watch *w, const ses_scores *scores, double loss)
+{
+    int64_t at = ses_trainer_state(w->trainer)->updates;
+    ses_event_value v = { "eval/loss", loss };
+    if (!w->lost.code) ses_event_file_put(w->board, wall_clock(), at, &v, 1, &w->lost);
+    for (size_t i = 0; scores && !w->lost.code && i < scores->n; i++) {
+        char tag[96];
+        snprintf(tag, sizeof tag, "eval/%s", scores->item[i].name);
+        v = (ses_event_value){ tag, scores->item[i].value };
+        ses_event_file_put(w->board, wall_clock(), at, &v, 1, &w->lost);
+    }
+}
+
 bool ses_watch_evaluated(ses_watch *w, const ses_scores *scores, double loss, double value, ses_err *e)
 {
     ses_json_writer *j = ses_json_writer_new(0, e);
@@ -197,7 +240,7 @@ bool ses_watch_evaluated(ses_watch *w, const ses_scores *scores, double loss, do
     if (!scores || !ses_scores_find(scores, "loss", &known)) ses_json_number(j, "eval_loss", loss);
     ses_json_count(j, "step", ses_trainer_state(w->trainer)->updates);
     bool ok = put_entry(w, j, true, true, e);
-    if (w->log) fflush(w->log);
+    if (w->board) show_evaluation(w, scores, loss);
     tell_evaluation(w, loss, value);
     settle(w);
     return ok;

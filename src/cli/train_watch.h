@@ -1,5 +1,5 @@
 /* A training run as people and programs follow it: one moving line on a terminal, a line for each evaluation,
- * JSON lines, Ctrl-C, and at the end what it took. For every command that trains:
+ * JSON lines, TensorBoard's event files, Ctrl-C, and at the end what it took. For every command that trains:
  *
  *     ses_watch w = { 0 };
  *     ses_hooks h = { .ctx = &w, .stepped = ses_watch_stepped, .stop = ses_watch_stop, ... };
@@ -14,6 +14,7 @@
 #define SES_CLI_TRAIN_WATCH_H
 
 #include "curve.h"
+#include "io/event_file.h"
 #include "sesame/json.h"
 #include "sesame/metric.h"
 #include "sesame/trainer.h"
@@ -23,6 +24,7 @@ typedef struct ses_watch_options {
     bool quiet;
     const char *log;    /* JSON lines, a line an update and an evaluation; NULL: none */
     bool append;        /* to it, as a resumed run does */
+    const char *board;  /* folder of TensorBoard's event files; NULL: none */
     const char *metric; /* the score that chooses the best, as people know it; NULL or "loss": the loss */
     bool lower;         /* is better */
 } ses_watch_options;
@@ -31,6 +33,8 @@ typedef struct ses_watch {
     ses_watch_options o;
     ses_trainer *trainer;
     FILE *log;
+    ses_event_file *board;
+    ses_err lost;                 /* what could not be logged, the first of it: no reason to end a run */
     double start, seconds, drawn; /* seconds: of the run, once it is closed */
     int64_t first_update, first_tokens, first_sequences;
     double loss_sum, loss_all, window_sum;
