@@ -11,6 +11,14 @@
 
 typedef struct ses_model ses_model;
 
+/* A new low-rank adapter (LoRA, Hu et al. 2021) to be trained while the model stays as it is. */
+typedef struct ses_lora {
+    int64_t rank;
+    double alpha, drop;  /* what it adds is scaled by alpha / rank */
+    const char *targets; /* dense layers with commas between: the reference's modules ("query", "c_attn") or
+                            Sesame's ("attn.query", "ffn.up"), by the end of their names; "all" */
+} ses_lora;
+
 typedef struct ses_model_options {
     const char *class_name; /* "BertForMaskedLM"; NULL: what config.json says */
     bool bare;              /* hidden states only: no head, no pooler, no decoder behind an encoder */
@@ -22,7 +30,13 @@ typedef struct ses_model_options {
     uint64_t seed;          /* of random */
     const ses_json *config; /* in place of the folder's config.json; outlives the model */
     bool new_heads;         /* what a head has and the file has not, or in another shape, begins at random */
+    const ses_lora *lora;   /* of train: only an adapter and the head are trained; needed while opening */
+    const char *base;       /* of a folder with an adapter: the model it belongs to, in place of the one it
+                               names */
 } ses_model_options;
+
+/* A folder with an adapter (adapter_config.json, adapter_model.safetensors, as the peft library writes them)
+ * opens as the model it names with the adapter merged into its weights. */
 
 ses_model *ses_model_open(const char *dir, ses_device *dev, const ses_model_options *options, ses_err *e);
 
@@ -38,6 +52,19 @@ typedef struct ses_save_options {
     bool overwrite;     /* else an existing file is an error */
 } ses_save_options;
 bool ses_model_save(ses_model *m, const char *dir, const ses_save_options *options, ses_err *e);
+
+/* A model with a new adapter is saved as that: adapter_config.json, adapter_model.safetensors. The name of
+ * parameter i in the files of ses_model_save; false: they do not hold it. */
+bool ses_model_file_name(const ses_model *m, size_t i, char *buf, size_t n);
+struct ses_safetensors *ses_model_saved(const ses_model *m, const char *dir, ses_err *e);
+
+/* The config of a folder: its config.json, or that of the model its adapter belongs to (base: in place of the
+ * one it names) made for the adapter's task. */
+ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *e);
+/* The folder of the model an adapter's folder belongs to, to be freed with free(); that folder where it
+ * has no adapter. */
+char *ses_model_base_dir(const char *dir, const char *base, ses_err *e);
+bool ses_model_is_adapter(const char *dir);
 
 /* What a forward pass gives: tensors on the tape. */
 typedef enum {

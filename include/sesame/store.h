@@ -12,13 +12,19 @@
 typedef struct ses_store ses_store;
 
 /* How a parameter begins when it is not loaded. */
-typedef enum { SES_INIT_ZERO, SES_INIT_ONE, SES_INIT_NORMAL } ses_init;
+typedef enum {
+    SES_INIT_ZERO,
+    SES_INIT_ONE,
+    SES_INIT_NORMAL,
+    SES_INIT_FAN_IN /* uniform, up to 1 / sqrt(last axis) either way */
+} ses_init;
 
 /* Who makes a parameter's numbers. */
 typedef enum {
     SES_PARAM_TRAINED,
     SES_PARAM_COMPUTED, /* never trained; made by the model where the file lacks it: a table of sines */
-    SES_PARAM_FIXED     /* stays as it begins: no file holds it */
+    SES_PARAM_FIXED,    /* stays as it begins: no file holds it */
+    SES_PARAM_BASE      /* of a model that an adapter is trained beside: read, never trained or written */
 } ses_param_role;
 
 typedef struct ses_param {
@@ -35,15 +41,27 @@ ses_device *ses_store_device(const ses_store *s);
 
 /* The first error of ses_store_add sticks; ses_store_ok tells. Returns NULL then. */
 ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_MAX_DIM], ses_init init);
-void ses_store_role(ses_store *s, const ses_tensor *t, ses_param_role role); /* of the one just added */
+void ses_store_role(ses_store *s, const ses_tensor *t, ses_param_role role);
 bool ses_store_ok(const ses_store *s, ses_err *e);
+
+/* Low-rank adapters (LoRA) beside dense layers, asked about as each is declared. While a store is told of
+ * them, what is added to it is SES_PARAM_BASE, the adapters apart. */
+typedef struct ses_adapting {
+    int64_t rank;
+    double scale, drop;                                            /* y = x W' + scale (drop(x) A') B' */
+    bool (*wants)(void *ctx, const char *dense, ses_weight order); /* "layer.0.attn.query" */
+    void *ctx;
+} ses_adapting;
+void ses_store_adapt(ses_store *s, const ses_adapting *a); /* NULL: no more; a must outlive that call */
+const ses_adapting *ses_store_adapting(const ses_store *s);
 
 size_t ses_store_count(const ses_store *s);
 const ses_param *ses_store_at(const ses_store *s, size_t i);           /* in the order declared */
 const ses_param *ses_store_find(const ses_store *s, const char *name); /* NULL when there is none */
-int64_t ses_store_numbers(const ses_store *s);                         /* how many in all */
+int64_t ses_store_numbers(const ses_store *s);                         /* how many in all, */
+int64_t ses_store_trained(const ses_store *s);                         /* how many of them have gradients */
 
-bool ses_store_train(ses_store *s, ses_err *e);                    /* values and gradients, zeroed */
+bool ses_store_train(ses_store *s, ses_err *e); /* values and gradients, zeroed; not of SES_PARAM_BASE */
 bool ses_store_own(ses_store *s, size_t i, ses_err *e);            /* memory for one parameter */
 void ses_store_bind(ses_store *s, size_t i, const ses_real *data); /* borrowed from elsewhere */
 bool ses_store_freeze(ses_store *s, ses_err *e);                   /* values stay: may be packed */

@@ -228,7 +228,9 @@ static void project(const ses_stack *k, ses_pass *p, const ses_common *all, ses_
     const ses_attend *a = &k->layer[i].self;
     ses_tape *t = p->tape;
     if (d->q_bias) {
-        in->q = ses_linear(t, x, a->query.w, fused_bias(t, d, k->heads), SES_ACT_NONE, SES_OUT_IN);
+        ses_dense all_three = a->query;
+        all_three.b = fused_bias(t, d, k->heads);
+        in->q = ses_dense_run(t, all_three, x, SES_ACT_NONE);
     } else {
         in->q = ses_dense_run(t, a->query, x, SES_ACT_NONE);
         in->k = ses_dense_run(t, a->key, x, SES_ACT_NONE);

@@ -132,6 +132,8 @@ extern const ses_config_key ses_bart_keys[SES_BART_KEYS];
 extern const ses_name ses_bart_tensors[SES_BART_TENSORS];
 bool ses_bert_finish(ses_config *c, const ses_json *config, ses_err *e);
 
+typedef struct ses_adapter ses_adapter;
+
 struct ses_model {
     const ses_model_desc *desc;
     const ses_class *class;
@@ -148,6 +150,7 @@ struct ses_model {
     char *surplus, *fresh; /* fresh NULL: nothing */
     size_t first_head;     /* parameters from here on are the pooler's and the heads' */
     char *dir;
+    ses_adapter *adapter; /* NULL: none */
 };
 
 /* config.c */
@@ -181,6 +184,24 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
 /* Parameter i of a store from a tensor of a file, which stays open: mapped where it can be. */
 bool ses_param_load(ses_store *s, size_t i, const ses_entry *x, const ses_model_options *o, ses_err *e);
 bool ses_model_compute(ses_model *m, size_t i, ses_err *e); /* numbers of a parameter no file holds */
+
+/* load.c: a tensor of a file by the reference's name, `before` in front, in any spelling it ever had. */
+const ses_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file, const char *before,
+                                const char *name);
+
+/* adapter.c: an adapter of a folder, or a new one. */
+ses_adapter *ses_adapter_open(const char *dir, const char *base, ses_err *e);
+ses_adapter *ses_adapter_new(const ses_lora *l, const char *base, ses_err *e);
+void ses_adapter_free(ses_adapter *a);
+const char *ses_adapter_base(const ses_adapter *a); /* folder of the model's weights */
+bool ses_adapter_is_new(const ses_adapter *a);
+void ses_adapter_begin(ses_adapter *a, ses_model *m);           /* what is declared now may be adapted, */
+bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e); /* until now; false: a target is nowhere */
+/* A trained head of the adapter, by our name; NULL: the adapter has none such. */
+const ses_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *ours);
+bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e);
+bool ses_adapter_name(const ses_model *m, size_t i, char *buf, size_t n);
+bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite, ses_err *e);
 
 /* save.c: a parameter on its way into a file, a source for ses_safetensors_writer_add_source. */
 typedef struct ses_param_source {

@@ -20,28 +20,34 @@ static void shape_text(char *buf, size_t n, const int64_t *dim, int rank)
 
 /* The spellings a tensor may have: as it is, with or without the base model's prefix, and a norm's weight and
  * bias under their old names gamma and beta. */
-static const ses_entry *find(const ses_model *m, const char *name)
+const ses_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file, const char *before,
+                                const char *name)
 {
     static const char *const tail[][2] = { { ".weight", ".gamma" }, { ".bias", ".beta" } };
-    char spelling[2][NAME + 16];
+    char spelling[2][NAME + 32];
     const char *prefix = ses_class_prefix(m);
-    snprintf(spelling[0], sizeof spelling[0], "%s", name);
+    snprintf(spelling[0], sizeof spelling[0], "%s%s", before, name);
     if (!strncmp(name, prefix, strlen(prefix)))
-        snprintf(spelling[1], sizeof spelling[1], "%s", name + strlen(prefix));
+        snprintf(spelling[1], sizeof spelling[1], "%s%s", before, name + strlen(prefix));
     else
-        snprintf(spelling[1], sizeof spelling[1], "%s%s", prefix, name);
+        snprintf(spelling[1], sizeof spelling[1], "%s%s%s", before, prefix, name);
     for (int i = 0; i < 2; i++) {
-        const ses_entry *found = ses_safetensors_find(m->file, spelling[i]);
+        const ses_entry *found = ses_safetensors_find(file, spelling[i]);
         for (size_t t = 0; t < SES_LEN(tail) && !found; t++) {
             size_t len = strlen(spelling[i]), end = strlen(tail[t][0]);
-            char old[NAME + 16];
+            char old[NAME + 32];
             if (len < end || strcmp(spelling[i] + len - end, tail[t][0])) continue;
             snprintf(old, sizeof old, "%.*s%s", (int)(len - end), spelling[i], tail[t][1]);
-            found = ses_safetensors_find(m->file, old);
+            found = ses_safetensors_find(file, old);
         }
         if (found) return found;
     }
     return NULL;
+}
+
+static const ses_entry *find(const ses_model *m, const char *name)
+{
+    return ses_entry_find(m, m->file, "", name);
 }
 
 /* A parameter of ours, by any name it ever had. */
@@ -84,15 +90,15 @@ bool ses_param_load(ses_store *s, size_t i, const ses_entry *x, const ses_model_
 {
     ses_tensor *t = ses_store_at(s, i)->tensor;
     ses_device *dev = ses_store_device(s);
+    bool train = o->train && ses_store_at(s, i)->role != SES_PARAM_BASE;
     if (!shape_fits(t, x, e)) return false;
     if (o->dry) return true;
-    bool mapped =
-        !o->train && dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
+    bool mapped = !train && dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
     if (mapped) {
         ses_store_bind(s, i, x->data);
         return true;
     }
-    if (!o->train && !ses_store_own(s, i, e)) return false;
+    if (!train && !ses_store_own(s, i, e)) return false;
     return copy_in(dev, t->f, x, e);
 }
 
@@ -138,10 +144,13 @@ bool ses_model_in_file(const ses_model *m, const ses_param *p)
     return m->file && ses_model_find(m, p->name);
 }
 
-/* Of a head, where heads may be new, and not in the file in this shape. */
+static bool of_adapter(const ses_param *p) { return strstr(p->name, ".lora_") != NULL; }
+
+/* Of a new adapter; or of a head, where heads may be new, and not in the file in this shape. */
 static bool begins_anew(const ses_model *m, size_t i, const ses_entry *x, const ses_model_options *o)
 {
     const ses_tensor *t = ses_store_at(m->store, i)->tensor;
+    if (of_adapter(ses_store_at(m->store, i))) return true;
     if (!o->new_heads || i < m->first_head) return false;
     bool same = x && x->rank == ses_rank(t);
     for (int d = 0; same && d < x->rank; d++) same = x->dim[d] == t->dim[d];
@@ -160,15 +169,21 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
 {
     char name[NAME] = "", shape[96];
     const ses_param *p = ses_store_at(m->store, i);
-    bool computed = p->role != SES_PARAM_TRAINED, named = ses_model_tensor_name(m, i, name, sizeof name);
-    const ses_entry *x = p->role == SES_PARAM_FIXED ? NULL : ses_model_find(m, p->name);
+    bool computed = p->role == SES_PARAM_COMPUTED || p->role == SES_PARAM_FIXED,
+         named = ses_model_tensor_name(m, i, name, sizeof name);
+    const ses_entry *x = m->adapter ? ses_adapter_find(m->adapter, m, p->name) : NULL;
+    bool base = !x;
+    if (!x && p->role != SES_PARAM_FIXED) x = ses_model_find(m, p->name);
     if (!x && computed)
         return o->dry || ((o->train || ses_store_own(m->store, i, e)) && ses_model_compute(m, i, e));
     if (!named) return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);
-    if (begins_anew(m, i, x, o)) return o->dry || begin_anew(m, i, o, e);
+    if (begins_anew(m, i, x, o)) {
+        ses_store_role(m->store, p->tensor, SES_PARAM_TRAINED); /* with an adapter, too */
+        return o->dry || begin_anew(m, i, o, e);
+    }
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
     if (!x) return ses_model_lacks(m, name, shape, e);
-    used[x - ses_safetensors_at(m->file, 0)] = true;
+    if (base) used[x - ses_safetensors_at(m->file, 0)] = true;
     return ses_param_load(m->store, i, x, o, e) ||
            ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
 }
@@ -177,7 +192,7 @@ static bool load_all(ses_model *m, const ses_model_options *o, bool *used, ses_e
 {
     for (size_t i = 0; i < ses_store_count(m->store); i++)
         if (!load_param(m, i, o, used, e)) return false;
-    return true;
+    return !m->adapter || ses_adapter_is_new(m->adapter) || ses_adapter_merge(m->adapter, m, o, e);
 }
 
 /* What began anew, by the reference's names. */
@@ -187,7 +202,9 @@ static bool list_fresh(ses_model *m, const ses_model_options *o, ses_err *e)
     for (size_t i = m->first_head; i < ses_store_count(m->store); i++) {
         char name[NAME];
         const ses_param *p = ses_store_at(m->store, i);
-        if (p->role != SES_PARAM_TRAINED || !begins_anew(m, i, ses_model_find(m, p->name), o)) continue;
+        if (p->role != SES_PARAM_TRAINED || of_adapter(p)) continue;
+        const ses_entry *x = m->adapter ? ses_adapter_find(m->adapter, m, p->name) : NULL;
+        if (!begins_anew(m, i, x ? x : ses_model_find(m, p->name), o)) continue;
         if (ses_model_tensor_name(m, i, name, sizeof name))
             ses_buf_appendf(&list, "%s%s", list.len ? ", " : "", name);
     }

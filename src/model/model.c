@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONFIG_MAX = 16 << 20 };
-
 static const ses_head_use *uses(const ses_model *m, size_t *n)
 {
     for (*n = 0; *n < SES_LEN(m->class->head) && m->class->head[*n].head;) ++*n;
@@ -54,6 +52,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (m->class->summary) m->c.summary = m->class->summary;
     if (m->class->decoder_only) m->c.lm_fixed_bias = false;
     m->store = ses_store_new(m->dev, e);
+    if (m->store && m->adapter) ses_adapter_begin(m->adapter, m);
     if (!m->store || !declare_stacks(m, e)) return false;
     m->first_head = ses_store_count(m->store);
     if (m->c.pooler && !m->c.pooler_plain)
@@ -61,7 +60,10 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     size_t n;
     const ses_head_use *use = uses(m, &n);
     ses_tensor *projection = m->stack[1].token ? m->stack[1].token : m->stack[0].token;
+    bool apart = m->adapter && n && !use[0].head->pretrained; /* the head is the adapter's */
+    if (apart && !ses_adapter_end(m->adapter, m, e)) return false;
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
+    if (m->adapter && !apart && !ses_adapter_end(m->adapter, m, e)) return false;
     return ses_store_ok(m->store, e);
 }
 
@@ -90,22 +92,35 @@ ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_mode
     ses_model *m = ses_alloc(sizeof *m, e);
     if (!m) return NULL;
     m->dev = dev;
-    if (ses_model_declare(m, config, &o, e) && begin_random(m, &o, e)) return m;
+    if (o.lora) ses_fail(e, SES_EARG, "an adapter needs a trained model to stand beside");
+    if (!o.lora && ses_model_declare(m, config, &o, e) && begin_random(m, &o, e)) return m;
     ses_model_free(m);
     return NULL;
 }
 
+/* The folder's own adapter, or a new one beside its model. */
+static bool open_adapter(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
+{
+    bool adapted = ses_model_is_adapter(dir);
+    if (!adapted && !o->lora) return true;
+    if (o->lora && (adapted || !o->train || o->random))
+        return ses_fail(e, SES_EARG, "%s: %s", dir,
+                        adapted ? "has an adapter already; merge it first (sesame convert)"
+                                : "an adapter is trained beside a trained model");
+    m->adapter = o->lora ? ses_adapter_new(o->lora, dir, e) : ses_adapter_open(dir, o->base, e);
+    return m->adapter != NULL;
+}
+
 static bool open_folder(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
 {
-    char *path = ses_path_join(dir, "config.json", e);
-    m->dir = path ? ses_strdup(dir, e) : NULL;
-    m->doc = m->dir && !o->config ? ses_json_load(path, CONFIG_MAX, e) : NULL; /* its errors name the file */
-    bool ok = m->dir && (o->config || m->doc);
-    if (ok && !ses_model_declare(m, o->config ? o->config : ses_json_root(m->doc), o, e))
-        ok = ses_wrap(e, "%s", path);
-    ses_free(path);
-    if (!ok) return false;
-    return o->random ? begin_random(m, o, e) : ses_model_load(m, dir, o, e);
+    m->dir = ses_strdup(dir, e);
+    if (!m->dir || !open_adapter(m, dir, o, e)) return false;
+    m->doc = o->config ? NULL : ses_model_config_open(dir, o->base, e); /* its errors name the file */
+    if (!o->config && !m->doc) return false;
+    if (!ses_model_declare(m, o->config ? o->config : ses_json_root(m->doc), o, e))
+        return ses_wrap(e, "%s/config.json", dir);
+    if (o->random) return begin_random(m, o, e);
+    return ses_model_load(m, m->adapter ? ses_adapter_base(m->adapter) : dir, o, e);
 }
 
 ses_model *ses_model_open(const char *dir, ses_device *dev, const ses_model_options *options, ses_err *e)
@@ -125,6 +140,7 @@ void ses_model_free(ses_model *m)
     for (size_t i = 0; i < SES_LEN(m->stack); i++) ses_stack_free(&m->stack[i]);
     ses_store_free(m->store);
     ses_safetensors_free(m->file);
+    ses_adapter_free(m->adapter);
     ses_json_free(m->doc);
     ses_free(m->surplus);
     ses_free(m->fresh);

@@ -1,7 +1,7 @@
 /* A folder the reference library reads: config.json and the weights under its names. */
+#include "adapter.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "desc.h"
 #include "tensor/device.h"
 
 #include <string.h>
@@ -23,6 +23,32 @@ bool ses_param_read(void *ctx, void *out, size_t offset, size_t bytes, ses_err *
     return true;
 }
 
+bool ses_model_file_name(const ses_model *m, size_t i, char *buf, size_t n)
+{
+    if (ses_adapter_is_new(m->adapter)) return ses_adapter_name(m, i, buf, n);
+    return ses_store_at(m->store, i)->role != SES_PARAM_FIXED && /* which no file holds */
+           ses_model_tensor_name(m, i, buf, n);
+}
+
+ses_safetensors *ses_model_saved(const ses_model *m, const char *dir, ses_err *e)
+{
+    if (!ses_adapter_is_new(m->adapter)) return ses_checkpoint_open(dir, e);
+    char *path = ses_path_join(dir, SES_ADAPTER_FILE, e);
+    ses_safetensors *s = path ? ses_safetensors_open(path, e) : NULL;
+    ses_free(path);
+    return s;
+}
+
+static bool save_adapter(ses_model *m, ses_safetensors_writer *w, const char *dir, const ses_save_options *o,
+                         ses_err *e)
+{
+    char *path = ses_path_join(dir, SES_ADAPTER_FILE, e);
+    bool ok = path && ses_safetensors_save(w, path, o->overwrite, e) &&
+              ses_adapter_save_config(m, dir, o->overwrite, e);
+    ses_free(path);
+    return ok;
+}
+
 static bool save_weights(ses_model *m, const char *dir, const ses_save_options *o, ses_err *e)
 {
     size_t n = ses_store_count(m->store);
@@ -32,16 +58,17 @@ static bool save_weights(ses_model *m, const char *dir, const ses_save_options *
     if (!w || !ses_safetensors_writer_meta(w, "format", "pt", e)) goto done;
     for (size_t i = 0; i < n; i++) {
         char name[256];
-        const ses_param *p = ses_store_at(m->store, i);
-        const ses_tensor *t = p->tensor;
+        const ses_tensor *t = ses_store_at(m->store, i)->tensor;
         from[i] = (ses_param_source){ m->dev, t, o->dtype };
-        if (p->role == SES_PARAM_FIXED || !ses_model_tensor_name(m, i, name, sizeof name))
-            continue; /* computed: no file holds it */
+        if (!ses_model_file_name(m, i, name, sizeof name)) continue;
         if (!ses_safetensors_writer_add_source(w, name, o->dtype, ses_rank(t), t->dim, ses_param_read,
                                                &from[i], e))
             goto done;
     }
-    ok = ses_checkpoint_save(w, dir, o->shard_bytes, o->overwrite, e);
+    if (ses_adapter_is_new(m->adapter))
+        ok = save_adapter(m, w, dir, o, e);
+    else
+        ok = ses_checkpoint_save(w, dir, o->shard_bytes, o->overwrite, e);
 done:
     ses_safetensors_writer_free(w);
     ses_free(from);

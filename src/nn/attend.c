@@ -9,20 +9,19 @@ ses_attend ses_attend_add(ses_store *s, const ses_config *c, int64_t heads, cons
     int64_t C = c->hidden, inner = c->head_size ? c->head_size * heads : C;
     ses_bias qkv = c->no_attn_bias || c->no_qkv_bias ? SES_NO_BIAS : SES_BIAS,
              out = c->no_attn_bias ? SES_NO_BIAS : SES_BIAS;
+    ses_weight order = c->in_out ? SES_IN_OUT : SES_OUT_IN;
     ses_attend a = { 0 };
+    char part[160];
+    snprintf(part, sizeof part, "%s.qkv", name);
     if (c->qkv != SES_QKV_APART) {
-        a.query = c->in_out ? ses_dense_add(s, C, 3 * inner, SES_NO_BIAS, "%s.qkv", name)
-                            : ses_dense_add(s, 3 * inner, C, SES_NO_BIAS, "%s.qkv", name);
-        char bias[160];
-        snprintf(bias, sizeof bias, "%s.qkv.bias", name);
-        if (qkv == SES_BIAS) a.query.b = ses_store_add(s, bias, SES_DIM(3 * inner), SES_INIT_ZERO);
+        a.query = ses_dense_add_as(s, order, 3 * inner, C, qkv, part);
     } else {
         a.query = ses_dense_add(s, inner, C, qkv, "%s.query", name);
         a.key = ses_dense_add(s, inner, C, qkv, "%s.key", name);
         a.value = ses_dense_add(s, inner, C, qkv, "%s.value", name);
     }
-    a.out = ses_dense_add(s, C, inner, out, "%s.out", name); /* square where it is stored [in, out] */
-    a.query.order = a.out.order = c->in_out ? SES_IN_OUT : SES_OUT_IN;
+    snprintf(part, sizeof part, "%s.out", name);
+    a.out = ses_dense_add_as(s, order, C, inner, out, part);
     return a;
 }
 

@@ -75,6 +75,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 }
 
 const ses_head ses_head_boundary = { .name = "span-boundary",
+                                     .pretrained = true,
                                      .does = "says a masked span from the tokens around it",
                                      .axis = SES_LABEL_PER_TOKEN,
                                      .classes = classes,

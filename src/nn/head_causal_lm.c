@@ -18,6 +18,8 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 }
 
 const ses_head ses_head_causal_lm = { .name = "causal-lm",
+                                      .pretrained = true,
+                                      .peft = "CAUSAL_LM",
                                       .does = "continues a text",
                                       .axis = SES_LABEL_PER_TOKEN,
                                       .classes = classes,

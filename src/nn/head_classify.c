@@ -37,6 +37,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 }
 
 const ses_head ses_head_classify = { .name = "classify",
+                                     .peft = "SEQ_CLS",
                                      .does = "labels a text or a pair of texts",
                                      .axis = SES_LABEL_PER_SEQUENCE,
                                      .classes = classes,

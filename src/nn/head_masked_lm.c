@@ -20,12 +20,15 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 }
 
 const ses_head ses_head_masked_lm = { .name = "masked-lm",
+                                      .pretrained = true,
                                       .does = "fills masked tokens",
                                       .axis = SES_LABEL_PER_TOKEN,
                                       .classes = classes,
                                       .add = ses_lm_add,
                                       .run = run };
 const ses_head ses_head_target_lm = { .name = "conditional-generation",
+                                      .pretrained = true,
+                                      .peft = "SEQ_2_SEQ_LM",
                                       .does = "turns a text into another",
                                       .axis = SES_LABEL_PER_TARGET,
                                       .classes = classes,

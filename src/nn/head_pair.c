@@ -40,12 +40,14 @@ static void run_order(const ses_head_params *h, const ses_head_use *use, ses_pas
 }
 
 const ses_head ses_head_next_sentence = { .name = "next-sentence",
+                                          .pretrained = true,
                                           .does = "tells whether a sentence follows another",
                                           .axis = SES_LABEL_PER_SEQUENCE,
                                           .classes = classes,
                                           .add = add_next,
                                           .run = run_next };
 const ses_head ses_head_sentence_order = { .name = "sentence-order",
+                                           .pretrained = true,
                                            .does = "tells whether two sentences are in order",
                                            .axis = SES_LABEL_PER_SEQUENCE,
                                            .classes = classes,

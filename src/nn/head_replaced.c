@@ -42,6 +42,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 }
 
 const ses_head ses_head_replaced = { .name = "replaced-tokens",
+                                     .pretrained = true,
                                      .does = "tells which tokens were replaced",
                                      .axis = SES_LABEL_PER_TOKEN,
                                      .classes = classes,

@@ -36,6 +36,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 }
 
 const ses_head ses_head_span = { .name = "span",
+                                 .peft = "QUESTION_ANS",
                                  .does = "answers a question from a passage",
                                  .axis = SES_LABEL_SPAN,
                                  .classes = classes,

@@ -23,6 +23,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 }
 
 const ses_head ses_head_tag = { .name = "tag",
+                                .peft = "TOKEN_CLS",
                                 .does = "labels every token",
                                 .axis = SES_LABEL_PER_TOKEN,
                                 .classes = classes,

@@ -12,6 +12,8 @@
 typedef struct ses_dense {
     ses_tensor *w, *b;
     ses_weight order;
+    ses_tensor *down, *up; /* of a low-rank adapter: [rank, in], [out, rank]; NULL: none */
+    double scale, drop;    /* of it */
 } ses_dense;
 
 typedef struct ses_norm {
@@ -22,6 +24,9 @@ typedef enum { SES_BIAS, SES_NO_BIAS } ses_bias;
 
 ses_dense ses_dense_add(ses_store *s, int64_t out, int64_t in, ses_bias bias, const char *fmt, ...)
     SES_PRINTF(5, 6);
+/* The same, stored in this order. */
+ses_dense ses_dense_add_as(ses_store *s, ses_weight order, int64_t out, int64_t in, ses_bias bias,
+                           const char *name);
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...) SES_PRINTF(4, 5);
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps);
@@ -178,6 +183,8 @@ typedef enum {
 typedef struct ses_head {
     const char *name, *does; /* "masked-lm", what it is good for */
     ses_label_axis axis;
+    bool pretrained;  /* learned with the model: an adapter for a task leaves it as it is */
+    const char *peft; /* what the peft library calls its task; NULL: nothing */
     int64_t (*classes)(const ses_config *c); /* how many values a label has; 0: positions of a sequence */
     void (*add)(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
     void (*run)(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at);

@@ -13,13 +13,7 @@ static ses_bias bias_of(const ses_config *c) { return c->no_ffn_bias ? SES_NO_BI
 /* [out, in], or [in, out] where the model stores it so. */
 static ses_dense dense(ses_store *s, const ses_config *c, int64_t out, int64_t in, const char *name)
 {
-    char bias[160];
-    if (!c->in_out) return ses_dense_add(s, out, in, bias_of(c), "%s", name);
-    ses_dense d = ses_dense_add(s, in, out, SES_NO_BIAS, "%s", name);
-    snprintf(bias, sizeof bias, "%s.bias", name);
-    d.b = ses_store_add(s, bias, SES_DIM(out), SES_INIT_ZERO);
-    d.order = SES_IN_OUT;
-    return d;
+    return ses_dense_add_as(s, c->in_out ? SES_IN_OUT : SES_OUT_IN, out, in, bias_of(c), name);
 }
 
 static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c, int i)

@@ -19,6 +19,7 @@ struct ses_store {
     size_t n, cap;
     ses_real *value, *grad; /* the flat buffers of training */
     size_t flat;            /* numbers in each, gaps included */
+    const ses_adapting *adapting;
     ses_err err;
 };
 
@@ -68,13 +69,21 @@ ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_
     assert(fresh); /* a model declares each name once */
     memcpy(t->dim, dim, sizeof t->dim);
     t->dtype = SES_REAL;
-    s->param[s->n++] = (ses_param){ copy, t, init, SES_PARAM_TRAINED, ses_rank(t) > 1 };
+    ses_param_role role = s->adapting ? SES_PARAM_BASE : SES_PARAM_TRAINED;
+    s->param[s->n++] = (ses_param){ copy, t, init, role, ses_rank(t) > 1 };
     return t;
 }
 
+void ses_store_adapt(ses_store *s, const ses_adapting *a) { s->adapting = a; }
+const ses_adapting *ses_store_adapting(const ses_store *s) { return s->adapting; }
+
 void ses_store_role(ses_store *s, const ses_tensor *t, ses_param_role role)
 {
-    if (s->n && s->param[s->n - 1].tensor == t) s->param[s->n - 1].role = role;
+    for (size_t i = s->n; i-- > 0;) /* as a rule the one just added */
+        if (s->param[i].tensor == t) {
+            s->param[i].role = role;
+            return;
+        }
 }
 
 bool ses_store_ok(const ses_store *s, ses_err *e)
@@ -99,6 +108,14 @@ int64_t ses_store_numbers(const ses_store *s)
     return n;
 }
 
+int64_t ses_store_trained(const ses_store *s)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->param[i].tensor->wants_grad) n += ses_count(s->param[i].tensor);
+    return n;
+}
+
 static size_t padded(const ses_tensor *t) { return ((size_t)ses_count(t) + GRAIN - 1) / GRAIN * GRAIN; }
 
 static ses_real *flat_new(ses_store *s, ses_err *e)
@@ -116,13 +133,15 @@ static ses_real *flat_new(ses_store *s, ses_err *e)
 bool ses_store_train(ses_store *s, ses_err *e)
 {
     s->flat = 0;
-    for (size_t i = 0; i < s->n; i++) s->flat += padded(s->param[i].tensor);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->param[i].role != SES_PARAM_BASE) s->flat += padded(s->param[i].tensor);
     s->value = flat_new(s, e);
     s->grad = s->value ? flat_new(s, e) : NULL;
     if (!s->grad) return false;
     size_t at = 0;
     for (size_t i = 0; i < s->n; i++) {
         ses_tensor *t = s->param[i].tensor;
+        if (s->param[i].role == SES_PARAM_BASE) continue;
         t->f = s->value + at;
         t->grad = s->grad + at;
         t->wants_grad = s->param[i].role == SES_PARAM_TRAINED;
@@ -153,6 +172,17 @@ bool ses_store_freeze(ses_store *s, ses_err *e)
     return true;
 }
 
+static double drawn(const ses_param *p, double deviation, ses_key key, uint64_t i)
+{
+    switch (p->init) {
+    case SES_INIT_NORMAL: return deviation * ses_rand_normal(key, i);
+    case SES_INIT_FAN_IN: return (2 * (double)ses_rand_unit(key, i) - 1) / sqrt((double)ses_cols(p->tensor));
+    case SES_INIT_ONE: return 1;
+    case SES_INIT_ZERO: break;
+    }
+    return 0;
+}
+
 void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed)
 {
     enum { ROW = 1024 };
@@ -162,11 +192,7 @@ void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed)
     for (int64_t at = 0; at < count; at += ROW) {
         ses_real row[ROW];
         int64_t len = count - at < ROW ? count - at : ROW;
-        for (int64_t j = 0; j < len; j++)
-            row[j] = p->init == SES_INIT_NORMAL
-                         ? (ses_real)(deviation * ses_rand_normal(key, (uint64_t)(at + j)))
-                     : p->init == SES_INIT_ONE ? 1
-                                               : 0;
+        for (int64_t j = 0; j < len; j++) row[j] = (ses_real)drawn(p, deviation, key, (uint64_t)(at + j));
         s->dev->mem->upload(s->dev, p->tensor->f + at, row, (size_t)len * sizeof *row);
     }
 }

@@ -84,6 +84,7 @@ static bool pass_gradient(pile *p, ses_err *e)
             char name[NAME];
             const ses_param *x = ses_store_at(ses_model_store(p->t->model[m]), i);
             snprintf(name, sizeof name, "%zu/%s", m, x->name);
+            if (!x->tensor->grad) continue;
             if (!pass(p, name, x->tensor->grad, ses_count(x->tensor), e)) return false;
         }
     return true;
@@ -380,7 +381,7 @@ static bool pass_weights(ses_trainer *t, const ses_safetensors *s, bool take, se
         char name[NAME];
         const ses_param *p = ses_store_at(ses_model_store(m), i);
         const ses_tensor *x = p->tensor;
-        if (!ses_model_tensor_name(m, i, name, sizeof name)) continue;
+        if (!ses_model_file_name(m, i, name, sizeof name)) continue;
         const ses_entry *from = ses_safetensors_find(s, name);
         if (!from && p->role != SES_PARAM_TRAINED) continue; /* never moved: no file holds it */
         if (!from || from->dtype != SES_REAL || from->count != ses_count(x))
@@ -393,7 +394,7 @@ static bool pass_weights(ses_trainer *t, const ses_safetensors *s, bool take, se
 /* All of them or none. */
 static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
 {
-    ses_safetensors *s = ses_checkpoint_open(dir, e);
+    ses_safetensors *s = ses_model_saved(t->o.model, dir, e);
     bool ok = s && pass_weights(t, s, false, e) && pass_weights(t, s, true, e);
     ses_safetensors_free(s);
     return ok;

@@ -41,8 +41,7 @@ static bool check_models(const ses_trainer *t, ses_err *e)
 {
     for (size_t i = 0; i < t->n; i++) {
         const ses_store *s = ses_model_store(t->model[i]);
-        if (!ses_store_count(s) || !ses_store_at(s, 0)->tensor->grad)
-            return ses_fail(e, SES_EARG, "the model is not open for training");
+        if (!ses_store_trained(s)) return ses_fail(e, SES_EARG, "the model is not open for training");
         if (ses_store_device(s) != t->dev)
             return ses_fail(e, SES_EARG, "model and partner are on two devices");
     }
@@ -116,7 +115,7 @@ static bool blame(const ses_trainer *t, const char *what, double was, ses_err *e
                 char name[256];
                 const ses_param *p = ses_store_at(ses_model_store(t->model[m]), i);
                 const ses_real *x = gradients ? p->tensor->grad : p->tensor->f;
-                if (isfinite(t->dev->k.sum_squares(&t->dev->exec, x, ses_count(p->tensor)))) continue;
+                if (!x || isfinite(t->dev->k.sum_squares(&t->dev->exec, x, ses_count(p->tensor)))) continue;
                 if (!ses_model_tensor_name(t->model[m], i, name, sizeof name))
                     snprintf(name, sizeof name, "%s", p->name);
                 return ses_fail(e, SES_EARG, "the %s is %g: NaN or infinity in the %s of \"%s\"", what, was,

@@ -1,0 +1,268 @@
+#include "adapter.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "tensor/device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const DOWN = ".lora_A.weight", *const UP = ".lora_B.weight";
+
+/* ---- opening ---- */
+
+ses_adapter *ses_adapter_new(const ses_lora *l, const char *base, ses_err *e)
+{
+    ses_adapter *a = ses_alloc(sizeof *a, e);
+    if (!a) return NULL;
+    a->fresh = true;
+    a->lora = *l;
+    a->base = ses_strdup(base, e);
+    a->targets = a->base ? ses_strdup(l->targets ? l->targets : "", e) : NULL;
+    if (a->targets && l->rank >= 1 && l->drop >= 0 && l->drop < 1) return a;
+    if (a->targets) ses_fail(e, SES_EARG, "an adapter of rank %lld, dropout %g", (long long)l->rank, l->drop);
+    ses_adapter_free(a);
+    return NULL;
+}
+
+ses_adapter *ses_adapter_open(const char *dir, const char *base, ses_err *e)
+{
+    ses_adapter *a = ses_alloc(sizeof *a, e);
+    char *path = a ? ses_path_join(dir, SES_ADAPTER_FILE, e) : NULL;
+    if (!path || !ses_adapter_read_config(a, dir, base, e)) goto fail;
+    a->file = ses_safetensors_open(path, e);
+    a->used = a->file ? ses_alloc_array(ses_safetensors_count(a->file), sizeof *a->used, e) : NULL;
+    if (!a->used) goto fail;
+    ses_free(path);
+    return a;
+fail:
+    ses_free(path);
+    ses_adapter_free(a);
+    return NULL;
+}
+
+void ses_adapter_free(ses_adapter *a)
+{
+    if (!a) return;
+    ses_safetensors_free(a->file);
+    ses_free(a->used);
+    ses_free(a->dense);
+    ses_free(a->targets);
+    ses_free(a->base);
+    ses_free(a);
+}
+
+const char *ses_adapter_base(const ses_adapter *a) { return a->base; }
+bool ses_adapter_is_new(const ses_adapter *a) { return a && a->fresh; }
+
+/* ---- which layers ---- */
+
+/* Is `name` the module `end`, or something's: "...self.query" is "query" and "self.query"? */
+static bool ends_in(const char *name, const char *end, size_t n)
+{
+    size_t len = strlen(name);
+    return len >= n && !strncmp(name + len - n, end, n) && (len == n || name[len - n - 1] == '.');
+}
+
+/* Without a word about it: queries and values, alone or with the keys in one matrix. */
+static const char *targets_of(const ses_adapter *a) { return *a->targets ? a->targets : "query,value,qkv"; }
+
+static bool targeted(const ses_adapter *a, const ses_adapted *d)
+{
+    for (const char *at = targets_of(a); *at;) {
+        size_t n = strcspn(at, ",");
+        if (n == 3 && !strncmp(at, "all", n)) return true;
+        if ((*a->targets && ends_in(d->theirs, at, n)) || ends_in(d->ours, at, n)) return true;
+        at += n + (at[n] == ',');
+    }
+    return false;
+}
+
+static const ses_entry *entry(const ses_adapter *a, const ses_model *m, const ses_adapted *d,
+                              const char *part)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%s%s", d->theirs, part);
+    return ses_entry_find(m, a->file, SES_ADAPTER_PREFIX, name);
+}
+
+static void use(ses_adapter *a, const ses_entry *x) { a->used[x - ses_safetensors_at(a->file, 0)] = true; }
+
+/* Asked as each dense layer is declared. One that was read is merged, so nothing is declared for it. */
+static bool wants(void *ctx, const char *dense, ses_weight order)
+{
+    ses_adapter *a = ctx;
+    char name[200], theirs[200];
+    ses_adapted d = { .order = order };
+    snprintf(name, sizeof name, "%s.weight", dense);
+    if (a->err.code || !ses_name_theirs(a->declaring, name, theirs, sizeof theirs)) return false;
+    size_t n = strlen(theirs), end = strlen(".weight");
+    if (n < end || strcmp(theirs + n - end, ".weight")) return false; /* no module of the reference's */
+    snprintf(d.ours, sizeof d.ours, "%s", dense);
+    snprintf(d.theirs, sizeof d.theirs, "%.*s", (int)(n - end), theirs);
+    if (a->fresh) {
+        d.has = targeted(a, &d);
+    } else {
+        d.down = entry(a, a->declaring, &d, DOWN), d.up = entry(a, a->declaring, &d, UP);
+        d.has = d.down && d.up;
+    }
+    if (a->n == a->cap) {
+        ses_adapted *more = ses_realloc_array(a->dense, 2 * a->cap + 64, sizeof *more, &a->err);
+        if (!more) return false;
+        a->dense = more;
+        a->cap = 2 * a->cap + 64;
+    }
+    a->dense[a->n++] = d;
+    return a->fresh && d.has;
+}
+
+void ses_adapter_begin(ses_adapter *a, ses_model *m)
+{
+    a->asks = (ses_adapting){ a->lora.rank, a->lora.alpha / (double)a->lora.rank, a->lora.drop, wants, a };
+    a->declaring = m;
+    a->n = 0;
+    ses_store_adapt(m->store, &a->asks);
+}
+
+/* The names a target could have had, each once. */
+static void list_modules(const ses_adapter *a, ses_buf *list)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const char *last = strrchr(a->dense[i].theirs, '.'), *name = last ? last + 1 : a->dense[i].theirs;
+        bool there = false;
+        for (size_t j = 0; j < i && !there; j++) there = ends_in(a->dense[j].theirs, name, strlen(name));
+        if (!there) ses_buf_appendf(list, "%s%s", list->len ? ", " : "", name);
+    }
+}
+
+bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e)
+{
+    ses_store_adapt(m->store, NULL);
+    if (a->err.code) return ses_fail(e, a->err.code, "%s", a->err.msg);
+    if (!a->fresh) return true;
+    for (const char *at = targets_of(a); *at;) {
+        size_t n = strcspn(at, ","), hits = n == 3 && !strncmp(at, "all", n);
+        for (size_t i = 0; i < a->n; i++)
+            hits += *a->targets ? ends_in(a->dense[i].theirs, at, n) || ends_in(a->dense[i].ours, at, n)
+                                : a->dense[i].has; /* of the usual ones any will do */
+        if (!hits) {
+            ses_buf list = { 0 };
+            list_modules(a, &list);
+            ses_fail(e, SES_EARG, "no layer to adapt is called \"%.*s\"; there are %s", (int)n, at,
+                     list.len ? list.data : "none");
+            ses_buf_free(&list);
+            return false;
+        }
+        at += n + (at[n] == ',');
+    }
+    return true;
+}
+
+/* ---- reading ---- */
+
+const ses_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *ours)
+{
+    char name[256];
+    const ses_entry *x = NULL;
+    for (int i = 0; a->file && !x && ses_name_any(m, ours, i, name, sizeof name); i++)
+        x = ses_entry_find(m, a->file, SES_ADAPTER_PREFIX, name);
+    if (x) use(a, x);
+    return x;
+}
+
+static bool shapes(const ses_adapted *d, const ses_tensor *w, ses_err *e)
+{
+    const ses_entry *A = d->down, *B = d->up;
+    int64_t out = w->dim[d->order == SES_IN_OUT], in = w->dim[d->order != SES_IN_OUT];
+    if (A->rank == 2 && B->rank == 2 && A->dim[0] == B->dim[1] && A->dim[1] == in && B->dim[0] == out)
+        return true;
+    return ses_fail(e, SES_EFORMAT,
+                    "tensors \"%s\" and \"%s\" must be [rank, %lld] and [%lld, rank] to adapt a layer from "
+                    "%lld to %lld",
+                    ses_quoted_of(A->name, strlen(A->name)).s, ses_quoted_of(B->name, strlen(B->name)).s,
+                    (long long)in, (long long)out, (long long)in, (long long)out);
+}
+
+static ses_real *numbers(ses_device *dev, const ses_entry *x, double scale, ses_err *e)
+{
+    size_t n = (size_t)x->count;
+    ses_real *host = ses_alloc_array(n, sizeof *host, e), *on = NULL;
+    if (host && ses_convert(host, SES_REAL, x->data, x->dtype, n, e))
+        on = dev->mem->alloc(dev, n * sizeof *on, e);
+    for (size_t i = 0; on && i < n; i++) host[i] = (ses_real)(scale * (double)host[i]);
+    if (on) dev->mem->upload(dev, on, host, n * sizeof *on);
+    ses_free(host);
+    return on;
+}
+
+/* w += scale B A, or its transpose where w is stored [in, out]. */
+static bool add_product(const ses_adapter *a, ses_device *dev, const ses_adapted *d, ses_tensor *w,
+                        ses_err *e)
+{
+    int64_t rank = d->down->dim[0], in = d->down->dim[1], out = d->up->dim[0];
+    double scale = a->lora.alpha / (a->by_root ? sqrt((double)rank) : (double)rank);
+    ses_real *A = numbers(dev, d->down, 1, e), *B = A ? numbers(dev, d->up, scale, e) : NULL;
+    if (B) {
+        ses_gemm g = ses_gemm_nn(w->f, B, A, out, in, rank);
+        if (d->order == SES_IN_OUT) {
+            g = ses_gemm_tn(w->f, A, B, in, out, rank);
+            g.b_row = 1, g.b_col = rank;
+        }
+        g.add = true;
+        dev->k.gemm(&dev->exec, &g);
+    }
+    if (A) dev->mem->free(dev, A);
+    if (B) dev->mem->free(dev, B);
+    return B != NULL;
+}
+
+static bool merge_one(ses_adapter *a, ses_model *m, const ses_adapted *d, const ses_model_options *o,
+                      ses_err *e)
+{
+    char name[128];
+    size_t i = 0;
+    snprintf(name, sizeof name, "%s.weight", d->ours);
+    while (strcmp(ses_store_at(m->store, i)->name, name)) i++;
+    const ses_param *p = ses_store_at(m->store, i);
+    use(a, d->down), use(a, d->up);
+    if (!shapes(d, p->tensor, e)) return false;
+    if (o->dry) return true;
+    const ses_real *was = p->tensor->f;
+    if (!p->tensor->grad) { /* it may be mapped: not to be written to */
+        if (!ses_store_own(m->store, i, e)) return false;
+        m->dev->mem->move(m->dev, p->tensor->f, was, (size_t)ses_count(p->tensor) * sizeof *was);
+    }
+    return add_product(a, m->dev, d, p->tensor, e);
+}
+
+/* Tensors of the adapter that found no place. Of a model without its head, the head's may. */
+static bool all_used(const ses_adapter *a, const ses_model *m, const ses_model_options *o, ses_err *e)
+{
+    for (size_t i = 0; i < ses_safetensors_count(a->file); i++) {
+        const ses_entry *x = ses_safetensors_at(a->file, i);
+        if (a->used[i] || o->bare || (o->class_name && !strstr(x->name, ".lora_"))) continue;
+        return ses_fail(e, SES_EFORMAT, "tensor \"%s\" has no place in a %s",
+                        ses_quoted_of(x->name, strlen(x->name)).s, m->class->name);
+    }
+    return true;
+}
+
+bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o, ses_err *e)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < a->n; i++)
+        if (a->dense[i].has) ok = merge_one(a, m, &a->dense[i], o, e);
+    return (ok && all_used(a, m, o, e)) || ses_wrap(e, SES_ADAPTER_FILE);
+}
+
+/* ---- writing ---- */
+
+bool ses_adapter_name(const ses_model *m, size_t i, char *buf, size_t n)
+{
+    const ses_param *p = ses_store_at(m->store, i);
+    char name[256];
+    if (p->role != SES_PARAM_TRAINED || !ses_name_theirs(m, p->name, name, sizeof name)) return false;
+    return (size_t)snprintf(buf, n, SES_ADAPTER_PREFIX "%s", name) < n;
+}

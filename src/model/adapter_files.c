@@ -1,0 +1,314 @@
+/* adapter_config.json as the peft library reads and writes it; the config of a folder that has only that. */
+#define _XOPEN_SOURCE 700
+#include "adapter.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONFIG_MAX = 16 << 20 };
+
+static bool has_file(const char *dir, const char *name)
+{
+    char *path = ses_path_join(dir, name, NULL);
+    bool there = path && ses_path_exists(path);
+    ses_free(path);
+    return there;
+}
+
+static ses_json_doc *load(const char *dir, const char *name, ses_err *e)
+{
+    char *path = ses_path_join(dir, name, e);
+    ses_json_doc *d = path ? ses_json_load(path, CONFIG_MAX, e) : NULL;
+    ses_free(path);
+    return d;
+}
+
+bool ses_model_is_adapter(const char *dir) { return has_file(dir, SES_ADAPTER_CONFIG); }
+
+/* ---- reading ---- */
+
+/* Ways of peft that change what an adapter does, and are not known here. */
+static bool known(const ses_json *c, ses_err *e)
+{
+    static const char *const off[] = { "use_dora", "use_qalora", "use_bdlora", "lora_bias" };
+    static const char *const empty[] = { "alpha_pattern", "layer_replication", "target_parameters",
+                                         "trainable_token_indices", "alora_invocation_tokens" };
+    const char *type = ses_json_string(ses_json_get(c, "peft_type"), NULL);
+    const ses_json *init = ses_json_get(c, "init_lora_weights");
+    const char *how = ses_json_string(init, NULL);
+    bool on = false;
+    if (!type || strcmp(type, "LORA"))
+        return ses_fail(e, SES_EUNSUPPORTED, "\"peft_type\" is %s%s%s, expected \"LORA\"", type ? "\"" : "",
+                        type ? ses_quoted_of(type, strlen(type)).s : "missing or no string",
+                        type ? "\"" : "");
+    for (size_t i = 0; i < SES_LEN(off); i++)
+        if (ses_json_bool(ses_json_get(c, off[i]), &on) && on)
+            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is true: plain LoRA is supported", off[i]);
+    for (size_t i = 0; i < SES_LEN(empty); i++)
+        if (ses_json_len(ses_json_get(c, empty[i])))
+            return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is not empty: plain LoRA is supported", empty[i]);
+    if (how && strcmp(how, "gaussian"))
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "\"init_lora_weights\" is \"%s\": the base model's weights were changed with it",
+                        ses_quoted_of(how, strlen(how)).s);
+    return true;
+}
+
+/* Where a folder says its model is: as it stands, or as seen from that folder. */
+static char *find_base(const char *dir, const char *named, ses_err *e)
+{
+    if (has_file(named, "config.json")) return ses_strdup(named, e);
+    char *beside = *named == '/' ? NULL : ses_path_join(dir, named, e);
+    if (beside && has_file(beside, "config.json")) return beside;
+    ses_free(beside);
+    ses_fail(e, SES_EIO,
+             "%s: \"base_model_name_or_path\" is \"%s\", and there is no such folder with a model; --adapter "
+             "with the model's folder as --model says where it is",
+             dir, ses_quoted_of(named, strlen(named)).s);
+    return NULL;
+}
+
+static char *base_of(const ses_json *c, const char *dir, const char *base, ses_err *e)
+{
+    const char *named = ses_json_string(ses_json_get(c, "base_model_name_or_path"), NULL);
+    if (base) return ses_strdup(base, e);
+    if (named) return find_base(dir, named, e);
+    ses_fail(e, SES_EFORMAT, "%s: \"base_model_name_or_path\" is missing or no string", dir);
+    return NULL;
+}
+
+char *ses_model_base_dir(const char *dir, const char *base, ses_err *e)
+{
+    if (!ses_model_is_adapter(dir)) return ses_strdup(dir, e);
+    ses_json_doc *d = load(dir, SES_ADAPTER_CONFIG, e);
+    char *to = d ? base_of(ses_json_root(d), dir, base, e) : NULL;
+    ses_json_free(d);
+    return to;
+}
+
+bool ses_adapter_read_config(ses_adapter *a, const char *dir, const char *base, ses_err *e)
+{
+    ses_json_doc *d = load(dir, SES_ADAPTER_CONFIG, e);
+    const ses_json *c = d ? ses_json_root(d) : NULL;
+    bool ok = d != NULL;
+    if (ok && !known(c, e)) ok = ses_wrap(e, "%s/" SES_ADAPTER_CONFIG, dir);
+    if (ok && !ses_json_real(ses_json_get(c, "lora_alpha"), &a->lora.alpha))
+        ok = ses_fail(e, SES_EFORMAT, "%s/" SES_ADAPTER_CONFIG ": \"lora_alpha\" is missing or no number",
+                      dir);
+    if (ok) {
+        ses_json_bool(ses_json_get(c, "use_rslora"), &a->by_root);
+        a->lora.rank = 1; /* each layer's is its tensors' */
+        a->base = base_of(c, dir, base, e);
+        ok = a->base != NULL;
+    }
+    ses_json_free(d);
+    return ok;
+}
+
+/* ---- the config of a folder ---- */
+
+static const struct {
+    const char *task, *head;
+} tasks[] = {
+    { "SEQ_CLS", "classify" },
+    { "TOKEN_CLS", "tag" },
+    { "QUESTION_ANS", "span" },
+    { "CAUSAL_LM", "causal-lm" },
+    { "SEQ_2_SEQ_LM", "conditional-generation" },
+};
+
+static const char *class_of(const ses_json *adapter, const ses_json *config)
+{
+    const char *task = ses_json_string(ses_json_get(adapter, "task_type"), NULL);
+    for (size_t i = 0; task && i < SES_LEN(tasks); i++)
+        if (!strcmp(task, tasks[i].task)) return ses_model_class_with(config, tasks[i].head, NULL);
+    return NULL;
+}
+
+/* How many labels a head in the file has: its last matrix is the one of the fewest rows. 0: there is none. */
+static int64_t count_labels(const char *dir)
+{
+    char *path = ses_path_join(dir, SES_ADAPTER_FILE, NULL);
+    ses_safetensors *f = path ? ses_safetensors_open(path, NULL) : NULL;
+    int64_t least = 0;
+    for (size_t i = 0; f && i < ses_safetensors_count(f); i++) {
+        const ses_entry *x = ses_safetensors_at(f, i);
+        if (x->rank != 2 || strstr(x->name, ".lora_")) continue;
+        if (!least || x->dim[0] < least) least = x->dim[0];
+    }
+    ses_safetensors_free(f);
+    ses_free(path);
+    return least;
+}
+
+/* The base's config with the adapter's class, and as many labels as its head has. */
+static ses_json_doc *derive(const char *dir, const ses_json *adapter, const ses_json *config, ses_err *e)
+{
+    const char *class = class_of(adapter, config);
+    int64_t labels = class ? count_labels(dir) : 0;
+    bool named = (int64_t)ses_json_len(ses_json_get(config, "id2label")) == labels;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return NULL;
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < ses_json_len(config); i++) {
+        const char *key = ses_json_key(config, i, NULL);
+        if (class && !strcmp(key, "architectures")) continue;
+        if (labels && !named &&
+            (!strcmp(key, "id2label") || !strcmp(key, "label2id") || !strcmp(key, "num_labels")))
+            continue;
+        ses_json_put_key(w, key);
+        ses_json_put_value(w, ses_json_at(config, i));
+    }
+    if (class) {
+        ses_json_put_key(w, "architectures");
+        ses_json_begin_array(w);
+        ses_json_put_string(w, class);
+        ses_json_end_array(w);
+    }
+    if (labels && !named) ses_json_put_key(w, "num_labels"), ses_json_put_int(w, labels);
+    ses_json_end_object(w);
+    size_t n;
+    const char *text = ses_json_writer_text(w, &n, e);
+    ses_json_doc *d = text ? ses_json_parse(text, n, e) : NULL;
+    ses_json_writer_free(w);
+    return d;
+}
+
+ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *e)
+{
+    if (has_file(dir, "config.json") || !ses_model_is_adapter(dir)) return load(dir, "config.json", e);
+    ses_json_doc *adapter = load(dir, SES_ADAPTER_CONFIG, e), *d = NULL, *config = NULL;
+    char *from = adapter ? base_of(ses_json_root(adapter), dir, base, e) : NULL;
+    config = from ? load(from, "config.json", e) : NULL;
+    if (config) d = derive(dir, ses_json_root(adapter), ses_json_root(config), e);
+    ses_json_free(config);
+    ses_json_free(adapter);
+    ses_free(from);
+    return d;
+}
+
+/* ---- writing ---- */
+
+static void put_pair(ses_json_writer *w, const char *key, const char *value)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_string(w, value);
+}
+
+static void put_flag(ses_json_writer *w, const char *key, bool value)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_bool(w, value);
+}
+
+static const char *last_of(const char *module)
+{
+    const char *dot = strrchr(module, '.');
+    return dot ? dot + 1 : module;
+}
+
+/* The shortest name that means this layer and no layer without an adapter, as peft reads names: by their
+ * end. */
+static const char *target_name(const ses_adapter *a, const ses_adapted *d)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (!a->dense[i].has && !strcmp(last_of(a->dense[i].theirs), last_of(d->theirs))) return d->theirs;
+    return last_of(d->theirs);
+}
+
+static void put_targets(const ses_adapter *a, ses_json_writer *w)
+{
+    ses_json_put_key(w, "target_modules");
+    ses_json_begin_array(w);
+    for (size_t i = 0; i < a->n; i++) {
+        if (!a->dense[i].has) continue;
+        const char *name = target_name(a, &a->dense[i]);
+        bool there = false;
+        for (size_t j = 0; j < i && !there; j++)
+            there = a->dense[j].has && !strcmp(target_name(a, &a->dense[j]), name);
+        if (!there) ses_json_put_string(w, name);
+    }
+    ses_json_end_array(w);
+}
+
+/* A module whose parameters are trained and kept whole: of a head its outermost one. */
+static bool saved_module(const ses_model *m, size_t i, char *buf, size_t n)
+{
+    const ses_param *p = ses_store_at(m->store, i);
+    const char *prefix = ses_class_prefix(m);
+    if (p->role != SES_PARAM_TRAINED || strstr(p->name, ".lora_") || !ses_model_tensor_name(m, i, buf, n))
+        return false;
+    char *end = strncmp(buf, prefix, strlen(prefix)) ? strchr(buf, '.') : strrchr(buf, '.');
+    if (end) *end = 0;
+    return true;
+}
+
+static void put_saved(const ses_model *m, ses_json_writer *w)
+{
+    size_t n = ses_store_count(m->store), put = 0;
+    char name[256], before[256];
+    ses_json_put_key(w, "modules_to_save");
+    for (size_t i = 0; i < n; i++) {
+        if (!saved_module(m, i, name, sizeof name)) continue;
+        bool there = false;
+        for (size_t j = 0; j < i && !there; j++)
+            there = saved_module(m, j, before, sizeof before) && !strcmp(name, before);
+        if (!there && !put++) ses_json_begin_array(w);
+        if (!there) ses_json_put_string(w, name);
+    }
+    if (put)
+        ses_json_end_array(w);
+    else
+        ses_json_put_null(w);
+}
+
+static void put_config(const ses_model *m, ses_json_writer *w)
+{
+    static const char *const nothing[] = { "auto_mapping", "layer_replication", "layers_pattern",
+                                           "layers_to_transform", "revision" };
+    static const char *const empty[] = { "alpha_pattern", "loftq_config", "rank_pattern" };
+    const ses_adapter *a = m->adapter;
+    const ses_head *head = m->class->head[0].head;
+    char *whole = realpath(a->base, NULL); /* found from any folder */
+    ses_json_begin_object(w);
+    put_pair(w, "peft_type", "LORA");
+    put_pair(w, "task_type", head ? head->peft : "FEATURE_EXTRACTION");
+    put_pair(w, "base_model_name_or_path", whole ? whole : a->base);
+    ses_json_put_key(w, "r"), ses_json_put_int(w, a->lora.rank);
+    ses_json_put_key(w, "lora_alpha"), ses_json_put_real(w, a->lora.alpha);
+    ses_json_put_key(w, "lora_dropout"), ses_json_put_real(w, a->lora.drop);
+    put_targets(a, w);
+    put_saved(m, w);
+    put_flag(w, "fan_in_fan_out", m->c.in_out);
+    put_flag(w, "inference_mode", true);
+    put_flag(w, "init_lora_weights", true);
+    put_pair(w, "bias", "none");
+    put_flag(w, "use_dora", false);
+    put_flag(w, "use_rslora", false);
+    for (size_t i = 0; i < SES_LEN(nothing); i++) put_pair(w, nothing[i], NULL);
+    for (size_t i = 0; i < SES_LEN(empty); i++) {
+        ses_json_put_key(w, empty[i]);
+        ses_json_begin_object(w);
+        ses_json_end_object(w);
+    }
+    ses_json_end_object(w);
+    ses_free(whole);
+}
+
+bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    char *path = w ? ses_path_join(dir, SES_ADAPTER_CONFIG, e) : NULL;
+    size_t n;
+    if (path) put_config(m, w);
+    const char *text = path ? ses_json_writer_text(w, &n, e) : NULL;
+    bool ok = text && ses_file_write(path, text, n, overwrite, e);
+    ses_json_writer_free(w);
+    ses_free(path);
+    return ok;
+}

@@ -1,0 +1,242 @@
+/* LoRA adapters against the peft library (fixtures/adapters, made by adapters.py): its adapters open as it
+ * runs them, training takes the same steps, and what is written opens again. */
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "check.h"
+#include "sesame/model.h"
+#include "sesame/optim.h"
+#include "sesame/safetensors.h"
+#include "tensor/device.h"
+
+#include <math.h>
+#include <unistd.h>
+
+static char tmp[] = "/tmp/sesame-adapter-XXXXXX";
+
+typedef struct run { /* run.json */
+    ses_json_doc *doc;
+    const ses_json *losses, *logits;
+    double rate;
+    int32_t ids[64], cu[8], labels[64], target_cu[8];
+    ses_batch batch;
+} run;
+
+static bool read_run(run *r, const char *path, ses_err *e)
+{
+    r->doc = ses_json_load(path, 1 << 20, e);
+    if (!r->doc) return false;
+    const ses_json *root = ses_json_root(r->doc), *ids = ses_json_get(root, "ids"),
+                   *labels = ses_json_get(root, "labels");
+    const char *task = ses_json_string(ses_json_get(root, "task"), NULL);
+    int64_t x;
+    int32_t at = 0, said = 0;
+    for (size_t s = 0; s < ses_json_len(ids); s++) {
+        for (size_t i = 0; i < ses_json_len(ses_json_at(ids, s)); i++)
+            ses_json_int(ses_json_at(ses_json_at(ids, s), i), &x), r->ids[at++] = (int32_t)x;
+        r->cu[s + 1] = at;
+        const ses_json *l = ses_json_at(labels, s);
+        for (size_t i = 0; i < ses_json_len(l); i++)
+            ses_json_int(ses_json_at(l, i), &x), r->labels[said++] = (int32_t)x;
+        if (ses_json_int(l, &x)) r->labels[said++] = (int32_t)x;
+        r->target_cu[s + 1] = said;
+    }
+    ses_json_real(ses_json_get(root, "rate"), &r->rate);
+    r->losses = ses_json_get(root, "losses");
+    r->logits = ses_json_get(root, "logits");
+    r->batch = (ses_batch){ .seqs = (int64_t)ses_json_len(ids), .tokens = at };
+    r->batch.cu = r->cu, r->batch.ids = r->ids, r->batch.labels = r->labels;
+    if (!strcmp(task, "SEQ_2_SEQ_LM")) r->batch.target_cu = r->target_cu;
+    return true;
+}
+
+/* The largest difference between the model's logits and those of the run. */
+static double logits_apart(const ses_model *m, ses_device *dev, const run *r, ses_err *e)
+{
+    ses_outputs out;
+    double worst = INFINITY;
+    ses_tape *t = ses_tape_new(dev, NULL, e);
+    bool ok = t && ses_model_forward(m, t, &r->batch, &(ses_want){ .logits = true }, &out, e);
+    for (size_t k = 0; ok && k < out.n; k++) {
+        if (strcmp(out.item[k].name, "logits")) continue;
+        size_t n = (size_t)ses_count(out.item[k].tensor);
+        CHECK(n == ses_json_len(r->logits));
+        worst = 0;
+        for (size_t i = 0; i < n && i < ses_json_len(r->logits); i++) {
+            double want = NAN;
+            ses_json_real(ses_json_at(r->logits, i), &want);
+            double d = fabs((double)out.item[k].tensor->f[i] - want);
+            if (!(d <= worst)) worst = d;
+        }
+    }
+    ses_tape_free(t);
+    return worst;
+}
+
+/* Every tensor of the adapter's file is in the model, and the other way round. */
+static bool pass(ses_model *m, const char *dir, bool take, double *apart, ses_err *e)
+{
+    size_t n = 0;
+    ses_safetensors *f = ses_model_saved(m, dir, e);
+    *apart = 0;
+    for (size_t i = 0; f && i < ses_store_count(ses_model_store(m)); i++) {
+        char name[256];
+        ses_tensor *x = ses_store_at(ses_model_store(m), i)->tensor;
+        if (!ses_model_file_name(m, i, name, sizeof name)) continue;
+        const ses_entry *from = ses_safetensors_find(f, name);
+        if (!from || from->count != ses_count(x)) return ses_fail(e, SES_EFORMAT, "%s", name);
+        n++;
+        if (take) memcpy(x->f, from->data, from->bytes);
+        for (int64_t j = 0; j < from->count; j++)
+            *apart = fmax(*apart, fabs((double)x->f[j] - (double)((const float *)from->data)[j]));
+    }
+    bool ok = f && n == ses_safetensors_count(f);
+    ses_safetensors_free(f);
+    return ok || ses_fail(e, SES_EFORMAT, "%zu tensors", n);
+}
+
+static void step(ses_model *m, ses_tape *t, ses_optim *o, const run *r, size_t i, ses_err *e)
+{
+    ses_outputs out;
+    double want = 0;
+    ses_real loss = 0;
+    ses_tape_reset(t, &(ses_tape_options){ .record = true });
+    ses_store_zero_grad(ses_model_store(m));
+    if (!CHECK(ses_model_forward(m, t, &r->batch, &(ses_want){ 0 }, &out, e) && out.loss)) return;
+    ses_backward(t, out.loss);
+    CHECK(ses_tape_ok(t, e) && ses_tape_read(t, out.loss, &loss));
+    ses_json_real(ses_json_at(r->losses, i), &want);
+    CHECK_MSG(fabs((double)loss - want) < 2e-5 * fmax(1, want), "step %zu: loss %.7f, peft's %.7f", i,
+              (double)loss, want);
+    ses_optim_step(o, -1, 1);
+}
+
+/* peft's adapter trained for as many steps as peft did, then written and opened again. */
+static void train(const char *base, const char *from, const char *to, const char *targets, const run *r,
+                  ses_device *dev)
+{
+    ses_err e = { 0 };
+    double apart;
+    char out[64];
+    ses_lora lora = { .rank = 3, .alpha = 6, .targets = targets };
+    ses_model *m = ses_model_open(
+        base, dev, &(ses_model_options){ .train = true, .new_heads = true, .lora = &lora }, &e);
+    if (!CHECK_MSG(m, "%s", e.msg)) return;
+    CHECK_MSG(pass(m, from, true, &apart, &e), "%s", e.msg);
+    ses_optim_options options;
+    ses_optim_usual("adamw", &options, &e);
+    options.lr = r->rate;
+    ses_optim *o = ses_optim_new(ses_model_store(m), &options, &e);
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+    for (size_t i = 0; o && t && i < ses_json_len(r->losses); i++) step(m, t, o, r, i, &e);
+    CHECK_MSG(pass(m, to, false, &apart, &e) && apart < 2e-4, "apart %g %s", apart, e.msg);
+    CHECK_MSG(logits_apart(m, dev, r, &e) < 1e-3, "%s", e.msg);
+    int64_t all = ses_store_numbers(ses_model_store(m)), moved = ses_store_trained(ses_model_store(m));
+    CHECK_MSG(moved > 0 && moved < all / 2, "%lld of %lld", (long long)moved, (long long)all);
+    snprintf(out, sizeof out, "%s/%s", tmp, "out");
+    CHECK_MSG(ses_model_save(m, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, &e), "%s",
+              e.msg);
+    ses_model *again = ses_model_open(out, dev, NULL, &e);
+    CHECK_MSG(again && logits_apart(again, dev, r, &e) < 1e-3, "%s", e.msg);
+    ses_model_free(again);
+    ses_tape_free(t);
+    ses_optim_free(o);
+    ses_model_free(m);
+}
+
+static void family(const char *name, const char *targets, ses_device *dev)
+{
+    char base[96], start[96], adapter[96], path[96];
+    ses_err e = { 0 };
+    run r = { 0 };
+    snprintf(base, sizeof base, "tests/fixtures/adapters/%s/base", name);
+    snprintf(start, sizeof start, "tests/fixtures/adapters/%s/start", name);
+    snprintf(adapter, sizeof adapter, "tests/fixtures/adapters/%s/adapter", name);
+    snprintf(path, sizeof path, "tests/fixtures/adapters/%s/run.json", name);
+    printf("%s\n", name);
+    if (!CHECK_MSG(read_run(&r, path, &e), "%s", e.msg)) return;
+    ses_model *m = ses_model_open(adapter, dev, NULL, &e); /* merged */
+    CHECK_MSG(m && logits_apart(m, dev, &r, &e) < 2e-5, "%s", e.msg);
+    ses_model_free(m);
+    train(base, start, adapter, targets, &r, dev);
+    ses_json_free(r.doc);
+}
+
+/* ---- what is refused ---- */
+
+static void refuse_open(const char *dir, const ses_model_options *o, ses_device *dev, const char *says)
+{
+    ses_err e = { 0 };
+    ses_model *m = ses_model_open(dir, dev, o, &e);
+    CHECK(!m);
+    CHECK_MSG(strstr(e.msg, says), "got \"%s\"", e.msg);
+    ses_model_free(m);
+}
+
+/* The BERT adapter with another config. */
+static void refuse_config(const char *config, ses_device *dev, const char *says)
+{
+    char path[96], to[96], dir[64];
+    size_t n;
+    ses_err e = { 0 };
+    snprintf(dir, sizeof dir, "%s/bad", tmp);
+    ses_dir_make(dir, &e);
+    snprintf(path, sizeof path, "%s/adapter_config.json", dir);
+    snprintf(to, sizeof to, "%s/adapter_model.safetensors", dir);
+    char *data =
+        ses_file_read("tests/fixtures/adapters/bert/adapter/adapter_model.safetensors", 1 << 20, &n, &e);
+    CHECK(data && ses_file_write(to, data, n, true, &e) &&
+          ses_file_write(path, config, strlen(config), true, &e));
+    ses_free(data);
+    refuse_open(dir, &(ses_model_options){ .base = "tests/fixtures/adapters/bert/base" }, dev, says);
+}
+
+static void refusals(ses_device *dev)
+{
+    const char *bert = "tests/fixtures/adapters/bert/base", *adapter = "tests/fixtures/adapters/bert/adapter";
+    ses_lora wrong = { .rank = 2, .alpha = 4, .targets = "query,keys" }, fine = { .rank = 2, .alpha = 4 };
+    refuse_open(bert, &(ses_model_options){ .train = true, .lora = &wrong }, dev,
+                "no layer to adapt is called \"keys\"; there are query, key, value, dense");
+    refuse_open(adapter, &(ses_model_options){ .train = true, .lora = &fine }, dev, "has an adapter already");
+    refuse_open(bert, &(ses_model_options){ .train = true, .lora = &(ses_lora){ .alpha = 1 } }, dev,
+                "rank 0");
+    refuse_open(adapter, &(ses_model_options){ .base = "tests/fixtures/adapters/gpt2/base" }, dev, "");
+    refuse_config("{\"peft_type\": \"IA3\"}", dev, "\"peft_type\" is \"IA3\"");
+    refuse_config("{\"peft_type\": \"LORA\", \"use_dora\": true}", dev, "\"use_dora\" is true");
+    refuse_config("{\"peft_type\": \"LORA\", \"alpha_pattern\": {\"q\": 1}}", dev, "\"alpha_pattern\"");
+    refuse_config("{\"peft_type\": \"LORA\"}", dev, "\"lora_alpha\" is missing");
+    refuse_config("{\"peft_type\": \"LORA\", \"lora_alpha\": 1, \"init_lora_weights\": \"pissa\"}", dev,
+                  "pissa");
+    refuse_config("[]", dev, "peft_type");
+}
+
+/* An adapter folder without a config.json has its base's, for its task. */
+static void derived(void)
+{
+    ses_err e = { 0 };
+    int64_t n = 0;
+    ses_json_doc *d = ses_model_config_open("tests/fixtures/adapters/roberta/adapter", NULL, &e);
+    const ses_json *c = d ? ses_json_root(d) : NULL;
+    CHECK_STR(ses_json_string(ses_json_at(ses_json_get(c, "architectures"), 0), NULL),
+              "RobertaForTokenClassification");
+    CHECK(ses_json_int(ses_json_get(c, "hidden_size"), &n) && n == 8);
+    ses_json_free(d);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", NULL, &e);
+    if (!dev || !mkdtemp(tmp)) return 1;
+    family("bert", "query,value,dense", dev);
+    family("gpt2", "c_attn,c_proj,ffn.up", dev);
+    family("roberta", "query,key", dev);
+    family("deberta", "in_proj,pos_proj", dev);
+    family("t5", "q,v,wi", dev);
+    refusals(dev);
+    derived();
+    ses_dir_remove(tmp, &e);
+    ses_device_free(dev);
+    return check_report();
+}
