@@ -70,10 +70,19 @@ static bool encode_piece(const void *self, void *work, ses_tokens *k, const char
     return true;
 }
 
+/* When the store's places have run out. */
+static void forget(ses_bytes_work *w)
+{
+    if (!ses_store_worn(&w->store)) return;
+    ses_store_clear(&w->store);
+    memset(w->small, 0, ((size_t)2 << SES_BYTES_SMALL_BITS) * sizeof *w->small);
+}
+
 static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
 {
     const ses_bytes_fast *f = self;
     if (!n) return true;
+    forget(work);
     if (f->roots.n && ses_roots_any(&f->roots, &f->t->added, text, n)) {
         k->bad = ses_utf8_valid(text, n) != n; /* tokens look at the characters around them */
         return !k->bad && ses_added_each(&f->t->added, encode_piece, f, work, k, text, n, e);
@@ -141,7 +150,7 @@ static void work_free(void *work)
     ses_bytes_work *w = work;
     if (!w) return;
     ses_free(w->small);
-    ses_free(w->large);
+    ses_store_close(&w->store);
     ses_bpe_walk_close(&w->walk);
     ses_free(w);
 }
@@ -152,8 +161,7 @@ static void *work_new(const void *self, ses_err *e)
     ses_bytes_work *w = ses_alloc(sizeof *w, e);
     if (!w) return NULL;
     w->small = ses_alloc_array((size_t)2 << SES_BYTES_SMALL_BITS, sizeof *w->small, e);
-    w->large = ses_alloc_array((size_t)2 << SES_BYTES_LARGE_BITS, sizeof *w->large, e);
-    if (w->small && w->large) return w;
+    if (w->small && ses_store_open(&w->store, e)) return w;
     work_free(w);
     return NULL;
 }

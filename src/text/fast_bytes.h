@@ -11,20 +11,17 @@
 #include "bpe_walk.h"
 #include "byte_level.h"
 #include "fast_added.h"
-#include "word_hash.h"
+#include "word_store.h"
 
 enum {
     SES_BYTES_WINDOW = 4096, /* a multiple of 64 */
     SES_BYTES_BLOCKS = SES_BYTES_WINDOW / 64,
-    SES_BYTES_EDGE = 8,   /* bytes at a window's end whose matches depend on what follows */
-    SES_BYTES_BATCH = 32, /* words looked up at a time */
-    SES_BYTES_SLACK = 8,  /* tokens an entry may write past its own */
-    SES_BYTES_SHORT = 15, /* bytes of a word that fit a small entry */
-    SES_BYTES_LONG = 63,  /* and a large one */
+    SES_BYTES_EDGE = 8,                /* bytes at a window's end whose matches depend on what follows */
+    SES_BYTES_BATCH = 32,              /* words looked up at a time */
+    SES_BYTES_SLACK = SES_STORE_SLACK, /* tokens an entry may write past its own */
+    SES_BYTES_SHORT = SES_STORE_SHORT, /* bytes of a word that fit an entry */
     SES_BYTES_SMALL_BITS = 17,
-    SES_BYTES_LARGE_BITS = 14,
-    SES_BYTES_IDS = 22,        /* tokens of a large entry */
-    SES_BYTES_ELSEWHERE = 4,   /* for the number of tokens: the large cache has them */
+    SES_BYTES_ELSEWHERE = 4,   /* for the number of tokens: the store has them, id[0] is the place */
     SES_BYTES_MERGED = 1 << 14 /* bytes merged before another way is prepared */
 };
 
@@ -36,16 +33,11 @@ typedef struct ses_bytes_entry {
     uint8_t place[3], n;
 } ses_bytes_entry;
 
-typedef struct ses_bytes_large {
-    uint8_t key[64]; /* up to 63 bytes, the length in the last */
-    int32_t id[SES_BYTES_IDS];
-    uint8_t begin[SES_BYTES_IDS], end[SES_BYTES_IDS], n, spare[3];
-} ses_bytes_large;
-
 /* One thread's caches, and a window. */
 typedef struct ses_bytes_work {
     ses_bytes_entry *small; /* [2 << SES_BYTES_SMALL_BITS], buckets of two */
-    ses_bytes_large *large; /* [2 << SES_BYTES_LARGE_BITS], too */
+    ses_store store;        /* words that are longer, or have more tokens */
+    bool far;               /* the last batch had short words with many tokens */
     ses_bpe_walk walk;      /* made when enough bytes have been merged to be worth it */
     enum { SES_WALK_LATER, SES_WALK_READY, SES_WALK_NEVER } walks;
     size_t merged; /* bytes */
@@ -55,7 +47,6 @@ typedef struct ses_bytes_work {
     uint64_t inner[SES_BYTES_BLOCKS + 1], start[SES_BYTES_BLOCKS + 1];
     uint64_t blank[SES_BYTES_BLOCKS + 1], quote[SES_BYTES_BLOCKS + 1]; /* is a space, an apostrophe */
     uint16_t begin[SES_BYTES_WINDOW + 64];
-    char key[SES_BYTES_BATCH][64];     /* of words for the large cache */
     char text[SES_BYTES_WINDOW + 128]; /* the window, and zeros */
 } ses_bytes_work;
 
@@ -97,15 +88,10 @@ bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens
 bool ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t n, bool last,
                     size_t *count);
 
-/* Large words, number j of the batch: where in the large cache to look; and their tokens to the run. */
-uint32_t ses_bytes_long_key(const ses_bytes_fast *f, ses_bytes_work *w, size_t j, size_t at, size_t len);
-bool ses_bytes_put_long(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base, size_t at,
-                        size_t len, uint32_t slot, size_t j, ses_err *e);
-/* A short word that the small cache has elsewhere, or not at all. */
-bool ses_bytes_far(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
-                   uint32_t at, ses_err *e);
-bool ses_bytes_miss(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
-                    uint32_t at, ses_bytes_entry *bucket, ses_err *e);
+/* A word that no cache has: its tokens to the run, and kept. bucket: where a short one is kept; hash: of a
+ * long one. */
+bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, uint32_t at,
+                   ses_bytes_entry *bucket, uint64_t hash, ses_err *e);
 /* A word of any length, which is not kept. space: its first byte is a space that is not in the text,
  * whose first character has so many bytes; 0: there is none. */
 bool ses_bytes_whole(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,

@@ -1,4 +1,5 @@
 #include "fast_bytes.h"
+#include "word_store_put.h"
 
 #include <immintrin.h>
 
@@ -78,44 +79,92 @@ static inline ses_bytes_entry *promote(ses_bytes_entry *bucket)
     return bucket;
 }
 
+/* Words looked up at a time: their keys, and what has been found so far. */
+typedef struct batch {
+    __m128i key[SES_BYTES_BATCH];    /* of short words */
+    uint64_t hash[SES_BYTES_BATCH];  /* of long ones */
+    uint32_t slot[SES_BYTES_BATCH];  /* the small bucket */
+    uint32_t place[SES_BYTES_BATCH]; /* in the store; 0: none */
+} batch;
+
+static inline ses_string word_at(const ses_bytes_work *w, size_t i)
+{
+    return (ses_string){ w->text + w->begin[i], (size_t)w->begin[i + 1] - w->begin[i] };
+}
+
+/* Keys and hashes of n words from `from` on; whether there are long ones. */
+static inline bool hash_words(const ses_bytes_fast *f, const ses_bytes_work *w, batch *b, size_t from,
+                              size_t n)
+{
+    const __m128i iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 127);
+    bool any = false;
+    for (size_t j = 0; j < n; j++) {
+        ses_string word = word_at(w, from + j);
+        if (word.n > SES_BYTES_SHORT) {
+            any = true;
+            if (word.n > SES_STORE_LONG) continue;
+            b->hash[j] = ses_store_hash(&f->hash, word.p, word.n, 0);
+            __builtin_prefetch(ses_store_bucket(&w->store, b->hash[j]));
+            continue;
+        }
+        __m128i v = _mm_and_si128(_mm_loadu_si128((const __m128i *)word.p),
+                                  _mm_cmpgt_epi8(_mm_set1_epi8((char)word.n), iota));
+        v = _mm_or_si128(v, _mm_slli_si128(_mm_cvtsi32_si128((int)word.n), 15));
+        uint64_t h =
+            ses_word_hash16(&f->hash, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
+        b->slot[j] = 2 * (uint32_t)(h >> (64 - SES_BYTES_SMALL_BITS));
+        _mm_prefetch((const char *)&w->small[b->slot[j]], _MM_HINT_T0);
+        b->key[j] = v;
+    }
+    return any;
+}
+
+/* Records that will be wanted, fetched. */
+static void find_places(const ses_bytes_work *w, batch *b, size_t from, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        size_t len = word_at(w, from + j).n;
+        const ses_bytes_entry *x = &w->small[b->slot[j]];
+        b->place[j] = len <= SES_BYTES_SHORT  ? x->n == SES_BYTES_ELSEWHERE ? (uint32_t)x->id[0] : 0
+                      : len <= SES_STORE_LONG ? ses_store_look(&w->store, b->hash[j])
+                                              : 0;
+        if (b->place[j]) ses_store_fetch(&w->store, b->place[j]);
+    }
+}
+
 bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base,
                           size_t count, ses_err *e)
 {
-    const __m128i iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 127);
-    __m128i key[SES_BYTES_BATCH];
-    uint32_t slot[SES_BYTES_BATCH];
+    batch b = { .slot = { 0 } };
     ses_run *r = &k->run;
     for (size_t i = 0; i < count; i += SES_BYTES_BATCH) {
-        size_t batch = count - i < SES_BYTES_BATCH ? count - i : SES_BYTES_BATCH;
-        for (size_t j = 0; j < batch; j++) {
-            size_t at = w->begin[i + j], len = (size_t)w->begin[i + j + 1] - at;
-            if (len > SES_BYTES_SHORT) {
-                slot[j] = ses_bytes_long_key(f, w, j, at, len);
-                continue;
+        size_t n = count - i < SES_BYTES_BATCH ? count - i : SES_BYTES_BATCH;
+        bool any = hash_words(f, w, &b, i, n);
+        if (any || w->far) find_places(w, &b, i, n);
+        w->far = false;
+        for (size_t j = 0; j < n; j++) {
+            ses_string word = word_at(w, i + j);
+            uint32_t at = (uint32_t)(base + w->begin[i + j]);
+            ses_bytes_entry *x = NULL;
+            const ses_record *far = NULL;
+            if (word.n <= SES_BYTES_SHORT) {
+                x = &w->small[b.slot[j]];
+                if (same(x, b.key[j]) || (same(x + 1, b.key[j]) && promote(x))) {
+                    if (x->n < SES_BYTES_ELSEWHERE) {
+                        put_entry(r, x, at);
+                        continue;
+                    }
+                    w->far = true;
+                    far = ses_store_at(&w->store, (uint32_t)x->id[0]);
+                }
+            } else if (word.n <= SES_STORE_LONG) {
+                far = ses_store_at(&w->store, b.place[j]);
+                if (far && !ses_record_is(far, word.p, word.n, 0)) far = NULL;
             }
-            __m128i v = _mm_and_si128(_mm_loadu_si128((const __m128i *)(w->text + at)),
-                                      _mm_cmpgt_epi8(_mm_set1_epi8((char)len), iota));
-            v = _mm_or_si128(v, _mm_slli_si128(_mm_cvtsi32_si128((int)len), 15));
-            uint64_t h =
-                ses_word_hash16(&f->hash, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
-            slot[j] = 2 * (uint32_t)(h >> (64 - SES_BYTES_SMALL_BITS));
-            _mm_prefetch((const char *)&w->small[slot[j]], _MM_HINT_T0);
-            key[j] = v;
-        }
-        for (size_t j = 0; j < batch; j++) {
-            size_t at = w->begin[i + j], len = (size_t)w->begin[i + j + 1] - at;
-            ses_bytes_entry *x = &w->small[slot[j]];
-            bool ok = true;
-            if (len > SES_BYTES_SHORT)
-                ok = ses_bytes_put_long(f, w, k, base, at, len, slot[j], j, e);
-            else if (same(x, key[j]) || (same(x + 1, key[j]) && promote(x))) {
-                if (x->n < SES_BYTES_ELSEWHERE)
-                    put_entry(r, x, (uint32_t)(base + at));
-                else
-                    ok = ses_bytes_far(f, w, k, w->text + at, len, (uint32_t)(base + at), e);
-            } else
-                ok = ses_bytes_miss(f, w, k, w->text + at, len, (uint32_t)(base + at), x, e);
-            if (!ok) return false;
+            if (far)
+                ses_record_put(r, far, at);
+            else if (!ses_bytes_new(f, w, k, word, at, x, b.hash[j], e))
+                return false;
         }
     }
     return true;

@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "byte_chars.h"
+#include "word_store_put.h"
 
 #include <string.h>
 
@@ -27,8 +28,8 @@ static bool prepare(const ses_bytes_fast *f, ses_bytes_work *w, ses_err *e)
 static bool take_apart(const ses_bytes_fast *f, ses_bytes_work *w, const char *word, size_t n, parts *p,
                        ses_arena *scratch, ses_err *e)
 {
-    if (f->m->ignore_merges && n <= SES_BYTES_LONG) { /* the word itself, if it is a token */
-        char spelled[2 * SES_BYTES_LONG];
+    if (f->m->ignore_merges && n <= SES_STORE_LONG) { /* the word itself, if it is a token */
+        char spelled[2 * SES_STORE_LONG];
         size_t k = 0;
         for (size_t i = 0; i < n; i++) k += ses_utf8_encode(ses_byte_char((uint8_t)word[i]), spelled + k);
         p->id[0] = ses_vocab_id(&f->m->vocab, spelled, k);
@@ -63,37 +64,15 @@ static void put_token(ses_run *r, int32_t id, ses_offset o, uint32_t at)
 
 /* ---- caches ---- */
 
-static uint32_t large_hash(const ses_bytes_fast *f, const char *key)
-{
-    uint64_t h = (uint8_t)key[63], a[2];
-    for (size_t i = 0, n = h & 63; i < n; i += 16) {
-        memcpy(a, key + i, sizeof a);
-        h = ses_word_hash16(&f->hash, a[0] ^ h, a[1]);
-    }
-    return 2 * (uint32_t)(h >> (64 - SES_BYTES_LARGE_BITS));
-}
-
-uint32_t ses_bytes_long_key(const ses_bytes_fast *f, ses_bytes_work *w, size_t j, size_t at, size_t len)
-{
-    char *key = w->key[j];
-    if (len > SES_BYTES_LONG) return 0;
-    memset(key, 0, 64);
-    memcpy(key, w->text + at, len);
-    key[63] = (char)len;
-    uint32_t slot = large_hash(f, key);
-    __builtin_prefetch(w->large[slot].key);
-    __builtin_prefetch(w->large[slot].id);
-    __builtin_prefetch(w->large[slot].begin);
-    return slot;
-}
-
-/* A new word takes the second place: the first is for words that have come again. */
+/* A new word takes the second place: the first is for words that have come again. One whose record is gone
+ * takes its own. */
 static ses_bytes_entry *keep_small(ses_bytes_entry *bucket, const char *word, size_t n, const parts *p)
 {
-    bucket += bucket->key[15] != 0;
-    memset(bucket->key, 0, 16);
-    memcpy(bucket->key, word, n);
-    bucket->key[15] = (uint8_t)n;
+    uint8_t key[16] = { 0 };
+    memcpy(key, word, n);
+    key[15] = (uint8_t)n;
+    bucket += bucket->key[15] && memcmp(bucket->key, key, sizeof key);
+    memcpy(bucket->key, key, sizeof key);
     bucket->n = (uint8_t)p->n;
     for (size_t i = 0, begin = 0; i < p->n; begin += p->len[i++]) {
         ses_offset o = whole_chars(word, n, begin, begin + p->len[i]);
@@ -103,29 +82,30 @@ static ses_bytes_entry *keep_small(ses_bytes_entry *bucket, const char *word, si
     return bucket;
 }
 
-static void keep_large(ses_bytes_large *bucket, const char *key, const parts *p)
+static bool is_ascii(const char *p, size_t n)
 {
-    size_t n = (uint8_t)key[63];
-    bucket[1] = bucket[0];
-    memcpy(bucket->key, key, 64);
-    bucket->n = (uint8_t)p->n;
-    for (size_t i = 0, begin = 0; i < p->n; begin += p->len[i++]) {
-        ses_offset o = whole_chars(key, n, begin, begin + p->len[i]);
-        bucket->id[i] = p->id[i];
-        bucket->begin[i] = (uint8_t)o.begin;
-        bucket->end[i] = (uint8_t)o.end;
-    }
+    uint8_t any = 0;
+    for (size_t i = 0; i < n; i++) any |= (uint8_t)p[i];
+    return any < 0x80;
 }
 
-static void put_large(ses_run *r, const ses_bytes_large *x, uint32_t at)
+/* The place in the store, or 0. */
+static uint32_t keep_far(ses_store *s, ses_string word, const parts *p)
 {
-    for (size_t i = 0; i < x->n; i++) {
-        r->id[r->n + i] = x->id[i];
-        r->byte[r->n + i] = (ses_offset){ at + x->begin[i], at + x->end[i] };
-        r->word[r->n + i] = (int32_t)r->words;
+    uint32_t place;
+    ses_record like = {
+        .len = (uint8_t)word.n, .n = (uint8_t)p->n, .words = 1, .tiles = is_ascii(word.p, word.n)
+    };
+    ses_record *x = ses_store_put(s, &like, word.p, &place);
+    if (!x) return 0;
+    ses_record_parts to = ses_record_open(x);
+    memcpy(to.id, p->id, p->n * sizeof *to.id);
+    for (size_t i = 0, begin = 0; i < p->n; begin += p->len[i++]) {
+        ses_offset o = whole_chars(word.p, word.n, begin, begin + p->len[i]);
+        to.begin[i] = (uint8_t)o.begin;
+        to.end[i] = (uint8_t)o.end;
     }
-    r->n += x->n;
-    r->words++;
+    return place;
 }
 
 static void put_parts(ses_run *r, const parts *p, const char *word, size_t n, uint32_t at)
@@ -135,64 +115,29 @@ static void put_parts(ses_run *r, const parts *p, const char *word, size_t n, ui
     r->words++;
 }
 
-static const ses_bytes_large *large_find(const ses_bytes_large *x, const char *key)
+bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, uint32_t at,
+                   ses_bytes_entry *bucket, uint64_t hash, ses_err *e)
 {
-    return !memcmp(x->key, key, 64) ? x : !memcmp(x[1].key, key, 64) ? x + 1 : NULL;
-}
-
-/* Taken apart, and kept where it fits; a short word with many tokens in both caches. */
-static bool put_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *key, uint32_t at,
-                    ses_bytes_entry *small, ses_bytes_large *large, ses_err *e)
-{
-    int32_t id[64];
-    uint32_t len[64];
+    int32_t id[SES_STORE_LONG];
+    uint32_t len[SES_STORE_LONG];
     parts p = { id, len, 0 };
-    size_t n = (uint8_t)key[63];
-    if (!take_apart(f, w, key, n, &p, &k->scratch, e)) return false;
-    if (small && p.n <= SES_LEN(small->id)) {
-        keep_small(small, key, n, &p);
-    } else if (p.n <= SES_BYTES_IDS) {
-        keep_large(large ? large : &w->large[large_hash(f, key)], key, &p);
-        if (small) {
-            parts none = { id, len, 0 };
-            keep_small(small, key, n, &none)->n = SES_BYTES_ELSEWHERE;
-        }
+    if (word.n > SES_STORE_LONG) return ses_bytes_whole(f, w, k, word.p, word.n, at, 0, e);
+    if (!take_apart(f, w, word.p, word.n, &p, &k->scratch, e)) return false;
+    put_parts(&k->run, &p, word.p, word.n, at);
+    if (bucket && p.n <= SES_LEN(bucket->id)) {
+        keep_small(bucket, word.p, word.n, &p);
+        return true;
     }
-    put_parts(&k->run, &p, key, n, at);
+    uint32_t place = keep_far(&w->store, word, &p);
+    if (place && bucket) {
+        parts none = { id, len, 0 };
+        ses_bytes_entry *x = keep_small(bucket, word.p, word.n, &none);
+        x->n = SES_BYTES_ELSEWHERE;
+        x->id[0] = (int32_t)place;
+    } else if (place) {
+        ses_store_name(&w->store, hash, place);
+    }
     return true;
-}
-
-bool ses_bytes_put_long(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base, size_t at,
-                        size_t len, uint32_t slot, size_t j, ses_err *e)
-{
-    uint32_t from = (uint32_t)(base + at);
-    if (len > SES_BYTES_LONG) return ses_bytes_whole(f, w, k, w->text + at, len, from, 0, e);
-    const ses_bytes_large *x = large_find(&w->large[slot], w->key[j]);
-    if (!x) return put_new(f, w, k, w->key[j], from, NULL, &w->large[slot], e);
-    put_large(&k->run, x, from);
-    return true;
-}
-
-bool ses_bytes_far(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
-                   uint32_t at, ses_err *e)
-{
-    char key[64] = { 0 };
-    memcpy(key, word, n);
-    key[63] = (char)n;
-    ses_bytes_large *large = &w->large[large_hash(f, key)];
-    const ses_bytes_large *x = large_find(large, key);
-    if (!x) return put_new(f, w, k, key, at, NULL, large, e);
-    put_large(&k->run, x, at);
-    return true;
-}
-
-bool ses_bytes_miss(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
-                    uint32_t at, ses_bytes_entry *bucket, ses_err *e)
-{
-    char key[64] = { 0 };
-    memcpy(key, word, n);
-    key[63] = (char)n;
-    return put_new(f, w, k, key, at, bucket, NULL, e);
 }
 
 /* The space in front has the range of the first character, of so many bytes; what is after it lies one
@@ -229,30 +174,35 @@ bool ses_bytes_words_ref(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens 
 {
     ses_run *r = &k->run;
     for (size_t i = 0; i < count; i++) {
-        size_t at = w->begin[i], len = (size_t)w->begin[i + 1] - at;
-        uint32_t from = (uint32_t)(base + at);
-        if (len > SES_BYTES_SHORT) {
-            uint32_t slot = ses_bytes_long_key(f, w, 0, at, len);
-            if (!ses_bytes_put_long(f, w, k, base, at, len, slot, 0, e)) return false;
-            continue;
+        ses_string word = { w->text + w->begin[i], (size_t)w->begin[i + 1] - w->begin[i] };
+        uint32_t from = (uint32_t)(base + w->begin[i]);
+        const ses_record *far = NULL;
+        ses_bytes_entry *x = NULL;
+        uint64_t hash = 0, key[2] = { 0 };
+        if (word.n <= SES_BYTES_SHORT) {
+            memcpy(key, word.p, word.n);
+            ((uint8_t *)key)[15] = (uint8_t)word.n;
+            hash = ses_word_hash16(&f->hash, key[0], key[1]);
+            x = &w->small[2 * (hash >> (64 - SES_BYTES_SMALL_BITS))];
+            const ses_bytes_entry *hit = !memcmp(x->key, key, 16)     ? x
+                                         : !memcmp(x[1].key, key, 16) ? x + 1
+                                                                      : NULL;
+            if (hit && hit->n != SES_BYTES_ELSEWHERE) {
+                for (size_t j = 0; j < hit->n; j++)
+                    put_token(r, hit->id[j], (ses_offset){ hit->place[j] >> 4, hit->place[j] & 15u }, from);
+                r->words++;
+                continue;
+            }
+            if (hit) far = ses_store_at(&w->store, (uint32_t)hit->id[0]);
+        } else if (word.n <= SES_STORE_LONG) {
+            hash = ses_store_hash(&f->hash, word.p, word.n, 0);
+            far = ses_store_at(&w->store, ses_store_look(&w->store, hash));
+            if (far && !ses_record_is(far, word.p, word.n, 0)) far = NULL;
         }
-        uint64_t key[2] = { 0 };
-        memcpy(key, w->text + at, len);
-        ((uint8_t *)key)[15] = (uint8_t)len;
-        ses_bytes_entry *x =
-            &w->small[2 * (ses_word_hash16(&f->hash, key[0], key[1]) >> (64 - SES_BYTES_SMALL_BITS))];
-        const ses_bytes_entry *hit = !memcmp(x->key, key, 16) ? x : !memcmp(x[1].key, key, 16) ? x + 1 : NULL;
-        if (!hit) {
-            if (!ses_bytes_miss(f, w, k, w->text + at, len, from, x, e)) return false;
-            continue;
-        }
-        if (hit->n == SES_BYTES_ELSEWHERE) {
-            if (!ses_bytes_far(f, w, k, w->text + at, len, from, e)) return false;
-            continue;
-        }
-        for (size_t j = 0; j < hit->n; j++)
-            put_token(r, hit->id[j], (ses_offset){ hit->place[j] >> 4, hit->place[j] & 15u }, from);
-        r->words++;
+        if (far)
+            ses_record_put(r, far, from);
+        else if (!ses_bytes_new(f, w, k, word, from, x, hash, e))
+            return false;
     }
     return true;
 }

@@ -1,0 +1,120 @@
+/* A bounded cache from words to their tokens: records of any size, end to end in a ring, where a new one
+ * takes the place of the oldest. A record is known by its place, which counts on from round to round, so
+ * that a place tells whether its record is still there; words are found by an index, or by a place that
+ * another cache has kept for them. */
+#ifndef SES_TEXT_WORD_STORE_H
+#define SES_TEXT_WORD_STORE_H
+
+#include "sesame/err.h"
+#include "word_hash.h"
+
+#include <string.h>
+
+enum {
+    SES_STORE_BITS = 21,       /* the ring, in units of 8 bytes */
+    SES_STORE_INDEX_BITS = 16, /* buckets of four */
+    SES_STORE_SHORT = 15,      /* words in the index are longer */
+    SES_STORE_LONG = 255,      /* bytes of a word, and tokens, at most */
+    SES_STORE_SLACK = 64       /* bytes past a record that may be read, and tokens that may be written */
+};
+
+/* Followed by: id[n], the word's bytes, begin[n], end[n], and word[n] if `split`. tiles: a token ends where
+ * the next begins; then end is begin + 1, and there are n + 1 of both. */
+typedef struct ses_record {
+    uint8_t len, tag; /* of the word; tag: what else tells it from others */
+    uint8_t n, words; /* tokens, and words they are of */
+    bool tiles, split;
+    bool surface; /* a token is called by its text */
+    uint8_t spare;
+} ses_record;
+
+typedef struct ses_store {
+    uint64_t *ring;  /* [1 << SES_STORE_BITS], and slack */
+    uint64_t *index; /* [4 << SES_STORE_INDEX_BITS] hash's lower half << 32 | place; 0: free */
+    uint32_t head;   /* the next place */
+} ses_store;
+
+/* The record's parts. */
+typedef struct ses_record_parts {
+    int32_t *id;
+    char *key;
+    uint8_t *begin, *end, *word;
+} ses_record_parts;
+
+bool ses_store_open(ses_store *s, ses_err *e);
+void ses_store_close(ses_store *s);
+/* Places have run out: all of them are to be forgotten, and ses_store_clear called. */
+static inline bool ses_store_worn(const ses_store *s) { return s->head >> 31; }
+void ses_store_clear(ses_store *s);
+
+static inline ses_record_parts ses_record_open(const ses_record *x)
+{
+    ses_record_parts p = { .id = (int32_t *)(x + 1) };
+    p.key = (char *)(p.id + x->n);
+    p.begin = (uint8_t *)p.key + x->len;
+    p.end = p.begin + (x->tiles ? 1 : x->n);
+    p.word = p.end + x->n;
+    return p;
+}
+
+/* Room for a record like this, which the caller fills but for the word; *place: what it is known by. NULL:
+ * places have run out. */
+ses_record *ses_store_put(ses_store *s, const ses_record *like, const char *word, uint32_t *place);
+/* Have the index lead there. */
+void ses_store_name(ses_store *s, uint64_t hash, uint32_t place);
+
+/* NULL: overwritten since. */
+static inline const ses_record *ses_store_at(const ses_store *s, uint32_t place)
+{
+    if (!place || s->head - place > 1u << SES_STORE_BITS) return NULL;
+    return (const ses_record *)&s->ring[place & ((1u << SES_STORE_BITS) - 1)];
+}
+
+static inline void ses_store_fetch(const ses_store *s, uint32_t place)
+{
+    const char *p = (const char *)&s->ring[place & ((1u << SES_STORE_BITS) - 1)];
+    __builtin_prefetch(p);
+    __builtin_prefetch(p + 64);
+}
+
+/* Of a word of more than 15 bytes. */
+static inline uint64_t ses_store_hash(const ses_word_hash *h, const char *p, size_t n, uint8_t tag)
+{
+    uint64_t x = n << 8 | tag, a[2];
+    for (size_t i = 0; i + 16 < n; i += 16) {
+        memcpy(a, p + i, sizeof a);
+        x = ses_word_hash16(h, a[0] ^ x, a[1]);
+    }
+    memcpy(a, p + n - 16, sizeof a);
+    return ses_word_hash16(h, a[0] ^ x, a[1]);
+}
+
+static inline uint64_t *ses_store_bucket(const ses_store *s, uint64_t hash)
+{
+    return &s->index[hash >> (64 - SES_STORE_INDEX_BITS) << 2];
+}
+
+/* The place of the record that may be the word's; 0: there is none. */
+static inline uint32_t ses_store_look(const ses_store *s, uint64_t hash)
+{
+    const uint64_t *b = ses_store_bucket(s, hash);
+    for (int i = 0; i < 4; i++)
+        if (b[i] >> 32 == (uint32_t)hash) return (uint32_t)b[i];
+    return 0;
+}
+
+/* Whether a record is of this word, of more than 15 bytes. */
+static inline bool ses_record_is(const ses_record *x, const char *p, size_t n, uint8_t tag)
+{
+    const char *key = (const char *)((const int32_t *)(x + 1) + x->n);
+    uint64_t a[2], b[2], differ = 0;
+    if (x->len != n || x->tag != tag) return false;
+    for (size_t i = 0; i + 16 < n; i += 16) {
+        memcpy(a, key + i, sizeof a), memcpy(b, p + i, sizeof b);
+        differ |= (a[0] ^ b[0]) | (a[1] ^ b[1]);
+    }
+    memcpy(a, key + n - 16, sizeof a), memcpy(b, p + n - 16, sizeof b);
+    return !(differ | (a[0] ^ b[0]) | (a[1] ^ b[1]));
+}
+
+#endif
