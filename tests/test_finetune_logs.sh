@@ -17,6 +17,11 @@ ok "a log in its folder" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -e
 ok "its evaluations" test "$(grep -c '"eval_loss"' "$tmp/one/log.jsonl")" -eq 2
 ok "every score" grep -q '"eval_pos_f1"' "$tmp/one/log.jsonl"
 ok "events" test "$(events one/runs)" -eq 1
+ok "energy in the summary" prints '^Energy .*CO2 ('
+for key in train_energy_kwh train_co2_kg train_peak_memory_bytes; do
+    ok "$key" above "$(score $key "$tmp/one/all_results.json")" 1e-12
+done
+ok "how it is known" grep -q '"train_energy_source": "\(estimate; \|RAPL: \)' "$tmp/one/all_results.json"
 ok "again" exits 0 tune one --epochs 1 --overwrite
 ok "a new log" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
 ok "new events" test "$(events one/runs)" -eq 1

@@ -18,6 +18,7 @@ typedef struct ses_finetune_args {
     double epochs, lr, warmup, decay, clip, fall, smoothing;
     int optimizer, schedule;
     bool resume, overwrite;
+    ses_energy_args energy;
 } ses_finetune_args;
 
 typedef struct ses_finetune {

@@ -205,7 +205,8 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
                             .append = f->a->resume,
                             .board = f->board,
                             .metric = metric_of(f),
-                            .lower = f->lower };
+                            .lower = f->lower,
+                            .energy = f->a->energy };
     if (!ses_watch_open(&f->watch, &o, f->trainer, e)) return false;
     announce(f);
     bool ok = ses_trainer_run(f->trainer, &h, end, e);

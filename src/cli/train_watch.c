@@ -8,7 +8,6 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 enum {
@@ -73,6 +72,7 @@ bool ses_watch_open(ses_watch *w, const ses_watch_options *o, ses_trainer *t, se
         return false;
     watch_signals();
     w->start = ses_seconds();
+    ses_meter_start(&w->meter, NULL);
     return true;
 }
 
@@ -93,6 +93,7 @@ void ses_watch_close(ses_watch *w)
 {
     if (!w->trainer || w->seconds > 0) return; /* never opened, or closed */
     w->seconds = fmax(elapsed(w), 1e-9);
+    w->energy = ses_meter_stop(&w->meter, w->o.energy.core_watts);
     ses_watch_clear(w);
     bool bad = w->log && ferror(w->log) != 0;
     if (w->log && (fclose(w->log) || bad) && !w->lost.code)
@@ -182,6 +183,7 @@ void ses_watch_stepped(void *watch, const ses_step *s)
 {
     ses_watch *w = watch;
     if (!s->updated) return;
+    ses_meter_tick(&w->meter);
     w->loss_sum += s->loss;
     w->loss_count++;
     ses_spark_add(&w->spark, s->loss);
@@ -260,22 +262,28 @@ void ses_watch_put(const ses_watch *w, ses_json_writer *out)
                     (double)(at->sequences - w->first_sequences) / w->seconds);
     ses_json_number(out, "train_steps_per_second", (double)(at->updates - w->first_update) / w->seconds);
     ses_json_number(out, "train_tokens_per_second", (double)(at->tokens - w->first_tokens) / w->seconds);
+    ses_json_number(out, "train_energy_kwh", ses_energy_kwh(&w->energy));
+    ses_json_number(out, "train_co2_kg", ses_energy_co2(&w->energy, &w->o.energy));
+    ses_json_pair(out, "train_energy_source", w->energy.source);
+    ses_json_count(out, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
+    if (w->first_update) ses_json_count(out, "train_resumed_step", w->first_update);
 }
 
 void ses_watch_summary(const ses_watch *w, const ses_term *t, ses_run_end end)
 {
-    char time[SES_HUMAN], rate[SES_HUMAN], memory[SES_HUMAN], spark[SES_BAR_SIZE];
+    char time[SES_HUMAN], rate[SES_HUMAN], memory[SES_HUMAN], spark[SES_BAR_SIZE], energy[SES_ENERGY_TEXT],
+        since[64] = "";
     const ses_train_state *at = ses_trainer_state(w->trainer);
-    struct rusage use;
+    if (w->first_update) snprintf(since, sizeof since, " since update %" PRId64, w->first_update);
     ses_show_line(t, "Trained", "%" PRId64 " updates%s, loss %.4f  %s", at->updates,
                   end == SES_RUN_EARLY ? " (ended early: no better score)" : "", train_loss(w),
                   ses_spark_text(&w->spark, t, spark));
-    getrusage(RUSAGE_SELF, &use);
-    ses_show_line(t, "Time", "%s: %s tokens/s, %.1f examples/s; memory at most %s",
-                  ses_time_text(time, w->seconds),
+    ses_show_line(t, "Time", "%s%s: %s tokens/s, %.1f examples/s; memory at most %s",
+                  ses_time_text(time, w->seconds), since,
                   ses_human_count(rate, (uint64_t)((double)(at->tokens - w->first_tokens) / w->seconds)),
                   (double)(at->sequences - w->first_sequences) / w->seconds,
-                  ses_human_bytes(memory, (uint64_t)use.ru_maxrss * 1024));
+                  ses_human_bytes(memory, ses_peak_memory()));
+    ses_show_line(t, "Energy", "%s", ses_energy_text(energy, &w->energy, &w->o.energy));
 }
 
 void ses_watch_tell_stopped(const ses_watch *w)

@@ -14,6 +14,7 @@
 #define SES_CLI_TRAIN_WATCH_H
 
 #include "curve.h"
+#include "energy.h"
 #include "io/event_file.h"
 #include "sesame/json.h"
 #include "sesame/metric.h"
@@ -27,6 +28,7 @@ typedef struct ses_watch_options {
     const char *board;  /* folder of TensorBoard's event files; NULL: none */
     const char *metric; /* the score that chooses the best, as people know it; NULL or "loss": the loss */
     bool lower;         /* is better */
+    ses_energy_args energy;
 } ses_watch_options;
 
 typedef struct ses_watch {
@@ -40,6 +42,8 @@ typedef struct ses_watch {
     double loss_sum, loss_all, window_sum;
     int64_t loss_count, loss_n, window;
     ses_spark spark;
+    ses_meter meter;
+    ses_energy energy; /* of the run, once it is closed */
 } ses_watch;
 
 /* What ses_trainer_resume does, told on stderr. Before ses_watch_open. */
@@ -58,7 +62,7 @@ bool ses_watch_evaluated(ses_watch *w, const ses_scores *scores, double loss, do
 void ses_watch_clear(const ses_watch *w); /* the moving line, before something else is printed on stderr */
 
 /* Of a closed watch: members in the reference's names (epoch, train_loss, train_runtime, ...); the lines
- * "Trained", "Time" of the closing summary on stdout; how to go on. */
+ * "Trained", "Time", "Energy" of the closing summary on stdout; how to go on. */
 void ses_watch_put(const ses_watch *w, ses_json_writer *out);
 void ses_watch_summary(const ses_watch *w, const ses_term *t, ses_run_end end);
 void ses_watch_tell_stopped(const ses_watch *w);

@@ -1,0 +1,169 @@
+#define _DEFAULT_SOURCE
+#include "energy.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "term.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static const double MEMORY_WATTS = 0.3725; /* a GiB, Green Algorithms' */
+static const double OFTEN = 10;            /* seconds between two looks at the counters */
+
+double ses_cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+uint64_t ses_peak_memory(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (uint64_t)u.ru_maxrss * 1024;
+}
+
+/* ---- counters ---- */
+
+/* The first line of a file in a folder; false with errno. */
+static bool read_line(const char *dir, const char *name, char *out, size_t size)
+{
+    char *path = ses_path_join(dir, name, NULL);
+    FILE *f = path ? fopen(path, "r") : NULL;
+    errno = f ? 0 : errno;
+    bool ok = f && fgets(out, (int)size, f) != NULL;
+    if (f && !ok && !errno) errno = EINVAL;
+    if (f) fclose(f);
+    ses_free(path);
+    if (ok) out[strcspn(out, "\n")] = 0;
+    return ok;
+}
+
+static bool read_count(const char *dir, const char *name, uint64_t *out)
+{
+    char line[64], *end;
+    if (!read_line(dir, name, line, sizeof line)) return false;
+    errno = 0;
+    *out = strtoull(line, &end, 10);
+    if (end == line || *end || *line == '-') errno = EINVAL;
+    return errno == 0;
+}
+
+typedef struct search {
+    ses_meter *m;
+    const char *root;
+} search;
+
+/* "intel-rapl:0" is a processor, "intel-rapl:0:1" a part of it. The memory is no part of what the processor
+ * counts, all others are; "psys", where it is, counts everything once more. */
+static bool look(void *ctx, const char *entry)
+{
+    const search *s = ctx;
+    ses_meter *m = s->m;
+    char name[32];
+    uint64_t last, range;
+    const char *colon = strchr(entry, ':');
+    if (strncmp(entry, "intel-rapl", 10) || !colon || m->n == SES_LEN(m->zone)) return true;
+    bool part = strchr(colon + 1, ':') != NULL;
+    char *dir = ses_path_join(s->root, entry, NULL);
+    bool wanted = dir && strlen(dir) < sizeof m->zone[0].path && read_line(dir, "name", name, sizeof name) &&
+                  (part ? !strcmp(name, "dram") : !strncmp(name, "package", 7));
+    if (wanted && !*m->why) {
+        if (!read_count(dir, "energy_uj", &last) || !read_count(dir, "max_energy_range_uj", &range))
+            snprintf(m->why, sizeof m->why, "RAPL's counters cannot be read: %s", strerror(errno));
+        else {
+            snprintf(m->zone[m->n].path, sizeof m->zone[0].path, "%s", dir);
+            m->zone[m->n].last = last;
+            m->zone[m->n++].range = range;
+            size_t used = strlen(m->names);
+            snprintf(m->names + used, sizeof m->names - used, "%s%s", used ? ", " : "", name);
+        }
+    }
+    ses_free(dir);
+    return true;
+}
+
+void ses_meter_start(ses_meter *m, const char *root)
+{
+    *m = (ses_meter){ 0 };
+    search s = { m, root ? root : "/sys/class/powercap" };
+    ses_dir_each(s.root, look, &s, NULL);
+    if (!m->n && !*m->why) snprintf(m->why, sizeof m->why, "the machine has no RAPL counters");
+    if (*m->why) m->n = 0; /* some of several say nothing */
+    m->wall = m->read = ses_seconds();
+    m->cpu = ses_cpu_seconds();
+}
+
+static void read_all(ses_meter *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        uint64_t now, last = m->zone[i].last, range = m->zone[i].range;
+        if (!read_count(m->zone[i].path, "energy_uj", &now)) {
+            snprintf(m->why, sizeof m->why, "RAPL's counters could no longer be read");
+            m->n = 0;
+            return;
+        }
+        uint64_t used = now >= last ? now - last : now + (range > last ? range - last : 0);
+        m->joules += 1e-6 * (double)used;
+        m->zone[i].last = now;
+    }
+}
+
+void ses_meter_tick(ses_meter *m)
+{
+    double now = ses_seconds();
+    if (!m->n || now - m->read < OFTEN) return;
+    m->read = now;
+    read_all(m);
+}
+
+ses_energy ses_meter_stop(ses_meter *m, double core_watts)
+{
+    ses_energy x = { 0 };
+    read_all(m);
+    x.measured = m->n > 0;
+    if (x.measured) {
+        x.joules = m->joules;
+        snprintf(x.source, sizeof x.source, "RAPL: %s", m->names);
+        return x;
+    }
+    double gib = (double)ses_peak_memory() / (1 << 30);
+    x.joules = (ses_cpu_seconds() - m->cpu) * core_watts + (ses_seconds() - m->wall) * gib * MEMORY_WATTS;
+    snprintf(x.source, sizeof x.source, "estimate; %s", m->why);
+    return x;
+}
+
+/* ---- for people ---- */
+
+double ses_energy_kwh(const ses_energy *x) { return x->joules / 3.6e6; }
+
+double ses_energy_co2(const ses_energy *x, const ses_energy_args *a)
+{
+    return ses_energy_kwh(x) * a->grams / 1000;
+}
+
+/* Three digits, in the unit that fits. */
+static void put(char *out, size_t size, double x, const char *small, const char *plain, const char *large)
+{
+    if (x < 1)
+        snprintf(out, size, "%.3g %s", x * 1000, small);
+    else if (x < 1000)
+        snprintf(out, size, "%.3g %s", x, plain);
+    else
+        snprintf(out, size, "%.4g %s", x / 1000, large);
+}
+
+const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, const ses_energy_args *a)
+{
+    char energy[48], gas[48], how[96] = "";
+    put(energy, sizeof energy, x->joules / 3600, "mWh", "Wh", "kWh");
+    put(gas, sizeof gas, 1000 * ses_energy_co2(x, a), "mg", "g", "kg");
+    if (!x->measured) snprintf(how, sizeof how, ", %g W a core", a->core_watts);
+    snprintf(buf, SES_ENERGY_TEXT, "%s, %s CO2 (%s%s, %g g a kWh)", energy, gas, x->source, how, a->grams);
+    return buf;
+}
