@@ -3,48 +3,24 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "ints.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A growing array of 32-bit numbers. */
-typedef struct ints {
-    int32_t *p;
-    size_t n, cap;
-} ints;
-
 struct ses_dataset {
     ses_target target;
     int64_t width, group, sequences;
-    ints ids, segments, tags, said; /* token after token; said: SES_TARGET_TEXT's */
-    ints cu, said_cu;               /* where sequence s begins; one more at the end */
-    ints label, end;                /* [sequences]; a span's start is its label */
+    ses_ints ids, segments, tags, said; /* token after token; said: SES_TARGET_TEXT's */
+    ses_ints cu, said_cu;               /* where sequence s begins; one more at the end */
+    ses_ints label, end;                /* [sequences]; a span's start is its label */
     ses_real *values;
     size_t values_cap;
     int64_t *origin;
     size_t origin_cap;
 };
-
-static bool push(ints *a, const int32_t *from, int64_t n, ses_err *e)
-{
-    size_t want;
-    if (!ses_add_size(a->n, (size_t)n, &want) || want > INT32_MAX)
-        return ses_fail(e, SES_ENOMEM, "more than %d tokens in one data set", INT32_MAX);
-    if (want > a->cap) {
-        size_t cap = want + want / 2 + 64;
-        int32_t *p = ses_realloc_array(a->p, cap, sizeof *p, e);
-        if (!p) return false;
-        a->p = p;
-        a->cap = cap;
-    }
-    for (int64_t i = 0; i < n; i++) a->p[a->n + (size_t)i] = from ? from[i] : 0;
-    a->n = want;
-    return true;
-}
-
-static bool push_one(ints *a, int32_t x, ses_err *e) { return push(a, &x, 1, e); }
 
 ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t group, ses_err *e)
 {
@@ -53,7 +29,7 @@ ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t group, se
     d->target = target;
     d->width = width;
     d->group = group > 0 ? group : 1;
-    if (push_one(&d->cu, 0, e) && push_one(&d->said_cu, 0, e)) return d;
+    if (ses_ints_push(&d->cu, 0, e) && ses_ints_push(&d->said_cu, 0, e)) return d;
     ses_dataset_free(d);
     return NULL;
 }
@@ -61,7 +37,7 @@ ses_dataset *ses_dataset_new(ses_target target, int64_t width, int64_t group, se
 void ses_dataset_free(ses_dataset *d)
 {
     if (!d) return;
-    ints *all[] = { &d->ids, &d->segments, &d->tags, &d->said, &d->cu, &d->said_cu, &d->label, &d->end };
+    ses_ints *all[] = { &d->ids, &d->segments, &d->tags, &d->said, &d->cu, &d->said_cu, &d->label, &d->end };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
     ses_free(d->values);
     ses_free(d->origin);
@@ -94,14 +70,15 @@ bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e)
 {
     bool tags = d->target == SES_TARGET_TAGS, text = d->target == SES_TARGET_TEXT;
     if (s->n < 1) return ses_fail(e, SES_EARG, "an example without tokens");
-    if (!room(d, e) || !push(&d->ids, s->ids, s->n, e) || !push(&d->segments, s->segments, s->n, e))
+    if (!room(d, e) || !ses_ints_add(&d->ids, s->ids, s->n, e) ||
+        !ses_ints_add(&d->segments, s->segments, s->n, e))
         return false;
-    if (tags && !push(&d->tags, s->tags, s->n, e)) return false;
-    if (text && !push(&d->said, s->target, s->n_target, e)) return false;
-    if (!push_one(&d->cu, (int32_t)d->ids.n, e) || !push_one(&d->said_cu, (int32_t)d->said.n, e))
+    if (tags && !ses_ints_add(&d->tags, s->tags, s->n, e)) return false;
+    if (text && !ses_ints_add(&d->said, s->target, s->n_target, e)) return false;
+    if (!ses_ints_push(&d->cu, (int32_t)d->ids.n, e) || !ses_ints_push(&d->said_cu, (int32_t)d->said.n, e))
         return false;
-    if (!push_one(&d->label, d->target == SES_TARGET_SPAN ? s->start : s->label, e) ||
-        !push_one(&d->end, s->end, e))
+    if (!ses_ints_push(&d->label, d->target == SES_TARGET_SPAN ? s->start : s->label, e) ||
+        !ses_ints_push(&d->end, s->end, e))
         return false;
     for (int64_t i = 0; i < d->width && d->target == SES_TARGET_VALUES; i++)
         d->values[d->sequences * d->width + i] = s->values[i];
@@ -138,7 +115,7 @@ struct ses_batches {
     int64_t *cut;     /* [count + 1] where batches begin in order */
     int64_t *turn;    /* [count] batches as they come */
     int64_t count;
-    ints ids, segments, cu, label, end, tags, said_cu;
+    ses_ints ids, segments, cu, label, end, tags, said_cu;
     ses_real *values;
     size_t values_cap;
 };
@@ -169,7 +146,7 @@ fail:
 void ses_batches_free(ses_batches *b)
 {
     if (!b) return;
-    ints *all[] = { &b->ids, &b->segments, &b->cu, &b->label, &b->end, &b->tags, &b->said_cu };
+    ses_ints *all[] = { &b->ids, &b->segments, &b->cu, &b->label, &b->end, &b->tags, &b->said_cu };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_free(all[i]->p);
     ses_free(b->values);
     ses_free(b->order);
@@ -296,16 +273,17 @@ static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_er
 static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t example, ses_err *e)
 {
     ses_sequence s = ses_dataset_at(b->d, sequence);
-    if (!push(&b->ids, s.ids, s.n, e) || !push(&b->segments, s.segments, s.n, e) ||
-        !push_one(&b->cu, (int32_t)b->ids.n, e))
+    if (!ses_ints_add(&b->ids, s.ids, s.n, e) || !ses_ints_add(&b->segments, s.segments, s.n, e) ||
+        !ses_ints_push(&b->cu, (int32_t)b->ids.n, e))
         return false;
     switch (b->d->target) {
-    case SES_TARGET_CLASS: return !first || push_one(&b->label, s.label, e);
+    case SES_TARGET_CLASS: return !first || ses_ints_push(&b->label, s.label, e);
     case SES_TARGET_VALUES: return !first || add_values(b, &s, example, e);
-    case SES_TARGET_TAGS: return push(&b->tags, s.tags, s.n, e);
-    case SES_TARGET_SPAN: return push_one(&b->label, s.start, e) && push_one(&b->end, s.end, e);
+    case SES_TARGET_TAGS: return ses_ints_add(&b->tags, s.tags, s.n, e);
+    case SES_TARGET_SPAN: return ses_ints_push(&b->label, s.start, e) && ses_ints_push(&b->end, s.end, e);
     case SES_TARGET_TEXT:
-        return push(&b->tags, s.target, s.n_target, e) && push_one(&b->said_cu, (int32_t)b->tags.n, e);
+        return ses_ints_add(&b->tags, s.target, s.n_target, e) &&
+               ses_ints_push(&b->said_cu, (int32_t)b->tags.n, e);
     case SES_TARGET_NONE: break;
     }
     return true;
@@ -319,7 +297,7 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
     const int64_t *example = ses_batches_examples(b, epoch, index, &n, e);
     if (!example) return false;
     b->ids.n = b->segments.n = b->cu.n = b->label.n = b->end.n = b->tags.n = b->said_cu.n = 0;
-    if (!push_one(&b->cu, 0, e) || !push_one(&b->said_cu, 0, e)) return false;
+    if (!ses_ints_push(&b->cu, 0, e) || !ses_ints_push(&b->said_cu, 0, e)) return false;
     for (int64_t i = 0; i < n * c; i++)
         if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, i / c, e)) return false;
     *out = (ses_batch){ .seqs = n * c,
@@ -357,9 +335,8 @@ static uint64_t hash(void *ctx)
 {
     static const ses_hash_key key = { 0x736573616d65, 2 }; /* fixed: the hash is kept */
     const ses_dataset *d = ((const ses_batches *)ctx)->d;
-    const ints *all[] = {
-        &d->ids, &d->segments, &d->tags, &d->said, &d->cu, &d->said_cu, &d->label, &d->end
-    };
+    const ses_ints *all[] = { &d->ids, &d->segments, &d->tags,  &d->said,
+                              &d->cu,  &d->said_cu,  &d->label, &d->end };
     uint64_t sum[SES_LEN(all) + 1] = { 0 };
     for (size_t i = 0; i < SES_LEN(all); i++)
         if (all[i]->n) sum[i] = ses_hash(key, all[i]->p, all[i]->n * sizeof *all[i]->p);

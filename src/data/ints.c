@@ -1,0 +1,35 @@
+#include "ints.h"
+
+#include "base/alloc.h"
+
+bool ses_ints_add(ses_ints *a, const int32_t *from, int64_t n, ses_err *e)
+{
+    size_t want;
+    if (!ses_add_size(a->n, (size_t)n, &want) || want > INT32_MAX)
+        return ses_fail(e, SES_ENOMEM, "more than %d tokens in one data set", INT32_MAX);
+    if (want > a->cap) {
+        size_t cap = want + want / 2 + 64;
+        int32_t *p = ses_realloc_array(a->p, cap, sizeof *p, e);
+        if (!p) return false;
+        a->p = p;
+        a->cap = cap;
+    }
+    for (int64_t i = 0; i < n; i++) a->p[a->n + (size_t)i] = from ? from[i] : 0;
+    a->n = want;
+    return true;
+}
+
+bool ses_ints_push(ses_ints *a, int32_t x, ses_err *e) { return ses_ints_add(a, &x, 1, e); }
+
+bool ses_ints_size(ses_ints *a, int64_t n, ses_err *e)
+{
+    if ((size_t)n > a->n) return ses_ints_add(a, NULL, n - (int64_t)a->n, e);
+    a->n = (size_t)n;
+    return true;
+}
+
+void ses_ints_free(ses_ints *a)
+{
+    ses_free(a->p);
+    *a = (ses_ints){ 0 };
+}

@@ -1,0 +1,17 @@
+/* A growing array of 32-bit numbers. */
+#ifndef SES_DATA_INTS_H
+#define SES_DATA_INTS_H
+
+#include "sesame/err.h"
+
+typedef struct ses_ints {
+    int32_t *p;
+    size_t n, cap;
+} ses_ints;
+
+bool ses_ints_add(ses_ints *a, const int32_t *from, int64_t n, ses_err *e); /* from NULL: zeros */
+bool ses_ints_push(ses_ints *a, int32_t x, ses_err *e);
+bool ses_ints_size(ses_ints *a, int64_t n, ses_err *e); /* n numbers; new ones are zero */
+void ses_ints_free(ses_ints *a);
+
+#endif
