@@ -14,12 +14,15 @@ typedef struct ses_batch {
     const int32_t *segments;  /* [tokens]; NULL: all 0 */
     const int32_t *positions; /* [tokens]; NULL: counted in each sequence from 0 */
     int64_t choices;          /* multiple choice: so many neighbouring sequences are one question; 0: none */
+    const int32_t *seen; /* [seqs]: so many first tokens are seen by all of their sequence, each other one
+                                 by itself and those after it; NULL: as the model reads */
     const int32_t
         *choice_places; /* [seqs]: the token of each that a choice is read off (GPT-2); NULL: the last */
 
     /* What the decoder of an encoder-decoder reads; target_ids NULL: the labels, shifted right. */
     const int32_t *target_cu; /* [seqs + 1] */
     const int32_t *target_ids;
+    const int32_t *target_positions; /* of target_ids; NULL: counted from 0 */
 
     /* Of models that read in any order (XLNet). */
     const uint8_t *perm_mask; /* sequence after sequence [len, len]: 1 where a token does not see another */

@@ -85,10 +85,18 @@ typedef struct ses_output {
     int64_t col, cols; /* the columns that are this output; cols 0: all */
 } ses_output;
 
+typedef struct ses_head_output {
+    const char *name, *output; /* of the head, of its scores among the items */
+    ses_tensor *loss;          /* its part of the loss; NULL without labels */
+} ses_head_output;
+
+enum { SES_MOST_HEADS = 2 };
 typedef struct ses_outputs {
     ses_tensor *loss; /* NULL without labels */
     const ses_output *item;
     size_t n;
+    ses_head_output head[SES_MOST_HEADS];
+    size_t heads;
 } ses_outputs;
 
 typedef struct ses_want {
@@ -124,8 +132,10 @@ int64_t ses_model_find_tensor(const ses_model *m, const char *theirs);
 /* Parameters that began at random because the file has none such, joined by commas: see new_heads. */
 const char *ses_model_fresh(const ses_model *m);
 
-/* The class of this config's model_type that has this head: "classify", "tag", "span", ... NULL: none. */
+/* The class of this config's model_type that has this head: "classify", "tag", "span", ... NULL: none. Or
+ * that has all of these and no other. */
 const char *ses_model_class_with(const ses_json *config, const char *head, ses_err *e);
+const char *ses_model_class_with_all(const ses_json *config, const char *const head[], size_t n, ses_err *e);
 
 /* Was this parameter read from the checkpoint (and not computed)? */
 bool ses_model_in_file(const ses_model *m, const ses_param *p);

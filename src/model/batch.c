@@ -58,7 +58,8 @@ static bool check_target(const ses_model *m, const ses_batch *b, ses_err *e)
                         "the decoder has nothing to read: target_cu with target_ids or labels is needed");
     int64_t tokens = b->target_cu[b->seqs];
     return check_offsets(b->target_cu, b->seqs, tokens, ses_model_max_tokens(m), "target: ", e) &&
-           check_range(b->target_ids, tokens, m->c.vocab, false, "target: token id", e);
+           check_range(b->target_ids, tokens, m->c.vocab, false, "target: token id", e) &&
+           check_range(b->target_positions, tokens, ses_model_max_tokens(m), false, "target: position", e);
 }
 
 static bool rises(const int32_t *cu, int64_t seqs)
@@ -91,6 +92,24 @@ static bool check_order(const ses_model *m, const ses_batch *b, ses_err *e)
                 return ses_fail(e, SES_EARG, "target place %d in sequence %lld of %d tokens",
                                 (int)b->target_places[t], (long long)s, (int)(b->cu[s + 1] - b->cu[s]));
     return true;
+}
+
+/* Who sees whom, of models that leave it to the batch. A model of its own ways may be told what it does
+ * anyway. */
+static bool check_seen(const ses_model *m, const ses_batch *b, ses_err *e)
+{
+    bool causal = true;
+    for (int64_t s = 0; b->seen && s < b->seqs; s++) {
+        int64_t len = b->cu[s + 1] - b->cu[s];
+        if (b->seen[s] < 0 || b->seen[s] > len)
+            return ses_fail(e, SES_EARG, "%d tokens seen by all in sequence %lld of %lld", (int)b->seen[s],
+                            (long long)s, (long long)len);
+        causal &= b->seen[s] <= 1;
+    }
+    if (!b->seen || (m->c.causal && causal)) return true;
+    if (b->cache) return ses_fail(e, SES_EARG, "a cache reads word by word: nobody sees what follows");
+    return !(m->stack[0].ways && m->stack[0].ways->run) ||
+           ses_fail(e, SES_EARG, "%s cannot be told which tokens are seen", m->desc->name);
 }
 
 /* Sequences that go on in a cache: slots that exist, with room, and a source to look at. */
@@ -132,7 +151,8 @@ bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
     if (goes_on) return check_target(m, b, e) && check_cache(m, b, e);
     if (b->tokens > INT32_MAX) return ses_fail(e, SES_EARG, "%lld tokens in one batch", (long long)b->tokens);
     if (!check_offsets(b->cu, b->seqs, b->tokens, b->positions ? 0 : longest, "", e) ||
-        !check_target(m, b, e) || !check_order(m, b, e) || (b->cache && !check_cache(m, b, e)) ||
+        !check_target(m, b, e) || !check_order(m, b, e) || !check_seen(m, b, e) ||
+        (b->cache && !check_cache(m, b, e)) ||
         !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
         (c->segments && !check_range(b->segments, b->tokens, c->segments, false, "segment id", e)) ||
         !check_range(b->positions, b->tokens, longest, false, "position", e))

@@ -62,7 +62,7 @@ typedef struct ses_name {
 typedef struct ses_class {
     const char *name;
     bool pooler;
-    ses_head_use head[2];
+    ses_head_use head[SES_MOST_HEADS];
     bool encoder_only, decoder_only; /* of an encoder and decoder, one alone */
     bool echo;           /* the decoder reads the input once more, where it is given nothing else */
     ses_summary summary; /* in place of the config's; 0: as the config says */
@@ -144,7 +144,7 @@ struct ses_model {
     ses_store *store;
     ses_stack stack[2]; /* encoder and decoder, or the only one */
     ses_dense pooler;
-    ses_head_params head[2];
+    ses_head_params head[SES_MOST_HEADS];
     ses_safetensors *file; /* mapped weights; NULL when copied */
     ses_dtype dtype;
     char *surplus, *fresh; /* fresh NULL: nothing */

@@ -1,5 +1,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "desc.h"
 #include "nn/cache.h"
 #include "tensor/device.h"
@@ -179,11 +180,16 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     const ses_head_use *use = uses(m, &n);
     if (!n) ses_pass_output(&p, at.seqs == &p.in ? SES_PER_TOKEN : SES_PER_TARGET, at.x, "last_hidden_state");
     if (!n && at.pooled) ses_pass_output(&p, SES_PER_SEQUENCE, at.pooled, "pooler_output");
+    *out = (ses_outputs){ .heads = n };
+    ses_tensor *loss = NULL;
     for (size_t i = 0; i < n; i++) {
+        p.loss = NULL;
         use[i].head->run(&m->head[i], &use[i], &p, &at);
         ses_tape_where(t, "%s head", use[i].head->name);
+        out->head[i] = (ses_head_output){ use[i].head->name, use[i].output, p.loss };
+        loss = loss && p.loss ? ses_add(t, loss, p.loss) : loss ? loss : p.loss;
     }
-    *out = (ses_outputs){ p.loss, p.item, p.n };
+    out->loss = loss, out->item = p.item, out->n = p.n;
     bool ok = ses_tape_ok(t, e);
     if (b->cache) ses_cache_end(&p, ok);
     return ok;
@@ -215,15 +221,33 @@ ses_dtype ses_model_dtype(const ses_model *m) { return m->dtype; }
 const char *ses_model_surplus(const ses_model *m) { return m->surplus; }
 const char *ses_model_fresh(const ses_model *m) { return m->fresh ? m->fresh : ""; }
 
-const char *ses_model_class_with(const ses_json *config, const char *head, ses_err *e)
+/* Does the class have these heads and no other, in any order? */
+static bool has_heads(const ses_class *c, const char *const head[], size_t n)
+{
+    size_t has = 0, found = 0;
+    while (has < SES_LEN(c->head) && c->head[has].head) has++;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < has; j++) found += !strcmp(c->head[j].head->name, head[i]);
+    return has == n && found == n;
+}
+
+const char *ses_model_class_with_all(const ses_json *config, const char *const head[], size_t n, ses_err *e)
 {
     const ses_model_desc *d = ses_config_model(config, e);
-    for (size_t i = 0; d && i < d->n_classes; i++) {
-        const ses_head_use *use = d->class[i].head;
-        if (use[0].head && !use[1].head && !strcmp(use[0].head->name, head)) return d->class[i].name;
-    }
-    if (d) ses_fail(e, SES_EUNSUPPORTED, "model_type \"%s\" has no class with a head to %s", d->name, head);
+    ses_buf names = { 0 };
+    for (size_t i = 0; d && i < d->n_classes; i++)
+        if (has_heads(&d->class[i], head, n)) return d->class[i].name;
+    for (size_t i = 0; i < n; i++) ses_buf_appendf(&names, "%s%s", i ? " and to " : "", head[i]);
+    if (d && ses_buf_ok(&names, e))
+        ses_fail(e, SES_EUNSUPPORTED, "model_type \"%s\" has no class with a head to %s", d->name,
+                 names.data);
+    ses_buf_free(&names);
     return NULL;
+}
+
+const char *ses_model_class_with(const ses_json *config, const char *head, ses_err *e)
+{
+    return ses_model_class_with_all(config, &head, 1, e);
 }
 
 const char *ses_model_label(const ses_model *m, int64_t i)

@@ -44,6 +44,14 @@ typedef struct ses_seqs {
 struct ses_pass;
 ses_tensor *ses_seqs_shift(struct ses_pass *p, const ses_seqs *q, ses_tensor *x, int64_t by);
 
+/* What a batch says of who sees whom, in place of the model. */
+typedef enum {
+    SES_SIGHT_MODEL, /* nothing */
+    SES_SIGHT_ALL,
+    SES_SIGHT_CAUSAL,
+    SES_SIGHT_MIXED /* all see a sequence's beginning */
+} ses_sight;
+
 /* One forward pass: the batch on the device, what is wanted, what came out so far. */
 typedef struct ses_pass {
     ses_tape *tape;
@@ -52,6 +60,8 @@ typedef struct ses_pass {
     const ses_want *want;
     ses_seqs in, target; /* what an encoder or a lone decoder reads; what the decoder of a pair reads, or the
                             places a model is asked about */
+    ses_sight sight;     /* of p->in */
+    ses_tensor *hides;   /* of SES_SIGHT_MIXED: a bias [heads, queries, keys] of each sequence */
     ses_seqs past, source; /* of a cache: keys of each sequence, and of what cross attention reads */
     ses_output *item;
     size_t n, cap;
@@ -59,6 +69,7 @@ typedef struct ses_pass {
 } ses_pass;
 
 void ses_pass_begin(ses_pass *p, size_t outputs); /* tape, c, batch and want are set; uploads the batch */
+void ses_pass_sight(ses_pass *p, int64_t heads);  /* before the layers: sets sight and hides */
 void ses_pass_output(ses_pass *p, ses_axis axis, ses_tensor *x, const char *fmt, ...) SES_PRINTF(4, 5);
 void ses_pass_column(ses_pass *p, ses_axis axis, ses_tensor *x, int64_t col, const char *name);
 void ses_pass_loss(ses_pass *p, ses_tensor *loss); /* added to what other heads gave */

@@ -87,6 +87,33 @@ static const int32_t *echoed(ses_pass *p, const ses_batch *b)
     return ids;
 }
 
+static ses_sight sight_of(const ses_batch *b)
+{
+    bool none = true, all = true;
+    if (!b->seen) return SES_SIGHT_MODEL;
+    for (int64_t s = 0; s < b->seqs; s++) {
+        none &= b->seen[s] <= 1; /* a first token sees itself */
+        all &= b->seen[s] >= b->cu[s + 1] - b->cu[s];
+    }
+    return none ? SES_SIGHT_CAUSAL : all ? SES_SIGHT_ALL : SES_SIGHT_MIXED;
+}
+
+void ses_pass_sight(ses_pass *p, int64_t heads)
+{
+    static const ses_real hidden = -1e30f;
+    const ses_batch *b = p->batch;
+    p->sight = sight_of(b);
+    if (p->sight != SES_SIGHT_MIXED) return;
+    ses_real *x = ses_tape_host(p->tape, (size_t)(heads * p->in.pairs), sizeof *x), *at = x;
+    for (int64_t s = 0; x && s < b->seqs; s++) {
+        int64_t len = b->cu[s + 1] - b->cu[s];
+        for (int64_t i = 0; i < heads * len; i++, at += len)
+            for (int64_t j = i % len + 1; j < len; j++)
+                if (j >= b->seen[s]) at[j] = hidden;
+    }
+    p->hides = x ? ses_tape_input(p->tape, x, SES_DIM(heads * p->in.pairs)) : NULL;
+}
+
 void ses_pass_begin(ses_pass *p, size_t outputs)
 {
     const ses_batch *b = p->batch;
@@ -105,7 +132,7 @@ void ses_pass_begin(ses_pass *p, size_t outputs)
     const int32_t *cu = b->target_cu ? b->target_cu : b->cu;
     const int32_t *ids = b->target_cu ? shifted(p, b, cu[b->seqs]) : echoed(p, b);
     p->target = (ses_seqs){ .seqs = b->seqs, .tokens = cu[b->seqs], .host_cu = cu, .host_ids = ids };
-    if (ids) upload(p, &p->target, NULL, NULL);
+    if (ids) upload(p, &p->target, NULL, b->target_positions);
 }
 
 ses_tensor *ses_seqs_shift(ses_pass *p, const ses_seqs *q, ses_tensor *x, int64_t by)

@@ -135,6 +135,10 @@ static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *m
                                 .layout = layout };
     if (c->scale_by_layer)
         o.scale = 1 / (sqrt((double)(c->head_size ? c->head_size : c->hidden / k->heads)) * (double)(i + 1));
+    if (p->sight != SES_SIGHT_MODEL && mine == &p->in && theirs == &p->in) {
+        o.causal = p->sight == SES_SIGHT_CAUSAL;
+        in.bias = in.bias && p->hides ? ses_add(p->tape, in.bias, p->hides) : p->hides ? p->hides : in.bias;
+    }
     in.cu_q = mine->cu, in.cu_k = theirs->cu, in.len_k = theirs->len;
     ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, want ? &probs : NULL);
     if (want && cross) ses_pass_output(p, SES_PER_CROSS_PAIR, probs, "cross_attentions.%d", i);
@@ -287,6 +291,7 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
                        .memory = memory,
                        .dist = ses_attend_dist(k, p, p->batch->cache && k->causal ? &p->past : seqs) };
     if (ways->begin) ways->begin(k, p, &all);
+    if (seqs == &p->in) ses_pass_sight(p, k->heads);
     ses_tape_mark start = ses_tape_now(t);
     ses_tensor *x = ways->embed ? ways->embed(k, p, seqs) : embed(k, p, seqs);
     if (lean) x = ses_tape_rewind(t, start, x);

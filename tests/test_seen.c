@@ -1,0 +1,96 @@
+/* Who sees whom, where a batch says it: causal as a decoder, all as an encoder, a beginning that all see. */
+#include "check.h"
+#include "sesame/model.h"
+
+#include <math.h>
+
+enum { VOCAB = 40, TOKENS = 13, SEQS = 2 };
+static const int32_t cu[] = { 0, 7, TOKENS };
+
+static ses_model *model(const char *decoder, ses_json_doc **doc, ses_device *dev, ses_err *e)
+{
+    char config[600];
+    snprintf(config, sizeof config,
+             "{\"model_type\": \"bert\", \"vocab_size\": 40, \"hidden_size\": 16, \"num_hidden_layers\": 2, "
+             "\"num_attention_heads\": 4, \"intermediate_size\": 24, \"max_position_embeddings\": 16, "
+             "\"initializer_range\": 0.5, \"is_decoder\": %s}",
+             decoder);
+    *doc = ses_json_parse(config, strlen(config), e);
+    ses_model_options o = { .class_name = "BertLMHeadModel", .random = true, .seed = 3 };
+    return *doc ? ses_model_new(ses_json_root(*doc), dev, &o, e) : NULL;
+}
+
+static bool logits(const ses_model *m, ses_device *dev, const int32_t *ids, const int32_t *seen, float *out)
+{
+    ses_err e = { 0 };
+    ses_outputs y;
+    ses_batch b = { .seqs = SEQS, .tokens = TOKENS, .cu = cu, .ids = ids, .seen = seen };
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ 0 }, &e);
+    bool ok = t && ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &y, &e) &&
+              ses_tape_read(t, y.item[0].tensor, out);
+    CHECK_MSG(ok, "%s", e.msg);
+    ses_tape_free(t);
+    return ok;
+}
+
+static bool row_same(const float *a, const float *b, int64_t row)
+{
+    return !memcmp(a + row * VOCAB, b + row * VOCAB, VOCAB * sizeof *a);
+}
+
+static double apart(const float *a, const float *b)
+{
+    double most = 0;
+    for (int i = 0; i < TOKENS * VOCAB; i++) most = fmax(most, fabs((double)a[i] - (double)b[i]));
+    return most;
+}
+
+static void test_seen(ses_device *dev)
+{
+    static float plain[TOKENS * VOCAB], told[TOKENS * VOCAB], other[TOKENS * VOCAB];
+    static const int32_t none[] = { 0, 0 }, all[] = { 7, 6 }, some[] = { 3, 5 }, bad[] = { 8, 0 };
+    int32_t ids[TOKENS] = { 2, 9, 4, 36, 3, 8, 2, 7, 7, 11, 30, 8, 3 };
+    ses_err e = { 0 };
+    ses_json_doc *doc[2] = { 0 };
+    ses_model *m = model("false", &doc[0], dev, &e), *decoder = model("true", &doc[1], dev, &e);
+    CHECK_MSG(m && decoder, "%s", e.msg);
+    if (!m || !decoder) return;
+    CHECK(logits(decoder, dev, ids, NULL, plain) && logits(m, dev, ids, none, told));
+    CHECK(!memcmp(plain, told, sizeof plain));
+    CHECK(logits(m, dev, ids, NULL, plain) && logits(decoder, dev, ids, all, told));
+    CHECK(!memcmp(plain, told, sizeof plain));
+
+    CHECK(logits(m, dev, ids, some, plain));
+    for (int change = 0; change < 7; change++) { /* of the first sequence */
+        int32_t was = ids[change];
+        ids[change] = 39;
+        CHECK(logits(m, dev, ids, some, told) && apart(plain, told) > 0);
+        for (int i = 0; i < TOKENS; i++) {
+            bool sees = i < 7 && (change < 3 || change <= i);
+            CHECK_MSG(row_same(plain, told, i) == !sees, "token %d changes, row %d: %g", change, i,
+                      (double)(plain[i * VOCAB] - told[i * VOCAB]));
+        }
+        ids[change] = was;
+    }
+    CHECK(logits(decoder, dev, ids, some, other) && !memcmp(plain, other, sizeof plain));
+    ses_batch b = { .seqs = SEQS, .tokens = TOKENS, .cu = cu, .ids = ids, .seen = bad };
+    ses_outputs y;
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ 0 }, &e);
+    CHECK(t && !ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &y, &e));
+    CHECK_STR(e.msg, "8 tokens seen by all in sequence 0 of 7");
+    ses_tape_free(t);
+    ses_model_free(m);
+    ses_model_free(decoder);
+    ses_json_free(doc[0]);
+    ses_json_free(doc[1]);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", NULL, &e);
+    CHECK_MSG(dev, "%s", e.msg);
+    if (dev) test_seen(dev);
+    ses_device_free(dev);
+    return check_report();
+}
