@@ -1,0 +1,127 @@
+/* Masking: which tokens are chosen, and what takes their place. */
+#include "noise.h"
+
+static bool breaks(const ses_passage *p, int64_t i)
+{
+    return i == 0 || i == p->split || (p->starts[i] & SES_STARTS_DOCUMENT);
+}
+
+bool ses_bounds_find(ses_bounds *w, const ses_passage *p, const uint8_t *special, bool tokens, ses_err *e)
+{
+    const uint8_t begins = SES_STARTS_WORD | SES_STARTS_SENTENCE | SES_STARTS_DOCUMENT;
+    int64_t last = -1; /* where the newest word ended */
+    w->begin.n = w->end.n = w->joined.n = 0;
+    w->tokens = 0;
+    for (int64_t i = 0, end; i < p->n; i = end) {
+        bool bad = special[p->id[i]];
+        for (end = i + 1; !tokens && end < p->n && !(p->starts[end] & begins) && !breaks(p, end); end++)
+            bad |= special[p->id[end]];
+        if (bad) continue;
+        if (!ses_ints_push(&w->begin, (int32_t)i, e) || !ses_ints_push(&w->end, (int32_t)end, e) ||
+            !ses_ints_push(&w->joined, last == i && !breaks(p, i), e))
+            return false;
+        w->tokens += end - i;
+        last = end;
+    }
+    return true;
+}
+
+void ses_bounds_free(ses_bounds *w)
+{
+    ses_ints_free(&w->begin);
+    ses_ints_free(&w->end);
+    ses_ints_free(&w->joined);
+    ses_ints_free(&w->order);
+}
+
+/* What is still wanted, and how many units were taken. */
+typedef struct choice {
+    int64_t left;
+    int32_t units;
+} choice;
+
+/* Words [k, k + words) or, where they are more than is wanted, as often as keeps the mean. */
+static void take(choice *c, const ses_bounds *w, int64_t k, int64_t words, ses_draws *d, int32_t *chosen)
+{
+    int64_t begin = w->begin.p[k], end = w->end.p[k + words - 1], n = end - begin;
+    bool fits = n <= c->left;
+    if (fits || ses_draw(d) * (double)n < (double)c->left) {
+        c->units++;
+        for (int64_t i = begin; i < end; i++) chosen[i] = c->units;
+    }
+    c->left = fits ? c->left - n : 0;
+}
+
+static bool choose_alone(choice *c, ses_bounds *w, ses_draws *d, int32_t *chosen, ses_err *e)
+{
+    int64_t n = (int64_t)w->begin.n;
+    w->order.n = 0;
+    if (!ses_ints_add(&w->order, NULL, n, e)) return false;
+    for (int64_t k = 0; k < n; k++) w->order.p[k] = (int32_t)k;
+    for (int64_t k = 0; k < n && c->left > 0; k++) { /* a shuffle, as far as it is needed */
+        int64_t j = k + ses_draw_below(d, n - k);
+        int32_t word = w->order.p[j];
+        w->order.p[j] = w->order.p[k];
+        take(c, w, word, 1, d, chosen);
+    }
+    return true;
+}
+
+/* Do words [k, k + words) stand together, none of them chosen, and with `gap` none beside them? */
+static bool is_free(const ses_bounds *w, const ses_passage *p, int64_t k, int64_t words, bool gap,
+                    const int32_t *chosen)
+{
+    if (k + words > (int64_t)w->begin.n) return false;
+    int64_t begin = w->begin.p[k], end = w->end.p[k + words - 1];
+    for (int64_t i = 0; i < words; i++)
+        if (chosen[w->begin.p[k + i]] || (i && !w->joined.p[k + i])) return false;
+    if (gap && begin > 0 && chosen[begin - 1]) return false;
+    return !gap || end == p->n || !chosen[end];
+}
+
+/* Lengths first, then places: a length that finds no place in so many attempts is drawn again. Where all is
+ * full of spans with gaps, the gaps are given up. */
+static void choose_runs(const ses_masking *m, choice *c, const ses_bounds *w, const ses_passage *p,
+                        ses_draws *d, int32_t *chosen)
+{
+    enum { PLACES = 8 };
+    bool gap = m->unit == SES_MASK_SPANS;
+    int64_t n = (int64_t)w->begin.n, misses = 0;
+    while (c->left > 0 && misses < 4 * n + 64) {
+        int64_t words = gap ? ses_draw_geometric(d, m->p, m->longest) : ses_draw_harmonic(d, m->longest);
+        bool found = false;
+        for (int i = 0; i < PLACES && !found; i++) {
+            int64_t k = ses_draw_below(d, n);
+            found = is_free(w, p, k, words, gap && misses < 2 * n + 32, chosen);
+            if (found) take(c, w, k, words, d, chosen);
+        }
+        if (!found) misses++;
+    }
+}
+
+bool ses_mask_choose(const ses_masking *m, const ses_passage *p, const uint8_t *special, ses_draws *d,
+                     ses_bounds *w, int32_t *chosen, ses_err *e)
+{
+    for (int64_t i = 0; i < p->n; i++) chosen[i] = 0;
+    if (!ses_bounds_find(w, p, special, m->unit == SES_MASK_TOKENS, e)) return false;
+    choice c = { .left = ses_draw_round(d, m->rate * (double)w->tokens) };
+    if (m->unit == SES_MASK_TOKENS || m->unit == SES_MASK_WORDS) return choose_alone(&c, w, d, chosen, e);
+    if (w->begin.n) choose_runs(m, &c, w, p, d, chosen);
+    return true;
+}
+
+void ses_mask_apply(const ses_masking *m, const ses_passage *p, const ses_lexicon *x, const int32_t *chosen,
+                    ses_draws *d, int32_t *out)
+{
+    double u = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        out[i] = p->id[i];
+        if (!chosen[i]) continue;
+        bool as_before = m->unit == SES_MASK_SPANS && i && chosen[i] == chosen[i - 1];
+        if (!as_before) u = ses_draw(d);
+        if (u < m->as_mask)
+            out[i] = x->mask;
+        else if (u < m->as_mask + m->as_random)
+            out[i] = x->plain[ses_draw_below(d, x->n_plain)];
+    }
+}

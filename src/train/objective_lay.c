@@ -1,0 +1,207 @@
+/* What objectives share: batches in the making, special tokens around a text, labels found again. */
+#include "objective.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "op/op.h"
+
+#include <string.h>
+
+/* ---- a batch in the making ---- */
+
+bool ses_draft_begin(ses_draft *d, ses_err *e)
+{
+    ses_ints *all[] = { &d->ids,         &d->segments,     &d->positions,
+                        &d->cu,          &d->seen,         &d->labels,
+                        &d->pair_labels, &d->target_ids,   &d->target_positions,
+                        &d->target_cu,   &d->target_places };
+    for (size_t i = 0; i < SES_LEN(all); i++) all[i]->n = 0;
+    d->n_perm = 0;
+    return ses_ints_push(&d->cu, 0, e) && ses_ints_push(&d->target_cu, 0, e);
+}
+
+bool ses_draft_end_sequence(ses_draft *d, ses_err *e) { return ses_ints_push(&d->cu, (int32_t)d->ids.n, e); }
+
+bool ses_draft_end_target(ses_draft *d, ses_err *e)
+{
+    size_t n = d->target_places.n ? d->target_places.n : d->labels.n;
+    return ses_ints_push(&d->target_cu, (int32_t)n, e);
+}
+
+uint8_t *ses_draft_perm(ses_draft *d, int64_t n, ses_err *e)
+{
+    size_t want;
+    if (!ses_add_size(d->n_perm, (size_t)n, &want)) return NULL;
+    if (want > d->perm_cap) {
+        uint8_t *p = ses_realloc_array(d->perm, 2 * want, 1, e);
+        if (!p) return NULL;
+        d->perm = p;
+        d->perm_cap = 2 * want;
+    }
+    uint8_t *at = d->perm + d->n_perm;
+    memset(at, 0, (size_t)n);
+    d->n_perm = want;
+    return at;
+}
+
+static const int32_t *filled(const ses_ints *a) { return a->n ? a->p : NULL; }
+
+ses_batch ses_draft_batch(const ses_draft *d)
+{
+    return (ses_batch){ .seqs = (int64_t)d->cu.n - 1,
+                        .tokens = (int64_t)d->ids.n,
+                        .cu = d->cu.p,
+                        .ids = d->ids.p,
+                        .segments = filled(&d->segments),
+                        .positions = filled(&d->positions),
+                        .seen = filled(&d->seen),
+                        .labels = filled(&d->labels),
+                        .pair_labels = filled(&d->pair_labels),
+                        .target_cu = d->target_cu.n > 1 ? d->target_cu.p : NULL,
+                        .target_ids = filled(&d->target_ids),
+                        .target_positions = filled(&d->target_positions),
+                        .target_places = filled(&d->target_places),
+                        .perm_mask = d->n_perm ? d->perm : NULL };
+}
+
+void ses_draft_free(ses_draft *d)
+{
+    ses_ints *all[] = { &d->ids,         &d->segments,     &d->positions,
+                        &d->cu,          &d->seen,         &d->labels,
+                        &d->pair_labels, &d->target_ids,   &d->target_positions,
+                        &d->target_cu,   &d->target_places };
+    for (size_t i = 0; i < SES_LEN(all); i++) ses_ints_free(all[i]);
+    ses_free(d->perm);
+}
+
+/* ---- settings and draws ---- */
+
+double ses_rate_of(const ses_laying *w, const ses_objective *o)
+{
+    double from = w->o.mask_rate >= 0 ? w->o.mask_rate : o->rate;
+    return w->o.mask_rate_end < 0 ? from : from + (w->o.mask_rate_end - from) * w->progress;
+}
+
+ses_masking ses_masking_of(const ses_laying *w, const ses_objective *o)
+{
+    double mean = w->o.span_length > 0 ? w->o.span_length : o->span;
+    return (ses_masking){ .unit = w->o.mask_unit >= 0 ? (ses_mask_unit)w->o.mask_unit : o->unit,
+                          .rate = ses_rate_of(w, o),
+                          .as_mask = 1 - w->o.as_kept - w->o.as_random,
+                          .as_random = w->o.as_random,
+                          .p = mean > 1 ? 1 / mean : 1,
+                          .longest = w->o.span_longest > 0 ? w->o.span_longest : o->longest };
+}
+
+ses_draws ses_passage_draws(const ses_laying *w, const ses_passage *p, uint32_t purpose)
+{
+    static const ses_hash_key key = { 0x736573616d65, 7 }; /* fixed: masks are the same in every run */
+    ses_draws d = ses_draws_of(w->seed, p->number, purpose);
+    if (w->o.mask_copies < 1) return d;
+    ses_draws copy = ses_draws_of(w->seed, p->number, SES_DRAW_COPY);
+    uint64_t text = ses_hash(key, p->id, (size_t)p->n * sizeof *p->id);
+    return ses_draws_of(w->seed ^ text, (uint64_t)ses_draw_below(&copy, w->o.mask_copies), purpose);
+}
+
+int32_t ses_code_of(const ses_laying *w, const ses_passage *p)
+{
+    return p->corpus >= 0 && p->corpus < w->codes ? w->code[p->corpus] : -1;
+}
+
+/* ---- sequences ---- */
+
+int64_t ses_frame_size(const ses_laying *w) { return w->x->first.n + w->x->between.n + w->x->last.n; }
+
+static bool put_part(const ses_frame_part *f, bool labels, ses_draft *d, ses_err *e)
+{
+    for (int64_t i = 0; i < f->n; i++)
+        if (!ses_ints_push(&d->ids, f->id[i], e) || !ses_ints_push(&d->segments, f->segment[i], e) ||
+            (labels && !ses_ints_push(&d->labels, SES_IGNORE, e)))
+            return false;
+    return true;
+}
+
+static bool put_text(const int32_t *id, const int32_t *label, int64_t n, int32_t segment, ses_draft *d,
+                     ses_err *e)
+{
+    if (!ses_ints_add(&d->ids, id, n, e) || (label && !ses_ints_add(&d->labels, label, n, e))) return false;
+    size_t from = d->segments.n;
+    if (!ses_ints_add(&d->segments, NULL, n, e)) return false;
+    for (size_t i = from; i < d->segments.n; i++) d->segments.p[i] = segment;
+    return true;
+}
+
+bool ses_lay_framed(const ses_laying *w, const ses_passage *p, const int32_t *id, const int32_t *label,
+                    ses_draft *d, ses_err *e)
+{
+    const ses_lexicon *x = w->x;
+    bool two = p->split < p->n, labels = label != NULL;
+    ses_frame_part last = x->last;
+    int64_t whole = p->n + x->first.n + (two ? x->between.n : 0) + last.n;
+    if (whole > w->length)
+        return ses_fail(e, SES_EARG,
+                        "a passage of %lld tokens, %lld with special ones, expected at most %lld",
+                        (long long)p->n, (long long)whole, (long long)w->length);
+    for (int64_t i = 0; !two && i < last.n; i++)
+        if (last.segment[i] == x->second) last.segment[i] = 0;
+    if (!put_part(&x->first, labels, d, e) || !put_text(id, label, p->split, 0, d, e)) return false;
+    if (two && (!put_part(&x->between, labels, d, e) ||
+                !put_text(id + p->split, labels ? label + p->split : NULL, p->n - p->split, x->second, d, e)))
+        return false;
+    return put_part(&last, labels, d, e) && ses_draft_end_sequence(d, e);
+}
+
+bool ses_lay_masks(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_err *e)
+{
+    ses_masking m = ses_masking_of(w, o);
+    ses_draws d = ses_passage_draws(w, p, SES_DRAW_MASK);
+    w->chosen.n = w->text.n = 0;
+    if (!ses_ints_size(&w->chosen, p->n, e) || !ses_ints_size(&w->text, p->n, e) ||
+        !ses_mask_choose(&m, p, w->x->special, &d, &w->words, w->chosen.p, e))
+        return false;
+    ses_mask_apply(&m, p, w->x, w->chosen.p, &d, w->text.p);
+    for (int64_t i = 0; i < p->n; i++) w->chosen.p[i] = w->chosen.p[i] ? p->id[i] : SES_IGNORE;
+    return true;
+}
+
+/* ---- labels found again ---- */
+
+const ses_output *ses_output_named(const ses_outputs *out, const char *name)
+{
+    for (size_t i = 0; name && i < out->n; i++)
+        if (!strcmp(out->item[i].name, name)) return &out->item[i];
+    return NULL;
+}
+
+int64_t ses_label_rows(ses_tape *t, const ses_batch *b, const char *head, int32_t **rows, int32_t **labels)
+{
+    bool next = !strcmp(head, "causal-lm");
+    bool pair = !strcmp(head, "next-sentence") || !strcmp(head, "sentence-order");
+    const int32_t *from = pair ? b->pair_labels : b->labels;
+    int64_t n = 0, most = pair ? b->seqs : b->target_cu ? b->target_cu[b->seqs] : b->tokens;
+    *rows = ses_tape_host(t, (size_t)most, sizeof **rows);
+    *labels = ses_tape_host(t, (size_t)most, sizeof **labels);
+    if (!*rows || !*labels || !from) return 0;
+    for (int64_t i = 0; i < most && !next; i++)
+        if (from[i] != SES_IGNORE) (*rows)[n] = (int32_t)i, (*labels)[n++] = from[i];
+    for (int64_t s = 0; s < b->seqs && next; s++)
+        for (int32_t i = b->cu[s]; i + 1 < b->cu[s + 1]; i++)
+            if (from[i + 1] != SES_IGNORE) (*rows)[n] = i, (*labels)[n++] = from[i + 1];
+    return n;
+}
+
+int64_t ses_count_right(ses_tape *t, const ses_tensor *x, const int32_t *label, int64_t n, ses_err *e)
+{
+    int64_t V = ses_cols(x), right = 0;
+    ses_real *y = ses_alloc_array((size_t)ses_count(x), sizeof *y, e);
+    if (!y) return -1;
+    bool ok = ses_tape_read(t, x, y);
+    for (int64_t i = 0; ok && i < n; i++) {
+        int64_t best = 0;
+        for (int64_t v = 1; v < V; v++)
+            if (y[i * V + v] > y[i * V + best]) best = v;
+        right += best == label[i];
+    }
+    ses_free(y);
+    return ok ? right : (ses_tape_ok(t, e), -1);
+}

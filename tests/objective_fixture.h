@@ -1,0 +1,87 @@
+/* Passages drawn at random and a vocabulary to read them with, for tests of objectives. */
+#ifndef TESTS_OBJECTIVE_FIXTURE_H
+#define TESTS_OBJECTIVE_FIXTURE_H
+
+#include "check.h"
+#include "train/objective.h"
+
+#include <string.h>
+
+/* ids: 0 pad, 1 unknown, 2 [CLS], 3 [SEP], 4 [MASK], 5 </s>, 6 .. 25 sentinels, then words. */
+enum { VOCAB = 500, FIRST_WORD = 26, SENTINELS = 20, LONGEST = 600 };
+
+static uint8_t fixture_special[VOCAB];
+static int32_t fixture_plain[VOCAB], fixture_sentinel[SENTINELS];
+
+static inline ses_lexicon fixture_lexicon(void)
+{
+    ses_lexicon x = { .size = VOCAB,
+                      .special = fixture_special,
+                      .plain = fixture_plain,
+                      .mask = 4,
+                      .cls = 2,
+                      .sep = 3,
+                      .bos = -1,
+                      .eos = 5,
+                      .pad = 0,
+                      .sentinel = fixture_sentinel,
+                      .sentinels = SENTINELS,
+                      .first = { { 2 }, { 0 }, 1 },
+                      .between = { { 3 }, { 0 }, 1 },
+                      .last = { { 3 }, { 1 }, 1 },
+                      .second = 1 };
+    for (int32_t i = 0; i < VOCAB; i++) {
+        fixture_special[i] = i < FIRST_WORD;
+        if (i >= FIRST_WORD) fixture_plain[x.n_plain++] = i;
+    }
+    for (int32_t i = 0; i < SENTINELS; i++) fixture_sentinel[i] = 6 + i;
+    return x;
+}
+
+typedef struct text {
+    int32_t id[LONGEST];
+    uint8_t starts[LONGEST];
+} text;
+
+/* Words of 1 to 4 tokens, sentences, documents; a token in fifty is unknown. */
+static inline ses_passage fixture_passage(text *t, uint64_t number, int64_t n, bool two)
+{
+    ses_draws d = ses_draws_of(77, number, 99);
+    int64_t word = 0;
+    for (int64_t i = 0; i < n; i++) {
+        t->id[i] = ses_draw_below(&d, 50) ? FIRST_WORD + (int32_t)ses_draw_below(&d, VOCAB - FIRST_WORD) : 1;
+        t->starts[i] = 0;
+        if (word-- > 0) continue;
+        t->starts[i] = SES_STARTS_WORD;
+        word = ses_draw_below(&d, 4);
+        if (ses_draw_below(&d, 8) == 0) t->starts[i] |= SES_STARTS_SENTENCE;
+        if (ses_draw_below(&d, 60) == 0) t->starts[i] |= SES_STARTS_SENTENCE | SES_STARTS_DOCUMENT;
+    }
+    ses_passage p = { .id = t->id, .starts = t->starts, .n = n, .split = two ? n / 2 : n, .number = number };
+    if (two) t->starts[p.split] |= SES_STARTS_WORD | SES_STARTS_SENTENCE;
+    if (n) t->starts[0] |= SES_STARTS_WORD | SES_STARTS_SENTENCE;
+    return p;
+}
+
+/* An aim over the fixture's vocabulary. */
+static inline ses_aim *fixture_aim(const char *objectives, const ses_objective_options *o,
+                                   const ses_lexicon *x, const char *config, int64_t length, ses_err *e)
+{
+    ses_json_doc *doc = ses_json_parse(config, strlen(config), e);
+    ses_aim_options options = {
+        .objectives = objectives, .o = *o, .lexicon = x, .length = length, .seed = 5
+    };
+    ses_aim *a = doc ? ses_aim_new(&options, ses_json_root(doc), e) : NULL;
+    ses_json_free(doc);
+    return a;
+}
+
+#define FIXTURE_BERT                                                                                  \
+    "{\"model_type\": \"bert\", \"vocab_size\": 500, \"hidden_size\": 16, \"num_hidden_layers\": 2, " \
+    "\"num_attention_heads\": 2, \"intermediate_size\": 32, \"max_position_embeddings\": 640, "       \
+    "\"type_vocab_size\": 2, \"initializer_range\": 0.2, \"span_boundary_size\": 8}"
+#define FIXTURE_GPT                                                                                   \
+    "{\"model_type\": \"gpt2\", \"vocab_size\": 500, \"n_embd\": 16, \"n_layer\": 2, \"n_head\": 2, " \
+    "\"n_positions\": 640, \"initializer_range\": 0.2}"
+
+#endif

@@ -1,0 +1,173 @@
+/* Objectives: sequences and labels of passages, and that a text can be read off them again. */
+#include "objective_fixture.h"
+
+/* ---- masked language modeling ---- */
+
+/* Labels and what was kept give the passage back. */
+static void check_undone(const ses_batch *b, int64_t s, const ses_passage *p, const ses_lexicon *x)
+{
+    int64_t i = b->cu[s], k = 0, wrong = 0, labels = 0;
+    for (; i < b->cu[s + 1]; i++) {
+        bool frame = b->labels[i] == SES_IGNORE && (b->ids[i] == x->cls || b->ids[i] == x->sep);
+        if (frame) continue;
+        int32_t was = b->labels[i] == SES_IGNORE ? b->ids[i] : b->labels[i];
+        labels += b->labels[i] != SES_IGNORE;
+        wrong += k >= p->n || was != p->id[k++];
+    }
+    CHECK(wrong == 0 && k == p->n);
+    CHECK(labels > 0);
+}
+
+static void test_mlm(void)
+{
+    static text t;
+    ses_err e = { 0 };
+    ses_lexicon x = fixture_lexicon();
+    ses_objective_options o = ses_objective_usual;
+    for (int unit = 0; unit <= SES_MASK_SPANS; unit++) {
+        o.mask_unit = unit;
+        ses_aim *a = fixture_aim("mlm", &o, &x, FIXTURE_BERT, 128, &e);
+        CHECK_MSG(a, "%s", e.msg);
+        if (!a) return;
+        CHECK(ses_aim_fits(a) == 125);
+        CHECK(ses_aim_begin(a, 0, 0, &e));
+        for (uint64_t i = 0; i < 6; i++) {
+            ses_passage p = fixture_passage(&t, i, 125, i % 2);
+            CHECK_MSG(ses_aim_add(a, &p, &e), "%s", e.msg);
+        }
+        ses_batch b;
+        CHECK(ses_aim_batch(a, &b, &e) && b.seqs == 6 && !b.seen && !b.target_cu && !b.perm_mask);
+        for (uint64_t i = 0; i < 6; i++) {
+            ses_passage p = fixture_passage(&t, i, 125, i % 2);
+            check_undone(&b, (int64_t)i, &p, &x);
+            CHECK(b.segments[b.cu[i + 1] - 1] == (int32_t)(i % 2));
+        }
+        ses_aim_free(a);
+    }
+}
+
+/* The same whatever batch a passage stands in; static masks come again, dynamic ones do not. */
+static void test_same(void)
+{
+    static text t;
+    ses_err e = { 0 };
+    ses_lexicon x = fixture_lexicon();
+    ses_objective_options o = ses_objective_usual;
+    for (int copies = 0; copies < 3; copies++) {
+        o.mask_copies = copies;
+        ses_aim *a = fixture_aim("mlm", &o, &x, FIXTURE_BERT, 128, &e);
+        int32_t first[128];
+        int64_t same = 0, again = 0;
+        for (uint64_t number = 0; a && number < 40; number++) {
+            ses_passage p = fixture_passage(&t, 3, 100, false);
+            p.number = number;
+            ses_batch b;
+            CHECK(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, &p, &e) && ses_aim_add(a, &p, &e) &&
+                  ses_aim_batch(a, &b, &e));
+            again += !memcmp(b.ids, b.ids + b.cu[1], (size_t)b.cu[1] * sizeof *b.ids);
+            if (number == 0) memcpy(first, b.ids, (size_t)b.cu[1] * sizeof *b.ids);
+            same += !memcmp(b.ids, first, (size_t)b.cu[1] * sizeof *b.ids);
+        }
+        CHECK(again == 40);
+        CHECK_MSG(copies == 0   ? same == 1
+                  : copies == 1 ? same == 40
+                                : same > 8 && same < 32,
+                  "%d: %lld", copies, (long long)same);
+        ses_aim_free(a);
+    }
+}
+
+static void test_rate_moves(void)
+{
+    static text t;
+    ses_err e = { 0 };
+    ses_lexicon x = fixture_lexicon();
+    ses_objective_options o = ses_objective_usual;
+    o.mask_rate = 0.3, o.mask_rate_end = 0.15;
+    ses_aim *a = fixture_aim("mlm", &o, &x, FIXTURE_BERT, 512, &e);
+    for (int at = 0; a && at <= 2; at++) {
+        int64_t labels = 0, plain = 0;
+        CHECK(ses_aim_begin(a, 0, at / 2.0, &e));
+        for (uint64_t i = 0; i < 50; i++) {
+            ses_passage p = fixture_passage(&t, i, 500, false);
+            for (int64_t k = 0; k < p.n; k++) plain += !x.special[p.id[k]];
+            CHECK(ses_aim_add(a, &p, &e));
+        }
+        ses_batch b;
+        CHECK(ses_aim_batch(a, &b, &e));
+        for (int64_t i = 0; i < b.tokens; i++) labels += b.labels[i] != SES_IGNORE;
+        double rate = (double)labels / (double)plain, want = 0.3 - 0.075 * at;
+        CHECK_MSG(rate > want - 0.002 && rate < want + 0.002, "%f, expected %f", rate, want);
+    }
+    ses_aim_free(a);
+}
+
+/* ---- causal language modeling ---- */
+
+static void test_clm(void)
+{
+    static text t;
+    ses_err e = { 0 };
+    ses_lexicon x = fixture_lexicon();
+    ses_aim *a = fixture_aim("clm", &ses_objective_usual, &x, FIXTURE_GPT, 128, &e);
+    CHECK_MSG(a, "%s", e.msg);
+    static const int32_t code[] = { -1, 450 };
+    for (int32_t corpus = 0; a && corpus < 2; corpus++) {
+        ses_passage p = fixture_passage(&t, 9, 100, false);
+        ses_batch b;
+        t.starts[40] |= SES_STARTS_DOCUMENT;
+        p.corpus = corpus;
+        a->w.code = code, a->w.codes = 2;
+        CHECK(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, &p, &e) && ses_aim_batch(a, &b, &e));
+        int64_t k = 0, borders = 0;
+        for (int64_t i = 0; i < b.tokens; i++) {
+            CHECK(b.labels[i] == b.ids[i]);
+            if (corpus && i == 0)
+                CHECK(b.ids[0] == 450);
+            else if (b.ids[i] == x.eos)
+                borders += (t.starts[k] & SES_STARTS_DOCUMENT) != 0;
+            else
+                CHECK(b.ids[i] == p.id[k++]);
+        }
+        CHECK(k == p.n && borders > 0 && b.seen && b.seen[0] == 0);
+    }
+    ses_aim_free(a);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(const char *objectives, const ses_objective_options *o, const ses_lexicon *x,
+                    const char *config, int64_t length, const char *message)
+{
+    ses_err e = { 0 };
+    ses_aim *a = fixture_aim(objectives, o, x, config, length, &e);
+    CHECK(!a);
+    CHECK_MSG(strstr(e.msg, message), "%s: \"%s\"", objectives, e.msg);
+    ses_aim_free(a);
+}
+
+static void test_refused(void)
+{
+    ses_lexicon x = fixture_lexicon(), bare = x;
+    ses_objective_options usual = ses_objective_usual, wild = usual;
+    bare.mask = -1;
+    wild.mask_rate = 1.5;
+    refused("mlm", &usual, &bare, FIXTURE_BERT, 128, "needs a mask token, and the vocabulary has none");
+    refused("mlm:0", &usual, &x, FIXTURE_BERT, 128, "must be a number above 0");
+    refused("mlm:1,", &usual, &x, FIXTURE_BERT, 128, "no objective \"\"");
+    refused("mlm:1x", &usual, &x, FIXTURE_BERT, 128, "must be a number above 0");
+    refused("mlm,mlm", &usual, &x, FIXTURE_BERT, 128, "mlm twice");
+    refused("lm", &usual, &x, FIXTURE_BERT, 128, "no objective \"lm\"; there are mlm");
+    refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a mask rate of 1.5");
+    refused("mlm", &usual, &x, FIXTURE_BERT, 3, "leave no room for text");
+}
+
+int main(void)
+{
+    test_mlm();
+    test_same();
+    test_rate_moves();
+    test_clm();
+    test_refused();
+    return check_report();
+}
