@@ -1,27 +1,34 @@
 /* eval: how good a fine-tuned model is on a labeled file. */
+#include "judged.h"
 #include "show.h"
 #include "tune.h"
 
-#include <math.h>
-
 typedef struct args {
     ses_tune_args tune;
+    ses_judge_args judge;
 } args;
 
 static const ses_opt opt[] = {
     SES_OPT_TASK(args, tune),
     SES_OPT_TUNE(args, tune),
+    SES_OPT_JUDGE(args, judge),
+    { .name = "seed",
+      .letter = 's',
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, judge.seed),
+      .def = "1",
+      .min = 0,
+      .max = 9e15,
+      .help = "of the resamples" },
     SES_OPT_SHARED(args, tune.shared),
 };
 
-static bool print_json(const ses_tune_run *r, const ses_scores *s, ses_err *e)
+static bool print_json(const ses_judged *j, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_tune_put_scores(w, s, "eval_");
-    if (!isnan(r->said.loss)) ses_json_number(w, "eval_loss", r->said.loss);
-    ses_json_count(w, "eval_samples", (int64_t)r->n);
+    ses_judged_put(j, w);
     ses_json_end_object(w);
     return ses_json_print(w, e);
 }
@@ -30,19 +37,23 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_tune_run r;
-    ses_scores s = { 0 };
-    bool ok = ses_tune_run_open(&r, &a->tune, c, true, e) && ses_tuner_score(r.tuner, &r.set, &r.said, &s, e);
-    if (ok && a->tune.shared.json)
-        ok = print_json(&r, &s, e);
-    else if (ok)
-        ses_tune_show_scores(&c->out, &s, r.said.loss);
-    ses_scores_free(&s);
+    ses_judged j = { 0 };
+    bool ok =
+        ses_tune_run_open(&r, &a->tune, c, true, e) && ses_judge(&j, r.tuner, &r.set, &r.said, &a->judge, e);
+    if (ok && a->tune.shared.json) {
+        ok = print_json(&j, e);
+    } else if (ok) {
+        ses_judged_show(&j, &c->out);
+        ok = ses_judged_show_classes(&j, &c->out, e);
+    }
+    ses_judged_free(&j);
     ses_tune_run_free(&r);
     return ok;
 }
 
 static const ses_example examples[] = {
-    { "sesame eval sst2 --task classify SST-2/dev.tsv", "loss, accuracy and F1" },
+    { "sesame eval sst2 --task classify SST-2/dev.tsv", "loss, accuracy and F1, of each class too" },
+    { "sesame eval sst2 --task classify SST-2/dev.tsv --bootstrap 1000", "with confidence intervals" },
     { 0 },
 };
 
@@ -51,8 +62,11 @@ const ses_command ses_command_eval = {
     .usage = "DIR FILE",
     .summary = "measure a fine-tuned model on a labeled file",
     .description =
-        "Runs the model in folder DIR over the labeled examples of FILE and prints its loss and the "
-        "task's scores. Files are read as finetune reads them.",
+        "Runs the model in folder DIR over the labeled examples of FILE and prints its loss, the "
+        "task's scores, those of each class and what was taken for what. Files are read as finetune reads "
+        "them.\n\n"
+        "Confidence intervals are percentiles of scores of examples drawn again with replacement; the same "
+        "seed gives the same ones everywhere.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

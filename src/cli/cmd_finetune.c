@@ -200,6 +200,7 @@ static const ses_opt opt[] = {
       .offset = AT(board),
       .value = "DIR",
       .help = "the same as event files for TensorBoard; without it OUT/runs" },
+    SES_OPT_JUDGE(ses_finetune_args, judge),
     SES_OPT_ENERGY(ses_finetune_args, energy),
     { .name = "resume",
       .type = SES_OPT_FLAG,

@@ -3,6 +3,7 @@
 #ifndef SES_CLI_FINETUNE_H
 #define SES_CLI_FINETUNE_H
 
+#include "judged.h"
 #include "sesame/trainer.h"
 #include "train_watch.h"
 #include "tune.h"
@@ -19,6 +20,7 @@ typedef struct ses_finetune_args {
     int optimizer, schedule;
     bool resume, overwrite;
     ses_energy_args energy;
+    ses_judge_args judge;
 } ses_finetune_args;
 
 typedef struct ses_finetune {
@@ -41,8 +43,8 @@ typedef struct ses_finetune {
     char *settings;
     ses_watch watch;
     char *log, *board; /* where they are written */
-    ses_scores scores; /* of the last evaluation */
-    double eval_loss, eval_seconds;
+    ses_judged judged; /* the last evaluation */
+    double eval_seconds;
 } ses_finetune;
 
 void ses_finetune_free(ses_finetune *f);
@@ -54,8 +56,7 @@ bool ses_finetune_metric(const ses_finetune *f, ses_err *e);    /* there is such
 void ses_finetune_tell_head(const ses_finetune *f);
 
 bool ses_finetune_command(ses_call *c, ses_err *e);
-bool ses_finetune_config(ses_finetune *f, ses_err *e);  /* f->base: of --model, of --config, or a size's */
-bool ses_finetune_measure(ses_finetune *f, ses_err *e); /* f->scores and f->eval_loss */
+bool ses_finetune_config(ses_finetune *f, ses_err *e); /* f->base: of --model, of --config, or a size's */
 bool ses_finetune_write(ses_finetune *f, ses_err *e);
 void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end end);
 bool ses_finetune_print(const ses_finetune *f, ses_err *e); /* all results as a line of JSON */

@@ -27,7 +27,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_examples_free(f->train_rows);
     ses_examples_free(f->eval_rows);
     ses_examples_free(f->had);
-    ses_scores_free(&f->scores);
+    ses_judged_free(&f->judged);
     ses_json_free(f->base);
     ses_free(f->settings);
     ses_free(f->log);
@@ -79,12 +79,9 @@ static void put_train(const ses_finetune *f, ses_json_writer *w)
 static void put_eval(const ses_finetune *f, ses_json_writer *w)
 {
     if (!f->eval.data) return;
-    double seconds = fmax(f->eval_seconds, 1e-9), n = (double)f->n_eval;
-    ses_tune_put_scores(w, &f->scores, "eval_");
-    ses_json_number(w, "eval_loss", f->eval_loss);
+    ses_judged_put(&f->judged, w);
     ses_json_number(w, "eval_runtime", f->eval_seconds);
-    ses_json_count(w, "eval_samples", (int64_t)f->n_eval);
-    ses_json_number(w, "eval_samples_per_second", n / seconds);
+    ses_json_number(w, "eval_samples_per_second", (double)f->n_eval / fmax(f->eval_seconds, 1e-9));
 }
 
 static bool write_results(const ses_finetune *f, const char *dir, const char *name, bool train, bool eval,
@@ -156,8 +153,8 @@ static bool write_card(const ses_finetune *f, const char *dir, ses_err *e)
     if (f->eval.data)
         ses_buf_appendf(&b, "\nOn %s (%zu examples):\n\n| score | value |\n|---|---|\n",
                         ses_path_base(a->eval), f->n_eval);
-    for (size_t i = 0; i < f->scores.n; i++)
-        ses_buf_appendf(&b, "| %s | %.4f |\n", f->scores.item[i].name, f->scores.item[i].value);
+    for (size_t i = 0; i < f->judged.scores.n; i++)
+        ses_buf_appendf(&b, "| %s | %.4f |\n", f->judged.scores.item[i].name, f->judged.scores.item[i].value);
     char *path = ses_path_join(dir, "README.md", e);
     bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, false, e);
     ses_free(path);
@@ -228,7 +225,7 @@ void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end 
     const char *best = ses_trainer_best_dir(f->trainer);
     if (f->a->tune.shared.json) return;
     ses_show_line(t, "Model", "%s: %s", f->a->output, ses_model_class(f->tuner->model));
-    if (f->eval.data) ses_tune_show_scores(t, &f->scores, f->eval_loss);
+    if (f->eval.data) ses_judged_show(&f->judged, t);
     if (f->eval.data && best)
         ses_show_line(t, "Best", "of update %" PRId64 ", in %s", ses_trainer_state(f->trainer)->best_update,
                       best);

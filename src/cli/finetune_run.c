@@ -19,14 +19,17 @@ static bool go_on(void *ctx, int64_t done, int64_t of)
     return !ses_watch_stop(NULL);
 }
 
-bool ses_finetune_measure(ses_finetune *f, ses_err *e)
+/* last: of the finished model, with confidence intervals where they are asked for. */
+static bool measure(ses_finetune *f, bool last, ses_err *e)
 {
     ses_predicted p;
     double begin = ses_seconds();
-    ses_scores_free(&f->scores);
+    ses_judge_args how = { .resamples = last ? f->a->judge.resamples : 0,
+                           .confidence = f->a->judge.confidence,
+                           .seed = f->a->seed };
+    ses_judged_free(&f->judged);
     bool ok = ses_tuner_predict(f->tuner, &f->eval, &p, go_on, NULL, e) &&
-              ses_tuner_score(f->tuner, &f->eval, &p, &f->scores, e);
-    f->eval_loss = p.loss;
+              ses_judge(&f->judged, f->tuner, &f->eval, &p, &how, e);
     f->eval_seconds = ses_seconds() - begin;
     ses_predicted_free(&p);
     return ok;
@@ -38,12 +41,13 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     ses_finetune *f = ctx;
     const char *name = metric_of(f);
-    if (!ses_finetune_measure(f, e)) return false;
-    *metric = f->eval_loss;
-    if (strcmp(name, "loss") && !ses_scores_find(&f->scores, name, metric))
+    if (!measure(f, false, e)) return false;
+    const ses_scores *s = &f->judged.scores;
+    *metric = f->judged.loss;
+    if (strcmp(name, "loss") && !ses_scores_find(s, name, metric))
         return ses_fail(e, SES_EUSAGE, "--metric: no score is called \"%s\" here; the first is %s", name,
-                        f->scores.n ? f->scores.item[0].name : "loss");
-    return ses_watch_evaluated(&f->watch, &f->scores, f->eval_loss, *metric, e);
+                        s->n ? s->item[0].name : "loss");
+    return ses_watch_evaluated(&f->watch, s, f->judged.loss, *metric, e);
 }
 
 static void stepped(void *ctx, const ses_step *s) { ses_watch_stepped(&((ses_finetune *)ctx)->watch, s); }
@@ -216,7 +220,7 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
 
 bool ses_finetune_command(ses_call *c, ses_err *e)
 {
-    ses_finetune f = { .a = c->args, .talk = &c->err, .quiet = c->quiet, .eval_loss = NAN };
+    ses_finetune f = { .a = c->args, .talk = &c->err, .quiet = c->quiet };
     ses_run_end end = SES_RUN_COMPLETE;
     ses_device_options o = { .threads = (int)f.a->tune.shared.threads,
                              .isa = ses_shared_isa(&f.a->tune.shared) };
@@ -224,7 +228,7 @@ bool ses_finetune_command(ses_call *c, ses_err *e)
     f.dev = ses_device_open(f.a->tune.shared.device, &o, e);
     bool ok = f.dev && prepare_data(&f, e) && prepare_model(&f, e) && prepare_trainer(&f, e) &&
               prepare_logs(&f, e) && train(&f, &end, e);
-    if (ok && end != SES_RUN_STOPPED && f.eval.data && !ses_finetune_measure(&f, e)) {
+    if (ok && end != SES_RUN_STOPPED && f.eval.data && !measure(&f, true, e)) {
         ok = ses_watch_stop(NULL);
         if (ok) *e = (ses_err){ 0 };
         end = SES_RUN_STOPPED;

@@ -83,10 +83,7 @@ bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *
 void ses_tune_run_free(ses_tune_run *r); /* fine after a failed open */
 
 /* tune_show.c */
-/* Members "eval_NAME": value, as the reference names them. */
-void ses_tune_put_scores(ses_json_writer *w, const ses_scores *s, const char *prefix);
 /* On stderr: how many rows were too long, and what became of them; nothing where none was. */
 void ses_tune_tell_cut(const ses_tuner *t, const ses_tune_set *s, const char *path);
-void ses_tune_show_scores(const ses_term *t, const ses_scores *s, double loss);
 
 #endif

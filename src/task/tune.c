@@ -254,20 +254,25 @@ bool ses_tuner_encode(ses_tuner *t, const ses_examples *rows, ses_tune_set *s, s
     return s->data != NULL;
 }
 
-bool ses_tuner_score(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_scores *out, ses_err *e)
+bool ses_tuner_evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
+                          ses_arena *mem, ses_err *e)
+{
+    *v = (ses_evaluation){ .n = s->n_rows, .n_labels = t->n_labels, .labels = t->label };
+    return t->o.kind->evaluation(t, s, p, v, mem, e);
+}
+
+bool ses_tuner_score(const ses_tuner *t, const ses_evaluation *v, const ses_bootstrap *b, ses_scores *out,
+                     ses_err *e)
 {
     const char *at = t->o.metrics ? t->o.metrics : t->o.kind->metrics;
-    ses_arena mem = { 0 };
-    ses_evaluation v = { .n = s->n_rows, .n_labels = t->n_labels, .labels = t->label };
-    bool ok = t->o.kind->evaluation(t, s, p, &v, &mem, e);
+    bool ok = true;
     while (ok && *at) {
         char name[64];
         size_t n = strcspn(at, "|");
         snprintf(name, sizeof name, "%.*s", (int)n, at);
-        ok = ses_metric_run(name, &v, NULL, out, e);
+        ok = ses_metric_run(name, v, b, out, e);
         at += n + (at[n] == '|');
     }
-    ses_arena_free(&mem);
     return ok;
 }
 

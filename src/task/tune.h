@@ -119,8 +119,10 @@ bool ses_tuner_encode(ses_tuner *t, const ses_examples *rows, ses_tune_set *out,
 bool ses_tuner_predict(ses_tuner *t, const ses_tune_set *s, ses_predicted *out,
                        bool (*progress)(void *ctx, int64_t done, int64_t of), void *ctx, ses_err *e);
 
-/* All metrics, in the order asked for. */
-bool ses_tuner_score(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_scores *out,
+/* What metrics read; arrays on mem. And all metrics of it, in the order asked for. b may be NULL. */
+bool ses_tuner_evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
+                          ses_arena *mem, ses_err *e);
+bool ses_tuner_score(const ses_tuner *t, const ses_evaluation *v, const ses_bootstrap *b, ses_scores *out,
                      ses_err *e);
 
 /* ---- for kinds ---- */
