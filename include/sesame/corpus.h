@@ -30,21 +30,25 @@ typedef struct ses_corpus_facts {
     int64_t unknown;               /* tokens that stand for what the vocabulary has not */
     int64_t bytes;                 /* of text, as it was read */
     int64_t duplicates, empty;     /* documents left out */
+    int64_t bad_lines;             /* that are not UTF-8; bad bytes count as U+FFFD */
+    int64_t cut;                   /* documents begun where one was too long to be kept in one piece */
     int64_t held_out, held_tokens; /* documents kept for evaluation, and their tokens; counted above too */
     double held_share;             /* as it was asked for */
-    uint64_t tokenizer;            /* ses_tokenizer_print of the one that made it */
+    uint64_t tokenizer;            /* ses_tokenizer_fingerprint of the one that made it */
     uint64_t content;              /* hash of all that follows the head: two corpora are the same */
     char label[32];                /* language or control code; "" */
 } ses_corpus_facts;
 
 ses_corpus *ses_corpus_open(const char *path, ses_err *e);
-ses_corpus *ses_corpus_from(const void *data, size_t n, ses_err *e); /* of a file in memory, borrowed */
+ses_corpus *ses_corpus_from(const void *data, size_t n,
+                            ses_err *e); /* a file in memory, aligned to 8; borrowed */
 void ses_corpus_free(ses_corpus *c);
 const ses_corpus_facts *ses_corpus_facts_of(const ses_corpus *c);
 bool ses_corpus_verify(const ses_corpus *c, ses_err *e); /* reads it all: false where a byte has changed */
 
 /* One document: sentences [sentence, sentence + sentences) are its tokens [token, token + tokens). */
 typedef struct ses_document {
+    int64_t number;
     int64_t sentence, sentences, token, tokens;
     bool held_out;
 } ses_document;
@@ -52,12 +56,41 @@ ses_document ses_corpus_document(const ses_corpus *c, int64_t i);
 
 /* The first token of sentence s of document d, counted in the document; s == d->sentences: d->tokens. */
 int64_t ses_corpus_sentence(const ses_corpus *c, const ses_document *d, int64_t s);
+int64_t ses_corpus_sentence_at(const ses_corpus *c, const ses_document *d,
+                               int64_t token); /* the sentence it is in */
 
 /* Tokens [first, first + n) of a document: their ids, and what starts at each. Either may be NULL. */
 void ses_corpus_read(const ses_corpus *c, const ses_document *d, int64_t first, int64_t n, int32_t *id,
                      uint8_t *starts);
 
+/* How texts become a corpus. A plain text is documents with blank lines between, each line a sentence (or a
+ * paragraph; split_sentences cuts it). A line of JSON lines is a document, its field a text whose lines are
+ * sentences. What is longer than 16 MiB without a blank line is cut at a line's end. */
+typedef struct ses_corpus_options {
+    const ses_tokenizer *tokenizer;
+    int32_t unknown;         /* its unknown token, to be counted; -1: none */
+    const char *const *file; /* "-": standard input. Packed ones are unpacked: see docs/DEPENDENCIES.md */
+    size_t n_files;
+    int format;        /* 0: by the file's name; 1: plain text; 2: JSON lines */
+    const char *field; /* of JSON lines; NULL: "text" */
+    bool split_sentences, keep_duplicates;
+    bool line_ends; /* a sentence but a document's last ends in a line end, as a token: for causal models */
+    double held_share;
+    const char *label;
+    bool restart, overwrite;
+    int threads;         /* the result depends neither on it nor on */
+    int64_t round_bytes; /* of text tokenized at once; 0: 8 MiB */
+    /* Told every so often how many bytes of the files have been read; false: stop here. NULL: nobody. */
+    bool (*progress)(void *ctx, uint64_t done, uint64_t of);
+    void *ctx;
+} ses_corpus_options;
+
+/* Writes the corpus at path. On the way its parts lie in the folder PATH.part; where that is there, from a
+ * build of the same texts that was stopped or killed, the work goes on from what it holds, and *resumed is
+ * the number of documents it held. The bytes are the same as without an interruption. */
+bool ses_corpus_build(const char *path, const ses_corpus_options *o, int64_t *resumed, ses_err *e);
+
 /* A fingerprint of what a tokenizer does, not of how its file is written: equal ones give equal ids. */
-bool ses_tokenizer_print(const ses_tokenizer *t, uint64_t *print, ses_err *e);
+bool ses_tokenizer_fingerprint(const ses_tokenizer *t, uint64_t *print, ses_err *e);
 
 #endif

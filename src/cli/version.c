@@ -1,6 +1,7 @@
 #include "version.h"
 
 #include "command.h"
+#include "io/packed.h"
 #include "kernel/kernel.h"
 #include "tensor/device.h"
 
@@ -65,6 +66,16 @@ size_t ses_parts(ses_part out[SES_MAX_PARTS])
 #else
     out[n++] = (ses_part){ "PCRE2", "unusual patterns of tokenizers", false, "not in this build" };
 #endif
+    static const struct {
+        const char *name, *unpacks, *use;
+    } packed[] = { { "zlib", "gzip", "texts packed with gzip" },
+                   { "liblzma", "xz", "texts packed with xz" },
+                   { "libzstd", "zstd", "texts packed with Zstandard" } };
+    for (size_t i = 0; i < SES_LEN(packed); i++) {
+        bool here = ses_packed_can(packed[i].unpacks);
+        out[n++] =
+            (ses_part){ packed[i].name, packed[i].use, here, here ? "in this build" : "not in this build" };
+    }
     for (size_t i = 0; i < SES_LEN(libraries); i++) out[n++] = find(&libraries[i]);
     return n;
 }

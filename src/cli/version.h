@@ -11,7 +11,7 @@ typedef struct ses_part {
     const char *how; /* "libopenblas.so.0", "not in this build", ... */
 } ses_part;
 
-enum { SES_MAX_PARTS = 8 };
+enum { SES_MAX_PARTS = 12 };
 
 size_t ses_parts(ses_part out[SES_MAX_PARTS]); /* looks for libraries: milliseconds */
 const char *ses_compiler(void);

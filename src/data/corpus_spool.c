@@ -1,0 +1,238 @@
+#define _POSIX_C_SOURCE 200809L
+#include "corpus_spool.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "sesame/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BUFFER = 1 << 20, JOURNAL_MAX = 1 << 20 };
+
+static const char *const name[CORPUS_PARTS] = { "tokens", "words", "sentences", "documents" };
+
+/* ---- the journal ---- */
+
+#define FIELDS(X) X(file) X(offset) X(line)
+#define COUNTS(X) \
+    X(documents)  \
+    X(sentences)  \
+    X(tokens) X(unknown) X(bytes) X(duplicates) X(empty) X(bad_lines) X(cut) X(held_out) X(held_tokens)
+
+bool ses_spool_mark(ses_spool *s, const ses_corpus_place *at, ses_err *e)
+{
+    for (int i = 0; i < CORPUS_PARTS; i++) {
+        if (!ses_spool_put(s, i, NULL, 0, e)) return false;
+        if (fsync(s->fd[i]) != 0) return ses_fail(e, SES_EIO, "%s/%s: %s", s->dir, name[i], strerror(errno));
+    }
+    size_t n;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    char *path = ses_path_join(s->dir, "journal.json", e);
+    if (w) {
+        ses_json_begin_object(w);
+        ses_json_put_key(w, "settings");
+        ses_json_put_string(w, s->settings);
+#define PUT(field) ses_json_put_key(w, #field), ses_json_put_uint(w, at->field);
+        FIELDS(PUT)
+#undef PUT
+#define PUT(field) ses_json_put_key(w, #field), ses_json_put_uint(w, at->head.field);
+        COUNTS(PUT)
+#undef PUT
+        ses_json_end_object(w);
+    }
+    const char *text = w && path ? ses_json_writer_text(w, &n, e) : NULL;
+    bool ok = text && ses_file_write(path, text, n, true, e);
+    s->marked = s->marked || ok;
+    ses_json_writer_free(w);
+    ses_free(path);
+    return ok;
+}
+
+/* *found: there is a journal of these settings, and *at is what it says. */
+static bool read_journal(ses_spool *s, ses_corpus_place *at, bool *found, ses_err *e)
+{
+    char *path = ses_path_join(s->dir, "journal.json", e);
+    if (!path) return false;
+    bool there = ses_path_exists(path), ok = true;
+    ses_json_doc *d = there ? ses_json_load(path, JOURNAL_MAX, e) : NULL;
+    ses_free(path);
+    *found = false;
+    s->marked = there;
+    if (!there) return true;
+    const ses_json *root = d ? ses_json_root(d) : NULL;
+    const char *settings = ses_json_string(ses_json_get(root, "settings"), NULL);
+#define GET(field) ok = ok && ses_json_uint(ses_json_get(root, #field), &at->field);
+    FIELDS(GET)
+#undef GET
+#define GET(field) ok = ok && ses_json_uint(ses_json_get(root, #field), &at->head.field);
+    COUNTS(GET)
+#undef GET
+    if (d && (!settings || !ok))
+        ses_fail(e, SES_EFORMAT, "%s: its journal is damaged; --restart begins anew", s->dir);
+    else if (d && strcmp(settings, s->settings))
+        ses_fail(
+            e, SES_EARG,
+            "%s holds a build of other texts or options; the same ones go on with it, --restart begins anew",
+            s->dir);
+    else
+        *found = d != NULL;
+    ses_json_free(d);
+    return *found;
+}
+
+/* ---- files ---- */
+
+bool ses_spool_put(ses_spool *s, int part, const void *p, size_t n, ses_err *e)
+{
+    ses_buf *b = &s->buf[part];
+    s->size[part] += n;
+    if (n && !ses_buf_append(b, p, n)) return ses_buf_ok(b, e);
+    if (n && b->len < BUFFER) return true;
+    for (size_t done = 0; done < b->len;) {
+        ssize_t k = write(s->fd[part], b->data + done, b->len - done);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0)
+            return ses_fail(e, SES_EIO, "%s/%s: cannot write: %s", s->dir, name[part],
+                            strerror(k ? errno : ENOSPC));
+        done += (size_t)k;
+    }
+    b->len = 0;
+    return true;
+}
+
+/* A part as long as the journal says: what was written after it is taken back. */
+static bool open_part(ses_spool *s, int part, uint64_t size, ses_err *e)
+{
+    char *path = ses_path_join(s->dir, name[part], e);
+    if (!path) return false;
+    int fd = s->fd[part] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    off_t there = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+    bool ok = there >= 0 && (uint64_t)there >= size && ftruncate(fd, (off_t)size) == 0 &&
+              lseek(fd, (off_t)size, SEEK_SET) >= 0;
+    if (there >= 0 && (uint64_t)there < size)
+        ses_fail(e, SES_EFORMAT, "%s: shorter than the journal says; --restart begins anew", path);
+    else if (!ok)
+        ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
+    s->size[part] = size;
+    ses_free(path);
+    return ok;
+}
+
+static bool remove_parts(const char *dir, ses_err *e)
+{
+    bool ok = true;
+    for (int i = -1; i < CORPUS_PARTS && ok; i++) {
+        char *path = ses_path_join(dir, i < 0 ? "journal.json" : name[i], e);
+        ok = path && ses_file_remove(path, e);
+        ses_free(path);
+    }
+    return ok;
+}
+
+bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool restart,
+                    ses_corpus_place *place, ses_err *e)
+{
+    ses_buf dir = { 0 };
+    bool found = false;
+    for (int i = 0; i < CORPUS_PARTS; i++) s->fd[i] = -1;
+    ses_buf_appendf(&dir, "%s.part", path);
+    if (!ses_buf_ok(&dir, e)) return false;
+    s->dir = dir.data;
+    s->settings = ses_strdup(settings, e);
+    if (!s->settings || !ses_dir_make(s->dir, e) || !(s->lock = ses_lock_new(s->dir, e))) return false;
+    if (restart ? !remove_parts(s->dir, e) : !read_journal(s, place, &found, e)) return false;
+    if (!found && !restart && !remove_parts(s->dir, e)) return false; /* killed before the first mark */
+    for (int i = 0; i < CORPUS_PARTS; i++)
+        if (!open_part(s, i, (i == 0 && found ? CORPUS_HEAD : 0) + ses_corpus_part_bytes(&place->head, i), e))
+            return false;
+    static const char head[CORPUS_HEAD]; /* its place, filled at the end */
+    return found || ses_spool_put(s, PART_TOKENS, head, sizeof head, e);
+}
+
+void ses_spool_free(ses_spool *s)
+{
+    for (int i = 0; i < CORPUS_PARTS; i++) {
+        if (s->dir && s->fd[i] >= 0) close(s->fd[i]);
+        ses_buf_free(&s->buf[i]);
+    }
+    ses_lock_free(s->lock);
+    ses_free(s->dir);
+    ses_free(s->settings);
+    *s = (ses_spool){ 0 };
+}
+
+static bool map_part(const ses_spool *s, int part, ses_map *m, ses_err *e)
+{
+    char *path = ses_path_join(s->dir, name[part], e);
+    bool ok = path && ses_map_open(m, path, e);
+    ses_free(path);
+    return ok;
+}
+
+bool ses_spool_documents(ses_spool *s, uint64_t n,
+                         bool (*fn)(void *ctx, const ses_corpus_entry *d, ses_err *e), void *ctx, ses_err *e)
+{
+    ses_map m = { 0 };
+    if (!n) return true;
+    if (!map_part(s, PART_DOCUMENTS, &m, e)) return false;
+    const ses_corpus_entry *d = (const void *)m.data;
+    bool ok = true;
+    for (uint64_t i = 0; ok && i < n && (i + 1) * sizeof *d <= m.size; i++) ok = fn(ctx, &d[i], e);
+    ses_map_free(&m);
+    return ok;
+}
+
+/* ---- the end ---- */
+
+/* The other parts behind the tokens, each hashed on the way. The journal stays true until the file has its
+ * name: tokens beyond it are taken back by the next run. */
+static bool join_part(ses_spool *s, int part, ses_corpus_head *h, ses_err *e)
+{
+    static const char zero[8] = { 0 };
+    ses_map m = { 0 };
+    if (!ses_spool_put(s, part, NULL, 0, e) || !map_part(s, part, &m, e)) return false;
+    size_t skip = part == PART_TOKENS ? CORPUS_HEAD : 0;
+    h->part[part] = ses_corpus_hash(m.size ? m.data + skip : NULL, m.size - skip);
+    bool ok = true;
+    for (size_t at = 0; part != PART_TOKENS && ok && at < m.size; at += BUFFER)
+        ok = ses_spool_put(s, PART_TOKENS, m.data + at, m.size - at < BUFFER ? m.size - at : BUFFER, e);
+    ses_map_free(&m);
+    return ok && ses_spool_put(s, PART_TOKENS, zero, -s->size[PART_TOKENS] & 7, e);
+}
+
+static bool give_name(const ses_spool *s, const char *path, bool overwrite, ses_err *e)
+{
+    char *from = ses_path_join(s->dir, name[PART_TOKENS], e);
+    bool ok = from != NULL;
+    if (ok && !overwrite && ses_path_exists(path))
+        ok = ses_fail(e, SES_EIO, "%s: %s", path, strerror(EEXIST));
+    if (ok && rename(from, path) != 0) ok = ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
+    ses_free(from);
+    if (!ok) return false;
+    const char *base = ses_path_base(path);
+    char *dir = base == path ? ses_strdup(".", e) : ses_strndup(path, (size_t)(base - path), e);
+    ok = dir && ses_dir_sync(dir, e);
+    ses_free(dir);
+    return ok;
+}
+
+bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus_head *h, ses_err *e)
+{
+    char block[CORPUS_HEAD] = { 0 };
+    for (int i = 0; i < CORPUS_PARTS; i++)
+        if (!join_part(s, i, h, e)) return false;
+    if (!ses_spool_put(s, PART_TOKENS, NULL, 0, e)) return false;
+    memcpy(h->magic, CORPUS_MAGIC, sizeof h->magic);
+    h->version = CORPUS_VERSION;
+    memcpy(block, h, sizeof *h);
+    h->hash = ses_corpus_hash(block, offsetof(ses_corpus_head, hash));
+    memcpy(block, h, sizeof *h);
+    if (pwrite(s->fd[PART_TOKENS], block, sizeof block, 0) != (ssize_t)sizeof block ||
+        fsync(s->fd[PART_TOKENS]) != 0)
+        return ses_fail(e, SES_EIO, "%s: cannot write: %s", path, strerror(errno));
+    return give_name(s, path, overwrite, e) && remove_parts(s->dir, e) && ses_dir_remove(s->dir, e);
+}

@@ -1,0 +1,146 @@
+#include "corpus_text.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+bool ses_texts_open(ses_texts *t, const char *path, bool lines, uint64_t offset, uint64_t line, ses_err *e)
+{
+    char skipped[4096];
+    t->lines = lines;
+    t->in = ses_packed_open(path, e);
+    if (!t->in) return false;
+    while (t->offset < offset) {
+        size_t want = sizeof skipped, got;
+        if (offset - t->offset < want) want = (size_t)(offset - t->offset);
+        if (!ses_packed_read(t->in, skipped, want, &got, e)) return false;
+        if (!got)
+            return ses_fail(e, SES_EFORMAT, "%llu bytes, fewer than were read before it was interrupted",
+                            (unsigned long long)t->offset);
+        t->offset += got;
+    }
+    t->line = line;
+    return true;
+}
+
+void ses_texts_free(ses_texts *t)
+{
+    ses_packed_free(t->in);
+    ses_buf_free(&t->buf);
+    ses_free(t->doc);
+    *t = (ses_texts){ 0 };
+}
+
+static bool fill(ses_texts *t, size_t want, ses_err *e)
+{
+    while (t->buf.len < want && !t->end) {
+        size_t got;
+        if (!ses_buf_reserve(&t->buf, want - t->buf.len)) return ses_buf_ok(&t->buf, e);
+        if (!ses_packed_read(t->in, t->buf.data + t->buf.len, want - t->buf.len, &got, e)) return false;
+        t->buf.len += got;
+        t->end = got == 0;
+    }
+    return true;
+}
+
+static bool blank(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i] != ' ' && p[i] != '\t' && p[i] != '\r' && p[i] != '\v' && p[i] != '\f') return false;
+    return true;
+}
+
+static bool add(ses_texts *t, ses_text_document d, ses_err *e)
+{
+    if (t->n == t->cap) {
+        size_t cap = 2 * t->cap + 64;
+        ses_text_document *p = ses_realloc_array(t->doc, cap, sizeof *p, e);
+        if (!p) return false;
+        t->doc = p;
+        t->cap = cap;
+    }
+    t->doc[t->n++] = d;
+    return true;
+}
+
+/* The line at p: its bytes with the line end; 0: it does not end here, and the file goes on. */
+static size_t line_at(const ses_texts *t, const char *p, size_t *text)
+{
+    size_t left = (size_t)(t->buf.data + t->buf.len - p);
+    const char *lf = left ? memchr(p, '\n', left) : NULL;
+    *text = lf ? (size_t)(lf - p) : left;
+    return lf ? *text + 1 : t->end ? left : 0;
+}
+
+/* Where a line that is too long is cut: before a blank, or between characters. */
+static size_t cut_at(const char *p, size_t n)
+{
+    for (size_t i = n; i > n / 2; i--)
+        if (p[i - 1] == ' ') return i;
+    while (n > 1 && ((unsigned char)p[n] & 0xC0) == 0x80) n--;
+    return n;
+}
+
+/* One document from p on, blank lines before it passed over. *next: where the next is sought; p: a document
+ * that begins here has more bytes than have been read. */
+static ses_text_document document_at(ses_texts *t, const char *p, const char **next, uint64_t *lines)
+{
+    const char *begin = NULL, *at = p, *stop = NULL, *end = t->buf.data + t->buf.len;
+    ses_text_document d = { 0 };
+    uint64_t seen = 0;
+    for (;;) {
+        size_t text, n = at < end ? line_at(t, at, &text) : 0;
+        size_t so_far = begin ? (size_t)(at - begin) : 0;
+        bool too_long =
+            !t->lines && begin && so_far && so_far + (n ? n : (size_t)(end - at)) > CORPUS_DOCUMENT;
+        bool huge = !t->lines && !too_long && (n ? n : (size_t)(end - at)) > CORPUS_DOCUMENT;
+        if (!n && !t->end && !too_long && !huge) return *next = p, d; /* more is to be read */
+        if (huge) n = text = cut_at(at, CORPUS_DOCUMENT), too_long = true;
+        if (at >= end) break;
+        d.cut = too_long;
+        if (too_long && so_far) break;
+        bool gap = !huge && blank(at, text);
+        if (gap && begin) break;
+        if (!gap && !begin) begin = at, d.line = t->line + *lines + seen + 1;
+        at += n;
+        if (!huge) seen++;
+        if (!gap) stop = at;
+        if (too_long || (t->lines && begin)) break;
+    }
+    *next = at;
+    *lines += seen;
+    if (begin) d.p = begin, d.n = (size_t)(stop - begin);
+    return d;
+}
+
+bool ses_texts_next(ses_texts *t, size_t bytes, ses_err *e)
+{
+    size_t left = t->buf.len - t->used;
+    if (t->used && left) memmove(t->buf.data, t->buf.data + t->used, left);
+    t->buf.len = left;
+    t->used = 0;
+    t->n = 0;
+    for (size_t want = bytes; !t->n; want = 2 * t->buf.len) {
+        uint64_t lines = 0;
+        if (!fill(t, want > bytes ? want : bytes, e)) return false;
+        const char *p = t->buf.data, *next = p;
+        for (; t->buf.len && p < t->buf.data + t->buf.len; p = next) {
+            ses_text_document d = document_at(t, p, &next, &lines);
+            if (d.p && !add(t, d, e)) return false;
+            if (next == p) break;
+        }
+        t->used = t->buf.len ? (size_t)(p - t->buf.data) : 0;
+        t->offset += t->used;
+        t->line += lines;
+        if (t->n || t->end) break;
+        if (t->buf.len - t->used > CORPUS_LINE)
+            return ses_fail(e, SES_EFORMAT, "line %llu: longer than %d MiB", (unsigned long long)t->line + 1,
+                            CORPUS_LINE >> 20);
+        if (t->used) { /* only blank lines so far */
+            memmove(t->buf.data, t->buf.data + t->used, t->buf.len - t->used);
+            t->buf.len -= t->used;
+            t->used = 0;
+        }
+    }
+    return true;
+}

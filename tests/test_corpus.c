@@ -1,0 +1,235 @@
+/* Corpora: what goes in comes out; the same bytes on any number of threads and after an interruption; nothing
+ * damaged is taken for whole. */
+#define _POSIX_C_SOURCE 200809L
+#include "corpus_fixture.h"
+
+#include "data/corpus_file.h"
+#include "data/corpus_text.h"
+
+static void read_back(const corpus_fixture *f)
+{
+    ses_err e = { 0 };
+    ses_corpus *c =
+        corpus_of(f, "c", "ab c\nd.\r\n\n \t\n\nE xx\n\nab c\nd.\n\n...\n", (ses_corpus_options){ 0 }, &e);
+    CHECK_MSG(c, "%s", e.msg);
+    if (!c) return;
+    const ses_corpus_facts *x = ses_corpus_facts_of(c);
+    CHECK(x->documents == 3 && x->sentences == 4 && x->duplicates == 1 && x->empty == 0);
+    CHECK(x->tokens == 5 + 2 + 1 && x->unknown == 2 && x->vocab == 16);
+    ses_document d = ses_corpus_document(c, 0);
+    int32_t id[8];
+    uint8_t starts[8];
+    CHECK(d.sentences == 2 && d.tokens == 5 && ses_corpus_sentence(c, &d, 1) == 3);
+    CHECK(ses_corpus_sentence(c, &d, 2) == 5 && ses_corpus_sentence_at(c, &d, 2) == 0 &&
+          ses_corpus_sentence_at(c, &d, 3) == 1);
+    ses_corpus_read(c, &d, 0, 5, id, starts);
+    const int32_t want[] = { 5, 11, 7, 8, 15 }; /* a ##b c | d . */
+    const uint8_t begin[] = { 7, 0, 1, 3, 1 };
+    CHECK(!memcmp(id, want, sizeof want) && !memcmp(starts, begin, sizeof begin));
+    ses_corpus_read(c, &d, 2, 2, id, starts); /* from the middle */
+    CHECK(id[0] == 7 && id[1] == 8 && starts[0] == 1 && starts[1] == 3);
+    d = ses_corpus_document(c, 1);
+    ses_corpus_read(c, &d, 0, 2, id, starts);
+    CHECK(id[0] == 9 && id[1] == 1 && starts[0] == 7 && starts[1] == 1);
+    CHECK(ses_corpus_verify(c, &e));
+    ses_corpus_free(c);
+
+    c = corpus_of(f, "j", "{\"t\": \"ab\\nc\"}\n\n{\"t\": \"\"}\n{\"t\": \"d\\n\\ne\"}\n",
+                  (ses_corpus_options){ .format = 2, .field = "t", .label = "en" }, &e);
+    CHECK_MSG(c, "%s", e.msg);
+    if (!c) return;
+    x = ses_corpus_facts_of(c);
+    CHECK(x->documents == 2 && x->sentences == 4 && x->empty == 1 && x->tokens == 5);
+    CHECK_STR(x->label, "en");
+    ses_corpus_free(c);
+
+    c = corpus_of(f, "s", "Ab ab. Cd cd! ee. ab\n", (ses_corpus_options){ .split_sentences = true }, &e);
+    CHECK(c && ses_corpus_facts_of(c)->sentences == 2); /* before lower case it goes on */
+    ses_corpus_free(c);
+    c = corpus_of(f, "k", "ab\n\nab\n", (ses_corpus_options){ .keep_duplicates = true }, &e);
+    CHECK(c && ses_corpus_facts_of(c)->documents == 2 && !ses_corpus_facts_of(c)->duplicates);
+    ses_corpus_free(c);
+}
+
+static char *large_text(size_t *n)
+{
+    ses_buf b = { 0 };
+    corpus_text(&b, 100000, 1);
+    *n = b.len;
+    return b.data;
+}
+
+typedef struct stopper {
+    int after;
+} stopper;
+
+static bool stop_after(void *ctx, uint64_t done, uint64_t of)
+{
+    (void)done, (void)of;
+    return ((stopper *)ctx)->after-- > 0;
+}
+
+static void same_bytes(const corpus_fixture *f)
+{
+    ses_err e = { 0 };
+    size_t n, size[3] = { 0 };
+    int64_t resumed = 0;
+    char *text = large_text(&n), *data[3] = { 0 };
+    char path[128], out[128];
+    const char *file[] = { path, path };
+    snprintf(path, sizeof path, "%s/large.txt", f->dir);
+    snprintf(out, sizeof out, "%s/large", f->dir);
+    CHECK(ses_file_write(file[0], text, n, false, &e));
+    ses_free(text);
+    ses_corpus_options o = {
+        .tokenizer = f->tokenizer, .unknown = 1, .file = file, .n_files = 2, .held_share = 0.1
+    };
+    for (int i = 0; i < 3; i++) { /* one thread and round; three, several; and with a stop between two */
+        stopper s = { 2 };
+        o.threads = i ? 3 : 1;
+        o.round_bytes = i ? 10000 : 0;
+        o.overwrite = true;
+        o.progress = i == 2 ? stop_after : NULL;
+        o.ctx = &s;
+        bool ok = ses_corpus_build(out, &o, &resumed, &e);
+        if (i == 2) {
+            CHECK(!ok && strstr(e.msg, "goes on from there"));
+            e = (ses_err){ 0 };
+            o.progress = NULL;
+            o.held_share = 0.2;
+            CHECK(!ses_corpus_build(out, &o, &resumed, &e) && strstr(e.msg, "other texts or options"));
+            e = (ses_err){ 0 };
+            o.held_share = 0.1;
+            ok = ses_corpus_build(out, &o, &resumed, &e);
+            CHECK(resumed > 100);
+        }
+        CHECK_MSG(ok, "%s", e.msg);
+        data[i] = ses_file_read(out, 64 << 20, &size[i], &e);
+        CHECK(data[i] && size[i] == size[0] && !memcmp(data[i], data[0], size[0]));
+        CHECK(!ses_path_exists(corpus_path(f, "large.part")));
+    }
+    ses_corpus *c = ses_corpus_from(data[0], size[0], &e);
+    const ses_corpus_facts *x = c ? ses_corpus_facts_of(c) : NULL;
+    CHECK(x && x->duplicates > x->documents); /* the second file is all seen before */
+    double share = x ? (double)x->held_out / (double)x->documents : 0;
+    CHECK_MSG(share > 0.09 && share < 0.11, "%g of %lld", share, x ? (long long)x->documents : 0);
+    ses_corpus_free(c);
+    for (int i = 0; i < 3; i++) ses_free(data[i]);
+}
+
+static bool opens(const void *data, size_t n)
+{
+    ses_err e = { 0 };
+    ses_corpus *c = ses_corpus_from(data, n, &e);
+    bool ok = c && ses_corpus_verify(c, &e);
+    CHECK(ok || *e.msg);
+    ses_corpus_free(c);
+    return ok;
+}
+
+static void damage(const corpus_fixture *f)
+{
+    ses_err e = { 0 };
+    size_t n = 0, at[CORPUS_PARTS + 1];
+    ses_corpus_free(corpus_of(f, "d", "ab c\nd e.\n\ne a\n", (ses_corpus_options){ 0 }, &e));
+    char *data = ses_file_read(corpus_path(f, "d"), 1 << 20, &n, &e);
+    CHECK(data && opens(data, n));
+    if (!data) return;
+    for (size_t k = 0; k < n; k++)
+        if (opens(data, k)) CHECK_MSG(0, "cut to %zu bytes", k);
+    ses_corpus_head h;
+    memcpy(&h, data, sizeof h);
+    CHECK(ses_corpus_layout(&h, at) && at[CORPUS_PARTS] == n);
+    for (int part = -1; part < CORPUS_PARTS; part++) {
+        size_t from = part < 0 ? 0 : at[part], size = part < 0 ? sizeof h : ses_corpus_part_bytes(&h, part);
+        for (size_t i = from; i < from + size; i++) {
+            data[i] ^= 1;
+            if (opens(data, n)) CHECK_MSG(0, "byte %zu", i);
+            data[i] ^= 1;
+        }
+    }
+    CHECK(opens(data, n));
+    ses_free(data);
+}
+
+static void refusals(const corpus_fixture *f)
+{
+    static const struct {
+        const char *text, *want;
+        ses_corpus_options o;
+    } bad[] = {
+        { "", "no text in", { 0 } },
+        { "\n \n\n", "no text in", { 0 } },
+        { "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n", "line 2: no text under \"text\"", { .format = 2 } },
+        { "{\"text\": 5}\n", "not a string", { .format = 2 } },
+        { "{\"text\": \"a\n", "line 1: ", { .format = 2 } },
+        { "a\n", "cannot be held out", { .held_share = 1 } },
+    };
+    for (size_t i = 0; i < SES_LEN(bad); i++) {
+        ses_err e = { 0 };
+        ses_corpus *c = corpus_of(f, "bad", bad[i].text, bad[i].o, &e);
+        CHECK_MSG(!c && strstr(e.msg, bad[i].want), "%zu: %s", i, e.msg);
+        CHECK(!ses_path_exists(corpus_path(f, "bad")) && !ses_path_exists(corpus_path(f, "bad.part")));
+        ses_corpus_free(c);
+    }
+    ses_err e = { 0 };
+    CHECK(!ses_corpus_open(corpus_path(f, "c.txt"), &e) && strstr(e.msg, "not a corpus"));
+}
+
+/* The fingerprint is of what a tokenizer does. */
+static void fingerprints(const corpus_fixture *f)
+{
+    ses_err e = { 0 };
+    uint64_t a = 0, b = 0;
+    ses_buf other = { 0 };
+    ses_buf_puts(&other, corpus_tokenizer);
+    CHECK(ses_tokenizer_fingerprint(f->tokenizer, &a, &e));
+    static const char *const change[][2] = { { "\"padding\":null", "\"padding\":null  " },
+                                             { "Lowercase", "NFC" },
+                                             { "\"##e\":14", "\"##f\":14" } };
+    for (size_t i = 0; i < SES_LEN(change); i++) {
+        ses_buf text = { 0 };
+        const char *at = strstr(other.data, change[i][0]);
+        ses_buf_append(&text, other.data, (size_t)(at - other.data));
+        ses_buf_appendf(&text, "%s%s", change[i][1], at + strlen(change[i][0]));
+        ses_tokenizer *t = ses_tokenizer_from_json(text.data, text.len, &e);
+        CHECK_MSG(t && ses_tokenizer_fingerprint(t, &b, &e), "%s", e.msg);
+        CHECK((a == b) == (i == 0));
+        ses_tokenizer_free(t);
+        ses_buf_free(&text);
+    }
+    ses_buf_free(&other);
+}
+
+static void sentences(void)
+{
+    static const struct {
+        const char *text;
+        size_t end;
+    } s[] = { { "One. Two.", 5 },
+              { "Mr. Smith left. He", 16 },
+              { "It is J. Smith. So", 16 },
+              { "He said \"no.\" She", 14 },
+              { "3.14 is pi. It", 12 },
+              { "What?! No", 7 },
+              { "a.m. today. Then", 12 },
+              { "no end", 6 },
+              { "\xe5\xa5\xbd\xe3\x80\x82\xe5\xa5\xbd", 6 } };
+    for (size_t i = 0; i < SES_LEN(s); i++) {
+        size_t got = ses_sentence_end(s[i].text, strlen(s[i].text));
+        CHECK_MSG(got == s[i].end, "\"%s\": %zu", s[i].text, got);
+    }
+}
+
+int main(void)
+{
+    corpus_fixture f = corpus_begin();
+    read_back(&f);
+    same_bytes(&f);
+    damage(&f);
+    refusals(&f);
+    fingerprints(&f);
+    sentences();
+    corpus_end(&f);
+    return check_report();
+}

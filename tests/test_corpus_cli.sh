@@ -1,0 +1,81 @@
+#!/bin/sh
+# The corpus command from outside: packed files, pipes, a killed build, JSON, and what it refuses.
+set -u
+build=${1-build}
+sesame=$build/sesame
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0 skipped=0
+
+pass() { passed=$((passed + 1)); }
+fail() {
+    failed=$((failed + 1))
+    echo "failed: $1"
+    head -n 8 "$tmp/out" "$tmp/err" 2>/dev/null
+}
+gives() {
+    want=$1
+    shift
+    "$sesame" corpus "$@" >"$tmp/out" 2>"$tmp/err" <"$tmp/in"
+    got=$?
+    if [ $got -eq "$want" ]; then pass; else fail "sesame corpus $*: exit $got, wanted $want"; fi
+}
+out_has() { if grep -qF -- "$1" "$tmp/out"; then pass; else fail "stdout lacks \"$1\""; fi; }
+err_has() { if grep -qF -- "$1" "$tmp/err"; then pass; else fail "stderr lacks \"$1\""; fi; }
+same() { if cmp -s "$tmp/c" "$1"; then pass; else fail "$1 differs"; fi; }
+
+: >"$tmp/in"
+awk 'BEGIN { for (i = 0; i < 4000; i++) { s = "n" i; for (j = 0; j < 3 + i % 7; j++) s = s " word" (i * j) % 97
+    print s; if (i % 5 == 4) print "" } }' >"$tmp/text.txt"
+"$sesame" train-tokenizer --type wordpiece --vocab-size 300 -o "$tmp/t.json" -q "$tmp/text.txt" || exit 1
+
+gives 0 build --tokenizer "$tmp/t.json" --held-out 10% -o "$tmp/c" "$tmp/text.txt"
+out_has 'Documents     800'
+out_has 'Sentences     4,000'
+out_has 'Unknown       0 tokens'
+gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/c" "$tmp/text.txt"
+err_has '--overwrite replaces it'
+gives 0 info "$tmp/c" --json
+out_has '"documents": 800'
+for pack in gzip xz zstd; do
+    if ! command -v $pack >/dev/null 2>&1; then
+        skipped=$((skipped + 1))
+        continue
+    fi
+    $pack -c "$tmp/text.txt" >"$tmp/packed"
+    if "$sesame" --version --verbose | grep -q "texts packed with $pack.*: in this build" || {
+        [ $pack = zstd ] && "$sesame" --version --verbose | grep -q 'Zstandard.*: in this build'
+    }; then
+        gives 0 build --tokenizer "$tmp/t.json" --held-out 0.1 -o "$tmp/c.$pack" "$tmp/packed"
+        same "$tmp/c.$pack"
+        head -c 3000 "$tmp/packed" >"$tmp/short"
+        gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/cut" "$tmp/short"
+        err_has 'cut short'
+    else
+        gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/cut" "$tmp/packed"
+        err_has "$pack -dc it first"
+    fi
+done
+cp "$tmp/text.txt" "$tmp/in"
+gives 0 build --tokenizer "$tmp/t.json" --held-out 0.1 -o "$tmp/piped"
+same "$tmp/piped"
+
+: >"$tmp/in"
+gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/none" "$tmp/in"
+err_has 'no text in'
+if [ ! -e "$tmp/none" ] && [ ! -e "$tmp/none.part" ]; then pass; else fail 'an empty corpus leaves nothing'; fi
+head -c 2000 "$tmp/c" >"$tmp/short"
+gives 3 info "$tmp/short"
+err_has 'the file is cut short'
+gives 3 info "$tmp/text.txt"
+err_has 'not a corpus'
+gives 2 info
+gives 2 build "$tmp/text.txt"
+err_has 'build needs --tokenizer and --output'
+gives 2 build --tokenizer "$tmp/t.json" -o "$tmp/x" --held-out 2 "$tmp/text.txt"
+err_has 'is no share'
+gives 2 make
+err_has 'there are build and info'
+
+printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed -eq 0 ]
