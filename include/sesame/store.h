@@ -24,6 +24,7 @@ typedef enum {
     SES_PARAM_TRAINED,
     SES_PARAM_COMPUTED, /* never trained; made by the model where the file lacks it: a table of sines */
     SES_PARAM_FIXED,    /* stays as it begins: no file holds it */
+    SES_PARAM_SHARED,   /* another store's: see ses_store_share */
     SES_PARAM_BASE      /* of a model that an adapter is trained beside: read, never trained or written */
 } ses_param_role;
 
@@ -62,7 +63,10 @@ int64_t ses_store_numbers(const ses_store *s);                         /* how ma
 int64_t ses_store_trained(const ses_store *s);                         /* how many of them have gradients */
 
 bool ses_store_train(ses_store *s, ses_err *e); /* values and gradients, zeroed; not of SES_PARAM_BASE */
-bool ses_store_own(ses_store *s, size_t i, ses_err *e);            /* memory for one parameter */
+bool ses_store_own(ses_store *s, size_t i, ses_err *e); /* memory for one parameter */
+/* Parameter i is another store's from now on: values and gradients. Both are trained; who steps is the
+ * other's optimizer. */
+void ses_store_share(ses_store *s, size_t i, const ses_tensor *with);
 void ses_store_bind(ses_store *s, size_t i, const ses_real *data); /* borrowed from elsewhere */
 bool ses_store_freeze(ses_store *s, ses_err *e);                   /* values stay: may be packed */
 

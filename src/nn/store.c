@@ -151,6 +151,15 @@ bool ses_store_train(ses_store *s, ses_err *e)
     return true;
 }
 
+void ses_store_share(ses_store *s, size_t i, const ses_tensor *with)
+{
+    ses_tensor *t = s->param[i].tensor;
+    assert(ses_same_shape(t, with) && t->grad && with->grad);
+    t->f = with->f;
+    t->grad = with->grad;
+    s->param[i].role = SES_PARAM_SHARED;
+}
+
 bool ses_store_own(ses_store *s, size_t i, ses_err *e)
 {
     ses_tensor *t = s->param[i].tensor;

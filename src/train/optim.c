@@ -106,7 +106,7 @@ static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
     if (o->group[i] >= SES_MAX_GROUPS)
         return ses_fail(e, SES_EARG, "parameter \"%s\": group %d of %d", p->name, o->group[i],
                         SES_MAX_GROUPS);
-    p->tensor->wants_grad = o->group[i] >= 0;
+    if (p->role != SES_PARAM_SHARED) p->tensor->wants_grad = o->group[i] >= 0;
     if (o->group[i] < 0) return true;
     if (ses_count(p->tensor) > *largest) *largest = ses_count(p->tensor);
     o->kind->keeps(&o->opt, p->tensor, b);
