@@ -134,6 +134,33 @@ static void test_clm(void)
     ses_aim_free(a);
 }
 
+/* ---- two segments ---- */
+
+static void test_pairs(void)
+{
+    static text t;
+    ses_err e = { 0 };
+    ses_lexicon x = fixture_lexicon();
+    ses_aim *a = fixture_aim("nsp:1,mlm:1", &ses_objective_usual, &x, FIXTURE_BERT, 64, &e);
+    ses_batch b;
+    CHECK_MSG(a, "%s", e.msg);
+    if (!a) return;
+    CHECK(a->ways == 1 && ses_aim_pairing(a) == SES_PAIRS_RANDOM && (ses_aim_needs(a) & SES_NEEDS_PAIRS));
+    CHECK(ses_aim_begin(a, 0, 0, &e));
+    for (uint64_t i = 0; i < 3; i++) {
+        ses_passage p = fixture_passage(&t, i, 40, i < 2);
+        p.strange = i == 1;
+        CHECK(ses_aim_add(a, &p, &e));
+    }
+    CHECK(ses_aim_batch(a, &b, &e) && b.pair_labels[0] == 0 && b.pair_labels[1] == 1 &&
+          b.pair_labels[2] == SES_IGNORE);
+    ses_passage p = fixture_passage(&t, 1, 40, false);
+    CHECK(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, &p, &e) && !ses_aim_batch(a, &b, &e));
+    CHECK_MSG(strstr(e.msg, "objective nsp needs two segments, and no passage of a batch has a second"), "%s",
+              e.msg);
+    ses_aim_free(a);
+}
+
 /* ---- what is refused ---- */
 
 static void refused(const char *objectives, const ses_objective_options *o, const ses_lexicon *x,
@@ -168,6 +195,7 @@ int main(void)
     test_same();
     test_rate_moves();
     test_clm();
+    test_pairs();
     test_refused();
     return check_report();
 }

@@ -202,7 +202,7 @@ bool ses_aim_models(ses_aim *a, ses_model *model, ses_model *partner, ses_err *e
                         (long long)ses_model_vocab(model), (long long)a->w.x->size);
     a->model = model;
     a->partner = partner;
-    return true;
+    return !partner || ses_share_embeddings(model, partner, e);
 }
 
 /* ---- batches ---- */
@@ -241,7 +241,14 @@ bool ses_aim_add(ses_aim *a, const ses_passage *p, ses_err *e)
 bool ses_aim_batch(ses_aim *a, ses_batch *out, ses_err *e)
 {
     *out = ses_draft_batch(&a->draft);
-    return out->seqs > 0 || ses_fail(e, SES_EARG, "a batch of no passages");
+    if (out->seqs < 1) return ses_fail(e, SES_EARG, "a batch of no passages");
+    if (!a->ways) out->labels = out->pair_labels; /* a class with that head alone reads them there */
+    bool asked = !out->pair_labels;
+    for (int64_t s = 0; !asked && s < out->seqs; s++) asked = out->pair_labels[s] != SES_IGNORE;
+    return asked || ses_fail(e, SES_EARG,
+                             "objective %s needs two segments, and no passage of a batch has a second: texts "
+                             "of at least two sentences, packed in pairs",
+                             a->item[a->n - 1].objective->name);
 }
 
 /* ---- losses ---- */

@@ -68,6 +68,12 @@ enum {
     SES_NEEDS_DECODER = 64, /* an encoder and a decoder */
 };
 
+/* What a model is asked about tokens a generator has replaced. */
+enum {
+    SES_ASKS_MASKED = 1, /* only of those that were masked */
+    SES_ASKS_TOKENS = 2  /* the original tokens, not whether they are */
+};
+
 /* Sums over an evaluation: sum / count is a mean. */
 typedef struct ses_tally_item {
     char name[40];
@@ -89,6 +95,8 @@ typedef struct ses_objective {
     const char *head; /* whose loss it is: the name of a head; and with an encoder and a decoder, where */
     const char *pair_head; /* that differs. NULL: the same */
     ses_pairing pairing;   /* what a second segment is */
+    unsigned asks;         /* of replaced tokens */
+    bool all_masks;        /* every chosen token becomes the mask */
     double rate;           /* usual mask rate, */
     ses_mask_unit unit;    /* what is masked at once, */
     double span;           /* and lengths of spans */
@@ -158,6 +166,11 @@ bool ses_aim_batch(ses_aim *a, ses_batch *out, ses_err *e); /* borrowed until th
 ses_tensor *ses_aim_loss(void *aim, ses_tape *t, const ses_batch *b, ses_err *e); /* a ses_loss_of */
 /* Losses and accuracies of a batch, on a tape that does not train: "mlm_loss", "mlm_accuracy", ... */
 bool ses_aim_measure(ses_aim *a, ses_tape *t, const ses_batch *b, ses_tally *tally, ses_err *e);
+
+/* Replaced tokens: the generator's config, with layers of so much of the model's width; and its embeddings
+ * made the model's (before an optimizer is). ses_aim_models does the latter. */
+ses_json_doc *ses_generator_config(const ses_json *config, double share, ses_err *e);
+bool ses_share_embeddings(ses_model *model, ses_model *partner, ses_err *e);
 
 /* ---- for objectives ---- */
 

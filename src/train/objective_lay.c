@@ -87,7 +87,7 @@ ses_masking ses_masking_of(const ses_laying *w, const ses_objective *o)
     double mean = w->o.span_length > 0 ? w->o.span_length : o->span;
     return (ses_masking){ .unit = w->o.mask_unit >= 0 ? (ses_mask_unit)w->o.mask_unit : o->unit,
                           .rate = ses_rate_of(w, o),
-                          .as_mask = 1 - w->o.as_kept - w->o.as_random,
+                          .as_mask = o->all_masks ? 1 : 1 - w->o.as_kept - w->o.as_random,
                           .as_random = w->o.as_random,
                           .p = mean > 1 ? 1 / mean : 1,
                           .longest = w->o.span_longest > 0 ? w->o.span_longest : o->longest };

@@ -1,0 +1,116 @@
+/* Every objective with a small model it trains: for tests of whole runs and of gradients. */
+#ifndef TESTS_OBJECTIVE_RUNS_H
+#define TESTS_OBJECTIVE_RUNS_H
+
+#include "objective_fixture.h"
+
+typedef struct run_case {
+    const char *objectives, *config;
+    bool two;  /* passages of two segments */
+    double to; /* the loss comes to at most so much of what it was */
+    const char *noise;
+    double weight; /* of replaced tokens; 0: 1 */
+} run_case;
+
+#define BERT_LIKE(type, more)                                                                             \
+    "{\"model_type\": \"" type "\", \"vocab_size\": 500, \"hidden_size\": 16, \"num_hidden_layers\": 2, " \
+    "\"num_attention_heads\": 2, \"intermediate_size\": 32, \"max_position_embeddings\": 80, "            \
+    "\"type_vocab_size\": 2, \"initializer_range\": 0.1, \"embedding_size\": 12, " more                   \
+    "\"hidden_dropout_prob\": 0.1, \"attention_probs_dropout_prob\": 0.1}"
+
+static const run_case run_cases[] = {
+    { .objectives = "mlm", .config = BERT_LIKE("bert", ""), .to = 0.85 },
+    { .objectives = "mlm:1,nsp:1", .config = BERT_LIKE("bert", ""), .two = true, .to = 0.85 },
+    { .objectives = "nsp", .config = BERT_LIKE("bert", ""), .two = true, .to = 1.05 },
+    { .objectives = "mlm:1,sop:0.5",
+      .config = BERT_LIKE("albert", "\"inner_group_num\": 1, "),
+      .two = true,
+      .to = 0.85 },
+    { .objectives = "mlm:1,sbo:1", .config = BERT_LIKE("bert", "\"span_boundary_size\": 8, "), .to = 0.85 },
+    { .objectives = "rtd", .config = BERT_LIKE("electra", ""), .to = 0.9 },
+    { .objectives = "rtd15", .config = BERT_LIKE("electra", ""), .to = 0.9 },
+    { .objectives = "replace", .config = BERT_LIKE("electra", ""), .to = 0.9 },
+    { .objectives = "alltok", .config = BERT_LIKE("electra", ""), .to = 0.85 },
+    { .objectives = "clm", .config = FIXTURE_GPT, .to = 0.85 },
+    { .objectives = "clm", .config = BERT_LIKE("bert", ""), .to = 0.85 },
+};
+
+/* Text that can be learned: a token tells the next. */
+static inline ses_passage easy_passage(text *t, uint64_t number, int64_t n, bool two)
+{
+    ses_passage p = fixture_passage(t, number, n, two);
+    for (int64_t i = 0; i < n; i++) t->id[i] = FIRST_WORD + (int32_t)((number * 7 + (uint64_t)i) % 12);
+    p.strange = number % 2;
+    for (int64_t i = p.split; p.strange && i < n; i++) t->id[i] = FIRST_WORD + 12 + t->id[i] % 12;
+    return p;
+}
+
+/* A model, its partner, an aim, and batches of passages. */
+typedef struct objective_run {
+    const run_case *c;
+    ses_json_doc *config, *small;
+    ses_lexicon x;
+    ses_aim *aim;
+    ses_device *dev;
+    ses_model *model, *partner;
+    int64_t seqs, length;
+    text t;
+} objective_run;
+
+static inline bool run_batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
+{
+    objective_run *r = ctx;
+    uint64_t first = (uint64_t)(epoch * 1000 + index) * (uint64_t)r->seqs;
+    if (!ses_aim_begin(r->aim, ses_aim_turn(r->aim, (uint64_t)index), (double)index / 100, e)) return false;
+    for (int64_t i = 0; i < r->seqs; i++) {
+        int64_t fits = ses_aim_fits(r->aim);
+        ses_passage p = easy_passage(&r->t, first + (uint64_t)i, fits - i % 3, r->c->two);
+        if (!ses_aim_add(r->aim, &p, e)) return false;
+    }
+    return ses_aim_batch(r->aim, out, e);
+}
+
+static inline int64_t run_count(void *ctx, int64_t epoch)
+{
+    (void)ctx, (void)epoch;
+    return 1000;
+}
+
+static inline void run_close(objective_run *r)
+{
+    ses_model_free(r->model);
+    ses_model_free(r->partner);
+    ses_aim_free(r->aim);
+    ses_device_free(r->dev);
+    ses_json_free(r->small);
+    ses_json_free(r->config);
+}
+
+static inline bool run_open(objective_run *r, const run_case *c, int threads, ses_err *e)
+{
+    *r = (objective_run){ .c = c, .x = fixture_lexicon(), .seqs = 4, .length = 32 };
+    ses_objective_options o = ses_objective_usual;
+    o.noise = c->noise;
+    o.replaced_weight = c->weight > 0 ? c->weight : 5;
+    r->dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads, .isa = SES_ISA_COUNT }, e);
+    r->config = r->dev ? ses_json_parse(c->config, strlen(c->config), e) : NULL;
+    if (!r->config) return false;
+    ses_aim_options options = {
+        .objectives = c->objectives, .o = o, .lexicon = &r->x, .length = r->length, .seed = 5
+    };
+    r->aim = ses_aim_new(&options, ses_json_root(r->config), e);
+    const char *class_name = r->aim ? ses_aim_class(r->aim, ses_json_root(r->config), e) : NULL;
+    if (!class_name) return false;
+    ses_model_options m = { .class_name = class_name, .train = true, .random = true, .seed = 1 };
+    r->model = ses_model_new(ses_json_root(r->config), r->dev, &m, e);
+    if (r->model && (ses_aim_needs(r->aim) & SES_NEEDS_PARTNER)) {
+        r->small = ses_generator_config(ses_json_root(r->config), 0.5, e);
+        m.class_name = r->small ? ses_model_class_with(ses_json_root(r->small), "masked-lm", e) : NULL;
+        m.seed = 2;
+        if (m.class_name) r->partner = ses_model_new(ses_json_root(r->small), r->dev, &m, e);
+        if (!r->partner) return false;
+    }
+    return r->model && ses_aim_models(r->aim, r->model, r->partner, e);
+}
+
+#endif
