@@ -50,6 +50,21 @@ same "$tmp/out" "$tmp/whole"
 run 0 text-generation -m "$gpt" --json --max-new-tokens 6 --return-full-text false "the cat sat"
 if grep -qF 'the cat sat' "$tmp/out"; then bad "the prompt is there"; else ok; fi
 
+# Spaces before punctuation go, as the reference's text-generation does it for all but BPE; in a stream too.
+cp -r "$gpt" "$tmp/gpt2-marks"
+printf "the cat sat . ' s , ! ? n't\nthe . ' , ! ? the . '\n" >"$tmp/marks.txt"
+"$sesame" train-tokenizer -q --type wordlevel --vocab-size 60 --special-tokens '[PAD],[UNK]' --overwrite \
+    -o "$tmp/gpt2-marks/tokenizer.json" "$tmp/marks.txt" || exit 1
+some="--max-new-tokens 20 --min-new-tokens 20 --suppress-tokens $(seq -s , 13 70)"
+for seed in 1 2 3; do
+    run 0 text-generation -m "$tmp/gpt2-marks" --do-sample --seed $seed --temperature 9 $some "the cat"
+    cp "$tmp/out" "$tmp/whole"
+    if grep -qE " [.,!?]| ' " "$tmp/out"; then bad "a space before punctuation"; else ok; fi
+    if grep -qE '[.,!?]' "$tmp/out"; then ok; else bad "no punctuation"; fi
+    run 0 text-generation -m "$tmp/gpt2-marks" --do-sample --seed $seed --temperature 9 $some --stream "the cat"
+    same "$tmp/out" "$tmp/whole"
+done
+
 # One text is the same alone and among others, sampled or not; a seed is a text.
 printf 'the cat sat\nred blue\na man was\n' >"$tmp/prompts"
 for how in "--num-beams 3" "--do-sample --seed 5" "--do-sample --seed 5 --top-p 0.9 --top-k all"; do

@@ -71,15 +71,14 @@ static bool gives_types(const char *name)
     return false;
 }
 
-static void read_config(ses_facts *f, const ses_json *c, const ses_tokenizer_traits *t)
+static void read_config(ses_facts *f, const ses_json *c)
 {
     double most = 0;
     if (ses_json_real(ses_json_get(c, "model_max_length"), &most) && most >= 1 && most < 1e9)
         f->max_length = (int64_t)most;
-    /* Made for WordPiece; the reference leaves BPE alone. */
-    if (ses_json_bool(ses_json_get(c, "clean_up_tokenization_spaces"), &f->clean_up) &&
-        !strcmp(t->model, "BPE"))
-        f->clean_up = false;
+    bool clean_up = false;
+    ses_json_bool(ses_json_get(c, "clean_up_tokenization_spaces"), &clean_up);
+    f->clean_up = clean_up && f->may_clean;
     const ses_json *names = ses_json_get(c, "model_input_names");
     if (ses_json_type_of(names) == SES_JSON_ARRAY) f->types = has_string(names, "token_type_ids");
     const char *side = ses_json_string(ses_json_get(c, "truncation_side"), NULL);
@@ -92,13 +91,14 @@ bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const
     ses_tokenizer_traits traits = ses_tokenizer_traits_of(t);
     *f = (ses_facts){ .truncate_left = traits.truncate_left,
                       .stored_max = traits.stored_length,
-                      .subwords = traits.marks_subwords };
+                      .subwords = traits.marks_subwords,
+                      .may_clean = strcmp(traits.model, "BPE") != 0 };
     bool ok = load(dir, "tokenizer_config.json", &config, e) && load(dir, "special_tokens_map.json", &map, e);
     const ses_json *class_of = config ? ses_json_get(ses_json_root(config), "tokenizer_class") : NULL;
     const char *family = ses_json_string(class_of, NULL);
     f->types = gives_types(family ? family : model_type);
     if (ok) find_roles(f, config, map, t);
-    if (ok && config) read_config(f, ses_json_root(config), &traits);
+    if (ok && config) read_config(f, ses_json_root(config));
     ses_json_free(map);
     ses_json_free(config);
     return ok;

@@ -107,6 +107,7 @@ typedef struct ses_facts {
     int64_t max_length;           /* model_max_length; 0: not said */
     int64_t stored_max;           /* of the truncation stored in tokenizer.json; 0: none */
     bool clean_up;                /* spaces are put right in decoded text */
+    bool may_clean;               /* not of BPE: made for words, the reference leaves its texts alone */
     bool types;                   /* the model is told which segment a token is of */
     bool truncate_left;
     bool subwords; /* tokens inside a word are marked as such ("##") */

@@ -183,6 +183,8 @@ bool ses_writing_open(ses_pipeline *p, ses_err *e)
     my->o.tokenizer = p->tokenizer;
     p->wants_stream = a->stream;
     p->uncut = p->use->head == &ses_head_causal_lm;
+    if (p->uncut)
+        p->facts.clean_up = p->facts.may_clean; /* text-generation's way, whatever the folder says */
     if (my->o.pad < 0) my->o.pad = p->facts.role[SES_ROLE_PAD];
     return ids_of(p, &a->suppress, "suppress-tokens", &my->o.suppress, e) &&
            ids_of(p, &a->begin_suppress, "begin-suppress-tokens", &my->o.begin_suppress, e) &&
@@ -296,7 +298,8 @@ static ses_string say(ses_pipeline *p, ses_job *j, const int32_t *id, int64_t n,
     return known ? ses_job_decode(p, j, known, m, false, e) : (ses_string){ 0 };
 }
 
-/* What is new in the text since the last token goes out; a character cut in half waits for its rest. */
+/* What is new in the text since the last token goes out; a character cut in half waits for its rest, and a
+ * space that what follows may take away waits for that. */
 typedef struct stream {
     ses_pipeline *p;
     ses_job *j;
@@ -305,6 +308,14 @@ typedef struct stream {
     ses_err *e;
 } stream;
 
+/* Where ses_clean_up may still change the text: from a space with at most " n'" behind it. */
+static size_t settled(const char *s, size_t n)
+{
+    for (size_t at = n < 3 ? 0 : n - 3; at < n; at++)
+        if (s[at] == ' ') return at;
+    return n;
+}
+
 static bool send(stream *s, const int32_t *id, int64_t n, bool last)
 {
     ses_mark mark = ses_arena_mark(&s->j->mem);
@@ -312,6 +323,7 @@ static bool send(stream *s, const int32_t *id, int64_t n, bool last)
     size_t end = text.n;
     if (!text.p) return false;
     while (!last && end >= 3 && !memcmp(text.p + end - 3, "\xEF\xBF\xBD", 3)) end -= 3;
+    if (!last && s->p->facts.clean_up) end = settled(text.p, end);
     bool ok = end <= s->sent || s->p->stream(s->p->stream_ctx, text.p + s->sent, end - s->sent);
     if (end > s->sent) s->sent = end;
     ses_arena_rewind(&s->j->mem, mark);
