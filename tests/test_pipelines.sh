@@ -114,6 +114,29 @@ run 0 embed -m $m/bert-mask -o npy -q -f /dev/null
 run 0 embed -m $m/bert-mask -o tsv -q -f /dev/null
 lines 0
 
+# texts are read without the blanks at their ends
+run 0 embed -m $m/roberta-mask --json "a b"
+cp "$tmp/out" "$tmp/one"
+run 0 embed -m $m/roberta-mask --json "$(printf ' \302\240a b\342\200\250 ')"
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed: blanks at the ends'
+
+# segments are told where the class of the tokenizer tells them: those named for BERT and its like
+cp -r $m/bert-label "$tmp/segments"
+chmod -R u+w "$tmp/segments"
+for class in TokenizersBackend BertTokenizerFast DebertaV2Tokenizer BertweetTokenizer RobertaTokenizer; do
+    sed "s/\"tokenizer_class\": \"[A-Za-z]*\"/\"tokenizer_class\": \"$class\"/; s/model_input_names/x/" \
+        $m/bert-label/tokenizer_config.json >"$tmp/segments/tokenizer_config.json"
+    run 0 text-classification -m "$tmp/segments" --json -k all --text-pair rings "The bell"
+    cp "$tmp/out" "$tmp/$class"
+done
+cmp -s "$tmp/BertTokenizerFast" "$tmp/DebertaV2Tokenizer" && ok || bad 'segments: two classes that tell them'
+cmp -s "$tmp/TokenizersBackend" "$tmp/RobertaTokenizer" && ok || bad 'segments: two classes that do not'
+cmp -s "$tmp/TokenizersBackend" "$tmp/BertweetTokenizer" && ok || bad 'segments: a class whose name begins alike'
+cmp -s "$tmp/TokenizersBackend" "$tmp/BertTokenizerFast" && bad 'segments make no difference' || ok
+sed '/"tokenizer_class"/d; s/model_input_names/x/' $m/bert-label/tokenizer_config.json >"$tmp/segments/tokenizer_config.json"
+run 0 text-classification -m "$tmp/segments" --json -k all --text-pair rings "The bell"
+cmp -s "$tmp/out" "$tmp/BertTokenizerFast" && ok || bad 'segments: no class, a BERT'
+
 # the same answers from any batch, on any number of threads
 awk 'BEGIN { srand(7); n = split("the bell rings at noon Anna Keller went to Lindau plums , . ! far from here naïve", w, " ")
     for (i = 0; i < 1000; i++) { k = int(rand() * rand() * 38) + 1; s = ""

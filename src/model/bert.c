@@ -93,6 +93,7 @@ static const ses_class classes[] = {
 const ses_model_desc ses_model_bert = {
     .name = "bert",
     .prefix = "bert.",
+    .told_segments = true,
     .arch = { .segments = 2,
               .pad = -1,
               .span_places = 20,

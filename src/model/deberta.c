@@ -339,6 +339,7 @@ static const ses_class classes_v2[] = {
     const ses_model_desc ses_model_##id = {                                                            \
         .name = type,                                                                                  \
         .prefix = "deberta.",                                                                          \
+        .told_segments = true,                                                                         \
         .ways = &ways,                                                                                 \
         .arch = { .norm_eps = 1e-7,                                                                    \
                   .rel_span = -1,                                                                      \

@@ -34,6 +34,7 @@ static const ses_class classes[] = {
 const ses_model_desc ses_model_electra = {
     .name = "electra",
     .prefix = "electra.",
+    .told_segments = true,
     .arch = { .segments = 2,
               .pad = 0,
               .embed = 128,

@@ -208,6 +208,7 @@ static const ses_class classes[] = {
 const ses_model_desc ses_model_mobilebert = {
     .name = "mobilebert",
     .prefix = "mobilebert.",
+    .told_segments = true,
     .ways = &ways,
     .arch = { .segments = 2,
               .pad = 0,

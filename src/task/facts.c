@@ -58,16 +58,21 @@ static bool has_string(const ses_json *list, const char *s)
     return false;
 }
 
-/* Whose tokenizers give segments, by the beginning of the class, or of model_type: the reference's do, and a
- * general class gives none, whatever the model. */
-static bool gives_types(const char *name)
+/* Is a class of tokenizers, "DebertaV2TokenizerFast", named for this type of model, "deberta-v2"? */
+static bool named_for(const char *class, const char *type)
 {
-    static const char *const family[] = { "bert", "electra", "mobilebert", "deberta", "convbert", "fnet" };
-    for (size_t i = 0; i < SES_LEN(family); i++) {
-        size_t n = 0;
-        while (family[i][n] && (name[n] | 0x20) == family[i][n]) n++;
-        if (!family[i][n]) return true;
-    }
+    for (; *type; type++)
+        if (*type != '-' && *type != '_' && (*class ++ | 0x20) != *type) return false;
+    return !strncmp(class, "Tokenizer", 9);
+}
+
+/* Segments are told by the reference's classes for some models, and by no general one. A folder that names no
+ * class has that of its model_type. */
+static bool gives_types(const char *class, const char *model_type)
+{
+    for (const ses_model_desc *const *d = ses_models(); *d; d++)
+        if (class ? named_for(class, (*d)->name) : !strcmp((*d)->name, model_type))
+            return (*d)->told_segments;
     return false;
 }
 
@@ -95,8 +100,7 @@ bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const
                       .may_clean = strcmp(traits.model, "BPE") != 0 };
     bool ok = load(dir, "tokenizer_config.json", &config, e) && load(dir, "special_tokens_map.json", &map, e);
     const ses_json *class_of = config ? ses_json_get(ses_json_root(config), "tokenizer_class") : NULL;
-    const char *family = ses_json_string(class_of, NULL);
-    f->types = gives_types(family ? family : model_type);
+    f->types = gives_types(ses_json_string(class_of, NULL), model_type);
     if (ok) find_roles(f, config, map, t);
     if (ok && config) read_config(f, ses_json_root(config));
     ses_json_free(map);

@@ -1,6 +1,8 @@
 #include "sentence_task.h"
 
 #include "base/alloc.h"
+#include "base/unicode.h"
+#include "base/utf8.h"
 
 bool ses_encoder_load(ses_pipeline *p, ses_err *e)
 {
@@ -69,6 +71,21 @@ bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want,
     return my->output.tensor != NULL;
 }
 
+/* Without white space at its ends, as sentence-transformers reads texts. */
+static ses_string stripped(ses_string s)
+{
+    uint32_t c;
+    for (size_t k; s.n && (k = ses_utf8_next(s.p, &c), ses_cp_is(c, SES_CP_SPACE)); s.n -= k) s.p += k;
+    while (s.n) {
+        size_t k = s.n - 1;
+        while (k && ((unsigned char)s.p[k] & 0xC0) == 0x80) k--;
+        ses_utf8_next(s.p + k, &c);
+        if (!ses_cp_is(c, SES_CP_SPACE)) break;
+        s.n = k;
+    }
+    return s;
+}
+
 ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *e)
 {
     const ses_encoder *my = p->self;
@@ -80,6 +97,7 @@ ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *
         s[my->prompt.n + text.n] = 0;
         text = (ses_string){ s, my->prompt.n + text.n };
     }
+    text = stripped(text);
     if (ses_sentence_lower_case(my->sentence)) text = ses_job_lower(j, text, e);
     return text.p ? ses_job_encode(p, j, &(ses_input){ .text = text }, SES_LONGEST_FIRST, e) : NULL;
 }
