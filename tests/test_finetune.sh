@@ -102,6 +102,27 @@ ok "steps" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train
 ok "epochs of an evaluation" grep -q '"epoch": 1.5, "eval_accuracy".*"step": 15}' "$tmp/steps.log"
 ok "epochs of the run" test "$(score epoch "$tmp/steps/all_results.json")" = 2.5
 
+# Fractions of an epoch: 10 batches, 4 updates of 3, 3, 3 and 1.
+# shellcheck disable=SC2086
+ok "quarters of an epoch" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+    --epochs 2 --eval-epochs 0.25 -o "$tmp/quarters"
+steps() { sed -n 's/.*"eval_loss".*"step": \([0-9]*\)}/\1/p' "$1/log.jsonl" | tr '\n' ' '; }
+ok "when they have passed" test "$(steps "$tmp/quarters")" = '3 5 8 10 13 15 18 20 '
+# shellcheck disable=SC2086
+ok "accumulated" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+    --epochs 3 --eval-epochs 1.5 --accumulate 3 -o "$tmp/halves"
+ok "after one and a half" test "$(steps "$tmp/halves")" = '6 12 '
+# shellcheck disable=SC2086
+ok "both" exits 2 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" --eval-epochs 1 \
+    --eval-every 3 -o "$tmp/both"
+
+# Scores of metrics the task does not usually have.
+# shellcheck disable=SC2086
+ok "another metric" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+    --metric matthews_correlation --epochs 1 -o "$tmp/matthews"
+ok "chooses" says 'matthews_correlation [-0-9.]* best'
+ok "is written" grep -q '"eval_matthews_correlation"' "$tmp/matthews/eval_results.json"
+
 # A score that is not defined: no correlation with one number only.
 printf 'sentence1\tsentence2\tscore\nit\ta film\t2\nit\tthe film\t2\n' >"$tmp/flat.tsv"
 awk 'BEGIN { print "sentence1\tsentence2\tscore"; for (i = 0; i < 8; i++) printf "it was\tgood\t%d\n", i % 4 }' >"$tmp/some.tsv"
@@ -217,6 +238,8 @@ refused "no such task" 2 'neither a kind nor a benchmark: "fly"' --task fly --tr
 refused "zero updates" 3 '0 updates' --task classify --train "$tmp/train.tsv" --epochs 0
 refused "no such metric" 2 'no score is called "fog"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
     --metric fog
+refused "a metric of numbers" 2 'no score is called "pearson"' --task classify --train "$tmp/train.tsv" --eval "$tmp/dev.tsv" \
+    --metric pearson
 refused "no such metric, nothing to measure with" 2 'no score is called "fog" here; there are loss, accuracy, ' --task classify \
     --train "$tmp/train.tsv" --metric fog
 refused "no such metric of answers" 2 'there are loss, exact' --task answer --train "$tmp/squad.json" --metric fog

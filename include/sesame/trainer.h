@@ -38,6 +38,7 @@ typedef struct ses_trainer_options {
 
     /* Of ses_trainer_run. */
     int64_t eval_every; /* updates between evaluations; 0: at each epoch's end, below 0: only at the end */
+    double eval_epochs; /* above 0: in place of it, epochs between evaluations, whole or not */
     bool lower_is_better;
     int64_t patience;     /* evaluations without a better one before the run ends; 0: no end */
     double least_gain;    /* a better one is better by this much */

@@ -16,7 +16,7 @@ typedef struct ses_finetune_args {
     ses_tune_args tune;
     const char *model, *config, *tokenizer, *train, *eval, *output, *metric, *log, *board;
     int64_t steps, batch, tokens, bucket, accumulate, freeze, eval_every, patience, save_every, keep, seed;
-    double epochs, lr, warmup, decay, clip, fall, smoothing;
+    double epochs, eval_epochs, lr, warmup, decay, clip, fall, smoothing;
     int optimizer, schedule;
     bool resume, overwrite;
     ses_energy_args energy;
@@ -43,6 +43,7 @@ typedef struct ses_finetune {
     char *settings;
     ses_watch watch;
     char *log, *board; /* where they are written */
+    char *metrics;     /* the tuner's, where --metric asks for more than the usual */
     ses_judged judged; /* the last evaluation */
     double eval_seconds;
 } ses_finetune;
@@ -52,7 +53,7 @@ void ses_finetune_free(ses_finetune *f);
 /* finetune_check.c */
 bool ses_finetune_room(const ses_finetune_args *a, ses_err *e); /* nothing is replaced unasked */
 bool ses_finetune_labels(ses_finetune *f, ses_err *e);          /* the model's order, where it has the same */
-bool ses_finetune_metric(const ses_finetune *f, ses_err *e);    /* there is such a score */
+bool ses_finetune_metric(ses_finetune *f, ses_err *e);          /* there is such a score */
 void ses_finetune_tell_head(const ses_finetune *f);
 
 bool ses_finetune_command(ses_call *c, ses_err *e);

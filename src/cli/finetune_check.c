@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/str.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -92,10 +93,9 @@ void ses_finetune_tell_head(const ses_finetune *f)
 /* ---- the score ---- */
 
 /* Scores as the metrics name them, of a small evaluation in which every label is right once. */
-static bool score_names(const ses_finetune *f, ses_scores *out, ses_err *e)
+static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *out, ses_err *e)
 {
     const ses_tuner *t = f->tuner;
-    const char *at = t->o.metrics ? t->o.metrics : f->kind->metrics;
     size_t labels = t->n_labels ? t->n_labels : 2, n = labels > 2 ? labels : 2;
     ses_arena mem = { 0 };
     int32_t *gold = ses_arena_array(&mem, n, sizeof *gold, e);
@@ -128,7 +128,7 @@ static bool score_names(const ses_finetune *f, ses_scores *out, ses_err *e)
                          .gold_texts = texts,
                          .gold_cu = cu,
                          .no_answer = t->o.may_lack ? reals : NULL };
-    while (ok && *at) {
+    for (const char *at = metrics; ok && *at;) {
         char name[64];
         size_t len = strcspn(at, "|");
         snprintf(name, sizeof name, "%.*s", (int)len, at);
@@ -139,14 +139,50 @@ static bool score_names(const ses_finetune *f, ses_scores *out, ses_err *e)
     return ok;
 }
 
-bool ses_finetune_metric(const ses_finetune *f, ses_err *e)
+/* Is the metric of the kind of one of a list? */
+static bool is_kin(ses_metric_kind kind, const char *list)
 {
-    const char *name = f->a->metric ? f->a->metric : f->spec.best;
+    const char *name;
+    ses_metric_kind of;
+    for (; *list; list += strcspn(list, "|"), list += *list == '|')
+        for (size_t i = 0; (name = ses_metric_at(i, NULL, &of)); i++)
+            if (of == kind && ses_equal(list, strcspn(list, "|"), name)) return true;
+    return false;
+}
+
+/* Adds a metric the task does not usually have, but could, where it gives the score. */
+static bool add_metric(ses_finetune *f, const char *usual, const char *score, bool *added, ses_err *e)
+{
+    const char *name;
+    ses_metric_kind kind;
+    double x;
+    *added = false;
+    for (size_t i = 0; !*added && (name = ses_metric_at(i, NULL, &kind)); i++) {
+        ses_scores s = { 0 };
+        ses_err none = { 0 };
+        *added = is_kin(kind, usual) && score_names(f, name, &s, &none) && ses_scores_find(&s, score, &x);
+        ses_scores_free(&s);
+        if (none.code == SES_ENOMEM) return ses_fail(e, SES_ENOMEM, "out of memory");
+    }
+    if (!*added) return true;
+    ses_buf all = { 0 };
+    ses_buf_appendf(&all, "%s|%s", usual, name);
+    if (!ses_buf_ok(&all, e)) return ses_buf_free(&all), false;
+    f->metrics = all.data;
+    f->tuner->o.metrics = f->metrics;
+    return true;
+}
+
+bool ses_finetune_metric(ses_finetune *f, ses_err *e)
+{
+    const char *name = f->a->metric ? f->a->metric : f->spec.best,
+               *usual = f->tuner->o.metrics ? f->tuner->o.metrics : f->kind->metrics;
     ses_scores s = { 0 };
     double x;
     if ((!f->a->metric && !f->a->eval) || !strcmp(name, "loss")) return true;
-    bool ok = score_names(f, &s, e);
-    if (ok && !ses_scores_find(&s, name, &x)) {
+    bool ok = score_names(f, usual, &s, e), known = ok && ses_scores_find(&s, name, &x);
+    if (ok && !known) ok = add_metric(f, usual, name, &known, e);
+    if (ok && !known) {
         char list[400] = "loss";
         for (size_t i = 0; i < s.n; i++) {
             size_t used = strlen(list);

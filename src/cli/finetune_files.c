@@ -32,6 +32,7 @@ void ses_finetune_free(ses_finetune *f)
     ses_free(f->settings);
     ses_free(f->log);
     ses_free(f->board);
+    ses_free(f->metrics);
     ses_device_free(f->dev);
 }
 

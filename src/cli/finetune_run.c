@@ -58,6 +58,8 @@ static bool prepare_data(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
     if (!a->model == !a->config) return ses_fail(e, SES_EUSAGE, "one of --model and --config is needed");
+    if (a->eval_every && a->eval_epochs > 0)
+        return ses_fail(e, SES_EUSAGE, "--eval-every counts updates, --eval-epochs epochs: not both");
     if (!a->model && !a->tokenizer) return ses_fail(e, SES_EUSAGE, "--config needs --tokenizer");
     if (!ses_finetune_config(f, e)) return false;
     f->train_rows = ses_data_open(&f->spec, a->train, NULL, e);
@@ -153,6 +155,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
                               .seed = (uint64_t)a->seed,
                               .smoothing = a->smoothing,
                               .eval_every = a->eval_every,
+                              .eval_epochs = a->eval_epochs,
                               .lower_is_better = f->lower,
                               .patience = a->patience,
                               .dir = a->output,

@@ -14,6 +14,20 @@ static bool due(const ses_trainer *t, int64_t every)
     return every == 0 && t->at.index == t->count;
 }
 
+/* The last update passed a multiple of so many epochs. Its batches began at a multiple of `accumulate`. */
+static bool passed(const ses_trainer *t, double epochs)
+{
+    double count = (double)t->count, first = (double)((t->at.index - 1) / t->o.accumulate * t->o.accumulate),
+           before = (double)t->at.epoch + first / count, now = ses_trainer_epoch(t);
+    return floor(now / epochs + 1e-9) > floor(before / epochs + 1e-9);
+}
+
+static bool evaluation_due(const ses_trainer *t)
+{
+    if (t->o.eval_epochs <= 0) return due(t, t->o.eval_every);
+    return due(t, -1) || (!t->at.waiting && t->at.updates && passed(t, t->o.eval_epochs));
+}
+
 static bool better(const ses_trainer *t, double metric)
 {
     if (isnan(t->at.best)) return !isnan(metric);
@@ -71,8 +85,7 @@ bool ses_trainer_run(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_e
     *end = SES_RUN_COMPLETE;
     for (;;) {
         ses_step s;
-        if (h->evaluate && due(t, t->o.eval_every) && t->at.evaluated != t->at.updates &&
-            !evaluate(t, h, e)) {
+        if (h->evaluate && evaluation_due(t) && t->at.evaluated != t->at.updates && !evaluate(t, h, e)) {
             if (!asked_to_stop(h)) return false;
             if (e) *e = (ses_err){ 0 }; /* it broke off because it was asked to */
             return stop_here(t, h, end, e);
