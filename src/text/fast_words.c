@@ -116,11 +116,20 @@ static bool encode_stretch(const void *self, void *work, ses_tokens *k, const ch
     return ses_encode_exact(k, text, begin, all, NULL, e);
 }
 
+/* When the store's places have run out. */
+static void forget(ses_words_work *w)
+{
+    if (!ses_store_worn(&w->store)) return;
+    ses_store_clear(&w->store);
+    memset(w->small, 0, ((size_t)2 << SES_WORDS_SMALL_BITS) * sizeof *w->small);
+}
+
 static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
 {
     const ses_words_fast *f = self;
     ses_words_work *w = work;
     if (!n) return true;
+    forget(w);
     w->n = n;
     if (!f->roots.n || !ses_roots_any(&f->roots, &f->t->added, text, n))
         return encode_stretch(f, w, k, text, 0, n, e);
@@ -205,7 +214,7 @@ static void work_free(void *work)
     ses_words_work *w = work;
     if (!w) return;
     ses_free(w->small);
-    ses_free(w->large);
+    ses_store_close(&w->store);
     ses_free(w->calm);
     ses_token_list_free(&w->raw);
     for (size_t i = 0; i < SES_LEN(w->text); i++) ses_text_free(&w->text[i]);
@@ -218,9 +227,8 @@ static void *work_new(const void *self, ses_err *e)
     ses_words_work *w = ses_alloc(sizeof *w, e);
     if (!w) return NULL;
     w->small = ses_alloc_array((size_t)2 << SES_WORDS_SMALL_BITS, sizeof *w->small, e);
-    w->large = ses_alloc_array((size_t)2 << SES_WORDS_LARGE_BITS, sizeof *w->large, e);
     w->calm = ses_alloc_array(0x10000, 1, e);
-    if (w->small && w->large && w->calm) return w;
+    if (w->small && w->calm && ses_store_open(&w->store, e)) return w;
     work_free(w);
     return NULL;
 }

@@ -10,18 +10,16 @@
 #define SES_TEXT_FAST_WORDS_H
 
 #include "fast_added.h"
-#include "word_hash.h"
+#include "word_store.h"
 
 enum {
-    SES_WORDS_CUTS = 1024, /* chunks listed at a time */
-    SES_WORDS_BATCH = 32,  /* looked up at a time */
-    SES_WORDS_SLACK = 8,   /* tokens an entry may write past its own */
-    SES_WORDS_SHORT = 15,  /* bytes of a chunk that fit a small entry */
-    SES_WORDS_LONG = 62,   /* and a large one */
-    SES_WORDS_IDS = 20,    /* tokens of a large entry */
+    SES_WORDS_CUTS = 1024,             /* chunks listed at a time */
+    SES_WORDS_BATCH = 32,              /* looked up at a time */
+    SES_WORDS_SLACK = SES_STORE_SLACK, /* tokens an entry may write past its own */
+    SES_WORDS_SHORT = SES_STORE_SHORT, /* bytes of a chunk that fit an entry */
+    SES_WORDS_MORE = 20,               /* tokens that a chunk in the store may have beyond one a byte */
     SES_WORDS_SMALL_BITS = 17,
-    SES_WORDS_LARGE_BITS = 14,
-    SES_WORDS_ELSEWHERE = 0x80 /* for a small entry's shape: the large cache has it */
+    SES_WORDS_ELSEWHERE = 0x80 /* for an entry's shape: the store has it, id[0] is the place */
 };
 
 /* Where a chunk stands: Metaspace asks whether a text begins there. */
@@ -36,19 +34,11 @@ typedef struct ses_words_entry {
     uint8_t place[3], shape;
 } ses_words_entry;
 
-typedef struct ses_words_large {
-    uint8_t key[64]; /* up to 62 bytes, the place, the length */
-    int32_t id[SES_WORDS_IDS];
-    uint8_t begin[SES_WORDS_IDS], end[SES_WORDS_IDS], word[SES_WORDS_IDS];
-    uint8_t n, words;
-    bool surface; /* a token is called by its text */
-    uint8_t spare;
-} ses_words_large;
-
 /* One thread's caches and lists. */
 typedef struct ses_words_work {
     ses_words_entry *small; /* [2 << SES_WORDS_SMALL_BITS], buckets of two */
-    ses_words_large *large; /* [2 << SES_WORDS_LARGE_BITS], too */
+    ses_store store;        /* chunks that are longer, or have more tokens */
+    bool far;               /* the last batch had short chunks with many tokens */
     uint8_t *calm;          /* [65536] of the first characters of Unicode: 0: not asked yet, 1: yes, 2: no */
     ses_text text[5];       /* for asking the normalizers */
     size_t n;               /* bytes of the text at hand */
@@ -56,7 +46,6 @@ typedef struct ses_words_work {
     size_t summed, summed_byte; /* and where in the text that is */
     ses_token_list raw;
     uint32_t cut[SES_WORDS_CUTS + 72];
-    char key[SES_WORDS_BATCH][64]; /* of chunks for the large cache */
 } ses_words_work;
 
 typedef struct ses_words_fast ses_words_fast;
@@ -124,14 +113,13 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
 bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
                         const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e);
 
-/* A chunk that no small entry has: number j of the batch, found in the large cache or new. */
-uint32_t ses_words_long_key(const ses_words_fast *f, ses_words_work *w, size_t j, const char *p, size_t len,
-                            ses_words_place place);
-bool ses_words_put_long(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                        const uint32_t ends[2], size_t i, uint32_t slot, size_t j, bool *odd, ses_err *e);
-bool ses_words_far(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                   const uint32_t ends[2], size_t i, bool *odd, ses_err *e);
-bool ses_words_miss(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                    const uint32_t ends[2], size_t i, ses_words_entry *bucket, bool *odd, ses_err *e);
+/* Chunk i, which no cache has: its tokens to the run, and kept where that may be. bucket: where a short one is
+ * kept; hash: of a long one. */
+bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                   const uint32_t ends[2], size_t i, ses_words_entry *bucket, uint64_t hash, bool *odd,
+                   ses_err *e);
+/* A record's tokens, some of which are called by their text. */
+bool ses_words_put_surface(const ses_words_fast *f, const ses_record *x, ses_tokens *k, const char *text,
+                           uint32_t at, ses_err *e);
 
 #endif

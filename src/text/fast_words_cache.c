@@ -3,34 +3,6 @@
 
 #include <string.h>
 
-static uint32_t large_hash(const ses_words_fast *f, const char *key)
-{
-    uint64_t h = (uint8_t)key[63], a[2];
-    memcpy(a, key + 48, sizeof a);
-    h = ses_word_hash16(&f->hash, a[0] ^ h, a[1]);
-    for (size_t i = 0, n = (uint8_t)key[63]; i < n && i < 48; i += 16) {
-        memcpy(a, key + i, sizeof a);
-        h = ses_word_hash16(&f->hash, a[0] ^ h, a[1]);
-    }
-    return 2 * (uint32_t)(h >> (64 - SES_WORDS_LARGE_BITS));
-}
-
-uint32_t ses_words_long_key(const ses_words_fast *f, ses_words_work *w, size_t j, const char *p, size_t len,
-                            ses_words_place place)
-{
-    char *key = w->key[j];
-    if (len > SES_WORDS_LONG) return 0;
-    memset(key, 0, 64);
-    memcpy(key, p, len);
-    key[62] = (char)place;
-    key[63] = (char)len;
-    uint32_t slot = large_hash(f, key);
-    __builtin_prefetch(w->large[slot].key);
-    __builtin_prefetch(w->large[slot].id);
-    __builtin_prefetch(w->large[slot].begin);
-    return slot;
-}
-
 /* ---- keeping ---- */
 
 /* Tokens of the run that a chunk gave: from n on, of words from `words` on. */
@@ -45,15 +17,18 @@ static bool fits_small(const given *g, const ses_tokens *k)
     return g->end - g->begin <= SES_WORDS_SHORT && k->run.n - g->n <= 3 && k->n_mark == g->marks;
 }
 
-/* A new chunk takes the second place: the first is for those that have come again. */
+/* A new chunk takes the second place: the first is for those that have come again. One whose record is gone
+ * takes its own. */
 static ses_words_entry *keep_small(ses_words_entry *bucket, const given *g, const ses_run *r,
                                    ses_words_place place)
 {
     size_t len = g->end - g->begin, n = r->n - g->n;
-    bucket += bucket->key[15] != 0;
+    uint8_t key[16] = { 0 };
+    memcpy(key, g->text + g->begin, len);
+    key[15] = ses_words_tag(len, place);
+    bucket += bucket->key[15] && memcmp(bucket->key, key, sizeof key);
     memset(bucket, 0, sizeof *bucket);
-    memcpy(bucket->key, g->text + g->begin, len);
-    bucket->key[15] = ses_words_tag(len, place);
+    memcpy(bucket->key, key, sizeof key);
     bucket->shape = (uint8_t)(n | (r->words - g->words) << 5);
     for (size_t i = 0; i < n; i++) {
         ses_offset o = r->byte[g->n + i];
@@ -65,32 +40,65 @@ static ses_words_entry *keep_small(ses_words_entry *bucket, const given *g, cons
     return bucket;
 }
 
-/* Tokens called by a text can be kept when that is what stands there. */
-static bool keep_large(ses_words_large *bucket, const given *g, const ses_tokens *k, const char *key)
+/* How the tokens of chunk g that are called by a text are kept: by what stands there, or by names, of so many
+ * bytes. False: not at all. */
+static bool count_names(const given *g, const ses_tokens *k, int32_t surface, uint16_t *names)
 {
-    const ses_run *r = &k->run;
-    size_t n = r->n - g->n, len = g->end - g->begin;
-    if (n > SES_WORDS_IDS || len > SES_WORDS_LONG || r->words - g->words > UINT8_MAX) return false;
+    size_t bytes = 0, called = 0;
+    bool same = true;
+    for (size_t i = g->n; k->n_mark > g->marks && i < k->run.n; i++) called += k->run.id[i] == surface;
     for (size_t i = g->marks; i < k->n_mark; i++) {
         const ses_mark_token *m = &k->mark[i];
-        ses_offset o = r->byte[m->token];
-        if (m->added || m->n != o.end - o.begin ||
-            memcmp(k->surface.data + m->begin, g->text + o.begin, m->n))
-            return false;
+        ses_offset o = k->run.byte[m->token];
+        if (m->added || m->n > UINT8_MAX) return false;
+        same &= m->n == o.end - o.begin && !memcmp(k->surface.data + m->begin, g->text + o.begin, m->n);
+        bytes += 1 + (size_t)m->n;
     }
-    bucket[1] = bucket[0];
-    memset(bucket, 0, sizeof *bucket);
-    memcpy(bucket->key, key, 64);
-    bucket->n = (uint8_t)n;
-    bucket->words = (uint8_t)(r->words - g->words);
-    bucket->surface = k->n_mark > g->marks;
+    *names = same ? 0 : (uint16_t)bytes;
+    return bytes <= UINT16_MAX && called == k->n_mark - g->marks;
+}
+
+static void put_names(const given *g, const ses_tokens *k, uint8_t *to)
+{
+    for (size_t i = g->marks; i < k->n_mark; i++) {
+        const ses_mark_token *m = &k->mark[i];
+        *to++ = (uint8_t)m->n;
+        memcpy(to, k->surface.data + m->begin, m->n);
+        to += m->n;
+    }
+}
+
+/* The place in the store, or 0. */
+static uint32_t keep_far(ses_store *s, const given *g, const ses_tokens *k, int32_t surface,
+                         ses_words_place place)
+{
+    const ses_run *r = &k->run;
+    size_t n = r->n - g->n, len = g->end - g->begin, words = r->words - g->words;
+    uint32_t at;
+    uint16_t names;
+    if (len > SES_STORE_LONG || n > SES_STORE_LONG || n > len + SES_WORDS_MORE || words > UINT8_MAX) return 0;
+    if (!count_names(g, k, surface, &names)) return 0;
+    ses_record like = {
+        .len = (uint8_t)len, .tag = (uint8_t)place, .n = (uint8_t)n, .words = (uint8_t)words
+    };
+    like.surface = k->n_mark > g->marks;
+    like.names = names;
+    like.tiles = n > 0;
+    for (size_t i = g->n; i < r->n; i++) {
+        like.tiles &= i + 1 == r->n || r->byte[i].end == r->byte[i + 1].begin;
+        like.split |= (uint32_t)r->word[i] != g->words;
+    }
+    const ses_record *x = ses_store_put(s, &like, g->text + g->begin, &at);
+    if (!x) return 0;
+    ses_record_parts to = ses_record_open(x);
     for (size_t i = 0; i < n; i++) {
-        bucket->id[i] = r->id[g->n + i];
-        bucket->begin[i] = (uint8_t)(r->byte[g->n + i].begin - g->begin);
-        bucket->end[i] = (uint8_t)(r->byte[g->n + i].end - g->begin);
-        bucket->word[i] = (uint8_t)((uint32_t)r->word[g->n + i] - g->words);
+        to.id[i] = r->id[g->n + i];
+        to.begin[i] = (uint8_t)(r->byte[g->n + i].begin - g->begin);
+        to.end[i] = (uint8_t)(r->byte[g->n + i].end - g->begin);
+        if (like.split) to.word[i] = (uint8_t)((uint32_t)r->word[g->n + i] - g->words);
     }
-    return true;
+    if (names) put_names(g, k, to.names);
+    return at;
 }
 
 /* Whether all tokens lie in the chunk, as they do but where ranges are one character too early. */
@@ -118,7 +126,7 @@ static bool look_around(const ses_words_fast *f, ses_words_work *w, const given 
     bool left = g->begin > ends[0], right = g->end < ends[1], begins = true;
     *alone = true;
     if (!f->looks_around || is_plain(f, chunk.p, chunk.n)) return true;
-    if (!left && !right && chunk.n > SES_WORDS_LONG) return true; /* all there is, and not to be kept */
+    if (!left && !right && chunk.n > SES_STORE_LONG) return true; /* all there is, and not to be kept */
     if (!ses_words_joins(f, w, chunk, left, true, alone, e)) return false;
     *odd = !*alone && right;
     if (*alone || right || !left) return true;
@@ -127,9 +135,9 @@ static bool look_around(const ses_words_fast *f, ses_words_work *w, const given 
     return true;
 }
 
-static bool put_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                    const uint32_t ends[2], size_t i, ses_words_entry *small, ses_words_large *large,
-                    const char *key, bool *odd, ses_err *e)
+bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                   const uint32_t ends[2], size_t i, ses_words_entry *bucket, uint64_t hash, bool *odd,
+                   ses_err *e)
 {
     given g = { text, w->cut[i], w->cut[i + 1], k->run.words, k->run.n, k->n_mark };
     ses_words_place place = ses_words_place_of(g.begin, ends);
@@ -141,99 +149,91 @@ static bool put_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, c
                : ses_encode_exact(k, text, g.begin, g.end, NULL, e);
     if (!ok) return false;
     if (*odd || !alone || !is_inside(&g, &k->run)) return true;
-    if (small && fits_small(&g, k)) {
-        keep_small(small, &g, &k->run, place);
-    } else if (key && keep_large(large ? large : &w->large[large_hash(f, key)], &g, k, key) && small) {
+    if (bucket && fits_small(&g, k)) {
+        keep_small(bucket, &g, &k->run, place);
+        return true;
+    }
+    uint32_t far = keep_far(&w->store, &g, k, f->surface, place);
+    if (far && bucket) {
         given none = g;
         none.n = k->run.n;
-        keep_small(small, &none, &k->run, place)->shape = SES_WORDS_ELSEWHERE;
+        ses_words_entry *x = keep_small(bucket, &none, &k->run, place);
+        x->shape = SES_WORDS_ELSEWHERE;
+        x->id[0] = (int32_t)far;
+    } else if (far) {
+        ses_store_name(&w->store, hash, far);
     }
     return true;
 }
 
-/* ---- putting ---- */
-
-static bool put_large(const ses_words_fast *f, const ses_words_large *x, ses_tokens *k, const char *text,
-                      uint32_t at, ses_err *e)
+bool ses_words_put_surface(const ses_words_fast *f, const ses_record *x, ses_tokens *k, const char *text,
+                           uint32_t at, ses_err *e)
 {
     ses_run *r = &k->run;
-    if (!ses_run_reserve(r, x->n, e)) return false;
+    ses_record_parts p = ses_record_open(x);
+    const uint8_t *name = p.names;
     for (size_t i = 0; i < x->n; i++) {
-        if (x->surface && x->id[i] == f->surface &&
-            !ses_mark_put(k, text + at + x->begin[i], (size_t)x->end[i] - x->begin[i], false, e))
-            return false;
-        r->id[r->n] = x->id[i];
-        r->byte[r->n] = (ses_offset){ at + x->begin[i], at + x->end[i] };
-        r->word[r->n++] = (int32_t)(r->words + x->word[i]);
+        if (x->surface && p.id[i] == f->surface) {
+            ses_string s = { text + at + p.begin[i], (size_t)p.end[i] - p.begin[i] };
+            if (x->names) s = (ses_string){ (const char *)name + 1, *name }, name += 1 + *name;
+            if (!ses_mark_put(k, s.p, s.n, false, e)) return false;
+        }
+        r->id[r->n] = p.id[i];
+        r->byte[r->n] = (ses_offset){ at + p.begin[i], at + p.end[i] };
+        r->word[r->n++] = (int32_t)(r->words + (x->split ? p.word[i] : 0u));
     }
     r->words += x->words;
     return true;
 }
 
-bool ses_words_put_long(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                        const uint32_t ends[2], size_t i, uint32_t slot, size_t j, bool *odd, ses_err *e)
-{
-    uint32_t at = w->cut[i];
-    if (w->cut[i + 1] - at > SES_WORDS_LONG) return put_new(f, w, k, text, ends, i, NULL, NULL, NULL, odd, e);
-    ses_words_large *x = &w->large[slot];
-    const char *key = w->key[j];
-    if (memcmp(x->key, key, 64) && memcmp((++x)->key, key, 64))
-        return put_new(f, w, k, text, ends, i, NULL, x - 1, key, odd, e);
-    return put_large(f, x, k, text, at, e);
-}
-
-bool ses_words_miss(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                    const uint32_t ends[2], size_t i, ses_words_entry *bucket, bool *odd, ses_err *e)
-{
-    char key[64] = { 0 };
-    size_t len = w->cut[i + 1] - w->cut[i];
-    memcpy(key, text + w->cut[i], len);
-    key[62] = (char)ses_words_place_of(w->cut[i], ends);
-    key[63] = (char)len;
-    return put_new(f, w, k, text, ends, i, bucket, NULL, key, odd, e);
-}
-
-bool ses_words_far(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                   const uint32_t ends[2], size_t i, bool *odd, ses_err *e)
-{
-    size_t len = w->cut[i + 1] - w->cut[i];
-    uint32_t slot = ses_words_long_key(f, w, 0, text + w->cut[i], len, ses_words_place_of(w->cut[i], ends));
-    return ses_words_put_long(f, w, k, text, ends, i, slot, 0, odd, e);
-}
-
 /* ---- one by one ---- */
+
+static bool put_entry(ses_run *r, const ses_words_entry *x, uint32_t at, ses_err *e)
+{
+    if (!ses_run_reserve(r, 3, e)) return false;
+    for (unsigned j = 0; j < (x->shape & 3u); j++) {
+        unsigned word = j == 0 ? 0 : j == 1 ? x->shape >> 2 & 1u : x->shape >> 3 & 3u;
+        r->id[r->n] = x->id[j];
+        r->byte[r->n] = (ses_offset){ at + (x->place[j] >> 4), at + (x->place[j] & 15u) };
+        r->word[r->n++] = (int32_t)(r->words + word);
+    }
+    r->words += x->shape >> 5 & 3u;
+    return true;
+}
 
 bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
                        const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e)
 {
-    ses_run *r = &k->run;
     for (size_t i = from; i < count && !*odd; i++) {
         uint32_t at = w->cut[i];
         size_t len = w->cut[i + 1] - at;
-        bool ok = true;
-        if (len > SES_WORDS_SHORT) {
-            if (!ses_words_far(f, w, k, text, ends, i, odd, e)) return false;
-            continue;
-        }
-        uint64_t key[2] = { 0 };
-        memcpy(key, text + at, len);
-        ((uint8_t *)key)[15] = ses_words_tag(len, ses_words_place_of(at, ends));
-        ses_words_entry *x =
-            &w->small[2 * (ses_word_hash16(&f->hash, key[0], key[1]) >> (64 - SES_WORDS_SMALL_BITS))];
-        if (memcmp(x->key, key, 16) && memcmp((++x)->key, key, 16))
-            ok = ses_words_miss(f, w, k, text, ends, i, x - 1, odd, e);
-        else if (x->shape & SES_WORDS_ELSEWHERE)
-            ok = ses_words_far(f, w, k, text, ends, i, odd, e);
-        else {
-            ok = ses_run_reserve(r, 3, e);
-            for (unsigned j = 0; ok && j < (x->shape & 3u); j++) {
-                unsigned word = j == 0 ? 0 : j == 1 ? x->shape >> 2 & 1u : x->shape >> 3 & 3u;
-                r->id[r->n] = x->id[j];
-                r->byte[r->n] = (ses_offset){ at + (x->place[j] >> 4), at + (x->place[j] & 15u) };
-                r->word[r->n++] = (int32_t)(r->words + word);
+        ses_words_place place = ses_words_place_of(at, ends);
+        const ses_record *far = NULL;
+        ses_words_entry *x = NULL;
+        uint64_t hash = 0, key[2] = { 0 };
+        bool ok;
+        if (len <= SES_WORDS_SHORT) {
+            memcpy(key, text + at, len);
+            ((uint8_t *)key)[15] = ses_words_tag(len, place);
+            hash = ses_word_hash16(&f->hash, key[0], key[1]);
+            x = &w->small[2 * (hash >> (64 - SES_WORDS_SMALL_BITS))];
+            const ses_words_entry *hit = !memcmp(x->key, key, 16)     ? x
+                                         : !memcmp(x[1].key, key, 16) ? x + 1
+                                                                      : NULL;
+            if (hit && !(hit->shape & SES_WORDS_ELSEWHERE)) {
+                if (!put_entry(&k->run, hit, at, e)) return false;
+                continue;
             }
-            r->words += x->shape >> 5 & 3u;
+            if (hit) far = ses_store_at(&w->store, (uint32_t)hit->id[0]);
+        } else if (len <= SES_STORE_LONG) {
+            hash = ses_store_hash(&f->hash, text + at, len, (uint8_t)place);
+            far = ses_store_at(&w->store, ses_store_look(&w->store, hash));
+            if (far && !ses_record_is(far, text + at, len, (uint8_t)place)) far = NULL;
         }
+        if (far)
+            ok = ses_run_reserve(&k->run, far->n, e) && ses_words_put_surface(f, far, k, text, at, e);
+        else
+            ok = ses_words_new(f, w, k, text, ends, i, x, hash, odd, e);
         if (!ok) return false;
     }
     return true;

@@ -106,7 +106,8 @@ size_t ses_words_spm_few(const ses_words_fast *f, const uint32_t *cut, size_t fr
 {
     size_t to = from + 1;
     double room = most_sum / 2 / (f->most_score + 1);
-    while (to < count && (double)(cut[to + 1] - cut[from] + SES_WORDS_IDS * (to + 1 - from)) < room) to++;
+    while (to < count && (double)(2 * (cut[to + 1] - cut[from]) + SES_WORDS_MORE * (to + 1 - from)) < room)
+        to++;
     return to;
 }
 
@@ -164,7 +165,7 @@ bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens 
     *odd |= reach(f, w, &k->run, begin, out->n) > most_sum;
     if (*odd) return true;
     ses_mark m = ses_arena_mark(&k->scratch);
-    bool ok = tokenize(f, w, k, out, end - begin <= SES_WORDS_LONG, certain, e) && put_tokens(f, k, out, e);
+    bool ok = tokenize(f, w, k, out, end - begin <= SES_STORE_LONG, certain, e) && put_tokens(f, k, out, e);
     ses_arena_rewind(&k->scratch, m);
     w->summed = k->run.n;
     w->summed_byte = end;

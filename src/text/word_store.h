@@ -18,14 +18,16 @@ enum {
     SES_STORE_SLACK = 64       /* bytes past a record that may be read, and tokens that may be written */
 };
 
-/* Followed by: id[n], the word's bytes, begin[n], end[n], and word[n] if `split`. tiles: a token ends where
- * the next begins; then end is begin + 1, and there are n + 1 of both. */
+/* Followed by: id[n], the word's bytes, begin[n], end[n], word[n] if `split`, and `names` bytes. tiles: a token
+ * ends where the next begins; then end is begin + 1, and there are n + 1 of both. */
 typedef struct ses_record {
     uint8_t len, tag; /* of the word; tag: what else tells it from others */
     uint8_t n, words; /* tokens, and words they are of */
-    bool tiles, split;
-    bool surface; /* a token is called by its text */
+    bool tiles : 1, split : 1;
+    bool
+        surface : 1; /* tokens are called by their text: by the names, or as it stands there if there are none */
     uint8_t spare;
+    uint16_t names; /* bytes of names: a length in one byte, and the name, for each such token */
 } ses_record;
 
 typedef struct ses_store {
@@ -38,7 +40,7 @@ typedef struct ses_store {
 typedef struct ses_record_parts {
     int32_t *id;
     char *key;
-    uint8_t *begin, *end, *word;
+    uint8_t *begin, *end, *word, *names;
 } ses_record_parts;
 
 bool ses_store_open(ses_store *s, ses_err *e);
@@ -54,6 +56,7 @@ static inline ses_record_parts ses_record_open(const ses_record *x)
     p.begin = (uint8_t *)p.key + x->len;
     p.end = p.begin + (x->tiles ? 1 : x->n);
     p.word = p.end + x->n;
+    p.names = p.word + (x->split ? x->n : 0);
     return p;
 }
 
