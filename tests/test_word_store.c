@@ -11,13 +11,15 @@ typedef struct dice {
 
 static uint32_t roll(dice *d, uint32_t below) { return ses_rand32(d->key, d->n++) % below; }
 
-enum { WORDS = 40000 };
+enum { WORDS = 20000 };
 
 /* Word number i: its bytes and what its record is like, from i alone. */
 static ses_record draw(uint32_t i, char *word)
 {
     dice d = { { .seed = 21, .step = i }, 0 };
-    ses_record x = { .len = (uint8_t)(16 + roll(&d, 240)), .n = (uint8_t)(1 + roll(&d, 255)), .tag = i % 3 };
+    ses_record x = { .len = (uint16_t)(16 + roll(&d, roll(&d, 2) ? 240 : SES_STORE_LONG - 15)),
+                     .tag = i % 3 };
+    x.n = (uint16_t)(1 + roll(&d, x.len));
     x.tiles = roll(&d, 2);
     x.split = roll(&d, 2);
     x.words = (uint8_t)(1 + roll(&d, 200));
@@ -33,8 +35,7 @@ static void fill(const ses_record *x, uint32_t i)
     ses_record_parts p = ses_record_open(x);
     for (size_t j = 0; j < x->n; j++) {
         p.id[j] = (int32_t)(i ^ j);
-        p.begin[j] = part(i, j);
-        p.end[j] = part(i, j + 1);
+        ses_record_set(&p, j, (ses_offset){ part(i, j), part(i, j + 1) });
         if (x->split) p.word[j] = part(i, j + 2);
     }
 }
@@ -55,13 +56,13 @@ static bool is_right(const ses_record *x, uint32_t i, ses_run *r)
 static void check_ring(void)
 {
     static uint32_t place[WORDS];
-    static int32_t id[512], number[512];
-    static ses_offset byte[512];
+    static int32_t id[1100], number[1100];
+    static ses_offset byte[1100];
     ses_run r = { .id = id, .byte = byte, .word = number, .cap = SES_LEN(id) };
     ses_store s;
     ses_err e = { 0 };
     ses_word_hash h = ses_word_hash_new();
-    char word[256];
+    char word[SES_STORE_LONG];
     if (!CHECK(ses_store_open(&s, &e))) return;
     uint32_t newest = 0, wrong = 0, found = 0, gone = 0;
     for (uint32_t i = 0; i < WORDS; i++) { /* about 40 MB through a ring of 16 */

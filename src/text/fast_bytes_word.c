@@ -101,9 +101,7 @@ static uint32_t keep_far(ses_store *s, ses_string word, const parts *p)
     ses_record_parts to = ses_record_open(x);
     memcpy(to.id, p->id, p->n * sizeof *to.id);
     for (size_t i = 0, begin = 0; i < p->n; begin += p->len[i++]) {
-        ses_offset o = whole_chars(word.p, word.n, begin, begin + p->len[i]);
-        to.begin[i] = (uint8_t)o.begin;
-        to.end[i] = (uint8_t)o.end;
+        ses_record_set(&to, i, whole_chars(word.p, word.n, begin, begin + p->len[i]));
     }
     return place;
 }

@@ -113,8 +113,8 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
 bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
                         const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e);
 
-/* Chunk i, which no cache has: its tokens to the run, and kept where that may be. bucket: where a short one is
- * kept; hash: of a long one. */
+/* Chunk i, which no cache has: its tokens to the run, and kept where that may be. bucket: where a short one
+ * is kept; hash: of a long one. */
 bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
                    const uint32_t ends[2], size_t i, ses_words_entry *bucket, uint64_t hash, bool *odd,
                    ses_err *e);

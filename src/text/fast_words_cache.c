@@ -79,10 +79,9 @@ static uint32_t keep_far(ses_store *s, const given *g, const ses_tokens *k, int3
     if (len > SES_STORE_LONG || n > SES_STORE_LONG || n > len + SES_WORDS_MORE || words > UINT8_MAX) return 0;
     if (!count_names(g, k, surface, &names)) return 0;
     ses_record like = {
-        .len = (uint8_t)len, .tag = (uint8_t)place, .n = (uint8_t)n, .words = (uint8_t)words
+        .len = (uint16_t)len, .n = (uint16_t)n, .tag = (uint8_t)place, .words = (uint8_t)words, .names = names
     };
     like.surface = k->n_mark > g->marks;
-    like.names = names;
     like.tiles = n > 0;
     for (size_t i = g->n; i < r->n; i++) {
         like.tiles &= i + 1 == r->n || r->byte[i].end == r->byte[i + 1].begin;
@@ -93,8 +92,8 @@ static uint32_t keep_far(ses_store *s, const given *g, const ses_tokens *k, int3
     ses_record_parts to = ses_record_open(x);
     for (size_t i = 0; i < n; i++) {
         to.id[i] = r->id[g->n + i];
-        to.begin[i] = (uint8_t)(r->byte[g->n + i].begin - g->begin);
-        to.end[i] = (uint8_t)(r->byte[g->n + i].end - g->begin);
+        ses_offset o = r->byte[g->n + i];
+        ses_record_set(&to, i, (ses_offset){ o.begin - g->begin, o.end - g->begin });
         if (like.split) to.word[i] = (uint8_t)((uint32_t)r->word[g->n + i] - g->words);
     }
     if (names) put_names(g, k, to.names);
@@ -173,13 +172,14 @@ bool ses_words_put_surface(const ses_words_fast *f, const ses_record *x, ses_tok
     ses_record_parts p = ses_record_open(x);
     const uint8_t *name = p.names;
     for (size_t i = 0; i < x->n; i++) {
+        ses_offset o = ses_record_offset(&p, i);
         if (x->surface && p.id[i] == f->surface) {
-            ses_string s = { text + at + p.begin[i], (size_t)p.end[i] - p.begin[i] };
+            ses_string s = { text + at + o.begin, o.end - o.begin };
             if (x->names) s = (ses_string){ (const char *)name + 1, *name }, name += 1 + *name;
             if (!ses_mark_put(k, s.p, s.n, false, e)) return false;
         }
         r->id[r->n] = p.id[i];
-        r->byte[r->n] = (ses_offset){ at + p.begin[i], at + p.end[i] };
+        r->byte[r->n] = (ses_offset){ at + o.begin, at + o.end };
         r->word[r->n++] = (int32_t)(r->words + (x->split ? p.word[i] : 0u));
     }
     r->words += x->words;

@@ -15,6 +15,7 @@
 
 static const char mark[] = "\xe2\x96\x81";
 static const double most_sum = 3e4; /* longer texts go the exact way: rounding is coarse there */
+static const size_t most_kept = 62; /* bytes of a chunk: of longer ones hardly any best path is far ahead */
 
 /* No piece has a mark behind something else, and the mark itself is one. */
 static bool fits_pieces(const ses_spm_model *m)
@@ -165,7 +166,7 @@ bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens 
     *odd |= reach(f, w, &k->run, begin, out->n) > most_sum;
     if (*odd) return true;
     ses_mark m = ses_arena_mark(&k->scratch);
-    bool ok = tokenize(f, w, k, out, end - begin <= SES_STORE_LONG, certain, e) && put_tokens(f, k, out, e);
+    bool ok = tokenize(f, w, k, out, end - begin <= most_kept, certain, e) && put_tokens(f, k, out, e);
     ses_arena_rewind(&k->scratch, m);
     w->summed = k->run.n;
     w->summed_byte = end;

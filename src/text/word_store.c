@@ -29,7 +29,8 @@ void ses_store_clear(ses_store *s)
 
 ses_record *ses_store_put(ses_store *s, const ses_record *like, const char *word, uint32_t *place)
 {
-    size_t parts = (like->tiles ? (size_t)like->n + 1 : 2 * (size_t)like->n) + (like->split ? like->n : 0);
+    size_t offsets = like->tiles ? (size_t)like->n + 1 : 2 * (size_t)like->n;
+    size_t parts = offsets * (like->len > SES_STORE_NARROW ? 2 : 1) + (like->split ? like->n : 0);
     size_t bytes = sizeof *like + like->n * sizeof(int32_t) + like->len + parts + like->names;
     uint32_t units = (uint32_t)((bytes + 7) / 8);
     if (ses_store_worn(s)) return NULL;

@@ -5,7 +5,7 @@
 #ifndef SES_TEXT_WORD_STORE_H
 #define SES_TEXT_WORD_STORE_H
 
-#include "sesame/err.h"
+#include "sesame/tokenizer.h"
 #include "word_hash.h"
 
 #include <string.h>
@@ -14,20 +14,21 @@ enum {
     SES_STORE_BITS = 21,       /* the ring, in units of 8 bytes */
     SES_STORE_INDEX_BITS = 16, /* buckets of four */
     SES_STORE_SHORT = 15,      /* words in the index are longer */
-    SES_STORE_LONG = 255,      /* bytes of a word, and tokens, at most */
-    SES_STORE_SLACK = 64       /* bytes past a record that may be read, and tokens that may be written */
+    SES_STORE_LONG = 1000,     /* bytes of a word, and tokens, at most */
+    SES_STORE_NARROW = 255,    /* bytes of a word whose offsets take one byte each; else two */
+    SES_STORE_SLACK = 64       /* bytes past a record that may be read, tokens that may be written */
 };
 
-/* Followed by: id[n], the word's bytes, begin[n], end[n], word[n] if `split`, and `names` bytes. tiles: a token
- * ends where the next begins; then end is begin + 1, and there are n + 1 of both. */
+/* Followed by: id[n], the word's bytes, begin[n], end[n], word[n] if `split`, and `names` bytes. tiles: a
+ * token ends where the next begins; then end is begin + 1, and there are n + 1 of both. */
 typedef struct ses_record {
-    uint8_t len, tag; /* of the word; tag: what else tells it from others */
-    uint8_t n, words; /* tokens, and words they are of */
+    uint16_t len, n;    /* bytes of the word, and its tokens */
+    uint8_t tag, words; /* what else tells the word from others; words that the tokens are of */
     bool tiles : 1, split : 1;
-    bool
-        surface : 1; /* tokens are called by their text: by the names, or as it stands there if there are none */
+    bool surface : 1; /* tokens are called by a text: a name, or what stands there if there are no names */
     uint8_t spare;
-    uint16_t names; /* bytes of names: a length in one byte, and the name, for each such token */
+    uint16_t names; /* bytes of names: for each such token a length, of one byte, and the name */
+    uint16_t more;
 } ses_record;
 
 typedef struct ses_store {
@@ -36,11 +37,12 @@ typedef struct ses_store {
     uint32_t head;   /* the next place */
 } ses_store;
 
-/* The record's parts. */
+/* The record's parts. Offsets are of `wide` bytes each. */
 typedef struct ses_record_parts {
     int32_t *id;
     char *key;
     uint8_t *begin, *end, *word, *names;
+    size_t wide;
 } ses_record_parts;
 
 bool ses_store_open(ses_store *s, ses_err *e);
@@ -53,11 +55,33 @@ static inline ses_record_parts ses_record_open(const ses_record *x)
 {
     ses_record_parts p = { .id = (int32_t *)(x + 1) };
     p.key = (char *)(p.id + x->n);
+    p.wide = x->len > SES_STORE_NARROW ? 2 : 1;
     p.begin = (uint8_t *)p.key + x->len;
-    p.end = p.begin + (x->tiles ? 1 : x->n);
-    p.word = p.end + x->n;
+    p.end = p.begin + p.wide * (x->tiles ? 1 : x->n);
+    p.word = p.end + p.wide * x->n;
     p.names = p.word + (x->split ? x->n : 0);
     return p;
+}
+
+static inline ses_offset ses_record_offset(const ses_record_parts *p, size_t i)
+{
+    uint16_t o[2];
+    if (p->wide == 1) return (ses_offset){ p->begin[i], p->end[i] };
+    memcpy(&o[0], p->begin + 2 * i, sizeof o[0]);
+    memcpy(&o[1], p->end + 2 * i, sizeof o[1]);
+    return (ses_offset){ o[0], o[1] };
+}
+
+static inline void ses_record_set(const ses_record_parts *p, size_t i, ses_offset o)
+{
+    uint16_t x[2] = { (uint16_t)o.begin, (uint16_t)o.end };
+    if (p->wide == 1) {
+        p->begin[i] = (uint8_t)o.begin;
+        p->end[i] = (uint8_t)o.end;
+        return;
+    }
+    memcpy(p->begin + 2 * i, &x[0], sizeof x[0]);
+    memcpy(p->end + 2 * i, &x[1], sizeof x[1]);
 }
 
 /* Room for a record like this, which the caller fills but for the word; *place: what it is known by. NULL:
