@@ -34,13 +34,14 @@ typedef struct ses_part_of_mixture {
 typedef struct ses_passages_options {
     const ses_part_of_mixture *part;
     size_t n_parts;
-    double exponent; /* XLM's smoothing over languages; 1: as much of each as there is. 0 counts as 1 */
+    double exponent; /* XLM's smoothing over languages; 1: as much of each as there is; 0: the same of each */
     ses_packing packing;
     ses_pairing pairing; /* of pairs */
     double strange;      /* share of strange pairs; usually 0.5 */
     double shorter;      /* share of segment pairs of a random shorter length; BERT's: 0.1 */
     int64_t length;      /* most tokens of a row; special tokens are not counted */
     int64_t border;      /* tokens to leave free for each document's start within a row: separators */
+    bool apart;          /* a document's end is a row's, so that documents do not see each other */
     bool held_out;       /* the documents kept for evaluation instead of the others */
     bool in_order;       /* not shuffled */
     uint64_t seed;

@@ -154,11 +154,11 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_example examples[] = {
-    { "sesame corpus build --tokenizer t.json --held-out 0.5% -o books.ids books.txt.xz",
+    { "sesame corpus build --tokenizer t.json --held-out 0.5% -o c.ids books.txt.xz",
       "a corpus with documents kept for evaluation" },
     { "zcat web.gz | sesame corpus build --format jsonl --tokenizer gpt2 -o web.ids",
       "JSON lines from a pipe" },
-    { "sesame corpus info books.ids", "tokens, documents, lengths; and whether the file is whole" },
+    { "sesame corpus info c.ids", "tokens, documents, lengths; and whether the file is whole" },
     { 0 },
 };
 
