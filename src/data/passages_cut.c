@@ -129,7 +129,7 @@ static void draw_other(ses_passages *r, ses_cut *c, int64_t want, ses_draws *d)
     c->n = c->split + (uint32_t)(n < want ? n : want);
 }
 
-/* Units [from, split) and [split, to) as a pair, cut to length at its outer ends, the longer segment first. */
+/* Units [from, split) and [split, to) as a pair, cut to length at its outer ends, the longer one first. */
 static ses_cut pair_of(const ses_passages *r, size_t place, size_t from, size_t split, size_t to)
 {
     int64_t begin = r->unit[from], middle = r->unit[split], end = r->unit[to];

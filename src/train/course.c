@@ -1,0 +1,290 @@
+#include "course.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One pass over the texts, or what a stage has left for it. */
+typedef struct leg {
+    size_t stage;
+    int64_t pass;           /* epoch of the passages */
+    int64_t first, batches; /* of the run */
+} leg;
+
+/* Where a walk over the batches of a leg stands: batch `index` begins with passage `row`. */
+typedef struct cursor {
+    int64_t leg, index, row;
+} cursor;
+
+struct ses_course {
+    ses_course_options o;
+    ses_passages *passages[SES_STAGES];
+    int64_t frame[SES_STAGES]; /* special tokens of a sequence, for counting a batch's */
+    int64_t end[SES_STAGES];   /* batches of the run at its end */
+    int64_t updates, pass_tokens;
+    leg *leg;
+    size_t legs, cap;
+    cursor at;
+    ses_passages *held; /* for evaluations, made at the first */
+    ses_err lost;       /* what count could not tell */
+};
+
+/* ---- batches ---- */
+
+/* How much of its full size batch number i of the run has. */
+static double share_at(const ses_course *c, int64_t number)
+{
+    double whole = (double)c->o.accumulate * (double)c->updates;
+    double ramp = whole * c->o.ramp, done = (double)number;
+    return done >= ramp ? 1 : c->o.ramp_from + (1 - c->o.ramp_from) * done / ramp;
+}
+
+/* The passages of batch number `number` of the run, the first being `row` of `rows`: how many. */
+static int64_t fill_batch(ses_course *c, size_t stage, int64_t pass, int64_t number, int64_t row,
+                          int64_t rows, ses_err *e)
+{
+    double share = c->updates ? share_at(c, number) : 1;
+    int64_t n = 0, used = 0, budget = (int64_t)(share * (double)c->o.tokens);
+    int64_t most = c->o.rows ? (int64_t)fmax(1, share * (double)c->o.rows) : INT64_MAX;
+    while (n < most && row + n < rows) {
+        int64_t length = c->o.rows ? 0 : ses_passages_length(c->passages[stage], pass, row + n, e);
+        if (length < 0) return -1;
+        used += length + c->frame[stage];
+        if (!c->o.rows && n && used > budget) break;
+        n++;
+    }
+    return n;
+}
+
+/* Batches of a pass, at most so many. */
+static int64_t count_batches(ses_course *c, size_t stage, int64_t pass, int64_t first, int64_t most,
+                             ses_err *e)
+{
+    int64_t rows = ses_passages_count(c->passages[stage], pass, e), n = 0;
+    for (int64_t row = 0; row < rows && n < most; n++) {
+        int64_t k = fill_batch(c, stage, pass, first + n, row, rows, e);
+        if (k < 0) return -1;
+        row += k;
+    }
+    return rows < 0 ? -1 : n;
+}
+
+/* ---- legs ---- */
+
+static bool next_leg(ses_course *c, ses_err *e)
+{
+    leg last = c->legs ? c->leg[c->legs - 1] : (leg){ .pass = -1 };
+    leg l = { .stage = last.stage, .first = last.first + last.batches, .pass = last.pass + 1 };
+    while (l.stage + 1 < c->o.stages && l.first >= c->end[l.stage]) l.stage++;
+    int64_t most = l.first < c->end[l.stage] ? c->end[l.stage] - l.first : INT64_MAX; /* past the run's end */
+    l.batches = count_batches(c, l.stage, l.pass, l.first, most, e);
+    if (l.batches < 1) return false;
+    if (c->legs == c->cap) {
+        size_t cap = 2 * c->cap + 16;
+        leg *p = ses_realloc_array(c->leg, cap, sizeof *p, e);
+        if (!p) return false;
+        c->leg = p;
+        c->cap = cap;
+    }
+    c->leg[c->legs++] = l;
+    return true;
+}
+
+static const leg *leg_at(ses_course *c, int64_t i, ses_err *e)
+{
+    while ((int64_t)c->legs <= i)
+        if (!next_leg(c, e)) return NULL;
+    return &c->leg[i];
+}
+
+static int64_t count(void *ctx, int64_t epoch)
+{
+    ses_course *c = ctx;
+    const leg *l = leg_at(c, epoch, &c->lost);
+    return l ? l->batches : 1; /* the batch will tell */
+}
+
+static bool walk_to(ses_course *c, const leg *l, int64_t epoch, int64_t index, int64_t rows, ses_err *e)
+{
+    if (c->at.leg != epoch || c->at.index > index) c->at = (cursor){ .leg = epoch };
+    while (c->at.index < index) {
+        int64_t n = fill_batch(c, l->stage, l->pass, l->first + c->at.index, c->at.row, rows, e);
+        if (n < 0) return false;
+        c->at.row += n;
+        c->at.index++;
+    }
+    return true;
+}
+
+static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
+{
+    ses_course *c = ctx;
+    const leg *l = leg_at(c, epoch, e);
+    if (!l || c->lost.code) return l ? ses_fail(e, c->lost.code, "%s", c->lost.msg) : false;
+    ses_passages *p = c->passages[l->stage];
+    int64_t rows = ses_passages_count(p, l->pass, e), number = l->first + index;
+    if (rows < 0 || !walk_to(c, l, epoch, index, rows, e)) return false;
+    int64_t n = fill_batch(c, l->stage, l->pass, number, c->at.row, rows, e);
+    double progress = fmin(1, (double)number / ((double)c->o.accumulate * (double)c->updates));
+    ses_aim *a = c->o.aim;
+    a->w.length = c->o.stage[l->stage].length;
+    if (n < 0 || !ses_aim_begin(a, ses_aim_turn(a, (uint64_t)number), progress, e)) return false;
+    for (int64_t i = 0; i < n; i++) {
+        ses_passage x;
+        if (!ses_passages_at(p, l->pass, c->at.row + i, &x, e) || !ses_aim_add(a, &x, e)) return false;
+    }
+    return ses_aim_batch(a, out, e);
+}
+
+static void describe(void *ctx, int64_t epoch, int64_t index, char *buf, size_t n)
+{
+    ses_course *c = ctx;
+    (void)index;
+    if (epoch < (int64_t)c->legs && c->at.leg == epoch)
+        snprintf(buf, n, "from passage %" PRId64 " of pass %" PRId64 ", at most %" PRId64 " tokens each",
+                 c->at.row + 1, c->leg[epoch].pass + 1, c->o.stage[c->leg[epoch].stage].length);
+}
+
+static uint64_t hash(void *ctx)
+{
+    const ses_course *c = ctx;
+    uint64_t h = 1469598103934665603u;
+    for (size_t i = 0; i < c->o.passages.n_parts; i++)
+        h = (h ^ ses_corpus_facts_of(c->o.passages.part[i].corpus)->content) * 1099511628211u;
+    return h;
+}
+
+ses_source ses_course_source(ses_course *c)
+{
+    return (ses_source){ .ctx = c, .count = count, .batch = batch, .describe = describe, .hash = hash };
+}
+
+/* ---- making one ---- */
+
+static bool check(const ses_course_options *o, ses_err *e)
+{
+    double sum = 0;
+    if (!o->stages || o->stages > SES_STAGES) return ses_fail(e, SES_EARG, "1 to %d stages", SES_STAGES);
+    for (size_t i = 0; i < o->stages; i++) {
+        if (!(o->stage[i].share > 0))
+            return ses_fail(e, SES_EARG, "stage %zu has no share of the run", i + 1);
+        sum += o->stage[i].share;
+    }
+    if (fabs(sum - 1) > 1e-6)
+        return ses_fail(e, SES_EARG, "shares of the stages add up to %g, not to 1", sum);
+    if (!o->rows == !o->tokens)
+        return ses_fail(e, SES_EARG, "a batch is so many passages, or so many tokens");
+    if (!(o->ramp >= 0 && o->ramp <= 1) || !(o->ramp_from >= 0 && o->ramp_from <= 1))
+        return ses_fail(e, SES_EARG, "shares of a batch ramp are from 0 to 1");
+    return true;
+}
+
+/* Passages of a stage: what the objectives leave of its length. */
+static ses_passages *open_passages(ses_course *c, int64_t length, bool held_out, int64_t *frame, ses_err *e)
+{
+    ses_passages_options o = c->o.passages;
+    c->o.aim->w.length = length;
+    o.length = ses_aim_fits(c->o.aim);
+    o.held_out = held_out;
+    if (o.length < 2) {
+        ses_fail(e, SES_EARG, "sequences of %" PRId64 " tokens leave no room for text", length);
+        return NULL;
+    }
+    *frame = length - o.length;
+    return ses_passages_new(&o, e);
+}
+
+ses_course *ses_course_new(const ses_course_options *o, ses_err *e)
+{
+    if (!check(o, e)) return NULL;
+    ses_course *c = ses_alloc(sizeof *c, e);
+    if (!c) return NULL;
+    c->o = *o;
+    if (c->o.accumulate < 1) c->o.accumulate = 1;
+    c->at.leg = -1;
+    double sum = 0;
+    for (size_t i = 0; i < o->stages; i++)
+        if (!(c->passages[i] = open_passages(c, o->stage[i].length, false, &c->frame[i], e))) goto fail;
+    c->pass_tokens = ses_passages_tokens(c->passages[0], 0, e);
+    c->updates = o->updates;
+    if (!c->updates) {
+        int64_t batches = count_batches(c, 0, 0, 0, INT64_MAX, e);
+        if (batches < 0) goto fail;
+        c->updates = (int64_t)ceil(o->epochs * (double)batches / (double)c->o.accumulate);
+    }
+    if (c->updates < 1) {
+        ses_fail(e, SES_EARG, "a run of 0 updates");
+        goto fail;
+    }
+    for (size_t i = 0; i < o->stages; i++) {
+        sum += o->stage[i].share;
+        c->end[i] = c->o.accumulate * (i + 1 == o->stages ? c->updates : (int64_t)(sum * (double)c->updates));
+    }
+    return c;
+fail:
+    ses_course_free(c);
+    return NULL;
+}
+
+void ses_course_free(ses_course *c)
+{
+    if (!c) return;
+    for (size_t i = 0; i < SES_STAGES; i++) ses_passages_free(c->passages[i]);
+    ses_passages_free(c->held);
+    ses_free(c->leg);
+    ses_free(c);
+}
+
+int64_t ses_course_updates(const ses_course *c) { return c->updates; }
+int64_t ses_course_pass_tokens(const ses_course *c) { return c->pass_tokens; }
+
+/* ---- evaluation ---- */
+
+enum { EVAL_BATCH = 4096 }; /* tokens */
+
+static bool measure(ses_course *c, ses_tape *t, size_t way, int64_t tokens, bool (*go_on)(void *ctx),
+                    void *ctx, ses_tally *out, ses_err *e)
+{
+    int64_t rows = ses_passages_count(c->held, 0, e), done = 0;
+    ses_aim *a = c->o.aim;
+    for (int64_t row = 0; row < rows && done < tokens;) {
+        ses_batch b;
+        int64_t used = 0;
+        if (!ses_aim_begin(a, way, 0, e)) return false;
+        for (; row < rows && used < EVAL_BATCH; row++) {
+            ses_passage x;
+            if (!ses_passages_at(c->held, 0, row, &x, e) || !ses_aim_add(a, &x, e)) return false;
+            used += x.n;
+        }
+        done += used;
+        ses_tape_reset(t, &(ses_tape_options){ .record = false, .seed = 1, .step = (uint32_t)row });
+        if (!ses_aim_batch(a, &b, e) || !ses_aim_measure(a, t, &b, out, e)) return false;
+        if (go_on && !go_on(ctx)) return ses_fail(e, SES_EIO, "the evaluation was broken off");
+    }
+    return rows > 0;
+}
+
+bool ses_course_evaluate(ses_course *c, int64_t tokens, bool (*go_on)(void *ctx), void *ctx, ses_tally *out,
+                         ses_err *e)
+{
+    ses_aim *a = c->o.aim;
+    ses_objective_options had = a->w.o;
+    int64_t length = c->o.stage[0].length, frame;
+    *out = (ses_tally){ 0 };
+    if (!c->held && !(c->held = open_passages(c, length, true, &frame, e))) return false;
+    ses_tape *t =
+        ses_tape_new(ses_store_device(ses_model_store(a->model)), &(ses_tape_options){ .record = false }, e);
+    if (!t) return false;
+    a->w.length = length;
+    a->w.o.mask_rate = a->w.o.mask_rate_end = -1;
+    a->w.o.mask_copies = 0;
+    bool ok = true;
+    for (size_t way = 0; ok && (way < a->ways || way == 0); way++)
+        ok = measure(c, t, way, tokens, go_on, ctx, out, e);
+    a->w.o = had;
+    ses_tape_free(t);
+    return ok;
+}
