@@ -66,6 +66,21 @@ ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *
 char *ses_model_base_dir(const char *dir, const char *base, ses_err *e);
 bool ses_model_is_adapter(const char *dir);
 
+/* A config with settings changed, in the keys of its model type. Start from SES_NO_CHANGE. */
+typedef struct ses_model_change {
+    double drop, drop_attention, drop_head; /* dropout rates; below 0: as they are */
+    bool usual_head;                        /* a head of Sesame's own gives way to the model's */
+    const char *head;                       /* "linear", "mlp", "lstm", "gru"; NULL: as it is */
+    int64_t size[4];                        /* of its hidden layers */
+    size_t n_sizes;
+    bool mix_layers; /* a learned mix of all layers in place of the last */
+} ses_model_change;
+#define SES_NO_CHANGE                                     \
+    {                                                     \
+        .drop = -1, .drop_attention = -1, .drop_head = -1 \
+    }
+ses_json_doc *ses_model_config_change(const ses_json *config, const ses_model_change *c, ses_err *e);
+
 /* What a forward pass gives: tensors on the tape. */
 typedef enum {
     SES_PER_TOKEN,       /* [tokens, ...] */
@@ -119,6 +134,7 @@ const char *ses_model_class(const ses_model *m); /* "BertForMaskedLM" */
 const ses_json *ses_model_config(const ses_model *m);
 int64_t ses_model_max_tokens(const ses_model *m); /* longest sequence */
 int64_t ses_model_vocab(const ses_model *m);
+int64_t ses_model_layers(const ses_model *m); /* of the encoder, or the only stack */
 int64_t ses_model_labels(const ses_model *m);
 const char *ses_model_label(const ses_model *m, int64_t i); /* NULL when it has no name */
 ses_dtype ses_model_dtype(const ses_model *m);              /* of the weights in the file */

@@ -66,7 +66,10 @@ int ses_group_by_decay(void *ctx, const ses_param *p);
  * `layers` the layers, the last everything on top. Levels below `frozen` do not move. */
 typedef struct ses_layers {
     int64_t layers, frozen;
+    int64_t least; /* of gradual unfreezing: levels that stay frozen */
 } ses_layers;
+/* ULMFiT's gradual unfreezing: in epoch 0 the top level moves alone, in each one after it one more. */
+int64_t ses_layers_frozen(const ses_layers *l, int64_t epoch);
 int64_t ses_param_level(const ses_param *p, int64_t layers);
 int ses_group_by_layer(void *ctx, const ses_param *p);
 /* Fills the groups for it: level l has rate fall^(layers + 1 - l), as ULMFiT's discriminative rates. */

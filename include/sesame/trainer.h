@@ -26,6 +26,7 @@ typedef struct ses_trainer_options {
     void *loss_ctx;
 
     ses_optim_options optim; /* its ctx must live as long as the trainer */
+    ses_layers *gradual;     /* the ctx of optim's groups by layer: thawed epoch by epoch; NULL: as it is */
     ses_schedule schedule;   /* name NULL: constant; total 0: the run's */
     double warmup_ratio;     /* of the run, where schedule.warmup is 0 */
     double clip;             /* most gradient norm; 0: none */

@@ -19,6 +19,7 @@
 typedef struct args {
     int dtype; /* ses_dtype as `choices` orders them, or -1 */
     int64_t shard;
+    const char *adapter;
     bool overwrite, strict, json;
 } args;
 
@@ -36,6 +37,11 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, shard),
       .def = "0",
       .help = "begin a new file when one would hold more than this; 0: one file" },
+    { .name = "merge-adapter",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, adapter),
+      .value = "DIR",
+      .help = "a LoRA adapter to add to the weights; where DIR is an adapter's folder itself, it is" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
@@ -52,6 +58,7 @@ typedef struct loss {
 
 typedef struct job {
     const char *from, *to;
+    const char *base;       /* of an adapter given beside its model; or NULL */
     ses_sentence *sentence; /* NULL: a model alone */
     ses_model *model;
     ses_save_options save;
@@ -145,8 +152,11 @@ static bool copy_named(job *j, const char *dir, const char *name, ses_err *e)
 static bool copy_rest(job *j, ses_err *e)
 {
     const char *dir = j->sentence ? ses_sentence_dir(j->sentence) : j->from;
+    char *home = ses_has_tokenizer(dir) ? NULL : ses_model_base_dir(dir, j->base, NULL);
+    if (home) dir = home;
     bool ok = j->sentence || copy_named(j, dir, "config_sentence_transformers.json", e);
     for (size_t i = 0; i < SES_TOKENIZER_FILES && ok; i++) ok = copy_named(j, dir, ses_tokenizer_file[i], e);
+    ses_free(home);
     return ok;
 }
 
@@ -232,7 +242,7 @@ static bool print_json(const job *j, ses_err *e)
 static bool open_model(job *j, ses_device *dev, bool strict, ses_err *e)
 {
     if (!ses_sentence_is(j->from)) {
-        j->model = ses_model_open(j->from, dev, &(ses_model_options){ .strict = strict }, e);
+        j->model = ses_model_open(j->from, dev, &(ses_model_options){ .strict = strict, .base = j->base }, e);
         return j->model != NULL;
     }
     j->sentence = ses_sentence_open(j->from, dev, NULL, e);
@@ -265,7 +275,8 @@ static bool convert(job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    job j = { .from = c->rest[0],
+    job j = { .from = a->adapter ? a->adapter : c->rest[0],
+              .base = a->adapter ? c->rest[0] : NULL,
               .to = c->rest[1],
               .save = { .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite } };
     ses_device *dev = ses_device_open("cpu", NULL, e);
@@ -285,6 +296,7 @@ static bool run(ses_call *c, ses_err *e)
 
 static const ses_example examples[] = {
     { "sesame convert bert-base-uncased bert-base-f16 --dtype f16", "a copy of half the size" },
+    { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "model and adapter in one" },
     { "sesame convert bert-large bert-large-cut --shard-size 500M", "weights in files of at most 500 MiB" },
     { 0 },
 };
@@ -296,7 +308,8 @@ const ses_command ses_command_convert = {
     .description =
         "Reads the model in folder DIR, weights in safetensors or pytorch_model.bin, and writes it to folder "
         "OUT: config.json and safetensors weights, as the reference library reads and writes them, and the "
-        "tokenizer's files as they are. A sentence encoder (modules.json) is written with its modules.\n\n"
+        "tokenizer's files as they are. A LoRA adapter is merged into the weights. A sentence encoder "
+        "(modules.json) is written with its modules.\n\n"
         "Numbers are rounded to nearest. Those that do not fit the new format, and NaN or infinity among "
         "the weights, are an error, and nothing is written. Each file appears whole or not at all; what is "
         "in OUT stays as it is unless --overwrite is given. OUT may be DIR itself then.",

@@ -20,6 +20,7 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 9e15,
       .help = "of the resamples" },
+    SES_OPT_ADAPTER(args, tune.adapter),
     SES_OPT_SHARED(args, tune.shared),
 };
 

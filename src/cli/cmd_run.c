@@ -104,6 +104,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(ses_run_args, lean),
       .help = "half the memory: no second copy of the weights in the order kernels read" },
     SES_OPT_STRICT(ses_run_args, strict),
+    SES_OPT_ADAPTER(ses_run_args, adapter),
     SES_OPT_SHARED(ses_run_args, shared),
 };
 
@@ -391,11 +392,14 @@ static bool run(ses_call *c, ses_err *e)
 {
     char dash[] = "-", *standard[] = { dash, NULL };
     const ses_run_args *a = c->args;
-    const char *dir = c->rest[0];
+    const char *dir = a->adapter ? a->adapter : c->rest[0];
     ses_runner r = { .a = a, .term = &c->out };
     ses_reader in = { .given = a->ids, .file = c->n_rest > 1 || a->ids.n ? c->rest + 1 : standard };
     ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
-    ses_model_options mo = { .class_name = a->class_name, .strict = a->strict, .lean = a->lean };
+    ses_model_options mo = { .class_name = a->class_name,
+                             .strict = a->strict,
+                             .lean = a->lean,
+                             .base = a->adapter ? c->rest[0] : NULL };
     r.dev = ses_device_open(a->shared.device, &o, e);
     r.model = r.dev ? ses_model_open(dir, r.dev, &mo, e) : NULL;
     r.tape = r.model ? ses_tape_new(r.dev, NULL, e) : NULL;

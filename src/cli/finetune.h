@@ -6,6 +6,7 @@
 #include "judged.h"
 #include "sesame/trainer.h"
 #include "train_watch.h"
+#include "transfer.h"
 #include "tune.h"
 
 /* In OUT. */
@@ -15,8 +16,9 @@
 typedef struct ses_finetune_args {
     ses_tune_args tune;
     const char *model, *config, *tokenizer, *train, *eval, *output, *metric, *log, *board;
-    int64_t steps, batch, tokens, bucket, accumulate, freeze, eval_every, patience, save_every, keep, seed;
-    double epochs, eval_epochs, lr, warmup, decay, clip, fall, smoothing;
+    int64_t steps, batch, tokens, bucket, accumulate, eval_every, patience, save_every, keep, seed;
+    double epochs, eval_epochs, lr, warmup, decay, clip, smoothing;
+    ses_transfer_args transfer;
     int optimizer, schedule;
     bool resume, overwrite;
     ses_energy_args energy;
@@ -39,6 +41,7 @@ typedef struct ses_finetune {
     ses_tune_set train, eval;
     ses_batches *batches;
     ses_layers layers;
+    ses_lora lora;
     ses_trainer *trainer;
     char *settings;
     ses_watch watch;

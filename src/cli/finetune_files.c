@@ -63,9 +63,7 @@ bool ses_finetune_config(ses_finetune *f, ses_err *e)
             f->base = ses_json_parse(text, (size_t)n, e);
             return f->base != NULL;
         }
-    char *path = a->config ? ses_strdup(a->config, e) : ses_path_join(a->model, "config.json", e);
-    f->base = path ? ses_json_load(path, FILE_MAX, e) : NULL;
-    ses_free(path);
+    f->base = a->config ? ses_json_load(a->config, FILE_MAX, e) : ses_model_config_open(a->model, NULL, e);
     return f->base != NULL;
 }
 
@@ -151,11 +149,13 @@ static bool write_card(const ses_finetune *f, const char *dir, ses_err *e)
         &b, "| optimizer | %s, rate %g, %s, warm-up %g, decay %g, clip %g |\n| seed | %" PRId64 " |\n",
         ses_optim_name((size_t)a->optimizer, NULL), a->lr, ses_schedule_name((size_t)a->schedule, NULL),
         a->warmup, a->decay, a->clip, a->seed);
+    ses_transfer_card(&a->transfer, &b);
     if (f->eval.data)
         ses_buf_appendf(&b, "\nOn %s (%zu examples):\n\n| score | value |\n|---|---|\n",
                         ses_path_base(a->eval), f->n_eval);
     for (size_t i = 0; i < f->judged.scores.n; i++)
         ses_buf_appendf(&b, "| %s | %.4f |\n", f->judged.scores.item[i].name, f->judged.scores.item[i].value);
+    ses_transfer_use(&a->transfer, f->tuner->model, &b);
     char *path = ses_path_join(dir, "README.md", e);
     bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, false, e);
     ses_free(path);
@@ -191,7 +191,10 @@ static bool remove_leftover(void *ctx, const char *name) /* of a killed process;
  * not load. */
 static bool remove_stale(const ses_finetune *f, ses_err *e)
 {
-    static const char *const names[] = { "config.json", "eval_results.json", "model.safetensors.index.json" };
+    static const char *const names[] = {
+        "config.json",       "eval_results.json",   "model.safetensors.index.json",
+        "model.safetensors", "adapter_config.json", "adapter_model.safetensors"
+    };
     bool ok = true;
     for (size_t i = 0; ok && i < SES_LEN(names); i++) {
         char *path = ses_path_join(f->a->output, names[i], e);

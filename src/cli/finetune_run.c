@@ -61,7 +61,8 @@ static bool prepare_data(ses_finetune *f, ses_err *e)
     if (a->eval_every && a->eval_epochs > 0)
         return ses_fail(e, SES_EUSAGE, "--eval-every counts updates, --eval-epochs epochs: not both");
     if (!a->model && !a->tokenizer) return ses_fail(e, SES_EUSAGE, "--config needs --tokenizer");
-    if (!ses_finetune_config(f, e)) return false;
+    if (!ses_transfer_check(&a->transfer, a->model, e)) return false;
+    if (!ses_finetune_config(f, e) || !ses_transfer_config(&a->transfer, &f->base, e)) return false;
     f->train_rows = ses_data_open(&f->spec, a->train, NULL, e);
     if (!f->train_rows) return false;
     if (!ses_examples_learnable(f->train_rows, e)) return ses_wrap(e, "%s", a->train);
@@ -76,6 +77,7 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
     const ses_finetune_args *a = f->a;
     const char *tokenizer = a->tokenizer ? a->tokenizer : a->model;
     ses_tune_options o = ses_tune_options_of(&a->tune, f->kind, &f->spec);
+    o.lora = ses_transfer_lora(&a->transfer, &f->lora);
     const char *type = ses_json_string(ses_json_get(ses_json_root(f->base), "model_type"), NULL);
     f->tuner = ses_tuner_new(&o, tokenizer, type ? type : "", f->dev, e);
     if (!f->tuner || !ses_tuner_labels(f->tuner, f->train_rows, e) || !ses_finetune_metric(f, e))
@@ -87,19 +89,13 @@ static bool prepare_model(ses_finetune *f, ses_err *e)
            (!a->eval || ses_tuner_encode(f->tuner, f->eval_rows, &f->eval, e) || ses_wrap(e, "%s", a->eval));
 }
 
-static bool optimizer(ses_finetune *f, ses_optim_options *o, ses_err *e)
+static bool optimizer(ses_finetune *f, ses_optim_options *o, ses_layers **gradual, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
     if (!ses_optim_usual(ses_optim_name((size_t)a->optimizer, NULL), o, e)) return false;
     o->lr = a->lr;
     if (!strcmp(o->name, "adafactor")) o->relative_step = o->scale_parameter = false; /* the rate is ours */
-    f->layers.layers =
-        ses_json_int(ses_json_get(ses_json_root(f->tuner->config), "num_hidden_layers"), &f->layers.layers)
-            ? f->layers.layers
-            : 0;
-    if (f->layers.layers > SES_MAX_GROUPS / 2 - 2) f->layers.layers = SES_MAX_GROUPS / 2 - 2;
-    f->layers.frozen = a->freeze > f->layers.layers + 1 ? f->layers.layers + 1 : a->freeze;
-    return ses_groups_of_layers(o, &f->layers, a->decay, a->fall, e);
+    return ses_transfer_groups(&a->transfer, f->tuner->model, a->decay, &f->layers, o, gradual, e);
 }
 
 /* What a resumed run must have in common with the one it goes on with. */
@@ -124,8 +120,7 @@ static char *settings(const ses_finetune *f, ses_err *e)
     ses_json_number(w, "warmup", a->warmup);
     ses_json_number(w, "weight_decay", a->decay);
     ses_json_number(w, "clip", a->clip);
-    ses_json_number(w, "layer_decay", a->fall);
-    ses_json_count(w, "freeze", a->freeze);
+    ses_transfer_settings(&a->transfer, w);
     ses_json_number(w, "label_smoothing", a->smoothing);
     ses_json_end_object(w);
     const char *text = ses_json_writer_text(w, NULL, e);
@@ -162,7 +157,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
                               .save_every = a->save_every,
                               .keep = a->keep,
                               .settings = f->settings };
-    if (!optimizer(f, &o.optim, e) ||
+    if (!optimizer(f, &o.optim, &o.gradual, e) ||
         !ses_schedule_usual(ses_schedule_name((size_t)a->schedule, NULL), &o.schedule, e))
         return false;
     if (a->warmup >= 1)
@@ -175,13 +170,15 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
 
 static void announce(const ses_finetune *f)
 {
-    char a[SES_HUMAN], b[SES_HUMAN], c[SES_HUMAN];
+    char a[SES_HUMAN], b[SES_HUMAN], c[SES_HUMAN], d[SES_HUMAN], some[SES_HUMAN + 16] = "";
     const ses_term *t = f->talk;
+    const ses_store *s = ses_model_store(f->tuner->model);
     if (f->quiet) return;
-    fprintf(stderr, "%s%s%s: %s parameters, %s examples of %.1f tokens", ses_style_on(t, SES_BOLD),
+    if (ses_store_trained(s) < ses_store_numbers(s))
+        snprintf(some, sizeof some, " (%s trained)", ses_grouped(d, ses_store_trained(s)));
+    fprintf(stderr, "%s%s%s: %s parameters%s, %s examples of %.1f tokens", ses_style_on(t, SES_BOLD),
             ses_model_class(f->tuner->model), ses_style_on(t, SES_PLAIN),
-            ses_grouped(a, ses_store_numbers(ses_model_store(f->tuner->model))),
-            ses_grouped(b, ses_dataset_size(f->train.data)),
+            ses_grouped(a, ses_store_numbers(s)), some, ses_grouped(b, ses_dataset_size(f->train.data)),
             (double)ses_dataset_tokens(f->train.data) / (double)ses_dataset_size(f->train.data));
     if (f->eval.data) fprintf(stderr, ", %s to measure with", ses_grouped(c, (int64_t)f->n_eval));
     fprintf(stderr, ", %" PRId64 " updates\n", ses_trainer_total(f->trainer));

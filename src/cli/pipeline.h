@@ -8,7 +8,7 @@
 
 typedef struct ses_pipeline_args {
     ses_shared shared;
-    const char *model;
+    const char *model, *adapter;
     ses_list files;
     int64_t batch_tokens, max_seq_len;
     bool jsonl, keep_going;

@@ -380,7 +380,9 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
     sigset_t was = block_signals();
     ses_device *dev = ses_device_open(a->shared.device, &o, e);
     pthread_sigmask(SIG_SETMASK, &was, NULL);
-    j.p = dev ? ses_pipeline_new(c->command->task, a->model, dev, c->task_args, e) : NULL;
+    j.p = dev ? ses_pipeline_new(c->command->task, a->adapter ? a->adapter : a->model,
+                                 a->adapter ? a->model : NULL, dev, c->task_args, e)
+              : NULL;
     bool ok = j.p && run(&j, e);
     if (j.p) tell_stopped(&j);
     ok = ok && end_array(&j, e);

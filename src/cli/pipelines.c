@@ -10,6 +10,7 @@ static const ses_opt opt[] = {
       .value = "DIR",
       .required = true,
       .help = "model folder, with its tokenizer" },
+    SES_OPT_ADAPTER(ses_pipeline_args, adapter),
     { .name = "file",
       .letter = 'f',
       .type = SES_OPT_LIST,

@@ -11,7 +11,7 @@
 typedef struct ses_run_args {
     ses_shared shared;
     ses_list ids;
-    const char *class_name;
+    const char *class_name, *adapter;
     int64_t batch_tokens, top, position, mask_id, choices, max_answer, layer, head;
     bool logits, hidden_states, attentions, strict, lean;
 } ses_run_args;

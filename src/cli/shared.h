@@ -49,6 +49,13 @@ typedef struct ses_shared {
         .help = "a tensor in the files that the model does not use is an error"     \
     }
 
+/* Of commands that open a model: put a `const char *` there. */
+#define SES_OPT_ADAPTER(struct_, field)                                                              \
+    {                                                                                                \
+        .name = "adapter", .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), .value = "DIR", \
+        .help = "a LoRA adapter, as the peft library writes it, for the model"                       \
+    }
+
 /* A line on stderr about tensors that were passed over, and one about code that is not run. */
 void ses_tell_surplus(const ses_model *m);
 

@@ -14,6 +14,7 @@ typedef struct ses_tune_args {
     bool all_pieces, may_lack;
     int64_t max_length, stride, longest, best;
     double threshold;
+    const char *adapter; /* of eval and predict */
 } ses_tune_args;
 
 #define SES_OPT_TASK(struct_, field) SES_OPT_DATA_TASK(struct_, field.data, true)

@@ -2,11 +2,9 @@
 #include "tune.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
+#include "tokenizer_files.h"
 
 #include <string.h>
-
-enum { CONFIG_MAX = 1 << 24 };
 
 void ses_tune_run_free(ses_tune_run *r)
 {
@@ -31,16 +29,17 @@ static bool open_model(ses_tune_run *r, const ses_tune_options *o, const char *d
 {
     const ses_json *config = ses_json_root(r->config);
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
-    r->tuner = ses_tuner_new(o, dir, type ? type : "", r->dev, e);
+    char *home = ses_has_tokenizer(dir) ? ses_strdup(dir, e) : ses_model_base_dir(dir, o->base, e);
+    r->tuner = home ? ses_tuner_new(o, home, type ? type : "", r->dev, e) : NULL;
+    ses_free(home);
     return r->tuner && ses_tuner_labels(r->tuner, r->rows, e) && ses_tuner_config(r->tuner, config, 0, e) &&
            ses_tuner_model(r->tuner, dir, false, 0, e) && ses_tuner_encode(r->tuner, r->rows, &r->set, e);
 }
 
-static bool read_config(ses_tune_run *r, const ses_tune_kind *k, const char *dir, ses_err *e)
+static bool read_config(ses_tune_run *r, const ses_tune_kind *k, const char *dir, const char *base,
+                        ses_err *e)
 {
-    char *path = ses_path_join(dir, "config.json", e);
-    r->config = path ? ses_json_load(path, CONFIG_MAX, e) : NULL;
-    ses_free(path);
+    r->config = ses_model_config_open(dir, base, e);
     return r->config &&
            (!k->named || ses_tune_labels(ses_json_root(r->config), k->data, &r->labels, &r->told, e) ||
             ses_wrap(e, "%s", dir));
@@ -58,15 +57,17 @@ static bool read_rows(ses_tune_run *r, const ses_data_spec *s, const char *path,
 bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *c, bool labels, ses_err *e)
 {
     ses_device_options d = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
+    const char *dir = a->adapter ? a->adapter : c->rest[0], *base = a->adapter ? c->rest[0] : NULL;
     const ses_tune_kind *k;
     ses_data_spec s;
     *r = (ses_tune_run){ 0 };
-    if (!ses_tune_resolve(a, &k, &s, e) || !read_config(r, k, c->rest[0], e)) return false;
+    if (!ses_tune_resolve(a, &k, &s, e) || !read_config(r, k, dir, base, e)) return false;
     ses_tune_options o = ses_tune_options_of(a, k, &s);
+    o.base = base;
     s.no_labels = !labels;
     r->dev = ses_device_open(a->shared.device, &d, e);
     if (!r->dev || !read_rows(r, &s, c->rest[1], e)) return false;
-    if (!open_model(r, &o, c->rest[0], e)) return ses_wrap(e, "%s", c->rest[1]);
+    if (!open_model(r, &o, dir, e)) return ses_wrap(e, "%s", c->rest[1]);
     if (!c->quiet) ses_tune_tell_cut(r->tuner, &r->set, c->rest[1]);
     ses_progress p = ses_progress_start(stderr, &c->err, c->quiet, "sequences", (int64_t)r->set.n);
     bool ok = ses_tuner_predict(r->tuner, &r->set, &r->said, progress, &p, e);

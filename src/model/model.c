@@ -216,6 +216,7 @@ const char *ses_model_class(const ses_model *m) { return m->class->name; }
 const ses_json *ses_model_config(const ses_model *m) { return m->config; }
 int64_t ses_model_max_tokens(const ses_model *m) { return m->c.positions + m->c.pos_extra - m->c.pos_offset; }
 int64_t ses_model_vocab(const ses_model *m) { return m->c.vocab; }
+int64_t ses_model_layers(const ses_model *m) { return m->stack[0].depth; }
 int64_t ses_model_labels(const ses_model *m) { return m->c.labels; }
 ses_dtype ses_model_dtype(const ses_model *m) { return m->dtype; }
 const char *ses_model_surplus(const ses_model *m) { return m->surplus; }

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-enum { CONFIG_MAX = 16 << 20, DEFAULT_BUDGET = 4096, UNLIMITED = 1 << 20 };
+enum { DEFAULT_BUDGET = 4096, UNLIMITED = 1 << 20 };
 
 /* ---- the model ---- */
 
@@ -49,17 +49,29 @@ static const ses_head_use *find_use(const ses_task *t, const ses_class *c)
 
 static bool open_model(ses_pipeline *p, ses_err *e)
 {
-    char *path = ses_path_join(p->dir, "config.json", e);
-    ses_json_doc *doc = path ? ses_json_load(path, CONFIG_MAX, e) : NULL;
-    ses_model_options o = { 0 };
+    ses_json_doc *doc = ses_model_config_open(p->dir, p->base, e);
+    ses_model_options o = { .base = p->base };
     if (doc && !pick_class(p, ses_json_root(doc), &o, e))
-        ses_wrap(e, "%s", path);
+        ses_wrap(e, "%s/config.json", p->dir);
     else if (doc)
         p->model = ses_model_open(p->dir, p->dev, &o, e);
     if (p->model) p->use = find_use(p->task, p->model->class);
     ses_json_free(doc);
-    ses_free(path);
     return p->model != NULL;
+}
+
+/* The folder's own, or, where an adapter came without one, its model's. */
+static bool open_tokenizer(ses_pipeline *p, ses_err *e)
+{
+    bool adapter = ses_model_is_adapter(p->dir);
+    p->tokenizer = ses_tokenizer_open(p->dir, adapter ? NULL : e);
+    if (p->tokenizer || !adapter) return p->tokenizer != NULL;
+    char *dir = ses_model_base_dir(p->dir, p->base, e);
+    if (!dir) return false;
+    ses_free(p->dir);
+    p->dir = dir;
+    p->tokenizer = ses_tokenizer_open(p->dir, e);
+    return p->tokenizer != NULL;
 }
 
 static bool check_fit(const ses_pipeline *p, ses_err *e)
@@ -83,7 +95,8 @@ static void set_limit(ses_pipeline *p)
 
 /* ---- opening ---- */
 
-ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device *dev, void *args, ses_err *e)
+ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char *base, ses_device *dev,
+                               void *args, ses_err *e)
 {
     ses_pipeline *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
@@ -93,10 +106,10 @@ ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device
     p->want.logits = true;
     p->budget = DEFAULT_BUDGET;
     p->dir = ses_strdup(dir, e);
+    if (p->dir && base && !(p->base = ses_strdup(base, e))) goto fail;
     p->self = p->dir ? ses_arena_array(&p->mem, 1, task->self_size, e) : NULL;
     if (!p->self || !(task->load ? task->load(p, e) : open_model(p, e))) goto fail;
-    p->tokenizer = ses_tokenizer_open(p->dir, e);
-    if (!p->tokenizer || !check_fit(p, e) ||
+    if (!open_tokenizer(p, e) || !check_fit(p, e) ||
         !ses_facts_read(&p->facts, p->dir, ses_model_type(p->model), p->tokenizer, e))
         goto fail;
     set_limit(p);
@@ -147,7 +160,7 @@ ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *d
     }
     const char *called = ok ? ses_arena_strndup(&mem, task, strlen(task), e) : NULL;
     ok = called && ses_task_called(t, args, called, e);
-    ses_pipeline *p = ok ? ses_pipeline_new(t, dir, dev, args, e) : NULL;
+    ses_pipeline *p = ok ? ses_pipeline_new(t, dir, NULL, dev, args, e) : NULL;
     if (p) {
         p->own_args = true;
         p->args_mem = mem;
@@ -170,6 +183,7 @@ void ses_pipeline_free(ses_pipeline *p)
     if (!p->borrowed) ses_model_free(p->model);
     ses_arena_free(&p->mem);
     ses_buf_free(&p->remarks);
+    ses_free(p->base);
     ses_free(p->dir);
     if (p->own_args) {
         ses_opt_free(p->task->opt, p->task->n_opt, p->args);

@@ -182,7 +182,7 @@ struct ses_pipeline {
     ses_tape *tape;
     ses_facts facts;
     const ses_head_use *use; /* of the model's head that serves the task; NULL: the base model */
-    char *dir;
+    char *dir, *base; /* base: the model's folder, where dir is an adapter's and it is named; else NULL */
     void *args, *self;
     bool own_args;
     ses_want want; /* a task's open may ask for more than logits */
@@ -222,9 +222,10 @@ struct ses_pipeline {
     ses_result result;
 };
 
-/* With the options' struct filled by the caller (ses_opt_defaults and on), which outlives the pipeline. */
-ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, ses_device *dev, void *args,
-                               ses_err *e);
+/* With the options' struct filled by the caller (ses_opt_defaults and on), which outlives the pipeline.
+ * base: of a folder with an adapter, the model's, or NULL. */
+ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char *base, ses_device *dev,
+                               void *args, ses_err *e);
 
 void ses_runner_free(ses_pipeline *p);
 bool ses_job_take(ses_job *j, const ses_item *item, ses_err *e); /* the item, copied, as UTF-8 */

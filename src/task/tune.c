@@ -200,6 +200,7 @@ bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, s
 {
     const ses_json *config = ses_json_root(t->config);
     ses_model_options o = { .train = train, .seed = seed, .config = config, .new_heads = train };
+    o.base = t->o.base, o.lora = t->o.lora;
     t->model = dir ? ses_model_open(dir, t->dev, &o, e) : ses_model_new(config, t->dev, &o, e);
     if (!t->model) return false;
     int64_t most = ses_model_max_tokens(t->model);

@@ -42,14 +42,16 @@ void ses_predicted_free(ses_predicted *p);
 
 typedef struct ses_tune_options {
     const ses_tune_kind *kind;
-    const char *metrics; /* in place of the kind's usual ones; or NULL */
-    int64_t max_length;  /* most tokens of a sequence; 0: what the model takes */
-    int64_t stride;      /* tokens two windows of a passage share */
-    bool all_pieces;     /* every piece of a word has its label, not the first alone */
-    int64_t best;        /* starts and ends tried for an answer */
-    int64_t longest;     /* tokens of an answer */
-    bool may_lack;       /* a passage may have no answer */
-    double threshold;    /* how much more likely none must be */
+    const char *base; /* of a folder with an adapter: the model's, in place of the one it names; or NULL */
+    const ses_lora *lora; /* train an adapter beside the model; or NULL */
+    const char *metrics;  /* in place of the kind's usual ones; or NULL */
+    int64_t max_length;   /* most tokens of a sequence; 0: what the model takes */
+    int64_t stride;       /* tokens two windows of a passage share */
+    bool all_pieces;      /* every piece of a word has its label, not the first alone */
+    int64_t best;         /* starts and ends tried for an answer */
+    int64_t longest;      /* tokens of an answer */
+    bool may_lack;        /* a passage may have no answer */
+    double threshold;     /* how much more likely none must be */
 } ses_tune_options;
 
 typedef struct ses_tuner {

@@ -479,7 +479,7 @@ bool ses_trainer_save(ses_trainer *t, ses_err *e)
 static bool load(ses_trainer *t, const char *dir, ses_err *e)
 {
     char *state = ses_path_join(dir, "trainer_state.json", e);
-    bool ok = state && read_state(t, state, e) && read_weights(t, dir, e);
+    bool ok = state && read_state(t, state, e) && ses_trainer_rethaw(t, e) && read_weights(t, dir, e);
     for (size_t i = 0; ok && i < SES_LEN(parts); i++)
         if (parts[i].there(t)) ok = read_part(t, &parts[i], dir, e);
     for (size_t i = 0; ok && i < t->n; i++) ses_optim_resume(t->optim[i], t->at.updates);

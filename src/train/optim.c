@@ -20,6 +20,7 @@ struct ses_optim {
     ses_optim_options opt;
     ses_real **state; /* [SES_OPTIM_BUFFERS * parameters]; NULL where there is none */
     int *group;
+    int64_t *begun; /* steps done when a parameter began to move: its own are counted from there */
     ses_real *scratch;
     int64_t largest; /* numbers of scratch */
     int64_t steps;
@@ -72,6 +73,12 @@ int64_t ses_param_level(const ses_param *p, int64_t layers)
     return i < layers ? i : layers;
 }
 
+int64_t ses_layers_frozen(const ses_layers *l, int64_t epoch)
+{
+    int64_t frozen = l->layers + 1 - epoch;
+    return frozen > l->least ? frozen : l->least;
+}
+
 int ses_group_by_layer(void *ctx, const ses_param *p)
 {
     const ses_layers *c = ctx;
@@ -109,6 +116,7 @@ static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
     if (p->role != SES_PARAM_SHARED) p->tensor->wants_grad = o->group[i] >= 0;
     if (o->group[i] < 0) return true;
     if (ses_count(p->tensor) > *largest) *largest = ses_count(p->tensor);
+    if (o->begun[i] < 0) o->begun[i] = o->steps;
     o->kind->keeps(&o->opt, p->tensor, b);
     for (size_t j = 0; j < SES_OPTIM_BUFFERS; j++) {
         size_t bytes = (size_t)b[j].n * sizeof(ses_real);
@@ -146,7 +154,9 @@ ses_optim *ses_optim_new(ses_store *s, const ses_optim_options *options, ses_err
     o->opt = *options;
     o->state = ses_alloc_array(SES_OPTIM_BUFFERS * n, sizeof *o->state, e);
     o->group = o->state ? ses_alloc_array(n, sizeof *o->group, e) : NULL;
-    if (o->group && ses_optim_regroup(o, e)) return o;
+    o->begun = o->group ? ses_alloc_array(n, sizeof *o->begun, e) : NULL;
+    for (size_t i = 0; o->begun && i < n; i++) o->begun[i] = -1;
+    if (o->begun && ses_optim_regroup(o, e)) return o;
     ses_optim_free(o);
     return NULL;
 }
@@ -159,12 +169,14 @@ void ses_optim_free(ses_optim *o)
     if (o->scratch) o->dev->mem->free(o->dev, o->scratch);
     ses_free(o->state);
     ses_free(o->group);
+    ses_free(o->begun);
     ses_free(o);
 }
 
 void ses_optim_step(ses_optim *o, double lr, double grad_scale)
 {
-    ses_optim_call c = { .dev = o->dev, .opt = &o->opt, .scratch = o->scratch, .step = ++o->steps };
+    ses_optim_call c = { .dev = o->dev, .opt = &o->opt, .scratch = o->scratch };
+    o->steps++;
     for (size_t i = 0; i < ses_store_count(o->store); i++) {
         if (o->group[i] < 0) continue;
         c.w = ses_store_at(o->store, i)->tensor;
@@ -172,6 +184,7 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
         c.lr = (lr < 0 ? o->opt.lr : lr) * o->opt.group[o->group[i]].lr_scale;
         c.decay = o->opt.group[o->group[i]].decay;
         c.scale = grad_scale;
+        c.step = o->steps - o->begun[i];
         o->kind->step(&c);
     }
 }

@@ -20,7 +20,7 @@ typedef struct ses_optim_call {
     ses_tensor *w;
     ses_real *const *state;  /* in the order of `keeps`; NULL where it was 0 long */
     ses_real *scratch;       /* as long as the largest parameter, of kinds that want one */
-    int64_t step;            /* from 1 */
+    int64_t step;            /* of this parameter, from 1 */
     double lr, decay, scale; /* of this parameter; scale is the gradient's */
 } ses_optim_call;
 

@@ -35,6 +35,29 @@ double ses_trainer_epoch(const ses_trainer *t)
     return (double)t->at.epoch + (t->count > 0 ? (double)t->at.index / (double)t->count : 0);
 }
 
+/* ---- gradual unfreezing ---- */
+
+static bool thaw(ses_trainer *t, int64_t epoch, ses_err *e)
+{
+    if (!t->o.gradual) return true;
+    t->o.gradual->frozen = ses_layers_frozen(t->o.gradual, epoch);
+    for (size_t i = 0; i < t->n; i++)
+        if (t->optim[i] && !ses_optim_regroup(t->optim[i], e)) return false;
+    return true;
+}
+
+/* What began to move when, as a run comes to this epoch. */
+bool ses_trainer_rethaw(ses_trainer *t, ses_err *e)
+{
+    int64_t updates = 0;
+    for (int64_t k = 0; t->o.gradual && k <= t->at.epoch; k++) {
+        for (size_t i = 0; i < t->n; i++) ses_optim_resume(t->optim[i], updates);
+        if (!thaw(t, k, e)) return false;
+        updates += updates_of(t, t->o.source.count(t->o.source.ctx, k));
+    }
+    return true;
+}
+
 /* ---- making one ---- */
 
 static bool check_models(const ses_trainer *t, ses_err *e)
@@ -70,6 +93,7 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
     if (t->dir && !ses_dir_recover(t->dir, e)) goto fail;
     if (t->dir && o->source.hash)
         snprintf(t->data, sizeof t->data, "%016" PRIx64, o->source.hash(o->source.ctx));
+    if (!thaw(t, 0, e)) goto fail;
     for (size_t i = 0; i < t->n; i++)
         if (!(t->optim[i] = ses_optim_new(ses_model_store(t->model[i]), &o->optim, e))) goto fail;
     t->tape = ses_tape_new(t->dev, &(ses_tape_options){ .record = true }, e);
@@ -202,6 +226,7 @@ bool ses_trainer_step(ses_trainer *t, ses_step *out, ses_err *e)
         t->at.epoch++;
         t->at.index = 0;
         t->count = s->count(s->ctx, t->at.epoch);
+        if (!thaw(t, t->at.epoch, e)) return false;
     }
     if (!s->batch(s->ctx, t->at.epoch, t->at.index, &b, e) || !learn(t, &b, &out->loss, e))
         return at_batch(t, e);

@@ -25,4 +25,6 @@ struct ses_trainer {
     ses_err lost;                    /* why the best weights could not be read at the end */
 };
 
+bool ses_trainer_rethaw(ses_trainer *t, ses_err *e); /* what moves in the epoch of a resumed run */
+
 #endif

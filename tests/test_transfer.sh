@@ -1,0 +1,81 @@
+#!/bin/sh
+# Ways to transfer from outside: adapters, frozen layers and their thawing, dropout.
+# Usage: test_transfer.sh BUILD_DIR, from the source folder.
+. tests/finetune_fixture.sh
+
+# A model to begin with: labels it learned are others.
+sed 's/pos$/b/; s/neg$/a/' "$tmp/train.tsv" >"$tmp/first.tsv"
+# shellcheck disable=SC2086  # several options
+ok "a model to begin with" exits 0 "$sesame" finetune $small --task classify --train "$tmp/first.tsv" --epochs 2 -o "$tmp/base"
+tune="--model $tmp/base --task classify --train $tmp/train.tsv --eval $tmp/dev.tsv --threads 1 --batch-size 8"
+
+# Adapters.
+# shellcheck disable=SC2086
+ok "LoRA" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 4 --lora-dropout 0.1 -o "$tmp/lora"
+ok "says what is trained" says '(1,090 trained)'
+ok "learned" above "$(score eval_accuracy "$tmp/lora/all_results.json")" 0.95
+for file in adapter_config.json adapter_model.safetensors config.json tokenizer.json README.md; do
+    ok "leaves $file" test -s "$tmp/lora/$file"
+done
+ok "and no model" test ! -e "$tmp/lora/model.safetensors"
+ok "in peft's words" sh -c "tr -d ' \n' <'$tmp/lora/adapter_config.json' | grep -q '\"target_modules\":\[\"query\",\"value\"\],\"modules_to_save\":\[\"classifier\"\]'"
+ok "eval" exits 0 "$sesame" eval "$tmp/lora" "$tmp/dev.tsv" --task classify --json
+ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/lora/eval_results.json")"
+cp "$tmp/out" "$tmp/eval.json"
+ok "a pipeline" exits 0 "$sesame" text-classification -m "$tmp/lora" "the film was good ."
+ok "agrees" prints pos
+mkdir "$tmp/bare" && cp "$tmp/lora/adapter_config.json" "$tmp/lora/adapter_model.safetensors" "$tmp/bare"
+ok "peft's two files are enough" exits 0 "$sesame" predict "$tmp/bare" "$tmp/dev.tsv" --task classify
+ok "a pipeline over them" exits 0 "$sesame" text-classification -m "$tmp/bare" "the film was good ."
+mv "$tmp/base" "$tmp/moved"
+ok "a model that moved" exits 3 "$sesame" eval "$tmp/lora" "$tmp/dev.tsv" --task classify
+ok "is told" says 'there is no such folder with a model'
+ok "--adapter" exits 0 "$sesame" eval "$tmp/moved" "$tmp/dev.tsv" --task classify --json --adapter "$tmp/lora"
+ok "the same" cmp -s "$tmp/out" "$tmp/eval.json"
+ok "--adapter of a pipeline" exits 0 "$sesame" text-classification -m "$tmp/moved" --adapter "$tmp/lora" "it was bad ."
+ok "agrees" prints neg
+ok "merge" exits 0 "$sesame" convert "$tmp/moved" "$tmp/merged" --merge-adapter "$tmp/lora"
+ok "a whole model" test -s "$tmp/merged/model.safetensors"
+ok "eval of it" exits 0 "$sesame" eval "$tmp/merged" "$tmp/dev.tsv" --task classify --json
+ok "the same numbers" cmp -s "$tmp/out" "$tmp/eval.json"
+mv "$tmp/moved" "$tmp/base"
+ok "merge a folder that names its model" exits 0 "$sesame" convert "$tmp/lora" "$tmp/merged2"
+ok "the same weights" cmp -s "$tmp/merged/model.safetensors" "$tmp/merged2/model.safetensors"
+# shellcheck disable=SC2086
+ok "resume" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 4 --lora-dropout 0.1 -o "$tmp/lora" --resume
+# shellcheck disable=SC2086
+ok "another rank" exits 3 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 2 --lora-dropout 0.1 -o "$tmp/lora" --resume
+ok "is refused" says 'lora_rank 4, not 2'
+# shellcheck disable=SC2086
+ok "no such layer" exits 3 "$sesame" finetune $tune --adapter lora --lora-targets q_proj -o "$tmp/no"
+ok "those there are" says 'there are query, key, value, dense'
+# shellcheck disable=SC2086
+ok "no model" exits 2 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" --adapter lora -o "$tmp/no"
+
+# Gradual unfreezing: stopped in the second epoch and resumed, the run is the same.
+ulmfit="--unfreeze --layer-decay 0.385 --schedule slanted --lr 1e-2 --epochs 4 --save-every 7 --keep 9"
+# shellcheck disable=SC2086
+ok "ULMFiT" exits 0 "$sesame" finetune $tune $ulmfit -o "$tmp/ulmfit"
+ok "begins with the head" says '(1,122 trained)'
+ok "learned" above "$(score eval_accuracy "$tmp/ulmfit/all_results.json")" 0.95
+cp -r "$tmp/ulmfit" "$tmp/cut"
+for update in 20 21 28 30 35 40; do rm -rf "$tmp/cut/checkpoint-$update"; done
+# shellcheck disable=SC2086
+ok "resumed" exits 0 "$sesame" finetune $tune $ulmfit -o "$tmp/cut" --resume
+ok "from the second epoch" says 'checkpoint-14'
+ok "the same weights" cmp -s "$tmp/cut/model.safetensors" "$tmp/ulmfit/model.safetensors"
+
+# A frozen encoder, dropout.
+# shellcheck disable=SC2086
+ok "--freeze all" exits 0 "$sesame" finetune $tune --lr 1e-2 --freeze all -o "$tmp/frozen" --dropout 0 --attention-dropout 0.2 --classifier-dropout 0.3
+ok "the head alone" says '(1,122 trained)'
+for key in '"hidden_dropout_prob": 0' '"attention_probs_dropout_prob": 0.2' '"classifier_dropout": 0.3'; do
+    ok "$key" grep -q "$key" "$tmp/frozen/config.json"
+done
+# shellcheck disable=SC2086
+ok "--freeze of nothing" exits 2 "$sesame" finetune $tune --freeze some -o "$tmp/no"
+# shellcheck disable=SC2086
+ok "too much dropout" exits 2 "$sesame" finetune $tune --dropout 1 -o "$tmp/no"
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
