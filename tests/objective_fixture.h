@@ -84,4 +84,16 @@ static inline ses_aim *fixture_aim(const char *objectives, const ses_objective_o
     "{\"model_type\": \"gpt2\", \"vocab_size\": 500, \"n_embd\": 16, \"n_layer\": 2, \"n_head\": 2, " \
     "\"n_positions\": 640, \"initializer_range\": 0.2}"
 
+#define FIXTURE_T5                                                                                   \
+    "{\"model_type\": \"t5\", \"vocab_size\": 500, \"d_model\": 16, \"d_kv\": 8, \"num_heads\": 2, " \
+    "\"d_ff\": 32, \"num_layers\": 2, \"decoder_start_token_id\": 0, \"dropout_rate\": 0.1, "        \
+    "\"initializer_factor\": 0.3}"
+#define FIXTURE_BART_OF(type)                                                                      \
+    "{\"model_type\": \"" type "\", \"vocab_size\": 500, \"d_model\": 16, \"encoder_layers\": 2, " \
+    "\"decoder_layers\": 2, \"encoder_attention_heads\": 2, \"decoder_attention_heads\": 2, "      \
+    "\"encoder_ffn_dim\": 32, \"decoder_ffn_dim\": 32, \"max_position_embeddings\": 160, "         \
+    "\"init_std\": 0.1, \"decoder_start_token_id\": 5, \"eos_token_id\": 5}"
+#define FIXTURE_BART FIXTURE_BART_OF("bart")
+#define FIXTURE_MASS FIXTURE_BART_OF("mass")
+
 #endif

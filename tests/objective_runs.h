@@ -33,6 +33,14 @@ static const run_case run_cases[] = {
     { .objectives = "alltok", .config = BERT_LIKE("electra", ""), .to = 0.85 },
     { .objectives = "clm", .config = FIXTURE_GPT, .to = 0.85 },
     { .objectives = "clm", .config = BERT_LIKE("bert", ""), .to = 0.85 },
+    { .objectives = "t5", .config = FIXTURE_T5, .to = 0.85 },
+    { .objectives = "t5:2,t2t:1", .config = FIXTURE_T5, .two = true, .to = 0.85 },
+    { .objectives = "bart", .config = FIXTURE_BART, .to = 0.85 },
+    { .objectives = "bart",
+      .config = FIXTURE_BART,
+      .to = 0.85,
+      .noise = "mask,delete,infill,permute,rotate" },
+    { .objectives = "mass", .config = FIXTURE_MASS, .to = 0.85 },
 };
 
 /* Text that can be learned: a token tells the next. */

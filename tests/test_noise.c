@@ -124,8 +124,185 @@ static void test_edges(void)
     ses_bounds_free(&w);
 }
 
+/* ---- spans taken out whole ---- */
+
+/* Gaps and spans are the text, cut; sizes as asked for; spans apart. */
+static void test_spans(void)
+{
+    ses_ints cut = { 0 };
+    int64_t tokens = 0, noise = 0, spans = 0, wrong = 0;
+    ses_spans s = { .rate = 0.15, .mean = 3, .most = 100 };
+    for (uint64_t r = 0; r < 60000; r++) {
+        ses_draws d = ses_draws_of(1, r, 2);
+        int64_t n = 150 + (int64_t)(r % 50), sum = 0;
+        if (!ses_spans_draw(n, &s, &d, &cut, NULL)) return;
+        for (size_t i = 0; i < cut.n; i++) {
+            wrong += cut.p[i] < 1;
+            sum += cut.p[i];
+            if (i % 2) noise += cut.p[i], spans++;
+        }
+        wrong += sum != n || cut.n % 2;
+        tokens += n;
+    }
+    double rate = 100 * (double)noise / (double)tokens, mean = (double)noise / (double)spans;
+    CHECK_MSG(tokens > 10000000 && fabs(rate - 15) < 0.1, "%f %%", rate);
+    CHECK_MSG(fabs(mean - 3) < 0.02, "mean length %f", mean);
+    CHECK(wrong == 0);
+    for (int64_t n = 1; n < 30; n++)
+        for (uint64_t r = 0; r < 20; r++) { /* short texts, few sentinels, much noise */
+            ses_draws d = ses_draws_of(1, r, 2);
+            ses_spans few = { .rate = r % 2 ? 0.9 : 0.15, .mean = 3, .most = 2 };
+            int64_t sum = 0;
+            CHECK(ses_spans_draw(n, &few, &d, &cut, NULL) && cut.n <= 4 && cut.n % 2 == 0);
+            for (size_t i = 0; i < cut.n; i++) sum += cut.p[i];
+            CHECK(sum == n);
+        }
+    ses_ints_free(&cut);
+}
+
+static void test_fragment(void)
+{
+    int64_t tokens = 0, inside = 0, wrong = 0;
+    for (uint64_t r = 0; r < 100000; r++) {
+        ses_draws d = ses_draws_of(1, r, 2);
+        int64_t n = 90 + (int64_t)(r % 31), begin, len = ses_fragment_draw(n, 0.5, &d, &begin);
+        wrong += begin < 0 || begin + len > n || len < 1;
+        tokens += n, inside += len;
+    }
+    CHECK(wrong == 0 && fabs(100 * (double)inside / (double)tokens - 50) < 0.1);
+}
+
+/* ---- BART's noises ---- */
+
+enum { PERMUTE = 1, DELETE = 2, HIDE = 4, INFILL = 8, ROTATE = 16 };
+
+static bool noise(ses_noised *t, int which, const ses_passage *p, uint64_t r)
+{
+    ses_draws d = ses_draws_of(1, r, 2);
+    return ses_noised_begin(t, p, NULL) && (!(which & PERMUTE) || ses_noise_permute(t, &d, NULL)) &&
+           (!(which & DELETE) || ses_noise_delete(t, 0.3, &d, NULL)) &&
+           (!(which & HIDE) || ses_noise_hide(t, 0.3, 4, &d, NULL)) &&
+           (!(which & INFILL) || ses_noise_infill(t, 0.3, 3, false, 4, &d, NULL)) &&
+           (!(which & ROTATE) || ses_noise_rotate(t, &d, NULL));
+}
+
+static int by_number(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
+
+/* Every token that is left is one of the passage, none twice; put back where it came from, with the target
+ * for what is missing, the passage is whole. Returns how many are left. */
+static int64_t check_noised(const ses_noised *t, const ses_passage *p)
+{
+    int32_t from[2 * LONGEST];
+    int64_t n = 0, wrong = 0;
+    for (size_t i = 0; i < t->id.n; i++) {
+        if (t->from.p[i] < 0)
+            wrong += t->id.p[i] != 4;
+        else
+            wrong += t->id.p[i] != p->id[t->from.p[i]], from[n++] = t->from.p[i];
+    }
+    qsort(from, (size_t)n, sizeof *from, by_number);
+    for (int64_t i = 0; i < n; i++) wrong += from[i] < 0 || from[i] >= p->n || (i && from[i] == from[i - 1]);
+    CHECK(wrong == 0 && t->starts.n == t->id.n && t->from.n == t->id.n);
+    return n;
+}
+
+/* Of infilling alone: what is left is in order, each stretch that is missing has one mask and begins and
+ * ends with a word; no two masks are neighbors. */
+static void check_infilled(const ses_noised *t, const ses_passage *p)
+{
+    int64_t next = 0, wrong = 0;
+    for (size_t i = 0; i < t->id.n; i++) {
+        bool mask = t->from.p[i] < 0;
+        if (mask) {
+            wrong += i + 1 < t->id.n && t->from.p[i + 1] < 0;
+            next = i + 1 < t->id.n ? t->from.p[i + 1] : p->n;
+            wrong += next < p->n && !p->starts[next];
+        } else {
+            wrong += t->from.p[i] != next++;
+        }
+    }
+    CHECK(wrong == 0 && next == p->n);
+}
+
+static bool in_order(const ses_noised *t, const ses_passage *p, int flags)
+{
+    for (size_t i = 1; i < t->from.n; i++)
+        if (t->from.p[i] != t->from.p[i - 1] + 1 && !(p->starts[t->from.p[i]] & flags)) return false;
+    return true;
+}
+
+static void test_bart(void)
+{
+    static text x;
+    static const int all[] = { PERMUTE, DELETE, HIDE, INFILL, ROTATE, INFILL | PERMUTE, 31 };
+    ses_noised t = { 0 };
+    for (size_t k = 0; k < SES_LEN(all); k++) {
+        int64_t tokens = 0, left = 0, words = 0, kept = 0;
+        for (uint64_t r = 0; r < 20000; r++) {
+            ses_passage p = fixture_passage(&x, r % 512, 120 + (int64_t)(r % 13), false);
+            if (!noise(&t, all[k], &p, r)) return;
+            tokens += p.n;
+            left += check_noised(&t, &p);
+            if (all[k] == INFILL) check_infilled(&t, &p);
+            if (all[k] == PERMUTE) CHECK(in_order(&t, &p, SES_STARTS_SENTENCE));
+            if (all[k] == HIDE) CHECK(t.id.n == (size_t)p.n);
+            for (int64_t i = 0; i < p.n; i++) words += p.starts[i] != 0;
+            for (size_t i = 0; i < t.id.n; i++) kept += t.from.p[i] >= 0 && p.starts[t.from.p[i]];
+            if (r > 2000 && all[k] != INFILL && all[k] != DELETE && all[k] != HIDE) break;
+        }
+        double rate = 100 - 100 * (double)left / (double)tokens;
+        if (all[k] == DELETE || all[k] == HIDE)
+            CHECK_MSG(fabs(rate - 30) < 0.1, "noise %d: %f", all[k], rate);
+        double of_words = 100 - 100 * (double)kept / (double)words;
+        if (all[k] == INFILL) CHECK_MSG(fabs(of_words - 30) < 0.1, "%f %% of words", of_words);
+        if (all[k] == PERMUTE || all[k] == ROTATE) CHECK(left == tokens);
+    }
+    for (int64_t n = 1; n < 9; n++)
+        for (uint64_t r = 0; r < 100; r++) { /* short ones, all noises, high rates */
+            ses_passage p = fixture_passage(&x, r, n, false);
+            ses_draws d = ses_draws_of(1, r, 2);
+            CHECK(noise(&t, 31, &p, r) && t.id.n > 0);
+            check_noised(&t, &p);
+            CHECK(ses_noised_begin(&t, &p, NULL) && ses_noise_infill(&t, 1, 0.5, r % 2, 4, &d, NULL));
+            CHECK(check_noised(&t, &p) == 0 && t.id.n == 1);
+        }
+    ses_noised_free(&t);
+}
+
+/* ---- reading orders ---- */
+
+/* By definition: j is seen by i if nobody predicts it, if it is read before i, or is i and no target. */
+static void test_order(void)
+{
+    enum { N = 40 };
+    for (uint64_t r = 0; r < 200; r++) {
+        uint8_t role[N], hidden[N * N];
+        int32_t turn[N], when[N], rank = 0;
+        ses_draws d = ses_draws_of(1, r, 2), roles = ses_draws_of(2, r, 2);
+        int64_t n = 1 + (int64_t)(r % N), wrong = 0;
+        for (int64_t i = 0; i < n; i++) role[i] = (uint8_t)(ses_draw_below(&roles, 6) % 3);
+        ses_order_mask(role, n, &d, turn, hidden);
+        for (int64_t i = 0; i < n; i++) { /* the same order, as ranks */
+            when[i] = 0;
+            for (int64_t j = 0; j < n; j++) when[i] += role[j] && turn[j] < turn[i];
+            rank += role[i] && turn[i] < 0;
+        }
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                bool before = role[i] && when[j] < when[i], self = i == j && role[i] == SES_ORDER_FUNCTION;
+                bool sees = role[j] == SES_ORDER_SEEN || before || self;
+                wrong += hidden[i * n + j] == sees;
+            }
+        CHECK(wrong == 0 && rank == 0);
+    }
+}
+
 int main(void)
 {
+    test_spans();
+    test_fragment();
+    test_bart();
+    test_order();
     test_masking();
     test_lengths();
     test_edges();

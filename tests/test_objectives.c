@@ -134,6 +134,85 @@ static void test_clm(void)
     ses_aim_free(a);
 }
 
+/* ---- from text to text ---- */
+
+/* A batch of one passage. */
+static ses_batch lay_one(ses_aim *a, const ses_passage *p)
+{
+    ses_err e = { 0 };
+    ses_batch b = { 0 };
+    CHECK_MSG(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, p, &e) && ses_aim_batch(a, &b, &e), "%s", e.msg);
+    return b;
+}
+
+/* Sentinels of the input give way to what stands behind them in the target. */
+static void check_sentinels(const ses_batch *b, const ses_passage *p, const ses_lexicon *x)
+{
+    int64_t k = 0, wrong = 0, t = 0, end = b->target_cu[1] - 1;
+    for (int64_t i = 0; i + 1 < b->tokens; i++) {
+        bool sentinel = b->ids[i] >= 6 && b->ids[i] < 6 + SENTINELS;
+        if (!sentinel) {
+            wrong += b->ids[i] != p->id[k++];
+            continue;
+        }
+        wrong += b->labels[t++] != b->ids[i];
+        while (t < end && (b->labels[t] < 6 || b->labels[t] >= 6 + SENTINELS))
+            wrong += b->labels[t++] != p->id[k++];
+    }
+    CHECK(wrong == 0 && k == p->n && t == end);
+    CHECK(b->ids[b->tokens - 1] == x->eos && b->labels[end] == x->eos);
+}
+
+static void test_text_to_text(void)
+{
+    static text t;
+    ses_err e = { 0 };
+    ses_lexicon x = fixture_lexicon();
+    ses_objective_options o = ses_objective_usual;
+    ses_aim *t5 = fixture_aim("t5", &o, &x, FIXTURE_T5, 128, &e),
+            *pairs = fixture_aim("t2t", &o, &x, FIXTURE_T5, 128, &e);
+    ses_aim *bart = fixture_aim("bart", &o, &x, FIXTURE_BART, 128, &e),
+            *mass = fixture_aim("mass", &o, &x, FIXTURE_BART, 128, &e);
+    static const int32_t code[] = { 480 };
+    CHECK_MSG(t5 && pairs && bart && mass, "%s", e.msg);
+    for (uint64_t r = 0; t5 && pairs && bart && mass && r < 200; r++) {
+        ses_passage p = fixture_passage(&t, r, ses_aim_fits(t5) - (int64_t)(r % 7), false);
+        ses_batch b = lay_one(t5, &p);
+        CHECK(b.tokens <= 128 && b.tokens > 110);
+        check_sentinels(&b, &p, &x);
+
+        p = fixture_passage(&t, r, 100, true);
+        b = lay_one(pairs, &p);
+        CHECK(b.tokens == 51 && !memcmp(b.ids, p.id, 50 * sizeof *b.ids) && b.target_cu[1] == 51 &&
+              !memcmp(b.labels, p.id + 50, 50 * sizeof *b.labels) && b.labels[50] == x.eos);
+
+        p = fixture_passage(&t, r, ses_aim_fits(bart), false);
+        bart->w.codes = 0;
+        b = lay_one(bart, &p);
+        CHECK(b.tokens <= 128 && b.ids[0] == x.cls && b.ids[b.tokens - 1] == x.sep && !b.target_ids);
+        CHECK(b.target_cu[1] == p.n + 2 && !memcmp(b.labels + 1, p.id, (size_t)p.n * sizeof *p.id));
+        bart->w.code = code, bart->w.codes = 1; /* mBART */
+        b = lay_one(bart, &p);
+        CHECK(b.ids[b.tokens - 1] == 480 && b.ids[b.tokens - 2] == x.eos && b.labels[p.n + 1] == 480 &&
+              b.labels[p.n] == x.eos && !memcmp(b.labels, p.id, (size_t)p.n * sizeof *p.id));
+
+        b = lay_one(mass, &p);
+        int64_t n = b.target_cu[1], begin = b.target_positions[0] - 1, wrong = 0;
+        CHECK(b.tokens == p.n + 2 && (n == p.n / 2 || n == (p.n + 1) / 2) && !b.segments);
+        for (int64_t i = 0; i < p.n; i++) { /* the stretch from the labels, the rest as it stands */
+            bool inside = i >= begin && i < begin + n;
+            wrong += (inside ? b.labels[i - begin] : b.ids[i + 1]) != p.id[i];
+            wrong += inside && b.target_positions[i - begin] != i + 1;
+            wrong += inside && b.target_ids[i - begin] != (i ? p.id[i - 1] : x.cls);
+        }
+        CHECK(wrong == 0);
+    }
+    ses_aim_free(t5);
+    ses_aim_free(pairs);
+    ses_aim_free(bart);
+    ses_aim_free(mass);
+}
+
 /* ---- two segments ---- */
 
 static void test_pairs(void)
@@ -187,6 +266,11 @@ static void test_refused(void)
     refused("lm", &usual, &x, FIXTURE_BERT, 128, "no objective \"lm\"; there are mlm");
     refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a mask rate of 1.5");
     refused("mlm", &usual, &x, FIXTURE_BERT, 3, "leave no room for text");
+    refused("t5", &usual, &x, FIXTURE_BERT, 128, "needs a model with an encoder and a decoder");
+    bare.sentinels = 0;
+    refused("t5", &usual, &bare, FIXTURE_T5, 128, "needs sentinels: tokens <extra_id_0>");
+    wild = usual, wild.noise = "infill,shout";
+    refused("bart", &wild, &x, FIXTURE_BART, 128, "no noise \"shout\"; there are mask, delete");
 }
 
 int main(void)
@@ -195,6 +279,7 @@ int main(void)
     test_same();
     test_rate_moves();
     test_clm();
+    test_text_to_text();
     test_pairs();
     test_refused();
     return check_report();

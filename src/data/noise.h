@@ -44,4 +44,42 @@ bool ses_mask_choose(const ses_masking *m, const ses_passage *p, const uint8_t *
 void ses_mask_apply(const ses_masking *m, const ses_passage *p, const ses_lexicon *x, const int32_t *chosen,
                     ses_draws *d, int32_t *out);
 
+/* ---- noise_spans.c: stretches taken out whole ---- */
+
+typedef struct ses_spans {
+    double rate, mean; /* share of tokens in spans, mean length of a span */
+    int64_t most;      /* spans */
+} ses_spans;
+
+/* T5's: n tokens are a gap, a span, a gap, a span, ...; out: their lengths. Every way to cut so many tokens
+ * into so many spans is as likely, and spans do not touch. A single token is a span behind an empty gap. */
+bool ses_spans_draw(int64_t n, const ses_spans *s, ses_draws *d, ses_ints *out, ses_err *e);
+
+/* MASS's: one stretch of a share of the tokens; its length. */
+int64_t ses_fragment_draw(int64_t n, double rate, ses_draws *d, int64_t *begin);
+
+/* ---- noise_text.c: BART's noises, each alone or after another ---- */
+
+typedef struct ses_noised {
+    ses_ints id, starts;
+    ses_ints from; /* the place in the passage; -1: a mask */
+    ses_ints old_id, old_starts, old_from, order;
+} ses_noised;
+
+bool ses_noised_begin(ses_noised *t, const ses_passage *p, ses_err *e);
+void ses_noised_free(ses_noised *t);
+bool ses_noise_permute(ses_noised *t, ses_draws *d, ses_err *e); /* sentences in any order */
+bool ses_noise_rotate(ses_noised *t, ses_draws *d, ses_err *e);  /* begins at any token */
+bool ses_noise_hide(ses_noised *t, double rate, int32_t mask, ses_draws *d, ses_err *e); /* single tokens */
+bool ses_noise_delete(ses_noised *t, double rate, ses_draws *d, ses_err *e);
+/* Spans of words (or tokens), lengths from a Poisson distribution, become one mask each; of 0: one more. */
+bool ses_noise_infill(ses_noised *t, double rate, double mean, bool tokens, int32_t mask, ses_draws *d,
+                      ses_err *e);
+
+/* ---- noise_order.c: XLNet's reading order ---- */
+
+enum { SES_ORDER_SEEN, SES_ORDER_TARGET, SES_ORDER_FUNCTION };
+/* hidden [n, n]: 1 where token i does not see token j. turn [n]: when each is read; -1: before all. */
+void ses_order_mask(const uint8_t *role, int64_t n, ses_draws *d, int32_t *turn, uint8_t *hidden);
+
 #endif

@@ -99,6 +99,7 @@ static bool check(const ses_aim *a, ses_err *e)
                             o->name);
         if ((o->needs & SES_NEEDS_DECODER) && !a->w.pair)
             return ses_fail(e, SES_EARG, "objective %s needs a model with an encoder and a decoder", o->name);
+        if (o->check && !o->check(&a->w, e)) return false;
     }
     double rate = a->w.o.mask_rate, shares = a->w.o.as_kept + a->w.o.as_random;
     if (rate > 1 || a->w.o.mask_rate_end > 1)
@@ -142,6 +143,7 @@ void ses_aim_free(ses_aim *a)
     ses_bounds_free(&a->w.words);
     ses_ints_free(&a->w.chosen);
     ses_ints_free(&a->w.text);
+    ses_noised_free(&a->w.noised);
     ses_free(a);
 }
 
@@ -162,7 +164,7 @@ ses_pairing ses_aim_pairing(const ses_aim *a)
 
 int64_t ses_aim_fits(const ses_aim *a)
 {
-    int64_t framed = a->w.length - ses_frame_size(&a->w), least = a->ways ? INT64_MAX : framed;
+    int64_t framed = ses_framed_room(&a->w), least = a->ways ? INT64_MAX : framed;
     for (size_t i = 0; i < a->ways; i++) {
         const ses_objective *o = a->item[i].objective;
         int64_t n = o->fits ? o->fits(&a->w, o) : framed;

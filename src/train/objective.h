@@ -55,6 +55,7 @@ typedef struct ses_laying {
     uint64_t seed;
     ses_bounds words; /* scratch */
     ses_ints chosen, text;
+    ses_noised noised;
 } ses_laying;
 
 /* What must be there. */
@@ -105,6 +106,7 @@ typedef struct ses_objective {
     bool (*lay)(ses_laying *w, const struct ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e);
     /* Tokens of a passage whose sequences have at most w->length; NULL: what the frame leaves. */
     int64_t (*fits)(const ses_laying *w, const struct ses_objective *o);
+    bool (*check)(const ses_laying *w, ses_err *e); /* of the options; NULL: any will do */
     /* NULL: what the model's heads say. */
     ses_tensor *(*loss)(ses_aim *a, const struct ses_objective *o, ses_tape *t, const ses_batch *b,
                         ses_err *e);
@@ -179,8 +181,7 @@ ses_masking ses_masking_of(const ses_laying *w, const ses_objective *o);
 /* Draws about a passage; purpose: one number a use. Static masking: of one of its copies. */
 ses_draws ses_passage_draws(const ses_laying *w, const ses_passage *p, uint32_t purpose);
 enum { SES_DRAW_MASK = 1, SES_DRAW_SPLIT, SES_DRAW_ORDER, SES_DRAW_COPY, SES_DRAW_TURN };
-int64_t ses_frame_size(
-    const ses_laying *w); /* special tokens around a passage, of two segments where needed */
+int64_t ses_framed_room(const ses_laying *w); /* tokens the frame leaves room for */
 /* One sequence: id and label (NULL: none) of every token of p, special tokens around. */
 bool ses_lay_framed(const ses_laying *w, const ses_passage *p, const int32_t *id, const int32_t *label,
                     ses_draft *d, ses_err *e);

@@ -110,7 +110,10 @@ int32_t ses_code_of(const ses_laying *w, const ses_passage *p)
 
 /* ---- sequences ---- */
 
-int64_t ses_frame_size(const ses_laying *w) { return w->x->first.n + w->x->between.n + w->x->last.n; }
+int64_t ses_framed_room(const ses_laying *w)
+{
+    return w->length - w->x->first.n - w->x->between.n - w->x->last.n;
+}
 
 static bool put_part(const ses_frame_part *f, bool labels, ses_draft *d, ses_err *e)
 {
