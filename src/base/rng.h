@@ -6,13 +6,20 @@
 
 #include "sesame/types.h"
 
+/* A function that device code calls too: nvcc compiles these very lines, so a GPU draws the same numbers. */
+#ifdef __CUDACC__
+#define SES_HD __host__ __device__
+#else
+#define SES_HD
+#endif
+
 /* Where in a run a draw happens: the run, the step, and which use within the step. */
 typedef struct ses_key {
     uint64_t seed;
     uint32_t step, site;
 } ses_key;
 
-static inline void ses_philox(uint32_t out[4], ses_key key, uint64_t index)
+SES_HD static inline void ses_philox(uint32_t out[4], ses_key key, uint64_t index)
 {
     uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = key.step, c3 = key.site;
     uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
@@ -26,7 +33,7 @@ static inline void ses_philox(uint32_t out[4], ses_key key, uint64_t index)
 }
 
 /* One 32-bit draw for element i: four neighbours share a Philox block. */
-static inline uint32_t ses_rand32(ses_key key, uint64_t i)
+SES_HD static inline uint32_t ses_rand32(ses_key key, uint64_t i)
 {
     uint32_t b[4];
     ses_philox(b, key, i >> 2);
@@ -34,13 +41,13 @@ static inline uint32_t ses_rand32(ses_key key, uint64_t i)
 }
 
 /* In [0, 1), 24 bits. */
-static inline float ses_rand_unit(ses_key key, uint64_t i)
+SES_HD static inline float ses_rand_unit(ses_key key, uint64_t i)
 {
     return (float)(ses_rand32(key, i) >> 8) * 0x1p-24f;
 }
 
 /* Dropout keeps element i iff its draw is at least this threshold. */
-static inline uint32_t ses_drop_threshold(double p)
+SES_HD static inline uint32_t ses_drop_threshold(double p)
 {
     return p <= 0 ? 0 : p >= 1 ? UINT32_MAX : (uint32_t)(p * 4294967296.0);
 }

@@ -11,18 +11,19 @@ typedef struct ses_attn_part {
     int64_t probs;                /* where its [len_q][len_k] probabilities begin */
 } ses_attn_part;
 
-static inline int64_t ses_attn_keys(const ses_attn *a, int64_t s)
+SES_HD static inline int64_t ses_attn_keys(const ses_attn *a, int64_t s)
 {
     return a->len_k ? a->len_k[s] : a->cu_k[s + 1] - a->cu_k[s];
 }
 
-static inline ses_attn_part ses_attn_part_of(const ses_attn *a, int64_t index)
+SES_HD static inline ses_attn_part ses_attn_part_of(const ses_attn *a, int64_t index)
 {
     int64_t s = index / a->heads, h = index % a->heads, before = 0;
     int64_t q0 = a->cu_q[s], len_q = a->cu_q[s + 1] - q0, k0 = a->cu_k[s], len_k = ses_attn_keys(a, s);
     for (int64_t i = 0; (a->probs || a->bias) && i < s; i++)
         before += (int64_t)(a->cu_q[i + 1] - a->cu_q[i]) * ses_attn_keys(a, i);
-    return (ses_attn_part){ s, h, q0, len_q, k0, len_k, before * a->heads + h * len_q * len_k };
+    ses_attn_part part = { s, h, q0, len_q, k0, len_k, before * a->heads + h * len_q * len_k };
+    return part;
 }
 
 /* The keys begin .. end - 1 that query i of the part sees. */
@@ -30,7 +31,7 @@ typedef struct ses_attn_view {
     int64_t begin, end;
 } ses_attn_view;
 
-static inline ses_attn_view ses_attn_sees(const ses_attn *a, ses_attn_part part, int64_t i)
+SES_HD static inline ses_attn_view ses_attn_sees(const ses_attn *a, ses_attn_part part, int64_t i)
 {
     int64_t at = i + part.len_k - part.len_q; /* the query's own place among the keys */
     ses_attn_view v = { 0, part.len_k };
@@ -43,7 +44,7 @@ static inline ses_attn_view ses_attn_sees(const ses_attn *a, ses_attn_part part,
 }
 
 /* The queries begin .. end - 1 of the part that see key j. */
-static inline ses_attn_view ses_attn_seen_by(const ses_attn *a, ses_attn_part part, int64_t j)
+SES_HD static inline ses_attn_view ses_attn_seen_by(const ses_attn *a, ses_attn_part part, int64_t j)
 {
     int64_t at = j - (part.len_k - part.len_q); /* the query that stands where the key does */
     ses_attn_view v = { 0, part.len_q };
@@ -56,15 +57,18 @@ static inline ses_attn_view ses_attn_seen_by(const ses_attn *a, ses_attn_part pa
 }
 
 /* Row of dist for query i and key j. */
-static inline int64_t ses_attn_distance(const ses_attn *a, ses_attn_part part, int64_t i, int64_t j)
+SES_HD static inline int64_t ses_attn_distance(const ses_attn *a, ses_attn_part part, int64_t i, int64_t j)
 {
     return j - (i + part.len_k - part.len_q) + a->max_k - 1;
 }
 
-static inline int64_t ses_attn_head(int64_t stride, const ses_attn *a) { return stride ? stride : a->dim; }
+SES_HD static inline int64_t ses_attn_head(int64_t stride, const ses_attn *a)
+{
+    return stride ? stride : a->dim;
+}
 
 /* Where query i's entry of lse and delta, [heads][queries], stands. */
-static inline int64_t ses_attn_stat(const ses_attn *a, ses_attn_part part, int64_t i)
+SES_HD static inline int64_t ses_attn_stat(const ses_attn *a, ses_attn_part part, int64_t i)
 {
     return part.head * a->cu_q[a->seqs] + part.q0 + i;
 }

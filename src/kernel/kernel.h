@@ -12,7 +12,7 @@
 /* What a kernel runs on: threads on a CPU, a stream on a GPU. */
 typedef struct ses_exec {
     ses_pool *pool;
-    void *stream;
+    struct ses_cuda *cuda; /* cuda.h */
 } ses_exec;
 
 /* Where a gradient goes. data NULL: not wanted. add: it is added to what stands there. */
@@ -130,7 +130,8 @@ typedef struct ses_kernels {
 #define SES_KERNEL(name, avx2, avx512, cuda, result, params) \
     result ses_k_##name##_ref params;                        \
     result ses_k_##name##_avx2 params;                       \
-    result ses_k_##name##_avx512 params;
+    result ses_k_##name##_avx512 params;                     \
+    result ses_k_##name##_cuda params;
 #include "kernels.def"
 #undef SES_KERNEL
 
@@ -138,6 +139,7 @@ ses_isa ses_isa_best(void);            /* the highest level this CPU and this bu
 const char *ses_isa_name(ses_isa isa); /* "ref", "avx2", "avx512" */
 bool ses_isa_from_name(const char *name, ses_isa *out);
 ses_kernels ses_kernels_cpu(ses_isa cap); /* the best variant of each kernel up to cap */
+ses_kernels ses_kernels_cuda(void);       /* the cuda column; NULL where it has a gap */
 
 /* The table of kernels.def for those who iterate it: tests, selftest, doctor. */
 typedef struct ses_kernel_info {

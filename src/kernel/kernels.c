@@ -68,6 +68,22 @@ ses_kernels ses_kernels_cpu(ses_isa cap)
     return k;
 }
 
+#ifdef SES_CUDA
+#define CUDA_X(k) ses_k_##k##_cuda
+#else
+#define CUDA_X(k) NULL
+#endif
+#define CUDA__(k) NULL
+
+ses_kernels ses_kernels_cuda(void)
+{
+    return (ses_kernels){
+#define SES_KERNEL(name, a2, a5, cu, result, params) .name = CUDA_##cu(name),
+#include "kernels.def"
+#undef SES_KERNEL
+    };
+}
+
 const ses_kernel_info *ses_kernel_list(size_t *n)
 {
     *n = SES_LEN(list);

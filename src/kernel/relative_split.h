@@ -12,24 +12,25 @@ typedef struct ses_rel_part {
     bool turned;                  /* it counts distances the other way */
 } ses_rel_part;
 
-static inline ses_rel_part ses_rel_part_of(const ses_relative *a, int64_t index)
+SES_HD static inline ses_rel_part ses_rel_part_of(const ses_relative *a, int64_t index)
 {
     int64_t s = index / a->heads, h = index % a->heads, before = 0;
     int64_t q0 = a->cu_q[s], len_q = a->cu_q[s + 1] - q0, k0 = a->cu_k[s], len_k = a->cu_k[s + 1] - k0;
     for (int64_t i = 0; i < s; i++)
         before += (int64_t)(a->cu_q[i + 1] - a->cu_q[i]) * (a->cu_k[i + 1] - a->cu_k[i]);
-    return (ses_rel_part){
+    ses_rel_part part = {
         s, h, q0, len_q, k0, len_k, before * a->heads + h * len_q * len_k, before, s >= a->turned
     };
+    return part;
 }
 
 /* Query i's place among the part's keys. */
-static inline int64_t ses_rel_place(const ses_relative *a, const ses_rel_part *p, int64_t i)
+SES_HD static inline int64_t ses_rel_place(const ses_relative *a, const ses_rel_part *p, int64_t i)
 {
     return a->place ? a->place[p->q0 + i] : i + p->len_k - p->len_q;
 }
 
-static inline int64_t ses_rel_row(const ses_relative *a, const ses_rel_part *p, int64_t i, int64_t j)
+SES_HD static inline int64_t ses_rel_row(const ses_relative *a, const ses_rel_part *p, int64_t i, int64_t j)
 {
     int64_t place = ses_rel_place(a, p, i), distance = p->turned ? place - j : j - place;
     if (a->at) return a->at[distance + a->max_k - 1];
@@ -37,7 +38,7 @@ static inline int64_t ses_rel_row(const ses_relative *a, const ses_rel_part *p, 
 }
 
 /* The token of x that speaks for query i and key j. */
-static inline int64_t ses_rel_token(const ses_relative *a, const ses_rel_part *p, int64_t i, int64_t j)
+SES_HD static inline int64_t ses_rel_token(const ses_relative *a, const ses_rel_part *p, int64_t i, int64_t j)
 {
     return a->by_key ? p->k0 + j : p->q0 + i;
 }

@@ -2,6 +2,8 @@
  * means. */
 #include "op.h"
 
+#include "tensor/device.h"
+
 #include <math.h>
 
 enum { Q, K, V, CU_Q, CU_K, LEN_K, DIST, BIAS, INPUTS };
@@ -53,11 +55,14 @@ static ses_attn arguments(const ses_node *n)
     return a;
 }
 
-/* Scores in all: [heads, queries, keys] of each sequence. */
+/* Scores in all: [heads, queries, keys] of each sequence. Where the host cannot see the offsets a given bias
+ * tells; without one the device is asked, and waited for. */
 static int64_t pairs(const ses_node *n)
 {
-    const int32_t *cq = n->in[CU_Q]->i, *ck = n->in[CU_K]->i, *len = ints(n->in[LEN_K]);
     int64_t total = 0;
+    if (n->in[BIAS] && !ses_tape_device(n->tape)->host) return ses_count(n->in[BIAS]);
+    const int32_t *cq = ses_node_ints(n, CU_Q), *ck = ses_node_ints(n, CU_K), *len = ses_node_ints(n, LEN_K);
+    if (!cq || !ck) return -1;
     for (int64_t s = 0; s + 1 < ses_count(n->in[CU_Q]); s++)
         total += (int64_t)(cq[s + 1] - cq[s]) * (len ? len[s] : ck[s + 1] - ck[s]);
     return total * attr_of(n)->o.heads;

@@ -15,6 +15,8 @@ typedef struct spare {
     int64_t count;
 } spare;
 
+enum { DEVICE_GRAIN = 16 << 20 }; /* smallest block of a GPU's memory: asking for one takes long */
+
 struct ses_tape {
     ses_device *dev;
     ses_tape_options opt;
@@ -33,6 +35,7 @@ ses_tape *ses_tape_new(ses_device *dev, const ses_tape_options *options, ses_err
     if (!t) return NULL;
     t->dev = dev;
     t->mem.source = t->tmp.source = ses_device_source(dev);
+    if (!dev->host) t->mem.grain = t->tmp.grain = DEVICE_GRAIN;
     if (options) t->opt = *options;
     t->mem.limit = t->tmp.limit = t->opt.max_bytes;
     return t;
@@ -61,8 +64,8 @@ void ses_tape_reset(ses_tape *t, const ses_tape_options *options)
 
 bool ses_tape_ok(const ses_tape *t, ses_err *e)
 {
-    if (t->err.code == SES_OK) return true;
-    return ses_fail(e, t->err.code, "%s", t->err.msg);
+    if (t->err.code != SES_OK) return ses_fail(e, t->err.code, "%s", t->err.msg);
+    return !t->dev->mem->ok || t->dev->mem->ok(t->dev, e);
 }
 
 size_t ses_tape_bytes(const ses_tape *t) { return t->mem.total + t->tmp.total; }
@@ -164,7 +167,7 @@ bool ses_tape_read(ses_tape *t, const ses_tensor *x, ses_real *host)
 {
     if (!x || t->err.code) return false;
     t->dev->mem->download(t->dev, host, x->data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
-    return true;
+    return ses_tape_ok(t, &t->err);
 }
 
 ses_tape_mark ses_tape_now(const ses_tape *t)
@@ -221,6 +224,16 @@ bool ses_want_range(const ses_node *n, int i, int64_t limit, bool ignore, const 
             return ses_fail(e, SES_EARG, "%s %d at place %lld, expected 0 to %lld", what, (int)x[j],
                             (long long)j, (long long)limit - 1);
     return true;
+}
+
+const int32_t *ses_node_ints(const ses_node *n, int i)
+{
+    const ses_tensor *x = n->in[i];
+    ses_device *d = n->tape->dev;
+    if (!x || d->host) return x ? x->i : NULL;
+    int32_t *copy = ses_tape_host(n->tape, (size_t)ses_count(x), sizeof *copy);
+    if (copy) d->mem->download(d, copy, x->data, (size_t)ses_count(x) * sizeof *copy);
+    return copy;
 }
 
 static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)

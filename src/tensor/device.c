@@ -16,7 +16,7 @@ ses_device *ses_device_open(const char *name, const ses_device_options *options,
     } else if (!strncmp(name, "cuda", 4)) {
         if (ses_device_open_cuda(d, &o, e)) return d;
     } else {
-        ses_fail(e, SES_EARG, "no such device: use cpu");
+        ses_fail(e, SES_EARG, "no such device: use cpu, cuda or cuda:NUMBER");
     }
     ses_wrap(e, "device \"%s\"", name);
     ses_device_free(d);

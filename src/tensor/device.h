@@ -13,8 +13,11 @@ typedef struct ses_device_memory {
     void (*upload)(ses_device *d, void *to, const void *host, size_t size);
     void (*download)(ses_device *d, void *host, const void *from, size_t size); /* waits */
     void (*move)(ses_device *d, void *to, const void *from, size_t size);       /* may overlap */
+    bool (*ok)(ses_device *d, ses_err *e); /* has nothing failed that was queued so far? NULL: nothing can */
     void (*close)(ses_device *d);
 } ses_device_memory;
+
+typedef struct ses_device_extra ses_device_extra; /* what a kind of device keeps beside */
 
 struct ses_device {
     const ses_device_memory *mem;
@@ -23,6 +26,7 @@ struct ses_device {
     ses_isa isa;
     ses_kernels k;
     ses_exec exec;
+    ses_device_extra *extra;
 };
 
 bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e);

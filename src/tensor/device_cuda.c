@@ -6,16 +6,31 @@
 #ifdef SES_CUDA
 
 #include "base/alloc.h"
+#include "kernel/cuda.h"
 
-#include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Small uploads go by way of pinned memory that is used in turns, so that nobody waits for the GPU: the host's
+ * memory may go as soon as an upload returns. */
+enum { STAGING = 8 << 20, SMALL = STAGING / 4 };
+
+struct ses_device_extra {
+    pthread_mutex_t lock;
+    char *staging;
+    size_t used;
+};
+
+static cudaStream_t stream_of(ses_device *d) { return ses_cuda_stream(d->exec.cuda); }
+static void note(ses_device *d, cudaError_t code) { ses_cuda_note(d->exec.cuda, code); }
 
 static void *gpu_alloc(ses_device *d, size_t size, ses_err *e)
 {
     void *p = NULL;
     size_t free_bytes = 0, total = 0;
-    (void)d;
+    stream_of(d);
     if (cudaMalloc(&p, size ? size : 1) == cudaSuccess) return p;
     cudaGetLastError(); /* the failure is told here, not at the next call */
     cudaMemGetInfo(&free_bytes, &total);
@@ -27,37 +42,74 @@ static void *gpu_alloc(ses_device *d, size_t size, ses_err *e)
 
 static void gpu_free(ses_device *d, void *p)
 {
-    (void)d;
+    cudaStreamSynchronize(stream_of(d)); /* what still runs may use it */
     cudaFree(p);
 }
 
-static void gpu_zero(ses_device *d, void *p, size_t size) { cudaMemsetAsync(p, 0, size, d->exec.stream); }
+static void gpu_zero(ses_device *d, void *p, size_t size)
+{
+    note(d, cudaMemsetAsync(p, 0, size, stream_of(d)));
+}
 
 static void gpu_upload(ses_device *d, void *to, const void *host, size_t size)
 {
-    cudaMemcpyAsync(to, host, size, cudaMemcpyHostToDevice, d->exec.stream);
-    cudaStreamSynchronize(d->exec.stream); /* the host's memory may go as soon as this returns */
+    ses_device_extra *x = d->extra;
+    cudaStream_t stream = stream_of(d);
+    if (size > SMALL) {
+        note(d, cudaMemcpyAsync(to, host, size, cudaMemcpyHostToDevice, stream));
+        note(d, cudaStreamSynchronize(stream));
+        return;
+    }
+    pthread_mutex_lock(&x->lock);
+    if (size > STAGING - x->used) { /* all taken: wait until it has gone over, and begin again */
+        note(d, cudaStreamSynchronize(stream));
+        x->used = 0;
+    }
+    memcpy(x->staging + x->used, host, size);
+    note(d, cudaMemcpyAsync(to, x->staging + x->used, size, cudaMemcpyHostToDevice, stream));
+    x->used += (size + SES_ALIGN - 1) / SES_ALIGN * SES_ALIGN;
+    if (x->used > STAGING) x->used = STAGING;
+    pthread_mutex_unlock(&x->lock);
 }
 
 static void gpu_download(ses_device *d, void *host, const void *from, size_t size)
 {
-    cudaMemcpyAsync(host, from, size, cudaMemcpyDeviceToHost, d->exec.stream);
-    cudaStreamSynchronize(d->exec.stream);
+    cudaStream_t stream = stream_of(d);
+    note(d, cudaMemcpyAsync(host, from, size, cudaMemcpyDeviceToHost, stream));
+    note(d, cudaStreamSynchronize(stream));
 }
 
-/* The regions may overlap: by way of a buffer of their own. */
+static void copy(ses_device *d, void *to, const void *from, size_t size)
+{
+    note(d, cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream_of(d)));
+}
+
+/* Where the regions overlap, by way of a buffer of their own. */
 static void gpu_move(ses_device *d, void *to, const void *from, size_t size)
 {
     void *between = NULL;
-    if (to == from || cudaMallocAsync(&between, size, d->exec.stream) != cudaSuccess) return;
-    cudaMemcpyAsync(between, from, size, cudaMemcpyDeviceToDevice, d->exec.stream);
-    cudaMemcpyAsync(to, between, size, cudaMemcpyDeviceToDevice, d->exec.stream);
-    cudaFreeAsync(between, d->exec.stream);
+    uintptr_t a = (uintptr_t)to, b = (uintptr_t)from, gap = a > b ? a - b : b - a;
+    if (!gap || !size) return;
+    if (gap >= size) {
+        copy(d, to, from, size);
+        return;
+    }
+    note(d, cudaMallocAsync(&between, size, stream_of(d)));
+    if (!between) return;
+    copy(d, between, from, size);
+    copy(d, to, between, size);
+    note(d, cudaFreeAsync(between, stream_of(d)));
 }
+
+static bool gpu_ok(ses_device *d, ses_err *e) { return ses_cuda_ok(d->exec.cuda, e); }
 
 static void gpu_close(ses_device *d)
 {
-    if (d->exec.stream) cudaStreamDestroy(d->exec.stream);
+    ses_cuda_free(d->exec.cuda);
+    if (!d->extra) return;
+    cudaFreeHost(d->extra->staging);
+    pthread_mutex_destroy(&d->extra->lock);
+    ses_free(d->extra);
 }
 
 static const ses_device_memory memory = {
@@ -67,6 +119,7 @@ static const ses_device_memory memory = {
     .upload = gpu_upload,
     .download = gpu_download,
     .move = gpu_move,
+    .ok = gpu_ok,
     .close = gpu_close,
 };
 
@@ -84,24 +137,45 @@ bool ses_gpu_describe(int i, ses_gpu *out)
     return true;
 }
 
+/* "cuda" is the first GPU, "cuda:N" number N; -1: neither. */
+static int index_of(const char *name)
+{
+    char *end;
+    if (!strcmp(name, "cuda")) return 0;
+    if (name[4] != ':' || name[5] < '0' || name[5] > '9') return -1;
+    long i = strtol(name + 5, &end, 10);
+    return *end || i > 1024 ? -1 : (int)i;
+}
+
+static bool stage(ses_device *d, ses_err *e)
+{
+    d->extra = ses_alloc(sizeof *d->extra, e);
+    if (!d->extra) return false;
+    pthread_mutex_init(&d->extra->lock, NULL);
+    if (cudaMallocHost((void **)&d->extra->staging, STAGING) == cudaSuccess) return true;
+    return ses_fail(e, SES_ENOMEM, "%s", cudaGetErrorString(cudaGetLastError()));
+}
+
 bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e)
 {
     size_t n;
     ses_gpu gpu;
     const ses_kernel_info *k = ses_kernel_list(&n);
-    long index = d->name[4] == ':' ? strtol(d->name + 5, NULL, 10) : 0;
+    int index = index_of(d->name);
     (void)o;
-    if (!ses_gpu_describe((int)index, &gpu)) return ses_fail(e, SES_EARG, "no such GPU");
+    if (index < 0) return ses_fail(e, SES_EARG, "expected cuda or cuda:NUMBER");
+    if (!ses_gpu_describe(index, &gpu))
+        return ses_fail(e, SES_EARG, "no such GPU: `sesame doctor` shows what is there");
     for (size_t i = 0; i < n; i++)
         if (!k[i].cuda)
             return ses_fail(e, SES_EUNSUPPORTED,
                             "%s is there, but kernel \"%s\" has no CUDA variant yet: use cpu", gpu.name,
                             k[i].name);
     d->mem = &memory;
-    if (cudaSetDevice((int)index) != cudaSuccess ||
-        cudaStreamCreate((cudaStream_t *)&d->exec.stream) != cudaSuccess)
-        return ses_fail(e, SES_EIO, "%s", cudaGetErrorString(cudaGetLastError()));
-    return true;
+    d->isa = SES_ISA_REF;
+    d->k = ses_kernels_cuda();
+    d->exec.cuda = ses_cuda_new(index, e);
+    return d->exec.cuda && stage(d, e);
 }
 
 #else

@@ -36,7 +36,7 @@ size_t ses_pack_bytes(const ses_pack *p) { return p && atomic_load(&p->data) ? p
 const ses_real *ses_packed(const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x)
 {
     ses_pack *p = w->pack;
-    if (!p) return NULL;
+    if (!p || !k->gemm_pack_size(1, 1)) return NULL; /* a device that packs nothing */
     ses_real *data = atomic_load_explicit(&p->data, memory_order_acquire);
     if (data) return data;
     pthread_mutex_lock(&p->lock);

@@ -1,0 +1,26 @@
+# The cuda column of kernels.def. nvcc is called by hand: the project's language stays C, and its warnings are not
+# nvcc's. Machine code for Hopper, and PTX the driver compiles for every other card. The runtime is linked
+# statically and the matrix library opened at run time, so that the command runs where neither is installed.
+find_package(CUDAToolkit REQUIRED)
+file(GLOB cuda_sources CONFIGURE_DEPENDS src/kernel/*.cu)
+set(nvcc_flags -std=c++17 -O3 --extended-lambda -Xcompiler=-fPIC,-Wall,-Wextra
+  -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_80,code=compute_80
+  -DSES_CUDA -DSES_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}"
+  -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include)
+if(SESAME_WERROR)
+  list(APPEND nvcc_flags -Werror=all-warnings)
+endif()
+foreach(source ${cuda_sources})
+  get_filename_component(name ${source} NAME_WE)
+  set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+  add_custom_command(OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d VERBATIM
+    COMMENT "Building CUDA object ${name}.o"
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
+    COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${CUDAToolkit_NVCC_EXECUTABLE} ${nvcc_flags} -MD -MT ${object} -MF ${object}.d
+    -c ${source} -o ${object})
+  target_sources(sesame PRIVATE ${object})
+  set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+endforeach()
+target_compile_definitions(sesame PUBLIC SES_CUDA)
+target_include_directories(sesame PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(sesame PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS} stdc++)

@@ -1,0 +1,79 @@
+/* Opening a GPU, its failures and its scratch. */
+#include "cuda.cuh"
+
+#include <stdlib.h>
+
+enum { SCRATCH = 64 << 20 }; /* bytes to begin with */
+
+ses_cuda *ses_cuda_new(int index, ses_err *e)
+{
+    ses_cuda *g = (ses_cuda *)calloc(1, sizeof *g);
+    if (!g) return ses_fail(e, SES_ENOMEM, "out of memory"), (ses_cuda *)NULL;
+    g->index = index;
+    pthread_mutex_init(&g->lock, NULL);
+    cudaError_t code = cudaSetDevice(index);
+    if (!code) code = cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking);
+    if (!code) code = cudaDeviceGetAttribute(&g->cores, cudaDevAttrMultiProcessorCount, index);
+    if (!code) code = cudaMalloc(&g->scratch, SCRATCH);
+    if (!code) g->scratch_size = SCRATCH;
+    if (code) ses_fail(e, SES_EIO, "%s", cudaGetErrorString(code));
+    if (!code && ses_blas_open(g, e)) return g;
+    ses_cuda_free(g);
+    return NULL;
+}
+
+void ses_cuda_free(ses_cuda *g)
+{
+    if (!g) return;
+    cudaSetDevice(g->index);
+    if (g->stream) cudaStreamSynchronize(g->stream);
+    ses_blas_free(g->blas);
+    cudaFree(g->scratch);
+    if (g->stream) cudaStreamDestroy(g->stream);
+    pthread_mutex_destroy(&g->lock);
+    free(g);
+}
+
+cudaStream_t ses_cuda_stream(ses_cuda *g)
+{
+    cudaSetDevice(g->index);
+    return g->stream;
+}
+
+void ses_cuda_note(ses_cuda *g, cudaError_t code)
+{
+    if (code && !g->failed) g->failed = code;
+}
+
+void fail(ses_cuda *g, const char *why)
+{
+    if (!g->why) g->why = why;
+    ses_cuda_note(g, cudaErrorUnknown);
+}
+
+bool ses_cuda_ok(ses_cuda *g, ses_err *e)
+{
+    ses_cuda_note(g, cudaGetLastError());
+    if (!g->failed) return true;
+    return ses_fail(e, SES_EIO, "GPU: %s", g->why ? g->why : cudaGetErrorString(g->failed));
+}
+
+void *scratch_lock(ses_cuda *g, size_t bytes)
+{
+    pthread_mutex_lock(&g->lock);
+    if (bytes <= g->scratch_size) return g->scratch;
+    cudaStreamSynchronize(g->stream);
+    cudaFree(g->scratch);
+    g->scratch = NULL;
+    g->scratch_size = 0;
+    if (cudaMalloc(&g->scratch, bytes) == cudaSuccess) {
+        g->scratch_size = bytes;
+        return g->scratch;
+    }
+    cudaGetLastError();
+    fail(g, "out of memory for a kernel's scratch; a smaller batch needs less");
+    pthread_mutex_unlock(&g->lock);
+    return NULL;
+}
+
+void scratch_unlock(ses_cuda *g) { pthread_mutex_unlock(&g->lock); }

@@ -1,0 +1,160 @@
+/* What every *_cuda.cu shares: launching, loading and storing numbers, sums over a warp or a block. Sums have
+ * a fixed order: no atomics, so the same run gives the same bits. */
+#ifndef SES_KERNEL_CUDA_CUH
+#define SES_KERNEL_CUDA_CUH
+
+#include <cuda_bf16.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdint.h>
+
+extern "C" {
+#include "attention_split.h"
+#include "cuda.h"
+#include "kernel.h"
+#include "relative_split.h"
+}
+
+typedef struct ses_blas ses_blas; /* gemm_cuda.cu */
+
+struct ses_cuda {
+    int index, cores;
+    cudaStream_t stream;
+    pthread_mutex_t lock; /* around scratch, staging and the matrix library */
+    cudaError_t failed;   /* the first failure of a launch or a copy */
+    const char *why;      /* in words, where it was none of the runtime's */
+    void *scratch;        /* see scratch_lock */
+    size_t scratch_size;
+    ses_blas *blas;
+};
+
+bool ses_blas_open(ses_cuda *g, ses_err *e);
+void ses_blas_free(ses_blas *b);
+
+enum { WARP = 32, BLOCK = 256, WARPS = BLOCK / WARP };
+
+/* Scratch for the launches of one kernel, which nobody else may queue work between: the lock is held until
+ * scratch_unlock. NULL when there is no memory: the failure is kept, the kernel does nothing. */
+void *scratch_lock(ses_cuda *g, size_t bytes);
+void scratch_unlock(ses_cuda *g);
+void fail(ses_cuda *g, const char *why);
+
+static inline int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/* Blocks for n elements in a loop that strides over the grid. */
+static inline unsigned blocks_for(const ses_cuda *g, int64_t n)
+{
+    int64_t most = (int64_t)g->cores * 16, want = ceil_div(n, BLOCK);
+    return (unsigned)(want < most ? want : most);
+}
+
+/* Threads for rows of so many columns, one block a row. */
+static inline unsigned row_threads(int64_t cols)
+{
+    unsigned threads = WARP;
+    while (threads < 1024 && threads < cols) threads *= 2;
+    return threads;
+}
+
+static inline void launched(ses_cuda *g) { ses_cuda_note(g, cudaGetLastError()); }
+
+/* f(i) for each i below n, in any order. */
+template <class F> __global__ void each_index(F f, int64_t n)
+{
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) f(i);
+}
+
+template <class F> static void each(ses_exec *x, int64_t n, F f)
+{
+    if (n <= 0) return;
+    each_index<<<blocks_for(x->cuda, n), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(f, n);
+    launched(x->cuda);
+}
+
+typedef __nv_bfloat16 bf16;
+
+__device__ static inline float num(float x) { return x; }
+__device__ static inline float num(bf16 x) { return __bfloat162float(x); }
+template <class T> __device__ static inline T cell(float x);
+template <> __device__ inline float cell<float>(float x) { return x; }
+template <> __device__ inline bf16 cell<bf16>(float x) { return __float2bfloat16(x); }
+
+/* A ses_sink of a known element. */
+template <class T> struct sink {
+    T *data;
+    bool add;
+};
+
+template <class T> static inline sink<T> sink_of(ses_sink s)
+{
+    sink<T> to = { (T *)(void *)s.data, s.add };
+    return to;
+}
+
+template <class T> __device__ static inline void put(sink<T> to, int64_t i, float v)
+{
+    to.data[i] = cell<T>(to.add ? num(to.data[i]) + v : v);
+}
+
+__device__ static inline float warp_sum(float x)
+{
+    for (int d = WARP / 2; d; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
+    return x;
+}
+
+__device__ static inline double warp_sum(double x)
+{
+    for (int d = WARP / 2; d; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
+    return x;
+}
+
+__device__ static inline float warp_max(float x)
+{
+    for (int d = WARP / 2; d; d /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, d));
+    return x;
+}
+
+/* Over all threads of a block; every thread gets the result. */
+template <class R> __device__ static inline R block_sum(R x)
+{
+    __shared__ R part[WARP];
+    unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    x = warp_sum(x);
+    __syncthreads(); /* part may still be read from the last time */
+    if (lane == 0) part[warp] = x;
+    __syncthreads();
+    R sum = lane < (blockDim.x + WARP - 1) / WARP ? part[lane] : R(0);
+    return warp_sum(sum);
+}
+
+__device__ static inline float block_max(float x)
+{
+    __shared__ float part[WARP];
+    unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    x = warp_max(x);
+    __syncthreads();
+    if (lane == 0) part[warp] = x;
+    __syncthreads();
+    return warp_max(lane < (blockDim.x + WARP - 1) / WARP ? part[lane] : -INFINITY);
+}
+
+/* Pairs of a query and a key in the sequences before s; for all threads of a block. */
+__device__ static inline int64_t pairs_before(int64_t s, const int32_t *cu_q, const int32_t *cu_k,
+                                              const int32_t *len_k)
+{
+    double sum = 0; /* exact far beyond what memory holds */
+    for (int64_t i = threadIdx.x; i < s; i += blockDim.x)
+        sum += (double)(cu_q[i + 1] - cu_q[i]) * (len_k ? len_k[i] : cu_k[i + 1] - cu_k[i]);
+    return (int64_t)block_sum(sum);
+}
+
+/* What dropout leaves of element i: 0, or the factor of what is kept. */
+__device__ static inline float kept(ses_key key, uint64_t i, uint32_t threshold, float scale)
+{
+    return ses_rand32(key, i) >= threshold ? scale : 0;
+}
+
+static inline float drop_scale(double p) { return (float)(p < 1 ? 1 / (1 - p) : 0); }
+
+#endif

@@ -1,0 +1,255 @@
+/* Matrix products through cuBLASLt, opened at run time: the command starts as quickly as without it, and runs
+ * where it is not installed. What the library chose for a shape is kept. Column-major as it is, it is asked for
+ * C' = B' A'; the bias, one number a column of C, is then one a row. */
+#include "act_cuda.cuh"
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLANS = 1024, WORKSPACE = 64 << 20 };
+
+/* The functions of cublasLt.h that are used, without their prefix. */
+#define BLAS_FUNCTIONS(f)                                                                                \
+    f(Create) f(Destroy) f(Matmul) f(MatmulAlgoGetHeuristic) f(MatmulDescCreate) f(MatmulDescDestroy)    \
+        f(MatmulDescSetAttribute) f(MatrixLayoutCreate) f(MatrixLayoutDestroy) f(MatmulPreferenceCreate) \
+            f(MatmulPreferenceDestroy) f(MatmulPreferenceSetAttribute)
+
+/* A shape, and how its operands lie. */
+struct plan_key {
+    int64_t m, n, k, lda, ldb, ldc;
+    bool a_turned, b_turned, bias, add;
+    uint8_t align_a, align_b, align_c; /* of the addresses, in bytes, up to 16 */
+};
+
+struct plan {
+    plan_key key;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulAlgo_t algo;
+    bool ready, none; /* none: the library has nothing for it */
+};
+
+struct ses_blas {
+    void *library;
+#define FIELD(name) decltype(&cublasLt##name) name;
+    BLAS_FUNCTIONS(FIELD)
+#undef FIELD
+    cublasLtHandle_t handle;
+    void *workspace;
+    plan plans[PLANS];
+};
+
+bool ses_blas_open(ses_cuda *g, ses_err *e)
+{
+    static const char *const places[] = { "libcublasLt.so.13", "libcublasLt.so",
+                                          SES_CUDA_LIBRARIES "/libcublasLt.so" };
+    ses_blas *b = (ses_blas *)calloc(1, sizeof *b);
+    if (!b) return ses_fail(e, SES_ENOMEM, "out of memory");
+    g->blas = b;
+    for (size_t i = 0; i < SES_LEN(places) && !b->library; i++)
+        b->library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+    if (!b->library)
+        return ses_fail(e, SES_EUNSUPPORTED,
+                        "libcublasLt.so is not found: install the CUDA toolkit, or set LD_LIBRARY_PATH");
+    const char *missing = NULL;
+#define FIND(name) \
+    if (!(b->name = (decltype(b->name))dlsym(b->library, "cublasLt" #name))) missing = "cublasLt" #name;
+    BLAS_FUNCTIONS(FIND)
+#undef FIND
+    if (missing) return ses_fail(e, SES_EUNSUPPORTED, "libcublasLt.so has no %s", missing);
+    if (b->Create(&b->handle) != CUBLAS_STATUS_SUCCESS)
+        return ses_fail(e, SES_EIO, "cuBLASLt does not start");
+    if (cudaMalloc(&b->workspace, WORKSPACE) != cudaSuccess)
+        return ses_fail(e, SES_ENOMEM, "out of GPU memory: %d bytes wanted", (int)WORKSPACE);
+    return true;
+}
+
+static void plan_free(ses_blas *b, plan *p)
+{
+    if (p->a) b->MatrixLayoutDestroy(p->a);
+    if (p->b) b->MatrixLayoutDestroy(p->b);
+    if (p->c) b->MatrixLayoutDestroy(p->c);
+    if (p->desc) b->MatmulDescDestroy(p->desc);
+    memset(p, 0, sizeof *p);
+}
+
+void ses_blas_free(ses_blas *b)
+{
+    if (!b) return;
+    for (int i = 0; i < PLANS; i++) plan_free(b, &b->plans[i]);
+    if (b->handle) b->Destroy(b->handle);
+    cudaFree(b->workspace);
+    if (b->library) dlclose(b->library);
+    free(b);
+}
+
+/* ---- plans ---- */
+
+static uint8_t alignment(const void *p)
+{
+    uintptr_t at = (uintptr_t)p;
+    return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : 4;
+}
+
+/* A [m, k] whose columns are neighbors lies as it is (col 1), one whose rows are neighbors lies turned. */
+static bool lies(int64_t row, int64_t col, int64_t rows, int64_t cols, bool *turned, int64_t *ld)
+{
+    *turned = col != 1 && row == 1;
+    *ld = *turned ? col : row;
+    if (!*turned && col != 1 && cols > 1) return false;
+    int64_t least = *turned ? rows : cols;
+    if (*ld < least) *ld = least; /* a single row or column: its step is never taken */
+    return true;
+}
+
+static bool key_of(const ses_gemm *g, const ses_real *c, plan_key *key)
+{
+    memset(key, 0, sizeof *key);
+    key->m = g->m, key->n = g->n, key->k = g->k, key->ldc = g->ldc;
+    key->bias = g->bias != NULL, key->add = g->add;
+    key->align_a = alignment(g->a), key->align_b = alignment(g->b), key->align_c = alignment(c);
+    return g->k > 0 && lies(g->a_row, g->a_col, g->m, g->k, &key->a_turned, &key->lda) &&
+           lies(g->b_row, g->b_col, g->k, g->n, &key->b_turned, &key->ldb);
+}
+
+static bool set(ses_blas *b, plan *p, cublasLtMatmulDescAttributes_t what, const void *value, size_t size)
+{
+    return b->MatmulDescSetAttribute(p->desc, what, value, size) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* Of the library's first operand our B, of its second our A. */
+static bool describe(ses_blas *b, plan *p)
+{
+    const plan_key *k = &p->key;
+    cublasOperation_t op_b = k->b_turned ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      op_a = k->a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasLtEpilogue_t epilogue = k->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    uint64_t b_rows = (uint64_t)(k->b_turned ? k->k : k->n), b_cols = (uint64_t)(k->b_turned ? k->n : k->k);
+    uint64_t a_rows = (uint64_t)(k->a_turned ? k->m : k->k), a_cols = (uint64_t)(k->a_turned ? k->k : k->m);
+    return b->MatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
+           set(b, p, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b) &&
+           set(b, p, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a) &&
+           set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
+           b->MatrixLayoutCreate(&p->b, CUDA_R_32F, b_rows, b_cols, k->ldb) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->a, CUDA_R_32F, a_rows, a_cols, k->lda) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->c, CUDA_R_32F, (uint64_t)k->n, (uint64_t)k->m, k->ldc) ==
+               CUBLAS_STATUS_SUCCESS;
+}
+
+static bool choose(ses_blas *b, plan *p)
+{
+    cublasLtMatmulPreference_t want = NULL;
+    cublasLtMatmulHeuristicResult_t result = {};
+    size_t bytes = WORKSPACE;
+    uint32_t align_a = p->key.align_b, align_b = p->key.align_a, align_c = p->key.align_c;
+    int found = 0;
+    if (b->MatmulPreferenceCreate(&want) != CUBLAS_STATUS_SUCCESS) return false;
+    b->MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+    b->MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align_a,
+                                    sizeof align_a);
+    b->MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &align_b,
+                                    sizeof align_b);
+    b->MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align_c,
+                                    sizeof align_c);
+    b->MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align_c,
+                                    sizeof align_c);
+    bool ok = b->MatmulAlgoGetHeuristic(b->handle, p->desc, p->b, p->a, p->c, p->c, want, 1, &result,
+                                        &found) == CUBLAS_STATUS_SUCCESS &&
+              found > 0 && result.state == CUBLAS_STATUS_SUCCESS;
+    b->MatmulPreferenceDestroy(want);
+    p->algo = result.algo;
+    return ok;
+}
+
+/* The plan of a shape; a full place is given to the newcomer. */
+static plan *plan_for(ses_blas *b, const plan_key *key)
+{
+    uint64_t hash = 1469598103934665603u;
+    for (size_t i = 0; i < sizeof *key; i++) hash = (hash ^ ((const unsigned char *)key)[i]) * 1099511628211u;
+    plan *p = &b->plans[hash % PLANS];
+    if (p->ready && !memcmp(&p->key, key, sizeof *key)) return p;
+    plan_free(b, p);
+    p->key = *key;
+    p->ready = true;
+    p->none = !describe(b, p) || !choose(b, p);
+    return p;
+}
+
+static bool by_library(ses_cuda *gpu, const ses_gemm *g, ses_real *c)
+{
+    ses_blas *b = gpu->blas;
+    plan_key key;
+    if (!key_of(g, c, &key)) return false;
+    float one = 1, beta = g->add ? 1 : 0;
+    cudaStream_t stream = ses_cuda_stream(gpu);
+    pthread_mutex_lock(&gpu->lock);
+    plan *p = plan_for(b, &key);
+    bool ok = !p->none &&
+              (!g->bias || set(b, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g->bias, sizeof g->bias)) &&
+              b->Matmul(b->handle, p->desc, &one, g->b, p->b, g->a, p->a, &beta, c, p->c, c, p->c, &p->algo,
+                        b->workspace, WORKSPACE, stream) == CUBLAS_STATUS_SUCCESS;
+    pthread_mutex_unlock(&gpu->lock);
+    return ok;
+}
+
+/* ---- without the library: any strides ---- */
+
+enum { SIDE = 16 };
+
+__global__ void product(ses_gemm g, ses_real *c)
+{
+    __shared__ float a[SIDE][SIDE + 1], b[SIDE][SIDE + 1];
+    int64_t i = (int64_t)blockIdx.y * SIDE + threadIdx.y, j = (int64_t)blockIdx.x * SIDE + threadIdx.x;
+    float sum = 0;
+    for (int64_t p = 0; p < g.k; p += SIDE) {
+        int64_t pa = p + threadIdx.x, pb = p + threadIdx.y;
+        a[threadIdx.y][threadIdx.x] = i < g.m && pa < g.k ? g.a[i * g.a_row + pa * g.a_col] : 0;
+        b[threadIdx.y][threadIdx.x] = j < g.n && pb < g.k ? g.b[pb * g.b_row + j * g.b_col] : 0;
+        __syncthreads();
+        for (int t = 0; t < SIDE; t++) sum += a[threadIdx.y][t] * b[t][threadIdx.x];
+        __syncthreads();
+    }
+    if (i >= g.m || j >= g.n) return;
+    if (g.bias) sum += g.bias[j];
+    c[i * g.ldc + j] = g.add ? c[i * g.ldc + j] + sum : sum;
+}
+
+static void by_hand(ses_cuda *gpu, const ses_gemm *g, ses_real *c)
+{
+    dim3 grid((unsigned)ceil_div(g->n, SIDE), (unsigned)ceil_div(g->m, SIDE)), block(SIDE, SIDE);
+    if (grid.y > 65535) return fail(gpu, "gemm: too many rows for strides the library does not take");
+    product<<<grid, block, 0, ses_cuda_stream(gpu)>>>(*g, c);
+    launched(gpu);
+}
+
+/* ---- the kernels ---- */
+
+/* The library reads weights in any order: nothing is packed. */
+int64_t ses_k_gemm_pack_size_cuda(int64_t n, int64_t k)
+{
+    (void)n, (void)k;
+    return 0;
+}
+
+void ses_k_gemm_pack_cuda(ses_exec *x, ses_real *packed, const ses_real *b, int64_t b_row, int64_t b_col,
+                          int64_t n, int64_t k)
+{
+    (void)x, (void)packed, (void)b, (void)b_row, (void)b_col, (void)n, (void)k;
+}
+
+/* The library's GELU is the approximation by tanh: activations are a pass of their own. */
+void ses_k_gemm_cuda(ses_exec *x, const ses_gemm *g)
+{
+    ses_real *c = g->pre ? g->pre : g->c, *to = g->c;
+    int64_t n = g->n, ldc = g->ldc;
+    ses_act act = g->act;
+    if (g->m <= 0 || g->n <= 0) return;
+    if (!by_library(x->cuda, g, c)) by_hand(x->cuda, g, c);
+    if (c == to && act == SES_ACT_NONE) return;
+    each(x, g->m * n, [=] __device__(int64_t i) {
+        int64_t at = i / n * ldc + i % n;
+        to[at] = act_of(act, c[at]);
+    });
+}

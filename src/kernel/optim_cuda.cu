@@ -1,0 +1,113 @@
+#include "reduce_cuda.cuh"
+
+/* Adam's numbers, rounded once; the step as optim_simd.h takes it. */
+struct adam {
+    float beta1, rest1, beta2, rest2, correction1, correction2, eps, lr, decay, scale;
+};
+
+static adam adam_of(const ses_adamw *o)
+{
+    adam a = { (float)o->beta1,       (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2),
+               (float)o->correction1, (float)o->correction2, (float)o->eps,   (float)o->lr,
+               (float)o->decay,       (float)o->scale };
+    return a;
+}
+
+/* Moves m and v on; the step before rate and decay. */
+__device__ static inline float adam_step(const adam &o, float g, ses_real *m, ses_real *v)
+{
+    float m1 = o.beta1 * *m + o.rest1 * g, v1 = o.beta2 * *v + o.rest2 * g * g;
+    *m = m1;
+    *v = v1;
+    return m1 * o.correction1 / (sqrtf(v1 * o.correction2) + o.eps);
+}
+
+void ses_k_adamw_cuda(ses_exec *x, ses_real *w, const ses_real *g, ses_real *m, ses_real *v, int64_t n,
+                      const ses_adamw *o)
+{
+    adam a = adam_of(o);
+    float decay = (float)(o->lr * o->decay);
+    each(x, n, [=] __device__(int64_t i) {
+        float step = adam_step(a, a.scale * g[i], m + i, v + i), at = w[i];
+        w[i] = at - (decay * at + a.lr * step);
+    });
+}
+
+void ses_k_lamb_cuda(ses_exec *x, ses_real *u, const ses_real *w, const ses_real *g, ses_real *m, ses_real *v,
+                     int64_t n, const ses_adamw *o)
+{
+    adam a = adam_of(o);
+    each(x, n,
+         [=] __device__(int64_t i) { u[i] = adam_step(a, a.scale * g[i], m + i, v + i) + a.decay * w[i]; });
+}
+
+void ses_k_sgd_cuda(ses_exec *x, ses_real *w, const ses_real *g, ses_real *buf, int64_t n, const ses_sgd *o)
+{
+    float lr = (float)o->lr, momentum = (float)o->momentum, keep = (float)o->keep, decay = (float)o->decay,
+          scale = (float)o->scale;
+    bool nesterov = o->nesterov;
+    each(x, n, [=] __device__(int64_t i) {
+        float d = scale * g[i] + decay * w[i];
+        if (buf) {
+            float moved = momentum * buf[i] + keep * d;
+            buf[i] = moved;
+            d = nesterov ? d + momentum * moved : moved;
+        }
+        w[i] -= lr * d;
+    });
+}
+
+/* row[i] = beta2 row[i] + (1 - beta2) mean over the row of g^2 + eps; a block a row. */
+__global__ void factor_rows(ses_real *row, const ses_real *g, int64_t cols, float beta2, double rest,
+                            float eps, float scale)
+{
+    const ses_real *at = g + blockIdx.x * cols;
+    double sum = block_total(cols, [=](int64_t j) {
+        float v = scale * at[j];
+        return (double)(v * v + eps);
+    });
+    if (threadIdx.x == 0) row[blockIdx.x] = beta2 * row[blockIdx.x] + (float)(rest * sum / (double)cols);
+}
+
+__global__ void factor_mean(float *mean, const ses_real *row, int64_t rows)
+{
+    double sum = block_total(rows, [=](int64_t i) { return (double)row[i]; });
+    if (threadIdx.x == 0) *mean = (float)(sum / (double)rows);
+}
+
+/* Three parts: means of rows, means of columns, quotients. */
+void ses_k_adafactor_matrix_cuda(ses_exec *x, ses_real *u, ses_real *row, ses_real *col, const ses_real *g,
+                                 int64_t rows, int64_t cols, const ses_adafactor *o)
+{
+    float beta2 = (float)o->beta2, rest = (float)((1 - o->beta2) / (double)rows), eps = (float)o->eps,
+          scale = (float)o->scale;
+    cudaStream_t stream = ses_cuda_stream(x->cuda);
+    if (rows <= 0 || cols <= 0) return;
+    factor_rows<<<(unsigned)rows, BLOCK, 0, stream>>>(row, g, cols, beta2, 1 - o->beta2, eps, scale);
+    launched(x->cuda);
+    each(x, cols, [=] __device__(int64_t j) { col[j] *= beta2; });
+    sum_columns(x, col, rows, cols, [=] __device__(int64_t i, int64_t j) {
+        float v = scale * g[i * cols + j];
+        return rest * (v * v + eps);
+    });
+    float *mean = (float *)scratch_lock(x->cuda, sizeof *mean);
+    if (!mean) return;
+    factor_mean<<<1, 1024, 0, stream>>>(mean, row, rows);
+    launched(x->cuda);
+    each(x, rows * cols, [=] __device__(int64_t i) {
+        float by = sqrtf(row[i / cols] / *mean) * sqrtf(col[i % cols]);
+        u[i] = scale * g[i] / by;
+    });
+    scratch_unlock(x->cuda);
+}
+
+void ses_k_adafactor_each_cuda(ses_exec *x, ses_real *u, ses_real *v, const ses_real *g, int64_t n,
+                               const ses_adafactor *o)
+{
+    float beta2 = (float)o->beta2, rest = (float)(1 - o->beta2), eps = (float)o->eps, scale = (float)o->scale;
+    each(x, n, [=] __device__(int64_t i) {
+        float d = scale * g[i], moved = beta2 * v[i] + rest * (d * d + eps);
+        v[i] = moved;
+        u[i] = d / sqrtf(moved);
+    });
+}

@@ -1,0 +1,230 @@
+/* CUDA kernels on sizes the ops' own cases do not reach: many rows, long sequences, any strides, runs of equal ids;
+ * and those no op calls. Against ref; twice, for the same bits. Skips where no GPU is found. */
+#include "base/alloc.h"
+#include "check.h"
+#include "tensor/device.h"
+
+#include <math.h>
+
+static ses_device *cpu, *gpu;
+static uint64_t drawn;
+
+/* An array on both devices. */
+typedef struct both {
+    int64_t n;
+    float *host, *gpu;
+} both;
+
+static both floats(int64_t n, double scale)
+{
+    both b = { n, ses_alloc((size_t)n * sizeof(float), NULL), gpu->mem->alloc(gpu, (size_t)n * 4, NULL) };
+    for (int64_t i = 0; i < n; i++)
+        b.host[i] = (float)(scale * ses_rand_normal((ses_key){ .seed = 5 }, drawn++));
+    gpu->mem->upload(gpu, b.gpu, b.host, (size_t)n * 4);
+    return b;
+}
+
+static both ints(int64_t n, const int32_t *x)
+{
+    both b = floats(n, 1);
+    memcpy(b.host, x, (size_t)n * 4);
+    gpu->mem->upload(gpu, b.gpu, x, (size_t)n * 4);
+    return b;
+}
+
+static const int32_t *host_ids(both b) { return (const int32_t *)(const void *)b.host; }
+static const int32_t *gpu_ids(both b) { return (const int32_t *)(const void *)b.gpu; }
+
+static void drop(both b)
+{
+    ses_free(b.host);
+    gpu->mem->free(gpu, b.gpu);
+}
+
+/* The two sides agree to tol of the largest number. */
+static void agree(const char *what, both b, double tol)
+{
+    float *x = ses_alloc((size_t)b.n * sizeof *x, NULL);
+    double worst = 0, most = 0;
+    gpu->mem->download(gpu, x, b.gpu, (size_t)b.n * sizeof *x);
+    for (int64_t i = 0; i < b.n; i++) {
+        double d = fabs((double)x[i] - (double)b.host[i]);
+        if (!(d <= worst)) worst = d;
+        most = fmax(most, fabs((double)b.host[i]));
+    }
+    CHECK_MSG(worst <= tol * most, "%s: %g apart, largest %g", what, worst, most);
+    ses_free(x);
+}
+
+static void test_optimizers(void)
+{
+    static const ses_adamw adam = { 1e-3, 0.9, 0.999, 1e-8, 0.01, 10, 1000, 0.5 };
+    static const ses_sgd sgd = { 0.1, 0.9, 0.7, 0.01, 0.5, true };
+    static const ses_adafactor factor = { 0.9, 1e-30, 0.5 };
+    enum { ROWS = 700, COLS = 331, N = ROWS * COLS };
+    both w = floats(N, 1), g = floats(N, 1), m = floats(N, 0.1), v = floats(N, 1), u = floats(N, 1);
+    for (int64_t i = 0; i < N; i++) v.host[i] *= v.host[i];
+    gpu->mem->upload(gpu, v.gpu, v.host, N * 4);
+    cpu->k.adamw(&cpu->exec, w.host, g.host, m.host, v.host, N, &adam);
+    gpu->k.adamw(&gpu->exec, w.gpu, g.gpu, m.gpu, v.gpu, N, &adam);
+    agree("adamw w", w, 1e-6), agree("adamw m", m, 1e-6), agree("adamw v", v, 1e-6);
+    cpu->k.lamb(&cpu->exec, u.host, w.host, g.host, m.host, v.host, N, &adam);
+    gpu->k.lamb(&gpu->exec, u.gpu, w.gpu, g.gpu, m.gpu, v.gpu, N, &adam);
+    agree("lamb u", u, 1e-6), agree("lamb v", v, 1e-6);
+    cpu->k.sgd(&cpu->exec, w.host, g.host, m.host, N, &sgd);
+    gpu->k.sgd(&gpu->exec, w.gpu, g.gpu, m.gpu, N, &sgd);
+    agree("sgd w", w, 1e-6), agree("sgd buf", m, 1e-6);
+    cpu->k.adafactor_each(&cpu->exec, u.host, v.host, g.host, N, &factor);
+    gpu->k.adafactor_each(&gpu->exec, u.gpu, v.gpu, g.gpu, N, &factor);
+    agree("adafactor_each u", u, 1e-6), agree("adafactor_each v", v, 1e-6);
+    both row = floats(ROWS, 0), col = floats(COLS, 0);
+    cpu->k.adafactor_matrix(&cpu->exec, u.host, row.host, col.host, g.host, ROWS, COLS, &factor);
+    gpu->k.adafactor_matrix(&gpu->exec, u.gpu, row.gpu, col.gpu, g.gpu, ROWS, COLS, &factor);
+    agree("adafactor row", row, 1e-6), agree("adafactor col", col, 1e-6), agree("adafactor u", u, 2e-6);
+    double a = cpu->k.sum_squares(&cpu->exec, g.host, N), b = gpu->k.sum_squares(&gpu->exec, g.gpu, N);
+    CHECK_MSG(fabs(a - b) <= 1e-9 * a, "sum_squares: %.12g and %.12g", a, b);
+    drop(w), drop(g), drop(m), drop(v), drop(u), drop(row), drop(col);
+}
+
+/* Sums down many rows, and scattered additions with runs of all lengths. */
+static void test_rows(void)
+{
+    enum { ROWS = 20011, COLS = 77, TABLE = 60 };
+    both a = floats(ROWS * COLS, 1), sum = floats(COLS, 1), table = floats(TABLE * COLS, 1);
+    int32_t *id = ses_alloc(ROWS * sizeof *id, NULL);
+    for (int i = 0; i < ROWS; i++)
+        id[i] = i % 3 ? i % 2 : (int32_t)(ses_rand32((ses_key){ 3, 0, 0 }, (uint64_t)i) % TABLE);
+    for (int i = 0; i < ROWS; i += 97) id[i] = SES_IGNORE;
+    both ids = ints(ROWS, id);
+    cpu->k.col_sum(&cpu->exec, sum.host, a.host, ROWS, COLS);
+    gpu->k.col_sum(&gpu->exec, sum.gpu, a.gpu, ROWS, COLS);
+    agree("col_sum", sum, 2e-6);
+    cpu->k.scatter_add(&cpu->exec, table.host, a.host, host_ids(ids), ROWS, COLS, SES_IGNORE);
+    gpu->k.scatter_add(&gpu->exec, table.gpu, a.gpu, gpu_ids(ids), ROWS, COLS, SES_IGNORE);
+    agree("scatter_add", table, 3e-6);
+    drop(a), drop(sum), drop(table), drop(ids);
+    ses_free(id);
+}
+
+/* Products over orders and strides; -1 as a stride: what contiguous rows have. */
+static void test_products(void)
+{
+    static const struct {
+        int64_t m, n, k;
+        int64_t spread; /* columns lie so far apart: no library takes that */
+    } shapes[] = { { 1, 1, 1, 1 }, { 300, 257, 129, 1 }, { 64, 768, 768, 1 }, { 33, 65, 17, 2 } };
+    for (size_t i = 0; i < SES_LEN(shapes); i++)
+        for (int order = 0; order < 4; order++) {
+            int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k, s = shapes[i].spread;
+            both a = floats(m * k * s, 1), b = floats(k * n * s, 1), c = floats(m * n, 1),
+                 bias = floats(n, 1), pre = floats(m * n, 0);
+            ses_gemm g = { .m = m, .n = n, .k = k, .ldc = n, .act = SES_ACT_GELU };
+            g.a_row = order & 1 ? s : k * s, g.a_col = order & 1 ? m * s : s;
+            g.b_row = order & 2 ? s : n * s, g.b_col = order & 2 ? k * s : s;
+            ses_gemm h = g;
+            g.a = a.host, g.b = b.host, g.c = c.host, g.bias = bias.host, g.pre = pre.host;
+            h.a = a.gpu, h.b = b.gpu, h.c = c.gpu, h.bias = bias.gpu, h.pre = pre.gpu;
+            cpu->k.gemm(&cpu->exec, &g);
+            gpu->k.gemm(&gpu->exec, &h);
+            agree("gemm pre", pre, 3e-6), agree("gemm", c, 3e-6);
+            g.act = h.act = SES_ACT_NONE, g.bias = h.bias = g.pre = h.pre = NULL, g.add = h.add = true;
+            cpu->k.gemm(&cpu->exec, &g);
+            gpu->k.gemm(&gpu->exec, &h);
+            agree("gemm add", c, 3e-6);
+            drop(a), drop(b), drop(c), drop(bias), drop(pre);
+        }
+}
+
+/* Attention over ragged sequences, of several widths, with everything that may be added. */
+static void attention(int64_t dim, bool causal, int64_t reach, double rate, bool extras)
+{
+    static const int32_t cu[] = { 0, 1, 131, 131, 200, 457 };
+    enum { SEQS = 5, T = 457, H = 3, LONGEST = 257 };
+    int64_t C = H * dim, pairs = 0;
+    for (int i = 0; i < SEQS; i++) pairs += (int64_t)H * (cu[i + 1] - cu[i]) * (cu[i + 1] - cu[i]);
+    both off = ints(SEQS + 1, cu), q = floats(T * C, 1), k = floats(T * C, 1), v = floats(T * C, 1);
+    both out = floats(T * C, 0), lse = floats(H * T, 0), probs = floats(pairs, 0), dout = floats(T * C, 1);
+    both dq = floats(T * C, 0), dk = floats(T * C, 1), dv = floats(T * C, 1), delta = floats(H * T, 0);
+    both dist = floats((2 * LONGEST - 1) * H, 1), bias = floats(pairs, 1), ddist = floats(dist.n, 1),
+         dbias = floats(pairs, 1);
+    ses_attn a = { .seqs = SEQS,
+                   .heads = H,
+                   .dim = dim,
+                   .max_q = LONGEST,
+                   .max_k = LONGEST,
+                   .scale = 0.125f,
+                   .causal = causal,
+                   .reach = reach,
+                   .drop = rate,
+                   .key = { 9, 1, 4 } };
+    a.q_row = a.k_row = a.v_row = a.out_row = C;
+    ses_attn b = a;
+    a.cu_q = a.cu_k = host_ids(off), b.cu_q = b.cu_k = gpu_ids(off);
+    a.q = q.host, a.k = k.host, a.v = v.host, a.out = out.host, a.lse = lse.host, a.probs = probs.host;
+    b.q = q.gpu, b.k = k.gpu, b.v = v.gpu, b.out = out.gpu, b.lse = lse.gpu, b.probs = probs.gpu;
+    if (extras) a.dist = dist.host, b.dist = dist.gpu, a.bias = bias.host, b.bias = bias.gpu;
+    cpu->k.attention(&cpu->exec, &a);
+    gpu->k.attention(&gpu->exec, &b);
+    agree("attention", out, 1e-5), agree("lse", lse, 1e-5), agree("probs", probs, 1e-5);
+    ses_attn_grad g = { .dout = dout.host,
+                        .dq = { dq.host, false },
+                        .dk = { dk.host, true },
+                        .dv = { dv.host, true },
+                        .delta = delta.host };
+    ses_attn_grad h = { .dout = dout.gpu,
+                        .dq = { dq.gpu, false },
+                        .dk = { dk.gpu, true },
+                        .dv = { dv.gpu, true },
+                        .delta = delta.gpu };
+    if (extras) g.ddist = (ses_sink){ ddist.host, true }, h.ddist = (ses_sink){ ddist.gpu, true };
+    if (extras) g.dbias = (ses_sink){ dbias.host, true }, h.dbias = (ses_sink){ dbias.gpu, true };
+    cpu->k.attention_bwd(&cpu->exec, &a, &g);
+    gpu->k.attention_bwd(&gpu->exec, &b, &h);
+    agree("dq", dq, 2e-5), agree("dk", dk, 2e-5), agree("dv", dv, 2e-5);
+    agree("ddist", ddist, 2e-5), agree("dbias", dbias, 2e-5);
+    both all[] = { off, q, k, v, out, lse, probs, dout, dq, dk, dv, delta, dist, bias, ddist, dbias };
+    for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
+}
+
+static void test_attention(void)
+{
+    attention(64, false, 0, 0, false);
+    attention(64, true, 0, 0.1, false);
+    attention(80, false, 33, 0, true);
+    attention(5, true, 7, 0.5, true);
+    attention(128, false, 0, 0.1, false);
+    attention(200, true, 0, 0, false);
+}
+
+/* The same call, the same bits. */
+static void test_repeat(void)
+{
+    enum { ROWS = 5000, COLS = 300 };
+    both a = floats(ROWS * COLS, 1), y = floats(COLS, 0), z = floats(COLS, 0);
+    gpu->k.col_sum(&gpu->exec, y.gpu, a.gpu, ROWS, COLS);
+    gpu->k.col_sum(&gpu->exec, z.gpu, a.gpu, ROWS, COLS);
+    gpu->mem->download(gpu, y.host, y.gpu, COLS * 4);
+    gpu->mem->download(gpu, z.host, z.gpu, COLS * 4);
+    CHECK(!memcmp(y.host, z.host, COLS * 4));
+    drop(a), drop(y), drop(z);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    gpu = ses_device_open("cuda", NULL, &e);
+    cpu = ses_device_open("cpu", NULL, NULL);
+    if (!gpu) SKIP(e.msg);
+    if (gpu) {
+        test_optimizers();
+        test_rows();
+        test_products();
+        test_attention();
+        test_repeat();
+        CHECK_MSG(gpu->mem->ok(gpu, &e), "%s", e.msg);
+    }
+    CHECK(cpu);
+    ses_device_free(gpu);
+    ses_device_free(cpu);
+    return check_report();
+}
