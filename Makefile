@@ -1,5 +1,6 @@
 # A thin front for CMake (CMakePresets.json): `make` leaves build/sesame, build/golden and build/libsesame.a.
 #   make [all]    build               make check    build, run every test, lint
+#   make check CUDA=1                 the same on a machine with a GPU, its kernels too
 #   make install  PREFIX, DESTDIR     make bench    time this machine
 #   make asan tsan                    the whole suite under sanitizers
 #   make check-large                  memory of the largest models
@@ -16,9 +17,9 @@ release debug ref-only cuda:
 	@cmake --preset $@ $(CMAKE_FLAGS) >/dev/null
 	@cmake --build $(if $(filter release,$@),build,build/$@) --parallel $(JOBS) $(if $(ONLY),--target $(ONLY))
 
-check: release
-	@tools/run-tests build $(JOBS)
-	@tools/lint build
+check: $(if $(CUDA),cuda,release)
+	@tools/run-tests $(if $(CUDA),build/cuda,build) $(JOBS)
+	@$(if $(CUDA),tools/check-cuda,tools/lint build)
 
 # The largest models of the generation in sparse files: what opening touches, what a pass takes. 12 GB of memory.
 check-large: release

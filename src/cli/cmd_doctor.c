@@ -8,6 +8,7 @@
 #include "sesame/json.h"
 #include "shared.h"
 #include "table.h"
+#include "tensor/device.h"
 #include "version.h"
 
 #include <string.h>
@@ -133,6 +134,18 @@ static void show_machine(const ses_call *c, const report *r)
     }
 }
 
+static void show_gpus(const ses_call *c)
+{
+    ses_gpu g;
+    char text[400], name[24], memory[SES_HUMAN];
+    for (int i = 0; ses_gpu_describe(i, &g); i++) {
+        snprintf(name, sizeof name, "GPU %d", i);
+        snprintf(text, sizeof text, "%s, %s, compute capability %d.%d, %d multiprocessors: --device cuda:%d",
+                 g.name, ses_human_bytes(memory, g.memory), g.major, g.minor, g.cores, i);
+        line(c, name, text);
+    }
+}
+
 static bool show_speeds(const ses_call *c, const report *r, ses_err *e)
 {
     ses_table *t = ses_table_new("Speed|>threads|>||", e);
@@ -240,6 +253,22 @@ static void json_kernels(ses_json_writer *w)
     ses_json_end_object(w);
 }
 
+static void json_gpus(ses_json_writer *w)
+{
+    ses_gpu g;
+    ses_json_put_key(w, "gpus");
+    ses_json_begin_array(w);
+    for (int i = 0; ses_gpu_describe(i, &g); i++) {
+        ses_json_begin_object(w);
+        json_pair(w, "name", g.name);
+        json_count(w, "memory_bytes", g.memory);
+        json_count(w, "capability", (uint64_t)(10 * g.major + g.minor));
+        json_count(w, "multiprocessors", (uint64_t)g.cores);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+}
+
 static bool show_json(const report *r, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
@@ -256,6 +285,7 @@ static bool show_json(const report *r, ses_err *e)
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
+    json_gpus(w);
     ses_json_put_key(w, "speed");
     ses_json_begin_array(w);
     for (size_t i = 0; i < r->n_speeds; i++) {
@@ -287,6 +317,7 @@ static bool run(ses_call *c, ses_err *e)
     if (!a->quick && !measure(&r, a->seconds, e)) return false;
     if (a->shared.json) return show_json(&r, e);
     show_machine(c, &r);
+    show_gpus(c);
     if (!a->quick && !show_speeds(c, &r, e)) return false;
     show_kernels(c);
     return true;

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct args {
     ses_shared shared;
@@ -90,19 +91,28 @@ static int check_level(const char *level, ses_device *dev, ses_device *ref, bool
     return failed;
 }
 
-static bool run(ses_call *c, ses_err *e)
+/* A CPU at each of its levels up to the chosen one; another device has one level, its own. */
+static int check_device(const ses_shared *s, ses_device *ref, ses_err *e)
 {
-    const args *a = c->args;
-    int failed = 0, threads = ses_shared_threads(&a->shared);
-    ses_device *ref = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_REF }, e);
-    if (!ref) return false;
-    for (int isa = SES_ISA_REF; failed >= 0 && isa <= (int)ses_shared_isa(&a->shared); isa++) {
-        ses_device_options o = { .threads = threads, .isa = (ses_isa)isa };
-        ses_device *dev = ses_device_open(a->shared.device, &o, e);
-        int n = dev ? check_level(ses_isa_name((ses_isa)isa), dev, ref, a->shared.json, e) : -1;
+    bool cpu = !strcmp(s->device, "cpu");
+    int failed = 0, last = cpu ? (int)ses_shared_isa(s) : SES_ISA_REF;
+    for (int isa = SES_ISA_REF; failed >= 0 && isa <= last; isa++) {
+        ses_device_options o = { .threads = ses_shared_threads(s), .isa = (ses_isa)isa };
+        ses_device *dev = ses_device_open(s->device, &o, e);
+        const char *level = cpu ? ses_isa_name((ses_isa)isa) : s->device;
+        int n = dev ? check_level(level, dev, ref, s->json, e) : -1;
         failed = n < 0 ? -1 : failed + n;
         ses_device_free(dev);
     }
+    return failed;
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    ses_device *ref = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_REF }, e);
+    if (!ref) return false;
+    int failed = check_device(&a->shared, ref, e);
     ses_device_free(ref);
     if (failed > 0 && !c->quiet) fprintf(stderr, "%d failed\n", failed);
     if (failed == 0 && !c->quiet) fputs("all fine\n", stderr);
@@ -110,6 +120,7 @@ static bool run(ses_call *c, ses_err *e)
 }
 
 static const ses_example examples[] = { { "sesame selftest", "check this machine" },
+                                        { "sesame selftest --device cuda", "check its GPU" },
                                         { "sesame selftest --isa avx2 --json", "one object an op and level" },
                                         { 0 } };
 

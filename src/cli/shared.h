@@ -9,7 +9,7 @@
 typedef struct ses_shared {
     int64_t threads;    /* 0: one for each core this process may use */
     int isa;            /* ses_isa, or -1: the best */
-    const char *device; /* "cpu" */
+    const char *device; /* "cpu", "cuda", "cuda:N" */
     bool json;
 } ses_shared;
 
@@ -40,7 +40,8 @@ typedef struct ses_shared {
           .offset = offsetof(struct_, field.device),                                \
           .def = "cpu",                                                             \
           .value = "DEVICE",                                                        \
-          .help = "where to compute: cpu" },                                        \
+          .env = "SESAME_DEVICE",                                                   \
+          .help = "where to compute: cpu, cuda or cuda:NUMBER" },                   \
         SES_OPT_JSON(struct_, field.json)
 
 #define SES_OPT_STRICT(struct_, field)                                              \

@@ -3,6 +3,8 @@
  * state, which is tokens plus positions: a row for each place, from the first sequence that has it. All
  * the other sequences, and everything after, are compared as ever. */
 #include "compare.h"
+#include "op/op.h"
+#include "tensor/device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,17 +14,22 @@ static bool correct(gold_case *c, ses_tape *t, const ses_output *o, const ses_te
                     const double *theirs, int64_t width, const int32_t *cu, int64_t offset, ses_err *e)
 {
     int64_t cols = ses_cols(table);
+    ses_device *dev = ses_tape_device(t);
+    size_t bytes = (size_t)ses_count(table) * sizeof(ses_real);
+    ses_real *row = ses_arena_array(&c->mem, (size_t)ses_count(table), sizeof *row, e);
     ses_real *ours = ses_arena_array(&c->mem, (size_t)ses_count(o->tensor), sizeof *ours, e);
     bool *done = ses_arena_array(&c->mem, (size_t)ses_rows(table), sizeof *done, e);
-    if (!ours || !done || !ses_tape_read(t, o->tensor, ours)) return false;
+    if (!row || !ours || !done || !ses_tape_read(t, o->tensor, ours)) return false;
+    dev->mem->download(dev, row, table->data, bytes);
     for (int64_t s = 0; s < c->rows; s++)
         for (int64_t i = cu[s]; i < cu[s + 1]; i++) {
             int64_t place = i - cu[s] + offset;
             for (int64_t j = 0; !done[place] && j < cols; j++)
-                table->f[place * cols + j] +=
+                row[place * cols + j] +=
                     (ses_real)(theirs[(s * width + i - cu[s]) * cols + j] - (double)ours[i * cols + j]);
             done[place] = true;
         }
+    dev->mem->upload(dev, table->data, row, bytes);
     return true;
 }
 
