@@ -1,5 +1,5 @@
-/* CUDA kernels on sizes the ops' own cases do not reach: many rows, long sequences, any strides, runs of equal ids;
- * and those no op calls. Against ref; twice, for the same bits. Skips where no GPU is found. */
+/* CUDA kernels on sizes the ops' own cases do not reach: many rows, long sequences, any strides, runs of
+ * equal ids; and those no op calls. Against ref; twice, for the same bits. Skips where no GPU is found. */
 #include "base/alloc.h"
 #include "check.h"
 #include "tensor/device.h"

@@ -1,6 +1,6 @@
-/* Attention in f32 arithmetic for heads of up to 256 columns: a warp a query (backwards also a warp a key), 32
- * keys at a time, lane j scoring key j. Sums of a row over its keys are online: when a greater score comes, what
- * stands is scaled down. Nothing is added by two warps, so the same run gives the same bits. */
+/* Attention in f32 arithmetic for heads of up to 256 columns: a warp a query (backwards also a warp a key),
+ * 32 keys at a time, lane j scoring key j. Sums of a row over its keys are online: when a greater score
+ * comes, what stands is scaled down. Nothing is added by two warps, so the same run gives the same bits. */
 #include "cuda.cuh"
 
 enum { TILE = WARP }; /* keys, or queries, in shared memory at a time */

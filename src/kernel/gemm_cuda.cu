@@ -1,6 +1,6 @@
-/* Matrix products through cuBLASLt, opened at run time: the command starts as quickly as without it, and runs
- * where it is not installed. What the library chose for a shape is kept. Column-major as it is, it is asked for
- * C' = B' A'; the bias, one number a column of C, is then one a row. */
+/* Matrix products through cuBLASLt, opened at run time: the command starts as quickly as without it, and
+ * runs where it is not installed. What the library chose for a shape is kept. Column-major as it is, it is
+ * asked for C' = B' A'; the bias, one number a column of C, is then one a row. */
 #include "act_cuda.cuh"
 
 #include <cublasLt.h>

@@ -54,7 +54,8 @@ struct norm_grad {
     int64_t rows, cols;
 };
 
-/* A product that stays one: contracted into the subtraction that follows, a row of one column would not give 0. */
+/* A product that stays one: contracted into the subtraction that follows, a row of one column would not give
+ * 0. */
 __device__ static inline float slope_at(const norm_grad &b, int64_t i, int64_t j)
 {
     return __fmul_rn(b.dy[i], b.gain[j]);

@@ -93,8 +93,8 @@ __device__ static inline float label_sum(const ses_relative &a, const ses_rel_pa
     return sum;
 }
 
-/* One row of r in one head: all sequences, in order, since they share it. Warps take queries in turn, lanes the
- * head's columns; the warps' sums are added in their order. */
+/* One row of r in one head: all sequences, in order, since they share it. Warps take queries in turn, lanes
+ * the head's columns; the warps' sums are added in their order. */
 __global__ void relative_rows(ses_relative a, const ses_real *dy, sink<ses_real> dr)
 {
     __shared__ float sums[WARPS][WARP];

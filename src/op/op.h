@@ -67,7 +67,8 @@ bool ses_want_ints(const ses_node *n, int i, const char *what, ses_err *e);  /* 
 /* Every integer of input i in 0 .. limit - 1 (or SES_IGNORE, if allowed). Checked where the host can see
  * them; on other devices whoever uploads them has checked. */
 bool ses_want_range(const ses_node *n, int i, int64_t limit, bool ignore, const char *what, ses_err *e);
-/* The integers of input i for the host to read: its own, or a copy (the device is waited for). NULL: no input. */
+/* The integers of input i for the host to read: its own, or a copy (the device is waited for); NULL without
+ * an input. */
 const int32_t *ses_node_ints(const ses_node *n, int i);
 #define SES_DIM(...) ((const int64_t[SES_MAX_DIM]){ __VA_ARGS__ })
 

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small uploads go by way of pinned memory that is used in turns, so that nobody waits for the GPU: the host's
- * memory may go as soon as an upload returns. */
+/* Small uploads go by way of pinned memory that is used in turns, so that nobody waits for the GPU: the
+ * host's memory may go as soon as an upload returns. */
 enum { STAGING = 8 << 20, SMALL = STAGING / 4 };
 
 struct ses_device_extra {
