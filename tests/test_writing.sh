@@ -81,6 +81,25 @@ run 0 text-generation -m "$gpt" --max-new-tokens 4 --num-beams 3 --early-stoppin
 run 0 text-generation -m "$gpt" --max-new-tokens 4 --num-beams 3 --early-stopping red
 run 0 text-generation -m "$gpt" --max-new-tokens 3 ""
 
+# The folder's generation_config.json is the default, options go over it.
+cp -r "$gpt" "$tmp/gpt2-samples"
+echo '{ "do_sample": true, "temperature": 5.0, "max_new_tokens": 8, "eos_token_id": 70 }' \
+    >"$tmp/gpt2-samples/generation_config.json"
+run 0 text-generation -m "$tmp/gpt2-samples" --json red
+cp "$tmp/out" "$tmp/drawn"
+run 0 text-generation -m "$tmp/gpt2-samples" --json --seed 1 red
+if cmp -s "$tmp/out" "$tmp/drawn"; then bad "the folder says do_sample: another seed, the same text"; else ok; fi
+if grep -qF "no effect" "$tmp/err"; then bad "--seed has an effect"; else ok; fi
+run 0 text-generation -m "$gpt" --json --seed 0 --do-sample --temperature 5 --max-new-tokens 8 --eos-token-id 70 red
+same "$tmp/out" "$tmp/drawn"
+run 0 text-generation -m "$tmp/gpt2-samples" --json --do-sample false red
+cp "$tmp/out" "$tmp/likeliest"
+run 0 text-generation -m "$gpt" --json --max-new-tokens 8 --eos-token-id 70 red
+same "$tmp/out" "$tmp/likeliest"
+echo '{ "do_sample": "yes" }' >"$tmp/gpt2-samples/generation_config.json"
+run 3 text-generation -m "$tmp/gpt2-samples" red
+tells 'generation_config.json: "do_sample": is a string, expected true or false'
+
 # Templates.
 cat >"$tmp/template.json" <<'T'
 { "instruction": "one two ", "example": "{text} is {label} ", "query": "{text} is",
@@ -109,6 +128,36 @@ if cmp -s "$tmp/out" "$tmp/plain"; then bad "the prefix changes nothing"; else o
 cp "$tmp/out" "$tmp/prefixed"
 run 0 translation -m "$t5" --json --max-new-tokens 4 --min-length 4 --prefix "red blue green " "the cat sat"
 same "$tmp/out" "$tmp/prefixed"
+
+# Languages: the one the tokenizer marks in a source is replaced, the one to be written is the first token.
+mbart=$tmp/mbart-lm
+cp -r tests/golden/mbart-lm "$mbart"
+chmod -R u+w "$mbart"
+"$sesame" train-tokenizer -q --type wordlevel --vocab-size 60 --special-tokens '<s>,<pad>,</s>,<unk>,en_XX,de_DE' \
+    -o "$tmp/plain.json" "$tmp/words.txt" || exit 1
+token() { printf '{ "SpecialToken": { "id": "%s", "type_id": 0 } }' "$1"; }
+ids() { printf '"%s": { "id": "%s", "ids": [%s], "tokens": ["%s"] }' "$1" "$1" "$2" "$1"; }
+marks() { # marks LANGUAGE ID
+    text='{ "Sequence": { "id": "A", "type_id": 0 } }' pair='{ "Sequence": { "id": "B", "type_id": 0 } }'
+    way="\"type\": \"TemplateProcessing\", \"pair\": [$text, $pair]"
+    way="$way, \"single\": [$text, $(token '<\/s>'), $(token "$1")]"
+    way="{ $way, \"special_tokens\": { $(ids '<\/s>' 2), $(ids "$1" "$2") } }"
+    sed "s/\"model\": {/\"post_processor\": $way, \"model\": {/" "$tmp/plain.json" >"$mbart/tokenizer.json"
+}
+marks de_DE 5
+run 0 translation -m "$mbart" --json --logprobs --max-new-tokens 4 "the cat sat"
+cp "$tmp/out" "$tmp/german"
+marks en_XX 4
+run 0 translation -m "$mbart" --json --logprobs --max-new-tokens 4 "the cat sat"
+if cmp -s "$tmp/out" "$tmp/german"; then bad "the language makes no difference"; else ok; fi
+run 0 translation -m "$mbart" --json --logprobs --max-new-tokens 4 --src-lang de_DE "the cat sat"
+same "$tmp/out" "$tmp/german"
+run 0 translation -m "$mbart" --json --logprobs --max-new-tokens 4 --tgt-lang de_DE "the cat sat"
+says '"logprobs": [{"id": 5, "token": "de_DE"'
+run 2 translation -m "$mbart" --src-lang xx_XX red
+tells 'no token "xx_XX"'
+run 3 translation -m "$t5" --src-lang cat red
+tells "marks no language"
 
 # Scores.
 run 0 perplexity -m "$gpt" --json --tokens --text "the cat sat on the mat"

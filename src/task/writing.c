@@ -202,22 +202,15 @@ void ses_writing_close(ses_pipeline *p)
 
 /* ---- prompts ---- */
 
-/* "en_XX", "eng_Latn", "__en__", ">>fra<<": a token that stands for a language. */
-static bool is_language(const char *s, size_t n)
-{
-    if (n > 4 && !memcmp(s, "__", 2) && !memcmp(s + n - 2, "__", 2)) return true;
-    const char *bar = memchr(s, '_', n);
-    return bar && (bar - s == 2 || bar - s == 3) && n - (size_t)(bar - s) >= 3 && s[0] >= 'a' && s[0] <= 'z';
-}
-
-/* The source's language in place of the one the tokenizer marks. */
+/* The source's language in place of the one the tokenizer marks: of the tokens it adds to a text, the one that
+ * has no other role ("</s> en_XX"). */
 static bool mark_language(ses_pipeline *p, ses_seq *q, int32_t id, ses_err *e)
 {
     bool found = false;
     for (size_t i = 0; i < q->n; i++) {
-        size_t n = 0;
-        const char *s = q->special[i] ? ses_tokenizer_token(p->tokenizer, q->id[i], &n) : NULL;
-        if (s && is_language(s, n)) q->id[i] = id, found = true;
+        bool other = q->special[i];
+        for (int r = 0; r < SES_ROLE_COUNT; r++) other &= q->id[i] != p->facts.role[r];
+        if (other) q->id[i] = id, found = true;
     }
     return found || ses_fail(e, SES_EARG, "--src-lang: the tokenizer marks no language");
 }

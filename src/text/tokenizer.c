@@ -251,7 +251,11 @@ static ses_tokenizer *open_path(const char *path, bool exact, ses_err *e)
     size_t n;
     char *text = ses_tokenizer_text(path, exact, &n, e);
     ses_tokenizer *t = text ? ses_tokenizer_from_json(text, n, e) : NULL;
-    if (text && !t) ses_wrap(e, "%s", path);
+    if (text && !t) {
+        char *in = ses_path_is_dir(path) ? ses_path_join(path, "tokenizer.json", NULL) : NULL;
+        ses_wrap(e, "%s", in && ses_path_exists(in) ? in : path);
+        ses_free(in);
+    }
     ses_free(text);
     return t;
 }
