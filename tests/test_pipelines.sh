@@ -242,6 +242,12 @@ tells 'exclude each other'
 run 2 question-answering -m $m/bert-qa --question a --context b c
 run 2 zero-shot-classification -m $m/bert-label -c a --hypothesis-template x y
 tells 'has no {}'
+run 2 zero-shot-classification -m $m/bert-label -c a --hypothesis-template "{} and {}" y
+tells 'has more than one {}'
+printf '"a"\n{"text": }\n' >"$tmp/in"
+run 3 text-classification -m $m/bert-label --jsonl
+tells 'sesame: line 2: column 10 (byte 9): '
+: >"$tmp/in"
 run 2 embed -m $m/bert-mask -o npy --json x
 tells 'exclude each other'
 run 3 zero-shot-classification -m $m/bert-label y

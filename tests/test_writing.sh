@@ -109,6 +109,12 @@ run 0 text-generation -m "$gpt" --json --max-new-tokens 2 --template "$tmp/templ
 says '"one two sun is red moon is'
 run 0 text-generation -m "$gpt" --json --max-new-tokens 2 --template "$tmp/template.json" moon
 says '"one two sun is red sea is blue moon is'
+echo '{"query": "{text} and {pair} is"}' >"$tmp/two.json"
+printf '{"text": "red", "text_pair": "blue"}\n{"text": "red"}\n' >"$tmp/two.jsonl"
+run 1 text-generation -m "$gpt" --json -q --max-new-tokens 2 --template "$tmp/two.json" --jsonl --keep-going -f "$tmp/two.jsonl"
+says '"red and blue is'
+tells 'two.jsonl: line 2: '
+tells '{pair}: the text has no second one, key "text_pair"'
 echo '{"query": "no place"}' >"$tmp/broken.json"
 run 3 text-generation -m "$gpt" --template "$tmp/broken.json" moon
 tells '{text}'

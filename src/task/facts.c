@@ -17,15 +17,14 @@ static bool load(const char *dir, const char *name, ses_json_doc **doc, ses_err 
 }
 
 /* Under this key stands a string, or an added token as an object. */
-static const char *token_of(const ses_json_doc *doc, const char *key, size_t *n)
+static const char *token_of(const ses_json *from, const char *key, size_t *n)
 {
-    const ses_json *v = doc ? ses_json_get(ses_json_root(doc), key) : NULL;
+    const ses_json *v = ses_json_get(from, key);
     const char *s = ses_json_string(v, n);
     return s ? s : ses_json_string(ses_json_get(v, "content"), n);
 }
 
-static void find_roles(ses_facts *f, const ses_json_doc *config, const ses_json_doc *map,
-                       const ses_tokenizer *t)
+static void find_roles(ses_facts *f, const ses_json *config, const ses_json *map, const ses_tokenizer *t)
 {
     static const struct {
         const char *key, *usual[2];
@@ -90,19 +89,24 @@ static void read_config(ses_facts *f, const ses_json *c)
     if (side) f->truncate_left = !strcmp(side, "left");
 }
 
-bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const ses_tokenizer *t, ses_err *e)
+void ses_facts_take(ses_facts *f, const ses_json *config, const ses_json *map, const char *model_type,
+                    const ses_tokenizer *t)
 {
-    ses_json_doc *config = NULL, *map = NULL;
     ses_tokenizer_traits traits = ses_tokenizer_traits_of(t);
     *f = (ses_facts){ .truncate_left = traits.truncate_left,
                       .stored_max = traits.stored_length,
                       .subwords = traits.marks_subwords,
                       .may_clean = strcmp(traits.model, "BPE") != 0 };
+    f->types = gives_types(ses_json_string(ses_json_get(config, "tokenizer_class"), NULL), model_type);
+    find_roles(f, config, map, t);
+    read_config(f, config);
+}
+
+bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const ses_tokenizer *t, ses_err *e)
+{
+    ses_json_doc *config = NULL, *map = NULL;
     bool ok = load(dir, "tokenizer_config.json", &config, e) && load(dir, "special_tokens_map.json", &map, e);
-    const ses_json *class_of = config ? ses_json_get(ses_json_root(config), "tokenizer_class") : NULL;
-    f->types = gives_types(ses_json_string(class_of, NULL), model_type);
-    if (ok) find_roles(f, config, map, t);
-    if (ok && config) read_config(f, ses_json_root(config));
+    if (ok) ses_facts_take(f, ses_json_root(config), ses_json_root(map), model_type, t);
     ses_json_free(map);
     ses_json_free(config);
     return ok;

@@ -113,7 +113,10 @@ typedef struct ses_facts {
     bool subwords; /* tokens inside a word are marked as such ("##") */
 } ses_facts;
 
-/* model_type stands for the tokenizer's class where its files do not name one. */
+/* model_type stands for the tokenizer's class where its files do not name one. Files that are not there are
+ * NULL to ses_facts_take. */
+void ses_facts_take(ses_facts *f, const ses_json *config, const ses_json *map, const char *model_type,
+                    const ses_tokenizer *t);
 bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const ses_tokenizer *t,
                     ses_err *e);
 

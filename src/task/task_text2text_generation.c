@@ -21,6 +21,6 @@ const ses_task ses_task_text2text_generation = {
         "(task_specific_params of --task) or of --prefix is put before it.",
     .examples = examples,
     .head = heads,
-    .parts = { .text = "text" },
+    .parts = { .text = "text", .pair = "text_pair|pair" },
     SES_WRITING_TASK(finish),
 };

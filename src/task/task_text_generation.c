@@ -29,6 +29,6 @@ const ses_task ses_task_text_generation = {
         "\"stop\": [\"\\n\"]}; --shots says how many of the examples are shown.",
     .examples = examples,
     .head = heads,
-    .parts = { .text = "text" },
+    .parts = { .text = "text", .pair = "text_pair|pair" },
     SES_WRITING_TASK(finish),
 };

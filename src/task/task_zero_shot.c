@@ -78,9 +78,10 @@ static bool begin(ses_pipeline *p, ses_err *e)
 {
     const args *a = p->args;
     self *my = p->self;
-    if (!strstr(a->template, "{}"))
-        return ses_fail(e, SES_EUSAGE, "--hypothesis-template: \"%s\" has no {} where the label goes",
-                        a->template);
+    const char *place = strstr(a->template, "{}");
+    if (!place || strstr(place + 2, "{}"))
+        return ses_fail(e, SES_EUSAGE, "--hypothesis-template: \"%s\" has %s {} where the label goes",
+                        a->template, place ? "more than one" : "no");
     return find_columns(p, e) && ses_split_list(p, &a->labels, true, &my->label, &my->n, e);
 }
 

@@ -40,10 +40,12 @@ static bool put(ses_buf *out, const ses_json *pattern, const ses_json *values, c
         name[wide < sizeof name ? wide : sizeof name - 1] = 0;
         const char *value = values ? ses_json_string(ses_json_get(values, name), &len) : NULL;
         if (!values && !strcmp(name, "text")) value = item[0].p, len = item[0].n;
-        if (!values && !strcmp(name, "pair")) value = item[1].p ? item[1].p : "", len = item[1].n;
+        bool pair = !values && !strcmp(name, "pair");
+        if (pair) value = item[1].p, len = item[1].n;
         if (!value)
             return ses_fail(e, SES_EFORMAT, "{%s}: %s", name,
                             values ? "an example has no string of this name"
+                            : pair ? "the text has no second one, key \"text_pair\""
                                    : "a query has {text} and {pair}");
         ses_buf_append(out, value, len);
         at = (size_t)(close - s) + 1;
@@ -70,18 +72,26 @@ static bool check(ses_template *t, ses_err *e)
     return t->stop != NULL;
 }
 
-ses_template *ses_template_open(const char *path, ses_err *e)
+ses_template *ses_template_new(ses_json_doc *doc, ses_err *e)
 {
     ses_template *t = ses_alloc(sizeof *t, e);
-    if (!t) return NULL;
-    t->doc = ses_json_load(path, FILE_MAX, e);
-    if (!t->doc) goto fail;
-    t->root = ses_json_root(t->doc);
-    if (check(t, e)) return t;
-    ses_wrap(e, "%s", path);
-fail:
+    if (t) {
+        t->doc = doc;
+        t->root = ses_json_root(doc);
+        if (check(t, e)) return t;
+    } else {
+        ses_json_free(doc);
+    }
     ses_template_free(t);
     return NULL;
+}
+
+ses_template *ses_template_open(const char *path, ses_err *e)
+{
+    ses_json_doc *doc = ses_json_load(path, FILE_MAX, e);
+    ses_template *t = doc ? ses_template_new(doc, e) : NULL;
+    if (doc && !t) ses_wrap(e, "%s", path);
+    return t;
 }
 
 void ses_template_free(ses_template *t)

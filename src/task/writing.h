@@ -51,6 +51,7 @@ bool ses_writing_finish(ses_pipeline *p, ses_job *j, ses_result *r, const ses_sh
 
 /* template.c: prompts from a file with an instruction, examples and the place of the text. */
 ses_template *ses_template_open(const char *path, ses_err *e);
+ses_template *ses_template_new(ses_json_doc *doc, ses_err *e); /* doc is the template's from here on */
 void ses_template_free(ses_template *t);
 /* The prompt for a text with so many examples (below 0: all there are); to be freed with ses_free. */
 char *ses_template_prompt(const ses_template *t, ses_string text, ses_string pair, int64_t shots, size_t *n,
