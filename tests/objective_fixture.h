@@ -96,4 +96,12 @@ static inline ses_aim *fixture_aim(const char *objectives, const ses_objective_o
 #define FIXTURE_BART FIXTURE_BART_OF("bart")
 #define FIXTURE_MASS FIXTURE_BART_OF("mass")
 
+#define FIXTURE_XLNET                                                                                   \
+    "{\"model_type\": \"xlnet\", \"vocab_size\": 500, \"d_model\": 16, \"n_layer\": 2, \"n_head\": 2, " \
+    "\"d_inner\": 32, \"mem_len\": 40, \"initializer_range\": 0.1, \"dropout\": 0.1}"
+#define FIXTURE_XL                                                                                         \
+    "{\"model_type\": \"transfo-xl\", \"vocab_size\": 500, \"d_model\": 16, \"d_embed\": 16, "             \
+    "\"n_layer\": 2, \"n_head\": 2, \"d_head\": 8, \"d_inner\": 32, \"mem_len\": 40, \"cutoffs\": [100], " \
+    "\"div_val\": 1, \"init_std\": 0.1, \"dropout\": 0.1}"
+
 #endif

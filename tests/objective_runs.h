@@ -33,6 +33,13 @@ static const run_case run_cases[] = {
     { .objectives = "alltok", .config = BERT_LIKE("electra", ""), .to = 0.85 },
     { .objectives = "clm", .config = FIXTURE_GPT, .to = 0.85 },
     { .objectives = "clm", .config = BERT_LIKE("bert", ""), .to = 0.85 },
+    { .objectives = "tlm", .config = BERT_LIKE("bert", ""), .two = true, .to = 0.85 },
+    { .objectives = "prefix", .config = FIXTURE_GPT, .to = 0.85 },
+    { .objectives = "prefix", .config = FIXTURE_T5, .to = 0.85 },
+    { .objectives = "clm:1,mntp:1", .config = FIXTURE_GPT, .to = 0.85 },
+    { .objectives = "mntp:1", .config = FIXTURE_GPT, .to = 0.85 },
+    { .objectives = "xl", .config = FIXTURE_XL, .to = 0.85 },
+    { .objectives = "plm", .config = FIXTURE_XLNET, .to = 0.85 },
     { .objectives = "t5", .config = FIXTURE_T5, .to = 0.85 },
     { .objectives = "t5:2,t2t:1", .config = FIXTURE_T5, .two = true, .to = 0.85 },
     { .objectives = "bart", .config = FIXTURE_BART, .to = 0.85 },
@@ -94,11 +101,13 @@ static inline void run_close(objective_run *r)
     ses_json_free(r->config);
 }
 
-static inline bool run_open(objective_run *r, const run_case *c, int threads, ses_err *e)
+/* pieces: of objectives that remember. */
+static inline bool run_open(objective_run *r, const run_case *c, int threads, int64_t pieces, ses_err *e)
 {
     *r = (objective_run){ .c = c, .x = fixture_lexicon(), .seqs = 4, .length = 32 };
     ses_objective_options o = ses_objective_usual;
     o.noise = c->noise;
+    o.pieces = pieces;
     o.replaced_weight = c->weight > 0 ? c->weight : 5;
     r->dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads, .isa = SES_ISA_COUNT }, e);
     r->config = r->dev ? ses_json_parse(c->config, strlen(c->config), e) : NULL;

@@ -30,14 +30,14 @@ static bool train(const run_case *c, int threads, int stop, const char *dir, dou
     ses_err e = { 0 };
     ses_step s;
     ses_resumed found;
-    bool ok = run_open(&r, c, threads, &e);
+    bool ok = run_open(&r, c, threads, 2, &e);
     ses_trainer *t = ok ? trainer(&r, dir, &e) : NULL;
     for (int i = 0; t && i < UPDATES; i++) {
         if (i == stop) {
             ok = ses_trainer_save(t, &e);
             ses_trainer_free(t);
             run_close(&r);
-            t = ok && run_open(&r, c, threads, &e) ? trainer(&r, dir, &e) : NULL;
+            t = ok && run_open(&r, c, threads, 2, &e) ? trainer(&r, dir, &e) : NULL;
             if (!t || !ses_trainer_resume(t, &found, &e) || !found.found) break;
         }
         if (!ses_trainer_step(t, &s, &e)) break;
@@ -80,7 +80,7 @@ static void test_measure(const run_case *c)
     ses_err e = { 0 };
     ses_tally tally = { 0 };
     ses_batch b;
-    bool ok = run_open(&r, c, 1, &e);
+    bool ok = run_open(&r, c, 1, 2, &e);
     ses_tape *t = ok ? ses_tape_new(r.dev, &(ses_tape_options){ 0 }, &e) : NULL;
     ok = t && run_batch(&r, 0, 0, &b, &e) && ses_aim_measure(r.aim, t, &b, &tally, &e);
     CHECK_MSG(ok, "%s: %s", c->objectives, e.msg);

@@ -1,6 +1,15 @@
 /* Objectives: sequences and labels of passages, and that a text can be read off them again. */
 #include "objective_fixture.h"
 
+/* A batch of one passage. */
+static ses_batch lay_one(ses_aim *a, const ses_passage *p)
+{
+    ses_err e = { 0 };
+    ses_batch b = { 0 };
+    CHECK_MSG(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, p, &e) && ses_aim_batch(a, &b, &e), "%s", e.msg);
+    return b;
+}
+
 /* ---- masked language modeling ---- */
 
 /* Labels and what was kept give the passage back. */
@@ -134,16 +143,119 @@ static void test_clm(void)
     ses_aim_free(a);
 }
 
-/* ---- from text to text ---- */
-
-/* A batch of one passage. */
-static ses_batch lay_one(ses_aim *a, const ses_passage *p)
+/* A beginning is seen and not said, the rest is said; of an encoder and a decoder, one each. */
+static void test_prefix(void)
 {
+    static text t;
     ses_err e = { 0 };
-    ses_batch b = { 0 };
-    CHECK_MSG(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, p, &e) && ses_aim_batch(a, &b, &e), "%s", e.msg);
-    return b;
+    ses_lexicon x = fixture_lexicon();
+    ses_aim *one = fixture_aim("prefix", &ses_objective_usual, &x, FIXTURE_GPT, 128, &e);
+    ses_aim *two = fixture_aim("prefix", &ses_objective_usual, &x, FIXTURE_T5, 128, &e);
+    CHECK_MSG(one && two, "%s", e.msg);
+    int32_t least = 128, most = 0;
+    for (uint64_t r = 0; one && two && r < 300; r++) {
+        ses_passage p = fixture_passage(&t, r, 100, false);
+        for (int64_t i = 0; i < p.n; i++) t.starts[i] &= (uint8_t)~SES_STARTS_DOCUMENT;
+        ses_batch b = lay_one(one, &p);
+        int64_t wrong = 0;
+        CHECK(b.tokens == p.n && b.seen[0] >= 1 && b.seen[0] < p.n);
+        for (int64_t i = 0; i < p.n; i++)
+            wrong += b.ids[i] != p.id[i] || b.labels[i] != (i < b.seen[0] ? SES_IGNORE : p.id[i]);
+        CHECK(wrong == 0);
+        if (b.seen[0] < least) least = b.seen[0];
+        if (b.seen[0] > most) most = b.seen[0];
+        int32_t split = b.seen[0];
+        b = lay_one(two, &p);
+        CHECK(b.tokens == split + 1 && b.target_cu[1] == p.n - split + 1 && b.ids[split] == x.eos);
+        CHECK(!memcmp(b.ids, p.id, (size_t)split * sizeof *b.ids) &&
+              !memcmp(b.labels, p.id + split, (size_t)(p.n - split) * sizeof *b.ids));
+    }
+    CHECK(least == 1 && most == 99);
+    ses_aim_free(one);
+    ses_aim_free(two);
 }
+
+/* Masked next-token prediction, and a sentence with its translation. */
+static void test_masked_kin(void)
+{
+    static text t;
+    ses_err e = { 0 };
+    ses_lexicon x = fixture_lexicon();
+    ses_aim *next = fixture_aim("mntp:1,clm:1", &ses_objective_usual, &x, FIXTURE_GPT, 128, &e);
+    ses_aim *tlm = fixture_aim("tlm", &ses_objective_usual, &x, FIXTURE_BERT, 128, &e);
+    CHECK_MSG(next && tlm, "%s", e.msg);
+    int64_t turns = 0;
+    for (uint64_t r = 0; next && tlm && r < 100; r++) {
+        ses_passage p = fixture_passage(&t, r, 100, false);
+        ses_batch b = lay_one(next, &p);
+        int64_t k = 0, wrong = 0;
+        for (int64_t i = 0; i < b.tokens; i++) {
+            bool border = b.ids[i] == x.eos;
+            wrong += border ? b.labels[i] != SES_IGNORE
+                            : (b.labels[i] == SES_IGNORE ? b.ids[i] : b.labels[i]) != p.id[k++];
+        }
+        CHECK(wrong == 0 && k == p.n && b.seen[0] == b.tokens);
+        turns += (int64_t)ses_aim_turn(next, r);
+        p = fixture_passage(&t, r, 100, true);
+        b = lay_one(tlm, &p);
+        check_undone(&b, 0, &p, &x);
+        CHECK(b.positions[0] == 0 && b.positions[51] == 51 && b.positions[52] == 0 && b.segments[51] == 0 &&
+              b.segments[52] == 1 && b.positions[102] == 50);
+    }
+    CHECK_MSG(turns > 30 && turns < 70, "%lld of 100", (long long)turns);
+    ses_passage alone = fixture_passage(&t, 1, 50, false);
+    CHECK(tlm && ses_aim_begin(tlm, 0, 0, &e) && !ses_aim_add(tlm, &alone, &e));
+    CHECK_MSG(strstr(e.msg, "objective tlm needs passages of two segments"), "%s", e.msg);
+    ses_aim_free(next);
+    ses_aim_free(tlm);
+}
+
+/* Pieces are the text in order; targets of a reading order give it back, and are hidden from what is no
+ * target and from themselves. */
+static void test_pieces(void)
+{
+    static text t;
+    ses_err e = { 0 };
+    ses_lexicon x = fixture_lexicon();
+    ses_objective_options o = ses_objective_usual;
+    o.pieces = 3;
+    ses_aim *xl = fixture_aim("xl", &o, &x, FIXTURE_XL, 40, &e),
+            *plm = fixture_aim("plm", &o, &x, FIXTURE_XLNET, 40, &e);
+    CHECK_MSG(xl && plm, "%s", e.msg);
+    int64_t targets = 0, plain = 0;
+    for (uint64_t r = 0; xl && plm && r < 300; r++) {
+        ses_passage p = fixture_passage(&t, r, 100, false);
+        for (int64_t i = 0; i < p.n; i++) t.starts[i] &= (uint8_t)~SES_STARTS_DOCUMENT;
+        ses_batch b = lay_one(xl, &p);
+        CHECK(b.seqs == 3 && b.tokens == 100 && !memcmp(b.ids, p.id, 100 * sizeof *b.ids) &&
+              !memcmp(b.labels, p.id, 100 * sizeof *b.ids));
+        b = lay_one(plm, &p);
+        const uint8_t *hidden = b.perm_mask;
+        int64_t k = 0, wrong = 0;
+        CHECK(b.seqs == 3 && b.tokens == 102);
+        for (int64_t s = 0; s < 3; s++) {
+            int64_t n = b.cu[s + 1] - b.cu[s], at = b.target_cu[s];
+            for (int64_t i = 0; i < n; i++) {
+                bool frame = s == 2 && (i == 0 || i == n - 1);
+                bool target = at < b.target_cu[s + 1] && b.target_places[at] == i;
+                wrong +=
+                    target && (frame || b.labels[at] != p.id[k] || !hidden[i * n + i] || x.special[p.id[k]]);
+                at += target;
+                if (!frame) plain += !x.special[p.id[k]], wrong += b.ids[b.cu[s] + i] != p.id[k++];
+            }
+            wrong += at != b.target_cu[s + 1];
+            hidden += n * n;
+        }
+        targets += b.target_cu[3];
+        CHECK(wrong == 0 && k == p.n);
+    }
+    double rate = plain ? (double)targets / (double)plain : 0;
+    CHECK_MSG(rate > 0.13 && rate < 0.18, "%f", rate); /* words with an unknown token are left out */
+    ses_aim_free(xl);
+    ses_aim_free(plm);
+}
+
+/* ---- from text to text ---- */
 
 /* Sentinels of the input give way to what stands behind them in the target. */
 static void check_sentinels(const ses_batch *b, const ses_passage *p, const ses_lexicon *x)
@@ -279,6 +391,9 @@ int main(void)
     test_same();
     test_rate_moves();
     test_clm();
+    test_prefix();
+    test_masked_kin();
+    test_pieces();
     test_text_to_text();
     test_pairs();
     test_refused();

@@ -112,6 +112,7 @@ typedef struct ses_outputs {
     size_t n;
     ses_head_output head[SES_MOST_HEADS];
     size_t heads;
+    const int32_t *mem_cu; /* of the outputs "mems.N", as a next batch wants it; NULL: there are none */
 } ses_outputs;
 
 typedef struct ses_want {

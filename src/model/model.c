@@ -189,7 +189,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
         out->head[i] = (ses_head_output){ use[i].head->name, use[i].output, p.loss };
         loss = loss && p.loss ? ses_add(t, loss, p.loss) : loss ? loss : p.loss;
     }
-    out->loss = loss, out->item = p.item, out->n = p.n;
+    out->loss = loss, out->item = p.item, out->n = p.n, out->mem_cu = p.mem_cu;
     bool ok = ses_tape_ok(t, e);
     if (b->cache) ses_cache_end(&p, ok);
     return ok;

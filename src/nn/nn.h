@@ -66,6 +66,7 @@ typedef struct ses_pass {
     ses_output *item;
     size_t n, cap;
     ses_tensor *loss;
+    const int32_t *mem_cu; /* of what a next batch remembers */
 } ses_pass;
 
 void ses_pass_begin(ses_pass *p, size_t outputs); /* tape, c, batch and want are set; uploads the batch */

@@ -88,14 +88,17 @@ void ses_recall_note(const ses_recall *r, ses_tensor *all, int i)
     const ses_config *c = r->p->c;
     int64_t n = 0;
     int32_t *row = r->p->want->mems ? ses_tape_host(r->p->tape, (size_t)r->tokens, sizeof *row) : NULL;
-    if (!row) return;
+    int32_t *cu = row ? ses_tape_host(r->p->tape, (size_t)r->p->batch->seqs + 1, sizeof *cu) : NULL;
+    if (!row || !cu) return;
     for (int64_t s = 0; s < r->p->batch->seqs; s++) {
         int64_t begin = r->host_cu[s], end = r->host_cu[s + 1], mem = ses_recall_length(r, s);
         if (c->reuse_len && begin + mem + c->reuse_len < end) end = begin + mem + c->reuse_len;
         if (c->mem_len && end - begin > c->mem_len) begin = end - c->mem_len;
         for (int64_t j = begin; j < end; j++) row[n++] = (int32_t)j;
+        cu[s + 1] = (int32_t)n;
     }
     ses_tensor *kept = ses_take(r->p->tape, all, ses_tape_ints(r->p->tape, row, n));
+    r->p->mem_cu = cu;
     ses_pass_output(r->p, SES_PER_MEMORY, kept, "mems.%d", i);
 }
 

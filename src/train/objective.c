@@ -311,22 +311,18 @@ void ses_tally_add(ses_tally *t, const char *objective, const char *what, double
     t->item[i].count += count;
 }
 
-/* Scores of a head over a batch, for the objective whose head it is. */
-static bool measure_head(const ses_objective *o, const char *head, ses_tape *t, const ses_batch *b,
-                         const ses_outputs *out, size_t i, ses_tally *tally, ses_err *e)
+bool ses_tally_head(ses_tally *tally, const char *objective, ses_tape *t, const ses_outputs *out, size_t i,
+                    const int32_t *label, int64_t n, ses_err *e)
 {
-    int32_t *rows, *label;
     ses_real loss = 0;
-    int64_t n = ses_label_rows(t, b, head, &rows, &label);
-    if (!n || !ses_tape_ok(t, e)) return ses_tape_ok(t, e);
+    if (!n) return true;
     if (!ses_tape_read(t, out->head[i].loss, &loss)) return ses_tape_ok(t, e);
-    ses_tally_add(tally, o->name, "loss", (double)loss * (double)n, (double)n);
+    ses_tally_add(tally, objective, "loss", (double)loss * (double)n, (double)n);
     const ses_output *x = ses_output_named(out, out->head[i].output);
     if (!x || ses_rows(x->tensor) != n) return true;
     int64_t right = ses_count_right(t, x->tensor, label, n, e);
-    if (right < 0) return false;
-    ses_tally_add(tally, o->name, "accuracy", (double)right, (double)n);
-    return true;
+    if (right >= 0) ses_tally_add(tally, objective, "accuracy", (double)right, (double)n);
+    return right >= 0;
 }
 
 bool ses_aim_measure(ses_aim *a, ses_tape *t, const ses_batch *b, ses_tally *tally, ses_err *e)
@@ -342,7 +338,8 @@ bool ses_aim_measure(ses_aim *a, ses_tape *t, const ses_batch *b, ses_tally *tal
         for (size_t j = 0; out.head[i].loss && j < a->n; j++) {
             const ses_objective *of = a->item[j].objective;
             if ((j < a->ways && j != a->way) || strcmp(head_of(a, of), out.head[i].name)) continue;
-            if (!measure_head(of, out.head[i].name, t, b, &out, i, tally, e)) return false;
+            n = ses_label_rows(t, b, out.head[i].name, &rows, &label);
+            if (!ses_tape_ok(t, e) || !ses_tally_head(tally, of->name, t, &out, i, label, n, e)) return false;
         }
     return true;
 }

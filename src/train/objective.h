@@ -185,12 +185,19 @@ int64_t ses_framed_room(const ses_laying *w); /* tokens the frame leaves room fo
 /* One sequence: id and label (NULL: none) of every token of p, special tokens around. */
 bool ses_lay_framed(const ses_laying *w, const ses_passage *p, const int32_t *id, const int32_t *label,
                     ses_draft *d, ses_err *e);
+/* Ids of a passage (or their labels) as one stretch: its code, and the end of text before each document;
+ * `special`, unless 0, in place of both. */
+bool ses_lay_causal(const ses_laying *w, const ses_passage *p, const int32_t *id, int32_t special,
+                    ses_ints *to, ses_err *e);
 /* w->text: the passage masked; w->chosen: its labels. */
 bool ses_lay_masks(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_err *e);
 int32_t ses_code_of(const ses_laying *w, const ses_passage *p);               /* -1: none */
 const ses_output *ses_output_named(const ses_outputs *out, const char *name); /* NULL: none */
 /* Rows of a head's scores that are compared with a label, and the labels; arrays on the tape. */
 int64_t ses_label_rows(ses_tape *t, const ses_batch *b, const char *head, int32_t **rows, int32_t **labels);
+/* Loss and accuracy of head i over n labels. */
+bool ses_tally_head(ses_tally *tally, const char *objective, ses_tape *t, const ses_outputs *out, size_t i,
+                    const int32_t *label, int64_t n, ses_err *e);
 /* How many of n rows [n, V] have their label on top. */
 int64_t ses_count_right(ses_tape *t, const ses_tensor *x, const int32_t *label, int64_t n, ses_err *e);
 

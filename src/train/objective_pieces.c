@@ -1,0 +1,226 @@
+/* Objectives of models that remember. A passage is read in pieces, each with a memory of those before; memory
+ * takes no gradient and does not outlive its passage, so passages may come in any order and a run be resumed
+ * anywhere.
+ *   xl   causal language modeling with segment recurrence (Transformer-XL, Dai et al. 2019)
+ *   plm  permutation language modeling (XLNet, Yang et al. 2019): spans of words are predicted, one after the
+ *        other in a random order, each seeing what is no target and the targets before it
+ * Piece p of passage s is sequence s * pieces + p of a batch. */
+#include "objective.h"
+
+#include "op/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int64_t pieces_of(const ses_laying *w) { return w->o.pieces > 0 ? w->o.pieces : 2; }
+
+/* Pieces of equal length, or one longer. */
+static int64_t cut(int64_t n, int64_t piece, int64_t pieces) { return n * piece / pieces; }
+
+/* ---- laying ---- */
+
+static bool lay_xl(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e)
+{
+    int64_t pieces = pieces_of(w);
+    w->text.n = 0;
+    if (!ses_lay_causal(w, p, p->id, 0, &w->text, e)) return false;
+    int64_t n = (int64_t)w->text.n;
+    if (n > pieces * w->length) n = pieces * w->length;
+    if (n < 2 * pieces)
+        return ses_fail(e, SES_EARG, "objective %s: a passage of %lld tokens for %lld pieces of at least 2",
+                        o->name, (long long)n, (long long)pieces);
+    for (int64_t i = 0; i < pieces; i++) {
+        int64_t from = cut(n, i, pieces), count = cut(n, i + 1, pieces) - from;
+        if (!ses_ints_add(&d->ids, w->text.p + from, count, e) ||
+            !ses_ints_add(&d->labels, w->text.p + from, count, e) || !ses_draft_end_sequence(d, e))
+            return false;
+    }
+    return true;
+}
+
+static int64_t fits_xl(const ses_laying *w, const ses_objective *o)
+{
+    (void)o;
+    return pieces_of(w) * w->length - (w->codes > 0 ? 2 : 1);
+}
+
+/* Which token of the passage stands at place i of its sequence; -1: a special one. */
+static int64_t text_at(const ses_lexicon *x, const ses_passage *p, int64_t i)
+{
+    int64_t k = i - x->first.n;
+    if (k >= p->split && p->split < p->n) k = k < p->split + x->between.n ? -1 : k - x->between.n;
+    return k < p->n ? k : -1;
+}
+
+/* One piece: a sequence, its targets, and who sees whom. */
+static bool lay_order(ses_laying *w, const ses_objective *o, const ses_passage *p, uint32_t piece,
+                      ses_draft *d, ses_err *e)
+{
+    size_t from = d->ids.n;
+    ses_masking m = ses_masking_of(w, o);
+    ses_draws draws = ses_passage_draws(w, p, SES_DRAW_ORDER + (piece << 8));
+    w->chosen.n = w->text.n = 0;
+    if (!ses_ints_size(&w->chosen, p->n, e) ||
+        !ses_mask_choose(&m, p, w->x->special, &draws, &w->words, w->chosen.p, e) ||
+        !ses_lay_framed(w, p, p->id, NULL, d, e))
+        return false;
+    int64_t n = (int64_t)(d->ids.n - from);
+    uint8_t *hidden = ses_draft_perm(d, n * n, e);
+    if (!hidden || !ses_ints_size(&w->text, 2 * n, e)) return false;
+    uint8_t *role = (uint8_t *)(w->text.p + n);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = text_at(w->x, p, i);
+        bool target = k >= 0 && w->chosen.p[k];
+        role[i] = k < 0 ? SES_ORDER_FUNCTION : target ? SES_ORDER_TARGET : SES_ORDER_SEEN;
+        if (target &&
+            (!ses_ints_push(&d->target_places, (int32_t)i, e) || !ses_ints_push(&d->labels, p->id[k], e)))
+            return false;
+    }
+    ses_order_mask(role, n, &draws, w->text.p, hidden);
+    return ses_ints_push(&d->target_cu, (int32_t)d->target_places.n, e);
+}
+
+static bool lay_plm(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e)
+{
+    int64_t pieces = pieces_of(w);
+    const ses_lexicon *x = w->x;
+    ses_lexicon bare = *x; /* only the last piece has special tokens */
+    bare.first.n = bare.between.n = bare.last.n = 0;
+    if (pieces > 1 && p->split < p->n)
+        return ses_fail(e, SES_EARG, "objective %s: a passage of two segments is one piece: --pieces 1",
+                        o->name);
+    if (p->n < 2 * pieces)
+        return ses_fail(e, SES_EARG, "objective %s: a passage of %lld tokens for %lld pieces of at least 2",
+                        o->name, (long long)p->n, (long long)pieces);
+    bool ok = true;
+    for (int64_t i = 0; ok && i < pieces; i++) {
+        int64_t from = cut(p->n, i, pieces), n = cut(p->n, i + 1, pieces) - from;
+        ses_passage part = *p;
+        part.id += from, part.starts += from, part.n = n;
+        part.split = pieces > 1 ? n : p->split;
+        w->x = i + 1 < pieces ? &bare : x;
+        ok = lay_order(w, o, &part, (uint32_t)i, d, e);
+    }
+    w->x = x;
+    return ok;
+}
+
+static int64_t fits_plm(const ses_laying *w, const ses_objective *o)
+{
+    (void)o;
+    return pieces_of(w) * ses_framed_room(w);
+}
+
+/* ---- reading ---- */
+
+/* The p-th piece of every passage, as a batch of its own; arrays on the tape. */
+static bool pick(ses_tape *t, const ses_batch *b, int64_t p, int64_t pieces, ses_batch *out)
+{
+    int64_t seqs = b->seqs / pieces, tokens = 0, targets = 0, pairs = 0, before = 0;
+    size_t n = (size_t)b->tokens, m = b->target_cu ? (size_t)b->target_cu[b->seqs] : n,
+           size = sizeof(int32_t);
+    for (int64_t s = 0; s < b->seqs; s++)
+        pairs += (int64_t)(b->cu[s + 1] - b->cu[s]) * (b->cu[s + 1] - b->cu[s]);
+    int32_t *cu = ses_tape_host(t, (size_t)seqs + 1, size),
+            *target_cu = ses_tape_host(t, (size_t)seqs + 1, size);
+    int32_t *ids = ses_tape_host(t, n, size), *segments = ses_tape_host(t, n, size);
+    int32_t *labels = ses_tape_host(t, m, size), *places = ses_tape_host(t, m, size);
+    uint8_t *perm = ses_tape_host(t, b->perm_mask ? (size_t)pairs : 1, 1);
+    if (!cu || !target_cu || !ids || !segments || !labels || !places || !perm) return false;
+    pairs = 0;
+    for (int64_t s = 0; s < b->seqs; s++) {
+        int64_t from = b->cu[s], len = b->cu[s + 1] - from;
+        if (s % pieces == p) {
+            memcpy(ids + tokens, b->ids + from, (size_t)len * size);
+            if (b->segments) memcpy(segments + tokens, b->segments + from, (size_t)len * size);
+            if (!b->target_cu) memcpy(labels + tokens, b->labels + from, (size_t)len * size);
+            for (int64_t i = b->target_cu ? b->target_cu[s] : 0; b->target_cu && i < b->target_cu[s + 1]; i++)
+                places[targets] = b->target_places[i], labels[targets++] = b->labels[i];
+            if (b->perm_mask) memcpy(perm + pairs, b->perm_mask + before, (size_t)(len * len));
+            tokens += len, pairs += len * len;
+            cu[s / pieces + 1] = (int32_t)tokens, target_cu[s / pieces + 1] = (int32_t)targets;
+        }
+        before += len * len;
+    }
+    *out = (ses_batch){ .seqs = seqs, .tokens = tokens, .cu = cu, .ids = ids, .labels = labels };
+    if (b->segments) out->segments = segments;
+    if (b->target_cu) out->target_cu = target_cu, out->target_places = places;
+    if (b->perm_mask) out->perm_mask = perm;
+    return true;
+}
+
+/* What the next piece remembers: every layer's rows, off the tape, so that no gradient goes back. */
+static bool remember(ses_tape *t, const ses_outputs *out, ses_batch *next)
+{
+    char name[32];
+    int64_t layers = 0, count = 0;
+    const ses_output *x;
+    for (; snprintf(name, sizeof name, "mems.%d", (int)layers), (x = ses_output_named(out, name)); layers++)
+        count = ses_count(x->tensor);
+    ses_real *mems = ses_tape_host(t, (size_t)(layers * count), sizeof *mems);
+    for (int64_t i = 0; mems && i < layers; i++) {
+        snprintf(name, sizeof name, "mems.%d", (int)i);
+        if (!ses_tape_read(t, ses_output_named(out, name)->tensor, mems + i * count)) return false;
+    }
+    next->mems = mems;
+    next->mem_cu = out->mem_cu;
+    return mems != NULL;
+}
+
+/* Every piece with the memory of those before. Loss: the mean over all labels. */
+static ses_tensor *read_pieces(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                               ses_tally *tally, ses_err *e)
+{
+    int64_t pieces = pieces_of(&a->w), all = 0;
+    int32_t *rows, *labels;
+    ses_batch memory = { 0 };
+    ses_tensor *sum = NULL;
+    all = ses_label_rows(t, b, o->head, &rows, &labels);
+    for (int64_t p = 0; p < pieces; p++) {
+        ses_batch part;
+        ses_outputs out;
+        if (!pick(t, b, p, pieces, &part)) break;
+        part.mems = memory.mems, part.mem_cu = memory.mem_cu;
+        int64_t n = ses_label_rows(t, &part, o->head, &rows, &labels);
+        ses_want want = { .mems = p + 1 < pieces, .logits = tally != NULL };
+        if (tally && !part.target_places) want.rows = rows, want.n_rows = n;
+        if (!ses_model_forward(a->model, t, &part, &want, &out, e)) return NULL;
+        if (p + 1 < pieces && !remember(t, &out, &memory)) break;
+        if (tally && !ses_tally_head(tally, o->name, t, &out, 0, labels, n, e)) return NULL;
+        ses_tensor *l = ses_scale(t, out.loss, all ? (double)n / (double)all : 1);
+        sum = sum ? ses_add(t, sum, l) : l;
+    }
+    return ses_tape_ok(t, e) ? sum : NULL;
+}
+
+static ses_tensor *loss(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b, ses_err *e)
+{
+    return read_pieces(a, o, t, b, NULL, e);
+}
+
+static bool measure(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b, ses_tally *tally,
+                    ses_err *e)
+{
+    return read_pieces(a, o, t, b, tally, e) != NULL;
+}
+
+const ses_objective ses_objective_xl = { .name = "xl",
+                                         .does = "causal, in pieces that remember (Transformer-XL)",
+                                         .needs = SES_NEEDS_MEMORY,
+                                         .head = "causal-lm",
+                                         .lay = lay_xl,
+                                         .fits = fits_xl,
+                                         .loss = loss,
+                                         .measure = measure };
+const ses_objective ses_objective_plm = { .name = "plm",
+                                          .does = "permutation language modeling (XLNet)",
+                                          .needs = SES_NEEDS_ORDER,
+                                          .head = "masked-lm",
+                                          .rate = 1.0 / 6,
+                                          .unit = SES_MASK_NGRAMS,
+                                          .span = 5,
+                                          .longest = 5,
+                                          .lay = lay_plm,
+                                          .fits = fits_plm,
+                                          .loss = loss,
+                                          .measure = measure };
