@@ -5,13 +5,10 @@
 
 #include "judged.h"
 #include "sesame/trainer.h"
+#include "train_folder.h"
 #include "train_watch.h"
 #include "transfer.h"
 #include "tune.h"
-
-/* In OUT. */
-#define SES_RUN_LOG "log.jsonl"
-#define SES_RUN_BOARD "runs"
 
 typedef struct ses_finetune_args {
     ses_tune_args tune;
@@ -54,9 +51,8 @@ typedef struct ses_finetune {
 void ses_finetune_free(ses_finetune *f);
 
 /* finetune_check.c */
-bool ses_finetune_room(const ses_finetune_args *a, ses_err *e); /* nothing is replaced unasked */
-bool ses_finetune_labels(ses_finetune *f, ses_err *e);          /* the model's order, where it has the same */
-bool ses_finetune_metric(ses_finetune *f, ses_err *e);          /* there is such a score */
+bool ses_finetune_labels(ses_finetune *f, ses_err *e); /* the model's order, where it has the same */
+bool ses_finetune_metric(ses_finetune *f, ses_err *e); /* there is such a score */
 void ses_finetune_tell_head(const ses_finetune *f);
 
 bool ses_finetune_command(ses_call *c, ses_err *e);

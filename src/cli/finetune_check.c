@@ -1,5 +1,4 @@
-/* What must hold before a fine-tuning run begins: room for it, labels, the score that chooses the best. */
-#define _POSIX_C_SOURCE 200809L
+/* What must hold before a fine-tuning run begins: labels, the score that chooses the best. */
 #include "finetune.h"
 
 #include "base/arena.h"
@@ -7,53 +6,6 @@
 #include "base/str.h"
 
 #include <string.h>
-#include <sys/stat.h>
-
-typedef struct found {
-    bool checkpoint, lock, logs, other; /* other: what a run would replace or mix with */
-} found;
-
-static bool look(void *ctx, const char *name)
-{
-    found *f = ctx;
-    if (!strncmp(name, "checkpoint-", 11))
-        f->checkpoint = true;
-    else if (!strcmp(name, ".lock"))
-        f->lock = true;
-    else if (!strcmp(name, SES_RUN_LOG) || !strcmp(name, SES_RUN_BOARD))
-        f->logs = true;
-    else if (strncmp(name, ".sesame-", 8))
-        f->other = true;
-    return true;
-}
-
-static bool log_is_free(const ses_finetune_args *a, ses_err *e)
-{
-    struct stat s;
-    if (!a->log || a->overwrite || a->resume || stat(a->log, &s) || !S_ISREG(s.st_mode)) return true;
-    return ses_fail(e, SES_EIO, "--log %s: exists already; --overwrite replaces it, --resume adds to it",
-                    a->log);
-}
-
-bool ses_finetune_room(const ses_finetune_args *a, ses_err *e)
-{
-    found f = { 0 };
-    if (a->overwrite && a->resume)
-        return ses_fail(e, SES_EUSAGE, "--resume goes on with a run, --overwrite replaces it: not both");
-    if (!log_is_free(a, e)) return false;
-    if (a->overwrite || !ses_path_exists(a->output)) return true;
-    if (!ses_dir_each(a->output, look, &f, e)) return false;
-    f.other |= f.logs && !f.lock; /* else a run left them that died before its first checkpoint */
-    if (a->resume && f.other && !f.checkpoint)
-        return ses_fail(e, SES_EIO,
-                        "%s: has no checkpoint to resume from, but other files; --overwrite replaces them",
-                        a->output);
-    if (a->resume || (!f.checkpoint && !f.other)) return true;
-    return ses_fail(
-        e, SES_EIO,
-        "%s: is not empty: a model, a run or other files; --resume goes on with it, --overwrite replaces it",
-        a->output);
-}
 
 /* ---- labels ---- */
 

@@ -1,20 +1,15 @@
 /* What a fine-tuning run leaves in its folder, and what it says at the end. */
-#define _POSIX_C_SOURCE 200809L
 #include "finetune.h"
+#include "presets.h"
 
 #include "base/alloc.h"
-#include "base/dir.h"
 #include "base/file.h"
 #include "show.h"
-#include "tokenizer_files.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { FILE_MAX = 1 << 28 };
 
 void ses_finetune_free(ses_finetune *f)
 {
@@ -36,34 +31,10 @@ void ses_finetune_free(ses_finetune *f)
     ses_device_free(f->dev);
 }
 
-/* BERT in the sizes of Turc et al. 2019, and base. */
-static const struct {
-    const char *name;
-    int layers, hidden;
-} sizes[] = { { "bert-tiny", 2, 128 },
-              { "bert-mini", 4, 256 },
-              { "bert-small", 4, 512 },
-              { "bert-medium", 8, 512 },
-              { "bert-base", 12, 768 } };
-
 bool ses_finetune_config(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
-    char text[512];
-    for (size_t i = 0; a->config && i < SES_LEN(sizes); i++)
-        if (!strcmp(a->config, sizes[i].name)) {
-            int n = snprintf(
-                text, sizeof text,
-                "{\"model_type\": \"bert\", \"hidden_size\": %d, \"num_hidden_layers\": %d, "
-                "\"num_attention_heads\": %d, \"intermediate_size\": %d, \"max_position_embeddings\": 512, "
-                "\"type_vocab_size\": 2, \"vocab_size\": 30522, \"hidden_act\": \"gelu\", "
-                "\"hidden_dropout_prob\": 0.1, \"attention_probs_dropout_prob\": 0.1, "
-                "\"initializer_range\": 0.02, \"layer_norm_eps\": 1e-12, \"pad_token_id\": 0}",
-                sizes[i].hidden, sizes[i].layers, sizes[i].hidden / 64, 4 * sizes[i].hidden);
-            f->base = ses_json_parse(text, (size_t)n, e);
-            return f->base != NULL;
-        }
-    f->base = a->config ? ses_json_load(a->config, FILE_MAX, e) : ses_model_config_open(a->model, NULL, e);
+    f->base = a->config ? ses_preset_load(a->config, e) : ses_model_config_open(a->model, NULL, e);
     return f->base != NULL;
 }
 
@@ -105,32 +76,6 @@ static bool write_results(const ses_finetune *f, const char *dir, const char *na
 
 /* ---- tokenizer, card ---- */
 
-/* As it was, where it was a folder's; else as one tokenizer.json. */
-static bool write_tokenizer(const ses_finetune *f, const char *dir, ses_err *e)
-{
-    const char *from = f->a->tokenizer ? f->a->tokenizer : f->a->model;
-    bool ok = true, whole = false;
-    for (size_t i = 0; ok && ses_path_is_dir(from) && i < SES_TOKENIZER_FILES; i++) {
-        char *path = ses_path_join(from, ses_tokenizer_file[i], e),
-             *to = ses_path_join(dir, ses_tokenizer_file[i], e);
-        size_t n;
-        char *data = NULL;
-        ok = path && to;
-        if (ok && ses_path_exists(path)) {
-            data = ses_file_read(path, FILE_MAX, &n, e);
-            ok = data && ses_file_write(to, data, n, false, e);
-            whole |= !strcmp(ses_tokenizer_file[i], "tokenizer.json");
-        }
-        ses_free(data);
-        ses_free(path);
-        ses_free(to);
-    }
-    char *to = ok && !whole ? ses_path_join(dir, "tokenizer.json", e) : NULL;
-    if (ok && !whole) ok = to && ses_tokenizer_save(f->tuner->tokenizer, to, false, e);
-    ses_free(to);
-    return ok;
-}
-
 static bool write_card(const ses_finetune *f, const char *dir, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
@@ -165,11 +110,14 @@ static bool write_card(const ses_finetune *f, const char *dir, ses_err *e)
 
 /* ---- the folder ---- */
 
-static bool write_all(ses_finetune *f, const char *dir, ses_err *e)
+static bool write_all(void *ctx, const char *dir, ses_err *e)
 {
+    ses_finetune *f = ctx;
     char *state = ses_path_join(dir, "trainer_state.json", e);
     bool ok = state && ses_model_save(f->tuner->model, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
-              write_tokenizer(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
+              ses_train_folder_tokenizer(f->a->tokenizer ? f->a->tokenizer : f->a->model, f->tuner->tokenizer,
+                                         dir, e) &&
+              ses_trainer_write_state(f->trainer, state, false, e) &&
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval.data || write_results(f, dir, "eval_results.json", false, true, e)) &&
               write_results(f, dir, "all_results.json", true, true, e) && write_card(f, dir, e);
@@ -177,48 +125,11 @@ static bool write_all(ses_finetune *f, const char *dir, ses_err *e)
     return ok;
 }
 
-static const char *const STAGE = ".sesame-final-";
-
-static bool remove_leftover(void *ctx, const char *name) /* of a killed process; the lock is ours */
-{
-    char *path = strncmp(name, STAGE, strlen(STAGE)) ? NULL : ses_path_join(ctx, name, NULL);
-    if (path) ses_dir_remove(path, NULL);
-    ses_free(path);
-    return true;
-}
-
-/* Files an earlier run may have left that this one does not write; first the one without which a folder does
- * not load. */
-static bool remove_stale(const ses_finetune *f, ses_err *e)
-{
-    static const char *const names[] = {
-        "config.json",       "eval_results.json",   "model.safetensors.index.json",
-        "model.safetensors", "adapter_config.json", "adapter_model.safetensors"
-    };
-    bool ok = true;
-    for (size_t i = 0; ok && i < SES_LEN(names); i++) {
-        char *path = ses_path_join(f->a->output, names[i], e);
-        ok = path && ses_file_remove(path, e);
-        ses_free(path);
-    }
-    return ok;
-}
-
-/* All files are written elsewhere first. Then they change places, config.json last: a process killed anywhere
- * leaves what was there, what is new, or a folder that does not load; never a mixture. */
 bool ses_finetune_write(ses_finetune *f, ses_err *e)
 {
-    const char *out = f->a->output, *lost = ses_trainer_lost(f->trainer);
-    char name[48];
+    const char *lost = ses_trainer_lost(f->trainer);
     if (lost) fprintf(stderr, "sesame: %s; the model has the last weights, not the best\n", lost);
-    ses_dir_each(out, remove_leftover, (void *)out, NULL);
-    snprintf(name, sizeof name, "%s%ld", STAGE, (long)getpid());
-    char *stage = ses_path_join(out, name, e);
-    bool ok = stage && ses_dir_make(stage, e) && write_all(f, stage, e);
-    if (!ok && stage) ses_dir_remove(stage, NULL);
-    ok = ok && remove_stale(f, e) && ses_dir_move_into(stage, out, "config.json", e);
-    ses_free(stage);
-    return ok || ses_wrap(e, "%s: the model was not written", out);
+    return ses_train_folder_write(f->a->output, write_all, f, e);
 }
 
 /* ---- the end ---- */

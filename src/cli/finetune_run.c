@@ -224,7 +224,8 @@ bool ses_finetune_command(ses_call *c, ses_err *e)
     ses_run_end end = SES_RUN_COMPLETE;
     ses_device_options o = { .threads = (int)f.a->tune.shared.threads,
                              .isa = ses_shared_isa(&f.a->tune.shared) };
-    if (!ses_tune_resolve(&f.a->tune, &f.kind, &f.spec, e) || !ses_finetune_room(f.a, e)) return false;
+    ses_train_place place = { f.a->output, f.a->log, f.a->resume, f.a->overwrite };
+    if (!ses_tune_resolve(&f.a->tune, &f.kind, &f.spec, e) || !ses_train_folder_room(&place, e)) return false;
     f.dev = ses_device_open(f.a->tune.shared.device, &o, e);
     bool ok = f.dev && prepare_data(&f, e) && prepare_model(&f, e) && prepare_trainer(&f, e) &&
               prepare_logs(&f, e) && train(&f, &end, e);

@@ -1,0 +1,29 @@
+/* The folder a training command leaves: nothing replaced unasked, all new files at once, the tokenizer with
+ * them. */
+#ifndef SES_CLI_TRAIN_FOLDER_H
+#define SES_CLI_TRAIN_FOLDER_H
+
+#include "sesame/tokenizer.h"
+
+/* In it, while a run goes on. */
+#define SES_RUN_LOG "log.jsonl"
+#define SES_RUN_BOARD "runs"
+
+/* What a command was told about it. */
+typedef struct ses_train_place {
+    const char *output, *log; /* log: where not in output; NULL */
+    bool resume, overwrite;
+} ses_train_place;
+
+bool ses_train_folder_room(const ses_train_place *p, ses_err *e); /* nothing is replaced unasked */
+
+/* fill writes all files into a folder; then they change places with what is in out, config.json last: a
+ * process killed anywhere leaves what was there, what is new, or a folder that does not load, never a
+ * mixture. */
+bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char *dir, ses_err *e), void *ctx,
+                            ses_err *e);
+
+/* The files of `from` as they are, where it is a folder; else t as one tokenizer.json. */
+bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const char *dir, ses_err *e);
+
+#endif
