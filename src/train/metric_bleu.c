@@ -107,7 +107,7 @@ typedef struct counter {
     bool plain;
 } counter;
 
-static bool read_text(counter *c, size_t k, ses_lexicon *x, const char *s, ses_err *e)
+static bool read_text(counter *c, size_t k, ses_wordbook *x, const char *s, ses_err *e)
 {
     ses_buf *b = &c->text[k];
     b->len = c->words[k].n = 0;
@@ -141,7 +141,7 @@ static size_t nearest(const counter *c, size_t refs)
 static bool count(counter *c, const ses_evaluation *v, size_t i, double *x, ses_err *e)
 {
     size_t from = v->gold_cu ? v->gold_cu[i] : i, refs = v->gold_cu ? v->gold_cu[i + 1] - from : 1;
-    ses_lexicon lexicon = { 0 };
+    ses_wordbook lexicon = { 0 };
     if (!refs) return ses_fail(e, SES_EARG, "example %zu has no reference", i);
     bool ok = read_text(c, 0, &lexicon, v->pred_texts[i], e);
     for (size_t k = 0; ok && k < refs; k++) ok = read_text(c, k + 1, &lexicon, v->gold_texts[from + k], e);
@@ -152,7 +152,7 @@ static bool count(counter *c, const ses_evaluation *v, size_t i, double *x, ses_
         x[TOTAL + n - 1] = (double)c->grams[0].n;
     }
     if (ok) x[HYP_LEN] = (double)c->words[0].n, x[REF_LEN] = (double)nearest(c, refs);
-    ses_lexicon_free(&lexicon);
+    ses_wordbook_free(&lexicon);
     return ok;
 }
 

@@ -52,7 +52,7 @@ static bool end_line(text *t, ses_err *e)
 static bool is_word_char(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 /* Words stand in t->lower, where stems replace them; empty lines are no sentences. */
-static bool read_text(text *t, ses_lexicon *x, const char *s, bool stem, ses_err *e)
+static bool read_text(text *t, ses_wordbook *x, const char *s, bool stem, ses_err *e)
 {
     t->lower.len = t->all.n = t->lines = 0;
     if (!s) return ses_fail(e, SES_EARG, "a text is missing");
@@ -162,7 +162,7 @@ static bool summary(work *w, size_t words, double *f, ses_err *e)
 
 static bool score(work *w, const char *gold, const char *pred, double *x, ses_err *e)
 {
-    ses_lexicon lexicon = { 0 };
+    ses_wordbook lexicon = { 0 };
     double f[WIDTH] = { 0 };
     const ses_words *g = &w->gold.all, *p = &w->pred.all;
     bool ok =
@@ -179,7 +179,7 @@ static bool score(work *w, const char *gold, const char *pred, double *x, ses_er
     ok = ok && summary(w, lexicon.map.count, &f[RLSUM], e);
     for (int k = 0; ok && k < WIDTH; k++)
         if (f[k] > x[k]) x[k] = f[k];
-    ses_lexicon_free(&lexicon);
+    ses_wordbook_free(&lexicon);
     return ok;
 }
 

@@ -71,14 +71,14 @@ typedef struct pair {
 /* `empty`: F1 where one of them has no words, as 2.0 has it (1.1 gives 0). */
 static bool compare(pair *a, bool empty, double *exact, double *f1, ses_err *e)
 {
-    ses_lexicon x = { 0 };
+    ses_wordbook x = { 0 };
     a->g.n = a->p.n = 0;
     *exact = a->gold.text.len == a->pred.text.len &&
              !memcmp(a->gold.text.data, a->pred.text.data, a->gold.text.len);
     bool ok = ses_words_split(&a->g, &x, a->gold.text.data, a->gold.text.len, e) &&
               ses_words_split(&a->p, &x, a->pred.text.data, a->pred.text.len, e) &&
               ses_grams_of(&a->gg, &a->g, 1, e) && ses_grams_of(&a->pg, &a->p, 1, e);
-    ses_lexicon_free(&x);
+    ses_wordbook_free(&x);
     if (!ok) return false;
     double same = (double)ses_grams_match(&a->pg, &a->gg, 1);
     *f1 = ses_prf_of(same, (double)a->p.n, (double)a->g.n).f;

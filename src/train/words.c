@@ -73,9 +73,9 @@ bool ses_lower_append(ses_buf *out, const char *s, size_t n)
     return true;
 }
 
-void ses_lexicon_free(ses_lexicon *x) { ses_strmap_free(&x->map); }
+void ses_wordbook_free(ses_wordbook *x) { ses_strmap_free(&x->map); }
 
-bool ses_words_add(ses_words *w, ses_lexicon *x, const char *s, size_t n, ses_err *e)
+bool ses_words_add(ses_words *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
 {
     if (w->n == w->cap) {
         size_t cap = w->cap ? 2 * w->cap : 64;
@@ -90,7 +90,7 @@ bool ses_words_add(ses_words *w, ses_lexicon *x, const char *s, size_t n, ses_er
     return id != NULL;
 }
 
-bool ses_words_split(ses_words *w, ses_lexicon *x, const char *s, size_t n, ses_err *e)
+bool ses_words_split(ses_words *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
 {
     size_t begin = 0, k;
     for (size_t i = 0; i <= n; i += k) {

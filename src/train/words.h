@@ -15,19 +15,19 @@ bool ses_char_is_word(uint32_t cp);  /* \w of Python's regular expressions */
 bool ses_lower_append(ses_buf *out, const char *s, size_t n);
 
 /* Numbers of words: equal words, equal numbers. Zeroed: empty and ready. The texts are borrowed until
- * ses_lexicon_free. */
-typedef struct ses_lexicon {
+ * ses_wordbook_free. */
+typedef struct ses_wordbook {
     ses_strmap map;
-} ses_lexicon;
-void ses_lexicon_free(ses_lexicon *x);
+} ses_wordbook;
+void ses_wordbook_free(ses_wordbook *x);
 
 /* A text as numbers of words. Zeroed: empty and ready, and used again text after text. */
 typedef struct ses_words {
     int32_t *id;
     size_t n, cap;
 } ses_words;
-bool ses_words_add(ses_words *w, ses_lexicon *x, const char *s, size_t n, ses_err *e);
-bool ses_words_split(ses_words *w, ses_lexicon *x, const char *s, size_t n, ses_err *e); /* at white space */
+bool ses_words_add(ses_words *w, ses_wordbook *x, const char *s, size_t n, ses_err *e);
+bool ses_words_split(ses_words *w, ses_wordbook *x, const char *s, size_t n, ses_err *e); /* at white space */
 void ses_words_free(ses_words *w);
 
 /* n-grams of a text, sorted, so that counting is a merge. */
