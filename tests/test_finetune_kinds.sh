@@ -43,8 +43,7 @@ refused() # what, exit code, message, options
 {
     what=$1 code=$2 message=$3
     shift 3
-    # shellcheck disable=SC2086  # several options
-    ok "$what" exits "$code" "$sesame" finetune $small -o "$tmp/bad" "$@"
+    ok "$what" exits "$code" "$sesame" finetune --config "${base:-$tmp/config.json}" --tokenizer "$tmp/vocab.txt" -o "$tmp/bad" "$@"
     ok "$what: says so" says "$message"
     ok "$what: leaves nothing" test ! -e "$tmp/bad/config.json"
 }
@@ -87,6 +86,71 @@ refused "a choice too many" 3 'line 3: label "2" is not known; there are: 0, 1' 
     --train "$tmp/third.csv"
 sed '5s/,[^,]*$//' "$tmp/choose.csv" >"$tmp/ragged.csv"
 refused "a ragged row of choices" 3 'line 5: 3 fields, the header has 4' --task choose --choices 'a|b' --train "$tmp/ragged.csv"
+
+# ---- continue: how texts go on ----
+
+cat >"$tmp/gpt2.json" <<END
+{"model_type": "gpt2", "vocab_size": 100, "n_positions": 32, "n_embd": 32, "n_layer": 2, "n_head": 4,
+ "initializer_range": 0.05}
+END
+gpt="--config $tmp/gpt2.json --tokenizer $tmp/vocab.txt --threads 1 --lr 3e-3 --batch-size 8"
+awk 'BEGIN { for (i = 0; i < 200; i++) print i % 2 ? "the film was good ." : "a film was bad ." }' >"$tmp/plain.txt"
+# shellcheck disable=SC2086
+ok "continue" exits 0 "$sesame" finetune $gpt --task continue --train "$tmp/plain.txt" --eval "$tmp/plain.txt" --epochs 12 \
+    -o "$tmp/gpt"
+ok "blocks" says '43 examples of 32.0 tokens, 43 to measure with'
+ok "what fills none" says '24 tokens at the end fill no block of 32 and are left out'
+ok "learned" above 1.6 "$(score eval_perplexity "$tmp/gpt/all_results.json")"
+ok "one loss" test "$(grep -c eval_loss "$tmp/gpt/eval_results.json")" -eq 1
+ok "eval" exits 0 "$sesame" eval "$tmp/gpt" "$tmp/plain.txt" --task continue --json
+ok "the same score" test "$(score eval_perplexity "$tmp/out")" = "$(score eval_perplexity "$tmp/gpt/eval_results.json")"
+ok "predict" exits 0 "$sesame" predict "$tmp/gpt" "$tmp/plain.txt" --task continue
+ok "a line a block" test "$(grep -c '"tokens": 31' "$tmp/out")" -eq 43
+printf 'text,n\nthe film was good .,1\n,2\nthe,3\n' >"$tmp/texts.csv"
+ok "predict line by line" exits 0 "$sesame" predict "$tmp/gpt" "$tmp/texts.csv" --task continue --lines
+ok "a line a row" test "$(sed 's/, "loss.*//; s/.*: //' "$tmp/out" | tr -d '\n')" = 612
+ok "each line alone" exits 0 "$sesame" finetune --model "$tmp/gpt" --task continue --lines --train "$tmp/texts.csv" --steps 2 \
+    -o "$tmp/gpt2"
+ok "a pipeline goes on" exits 0 "$sesame" text-generation -m "$tmp/gpt" --max-new-tokens 3 --json "film was good"
+printf 'the film was good .\nthe film\n\nthe film was good .\n' >"$tmp/short.txt"
+refused "too short a text" 3 '20 tokens in all do not fill a block of 64; a smaller --max-length, or --lines' \
+    --task continue --train "$tmp/short.txt"
+refused "an encoder" 3 'no class with a head to' --task rewrite --train "$tmp/choose.csv" --text a --pair b
+
+# ---- rewrite: a text becomes another ----
+
+cat >"$tmp/bart.json" <<END
+{"model_type": "bart", "vocab_size": 100, "d_model": 32, "encoder_layers": 1, "decoder_layers": 1,
+ "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64,
+ "max_position_embeddings": 32, "init_std": 0.05, "is_encoder_decoder": true, "pad_token_id": 0, "bos_token_id": 2,
+ "eos_token_id": 3, "decoder_start_token_id": 3}
+END
+bart="--config $tmp/bart.json --tokenizer $tmp/vocab.txt --threads 1 --lr 5e-3 --batch-size 8"
+awk 'BEGIN { print "source\ttarget"
+    for (i = 0; i < 80; i++) printf "%s lives in %s\t%s\n", i % 2 ? "anna" : "bob", int(i / 2) % 2 ? "paris" : "london",
+        i % 2 ? "it was not a good film" : "the bad film of paris" }' >"$tmp/rewrite.tsv"
+# shellcheck disable=SC2086
+ok "rewrite" exits 0 "$sesame" finetune $bart --task rewrite --train "$tmp/rewrite.tsv" --eval "$tmp/rewrite.tsv" --epochs 14 \
+    -o "$tmp/bart" --prefix "who ? " --max-target 16
+ok "learned" above "$(score eval_exact_match "$tmp/bart/all_results.json")" 0.95
+ok "ROUGE" above "$(score eval_rougeL "$tmp/bart/all_results.json")" 0.95
+ok "BLEU" above "$(score eval_bleu "$tmp/bart/all_results.json")" 95
+ok "eval" exits 0 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --task rewrite --prefix "who ? " --max-target 16 --num-beams 2 --json
+ok "with beams" above "$(score eval_exact_match "$tmp/out")" 0.95
+cut -f1 "$tmp/rewrite.tsv" >"$tmp/source.tsv"
+ok "predict" exits 0 "$sesame" predict "$tmp/bart" "$tmp/source.tsv" --task rewrite --prefix "who ? " --max-target 16
+ok "what it writes" test "$(head -2 "$tmp/out" | tr -d '\n')" = '{"text": "the bad film of paris"}{"text": "it was not a good film"}'
+ok "a pipeline too" exits 0 "$sesame" text2text-generation -m "$tmp/bart" --json "who ? bob lives in paris"
+ok "agrees" prints 'the bad film'
+cp -r "$tmp/bart" "$tmp/bart2" && echo '{"num_beams": 3, "eos_token_id": 3, "decoder_start_token_id": 3, "pad_token_id": 0}' \
+    >"$tmp/bart2/generation_config.json"
+ok "from a folder" exits 0 "$sesame" finetune --model "$tmp/bart2" --task rewrite --train "$tmp/rewrite.tsv" --steps 2 \
+    -o "$tmp/bart3"
+ok "takes the settings of generation along" grep -q '"num_beams": 3' "$tmp/bart3/generation_config.json"
+ok "a language nobody knows" exits 2 "$sesame" predict "$tmp/bart" "$tmp/source.tsv" --task rewrite --src-lang xx_XX
+ok "says so" says 'src-lang: the tokenizer has no token "xx_XX"'
+base=$tmp/bart.json
+refused "no target" 3 'no column "target"; there are: source' --task rewrite --train "$tmp/source.tsv"
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -19,6 +19,7 @@ typedef enum {
     SES_DATA_SPAN,     /* question (text_a) and context (text_b): answers */
     SES_DATA_CHOICE,   /* a text, perhaps a second, and choices: which is right (label) */
     SES_DATA_REWRITE,  /* a text becomes another */
+    SES_DATA_TEXT,     /* texts, with nothing said about them */
     SES_DATA_KINDS
 } ses_data_kind;
 
@@ -30,6 +31,7 @@ typedef enum {
     SES_DATA_SQUAD,   /* SQuAD's JSON */
     SES_DATA_MULTIRC, /* MultiRC's JSON lines: an example for each answer */
     SES_DATA_RECORD,  /* ReCoRD's JSON lines: an example for each query */
+    SES_DATA_LINES,   /* plain text, an example for each line, with its end */
     SES_DATA_FORMATS
 } ses_data_format;
 

@@ -2,57 +2,39 @@
 #include "data_options.h"
 
 #include "base/str.h"
+#include "task/tune.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Kinds by name, and how each is usually written and measured. */
-static const struct {
-    const char *name;
-    ses_data_kind kind;
-    ses_data_format format;
-    const char *metrics, *best;
-} kinds[] = {
-    { "classify", SES_DATA_CLASSIFY, SES_DATA_TABLE, "accuracy|f1", "accuracy" },
-    { "multi_label", SES_DATA_MULTI, SES_DATA_TABLE, "multilabel", "f1_micro" },
-    { "regress", SES_DATA_REGRESS, SES_DATA_TABLE, "pearson|spearman|squared_error", "pearson" },
-    { "tag", SES_DATA_TAG, SES_DATA_CONLL, "entity", "f1" },
-    { "answer", SES_DATA_SPAN, SES_DATA_SQUAD, "squad_v2", "f1" },
-    { "choose", SES_DATA_CHOICE, SES_DATA_TABLE, "accuracy", "accuracy" },
-    { "rewrite", SES_DATA_REWRITE, SES_DATA_TABLE, "bleu|rouge", "bleu" },
-};
-
 static bool start_spec(const char *task, ses_data_spec *spec, const ses_benchmark **b, ses_err *e)
 {
-    *b = NULL;
-    for (size_t i = 0; i < SES_LEN(kinds); i++) {
-        if (strcmp(kinds[i].name, task) != 0) continue;
-        *spec = (ses_data_spec){ .kind = kinds[i].kind,
-                                 .format = kinds[i].format,
-                                 .metrics = kinds[i].metrics,
-                                 .best = kinds[i].best };
-        return true;
-    }
-    *b = ses_benchmark_find(task);
+    const ses_tune_kind *k = ses_tune_need(task, NULL);
+    *b = k ? NULL : ses_benchmark_find(task);
+    if (k) return *spec = ses_tune_spec(k), true;
     if (*b) return *spec = (*b)->spec, true;
-    char list[128] = "";
-    for (size_t i = 0; i < SES_LEN(kinds); i++) {
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", kinds[i].name);
-    }
-    return ses_fail(e, SES_EUSAGE,
-                    "--task: neither a kind nor a benchmark: \"%s\"; there are %s, and the benchmarks that "
-                    "sesame data --list names",
-                    ses_quoted_of(task, strlen(task)).s, list);
+    const char *name;
+    ses_buf list = { 0 };
+    for (size_t i = 0; (name = ses_tune_name(i, NULL)); i++)
+        ses_buf_appendf(&list, "%s%s", i ? ", " : "", name);
+    if (ses_buf_ok(&list, e))
+        ses_fail(e, SES_EUSAGE,
+                 "--task: neither a kind nor a benchmark: \"%s\"; there are %s, and the benchmarks that "
+                 "sesame data --list names",
+                 ses_quoted_of(task, strlen(task)).s, list.data);
+    ses_buf_free(&list);
+    return false;
 }
 
 static void set_format(int format, ses_data_spec *spec)
 {
-    enum { AUTO, TSV, CSV, JSONL, CONLL, CONLLU, SQUAD };
+    enum { AUTO, TSV, CSV, JSONL, CONLL, CONLLU, SQUAD, TEXT };
     if (format == AUTO) return;
-    spec->format = format <= JSONL ? SES_DATA_TABLE : format == SQUAD ? SES_DATA_SQUAD : SES_DATA_CONLL;
+    spec->format = format <= JSONL   ? SES_DATA_TABLE
+                   : format == SQUAD ? SES_DATA_SQUAD
+                   : format == TEXT  ? SES_DATA_LINES
+                                     : SES_DATA_CONLL;
     spec->table = format == TSV     ? SES_TABLE_TSV
                   : format == CSV   ? SES_TABLE_CSV
                   : format == JSONL ? SES_TABLE_JSONL
@@ -87,6 +69,7 @@ static bool set_columns(const ses_data_args *a, ses_data_spec *spec, ses_err *e)
 bool ses_data_args_spec(const ses_data_args *a, ses_data_spec *spec, const ses_benchmark **b, ses_err *e)
 {
     if (!start_spec(a->task ? a->task : "classify", spec, b, e)) return false;
+    if (spec->format == SES_DATA_LINES && a->text) spec->format = SES_DATA_TABLE;
     set_format(a->format, spec);
     if (!set_columns(a, spec, e)) return false;
     if (a->choices) spec->choices = a->choices;
@@ -108,6 +91,12 @@ bool ses_data_args_spec(const ses_data_args *a, ses_data_spec *spec, const ses_b
 static const char *const usual_text[] = { "sentence",  "text",     "sentence1", "premise",
                                           "question1", "question", "review",    NULL };
 static const char *const usual_pair[] = { "sentence2", "hypothesis", "question2", NULL };
+static const char *const usual_target[] = {
+    "target", "summary", "highlights", "translation", "output", NULL
+};
+static const char *const usual_source[] = {
+    "source", "text", "document", "article", "dialogue", "input", NULL
+};
 static const char *const usual_label[] = { "label", "labels", "score", "class", "category", NULL };
 
 /* The first of the usual names that the file has. */
@@ -128,33 +117,71 @@ static bool read_once(const char *path)
     return !strcmp(path, "-") || (!stat(path, &s) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
 }
 
+/* Plain text, unless the file's name says it is a table. */
+static bool is_table(const char *path)
+{
+    static const char *const end[] = { ".tsv", ".csv", ".jsonl", ".ndjson", ".json" };
+    size_t n = strlen(path);
+    for (size_t i = 0; i < SES_LEN(end); i++)
+        if (n > strlen(end[i]) && !strcmp(path + n - strlen(end[i]), end[i])) return true;
+    return false;
+}
+
+static bool is_labeled(const ses_data_spec *s)
+{
+    return !s->no_labels && s->kind != SES_DATA_REWRITE && s->kind != SES_DATA_TEXT;
+}
+
+static bool is_complete(const ses_data_spec *s)
+{
+    bool target = s->kind == SES_DATA_REWRITE && !s->no_labels;
+    return s->text_a && (s->label || !is_labeled(s)) && (s->text_b || !target);
+}
+
+/* Columns of a row without a header: the text, its pair, the label. */
+static void count_columns(ses_data_spec *s)
+{
+    if (!s->text_a) s->text_a = "1";
+    if (!s->text_b && s->kind == SES_DATA_REWRITE) s->text_b = "2";
+    if (!s->label && is_labeled(s)) s->label = s->text_b ? "3" : "2";
+}
+
+/* Where none of the usual ones is there, the first of them: the reader says what is. */
+static const char *usual_or_first(const ses_records *r, const char *const *names)
+{
+    const char *name = usual(r, names);
+    return name ? name : names[0];
+}
+
 /* Columns nobody named: by their usual names, or without a header the first and the second. */
 static bool guess_columns(ses_data_spec *s, const char *path, ses_err *e)
 {
-    if (s->format != SES_DATA_TABLE || (s->text_a && (s->label || s->no_labels))) return true;
-    if (s->no_header) {
-        if (!s->text_a) s->text_a = "1";
-        if (!s->label) s->label = s->text_b ? "3" : "2";
-        return true;
-    }
+    if (s->format == SES_DATA_LINES && is_table(path)) s->format = SES_DATA_TABLE;
+    if (s->format != SES_DATA_TABLE || is_complete(s)) return true;
+    if (s->no_header) return count_columns(s), true;
+    bool rewrite = s->kind == SES_DATA_REWRITE;
     if (read_once(path))
         return ses_fail(
             e, SES_EUSAGE,
             "%s: a pipe is read once, so its columns cannot be looked for; name them with --text%s", path,
-            s->no_labels ? "" : " and --label");
+            is_labeled(s)              ? " and --label"
+            : rewrite && !s->no_labels ? " and --pair"
+                                       : "");
     ses_records *r = ses_records_open(
         path, &(ses_records_options){ .format = s->table, .delimiter = s->delimiter, .quotes = s->quotes },
         e);
     if (!r) return false;
     const ses_field *row;
-    bool json = ses_records_next(r, &row, NULL) && ses_records_json(r); /* its columns are known by then */
-    if (!s->text_a && !s->text_b) s->text_b = usual(r, usual_pair);
-    if (!s->text_a) s->text_a = usual(r, usual_text);
-    if (!s->label) s->label = usual(r, usual_label);
+    ses_records_next(r, &row, NULL); /* of JSON: its columns are known by then */
+    if (!s->text_b && rewrite)
+        s->text_b = usual_or_first(r, usual_target);
+    else if (!s->text_a && !s->text_b && s->kind != SES_DATA_TEXT)
+        s->text_b = usual(r, usual_pair);
+    const char *const *source = rewrite && usual(r, usual_source) ? usual_source : usual_text;
+    if (!s->text_a) s->text_a = usual(r, source);
+    if (!s->label && is_labeled(s)) s->label = usual_or_first(r, usual_label);
     ses_records_free(r);
-    if (!s->text_a && json) s->text_a = "text";
-    if (!s->label) s->label = "label";
-    if (!s->text_a) s->text_a = "text"; /* which is not there: the reader says what is */
+    if (!s->text_a) s->text_a = "text";
     return true;
 }
 

@@ -32,7 +32,6 @@ typedef struct ses_finetune {
     ses_examples *train_rows, *eval_rows;
     ses_examples *had; /* labels of the model to begin with, or NULL */
     bool told, same;   /* they have names; they are those of the data, which keep their order */
-    size_t n_eval;
     ses_data_spec spec;
     ses_tuner *tuner;
     ses_tune_set train, eval;

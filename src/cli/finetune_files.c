@@ -51,7 +51,7 @@ static void put_eval(const ses_finetune *f, ses_json_writer *w)
     if (!f->eval.data) return;
     ses_judged_put(&f->judged, w);
     ses_json_number(w, "eval_runtime", f->eval_seconds);
-    ses_json_number(w, "eval_samples_per_second", (double)f->n_eval / fmax(f->eval_seconds, 1e-9));
+    ses_json_number(w, "eval_samples_per_second", (double)f->eval.n_rows / fmax(f->eval_seconds, 1e-9));
 }
 
 static bool write_results(const ses_finetune *f, const char *dir, const char *name, bool train, bool eval,
@@ -76,6 +76,14 @@ static bool write_results(const ses_finetune *f, const char *dir, const char *na
 
 /* ---- tokenizer, card ---- */
 
+/* How the model that was begun with writes. */
+static bool write_generation(const ses_finetune *f, const char *dir, ses_err *e)
+{
+    bool there;
+    return !f->kind->writes || !f->a->model ||
+           ses_train_folder_copy(f->a->model, "generation_config.json", dir, &there, e);
+}
+
 static bool write_card(const ses_finetune *f, const char *dir, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
@@ -97,7 +105,7 @@ static bool write_card(const ses_finetune *f, const char *dir, ses_err *e)
     ses_transfer_card(&a->transfer, &b);
     if (f->eval.data)
         ses_buf_appendf(&b, "\nOn %s (%zu examples):\n\n| score | value |\n|---|---|\n",
-                        ses_path_base(a->eval), f->n_eval);
+                        ses_path_base(a->eval), f->eval.n_rows);
     for (size_t i = 0; i < f->judged.scores.n; i++)
         ses_buf_appendf(&b, "| %s | %.4f |\n", f->judged.scores.item[i].name, f->judged.scores.item[i].value);
     ses_transfer_use(&a->transfer, f->tuner->model, &b);
@@ -117,7 +125,7 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
     bool ok = state && ses_model_save(f->tuner->model, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
               ses_train_folder_tokenizer(f->a->tokenizer ? f->a->tokenizer : f->a->model, f->tuner->tokenizer,
                                          dir, e) &&
-              ses_trainer_write_state(f->trainer, state, false, e) &&
+              write_generation(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval.data || write_results(f, dir, "eval_results.json", false, true, e)) &&
               write_results(f, dir, "all_results.json", true, true, e) && write_card(f, dir, e);

@@ -68,7 +68,6 @@ static bool prepare_data(ses_finetune *f, ses_err *e)
     if (!ses_examples_learnable(f->train_rows, e)) return ses_wrap(e, "%s", a->train);
     if (!ses_finetune_labels(f, e)) return false;
     if (a->eval && !(f->eval_rows = ses_data_open(&f->spec, a->eval, f->train_rows, e))) return false;
-    f->n_eval = f->eval_rows ? ses_examples_count(f->eval_rows) : 0;
     return true;
 }
 
@@ -180,7 +179,7 @@ static void announce(const ses_finetune *f)
             ses_model_class(f->tuner->model), ses_style_on(t, SES_PLAIN),
             ses_grouped(a, ses_store_numbers(s)), some, ses_grouped(b, ses_dataset_size(f->train.data)),
             (double)ses_dataset_tokens(f->train.data) / (double)ses_dataset_size(f->train.data));
-    if (f->eval.data) fprintf(stderr, ", %s to measure with", ses_grouped(c, (int64_t)f->n_eval));
+    if (f->eval.data) fprintf(stderr, ", %s to measure with", ses_grouped(c, (int64_t)f->eval.n_rows));
     fprintf(stderr, ", %" PRId64 " updates\n", ses_trainer_total(f->trainer));
     ses_tune_tell_cut(f->tuner, &f->train, f->a->train);
     if (f->eval.data) ses_tune_tell_cut(f->tuner, &f->eval, f->a->eval);

@@ -63,23 +63,29 @@ bool ses_train_folder_room(const ses_train_place *a, ses_err *e)
 
 /* ---- afterwards ---- */
 
+bool ses_train_folder_copy(const char *from, const char *name, const char *dir, bool *there, ses_err *e)
+{
+    char *path = ses_path_join(from, name, e), *to = path ? ses_path_join(dir, name, e) : NULL;
+    bool ok = to != NULL;
+    *there = ok && ses_path_exists(path);
+    if (*there) {
+        size_t n;
+        char *data = ses_file_read(path, FILE_MAX, &n, e);
+        ok = data && ses_file_write(to, data, n, false, e);
+        ses_free(data);
+    }
+    ses_free(path);
+    ses_free(to);
+    return ok;
+}
+
 bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const char *dir, ses_err *e)
 {
     bool ok = true, whole = false;
     for (size_t i = 0; ok && ses_path_is_dir(from) && i < SES_TOKENIZER_FILES; i++) {
-        char *path = ses_path_join(from, ses_tokenizer_file[i], e),
-             *to = ses_path_join(dir, ses_tokenizer_file[i], e);
-        size_t n;
-        char *data = NULL;
-        ok = path && to;
-        if (ok && ses_path_exists(path)) {
-            data = ses_file_read(path, FILE_MAX, &n, e);
-            ok = data && ses_file_write(to, data, n, false, e);
-            whole |= !strcmp(ses_tokenizer_file[i], "tokenizer.json");
-        }
-        ses_free(data);
-        ses_free(path);
-        ses_free(to);
+        bool there;
+        ok = ses_train_folder_copy(from, ses_tokenizer_file[i], dir, &there, e);
+        whole |= there && !strcmp(ses_tokenizer_file[i], "tokenizer.json");
     }
     char *to = ok && !whole ? ses_path_join(dir, "tokenizer.json", e) : NULL;
     if (ok && !whole) ok = to && ses_tokenizer_save(t, to, false, e);

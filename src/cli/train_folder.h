@@ -23,6 +23,8 @@ bool ses_train_folder_room(const ses_train_place *p, ses_err *e); /* nothing is 
 bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char *dir, ses_err *e), void *ctx,
                             ses_err *e);
 
+/* A file of folder `from` into folder `dir`; *there: it exists. */
+bool ses_train_folder_copy(const char *from, const char *name, const char *dir, bool *there, ses_err *e);
 /* The files of `from` as they are, where it is a folder; else t as one tokenizer.json. */
 bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const char *dir, ses_err *e);
 

@@ -11,55 +11,90 @@
 typedef struct ses_tune_args {
     ses_shared shared;
     ses_data_args data;
-    bool all_pieces, may_lack;
-    int64_t max_length, stride, longest, best;
+    const char *prefix, *src_lang, *tgt_lang;
+    bool all_pieces, may_lack, lines;
+    int64_t max_length, stride, longest, best, max_target, beams;
     double threshold;
     const char *adapter; /* of eval and predict */
 } ses_tune_args;
 
 #define SES_OPT_TASK(struct_, field) SES_OPT_DATA_TASK(struct_, field.data, true)
-#define SES_OPT_TUNE(struct_, field)                                                               \
-    SES_OPT_DATA(struct_, field.data),                                                             \
-        { .name = "max-length",                                                                    \
-          .type = SES_OPT_INT,                                                                     \
-          .offset = offsetof(struct_, field.max_length),                                           \
-          .def = "0",                                                                              \
-          .min = 0,                                                                                \
-          .max = 1 << 20,                                                                          \
-          .help = "most tokens of a sequence; 0: what the model takes" },                          \
-        { .name = "stride",                                                                        \
-          .type = SES_OPT_INT,                                                                     \
-          .offset = offsetof(struct_, field.stride),                                               \
-          .def = "128",                                                                            \
-          .min = 0,                                                                                \
-          .max = 1 << 20,                                                                          \
-          .help = "answer: tokens that two windows of a passage share" },                          \
-        { .name = "max-answer",                                                                    \
-          .type = SES_OPT_INT,                                                                     \
-          .offset = offsetof(struct_, field.longest),                                              \
-          .def = "30",                                                                             \
-          .min = 1,                                                                                \
-          .max = 1 << 16,                                                                          \
-          .help = "answer: the longest, in tokens" },                                              \
-        { .name = "n-best",                                                                        \
-          .type = SES_OPT_INT,                                                                     \
-          .offset = offsetof(struct_, field.best),                                                 \
-          .def = "20",                                                                             \
-          .min = 1,                                                                                \
-          .max = 64,                                                                               \
-          .help = "answer: so many beginnings and ends are tried" },                               \
-        { .name = "no-answers",                                                                    \
-          .type = SES_OPT_FLAG,                                                                    \
-          .offset = offsetof(struct_, field.may_lack),                                             \
-          .help = "answer: a passage may have none, as in SQuAD 2.0" },                            \
-        { .name = "null-threshold",                                                                \
-          .type = SES_OPT_REAL,                                                                    \
-          .offset = offsetof(struct_, field.threshold),                                            \
-          .def = "0",                                                                              \
-          .help = "answer: how much more likely none must be to be said" },                        \
-    {                                                                                              \
-        .name = "all-pieces", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field.all_pieces), \
-        .help = "tag: every piece of a word has its label, not the first alone"                    \
+#define SES_OPT_TUNE(struct_, field)                                                                     \
+    SES_OPT_DATA(struct_, field.data),                                                                   \
+        { .name = "max-length",                                                                          \
+          .type = SES_OPT_INT,                                                                           \
+          .offset = offsetof(struct_, field.max_length),                                                 \
+          .def = "0",                                                                                    \
+          .min = 0,                                                                                      \
+          .max = 1 << 20,                                                                                \
+          .help = "most tokens of a sequence; 0: what the model takes" },                                \
+        { .name = "stride",                                                                              \
+          .type = SES_OPT_INT,                                                                           \
+          .offset = offsetof(struct_, field.stride),                                                     \
+          .def = "128",                                                                                  \
+          .min = 0,                                                                                      \
+          .max = 1 << 20,                                                                                \
+          .help = "answer: tokens that two windows of a passage share" },                                \
+        { .name = "max-answer",                                                                          \
+          .type = SES_OPT_INT,                                                                           \
+          .offset = offsetof(struct_, field.longest),                                                    \
+          .def = "30",                                                                                   \
+          .min = 1,                                                                                      \
+          .max = 1 << 16,                                                                                \
+          .help = "answer: the longest, in tokens" },                                                    \
+        { .name = "n-best",                                                                              \
+          .type = SES_OPT_INT,                                                                           \
+          .offset = offsetof(struct_, field.best),                                                       \
+          .def = "20",                                                                                   \
+          .min = 1,                                                                                      \
+          .max = 64,                                                                                     \
+          .help = "answer: so many beginnings and ends are tried" },                                     \
+        { .name = "no-answers",                                                                          \
+          .type = SES_OPT_FLAG,                                                                          \
+          .offset = offsetof(struct_, field.may_lack),                                                   \
+          .help = "answer: a passage may have none, as in SQuAD 2.0" },                                  \
+        { .name = "null-threshold",                                                                      \
+          .type = SES_OPT_REAL,                                                                          \
+          .offset = offsetof(struct_, field.threshold),                                                  \
+          .def = "0",                                                                                    \
+          .help = "answer: how much more likely none must be to be said" },                              \
+        { .name = "lines",                                                                               \
+          .type = SES_OPT_FLAG,                                                                          \
+          .offset = offsetof(struct_, field.lines),                                                      \
+          .help = "continue: each line or row is a sequence of its own; else all are joined and cut in " \
+                  "blocks" },                                                                            \
+        { .name = "prefix",                                                                              \
+          .type = SES_OPT_TEXT,                                                                          \
+          .offset = offsetof(struct_, field.prefix),                                                     \
+          .value = "TEXT",                                                                               \
+          .help = "rewrite: put this in front of each text, as \"summarize: \" for T5" },                \
+        { .name = "max-target",                                                                          \
+          .type = SES_OPT_INT,                                                                           \
+          .offset = offsetof(struct_, field.max_target),                                                 \
+          .def = "128",                                                                                  \
+          .min = 1,                                                                                      \
+          .max = 1 << 20,                                                                                \
+          .help = "rewrite: most tokens of a text to write" },                                           \
+        { .name = "num-beams",                                                                           \
+          .type = SES_OPT_INT,                                                                           \
+          .offset = offsetof(struct_, field.beams),                                                      \
+          .def = "0",                                                                                    \
+          .min = 0,                                                                                      \
+          .max = 1024,                                                                                   \
+          .help = "rewrite: beams when measuring and predicting; 0: as the model's folder says" },       \
+        { .name = "src-lang",                                                                            \
+          .type = SES_OPT_TEXT,                                                                          \
+          .offset = offsetof(struct_, field.src_lang),                                                   \
+          .value = "CODE",                                                                               \
+          .help = "rewrite: the token of the language to read, as en_XX" },                              \
+        { .name = "tgt-lang",                                                                            \
+          .type = SES_OPT_TEXT,                                                                          \
+          .offset = offsetof(struct_, field.tgt_lang),                                                   \
+          .value = "CODE",                                                                               \
+          .help = "rewrite: the token of the language to write" },                                       \
+    {                                                                                                    \
+        .name = "all-pieces", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field.all_pieces),       \
+        .help = "tag: every piece of a word has its label, not the first alone"                          \
     }
 
 /* tune_files.c */
@@ -74,7 +109,7 @@ typedef struct ses_tune_run {
     ses_json_doc *config;
     ses_examples *rows, *labels; /* labels: the model's, or NULL */
     bool told;                   /* they have names */
-    size_t n;
+    size_t n;                    /* rows, or what else is predicted: blocks of a text */
     ses_tuner *tuner;
     ses_tune_set set;
     ses_predicted said;

@@ -20,10 +20,6 @@ bool ses_tune_resolve(const ses_tune_args *a, const ses_tune_kind **kind, ses_da
     const ses_benchmark *b;
     if (!ses_data_args_spec(&a->data, spec, &b, e)) return false;
     *kind = b ? kind_of(spec->kind) : ses_tune_need(a->data.task, NULL);
-    if (!*kind)
-        return ses_fail(e, SES_EUNSUPPORTED, "--task %s: %s cannot be fine-tuned for yet", a->data.task,
-                        ses_data_kind_name(spec->kind));
-    if (!b) spec->metrics = (*kind)->metrics, spec->best = (*kind)->best;
     return true;
 }
 
@@ -56,13 +52,17 @@ ses_tune_options ses_tune_options_of(const ses_tune_args *a, const ses_tune_kind
     bool v2 = k->target == SES_TARGET_SPAN && s->metrics && !strcmp(s->metrics, "squad_v2");
     return (ses_tune_options){ .kind = k,
                                .metrics = a->may_lack && !v2 ? "squad_v2" : s->metrics,
-                               .max_length = a->max_length                  ? a->max_length
-                                             : k->target == SES_TARGET_SPAN ? 384
-                                                                            : 0,
+                               .max_length = a->max_length ? a->max_length : k->usual_length,
                                .stride = a->stride,
                                .all_pieces = a->all_pieces,
                                .best = a->best,
                                .longest = a->longest,
                                .may_lack = a->may_lack || v2,
-                               .threshold = a->threshold };
+                               .threshold = a->threshold,
+                               .lines = a->lines,
+                               .prefix = a->prefix,
+                               .max_target = a->max_target,
+                               .beams = a->beams,
+                               .src_lang = a->src_lang,
+                               .tgt_lang = a->tgt_lang };
 }

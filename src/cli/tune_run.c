@@ -50,7 +50,6 @@ static bool read_rows(ses_tune_run *r, const ses_data_spec *s, const char *path,
 {
     r->rows = ses_data_open(s, path, s->values ? NULL : r->labels, e);
     if (!r->rows) return false;
-    r->n = ses_examples_count(r->rows);
     return !s->values || !r->told || ses_examples_order(r->rows, r->labels, e) || ses_wrap(e, "%s", path);
 }
 
@@ -64,10 +63,11 @@ bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *
     if (!ses_tune_resolve(a, &k, &s, e) || !read_config(r, k, dir, base, e)) return false;
     ses_tune_options o = ses_tune_options_of(a, k, &s);
     o.base = base;
-    s.no_labels = !labels;
+    s.no_labels = o.blind = !labels;
     r->dev = ses_device_open(a->shared.device, &d, e);
     if (!r->dev || !read_rows(r, &s, c->rest[1], e)) return false;
     if (!open_model(r, &o, dir, e)) return ses_wrap(e, "%s", c->rest[1]);
+    r->n = r->set.n_rows;
     if (!c->quiet) ses_tune_tell_cut(r->tuner, &r->set, c->rest[1]);
     ses_progress p = ses_progress_start(stderr, &c->err, c->quiet, "sequences", (int64_t)r->set.n);
     bool ok = ses_tuner_predict(r->tuner, &r->set, &r->said, progress, &p, e);

@@ -14,7 +14,7 @@ const char *ses_data_kind_name(ses_data_kind k)
     static const char *const name[SES_DATA_KINDS] = { "classification",     "several labels",
                                                       "regression",         "tagging",
                                                       "question answering", "multiple choice",
-                                                      "text to text" };
+                                                      "text to text",       "plain text" };
     return name[k];
 }
 
@@ -268,21 +268,25 @@ ses_examples *ses_examples_labeled(ses_data_kind kind, const char *const *names,
 
 /* ---- the whole ---- */
 
+static bool has_classes(ses_data_kind k)
+{
+    return k == SES_DATA_CLASSIFY || k == SES_DATA_MULTI || k == SES_DATA_TAG || k == SES_DATA_CHOICE;
+}
+
 ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, const ses_examples *like,
                                 ses_err *e)
 {
     static bool (*const read[SES_DATA_FORMATS])(ses_examples *, const char *, ses_err *) = {
         [SES_DATA_TABLE] = ses_read_table,   [SES_DATA_CONLL] = ses_read_conll,
         [SES_DATA_SQUAD] = ses_read_squad,   [SES_DATA_MULTIRC] = ses_read_multirc,
-        [SES_DATA_RECORD] = ses_read_record,
+        [SES_DATA_RECORD] = ses_read_record, [SES_DATA_LINES] = ses_read_lines,
     };
     ses_examples *d = ses_alloc(sizeof *d, e);
     if (!d) return NULL;
     d->kind = spec->kind;
     d->arena.limit = max_bytes;
     d->spec = spec;
-    bool classes =
-        spec->kind != SES_DATA_REGRESS && spec->kind != SES_DATA_SPAN && spec->kind != SES_DATA_REWRITE;
+    bool classes = has_classes(spec->kind);
     if (like && like->kind != spec->kind) {
         ses_fail(e, SES_EARG, "%s: these are examples of %s, the others of %s", path,
                  ses_data_kind_name(spec->kind), ses_data_kind_name(like->kind));
@@ -331,7 +335,7 @@ size_t ses_examples_skipped(const ses_examples *d) { return d->skipped; }
 bool ses_examples_learnable(const ses_examples *d, ses_err *e)
 {
     const ses_datum *first = &d->item[0];
-    bool differs = d->kind == SES_DATA_SPAN || d->kind == SES_DATA_REWRITE || d->kind == SES_DATA_CHOICE;
+    bool differs = d->kind == SES_DATA_CHOICE || (!has_classes(d->kind) && d->kind != SES_DATA_REGRESS);
     if (!d->n) return ses_fail(e, SES_EFORMAT, "no examples");
     for (size_t i = 0; i < d->n && !differs; i++) {
         const ses_datum *x = &d->item[i];

@@ -34,5 +34,6 @@ bool ses_read_conll(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_squad(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_multirc(ses_examples *d, const char *path, ses_err *e);
 bool ses_read_record(ses_examples *d, const char *path, ses_err *e);
+bool ses_read_lines(ses_examples *d, const char *path, ses_err *e);
 
 #endif

@@ -29,7 +29,8 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
     size_t n;
     if (!s->text_a) return ses_fail(e, SES_EARG, "which column is the text?");
     if (!add_role(r, s->text_a, strlen(s->text_a), e)) return false;
-    if (s->text_b) {
+    bool target = s->kind == SES_DATA_REWRITE; /* what is to be predicted */
+    if (s->text_b && !(target && s->no_labels)) {
         r->b = r->n;
         if (!add_role(r, s->text_b, strlen(s->text_b), e)) return false;
     }
@@ -47,9 +48,9 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
         if (!add_role(r, name, n, e)) return false;
     if (s->kind == SES_DATA_CHOICE && r->n_choices < 2)
         return ses_fail(e, SES_EARG, "multiple choice needs the columns of two choices or more");
-    if (s->kind == SES_DATA_REWRITE && !r->b && !s->no_labels)
+    if (target && !r->b && !s->no_labels)
         return ses_fail(e, SES_EARG, "which column is the text to be written?");
-    if (!r->label && !s->no_labels && s->kind != SES_DATA_REWRITE)
+    if (!r->label && !s->no_labels && !target && s->kind != SES_DATA_TEXT)
         return ses_fail(e, SES_EARG, "which column is the label?");
     return true;
 }

@@ -1,12 +1,37 @@
-/* Examples from CoNLL columns, from SQuAD's JSON, and from SuperGLUE's nested ones. */
+/* Examples from plain text, from CoNLL columns, from SQuAD's JSON, and from SuperGLUE's nested ones. */
 #include "examples.h"
 
 #include "base/alloc.h"
+#include "io/lines.h"
 
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_LINE = 64 << 20 };
+
 static const ses_field empty = { "", 0 };
+
+bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
+{
+    ses_textfile in = { 0 };
+    ses_buf b = { 0 };
+    const char *s = NULL;
+    size_t n;
+    if (d->spec->kind != SES_DATA_TEXT)
+        return ses_fail(e, SES_EARG, "%s is not read from plain text", ses_data_kind_name(d->spec->kind));
+    bool ok = ses_textfile_open(&in, path, MAX_LINE, e);
+    while (ok && (ok = ses_textfile_next(&in, &s, &n, e) || ses_wrap(e, "%s", path)) && s) {
+        ses_datum x = { .line = in.line, .label = SES_IGNORE, .id = empty, .text_b = empty };
+        b.len = 0;
+        ses_buf_append(&b, s, n);
+        ses_buf_put(&b, '\n');
+        x.text_a = (ses_field){ b.data, b.len };
+        ok = ses_buf_ok(&b, e) && ses_examples_keep(d, &x.text_a, e) && ses_examples_add(d, &x, e);
+    }
+    ses_buf_free(&b);
+    ses_textfile_free(&in);
+    return ok;
+}
 
 static bool keep_sentence(ses_examples *d, const ses_conll_sentence *s, ses_datum *x, ses_err *e)
 {

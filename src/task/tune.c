@@ -38,8 +38,7 @@ const ses_tune_kind *ses_tune_need(const char *name, ses_err *e)
 
 /* ---- rows and sets ---- */
 
-/* Room for n elements in all. */
-static bool grow(void *array, size_t *cap, size_t n, size_t size, ses_err *e)
+bool ses_tune_grow(void *array, size_t *cap, size_t n, size_t size, ses_err *e)
 {
     void **p = array;
     if (n <= *cap) return true;
@@ -57,6 +56,7 @@ void ses_tune_set_free(ses_tune_set *s)
     ses_free(s->row);
     ses_free(s->word);
     ses_free(s->bytes);
+    ses_free(s->rest);
     *s = (ses_tune_set){ 0 };
 }
 
@@ -86,6 +86,7 @@ void ses_tuner_free(ses_tuner *t)
 {
     if (!t) return;
     ses_tape_free(t->tape);
+    ses_generation_free(t->generation);
     ses_model_free(t->model);
     ses_json_free(t->config);
     ses_tokens_free(t->tokens);
@@ -97,7 +98,7 @@ void ses_tuner_free(ses_tuner *t)
 
 int32_t *ses_tuner_scratch(ses_tuner *t, size_t n, ses_err *e)
 {
-    return grow(&t->scratch, &t->scratch_cap, n, sizeof *t->scratch, e) ? t->scratch : NULL;
+    return ses_tune_grow(&t->scratch, &t->scratch_cap, n, sizeof *t->scratch, e) ? t->scratch : NULL;
 }
 
 /* ---- labels ---- */
@@ -213,7 +214,7 @@ bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, s
     if (t->o.kind->named && !t->n_labels && !number_labels(t, e)) return false;
     if (t->o.stride > t->limit / 3) t->o.stride = t->limit / 3; /* windows must go on */
     t->tape = ses_tape_new(t->dev, NULL, e);
-    return t->tape != NULL;
+    return t->tape && (!t->o.kind->open || t->o.kind->open(t, e));
 }
 
 /* ---- sequences ---- */
@@ -224,19 +225,19 @@ bool ses_tuner_add(ses_tuner *t, ses_tune_set *s, int32_t row, const ses_encodin
     size_t was = s->tokens_cap, n = s->tokens + k->n;
     int32_t *segments = ses_alloc_array(k->n + 1, sizeof *segments, e);
     if (!segments) return false;
-    for (size_t i = 0; i < k->n; i++) segments[i] = t->facts.types ? k->type[i] : 0;
+    for (size_t i = 0; i < k->n; i++) segments[i] = t->facts.types && k->type ? k->type[i] : 0;
     q->n = (int64_t)k->n;
     q->ids = k->id;
     q->segments = segments;
     q->origin = (int64_t)ses_examples_at(s->rows, (size_t)row)->line;
-    bool ok = grow(&s->row, &s->cap, s->n + 1, sizeof *s->row, e) && ses_dataset_add(s->data, q, e);
+    bool ok = ses_tune_grow(&s->row, &s->cap, s->n + 1, sizeof *s->row, e) && ses_dataset_add(s->data, q, e);
     ses_free(segments);
     if (!ok) return false;
     s->row[s->n++] = row;
-    if (word && (!grow(&s->word, &was, n, sizeof *s->word, e))) return false;
+    if (word && (!ses_tune_grow(&s->word, &was, n, sizeof *s->word, e))) return false;
     if (word) memcpy(s->word + s->tokens, word, k->n * sizeof *word), s->tokens_cap = was;
     was = s->tokens_cap;
-    if (bytes && !grow(&s->bytes, &was, n, sizeof *s->bytes, e)) return false;
+    if (bytes && !ses_tune_grow(&s->bytes, &was, n, sizeof *s->bytes, e)) return false;
     if (bytes) memcpy(s->bytes + s->tokens, bytes, k->n * sizeof *bytes), s->tokens_cap = was;
     s->tokens = n;
     return true;
@@ -252,7 +253,8 @@ bool ses_tuner_encode(ses_tuner *t, const ses_examples *rows, ses_tune_set *s, s
     for (size_t r = 0; s->data && r < s->n_rows; r++)
         if (!k->encode(t, ses_examples_at(rows, r), (int32_t)r, s, e))
             return ses_wrap(e, "line %" PRIu64, ses_examples_at(rows, r)->line);
-    return s->data != NULL;
+    if (!s->data || (k->encoded && !k->encoded(t, s, e))) return false;
+    return s->n || ses_fail(e, SES_EFORMAT, "no example has a token");
 }
 
 bool ses_tuner_evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
@@ -304,8 +306,8 @@ static bool read_output(ses_tuner *t, const ses_outputs *out, host *h, ses_err *
     if (!o) return ses_fail(e, SES_EARG, "%s has no logits", ses_model_class(t->model));
     size_t n = (size_t)ses_count(o->tensor);
     h->cols = ses_cols(o->tensor);
-    if (!grow(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) || !grow(&h->x, &h->cap, n, sizeof *h->x, e) ||
-        !ses_tape_read(t->tape, o->tensor, h->raw))
+    if (!ses_tune_grow(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) ||
+        !ses_tune_grow(&h->x, &h->cap, n, sizeof *h->x, e) || !ses_tape_read(t->tape, o->tensor, h->raw))
         return false;
     for (size_t i = 0; i < n; i++) h->x[i] = (float)h->raw[i];
     return true;
@@ -345,7 +347,8 @@ bool ses_tuner_predict(ses_tuner *t, const ses_tune_set *s, ses_predicted *p,
     bool ok = batches && k->begin(t, s, p, e);
     for (int64_t i = 0; ok && i < from.count(from.ctx, 0); i++) {
         ses_batch b;
-        ok = from.batch(from.ctx, 0, i, &b, e) && predict_batch(t, s, p, &b, done, &h, e);
+        ok = from.batch(from.ctx, 0, i, &b, e) &&
+             (k->pass ? k->pass(t, s, p, &b, done, e) : predict_batch(t, s, p, &b, done, &h, e));
         done += ok ? b.seqs : 0;
         if (ok && progress && !progress(ctx, done, (int64_t)s->n)) ok = ses_fail(e, SES_EARG, "stopped");
     }

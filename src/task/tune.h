@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "sesame/dataset.h"
 #include "sesame/examples.h"
+#include "sesame/generate.h"
 #include "sesame/metric.h"
 #include "task.h"
 
@@ -20,6 +21,8 @@ typedef struct ses_tune_set {
     int32_t *word;     /* [tokens] of tags: the word whose label the token has; -1: none */
     ses_offset *bytes; /* [tokens] of answers: where in the passage; begin above end: nowhere */
     size_t n, cap, tokens, tokens_cap;
+    int32_t *rest; /* of blocks: tokens that do not fill one yet */
+    size_t n_rest, rest_cap;
     int64_t cut;  /* rows that were too long and lost something */
     int64_t lost; /* of tags: words that no token stands for */
 } ses_tune_set;
@@ -32,7 +35,9 @@ typedef struct ses_predicted {
     float *score;      /* [rows, labels] logits of kinds that have a label a row */
     int32_t *tag;      /* [words of all rows]; word w of row r is tag[tag_cu[r] + w]; -1: cut off */
     size_t *tag_cu;    /* [rows + 1] */
-    const char **text; /* [rows] answers */
+    const char **text; /* [rows] answers, texts written */
+    double *nll;       /* [rows] of texts: negative log likelihood, */
+    int64_t *n_nll;    /* of so many tokens */
     double *no_answer; /* [rows] score of none over the best answer */
     void *own;         /* the kind's, while it takes */
     ses_arena mem;     /* all of it */
@@ -52,6 +57,12 @@ typedef struct ses_tune_options {
     int64_t longest;      /* tokens of an answer */
     bool may_lack;        /* a passage may have no answer */
     double threshold;     /* how much more likely none must be */
+    bool blind;           /* rows have no labels, and no text to be written */
+    bool lines;           /* each text is a sequence of its own; else they are joined and cut in blocks */
+    const char *prefix;   /* in front of each text to be rewritten; or NULL */
+    int64_t max_target;   /* most tokens of what is written */
+    int64_t beams;        /* 0: as the model's folder says */
+    const char *src_lang, *tgt_lang; /* tokens that name languages, as "en_XX"; or NULL */
 } ses_tune_options;
 
 typedef struct ses_tuner {
@@ -67,7 +78,9 @@ typedef struct ses_tuner {
     ses_arena mem;
     const char **label; /* [n_labels] names */
     size_t n_labels;
-    int32_t *scratch; /* segments and tags of a sequence */
+    ses_generation *generation; /* of kinds that write, and */
+    int32_t src_lang, tgt_lang; /* tokens of their languages; -1: not said */
+    int32_t *scratch;           /* segments and tags of a sequence */
     size_t scratch_cap;
 } ses_tuner;
 
@@ -79,12 +92,19 @@ struct ses_tune_kind {
     ses_target target;
     /* Sequences of a row that come together: choices, texts to compare. NULL: each is one of its own. */
     int64_t (*group)(const ses_tuner *t, const ses_examples *rows);
-    bool named;          /* labels have names, in config.json too */
-    const char *problem; /* config.json's problem_type, or NULL */
-    const char *metrics; /* usual ones, '|' between; */
-    const char *best;    /* the score that chooses the best */
+    int64_t usual_length;                   /* most tokens where nobody says; 0: what the model takes */
+    bool writes;                            /* texts: generation_config.json is of interest */
+    bool named;                             /* labels have names, in config.json too */
+    const char *problem;                    /* config.json's problem_type, or NULL */
+    const char *metrics;                    /* usual ones, '|' between; */
+    const char *best;                       /* the score that chooses the best */
+    bool (*open)(ses_tuner *t, ses_err *e); /* the model is there; may be NULL */
     bool (*encode)(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *s, ses_err *e);
+    bool (*encoded)(ses_tuner *t, ses_tune_set *s, ses_err *e); /* after the last row; may be NULL */
     bool (*begin)(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e);
+    /* A batch whose first sequence has this number, in place of a pass and take; may be NULL. */
+    bool (*pass)(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, const ses_batch *b, int64_t first,
+                 ses_err *e);
     /* Outputs of one sequence (of a group: of its first), on the host: [n, cols]. */
     bool (*take)(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, int64_t sequence, const float *x,
                  int64_t n, int64_t cols, ses_err *e);
@@ -133,5 +153,7 @@ bool ses_tuner_score(const ses_tuner *t, const ses_evaluation *v, const ses_boot
 bool ses_tuner_add(ses_tuner *t, ses_tune_set *s, int32_t row, const ses_encoding *k, ses_sequence *q,
                    const int32_t *word, const ses_offset *bytes, ses_err *e);
 int32_t *ses_tuner_scratch(ses_tuner *t, size_t n, ses_err *e);
+/* Room for n elements in all, of an array that grows. */
+bool ses_tune_grow(void *array, size_t *cap, size_t n, size_t size, ses_err *e);
 
 #endif

@@ -165,6 +165,7 @@ const ses_tune_kind ses_tune_answer = {
     .data = SES_DATA_SPAN,
     .format = SES_DATA_SQUAD,
     .target = SES_TARGET_SPAN,
+    .usual_length = 384,
     .metrics = "squad",
     .best = "f1",
     .encode = encode,

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "language.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -113,9 +114,7 @@ static bool specific(ses_pipeline *p, const ses_writing_args *a, ses_writing *my
 
 static bool language(ses_pipeline *p, const char *code, const char *option, int32_t *id, ses_err *e)
 {
-    if (!code) return true;
-    *id = ses_tokenizer_id(p->tokenizer, code, strlen(code));
-    return *id >= 0 || ses_fail(e, SES_EUSAGE, "--%s: the tokenizer has no token \"%s\"", option, code);
+    return !code || ses_language_id(p->tokenizer, code, id, e) || ses_wrap(e, "--%s", option);
 }
 
 /* Options that have no effect are told; those that exclude each other refused. */
@@ -202,19 +201,6 @@ void ses_writing_close(ses_pipeline *p)
 
 /* ---- prompts ---- */
 
-/* The source's language in place of the one the tokenizer marks: of the tokens it adds to a text, the one that
- * has no other role ("</s> en_XX"). */
-static bool mark_language(ses_pipeline *p, ses_seq *q, int32_t id, ses_err *e)
-{
-    bool found = false;
-    for (size_t i = 0; i < q->n; i++) {
-        bool other = q->special[i];
-        for (int r = 0; r < SES_ROLE_COUNT; r++) other &= q->id[i] != p->facts.role[r];
-        if (other) q->id[i] = id, found = true;
-    }
-    return found || ses_fail(e, SES_EARG, "--src-lang: the tokenizer marks no language");
-}
-
 /* A prompt of nothing begins with the token that begins texts. */
 static ses_seq *add_empty(ses_pipeline *p, ses_job *j, ses_err *e)
 {
@@ -252,7 +238,8 @@ static bool add_prompt(ses_pipeline *p, ses_job *j, ses_string text, ses_err *e)
     if (q && !pair && !o->max_new_tokens && (int64_t)q->n >= o->max_length)
         return ses_fail(e, SES_EARG, "a prompt of %lld tokens and a length of %lld: nothing is left to write",
                         (long long)q->n, (long long)o->max_length);
-    return q && (my->src_lang < 0 || mark_language(p, q, my->src_lang, e));
+    return q && (my->src_lang < 0 || ses_language_put(&p->facts, my->src_lang, q->special, q->id, q->n, e) ||
+                 ses_wrap(e, "--src-lang"));
 }
 
 bool ses_writing_encode(ses_pipeline *p, ses_job *j, ses_err *e)

@@ -1,6 +1,7 @@
 /* One batch after the other: forward, backward, and an update when enough gradients have come together. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "model/desc.h"
 #include "sesame/ops.h"
 #include "trainer_impl.h"
 
@@ -158,6 +159,18 @@ static double grad_norm(const ses_trainer *t)
     return sqrt(sum);
 }
 
+/* The label of each row of scores; what comes next is its successor's. */
+static ses_tensor *aligned(ses_trainer *t, const ses_batch *b, int64_t rows)
+{
+    if (t->o.model->class->head[0].head != &ses_head_causal_lm)
+        return ses_tape_ints(t->tape, b->labels, rows);
+    int32_t *next = ses_tape_host(t->tape, (size_t)rows, sizeof *next);
+    for (int64_t s = 0; next && s < b->seqs; s++)
+        for (int32_t i = b->cu[s]; i < b->cu[s + 1]; i++)
+            next[i] = i + 1 < b->cu[s + 1] ? b->labels[i + 1] : SES_IGNORE;
+    return next ? ses_tape_ints(t->tape, next, rows) : NULL;
+}
+
 /* (1 - s) nll + s (mean nll of all classes), over the rows that have a label. */
 static ses_tensor *smoothed(ses_trainer *t, const ses_batch *b, const ses_outputs *out, ses_err *e)
 {
@@ -168,8 +181,7 @@ static ses_tensor *smoothed(ses_trainer *t, const ses_batch *b, const ses_output
         ses_fail(e, SES_EUNSUPPORTED, "labels of %s cannot be smoothed", ses_model_class(t->o.model));
         return NULL;
     }
-    ses_tensor *labels = ses_tape_ints(t->tape, b->labels, ses_rows(x));
-    ses_tensor *margin = ses_label_margin(t->tape, x, labels);
+    ses_tensor *margin = ses_label_margin(t->tape, x, aligned(t, b, ses_rows(x)));
     return ses_add(t->tape, out->loss, ses_scale(t->tape, margin, t->o.smoothing));
 }
 
