@@ -34,20 +34,33 @@ size_t ses_utf8_decode(const char *p, size_t n, uint32_t *cp)
     return len;
 }
 
+/* A character of two or three bytes that needs no second look; else 0. */
+static inline size_t plain_wide(const unsigned char *s)
+{
+    if (s[0] >= 0xC2 && s[0] < 0xE0) return (s[1] & 0xC0) == 0x80 ? 2 : 0;
+    bool three = s[0] > 0xE0 ? s[0] < 0xF0 && s[0] != 0xED : s[0] == 0xE0 && s[1] >= 0xA0;
+    return three && ((s[1] ^ 0x80) | (s[2] ^ 0x80)) < 0x40 ? 3 : 0;
+}
+
 size_t ses_utf8_valid(const char *p, size_t n)
 {
+    const unsigned char *s = (const unsigned char *)p;
     size_t i = 0;
     while (i < n) {
         uint64_t word;
+        size_t k = 0;
         if (n - i >= sizeof word) {
             memcpy(&word, p + i, sizeof word);
-            if (!(word & 0x8080808080808080u)) {
+            word &= 0x8080808080808080u;
+            if (!word) {
                 i += sizeof word;
                 continue;
             }
+            while (s[i] < 0x80) i++;
+            if (n - i >= 3) k = plain_wide(s + i);
         }
         uint32_t cp;
-        size_t k = ses_utf8_decode(p + i, n - i, &cp);
+        if (!k) k = ses_utf8_decode(p + i, n - i, &cp);
         if (!k) return i;
         i += k;
     }

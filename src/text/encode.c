@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "run.h"
+#include "utf8_simd.h"
 
 #include <string.h>
 
@@ -118,13 +119,23 @@ static bool is_ascii(const char *p, size_t n)
     return !(any & 0x8080808080808080u);
 }
 
+static bool is_utf8(const ses_tokens *k, ses_string s)
+{
+#if defined __x86_64__ && !defined SES_REF_ONLY
+    if (k->t->isa >= SES_ISA_AVX2) return ses_utf8_valid_avx2(s.p, s.n);
+#else
+    (void)k;
+#endif
+    return ses_utf8_valid(s.p, s.n) == s.n;
+}
+
 static bool take(ses_tokens *k, ses_string *s, const uint32_t **original, ses_err *e)
 {
     if (s->n > MAX_TEXT) return ses_fail(e, SES_EARG, "a text of %zu bytes (at most %d)", s->n, MAX_TEXT);
     if (is_ascii(s->p, s->n)) return true;
     k->ascii = false;
     if (k->t->fast && k->t->fast->validates) return true; /* told later, by k->bad */
-    return ses_utf8_valid(s->p, s->n) == s->n || replace_bad(s, original, &k->inputs, e);
+    return is_utf8(k, *s) || replace_bad(s, original, &k->inputs, e);
 }
 
 static bool take_source(ses_tokens *k, ses_source *s, ses_string text, const ses_string *words, size_t n,
@@ -232,7 +243,7 @@ static bool encode_once(ses_tokens *k, ses_string s, const ses_limit *limit, ses
     uint32_t first = k->run.words;
     k->bad = false;
     if (!fast || (limit && !fast->no_empty)) {
-        k->bad = !k->ascii && ses_utf8_valid(s.p, s.n) != s.n;
+        k->bad = !k->ascii && !is_utf8(k, s);
         return !k->bad && ses_encode_exact(k, s.p, 0, s.n, limit, e);
     }
     if (!fast->encode(k->t->fast_self, k->fast_work, k, s.p, s.n, e)) return false;

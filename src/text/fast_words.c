@@ -63,13 +63,29 @@ static bool list_cuts(const ses_words_fast *f, ses_words_work *w, const char *te
     return true;
 }
 
+/* Whether a character that begins a text, beside others than these, is calm and so never dropped. */
+static bool calm_at(const ses_words_fast *f, ses_words_work *w, const char *text, size_t *at, bool *yes,
+                    ses_err *e)
+{
+    uint32_t cp;
+    size_t here = *at;
+    *at += ses_utf8_next(text + here, &cp);
+    if (cp < 0x80) return *yes = f->calm[cp] == 1, true;
+    return ses_words_calm(f, w, cp, yes, e);
+}
+
 /* Whether the first chunk is one for itself. A character dropped at the very beginning may be missed in the
- * ranges of all that follow, whatever the normalizers. */
+ * ranges of all that follow, whatever the normalizers; one that is calm stays, if none joins it. */
 static bool begins_well(const ses_words_fast *f, ses_words_work *w, const char *text, size_t begin,
                         size_t end, bool *yes, ses_err *e)
 {
-    *yes = f->calm[(uint8_t)text[begin]] == 1 && begin + 1 < end && (uint8_t)text[begin + 1] < 0x80;
-    return *yes || ses_words_joins(f, w, (ses_string){ text + begin, end - begin }, false, true, yes, e);
+    size_t at = begin;
+    if (!calm_at(f, w, text, &at, yes, e)) return false;
+    bool more = at < end;
+    if (*yes && more && (uint8_t)text[at] < 0x80) return true;
+    if (*yes && more && !calm_at(f, w, text, &at, yes, e)) return false;
+    if (*yes && more) return true;
+    return ses_words_joins(f, w, (ses_string){ text + begin, end - begin }, false, true, yes, e);
 }
 
 static bool put_chunks(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,

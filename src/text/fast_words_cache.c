@@ -50,11 +50,12 @@ static bool count_names(const given *g, const ses_tokens *k, int32_t surface, ui
     for (size_t i = g->marks; i < k->n_mark; i++) {
         const ses_mark_token *m = &k->mark[i];
         ses_offset o = k->run.byte[m->token];
-        if (m->added || m->n > UINT8_MAX) return false;
+        if (m->added) return false;
         same &= m->n == o.end - o.begin && !memcmp(k->surface.data + m->begin, g->text + o.begin, m->n);
-        bytes += 1 + (size_t)m->n;
+        bytes += sizeof(uint16_t) + m->n;
     }
-    *names = same ? 0 : (uint16_t)bytes;
+    if (same) bytes = 0;
+    *names = (uint16_t)bytes;
     return bytes <= UINT16_MAX && called == k->n_mark - g->marks;
 }
 
@@ -62,9 +63,10 @@ static void put_names(const given *g, const ses_tokens *k, uint8_t *to)
 {
     for (size_t i = g->marks; i < k->n_mark; i++) {
         const ses_mark_token *m = &k->mark[i];
-        *to++ = (uint8_t)m->n;
-        memcpy(to, k->surface.data + m->begin, m->n);
-        to += m->n;
+        uint16_t n = (uint16_t)m->n;
+        memcpy(to, &n, sizeof n);
+        memcpy(to + sizeof n, k->surface.data + m->begin, n);
+        to += sizeof n + n;
     }
 }
 
@@ -175,7 +177,12 @@ bool ses_words_put_surface(const ses_words_fast *f, const ses_record *x, ses_tok
         ses_offset o = ses_record_offset(&p, i);
         if (x->surface && p.id[i] == f->surface) {
             ses_string s = { text + at + o.begin, o.end - o.begin };
-            if (x->names) s = (ses_string){ (const char *)name + 1, *name }, name += 1 + *name;
+            if (x->names) {
+                uint16_t n;
+                memcpy(&n, name, sizeof n);
+                s = (ses_string){ (const char *)name + sizeof n, n };
+                name += sizeof n + n;
+            }
             if (!ses_mark_put(k, s.p, s.n, false, e)) return false;
         }
         r->id[r->n] = p.id[i];

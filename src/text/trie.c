@@ -281,3 +281,13 @@ int32_t ses_trie_find(const ses_trie *t, const char *key, size_t n)
         if (!ses_trie_step(t, &base, (uint8_t)key[i], &value)) return -1;
     return value;
 }
+
+const uint64_t *ses_trie_pairs(const ses_trie *t, ses_arena *mem, ses_err *e)
+{
+    uint64_t *pair = ses_arena_array(mem, 128 << 8, sizeof *pair, e);
+    for (unsigned a = 0; pair && a < 128; a++) {
+        uint64_t u = ses_trie_next(t, (uint64_t)t->root << 32, (uint8_t)a);
+        for (unsigned b = 0; u && b < 256; b++) pair[a << 8 | b] = ses_trie_next(t, u, (uint8_t)b);
+    }
+    return pair;
+}

@@ -35,6 +35,19 @@ static inline bool ses_trie_step(const ses_trie *t, uint32_t *base, uint8_t c, i
     return true;
 }
 
+/* The same by units, without a branch: from unit u by byte c; 0, where no key goes on, leads to 0 again. */
+static inline uint64_t ses_trie_next(const ses_trie *t, uint64_t u, uint8_t c)
+{
+    uint64_t v = t->unit[(uint32_t)(u >> 32) ^ c];
+    return v & (0 - (uint64_t)((v & 0x1ff) == (0x100u | c)));
+}
+
+static inline uint32_t ses_trie_value(uint64_t u) { return (uint32_t)(u >> 9 & 0x7fffff); } /* + 1; 0: none */
+static inline uint32_t ses_trie_base(uint64_t u) { return (uint32_t)(u >> 32); }
+
+/* [128 * 256] the unit that two bytes a, b lead to from the root, at a << 8 | b. */
+const uint64_t *ses_trie_pairs(const ses_trie *t, ses_arena *mem, ses_err *e);
+
 int32_t ses_trie_find(const ses_trie *t, const char *key, size_t n); /* -1: no such key */
 
 #endif

@@ -27,7 +27,7 @@ typedef struct ses_record {
     bool tiles : 1, split : 1;
     bool surface : 1; /* tokens are called by a text: a name, or what stands there if there are no names */
     uint8_t spare;
-    uint16_t names; /* bytes of names: for each such token a length, of one byte, and the name */
+    uint16_t names; /* bytes of names: for each such token a length, of two, and the name */
     uint16_t more;
 } ses_record;
 
