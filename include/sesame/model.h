@@ -118,7 +118,8 @@ typedef struct ses_outputs {
 typedef struct ses_want {
     bool logits; /* what the heads say, for every token or sequence (else only the loss) */
     bool hidden_states, attentions;
-    bool mems; /* what a next batch remembers, of models that can */
+    bool attention_scores; /* before softmax and any bias, of self-attention */
+    bool mems;             /* what a next batch remembers, of models that can */
     /* Scores of a vocabulary for these rows alone: tokens of the batch, or of the decoder where that is what
      * the head looks at. NULL: for all. */
     const int32_t *rows;
@@ -132,6 +133,7 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
 ses_store *ses_model_store(const ses_model *m);
 const char *ses_model_type(const ses_model *m);  /* "bert" */
 const char *ses_model_class(const ses_model *m); /* "BertForMaskedLM" */
+const char *ses_model_head(const ses_model *m);  /* its first head: "masked-lm"; NULL: none */
 const ses_json *ses_model_config(const ses_model *m);
 int64_t ses_model_max_tokens(const ses_model *m); /* longest sequence */
 int64_t ses_model_vocab(const ses_model *m);

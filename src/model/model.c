@@ -213,6 +213,13 @@ ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_
 ses_store *ses_model_store(const ses_model *m) { return m->store; }
 const char *ses_model_type(const ses_model *m) { return m->desc->name; }
 const char *ses_model_class(const ses_model *m) { return m->class->name; }
+
+const char *ses_model_head(const ses_model *m)
+{
+    const ses_head *head = m->class->head[0].head;
+    return head ? head->name : NULL;
+}
+
 const ses_json *ses_model_config(const ses_model *m) { return m->config; }
 int64_t ses_model_max_tokens(const ses_model *m) { return m->c.positions + m->c.pos_extra - m->c.pos_offset; }
 int64_t ses_model_vocab(const ses_model *m) { return m->c.vocab; }

@@ -140,6 +140,10 @@ static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *m
         in.bias = in.bias && p->hides ? ses_add(p->tape, in.bias, p->hides) : p->hides ? p->hides : in.bias;
     }
     in.cu_q = mine->cu, in.cu_k = theirs->cu, in.len_k = theirs->len;
+    if (p->want->attention_scores && mine == theirs)
+        ses_pass_output(p, k->cross ? SES_PER_TARGET_PAIR : SES_PER_PAIR,
+                        ses_pair_scores(p->tape, in.q, in.k, mine->host_cu, mine->seqs, &o),
+                        "%sattention_scores.%d", k->outputs, i);
     ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, want ? &probs : NULL);
     if (want && cross) ses_pass_output(p, SES_PER_CROSS_PAIR, probs, "cross_attentions.%d", i);
     if (want && !cross)
@@ -285,7 +289,7 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
     const ses_ways *ways = k->ways ? k->ways : &none;
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    bool lean = !p->want->hidden_states && !p->want->attentions; /* one layer's memory is enough */
+    bool lean = !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores;
     if (ways->run) return ways->run(k, p, seqs);
     ses_common all = { .seqs = seqs,
                        .memory = memory,

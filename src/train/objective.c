@@ -1,6 +1,8 @@
 /* Combinations of objectives: which there are, whose turn it is, whose losses are added. */
 #include "objective.h"
 
+#include "distill.h"
+
 #include "base/alloc.h"
 #include "base/str.h"
 #include "op/op.h"
@@ -207,6 +209,16 @@ bool ses_aim_models(ses_aim *a, ses_model *model, ses_model *partner, ses_err *e
     return !partner || ses_share_embeddings(model, partner, e);
 }
 
+bool ses_aim_teacher(ses_aim *a, ses_distill *d, ses_err *e)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->item[i].objective->loss)
+            return ses_fail(e, SES_EARG, "objective %s cannot be learned from a teacher",
+                            a->item[i].objective->name);
+    a->distill = d;
+    return true;
+}
+
 /* ---- batches ---- */
 
 size_t ses_aim_turn(const ses_aim *a, uint64_t number)
@@ -289,6 +301,7 @@ ses_tensor *ses_aim_loss(void *aim, ses_tape *t, const ses_batch *b, ses_err *e)
 {
     ses_aim *a = aim;
     const ses_objective *o = a->item[a->ways ? a->way : 0].objective;
+    if (a->distill) return ses_distill_loss(a->distill, t, b, e);
     ses_tensor *l = o->loss ? o->loss(a, o, t, b, e) : heads_loss(a, t, b, e);
     double weight = o->loss && a->ways == 1 ? a->item[0].weight : 1;
     return l && weight != 1 ? ses_scale(t, l, weight) : l;

@@ -134,6 +134,7 @@ struct ses_aim {
     size_t way;           /* of the batch in the making */
     ses_draft draft;
     ses_model *model, *partner;
+    struct ses_distill *distill; /* what a teacher says counts too; NULL: there is none */
 };
 
 typedef struct ses_aim_options {
@@ -157,6 +158,9 @@ int64_t ses_aim_fits(const ses_aim *a);        /* tokens of a passage */
 const char *ses_aim_class(const ses_aim *a, const ses_json *config, ses_err *e); /* with the heads it needs */
 /* Which model is trained, and its partner, or NULL. */
 bool ses_aim_models(ses_aim *a, ses_model *model, ses_model *partner, ses_err *e);
+
+/* A teacher beside the labels, of objectives whose loss is the model's heads'; borrowed. */
+bool ses_aim_teacher(ses_aim *a, struct ses_distill *d, ses_err *e);
 
 /* A batch: begin, add passages, end. way: which of those that lay; ses_aim_turn: whose turn batch number
  * i of the run is. progress: of the run. */

@@ -1,0 +1,137 @@
+/* Scores of attention before softmax, for losses that compare them: sequence after sequence
+ *     y[s][h][i][j] = scale q_i . k_j over the head's columns. */
+#include "op.h"
+
+#include <math.h>
+
+enum { Q, K };
+
+typedef struct attr {
+    const int32_t *cu; /* on the host: lives as long as the step */
+    int64_t seqs, heads;
+    double scale; /* 0: 1 / sqrt(head size) */
+    ses_qkv_layout layout;
+} attr;
+
+/* Queries, or keys: the first token's first head, and from row to row and head to head. */
+typedef struct side {
+    int64_t first, row, head;
+} side;
+
+static int64_t head_size(const ses_node *n)
+{
+    const attr *a = n->attr;
+    return ses_cols(n->in[Q]) / (a->layout == SES_QKV_APART ? a->heads : 3 * a->heads);
+}
+
+static side side_of(const ses_node *n, bool key)
+{
+    const attr *a = n->attr;
+    int64_t dim = head_size(n), part = a->layout == SES_QKV_SIDE ? a->heads * dim : dim;
+    if (a->layout == SES_QKV_APART || n->in[K]) {
+        bool wide = !key && a->layout != SES_QKV_APART;
+        return (side){ 0, (wide ? 3 : 1) * a->heads * dim,
+                       wide && a->layout == SES_QKV_HEADS ? 3 * dim : dim };
+    }
+    return (side){ key ? part : 0, 3 * a->heads * dim, a->layout == SES_QKV_SIDE ? dim : 3 * dim };
+}
+
+static double scale_of(const ses_node *n)
+{
+    const attr *a = n->attr;
+    return a->scale ? a->scale : 1 / sqrt((double)head_size(n));
+}
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    const attr *a = n->attr;
+    int64_t pairs = 0, parts = a->layout == SES_QKV_APART ? a->heads : 3 * a->heads;
+    if (!ses_want_input(n, Q, "q", e) || (a->layout == SES_QKV_APART && !ses_want_input(n, K, "k", e)))
+        return false;
+    if (a->heads < 1 || ses_cols(n->in[Q]) % parts || a->cu[a->seqs] != ses_rows(n->in[Q]))
+        return ses_fail(e, SES_EARG, "%lld rows and %lld columns do not make %lld tokens of %lld heads",
+                        (long long)ses_rows(n->in[Q]), (long long)ses_cols(n->in[Q]),
+                        (long long)a->cu[a->seqs], (long long)a->heads);
+    if (n->in[K] && (ses_cols(n->in[K]) != a->heads * head_size(n) || ses_rows(n->in[K]) != a->cu[a->seqs]))
+        return ses_fail(e, SES_EARG, "q and k do not fit each other");
+    for (int64_t s = 0; s < a->seqs; s++)
+        pairs += (int64_t)(a->cu[s + 1] - a->cu[s]) * (a->cu[s + 1] - a->cu[s]);
+    return ses_node_out(n, SES_DIM(pairs * a->heads), e);
+}
+
+/* One product for each sequence and head: scores, or what goes back to one side from the other. */
+typedef enum { SCORES, TO_QUERY, TO_KEY } step;
+
+static void products(const ses_node *n, step what, ses_real *to, ses_real *scores)
+{
+    const attr *a = n->attr;
+    side q = side_of(n, false), k = side_of(n, true);
+    const ses_real *qx = n->in[Q]->f + q.first, *kx = (n->in[K] ? n->in[K]->f : n->in[Q]->f) + k.first;
+    int64_t dim = head_size(n);
+    for (int64_t s = 0; s < a->seqs; s++)
+        for (int64_t h = 0, from = a->cu[s], len = a->cu[s + 1] - from; h < a->heads;
+             h++, scores += len * len) {
+            ses_gemm g = { .m = len };
+            if (what == SCORES) {
+                g.c = scores, g.ldc = len, g.n = len, g.k = dim;
+                g.a = qx + from * q.row + h * q.head, g.a_row = q.row, g.a_col = 1;
+                g.b = kx + from * k.row + h * k.head, g.b_row = 1, g.b_col = k.row;
+            } else {
+                bool query = what == TO_QUERY;
+                side mine = query ? q : k, other = query ? k : q;
+                g.c = to + mine.first + from * mine.row + h * mine.head, g.ldc = mine.row, g.n = dim,
+                g.k = len;
+                g.a = scores, g.a_row = query ? len : 1, g.a_col = query ? 1 : len;
+                g.b = (query ? kx : qx) + from * other.row + h * other.head, g.b_row = other.row, g.b_col = 1;
+                g.add = true;
+            }
+            n->k->gemm(n->exec, &g);
+        }
+}
+
+static void forward(const ses_node *n)
+{
+    products(n, SCORES, NULL, n->out->f);
+    n->k->scale(n->exec, (ses_sink){ n->out->f, false }, n->out->f, (ses_real)scale_of(n), ses_count(n->out));
+}
+
+static void backward(const ses_node *n)
+{
+    ses_real *scaled = ses_scratch(n, ses_count(n->out));
+    ses_real *dq = ses_grad_zeroed(n, Q), *dk = n->in[K] ? ses_grad_zeroed(n, K) : dq;
+    if (!scaled) return;
+    n->k->scale(n->exec, (ses_sink){ scaled, false }, n->out->grad, (ses_real)scale_of(n), ses_count(n->out));
+    if (dq) products(n, TO_QUERY, dq, scaled);
+    if (dk) products(n, TO_KEY, dk, scaled);
+}
+
+static const int32_t three[] = { 0, 3, 4, 9 }, one[] = { 0, 33 };
+static const ses_case cases[] = {
+    { .dim = { { 9, 10 }, { 9, 10 } }, .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 2 } },
+    { .dim = { { 33, 34 }, { 33, 34 } },
+      .attr = &(const attr){ .cu = one, .seqs = 1, .heads = 2, .scale = 0.3 } },
+    { .dim = { { 9, 3 }, { 9, 3 } }, .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 3 } },
+    { .dim = { { 9, 30 }, { 0 } },
+      .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 2, .layout = SES_QKV_SIDE } },
+    { .dim = { { 9, 30 }, { 0 } },
+      .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 2, .layout = SES_QKV_HEADS } },
+    { .dim = { { 9, 8 }, { 9, 8 } },
+      .attr = &(const attr){ .cu = three, .seqs = 3, .heads = 2 },
+      .scale = 1e4 },
+};
+const ses_op ses_op_pair_scores = {
+    .name = "pair_scores",
+    .attr_size = sizeof(attr),
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_pair_scores(ses_tape *t, ses_tensor *q, ses_tensor *k, const int32_t *cu, int64_t seqs,
+                            const ses_attention_options *o)
+{
+    attr a = { .cu = cu, .seqs = seqs, .heads = o->heads, .scale = o->scale, .layout = o->layout };
+    return ses_apply(t, &ses_op_pair_scores, SES_IN(q, k), &a);
+}

@@ -1,0 +1,284 @@
+#include "distill.h"
+
+#include "base/alloc.h"
+#include "objective.h"
+#include "op/op.h"
+#include "tensor/device.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const ses_distill_options ses_distill_usual = { .heat = 2, .soft = 5, .hard = 2, .cosine = 1 };
+
+struct ses_distill {
+    ses_distill_options o;
+    ses_model *student;
+    const ses_model *teacher;
+    ses_tape *tape; /* the teacher's: not recorded, no dropout */
+};
+
+static bool check(const ses_distill *d, ses_err *e)
+{
+    const ses_distill_options *o = &d->o;
+    int64_t ours = ses_model_vocab(d->student), theirs = ses_model_vocab(d->teacher);
+    if (ours != theirs)
+        return ses_fail(
+            e, SES_EARG,
+            "the student's vocabulary has %lld tokens, the teacher's %lld: both must read the same "
+            "tokens",
+            (long long)ours, (long long)theirs);
+    if (ses_model_labels(d->student) != ses_model_labels(d->teacher))
+        return ses_fail(e, SES_EARG, "the student has %lld labels, the teacher %lld",
+                        (long long)ses_model_labels(d->student), (long long)ses_model_labels(d->teacher));
+    if (!(o->heat > 0)) return ses_fail(e, SES_EARG, "a temperature of %g; expected above 0", o->heat);
+    if (!(o->soft > 0 || o->cosine > 0 || o->hidden > 0 || o->attention > 0))
+        return ses_fail(e, SES_EARG, "no weight for anything the teacher says");
+    return true;
+}
+
+ses_distill *ses_distill_new(const ses_distill_options *o, ses_model *student, const ses_model *teacher,
+                             ses_err *e)
+{
+    ses_distill *d = ses_alloc(sizeof *d, e);
+    if (!d) return NULL;
+    *d = (ses_distill){ .o = *o, .student = student, .teacher = teacher };
+    if (check(d, e) && (d->tape = ses_tape_new(ses_store_device(ses_model_store(teacher)), NULL, e)))
+        return d;
+    ses_distill_free(d);
+    return NULL;
+}
+
+void ses_distill_free(ses_distill *d)
+{
+    if (!d) return;
+    ses_tape_free(d->tape);
+    ses_free(d);
+}
+
+/* ---- losses between numbers on the tape and numbers of the teacher ---- */
+
+/* The mean over rows of sum_j x[i][j] y[i][j]; y on the host. */
+static ses_tensor *mean_dot(ses_tape *t, ses_tensor *x, const ses_real *y)
+{
+    int64_t n = ses_rows(x), cols = ses_cols(x);
+    ses_real *ones = ses_tape_host(t, (size_t)cols, sizeof *ones);
+    const int32_t cu[] = { 0, (int32_t)n };
+    for (int64_t j = 0; ones && j < cols; j++) ones[j] = 1;
+    if (!ones) return NULL;
+    ses_tensor *product = ses_mul(t, x, ses_tape_input(t, y, SES_DIM(n, cols)));
+    ses_tensor *sums =
+        ses_linear(t, product, ses_tape_input(t, ones, SES_DIM(1, cols)), NULL, SES_ACT_NONE, SES_OUT_IN);
+    return ses_reshape(t, ses_pool_rows(t, sums, ses_tape_ints(t, cu, 2), SES_POOL_MEAN), SES_DIM(1));
+}
+
+static ses_tensor *plus(ses_tape *t, ses_tensor *x, double c)
+{
+    ses_real y = (ses_real)c;
+    return ses_add(t, x, ses_tape_input(t, &y, SES_DIM(1)));
+}
+
+/* T^2 KL(softmax(y / T) || softmax(x / T)), the mean of rows; y becomes the teacher's probabilities. */
+static ses_tensor *soft_loss(ses_tape *t, ses_tensor *x, ses_real *y, double heat)
+{
+    int64_t n = ses_rows(x), V = ses_cols(x);
+    double entropy = 0;
+    for (int64_t i = 0; i < n; i++) {
+        ses_real *row = y + i * V;
+        double most = -INFINITY, sum = 0;
+        for (int64_t v = 0; v < V; v++) most = fmax(most, (double)row[v] / heat);
+        for (int64_t v = 0; v < V; v++) sum += exp((double)row[v] / heat - most);
+        for (int64_t v = 0; v < V; v++) {
+            double log_p = (double)row[v] / heat - most - log(sum), p = exp(log_p);
+            entropy -= p > 0 ? p * log_p : 0;
+            row[v] = (ses_real)p;
+        }
+    }
+    ses_tensor *cross = mean_dot(t, ses_log_softmax(t, ses_scale(t, x, 1 / heat)), y);
+    return plus(t, ses_scale(t, cross, -heat * heat), -heat * heat * entropy / (double)n);
+}
+
+/* 1 - cos, the mean of rows; y becomes rows of length 1. */
+static ses_tensor *cosine_loss(ses_tape *t, ses_tensor *x, ses_real *y)
+{
+    int64_t n = ses_rows(x), C = ses_cols(x);
+    ses_real *gain = ses_tape_host(t, (size_t)C, sizeof *gain);
+    for (int64_t j = 0; gain && j < C; j++) gain[j] = (ses_real)(1 / sqrt((double)C));
+    if (!gain) return NULL;
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < C; j++) sum += (double)y[i * C + j] * (double)y[i * C + j];
+        for (int64_t j = 0; j < C; j++) y[i * C + j] = (ses_real)((double)y[i * C + j] / sqrt(sum + 1e-30));
+    }
+    ses_tensor *unit = ses_rms_norm(t, x, ses_tape_input(t, gain, SES_DIM(C)), 1e-12);
+    return plus(t, ses_scale(t, mean_dot(t, unit, y), -1), 1);
+}
+
+/* ---- the two passes ---- */
+
+typedef struct lesson {
+    ses_distill *d;
+    ses_tape *t;
+    ses_outputs ours, theirs;
+    ses_tensor *sum;
+    ses_err *e;
+} lesson;
+
+static bool add(lesson *l, ses_tensor *loss, double weight)
+{
+    loss = weight == 1 ? loss : ses_scale(l->t, loss, weight);
+    l->sum = l->sum ? ses_add(l->t, l->sum, loss) : loss;
+    return ses_tape_ok(l->t, l->e);
+}
+
+/* What the teacher has under this name, on the host; the student's must have its shape. */
+static ses_real *answer(lesson *l, const ses_tensor *x, const ses_output *y, const char *what)
+{
+    if (!x || !y) {
+        ses_fail(l->e, SES_EUNSUPPORTED, "%s of %s and %s cannot be compared", what,
+                 ses_model_class(l->d->student), ses_model_class(l->d->teacher));
+        return NULL;
+    }
+    if (!ses_same_shape(x, y->tensor)) {
+        ses_fail(l->e, SES_EARG, "%s: the student's have %lld columns (%lld rows), the teacher's %lld (%lld)",
+                 what, (long long)ses_cols(x), (long long)ses_rows(x), (long long)ses_cols(y->tensor),
+                 (long long)ses_rows(y->tensor));
+        return NULL;
+    }
+    ses_real *host = ses_tape_host(l->t, (size_t)ses_count(x), sizeof *host);
+    return host && ses_tape_read(l->d->tape, y->tensor, host) ? host : (ses_tape_ok(l->d->tape, l->e), NULL);
+}
+
+static const ses_output *numbered(const ses_outputs *o, const char *what, int64_t i)
+{
+    char name[40];
+    snprintf(name, sizeof name, "%s.%d", what, (int)i);
+    return ses_output_named(o, name);
+}
+
+static int64_t count_of(const ses_outputs *o, const char *what)
+{
+    int64_t n = 0;
+    while (numbered(o, what, n)) n++;
+    return n;
+}
+
+static bool learn_scores(lesson *l)
+{
+    const ses_output *x = ses_output_named(&l->ours, l->ours.head[0].output);
+    const ses_output *y = ses_output_named(&l->theirs, l->theirs.head[0].output);
+    ses_real *host = answer(l, x ? x->tensor : NULL, y, "scores");
+    return host && add(l, soft_loss(l->t, x->tensor, host, l->d->o.heat), l->d->o.soft);
+}
+
+static bool learn_last(lesson *l)
+{
+    int64_t ours = count_of(&l->ours, "hidden_states"), theirs = count_of(&l->theirs, "hidden_states");
+    const ses_output *x = numbered(&l->ours, "hidden_states", ours - 1);
+    ses_real *host =
+        answer(l, x ? x->tensor : NULL, numbered(&l->theirs, "hidden_states", theirs - 1), "hidden states");
+    return host && add(l, cosine_loss(l->t, x->tensor, host), l->d->o.cosine);
+}
+
+/* Layer by layer. Hidden states count the embeddings as layer 0; an attention is the last of its range. */
+static bool learn_layers(lesson *l, const char *what, const char *told, int64_t embeddings, double weight)
+{
+    int64_t ours = count_of(&l->ours, what), theirs = count_of(&l->theirs, what);
+    int64_t s = ours - embeddings, t = theirs - embeddings;
+    if (s < 1 || t < s)
+        return ses_fail(l->e, SES_EARG, "%s: the student has %lld layers, the teacher %lld", told,
+                        (long long)s, (long long)t);
+    for (int64_t i = 0; i < ours; i++) {
+        const ses_output *x = numbered(&l->ours, what, i);
+        int64_t at = embeddings ? i * t / s : (i + 1) * t / s - 1;
+        ses_real *host = answer(l, x->tensor, numbered(&l->theirs, what, at), told);
+        ses_tensor *y = host ? ses_tape_input(l->t, host, x->tensor->dim) : NULL;
+        if (!y || !add(l, ses_target_loss(l->t, x->tensor, y, SES_LOSS_SQUARE), weight)) return false;
+    }
+    return true;
+}
+
+ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses_err *e)
+{
+    ses_distill *d = distill;
+    const ses_distill_options *o = &d->o;
+    lesson l = { .d = d, .t = t, .e = e };
+    const char *head = ses_model_head(d->student);
+    ses_want want = { .logits = o->soft > 0,
+                      .hidden_states = o->cosine > 0 || o->hidden > 0,
+                      .attention_scores = o->attention > 0 };
+    int32_t *rows, *labels;
+    ses_batch plain = *b; /* the teacher answers, it is not asked for a loss */
+    if (head && (!strcmp(head, "masked-lm") || !strcmp(head, "causal-lm") ||
+                 !strcmp(head, "conditional-generation"))) {
+        want.n_rows = ses_label_rows(t, b, head, &rows, &labels);
+        want.rows = rows;
+        want.logits &= want.n_rows > 0;
+    }
+    ses_tape_reset(d->tape, NULL);
+    if (!ses_tape_ok(t, e) || !ses_model_forward(d->student, t, b, &want, &l.ours, e) ||
+        !ses_model_forward(d->teacher, d->tape, &plain, &want, &l.theirs, e))
+        return NULL;
+    if ((o->hard > 0 && l.ours.loss && !add(&l, l.ours.loss, o->hard)) ||
+        (want.logits && !learn_scores(&l)) || (o->cosine > 0 && !learn_last(&l)) ||
+        (o->hidden > 0 && !learn_layers(&l, "hidden_states", "hidden states", 1, o->hidden)) ||
+        (o->attention > 0 && !learn_layers(&l, "attention_scores", "attention scores", 0, o->attention)))
+        return NULL;
+    return l.sum;
+}
+
+/* ---- where a student begins ---- */
+
+/* "layer.3.ffn.up.weight" of so many layers as the teacher's name for it; false: it has no such. */
+static bool their_name(const char *ours, int64_t s, int64_t t, char *buf, size_t n)
+{
+    const char *at = strstr(ours, "layer.");
+    if (!at || (at != ours && at[-1] != '.')) return snprintf(buf, n, "%s", ours) < (int)n;
+    char *rest;
+    long long i = strtoll(at + 6, &rest, 10);
+    return snprintf(buf, n, "%.*s%lld%s", (int)(at + 6 - ours), ours, i * (long long)t / (long long)s, rest) <
+           (int)n;
+}
+
+/* Layers of an encoder, or (decoder) of the decoder behind it. */
+static int64_t layers_of(const ses_store *s, const char *prefix)
+{
+    int64_t most = 0;
+    size_t n = strlen(prefix);
+    for (size_t i = 0; i < ses_store_count(s); i++) {
+        const char *name = ses_store_at(s, i)->name;
+        if (strncmp(name, prefix, n)) continue;
+        int64_t k = strtoll(name + n, NULL, 10) + 1;
+        if (k > most) most = k;
+    }
+    return most;
+}
+
+bool ses_student_begin(ses_model *student, const ses_model *teacher, size_t *copied, ses_err *e)
+{
+    ses_store *to = ses_model_store(student);
+    const ses_store *from = ses_model_store(teacher);
+    ses_device *dev = ses_store_device(to), *theirs = ses_store_device(from);
+    *copied = 0;
+    if (ses_model_vocab(student) != ses_model_vocab(teacher))
+        return ses_fail(e, SES_EARG, "the student's vocabulary has %lld tokens, the teacher's %lld",
+                        (long long)ses_model_vocab(student), (long long)ses_model_vocab(teacher));
+    for (size_t i = 0; i < ses_store_count(to); i++) {
+        const ses_param *p = ses_store_at(to, i);
+        const char *prefix = strncmp(p->name, "decoder.", 8) ? "layer." : "decoder.layer.";
+        char name[256];
+        int64_t s = layers_of(to, prefix), t = layers_of(from, prefix);
+        if (!their_name(p->name, s > 0 ? s : 1, t > 0 ? t : 1, name, sizeof name)) continue;
+        const ses_param *q = ses_store_find(from, name);
+        if (!q || !ses_same_shape(p->tensor, q->tensor)) continue;
+        size_t bytes = (size_t)ses_count(p->tensor) * sizeof(ses_real);
+        ses_real *host = ses_alloc_aligned(bytes, e);
+        if (!host) return false;
+        theirs->mem->download(theirs, host, q->tensor->f, bytes);
+        dev->mem->upload(dev, p->tensor->f, host, bytes);
+        ses_free(host);
+        ++*copied;
+    }
+    return *copied > 0 || ses_fail(e, SES_EARG, "no tensor of the teacher has the shape of the student's");
+}
