@@ -1,10 +1,9 @@
 /* Combinations of objectives: which there are, whose turn it is, whose losses are added. */
 #include "objective.h"
 
-#include "distill.h"
-
 #include "base/alloc.h"
 #include "base/str.h"
+#include "distill.h"
 #include "op/op.h"
 
 #include <math.h>
