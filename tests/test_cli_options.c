@@ -260,8 +260,33 @@ static void test_table(void)
     ses_table_free(t);
 }
 
+/* What a struct holds, as the words that set it and as JSON. */
+static void test_written(void)
+{
+    ses_buf line = { 0 };
+    parsed *p = parse("-f -t it's -n -2 --size 5K --real 0.1 --choice blue -i a,b -i $x", false);
+    CHECK_MSG(p->ok, "%s", p->e.msg);
+    ses_options_line(opt, SES_LEN(opt), &p->a, &line);
+    CHECK_STR(line.data,
+              " --flag --text 'it'\\''s' --number -2 --size 5120 --real 0.1 --choice blue --item a,b"
+              " --item '$x'");
+    ses_buf_free(&line);
+    ses_json_writer *w = ses_json_writer_new(0, NULL);
+    ses_options_put(opt, SES_LEN(opt), &p->a, w);
+    CHECK_STR(ses_json_writer_text(w, NULL, NULL),
+              "{\"flag\": true, \"other\": false, \"text\": \"it's\", \"number\": -2, \"big\": 0, "
+              "\"size\": 5120, \"real\": 0.1, \"choice\": \"blue\", \"must\": null, "
+              "\"item\": [\"a,b\", \"$x\"]}");
+    ses_json_writer_free(w);
+    p = parse("--size 4K --number 3", false); /* defaults are not said */
+    ses_options_line(opt, SES_LEN(opt), &p->a, &line);
+    CHECK(line.len == 0);
+    ses_buf_free(&line);
+}
+
 int main(void)
 {
+    test_written();
     test_forms();
     test_values();
     test_wrong();

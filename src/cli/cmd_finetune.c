@@ -184,6 +184,19 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 9e15,
       .help = "of everything random" },
+    { .name = "seeds",
+      .type = SES_OPT_INT,
+      .offset = AT(seeds),
+      .def = "1",
+      .min = 1,
+      .max = 1000,
+      .help =
+          "so many runs, in folders of OUT, with seeds from --seed on; mean and deviation of their scores" },
+    { .name = "grid",
+      .type = SES_OPT_LIST,
+      .offset = AT(grid),
+      .value = "NAME=VALUE,VALUE...",
+      .help = "runs with each of these values of an option; may be given again: every combination" },
     { .name = "log",
       .type = SES_OPT_TEXT,
       .offset = AT(log),
@@ -212,6 +225,8 @@ static const ses_example examples[] = {
     { "sesame finetune --config bert-tiny --tokenizer vocab.txt --task tag --train train.txt --eval "
       "valid.txt -o ner",
       "a tagger from nothing but its training data" },
+    { "sesame finetune ... --output search --grid lr=1e-5,3e-5 --grid batch-size=16,32 --seeds 3",
+      "twelve runs, and a table of them" },
     { "sesame finetune ... --output sst2 --resume", "go on after an interruption, bit for bit" },
     { 0 },
 };
@@ -231,7 +246,9 @@ const ses_command ses_command_finetune = {
         "for by their usual names. Batches have no padding.\n\n"
         "Ctrl-C or SIGTERM saves a checkpoint and stops within one batch; --resume goes on from "
         "it and comes to the "
-        "same bits as a run that was never stopped. Checkpoints are whole or not there at all.",
+        "same bits as a run that was never stopped. Checkpoints are whole or not there at all.\n\n"
+        "Several runs (--grid, --seeds) go to folders of OUT that are called after their values; with "
+        "--resume those that are finished are passed over.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

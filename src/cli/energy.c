@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "term.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -158,10 +157,16 @@ static void put(char *out, size_t size, double x, const char *small, const char 
         snprintf(out, size, "%.4g %s", x / 1000, large);
 }
 
+const char *ses_watt_hours(char buf[SES_HUMAN], double joules)
+{
+    put(buf, SES_HUMAN, joules / 3600, "mWh", "Wh", "kWh");
+    return buf;
+}
+
 const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, const ses_energy_args *a)
 {
-    char energy[48], gas[48], how[96] = "";
-    put(energy, sizeof energy, x->joules / 3600, "mWh", "Wh", "kWh");
+    char energy[SES_HUMAN], gas[48], how[96] = "";
+    ses_watt_hours(energy, x->joules);
     put(gas, sizeof gas, 1000 * ses_energy_co2(x, a), "mg", "g", "kg");
     if (!x->measured) snprintf(how, sizeof how, ", %g W a core", a->core_watts);
     snprintf(buf, SES_ENERGY_TEXT, "%s, %s CO2 (%s%s, %g g a kWh)", energy, gas, x->source, how, a->grams);

@@ -9,6 +9,7 @@
 #define SES_CLI_ENERGY_H
 
 #include "options.h"
+#include "term.h"
 
 typedef struct ses_energy_args {
     double core_watts, grams; /* grams of CO2 a kWh */
@@ -57,6 +58,7 @@ uint64_t ses_peak_memory(void); /* bytes */
 enum { SES_ENERGY_TEXT = 400 };
 /* "12.3 Wh, 5.9 g CO2 (estimate: ...)". Returns buf. */
 const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, const ses_energy_args *a);
+const char *ses_watt_hours(char buf[SES_HUMAN], double joules); /* "12.3 Wh", in the unit that fits */
 double ses_energy_kwh(const ses_energy *x);
 double ses_energy_co2(const ses_energy *x, const ses_energy_args *a); /* kg */
 

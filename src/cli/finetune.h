@@ -1,5 +1,5 @@
 /* The finetune command's inside, shared by cmd_finetune.c (options), finetune_run.c (the run),
- * finetune_check.c (what it needs) and finetune_files.c (what it leaves). */
+ * finetune_check.c (what it needs), finetune_files.c (what it leaves), finetune_search.c (many of them). */
 #ifndef SES_CLI_FINETUNE_H
 #define SES_CLI_FINETUNE_H
 
@@ -10,6 +10,12 @@
 #include "transfer.h"
 #include "tune.h"
 
+/* In OUT, beside the logs. */
+#define SES_RUN_FILE "run.json"   /* what it was told */
+#define SES_GRID_FILE "grid.json" /* of a search */
+
+extern const ses_command ses_command_finetune;
+
 typedef struct ses_finetune_args {
     ses_tune_args tune;
     const char *model, *config, *tokenizer, *train, *eval, *output, *metric, *log, *board;
@@ -18,6 +24,8 @@ typedef struct ses_finetune_args {
     ses_transfer_args transfer;
     int optimizer, schedule;
     bool resume, overwrite;
+    ses_list grid;
+    int64_t seeds;
     ses_energy_args energy;
     ses_judge_args judge;
 } ses_finetune_args;
@@ -55,6 +63,10 @@ bool ses_finetune_metric(ses_finetune *f, ses_err *e); /* there is such a score 
 void ses_finetune_tell_head(const ses_finetune *f);
 
 bool ses_finetune_command(ses_call *c, ses_err *e);
+bool ses_finetune_search(ses_call *c, ses_err *e); /* --grid, --seeds */
+/* One run. part: of a search, which has no summary of its own. stopped: by a signal, and saved. */
+bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e);
+const char *ses_finetune_metric_name(const ses_finetune *f); /* that chooses the best */
 bool ses_finetune_config(ses_finetune *f, ses_err *e); /* f->base: of --model, of --config, or a size's */
 bool ses_finetune_write(ses_finetune *f, ses_err *e);
 void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end end);

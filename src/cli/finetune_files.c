@@ -74,6 +74,36 @@ static bool write_results(const ses_finetune *f, const char *dir, const char *na
     return ok;
 }
 
+/* What the run was told, for those who compare. */
+static bool write_run(const ses_finetune *f, const char *dir, ses_err *e)
+{
+    size_t n;
+    const ses_command *c = &ses_command_finetune;
+    ses_buf line = { 0 };
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    char *path = w ? ses_path_join(dir, SES_RUN_FILE, e) : NULL;
+    const char *text = NULL;
+    ses_buf_puts(&line, "sesame finetune");
+    ses_options_line(c->opt, c->n_opt, f->a, &line);
+    if (path && ses_buf_ok(&line, e)) {
+        ses_json_begin_object(w);
+        ses_json_pair(w, "command", line.data);
+        ses_json_pair(w, "class", ses_model_class(f->tuner->model));
+        ses_json_count(w, "parameters", ses_store_numbers(ses_model_store(f->tuner->model)));
+        ses_json_pair(w, "metric", ses_finetune_metric_name(f));
+        ses_json_flag(w, "lower_is_better", f->lower);
+        ses_json_put_key(w, "options");
+        ses_options_put(c->opt, c->n_opt, f->a, w);
+        ses_json_end_object(w);
+        text = ses_json_writer_text(w, &n, e);
+    }
+    bool ok = text && ses_file_write(path, text, n, false, e);
+    ses_buf_free(&line);
+    ses_json_writer_free(w);
+    ses_free(path);
+    return ok;
+}
+
 /* ---- tokenizer, card ---- */
 
 /* How the model that was begun with writes. */
@@ -128,7 +158,8 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
               write_generation(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval.data || write_results(f, dir, "eval_results.json", false, true, e)) &&
-              write_results(f, dir, "all_results.json", true, true, e) && write_card(f, dir, e);
+              write_results(f, dir, "all_results.json", true, true, e) && write_run(f, dir, e) &&
+              write_card(f, dir, e);
     ses_free(state);
     return ok;
 }

@@ -35,12 +35,15 @@ static bool measure(ses_finetune *f, bool last, ses_err *e)
     return ok;
 }
 
-static const char *metric_of(const ses_finetune *f) { return f->a->metric ? f->a->metric : f->spec.best; }
+const char *ses_finetune_metric_name(const ses_finetune *f)
+{
+    return f->a->metric ? f->a->metric : f->spec.best;
+}
 
 static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     ses_finetune *f = ctx;
-    const char *name = metric_of(f);
+    const char *name = ses_finetune_metric_name(f);
     if (!measure(f, false, e)) return false;
     const ses_scores *s = &f->judged.scores;
     *metric = f->judged.loss;
@@ -131,7 +134,7 @@ static char *settings(const ses_finetune *f, ses_err *e)
 static bool prepare_trainer(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
-    const char *metric = metric_of(f);
+    const char *metric = ses_finetune_metric_name(f);
     f->lower = !strcmp(metric, "loss") || !strcmp(metric, "mse") || !strcmp(metric, "perplexity");
     f->batches = ses_batches_new(
         f->train.data,
@@ -207,7 +210,7 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
                             .log = f->log,
                             .append = f->a->resume,
                             .board = f->board,
-                            .metric = metric_of(f),
+                            .metric = ses_finetune_metric_name(f),
                             .lower = f->lower,
                             .energy = f->a->energy };
     if (!ses_watch_open(&f->watch, &o, f->trainer, e)) return false;
@@ -217,15 +220,15 @@ static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
     return ok;
 }
 
-bool ses_finetune_command(ses_call *c, ses_err *e)
+bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *stopped, ses_err *e)
 {
-    ses_finetune f = { .a = c->args, .talk = &c->err, .quiet = c->quiet };
+    ses_finetune f = { .a = a, .talk = &c->err, .quiet = c->quiet };
     ses_run_end end = SES_RUN_COMPLETE;
-    ses_device_options o = { .threads = (int)f.a->tune.shared.threads,
-                             .isa = ses_shared_isa(&f.a->tune.shared) };
-    ses_train_place place = { f.a->output, f.a->log, f.a->resume, f.a->overwrite };
-    if (!ses_tune_resolve(&f.a->tune, &f.kind, &f.spec, e) || !ses_train_folder_room(&place, e)) return false;
-    f.dev = ses_device_open(f.a->tune.shared.device, &o, e);
+    ses_device_options o = { .threads = (int)a->tune.shared.threads, .isa = ses_shared_isa(&a->tune.shared) };
+    ses_train_place place = { a->output, a->log, a->resume, a->overwrite };
+    *stopped = false;
+    if (!ses_tune_resolve(&a->tune, &f.kind, &f.spec, e) || !ses_train_folder_room(&place, e)) return false;
+    f.dev = ses_device_open(a->tune.shared.device, &o, e);
     bool ok = f.dev && prepare_data(&f, e) && prepare_model(&f, e) && prepare_trainer(&f, e) &&
               prepare_logs(&f, e) && train(&f, &end, e);
     if (ok && end != SES_RUN_STOPPED && f.eval.data && !measure(&f, true, e)) {
@@ -233,14 +236,21 @@ bool ses_finetune_command(ses_call *c, ses_err *e)
         if (ok) *e = (ses_err){ 0 };
         end = SES_RUN_STOPPED;
     }
-    if (ok && end == SES_RUN_STOPPED) {
-        ses_watch_tell_stopped(&f.watch);
-        ok = false;
-    } else if (ok) {
+    *stopped = ok && end == SES_RUN_STOPPED;
+    if (*stopped && !part) ses_watch_tell_stopped(&f.watch);
+    if (ok && !*stopped) {
         ok = ses_finetune_write(&f, e);
-        if (ok && !c->quiet) ses_finetune_summary(&f, c, end);
-        if (ok && f.a->tune.shared.json) ok = ses_finetune_print(&f, e);
+        if (ok && !part && !c->quiet) ses_finetune_summary(&f, c, end);
+        if (ok && !part && a->tune.shared.json) ok = ses_finetune_print(&f, e);
     }
     ses_finetune_free(&f);
     return ok;
+}
+
+bool ses_finetune_command(ses_call *c, ses_err *e)
+{
+    const ses_finetune_args *a = c->args;
+    bool stopped;
+    if (a->grid.n || a->seeds > 1) return ses_finetune_search(c, e);
+    return ses_finetune_one(c, a, false, &stopped, e) && !stopped;
 }

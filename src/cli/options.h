@@ -3,6 +3,8 @@
 #define SES_CLI_OPTIONS_H
 
 #include "base/opt.h"
+#include "base/str.h"
+#include "sesame/json.h"
 
 /* A table and the struct it fills; a command has its own and the one all commands share. */
 typedef struct ses_opt_group {
@@ -20,5 +22,10 @@ bool ses_options_parse(const ses_opt_group *group, size_t n_groups, char **argv,
 bool ses_options_complete(const ses_opt_group *group, size_t n_groups,
                           ses_err *e); /* the required are there */
 void ses_options_free(const ses_opt_group *group, size_t n_groups);
+
+/* options_write.c: what a struct holds, told again. A member for each option, by its name; and the words that
+ * would set it, but for the defaults: " --name value", quoted for a shell where they must be. */
+void ses_options_put(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w);
+void ses_options_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out);
 
 #endif

@@ -83,6 +83,21 @@ void ses_json_split(ses_json_writer *w, const char *key, const char *list)
     ses_json_end_array(w);
 }
 
+const char *ses_json_brief(char *buf, size_t size, const ses_json *v)
+{
+    const char *text = ses_json_string(v, NULL);
+    if (text || !v || ses_json_type_of(v) == SES_JSON_NULL) {
+        snprintf(buf, size, "%s", text ? text : "-");
+        return buf;
+    }
+    ses_json_writer *w = ses_json_writer_new(0, NULL);
+    if (w) ses_json_put_value(w, v);
+    text = w ? ses_json_writer_text(w, NULL, NULL) : NULL;
+    snprintf(buf, size, "%s", text ? text : "?");
+    ses_json_writer_free(w);
+    return buf;
+}
+
 bool ses_json_print(ses_json_writer *w, ses_err *e)
 {
     size_t n;

@@ -24,6 +24,9 @@ void ses_json_array(ses_json_writer *w, const char *key); /* begins it */
 /* An array of the names joined by ", ": a tensor or file that has this in its name is unheard of. */
 void ses_json_split(ses_json_writer *w, const char *key, const char *list);
 
+/* A value for people: a text without quotes, anything else as JSON, "-" for null. Returns buf. */
+const char *ses_json_brief(char *buf, size_t size, const ses_json *v);
+
 /* Writes the finished text as a line to stdout and frees the writer. */
 bool ses_json_print(ses_json_writer *w, ses_err *e);
 
