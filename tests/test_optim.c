@@ -169,6 +169,33 @@ static void test_state(void)
     }
 }
 
+/* The moving average beside the weights, its short memory in the beginning; the weights are not touched by
+ * it. */
+static void test_average(void)
+{
+    ses_err e = { 0 };
+    ses_optim_options o = cases[0].o;
+    double want[ALL] = { 0 };
+    o.name = cases[0].name;
+    o.ema = 0.5;
+    ses_store *s = store_new();
+    ses_optim *a = ses_optim_new(s, &o, &e);
+    ses_optim_exchange(a); /* nothing has been averaged yet */
+    for (int t = 1; t <= 4; t++) {
+        set_grads(s, t, 1);
+        ses_optim_step(a, -1, 1);
+        double d = t == 1 ? 0 : fmin(0.5, (1.0 + t) / (10.0 + t));
+        for (int i = 0; i < ALL; i++) want[i] = d * want[i] + (1 - d) * (double)value(s, i);
+    }
+    ses_optim_exchange(a);
+    for (int i = 0; i < ALL; i++) CHECK(fabs((double)value(s, i) - want[i]) < 1e-6);
+    ses_optim_exchange(a);
+    for (int i = 0; i < ALL; i++) CHECK(fabs((double)value(s, i) - (double)cases[0].after[i]) < 3e-7);
+    CHECK(ses_optim_state_count(a) == 6); /* m, v and ema of two parameters */
+    ses_optim_free(a);
+    ses_store_free(s);
+}
+
 static int frozen_bias(void *ctx, const ses_param *p)
 {
     (void)ctx;
@@ -321,6 +348,7 @@ int main(void)
     CHECK_MSG(dev, "%s", e.msg);
     test_steps();
     test_state();
+    test_average();
     test_groups();
     test_regroup();
     test_clip();

@@ -29,6 +29,8 @@ typedef struct ses_optim_options {
     double eps_scale, clip_threshold, decay_rate;
     bool scale_parameter, relative_step, warmup_init;
 
+    double ema; /* memory of a moving average of the weights, kept beside them; 0: none */
+
     ses_group group[SES_MAX_GROUPS];
     int (*group_of)(void *ctx, const ses_param *p); /* which group; below 0: frozen. NULL: all in group 0 */
     void *ctx;
@@ -45,6 +47,10 @@ void ses_optim_free(ses_optim *o);
  * lr < 0: the one of the options. */
 void ses_optim_step(ses_optim *o, double lr, double grad_scale);
 int64_t ses_optim_steps(const ses_optim *o);
+
+/* Weights and their moving average change places; once more, and they are as they were. Without an average
+ * nothing happens. */
+void ses_optim_exchange(ses_optim *o);
 
 /* Asks group_of again for every parameter: what was frozen may begin to move, and the other way round. */
 bool ses_optim_regroup(ses_optim *o, ses_err *e);

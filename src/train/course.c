@@ -79,7 +79,8 @@ static bool next_leg(ses_course *c, ses_err *e)
     leg last = c->legs ? c->leg[c->legs - 1] : (leg){ .pass = -1 };
     leg l = { .stage = last.stage, .first = last.first + last.batches, .pass = last.pass + 1 };
     while (l.stage + 1 < c->o.stages && l.first >= c->end[l.stage]) l.stage++;
-    int64_t most = l.first < c->end[l.stage] ? c->end[l.stage] - l.first : INT64_MAX; /* past the run's end */
+    bool last_stage = l.stage + 1 == c->o.stages; /* the trainer ends it */
+    int64_t most = last_stage ? INT64_MAX : c->end[l.stage] - l.first;
     l.batches = count_batches(c, l.stage, l.pass, l.first, most, e);
     if (l.batches < 1) return false;
     if (c->legs == c->cap) {
@@ -183,12 +184,17 @@ static bool check(const ses_course_options *o, ses_err *e)
 }
 
 /* Passages of a stage: what the objectives leave of its length. */
-static ses_passages *open_passages(ses_course *c, int64_t length, bool held_out, int64_t *frame, ses_err *e)
+static ses_passages *open_passages(ses_course *c, int64_t length, bool eval, int64_t *frame, ses_err *e)
 {
     ses_passages_options o = c->o.passages;
     c->o.aim->w.length = length;
     o.length = ses_aim_fits(c->o.aim);
-    o.held_out = held_out;
+    if (eval) {
+        o.part = c->o.eval_part;
+        o.n_parts = c->o.eval_parts;
+        o.held_out = c->o.eval_held_out;
+        o.exponent = 1;
+    }
     if (o.length < 2) {
         ses_fail(e, SES_EARG, "sequences of %" PRId64 " tokens leave no room for text", length);
         return NULL;

@@ -1,5 +1,5 @@
 /* The course of a pretraining run: which passages make batch number i, how long they are, how many, and for
- * which objective. A source for the trainer; and evaluations on what was held out.
+ * which objective. A source for the trainer; and evaluations.
  *
  * A run goes through stages of growing length, each over the texts again and again. What the trainer calls an
  * epoch is a leg: one pass over the texts, or what is left of its stage. */
@@ -26,6 +26,9 @@ typedef struct ses_course_options {
     int64_t accumulate;   /* batches an update */
     int64_t updates;      /* of the run; 0: `epochs` of the first stage's texts */
     double epochs;
+    const ses_part_of_mixture *eval_part; /* to be measured with */
+    size_t eval_parts;
+    bool eval_held_out; /* their documents held out; else all others */
 } ses_course_options;
 
 typedef struct ses_course ses_course;
@@ -35,8 +38,8 @@ int64_t ses_course_updates(const ses_course *c);
 int64_t ses_course_pass_tokens(const ses_course *c); /* of one pass over the texts in the first stage */
 ses_source ses_course_source(ses_course *c);
 
-/* Means over about so many tokens of the documents held out, for each objective in turn; the usual mask rate,
- * whatever the run's is. go_on: false breaks it off. */
+/* Means over about so many tokens of what is to be measured with, for each objective in turn; at the usual
+ * mask rate, whatever the run's is. go_on: false breaks it off. */
 bool ses_course_evaluate(ses_course *c, int64_t tokens, bool (*go_on)(void *ctx), void *ctx, ses_tally *out,
                          ses_err *e);
 

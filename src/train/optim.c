@@ -105,6 +105,12 @@ double ses_clip_scale(double norm, double most) { return most > 0 ? fmin(1, most
 
 /* ---- state ---- */
 
+static void keeps(const ses_optim *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
+{
+    o->kind->keeps(&o->opt, w, b);
+    b[SES_OPTIM_KEPT] = (ses_optim_buffer){ "ema", o->opt.ema > 0 ? ses_count(w) : 0 };
+}
+
 static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
 {
     const ses_param *p = ses_store_at(o->store, i);
@@ -117,7 +123,7 @@ static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
     if (o->group[i] < 0) return true;
     if (ses_count(p->tensor) > *largest) *largest = ses_count(p->tensor);
     if (o->begun[i] < 0) o->begun[i] = o->steps;
-    o->kind->keeps(&o->opt, p->tensor, b);
+    keeps(o, p->tensor, b);
     for (size_t j = 0; j < SES_OPTIM_BUFFERS; j++) {
         size_t bytes = (size_t)b[j].n * sizeof(ses_real);
         ses_real **at = &o->state[SES_OPTIM_BUFFERS * i + j];
@@ -133,7 +139,7 @@ bool ses_optim_regroup(ses_optim *o, ses_err *e)
     int64_t largest = 0;
     for (size_t i = 0; i < ses_store_count(o->store); i++)
         if (!prepare(o, i, &largest, e)) return false;
-    if (!o->kind->scratch || largest <= o->largest) return true;
+    if ((!o->kind->scratch && !(o->opt.ema > 0)) || largest <= o->largest) return true;
     ses_real *scratch = o->dev->mem->alloc(o->dev, (size_t)largest * sizeof *scratch, e);
     if (!scratch) return false;
     if (o->scratch) o->dev->mem->free(o->dev, o->scratch);
@@ -173,6 +179,31 @@ void ses_optim_free(ses_optim *o)
     ses_free(o);
 }
 
+/* average = d average + (1 - d) w, with a shorter memory d in the beginning: min(ema, (1 + t) / (10 + t)). */
+static void follow(const ses_optim *o, const ses_optim_call *c)
+{
+    ses_real *average = c->state[SES_OPTIM_KEPT];
+    int64_t n = ses_count(c->w);
+    double t = (double)c->step, d = c->step == 1 ? 0 : fmin(o->opt.ema, (1 + t) / (10 + t));
+    if (!average) return;
+    o->dev->k.scale(&o->dev->exec, (ses_sink){ average, false }, average, (ses_real)d, n);
+    o->dev->k.scale(&o->dev->exec, (ses_sink){ average, true }, c->w->f, (ses_real)(1 - d), n);
+}
+
+void ses_optim_exchange(ses_optim *o)
+{
+    if (!(o->opt.ema > 0) || !o->steps) return;
+    for (size_t i = 0; i < ses_store_count(o->store); i++) {
+        ses_real *average = o->state[SES_OPTIM_BUFFERS * i + SES_OPTIM_KEPT];
+        const ses_tensor *w = ses_store_at(o->store, i)->tensor;
+        size_t bytes = (size_t)ses_count(w) * sizeof *average;
+        if (!average || o->group[i] < 0) continue;
+        o->dev->mem->move(o->dev, o->scratch, w->f, bytes);
+        o->dev->mem->move(o->dev, w->f, average, bytes);
+        o->dev->mem->move(o->dev, average, o->scratch, bytes);
+    }
+}
+
 void ses_optim_step(ses_optim *o, double lr, double grad_scale)
 {
     ses_optim_call c = { .dev = o->dev, .opt = &o->opt, .scratch = o->scratch };
@@ -186,6 +217,7 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
         c.scale = grad_scale;
         c.step = o->steps - o->begun[i];
         o->kind->step(&c);
+        follow(o, &c);
     }
 }
 
@@ -206,7 +238,7 @@ ses_optim_state ses_optim_state_at(const ses_optim *o, size_t i)
         if (o->state[j] && i-- == 0) break;
     const ses_param *p = ses_store_at(o->store, j / SES_OPTIM_BUFFERS);
     ses_optim_buffer b[SES_OPTIM_BUFFERS] = { { 0 } };
-    o->kind->keeps(&o->opt, p->tensor, b);
+    keeps(o, p->tensor, b);
     size_t which = j % SES_OPTIM_BUFFERS;
     return (ses_optim_state){ p->name, b[which].kind, o->state[j], b[which].n };
 }

@@ -5,7 +5,8 @@
 #include "sesame/optim.h"
 #include "tensor/device.h"
 
-enum { SES_OPTIM_BUFFERS = 3 };
+/* What a kind may keep for a parameter; and the moving average, which is any kind's. */
+enum { SES_OPTIM_KEPT = 3, SES_OPTIM_BUFFERS = SES_OPTIM_KEPT + 1 };
 
 /* A buffer kept for a parameter. */
 typedef struct ses_optim_buffer {

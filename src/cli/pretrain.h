@@ -1,0 +1,73 @@
+/* The pretrain command's inside, shared by cmd_pretrain.c (options), pretrain_parts.c (what a run is made
+ * of), pretrain_run.c (the run) and pretrain_files.c (what it leaves). */
+#ifndef SES_CLI_PRETRAIN_H
+#define SES_CLI_PRETRAIN_H
+
+#include "command.h"
+#include "objective_options.h"
+#include "shared.h"
+#include "train/course.h"
+#include "train_folder.h"
+#include "train_watch.h"
+
+typedef struct ses_pretrain_args {
+    ses_shared shared;
+    ses_list corpus, set;
+    const char *objective, *config, *preset, *generator, *model, *tokenizer, *output, *eval;
+    const char *length, *max_time, *log, *board;
+    ses_objective_options o;
+    int packing, optimizer, schedule;
+    int64_t steps, rows, tokens, accumulate, eval_every, eval_tokens, save_every, keep, seed;
+    double epochs, exponent, ramp, ramp_from, lr, beta2, warmup, decay, clip, ema;
+    bool apart, resume, overwrite;
+    ses_energy_args energy;
+} ses_pretrain_args;
+
+typedef struct ses_pretrain {
+    const ses_pretrain_args *a;
+    const ses_term *talk;
+    bool quiet;
+    ses_device *dev;
+    ses_tokenizer *tokenizer;
+    ses_lexicon *lexicon;
+    ses_json_doc *config, *generator_config;
+    ses_corpus **corpus; /* those to train on, then those to measure with */
+    ses_part_of_mixture *part;
+    size_t n_parts, n_eval;
+    bool eval_held; /* measured with documents held out of the corpora themselves */
+    int32_t *code;
+    ses_aim *aim;
+    ses_model *model, *generator;
+    ses_course *course;
+    ses_trainer *trainer;
+    char *settings;
+    ses_watch watch;
+    char *log, *board;
+    ses_scores scores; /* of the last evaluation */
+    double eval_loss, budget, deadline;
+    int64_t updates; /* of the run, where it is known before: fitted to a time, or a resumed one's */
+    bool out_of_time;
+} ses_pretrain;
+
+/* pretrain_parts.c */
+bool ses_pretrain_texts(ses_pretrain *p, ses_err *e);  /* tokenizer, config, corpora, objectives */
+bool ses_pretrain_models(ses_pretrain *p, ses_err *e); /* new ones, also where there were some */
+ses_course *ses_pretrain_course(const ses_pretrain *p, int64_t length, int64_t updates,
+                                ses_err *e);                                        /* length 0: all stages */
+bool ses_pretrain_stages(const ses_pretrain *p, ses_course_options *o, ses_err *e); /* of --length */
+bool ses_pretrain_trainer(ses_pretrain *p, ses_err *e);
+bool ses_pretrain_optimizer(const ses_pretrain *p, ses_trainer_options *o, ses_err *e);
+void ses_pretrain_free(ses_pretrain *p);
+
+/* pretrain_run.c */
+bool ses_pretrain_command(ses_call *c, ses_err *e);
+
+/* pretrain_files.c */
+bool ses_pretrain_write(ses_pretrain *p, ses_err *e);
+bool ses_pretrain_remember(const ses_pretrain *p,
+                           ses_err *e); /* how many updates the run has, in its folder */
+bool ses_pretrain_recall(ses_pretrain *p, ses_err *e);
+void ses_pretrain_summary(const ses_pretrain *p, const ses_call *c, ses_run_end end);
+bool ses_pretrain_print(const ses_pretrain *p, ses_err *e);
+
+#endif

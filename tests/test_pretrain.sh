@@ -1,0 +1,112 @@
+#!/bin/sh
+# The pretrain command from outside: a run, the same run resumed and on other threads, stages, averages, time; and
+# what it refuses.
+set -u
+build=${1-build}
+sesame=$build/sesame
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0
+
+pass() { passed=$((passed + 1)); }
+fail() {
+    failed=$((failed + 1))
+    echo "failed: $1"
+    tail -n 8 "$tmp/out" "$tmp/err" 2>/dev/null
+}
+gives() {
+    want=$1
+    shift
+    "$sesame" pretrain "$@" >"$tmp/out" 2>"$tmp/err"
+    got=$?
+    if [ $got -eq "$want" ]; then pass; else fail "sesame pretrain $*: exit $got, wanted $want"; fi
+}
+out_has() { if grep -qF -- "$1" "$tmp/out"; then pass; else fail "stdout lacks \"$1\""; fi; }
+err_has() { if grep -qF -- "$1" "$tmp/err"; then pass; else fail "stderr lacks \"$1\""; fi; }
+same() { if cmp -s "$1" "$2"; then pass; else fail "$1 and $2 differ"; fi; }
+there() { for f; do if [ -e "$f" ]; then pass; else fail "no $f"; fi; done; }
+
+# Sentences that can be learned: each word follows from the one before.
+awk 'BEGIN { srand(1); for (i = 0; i < 1200; i++) { w = int(rand() * 40); s = ""
+    for (j = 0; j < 4 + i % 9; j++) { s = s " w" w; w = (w * 7 + 3) % 40 } print s; if (i % 6 == 5) print "" } }' \
+    >"$tmp/text"
+"$sesame" train-tokenizer --type wordpiece --vocab-size 200 -q -o "$tmp/t.json" "$tmp/text" || exit 1
+"$sesame" corpus build --tokenizer "$tmp/t.json" --held-out 10% -o "$tmp/c" "$tmp/text" >"$tmp/out" || exit 1
+small="--set hidden_size=32 --set num_hidden_layers=2 --set num_attention_heads=2 --set intermediate_size=64"
+common="-c $tmp/c --tokenizer $tmp/t.json -p bert-tiny $small --threads 2"
+
+# shellcheck disable=SC2086  # lists of options
+{
+gives 0 $common --steps 60 --lr 3e-3 --eval-every 20 --save-every 20 --keep 9 -o "$tmp/a"
+out_has 'BertForMaskedLM'
+out_has 'mlm_perplexity'
+there "$tmp/a/config.json" "$tmp/a/model.safetensors" "$tmp/a/tokenizer.json" "$tmp/a/curve.svg" "$tmp/a/README.md"
+first=$(sed -n 's/.*"loss": \([0-9.]*\).*/\1/p' "$tmp/a/log.jsonl" | head -n 1)
+last=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' "$tmp/a/log.jsonl" | tail -n 1)
+if awk "BEGIN { exit !($last < $first - 0.3) }"; then pass; else fail "loss $first to $last"; fi
+if grep -q "<svg" "$tmp/a/curve.svg" && grep -q "eval_mlm_loss" "$tmp/a/curve.svg"; then pass; else fail 'curve.svg'; fi
+if "$sesame" fill-mask -m "$tmp/a" 'w1 w10 [MASK] w4' >"$tmp/out" 2>"$tmp/err"; then pass; else fail 'fill-mask'; fi
+gives 3 $common -o "$tmp/a"
+err_has 'is not empty'
+
+# From a checkpoint, and on one thread: the same bits.
+mkdir "$tmp/b" && cp -r "$tmp/a/checkpoint-20" "$tmp/a/pretrain.json" "$tmp/b/"
+gives 0 $common --steps 60 --lr 3e-3 --eval-every 20 --save-every 20 --keep 9 -o "$tmp/b" --resume
+err_has 'update 20 of 60'
+same "$tmp/a/model.safetensors" "$tmp/b/model.safetensors"
+gives 0 $common --threads 1 --steps 60 --lr 3e-3 --eval-every 20 --save-every -1 -o "$tmp/one"
+same "$tmp/a/model.safetensors" "$tmp/one/model.safetensors"
+
+# Stages, a ramp, an average of the weights; resumed in the second stage.
+more='--steps 30 --length 24:0.5,48 --tokens-per-batch 400 --batch-ramp 0.5 --accumulate 2 --ema 0.9 --optimizer lamb'
+gives 0 $common $more --save-every 10 --keep 9 --eval-every -1 -o "$tmp/s"
+mkdir "$tmp/s2" && cp -r "$tmp/s/checkpoint-20" "$tmp/s/pretrain.json" "$tmp/s2/"
+gives 0 $common $more --save-every 10 --keep 9 --eval-every -1 -o "$tmp/s2" --resume
+same "$tmp/s/model.safetensors" "$tmp/s2/model.safetensors"
+if cmp -s "$tmp/s/model.safetensors" "$tmp/s/checkpoint-30/model.safetensors"; then fail 'no average'; else pass; fi
+
+# Other objectives, continued pretraining, a time budget.
+gives 0 $common --objective mlm,nsp:0.5 --steps 6 -o "$tmp/nsp" --json
+out_has '"eval_nsp_accuracy"'
+gives 0 -c "$tmp/c:2" -c "$tmp/c" -m "$tmp/a" --objective mlm --steps 3 -o "$tmp/on"
+gives 0 -c "$tmp/c" --tokenizer "$tmp/t.json" -p gpt2 --set n_embd=32 --set n_layer=1 --set n_head=2 \
+    --objective clm --steps 6 -o "$tmp/gpt"
+out_has 'GPT2LMHeadModel'
+gives 0 $common --max-time 2s -o "$tmp/time"
+err_has 'updates in 2s'
+
+# What it refuses.
+"$sesame" train-tokenizer --type wordpiece --vocab-size 60 -q -o "$tmp/other.json" "$tmp/text"
+gives 3 -c "$tmp/c" --tokenizer "$tmp/other.json" -p bert-tiny -o "$tmp/x"
+err_has 'was built with another tokenizer'
+gives 3 $common --length 600 -o "$tmp/x"
+err_has 'has positions for 512 tokens'
+gives 2 $common --length 128:0.5,256:0.4 -o "$tmp/x"
+err_has 'shares add up to 0.9'
+gives 2 $common --length x -o "$tmp/x"
+gives 2 $common --max-time soon -o "$tmp/x"
+err_has 'a time is expected'
+gives 3 $common --objective mlm,tea -o "$tmp/x"
+err_has 'no objective "tea"'
+gives 2 -c "$tmp/c" --tokenizer "$tmp/t.json" -p bert-huge -o "$tmp/x"
+err_has 'neither a config.json nor a preset'
+gives 2 $common --set hidden_size -o "$tmp/x"
+err_has 'KEY=VALUE is expected'
+gives 2 -c "$tmp/c" --tokenizer "$tmp/t.json" -o "$tmp/x"
+err_has 'one of --preset, --config and --model is needed'
+head -c 5000 "$tmp/c" >"$tmp/cut"
+gives 3 -c "$tmp/cut" --tokenizer "$tmp/t.json" -p bert-tiny -o "$tmp/x"
+err_has 'cut short'
+printf 'w1 w10\n\nw4 w31\n\nw2 w17\n' >"$tmp/short.txt"
+"$sesame" corpus build --tokenizer "$tmp/t.json" -o "$tmp/short" "$tmp/short.txt" >"$tmp/out"
+gives 3 -c "$tmp/short" --tokenizer "$tmp/t.json" -p bert-tiny --objective mlm,nsp -o "$tmp/x"
+err_has 'has two sentences'
+"$sesame" train-tokenizer --type wordpiece --special-tokens '[UNK],[CLS],[SEP]' --vocab-size 150 -q -o "$tmp/bare.json" "$tmp/text"
+"$sesame" corpus build --tokenizer "$tmp/bare.json" -o "$tmp/bare" "$tmp/text" >"$tmp/out"
+gives 3 -c "$tmp/bare" --tokenizer "$tmp/bare.json" -p bert-tiny -o "$tmp/x"
+err_has 'needs a mask token'
+}
+if [ ! -e "$tmp/x" ]; then pass; else fail 'refusals leave no folder'; fi
+
+printf '%d passed, %d failed\n' $passed $failed
+[ $failed -eq 0 ]
