@@ -25,7 +25,8 @@ static bool write_some(void *ctx, ses_err *e)
 
 int main(void)
 {
-    static const char *const dirs[] = { "tests/golden/gpt2-lm", "tests/golden/t5-v1.0" };
+    static const char *const dirs[] = { "tests/golden/gpt2-lm", "tests/golden/t5-v1.0",
+                                        "tests/golden/transfo-xl-lm", "tests/golden/xlnet-permutation-lm" };
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
     for (size_t i = 0; i < SES_LEN(dirs); i++) { /* trained, because packed weights may lack memory */

@@ -164,6 +164,9 @@ const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *confi
                                   ses_err *e);
 const ses_class *ses_config_bare(const ses_model_desc *d, ses_err *e); /* no head, no decoder behind it */
 
+/* The head a text is written with, a token after the other; NULL: there is none. */
+const ses_head_use *ses_class_writer(const ses_model_desc *d, const ses_class *c);
+
 const char *ses_class_prefix(const ses_model *m); /* of the base model's tensors */
 
 /* names.c: the reference's name of one of ours, with the base model's prefix where the class wants it; and

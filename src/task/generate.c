@@ -186,7 +186,8 @@ void ses_scribe_take(ses_scribe *w, int32_t to, int32_t from)
 
 static bool take_slots(ses_scribe *w, ses_err *e)
 {
-    bool ok = !w->n_take || ses_cache_take(w->cache, w->n_take, w->to, w->from, e);
+    bool ok = !w->n_take || (w->memory ? ses_memory_take(w->memory, w->n_take, w->to, w->from, e)
+                                       : ses_cache_take(w->cache, w->n_take, w->to, w->from, e));
     w->n_take = 0;
     return ok;
 }
@@ -203,14 +204,14 @@ static bool row_room(ses_scribe *w, int64_t rows, ses_err *e)
 }
 
 /* The model reads the batch, whose sequences' last tokens are asked; their scores go to w->raw. */
-static bool pass(ses_scribe *w, ses_batch *b, ses_err *e)
+static bool pass(ses_scribe *w, const ses_batch *b, ses_err *e)
 {
     ses_outputs out;
+    if (w->memory && !(b = ses_memory_begin(w->memory, b, e))) return false;
     const int32_t *cu = b->target_cu ? b->target_cu : b->cu;
     int32_t *last = ses_alloc_array((size_t)b->seqs, sizeof *last, e);
     for (int64_t s = 0; last && s < b->seqs; s++) last[s] = cu[s + 1] - 1;
-    ses_want want = { .logits = true, .rows = last, .n_rows = b->seqs };
-    b->cache = w->cache;
+    ses_want want = { .logits = true, .rows = last, .n_rows = b->seqs, .mems = w->memory };
     ses_tape_reset(w->tape, NULL);
     bool ok = last && row_room(w, b->seqs, e) && ses_model_forward(w->model, w->tape, b, &want, &out, e);
     const ses_tensor *x = NULL;
@@ -219,7 +220,8 @@ static bool pass(ses_scribe *w, ses_batch *b, ses_err *e)
     ok = x && ses_count(x) == b->seqs * w->vocab && ses_tape_read(w->tape, x, w->raw);
     ses_free(last);
     w->out->read += cu[b->seqs] + (b->target_cu && b->ids ? b->tokens : 0);
-    return ok || ses_fail(e, SES_EARG, "the model gave no scores of its vocabulary");
+    if (!ok) return ses_fail(e, SES_EARG, "the model gave no scores of its vocabulary");
+    return !w->memory || ses_memory_end(w->memory, w->tape, &out, e);
 }
 
 /* Sequences of a pass. */
@@ -249,9 +251,10 @@ static void packed_add(packed *p, int32_t slot, const int32_t *id, int64_t n, se
 
 static ses_batch packed_batch(const ses_scribe *w, const packed *p)
 {
-    ses_batch b = { .seqs = p->n, .tokens = p->tokens, .cu = p->cu, .ids = p->id, .slots = p->slot };
+    ses_batch b = { .seqs = p->n, .tokens = p->tokens, .cu = p->cu, .ids = p->id };
+    if (w->pair) b = (ses_batch){ .seqs = p->n, .target_cu = p->cu, .target_ids = p->id };
+    b.slots = p->slot, b.cache = w->cache;
     if (!w->pair) return b;
-    b = (ses_batch){ .seqs = p->n, .target_cu = p->cu, .target_ids = p->id, .slots = p->slot };
     if (p->sources) b.tokens = p->sources, b.cu = p->source_cu, b.ids = p->source;
     return b;
 }
@@ -342,6 +345,14 @@ static bool go_on(ses_scribe *w, ses_err *e)
     return ok && take_slots(w, e);
 }
 
+static void forget(ses_scribe *w, int32_t slot)
+{
+    if (w->memory)
+        ses_memory_forget(w->memory, slot);
+    else
+        ses_cache_trim(w->cache, slot, 0);
+}
+
 /* Finished prompts give their texts and their places away. */
 static bool collect(ses_scribe *w, ses_err *e)
 {
@@ -352,7 +363,7 @@ static bool collect(ses_scribe *w, ses_err *e)
         if (!w->search->finish(w, k, text, e)) return false;
         for (int64_t r = 0; r < w->o.num_return_sequences; r++)
             w->out->written += text[r].ids.n - text[r].given;
-        for (int64_t l = 0; l < k->lanes; l++) ses_cache_trim(w->cache, k->lane[l].slot, 0);
+        for (int64_t l = 0; l < k->lanes; l++) forget(w, k->lane[l].slot);
         work_free(k);
         w->work[i] = NULL;
     }
@@ -376,8 +387,11 @@ static bool prepare(ses_scribe *w, ses_err *e)
     w->places = kept / room < MOST_LANES ? kept / room / lanes : MOST_LANES / lanes;
     if (w->places < 1) w->places = 1;
     if (w->places > w->n_prompts) w->places = w->n_prompts;
-    w->cache = ses_cache_new(w->model, w->places * lanes, room, e);
-    w->tape = w->cache ? ses_tape_new(w->model->dev, NULL, e) : NULL;
+    if (w->model->desc->ways)
+        w->memory = ses_memory_new(w->model, w->places * lanes, e);
+    else
+        w->cache = ses_cache_new(w->model, w->places * lanes, room, e);
+    w->tape = w->cache || w->memory ? ses_tape_new(w->model->dev, NULL, e) : NULL;
     if (w->o.n_stop_strings) w->tokens = ses_tokens_new(w->o.tokenizer, e);
     w->work = ses_alloc_array((size_t)w->places, sizeof *w->work, e);
     w->to = ses_alloc_array((size_t)(w->places * lanes), sizeof *w->to, e);
@@ -412,22 +426,14 @@ static bool run(ses_scribe *w, ses_err *e)
 /* Can this class write? */
 static bool check_model(ses_scribe *w, ses_err *e)
 {
-    const ses_head *h = NULL;
-    for (size_t i = 0; i < SES_LEN(w->model->class->head); i++) {
-        const ses_head_use *use = &w->model->class->head[i];
-        if (use->head == &ses_head_causal_lm || use->head == &ses_head_target_lm)
-            h = use->head, w->output = use->output;
-    }
-    if (!h)
+    const ses_head_use *use = ses_class_writer(w->model->desc, w->model->class);
+    if (!use)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "%s does not write texts: a class for causal language modeling or conditional "
                         "generation is needed",
                         ses_model_class(w->model));
-    if (w->model->desc->ways)
-        return ses_fail(e, SES_EUNSUPPORTED,
-                        "generation is not available for a %s: %s models have no key-value cache",
-                        ses_model_class(w->model), ses_model_type(w->model));
-    w->pair = h == &ses_head_target_lm;
+    w->output = use->output;
+    w->pair = use->head == &ses_head_target_lm;
     if (w->pair && w->o.decoder_start < 0) w->o.decoder_start = w->o.bos;
     if (w->pair && w->o.decoder_start >= w->vocab)
         return ses_fail(e, SES_EARG, "decoder_start_token_id is %d, expected 0 to %lld",
@@ -447,6 +453,7 @@ ses_generated *ses_generate(const ses_model *m, const ses_prompt *prompt, int64_
     ok = ok && (n < 1 || (prepare(&w, e) && run(&w, e)));
     for (int64_t i = 0; w.work && i < w.places; i++) work_free(w.work[i]);
     ses_cache_free(w.cache);
+    ses_memory_free(w.memory);
     ses_tape_free(w.tape);
     ses_tokens_free(w.tokens);
     ses_free(w.work), ses_free(w.to), ses_free(w.from), ses_free(w.raw), ses_free(w.score), ses_free(w.rank);

@@ -32,6 +32,7 @@ typedef struct ses_work {
 } ses_work;
 
 typedef struct ses_search ses_search;
+typedef struct ses_memory ses_memory;
 
 typedef struct ses_scribe { /* a call of ses_generate */
     const ses_model *model;
@@ -42,7 +43,8 @@ typedef struct ses_scribe { /* a call of ses_generate */
     const char *output; /* the scores' name */
     const ses_search *search;
     int64_t vocab;
-    ses_cache *cache;
+    ses_cache *cache; /* one of the two: what the model keeps of the texts it has read */
+    ses_memory *memory;
     ses_tape *tape;
     ses_tokens *tokens; /* for stop strings */
     ses_work **work;    /* [places] those at work; NULL: free */
@@ -70,6 +72,15 @@ extern const ses_search ses_search_sample, ses_search_beam;
  * Returns the logarithm of the sum of exponentials before. */
 double ses_scribe_score(ses_scribe *w, const ses_work *k, const ses_lane *l, const ses_real *raw, bool logs);
 void ses_scribe_take(ses_scribe *w, int32_t to, int32_t from); /* slots, before the next pass */
+
+/* memory.c: of models that remember what their layers saw. A pass reads the batch that ses_memory_begin makes
+ * of the new tokens (NULL: no memory), wants mems, and ends with ses_memory_end. */
+ses_memory *ses_memory_new(const ses_model *m, int64_t slots, ses_err *e);
+void ses_memory_free(ses_memory *k);
+const ses_batch *ses_memory_begin(ses_memory *k, const ses_batch *b, ses_err *e);
+bool ses_memory_end(ses_memory *k, ses_tape *tape, const ses_outputs *out, ses_err *e);
+bool ses_memory_take(ses_memory *k, int64_t n, const int32_t *to, const int32_t *from, ses_err *e);
+void ses_memory_forget(ses_memory *k, int64_t slot);
 
 /* stop.c: does a text end with this token, and why? */
 bool ses_stops(ses_scribe *w, const ses_work *k, const int32_t *id, int64_t n, ses_finish *why, bool *ends,

@@ -15,11 +15,6 @@ static bool no_fit(const ses_pipeline *p, const ses_model_desc *d, const ses_cla
 {
     char can[512];
     ses_tasks_of(d, c, can, sizeof can);
-    if (ses_task_headed(p->task, c))
-        return ses_fail(
-            e, SES_EUNSUPPORTED,
-            "generation is not available for a %s: %s models have no key-value cache; it serves %s", c->name,
-            d->name, can);
     return ses_fail(e, SES_EUNSUPPORTED, "a %s does not serve %s; it serves %s", c->name,
                     ses_task_title(p->task), can);
 }

@@ -138,7 +138,7 @@ struct ses_task {
     const ses_head *const *head; /* heads that serve it, the best first, then NULL; NULL: the base model */
     ses_parts parts;
     bool tokenizer_limit; /* model_max_length of the tokenizer holds; else only what the model can take */
-    bool cached;          /* it reads word by word, with a cache: not of models with ways of their own */
+    bool writes;          /* a text, a token after the other: see ses_class_writer */
     bool streams;         /* what it writes can be shown as it is written: run tells p->stream */
     /* Slots that may be NULL: the model opened in a way of its own (p->model, and p->borrowed where the task
      * frees it); options against the model; what it has made. */

@@ -8,7 +8,7 @@ static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
     return ses_writing_finish(p, j, r, &shape, e);
 }
 
-static const ses_head *const heads[] = { &ses_head_causal_lm, NULL };
+static const ses_head *const heads[] = { &ses_head_causal_lm, &ses_head_masked_lm, NULL };
 static const ses_example examples[] = {
     { "sesame text-generation -m gpt2 \"Once upon a time\"", "at most 256 tokens more" },
     { "sesame text-generation -m DIR --do-sample --top-p 0.9 --seed 7 \"Dear Sir,\"", "one of many letters" },

@@ -172,7 +172,7 @@ bool ses_writing_open(ses_pipeline *p, ses_err *e)
     if (!my->folder) return false;
     my->o = *ses_generation_options(my->folder);
     my->src_lang = -1;
-    my->full_text = a->full_text != 0 && p->use->head == &ses_head_causal_lm;
+    my->full_text = a->full_text != 0 && p->use->head != &ses_head_target_lm;
     if (!my->o.max_new_tokens && !my->o.max_length) my->o.max_new_tokens = NEW_TOKENS;
     if (a->template && !(my->template = ses_template_open(a->template, e))) return false;
     if (!specific(p, a, my, e)) return false;
@@ -181,7 +181,7 @@ bool ses_writing_open(ses_pipeline *p, ses_err *e)
     apply_given(a, &my->o);
     my->o.tokenizer = p->tokenizer;
     p->wants_stream = a->stream;
-    p->uncut = p->use->head == &ses_head_causal_lm;
+    p->uncut = p->use->head != &ses_head_target_lm;
     if (p->uncut)
         p->facts.clean_up = p->facts.may_clean; /* text-generation's way, whatever the folder says */
     if (my->o.pad < 0) my->o.pad = p->facts.role[SES_ROLE_PAD];

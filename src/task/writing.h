@@ -45,7 +45,7 @@ bool ses_writing_finish(ses_pipeline *p, ses_job *j, ses_result *r, const ses_sh
 /* Everything of a task that writes but its words. */
 #define SES_WRITING_TASK(finish_)                                                                           \
     .opt = ses_writing_opt, .n_opt = SES_WRITING_OPTIONS, .args_size = sizeof(ses_writing_args),            \
-    .self_size = sizeof(ses_writing), .job_size = sizeof(ses_writing_job), .streams = true, .cached = true, \
+    .self_size = sizeof(ses_writing), .job_size = sizeof(ses_writing_job), .streams = true, .writes = true, \
     .open = ses_writing_open, .close = ses_writing_close, .encode = ses_writing_encode,                     \
     .run = ses_writing_run, .finish = finish_
 
