@@ -21,6 +21,8 @@ typedef ses_tensor *ses_loss_of(void *ctx, ses_tape *t, const ses_batch *b, ses_
 typedef struct ses_trainer_options {
     ses_model *model,
         *partner; /* opened for training; a partner is trained along (ELECTRA's generator), or NULL */
+    /* Parameters trained along, opened for training too: of a loss, of layers behind the model; or NULL. */
+    ses_store *more[2];
     ses_source source;
     ses_loss_of *loss; /* NULL: what the model's heads say */
     void *loss_ctx;

@@ -2,6 +2,7 @@
  * update) has
  *   config.json, model.safetensors   the model, as the reference library reads it
  *   partner.safetensors              its partner's weights, where there is one
+ *   more.safetensors                 weights of what else learns along, where something does
  *   optimizer.safetensors            the moments, under Sesame's names
  *   gradient.safetensors             what waits for an update, where something does
  *   trainer_state.json               where the run stands, in the reference's key names and under "sesame"
@@ -80,9 +81,9 @@ static bool pass_optimizer(pile *p, ses_err *e)
 static bool pass_gradient(pile *p, ses_err *e)
 {
     for (size_t m = 0; m < p->t->n; m++)
-        for (size_t i = 0; i < ses_store_count(ses_model_store(p->t->model[m])); i++) {
+        for (size_t i = 0; i < ses_store_count(p->t->store[m]); i++) {
             char name[NAME];
-            const ses_param *x = ses_store_at(ses_model_store(p->t->model[m]), i);
+            const ses_param *x = ses_store_at(p->t->store[m], i);
             snprintf(name, sizeof name, "%zu/%s", m, x->name);
             if (!x->tensor->grad) continue;
             if (!pass(p, name, x->tensor->grad, ses_count(x->tensor), e)) return false;
@@ -100,6 +101,18 @@ static bool pass_partner(pile *p, ses_err *e)
     return true;
 }
 
+static bool pass_more(pile *p, ses_err *e)
+{
+    for (size_t m = p->t->n_models; m < p->t->n; m++)
+        for (size_t i = 0; i < ses_store_count(p->t->store[m]); i++) {
+            char name[NAME];
+            const ses_param *x = ses_store_at(p->t->store[m], i);
+            snprintf(name, sizeof name, "%zu/%s", m, x->name);
+            if (!pass(p, name, x->tensor->f, ses_count(x->tensor), e)) return false;
+        }
+    return true;
+}
+
 typedef struct part {
     const char *file;
     bool (*pass)(pile *p, ses_err *e);
@@ -112,20 +125,22 @@ static bool always(const ses_trainer *t)
     return true;
 }
 static bool waits(const ses_trainer *t) { return t->at.waiting > 0; }
-static bool paired(const ses_trainer *t) { return t->n > 1; }
+static bool paired(const ses_trainer *t) { return t->n_models > 1; }
+static bool more(const ses_trainer *t) { return t->n > t->n_models; }
 
 static const part parts[] = {
     { "optimizer.safetensors", pass_optimizer, always },
     { "gradient.safetensors", pass_gradient, waits },
     { "partner.safetensors", pass_partner, paired },
+    { "more.safetensors", pass_more, more },
 };
+static const part *const more_part = &parts[SES_LEN(parts) - 1];
 
 /* The most buffers a part can have. */
 static size_t most(const ses_trainer *t)
 {
     size_t n = 1;
-    for (size_t m = 0; m < t->n; m++)
-        n += ses_store_count(ses_model_store(t->model[m])) + ses_optim_state_count(t->optim[m]);
+    for (size_t m = 0; m < t->n; m++) n += ses_store_count(t->store[m]) + ses_optim_state_count(t->optim[m]);
     return n;
 }
 
@@ -536,6 +551,6 @@ const char *ses_trainer_best_dir(const ses_trainer *t) { return t->best_dir; }
 bool ses_trainer_best(ses_trainer *t, ses_err *e)
 {
     if (!t->best_dir) return true;
-    return ses_manifest_check(t->best_dir, e) ? read_weights(t, t->best_dir, e)
-                                              : ses_wrap(e, "%s", t->best_dir);
+    return (ses_manifest_check(t->best_dir, e) || ses_wrap(e, "%s", t->best_dir)) &&
+           read_weights(t, t->best_dir, e) && (!more(t) || read_part(t, more_part, t->best_dir, e));
 }

@@ -64,10 +64,10 @@ bool ses_trainer_rethaw(ses_trainer *t, ses_err *e)
 static bool check_models(const ses_trainer *t, ses_err *e)
 {
     for (size_t i = 0; i < t->n; i++) {
-        const ses_store *s = ses_model_store(t->model[i]);
+        const ses_store *s = t->store[i];
         if (!ses_store_trained(s)) return ses_fail(e, SES_EARG, "the model is not open for training");
         if (ses_store_device(s) != t->dev)
-            return ses_fail(e, SES_EARG, "model and partner are on two devices");
+            return ses_fail(e, SES_EARG, "what is trained together is on two devices");
     }
     return true;
 }
@@ -79,8 +79,11 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
     t->o = *o;
     if (t->o.accumulate < 1) t->o.accumulate = 1;
     if (t->o.keep < 1) t->o.keep = 2;
-    t->model[t->n++] = o->model;
-    if (o->partner) t->model[t->n++] = o->partner;
+    t->model[t->n_models++] = o->model;
+    if (o->partner) t->model[t->n_models++] = o->partner;
+    for (size_t i = 0; i < t->n_models; i++) t->store[t->n++] = ses_model_store(t->model[i]);
+    for (size_t i = 0; i < SES_LEN(o->more); i++)
+        if (o->more[i] && ses_store_count(o->more[i])) t->store[t->n++] = o->more[i];
     t->dev = ses_store_device(ses_model_store(o->model));
     t->at = (ses_train_state){ .evaluated = -1, .saved = -1, .best = NAN, .best_update = -1 };
     if (!check_models(t, e) || !count_updates(t, e)) goto fail;
@@ -96,7 +99,7 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
         snprintf(t->data, sizeof t->data, "%016" PRIx64, o->source.hash(o->source.ctx));
     if (!thaw(t, 0, e)) goto fail;
     for (size_t i = 0; i < t->n; i++)
-        if (!(t->optim[i] = ses_optim_new(ses_model_store(t->model[i]), &o->optim, e))) goto fail;
+        if (!(t->optim[i] = ses_optim_new(t->store[i], &o->optim, e))) goto fail;
     t->tape = ses_tape_new(t->dev, &(ses_tape_options){ .record = true }, e);
     if (t->tape) return t;
 fail:
@@ -136,12 +139,12 @@ static bool blame(const ses_trainer *t, const char *what, double was, ses_err *e
 {
     for (int gradients = 0; gradients < 2; gradients++)
         for (size_t m = t->n; m-- > 0;)
-            for (size_t i = ses_store_count(ses_model_store(t->model[m])); i-- > 0;) {
+            for (size_t i = ses_store_count(t->store[m]); i-- > 0;) {
                 char name[256];
-                const ses_param *p = ses_store_at(ses_model_store(t->model[m]), i);
+                const ses_param *p = ses_store_at(t->store[m], i);
                 const ses_real *x = gradients ? p->tensor->grad : p->tensor->f;
                 if (!x || isfinite(t->dev->k.sum_squares(&t->dev->exec, x, ses_count(p->tensor)))) continue;
-                if (!ses_model_tensor_name(t->model[m], i, name, sizeof name))
+                if (m >= t->n_models || !ses_model_tensor_name(t->model[m], i, name, sizeof name))
                     snprintf(name, sizeof name, "%s", p->name);
                 return ses_fail(e, SES_EARG, "the %s is %g: NaN or infinity in the %s of \"%s\"", what, was,
                                 gradients ? "gradient" : "weights", name);
@@ -153,7 +156,7 @@ static double grad_norm(const ses_trainer *t)
 {
     double sum = 0;
     for (size_t i = 0; i < t->n; i++) {
-        double norm = ses_store_grad_norm(ses_model_store(t->model[i]));
+        double norm = ses_store_grad_norm(t->store[i]);
         sum += norm * norm;
     }
     return sqrt(sum);
@@ -207,7 +210,7 @@ static bool learn(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
         .record = true, .train = !t->o.no_dropout, .seed = t->o.seed, .step = (uint32_t)t->at.batches
     };
     ses_tape_reset(t->tape, &o);
-    for (size_t i = 0; i < t->n && !t->at.waiting; i++) ses_store_zero_grad(ses_model_store(t->model[i]));
+    for (size_t i = 0; i < t->n && !t->at.waiting; i++) ses_store_zero_grad(t->store[i]);
     ses_tensor *l = loss_of(t, b, e);
     if (!l) return false;
     ses_backward(t->tape, l);

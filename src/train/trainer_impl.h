@@ -7,11 +7,13 @@
 #include "sesame/trainer.h"
 #include "tensor/device.h"
 
-enum { SES_TRAINED = 2 }; /* a model and its partner */
+enum { SES_TRAINED = 4 }; /* a model, its partner, and what else learns along */
 
 struct ses_trainer {
     ses_trainer_options o;
-    ses_model *model[SES_TRAINED];
+    ses_model *model[2];
+    size_t n_models;
+    ses_store *store[SES_TRAINED]; /* the models' first */
     ses_optim *optim[SES_TRAINED];
     size_t n;
     ses_device *dev;
