@@ -135,6 +135,7 @@ static const ses_opt opt[] = {
       .max = 0.99,
       .help = "share of a label's weight that goes to all labels" },
     SES_OPT_TRANSFER(ses_finetune_args, transfer),
+    SES_OPT_TEACHER(ses_finetune_args, teacher),
     { .name = "metric",
       .type = SES_OPT_TEXT,
       .offset = AT(metric),
@@ -227,6 +228,9 @@ static const ses_example examples[] = {
       "a tagger from nothing but its training data" },
     { "sesame finetune ... --output search --grid lr=1e-5,3e-5 --grid batch-size=16,32 --seeds 3",
       "twelve runs, and a table of them" },
+    { "sesame finetune --config student.json --tokenizer sst2 --teacher sst2 --from-teacher --task classify "
+      "--train SST-2/train.tsv -o small",
+      "a smaller model that says what sst2 says, begun with some of its layers" },
     { "sesame finetune ... --output sst2 --resume", "go on after an interruption, bit for bit" },
     { 0 },
 };

@@ -5,6 +5,7 @@
 
 #include "judged.h"
 #include "sesame/trainer.h"
+#include "teacher.h"
 #include "train_folder.h"
 #include "train_watch.h"
 #include "transfer.h"
@@ -22,6 +23,7 @@ typedef struct ses_finetune_args {
     int64_t steps, batch, tokens, bucket, accumulate, eval_every, patience, save_every, keep, seed;
     double epochs, eval_epochs, lr, warmup, decay, clip, smoothing;
     ses_transfer_args transfer;
+    ses_teacher_args teacher;
     int optimizer, schedule;
     bool resume, overwrite;
     ses_list grid;
@@ -46,6 +48,7 @@ typedef struct ses_finetune {
     ses_batches *batches;
     ses_layers layers;
     ses_lora lora;
+    ses_teacher teacher;
     ses_trainer *trainer;
     char *settings;
     ses_watch watch;

@@ -15,6 +15,7 @@ void ses_finetune_free(ses_finetune *f)
 {
     ses_watch_close(&f->watch);
     ses_trainer_free(f->trainer);
+    ses_teacher_free(&f->teacher);
     ses_batches_free(f->batches);
     ses_tune_set_free(&f->train);
     ses_tune_set_free(&f->eval);

@@ -63,6 +63,8 @@ static bool prepare_data(ses_finetune *f, ses_err *e)
     if (!a->model == !a->config) return ses_fail(e, SES_EUSAGE, "one of --model and --config is needed");
     if (a->eval_every && a->eval_epochs > 0)
         return ses_fail(e, SES_EUSAGE, "--eval-every counts updates, --eval-epochs epochs: not both");
+    if (a->teacher.dir && a->smoothing > 0)
+        return ses_fail(e, SES_EUSAGE, "--label-smoothing and --teacher both soften labels: not both");
     if (!a->model && !a->tokenizer) return ses_fail(e, SES_EUSAGE, "--config needs --tokenizer");
     if (!ses_transfer_check(&a->transfer, a->model, e)) return false;
     if (!ses_finetune_config(f, e) || !ses_transfer_config(&a->transfer, &f->base, e)) return false;
@@ -123,6 +125,7 @@ static char *settings(const ses_finetune *f, ses_err *e)
     ses_json_number(w, "weight_decay", a->decay);
     ses_json_number(w, "clip", a->clip);
     ses_transfer_settings(&a->transfer, w);
+    ses_teacher_settings(&a->teacher, w);
     ses_json_number(w, "label_smoothing", a->smoothing);
     ses_json_end_object(w);
     const char *text = ses_json_writer_text(w, NULL, e);
@@ -142,7 +145,9 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
             .examples = a->batch, .tokens = a->tokens, .bucket = a->bucket, .seed = (uint64_t)a->seed },
         e);
     f->settings = f->batches ? settings(f, e) : NULL;
-    if (!f->settings) return false;
+    if (!f->settings ||
+        !ses_teacher_open(&f->teacher, &a->teacher, NULL, f->tuner->model, f->tuner->tokenizer, f->dev, e))
+        return false;
     ses_trainer_options o = { .model = f->tuner->model,
                               .source = ses_batches_source(f->batches),
                               .clip = a->clip,
@@ -151,6 +156,8 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
                               .updates = a->steps,
                               .seed = (uint64_t)a->seed,
                               .smoothing = a->smoothing,
+                              .loss = a->teacher.dir ? ses_distill_loss : NULL,
+                              .loss_ctx = f->teacher.distill,
                               .eval_every = a->eval_every,
                               .eval_epochs = a->eval_epochs,
                               .lower_is_better = f->lower,

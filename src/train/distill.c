@@ -169,7 +169,10 @@ static bool learn_scores(lesson *l)
     const ses_output *x = ses_output_named(&l->ours, l->ours.head[0].output);
     const ses_output *y = ses_output_named(&l->theirs, l->theirs.head[0].output);
     ses_real *host = answer(l, x ? x->tensor : NULL, y, "scores");
-    return host && add(l, soft_loss(l->t, x->tensor, host, l->d->o.heat), l->d->o.soft);
+    if (!host) return false;
+    if (ses_cols(x->tensor) > 1) return add(l, soft_loss(l->t, x->tensor, host, l->d->o.heat), l->d->o.soft);
+    ses_tensor *number = ses_tape_input(l->t, host, x->tensor->dim); /* regression: no choice to soften */
+    return add(l, ses_target_loss(l->t, x->tensor, number, SES_LOSS_SQUARE), l->d->o.soft);
 }
 
 static bool learn_last(lesson *l)
