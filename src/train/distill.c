@@ -147,7 +147,9 @@ static ses_real *answer(lesson *l, const ses_tensor *x, const ses_output *y, con
         return NULL;
     }
     ses_real *host = ses_tape_host(l->t, (size_t)ses_count(x), sizeof *host);
-    return host && ses_tape_read(l->d->tape, y->tensor, host) ? host : (ses_tape_ok(l->d->tape, l->e), NULL);
+    if (host && ses_tape_read(l->d->tape, y->tensor, host)) return host;
+    if (ses_tape_ok(l->t, l->e)) ses_tape_ok(l->d->tape, l->e);
+    return NULL;
 }
 
 static const ses_output *numbered(const ses_outputs *o, const char *what, int64_t i)
@@ -196,8 +198,9 @@ static bool learn_layers(lesson *l, const char *what, const char *told, int64_t 
         const ses_output *x = numbered(&l->ours, what, i);
         int64_t at = embeddings ? i * t / s : (i + 1) * t / s - 1;
         ses_real *host = answer(l, x->tensor, numbered(&l->theirs, what, at), told);
-        ses_tensor *y = host ? ses_tape_input(l->t, host, x->tensor->dim) : NULL;
-        if (!y || !add(l, ses_target_loss(l->t, x->tensor, y, SES_LOSS_SQUARE), weight)) return false;
+        if (!host) return false;
+        ses_tensor *y = ses_tape_input(l->t, host, x->tensor->dim);
+        if (!add(l, ses_target_loss(l->t, x->tensor, y, SES_LOSS_SQUARE), weight)) return false;
     }
     return true;
 }

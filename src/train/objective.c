@@ -112,15 +112,12 @@ static bool check(const ses_aim *a, ses_err *e)
            ses_fail(e, SES_EARG, "sequences of %lld tokens leave no room for text", (long long)a->w.length);
 }
 
-/* A model with one head alone of either kind tells. */
+/* Does the model have an encoder and a decoder? */
 static bool has_pair(const ses_json *config, bool *pair, ses_err *e)
 {
     ses_err none = { 0 };
-    const char *conditional = ses_model_class_with(config, "conditional-generation", &none);
-    *pair = conditional != NULL;
-    none = (ses_err){ 0 };
-    return conditional || ses_model_class_with(config, "masked-lm", &none) ||
-           (none = (ses_err){ 0 }, ses_model_class_with(config, "causal-lm", e) != NULL);
+    *pair = ses_model_class_with(config, "conditional-generation", &none) != NULL;
+    return none.code != SES_ENOMEM || ses_fail(e, none.code, "%s", none.msg);
 }
 
 ses_aim *ses_aim_new(const ses_aim_options *o, const ses_json *config, ses_err *e)
