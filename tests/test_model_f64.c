@@ -82,6 +82,29 @@ static void check_model(ses_device *dev, ses_tape *t, ses_json_doc *doc, const s
     ses_json_free(doc);
 }
 
+/* Heads of Sesame's own, the mix of layers below them. */
+static void check_own_heads(ses_device *dev, ses_tape *t)
+{
+    static const char *const kind[] = { "linear", "mlp", "lstm", "gru" };
+    static const char *const classes[] = { "BertForSequenceClassification", "BertForTokenClassification" };
+    for (size_t i = 0; i < 2 * SES_LEN(kind); i++) {
+        ses_err e = { 0 };
+        const char *head = kind[i / 2], *class = classes[i % 2];
+        ses_json_doc *base = fixture_config(class, &e);
+        ses_model_change c = SES_NO_CHANGE;
+        c.drop = c.drop_attention = 0.1;
+        c.head = head;
+        c.mix_layers = true;
+        c.size[0] = 5, c.size[1] = 3;
+        c.n_sizes = i / 2 ? 2 : 0;
+        ses_batch b = fixture_batch(i % 2);
+        char what[64];
+        snprintf(what, sizeof what, "%s, %s", class, head);
+        check_model(dev, t, ses_model_config_change(ses_json_root(base), &c, &e), &b, what, NULL);
+        ses_json_free(base);
+    }
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -103,6 +126,7 @@ int main(void)
         b.choices = strstr(f->class_name, "Choice") || strstr(f->class_name, "Double") ? b.seqs : 0;
         check_model(dev, t, family_config(f, &e), &b, f->class_name, f->idle);
     }
+    check_own_heads(dev, t);
     ses_tape_free(t);
     ses_device_free(dev);
     return check_report();

@@ -77,5 +77,48 @@ ok "--freeze of nothing" exits 2 "$sesame" finetune $tune --freeze some -o "$tmp
 # shellcheck disable=SC2086
 ok "too much dropout" exits 2 "$sesame" finetune $tune --dropout 1 -o "$tmp/no"
 
+# Heads of Sesame's own, and the mix of layers.
+for head in linear mlp1 mlp2 bilstm bigru; do
+    # shellcheck disable=SC2086
+    ok "--head $head" exits 0 "$sesame" finetune $tune --freeze 0 --lr 3e-3 --epochs 5 --head $head --head-sizes '' -o "$tmp/$head"
+    ok "$head learned" above "$(score eval_accuracy "$tmp/$head/all_results.json")" 0.95
+    ok "config.json says so" grep -q sesame_head "$tmp/$head/config.json"
+    ok "the card says so" grep -q "The head is Sesame's own" "$tmp/$head/README.md"
+    ok "eval" exits 0 "$sesame" eval "$tmp/$head" "$tmp/dev.tsv" --task classify --json
+    ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/$head/eval_results.json")"
+    ok "a pipeline" exits 0 "$sesame" text-classification -m "$tmp/$head" "it was bad ."
+    ok "agrees" prints neg
+done
+# shellcheck disable=SC2086
+ok "a recurrent head on a frozen encoder, layers mixed" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 6 --head bilstm \
+    --head-sizes 16,8 --mix-layers -o "$tmp/mix"
+ok "learned" above "$(score eval_accuracy "$tmp/mix/all_results.json")" 0.95
+ok "says what is trained" says '(9,126 trained)'
+ok "eval" exits 0 "$sesame" eval "$tmp/mix" "$tmp/dev.tsv" --task classify --json
+ok "the same score" test "$(score eval_accuracy "$tmp/out")" = "$(score eval_accuracy "$tmp/mix/eval_results.json")"
+# shellcheck disable=SC2086
+ok "a mix below the usual head" exits 0 "$sesame" finetune $tune --lr 3e-3 --mix-layers -o "$tmp/mix2"
+ok "has its weights" exits 0 "$sesame" info "$tmp/mix2" --tensors
+ok "by name" prints 'sesame_head.mix.weight'
+awk 'BEGIN { for (i = 0; i < 60; i++) printf "%s B-PER\nlives O\nin O\n%s B-LOC\n. O\n\n", i % 2 ? "anna" : "bob", i % 3 ? "paris" : "london" }' >"$tmp/tags"
+for head in bigru mlp1; do
+    # shellcheck disable=SC2086
+    ok "a tagger: $head" exits 0 "$sesame" finetune $small --task tag --train "$tmp/tags" --eval "$tmp/tags" --text 1 --label 2 \
+        --head $head --freeze 0 --epochs 4 -o "$tmp/tag-$head"
+    ok "learned" above "$(score eval_f1 "$tmp/tag-$head/all_results.json")" 0.95
+    ok "a pipeline" exits 0 "$sesame" ner -m "$tmp/tag-$head" --json "anna lives in paris ."
+    ok "agrees" prints PER
+done
+# shellcheck disable=SC2086
+ok "sizes without a head" exits 2 "$sesame" finetune $tune --head-sizes 3 -o "$tmp/no"
+# shellcheck disable=SC2086
+ok "too many sizes" exits 2 "$sesame" finetune $tune --head mlp1 --head-sizes 3,4 -o "$tmp/no"
+ok "says how many" says 'at most 1 hidden'
+# shellcheck disable=SC2086
+ok "bad sizes" exits 2 "$sesame" finetune $tune --head mlp2 --head-sizes 3,x -o "$tmp/no"
+sed 's/"kind": "mlp"/"kind": "cnn"/' "$tmp/mlp1/config.json" >"$tmp/c.json" && cp "$tmp/c.json" "$tmp/mlp1/config.json"
+ok "an unknown head" exits 3 "$sesame" eval "$tmp/mlp1" "$tmp/dev.tsv" --task classify
+ok "those there are" says '"kind" is "cnn", expected none, linear, mlp, lstm or gru'
+
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -69,7 +69,6 @@ bool ses_model_is_adapter(const char *dir);
 /* A config with settings changed, in the keys of its model type. Start from SES_NO_CHANGE. */
 typedef struct ses_model_change {
     double drop, drop_attention, drop_head; /* dropout rates; below 0: as they are */
-    bool usual_head;                        /* a head of Sesame's own gives way to the model's */
     const char *head;                       /* "linear", "mlp", "lstm", "gru"; NULL: as it is */
     int64_t size[4];                        /* of its hidden layers */
     size_t n_sizes;

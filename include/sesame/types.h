@@ -60,6 +60,7 @@ typedef enum {
 
 /* How a dense layer's weight is stored. */
 typedef enum { SES_OUT_IN, SES_IN_OUT } ses_weight;
+typedef enum { SES_CELL_LSTM, SES_CELL_GRU } ses_cell; /* of recurrent layers */
 
 /* How the rows of a sequence become one. */
 typedef enum { SES_POOL_FIRST, SES_POOL_MEAN, SES_POOL_MAX, SES_POOL_COUNT } ses_pool_kind;

@@ -66,7 +66,8 @@ static bool prepare_data(ses_finetune *f, ses_err *e)
     if (a->teacher.dir && a->smoothing > 0)
         return ses_fail(e, SES_EUSAGE, "--label-smoothing and --teacher both soften labels: not both");
     if (!a->model && !a->tokenizer) return ses_fail(e, SES_EUSAGE, "--config needs --tokenizer");
-    if (!ses_transfer_check(&a->transfer, a->model, e)) return false;
+    if (!ses_transfer_check(&a->transfer, a->model, f->kind->head && f->kind->head->takes_own, e))
+        return false;
     if (!ses_finetune_config(f, e) || !ses_transfer_config(&a->transfer, &f->base, e)) return false;
     f->train_rows = ses_data_open(&f->spec, a->train, NULL, e);
     if (!f->train_rows) return false;

@@ -17,7 +17,19 @@ typedef struct ses_transfer_args {
     bool unfreeze;
     double fall;
     double drop, drop_attention, drop_head;
+    int head; /* ses_transfer_head */
+    const char *sizes;
+    bool mix;
 } ses_transfer_args;
+
+typedef enum {
+    SES_HEAD_USUAL,
+    SES_HEAD_LINEAR,
+    SES_HEAD_MLP1,
+    SES_HEAD_MLP2,
+    SES_HEAD_BILSTM,
+    SES_HEAD_BIGRU
+} ses_transfer_head;
 
 typedef enum { SES_ADAPT_NONE, SES_ADAPT_LORA } ses_adapter_kind;
 
@@ -65,7 +77,6 @@ typedef enum { SES_ADAPT_NONE, SES_ADAPT_LORA } ses_adapter_kind;
         { .name = "freeze",                                                                                 \
           .type = SES_OPT_TEXT,                                                                             \
           .offset = offsetof(struct_, field.freeze),                                                        \
-          .def = "0",                                                                                       \
           .value = "N|all",                                                                                 \
           .help = "keep the embeddings (1) and so many less one layers as they are; all: everything but "   \
                   "the head" },                                                                             \
@@ -73,6 +84,23 @@ typedef enum { SES_ADAPT_NONE, SES_ADAPT_LORA } ses_adapter_kind;
           .type = SES_OPT_FLAG,                                                                             \
           .offset = offsetof(struct_, field.unfreeze),                                                      \
           .help = "train the head alone at first, and one layer more each epoch, from the top" },           \
+        { .name = "head",                                                                                   \
+          .type = SES_OPT_CHOICE,                                                                           \
+          .offset = offsetof(struct_, field.head),                                                          \
+          .def = "default",                                                                                 \
+          .choices = "default|linear|mlp1|mlp2|bilstm|bigru",                                               \
+          .help =                                                                                           \
+              "classify, tag: the model's own kind; a linear layer; one or two hidden layers before it; "   \
+              "recurrent ones in both directions on a frozen encoder" },                                    \
+        { .name = "head-sizes",                                                                             \
+          .type = SES_OPT_TEXT,                                                                             \
+          .offset = offsetof(struct_, field.sizes),                                                         \
+          .value = "N,...",                                                                                 \
+          .help = "widths of its hidden layers, of a recurrent one in each direction; without it 256" },    \
+        { .name = "mix-layers",                                                                             \
+          .type = SES_OPT_FLAG,                                                                             \
+          .offset = offsetof(struct_, field.mix),                                                           \
+          .help = "the head reads a learned mix of all layers, not the last alone (ELMo)" },                \
         { .name = "dropout",                                                                                \
           .type = SES_OPT_REAL,                                                                             \
           .offset = offsetof(struct_, field.drop),                                                          \
@@ -92,8 +120,8 @@ typedef enum { SES_ADAPT_NONE, SES_ADAPT_LORA } ses_adapter_kind;
         .def = "-1", .min = -1, .max = 0.99, .help = "before the head; below 0: as config.json says"        \
     }
 
-bool ses_transfer_check(const ses_transfer_args *a, const char *model,
-                        ses_err *e); /* do they fit together? */
+/* Do they fit together? model NULL: it begins at random; takes_own: the task's head may be another. */
+bool ses_transfer_check(const ses_transfer_args *a, const char *model, bool takes_own, ses_err *e);
 /* The adapter, or NULL; *l is filled. */
 const ses_lora *ses_transfer_lora(const ses_transfer_args *a, ses_lora *l);
 /* *config is replaced where an option changes it. */

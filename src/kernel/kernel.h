@@ -100,6 +100,32 @@ typedef struct ses_relative {
     ses_real scale;
 } ses_relative;
 
+/* One step of a recurrent layer for n sequences side by side. What is per token has rows of all tokens;
+ * `row` says which one each sequence is at, `before` the one it comes from (-1: none). s: the logistic
+ * function.
+ *   LSTM  [i f g o] = s, s, tanh, s of x + h + bias;  cell = f cell' + i g;  y = o tanh(cell)
+ *   GRU   [r z] = s of x + h + bias;  cell = h_n + bias_n;  n = tanh(x_n + r cell);  y = (1 - z) n + z y'
+ * gates in this order beside each other, as PyTorch has them. */
+typedef struct ses_cell_step {
+    int64_t n, size;
+    const int32_t *row, *before;
+    const ses_real *x;         /* [tokens][gates * size] */
+    const ses_real *h;         /* [n][gates * size]: the state before, times its weights */
+    const ses_real *bias;      /* [gates * size] */
+    ses_real *gate, *cell, *y; /* [tokens][gates * size], [tokens][size], [tokens][size] */
+    ses_real *state;           /* [n][size]: y once more */
+} ses_cell_step;
+
+/* The step backwards. dstate is what later steps want of y, and becomes what this one passes by beside its
+ * gates; dcell the same of an LSTM's cell. dx and dh: of what stood before the gates' functions, by x's and
+ * by h's part; d: dh of the n rows once more. */
+typedef struct ses_cell_grad {
+    const ses_real *dy;       /* [tokens][size] */
+    ses_real *dstate, *dcell; /* [n][size] */
+    ses_real *dx, *dh;        /* [tokens][gates * size] */
+    ses_real *d;              /* [n][gates * size] */
+} ses_cell_grad;
+
 enum { SES_MAX_TABLES = 4 };
 
 /* Optimizers: `scale` is what each gradient is multiplied by first. */

@@ -165,6 +165,33 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
                     names[2], names[3]);
 }
 
+/* "sesame_head": what stands on the model in place of the reference's. */
+static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
+{
+    static const char *const kinds[] = { "none", "linear", "mlp", "lstm", "gru" };
+    const ses_json *own = ses_json_get(config, "sesame_head"), *sizes = ses_json_get(own, "sizes");
+    const ses_json *act = ses_json_get(own, "activation");
+    size_t kind;
+    c->own_act = SES_ACT_RELU;
+    if (ses_json_type_of(own) == SES_JSON_NULL) return true;
+    if (ses_json_type_of(own) != SES_JSON_OBJECT) return wrong_type("sesame_head", own, "an object", e);
+    if (!ses_config_name(own, "kind", kinds, SES_LEN(kinds), &kind, e)) return ses_wrap(e, "\"sesame_head\"");
+    c->own_head = (ses_own_head)kind;
+    ses_json_bool(ses_json_get(own, "mix_layers"), &c->mix_layers);
+    if (act && !read_act(&(const ses_config_key)SES_ACTIVATION("activation", own_act), act, c, e))
+        return ses_wrap(e, "\"sesame_head\"");
+    c->own_layers = (int64_t)ses_json_len(sizes);
+    bool hidden = c->own_head >= SES_OWN_MLP;
+    if (c->own_layers > SES_MOST_OWN || hidden != (c->own_layers > 0))
+        return ses_fail(e, SES_EFORMAT, "\"sesame_head\": \"sizes\" has %lld entries, expected %s",
+                        (long long)c->own_layers, hidden ? "1 to 4" : "none");
+    for (int64_t i = 0; i < c->own_layers; i++)
+        if (!ses_json_int(ses_json_at(sizes, (size_t)i), &c->own_size[i]) || c->own_size[i] < 1 ||
+            c->own_size[i] > SES_MOST_WIDTH)
+            return ses_fail(e, SES_EFORMAT, "\"sesame_head\": a size is not from 1 to %d", SES_MOST_WIDTH);
+    return true;
+}
+
 /* What holds for every model. */
 static bool check(const ses_config *c, ses_err *e)
 {
@@ -193,7 +220,8 @@ bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config
     for (size_t i = 0; i < SES_LEN(d->keys); i++)
         for (size_t j = 0; j < d->keys[i].n; j++)
             if (!read_key(&d->keys[i].key[j], config, c, e)) return false;
-    if (!read_labels(config, c, e) || !read_problem(config, c, e)) return false;
+    if (!read_labels(config, c, e) || !read_problem(config, c, e) || !read_own_head(config, c, e))
+        return false;
     return (!d->finish || d->finish(c, config, e)) && check(c, e);
 }
 

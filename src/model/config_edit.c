@@ -95,7 +95,7 @@ ses_json_doc *ses_model_config_change(const ses_json *config, const ses_model_ch
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(config); i++) {
         const char *key = ses_json_key(config, i, NULL);
-        if (planned(&x, key) || ((head || c->usual_head) && !strcmp(key, "sesame_head"))) continue;
+        if (planned(&x, key) || (head && !strcmp(key, "sesame_head"))) continue;
         ses_json_put_key(w, key);
         ses_json_put_value(w, ses_json_at(config, i));
     }

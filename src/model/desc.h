@@ -145,6 +145,7 @@ struct ses_model {
     ses_store *store;
     ses_stack stack[2]; /* encoder and decoder, or the only one */
     ses_dense pooler;
+    ses_mix mix;
     ses_head_params head[SES_MOST_HEADS];
     ses_safetensors *file; /* mapped weights; NULL when copied */
     ses_dtype dtype;

@@ -48,7 +48,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (!m->desc || !ses_config_read(m->desc, config, &m->c, e)) return false;
     m->class = o->bare ? ses_config_bare(m->desc, e) : ses_config_class(m->desc, config, o->class_name, e);
     if (!m->class) return false;
-    m->c.pooler = m->class->pooler && !o->bare;
+    m->c.pooler = m->class->pooler && !o->bare && !m->c.own_head;
     m->c.echo = m->class->echo;
     if (m->class->summary) m->c.summary = m->class->summary;
     if (m->class->decoder_only) m->c.lm_fixed_bias = false;
@@ -63,6 +63,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     ses_tensor *projection = m->stack[1].token ? m->stack[1].token : m->stack[0].token;
     bool apart = m->adapter && n && !use[0].head->pretrained; /* the head is the adapter's */
     if (apart && !ses_adapter_end(m->adapter, m, e)) return false;
+    if (m->c.mix_layers && n) m->mix = ses_mix_add(m->store, m->stack[has_decoder(m)].depth);
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     if (m->adapter && !apart && !ses_adapter_end(m->adapter, m, e)) return false;
     return ses_store_ok(m->store, e);
@@ -167,6 +168,10 @@ void ses_model_free(ses_model *m)
 static ses_state run_stacks(const ses_model *m, ses_pass *p)
 {
     ses_state at = { .seqs = &p->in };
+    int64_t depth = m->stack[has_decoder(m)].depth;
+    if (m->mix.weight)
+        p->layer =
+            ses_tape_host(p->tape, (size_t)(m->stack[0].depth + m->stack[1].depth) + 1, sizeof *p->layer);
     if (p->batch->ids)
         at.x = ses_stack_run(&m->stack[0], p, &p->in, NULL); /* else a cache has what it said */
     if (p->batch->target_places) at.seqs = &p->target;
@@ -174,6 +179,7 @@ static ses_state run_stacks(const ses_model *m, ses_pass *p)
         if (at.x) ses_pass_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
         at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
     }
+    if (p->layer) at.x = ses_mix_run(&m->mix, p->tape, p->layer, depth + 1);
     if (m->c.pooler) {
         ses_tensor *first = ses_pool_rows(p->tape, at.x, at.seqs->cu, SES_POOL_FIRST);
         at.pooled = m->pooler.w ? ses_dense_run(p->tape, m->pooler, first, m->c.pooler_act) : first;

@@ -63,7 +63,10 @@ bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, 
                           m->c.inner ? (int)m->c.inner : 1, rest);
         }
     }
-    return false;
+    /* of heads that the reference does not have, the same in every model */
+    static const char *const own = "own.";
+    if (strncmp(ours, own, strlen(own)) || which) return false;
+    return (size_t)snprintf(buf, n, "sesame_head.%s", ours + strlen(own)) < n;
 }
 
 bool ses_name_theirs(const ses_model *m, const char *ours, char *buf, size_t n)

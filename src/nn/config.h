@@ -41,6 +41,10 @@ typedef enum {
  * one. */
 typedef enum { SES_SHIFT_START, SES_SHIFT_LAST } ses_shift;
 
+/* A head of Sesame's own in place of the model's: hidden layers, or recurrent ones in both directions. */
+typedef enum { SES_OWN_NONE, SES_OWN_LINEAR, SES_OWN_MLP, SES_OWN_LSTM, SES_OWN_GRU } ses_own_head;
+enum { SES_MOST_OWN = 4 };
+
 typedef struct ses_config {
     int64_t vocab, hidden, layers, heads, ffn, positions, segments, labels, pad;
     int64_t embed;         /* width of the token table; 0: hidden */
@@ -129,7 +133,11 @@ typedef struct ses_config {
     int64_t clusters, narrower, cut[SES_MOST_CLUSTERS + 1];
     uint32_t tied_projects; /* bit i: cluster i's projection serves embedding and prediction */
     bool remembers;         /* takes a memory and gives one */
-    bool shared_biases;     /* of remembers: all layers have the same biases of queries */
+    ses_own_head own_head;
+    int64_t own_layers, own_size[SES_MOST_OWN]; /* of it */
+    ses_act own_act;
+    bool mix_layers;    /* a learned mix of all layers stands for the last (ELMo) */
+    bool shared_biases; /* of remembers: all layers have the same biases of queries */
 } ses_config;
 
 #endif

@@ -6,6 +6,10 @@ static int64_t classes(const ses_config *c) { return c->labels; }
 static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
     (void)token;
+    if (c->own_head) {
+        ses_own_head_add(h, s, c);
+        return;
+    }
     ses_summary_add(h, s, c, "classify");
     h->out = ses_dense_add(s, c->labels, ses_head_width(c), c->no_summary_bias ? SES_NO_BIAS : SES_BIAS,
                            "classify.out");
@@ -25,7 +29,8 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
     ses_tape *t = p->tape;
     const ses_batch *b = p->batch;
     const int32_t *labels = ses_head_labels(use, b);
-    ses_tensor *y = ses_dense_run(t, h->out, ses_summary_run(h, p, at), p->c->score_act);
+    ses_tensor *x = p->c->own_head ? ses_own_head_run(h, p, at, false) : ses_summary_run(h, p, at);
+    ses_tensor *y = ses_dense_run(t, h->out, x, p->c->score_act);
     ses_pass_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
     if (problem(p) == SES_PROBLEM_SINGLE) {
         if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, b->seqs)));
@@ -37,6 +42,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
 }
 
 const ses_head ses_head_classify = { .name = "classify",
+                                     .takes_own = true,
                                      .peft = "SEQ_CLS",
                                      .does = "labels a text or a pair of texts",
                                      .axis = SES_LABEL_PER_SEQUENCE,

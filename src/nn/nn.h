@@ -67,6 +67,7 @@ typedef struct ses_pass {
     size_t n, cap;
     ses_tensor *loss;
     const int32_t *mem_cu; /* of what a next batch remembers */
+    ses_tensor **layer;    /* NULL, or [depth + 1]: hidden states of the stack that ran last, for a mix */
 } ses_pass;
 
 void ses_pass_begin(ses_pass *p, size_t outputs); /* tape, c, batch and want are set; uploads the batch */
@@ -160,6 +161,19 @@ ses_tensor *ses_clusters_logits(const ses_clusters *k, ses_pass *p, ses_tensor *
 ses_tensor *ses_clusters_loss(const ses_clusters *k, ses_pass *p, ses_tensor *x, const int32_t *label,
                               int64_t n);
 
+/* A recurrent layer in one direction, in PyTorch's names and order of gates. */
+typedef struct ses_recurrent {
+    ses_dense in;      /* [gates * size, width], with b_ih */
+    ses_tensor *w, *b; /* [gates * size, size], b_hh */
+} ses_recurrent;
+
+/* ELMo's scalar mix (Peters et al. 2018): gain sum_i softmax(weight)_i h_i, over embeddings and layers. */
+typedef struct ses_mix {
+    ses_tensor *weight, *gain; /* [layers + 1], [1]; NULL: none */
+} ses_mix;
+ses_mix ses_mix_add(ses_store *s, int64_t layers);
+ses_tensor *ses_mix_run(const ses_mix *m, ses_tape *t, ses_tensor *const *h, int64_t n);
+
 /* Heads: what a model says about its last hidden state, and what it learns from. */
 typedef struct ses_head_params {
     ses_dense dense, by_label, out; /* by_label: scores of labels, of which a choice's is made */
@@ -168,7 +182,9 @@ typedef struct ses_head_params {
     ses_clusters clusters; /* instead of all of these */
     ses_dense dense2;      /* of a span's boundary, */
     ses_norm norm2;
-    ses_tensor *place; /* and places in the span */
+    ses_tensor *place;                  /* and places in the span */
+    ses_dense own[SES_MOST_OWN];        /* of a head of Sesame's own: hidden layers, */
+    ses_recurrent rnn[SES_MOST_OWN][2]; /* or recurrent ones, forward and backward */
 } ses_head_params;
 
 typedef struct ses_head_use { /* a head in a model's class */
@@ -197,6 +213,7 @@ typedef struct ses_head {
     ses_label_axis axis;
     bool pretrained;  /* learned with the model: an adapter for a task leaves it as it is */
     const char *peft; /* what the peft library calls its task; NULL: nothing */
+    bool takes_own;   /* one of Sesame's own may stand in its place */
     int64_t (*classes)(const ses_config *c); /* how many values a label has; 0: positions of a sequence */
     void (*add)(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
     void (*run)(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at);
@@ -212,6 +229,10 @@ int64_t ses_head_width(const ses_config *c); /* of the last hidden state */
 /* What stands between a token's state and its scores, where the model has such a thing. */
 void ses_head_in_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name);
 ses_tensor *ses_head_in(const ses_head_params *h, ses_pass *p, ses_tensor *x);
+/* A head of Sesame's own, where the config asks for one: h->out on whatever stands before it. */
+void ses_own_head_add(ses_head_params *h, ses_store *s, const ses_config *c);
+ses_tensor *ses_own_head_run(const ses_head_params *h, ses_pass *p, const ses_state *at, bool per_token);
+ses_tensor *ses_summary_pick(ses_pass *p, const ses_state *at); /* [B, C]: what stands for each sequence */
 void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name);
 ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at); /* [B, C] */
 

@@ -260,6 +260,7 @@ static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
 
 static void note_hidden(const ses_stack *k, ses_pass *p, ses_tensor *x, int64_t i)
 {
+    if (p->layer) p->layer[i] = x;
     if (p->want->hidden_states)
         ses_pass_output(p, k->cross ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d", k->outputs,
                         (int)i);
@@ -289,7 +290,7 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
     const ses_ways *ways = k->ways ? k->ways : &none;
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    bool lean = !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores;
+    bool lean = !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores && !p->layer;
     if (ways->run) return ways->run(k, p, seqs);
     ses_common all = { .seqs = seqs,
                        .memory = memory,

@@ -51,20 +51,27 @@ static ses_tensor *ends(ses_pass *p, const ses_state *at)
     return row ? ses_take(p->tape, at->x, ses_tape_ints(p->tape, row, at->seqs->seqs)) : NULL;
 }
 
+ses_tensor *ses_summary_pick(ses_pass *p, const ses_state *at)
+{
+    switch (p->c->summary) {
+    case SES_SUMMARY_FIRST: return ses_pool_rows(p->tape, at->x, at->seqs->cu, SES_POOL_FIRST);
+    case SES_SUMMARY_MEAN: return ses_pool_rows(p->tape, at->x, at->seqs->cu, SES_POOL_MEAN);
+    case SES_SUMMARY_EOS:
+    case SES_SUMMARY_END:
+    case SES_SUMMARY_LAST:
+    case SES_SUMMARY_PLACE: break;
+    }
+    return ends(p, at);
+}
+
 ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at)
 {
     ses_tape *t = p->tape;
-    ses_tensor *x = NULL;
     double drop = ses_head_drop(p->c);
     if (at->pooled) return ses_dropout(t, at->pooled, drop);
-    switch (p->c->summary) {
-    case SES_SUMMARY_FIRST: x = ses_pool_rows(t, at->x, at->seqs->cu, SES_POOL_FIRST); break;
-    case SES_SUMMARY_MEAN: x = ses_pool_rows(t, at->x, at->seqs->cu, SES_POOL_MEAN); break;
-    case SES_SUMMARY_EOS:
-    case SES_SUMMARY_END: x = ends(p, at); break;
-    case SES_SUMMARY_LAST: return ends(p, at);
-    case SES_SUMMARY_PLACE: return ses_dropout(t, ends(p, at), p->c->drop_summary);
-    }
+    ses_tensor *x = ses_summary_pick(p, at);
+    if (p->c->summary == SES_SUMMARY_LAST) return x;
+    if (p->c->summary == SES_SUMMARY_PLACE) return ses_dropout(t, x, p->c->drop_summary);
     x = ses_dropout(t, x, p->c->drop_summary_in ? drop : p->c->drop_summary);
     if (h->dense.w)
         x = ses_head_in(h, p, x);

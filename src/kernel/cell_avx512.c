@@ -1,0 +1,3 @@
+#include "vec_avx512.h"
+
+#include "cell_simd.h"

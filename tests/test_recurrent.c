@@ -1,0 +1,115 @@
+/* Recurrent layers against PyTorch's (fixtures/recurrent.json, made by recurrent.py): two layers in both
+ * directions over ragged sequences, outputs and every gradient. */
+#include "base/alloc.h"
+#include "check.h"
+#include "op/op.h"
+#include "sesame/json.h"
+#include "sesame/store.h"
+#include "tensor/device.h"
+
+#include <math.h>
+
+static ses_real *numbers(const ses_json *v)
+{
+    ses_real *x = ses_alloc_array(ses_json_len(v) + 1, sizeof *x, NULL);
+    for (size_t i = 0; x && i < ses_json_len(v); i++) {
+        double d = NAN;
+        ses_json_real(ses_json_at(v, i), &d);
+        x[i] = (ses_real)d;
+    }
+    return x;
+}
+
+static double apart(const ses_real *x, const ses_json *v)
+{
+    double worst = x && ses_json_len(v) ? 0 : INFINITY;
+    for (size_t i = 0; x && i < ses_json_len(v); i++) {
+        double want = NAN;
+        ses_json_real(ses_json_at(v, i), &want);
+        double d = fabs((double)x[i] - want);
+        if (!(d <= worst)) worst = d;
+    }
+    return worst;
+}
+
+/* A parameter on the tape that wants a gradient. */
+static ses_tensor *given(ses_tape *t, const ses_json *v, int64_t rows, int64_t cols)
+{
+    ses_real *x = numbers(v);
+    ses_tensor *y = ses_tape_input(t, x, cols ? SES_DIM(rows, cols) : SES_DIM(rows));
+    if (y) y->wants_grad = true;
+    ses_free(x);
+    return y;
+}
+
+typedef struct layer {
+    ses_tensor *w[4]; /* weight_ih, weight_hh, bias_ih, bias_hh */
+} layer;
+
+static const char *const parts[] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
+
+static void check_net(ses_device *dev, const char *name, ses_cell cell, const ses_json *net,
+                      const int32_t *cu, int64_t seqs, int64_t width, int64_t size)
+{
+    ses_err e = { 0 };
+    int64_t T = cu[seqs], G = (cell == SES_CELL_LSTM ? 4 : 3) * size;
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+    ses_tensor *x = given(t, ses_json_get(net, "x"), T, width), *y = x, *at = ses_tape_ints(t, cu, seqs + 1);
+    layer all[2][2];
+    for (int l = 0; l < 2; l++) {
+        ses_tensor *way[2];
+        for (int r = 0; r < 2; r++) {
+            for (int k = 0; k < 4; k++) {
+                char key[64];
+                snprintf(key, sizeof key, "%s_l%d%s", parts[k], l, r ? "_reverse" : "");
+                all[l][r].w[k] = given(t, ses_json_get(ses_json_get(net, "params"), key), G,
+                                       k == 0   ? (l ? 2 * size : width)
+                                       : k == 1 ? size
+                                                : 0);
+            }
+            ses_tensor *in = ses_linear(t, y, all[l][r].w[0], all[l][r].w[2], SES_ACT_NONE, SES_OUT_IN);
+            way[r] = ses_recur(t, in, all[l][r].w[1], all[l][r].w[3], at, cell, r == 1);
+        }
+        y = ses_concat(t, 2, way);
+    }
+    ses_real *dy = numbers(ses_json_get(net, "dy"));
+    CHECK_MSG(y && apart(y->f, ses_json_get(net, "y")) < 2e-6, "%s: %s", name, e.msg);
+    ses_tensor *weight = ses_tape_input(t, dy, SES_DIM(1, T * 2 * size));
+    ses_backward(t, ses_reshape(t,
+                                ses_linear(t, ses_reshape(t, y, SES_DIM(1, T * 2 * size)), weight, NULL,
+                                           SES_ACT_NONE, SES_OUT_IN),
+                                SES_DIM(1)));
+    CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
+    CHECK(apart(x->grad, ses_json_get(net, "dx")) < 5e-6);
+    for (int i = 0; i < 16; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "%s_l%d%s", parts[i % 4], i / 8, i / 4 % 2 ? "_reverse" : "");
+        double d = apart(all[i / 8][i / 4 % 2].w[i % 4]->grad, ses_json_get(ses_json_get(net, "grads"), key));
+        CHECK_MSG(d < 5e-6, "%s: %s: %g", name, key, d);
+    }
+    ses_free(dy);
+    ses_tape_free(t);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_json_doc *d = ses_json_load("tests/fixtures/recurrent.json", 1 << 20, &e);
+    ses_device *dev = ses_device_open("cpu", NULL, &e);
+    if (!d || !dev) return fprintf(stderr, "%s\n", e.msg), 1;
+    const ses_json *root = ses_json_root(d), *lengths = ses_json_get(root, "lengths"),
+                   *nets = ses_json_get(root, "nets");
+    int32_t cu[16] = { 0 };
+    int64_t n, width = 0, size = 0, seqs = (int64_t)ses_json_len(lengths);
+    for (int64_t s = 0; s < seqs; s++) {
+        ses_json_int(ses_json_at(lengths, (size_t)s), &n);
+        cu[s + 1] = cu[s] + (int32_t)n;
+    }
+    ses_json_int(ses_json_get(root, "width"), &width);
+    ses_json_int(ses_json_get(root, "size"), &size);
+    check_net(dev, "lstm", SES_CELL_LSTM, ses_json_get(nets, "lstm"), cu, seqs, width, size);
+    check_net(dev, "gru", SES_CELL_GRU, ses_json_get(nets, "gru"), cu, seqs, width, size);
+    ses_json_free(d);
+    ses_device_free(dev);
+    return check_report();
+}
