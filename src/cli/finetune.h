@@ -11,10 +11,6 @@
 #include "transfer.h"
 #include "tune.h"
 
-/* In OUT, beside the logs. */
-#define SES_RUN_FILE "run.json"   /* what it was told */
-#define SES_GRID_FILE "grid.json" /* of a search */
-
 extern const ses_command ses_command_finetune;
 
 typedef struct ses_finetune_args {

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "report.h"
 #include "show.h"
 
 #include <inttypes.h>
@@ -169,7 +170,10 @@ bool ses_finetune_write(ses_finetune *f, ses_err *e)
 {
     const char *lost = ses_trainer_lost(f->trainer);
     if (lost) fprintf(stderr, "sesame: %s; the model has the last weights, not the best\n", lost);
-    return ses_train_folder_write(f->a->output, write_all, f, e);
+    if (!ses_train_folder_write(f->a->output, write_all, f, e)) return false;
+    ses_err none = { 0 };
+    if (!ses_report_of(f->a->output, &none)) fprintf(stderr, "sesame: report.html: %s\n", none.msg);
+    return true;
 }
 
 /* ---- the end ---- */

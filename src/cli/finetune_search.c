@@ -374,7 +374,7 @@ static bool show(const search *s, ses_err *e)
     if (ok && best != SIZE_MAX) {
         const attempt *r = &s->run[sum_up(s, best).best];
         ses_show_line(&s->c->out, "Best", "%s: %s %.4f", r->dir, s->metric, r->score);
-        ses_show_line(&s->c->out, "Next", "sesame compare %s/*", s->a->output);
+        ses_show_line(&s->c->out, "Next", "sesame compare %s", s->a->output);
     }
     return ok;
 }
