@@ -18,7 +18,32 @@ static bool long_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k,
     size_t n = ses_scan_gpt2(text + *pos, end - *pos), at = *pos;
     if (ses_utf8_valid(text + at, n) != n) return k->bad = true, false;
     *pos += n;
-    return ses_bytes_whole(f, w, k, text + at, n, (uint32_t)at, 0, e);
+    return ses_bytes_whole(f, w, k, text + at, n, (uint32_t)at, e);
+}
+
+/* A word whose first byte is a space that is not in the text: found as any other, and then what lies after the
+ * space is one place earlier. The space has the range of the first character, of so many bytes. */
+static bool put_spaced(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, size_t at,
+                       size_t first, ses_err *e)
+{
+    ses_run *r = &k->run;
+    size_t from = r->n;
+    if (word.n > SES_STORE_LONG) {
+        if (!ses_bytes_whole(f, w, k, word.p, word.n, (uint32_t)at, e)) return false;
+    } else {
+        memcpy(w->text, word.p, word.n);
+        w->begin[0] = 0;
+        w->begin[1] = (uint16_t)word.n;
+        if (!ses_run_reserve(r, word.n + SES_BYTES_SLACK, e) || !f->words(f, w, k, at, 1, e)) return false;
+    }
+    for (size_t i = from; i < r->n; i++) {
+        ses_offset *o = &r->byte[i];
+        if (o->end == at + 1)
+            *o = (ses_offset){ (uint32_t)at, (uint32_t)(at + first) };
+        else
+            *o = (ses_offset){ o->begin > at ? o->begin - 1 : o->begin, o->end - 1 };
+    }
+    return true;
 }
 
 /* The first match of a piece that a space is put in front of, which it does not have. */
@@ -40,7 +65,7 @@ static bool spaced_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *
     uint32_t c;
     size_t first = ses_utf8_decode(text + at, left, &c);
     k->bad = !first || ses_utf8_valid(copy, n) != n;
-    bool ok = !k->bad && ses_bytes_whole(f, w, k, copy, n, (uint32_t)at, first, e);
+    bool ok = !k->bad && put_spaced(f, w, k, (ses_string){ copy, n }, at, first, e);
     ses_arena_rewind(&k->scratch, mark);
     *pos += n - 1;
     return ok;

@@ -92,9 +92,8 @@ bool ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text
  * long one. */
 bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, uint32_t at,
                    ses_bytes_entry *bucket, uint64_t hash, ses_err *e);
-/* A word of any length, which is not kept. space: its first byte is a space that is not in the text,
- * whose first character has so many bytes; 0: there is none. */
+/* A word of any length, which is not kept. */
 bool ses_bytes_whole(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
-                     uint32_t at, size_t space, ses_err *e);
+                     uint32_t at, ses_err *e);
 
 #endif

@@ -119,7 +119,7 @@ bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, se
     int32_t id[SES_STORE_LONG];
     uint32_t len[SES_STORE_LONG];
     parts p = { id, len, 0 };
-    if (word.n > SES_STORE_LONG) return ses_bytes_whole(f, w, k, word.p, word.n, at, 0, e);
+    if (word.n > SES_STORE_LONG) return ses_bytes_whole(f, w, k, word.p, word.n, at, e);
     if (!take_apart(f, w, word.p, word.n, &p, &k->scratch, e)) return false;
     put_parts(&k->run, &p, word.p, word.n, at);
     if (bucket && p.n <= SES_LEN(bucket->id)) {
@@ -138,29 +138,15 @@ bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, se
     return true;
 }
 
-/* The space in front has the range of the first character, of so many bytes; what is after it lies one
- * place earlier in the text. */
-static ses_offset without_space(const char *word, size_t n, size_t begin, size_t end, size_t first)
-{
-    ses_offset o = whole_chars(word, n, begin, end);
-    if (o.end == 1) return (ses_offset){ 0, (uint32_t)first };
-    return (ses_offset){ o.begin ? o.begin - 1 : 0, o.end - 1 };
-}
-
 bool ses_bytes_whole(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
-                     uint32_t at, size_t space, ses_err *e)
+                     uint32_t at, ses_err *e)
 {
     ses_mark mark = ses_arena_mark(&k->scratch);
     parts p = { ses_arena_alloc(&k->scratch, n * sizeof *p.id, e), NULL, 0 };
     p.len = p.id ? ses_arena_alloc(&k->scratch, n * sizeof *p.len, e) : NULL;
     bool ok = p.len && take_apart(f, w, word, n, &p, &k->scratch, e) &&
               ses_run_reserve(&k->run, p.n + SES_BYTES_WINDOW + SES_BYTES_SLACK, e);
-    for (size_t i = 0, begin = 0; ok && i < p.n; begin += p.len[i++]) {
-        size_t end = begin + p.len[i];
-        put_token(&k->run, p.id[i],
-                  space ? without_space(word, n, begin, end, space) : whole_chars(word, n, begin, end), at);
-    }
-    if (ok) k->run.words++;
+    if (ok) put_parts(&k->run, &p, word, n, at);
     ses_arena_rewind(&k->scratch, mark);
     return ok;
 }

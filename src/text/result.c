@@ -162,25 +162,43 @@ static void follow(const ses_tokens *k, size_t at, bool second, ses_offset was, 
     byte->end = (uint32_t)step_char(text.p, text.n, byte->end, (int64_t)point->end - was.end);
 }
 
-/* Let the post-processors change where n tokens of the run, a part from `at` on, are said to lie. */
-static void trim(const ses_tokens *k, size_t at, size_t n, bool second, ses_offset *byte, ses_offset *point)
+static void trim_one(const ses_tokens *k, size_t at, bool second, bool first, ses_blanks b, ses_offset *byte,
+                     ses_offset *point)
 {
     const ses_tokenizer *t = k->t;
-    for (size_t i = 0; i < n; i++) {
-        ses_blanks b = t->blanks[k->run.id[at + i]];
-        if (k->n_mark) {
-            size_t len = 0;
-            const char *name = name_of(k, at + i, &len);
-            b = ses_blanks_of(name, len);
+    ses_offset was = *point;
+    for (size_t j = 0; j < t->n_trims; j++) ses_trim(t->trim_prefix[j], first, b, point);
+    if (byte == point || (was.begin == point->begin && was.end == point->end)) return;
+    if (k->ascii)
+        *byte = *point;
+    else
+        follow(k, at, second, was, byte, point);
+}
+
+/* Let the post-processors change where n tokens of the run, a part from `at` on, are said to lie. Tokens with
+ * blanks are listed first, without a branch: which they are cannot be guessed. */
+static void trim(const ses_tokens *k, size_t at, size_t n, bool second, ses_offset *byte, ses_offset *point)
+{
+    enum { LIST = 256 };
+    const ses_tokenizer *t = k->t;
+    uint32_t list[LIST];
+    for (size_t i = 0; k->n_mark && i < n; i++) { /* some are not called by their ids */
+        size_t len = 0;
+        const char *name = name_of(k, at + i, &len);
+        ses_blanks b = ses_blanks_of(name, len);
+        if (b.front | b.back) trim_one(k, at + i, second, !i, b, &byte[i], &point[i]);
+    }
+    for (size_t from = 0; !k->n_mark && from < n; from += LIST) {
+        size_t count = 0, to = n - from < LIST ? n : from + LIST;
+        for (size_t i = from; i < to; i++) {
+            ses_blanks b = t->blanks[k->run.id[at + i]];
+            list[count] = (uint32_t)i;
+            count += (b.front | b.back) != 0;
         }
-        if (!(b.front | b.back)) continue;
-        ses_offset was = point[i];
-        for (size_t j = 0; j < t->n_trims; j++) ses_trim(t->trim_prefix[j], !i, b, &point[i]);
-        if (byte == point || (was.begin == point[i].begin && was.end == point[i].end)) continue;
-        if (k->ascii)
-            byte[i] = point[i];
-        else
-            follow(k, at + i, second, was, &byte[i], &point[i]);
+        for (size_t j = 0; j < count; j++) {
+            size_t i = list[j];
+            trim_one(k, at + i, second, !i, t->blanks[k->run.id[at + i]], &byte[i], &point[i]);
+        }
     }
 }
 
