@@ -16,13 +16,12 @@ static bool long_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k,
                       size_t *pos, size_t end, ses_err *e)
 {
     size_t n = ses_scan_gpt2(text + *pos, end - *pos), at = *pos;
-    if (ses_utf8_valid(text + at, n) != n) return k->bad = true, false;
     *pos += n;
     return ses_bytes_whole(f, w, k, text + at, n, (uint32_t)at, e);
 }
 
-/* A word whose first byte is a space that is not in the text: found as any other, and then what lies after the
- * space is one place earlier. The space has the range of the first character, of so many bytes. */
+/* A word whose first byte is a space that is not in the text: found as any other, and then what lies after
+ * the space is one place earlier. The space has the range of the first character, of so many bytes. */
 static bool put_spaced(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, size_t at,
                        size_t first, ses_err *e)
 {
@@ -63,9 +62,8 @@ static bool spaced_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *
         if (have == left || n + 8 < have) break;
     }
     uint32_t c;
-    size_t first = ses_utf8_decode(text + at, left, &c);
-    k->bad = !first || ses_utf8_valid(copy, n) != n;
-    bool ok = !k->bad && put_spaced(f, w, k, (ses_string){ copy, n }, at, first, e);
+    size_t first = ses_utf8_next(text + at, &c);
+    bool ok = put_spaced(f, w, k, (ses_string){ copy, n }, at, first, e);
     ses_arena_rewind(&k->scratch, mark);
     *pos += n - 1;
     return ok;
@@ -79,11 +77,11 @@ static bool encode_piece(const void *self, void *work, ses_tokens *k, const char
     size_t pos = begin;
     if (f->prefix_space && text[pos] != ' ' && !spaced_word(f, w, k, text, &pos, end, e)) return false;
     while (pos < end) {
-        size_t left = end - pos, n = left < SES_BYTES_WINDOW ? left : SES_BYTES_WINDOW, count;
+        size_t left = end - pos, n = left < SES_BYTES_WINDOW ? left : SES_BYTES_WINDOW;
         bool last = left <= SES_BYTES_WINDOW;
         memcpy(w->text, text + pos, n);
         memset(w->text + n, 0, 128);
-        if (!ses_bytes_list(f, w, text + pos, left, last, &count)) return k->bad = true, false;
+        size_t count = ses_bytes_list(f, w, text + pos, left, last);
         if (!ses_run_reserve(&k->run, n + SES_BYTES_SLACK, e)) return false;
         if (!count) {
             if (!long_word(f, w, k, text, &pos, end, e)) return false;
@@ -108,10 +106,8 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
     const ses_bytes_fast *f = self;
     if (!n) return true;
     forget(work);
-    if (f->roots.n && ses_roots_any(&f->roots, &f->t->added, text, n)) {
-        k->bad = ses_utf8_valid(text, n) != n; /* tokens look at the characters around them */
-        return !k->bad && ses_added_each(&f->t->added, encode_piece, f, work, k, text, n, e);
-    }
+    if (f->roots.n && ses_roots_any(&f->roots, &f->t->added, text, n))
+        return ses_added_each(&f->t->added, encode_piece, f, work, k, text, n, e);
     return encode_piece(f, work, k, text, 0, n, e);
 }
 
@@ -195,6 +191,5 @@ const ses_fast ses_fast_bytes = { .name = "bytes",
                                   .open = open,
                                   .work_new = work_new,
                                   .work_free = work_free,
-                                  .validates = true,
                                   .no_empty = true,
                                   .encode = encode };

@@ -44,6 +44,7 @@ typedef struct ses_bytes_work {
     /* A bit for each byte: part of a letter, of a number, of white space; goes on in a character; and
      * where matches begin. */
     uint64_t letter[SES_BYTES_BLOCKS + 1], number[SES_BYTES_BLOCKS + 1], space[SES_BYTES_BLOCKS + 1];
+    uint64_t high[SES_BYTES_BLOCKS + 1]; /* is beyond ASCII */
     uint64_t inner[SES_BYTES_BLOCKS + 1], start[SES_BYTES_BLOCKS + 1];
     uint64_t blank[SES_BYTES_BLOCKS + 1], quote[SES_BYTES_BLOCKS + 1]; /* is a space, an apostrophe */
     uint16_t begin[SES_BYTES_WINDOW + 64];
@@ -83,10 +84,8 @@ bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens
                           size_t count, ses_err *e);
 
 /* Where the matches of the window's first n bytes begin: their number, w->begin, and the end after the
- * last. last: the text ends with the window. More than a window without a match's end: 0. False: not
- * UTF-8. */
-bool ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t n, bool last,
-                    size_t *count);
+ * last. last: the text ends with the window. More than a window without a match's end: 0. */
+size_t ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t n, bool last);
 
 /* A word that no cache has: its tokens to the run, and kept. bucket: where a short one is kept; hash: of a
  * long one. */

@@ -41,6 +41,7 @@ uint64_t ses_bytes_sort_avx2(ses_bytes_work *w, size_t n)
         w->space[i / 64] = (blank | in_both(v, 9, 5)) & inside;
         w->blank[i / 64] = blank & inside;
         w->quote[i / 64] = in_both(v, '\'', 1) & inside;
+        w->high[i / 64] = high;
         w->inner[i / 64] = high ? in_both(v, (char)0x80, 64) : 0;
         wide |= (uint64_t)(high != 0) << i / 64;
     }

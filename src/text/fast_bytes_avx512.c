@@ -19,6 +19,7 @@ uint64_t ses_bytes_sort_avx512(ses_bytes_work *w, size_t n)
         w->space[i / 64] = (blank | in(v, 9, 5)) & inside;
         w->blank[i / 64] = blank & inside;
         w->quote[i / 64] = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\'')) & inside;
+        w->high[i / 64] = high;
         w->inner[i / 64] = high ? in(v, (char)0x80, 64) : 0;
         wide |= (uint64_t)(high != 0) << i / 64;
     }

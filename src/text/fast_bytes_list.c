@@ -33,22 +33,13 @@ uint64_t ses_bytes_sort_ref(ses_bytes_work *w, size_t n)
         w->blank[i / 64] = blank;
         w->quote[i / 64] = quote;
         w->inner[i / 64] = inner;
+        w->high[i / 64] = high;
         if (high) wide |= (uint64_t)1 << i / 64;
     }
     return wide;
 }
 
 /* ---- characters beyond ASCII ---- */
-
-static inline size_t decode(const char *text, size_t n, uint32_t *cp)
-{
-    const uint8_t *p = (const uint8_t *)text;
-    if (n >= 2 && p[0] >= 0xC2 && p[0] < 0xE0 && (p[1] & 0xC0) == 0x80)
-        return *cp = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu), 2;
-    if (n >= 3 && p[0] > 0xE0 && p[0] < 0xED && (p[1] & 0xC0) == 0x80 && (p[2] & 0xC0) == 0x80)
-        return *cp = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu), 3;
-    return ses_utf8_decode(text, n, cp);
-}
 
 static ses_bytes_class wide_class(const ses_bytes_fast *f, uint32_t cp)
 {
@@ -59,34 +50,39 @@ static ses_bytes_class wide_class(const ses_bytes_fast *f, uint32_t cp)
     return gc & SES_GCS_L ? SES_BYTES_LETTER : gc & SES_GCS_N ? SES_BYTES_NUMBER : SES_BYTES_OTHER;
 }
 
-/* Set the masks of the characters that begin in block i; text has n bytes from the window's begin,
- * which may be more than the window. *over: bytes of the next block that belong to a character of this
- * one. */
-static bool sort_wide(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t n, size_t i,
-                      size_t *over)
+/* Bytes of the character at p, which is beyond ASCII. */
+static inline size_t decode(const char *text, uint32_t *cp)
 {
-    size_t at = 64 * i + *over, end = 64 * (i + 1);
-    *over = 0;
-    while (at < end && at < n) {
-        uint8_t c = (uint8_t)text[at];
-        uint32_t cp = 0;
-        if (c < 128) {
-            at++;
-            continue;
-        }
-        size_t len = decode(text + at, n - at, &cp);
-        if (!len) return false;
+    const uint8_t *p = (const uint8_t *)text;
+    if (p[0] < 0xE0) return *cp = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu), 2;
+    if (p[0] < 0xF0) return *cp = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu), 3;
+    return ses_utf8_next(text, cp);
+}
+
+static inline uint64_t mask_if(bool yes) { return 0 - (uint64_t)yes; }
+
+/* Set the masks of the characters beyond ASCII that begin in block i, with no branch on their classes, which
+ * cannot be guessed. text: the window's first byte; what is after the window is still text. */
+static void sort_wide(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t i)
+{
+    uint64_t letter[2] = { 0 }, number[2] = { 0 }, space[2] = { 0 };
+    for (uint64_t lead = w->high[i] & ~w->inner[i]; lead; lead &= lead - 1) {
+        unsigned at = (unsigned)__builtin_ctzll(lead);
+        uint32_t cp;
+        uint64_t bytes = ((uint64_t)1 << decode(text + 64 * i + at, &cp)) - 1;
+        uint64_t here = bytes << at, more = bytes >> 1 >> (63 - at); /* of this block, and of the next */
         ses_bytes_class class = wide_class(f, cp);
-        uint64_t bits = (((uint64_t)1 << len) - 1) << (at & 63),
-                 more = at + len > end ? (1u << (at + len - end)) - 1 : 0;
-        uint64_t *mask = class == SES_BYTES_LETTER   ? w->letter
-                         : class == SES_BYTES_NUMBER ? w->number
-                                                     : w->space;
-        if (class != SES_BYTES_OTHER) mask[i] |= bits, mask[i + 1] |= more;
-        at += len;
-        if (at > end) *over = at - end;
+        uint64_t is_letter = mask_if(class == SES_BYTES_LETTER),
+                 is_number = mask_if(class == SES_BYTES_NUMBER), is_space = mask_if(class == SES_BYTES_SPACE);
+        letter[0] |= here & is_letter, letter[1] |= more & is_letter;
+        number[0] |= here & is_number, number[1] |= more & is_number;
+        space[0] |= here & is_space, space[1] |= more & is_space;
     }
-    return true;
+    for (size_t k = 0; k < 2; k++) {
+        w->letter[i + k] |= letter[k];
+        w->number[i + k] |= number[k];
+        w->space[i + k] |= space[k];
+    }
 }
 
 /* ---- starts ---- */
@@ -153,15 +149,12 @@ static size_t put_bits(uint64_t bits, size_t base, uint16_t *out)
     return n;
 }
 
-bool ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t n, bool last,
-                    size_t *count)
+size_t ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t n, bool last)
 {
-    size_t window = n < SES_BYTES_WINDOW ? n : SES_BYTES_WINDOW, blocks = (window + 63) / 64, over = 0,
-           found = 0;
+    size_t window = n < SES_BYTES_WINDOW ? n : SES_BYTES_WINDOW, blocks = (window + 63) / 64, found = 0;
     w->letter[blocks] = w->number[blocks] = w->space[blocks] = w->inner[blocks] = 0;
     uint64_t wide = f->sort(w, window);
-    for (size_t i = 0; i < blocks && wide >> i; i++)
-        if ((wide >> i & 1) && !sort_wide(f, w, text, n, i, &over)) return false;
+    for (; wide; wide &= wide - 1) sort_wide(f, w, text, (size_t)__builtin_ctzll(wide));
     find_starts(w, window, last);
     find_contractions(w, window);
     size_t certain = last ? window : window - SES_BYTES_EDGE; /* starts below are what they will stay */
@@ -175,6 +168,5 @@ bool ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text
         w->begin[found] = (uint16_t)window;
     else
         found--; /* the last one's end is not known; the next window begins with it */
-    *count = found;
-    return true;
+    return found;
 }

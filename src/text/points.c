@@ -53,6 +53,12 @@ bool ses_points(ses_isa isa, ses_point_table *table, const char *text, size_t n,
                 ses_offset *point, size_t count, ses_err *e)
 {
 #if defined __x86_64__ && !defined SES_REF_ONLY
+    if (isa >= SES_ISA_AVX2 && n <= SES_POINT_SHORT) {
+        if (!table->point) table->point = ses_alloc_array(SES_POINT_SHORT + 16, sizeof *table->point, e);
+        if (!table->point) return false;
+        ses_points_short_avx2(table->point, text, n, byte, point, count);
+        return true;
+    }
     if (isa >= SES_ISA_AVX2) {
         size_t blocks = n / 64 + 1;
         if (blocks > table->cap) {
@@ -74,5 +80,6 @@ bool ses_points(ses_isa isa, ses_point_table *table, const char *text, size_t n,
 void ses_point_table_free(ses_point_table *t)
 {
     ses_free(t->block);
+    ses_free(t->point);
     *t = (ses_point_table){ 0 };
 }
