@@ -71,7 +71,7 @@ static void run(ses_exec *x, const ses_kernels *k, problem *p, bool packed)
     ses_gemm g = p->g;
     if (packed) {
         pack = fence_floats(&fp, (size_t)k->gemm_pack_size(g.n, g.k));
-        k->gemm_pack(x, pack, g.b, g.b_row, g.b_col, g.n, g.k);
+        k->gemm_pack(x, pack, SES_REAL, g.b, g.b_row, g.b_col, g.n, g.k);
         g.packed = pack, g.b = NULL;
     }
     k->gemm(x, &g);

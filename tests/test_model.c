@@ -8,7 +8,7 @@
 static ses_device *device(int threads, ses_isa isa)
 {
     ses_err e = { 0 };
-    ses_device *d = ses_device_open("cpu", &(ses_device_options){ threads, isa }, &e);
+    ses_device *d = ses_device_open("cpu", &(ses_device_options){ .threads = threads, .isa = isa }, &e);
     CHECK_MSG(d, "%s", e.msg);
     return d;
 }

@@ -5,8 +5,8 @@
 static void check_case(const ses_op *op, size_t i, ses_isa isa, int threads)
 {
     ses_err e = { 0 };
-    ses_device *ref = ses_device_open("cpu", &(ses_device_options){ 1, SES_ISA_REF }, &e);
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ threads, isa }, &e);
+    ses_device *ref = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_REF }, &e);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads, .isa = isa }, &e);
     ses_trial a, b;
     const char *where = "";
     CHECK_MSG(ref && dev && ses_trial_run(&b, ref, op, &op->cases[i], NULL, &e), "%s case %zu: %s", op->name,
@@ -26,8 +26,8 @@ static void check_threads(const ses_op *op, size_t i, ses_isa isa)
 {
     ses_trial a, b;
     ses_err e = { 0 };
-    ses_device *one = ses_device_open("cpu", &(ses_device_options){ 1, isa }, &e);
-    ses_device *three = ses_device_open("cpu", &(ses_device_options){ 3, isa }, &e);
+    ses_device *one = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = isa }, &e);
+    ses_device *three = ses_device_open("cpu", &(ses_device_options){ .threads = 3, .isa = isa }, &e);
     CHECK(ses_trial_run(&a, one, op, &op->cases[i], NULL, &e) &&
           ses_trial_run(&b, three, op, &op->cases[i], NULL, &e));
     CHECK(a.n_out == b.n_out && !memcmp(a.out, b.out, (size_t)a.n_out * sizeof *a.out));

@@ -28,7 +28,7 @@ typedef struct rig {
 static rig rig_new(const family *f, ses_isa isa)
 {
     ses_err e = { 0 };
-    rig r = { .dev = ses_device_open("cpu", &(ses_device_options){ 2, isa }, &e) };
+    rig r = { .dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = isa }, &e) };
     r.doc = family_config(f, &e);
     r.m = r.doc ? ses_model_new(ses_json_root(r.doc), r.dev, &(ses_model_options){ .seed = 5 }, &e) : NULL;
     r.t = ses_tape_new(r.dev, NULL, &e);

@@ -21,7 +21,7 @@ int checker_main(const checker *c, char **argv)
         return 2;
     }
     if (a.help) return help(c), 0;
-    ses_device_options o = { .threads = (int)a.shared.threads, .isa = ses_shared_isa(&a.shared) };
+    ses_device_options o = ses_shared_options(&a.shared);
     ses_device *dev = ses_device_open(a.shared.device, &o, &e);
     if (!dev) return fprintf(stderr, "%s: %s\n", c->name, e.msg), 2;
     for (int i = 0; i < n; i++) {

@@ -7,7 +7,6 @@
 typedef struct checker_args {
     ses_shared shared;
     bool verbose, help;
-    int dtype; /* of programs that take it */
 } checker_args;
 
 #define CHECKER_OPTIONS(each)                                                                        \

@@ -10,6 +10,9 @@ typedef struct ses_device ses_device;
 typedef struct ses_device_options {
     int threads; /* 0: one for each core this process may use */
     ses_isa isa; /* highest instruction set to use; SES_ISA_COUNT or more: the best there is */
+    /* What dense weights are rounded to where nothing is trained, and read as in every product: SES_F32 (as
+     * they are), SES_F16, SES_BF16, or SES_I8 with the other factor rounded, too. */
+    ses_dtype dtype;
 } ses_device_options;
 
 /* name: "cpu", or "cuda" / "cuda:N" where the build has it. options may be NULL. */
@@ -18,5 +21,6 @@ void ses_device_free(ses_device *d);
 const char *ses_device_name(const ses_device *d);
 int ses_device_threads(const ses_device *d);
 ses_isa ses_device_isa(const ses_device *d);
+ses_dtype ses_device_dtype(const ses_device *d);
 
 #endif

@@ -47,7 +47,9 @@ void ses_model_free(ses_model *m);
 
 /* Config and weights into a folder (made if absent), each file whole or not at all. */
 typedef struct ses_save_options {
-    ses_dtype dtype;    /* of the weights in the file: SES_F32, SES_F16, SES_BF16 */
+    /* Of the weights in the file: SES_F32, SES_F16, SES_BF16, or SES_I8: dense ones in 8 bits with a scale
+     * an output beside ("NAME_scale"), heads and tables in 16, the rest in 32. */
+    ses_dtype dtype;
     size_t shard_bytes; /* 0: one file */
     bool overwrite;     /* else an existing file is an error */
 } ses_save_options;

@@ -34,6 +34,10 @@ typedef struct ses_param {
     ses_init init;
     ses_param_role role;
     bool decay; /* by convention weight decay applies: false for biases and norms */
+    bool dense; /* a dense layer's weight, in this order: products may read it rounded */
+    ses_weight order;
+    bool table;    /* embeddings, too, which read it as it is */
+    bool delicate; /* of a head: never rounded to less than 16 bits */
 } ses_param;
 
 ses_store *ses_store_new(ses_device *dev, ses_err *e);
@@ -43,6 +47,9 @@ ses_device *ses_store_device(const ses_store *s);
 /* The first error of ses_store_add sticks; ses_store_ok tells. Returns NULL then. */
 ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_MAX_DIM], ses_init init);
 void ses_store_role(ses_store *s, const ses_tensor *t, ses_param_role role);
+void ses_store_dense(ses_store *s, const ses_tensor *t, ses_weight order); /* t is a dense layer's weight */
+void ses_store_table(ses_store *s, const ses_tensor *t); /* and a table of embeddings, or only that */
+void ses_store_delicate(ses_store *s, size_t from);      /* parameters from this one on are of heads */
 bool ses_store_ok(const ses_store *s, ses_err *e);
 
 /* Low-rank adapters (LoRA) beside dense layers, asked about as each is declared. While a store is told of
@@ -68,7 +75,10 @@ bool ses_store_own(ses_store *s, size_t i, ses_err *e); /* memory for one parame
  * other's optimizer. */
 void ses_store_share(ses_store *s, size_t i, const ses_tensor *with);
 void ses_store_bind(ses_store *s, size_t i, const ses_real *data); /* borrowed from elsewhere */
-bool ses_store_freeze(ses_store *s, ses_err *e);                   /* values stay: may be packed */
+/* Rounds a dense weight to the device's dtype, or to `as` where that is narrower; its values may go
+ * afterwards. */
+bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e);
+bool ses_store_freeze(ses_store *s, ses_err *e); /* values stay: may be packed, and dense ones rounded */
 
 void ses_store_init(ses_store *s, double deviation, uint64_t seed); /* random, by each one's ses_init */
 void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed);

@@ -22,8 +22,13 @@ typedef struct weights {
     shape s;
     int64_t m;
     int64_t copies, packed_size; /* of each copy, in numbers */
+    int64_t bytes_size;          /* the same rounded to 8 bits, in bytes */
     float *w, *packed;           /* [copies][n * k], [copies][packed_size] */
-    float *x, *y, *dw, *bias;    /* [MAX_M, k], [MAX_M, n], [n, k], [n] */
+    uint16_t *half;              /* [copies][packed_size] */
+    char *bytes;                 /* [copies][bytes_size] */
+    uint8_t *rows;               /* x rounded to 8 bits, and [MAX_M] their scales */
+    float *scale;
+    float *x, *y, *dw, *bias; /* [MAX_M, k], [MAX_M, n], [n, k], [n] */
     ses_device *dev;
     const ses_opponent *opponent;
 } weights;
@@ -34,6 +39,7 @@ static void multiply(const weights *v, const float *packed, const float *bias, s
 {
     ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
     g.packed = packed;
+    g.packed_as = SES_REAL;
     g.bias = bias;
     g.act = act;
     v->dev->k.gemm(&v->dev->exec, &g);
@@ -50,6 +56,47 @@ static void cold(void *ctx, int64_t call)
 {
     const weights *v = ctx;
     multiply(v, v->packed + call % v->copies * v->packed_size, NULL, SES_ACT_NONE);
+}
+
+static void multiply_half(const weights *v, int64_t copy)
+{
+    ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
+    g.packed = v->half + copy * v->packed_size;
+    g.packed_as = SES_F16;
+    v->dev->k.gemm(&v->dev->exec, &g);
+}
+
+static void half_hot(void *ctx, int64_t call)
+{
+    (void)call;
+    multiply_half(ctx, 0);
+}
+
+static void half_cold(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    multiply_half(v, call % v->copies);
+}
+
+static void multiply_bytes(const weights *v, int64_t copy)
+{
+    ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
+    g.packed = v->bytes + copy * v->bytes_size;
+    g.packed_as = SES_I8;
+    v->dev->k.round_rows(&v->dev->exec, v->rows, v->scale, v->x, v->m, v->s.k);
+    v->dev->k.gemm8(&v->dev->exec, &g, v->rows, v->scale);
+}
+
+static void bytes_hot(void *ctx, int64_t call)
+{
+    (void)call;
+    multiply_bytes(ctx, 0);
+}
+
+static void bytes_cold(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    multiply_bytes(v, call % v->copies);
 }
 
 static void on_the_fly(void *ctx, int64_t call)
@@ -124,6 +171,10 @@ typedef struct contest {
 static const contest contests[] = {
     { "gemm", "forward, packed, hot", hot, their_hot },
     { "gemm_cold", "forward, packed, cold", cold, their_cold },
+    { "gemm_f16", "weights of 16 bits, hot", half_hot, NULL },
+    { "gemm_f16_cold", "weights of 16 bits, cold", half_cold, NULL },
+    { "gemm_i8", "weights of 8 bits, hot", bytes_hot, NULL },
+    { "gemm_i8_cold", "weights of 8 bits, cold", bytes_cold, NULL },
     { "gemm_onthefly", "packed on the way", on_the_fly, NULL },
     { "gemm_gelu", "packed, bias + GELU", with_gelu, NULL },
     { "gemm_dx", "backward dX", dx, their_dx },
@@ -165,6 +216,10 @@ static void weights_free(weights *v)
     ses_free(v->y);
     ses_free(v->dw);
     ses_free(v->bias);
+    ses_free(v->half);
+    ses_free(v->bytes);
+    ses_free(v->rows);
+    ses_free(v->scale);
 }
 
 static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
@@ -179,10 +234,21 @@ static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
     v->y = numbers(MAX_M * s.n, e);
     v->dw = numbers(count, e);
     v->bias = numbers(s.n, e);
-    if (!v->w || !v->packed || !v->x || !v->y || !v->dw || !v->bias) return false;
-    for (int64_t i = 0; i < v->copies; i++)
-        b->dev->k.gemm_pack(&b->dev->exec, v->packed + i * v->packed_size, v->w + i * count, 1, s.k, s.n,
-                            s.k);
+    v->bytes_size = (b->dev->k.gemm8_pack_size(s.n, s.k) + 63) / 64 * 64;
+    v->half = ses_alloc_aligned((size_t)(v->copies * v->packed_size) * sizeof *v->half, e);
+    v->bytes = ses_alloc_aligned((size_t)(v->copies * v->bytes_size), e);
+    v->rows = ses_alloc_aligned((size_t)(MAX_M * 4 * ses_quads(s.k)), e);
+    v->scale = numbers(MAX_M, e);
+    if (!v->w || !v->packed || !v->x || !v->y || !v->dw || !v->bias || !v->half || !v->bytes || !v->rows ||
+        !v->scale)
+        return false;
+    for (int64_t i = 0; i < v->copies; i++) {
+        b->dev->k.gemm_pack(&b->dev->exec, v->packed + i * v->packed_size, SES_REAL, v->w + i * count, 1, s.k,
+                            s.n, s.k);
+        b->dev->k.gemm_pack(&b->dev->exec, v->half + i * v->packed_size, SES_F16, v->w + i * count, 1, s.k,
+                            s.n, s.k);
+        b->dev->k.gemm8_pack(&b->dev->exec, v->bytes + i * v->bytes_size, v->w + i * count, 1, s.k, s.n, s.k);
+    }
     return true;
 }
 

@@ -152,7 +152,7 @@ static bool run(ses_call *c, ses_err *e)
     job j = { .a = a };
     if (!c->n_rest && !a->texts.n)
         return ses_fail(e, SES_EUSAGE, "no file and no --text given; - is standard input");
-    ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
+    ses_device_options o = ses_shared_options(&a->shared);
     ses_device *dev = ses_device_open(a->shared.device, &o, e);
     ses_model *m = dev ? ses_model_open(a->model, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(a->model, e) : NULL;

@@ -395,7 +395,7 @@ static bool run(ses_call *c, ses_err *e)
     const char *dir = a->adapter ? a->adapter : c->rest[0];
     ses_runner r = { .a = a, .term = &c->out };
     ses_reader in = { .given = a->ids, .file = c->n_rest > 1 || a->ids.n ? c->rest + 1 : standard };
-    ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
+    ses_device_options o = ses_shared_options(&a->shared);
     ses_model_options mo = { .class_name = a->class_name,
                              .strict = a->strict,
                              .lean = a->lean,

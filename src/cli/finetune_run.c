@@ -232,7 +232,7 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
 {
     ses_finetune f = { .a = a, .talk = &c->err, .quiet = c->quiet };
     ses_run_end end = SES_RUN_COMPLETE;
-    ses_device_options o = { .threads = (int)a->tune.shared.threads, .isa = ses_shared_isa(&a->tune.shared) };
+    ses_device_options o = ses_shared_options(&a->tune.shared);
     ses_train_place place = { a->output, a->log, a->resume, a->overwrite };
     *stopped = false;
     if (!ses_tune_resolve(&a->tune, &f.kind, &f.spec, e) || !ses_train_folder_room(&place, e)) return false;

@@ -378,7 +378,7 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
     const ses_pipeline_args *a = c->args;
     job j = { .call = c, .a = a, .npy = { .f = stdout } };
     if (!check_usage(c, a, e)) return false;
-    ses_device_options o = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
+    ses_device_options o = ses_shared_options(&a->shared);
     catch_signals();
     sigset_t was = block_signals();
     ses_device *dev = ses_device_open(a->shared.device, &o, e);

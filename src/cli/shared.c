@@ -15,6 +15,12 @@ ses_isa ses_shared_isa(const ses_shared *s)
 
 int ses_shared_threads(const ses_shared *s) { return s->threads > 0 ? (int)s->threads : ses_cpu_count(); }
 
+ses_device_options ses_shared_options(const ses_shared *s)
+{
+    static const ses_dtype choice[] = { SES_F32, SES_F16, SES_BF16, SES_I8 }; /* as SES_OPT_SHARED has them */
+    return (ses_device_options){ (int)s->threads, ses_shared_isa(s), choice[s->dtype] };
+}
+
 /* Code a folder brings along: its architecture is one of ours, and only ours is run. */
 static void tell_code(const ses_model *m)
 {

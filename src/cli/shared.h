@@ -9,6 +9,7 @@
 typedef struct ses_shared {
     int64_t threads;    /* 0: one for each core this process may use */
     int isa;            /* ses_isa, or -1: the best */
+    int dtype;          /* of the choices below */
     const char *device; /* "cpu", "cuda", "cuda:N" */
     bool json;
 } ses_shared;
@@ -35,6 +36,12 @@ typedef struct ses_shared {
           .choices = "ref|avx2|avx512",                                             \
           .env = "SESAME_ISA",                                                      \
           .help = "highest instruction set to use; without it the best there is" }, \
+        { .name = "dtype",                                                          \
+          .type = SES_OPT_CHOICE,                                                   \
+          .offset = offsetof(struct_, field.dtype),                                 \
+          .def = "f32",                                                             \
+          .choices = "f32|f16|bf16|int8",                                           \
+          .help = "what dense weights are rounded to where nothing is trained" },   \
         { .name = "device",                                                         \
           .type = SES_OPT_TEXT,                                                     \
           .offset = offsetof(struct_, field.device),                                \
@@ -62,5 +69,6 @@ void ses_tell_surplus(const ses_model *m);
 
 ses_isa ses_shared_isa(const ses_shared *s); /* what will run: capped by what CPU and build have */
 int ses_shared_threads(const ses_shared *s); /* at least 1 */
+ses_device_options ses_shared_options(const ses_shared *s);
 
 #endif

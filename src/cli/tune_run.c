@@ -55,7 +55,7 @@ static bool read_rows(ses_tune_run *r, const ses_data_spec *s, const char *path,
 
 bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *c, bool labels, ses_err *e)
 {
-    ses_device_options d = { .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) };
+    ses_device_options d = ses_shared_options(&a->shared);
     const char *dir = a->adapter ? a->adapter : c->rest[0], *base = a->adapter ? c->rest[0] : NULL;
     const ses_tune_kind *k;
     ses_data_spec s;

@@ -233,10 +233,10 @@ int64_t ses_k_gemm_pack_size_cuda(int64_t n, int64_t k)
     return 0;
 }
 
-void ses_k_gemm_pack_cuda(ses_exec *x, ses_real *packed, const ses_real *b, int64_t b_row, int64_t b_col,
-                          int64_t n, int64_t k)
+void ses_k_gemm_pack_cuda(ses_exec *x, void *packed, ses_dtype as, const ses_real *b, int64_t b_row,
+                          int64_t b_col, int64_t n, int64_t k)
 {
-    (void)x, (void)packed, (void)b, (void)b_row, (void)b_col, (void)n, (void)k;
+    (void)x, (void)packed, (void)as, (void)b, (void)b_row, (void)b_col, (void)n, (void)k;
 }
 
 /* The library's GELU is the approximation by tanh: activations are a pass of their own. */

@@ -1,4 +1,5 @@
 #include "act_ref.h"
+#include "base/half.h"
 #include "split.h"
 
 enum { COLS = 16 }; /* columns a chunk computes */
@@ -6,12 +7,27 @@ enum { COLS = 16 }; /* columns a chunk computes */
 /* packed[p * n + j] = B(p, j) */
 int64_t ses_k_gemm_pack_size_ref(int64_t n, int64_t k) { return n * k; }
 
-void ses_k_gemm_pack_ref(ses_exec *x, ses_real *packed, const ses_real *b, int64_t b_row, int64_t b_col,
-                         int64_t n, int64_t k)
+void ses_k_gemm_pack_ref(ses_exec *x, void *packed, ses_dtype as, const ses_real *b, int64_t b_row,
+                         int64_t b_col, int64_t n, int64_t k)
 {
     (void)x;
     for (int64_t p = 0; p < k; p++)
-        for (int64_t j = 0; j < n; j++) packed[p * n + j] = b[p * b_row + j * b_col];
+        for (int64_t j = 0; j < n; j++) {
+            ses_real v = b[p * b_row + j * b_col];
+            if (as == SES_REAL)
+                ((ses_real *)packed)[p * n + j] = v;
+            else
+                ((uint16_t *)packed)[p * n + j] = as == SES_F16 ? ses_f64_to_f16(v) : ses_f64_to_bf16(v);
+        }
+}
+
+/* B(p, j), wherever it is. */
+static double b_at(const ses_gemm *g, int64_t p, int64_t j)
+{
+    if (!g->packed) return g->b[p * g->b_row + j * g->b_col];
+    if (g->packed_as == SES_REAL) return ((const ses_real *)g->packed)[p * g->n + j];
+    uint16_t h = ((const uint16_t *)g->packed)[p * g->n + j];
+    return g->packed_as == SES_F16 ? ses_f16_to_f32(h) : ses_bf16_to_f32(h);
 }
 
 /* C(i, j) for j in r, from the sums over k. */
@@ -30,13 +46,11 @@ static void chunk(void *ctx, int64_t index, void *scratch)
     (void)scratch;
     const ses_gemm *g = ctx;
     ses_range r = ses_chunk(g->n, COLS, index);
-    const ses_real *b = g->packed ? g->packed : g->b;
-    int64_t b_row = g->packed ? g->n : g->b_row, b_col = g->packed ? 1 : g->b_col;
     for (int64_t i = 0; i < g->m; i++) {
         double sum[COLS] = { 0 };
         for (int64_t p = 0; p < g->k; p++) {
             double a = g->a[i * g->a_row + p * g->a_col];
-            for (int64_t j = r.begin; j < r.end; j++) sum[j - r.begin] += a * b[p * b_row + j * b_col];
+            for (int64_t j = r.begin; j < r.end; j++) sum[j - r.begin] += a * b_at(g, p, j);
         }
         put(g, i, r, sum);
     }

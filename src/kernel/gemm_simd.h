@@ -3,8 +3,9 @@
  * k is cut into passes of at most PASS, by k alone: a tile's accumulators start each pass at zero and are
  * added to C, which also keeps the chains of roundings short. A chunk is a block of rows times a group of
  * panels; how the chunks are cut changes no bit. */
+#include "base/half.h"
 #include "gemm_pack.h"
-#include "vecmath.h"
+#include "gemm_put.h"
 
 enum {
     PASS = 768,
@@ -22,57 +23,27 @@ typedef struct job {
     int64_t rows, group; /* of a chunk: rows, panels */
     int64_t groups;      /* chunks side by side */
     bool strips;         /* A is packed */
+    bool half;           /* tiles read B's 16-bit numbers themselves: there are rows for one tile only */
 } job;
 
 /* A stretch of k. */
 typedef struct pass {
     int64_t begin, k;
-    bool first, last;
+    tile_turn turn;
 } pass;
 
 static pass pass_at(int64_t k, int64_t begin)
 {
     int64_t n = k > PASS ? (k + PASS - 1) / PASS : 1, size = tile_round_up((k + n - 1) / n, 4);
-    return (pass){ begin, tile_min(size, k - begin), begin == 0, begin + size >= k };
-}
-
-/* A finished tile, at row i and column j of C, is added to what earlier passes left; the last pass adds the
- * bias and applies the activation. */
-VF_INLINE void put_act(const ses_gemm *g, pass s, const float *tile, int64_t i, int64_t rows, int64_t j,
-                       int64_t cols, const ses_act act)
-{
-    bool add = g->add || !s.first, bias = s.last && g->bias, pre = s.last && g->pre;
-    for (int64_t r = 0; r < rows; r++, tile += TILE_COLS) {
-        int64_t at = (i + r) * g->ldc + j;
-        for (int64_t v = 0; v < cols; v += VF_LANES) {
-            vf x = vf_load(tile + v);
-            if (add) x = vf_add(vf_get(g->c + at + v, cols - v), x);
-            if (bias) x = vf_add(x, vf_get(g->bias + j + v, cols - v));
-            if (pre) vf_put(g->pre + at + v, x, cols - v);
-            vf_put(g->c + at + v, vf_act(act, x), cols - v);
-        }
-    }
-}
-
-static void put(const ses_gemm *g, pass s, const float *tile, int64_t i, int64_t rows, int64_t j,
-                int64_t cols)
-{
-    switch (s.last ? g->act : SES_ACT_NONE) {
-    case SES_ACT_GELU: put_act(g, s, tile, i, rows, j, cols, SES_ACT_GELU); break;
-    case SES_ACT_GELU_TANH: put_act(g, s, tile, i, rows, j, cols, SES_ACT_GELU_TANH); break;
-    case SES_ACT_RELU: put_act(g, s, tile, i, rows, j, cols, SES_ACT_RELU); break;
-    case SES_ACT_SILU: put_act(g, s, tile, i, rows, j, cols, SES_ACT_SILU); break;
-    case SES_ACT_TANH: put_act(g, s, tile, i, rows, j, cols, SES_ACT_TANH); break;
-    case SES_ACT_SIGMOID: put_act(g, s, tile, i, rows, j, cols, SES_ACT_SIGMOID); break;
-    default: put_act(g, s, tile, i, rows, j, cols, SES_ACT_NONE);
-    }
+    return (pass){ begin, tile_min(size, k - begin), { begin == 0, begin + size >= k } };
 }
 
 /* Rows i .. end-1 times one panel. Tiles are of even height, so that no ragged one is left over. */
-static void run_panel(const job *b, pass s, const float *strips, const float *panel, int64_t i, int64_t end,
+static void run_panel(const job *b, pass s, const float *strips, const void *panel, int64_t i, int64_t end,
                       int64_t j)
 {
     const ses_gemm *g = &b->g;
+    tile_direct_fn *const(*direct)[TILE_VECS] = b->half ? tile_half[g->packed_as == SES_BF16] : tile_direct;
     int64_t width = panel_width(g->n, j), cols = tile_min(TILE_COLS, g->n - j), vecs = width / VF_LANES;
     int64_t tiles = (end - i + TILE_ROWS - 1) / TILE_ROWS;
     float tile[TILE_ROWS * TILE_COLS];
@@ -81,12 +52,20 @@ static void run_panel(const job *b, pass s, const float *strips, const float *pa
         if (b->strips)
             tile_strip[vecs - 1](tile, TILE_COLS, strips, panel, s.k);
         else
-            tile_direct[rows - 1][vecs - 1](tile, TILE_COLS, g->a + i * g->a_row + s.begin, g->a_row, panel,
-                                            s.k);
-        put(g, s, tile, i, rows, j, cols);
+            direct[rows - 1][vecs - 1](tile, TILE_COLS, g->a + i * g->a_row + s.begin, g->a_row, panel, s.k);
+        tile_put(g, s.turn, tile, i, rows, j, cols);
         strips += b->strips ? TILE_ROWS * s.k : 0;
         i += rows;
     }
+}
+
+/* A panel of 16-bit numbers as floats: pays for itself from a few tiles on. */
+static void widen(float *y, const uint16_t *x, ses_dtype from, int64_t n)
+{
+    if (from == SES_F16)
+        for (int64_t i = 0; i < n; i += VF_LANES) vf_store(y + i, vf_load_f16(x + i));
+    else
+        for (int64_t i = 0; i < n; i += VF_LANES) vf_store(y + i, vf_load_bf16(x + i));
 }
 
 static void run_pass(const job *b, pass s, int64_t i, int64_t end, int64_t j, int64_t j_end, float *scratch)
@@ -96,9 +75,14 @@ static void run_pass(const job *b, pass s, int64_t i, int64_t end, int64_t j, in
     if (b->strips)
         pack_strips(strips, g->a + i * g->a_row + s.begin * g->a_col, g->a_row, g->a_col, end - i, s.k);
     for (; j < j_end; j += TILE_COLS) {
-        const float *panel = fresh;
-        if (g->packed)
-            panel = g->packed + j * g->k + s.begin * panel_width(g->n, j);
+        int64_t width = panel_width(g->n, j);
+        const void *panel = fresh;
+        if (g->packed && g->packed_as == SES_F32)
+            panel = (const float *)g->packed + j * g->k + s.begin * width;
+        else if (g->packed && b->half)
+            panel = (const uint16_t *)g->packed + j * g->k + s.begin * width;
+        else if (g->packed)
+            widen(fresh, (const uint16_t *)g->packed + j * g->k + s.begin * width, g->packed_as, s.k * width);
         else
             pack_panel(fresh, g->b + s.begin * g->b_row + j * g->b_col, g->b_row, g->b_col,
                        tile_min(TILE_COLS, g->n - j), s.k);
@@ -114,7 +98,7 @@ static void run_chunk(void *ctx, int64_t index, void *scratch)
     int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(g->n, j + b->group * TILE_COLS);
     pass s = pass_at(g->k, 0);
     run_pass(b, s, i, end, j, j_end, scratch);
-    while (!s.last) {
+    while (!s.turn.last) {
         s = pass_at(g->k, s.begin + s.k);
         run_pass(b, s, i, end, j, j_end, scratch);
     }
@@ -124,6 +108,7 @@ void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
 {
     if (g->m <= 0 || g->n <= 0) return;
     job b = { .g = *g, .strips = g->a_col != 1 };
+    b.half = g->packed && g->packed_as != SES_F32 && !b.strips && g->m <= TILE_ROWS;
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
     b.rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
     b.group = tile_min(b.strips ? GROUP : 1 + WORK / (b.rows * TILE_COLS * (g->k + 1)), panels);
@@ -134,23 +119,35 @@ void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
 int64_t VF_NAME(ses_k_gemm_pack_size)(int64_t n, int64_t k) { return tile_round_up(n, VF_LANES) * k; }
 
 typedef struct packing {
-    float *packed;
+    void *packed;
+    ses_dtype as;
     const float *b;
     int64_t b_row, b_col, n, k;
 } packing;
 
 static void pack_chunk(void *ctx, int64_t index, void *scratch)
 {
-    (void)scratch;
     const packing *c = ctx;
-    int64_t j = index * TILE_COLS;
-    pack_panel(c->packed + j * c->k, c->b + j * c->b_col, c->b_row, c->b_col, tile_min(TILE_COLS, c->n - j),
-               c->k);
+    int64_t j = index * TILE_COLS, n = tile_min(TILE_COLS, c->n - j), width = panel_width(c->n, j);
+    if (c->as == SES_F32) {
+        pack_panel((float *)c->packed + j * c->k, c->b + j * c->b_col, c->b_row, c->b_col, n, c->k);
+        return;
+    }
+    for (int64_t p = 0; p < c->k; p += PASS) {
+        int64_t depth = tile_min(PASS, c->k - p);
+        float *wide = scratch;
+        uint16_t *y = (uint16_t *)c->packed + j * c->k + p * width;
+        pack_panel(wide, c->b + p * c->b_row + j * c->b_col, c->b_row, c->b_col, n, depth);
+        if (c->as == SES_F16)
+            for (int64_t i = 0; i < depth * width; i += VF_LANES) vf_store_f16(y + i, vf_load(wide + i));
+        else
+            for (int64_t i = 0; i < depth * width; i++) y[i] = ses_f32_to_bf16(wide[i]);
+    }
 }
 
-void VF_NAME(ses_k_gemm_pack)(ses_exec *x, float *packed, const float *b, int64_t b_row, int64_t b_col,
-                              int64_t n, int64_t k)
+void VF_NAME(ses_k_gemm_pack)(ses_exec *x, void *packed, ses_dtype as, const float *b, int64_t b_row,
+                              int64_t b_col, int64_t n, int64_t k)
 {
-    packing c = { packed, b, b_row, b_col, n, k };
+    packing c = { packed, as, b, b_row, b_col, n, k };
     ses_parallel(x->pool, (n + TILE_COLS - 1) / TILE_COLS, pack_chunk, &c);
 }

@@ -31,13 +31,15 @@ static inline int64_t panel_width(int64_t n, int64_t j)
 
 /* t[rows][cols] = A's rows times a panel.
  * tile_direct[rows - 1][vecs - 1]: A where it lies, A(i, p) = a[i * a_row + p].
- * tile_strip[vecs - 1]: A in a strip, all TILE_ROWS rows of it. */
-typedef void tile_direct_fn(float *t, int64_t ldt, const float *a, int64_t a_row, const float *b, int64_t k);
+ * tile_strip[vecs - 1]: A in a strip, all TILE_ROWS rows of it.
+ * tile_half[as == SES_BF16]: tile_direct with a panel of 16-bit numbers. */
+typedef void tile_direct_fn(float *t, int64_t ldt, const float *a, int64_t a_row, const void *b, int64_t k);
 typedef void tile_strip_fn(float *t, int64_t ldt, const float *a, const float *b, int64_t k);
 
 #define tile_direct VF_NAME(ses_tile_direct)
+#define tile_half VF_NAME(ses_tile_half)
 #define tile_strip VF_NAME(ses_tile_strip)
-extern tile_direct_fn *const tile_direct[TILE_ROWS][TILE_VECS];
+extern tile_direct_fn *const tile_direct[TILE_ROWS][TILE_VECS], *const tile_half[2][TILE_ROWS][TILE_VECS];
 extern tile_strip_fn *const tile_strip[TILE_VECS];
 
 #endif

@@ -1,8 +1,5 @@
 /* The tile's code, for gemm_tile_avx2.c and gemm_tile_avx512.c: one function for each height and width. */
-#include "gemm_tile.h"
-
-#define TILE_PRAGMA(text) _Pragma(#text)
-#define TILE_UNROLL TILE_PRAGMA(GCC unroll 16)
+#include "gemm_tiles.h"
 
 /* c += x b. An instruction and not vf_fma, because compilers then choose a form that overwrites x and
  * shuffle the accumulators through memory. */
@@ -12,12 +9,19 @@ VF_INLINE vf tile_fma(vf x, vf b, vf c)
     return c;
 }
 
-/* One step of k: row i of A is at a[i / 3][i % 3 * a_row], so that few registers address all rows. */
-VF_INLINE void tile_step(vf c[TILE_ROWS][TILE_VECS], const float *const a[3], int64_t a_row, const float *b,
-                         const int rows, const int vecs)
+VF_INLINE vf tile_load(const char *b, const ses_dtype as)
 {
+    const void *at = b;
+    return as == SES_F16 ? vf_load_f16(at) : as == SES_BF16 ? vf_load_bf16(at) : vf_load(at);
+}
+
+/* One step of k: row i of A is at a[i / 3][i % 3 * a_row], so that few registers address all rows. */
+VF_INLINE void tile_step(vf c[TILE_ROWS][TILE_VECS], const float *const a[3], int64_t a_row, const char *b,
+                         const int rows, const int vecs, const ses_dtype as)
+{
+    const int size = as == SES_F32 ? 4 : 2;
     vf bv[TILE_VECS];
-    TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = vf_load(b + v * VF_LANES);
+    TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = tile_load(b + v * VF_LANES * size, as);
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
         vf x = vf_set1(a[i / 3][i % 3 * a_row]);
@@ -26,10 +30,12 @@ VF_INLINE void tile_step(vf c[TILE_ROWS][TILE_VECS], const float *const a[3], in
 }
 
 /* t[i][j] = sum over p of a[i * a_row + p * a_col] b[p][j], for `rows` rows and `vecs` vectors of columns. */
-VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, int64_t a_col, const float *b,
-                        int64_t k, const int rows, const int vecs)
+VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, int64_t a_col,
+                        const void *panel, int64_t k, const int rows, const int vecs, const ses_dtype as)
 {
     enum { UNROLL = 4 };
+    const int step = vecs * VF_LANES * (as == SES_F32 ? 4 : 2); /* bytes of a row of the panel */
+    const char *b = panel;
     vf c[TILE_ROWS][TILE_VECS];
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
@@ -40,14 +46,14 @@ VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, in
         TILE_UNROLL for (int u = 0; u < UNROLL; u++)
         {
             const float *at[3] = { r[0] + u * a_col, r[1] + u * a_col, r[2] + u * a_col };
-            tile_step(c, at, a_row, b + u * vecs * VF_LANES, rows, vecs);
+            tile_step(c, at, a_row, b + u * step, rows, vecs, as);
         }
-        b += UNROLL * vecs * VF_LANES;
+        b += UNROLL * step;
         TILE_UNROLL for (int i = 0; i < 3; i++) r[i] += UNROLL * a_col;
     }
     for (; k > 0; k--) {
-        tile_step(c, r, a_row, b, rows, vecs);
-        b += vecs * VF_LANES;
+        tile_step(c, r, a_row, b, rows, vecs, as);
+        b += step;
         TILE_UNROLL for (int i = 0; i < 3; i++) r[i] += a_col;
     }
     TILE_UNROLL for (int i = 0; i < rows; i++)
@@ -56,54 +62,29 @@ VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, in
     }
 }
 
-#define TILE_DIRECT(rows, vecs)                                                                            \
-    static void tile_##rows##x##vecs(float *t, int64_t ldt, const float *a, int64_t a_row, const float *b, \
-                                     int64_t k)                                                            \
-    {                                                                                                      \
-        tile_run(t, ldt, a, a_row, 1, b, k, rows, vecs);                                                   \
+#define TILE_DIRECT(name, as, rows, vecs)                                                                   \
+    static void name##_##rows##x##vecs(float *t, int64_t ldt, const float *a, int64_t a_row, const void *b, \
+                                       int64_t k)                                                           \
+    {                                                                                                       \
+        tile_run(t, ldt, a, a_row, 1, b, k, rows, vecs, as);                                                \
     }
 #define TILE_STRIP(vecs)                                                                             \
     static void tile_strip_x##vecs(float *t, int64_t ldt, const float *a, const float *b, int64_t k) \
     {                                                                                                \
-        tile_run(t, ldt, a, 1, TILE_ROWS, b, k, TILE_ROWS, vecs);                                    \
+        tile_run(t, ldt, a, 1, TILE_ROWS, b, k, TILE_ROWS, vecs, SES_F32);                           \
     }
 
-#if TILE_VECS == 2
-#define TILE_EACH(rows) TILE_DIRECT(rows, 1) TILE_DIRECT(rows, 2)
-#define TILE_NAMES(rows)                 \
-    {                                    \
-        tile_##rows##x1, tile_##rows##x2 \
-    }
-#else
-#define TILE_EACH(rows) TILE_DIRECT(rows, 1) TILE_DIRECT(rows, 2) TILE_DIRECT(rows, 3)
-#define TILE_NAMES(rows)                                  \
-    {                                                     \
-        tile_##rows##x1, tile_##rows##x2, tile_##rows##x3 \
-    }
-#endif
-
-TILE_EACH(1)
-TILE_EACH(2)
-TILE_EACH(3)
-TILE_EACH(4)
-TILE_EACH(5)
-TILE_EACH(6)
+TILE_ALL(tile, SES_F32)
+TILE_ALL(tile_f16, SES_F16)
+TILE_ALL(tile_bf16, SES_BF16)
 TILE_STRIP(1)
 TILE_STRIP(2)
 #if TILE_VECS == 3
 TILE_STRIP(3)
 #endif
-#if TILE_ROWS == 8
-TILE_EACH(7)
-TILE_EACH(8)
-#endif
 
-tile_direct_fn *const tile_direct[TILE_ROWS][TILE_VECS] = {
-    TILE_NAMES(1), TILE_NAMES(2), TILE_NAMES(3), TILE_NAMES(4), TILE_NAMES(5), TILE_NAMES(6),
-#if TILE_ROWS == 8
-    TILE_NAMES(7), TILE_NAMES(8),
-#endif
-};
+tile_direct_fn *const tile_direct[TILE_ROWS][TILE_VECS] = TILE_TABLE(tile);
+tile_direct_fn *const tile_half[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(tile_f16), TILE_TABLE(tile_bf16) };
 tile_strip_fn *const tile_strip[TILE_VECS] = {
     tile_strip_x1,
     tile_strip_x2,

@@ -21,9 +21,9 @@ typedef struct ses_sink {
     bool add;
 } ses_sink;
 
-/* C = act(A B + bias), or C += A B.
- * A(i,p) = a[i * a_row + p * a_col], B(p,j) = b[p * b_row + j * b_col]; C(i,j) = c[i * ldc + j].
- * `packed` holds B as gemm_pack laid it out and saves packing it on the way; the bits are the same. */
+/* C = act(A B + bias), or C += A B. A(i,p) = a[i * a_row + p * a_col], B(p,j) = b[p * b_row + j * b_col];
+ * C(i,j) = c[i * ldc + j]. `packed` holds B as gemm_pack laid it out and saves packing it on the way; the
+ * bits are the same, or those of B rounded to packed_as. */
 typedef struct ses_gemm {
     int64_t m, n, k;
     ses_real *c;
@@ -32,12 +32,16 @@ typedef struct ses_gemm {
     int64_t a_row, a_col;
     const ses_real *b;
     int64_t b_row, b_col;
-    const ses_real *packed;
+    const void *packed;
+    ses_dtype packed_as;  /* SES_REAL, SES_F16 or SES_BF16; of gemm8: SES_I8 */
     const ses_real *bias; /* [n] or NULL */
     ses_act act;          /* applied after the bias; SES_ACT_NONE with add */
     ses_real *pre;        /* NULL, or [m][ldc] for A B + bias before act, which the backward pass needs */
     bool add;             /* C += A B; bias NULL, act none */
 } ses_gemm;
+
+enum { SES_GEMM8_DEPTH = 1 << 16 };                                /* so that no sum overflows */
+static inline int64_t ses_quads(int64_t k) { return (k + 3) / 4; } /* groups of four, the last filled up */
 
 /* The three products of a linear layer, all matrices contiguous: A B', A B and A' B are [m, n]. */
 ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);

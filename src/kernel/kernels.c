@@ -22,6 +22,7 @@ static const ses_kernels table[SES_ISA_COUNT] = {
 
 #define YES_X true
 #define YES__ false
+#define YES_N true /* nobody asks for it there */
 static const ses_kernel_info list[] = {
 #define SES_KERNEL(name, a2, a5, cu, result, params) { #name, { true, YES_##a2, YES_##a5 }, YES_##cu },
 #include "kernels.def"
@@ -74,6 +75,7 @@ ses_kernels ses_kernels_cpu(ses_isa cap)
 #define CUDA_X(k) NULL
 #endif
 #define CUDA__(k) NULL
+#define CUDA_N(k) NULL
 
 ses_kernels ses_kernels_cuda(void)
 {

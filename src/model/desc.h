@@ -186,8 +186,10 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
 const ses_entry *ses_model_find(const ses_model *m,
                                 const char *ours); /* by any name it ever had; NULL: none */
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e);
-/* Parameter i of a store from a tensor of a file, which stays open: mapped where it can be. */
-bool ses_param_load(ses_store *s, size_t i, const ses_entry *x, const ses_model_options *o, ses_err *e);
+/* Parameter i of a store from a tensor of a file, which stays open: mapped where it can be. final: nothing
+ * is going to change it, so that a dense weight may be rounded and its values left out. */
+bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
+                    const ses_model_options *o, bool final, ses_err *e);
 bool ses_model_compute(ses_model *m, size_t i, ses_err *e); /* numbers of a parameter no file holds */
 
 /* load.c: a tensor of a file by the reference's name, `before` in front, in any spelling it ever had. */
@@ -213,6 +215,8 @@ typedef struct ses_param_source {
     ses_device *dev;
     const ses_tensor *t;
     ses_dtype dtype;
+    const float *scale; /* of SES_I8: what each output's numbers are multiples of */
+    ses_weight order;
 } ses_param_source;
 bool ses_param_read(void *source, void *out, size_t offset, size_t bytes, ses_err *e);
 

@@ -12,7 +12,7 @@ static bool has_all(const ses_model *m)
         const ses_param *p = ses_store_at(m->store, i);
         if (p->role != SES_PARAM_TRAINED) continue;
         const ses_entry *x = ses_model_find(m, p->name);
-        if (!x || !ses_param_load(m->store, i, x, &dry, &none)) return false;
+        if (!x || !ses_param_load(m->store, i, m->file, x, &dry, true, &none)) return false;
     }
     return true;
 }

@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "desc.h"
 #include "tensor/device.h"
+#include "tensor/pack.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +60,7 @@ const ses_entry *ses_model_find(const ses_model *m, const char *ours)
     return x;
 }
 
-static bool shape_fits(const ses_tensor *t, const ses_entry *x, ses_err *e)
+static bool shape_fits(const ses_tensor *t, const ses_entry *x, const ses_entry *scale, ses_err *e)
 {
     char want[96], got[160];
     bool same = x->rank == ses_rank(t);
@@ -69,37 +70,86 @@ static bool shape_fits(const ses_tensor *t, const ses_entry *x, ses_err *e)
     if (!same) return ses_fail(e, SES_EFORMAT, "shape %s, expected %s by config.json", got, want);
     if (x->dtype == SES_F32 || x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_F64)
         return true;
+    if (x->dtype == SES_I8 && scale) return true;
+    if (x->dtype == SES_I8)
+        return ses_fail(e, SES_EFORMAT,
+                        "dtype I8, but there is no \"%s_scale\" with a number for each output",
+                        ses_quoted_of(x->name, strlen(x->name)).s);
     return ses_fail(e, SES_EFORMAT, "dtype %s, expected F32, F16, BF16 or F64", ses_dtype_name(x->dtype));
 }
 
-/* Convert piece by piece, through a buffer on the stack, so that any device's memory will do. */
-static bool copy_in(ses_device *dev, ses_real *to, const ses_entry *x, ses_err *e)
+/* The scales of a weight of 8 bits, one for each output of the dense layer; NULL: x has none. */
+static const ses_entry *scale_of(const ses_safetensors *file, const ses_param *p, const ses_entry *x)
 {
-    enum { PIECE = 2048 };
-    ses_real piece[PIECE];
-    size_t size = ses_dtype_size(x->dtype), count = (size_t)x->count;
-    for (size_t at = 0; at < count; at += PIECE) {
-        size_t n = count - at < PIECE ? count - at : PIECE;
-        if (!ses_convert(piece, SES_REAL, (const char *)x->data + at * size, x->dtype, n, e)) return false;
-        dev->mem->upload(dev, to + at, piece, n * sizeof *piece);
+    char name[NAME + 32];
+    snprintf(name, sizeof name, "%s_scale", x->name);
+    const ses_entry *scale = x->dtype == SES_I8 && p->dense ? ses_safetensors_find(file, name) : NULL;
+    bool fits =
+        scale && scale->dtype == SES_F32 && scale->count == ses_weight_dim(p->tensor, p->order == SES_IN_OUT);
+    return fits ? scale : NULL;
+}
+
+/* n numbers of x from `at` on. */
+static bool convert(ses_real *to, const ses_param *p, const ses_entry *x, const ses_entry *scale, size_t at,
+                    size_t n, ses_err *e)
+{
+    const char *data = x->data;
+    if (!ses_convert(to, SES_REAL, data + at * ses_dtype_size(x->dtype), x->dtype, n, e)) return false;
+    size_t outputs = scale ? (size_t)scale->count : 0, inputs = scale ? (size_t)x->count / outputs : 0;
+    for (size_t i = 0; scale && i < n; i++) {
+        float by;
+        size_t out = p->order == SES_OUT_IN ? (at + i) / inputs : (at + i) % outputs;
+        memcpy(&by, (const char *)scale->data + out * sizeof by, sizeof by);
+        to[i] *= by;
     }
     return true;
 }
 
-bool ses_param_load(ses_store *s, size_t i, const ses_entry *x, const ses_model_options *o, ses_err *e)
+/* Piece by piece, through a buffer on the stack, so that any device's memory will do. */
+static bool copy_in(ses_device *dev, const ses_param *p, const ses_entry *x, const ses_entry *scale,
+                    ses_err *e)
 {
-    ses_tensor *t = ses_store_at(s, i)->tensor;
+    enum { PIECE = 2048 };
+    ses_real piece[PIECE];
+    size_t count = (size_t)x->count;
+    for (size_t at = 0; at < count; at += PIECE) {
+        size_t n = count - at < PIECE ? count - at : PIECE;
+        if (!convert(piece, p, x, scale, at, n, e)) return false;
+        dev->mem->upload(dev, p->tensor->f + at, piece, n * sizeof *piece);
+    }
+    return true;
+}
+
+/* A weight that products read rounded, and nobody else reads: only that form of it stays. */
+static bool load_rounded(ses_store *s, size_t i, const ses_entry *x, const ses_entry *scale, ses_err *e)
+{
+    const ses_param *p = ses_store_at(s, i);
+    ses_real *all = ses_alloc_array((size_t)x->count, sizeof *all, e);
+    bool ok = all && convert(all, p, x, scale, 0, (size_t)x->count, e);
+    p->tensor->f = all;
+    ok = ok && ses_store_round(s, i, scale ? SES_I8 : SES_REAL, e);
+    p->tensor->f = NULL;
+    ses_free(all);
+    return ok;
+}
+
+bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
+                    const ses_model_options *o, bool final, ses_err *e)
+{
+    const ses_param *p = ses_store_at(s, i);
     ses_device *dev = ses_store_device(s);
-    bool train = o->train && ses_store_at(s, i)->role != SES_PARAM_BASE;
-    if (!shape_fits(t, x, e)) return false;
+    const ses_entry *scale = scale_of(file, p, x);
+    bool train = o->train && p->role != SES_PARAM_BASE;
+    if (!shape_fits(p->tensor, x, scale, e)) return false;
     if (o->dry) return true;
     bool mapped = !train && dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
     if (mapped) {
         ses_store_bind(s, i, x->data);
         return true;
     }
-    if (!train && !ses_store_own(s, i, e)) return false;
-    return copy_in(dev, t->f, x, e);
+    bool rounds = final && !train && !o->lean && dev->host && p->dense && !p->table;
+    if (rounds && (scale || ses_device_dtype(dev) != SES_F32)) return load_rounded(s, i, x, scale, e);
+    return (train || ses_store_own(s, i, e)) && copy_in(dev, p, x, scale, e);
 }
 
 /* The entry that was read for what x is another name of; NULL: x is none. */
@@ -183,8 +233,10 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
     }
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
     if (!x) return ses_model_lacks(m, name, shape, e);
+    const ses_entry *scale = base ? scale_of(m->file, p, x) : NULL;
     if (base) used[x - ses_safetensors_at(m->file, 0)] = true;
-    return ses_param_load(m->store, i, x, o, e) ||
+    if (scale) used[scale - ses_safetensors_at(m->file, 0)] = true;
+    return ses_param_load(m->store, i, m->file, x, o, !m->adapter, e) ||
            ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
 }
 

@@ -66,6 +66,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     if (m->c.mix_layers && n) m->mix = ses_mix_add(m->store, m->stack[has_decoder(m)].depth);
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     if (m->adapter && !apart && !ses_adapter_end(m->adapter, m, e)) return false;
+    ses_store_delicate(m->store, m->first_head);
     return ses_store_ok(m->store, e);
 }
 
@@ -320,7 +321,8 @@ bool ses_model_finite(const ses_model *m, ses_err *e)
 {
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         char name[256];
-        int64_t at = first_bad(m, ses_store_at(m->store, i)->tensor);
+        const ses_tensor *t = ses_store_at(m->store, i)->tensor;
+        int64_t at = t->f ? first_bad(m, t) : -1; /* what was rounded is gone */
         if (at < 0) continue;
         ses_model_tensor_name(m, i, name, sizeof name);
         return ses_fail(e, SES_EFORMAT,

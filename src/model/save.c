@@ -2,9 +2,36 @@
 #include "adapter.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "op/op.h"
 #include "tensor/device.h"
+#include "tensor/pack.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+/* Which output of a dense layer number i of its weight belongs to. */
+static size_t output_of(const ses_tensor *t, ses_weight order, size_t i)
+{
+    size_t cols = (size_t)ses_weight_dim(t, 1);
+    return order == SES_OUT_IN ? i / cols : i % cols;
+}
+
+static void to_multiples(const ses_param_source *s, ses_real *x, size_t at, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float scale = s->scale[output_of(s->t, s->order, at + i)];
+        x[i] = scale > 0 ? (ses_real)rint(x[i] / (ses_real)scale) : 0;
+    }
+}
+
+/* What parameter p is stored as: of SES_I8, heads and tables in 16 bits, vectors in 32. */
+static ses_dtype stored_as(const ses_param *p, ses_dtype file)
+{
+    if (file != SES_I8) return file;
+    if (p->dense && !p->delicate && !p->table) return SES_I8;
+    return ses_rank(p->tensor) > 1 ? SES_F16 : SES_F32;
+}
 
 /* Bytes [offset, offset + bytes) of the parameter in the file's dtype. */
 bool ses_param_read(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e)
@@ -16,6 +43,7 @@ bool ses_param_read(void *ctx, void *out, size_t offset, size_t bytes, ses_err *
     for (char *to = out; at < end;) {
         size_t n = end - at < PIECE ? end - at : PIECE;
         s->dev->mem->download(s->dev, piece, s->t->f + at, n * sizeof *piece);
+        if (s->scale) to_multiples(s, piece, at, n);
         if (!ses_convert(to, s->dtype, piece, SES_REAL, n, e)) return false;
         to += n * size;
         at += n;
@@ -49,22 +77,57 @@ static bool save_adapter(ses_model *m, ses_safetensors_writer *w, const char *di
     return ok;
 }
 
+/* The largest magnitude of each output's weights / 127. */
+static const float *scales(const ses_model *m, const ses_param *p, ses_arena *mem, ses_err *e)
+{
+    enum { PIECE = 2048 };
+    ses_real piece[PIECE];
+    const ses_tensor *t = p->tensor;
+    size_t count = (size_t)ses_count(t), outputs = (size_t)ses_weight_dim(t, p->order == SES_IN_OUT);
+    float *scale = ses_arena_array(mem, outputs, sizeof *scale, e);
+    for (size_t at = 0; scale && at < count; at += PIECE) {
+        size_t n = count - at < PIECE ? count - at : PIECE;
+        m->dev->mem->download(m->dev, piece, t->f + at, n * sizeof *piece);
+        for (size_t i = 0; i < n; i++) {
+            float *most = &scale[output_of(t, p->order, at + i)], x = (float)fabs((double)piece[i]);
+            if (!(x <= *most)) *most = x;
+        }
+    }
+    for (size_t i = 0; scale && i < outputs; i++) scale[i] /= 127;
+    return scale;
+}
+
+static bool add_param(ses_model *m, size_t i, ses_dtype file, ses_safetensors_writer *w,
+                      ses_param_source *from, ses_arena *mem, ses_err *e)
+{
+    char name[256], scale_name[256 + 8];
+    const ses_param *p = ses_store_at(m->store, i);
+    const ses_tensor *t = p->tensor;
+    *from = (ses_param_source){ .dev = m->dev, .t = t, .dtype = stored_as(p, file), .order = p->order };
+    if (!ses_model_file_name(m, i, name, sizeof name)) return true;
+    if (!t->f) return ses_fail(e, SES_EARG, "\"%s\" is held rounded: open the model lean to save it", name);
+    if (from->dtype == SES_I8) {
+        int64_t outputs = ses_weight_dim(t, p->order == SES_IN_OUT);
+        snprintf(scale_name, sizeof scale_name, "%s_scale", name);
+        from->scale = scales(m, p, mem, e);
+        if (!from->scale ||
+            !ses_safetensors_writer_add(w, scale_name, SES_F32, 1, SES_DIM(outputs), from->scale, e))
+            return false;
+    }
+    return ses_safetensors_writer_add_source(w, name, from->dtype, ses_rank(t), t->dim, ses_param_read, from,
+                                             e);
+}
+
 static bool save_weights(ses_model *m, const char *dir, const ses_save_options *o, ses_err *e)
 {
     size_t n = ses_store_count(m->store);
     bool ok = false;
+    ses_arena mem = { 0 };
     ses_param_source *from = ses_alloc_array(n, sizeof *from, e);
     ses_safetensors_writer *w = from ? ses_safetensors_writer_new(e) : NULL;
     if (!w || !ses_safetensors_writer_meta(w, "format", "pt", e)) goto done;
-    for (size_t i = 0; i < n; i++) {
-        char name[256];
-        const ses_tensor *t = ses_store_at(m->store, i)->tensor;
-        from[i] = (ses_param_source){ m->dev, t, o->dtype };
-        if (!ses_model_file_name(m, i, name, sizeof name)) continue;
-        if (!ses_safetensors_writer_add_source(w, name, o->dtype, ses_rank(t), t->dim, ses_param_read,
-                                               &from[i], e))
-            goto done;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (!add_param(m, i, o->dtype, w, &from[i], &mem, e)) goto done;
     if (ses_adapter_is_new(m->adapter))
         ok = save_adapter(m, w, dir, o, e);
     else
@@ -72,6 +135,7 @@ static bool save_weights(ses_model *m, const char *dir, const ses_save_options *
 done:
     ses_safetensors_writer_free(w);
     ses_free(from);
+    ses_arena_free(&mem);
     return ok;
 }
 
@@ -79,7 +143,7 @@ done:
 static bool save_config(ses_model *m, const char *dir, const ses_save_options *o, ses_err *e)
 {
     static const char *const dtypes[] = {
-        [SES_F32] = "float32", [SES_F16] = "float16", [SES_BF16] = "bfloat16"
+        [SES_F32] = "float32", [SES_F16] = "float16", [SES_BF16] = "bfloat16", [SES_I8] = "float16"
     };
     ses_json_writer *w = ses_json_writer_new(2, e);
     char *path = w ? ses_path_join(dir, "config.json", e) : NULL;
@@ -92,9 +156,18 @@ static bool save_config(ses_model *m, const char *dir, const ses_save_options *o
     ses_json_end_array(w);
     ses_json_put_key(w, "dtype");
     ses_json_put_string(w, dtypes[o->dtype]);
+    if (o->dtype == SES_I8) { /* so that nobody else takes the multiples for weights */
+        ses_json_put_key(w, "quantization_config");
+        ses_json_begin_object(w);
+        ses_json_put_key(w, "quant_method");
+        ses_json_put_string(w, "sesame-int8");
+        ses_json_end_object(w);
+    }
     for (size_t i = 0; i < ses_json_len(m->config); i++) {
         const char *key = ses_json_key(m->config, i, NULL);
-        if (!strcmp(key, "architectures") || !strcmp(key, "dtype") || !strcmp(key, "torch_dtype")) continue;
+        if (!strcmp(key, "architectures") || !strcmp(key, "dtype") || !strcmp(key, "torch_dtype") ||
+            !strcmp(key, "quantization_config"))
+            continue;
         ses_json_put_key(w, key);
         ses_json_put_value(w, ses_json_at(m->config, i));
     }
@@ -111,8 +184,8 @@ done:
 bool ses_model_save(ses_model *m, const char *dir, const ses_save_options *options, ses_err *e)
 {
     ses_save_options o = options ? *options : (ses_save_options){ .dtype = SES_F32 };
-    if (o.dtype != SES_F32 && o.dtype != SES_F16 && o.dtype != SES_BF16)
-        return ses_fail(e, SES_EARG, "weights cannot be saved as %s, only as F32, F16 or BF16",
+    if (o.dtype != SES_F32 && o.dtype != SES_F16 && o.dtype != SES_BF16 && o.dtype != SES_I8)
+        return ses_fail(e, SES_EARG, "weights cannot be saved as %s, only as F32, F16, BF16 or I8",
                         ses_dtype_name(o.dtype));
     return ses_dir_make(dir, e) && save_weights(m, dir, &o, e) && save_config(m, dir, &o, e);
 }

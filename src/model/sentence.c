@@ -145,7 +145,8 @@ static bool load_module(ses_sentence *s, size_t i, size_t from, size_t to, const
     for (size_t p = from; ok && p < to; p++) {
         const char *name = strchr(ses_store_at(s->store, p)->name, '.') + 1; /* behind the module's number */
         const ses_entry *x = ses_safetensors_find(s->file[i], name);
-        ok = x ? ses_param_load(s->store, p, x, o, e) || ses_wrap(e, "%s: tensor \"%s\"", x->file, name)
+        ok = x ? ses_param_load(s->store, p, s->file[i], x, o, true, e) ||
+                     ses_wrap(e, "%s: tensor \"%s\"", x->file, name)
                : ses_fail(e, SES_EFORMAT, "tensor \"%s\" is missing", name);
         if (!ok) ses_wrap(e, "%s", path);
     }

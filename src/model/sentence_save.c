@@ -125,6 +125,7 @@ static bool save_weights(const ses_sentence *s, const ses_module *m, const char 
                          const ses_save_options *o, ses_err *e)
 {
     char prefix[24];
+    ses_dtype dtype = o->dtype == SES_I8 ? SES_F16 : o->dtype; /* modules are small */
     size_t n = ses_store_count(s->store), len;
     snprintf(prefix, sizeof prefix, "%d.", (int)(m - s->modules.item));
     len = strlen(prefix);
@@ -134,9 +135,9 @@ static bool save_weights(const ses_sentence *s, const ses_module *m, const char 
     for (size_t i = 0; ok && i < n; i++) {
         const ses_param *p = ses_store_at(s->store, i);
         if (strncmp(p->name, prefix, len) != 0) continue;
-        from[i] = (ses_param_source){ ses_store_device(s->store), p->tensor, o->dtype };
-        ok = ses_safetensors_writer_add_source(w, p->name + len, o->dtype, ses_rank(p->tensor),
-                                               p->tensor->dim, ses_param_read, &from[i], e);
+        from[i] = (ses_param_source){ .dev = ses_store_device(s->store), .t = p->tensor, .dtype = dtype };
+        ok = ses_safetensors_writer_add_source(w, p->name + len, dtype, ses_rank(p->tensor), p->tensor->dim,
+                                               ses_param_read, &from[i], e);
     }
     ok = ok && ses_checkpoint_save(w, dir, 0, o->overwrite, e);
     ses_safetensors_writer_free(w);

@@ -87,9 +87,10 @@ static ses_dense cube(ses_store *s, const ses_config *c, ses_weight order, int i
 {
     char name[64];
     snprintf(name, sizeof name, "layer.%d.attn.%s", i, what);
-    return (ses_dense){ .w = ses_store_add(s, name, SES_DIM(c->hidden, c->heads, c->hidden / c->heads),
-                                           SES_INIT_NORMAL),
-                        .order = order };
+    ses_dense d = { .order = order };
+    d.w = ses_store_add(s, name, SES_DIM(c->hidden, c->heads, c->hidden / c->heads), SES_INIT_NORMAL);
+    ses_store_dense(s, d.w, order);
+    return d;
 }
 
 static ses_tensor *matrix(ses_store *s, const ses_config *c, int i, const char *what)

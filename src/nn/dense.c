@@ -32,6 +32,7 @@ ses_dense ses_dense_add_as(ses_store *s, ses_weight order, int64_t out, int64_t 
 {
     ses_dense d = { .order = order };
     d.w = add(s, name, "weight", order == SES_IN_OUT ? SES_DIM(in, out) : SES_DIM(out, in), SES_INIT_NORMAL);
+    ses_store_dense(s, d.w, order);
     if (bias == SES_BIAS) d.b = add(s, name, "bias", SES_DIM(out), SES_INIT_ZERO);
     adapt(s, &d, name, out, in);
     return d;

@@ -15,6 +15,8 @@ void ses_lm_add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
     }
     if (width > E) h->rest = ses_store_add(s, "lm.rest", SES_DIM(width - E, c->vocab), SES_INIT_NORMAL);
     h->out.w = c->tied ? token : ses_store_add(s, "lm.out.weight", SES_DIM(c->vocab, E), SES_INIT_NORMAL);
+    ses_store_dense(s, h->out.w, SES_OUT_IN);
+    if (c->tied) ses_store_table(s, h->out.w);
     if (c->lm_fixed_bias) {
         h->out.b = ses_store_add(s, "lm.out.bias", SES_DIM(1, c->vocab), SES_INIT_ZERO);
         ses_store_role(s, h->out.b, SES_PARAM_COMPUTED); /* zero where the file lacks it */

@@ -70,20 +70,42 @@ ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_
     memcpy(t->dim, dim, sizeof t->dim);
     t->dtype = SES_REAL;
     ses_param_role role = s->adapting ? SES_PARAM_BASE : SES_PARAM_TRAINED;
-    s->param[s->n++] = (ses_param){ copy, t, init, role, ses_rank(t) > 1 };
+    s->param[s->n++] =
+        (ses_param){ .name = copy, .tensor = t, .init = init, .role = role, .decay = ses_rank(t) > 1 };
     return t;
 }
 
 void ses_store_adapt(ses_store *s, const ses_adapting *a) { s->adapting = a; }
 const ses_adapting *ses_store_adapting(const ses_store *s) { return s->adapting; }
 
+static ses_param *param_of(ses_store *s, const ses_tensor *t)
+{
+    for (size_t i = s->n; t && i-- > 0;) /* as a rule the one just added */
+        if (s->param[i].tensor == t) return &s->param[i];
+    return NULL;
+}
+
 void ses_store_role(ses_store *s, const ses_tensor *t, ses_param_role role)
 {
-    for (size_t i = s->n; i-- > 0;) /* as a rule the one just added */
-        if (s->param[i].tensor == t) {
-            s->param[i].role = role;
-            return;
-        }
+    ses_param *p = param_of(s, t);
+    if (p) p->role = role;
+}
+
+void ses_store_dense(ses_store *s, const ses_tensor *t, ses_weight order)
+{
+    ses_param *p = param_of(s, t);
+    if (p) p->dense = true, p->order = order;
+}
+
+void ses_store_table(ses_store *s, const ses_tensor *t)
+{
+    ses_param *p = param_of(s, t);
+    if (p) p->table = p->delicate = true;
+}
+
+void ses_store_delicate(ses_store *s, size_t from)
+{
+    for (size_t i = from; i < s->n; i++) s->param[i].delicate = true;
 }
 
 bool ses_store_ok(const ses_store *s, ses_err *e)
@@ -172,11 +194,31 @@ void ses_store_bind(ses_store *s, size_t i, const ses_real *data)
     s->param[i].tensor->data = (void *)(uintptr_t)data; /* read only: such a store is never trained */
 }
 
+/* What products read of weight p. Deep sums of 8-bit products would overflow. */
+static ses_dtype rounded(const ses_store *s, const ses_param *p, ses_dtype as)
+{
+    ses_dtype want = as == SES_REAL ? s->dev->dtype : as;
+    bool deep = ses_weight_dim(p->tensor, p->order == SES_OUT_IN) > SES_GEMM8_DEPTH;
+    if (!p->dense) return SES_REAL;
+    return want == SES_I8 && (p->delicate || deep) ? SES_F16 : want;
+}
+
+bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e)
+{
+    const ses_param *p = &s->param[i];
+    ses_tensor *t = p->tensor;
+    ses_dtype to = rounded(s, p, as);
+    if (to == SES_REAL || t->pack) return true;
+    t->pack = ses_pack_new(s->dev, to, e);
+    return t->pack && ses_pack_make(t, p->order, &s->dev->k, &s->dev->exec, e);
+}
+
 bool ses_store_freeze(ses_store *s, ses_err *e)
 {
     for (size_t i = 0; i < s->n; i++) {
         ses_tensor *t = s->param[i].tensor;
-        if (ses_rank(t) > 1 && !t->pack && !(t->pack = ses_pack_new(s->dev, e))) return false;
+        if (!ses_store_round(s, i, SES_REAL, e)) return ses_wrap(e, "%s", s->param[i].name);
+        if (ses_rank(t) > 1 && !t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, e))) return false;
     }
     return true;
 }

@@ -1,8 +1,6 @@
 /* y = act(x w' + b): x [T, K], w [N, K] as most checkpoints store it (or [K, N]), b [N] or none. The second
  * axis of w may be several. */
-#include "op.h"
-
-#include "tensor/pack.h"
+#include "gemm_weight.h"
 
 typedef struct attr {
     ses_act act;
@@ -35,11 +33,10 @@ static void forward(const ses_node *n)
     int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
     ses_gemm g = a->order == SES_IN_OUT ? ses_gemm_nn(n->out->f, x->f, w->f, M, N, K)
                                         : ses_gemm_nt(n->out->f, x->f, w->f, M, N, K);
-    g.packed = ses_packed(w, a->order, n->k, n->exec);
     g.bias = b ? b->f : NULL;
     g.act = a->act;
     g.pre = n->saved[0];
-    n->k->gemm(n->exec, &g);
+    ses_gemm_weight(n, &g, w, a->order);
 }
 
 static void backward(const ses_node *n)

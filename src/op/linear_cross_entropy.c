@@ -1,8 +1,6 @@
 /* Cross entropy of x w' + b without ever holding all logits: rows go through in chunks, and backward makes
  * each chunk's logits again. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or none. */
-#include "op.h"
-
-#include "tensor/pack.h"
+#include "gemm_weight.h"
 
 enum { CHUNK = 4 << 20 }; /* logits at a time */
 
@@ -37,9 +35,8 @@ static void logits(const ses_node *n, ses_real *out, int64_t from, int64_t rows)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     ses_gemm g = ses_gemm_nt(out, x->f + from * w->dim[1], w->f, rows, w->dim[0], w->dim[1]);
-    g.packed = ses_packed(w, SES_OUT_IN, n->k, n->exec);
     g.bias = b ? b->f : NULL;
-    n->k->gemm(n->exec, &g);
+    ses_gemm_weight(n, &g, w, SES_OUT_IN);
 }
 
 static void forward(const ses_node *n)

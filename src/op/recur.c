@@ -95,7 +95,7 @@ static ses_real *pack(const ses_node *n, const ses_gemm *g)
 {
     int64_t size = n->k->gemm_pack_size(g->n, g->k);
     ses_real *packed = size ? ses_scratch(n, size) : NULL;
-    if (packed) n->k->gemm_pack(n->exec, packed, g->b, g->b_row, g->b_col, g->n, g->k);
+    if (packed) n->k->gemm_pack(n->exec, packed, SES_REAL, g->b, g->b_row, g->b_col, g->n, g->k);
     return packed;
 }
 

@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "dtype.h"
+#include "base/half.h"
 #include "sesame/tensor.h"
 
 /* A number goes by way of a double, or of an int64_t when it comes from an integer: both exact. The pairs

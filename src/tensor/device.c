@@ -32,6 +32,7 @@ void ses_device_free(ses_device *d)
 const char *ses_device_name(const ses_device *d) { return d->name; }
 int ses_device_threads(const ses_device *d) { return d->exec.pool ? ses_pool_threads(d->exec.pool) : 1; }
 ses_isa ses_device_isa(const ses_device *d) { return d->isa; }
+ses_dtype ses_device_dtype(const ses_device *d) { return d->dtype; }
 
 static void *source_alloc(void *ctx, size_t size, ses_err *e)
 {

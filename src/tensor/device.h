@@ -24,6 +24,7 @@ struct ses_device {
     char name[16];
     bool host; /* its memory is the host's: files may be mapped, no copies */
     ses_isa isa;
+    ses_dtype dtype; /* of dense weights in products; SES_REAL: as they are */
     ses_kernels k;
     ses_exec exec;
     ses_device_extra *extra;

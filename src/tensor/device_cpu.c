@@ -1,5 +1,6 @@
 #include "base/alloc.h"
 #include "device.h"
+#include "sesame/tensor.h"
 
 #include <string.h>
 
@@ -42,6 +43,10 @@ static const ses_device_memory memory = {
 bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
 {
     ses_isa best = ses_isa_best();
+    if (o->dtype != SES_F32 && o->dtype != SES_F16 && o->dtype != SES_BF16 && o->dtype != SES_I8)
+        return ses_fail(e, SES_EARG, "no products with weights of %s: f32, f16, bf16 or int8",
+                        ses_dtype_name(o->dtype));
+    d->dtype = o->dtype == SES_F32 ? SES_REAL : o->dtype;
     d->mem = &memory;
     d->host = true;
     d->isa = o->isa < best ? o->isa : best;

@@ -162,7 +162,8 @@ bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e
     ses_gpu gpu;
     const ses_kernel_info *k = ses_kernel_list(&n);
     int index = index_of(d->name);
-    (void)o;
+    if (o->dtype != SES_F32)
+        return ses_fail(e, SES_EUNSUPPORTED, "weights of fewer bits are the CPU's so far: use f32");
     if (index < 0) return ses_fail(e, SES_EARG, "expected cuda or cuda:NUMBER");
     if (!ses_gpu_describe(index, &gpu))
         return ses_fail(e, SES_EARG, "no such GPU: `sesame doctor` shows what is there");

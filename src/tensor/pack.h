@@ -12,12 +12,19 @@ static inline int64_t ses_weight_dim(const ses_tensor *w, int axis)
     return axis ? ses_count(w) / w->dim[0] : w->dim[0];
 }
 
-ses_pack *ses_pack_new(ses_device *dev, ses_err *e);
+/* as: SES_REAL, or a narrower form the weight is rounded to: SES_F16, SES_BF16, SES_I8. */
+ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, ses_err *e);
 void ses_pack_free(ses_pack *p);
 size_t ses_pack_bytes(const ses_pack *p);
 
-/* w packed for y = x w', w [N, K] or [K, N] as `order` says (always the same for one w); NULL when w has
- * no pack or memory is short: gemm then packs on the way. */
-const ses_real *ses_packed(const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x);
+/* w packed for y = x w', w [N, K] or [K, N] as `order` says (always the same for one w). data NULL when w
+ * has no pack or memory is short: gemm then packs on the way. A narrower form is made by ses_pack_make
+ * beforehand. */
+typedef struct ses_packed_weight {
+    const void *data;
+    ses_dtype as;
+} ses_packed_weight;
+ses_packed_weight ses_packed(const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x);
+bool ses_pack_make(const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x, ses_err *e);
 
 #endif

@@ -13,8 +13,10 @@ typedef struct gold_score {
 
 typedef struct gold_result {
     gold_score out, grad, norm, adamw, written;
-    double slack;  /* how many limits are allowed; 0: one */
-    uint64_t bits; /* hash of every number of ours that was compared: equal runs have equal bits */
+    double slack;    /* how many limits are allowed; 0: one */
+    bool coarse;     /* weights are rounded: only what the model says in the end is judged, by its norm */
+    double farthest; /* of it, relative */
+    uint64_t bits;   /* hash of every number of ours that was compared: equal runs have equal bits */
     bool verbose;
 } gold_result;
 

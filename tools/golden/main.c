@@ -3,6 +3,7 @@
 #include "../checker.h"
 #include "base/alloc.h"
 #include "compare.h"
+#include "model/desc.h"
 #include "sesame/optim.h"
 #include "tensor/device.h"
 
@@ -11,12 +12,6 @@
 #include <string.h>
 
 static const ses_opt options[] = {
-    { .name = "dtype",
-      .type = SES_OPT_CHOICE,
-      .offset = offsetof(checker_args, dtype),
-      .choices = "f32",
-      .def = "f32",
-      .help = "how weights are held" },
     CHECKER_OPTIONS("tensor"),
 };
 
@@ -59,7 +54,9 @@ static bool check_inference(gold_case *c, ses_device *dev, gold_result *r, ses_e
     ses_model *m = open_model(c, dev, false, e);
     ses_tape *t = m ? ses_tape_new(dev, NULL, e) : NULL;
     if (!t || !ses_model_forward(m, t, &c->batch, &everything, &out, e)) goto done;
+    r->farthest = c->batch.target_cu || m->c.causal || m->c.norm != SES_NORM_LAYER ? 1e-2 : 2e-3;
     if (!gold_compare_outputs(c, t, &out, r, e)) goto done;
+    if (r->coarse && out.loss && !gold_compare_loss(c, scalar(t, out.loss), r, e)) goto done;
     if (!isfinite(r->out.share) && !ses_model_finite(m, e)) goto done; /* not our arithmetic: the weights */
     ok = true;
 done:
@@ -72,7 +69,7 @@ done:
  * outputs. */
 static bool check_outputs(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
 {
-    gold_result first = { .slack = r->slack };
+    gold_result first = { .slack = r->slack, .coarse = r->coarse };
     if (!check_inference(c, dev, &first, e)) return false;
     c->lost_positions = !within(&first.out);
     if (c->lost_positions) { /* does the model have such a table? */
@@ -157,13 +154,15 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
 {
     ses_err e = { 0 };
     gold_case c;
-    gold_result r = { .verbose = verbose, .slack = dev->host ? 1 : GPU_LIMITS };
+    gold_result r = { .verbose = verbose,
+                      .slack = dev->host ? 1 : GPU_LIMITS,
+                      .coarse = ses_device_dtype(dev) != SES_REAL };
     int code = 3;
     bool ok = gold_case_open(&c, dir, &e) && check_outputs(&c, dev, &r, &e);
     bool train =
         ok && (ses_safetensors_find(c.gold, "output.loss") || ses_safetensors_find(c.gold, "adamw.losses"));
-    if (train) ok = check_training(&c, dev, &r, &e);
-    ok = ok && check_written(&c, dev, &r, &e);
+    if (train && !r.coarse) ok = check_training(&c, dev, &r, &e);
+    ok = ok && (r.coarse || check_written(&c, dev, &r, &e));
     if (ok) {
         if (verbose) printf("  %-60s %016llx\n", "bits", (unsigned long long)r.bits);
         code = within(&r.out) && within(&r.grad) && within(&r.norm) && within(&r.adamw) && within(&r.written)
@@ -193,7 +192,10 @@ static const char usage[] =
     "Compare Sesame with the reference library's outputs, gradients, losses and texts in each CASE\n"
     "folder.\n"
     "A line a case: each error as a share of its limit, and where it is. Exit 0: none failed, 1: some\n"
-    "failed, 2: wrong usage, 3: a folder could not be read.\n";
+    "failed, 2: wrong usage, 3: a folder could not be read. With --dtype what the model says in the end is\n"
+    "judged, by the norm of the difference (2e-3 of its own for encoders with layer norm, 1e-2 for others), "
+    "and\n"
+    "the loss (2 %).\n";
 
 int main(int argc, char **argv)
 {

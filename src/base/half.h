@@ -1,9 +1,9 @@
 /* One number from one storage format to another. Into a narrower float: round to nearest, ties to even; too
  * large becomes infinity; a NaN stays one. */
-#ifndef SES_TENSOR_DTYPE_H
-#define SES_TENSOR_DTYPE_H
+#ifndef SES_BASE_HALF_H
+#define SES_BASE_HALF_H
 
-#include "sesame/err.h"
+#include "sesame/types.h"
 
 #include <string.h>
 

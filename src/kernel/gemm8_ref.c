@@ -1,0 +1,62 @@
+#include "act_ref.h"
+#include "split.h"
+
+#include <math.h>
+
+/* A row or column of n numbers `step` apart: the factor that turns them into whole numbers of at most 127. */
+static ses_real largest(const ses_real *a, int64_t n, int64_t step)
+{
+    ses_real most = 0;
+    for (int64_t i = 0; i < n; i++) most = (ses_real)fmax(most, fabs(a[i * step]));
+    return most;
+}
+
+static int multiple(ses_real a, ses_real most)
+{
+    return most > 0 && isfinite(most) ? (int)rint(a * (127 / most)) : 0;
+}
+
+void ses_k_round_rows_ref(ses_exec *x, uint8_t *q, ses_real *scale, const ses_real *a, int64_t rows,
+                          int64_t cols)
+{
+    (void)x;
+    int64_t width = 4 * ses_quads(cols);
+    for (int64_t r = 0; r < rows; r++, a += cols, q += width) {
+        ses_real most = largest(a, cols, 1), odd = 0; /* odd: NaN if anything is not finite */
+        for (int64_t i = 0; i < cols; i++) odd += a[i] - a[i];
+        for (int64_t i = 0; i < width; i++)
+            q[i] = (uint8_t)(128 + (i < cols && odd == 0 ? multiple(a[i], most) : 0));
+        scale[r] = most / 127 + odd;
+    }
+}
+
+/* packed: the scale of each column, then its multiples, column after column */
+int64_t ses_k_gemm8_pack_size_ref(int64_t n, int64_t k) { return n * (int64_t)sizeof(ses_real) + n * k; }
+
+void ses_k_gemm8_pack_ref(ses_exec *x, void *packed, const ses_real *b, int64_t b_row, int64_t b_col,
+                          int64_t n, int64_t k)
+{
+    (void)x;
+    ses_real *scale = packed;
+    int8_t *q = (int8_t *)(scale + n);
+    for (int64_t j = 0; j < n; j++, b += b_col, q += k) {
+        ses_real most = largest(b, k, b_row);
+        for (int64_t p = 0; p < k; p++) q[p] = (int8_t)multiple(b[p * b_row], most);
+        scale[j] = most / 127;
+    }
+}
+
+void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, const uint8_t *a, const ses_real *a_scale)
+{
+    (void)x;
+    const ses_real *scale = g->packed;
+    const int8_t *q = (const int8_t *)(scale + g->n);
+    for (int64_t i = 0; i < g->m; i++, a += 4 * ses_quads(g->k))
+        for (int64_t j = 0; j < g->n; j++) {
+            int64_t sum = 0;
+            for (int64_t p = 0; p < g->k; p++) sum += (a[p] - 128) * q[j * g->k + p];
+            double z = (double)sum * a_scale[i] * scale[j] + (g->bias ? (double)g->bias[j] : 0);
+            if (g->pre) g->pre[i * g->ldc + j] = (ses_real)z;
+            g->c[i * g->ldc + j] = (ses_real)ses_act_ref(g->act, z);
+        }
+}

@@ -1,0 +1,177 @@
+/* Products of weights that are stored in fewer bits: at every level against ref, sizes with all kinds of
+ * tails. The sums of 8-bit products are exact, so what is compared is the same whole numbers times the
+ * same scales. */
+#define _DEFAULT_SOURCE
+#include "check.h"
+#include "fence.h"
+
+#include "kernel/kernel.h"
+
+#include <math.h>
+
+typedef struct problem {
+    int64_t m, n, k;
+    fence fa, fb, fc, fpre, fbias;
+    float *a, *b, *c, *pre, *bias;
+} problem;
+
+static float real(uint64_t seed, uint64_t i) { return 2 * ses_rand_unit((ses_key){ seed, 0, 0 }, i) - 1; }
+
+static float *fill(fence *f, int64_t n, uint64_t seed)
+{
+    float *x = fence_floats(f, (size_t)n);
+    for (int64_t i = 0; i < n; i++) x[i] = real(seed, (uint64_t)i);
+    return x;
+}
+
+static problem problem_new(int64_t m, int64_t n, int64_t k)
+{
+    problem p = { .m = m, .n = n, .k = k };
+    p.a = fill(&p.fa, m * k, 1), p.b = fill(&p.fb, n * k, 2), p.bias = fill(&p.fbias, n, 3);
+    p.c = fill(&p.fc, m * n, 4), p.pre = fill(&p.fpre, m * n, 5);
+    return p;
+}
+
+static void problem_free(problem *p)
+{
+    fence_free(&p->fa), fence_free(&p->fb), fence_free(&p->fc), fence_free(&p->fpre), fence_free(&p->fbias);
+}
+
+static ses_gemm product(const problem *p, const void *packed, ses_dtype as)
+{
+    ses_gemm g = ses_gemm_nt(p->c, p->a, p->b, p->m, p->n, p->k);
+    g.packed = packed, g.packed_as = as, g.bias = p->bias, g.act = SES_ACT_GELU, g.pre = p->pre;
+    return g;
+}
+
+/* step: not by the processor's instruction for four products, if it has one. */
+static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
+{
+    fence fp = { 0 }, fq = { 0 }, fs = { 0 };
+    size_t bytes = (size_t)k->gemm8_pack_size(p->n, p->k), rows = (size_t)(p->m * ses_quads(p->k) * 4);
+    char *packed = (char *)fence_floats(&fp, (bytes + 3) / 4);
+    uint8_t *q = (uint8_t *)fence_floats(&fq, rows / 4);
+    float *scale = fence_floats(&fs, (size_t)p->m);
+    k->gemm8_pack(x, packed, p->b, 1, p->k, p->n, p->k);
+    if (step) memset(packed, 0, sizeof(int32_t));
+    k->round_rows(x, q, scale, p->a, p->m, p->k);
+    ses_gemm g = product(p, packed, SES_I8);
+    k->gemm8(x, &g, q, scale);
+    fence_free(&fp), fence_free(&fq), fence_free(&fs);
+}
+
+static double distance(const float *a, const float *b, int64_t n)
+{
+    double most = 0, off = 0;
+    for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(b[i])), off = fmax(off, fabs((double)a[i] - b[i]));
+    return off / fmax(most, 1e-30);
+}
+
+static void eight_bits(ses_exec *x, int64_t m, int64_t n, int64_t k)
+{
+    problem p = problem_new(m, n, k);
+    size_t count = (size_t)(m * n);
+    float *want = malloc(2 * count * sizeof *want), *want_pre = want + count;
+    ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
+    run8(x, &ref, &p, false);
+    memcpy(want, p.c, count * sizeof *want), memcpy(want_pre, p.pre, count * sizeof *want);
+    double sum = 0; /* the answer is about the product, too */
+    for (int64_t i = 0; i < k; i++) sum += (double)p.a[i] * p.b[i];
+    CHECK_MSG(fabs(sum + (double)p.bias[0] - want_pre[0]) < 0.02 * sqrt((double)k), "%dx%dx%d", (int)m,
+              (int)n, (int)k);
+    for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++)
+        for (int step = 0; step < 2; step++) {
+            ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+            run8(x, &kern, &p, step);
+            CHECK_MSG(distance(p.pre, want_pre, m * n) < 3e-7 && distance(p.c, want, m * n) < 1e-6,
+                      "%s %dx%dx%d step %d: %g", ses_isa_name((ses_isa)isa), (int)m, (int)n, (int)k, step,
+                      distance(p.pre, want_pre, m * n));
+        }
+    free(want);
+    problem_free(&p);
+}
+
+/* Against the product with B rounded first, in full precision. */
+static void sixteen_bits(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_dtype as)
+{
+    problem p = problem_new(m, n, k);
+    size_t count = (size_t)(m * n);
+    float *want = malloc(count * sizeof *want);
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+        fence fp = { 0 };
+        void *packed = fence_floats(&fp, (size_t)(kern.gemm_pack_size(n, k) + 1) / 2);
+        kern.gemm_pack(x, packed, as, p.b, 1, k, n, k);
+        ses_gemm g = product(&p, packed, as);
+        kern.gemm(x, &g);
+        fence_free(&fp);
+        if (isa == SES_ISA_REF) memcpy(want, p.pre, count * sizeof *want);
+        CHECK_MSG(distance(p.pre, want, m * n) < 2e-6, "%s %dx%dx%d", ses_isa_name((ses_isa)isa), (int)m,
+                  (int)n, (int)k);
+    }
+    double exact = 0;
+    for (int64_t i = 0; i < k; i++) exact += (double)p.a[i] * p.b[i];
+    CHECK(fabs(exact + (double)p.bias[0] - want[0]) < (as == SES_F16 ? 5e-4 : 4e-3) * sqrt((double)k) + 1e-6);
+    free(want);
+    problem_free(&p);
+}
+
+/* A row's bits do not depend on how many stand around it. */
+static void alone(ses_exec *x, ses_dtype as)
+{
+    enum { M = 21, N = 50, K = 131 };
+    for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+        problem p = problem_new(M, N, K);
+        fence fp = { 0 };
+        void *packed = fence_floats(&fp, (size_t)kern.gemm_pack_size(N, K));
+        kern.gemm_pack(x, packed, as, p.b, 1, K, N, K);
+        ses_gemm g = product(&p, packed, as);
+        kern.gemm(x, &g);
+        float row[N], row_pre[N];
+        for (int i = 0; i < M; i += 7) {
+            ses_gemm one = product(&p, packed, as);
+            one.m = 1, one.a = p.a + i * K, one.c = row, one.pre = row_pre;
+            kern.gemm(x, &one);
+            CHECK(!memcmp(row, p.c + i * N, sizeof row));
+        }
+        fence_free(&fp);
+        problem_free(&p);
+    }
+}
+
+static void odd_rows(ses_exec *x)
+{
+    static const float a[3][5] = { { 0 }, { 1, NAN, 2, 3, 4 }, { 1, 2, INFINITY, -1, 0 } };
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels k = ses_kernels_cpu((ses_isa)isa);
+        uint8_t q[3][8];
+        float scale[3];
+        k.round_rows(x, q[0], scale, a[0], 3, 5);
+        CHECK(scale[0] == 0 && q[0][0] == 128 && q[0][7] == 128);
+        CHECK(!isfinite(scale[1]) && !isfinite(scale[2]));
+    }
+}
+
+int main(void)
+{
+    static const int m[] = { 1, 2, 3, 4, 5, 7, 8, 9, 17, 50, 200 };
+    static const int n[] = { 1, 7, 8, 9, 16, 17, 31, 33, 48, 49, 97 };
+    static const int k[] = { 1, 2, 3, 4, 5, 8, 19, 67, 800 };
+    ses_err e = { 0 };
+    ses_exec x = { .pool = ses_pool_new(2, &e) };
+    if (!CHECK(x.pool)) return check_report();
+    for (size_t i = 0; i < SES_LEN(m); i++)
+        for (size_t j = 0; j < SES_LEN(n); j++) {
+            int depth = k[(i * 5 + j) % SES_LEN(k)];
+            eight_bits(&x, m[i], n[j], depth);
+            sixteen_bits(&x, m[i], n[j], depth, (i + j) % 2 ? SES_F16 : SES_BF16);
+        }
+    eight_bits(&x, 3, 50, SES_GEMM8_DEPTH);
+    sixteen_bits(&x, 3, 50, 1601, SES_F16);
+    sixteen_bits(&x, 40, 50, 1601, SES_BF16);
+    alone(&x, SES_F16), alone(&x, SES_BF16), alone(&x, SES_REAL);
+    odd_rows(&x);
+    ses_pool_free(x.pool);
+    return check_report();
+}
