@@ -22,6 +22,26 @@ for key in train_energy_kwh train_co2_kg train_peak_memory_bytes; do
     ok "$key" above "$(score $key "$tmp/one/all_results.json")" 1e-12
 done
 ok "how it is known" grep -q '"train_energy_source": "\(estimate; \|RAPL: \)' "$tmp/one/all_results.json"
+ok "where everything lies" prints '^Files  *in .*one: README.md'
+ok "the logs" prints '^Logs .*/one/log.jsonl; tensorboard --logdir'
+ok "what to do next" prints '^Next  *sesame predict .*one FILE --task classify'
+
+# The model card: what the hub reads, labels, scores, classes, settings, how to load it.
+card() { grep -q -- "$1" "$tmp/one/README.md" || { cat "$tmp/one/README.md"; return 1; }; }
+ok "card: begins with what programs read" test "$(head -1 "$tmp/one/README.md")" = ---
+ok "card: pipeline" card '^pipeline_tag: text-classification$'
+ok "card: emissions" card '^  emissions: [0-9]'
+ok "card: score" card '^    - type: "accuracy"$'
+ok "card: labels" card '^Labels: neg, pos.$'
+ok "card: classes" card '^| pos | [01]\.[0-9]* | '
+ok "card: matrix" card '^| | neg | pos |$'
+ok "card: data" card '^| data | train.tsv, 80 sequences, '
+ok "card: command" card '^sesame finetune --task classify .*--lr 0.003'
+ok "card: use" card '^sesame text-classification --model FOLDER'
+sed 's/pos$/<b>|p_"s/; s/neg$/a\\b/' "$tmp/train.tsv" >"$tmp/odd.tsv"
+# shellcheck disable=SC2086
+exits 0 "$sesame" finetune $small --task classify --train "$tmp/odd.tsv" --eval "$tmp/odd.tsv" --epochs 1 -o "$tmp/odd"
+ok "card: odd labels" grep -qF 'Labels: &lt;b>\|p\_"s, a\\b.' "$tmp/odd/README.md"
 ok "again" exits 0 tune one --epochs 1 --overwrite
 ok "a new log" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
 ok "new events" test "$(events one/runs)" -eq 1

@@ -69,6 +69,9 @@ const char *ses_finetune_metric_name(const ses_finetune *f); /* that chooses the
 bool ses_finetune_config(ses_finetune *f, ses_err *e); /* f->base: of --model, of --config, or a size's */
 bool ses_finetune_write(ses_finetune *f, ses_err *e);
 void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end end);
+/* finetune_card.c: README.md; and how the model is used: "text-classification --model DIR ..." */
+bool ses_finetune_card(const ses_finetune *f, const char *dir, ses_err *e);
+const char *ses_finetune_usage(char *buf, size_t size, const ses_head *head, const char *dir);
 bool ses_finetune_print(const ses_finetune *f, ses_err *e); /* all results as a line of JSON */
 
 #endif

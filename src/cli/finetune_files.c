@@ -106,46 +106,12 @@ static bool write_run(const ses_finetune *f, const char *dir, ses_err *e)
     return ok;
 }
 
-/* ---- tokenizer, card ---- */
-
 /* How the model that was begun with writes. */
 static bool write_generation(const ses_finetune *f, const char *dir, ses_err *e)
 {
     bool there;
     return !f->kind->writes || !f->a->model ||
            ses_train_folder_copy(f->a->model, "generation_config.json", dir, &there, e);
-}
-
-static bool write_card(const ses_finetune *f, const char *dir, ses_err *e)
-{
-    const ses_finetune_args *a = f->a;
-    ses_buf b = { 0 };
-    ses_buf_appendf(&b, "---\nlibrary_name: transformers\ntags:\n- sesame\n- %s\n---\n\n# %s\n\n",
-                    f->kind->name, ses_path_base(a->output));
-    ses_buf_appendf(&b, "%s, fine-tuned for: %s.\n\n| | |\n|---|---|\n", ses_model_class(f->tuner->model),
-                    f->kind->what);
-    ses_buf_appendf(&b, "| begun with | %s |\n", a->model ? ses_path_base(a->model) : "random weights");
-    ses_buf_appendf(&b, "| training data | %s, %" PRId64 " examples |\n", ses_path_base(a->train),
-                    ses_dataset_size(f->train.data));
-    ses_buf_appendf(&b, "| updates | %" PRId64 " of %" PRId64 ", %s %" PRId64 " |\n",
-                    ses_trainer_state(f->trainer)->updates, ses_trainer_total(f->trainer),
-                    a->tokens ? "tokens a batch" : "batch size", a->tokens ? a->tokens : a->batch);
-    ses_buf_appendf(
-        &b, "| optimizer | %s, rate %g, %s, warm-up %g, decay %g, clip %g |\n| seed | %" PRId64 " |\n",
-        ses_optim_name((size_t)a->optimizer, NULL), a->lr, ses_schedule_name((size_t)a->schedule, NULL),
-        a->warmup, a->decay, a->clip, a->seed);
-    ses_transfer_card(&a->transfer, &b);
-    if (f->eval.data)
-        ses_buf_appendf(&b, "\nOn %s (%zu examples):\n\n| score | value |\n|---|---|\n",
-                        ses_path_base(a->eval), f->eval.n_rows);
-    for (size_t i = 0; i < f->judged.scores.n; i++)
-        ses_buf_appendf(&b, "| %s | %.4f |\n", f->judged.scores.item[i].name, f->judged.scores.item[i].value);
-    ses_transfer_use(&a->transfer, f->tuner->model, &b);
-    char *path = ses_path_join(dir, "README.md", e);
-    bool ok = path && ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, false, e);
-    ses_free(path);
-    ses_buf_free(&b);
-    return ok;
 }
 
 /* ---- the folder ---- */
@@ -161,7 +127,7 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
               write_results(f, dir, "train_results.json", true, false, e) &&
               (!f->eval.data || write_results(f, dir, "eval_results.json", false, true, e)) &&
               write_results(f, dir, "all_results.json", true, true, e) && write_run(f, dir, e) &&
-              write_card(f, dir, e);
+              ses_finetune_card(f, dir, e);
     ses_free(state);
     return ok;
 }
@@ -182,6 +148,7 @@ void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end 
 {
     const ses_term *t = &c->out;
     const char *best = ses_trainer_best_dir(f->trainer);
+    char usage[600];
     if (f->a->tune.shared.json) return;
     ses_show_line(t, "Model", "%s: %s", f->a->output, ses_model_class(f->tuner->model));
     if (f->eval.data) ses_judged_show(&f->judged, t);
@@ -189,7 +156,12 @@ void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end 
         ses_show_line(t, "Best", "of update %" PRId64 ", in %s", ses_trainer_state(f->trainer)->best_update,
                       best);
     ses_watch_summary(&f->watch, t, end);
-    ses_show_line(t, "Next", "sesame predict %s --task %s FILE", f->a->output, f->a->tune.data.task);
+    ses_show_line(t, "Files",
+                  "in %s: README.md (model card), report.html (curves), all_results.json, trainer_state.json",
+                  f->a->output);
+    ses_show_line(t, "Logs", "%s; tensorboard --logdir %s", f->log, f->board);
+    ses_show_line(t, "Next", "sesame predict %s FILE --task %s; sesame %s", f->a->output,
+                  f->a->tune.data.task, ses_finetune_usage(usage, sizeof usage, f->kind->head, f->a->output));
 }
 
 bool ses_finetune_print(const ses_finetune *f, ses_err *e)
