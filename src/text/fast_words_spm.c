@@ -45,7 +45,7 @@ bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t)
     f->spm = m;
     f->spm_norm = s;
     for (int32_t i = 0; m->weight && i < m->n; i++)
-        if (m->weight[i].used) f->most_score = fmax(f->most_score, fabs((double)m->weight[i].score));
+        if (m->weight[i] > -INFINITY) f->most_score = fmax(f->most_score, fabs((double)m->weight[i]));
     f->most_score = fmax(f->most_score, fabs((double)m->unk_score));
     return f->most_score < most_sum / 1000;
 }
@@ -78,7 +78,7 @@ static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_run *r
         int32_t id = r->id[w->summed];
         ses_offset at = r->byte[w->summed];
         if (id != m->unk_id)
-            w->sum = m->weight[id].score + w->sum;
+            w->sum = m->weight[id] + w->sum;
         else
             for (size_t i = count_chars(text + at.begin, at.end - at.begin); i; i--)
                 w->sum = m->unk_score + w->sum;

@@ -7,11 +7,10 @@
 #include "stage.h"
 #include "trie.h"
 
-/* How a piece takes part in encoding. */
-typedef struct ses_spm_weight {
+typedef struct ses_spm_alone {
     float score;
-    bool used; /* normal or user-defined */
-} ses_spm_weight;
+    int32_t id;
+} ses_spm_alone;
 
 typedef struct ses_spm_model {
     ses_spm_kind kind;
@@ -32,8 +31,10 @@ typedef struct ses_spm_model {
     ses_string unk;  /* its unknown token */
     int32_t outer_unk;
 
-    ses_spm_weight *weight; /* [n] unigram */
+    float *weight; /* [n] unigram: -INFINITY unless normal or user-defined; weight[-1] too */
     float unk_score;
+    const uint64_t *pair;     /* ses_trie_pairs */
+    ses_spm_alone alone[128]; /* characters of ASCII as pieces, or unknown */
 
     ses_merges merges; /* BPE; a character that is no piece has an id from n on */
     ses_vocab chars;   /* those characters */

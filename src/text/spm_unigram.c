@@ -4,96 +4,131 @@
 #include <float.h>
 #include <math.h>
 
-enum { NONE = -1 };
-
 /* A user-defined symbol gets a bonus for its length that no other way of cutting reaches. */
 bool ses_spm_unigram_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
 {
     float least = FLT_MAX;
-    m->weight = ses_arena_array(mem, (size_t)m->n, sizeof *m->weight, e);
-    if (!m->weight) return false;
+    m->weight = ses_arena_array(mem, (size_t)m->n + 1, sizeof *m->weight, e);
+    m->pair = ses_trie_pairs(&m->trie, mem, e);
+    if (!m->weight || !m->pair) return false;
+    *m->weight++ = -INFINITY;
     for (int32_t i = 0; i < m->n; i++) {
         bool user = m->type[i] == SES_SPM_USER_DEFINED, normal = m->type[i] == SES_SPM_NORMAL;
         uint32_t len = m->start[i + 1] - m->start[i];
-        m->weight[i] =
-            (ses_spm_weight){ user ? (float)(0.1 * ((double)len - 1)) : m->score[i], user || normal };
+        m->weight[i] = user ? (float)(0.1 * ((double)len - 1)) : normal ? m->score[i] : -INFINITY;
         if (normal && m->score[i] < least) least = m->score[i];
     }
     m->unk_score = least - 10;
+    for (int c = 0; c < 128; c++) {
+        int32_t id = ses_trie_find(&m->trie, &(char){ (char)c }, 1);
+        bool used = id >= 0 && m->weight[id] > -INFINITY;
+        m->alone[c] = (ses_spm_alone){ used ? m->weight[id] : m->unk_score, used ? id : m->unk_id };
+    }
     return true;
 }
 
-/* The best path to a place. */
-typedef struct best {
-    float score;
-    int32_t start; /* of its last piece; NONE: not reached */
-    int32_t id;
-} best;
+/* The best paths to each place: their sums, -INFINITY where a place is not reached, and of their last pieces
+ * the start and the id. */
+typedef struct paths {
+    float *sum;
+    uint64_t *last; /* start << 32 | id */
+} paths;
 
-static void offer(best *to, float score, size_t start, int32_t id)
+static uint64_t link(size_t start, int32_t id) { return (uint64_t)start << 32 | (uint32_t)id; }
+
+/* A path that is not better stays. No branch: which of two is better cannot be guessed. */
+static inline void offer(paths at, size_t to, float sum, uint64_t last)
 {
-    if (to->start == NONE || score > to->score) *to = (best){ score, (int32_t)start, id };
+    float old = at.sum[to];
+    uint64_t mask = 0 - (uint64_t)(sum > old);
+    at.sum[to] = sum > old ? sum : old;
+    at.last[to] ^= (at.last[to] ^ last) & mask;
 }
 
 /* Sums past 1e5 lose digits, so the library then counts from the present place again. */
-static void rebase(best *at, size_t from, size_t frontier)
+static void rebase(const ses_spm_model *m, paths at, size_t from, size_t n)
 {
-    float offset = at[from].score;
-    for (size_t i = from; i <= frontier; i++)
-        if (i == from || at[i].start != NONE) at[i].score -= offset;
+    float offset = at.sum[from];
+    for (size_t i = from; i <= n && i - from <= (size_t)m->trie.longest + 4; i++) at.sum[i] -= offset;
 }
 
-static void forward(const ses_spm_model *m, const char *p, size_t n, best *at)
+/* Pieces that begin at i, from the trie's node that k - i bytes lead to. True: one ends at `single`. */
+static inline bool offer_rest(const ses_spm_model *m, const char *p, size_t n, size_t i, size_t k,
+                              uint32_t base, size_t single, paths at)
 {
-    size_t frontier = 0; /* the last place reached */
+    bool found = false;
+    int32_t id;
+    while (k < n && ses_trie_step(&m->trie, &base, (uint8_t)p[k], &id)) {
+        k++;
+        if (id < 0 || m->weight[id] == -INFINITY) continue;
+        offer(at, k, m->weight[id] + at.sum[i], link(i, id));
+        found |= k == single;
+    }
+    return found;
+}
+
+/* The same for a character of ASCII with AHEAD bytes from it on: that many steps without a branch, since when
+ * a walk ends cannot be guessed either. */
+enum { AHEAD = 5 };
+
+static inline void offer_ascii(const ses_spm_model *m, const char *text, size_t n, size_t i, paths at)
+{
+    const uint8_t *p = (const uint8_t *)text + i;
+    float sum = at.sum[i];
+    uint64_t u = m->pair[p[0] << 8 | p[1]];
+    offer(at, i + 1, m->alone[p[0]].score + sum, link(i, m->alone[p[0]].id));
+    for (size_t k = 2;; k++) {
+        int64_t id = (int64_t)ses_trie_value(u) - 1; /* -1: no piece ends here, and its weight is -INFINITY */
+        offer(at, i + k, m->weight[id] + sum, link(i, (int32_t)id));
+        if (k == AHEAD) break;
+        u = ses_trie_next(&m->trie, u, p[k]);
+    }
+    if (u) offer_rest(m, text, n, i, i + AHEAD, ses_trie_base(u), 0, at);
+}
+
+static void forward(const ses_spm_model *m, const char *p, size_t n, paths at)
+{
     for (size_t i = 0; i < n;) {
+        if (at.sum[i] < -1e5f || at.sum[i] > 1e5f) rebase(m, at, i, n);
+        if ((uint8_t)p[i] < 0x80 && i + AHEAD <= n) {
+            offer_ascii(m, p, n, i++, at);
+            continue;
+        }
         size_t step = ses_spm_char(p + i, n - i);
-        uint32_t base = m->trie.root;
-        bool single = false;
-        int32_t id;
-        if (at[i].score < -1e5f || at[i].score > 1e5f) rebase(at, i, frontier);
-        for (size_t k = i; k < n && ses_trie_step(&m->trie, &base, (uint8_t)p[k], &id);) {
-            k++;
-            if (id < 0 || !m->weight[id].used) continue;
-            if (k > frontier) frontier = k;
-            offer(&at[k], m->weight[id].score + at[i].score, i, id);
-            single |= k == i + step;
-        }
-        if (!single) {
-            if (i + step > frontier) frontier = i + step;
-            offer(&at[i + step], m->unk_score + at[i].score, i, m->unk_id);
-        }
+        if (!offer_rest(m, p, n, i, i, m->trie.root, i + step, at))
+            offer(at, i + step, m->unk_score + at.sum[i], link(i, m->unk_id));
         i += step;
     }
 }
 
-static bool put_path(const best *at, size_t n, ses_token_list *out, ses_err *e)
+static bool put_path(const uint64_t *last, size_t n, ses_token_list *out, ses_err *e)
 {
     size_t count = 0;
-    for (size_t i = n; i; i = (size_t)at[i].start) count++;
+    for (size_t i = n; i; i = last[i] >> 32) count++;
     if (!ses_tokens_reserve(out, count, e)) return false;
     out->n += count;
     ses_token *t = out->token + out->n;
-    for (size_t i = n; i; i = (size_t)at[i].start)
-        *--t = (ses_token){ at[i].id, (uint32_t)at[i].start, (uint32_t)i };
+    for (size_t i = n; i; i = last[i] >> 32)
+        *--t = (ses_token){ (int32_t)(uint32_t)last[i], (uint32_t)(last[i] >> 32), (uint32_t)i };
     return true;
 }
 
-static best *open_places(size_t n, float sum, ses_arena *scratch, ses_err *e)
+static bool open_paths(paths *at, size_t n, float sum, ses_arena *scratch, ses_err *e)
 {
-    best *at = ses_arena_alloc(scratch, (n + 1) * sizeof *at, e);
-    for (size_t i = 0; at && i <= n; i++) at[i] = (best){ 0, NONE, NONE };
-    if (at) at[0].score = sum;
-    return at;
+    at->sum = ses_arena_alloc(scratch, (n + 1) * sizeof *at->sum, e);
+    at->last = at->sum ? ses_arena_alloc(scratch, (n + 1) * sizeof *at->last, e) : NULL;
+    if (!at->last) return false;
+    for (size_t i = 0; i <= n; i++) at->sum[i] = i ? -INFINITY : sum, at->last[i] = 0;
+    return true;
 }
 
 bool ses_spm_unigram_encode(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,
                             ses_arena *scratch, ses_err *e)
 {
-    best *at = open_places(n, 0, scratch, e);
-    if (!at) return false;
+    paths at;
+    if (!open_paths(&at, n, 0, scratch, e)) return false;
     forward(m, p, n, at);
-    return put_path(at, n, out, e);
+    return put_path(at.last, n, out, e);
 }
 
 /* The two best sums to a place, of different paths. */
@@ -122,8 +157,8 @@ static double gap_of(const ses_spm_model *m, const char *p, size_t n, two *at)
         int32_t id;
         for (size_t k = i; k < n && ses_trie_step(&m->trie, &base, (uint8_t)p[k], &id);) {
             k++;
-            if (id < 0 || !m->weight[id].used) continue;
-            offer_two(&at[k], &at[i], m->weight[id].score);
+            if (id < 0 || m->weight[id] == -INFINITY) continue;
+            offer_two(&at[k], &at[i], m->weight[id]);
             single |= k == i + step;
         }
         if (!single) offer_two(&at[i + step], &at[i], m->unk_score);
@@ -135,11 +170,12 @@ static double gap_of(const ses_spm_model *m, const char *p, size_t n, two *at)
 bool ses_spm_unigram_part(const ses_spm_model *m, const char *p, size_t n, float *sum, double *gap,
                           ses_token_list *out, ses_arena *scratch, ses_err *e)
 {
-    best *at = open_places(n, *sum, scratch, e);
-    two *sums = at && gap ? ses_arena_alloc(scratch, (n + 1) * sizeof *sums, e) : NULL;
-    if (!at || (gap && !sums)) return false;
+    paths at;
+    if (!open_paths(&at, n, *sum, scratch, e)) return false;
+    two *sums = gap ? ses_arena_alloc(scratch, (n + 1) * sizeof *sums, e) : NULL;
+    if (gap && !sums) return false;
     forward(m, p, n, at);
-    *sum = at[n].score;
+    *sum = at.sum[n];
     if (gap) *gap = gap_of(m, p, n, sums);
-    return put_path(at, n, out, e);
+    return put_path(at.last, n, out, e);
 }
