@@ -272,6 +272,9 @@ static void test_refusals(ses_device *dev)
     TRY(o.top_p = 1.5, "top_p is 1.5");
     TRY(o.repetition_penalty = 0, "repetition_penalty");
     TRY(o.max_length = 3, "nothing is left");
+    TRY((o.forced_eos = (ses_ids){ id, 2 }, o.suppress = (ses_ids){ id, 3 }),
+        "1 is forced and forbidden at once");
+    TRY((o.forced_bos = 2, o.suppress = (ses_ids){ id, 3 }), "every token of forced_bos_token_id");
     TRY((o.n_stop_strings = 1, o.stop_strings = stop), "tokenizer");
     TRY((o.num_beams = 2, o.on_token = hear), "on_token");
     TRY(p.ids.n = 0, "empty");

@@ -70,15 +70,16 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     return ses_store_ok(m->store, e);
 }
 
-/* A decoder's, or of a model that reads in any order the one that fills any place, the next too. Models with
- * ways of their own keep no keys and values: they must remember in theirs. */
+/* A decoder's (one that stands alone may have the head that fills places: it sees none behind the last), or
+ * of a model that reads in any order the one that fills any place, the next too. Models with ways of their
+ * own keep no keys and values: they must remember in theirs. */
 const ses_head_use *ses_class_writer(const ses_model_desc *d, const ses_class *c)
 {
     if (d->ways && !d->arch.any_order && !d->arch.remembers) return NULL;
     for (size_t i = 0; i < SES_LEN(c->head); i++) {
         const ses_head *h = c->head[i].head;
         if (h == &ses_head_causal_lm || h == &ses_head_target_lm ||
-            (h == &ses_head_masked_lm && d->arch.any_order))
+            (h == &ses_head_masked_lm && (d->arch.any_order || c->decoder_only)))
             return &c->head[i];
     }
     return NULL;

@@ -76,6 +76,20 @@ static bool check_beams(const ses_generate_options *o, ses_err *e)
     return true;
 }
 
+/* One of the tokens that are forced must be allowed. */
+static bool check_forced(ses_ids forced, ses_ids suppress, const char *what, ses_err *e)
+{
+    int64_t banned = 0;
+    for (int64_t i = 0; i < forced.n; i++) {
+        bool found = false;
+        for (int64_t k = 0; k < suppress.n; k++) found |= suppress.id[k] == forced.id[i];
+        banned += found;
+    }
+    return !forced.n || banned < forced.n ||
+           ses_fail(e, SES_EARG, "suppress_tokens has every token of %s: %d is forced and forbidden at once",
+                    what, (int)forced.id[0]);
+}
+
 static bool check_words(const ses_scribe *w, ses_err *e)
 {
     const ses_generate_options *o = &w->o;
@@ -89,7 +103,9 @@ static bool check_words(const ses_scribe *w, ses_err *e)
             return ses_fail(e, SES_EARG, "sequence_bias has an empty list");
     ses_ids bos = { &o->forced_bos, o->forced_bos >= 0 };
     return check_ids(o->forced_eos, w->vocab, "forced_eos_token_id", e) &&
-           check_ids(bos, w->vocab, "forced_bos_token_id", e);
+           check_ids(bos, w->vocab, "forced_bos_token_id", e) &&
+           check_forced(bos, o->suppress, "forced_bos_token_id", e) &&
+           check_forced(o->forced_eos, o->suppress, "forced_eos_token_id", e);
 }
 
 /* ---- prompts ---- */

@@ -50,7 +50,7 @@ static bool set_up(ses_scorer *s, const ses_tokenizer *t, const char *dir, ses_e
             "a %s gives no probabilities of a text's tokens: a causal or a masked language model does",
             ses_model_class(s->model));
     if (!ses_facts_read(&f, dir, ses_model_type(s->model), t, e)) return false;
-    s->masked = h == &ses_head_masked_lm;
+    s->masked = h == &ses_head_masked_lm && !s->model->class->decoder_only;
     s->mask = f.role[SES_ROLE_MASK], s->start = f.role[SES_ROLE_BOS];
     if (s->masked && s->mask < 0)
         return ses_fail(e, SES_EUNSUPPORTED, "%s: the tokenizer has no mask token", dir);

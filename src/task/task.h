@@ -139,6 +139,7 @@ struct ses_task {
     ses_parts parts;
     bool tokenizer_limit; /* model_max_length of the tokenizer holds; else only what the model can take */
     bool writes;          /* a text, a token after the other: see ses_class_writer */
+    bool looks_ahead;     /* at what stands behind a token: not by a decoder alone, whatever its head */
     bool streams;         /* what it writes can be shown as it is written: run tells p->stream */
     /* Slots that may be NULL: the model opened in a way of its own (p->model, and p->borrowed where the task
      * frees it); options against the model; what it has made. */

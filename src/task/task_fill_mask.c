@@ -343,6 +343,7 @@ const ses_task ses_task_fill_mask = {
     .job_size = sizeof(state),
     .head = heads,
     .parts = { .text = "text" },
+    .looks_ahead = true,
     .open = begin,
     .encode = encode,
     .take = take,

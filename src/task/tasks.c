@@ -80,7 +80,8 @@ bool ses_task_headed(const ses_task *t, const ses_class *c)
 
 bool ses_task_fits(const ses_task *t, const ses_model_desc *d, const ses_class *c)
 {
-    return ses_task_headed(t, c) && (!t->writes || ses_class_writer(d, c));
+    return ses_task_headed(t, c) && (!t->writes || ses_class_writer(d, c)) &&
+           !(t->looks_ahead && c->decoder_only);
 }
 
 void ses_tasks_of(const ses_model_desc *d, const ses_class *c, char *buf, size_t size)
