@@ -87,7 +87,7 @@ static inline ses_aim *fixture_aim(const char *objectives, const ses_objective_o
 #define FIXTURE_T5                                                                                   \
     "{\"model_type\": \"t5\", \"vocab_size\": 500, \"d_model\": 16, \"d_kv\": 8, \"num_heads\": 2, " \
     "\"d_ff\": 32, \"num_layers\": 2, \"decoder_start_token_id\": 0, \"dropout_rate\": 0.1, "        \
-    "\"initializer_factor\": 0.3}"
+    "\"initializer_factor\": 1}"
 #define FIXTURE_BART_OF(type)                                                                      \
     "{\"model_type\": \"" type "\", \"vocab_size\": 500, \"d_model\": 16, \"encoder_layers\": 2, " \
     "\"decoder_layers\": 2, \"encoder_attention_heads\": 2, \"decoder_attention_heads\": 2, "      \

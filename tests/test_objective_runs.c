@@ -63,6 +63,7 @@ static void test_run(const run_case *c, size_t number)
     char dir[] = "/tmp/sesame-objectives-XXXXXX";
     if (!train(c, 1, -1, NULL, a)) return;
     double was = mean(a, 5), is = mean(a + UPDATES - 5, 5);
+    if (c->first > 0) CHECK_MSG(a[0] < c->first, "%s: begins with a loss of %f", c->objectives, a[0]);
     CHECK_MSG(is <= c->to * was, "%s: loss from %f to %f", c->objectives, was, is);
     CHECK(mkdtemp(dir));
     if (train(c, 3, 17, dir, b))

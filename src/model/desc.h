@@ -182,6 +182,8 @@ const ses_tensor *ses_model_projection(const ses_model *m);
 /* model.c: config read and checked, parameters declared: everything but the numbers. */
 bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e);
 
+void ses_model_begin_param(ses_model *m, size_t i, uint64_t seed); /* random numbers of one */
+
 /* load.c */
 const ses_entry *ses_model_find(const ses_model *m,
                                 const char *ours); /* by any name it ever had; NULL: none */

@@ -210,7 +210,7 @@ static bool begins_anew(const ses_model *m, size_t i, const ses_entry *x, const 
 static bool begin_anew(ses_model *m, size_t i, const ses_model_options *o, ses_err *e)
 {
     if (!o->train && !ses_store_own(m->store, i, e)) return false;
-    ses_store_init_one(m->store, i, m->c.init_range, o->seed);
+    ses_model_begin_param(m, i, o->seed);
     return true;
 }
 

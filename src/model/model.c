@@ -85,6 +85,18 @@ const ses_head_use *ses_class_writer(const ses_model_desc *d, const ses_class *c
     return NULL;
 }
 
+/* T5's deviations (Shazeer and Stern 2018): scores are not scaled, so queries begin smaller by the square root
+ * of the head's size. */
+void ses_model_begin_param(ses_model *m, size_t i, uint64_t seed)
+{
+    const ses_config *c = &m->c;
+    const ses_param *p = ses_store_at(m->store, i);
+    double inputs = strstr(p->name, "buckets") ? (double)c->hidden : (double)ses_cols(p->tensor);
+    bool plain = !c->init_fan || strstr(p->name, "embed.token") || strstr(p->name, "lm.out");
+    if (strstr(p->name, ".query")) inputs *= (double)(c->head_size ? c->head_size : c->hidden / c->heads);
+    ses_store_init_one(m->store, i, plain ? c->init_range : c->init_range / sqrt(inputs), seed);
+}
+
 /* Memory for every parameter, then random numbers. */
 static bool begin_random(ses_model *m, const ses_model_options *o, ses_err *e)
 {
@@ -96,7 +108,7 @@ static bool begin_random(ses_model *m, const ses_model_options *o, ses_err *e)
         for (size_t i = 0; i < ses_store_count(m->store); i++)
             if (!ses_store_own(m->store, i, e)) return false;
     }
-    ses_store_init(m->store, m->c.init_range, o->seed);
+    for (size_t i = 0; i < ses_store_count(m->store); i++) ses_model_begin_param(m, i, o->seed);
     for (size_t i = 0; i < ses_store_count(m->store); i++)
         if (ses_store_at(m->store, i)->role == SES_PARAM_COMPUTED && !ses_model_compute(m, i, e))
             return false;

@@ -20,6 +20,7 @@ static const ses_config_key keys[] = {
     SES_INT("eos_token_id", eos, -1, SES_MOST_TOKENS),
     SES_INT("decoder_start_token_id", start, -1, SES_MOST_TOKENS),
     SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
+    SES_NUMBER("initializer_factor", init_range, 0, 100),
     SES_RATE("dropout_rate", drop),
     SES_RATE("classifier_dropout", drop_head),
     SES_SWITCH("tie_word_embeddings", tied),
@@ -121,6 +122,7 @@ static const ses_name tensors[] = {
                   .drop = 0.1,                                                               \
                   .drop_embed = -1,                                                          \
                   .init_range = 1,                                                           \
+                  .init_fan = true,                                                          \
                   .attention_scale = 1,                                                      \
                   .norm = SES_NORM_RMS,                                                      \
                   .place = SES_PRE_NORM,                                                     \

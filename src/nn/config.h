@@ -102,6 +102,7 @@ typedef struct ses_config {
     bool summary_plain;                         /* no dense layer before the classifier */
     bool head_norm;                             /* a dense layer and a norm before what any head says */
     bool choice_by_label;                       /* a choice's score is made of scores of labels */
+    bool init_fan; /* matrices begin with a deviation of init_range / sqrt(inputs), queries smaller yet */
     bool causal;
     bool lm_plain, lm_bias; /* vocabulary projection without a layer before it; with a bias */
     bool pad_learns;        /* looking the pad token up passes a gradient */
