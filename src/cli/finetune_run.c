@@ -159,6 +159,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
                               .smoothing = a->smoothing,
                               .loss = a->teacher.dir ? ses_distill_loss : NULL,
                               .loss_ctx = f->teacher.distill,
+                              .more = { ses_distill_store(f->teacher.distill) },
                               .eval_every = a->eval_every,
                               .eval_epochs = a->eval_epochs,
                               .lower_is_better = f->lower,

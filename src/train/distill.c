@@ -1,6 +1,7 @@
 #include "distill.h"
 
 #include "base/alloc.h"
+#include "model/desc.h"
 #include "objective.h"
 #include "op/op.h"
 #include "tensor/device.h"
@@ -16,7 +17,9 @@ struct ses_distill {
     ses_distill_options o;
     ses_model *student;
     const ses_model *teacher;
-    ses_tape *tape; /* the teacher's: not recorded, no dropout */
+    ses_tape *tape;         /* the teacher's: not recorded, no dropout */
+    ses_store *store;       /* of what follows; NULL: both have one width */
+    ses_tensor *project[2]; /* [teacher's width, student's]: of the embeddings, of the layers */
 };
 
 static bool check(const ses_distill *d, ses_err *e)
@@ -38,13 +41,29 @@ static bool check(const ses_distill *d, ses_err *e)
     return true;
 }
 
+static bool add_projections(ses_distill *d, ses_err *e)
+{
+    int64_t ours = d->student->c.hidden, theirs = d->teacher->c.hidden;
+    if (ours == theirs || !(d->o.cosine > 0 || d->o.hidden > 0)) return true;
+    d->store = ses_store_new(ses_store_device(ses_model_store(d->student)), e);
+    if (!d->store) return false;
+    d->project[0] = ses_store_add(d->store, "distill.embed", SES_DIM(theirs, ours), SES_INIT_NORMAL);
+    d->project[1] = ses_store_add(d->store, "distill.hidden", SES_DIM(theirs, ours), SES_INIT_NORMAL);
+    if (!ses_store_ok(d->store, e) || !ses_store_train(d->store, e)) return false;
+    ses_store_init(d->store, 1 / sqrt((double)ours), 0);
+    return true;
+}
+
+ses_store *ses_distill_store(const ses_distill *d) { return d ? d->store : NULL; }
+
 ses_distill *ses_distill_new(const ses_distill_options *o, ses_model *student, const ses_model *teacher,
                              ses_err *e)
 {
     ses_distill *d = ses_alloc(sizeof *d, e);
     if (!d) return NULL;
     *d = (ses_distill){ .o = *o, .student = student, .teacher = teacher };
-    if (check(d, e) && (d->tape = ses_tape_new(ses_store_device(ses_model_store(teacher)), NULL, e)))
+    if (check(d, e) && add_projections(d, e) &&
+        (d->tape = ses_tape_new(ses_store_device(ses_model_store(teacher)), NULL, e)))
         return d;
     ses_distill_free(d);
     return NULL;
@@ -54,6 +73,7 @@ void ses_distill_free(ses_distill *d)
 {
     if (!d) return;
     ses_tape_free(d->tape);
+    ses_store_free(d->store);
     ses_free(d);
 }
 
@@ -135,6 +155,7 @@ static bool add(lesson *l, ses_tensor *loss, double weight)
 /* What the teacher has under this name, on the host; the student's must have its shape. */
 static ses_real *answer(lesson *l, const ses_tensor *x, const ses_output *y, const char *what)
 {
+    if (!x && !ses_tape_ok(l->t, l->e)) return NULL;
     if (!x || !y) {
         ses_fail(l->e, SES_EUNSUPPORTED, "%s of %s and %s cannot be compared", what,
                  ses_model_class(l->d->student), ses_model_class(l->d->teacher));
@@ -177,13 +198,20 @@ static bool learn_scores(lesson *l)
     return add(l, ses_target_loss(l->t, x->tensor, number, SES_LOSS_SQUARE), l->d->o.soft);
 }
 
+/* A hidden state of layer i at the teacher's width. */
+static ses_tensor *widened(lesson *l, ses_tensor *x, int64_t i)
+{
+    ses_tensor *w = l->d->project[i > 0];
+    return w ? ses_linear(l->t, x, w, NULL, SES_ACT_NONE, SES_OUT_IN) : x;
+}
+
 static bool learn_last(lesson *l)
 {
     int64_t ours = count_of(&l->ours, "hidden_states"), theirs = count_of(&l->theirs, "hidden_states");
-    const ses_output *x = numbered(&l->ours, "hidden_states", ours - 1);
-    ses_real *host =
-        answer(l, x ? x->tensor : NULL, numbered(&l->theirs, "hidden_states", theirs - 1), "hidden states");
-    return host && add(l, cosine_loss(l->t, x->tensor, host), l->d->o.cosine);
+    const ses_output *last = numbered(&l->ours, "hidden_states", ours - 1);
+    ses_tensor *x = last ? widened(l, last->tensor, ours - 1) : NULL;
+    ses_real *host = answer(l, x, numbered(&l->theirs, "hidden_states", theirs - 1), "hidden states");
+    return host && add(l, cosine_loss(l->t, x, host), l->d->o.cosine);
 }
 
 /* Layer by layer. Hidden states count the embeddings as layer 0; an attention is the last of its range. */
@@ -195,12 +223,13 @@ static bool learn_layers(lesson *l, const char *what, const char *told, int64_t 
         return ses_fail(l->e, SES_EARG, "%s: the student has %lld layers, the teacher %lld", told,
                         (long long)s, (long long)t);
     for (int64_t i = 0; i < ours; i++) {
-        const ses_output *x = numbered(&l->ours, what, i);
+        ses_tensor *x = numbered(&l->ours, what, i)->tensor;
+        if (embeddings) x = widened(l, x, i);
         int64_t at = embeddings ? i * t / s : (i + 1) * t / s - 1;
-        ses_real *host = answer(l, x->tensor, numbered(&l->theirs, what, at), told);
+        ses_real *host = answer(l, x, numbered(&l->theirs, what, at), told);
         if (!host) return false;
-        ses_tensor *y = ses_tape_input(l->t, host, x->tensor->dim);
-        if (!add(l, ses_target_loss(l->t, x->tensor, y, SES_LOSS_SQUARE), weight)) return false;
+        ses_tensor *y = ses_tape_input(l->t, host, x->dim);
+        if (!add(l, ses_target_loss(l->t, x, y, SES_LOSS_SQUARE), weight)) return false;
     }
     return true;
 }

@@ -26,6 +26,10 @@ ses_distill *ses_distill_new(const ses_distill_options *o, ses_model *student, c
 void ses_distill_free(ses_distill *d);
 ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses_err *e); /* a ses_loss_of */
 
+/* What is learned beside the student, for the trainer's `more`: where widths differ, two matrices that bring
+ * the student's hidden states to the teacher's width, one for the embeddings (TinyBERT). NULL: nothing. */
+ses_store *ses_distill_store(const ses_distill *d);
+
 /* Parameters of the teacher that fit: layer i of the student from layer i t / s (every other one of twice as
  * many), the rest by name. copied: how many were. */
 bool ses_student_begin(ses_model *student, const ses_model *teacher, size_t *copied, ses_err *e);
