@@ -120,6 +120,28 @@ static void whole_run(parts *p)
     ses_course_free(d);
 }
 
+/* Static masking: after so many passes the same masks, and orders, come again. */
+static void static_masks(parts *p)
+{
+    ses_err e = { 0 };
+    ses_course_options o = options_of(p);
+    o.stages = 1, o.stage[0] = (ses_stage_of_run){ 32, 1 }, o.ramp = 0;
+    for (int64_t copies = 0; copies < 3; copies++) {
+        uint64_t sum[4] = { 0 };
+        p->aim->w.o.mask_copies = copies;
+        ses_course *c = ses_course_new(&o, &e);
+        ses_source s = ses_course_source(c);
+        for (int64_t pass = 0; c && pass < 4; pass++) {
+            ses_batch b;
+            CHECK_MSG(s.batch(s.ctx, pass, 1, &b, &e), "%s", e.msg);
+            sum[pass] = sum_of(&b);
+        }
+        CHECK((sum[0] == sum[1]) == (copies == 1) && (sum[0] == sum[2]) == (copies > 0) && sum[0]);
+        ses_course_free(c);
+    }
+    p->aim->w.o.mask_copies = 0;
+}
+
 static void refusals(parts *p)
 {
     ses_err e = { 0 };
@@ -180,6 +202,7 @@ int main(void)
     parts p;
     if (open_parts(&p, &f, "mlm")) {
         whole_run(&p);
+        static_masks(&p);
         refusals(&p);
         evaluations(&p);
     }

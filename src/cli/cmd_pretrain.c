@@ -254,6 +254,7 @@ static const ses_opt opt[] = {
       .help = "go on from the newest checkpoint in OUT; from the start where OUT is empty" },
     { .name = "overwrite", .type = SES_OPT_FLAG, .offset = AT(overwrite), .help = "replace what is in OUT" },
     SES_OPT_OBJECTIVE(ses_pretrain_args, o),
+    SES_OPT_TEACHER(ses_pretrain_args, teacher),
     SES_OPT_ENERGY(ses_pretrain_args, energy),
     SES_OPT_SHARED(ses_pretrain_args, shared),
 };

@@ -6,6 +6,7 @@
 #include "command.h"
 #include "objective_options.h"
 #include "shared.h"
+#include "teacher.h"
 #include "train/course.h"
 #include "train_folder.h"
 #include "train_watch.h"
@@ -16,6 +17,7 @@ typedef struct ses_pretrain_args {
     const char *objective, *config, *preset, *generator, *model, *tokenizer, *output, *eval;
     const char *length, *max_time, *log, *board;
     ses_objective_options o;
+    ses_teacher_args teacher;
     int packing, optimizer, schedule;
     int64_t steps, rows, tokens, accumulate, eval_every, eval_tokens, save_every, keep, seed;
     double epochs, exponent, ramp, ramp_from, lr, beta2, warmup, decay, clip, ema;
@@ -38,6 +40,7 @@ typedef struct ses_pretrain {
     int32_t *code;
     ses_aim *aim;
     ses_model *model, *generator;
+    ses_teacher teacher;
     ses_course *course;
     ses_trainer *trainer;
     char *settings;

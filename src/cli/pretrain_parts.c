@@ -17,6 +17,7 @@ void ses_pretrain_free(ses_pretrain *p)
     ses_trainer_free(p->trainer);
     ses_course_free(p->course);
     ses_aim_free(p->aim);
+    ses_teacher_free(&p->teacher);
     ses_model_free(p->generator);
     ses_model_free(p->model);
     for (size_t i = 0; p->corpus && i < p->n_parts + p->n_eval; i++) ses_corpus_free(p->corpus[i]);
@@ -135,32 +136,6 @@ static bool load_config(ses_pretrain *p, ses_err *e)
     return p->config || ses_wrap(e, "%s", name);
 }
 
-/* The config with the usual widths of an ELECTRA generator: a quarter. */
-static ses_json_doc *quarter(const ses_json *config, ses_err *e)
-{
-    static const char *const narrow[] = { "hidden_size", "num_attention_heads", "intermediate_size" };
-    size_t n;
-    ses_json_writer *w = ses_json_writer_new(0, e);
-    if (!w) return NULL;
-    ses_json_begin_object(w);
-    for (size_t i = 0; i < ses_json_len(config); i++) {
-        const char *key = ses_json_key(config, i, NULL);
-        int64_t x = 0;
-        bool less = false;
-        for (size_t k = 0; k < SES_LEN(narrow); k++) less |= !strcmp(key, narrow[k]);
-        ses_json_put_key(w, key);
-        if (less && ses_json_int(ses_json_at(config, i), &x))
-            ses_json_put_int(w, x >= 4 ? x / 4 : 1);
-        else
-            ses_json_put_value(w, ses_json_at(config, i));
-    }
-    ses_json_end_object(w);
-    const char *text = ses_json_writer_text(w, &n, e);
-    ses_json_doc *d = text ? ses_json_parse(text, n, e) : NULL;
-    ses_json_writer_free(w);
-    return d;
-}
-
 static bool open_generator(ses_pretrain *p, ses_err *e)
 {
     const ses_pretrain_args *a = p->a;
@@ -168,7 +143,7 @@ static bool open_generator(ses_pretrain *p, ses_err *e)
     if (!(ses_aim_needs(p->aim) & SES_NEEDS_PARTNER)) return true;
     ses_json_doc *base = !p->generator_config && a->generator ? ses_preset_load(a->generator, e) : NULL;
     if (base) p->generator_config = ses_preset_fit(ses_json_root(base), p->tokenizer, NULL, e);
-    if (!a->generator && !p->generator_config) p->generator_config = quarter(config, e);
+    if (!a->generator && !p->generator_config) p->generator_config = ses_generator_config(config, 0.25, e);
     ses_json_free(base);
     if (!p->generator_config) return false;
     config = ses_json_root(p->generator_config);
@@ -180,6 +155,22 @@ static bool open_generator(ses_pretrain *p, ses_err *e)
             .class_name = class_name, .train = true, .random = true, .seed = (uint64_t)a->seed + 1 },
         e);
     return p->generator != NULL;
+}
+
+/* With the heads the student has. */
+static bool open_teacher(ses_pretrain *p, ses_err *e)
+{
+    const ses_teacher_args *a = &p->a->teacher;
+    char *path = a->dir ? ses_path_join(a->dir, "config.json", e) : NULL;
+    ses_json_doc *config = path ? ses_json_load(path, 1 << 24, e) : NULL;
+    const char *class_name = config ? ses_aim_class(p->aim, ses_json_root(config), e) : NULL;
+    ses_teacher_free(&p->teacher);
+    bool ok = (!a->dir || class_name) &&
+              ses_teacher_open(&p->teacher, a, class_name, p->model, p->tokenizer, p->dev, e) &&
+              (!a->dir || ses_aim_teacher(p->aim, p->teacher.distill, e));
+    ses_json_free(config);
+    ses_free(path);
+    return ok;
 }
 
 bool ses_pretrain_models(ses_pretrain *p, ses_err *e)
@@ -196,7 +187,8 @@ bool ses_pretrain_models(ses_pretrain *p, ses_err *e)
                             .seed = (uint64_t)a->seed };
     if (!o.class_name) return false;
     p->model = a->model ? ses_model_open(a->model, p->dev, &o, e) : ses_model_new(config, p->dev, &o, e);
-    return p->model && open_generator(p, e) && ses_aim_models(p->aim, p->model, p->generator, e);
+    return p->model && open_generator(p, e) && ses_aim_models(p->aim, p->model, p->generator, e) &&
+           open_teacher(p, e);
 }
 
 /* ---- objectives ---- */
@@ -344,6 +336,15 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_number(w, "mask_rate_end", a->o.mask_rate_end);
     ses_json_count(w, "mask_unit", a->o.mask_unit);
     ses_json_count(w, "mask_copies", a->o.mask_copies);
+    ses_json_number(w, "mask_keep", a->o.as_kept);
+    ses_json_number(w, "mask_random", a->o.as_random);
+    ses_json_number(w, "span_length", a->o.span_length);
+    ses_json_count(w, "span_longest", a->o.span_longest);
+    ses_json_pair(w, "noise", a->o.noise ? a->o.noise : "");
+    ses_json_count(w, "pieces", a->o.pieces);
+    ses_json_number(w, "replaced_weight", a->o.replaced_weight);
+    ses_json_number(w, "sampling_heat", a->o.sampling_heat);
+    ses_teacher_settings(&a->teacher, w);
     ses_json_number(w, "lr", a->lr);
     ses_json_pair(w, "optimizer", ses_optim_name((size_t)a->optimizer, NULL));
     ses_json_pair(w, "schedule", ses_schedule_name((size_t)a->schedule, NULL));
@@ -390,6 +391,7 @@ bool ses_pretrain_trainer(ses_pretrain *p, ses_err *e)
                               .source = ses_course_source(p->course),
                               .loss = ses_aim_loss,
                               .loss_ctx = p->aim,
+                              .more = { ses_distill_store(p->teacher.distill) },
                               .clip = a->clip,
                               .accumulate = a->accumulate,
                               .updates = ses_course_updates(p->course),

@@ -114,6 +114,7 @@ static double time_of(ses_pretrain *p, int64_t length, double most, ses_err *e)
                               .partner = p->generator,
                               .loss = ses_aim_loss,
                               .loss_ctx = p->aim,
+                              .more = { ses_distill_store(p->teacher.distill) },
                               .clip = p->a->clip,
                               .updates = 1000000 };
     if (c) o.source = ses_course_source(c);

@@ -77,7 +77,9 @@ static int64_t count_batches(ses_course *c, size_t stage, int64_t pass, int64_t 
 static bool next_leg(ses_course *c, ses_err *e)
 {
     leg last = c->legs ? c->leg[c->legs - 1] : (leg){ .pass = -1 };
+    int64_t copies = c->o.aim->w.o.mask_copies; /* static masking: the same passes again and again */
     leg l = { .stage = last.stage, .first = last.first + last.batches, .pass = last.pass + 1 };
+    if (copies > 0) l.pass %= copies;
     while (l.stage + 1 < c->o.stages && l.first >= c->end[l.stage]) l.stage++;
     bool last_stage = l.stage + 1 == c->o.stages; /* the trainer ends it */
     int64_t most = last_stage ? INT64_MAX : c->end[l.stage] - l.first;

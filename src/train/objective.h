@@ -18,7 +18,8 @@ typedef struct ses_objective_options {
         mask_rate_end;         /* the rate moves from one to the other over the run; end below 0: stays */
     double as_kept, as_random; /* of the chosen tokens: 0.1 and 0.1; the others become the mask */
     int mask_unit;             /* ses_mask_unit; below 0: usual */
-    int64_t mask_copies; /* static masking: a passage has so many masks in all; 0: a new one each time */
+    int64_t mask_copies; /* static masking: so many passes over the texts, then the same again (see course.h);
+                            0: every pass has new masks */
     double span_length;  /* mean length of a span */
     int64_t span_longest;
     const char *noise;      /* denoising: "infill,permute"; NULL: these two */
@@ -182,9 +183,9 @@ bool ses_share_embeddings(ses_model *model, ses_model *partner, ses_err *e);
 
 double ses_rate_of(const ses_laying *w, const ses_objective *o);
 ses_masking ses_masking_of(const ses_laying *w, const ses_objective *o);
-/* Draws about a passage; purpose: one number a use. Static masking: of one of its copies. */
+/* Draws about a passage; purpose: one number a use. */
 ses_draws ses_passage_draws(const ses_laying *w, const ses_passage *p, uint32_t purpose);
-enum { SES_DRAW_MASK = 1, SES_DRAW_SPLIT, SES_DRAW_ORDER, SES_DRAW_COPY, SES_DRAW_TURN };
+enum { SES_DRAW_MASK = 1, SES_DRAW_SPLIT, SES_DRAW_ORDER, SES_DRAW_TURN };
 int64_t ses_framed_room(const ses_laying *w); /* tokens the frame leaves room for */
 /* One sequence: id and label (NULL: none) of every token of p, special tokens around. */
 bool ses_lay_framed(const ses_laying *w, const ses_passage *p, const int32_t *id, const int32_t *label,

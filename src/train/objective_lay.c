@@ -2,7 +2,6 @@
 #include "objective.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "op/op.h"
 
 #include <string.h>
@@ -95,12 +94,7 @@ ses_masking ses_masking_of(const ses_laying *w, const ses_objective *o)
 
 ses_draws ses_passage_draws(const ses_laying *w, const ses_passage *p, uint32_t purpose)
 {
-    static const ses_hash_key key = { 0x736573616d65, 7 }; /* fixed: masks are the same in every run */
-    ses_draws d = ses_draws_of(w->seed, p->number, purpose);
-    if (w->o.mask_copies < 1) return d;
-    ses_draws copy = ses_draws_of(w->seed, p->number, SES_DRAW_COPY);
-    uint64_t text = ses_hash(key, p->id, (size_t)p->n * sizeof *p->id);
-    return ses_draws_of(w->seed ^ text, (uint64_t)ses_draw_below(&copy, w->o.mask_copies), purpose);
+    return ses_draws_of(w->seed, p->number, purpose);
 }
 
 int32_t ses_code_of(const ses_laying *w, const ses_passage *p)
