@@ -85,8 +85,7 @@ const ses_head_use *ses_class_writer(const ses_model_desc *d, const ses_class *c
     return NULL;
 }
 
-/* T5's deviations (Shazeer and Stern 2018): scores are not scaled, so queries begin smaller by the square root
- * of the head's size. */
+/* T5's deviations: scores are not scaled, so queries begin smaller by the square root of the head's size. */
 void ses_model_begin_param(ses_model *m, size_t i, uint64_t seed)
 {
     const ses_config *c = &m->c;
