@@ -80,6 +80,9 @@ static inline ses_aim *fixture_aim(const char *objectives, const ses_objective_o
     "{\"model_type\": \"bert\", \"vocab_size\": 500, \"hidden_size\": 16, \"num_hidden_layers\": 2, " \
     "\"num_attention_heads\": 2, \"intermediate_size\": 32, \"max_position_embeddings\": 640, "       \
     "\"type_vocab_size\": 2, \"initializer_range\": 0.2, \"span_boundary_size\": 8}"
+#define FIXTURE_ELECTRA                                                                                  \
+    "{\"model_type\": \"electra\", \"vocab_size\": 500, \"hidden_size\": 16, \"num_hidden_layers\": 1, " \
+    "\"num_attention_heads\": 2, \"intermediate_size\": 32, \"max_position_embeddings\": 80}"
 #define FIXTURE_GPT                                                                                   \
     "{\"model_type\": \"gpt2\", \"vocab_size\": 500, \"n_embd\": 16, \"n_layer\": 2, \"n_head\": 2, " \
     "\"n_positions\": 640, \"initializer_range\": 0.2}"

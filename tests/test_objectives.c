@@ -377,8 +377,32 @@ static void test_refused(void)
     refused("bart", &wild, &x, FIXTURE_BART, 128, "no noise \"shout\"; there are mask, delete");
 }
 
+/* A model that cannot do what is asked of it. */
+static void test_cannot(const char *objective, const char *config, const char *message)
+{
+    ses_err e = { 0 };
+    ses_lexicon x = fixture_lexicon();
+    ses_device *dev = ses_device_open("cpu", NULL, &e);
+    ses_json_doc *doc = ses_json_parse(config, strlen(config), &e);
+    ses_aim *a = fixture_aim(objective, &ses_objective_usual, &x, config, 64, &e);
+    ses_model_options o = { .class_name = a && doc ? ses_aim_class(a, ses_json_root(doc), &e) : NULL,
+                            .random = true,
+                            .train = true };
+    ses_model *m = o.class_name && dev ? ses_model_new(ses_json_root(doc), dev, &o, &e) : NULL;
+    CHECK_MSG(m, "%s", e.msg);
+    CHECK(m && !ses_aim_models(a, m, NULL, &e));
+    CHECK_MSG(strstr(e.msg, message), "%s", e.msg);
+    ses_model_free(m);
+    ses_aim_free(a);
+    ses_json_free(doc);
+    ses_device_free(dev);
+}
+
 int main(void)
 {
+    test_cannot("plm", FIXTURE_BERT, "needs a model that reads in any order, as xlnet; not bert");
+    test_cannot("xl", FIXTURE_GPT, "needs a model that remembers, as transfo-xl; not gpt2");
+    test_cannot("rtd15", FIXTURE_ELECTRA, "needs a generator beside the model");
     test_mlm();
     test_same();
     test_rate_moves();

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "distill.h"
+#include "model/desc.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -189,8 +190,25 @@ const char *ses_aim_class(const ses_aim *a, const ses_json *config, ses_err *e)
     return ses_model_class_with_all(config, head, n, e);
 }
 
+/* The model can do what its objectives ask. */
+static bool can(const ses_aim *a, const ses_model *m, ses_err *e)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const ses_objective *o = a->item[i].objective;
+        if ((o->needs & SES_NEEDS_ORDER) && !m->c.any_order)
+            return ses_fail(e, SES_EARG,
+                            "objective %s needs a model that reads in any order, as xlnet; not %s", o->name,
+                            m->desc->name);
+        if ((o->needs & SES_NEEDS_MEMORY) && !m->c.remembers)
+            return ses_fail(e, SES_EARG, "objective %s needs a model that remembers, as transfo-xl; not %s",
+                            o->name, m->desc->name);
+    }
+    return true;
+}
+
 bool ses_aim_models(ses_aim *a, ses_model *model, ses_model *partner, ses_err *e)
 {
+    if (!can(a, model, e)) return false;
     if ((ses_aim_needs(a) & SES_NEEDS_PARTNER) && !partner)
         return ses_fail(e, SES_EARG, "objective %s needs a generator beside the model",
                         a->item[0].objective->name);
