@@ -37,6 +37,7 @@ gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/c" "$tmp/text.txt"
 err_has '--overwrite replaces it'
 gives 0 info "$tmp/c" --json
 out_has '"documents": 800'
+out_has '"unigram_entropy": '
 for pack in gzip xz zstd; do
     if ! command -v $pack >/dev/null 2>&1; then
         skipped=$((skipped + 1))

@@ -72,8 +72,44 @@ gives 0 -c "$tmp/c:2" -c "$tmp/c" -m "$tmp/a" --objective mlm --steps 3 -o "$tmp
 gives 0 -c "$tmp/c" --tokenizer "$tmp/t.json" -p gpt2 --set n_embd=32 --set n_layer=1 --set n_head=2 \
     --objective clm --steps 6 -o "$tmp/gpt"
 out_has 'GPT2LMHeadModel'
+gives 0 $common --teacher "$tmp/a" --from-teacher --set num_hidden_layers=1 --cosine-weight 1 --steps 6 -o "$tmp/taught"
+gives 3 $common --set vocab_size=300 --teacher "$tmp/a" --steps 6 -o "$tmp/x"
+err_has 'vocab'
 gives 0 $common --max-time 2s -o "$tmp/time"
 err_has 'updates in 2s'
+
+# Minimal pairs: the better of two that are equal is neither.
+printf 'term\tUID\tgood\tbad\nx\tone\tw1 w10\tw1 w10\nx\ttwo\tw1 w10\tw1 w1 w1 w1 w1 w1\n' >"$tmp/pairs.tsv"
+"$sesame" eval "$tmp/a" --task blimp "$tmp/pairs.tsv" >"$tmp/out" 2>"$tmp/err"
+out_has '50.00 % over 2 paradigms'
+printf 'case\tgood\tbad\tbad2\nc\tw1 w10\tw1 w1 w1 w1 w1 w1\tw1 w10\nc\tw1 w10\tw1 w1 w1 w1 w1 w1\n' >"$tmp/pairs.tsv"
+"$sesame" eval "$tmp/a" --task agreement "$tmp/pairs.tsv" --json >"$tmp/out" 2>"$tmp/err"
+out_has '"eval_accuracy": 0.5, "eval_pairs_accuracy": 0.5, "eval_samples": 2'
+printf 'form\tclass\tlen_prefix\tsent\nw10\tcorrect\t1\tw1 x w31 <eos>\nw10\twrong\t1\tw1 x w31 <eos>\n' >"$tmp/p.tab"
+"$sesame" eval "$tmp/a" --task agreement "$tmp/p.tab" --json >"$tmp/out" 2>"$tmp/err"
+out_has '"eval_accuracy": 0.0'
+printf 'a\tb\n1\t2\n' >"$tmp/pairs.tsv"
+"$sesame" eval "$tmp/a" --task blimp "$tmp/pairs.tsv" >"$tmp/out" 2>"$tmp/err"
+err_has 'columns good and bad are expected'
+
+# A study: two runs by two values, none done twice.
+cat >"$tmp/recipe.json" <<END
+{"common": {"corpus": "$tmp/c", "tokenizer": "$tmp/t.json", "preset": "bert-tiny", "steps": 4, "save-every": -1,
+  "set": ["hidden_size=16", "num_hidden_layers=1", "num_attention_heads=2", "intermediate_size=16"]},
+ "runs": {"static": {"mask-copies": 10}, "dynamic": {}}, "grid": {"mask-rate": [0.15, 0.4]}}
+END
+"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
+out_has 'static mask-rate=0.15'
+out_has 'mlm_accuracy'
+"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" --json >"$tmp/out" 2>"$tmp/err"
+out_has '"run": "dynamic mask-rate=0.4"'
+err_has '4 of 4: dynamic mask-rate=0.4 (done before)'
+echo '{"common": {}, "run": {}}' >"$tmp/recipe.json"
+"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
+err_has '"run": common, runs, grid and scores are expected'
+echo '{"common": {"copus": "x"}, "runs": {"a": {}}}' >"$tmp/recipe.json"
+"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
+err_has 'run "a": '
 
 # What it refuses.
 "$sesame" train-tokenizer --type wordpiece --vocab-size 60 -q -o "$tmp/other.json" "$tmp/text"

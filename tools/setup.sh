@@ -5,6 +5,9 @@ have() {
     case $1 in
     gcc) command -v cc >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || command -v clang >/dev/null 2>&1 ;;
     libpcre2-dev) [ -f /usr/include/pcre2.h ] || [ -f /usr/local/include/pcre2.h ] ;;
+    zlib1g-dev) [ -f /usr/include/zlib.h ] || [ -f /usr/local/include/zlib.h ] ;;
+    liblzma-dev) [ -f /usr/include/lzma.h ] || [ -f /usr/local/include/lzma.h ] ;;
+    libzstd-dev) [ -f /usr/include/zstd.h ] || [ -f /usr/local/include/zstd.h ] ;;
     libc6-dev) [ -f /usr/include/stdio.h ] ;;
     xz-utils) command -v xz >/dev/null 2>&1 ;;
     *) command -v "$1" >/dev/null 2>&1 ;;

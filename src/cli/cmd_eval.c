@@ -1,4 +1,5 @@
 /* eval: how good a fine-tuned model is on a labeled file. */
+#include "eval_pairs.h"
 #include "judged.h"
 #include "show.h"
 #include "tune.h"
@@ -39,6 +40,8 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     ses_tune_run r;
     ses_judged j = { 0 };
+    if (ses_is_pairs_task(a->tune.data.task))
+        return ses_eval_pairs(c->rest[0], c->rest[1], &a->tune.shared, c, e);
     bool ok =
         ses_tune_run_open(&r, &a->tune, c, true, e) && ses_judge(&j, r.tuner, &r.set, &r.said, &a->judge, e);
     if (ok && a->tune.shared.json) {
@@ -55,17 +58,23 @@ static bool run(ses_call *c, ses_err *e)
 static const ses_example examples[] = {
     { "sesame eval sst2 --task classify SST-2/dev.tsv", "loss, accuracy and F1, of each class too" },
     { "sesame eval sst2 --task classify SST-2/dev.tsv --bootstrap 1000", "with confidence intervals" },
+    { "sesame eval mini --task blimp blimp.tsv", "how often the grammatical sentence is likelier" },
     { 0 },
 };
 
 const ses_command ses_command_eval = {
     .name = "eval",
     .usage = "DIR FILE",
-    .summary = "measure a fine-tuned model on a labeled file",
+    .summary = "measure a model on a labeled file",
     .description =
         "Runs the model in folder DIR over the labeled examples of FILE and prints its loss, the "
         "task's scores, those of each class and what was taken for what. Files are read as finetune reads "
         "them.\n\n"
+        "Two tasks need no fine-tuning: of minimal pairs (--task blimp; --task agreement for the tables of "
+        "Marvin "
+        "and Linzen and of Gulordava et al.) it is counted how often the model finds the good sentence "
+        "likelier; "
+        "a masked model by its pseudo-log-likelihood.\n\n"
         "Confidence intervals are percentiles of scores of examples drawn again with replacement; the same "
         "seed gives the same ones everywhere.",
     .examples = examples,

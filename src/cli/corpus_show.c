@@ -1,12 +1,13 @@
 #include "corpus_show.h"
 
+#include "base/alloc.h"
 #include "show.h"
 #include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-enum { BINS = 40, MAX_BAR = 40 };
+enum { BINS = 40, MAX_BAR = 40, CHUNK = 4096 };
 
 /* Lengths in bins of powers of two: bin b holds 2^b to 2^(b+1) - 1. */
 typedef struct lengths {
@@ -20,6 +21,30 @@ static void note(lengths *l, int64_t n)
     l->count[b]++;
     l->tokens[b] += n;
     if (n > l->most) l->most = n;
+}
+
+/* Nats a token, by how often each occurs: what a model that looks at nothing can reach. */
+static double unigram_entropy(const ses_corpus *c, ses_err *e)
+{
+    const ses_corpus_facts *f = ses_corpus_facts_of(c);
+    int64_t *count = ses_alloc_array((size_t)f->vocab, sizeof *count, e);
+    double h = 0;
+    for (int64_t i = 0; count && i < f->documents; i++) {
+        ses_document d = ses_corpus_document(c, i);
+        for (int64_t at = 0; at < d.tokens; at += CHUNK) {
+            int32_t id[CHUNK];
+            int64_t n = d.tokens - at < CHUNK ? d.tokens - at : CHUNK;
+            ses_corpus_read(c, &d, at, n, id, NULL);
+            for (int64_t k = 0; k < n; k++) count[id[k]]++;
+        }
+    }
+    for (int64_t i = 0; count && i < f->vocab; i++) {
+        double p = (double)count[i] / (double)f->tokens;
+        if (p > 0) h -= p * log(p);
+    }
+    bool ok = count != NULL;
+    ses_free(count);
+    return ok ? h : NAN;
 }
 
 static void measure(const ses_corpus *c, lengths *documents, lengths *sentences)
@@ -67,7 +92,7 @@ static bool show_lengths(const ses_term *t, const char *what, const lengths *l, 
 
 static double share(int64_t a, int64_t b) { return b ? 100 * (double)a / (double)b : 0; }
 
-static void show_facts(const char *path, const ses_corpus_facts *f, const ses_corpus_view *v)
+static void show_facts(const char *path, const ses_corpus_facts *f, double entropy, const ses_corpus_view *v)
 {
     const ses_term *t = v->term;
     char a[SES_HUMAN], b[SES_HUMAN];
@@ -82,6 +107,7 @@ static void show_facts(const char *path, const ses_corpus_facts *f, const ses_co
                   ses_grouped(b, f->held_tokens), share(f->held_tokens, f->tokens));
     ses_show_line(t, "Unknown", "%s tokens (%.4f %%)", ses_grouped(a, f->unknown),
                   share(f->unknown, f->tokens));
+    ses_show_line(t, "Entropy", "%.4f nats a token, by frequency alone", entropy);
     ses_show_line(t, "Left out", "%s duplicate, %s empty documents", ses_grouped(a, f->duplicates),
                   ses_grouped(b, f->empty));
     if (f->cut)
@@ -112,7 +138,7 @@ static void put_lengths(ses_json_writer *w, const char *key, const lengths *l)
 }
 
 static bool print_json(const char *path, const ses_corpus_facts *f, const lengths *documents,
-                       const lengths *sentences, ses_err *e)
+                       const lengths *sentences, double entropy, ses_err *e)
 {
     char hex[24];
     ses_json_writer *w = ses_json_writer_new(0, e);
@@ -125,6 +151,7 @@ static bool print_json(const char *path, const ses_corpus_facts *f, const length
     ses_json_count(w, "sentences", f->sentences);
     ses_json_count(w, "bytes", f->bytes);
     ses_json_count(w, "unknown", f->unknown);
+    ses_json_number(w, "unigram_entropy", entropy);
     ses_json_count(w, "duplicates", f->duplicates);
     ses_json_count(w, "empty", f->empty);
     ses_json_count(w, "cut", f->cut);
@@ -148,9 +175,11 @@ bool ses_corpus_show(const char *path, const ses_corpus_view *v, ses_err *e)
     lengths documents = { 0 }, sentences = { 0 };
     bool ok = c && (ses_corpus_verify(c, e) || ses_wrap(e, "%s", path));
     if (ok) measure(c, &documents, &sentences);
-    if (ok && v->json) ok = print_json(path, ses_corpus_facts_of(c), &documents, &sentences, e);
+    double entropy = ok ? unigram_entropy(c, e) : 0;
+    ok = ok && !isnan(entropy);
+    if (ok && v->json) ok = print_json(path, ses_corpus_facts_of(c), &documents, &sentences, entropy, e);
     if (ok && !v->json) {
-        show_facts(path, ses_corpus_facts_of(c), v);
+        show_facts(path, ses_corpus_facts_of(c), entropy, v);
         ok = show_lengths(v->term, "Documents", &documents, e) &&
              show_lengths(v->term, "Sentences", &sentences, e);
     }

@@ -33,7 +33,8 @@ typedef struct ses_pretrain {
     ses_tokenizer *tokenizer;
     ses_lexicon *lexicon;
     ses_json_doc *config, *generator_config;
-    ses_corpus **corpus; /* those to train on, then those to measure with */
+    ses_corpus **corpus; /* those to train on, then one to measure with */
+    size_t n_corpora;
     ses_part_of_mixture *part;
     size_t n_parts, n_eval;
     bool eval_held; /* measured with documents held out of the corpora themselves */

@@ -20,7 +20,7 @@ void ses_pretrain_free(ses_pretrain *p)
     ses_teacher_free(&p->teacher);
     ses_model_free(p->generator);
     ses_model_free(p->model);
-    for (size_t i = 0; p->corpus && i < p->n_parts + p->n_eval; i++) ses_corpus_free(p->corpus[i]);
+    for (size_t i = 0; i < p->n_corpora; i++) ses_corpus_free(p->corpus[i]);
     ses_free(p->corpus);
     ses_free(p->part);
     ses_free(p->code);
@@ -71,7 +71,9 @@ static bool add_corpus(ses_pretrain *p, const char *text, size_t i, ses_err *e)
     p->corpus[i] = path ? open_corpus(p, path, e) : NULL;
     p->part[i].corpus = p->corpus[i];
     ses_free(path);
-    return p->corpus[i] != NULL;
+    if (!p->corpus[i]) return false;
+    p->n_corpora++;
+    return true;
 }
 
 /* The token that stands for a corpus: of its label as it is, or in usual brackets. */

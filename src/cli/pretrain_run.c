@@ -32,6 +32,17 @@ static double loss_of(const ses_aim *a, const ses_tally *t)
     return loss;
 }
 
+/* Of what was chosen among the vocabulary, not of yes or no. */
+static bool of_tokens(const ses_aim *a, const char *name, size_t n)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const ses_objective *o = a->item[i].objective;
+        if (strlen(o->name) == n && !strncmp(o->name, name, n))
+            return strstr(o->head, "lm") || strstr(o->head, "generation");
+    }
+    return true; /* a generator's */
+}
+
 /* Means; the exponential of a loss is its perplexity. */
 static bool scores_of(ses_pretrain *p, const ses_tally *t, ses_err *e)
 {
@@ -45,7 +56,7 @@ static bool scores_of(ses_pretrain *p, const ses_tally *t, ses_err *e)
         ses_score *s = &p->scores.item[p->scores.n++];
         *s = (ses_score){ .value = mean, .low = NAN, .high = NAN };
         snprintf(s->name, sizeof s->name, "%s", name);
-        if (!loss) continue;
+        if (!loss || !of_tokens(p->aim, name, (size_t)(loss - name))) continue;
         s = &p->scores.item[p->scores.n++];
         *s = (ses_score){ .value = exp(mean), .low = NAN, .high = NAN };
         snprintf(s->name, sizeof s->name, "%.*s_perplexity", (int)(loss - name), name);

@@ -123,8 +123,9 @@ static bool document(ses_corpus_worker *w, const ses_text_document *d, ses_err *
     if (!ok) return ses_wrap(e, "line %llu", (unsigned long long)d->line);
     at.text.cut = d->cut;
     ses_buf_append(&w->out, &at, sizeof at);
+    if (!ses_buf_ok(&w->out, e)) return false;
     w->n_out++;
-    return ses_buf_ok(&w->out, e);
+    return true;
 }
 
 void ses_corpus_worker_run(ses_corpus_worker *w)
