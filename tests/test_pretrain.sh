@@ -57,6 +57,12 @@ same "$tmp/a/model.safetensors" "$tmp/b/model.safetensors"
 gives 0 $common --threads 1 --steps 60 --lr 3e-3 --eval-every 20 --save-every -1 -o "$tmp/one"
 same "$tmp/a/model.safetensors" "$tmp/one/model.safetensors"
 
+# Killed before its first checkpoint: from the start. More steps are another run.
+mkdir "$tmp/dead" && touch "$tmp/dead/.lock" "$tmp/dead/log.jsonl" && cp "$tmp/a/pretrain.json" "$tmp/dead/"
+gives 0 $common --steps 2 -o "$tmp/dead" --resume
+gives 3 $common --steps 3 -o "$tmp/dead" --resume
+err_has 'updates'
+
 # Stages, a ramp, an average of the weights; resumed in the second stage.
 more='--steps 30 --length 24:0.5,48 --tokens-per-batch 400 --batch-ramp 0.5 --accumulate 2 --ema 0.9 --optimizer lamb'
 gives 0 $common $more --save-every 10 --keep 9 --eval-every -1 -o "$tmp/s"

@@ -243,7 +243,7 @@ static const ses_opt opt[] = {
       .value = "FILE",
       .help = "JSON lines: loss, rate and gradient norm of every update, and the scores; without it "
               "OUT/log.jsonl" },
-    { .name = "board",
+    { .name = "tensorboard",
       .type = SES_OPT_TEXT,
       .offset = AT(board),
       .value = "DIR",

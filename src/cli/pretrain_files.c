@@ -12,8 +12,6 @@
 
 /* ---- how long it is ---- */
 
-#define PLAN "pretrain.json"
-
 static bool write_json(const char *dir, const char *name, ses_json_writer *w, bool overwrite, ses_err *e)
 {
     size_t n;
@@ -31,15 +29,15 @@ bool ses_pretrain_remember(const ses_pretrain *p, ses_err *e)
     ses_json_begin_object(w);
     ses_json_count(w, "updates", ses_trainer_total(p->trainer));
     ses_json_end_object(w);
-    bool ok = write_json(p->a->output, PLAN, w, true, e);
+    bool ok = write_json(p->a->output, SES_RUN_PLAN, w, true, e);
     ses_json_writer_free(w);
     return ok;
 }
 
 bool ses_pretrain_recall(ses_pretrain *p, ses_err *e)
 {
-    if (!p->a->resume) return true;
-    char *path = ses_path_join(p->a->output, PLAN, e);
+    if (!p->a->resume || !p->a->max_time) return true; /* else the options say it */
+    char *path = ses_path_join(p->a->output, SES_RUN_PLAN, e);
     bool ok = path != NULL;
     if (ok && ses_path_exists(path)) {
         ses_json_doc *d = ses_json_load(path, 1 << 16, e);

@@ -26,7 +26,7 @@ static bool look(void *ctx, const char *name)
         f->checkpoint = true;
     else if (!strcmp(name, ".lock"))
         f->lock = true;
-    else if (!strcmp(name, SES_RUN_LOG) || !strcmp(name, SES_RUN_BOARD))
+    else if (!strcmp(name, SES_RUN_LOG) || !strcmp(name, SES_RUN_BOARD) || !strcmp(name, SES_RUN_PLAN))
         f->logs = true;
     else if (strncmp(name, ".sesame-", 8))
         f->other = true;

@@ -8,6 +8,7 @@
 /* In it, while a run goes on. */
 #define SES_RUN_LOG "log.jsonl"
 #define SES_RUN_BOARD "runs"
+#define SES_RUN_PLAN "pretrain.json"
 /* And afterwards: what it was told; of a search: its runs. */
 #define SES_RUN_FILE "run.json"
 #define SES_GRID_FILE "grid.json"
