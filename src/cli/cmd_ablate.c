@@ -215,35 +215,48 @@ static bool pretrain(study *s, const attempt *a, const char *dir, bool resume, s
 
 /* ---- scores ---- */
 
-/* Without "scores" in the recipe: what the first run's evaluation gave. */
-static void choose_scores(study *s, const ses_json *results)
+static bool add_score(study *s, const char *name, ses_err *e)
 {
-    for (size_t i = 0; i < ses_json_len(s->scores) && s->n_scores < MAX_SCORES; i++) {
+    for (size_t i = 0; i < s->n_scores; i++)
+        if (!strcmp(s->score[i], name)) return true;
+    if (s->n_scores == MAX_SCORES) return true; /* the table is wide enough */
+    s->score[s->n_scores] = ses_arena_strndup(&s->mem, name, strlen(name), e);
+    if (!s->score[s->n_scores]) return false;
+    for (size_t i = 0; i < s->n; i++) s->run[i].score[s->n_scores] = NAN;
+    s->n_scores++;
+    return true;
+}
+
+/* Without "scores" in the recipe: what any run's evaluation gave; perplexities say the same as losses. */
+static bool choose_scores(study *s, const ses_json *results, ses_err *e)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < ses_json_len(s->scores); i++) {
         const char *name = ses_json_string(ses_json_at(s->scores, i), NULL);
-        if (name) s->score[s->n_scores++] = name;
+        ok = name ? add_score(s, name, e) : ses_fail(e, SES_EFORMAT, "\"scores\": names are expected");
     }
-    for (size_t i = 0; !s->scores && i < ses_json_len(results) && s->n_scores < MAX_SCORES; i++) {
+    for (size_t i = 0; ok && !s->scores && i < ses_json_len(results); i++) {
         const char *key = ses_json_key(results, i, NULL);
-        if (!strncmp(key, "eval_", 5) && strcmp(key, "eval_loss"))
-            s->score[s->n_scores++] = ses_arena_strndup(&s->mem, key + 5, strlen(key + 5), NULL);
+        if (!strncmp(key, "eval_", 5) && strcmp(key, "eval_loss") && !strstr(key, "_perplexity"))
+            ok = add_score(s, key + 5, e);
     }
+    return ok;
 }
 
 static bool read_results(study *s, attempt *a, const char *path, ses_err *e)
 {
     ses_json_doc *d = ses_json_load(path, FILE_MAX, e);
-    if (!d) return false;
-    const ses_json *root = ses_json_root(d);
-    if (!s->n_scores) choose_scores(s, root);
-    for (size_t i = 0; i < s->n_scores; i++) {
+    const ses_json *root = d ? ses_json_root(d) : NULL;
+    bool ok = d && choose_scores(s, root, e);
+    for (size_t i = 0; ok && i < s->n_scores; i++) {
         char key[80];
-        snprintf(key, sizeof key, "eval_%s", s->score[i] ? s->score[i] : "");
+        snprintf(key, sizeof key, "eval_%s", s->score[i]);
         if (!ses_json_real(ses_json_get(root, key), &a->score[i])) a->score[i] = NAN;
     }
     ses_json_real(ses_json_get(root, "train_runtime"), &a->seconds);
     ses_json_real(ses_json_get(root, "train_tokens_per_second"), &a->rate);
     ses_json_free(d);
-    return true;
+    return ok;
 }
 
 static bool one(study *s, size_t i, ses_err *e)
@@ -265,7 +278,7 @@ static bool show(const study *s, ses_err *e)
 {
     ses_buf head = { 0 };
     ses_buf_puts(&head, "Run");
-    for (size_t i = 0; i < s->n_scores; i++) ses_buf_appendf(&head, "|>%s", s->score[i] ? s->score[i] : "");
+    for (size_t i = 0; i < s->n_scores; i++) ses_buf_appendf(&head, "|>%s", s->score[i]);
     ses_buf_puts(&head, "|>tokens/s|>seconds");
     ses_table *t = ses_buf_ok(&head, e) ? ses_table_new(head.data, e) : NULL;
     for (size_t i = 0; t && i < s->n; i++) {
@@ -331,7 +344,7 @@ const ses_command ses_command_ablate = {
                    "of values, and every "
                    "combination is run (for each of \"runs\", where there are some). \"scores\" names the "
                    "columns of the table; "
-                   "without it, all scores of the evaluation. Runs that were finished before are not done "
+                   "without it, all losses and accuracies. Runs that were finished before are not done "
                    "again, one that was "
                    "interrupted goes on.\n\n"
                    "{\"common\": {\"corpus\": \"c.ids\", \"tokenizer\": \"t.json\", \"preset\": "
