@@ -105,7 +105,7 @@ static bool is_kin(ses_metric_kind kind, const char *list)
 /* Adds a metric the task does not usually have, but could, where it gives the score. */
 static bool add_metric(ses_finetune *f, const char *usual, const char *score, bool *added, ses_err *e)
 {
-    const char *name;
+    const char *name = NULL;
     ses_metric_kind kind;
     double x;
     *added = false;
