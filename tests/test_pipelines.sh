@@ -72,6 +72,8 @@ run 0 fill-mask -m $m/bert-mask
 lines 0
 run 0 zero-shot-classification -m $m/bert-label --json -c fruit,bells -c "a boat" "Plums."
 says '"sequence": "Plums."' '"labels": ["' '"a boat"'
+run 0 zero-shot-classification -m $m/bert-label --json -c Bells,bells,BELLS "Plums."
+says '"labels": ["BELLS", "bells", "Bells"]'
 run 0 rerank -m $m/bert-score --json -k 1 --return-text plums "He sells plums." "It rains."
 says '"index": ' '"score": ' '"text": '
 run 0 similarity -m $m/bert-mask --json plums plums "It rains."

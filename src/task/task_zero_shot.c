@@ -148,13 +148,17 @@ static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
         for (int64_t i = 0; i < n; i++) score[i] = s->score[2 * i + 1];
         ses_softmax_row(score, score, n);
     }
+    for (int64_t i = 0; i < n / 2; i++) { /* backwards: of equals the reference has the last first */
+        float x = score[i];
+        score[i] = score[n - 1 - i], score[n - 1 - i] = x;
+    }
     ses_top_of(score, n, n, at);
     for (int64_t i = 0; i < n; i++) {
         ses_row *row = ses_job_row(j, e);
         if (!row) return false;
-        row->label = s->label[at[i]];
+        row->index = n - 1 - at[i];
+        row->label = s->label[row->index];
         row->score = (double)score[at[i]];
-        row->index = at[i];
     }
     r->shape = &shape;
     return true;
