@@ -5,6 +5,9 @@
 
 #include "data/corpus_file.h"
 #include "data/corpus_text.h"
+#include "data/unigram.h"
+
+#include <math.h>
 
 static void read_back(const corpus_fixture *f)
 {
@@ -201,6 +204,22 @@ static void fingerprints(const corpus_fixture *f)
     ses_buf_free(&other);
 }
 
+static void frequencies(const corpus_fixture *f)
+{
+    ses_err e = { 0 };
+    int64_t count[16] = { 0 }, of[16] = { 0 };
+    ses_corpus *c = corpus_of(f, "u", "a a b\nc\n\na\n", (ses_corpus_options){ 0 }, &e);
+    if (!CHECK_MSG(c, "%s", e.msg)) return;
+    ses_unigram_count(c, SES_COUNT_ALL, count);
+    CHECK(count[5] == 3 && count[6] == 1 && count[7] == 1 && count[8] == 0);
+    CHECK(fabs(ses_unigram_entropy(count, 16) - (0.6 * log(5.0 / 3) + 0.4 * log(5))) < 1e-12);
+    of[5] = 1, of[8] = 1; /* each is counted once more: 4 and 1 of 21 */
+    CHECK(fabs(ses_unigram_loss(count, of, 16) - (log(21.0 / 4) + log(21)) / 2) < 1e-12);
+    ses_unigram_count(c, SES_COUNT_HELD_OUT, of);
+    CHECK(of[5] == 1 && of[6] == 0);
+    ses_corpus_free(c);
+}
+
 static void sentences(void)
 {
     static const struct {
@@ -229,6 +248,7 @@ int main(void)
     damage(&f);
     refusals(&f);
     fingerprints(&f);
+    frequencies(&f);
     sentences();
     corpus_end(&f);
     return check_report();

@@ -39,6 +39,7 @@ common="-c $tmp/c --tokenizer $tmp/t.json -p bert-tiny $small --threads 2"
 {
 gives 0 $common --steps 60 --lr 3e-3 --eval-every 20 --save-every 20 --keep 9 -o "$tmp/a"
 out_has 'BertForMaskedLM'
+err_has 'by frequency alone'
 out_has 'mlm_perplexity'
 there "$tmp/a/config.json" "$tmp/a/model.safetensors" "$tmp/a/tokenizer.json" "$tmp/a/curve.svg" "$tmp/a/README.md"
 first=$(sed -n 's/.*"loss": \([0-9.]*\).*/\1/p' "$tmp/a/log.jsonl" | head -n 1)

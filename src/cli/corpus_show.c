@@ -1,13 +1,14 @@
 #include "corpus_show.h"
 
 #include "base/alloc.h"
+#include "data/unigram.h"
 #include "show.h"
 #include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-enum { BINS = 40, MAX_BAR = 40, CHUNK = 4096 };
+enum { BINS = 40, MAX_BAR = 40 };
 
 /* Lengths in bins of powers of two: bin b holds 2^b to 2^(b+1) - 1. */
 typedef struct lengths {
@@ -23,28 +24,14 @@ static void note(lengths *l, int64_t n)
     if (n > l->most) l->most = n;
 }
 
-/* Nats a token, by how often each occurs: what a model that looks at nothing can reach. */
-static double unigram_entropy(const ses_corpus *c, ses_err *e)
+static double entropy_of(const ses_corpus *c, ses_err *e)
 {
-    const ses_corpus_facts *f = ses_corpus_facts_of(c);
-    int64_t *count = ses_alloc_array((size_t)f->vocab, sizeof *count, e);
-    double h = 0;
-    for (int64_t i = 0; count && i < f->documents; i++) {
-        ses_document d = ses_corpus_document(c, i);
-        for (int64_t at = 0; at < d.tokens; at += CHUNK) {
-            int32_t id[CHUNK];
-            int64_t n = d.tokens - at < CHUNK ? d.tokens - at : CHUNK;
-            ses_corpus_read(c, &d, at, n, id, NULL);
-            for (int64_t k = 0; k < n; k++) count[id[k]]++;
-        }
-    }
-    for (int64_t i = 0; count && i < f->vocab; i++) {
-        double p = (double)count[i] / (double)f->tokens;
-        if (p > 0) h -= p * log(p);
-    }
-    bool ok = count != NULL;
+    int64_t vocab = ses_corpus_facts_of(c)->vocab, *count = ses_alloc_array((size_t)vocab, sizeof *count, e);
+    if (!count) return NAN;
+    ses_unigram_count(c, SES_COUNT_ALL, count);
+    double h = ses_unigram_entropy(count, vocab);
     ses_free(count);
-    return ok ? h : NAN;
+    return h;
 }
 
 static void measure(const ses_corpus *c, lengths *documents, lengths *sentences)
@@ -175,7 +162,7 @@ bool ses_corpus_show(const char *path, const ses_corpus_view *v, ses_err *e)
     lengths documents = { 0 }, sentences = { 0 };
     bool ok = c && (ses_corpus_verify(c, e) || ses_wrap(e, "%s", path));
     if (ok) measure(c, &documents, &sentences);
-    double entropy = ok ? unigram_entropy(c, e) : 0;
+    double entropy = ok ? entropy_of(c, e) : 0;
     ok = ok && !isnan(entropy);
     if (ok && v->json) ok = print_json(path, ses_corpus_facts_of(c), &documents, &sentences, entropy, e);
     if (ok && !v->json) {

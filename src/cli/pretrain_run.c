@@ -1,6 +1,7 @@
 /* A pretraining run: what it says, evaluations, the time it may take. */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "data/unigram.h"
 #include "pretrain.h"
 #include "show.h"
 
@@ -166,8 +167,28 @@ static bool fit_time(ses_pretrain *p, ses_err *e)
 
 /* ---- the run ---- */
 
+/* What frequencies of tokens alone would lose on the text to measure with; NaN: there is none. */
+static double by_frequency(const ses_pretrain *p)
+{
+    int64_t vocab = ses_corpus_facts_of(p->corpus[0])->vocab;
+    int64_t *by = ses_alloc_array((size_t)vocab, sizeof *by, NULL),
+            *of = ses_alloc_array((size_t)vocab, sizeof *of, NULL);
+    double loss = NAN;
+    if (by && of && p->n_eval) {
+        for (size_t i = 0; i < p->n_parts; i++) ses_unigram_count(p->part[i].corpus, SES_COUNT_TRAIN, by);
+        for (size_t i = 0; i < p->n_eval; i++)
+            ses_unigram_count(p->part[p->n_parts + i].corpus,
+                              p->eval_held ? SES_COUNT_HELD_OUT : SES_COUNT_TRAIN, of);
+        loss = ses_unigram_loss(by, of, vocab);
+    }
+    ses_free(by);
+    ses_free(of);
+    return loss;
+}
+
 static void announce(const ses_pretrain *p)
 {
+    double least = p->quiet ? NAN : by_frequency(p);
     char a[SES_HUMAN], b[SES_HUMAN], c[SES_HUMAN];
     if (p->quiet) return;
     double pass = (double)ses_course_pass_tokens(p->course);
@@ -181,6 +202,8 @@ static void announce(const ses_pretrain *p)
     if (*ses_model_fresh(p->model) && p->a->model)
         fprintf(stderr, "; begun at random: %s", ses_model_fresh(p->model));
     fputs("\n", stderr);
+    if (!isnan(least))
+        fprintf(stderr, "by frequency alone the text to measure with has loss %.4f a token\n", least);
 }
 
 static bool prepare_logs(ses_pretrain *p, ses_err *e)
