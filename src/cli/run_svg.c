@@ -47,18 +47,25 @@ static void note(picture *p, const char *name, double x, double y)
     c->y[c->n++] = y;
 }
 
-/* Of a line: the loss of an update, or every loss of an evaluation. */
+static bool is_loss(const char *key, size_t n)
+{
+    return !strcmp(key, "loss") || (n > 5 && !strncmp(key, "eval_", 5) && !strcmp(key + n - 4, "loss"));
+}
+
+/* Of a line: the loss of an update, or every loss of an evaluation, their sum where it is the only one. */
 static void read_line(picture *p, const ses_json *line)
 {
     double step, y;
+    size_t n, losses = 0;
     if (!ses_json_real(ses_json_get(line, "step"), &step)) return;
     for (size_t i = 0; i < ses_json_len(line); i++) {
-        size_t n;
         const char *key = ses_json_key(line, i, &n);
-        bool loss =
-            !strcmp(key, "loss") || (n > 5 && !strncmp(key, "eval_", 5) && !strcmp(key + n - 4, "loss"));
-        if (loss && ses_json_real(ses_json_at(line, i), &y))
-            note(p, !strcmp(key, "loss") ? "loss" : key, step, y);
+        losses += is_loss(key, n);
+    }
+    for (size_t i = 0; i < ses_json_len(line); i++) {
+        const char *key = ses_json_key(line, i, &n);
+        if (!is_loss(key, n) || (losses > 1 && !strcmp(key, "eval_loss"))) continue;
+        if (ses_json_real(ses_json_at(line, i), &y)) note(p, key, step, y);
     }
 }
 
