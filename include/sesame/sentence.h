@@ -15,7 +15,7 @@ typedef struct ses_sentence_options {
                             Of cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken */
     int64_t layer; /* whose states are pooled: 1 the first, -1 the last, -2 the one before; 0: the last */
     ses_normalize normalize; /* to length 1 at the end */
-    bool train, dry;         /* as of ses_model_options */
+    bool train, dry, lean;   /* as of ses_model_options */
 } ses_sentence_options;
 
 ses_sentence *ses_sentence_open(const char *dir, ses_device *dev, const ses_sentence_options *options,

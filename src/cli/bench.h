@@ -10,6 +10,7 @@ typedef struct ses_bench {
     const ses_call *call;
     bool json, quick;
     ses_isa isa;
+    ses_dtype dtype; /* of weights where nothing is trained */
     int threads;     /* of dev, and of the rows */
     ses_device *dev; /* the one being measured */
     double peak; /* GFLOP/s of multiply-adds in registers on these threads, measured just now; 0: not known */

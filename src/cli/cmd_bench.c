@@ -47,7 +47,7 @@ static const ses_bench_kind *find(const char *name, ses_err *e)
 
 static bool run_on(ses_bench *b, const ses_bench_kind *k, int threads, const char *device, ses_err *e)
 {
-    ses_device_options o = { .threads = threads, .isa = b->isa };
+    ses_device_options o = { .threads = threads, .isa = b->isa, .dtype = b->dtype };
     b->threads = threads;
     b->peak = 0;
     b->dev = ses_device_open(device, &o, e);
@@ -77,6 +77,7 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_bench b = { .call = c, .json = a->shared.json, .quick = a->quick, .isa = ses_shared_isa(&a->shared) };
+    b.dtype = ses_shared_options(&a->shared).dtype;
     bool ok = true;
     for (int i = 0; i < c->n_rest; i++) /* before minutes of measuring */
         if (!find(c->rest[i], e)) return false;

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "command.h"
+#include "convert.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "sesame/sentence.h"
@@ -23,15 +24,15 @@ typedef struct args {
     bool overwrite, strict, json;
 } args;
 
-static const ses_dtype dtypes[] = { SES_F32, SES_F16, SES_BF16 };
+static const ses_dtype dtypes[] = { SES_F32, SES_F16, SES_BF16, SES_I8 };
 
 static const ses_opt opt[] = {
     { .name = "dtype",
       .letter = 'd',
       .type = SES_OPT_CHOICE,
       .offset = offsetof(args, dtype),
-      .choices = "f32|f16|bf16",
-      .help = "how numbers are stored; without it, as they are" },
+      .choices = "f32|f16|bf16|int8",
+      .help = "how numbers are stored; without it, as they are; int8: of dense weights (see quantize)" },
     { .name = "shard-size",
       .type = SES_OPT_SIZE,
       .offset = offsetof(args, shard),
@@ -77,11 +78,12 @@ static bool round_tensor(job *j, const ses_tensor *t, const char *name, ses_err 
     float back[PIECE];
     int64_t count = ses_count(t), lost = 0;
     double most = 0;
+    ses_dtype to = j->save.dtype == SES_I8 ? SES_F16 : j->save.dtype; /* 8 bits have scales: all fits */
     for (int64_t at = 0; at < count; at += PIECE) {
         int64_t n = count - at < PIECE ? count - at : PIECE;
         const float *x = t->f + at;
-        if (!ses_convert(narrow, j->save.dtype, x, SES_F32, (size_t)n, e) ||
-            !ses_convert(back, SES_F32, narrow, j->save.dtype, (size_t)n, e))
+        if (!ses_convert(narrow, to, x, SES_F32, (size_t)n, e) ||
+            !ses_convert(back, SES_F32, narrow, to, (size_t)n, e))
             return false;
         for (int64_t i = 0; i < n; i++) {
             if (isinf(back[i])) lost++, most = fmax(most, fabs((double)x[i]));
@@ -92,7 +94,7 @@ static bool round_tensor(job *j, const ses_tensor *t, const char *name, ses_err 
     if (!lost) return true;
     return ses_fail(e, SES_EARG,
                     "%s: tensor \"%s\": %" PRId64 " numbers up to %.4g are too large for %s, try bf16",
-                    j->from, name, lost, most, ses_dtype_name(j->save.dtype));
+                    j->from, name, lost, most, ses_dtype_name(to));
 }
 
 /* Of a sentence encoder, the modules behind the model. */
@@ -241,17 +243,18 @@ static bool print_json(const job *j, ses_err *e)
 
 static bool open_model(job *j, ses_device *dev, bool strict, ses_err *e)
 {
+    ses_model_options values = { .lean = true }; /* also of weights that are stored in 8 bits */
     if (!ses_sentence_is(j->from)) {
-        j->model = ses_model_open(j->from, dev, &(ses_model_options){ .strict = strict, .base = j->base }, e);
+        values.strict = strict, values.base = j->base;
+        j->model = ses_model_open(j->from, dev, &values, e);
         return j->model != NULL;
     }
-    j->sentence = ses_sentence_open(j->from, dev, NULL, e);
+    j->sentence = ses_sentence_open(j->from, dev, &(ses_sentence_options){ .lean = true }, e);
     if (!j->sentence) return false;
     /* with the head or pooler the checkpoint may have, though no sentence needs it */
-    j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, NULL, NULL);
-    if (!j->model)
-        j->model =
-            ses_model_open(ses_sentence_dir(j->sentence), dev, &(ses_model_options){ .bare = true }, e);
+    j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, NULL);
+    values.bare = true;
+    if (!j->model) j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, e);
     return j->model != NULL;
 }
 
@@ -272,9 +275,8 @@ static bool convert(job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
     return check_rounding(j, e) && save(j, e) && copy_rest(j, e) && list_files(j, e);
 }
 
-static bool run(ses_call *c, ses_err *e)
+static bool run_job(ses_call *c, const args *a, ses_err *e)
 {
-    const args *a = c->args;
     job j = { .from = a->adapter ? a->adapter : c->rest[0],
               .base = a->adapter ? c->rest[0] : NULL,
               .to = c->rest[1],
@@ -292,6 +294,15 @@ static bool run(ses_call *c, ses_err *e)
     ses_sentence_free(j.sentence);
     ses_device_free(dev);
     return ok;
+}
+
+static bool run(ses_call *c, ses_err *e) { return run_job(c, c->args, e); }
+
+bool ses_convert_to(ses_call *c, ses_dtype dtype, bool overwrite, ses_err *e)
+{
+    args a = { .overwrite = overwrite };
+    while (dtypes[a.dtype] != dtype) a.dtype++;
+    return run_job(c, &a, e);
 }
 
 static const ses_example examples[] = {

@@ -139,7 +139,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
 {
     const ses_finetune_args *a = f->a;
     const char *metric = ses_finetune_metric_name(f);
-    f->lower = !strcmp(metric, "loss") || !strcmp(metric, "mse") || !strcmp(metric, "perplexity");
+    f->lower = ses_tune_lower(metric);
     f->batches = ses_batches_new(
         f->train.data,
         &(ses_batching){

@@ -118,6 +118,8 @@ typedef struct ses_tune_run {
 bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *c, bool labels, ses_err *e);
 void ses_tune_run_free(ses_tune_run *r); /* fine after a failed open */
 
+bool ses_tune_lower(const char *score); /* the lower the better */
+
 /* tune_show.c */
 /* On stderr: how many rows were too long, and what became of them; nothing where none was. */
 void ses_tune_tell_cut(const ses_tuner *t, const ses_tune_set *s, const char *path);

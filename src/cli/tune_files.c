@@ -66,3 +66,8 @@ ses_tune_options ses_tune_options_of(const ses_tune_args *a, const ses_tune_kind
                                .src_lang = a->src_lang,
                                .tgt_lang = a->tgt_lang };
 }
+
+bool ses_tune_lower(const char *score)
+{
+    return !strcmp(score, "loss") || !strcmp(score, "mse") || !strcmp(score, "perplexity");
+}

@@ -94,7 +94,7 @@ const ses_kernel_info *ses_kernel_list(size_t *n)
 
 static ses_gemm product(ses_real *c, int64_t m, int64_t n, int64_t k)
 {
-    return (ses_gemm){ .m = m, .n = n, .k = k, .c = c, .ldc = n };
+    return (ses_gemm){ .m = m, .n = n, .k = k, .c = c, .ldc = n, .packed_as = SES_REAL };
 }
 
 static ses_gemm with(ses_gemm g, const ses_real *a, int64_t a_row, int64_t a_col, const ses_real *b,

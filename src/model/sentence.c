@@ -128,8 +128,9 @@ static bool open_model(ses_sentence *s, ses_device *dev, const ses_sentence_opti
     const char *path = s->modules.item[0].path;
     s->model_dir = path && *path ? ses_path_join(s->dir, path, e) : ses_strdup(s->dir, e);
     if (!s->model_dir) return false;
-    s->model = ses_model_open(s->model_dir, dev,
-                              &(ses_model_options){ .bare = true, .train = o->train, .dry = o->dry }, e);
+    s->model = ses_model_open(
+        s->model_dir, dev,
+        &(ses_model_options){ .bare = true, .train = o->train, .dry = o->dry, .lean = o->lean }, e);
     return s->model && read_limits(s, e) && choose_layer(s, o->layer, e);
 }
 

@@ -1,0 +1,62 @@
+#!/bin/sh
+# quantize, and --dtype where nothing is trained: what is lost, what is refused.
+# Usage: test_quantize.sh BUILD_DIR, from the source folder.
+. tests/finetune_fixture.sh
+
+# shellcheck disable=SC2086  # several options
+ok "a model to begin with" exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" \
+    --eval "$tmp/dev.tsv" --epochs 4 -o "$tmp/one"
+
+for dtype in f16 bf16 int8; do
+    ok "quantize to $dtype" exits 0 "$sesame" quantize "$tmp/one" "$tmp/$dtype" --dtype $dtype --task classify \
+        --eval "$tmp/dev.tsv" --max-drop 1
+    ok "smaller" test "$(wc -c <"$tmp/$dtype/model.safetensors")" -lt "$(wc -c <"$tmp/one/model.safetensors")"
+    ok "eval reads $dtype" exits 0 "$sesame" eval "$tmp/$dtype" "$tmp/dev.tsv" --task classify --json
+    ok "$dtype still knows" above "$(score eval_accuracy "$tmp/out")" 0.95
+    "$sesame" predict "$tmp/one" "$tmp/dev.tsv" --task classify --dtype $dtype >"$tmp/rounded"
+    ok "a tokenizer beside it" test -s "$tmp/$dtype/tokenizer.json"
+done
+
+# An int8 folder holds what --dtype int8 makes of the weights, but for tables and heads, which it has in 16 bits.
+"$sesame" predict "$tmp/int8" "$tmp/dev.tsv" --task classify | sed 's/, "score.*//' >"$tmp/stored"
+sed 's/, "score.*//' "$tmp/rounded" >"$tmp/made"
+ok "stored as made" cmp -s "$tmp/stored" "$tmp/made"
+
+# One text alone, or among others, on one thread or two: the same bits.
+cut -f1 "$tmp/dev.tsv" | sed 1d | head -20 >"$tmp/texts"
+"$sesame" text-classification --model "$tmp/int8" --json --threads 1 "$(head -1 "$tmp/texts")" >"$tmp/alone"
+"$sesame" text-classification --model "$tmp/int8" --json --threads 2 <"$tmp/texts" | head -1 >"$tmp/among"
+ok "int8 alone as among others" cmp -s "$tmp/alone" "$tmp/among"
+
+ok "back to f32" exits 0 "$sesame" convert "$tmp/int8" "$tmp/back" --dtype f32
+ok "eval reads it" exits 0 "$sesame" eval "$tmp/back" "$tmp/dev.tsv" --task classify --json
+ok "it knows" above "$(score eval_accuracy "$tmp/out")" 0.95
+ok "nothing else claims it" sh -c "! grep -q quantization_config '$tmp/back/config.json'"
+ok "the reference is warned" grep -q '"quant_method": "sesame-int8"' "$tmp/int8/config.json"
+
+# What is refused, and nothing written.
+# Numbers move a little: of its own predictions a model loses some of the correlation.
+awk 'BEGIN { srand(7); split("good bad film the a was it not paris london anna bob lives in of", w, " "); print "sentence\tlabel"
+    for (i = 0; i < 100; i++) { for (j = 0; j < 6; j++) printf "%s ", w[int(rand() * 15) + 1]; print ".\t" i } }' >"$tmp/many.tsv"
+# shellcheck disable=SC2086
+ok "a model of numbers" exits 0 "$sesame" finetune $small --steps 1 --task regress --train "$tmp/many.tsv" -o "$tmp/raw"
+"$sesame" predict "$tmp/raw" "$tmp/many.tsv" --task regress | sed 's/.*"value": \([-0-9.e]*\).*/\1/' >"$tmp/said"
+{ printf 'sentence\tlabel\n'; sed 1d "$tmp/many.tsv" | cut -f1 | paste - "$tmp/said"; } >"$tmp/own.tsv"
+ok "a drop that is too large" exits 3 "$sesame" quantize "$tmp/raw" "$tmp/no" --dtype int8 --task regress \
+    --eval "$tmp/own.tsv" --max-drop 0
+ok "how large" says 'points of pearson, --max-drop allows 0.00: nothing was written'
+ok "f32 is no rounding" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f32
+ok "eval without a task" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype int8 --eval "$tmp/dev.tsv"
+ok "no such score" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype int8 --task classify --eval "$tmp/dev.tsv" \
+    --metric bleu
+ok "what is there stays" exits 3 "$sesame" quantize "$tmp/one" "$tmp/int8" --dtype int8
+ok "nothing was written" test ! -e "$tmp/no"
+
+# Multiples without their scales are no weights.
+cp -r "$tmp/int8" "$tmp/torn"
+sed 's/_scale"/_scalf"/g' "$tmp/int8/model.safetensors" >"$tmp/torn/model.safetensors"
+ok "scales are missing" exits 3 "$sesame" eval "$tmp/torn" "$tmp/dev.tsv" --task classify
+ok "which" grep -q 'there is no ".*_scale"' "$tmp/err"
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
