@@ -471,7 +471,7 @@ section_convert() {
 }
 
 section_bench() {
-    keys='^{"bench": "[a-z_.]*", "shape": "[^"]*", "threads": [0-9]*, "isa": "[a-z0-9]*", "dtype": "f32", "value": '
+    keys='^{"bench": "[a-z0-9_.]*", "shape": "[^"]*", "threads": [0-9]*, "isa": "[a-z0-9]*", "dtype": "f32", "value": '
     keys=$keys'[0-9.e+-]*, "unit": "[A-Za-z/]*", "peak_share": [0-9.enul-]*}$'
     kinds="gemm ops model"
     case $("$sesame" --version --verbose) in
