@@ -47,6 +47,9 @@ ok "a new log" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
 ok "new events" test "$(events one/runs)" -eq 1
 ok "resumed at its end" exits 0 tune one --epochs 1 --resume
 ok "the log goes on" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10
+rm -rf "$tmp/one/checkpoint-10" && printf '{"step": 11, "lo' >>"$tmp/one/log.jsonl"
+ok "after a line cut short" exits 0 tune cut --epochs 1 --log "$tmp/one/log.jsonl" --resume
+ok "whole lines" test "$(grep -c '^{.*}$' "$tmp/one/log.jsonl")" -eq 22
 ok "more events" test "$(events one/runs)" -eq 2
 ok "elsewhere" exits 0 tune two --epochs 1 --log "$tmp/two.log" --tensorboard "$tmp/board"
 ok "a log elsewhere" test -s "$tmp/two.log"

@@ -56,6 +56,20 @@ static double wall_clock(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* A process that was killed may have left a line cut short: it stays one line. */
+static FILE *open_log(const char *path, bool append)
+{
+    FILE *f = fopen(path, append ? "a+" : "w");
+    if (!f) return NULL;
+    setvbuf(f, NULL, _IOLBF, BUFSIZ); /* and a killed process leaves whole lines, if it can */
+    if (append && !fseek(f, -1, SEEK_END)) {
+        int last = getc(f);
+        fseek(f, 0, SEEK_END);
+        if (last != '\n') putc('\n', f);
+    }
+    return f;
+}
+
 bool ses_watch_open(ses_watch *w, const ses_watch_options *o, ses_trainer *t, ses_err *e)
 {
     const ses_train_state *at = ses_trainer_state(t);
@@ -65,9 +79,8 @@ bool ses_watch_open(ses_watch *w, const ses_watch_options *o, ses_trainer *t, se
                       .first_tokens = at->tokens,
                       .first_sequences = at->sequences };
     if (!w->o.metric) w->o.metric = "loss";
-    if (o->log && !(w->log = fopen(o->log, o->append ? "a" : "w")))
+    if (o->log && !(w->log = open_log(o->log, o->append)))
         return ses_fail(e, SES_EIO, "%s: cannot be written", o->log);
-    if (w->log) setvbuf(w->log, NULL, _IOLBF, BUFSIZ); /* a killed process leaves whole lines */
     if (o->board && !(w->board = ses_event_file_new(o->board, wall_clock(), at->updates + 1, e)))
         return false;
     watch_signals();
