@@ -11,7 +11,8 @@ typedef struct ses_pipeline_args {
     const char *model, *adapter;
     ses_list files;
     int64_t batch_tokens, max_seq_len;
-    bool jsonl, keep_going;
+    const char *column, *to;
+    bool jsonl, keep_going, no_header, overwrite;
 } ses_pipeline_args;
 
 bool ses_pipeline_command(ses_call *c, ses_err *e);

@@ -3,6 +3,8 @@
 #include "line_reader.h"
 #include "npy.h"
 #include "pipeline.h"
+#include "redirect.h"
+#include "sesame/table.h"
 #include "show.h"
 #include "task/task.h"
 
@@ -23,6 +25,7 @@ typedef struct job {
     const char *name; /* of the file whose lines are at work */
     ses_progress progress;
     ses_npy npy;
+    ses_redirect to;
     bool lines;     /* numbers of items are those of lines; else of arguments */
     bool several;   /* more than one item */
     int64_t cut;    /* texts of which something was left out */
@@ -108,6 +111,14 @@ static sigset_t block_signals(void)
     return was;
 }
 
+static bool put_rows(job *j, const ses_result *r, ses_err *e)
+{
+    for (int64_t i = 0; i < r->rows; i++)
+        if (!ses_npy_add(&j->npy, r->x + i * r->cols, r->cols, e)) return false;
+    j->npy.cols = r->cols;
+    return true;
+}
+
 static bool put_answer(job *j, const ses_result *r, ses_err *e)
 {
     tell_cut(j, r);
@@ -116,7 +127,7 @@ static bool put_answer(job *j, const ses_result *r, ses_err *e)
         putchar('\n');
         return true;
     }
-    if (r->shape->view == SES_VIEW_ARRAY) return ses_npy_add(&j->npy, r->x, r->cols, e);
+    if (r->shape->view == SES_VIEW_ARRAY) return put_rows(j, r, e);
     if (j->a->shared.json || r->shape->view == SES_VIEW_JSON) return put_json(r, e);
     return ses_pipeline_show(r, &j->call->out, j->several, e);
 }
@@ -266,6 +277,27 @@ static bool run_lines(job *j, ses_err *e)
     return ses_pipeline_flush(j->p, e);
 }
 
+/* The texts are a column of each file. */
+static bool run_column(job *j, ses_err *e)
+{
+    ses_records_options o = { .columns = &j->a->column, .n_columns = 1, .no_header = j->a->no_header };
+    const ses_field *row;
+    j->several = true;
+    for (size_t i = 0; i < j->in.n_files; i++) {
+        ses_records *r = ses_records_open(j->in.file[i], &o, e);
+        bool ok = r != NULL;
+        j->name = j->in.file[i];
+        while (ok && (ok = ses_records_next(r, &row, e)) && row) {
+            ses_item item = { .text = { row[0].s, row[0].n } };
+            ok = feed(j, &item, (int64_t)ses_records_line(r), e);
+            ses_progress_show(&j->progress, j->p->items);
+        }
+        ses_records_free(r);
+        if (!ok || !ses_pipeline_flush(j->p, e)) return false;
+    }
+    return true;
+}
+
 /* ---- the command ---- */
 
 static const char *rate(char buf[SES_HUMAN], int64_t n, double seconds)
@@ -324,6 +356,9 @@ static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *
     if (c->n_rest && a->files.n)
         return ses_fail(e, SES_EUSAGE, "texts as arguments and --file exclude each other");
     if (c->n_rest && a->jsonl) return ses_fail(e, SES_EUSAGE, "--jsonl is for files and standard input");
+    if (c->n_rest && a->column) return ses_fail(e, SES_EUSAGE, "--column is for files and standard input");
+    if (a->column && a->jsonl)
+        return ses_fail(e, SES_EUSAGE, "--column reads JSON lines by itself: no --jsonl");
     if (a->shared.json && output_given(c)) /* --json is a form of output, too */
         return ses_fail(e, SES_EUSAGE, "--json and --output exclude each other");
     return true;
@@ -365,9 +400,9 @@ static bool run(job *j, ses_err *e)
     j->in.n_files = j->a->files.n ? j->a->files.n : 1;
     if (!j->a->files.n && !c->quiet && isatty(STDIN_FILENO))
         fputs("Texts, one a line, are read from this terminal; Ctrl-D ends.\n", stderr);
-    j->progress =
-        ses_progress_start(stderr, &c->err, c->quiet || c->out.tty, "texts", ses_line_total(&j->in));
-    bool ok = run_lines(j, e);
+    j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->to), "texts",
+                                     j->a->column ? 0 : ses_line_total(&j->in));
+    bool ok = j->a->column ? run_column(j, e) : run_lines(j, e);
     ses_progress_end(&j->progress);
     if (ok && !c->quiet) tell_speed(j, ses_seconds() - j->progress.start);
     return ok;
@@ -377,7 +412,7 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
 {
     const ses_pipeline_args *a = c->args;
     job j = { .call = c, .a = a, .npy = { .f = stdout } };
-    if (!check_usage(c, a, e)) return false;
+    if (!check_usage(c, a, e) || (a->to && !ses_redirect_begin(&j.to, a->to, a->overwrite, e))) return false;
     ses_device_options o = ses_shared_options(&a->shared);
     catch_signals();
     sigset_t was = block_signals();
@@ -388,7 +423,8 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
               : NULL;
     bool ok = j.p && run(&j, e);
     if (j.p) tell_stopped(&j);
-    ok = ok && end_array(&j, e);
+    ok = ok && end_array(&j, e) && (!a->to || ses_redirect_commit(&j.to, e));
+    if (a->to) ses_redirect_end(&j.to);
     ses_npy_free(&j.npy);
     ses_line_reader_close(&j.in);
     ses_pipeline_free(j.p);

@@ -142,10 +142,18 @@ static bool show_vectors(const ses_result *r, const ses_term *t)
     return true;
 }
 
+/* A line each vector; of words and tokens behind their text's number and themselves. */
 static bool show_numbers(const ses_result *r)
 {
-    for (int64_t k = 0; k < r->cols; k++) printf("%s%.9g", k ? "\t" : "", (double)r->x[k]);
-    putchar('\n');
+    for (int64_t i = 0; i < r->rows; i++) {
+        if (r->n) {
+            printf("%lld\t", (long long)r->item->number);
+            ses_put_clean(stdout, r->row[i].word.p);
+            putchar('\t');
+        }
+        for (int64_t k = 0; k < r->cols; k++) printf("%s%.9g", k ? "\t" : "", (double)r->x[i * r->cols + k]);
+        putchar('\n');
+    }
     return true;
 }
 

@@ -27,7 +27,7 @@ static bool pick_class(const ses_pipeline *p, const ses_json *config, ses_model_
     const ses_class *c = d ? ses_config_class(d, config, NULL, e) : NULL;
     if (!c) return false;
     if (p->task->head) return ses_task_fits(p->task, d, c) || no_fit(p, d, c, e);
-    if (d->pair && !c->encoder_only)
+    if (d->pair && !c->encoder_only && !p->task->encoder_alone)
         o->class_name = d->class[0].name;
     else
         o->bare = true;

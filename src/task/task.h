@@ -137,6 +137,7 @@ struct ses_task {
     size_t self_size, job_size;  /* what the task keeps: of a pipeline (zeroed), of an item (zeroed) */
     const ses_head *const *head; /* heads that serve it, the best first, then NULL; NULL: the base model */
     ses_parts parts;
+    bool encoder_alone;   /* without a head: of an encoder and decoder the former */
     bool tokenizer_limit; /* model_max_length of the tokenizer holds; else only what the model can take */
     bool writes;          /* a text, a token after the other: see ses_class_writer */
     bool looks_ahead;     /* at what stands behind a token: not by a decoder alone, whatever its head */

@@ -1,0 +1,54 @@
+#!/bin/sh
+# sesame features from outside: layers and poolings against the reference's numbers, columns, files that are whole or not
+# there, and logreg after it. Usage: test_features.sh BUILD_DIR, from the source folder.
+. tests/finetune_fixture.sh
+m=tests/pipelines/bert-mask
+
+# The first three numbers of the first vector, as transformers 5.17 has them (BertModel, output_hidden_states).
+near()
+{
+    awk -v want="$1" 'NR == 1 { gsub(/[][]/, ""); split($0, x, ", "); n = split(want, y, " ")
+        for (i = 1; i <= n; i++) if ((x[i] - y[i]) ^ 2 > 1e-11) exit 1 }' "$tmp/out" || { head -c 200 "$tmp/out"; return 1; }
+}
+ok "[CLS]" exits 0 "$sesame" features -m $m -o jsonl "a b"
+ok "its numbers" near "-0.07587407 -0.00390940 -0.70620364"
+ok "mean" exits 0 "$sesame" features -m $m -o jsonl --pool mean "a b"
+ok "its numbers" near "0.00208468 0.34623602 -0.69611865"
+ok "max" exits 0 "$sesame" features -m $m -o jsonl --pool max "a b"
+ok "its numbers" near "0.49496970 1.03551114 -0.49105814"
+ok "words" exits 0 "$sesame" features -m $m -o jsonl --pool words "a b"
+ok "its numbers" near "-0.37428653 0.71507114 -0.49105814"
+ok "a row each" test "$(tr -cd '[' <"$tmp/out" | wc -c)" -eq 3
+ok "two layers" exits 0 "$sesame" features -m $m -o jsonl --layer 0,-1 "a b"
+ok "their mean" near "0.04991404 -0.58379936 -0.27215612"
+ok "beside each other" exits 0 "$sesame" features -m $m -o tsv --layer 0,-1 --combine concat "a b"
+ok "twice as wide" test "$(tr '\t' '\n' <"$tmp/out" | wc -l)" -eq 32
+ok "words in a table" exits 0 "$sesame" features -m $m -o tsv --pool words "a b" "c"
+ok "number and word first" test "$(cut -f 1,2 "$tmp/out" | tr '\t\n' ' ;')" = "1 a;1 b;2 c;"
+printf '{"words": ["a", "b"]}\n{"text": "c d"}\n' >"$tmp/lines"
+ok "JSON lines" exits 0 "$sesame" features -m $m -o tsv --pool words --jsonl -f "$tmp/lines"
+ok "words apart, and a text" test "$(cut -f 1,2 "$tmp/out" | tr '\t\n' ' ;')" = "1 a;1 b;2 c;2 d;"
+
+# Columns, files.
+printf 'id\tsentence\n1\ta b\n2\tc d\n3\ta\n' >"$tmp/x.tsv"
+ok "a column" exits 0 "$sesame" features -m $m -f "$tmp/x.tsv" --column sentence -o npy --to "$tmp/x.npy"
+ok "its shape" grep -q "'shape': (3, 16)" "$tmp/x.npy"
+ok "is not replaced" exits 3 "$sesame" features -m $m -f "$tmp/x.tsv" --column sentence -o npy --to "$tmp/x.npy"
+ok "unless asked" exits 0 "$sesame" features -m $m -f "$tmp/x.tsv" --column 2 -o npy --to "$tmp/x.npy" --overwrite
+ok "a column that is not there" exits 3 "$sesame" features -m $m -f "$tmp/x.tsv" --column text -o npy --to "$tmp/y.npy"
+ok "those that are" says 'sentence'
+ok "no file is left" test ! -e "$tmp/y.npy"
+ok "nor half of one" test -z "$(find "$tmp" -name '.sesame*')"
+ok "no such layer" exits 2 "$sesame" features -m $m --layer 9 "a"
+ok "those there are" says 'layers 0 to 1'
+ok "no list of layers" exits 2 "$sesame" features -m $m --layer one "a"
+ok "no such folder" exits 3 "$sesame" features -m $m -o npy --to "$tmp/none/x.npy" "a"
+
+# The lesson: vectors, then logistic regression.
+awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 80; i++) printf "%s\t%s\n", i % 2 ? "a b" (i % 3 ? " c" : "") : "d e" (i % 3 ? " c" : ""), i % 2 }' >"$tmp/two.tsv"
+ok "vectors" exits 0 "$sesame" features -m $m -f "$tmp/two.tsv" --column sentence -o npy --to "$tmp/two.npy"
+ok "logreg" exits 0 "$sesame" logreg "$tmp/two.npy" "$tmp/two.tsv" --label label -C 0.1,1,10 --folds 4 --json
+ok "learns" prints '"accuracy": \[1'
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
