@@ -108,7 +108,7 @@ static void forward(const ses_node *n)
     ses_real *h = ses_scratch(n, c.seqs * G), *state = ses_scratch(n, c.seqs * H);
     if (!h || !state) return;
     ses_gemm g = ses_gemm_nt(h, state, n->in[1]->f, c.seqs, G, H);
-    g.packed = pack(n, &g);
+    g.packed = pack(n, &g), g.packed_as = SES_REAL;
     memset(h, 0, (size_t)(c.seqs * G) * sizeof *h);
     for (int64_t t = 0; t < c.steps; t++) {
         ses_cell_step s = step_of(n, &c, course_at(&c, t));
@@ -148,7 +148,7 @@ static void backward(const ses_node *n)
     memset(carry, 0, (size_t)(2 * c.seqs * H) * sizeof *carry);
     ses_cell_grad grad = { n->out->grad, carry, carry + c.seqs * H, all, all + T * G, d };
     ses_gemm g = ses_gemm_nn(carry, d, n->in[1]->f, c.seqs, H, G);
-    g.packed = pack(n, &g);
+    g.packed = pack(n, &g), g.packed_as = SES_REAL;
     g.add = true; /* to what goes by the gates */
     for (int64_t t = c.steps - 1; t >= 0; t--) {
         ses_cell_step s = step_of(n, &c, course_at(&c, t));
