@@ -1,7 +1,9 @@
+#define _DEFAULT_SOURCE /* madvise */
 #include "alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void *no_memory(size_t size, ses_err *e)
 {
@@ -24,6 +26,18 @@ void *ses_alloc_array(size_t n, size_t size, ses_err *e)
     size_t total;
     if (!ses_mul_size(n, size, &total)) return no_memory(SIZE_MAX, e);
     return ses_alloc(total, e);
+}
+
+void *ses_alloc_pages(size_t n, size_t size, ses_err *e)
+{
+    char *p = ses_alloc_array(n, size, e);
+#ifdef MADV_HUGEPAGE
+    enum { PAGE = 4096 };
+    size_t skip = p ? (PAGE - (uintptr_t)p % PAGE) % PAGE : 0;
+    /* advice: what comes of it does not matter */
+    if (p && n * size > skip + PAGE) (void)madvise(p + skip, (n * size - skip) / PAGE * PAGE, MADV_HUGEPAGE);
+#endif
+    return p;
 }
 
 void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)

@@ -9,6 +9,8 @@ enum { SES_ALIGN = 64 };
 
 void *ses_alloc(size_t size, ses_err *e);                 /* zeroed; size 0 gives a unique block */
 void *ses_alloc_array(size_t n, size_t size, ses_err *e); /* n * size, overflow checked */
+/* The same for megabytes that are filled from their begin: in large pages where the system has them. */
+void *ses_alloc_pages(size_t n, size_t size, ses_err *e);
 void *ses_realloc_array(void *p, size_t n, size_t size,
                         ses_err *e);              /* growth is not zeroed; p stays on failure */
 void *ses_alloc_aligned(size_t size, ses_err *e); /* SES_ALIGN, not zeroed; ses_free */

@@ -95,6 +95,15 @@ static inline ses_words_place ses_words_place_of(uint32_t begin, const uint32_t 
     return begin > ends[0] ? SES_WORDS_INNER : begin ? SES_WORDS_FIRST : SES_WORDS_FIRST_OF_ALL;
 }
 
+/* What tells a long chunk from others with its bytes: its place, and, for normalizers that look around,
+ * whether it is all there is. */
+static inline uint8_t ses_words_long_tag(const ses_words_fast *f, uint32_t begin, uint32_t end,
+                                         const uint32_t ends[2])
+{
+    bool all = f->looks_around && begin == ends[0] && end == ends[1];
+    return (uint8_t)(ses_words_place_of(begin, ends) | (all ? 4u : 0u));
+}
+
 /* SentencePiece's own pipeline (fast_words_spm.c): whether it is one to be cut, and the tokens of a chunk.
  * *certain: they are the same whatever stands before it. */
 bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t);

@@ -79,7 +79,8 @@ static inline bool hash_chunks(const ses_words_fast *f, const ses_words_work *w,
         if (len > SES_WORDS_SHORT) {
             any = true;
             if (len > SES_STORE_LONG) continue;
-            b->hash[j] = ses_store_hash(&f->hash, text + at, len, (uint8_t)place);
+            b->hash[j] = ses_store_hash(&f->hash, text + at, len,
+                                        ses_words_long_tag(f, at, w->cut[from + j + 1], ends));
             __builtin_prefetch(ses_store_bucket(&w->store, b->hash[j]));
             continue;
         }
@@ -145,7 +146,8 @@ bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *
                 }
             } else if (len <= SES_STORE_LONG) {
                 far = ses_store_at(&w->store, b.place[j]);
-                if (far && !ses_record_is(far, text + at, len, (uint8_t)ses_words_place_of(at, ends)))
+                if (far &&
+                    !ses_record_is(far, text + at, len, ses_words_long_tag(f, at, w->cut[i + j + 1], ends)))
                     far = NULL;
             }
             bool ok = far ? put_far(f, far, k, text, at, e)

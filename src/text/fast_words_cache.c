@@ -71,8 +71,7 @@ static void put_names(const given *g, const ses_tokens *k, uint8_t *to)
 }
 
 /* The place in the store, or 0. */
-static uint32_t keep_far(ses_store *s, const given *g, const ses_tokens *k, int32_t surface,
-                         ses_words_place place)
+static uint32_t keep_far(ses_store *s, const given *g, const ses_tokens *k, int32_t surface, uint8_t tag)
 {
     const ses_run *r = &k->run;
     size_t n = r->n - g->n, len = g->end - g->begin, words = r->words - g->words;
@@ -81,7 +80,7 @@ static uint32_t keep_far(ses_store *s, const given *g, const ses_tokens *k, int3
     if (len > SES_STORE_LONG || n > SES_STORE_LONG || n > len + SES_WORDS_MORE || words > UINT8_MAX) return 0;
     if (!count_names(g, k, surface, &names)) return 0;
     ses_record like = {
-        .len = (uint16_t)len, .n = (uint16_t)n, .tag = (uint8_t)place, .words = (uint8_t)words, .names = names
+        .len = (uint16_t)len, .n = (uint16_t)n, .tag = tag, .words = (uint8_t)words, .names = names
     };
     like.surface = k->n_mark > g->marks;
     like.tiles = n > 0;
@@ -127,7 +126,7 @@ static bool look_around(const ses_words_fast *f, ses_words_work *w, const given 
     bool left = g->begin > ends[0], right = g->end < ends[1], begins = true;
     *alone = true;
     if (!f->looks_around || is_plain(f, chunk.p, chunk.n)) return true;
-    if (!left && !right && chunk.n > SES_STORE_LONG) return true; /* all there is, and not to be kept */
+    if (!left && !right && chunk.n > SES_WORDS_SHORT) return true; /* all there is, and kept as such */
     if (!ses_words_joins(f, w, chunk, left, true, alone, e)) return false;
     *odd = !*alone && right;
     if (*alone || right || !left) return true;
@@ -154,7 +153,8 @@ bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, co
         keep_small(bucket, &g, &k->run, place);
         return true;
     }
-    uint32_t far = keep_far(&w->store, &g, k, f->surface, place);
+    uint8_t tag = bucket ? (uint8_t)place : ses_words_long_tag(f, g.begin, g.end, ends);
+    uint32_t far = keep_far(&w->store, &g, k, f->surface, tag);
     if (far && bucket) {
         given none = g;
         none.n = k->run.n;
@@ -233,9 +233,10 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
             }
             if (hit) far = ses_store_at(&w->store, (uint32_t)hit->id[0]);
         } else if (len <= SES_STORE_LONG) {
-            hash = ses_store_hash(&f->hash, text + at, len, (uint8_t)place);
+            uint8_t tag = ses_words_long_tag(f, at, w->cut[i + 1], ends);
+            hash = ses_store_hash(&f->hash, text + at, len, tag);
             far = ses_store_at(&w->store, ses_store_look(&w->store, hash));
-            if (far && !ses_record_is(far, text + at, len, (uint8_t)place)) far = NULL;
+            if (far && !ses_record_is(far, text + at, len, tag)) far = NULL;
         }
         if (far)
             ok = ses_run_reserve(&k->run, far->n, e) && ses_words_put_surface(f, far, k, text, at, e);

@@ -7,7 +7,7 @@ enum { UNITS = 1 << SES_STORE_BITS };
 bool ses_store_open(ses_store *s, ses_err *e)
 {
     s->head = 1; /* 0 is no place */
-    s->ring = ses_alloc_array(UNITS + SES_STORE_SLACK / 8, sizeof *s->ring, e);
+    s->ring = ses_alloc_pages(UNITS + SES_STORE_SLACK / 8, sizeof *s->ring, e);
     s->index = ses_alloc_array((size_t)4 << SES_STORE_INDEX_BITS, sizeof *s->index, e);
     if (s->ring && s->index) return true;
     ses_store_close(s);
