@@ -23,12 +23,11 @@ enum {
  * token ends where the next begins; then end is begin + 1, and there are n + 1 of both. */
 typedef struct ses_record {
     uint16_t len, n;    /* bytes of the word, and its tokens */
+    uint16_t names;     /* bytes of names: for each token called by one a length, of two, and the name */
     uint8_t tag, words; /* what else tells the word from others; words that the tokens are of */
     bool tiles : 1, split : 1;
     bool surface : 1; /* tokens are called by a text: a name, or what stands there if there are no names */
-    uint8_t spare;
-    uint16_t names; /* bytes of names: for each such token a length, of two, and the name */
-    uint16_t more;
+    uint8_t spare[3]; /* so that ids are aligned */
 } ses_record;
 
 typedef struct ses_store {
