@@ -152,5 +152,71 @@ ok "says so" says 'src-lang: the tokenizer has no token "xx_XX"'
 base=$tmp/bart.json
 refused "no target" 3 'no column "target"; there are: source' --task rewrite --train "$tmp/source.tsv"
 
+# ---- embed: texts as vectors ----
+
+base=$tmp/config.json
+awk 'BEGIN { print "sentence1\tsentence2\tscore\tsame\tkind\tnegative"
+    split("the film was|it was|a film was|the film of paris was", s, "|")
+    for (i = 0; i < 64; i++) { a = i % 2 ? "good" : "bad"; b = int(i / 2) % 2 ? "good" : "bad"; c = a == "good" ? "bad" : "good"
+        printf "%s %s .\t%s %s .\t%s\t%d\t%s\t%s %s .\n", s[i % 4 + 1], a, s[int(i / 3) % 4 + 1], b, a == b ? 5 : 0.5, a == b,
+            a == b ? "same" : "other", s[int(i / 5) % 4 + 1], c } }' >"$tmp/pairs.tsv"
+awk -F'\t' 'NR == 1 { print "anchor\tpositive\tnegative" } NR > 1 && $4 { print $1 "\t" $2 "\t" $6 }' "$tmp/pairs.tsv" >"$tmp/triplets.tsv"
+embed() # name, loss, file, options
+{
+    name=$1 loss=$2 file=$3
+    shift 3
+    # shellcheck disable=SC2086
+    ok "$name" exits 0 "$sesame" finetune $small --task embed --loss "$loss" --train "$file" --epochs 10 -o "$tmp/$name" "$@"
+}
+embed cosine cosine "$tmp/pairs.tsv" --eval "$tmp/pairs.tsv"
+ok "scores are brought to cosines" says 'scores go up to 5, cosines to 1: they are divided by it'
+ok "learned" above "$(score eval_spearmanr "$tmp/cosine/all_results.json")" 0.8
+for file in modules.json sentence_bert_config.json 1_Pooling/config.json config.json model.safetensors tokenizer.json; do
+    ok "leaves $file" test -s "$tmp/cosine/$file"
+done
+awk -F'\t' 'BEGIN { OFS = "\t" } { print $1, $2, $4 }' "$tmp/pairs.tsv" | sed '1s/same/score/' >"$tmp/same.tsv"
+embed contrastive contrastive "$tmp/same.tsv" --eval "$tmp/pairs.tsv" --pooling cls --epochs 30
+ok "learned" above "$(score eval_spearmanr "$tmp/contrastive/all_results.json")" 0.8
+ok "the way of pooling" grep -q '"pooling_mode_cls_token": true' "$tmp/contrastive/1_Pooling/config.json"
+awk -F'\t' 'BEGIN { OFS = "\t" } { print $1, $2, $5 }' "$tmp/pairs.tsv" | sed '1s/kind/label/' >"$tmp/kinds.tsv"
+embed softmax softmax "$tmp/kinds.tsv" --epochs 30 --measure triplets --eval "$tmp/triplets.tsv"
+ok "learned" above 0.2 "$(score train_loss "$tmp/softmax/all_results.json")"
+ok "measured with triplets" above "$(score eval_accuracy "$tmp/softmax/all_results.json")" 0.5
+embed triplet triplet "$tmp/triplets.tsv" --eval "$tmp/triplets.tsv" --margin 1
+ok "learned" above "$(score eval_accuracy "$tmp/triplet/all_results.json")" 0.95
+embed negatives negatives "$tmp/triplets.tsv" --eval "$tmp/pairs.tsv"
+ok "learned" above "$(score eval_spearmanr "$tmp/negatives/all_results.json")" 0.8
+ok "eval" exits 0 "$sesame" eval "$tmp/negatives" "$tmp/pairs.tsv" --task embed --json
+ok "the same score" test "$(score eval_spearmanr "$tmp/out")" = "$(score eval_spearmanr "$tmp/negatives/eval_results.json")"
+ok "eval of triplets" exits 0 "$sesame" eval "$tmp/negatives" "$tmp/triplets.tsv" --task embed --measure triplets --json
+ok "are told apart" above "$(score eval_accuracy "$tmp/out")" 0.95
+cut -f1,2 "$tmp/pairs.tsv" >"$tmp/two.tsv"
+ok "predict" exits 0 "$sesame" predict "$tmp/negatives" "$tmp/two.tsv" --task embed
+ok "a line a pair" test "$(grep -c '^{"similarity": [-0-9.e]*}$' "$tmp/out")" -eq 64
+first=$(score similarity "$tmp/out")
+ok "a pipeline agrees" exits 0 "$sesame" similarity -m "$tmp/negatives" --json "$(sed -n 2p "$tmp/two.tsv" | cut -f1)" \
+    "$(sed -n 2p "$tmp/two.tsv" | cut -f2)"
+ok "to four digits" prints "$(printf '%.4s' "${first#-}")"
+
+# Stopped and gone on with: the classifier of the softmax too.
+# shellcheck disable=SC2086
+soft="$small --task embed --loss softmax --train $tmp/kinds.tsv --epochs 3"
+# shellcheck disable=SC2086
+ok "a run in one go" exits 0 "$sesame" finetune $soft -o "$tmp/whole" --save-every 10 --keep 3
+cp -r "$tmp/whole" "$tmp/half" && rm -rf "$tmp/half/checkpoint-24" "$tmp/half/config.json"
+# shellcheck disable=SC2086
+ok "a run in two" exits 0 "$sesame" finetune $soft -o "$tmp/half" --save-every 10 --keep 3 --resume
+ok "the same bits" cmp "$tmp/whole/model.safetensors" "$tmp/half/model.safetensors"
+ok "from a sentence encoder" exits 0 "$sesame" finetune --model "$tmp/cosine" --task embed --train "$tmp/triplets.tsv" --steps 2 \
+    -o "$tmp/on" --threads 1
+ok "over what is there" exits 0 "$sesame" finetune --model "$tmp/cosine" --task embed --train "$tmp/triplets.tsv" --steps 2 \
+    -o "$tmp/on" --threads 1 --overwrite
+refused "no such loss" 2 'no "fog"; there are negatives, softmax, cosine, contrastive, triplet' --task embed --loss fog \
+    --train "$tmp/pairs.tsv"
+refused "a loss of another task" 2 'classify has but one' --task classify --loss cosine --train "$tmp/pairs.tsv"
+refused "contrastive scores" 3 'is 5, not 0 or 1\|is 0.5, not 0 or 1' --task embed --loss contrastive --train "$tmp/pairs.tsv"
+refused "triplets of two" 2 'one column of texts that do not belong' --task embed --loss triplet --train "$tmp/two.tsv" \
+    --text sentence1 --pair sentence2
+
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -20,6 +20,7 @@ typedef enum {
     SES_DATA_CHOICE,   /* a text, perhaps a second, and choices: which is right (label) */
     SES_DATA_REWRITE,  /* a text becomes another */
     SES_DATA_TEXT,     /* texts, with nothing said about them */
+    SES_DATA_TUPLE,    /* a text, one that belongs to it (text_b), and perhaps some that do not (parts) */
     SES_DATA_KINDS
 } ses_data_kind;
 
@@ -41,7 +42,7 @@ typedef struct ses_data_spec {
     ses_data_format format;
     const char *text_a, *text_b, *label; /* columns of a table: names, or numbers from 1; b may be NULL */
     const char *lead;                    /* column put in front of the first text, "lead: text"; or NULL */
-    const char *choices;                 /* columns of the choices */
+    const char *choices;                 /* columns of the choices; of tuples: of what does not belong */
     ses_table_format table;
     ses_quotes quotes;
     char delimiter;

@@ -15,9 +15,13 @@ typedef struct ses_sentence_options {
                             Of cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken */
     int64_t layer; /* whose states are pooled: 1 the first, -1 the last, -2 the one before; 0: the last */
     ses_normalize normalize; /* to length 1 at the end */
-    bool train, dry, lean;   /* as of ses_model_options */
+    int64_t max_tokens;      /* longer texts are to be cut; 0: as the folder says */
+    bool train, dry, lean;   /* as of ses_model_options, */
+    uint64_t seed;           /* too */
+    const ses_json *config;  /* without a folder: a model of this config.json at random */
 } ses_sentence_options;
 
+/* dir NULL: with options->config a new one. */
 ses_sentence *ses_sentence_open(const char *dir, ses_device *dev, const ses_sentence_options *options,
                                 ses_err *e);
 void ses_sentence_free(ses_sentence *s);

@@ -118,6 +118,7 @@ bool ses_dir_recover(const char *dir, ses_err *e)
 static bool move_file(const char *from, const char *to, const char *name, ses_err *e)
 {
     char *a = ses_path_join(from, name, e), *b = a ? ses_path_join(to, name, e) : NULL;
+    if (b && ses_path_is_dir(b) && !ses_dir_remove(b, e)) ses_free(b), b = NULL; /* a folder replaces none */
     bool ok = b && (rename(a, b) == 0 || failed(b, "cannot be given its name", e));
     ses_free(a);
     ses_free(b);

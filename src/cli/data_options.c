@@ -91,6 +91,11 @@ bool ses_data_args_spec(const ses_data_args *a, ses_data_spec *spec, const ses_b
 static const char *const usual_text[] = { "sentence",  "text",     "sentence1", "premise",
                                           "question1", "question", "review",    NULL };
 static const char *const usual_pair[] = { "sentence2", "hypothesis", "question2", NULL };
+static const char *const usual_anchor[] = { "anchor",    "query",     "question", "premise",
+                                            "sentence1", "question1", "text",     NULL };
+static const char *const usual_positive[] = { "positive",   "answer",    "entailment", "sentence2",
+                                              "hypothesis", "question2", NULL };
+static const char *const usual_negative[] = { "negative", "contradiction", NULL };
 static const char *const usual_target[] = {
     "target", "summary", "highlights", "translation", "output", NULL
 };
@@ -129,12 +134,14 @@ static bool is_table(const char *path)
 
 static bool is_labeled(const ses_data_spec *s)
 {
-    return !s->no_labels && s->kind != SES_DATA_REWRITE && s->kind != SES_DATA_TEXT;
+    return !s->no_labels && s->kind != SES_DATA_REWRITE && s->kind != SES_DATA_TEXT &&
+           s->kind != SES_DATA_TUPLE;
 }
 
 static bool is_complete(const ses_data_spec *s)
 {
     bool target = s->kind == SES_DATA_REWRITE && !s->no_labels;
+    if (s->kind == SES_DATA_TUPLE) return s->text_a && s->text_b && s->choices;
     return s->text_a && (s->label || !is_labeled(s)) && (s->text_b || !target);
 }
 
@@ -142,7 +149,7 @@ static bool is_complete(const ses_data_spec *s)
 static void count_columns(ses_data_spec *s)
 {
     if (!s->text_a) s->text_a = "1";
-    if (!s->text_b && s->kind == SES_DATA_REWRITE) s->text_b = "2";
+    if (!s->text_b && (s->kind == SES_DATA_REWRITE || s->kind == SES_DATA_TUPLE)) s->text_b = "2";
     if (!s->label && is_labeled(s)) s->label = s->text_b ? "3" : "2";
 }
 
@@ -173,6 +180,11 @@ static bool guess_columns(ses_data_spec *s, const char *path, ses_err *e)
     if (!r) return false;
     const ses_field *row;
     ses_records_next(r, &row, NULL); /* of JSON: its columns are known by then */
+    if (s->kind == SES_DATA_TUPLE) {
+        if (!s->text_a) s->text_a = usual_or_first(r, usual_anchor);
+        if (!s->text_b) s->text_b = usual_or_first(r, usual_positive);
+        if (!s->choices) s->choices = usual(r, usual_negative);
+    }
     if (!s->text_b && rewrite)
         s->text_b = usual_or_first(r, usual_target);
     else if (!s->text_a && !s->text_b && s->kind != SES_DATA_TEXT)

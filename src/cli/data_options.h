@@ -13,11 +13,12 @@ typedef struct ses_data_args {
 } ses_data_args;
 
 /* must: the command cannot do without. */
-#define SES_OPT_DATA_TASK(struct_, field, must)                                                            \
-    {                                                                                                      \
-        .name = "task", .letter = 'T', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.task),      \
-        .value = "TASK", .required = must,                                                                 \
-        .help = "classify, regress, multi_label, tag, answer, choose, or a benchmark (sesame data --list)" \
+#define SES_OPT_DATA_TASK(struct_, field, must)                                                             \
+    {                                                                                                       \
+        .name = "task", .letter = 'T', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.task),       \
+        .value = "TASK", .required = must,                                                                  \
+        .help =                                                                                             \
+            "classify, regress, multi_label, tag, answer, choose, rewrite, continue, embed, or a benchmark" \
     }
 #define SES_OPT_DATA(struct_, field)                                                                       \
     { .name = "text",                                                                                      \
@@ -40,7 +41,7 @@ typedef struct ses_data_args {
           .type = SES_OPT_TEXT,                                                                            \
           .offset = offsetof(struct_, field.choices),                                                      \
           .value = "COLUMN|COLUMN...",                                                                     \
-          .help = "columns of the choices" },                                                              \
+          .help = "columns of the choices; of embed: of texts that do not belong to the first" },          \
         { .name = "labels",                                                                                \
           .type = SES_OPT_TEXT,                                                                            \
           .offset = offsetof(struct_, field.labels),                                                       \

@@ -29,6 +29,8 @@ static void put_labels(const ses_examples *d)
 void ses_finetune_tell_head(const ses_finetune *f)
 {
     const char *fresh = ses_model_fresh(f->tuner->model);
+    if (f->tuner->scaled)
+        fprintf(stderr, "scores go up to %g, cosines to 1: they are divided by it\n", f->tuner->top);
     if (!f->a->model) return;
     if (*fresh) fprintf(stderr, "begun at random: %s\n", fresh);
     if (!f->kind->named || f->same || (*fresh && !f->told)) return;

@@ -120,7 +120,7 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
 {
     ses_finetune *f = ctx;
     char *state = ses_path_join(dir, "trainer_state.json", e);
-    bool ok = state && ses_model_save(f->tuner->model, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
+    bool ok = state && ses_tuner_save(f->tuner, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
               ses_train_folder_tokenizer(f->a->tokenizer ? f->a->tokenizer : f->a->model, f->tuner->tokenizer,
                                          dir, e) &&
               write_generation(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&

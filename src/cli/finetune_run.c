@@ -73,8 +73,10 @@ static bool prepare_data(ses_finetune *f, ses_err *e)
     if (!f->train_rows) return false;
     if (!ses_examples_learnable(f->train_rows, e)) return ses_wrap(e, "%s", a->train);
     if (!ses_finetune_labels(f, e)) return false;
-    if (a->eval && !(f->eval_rows = ses_data_open(&f->spec, a->eval, f->train_rows, e))) return false;
-    return true;
+    if (!a->eval) return true;
+    ses_data_spec spec = ses_tune_measured(&a->tune, f->kind, &f->spec);
+    f->eval_rows = ses_data_open(&spec, a->eval, spec.kind == f->spec.kind ? f->train_rows : NULL, e);
+    return f->eval_rows != NULL;
 }
 
 static bool prepare_model(ses_finetune *f, ses_err *e)
@@ -111,6 +113,7 @@ static char *settings(const ses_finetune *f, ses_err *e)
     if (!w) return NULL;
     ses_json_begin_object(w);
     ses_json_pair(w, "task", f->kind->name);
+    if (f->kind->loss_name) ses_json_pair(w, "loss", f->kind->loss_name);
     ses_json_count(w, "train_examples", ses_dataset_size(f->train.data));
     ses_json_count(w, "train_tokens", ses_dataset_tokens(f->train.data));
     ses_json_number(w, "epochs", a->epochs);
@@ -145,11 +148,16 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
         &(ses_batching){
             .examples = a->batch, .tokens = a->tokens, .bucket = a->bucket, .seed = (uint64_t)a->seed },
         e);
+    bool taught = a->teacher.dir != NULL;
+    if (taught && f->kind->loss)
+        return ses_fail(e, SES_EUNSUPPORTED, "--teacher: %s is learned from its data alone", f->kind->name);
     f->settings = f->batches ? settings(f, e) : NULL;
     if (!f->settings ||
         !ses_teacher_open(&f->teacher, &a->teacher, NULL, f->tuner->model, f->tuner->tokenizer, f->dev, e))
         return false;
     ses_trainer_options o = { .model = f->tuner->model,
+                              .more = { taught ? ses_distill_store(f->teacher.distill) : f->tuner->more,
+                                        f->tuner->sentence ? ses_sentence_store(f->tuner->sentence) : NULL },
                               .source = ses_batches_source(f->batches),
                               .clip = a->clip,
                               .accumulate = a->accumulate,
@@ -157,9 +165,8 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
                               .updates = a->steps,
                               .seed = (uint64_t)a->seed,
                               .smoothing = a->smoothing,
-                              .loss = a->teacher.dir ? ses_distill_loss : NULL,
-                              .loss_ctx = f->teacher.distill,
-                              .more = { ses_distill_store(f->teacher.distill) },
+                              .loss = taught ? ses_distill_loss : f->kind->loss,
+                              .loss_ctx = taught ? (void *)f->teacher.distill : f->tuner,
                               .eval_every = a->eval_every,
                               .eval_epochs = a->eval_epochs,
                               .lower_is_better = f->lower,

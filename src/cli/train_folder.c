@@ -108,8 +108,9 @@ static bool remove_leftover(void *ctx, const char *name) /* of a killed process;
 static bool remove_stale(const char *out, ses_err *e)
 {
     static const char *const names[] = {
-        "config.json",       "eval_results.json",   "model.safetensors.index.json",
-        "model.safetensors", "adapter_config.json", "adapter_model.safetensors"
+        "config.json",       "eval_results.json",     "model.safetensors.index.json",
+        "model.safetensors", "adapter_config.json",   "adapter_model.safetensors",
+        "modules.json",      "generation_config.json"
     };
     bool ok = true;
     for (size_t i = 0; ok && i < SES_LEN(names); i++) {

@@ -221,8 +221,8 @@ static void tell_evaluation(const ses_watch *w, double loss, double value)
     if (w->o.quiet) return;
     if (w->loss_count)
         snprintf(trained, sizeof trained, "  train loss %.4f", w->loss_sum / (double)w->loss_count);
-    fprintf(stderr, "update %" PRId64 "  epoch %.2f%s  eval loss %.4f", at->updates,
-            ses_trainer_epoch(w->trainer), trained, loss);
+    fprintf(stderr, "update %" PRId64 "  epoch %.2f%s", at->updates, ses_trainer_epoch(w->trainer), trained);
+    if (!isnan(loss)) fprintf(stderr, "  eval loss %.4f", loss);
     if (strcmp(w->o.metric, "loss")) fprintf(stderr, "  %s %.4f", w->o.metric, value);
     fprintf(stderr, "%s  (%s)\n", best ? " best" : "", ses_time_text(time, elapsed(w)));
 }
@@ -231,7 +231,7 @@ static void show_evaluation(ses_watch *w, const ses_scores *scores, double loss)
 {
     int64_t at = ses_trainer_state(w->trainer)->updates;
     ses_event_value v = { "eval/loss", loss };
-    if (!w->lost.code) ses_event_file_put(w->board, wall_clock(), at, &v, 1, &w->lost);
+    if (!w->lost.code && !isnan(loss)) ses_event_file_put(w->board, wall_clock(), at, &v, 1, &w->lost);
     for (size_t i = 0; scores && !w->lost.code && i < scores->n; i++) {
         char tag[96];
         snprintf(tag, sizeof tag, "eval/%s", scores->item[i].name);

@@ -19,8 +19,23 @@ bool ses_tune_resolve(const ses_tune_args *a, const ses_tune_kind **kind, ses_da
 {
     const ses_benchmark *b;
     if (!ses_data_args_spec(&a->data, spec, &b, e)) return false;
-    *kind = b ? kind_of(spec->kind) : ses_tune_need(a->data.task, NULL);
+    *kind = ses_tune_with_loss(b ? kind_of(spec->kind) : ses_tune_need(a->data.task, NULL), a->loss, e);
+    if (!*kind) return false;
+    if (!(*kind)->head) { /* which data there are, the loss says; how they are measured, the option */
+        bool triplets = ses_tune_measured(a, *kind, spec).kind == SES_DATA_TUPLE;
+        spec->kind = (*kind)->data;
+        spec->metrics = triplets ? "accuracy" : (*kind)->metrics;
+        spec->best = triplets ? "accuracy" : (*kind)->best;
+    }
     return true;
+}
+
+ses_data_spec ses_tune_measured(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *spec)
+{
+    ses_data_spec s = *spec;
+    bool triplets = a->measure == SES_MEASURE_AUTO ? k->triplets : a->measure == SES_MEASURE_TRIPLETS;
+    if (!k->head) s.kind = triplets ? SES_DATA_TUPLE : SES_DATA_REGRESS;
+    return s;
 }
 
 bool ses_tune_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *told, ses_err *e)
@@ -64,7 +79,10 @@ ses_tune_options ses_tune_options_of(const ses_tune_args *a, const ses_tune_kind
                                .max_target = a->max_target,
                                .beams = a->beams,
                                .src_lang = a->src_lang,
-                               .tgt_lang = a->tgt_lang };
+                               .tgt_lang = a->tgt_lang,
+                               .pooling = a->pooling,
+                               .margin = a->margin,
+                               .temperature = a->temperature };
 }
 
 bool ses_tune_lower(const char *score)

@@ -62,6 +62,7 @@ bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *
     *r = (ses_tune_run){ 0 };
     if (!ses_tune_resolve(a, &k, &s, e) || !read_config(r, k, dir, base, e)) return false;
     ses_tune_options o = ses_tune_options_of(a, k, &s);
+    s = ses_tune_measured(a, k, &s);
     o.base = base;
     s.no_labels = o.blind = !labels;
     r->dev = ses_device_open(a->shared.device, &d, e);

@@ -11,10 +11,11 @@ static const size_t max_bytes = (size_t)8 << 30;
 
 const char *ses_data_kind_name(ses_data_kind k)
 {
-    static const char *const name[SES_DATA_KINDS] = { "classification",     "several labels",
-                                                      "regression",         "tagging",
-                                                      "question answering", "multiple choice",
-                                                      "text to text",       "plain text" };
+    static const char *const name[SES_DATA_KINDS] = {
+        "classification", "several labels",     "regression",
+        "tagging",        "question answering", "multiple choice",
+        "text to text",   "plain text",         "texts that belong together"
+    };
     return name[k];
 }
 

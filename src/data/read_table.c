@@ -34,7 +34,7 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
         r->b = r->n;
         if (!add_role(r, s->text_b, strlen(s->text_b), e)) return false;
     }
-    if (s->label && !s->no_labels) {
+    if (s->label && !s->no_labels && s->kind != SES_DATA_TUPLE) {
         r->label = r->n;
         if (!add_role(r, s->label, strlen(s->label), e)) return false;
     }
@@ -43,14 +43,16 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
         if (!add_role(r, s->lead, strlen(s->lead), e)) return false;
     }
     r->choice = r->n;
-    for (size_t k = 0; s->kind == SES_DATA_CHOICE && ses_list_at(s->choices, k, &name, &n);
+    bool tuple = s->kind == SES_DATA_TUPLE;
+    for (size_t k = 0; (tuple || s->kind == SES_DATA_CHOICE) && ses_list_at(s->choices, k, &name, &n);
          k++, r->n_choices++)
         if (!add_role(r, name, n, e)) return false;
     if (s->kind == SES_DATA_CHOICE && r->n_choices < 2)
         return ses_fail(e, SES_EARG, "multiple choice needs the columns of two choices or more");
     if (target && !r->b && !s->no_labels)
         return ses_fail(e, SES_EARG, "which column is the text to be written?");
-    if (!r->label && !s->no_labels && !target && s->kind != SES_DATA_TEXT)
+    if (tuple && !r->b) return ses_fail(e, SES_EARG, "which column is the text that belongs to the first?");
+    if (!r->label && !s->no_labels && !target && !tuple && s->kind != SES_DATA_TEXT)
         return ses_fail(e, SES_EARG, "which column is the label?");
     return true;
 }
@@ -142,7 +144,7 @@ static bool read_row(ses_examples *d, const ses_field *row, const roles *r, ses_
         break;
     default: break;
     }
-    return d->kind != SES_DATA_CHOICE || read_choices(d, row, r, x, e);
+    return !r->n_choices || read_choices(d, row, r, x, e);
 }
 
 static bool fits(ses_data_kind k) { return k != SES_DATA_TAG && k != SES_DATA_SPAN; }

@@ -29,8 +29,8 @@ static bool load_json(const char *dir, const char *path, const char *name, ses_j
 static bool read_list(ses_sentence *s, const ses_sentence_options *o, ses_err *e)
 {
     ses_modules *m = &s->modules;
-    ses_json_doc *doc;
-    bool ok = load_json(s->dir, "", "modules.json", &doc, e);
+    ses_json_doc *doc = NULL;
+    bool ok = !s->dir || load_json(s->dir, "", "modules.json", &doc, e);
     if (ok && doc && !ses_modules_read(m, ses_json_root(doc), e)) ok = ses_wrap(e, "%s/modules.json", s->dir);
     bool listed = doc != NULL;
     ses_json_free(doc);
@@ -83,9 +83,9 @@ static bool read_limits(ses_sentence *s, ses_err *e)
         "sentence_xlnet_config.json"
     };
     ses_json_doc *doc = NULL, *tokenizer = NULL;
-    for (size_t i = 0; !doc && i < SES_LEN(names); i++)
+    for (size_t i = 0; s->model_dir && !doc && i < SES_LEN(names); i++)
         if (!load_json(s->model_dir, "", names[i], &doc, e)) return false;
-    if (!load_json(s->model_dir, "", "tokenizer_config.json", &tokenizer, e)) {
+    if (s->model_dir && !load_json(s->model_dir, "", "tokenizer_config.json", &tokenizer, e)) {
         ses_json_free(doc);
         return false;
     }
@@ -126,12 +126,15 @@ static bool choose_layer(ses_sentence *s, int64_t layer, ses_err *e)
 static bool open_model(ses_sentence *s, ses_device *dev, const ses_sentence_options *o, ses_err *e)
 {
     const char *path = s->modules.item[0].path;
-    s->model_dir = path && *path ? ses_path_join(s->dir, path, e) : ses_strdup(s->dir, e);
-    if (!s->model_dir) return false;
-    s->model = ses_model_open(
-        s->model_dir, dev,
-        &(ses_model_options){ .bare = true, .train = o->train, .dry = o->dry, .lean = o->lean }, e);
-    return s->model && read_limits(s, e) && choose_layer(s, o->layer, e);
+    ses_model_options m = {
+        .bare = true, .train = o->train, .dry = o->dry, .lean = o->lean, .seed = o->seed
+    };
+    if (s->dir) s->model_dir = path && *path ? ses_path_join(s->dir, path, e) : ses_strdup(s->dir, e);
+    if (s->dir && !s->model_dir) return false;
+    s->model = s->dir ? ses_model_open(s->model_dir, dev, &m, e) : ses_model_new(o->config, dev, &m, e);
+    if (!s->model || !read_limits(s, e)) return false;
+    if (o->max_tokens > 0 && o->max_tokens < ses_model_max_tokens(s->model)) s->max_tokens = o->max_tokens;
+    return choose_layer(s, o->layer, e);
 }
 
 /* ---- weights of the modules ---- */
@@ -195,8 +198,8 @@ ses_sentence *ses_sentence_open(const char *dir, ses_device *dev, const ses_sent
     ses_sentence_options o = options ? *options : (ses_sentence_options){ 0 };
     ses_sentence *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
-    s->dir = ses_strdup(dir, e);
-    if (!s->dir || !load_json(dir, "", "config_sentence_transformers.json", &s->about, e) ||
+    if (dir && !(s->dir = ses_strdup(dir, e))) goto fail;
+    if ((dir && !load_json(dir, "", "config_sentence_transformers.json", &s->about, e)) ||
         !read_list(s, &o, e) || !read_modules(s, &o, e))
         goto fail;
     choose_normalize(s, o.normalize);

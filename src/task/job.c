@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "task.h"
 #include "text/lossy.h"
+#include "train/words.h"
 
 #include <stdio.h>
 
@@ -131,13 +132,7 @@ ses_string ses_job_decode(ses_pipeline *p, ses_job *j, const int32_t *id, size_t
 ses_string ses_job_lower(ses_job *j, ses_string s, ses_err *e)
 {
     ses_buf b = { 0 };
-    for (size_t i = 0; i < s.n;) {
-        uint32_t c, low[2];
-        char out[4];
-        i += ses_utf8_next(s.p + i, &c);
-        size_t n = ses_cp_lower(c, low);
-        for (size_t k = 0; k < n; k++) ses_buf_append(&b, out, ses_utf8_encode(low[k], out));
-    }
+    ses_lower_append(&b, s.p, s.n);
     ses_string to = ses_buf_ok(&b, e) ? ses_job_copy(j, b.data ? b.data : "", b.len, e) : (ses_string){ 0 };
     ses_buf_free(&b);
     return to;

@@ -72,7 +72,7 @@ bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want,
 }
 
 /* Without white space at its ends, as sentence-transformers reads texts. */
-static ses_string stripped(ses_string s)
+ses_string ses_stripped(ses_string s)
 {
     uint32_t c;
     for (size_t k; s.n && (k = ses_utf8_next(s.p, &c), ses_cp_is(c, SES_CP_SPACE)); s.n -= k) s.p += k;
@@ -97,7 +97,7 @@ ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *
         s[my->prompt.n + text.n] = 0;
         text = (ses_string){ s, my->prompt.n + text.n };
     }
-    text = stripped(text);
+    text = ses_stripped(text);
     if (ses_sentence_lower_case(my->sentence)) text = ses_job_lower(j, text, e);
     return text.p ? ses_job_encode(p, j, &(ses_input){ .text = text }, SES_LONGEST_FIRST, e) : NULL;
 }

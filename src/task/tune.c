@@ -36,6 +36,25 @@ const ses_tune_kind *ses_tune_need(const char *name, ses_err *e)
     return NULL;
 }
 
+const ses_tune_kind *ses_tune_with_loss(const ses_tune_kind *k, const char *loss, ses_err *e)
+{
+    char list[128];
+    if (!loss) return k;
+    if (!k->others) {
+        ses_fail(e, SES_EUSAGE, "--loss: %s has but one", k->name);
+        return NULL;
+    }
+    snprintf(list, sizeof list, "%s", k->loss_name);
+    if (!strcmp(k->loss_name, loss)) return k;
+    for (const ses_tune_kind *const *o = k->others; *o; o++) {
+        size_t used = strlen(list);
+        if (!strcmp((*o)->loss_name, loss)) return *o;
+        snprintf(list + used, sizeof list - used, ", %s", (*o)->loss_name);
+    }
+    ses_fail(e, SES_EUSAGE, "--loss: no \"%s\"; there are %s", ses_quoted_of(loss, strlen(loss)).s, list);
+    return NULL;
+}
+
 /* ---- rows and sets ---- */
 
 bool ses_tune_grow(void *array, size_t *cap, size_t n, size_t size, ses_err *e)
@@ -87,7 +106,8 @@ void ses_tuner_free(ses_tuner *t)
     if (!t) return;
     ses_tape_free(t->tape);
     ses_generation_free(t->generation);
-    ses_model_free(t->model);
+    ses_store_free(t->more);
+    t->sentence ? ses_sentence_free(t->sentence) : ses_model_free(t->model);
     ses_json_free(t->config);
     ses_tokens_free(t->tokens);
     ses_tokenizer_free(t->tokenizer);
@@ -111,6 +131,10 @@ ses_data_spec ses_tune_spec(const ses_tune_kind *k)
 bool ses_tuner_labels(ses_tuner *t, const ses_examples *train, ses_err *e)
 {
     bool named = t->o.kind->named;
+    t->classes = ses_examples_labels(train);
+    for (size_t i = 0; i < ses_examples_count(train); i++)
+        t->top = fmax(t->top, fabs(ses_examples_at(train, i)->target));
+    if (!t->o.kind->head) return true;
     if (!named && t->o.kind->target != SES_TARGET_VALUES) return true;
     t->n_labels =
         named ? ses_examples_labels(train) : 1; /* a number: one output, called as the reference does */
@@ -157,14 +181,16 @@ static bool replaced(const char *key, const ses_tuner *t, int64_t vocab)
 bool ses_tuner_config(ses_tuner *t, const ses_json *base, int64_t vocab, ses_err *e)
 {
     const ses_tune_kind *k = t->o.kind;
-    const char *class = ses_model_class_with(base, k->head->name, e);
-    ses_json_writer *w = class ? ses_json_writer_new(2, e) : NULL;
+    const char *class = k->head ? ses_model_class_with(base, k->head->name, e) : NULL;
+    ses_json_writer *w = class || !k->head ? ses_json_writer_new(2, e) : NULL;
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_put_key(w, "architectures");
-    ses_json_begin_array(w);
-    ses_json_put_string(w, class);
-    ses_json_end_array(w);
+    if (class) {
+        ses_json_put_key(w, "architectures");
+        ses_json_begin_array(w);
+        ses_json_put_string(w, class);
+        ses_json_end_array(w);
+    }
     for (size_t i = 0; i < ses_json_len(base); i++) {
         if (replaced(ses_json_key(base, i, NULL), t, vocab)) continue;
         ses_json_put_key(w, ses_json_key(base, i, NULL));
@@ -197,14 +223,28 @@ static bool number_labels(ses_tuner *t, ses_err *e)
     return t->label != NULL;
 }
 
-bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
+static bool open_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
 {
     const ses_json *config = ses_json_root(t->config);
     ses_model_options o = { .train = train, .seed = seed, .config = config, .new_heads = train };
+    ses_sentence_options s = { .pooling = t->o.pooling, .train = train, .seed = seed, .config = config };
+    s.max_tokens = t->o.max_length;
     o.base = t->o.base, o.lora = t->o.lora;
-    t->model = dir ? ses_model_open(dir, t->dev, &o, e) : ses_model_new(config, t->dev, &o, e);
-    if (!t->model) return false;
-    int64_t most = ses_model_max_tokens(t->model);
+    if (!t->o.kind->head && (o.lora || o.base))
+        return ses_fail(e, SES_EUNSUPPORTED, "%s: adapters of sentence encoders", t->o.kind->name);
+    if (!t->o.kind->head) {
+        t->sentence = ses_sentence_open(dir, t->dev, &s, e);
+        t->model = t->sentence ? ses_sentence_model(t->sentence) : NULL;
+    } else
+        t->model = dir ? ses_model_open(dir, t->dev, &o, e) : ses_model_new(config, t->dev, &o, e);
+    return t->model != NULL;
+}
+
+bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
+{
+    t->seed = seed;
+    if (!open_model(t, dir, train, seed, e)) return false;
+    int64_t most = t->sentence ? ses_sentence_max_tokens(t->sentence) : ses_model_max_tokens(t->model);
     t->limit = t->o.max_length > 0 && t->o.max_length < most ? t->o.max_length : most;
     if (ses_tokenizer_size(t->tokenizer) > ses_model_vocab(t->model))
         return ses_fail(e, SES_EARG,
@@ -215,6 +255,11 @@ bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, s
     if (t->o.stride > t->limit / 3) t->o.stride = t->limit / 3; /* windows must go on */
     t->tape = ses_tape_new(t->dev, NULL, e);
     return t->tape && (!t->o.kind->open || t->o.kind->open(t, e));
+}
+
+bool ses_tuner_save(const ses_tuner *t, const char *dir, const ses_save_options *o, ses_err *e)
+{
+    return t->sentence ? ses_sentence_save(t->sentence, dir, o, e) : ses_model_save(t->model, dir, o, e);
 }
 
 /* ---- sequences ---- */
@@ -246,7 +291,7 @@ bool ses_tuner_add(ses_tuner *t, ses_tune_set *s, int32_t row, const ses_encodin
 bool ses_tuner_encode(ses_tuner *t, const ses_examples *rows, ses_tune_set *s, ses_err *e)
 {
     const ses_tune_kind *k = t->o.kind;
-    int64_t width = k->target == SES_TARGET_VALUES ? ses_model_labels(t->model) : 0;
+    int64_t width = k->target != SES_TARGET_VALUES ? 0 : k->width ? k->width : ses_model_labels(t->model);
     *s = (ses_tune_set){ .rows = rows, .n_rows = ses_examples_count(rows) };
     if (!s->n_rows) return ses_fail(e, SES_EFORMAT, "no examples");
     s->data = ses_dataset_new(k->target, width, k->group ? k->group(t, rows) : 1, e);

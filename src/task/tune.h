@@ -8,6 +8,8 @@
 #include "sesame/examples.h"
 #include "sesame/generate.h"
 #include "sesame/metric.h"
+#include "sesame/sentence.h"
+#include "sesame/trainer.h"
 #include "task.h"
 
 typedef struct ses_tune_kind ses_tune_kind;
@@ -63,6 +65,9 @@ typedef struct ses_tune_options {
     int64_t max_target;   /* most tokens of what is written */
     int64_t beams;        /* 0: as the model's folder says */
     const char *src_lang, *tgt_lang; /* tokens that name languages, as "en_XX"; or NULL */
+    const char *pooling;             /* how tokens become a vector; NULL: as the folder says, or mean */
+    double margin;                   /* of losses that have one; below 0: the usual */
+    double temperature;              /* cosines are divided by it */
 } ses_tune_options;
 
 typedef struct ses_tuner {
@@ -78,6 +83,13 @@ typedef struct ses_tuner {
     ses_arena mem;
     const char **label; /* [n_labels] names */
     size_t n_labels;
+    ses_sentence *sentence; /* of vectors: whose model t->model is, */
+    ses_store *more;        /* what their loss has to learn; or NULL */
+    ses_tensor *class_w, *class_b;
+    size_t classes; /* labels of the training data */
+    double top;     /* the largest of its numbers, sign apart; */
+    bool scaled;    /* numbers are divided by it */
+    uint64_t seed;
     ses_generation *generation; /* of kinds that write, and */
     int32_t src_lang, tgt_lang; /* tokens of their languages; -1: not said */
     int32_t *scratch;           /* segments and tags of a sequence */
@@ -86,12 +98,16 @@ typedef struct ses_tuner {
 
 struct ses_tune_kind {
     const char *name, *what;
-    const ses_head *head;
+    const ses_head *head;               /* NULL: a sentence encoder */
+    const char *loss_name;              /* which of the losses of a task; or NULL */
+    const ses_tune_kind *const *others; /* the task with its other losses, then NULL; or NULL */
+    bool triplets;                      /* usually measured with triplets, not with scores */
     ses_data_kind data;
     ses_data_format format;
     ses_target target;
     /* Sequences of a row that come together: choices, texts to compare. NULL: each is one of its own. */
     int64_t (*group)(const ses_tuner *t, const ses_examples *rows);
+    int64_t width;                          /* numbers of a target; 0: as many as the model has labels */
     int64_t usual_length;                   /* most tokens where nobody says; 0: what the model takes */
     bool writes;                            /* texts: generation_config.json is of interest */
     bool named;                             /* labels have names, in config.json too */
@@ -99,6 +115,7 @@ struct ses_tune_kind {
     const char *metrics;                    /* usual ones, '|' between; */
     const char *best;                       /* the score that chooses the best */
     bool (*open)(ses_tuner *t, ses_err *e); /* the model is there; may be NULL */
+    ses_loss_of *loss;                      /* its ctx is the tuner; NULL: what the model's head says */
     bool (*encode)(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *s, ses_err *e);
     bool (*encoded)(ses_tuner *t, ses_tune_set *s, ses_err *e); /* after the last row; may be NULL */
     bool (*begin)(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e);
@@ -132,6 +149,12 @@ bool ses_tuner_labels(ses_tuner *t, const ses_examples *train, ses_err *e);
 bool ses_tuner_config(ses_tuner *t, const ses_json *base, int64_t vocab, ses_err *e);
 /* t->model, by t->config: weights of dir with a new head where it has none, or (dir NULL) random ones. */
 bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, ses_err *e);
+
+/* A folder that every command and the reference load: the model, of vectors the encoder with its modules. */
+bool ses_tuner_save(const ses_tuner *t, const char *dir, const ses_save_options *o, ses_err *e);
+
+/* The task with this loss; NULL: the usual one. */
+const ses_tune_kind *ses_tune_with_loss(const ses_tune_kind *k, const char *loss, ses_err *e);
 
 /* How files of this kind are read; a benchmark's spec says more. */
 ses_data_spec ses_tune_spec(const ses_tune_kind *k);
