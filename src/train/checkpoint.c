@@ -220,20 +220,33 @@ static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err
     return isfinite(s->waiting_loss) || ses_fail(e, SES_EFORMAT, "\"waiting_loss\" is not finite");
 }
 
-static void put_log(const ses_trainer *t, ses_json_writer *w)
+/* A JSON text as a value; null where it is none. */
+static bool put_text(ses_json_writer *w, const char *text, size_t n, ses_err *e)
 {
+    ses_err bad = { 0 };
+    ses_json_doc *d = ses_json_parse(text, n, &bad);
+    if (d)
+        ses_json_put_value(w, ses_json_root(d));
+    else
+        ses_json_put_null(w);
+    ses_json_free(d);
+    return bad.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", bad.msg);
+}
+
+static bool put_log(const ses_trainer *t, ses_json_writer *w, ses_err *e)
+{
+    bool ok = true;
     ses_json_begin_array(w);
-    for (const char *at = t->log.data; at && *at;) {
+    for (const char *at = t->log.data; ok && at && *at;) {
         const char *end = strchr(at, '\n');
-        ses_json_doc *d = ses_json_parse(at, (size_t)(end - at), NULL);
-        if (d) ses_json_put_value(w, ses_json_root(d));
-        ses_json_free(d);
+        ok = put_text(w, at, (size_t)(end - at), e);
         at = end + 1;
     }
     ses_json_end_array(w);
+    return ok;
 }
 
-static void put_own(ses_trainer *t, ses_json_writer *w)
+static bool put_own(ses_trainer *t, ses_json_writer *w, ses_err *e)
 {
     ses_json_begin_object(w);
     for (size_t i = 0; i < SES_LEN(counters); i++) {
@@ -247,13 +260,9 @@ static void put_own(ses_trainer *t, ses_json_writer *w)
     ses_json_put_key(w, "data");
     ses_json_put_string(w, *t->data ? t->data : NULL);
     ses_json_put_key(w, "settings");
-    ses_json_doc *d = ses_json_parse(t->settings, strlen(t->settings), NULL);
-    if (d)
-        ses_json_put_value(w, ses_json_root(d));
-    else
-        ses_json_put_null(w);
-    ses_json_free(d);
+    bool ok = put_text(w, t->settings, strlen(t->settings), e);
     ses_json_end_object(w);
+    return ok;
 }
 
 bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, ses_err *e)
@@ -274,7 +283,7 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
     ses_json_put_key(w, "global_step");
     ses_json_put_int(w, t->at.updates);
     ses_json_put_key(w, "log_history");
-    put_log(t, w);
+    bool ok = put_log(t, w, e);
     ses_json_put_key(w, "max_steps");
     ses_json_put_int(w, t->total);
     ses_json_put_key(w, "num_input_tokens_seen");
@@ -282,10 +291,10 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
     ses_json_put_key(w, "num_train_epochs");
     ses_json_put_int(w, (int64_t)ceil(t->o.epochs));
     ses_json_put_key(w, "sesame");
-    put_own(t, w);
+    ok = put_own(t, w, e) && ok;
     ses_json_end_object(w);
-    text = ses_json_writer_text(w, &n, e);
-    bool ok = text && ses_file_write(path, text, n, overwrite, e);
+    text = ok ? ses_json_writer_text(w, &n, e) : NULL;
+    ok = text && ses_file_write(path, text, n, overwrite, e);
     ses_json_writer_free(w);
     return ok;
 }
