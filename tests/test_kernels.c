@@ -96,7 +96,8 @@ static void run_gather(call *c)
 
 static void run_scatter_add(call *c)
 {
-    c->k.scatter_add(&c->x, c->out[0], c->in[0], c->id[0], c->rows, c->cols, c->mode ? 3 : -1);
+    c->k.scatter_add(&c->x, (ses_sink){ c->out[0], true }, c->in[0], c->id[0], c->rows, c->cols,
+                     c->mode ? 3 : -1);
 }
 
 static void run_pool(call *c)
@@ -142,7 +143,10 @@ static void run_target_bwd(call *c)
     (c->mode ? c->k.mse_bwd : c->k.bce_bwd)(&c->x, sink(c, 0), dloss, c->in[0], c->in[1], c->rows * c->cols);
 }
 
-static void run_col_sum(call *c) { c->k.col_sum(&c->x, c->out[0], c->in[0], c->rows, c->cols); }
+static void run_col_sum(call *c)
+{
+    c->k.col_sum(&c->x, (ses_sink){ c->out[0], true }, c->in[0], c->rows, c->cols);
+}
 static void run_sum_squares(call *c)
 {
     c->out[0][0] = (float)c->k.sum_squares(&c->x, c->in[0], c->rows * c->cols);

@@ -155,9 +155,9 @@ static void test_gather(void)
     ses_k_gather_ref(&x, y, tables, ids, 2, 3, 2);
     CHECK(ALL_NEAR(y, 15, 26, 31, 42, 35, 46));
     ses_real dy[] = { 1, 2, 3, 4, 5, 6 };
-    ses_k_scatter_add_ref(&x, words, dy, word, 3, 2, -1);
+    ses_k_scatter_add_ref(&x, (ses_sink){ words, true }, dy, word, 3, 2, -1);
     CHECK(ALL_NEAR(words, 4, 6, 3, 4, 11, 14));
-    ses_k_scatter_add_ref(&x, words, dy, word, 3, 2, 2);
+    ses_k_scatter_add_ref(&x, (ses_sink){ words, true }, dy, word, 3, 2, 2);
     CHECK(ALL_NEAR(words, 7, 10, 3, 4, 11, 14));
 }
 
@@ -231,7 +231,7 @@ static void test_targets(void)
 static void test_reduce(void)
 {
     ses_real a[] = { 1, 2, 3, 4, 5, 6 }, y[] = { 100, 200, 300 };
-    ses_k_col_sum_ref(&x, y, a, 2, 3);
+    ses_k_col_sum_ref(&x, (ses_sink){ y, true }, a, 2, 3);
     CHECK(ALL_NEAR(y, 105, 207, 309));
     CHECK(near(ses_k_sum_squares_ref(&x, a, 6), 91));
     enum { N = 50000 };

@@ -11,7 +11,8 @@ typedef struct ses_device_options {
     int threads; /* 0: one for each core this process may use */
     ses_isa isa; /* highest instruction set to use; SES_ISA_COUNT or more: the best there is */
     /* What dense weights are rounded to where nothing is trained, and read as in every product: SES_F32 (as
-     * they are), SES_F16, SES_BF16, or SES_I8 with the other factor rounded, too. */
+     * they are), SES_F16, SES_BF16, or SES_I8 with the other factor rounded, too. On a GPU SES_BF16 is what
+     * activations are held in, trained or not; parameters and statistics stay f32. */
     ses_dtype dtype;
 } ses_device_options;
 

@@ -75,6 +75,9 @@ bool ses_store_own(ses_store *s, size_t i, ses_err *e); /* memory for one parame
  * other's optimizer. */
 void ses_store_share(ses_store *s, size_t i, const ses_tensor *with);
 void ses_store_bind(ses_store *s, size_t i, const ses_real *data); /* borrowed from elsewhere */
+/* After values changed: what ops read of them, where the device's reals are narrow. Optimizers do it, and all
+ * that opens or restores. */
+void ses_store_refresh(ses_store *s);
 /* Rounds a dense weight to the device's dtype, or to `as` where that is narrower; its values may go
  * afterwards. */
 bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e);

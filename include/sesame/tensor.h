@@ -13,11 +13,14 @@ typedef struct ses_tensor {
         int32_t *i;
         void *data;
     };
-    ses_dtype dtype;          /* SES_REAL or SES_I32 */
+    ses_dtype dtype;          /* SES_REAL, SES_I32, or SES_BF16 on a device of narrow reals */
     int64_t dim[SES_MAX_DIM]; /* outermost first; 0 after the last axis */
     ses_real *grad;           /* NULL until a backward pass needs it; a parameter's is the store's */
     bool wants_grad;
-    bool grad_set;  /* grad holds something: further contributions are added */
+    bool grad_set; /* grad holds something: further contributions are added */
+    ses_real
+        *wide; /* on a device of narrow reals: a parameter's or an input's numbers in full, which its gradient
+                     * is too; data is their copy. NULL otherwise */
     ses_pack *pack; /* of a parameter that does not change: its copy in the order gemm reads; may be NULL */
 } ses_tensor;
 
@@ -27,6 +30,9 @@ int64_t ses_count(const ses_tensor *t); /* product of all axes */
 int64_t ses_rows(const ses_tensor *t);  /* product of all but the last */
 int64_t ses_cols(const ses_tensor *t);  /* the last */
 bool ses_same_shape(const ses_tensor *a, const ses_tensor *b);
+
+/* A parameter's numbers in full. */
+ses_real *ses_values(const ses_tensor *t);
 
 size_t ses_dtype_size(ses_dtype d);
 const char *ses_dtype_name(ses_dtype d); /* as safetensors spells it: "F32", "BF16", ... */

@@ -245,9 +245,8 @@ bool ses_pretrain_command(ses_call *c, ses_err *e)
     ses_run_end end = SES_RUN_COMPLETE;
     ses_train_place place = { a->output, a->log, a->resume, a->overwrite };
     if (!ses_train_folder_room(&place, e)) return false;
-    p.dev = ses_device_open(
-        a->shared.device,
-        &(ses_device_options){ .threads = (int)a->shared.threads, .isa = ses_shared_isa(&a->shared) }, e);
+    ses_device_options o = ses_shared_options(&a->shared);
+    p.dev = ses_device_open(a->shared.device, &o, e);
     bool ok = p.dev && ses_pretrain_texts(&p, e) && ses_pretrain_models(&p, e) &&
               ses_pretrain_recall(&p, e) && fit_time(&p, e) && ses_pretrain_trainer(&p, e) &&
               prepare_logs(&p, e) && train(&p, &end, e);

@@ -58,8 +58,7 @@ const float *ses_run_numbers(ses_runner *r, const ses_output *o, int64_t first, 
 {
     assert(first + n <= ses_count(o->tensor));
     float *to = make_room(r, n, e);
-    if (to) r->dev->mem->download(r->dev, to, o->tensor->f + first, (size_t)n * sizeof *to);
-    return to;
+    return to && ses_device_read(r->dev, o->tensor, first, n, to, e) ? to : NULL;
 }
 
 const float *ses_run_rows(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)

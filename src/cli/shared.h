@@ -20,35 +20,35 @@ typedef struct ses_shared {
         .help = "write JSON instead of text"                                                     \
     }
 
-#define SES_OPT_SHARED(struct_, field)                                              \
-    { .name = "threads",                                                            \
-      .letter = 't',                                                                \
-      .type = SES_OPT_INT,                                                          \
-      .offset = offsetof(struct_, field.threads),                                   \
-      .def = "0",                                                                   \
-      .min = 0,                                                                     \
-      .max = 1024,                                                                  \
-      .env = "SESAME_THREADS",                                                      \
-      .help = "worker threads; 0: one for each core" },                             \
-        { .name = "isa",                                                            \
-          .type = SES_OPT_CHOICE,                                                   \
-          .offset = offsetof(struct_, field.isa),                                   \
-          .choices = "ref|avx2|avx512",                                             \
-          .env = "SESAME_ISA",                                                      \
-          .help = "highest instruction set to use; without it the best there is" }, \
-        { .name = "dtype",                                                          \
-          .type = SES_OPT_CHOICE,                                                   \
-          .offset = offsetof(struct_, field.dtype),                                 \
-          .def = "f32",                                                             \
-          .choices = "f32|f16|bf16|int8",                                           \
-          .help = "what dense weights are rounded to where nothing is trained" },   \
-        { .name = "device",                                                         \
-          .type = SES_OPT_TEXT,                                                     \
-          .offset = offsetof(struct_, field.device),                                \
-          .def = "cpu",                                                             \
-          .value = "DEVICE",                                                        \
-          .env = "SESAME_DEVICE",                                                   \
-          .help = "where to compute: cpu, cuda or cuda:NUMBER" },                   \
+#define SES_OPT_SHARED(struct_, field)                                                  \
+    { .name = "threads",                                                                \
+      .letter = 't',                                                                    \
+      .type = SES_OPT_INT,                                                              \
+      .offset = offsetof(struct_, field.threads),                                       \
+      .def = "0",                                                                       \
+      .min = 0,                                                                         \
+      .max = 1024,                                                                      \
+      .env = "SESAME_THREADS",                                                          \
+      .help = "worker threads; 0: one for each core" },                                 \
+        { .name = "isa",                                                                \
+          .type = SES_OPT_CHOICE,                                                       \
+          .offset = offsetof(struct_, field.isa),                                       \
+          .choices = "ref|avx2|avx512",                                                 \
+          .env = "SESAME_ISA",                                                          \
+          .help = "highest instruction set to use; without it the best there is" },     \
+        { .name = "dtype",                                                              \
+          .type = SES_OPT_CHOICE,                                                       \
+          .offset = offsetof(struct_, field.dtype),                                     \
+          .def = "f32",                                                                 \
+          .choices = "f32|f16|bf16|int8",                                               \
+          .help = "dense weights where nothing is trained; on a GPU all activations" }, \
+        { .name = "device",                                                             \
+          .type = SES_OPT_TEXT,                                                         \
+          .offset = offsetof(struct_, field.device),                                    \
+          .def = "cpu",                                                                 \
+          .value = "DEVICE",                                                            \
+          .env = "SESAME_DEVICE",                                                       \
+          .help = "where to compute: cpu, cuda or cuda:NUMBER" },                       \
         SES_OPT_JSON(struct_, field.json)
 
 #define SES_OPT_STRICT(struct_, field)                                              \

@@ -77,3 +77,21 @@ void *scratch_lock(ses_cuda *g, size_t bytes)
 }
 
 void scratch_unlock(ses_cuda *g) { pthread_mutex_unlock(&g->lock); }
+
+ses_kernels ses_kernels_cuda(bool narrow)
+{
+    ses_kernels k = {};
+    ses_cuda_attention(&k, narrow);
+    ses_cuda_elementwise(&k, narrow);
+    ses_cuda_gather(&k, narrow);
+    ses_cuda_gemm(&k, narrow);
+    ses_cuda_loss(&k, narrow);
+    ses_cuda_norm(&k, narrow);
+    ses_cuda_optim(&k);
+    ses_cuda_reduce(&k, narrow);
+    ses_cuda_relative(&k, narrow);
+    ses_cuda_rms(&k, narrow);
+    ses_cuda_rotary(&k, narrow);
+    ses_cuda_softmax(&k, narrow);
+    return k;
+}

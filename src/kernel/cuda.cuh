@@ -1,5 +1,8 @@
 /* What every *_cuda.cu shares: launching, loading and storing numbers, sums over a warp or a block. Sums have
- * a fixed order: no atomics, so the same run gives the same bits. */
+ * a fixed order: no atomics, so the same run gives the same bits.
+ *
+ * Kernels are written once for an element T, float or bf16, and have the signatures of kernel.h: a pointer to
+ * reals points to T, but for what kernels.def names as wide, which is float. Arithmetic is float. */
 #ifndef SES_KERNEL_CUDA_CUH
 #define SES_KERNEL_CUDA_CUH
 
@@ -20,7 +23,7 @@ typedef struct ses_blas ses_blas; /* gemm_cuda.cu */
 struct ses_cuda {
     int index, cores;
     cudaStream_t stream;
-    pthread_mutex_t lock; /* around scratch, staging and the matrix library */
+    pthread_mutex_t lock; /* around scratch and the matrix library */
     cudaError_t failed;   /* the first failure of a launch or a copy */
     const char *why;      /* in words, where it was none of the runtime's */
     void *scratch;        /* see scratch_lock */
@@ -30,6 +33,20 @@ struct ses_cuda {
 
 bool ses_blas_open(ses_cuda *g, ses_err *e);
 void ses_blas_free(ses_blas *b);
+
+/* Each family fills in its slots of the table, for float or for bf16. */
+void ses_cuda_attention(ses_kernels *k, bool narrow);
+void ses_cuda_elementwise(ses_kernels *k, bool narrow);
+void ses_cuda_gather(ses_kernels *k, bool narrow);
+void ses_cuda_gemm(ses_kernels *k, bool narrow);
+void ses_cuda_loss(ses_kernels *k, bool narrow);
+void ses_cuda_norm(ses_kernels *k, bool narrow);
+void ses_cuda_optim(ses_kernels *k);
+void ses_cuda_reduce(ses_kernels *k, bool narrow);
+void ses_cuda_relative(ses_kernels *k, bool narrow);
+void ses_cuda_rms(ses_kernels *k, bool narrow);
+void ses_cuda_rotary(ses_kernels *k, bool narrow);
+void ses_cuda_softmax(ses_kernels *k, bool narrow);
 
 enum { WARP = 32, BLOCK = 256, WARPS = BLOCK / WARP };
 
@@ -72,6 +89,20 @@ template <class F> static void each(ses_exec *x, int64_t n, F f)
     launched(x->cuda);
 }
 
+/* f(row, j) for each column of each row, a block a row. */
+template <class F> __global__ void each_cell(F f, int64_t cols)
+{
+    for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) f((int64_t)blockIdx.x, j);
+}
+
+template <class F> static void each_row(ses_exec *x, int64_t rows, int64_t cols, F f)
+{
+    if (rows <= 0 || cols <= 0) return;
+    unsigned threads = row_threads(cols) < BLOCK ? row_threads(cols) : (unsigned)BLOCK;
+    each_cell<<<(unsigned)rows, threads, 0, ses_cuda_stream(x->cuda)>>>(f, cols);
+    launched(x->cuda);
+}
+
 typedef __nv_bfloat16 bf16;
 
 __device__ static inline float num(float x) { return x; }
@@ -80,21 +111,70 @@ template <class T> __device__ static inline T cell(float x);
 template <> __device__ inline float cell<float>(float x) { return x; }
 template <> __device__ inline bf16 cell<bf16>(float x) { return __float2bfloat16(x); }
 
-/* A ses_sink of a known element. */
+/* A pointer of kernel.h's as what it points to. */
+template <class T> static inline T *cells(ses_real *p) { return (T *)(void *)p; }
+template <class T> static inline const T *cells(const ses_real *p) { return (const T *)(const void *)p; }
+
+/* A ses_sink of elements T, or of floats where it is wide. */
 template <class T> struct sink {
     T *data;
-    bool add;
+    bool add, wide;
 };
 
-template <class T> static inline sink<T> sink_of(ses_sink s)
+template <class T> __host__ __device__ static inline sink<T> sink_of(ses_sink s)
 {
-    sink<T> to = { (T *)(void *)s.data, s.add };
+    sink<T> to = { (T *)(void *)s.data, s.add, s.wide };
     return to;
 }
 
 template <class T> __device__ static inline void put(sink<T> to, int64_t i, float v)
 {
-    to.data[i] = cell<T>(to.add ? num(to.data[i]) + v : v);
+    if (to.wide) {
+        float *wide = (float *)(void *)to.data;
+        wide[i] = to.add ? wide[i] + v : v;
+    } else {
+        to.data[i] = cell<T>(to.add ? num(to.data[i]) + v : v);
+    }
+}
+
+/* 16 bytes of T, moved at once. */
+template <class T> struct alignas(16) pack {
+    enum { N = 16 / sizeof(T) };
+    T at[N];
+};
+
+static inline bool whole_packs(const void *p) { return (uintptr_t)p % 16 == 0; }
+
+/* to[i] = f(i, a[i], b[i]); b may be NULL. By packs where the addresses allow it. */
+template <class T, class F>
+__global__ void map_cells(sink<T> to, const T *a, const T *b, int64_t n, bool packed, F f)
+{
+    enum { N = pack<T>::N };
+    int64_t step = (int64_t)gridDim.x * blockDim.x * N;
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < n; i += step) {
+        if (packed && i + N <= n) {
+            pack<T> va = *(const pack<T> *)(a + i), vb = va, out = va;
+            if (b) vb = *(const pack<T> *)(b + i);
+            if (to.add) out = *(const pack<T> *)(to.data + i);
+            for (int k = 0; k < N; k++) {
+                float v = f(i + k, num(va.at[k]), num(vb.at[k]));
+                out.at[k] = cell<T>(to.add ? num(out.at[k]) + v : v);
+            }
+            *(pack<T> *)(to.data + i) = out;
+        } else {
+            for (int64_t k = i; k < n && k < i + N; k++) put(to, k, f(k, num(a[k]), b ? num(b[k]) : 0));
+        }
+    }
+}
+
+template <class T, class F>
+static void map(ses_exec *x, ses_sink to, const ses_real *a, const ses_real *b, int64_t n, F f)
+{
+    if (n <= 0 || !to.data) return;
+    bool packed = !to.wide && whole_packs(to.data) && whole_packs(a) && whole_packs(b);
+    map_cells<T><<<blocks_for(x->cuda, ceil_div(n, pack<T>::N)), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
+        sink_of<T>(to), cells<T>(a), cells<T>(b), n, packed, f);
+    launched(x->cuda);
 }
 
 __device__ static inline float warp_sum(float x)

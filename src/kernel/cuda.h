@@ -13,6 +13,7 @@ ses_cuda *ses_cuda_new(int index, ses_err *e);
 void ses_cuda_free(ses_cuda *g);
 cudaStream_t ses_cuda_stream(ses_cuda *g); /* and makes the GPU the calling thread's */
 bool ses_cuda_ok(ses_cuda *g, ses_err *e);
-void ses_cuda_note(ses_cuda *g, cudaError_t code); /* keeps the first failure */
+void ses_cuda_narrow(ses_cuda *g, void *to, const float *from, int64_t n); /* f32 to bf16 */
+void ses_cuda_note(ses_cuda *g, cudaError_t code);                         /* keeps the first failure */
 
 #endif

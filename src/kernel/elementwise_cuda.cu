@@ -1,85 +1,120 @@
 #include "act_cuda.cuh"
 
-void ses_k_add_cuda(ses_exec *x, ses_real *y, const ses_real *a, const ses_real *b, int64_t n)
+static ses_sink store(ses_real *y)
 {
-    each(x, n, [=] __device__(int64_t i) { y[i] = a[i] + b[i]; });
+    ses_sink to = { y, false, false };
+    return to;
 }
 
-void ses_k_scale_cuda(ses_exec *x, ses_sink y, const ses_real *a, ses_real s, int64_t n)
+template <class T> static void add(ses_exec *x, ses_real *y, const ses_real *a, const ses_real *b, int64_t n)
 {
-    sink<ses_real> to = sink_of<ses_real>(y);
-    if (y.data) each(x, n, [=] __device__(int64_t i) { put(to, i, s * a[i]); });
+    map<T>(x, store(y), a, b, n, [] __device__(int64_t, float u, float v) { return u + v; });
 }
 
-void ses_k_mul_cuda(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *b, int64_t n)
+template <class T> static void scale(ses_exec *x, ses_sink y, const ses_real *a, ses_real s, int64_t n)
 {
-    sink<ses_real> to = sink_of<ses_real>(y);
-    if (y.data) each(x, n, [=] __device__(int64_t i) { put(to, i, a[i] * b[i]); });
+    map<T>(x, y, a, NULL, n, [=] __device__(int64_t, float u, float) { return s * u; });
 }
 
-void ses_k_affine_cuda(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *gain, const ses_real *bias,
-                       int64_t rows, int64_t cols)
+template <class T> static void mul(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *b, int64_t n)
 {
-    sink<ses_real> to = sink_of<ses_real>(y);
-    each(x, rows * cols, [=] __device__(int64_t i) {
-        int64_t j = i % cols;
-        float v = a[i];
+    map<T>(x, y, a, b, n, [] __device__(int64_t, float u, float v) { return u * v; });
+}
+
+template <class T>
+static void affine(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *gain, const ses_real *bias,
+                   int64_t rows, int64_t cols)
+{
+    sink<T> to = sink_of<T>(y);
+    const T *from = cells<T>(a);
+    each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
+        float v = num(from[row * cols + j]);
         if (gain) v *= gain[j];
         if (bias) v += bias[j];
-        put(to, i, v);
+        put(to, row * cols + j, v);
     });
 }
 
-void ses_k_act_cuda(ses_exec *x, ses_real *y, const ses_real *a, int64_t n, ses_act act)
+template <class T> static void act(ses_exec *x, ses_real *y, const ses_real *a, int64_t n, ses_act kind)
 {
-    each(x, n, [=] __device__(int64_t i) { y[i] = act_of(act, a[i]); });
+    map<T>(x, store(y), a, NULL, n, [=] __device__(int64_t, float u, float) { return act_of(kind, u); });
 }
 
-void ses_k_act_bwd_cuda(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *a, int64_t n,
-                        ses_act act)
+template <class T>
+static void act_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *a, int64_t n, ses_act kind)
 {
-    sink<ses_real> to = sink_of<ses_real>(da);
-    if (da.data) each(x, n, [=] __device__(int64_t i) { put(to, i, dy[i] * act_slope(act, a[i])); });
+    map<T>(x, da, dy, a, n, [=] __device__(int64_t, float d, float u) { return d * act_slope(kind, u); });
 }
 
 /* Four neighbors share a Philox block: a thread draws it once for all of them. */
-void ses_k_dropout_cuda(ses_exec *x, ses_sink y, const ses_real *a, int64_t n, double p, ses_key key)
+template <class T>
+__global__ void drop_cells(sink<T> to, const T *a, int64_t n, uint32_t threshold, float by, ses_key key)
 {
-    sink<ses_real> to = sink_of<ses_real>(y);
-    uint32_t threshold = ses_drop_threshold(p);
-    float scale = drop_scale(p);
-    if (!y.data) return;
-    each(x, ceil_div(n, 4), [=] __device__(int64_t block) {
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t block = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; 4 * block < n; block += step) {
         uint32_t draw[4];
         ses_philox(draw, key, (uint64_t)block);
         for (int64_t k = 0, i = 4 * block; k < 4 && i < n; k++, i++)
-            put(to, i, draw[k] >= threshold ? a[i] * scale : 0);
-    });
+            put(to, i, draw[k] >= threshold ? num(a[i]) * by : 0);
+    }
 }
 
-void ses_k_copy_cols_cuda(ses_exec *x, ses_sink y, int64_t y_row, const ses_real *a, int64_t a_row,
-                          int64_t rows, int64_t cols)
+template <class T>
+static void dropout(ses_exec *x, ses_sink y, const ses_real *a, int64_t n, double p, ses_key key)
 {
-    sink<ses_real> to = sink_of<ses_real>(y);
+    if (!y.data || n <= 0) return;
+    drop_cells<T><<<blocks_for(x->cuda, ceil_div(n, 4)), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
+        sink_of<T>(y), cells<T>(a), n, ses_drop_threshold(p), drop_scale(p), key);
+    launched(x->cuda);
+}
+
+template <class T>
+static void copy_cols(ses_exec *x, ses_sink y, int64_t y_row, const ses_real *a, int64_t a_row, int64_t rows,
+                      int64_t cols)
+{
+    sink<T> to = sink_of<T>(y);
+    const T *from = cells<T>(a);
     if (!y.data) return;
-    each(x, rows * cols, [=] __device__(int64_t i) {
-        int64_t row = i / cols, j = i % cols;
-        put(to, row * y_row + j, a[row * a_row + j]);
+    each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
+        put(to, row * y_row + j, num(from[row * a_row + j]));
     });
 }
 
-void ses_k_scale_rows_cuda(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *w, int64_t rows,
-                           int64_t cols)
+/* w is wide. */
+template <class T>
+static void scale_rows(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *w, int64_t rows,
+                       int64_t cols)
 {
-    sink<ses_real> to = sink_of<ses_real>(y);
-    each(x, rows * cols, [=] __device__(int64_t i) { put(to, i, a[i] * w[i / cols]); });
-}
-
-void ses_k_put_heads_cuda(ses_exec *x, ses_real *y, const int32_t *row, const ses_real *a, int64_t a_row,
-                          int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
-{
-    each(x, rows * heads * dim, [=] __device__(int64_t i) {
-        int64_t d = i % dim, h = i / dim % heads, t = i / dim / heads;
-        y[(row[t] * heads + h) * dim + d] = a[t * a_row + h * a_head + d];
+    sink<T> to = sink_of<T>(y);
+    const T *from = cells<T>(a);
+    each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
+        put(to, row * cols + j, num(from[row * cols + j]) * w[row]);
     });
 }
+
+template <class T>
+static void put_heads(ses_exec *x, ses_real *y, const int32_t *row, const ses_real *a, int64_t a_row,
+                      int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
+{
+    T *to = cells<T>(y);
+    const T *from = cells<T>(a);
+    each_row(x, rows, heads * dim, [=] __device__(int64_t t, int64_t j) {
+        to[row[t] * heads * dim + j] = from[t * a_row + j / dim * a_head + j % dim];
+    });
+}
+
+void ses_cuda_narrow(ses_cuda *g, void *to, const float *from, int64_t n)
+{
+    ses_exec x = { NULL, g };
+    bf16 *y = (bf16 *)to;
+    each(&x, n, [=] __device__(int64_t i) { y[i] = cell<bf16>(from[i]); });
+}
+
+template <class T> static void fill(ses_kernels *k)
+{
+    k->add = add<T>, k->scale = scale<T>, k->mul = mul<T>, k->affine = affine<T>, k->act = act<T>;
+    k->act_bwd = act_bwd<T>, k->dropout = dropout<T>, k->copy_cols = copy_cols<T>;
+    k->scale_rows = scale_rows<T>, k->put_heads = put_heads<T>;
+}
+
+void ses_cuda_elementwise(ses_kernels *k, bool narrow) { narrow ? fill<bf16>(k) : fill<float>(k); }

@@ -52,10 +52,10 @@ static void scatter_cols(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void ses_k_scatter_add_ref(ses_exec *x, ses_real *table, const ses_real *dy, const int32_t *id, int64_t rows,
+void ses_k_scatter_add_ref(ses_exec *x, ses_sink table, const ses_real *dy, const int32_t *id, int64_t rows,
                            int64_t cols, int32_t skip)
 {
-    scatter s = { table, dy, id, rows, cols, skip };
+    scatter s = { table.data, dy, id, rows, cols, skip };
     ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), scatter_cols, &s);
 }
 

@@ -20,6 +20,7 @@ enum { PLANS = 1024, WORKSPACE = 64 << 20 };
 struct plan_key {
     int64_t m, n, k, lda, ldb, ldc;
     bool a_turned, b_turned, bias, add;
+    bool narrow, wide;                 /* a, b and c are bf16; but c is float */
     uint8_t align_a, align_b, align_c; /* of the addresses, in bytes, up to 16 */
 };
 
@@ -90,7 +91,7 @@ void ses_blas_free(ses_blas *b)
 static uint8_t alignment(const void *p)
 {
     uintptr_t at = (uintptr_t)p;
-    return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : 4;
+    return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : at % 4 == 0 ? 4 : 2;
 }
 
 /* A [m, k] whose columns are neighbors lies as it is (col 1), one whose rows are neighbors lies turned. */
@@ -104,11 +105,12 @@ static bool lies(int64_t row, int64_t col, int64_t rows, int64_t cols, bool *tur
     return true;
 }
 
-static bool key_of(const ses_gemm *g, const ses_real *c, plan_key *key)
+static bool key_of(const ses_gemm *g, const void *c, bool narrow, plan_key *key)
 {
     memset(key, 0, sizeof *key);
     key->m = g->m, key->n = g->n, key->k = g->k, key->ldc = g->ldc;
     key->bias = g->bias != NULL, key->add = g->add;
+    key->narrow = narrow, key->wide = !narrow || g->wide;
     key->align_a = alignment(g->a), key->align_b = alignment(g->b), key->align_c = alignment(c);
     return g->k > 0 && lies(g->a_row, g->a_col, g->m, g->k, &key->a_turned, &key->lda) &&
            lies(g->b_row, g->b_col, g->k, g->n, &key->b_turned, &key->ldb);
@@ -126,16 +128,16 @@ static bool describe(ses_blas *b, plan *p)
     cublasOperation_t op_b = k->b_turned ? CUBLAS_OP_T : CUBLAS_OP_N,
                       op_a = k->a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = k->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    cudaDataType_t in = k->narrow ? CUDA_R_16BF : CUDA_R_32F, out = k->wide ? CUDA_R_32F : CUDA_R_16BF;
     uint64_t b_rows = (uint64_t)(k->b_turned ? k->k : k->n), b_cols = (uint64_t)(k->b_turned ? k->n : k->k);
     uint64_t a_rows = (uint64_t)(k->a_turned ? k->m : k->k), a_cols = (uint64_t)(k->a_turned ? k->k : k->m);
     return b->MatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
            set(b, p, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b) &&
            set(b, p, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a) &&
            set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
-           b->MatrixLayoutCreate(&p->b, CUDA_R_32F, b_rows, b_cols, k->ldb) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->a, CUDA_R_32F, a_rows, a_cols, k->lda) == CUBLAS_STATUS_SUCCESS &&
-           b->MatrixLayoutCreate(&p->c, CUDA_R_32F, (uint64_t)k->n, (uint64_t)k->m, k->ldc) ==
-               CUBLAS_STATUS_SUCCESS;
+           b->MatrixLayoutCreate(&p->b, in, b_rows, b_cols, k->ldb) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->a, in, a_rows, a_cols, k->lda) == CUBLAS_STATUS_SUCCESS &&
+           b->MatrixLayoutCreate(&p->c, out, (uint64_t)k->n, (uint64_t)k->m, k->ldc) == CUBLAS_STATUS_SUCCESS;
 }
 
 static bool choose(ses_blas *b, plan *p)
@@ -177,11 +179,11 @@ static plan *plan_for(ses_blas *b, const plan_key *key)
     return p;
 }
 
-static bool by_library(ses_cuda *gpu, const ses_gemm *g, ses_real *c)
+static bool by_library(ses_cuda *gpu, const ses_gemm *g, void *c, bool narrow)
 {
     ses_blas *b = gpu->blas;
     plan_key key;
-    if (!key_of(g, c, &key)) return false;
+    if (!key_of(g, c, narrow, &key)) return false;
     float one = 1, beta = g->add ? 1 : 0;
     cudaStream_t stream = ses_cuda_stream(gpu);
     pthread_mutex_lock(&gpu->lock);
@@ -198,58 +200,72 @@ static bool by_library(ses_cuda *gpu, const ses_gemm *g, ses_real *c)
 
 enum { SIDE = 16 };
 
-__global__ void product(ses_gemm g, ses_real *c)
+template <class T> __global__ void product(ses_gemm g, sink<T> c)
 {
     __shared__ float a[SIDE][SIDE + 1], b[SIDE][SIDE + 1];
     int64_t i = (int64_t)blockIdx.y * SIDE + threadIdx.y, j = (int64_t)blockIdx.x * SIDE + threadIdx.x;
     float sum = 0;
     for (int64_t p = 0; p < g.k; p += SIDE) {
         int64_t pa = p + threadIdx.x, pb = p + threadIdx.y;
-        a[threadIdx.y][threadIdx.x] = i < g.m && pa < g.k ? g.a[i * g.a_row + pa * g.a_col] : 0;
-        b[threadIdx.y][threadIdx.x] = j < g.n && pb < g.k ? g.b[pb * g.b_row + j * g.b_col] : 0;
+        a[threadIdx.y][threadIdx.x] =
+            i < g.m && pa < g.k ? num(((const T *)(const void *)g.a)[i * g.a_row + pa * g.a_col]) : 0;
+        b[threadIdx.y][threadIdx.x] =
+            j < g.n && pb < g.k ? num(((const T *)(const void *)g.b)[pb * g.b_row + j * g.b_col]) : 0;
         __syncthreads();
         for (int t = 0; t < SIDE; t++) sum += a[threadIdx.y][t] * b[t][threadIdx.x];
         __syncthreads();
     }
     if (i >= g.m || j >= g.n) return;
-    if (g.bias) sum += g.bias[j];
-    c[i * g.ldc + j] = g.add ? c[i * g.ldc + j] + sum : sum;
+    if (g.bias) sum += num(((const T *)(const void *)g.bias)[j]);
+    put(c, i * g.ldc + j, sum);
 }
 
-static void by_hand(ses_cuda *gpu, const ses_gemm *g, ses_real *c)
+template <class T> static void by_hand(ses_cuda *gpu, const ses_gemm *g, T *c)
 {
     dim3 grid((unsigned)ceil_div(g->n, SIDE), (unsigned)ceil_div(g->m, SIDE)), block(SIDE, SIDE);
     if (grid.y > 65535) return fail(gpu, "gemm: too many rows for strides the library does not take");
-    product<<<grid, block, 0, ses_cuda_stream(gpu)>>>(*g, c);
+    sink<T> to = { c, g->add, g->wide };
+    product<T><<<grid, block, 0, ses_cuda_stream(gpu)>>>(*g, to);
     launched(gpu);
 }
 
 /* ---- the kernels ---- */
 
 /* The library reads weights in any order: nothing is packed. */
-int64_t ses_k_gemm_pack_size_cuda(int64_t n, int64_t k)
+static int64_t gemm_pack_size(int64_t n, int64_t k)
 {
     (void)n, (void)k;
     return 0;
 }
 
-void ses_k_gemm_pack_cuda(ses_exec *x, void *packed, ses_dtype as, const ses_real *b, int64_t b_row,
-                          int64_t b_col, int64_t n, int64_t k)
+static void gemm_pack(ses_exec *x, void *packed, ses_dtype as, const ses_real *b, int64_t b_row,
+                      int64_t b_col, int64_t n, int64_t k)
 {
     (void)x, (void)packed, (void)as, (void)b, (void)b_row, (void)b_col, (void)n, (void)k;
 }
 
 /* The library's GELU is the approximation by tanh: activations are a pass of their own. */
-void ses_k_gemm_cuda(ses_exec *x, const ses_gemm *g)
+template <class T> static void gemm(ses_exec *x, const ses_gemm *g)
 {
-    ses_real *c = g->pre ? g->pre : g->c, *to = g->c;
+    T *c = cells<T>(g->pre ? g->pre : g->c), *to = cells<T>(g->c);
     int64_t n = g->n, ldc = g->ldc;
     ses_act act = g->act;
     if (g->m <= 0 || g->n <= 0) return;
-    if (!by_library(x->cuda, g, c)) by_hand(x->cuda, g, c);
+    if (!by_library(x->cuda, g, c, sizeof(T) < sizeof(float))) by_hand<T>(x->cuda, g, c);
     if (c == to && act == SES_ACT_NONE) return;
-    each(x, g->m * n, [=] __device__(int64_t i) {
-        int64_t at = i / n * ldc + i % n;
-        to[at] = act_of(act, c[at]);
-    });
+    if (ldc == n) {
+        ses_sink all = { g->c, false, false };
+        map<T>(x, all, (const ses_real *)(const void *)c, NULL, g->m * n,
+               [=] __device__(int64_t, float v, float) { return act_of(act, v); });
+    } else {
+        each_row(x, g->m, n, [=] __device__(int64_t row, int64_t j) {
+            to[row * ldc + j] = cell<T>(act_of(act, num(c[row * ldc + j])));
+        });
+    }
+}
+
+void ses_cuda_gemm(ses_kernels *k, bool narrow)
+{
+    k->gemm_pack_size = gemm_pack_size, k->gemm_pack = gemm_pack;
+    k->gemm = narrow ? gemm<bf16> : gemm<float>;
 }

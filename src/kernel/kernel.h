@@ -15,10 +15,11 @@ typedef struct ses_exec {
     struct ses_cuda *cuda; /* cuda.h */
 } ses_exec;
 
-/* Where a gradient goes. data NULL: not wanted. add: it is added to what stands there. */
+/* Where a gradient goes. data NULL: not wanted. add: it is added to what stands there. wide: on a device of
+ * narrow reals (see kernels.def) this one is not. */
 typedef struct ses_sink {
     ses_real *data;
-    bool add;
+    bool add, wide;
 } ses_sink;
 
 /* C = act(A B + bias), or C += A B. A(i,p) = a[i * a_row + p * a_col], B(p,j) = b[p * b_row + j * b_col];
@@ -38,6 +39,7 @@ typedef struct ses_gemm {
     ses_act act;          /* applied after the bias; SES_ACT_NONE with add */
     ses_real *pre;        /* NULL, or [m][ldc] for A B + bias before act, which the backward pass needs */
     bool add;             /* C += A B; bias NULL, act none */
+    bool wide;            /* C is a wide sink's */
 } ses_gemm;
 
 enum { SES_GEMM8_DEPTH = 1 << 16 };                                /* so that no sum overflows */
@@ -160,8 +162,7 @@ typedef struct ses_kernels {
 #define SES_KERNEL(name, avx2, avx512, cuda, result, params) \
     result ses_k_##name##_ref params;                        \
     result ses_k_##name##_avx2 params;                       \
-    result ses_k_##name##_avx512 params;                     \
-    result ses_k_##name##_cuda params;
+    result ses_k_##name##_avx512 params;
 #include "kernels.def"
 #undef SES_KERNEL
 
@@ -169,7 +170,9 @@ ses_isa ses_isa_best(void);            /* the highest level this CPU and this bu
 const char *ses_isa_name(ses_isa isa); /* "ref", "avx2", "avx512" */
 bool ses_isa_from_name(const char *name, ses_isa *out);
 ses_kernels ses_kernels_cpu(ses_isa cap); /* the best variant of each kernel up to cap */
-ses_kernels ses_kernels_cuda(void);       /* the cuda column; NULL where it has a gap */
+ses_kernels ses_kernels_cuda(
+    bool narrow); /* the cuda column, of f32 or of bf16; only where SES_CUDA is defined */
+const char *ses_kernels_gap(const ses_kernels *k); /* the first of the cuda column that is missing */
 
 /* The table of kernels.def for those who iterate it: tests, selftest, doctor. */
 typedef struct ses_kernel_info {

@@ -69,21 +69,18 @@ ses_kernels ses_kernels_cpu(ses_isa cap)
     return k;
 }
 
-#ifdef SES_CUDA
-#define CUDA_X(k) ses_k_##k##_cuda
-#else
-#define CUDA_X(k) NULL
-#endif
-#define CUDA__(k) NULL
-#define CUDA_N(k) NULL
+#define ASKED_X true
+#define ASKED__ false
+#define ASKED_N false
 
-ses_kernels ses_kernels_cuda(void)
+const char *ses_kernels_gap(const ses_kernels *k)
 {
-    return (ses_kernels){
-#define SES_KERNEL(name, a2, a5, cu, result, params) .name = CUDA_##cu(name),
+    const char *gap = NULL;
+#define SES_KERNEL(name, a2, a5, cu, result, params) \
+    if (!k->name && !gap && ASKED_##cu) gap = #name;
 #include "kernels.def"
 #undef SES_KERNEL
-    };
+    return gap;
 }
 
 const ses_kernel_info *ses_kernel_list(size_t *n)

@@ -2,8 +2,8 @@
 #include "reduce_cuda.cuh"
 
 /* A block a row. */
-__global__ void xent_row(ses_real *row_loss, ses_real *lse, const ses_real *a, const int32_t *label,
-                         int64_t cols)
+template <class T>
+__global__ void xent_row(float *row_loss, float *lse, const T *a, const int32_t *label, int64_t cols)
 {
     int64_t row = blockIdx.x;
     int32_t right = label[row];
@@ -13,22 +13,23 @@ __global__ void xent_row(ses_real *row_loss, ses_real *lse, const ses_real *a, c
     }
     a += row * cols;
     float max = -INFINITY, sum = 0;
-    for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) max = fmaxf(max, a[j]);
+    for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) max = fmaxf(max, num(a[j]));
     max = block_max(max);
-    for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) sum += expf(a[j] - max);
+    for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) sum += expf(num(a[j]) - max);
     sum = block_sum(sum);
     if (threadIdx.x) return;
     float l = max + logf(sum);
     lse[row] = l;
-    row_loss[row] = l - a[right];
+    row_loss[row] = l - num(a[right]);
 }
 
-void ses_k_xent_rows_cuda(ses_exec *x, ses_real *row_loss, ses_real *lse, const ses_real *a,
-                          const int32_t *label, int64_t rows, int64_t cols)
+template <class T>
+static void xent_rows(ses_exec *x, ses_real *row_loss, ses_real *lse, const ses_real *a, const int32_t *label,
+                      int64_t rows, int64_t cols)
 {
     if (rows <= 0) return;
-    xent_row<<<(unsigned)rows, row_threads(cols), 0, ses_cuda_stream(x->cuda)>>>(row_loss, lse, a, label,
-                                                                                 cols);
+    xent_row<T><<<(unsigned)rows, row_threads(cols), 0, ses_cuda_stream(x->cuda)>>>(row_loss, lse,
+                                                                                    cells<T>(a), label, cols);
     launched(x->cuda);
 }
 
@@ -43,57 +44,59 @@ __global__ void mean_of_rows(ses_real *loss, const ses_real *row_loss, const int
     loss[1] = (float)(count > 0 ? 1 / count : 0);
 }
 
-void ses_k_xent_mean_cuda(ses_exec *x, ses_real *loss, const ses_real *row_loss, const int32_t *label,
-                          int64_t rows)
+static void xent_mean(ses_exec *x, ses_real *loss, const ses_real *row_loss, const int32_t *label,
+                      int64_t rows)
 {
     mean_of_rows<<<1, 1024, 0, ses_cuda_stream(x->cuda)>>>(loss, row_loss, label, rows);
     launched(x->cuda);
 }
 
-void ses_k_xent_bwd_cuda(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
-                         const ses_real *lse, const ses_real *a, const int32_t *label, int64_t rows,
-                         int64_t cols)
+template <class T>
+static void xent_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
+                     const ses_real *lse, const ses_real *a, const int32_t *label, int64_t rows, int64_t cols)
 {
-    sink<ses_real> to = sink_of<ses_real>(da);
+    sink<T> to = sink_of<T>(da);
+    const T *from = cells<T>(a);
     if (!da.data) return;
-    each(x, rows * cols, [=] __device__(int64_t i) {
-        int64_t row = i / cols, j = i % cols;
+    each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
         float d = 0;
-        if (label[row] != SES_IGNORE) d = loss[1] * dloss[0] * (expf(a[i] - lse[row]) - (j == label[row]));
-        put(to, i, d);
+        if (label[row] != SES_IGNORE)
+            d = loss[1] * dloss[0] * (expf(num(from[row * cols + j]) - lse[row]) - (j == label[row]));
+        put(to, row * cols + j, d);
     });
 }
 
-__global__ void margin_row(ses_real *margin, const ses_real *a, const int32_t *label, int64_t cols)
+template <class T> __global__ void margin_row(float *margin, const T *a, const int32_t *label, int64_t cols)
 {
     int64_t row = blockIdx.x;
     a += row * cols;
-    double mean = block_total(cols, [=](int64_t j) { return (double)a[j]; }) / (double)cols;
-    if (threadIdx.x == 0) margin[row] = label[row] == SES_IGNORE ? 0 : (float)(a[label[row]] - mean);
+    double mean = block_total(cols, [=](int64_t j) { return (double)num(a[j]); }) / (double)cols;
+    if (threadIdx.x == 0) margin[row] = label[row] == SES_IGNORE ? 0 : (float)(num(a[label[row]]) - mean);
 }
 
-void ses_k_margin_cuda(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t *label, int64_t rows,
-                       int64_t cols)
+template <class T>
+static void margin(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t *label, int64_t rows,
+                   int64_t cols)
 {
-    float *margin = (float *)scratch_lock(x->cuda, (size_t)(rows + 1) * sizeof *margin);
-    if (!margin) return;
+    float *each_margin = (float *)scratch_lock(x->cuda, (size_t)(rows + 1) * sizeof *each_margin);
+    if (!each_margin) return;
     if (rows > 0)
-        margin_row<<<(unsigned)rows, row_threads(cols), 0, ses_cuda_stream(x->cuda)>>>(margin, a, label,
-                                                                                       cols);
+        margin_row<T><<<(unsigned)rows, row_threads(cols), 0, ses_cuda_stream(x->cuda)>>>(
+            each_margin, cells<T>(a), label, cols);
     launched(x->cuda);
-    ses_k_xent_mean_cuda(x, loss, margin, label, rows);
+    xent_mean(x, loss, each_margin, label, rows);
     scratch_unlock(x->cuda);
 }
 
-void ses_k_margin_bwd_cuda(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
-                           const int32_t *label, int64_t rows, int64_t cols)
+template <class T>
+static void margin_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
+                       const int32_t *label, int64_t rows, int64_t cols)
 {
-    sink<ses_real> to = sink_of<ses_real>(da);
+    sink<T> to = sink_of<T>(da);
     if (!da.data) return;
-    each(x, rows * cols, [=] __device__(int64_t i) {
-        int32_t right = label[i / cols];
-        float d = loss[1] * dloss[0] * ((i % cols == right) - 1 / (float)cols);
-        put(to, i, right == SES_IGNORE ? 0 : d);
+    each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
+        float d = loss[1] * dloss[0] * ((j == label[row]) - 1 / (float)cols);
+        put(to, row * cols + j, label[row] == SES_IGNORE ? 0 : d);
     });
 }
 
@@ -106,24 +109,25 @@ __device__ static inline bool seg_counts(const int32_t *cu, const int32_t *label
 }
 
 /* lse[s][c], and each pair's loss; a warp a pair. */
-__global__ void seg_pairs(ses_real *lse, float *pair_loss, const ses_real *a, const int32_t *cu,
-                          const int32_t *label, int64_t seqs, int64_t cols)
+template <class T>
+__global__ void seg_pairs(float *lse, float *pair_loss, const T *a, const int32_t *cu, const int32_t *label,
+                          int64_t seqs, int64_t cols)
 {
     int64_t pair = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP, s = pair / cols, c = pair % cols;
     int lane = threadIdx.x % WARP;
     if (pair >= seqs * cols) return;
     bool counts = seg_counts(cu, label, s, c, cols);
-    const ses_real *first = a + cu[s] * cols + c;
+    const T *first = a + cu[s] * cols + c;
     int32_t n = counts ? cu[s + 1] - cu[s] : 0;
     float max = -INFINITY, sum = 0;
-    for (int32_t i = lane; i < n; i += WARP) max = fmaxf(max, first[i * cols]);
+    for (int32_t i = lane; i < n; i += WARP) max = fmaxf(max, num(first[i * cols]));
     max = warp_max(max);
-    for (int32_t i = lane; i < n; i += WARP) sum += expf(first[i * cols] - max);
+    for (int32_t i = lane; i < n; i += WARP) sum += expf(num(first[i * cols]) - max);
     sum = warp_sum(sum);
     if (lane) return;
     float l = counts ? max + logf(sum) : 0;
     lse[pair] = l;
-    pair_loss[pair] = counts ? l - first[label[pair] * cols] : 0;
+    pair_loss[pair] = counts ? l - num(first[label[pair] * cols]) : 0;
 }
 
 /* One block: columns after each other. */
@@ -141,15 +145,16 @@ __global__ void seg_mean(ses_real *loss, const float *pair_loss, const int32_t *
     if (threadIdx.x == 0) loss[0] = (float)(total / (double)cols);
 }
 
-void ses_k_xent_seg_cuda(ses_exec *x, ses_real *loss, ses_real *lse, const ses_real *a, const int32_t *cu,
-                         const int32_t *label, int64_t seqs, int64_t cols)
+template <class T>
+static void xent_seg(ses_exec *x, ses_real *loss, ses_real *lse, const ses_real *a, const int32_t *cu,
+                     const int32_t *label, int64_t seqs, int64_t cols)
 {
     float *pair_loss = (float *)scratch_lock(x->cuda, (size_t)(seqs * cols + 1) * sizeof *pair_loss);
     if (!pair_loss) return;
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     if (seqs * cols > 0)
-        seg_pairs<<<(unsigned)ceil_div(seqs * cols, WARPS), BLOCK, 0, stream>>>(lse, pair_loss, a, cu, label,
-                                                                                seqs, cols);
+        seg_pairs<T><<<(unsigned)ceil_div(seqs * cols, WARPS), BLOCK, 0, stream>>>(
+            lse, pair_loss, cells<T>(a), cu, label, seqs, cols);
     launched(x->cuda);
     seg_mean<<<1, 1024, 0, stream>>>(loss, pair_loss, cu, label, seqs, cols);
     launched(x->cuda);
@@ -157,73 +162,72 @@ void ses_k_xent_seg_cuda(ses_exec *x, ses_real *loss, ses_real *lse, const ses_r
 }
 
 /* A block a sequence. */
-__global__ void seg_bwd(sink<ses_real> da, const ses_real *dloss, const ses_real *loss, const ses_real *lse,
-                        const ses_real *a, const int32_t *cu, const int32_t *label, int64_t cols)
+template <class T>
+__global__ void seg_bwd(sink<T> da, const float *dloss, const float *loss, const float *lse, const T *a,
+                        const int32_t *cu, const int32_t *label, int64_t cols)
 {
     int64_t s = blockIdx.x, n = (cu[s + 1] - cu[s]) * cols, at = cu[s] * cols;
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
         int64_t c = i % cols;
         float d = 0;
         if (seg_counts(cu, label, s, c, cols)) {
-            float p = expf(a[at + i] - lse[s * cols + c]);
+            float p = expf(num(a[at + i]) - lse[s * cols + c]);
             d = loss[1 + c] * dloss[0] * (p - (i / cols == label[s * cols + c]));
         }
         put(da, at + i, d);
     }
 }
 
-void ses_k_xent_seg_bwd_cuda(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
-                             const ses_real *lse, const ses_real *a, const int32_t *cu, const int32_t *label,
-                             int64_t seqs, int64_t cols)
+template <class T>
+static void xent_seg_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
+                         const ses_real *lse, const ses_real *a, const int32_t *cu, const int32_t *label,
+                         int64_t seqs, int64_t cols)
 {
     if (!da.data || seqs <= 0) return;
-    seg_bwd<<<(unsigned)seqs, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(sink_of<ses_real>(da), dloss, loss, lse,
-                                                                    a, cu, label, cols);
+    seg_bwd<T><<<(unsigned)seqs, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(sink_of<T>(da), dloss, loss, lse,
+                                                                       cells<T>(a), cu, label, cols);
     launched(x->cuda);
 }
 
-/* Means over all elements of a loss between a and target; one block. */
-__global__ void target_mean(ses_real *loss, const ses_real *a, const ses_real *target, int64_t n,
-                            ses_loss kind)
+/* Means over all elements of a loss between a and target, which is wide; one block. */
+template <class T>
+__global__ void target_mean(float *loss, const T *a, const float *target, int64_t n, ses_loss kind)
 {
     double sum = block_total(n, [=](int64_t i) {
-        float v = a[i], t = target[i];
+        float v = num(a[i]), t = target[i];
         if (kind == SES_LOSS_SQUARE) return ((double)v - t) * ((double)v - t);
         return (double)(fmaxf(v, 0) - v * t + log1pf(expf(-fabsf(v))));
     });
     if (threadIdx.x == 0) loss[0] = (float)(sum / (double)n);
 }
 
-static void target_loss(ses_exec *x, ses_real *loss, const ses_real *a, const ses_real *target, int64_t n,
-                        ses_loss kind)
+template <class T, ses_loss KIND>
+static void target_loss(ses_exec *x, ses_real *loss, const ses_real *a, const ses_real *target, int64_t n)
 {
-    target_mean<<<1, 1024, 0, ses_cuda_stream(x->cuda)>>>(loss, a, target, n, kind);
+    target_mean<T><<<1, 1024, 0, ses_cuda_stream(x->cuda)>>>(loss, cells<T>(a), target, n, KIND);
     launched(x->cuda);
 }
 
-void ses_k_bce_cuda(ses_exec *x, ses_real *loss, const ses_real *a, const ses_real *target, int64_t n)
+template <class T, ses_loss KIND>
+static void target_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *a,
+                       const ses_real *target, int64_t n)
 {
-    target_loss(x, loss, a, target, n, SES_LOSS_BINARY);
+    sink<T> to = sink_of<T>(da);
+    const T *from = cells<T>(a);
+    if (!da.data) return;
+    each(x, n, [=] __device__(int64_t i) {
+        float v = num(from[i]), d = KIND == SES_LOSS_SQUARE ? 2 * (v - target[i]) : sigmoid(v) - target[i];
+        put(to, i, d * dloss[0] / (float)n);
+    });
 }
 
-void ses_k_mse_cuda(ses_exec *x, ses_real *loss, const ses_real *a, const ses_real *target, int64_t n)
+template <class T> static void fill(ses_kernels *k)
 {
-    target_loss(x, loss, a, target, n, SES_LOSS_SQUARE);
+    k->xent_rows = xent_rows<T>, k->xent_mean = xent_mean, k->xent_bwd = xent_bwd<T>;
+    k->margin = margin<T>, k->margin_bwd = margin_bwd<T>;
+    k->xent_seg = xent_seg<T>, k->xent_seg_bwd = xent_seg_bwd<T>;
+    k->bce = target_loss<T, SES_LOSS_BINARY>, k->bce_bwd = target_bwd<T, SES_LOSS_BINARY>;
+    k->mse = target_loss<T, SES_LOSS_SQUARE>, k->mse_bwd = target_bwd<T, SES_LOSS_SQUARE>;
 }
 
-void ses_k_bce_bwd_cuda(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *a,
-                        const ses_real *target, int64_t n)
-{
-    sink<ses_real> to = sink_of<ses_real>(da);
-    if (da.data)
-        each(x, n,
-             [=] __device__(int64_t i) { put(to, i, (sigmoid(a[i]) - target[i]) * dloss[0] / (float)n); });
-}
-
-void ses_k_mse_bwd_cuda(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *a,
-                        const ses_real *target, int64_t n)
-{
-    sink<ses_real> to = sink_of<ses_real>(da);
-    if (da.data)
-        each(x, n, [=] __device__(int64_t i) { put(to, i, 2 * (a[i] - target[i]) * dloss[0] / (float)n); });
-}
+void ses_cuda_loss(ses_kernels *k, bool narrow) { narrow ? fill<bf16>(k) : fill<float>(k); }

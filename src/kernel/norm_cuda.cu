@@ -1,19 +1,31 @@
-/* A warp a row; the sums over rows for the gain's and the bias's gradients are reduce_cuda.cuh's. */
+/* A warp a row. Rows of whole packs, up to 4 a lane, stay in registers; others are read again from the
+ * cache. */
 #include "reduce_cuda.cuh"
 
-struct norm_args {
-    ses_real *y, *s, *stat;
-    const ses_real *a, *res, *gain, *bias;
+template <class T> struct norm_args {
+    T *y, *s;
+    float *stat;
+    const T *a, *res;
+    const float *gain, *bias;
     int64_t rows, cols;
     float eps;
 };
 
-__device__ static inline float sum_at(const norm_args &f, int64_t i)
+/* s as it is or would be stored: the result is the same with and without storing it. */
+template <class T> __device__ static inline float sum_at(const norm_args<T> &f, int64_t i)
 {
-    return f.res ? f.a[i] + f.res[i] : f.a[i];
+    return f.res ? num(cell<T>(num(f.a[i]) + num(f.res[i]))) : num(f.a[i]);
 }
 
-__global__ void norm_rows(norm_args f)
+template <class T>
+__device__ static inline void put_stat(const norm_args<T> &f, int64_t row, float mean, float rstd)
+{
+    if (!f.stat || threadIdx.x % WARP) return;
+    f.stat[2 * row] = mean;
+    f.stat[2 * row + 1] = rstd;
+}
+
+template <class T> __global__ void norm_rows(norm_args<T> f)
 {
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
     int lane = threadIdx.x % WARP;
@@ -29,40 +41,90 @@ __global__ void norm_rows(norm_args f)
     float rstd = 1 / sqrtf(warp_sum(squares) / (float)f.cols + f.eps);
     for (int64_t j = lane; j < f.cols; j += WARP) {
         float s = sum_at(f, at + j);
-        if (f.s) f.s[at + j] = s;
-        f.y[at + j] = (s - mean) * rstd * f.gain[j] + f.bias[j];
+        if (f.s) f.s[at + j] = cell<T>(s);
+        f.y[at + j] = cell<T>((s - mean) * rstd * f.gain[j] + f.bias[j]);
     }
-    if (f.stat && lane == 0) {
-        f.stat[2 * row] = mean;
-        f.stat[2 * row + 1] = rstd;
-    }
+    put_stat(f, row, mean, rstd);
 }
 
-void ses_k_norm_cuda(ses_exec *x, ses_real *y, ses_real *s, ses_real *stat, const ses_real *a,
-                     const ses_real *res, const ses_real *gain, const ses_real *bias, int64_t rows,
-                     int64_t cols, double eps)
+/* P packs a lane at most; lanes past the end hold nothing. */
+template <class T, int P> __global__ void norm_packs(norm_args<T> f)
 {
-    norm_args f = { y, s, stat, a, res, gain, bias, rows, cols, (float)eps };
+    enum { N = pack<T>::N };
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+    int lane = threadIdx.x % WARP;
+    if (row >= f.rows) return;
+    int64_t at = row * f.cols;
+    float v[P][N], sum = 0, squares = 0;
+    for (int p = 0; p < P; p++) {
+        int64_t j = (int64_t)(p * WARP + lane) * N;
+        if (j >= f.cols) break;
+        pack<T> a = *(const pack<T> *)(f.a + at + j);
+        if (f.res) {
+            pack<T> r = *(const pack<T> *)(f.res + at + j);
+            for (int k = 0; k < N; k++) a.at[k] = cell<T>(num(a.at[k]) + num(r.at[k]));
+            if (f.s) *(pack<T> *)(f.s + at + j) = a;
+        }
+        for (int k = 0; k < N; k++) v[p][k] = num(a.at[k]), sum += v[p][k];
+    }
+    float mean = warp_sum(sum) / (float)f.cols;
+    for (int p = 0; p < P; p++) {
+        if ((int64_t)(p * WARP + lane) * N >= f.cols) break;
+        for (int k = 0; k < N; k++) squares += (v[p][k] - mean) * (v[p][k] - mean);
+    }
+    float rstd = 1 / sqrtf(warp_sum(squares) / (float)f.cols + f.eps);
+    for (int p = 0; p < P; p++) {
+        int64_t j = (int64_t)(p * WARP + lane) * N;
+        if (j >= f.cols) break;
+        pack<T> y;
+        for (int k = 0; k < N; k++)
+            y.at[k] = cell<T>((v[p][k] - mean) * rstd * f.gain[j + k] + f.bias[j + k]);
+        *(pack<T> *)(f.y + at + j) = y;
+    }
+    put_stat(f, row, mean, rstd);
+}
+
+/* Packs a lane needs for so many columns; 0: not by packs. */
+template <class T> static int64_t packs_a_lane(int64_t cols, bool aligned)
+{
+    int64_t n = ceil_div(cols, (int64_t)WARP * pack<T>::N);
+    return aligned && cols % pack<T>::N == 0 && n <= 4 ? n : 0;
+}
+
+template <class T>
+static void norm(ses_exec *x, ses_real *y, ses_real *s, ses_real *stat, const ses_real *a,
+                 const ses_real *res, const ses_real *gain, const ses_real *bias, int64_t rows, int64_t cols,
+                 double eps)
+{
+    norm_args<T> f = { cells<T>(y), cells<T>(s), stat, cells<T>(a), cells<T>(res),
+                       gain,        bias,        rows, cols,        (float)eps };
     if (rows <= 0) return;
-    norm_rows<<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(f);
+    bool aligned = whole_packs(y) && whole_packs(s) && whole_packs(a) && whole_packs(res) && !(s && !res);
+    unsigned blocks = (unsigned)ceil_div(rows, WARPS);
+    cudaStream_t stream = ses_cuda_stream(x->cuda);
+    switch (packs_a_lane<T>(cols, aligned)) {
+    case 1: norm_packs<T, 1><<<blocks, BLOCK, 0, stream>>>(f); break;
+    case 2: norm_packs<T, 2><<<blocks, BLOCK, 0, stream>>>(f); break;
+    case 3: norm_packs<T, 3><<<blocks, BLOCK, 0, stream>>>(f); break;
+    case 4: norm_packs<T, 4><<<blocks, BLOCK, 0, stream>>>(f); break;
+    default: norm_rows<T><<<blocks, BLOCK, 0, stream>>>(f);
+    }
     launched(x->cuda);
 }
 
-struct norm_grad {
-    sink<ses_real> da, dres;
-    const ses_real *dy, *s, *stat, *gain;
+template <class T> struct norm_grad {
+    sink<T> da, dres;
+    const T *dy, *s;
+    const float *stat, *gain;
     int64_t rows, cols;
 };
 
 /* A product that stays one: contracted into the subtraction that follows, a row of one column would not give
  * 0. */
-__device__ static inline float slope_at(const norm_grad &b, int64_t i, int64_t j)
-{
-    return __fmul_rn(b.dy[i], b.gain[j]);
-}
+__device__ static inline float product_of(float dy, float gain) { return __fmul_rn(dy, gain); }
 
 /* With g = dy gain and xhat = (s - mean) rstd: ds = rstd (g - mean(g) - xhat mean(g xhat)). */
-__global__ void norm_bwd_rows(norm_grad b)
+template <class T> __global__ void norm_bwd_rows(norm_grad<T> b)
 {
     int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
     int lane = threadIdx.x % WARP;
@@ -70,31 +132,92 @@ __global__ void norm_bwd_rows(norm_grad b)
     int64_t at = row * b.cols;
     float mean = b.stat[2 * row], rstd = b.stat[2 * row + 1], g_sum = 0, gx_sum = 0;
     for (int64_t j = lane; j < b.cols; j += WARP) {
-        float g = slope_at(b, at + j, j);
+        float g = product_of(num(b.dy[at + j]), b.gain[j]);
         g_sum += g;
-        gx_sum += g * (b.s[at + j] - mean) * rstd;
+        gx_sum += g * (num(b.s[at + j]) - mean) * rstd;
     }
     float g_mean = warp_sum(g_sum) / (float)b.cols, gx_mean = warp_sum(gx_sum) / (float)b.cols;
     for (int64_t j = lane; j < b.cols; j += WARP) {
-        float g = slope_at(b, at + j, j), xhat = (b.s[at + j] - mean) * rstd;
+        float g = product_of(num(b.dy[at + j]), b.gain[j]), xhat = (num(b.s[at + j]) - mean) * rstd;
         float ds = rstd * (g - g_mean - xhat * gx_mean);
         if (b.da.data) put(b.da, at + j, ds);
         if (b.dres.data) put(b.dres, at + j, ds);
     }
 }
 
-void ses_k_norm_bwd_cuda(ses_exec *x, ses_sink da, ses_sink dres, ses_real *dgain, ses_real *dbias,
-                         const ses_real *dy, const ses_real *s, const ses_real *stat, const ses_real *gain,
-                         int64_t rows, int64_t cols)
+template <class T> __device__ static inline void put_pack(sink<T> to, int64_t i, const float *v)
 {
+    enum { N = pack<T>::N };
+    pack<T> out;
+    if (to.add) out = *(const pack<T> *)(to.data + i);
+    for (int k = 0; k < N; k++) out.at[k] = cell<T>(to.add ? num(out.at[k]) + v[k] : v[k]);
+    *(pack<T> *)(to.data + i) = out;
+}
+
+template <class T, int P> __global__ void norm_bwd_packs(norm_grad<T> b)
+{
+    enum { N = pack<T>::N };
+    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+    int lane = threadIdx.x % WARP;
+    if (row >= b.rows) return;
+    int64_t at = row * b.cols;
+    float mean = b.stat[2 * row], rstd = b.stat[2 * row + 1], g_sum = 0, gx_sum = 0, g[P][N], xhat[P][N];
+    for (int p = 0; p < P; p++) {
+        int64_t j = (int64_t)(p * WARP + lane) * N;
+        if (j >= b.cols) break;
+        pack<T> dy = *(const pack<T> *)(b.dy + at + j), s = *(const pack<T> *)(b.s + at + j);
+        for (int k = 0; k < N; k++) {
+            g[p][k] = product_of(num(dy.at[k]), b.gain[j + k]);
+            xhat[p][k] = (num(s.at[k]) - mean) * rstd;
+            g_sum += g[p][k];
+            gx_sum += g[p][k] * xhat[p][k];
+        }
+    }
+    float g_mean = warp_sum(g_sum) / (float)b.cols, gx_mean = warp_sum(gx_sum) / (float)b.cols;
+    for (int p = 0; p < P; p++) {
+        int64_t j = (int64_t)(p * WARP + lane) * N;
+        if (j >= b.cols) break;
+        for (int k = 0; k < N; k++) g[p][k] = rstd * (g[p][k] - g_mean - xhat[p][k] * gx_mean);
+        if (b.da.data) put_pack(b.da, at + j, g[p]);
+        if (b.dres.data) put_pack(b.dres, at + j, g[p]);
+    }
+}
+
+template <class T> static void norm_bwd_launch(ses_exec *x, const norm_grad<T> &b)
+{
+    bool aligned = whole_packs(b.da.data) && whole_packs(b.dres.data) && whole_packs(b.dy) &&
+                   whole_packs(b.s) && !b.da.wide && !b.dres.wide;
+    unsigned blocks = (unsigned)ceil_div(b.rows, WARPS);
+    cudaStream_t stream = ses_cuda_stream(x->cuda);
+    switch (packs_a_lane<T>(b.cols, aligned)) {
+    case 1: norm_bwd_packs<T, 1><<<blocks, BLOCK, 0, stream>>>(b); break;
+    case 2: norm_bwd_packs<T, 2><<<blocks, BLOCK, 0, stream>>>(b); break;
+    case 3: norm_bwd_packs<T, 3><<<blocks, BLOCK, 0, stream>>>(b); break;
+    case 4: norm_bwd_packs<T, 4><<<blocks, BLOCK, 0, stream>>>(b); break;
+    default: norm_bwd_rows<T><<<blocks, BLOCK, 0, stream>>>(b);
+    }
+    launched(x->cuda);
+}
+
+/* The sums over rows come first: da may be dy. */
+template <class T>
+static void norm_bwd(ses_exec *x, ses_sink da, ses_sink dres, ses_real *dgain, ses_real *dbias,
+                     const ses_real *dy, const ses_real *s, const ses_real *stat, const ses_real *gain,
+                     int64_t rows, int64_t cols)
+{
+    const T *dys = cells<T>(dy), *ss = cells<T>(s);
     if (rows <= 0) return;
-    if (dbias) ses_k_col_sum_cuda(x, dbias, dy, rows, cols);
-    if (dgain)
-        sum_columns(x, dgain, rows, cols, [=] __device__(int64_t row, int64_t j) {
-            return dy[row * cols + j] * (s[row * cols + j] - stat[2 * row]) * stat[2 * row + 1];
+    if (dgain || dbias)
+        sum_columns2(x, dgain, dbias, rows, cols, [=] __device__(int64_t row, int64_t j) {
+            float d = num(dys[row * cols + j]);
+            return make_float2(d * (num(ss[row * cols + j]) - stat[2 * row]) * stat[2 * row + 1], d);
         });
     if (!da.data && !dres.data) return;
-    norm_grad b = { sink_of<ses_real>(da), sink_of<ses_real>(dres), dy, s, stat, gain, rows, cols };
-    norm_bwd_rows<<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(b);
-    launched(x->cuda);
+    norm_bwd_launch<T>(x, { sink_of<T>(da), sink_of<T>(dres), dys, ss, stat, gain, rows, cols });
+}
+
+void ses_cuda_norm(ses_kernels *k, bool narrow)
+{
+    k->norm = narrow ? norm<bf16> : norm<float>;
+    k->norm_bwd = narrow ? norm_bwd<bf16> : norm_bwd<float>;
 }

@@ -22,8 +22,8 @@ __device__ static inline float adam_step(const adam &o, float g, ses_real *m, se
     return m1 * o.correction1 / (sqrtf(v1 * o.correction2) + o.eps);
 }
 
-void ses_k_adamw_cuda(ses_exec *x, ses_real *w, const ses_real *g, ses_real *m, ses_real *v, int64_t n,
-                      const ses_adamw *o)
+static void adamw(ses_exec *x, ses_real *w, const ses_real *g, ses_real *m, ses_real *v, int64_t n,
+                  const ses_adamw *o)
 {
     adam a = adam_of(o);
     float decay = (float)(o->lr * o->decay);
@@ -33,15 +33,15 @@ void ses_k_adamw_cuda(ses_exec *x, ses_real *w, const ses_real *g, ses_real *m, 
     });
 }
 
-void ses_k_lamb_cuda(ses_exec *x, ses_real *u, const ses_real *w, const ses_real *g, ses_real *m, ses_real *v,
-                     int64_t n, const ses_adamw *o)
+static void lamb(ses_exec *x, ses_real *u, const ses_real *w, const ses_real *g, ses_real *m, ses_real *v,
+                 int64_t n, const ses_adamw *o)
 {
     adam a = adam_of(o);
     each(x, n,
          [=] __device__(int64_t i) { u[i] = adam_step(a, a.scale * g[i], m + i, v + i) + a.decay * w[i]; });
 }
 
-void ses_k_sgd_cuda(ses_exec *x, ses_real *w, const ses_real *g, ses_real *buf, int64_t n, const ses_sgd *o)
+static void sgd(ses_exec *x, ses_real *w, const ses_real *g, ses_real *buf, int64_t n, const ses_sgd *o)
 {
     float lr = (float)o->lr, momentum = (float)o->momentum, keep = (float)o->keep, decay = (float)o->decay,
           scale = (float)o->scale;
@@ -76,8 +76,8 @@ __global__ void factor_mean(float *mean, const ses_real *row, int64_t rows)
 }
 
 /* Three parts: means of rows, means of columns, quotients. */
-void ses_k_adafactor_matrix_cuda(ses_exec *x, ses_real *u, ses_real *row, ses_real *col, const ses_real *g,
-                                 int64_t rows, int64_t cols, const ses_adafactor *o)
+static void adafactor_matrix(ses_exec *x, ses_real *u, ses_real *row, ses_real *col, const ses_real *g,
+                             int64_t rows, int64_t cols, const ses_adafactor *o)
 {
     float beta2 = (float)o->beta2, rest = (float)((1 - o->beta2) / (double)rows), eps = (float)o->eps,
           scale = (float)o->scale;
@@ -86,7 +86,7 @@ void ses_k_adafactor_matrix_cuda(ses_exec *x, ses_real *u, ses_real *row, ses_re
     factor_rows<<<(unsigned)rows, BLOCK, 0, stream>>>(row, g, cols, beta2, 1 - o->beta2, eps, scale);
     launched(x->cuda);
     each(x, cols, [=] __device__(int64_t j) { col[j] *= beta2; });
-    sum_columns(x, col, rows, cols, [=] __device__(int64_t i, int64_t j) {
+    sum_columns(x, added(col), rows, cols, [=] __device__(int64_t i, int64_t j) {
         float v = scale * g[i * cols + j];
         return rest * (v * v + eps);
     });
@@ -101,8 +101,8 @@ void ses_k_adafactor_matrix_cuda(ses_exec *x, ses_real *u, ses_real *row, ses_re
     scratch_unlock(x->cuda);
 }
 
-void ses_k_adafactor_each_cuda(ses_exec *x, ses_real *u, ses_real *v, const ses_real *g, int64_t n,
-                               const ses_adafactor *o)
+static void adafactor_each(ses_exec *x, ses_real *u, ses_real *v, const ses_real *g, int64_t n,
+                           const ses_adafactor *o)
 {
     float beta2 = (float)o->beta2, rest = (float)(1 - o->beta2), eps = (float)o->eps, scale = (float)o->scale;
     each(x, n, [=] __device__(int64_t i) {
@@ -110,4 +110,11 @@ void ses_k_adafactor_each_cuda(ses_exec *x, ses_real *u, ses_real *v, const ses_
         v[i] = moved;
         u[i] = d / sqrtf(moved);
     });
+}
+
+/* Weights, gradients and states are wide on every device. */
+void ses_cuda_optim(ses_kernels *k)
+{
+    k->adamw = adamw, k->sgd = sgd, k->lamb = lamb;
+    k->adafactor_matrix = adafactor_matrix, k->adafactor_each = adafactor_each;
 }

@@ -1,8 +1,10 @@
 #include "reduce_cuda.cuh"
 
-void ses_k_col_sum_cuda(ses_exec *x, ses_real *y, const ses_real *a, int64_t rows, int64_t cols)
+template <class T> static void col_sum(ses_exec *x, ses_sink y, const ses_real *a, int64_t rows, int64_t cols)
 {
-    sum_columns(x, y, rows, cols, [=] __device__(int64_t row, int64_t j) { return a[row * cols + j]; });
+    const T *from = cells<T>(a);
+    sum_columns(x, sink_of<T>(y), rows, cols,
+                [=] __device__(int64_t row, int64_t j) { return num(from[row * cols + j]); });
 }
 
 enum { PARTS = 1024 };
@@ -20,7 +22,7 @@ __global__ void square_parts(double *part, const ses_real *a, int64_t n)
 }
 
 /* The one kernel that waits for the GPU: its result is the host's. */
-double ses_k_sum_squares_cuda(ses_exec *x, const ses_real *a, int64_t n)
+static double sum_squares(ses_exec *x, const ses_real *a, int64_t n)
 {
     double part[PARTS], sum = 0;
     double *on_gpu = (double *)scratch_lock(x->cuda, sizeof part);
@@ -33,4 +35,10 @@ double ses_k_sum_squares_cuda(ses_exec *x, const ses_real *a, int64_t n)
     scratch_unlock(x->cuda);
     for (int i = 0; i < PARTS; i++) sum += part[i];
     return sum;
+}
+
+void ses_cuda_reduce(ses_kernels *k, bool narrow)
+{
+    k->col_sum = narrow ? col_sum<bf16> : col_sum<float>;
+    k->sum_squares = sum_squares;
 }

@@ -5,41 +5,81 @@
 
 #include "cuda.cuh"
 
+static inline sink<float> added(float *y)
+{
+    sink<float> to = { y, true, true };
+    return to;
+}
+
 enum { STRIP_COLS = WARP, STRIP_LANES = BLOCK / WARP, MAX_STRIPS = 256 };
 
+__device__ static inline float plus(float a, float b) { return a + b; }
+__device__ static inline float2 plus(float2 a, float2 b) { return make_float2(a.x + b.x, a.y + b.y); }
+
 /* part[strip][j] = sum of value(row, j) over the rows of the strip. Block: 32 columns, 8 rows at a time. */
-template <class F> __global__ void strip_sums(float *part, int64_t rows, int64_t cols, int64_t strip, F value)
+template <class R, class F>
+__global__ void strip_sums(R *part, int64_t rows, int64_t cols, int64_t strip, F value)
 {
-    __shared__ float sums[STRIP_LANES][STRIP_COLS + 1];
+    __shared__ R sums[STRIP_LANES][STRIP_COLS];
     int64_t j = (int64_t)blockIdx.x * STRIP_COLS + threadIdx.x % WARP;
     int lane = threadIdx.x / WARP;
     int64_t begin = blockIdx.y * strip, end = begin + strip < rows ? begin + strip : rows;
-    float sum = 0;
+    R sum = {};
     if (j < cols)
-        for (int64_t row = begin + lane; row < end; row += STRIP_LANES) sum += value(row, j);
+        for (int64_t row = begin + lane; row < end; row += STRIP_LANES) sum = plus(sum, value(row, j));
     sums[lane][threadIdx.x % WARP] = sum;
     __syncthreads();
     if (lane != 0 || j >= cols) return;
-    for (int i = 1; i < STRIP_LANES; i++) sum += sums[i][threadIdx.x];
+    for (int i = 1; i < STRIP_LANES; i++) sum = plus(sum, sums[i][threadIdx.x]);
     part[blockIdx.y * cols + j] = sum;
 }
 
-/* y[j] += the sum over all rows of value(row, j). */
-template <class F> static void sum_columns(ses_exec *x, ses_real *y, int64_t rows, int64_t cols, F value)
+/* Strips' sums in scratch, which stays locked; NULL when there is no memory. */
+template <class R, class F>
+static R *sum_strips(ses_exec *x, int64_t rows, int64_t cols, int64_t *strips, F value)
 {
-    if (rows <= 0 || cols <= 0) return;
     int64_t strip = ceil_div(rows, MAX_STRIPS) > 64 ? ceil_div(rows, MAX_STRIPS) : 64;
-    while (ceil_div(rows, strip) > 1 && ceil_div(rows, strip) * cols > 8 << 20) strip *= 2;
-    int64_t strips = ceil_div(rows, strip);
-    float *part = (float *)scratch_lock(x->cuda, (size_t)(strips * cols) * sizeof *part);
-    if (!part) return;
-    dim3 grid((unsigned)ceil_div(cols, STRIP_COLS), (unsigned)strips);
-    strip_sums<<<grid, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(part, rows, cols, strip, value);
+    while (ceil_div(rows, strip) > 1 && ceil_div(rows, strip) * cols > 4 << 20) strip *= 2;
+    *strips = ceil_div(rows, strip);
+    R *part = (R *)scratch_lock(x->cuda, (size_t)(*strips * cols) * sizeof *part);
+    if (!part) return NULL;
+    dim3 grid((unsigned)ceil_div(cols, STRIP_COLS), (unsigned)*strips);
+    strip_sums<R><<<grid, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(part, rows, cols, strip, value);
     launched(x->cuda);
+    return part;
+}
+
+/* To y[j], which adds, the sum over all rows of value(row, j). */
+template <class T, class F>
+static void sum_columns(ses_exec *x, sink<T> y, int64_t rows, int64_t cols, F value)
+{
+    int64_t strips;
+    if (rows <= 0 || cols <= 0) return;
+    float *part = sum_strips<float>(x, rows, cols, &strips, value);
+    if (!part) return;
+    int64_t n = strips;
     each(x, cols, [=] __device__(int64_t j) {
         float sum = 0;
-        for (int64_t i = 0; i < strips; i++) sum += part[i * cols + j];
-        y[j] += sum;
+        for (int64_t i = 0; i < n; i++) sum += part[i * cols + j];
+        put(y, j, sum);
+    });
+    scratch_unlock(x->cuda);
+}
+
+/* The same for two sums at once; y or z may be NULL. */
+template <class F>
+static void sum_columns2(ses_exec *x, float *y, float *z, int64_t rows, int64_t cols, F value)
+{
+    int64_t strips;
+    if (rows <= 0 || cols <= 0) return;
+    float2 *part = sum_strips<float2>(x, rows, cols, &strips, value);
+    if (!part) return;
+    int64_t n = strips;
+    each(x, cols, [=] __device__(int64_t j) {
+        float2 sum = {};
+        for (int64_t i = 0; i < n; i++) sum = plus(sum, part[i * cols + j]);
+        if (y) y[j] += sum.x;
+        if (z) z[j] += sum.y;
     });
     scratch_unlock(x->cuda);
 }

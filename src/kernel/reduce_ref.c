@@ -17,9 +17,9 @@ static void sum_cols(void *ctx, int64_t chunk, void *scratch)
     for (int64_t j = r.begin; j < r.end; j++) c->y[j] = (ses_real)(c->y[j] + sum[j - r.begin]);
 }
 
-void ses_k_col_sum_ref(ses_exec *x, ses_real *y, const ses_real *a, int64_t rows, int64_t cols)
+void ses_k_col_sum_ref(ses_exec *x, ses_sink y, const ses_real *a, int64_t rows, int64_t cols)
 {
-    col_sum c = { y, a, rows, cols };
+    col_sum c = { y.data, a, rows, cols };
     ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), sum_cols, &c);
 }
 

@@ -44,9 +44,9 @@ static void sum_strip(void *ctx, int64_t chunk, void *scratch)
     for (int64_t j = 0; j < left; j++) c->y[cols.begin + j] = (float)(c->y[cols.begin + j] + total[j]);
 }
 
-void VF_NAME(ses_k_col_sum)(ses_exec *x, float *y, const float *a, int64_t rows, int64_t cols)
+void VF_NAME(ses_k_col_sum)(ses_exec *x, ses_sink y, const float *a, int64_t rows, int64_t cols)
 {
-    col_sum c = { y, a, rows, cols };
+    col_sum c = { y.data, a, rows, cols };
     ses_parallel(x->pool, ses_chunks(cols, STRIP_COLS), sum_strip, &c);
 }
 

@@ -205,13 +205,13 @@ static bool add_product(const ses_adapter *a, ses_device *dev, const ses_adapted
     double scale = a->lora.alpha / (a->by_root ? sqrt((double)rank) : (double)rank);
     ses_real *A = numbers(dev, d->down, 1, e), *B = A ? numbers(dev, d->up, scale, e) : NULL;
     if (B) {
-        ses_gemm g = ses_gemm_nn(w->f, B, A, out, in, rank);
+        ses_gemm g = ses_gemm_nn(ses_values(w), B, A, out, in, rank);
         if (d->order == SES_IN_OUT) {
-            g = ses_gemm_tn(w->f, A, B, in, out, rank);
+            g = ses_gemm_tn(ses_values(w), A, B, in, out, rank);
             g.b_row = 1, g.b_col = rank;
         }
         g.add = true;
-        dev->k.gemm(&dev->exec, &g);
+        dev->wide.gemm(&dev->exec, &g);
     }
     if (A) dev->mem->free(dev, A);
     if (B) dev->mem->free(dev, B);
@@ -229,10 +229,10 @@ static bool merge_one(ses_adapter *a, ses_model *m, const ses_adapted *d, const 
     use(a, d->down), use(a, d->up);
     if (!shapes(d, p->tensor, e)) return false;
     if (o->dry) return true;
-    const ses_real *was = p->tensor->f;
+    const ses_real *was = ses_values(p->tensor);
     if (!p->tensor->grad) { /* it may be mapped: not to be written to */
         if (!ses_store_own(m->store, i, e)) return false;
-        m->dev->mem->move(m->dev, p->tensor->f, was, (size_t)ses_count(p->tensor) * sizeof *was);
+        m->dev->mem->move(m->dev, ses_values(p->tensor), was, (size_t)ses_count(p->tensor) * sizeof *was);
     }
     return add_product(a, m->dev, d, p->tensor, e);
 }

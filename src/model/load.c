@@ -115,7 +115,7 @@ static bool copy_in(ses_device *dev, const ses_param *p, const ses_entry *x, con
     for (size_t at = 0; at < count; at += PIECE) {
         size_t n = count - at < PIECE ? count - at : PIECE;
         if (!convert(piece, p, x, scale, at, n, e)) return false;
-        dev->mem->upload(dev, p->tensor->f + at, piece, n * sizeof *piece);
+        dev->mem->upload(dev, ses_values(p->tensor) + at, piece, n * sizeof *piece);
     }
     return true;
 }
@@ -182,10 +182,10 @@ bool ses_model_compute(ses_model *m, size_t i, ses_err *e)
     const ses_param *p = ses_store_at(m->store, i);
     for (size_t k = 0; k < SES_LEN(m->stack); k++)
         if (m->stack[k].position == p->tensor) return ses_stack_compute(&m->stack[k], m->store, &m->c, e);
-    m->dev->mem->zero(m->dev, p->tensor->data, (size_t)ses_count(p->tensor) * sizeof(ses_real));
+    m->dev->mem->zero(m->dev, ses_values(p->tensor), (size_t)ses_count(p->tensor) * sizeof(ses_real));
     static const ses_real one = 1;
     for (int64_t j = 0; p->init == SES_INIT_ONE && j < ses_count(p->tensor); j++)
-        m->dev->mem->upload(m->dev, p->tensor->f + j, &one, sizeof one);
+        m->dev->mem->upload(m->dev, ses_values(p->tensor) + j, &one, sizeof one);
     return true;
 }
 
@@ -289,6 +289,7 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
     m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;
     m->surplus = ses_strndup(list.len ? list.data : "", list.len, e);
     ok = m->surplus && list_fresh(m, o, e) && (train || o->dry || o->lean || ses_store_freeze(m->store, e));
+    if (ok && !o->dry) ses_store_refresh(m->store);
 done:
     ses_wrap(e, "%s", dir);
     ses_free(used);

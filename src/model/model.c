@@ -111,6 +111,7 @@ static bool begin_random(ses_model *m, const ses_model_options *o, ses_err *e)
     for (size_t i = 0; i < ses_store_count(m->store); i++)
         if (ses_store_at(m->store, i)->role == SES_PARAM_COMPUTED && !ses_model_compute(m, i, e))
             return false;
+    ses_store_refresh(m->store);
     return o->train || o->lean || ses_store_freeze(m->store, e);
 }
 
@@ -322,7 +323,7 @@ static int64_t first_bad(const ses_model *m, const ses_tensor *x)
     int64_t count = ses_count(x);
     for (int64_t at = 0; at < count; at += PIECE) {
         int64_t n = count - at < PIECE ? count - at : PIECE;
-        m->dev->mem->download(m->dev, piece, x->f + at, (size_t)n * sizeof *piece);
+        m->dev->mem->download(m->dev, piece, ses_values(x) + at, (size_t)n * sizeof *piece);
         for (int64_t i = 0; i < n; i++)
             if (!isfinite(piece[i])) return at + i;
     }

@@ -42,7 +42,7 @@ bool ses_param_read(void *ctx, void *out, size_t offset, size_t bytes, ses_err *
     size_t size = ses_dtype_size(s->dtype), at = offset / size, end = (offset + bytes) / size;
     for (char *to = out; at < end;) {
         size_t n = end - at < PIECE ? end - at : PIECE;
-        s->dev->mem->download(s->dev, piece, s->t->f + at, n * sizeof *piece);
+        s->dev->mem->download(s->dev, piece, ses_values(s->t) + at, n * sizeof *piece);
         if (s->scale) to_multiples(s, piece, at, n);
         if (!ses_convert(to, s->dtype, piece, SES_REAL, n, e)) return false;
         to += n * size;
@@ -87,7 +87,7 @@ static const float *scales(const ses_model *m, const ses_param *p, ses_arena *me
     float *scale = ses_arena_array(mem, outputs, sizeof *scale, e);
     for (size_t at = 0; scale && at < count; at += PIECE) {
         size_t n = count - at < PIECE ? count - at : PIECE;
-        m->dev->mem->download(m->dev, piece, t->f + at, n * sizeof *piece);
+        m->dev->mem->download(m->dev, piece, ses_values(t) + at, n * sizeof *piece);
         for (size_t i = 0; i < n; i++) {
             float *most = &scale[output_of(t, p->order, at + i)], x = (float)fabs((double)piece[i]);
             if (!(x <= *most)) *most = x;

@@ -189,7 +189,9 @@ static bool add_modules(ses_sentence *s, ses_device *dev, const ses_sentence_opt
     if (!load_modules(s, first, &check, e)) return false;
     if (o->dry) return true;
     if (o->train && ses_store_count(s->store) && !ses_store_train(s->store, e)) return false;
-    return load_modules(s, first, &load, e) && (o->train || ses_store_freeze(s->store, e));
+    bool ok = load_modules(s, first, &load, e) && (o->train || ses_store_freeze(s->store, e));
+    ses_store_refresh(s->store);
+    return ok;
 }
 
 ses_sentence *ses_sentence_open(const char *dir, ses_device *dev, const ses_sentence_options *options,

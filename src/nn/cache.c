@@ -8,9 +8,9 @@
 
 enum { KNOWN_SLOTS = 1024 }; /* with more of them, what slots have in common is not tracked */
 
-static ses_real *at(const ses_shelf *s, int64_t layer, int part, int64_t row)
+static void *at(const ses_shelf *s, int64_t layer, int part, int64_t row)
 {
-    return s->data + ((2 * layer + part) * s->rows + row) * s->cols;
+    return s->data + (size_t)(((2 * layer + part) * s->rows + row) * s->cols) * s->cell;
 }
 
 static bool shelf_new(ses_device *dev, ses_shelf *s, ses_err *e)
@@ -18,8 +18,9 @@ static bool shelf_new(ses_device *dev, ses_shelf *s, ses_err *e)
     int64_t n;
     size_t bytes;
     if (s->rows > INT32_MAX || !ses_mul_i64(2 * s->layers, s->rows, &n) || !ses_mul_i64(n, s->cols, &n) ||
-        !ses_mul_size((size_t)n, sizeof *s->data, &bytes))
+        !ses_mul_size((size_t)n, ses_dtype_size(dev->real), &bytes))
         return ses_fail(e, SES_ENOMEM, "a cache of %lld tokens is too large", (long long)s->rows);
+    s->cell = ses_dtype_size(dev->real);
     s->data = dev->mem->alloc(dev, bytes ? bytes : 1, e);
     return s->data != NULL;
 }
@@ -30,10 +31,7 @@ static void shelf_free(ses_device *dev, ses_shelf *s)
     s->data = NULL;
 }
 
-static size_t row_bytes(const ses_shelf *s, int64_t rows)
-{
-    return (size_t)(rows * s->cols) * sizeof(ses_real);
-}
+static size_t row_bytes(const ses_shelf *s, int64_t rows) { return (size_t)(rows * s->cols) * s->cell; }
 
 /* Rows from .. from + n - 1 of one shelf go to `to` of another (or the same) in every layer. */
 static void move_rows(ses_device *dev, const ses_shelf *a, int64_t to, const ses_shelf *b, int64_t from,
@@ -174,13 +172,13 @@ static void through_stage(ses_cache *c, int64_t n, const int32_t *to, const int3
 {
     const ses_device_memory *mem = c->dev->mem;
     for (int out = 0; out < 2; out++) {
-        ses_real *stage = c->stage;
+        char *stage = c->stage;
         for (int64_t i = 0; i < n; i++) {
             int64_t skip = differ(c, to[i], from[i]), rows = c->len[from[i]] - skip;
             if (rows <= 0) continue;
-            ses_real *slot = at(&c->self, layer, part, (out ? to[i] : from[i]) * c->room + skip);
+            void *slot = at(&c->self, layer, part, (out ? to[i] : from[i]) * c->room + skip);
             mem->move(c->dev, out ? slot : stage, out ? stage : slot, row_bytes(&c->self, rows));
-            stage += rows * c->self.cols;
+            stage += row_bytes(&c->self, rows);
         }
     }
 }
@@ -331,9 +329,9 @@ void ses_cache_end(ses_pass *p, bool ok)
     }
 }
 
-typedef struct rows_from { /* heads of a row: from, and how far apart */
-    const ses_real *x;
-    int64_t row, head;
+typedef struct rows_from { /* heads of a row: from which column on, and how far apart */
+    const ses_tensor *x;
+    int64_t column, row, head;
 } rows_from;
 
 static void put(ses_pass *p, const ses_shelf *s, const ses_seqs *keys, int i, int part, rows_from a,
@@ -341,14 +339,16 @@ static void put(ses_pass *p, const ses_shelf *s, const ses_seqs *keys, int i, in
 {
     ses_device *dev = ses_tape_device(p->tape);
     if (!keys->row) return;
-    dev->k.put_heads(&dev->exec, at(s, i, part, 0), keys->row->i, a.x, a.row, a.head, ses_count(keys->row),
+    const void *first = (const char *)a.x->data + (size_t)a.column * s->cell;
+    dev->k.put_heads(&dev->exec, at(s, i, part, 0), keys->row->i, first, a.row, a.head, ses_count(keys->row),
                      heads, s->cols / heads);
 }
 
 static ses_tensor *whole(ses_pass *p, const ses_shelf *s, int i, int part)
 {
     ses_err e = { 0 };
-    ses_tensor *x = ses_tensor_over(p->tape, at(s, i, part, 0), SES_REAL, SES_DIM(s->rows, s->cols), &e);
+    ses_tensor *x = ses_tensor_over(p->tape, at(s, i, part, 0), ses_tape_device(p->tape)->real,
+                                    SES_DIM(s->rows, s->cols), &e);
     if (!x) ses_tape_fail(p->tape, e.code, "%s", e.msg);
     return x;
 }
@@ -359,13 +359,13 @@ void ses_cache_extend(ses_pass *p, const ses_stack *k, int i, ses_attention_inpu
     int64_t C = s->cols, D = C / k->heads;
     if (!in->q || (!in->k) != (!in->v)) return; /* the tape has failed */
     if (in->k) {
-        put(p, s, &p->past, i, 0, (rows_from){ in->k->f, C, D }, k->heads);
-        put(p, s, &p->past, i, 1, (rows_from){ in->v->f, C, D }, k->heads);
+        put(p, s, &p->past, i, 0, (rows_from){ in->k, 0, C, D }, k->heads);
+        put(p, s, &p->past, i, 1, (rows_from){ in->v, 0, C, D }, k->heads);
     } else {
         bool side = p->c->qkv == SES_QKV_SIDE;
         int64_t part = side ? C : D, head = side ? D : 3 * D;
-        put(p, s, &p->past, i, 0, (rows_from){ in->q->f + part, 3 * C, head }, k->heads);
-        put(p, s, &p->past, i, 1, (rows_from){ in->q->f + 2 * part, 3 * C, head }, k->heads);
+        put(p, s, &p->past, i, 0, (rows_from){ in->q, part, 3 * C, head }, k->heads);
+        put(p, s, &p->past, i, 1, (rows_from){ in->q, 2 * part, 3 * C, head }, k->heads);
     }
     in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1);
 }
@@ -374,8 +374,8 @@ void ses_cache_cross(ses_pass *p, const ses_stack *k, int i, ses_attention_input
 {
     const ses_shelf *s = &p->batch->cache->cross;
     if (in->k && in->v) {
-        put(p, s, &p->source, i, 0, (rows_from){ in->k->f, s->cols, s->cols / k->heads }, k->heads);
-        put(p, s, &p->source, i, 1, (rows_from){ in->v->f, s->cols, s->cols / k->heads }, k->heads);
+        put(p, s, &p->source, i, 0, (rows_from){ in->k, 0, s->cols, s->cols / k->heads }, k->heads);
+        put(p, s, &p->source, i, 1, (rows_from){ in->v, 0, s->cols, s->cols / k->heads }, k->heads);
     }
     in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1);
 }

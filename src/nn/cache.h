@@ -7,7 +7,8 @@
 
 /* Keys and values of every layer, on the device: [layers][keys, values][rows][cols]. */
 typedef struct ses_shelf {
-    ses_real *data;
+    char *data;
+    size_t cell; /* bytes of a number */
     int64_t layers, rows, cols;
 } ses_shelf;
 
@@ -27,7 +28,7 @@ struct ses_cache {
                            NULL: nothing is known */
     int32_t *source_of; /* [slots]: -1 none */
     ses_source *source; /* [slots] */
-    ses_real *stage;    /* rows on their way from slot to slot */
+    char *stage;        /* rows on their way from slot to slot */
     int64_t stage_rows;
 };
 

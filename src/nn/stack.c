@@ -111,7 +111,7 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
     for (int64_t r = 0; row && r < ses_rows(k->position); r++) {
         sines(row, r, width, c->pos);
         for (int64_t j = 0; c->pos == SES_POS_FAIRSEQ && r == c->pad && j < width; j++) row[j] = 0;
-        dev->mem->upload(dev, k->position->f + r * width, row, (size_t)width * sizeof *row);
+        dev->mem->upload(dev, ses_values(k->position) + r * width, row, (size_t)width * sizeof *row);
     }
     ses_free(row);
     return row != NULL;

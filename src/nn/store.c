@@ -18,6 +18,8 @@ struct ses_store {
     ses_param *param;
     size_t n, cap;
     ses_real *value, *grad; /* the flat buffers of training */
+    char *narrow;           /* what value is to ops where the device's reals are narrow */
+    bool fresh;             /* parameters of their own have come since the last refresh */
     size_t flat;            /* numbers in each, gaps included */
     const ses_adapting *adapting;
     ses_err err;
@@ -40,6 +42,7 @@ void ses_store_free(ses_store *s)
     for (size_t i = 0; i < s->n; i++) ses_pack_free(s->param[i].tensor->pack);
     if (s->value) s->dev->mem->free(s->dev, s->value);
     if (s->grad) s->dev->mem->free(s->dev, s->grad);
+    if (s->narrow) s->dev->mem->free(s->dev, s->narrow);
     ses_free(s->param);
     ses_strmap_free(&s->index);
     ses_arena_free(&s->own);
@@ -68,7 +71,7 @@ ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_
         return NULL;
     assert(fresh); /* a model declares each name once */
     memcpy(t->dim, dim, sizeof t->dim);
-    t->dtype = SES_REAL;
+    t->dtype = s->dev->real;
     ses_param_role role = s->adapting ? SES_PARAM_BASE : SES_PARAM_TRAINED;
     s->param[s->n++] =
         (ses_param){ .name = copy, .tensor = t, .init = init, .role = role, .decay = ses_rank(t) > 1 };
@@ -140,6 +143,8 @@ int64_t ses_store_trained(const ses_store *s)
 
 static size_t padded(const ses_tensor *t) { return ((size_t)ses_count(t) + GRAIN - 1) / GRAIN * GRAIN; }
 
+static bool narrow(const ses_store *s) { return s->dev->real != SES_REAL; }
+
 static ses_real *flat_new(ses_store *s, ses_err *e)
 {
     size_t bytes;
@@ -160,11 +165,13 @@ bool ses_store_train(ses_store *s, ses_err *e)
     s->value = flat_new(s, e);
     s->grad = s->value ? flat_new(s, e) : NULL;
     if (!s->grad) return false;
-    size_t at = 0;
+    size_t at = 0, cell = ses_dtype_size(s->dev->real);
+    if (narrow(s) && !(s->narrow = s->dev->mem->alloc(s->dev, s->flat * cell, e))) return false;
     for (size_t i = 0; i < s->n; i++) {
         ses_tensor *t = s->param[i].tensor;
         if (s->param[i].role == SES_PARAM_BASE) continue;
         t->f = s->value + at;
+        if (narrow(s)) t->wide = t->f, t->data = s->narrow + at * cell;
         t->grad = s->grad + at;
         t->wants_grad = s->param[i].role == SES_PARAM_TRAINED;
         t->grad_set = true;
@@ -178,6 +185,7 @@ void ses_store_share(ses_store *s, size_t i, const ses_tensor *with)
     ses_tensor *t = s->param[i].tensor;
     assert(ses_same_shape(t, with) && t->grad && with->grad);
     t->f = with->f;
+    t->wide = with->wide;
     t->grad = with->grad;
     s->param[i].role = SES_PARAM_SHARED;
 }
@@ -186,7 +194,22 @@ bool ses_store_own(ses_store *s, size_t i, ses_err *e)
 {
     ses_tensor *t = s->param[i].tensor;
     t->data = ses_arena_alloc(&s->own, (size_t)ses_count(t) * sizeof(ses_real), e);
+    if (!t->data || !narrow(s)) return t->data != NULL;
+    t->wide = t->f;
+    t->data = ses_arena_alloc(&s->own, (size_t)ses_count(t) * ses_dtype_size(t->dtype), e);
+    s->fresh = true;
     return t->data != NULL;
+}
+
+void ses_store_refresh(ses_store *s)
+{
+    if (!narrow(s)) return;
+    if (s->value) s->dev->mem->narrow(s->dev, s->narrow, s->value, (int64_t)s->flat);
+    for (size_t i = 0; (!s->value || s->fresh) && i < s->n; i++) {
+        const ses_tensor *t = s->param[i].tensor;
+        if (t->wide) s->dev->mem->narrow(s->dev, t->data, t->wide, ses_count(t));
+    }
+    s->fresh = false;
 }
 
 void ses_store_bind(ses_store *s, size_t i, const ses_real *data)
@@ -244,7 +267,7 @@ void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed)
         ses_real row[ROW];
         int64_t len = count - at < ROW ? count - at : ROW;
         for (int64_t j = 0; j < len; j++) row[j] = (ses_real)drawn(p, deviation, key, (uint64_t)(at + j));
-        s->dev->mem->upload(s->dev, p->tensor->f + at, row, (size_t)len * sizeof *row);
+        s->dev->mem->upload(s->dev, ses_values(p->tensor) + at, row, (size_t)len * sizeof *row);
     }
 }
 
@@ -260,5 +283,5 @@ void ses_store_zero_grad(ses_store *s)
 
 double ses_store_grad_norm(const ses_store *s)
 {
-    return s->grad ? sqrt(s->dev->k.sum_squares(&s->dev->exec, s->grad, (int64_t)s->flat)) : 0;
+    return s->grad ? sqrt(s->dev->wide.sum_squares(&s->dev->exec, s->grad, (int64_t)s->flat)) : 0;
 }

@@ -34,7 +34,7 @@ static void backward(const ses_node *n)
     const ses_tensor *x = n->in[1];
     int64_t count = ses_count(x);
     ses_sink da = n->in[0] ? ses_grad(n, 0) : (ses_sink){ 0 }, dx = ses_grad(n, 1);
-    ses_real *dw = ses_grad_zeroed(n, 2);
+    ses_real *dw = ses_grad_zeroed(n, 2).data;
     if (da.data) n->k->scale(n->exec, da, n->out->grad, 1, count);
     if (dx.data) n->k->scale(n->exec, dx, n->out->grad, weight(n), count);
     if (dw) {

@@ -11,12 +11,10 @@ static bool infer(ses_node *n, ses_err *e)
     return ses_node_out(n, n->in[0]->dim, e);
 }
 
-static const ses_real *row(const ses_node *n, int i) { return n->in[i] ? n->in[i]->f : NULL; }
-
 static void forward(const ses_node *n)
 {
-    n->k->affine(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, row(n, 1), row(n, 2), ses_rows(n->out),
-                 ses_cols(n->out));
+    n->k->affine(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, ses_wide(n, 1), ses_wide(n, 2),
+                 ses_rows(n->out), ses_cols(n->out));
 }
 
 static void backward(const ses_node *n)
@@ -24,14 +22,14 @@ static void backward(const ses_node *n)
     int64_t rows = ses_rows(n->out), cols = ses_cols(n->out);
     const ses_real *dy = n->out->grad;
     ses_sink dx = ses_grad(n, 0);
-    ses_real *dgain = ses_grad_zeroed(n, 1), *dbias = ses_grad_zeroed(n, 2);
-    if (dx.data) n->k->affine(n->exec, dx, dy, row(n, 1), NULL, rows, cols);
-    ses_real *part = dgain ? ses_scratch(n, rows * cols) : NULL;
+    ses_sink dgain = ses_grad_zeroed(n, 1), dbias = ses_grad_zeroed(n, 2);
+    if (dx.data) n->k->affine(n->exec, dx, dy, ses_wide(n, 1), NULL, rows, cols);
+    ses_real *part = dgain.data ? ses_scratch(n, rows * cols) : NULL;
     if (part) {
         n->k->mul(n->exec, (ses_sink){ part, false }, dy, n->in[0]->f, rows * cols);
         n->k->col_sum(n->exec, dgain, part, rows, cols);
     }
-    if (dbias) n->k->col_sum(n->exec, dbias, dy, rows, cols);
+    if (dbias.data) n->k->col_sum(n->exec, dbias, dy, rows, cols);
 }
 
 static const ses_case cases[] = {

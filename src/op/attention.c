@@ -23,10 +23,15 @@ static int64_t head_size(const ses_node *n)
 }
 
 /* Where each of query, key and value begins in its row, and from head to head, when they share one tensor. */
-static void place_shared(ses_attn *a, ses_qkv_layout layout, const ses_real *x)
+static int64_t part_of(const ses_attn *a, ses_qkv_layout layout)
 {
-    int64_t part = layout == SES_QKV_SIDE ? a->heads * a->dim : a->dim;
-    a->q = x, a->k = x + part, a->v = x + 2 * part;
+    return layout == SES_QKV_SIDE ? a->heads * a->dim : a->dim;
+}
+
+static void place_shared(const ses_node *n, ses_attn *a, ses_qkv_layout layout, const ses_real *x)
+{
+    int64_t part = part_of(a, layout);
+    a->q = x, a->k = ses_real_at(n, x, part), a->v = ses_real_at(n, x, 2 * part);
     a->q_row = a->k_row = a->v_row = 3 * a->heads * a->dim;
     a->q_head = a->k_head = a->v_head = layout == SES_QKV_SIDE ? a->dim : 3 * a->dim;
 }
@@ -47,7 +52,7 @@ static ses_attn arguments(const ses_node *n)
     a.cu_q = in[CU_Q]->i, a.cu_k = in[CU_K]->i, a.len_k = ints(in[LEN_K]);
     a.q = in[Q]->f;
     a.q_row = a.k_row = a.v_row = a.out_row = a.heads * a.dim;
-    if (o->layout != SES_QKV_APART) place_shared(&a, o->layout, in[Q]->f);
+    if (o->layout != SES_QKV_APART) place_shared(n, &a, o->layout, in[Q]->f);
     if (in[K]) a.k = in[K]->f, a.v = in[V]->f, a.k_row = a.v_row = a.heads * a.dim, a.k_head = a.v_head = 0;
     a.dist = reals(in[DIST]), a.bias = reals(in[BIAS]);
     a.out = n->out->f, a.lse = n->saved[0], a.probs = n->aux ? n->aux->f : NULL;
@@ -102,8 +107,8 @@ static bool infer(ses_node *n, ses_err *e)
     if (!ses_node_out(n, SES_DIM(rows, a->o.heads * head_size(n)), e)) return false;
     if (a->want_probs) {
         int64_t count = pairs(n);
-        ses_real *p = count > 0 && ses_node_save(n, 1, count, e) ? n->saved[1] : NULL;
-        n->aux = p ? ses_tensor_over(n->tape, p, SES_REAL, SES_DIM(count), e) : NULL;
+        ses_real *p = count > 0 && ses_node_save_cells(n, 1, count, e) ? n->saved[1] : NULL;
+        n->aux = p ? ses_tensor_over(n->tape, p, n->dtype, SES_DIM(count), e) : NULL;
         if (!n->aux) return false;
     }
     return !ses_node_keeps(n) || ses_node_save(n, 0, a->o.heads * rows, e);
@@ -118,14 +123,14 @@ static void forward(const ses_node *n)
 /* Keys that no sequence has (room to grow) get a gradient of zero. */
 static ses_sink key_grad(const ses_node *n, int i)
 {
-    return n->in[LEN_K] ? (ses_sink){ ses_grad_zeroed(n, i), true } : ses_grad(n, i);
+    return n->in[LEN_K] ? ses_grad_zeroed(n, i) : ses_grad(n, i);
 }
 
 /* Keys and values beside the queries that nobody reads (others are given) too. */
 static ses_sink query_grad(const ses_node *n)
 {
     bool part = n->in[K] && attr_of(n)->o.layout != SES_QKV_APART;
-    return part ? (ses_sink){ ses_grad_zeroed(n, Q), true } : ses_grad(n, Q);
+    return part ? ses_grad_zeroed(n, Q) : ses_grad(n, Q);
 }
 
 static void backward(const ses_node *n)
@@ -135,9 +140,8 @@ static void backward(const ses_node *n)
     if (!g.delta) return;
     g.dq = query_grad(n), g.dk = key_grad(n, K), g.dv = key_grad(n, V);
     if (!n->in[K] && g.dq.data) { /* three parts of one gradient */
-        g.dk = g.dv = g.dq;
-        g.dk.data += a.k - a.q;
-        g.dv.data += a.v - a.q;
+        int64_t part = part_of(&a, attr_of(n)->o.layout);
+        g.dk = ses_sink_at(n, g.dq, part), g.dv = ses_sink_at(n, g.dq, 2 * part);
     }
     g.ddist = ses_grad(n, DIST), g.dbias = ses_grad(n, BIAS);
     n->k->attention_bwd(n->exec, &a, &g);

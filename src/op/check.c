@@ -33,6 +33,8 @@ static ses_tensor *weigh(ses_trial *r, ses_tape *t, ses_tensor *x, ses_err *e)
     ses_real *w = ses_arena_array(&r->mem, (size_t)n, sizeof *w, e);
     for (int64_t j = 0; w && j < n; j++)
         w[j] = (ses_real)ses_rand_normal((ses_key){ .seed = 23 }, (uint64_t)j);
+    if (w && n == 1)
+        return ses_reshape(t, ses_scale(t, x, (double)w[0]), SES_DIM(1)); /* a loss, which stays wide */
     ses_tensor *weight = w ? ses_tape_input(t, w, SES_DIM(1, n)) : NULL;
     return ses_reshape(
         t, ses_linear(t, ses_reshape(t, x, SES_DIM(1, n)), weight, NULL, SES_ACT_NONE, SES_OUT_IN),
@@ -69,6 +71,7 @@ static void run_on(ses_trial *r, ses_tape *t, const ses_op *op, const ses_case *
     for (int i = 0; i < n_in; i++) {
         if (!in[i] || !in[i]->wants_grad) continue;
         ses_tensor grad = *in[i];
+        grad.dtype = SES_REAL, grad.wide = NULL;
         grad.data = in[i]->grad; /* NULL: the op gave none, and the comparison will say so */
         if (grad.data) r->grad[i] = keep(r, t, &grad, &r->n_grad[i], e);
     }

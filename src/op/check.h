@@ -24,6 +24,9 @@ bool ses_trial_run(ses_trial *r, ses_device *dev, const ses_op *op, const ses_ca
                    ses_err *e);
 void ses_trial_free(ses_trial *r);
 
+/* How much further bf16 may be off than f32: 16 bits less of mantissa, and errors add up. */
+enum { SES_NARROW_TOL = 5000 };
+
 /* How far a is from ref as a share of the case's tolerance; *where names the worst part ("out", "grad 1"). */
 double ses_trial_distance(const ses_trial *a, const ses_trial *ref, const ses_case *c, const char **where);
 

@@ -18,16 +18,16 @@ static bool infer(ses_node *n, ses_err *e)
 static void forward(const ses_node *n)
 {
     const attr *a = n->attr;
-    n->k->copy_cols(n->exec, (ses_sink){ n->out->f, false }, a->count, n->in[0]->f + a->from,
+    n->k->copy_cols(n->exec, (ses_sink){ n->out->f, false }, a->count, ses_real_at(n, n->in[0]->f, a->from),
                     ses_cols(n->in[0]), ses_rows(n->out), a->count);
 }
 
 static void backward(const ses_node *n)
 {
     const attr *a = n->attr;
-    ses_real *dx = ses_grad_zeroed(n, 0);
-    if (dx)
-        n->k->copy_cols(n->exec, (ses_sink){ dx + a->from, true }, ses_cols(n->in[0]), n->out->grad, a->count,
+    ses_sink dx = ses_grad_zeroed(n, 0);
+    if (dx.data)
+        n->k->copy_cols(n->exec, ses_sink_at(n, dx, a->from), ses_cols(n->in[0]), n->out->grad, a->count,
                         ses_rows(n->out), a->count);
 }
 

@@ -19,7 +19,8 @@ static void forward(const ses_node *n)
     int64_t rows = ses_rows(n->out), width = ses_cols(n->out), at = 0;
     for (int i = 0; i < n->n_in; i++) {
         int64_t cols = ses_cols(n->in[i]);
-        n->k->copy_cols(n->exec, (ses_sink){ n->out->f + at, false }, width, n->in[i]->f, cols, rows, cols);
+        n->k->copy_cols(n->exec, (ses_sink){ ses_real_at(n, n->out->f, at), false }, width, n->in[i]->f, cols,
+                        rows, cols);
         at += cols;
     }
 }
@@ -30,7 +31,7 @@ static void backward(const ses_node *n)
     for (int i = 0; i < n->n_in; i++) {
         int64_t cols = ses_cols(n->in[i]);
         ses_sink d = ses_grad(n, i);
-        if (d.data) n->k->copy_cols(n->exec, d, cols, n->out->grad + at, width, rows, cols);
+        if (d.data) n->k->copy_cols(n->exec, d, cols, ses_real_at(n, n->out->grad, at), width, rows, cols);
         at += cols;
     }
 }

@@ -33,8 +33,8 @@ static void backward(const ses_node *n)
 {
     const attr *a = n->attr;
     for (int i = 0; i < n->n_in; i += 2) {
-        ses_real *grad = ses_grad_zeroed(n, i);
-        if (grad)
+        ses_sink grad = ses_grad_zeroed(n, i);
+        if (grad.data)
             n->k->scatter_add(n->exec, grad, n->out->grad, n->in[i + 1]->i, ses_rows(n->out),
                               ses_cols(n->out), a->pad[i / 2]);
     }

@@ -12,7 +12,7 @@ static bool infer(ses_node *n, ses_err *e)
     int64_t rows = ses_rows(n->in[0]), cols = ses_cols(n->in[0]) / 2;
     if (ses_cols(n->in[0]) % 2) return ses_fail(e, SES_EARG, "an odd number of columns has no halves");
     for (int i = 0; i < 3; i++)
-        if (!ses_node_save(n, i, rows * cols, e)) return false;
+        if (!ses_node_save_cells(n, i, rows * cols, e)) return false;
     return ses_node_out(n, SES_DIM(rows, cols), e);
 }
 
@@ -21,8 +21,8 @@ static void forward(const ses_node *n)
     const attr *a = n->attr;
     int64_t rows = ses_rows(n->out), cols = ses_cols(n->out);
     for (int half = 0; half < 2; half++)
-        n->k->copy_cols(n->exec, (ses_sink){ n->saved[half], false }, cols, n->in[0]->f + half * cols,
-                        2 * cols, rows, cols);
+        n->k->copy_cols(n->exec, (ses_sink){ n->saved[half], false }, cols,
+                        ses_real_at(n, n->in[0]->f, half * cols), 2 * cols, rows, cols);
     n->k->act(n->exec, n->saved[2], n->saved[0], rows * cols, a->act);
     n->k->mul(n->exec, (ses_sink){ n->out->f, false }, n->saved[2], n->saved[1], rows * cols);
 }
@@ -35,7 +35,7 @@ static void backward(const ses_node *n)
     ses_real *part = dx.data ? ses_scratch(n, count) : NULL;
     if (!part) return;
     n->k->mul(n->exec, (ses_sink){ part, false }, n->out->grad, n->saved[2], count); /* db = dy act(a) */
-    n->k->copy_cols(n->exec, (ses_sink){ dx.data + cols, dx.add }, 2 * cols, part, cols, rows, cols);
+    n->k->copy_cols(n->exec, ses_sink_at(n, dx, cols), 2 * cols, part, cols, rows, cols);
     n->k->mul(n->exec, (ses_sink){ part, false }, n->out->grad, n->saved[1], count); /* da = dy b act'(a) */
     n->k->act_bwd(n->exec, (ses_sink){ part, false }, part, n->saved[0], count, a->act);
     n->k->copy_cols(n->exec, dx, 2 * cols, part, cols, rows, cols);

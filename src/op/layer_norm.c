@@ -15,24 +15,25 @@ static bool infer(ses_node *n, ses_err *e)
         return ses_fail(e, SES_EARG, "gain and bias must have %lld entries", (long long)ses_cols(x));
     if (!ses_node_out(n, x->dim, e)) return false;
     if (!ses_node_keeps(n)) return true;
-    return ses_node_save(n, 0, 2 * ses_rows(x), e) && (!residual || ses_node_save(n, 1, ses_count(x), e));
+    return ses_node_save(n, 0, 2 * ses_rows(x), e) &&
+           (!residual || ses_node_save_cells(n, 1, ses_count(x), e));
 }
 
 static void forward(const ses_node *n)
 {
     const attr *a = n->attr;
     const ses_tensor *x = n->in[0], *residual = n->in[1];
-    n->k->norm(n->exec, n->out->f, n->saved[1], n->saved[0], x->f, residual ? residual->f : NULL, n->in[2]->f,
-               n->in[3]->f, ses_rows(x), ses_cols(x), a->eps);
+    n->k->norm(n->exec, n->out->f, n->saved[1], n->saved[0], x->f, residual ? residual->f : NULL,
+               ses_wide(n, 2), ses_wide(n, 3), ses_rows(x), ses_cols(x), a->eps);
 }
 
 static void backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0];
     ses_sink dx = ses_grad(n, 0), dres = ses_grad(n, 1);
-    ses_real *dgain = ses_grad_zeroed(n, 2), *dbias = ses_grad_zeroed(n, 3);
+    ses_real *dgain = ses_grad_vector(n, 2), *dbias = ses_grad_vector(n, 3);
     n->k->norm_bwd(n->exec, dx, dres, dgain, dbias, n->out->grad, n->saved[1] ? n->saved[1] : x->f,
-                   n->saved[0], n->in[2]->f, ses_rows(x), ses_cols(x));
+                   n->saved[0], ses_wide(n, 2), ses_rows(x), ses_cols(x));
 }
 
 static const ses_case cases[] = {

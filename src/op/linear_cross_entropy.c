@@ -34,7 +34,7 @@ static int64_t rows_at_once(const ses_node *n)
 static void logits(const ses_node *n, ses_real *out, int64_t from, int64_t rows)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
-    ses_gemm g = ses_gemm_nt(out, x->f + from * w->dim[1], w->f, rows, w->dim[0], w->dim[1]);
+    ses_gemm g = ses_gemm_nt(out, ses_real_at(n, x->f, from * w->dim[1]), w->f, rows, w->dim[0], w->dim[1]);
     g.bias = b ? b->f : NULL;
     ses_gemm_weight(n, &g, w, SES_OUT_IN);
 }
@@ -60,19 +60,19 @@ static void backward(const ses_node *n)
     ses_real *chunk = ses_scratch(n, step * V);
     if (!chunk) return;
     ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
-    ses_real *db = ses_grad_zeroed(n, 2);
+    ses_sink db = ses_grad_zeroed(n, 2);
     for (int64_t from = 0; from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
         logits(n, chunk, from, rows);
         n->k->xent_bwd(n->exec, (ses_sink){ chunk, false }, n->out->grad, n->saved[0], n->saved[1] + from,
                        chunk, label + from, rows, V);
-        ses_gemm gx = ses_gemm_nn(dx.data ? dx.data + from * C : NULL, chunk, w->f, rows, C, V);
-        ses_gemm gw = ses_gemm_tn(dw.data, chunk, x->f + from * C, V, C, rows);
-        gx.add = dx.add;
-        gw.add = dw.add || from > 0;
+        ses_gemm gx = ses_gemm_nn(ses_sink_at(n, dx, from * C).data, chunk, w->f, rows, C, V);
+        ses_gemm gw = ses_gemm_tn(dw.data, chunk, ses_real_at(n, x->f, from * C), V, C, rows);
+        gx.add = dx.add, gx.wide = dx.wide;
+        gw.add = dw.add || from > 0, gw.wide = dw.wide;
         if (dx.data) n->k->gemm(n->exec, &gx);
         if (dw.data) n->k->gemm(n->exec, &gw);
-        if (db) n->k->col_sum(n->exec, db, chunk, rows, V);
+        if (db.data) n->k->col_sum(n->exec, db, chunk, rows, V);
     }
 }
 

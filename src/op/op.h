@@ -14,6 +14,7 @@ typedef struct ses_op ses_op;
 typedef struct ses_node {
     const ses_op *op;
     ses_tape *tape;
+    ses_dtype dtype; /* of its real inputs and outputs, losses apart */
     const ses_kernels *k;
     ses_exec *exec;
     int n_in;
@@ -58,8 +59,9 @@ ses_tensor *ses_apply(ses_tape *t, const ses_op *op, ses_tensor *const *in, int 
 
 /* For infer. */
 bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e);
-bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e); /* always made, recording or not */
-bool ses_node_keeps(const ses_node *n);                            /* will backward run? */
+bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e); /* always made, recording or not; wide */
+bool ses_node_save_cells(ses_node *n, int i, int64_t count, ses_err *e); /* of the node's dtype */
+bool ses_node_keeps(const ses_node *n);                                  /* will backward run? */
 ses_tensor *ses_tensor_over(ses_tape *t, void *data, ses_dtype dtype, const int64_t dim[SES_MAX_DIM],
                             ses_err *e);
 bool ses_want_input(const ses_node *n, int i, const char *what, ses_err *e); /* present, and real */
@@ -72,9 +74,17 @@ bool ses_want_range(const ses_node *n, int i, int64_t limit, bool ignore, const 
 const int32_t *ses_node_ints(const ses_node *n, int i);
 #define SES_DIM(...) ((const int64_t[SES_MAX_DIM]){ __VA_ARGS__ })
 
+/* Reals are opaque to ops: a device may hold them narrow. Element i of an array of them, and of a sink. */
+void *ses_real_at(const ses_node *n, const void *array, int64_t i);
+ses_sink ses_sink_at(const ses_node *n, ses_sink s, int64_t i);
+/* Input i, a parameter or an input of the tape, in full; NULL: absent, or neither (then the tape has
+ * failed). */
+const ses_real *ses_wide(const ses_node *n, int i);
+
 /* For backward: where input i's gradient goes; data NULL when nobody wants it. Asking means writing. */
 ses_sink ses_grad(const ses_node *n, int i);
-ses_real *ses_grad_zeroed(const ses_node *n, int i); /* for scattered additions; NULL when not wanted */
+ses_sink ses_grad_zeroed(const ses_node *n, int i);  /* for scattered additions */
+ses_real *ses_grad_vector(const ses_node *n, int i); /* the same of a vector, wide; NULL when not wanted */
 
 /* Scratch for the time of one forward or backward call; NULL (and a failed tape) when there is none. */
 ses_real *ses_scratch(const ses_node *n, int64_t count);

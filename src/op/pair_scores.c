@@ -62,27 +62,29 @@ static bool infer(ses_node *n, ses_err *e)
 /* One product for each sequence and head: scores, or what goes back to one side from the other. */
 typedef enum { SCORES, TO_QUERY, TO_KEY } step;
 
-static void products(const ses_node *n, step what, ses_real *to, ses_real *scores)
+static void products(const ses_node *n, step what, ses_sink to, ses_real *scores)
 {
     const attr *a = n->attr;
     side q = side_of(n, false), k = side_of(n, true);
-    const ses_real *qx = n->in[Q]->f + q.first, *kx = (n->in[K] ? n->in[K]->f : n->in[Q]->f) + k.first;
+    const ses_real *qx = ses_real_at(n, n->in[Q]->f, q.first), *kx = n->in[K] ? n->in[K]->f : n->in[Q]->f;
     int64_t dim = head_size(n);
+    kx = ses_real_at(n, kx, k.first);
     for (int64_t s = 0; s < a->seqs; s++)
         for (int64_t h = 0, from = a->cu[s], len = a->cu[s + 1] - from; h < a->heads;
-             h++, scores += len * len) {
+             h++, scores = ses_real_at(n, scores, len * len)) {
             ses_gemm g = { .m = len };
             if (what == SCORES) {
                 g.c = scores, g.ldc = len, g.n = len, g.k = dim;
-                g.a = qx + from * q.row + h * q.head, g.a_row = q.row, g.a_col = 1;
-                g.b = kx + from * k.row + h * k.head, g.b_row = 1, g.b_col = k.row;
+                g.a = ses_real_at(n, qx, from * q.row + h * q.head), g.a_row = q.row, g.a_col = 1;
+                g.b = ses_real_at(n, kx, from * k.row + h * k.head), g.b_row = 1, g.b_col = k.row;
             } else {
                 bool query = what == TO_QUERY;
                 side mine = query ? q : k, other = query ? k : q;
-                g.c = to + mine.first + from * mine.row + h * mine.head, g.ldc = mine.row, g.n = dim,
-                g.k = len;
+                g.c = ses_sink_at(n, to, mine.first + from * mine.row + h * mine.head).data, g.ldc = mine.row;
+                g.n = dim, g.wide = to.wide, g.k = len;
                 g.a = scores, g.a_row = query ? len : 1, g.a_col = query ? 1 : len;
-                g.b = (query ? kx : qx) + from * other.row + h * other.head, g.b_row = other.row, g.b_col = 1;
+                g.b = ses_real_at(n, query ? kx : qx, from * other.row + h * other.head), g.b_row = other.row,
+                g.b_col = 1;
                 g.add = true;
             }
             n->k->gemm(n->exec, &g);
@@ -91,18 +93,18 @@ static void products(const ses_node *n, step what, ses_real *to, ses_real *score
 
 static void forward(const ses_node *n)
 {
-    products(n, SCORES, NULL, n->out->f);
+    products(n, SCORES, (ses_sink){ .data = NULL }, n->out->f);
     n->k->scale(n->exec, (ses_sink){ n->out->f, false }, n->out->f, (ses_real)scale_of(n), ses_count(n->out));
 }
 
 static void backward(const ses_node *n)
 {
     ses_real *scaled = ses_scratch(n, ses_count(n->out));
-    ses_real *dq = ses_grad_zeroed(n, Q), *dk = n->in[K] ? ses_grad_zeroed(n, K) : dq;
+    ses_sink dq = ses_grad_zeroed(n, Q), dk = n->in[K] ? ses_grad_zeroed(n, K) : dq;
     if (!scaled) return;
     n->k->scale(n->exec, (ses_sink){ scaled, false }, n->out->grad, (ses_real)scale_of(n), ses_count(n->out));
-    if (dq) products(n, TO_QUERY, dq, scaled);
-    if (dk) products(n, TO_KEY, dk, scaled);
+    if (dq.data) products(n, TO_QUERY, dq, scaled);
+    if (dk.data) products(n, TO_KEY, dk, scaled);
 }
 
 static const int32_t three[] = { 0, 3, 4, 9 }, one[] = { 0, 33 };

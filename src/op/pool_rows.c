@@ -23,11 +23,10 @@ static void forward(const ses_node *n)
 static void backward(const ses_node *n)
 {
     const attr *a = n->attr;
-    ses_real *dx = ses_grad_zeroed(n, 0);
-    if (dx)
-        n->k->pool_bwd(n->exec, (ses_sink){ dx, true }, n->out->grad,
-                       (const int32_t *)(const void *)n->saved[0], n->in[1]->i, ses_rows(n->out),
-                       ses_cols(n->out), a->kind);
+    ses_sink dx = ses_grad_zeroed(n, 0);
+    if (dx.data)
+        n->k->pool_bwd(n->exec, dx, n->out->grad, (const int32_t *)(const void *)n->saved[0], n->in[1]->i,
+                       ses_rows(n->out), ses_cols(n->out), a->kind);
 }
 
 static const int32_t cu[] = { 0, 3, 4, 9 };

@@ -124,8 +124,9 @@ static void weight_grads(const ses_node *n, course *c, const ses_real *dh)
 {
     int64_t T = ses_rows(n->out), H = ses_cols(n->out), G = gates(n) * H;
     ses_sink dw = ses_grad(n, 1);
-    ses_real *db = ses_grad_zeroed(n, 2), *was = dw.data ? ses_scratch(n, T * H) : NULL;
-    if (db) n->k->col_sum(n->exec, db, dh, T, G);
+    ses_sink db = ses_grad_zeroed(n, 2);
+    ses_real *was = dw.data ? ses_scratch(n, T * H) : NULL;
+    if (db.data) n->k->col_sum(n->exec, db, dh, T, G);
     if (!was) return;
     memset(was, 0, (size_t)(T * H) * sizeof *was);
     for (int64_t t = 1; t < c->steps; t++)

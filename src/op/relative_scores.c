@@ -42,11 +42,11 @@ static ses_relative arguments(const ses_node *n, int i)
     if (m->rows == SES_ROWS_BY_DISTANCE) a.at = in[AT]->i;
     a.label = ints(in[LABEL]);
     a.turned = o->turned ? o->turned : a.seqs;
-    a.x = x->f + column(m, o->heads, a.dim), a.x_row = ses_cols(x);
+    a.x = ses_real_at(n, x->f, column(m, o->heads, a.dim)), a.x_row = ses_cols(x);
     a.x_head = m->layout == SES_QKV_HEADS ? 3 * a.dim : a.dim;
     a.by_key = m->side == SES_BY_KEY;
     a.r = r->f, a.rows = ses_rows(r);
-    a.mask = i == 0 && in[MASK] ? in[MASK]->f : NULL;
+    a.mask = i == 0 ? ses_wide(n, MASK) : NULL;
     a.scale = (ses_real)(o->scale ? o->scale : 1 / sqrt((double)a.dim));
     return a;
 }
@@ -141,8 +141,8 @@ static void backward(const ses_node *n)
         int x = i ? X1 : X0, r = i ? R1 : R0;
         ses_relative a = arguments(n, i);
         /* where x is more than this side, the rest of its gradient is 0 */
-        ses_sink dx = m->layout == SES_QKV_APART ? ses_grad(n, x) : (ses_sink){ ses_grad_zeroed(n, x), true };
-        if (dx.data) dx.data += column(m, a.heads, a.dim);
+        ses_sink dx = m->layout == SES_QKV_APART ? ses_grad(n, x) : ses_grad_zeroed(n, x);
+        dx = ses_sink_at(n, dx, column(m, a.heads, a.dim));
         n->k->relative_bwd(n->exec, &a, n->out->grad, dx, ses_grad(n, r));
     }
 }

@@ -11,7 +11,7 @@ static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
     if (!ses_want_input(n, 0, "x", e)) return false;
-    n->out = ses_tensor_over(n->tape, n->in[0]->data, SES_REAL, a->dim, e);
+    n->out = ses_tensor_over(n->tape, n->in[0]->data, n->dtype, a->dim, e);
     if (!n->out) return false;
     if (ses_count(n->out) == ses_count(n->in[0])) return true;
     return ses_fail(e, SES_EARG, "%lld numbers cannot become %lld", (long long)ses_count(n->in[0]),

@@ -18,15 +18,16 @@ static void forward(const ses_node *n)
 {
     const attr *a = n->attr;
     const ses_tensor *x = n->in[0];
-    n->k->rms(n->exec, n->out->f, n->saved[0], x->f, n->in[1]->f, ses_rows(x), ses_cols(x), a->eps);
+    n->k->rms(n->exec, n->out->f, n->saved[0], x->f, ses_wide(n, 1), ses_rows(x), ses_cols(x), a->eps);
 }
 
 static void backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0];
     ses_sink dx = ses_grad(n, 0);
-    ses_real *dgain = ses_grad_zeroed(n, 1);
-    n->k->rms_bwd(n->exec, dx, dgain, n->out->grad, x->f, n->saved[0], n->in[1]->f, ses_rows(x), ses_cols(x));
+    ses_real *dgain = ses_grad_vector(n, 1);
+    n->k->rms_bwd(n->exec, dx, dgain, n->out->grad, x->f, n->saved[0], ses_wide(n, 1), ses_rows(x),
+                  ses_cols(x));
 }
 
 static const ses_case cases[] = {

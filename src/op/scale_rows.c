@@ -13,14 +13,15 @@ static bool infer(ses_node *n, ses_err *e)
 
 static void forward(const ses_node *n)
 {
-    n->k->scale_rows(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, n->in[1]->f, ses_rows(n->out),
+    n->k->scale_rows(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, ses_wide(n, 1), ses_rows(n->out),
                      ses_cols(n->out));
 }
 
 static void backward(const ses_node *n)
 {
     ses_sink dx = ses_grad(n, 0);
-    if (dx.data) n->k->scale_rows(n->exec, dx, n->out->grad, n->in[1]->f, ses_rows(n->out), ses_cols(n->out));
+    if (dx.data)
+        n->k->scale_rows(n->exec, dx, n->out->grad, ses_wide(n, 1), ses_rows(n->out), ses_cols(n->out));
 }
 
 static const ses_case cases[] = {

@@ -17,8 +17,8 @@ static void forward(const ses_node *n)
 
 static void backward(const ses_node *n)
 {
-    ses_real *dx = ses_grad_zeroed(n, 0);
-    if (dx)
+    ses_sink dx = ses_grad_zeroed(n, 0);
+    if (dx.data)
         n->k->scatter_add(n->exec, dx, n->out->grad, n->in[1]->i, ses_rows(n->out), ses_cols(n->out),
                           SES_IGNORE);
 }

@@ -12,7 +12,7 @@
 typedef struct spare {
     struct spare *next;
     ses_real *buffer;
-    int64_t count;
+    size_t bytes;
 } spare;
 
 enum { DEVICE_GRAIN = 16 << 20 }; /* smallest block of a GPU's memory: asking for one takes long */
@@ -143,7 +143,7 @@ static ses_tensor *tensor_new(ses_tape *t, ses_dtype dtype, const int64_t dim[SE
 
 ses_tensor *ses_tape_tensor(ses_tape *t, const int64_t dim[SES_MAX_DIM])
 {
-    return t->err.code ? NULL : tensor_new(t, SES_REAL, dim, &t->err);
+    return t->err.code ? NULL : tensor_new(t, t->dev->real, dim, &t->err);
 }
 
 static ses_tensor *from_host(ses_tape *t, ses_dtype dtype, const void *host, const int64_t dim[SES_MAX_DIM])
@@ -155,7 +155,13 @@ static ses_tensor *from_host(ses_tape *t, ses_dtype dtype, const void *host, con
 
 ses_tensor *ses_tape_input(ses_tape *t, const ses_real *host, const int64_t dim[SES_MAX_DIM])
 {
-    return from_host(t, SES_REAL, host, dim);
+    ses_tensor *x = from_host(t, SES_REAL, host, dim);
+    if (!x || t->dev->real == SES_REAL) return x;
+    ses_tensor *copy = tensor_new(t, t->dev->real, dim, &t->err);
+    if (!copy) return NULL;
+    copy->wide = x->f;
+    t->dev->mem->narrow(t->dev, copy->data, copy->wide, ses_count(x));
+    return copy;
 }
 
 ses_tensor *ses_tape_ints(ses_tape *t, const int32_t *host, int64_t n)
@@ -166,7 +172,10 @@ ses_tensor *ses_tape_ints(ses_tape *t, const int32_t *host, int64_t n)
 bool ses_tape_read(ses_tape *t, const ses_tensor *x, ses_real *host)
 {
     if (!x || t->err.code) return false;
-    t->dev->mem->download(t->dev, host, x->data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
+    if (x->dtype == SES_I32)
+        t->dev->mem->download(t->dev, host, x->data, (size_t)ses_count(x) * sizeof *x->i);
+    else if (!ses_device_read(t->dev, x, 0, ses_count(x), host, &t->err))
+        return false;
     return ses_tape_ok(t, &t->err);
 }
 
@@ -193,7 +202,7 @@ bool ses_node_keeps(const ses_node *n) { return n->tape->opt.record && n->op->ba
 
 bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
 {
-    n->out = tensor_new(n->tape, SES_REAL, dim, e);
+    n->out = tensor_new(n->tape, n->dtype, dim, e);
     return n->out != NULL;
 }
 
@@ -203,9 +212,15 @@ bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e)
     return n->saved[i] != NULL;
 }
 
+bool ses_node_save_cells(ses_node *n, int i, int64_t count, ses_err *e)
+{
+    n->saved[i] = device_bytes(&n->tape->mem, count, ses_dtype_size(n->dtype), e);
+    return n->saved[i] != NULL;
+}
+
 bool ses_want_input(const ses_node *n, int i, const char *what, ses_err *e)
 {
-    if (n->in[i] && n->in[i]->dtype == SES_REAL) return true;
+    if (n->in[i] && n->in[i]->dtype == n->dtype) return true;
     return ses_fail(e, SES_EARG, "%s is missing or not real", what);
 }
 
@@ -242,7 +257,10 @@ static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, 
     if (!n) return NULL;
     n->op = op;
     n->tape = t;
-    n->k = &t->dev->k;
+    n->dtype = t->dev->real;
+    for (int i = n_in; i-- > 0;) /* the first real input's: a loss stays wide */
+        if (in[i] && in[i]->dtype != SES_I32) n->dtype = in[i]->dtype;
+    n->k = n->dtype == SES_REAL ? &t->dev->wide : &t->dev->k;
     n->exec = &t->dev->exec;
     n->n_in = n_in;
     memcpy(n->in, in, (size_t)n_in * sizeof *in);
@@ -289,16 +307,41 @@ ses_real *ses_scratch(const ses_node *n, int64_t count)
     return device_bytes(&n->tape->tmp, count, sizeof(ses_real), &n->tape->err);
 }
 
+void *ses_real_at(const ses_node *n, const void *array, int64_t i)
+{
+    return (void *)((uintptr_t)array + (uintptr_t)(i * (int64_t)ses_dtype_size(n->dtype)));
+}
+
+ses_sink ses_sink_at(const ses_node *n, ses_sink s, int64_t i)
+{
+    if (s.data) s.data = s.wide ? s.data + i : ses_real_at(n, s.data, i);
+    return s;
+}
+
+const ses_real *ses_wide(const ses_node *n, int i)
+{
+    const ses_tensor *x = n->in[i];
+    if (!x || x->wide || x->dtype == SES_REAL) return x ? ses_values(x) : NULL;
+    ses_tape_fail(n->tape, SES_EUNSUPPORTED, "input %d must be a parameter where reals are narrow", i);
+    return NULL;
+}
+
+/* A parameter's gradient, and an input's, is wide. */
+static size_t grad_bytes(const ses_tensor *x)
+{
+    return (size_t)ses_count(x) * ses_dtype_size(x->wide ? SES_REAL : x->dtype);
+}
+
 static bool grad_ready(ses_tape *t, ses_tensor *x)
 {
-    int64_t count = ses_count(x);
+    size_t bytes = grad_bytes(x);
     for (spare **at = &t->spares; !x->grad && *at; at = &(*at)->next)
-        if ((*at)->count == count) {
+        if ((*at)->bytes == bytes) {
             x->grad = (*at)->buffer;
             *at = (*at)->next;
             return true;
         }
-    if (!x->grad) x->grad = device_bytes(&t->mem, count, sizeof(ses_real), &t->err);
+    if (!x->grad) x->grad = ses_arena_alloc(&t->mem, bytes, &t->err);
     return x->grad != NULL;
 }
 
@@ -307,7 +350,7 @@ static void grad_done(ses_tape *t, ses_tensor *x)
 {
     spare *s = ses_arena_array(&t->host, 1, sizeof *s, &t->err);
     if (!s) return;
-    *s = (spare){ t->spares, x->grad, ses_count(x) };
+    *s = (spare){ t->spares, x->grad, grad_bytes(x) };
     t->spares = s;
     x->grad = NULL;
     x->grad_set = false;
@@ -316,18 +359,27 @@ static void grad_done(ses_tape *t, ses_tensor *x)
 ses_sink ses_grad(const ses_node *n, int i)
 {
     ses_tensor *x = n->in[i];
-    if (!x || !x->wants_grad || !grad_ready(n->tape, x)) return (ses_sink){ NULL, false };
-    ses_sink s = { x->grad, x->grad_set };
+    if (!x || !x->wants_grad || !grad_ready(n->tape, x)) return (ses_sink){ .data = NULL };
+    ses_sink s = { x->grad, x->grad_set, x->wide != NULL };
     x->grad_set = true;
     return s;
 }
 
-ses_real *ses_grad_zeroed(const ses_node *n, int i)
+ses_sink ses_grad_zeroed(const ses_node *n, int i)
 {
     ses_sink s = ses_grad(n, i);
     ses_device *d = n->tape->dev;
-    if (s.data && !s.add) d->mem->zero(d, s.data, (size_t)ses_count(n->in[i]) * sizeof(ses_real));
-    return s.data;
+    if (s.data && !s.add) d->mem->zero(d, s.data, grad_bytes(n->in[i]));
+    s.add = true;
+    return s;
+}
+
+ses_real *ses_grad_vector(const ses_node *n, int i)
+{
+    ses_sink s = ses_grad_zeroed(n, i);
+    if (!s.data || s.wide || n->dtype == SES_REAL) return s.data;
+    ses_tape_fail(n->tape, SES_EUNSUPPORTED, "input %d must be a parameter where reals are narrow", i);
+    return NULL;
 }
 
 void ses_backward(ses_tape *t, ses_tensor *loss)
@@ -339,7 +391,10 @@ void ses_backward(ses_tape *t, ses_tensor *loss)
         return;
     }
     if (!grad_ready(t, loss)) return;
-    t->dev->mem->upload(t->dev, loss->grad, &(const ses_real){ 1 }, sizeof(ses_real));
+    const ses_real one = 1;
+    unsigned char first[sizeof one];
+    if (!ses_convert(first, loss->dtype, &one, SES_REAL, 1, &t->err)) return;
+    t->dev->mem->upload(t->dev, loss->grad, first, ses_dtype_size(loss->dtype));
     loss->grad_set = true;
     for (ses_node *n = t->last; n && !t->err.code; n = n->prev) {
         if (!n->out->grad_set) continue; /* nothing of the loss came this way */

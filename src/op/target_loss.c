@@ -12,20 +12,22 @@ static bool infer(ses_node *n, ses_err *e)
     if (ses_count(n->in[0]) != ses_count(n->in[1]))
         return ses_fail(e, SES_EARG, "%lld targets for %lld outputs", (long long)ses_count(n->in[1]),
                         (long long)ses_count(n->in[0]));
-    return ses_node_out(n, SES_DIM(1), e);
+    n->out =
+        ses_node_save(n, 0, 1, e) ? ses_tensor_over(n->tape, n->saved[0], SES_REAL, SES_DIM(1), e) : NULL;
+    return n->out != NULL;
 }
 
 static void forward(const ses_node *n)
 {
     bool binary = ((const attr *)n->attr)->kind == SES_LOSS_BINARY;
-    (binary ? n->k->bce : n->k->mse)(n->exec, n->out->f, n->in[0]->f, n->in[1]->f, ses_count(n->in[0]));
+    (binary ? n->k->bce : n->k->mse)(n->exec, n->out->f, n->in[0]->f, ses_wide(n, 1), ses_count(n->in[0]));
 }
 
 static void backward(const ses_node *n)
 {
     bool binary = ((const attr *)n->attr)->kind == SES_LOSS_BINARY;
-    (binary ? n->k->bce_bwd : n->k->mse_bwd)(n->exec, ses_grad(n, 0), n->out->grad, n->in[0]->f, n->in[1]->f,
-                                             ses_count(n->in[0]));
+    (binary ? n->k->bce_bwd : n->k->mse_bwd)(n->exec, ses_grad(n, 0), n->out->grad, n->in[0]->f,
+                                             ses_wide(n, 1), ses_count(n->in[0]));
 }
 
 static const attr square = { SES_LOSS_SQUARE }, binary = { SES_LOSS_BINARY };

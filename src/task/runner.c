@@ -337,7 +337,7 @@ ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, se
     ses_taken r = { .cols = o->cols ? o->cols : wide };
     place(p, q, o->axis, &first, &r.n);
     if (!make_room(p, (size_t)(r.n * wide), e)) return r;
-    p->dev->mem->download(p->dev, p->raw, o->tensor->f + first * wide, (size_t)(r.n * wide) * sizeof *p->raw);
+    if (!ses_device_read(p->dev, o->tensor, first * wide, r.n * wide, p->raw, e)) return r;
     for (int64_t i = 0; i < r.n; i++)
         for (int64_t k = 0; k < r.cols; k++) {
             ses_real x = p->raw[i * wide + o->col + k];

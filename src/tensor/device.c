@@ -34,6 +34,21 @@ int ses_device_threads(const ses_device *d) { return d->exec.pool ? ses_pool_thr
 ses_isa ses_device_isa(const ses_device *d) { return d->isa; }
 ses_dtype ses_device_dtype(const ses_device *d) { return d->dtype; }
 
+bool ses_device_read(ses_device *d, const ses_tensor *x, int64_t first, int64_t n, ses_real *host, ses_err *e)
+{
+    size_t size = ses_dtype_size(x->dtype), count = (size_t)n;
+    if (x->wide || x->dtype == SES_REAL) {
+        d->mem->download(d, host, ses_values(x) + first, count * sizeof *host);
+        return true;
+    }
+    void *narrow = ses_alloc_array(count, size, e);
+    if (!narrow) return false;
+    d->mem->download(d, narrow, (const char *)x->data + (size_t)first * size, count * size);
+    bool ok = ses_convert(host, SES_REAL, narrow, x->dtype, count, e);
+    ses_free(narrow);
+    return ok;
+}
+
 static void *source_alloc(void *ctx, size_t size, ses_err *e)
 {
     ses_device *d = ctx;

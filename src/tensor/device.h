@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "kernel/kernel.h"
 #include "sesame/device.h"
+#include "sesame/tensor.h"
 
 typedef struct ses_device_memory {
     void *(*alloc)(ses_device *d, size_t size, ses_err *e); /* SES_ALIGN aligned */
@@ -13,6 +14,7 @@ typedef struct ses_device_memory {
     void (*upload)(ses_device *d, void *to, const void *host, size_t size);
     void (*download)(ses_device *d, void *host, const void *from, size_t size); /* waits */
     void (*move)(ses_device *d, void *to, const void *from, size_t size);       /* may overlap */
+    void (*narrow)(ses_device *d, void *to, const ses_real *from, int64_t n);   /* where reals are narrow */
     bool (*ok)(ses_device *d, ses_err *e); /* has nothing failed that was queued so far? NULL: nothing can */
     void (*close)(ses_device *d);
 } ses_device_memory;
@@ -25,7 +27,10 @@ struct ses_device {
     bool host; /* its memory is the host's: files may be mapped, no copies */
     ses_isa isa;
     ses_dtype dtype; /* of dense weights in products; SES_REAL: as they are */
-    ses_kernels k;
+    ses_dtype real;  /* of activations: SES_REAL, or narrower */
+    ses_kernels k;   /* over such reals, */
+    ses_kernels
+        wide; /* and over ses_real: losses, parameters, optimizers; the same where reals are not narrow */
     ses_exec exec;
     ses_device_extra *extra;
 };
@@ -40,6 +45,9 @@ typedef struct ses_gpu {
     size_t memory;
 } ses_gpu;
 bool ses_gpu_describe(int i, ses_gpu *out);
+/* Numbers first .. first + n - 1 of a tensor of reals, as the host reads them. */
+bool ses_device_read(ses_device *d, const ses_tensor *x, int64_t first, int64_t n, ses_real *host,
+                     ses_err *e);
 ses_arena_source ses_device_source(ses_device *d); /* an arena of device memory */
 
 #endif

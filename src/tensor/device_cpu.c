@@ -50,7 +50,8 @@ bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
     d->mem = &memory;
     d->host = true;
     d->isa = o->isa < best ? o->isa : best;
-    d->k = ses_kernels_cpu(d->isa);
+    d->real = SES_REAL;
+    d->k = d->wide = ses_kernels_cpu(d->isa);
     d->exec.pool = ses_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
     return d->exec.pool != NULL;
 }

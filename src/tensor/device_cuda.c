@@ -101,6 +101,11 @@ static void gpu_move(ses_device *d, void *to, const void *from, size_t size)
     note(d, cudaFreeAsync(between, stream_of(d)));
 }
 
+static void gpu_narrow(ses_device *d, void *to, const ses_real *from, int64_t n)
+{
+    ses_cuda_narrow(d->exec.cuda, to, from, n);
+}
+
 static bool gpu_ok(ses_device *d, ses_err *e) { return ses_cuda_ok(d->exec.cuda, e); }
 
 static void gpu_close(ses_device *d)
@@ -119,6 +124,7 @@ static const ses_device_memory memory = {
     .upload = gpu_upload,
     .download = gpu_download,
     .move = gpu_move,
+    .narrow = gpu_narrow,
     .ok = gpu_ok,
     .close = gpu_close,
 };
@@ -158,23 +164,23 @@ static bool stage(ses_device *d, ses_err *e)
 
 bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e)
 {
-    size_t n;
     ses_gpu gpu;
-    const ses_kernel_info *k = ses_kernel_list(&n);
     int index = index_of(d->name);
-    if (o->dtype != SES_F32)
-        return ses_fail(e, SES_EUNSUPPORTED, "weights of fewer bits are the CPU's so far: use f32");
+    bool narrow = o->dtype == SES_BF16;
     if (index < 0) return ses_fail(e, SES_EARG, "expected cuda or cuda:NUMBER");
+    if (!narrow && o->dtype != SES_F32)
+        return ses_fail(e, SES_EUNSUPPORTED, "%s is not computed in; f32 and bf16 are",
+                        ses_dtype_name(o->dtype));
     if (!ses_gpu_describe(index, &gpu))
         return ses_fail(e, SES_EARG, "no such GPU: `sesame doctor` shows what is there");
-    for (size_t i = 0; i < n; i++)
-        if (!k[i].cuda)
-            return ses_fail(e, SES_EUNSUPPORTED,
-                            "%s is there, but kernel \"%s\" has no CUDA variant yet: use cpu", gpu.name,
-                            k[i].name);
     d->mem = &memory;
     d->isa = SES_ISA_REF;
-    d->k = ses_kernels_cuda();
+    d->dtype = SES_REAL;
+    d->real = o->dtype;
+    d->k = ses_kernels_cuda(narrow);
+    d->wide = ses_kernels_cuda(false);
+    const char *gap = ses_kernels_gap(&d->k);
+    if (gap) return ses_fail(e, SES_EUNSUPPORTED, "kernel \"%s\" has no CUDA variant: use cpu", gap);
     d->exec.cuda = ses_cuda_new(index, e);
     return d->exec.cuda && stage(d, e);
 }

@@ -27,6 +27,8 @@ int64_t ses_rows(const ses_tensor *t)
     return cols ? ses_count(t) / cols : 0;
 }
 
+ses_real *ses_values(const ses_tensor *t) { return t->wide ? t->wide : t->f; }
+
 bool ses_same_shape(const ses_tensor *a, const ses_tensor *b)
 {
     for (int i = 0; a && b && i < SES_MAX_DIM; i++)

@@ -96,7 +96,7 @@ static bool pass_partner(pile *p, ses_err *e)
     const ses_store *s = ses_model_store(p->t->model[1]);
     for (size_t i = 0; i < ses_store_count(s); i++) {
         const ses_param *x = ses_store_at(s, i);
-        if (!pass(p, x->name, x->tensor->f, ses_count(x->tensor), e)) return false;
+        if (!pass(p, x->name, ses_values(x->tensor), ses_count(x->tensor), e)) return false;
     }
     return true;
 }
@@ -108,7 +108,7 @@ static bool pass_more(pile *p, ses_err *e)
             char name[NAME];
             const ses_param *x = ses_store_at(p->t->store[m], i);
             snprintf(name, sizeof name, "%zu/%s", m, x->name);
-            if (!pass(p, name, x->tensor->f, ses_count(x->tensor), e)) return false;
+            if (!pass(p, name, ses_values(x->tensor), ses_count(x->tensor), e)) return false;
         }
     return true;
 }
@@ -163,6 +163,7 @@ static bool read_part(ses_trainer *t, const part *p, const char *dir, ses_err *e
     char *path = ses_path_join(dir, p->file, e);
     x.r = path ? ses_safetensors_open(path, e) : NULL;
     bool ok = x.r && p->pass(&x, e);
+    for (size_t m = 0; m < t->n; m++) ses_store_refresh(t->store[m]);
     ses_safetensors_free(x.r);
     ses_free(path);
     return ok;
@@ -410,7 +411,7 @@ static bool pass_weights(ses_trainer *t, const ses_safetensors *s, bool take, se
         if (!from && p->role != SES_PARAM_TRAINED) continue; /* never moved: no file holds it */
         if (!from || from->dtype != SES_REAL || from->count != ses_count(x))
             return ses_fail(e, SES_EFORMAT, "\"%s\" is %s", name, from ? "of another size" : "not there");
-        if (take) t->dev->mem->upload(t->dev, x->f, from->data, from->bytes);
+        if (take) t->dev->mem->upload(t->dev, ses_values(x), from->data, from->bytes);
     }
     return true;
 }
@@ -420,6 +421,7 @@ static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
 {
     ses_safetensors *s = ses_model_saved(t->o.model, dir, e);
     bool ok = s && pass_weights(t, s, false, e) && pass_weights(t, s, true, e);
+    ses_store_refresh(ses_model_store(t->o.model));
     ses_safetensors_free(s);
     return ok;
 }

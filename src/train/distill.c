@@ -310,10 +310,11 @@ bool ses_student_begin(ses_model *student, const ses_model *teacher, size_t *cop
         size_t bytes = (size_t)ses_count(p->tensor) * sizeof(ses_real);
         ses_real *host = ses_alloc_aligned(bytes, e);
         if (!host) return false;
-        theirs->mem->download(theirs, host, q->tensor->f, bytes);
-        dev->mem->upload(dev, p->tensor->f, host, bytes);
+        theirs->mem->download(theirs, host, ses_values(q->tensor), bytes);
+        dev->mem->upload(dev, ses_values(p->tensor), host, bytes);
         ses_free(host);
         ++*copied;
     }
+    ses_store_refresh(to);
     return *copied > 0 || ses_fail(e, SES_EARG, "no tensor of the teacher has the shape of the student's");
 }

@@ -186,8 +186,8 @@ static void follow(const ses_optim *o, const ses_optim_call *c)
     int64_t n = ses_count(c->w);
     double t = (double)c->step, d = c->step == 1 ? 0 : fmin(o->opt.ema, (1 + t) / (10 + t));
     if (!average) return;
-    o->dev->k.scale(&o->dev->exec, (ses_sink){ average, false }, average, (ses_real)d, n);
-    o->dev->k.scale(&o->dev->exec, (ses_sink){ average, true }, c->w->f, (ses_real)(1 - d), n);
+    o->dev->wide.scale(&o->dev->exec, (ses_sink){ average, false }, average, (ses_real)d, n);
+    o->dev->wide.scale(&o->dev->exec, (ses_sink){ average, true }, ses_values(c->w), (ses_real)(1 - d), n);
 }
 
 void ses_optim_exchange(ses_optim *o)
@@ -198,10 +198,11 @@ void ses_optim_exchange(ses_optim *o)
         const ses_tensor *w = ses_store_at(o->store, i)->tensor;
         size_t bytes = (size_t)ses_count(w) * sizeof *average;
         if (!average || o->group[i] < 0) continue;
-        o->dev->mem->move(o->dev, o->scratch, w->f, bytes);
-        o->dev->mem->move(o->dev, w->f, average, bytes);
+        o->dev->mem->move(o->dev, o->scratch, ses_values(w), bytes);
+        o->dev->mem->move(o->dev, ses_values(w), average, bytes);
         o->dev->mem->move(o->dev, average, o->scratch, bytes);
     }
+    ses_store_refresh(o->store);
 }
 
 void ses_optim_step(ses_optim *o, double lr, double grad_scale)
@@ -219,6 +220,7 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
         o->kind->step(&c);
         follow(o, &c);
     }
+    ses_store_refresh(o->store);
 }
 
 int64_t ses_optim_steps(const ses_optim *o) { return o->steps; }

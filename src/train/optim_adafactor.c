@@ -20,7 +20,7 @@ static void keeps(const ses_optim_options *o, const ses_tensor *w, ses_optim_buf
 static double rms(const ses_optim_call *c, const ses_real *a)
 {
     int64_t n = ses_count(c->w);
-    return sqrt(c->dev->k.sum_squares(&c->dev->exec, a, n) / (double)n);
+    return sqrt(c->dev->wide.sum_squares(&c->dev->exec, a, n) / (double)n);
 }
 
 static double rate(const ses_optim_call *c)
@@ -31,15 +31,16 @@ static double rate(const ses_optim_call *c)
         double floor = o->warmup_init ? 1e-6 * t : 1e-2;
         lr = fmin(floor, 1 / sqrt(t));
     }
-    return o->scale_parameter ? lr * fmax(o->eps_scale, rms(c, c->w->f)) : lr;
+    return o->scale_parameter ? lr * fmax(o->eps_scale, rms(c, ses_values(c->w))) : lr;
 }
 
 static void step(const ses_optim_call *c)
 {
     const ses_optim_options *o = c->opt;
-    const ses_kernels *k = &c->dev->k;
+    const ses_kernels *k = &c->dev->wide;
     ses_exec *x = &c->dev->exec;
     ses_tensor *w = c->w;
+    ses_real *value = ses_values(w);
     int64_t n = ses_count(w);
     double lr = rate(c);
     ses_adafactor a = { .beta2 = 1 - pow((double)c->step, o->decay_rate), .eps = o->eps, .scale = c->scale };
@@ -59,8 +60,8 @@ static void step(const ses_optim_call *c)
         update = c->state[0];
         factor = 1;
     }
-    if (c->decay != 0) k->scale(x, (ses_sink){ w->f, false }, w->f, (ses_real)(1 - c->decay * lr), n);
-    k->scale(x, (ses_sink){ w->f, true }, update, (ses_real)-factor, n);
+    if (c->decay != 0) k->scale(x, (ses_sink){ value, false }, value, (ses_real)(1 - c->decay * lr), n);
+    k->scale(x, (ses_sink){ value, true }, update, (ses_real)-factor, n);
 }
 
 const ses_optim_kind ses_optim_adafactor = {

@@ -27,7 +27,8 @@ ses_adamw ses_adam_numbers(const ses_optim_call *c)
 void ses_adam_step(const ses_optim_call *c)
 {
     ses_adamw a = ses_adam_numbers(c);
-    c->dev->k.adamw(&c->dev->exec, c->w->f, c->w->grad, c->state[0], c->state[1], ses_count(c->w), &a);
+    c->dev->wide.adamw(&c->dev->exec, ses_values(c->w), c->w->grad, c->state[0], c->state[1], ses_count(c->w),
+                       &a);
 }
 
 const ses_optim_kind ses_optim_adamw = {

@@ -7,13 +7,14 @@
 static void step(const ses_optim_call *c)
 {
     ses_exec *x = &c->dev->exec;
-    const ses_kernels *k = &c->dev->k;
+    const ses_kernels *k = &c->dev->wide;
     ses_adamw a = ses_adam_numbers(c);
+    ses_real *value = ses_values(c->w);
     int64_t n = ses_count(c->w);
-    k->lamb(x, c->scratch, c->w->f, c->w->grad, c->state[0], c->state[1], n, &a);
-    double w = sqrt(k->sum_squares(x, c->w->f, n)), u = sqrt(k->sum_squares(x, c->scratch, n));
+    k->lamb(x, c->scratch, value, c->w->grad, c->state[0], c->state[1], n, &a);
+    double w = sqrt(k->sum_squares(x, value, n)), u = sqrt(k->sum_squares(x, c->scratch, n));
     double trust = w > 0 && u > 0 ? w / u : 1;
-    k->scale(x, (ses_sink){ c->w->f, true }, c->scratch, (ses_real)(-c->lr * trust), n);
+    k->scale(x, (ses_sink){ value, true }, c->scratch, (ses_real)(-c->lr * trust), n);
 }
 
 const ses_optim_kind ses_optim_lamb = {

@@ -16,7 +16,7 @@ static void step(const ses_optim_call *c)
                   .decay = c->decay,
                   .scale = c->scale,
                   .nesterov = o->nesterov };
-    c->dev->k.sgd(&c->dev->exec, c->w->f, c->w->grad, c->state[0], ses_count(c->w), &s);
+    c->dev->wide.sgd(&c->dev->exec, ses_values(c->w), c->w->grad, c->state[0], ses_count(c->w), &s);
 }
 
 const ses_optim_kind ses_optim_sgd = {

@@ -142,8 +142,9 @@ static bool blame(const ses_trainer *t, const char *what, double was, ses_err *e
             for (size_t i = ses_store_count(t->store[m]); i-- > 0;) {
                 char name[256];
                 const ses_param *p = ses_store_at(t->store[m], i);
-                const ses_real *x = gradients ? p->tensor->grad : p->tensor->f;
-                if (!x || isfinite(t->dev->k.sum_squares(&t->dev->exec, x, ses_count(p->tensor)))) continue;
+                const ses_real *x = gradients ? p->tensor->grad : ses_values(p->tensor);
+                if (!x || isfinite(t->dev->wide.sum_squares(&t->dev->exec, x, ses_count(p->tensor))))
+                    continue;
                 if (m >= t->n_models || !ses_model_tensor_name(t->model[m], i, name, sizeof name))
                     snprintf(name, sizeof name, "%s", p->name);
                 return ses_fail(e, SES_EARG, "the %s is %g: NaN or infinity in the %s of \"%s\"", what, was,

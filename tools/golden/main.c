@@ -55,6 +55,7 @@ static bool check_inference(gold_case *c, ses_device *dev, gold_result *r, ses_e
     ses_tape *t = m ? ses_tape_new(dev, NULL, e) : NULL;
     if (!t || !ses_model_forward(m, t, &c->batch, &everything, &out, e)) goto done;
     r->farthest = c->batch.target_cu || m->c.causal || m->c.norm != SES_NORM_LAYER ? 1e-2 : 2e-3;
+    if (dev->real != SES_REAL) r->farthest = r->farthest > 2e-3 ? 1e-1 : 3e-2; /* and activations, too */
     if (!gold_compare_outputs(c, t, &out, r, e)) goto done;
     if (r->coarse && out.loss && !gold_compare_loss(c, scalar(t, out.loss), r, e)) goto done;
     if (!isfinite(r->out.share) && !ses_model_finite(m, e)) goto done; /* not our arithmetic: the weights */
@@ -155,8 +156,8 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
     ses_err e = { 0 };
     gold_case c;
     gold_result r = { .verbose = verbose,
-                      .slack = dev->host ? 1 : GPU_LIMITS,
-                      .coarse = ses_device_dtype(dev) != SES_REAL };
+                      .slack = dev->host || dev->real != SES_REAL ? 1 : GPU_LIMITS,
+                      .coarse = ses_device_dtype(dev) != SES_REAL || dev->real != SES_REAL };
     int code = 3;
     bool ok = gold_case_open(&c, dir, &e) && check_outputs(&c, dev, &r, &e);
     bool train =

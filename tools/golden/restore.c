@@ -20,7 +20,7 @@ static bool correct(gold_case *c, ses_tape *t, const ses_output *o, const ses_te
     ses_real *ours = ses_arena_array(&c->mem, (size_t)ses_count(o->tensor), sizeof *ours, e);
     bool *done = ses_arena_array(&c->mem, (size_t)ses_rows(table), sizeof *done, e);
     if (!row || !ours || !done || !ses_tape_read(t, o->tensor, ours)) return false;
-    dev->mem->download(dev, row, table->data, bytes);
+    dev->mem->download(dev, row, ses_values(table), bytes);
     for (int64_t s = 0; s < c->rows; s++)
         for (int64_t i = cu[s]; i < cu[s + 1]; i++) {
             int64_t place = i - cu[s] + offset;
@@ -29,7 +29,7 @@ static bool correct(gold_case *c, ses_tape *t, const ses_output *o, const ses_te
                     (ses_real)(theirs[(s * width + i - cu[s]) * cols + j] - (double)ours[i * cols + j]);
             done[place] = true;
         }
-    dev->mem->upload(dev, table->data, row, bytes);
+    dev->mem->upload(dev, ses_values(table), row, bytes);
     return true;
 }
 
@@ -60,6 +60,7 @@ bool gold_restore(gold_case *c, const ses_model *m, ses_tape *t, const ses_outpu
             if (!strcmp(out->item[j].name, stack[i].output) &&
                 count == c->rows * width * ses_cols(p->tensor)) {
                 if (!correct(c, t, &out->item[j], p->tensor, theirs, width, cu, offset, e)) return false;
+                ses_store_refresh(ses_model_store(m));
                 *restored = true;
             }
     }
