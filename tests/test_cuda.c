@@ -6,13 +6,14 @@
 
 #include <math.h>
 
-static ses_device *cpu, *gpu;
+static ses_device *cpu, *gpu, *gpu16; /* the last in bf16 */
 static uint64_t drawn;
 
 /* An array on both devices. */
 typedef struct both {
     int64_t n;
     float *host, *gpu;
+    bool narrow; /* bf16 on the GPU, and such numbers on the host */
 } both;
 
 static both floats(int64_t n, double scale)
@@ -21,6 +22,18 @@ static both floats(int64_t n, double scale)
     for (int64_t i = 0; i < n; i++)
         b.host[i] = (float)(scale * ses_rand_normal((ses_key){ .seed = 5 }, drawn++));
     gpu->mem->upload(gpu, b.gpu, b.host, (size_t)n * 4);
+    return b;
+}
+
+static both halves(int64_t n, double scale)
+{
+    both b = floats(n, scale);
+    uint16_t *x = ses_alloc((size_t)n * sizeof *x, NULL);
+    ses_convert(x, SES_BF16, b.host, SES_F32, (size_t)n, NULL);
+    ses_convert(b.host, SES_F32, x, SES_BF16, (size_t)n, NULL);
+    gpu->mem->upload(gpu, b.gpu, x, (size_t)n * sizeof *x);
+    ses_free(x);
+    b.narrow = true;
     return b;
 }
 
@@ -46,7 +59,9 @@ static void agree(const char *what, both b, double tol)
 {
     float *x = ses_alloc((size_t)b.n * sizeof *x, NULL);
     double worst = 0, most = 0;
-    gpu->mem->download(gpu, x, b.gpu, (size_t)b.n * sizeof *x);
+    ses_tensor t = { .f = b.gpu, .dtype = b.narrow ? SES_BF16 : SES_F32 };
+    CHECK(ses_device_read(gpu, &t, 0, b.n, x, NULL));
+    if (b.narrow) tol = fmax(tol, 2e-2);
     for (int64_t i = 0; i < b.n; i++) {
         double d = fabs((double)x[i] - (double)b.host[i]);
         if (!(d <= worst)) worst = d;
@@ -96,11 +111,13 @@ static void test_rows(void)
         id[i] = i % 3 ? i % 2 : (int32_t)(ses_rand32((ses_key){ 3, 0, 0 }, (uint64_t)i) % TABLE);
     for (int i = 0; i < ROWS; i += 97) id[i] = SES_IGNORE;
     both ids = ints(ROWS, id);
-    cpu->k.col_sum(&cpu->exec, sum.host, a.host, ROWS, COLS);
-    gpu->k.col_sum(&gpu->exec, sum.gpu, a.gpu, ROWS, COLS);
+    cpu->k.col_sum(&cpu->exec, (ses_sink){ sum.host, true }, a.host, ROWS, COLS);
+    gpu->k.col_sum(&gpu->exec, (ses_sink){ sum.gpu, true }, a.gpu, ROWS, COLS);
     agree("col_sum", sum, 2e-6);
-    cpu->k.scatter_add(&cpu->exec, table.host, a.host, host_ids(ids), ROWS, COLS, SES_IGNORE);
-    gpu->k.scatter_add(&gpu->exec, table.gpu, a.gpu, gpu_ids(ids), ROWS, COLS, SES_IGNORE);
+    cpu->k.scatter_add(&cpu->exec, (ses_sink){ table.host, true }, a.host, host_ids(ids), ROWS, COLS,
+                       SES_IGNORE);
+    gpu->k.scatter_add(&gpu->exec, (ses_sink){ table.gpu, true }, a.gpu, gpu_ids(ids), ROWS, COLS,
+                       SES_IGNORE);
     agree("scatter_add", table, 3e-6);
     drop(a), drop(sum), drop(table), drop(ids);
     ses_free(id);
@@ -135,18 +152,31 @@ static void test_products(void)
         }
 }
 
-/* Attention over ragged sequences, of several widths, with everything that may be added. */
-static void attention(int64_t dim, bool causal, int64_t reach, double rate, bool extras)
+/* All that was queued is done, and went well: devices do not wait for each other. */
+static void settle(ses_device *d)
 {
+    float one;
+    ses_err e = { 0 };
+    float *x = d->mem->alloc(d, sizeof one, NULL);
+    d->mem->download(d, &one, x, sizeof one);
+    CHECK_MSG(d->mem->ok(d, &e), "%s", e.msg);
+    d->mem->free(d, x);
+}
+
+/* Attention over ragged sequences, of several widths, with everything that may be added. */
+static void attention(int64_t dim, bool causal, int64_t reach, double rate, bool extras, bool narrow)
+{
+    ses_device *g16 = narrow ? gpu16 : gpu;
+    both (*make)(int64_t n, double scale) = narrow ? halves : floats;
     static const int32_t cu[] = { 0, 1, 131, 131, 200, 457 };
     enum { SEQS = 5, T = 457, H = 3, LONGEST = 257 };
     int64_t C = H * dim, pairs = 0;
     for (int i = 0; i < SEQS; i++) pairs += (int64_t)H * (cu[i + 1] - cu[i]) * (cu[i + 1] - cu[i]);
-    both off = ints(SEQS + 1, cu), q = floats(T * C, 1), k = floats(T * C, 1), v = floats(T * C, 1);
-    both out = floats(T * C, 0), lse = floats(H * T, 0), probs = floats(pairs, 0), dout = floats(T * C, 1);
-    both dq = floats(T * C, 0), dk = floats(T * C, 1), dv = floats(T * C, 1), delta = floats(H * T, 0);
-    both dist = floats((2 * LONGEST - 1) * H, 1), bias = floats(pairs, 1), ddist = floats(dist.n, 1),
-         dbias = floats(pairs, 1);
+    both off = ints(SEQS + 1, cu), q = make(T * C, 1), k = make(T * C, 1), v = make(T * C, 1);
+    both out = make(T * C, 0), lse = floats(H * T, 0), probs = make(pairs, 0), dout = make(T * C, 1);
+    both dq = make(T * C, 0), dk = make(T * C, 1), dv = make(T * C, 1), delta = floats(H * T, 0);
+    both dist = make((2 * LONGEST - 1) * H, 1), bias = make(pairs, 1), ddist = make(dist.n, 1),
+         dbias = make(pairs, 1);
     ses_attn a = { .seqs = SEQS,
                    .heads = H,
                    .dim = dim,
@@ -162,10 +192,13 @@ static void attention(int64_t dim, bool causal, int64_t reach, double rate, bool
     a.cu_q = a.cu_k = host_ids(off), b.cu_q = b.cu_k = gpu_ids(off);
     a.q = q.host, a.k = k.host, a.v = v.host, a.out = out.host, a.lse = lse.host, a.probs = probs.host;
     b.q = q.gpu, b.k = k.gpu, b.v = v.gpu, b.out = out.gpu, b.lse = lse.gpu, b.probs = probs.gpu;
+    if (narrow) a.probs = b.probs = NULL; /* tensor cores give none */
     if (extras) a.dist = dist.host, b.dist = dist.gpu, a.bias = bias.host, b.bias = bias.gpu;
+    settle(gpu);
     cpu->k.attention(&cpu->exec, &a);
-    gpu->k.attention(&gpu->exec, &b);
-    agree("attention", out, 1e-5), agree("lse", lse, 1e-5), agree("probs", probs, 1e-5);
+    g16->k.attention(&g16->exec, &b);
+    settle(g16);
+    agree("attention", out, 1e-5), agree("lse", lse, narrow ? 1e-4 : 1e-5), agree("probs", probs, 1e-5);
     ses_attn_grad g = { .dout = dout.host,
                         .dq = { dq.host, false },
                         .dk = { dk.host, true },
@@ -179,7 +212,8 @@ static void attention(int64_t dim, bool causal, int64_t reach, double rate, bool
     if (extras) g.ddist = (ses_sink){ ddist.host, true }, h.ddist = (ses_sink){ ddist.gpu, true };
     if (extras) g.dbias = (ses_sink){ dbias.host, true }, h.dbias = (ses_sink){ dbias.gpu, true };
     cpu->k.attention_bwd(&cpu->exec, &a, &g);
-    gpu->k.attention_bwd(&gpu->exec, &b, &h);
+    g16->k.attention_bwd(&g16->exec, &b, &h);
+    settle(g16);
     agree("dq", dq, 2e-5), agree("dk", dk, 2e-5), agree("dv", dv, 2e-5);
     agree("ddist", ddist, 2e-5), agree("dbias", dbias, 2e-5);
     both all[] = { off, q, k, v, out, lse, probs, dout, dq, dk, dv, delta, dist, bias, ddist, dbias };
@@ -188,12 +222,15 @@ static void attention(int64_t dim, bool causal, int64_t reach, double rate, bool
 
 static void test_attention(void)
 {
-    attention(64, false, 0, 0, false);
-    attention(64, true, 0, 0.1, false);
-    attention(80, false, 33, 0, true);
-    attention(5, true, 7, 0.5, true);
-    attention(128, false, 0, 0.1, false);
-    attention(200, true, 0, 0, false);
+    for (int narrow = 0; narrow < 2; narrow++) {
+        attention(64, false, 0, 0, false, narrow);
+        attention(64, true, 0, 0.1, false, narrow);
+        attention(80, false, 33, 0, true, narrow);
+        attention(5, true, 7, 0.5, true, narrow);
+        attention(128, false, 0, 0.1, false, narrow);
+        attention(40, true, 50, 0.1, true, narrow);
+        attention(200, true, 0, 0, false, narrow);
+    }
 }
 
 /* The same call, the same bits. */
@@ -201,8 +238,8 @@ static void test_repeat(void)
 {
     enum { ROWS = 5000, COLS = 300 };
     both a = floats(ROWS * COLS, 1), y = floats(COLS, 0), z = floats(COLS, 0);
-    gpu->k.col_sum(&gpu->exec, y.gpu, a.gpu, ROWS, COLS);
-    gpu->k.col_sum(&gpu->exec, z.gpu, a.gpu, ROWS, COLS);
+    gpu->k.col_sum(&gpu->exec, (ses_sink){ y.gpu, true }, a.gpu, ROWS, COLS);
+    gpu->k.col_sum(&gpu->exec, (ses_sink){ z.gpu, true }, a.gpu, ROWS, COLS);
     gpu->mem->download(gpu, y.host, y.gpu, COLS * 4);
     gpu->mem->download(gpu, z.host, z.gpu, COLS * 4);
     CHECK(!memcmp(y.host, z.host, COLS * 4));
@@ -213,6 +250,7 @@ int main(void)
 {
     ses_err e = { 0 };
     gpu = ses_device_open("cuda", NULL, &e);
+    gpu16 = ses_device_open("cuda", &(ses_device_options){ .dtype = SES_BF16 }, NULL);
     cpu = ses_device_open("cpu", NULL, NULL);
     if (!gpu) SKIP(e.msg);
     if (gpu) {
@@ -224,6 +262,7 @@ int main(void)
         CHECK_MSG(gpu->mem->ok(gpu, &e), "%s", e.msg);
     }
     CHECK(cpu);
+    ses_device_free(gpu16);
     ses_device_free(gpu);
     ses_device_free(cpu);
     return check_report();

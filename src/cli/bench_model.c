@@ -15,6 +15,7 @@ typedef struct size {
     const char *name;
     int64_t layers, hidden, heads;
     bool train, quick; /* measured in training; measured when there is little time */
+    bool causal;       /* a GPT-2 instead of a BERT */
 } size;
 
 static const size sizes[] = {
@@ -29,6 +30,23 @@ typedef struct load {
 
 static const load loads[] = { { 1, 8 }, { 1, 128 }, { 8, 128 }, { 1, 512 } };
 static const load train_load = { 8, 128 };
+
+/* On a GPU: fewer sizes, fuller. */
+static const struct gpu_row {
+    size size;
+    load load;
+} gpu_rows[] = {
+    { { "bert-base", 12, 768, 12, true, true, false }, { 256, 128 } },
+    { { "bert-base", 12, 768, 12, true, false, false }, { 64, 512 } },
+    { { "bert-large", 24, 1024, 16, true, false, false }, { 128, 128 } },
+    { { "bert-256", 12, 256, 4, true, false, false }, { 512, 128 } },
+    { { "gpt2", 12, 768, 12, true, false, true }, { 32, 1024 } },
+    { { "bert-base", 12, 768, 12, false, true, false }, { 1, 128 } },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 32, 128 } },
+    { { "bert-base", 12, 768, 12, false, true, false }, { 256, 128 } },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 64, 512 } },
+    { { "bert-large", 24, 1024, 16, false, false, false }, { 64, 128 } },
+};
 
 /* ---- a model and a batch ---- */
 
@@ -54,6 +72,24 @@ static void subject_free(subject *s)
     ses_free(s->labels);
 }
 
+static void describe(char *text, size_t n, const size *z, bool train)
+{
+    if (z->causal)
+        snprintf(
+            text, n,
+            "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 50257, "
+            "\"n_embd\": %" PRId64 ", \"n_layer\": %" PRId64 ", \"n_head\": %" PRId64
+            ", \"n_positions\": 1024}",
+            z->hidden, z->layers, z->heads);
+    else
+        snprintf(
+            text, n,
+            "{\"model_type\": \"bert\", \"architectures\": [\"%s\"], \"vocab_size\": %d, \"hidden_size\": "
+            "%" PRId64 ", \"num_hidden_layers\": %" PRId64 ", \"num_attention_heads\": %" PRId64
+            ", \"intermediate_size\": %" PRId64 ", \"max_position_embeddings\": 512}",
+            train ? "BertForMaskedLM" : "BertModel", VOCAB, z->hidden, z->layers, z->heads, 4 * z->hidden);
+}
+
 static bool subject_new(subject *s, const ses_bench *b, const size *z, bool train, ses_err *e)
 {
     static const ses_optim_options adamw = { .lr = 1e-4,
@@ -64,11 +100,7 @@ static bool subject_new(subject *s, const ses_bench *b, const size *z, bool trai
                                              .group_of = ses_group_by_decay };
     char text[512];
     *s = (subject){ .dev = b->dev };
-    snprintf(text, sizeof text,
-             "{\"model_type\": \"bert\", \"architectures\": [\"%s\"], \"vocab_size\": %d, \"hidden_size\": "
-             "%" PRId64 ", \"num_hidden_layers\": %" PRId64 ", \"num_attention_heads\": %" PRId64
-             ", \"intermediate_size\": %" PRId64 ", \"max_position_embeddings\": 512}",
-             train ? "BertForMaskedLM" : "BertModel", VOCAB, z->hidden, z->layers, z->heads, 4 * z->hidden);
+    describe(text, sizeof text, z, train);
     s->config = ses_json_parse(text, strlen(text), e);
     s->model = s->config ? ses_model_new(ses_json_root(s->config), b->dev,
                                          &(ses_model_options){ .train = train, .seed = 1 }, e)
@@ -79,7 +111,7 @@ static bool subject_new(subject *s, const ses_bench *b, const size *z, bool trai
     return s->tape && (s->optim || !train);
 }
 
-static bool load_batch(subject *s, const load *l, bool train, ses_err *e)
+static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_err *e)
 {
     int64_t T = l->seqs * l->len;
     ses_free(s->cu);
@@ -92,7 +124,7 @@ static bool load_batch(subject *s, const load *l, bool train, ses_err *e)
     for (int64_t i = 0; i <= l->seqs; i++) s->cu[i] = (int32_t)(i * l->len);
     for (int64_t i = 0; i < T; i++) {
         s->ids[i] = (int32_t)(i * 7919 % VOCAB);
-        s->labels[i] = i % EVERY ? SES_IGNORE : s->ids[i];
+        s->labels[i] = i % EVERY && !causal ? SES_IGNORE : s->ids[i];
     }
     s->batch = (ses_batch){
         .seqs = l->seqs, .tokens = T, .cu = s->cu, .ids = s->ids, .labels = train ? s->labels : NULL
@@ -104,7 +136,7 @@ static bool load_batch(subject *s, const load *l, bool train, ses_err *e)
 static void wait_for(ses_device *dev, const ses_tensor *x)
 {
     ses_real one;
-    if (!dev->host && x) dev->mem->download(dev, &one, x->f, sizeof one);
+    if (!dev->host && x) ses_device_read(dev, x, 0, 1, &one, NULL);
 }
 
 static void pass(void *ctx, int64_t call)
@@ -146,7 +178,7 @@ static double flops(const size *z, const load *l, bool train)
 static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool train, ses_table *t,
                     ses_err *e)
 {
-    if (!load_batch(s, l, train, e)) return false;
+    if (!load_batch(s, l, z->causal, train, e)) return false;
     ses_timed timed = { .fn = train ? step : pass, .ctx = s };
     timed.fn(s, -1); /* weights are packed, pages are there */
     ses_bench_time(b, &timed, 1);
@@ -182,19 +214,31 @@ static bool one_size(ses_bench *b, const size *z, ses_table *t, ses_err *e)
     return ok;
 }
 
+static bool one_row(ses_bench *b, const struct gpu_row *r, ses_table *t, ses_err *e)
+{
+    subject s;
+    bool ok = subject_new(&s, b, &r->size, r->size.train, e) &&
+              measure(b, &s, &r->size, &r->load, r->size.train, t, e);
+    subject_free(&s);
+    return ok;
+}
+
 static bool run(ses_bench *b, ses_err *e)
 {
     ses_table *t = ses_table_new("Model||>Tokens|>ms|>tokens/s|>of peak", e);
     bool ok = t != NULL;
-    for (size_t i = 0; ok && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
+    for (size_t i = 0; ok && b->dev->host && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
         if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
+    for (size_t i = 0; ok && !b->dev->host && i < SES_LEN(gpu_rows) && !ses_bench_stopped(); i++)
+        if (gpu_rows[i].size.quick || !b->quick) ok = one_row(b, &gpu_rows[i], t, e);
     ses_progress_end(&b->progress);
     if (ok && !b->json) {
         if (b->dev->host)
             ses_bench_heading(b, "model", "  random weights, %s, %d thread%s, peak %.0f GFLOP/s",
                               ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
         else
-            ses_bench_heading(b, "model", "  random weights, %s", ses_device_name(b->dev));
+            ses_bench_heading(b, "model", "  random weights, %s, %s", ses_device_name(b->dev),
+                              ses_dtype_name(b->dev->real));
         ok = ses_table_print(t, stdout, &b->call->out, 0, e);
         putchar('\n');
     }

@@ -1,19 +1,9 @@
 /* Attention in f32 arithmetic for heads of up to 256 columns: a warp a query (backwards also a warp a key),
  * 32 keys at a time, lane j scoring key j. Sums of a row over its keys are online: when a greater score
  * comes, what stands is scaled down. Nothing is added by two warps, so the same run gives the same bits. */
-#include "cuda.cuh"
+#include "attention_cuda.cuh"
 
 enum { TILE = WARP }; /* keys, or queries, in shared memory at a time */
-
-/* A head of a sequence, with the block's share of its offset among all probabilities. */
-__device__ static inline ses_attn_part part_of(const ses_attn &a, int64_t index)
-{
-    int64_t s = index / a.heads, h = index % a.heads, q0 = a.cu_q[s], k0 = a.cu_k[s];
-    int64_t len_q = a.cu_q[s + 1] - q0, len_k = ses_attn_keys(&a, s), before = 0;
-    if (a.probs || a.bias) before = pairs_before(s, a.cu_q, a.cu_k, a.len_k);
-    ses_attn_part part = { s, h, q0, len_q, k0, len_k, before * a.heads + h * len_q * len_k };
-    return part;
-}
 
 /* Rows of shared memory are an odd number of words apart: lanes that read one column each of 32 rows meet 32
  * banks. */
@@ -45,40 +35,12 @@ __device__ static inline float dot(const float *x, const float *y, int64_t dim)
     return sum;
 }
 
-/* What is added to the score of query i and key j. */
-template <class T>
-__device__ static inline float extra(const ses_attn &a, const ses_attn_part &p, int64_t i, int64_t j)
-{
-    float s = 0;
-    if (a.dist) s += num(((const T *)a.dist)[ses_attn_distance(&a, p, i, j) * a.heads + p.head]);
-    if (a.bias) s += num(((const T *)a.bias)[p.probs + i * p.len_k + j]);
-    return s;
-}
-
-struct dropping {
-    uint32_t threshold;
-    float scale;
-};
-
-static dropping dropping_of(const ses_attn *a)
-{
-    dropping d = { ses_drop_threshold(a->drop), drop_scale(a->drop) };
-    return d;
-}
-
 __device__ static inline float keep(const ses_attn &a, const ses_attn_part &p, dropping drop, int64_t i,
                                     int64_t j)
 {
     if (a.drop <= 0) return 1;
     uint64_t index = (uint64_t)ses_attn_stat(&a, p, i) * (uint64_t)a.max_k + (uint64_t)j;
     return kept(a.key, index, drop.threshold, drop.scale);
-}
-
-template <class T>
-__device__ static inline const T *head_of(const ses_real *x, int64_t row, int64_t stride, int64_t token,
-                                          const ses_attn &a, int64_t head)
-{
-    return (const T *)(const void *)x + token * row + head * ses_attn_head(stride, &a);
 }
 
 /* Probabilities, once the row's lse is known; zero where nothing is seen. */
@@ -94,15 +56,6 @@ __device__ static inline void put_probs(const ses_attn &a, const ses_attn_part &
         for (int64_t d = 0; seen && d < a.dim; d++) sum += q[d] * num(k[j * a.k_row + d]);
         to[j] = cell<T>(seen ? expf(a.scale * sum + extra<T>(a, p, i, j) - lse) : 0);
     }
-}
-
-/* What all rows of a block need: the keys some of them see. */
-__device__ static inline ses_attn_view seen_by_block(const ses_attn &a, const ses_attn_part &p, int64_t first,
-                                                     int64_t n)
-{
-    ses_attn_view low = ses_attn_sees(&a, p, first), high = ses_attn_sees(&a, p, first + n - 1);
-    ses_attn_view v = { low.begin, high.end };
-    return v;
 }
 
 template <class T, int R>
@@ -170,7 +123,7 @@ __global__ void __launch_bounds__(BLOCK)
     bool mine = warp < rows;
     const T *k = head_of<T>(a.k, a.k_row, a.k_head, p.k0, a, p.head);
     const T *v = head_of<T>(a.v, a.v_row, a.v_head, p.k0, a, p.head);
-    sink<T> dbias = { (T *)(void *)g.dbias.data, g.dbias.add };
+    sink<T> dbias = sink_of<T>(g.dbias);
     ses_attn_view all = seen_by_block(a, p, first, rows), sees = { 0, 0 };
     float delta = 0, lse = 0, dq[R] = { 0 };
     if (mine) {
@@ -204,7 +157,7 @@ __global__ void __launch_bounds__(BLOCK)
                 if (lane + r * WARP < a.dim) dq[r] += w * k_tile[n * pad + lane + r * WARP];
         }
     }
-    sink<T> to = { (T *)(void *)g.dq.data, g.dq.add };
+    sink<T> to = sink_of<T>(g.dq);
     if (!mine || !to.data) return;
     int64_t at = (p.q0 + i) * a.q_row + p.head * ses_attn_head(a.q_head, &a);
     for (int r = 0; r < R; r++)
@@ -259,7 +212,7 @@ __global__ void __launch_bounds__(BLOCK)
         }
     }
     if (!mine) return;
-    sink<T> to_k = { (T *)(void *)g.dk.data, g.dk.add }, to_v = { (T *)(void *)g.dv.data, g.dv.add };
+    sink<T> to_k = sink_of<T>(g.dk), to_v = sink_of<T>(g.dv);
     int64_t at_k = (p.k0 + j) * a.k_row + p.head * ses_attn_head(a.k_head, &a);
     int64_t at_v = (p.k0 + j) * a.v_row + p.head * ses_attn_head(a.v_head, &a);
     for (int r = 0; r < R; r++) {
@@ -303,18 +256,11 @@ template <class T> __global__ void attend_bwd_distances(ses_attn a, ses_attn_gra
         }
     }
     sum = block_sum(sum);
-    sink<T> to = { (T *)(void *)g.ddist.data, g.ddist.add };
+    sink<T> to = sink_of<T>(g.ddist);
     if (threadIdx.x == 0) put(to, row * a.heads + head, sum);
 }
 
 /* ---- launching: by the number of registers a lane needs for its share of the head's columns ---- */
-
-template <class K> static void allow_shared(ses_cuda *g, K kernel, size_t bytes)
-{
-    if (bytes > 48 * 1024)
-        ses_cuda_note(g,
-                      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-}
 
 static size_t shared_bytes(const ses_attn *a, int rows_a_warp)
 {
@@ -328,6 +274,14 @@ template <class T, int R> static void forward(ses_cuda *g, const ses_attn *a)
     allow_shared(g, attend<T, R>, bytes);
     attend<T, R><<<(unsigned)(a->seqs * a->heads * tiles), BLOCK, bytes, ses_cuda_stream(g)>>>(
         *a, dropping_of(a), tiles);
+    launched(g);
+}
+
+template <class T> static void distances(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
+{
+    unsigned blocks = (unsigned)((2 * a->max_k - 1) * a->heads);
+    if (!grad->ddist.data) return;
+    attend_bwd_distances<T><<<blocks, BLOCK, 0, ses_cuda_stream(g)>>>(*a, *grad, dropping_of(a));
     launched(g);
 }
 
@@ -346,30 +300,35 @@ template <class T, int R> static void backward(ses_cuda *g, const ses_attn *a, c
         attend_bwd_keys<T, R>
             <<<(unsigned)(parts * k_tiles), BLOCK, bytes, stream>>>(*a, *grad, drop, k_tiles);
     launched(g);
-    if (grad->ddist.data)
-        attend_bwd_distances<T>
-            <<<(unsigned)((2 * a->max_k - 1) * a->heads), BLOCK, 0, stream>>>(*a, *grad, drop);
-    launched(g);
+    distances<T>(g, a, grad);
 }
 
 static const char *const too_wide = "attention: heads of more than 256 columns have no CUDA kernel";
 
-void ses_k_attention_cuda(ses_exec *x, const ses_attn *a)
+template <class T> static void attention(ses_exec *x, const ses_attn *a)
 {
     if (a->seqs * a->heads * a->max_q <= 0) return;
+    if (sizeof(T) < sizeof(float) && attention_mma(x->cuda, a)) return;
     if (a->dim > 256) return fail(x->cuda, too_wide);
-    if (a->dim <= 32) return forward<ses_real, 1>(x->cuda, a);
-    if (a->dim <= 64) return forward<ses_real, 2>(x->cuda, a);
-    if (a->dim <= 128) return forward<ses_real, 4>(x->cuda, a);
-    return forward<ses_real, 8>(x->cuda, a);
+    if (a->dim <= 32) return forward<T, 1>(x->cuda, a);
+    if (a->dim <= 64) return forward<T, 2>(x->cuda, a);
+    if (a->dim <= 128) return forward<T, 4>(x->cuda, a);
+    return forward<T, 8>(x->cuda, a);
 }
 
-void ses_k_attention_bwd_cuda(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
+template <class T> static void attention_bwd(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
 {
     if (a->seqs * a->heads * a->max_q <= 0) return;
+    if (sizeof(T) < sizeof(float) && attention_mma_bwd(x->cuda, a, g)) return distances<T>(x->cuda, a, g);
     if (a->dim > 256) return fail(x->cuda, too_wide);
-    if (a->dim <= 32) return backward<ses_real, 1>(x->cuda, a, g);
-    if (a->dim <= 64) return backward<ses_real, 2>(x->cuda, a, g);
-    if (a->dim <= 128) return backward<ses_real, 4>(x->cuda, a, g);
-    return backward<ses_real, 8>(x->cuda, a, g);
+    if (a->dim <= 32) return backward<T, 1>(x->cuda, a, g);
+    if (a->dim <= 64) return backward<T, 2>(x->cuda, a, g);
+    if (a->dim <= 128) return backward<T, 4>(x->cuda, a, g);
+    return backward<T, 8>(x->cuda, a, g);
+}
+
+void ses_cuda_attention(ses_kernels *k, bool narrow)
+{
+    k->attention = narrow ? attention<bf16> : attention<float>;
+    k->attention_bwd = narrow ? attention_bwd<bf16> : attention_bwd<float>;
 }

@@ -1,0 +1,513 @@
+/* Attention of bf16 on tensor cores (mma m16n8k16), over offsets, in the manner of FlashAttention-2 (Dao
+ * 2023): a block has 64 rows, 16 a warp, and walks over tiles of 64 of the other side, two of them in shared
+ * memory at a time. Scores and probabilities live in registers only. Backwards the queries' and the keys'
+ * gradients are two kernels, so that nothing is added by two blocks and the same run gives the same bits.
+ *
+ * Fragments, for lane 4 g + t: A [16, 16] holds rows g and g + 8, columns 2 t, 2 t + 1 and those + 8;
+ * B [16, 8] rows 2 t, 2 t + 1 and those + 8 of column g; C [16, 8] columns 2 t, 2 t + 1 of rows g and g + 8.
+ * Two neighboring C are one A: probabilities go into the next product as they are. */
+#include "attention_cuda.cuh"
+
+enum { SIDE = 64, THREADS = 128, TILES = SIDE / 8 };
+
+static const float log2_e = 1.44269504088896340736f;
+
+/* ---- tiles in shared memory: rows of DH + 8, which meet all banks ---- */
+
+template <int DH> struct shape {
+    enum { LD = DH + 8, TILE = SIDE * LD };
+};
+
+__device__ static inline void copy16(bf16 *to, const bf16 *from, bool in)
+{
+    unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    int bytes = in ? 16 : 0; /* the rest is zeros */
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(at), "l"(from), "r"(bytes));
+}
+
+__device__ static inline void copies_end() { asm volatile("cp.async.commit_group;\n" ::); }
+template <int N> __device__ static inline void copies_wait()
+{
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(N));
+}
+
+/* Rows first .. first + 63 of x; those past n, and columns past dim, are zero. */
+template <int DH>
+__device__ static inline void load_tile(bf16 *to, const bf16 *x, int64_t row, int64_t first, int64_t n,
+                                        int dim)
+{
+    enum { PACKS = DH / 8 };
+    for (int c = threadIdx.x; c < SIDE * PACKS; c += THREADS) {
+        int r = c / PACKS, d = c % PACKS * 8;
+        bool in = first + r < n && d < dim;
+        copy16(to + r * shape<DH>::LD + d, in ? x + (first + r) * row + d : x, in);
+    }
+}
+
+__device__ static inline void load_matrices(uint32_t r[4], const bf16 *at)
+{
+    unsigned p = (unsigned)__cvta_generic_to_shared(at);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(p));
+}
+
+__device__ static inline void load_turned(uint32_t r[4], const bf16 *at)
+{
+    unsigned p = (unsigned)__cvta_generic_to_shared(at);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(p));
+}
+
+__device__ static inline void multiply(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};\n"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* c[16 rows of the warp][64 rows of y] = x y', both tiles of DH columns. */
+template <int DH> __device__ static inline void products(float c[TILES][4], const bf16 *x, const bf16 *y)
+{
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const bf16 *a_at = x + (warp * 16 + lane % 16) * shape<DH>::LD + lane / 16 * 8;
+    const bf16 *b_at = y + (lane % 8 + lane / 16 * 8) * shape<DH>::LD + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int n = 0; n < TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) c[n][e] = 0;
+#pragma unroll
+    for (int k = 0; k < DH; k += 16) {
+        uint32_t a[4], b[4];
+        load_matrices(a, a_at + k);
+#pragma unroll
+        for (int n = 0; n < TILES; n += 2) {
+            load_matrices(b, b_at + n * 8 * shape<DH>::LD + k);
+            multiply(c[n], a, b[0], b[1]);
+            multiply(c[n + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+__device__ static inline uint32_t pair(float low, float high)
+{
+    __nv_bfloat162 p = __floats2bfloat162_rn(low, high);
+    return *(uint32_t *)&p;
+}
+
+/* out[16][DH] += w[16][64] y, y a tile of DH columns. */
+template <int DH>
+__device__ static inline void accumulate(float out[DH / 8][4], const float w[TILES][4], const bf16 *y)
+{
+    int lane = threadIdx.x % WARP;
+    const bf16 *b_at = y + (lane % 8 + lane / 8 % 2 * 8) * shape<DH>::LD + lane / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < TILES; k += 2) {
+        uint32_t a[4] = { pair(w[k][0], w[k][1]), pair(w[k][2], w[k][3]), pair(w[k + 1][0], w[k + 1][1]),
+                          pair(w[k + 1][2], w[k + 1][3]) };
+#pragma unroll
+        for (int n = 0; n < DH; n += 16) {
+            uint32_t b[4];
+            load_turned(b, b_at + k * 8 * shape<DH>::LD + n);
+            multiply(out[n / 8], a, b[0], b[1]);
+            multiply(out[n / 8 + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+/* ---- a warp's 16 rows ---- */
+
+/* The lane's rows, g and g + 8 of the warp's, among the part's; and what they see. */
+struct two_rows {
+    int64_t i[2];
+    ses_attn_view sees[2];
+};
+
+__device__ static inline two_rows rows_of(const ses_attn &a, const ses_attn_part &p, int64_t first)
+{
+    two_rows r;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        ses_attn_view none = { 0, 0 };
+        r.i[h] = first + threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4 + 8 * h;
+        r.sees[h] = r.i[h] < p.len_q ? ses_attn_sees(&a, p, r.i[h]) : none;
+    }
+    return r;
+}
+
+/* Keeps of two neighboring keys j and j + 1 of one query: mostly one draw's. */
+__device__ static inline void keep_pair(float keep[2], const ses_attn &a, dropping drop, uint64_t index)
+{
+    uint32_t draw[4], first, second;
+    ses_philox(draw, a.key, index >> 2);
+    unsigned at = index & 3;
+    first = at == 0 ? draw[0] : at == 1 ? draw[1] : at == 2 ? draw[2] : draw[3];
+    second = at == 0 ? draw[1] : at == 1 ? draw[2] : draw[3];
+    if (at == 3) {
+        ses_philox(draw, a.key, (index >> 2) + 1);
+        second = draw[0];
+    }
+    keep[0] = first >= drop.threshold ? drop.scale : 0;
+    keep[1] = second >= drop.threshold ? drop.scale : 0;
+}
+
+__device__ static inline float quad_max(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+__device__ static inline float quad_sum(float x)
+{
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+/* Scores to the base 2, -infinity where a row does not see a key. */
+__device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a, const ses_attn_part &p,
+                                            const two_rows &r, int64_t j0)
+{
+    int t = threadIdx.x % 4;
+    float scale = a.scale * log2_e;
+    bool all = !a.dist && !a.bias;
+#pragma unroll
+    for (int h = 0; h < 2; h++) all &= r.sees[h].begin <= j0 && r.sees[h].end >= j0 + SIDE;
+#pragma unroll
+    for (int n = 0; n < TILES; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int64_t j = j0 + n * 8 + 2 * t + e % 2;
+            bool seen = all || (j >= r.sees[e / 2].begin && j < r.sees[e / 2].end);
+            s[n][e] *= scale;
+            if (seen && (a.dist || a.bias)) s[n][e] += log2_e * extra<bf16>(a, p, r.i[e / 2], j);
+            if (!seen) s[n][e] = -INFINITY;
+        }
+}
+
+/* Probabilities times what dropout keeps of them. */
+__device__ static inline void drop_pairs(float w[TILES][4], const ses_attn &a, const ses_attn_part &p,
+                                         dropping drop, const two_rows &r, int64_t j0)
+{
+    if (a.drop <= 0) return;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        uint64_t row = (uint64_t)ses_attn_stat(&a, p, r.i[h]) * (uint64_t)a.max_k;
+#pragma unroll
+        for (int n = 0; n < TILES; n++) {
+            float keep[2];
+            keep_pair(keep, a, drop, row + (uint64_t)(j0 + n * 8 + 2 * (threadIdx.x % 4)));
+            w[n][2 * h] *= keep[0];
+            w[n][2 * h + 1] *= keep[1];
+        }
+    }
+}
+
+/* Rows of a block's result, columns below dim. */
+template <int DH>
+__device__ static inline void put_rows(sink<bf16> to, const float c[DH / 8][4], int64_t first, int64_t n,
+                                       int64_t at, int64_t row, int dim, const float by[2])
+{
+    int t = threadIdx.x % 4, g = threadIdx.x % WARP / 4, warp = threadIdx.x / WARP;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        int64_t i = first + warp * 16 + g + 8 * h;
+        if (i >= n) continue;
+#pragma unroll
+        for (int d = 0; d < DH / 8; d++)
+#pragma unroll
+            for (int e = 0; e < 2; e++)
+                if (d * 8 + 2 * t + e < dim)
+                    put(to, at + i * row + d * 8 + 2 * t + e, c[d][2 * h + e] * by[h]);
+    }
+}
+
+/* ---- forward ---- */
+
+template <int DH>
+__global__ void __launch_bounds__(THREADS) attend_mma(ses_attn a, dropping drop, int64_t tiles)
+{
+    extern __shared__ uint4 shared[];
+    bf16 *q = (bf16 *)shared, *k = q + shape<DH>::TILE, *v = k + 2 * shape<DH>::TILE;
+    ses_attn_part p = part_of(a, blockIdx.x / tiles);
+    int64_t first = blockIdx.x % tiles * SIDE;
+    if (first >= p.len_q) return;
+    int dim = (int)a.dim;
+    int64_t rows = p.len_q - first < SIDE ? p.len_q - first : SIDE;
+    const bf16 *from_k = head_of<bf16>(a.k, a.k_row, a.k_head, p.k0, a, p.head);
+    const bf16 *from_v = head_of<bf16>(a.v, a.v_row, a.v_head, p.k0, a, p.head);
+    load_tile<DH>(q, head_of<bf16>(a.q, a.q_row, a.q_head, p.q0, a, p.head), a.q_row, first, p.len_q, dim);
+    ses_attn_view all = seen_by_block(a, p, first, rows);
+    two_rows r = rows_of(a, p, first);
+    float max[2] = { -INFINITY, -INFINITY }, sum[2] = { 0, 0 }, out[DH / 8][4] = {};
+    int64_t begin = all.begin / SIDE * SIDE;
+    if (begin < all.end) {
+        load_tile<DH>(k, from_k, a.k_row, begin, p.len_k, dim);
+        load_tile<DH>(v, from_v, a.v_row, begin, p.len_k, dim);
+    }
+    copies_end();
+    for (int64_t j0 = begin; j0 < all.end; j0 += SIDE) {
+        int now = (int)((j0 - begin) / SIDE % 2), next = 1 - now;
+        if (j0 + SIDE < all.end) {
+            load_tile<DH>(k + next * shape<DH>::TILE, from_k, a.k_row, j0 + SIDE, p.len_k, dim);
+            load_tile<DH>(v + next * shape<DH>::TILE, from_v, a.v_row, j0 + SIDE, p.len_k, dim);
+        }
+        copies_end();
+        copies_wait<1>();
+        __syncthreads();
+        float s[TILES][4];
+        products<DH>(s, q, k + now * shape<DH>::TILE);
+        finish_scores(s, a, p, r, j0);
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float top = max[h];
+#pragma unroll
+            for (int n = 0; n < TILES; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
+            top = quad_max(top);
+            float base = top == -INFINITY ? 0 : top, shrink = exp2f(max[h] - base);
+            max[h] = top;
+            sum[h] *= shrink;
+#pragma unroll
+            for (int n = 0; n < TILES; n++)
+#pragma unroll
+                for (int e = 2 * h; e < 2 * h + 2; e++) s[n][e] = exp2f(s[n][e] - base), sum[h] += s[n][e];
+#pragma unroll
+            for (int d = 0; d < DH / 8; d++) out[d][2 * h] *= shrink, out[d][2 * h + 1] *= shrink;
+        }
+        drop_pairs(s, a, p, drop, r, j0);
+        accumulate<DH>(out, s, v + now * shape<DH>::TILE);
+        __syncthreads();
+    }
+    float by[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float whole = quad_sum(sum[h]);
+        by[h] = whole > 0 ? 1 / whole : 0;
+        if (a.lse && threadIdx.x % 4 == 0 && r.i[h] < p.len_q)
+            a.lse[ses_attn_stat(&a, p, r.i[h])] = whole > 0 ? (max[h] + log2f(whole)) / log2_e : -INFINITY;
+    }
+    sink<bf16> to = { (bf16 *)(void *)a.out, false, false };
+    put_rows<DH>(to, out, first, p.len_q, p.q0 * a.out_row + p.head * a.dim, a.out_row, dim, by);
+}
+
+/* ---- backward ---- */
+
+/* delta_i = dout_i . out_i; a warp a row and head. */
+__global__ void attend_delta(ses_attn a, ses_attn_grad g)
+{
+    int64_t rows = a.cu_q[a.seqs], step = (int64_t)gridDim.x * WARPS;
+    for (int64_t at = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP; at < rows * a.heads; at += step) {
+        int64_t i = at / a.heads, h = at % a.heads, from = i * a.out_row + h * a.dim;
+        const bf16 *out = (const bf16 *)(const void *)a.out + from;
+        const bf16 *dout = (const bf16 *)(const void *)g.dout + from;
+        float sum = 0;
+        for (int d = threadIdx.x % WARP; d < a.dim; d += WARP) sum += num(out[d]) * num(dout[d]);
+        sum = warp_sum(sum);
+        if (threadIdx.x % WARP == 0) g.delta[h * rows + i] = sum;
+    }
+}
+
+/* dS_ij = P_ij (keep_ij dout_i . v_j - delta_i), P = exp(S - lse); dq = scale dS k */
+template <int DH>
+__global__ void __launch_bounds__(THREADS)
+    attend_mma_queries(ses_attn a, ses_attn_grad g, dropping drop, int64_t tiles)
+{
+    extern __shared__ uint4 shared[];
+    bf16 *q = (bf16 *)shared, *dout = q + shape<DH>::TILE, *k = dout + shape<DH>::TILE,
+         *v = k + 2 * shape<DH>::TILE;
+    ses_attn_part p = part_of(a, blockIdx.x / tiles);
+    int64_t first = blockIdx.x % tiles * SIDE;
+    if (first >= p.len_q) return;
+    int dim = (int)a.dim, t = threadIdx.x % 4;
+    int64_t rows = p.len_q - first < SIDE ? p.len_q - first : SIDE;
+    const bf16 *from_k = head_of<bf16>(a.k, a.k_row, a.k_head, p.k0, a, p.head);
+    const bf16 *from_v = head_of<bf16>(a.v, a.v_row, a.v_head, p.k0, a, p.head);
+    load_tile<DH>(q, head_of<bf16>(a.q, a.q_row, a.q_head, p.q0, a, p.head), a.q_row, first, p.len_q, dim);
+    load_tile<DH>(dout, (const bf16 *)(const void *)g.dout + p.q0 * a.out_row + p.head * a.dim, a.out_row,
+                  first, p.len_q, dim);
+    ses_attn_view all = seen_by_block(a, p, first, rows);
+    sink<bf16> dbias = sink_of<bf16>(g.dbias);
+    if (dbias.data) all.begin = 0, all.end = p.len_k; /* zeros, too, are written */
+    two_rows r = rows_of(a, p, first);
+    float lse[2] = { 0, 0 }, delta[2] = { 0, 0 }, dq[DH / 8][4] = {};
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        if (r.i[h] < p.len_q) {
+            lse[h] = a.lse[ses_attn_stat(&a, p, r.i[h])] * log2_e;
+            delta[h] = g.delta[ses_attn_stat(&a, p, r.i[h])];
+        }
+    int64_t begin = all.begin / SIDE * SIDE;
+    if (begin < all.end) {
+        load_tile<DH>(k, from_k, a.k_row, begin, p.len_k, dim);
+        load_tile<DH>(v, from_v, a.v_row, begin, p.len_k, dim);
+    }
+    copies_end();
+    for (int64_t j0 = begin; j0 < all.end; j0 += SIDE) {
+        int now = (int)((j0 - begin) / SIDE % 2), next = 1 - now;
+        if (j0 + SIDE < all.end) {
+            load_tile<DH>(k + next * shape<DH>::TILE, from_k, a.k_row, j0 + SIDE, p.len_k, dim);
+            load_tile<DH>(v + next * shape<DH>::TILE, from_v, a.v_row, j0 + SIDE, p.len_k, dim);
+        }
+        copies_end();
+        copies_wait<1>();
+        __syncthreads();
+        float s[TILES][4], dp[TILES][4];
+        products<DH>(s, q, k + now * shape<DH>::TILE);
+        finish_scores(s, a, p, r, j0);
+        products<DH>(dp, dout, v + now * shape<DH>::TILE);
+        drop_pairs(dp, a, p, drop, r, j0);
+#pragma unroll
+        for (int n = 0; n < TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                float prob = s[n][e] == -INFINITY ? 0 : exp2f(s[n][e] - lse[e / 2]);
+                s[n][e] = prob * (dp[n][e] - delta[e / 2]);
+                int64_t i = r.i[e / 2], j = j0 + n * 8 + 2 * t + e % 2;
+                if (dbias.data && i < p.len_q && j < p.len_k) put(dbias, p.probs + i * p.len_k + j, s[n][e]);
+            }
+        accumulate<DH>(dq, s, k + now * shape<DH>::TILE);
+        __syncthreads();
+    }
+    if (!g.dq.data) return;
+    float by[2] = { a.scale, a.scale };
+    int64_t at = p.q0 * a.q_row + p.head * ses_attn_head(a.q_head, &a);
+    put_rows<DH>(sink_of<bf16>(g.dq), dq, first, p.len_q, at, a.q_row, dim, by);
+}
+
+/* The same with keys as rows: S', dS' [16 keys][64 queries]; dv = (P keep)' dout, dk = scale dS' q */
+template <int DH>
+__global__ void __launch_bounds__(THREADS)
+    attend_mma_keys(ses_attn a, ses_attn_grad g, dropping drop, int64_t tiles)
+{
+    extern __shared__ uint4 shared[];
+    bf16 *k = (bf16 *)shared, *v = k + shape<DH>::TILE, *q = v + shape<DH>::TILE,
+         *dout = q + 2 * shape<DH>::TILE;
+    __shared__ float lse[SIDE], delta[SIDE];
+    ses_attn_part p = part_of(a, blockIdx.x / tiles);
+    int64_t first = blockIdx.x % tiles * SIDE;
+    if (first >= p.len_k) return;
+    int dim = (int)a.dim, t = threadIdx.x % 4;
+    int64_t rows = p.len_k - first < SIDE ? p.len_k - first : SIDE;
+    const bf16 *from_q = head_of<bf16>(a.q, a.q_row, a.q_head, p.q0, a, p.head);
+    const bf16 *from_dout = (const bf16 *)(const void *)g.dout + p.q0 * a.out_row + p.head * a.dim;
+    load_tile<DH>(k, head_of<bf16>(a.k, a.k_row, a.k_head, p.k0, a, p.head), a.k_row, first, p.len_k, dim);
+    load_tile<DH>(v, head_of<bf16>(a.v, a.v_row, a.v_head, p.k0, a, p.head), a.v_row, first, p.len_k, dim);
+    int64_t begin = ses_attn_seen_by(&a, p, first).begin / SIDE * SIDE;
+    int64_t end = ses_attn_seen_by(&a, p, first + rows - 1).end;
+    int64_t key[2];
+    ses_attn_view by[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        ses_attn_view none = { 0, 0 };
+        key[h] = first + threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4 + 8 * h;
+        by[h] = key[h] < p.len_k ? ses_attn_seen_by(&a, p, key[h]) : none;
+    }
+    float dk[DH / 8][4] = {}, dv[DH / 8][4] = {};
+    if (begin < end) {
+        load_tile<DH>(q, from_q, a.q_row, begin, p.len_q, dim);
+        load_tile<DH>(dout, from_dout, a.out_row, begin, p.len_q, dim);
+    }
+    copies_end();
+    for (int64_t i0 = begin; i0 < end; i0 += SIDE) {
+        int now = (int)((i0 - begin) / SIDE % 2), next = 1 - now;
+        if (i0 + SIDE < end) {
+            load_tile<DH>(q + next * shape<DH>::TILE, from_q, a.q_row, i0 + SIDE, p.len_q, dim);
+            load_tile<DH>(dout + next * shape<DH>::TILE, from_dout, a.out_row, i0 + SIDE, p.len_q, dim);
+        }
+        copies_end();
+        if (threadIdx.x < SIDE && i0 + threadIdx.x < p.len_q) {
+            lse[threadIdx.x] = a.lse[ses_attn_stat(&a, p, i0 + threadIdx.x)] * log2_e;
+            delta[threadIdx.x] = g.delta[ses_attn_stat(&a, p, i0 + threadIdx.x)];
+        }
+        copies_wait<1>();
+        __syncthreads();
+        float s[TILES][4], dp[TILES][4];
+        products<DH>(s, k, q + now * shape<DH>::TILE);
+        products<DH>(dp, v, dout + now * shape<DH>::TILE);
+        float scale = a.scale * log2_e;
+#pragma unroll
+        for (int n = 0; n < TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                int c = n * 8 + 2 * t + e % 2;
+                int64_t i = i0 + c, j = key[e / 2];
+                bool seen = i >= by[e / 2].begin && i < by[e / 2].end;
+                float score = s[n][e] * scale, stays = 1;
+                if (seen && (a.dist || a.bias)) score += log2_e * extra<bf16>(a, p, i, j);
+                float prob = seen ? exp2f(score - lse[c]) : 0;
+                if (seen && a.drop > 0)
+                    stays = kept(a.key, (uint64_t)ses_attn_stat(&a, p, i) * (uint64_t)a.max_k + (uint64_t)j,
+                                 drop.threshold, drop.scale);
+                dp[n][e] = seen ? prob * (stays * dp[n][e] - delta[c]) : 0;
+                s[n][e] = prob * stays;
+            }
+        accumulate<DH>(dv, s, dout + now * shape<DH>::TILE);
+        accumulate<DH>(dk, dp, q + now * shape<DH>::TILE);
+        __syncthreads();
+    }
+    float scale[2] = { a.scale, a.scale }, one[2] = { 1, 1 };
+    if (g.dk.data)
+        put_rows<DH>(sink_of<bf16>(g.dk), dk, first, p.len_k,
+                     p.k0 * a.k_row + p.head * ses_attn_head(a.k_head, &a), a.k_row, dim, scale);
+    if (g.dv.data)
+        put_rows<DH>(sink_of<bf16>(g.dv), dv, first, p.len_k,
+                     p.k0 * a.v_row + p.head * ses_attn_head(a.v_head, &a), a.v_row, dim, one);
+}
+
+/* ---- launching ---- */
+
+/* Copies are of 16 bytes: heads, rows and addresses must be whole ones. */
+static bool fits(const ses_attn *a)
+{
+    int64_t steps = a->dim | a->q_row | a->k_row | a->v_row | a->out_row | a->q_head | a->k_head | a->v_head;
+    return a->dim <= 128 && steps % 8 == 0 && whole_packs(a->q) && whole_packs(a->k) && whole_packs(a->v) &&
+           whole_packs(a->out) && !a->probs;
+}
+
+template <int DH> static void forward(ses_cuda *g, const ses_attn *a)
+{
+    int64_t tiles = ceil_div(a->max_q, SIDE);
+    size_t bytes = 5 * shape<DH>::TILE * sizeof(bf16);
+    allow_shared(g, attend_mma<DH>, bytes);
+    attend_mma<DH><<<(unsigned)(a->seqs * a->heads * tiles), THREADS, bytes, ses_cuda_stream(g)>>>(
+        *a, dropping_of(a), tiles);
+    launched(g);
+}
+
+bool attention_mma(ses_cuda *g, const ses_attn *a)
+{
+    if (!fits(a)) return false;
+    a->dim <= 64 ? forward<64>(g, a) : forward<128>(g, a);
+    return true;
+}
+
+template <int DH> static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
+{
+    int64_t q_tiles = ceil_div(a->max_q, SIDE), k_tiles = ceil_div(a->max_k, SIDE),
+            parts = a->seqs * a->heads;
+    size_t bytes = 6 * shape<DH>::TILE * sizeof(bf16);
+    cudaStream_t stream = ses_cuda_stream(g);
+    dropping drop = dropping_of(a);
+    attend_delta<<<(unsigned)g->cores * 8, BLOCK, 0, stream>>>(*a, *grad);
+    launched(g);
+    allow_shared(g, attend_mma_queries<DH>, bytes);
+    allow_shared(g, attend_mma_keys<DH>, bytes);
+    if (grad->dq.data || grad->dbias.data)
+        attend_mma_queries<DH>
+            <<<(unsigned)(parts * q_tiles), THREADS, bytes, stream>>>(*a, *grad, drop, q_tiles);
+    launched(g);
+    if (grad->dk.data || grad->dv.data)
+        attend_mma_keys<DH>
+            <<<(unsigned)(parts * k_tiles), THREADS, bytes, stream>>>(*a, *grad, drop, k_tiles);
+    launched(g);
+}
+
+bool attention_mma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
+{
+    ses_attn plain = *a;
+    plain.probs = NULL; /* which backward does not read */
+    if (!fits(&plain) || !whole_packs(grad->dout)) return false;
+    a->dim <= 64 ? backward<64>(g, a, grad) : backward<128>(g, a, grad);
+    return true;
+}
