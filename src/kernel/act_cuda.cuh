@@ -52,4 +52,53 @@ __device__ static inline float act_slope(ses_act act, float x)
     }
 }
 
+/* The same for results of bf16, of 8 bits: fast exponentials, and the normal distribution's upper tail by a
+ * polynomial (Abramowitz and Stegun 7.1.26, 1.5e-7 off at most). */
+struct normal {
+    float below, density;
+};
+
+__device__ static inline normal normal_at(float x)
+{
+    float t = __fdividef(1, 1 + 0.3275911f * 0.70710678f * fabsf(x)), e = __expf(-0.5f * x * x);
+    float tail = t * (0.254829592f +
+                      t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+    tail *= 0.5f * e;
+    normal n = { x > 0 ? 1 - tail : tail, 0.39894228f * e };
+    return n;
+}
+
+__device__ static inline float quick_tanh(float x)
+{
+    float y;
+    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+template <class T> __device__ static inline float act_for(ses_act act, float x)
+{
+    if (sizeof(T) == sizeof(float)) return act_of(act, x);
+    switch (act) {
+    case SES_ACT_GELU: return x * normal_at(x).below;
+    case SES_ACT_GELU_TANH: return 0.5f * x * (1 + quick_tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+    default: return act_of(act, x);
+    }
+}
+
+template <class T> __device__ static inline float slope_for(ses_act act, float x)
+{
+    if (sizeof(T) == sizeof(float)) return act_slope(act, x);
+    switch (act) {
+    case SES_ACT_GELU: {
+        normal n = normal_at(x);
+        return n.below + x * n.density;
+    }
+    case SES_ACT_GELU_TANH: {
+        float t = quick_tanh(0.79788456f * (x + 0.044715f * x * x * x));
+        return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456f * (1 + 3 * 0.044715f * x * x);
+    }
+    default: return act_slope(act, x);
+    }
+}
+
 #endif

@@ -186,22 +186,66 @@ __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a
         }
 }
 
+/* Where a row's numbers begin on a whole Philox block (max_k a multiple of 4), lanes t and t + 1 share two of
+ * them: each draws for one of the two rows. */
+__device__ static inline void share_pairs(float keep[2][2], const ses_attn &a, dropping drop,
+                                          const uint64_t row[2], uint64_t j)
+{
+    bool odd = threadIdx.x % 2;
+    uint32_t draw[4];
+    ses_philox(draw, a.key, ((odd ? row[1] : row[0]) + (j & ~(uint64_t)3)) >> 2);
+    uint32_t u = __shfl_xor_sync(0xffffffffu, odd ? draw[0] : draw[2], 1);
+    uint32_t v = __shfl_xor_sync(0xffffffffu, odd ? draw[1] : draw[3], 1);
+    uint32_t mine[2][2] = { { odd ? u : draw[0], odd ? v : draw[1] },
+                            { odd ? draw[2] : u, odd ? draw[3] : v } };
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) keep[h][e] = mine[h][e] >= drop.threshold ? drop.scale : 0;
+}
+
 /* Probabilities times what dropout keeps of them. */
 __device__ static inline void drop_pairs(float w[TILES][4], const ses_attn &a, const ses_attn_part &p,
                                          dropping drop, const two_rows &r, int64_t j0)
 {
     if (a.drop <= 0) return;
+    uint64_t row[2];
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        uint64_t row = (uint64_t)ses_attn_stat(&a, p, r.i[h]) * (uint64_t)a.max_k;
+    for (int h = 0; h < 2; h++) row[h] = (uint64_t)ses_attn_stat(&a, p, r.i[h]) * (uint64_t)a.max_k;
+    bool shared = a.max_k % 4 == 0;
 #pragma unroll
-        for (int n = 0; n < TILES; n++) {
-            float keep[2];
-            keep_pair(keep, a, drop, row + (uint64_t)(j0 + n * 8 + 2 * (threadIdx.x % 4)));
-            w[n][2 * h] *= keep[0];
-            w[n][2 * h + 1] *= keep[1];
+    for (int n = 0; n < TILES; n++) {
+        float keep[2][2];
+        uint64_t j = (uint64_t)(j0 + n * 8 + 2 * (threadIdx.x % 4));
+        if (shared) {
+            share_pairs(keep, a, drop, row, j);
+        } else {
+            keep_pair(keep[0], a, drop, row[0] + j);
+            keep_pair(keep[1], a, drop, row[1] + j);
         }
+#pragma unroll
+        for (int e = 0; e < 4; e++) w[n][e] *= keep[e / 2][e % 2];
     }
+}
+
+/* The keeps of keys j (rows g and g + 8) and queries i (two neighboring columns): four neighboring keys share
+ * a Philox block, so the four lanes that have them draw for one place each, and change words. */
+__device__ static inline void share_keys(float keep[4], const ses_attn &a, dropping drop, uint64_t stat,
+                                         int64_t j)
+{
+    int r = threadIdx.x / 4 % 4;
+    uint32_t d[4];
+    uint64_t first = (uint64_t)(j & ~(int64_t)3) + 8 * (unsigned)(r / 2);
+    ses_philox(d, a.key, ((stat + (unsigned)(r % 2)) * (uint64_t)a.max_k + first) >> 2);
+    bool one = r & 1, two = r & 2;
+    uint32_t x = __shfl_xor_sync(0xffffffffu, one ? d[0] : d[1], 4);
+    uint32_t y = __shfl_xor_sync(0xffffffffu, one ? d[2] : d[3], 4);
+    d[0] = one ? x : d[0], d[1] = one ? d[1] : x, d[2] = one ? y : d[2], d[3] = one ? d[3] : y;
+    x = __shfl_xor_sync(0xffffffffu, two ? d[0] : d[2], 8);
+    y = __shfl_xor_sync(0xffffffffu, two ? d[1] : d[3], 8);
+    d[0] = two ? x : d[0], d[1] = two ? y : d[1], d[2] = two ? d[2] : x, d[3] = two ? d[3] : y;
+#pragma unroll
+    for (int e = 0; e < 4; e++) keep[e] = d[e] >= drop.threshold ? drop.scale : 0;
 }
 
 /* Rows of a block's result, columns below dim. */
@@ -226,7 +270,8 @@ __device__ static inline void put_rows(sink<bf16> to, const float c[DH / 8][4], 
 /* ---- forward ---- */
 
 template <int DH>
-__global__ void __launch_bounds__(THREADS) attend_mma(ses_attn a, dropping drop, int64_t tiles)
+__global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
+    attend_mma(ses_attn a, dropping drop, int64_t tiles)
 {
     extern __shared__ uint4 shared[];
     bf16 *q = (bf16 *)shared, *k = q + shape<DH>::TILE, *v = k + 2 * shape<DH>::TILE;
@@ -293,24 +338,28 @@ __global__ void __launch_bounds__(THREADS) attend_mma(ses_attn a, dropping drop,
 
 /* ---- backward ---- */
 
-/* delta_i = dout_i . out_i; a warp a row and head. */
-__global__ void attend_delta(ses_attn a, ses_attn_grad g)
+/* delta_i = dout_i . out_i; LANES lanes a row and head, a pack each and further ones in steps. */
+template <int LANES> __global__ void attend_delta(ses_attn a, ses_attn_grad g)
 {
-    int64_t rows = a.cu_q[a.seqs], step = (int64_t)gridDim.x * WARPS;
-    for (int64_t at = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP; at < rows * a.heads; at += step) {
-        int64_t i = at / a.heads, h = at % a.heads, from = i * a.out_row + h * a.dim;
-        const bf16 *out = (const bf16 *)(const void *)a.out + from;
-        const bf16 *dout = (const bf16 *)(const void *)g.dout + from;
+    int64_t rows = a.cu_q[a.seqs], step = (int64_t)gridDim.x * blockDim.x / LANES, all = rows * a.heads;
+    int lane = threadIdx.x % LANES;
+    int64_t first = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
+    for (int64_t at = first; at - first % (WARP / LANES) < all; at += step) { /* whole warps go together */
         float sum = 0;
-        for (int d = threadIdx.x % WARP; d < a.dim; d += WARP) sum += num(out[d]) * num(dout[d]);
-        sum = warp_sum(sum);
-        if (threadIdx.x % WARP == 0) g.delta[h * rows + i] = sum;
+        int64_t i = at / a.heads, h = at % a.heads, from = i * a.out_row + h * a.dim;
+        for (int d = lane * 8; at < all && d < a.dim; d += LANES * 8) {
+            pack<bf16> x = *(const pack<bf16> *)((const bf16 *)(const void *)a.out + from + d);
+            pack<bf16> y = *(const pack<bf16> *)((const bf16 *)(const void *)g.dout + from + d);
+            for (int k = 0; k < 8; k++) sum += num(x.at[k]) * num(y.at[k]);
+        }
+        for (int d = LANES / 2; d; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+        if (lane == 0 && at < all) g.delta[h * rows + i] = sum;
     }
 }
 
 /* dS_ij = P_ij (keep_ij dout_i . v_j - delta_i), P = exp(S - lse); dq = scale dS k */
 template <int DH>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     attend_mma_queries(ses_attn a, ses_attn_grad g, dropping drop, int64_t tiles)
 {
     extern __shared__ uint4 shared[];
@@ -377,7 +426,7 @@ __global__ void __launch_bounds__(THREADS)
 
 /* The same with keys as rows: S', dS' [16 keys][64 queries]; dv = (P keep)' dout, dk = scale dS' q */
 template <int DH>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     attend_mma_keys(ses_attn a, ses_attn_grad g, dropping drop, int64_t tiles)
 {
     extern __shared__ uint4 shared[];
@@ -426,22 +475,27 @@ __global__ void __launch_bounds__(THREADS)
         products<DH>(s, k, q + now * shape<DH>::TILE);
         products<DH>(dp, v, dout + now * shape<DH>::TILE);
         float scale = a.scale * log2_e;
+        bool shared_draws = a.drop > 0 && a.max_k % 4 == 0;
 #pragma unroll
-        for (int n = 0; n < TILES; n++)
+        for (int n = 0; n < TILES; n++) {
+            float keep[4] = { 1, 1, 1, 1 };
+            if (shared_draws)
+                share_keys(keep, a, drop, (uint64_t)ses_attn_stat(&a, p, i0 + n * 8 + 2 * t), key[0]);
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 int c = n * 8 + 2 * t + e % 2;
                 int64_t i = i0 + c, j = key[e / 2];
                 bool seen = i >= by[e / 2].begin && i < by[e / 2].end;
-                float score = s[n][e] * scale, stays = 1;
+                float score = s[n][e] * scale, stays = keep[e];
                 if (seen && (a.dist || a.bias)) score += log2_e * extra<bf16>(a, p, i, j);
                 float prob = seen ? exp2f(score - lse[c]) : 0;
-                if (seen && a.drop > 0)
+                if (seen && a.drop > 0 && !shared_draws)
                     stays = kept(a.key, (uint64_t)ses_attn_stat(&a, p, i) * (uint64_t)a.max_k + (uint64_t)j,
                                  drop.threshold, drop.scale);
                 dp[n][e] = seen ? prob * (stays * dp[n][e] - delta[c]) : 0;
                 s[n][e] = prob * stays;
             }
+        }
         accumulate<DH>(dv, s, dout + now * shape<DH>::TILE);
         accumulate<DH>(dk, dp, q + now * shape<DH>::TILE);
         __syncthreads();
@@ -489,7 +543,7 @@ template <int DH> static void backward(ses_cuda *g, const ses_attn *a, const ses
     size_t bytes = 6 * shape<DH>::TILE * sizeof(bf16);
     cudaStream_t stream = ses_cuda_stream(g);
     dropping drop = dropping_of(a);
-    attend_delta<<<(unsigned)g->cores * 8, BLOCK, 0, stream>>>(*a, *grad);
+    attend_delta<8><<<(unsigned)g->cores * 8, BLOCK, 0, stream>>>(*a, *grad);
     launched(g);
     allow_shared(g, attend_mma_queries<DH>, bytes);
     allow_shared(g, attend_mma_keys<DH>, bytes);

@@ -37,25 +37,40 @@ static void affine(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *g
 
 template <class T> static void act(ses_exec *x, ses_real *y, const ses_real *a, int64_t n, ses_act kind)
 {
-    map<T>(x, store(y), a, NULL, n, [=] __device__(int64_t, float u, float) { return act_of(kind, u); });
+    map<T>(x, store(y), a, NULL, n, [=] __device__(int64_t, float u, float) { return act_for<T>(kind, u); });
 }
 
 template <class T>
 static void act_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *a, int64_t n, ses_act kind)
 {
-    map<T>(x, da, dy, a, n, [=] __device__(int64_t, float d, float u) { return d * act_slope(kind, u); });
+    map<T>(x, da, dy, a, n, [=] __device__(int64_t, float d, float u) { return d * slope_for<T>(kind, u); });
 }
 
 /* Four neighbors share a Philox block: a thread draws it once for all of them. */
 template <class T>
-__global__ void drop_cells(sink<T> to, const T *a, int64_t n, uint32_t threshold, float by, ses_key key)
+__global__ void drop_cells(sink<T> to, const T *a, int64_t n, bool packed, uint32_t threshold, float by,
+                           ses_key key)
 {
-    int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t block = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; 4 * block < n; block += step) {
-        uint32_t draw[4];
-        ses_philox(draw, key, (uint64_t)block);
-        for (int64_t k = 0, i = 4 * block; k < 4 && i < n; k++, i++)
-            put(to, i, draw[k] >= threshold ? num(a[i]) * by : 0);
+    enum { N = pack<T>::N };
+    int64_t step = (int64_t)gridDim.x * blockDim.x * N;
+    for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < n; i += step) {
+        uint32_t draw[N];
+#pragma unroll
+        for (int k = 0; k < N; k += 4) ses_philox(draw + k, key, (uint64_t)(i + k) >> 2);
+        if (packed && i + N <= n) {
+            pack<T> v = *(const pack<T> *)(a + i), out = v;
+            if (to.add) out = *(const pack<T> *)(to.data + i);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float kept_one = draw[k] >= threshold ? num(v.at[k]) * by : 0;
+                out.at[k] = cell<T>(to.add ? num(out.at[k]) + kept_one : kept_one);
+            }
+            *(pack<T> *)(to.data + i) = out;
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                if (i + k < n) put(to, i + k, draw[k] >= threshold ? num(a[i + k]) * by : 0);
+        }
     }
 }
 
@@ -63,8 +78,9 @@ template <class T>
 static void dropout(ses_exec *x, ses_sink y, const ses_real *a, int64_t n, double p, ses_key key)
 {
     if (!y.data || n <= 0) return;
-    drop_cells<T><<<blocks_for(x->cuda, ceil_div(n, 4)), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
-        sink_of<T>(y), cells<T>(a), n, ses_drop_threshold(p), drop_scale(p), key);
+    bool packed = !y.wide && whole_packs(y.data) && whole_packs(a);
+    drop_cells<T><<<blocks_for(x->cuda, ceil_div(n, pack<T>::N)), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
+        sink_of<T>(y), cells<T>(a), n, packed, ses_drop_threshold(p), drop_scale(p), key);
     launched(x->cuda);
 }
 

@@ -71,8 +71,17 @@ template <class T> __global__ void scatter_pieces(scatter<T> s)
     int32_t id = s.key[end - 1];
     if (id == s.skip || (begin > 0 && s.key[begin - 1] == id)) return; /* it began before */
     float sum = s.piece[(blockIdx.x * 2 + 1) * s.cols + j];
-    for (int64_t c = blockIdx.x + 1; c * s.chunk < s.rows && s.key[c * s.chunk] == id; c++)
-        sum += s.piece[(c * 2) * s.cols + j];
+    int64_t low = blockIdx.x + 1,
+            high = (s.rows + s.chunk - 1) / s.chunk; /* the first chunk that begins otherwise */
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (s.key[middle * s.chunk] == id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+#pragma unroll 8
+    for (int64_t c = blockIdx.x + 1; c < high; c++) sum += s.piece[(c * 2) * s.cols + j];
     put(s.table, (int64_t)id * s.cols + j, sum);
 }
 

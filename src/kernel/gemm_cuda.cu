@@ -256,10 +256,10 @@ template <class T> static void gemm(ses_exec *x, const ses_gemm *g)
     if (ldc == n) {
         ses_sink all = { g->c, false, false };
         map<T>(x, all, (const ses_real *)(const void *)c, NULL, g->m * n,
-               [=] __device__(int64_t, float v, float) { return act_of(act, v); });
+               [=] __device__(int64_t, float v, float) { return act_for<T>(act, v); });
     } else {
         each_row(x, g->m, n, [=] __device__(int64_t row, int64_t j) {
-            to[row * ldc + j] = cell<T>(act_of(act, num(c[row * ldc + j])));
+            to[row * ldc + j] = cell<T>(act_for<T>(act, num(c[row * ldc + j])));
         });
     }
 }

@@ -34,54 +34,56 @@ __global__ void strip_sums(R *part, int64_t rows, int64_t cols, int64_t strip, F
     part[blockIdx.y * cols + j] = sum;
 }
 
-/* Strips' sums in scratch, which stays locked; NULL when there is no memory. */
-template <class R, class F>
-static R *sum_strips(ses_exec *x, int64_t rows, int64_t cols, int64_t *strips, F value)
+/* The strips' sums of column j, to f(j, sum). */
+template <class R, class F> __global__ void strip_totals(const R *part, int64_t strips, int64_t cols, F take)
 {
+    __shared__ R sums[STRIP_LANES][STRIP_COLS];
+    int64_t j = (int64_t)blockIdx.x * STRIP_COLS + threadIdx.x % WARP;
+    int lane = threadIdx.x / WARP;
+    R sum = {};
+    if (j < cols)
+        for (int64_t i = lane; i < strips; i += STRIP_LANES) sum = plus(sum, part[i * cols + j]);
+    sums[lane][threadIdx.x % WARP] = sum;
+    __syncthreads();
+    if (lane != 0 || j >= cols) return;
+    for (int i = 1; i < STRIP_LANES; i++) sum = plus(sum, sums[i][threadIdx.x]);
+    take(j, sum);
+}
+
+/* take(j, sum of value(row, j) over all rows) for each column. */
+template <class R, class F, class G>
+static void sum_rows(ses_exec *x, int64_t rows, int64_t cols, F value, G take)
+{
+    if (rows <= 0 || cols <= 0) return;
     int64_t strip = ceil_div(rows, MAX_STRIPS) > 64 ? ceil_div(rows, MAX_STRIPS) : 64;
     while (ceil_div(rows, strip) > 1 && ceil_div(rows, strip) * cols > 4 << 20) strip *= 2;
-    *strips = ceil_div(rows, strip);
-    R *part = (R *)scratch_lock(x->cuda, (size_t)(*strips * cols) * sizeof *part);
-    if (!part) return NULL;
-    dim3 grid((unsigned)ceil_div(cols, STRIP_COLS), (unsigned)*strips);
-    strip_sums<R><<<grid, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(part, rows, cols, strip, value);
+    int64_t strips = ceil_div(rows, strip);
+    R *part = (R *)scratch_lock(x->cuda, (size_t)(strips * cols) * sizeof *part);
+    if (!part) return;
+    unsigned across = (unsigned)ceil_div(cols, STRIP_COLS);
+    cudaStream_t stream = ses_cuda_stream(x->cuda);
+    strip_sums<R><<<dim3(across, (unsigned)strips), BLOCK, 0, stream>>>(part, rows, cols, strip, value);
     launched(x->cuda);
-    return part;
+    strip_totals<R><<<across, BLOCK, 0, stream>>>(part, strips, cols, take);
+    launched(x->cuda);
+    scratch_unlock(x->cuda);
 }
 
 /* To y[j], which adds, the sum over all rows of value(row, j). */
 template <class T, class F>
 static void sum_columns(ses_exec *x, sink<T> y, int64_t rows, int64_t cols, F value)
 {
-    int64_t strips;
-    if (rows <= 0 || cols <= 0) return;
-    float *part = sum_strips<float>(x, rows, cols, &strips, value);
-    if (!part) return;
-    int64_t n = strips;
-    each(x, cols, [=] __device__(int64_t j) {
-        float sum = 0;
-        for (int64_t i = 0; i < n; i++) sum += part[i * cols + j];
-        put(y, j, sum);
-    });
-    scratch_unlock(x->cuda);
+    sum_rows<float>(x, rows, cols, value, [=] __device__(int64_t j, float sum) { put(y, j, sum); });
 }
 
 /* The same for two sums at once; y or z may be NULL. */
 template <class F>
 static void sum_columns2(ses_exec *x, float *y, float *z, int64_t rows, int64_t cols, F value)
 {
-    int64_t strips;
-    if (rows <= 0 || cols <= 0) return;
-    float2 *part = sum_strips<float2>(x, rows, cols, &strips, value);
-    if (!part) return;
-    int64_t n = strips;
-    each(x, cols, [=] __device__(int64_t j) {
-        float2 sum = {};
-        for (int64_t i = 0; i < n; i++) sum = plus(sum, part[i * cols + j]);
+    sum_rows<float2>(x, rows, cols, value, [=] __device__(int64_t j, float2 sum) {
         if (y) y[j] += sum.x;
         if (z) z[j] += sum.y;
     });
-    scratch_unlock(x->cuda);
 }
 
 /* The sum of value(i), i below n, to every thread of a single block. */

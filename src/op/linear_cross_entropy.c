@@ -2,7 +2,9 @@
  * each chunk's logits again. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or none. */
 #include "gemm_weight.h"
 
-enum { CHUNK = 4 << 20 }; /* logits at a time */
+#include "tensor/device.h"
+
+enum { CHUNK = 4 << 20, GPU_CHUNK = 64 << 20 }; /* logits at a time */
 
 /* saved as in cross_entropy.c */
 static bool infer(ses_node *n, ses_err *e)
@@ -26,7 +28,8 @@ static bool infer(ses_node *n, ses_err *e)
 
 static int64_t rows_at_once(const ses_node *n)
 {
-    int64_t rows = CHUNK / n->in[1]->dim[0], all = ses_rows(n->in[0]);
+    int64_t most = ses_tape_device(n->tape)->host ? CHUNK : GPU_CHUNK;
+    int64_t rows = most / n->in[1]->dim[0], all = ses_rows(n->in[0]);
     rows = rows < 16 ? 16 : rows;
     return rows < all ? rows : all;
 }
