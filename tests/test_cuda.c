@@ -163,6 +163,38 @@ static void settle(ses_device *d)
     d->mem->free(d, x);
 }
 
+/* Large products of bf16 with rows of odd lengths: to them, from them, and down them into f32. */
+static void test_ragged(void)
+{
+    enum { M = 300, N = 4001, K = 64 };
+    both x = halves(M * K, 1), w = halves(N * K, 1), y = halves(M * N, 0), dx = halves(M * K, 0),
+         dw = floats(N * K, 0), bias = halves(N, 1);
+    ses_device *d[] = { cpu, gpu16 };
+    settle(gpu);
+    for (int i = 0; i < 2; i++) {
+        bool g = i == 1;
+        ses_gemm to = ses_gemm_nt(g ? y.gpu : y.host, g ? x.gpu : x.host, g ? w.gpu : w.host, M, N, K);
+        to.bias = g ? bias.gpu : bias.host;
+        d[i]->k.gemm(&d[i]->exec, &to);
+    }
+    settle(gpu16);
+    agree("ragged", y, 1e-2);
+    ses_tensor t = { .f = y.gpu, .dtype = SES_BF16 };
+    CHECK(ses_device_read(gpu, &t, 0, M * N, y.host, NULL)); /* both go on from the same y */
+    for (int i = 0; i < 2; i++) {
+        bool g = i == 1;
+        ses_gemm from = ses_gemm_nn(g ? dx.gpu : dx.host, g ? y.gpu : y.host, g ? w.gpu : w.host, M, K, N);
+        ses_gemm down = ses_gemm_tn(g ? dw.gpu : dw.host, g ? y.gpu : y.host, g ? x.gpu : x.host, N, K, M);
+        down.wide = true;
+        d[i]->k.gemm(&d[i]->exec, &from);
+        d[i]->k.gemm(&d[i]->exec, &down);
+    }
+    settle(gpu16);
+    agree("from ragged", dx, 1e-2), agree("down ragged", dw, 1e-2);
+    both all[] = { x, w, y, dx, dw, bias };
+    for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
+}
+
 /* Attention over ragged sequences, of several widths, with everything that may be added. */
 static void attention(int64_t dim, bool causal, int64_t reach, double rate, bool extras, bool narrow)
 {
@@ -257,6 +289,7 @@ int main(void)
         test_optimizers();
         test_rows();
         test_products();
+        test_ragged();
         test_attention();
         test_repeat();
         CHECK_MSG(gpu->mem->ok(gpu, &e), "%s", e.msg);
