@@ -137,6 +137,11 @@ ok "ROUGE" above "$(score eval_rougeL "$tmp/bart/all_results.json")" 0.95
 ok "BLEU" above "$(score eval_bleu "$tmp/bart/all_results.json")" 95
 ok "eval" exits 0 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --task rewrite --prefix "who ? " --max-target 16 --num-beams 2 --json
 ok "with beams" above "$(score eval_exact_match "$tmp/out")" 0.95
+ok "metrics by name" exits 0 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --task rewrite --prefix "who ? " --max-target 16 \
+    --metrics 'bleu_plain|rouge_stem' --json
+ok "those alone" sh -c "grep -q eval_bleu '$tmp/out' && grep -q eval_rougeL '$tmp/out' && ! grep -q exact '$tmp/out'"
+ok "a metric nobody knows" exits 2 "$sesame" eval "$tmp/bart" "$tmp/rewrite.tsv" --task rewrite --metrics 'rouge|fog'
+ok "says which there are" says 'no "fog"; there are accuracy, f1, matthews'
 cut -f1 "$tmp/rewrite.tsv" >"$tmp/source.tsv"
 ok "predict" exits 0 "$sesame" predict "$tmp/bart" "$tmp/source.tsv" --task rewrite --prefix "who ? " --max-target 16
 ok "what it writes" test "$(head -2 "$tmp/out" | tr -d '\n')" = '{"text": "the bad film of paris"}{"text": "it was not a good film"}'

@@ -11,7 +11,7 @@
 typedef struct ses_tune_args {
     ses_shared shared;
     ses_data_args data;
-    const char *prefix, *src_lang, *tgt_lang, *loss, *pooling;
+    const char *prefix, *src_lang, *tgt_lang, *loss, *pooling, *metrics;
     int measure; /* ses_tune_measure */
     double margin, temperature;
     bool all_pieces, may_lack, lines;
@@ -21,116 +21,122 @@ typedef struct ses_tune_args {
 } ses_tune_args;
 
 #define SES_OPT_TASK(struct_, field) SES_OPT_DATA_TASK(struct_, field.data, true)
-#define SES_OPT_TUNE(struct_, field)                                                                      \
-    SES_OPT_DATA(struct_, field.data),                                                                    \
-        { .name = "max-length",                                                                           \
-          .type = SES_OPT_INT,                                                                            \
-          .offset = offsetof(struct_, field.max_length),                                                  \
-          .def = "0",                                                                                     \
-          .min = 0,                                                                                       \
-          .max = 1 << 20,                                                                                 \
-          .help = "most tokens of a sequence; 0: what the model takes" },                                 \
-        { .name = "stride",                                                                               \
-          .type = SES_OPT_INT,                                                                            \
-          .offset = offsetof(struct_, field.stride),                                                      \
-          .def = "128",                                                                                   \
-          .min = 0,                                                                                       \
-          .max = 1 << 20,                                                                                 \
-          .help = "answer: tokens that two windows of a passage share" },                                 \
-        { .name = "max-answer",                                                                           \
-          .type = SES_OPT_INT,                                                                            \
-          .offset = offsetof(struct_, field.longest),                                                     \
-          .def = "30",                                                                                    \
-          .min = 1,                                                                                       \
-          .max = 1 << 16,                                                                                 \
-          .help = "answer: the longest, in tokens" },                                                     \
-        { .name = "n-best",                                                                               \
-          .type = SES_OPT_INT,                                                                            \
-          .offset = offsetof(struct_, field.best),                                                        \
-          .def = "20",                                                                                    \
-          .min = 1,                                                                                       \
-          .max = 64,                                                                                      \
-          .help = "answer: so many beginnings and ends are tried" },                                      \
-        { .name = "no-answers",                                                                           \
-          .type = SES_OPT_FLAG,                                                                           \
-          .offset = offsetof(struct_, field.may_lack),                                                    \
-          .help = "answer: a passage may have none, as in SQuAD 2.0" },                                   \
-        { .name = "null-threshold",                                                                       \
-          .type = SES_OPT_REAL,                                                                           \
-          .offset = offsetof(struct_, field.threshold),                                                   \
-          .def = "0",                                                                                     \
-          .help = "answer: how much more likely none must be to be said" },                               \
-        { .name = "lines",                                                                                \
-          .type = SES_OPT_FLAG,                                                                           \
-          .offset = offsetof(struct_, field.lines),                                                       \
-          .help = "continue: each line or row is a sequence of its own; else all are joined and cut in "  \
-                  "blocks" },                                                                             \
-        { .name = "prefix",                                                                               \
-          .type = SES_OPT_TEXT,                                                                           \
-          .offset = offsetof(struct_, field.prefix),                                                      \
-          .value = "TEXT",                                                                                \
-          .help = "rewrite: put this in front of each text, as \"summarize: \" for T5" },                 \
-        { .name = "max-target",                                                                           \
-          .type = SES_OPT_INT,                                                                            \
-          .offset = offsetof(struct_, field.max_target),                                                  \
-          .def = "128",                                                                                   \
-          .min = 1,                                                                                       \
-          .max = 1 << 20,                                                                                 \
-          .help = "rewrite: most tokens of a text to write" },                                            \
-        { .name = "num-beams",                                                                            \
-          .type = SES_OPT_INT,                                                                            \
-          .offset = offsetof(struct_, field.beams),                                                       \
-          .def = "0",                                                                                     \
-          .min = 0,                                                                                       \
-          .max = 1024,                                                                                    \
-          .help = "rewrite: beams when measuring and predicting; 0: as the model's folder says" },        \
-        { .name = "src-lang",                                                                             \
-          .type = SES_OPT_TEXT,                                                                           \
-          .offset = offsetof(struct_, field.src_lang),                                                    \
-          .value = "CODE",                                                                                \
-          .help = "rewrite: the token of the language to read, as en_XX" },                               \
-        { .name = "tgt-lang",                                                                             \
-          .type = SES_OPT_TEXT,                                                                           \
-          .offset = offsetof(struct_, field.tgt_lang),                                                    \
-          .value = "CODE",                                                                                \
-          .help = "rewrite: the token of the language to write" },                                        \
-        { .name = "loss",                                                                                 \
-          .type = SES_OPT_TEXT,                                                                           \
-          .offset = offsetof(struct_, field.loss),                                                        \
-          .value = "NAME",                                                                                \
-          .help = "embed: negatives (of the batch), softmax, cosine, contrastive or triplet; without it " \
-                  "negatives" },                                                                          \
-        { .name = "pooling",                                                                              \
-          .type = SES_OPT_TEXT,                                                                           \
-          .offset = offsetof(struct_, field.pooling),                                                     \
-          .value = "WAY",                                                                                 \
-          .help = "embed: how tokens' vectors become one: cls, max, mean, ...; without it as the folder " \
-                  "says, else mean" },                                                                    \
-        { .name = "margin",                                                                               \
-          .type = SES_OPT_REAL,                                                                           \
-          .offset = offsetof(struct_, field.margin),                                                      \
-          .def = "-1",                                                                                    \
-          .min = -1,                                                                                      \
-          .max = 1e6,                                                                                     \
-          .help =                                                                                         \
-              "embed: of triplets (usually 5) and contrastive pairs (usually 0.5); below 0: the usual" }, \
-        { .name = "temperature",                                                                          \
-          .type = SES_OPT_REAL,                                                                           \
-          .offset = offsetof(struct_, field.temperature),                                                 \
-          .def = "0.05",                                                                                  \
-          .min = 1e-6,                                                                                    \
-          .max = 1e6,                                                                                     \
-          .help = "embed: cosines of negatives are divided by it" },                                      \
-        { .name = "measure",                                                                              \
-          .type = SES_OPT_CHOICE,                                                                         \
-          .offset = offsetof(struct_, field.measure),                                                     \
-          .def = "auto",                                                                                  \
-          .choices = "auto|scores|triplets",                                                              \
-          .help = "embed: what is measured with: pairs with a score, or triplets; auto: triplets where "  \
-                  "they are the loss" },                                                                  \
-    {                                                                                                     \
-        .name = "all-pieces", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field.all_pieces),        \
-        .help = "tag: every piece of a word has its label, not the first alone"                           \
+#define SES_OPT_TUNE(struct_, field)                                                                       \
+    SES_OPT_DATA(struct_, field.data),                                                                     \
+        { .name = "max-length",                                                                            \
+          .type = SES_OPT_INT,                                                                             \
+          .offset = offsetof(struct_, field.max_length),                                                   \
+          .def = "0",                                                                                      \
+          .min = 0,                                                                                        \
+          .max = 1 << 20,                                                                                  \
+          .help = "most tokens of a sequence; 0: what the model takes" },                                  \
+        { .name = "stride",                                                                                \
+          .type = SES_OPT_INT,                                                                             \
+          .offset = offsetof(struct_, field.stride),                                                       \
+          .def = "128",                                                                                    \
+          .min = 0,                                                                                        \
+          .max = 1 << 20,                                                                                  \
+          .help = "answer: tokens that two windows of a passage share" },                                  \
+        { .name = "max-answer",                                                                            \
+          .type = SES_OPT_INT,                                                                             \
+          .offset = offsetof(struct_, field.longest),                                                      \
+          .def = "30",                                                                                     \
+          .min = 1,                                                                                        \
+          .max = 1 << 16,                                                                                  \
+          .help = "answer: the longest, in tokens" },                                                      \
+        { .name = "n-best",                                                                                \
+          .type = SES_OPT_INT,                                                                             \
+          .offset = offsetof(struct_, field.best),                                                         \
+          .def = "20",                                                                                     \
+          .min = 1,                                                                                        \
+          .max = 64,                                                                                       \
+          .help = "answer: so many beginnings and ends are tried" },                                       \
+        { .name = "no-answers",                                                                            \
+          .type = SES_OPT_FLAG,                                                                            \
+          .offset = offsetof(struct_, field.may_lack),                                                     \
+          .help = "answer: a passage may have none, as in SQuAD 2.0" },                                    \
+        { .name = "null-threshold",                                                                        \
+          .type = SES_OPT_REAL,                                                                            \
+          .offset = offsetof(struct_, field.threshold),                                                    \
+          .def = "0",                                                                                      \
+          .help = "answer: how much more likely none must be to be said" },                                \
+        { .name = "lines",                                                                                 \
+          .type = SES_OPT_FLAG,                                                                            \
+          .offset = offsetof(struct_, field.lines),                                                        \
+          .help = "continue: each line or row is a sequence of its own; else all are joined and cut in "   \
+                  "blocks" },                                                                              \
+        { .name = "prefix",                                                                                \
+          .type = SES_OPT_TEXT,                                                                            \
+          .offset = offsetof(struct_, field.prefix),                                                       \
+          .value = "TEXT",                                                                                 \
+          .help = "rewrite: put this in front of each text, as \"summarize: \" for T5" },                  \
+        { .name = "max-target",                                                                            \
+          .type = SES_OPT_INT,                                                                             \
+          .offset = offsetof(struct_, field.max_target),                                                   \
+          .def = "128",                                                                                    \
+          .min = 1,                                                                                        \
+          .max = 1 << 20,                                                                                  \
+          .help = "rewrite: most tokens of a text to write" },                                             \
+        { .name = "num-beams",                                                                             \
+          .type = SES_OPT_INT,                                                                             \
+          .offset = offsetof(struct_, field.beams),                                                        \
+          .def = "0",                                                                                      \
+          .min = 0,                                                                                        \
+          .max = 1024,                                                                                     \
+          .help = "rewrite: beams when measuring and predicting; 0: as the model's folder says" },         \
+        { .name = "src-lang",                                                                              \
+          .type = SES_OPT_TEXT,                                                                            \
+          .offset = offsetof(struct_, field.src_lang),                                                     \
+          .value = "CODE",                                                                                 \
+          .help = "rewrite: the token of the language to read, as en_XX" },                                \
+        { .name = "tgt-lang",                                                                              \
+          .type = SES_OPT_TEXT,                                                                            \
+          .offset = offsetof(struct_, field.tgt_lang),                                                     \
+          .value = "CODE",                                                                                 \
+          .help = "rewrite: the token of the language to write" },                                         \
+        { .name = "loss",                                                                                  \
+          .type = SES_OPT_TEXT,                                                                            \
+          .offset = offsetof(struct_, field.loss),                                                         \
+          .value = "NAME",                                                                                 \
+          .help = "embed: negatives (of the batch), softmax, cosine, contrastive or triplet; without it "  \
+                  "negatives" },                                                                           \
+        { .name = "pooling",                                                                               \
+          .type = SES_OPT_TEXT,                                                                            \
+          .offset = offsetof(struct_, field.pooling),                                                      \
+          .value = "WAY",                                                                                  \
+          .help = "embed: how tokens' vectors become one: cls, max, mean, ...; without it as the folder "  \
+                  "says, else mean" },                                                                     \
+        { .name = "margin",                                                                                \
+          .type = SES_OPT_REAL,                                                                            \
+          .offset = offsetof(struct_, field.margin),                                                       \
+          .def = "-1",                                                                                     \
+          .min = -1,                                                                                       \
+          .max = 1e6,                                                                                      \
+          .help =                                                                                          \
+              "embed: of triplets (usually 5) and contrastive pairs (usually 0.5); below 0: the usual" },  \
+        { .name = "temperature",                                                                           \
+          .type = SES_OPT_REAL,                                                                            \
+          .offset = offsetof(struct_, field.temperature),                                                  \
+          .def = "0.05",                                                                                   \
+          .min = 1e-6,                                                                                     \
+          .max = 1e6,                                                                                      \
+          .help = "embed: cosines of negatives are divided by it" },                                       \
+        { .name = "measure",                                                                               \
+          .type = SES_OPT_CHOICE,                                                                          \
+          .offset = offsetof(struct_, field.measure),                                                      \
+          .def = "auto",                                                                                   \
+          .choices = "auto|scores|triplets",                                                               \
+          .help = "embed: what is measured with: pairs with a score, or triplets; auto: triplets where "   \
+                  "they are the loss" },                                                                   \
+        { .name = "metrics",                                                                               \
+          .type = SES_OPT_TEXT,                                                                            \
+          .offset = offsetof(struct_, field.metrics),                                                      \
+          .value = "A|B...",                                                                               \
+          .help = "in place of the task's usual ones: accuracy, f1, matthews, entity_iobes, rouge, bleu, " \
+                  "exact, ..." },                                                                          \
+    {                                                                                                      \
+        .name = "all-pieces", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field.all_pieces),         \
+        .help = "tag: every piece of a word has its label, not the first alone"                            \
     }
 
 /* What vectors are measured with. */

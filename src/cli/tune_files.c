@@ -15,6 +15,24 @@ static const ses_tune_kind *kind_of(ses_data_kind data)
     return NULL;
 }
 
+static bool check_metrics(const char *list, ses_err *e)
+{
+    const char *name;
+    for (const char *at = list; *at; at += strcspn(at, "|"), at += *at == '|') {
+        size_t i = 0, n = strcspn(at, "|");
+        while ((name = ses_metric_at(i, NULL, NULL)) && !ses_equal(at, n, name)) i++;
+        if (name) continue;
+        ses_buf all = { 0 };
+        for (i = 0; (name = ses_metric_at(i, NULL, NULL)); i++)
+            ses_buf_appendf(&all, "%s%s", i ? ", " : "", name);
+        if (ses_buf_ok(&all, e))
+            ses_fail(e, SES_EUSAGE, "--metrics: no \"%s\"; there are %s", ses_quoted_of(at, n).s, all.data);
+        ses_buf_free(&all);
+        return false;
+    }
+    return true;
+}
+
 bool ses_tune_resolve(const ses_tune_args *a, const ses_tune_kind **kind, ses_data_spec *spec, ses_err *e)
 {
     const ses_benchmark *b;
@@ -27,7 +45,8 @@ bool ses_tune_resolve(const ses_tune_args *a, const ses_tune_kind **kind, ses_da
         spec->metrics = triplets ? "accuracy" : (*kind)->metrics;
         spec->best = triplets ? "accuracy" : (*kind)->best;
     }
-    return true;
+    if (a->metrics) spec->metrics = a->metrics;
+    return !a->metrics || check_metrics(a->metrics, e);
 }
 
 ses_data_spec ses_tune_measured(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *spec)
