@@ -46,6 +46,14 @@ echo '{' >"$tmp/nothing/trainer_state.json"
 ok "a damaged state" exits 3 "$sesame" compare "$tmp/nothing"
 ok "says where" says 'nothing/trainer_state.json: line 2'
 
+cp -r "$tmp/one" "$tmp/odd"
+echo '{"options": [1], "metric": 3}' >"$tmp/odd/run.json"
+ok "odd options" exits 0 "$sesame" compare "$tmp/odd" "$tmp/two"
+ok "and on the page" exits 0 "$sesame" report "$tmp/odd" "$tmp/two" -o "$tmp/odd-options.html"
+echo '[1]' >"$tmp/odd/all_results.json"
+ok "odd results" exits 3 "$sesame" compare "$tmp/odd" "$tmp/two"
+ok "says which" says 'odd/all_results.json: not an object but an array'
+
 # The page: everything in it, nothing from elsewhere, nothing unescaped.
 ok "each run has one" test -s "$tmp/one/report.html"
 ok "report" exits 0 "$sesame" report "$tmp/one" "$tmp/two" -o "$tmp/page.html"

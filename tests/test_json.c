@@ -422,7 +422,7 @@ static void check_load(void)
     ses_err_clear(&e);
     CHECK(!ses_json_load("CMakePresets.json", 10, &e) && strstr(e.msg, "at most 10 are read"));
     ses_err_clear(&e);
-    ses_json_doc *d = ses_json_load("CMakePresets.json", 100000, &e);
+    ses_json_doc *d = ses_json_load_object("CMakePresets.json", 100000, &e);
     CHECK_MSG(ses_json_get(ses_json_root(d), "configurePresets"), "%s", e.msg);
     ses_json_free(d);
 }

@@ -118,7 +118,19 @@ echo '{"common": {"copus": "x"}, "runs": {"a": {}}}' >"$tmp/recipe.json"
 "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
 err_has 'run "a": '
 
+for recipe in '[1, 2]' '{"runs": [1]}' '{"grid": [[1]]}' '{"common": [1], "runs": {"a": {}}}' '{"runs": {"a": 3}}'; do
+    echo "$recipe" >"$tmp/recipe.json"
+    "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
+    err_has 'object'
+done
+echo '{"runs": {"a b": {}, "a-b": {}}}' >"$tmp/recipe.json"
+"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
+err_has 'runs "a b" and "a-b" would have one folder, a-b'
+
 # What it refuses.
+echo '[{}]' >"$tmp/array.json"
+gives 3 -c "$tmp/c" --tokenizer "$tmp/t.json" --config "$tmp/array.json" -o "$tmp/x"
+err_has 'array.json: not an object but an array'
 "$sesame" train-tokenizer --type wordpiece --vocab-size 60 -q -o "$tmp/other.json" "$tmp/text"
 gives 3 -c "$tmp/c" --tokenizer "$tmp/other.json" -p bert-tiny -o "$tmp/x"
 err_has 'was built with another tokenizer'

@@ -31,6 +31,7 @@ typedef enum {
 
 ses_json_doc *ses_json_parse(const char *text, size_t n, ses_err *e); /* text may go afterwards */
 ses_json_doc *ses_json_load(const char *path, size_t max_bytes, ses_err *e);
+ses_json_doc *ses_json_load_object(const char *path, size_t max_bytes, ses_err *e); /* refuses others */
 void ses_json_free(ses_json_doc *d);
 const ses_json *ses_json_root(const ses_json_doc *d);
 

@@ -465,6 +465,16 @@ ses_json_doc *ses_json_load(const char *path, size_t max_bytes, ses_err *e)
     return d;
 }
 
+ses_json_doc *ses_json_load_object(const char *path, size_t max_bytes, ses_err *e)
+{
+    ses_json_doc *d = ses_json_load(path, max_bytes, e);
+    if (!d || ses_json_type_of(ses_json_root(d)) == SES_JSON_OBJECT) return d;
+    ses_fail(e, SES_EFORMAT, "%s: not an object but %s", path,
+             ses_json_type_name(ses_json_type_of(ses_json_root(d))));
+    ses_json_free(d);
+    return NULL;
+}
+
 void ses_json_free(ses_json_doc *d)
 {
     if (!d) return;

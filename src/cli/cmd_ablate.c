@@ -15,7 +15,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_AXES = 8, MAX_RUNS = 1000, MAX_WORDS = 256, MAX_SCORES = 12, FILE_MAX = 1 << 24 };
+enum {
+    MAX_AXES = 8,
+    MAX_RUNS = 1000,
+    MAX_WORDS = 256,
+    MAX_SCORES = 12,
+    FOLDER_MAX = 200,
+    FILE_MAX = 1 << 24
+};
 
 typedef struct args {
     const char *output;
@@ -78,12 +85,27 @@ static const char *text_of(study *s, const ses_json *v, ses_err *e)
     return ses_arena_strndup(&s->mem, number, strlen(number), e);
 }
 
+/* What a run's folder is called: within OUT, and easy to type. */
+static void name_folder(const char *run, char name[FOLDER_MAX])
+{
+    size_t n = 0;
+    for (; run[n] && n + 1 < FOLDER_MAX; n++)
+        name[n] = strchr(" /:,=", run[n]) || (!n && run[n] == '.') ? '-' : run[n];
+    name[n] = 0;
+}
+
 static bool add_run(study *s, attempt a, ses_err *e)
 {
+    char ours[FOLDER_MAX], other[FOLDER_MAX];
     if (s->n == MAX_RUNS) return ses_fail(e, SES_EFORMAT, "more than %d runs", MAX_RUNS);
-    for (size_t i = 0; i < s->n; i++)
-        if (!strcmp(s->run[i].name, a.name))
-            return ses_fail(e, SES_EFORMAT, "two runs are called \"%s\"", a.name);
+    name_folder(a.name, ours);
+    if (!*ours) return ses_fail(e, SES_EFORMAT, "a run's name is empty");
+    for (size_t i = 0; i < s->n; i++) {
+        name_folder(s->run[i].name, other);
+        if (!strcmp(ours, other))
+            return ses_fail(e, SES_EFORMAT, "runs \"%s\" and \"%s\" would have one folder, %s",
+                            s->run[i].name, a.name, ours);
+    }
     s->run[s->n++] = a;
     return true;
 }
@@ -93,7 +115,7 @@ static bool add_grid(study *s, const char *name, const ses_json *change, ses_err
 {
     size_t axes = ses_json_len(s->grid), points = 1;
     if (axes > MAX_AXES) return ses_fail(e, SES_EFORMAT, "\"grid\": more than %d options", MAX_AXES);
-    for (size_t i = 0; i < axes; i++) points *= ses_json_len(ses_json_at(s->grid, i));
+    for (size_t i = 0; i < axes && points <= MAX_RUNS; i++) points *= ses_json_len(ses_json_at(s->grid, i));
     if (!points || points > MAX_RUNS)
         return ses_fail(e, SES_EFORMAT, "\"grid\": each option needs an array of values, %d runs at most",
                         MAX_RUNS);
@@ -119,13 +141,23 @@ static bool add_grid(study *s, const char *name, const ses_json *change, ses_err
     return true;
 }
 
+static bool is_object(const ses_json *v, const char *what, ses_err *e)
+{
+    if (!v || ses_json_type_of(v) == SES_JSON_OBJECT) return true;
+    return ses_fail(e, SES_EFORMAT, "%s is %s, an object is expected", what,
+                    ses_json_type_name(ses_json_type_of(v)));
+}
+
 static bool read_recipe(study *s, const ses_json *root, ses_err *e)
 {
+    static const char *const known[] = { "common", "grid", "runs", "scores" };
     const ses_json *runs = ses_json_get(root, "runs");
     s->common = ses_json_get(root, "common");
     s->grid = ses_json_get(root, "grid");
     s->scores = ses_json_get(root, "scores");
-    static const char *const known[] = { "common", "grid", "runs", "scores" };
+    if (!is_object(s->common, "\"common\"", e) || !is_object(s->grid, "\"grid\"", e) ||
+        !is_object(runs, "\"runs\"", e))
+        return false;
     for (size_t i = 0; i < ses_json_len(root); i++) {
         bool found = false;
         for (size_t k = 0; k < SES_LEN(known); k++) found |= !strcmp(known[k], ses_json_key(root, i, NULL));
@@ -133,13 +165,15 @@ static bool read_recipe(study *s, const ses_json *root, ses_err *e)
             return ses_fail(e, SES_EFORMAT, "\"%s\": common, runs, grid and scores are expected",
                             ses_json_key(root, i, NULL));
     }
-    if (!runs && !s->grid)
+    if (!ses_json_len(runs) && !ses_json_len(s->grid))
         return ses_fail(e, SES_EFORMAT, "neither \"runs\" nor \"grid\": nothing to compare");
     s->run = ses_arena_array(&s->mem, MAX_RUNS, sizeof *s->run, e);
     if (!s->run) return false;
     for (size_t i = 0; i < ses_json_len(runs); i++)
-        if (!add_grid(s, ses_json_key(runs, i, NULL), ses_json_at(runs, i), e)) return false;
-    return runs || add_grid(s, "", NULL, e);
+        if (!is_object(ses_json_at(runs, i), "what a run changes", e) ||
+            !add_grid(s, ses_json_key(runs, i, NULL), ses_json_at(runs, i), e))
+            return ses_wrap(e, "\"runs\"");
+    return ses_json_len(runs) || add_grid(s, "", NULL, e);
 }
 
 /* ---- a run ---- */
@@ -182,10 +216,8 @@ static bool add_options(study *s, words *w, const ses_json *object, ses_err *e)
 
 static char *folder(study *s, const attempt *a, ses_err *e)
 {
-    char name[200];
-    size_t n = 0;
-    for (const char *p = a->name; *p && n + 1 < sizeof name; p++) name[n++] = strchr(" /:,=", *p) ? '-' : *p;
-    name[n] = 0;
+    char name[FOLDER_MAX];
+    name_folder(a->name, name);
     return ses_path_join(s->a->output, name, e);
 }
 
@@ -245,7 +277,7 @@ static bool choose_scores(study *s, const ses_json *results, ses_err *e)
 
 static bool read_results(study *s, attempt *a, const char *path, ses_err *e)
 {
-    ses_json_doc *d = ses_json_load(path, FILE_MAX, e);
+    ses_json_doc *d = ses_json_load_object(path, FILE_MAX, e);
     const ses_json *root = d ? ses_json_root(d) : NULL;
     bool ok = d && choose_scores(s, root, e);
     for (size_t i = 0; ok && i < s->n_scores; i++) {
@@ -319,7 +351,7 @@ static bool print_json(const study *s, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     study s = { .c = c, .a = c->args };
-    ses_json_doc *d = ses_json_load(c->rest[0], FILE_MAX, e);
+    ses_json_doc *d = ses_json_load_object(c->rest[0], FILE_MAX, e);
     bool ok = d && (read_recipe(&s, ses_json_root(d), e) || ses_wrap(e, "%s", c->rest[0])) &&
               ses_dir_make(s.a->output, e);
     for (size_t i = 0; ok && i < s.n; i++) ok = one(&s, i, e);

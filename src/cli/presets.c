@@ -91,7 +91,7 @@ ses_json_doc *ses_preset_load(const char *name, ses_err *e)
         ses_fail(e, SES_EUSAGE, "\"%s\" is neither a config.json nor a preset; there are " SES_PRESETS, name);
         return NULL;
     }
-    return ses_json_load(name, FILE_MAX, e);
+    return ses_json_load_object(name, FILE_MAX, e);
 }
 
 /* ---- fitting ---- */

@@ -127,7 +127,7 @@ static bool load_config(ses_pretrain *p, ses_err *e)
     if (!p->tokenizer) return false;
     if (a->model) {
         char *path = ses_path_join(a->model, "config.json", e);
-        p->config = path ? ses_json_load(path, 1 << 24, e) : NULL;
+        p->config = path ? ses_json_load_object(path, 1 << 24, e) : NULL;
         ses_free(path);
         if (p->config && a->set.n) return ses_fail(e, SES_EUSAGE, "--set is for new models, not for --model");
         return p->config != NULL;
@@ -164,7 +164,7 @@ static bool open_teacher(ses_pretrain *p, ses_err *e)
 {
     const ses_teacher_args *a = &p->a->teacher;
     char *path = a->dir ? ses_path_join(a->dir, "config.json", e) : NULL;
-    ses_json_doc *config = path ? ses_json_load(path, 1 << 24, e) : NULL;
+    ses_json_doc *config = path ? ses_json_load_object(path, 1 << 24, e) : NULL;
     const char *class_name = config ? ses_aim_class(p->aim, ses_json_root(config), e) : NULL;
     ses_teacher_free(&p->teacher);
     bool ok = (!a->dir || class_name) &&

@@ -102,7 +102,7 @@ static bool read_log(ses_record *r, const char *path, ses_err *e)
 
 static bool read_history(ses_record *r, const char *path, ses_err *e)
 {
-    ses_json_doc *d = ses_json_load(path, FILE_MAX, e);
+    ses_json_doc *d = ses_json_load_object(path, FILE_MAX, e);
     const ses_json *log = d ? ses_json_get(ses_json_root(d), "log_history") : NULL;
     bool ok = d != NULL;
     for (size_t i = 0; ok && i < ses_json_len(log); i++) ok = add_entry(r, ses_json_at(log, i), e);
@@ -133,7 +133,7 @@ static bool load(const char *dir, const char *name, ses_json_doc **out, ses_err 
 {
     char *path = ses_path_join(dir, name, e);
     bool ok = path != NULL;
-    if (ok && ses_path_exists(path)) ok = (*out = ses_json_load(path, FILE_MAX, e)) != NULL;
+    if (ok && ses_path_exists(path)) ok = (*out = ses_json_load_object(path, FILE_MAX, e)) != NULL;
     ses_free(path);
     return ok;
 }
@@ -180,6 +180,7 @@ static bool add_run(ses_runs *l, const char *dir, const char *name, ses_err *e)
     ses_free(path);
     if (!ok) return ses_wrap(e, "%s", dir);
     r->options = r->run ? ses_json_get(ses_json_root(r->run), "options") : NULL;
+    if (ses_json_type_of(r->options) != SES_JSON_OBJECT) r->options = NULL; /* not one of ours */
     r->outcome = r->results ? ses_json_root(r->results) : NULL;
     find_metric(r);
     return true;

@@ -23,7 +23,7 @@ static bool has_file(const char *dir, const char *name)
 static ses_json_doc *load(const char *dir, const char *name, ses_err *e)
 {
     char *path = ses_path_join(dir, name, e);
-    ses_json_doc *d = path ? ses_json_load(path, CONFIG_MAX, e) : NULL;
+    ses_json_doc *d = path ? ses_json_load_object(path, CONFIG_MAX, e) : NULL;
     ses_free(path);
     return d;
 }
