@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include "base/suggest.h"
+#include "cli/command.h"
 #include "cli/options.h"
 #include "cli/table.h"
 
@@ -284,8 +285,22 @@ static void test_written(void)
     ses_buf_free(&line);
 }
 
+/* An option of a command is one name, one letter: what is written of a run has each key once. */
+static void test_commands(void)
+{
+    for (const ses_command *const *c = ses_commands(); *c; c++) {
+        const ses_opt *a, *b;
+        for (size_t i = 0; (a = ses_command_opt(*c, i)); i++)
+            for (size_t k = 0; k < i && (b = ses_command_opt(*c, k)); k++) {
+                CHECK_MSG(strcmp(a->name, b->name) != 0, "%s: --%s twice", (*c)->name, a->name);
+                CHECK_MSG(!a->letter || a->letter != b->letter, "%s: -%c twice", (*c)->name, a->letter);
+            }
+    }
+}
+
 int main(void)
 {
+    test_commands();
     test_written();
     test_forms();
     test_values();

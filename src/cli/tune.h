@@ -114,7 +114,7 @@ typedef struct ses_tune_args {
           .max = 1e6,                                                                                      \
           .help =                                                                                          \
               "embed: of triplets (usually 5) and contrastive pairs (usually 0.5); below 0: the usual" },  \
-        { .name = "temperature",                                                                           \
+        { .name = "cosine-temperature",                                                                    \
           .type = SES_OPT_REAL,                                                                            \
           .offset = offsetof(struct_, field.temperature),                                                  \
           .def = "0.05",                                                                                   \
