@@ -40,6 +40,10 @@ ok "eval of it" exits 0 "$sesame" eval "$tmp/merged" "$tmp/dev.tsv" --task class
 ok "the same numbers" cmp -s "$tmp/out" "$tmp/eval.json"
 mv "$tmp/moved" "$tmp/base"
 ok "merge a folder that names its model" exits 0 "$sesame" convert "$tmp/lora" "$tmp/merged2"
+# shellcheck disable=SC2086
+ok "an adapter of a model with a head" exits 0 "$sesame" finetune --model "$tmp/merged" --task classify --train "$tmp/train.tsv" \
+    --threads 1 --epochs 1 --adapter lora -o "$tmp/second"
+ok "whose head takes the old one's place" exits 0 "$sesame" convert "$tmp/second" "$tmp/merged3" --strict
 ok "the same weights" cmp -s "$tmp/merged/model.safetensors" "$tmp/merged2/model.safetensors"
 # shellcheck disable=SC2086
 ok "resume" exits 0 "$sesame" finetune $tune --lr 1e-2 --epochs 3 --adapter lora --lora-rank 4 --lora-dropout 0.1 -o "$tmp/lora" --resume

@@ -234,7 +234,8 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
     if (!x) return ses_model_lacks(m, name, shape, e);
     const ses_entry *scale = base ? scale_of(m->file, p, x) : NULL;
-    if (base) used[x - ses_safetensors_at(m->file, 0)] = true;
+    const ses_entry *instead = base ? x : ses_model_find(m, p->name); /* the adapter's own stands for it */
+    if (instead) used[instead - ses_safetensors_at(m->file, 0)] = true;
     if (scale) used[scale - ses_safetensors_at(m->file, 0)] = true;
     return ses_param_load(m->store, i, m->file, x, o, !m->adapter, e) ||
            ses_wrap(e, "%s: tensor \"%s\"", x->file, ses_quoted_of(x->name, strlen(x->name)).s);
