@@ -246,7 +246,7 @@ logprobs_agree "$tmp/transfo-xl-lm"
 run 3 text-generation -m tests/golden/bert-masked-lm red
 tells "a BertForMaskedLM does not serve text-generation; it serves fill-mask"
 run 3 fill-mask -m tests/golden/bart-causal-lm red
-tells "a BartForCausalLM does not serve fill-mask; it serves feature-extraction, embed, similarity, text-generation"
+tells "a BartForCausalLM does not serve fill-mask; it serves feature-extraction, features, embed, similarity, text-generation, prefer"
 
 # Options that do not apply are refused or told.
 run 2 text-generation -m "$gpt" --shots 1 red

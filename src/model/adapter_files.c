@@ -14,10 +14,9 @@ enum { CONFIG_MAX = 16 << 20 };
 
 static bool has_file(const char *dir, const char *name)
 {
-    char *path = ses_path_join(dir, name, NULL);
-    bool there = path && ses_path_exists(path);
-    ses_free(path);
-    return there;
+    char path[4096]; /* no allocation: one that fails must not look like a file that is missing */
+    int n = snprintf(path, sizeof path, "%s/%s", dir, name);
+    return n > 0 && (size_t)n < sizeof path && ses_path_exists(path);
 }
 
 static ses_json_doc *load(const char *dir, const char *name, ses_err *e)
