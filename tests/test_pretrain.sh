@@ -111,6 +111,9 @@ out_has 'mlm_accuracy'
 "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" --json >"$tmp/out" 2>"$tmp/err"
 out_has '"run": "dynamic mask-rate=0.4"'
 err_has '4 of 4: dynamic mask-rate=0.4 (done before)'
+sed -i 's/"steps": 4/"steps": 5/' "$tmp/recipe.json"
+"$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
+err_has 'was finished with other options'
 echo '{"common": {}, "run": {}}' >"$tmp/recipe.json"
 "$sesame" ablate "$tmp/recipe.json" -o "$tmp/study" >"$tmp/out" 2>"$tmp/err"
 err_has '"run": common, runs, grid and scores are expected'

@@ -221,16 +221,49 @@ static char *folder(study *s, const attempt *a, ses_err *e)
     return ses_path_join(s->a->output, name, e);
 }
 
-static bool pretrain(study *s, const attempt *a, const char *dir, bool resume, ses_err *e)
+static bool gather(study *s, const attempt *a, words *w, ses_err *e)
+{
+    bool ok = add_options(s, w, s->common, e) && add_options(s, w, a->change, e);
+    for (size_t i = 0; ok && i < ses_json_len(s->grid); i++)
+        ok = add_option(s, w, ses_json_key(s->grid, i, NULL), ses_json_at(ses_json_at(s->grid, i), a->at[i]),
+                        e);
+    return ok;
+}
+
+/* What a finished run was made with: a word a line. */
+static bool keep_words(const words *w, const char *path, ses_err *e)
+{
+    ses_buf b = { 0 };
+    for (int i = 0; i < w->n; i++) ses_buf_appendf(&b, "%s\n", w->word[i]);
+    bool ok = ses_buf_ok(&b, e) && ses_file_write(path, b.data, b.len, true, e);
+    ses_buf_free(&b);
+    return ok;
+}
+
+static bool same_words(const words *w, const char *path, ses_err *e)
+{
+    size_t n, at = 0;
+    char *was = ses_path_exists(path) ? ses_file_read(path, FILE_MAX, &n, e) : NULL;
+    if (!was) return !ses_path_exists(path);
+    bool same = true;
+    for (int i = 0; same && i < w->n; i++) {
+        size_t len = strlen(w->word[i]);
+        same = len < n - at && !memcmp(was + at, w->word[i], len) && was[at + len] == '\n';
+        at += len + 1;
+    }
+    same = same && at == n;
+    ses_free(was);
+    return same || ses_fail(e, SES_EFORMAT,
+                            "was finished with other options, those in %s; another --output, or --overwrite, "
+                            "which does all runs again",
+                            path);
+}
+
+static bool pretrain(study *s, words w, const char *dir, bool resume, ses_err *e)
 {
     const ses_command *cmd = ses_command_find("pretrain");
-    words w = { .n = 0 };
-    bool ok = add_options(s, &w, s->common, e) && add_options(s, &w, a->change, e);
-    for (size_t i = 0; ok && i < ses_json_len(s->grid); i++)
-        ok = add_option(s, &w, ses_json_key(s->grid, i, NULL), ses_json_at(ses_json_at(s->grid, i), a->at[i]),
-                        e);
-    ok = ok && add_word(s, &w, "--output", "", e) && add_word(s, &w, dir, "", e) &&
-         add_word(s, &w, resume ? "--resume" : "--overwrite", "", e);
+    bool ok = add_word(s, &w, "--output", "", e) && add_word(s, &w, dir, "", e) &&
+              add_word(s, &w, resume ? "--resume" : "--overwrite", "", e);
     if (!ok) return false;
     void *their = ses_alloc(cmd->args_size, e);
     ses_opt_group g = { cmd->opt, cmd->n_opt, their };
@@ -294,11 +327,17 @@ static bool read_results(study *s, attempt *a, const char *path, ses_err *e)
 static bool one(study *s, size_t i, ses_err *e)
 {
     attempt *a = &s->run[i];
+    words w = { .n = 0 };
     char *dir = folder(s, a, e), *results = dir ? ses_path_join(dir, "all_results.json", e) : NULL;
-    bool ok = results != NULL, done = ok && ses_path_exists(results) && !s->a->overwrite;
+    char *made = results ? ses_path_join(dir, "ablate.txt", e) : NULL;
+    bool ok = made && gather(s, a, &w, e), done = ok && ses_path_exists(results) && !s->a->overwrite;
     if (ok && !s->c->quiet)
         fprintf(stderr, "%zu of %zu: %s%s\n", i + 1, s->n, a->name, done ? " (done before)" : "");
-    ok = ok && (done || pretrain(s, a, dir, !s->a->overwrite, e)) && read_results(s, a, results, e);
+    ok = ok &&
+         (done ? same_words(&w, made, e)
+               : pretrain(s, w, dir, !s->a->overwrite, e) && keep_words(&w, made, e)) &&
+         read_results(s, a, results, e);
+    ses_free(made);
     ses_free(dir);
     ses_free(results);
     return ok || ses_wrap(e, "run \"%s\"", a->name);
