@@ -130,6 +130,10 @@ static void check_write(void)
     CHECK_STR(e.msg, want);
     ses_err_clear(&e);
     CHECK(!ses_file_write(dir, "x", 1, true, &e) && strstr(e.msg, "Is a directory"));
+    ses_err_clear(&e);
+    CHECK(mkfifo(in_dir("fifo"), 0600) == 0);
+    CHECK(!ses_file_write(in_dir("fifo"), "x", 1, true, &e) && strstr(e.msg, "a device or a pipe"));
+    CHECK(stat(in_dir("fifo"), &st) == 0 && S_ISFIFO(st.st_mode) && unlink(in_dir("fifo")) == 0);
 
     /* Given up half way: nothing has happened. */
     ses_writer *w = ses_writer_open(in_dir("a"), true, NULL);

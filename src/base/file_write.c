@@ -78,6 +78,10 @@ ses_writer *ses_writer_open(const char *path, bool overwrite, ses_err *e)
         ses_fail(e, SES_EIO, "%s: %s", path, strerror(EEXIST));
         goto fail;
     }
+    if (there && !S_ISREG(st.st_mode)) { /* the new file's name would take the device's place */
+        ses_fail(e, SES_EIO, "%s: a device or a pipe, expected a plain file to replace", path);
+        goto fail;
+    }
     if (!make_temp(w, e)) goto fail;
     if (there && fchmod(w->fd, st.st_mode & 0777) != 0) { /* a private file stays private */
         broken(w, "cannot set its permissions", e);
