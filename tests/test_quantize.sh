@@ -58,5 +58,16 @@ sed 's/_scale"/_scalf"/g' "$tmp/int8/model.safetensors" >"$tmp/torn/model.safete
 ok "scales are missing" exits 3 "$sesame" eval "$tmp/torn" "$tmp/dev.tsv" --task classify
 ok "which" grep -q 'there is no ".*_scale"' "$tmp/err"
 
+# A NaN is not rounded away.
+cp -r "$tmp/one" "$tmp/nan"
+at=$(head -c 100000 "$tmp/one/model.safetensors" | tr -d '\n' |
+    sed 's/.*query.weight":{[^}]*"data_offsets":\[\([0-9]*\),.*/\1/' | head -c 12 | tr -dc 0-9)
+head=$(od -An -tu8 -N8 "$tmp/one/model.safetensors" | tr -d ' ')
+printf '\377\377\377\177' | dd of="$tmp/nan/model.safetensors" bs=1 seek=$((8 + head + at)) conv=notrunc 2>/dev/null
+for dtype in f16 bf16 int8; do
+    ok "NaN in $dtype" exits 3 "$sesame" eval "$tmp/nan" "$tmp/dev.tsv" --task classify --dtype $dtype
+    ok "is told" says 'NaN or infinity among the weights'
+done
+
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

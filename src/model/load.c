@@ -6,6 +6,7 @@
 #include "tensor/device.h"
 #include "tensor/pack.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +74,8 @@ static bool shape_fits(const ses_tensor *t, const ses_entry *x, const ses_entry 
     if (x->dtype == SES_I8 && scale) return true;
     if (x->dtype == SES_I8)
         return ses_fail(e, SES_EFORMAT,
-                        "dtype I8, but there is no \"%s_scale\" with a number for each output",
+                        "dtype I8, but there is no \"%s_scale\" with a finite number of at least 0 for each "
+                        "output",
                         ses_quoted_of(x->name, strlen(x->name)).s);
     return ses_fail(e, SES_EFORMAT, "dtype %s, expected F32, F16, BF16 or F64", ses_dtype_name(x->dtype));
 }
@@ -86,6 +88,11 @@ static const ses_entry *scale_of(const ses_safetensors *file, const ses_param *p
     const ses_entry *scale = x->dtype == SES_I8 && p->dense ? ses_safetensors_find(file, name) : NULL;
     bool fits =
         scale && scale->dtype == SES_F32 && scale->count == ses_weight_dim(p->tensor, p->order == SES_IN_OUT);
+    for (int64_t i = 0; fits && i < scale->count; i++) {
+        float by;
+        memcpy(&by, (const char *)scale->data + (size_t)i * sizeof by, sizeof by);
+        fits = by >= 0 && isfinite(by);
+    }
     return fits ? scale : NULL;
 }
 

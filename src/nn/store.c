@@ -226,12 +226,28 @@ static ses_dtype rounded(const ses_store *s, const ses_param *p, ses_dtype as)
     return want == SES_I8 && (p->delicate || deep) ? SES_F16 : want;
 }
 
+/* Numbers that cannot be rounded: NaN, infinity, too large for 16 bits. */
+static bool can_round(const ses_tensor *t, ses_dtype to, ses_err *e)
+{
+    static const double largest_f16 = 65504;
+    double most = 0, odd = 0; /* odd: NaN if anything is not finite */
+    for (int64_t i = 0, n = ses_count(t); i < n; i++) {
+        double x = (double)t->f[i];
+        odd += x - x;
+        most = fabs(x) > most ? fabs(x) : most;
+    }
+    if (odd != 0) return ses_fail(e, SES_EFORMAT, "NaN or infinity among the weights, expected finite ones");
+    if (to != SES_F16 || most <= largest_f16) return true;
+    return ses_fail(e, SES_EARG, "a weight of %.4g is too large for f16: use bf16", most);
+}
+
 bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e)
 {
     const ses_param *p = &s->param[i];
     ses_tensor *t = p->tensor;
     ses_dtype to = rounded(s, p, as);
     if (to == SES_REAL || t->pack) return true;
+    if (!can_round(t, to, e)) return false;
     t->pack = ses_pack_new(s->dev, to, e);
     return t->pack && ses_pack_make(t, p->order, &s->dev->k, &s->dev->exec, e);
 }

@@ -1,7 +1,7 @@
 /* From one text to another, with an encoder and a decoder: T5's span corruption (Raffel et al. 2020), its
  * text-to-text tasks, MASS (Song et al. 2019).
- *   t5    text:   Thank you <extra_id_0> me to your party <extra_id_1> week </s>
- *         target: <extra_id_0> for inviting <extra_id_1> last </s>
+ *   t5    text:   Thank you <extra_id_0> me to your party <extra_id_1> </s>
+ *         target: <extra_id_0> for inviting <extra_id_1> last week </s>
  *   t2t   text and target are the passage's segments, the corpus's code (a task's prefix) in front
  *   mass  a stretch of the text is masked, and said by a decoder that is at its place */
 #include "objective.h"
