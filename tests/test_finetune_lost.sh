@@ -44,6 +44,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
     fi
 done
 ok "some were killed" test $killed -ge 4
+echo half >"$out/.sesame-0123456789abcdef.tmp" # what a file being written is called until it is whole
 ok "a run after all" exits 0 tune "$tmp/train.tsv" --overwrite
 ok "nothing half written stays" test -z "$(find "$out" -name '.sesame-*')"
 

@@ -95,10 +95,16 @@ bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const 
 
 static const char *const STAGE = ".sesame-final-";
 
-static bool remove_leftover(void *ctx, const char *name) /* of a killed process; the lock is ours */
+/* Of a killed process: a staging folder, or a file that was being written (see ses_file_write). The lock is
+ * ours. */
+static bool remove_leftover(void *ctx, const char *name)
 {
-    char *path = strncmp(name, STAGE, strlen(STAGE)) ? NULL : ses_path_join(ctx, name, NULL);
-    if (path) ses_dir_remove(path, NULL);
+    size_t n = strlen(name);
+    bool stage = !strncmp(name, STAGE, strlen(STAGE));
+    bool file = n > 12 && !strncmp(name, ".sesame-", 8) && !strcmp(name + n - 4, ".tmp");
+    char *path = stage || file ? ses_path_join(ctx, name, NULL) : NULL;
+    if (path && stage) ses_dir_remove(path, NULL);
+    if (path && file) ses_file_remove(path, NULL);
     ses_free(path);
     return true;
 }
