@@ -7,6 +7,7 @@
 #include "sesame/trainer.h"
 #include "teacher.h"
 #include "train_folder.h"
+#include "train_options.h"
 #include "train_watch.h"
 #include "transfer.h"
 #include "tune.h"

@@ -9,6 +9,7 @@
 #include "teacher.h"
 #include "train/course.h"
 #include "train_folder.h"
+#include "train_options.h"
 #include "train_watch.h"
 
 typedef struct ses_pretrain_args {
