@@ -404,3 +404,26 @@ bool ses_tuner_predict(ses_tuner *t, const ses_tune_set *s, ses_predicted *p,
     ses_batches_free(batches);
     return ok;
 }
+
+bool ses_tuner_best(const ses_tune_set *s, const ses_predicted *p, size_t cols, ses_evaluation *v,
+                    ses_arena *mem, ses_err *e)
+{
+    int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
+            *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
+    for (size_t i = 0; gold && pred && i < v->n; i++) {
+        gold[i] = ses_examples_at(s->rows, i)->label;
+        pred[i] = (int32_t)ses_argmax(p->score + i * cols, (int64_t)cols);
+    }
+    v->gold = gold;
+    v->pred = pred;
+    return gold && pred;
+}
+
+int64_t ses_tuner_softmax(const float *x, size_t cols, double *probability)
+{
+    int64_t best = ses_argmax(x, (int64_t)cols);
+    double sum = 0;
+    for (size_t i = 0; i < cols; i++) sum += exp((double)x[i] - (double)x[best]);
+    *probability = 1 / sum;
+    return best;
+}

@@ -175,6 +175,10 @@ bool ses_tuner_score(const ses_tuner *t, const ses_evaluation *v, const ses_boot
 /* Adds the encoding as a sequence; targets are the caller's. word and bytes: as ses_tune_set, or NULL. */
 bool ses_tuner_add(ses_tuner *t, ses_tune_set *s, int32_t row, const ses_encoding *k, ses_sequence *q,
                    const int32_t *word, const ses_offset *bytes, ses_err *e);
+/* Of kinds with `cols` scores a row: gold and predicted labels; the best of a row, and its probability. */
+bool ses_tuner_best(const ses_tune_set *s, const ses_predicted *p, size_t cols, ses_evaluation *v,
+                    ses_arena *mem, ses_err *e);
+int64_t ses_tuner_softmax(const float *x, size_t cols, double *probability);
 int32_t *ses_tuner_scratch(ses_tuner *t, size_t n, ses_err *e);
 /* Room for n elements in all, of an array that grows. */
 bool ses_tune_grow(void *array, size_t *cap, size_t n, size_t size, ses_err *e);

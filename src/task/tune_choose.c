@@ -4,7 +4,6 @@
 
 #include "base/str.h"
 
-#include <math.h>
 #include <string.h>
 
 static int64_t group(const ses_tuner *t, const ses_examples *rows)
@@ -53,33 +52,21 @@ static bool evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted 
                        ses_arena *mem, ses_err *e)
 {
     (void)t;
-    size_t cols = choices(s);
-    int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
-            *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
-    for (size_t i = 0; gold && pred && i < v->n; i++) {
-        gold[i] = ses_examples_at(s->rows, i)->label;
-        pred[i] = (int32_t)ses_argmax(p->score + i * cols, (int64_t)cols);
-    }
-    v->gold = gold;
-    v->pred = pred;
-    v->n_labels = cols;
+    v->n_labels = choices(s);
     v->labels = NULL;
-    return gold && pred;
+    return ses_tuner_best(s, p, v->n_labels, v, mem, e);
 }
 
 static void put(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, size_t row, ses_json_writer *w)
 {
     (void)t;
-    size_t cols = choices(s);
-    const float *x = p->score + row * cols;
-    int64_t best = ses_argmax(x, (int64_t)cols);
+    double probability;
+    int64_t best = ses_tuner_softmax(p->score + row * choices(s), choices(s), &probability);
     const ses_field *text = &ses_examples_at(s->rows, row)->part[best];
-    double sum = 0;
-    for (size_t i = 0; i < cols; i++) sum += exp((double)x[i] - (double)x[best]);
     ses_json_put_key(w, "choice");
     ses_json_put_int(w, best);
     ses_json_put_key(w, "score");
-    ses_json_put_float(w, (float)(1 / sum));
+    ses_json_put_float(w, (float)probability);
     ses_json_put_key(w, "text");
     ses_json_put_stringn(w, text->s, text->n);
 }

@@ -1,7 +1,6 @@
 /* A label for a text or a pair of texts: one of several, several at once, or a number. */
 #include "tune.h"
 
-#include <math.h>
 #include <string.h>
 
 /* The text (and its pair), cut to the limit, the longer first. */
@@ -41,30 +40,19 @@ static bool encode(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *
 static bool evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
                        ses_arena *mem, ses_err *e)
 {
-    int64_t cols = ses_model_labels(t->model);
-    int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
-            *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
-    for (size_t i = 0; gold && pred && i < v->n; i++) {
-        gold[i] = ses_examples_at(s->rows, i)->label;
-        pred[i] = (int32_t)ses_argmax(p->score + (int64_t)i * cols, cols);
-    }
-    v->gold = gold;
-    v->pred = pred;
-    return gold && pred;
+    return ses_tuner_best(s, p, (size_t)ses_model_labels(t->model), v, mem, e);
 }
 
 static void put(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, size_t row, ses_json_writer *w)
 {
     (void)s;
-    int64_t cols = ses_model_labels(t->model);
-    const float *x = p->score + (int64_t)row * cols;
-    int64_t best = ses_argmax(x, cols);
-    double sum = 0;
-    for (int64_t i = 0; i < cols; i++) sum += exp((double)x[i] - (double)x[best]);
+    double probability;
+    size_t cols = (size_t)ses_model_labels(t->model);
+    int64_t best = ses_tuner_softmax(p->score + row * cols, cols, &probability);
     ses_json_put_key(w, "label");
     ses_json_put_string(w, best < (int64_t)t->n_labels ? t->label[best] : NULL);
     ses_json_put_key(w, "score");
-    ses_json_put_float(w, (float)(1 / sum));
+    ses_json_put_float(w, (float)probability);
 }
 
 const ses_tune_kind ses_tune_classify = {
