@@ -1,43 +1,7 @@
 #!/bin/sh
 # finetune, eval and predict of the kinds whose examples are several texts: choices, rewriting, continuing, comparing.
 # Usage: test_finetune_kinds.sh BUILD_DIR, from the source folder.
-sesame=$1/sesame
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0
-
-ok() # what, then a command that must succeed
-{
-    what=$1
-    shift
-    if "$@"; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "failed: $what"
-    fi
-}
-
-exits() # code, then a command; its output goes to $tmp/out and $tmp/err
-{
-    want=$1
-    shift
-    "$@" >"$tmp/out" 2>"$tmp/err"
-    code=$?
-    [ $code -eq "$want" ] || { echo "exit $code, expected $want:"; cat "$tmp/out" "$tmp/err"; return 1; }
-}
-
-says() { grep -q -- "$1" "$tmp/err" || { cat "$tmp/err"; return 1; }; }
-prints() { grep -q -- "$1" "$tmp/out" || { cat "$tmp/out"; return 1; }; }
-score() { sed -n "s/.*\"$1\": \([-0-9.e]*\).*/\1/p" "$2" | head -1; } # of a results file
-above() { awk -v x="$1" -v least="$2" 'BEGIN { exit !(x >= least) }' || { echo "$1 is below $2"; return 1; }; }
-
-printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' good bad film the a was it not paris london anna bob lives in \
-    of '##s' who where '?' . 1 2 3 >"$tmp/vocab.txt"
-cat >"$tmp/config.json" <<END
-{"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
- "max_position_embeddings": 64, "type_vocab_size": 2, "vocab_size": 100, "hidden_act": "gelu",
- "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "layer_norm_eps": 1e-12, "initializer_range": 0.05}
-END
-small="--config $tmp/config.json --tokenizer $tmp/vocab.txt --threads 1 --lr 3e-3 --batch-size 8"
+. tests/finetune_fixture.sh
 
 refused() # what, exit code, message, options
 {
