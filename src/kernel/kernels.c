@@ -22,7 +22,7 @@ static const ses_kernels table[SES_ISA_COUNT] = {
 
 #define YES_X true
 #define YES__ false
-#define YES_N true /* nobody asks for it there */
+#define YES_N false
 static const ses_kernel_info list[] = {
 #define SES_KERNEL(name, a2, a5, cu, result, params) { #name, { true, YES_##a2, YES_##a5 }, YES_##cu },
 #include "kernels.def"
