@@ -102,12 +102,15 @@ static bool convert(ses_real *to, const ses_param *p, const ses_entry *x, const 
 {
     const char *data = x->data;
     if (!ses_convert(to, SES_REAL, data + at * ses_dtype_size(x->dtype), x->dtype, n, e)) return false;
-    size_t outputs = scale ? (size_t)scale->count : 0, inputs = scale ? (size_t)x->count / outputs : 0;
-    for (size_t i = 0; scale && i < n; i++) {
+    if (!scale) return true;
+    size_t outputs = (size_t)scale->count,
+           cols = p->order == SES_OUT_IN ? (size_t)x->count / outputs : outputs;
+    size_t row = at / cols, col = at % cols;
+    for (size_t i = 0; i < n; i++) {
         float by;
-        size_t out = p->order == SES_OUT_IN ? (at + i) / inputs : (at + i) % outputs;
-        memcpy(&by, (const char *)scale->data + out * sizeof by, sizeof by);
+        memcpy(&by, (const char *)scale->data + (p->order == SES_OUT_IN ? row : col) * sizeof by, sizeof by);
         to[i] *= by;
+        if (++col == cols) row++, col = 0;
     }
     return true;
 }
