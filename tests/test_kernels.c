@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "check.h"
 #include "kernel/kernel.h"
+#include "sesame/tensor.h"
 
 #include <math.h>
 
@@ -557,6 +558,39 @@ static void test_in_place(void)
     data_free(&d);
 }
 
+/* Rows of fewer bits at an odd address, up to the end of their block: to the bit as ref widens them. */
+static void test_widen_rows(void)
+{
+    static const ses_dtype as[] = { SES_F16, SES_BF16, SES_I8 };
+    static const int64_t widths[] = { 1, 7, 16, 33, 100 };
+    static const int32_t id[] = { 3, 0, SES_IGNORE, 4, 3 };
+    enum { TABLE_ROWS = 5, OUT = SES_LEN(id) };
+    ses_exec x = { .pool = ses_pool_new(2, NULL) };
+    for (size_t d = 0; d < SES_LEN(as); d++)
+        for (size_t w = 0; w < SES_LEN(widths); w++) {
+            int64_t cols = widths[w];
+            size_t n = (size_t)(TABLE_ROWS * cols), size = ses_dtype_size(as[d]);
+            float *wide = random_floats((int64_t)n, 30), *scale = random_floats(TABLE_ROWS, 1);
+            char *block = ses_alloc(1 + n * size, NULL);
+            if (as[d] == SES_I8)
+                for (size_t i = 0; i < n; i++) wide[1 + i] = fminf(fmaxf(truncf(wide[1 + i]), -127), 127);
+            CHECK(ses_convert(block + 1, as[d], wide + 1, SES_F32, n, NULL));
+            ses_table table = { block + 1, as[d], as[d] == SES_I8 ? scale + 1 : NULL };
+            float *ref = ses_alloc((size_t)(OUT * cols) * sizeof *ref, NULL),
+                  *got = ses_alloc((size_t)(OUT * cols) * sizeof *got, NULL);
+            ses_k_widen_rows_ref(&x, ref, &table, id, OUT, cols);
+            for (int64_t j = 0; j < cols && as[d] == SES_I8; j++)
+                CHECK(ref[j] == wide[1 + 3 * cols + j] * scale[1 + 3]);
+            for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++) {
+                ses_kernels_cpu((ses_isa)isa).widen_rows(&x, got, &table, id, OUT, cols);
+                CHECK_MSG(!memcmp(ref, got, (size_t)(OUT * cols) * sizeof *got), "%s %s, %lld wide",
+                          ses_isa_name((ses_isa)isa), ses_dtype_name(as[d]), (long long)cols);
+            }
+            ses_free(wide), ses_free(scale), ses_free(block), ses_free(ref), ses_free(got);
+        }
+    ses_pool_free(x.pool);
+}
+
 int main(int argc, char **argv)
 {
     for (int i = 0; i < THREADS; i++) pools[i] = ses_pool_new(i + 1, NULL);
@@ -565,6 +599,7 @@ int main(int argc, char **argv)
     test_special();
     test_company();
     test_in_place();
+    test_widen_rows();
     for (int i = 0; i < THREADS; i++) ses_pool_free(pools[i]);
     return check_report();
 }

@@ -28,6 +28,22 @@ cut -f1 "$tmp/dev.tsv" | sed 1d | head -20 >"$tmp/texts"
 "$sesame" text-classification --model "$tmp/int8" --json --threads 2 <"$tmp/texts" | head -1 >"$tmp/among"
 ok "int8 alone as among others" cmp -s "$tmp/alone" "$tmp/among"
 
+# Embeddings in 8 bits: smaller once more, and as the measurement has them.
+ok "8-bit embeddings" exits 0 "$sesame" quantize "$tmp/one" "$tmp/tables" --dtype int8 --embeddings int8 \
+    --task classify --eval "$tmp/dev.tsv" --max-drop 1
+ok "smaller than int8" test "$(wc -c <"$tmp/tables/model.safetensors")" -lt "$(wc -c <"$tmp/int8/model.safetensors")"
+ok "a scale a row" grep -aq '"bert.embeddings.word_embeddings.weight_scale":{"dtype":"F32","shape":\[[0-9]*\]' \
+    "$tmp/tables/model.safetensors"
+ok "eval reads 8-bit embeddings" exits 0 "$sesame" eval "$tmp/tables" "$tmp/dev.tsv" --task classify --json
+ok "they still know" above "$(score eval_accuracy "$tmp/out")" 0.95
+"$sesame" text-classification --model "$tmp/tables" --json --threads 1 "$(head -1 "$tmp/texts")" >"$tmp/alone"
+"$sesame" text-classification --model "$tmp/tables" --json --threads 2 <"$tmp/texts" | head -1 >"$tmp/among"
+ok "8-bit embeddings alone as among others" cmp -s "$tmp/alone" "$tmp/among"
+ok "wide again" exits 0 "$sesame" convert "$tmp/tables" "$tmp/wide" --dtype f32
+"$sesame" text-classification --model "$tmp/wide" --dtype int8 --json "$(head -1 "$tmp/texts")" >"$tmp/again"
+ok "the same answer" sh -c "[ \"\$(cut -c1-40 '$tmp/alone')\" = \"\$(cut -c1-40 '$tmp/again')\" ]"
+ok "not with f16" exits 2 "$sesame" quantize "$tmp/one" "$tmp/no" --dtype f16 --embeddings int8
+
 ok "back to f32" exits 0 "$sesame" convert "$tmp/int8" "$tmp/back" --dtype f32
 ok "eval reads it" exits 0 "$sesame" eval "$tmp/back" "$tmp/dev.tsv" --task classify --json
 ok "it knows" above "$(score eval_accuracy "$tmp/out")" 0.95

@@ -14,6 +14,8 @@ typedef struct ses_device_options {
      * they are), SES_F16, SES_BF16, or SES_I8 with the other factor rounded, too. On a GPU SES_BF16 is what
      * activations are held in, trained or not; parameters and statistics stay f32. */
     ses_dtype dtype;
+    /* SES_I8: tables of embeddings are rounded to it, too, where nothing is trained. */
+    ses_dtype tables;
 } ses_device_options;
 
 /* name: "cpu", or "cuda" / "cuda:N" where the build has it. options may be NULL. */

@@ -50,6 +50,7 @@ typedef struct ses_save_options {
     /* Of the weights in the file: SES_F32, SES_F16, SES_BF16, or SES_I8: dense ones in 8 bits with a scale
      * an output beside ("NAME_scale"), heads and tables in 16, the rest in 32. */
     ses_dtype dtype;
+    ses_dtype tables;   /* with SES_I8, of embeddings: SES_I8 with a scale a row, else they are in 16 */
     size_t shard_bytes; /* 0: one file */
     bool overwrite;     /* else an existing file is an error */
 } ses_save_options;

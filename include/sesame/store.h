@@ -81,6 +81,9 @@ void ses_store_refresh(ses_store *s);
 /* Rounds a dense weight to the device's dtype, or to `as` where that is narrower; its values may go
  * afterwards. */
 bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e);
+/* Table i stays where a file has it in fewer bits: SES_F16, SES_BF16, or SES_I8 with a float a row at
+ * `scale`, which may be unaligned. */
+bool ses_store_hold(ses_store *s, size_t i, const void *data, ses_dtype as, const void *scale, ses_err *e);
 bool ses_store_freeze(ses_store *s, ses_err *e); /* values stay: may be packed, and dense ones rounded */
 
 void ses_store_init(ses_store *s, double deviation, uint64_t seed); /* random, by each one's ses_init */

@@ -20,6 +20,7 @@
 typedef struct args {
     int dtype; /* ses_dtype as `choices` orders them, or -1 */
     int64_t shard;
+    ses_dtype tables; /* quantize's */
     const char *adapter;
     bool overwrite, strict, json;
 } args;
@@ -280,7 +281,7 @@ static bool run_job(ses_call *c, const args *a, ses_err *e)
     job j = { .from = a->adapter ? a->adapter : c->rest[0],
               .base = a->adapter ? c->rest[0] : NULL,
               .to = c->rest[1],
-              .save = { .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite } };
+              .save = { .tables = a->tables, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite } };
     ses_device *dev = ses_device_open("cpu", NULL, e);
     bool ok = dev && convert(&j, dev, a->dtype, a->strict, e);
     if (ok && !c->quiet) ses_tell_surplus(j.model);
@@ -298,9 +299,9 @@ static bool run_job(ses_call *c, const args *a, ses_err *e)
 
 static bool run(ses_call *c, ses_err *e) { return run_job(c, c->args, e); }
 
-bool ses_convert_to(ses_call *c, ses_dtype dtype, bool overwrite, ses_err *e)
+bool ses_convert_to(ses_call *c, ses_dtype dtype, ses_dtype tables, bool overwrite, ses_err *e)
 {
-    args a = { .overwrite = overwrite };
+    args a = { .overwrite = overwrite, .tables = tables };
     while (dtypes[a.dtype] != dtype) a.dtype++;
     return run_job(c, &a, e);
 }

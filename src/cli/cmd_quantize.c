@@ -10,6 +10,7 @@ typedef struct args {
     ses_tune_args tune;
     const char *eval, *metric;
     double most;
+    int embeddings; /* 0: 16 bits, 1: 8 */
     bool overwrite;
 } args;
 
@@ -29,6 +30,12 @@ static const ses_opt opt[] = {
       .value = "POINTS",
       .help =
           "most that the score may lose, of 100 (a perplexity or error: %); above it nothing is written" },
+    { .name = "embeddings",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, embeddings),
+      .def = "f16",
+      .choices = "f16|int8",
+      .help = "with --dtype int8: tables of embeddings in 16 bits, or in 8 with a scale a row" },
     { .name = "metric",
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, metric),
@@ -53,6 +60,7 @@ static bool measure(const args *a, const ses_call *c, int dtype, double *score, 
     const ses_tune_kind *kind;
     ses_data_spec spec;
     t.shared.dtype = dtype;
+    t.shared.tables8 = dtype && a->embeddings;
     call.rest = rest;
     if (!ses_tune_resolve(&t, &kind, &spec, e)) return false;
     *name = a->metric ? a->metric : spec.best;
@@ -90,8 +98,11 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_device_options o = ses_shared_options(&a->tune.shared);
+    ses_dtype tables = a->embeddings ? SES_I8 : SES_F16;
     if (o.dtype == SES_F32) return ses_fail(e, SES_EUSAGE, "--dtype f32 leaves weights as they are");
-    return (!a->eval || weigh(a, c, e)) && ses_convert_to(c, o.dtype, a->overwrite, e);
+    if (a->embeddings && o.dtype != SES_I8)
+        return ses_fail(e, SES_EUSAGE, "--embeddings int8 goes with --dtype int8");
+    return (!a->eval || weigh(a, c, e)) && ses_convert_to(c, o.dtype, tables, a->overwrite, e);
 }
 
 static const ses_example examples[] = {
@@ -107,7 +118,9 @@ const ses_command ses_command_quantize = {
     .description =
         "Writes the model in folder DIR to folder OUT with its weights rounded: int8, dense weights in 8 "
         "bits "
-        "with a scale for each output, heads and tables of embeddings in 16; or f16 or bf16, all of them. A "
+        "with a scale for each output, heads and tables of embeddings in 16 (with --embeddings int8 tables "
+        "in 8, "
+        "too, and what projects to the vocabulary where it is such a table); or f16 or bf16, all of them. A "
         "model of int8 runs with products of 8-bit numbers, whose other factor is rounded token by token, in "
         "every command. The reference library reads f16 and bf16.\n\n"
         "With --eval both are measured on a labeled file first, and a model that loses more than --max-drop "

@@ -18,7 +18,10 @@ int ses_shared_threads(const ses_shared *s) { return s->threads > 0 ? (int)s->th
 ses_device_options ses_shared_options(const ses_shared *s)
 {
     static const ses_dtype choice[] = { SES_F32, SES_F16, SES_BF16, SES_I8 }; /* as SES_OPT_SHARED has them */
-    return (ses_device_options){ (int)s->threads, ses_shared_isa(s), choice[s->dtype] };
+    return (ses_device_options){ .threads = (int)s->threads,
+                                 .isa = ses_shared_isa(s),
+                                 .dtype = choice[s->dtype],
+                                 .tables = s->tables8 ? SES_I8 : SES_F32 };
 }
 
 /* Code a folder brings along: its architecture is one of ours, and only ours is run. */

@@ -10,6 +10,7 @@ typedef struct ses_shared {
     int64_t threads;    /* 0: one for each core this process may use */
     int isa;            /* ses_isa, or -1: the best */
     int dtype;          /* of the choices below */
+    bool tables8;       /* embeddings in 8 bits, too: quantize's */
     const char *device; /* "cpu", "cuda", "cuda:N" */
     bool json;
 } ses_shared;

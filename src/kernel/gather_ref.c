@@ -1,3 +1,4 @@
+#include "base/half.h"
 #include "split.h"
 
 #include <string.h>
@@ -29,6 +30,42 @@ void ses_k_gather_ref(ses_exec *x, ses_real *y, const ses_real *const *table, co
 {
     gather g = { y, table, id, n_tables, rows, cols };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
+}
+
+typedef struct widen {
+    ses_real *y;
+    const ses_table *table;
+    const int32_t *id;
+    int64_t rows, cols;
+} widen;
+
+static double number_at(const ses_table *t, int64_t i)
+{
+    uint16_t half;
+    if (t->as == SES_I8) return ((const int8_t *)t->data)[i];
+    memcpy(&half, (const char *)t->data + i * (int64_t)sizeof half, sizeof half);
+    return t->as == SES_F16 ? ses_f16_to_f32(half) : ses_bf16_to_f32(half);
+}
+
+static void widen_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const widen *w = ctx;
+    ses_range r = ses_chunk(w->rows, ses_chunk_rows(w->cols), chunk);
+    for (int64_t t = r.begin; t < r.end; t++) {
+        int64_t row = w->id[t];
+        double by = row != SES_IGNORE && w->table->scale ? (double)w->table->scale[row] : 1;
+        for (int64_t j = 0; j < w->cols; j++)
+            w->y[t * w->cols + j] =
+                (ses_real)(row == SES_IGNORE ? 0 : number_at(w->table, row * w->cols + j) * by);
+    }
+}
+
+void ses_k_widen_rows_ref(ses_exec *x, ses_real *y, const ses_table *table, const int32_t *id, int64_t rows,
+                          int64_t cols)
+{
+    widen w = { y, table, id, rows, cols };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), widen_rows, &w);
 }
 
 typedef struct scatter {

@@ -2,6 +2,8 @@
  * back waits for memory, and ref serves. */
 #include "vec_loop.h"
 
+#include <string.h>
+
 typedef struct gather {
     float *y;
     const float *const *table;
@@ -33,6 +35,61 @@ void VF_NAME(ses_k_gather)(ses_exec *x, float *y, const float *const *table, con
 {
     gather g = { y, table, id, n_tables, rows, cols };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
+}
+
+typedef struct widen {
+    float *y;
+    const ses_table *table;
+    const int32_t *id;
+    int64_t rows, cols;
+} widen;
+
+VF_INLINE vf widen_at(const char *row, int64_t j, const ses_dtype as)
+{
+    if (as == SES_I8) return vf_load_i8((const int8_t *)row + j);
+    const uint16_t *half = (const uint16_t *)(const void *)(row + 2 * j);
+    return as == SES_F16 ? vf_load_f16(half) : vf_load_bf16(half);
+}
+
+VF_INLINE void widen_row(float *y, const char *row, float by, int64_t cols, const ses_dtype as)
+{
+    int64_t j = 0, size = as == SES_I8 ? 1 : 2;
+    for (; j + VF_LANES <= cols; j += VF_LANES) {
+        vf v = widen_at(row, j, as);
+        vf_store(y + j, as == SES_I8 ? vf_mul(v, vf_set1(by)) : v);
+    }
+    if (j == cols) return;
+    char rest[VF_LANES * 2] = { 0 };
+    memcpy(rest, row + j * size, (size_t)((cols - j) * size));
+    vf v = widen_at(rest, 0, as);
+    vf_store_part(y + j, as == SES_I8 ? vf_mul(v, vf_set1(by)) : v, cols - j);
+}
+
+static void widen_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const widen *w = ctx;
+    const ses_table *t = w->table;
+    ses_range r = ses_chunk(w->rows, ses_chunk_rows(w->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        int64_t at = w->id[i] * w->cols;
+        float *y = w->y + i * w->cols;
+        if (w->id[i] == SES_IGNORE)
+            memset(y, 0, (size_t)w->cols * sizeof *y);
+        else if (t->as == SES_I8)
+            widen_row(y, (const char *)t->data + at, t->scale[w->id[i]], w->cols, SES_I8);
+        else if (t->as == SES_F16)
+            widen_row(y, (const char *)t->data + 2 * at, 1, w->cols, SES_F16);
+        else
+            widen_row(y, (const char *)t->data + 2 * at, 1, w->cols, SES_BF16);
+    }
+}
+
+void VF_NAME(ses_k_widen_rows)(ses_exec *x, float *y, const ses_table *table, const int32_t *id, int64_t rows,
+                               int64_t cols)
+{
+    widen w = { y, table, id, rows, cols };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), widen_rows, &w);
 }
 
 typedef struct pool {

@@ -134,6 +134,13 @@ typedef struct ses_cell_grad {
 
 enum { SES_MAX_TABLES = 4 };
 
+/* Numbers by rows in fewer bits, as a file or a rounding left them; data may be unaligned. */
+typedef struct ses_table {
+    const void *data;
+    ses_dtype as;       /* SES_F16, SES_BF16, or SES_I8 */
+    const float *scale; /* of SES_I8: the factor of each row */
+} ses_table;
+
 /* Optimizers: `scale` is what each gradient is multiplied by first. */
 
 /* The numbers Adam needs; correction is 1 / (1 - beta^t), or 1 without bias correction. */

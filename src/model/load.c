@@ -85,7 +85,8 @@ static const ses_entry *scale_of(const ses_safetensors *file, const ses_param *p
 {
     char name[NAME + 32];
     snprintf(name, sizeof name, "%s_scale", x->name);
-    const ses_entry *scale = x->dtype == SES_I8 && p->dense ? ses_safetensors_find(file, name) : NULL;
+    const ses_entry *scale =
+        x->dtype == SES_I8 && (p->dense || p->table) ? ses_safetensors_find(file, name) : NULL;
     bool fits =
         scale && scale->dtype == SES_F32 && scale->count == ses_weight_dim(p->tensor, p->order == SES_IN_OUT);
     for (int64_t i = 0; fits && i < scale->count; i++) {
@@ -134,13 +135,22 @@ static bool copy_in(ses_device *dev, const ses_param *p, const ses_entry *x, con
 static bool load_rounded(ses_store *s, size_t i, const ses_entry *x, const ses_entry *scale, ses_err *e)
 {
     const ses_param *p = ses_store_at(s, i);
+    bool asked = ses_device_dtype(ses_store_device(s)) != SES_REAL;
+    ses_dtype as = !asked && (x->dtype == SES_F16 || x->dtype == SES_BF16) ? x->dtype : SES_REAL;
     ses_real *all = ses_alloc_array((size_t)x->count, sizeof *all, e);
     bool ok = all && convert(all, p, x, scale, 0, (size_t)x->count, e);
     p->tensor->f = all;
-    ok = ok && ses_store_round(s, i, scale ? SES_I8 : SES_REAL, e);
+    ok = ok && ses_store_round(s, i, scale ? SES_I8 : as, e);
     p->tensor->f = NULL;
     ses_free(all);
     return ok;
+}
+
+/* Embeddings read a table where the file has it, products what is made of it. */
+static bool load_table(ses_store *s, size_t i, const ses_entry *x, const ses_entry *scale, ses_err *e)
+{
+    return (!ses_store_at(s, i)->dense || load_rounded(s, i, x, scale, e)) &&
+           ses_store_hold(s, i, x->data, x->dtype, scale ? scale->data : NULL, e);
 }
 
 bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
@@ -157,8 +167,11 @@ bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const s
         ses_store_bind(s, i, x->data);
         return true;
     }
-    bool rounds = final && !train && !o->lean && dev->host && p->dense && !p->table;
-    if (rounds && (scale || ses_device_dtype(dev) != SES_F32)) return load_rounded(s, i, x, scale, e);
+    bool stays = final && !train && !o->lean && dev->host,
+         narrow = x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_I8;
+    if (stays && p->table && narrow) return load_table(s, i, x, scale, e);
+    if (stays && p->dense && !p->table && (narrow || ses_device_dtype(dev) != SES_REAL))
+        return load_rounded(s, i, x, scale, e);
     return (train || ses_store_own(s, i, e)) && copy_in(dev, p, x, scale, e);
 }
 

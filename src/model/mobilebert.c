@@ -110,6 +110,9 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
     k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, c->embed), SES_INIT_NORMAL);
     k->position = ses_store_add(s, "embed.position", SES_DIM(c->positions, c->hidden), SES_INIT_NORMAL);
     k->segment = ses_store_add(s, "embed.segment", SES_DIM(c->segments, c->hidden), SES_INIT_NORMAL);
+    ses_store_table(s, k->token);
+    ses_store_table(s, k->position);
+    ses_store_table(s, k->segment);
     o->embed = ses_dense_add(s, c->hidden, c->embed * (c->trigram ? 3 : 1), SES_BIAS, "embed.project");
     k->embed_norm = ses_norm_add(s, c->hidden, SES_NORM_LAYER, "embed.norm");
     for (int i = 0; i < (int)n; i++) add_layer(&k->layer[i], &o->layer[i], s, c, i);

@@ -25,10 +25,12 @@ static void to_multiples(const ses_param_source *s, ses_real *x, size_t at, size
     }
 }
 
-/* What parameter p is stored as: of SES_I8, heads and tables in 16 bits, vectors in 32. */
-static ses_dtype stored_as(const ses_param *p, ses_dtype file)
+/* What parameter p is stored as: of SES_I8, heads and, unless asked otherwise, tables in 16 bits, vectors in
+ * 32. */
+static ses_dtype stored_as(const ses_param *p, const ses_save_options *o)
 {
-    if (file != SES_I8) return file;
+    if (o->dtype != SES_I8) return o->dtype;
+    if (p->table && o->tables == SES_I8) return SES_I8;
     if (p->dense && !p->delicate && !p->table) return SES_I8;
     return ses_rank(p->tensor) > 1 ? SES_F16 : SES_F32;
 }
@@ -97,13 +99,13 @@ static const float *scales(const ses_model *m, const ses_param *p, ses_arena *me
     return scale;
 }
 
-static bool add_param(ses_model *m, size_t i, ses_dtype file, ses_safetensors_writer *w,
+static bool add_param(ses_model *m, size_t i, const ses_save_options *o, ses_safetensors_writer *w,
                       ses_param_source *from, ses_arena *mem, ses_err *e)
 {
     char name[256], scale_name[256 + 8];
     const ses_param *p = ses_store_at(m->store, i);
     const ses_tensor *t = p->tensor;
-    *from = (ses_param_source){ .dev = m->dev, .t = t, .dtype = stored_as(p, file), .order = p->order };
+    *from = (ses_param_source){ .dev = m->dev, .t = t, .dtype = stored_as(p, o), .order = p->order };
     if (!ses_model_file_name(m, i, name, sizeof name)) return true;
     if (!t->f) return ses_fail(e, SES_EARG, "\"%s\" is held rounded: open the model lean to save it", name);
     if (from->dtype == SES_I8) {
@@ -127,7 +129,7 @@ static bool save_weights(ses_model *m, const char *dir, const ses_save_options *
     ses_safetensors_writer *w = from ? ses_safetensors_writer_new(e) : NULL;
     if (!w || !ses_safetensors_writer_meta(w, "format", "pt", e)) goto done;
     for (size_t i = 0; i < n; i++)
-        if (!add_param(m, i, o->dtype, w, &from[i], &mem, e)) goto done;
+        if (!add_param(m, i, o, w, &from[i], &mem, e)) goto done;
     if (ses_adapter_is_new(m->adapter))
         ok = save_adapter(m, w, dir, o, e);
     else

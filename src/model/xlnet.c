@@ -127,6 +127,7 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
     k->layer = o ? ses_alloc_array((size_t)k->depth, sizeof *k->layer, e) : NULL;
     if (!k->layer) return false;
     k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, c->hidden), SES_INIT_NORMAL);
+    ses_store_table(s, k->token);
     o->mask = ses_store_add(s, "embed.mask", SES_DIM(1, 1, c->hidden), SES_INIT_NORMAL);
     for (int i = 0; i < (int)k->depth; i++) add_layer(&k->layer[i], &o->layer[i], s, c, i);
     return ses_store_ok(s, e);

@@ -49,11 +49,14 @@ static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
 {
     int64_t E = c->embed ? c->embed : c->hidden, width = c->project_early ? c->hidden : E;
     if (!k->token) k->token = table(k, s, "embed.token", c->vocab, E);
+    ses_store_table(s, k->token);
     if (c->pos <= SES_POS_FAIRSEQ)
         k->position = table(k, s, "embed.position", c->positions + c->pos_extra, width);
     if (c->pos > SES_POS_LEARNED && c->pos <= SES_POS_FAIRSEQ)
         ses_store_role(s, k->position, SES_PARAM_COMPUTED);
     if (c->segments) k->segment = table(k, s, "embed.segment", c->segments, width);
+    ses_store_table(s, k->position);
+    ses_store_table(s, k->segment);
     if (c->embed_norm) k->embed_norm = ses_norm_add(s, width, c->norm, "%sembed.norm", k->prefix);
     if (E == c->hidden && !c->always_project) return;
     k->project = ses_dense_add(s, c->hidden, E, c->project_early ? SES_NO_BIAS : SES_BIAS, "%sembed.project",

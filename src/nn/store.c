@@ -217,13 +217,14 @@ void ses_store_bind(ses_store *s, size_t i, const ses_real *data)
     s->param[i].tensor->data = (void *)(uintptr_t)data; /* read only: such a store is never trained */
 }
 
-/* What products read of weight p. Deep sums of 8-bit products would overflow. */
+/* What products read of weight p, which is `as` wherever it is stored or wanted so. Deep sums of 8-bit
+ * products would overflow. */
 static ses_dtype rounded(const ses_store *s, const ses_param *p, ses_dtype as)
 {
     ses_dtype want = as == SES_REAL ? s->dev->dtype : as;
     bool deep = ses_weight_dim(p->tensor, p->order == SES_OUT_IN) > SES_GEMM8_DEPTH;
     if (!p->dense) return SES_REAL;
-    return want == SES_I8 && (p->delicate || deep) ? SES_F16 : want;
+    return want == SES_I8 && (deep || (p->delicate && as != SES_I8)) ? SES_F16 : want;
 }
 
 /* Numbers that cannot be rounded: NaN, infinity, too large for 16 bits. */
@@ -252,12 +253,22 @@ bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e)
     return t->pack && ses_pack_make(t, p->order, &s->dev->k, &s->dev->exec, e);
 }
 
+bool ses_store_hold(ses_store *s, size_t i, const void *data, ses_dtype as, const void *scale, ses_err *e)
+{
+    ses_tensor *t = s->param[i].tensor;
+    if (!t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, e))) return false;
+    return ses_pack_borrow_rows(t, data, as, scale, e);
+}
+
 bool ses_store_freeze(ses_store *s, ses_err *e)
 {
     for (size_t i = 0; i < s->n; i++) {
-        ses_tensor *t = s->param[i].tensor;
-        if (!ses_store_round(s, i, SES_REAL, e)) return ses_wrap(e, "%s", s->param[i].name);
+        const ses_param *p = &s->param[i];
+        ses_tensor *t = p->tensor;
+        bool rounds = p->table && s->dev->tables == SES_I8;
+        if (!ses_store_round(s, i, rounds ? SES_I8 : SES_REAL, e)) return ses_wrap(e, "%s", p->name);
         if (ses_rank(t) > 1 && !t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, e))) return false;
+        if (rounds && !ses_pack_rows(t) && !ses_pack_round_rows(t, SES_I8, e)) return false;
     }
     return true;
 }

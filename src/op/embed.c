@@ -1,4 +1,5 @@
 #include "op.h"
+#include "tensor/pack.h"
 
 #include <string.h>
 
@@ -18,6 +19,19 @@ static bool infer(ses_node *n, ses_err *e)
     return ses_node_out(n, SES_DIM(ses_count(n->in[1]), ses_cols(n->in[0])), e);
 }
 
+/* Of a table held in fewer bits, the rows that are asked for, in their order. */
+static bool widen(const ses_node *n, int i, const ses_real **table, const int32_t **id)
+{
+    int64_t T = ses_rows(n->out), C = ses_cols(n->out);
+    ses_real *rows = ses_scratch(n, T * C);
+    int32_t *order = (int32_t *)(void *)ses_scratch(n, T);
+    if (!rows || !order) return false;
+    n->k->widen_rows(n->exec, rows, ses_pack_rows(n->in[i]), *id, T, C);
+    for (int64_t t = 0; t < T; t++) order[t] = (int32_t)t;
+    *table = rows, *id = order;
+    return true;
+}
+
 static void forward(const ses_node *n)
 {
     const ses_real *table[SES_MAX_TABLES];
@@ -25,6 +39,7 @@ static void forward(const ses_node *n)
     for (int i = 0; i < n->n_in; i += 2) {
         table[i / 2] = n->in[i]->f;
         id[i / 2] = n->in[i + 1]->i;
+        if (ses_pack_rows(n->in[i]) && !widen(n, i, &table[i / 2], &id[i / 2])) return;
     }
     n->k->gather(n->exec, n->out->f, table, id, n->n_in / 2, ses_rows(n->out), ses_cols(n->out));
 }

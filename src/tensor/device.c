@@ -37,6 +37,7 @@ ses_dtype ses_device_dtype(const ses_device *d) { return d->dtype; }
 bool ses_device_read(ses_device *d, const ses_tensor *x, int64_t first, int64_t n, ses_real *host, ses_err *e)
 {
     size_t size = ses_dtype_size(x->dtype), count = (size_t)n;
+    if (!x->data) return ses_fail(e, SES_EARG, "held rounded: open the model lean to read it");
     if (x->wide || x->dtype == SES_REAL) {
         d->mem->download(d, host, ses_values(x) + first, count * sizeof *host);
         return true;

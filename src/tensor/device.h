@@ -26,9 +26,10 @@ struct ses_device {
     char name[16];
     bool host; /* its memory is the host's: files may be mapped, no copies */
     ses_isa isa;
-    ses_dtype dtype; /* of dense weights in products; SES_REAL: as they are */
-    ses_dtype real;  /* of activations: SES_REAL, or narrower */
-    ses_kernels k;   /* over such reals, */
+    ses_dtype dtype;  /* of dense weights in products; SES_REAL: as they are */
+    ses_dtype tables; /* of embeddings: SES_I8, or as they are */
+    ses_dtype real;   /* of activations: SES_REAL, or narrower */
+    ses_kernels k;    /* over such reals, */
     ses_kernels
         wide; /* and over ses_real: losses, parameters, optimizers; the same where reals are not narrow */
     ses_exec exec;

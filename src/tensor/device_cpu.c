@@ -46,7 +46,11 @@ bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
     if (o->dtype != SES_F32 && o->dtype != SES_F16 && o->dtype != SES_BF16 && o->dtype != SES_I8)
         return ses_fail(e, SES_EARG, "no products with weights of %s: f32, f16, bf16 or int8",
                         ses_dtype_name(o->dtype));
+    if (o->tables != SES_F32 && o->tables != SES_I8)
+        return ses_fail(e, SES_EARG, "embeddings cannot be read as %s, only as they are or as I8",
+                        ses_dtype_name(o->tables));
     d->dtype = o->dtype == SES_F32 ? SES_REAL : o->dtype;
+    d->tables = o->tables;
     d->mem = &memory;
     d->host = true;
     d->isa = o->isa < best ? o->isa : best;

@@ -3,8 +3,11 @@
 #include "base/alloc.h"
 #include "device.h"
 
+#include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 struct ses_pack {
     ses_device *dev;
@@ -12,6 +15,9 @@ struct ses_pack {
     pthread_mutex_t lock; /* held while packing */
     _Atomic(void *) data; /* NULL until done */
     size_t bytes;
+    ses_table rows; /* data NULL: none */
+    float *scale;   /* of the rows, */
+    void *own;      /* and themselves where they are not borrowed */
 };
 
 ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, ses_err *e)
@@ -30,10 +36,53 @@ void ses_pack_free(ses_pack *p)
     void *data = atomic_load(&p->data);
     if (data) p->dev->mem->free(p->dev, data);
     pthread_mutex_destroy(&p->lock);
+    ses_free(p->scale);
+    ses_free(p->own);
     ses_free(p);
 }
 
 size_t ses_pack_bytes(const ses_pack *p) { return p && atomic_load(&p->data) ? p->bytes : 0; }
+
+const ses_table *ses_pack_rows(const ses_tensor *w)
+{
+    return w->pack && w->pack->rows.data ? &w->pack->rows : NULL;
+}
+
+bool ses_pack_borrow_rows(const ses_tensor *w, const void *data, ses_dtype as, const void *scale, ses_err *e)
+{
+    ses_pack *p = w->pack;
+    size_t rows = (size_t)ses_rows(w);
+    if (scale && !(p->scale = ses_alloc_array(rows, sizeof *p->scale, e))) return false;
+    if (scale) memcpy(p->scale, scale, rows * sizeof *p->scale);
+    p->rows = (ses_table){ data, as, p->scale };
+    return true;
+}
+
+/* Each row as multiples of its largest magnitude / 127. */
+static void to_multiples(int8_t *q, float *scale, const ses_real *w, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++, w += cols, q += cols) {
+        double most = 0;
+        for (int64_t j = 0; j < cols; j++) most = fmax(most, fabs((double)w[j]));
+        scale[i] = (float)most / 127;
+        for (int64_t j = 0; j < cols; j++) q[j] = (int8_t)(scale[i] > 0 ? rint(w[j] / scale[i]) : 0);
+    }
+}
+
+bool ses_pack_round_rows(const ses_tensor *w, ses_dtype as, ses_err *e)
+{
+    ses_pack *p = w->pack;
+    int64_t rows = ses_rows(w), cols = ses_cols(w);
+    p->own = ses_alloc_array((size_t)ses_count(w), ses_dtype_size(as), e);
+    p->scale = ses_alloc_array((size_t)rows, sizeof *p->scale, e);
+    if (!p->own || !p->scale) return false;
+    if (as == SES_I8)
+        to_multiples(p->own, p->scale, w->f, rows, cols);
+    else if (!ses_convert(p->own, as, w->f, SES_REAL, (size_t)ses_count(w), e))
+        return false;
+    p->rows = (ses_table){ p->own, as, as == SES_I8 ? p->scale : NULL };
+    return true;
+}
 
 static void *make(ses_pack *p, const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x,
                   ses_err *e)
@@ -56,13 +105,14 @@ ses_packed_weight ses_packed(const ses_tensor *w, ses_weight order, const ses_ke
     if (!p || !k->gemm_pack_size(1, 1))
         return (ses_packed_weight){ NULL, SES_REAL }; /* nothing is packed here */
     void *data = atomic_load_explicit(&p->data, memory_order_acquire);
-    if (!data && p->as == SES_REAL) {
+    if (!data && p->as == SES_REAL && w->f) {
         pthread_mutex_lock(&p->lock);
         data = atomic_load(&p->data);
         if (!data) data = make(p, w, order, k, x, NULL);
         atomic_store_explicit(&p->data, data, memory_order_release);
         pthread_mutex_unlock(&p->lock);
     }
+    assert(data || w->f); /* a table that only embeddings read */
     return (ses_packed_weight){ data, p->as };
 }
 

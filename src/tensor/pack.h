@@ -17,6 +17,12 @@ ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, ses_err *e);
 void ses_pack_free(ses_pack *p);
 size_t ses_pack_bytes(const ses_pack *p);
 
+/* Rows of w, [rows, cols], in fewer bits, as embeddings read them: numbers borrowed from a file with the
+ * scales of SES_I8, copied (unaligned), or made of w's values. NULL: w is read as it is. */
+bool ses_pack_borrow_rows(const ses_tensor *w, const void *data, ses_dtype as, const void *scale, ses_err *e);
+bool ses_pack_round_rows(const ses_tensor *w, ses_dtype as, ses_err *e);
+const ses_table *ses_pack_rows(const ses_tensor *w);
+
 /* w packed for y = x w', w [N, K] or [K, N] as `order` says (always the same for one w). data NULL when w
  * has no pack or memory is short: gemm then packs on the way. A narrower form is made by ses_pack_make
  * beforehand. */
