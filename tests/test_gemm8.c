@@ -91,6 +91,41 @@ static void eight_bits(ses_exec *x, int64_t m, int64_t n, int64_t k)
     problem_free(&p);
 }
 
+/* Multiples of powers of two, whose largest is 127: rounding finds them again, and all ways of laying them
+ * out, of reals and of bytes, by columns and by rows, are one. */
+static void laid(ses_exec *x, int64_t n, int64_t k)
+{
+    size_t count = (size_t)(n * k);
+    int8_t *q = malloc(count), *turned = malloc(count);
+    float *b = malloc(2 * count * sizeof *b), *b_turned = b + count,
+          *scale = malloc((size_t)n * sizeof *scale);
+    for (int64_t j = 0; j < n; j++) {
+        scale[j] = ldexpf(1, (int)(j % 9) - 7);
+        for (int64_t p = 0; p < k; p++) {
+            int v = p == k / 2 ? 127 : (int)(127 * real(6, (uint64_t)(j * k + p)));
+            q[j * k + p] = turned[p * n + j] = (int8_t)v;
+            b[j * k + p] = b_turned[p * n + j] = (float)v * scale[j];
+        }
+    }
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
+        size_t bytes = (size_t)kern.gemm8_pack_size(n, k);
+        char *want = malloc(bytes), *got = malloc(bytes);
+        kern.gemm8_pack(x, want, b, 1, k, n, k);
+        kern.gemm8_pack(x, got, b_turned, n, 1, n, k);
+        CHECK_MSG(!memcmp(want, got, bytes), "%s %dx%d: reals by rows", ses_isa_name((ses_isa)isa), (int)n,
+                  (int)k);
+        kern.gemm8_lay(x, got, q, scale, 1, k, n, k);
+        CHECK_MSG(!memcmp(want, got, bytes), "%s %dx%d: bytes by columns", ses_isa_name((ses_isa)isa), (int)n,
+                  (int)k);
+        kern.gemm8_lay(x, got, turned, scale, n, 1, n, k);
+        CHECK_MSG(!memcmp(want, got, bytes), "%s %dx%d: bytes by rows", ses_isa_name((ses_isa)isa), (int)n,
+                  (int)k);
+        free(want), free(got);
+    }
+    free(q), free(turned), free(b), free(scale);
+}
+
 /* Against the product with B rounded first, in full precision. */
 static void sixteen_bits(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_dtype as)
 {
@@ -167,6 +202,8 @@ int main(void)
             eight_bits(&x, m[i], n[j], depth);
             sixteen_bits(&x, m[i], n[j], depth, (i + j) % 2 ? SES_F16 : SES_BF16);
         }
+    for (size_t i = 0; i < SES_LEN(n); i++)
+        for (size_t j = 0; j < SES_LEN(k); j++) laid(&x, n[i], k[j]);
     eight_bits(&x, 3, 50, SES_GEMM8_DEPTH);
     sixteen_bits(&x, 3, 50, 1601, SES_F16);
     sixteen_bits(&x, 40, 50, 1601, SES_BF16);

@@ -28,6 +28,11 @@ cut -f1 "$tmp/dev.tsv" | sed 1d | head -20 >"$tmp/texts"
 "$sesame" text-classification --model "$tmp/int8" --json --threads 2 <"$tmp/texts" | head -1 >"$tmp/among"
 ok "int8 alone as among others" cmp -s "$tmp/alone" "$tmp/among"
 
+# 16 bits are read as they are: what was f32 again says the same to the last digit.
+ok "f16 as f32" exits 0 "$sesame" convert "$tmp/f16" "$tmp/f16-wide" --dtype f32
+for at in f16 f16-wide; do "$sesame" predict "$tmp/$at" "$tmp/dev.tsv" --task classify >"$tmp/said-$at"; done
+ok "the same" cmp -s "$tmp/said-f16" "$tmp/said-f16-wide"
+
 # Embeddings in 8 bits: smaller once more, and as the measurement has them.
 ok "8-bit embeddings" exits 0 "$sesame" quantize "$tmp/one" "$tmp/tables" --dtype int8 --embeddings int8 \
     --task classify --eval "$tmp/dev.tsv" --max-drop 1

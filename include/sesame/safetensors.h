@@ -38,6 +38,9 @@ size_t ses_safetensors_count(const ses_safetensors *s);
 const ses_entry *ses_safetensors_at(const ses_safetensors *s, size_t i);
 const ses_entry *ses_safetensors_find(const ses_safetensors *s, const char *name); /* NULL when absent */
 
+/* Are a tensor's bytes pages of its file, or a copy? */
+bool ses_safetensors_mapped(const ses_safetensors *s, const ses_entry *x);
+
 /* The pairs of __metadata__. */
 size_t ses_safetensors_meta_count(const ses_safetensors *s);
 bool ses_safetensors_meta_at(const ses_safetensors *s, size_t i, const char **key, const char **value);

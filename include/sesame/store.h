@@ -38,6 +38,7 @@ typedef struct ses_param {
     ses_weight order;
     bool table;    /* embeddings, too, which read it as it is */
     bool delicate; /* of a head: never rounded to less than 16 bits */
+    bool mapped;   /* its values are pages of a file */
 } ses_param;
 
 ses_store *ses_store_new(ses_device *dev, ses_err *e);
@@ -74,13 +75,19 @@ bool ses_store_own(ses_store *s, size_t i, ses_err *e); /* memory for one parame
 /* Parameter i is another store's from now on: values and gradients. Both are trained; who steps is the
  * other's optimizer. */
 void ses_store_share(ses_store *s, size_t i, const ses_tensor *with);
-void ses_store_bind(ses_store *s, size_t i, const ses_real *data); /* borrowed from elsewhere */
+/* Borrowed from elsewhere; mapped: from a map of a file. */
+void ses_store_bind(ses_store *s, size_t i, const ses_real *data, bool mapped);
 /* After values changed: what ops read of them, where the device's reals are narrow. Optimizers do it, and all
  * that opens or restores. */
 void ses_store_refresh(ses_store *s);
 /* Rounds a dense weight to the device's dtype, or to `as` where that is narrower; its values may go
  * afterwards. */
 bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e);
+/* Dense weight i from a file's numbers in fewer bits, with the scale of each output, where products may read
+ * them as they are: else *taken is false. */
+struct ses_table;
+bool ses_store_take(ses_store *s, size_t i, const struct ses_table *from, bool mapped, bool *taken,
+                    ses_err *e);
 /* Table i stays where a file has it in fewer bits: SES_F16, SES_BF16, or SES_I8 with a float a row at
  * `scale`, which may be unaligned. */
 bool ses_store_hold(ses_store *s, size_t i, const void *data, ses_dtype as, const void *scale, ses_err *e);

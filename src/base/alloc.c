@@ -48,11 +48,17 @@ void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)
     return q ? q : no_memory(total, e);
 }
 
+/* Large blocks begin on a huge page, where the system has them for who asks: a fault for 2 MB, not for each
+ * 4 KB, and fewer misses when they are read. */
 void *ses_alloc_aligned(size_t size, ses_err *e)
 {
-    size_t padded;
-    if (!ses_add_size(size ? size : 1, SES_ALIGN - 1, &padded)) return no_memory(size, e);
-    void *p = aligned_alloc(SES_ALIGN, padded & ~(size_t)(SES_ALIGN - 1));
+    enum { HUGE = 2 << 20 };
+    size_t padded, align = size >= HUGE ? HUGE : SES_ALIGN;
+    if (!ses_add_size(size ? size : 1, align - 1, &padded)) return no_memory(size, e);
+    void *p = aligned_alloc(align, padded & ~(align - 1));
+#ifdef MADV_HUGEPAGE
+    if (p && align == HUGE) (void)madvise(p, size / HUGE * HUGE, MADV_HUGEPAGE); /* advice */
+#endif
     return p ? p : no_memory(size, e);
 }
 

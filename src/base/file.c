@@ -1,4 +1,4 @@
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* madvise */
 #include "file.h"
 
 #include "alloc.h"
@@ -92,6 +92,15 @@ void ses_map_free(ses_map *m)
 {
     if (m->size) munmap((void *)m->data, m->size);
     *m = (ses_map){ 0 };
+}
+
+void ses_map_drop(const void *p, size_t n)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    if (page <= 0) return;
+    uintptr_t size = (uintptr_t)page, begin = ((uintptr_t)p + size - 1) / size * size,
+              end = ((uintptr_t)p + n) / size * size;
+    if (begin < end) (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* advice */
 }
 
 char *ses_path_join(const char *dir, const char *name, ses_err *e)

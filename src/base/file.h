@@ -18,6 +18,8 @@ typedef struct ses_map {
 
 bool ses_map_open(ses_map *m, const char *path, ses_err *e);
 void ses_map_free(ses_map *m); /* back to zero */
+/* Whole pages among n bytes of a map leave this process's memory; who reads them again gets them again. */
+void ses_map_drop(const void *p, size_t n);
 
 /* Folder and name with one '/' between; ses_free. */
 char *ses_path_join(const char *dir, const char *name, ses_err *e);

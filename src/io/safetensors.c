@@ -321,6 +321,14 @@ const ses_entry *ses_safetensors_find(const ses_safetensors *s, const char *name
     return s && ses_strmap_find(&s->names, name, strlen(name), &i) ? &s->entry[i] : NULL;
 }
 
+bool ses_safetensors_mapped(const ses_safetensors *s, const ses_entry *x)
+{
+    uintptr_t at = (uintptr_t)x->data;
+    for (size_t i = 0; i < s->n_map; i++)
+        if (at >= (uintptr_t)s->map[i].data && at - (uintptr_t)s->map[i].data < s->map[i].size) return true;
+    return false;
+}
+
 size_t ses_safetensors_meta_count(const ses_safetensors *s) { return s ? s->n_meta : 0; }
 
 bool ses_safetensors_meta_at(const ses_safetensors *s, size_t i, const char **key, const char **value)

@@ -53,11 +53,11 @@ static void widen_rows(void *ctx, int64_t chunk, void *scratch)
     const widen *w = ctx;
     ses_range r = ses_chunk(w->rows, ses_chunk_rows(w->cols), chunk);
     for (int64_t t = r.begin; t < r.end; t++) {
-        int64_t row = w->id[t];
+        int64_t row = w->id ? w->id[t] : t, stride = w->table->row ? w->table->row : w->cols;
         double by = row != SES_IGNORE && w->table->scale ? (double)w->table->scale[row] : 1;
         for (int64_t j = 0; j < w->cols; j++)
             w->y[t * w->cols + j] =
-                (ses_real)(row == SES_IGNORE ? 0 : number_at(w->table, row * w->cols + j) * by);
+                (ses_real)(row == SES_IGNORE ? 0 : number_at(w->table, row * stride + j) * by);
     }
 }
 

@@ -72,12 +72,12 @@ static void widen_rows(void *ctx, int64_t chunk, void *scratch)
     const ses_table *t = w->table;
     ses_range r = ses_chunk(w->rows, ses_chunk_rows(w->cols), chunk);
     for (int64_t i = r.begin; i < r.end; i++) {
-        int64_t at = w->id[i] * w->cols;
+        int64_t row = w->id ? w->id[i] : i, at = row * (t->row ? t->row : w->cols);
         float *y = w->y + i * w->cols;
-        if (w->id[i] == SES_IGNORE)
+        if (row == SES_IGNORE)
             memset(y, 0, (size_t)w->cols * sizeof *y);
         else if (t->as == SES_I8)
-            widen_row(y, (const char *)t->data + at, t->scale[w->id[i]], w->cols, SES_I8);
+            widen_row(y, (const char *)t->data + at, t->scale[row], w->cols, SES_I8);
         else if (t->as == SES_F16)
             widen_row(y, (const char *)t->data + 2 * at, 1, w->cols, SES_F16);
         else

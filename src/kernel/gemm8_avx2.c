@@ -29,4 +29,14 @@ static inline void vi_store_bytes(uint8_t *p, vi a)
     _mm_storel_epi64((__m128i *)(void *)p, bytes);
 }
 
+static inline void vi_store_signed(int8_t *p, vi a)
+{
+    __m128i pairs = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(pairs, pairs));
+}
+static inline vi vi_load_bytes(const int8_t *p)
+{
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+
 #include "gemm8_simd.h"

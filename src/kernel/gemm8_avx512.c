@@ -30,4 +30,13 @@ static inline void vi_store_bytes(uint8_t *p, vi a)
     _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(_mm512_add_epi32(a, _mm512_set1_epi32(128))));
 }
 
+static inline void vi_store_signed(int8_t *p, vi a)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(a));
+}
+static inline vi vi_load_bytes(const int8_t *p)
+{
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
 #include "gemm8_simd.h"

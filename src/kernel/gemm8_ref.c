@@ -46,6 +46,18 @@ void ses_k_gemm8_pack_ref(ses_exec *x, void *packed, const ses_real *b, int64_t 
     }
 }
 
+void ses_k_gemm8_lay_ref(ses_exec *x, void *packed, const int8_t *b, const float *scale, int64_t b_row,
+                         int64_t b_col, int64_t n, int64_t k)
+{
+    (void)x;
+    ses_real *to = packed;
+    int8_t *q = (int8_t *)(to + n);
+    for (int64_t j = 0; j < n; j++, q += k) {
+        for (int64_t p = 0; p < k; p++) q[p] = b[p * b_row + j * b_col];
+        to[j] = (ses_real)scale[j];
+    }
+}
+
 void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, const uint8_t *a, const ses_real *a_scale)
 {
     (void)x;

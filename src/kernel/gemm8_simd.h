@@ -3,6 +3,7 @@
  * numbers of each of its columns. A's are bytes from 1 to 255, 128 too many; so 128 times the sum of a
  * column of B is taken off in the end. Sums of whole numbers are exact in any order: every way of a step
  * gives the same bits. */
+#include "gemm_pack.h"
 #include "gemm_put.h"
 #include "gemm_tiles.h"
 
@@ -212,45 +213,120 @@ int64_t VF_NAME(ses_k_gemm8_pack_size)(int64_t n, int64_t k)
     return (int64_t)sizeof(head8) + tile_round_up(n, VF_LANES) * (8 + 4 * ses_quads(k));
 }
 
+/* What becomes panels: reals that are to be rounded, or multiples with the scale of each column. */
 typedef struct packing8 {
     float *scale;
     int32_t *excess;
     int8_t *panel;
     const float *b;
+    const int8_t *bytes; /* NULL: b */
+    const float *bytes_scale;
     int64_t b_row, b_col, n, k;
 } packing8;
 
+/* Column j's multiples one after the other, zeros up to whole quads. */
+static void take_column(const packing8 *c, int64_t j, int8_t *q)
+{
+    int64_t p = 0;
+    for (int64_t i = c->k; i < 4 * ses_quads(c->k); i++) q[i] = 0;
+    if (c->bytes) {
+        for (; p < c->k; p++) q[p] = c->bytes[p * c->b_row + j * c->b_col];
+        return;
+    }
+    const float *b = c->b + j * c->b_col;
+    row8 at = { 0 };
+    if (c->b_row == 1) at = look(b, c->k);
+    for (; c->b_row != 1 && p < c->k; p++) at.most = fmaxf(at.most, fabsf(b[p * c->b_row]));
+    float by = factor(at);
+    c->scale[j] = at.most / 127;
+    p = 0;
+    for (; c->b_row == 1 && p + VF_LANES <= c->k; p += VF_LANES)
+        vi_store_signed(q + p, vi_from_vf(vf_mul(vf_load(b + p), vf_set1(by))));
+    for (; p < c->k; p++) q[p] = (int8_t)rintf(b[p * c->b_row] * by);
+}
+
+/* The multiples of a vector of columns in row p, where columns lie side by side. */
+VF_INLINE vi take_row(const packing8 *c, int64_t p, int64_t j, vf by)
+{
+    if (c->bytes) return vi_load_bytes(c->bytes + p * c->b_row + j);
+    return vi_from_vf(vf_mul(vf_load(c->b + p * c->b_row + j), by));
+}
+
+/* A vector of such columns becomes quads, a row after the other. */
+static void lay_rows(const packing8 *c, int8_t *to, int64_t width, int64_t j)
+{
+    vf by = vf_zero();
+    if (!c->bytes) {
+        vf most = vf_zero();
+        for (int64_t p = 0; p < c->k; p++) most = vf_max(vf_abs(vf_load(c->b + p * c->b_row + j)), most);
+        by = vf_select(vf_lt(vf_zero(), most), vf_div(vf_set1(127), most), vf_zero());
+        vf_store(c->scale + j, vf_div(most, vf_set1(127)));
+    }
+    for (int64_t p = 0; p < c->k; p += 4, to += 4 * width) {
+        vi quad = vi_set1(0);
+        for (int64_t i = tile_min(4, c->k - p); i-- > 0;)
+            quad = vi_add(vi_shl(quad, 8), vi_and(take_row(c, p + i, j, by), vi_set1(255)));
+        vi_store(to, quad);
+    }
+}
+
+/* A vector of columns, n of them there, that lie one after the other: quads change places with columns, as
+ * numbers of 32 bits. */
+static void lay_columns(const packing8 *c, int8_t *to, int64_t width, int64_t j, int64_t n, int8_t *room)
+{
+    int64_t quads = ses_quads(c->k), row = 4 * quads;
+    const int8_t *from = room;
+    if (c->bytes && c->b_row == 1 && c->k % 4 == 0 && c->b_col % 4 == 0)
+        from = c->bytes + j * c->b_col, row = c->b_col;
+    else
+        for (int64_t i = 0; i < n; i++) take_column(c, j + i, room + i * row);
+    transpose_vector((float *)(void *)to, width, (const float *)(const void *)from, row / 4, n, quads);
+}
+
+_Static_assert(VF_LANES *SES_GEMM8_DEPTH <= SES_SCRATCH, "scratch");
+
 static void pack_chunk8(void *ctx, int64_t index, void *scratch)
 {
-    (void)scratch;
     const packing8 *c = ctx;
     int64_t begin = index * TILE_COLS, width = panel_width(c->n, begin), quads = ses_quads(c->k);
     int8_t *panel = c->panel + begin * 4 * quads;
-    memset(panel, 0, (size_t)(width * 4 * quads));
-    for (int64_t j = begin; j < begin + width; j++) {
-        const float *b = c->b + j * c->b_col;
-        float most = 0;
-        int32_t sum = 0;
-        for (int64_t p = 0; j < c->n && p < c->k; p++) most = fmaxf(most, fabsf(b[p * c->b_row]));
-        float by = factor((row8){ most, most - most });
-        for (int64_t p = 0; j < c->n && p < c->k; p++) {
-            int32_t q = by > 0 ? (int32_t)rintf(b[p * c->b_row] * by) : 0;
-            panel[(p / 4 * width + j - begin) * 4 + p % 4] = (int8_t)q;
-            sum += q;
+    for (int64_t v = 0; v < width; v += VF_LANES) {
+        int64_t j = begin + v, n = tile_min(VF_LANES, c->n - j);
+        for (int64_t i = c->bytes ? 0 : n; i < VF_LANES; i++)
+            c->scale[j + i] = i < n ? c->bytes_scale[j + i] : 0;
+        if (c->b_col == 1 && n == VF_LANES)
+            lay_rows(c, panel + 4 * v, width, j);
+        else
+            lay_columns(c, panel + 4 * v, width, j, n, scratch);
+        vi sum = vi_set1(0), ones = vi_set1(0x00010001);
+        for (int64_t p = 0; p < quads; p++) {
+            vi x = vi_load(panel + 4 * (p * width + v));
+            sum = vi_add(sum, vi_add(vi_dot2(vi_even_bytes(x), ones), vi_dot2(vi_odd_bytes(x), ones)));
         }
-        c->scale[j] = most / 127;
-        c->excess[j] = 128 * sum;
+        vi_store(c->excess + j, vi_shl(sum, 7));
     }
+}
+
+static void pack8(ses_exec *x, void *packed, packing8 c)
+{
+    head8 *h = packed;
+    int64_t width = tile_round_up(c.n, VF_LANES);
+    *h = (head8){ .dot = has_dot() };
+    c.scale = (float *)(void *)(h + 1);
+    c.excess = (int32_t *)(void *)(c.scale + width);
+    c.panel = (int8_t *)(c.excess + width);
+    ses_parallel(x->pool, (c.n + TILE_COLS - 1) / TILE_COLS, pack_chunk8, &c);
 }
 
 void VF_NAME(ses_k_gemm8_pack)(ses_exec *x, void *packed, const float *b, int64_t b_row, int64_t b_col,
                                int64_t n, int64_t k)
 {
-    head8 *h = packed;
-    int64_t width = tile_round_up(n, VF_LANES);
-    float *scale = (float *)(void *)(h + 1);
-    int32_t *excess = (int32_t *)(void *)(scale + width);
-    *h = (head8){ .dot = has_dot() };
-    packing8 c = { scale, excess, (int8_t *)(excess + width), b, b_row, b_col, n, k };
-    ses_parallel(x->pool, (n + TILE_COLS - 1) / TILE_COLS, pack_chunk8, &c);
+    pack8(x, packed, (packing8){ .b = b, .b_row = b_row, .b_col = b_col, .n = n, .k = k });
+}
+
+void VF_NAME(ses_k_gemm8_lay)(ses_exec *x, void *packed, const int8_t *b, const float *scale, int64_t b_row,
+                              int64_t b_col, int64_t n, int64_t k)
+{
+    pack8(x, packed,
+          (packing8){ .bytes = b, .bytes_scale = scale, .b_row = b_row, .b_col = b_col, .n = n, .k = k });
 }

@@ -4,7 +4,7 @@
 
 enum { COLS = 16 }; /* columns a chunk computes */
 
-/* packed[p * n + j] = B(p, j) */
+/* packed[j * k + p] = B(p, j) */
 int64_t ses_k_gemm_pack_size_ref(int64_t n, int64_t k) { return n * k; }
 
 void ses_k_gemm_pack_ref(ses_exec *x, void *packed, ses_dtype as, const ses_real *b, int64_t b_row,
@@ -15,9 +15,9 @@ void ses_k_gemm_pack_ref(ses_exec *x, void *packed, ses_dtype as, const ses_real
         for (int64_t j = 0; j < n; j++) {
             ses_real v = b[p * b_row + j * b_col];
             if (as == SES_REAL)
-                ((ses_real *)packed)[p * n + j] = v;
+                ((ses_real *)packed)[j * k + p] = v;
             else
-                ((uint16_t *)packed)[p * n + j] = as == SES_F16 ? ses_f64_to_f16(v) : ses_f64_to_bf16(v);
+                ((uint16_t *)packed)[j * k + p] = as == SES_F16 ? ses_f64_to_f16(v) : ses_f64_to_bf16(v);
         }
 }
 
@@ -25,8 +25,8 @@ void ses_k_gemm_pack_ref(ses_exec *x, void *packed, ses_dtype as, const ses_real
 static double b_at(const ses_gemm *g, int64_t p, int64_t j)
 {
     if (!g->packed) return g->b[p * g->b_row + j * g->b_col];
-    if (g->packed_as == SES_REAL) return ((const ses_real *)g->packed)[p * g->n + j];
-    uint16_t h = ((const uint16_t *)g->packed)[p * g->n + j];
+    if (g->packed_as == SES_REAL) return ((const ses_real *)g->packed)[j * g->k + p];
+    uint16_t h = ((const uint16_t *)g->packed)[j * g->k + p];
     return g->packed_as == SES_F16 ? ses_f16_to_f32(h) : ses_bf16_to_f32(h);
 }
 

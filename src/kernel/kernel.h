@@ -42,7 +42,10 @@ typedef struct ses_gemm {
     bool wide;            /* C is a wide sink's */
 } ses_gemm;
 
-enum { SES_GEMM8_DEPTH = 1 << 16 };                                /* so that no sum overflows */
+enum {
+    SES_GEMM8_DEPTH = 1 << 16, /* so that no sum overflows */
+    SES_PACK_STEP = 384,       /* whole panels of every variant: see gemm_pack */
+};
 static inline int64_t ses_quads(int64_t k) { return (k + 3) / 4; } /* groups of four, the last filled up */
 
 /* The three products of a linear layer, all matrices contiguous: A B', A B and A' B are [m, n]. */
@@ -139,6 +142,7 @@ typedef struct ses_table {
     const void *data;
     ses_dtype as;       /* SES_F16, SES_BF16, or SES_I8 */
     const float *scale; /* of SES_I8: the factor of each row */
+    int64_t row;        /* numbers from one row to the next; 0: as many as a row has */
 } ses_table;
 
 /* Optimizers: `scale` is what each gradient is multiplied by first. */

@@ -131,25 +131,40 @@ static bool copy_in(ses_device *dev, const ses_param *p, const ses_entry *x, con
     return true;
 }
 
+/* Packed straight from the file, where products read what it has. */
+static bool take(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
+                 const ses_entry *scale, bool *taken, ses_err *e)
+{
+    const float *by = scale ? scale->data : NULL;
+    ses_table from = { .data = x->data, .as = x->dtype, .scale = by };
+    *taken = false;
+    if (x->dtype != SES_I8 && x->dtype != SES_F16 && x->dtype != SES_BF16) return true;
+    if ((uintptr_t)by % sizeof *by) return true;
+    return ses_store_take(s, i, &from, ses_safetensors_mapped(file, x), taken, e);
+}
+
 /* A weight that products read rounded, and nobody else reads: only that form of it stays. */
-static bool load_rounded(ses_store *s, size_t i, const ses_entry *x, const ses_entry *scale, ses_err *e)
+static bool load_rounded(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
+                         const ses_entry *scale, ses_err *e)
 {
     const ses_param *p = ses_store_at(s, i);
-    bool asked = ses_device_dtype(ses_store_device(s)) != SES_REAL;
-    ses_dtype as = !asked && (x->dtype == SES_F16 || x->dtype == SES_BF16) ? x->dtype : SES_REAL;
+    bool taken;
+    if (!take(s, i, file, x, scale, &taken, e)) return false;
+    if (taken) return true;
     ses_real *all = ses_alloc_array((size_t)x->count, sizeof *all, e);
     bool ok = all && convert(all, p, x, scale, 0, (size_t)x->count, e);
     p->tensor->f = all;
-    ok = ok && ses_store_round(s, i, scale ? SES_I8 : as, e);
+    ok = ok && ses_store_round(s, i, scale ? SES_I8 : SES_REAL, e);
     p->tensor->f = NULL;
     ses_free(all);
     return ok;
 }
 
 /* Embeddings read a table where the file has it, products what is made of it. */
-static bool load_table(ses_store *s, size_t i, const ses_entry *x, const ses_entry *scale, ses_err *e)
+static bool load_table(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
+                       const ses_entry *scale, ses_err *e)
 {
-    return (!ses_store_at(s, i)->dense || load_rounded(s, i, x, scale, e)) &&
+    return (!ses_store_at(s, i)->dense || load_rounded(s, i, file, x, scale, e)) &&
            ses_store_hold(s, i, x->data, x->dtype, scale ? scale->data : NULL, e);
 }
 
@@ -164,14 +179,14 @@ bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const s
     if (o->dry) return true;
     bool mapped = !train && dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
     if (mapped) {
-        ses_store_bind(s, i, x->data);
+        ses_store_bind(s, i, x->data, ses_safetensors_mapped(file, x));
         return true;
     }
     bool stays = final && !train && !o->lean && dev->host,
          narrow = x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_I8;
-    if (stays && p->table && narrow) return load_table(s, i, x, scale, e);
+    if (stays && p->table && narrow) return load_table(s, i, file, x, scale, e);
     if (stays && p->dense && !p->table && (narrow || ses_device_dtype(dev) != SES_REAL))
-        return load_rounded(s, i, x, scale, e);
+        return load_rounded(s, i, file, x, scale, e);
     return (train || ses_store_own(s, i, e)) && copy_in(dev, p, x, scale, e);
 }
 

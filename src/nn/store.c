@@ -212,8 +212,9 @@ void ses_store_refresh(ses_store *s)
     s->fresh = false;
 }
 
-void ses_store_bind(ses_store *s, size_t i, const ses_real *data)
+void ses_store_bind(ses_store *s, size_t i, const ses_real *data, bool mapped)
 {
+    s->param[i].mapped = mapped;
     s->param[i].tensor->data = (void *)(uintptr_t)data; /* read only: such a store is never trained */
 }
 
@@ -249,14 +250,24 @@ bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e)
     ses_dtype to = rounded(s, p, as);
     if (to == SES_REAL || t->pack) return true;
     if (!can_round(t, to, e)) return false;
-    t->pack = ses_pack_new(s->dev, to, e);
+    t->pack = ses_pack_new(s->dev, to, p->mapped, e);
     return t->pack && ses_pack_make(t, p->order, &s->dev->k, &s->dev->exec, e);
+}
+
+bool ses_store_take(ses_store *s, size_t i, const ses_table *from, bool mapped, bool *taken, ses_err *e)
+{
+    const ses_param *p = &s->param[i];
+    *taken = rounded(s, p, from->as) == from->as &&
+             (from->as == SES_I8 || s->dev->dtype == SES_REAL || s->dev->dtype == from->as);
+    if (!*taken) return true;
+    p->tensor->pack = ses_pack_new(s->dev, from->as, mapped, e);
+    return p->tensor->pack && ses_pack_take(p->tensor, p->order, from, &s->dev->k, &s->dev->exec, e);
 }
 
 bool ses_store_hold(ses_store *s, size_t i, const void *data, ses_dtype as, const void *scale, ses_err *e)
 {
     ses_tensor *t = s->param[i].tensor;
-    if (!t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, e))) return false;
+    if (!t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, false, e))) return false;
     return ses_pack_borrow_rows(t, data, as, scale, e);
 }
 
@@ -267,7 +278,8 @@ bool ses_store_freeze(ses_store *s, ses_err *e)
         ses_tensor *t = p->tensor;
         bool rounds = p->table && s->dev->tables == SES_I8;
         if (!ses_store_round(s, i, rounds ? SES_I8 : SES_REAL, e)) return ses_wrap(e, "%s", p->name);
-        if (ses_rank(t) > 1 && !t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, e))) return false;
+        if (ses_rank(t) > 1 && !t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, p->mapped, e)))
+            return false;
         if (rounds && !ses_pack_rows(t) && !ses_pack_round_rows(t, SES_I8, e)) return false;
     }
     return true;

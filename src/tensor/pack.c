@@ -1,6 +1,7 @@
 #include "pack.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "device.h"
 
 #include <assert.h>
@@ -12,6 +13,8 @@
 struct ses_pack {
     ses_device *dev;
     ses_dtype as;
+    bool mapped;
+    atomic_bool used;     /* by a product, before it was packed */
     pthread_mutex_t lock; /* held while packing */
     _Atomic(void *) data; /* NULL until done */
     size_t bytes;
@@ -20,12 +23,13 @@ struct ses_pack {
     void *own;      /* and themselves where they are not borrowed */
 };
 
-ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, ses_err *e)
+ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, bool mapped, ses_err *e)
 {
     ses_pack *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
     p->dev = dev;
     p->as = as;
+    p->mapped = mapped;
     pthread_mutex_init(&p->lock, NULL);
     return p;
 }
@@ -84,18 +88,31 @@ bool ses_pack_round_rows(const ses_tensor *w, ses_dtype as, ses_err *e)
     return true;
 }
 
-static void *make(ses_pack *p, const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x,
-                  ses_err *e)
+/* Where B(p, j) of a weight lies, and how large it is. */
+typedef struct layout {
+    int64_t n, k, row, col;
+} layout;
+
+static layout layout_of(const ses_tensor *w, ses_weight order)
 {
     bool in_out = order == SES_IN_OUT;
-    int64_t N = ses_weight_dim(w, in_out), K = ses_weight_dim(w, !in_out);
-    int64_t b_row = in_out ? N : 1, b_col = in_out ? 1 : K;
-    bool bytes = p->as == SES_I8;
-    p->bytes =
-        bytes ? (size_t)k->gemm8_pack_size(N, K) : (size_t)k->gemm_pack_size(N, K) * ses_dtype_size(p->as);
-    void *data = p->dev->mem->alloc(p->dev, p->bytes, e);
-    if (data && bytes) k->gemm8_pack(x, data, w->f, b_row, b_col, N, K);
-    if (data && !bytes) k->gemm_pack(x, data, p->as, w->f, b_row, b_col, N, K);
+    int64_t n = ses_weight_dim(w, in_out), k = ses_weight_dim(w, !in_out);
+    return (layout){ n, k, in_out ? n : 1, in_out ? 1 : k };
+}
+
+static void *room(ses_pack *p, layout b, const ses_kernels *k, ses_err *e)
+{
+    p->bytes = p->as == SES_I8 ? (size_t)k->gemm8_pack_size(b.n, b.k)
+                               : (size_t)k->gemm_pack_size(b.n, b.k) * ses_dtype_size(p->as);
+    return p->dev->mem->alloc(p->dev, p->bytes, e);
+}
+
+static void *make(ses_pack *p, const ses_tensor *w, layout b, const ses_kernels *k, ses_exec *x, ses_err *e)
+{
+    void *data = room(p, b, k, e);
+    if (data && p->as == SES_I8) k->gemm8_pack(x, data, w->f, b.row, b.col, b.n, b.k);
+    if (data && p->as != SES_I8) k->gemm_pack(x, data, p->as, w->f, b.row, b.col, b.n, b.k);
+    if (data && p->mapped) ses_map_drop(w->f, (size_t)ses_count(w) * sizeof *w->f);
     return data;
 }
 
@@ -105,10 +122,10 @@ ses_packed_weight ses_packed(const ses_tensor *w, ses_weight order, const ses_ke
     if (!p || !k->gemm_pack_size(1, 1))
         return (ses_packed_weight){ NULL, SES_REAL }; /* nothing is packed here */
     void *data = atomic_load_explicit(&p->data, memory_order_acquire);
-    if (!data && p->as == SES_REAL && w->f) {
+    if (!data && p->as == SES_REAL && w->f && atomic_exchange(&p->used, true)) {
         pthread_mutex_lock(&p->lock);
         data = atomic_load(&p->data);
-        if (!data) data = make(p, w, order, k, x, NULL);
+        if (!data) data = make(p, w, layout_of(w, order), k, x, NULL);
         atomic_store_explicit(&p->data, data, memory_order_release);
         pthread_mutex_unlock(&p->lock);
     }
@@ -118,7 +135,43 @@ ses_packed_weight ses_packed(const ses_tensor *w, ses_weight order, const ses_ke
 
 bool ses_pack_make(const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x, ses_err *e)
 {
-    void *data = make(w->pack, w, order, k, x, e);
+    void *data = make(w->pack, w, layout_of(w, order), k, x, e);
     atomic_store_explicit(&w->pack->data, data, memory_order_release);
     return data != NULL;
+}
+
+/* 16-bit numbers, some columns of B after the other: widened, then packed as they were. */
+static bool take_halves(char *to, layout b, const ses_table *from, const ses_kernels *k, ses_exec *x,
+                        ses_err *e)
+{
+    enum { SIZE = 2 };
+    bool in_out = b.col == 1;
+    ses_real *some = ses_alloc_aligned((size_t)(SES_PACK_STEP * b.k) * sizeof *some, e);
+    for (int64_t j = 0; some && j < b.n; j += SES_PACK_STEP) {
+        int64_t n = b.n - j < SES_PACK_STEP ? b.n - j : SES_PACK_STEP;
+        ses_table part = { .data = (const char *)from->data + SIZE * j * b.col,
+                           .as = from->as,
+                           .row = in_out ? b.n : b.k };
+        k->widen_rows(x, some, &part, NULL, in_out ? b.k : n, in_out ? n : b.k);
+        k->gemm_pack(x, to + SIZE * j * b.k, from->as, some, in_out ? n : 1, in_out ? 1 : b.k, n, b.k);
+    }
+    ses_free(some);
+    return some != NULL;
+}
+
+bool ses_pack_take(const ses_tensor *w, ses_weight order, const ses_table *from, const ses_kernels *k,
+                   ses_exec *x, ses_err *e)
+{
+    ses_pack *p = w->pack;
+    layout b = layout_of(w, order);
+    assert(p->as == from->as);
+    void *data = room(p, b, k, e);
+    atomic_store_explicit(&p->data, data, memory_order_release);
+    if (!data) return false;
+    if (p->as == SES_I8)
+        k->gemm8_lay(x, data, from->data, from->scale, b.row, b.col, b.n, b.k);
+    else if (!take_halves(data, b, from, k, x, e))
+        return false;
+    if (p->mapped) ses_map_drop(from->data, (size_t)ses_count(w) * ses_dtype_size(from->as));
+    return true;
 }

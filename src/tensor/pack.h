@@ -1,4 +1,5 @@
-/* A weight in the order gemm reads it, made once, on first use. Several threads may ask at once. */
+/* A weight in the order gemm reads it, made once: on its second use, so that who asks a model once neither
+ * waits for it nor holds the weights twice. Several threads may ask at once. */
 #ifndef SES_TENSOR_PACK_H
 #define SES_TENSOR_PACK_H
 
@@ -12,8 +13,9 @@ static inline int64_t ses_weight_dim(const ses_tensor *w, int axis)
     return axis ? ses_count(w) / w->dim[0] : w->dim[0];
 }
 
-/* as: SES_REAL, or a narrower form the weight is rounded to: SES_F16, SES_BF16, SES_I8. */
-ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, ses_err *e);
+/* as: SES_REAL, or a narrower form the weight is rounded to: SES_F16, SES_BF16, SES_I8. mapped: the weight's
+ * values are a file's pages, of which none stay when they are packed. */
+ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, bool mapped, ses_err *e);
 void ses_pack_free(ses_pack *p);
 size_t ses_pack_bytes(const ses_pack *p);
 
@@ -24,13 +26,16 @@ bool ses_pack_round_rows(const ses_tensor *w, ses_dtype as, ses_err *e);
 const ses_table *ses_pack_rows(const ses_tensor *w);
 
 /* w packed for y = x w', w [N, K] or [K, N] as `order` says (always the same for one w). data NULL when w
- * has no pack or memory is short: gemm then packs on the way. A narrower form is made by ses_pack_make
- * beforehand. */
+ * has no pack yet or memory is short: gemm then packs on the way. A narrower form is made beforehand: by
+ * ses_pack_make of w's values, by ses_pack_take of a file's numbers in that form, the scale being that of
+ * each output. */
 typedef struct ses_packed_weight {
     const void *data;
     ses_dtype as;
 } ses_packed_weight;
 ses_packed_weight ses_packed(const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x);
 bool ses_pack_make(const ses_tensor *w, ses_weight order, const ses_kernels *k, ses_exec *x, ses_err *e);
+bool ses_pack_take(const ses_tensor *w, ses_weight order, const ses_table *from, const ses_kernels *k,
+                   ses_exec *x, ses_err *e);
 
 #endif
