@@ -5,6 +5,7 @@
 #include "show.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 enum { MAX_THREADS = 1024 };
 
@@ -32,11 +33,10 @@ void ses_bench_peak(ses_bench *b)
     if (sum > b->peak) b->peak = sum;
 }
 
-/* At least two calls: one may have been interrupted. */
-static void one_round(ses_timed *t, double window)
+static void one_round(ses_timed *t, double window, int least)
 {
     double start = ses_seconds(), now = start;
-    for (int n = 0; (now - start < window || n < 2) && !ses_bench_stopped(); n++) {
+    for (int n = 0; (now - start < window || n < least) && !ses_bench_stopped(); n++) {
         if (t->prepare) t->prepare(t->ctx);
         double begin = ses_seconds();
         t->fn(t->ctx, t->calls++);
@@ -45,11 +45,42 @@ static void one_round(ses_timed *t, double window)
     }
 }
 
+static void tell_ready(const ses_timed *t, size_t n)
+{
+    printf("{\"ready\": [");
+    for (size_t i = 0; i < n; i++) printf("%s\"%s\"", i ? ", " : "", t[i].name);
+    printf("]}\n");
+    fflush(stdout);
+}
+
+/* Short calls get longer rounds than above: the caches were another program's. */
+static void take_turns(ses_bench *b, ses_timed *t, size_t n)
+{
+    char line[16];
+    tell_ready(t, n);
+    while (!ses_bench_stopped() && fgets(line, sizeof line, stdin) && strcmp(line, "next\n") != 0) {
+        printf("{\"seconds\": [");
+        for (size_t i = 0; i < n; i++) {
+            double before = t[i].best;
+            t[i].best = 0;
+            one_round(&t[i], b->quick ? 0.03 : 0.1, 1);
+            printf("%s%.9g", i ? ", " : "", t[i].best);
+            if (before && before < t[i].best) t[i].best = before;
+        }
+        printf("]}\n");
+        fflush(stdout);
+    }
+}
+
 void ses_bench_time(ses_bench *b, ses_timed *t, size_t n)
 {
+    if (b->turns) {
+        take_turns(b, t, n);
+        return;
+    }
     double window = b->quick ? 0.01 : 0.03;
     for (int round = 0; round < (b->quick ? 2 : 4); round++)
-        for (size_t i = 0; i < n; i++) one_round(&t[i], window);
+        for (size_t i = 0; i < n; i++) one_round(&t[i], window, 2); /* one may be interrupted */
     ses_progress_show(&b->progress, b->done += (int64_t)n);
 }
 

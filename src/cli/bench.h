@@ -15,7 +15,12 @@ typedef struct ses_bench {
     ses_device *dev; /* the one being measured */
     double peak; /* GFLOP/s of multiply-adds in registers on these threads, measured just now; 0: not known */
     ses_progress progress;
-    int64_t done, total; /* measurements, for the progress line */
+    int64_t done, total;   /* measurements, for the progress line */
+    const char *only;      /* gemm: rows with this in "BENCH SHAPE"; NULL: all */
+    const char *model;     /* model: this folder; NULL: sizes of its own, at random */
+    const ses_list *loads; /* model: batches of that folder */
+    bool train;            /* model: and steps of training in place of passes */
+    bool turns;            /* rounds are asked for on standard input */
 } ses_bench;
 
 typedef struct ses_bench_kind {
@@ -41,9 +46,12 @@ typedef struct ses_timed {
     void *ctx;
     double best; /* seconds of the fastest call; 0: not measured */
     int64_t calls;
+    char name[64]; /* "BENCH SHAPE", told to who takes turns; may be empty */
 } ses_timed;
 
-/* A few rounds; in each, every one of n runs for a short while, at least once. */
+/* A few rounds; in each, every one of n runs for a short while, at least once. With turns: {"ready": [NAMES]}
+ * is printed; then each line on standard input is a round, answered with {"seconds": [...]}, the fastest call
+ * of each, and the line "next" ends the measurement, as does the end of the input. */
 void ses_bench_time(ses_bench *b, ses_timed *t, size_t n);
 
 /* A result. In JSON it is a line with exactly these keys; as text each kind prints its own table.

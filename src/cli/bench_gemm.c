@@ -270,7 +270,37 @@ static bool too_slow(const result *r, size_t row, size_t size)
     return before > 0 && per * (double)sizes[size] > 1;
 }
 
-static void measure(ses_bench *b, weights *side, size_t n_sides, size_t size, result *r)
+/* The bench and the shape of a row, as JSON has them. */
+typedef struct label {
+    char bench[32], shape[32];
+} label;
+
+static label label_of(const weights *v, size_t row, size_t size, const ses_opponent *opponent)
+{
+    label l;
+    size_t c, s;
+    row_of(row, &c, &s);
+    snprintf(l.bench, sizeof l.bench, "%s%s%s", contests[c].bench, s ? "." : "",
+             s ? opponent[s - 1].key : "");
+    snprintf(l.shape, sizeof l.shape, "%" PRId64 "x%" PRId64 "x%" PRId64, sizes[size], v->s.n, v->s.k);
+    return l;
+}
+
+/* Nothing of this N x K is asked for. */
+static bool left_out(const ses_bench *b, const weights *v, const ses_opponent *opponent)
+{
+    for (size_t row = 0; b->only && row < ROWS; row++)
+        for (size_t size = 0; size < SIZES; size++) {
+            label l = label_of(v, row, size, opponent);
+            char name[sizeof l + 1];
+            snprintf(name, sizeof name, "%s %s", l.bench, l.shape);
+            if (strstr(name, b->only)) return false;
+        }
+    return b->only != NULL;
+}
+
+static void measure(ses_bench *b, weights *side, size_t n_sides, const ses_opponent *opponent, size_t size,
+                    result *r)
 {
     ses_timed timed[ROWS];
     size_t place[ROWS], n = 0;
@@ -282,9 +312,12 @@ static void measure(ses_bench *b, weights *side, size_t n_sides, size_t size, re
         if (!here) continue;
         side[s].m = sizes[size];
         timed[n] = (ses_timed){ .fn = fn, .ctx = &side[s] };
+        label l = label_of(&side[0], row, size, opponent);
+        snprintf(timed[n].name, sizeof timed[n].name, "%s %s", l.bench, l.shape);
+        if (b->only && !strstr(timed[n].name, b->only)) continue;
         place[n++] = row;
     }
-    ses_bench_time(b, timed, n);
+    if (n) ses_bench_time(b, timed, n);
     for (size_t i = 0; i < n; i++) r->seconds[place[i]][size] = timed[i].best;
 }
 
@@ -295,14 +328,9 @@ static bool emit(const ses_bench *b, const weights *v, const ses_opponent *oppon
     for (size_t size = 0; size < SIZES; size++)
         for (size_t row = 0; row < ROWS && ok; row++) {
             if (!r->seconds[row][size]) continue;
-            char bench[48], text[64];
-            size_t c, s;
-            row_of(row, &c, &s);
+            label l = label_of(v, row, size, opponent);
             double rate = 1e-9 * flops(v, sizes[size]) / r->seconds[row][size];
-            snprintf(bench, sizeof bench, "%s%s%s", contests[c].bench, s ? "." : "",
-                     s ? opponent[s - 1].key : "");
-            snprintf(text, sizeof text, "%" PRId64 "x%" PRId64 "x%" PRId64, sizes[size], v->s.n, v->s.k);
-            ok = ses_bench_row(b, bench, text, rate, "GFLOP/s", rate / b->peak, e);
+            ok = ses_bench_row(b, l.bench, l.shape, rate, "GFLOP/s", rate / b->peak, e);
         }
     return ok;
 }
@@ -320,6 +348,13 @@ static void cells(ses_table *t, const ses_bench *b, const weights *v, const doub
     }
 }
 
+static bool measured(const result *r, size_t row)
+{
+    for (size_t size = 0; size < SIZES; size++)
+        if (r->seconds[row][size] > 0) return true;
+    return false;
+}
+
 static bool show(const ses_bench *b, const weights *v, const ses_opponent *opponent, const result *r,
                  ses_err *e)
 {
@@ -331,6 +366,7 @@ static bool show(const ses_bench *b, const weights *v, const ses_opponent *oppon
         size_t c, s;
         row_of(row, &c, &s);
         if (s && (!opponent[s - 1].call || !contests[c].theirs)) continue;
+        if (b->only && !measured(r, row)) continue;
         ses_table_cell(t, s ? "  %s" : "%s", s ? opponent[s - 1].name : contests[c].title);
         ses_table_style(t, s ? SES_DIM : SES_PLAIN);
         cells(t, b, v, r->seconds[row]);
@@ -355,7 +391,7 @@ static bool one_shape(ses_bench *b, shape s, const ses_opponent *opponent, ses_e
     }
     if (ok) ses_bench_peak(b);
     for (size_t size = 0; ok && size < SIZES && !ses_bench_stopped(); size++)
-        if (!b->quick || quick_size[size]) measure(b, side, SES_LEN(side), size, &r);
+        if (!b->quick || quick_size[size]) measure(b, side, SES_LEN(side), opponent, size, &r);
     if (ok) ses_bench_peak(b);
     ses_progress_end(&b->progress);
     ok = ok && (b->json ? emit(b, &side[0], opponent, &r, e) : show(b, &side[0], opponent, &r, e));
@@ -371,7 +407,8 @@ static bool run(ses_bench *b, ses_err *e)
         if (!opponent[i].call && !b->call->quiet && b->isa != SES_ISA_REF)
             fprintf(stderr, "%s is not installed: no comparison with it\n", opponent[i].name);
     for (size_t i = 0; i < SES_LEN(shapes) && !ses_bench_stopped(); i++)
-        if (!one_shape(b, shapes[i], opponent, e)) return false;
+        if (!left_out(b, &(weights){ .s = shapes[i] }, opponent) && !one_shape(b, shapes[i], opponent, e))
+            return false;
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include "table.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { VOCAB = 30522, EVERY = 7 /* one token of so many has a label: 15 % */ };
@@ -26,26 +27,27 @@ static const size sizes[] = {
 
 typedef struct load {
     int64_t seqs, len;
+    const int64_t *lengths; /* of each sequence, in place of len; NULL: all alike */
 } load;
 
-static const load loads[] = { { 1, 8 }, { 1, 128 }, { 8, 128 }, { 1, 512 } };
-static const load train_load = { 8, 128 };
+static const load loads[] = { { 1, 8, NULL }, { 1, 128, NULL }, { 8, 128, NULL }, { 1, 512, NULL } };
+static const load train_load = { 8, 128, NULL };
 
 /* On a GPU: fewer sizes, fuller. */
 static const struct gpu_row {
     size size;
     load load;
 } gpu_rows[] = {
-    { { "bert-base", 12, 768, 12, true, true, false }, { 256, 128 } },
-    { { "bert-base", 12, 768, 12, true, false, false }, { 64, 512 } },
-    { { "bert-large", 24, 1024, 16, true, false, false }, { 128, 128 } },
-    { { "bert-256", 12, 256, 4, true, false, false }, { 512, 128 } },
-    { { "gpt2", 12, 768, 12, true, false, true }, { 32, 1024 } },
-    { { "bert-base", 12, 768, 12, false, true, false }, { 1, 128 } },
-    { { "bert-base", 12, 768, 12, false, false, false }, { 32, 128 } },
-    { { "bert-base", 12, 768, 12, false, true, false }, { 256, 128 } },
-    { { "bert-base", 12, 768, 12, false, false, false }, { 64, 512 } },
-    { { "bert-large", 24, 1024, 16, false, false, false }, { 64, 128 } },
+    { { "bert-base", 12, 768, 12, true, true, false }, { 256, 128, NULL } },
+    { { "bert-base", 12, 768, 12, true, false, false }, { 64, 512, NULL } },
+    { { "bert-large", 24, 1024, 16, true, false, false }, { 128, 128, NULL } },
+    { { "bert-256", 12, 256, 4, true, false, false }, { 512, 128, NULL } },
+    { { "gpt2", 12, 768, 12, true, false, true }, { 32, 1024, NULL } },
+    { { "bert-base", 12, 768, 12, false, true, false }, { 1, 128, NULL } },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 32, 128, NULL } },
+    { { "bert-base", 12, 768, 12, false, true, false }, { 256, 128, NULL } },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 64, 512, NULL } },
+    { { "bert-large", 24, 1024, 16, false, false, false }, { 64, 128, NULL } },
 };
 
 /* ---- a model and a batch ---- */
@@ -58,7 +60,7 @@ typedef struct subject {
     ses_optim *optim; /* NULL: inference */
     ses_batch batch;
     int32_t *cu, *ids, *labels;
-    bool failed;
+    ses_err why; /* it failed */
 } subject;
 
 static void subject_free(subject *s)
@@ -90,7 +92,8 @@ static void describe(char *text, size_t n, const size *z, bool train)
             train ? "BertForMaskedLM" : "BertModel", VOCAB, z->hidden, z->layers, z->heads, 4 * z->hidden);
 }
 
-static bool subject_new(subject *s, const ses_bench *b, const size *z, bool train, ses_err *e)
+/* The model is made: what runs it. */
+static bool subject_ready(subject *s, bool train, ses_err *e)
 {
     static const ses_optim_options adamw = { .lr = 1e-4,
                                              .beta1 = 0.9,
@@ -98,22 +101,58 @@ static bool subject_new(subject *s, const ses_bench *b, const size *z, bool trai
                                              .eps = 1e-8,
                                              .group = { { 1, 0.01 }, { 1, 0 } },
                                              .group_of = ses_group_by_decay };
-    char text[512];
-    *s = (subject){ .dev = b->dev };
-    describe(text, sizeof text, z, train);
-    s->config = ses_json_parse(text, strlen(text), e);
-    s->model = s->config ? ses_model_new(ses_json_root(s->config), b->dev,
-                                         &(ses_model_options){ .train = train, .seed = 1 }, e)
-                         : NULL;
-    s->tape =
-        s->model ? ses_tape_new(b->dev, &(ses_tape_options){ .record = train, .train = train }, e) : NULL;
+    if (!s->model) return false;
+    s->tape = ses_tape_new(s->dev, &(ses_tape_options){ .record = train, .train = train }, e);
     if (s->tape && train) s->optim = ses_optim_new(ses_model_store(s->model), &adamw, e);
     return s->tape && (s->optim || !train);
 }
 
+static bool subject_new(subject *s, const ses_bench *b, const size *z, bool train, ses_err *e)
+{
+    char text[512];
+    *s = (subject){ .dev = b->dev };
+    describe(text, sizeof text, z, train);
+    s->config = ses_json_parse(text, strlen(text), e);
+    if (s->config)
+        s->model = ses_model_new(ses_json_root(s->config), b->dev,
+                                 &(ses_model_options){ .train = train, .seed = 1 }, e);
+    return subject_ready(s, train, e);
+}
+
+static bool subject_open(subject *s, const ses_bench *b, ses_err *e)
+{
+    *s = (subject){ .dev = b->dev };
+    s->model = ses_model_open(b->model, b->dev, &(ses_model_options){ .train = b->train }, e);
+    return subject_ready(s, b->train, e);
+}
+
+/* Where each sequence begins; returns the tokens of all. cu NULL: count only. */
+static int64_t lay_out(const load *l, int32_t *cu)
+{
+    int64_t T = 0;
+    for (int64_t i = 0; i < l->seqs; i++) {
+        if (cu) cu[i] = (int32_t)T;
+        T += l->lengths ? l->lengths[i] : l->len;
+    }
+    if (cu) cu[l->seqs] = (int32_t)T;
+    return T;
+}
+
+/* Of a token, or of a sequence where that is what the head says. */
+static void fill_labels(subject *s, int64_t seqs, int64_t T, bool causal)
+{
+    const char *head = ses_model_head(s->model);
+    bool whole = head && !strcmp(head, "classify");
+    int64_t kinds = whole ? ses_model_labels(s->model) : 1;
+    for (int64_t i = 0; i < T; i++)
+        s->labels[i] = whole                  ? i < seqs ? (int32_t)(i % kinds) : SES_IGNORE
+                       : i % EVERY && !causal ? SES_IGNORE
+                                              : s->ids[i];
+}
+
 static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_err *e)
 {
-    int64_t T = l->seqs * l->len;
+    int64_t T = lay_out(l, NULL), vocab = ses_model_vocab(s->model);
     ses_free(s->cu);
     ses_free(s->ids);
     ses_free(s->labels);
@@ -121,11 +160,9 @@ static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_e
     s->ids = ses_alloc_array((size_t)T, sizeof *s->ids, e);
     s->labels = ses_alloc_array((size_t)T, sizeof *s->labels, e);
     if (!s->cu || !s->ids || !s->labels) return false;
-    for (int64_t i = 0; i <= l->seqs; i++) s->cu[i] = (int32_t)(i * l->len);
-    for (int64_t i = 0; i < T; i++) {
-        s->ids[i] = (int32_t)(i * 7919 % VOCAB);
-        s->labels[i] = i % EVERY && !causal ? SES_IGNORE : s->ids[i];
-    }
+    lay_out(l, s->cu);
+    for (int64_t i = 0; i < T; i++) s->ids[i] = (int32_t)(i * 7919 % vocab);
+    fill_labels(s, l->seqs, T, causal);
     s->batch = (ses_batch){
         .seqs = l->seqs, .tokens = T, .cu = s->cu, .ids = s->ids, .labels = train ? s->labels : NULL
     };
@@ -145,8 +182,8 @@ static void pass(void *ctx, int64_t call)
     ses_outputs out;
     (void)call;
     ses_tape_reset(s->tape, NULL);
-    s->failed |= !ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ .logits = true }, &out, NULL);
-    if (!s->failed) wait_for(s->dev, out.item[0].tensor);
+    if (ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ .logits = true }, &out, &s->why))
+        wait_for(s->dev, out.item[0].tensor);
 }
 
 static void step(void *ctx, int64_t call)
@@ -156,8 +193,7 @@ static void step(void *ctx, int64_t call)
     ses_tape_options o = { .record = true, .train = true, .seed = 1, .step = (uint32_t)call };
     ses_tape_reset(s->tape, &o);
     ses_store_zero_grad(ses_model_store(s->model));
-    s->failed |= !ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ 0 }, &out, NULL);
-    if (s->failed) return;
+    if (!ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ 0 }, &out, &s->why)) return;
     ses_backward(s->tape, out.loss);
     ses_optim_step(s->optim, -1, 1);
     wait_for(s->dev, out.loss);
@@ -179,25 +215,68 @@ static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool
                     ses_err *e)
 {
     if (!load_batch(s, l, z->causal, train, e)) return false;
-    ses_timed timed = { .fn = train ? step : pass, .ctx = s };
-    timed.fn(s, -1); /* weights are packed, pages are there */
-    ses_bench_time(b, &timed, 1);
-    if (s->failed) return ses_tape_ok(s->tape, e) && ses_fail(e, SES_EARG, "%s cannot be run", z->name);
-    if (!timed.best) return true;
-    double tokens = (double)(l->seqs * l->len) / timed.best;
-    double share = ses_bench_share(b, 1e-9 * flops(z, l, train) / timed.best);
-    char shape[64];
     const char *name = train ? "model.train" : "model.forward";
+    char tokens[32], shape[48];
+    if (l->lengths)
+        snprintf(tokens, sizeof tokens, "%" PRId64 " in %" PRId64, s->batch.tokens, l->seqs);
+    else
+        snprintf(tokens, sizeof tokens, "%" PRId64 "x%" PRId64, l->seqs, l->len);
+    snprintf(shape, sizeof shape, "%s%s%s", z->name, *z->name ? " " : "", tokens);
+    ses_timed timed = { .fn = train ? step : pass, .ctx = s };
+    snprintf(timed.name, sizeof timed.name, "%s %s", name, shape);
+    timed.fn(s, -1); /* weights are packed, pages are there */
+    if (!s->why.code) ses_bench_time(b, &timed, 1);
+    if (s->why.code) return ses_fail(e, s->why.code, "%s: %s", shape, s->why.msg);
+    if (!ses_tape_ok(s->tape, e)) return false;
+    if (!timed.best) return true;
+    double rate = (double)s->batch.tokens / timed.best;
+    double share = z->layers ? ses_bench_share(b, 1e-9 * flops(z, l, train) / timed.best) : -1;
     ses_table_cell(t, "%s", z->name);
     ses_table_cell(t, "%s", train ? "training step" : "forward");
-    ses_table_cell(t, "%" PRId64 " x %" PRId64, l->seqs, l->len);
+    ses_table_cell(t, "%s", tokens);
     ses_table_cell(t, "%.2f", 1e3 * timed.best);
-    ses_table_cell(t, "%.0f", tokens);
+    ses_table_cell(t, "%.0f", rate);
     ses_table_cell(t, share < 0 ? "-" : "%.0f%%", 100 * share);
     ses_table_style(t, ses_share_style(share));
-    snprintf(shape, sizeof shape, "%s %" PRId64 "x%" PRId64, z->name, l->seqs, l->len);
     return ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", share, e) &&
-           ses_bench_row(b, name, shape, tokens, "tokens/s", share, e);
+           ses_bench_row(b, name, shape, rate, "tokens/s", share, e);
+}
+
+/* "8x128", or "12+7+30": lengths then is to be freed. */
+static bool read_load(const char *text, load *l, int64_t **lengths, ses_err *e)
+{
+    enum { MOST = 1 << 20 };
+    const char *at = text;
+    size_t n = 1;
+    char mark = strchr(text, 'x') ? 'x' : '+';
+    for (const char *c = text; *c; c++) n += *c == mark;
+    int64_t *x = *lengths = ses_alloc_array(n, sizeof *x, e), T = 0;
+    if (!x) return false;
+    for (size_t i = 0; at && i < n; i++) {
+        char *end;
+        x[i] = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : 0;
+        bool good = x[i] > 0 && x[i] <= MOST && (T += x[i]) <= MOST && *end == (i + 1 < n ? mark : 0);
+        at = good ? end + 1 : NULL;
+    }
+    if (!at || (mark == 'x' && (n != 2 || x[0] * x[1] > MOST)))
+        return ses_fail(e, SES_EUSAGE, "--load %s: 8x128 is 8 sequences of 128 tokens, 12+7+30 three", text);
+    *l = mark == 'x' ? (load){ .seqs = x[0], .len = x[1] } : (load){ .seqs = (int64_t)n, .lengths = x };
+    return true;
+}
+
+static bool one_folder(ses_bench *b, ses_table *t, ses_err *e)
+{
+    subject s;
+    const size z = { .name = "" };
+    bool ok = subject_open(&s, b, e);
+    for (size_t i = 0; ok && i < b->loads->n && !ses_bench_stopped(); i++) {
+        int64_t *lengths = NULL;
+        load l;
+        ok = read_load(b->loads->item[i], &l, &lengths, e) && measure(b, &s, &z, &l, b->train, t, e);
+        ses_free(lengths);
+    }
+    subject_free(&s);
+    return ok;
 }
 
 static bool one_size(ses_bench *b, const size *z, ses_table *t, ses_err *e)
@@ -226,14 +305,17 @@ static bool one_row(ses_bench *b, const struct gpu_row *r, ses_table *t, ses_err
 static bool run(ses_bench *b, ses_err *e)
 {
     ses_table *t = ses_table_new("Model||>Tokens|>ms|>tokens/s|>of peak", e);
-    bool ok = t != NULL;
-    for (size_t i = 0; ok && b->dev->host && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
+    bool ok = t && (!b->model || one_folder(b, t, e)), sized = !b->model;
+    for (size_t i = 0; ok && sized && b->dev->host && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
         if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
-    for (size_t i = 0; ok && !b->dev->host && i < SES_LEN(gpu_rows) && !ses_bench_stopped(); i++)
+    for (size_t i = 0; ok && sized && !b->dev->host && i < SES_LEN(gpu_rows) && !ses_bench_stopped(); i++)
         if (gpu_rows[i].size.quick || !b->quick) ok = one_row(b, &gpu_rows[i], t, e);
     ses_progress_end(&b->progress);
     if (ok && !b->json) {
-        if (b->dev->host)
+        if (b->model)
+            ses_bench_heading(b, "model", "  %s, %s, %d thread%s", b->model, ses_dtype_name(b->dtype),
+                              b->threads, b->threads == 1 ? "" : "s");
+        else if (b->dev->host)
             ses_bench_heading(b, "model", "  random weights, %s, %d thread%s, peak %.0f GFLOP/s",
                               ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
         else

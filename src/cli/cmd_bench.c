@@ -10,7 +10,9 @@
 
 typedef struct args {
     ses_shared shared;
-    bool quick;
+    bool quick, train, turns;
+    const char *only, *model;
+    ses_list loads;
 } args;
 
 static const ses_opt opt[] = {
@@ -18,6 +20,31 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, quick),
       .help = "fewer sizes, shorter measurements: seconds, and rougher numbers" },
+    { .name = "only",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, only),
+      .value = "TEXT",
+      .help = "gemm: rows with this in their name and shape, as \"gemm_gelu 128x3072x768\"" },
+    { .name = "model",
+      .letter = 'm',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, model),
+      .value = "DIR",
+      .help = "model: this folder, in place of sizes with random weights" },
+    { .name = "load",
+      .letter = 'l',
+      .type = SES_OPT_LIST,
+      .offset = offsetof(args, loads),
+      .value = "BATCH",
+      .help = "--model: 8x128 for 8 sequences of 128 tokens, or the length of each, as 12+7+30" },
+    { .name = "train",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, train),
+      .help = "--model: steps of training in place of passes" },
+    { .name = "turns",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, turns),
+      .help = "take turns with another program: a round for each line on standard input" },
     SES_OPT_SHARED(args, shared),
 };
 
@@ -78,6 +105,9 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     ses_bench b = { .call = c, .json = a->shared.json, .quick = a->quick, .isa = ses_shared_isa(&a->shared) };
     b.dtype = ses_shared_options(&a->shared).dtype;
+    b.only = a->only, b.model = a->model, b.loads = &a->loads, b.train = a->train, b.turns = a->turns;
+    if (!a->model != !a->loads.n || (a->train && !a->model))
+        return ses_fail(e, SES_EUSAGE, "--model, --load and --train go together: a folder and its batches");
     bool ok = true;
     for (int i = 0; i < c->n_rest; i++) /* before minutes of measuring */
         if (!find(c->rest[i], e)) return false;
@@ -96,6 +126,8 @@ static const ses_example examples[] = {
     { "sesame bench gemm", "matrix products of BERT's shapes on one thread and on all" },
     { "sesame bench model --threads 2 --json", "whole models, a JSON object a row" },
     { "sesame bench gemm ops model --quick", "a first look" },
+    { "sesame bench model --model bert-base-uncased --load 1x128 --load 12+7+30 --dtype int8",
+      "a folder: one text of 128 tokens, and three of different lengths" },
     { 0 },
 };
 
@@ -109,14 +141,19 @@ const ses_command ses_command_bench = {
         "with bias and GELU, and the two products of a backward pass, dX and dW. A row's shape is MxNxK. "
         "OpenBLAS and oneDNN, where they are installed, take turns with Sesame.\n\n"
         "ops: every op at the sizes BERT-base gives it, forward and backward.\n\n"
-        "model: BERT in three sizes with random weights: latency, tokens a second, training steps.\n\n"
+        "model: BERT in three sizes with random weights: latency, tokens a second, training steps; with "
+        "--model the folder's own, on batches of made-up ids.\n\n"
         "tokenizer: megabytes of text a second, ids and offsets.\n\n"
         "generate: one more token of a text behind a cache of keys and values, early and late in it.\n\n"
         "pipelines: texts and tokens a second, from text to answer, of a small BERT with random weights.\n\n"
         "Times are the best of several rounds in which all contestants take turns. The share of the peak "
         "compares with multiply-adds in registers, measured in the same run on as many threads. With "
         "--json each row is an object with the keys bench, shape, threads, isa, dtype, value, unit and "
-        "peak_share (null where the measure is not FLOP/s). Ctrl-C shows what there is and ends.",
+        "peak_share (null where the measure is not FLOP/s). Ctrl-C shows what there is and ends.\n\n"
+        "With --turns what is measured is told by {\"ready\": [NAME...]}; each line on standard input is "
+        "then "
+        "a short round, answered by {\"seconds\": [...]}, the fastest call of each, and the line \"next\" "
+        "goes on to what is measured next. So another program can alternate with this one.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),
