@@ -1,8 +1,8 @@
 /* Our side of tokenizers.py: encodes the lines of a file again and again, one pass for each line on stdin,
  * and says how long it took. cc -O2 -Iinclude bench/peers/tokenizers.c build/libsesame.a -lm -lpthread
- *     tokenizers MODEL FILE THREADS special|plain [IDS]
- * IDS: a file that gets the ids of every line (int32, -1 after each line). Answers: "seconds tokens
- * seconds-of-the-processor". */
+ *     tokenizers MODEL FILE THREADS special|plain again|once [IDS]
+ * once: caches are emptied before each pass. IDS: a file that gets the ids of every line (int32, -1 after
+ * each line). Answers: "seconds tokens seconds-of-the-processor". */
 #define _POSIX_C_SOURCE 200809L
 #include "sesame/tokenizer.h"
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 {
     ses_err e = { 0 };
     size_t n = 0;
-    if (argc < 5) return 2;
+    if (argc < 6) return 2;
     ses_tokenizer *t = ses_tokenizer_open(argv[1], &e);
     char *text = read_file(argv[2], &n);
     int threads = (int)strtol(argv[3], NULL, 10);
@@ -87,14 +87,20 @@ int main(int argc, char **argv)
         if (!w[i].k) return fprintf(stderr, "%s\n", e.msg), 1;
         at = end;
     }
-    if (argc > 5) {
-        FILE *ids = fopen(argv[5], "wb");
+    if (argc > 6) {
+        FILE *ids = fopen(argv[6], "wb");
         for (int i = 0; ids && i < threads; i++) w[i].ids = ids, work(&w[i]), w[i].ids = NULL;
         if (!ids || fclose(ids)) return 1;
     }
     puts("ready");
     fflush(stdout);
+    bool once = !strcmp(argv[5], "once");
     for (char line[64]; fgets(line, sizeof line, stdin);) {
+        for (int i = 0; once && i < threads; i++) {
+            ses_tokens_free(w[i].k);
+            w[i].k = ses_tokens_new(t, &e);
+            if (!w[i].k) return fprintf(stderr, "%s\n", e.msg), 1;
+        }
         double start = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
         size_t tokens = 0;
         for (int i = 1; i < threads; i++)

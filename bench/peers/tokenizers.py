@@ -3,11 +3,12 @@
 Needs a Python with the peers (those it lacks are named and left out), a C compiler and a built Sesame
 (build/libsesame.a). Ids are compared first, line by line; then all take turns, round after round, on the same lines,
 producing ids and offsets; sentencepiece, tiktoken and gigatoken give ids alone. The others but
-gigatoken get the first part of the lines, so that a round takes about as long for each. Printed: MB/s of input, the median of each round's ratio to
+gigatoken get the first part of the lines, so that a round takes about as long for each. With --once all begin
+each round anew, with empty caches, and get the same lines, so that no line has been seen before. Printed: MB/s of input, the median of each round's ratio to
 Sesame, and how many lines had other ids. One thread is timed by the processor's time, so that others who use the
 machine count less, and more threads by the clock.
 
-    python bench/peers/tokenizers.py [--shared ../shared] [--megabytes 20] [--rounds 7] [--threads 1,2]
+    python bench/peers/tokenizers.py [--shared ../shared] [--megabytes 20] [--rounds 7] [--threads 1,2] [--once]
 """
 import argparse
 import glob
@@ -74,10 +75,10 @@ def megabytes(lines):
 class Sesame:
     name = "sesame"
 
-    def __init__(self, program, model, path, threads, special, ids):
+    def __init__(self, program, model, path, threads, special, once, ids):
         self.ids = ids
-        self.p = subprocess.Popen([program, model, path, str(threads), "special" if special else "plain", ids],
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.p = subprocess.Popen([program, model, path, str(threads), "special" if special else "plain",
+                                   "once" if once else "again", ids], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.p.stdout.readline().strip() != "ready":
             raise RuntimeError("no answer from " + program)
 
@@ -103,8 +104,14 @@ class Sesame:
 
 
 class Peer:
-    def __init__(self, name, lines, run, one):
-        self.name, self.texts, self.run, self.one = name, lines, run, one
+    """run encodes all lines, one gives a line's ids; fresh makes the two of them anew, caches empty."""
+
+    def __init__(self, name, lines, fresh):
+        self.name, self.texts, self.fresh = name, lines, fresh
+        self.begin()
+
+    def begin(self):
+        self.run, self.one = self.fresh()
 
     def seconds(self, clock):
         now = time.process_time if clock == "cpu" else time.perf_counter
@@ -118,19 +125,22 @@ class Peer:
 
 def reference(path, lines, threads, special):
     from tokenizers import Tokenizer
-    t = Tokenizer.from_file(path)
-    t.no_truncation()
-    t.no_padding()
-    # encode_batch of one thread still pays for the pool; a plain loop does not.
-    batch = (lambda x: t.encode_batch(x, add_special_tokens=special)) if threads > 1 else (
-        lambda x: [t.encode(y, add_special_tokens=special) for y in x])
-    return Peer("tokenizers (Rust)", lines, batch, lambda x: t.encode(x, add_special_tokens=special).ids)
+
+    def fresh():
+        t = Tokenizer.from_file(path)
+        t.no_truncation()
+        t.no_padding()
+        # encode_batch of one thread still pays for the pool; a plain loop does not.
+        batch = (lambda x: t.encode_batch(x, add_special_tokens=special)) if threads > 1 else (
+            lambda x: [t.encode(y, add_special_tokens=special) for y in x])
+        return batch, lambda x: t.encode(x, add_special_tokens=special).ids
+    return Peer("tokenizers (Rust)", lines, fresh)
 
 
 def sentencepiece(path, lines, threads, special):
     import sentencepiece as spm
     p = spm.SentencePieceProcessor(model_file=path)
-    return Peer("sentencepiece", lines, lambda x: p.encode(x, num_threads=threads), p.encode)
+    return Peer("sentencepiece", lines, lambda: (lambda x: p.encode(x, num_threads=threads), p.encode))
 
 
 def tiktoken(folder, lines, threads, special):
@@ -145,23 +155,28 @@ def tiktoken(folder, lines, threads, special):
     e = tk.Encoding("gpt2", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     batch = (lambda x: e.encode_ordinary_batch(x, num_threads=threads)) if threads > 1 else (
         lambda x: [e.encode_ordinary(y) for y in x])
-    return Peer("tiktoken", lines, batch, e.encode_ordinary)
+    return Peer("tiktoken", lines, lambda: (batch, e.encode_ordinary))
 
 
 def tokie(path, lines, threads, special):
     import tokie as tk
-    t = tk.Tokenizer.from_json(path)
-    return Peer("tokie", lines, lambda x: [t.encode_with_offsets(y, add_special_tokens=special) for y in x],
+
+    def fresh():
+        t = tk.Tokenizer.from_json(path)
+        return (lambda x: [t.encode_with_offsets(y, add_special_tokens=special) for y in x],
                 lambda x: t.encode(x, add_special_tokens=special).ids)
+    return Peer("tokie", lines, fresh)
 
 
 def gigatoken(path, lines, threads, special):
     """Lines in one buffer, ids in one array: its fastest way, which skips empty lines (there are none)."""
     import gigatoken as gt
-    t = gt.Tokenizer(path)
     source = gt.BytesSource("\n".join(lines).encode(), separator=b"\n")
-    return Peer("gigatoken (ids)", lines, lambda x: t.encode_batch(source, parallel=threads > 1),
-                lambda x: t.encode(x).tolist())
+
+    def fresh():
+        t = gt.Tokenizer(path)
+        return lambda x: t.encode_batch(source, parallel=threads > 1), lambda x: t.encode(x).tolist()
+    return Peer("gigatoken (ids)", lines, fresh)
 
 
 # kind, our file, the peers' files
@@ -193,23 +208,26 @@ def contestants(makers, folder, lines, part, threads, special):
 def contest(args, program, kind, model, makers, title, lines, threads):
     folder = os.path.dirname(model)
     clock = args.clock or ("wall" if threads > 1 else "cpu")
-    part = cut(lines, int(args.part * 1e6))
+    part = lines if args.once else cut(lines, int(args.part * 1e6))
     special = False
     with tempfile.TemporaryDirectory() as tmp:
         path = os.path.join(tmp, "lines.txt")
         with open(path, "w", encoding="utf-8", newline="\n") as f:
             f.write("".join(line + "\n" for line in lines))
-        ours = Sesame(program, model, path, threads, special, os.path.join(tmp, "ids"))
+        ours = Sesame(program, model, path, threads, special, args.once, os.path.join(tmp, "ids"))
         peers = list(contestants(makers, folder, lines, part, threads, special))
         want = ours.lines()
         differ = {p.name: sum(a != b for a, b in zip(want, p.lines(part))) for p in peers} if threads == 1 else {}
         speed = {p.name: [] for p in [ours, *peers]}
         for _ in range(args.rounds):
             for p in [ours, *peers]:
+                if args.once and p is not ours:
+                    p.begin()
                 speed[p.name].append(megabytes(lines if p is ours else p.texts) / p.seconds(clock))
         ours.close()
     name = os.path.join(os.path.basename(folder), os.path.basename(model))
-    print(f"{name} ({kind}), {title}, {threads} thread{'s' if threads > 1 else ''}, {clock} time")
+    print(f"{name} ({kind}), {title}, {threads} thread{'s' if threads > 1 else ''}, {clock} time"
+          f"{', seen once' if args.once else ''}")
     for name, rate in speed.items():
         ratio = statistics.median(a / b for a, b in zip(speed["sesame"], rate))
         note = "" if name == "sesame" else f"   Sesame {ratio:6.1f}x"
@@ -233,6 +251,7 @@ def main():
     p.add_argument("--part", type=float, default=1, help="megabytes of it for the others")
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--threads", default="1,2")
+    p.add_argument("--once", action="store_true", help="caches are empty at the begin of each round")
     p.add_argument("--only", default="", help="a part of the tokenizer's name")
     p.add_argument("--text", default="", help="a part of the text's name")
     p.add_argument("--clock", choices=["cpu", "wall"], help="cpu for one thread, wall for more, unless told")
