@@ -151,7 +151,7 @@ static bool denormalize(const self_type *d, ses_buf *text, ses_err *e)
 {
     ses_text in = { 0 }, out = { 0 };
     bool ok = ses_text_put(&in, text->data, text->len, (ses_offset){ 0, 0 }, e) &&
-              ses_spm_norm_run(&d->denormalizer, &in, 0, in.n, &out, e);
+              ses_spm_norm_run(&d->denormalizer, &in, 0, in.n, &out, NULL, e);
     text->len = 0;
     ok = ok && (ses_buf_append(text, out.byte, out.n) || ses_buf_ok(text, e));
     ses_text_free(&in);

@@ -41,25 +41,6 @@ bool ses_mark_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e
     return true;
 }
 
-/* text[begin, end), each character coming from itself. */
-static bool identity(ses_text *t, const char *text, size_t begin, size_t end, ses_err *e)
-{
-    size_t n = end - begin;
-    if (!n) return true;
-    if (!ses_text_reserve(t, n, e)) return false;
-    memcpy(t->byte + t->n, text + begin, n);
-    ses_offset *from = t->from + t->n;
-    for (size_t i = 0; i < n;) {
-        uint8_t c = (uint8_t)text[begin + i];
-        size_t len = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-        ses_offset self = { (uint32_t)(begin + i), (uint32_t)(begin + i + len) };
-        for (size_t j = 0; j < len && i + j < n; j++) from[i + j] = self;
-        i += len;
-    }
-    t->n += n;
-    return true;
-}
-
 /* Bytes [begin, end) of k->raw through every normalizer, appended to out. */
 static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, ses_err *e)
 {
@@ -90,7 +71,7 @@ static bool extract(ses_tokens *k, const char *text, size_t begin, size_t end, s
     ses_pieces *p = &k->pieces[0];
     p->n = p->text.n = k->raw.n = 0;
     if (!ses_added_split(a, &a->raw, text + begin, end - begin, &k->outer, e)) return false;
-    if (!identity(&k->raw, text, begin, end, e)) return false;
+    if (!ses_text_put_self(&k->raw, text + begin, end - begin, begin, e)) return false;
     for (size_t i = 0; i < k->outer.n; i++) {
         const ses_match *m = &k->outer.match[i];
         size_t at = p->text.n;

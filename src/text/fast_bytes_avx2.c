@@ -136,7 +136,8 @@ static void find_places(const ses_bytes_work *w, batch *b, size_t from, size_t n
 bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base,
                           size_t count, ses_err *e)
 {
-    batch b = { .slot = { 0 } };
+    batch b;
+    memset(b.slot, 0, sizeof b.slot);
     ses_run *r = &k->run;
     for (size_t i = 0; i < count; i += SES_BYTES_BATCH) {
         size_t n = count - i < SES_BYTES_BATCH ? count - i : SES_BYTES_BATCH;

@@ -88,23 +88,12 @@ static bool begins_well(const ses_words_fast *f, ses_words_work *w, const char *
     return ses_words_joins(f, w, (ses_string){ text + begin, end - begin }, false, true, yes, e);
 }
 
-static bool put_chunks(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                       const uint32_t ends[2], size_t count, bool *odd, ses_err *e)
-{
-    if (!f->spm) return f->put(f, w, k, text, ends, 0, count, odd, e);
-    for (size_t i = 0, to; i < count && !*odd; i = to) {
-        to = ses_words_spm_few(f, w->cut, i, count);
-        if (!f->put(f, w, k, text, ends, i, to, odd, e)) return false;
-        *odd |= !ses_words_spm_near(f, w, &k->run, text, w->cut[to]);
-    }
-    return true;
-}
-
 static bool encode_stretch(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
                            size_t all, ses_err *e)
 {
     const ses_words_fast *f = self;
     ses_words_work *w = work;
+    ses_words_put_fn *put = f->spm ? ses_words_spm_put : f->put;
     size_t end = all;
     while (f->spm && f->spm_norm->remove_extra_whitespaces && end > begin + 1 && text[end - 1] == ' ') end--;
     const uint32_t ends[2] = { (uint32_t)begin, (uint32_t)end };
@@ -112,9 +101,7 @@ static bool encode_stretch(const void *self, void *work, ses_tokens *k, const ch
     size_t at = begin + 1, count = 1;
     bool good = true, odd = false, first = true;
     w->cut[0] = (uint32_t)begin;
-    w->sum = 0;
-    w->summed = k->run.n;
-    w->summed_byte = begin;
+    if (f->spm) ses_words_spm_begin(f, w, k, begin);
     while (good && !odd) {
         if (!list_cuts(f, w, text, &at, end, &count, e)) return false;
         bool last = at + 1 >= end;
@@ -123,7 +110,7 @@ static bool encode_stretch(const void *self, void *work, ses_tokens *k, const ch
         first = false;
         if (!good) break;
         if (last) w->cut[count] = (uint32_t)end;
-        if (!put_chunks(f, w, k, text, ends, last ? count : count - 1, &odd, e)) return false;
+        if (!put(f, w, k, text, ends, 0, last ? count : count - 1, &odd, e)) return false;
         if (last && !odd) return k->run.words += f->spm != NULL, true; /* all of it was one word */
         w->cut[0] = w->cut[count - 1];
         count = 1;
@@ -253,7 +240,8 @@ static void *work_new(const void *self, ses_err *e)
 static bool sort_ascii(ses_words_fast *f, bool *fits, ses_err *e)
 {
     if (f->spm) { /* chunks are asked about as they come */
-        memset(f->calm, 1, sizeof f->calm);
+        memset(f->calm, 1, 128);
+        memset(f->calm + 128, 2, 128);
         f->calm[' '] = 0;
         return true;
     }

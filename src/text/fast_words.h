@@ -22,8 +22,8 @@ enum {
     SES_WORDS_ELSEWHERE = 0x80 /* for an entry's shape: the store has it, id[0] is the place */
 };
 
-/* Where a chunk stands: Metaspace asks whether a text begins there. */
-typedef enum { SES_WORDS_INNER, SES_WORDS_FIRST, SES_WORDS_FIRST_OF_ALL } ses_words_place;
+/* Where a chunk stands: Metaspace asks whether a text begins there, SentencePiece how large the sum is. */
+typedef enum { SES_WORDS_INNER, SES_WORDS_FIRST, SES_WORDS_FIRST_OF_ALL, SES_WORDS_LATE } ses_words_place;
 
 /* A chunk of up to 15 bytes, in the last its length and its place << 4; and up to three tokens: where each
  * begins (upper four bits) and ends. shape: tokens in bits 0-1; words before the second token in bit 2,
@@ -34,6 +34,12 @@ typedef struct ses_words_entry {
     uint8_t place[3], shape;
 } ses_words_entry;
 
+/* SentencePiece: the sum of the best path to a token of the run, its mark, and where in the text that is. */
+typedef struct ses_words_sum {
+    float sum;
+    size_t token, mark, byte;
+} ses_words_sum;
+
 /* One thread's caches and lists. */
 typedef struct ses_words_work {
     ses_words_entry *small; /* [2 << SES_WORDS_SMALL_BITS], buckets of two */
@@ -42,8 +48,8 @@ typedef struct ses_words_work {
     uint8_t *calm;          /* [65536] of the first characters of Unicode: 0: not asked yet, 1: yes, 2: no */
     ses_text text[5];       /* for asking the normalizers */
     size_t n;               /* bytes of the text at hand */
-    float sum;              /* SentencePiece: of the best path to token `summed` of the run */
-    size_t summed, summed_byte; /* and where in the text that is */
+    ses_words_sum sum;
+    ses_words_place inner; /* of chunks that are not the first */
     ses_token_list raw;
     uint32_t cut[SES_WORDS_CUTS + 72];
 } ses_words_work;
@@ -68,6 +74,7 @@ struct ses_words_fast {
     const struct ses_spm_model *spm; /* NULL: not SentencePiece's own pipeline */
     const struct ses_spm_norm *spm_norm;
     double most_score; /* of its pieces, without the sign */
+    bool falls;        /* none is above 0: sums go down only */
     ses_word_hash hash;
     ses_roots roots;
     ses_words_spaces_fn *spaces;
@@ -90,30 +97,31 @@ static inline uint8_t ses_words_tag(size_t len, ses_words_place place)
     return (uint8_t)(len | (size_t)place << 4);
 }
 
-static inline ses_words_place ses_words_place_of(uint32_t begin, const uint32_t ends[2])
+static inline ses_words_place ses_words_place_of(const ses_words_work *w, uint32_t begin,
+                                                 const uint32_t ends[2])
 {
-    return begin > ends[0] ? SES_WORDS_INNER : begin ? SES_WORDS_FIRST : SES_WORDS_FIRST_OF_ALL;
+    return begin > ends[0] ? w->inner : begin ? SES_WORDS_FIRST : SES_WORDS_FIRST_OF_ALL;
 }
 
 /* What tells a long chunk from others with its bytes: its place, and, for normalizers that look around,
  * whether it is all there is. */
-static inline uint8_t ses_words_long_tag(const ses_words_fast *f, uint32_t begin, uint32_t end,
-                                         const uint32_t ends[2])
+static inline uint8_t ses_words_long_tag(const ses_words_fast *f, const ses_words_work *w, uint32_t begin,
+                                         uint32_t end, const uint32_t ends[2])
 {
     bool all = f->looks_around && begin == ends[0] && end == ends[1];
-    return (uint8_t)(ses_words_place_of(begin, ends) | (all ? 4u : 0u));
+    return (uint8_t)(ses_words_place_of(w, begin, ends) | (all ? 4u : 0u));
 }
 
-/* SentencePiece's own pipeline (fast_words_spm.c): whether it is one to be cut, and the tokens of a chunk.
- * *certain: they are the same whatever stands before it. */
+/* SentencePiece's own pipeline (fast_words_spm.c): whether it is one to be cut; before a stretch; its chunks
+ * cut[from .. count) to the run; and the tokens of one. *certain: the same whatever stands before it. */
 bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t);
-/* How many chunks from `from` on may be looked up before asking whether the sum is near enough to 0 that what
- * was kept holds; and whether it is, at this byte. */
-size_t ses_words_spm_few(const ses_words_fast *f, const uint32_t *cut, size_t from, size_t count);
-bool ses_words_spm_near(const ses_words_fast *f, ses_words_work *w, const ses_run *r, const char *text,
-                        size_t at);
+void ses_words_spm_begin(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t begin);
+ses_words_put_fn ses_words_spm_put;
 bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                         size_t begin, size_t end, bool inner, bool *certain, bool *odd, ses_err *e);
+                         size_t begin, size_t end, const uint32_t ends[2], bool *certain, bool *odd,
+                         ses_err *e);
+/* Whether this character is nothing that white space is made of. */
+bool ses_words_spm_calm(const ses_words_fast *f, ses_words_work *w, ses_string c, bool *yes, ses_err *e);
 
 uint64_t ses_words_spaces_ref(const char *p);
 uint64_t ses_words_spaces_avx2(const char *p);

@@ -75,12 +75,12 @@ static inline bool hash_chunks(const ses_words_fast *f, const ses_words_work *w,
     for (size_t j = 0; j < n; j++) {
         uint32_t at = w->cut[from + j];
         size_t len = w->cut[from + j + 1] - at;
-        ses_words_place place = ses_words_place_of(at, ends);
+        ses_words_place place = ses_words_place_of(w, at, ends);
         if (len > SES_WORDS_SHORT) {
             any = true;
             if (len > SES_STORE_LONG) continue;
             b->hash[j] = ses_store_hash(&f->hash, text + at, len,
-                                        ses_words_long_tag(f, at, w->cut[from + j + 1], ends));
+                                        ses_words_long_tag(f, w, at, w->cut[from + j + 1], ends));
             __builtin_prefetch(ses_store_bucket(&w->store, b->hash[j]));
             continue;
         }
@@ -122,7 +122,8 @@ static inline bool put_far(const ses_words_fast *f, const ses_record *x, ses_tok
 bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
                         const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e)
 {
-    batch b = { .slot = { 0 } };
+    batch b;
+    memset(b.slot, 0, sizeof b.slot);
     for (size_t i = from; i < count && !*odd; i += SES_WORDS_BATCH) {
         size_t n = count - i < SES_WORDS_BATCH ? count - i : SES_WORDS_BATCH;
         bool any = hash_chunks(f, w, text, ends, &b, i, n);
@@ -146,8 +147,8 @@ bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *
                 }
             } else if (len <= SES_STORE_LONG) {
                 far = ses_store_at(&w->store, b.place[j]);
-                if (far &&
-                    !ses_record_is(far, text + at, len, ses_words_long_tag(f, at, w->cut[i + j + 1], ends)))
+                if (far && !ses_record_is(far, text + at, len,
+                                          ses_words_long_tag(f, w, at, w->cut[i + j + 1], ends)))
                     far = NULL;
             }
             bool ok = far ? put_far(f, far, k, text, at, e)

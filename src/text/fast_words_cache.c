@@ -140,20 +140,19 @@ bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, co
                    ses_err *e)
 {
     given g = { text, w->cut[i], w->cut[i + 1], k->run.words, k->run.n, k->n_mark };
-    ses_words_place place = ses_words_place_of(g.begin, ends);
+    ses_words_place place = ses_words_place_of(w, g.begin, ends);
     bool alone;
     if (!look_around(f, w, &g, ends, &alone, odd, e)) return false;
     if (*odd) return true;
-    bool ok =
-        f->spm ? ses_words_spm_chunk(f, w, k, text, g.begin, g.end, place == SES_WORDS_INNER, &alone, odd, e)
-               : ses_encode_exact(k, text, g.begin, g.end, NULL, e);
+    bool ok = f->spm ? ses_words_spm_chunk(f, w, k, text, g.begin, g.end, ends, &alone, odd, e)
+                     : ses_encode_exact(k, text, g.begin, g.end, NULL, e);
     if (!ok) return false;
     if (*odd || !alone || !is_inside(&g, &k->run)) return true;
     if (bucket && fits_small(&g, k)) {
         keep_small(bucket, &g, &k->run, place);
         return true;
     }
-    uint8_t tag = bucket ? (uint8_t)place : ses_words_long_tag(f, g.begin, g.end, ends);
+    uint8_t tag = bucket ? (uint8_t)place : ses_words_long_tag(f, w, g.begin, g.end, ends);
     uint32_t far = keep_far(&w->store, &g, k, f->surface, tag);
     if (far && bucket) {
         given none = g;
@@ -214,7 +213,7 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
     for (size_t i = from; i < count && !*odd; i++) {
         uint32_t at = w->cut[i];
         size_t len = w->cut[i + 1] - at;
-        ses_words_place place = ses_words_place_of(at, ends);
+        ses_words_place place = ses_words_place_of(w, at, ends);
         const ses_record *far = NULL;
         ses_words_entry *x = NULL;
         uint64_t hash = 0, key[2] = { 0 };
@@ -233,7 +232,7 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
             }
             if (hit) far = ses_store_at(&w->store, (uint32_t)hit->id[0]);
         } else if (len <= SES_STORE_LONG) {
-            uint8_t tag = ses_words_long_tag(f, at, w->cut[i + 1], ends);
+            uint8_t tag = ses_words_long_tag(f, w, at, w->cut[i + 1], ends);
             hash = ses_store_hash(&f->hash, text + at, len, tag);
             far = ses_store_at(&w->store, ses_store_look(&w->store, hash));
             if (far && !ses_record_is(far, text + at, len, tag)) far = NULL;

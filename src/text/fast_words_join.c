@@ -6,19 +6,6 @@
 
 #include <string.h>
 
-/* bytes, each character coming from itself, the first from `at` on. */
-static bool put_raw(ses_text *t, ses_string s, size_t at, ses_err *e)
-{
-    for (size_t i = 0; i < s.n;) {
-        uint32_t cp;
-        size_t len = ses_utf8_next(s.p + i, &cp);
-        ses_offset from = { (uint32_t)(at + i), (uint32_t)(at + i + len) };
-        if (!ses_text_put(t, s.p + i, len, from, e)) return false;
-        i += len;
-    }
-    return true;
-}
-
 /* The normal form of in, appended to out. */
 static bool normalize(const ses_words_fast *f, ses_words_work *w, ses_text *in, ses_text *out, ses_err *e)
 {
@@ -45,12 +32,13 @@ static bool joins_at_all(const ses_words_fast *f, ses_words_work *w, const ses_s
     for (size_t i = 0; i < n; at += part[i++].n) {
         in->n = 0;
         size_t before = parts->n;
-        if (!put_raw(in, part[i], at, e) || !normalize(f, w, in, parts, e)) return false;
+        if (!ses_text_put_self(in, part[i].p, part[i].n, at, e) || !normalize(f, w, in, parts, e))
+            return false;
         if (part[i].n && parts->n == before) return *yes = false, true;
     }
     in->n = 0;
     for (size_t i = 0, begin = 0; i < n; begin += part[i++].n)
-        if (!put_raw(in, part[i], begin, e)) return false;
+        if (!ses_text_put_self(in, part[i].p, part[i].n, begin, e)) return false;
     if (!normalize(f, w, in, whole, e)) return false;
     *yes = whole->n == parts->n && !memcmp(whole->byte, parts->byte, whole->n) &&
            !memcmp(whole->from, parts->from, whole->n * sizeof *whole->from);
@@ -79,11 +67,16 @@ static bool is_quiet(uint32_t cp)
 
 bool ses_words_calm(const ses_words_fast *f, ses_words_work *w, uint32_t cp, bool *yes, ses_err *e)
 {
+    if (cp < 0x10000 && w->calm && w->calm[cp]) return *yes = w->calm[cp] == 1, true;
     char c[4];
     ses_string self = { c, ses_utf8_encode(cp, c) };
     *yes = false;
-    if (cp >= 0x10000) return true;
-    if (w->calm && w->calm[cp]) return *yes = w->calm[cp] == 1, true;
+    if (cp >= 0x10000) return !f->spm || ses_words_spm_calm(f, w, self, yes, e);
+    if (f->spm) {
+        if (!ses_words_spm_calm(f, w, self, yes, e)) return false;
+        w->calm[cp] = *yes ? 1 : 2;
+        return true;
+    }
     ses_string two[2][2] = { { self, { " a", 2 } }, { { "a", 1 }, { " ", 1 } } };
     char spaced[5] = { ' ' };
     memcpy(spaced + 1, c, self.n);

@@ -64,19 +64,6 @@ static bool read_vocab(ses_unigram *m, const ses_json *list, ses_arena *mem, ses
     return ok || ses_wrap(e, "vocab");
 }
 
-/* What offer_ascii looks up. */
-static bool list_ascii(ses_unigram *m, ses_arena *mem, ses_err *e)
-{
-    if (m->unk_id < 0) return true; /* an unknown character is an error: looked for one by one */
-    m->pair = ses_trie_pairs(&m->trie, mem, e);
-    for (int c = 0; m->pair && c < 128; c++) {
-        int32_t id = ses_trie_find(&m->trie, &(char){ (char)c }, 1);
-        m->alone[c] =
-            (ses_unigram_alone){ id < 0 ? m->unk_score : m->score[id], (uint32_t)(id < 0 ? m->unk_id : id) };
-    }
-    return m->pair;
-}
-
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
     ses_unigram *m = ses_arena_array(mem, 1, sizeof *m, e);
@@ -90,7 +77,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
         return ses_fail(e, SES_EFORMAT, "unk_id: %lld is not below the %d pieces", (long long)unk, m->n),
                NULL;
     m->unk_id = (int32_t)unk;
-    if (!list_ascii(m, mem, e)) return NULL;
+    if (!ses_path64_pieces_open(&m->pieces, &m->trie, m->score, m->unk_score, m->unk_id, mem, e)) return NULL;
     char s[SES_BYTE_TOKEN];
     for (int b = 0; b < 256; b++) m->byte_id[b] = ses_trie_find(&m->trie, s, ses_byte_token((uint8_t)b, s));
     return m;
@@ -119,79 +106,20 @@ static void save(const void *self, ses_json_writer *w)
 
 /* ---- encoding ---- */
 
-/* The best paths to each place in the word: their sums, -INFINITY where a place is not reached, and of their
- * last pieces the start and the id. */
-typedef struct paths {
-    double *sum;
-    uint64_t *last; /* start << 32 | id */
-} paths;
-
-static uint64_t link(size_t place, int32_t id) { return (uint64_t)place << 32 | (uint32_t)id; }
-static size_t place_of(uint64_t last) { return last >> 32; }
-static int32_t id_of_link(uint64_t last) { return (int32_t)(uint32_t)last; }
-
-/* Of paths of equal score the one found first stays: its last piece is the longest. Sums run from the left,
- * in double precision, as in the reference. No branch: which of two is better cannot be guessed. */
-static inline void offer(paths at, size_t to, double sum, uint64_t last)
+static bool forward(const ses_unigram *m, const char *word, size_t n, ses_path64_list at, ses_err *e)
 {
-    double old = at.sum[to];
-    uint64_t mask = 0 - (uint64_t)(sum > old);
-    at.sum[to] = sum > old ? sum : old;
-    at.last[to] ^= (at.last[to] ^ last) & mask;
-}
-
-/* Pieces that begin at i, from the trie's node that k - i bytes lead to. True: one ends at `single`. */
-static inline bool offer_rest(const ses_unigram *m, const char *word, size_t n, size_t i, size_t k,
-                              uint32_t base, size_t single, paths at)
-{
-    bool found = false;
-    int32_t id;
-    while (k < n && ses_trie_step(&m->trie, &base, (uint8_t)word[k], &id)) {
-        k++;
-        if (id < 0) continue;
-        offer(at, k, m->score[id] + at.sum[i], link(i, id));
-        found |= k == single;
-    }
-    return found;
-}
-
-/* The same for a character of ASCII with AHEAD bytes from it on: that many steps without a branch, since when
- * a walk ends cannot be guessed either. */
-enum { AHEAD = 5 };
-
-static inline void offer_ascii(const ses_unigram *m, const char *word, size_t n, size_t i, paths at)
-{
-    const uint8_t *p = (const uint8_t *)word + i;
-    const uint64_t from = (uint64_t)i << 32;
-    double sum = at.sum[i];
-    uint64_t u = m->pair[p[0] << 8 | p[1]];
-    offer(at, i + 1, m->alone[p[0]].score + sum, from | m->alone[p[0]].id);
-    for (size_t k = 2;; k++) {
-        uint64_t value = ses_trie_value(u); /* 0: no piece ends here, and its score is -INFINITY */
-        offer(at, i + k, m->score[(int64_t)value - 1] + sum, from | (value - 1));
-        if (k == AHEAD) break;
-        u = ses_trie_next(&m->trie, u, p[k]);
-    }
-    if (u) offer_rest(m, word, n, i, i + AHEAD, ses_trie_base(u), 0, at);
-}
-
-static bool forward(const ses_unigram *m, const char *word, size_t n, paths at, ses_err *e)
-{
-    for (size_t i = 0; i < n;) {
-        if ((uint8_t)word[i] < 0x80 && i + AHEAD <= n && m->pair) {
-            offer_ascii(m, word, n, i++, at);
-            continue;
-        }
+    for (size_t i = 0, to; i < n; i = to) {
+        /* without an unk_id an unknown character is an error: looked for one by one */
+        to = m->unk_id < 0 ? i : ses_path64_offer_ascii(&m->pieces, word, n, i, INFINITY, at, false);
+        if (to > i) continue;
         uint32_t c;
         size_t step = ses_utf8_decode(word + i, n - i, &c);
         if (!step) return ses_fail(e, SES_EARG, "byte %zu of a word is not UTF-8", i);
-        if (!offer_rest(m, word, n, i, i, m->trie.root, i + step, at)) {
-            double sum = m->unk_score + at.sum[i];
-            if (m->unk_id < 0 && sum > at.sum[i + step])
-                return ses_fail(e, SES_EFORMAT, "byte %zu of a word is unknown and there is no unk_id", i);
-            offer(at, i + step, sum, link(i, m->unk_id));
-        }
-        i += step;
+        to = i + step;
+        if (ses_path64_offer_rest(&m->pieces, word, n, i, i, m->trie.root, to, at, false)) continue;
+        if (m->unk_id < 0 && m->unk_score + at.sum[i] > at.sum[to])
+            return ses_fail(e, SES_EFORMAT, "byte %zu of a word is unknown and there is no unk_id", i);
+        ses_path64_offer_unknown(&m->pieces, i, step, at, false);
     }
     return true;
 }
@@ -209,15 +137,17 @@ static bool put_unknown(const ses_unigram *m, const char *word, size_t begin, si
     return true;
 }
 
+static int32_t id_of_last(uint64_t last) { return (int32_t)(uint32_t)last; }
+
 /* Turn the links of the best path around: that of each place on it then has the end and the id of the piece
  * there. */
 static void turn(uint64_t *last, size_t n)
 {
     uint64_t here = last[n];
     for (size_t end = n, start;; end = start) {
-        start = place_of(here);
+        start = here >> 32;
         uint64_t earlier = last[start];
-        last[start] = link(end, id_of_link(here));
+        last[start] = (uint64_t)end << 32 | (uint32_t)here;
         if (!start) break;
         here = earlier;
     }
@@ -228,19 +158,16 @@ bool ses_unigram_encode(const ses_unigram *m, const char *word, size_t n, ses_to
 {
     if (!n) return true;
     if (n >= INT32_MAX) return ses_fail(e, SES_EARG, "a word of %zu bytes is too long", n);
-    paths at = { .sum = ses_arena_alloc(scratch, (n + 1) * sizeof *at.sum, e) };
-    at.last = at.sum ? ses_arena_alloc(scratch, (n + 1) * sizeof *at.last, e) : NULL;
-    if (!at.last) return false;
-    for (size_t i = 0; i <= n; i++) at.sum[i] = i ? -INFINITY : 0, at.last[i] = 0;
-    if (!forward(m, word, n, at, e)) return false;
+    ses_path64_list at;
+    if (!ses_path64_list_open(&at, n, 0, false, scratch, e) || !forward(m, word, n, at, e)) return false;
     turn(at.last, n);
     for (size_t i = 0, end; i < n; i = end) {
-        end = place_of(at.last[i]);
-        if (id_of_link(at.last[i]) != m->unk_id) {
-            if (!ses_tokens_put(out, id_of_link(at.last[i]), i, end, e)) return false;
+        end = at.last[i] >> 32;
+        if (id_of_last(at.last[i]) != m->unk_id) {
+            if (!ses_tokens_put(out, id_of_last(at.last[i]), i, end, e)) return false;
             continue;
         }
-        while (end < n && id_of_link(at.last[end]) == m->unk_id) end = place_of(at.last[end]);
+        while (end < n && id_of_last(at.last[end]) == m->unk_id) end = at.last[end] >> 32;
         if (!put_unknown(m, word, i, end, out, e)) return false;
     }
     return true;

@@ -12,7 +12,7 @@ static void save(const void *self, ses_json_writer *w) { ses_spm_norm_save(self,
 static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
                       ses_err *e)
 {
-    return ses_spm_norm_run(self, in, begin, end, out, e);
+    return ses_spm_norm_run(self, in, begin, end, out, NULL, e);
 }
 
 const ses_stage ses_stage_norm_sentencepiece = {

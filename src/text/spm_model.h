@@ -7,10 +7,11 @@
 #include "stage.h"
 #include "trie.h"
 
-typedef struct ses_spm_alone {
-    float score;
-    int32_t id;
-} ses_spm_alone;
+#define SES_PATH_REAL float
+#define SES_PATH(name) ses_path32_##name
+#include "best_path_body.h"
+#undef SES_PATH_REAL
+#undef SES_PATH
 
 typedef struct ses_spm_model {
     ses_spm_kind kind;
@@ -33,8 +34,7 @@ typedef struct ses_spm_model {
 
     float *weight; /* [n] unigram: -INFINITY unless normal or user-defined; weight[-1] too */
     float unk_score;
-    const uint64_t *pair;     /* ses_trie_pairs */
-    ses_spm_alone alone[128]; /* characters of ASCII as pieces, or unknown */
+    ses_path32_pieces pieces;
 
     ses_merges merges; /* BPE; a character that is no piece has an id from n on */
     ses_vocab chars;   /* those characters */
@@ -47,9 +47,9 @@ bool ses_spm_unigram_open(ses_spm_model *m, ses_arena *mem, ses_err *e);
 bool ses_spm_unigram_encode(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,
                             ses_arena *scratch, ses_err *e);
 /* The same for a part of a text that no piece goes across the ends of: *sum is that of the best path to its
- * begin, then to its end. *gap: how far the next best path through the part lies behind, in exact numbers;
- * NULL: not asked. */
-bool ses_spm_unigram_part(const ses_spm_model *m, const char *p, size_t n, float *sum, double *gap,
+ * begin, then to its end. *gap: how far the next best path through the part lies behind, as summed; NULL: not
+ * asked. */
+bool ses_spm_unigram_part(const ses_spm_model *m, const char *p, size_t n, float *sum, float *gap,
                           ses_token_list *out, ses_arena *scratch, ses_err *e);
 bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e);
 bool ses_spm_bpe_encode(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,

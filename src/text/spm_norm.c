@@ -195,7 +195,7 @@ bool ses_spm_norm_spaceless(const ses_spm_norm *s)
 }
 
 bool ses_spm_norm_run(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end, ses_text *out,
-                      ses_err *e)
+                      bool *trimmed, ses_err *e)
 {
     output o = output_of(s, out);
     size_t len;
@@ -212,8 +212,10 @@ bool ses_spm_norm_run(const ses_spm_norm *s, const ses_text *in, size_t begin, s
     if (s->add_dummy_prefix && !s->whitespace_as_suffix && !ses_text_put(out, o.space, o.n_space, front, e))
         return false;
     if (!put_all(&o, in, begin, end, e)) return false;
+    size_t all = out->n;
     while (s->remove_extra_whitespaces && out->n - o.start >= o.n_space &&
            !memcmp(out->byte + out->n - o.n_space, o.space, o.n_space))
         out->n -= o.n_space;
+    if (trimmed) *trimmed = out->n < all;
     return !s->add_dummy_prefix || !s->whitespace_as_suffix || ses_text_put(out, o.space, o.n_space, back, e);
 }

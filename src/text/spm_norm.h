@@ -20,8 +20,9 @@ typedef struct ses_spm_norm {
 bool ses_spm_norm_open(ses_spm_norm *s, const ses_json *settings, ses_arena *mem, ses_err *e);
 void ses_spm_norm_save(const ses_spm_norm *s, ses_json_writer *w); /* the members */
 
+/* *trimmed: white space at the end was taken off; may be NULL. */
 bool ses_spm_norm_run(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end, ses_text *out,
-                      ses_err *e);
+                      bool *trimmed, ses_err *e);
 
 /* The same for a part of a text that begins with a space and stands behind something else than a space: the
  * space becomes one, nothing is put in front and nothing taken off at the ends. */

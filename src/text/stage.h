@@ -49,6 +49,8 @@ typedef struct ses_token_list {
 /* Growing, in text.c. All fail only for memory or sizes past 2 GiB. */
 bool ses_text_put(ses_text *t, const char *bytes, size_t n, ses_offset from,
                   ses_err *e); /* n bytes of one range */
+bool ses_text_put_self(ses_text *t, const char *bytes, size_t n, size_t at,
+                       ses_err *e); /* each character from itself, the first from `at` on */
 bool ses_text_copy(ses_text *t, const ses_text *src, size_t begin, size_t end,
                    ses_err *e); /* bytes as they are */
 void ses_text_free(ses_text *t);

@@ -44,6 +44,31 @@ bool ses_text_put(ses_text *t, const char *bytes, size_t n, ses_offset from, ses
     return true;
 }
 
+bool ses_text_put_self(ses_text *t, const char *bytes, size_t n, size_t at, ses_err *e)
+{
+    if (!n) return true;
+    if (!ses_text_reserve(t, n, e)) return false;
+    memcpy(t->byte + t->n, bytes, n);
+    ses_offset *from = t->from + t->n;
+    uint32_t place = (uint32_t)at;
+    for (size_t i = 0; i < n; i++) from[i] = (ses_offset){ place + (uint32_t)i, place + (uint32_t)i + 1 };
+    for (size_t i = 0; i < n;) {
+        uint8_t c = (uint8_t)bytes[i];
+        uint64_t eight = 0;
+        if (c < 0x80 && i + 8 <= n) memcpy(&eight, bytes + i, 8);
+        if (c < 0x80) {
+            i += i + 8 <= n && !(eight & 0x8080808080808080) ? 8 : 1;
+            continue;
+        }
+        size_t len = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+        ses_offset self = { place + (uint32_t)i, place + (uint32_t)(i + len) };
+        for (size_t j = 0; j < len && i + j < n; j++) from[i + j] = self;
+        i += len;
+    }
+    t->n += n;
+    return true;
+}
+
 bool ses_text_copy(ses_text *t, const ses_text *src, size_t begin, size_t end, ses_err *e)
 {
     if (begin == end) return true;

@@ -5,10 +5,11 @@
 #include "stage.h"
 #include "trie.h"
 
-typedef struct ses_unigram_alone {
-    double score;
-    uint32_t id;
-} ses_unigram_alone;
+#define SES_PATH_REAL double
+#define SES_PATH(name) ses_path64_##name
+#include "best_path_body.h"
+#undef SES_PATH_REAL
+#undef SES_PATH
 
 typedef struct ses_unigram {
     ses_trie trie;    /* pieces; values are ids */
@@ -19,9 +20,8 @@ typedef struct ses_unigram {
     int32_t unk_id;   /* -1: none */
     double unk_score; /* of a character no piece covers */
     bool byte_fallback;
-    int32_t byte_id[256];         /* of <0x00> to <0xFF>, -1: none */
-    const uint64_t *pair;         /* ses_trie_pairs; NULL: not used */
-    ses_unigram_alone alone[128]; /* characters of ASCII as pieces, or unknown */
+    int32_t byte_id[256]; /* of <0x00> to <0xFF>, -1: none */
+    ses_path64_pieces pieces;
 } ses_unigram;
 
 /* The best way to cut n bytes into pieces: tokens appended to out, unknown characters in a row as one. */
