@@ -72,6 +72,14 @@ typedef enum {
     SES_LOSS_COUNT
 } ses_loss;
 
+/* How far a row is from one it should be like. */
+typedef enum {
+    SES_MATCH_SOFT,   /* T^2 KL(softmax(y / T) || softmax(x / T)) */
+    SES_MATCH_COSINE, /* 1 - cos(x, y) */
+    SES_MATCH_SQUARE, /* the mean of (x - y)^2 */
+    SES_MATCH_COUNT
+} ses_match_kind;
+
 /* Instruction set levels of the CPU kernels; each includes the ones before it. */
 typedef enum { SES_ISA_REF, SES_ISA_AVX2, SES_ISA_AVX512, SES_ISA_COUNT } ses_isa;
 

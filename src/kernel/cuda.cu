@@ -86,6 +86,7 @@ ses_kernels ses_kernels_cuda(bool narrow)
     ses_cuda_gather(&k, narrow);
     ses_cuda_gemm(&k, narrow);
     ses_cuda_loss(&k, narrow);
+    ses_cuda_match(&k, narrow);
     ses_cuda_norm(&k, narrow);
     ses_cuda_optim(&k);
     ses_cuda_reduce(&k, narrow);

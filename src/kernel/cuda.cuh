@@ -40,6 +40,7 @@ void ses_cuda_elementwise(ses_kernels *k, bool narrow);
 void ses_cuda_gather(ses_kernels *k, bool narrow);
 void ses_cuda_gemm(ses_kernels *k, bool narrow);
 void ses_cuda_loss(ses_kernels *k, bool narrow);
+void ses_cuda_match(ses_kernels *k, bool narrow);
 void ses_cuda_norm(ses_kernels *k, bool narrow);
 void ses_cuda_optim(ses_kernels *k);
 void ses_cuda_reduce(ses_kernels *k, bool narrow);

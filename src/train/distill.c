@@ -17,7 +17,7 @@ struct ses_distill {
     ses_distill_options o;
     ses_model *student;
     const ses_model *teacher;
-    ses_tape *tape;         /* the teacher's: not recorded, no dropout */
+    ses_tape *tape;         /* the teacher's: not recorded, no dropout; the student's reads from it */
     ses_store *store;       /* of what follows; NULL: both have one width */
     ses_tensor *project[2]; /* [teacher's width, student's]: of the embeddings, of the layers */
 };
@@ -35,6 +35,10 @@ static bool check(const ses_distill *d, ses_err *e)
     if (ses_model_labels(d->student) != ses_model_labels(d->teacher))
         return ses_fail(e, SES_EARG, "the student has %lld labels, the teacher %lld",
                         (long long)ses_model_labels(d->student), (long long)ses_model_labels(d->teacher));
+    const ses_device *at = ses_store_device(ses_model_store(d->student));
+    const ses_device *teacher_at = ses_store_device(ses_model_store(d->teacher));
+    if (at != teacher_at && !(at->host && teacher_at->host))
+        return ses_fail(e, SES_EARG, "the student and the teacher must be on one device");
     if (!(o->heat > 0)) return ses_fail(e, SES_EARG, "a temperature of %g; expected above 0", o->heat);
     if (!(o->soft > 0 || o->cosine > 0 || o->hidden > 0 || o->attention > 0))
         return ses_fail(e, SES_EARG, "no weight for anything the teacher says");
@@ -77,64 +81,6 @@ void ses_distill_free(ses_distill *d)
     ses_free(d);
 }
 
-/* ---- losses between numbers on the tape and numbers of the teacher ---- */
-
-/* The mean over rows of sum_j x[i][j] y[i][j]; y on the host. */
-static ses_tensor *mean_dot(ses_tape *t, ses_tensor *x, const ses_real *y)
-{
-    int64_t n = ses_rows(x), cols = ses_cols(x);
-    ses_real *ones = ses_tape_host(t, (size_t)cols, sizeof *ones);
-    const int32_t cu[] = { 0, (int32_t)n };
-    for (int64_t j = 0; ones && j < cols; j++) ones[j] = 1;
-    if (!ones) return NULL;
-    ses_tensor *product = ses_mul(t, x, ses_tape_input(t, y, SES_DIM(n, cols)));
-    ses_tensor *sums =
-        ses_linear(t, product, ses_tape_input(t, ones, SES_DIM(1, cols)), NULL, SES_ACT_NONE, SES_OUT_IN);
-    return ses_reshape(t, ses_pool_rows(t, sums, ses_tape_ints(t, cu, 2), SES_POOL_MEAN), SES_DIM(1));
-}
-
-static ses_tensor *plus(ses_tape *t, ses_tensor *x, double c)
-{
-    ses_real y = (ses_real)c;
-    return ses_add(t, x, ses_tape_input(t, &y, SES_DIM(1)));
-}
-
-/* T^2 KL(softmax(y / T) || softmax(x / T)), the mean of rows; y becomes the teacher's probabilities. */
-static ses_tensor *soft_loss(ses_tape *t, ses_tensor *x, ses_real *y, double heat)
-{
-    int64_t n = ses_rows(x), V = ses_cols(x);
-    double entropy = 0;
-    for (int64_t i = 0; i < n; i++) {
-        ses_real *row = y + i * V;
-        double most = -INFINITY, sum = 0;
-        for (int64_t v = 0; v < V; v++) most = fmax(most, (double)row[v] / heat);
-        for (int64_t v = 0; v < V; v++) sum += exp((double)row[v] / heat - most);
-        for (int64_t v = 0; v < V; v++) {
-            double log_p = (double)row[v] / heat - most - log(sum), p = exp(log_p);
-            entropy -= p > 0 ? p * log_p : 0;
-            row[v] = (ses_real)p;
-        }
-    }
-    ses_tensor *cross = mean_dot(t, ses_log_softmax(t, ses_scale(t, x, 1 / heat)), y);
-    return plus(t, ses_scale(t, cross, -heat * heat), -heat * heat * entropy / (double)n);
-}
-
-/* 1 - cos, the mean of rows; y becomes rows of length 1. */
-static ses_tensor *cosine_loss(ses_tape *t, ses_tensor *x, ses_real *y)
-{
-    int64_t n = ses_rows(x), C = ses_cols(x);
-    ses_real *gain = ses_tape_host(t, (size_t)C, sizeof *gain);
-    for (int64_t j = 0; gain && j < C; j++) gain[j] = (ses_real)(1 / sqrt((double)C));
-    if (!gain) return NULL;
-    for (int64_t i = 0; i < n; i++) {
-        double sum = 0;
-        for (int64_t j = 0; j < C; j++) sum += (double)y[i * C + j] * (double)y[i * C + j];
-        for (int64_t j = 0; j < C; j++) y[i * C + j] = (ses_real)((double)y[i * C + j] / sqrt(sum + 1e-30));
-    }
-    ses_tensor *unit = ses_rms_norm(t, x, ses_tape_input(t, gain, SES_DIM(C)), 1e-12);
-    return plus(t, ses_scale(t, mean_dot(t, unit, y), -1), 1);
-}
-
 /* ---- the two passes ---- */
 
 typedef struct lesson {
@@ -152,8 +98,8 @@ static bool add(lesson *l, ses_tensor *loss, double weight)
     return ses_tape_ok(l->t, l->e);
 }
 
-/* What the teacher has under this name, on the host; the student's must have its shape. */
-static ses_real *answer(lesson *l, const ses_tensor *x, const ses_output *y, const char *what)
+/* What the teacher has under this name; the student's must have its shape. */
+static ses_tensor *answer(lesson *l, const ses_tensor *x, const ses_output *y, const char *what)
 {
     if (!x && !ses_tape_ok(l->t, l->e)) return NULL;
     if (!x || !y) {
@@ -167,10 +113,7 @@ static ses_real *answer(lesson *l, const ses_tensor *x, const ses_output *y, con
                  (long long)ses_rows(y->tensor));
         return NULL;
     }
-    ses_real *host = ses_tape_host(l->t, (size_t)ses_count(x), sizeof *host);
-    if (host && ses_tape_read(l->d->tape, y->tensor, host)) return host;
-    if (ses_tape_ok(l->t, l->e)) ses_tape_ok(l->d->tape, l->e);
-    return NULL;
+    return y->tensor;
 }
 
 static const ses_output *numbered(const ses_outputs *o, const char *what, int64_t i)
@@ -191,11 +134,11 @@ static bool learn_scores(lesson *l)
 {
     const ses_output *x = ses_output_named(&l->ours, l->ours.head[0].output);
     const ses_output *y = ses_output_named(&l->theirs, l->theirs.head[0].output);
-    ses_real *host = answer(l, x ? x->tensor : NULL, y, "scores");
-    if (!host) return false;
-    if (ses_cols(x->tensor) > 1) return add(l, soft_loss(l->t, x->tensor, host, l->d->o.heat), l->d->o.soft);
-    ses_tensor *number = ses_tape_input(l->t, host, x->tensor->dim); /* regression: no choice to soften */
-    return add(l, ses_target_loss(l->t, x->tensor, number, SES_LOSS_SQUARE), l->d->o.soft);
+    ses_tensor *right = answer(l, x ? x->tensor : NULL, y, "scores");
+    if (!right) return false;
+    ses_match_kind kind =
+        ses_cols(right) > 1 ? SES_MATCH_SOFT : SES_MATCH_SQUARE; /* regression has no choice */
+    return add(l, ses_match_loss(l->t, x->tensor, right, kind, l->d->o.heat), l->d->o.soft);
 }
 
 /* A hidden state of layer i at the teacher's width. */
@@ -210,8 +153,8 @@ static bool learn_last(lesson *l)
     int64_t ours = count_of(&l->ours, "hidden_states"), theirs = count_of(&l->theirs, "hidden_states");
     const ses_output *last = numbered(&l->ours, "hidden_states", ours - 1);
     ses_tensor *x = last ? widened(l, last->tensor, ours - 1) : NULL;
-    ses_real *host = answer(l, x, numbered(&l->theirs, "hidden_states", theirs - 1), "hidden states");
-    return host && add(l, cosine_loss(l->t, x, host), l->d->o.cosine);
+    ses_tensor *right = answer(l, x, numbered(&l->theirs, "hidden_states", theirs - 1), "hidden states");
+    return right && add(l, ses_match_loss(l->t, x, right, SES_MATCH_COSINE, 1), l->d->o.cosine);
 }
 
 /* Layer by layer. Hidden states count the embeddings as layer 0; an attention is the last of its range. */
@@ -226,10 +169,8 @@ static bool learn_layers(lesson *l, const char *what, const char *told, int64_t 
         ses_tensor *x = numbered(&l->ours, what, i)->tensor;
         if (embeddings) x = widened(l, x, i);
         int64_t at = embeddings ? i * t / s : (i + 1) * t / s - 1;
-        ses_real *host = answer(l, x, numbered(&l->theirs, what, at), told);
-        if (!host) return false;
-        ses_tensor *y = ses_tape_input(l->t, host, x->dim);
-        if (!add(l, ses_target_loss(l->t, x, y, SES_LOSS_SQUARE), weight)) return false;
+        ses_tensor *right = answer(l, x, numbered(&l->theirs, what, at), told);
+        if (!right || !add(l, ses_match_loss(l->t, x, right, SES_MATCH_SQUARE, 1), weight)) return false;
     }
     return true;
 }

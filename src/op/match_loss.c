@@ -1,0 +1,62 @@
+/* How far rows of x [R, N] are from what others say they should be (y, which gets no gradient), the mean over
+ * rows: T^2 KL(softmax(y / T) || softmax(x / T)), 1 - cos, or mean square; see ses_match_kind. */
+#include "op.h"
+
+typedef struct attr {
+    ses_match_kind kind;
+    double heat;
+} attr;
+
+enum { LOSS, STAT };
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    const ses_tensor *x = n->in[0];
+    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "y", e)) return false;
+    if (!ses_same_shape(x, n->in[1])) return ses_fail(e, SES_EARG, "the two must have one shape");
+    if (!ses_node_save(n, LOSS, 1, e) || !ses_node_save(n, STAT, 3 * ses_rows(x), e)) return false;
+    n->out = ses_tensor_over(n->tape, n->saved[LOSS], SES_REAL, SES_DIM(1), e);
+    return n->out != NULL;
+}
+
+static void forward(const ses_node *n)
+{
+    const attr *a = n->attr;
+    const ses_tensor *x = n->in[0];
+    n->k->match(n->exec, n->saved[LOSS], n->saved[STAT], x->f, n->in[1]->f, ses_rows(x), ses_cols(x), a->kind,
+                a->heat);
+}
+
+static void backward(const ses_node *n)
+{
+    const attr *a = n->attr;
+    const ses_tensor *x = n->in[0];
+    n->k->match_bwd(n->exec, ses_grad(n, 0), n->out->grad, n->saved[STAT], x->f, n->in[1]->f, ses_rows(x),
+                    ses_cols(x), a->kind, a->heat);
+}
+
+static const attr soft = { SES_MATCH_SOFT, 2 }, plain = { SES_MATCH_SOFT, 1 },
+                  cosine = { SES_MATCH_COSINE, 1 }, square = { SES_MATCH_SQUARE, 1 };
+static const ses_case cases[] = {
+    { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &soft, .constant = 2 },
+    { .dim = { { 4, 33 }, { 4, 33 } }, .attr = &plain, .constant = 2, .scale = 10 },
+    { .dim = { { 2, 1 }, { 2, 1 } }, .attr = &soft, .constant = 2 }, /* no choice: 0 */
+    { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &cosine, .constant = 2 },
+    { .dim = { { 5, 40 }, { 5, 40 } }, .attr = &cosine, .constant = 2, .scale = 100 },
+    { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &square, .constant = 2 },
+    { .dim = { { 5, 33 }, { 5, 33 } }, .attr = &square, .constant = 2, .scale = 1e4 },
+};
+const ses_op ses_op_match_loss = {
+    .name = "match_loss",
+    .attr_size = sizeof(attr),
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_match_loss(ses_tape *t, ses_tensor *x, ses_tensor *y, ses_match_kind kind, double heat)
+{
+    return ses_apply(t, &ses_op_match_loss, SES_IN(x, y), &(attr){ kind, heat });
+}
