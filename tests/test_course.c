@@ -106,15 +106,18 @@ static void whole_run(parts *p)
     CHECK_MSG(!bad && switched >= 300 && switched < 303, "%lld bad, long ones from %lld on", (long long)bad,
               (long long)switched);
     CHECK_MSG(tokens_first < tokens_last / 3, "%lld, %lld", (long long)tokens_first, (long long)tokens_last);
-    int64_t same = 0, differ = 0;
+    int64_t same = 0, differ = 0, kept = 0;
     for (int64_t k = 0; k < 400; k++) {
         ses_batch b;
-        int64_t j = (k * 149) % 400;
+        int64_t j = (k * 149) % 400, next = (j + (k % 3 ? 149 : 7)) % 400; /* often the one to come */
         CHECK(again.batch(again.ctx, at[j].epoch, at[j].index, &b, &e));
         same += sum_of(&b) == sum[j];
+        again.ahead(again.ctx, at[next].epoch, at[next].index);
+        kept += sum_of(&b) == sum[j];
         differ += j > 0 && sum[j] != sum[j - 1];
     }
-    CHECK_MSG(same == 400 && differ == 399, "%lld the same", (long long)same);
+    CHECK_MSG(same == 400 && kept == 400 && differ == 399, "%lld the same, %lld kept", (long long)same,
+              (long long)kept);
     CHECK(s.hash(s.ctx) == again.hash(again.ctx));
     ses_course_free(c);
     ses_course_free(d);

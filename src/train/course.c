@@ -19,6 +19,13 @@ typedef struct cursor {
     int64_t leg, index, row;
 } cursor;
 
+/* A batch made before it was asked for; and while it is being made, the one that is in use. */
+typedef struct spare {
+    ses_draft draft;
+    size_t way;
+    int64_t epoch, index, row;
+} spare;
+
 struct ses_course {
     ses_course_options o;
     ses_passages *passages[SES_STAGES];
@@ -28,6 +35,8 @@ struct ses_course {
     leg *leg;
     size_t legs, cap;
     cursor at;
+    int64_t row;        /* the first passage of the batch in use */
+    spare next;         /* epoch -1: none */
     ses_passages *held; /* for evaluations, made at the first */
     ses_err lost;       /* what count could not tell */
 };
@@ -122,9 +131,9 @@ static bool walk_to(ses_course *c, const leg *l, int64_t epoch, int64_t index, i
     return true;
 }
 
-static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
+/* A batch in the aim's draft. */
+static bool lay(ses_course *c, int64_t epoch, int64_t index, ses_err *e)
 {
-    ses_course *c = ctx;
     const leg *l = leg_at(c, epoch, e);
     if (!l || c->lost.code) return l ? ses_fail(e, c->lost.code, "%s", c->lost.msg) : false;
     ses_passages *p = c->passages[l->stage];
@@ -139,16 +148,53 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
         ses_passage x;
         if (!ses_passages_at(p, l->pass, c->at.row + i, &x, e) || !ses_aim_add(a, &x, e)) return false;
     }
-    return ses_aim_batch(a, out, e);
+    return true;
+}
+
+static void exchange(ses_course *c)
+{
+    ses_aim *a = c->o.aim;
+    spare had = { .draft = a->draft, .way = a->way, .row = c->row };
+    a->draft = c->next.draft;
+    a->way = c->next.way;
+    c->row = c->next.row;
+    c->next.draft = had.draft;
+    c->next.way = had.way;
+    c->next.row = had.row;
+}
+
+static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
+{
+    ses_course *c = ctx;
+    if (c->next.epoch == epoch && c->next.index == index)
+        exchange(c);
+    else if (!lay(c, epoch, index, e))
+        return false;
+    else
+        c->row = c->at.row;
+    c->next.epoch = -1;
+    return ses_aim_batch(c->o.aim, out, e);
+}
+
+/* What goes wrong is told when the batch is asked for. */
+static void ahead(void *ctx, int64_t epoch, int64_t index)
+{
+    ses_course *c = ctx;
+    exchange(c);
+    bool ok = lay(c, epoch, index, NULL);
+    c->row = c->at.row;
+    exchange(c);
+    c->next.epoch = ok ? epoch : -1;
+    c->next.index = index;
 }
 
 static void describe(void *ctx, int64_t epoch, int64_t index, char *buf, size_t n)
 {
     ses_course *c = ctx;
     (void)index;
-    if (epoch < (int64_t)c->legs && c->at.leg == epoch)
+    if (epoch < (int64_t)c->legs)
         snprintf(buf, n, "from passage %" PRId64 " of pass %" PRId64 ", at most %" PRId64 " tokens each",
-                 c->at.row + 1, c->leg[epoch].pass + 1, c->o.stage[c->leg[epoch].stage].length);
+                 c->row + 1, c->leg[epoch].pass + 1, c->o.stage[c->leg[epoch].stage].length);
 }
 
 static uint64_t hash(void *ctx)
@@ -162,7 +208,9 @@ static uint64_t hash(void *ctx)
 
 ses_source ses_course_source(ses_course *c)
 {
-    return (ses_source){ .ctx = c, .count = count, .batch = batch, .describe = describe, .hash = hash };
+    return (ses_source){
+        .ctx = c, .count = count, .batch = batch, .ahead = ahead, .describe = describe, .hash = hash
+    };
 }
 
 /* ---- making one ---- */
@@ -212,7 +260,7 @@ ses_course *ses_course_new(const ses_course_options *o, ses_err *e)
     if (!c) return NULL;
     c->o = *o;
     if (c->o.accumulate < 1) c->o.accumulate = 1;
-    c->at.leg = -1;
+    c->at.leg = c->next.epoch = -1;
     double sum = 0;
     for (size_t i = 0; i < o->stages; i++)
         if (!(c->passages[i] = open_passages(c, o->stage[i].length, false, &c->frame[i], e))) goto fail;
@@ -242,6 +290,7 @@ void ses_course_free(ses_course *c)
     if (!c) return;
     for (size_t i = 0; i < SES_STAGES; i++) ses_passages_free(c->passages[i]);
     ses_passages_free(c->held);
+    ses_draft_free(&c->next.draft);
     ses_free(c->leg);
     ses_free(c);
 }

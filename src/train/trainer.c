@@ -203,6 +203,14 @@ static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
     return smooth && out.loss ? smoothed(t, b, &out, e) : out.loss;
 }
 
+/* The batch that comes after this one is made while a device of its own still computes. */
+static void make_next(const ses_trainer *t)
+{
+    const ses_source *s = &t->o.source;
+    bool last = t->at.index + 1 >= t->count;
+    if (s->ahead) s->ahead(s->ctx, t->at.epoch + last, last ? 0 : t->at.index + 1);
+}
+
 /* Forward and backward; gradients are added to the store's. */
 static bool learn(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
 {
@@ -215,7 +223,9 @@ static bool learn(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
     ses_tensor *l = loss_of(t, b, e);
     if (!l) return false;
     ses_backward(t->tape, l);
-    if (!ses_tape_ok(t->tape, e) || !ses_tape_read(t->tape, l, &value)) return false;
+    if (!ses_tape_ok(t->tape, e)) return false;
+    make_next(t);
+    if (!ses_tape_read(t->tape, l, &value)) return ses_tape_ok(t->tape, e);
     *loss = (double)value;
     return isfinite(*loss) || blame(t, "loss", *loss, e);
 }
