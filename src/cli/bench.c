@@ -84,12 +84,17 @@ void ses_bench_time(ses_bench *b, ses_timed *t, size_t n)
     ses_progress_show(&b->progress, b->done += (int64_t)n);
 }
 
-bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, double value, const char *unit,
-                   double share, ses_err *e)
+const char *ses_bench_dtype(const ses_bench *b)
 {
     static const char *const name[SES_DTYPE_COUNT] = {
         [SES_F32] = "f32", [SES_F16] = "f16", [SES_BF16] = "bf16", [SES_I8] = "int8"
     };
+    return name[b->dtype];
+}
+
+bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, double value, const char *unit,
+                   double share, ses_err *e)
+{
     if (!b->json) return true;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
@@ -98,7 +103,7 @@ bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, dou
     ses_json_pair(w, "shape", shape);
     ses_json_count(w, "threads", b->threads);
     ses_json_pair(w, "isa", ses_isa_name(b->isa));
-    ses_json_pair(w, "dtype", name[b->dtype]);
+    ses_json_pair(w, "dtype", ses_bench_dtype(b));
     ses_json_put_key(w, "value");
     ses_json_put_float(w, (float)value);
     ses_json_pair(w, "unit", unit);

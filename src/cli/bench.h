@@ -59,6 +59,8 @@ void ses_bench_time(ses_bench *b, ses_timed *t, size_t n);
 bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, double value, const char *unit,
                    double share, ses_err *e);
 
+const char *ses_bench_dtype(const ses_bench *b); /* as --dtype has it */
+
 /* What share of the peak this rate (GFLOP/s) is; below 0 where no peak is known. */
 double ses_bench_share(const ses_bench *b, double rate);
 

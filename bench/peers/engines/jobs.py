@@ -45,6 +45,10 @@ def rate(least):
     return lambda r: r["rate"] >= least
 
 
+def grown(most):
+    return lambda r: r["growth"] is None or r["growth"] <= most
+
+
 def bench(*words):
     return {"kind": "bench", "words": list(words)}
 
@@ -118,7 +122,7 @@ def generate(name, title, wanted, model, tokens, peers, least):
                             files=["prompt"])}
     for peer in peers:
         sides[peer] = worker("generate", peer=peer, model=model, tokens=tokens, rows=[row.name])
-    return Group(name, title, wanted, [row], sides)
+    return Group(name, title, wanted, [row], sides, {peer: 0 for peer in peers})
 
 
 def train(name, title, wanted, model, shape, load, head, peers, least):
@@ -146,8 +150,9 @@ def cold(name, title, wanted, model, peers):
 
 
 def growth(name, title, wanted, model, shape, loads):
-    """Sesame alone: seconds a token of each load, against the first."""
-    rows = [Row(load, None, sum(lengths_of(load)), "token", forward_flops(shape, lengths_of(load))) for load in loads]
+    """Sesame alone. loads: batch -> how much longer a token may take there than in the first."""
+    rows = [Row(load, grown(most), sum(lengths_of(load)), "token", forward_flops(shape, lengths_of(load)))
+            for load, most in loads.items()]
     words = ["model", "--model", "{models}/" + model]
     for load in loads:
         words += ["--load", load]
@@ -198,5 +203,5 @@ GROUPS = [
     cold("cold", "cold start to first answer, BERT-base", "100 ms; peak memory under 1.15x the weights",
          "bert-base-sst2", ["torch", "onnxruntime"]),
     growth("growth", "cost growth, MiniLM-L6, fp32", "within 10 % from 8x128 on; 2x512 at most 1.25x a token", "minilm",
-           MINILM, ["8x128", "64x128", "32x128", "2x512"]),
+           MINILM, {"8x128": 1, "64x128": 1.1, "32x128": 1.1, "2x512": 1.25}),
 ]

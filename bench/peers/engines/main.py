@@ -7,6 +7,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 import jobs
 import sides
@@ -49,7 +50,7 @@ def found(python, env):
     code = ("import importlib.util as u, importlib.metadata as m, json; "
             "mods = ['torch', 'transformers', 'onnxruntime', 'openvino', 'tokenizers', 'sentence_transformers', "
             "'llama_cpp', 'nncf', 'onnx', 'gguf']; v = {}\n"
-            "for d in m.distributions(): v[d.metadata['Name'].lower()] = d.version\n"
+            "for d in m.distributions(): v[d.metadata['Name'].lower().replace('_', '-')] = d.version\n"
             "print(json.dumps([[x for x in mods if u.find_spec(x)], {k: v[k] for k in ('torch', 'transformers', "
             "'tokenizers', 'onnxruntime', 'openvino', 'nncf', 'sentence-transformers', 'llama-cpp-python') if k in v}]))")
     got = subprocess.run([python, "-c", code], stdout=subprocess.PIPE, env=env, check=True).stdout
@@ -152,7 +153,7 @@ class Contest:
     def rounds(self):
         times = {name: [] for name in self.sides}
         for _ in range(self.context.rounds):
-            took = self.each(lambda side: side.turn())
+            took = self.each(lambda side: (time.sleep(0.02), side.turn())[1])  # threads that spin have parked by then
             for name in list(times):
                 if took.get(name) is None:
                     times.pop(name)
@@ -191,6 +192,7 @@ def measure(group, context):
             times = contest.rounds()
             peaks = {name: side.peak() for name, side in contest.sides.items()}
             r = result(group, row, times, peaks, errors, context)
+            r["growth"] = out[0]["rate"] / r["rate"] if out and not r["peers"] else None
             r["good"] = row.good(r) if row.good else None
             out.append(r)
             say("  " + line_of(r))
@@ -236,9 +238,11 @@ def table(results, left_out, context):
                   "|---|---|---|---|---|---|---|"]
         for r in rows:
             peers = "; ".join(f"{n} {time_of(p['seconds'])} ({p['ratio']:.2f}x)" for n, p in r["peers"].items())
+            if r["growth"]:
+                peers = f"{r['growth']:.2f}x the time a {r['unit']} of {rows[0]['row']}"
             lines.append(f"| {r['row']} | {time_of(r['seconds'])} | {r['rate']:.4g} {r['unit']}s | {percent(r['fma'])} | "
                          f"{percent(r['read'])} | {peers} | {'' if r['good'] is None else 'yes' if r['good'] else 'no'} |")
-        if any(word in name for word in ("finetune", "mlm", "cold")):
+        if name in ("finetune", "cold") or name.startswith("mlm"):
             lines += ["", "Peak memory, MB: " + memory_of(rows[-1]) + "."]
         out = left_out.get(name, {})
         lines += [""] + [f"Left out: {n}: {why}." for n, why in out.items()] + ([""] if out else [])
@@ -257,6 +261,8 @@ def arguments():
     p.add_argument("--sesame", default=os.path.join(ROOT, "build", "sesame"), help="the program")
     p.add_argument("--data", default=os.path.join(ROOT, "..", "shared", "data"), help="folder with glue/")
     p.add_argument("--vocab", default=os.path.join(ROOT, "..", "shared", "vocab"), help="folder of vocabularies")
+    p.add_argument("--accuracy", nargs=3, metavar=("DIR", "TASK", "FILE"),
+                   help="in place of jobs: what int8 costs this checkpoint on sst2 or stsb, engine by engine")
     p.add_argument("--prepare", action="store_true", help="make models and environment, measure nothing")
     return p.parse_args()
 
@@ -289,6 +295,9 @@ def main():
     if not os.path.exists(context.python):
         make_venv(venv)
     context.modules, context.versions = found(context.python, context.env)
+    if args.accuracy:
+        sys.exit(subprocess.run([context.python, "-B", os.path.join(HERE, "accuracy.py"), context.sesame]
+                                + args.accuracy, env=context.env).returncode)
     prepare(context, groups, args)
     if args.prepare:
         return

@@ -109,14 +109,15 @@ def make_int8(folder, name):
                      weight_type=QuantType.QInt8, extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT})
 
 
-def calibration(folder, types):
+def calibration(folder, types, texts):
     """Sentences as the model will see them: what static quantization is calibrated with."""
     import numpy
     tok = tf.AutoTokenizer.from_pretrained(folder)
-    with open(os.path.join(folder, "..", "texts", "short.txt")) as f:
-        lines = f.read().splitlines()
-    for line in lines[:CALIBRATION]:
-        x = tok(line, return_tensors="np")
+    if not texts:
+        with open(os.path.join(folder, "..", "texts", "short.txt")) as f:
+            texts = f.read().splitlines()[:CALIBRATION]
+    for text in texts:
+        x = tok(*(text if isinstance(text, tuple) else (text,)), return_tensors="np")
         yield {k: x[k].astype(numpy.int64) for k in ("input_ids", "attention_mask") + (("token_type_ids",) if types
                                                                                         else ())}
 
@@ -127,13 +128,13 @@ def make_openvino(folder, name):
     ov.save_model(model, os.path.join(folder, "openvino.xml"), compress_to_fp16=False)
 
 
-def make_openvino8(folder, name):
+def make_openvino8(folder, name, texts=()):
     """Static quantization of weights and activations; OpenVINO has no dynamic one of both."""
     import nncf
     import openvino as ov
-    data = nncf.Dataset(list(calibration(folder, name != "distilbert")))
+    data = nncf.Dataset(list(calibration(folder, name != "distilbert", texts)))
     small = nncf.quantize(ov.Core().read_model(os.path.join(folder, "openvino.xml")), data,
-                          model_type=nncf.ModelType.TRANSFORMER, subset_size=CALIBRATION)
+                          model_type=nncf.ModelType.TRANSFORMER, subset_size=len(texts) or CALIBRATION)
     ov.save_model(small, os.path.join(folder, "openvino8.xml"), compress_to_fp16=False)
 
 
@@ -233,4 +234,5 @@ def main():
             print(f"prepare: {path}: {type(e).__name__}: {str(e)[:300]}", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

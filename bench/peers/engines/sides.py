@@ -3,9 +3,9 @@ output() -> numbers to compare or None, peak() -> bytes of memory at most, close
 import json
 import os
 import subprocess
-import sys
 import time
 
+LETTERS = 24  # of a generated text that are compared; as in worker.py
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -144,6 +144,7 @@ class Pipe(Process):
     def __init__(self, spec, rows, context):
         words = [w.format(models=context.models) for w in spec["words"]]
         super().__init__([context.sesame] + words + ["--quiet", "--threads", str(context.threads)])
+        self.words = words
         self.files = [os.path.join(context.models, "texts", f + (".txt" if words[0] in ("embed", "text-generation")
                                                                  else ".jsonl")) for f in spec["files"]]
         self.single, self.at = spec.get("single", False), 0
@@ -176,7 +177,12 @@ class Pipe(Process):
         self.at += 1
 
     def output(self):
-        return numbers([json.loads(a) for a in self.answers])
+        """Numbers; of what is written, its first letters."""
+        answers = [json.loads(a) for a in self.answers]
+        if self.words[0] != "text-generation":
+            return numbers(answers)
+        prompt = len(self.lines[0].decode().rstrip("\n"))
+        return [ord(c) for c in answers[0][0]["generated_text"][prompt:][:LETTERS]]
 
 
 class Start:
