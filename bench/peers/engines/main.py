@@ -15,9 +15,9 @@ import sides
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", "..", ".."))
 
-# What pip installs, each on its own: what does not install is named and left out.
-PACKAGES = ["torch --index-url https://download.pytorch.org/whl/cpu", "transformers", "onnx", "onnxruntime", "openvino",
-            "nncf", "sentence-transformers", "optimum", "llama-cpp-python", "gguf"]
+# What pip installs, each on its own: what does not install is named and left out. Models are exported by PyTorch itself.
+PACKAGES = ["torch", "transformers", "onnx", "onnxruntime", "openvino", "nncf", "sentence-transformers",
+            "llama-cpp-python", "gguf"]
 MODULES = {"torch": ["torch", "transformers"], "onnxruntime": ["onnxruntime", "tokenizers"],
            "openvino": ["openvino", "tokenizers"], "sentence-transformers": ["sentence_transformers"],
            "llama.cpp": ["llama_cpp"]}
@@ -37,12 +37,8 @@ def make_venv(folder):
     say(f"making a virtual environment in {folder}")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     for package in PACKAGES:
-        words = package.split()
-        done = subprocess.run([os.path.join(folder, "bin", "pip"), "install", "-q"] + words).returncode == 0
-        if not done and len(words) > 1:  # not that index: the usual one
-            done = subprocess.run([os.path.join(folder, "bin", "pip"), "install", "-q", words[0]]).returncode == 0
-        if not done:
-            say(f"{words[0]} does not install and is left out")
+        if subprocess.run([os.path.join(folder, "bin", "pip"), "install", "-q", package]).returncode:
+            say(f"{package} does not install and is left out")
 
 
 def found(python, env):
@@ -230,7 +226,6 @@ def table(results, left_out, context):
     lines = [f"{context.threads} threads, {context.fma / 1e9:.0f} GFLOP/s of multiply-adds in registers, "
              f"{context.read / 1e9:.1f} GB/s read, {context.rounds} rounds in turns, medians; "
              + ", ".join(f"{k} {v}" for k, v in context.versions.items()) + ".", ""]
-    memory = False
     for name in dict.fromkeys(r["group"] for r in results):
         rows = [r for r in results if r["group"] == name]
         lines += [f"**{rows[0]['title']}** (wanted: {rows[0]['wanted']})", "",
@@ -246,6 +241,10 @@ def table(results, left_out, context):
             lines += ["", "Peak memory, MB: " + memory_of(rows[-1]) + "."]
         out = left_out.get(name, {})
         lines += [""] + [f"Left out: {n}: {why}." for n, why in out.items()] + ([""] if out else [])
+    measured = {r["group"] for r in results}
+    for name, out in left_out.items():
+        if name not in measured:
+            lines += [f"Not measured: {name}: {'; '.join(out.values())}."]
     return "\n".join(lines)
 
 
@@ -255,6 +254,7 @@ def arguments():
     p.add_argument("--jobs", default="", help="measure these alone, by name, with commas between")
     p.add_argument("--rounds", type=int, default=5, help="turns of each side (5)")
     p.add_argument("--quick", action="store_true", help="shorter turns, and three of them")
+    p.add_argument("--minutes", type=float, default=10, help="begin no job after so many (10)")
     p.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of every side")
     p.add_argument("--venv", help="virtual environment: used as it is, or made (build/peers/venv)")
     p.add_argument("--work", default=os.path.join(ROOT, "build", "peers"), help="folder for models and results")
@@ -309,6 +309,10 @@ def run_all(groups, context, args):
     results, left_out, begin = [], {}, datetime.datetime.now()
     os.chdir(args.work)
     for g in groups:
+        if (datetime.datetime.now() - begin).total_seconds() > 60 * args.minutes:
+            left_out[g.name] = {"all": f"{args.minutes:g} minutes were over"}
+            say(f"{g.name} left out: {args.minutes:g} minutes are over")
+            continue
         loops(context, 0.4)
         say(f"{g.name}: {g.title}")
         try:
