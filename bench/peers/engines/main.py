@@ -168,10 +168,11 @@ def result(group, row, times, peaks, errors, context):
     for name, took in times.items():
         if name != "sesame":
             peers[name] = {"seconds": statistics.median(took), "error": errors.get(name), "peak": peaks.get(name),
-                           "ratio": statistics.median(t / s for t, s in zip(took, times["sesame"]))}
+                           "ratio": statistics.median(t / s for t, s in zip(took, times["sesame"])),
+                           "best": min(took) / min(times["sesame"])}
     real = [p["ratio"] for name, p in peers.items() if "sesame" not in name] or [p["ratio"] for p in peers.values()]
     return {"group": group.name, "title": group.title, "wanted": group.wanted, "row": row.name, "unit": row.unit,
-            "seconds": ours, "rate": row.calls / ours, "ratio": min(real) if real else None, "peers": peers,
+            "seconds": ours, "best": min(times["sesame"]), "rate": row.calls / ours, "ratio": min(real) if real else None, "peers": peers,
             "fma": row.flops / ours / context.fma / row.faster if row.flops else None,
             "read": row.bytes / ours / context.read if row.bytes else None, "peak": peaks["sesame"],
             "rounds": times}
@@ -204,17 +205,24 @@ def measure(group, context):
 
 
 def time_of(seconds):
-    return f"{1e3 * seconds:.3g} ms" if seconds < 10 else f"{seconds:.1f} s"
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def percent(x):
     return "" if x is None else f"{x:.2f}"
 
 
+def peers_of(r):
+    """Each peer's median, the median of ratios to Sesame's, and that of both sides' fastest rounds."""
+    if r["growth"]:
+        return f"{r['growth']:.2f}x the time a {r['unit']} of the first row"
+    return "; ".join(f"{n} {time_of(p['seconds'])} ({p['ratio']:.2f}x, best {p['best']:.2f}x)"
+                     for n, p in r["peers"].items())
+
+
 def line_of(r):
-    peers = ", ".join(f"{n} {time_of(p['seconds'])} ({p['ratio']:.2f}x)" for n, p in r["peers"].items())
-    return f"{r['row']}: {time_of(r['seconds'])}, {r['rate']:.4g} {r['unit']}s/s" + \
-        (f", {r['fma']:.2f} of peak" if r["fma"] else "") + (f"; {peers}" if peers else "")
+    return f"{r['row']}: {time_of(r['seconds'])}, best {time_of(r['best'])}, {r['rate']:.4g} {r['unit']}s/s" + \
+        (f", {r['fma']:.2f} of peak" if r["fma"] else "") + "; " + peers_of(r)
 
 
 def memory_of(r):
@@ -229,14 +237,12 @@ def table(results, left_out, context):
     for name in dict.fromkeys(r["group"] for r in results):
         rows = [r for r in results if r["group"] == name]
         lines += [f"**{rows[0]['title']}** (wanted: {rows[0]['wanted']})", "",
-                  "| | Sesame | a second | of FMA/VNNI | of memory | peers: time (times as long as Sesame's) | reached |",
+                  "| | Sesame | a second | of FMA/VNNI | of memory | peers: time (times Sesame's) | reached |",
                   "|---|---|---|---|---|---|---|"]
         for r in rows:
-            peers = "; ".join(f"{n} {time_of(p['seconds'])} ({p['ratio']:.2f}x)" for n, p in r["peers"].items())
-            if r["growth"]:
-                peers = f"{r['growth']:.2f}x the time a {r['unit']} of {rows[0]['row']}"
+            reached = "" if r["good"] is None else "yes" if r["good"] else "no"
             lines.append(f"| {r['row']} | {time_of(r['seconds'])} | {r['rate']:.4g} {r['unit']}s | {percent(r['fma'])} | "
-                         f"{percent(r['read'])} | {peers} | {'' if r['good'] is None else 'yes' if r['good'] else 'no'} |")
+                         f"{percent(r['read'])} | {peers_of(r)} | {reached} |")
         if name in ("finetune", "cold") or name.startswith("mlm"):
             lines += ["", "Peak memory, MB: " + memory_of(rows[-1]) + "."]
         out = left_out.get(name, {})
