@@ -171,22 +171,9 @@ static bool told(build *b, uint64_t in_file, ses_err *e)
 
 static bool is_jsonl(const ses_corpus_options *o, const char *path)
 {
-    static const char *const packed[] = { ".gz", ".xz", ".zst" }, *const ending[] = { ".jsonl", ".ndjson",
-                                                                                      ".json" };
-    size_t n = strlen(path);
     if (o->format) return o->format == 2;
-    for (size_t i = 0; i < SES_LEN(packed); i++) {
-        size_t k = strlen(packed[i]);
-        if (n > k && !memcmp(path + n - k, packed[i], k)) {
-            n -= k;
-            break;
-        }
-    }
-    for (size_t i = 0; i < SES_LEN(ending); i++) {
-        size_t k = strlen(ending[i]);
-        if (n > k && !memcmp(path + n - k, ending[i], k)) return true;
-    }
-    return false;
+    return ses_packed_named(path, ".jsonl") || ses_packed_named(path, ".ndjson") ||
+           ses_packed_named(path, ".json");
 }
 
 static bool one_file(build *b, const char *path, ses_err *e)

@@ -137,7 +137,6 @@ static ses_conll *make(const ses_conll_options *o, ses_err *e)
     ses_conll *c = ses_alloc(sizeof *c, e);
     if (!c) return NULL;
     if (!o) o = &none;
-    c->lines.fd = -1;
     c->conllu = o->conllu;
     c->keep_documents = o->keep_documents;
     c->max = o->max_sentence ? o->max_sentence : MAX_SENTENCE;

@@ -1,35 +1,29 @@
-#define _POSIX_C_SOURCE 200809L
 #include "lines.h"
 
 #include "base/alloc.h"
 #include "base/utf8.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CHUNK = 1 << 16 };
 
 bool ses_textfile_open(ses_textfile *l, const char *path, size_t max, ses_err *e)
 {
-    bool in = !strcmp(path, "-");
     l->max = max;
-    do l->fd = in ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    while (l->fd < 0 && errno == EINTR);
-    return l->fd >= 0 || ses_fail(e, SES_EIO, "%s", strerror(errno));
+    l->in = ses_packed_open(path, e);
+    return l->in != NULL;
 }
 
 void ses_textfile_text(ses_textfile *l, const char *text, size_t n, size_t max)
 {
-    *l = (ses_textfile){ .fd = -1, .at = text, .left = n, .max = max, .done = true };
+    *l = (ses_textfile){ .at = text, .left = n, .max = max, .done = true };
 }
 
 void ses_textfile_free(ses_textfile *l)
 {
-    if (l->fd > STDIN_FILENO) close(l->fd);
+    ses_packed_free(l->in);
     ses_buf_free(&l->buf);
-    *l = (ses_textfile){ .fd = -1 };
+    *l = (ses_textfile){ 0 };
 }
 
 /* More bytes after those that are left. */
@@ -39,11 +33,9 @@ static bool fill(ses_textfile *l, ses_err *e)
     l->buf.len = l->left;
     size_t more = l->left > CHUNK ? l->left : CHUNK; /* doubling: a long line costs linear time */
     if (!ses_buf_reserve(&l->buf, more)) return ses_buf_ok(&l->buf, e);
-    ssize_t got;
-    do got = read(l->fd, l->buf.data + l->buf.len, more);
-    while (got < 0 && errno == EINTR);
-    if (got < 0) return ses_fail(e, SES_EIO, "%s", strerror(errno));
-    l->buf.len += (size_t)got;
+    size_t got;
+    if (!ses_packed_read(l->in, l->buf.data + l->buf.len, more, &got, e)) return false;
+    l->buf.len += got;
     l->at = l->buf.data;
     l->left = l->buf.len;
     l->done = got == 0;
@@ -59,10 +51,6 @@ static const char *other_kind(const char *s, size_t n)
         const char *what;
     } kind[] = { { "\xff\xfe", 2, "UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)" },
                  { "\xfe\xff", 2, "UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)" },
-                 { "\xfd"
-                   "7zXZ",
-                   5, "compressed: unpack it first (xz -dc)" },
-                 { "\x1f\x8b", 2, "compressed: unpack it first (gzip -dc)" },
                  { "BZh9", 4, "compressed: unpack it first (bzip2 -dc)" },
                  { "PK\3\4", 4, "a zip archive, or a spreadsheet: save it as text" },
                  { "PAR1", 4, "Parquet: save it as CSV or JSON lines" } };

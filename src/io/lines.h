@@ -1,11 +1,12 @@
-/* Lines of a file, a pipe or of memory, one by one. */
+/* Lines of a file (packed or not: see packed.h), a pipe or of memory, one by one. */
 #ifndef SES_IO_LINES_H
 #define SES_IO_LINES_H
 
 #include "base/str.h"
+#include "packed.h"
 
 typedef struct ses_textfile {
-    int fd;            /* -1: memory */
+    ses_packed *in;    /* NULL: memory */
     const char *at;    /* what is left of memory, or of buf */
     size_t left, next; /* next: bytes of `at` that the last line took */
     ses_buf buf;

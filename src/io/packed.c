@@ -173,6 +173,20 @@ bool ses_packed_can(const char *name)
     return false;
 }
 
+bool ses_packed_named(const char *path, const char *end)
+{
+    static const char *const packed[] = { ".gz", ".xz", ".zst" };
+    size_t n = strlen(path), k = strlen(end);
+    for (size_t i = 0; i < SES_LEN(packed); i++) {
+        size_t m = strlen(packed[i]);
+        if (n > m && !memcmp(path + n - m, packed[i], m)) {
+            n -= m;
+            break;
+        }
+    }
+    return n >= k && !memcmp(path + n - k, end, k);
+}
+
 /* ---- reading ---- */
 
 static bool fill(ses_packed *p, ses_err *e)

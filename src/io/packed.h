@@ -14,6 +14,8 @@ void ses_packed_free(ses_packed *p);
 bool ses_packed_read(ses_packed *p, void *buf, size_t n, size_t *got, ses_err *e);
 uint64_t ses_packed_taken(const ses_packed *p); /* bytes of the file so far, as they are stored */
 
+/* Does the file's name end so, .gz, .xz or .zst behind it or not? */
+bool ses_packed_named(const char *path, const char *end);
 bool ses_packed_can(const char *name); /* "gzip", "xz", "zstd": is it in this build? */
 
 #endif

@@ -374,17 +374,12 @@ static bool begin_json(ses_records *r, ses_err *e)
 
 /* ---- the reader ---- */
 
-static bool has_end(const char *path, const char *end)
-{
-    size_t n = strlen(path), k = strlen(end);
-    return n >= k && !strcmp(path + n - k, end);
-}
-
 static ses_table_format format_of(const char *path)
 {
-    if (has_end(path, ".csv")) return SES_TABLE_CSV;
-    if (has_end(path, ".jsonl") || has_end(path, ".ndjson") || has_end(path, ".json")) return SES_TABLE_JSONL;
-    return SES_TABLE_TSV;
+    if (ses_packed_named(path, ".csv")) return SES_TABLE_CSV;
+    bool json = ses_packed_named(path, ".jsonl") || ses_packed_named(path, ".ndjson") ||
+                ses_packed_named(path, ".json");
+    return json ? SES_TABLE_JSONL : SES_TABLE_TSV;
 }
 
 static ses_records *make(const char *path, const ses_records_options *o, ses_err *e)
@@ -393,7 +388,6 @@ static ses_records *make(const char *path, const ses_records_options *o, ses_err
     ses_records *r = ses_alloc(sizeof *r, e);
     if (!r) return NULL;
     if (!o) o = &none;
-    r->lines.fd = -1;
     r->format = o->format ? o->format : format_of(path);
     r->delimiter = o->delimiter ? o->delimiter : r->format == SES_TABLE_CSV ? ',' : '\t';
     r->quotes = o->quotes == SES_QUOTES_ON || (o->quotes == SES_QUOTES_AUTO && r->format == SES_TABLE_CSV);
