@@ -119,6 +119,33 @@ static void test_masked(ses_device *dev)
     ses_tape_free(t), ses_tokenizer_free(k), ses_model_free(m);
 }
 
+/* Together as alone: 200 texts of 1 to 17 words, more than one pass holds. */
+static void test_together(ses_device *dev, const char *dir, bool around)
+{
+    enum { TEXTS = 200 };
+    ses_err e = { 0 };
+    char text[TEXTS][256];
+    ses_string all[TEXTS];
+    ses_scored x[TEXTS], alone;
+    double worst = 0;
+    int64_t other = 0;
+    ses_model *m = ses_model_open(dir, dev, NULL, &e);
+    ses_tokenizer *k = words(around, &e);
+    ses_scorer *s = m && k ? ses_scorer_new(m, k, dir, &(ses_score_options){ .start = true }, &e) : NULL;
+    ses_scorer *one = s ? ses_scorer_new(m, k, dir, &(ses_score_options){ .start = true }, &e) : NULL;
+    for (int i = 0; i < TEXTS; i++)
+        all[i] = (ses_string){ text[i], make_text(text[i], sizeof text[i], 1 + i % 17) };
+    bool ok = one && ses_scorer_texts(s, all, TEXTS, x, &e);
+    for (int i = 0; ok && i < TEXTS; i++) {
+        ok = ses_scorer_text(one, all[i].p, all[i].n, &alone, &e);
+        worst = fmax(worst, fabs(alone.logprob - x[i].logprob));
+        other += alone.n != x[i].n || alone.tokens != x[i].tokens;
+    }
+    CHECK_MSG(ok && worst == 0 && !other, "%s: off by %g, %lld other lengths; %s", dir, worst,
+              (long long)other, e.msg);
+    ses_scorer_free(s), ses_scorer_free(one), ses_tokenizer_free(k), ses_model_free(m);
+}
+
 static void test_refusals(ses_device *dev)
 {
     ses_err e = { 0 };
@@ -135,6 +162,8 @@ int main(void)
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
     test_causal(dev);
     test_masked(dev);
+    test_together(dev, "tests/golden/gpt2-lm", false);
+    test_together(dev, "tests/golden/bert-masked-lm", true);
     test_refusals(dev);
     ses_device_free(dev);
     return check_report();

@@ -30,7 +30,9 @@ typedef struct ses_scorer ses_scorer;
 ses_scorer *ses_scorer_new(const ses_model *m, const ses_tokenizer *t, const char *dir,
                            const ses_score_options *o, ses_err *e);
 void ses_scorer_free(ses_scorer *s);
-/* Borrowed until the next call. */
+/* Texts that go through the model together, as many at a time as fill a pass. Borrowed until the next
+ * call. */
+bool ses_scorer_texts(ses_scorer *s, const ses_string *text, size_t n, ses_scored *out, ses_err *e);
 bool ses_scorer_text(ses_scorer *s, const char *text, size_t n, ses_scored *out, ses_err *e);
 
 #endif

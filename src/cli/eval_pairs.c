@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_BAR = 30, COLUMNS = 32, LINE_MAX = 1 << 20 };
+enum { MAX_BAR = 30, COLUMNS = 32, LINE_MAX = 1 << 20, BLOCK = 64, BLOCK_BYTES = 1 << 20 };
 
 bool ses_is_pairs_task(const char *task)
 {
@@ -25,6 +25,19 @@ typedef struct group {
     char *name, *above; /* above: what several paradigms belong to, or NULL */
     int64_t right, n;
 } group;
+
+/* Texts that are scored together: the good one of a pair, then the bad ones. */
+typedef struct block {
+    ses_buf text;
+    size_t end[3 * BLOCK]; /* of each text in it */
+    size_t n;
+    struct {
+        size_t group;
+        int texts;
+        uint64_t line;
+    } pair[BLOCK];
+    size_t pairs;
+} block;
 
 typedef struct job {
     ses_scorer *scorer;
@@ -206,25 +219,50 @@ static bool next_pair(job *j, const ses_field **row, int *n, ses_err *e)
     return true;
 }
 
-static bool judge(job *j, ses_progress *line, ses_err *e)
+static void put_pair(block *b, const job *j, size_t in_group, int texts)
+{
+    b->pair[b->pairs].group = in_group;
+    b->pair[b->pairs].texts = texts;
+    b->pair[b->pairs++].line = j->records ? ses_records_line(j->records) : j->lines.line;
+    for (int i = 0; i < texts; i++) {
+        ses_buf_append(&b->text, j->text[i].data, j->text[i].len);
+        b->end[b->n++] = b->text.len;
+    }
+}
+
+/* The pairs of a block, which is empty then. */
+static bool score(job *j, block *b, ses_err *e)
+{
+    ses_string text[3 * BLOCK];
+    ses_scored x[3 * BLOCK];
+    if (!ses_buf_ok(&b->text, e)) return false;
+    for (size_t i = 0, from = 0; i < b->n; from = b->end[i++])
+        text[i] = (ses_string){ b->text.data + from, b->end[i] - from };
+    if (b->n && !ses_scorer_texts(j->scorer, text, b->n, x, e))
+        return ses_wrap(e, "lines %" PRIu64 " to %" PRIu64, b->pair[0].line, b->pair[b->pairs - 1].line);
+    for (size_t i = 0, k = 0; i < b->pairs; k += (size_t)b->pair[i++].texts) {
+        group *g = &j->group[b->pair[i].group];
+        bool third = b->pair[i].texts == 3;
+        g->right += x[k].logprob > x[k + 1].logprob && (!third || x[k].logprob > x[k + 2].logprob);
+        g->n++;
+    }
+    j->pairs += (int64_t)b->pairs;
+    b->n = b->pairs = b->text.len = 0;
+    return true;
+}
+
+static bool judge(job *j, ses_progress *line, block *b, ses_err *e)
 {
     for (const ses_field *row = NULL;;) {
         int n;
-        double score[3];
         if (!next_pair(j, &row, &n, e)) return false;
+        if (b->pairs && (!n || b->pairs == BLOCK || b->text.len > BLOCK_BYTES) && !score(j, b, e))
+            return false;
+        ses_progress_show(line, j->pairs);
         if (!n) return j->pairs > 0 || ses_fail(e, SES_EFORMAT, "no pair");
         group *g = group_of(j, j->name >= 0 ? &row[j->name] : NULL, j->above >= 0 ? &row[j->above] : NULL, e);
         if (!g) return false;
-        for (int i = 0; i < n; i++) {
-            ses_scored x;
-            if (!ses_scorer_text(j->scorer, j->text[i].data, j->text[i].len, &x, e))
-                return ses_wrap(e, "line %" PRIu64,
-                                j->records ? ses_records_line(j->records) : j->lines.line);
-            score[i] = x.logprob;
-        }
-        g->right += score[0] > score[1] && (n < 3 || score[0] > score[2]);
-        g->n++;
-        ses_progress_show(line, ++j->pairs);
+        put_pair(b, j, (size_t)(g - j->group), n);
     }
 }
 
@@ -296,15 +334,15 @@ static bool print_json(const job *j, ses_err *e)
 bool ses_eval_pairs(const char *dir, const char *path, const ses_shared *s, ses_call *c, ses_err *e)
 {
     job j = { 0 };
-    ses_device_options o = { .threads = (int)s->threads, .isa = ses_shared_isa(s) };
-    j.lines.fd = -1;
+    block b = { 0 };
+    ses_device_options o = ses_shared_options(s);
     bool ok = open_rows(&j, path, e) && (find_columns(&j, e) || ses_wrap(e, "%s", path));
     ses_device *dev = ok ? ses_device_open(s->device, &o, e) : NULL;
     ses_model *m = dev ? ses_model_open(dir, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(dir, e) : NULL;
     j.scorer = t ? ses_scorer_new(m, t, dir, &(ses_score_options){ .start = true }, e) : NULL;
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "pairs", 0);
-    ok = j.scorer && (judge(&j, &line, e) || ses_wrap(e, "%s", path));
+    ok = j.scorer && (judge(&j, &line, &b, e) || ses_wrap(e, "%s", path));
     ses_progress_end(&line);
     if (ok) ok = s->json ? print_json(&j, e) : show(&j, &c->out, e);
     ses_scorer_free(j.scorer);
@@ -313,6 +351,7 @@ bool ses_eval_pairs(const char *dir, const char *path, const ses_shared *s, ses_
     ses_device_free(dev);
     ses_records_free(j.records);
     ses_textfile_free(&j.lines);
+    ses_buf_free(&b.text);
     ses_buf_free(&j.line);
     ses_buf_free(&j.title);
     for (size_t i = 0; i < j.n; i++) ses_free(j.group[i].name), ses_free(j.group[i].above);

@@ -1,8 +1,10 @@
 #include "sesame/score.h"
 
 #include "base/alloc.h"
+#include "op/op.h"
 #include "process.h"
 #include "task.h"
+#include "tensor/device.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,11 +19,10 @@ struct ses_scorer {
     const char *output;  /* the scores' name */
     ses_tokens *tokens;
     ses_tape *tape;
-    int32_t *id, *batch_id; /* the text; what a pass reads */
-    float *each, *row;      /* row: of scores */
+    int32_t *id, *batch_id; /* the texts, one behind the other; what a pass reads */
+    float *each;
     uint8_t *special;
     int64_t n, room;
-    ses_real *raw;
 };
 
 void ses_scorer_free(ses_scorer *s)
@@ -29,8 +30,7 @@ void ses_scorer_free(ses_scorer *s)
     if (!s) return;
     ses_tokens_free(s->tokens);
     ses_tape_free(s->tape);
-    ses_free(s->id), ses_free(s->batch_id), ses_free(s->each), ses_free(s->row), ses_free(s->special),
-        ses_free(s->raw);
+    ses_free(s->id), ses_free(s->batch_id), ses_free(s->each), ses_free(s->special);
     ses_free(s);
 }
 
@@ -70,14 +70,9 @@ ses_scorer *ses_scorer_new(const ses_model *m, const ses_tokenizer *t, const cha
     if (!s) return NULL;
     s->model = m;
     if (o) s->o = *o;
-    size_t V = (size_t)ses_model_vocab(m), n;
-    if (!set_up(s, t, dir, e) || !ses_mul_size(V, PASS_ROWS, &n)) goto fail;
-    s->tokens = ses_tokens_new(t, e);
-    s->tape = s->tokens ? ses_tape_new(m->dev, NULL, e) : NULL;
-    s->row = ses_alloc_array(V, sizeof *s->row, e);
-    s->raw = ses_alloc_array(n, sizeof *s->raw, e);
-    if (s->tape && s->row && s->raw) return s;
-fail:
+    if (set_up(s, t, dir, e) && (s->tokens = ses_tokens_new(t, e)) &&
+        (s->tape = ses_tape_new(m->dev, NULL, e)))
+        return s;
     ses_scorer_free(s);
     return NULL;
 }
@@ -92,10 +87,26 @@ typedef struct asked { /* rows of a pass, and which tokens they judge */
     int64_t seqs;
 } asked;
 
+/* What each row's token loses, on the device: only these numbers come back. */
+static bool read_losses(ses_scorer *s, const asked *a, const ses_tensor *x, ses_real *lost)
+{
+    ses_device *d = s->model->dev;
+    int32_t id[PASS_ROWS];
+    for (int64_t i = 0; i < a->n; i++) id[i] = s->id[a->token[i]];
+    ses_tensor *right = ses_tape_ints(s->tape, id, a->n);
+    ses_tensor *each = ses_tape_input(s->tape, lost, SES_DIM(a->n));
+    ses_tensor *lse = ses_tape_input(s->tape, lost, SES_DIM(a->n));
+    if (!right || !each || !lse) return false;
+    const ses_kernels *k = x->dtype == SES_REAL ? &d->wide : &d->k;
+    k->xent_rows(&d->exec, ses_values(each), ses_values(lse), x->f, right->i, a->n, ses_cols(x));
+    d->mem->download(d, lost, ses_values(each), (size_t)a->n * sizeof *lost);
+    return true;
+}
+
 static bool judge(ses_scorer *s, asked *a, ses_err *e)
 {
     ses_outputs out;
-    int64_t V = ses_model_vocab(s->model);
+    ses_real lost[PASS_ROWS] = { 0 };
     ses_batch b = { .seqs = a->seqs, .tokens = a->cu[a->seqs], .cu = a->cu, .ids = s->batch_id };
     ses_want want = { .logits = true, .rows = a->row, .n_rows = a->n };
     ses_tape_reset(s->tape, NULL);
@@ -103,13 +114,18 @@ static bool judge(ses_scorer *s, asked *a, ses_err *e)
     if (!ses_model_forward(s->model, s->tape, &b, &want, &out, e)) return false;
     size_t at = 0;
     while (at + 1 < out.n && strcmp(out.item[at].name, s->output) != 0) at++;
-    if (!ses_tape_read(s->tape, out.item[at].tensor, s->raw)) return false;
-    for (int64_t i = 0; i < a->n; i++) {
-        for (int64_t v = 0; v < V; v++) s->row[v] = (float)s->raw[i * V + v];
-        s->each[a->token[i]] = (float)((double)s->row[s->id[a->token[i]]] - ses_log_sum_exp(s->row, V));
-    }
+    if (!read_losses(s, a, out.item[at].tensor, lost) || !ses_tape_ok(s->tape, e))
+        return ses_tape_ok(s->tape, e);
+    for (int64_t i = 0; i < a->n; i++) s->each[a->token[i]] = (float)-lost[i];
     a->n = a->seqs = 0;
     return true;
+}
+
+/* Room for one more sequence of n tokens, asked for so many of them. */
+static bool room_for(ses_scorer *s, asked *a, int64_t n, int64_t rows, ses_err *e)
+{
+    bool full = a->seqs && (a->cu[a->seqs] + n > PASS_TOKENS || a->n + rows > PASS_ROWS);
+    return !full || judge(s, a, e);
 }
 
 /* Tokens from `begin` to `end` as a sequence; those from `first` on are judged by the ones before them. */
@@ -117,20 +133,22 @@ static bool judge_causal(ses_scorer *s, asked *a, int64_t begin, int64_t first, 
 {
     while (first < end) { /* PASS_ROWS at a time: the scores of a large vocabulary are many */
         int64_t until = end - first > PASS_ROWS ? first + PASS_ROWS : end;
-        memcpy(s->batch_id, s->id + begin, (size_t)(until - begin) * sizeof *s->id);
-        a->cu[0] = 0, a->cu[1] = (int32_t)(until - begin), a->seqs = 1;
-        for (int64_t t = first; t < until; t++) a->row[a->n] = (int32_t)(t - 1 - begin), a->token[a->n++] = t;
-        if (!judge(s, a, e)) return false;
+        if (!room_for(s, a, until - begin, until - first, e)) return false;
+        int32_t at = a->seqs ? a->cu[a->seqs] : 0;
+        memcpy(s->batch_id + at, s->id + begin, (size_t)(until - begin) * sizeof *s->id);
+        for (int64_t t = first; t < until; t++)
+            a->row[a->n] = at + (int32_t)(t - 1 - begin), a->token[a->n++] = t;
+        a->cu[0] = 0, a->cu[++a->seqs] = at + (int32_t)(until - begin);
         first = until;
     }
     return true;
 }
 
-static bool causal(ses_scorer *s, asked *a, ses_err *e)
+static bool causal(ses_scorer *s, asked *a, int64_t from, int64_t to, ses_err *e)
 {
-    int64_t done = 1; /* nothing stands before the first */
-    for (int64_t begin = 0; done < s->n; begin += s->o.stride) {
-        int64_t end = begin + s->o.window < s->n ? begin + s->o.window : s->n;
+    int64_t done = from + 1; /* nothing stands before the first */
+    for (int64_t begin = from; done < to; begin += s->o.stride) {
+        int64_t end = begin + s->o.window < to ? begin + s->o.window : to;
         if (!judge_causal(s, a, begin, done, end, e)) return false;
         done = end;
     }
@@ -138,12 +156,12 @@ static bool causal(ses_scorer *s, asked *a, ses_err *e)
 }
 
 /* One token masked, with as much around it as the window holds, and the special tokens at the ends. */
-static bool masked(ses_scorer *s, asked *a, ses_err *e)
+static bool masked(ses_scorer *s, asked *a, int64_t from, int64_t to, ses_err *e)
 {
     int64_t head = 0, tail = 0;
-    while (head < s->n && s->special[head]) head++;
-    while (tail < s->n - head && s->special[s->n - 1 - tail]) tail++;
-    int64_t first = head, last = s->n - tail, room = s->o.window - head - tail;
+    while (head < to - from && s->special[from + head]) head++;
+    while (tail < to - from - head && s->special[to - 1 - tail]) tail++;
+    int64_t first = from + head, last = to - tail, room = s->o.window - head - tail;
     if (room < 1)
         return ses_fail(e, SES_EARG, "a window of %lld tokens is too small", (long long)s->o.window);
     for (int64_t t = first; t < last; t++) {
@@ -151,17 +169,16 @@ static bool masked(ses_scorer *s, asked *a, ses_err *e)
         int64_t end = begin + room < last ? begin + room : last;
         if (end - room >= first && end - begin < room) begin = end - room;
         int64_t n = head + (end - begin) + tail;
-        if (a->seqs && (a->cu[a->seqs] + n > PASS_TOKENS || a->n == PASS_ROWS) && !judge(s, a, e))
-            return false;
-        int32_t at = a->seqs ? a->cu[a->seqs] : 0, *to = s->batch_id + at;
-        memcpy(to, s->id, (size_t)head * sizeof *to);
-        memcpy(to + head, s->id + begin, (size_t)(end - begin) * sizeof *to);
-        memcpy(to + head + end - begin, s->id + last, (size_t)tail * sizeof *to);
-        to[head + t - begin] = s->mask;
+        if (!room_for(s, a, n, 1, e)) return false;
+        int32_t at = a->seqs ? a->cu[a->seqs] : 0, *id = s->batch_id + at;
+        memcpy(id, s->id + from, (size_t)head * sizeof *id);
+        memcpy(id + head, s->id + begin, (size_t)(end - begin) * sizeof *id);
+        memcpy(id + head + end - begin, s->id + last, (size_t)tail * sizeof *id);
+        id[head + t - begin] = s->mask;
         a->row[a->n] = at + (int32_t)(head + t - begin), a->token[a->n++] = t;
         a->cu[0] = 0, a->cu[++a->seqs] = at + (int32_t)n;
     }
-    return judge(s, a, e);
+    return true;
 }
 
 /* ---- a text ---- */
@@ -169,6 +186,7 @@ static bool masked(ses_scorer *s, asked *a, ses_err *e)
 static bool make_room(ses_scorer *s, int64_t n, ses_err *e)
 {
     if (n <= s->room) return true;
+    n += n / 2;
     int32_t *id = ses_realloc_array(s->id, (size_t)n, sizeof *id, e);
     if (id) s->id = id;
     float *each = id ? ses_realloc_array(s->each, (size_t)n, sizeof *each, e) : NULL;
@@ -183,23 +201,47 @@ static bool make_room(ses_scorer *s, int64_t n, ses_err *e)
     return true;
 }
 
-bool ses_scorer_text(ses_scorer *s, const char *text, size_t n, ses_scored *out, ses_err *e)
+/* A text's tokens behind those that are there. */
+static bool put_text(ses_scorer *s, ses_string text, ses_err *e)
 {
-    if (!ses_encode(s->tokens, &(ses_input){ .text = { text, n } }, NULL, e)) return false;
+    if (!ses_encode(s->tokens, &(ses_input){ .text = text }, NULL, e)) return false;
     const ses_encoding *x = ses_tokens_result(s->tokens);
     bool start = s->o.start && !s->masked && s->start >= 0 && !(x->n && x->id[0] == s->start);
+    if (!make_room(s, s->n + (int64_t)x->n + 1, e)) return false;
+    int64_t from = s->n;
+    if (start) s->id[s->n] = s->start, s->special[s->n++] = 1;
+    for (size_t i = 0; i < x->n; i++) s->special[s->n] = x->special[i], s->id[s->n++] = x->id[i];
+    for (int64_t i = from; i < s->n; i++) s->each[i] = NAN;
+    return true;
+}
+
+bool ses_scorer_texts(ses_scorer *s, const ses_string *text, size_t n, ses_scored *out, ses_err *e)
+{
     asked *a = ses_alloc(sizeof *a, e);
-    bool ok = a && make_room(s, (int64_t)x->n + 1, e);
-    if (ok) {
-        s->n = start;
-        if (start) s->id[0] = s->start, s->special[0] = 1;
-        for (size_t i = 0; i < x->n; i++) s->special[s->n] = x->special[i], s->id[s->n++] = x->id[i];
-        for (int64_t i = 0; i < s->n; i++) s->each[i] = NAN;
-        ok = s->masked ? masked(s, a, e) : causal(s, a, e);
+    bool ok = a != NULL;
+    s->n = 0;
+    for (size_t i = 0; ok && i < n; i++) {
+        int64_t from = s->n;
+        ok = put_text(s, text[i], e);
+        out[i] = (ses_scored){ .n = s->n - from };
     }
+    int64_t from = 0;
+    for (size_t i = 0; ok && i < n; from += out[i++].n)
+        ok = (s->masked ? masked : causal)(s, a, from, from + out[i].n, e);
+    ok = ok && judge(s, a, e);
     ses_free(a);
-    *out = (ses_scored){ .id = s->id, .each = s->each, .n = ok ? s->n : 0 };
-    for (int64_t i = 0; i < out->n; i++)
-        if (!isnan(s->each[i])) out->logprob += (double)s->each[i], out->tokens++;
+    from = 0;
+    for (size_t i = 0; ok && i < n; from += out[i++].n) {
+        out[i].id = s->id + from;
+        out[i].each = s->each + from;
+        for (int64_t k = 0; k < out[i].n; k++)
+            if (!isnan(out[i].each[k])) out[i].logprob += (double)out[i].each[k], out[i].tokens++;
+    }
     return ok;
+}
+
+bool ses_scorer_text(ses_scorer *s, const char *text, size_t n, ses_scored *out, ses_err *e)
+{
+    *out = (ses_scored){ 0 };
+    return ses_scorer_texts(s, &(ses_string){ text, n }, 1, out, e);
 }
