@@ -3,10 +3,11 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "model/desc.h"
 
 #include <string.h>
 
-enum { FILE_MAX = 1 << 24, SENTINELS = 100 };
+enum { FILE_MAX = 1 << 24 };
 
 /* What BERT's kin have in common. */
 #define SIZE(hidden, layers, heads, inner)                                                               \
@@ -172,14 +173,15 @@ static bool check_sets(const ses_list *set, ses_err *e)
 ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const ses_list *set, ses_err *e)
 {
     fit f = { .config = config, .set = set, .vocab = ses_tokenizer_size(t) };
-    const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
+    const ses_model_desc *d = ses_config_model(config, e);
+    if (!d) return NULL;
     ses_json_doc *out = NULL;
     size_t n;
     ses_lexicon *x = check_sets(set, e) ? ses_lexicon_new(t, f.vocab, e) : NULL;
     ses_json_writer *w = x ? ses_json_writer_new(0, e) : NULL;
     if (w) {
         f.x = x;
-        if (type && strstr(type, "t5") && !x->sentinels) f.vocab += SENTINELS;
+        if (!x->sentinels) f.vocab += d->sentinels;
         ses_json_begin_object(w);
         for (size_t i = 0; i < ses_json_len(config); i++) put_member(&f, w, i);
         for (size_t i = 0; set && i < set->n; i++) { /* keys that are new */

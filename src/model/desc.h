@@ -108,6 +108,7 @@ typedef struct ses_model_desc {
     ses_config arch;      /* how this model differs from others, and what absent keys mean */
     const ses_ways *ways; /* what it does in a way of its own; NULL: nothing */
     bool pair;            /* an encoder and a decoder */
+    int sentinels;        /* tokens of its own that mark what was left out of a text, where it has such */
     bool told_segments;   /* the reference's tokenizer for it says which segment each token is of */
     ses_key_table keys[2];
     bool (*finish)(ses_config *c, const ses_json *config, ses_err *e); /* what a table cannot say; or NULL */

@@ -114,6 +114,7 @@ static const ses_name tensors[] = {
         .name = #id,                                                                         \
         .prefix = "",                                                                        \
         .pair = true,                                                                        \
+        .sentinels = 100,                                                                    \
         .arch = { .pad = 0,                                                                  \
                   .eos = 1,                                                                  \
                   .buckets = 32,                                                             \
