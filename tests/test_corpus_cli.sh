@@ -61,6 +61,18 @@ cp "$tmp/text.txt" "$tmp/in"
 gives 0 build --tokenizer "$tmp/t.json" --held-out 0.1 -o "$tmp/piped"
 same "$tmp/piped"
 
+# Asked to stop, it says where it stands and keeps what it has.
+mkfifo "$tmp/fifo"
+"$sesame" corpus build --tokenizer "$tmp/t.json" -o "$tmp/stopped" "$tmp/fifo" >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+exec 3>"$tmp/fifo"
+kill -TERM $pid
+cat "$tmp/text.txt" >&3
+exec 3>&-
+if wait $pid; then fail 'a stopped build is not done'; else pass; fi
+err_has 'the same command goes on from there'
+if [ -e "$tmp/stopped.part" ] && [ ! -e "$tmp/stopped" ]; then pass; else fail 'no C.part'; fi
+
 : >"$tmp/in"
 gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/none" "$tmp/in"
 err_has 'no text in'

@@ -3,6 +3,7 @@
 #include "corpus_show.h"
 #include "shared.h"
 #include "task/task.h"
+#include "train_watch.h"
 
 #include "base/number.h"
 #include "base/pool.h"
@@ -97,7 +98,7 @@ static bool progress(void *ctx, uint64_t done, uint64_t of)
     ses_progress *line = ctx;
     line->total = (int64_t)of;
     ses_progress_show(line, (int64_t)done);
-    return true;
+    return !ses_watch_stop(NULL);
 }
 
 static bool build(ses_call *c, const args *a, ses_err *e)
@@ -110,6 +111,7 @@ static bool build(ses_call *c, const args *a, ses_err *e)
     if (a->label && strlen(a->label) > 31) return ses_fail(e, SES_EUSAGE, "--label: longer than 31 bytes");
     ses_tokenizer *t = ses_tokenizer_open(a->tokenizer, e);
     if (!t) return false;
+    ses_watch_signals();
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "reading", 0);
     bool ok = ses_facts_read(&facts, a->tokenizer, "", t, e);
     const char *input[] = { "-" };

@@ -20,7 +20,7 @@ static volatile sig_atomic_t interrupted; /* the signal that asked to stop */
 
 static void on_signal(int sig) { interrupted = sig; }
 
-static void watch_signals(void)
+void ses_watch_signals(void)
 {
     struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
     sigemptyset(&a.sa_mask);
@@ -83,7 +83,7 @@ bool ses_watch_open(ses_watch *w, const ses_watch_options *o, ses_trainer *t, se
         return ses_fail(e, SES_EIO, "%s: cannot be written", o->log);
     if (o->board && !(w->board = ses_event_file_new(o->board, wall_clock(), at->updates + 1, e)))
         return false;
-    watch_signals();
+    ses_watch_signals();
     w->start = ses_seconds();
     ses_meter_start(&w->meter, NULL);
     return true;

@@ -55,7 +55,8 @@ bool ses_watch_open(ses_watch *w, const ses_watch_options *o, ses_trainer *t, se
 void ses_watch_close(ses_watch *w); /* fine twice, and on a zeroed one */
 
 void ses_watch_stepped(void *watch, const ses_step *s); /* a hook */
-bool ses_watch_stop(void *watch);                       /* a hook; NULL does as well: a signal came */
+void ses_watch_signals(void);     /* from now on Ctrl-C asks to stop; a second one ends the process */
+bool ses_watch_stop(void *watch); /* a hook; NULL does as well: a signal came */
 
 /* An evaluation: its line, and an entry of every log. value: of options.metric. scores may be NULL. */
 bool ses_watch_evaluated(ses_watch *w, const ses_scores *scores, double loss, double value, ses_err *e);
