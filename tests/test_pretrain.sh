@@ -41,7 +41,8 @@ gives 0 $common --steps 60 --lr 3e-3 --eval-every 20 --save-every 20 --keep 9 -o
 out_has 'BertForMaskedLM'
 err_has 'by frequency alone'
 out_has 'mlm_perplexity'
-there "$tmp/a/config.json" "$tmp/a/model.safetensors" "$tmp/a/tokenizer.json" "$tmp/a/curve.svg" "$tmp/a/README.md"
+out_has 'alone would give mlm_loss'
+there "$tmp/a/run.json" "$tmp/a/config.json" "$tmp/a/model.safetensors" "$tmp/a/tokenizer.json" "$tmp/a/curve.svg" "$tmp/a/README.md"
 first=$(sed -n 's/.*"loss": \([0-9.]*\).*/\1/p' "$tmp/a/log.jsonl" | head -n 1)
 last=$(sed -n 's/.*"eval_loss": \([0-9.]*\).*/\1/p' "$tmp/a/log.jsonl" | tail -n 1)
 if awk "BEGIN { exit !($last < $first - 0.3) }"; then pass; else fail "loss $first to $last"; fi
@@ -57,6 +58,8 @@ err_has 'update 20 of 60'
 same "$tmp/a/model.safetensors" "$tmp/b/model.safetensors"
 gives 0 $common --threads 1 --steps 60 --lr 3e-3 --eval-every 20 --save-every -1 -o "$tmp/one"
 same "$tmp/a/model.safetensors" "$tmp/one/model.safetensors"
+"$sesame" compare "$tmp/a" "$tmp/one" --json >"$tmp/out" 2>"$tmp/err"
+out_has '"save-every": 20'
 
 # Killed before its first checkpoint: from the start. More steps are another run.
 mkdir "$tmp/dead" && touch "$tmp/dead/.lock" "$tmp/dead/log.jsonl" && cp "$tmp/a/pretrain.json" "$tmp/dead/"
@@ -95,6 +98,11 @@ out_has '"eval_accuracy": 0.5, "eval_pairs_accuracy": 0.5, "eval_samples": 2'
 printf 'form\tclass\tlen_prefix\tsent\nw10\tcorrect\t1\tw1 x w31 <eos>\nw10\twrong\t1\tw1 x w31 <eos>\n' >"$tmp/p.tab"
 "$sesame" eval "$tmp/a" --task agreement "$tmp/p.tab" --json >"$tmp/out" 2>"$tmp/err"
 out_has '"eval_accuracy": 0.0'
+if command -v xz >/dev/null && "$sesame" --version --verbose | grep -q 'texts packed with xz.*: in this build'; then
+    printf 'good\tbad\nw1 w10\tw1 w1 w1 w1 w1 w1\n' | xz >"$tmp/pairs.tsv.xz"
+    "$sesame" eval "$tmp/a" --task blimp "$tmp/pairs.tsv.xz" --json >"$tmp/out" 2>"$tmp/err"
+    out_has '"eval_accuracy": 1.0'
+fi
 printf 'a\tb\n1\t2\n' >"$tmp/pairs.tsv"
 "$sesame" eval "$tmp/a" --task blimp "$tmp/pairs.tsv" >"$tmp/out" 2>"$tmp/err"
 err_has 'columns good and bad are expected'
@@ -133,7 +141,10 @@ err_has 'runs "a b" and "a-b" would have one folder, a-b'
 # What it refuses.
 echo '[{}]' >"$tmp/array.json"
 gives 3 -c "$tmp/c" --tokenizer "$tmp/t.json" --config "$tmp/array.json" -o "$tmp/x"
-err_has 'array.json: not an object but an array'
+err_has 'sesame: '"$tmp"'/array.json: not an object but an array'
+echo '{"model_type": "bert"}' >"$tmp/bare-config.json"
+gives 3 -c "$tmp/c" --tokenizer "$tmp/t.json" --config "$tmp/bare-config.json" -o "$tmp/x"
+err_has 'sesame: '"$tmp"'/bare-config.json: "vocab_size" is missing'
 "$sesame" train-tokenizer --type wordpiece --vocab-size 60 -q -o "$tmp/other.json" "$tmp/text"
 gives 3 -c "$tmp/c" --tokenizer "$tmp/other.json" -p bert-tiny -o "$tmp/x"
 err_has 'was built with another tokenizer'

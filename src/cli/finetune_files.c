@@ -76,34 +76,14 @@ static bool write_results(const ses_finetune *f, const char *dir, const char *na
     return ok;
 }
 
-/* What the run was told, for those who compare. */
 static bool write_run(const ses_finetune *f, const char *dir, ses_err *e)
 {
-    size_t n;
-    const ses_command *c = &ses_command_finetune;
-    ses_buf line = { 0 };
-    ses_json_writer *w = ses_json_writer_new(2, e);
-    char *path = w ? ses_path_join(dir, SES_RUN_FILE, e) : NULL;
-    const char *text = NULL;
-    ses_buf_puts(&line, "sesame finetune");
-    ses_options_line(c->opt, c->n_opt, f->a, &line);
-    if (path && ses_buf_ok(&line, e)) {
-        ses_json_begin_object(w);
-        ses_json_pair(w, "command", line.data);
-        ses_json_pair(w, "class", ses_model_class(f->tuner->model));
-        ses_json_count(w, "parameters", ses_store_numbers(ses_model_store(f->tuner->model)));
-        ses_json_pair(w, "metric", ses_finetune_metric_name(f));
-        ses_json_flag(w, "lower_is_better", f->lower);
-        ses_json_put_key(w, "options");
-        ses_options_put(c->opt, c->n_opt, f->a, w);
-        ses_json_end_object(w);
-        text = ses_json_writer_text(w, &n, e);
-    }
-    bool ok = text && ses_file_write(path, text, n, false, e);
-    ses_buf_free(&line);
-    ses_json_writer_free(w);
-    ses_free(path);
-    return ok;
+    ses_run_told told = { .command = &ses_command_finetune,
+                          .args = f->a,
+                          .model = f->tuner->model,
+                          .metric = ses_finetune_metric_name(f),
+                          .lower = f->lower };
+    return ses_train_folder_told(&told, dir, e);
 }
 
 /* How the model that was begun with writes. */

@@ -12,6 +12,8 @@
 #include "train_options.h"
 #include "train_watch.h"
 
+extern const ses_command ses_command_pretrain;
+
 typedef struct ses_pretrain_args {
     ses_shared shared;
     ses_list corpus, set;
@@ -50,6 +52,7 @@ typedef struct ses_pretrain {
     char *log, *board;
     ses_scores scores; /* of the last evaluation */
     double eval_loss, budget, deadline;
+    double by_frequency[SES_AIM_MOST]; /* what each objective that lays would lose by frequencies of labels */
     int64_t updates; /* of the run, where it is known before: fitted to a time, or a resumed one's */
     bool out_of_time;
 } ses_pretrain;
@@ -66,6 +69,7 @@ void ses_pretrain_free(ses_pretrain *p);
 
 /* pretrain_run.c */
 bool ses_pretrain_command(ses_call *c, ses_err *e);
+const char *ses_pretrain_way(const ses_pretrain *p, size_t way); /* of by_frequency: whose loss */
 
 /* pretrain_files.c */
 bool ses_pretrain_write(ses_pretrain *p, ses_err *e);

@@ -7,6 +7,7 @@
 #include "show.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,6 +66,11 @@ static void put_eval(const ses_pretrain *p, ses_json_writer *w)
         char key[80];
         snprintf(key, sizeof key, "eval_%s", p->scores.item[i].name);
         ses_json_number(w, key, p->scores.item[i].value);
+    }
+    for (size_t i = 0; i < p->aim->ways; i++) {
+        char key[80];
+        snprintf(key, sizeof key, "eval_%s_by_frequency", ses_pretrain_way(p, i));
+        if (!isnan(p->by_frequency[i])) ses_json_number(w, key, p->by_frequency[i]);
     }
 }
 
@@ -150,6 +156,14 @@ static bool write_card(const ses_pretrain *p, const char *dir, ses_err *e)
     return ok;
 }
 
+static bool write_run(const ses_pretrain *p, const char *dir, ses_err *e)
+{
+    ses_run_told told = {
+        .command = &ses_command_pretrain, .args = p->a, .model = p->model, .metric = "loss", .lower = true
+    };
+    return ses_train_folder_told(&told, dir, e);
+}
+
 static bool write_curve(const ses_pretrain *p, const char *dir, ses_err *e)
 {
     char *path = ses_path_join(dir, "curve.svg", e);
@@ -169,7 +183,7 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
               write_results(p, dir, "train_results.json", true, false, e) &&
               (!p->scores.n || write_results(p, dir, "eval_results.json", false, true, e)) &&
               write_results(p, dir, "all_results.json", true, true, e) && write_card(p, dir, e) &&
-              write_curve(p, dir, e);
+              write_run(p, dir, e) && write_curve(p, dir, e);
     ses_free(state);
     return ok;
 }
@@ -194,6 +208,10 @@ void ses_pretrain_summary(const ses_pretrain *p, const ses_call *c, ses_run_end 
     ses_show_line(t, "Model", "%s: %s", p->a->output, ses_model_class(p->model));
     for (size_t i = 0; i < p->scores.n; i++)
         ses_show_line(t, i ? "" : "Held out", "%s %.4f", p->scores.item[i].name, p->scores.item[i].value);
+    for (size_t i = 0; i < p->aim->ways; i++)
+        if (!isnan(p->by_frequency[i]))
+            ses_show_line(t, i ? "" : "Frequency", "alone would give %s_loss %.4f", ses_pretrain_way(p, i),
+                          p->by_frequency[i]);
     ses_watch_summary(&p->watch, t, end);
     ses_show_line(t, "Curve", "%s/curve.svg", p->a->output);
 }

@@ -134,8 +134,9 @@ static bool load_config(ses_pretrain *p, ses_err *e)
     }
     ses_json_doc *base = ses_preset_load(name, e);
     p->config = base ? ses_preset_fit(ses_json_root(base), p->tokenizer, &a->set, e) : NULL;
+    if (base && !p->config && e->code != SES_EUSAGE) ses_wrap(e, "%s", name);
     ses_json_free(base);
-    return p->config || ses_wrap(e, "%s", name);
+    return p->config != NULL;
 }
 
 static bool open_generator(ses_pretrain *p, ses_err *e)
@@ -189,6 +190,7 @@ bool ses_pretrain_models(ses_pretrain *p, ses_err *e)
                             .seed = (uint64_t)a->seed };
     if (!o.class_name) return false;
     p->model = a->model ? ses_model_open(a->model, p->dev, &o, e) : ses_model_new(config, p->dev, &o, e);
+    if (!p->model && a->config) return ses_wrap(e, "%s", a->config);
     return p->model && open_generator(p, e) && ses_aim_models(p->aim, p->model, p->generator, e) &&
            open_teacher(p, e);
 }

@@ -1,7 +1,6 @@
 /* A pretraining run: what it says, evaluations, the time it may take. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "data/unigram.h"
 #include "pretrain.h"
 #include "show.h"
 
@@ -16,21 +15,6 @@ static bool go_on(void *ctx)
 {
     (void)ctx;
     return !ses_watch_stop(NULL);
-}
-
-/* Of the objectives together: those that take turns by their shares, those that ride on top. */
-static double loss_of(const ses_aim *a, const ses_tally *t)
-{
-    double loss = 0, weights = 0;
-    for (size_t i = 0; i < a->ways; i++) weights += a->item[i].weight;
-    for (size_t i = 0; i < a->n; i++) {
-        char name[48];
-        snprintf(name, sizeof name, "%s_loss", a->item[i].objective->name);
-        double weight = a->item[i].weight / (i < a->ways && a->ways > 1 ? weights : 1);
-        for (size_t k = 0; k < t->n; k++)
-            if (!strcmp(t->item[k].name, name)) loss += weight * t->item[k].sum / fmax(1, t->item[k].count);
-    }
-    return loss;
 }
 
 /* Of what was chosen among the vocabulary, not of yes or no. */
@@ -72,7 +56,7 @@ static bool measure(ses_pretrain *p, ses_err *e)
     if (optim) ses_optim_exchange(optim);
     bool ok = ses_course_evaluate(p->course, p->a->eval_tokens, go_on, NULL, &t, e) && scores_of(p, &t, e);
     if (optim) ses_optim_exchange(optim);
-    if (ok) p->eval_loss = loss_of(p->aim, &t);
+    if (ok) p->eval_loss = ses_aim_total(p->aim, &t);
     return ok;
 }
 
@@ -167,28 +151,22 @@ static bool fit_time(ses_pretrain *p, ses_err *e)
 
 /* ---- the run ---- */
 
-/* What frequencies of tokens alone would lose on the text to measure with; NaN: there is none. */
-static double by_frequency(const ses_pretrain *p)
+/* Whose labels are tokens: the generator's, where there is one. */
+const char *ses_pretrain_way(const ses_pretrain *p, size_t way)
 {
-    int64_t vocab = ses_corpus_facts_of(p->corpus[0])->vocab;
-    int64_t *by = ses_alloc_array((size_t)vocab, sizeof *by, NULL),
-            *of = ses_alloc_array((size_t)vocab, sizeof *of, NULL);
-    double loss = NAN;
-    if (by && of && p->n_eval) {
-        for (size_t i = 0; i < p->n_parts; i++) ses_unigram_count(p->part[i].corpus, SES_COUNT_TRAIN, by);
-        for (size_t i = 0; i < p->n_eval; i++)
-            ses_unigram_count(p->part[p->n_parts + i].corpus,
-                              p->eval_held ? SES_COUNT_HELD_OUT : SES_COUNT_TRAIN, of);
-        loss = ses_unigram_loss(by, of, vocab);
-    }
-    ses_free(by);
-    ses_free(of);
-    return loss;
+    const ses_objective *o = p->aim->item[way].objective;
+    return o->needs & SES_NEEDS_PARTNER ? "generator" : o->name;
+}
+
+static bool find_frequencies(ses_pretrain *p, ses_err *e)
+{
+    for (size_t i = 0; i < p->aim->ways; i++)
+        if (!ses_course_by_frequency(p->course, i, p->a->eval_tokens, &p->by_frequency[i], e)) return false;
+    return true;
 }
 
 static void announce(const ses_pretrain *p)
 {
-    double least = p->quiet ? NAN : by_frequency(p);
     char a[SES_HUMAN], b[SES_HUMAN], c[SES_HUMAN];
     if (p->quiet) return;
     double pass = (double)ses_course_pass_tokens(p->course);
@@ -202,8 +180,10 @@ static void announce(const ses_pretrain *p)
     if (*ses_model_fresh(p->model) && p->a->model)
         fprintf(stderr, "; begun at random: %s", ses_model_fresh(p->model));
     fputs("\n", stderr);
-    if (!isnan(least))
-        fprintf(stderr, "by frequency alone the text to measure with has loss %.4f a token\n", least);
+    for (size_t i = 0; i < p->aim->ways; i++)
+        if (!isnan(p->by_frequency[i]))
+            fprintf(stderr, "by frequency alone %s_loss would be %.4f\n", ses_pretrain_way(p, i),
+                    p->by_frequency[i]);
 }
 
 static bool prepare_logs(ses_pretrain *p, ses_err *e)
@@ -228,7 +208,7 @@ static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
                             .metric = "loss",
                             .lower = true,
                             .energy = p->a->energy };
-    if (!ses_watch_open(&p->watch, &o, p->trainer, e)) return false;
+    if (!find_frequencies(p, e) || !ses_watch_open(&p->watch, &o, p->trainer, e)) return false;
     announce(p);
     bool ok = ses_trainer_run(p->trainer, &h, end, e);
     ses_watch_close(&p->watch);

@@ -52,7 +52,7 @@ static bool is_loss(const char *key, size_t n)
     return !strcmp(key, "loss") || (n > 5 && !strncmp(key, "eval_", 5) && !strcmp(key + n - 4, "loss"));
 }
 
-/* Of a line: the loss of an update, or every loss of an evaluation, their sum where it is the only one. */
+/* Of a line: the loss of an update, or every loss of an evaluation; their sum unless it is one of them. */
 static void read_line(picture *p, const ses_json *line)
 {
     double step, y;
@@ -64,7 +64,7 @@ static void read_line(picture *p, const ses_json *line)
     }
     for (size_t i = 0; i < ses_json_len(line); i++) {
         const char *key = ses_json_key(line, i, &n);
-        if (!is_loss(key, n) || (losses > 1 && !strcmp(key, "eval_loss"))) continue;
+        if (!is_loss(key, n) || (losses == 2 && !strcmp(key, "eval_loss"))) continue;
         if (ses_json_real(ses_json_at(line, i), &y)) note(p, key, step, y);
     }
 }

@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/dir.h"
 #include "base/file.h"
+#include "base/str.h"
+#include "show.h"
 #include "tokenizer_files.h"
 
 #include <stdio.h>
@@ -139,4 +141,33 @@ bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char 
     ok = ok && remove_stale(out, e) && ses_dir_move_into(stage, out, "config.json", e);
     ses_free(stage);
     return ok || ses_wrap(e, "%s: the model was not written", out);
+}
+
+bool ses_train_folder_told(const ses_run_told *r, const char *dir, ses_err *e)
+{
+    size_t n;
+    const ses_command *c = r->command;
+    ses_buf line = { 0 };
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    char *path = w ? ses_path_join(dir, SES_RUN_FILE, e) : NULL;
+    const char *text = NULL;
+    ses_buf_appendf(&line, "sesame %s", c->name);
+    ses_options_line(c->opt, c->n_opt, r->args, &line);
+    if (path && ses_buf_ok(&line, e)) {
+        ses_json_begin_object(w);
+        ses_json_pair(w, "command", line.data);
+        ses_json_pair(w, "class", ses_model_class(r->model));
+        ses_json_count(w, "parameters", ses_store_numbers(ses_model_store(r->model)));
+        ses_json_pair(w, "metric", r->metric);
+        ses_json_flag(w, "lower_is_better", r->lower);
+        ses_json_put_key(w, "options");
+        ses_options_put(c->opt, c->n_opt, r->args, w);
+        ses_json_end_object(w);
+        text = ses_json_writer_text(w, &n, e);
+    }
+    bool ok = text && ses_file_write(path, text, n, false, e);
+    ses_buf_free(&line);
+    ses_json_writer_free(w);
+    ses_free(path);
+    return ok;
 }

@@ -3,6 +3,8 @@
 #ifndef SES_CLI_TRAIN_FOLDER_H
 #define SES_CLI_TRAIN_FOLDER_H
 
+#include "command.h"
+#include "sesame/model.h"
 #include "sesame/tokenizer.h"
 
 /* In it, while a run goes on. */
@@ -31,5 +33,15 @@ bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char 
 bool ses_train_folder_copy(const char *from, const char *name, const char *dir, bool *there, ses_err *e);
 /* The files of `from` as they are, where it is a folder; else t as one tokenizer.json. */
 bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const char *dir, ses_err *e);
+
+/* run.json: what a run was told, for those who compare; as a command line and option by option. */
+typedef struct ses_run_told {
+    const ses_command *command;
+    const void *args;
+    const ses_model *model;
+    const char *metric; /* what it is judged by, without "eval_" */
+    bool lower;         /* of it is better */
+} ses_run_told;
+bool ses_train_folder_told(const ses_run_told *r, const char *dir, ses_err *e);
 
 #endif

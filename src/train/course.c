@@ -1,6 +1,7 @@
 #include "course.h"
 
 #include "base/alloc.h"
+#include "data/unigram.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -300,12 +301,15 @@ int64_t ses_course_pass_tokens(const ses_course *c) { return c->pass_tokens; }
 
 /* ---- evaluation ---- */
 
-enum { EVAL_BATCH = 4096 }; /* tokens */
+enum { EVAL_BATCH = 4096, LABELS_FROM = 1 << 20 }; /* tokens */
 
-static bool measure(ses_course *c, ses_tape *t, size_t way, int64_t tokens, bool (*go_on)(void *ctx),
-                    void *ctx, ses_tally *out, ses_err *e)
+typedef bool taker(void *ctx, const ses_batch *b, int64_t row, ses_err *e);
+
+/* Batches of the first pass, about so many tokens in all; row: where the next one begins. */
+static bool each_batch(ses_course *c, ses_passages *p, size_t way, int64_t tokens, taker *take, void *ctx,
+                       ses_err *e)
 {
-    int64_t rows = ses_passages_count(c->held, 0, e), done = 0;
+    int64_t rows = ses_passages_count(p, 0, e), done = 0;
     ses_aim *a = c->o.aim;
     for (int64_t row = 0; row < rows && done < tokens;) {
         ses_batch b;
@@ -313,35 +317,96 @@ static bool measure(ses_course *c, ses_tape *t, size_t way, int64_t tokens, bool
         if (!ses_aim_begin(a, way, 0, e)) return false;
         for (; row < rows && used < EVAL_BATCH; row++) {
             ses_passage x;
-            if (!ses_passages_at(c->held, 0, row, &x, e) || !ses_aim_add(a, &x, e)) return false;
+            if (!ses_passages_at(p, 0, row, &x, e) || !ses_aim_add(a, &x, e)) return false;
             used += x.n;
         }
         done += used;
-        ses_tape_reset(t, &(ses_tape_options){ .record = false, .seed = 1, .step = (uint32_t)row });
-        if (!ses_aim_batch(a, &b, e) || !ses_aim_measure(a, t, &b, out, e)) return false;
-        if (go_on && !go_on(ctx)) return ses_fail(e, SES_EIO, "the evaluation was broken off");
+        if (!ses_aim_batch(a, &b, e) || !take(ctx, &b, row, e)) return false;
     }
     return rows > 0;
+}
+
+/* As every run is measured: sequences of the first stage, the usual mask rate. Gives what the run has. */
+static ses_objective_options usual(ses_course *c)
+{
+    ses_aim *a = c->o.aim;
+    ses_objective_options had = a->w.o;
+    a->w.length = c->o.stage[0].length;
+    a->w.o.mask_rate = a->w.o.mask_rate_end = -1;
+    a->w.o.mask_copies = 0;
+    return had;
+}
+
+static bool open_held(ses_course *c, ses_err *e)
+{
+    int64_t frame;
+    return c->held || (c->held = open_passages(c, c->o.stage[0].length, true, &frame, e));
+}
+
+typedef struct measuring {
+    ses_aim *aim;
+    ses_tape *tape;
+    ses_tally *tally;
+    bool (*go_on)(void *ctx);
+    void *ctx;
+} measuring;
+
+static bool measure(void *ctx, const ses_batch *b, int64_t row, ses_err *e)
+{
+    const measuring *m = ctx;
+    ses_tape_reset(m->tape, &(ses_tape_options){ .record = false, .seed = 1, .step = (uint32_t)row });
+    if (!ses_aim_measure(m->aim, m->tape, b, m->tally, e)) return false;
+    return !m->go_on || m->go_on(m->ctx) || ses_fail(e, SES_EIO, "the evaluation was broken off");
 }
 
 bool ses_course_evaluate(ses_course *c, int64_t tokens, bool (*go_on)(void *ctx), void *ctx, ses_tally *out,
                          ses_err *e)
 {
     ses_aim *a = c->o.aim;
-    ses_objective_options had = a->w.o;
-    int64_t length = c->o.stage[0].length, frame;
+    measuring m = { .aim = a, .tally = out, .go_on = go_on, .ctx = ctx };
     *out = (ses_tally){ 0 };
-    if (!c->held && !(c->held = open_passages(c, length, true, &frame, e))) return false;
-    ses_tape *t =
+    if (!open_held(c, e)) return false;
+    m.tape =
         ses_tape_new(ses_store_device(ses_model_store(a->model)), &(ses_tape_options){ .record = false }, e);
-    if (!t) return false;
-    a->w.length = length;
-    a->w.o.mask_rate = a->w.o.mask_rate_end = -1;
-    a->w.o.mask_copies = 0;
+    if (!m.tape) return false;
+    ses_objective_options had = usual(c);
     bool ok = true;
     for (size_t way = 0; ok && (way < a->ways || way == 0); way++)
-        ok = measure(c, t, way, tokens, go_on, ctx, out, e);
+        ok = each_batch(c, c->held, way, tokens, measure, &m, e);
     a->w.o = had;
-    ses_tape_free(t);
+    ses_tape_free(m.tape);
+    return ok;
+}
+
+typedef struct counting {
+    int64_t *count, vocab;
+} counting;
+
+static bool count_labels(void *ctx, const ses_batch *b, int64_t row, ses_err *e)
+{
+    const counting *k = ctx;
+    int64_t n = b->target_cu ? b->target_cu[b->seqs] : b->tokens;
+    (void)row, (void)e;
+    for (int64_t i = 0; b->labels && i < n; i++)
+        if (b->labels[i] >= 0 && b->labels[i] < k->vocab) k->count[b->labels[i]]++;
+    return true;
+}
+
+bool ses_course_by_frequency(ses_course *c, size_t way, int64_t tokens, double *loss, ses_err *e)
+{
+    ses_aim *a = c->o.aim;
+    counting by = { .vocab = ses_model_vocab(a->model) }, of = by;
+    *loss = NAN;
+    if (way >= a->ways || !c->o.eval_parts) return true; /* labels of pairs, or nothing to measure with */
+    if (!open_held(c, e)) return false;
+    by.count = ses_alloc_array((size_t)by.vocab, sizeof *by.count, e);
+    of.count = ses_alloc_array((size_t)by.vocab, sizeof *of.count, e);
+    ses_objective_options had = usual(c);
+    bool ok = by.count && of.count && each_batch(c, c->passages[0], way, LABELS_FROM, count_labels, &by, e) &&
+              each_batch(c, c->held, way, tokens, count_labels, &of, e);
+    a->w.o = had;
+    if (ok) *loss = ses_unigram_loss(by.count, of.count, by.vocab);
+    ses_free(by.count);
+    ses_free(of.count);
     return ok;
 }

@@ -43,4 +43,8 @@ ses_source ses_course_source(ses_course *c);
 bool ses_course_evaluate(ses_course *c, int64_t tokens, bool (*go_on)(void *ctx), void *ctx, ses_tally *out,
                          ses_err *e);
 
+/* What the frequencies of labels alone would lose there: where a run of objective number `way` begins to
+ * learn. NaN: it has no labels of tokens, or there is nothing to measure with. */
+bool ses_course_by_frequency(ses_course *c, size_t way, int64_t tokens, double *loss, ses_err *e);
+
 #endif

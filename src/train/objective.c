@@ -338,6 +338,27 @@ void ses_tally_add(ses_tally *t, const char *objective, const char *what, double
     t->item[i].count += count;
 }
 
+double ses_tally_mean(const ses_tally *t, const char *objective, const char *what)
+{
+    char name[sizeof t->item[0].name];
+    snprintf(name, sizeof name, "%s_%s", objective, what);
+    for (size_t i = 0; i < t->n; i++)
+        if (!strcmp(t->item[i].name, name)) return t->item[i].sum / fmax(1, t->item[i].count);
+    return 0;
+}
+
+double ses_aim_total(const ses_aim *a, const ses_tally *tally)
+{
+    double loss = 0, weights = 0;
+    for (size_t i = 0; i < a->ways; i++) weights += a->item[i].weight;
+    for (size_t i = 0; i < a->n; i++) {
+        const ses_objective *o = a->item[i].objective;
+        double weight = a->item[i].weight / (i < a->ways && a->ways > 1 ? weights : 1);
+        loss += weight * (o->total ? o->total(a, o, tally) : ses_tally_mean(tally, o->name, "loss"));
+    }
+    return loss;
+}
+
 bool ses_tally_head(ses_tally *tally, const char *objective, ses_tape *t, const ses_outputs *out, size_t i,
                     const int32_t *label, int64_t n, ses_err *e)
 {

@@ -87,6 +87,7 @@ typedef struct ses_tally {
     size_t n;
 } ses_tally;
 void ses_tally_add(ses_tally *t, const char *objective, const char *what, double sum, double count);
+double ses_tally_mean(const ses_tally *t, const char *objective, const char *what); /* 0: nothing counted */
 
 typedef struct ses_aim ses_aim;
 
@@ -113,6 +114,8 @@ typedef struct ses_objective {
                         ses_err *e);
     bool (*measure)(ses_aim *a, const struct ses_objective *o, ses_tape *t, const ses_batch *b,
                     ses_tally *tally, ses_err *e);
+    /* The loss an evaluation came to, as it is trained; NULL: the mean of NAME_loss. */
+    double (*total)(const ses_aim *a, const struct ses_objective *o, const ses_tally *tally);
 } ses_objective;
 
 #define SES_OBJECTIVE(id) extern const ses_objective ses_objective_##id;
@@ -173,6 +176,9 @@ bool ses_aim_batch(ses_aim *a, ses_batch *out, ses_err *e); /* borrowed until th
 ses_tensor *ses_aim_loss(void *aim, ses_tape *t, const ses_batch *b, ses_err *e); /* a ses_loss_of */
 /* Losses and accuracies of a batch, on a tape that does not train: "mlm_loss", "mlm_accuracy", ... */
 bool ses_aim_measure(ses_aim *a, ses_tape *t, const ses_batch *b, ses_tally *tally, ses_err *e);
+
+/* Of all together: those that take turns by their shares, those that ride on top. */
+double ses_aim_total(const ses_aim *a, const ses_tally *tally);
 
 /* Replaced tokens: the generator's config, with layers of so much of the model's width; and its embeddings
  * made the model's (before an optimizer is). ses_aim_models does the latter. */

@@ -76,14 +76,25 @@ static bool generate(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_
     return true;
 }
 
+/* Of the model's loss beside the generator's. */
+static double weight_of(const ses_aim *a, const ses_objective *o)
+{
+    return o->asks & SES_ASKS_TOKENS ? 1 : a->w.o.replaced_weight;
+}
+
+static double total(const ses_aim *a, const ses_objective *o, const ses_tally *tally)
+{
+    return ses_tally_mean(tally, "generator", "loss") +
+           weight_of(a, o) * ses_tally_mean(tally, o->name, "loss");
+}
+
 static ses_tensor *loss(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b, ses_err *e)
 {
     doubled g = { 0 };
     ses_outputs out;
-    double weight = o->asks & SES_ASKS_TOKENS ? 1 : a->w.o.replaced_weight;
     if (!generate(a, o, t, b, &g, e) || !ses_model_forward(a->model, t, &g.batch, &(ses_want){ 0 }, &out, e))
         return NULL;
-    return ses_add(t, g.generator.loss, ses_scale(t, out.loss, weight));
+    return ses_add(t, g.generator.loss, ses_scale(t, out.loss, weight_of(a, o)));
 }
 
 /* Of yes-or-no scores: how many are right, and of what was replaced. */
@@ -105,6 +116,7 @@ static bool count_found(ses_tape *t, const doubled *g, const ses_tensor *x, cons
     ses_free(y);
     ses_tally_add(tally, name, "accuracy", (double)right, (double)asked);
     ses_tally_add(tally, name, "found", (double)found, (double)replaced);
+    ses_tally_add(tally, name, "replaced", (double)replaced, (double)asked);
     return ok || (ses_tape_ok(t, e), false);
 }
 
@@ -198,7 +210,8 @@ ses_json_doc *ses_generator_config(const ses_json *config, double share, ses_err
                                                .longest = 10,                               \
                                                .lay = lay,                                  \
                                                .loss = loss,                                \
-                                               .measure = measure }
+                                               .measure = measure,                          \
+                                               .total = total }
 
 REPLACED(rtd, "rtd", "replaced token detection (ELECTRA)", "replaced-tokens", 0);
 REPLACED(rtd15, "rtd15", "the same, asked about masked tokens alone", "replaced-tokens", SES_ASKS_MASKED);
