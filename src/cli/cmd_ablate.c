@@ -292,7 +292,8 @@ static bool add_score(study *s, const char *name, ses_err *e)
     return true;
 }
 
-/* Without "scores" in the recipe: what any run's evaluation gave; perplexities say the same as losses. */
+/* Without "scores" in the recipe: what any run's evaluation gave; perplexities say the same as losses, and
+ * what frequencies alone would give is the same for all. */
 static bool choose_scores(study *s, const ses_json *results, ses_err *e)
 {
     bool ok = true;
@@ -302,7 +303,8 @@ static bool choose_scores(study *s, const ses_json *results, ses_err *e)
     }
     for (size_t i = 0; ok && !s->scores && i < ses_json_len(results); i++) {
         const char *key = ses_json_key(results, i, NULL);
-        if (!strncmp(key, "eval_", 5) && strcmp(key, "eval_loss") && !strstr(key, "_perplexity"))
+        if (!strncmp(key, "eval_", 5) && strcmp(key, "eval_loss") && !strstr(key, "_perplexity") &&
+            !strstr(key, "_by_frequency"))
             ok = add_score(s, key + 5, e);
     }
     return ok;

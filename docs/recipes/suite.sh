@@ -1,0 +1,24 @@
+#!/bin/sh
+# A fine-tuning suite: what a pretrained model is worth on tasks with labels, one table at the end.
+#     sh docs/recipes/suite.sh MODEL OUT [TASK...]        GLUE_DIR: ../shared/data/glue
+# leaves OUT/TASK/ with each model and its scores; those that are there are not done again. EPOCHS: 3, LR: 1e-4.
+set -eu
+model=$1 out=$2
+shift 2
+[ $# -gt 0 ] || set -- cola sst2 mrpc stsb rte
+sesame=${SESAME:-build/sesame} data=${GLUE_DIR:-../shared/data/glue}
+mkdir -p "$out"
+for task; do
+    case $task in
+    cola) dir=CoLA ;;
+    sst2) dir=SST-2 ;;
+    mrpc) dir=MRPC ;;
+    stsb) dir=STS-B ;;
+    rte) dir=RTE ;;
+    *) echo "no task $task in the suite: cola, sst2, mrpc, stsb, rte" >&2; exit 2 ;;
+    esac
+    [ -e "$out/$task/all_results.json" ] ||
+        "$sesame" finetune --model "$model" --task "$task" --train "$data/$dir/train.tsv" --eval "$data/$dir/dev.tsv" \
+            --output "$out/$task" --epochs "${EPOCHS:-3}" --lr "${LR:-1e-4}" --batch-size 32 --max-length 128 --overwrite
+done
+"$sesame" compare "$out"
