@@ -6,34 +6,29 @@
  * merges they came of, and remembered. Time grows with the text's length, whatever the text.
  *
  * This holds where every token comes of one merge, of parts that came of earlier ones; most
- * vocabularies are so. */
+ * vocabularies are so. Tokens are known by their order then: bytes by themselves, others by 256 and the
+ * rank of their merge. What is asked for all the time is kept small: it has to stay near the processor. */
 #ifndef SES_TEXT_BPE_WALK_H
 #define SES_TEXT_BPE_WALK_H
 
 #include "bpe.h"
 #include "trie.h"
 
-enum { SES_WALK_PAIR_BITS = 16, SES_WALK_FILTER_BITS = 20 };
+enum { SES_WALK_PAIR_BITS = 16, SES_WALK_FILTER_BITS = 20, SES_WALK_ORDER_BITS = 21 };
 
-/* How a token came to be. */
-typedef struct ses_walk_node {
-    int32_t left, right;
-    uint32_t rank; /* of its merge, from 1; 0: a byte */
-    uint32_t spare;
-} ses_walk_node;
-
-typedef struct ses_walk_size {
-    uint32_t len;    /* in bytes; 0: never made */
-    int32_t shorter; /* the longest token that it begins with, or -1 */
-} ses_walk_size;
+typedef struct ses_walk_parts {
+    uint32_t left, right;
+} ses_walk_parts;
 
 typedef struct ses_bpe_walk {
-    const ses_merges *merges;
-    ses_trie trie;       /* tokens by the bytes they stand for; values are ids */
-    ses_walk_node *node; /* [size] */
-    ses_walk_size *size; /* [size] */
-    uint64_t *pair; /* [1 << SES_WALK_PAIR_BITS] left << 33 | right << 1 | may stand side by side; 0: free */
-    uint64_t *filter; /* a bit for each hash of a pair that merges: most that do not are told by it */
+    ses_trie trie;         /* tokens by the bytes they stand for; values are orders */
+    ses_walk_parts *parts; /* [orders] */
+    int32_t *id;           /* [orders] in the vocabulary */
+    uint32_t *two;         /* [65536] the order that bytes a, b merge to, at a << 8 | b; 0: they do not */
+    uint64_t *filter; /* a bit for each hash of another pair that merges: most that do not are told by it */
+    uint64_t *slot;   /* left, right, order of those pairs; 0: free */
+    size_t mask;
+    uint32_t *pair; /* [1 << SES_WALK_PAIR_BITS] what is known of two tokens side by side; 0: nothing */
     ses_arena mem;
 } ses_bpe_walk;
 
