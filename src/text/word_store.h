@@ -12,7 +12,7 @@
 
 enum {
     SES_STORE_BITS = 21,       /* the ring, in units of 8 bytes */
-    SES_STORE_INDEX_BITS = 16, /* buckets of four */
+    SES_STORE_INDEX_BITS = 17, /* buckets of four */
     SES_STORE_SHORT = 15,      /* words in the index are longer */
     SES_STORE_LONG = 1000,     /* bytes of a word, and tokens, at most */
     SES_STORE_NARROW = 255,    /* bytes of a word whose offsets take one byte each; else two */
