@@ -172,6 +172,70 @@ static void attend(forward *f, int64_t i, int64_t rows)
     }
 }
 
+/* ---- a query alone, as each new token of a text is: keys and values are read where they lie ---- */
+
+/* Sums over d of x[d] times the rows j .. j+VF_LANES-1 of y, n of which are there: in the order of d, as a
+ * tile does it. */
+VF_INLINE vf times_rows(const float *x, const float *y, int64_t row, int64_t n, int64_t dim)
+{
+    vf sum = vf_zero();
+    for (int64_t d = 0; d < dim; d += VF_LANES) {
+        int64_t part = tile_min(VF_LANES, dim - d);
+        vf r[VF_LANES];
+        for (int i = 0; i < VF_LANES; i++) r[i] = i < n ? vf_get(y + i * row + d, part) : vf_zero();
+        vf_transpose(r);
+        for (int64_t i = 0; i < part; i++) sum = vf_fma(vf_set1(x[d + i]), r[i], sum);
+    }
+    return sum;
+}
+
+/* A row on its way to the first-level cache. Heads lie side by side, so no prefetcher sees the rows of one. */
+VF_INLINE void fetch(const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 64 / (int64_t)sizeof *x) __builtin_prefetch(x + i);
+}
+
+enum { WIDE = 64 / VF_LANES }; /* vectors: most models' heads in one go */
+
+/* y = y down + sum over n rows of p[j] v[j], for `vecs` vectors of columns; the last has `left` of them. */
+VF_INLINE void add_rows(float *y, float down, const float *p, const float *v, int64_t row, int64_t n,
+                        const int vecs, int64_t left)
+{
+    enum { AHEAD = 12 };
+    vf sum[WIDE];
+    for (int i = 0; i < vecs; i++) sum[i] = vf_zero();
+    for (int64_t j = 0; j < n; j++, v += row) {
+        vf by = vf_set1(p[j]);
+        fetch(v + tile_min(AHEAD, n - 1 - j) * row, vecs * VF_LANES);
+        for (int i = 0; i < vecs - 1; i++) sum[i] = vf_fma(by, vf_load(v + i * VF_LANES), sum[i]);
+        sum[vecs - 1] = vf_fma(by, vf_get(v + (vecs - 1) * VF_LANES, left), sum[vecs - 1]);
+    }
+    for (int i = 0; i < vecs; i++)
+        vf_store(y + i * VF_LANES, vf_fma(vf_load(y + i * VF_LANES), vf_set1(down), sum[i]));
+}
+
+/* As attend, of the chunk's only query. */
+static void attend_alone(forward *f)
+{
+    const ses_attn *a = f->a;
+    ses_attn_view sees = view(f, 0);
+    int64_t begin = sees.begin / TILE_COLS * TILE_COLS, end = sees.end, at = f->part.k0 + f->j + begin;
+    const float *k = a->k + at * a->k_row + f->part.head * ses_attn_head(a->k_head, a),
+                *v = a->v + at * a->v_row + f->part.head * ses_attn_head(a->v_head, a);
+    float *s = f->scores + begin;
+    int64_t n = end - begin, there = f->m - begin, d = 0;
+    if (n <= 0) return;
+    for (int64_t j = 0; j < n; j += VF_LANES) {
+        for (int64_t i = j + VF_LANES; i < tile_min(j + 2 * VF_LANES, n); i++)
+            fetch(k + i * a->k_row, a->dim);
+        vf_store(s + j, times_rows(f->q, k + j * a->k_row, a->k_row, tile_min(VF_LANES, there - j), a->dim));
+    }
+    float down = exponentials(f, f->scores, 0, begin, end);
+    for (; d + WIDE * VF_LANES <= a->dim; d += WIDE * VF_LANES)
+        add_rows(f->sum_v + d, down, s, v + d, a->v_row, n, WIDE, VF_LANES);
+    for (; d < a->dim; d += VF_LANES) add_rows(f->sum_v + d, down, s, v + d, a->v_row, n, 1, a->dim - d);
+}
+
 static bool blind(const forward *f, int64_t i)
 {
     ses_attn_view v = ses_attn_sees(f->a, f->part, f->i + i);
@@ -216,15 +280,19 @@ static void for_blocks(forward *f, int64_t begin, int64_t end, meet_fn *meet)
     for (f->j = begin / TILE_COLS * TILE_COLS; f->j < end; f->j += f->m) {
         f->m = tile_min(KEYS - f->j % KEYS, end - f->j);
         int64_t at = f->part.k0 + f->j, h = f->part.head;
-        pack_across(f->keys, a->k + at * a->k_row + h * ses_attn_head(a->k_head, a), a->k_row, f->m, a->dim);
-        if (meet == attend)
+        bool alone = f->n == 1 && meet == attend;
+        if (!alone)
+            pack_across(f->keys, a->k + at * a->k_row + h * ses_attn_head(a->k_head, a), a->k_row, f->m,
+                        a->dim);
+        if (meet == attend && !alone)
             pack_along(f->values, a->v + at * a->v_row + h * ses_attn_head(a->v_head, a), a->v_row, f->m,
                        a->dim);
         if (a->dist) { /* a block of keys and all queries of the chunk: row i begins at dist + n - 1 - i */
             int64_t last = f->i + f->n - 1 + f->part.len_k - f->part.len_q;
             dist_row(f->dist, a, h, f->j - last, f->m + f->n - 1);
         }
-        for (int64_t i = 0, rows, left = tiles_of(f->n); left > 0; left--, i += rows) {
+        if (alone) attend_alone(f);
+        for (int64_t i = 0, rows, left = alone ? 0 : tiles_of(f->n); left > 0; left--, i += rows) {
             rows = even_rows(f->n - i, left);
             meet(f, i, rows);
         }

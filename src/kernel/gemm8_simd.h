@@ -95,6 +95,7 @@ static tile8_fn *const tile8[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(step), TILE
 enum {
     ROWS8 = 192,     /* rows of a chunk */
     WORK8 = 1 << 20, /* multiply-adds worth a chunk */
+    FEW8 = 8,        /* rows that take as long as one */
 };
 
 typedef struct job8 {
@@ -150,7 +151,8 @@ void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, const uint8_t *a, cons
     job8 b = { .g = *g, .a = a, .a_scale = a_scale, .b = panels_of(g->packed, g->n) };
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
     b.rows = tile_min(g->m, ROWS8);
-    b.group = tile_min(1 + WORK8 / (b.rows * TILE_COLS * (g->k + 1)), panels);
+    int64_t work = b.rows < FEW8 ? FEW8 : b.rows; /* a few rows wait for B */
+    b.group = tile_min(1 + WORK8 / (work * TILE_COLS * (g->k + 1)), panels);
     b.groups = (panels + b.group - 1) / b.group;
     ses_parallel(x->pool, (g->m + b.rows - 1) / b.rows * b.groups, run_chunk8, &b);
 }

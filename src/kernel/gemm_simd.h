@@ -14,6 +14,7 @@ enum {
     STRIP_ROWS = 192,        /* when A is packed; a multiple of TILE_ROWS */
     GROUP = 384 / TILE_COLS, /* panels A is packed for */
     WORK = 1 << 18,          /* multiply-adds worth a chunk */
+    FEW = 4,                 /* rows that take as long as one */
 };
 
 _Static_assert((TILE_COLS + STRIP_ROWS) * PASS * sizeof(float) <= SES_SCRATCH, "scratch");
@@ -111,7 +112,8 @@ void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
     b.half = g->packed && g->packed_as != SES_F32 && !b.strips && g->m <= TILE_ROWS;
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
     b.rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
-    b.group = tile_min(b.strips ? GROUP : 1 + WORK / (b.rows * TILE_COLS * (g->k + 1)), panels);
+    int64_t work = b.rows < FEW ? FEW : b.rows; /* a few rows wait for B */
+    b.group = tile_min(b.strips ? GROUP : 1 + WORK / (work * TILE_COLS * (g->k + 1)), panels);
     b.groups = (panels + b.group - 1) / b.group;
     ses_parallel(x->pool, (g->m + b.rows - 1) / b.rows * b.groups, run_chunk, &b);
 }
