@@ -100,12 +100,12 @@ static void test_dropout(void)
 
 static void test_put_heads(void)
 {
-    /* rows of two heads [query key value], two numbers each; the keys go to rows 2 and 0 */
+    /* rows of two heads [query key value], two numbers each; the keys go to rows 2 and 0 of three a head */
     ses_real a[24], y[12] = { 0 };
     const int32_t row[] = { 2, 0 };
     for (int i = 0; i < 24; i++) a[i] = (ses_real)i;
-    ses_k_put_heads_ref(&x, y, row, a + 2, 12, 6, 2, 2, 2);
-    CHECK(ALL_NEAR(y, 14, 15, 20, 21, 0, 0, 0, 0, 2, 3, 8, 9));
+    ses_k_put_heads_ref(&x, y, 6, row, a + 2, 12, 6, 2, 2, 2);
+    CHECK(ALL_NEAR(y, 14, 15, 0, 0, 2, 3, 20, 21, 0, 0, 8, 9));
 }
 
 static void test_norm(void)

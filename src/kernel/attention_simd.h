@@ -189,7 +189,8 @@ VF_INLINE vf times_rows(const float *x, const float *y, int64_t row, int64_t n, 
     return sum;
 }
 
-/* A row on its way to the first-level cache. Heads lie side by side, so no prefetcher sees the rows of one. */
+/* A row on its way to the first-level cache: where heads lie side by side no prefetcher sees the rows of
+ * one. */
 VF_INLINE void fetch(const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i += 64 / (int64_t)sizeof *x) __builtin_prefetch(x + i);

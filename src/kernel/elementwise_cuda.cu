@@ -109,13 +109,13 @@ static void scale_rows(ses_exec *x, ses_sink y, const ses_real *a, const ses_rea
 }
 
 template <class T>
-static void put_heads(ses_exec *x, ses_real *y, const int32_t *row, const ses_real *a, int64_t a_row,
-                      int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
+static void put_heads(ses_exec *x, ses_real *y, int64_t y_head, const int32_t *row, const ses_real *a,
+                      int64_t a_row, int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
 {
     T *to = cells<T>(y);
     const T *from = cells<T>(a);
     each_row(x, rows, heads * dim, [=] __device__(int64_t t, int64_t j) {
-        to[row[t] * heads * dim + j] = from[t * a_row + j / dim * a_head + j % dim];
+        to[j / dim * y_head + row[t] * dim + j % dim] = from[t * a_row + j / dim * a_head + j % dim];
     });
 }
 

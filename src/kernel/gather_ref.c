@@ -98,6 +98,7 @@ void ses_k_scatter_add_ref(ses_exec *x, ses_sink table, const ses_real *dy, cons
 
 typedef struct put_heads {
     ses_real *y;
+    int64_t y_head;
     const int32_t *row;
     const ses_real *a;
     int64_t a_row, a_head, rows, heads, dim;
@@ -110,14 +111,14 @@ static void put_rows(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(p->rows, ses_chunk_rows(p->heads * p->dim), chunk);
     for (int64_t t = r.begin; t < r.end; t++)
         for (int64_t h = 0; h < p->heads; h++)
-            memcpy(p->y + (p->row[t] * p->heads + h) * p->dim, p->a + t * p->a_row + h * p->a_head,
+            memcpy(p->y + h * p->y_head + p->row[t] * p->dim, p->a + t * p->a_row + h * p->a_head,
                    (size_t)p->dim * sizeof *p->y);
 }
 
-void ses_k_put_heads_ref(ses_exec *x, ses_real *y, const int32_t *row, const ses_real *a, int64_t a_row,
-                         int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
+void ses_k_put_heads_ref(ses_exec *x, ses_real *y, int64_t y_head, const int32_t *row, const ses_real *a,
+                         int64_t a_row, int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
 {
-    put_heads p = { y, row, a, a_row, a_head, rows, heads, dim };
+    put_heads p = { y, y_head, row, a, a_row, a_head, rows, heads, dim };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(heads * dim)), put_rows, &p);
 }
 

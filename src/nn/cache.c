@@ -8,17 +8,17 @@
 
 enum { KNOWN_SLOTS = 1024 }; /* with more of them, what slots have in common is not tracked */
 
-static void *at(const ses_shelf *s, int64_t layer, int part, int64_t row)
+static void *at(const ses_shelf *s, int64_t layer, int part, int64_t head, int64_t row)
 {
-    return s->data + (size_t)(((2 * layer + part) * s->rows + row) * s->cols) * s->cell;
+    return s->data + (size_t)((((2 * layer + part) * s->heads + head) * s->rows + row) * s->dim) * s->cell;
 }
 
 static bool shelf_new(ses_device *dev, ses_shelf *s, ses_err *e)
 {
     int64_t n;
     size_t bytes;
-    if (s->rows > INT32_MAX || !ses_mul_i64(2 * s->layers, s->rows, &n) || !ses_mul_i64(n, s->cols, &n) ||
-        !ses_mul_size((size_t)n, ses_dtype_size(dev->real), &bytes))
+    if (s->rows > INT32_MAX || !ses_mul_i64(2 * s->layers, s->rows, &n) ||
+        !ses_mul_i64(n, s->heads * s->dim, &n) || !ses_mul_size((size_t)n, ses_dtype_size(dev->real), &bytes))
         return ses_fail(e, SES_ENOMEM, "a cache of %lld tokens is too large", (long long)s->rows);
     s->cell = ses_dtype_size(dev->real);
     s->data = dev->mem->alloc(dev, bytes ? bytes : 1, e);
@@ -31,7 +31,8 @@ static void shelf_free(ses_device *dev, ses_shelf *s)
     s->data = NULL;
 }
 
-static size_t row_bytes(const ses_shelf *s, int64_t rows) { return (size_t)(rows * s->cols) * s->cell; }
+/* Of one head. */
+static size_t row_bytes(const ses_shelf *s, int64_t rows) { return (size_t)(rows * s->dim) * s->cell; }
 
 /* Rows from .. from + n - 1 of one shelf go to `to` of another (or the same) in every layer. */
 static void move_rows(ses_device *dev, const ses_shelf *a, int64_t to, const ses_shelf *b, int64_t from,
@@ -39,7 +40,8 @@ static void move_rows(ses_device *dev, const ses_shelf *a, int64_t to, const ses
 {
     for (int64_t l = 0; n > 0 && l < a->layers; l++)
         for (int part = 0; part < 2; part++)
-            dev->mem->move(dev, at(a, l, part, to), at(b, l, part, from), row_bytes(a, n));
+            for (int64_t h = 0; h < a->heads; h++)
+                dev->mem->move(dev, at(a, l, part, h, to), at(b, l, part, h, from), row_bytes(a, n));
 }
 
 void ses_cache_free(ses_cache *c)
@@ -62,7 +64,7 @@ int64_t ses_cache_len(const ses_cache *c, int64_t slot) { return c->len[slot]; }
 
 size_t ses_cache_bytes(const ses_cache *c)
 {
-    return 2 * (size_t)c->self.layers *
+    return 2 * (size_t)(c->self.layers * c->self.heads) *
            (row_bytes(&c->self, c->self.rows) + row_bytes(&c->cross, c->cross.rows));
 }
 
@@ -125,8 +127,8 @@ ses_cache *ses_cache_make(ses_device *dev, const ses_stack *k, int64_t width, in
     ses_cache *c = ses_alloc(sizeof *c, e);
     if (!c) return NULL;
     c->dev = dev;
-    c->self = (ses_shelf){ .layers = k->depth, .cols = width };
-    c->cross = (ses_shelf){ .layers = k->cross && !k->alone ? k->depth : 0, .cols = width };
+    c->self = c->cross = (ses_shelf){ .layers = k->depth, .heads = k->heads, .dim = width / k->heads };
+    if (!k->cross || k->alone) c->cross.layers = 0;
     if (ses_cache_grow(c, slots, length, e)) return c;
     ses_cache_free(c);
     return NULL;
@@ -168,7 +170,7 @@ static bool stage_room(ses_cache *c, int64_t rows, ses_err *e)
 }
 
 static void through_stage(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, int64_t layer,
-                          int part)
+                          int part, int64_t head)
 {
     const ses_device_memory *mem = c->dev->mem;
     for (int out = 0; out < 2; out++) {
@@ -176,7 +178,7 @@ static void through_stage(ses_cache *c, int64_t n, const int32_t *to, const int3
         for (int64_t i = 0; i < n; i++) {
             int64_t skip = differ(c, to[i], from[i]), rows = c->len[from[i]] - skip;
             if (rows <= 0) continue;
-            void *slot = at(&c->self, layer, part, (out ? to[i] : from[i]) * c->room + skip);
+            void *slot = at(&c->self, layer, part, head, (out ? to[i] : from[i]) * c->room + skip);
             mem->move(c->dev, out ? slot : stage, out ? stage : slot, row_bytes(&c->self, rows));
             stage += row_bytes(&c->self, rows);
         }
@@ -215,7 +217,7 @@ bool ses_cache_take(ses_cache *c, int64_t n, const int32_t *to, const int32_t *f
     }
     if (ok && stage_room(c, rows, e)) {
         for (int64_t l = 0; rows && l < c->self.layers; l++)
-            for (int part = 0; part < 2; part++) through_stage(c, n, to, from, l, part);
+            for (int64_t i = 0; i < 2 * c->self.heads; i++) through_stage(c, n, to, from, l, i % 2, i / 2);
         renumber(c, was);
         for (int64_t s = 0; s < c->slots; s++) len[s] = c->len[was[s]], source[s] = c->source_of[was[s]];
         memcpy(c->len, len, (size_t)c->slots * sizeof *len);
@@ -334,48 +336,48 @@ typedef struct rows_from { /* heads of a row: from which column on, and how far 
     int64_t column, row, head;
 } rows_from;
 
-static void put(ses_pass *p, const ses_shelf *s, const ses_seqs *keys, int i, int part, rows_from a,
-                int64_t heads)
+static void put(ses_pass *p, const ses_shelf *s, const ses_seqs *keys, int i, int part, rows_from a)
 {
     ses_device *dev = ses_tape_device(p->tape);
     if (!keys->row) return;
     const void *first = (const char *)a.x->data + (size_t)a.column * s->cell;
-    dev->k.put_heads(&dev->exec, at(s, i, part, 0), keys->row->i, first, a.row, a.head, ses_count(keys->row),
-                     heads, s->cols / heads);
+    dev->k.put_heads(&dev->exec, at(s, i, part, 0, 0), s->rows * s->dim, keys->row->i, first, a.row, a.head,
+                     ses_count(keys->row), s->heads, s->dim);
 }
 
 static ses_tensor *whole(ses_pass *p, const ses_shelf *s, int i, int part)
 {
     ses_err e = { 0 };
-    ses_tensor *x = ses_tensor_over(p->tape, at(s, i, part, 0), ses_tape_device(p->tape)->real,
-                                    SES_DIM(s->rows, s->cols), &e);
+    ses_tensor *x = ses_tensor_over(p->tape, at(s, i, part, 0, 0), ses_tape_device(p->tape)->real,
+                                    SES_DIM(s->rows, s->heads * s->dim), &e);
     if (!x) ses_tape_fail(p->tape, e.code, "%s", e.msg);
     return x;
 }
 
-void ses_cache_extend(ses_pass *p, const ses_stack *k, int i, ses_attention_inputs *in)
+void ses_cache_extend(ses_pass *p, int i, ses_attention_inputs *in)
 {
     const ses_shelf *s = &p->batch->cache->self;
-    int64_t C = s->cols, D = C / k->heads;
+    int64_t D = s->dim, C = s->heads * D;
     if (!in->q || (!in->k) != (!in->v)) return; /* the tape has failed */
     if (in->k) {
-        put(p, s, &p->past, i, 0, (rows_from){ in->k, 0, C, D }, k->heads);
-        put(p, s, &p->past, i, 1, (rows_from){ in->v, 0, C, D }, k->heads);
+        put(p, s, &p->past, i, 0, (rows_from){ in->k, 0, C, D });
+        put(p, s, &p->past, i, 1, (rows_from){ in->v, 0, C, D });
     } else {
         bool side = p->c->qkv == SES_QKV_SIDE;
         int64_t part = side ? C : D, head = side ? D : 3 * D;
-        put(p, s, &p->past, i, 0, (rows_from){ in->q, part, 3 * C, head }, k->heads);
-        put(p, s, &p->past, i, 1, (rows_from){ in->q, 2 * part, 3 * C, head }, k->heads);
+        put(p, s, &p->past, i, 0, (rows_from){ in->q, part, 3 * C, head });
+        put(p, s, &p->past, i, 1, (rows_from){ in->q, 2 * part, 3 * C, head });
     }
-    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1);
+    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1), in->by_head = true;
 }
 
-void ses_cache_cross(ses_pass *p, const ses_stack *k, int i, ses_attention_inputs *in)
+void ses_cache_cross(ses_pass *p, int i, ses_attention_inputs *in)
 {
     const ses_shelf *s = &p->batch->cache->cross;
+    int64_t D = s->dim, C = s->heads * D;
     if (in->k && in->v) {
-        put(p, s, &p->source, i, 0, (rows_from){ in->k, 0, s->cols, s->cols / k->heads }, k->heads);
-        put(p, s, &p->source, i, 1, (rows_from){ in->v, 0, s->cols, s->cols / k->heads }, k->heads);
+        put(p, s, &p->source, i, 0, (rows_from){ in->k, 0, C, D });
+        put(p, s, &p->source, i, 1, (rows_from){ in->v, 0, C, D });
     }
-    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1);
+    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1), in->by_head = true;
 }

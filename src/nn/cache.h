@@ -5,11 +5,12 @@
 #include "nn.h"
 #include "sesame/cache.h"
 
-/* Keys and values of every layer, on the device: [layers][keys, values][rows][cols]. */
+/* Keys and values of every layer, on the device: [layers][keys, values][heads][rows][dim], so that what a
+ * head reads lies in one piece. */
 typedef struct ses_shelf {
     char *data;
     size_t cell; /* bytes of a number */
-    int64_t layers, rows, cols;
+    int64_t layers, heads, rows, dim;
 } ses_shelf;
 
 typedef struct ses_source {
@@ -38,9 +39,9 @@ ses_cache *ses_cache_make(ses_device *dev, const ses_stack *k, int64_t width, in
 /* Before a pass: where new keys go and all of them lie, in p->past and p->source. */
 void ses_cache_begin(ses_pass *p);
 /* Keys and values of new tokens in layer i are stored, and in is made to see all there are. */
-void ses_cache_extend(ses_pass *p, const ses_stack *k, int i, ses_attention_inputs *in);
+void ses_cache_extend(ses_pass *p, int i, ses_attention_inputs *in);
 /* The same of a source; without keys in `in` it is only read. */
-void ses_cache_cross(ses_pass *p, const ses_stack *k, int i, ses_attention_inputs *in);
+void ses_cache_cross(ses_pass *p, int i, ses_attention_inputs *in);
 /* After a pass: slots are longer, or what the pass began is given up. */
 void ses_cache_end(ses_pass *p, bool ok);
 

@@ -160,7 +160,7 @@ ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *al
 {
     ses_qkv_layout layout = in.k ? SES_QKV_APART : p->c->qkv;
     bool cached = p->batch->cache && k->causal;
-    if (cached) ses_cache_extend(p, k, i, &in);
+    if (cached) ses_cache_extend(p, i, &in);
     return attend_run(k, p, all->seqs, cached ? &p->past : all->seqs, in, layout, reach, i);
 }
 
@@ -201,7 +201,7 @@ static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass
 {
     ses_attention_inputs in = { 0 };
     project(&l->cross, l, p, all, x, all->memory, &in);
-    if (p->batch->cache) ses_cache_cross(p, k, i, &in);
+    if (p->batch->cache) ses_cache_cross(p, i, &in);
     const ses_seqs *from = p->batch->cache ? &p->source : &p->in;
     return out(&l->cross, p, attend_run(k, p, all->seqs, from, in, SES_QKV_APART, l->reach, i));
 }

@@ -10,7 +10,7 @@ enum { Q, K, V, CU_Q, CU_K, LEN_K, DIST, BIAS, INPUTS };
 
 typedef struct attr {
     ses_attention_options o;
-    bool want_probs;
+    bool want_probs, by_head;
     ses_key key;
 } attr;
 
@@ -53,7 +53,12 @@ static ses_attn arguments(const ses_node *n)
     a.q = in[Q]->f;
     a.q_row = a.k_row = a.v_row = a.out_row = a.heads * a.dim;
     if (o->layout != SES_QKV_APART) place_shared(n, &a, o->layout, in[Q]->f);
-    if (in[K]) a.k = in[K]->f, a.v = in[V]->f, a.k_row = a.v_row = a.heads * a.dim, a.k_head = a.v_head = 0;
+    if (in[K]) {
+        bool by_head = attr_of(n)->by_head;
+        a.k = in[K]->f, a.v = in[V]->f;
+        a.k_row = a.v_row = by_head ? a.dim : a.heads * a.dim;
+        a.k_head = a.v_head = by_head ? ses_rows(in[K]) * a.dim : 0;
+    }
     a.dist = reals(in[DIST]), a.bias = reals(in[BIAS]);
     a.out = n->out->f, a.lse = n->saved[0], a.probs = n->aux ? n->aux->f : NULL;
     a.drop = o->drop, a.key = attr_of(n)->key;
@@ -197,6 +202,9 @@ static const ses_case cases[] = {
       .ints = { [CU_Q] = three, [CU_K] = roomy, [LEN_K] = lens },
       .attr =
           &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 6, .causal = true }, .want_probs = true } },
+    { .dim = { { 9, 15 }, { 11, 15 }, { 11, 15 }, { 4 }, { 4 } },
+      OFFSETS(three, other), /* keys and values head after head */
+      .attr = &(const attr){ .o = { .heads = 3, .max_q = 5, .max_k = 5 }, .by_head = true } },
     { .dim = { { 9, 24 }, { 16, 8 }, { 16, 8 }, { 4 }, { 4 }, { 3 } }, /* queries of one tensor, other keys */
       .ints = { [CU_Q] = three, [CU_K] = roomy, [LEN_K] = lens },
       .attr =
@@ -216,7 +224,7 @@ const ses_op ses_op_attention = {
 ses_tensor *ses_attention(ses_tape *t, const ses_attention_inputs *in, const ses_attention_options *o,
                           ses_tensor **probs)
 {
-    attr a = { .o = *o, .want_probs = probs != NULL, .key = ses_tape_key(t) };
+    attr a = { .o = *o, .want_probs = probs != NULL, .by_head = in->by_head, .key = ses_tape_key(t) };
     if (!ses_tape_training(t)) a.o.drop = 0;
     ses_tensor *const list[INPUTS] = {
         in->q, in->k, in->v, in->cu_q, in->cu_k, in->len_k, in->dist, in->bias
