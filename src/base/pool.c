@@ -8,9 +8,11 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* A job is one parallel loop. The caller publishes it by raising `epoch`; every worker takes part in
- * every job (drawing chunks until none is left) and then raises `done`, so a late worker can never
- * meet the next job's chunks with this job's context. Workers spin a little, then sleep. */
+/* A job is one parallel loop. The caller publishes it by setting how many of its chunks are `left`; whoever
+ * takes one off that number runs a chunk, and the job is over when none is `pending`. So nobody waits for a
+ * worker that has not begun (others may need its core), and a late worker meets either no chunk or one of the
+ * job that runs then, whose fn, ctx and chunks stand as long as a chunk is pending. Workers spin a little,
+ * then sleep. */
 enum { SPINS = 20000, JOIN_SPINS = 2000 };
 
 typedef struct worker {
@@ -24,10 +26,9 @@ struct ses_pool {
     pthread_mutex_t turn; /* held by the caller whose job runs */
     pthread_mutex_t lock; /* guards sleeping on `wake` */
     pthread_cond_t wake;
-    atomic_uint epoch; /* job number; even SIZE_MAX jobs only wrap it */
-    atomic_int done, sleepers;
+    atomic_int sleepers;
     atomic_bool stop;
-    atomic_llong next; /* next chunk to draw */
+    atomic_llong left, pending; /* chunks not drawn, not done */
     int64_t chunks;
     ses_chunk_fn *fn;
     void *ctx;
@@ -45,23 +46,28 @@ static void relax(void)
 
 static void draw(ses_pool *p, void *scratch)
 {
-    for (;;) {
-        long long i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
-        if (i >= p->chunks) return;
-        p->fn(p->ctx, i, scratch);
+    long long left = atomic_load_explicit(&p->left, memory_order_relaxed);
+    while (left > 0) {
+        if (!atomic_compare_exchange_weak_explicit(&p->left, &left, left - 1, memory_order_acquire,
+                                                   memory_order_relaxed))
+            continue;
+        p->fn(p->ctx, p->chunks - left, scratch);
+        atomic_fetch_sub_explicit(&p->pending, 1, memory_order_release);
+        left = atomic_load_explicit(&p->left, memory_order_relaxed);
     }
 }
 
-/* Wait until the epoch is no longer `seen`. */
-static void await_job(ses_pool *p, unsigned seen)
+static bool idle(ses_pool *p) { return atomic_load(&p->left) <= 0 && !atomic_load(&p->stop); }
+
+static void await_job(ses_pool *p)
 {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&p->epoch, memory_order_acquire) != seen) return;
+        if (!idle(p)) return;
         relax();
     }
     pthread_mutex_lock(&p->lock);
     atomic_fetch_add(&p->sleepers, 1);
-    while (atomic_load(&p->epoch) == seen) pthread_cond_wait(&p->wake, &p->lock);
+    while (idle(p)) pthread_cond_wait(&p->wake, &p->lock);
     atomic_fetch_sub(&p->sleepers, 1);
     pthread_mutex_unlock(&p->lock);
 }
@@ -69,31 +75,28 @@ static void await_job(ses_pool *p, unsigned seen)
 static void *work(void *arg)
 {
     worker *w = arg;
-    ses_pool *p = w->pool;
-    for (unsigned seen = 0;; seen++) {
-        await_job(p, seen);
-        if (atomic_load(&p->stop)) return NULL;
-        draw(p, w->scratch);
-        atomic_fetch_add_explicit(&p->done, 1, memory_order_release);
+    for (;;) {
+        await_job(w->pool);
+        if (atomic_load(&w->pool->stop)) return NULL;
+        draw(w->pool, w->scratch);
     }
 }
 
-static void publish(ses_pool *p)
+/* After what workers wait for has changed, sequentially consistent: a worker either sees it or is counted
+ * asleep. */
+static void wake_up(ses_pool *p)
 {
-    atomic_fetch_add(&p->epoch,
-                     1); /* sequentially consistent: a worker either sees it or is counted asleep */
-    if (atomic_load(&p->sleepers)) {
-        pthread_mutex_lock(&p->lock);
-        pthread_cond_broadcast(&p->wake);
-        pthread_mutex_unlock(&p->lock);
-    }
+    if (!atomic_load(&p->sleepers)) return;
+    pthread_mutex_lock(&p->lock);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
 }
 
-/* Wait until every worker is through. Where threads outnumber cores one of them may not even be running:
+/* Wait until every chunk is done. Where threads outnumber cores a worker amid one may not even be running:
  * give it the core rather than spin through a time slice. */
 static void join(ses_pool *p)
 {
-    for (int spins = 0; atomic_load_explicit(&p->done, memory_order_acquire) < p->started;) {
+    for (int spins = 0; atomic_load_explicit(&p->pending, memory_order_acquire) > 0;) {
         if (spins < JOIN_SPINS) {
             relax();
             spins++;
@@ -137,7 +140,7 @@ void ses_pool_free(ses_pool *p)
 {
     if (!p) return;
     atomic_store(&p->stop, true);
-    publish(p);
+    wake_up(p);
     for (int i = 1; i <= p->started; i++) pthread_join(p->w[i].thread, NULL);
     for (int i = 0; p->w && i < p->threads; i++) ses_free(p->w[i].scratch);
     ses_free(p->w);
@@ -153,17 +156,18 @@ void ses_parallel(ses_pool *p, int64_t chunks, ses_chunk_fn *fn, void *ctx)
 {
     if (chunks <= 0) return;
     pthread_mutex_lock(&p->turn);
-    p->fn = fn;
-    p->ctx = ctx;
-    p->chunks = chunks;
-    atomic_store_explicit(&p->next, 0, memory_order_relaxed);
-    bool alone = chunks == 1 || p->started == 0;
-    if (!alone) {
-        atomic_store_explicit(&p->done, 0, memory_order_relaxed);
-        publish(p);
+    if (chunks == 1 || p->started == 0) {
+        for (int64_t i = 0; i < chunks; i++) fn(ctx, i, p->w[0].scratch);
+    } else {
+        p->fn = fn;
+        p->ctx = ctx;
+        p->chunks = chunks;
+        atomic_store_explicit(&p->pending, chunks, memory_order_relaxed);
+        atomic_store(&p->left, chunks);
+        wake_up(p);
+        draw(p, p->w[0].scratch);
+        join(p);
     }
-    draw(p, p->w[0].scratch);
-    if (!alone) join(p);
     pthread_mutex_unlock(&p->turn);
 }
 
