@@ -319,6 +319,22 @@ static void test_philox(void)
     }
 }
 
+/* Eight 16-bit draws a block of seven rounds; of 32 keys each has a draw of its own. */
+static void test_drop_draws(void)
+{
+    ses_key key = { 1, 2, 3 };
+    uint64_t seen = 0;
+    for (uint64_t i = 0; i < 24; i++) {
+        uint32_t block[4];
+        ses_philox_rounds(block, key, i / 8, 7);
+        CHECK(ses_drop_draw(key, i) == (block[i % 8 / 2] >> i % 2 * 16 & 0xffff));
+    }
+    for (uint64_t j = 0; j < 64; j++) seen |= UINT64_C(1) << ses_drop_place(j);
+    CHECK(seen == UINT64_MAX && ses_drop_place(8 * 3 + 2 * 1 + 1) == 8 * 1 + 2 * 3 + 1);
+    CHECK(ses_drop_place(32 + 5) == 32 + ses_drop_place(5));
+    CHECK(ses_drop_row(1) == 32 && ses_drop_row(32) == 32 && ses_drop_row(33) == 64);
+}
+
 static void test_rng(void)
 {
     enum { N = 200000, BINS = 16 };
@@ -332,7 +348,7 @@ static void test_rng(void)
         in_range &= u >= 0 && u < 1;
         bin[(int)(u * BINS)]++;
         sum += u;
-        kept += ses_rand32(key, i) >= threshold;
+        kept += ses_drop_draw(key, i) >= threshold;
         double z = ses_rand_normal(key, i);
         normal += z, square += z * z, product += z * last;
         last = z;
@@ -342,9 +358,8 @@ static void test_rng(void)
     for (int i = 0; i < BINS; i++) CHECK(abs(bin[i] - N / BINS) < 5 * 110); /* 5 standard deviations */
     CHECK(fabs(kept / (double)N - 0.9) < 0.004);
     CHECK(fabs(normal / N) < 0.012 && fabs(square / N - 1) < 0.016 && fabs(product / N) < 0.012);
-    CHECK(ses_drop_threshold(0) == 0 && ses_drop_threshold(-1) == 0 &&
-          ses_drop_threshold(0.5) == 0x80000000u);
-    CHECK(ses_drop_threshold(1) == UINT32_MAX && ses_drop_threshold(2) == UINT32_MAX);
+    CHECK(ses_drop_threshold(0) == 0 && ses_drop_threshold(-1) == 0 && ses_drop_threshold(0.5) == 0x8000);
+    CHECK(ses_drop_threshold(1) == 65536 && ses_drop_threshold(2) == 65536);
     CHECK(ses_rand32(key, 5) != ses_rand32((ses_key){ 12345, 6, 8 }, 5));
     CHECK(ses_rand32(key, 5) != ses_rand32((ses_key){ 12345, 7, 7 }, 5));
     CHECK(ses_rand32(key, 5) != ses_rand32((ses_key){ 12346, 6, 7 }, 5));
@@ -363,6 +378,7 @@ int main(void)
     test_pool();
     test_pool_callers();
     test_philox();
+    test_drop_draws();
     test_rng();
     return check_report();
 }

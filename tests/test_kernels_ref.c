@@ -85,7 +85,7 @@ static void test_dropout(void)
     ses_k_dropout_ref(&x, store(y), a, N, 0.25, key);
     int kept = 0, right = 0;
     for (int i = 0; i < N; i++) {
-        bool keep = ses_rand32(key, (uint64_t)i) >= 0x40000000u;
+        bool keep = ses_drop_draw(key, (uint64_t)i) >= 0x4000;
         right += near(y[i], keep ? 4.0 / 3 : 0);
         kept += keep;
     }
@@ -112,11 +112,11 @@ static void test_norm(void)
 {
     ses_real a[] = { 1, 2, 3, 4, 5, 5, 5, 5 }, res[] = { 0, 0, 0, 0, 1, 2, 3, 4 }, y[8], s[8], stat[4];
     ses_real gain[] = { 1, 1, 2, 1 }, bias[] = { 0, 0, 0, 10 };
-    ses_k_norm_ref(&x, y, NULL, stat, a, NULL, gain, bias, 2, 4, 0.0001);
+    ses_k_norm_ref(&x, y, NULL, stat, a, NULL, gain, bias, 2, 4, 0.0001, NULL);
     double r = 1 / sqrt(1.25 + 0.0001);
     CHECK(ALL_NEAR(y, -1.5 * r, -0.5 * r, 2 * 0.5 * r, 1.5 * r + 10, 0, 0, 0, 10));
     CHECK(ALL_NEAR(stat, 2.5, r, 5, 100));
-    ses_k_norm_ref(&x, y, s, NULL, a, res, gain, bias, 2, 4, 0.0001);
+    ses_k_norm_ref(&x, y, s, NULL, a, res, gain, bias, 2, 4, 0.0001, NULL);
     CHECK(ALL_NEAR(s, 1, 2, 3, 4, 6, 7, 8, 9));
     CHECK(ALL_NEAR(y, -1.5 * r, -0.5 * r, r, 1.5 * r + 10, -1.5 * r, -0.5 * r, r, 1.5 * r + 10));
 }
@@ -126,12 +126,13 @@ static void test_norm_bwd(void)
 {
     ses_real s[] = { 0, 2 }, stat[] = { 1, 1 }, gain[] = { 1, 1, 1 }, dy[] = { 3, 5 };
     ses_real da[3], dres[3] = { 1, 1, 1 }, dgain[3] = { 100, 100, 100 }, dbias[3] = { 0 };
-    ses_k_norm_bwd_ref(&x, store(da), add_to(dres), dgain, dbias, dy, s, stat, gain, 1, 2);
+    ses_k_norm_bwd_ref(&x, store(da), add_to(dres), dgain, dbias, dy, s, stat, gain, 1, 2, NULL);
     CHECK(ALL_NEAR(da, 0, 0) && ALL_NEAR(dres, 1, 1));
     CHECK(ALL_NEAR(dgain, 97, 105) && ALL_NEAR(dbias, 3, 5));
 
     ses_real s3[] = { -1, 0, 1 }, stat3[] = { 0, (ses_real)sqrt(1.5) }, dy3[] = { 0, 1, 0 };
-    ses_k_norm_bwd_ref(&x, store(da), (ses_sink){ NULL, false }, NULL, dbias, dy3, s3, stat3, gain, 1, 3);
+    ses_k_norm_bwd_ref(&x, store(da), (ses_sink){ NULL, false }, NULL, dbias, dy3, s3, stat3, gain, 1, 3,
+                       NULL);
     double r = sqrt(1.5); /* g - mean(g) - xhat mean(g xhat), and the last mean is 0 */
     CHECK(ALL_NEAR(da, -r / 3, r * 2 / 3, -r / 3) && ALL_NEAR(dbias, 3, 6, 0));
 }
@@ -188,14 +189,14 @@ static void test_xent(void)
     }; /* the middle row is ignored */
     int32_t label[] = { 1, SES_IGNORE, 3 }, none[] = { SES_IGNORE, SES_IGNORE, SES_IGNORE };
     ses_real row_loss[3], lse[3], loss[2], da[12], dloss[] = { 4 };
-    ses_k_xent_rows_ref(&x, row_loss, lse, a, label, 3, 4);
+    ses_k_xent_rows_ref(&x, row_loss, lse, a, label, 3, 4, 4);
     CHECK(ALL_NEAR(row_loss, log(4), 0, log(8. / 5)));
     CHECK(near(lse[0], log(4)) && near(lse[2], 1 + log(8)));
     ses_k_xent_mean_ref(&x, loss, row_loss, label, 3);
     CHECK(ALL_NEAR(loss, (log(4) + log(8. / 5)) / 2, 0.5));
-    ses_k_xent_bwd_ref(&x, store(da), dloss, loss, lse, a, label, 3, 4);
+    ses_k_xent_bwd_ref(&x, store(da), dloss, loss, lse, a, label, 3, 4, 4);
     CHECK(ALL_NEAR(da, 0.5, -1.5, 0.5, 0.5, 0, 0, 0, 0, 0.25, 0.25, 0.25, -0.75));
-    ses_k_xent_bwd_ref(&x, add_to(da), dloss, loss, lse, a, label, 3, 4);
+    ses_k_xent_bwd_ref(&x, add_to(da), dloss, loss, lse, a, label, 3, 4, 4);
     CHECK(ALL_NEAR(da, 1, -3, 1, 1, 0, 0, 0, 0, 0.5, 0.5, 0.5, -1.5));
     ses_k_xent_mean_ref(&x, loss, row_loss, none, 3);
     CHECK(loss[0] == 0 && loss[1] == 0);
@@ -231,7 +232,7 @@ static void test_targets(void)
 static void test_reduce(void)
 {
     ses_real a[] = { 1, 2, 3, 4, 5, 6 }, y[] = { 100, 200, 300 };
-    ses_k_col_sum_ref(&x, (ses_sink){ y, true }, a, 2, 3);
+    ses_k_col_sum_ref(&x, (ses_sink){ y, true }, a, 2, 3, 3);
     CHECK(ALL_NEAR(y, 105, 207, 309));
     CHECK(near(ses_k_sum_squares_ref(&x, a, 6), 91));
     enum { N = 50000 };

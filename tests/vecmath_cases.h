@@ -166,6 +166,14 @@ static void random_numbers(void)
         for (unsigned i = 0; i < SES_LEN(out); i++)
             same = same && out[i] == ses_rand32(key, 4 * start[s] + i);
         CHECK(same);
+        uint32_t draw[8 * VF_LANES], keys[8 * VF_LANES];
+        uint64_t first = start[s] / 4 * 4;
+        vf_drop_draws(draw, key, start[s]);
+        vf_drop_keys(keys, key, first);
+        for (unsigned i = 0; i < SES_LEN(draw); i++)
+            same = same && draw[i] == ses_drop_draw(key, 8 * start[s] + i) &&
+                   keys[i] == ses_drop_draw(key, 8 * first + ses_drop_place(i));
+        CHECK(same);
     }
 }
 

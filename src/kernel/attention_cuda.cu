@@ -39,8 +39,7 @@ __device__ static inline float keep(const ses_attn &a, const ses_attn_part &p, d
                                     int64_t j)
 {
     if (a.drop <= 0) return 1;
-    uint64_t index = (uint64_t)ses_attn_stat(&a, p, i) * (uint64_t)a.max_k + (uint64_t)j;
-    return kept(a.key, index, drop.threshold, drop.scale);
+    return kept(a.key, ses_attn_draw(&a, p, i, j), drop.threshold, drop.scale);
 }
 
 /* Probabilities, once the row's lse is known; zero where nothing is seen. */
@@ -273,7 +272,7 @@ template <class T, int R> static void forward(ses_cuda *g, const ses_attn *a)
     size_t bytes = shared_bytes(a, 1);
     allow_shared(g, attend<T, R>, bytes);
     attend<T, R><<<(unsigned)(a->seqs * a->heads * tiles), BLOCK, bytes, ses_cuda_stream(g)>>>(
-        *a, dropping_of(a), tiles);
+        *a, dropping_of(a->drop), tiles);
     launched(g);
 }
 
@@ -281,7 +280,7 @@ template <class T> static void distances(ses_cuda *g, const ses_attn *a, const s
 {
     unsigned blocks = (unsigned)((2 * a->max_k - 1) * a->heads);
     if (!grad->ddist.data) return;
-    attend_bwd_distances<T><<<blocks, BLOCK, 0, ses_cuda_stream(g)>>>(*a, *grad, dropping_of(a));
+    attend_bwd_distances<T><<<blocks, BLOCK, 0, ses_cuda_stream(g)>>>(*a, *grad, dropping_of(a->drop));
     launched(g);
 }
 
@@ -291,7 +290,7 @@ template <class T, int R> static void backward(ses_cuda *g, const ses_attn *a, c
             parts = a->seqs * a->heads;
     size_t bytes = shared_bytes(a, 2);
     cudaStream_t stream = ses_cuda_stream(g);
-    dropping drop = dropping_of(a);
+    dropping drop = dropping_of(a->drop);
     allow_shared(g, attend_bwd_queries<T, R>, bytes);
     allow_shared(g, attend_bwd_keys<T, R>, bytes);
     attend_bwd_queries<T, R><<<(unsigned)(parts * q_tiles), BLOCK, bytes, stream>>>(*a, *grad, drop, q_tiles);
@@ -305,10 +304,20 @@ template <class T, int R> static void backward(ses_cuda *g, const ses_attn *a, c
 
 static const char *const too_wide = "attention: heads of more than 256 columns have no CUDA kernel";
 
+/* Ways on tensor cores: the first that takes the arguments does it, else what stands above. */
+static const struct way {
+    bool (*forward)(ses_cuda *g, const ses_attn *a);
+    bool (*backward)(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
+} ways[] = {
+    { attention_fast, attention_fast_bwd },
+    { attention_mma, attention_mma_bwd },
+};
+
 template <class T> static void attention(ses_exec *x, const ses_attn *a)
 {
     if (a->seqs * a->heads * a->max_q <= 0) return;
-    if (sizeof(T) < sizeof(float) && attention_mma(x->cuda, a)) return;
+    for (const way &w : ways)
+        if (sizeof(T) < sizeof(float) && w.forward(x->cuda, a)) return;
     if (a->dim > 256) return fail(x->cuda, too_wide);
     if (a->dim <= 32) return forward<T, 1>(x->cuda, a);
     if (a->dim <= 64) return forward<T, 2>(x->cuda, a);
@@ -319,7 +328,8 @@ template <class T> static void attention(ses_exec *x, const ses_attn *a)
 template <class T> static void attention_bwd(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
 {
     if (a->seqs * a->heads * a->max_q <= 0) return;
-    if (sizeof(T) < sizeof(float) && attention_mma_bwd(x->cuda, a, g)) return distances<T>(x->cuda, a, g);
+    for (const way &w : ways)
+        if (sizeof(T) < sizeof(float) && w.backward(x->cuda, a, g)) return distances<T>(x->cuda, a, g);
     if (a->dim > 256) return fail(x->cuda, too_wide);
     if (a->dim <= 32) return backward<T, 1>(x->cuda, a, g);
     if (a->dim <= 64) return backward<T, 2>(x->cuda, a, g);

@@ -1,4 +1,4 @@
-/* What both ways of attention on a GPU share: attention_cuda.cu and attention_mma_cuda.cu. */
+/* What all ways of attention on a GPU share: attention*_cuda.cu. */
 #ifndef SES_KERNEL_ATTENTION_CUDA_CUH
 #define SES_KERNEL_ATTENTION_CUDA_CUH
 
@@ -25,17 +25,6 @@ __device__ static inline float extra(const ses_attn &a, const ses_attn_part &p, 
     return s;
 }
 
-struct dropping {
-    uint32_t threshold;
-    float scale;
-};
-
-static inline dropping dropping_of(const ses_attn *a)
-{
-    dropping d = { ses_drop_threshold(a->drop), drop_scale(a->drop) };
-    return d;
-}
-
 template <class T>
 __device__ static inline const T *head_of(const ses_real *x, int64_t row, int64_t stride, int64_t token,
                                           const ses_attn &a, int64_t head)
@@ -59,8 +48,11 @@ __device__ static inline ses_attn_view seen_by_block(const ses_attn &a, const se
     return v;
 }
 
-/* Attention of bf16 on tensor cores; false: not of these arguments. The second leaves ddist to others. */
+/* Attention of bf16 on tensor cores, in general and in heads of 64 without biases; false: not of these
+ * arguments. Backwards they leave ddist to others. */
 bool attention_mma(ses_cuda *g, const ses_attn *a);
 bool attention_mma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
+bool attention_fast(ses_cuda *g, const ses_attn *a);
+bool attention_fast_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
 
 #endif

@@ -1,35 +1,16 @@
 /* Attention of bf16 on tensor cores (mma m16n8k16), over offsets, in the manner of FlashAttention-2 (Dao
  * 2023): a block has 64 rows, 16 a warp, and walks over tiles of 64 of the other side, two of them in shared
  * memory at a time. Scores and probabilities live in registers only. Backwards the queries' and the keys'
- * gradients are two kernels, so that nothing is added by two blocks and the same run gives the same bits.
- *
- * Fragments, for lane 4 g + t: A [16, 16] holds rows g and g + 8, columns 2 t, 2 t + 1 and those + 8;
- * B [16, 8] rows 2 t, 2 t + 1 and those + 8 of column g; C [16, 8] columns 2 t, 2 t + 1 of rows g and g + 8.
- * Two neighboring C are one A: probabilities go into the next product as they are. */
-#include "attention_cuda.cuh"
+ * gradients are two kernels, so that nothing is added by two blocks and the same run gives the same bits. */
+#include "attention_mma.cuh"
 
 enum { SIDE = 64, THREADS = 128, TILES = SIDE / 8 };
-
-static const float log2_e = 1.44269504088896340736f;
 
 /* ---- tiles in shared memory: rows of DH + 8, which meet all banks ---- */
 
 template <int DH> struct shape {
     enum { LD = DH + 8, TILE = SIDE * LD };
 };
-
-__device__ static inline void copy16(bf16 *to, const bf16 *from, bool in)
-{
-    unsigned at = (unsigned)__cvta_generic_to_shared(to);
-    int bytes = in ? 16 : 0; /* the rest is zeros */
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(at), "l"(from), "r"(bytes));
-}
-
-__device__ static inline void copies_end() { asm volatile("cp.async.commit_group;\n" ::); }
-template <int N> __device__ static inline void copies_wait()
-{
-    asm volatile("cp.async.wait_group %0;\n" ::"n"(N));
-}
 
 /* Rows first .. first + 63 of x; those past n, and columns past dim, are zero. */
 template <int DH>
@@ -42,30 +23,6 @@ __device__ static inline void load_tile(bf16 *to, const bf16 *x, int64_t row, in
         bool in = first + r < n && d < dim;
         copy16(to + r * shape<DH>::LD + d, in ? x + (first + r) * row + d : x, in);
     }
-}
-
-__device__ static inline void load_matrices(uint32_t r[4], const bf16 *at)
-{
-    unsigned p = (unsigned)__cvta_generic_to_shared(at);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(p));
-}
-
-__device__ static inline void load_turned(uint32_t r[4], const bf16 *at)
-{
-    unsigned p = (unsigned)__cvta_generic_to_shared(at);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(p));
-}
-
-__device__ static inline void multiply(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-                 "{%0,%1,%2,%3};\n"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 /* c[16 rows of the warp][64 rows of y] = x y', both tiles of DH columns. */
@@ -89,12 +46,6 @@ template <int DH> __device__ static inline void products(float c[TILES][4], cons
             multiply(c[n + 1], a, b[2], b[3]);
         }
     }
-}
-
-__device__ static inline uint32_t pair(float low, float high)
-{
-    __nv_bfloat162 p = __floats2bfloat162_rn(low, high);
-    return *(uint32_t *)&p;
 }
 
 /* out[16][DH] += w[16][64] y, y a tile of DH columns. */
@@ -137,34 +88,6 @@ __device__ static inline two_rows rows_of(const ses_attn &a, const ses_attn_part
     return r;
 }
 
-/* Keeps of two neighboring keys j and j + 1 of one query: mostly one draw's. */
-__device__ static inline void keep_pair(float keep[2], const ses_attn &a, dropping drop, uint64_t index)
-{
-    uint32_t draw[4], first, second;
-    ses_philox(draw, a.key, index >> 2);
-    unsigned at = index & 3;
-    first = at == 0 ? draw[0] : at == 1 ? draw[1] : at == 2 ? draw[2] : draw[3];
-    second = at == 0 ? draw[1] : at == 1 ? draw[2] : draw[3];
-    if (at == 3) {
-        ses_philox(draw, a.key, (index >> 2) + 1);
-        second = draw[0];
-    }
-    keep[0] = first >= drop.threshold ? drop.scale : 0;
-    keep[1] = second >= drop.threshold ? drop.scale : 0;
-}
-
-__device__ static inline float quad_max(float x)
-{
-    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
-}
-
-__device__ static inline float quad_sum(float x)
-{
-    x += __shfl_xor_sync(0xffffffffu, x, 1);
-    return x + __shfl_xor_sync(0xffffffffu, x, 2);
-}
-
 /* Scores to the base 2, -infinity where a row does not see a key. */
 __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a, const ses_attn_part &p,
                                             const two_rows &r, int64_t j0)
@@ -186,66 +109,22 @@ __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a
         }
 }
 
-/* Where a row's numbers begin on a whole Philox block (max_k a multiple of 4), lanes t and t + 1 share two of
- * them: each draws for one of the two rows. */
-__device__ static inline void share_pairs(float keep[2][2], const ses_attn &a, dropping drop,
-                                          const uint64_t row[2], uint64_t j)
-{
-    bool odd = threadIdx.x % 2;
-    uint32_t draw[4];
-    ses_philox(draw, a.key, ((odd ? row[1] : row[0]) + (j & ~(uint64_t)3)) >> 2);
-    uint32_t u = __shfl_xor_sync(0xffffffffu, odd ? draw[0] : draw[2], 1);
-    uint32_t v = __shfl_xor_sync(0xffffffffu, odd ? draw[1] : draw[3], 1);
-    uint32_t mine[2][2] = { { odd ? u : draw[0], odd ? v : draw[1] },
-                            { odd ? draw[2] : u, odd ? draw[3] : v } };
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-#pragma unroll
-        for (int e = 0; e < 2; e++) keep[h][e] = mine[h][e] >= drop.threshold ? drop.scale : 0;
-}
-
 /* Probabilities times what dropout keeps of them. */
 __device__ static inline void drop_pairs(float w[TILES][4], const ses_attn &a, const ses_attn_part &p,
                                          dropping drop, const two_rows &r, int64_t j0)
 {
     if (a.drop <= 0) return;
-    uint64_t row[2];
 #pragma unroll
-    for (int h = 0; h < 2; h++) row[h] = (uint64_t)ses_attn_stat(&a, p, r.i[h]) * (uint64_t)a.max_k;
-    bool shared = a.max_k % 4 == 0;
+    for (int h = 0; h < 2; h++) {
+        uint64_t stat = (uint64_t)ses_attn_stat(&a, p, r.i[h]);
+        uint32_t word[4];
 #pragma unroll
-    for (int n = 0; n < TILES; n++) {
-        float keep[2][2];
-        uint64_t j = (uint64_t)(j0 + n * 8 + 2 * (threadIdx.x % 4));
-        if (shared) {
-            share_pairs(keep, a, drop, row, j);
-        } else {
-            keep_pair(keep[0], a, drop, row[0] + j);
-            keep_pair(keep[1], a, drop, row[1] + j);
+        for (int n = 0; n < TILES; n++) {
+            if (n % 4 == 0) draw_block(word, a, stat, (uint32_t)j0 + n * 8, threadIdx.x % 4);
+#pragma unroll
+            for (int e = 0; e < 2; e++) w[n][2 * h + e] *= keeps(word[n % 4], e, drop) ? drop.scale : 0;
         }
-#pragma unroll
-        for (int e = 0; e < 4; e++) w[n][e] *= keep[e / 2][e % 2];
     }
-}
-
-/* The keeps of keys j (rows g and g + 8) and queries i (two neighboring columns): four neighboring keys share
- * a Philox block, so the four lanes that have them draw for one place each, and change words. */
-__device__ static inline void share_keys(float keep[4], const ses_attn &a, dropping drop, uint64_t stat,
-                                         int64_t j)
-{
-    int r = threadIdx.x / 4 % 4;
-    uint32_t d[4];
-    uint64_t first = (uint64_t)(j & ~(int64_t)3) + 8 * (unsigned)(r / 2);
-    ses_philox(d, a.key, ((stat + (unsigned)(r % 2)) * (uint64_t)a.max_k + first) >> 2);
-    bool one = r & 1, two = r & 2;
-    uint32_t x = __shfl_xor_sync(0xffffffffu, one ? d[0] : d[1], 4);
-    uint32_t y = __shfl_xor_sync(0xffffffffu, one ? d[2] : d[3], 4);
-    d[0] = one ? x : d[0], d[1] = one ? d[1] : x, d[2] = one ? y : d[2], d[3] = one ? d[3] : y;
-    x = __shfl_xor_sync(0xffffffffu, two ? d[0] : d[2], 8);
-    y = __shfl_xor_sync(0xffffffffu, two ? d[1] : d[3], 8);
-    d[0] = two ? x : d[0], d[1] = two ? y : d[1], d[2] = two ? d[2] : x, d[3] = two ? d[3] : y;
-#pragma unroll
-    for (int e = 0; e < 4; e++) keep[e] = d[e] >= drop.threshold ? drop.scale : 0;
 }
 
 /* Rows of a block's result, columns below dim. */
@@ -475,23 +354,20 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
         products<DH>(s, k, q + now * shape<DH>::TILE);
         products<DH>(dp, v, dout + now * shape<DH>::TILE);
         float scale = a.scale * log2_e;
-        bool shared_draws = a.drop > 0 && a.max_k % 4 == 0;
 #pragma unroll
         for (int n = 0; n < TILES; n++) {
-            float keep[4] = { 1, 1, 1, 1 };
-            if (shared_draws)
-                share_keys(keep, a, drop, (uint64_t)ses_attn_stat(&a, p, i0 + n * 8 + 2 * t), key[0]);
+            uint32_t word[2][2] = {};
+            if (a.drop > 0)
+                draw_keys(word, a, (uint64_t)ses_attn_stat(&a, p, i0 + n * 8 + 2 * t), (uint32_t)key[0]);
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 int c = n * 8 + 2 * t + e % 2;
                 int64_t i = i0 + c, j = key[e / 2];
                 bool seen = i >= by[e / 2].begin && i < by[e / 2].end;
-                float score = s[n][e] * scale, stays = keep[e];
+                float score = s[n][e] * scale, stays = 1;
+                if (a.drop > 0) stays = keeps(word[e % 2][e / 2], key[0] % 2, drop) ? drop.scale : 0;
                 if (seen && (a.dist || a.bias)) score += log2_e * extra<bf16>(a, p, i, j);
                 float prob = seen ? exp2f(score - lse[c]) : 0;
-                if (seen && a.drop > 0 && !shared_draws)
-                    stays = kept(a.key, (uint64_t)ses_attn_stat(&a, p, i) * (uint64_t)a.max_k + (uint64_t)j,
-                                 drop.threshold, drop.scale);
                 dp[n][e] = seen ? prob * (stays * dp[n][e] - delta[c]) : 0;
                 s[n][e] = prob * stays;
             }
@@ -525,7 +401,7 @@ template <int DH> static void forward(ses_cuda *g, const ses_attn *a)
     size_t bytes = 5 * shape<DH>::TILE * sizeof(bf16);
     allow_shared(g, attend_mma<DH>, bytes);
     attend_mma<DH><<<(unsigned)(a->seqs * a->heads * tiles), THREADS, bytes, ses_cuda_stream(g)>>>(
-        *a, dropping_of(a), tiles);
+        *a, dropping_of(a->drop), tiles);
     launched(g);
 }
 
@@ -542,7 +418,7 @@ template <int DH> static void backward(ses_cuda *g, const ses_attn *a, const ses
             parts = a->seqs * a->heads;
     size_t bytes = 6 * shape<DH>::TILE * sizeof(bf16);
     cudaStream_t stream = ses_cuda_stream(g);
-    dropping drop = dropping_of(a);
+    dropping drop = dropping_of(a->drop);
     attend_delta<8><<<(unsigned)g->cores * 8, BLOCK, 0, stream>>>(*a, *grad);
     launched(g);
     allow_shared(g, attend_mma_queries<DH>, bytes);

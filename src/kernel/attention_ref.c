@@ -42,8 +42,8 @@ static double keep(const row *r, int64_t j)
 {
     const ses_attn *a = r->a;
     if (a->drop <= 0) return 1;
-    uint64_t index = (uint64_t)ses_attn_stat(a, r->part, r->i) * (uint64_t)a->max_k + (uint64_t)j;
-    return ses_rand32(a->key, index) >= ses_drop_threshold(a->drop) ? ses_drop_scale(a->drop) : 0;
+    uint32_t draw = ses_drop_draw(a->key, ses_attn_draw(a, r->part, r->i, j));
+    return draw >= ses_drop_threshold(a->drop) ? ses_drop_scale(a->drop) : 0;
 }
 
 static double log_sum_exp(const row *r)

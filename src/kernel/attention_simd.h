@@ -25,16 +25,17 @@ static inline vf keep_factor(const uint32_t *draw, vi threshold, vf scale)
     return vf_select(vi_ge_unsigned(vi_load(draw), threshold), scale, vf_zero());
 }
 
-enum { DRAWS = KEYS + 3 + 4 * VF_LANES }; /* room for draw_row */
+enum { DRAWS = KEYS + 31 + 8 * VF_LANES }; /* room for draw_row */
 
 /* The draws of query i for keys j .. j+n-1; the result points to the first. */
 static const uint32_t *draw_row(uint32_t *buffer, const ses_attn *a, ses_attn_part part, int64_t i, int64_t j,
                                 int64_t n)
 {
-    uint64_t first = (uint64_t)(ses_attn_stat(a, part, i) * a->max_k + j);
-    for (int64_t at = 0; at < n + 3; at += 4 * VF_LANES)
-        vf_philox(buffer + at, a->key, (first >> 2) + (uint64_t)at / 4);
-    return buffer + (first & 3);
+    uint64_t first = ses_attn_draw(a, part, i, j & ~(int64_t)31) / 8;
+    int64_t skipped = j % 32;
+    for (int64_t at = 0; at < skipped + n; at += 8 * VF_LANES)
+        vf_drop_keys(buffer + at, a->key, first + (uint64_t)at / 8);
+    return buffer + skipped;
 }
 
 /* out[t] = dist at distance r + t from the query, for a head; 0 where there is no such distance. */

@@ -73,4 +73,11 @@ SES_HD static inline int64_t ses_attn_stat(const ses_attn *a, ses_attn_part part
     return part.head * a->cu_q[a->seqs] + part.q0 + i;
 }
 
+/* Which draw decides on query i and key j. */
+SES_HD static inline uint64_t ses_attn_draw(const ses_attn *a, ses_attn_part part, int64_t i, int64_t j)
+{
+    return (uint64_t)ses_attn_stat(a, part, i) * ses_drop_row((uint64_t)a->max_k) +
+           ses_drop_place((uint64_t)j);
+}
+
 #endif

@@ -177,7 +177,7 @@ static inline __attribute__((always_inline)) vf vf_act_grad(ses_act act, vf x)
 /* Draws 4 b .. 4 (b + VF_LANES) - 1 of key: what ses_rand32 gives for each of these numbers.
  * A block is a pair of lanes of c[0..3]; what the odd lanes hold is of no account until the end. Pairs are
  * numbered so that blocks come out in order: the even ones are the first half. */
-static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_key key, uint64_t b)
+static inline void vf_philox_rounds(uint32_t out[4 * VF_LANES], ses_key key, uint64_t b, int rounds)
 {
     enum { HALF = VF_LANES / 2 };
     uint64_t number[HALF];
@@ -186,7 +186,7 @@ static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_key key, uint64_t b
         vi c0 = vi_add_pairs(vi_set1_pair(b + half * HALF), vi_load(number)), c1 = vi_odd_to_even(c0);
         vi c2 = vi_set1((int32_t)key.step), c3 = vi_set1((int32_t)key.site);
         uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
-        for (int round = 0; round < 10; round++) {
+        for (int round = 0; round < rounds; round++) {
             vi p0 = vi_mul_even(c0, vi_set1((int32_t)0xD2511F53u));
             vi p1 = vi_mul_even(c2, vi_set1((int32_t)0xCD9E8D57u));
             c0 = vi_xor3(vi_odd_to_even(p1), c1, vi_set1((int32_t)k0));
@@ -198,6 +198,31 @@ static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_key key, uint64_t b
         }
         vi_store_quads(out + half * 2 * VF_LANES, vi_pairs(c0, c1), vi_pairs(c2, c3));
     }
+}
+
+static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_key key, uint64_t b)
+{
+    vf_philox_rounds(out, key, b, 10);
+}
+
+/* Draws 8 b .. 8 (b + VF_LANES) - 1 of key: what ses_drop_draw gives for each of these numbers. */
+static inline void vf_drop_draws(uint32_t out[8 * VF_LANES], ses_key key, uint64_t b)
+{
+    uint32_t word[4 * VF_LANES];
+    vf_philox_rounds(word, key, b, SES_DROP_ROUNDS);
+    for (int i = 0; i < 4 * VF_LANES; i++) out[2 * i] = word[i] & 0xffff, out[2 * i + 1] = word[i] >> 16;
+}
+
+/* The same in the order of keys: see ses_drop_place. */
+static inline void vf_drop_keys(uint32_t out[8 * VF_LANES], ses_key key, uint64_t b)
+{
+    uint32_t word[4 * VF_LANES];
+    vf_philox_rounds(word, key, b, SES_DROP_ROUNDS);
+    for (int g = 0; g < 4 * VF_LANES; g += 16) /* blocks c, words b */
+        for (int i = 0; i < 16; i++) {
+            uint32_t two = word[g + i % 4 * 4 + i / 4];
+            out[2 * (g + i)] = two & 0xffff, out[2 * (g + i) + 1] = two >> 16;
+        }
 }
 
 #endif

@@ -1,0 +1,225 @@
+/* Attention of bf16 in heads of 64 without biases, where most of the time of most models goes; the manner of
+ * attention_mma_cuda.cu with what is known beforehand left out. A warp has 16 rows, a block up to 128.
+ * Backwards, sequences of up to 128 tokens are one block a head, which makes each probability once; longer
+ * ones are two kernels, one by queries and one by keys, so that nothing is added by two blocks.
+ *
+ * PLAIN: every query sees every key. DROP: dropout. */
+#ifndef SES_KERNEL_ATTENTION_FAST_CUH
+#define SES_KERNEL_ATTENTION_FAST_CUH
+
+#include "attention_mma.cuh"
+
+enum { DH = 64, LD = DH + 8, SIDE = 64, TILE = SIDE * LD, MOST = 128, THREADS = MOST * 2, COLS = DH / 8 };
+
+__device__ static inline float power2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+__device__ static inline int lane_of() { return threadIdx.x % WARP; }
+__device__ static inline int warp_of() { return threadIdx.x / WARP; }
+
+/* ---- what a block works on ---- */
+
+struct work {
+    ses_attn_part part;
+    int len_q, len_k;
+    int first; /* row of the block, a query or a key */
+};
+
+__device__ static inline work work_of(const ses_attn &a, int tiles, int rows)
+{
+    unsigned index = blockIdx.x / (unsigned)tiles, heads = (unsigned)a.heads;
+    int64_t s = index / heads, q0 = a.cu_q[s], k0 = a.cu_k[s];
+    work w;
+    w.len_q = (int)(a.cu_q[s + 1] - q0), w.len_k = (int)ses_attn_keys(&a, s);
+    w.part = { s, index % heads, q0, w.len_q, k0, w.len_k, 0 };
+    w.first = (int)(blockIdx.x % (unsigned)tiles) * rows;
+    return w;
+}
+
+struct span {
+    int begin, end;
+};
+
+template <bool PLAIN> __device__ static inline span seen(const ses_attn &a, const work &w, int i)
+{
+    span none = { 0, 0 }, all = { 0, w.len_k };
+    if (i >= w.len_q) return none;
+    if (PLAIN) return all;
+    ses_attn_view v = ses_attn_sees(&a, w.part, i);
+    span s = { (int)v.begin, (int)v.end };
+    return s;
+}
+
+template <bool PLAIN> __device__ static inline span seen_by(const ses_attn &a, const work &w, int j)
+{
+    span none = { 0, 0 }, all = { 0, w.len_q };
+    if (j >= w.len_k) return none;
+    if (PLAIN) return all;
+    ses_attn_view v = ses_attn_seen_by(&a, w.part, j);
+    span s = { (int)v.begin, (int)v.end };
+    return s;
+}
+
+/* Rows first .. first + rows - 1 of n; those past them are zero. */
+__device__ static inline void load_rows(bf16 *to, const bf16 *x, int64_t row, int first, int rows, int n)
+{
+    for (int c = threadIdx.x; c < rows * (DH / 8); c += blockDim.x) {
+        int r = c / (DH / 8), d = c % (DH / 8) * 8;
+        bool in = first + r < n;
+        copy16(to + r * LD + d, in ? x + (int64_t)(first + r) * row + d : x, in);
+    }
+}
+
+__device__ static inline const bf16 *dout_of(const ses_attn &a, const ses_attn_grad &g, const work &w)
+{
+    return (const bf16 *)(const void *)g.dout + w.part.q0 * a.out_row + w.part.head * a.dim;
+}
+
+/* ---- products of a warp's 16 rows ---- */
+
+/* c[16][8 N] = x y' for x the warp's rows and y rows 0 .. 8 N - 1, of which those from n on do not count. */
+template <int N>
+__device__ static inline void products(float c[N][4], const bf16 *x, const bf16 *y, int n_rows)
+{
+    int lane = lane_of();
+    const bf16 *a_at = x + (lane % 16) * LD + lane / 16 * 8;
+    const bf16 *b_at = y + (lane % 8 + lane / 16 * 8) * LD + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) c[n][e] = 0;
+#pragma unroll
+    for (int k = 0; k < DH; k += 16) {
+        uint32_t a[4], b[4];
+        load_matrices(a, a_at + k);
+#pragma unroll
+        for (int n = 0; n < N; n += 2) {
+            if (n * 8 >= n_rows) continue;
+            load_matrices(b, b_at + n * 8 * LD + k);
+            multiply(c[n], a, b[0], b[1]);
+            multiply(c[n + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+/* out[16][DH] += w y, w of 16 columns a fragment, of which those from n_cols on are zero. */
+template <int N>
+__device__ static inline void accumulate(float out[COLS][4], const uint32_t w[N][4], const bf16 *y,
+                                         int n_cols)
+{
+    int lane = lane_of();
+    const bf16 *b_at = y + (lane % 8 + lane / 8 % 2 * 8) * LD + lane / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        if (k * 16 >= n_cols) continue;
+#pragma unroll
+        for (int n = 0; n < DH; n += 16) {
+            uint32_t b[4];
+            load_turned(b, b_at + k * 16 * LD + n);
+            multiply(out[n / 8], w[k], b[0], b[1]);
+            multiply(out[n / 8 + 1], w[k], b[2], b[3]);
+        }
+    }
+}
+
+/* out[16][DH] = w' y: w [n][ld] of which the 16 columns from `col` on are meant, y [n][DH]; n in whole 16. */
+__device__ static inline void turned_products(float out[COLS][4], const bf16 *w, int ld, int col,
+                                              const bf16 *y, int n)
+{
+    int lane = lane_of();
+    const bf16 *a_at = w + (lane % 8 + lane / 16 * 8) * ld + col + lane / 8 % 2 * 8;
+    const bf16 *b_at = y + (lane % 8 + lane / 8 % 2 * 8) * LD + lane / 16 * 8;
+#pragma unroll
+    for (int d = 0; d < COLS; d++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) out[d][e] = 0;
+    for (int k = 0; k < n; k += 16) {
+        uint32_t a[4], b[4];
+        load_turned(a, a_at + k * ld);
+#pragma unroll
+        for (int d = 0; d < DH; d += 16) {
+            load_turned(b, b_at + k * LD + d);
+            multiply(out[d / 8], a, b[0], b[1]);
+            multiply(out[d / 8 + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+/* C's two neighbors n and n + 1 as an A. */
+__device__ static inline void fragment(uint32_t w[4], const float low[4], const float high[4])
+{
+    w[0] = pair(low[0], low[1]), w[1] = pair(low[2], low[3]);
+    w[2] = pair(high[0], high[1]), w[3] = pair(high[2], high[3]);
+}
+
+/* The warp's 16 rows of a result, times `by`, to rows `first` .. of the n that `at` begins with: through the
+ * warp's own 16 rows of shared memory where whole packs are simply stored. */
+__device__ static inline void put_rows(sink<bf16> to, const float c[COLS][4], bf16 *stage, int first, int n,
+                                       int64_t at, int64_t row, const float by[2])
+{
+    int lane = lane_of(), g = lane / 4, t = lane % 4;
+    if (!to.data || first >= n) return;
+    if (to.add || to.wide) {
+#pragma unroll
+        for (int d = 0; d < COLS; d++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                int i = first + g + e / 2 * 8;
+                if (i < n) put(to, at + i * row + d * 8 + 2 * t + e % 2, c[d][e] * by[e / 2]);
+            }
+        return;
+    }
+    __syncwarp();
+#pragma unroll
+    for (int d = 0; d < COLS; d++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            *(uint32_t *)(stage + (g + 8 * h) * LD + d * 8 + 2 * t) =
+                pair(c[d][2 * h] * by[h], c[d][2 * h + 1] * by[h]);
+    __syncwarp();
+#pragma unroll
+    for (int c8 = 0; c8 < 4; c8++) {
+        int r = c8 * 4 + lane / 8, d = lane % 8 * 8;
+        if (first + r < n)
+            *(uint4 *)(to.data + at + (int64_t)(first + r) * row + d) = *(const uint4 *)(stage + r * LD + d);
+    }
+}
+
+/* ---- who sees whom ---- */
+
+/* The keys some row of first .. first + rows - 1 sees, from a whole tile on. */
+template <bool PLAIN>
+__device__ static inline span seen_by_rows(const ses_attn &a, const work &w, int first, int rows)
+{
+    int last = min(first + rows, w.len_q) - 1;
+    span s = { seen<PLAIN>(a, w, first).begin / SIDE * SIDE, seen<PLAIN>(a, w, last).end };
+    return s;
+}
+
+__device__ static inline bool sees_all(const span sees[2], int j0)
+{
+    return sees[0].begin <= j0 && sees[0].end >= j0 + SIDE && sees[1].begin <= j0 && sees[1].end >= j0 + SIDE;
+}
+
+/* ---- for launching ---- */
+
+static inline int rows_for(int64_t longest)
+{
+    return longest < MOST ? (int)ceil_div(longest, 16) * 16 : (int)MOST;
+}
+
+/* Copies are of 16 bytes: rows and addresses must be whole ones. */
+static inline bool fits(const ses_attn *a)
+{
+    int64_t steps = a->q_row | a->k_row | a->v_row | a->out_row | a->q_head | a->k_head | a->v_head;
+    int64_t blocks = a->seqs * a->heads * ceil_div(a->max_q > a->max_k ? a->max_q : a->max_k, 16);
+    return a->dim == DH && !a->dist && !a->bias && steps % 8 == 0 && blocks < INT32_MAX &&
+           a->max_q < INT32_MAX / 2 && a->max_k < INT32_MAX / 2 && whole_packs(a->q) && whole_packs(a->k) &&
+           whole_packs(a->v) && whole_packs(a->out);
+}
+
+#endif

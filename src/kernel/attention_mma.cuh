@@ -1,0 +1,109 @@
+/* Attention of bf16 on tensor cores (mma m16n8k16): what its kernels share.
+ *
+ * Fragments, for lane 4 g + t: A [16, 16] holds rows g and g + 8, columns 2 t, 2 t + 1 and those + 8;
+ * B [16, 8] rows 2 t, 2 t + 1 and those + 8 of column g; C [16, 8] columns 2 t, 2 t + 1 of rows g and g + 8.
+ * Two neighboring C are one A: probabilities go into the next product as they are. */
+#ifndef SES_KERNEL_ATTENTION_MMA_CUH
+#define SES_KERNEL_ATTENTION_MMA_CUH
+
+#include "attention_cuda.cuh"
+
+static const float log2_e = 1.44269504088896340736f;
+
+/* ---- to shared memory: rows are 8 numbers longer than DH, so that they meet all banks ---- */
+
+__device__ static inline void copy16(bf16 *to, const bf16 *from, bool in)
+{
+    unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    int bytes = in ? 16 : 0; /* the rest is zeros */
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(at), "l"(from), "r"(bytes));
+}
+
+__device__ static inline void copies_end() { asm volatile("cp.async.commit_group;\n" ::); }
+template <int N> __device__ static inline void copies_wait()
+{
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(N));
+}
+
+/* ---- products ---- */
+
+__device__ static inline void load_matrices(uint32_t r[4], const bf16 *at)
+{
+    unsigned p = (unsigned)__cvta_generic_to_shared(at);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(p)
+                 : "memory");
+}
+
+__device__ static inline void load_turned(uint32_t r[4], const bf16 *at)
+{
+    unsigned p = (unsigned)__cvta_generic_to_shared(at);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(p)
+                 : "memory");
+}
+
+__device__ static inline void multiply(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};\n"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ static inline uint32_t pair(float low, float high)
+{
+    __nv_bfloat162 p = __floats2bfloat162_rn(low, high);
+    return *(uint32_t *)&p;
+}
+
+/* ---- rows of a quad of lanes ---- */
+
+__device__ static inline float quad_max(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+__device__ static inline float quad_sum(float x)
+{
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+/* ---- dropout: see ses_drop_place ---- */
+
+/* The block of draws in which the row with this entry of lse, `stat`, has those of columns 2 c, 2 c + 1 of
+ * each 8 of the 32 keys from j0 on: word b decides on columns 8 b + .... */
+__device__ static inline void draw_block(uint32_t word[4], const ses_attn &a, uint64_t stat, uint32_t j0,
+                                         uint32_t c)
+{
+    uint64_t groups = ses_drop_row((uint64_t)a.max_k) / 8;
+    ses_philox_rounds(word, a.key, stat * groups + j0 / 8 + c, SES_DROP_ROUNDS);
+}
+
+/* Whether the first or second of two neighbors is kept. */
+__device__ static inline bool keeps(uint32_t word, int second, dropping drop)
+{
+    return (second ? word >> 16 : word & 0xffff) >= drop.threshold;
+}
+
+/* With keys as rows: the words for keys `key` and `key` + 8, whose neighbors in a block are 4 lanes off, of
+ * queries stat and stat + 1: word[query][key]. Each of the two lanes draws for one query. */
+__device__ static inline void draw_keys(uint32_t word[2][2], const ses_attn &a, uint64_t stat, uint32_t key)
+{
+    uint32_t d[4], odd = key & 1;
+    draw_block(d, a, stat + odd, key & ~31u, key / 2 % 4);
+    bool high = key & 16;
+    uint32_t mine[2] = { high ? d[2] : d[0], high ? d[3] : d[1] };
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        uint32_t other = __shfl_xor_sync(0xffffffffu, mine[k], 4);
+        word[0][k] = odd ? other : mine[k];
+        word[1][k] = odd ? mine[k] : other;
+    }
+}
+
+#endif
