@@ -71,6 +71,17 @@ static void agree(const char *what, both b, double tol)
     ses_free(x);
 }
 
+/* All that was queued is done, and went well: devices do not wait for each other. */
+static void settle(ses_device *d)
+{
+    float one;
+    ses_err e = { 0 };
+    float *x = d->mem->alloc(d, sizeof one, NULL);
+    d->mem->download(d, &one, x, sizeof one);
+    CHECK_MSG(d->mem->ok(d, &e), "%s", e.msg);
+    d->mem->free(d, x);
+}
+
 static void test_optimizers(void)
 {
     static const ses_adamw adam = { 1e-3, 0.9, 0.999, 1e-8, 0.01, 10, 1000, 0.5 };
@@ -101,6 +112,102 @@ static void test_optimizers(void)
     drop(w), drop(g), drop(m), drop(v), drop(u), drop(row), drop(col);
 }
 
+/* Many tensors at a time, of all sizes, and their narrow copies. */
+static void test_adamw_list(void)
+{
+    enum { N = 300 };
+    both w[N], g[N], m[N], v[N], low[N];
+    ses_adamw_part here[N], there[N];
+    settle(gpu16);
+    for (int i = 0; i < N; i++) {
+        int64_t n = i % 7 == 0 ? 4096 + i % 3 : i % 50 == 3 ? 20001 : 1 + i;
+        w[i] = floats(n, 1), g[i] = floats(n, 1), m[i] = floats(n, 0.1), v[i] = floats(n, 0),
+        low[i] = halves(n, 1);
+        ses_adamw o = { 1e-2 * (1 + i % 2), 0.9, 0.999, 1e-8, 0.1 * (i % 3), 10 + i % 5, 1000 - i, 0.5 };
+        here[i] = (ses_adamw_part){ w[i].host, g[i].host, m[i].host, v[i].host, NULL, n, o };
+        there[i] =
+            (ses_adamw_part){ w[i].gpu, g[i].gpu, m[i].gpu, v[i].gpu, i % 4 ? low[i].gpu : NULL, n, o };
+    }
+    cpu->k.adamw_list(&cpu->exec, here, N);
+    gpu->k.adamw_list(&gpu->exec, there, N);
+    for (int i = 0; i < N; i++) {
+        agree("adamw_list w", w[i], 1e-6), agree("adamw_list m", m[i], 1e-6),
+            agree("adamw_list v", v[i], 1e-6);
+        memcpy(low[i].host, w[i].host, (size_t)w[i].n * sizeof(float));
+        if (i % 4) agree("adamw_list copy", low[i], 0);
+        drop(w[i]), drop(g[i]), drop(m[i]), drop(v[i]), drop(low[i]);
+    }
+}
+
+/* Norm with dropout on the way; sums of slopes; rows of logits further apart than they are long. */
+static void rows_of(int64_t rows, int64_t cols, double rate, bool narrow)
+{
+    ses_device *d = narrow ? gpu16 : gpu;
+    both (*make)(int64_t n, double scale) = narrow ? halves : floats;
+    ses_drop drops = { rate, { 3, 1, 2 } }, *dropped = rate > 0 ? &drops : NULL;
+    both a = make(rows * cols, 1), res = make(rows * cols, 1), gain = floats(cols, 1), bias = floats(cols, 1);
+    both y = make(rows * cols, 0), s = make(rows * cols, 0), stat = floats(2 * rows, 0);
+    both da = make(rows * cols, 1), dres = make(rows * cols, 1), dgain = floats(cols, 1),
+         dbias = floats(cols, 1);
+    settle(gpu);
+    cpu->k.norm(&cpu->exec, y.host, s.host, stat.host, a.host, res.host, gain.host, bias.host, rows, cols,
+                1e-5, dropped);
+    d->k.norm(&d->exec, y.gpu, s.gpu, stat.gpu, a.gpu, res.gpu, gain.gpu, bias.gpu, rows, cols, 1e-5,
+              dropped);
+    settle(d);
+    agree("norm y", y, 1e-5), agree("norm s", s, 1e-6), agree("norm stat", stat, narrow ? 1e-2 : 1e-5);
+    cpu->k.norm_bwd(&cpu->exec, (ses_sink){ da.host, true }, (ses_sink){ dres.host, false }, dgain.host,
+                    dbias.host, a.host, res.host, stat.host, gain.host, rows, cols, dropped);
+    gpu->mem->upload(gpu, stat.gpu, stat.host, (size_t)stat.n * 4);
+    settle(gpu);
+    d->k.norm_bwd(&d->exec, (ses_sink){ da.gpu, true }, (ses_sink){ dres.gpu, false }, dgain.gpu, dbias.gpu,
+                  a.gpu, res.gpu, stat.gpu, gain.gpu, rows, cols, dropped);
+    settle(d);
+    agree("norm da", da, 1e-5), agree("norm dres", dres, 1e-5), agree("norm dgain", dgain, 1e-4),
+        agree("norm dbias", dbias, 1e-4);
+    cpu->k.act_bwd_sum(&cpu->exec, (ses_sink){ y.host, false }, (ses_sink){ dbias.host, true }, a.host,
+                       res.host, rows, cols, SES_ACT_GELU);
+    d->k.act_bwd_sum(&d->exec, (ses_sink){ y.gpu, false }, (ses_sink){ dbias.gpu, true, true }, a.gpu,
+                     res.gpu, rows, cols, SES_ACT_GELU);
+    settle(d);
+    agree("act_bwd_sum", y, 1e-5), agree("act_bwd_sum's sums", dbias, narrow ? 1e-2 : 1e-5);
+    int64_t V = cols - 3;
+    int32_t *id = ses_alloc((size_t)rows * sizeof *id, NULL);
+    for (int64_t i = 0; i < rows; i++) id[i] = i % 5 ? (int32_t)(i * 7 % V) : SES_IGNORE;
+    both ids = ints(rows, id), loss = floats(rows, 0), lse = floats(rows, 0), two = floats(2, 1),
+         one = floats(1, 1);
+    settle(gpu);
+    cpu->k.xent_rows(&cpu->exec, loss.host, lse.host, a.host, host_ids(ids), rows, V, cols);
+    d->k.xent_rows(&d->exec, loss.gpu, lse.gpu, a.gpu, gpu_ids(ids), rows, V, cols);
+    settle(d);
+    agree("xent loss", loss, 1e-5), agree("xent lse", lse, 1e-5);
+    cpu->k.xent_bwd(&cpu->exec, (ses_sink){ res.host, false }, one.host, two.host, lse.host, a.host,
+                    host_ids(ids), rows, V, cols);
+    d->k.xent_bwd(&d->exec, (ses_sink){ res.gpu, false }, one.gpu, two.gpu, lse.gpu, a.gpu, gpu_ids(ids),
+                  rows, V, cols);
+    settle(d);
+    agree("xent_bwd", res, 1e-5);
+    cpu->k.col_sum(&cpu->exec, (ses_sink){ gain.host, true }, a.host, rows, V, cols);
+    d->k.col_sum(&d->exec, (ses_sink){ gain.gpu, true, true }, a.gpu, rows, V, cols);
+    settle(d);
+    agree("col_sum apart", gain, 1e-5);
+    ses_free(id);
+    both all[] = { a, res, gain, bias, y, s, stat, da, dres, dgain, dbias, ids, loss, lse, two, one };
+    for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
+}
+
+static void test_rows_of(void)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        rows_of(3000, 768, 0.1, narrow);
+        rows_of(2111, 1024, 0.1, narrow);
+        rows_of(700, 384, 0, narrow);
+        rows_of(513, 256, 0.5, narrow);
+        rows_of(77, 2056, 0.1, narrow);
+        rows_of(301, 45, 0.2, narrow);
+    }
+}
+
 /* Sums down many rows, and scattered additions with runs of all lengths. */
 static void test_rows(void)
 {
@@ -111,8 +218,8 @@ static void test_rows(void)
         id[i] = i % 3 ? i % 2 : (int32_t)(ses_rand32((ses_key){ 3, 0, 0 }, (uint64_t)i) % TABLE);
     for (int i = 0; i < ROWS; i += 97) id[i] = SES_IGNORE;
     both ids = ints(ROWS, id);
-    cpu->k.col_sum(&cpu->exec, (ses_sink){ sum.host, true }, a.host, ROWS, COLS);
-    gpu->k.col_sum(&gpu->exec, (ses_sink){ sum.gpu, true }, a.gpu, ROWS, COLS);
+    cpu->k.col_sum(&cpu->exec, (ses_sink){ sum.host, true }, a.host, ROWS, COLS, COLS);
+    gpu->k.col_sum(&gpu->exec, (ses_sink){ sum.gpu, true }, a.gpu, ROWS, COLS, COLS);
     agree("col_sum", sum, 2e-6);
     cpu->k.scatter_add(&cpu->exec, (ses_sink){ table.host, true }, a.host, host_ids(ids), ROWS, COLS,
                        SES_IGNORE);
@@ -152,17 +259,6 @@ static void test_products(void)
         }
 }
 
-/* All that was queued is done, and went well: devices do not wait for each other. */
-static void settle(ses_device *d)
-{
-    float one;
-    ses_err e = { 0 };
-    float *x = d->mem->alloc(d, sizeof one, NULL);
-    d->mem->download(d, &one, x, sizeof one);
-    CHECK_MSG(d->mem->ok(d, &e), "%s", e.msg);
-    d->mem->free(d, x);
-}
-
 /* Large products of bf16 with rows of odd lengths: to them, from them, and down them into f32. */
 static void test_ragged(void)
 {
@@ -196,13 +292,15 @@ static void test_ragged(void)
 }
 
 /* Attention over ragged sequences, of several widths, with everything that may be added. */
-static void attention(int64_t dim, bool causal, int64_t reach, double rate, bool extras, bool narrow)
+static void attention(bool brief, int64_t dim, bool causal, int64_t reach, double rate, bool extras,
+                      bool narrow)
 {
     ses_device *g16 = narrow ? gpu16 : gpu;
     both (*make)(int64_t n, double scale) = narrow ? halves : floats;
-    static const int32_t cu[] = { 0, 1, 131, 131, 200, 457 };
-    enum { SEQS = 5, T = 457, H = 3, LONGEST = 257 };
-    int64_t C = H * dim, pairs = 0;
+    static const int32_t offsets[2][6] = { { 0, 1, 131, 131, 200, 457 }, { 0, 1, 129, 129, 198, 215 } };
+    enum { SEQS = 5, H = 3 };
+    const int32_t *cu = offsets[brief];
+    int64_t T = cu[SEQS], LONGEST = brief ? 128 : 257, C = H * dim, pairs = 0;
     for (int i = 0; i < SEQS; i++) pairs += (int64_t)H * (cu[i + 1] - cu[i]) * (cu[i + 1] - cu[i]);
     both off = ints(SEQS + 1, cu), q = make(T * C, 1), k = make(T * C, 1), v = make(T * C, 1);
     both out = make(T * C, 0), lse = floats(H * T, 0), probs = make(pairs, 0), dout = make(T * C, 1);
@@ -254,14 +352,17 @@ static void attention(int64_t dim, bool causal, int64_t reach, double rate, bool
 
 static void test_attention(void)
 {
-    for (int narrow = 0; narrow < 2; narrow++) {
-        attention(64, false, 0, 0, false, narrow);
-        attention(64, true, 0, 0.1, false, narrow);
-        attention(80, false, 33, 0, true, narrow);
-        attention(5, true, 7, 0.5, true, narrow);
-        attention(128, false, 0, 0.1, false, narrow);
-        attention(40, true, 50, 0.1, true, narrow);
-        attention(200, true, 0, 0, false, narrow);
+    for (int i = 0; i < 4; i++) {
+        bool narrow = i % 2, brief = i / 2;
+        attention(brief, 64, false, 0, 0, false, narrow);
+        attention(brief, 64, false, 0, 0.1, false, narrow);
+        attention(brief, 64, true, 40, 0, false, narrow);
+        attention(brief, 64, true, 0, 0.1, false, narrow);
+        attention(brief, 80, false, 33, 0, true, narrow);
+        attention(brief, 5, true, 7, 0.5, true, narrow);
+        attention(brief, 128, false, 0, 0.1, false, narrow);
+        attention(brief, 40, true, 50, 0.1, true, narrow);
+        attention(brief, 200, true, 0, 0, false, narrow);
     }
 }
 
@@ -270,8 +371,8 @@ static void test_repeat(void)
 {
     enum { ROWS = 5000, COLS = 300 };
     both a = floats(ROWS * COLS, 1), y = floats(COLS, 0), z = floats(COLS, 0);
-    gpu->k.col_sum(&gpu->exec, (ses_sink){ y.gpu, true }, a.gpu, ROWS, COLS);
-    gpu->k.col_sum(&gpu->exec, (ses_sink){ z.gpu, true }, a.gpu, ROWS, COLS);
+    gpu->k.col_sum(&gpu->exec, (ses_sink){ y.gpu, true }, a.gpu, ROWS, COLS, COLS);
+    gpu->k.col_sum(&gpu->exec, (ses_sink){ z.gpu, true }, a.gpu, ROWS, COLS, COLS);
     gpu->mem->download(gpu, y.host, y.gpu, COLS * 4);
     gpu->mem->download(gpu, z.host, z.gpu, COLS * 4);
     CHECK(!memcmp(y.host, z.host, COLS * 4));
@@ -287,6 +388,8 @@ int main(void)
     if (!gpu) SKIP(e.msg);
     if (gpu) {
         test_optimizers();
+        test_adamw_list();
+        test_rows_of();
         test_rows();
         test_products();
         test_ragged();

@@ -56,6 +56,12 @@ static void run_act_bwd(call *c)
     c->k.act_bwd(&c->x, sink(c, 0), c->in[0], c->in[1], c->rows * c->cols, (ses_act)c->mode);
 }
 
+static void run_act_bwd_sum(call *c)
+{
+    c->k.act_bwd_sum(&c->x, (ses_sink){ c->out[0], false }, (ses_sink){ c->out[1], true }, c->in[0], c->in[1],
+                     c->rows, c->cols, SES_ACT_GELU);
+}
+
 static void run_dropout(call *c)
 {
     static const double p[] = { 0, 0.1, 0.5, 0.999, 1 };
@@ -70,18 +76,21 @@ static void run_copy_cols(call *c)
                    c->mode ? (c->cols + 1) / 2 : c->cols);
 }
 
+static const ses_drop dropped = { 0.3, { 5, 6, 7 } };
+
 static void run_norm(call *c)
 {
-    bool res = c->mode & 1, keep = c->mode & 2;
-    c->k.norm(&c->x, c->out[0], res && keep ? c->out[1] : NULL, keep ? c->out[2] : NULL, c->in[0],
-              res ? c->in[1] : NULL, c->gain, c->bias, c->rows, c->cols, 1e-12);
+    bool res = c->mode & 1, keep = c->mode & 2, drop = c->mode & 4;
+    c->k.norm(&c->x, c->out[0], (res && keep) || drop ? c->out[1] : NULL, keep ? c->out[2] : NULL, c->in[0],
+              res ? c->in[1] : NULL, c->gain, c->bias, c->rows, c->cols, 1e-12, drop ? &dropped : NULL);
 }
 
 static void run_norm_bwd(call *c)
 {
     ses_sink dres = sink(c, 1), none = { NULL, false };
     c->k.norm_bwd(&c->x, sink(c, 0), c->mode & 1 ? dres : none, c->mode & 2 ? c->out[2] : NULL,
-                  c->mode & 4 ? c->out[3] : NULL, c->in[1], c->in[0], c->stat, c->gain, c->rows, c->cols);
+                  c->mode & 4 ? c->out[3] : NULL, c->in[1], c->in[0], c->stat, c->gain, c->rows, c->cols,
+                  c->mode & 8 ? &dropped : NULL);
 }
 
 static void run_softmax(call *c) { c->k.softmax(&c->x, c->out[0], c->in[0], c->rows, c->cols); }
@@ -115,13 +124,13 @@ static void run_pool_bwd(call *c)
 
 static void run_xent_rows(call *c)
 {
-    c->k.xent_rows(&c->x, c->out[0], c->out[1], c->in[0], c->label, c->rows, c->cols);
+    c->k.xent_rows(&c->x, c->out[0], c->out[1], c->in[0], c->label, c->rows, c->cols, c->cols);
 }
 static void run_xent_mean(call *c) { c->k.xent_mean(&c->x, c->out[0], c->in[0], c->label, c->rows); }
 static void run_xent_bwd(call *c)
 {
     static const float dloss[] = { 0.7f };
-    c->k.xent_bwd(&c->x, sink(c, 0), dloss, c->loss, c->lse, c->in[0], c->label, c->rows, c->cols);
+    c->k.xent_bwd(&c->x, sink(c, 0), dloss, c->loss, c->lse, c->in[0], c->label, c->rows, c->cols, c->cols);
 }
 static void run_xent_seg(call *c)
 {
@@ -146,7 +155,7 @@ static void run_target_bwd(call *c)
 
 static void run_col_sum(call *c)
 {
-    c->k.col_sum(&c->x, (ses_sink){ c->out[0], true }, c->in[0], c->rows, c->cols);
+    c->k.col_sum(&c->x, (ses_sink){ c->out[0], true }, c->in[0], c->rows, c->cols, c->cols);
 }
 static void run_sum_squares(call *c)
 {
@@ -195,10 +204,11 @@ static const struct {
     { "scale", run_scale, 1, true, { EACH }, 2e-7, 1e-7, false },
     { "act", run_act, SES_ACT_COUNT, false, { EACH }, 4e-7, 1e-7, false },
     { "act_bwd", run_act_bwd, SES_ACT_COUNT, true, { EACH }, 4e-7, 3e-7, true },
+    { "act_bwd_sum", run_act_bwd_sum, 1, false, { EACH, COLS }, 4e-7, 1e-6, true },
     { "dropout", run_dropout, 5, true, { EACH }, 0, 0, false },
     { "copy_cols", run_copy_cols, 2, true, { EACH }, 0, 0, false },
-    { "norm", run_norm, 4, false, { EACH, EACH, ROWS_2 }, 5e-7, 4e-7, false },
-    { "norm_bwd", run_norm_bwd, 8, true, { EACH, EACH, COLS, COLS }, 5e-7, 1e-6, false },
+    { "norm", run_norm, 8, false, { EACH, EACH, ROWS_2 }, 5e-7, 4e-7, false },
+    { "norm_bwd", run_norm_bwd, 16, true, { EACH, EACH, COLS, COLS }, 5e-7, 1e-6, false },
     { "softmax", run_softmax, 1, false, { EACH }, 1e-6, 0, false },
     { "softmax_bwd", run_softmax_bwd, 1, true, { EACH }, 5e-7, 1e-6, false },
     { "gather", run_gather, 3, false, { EACH }, 2e-7, 2e-7, false },
@@ -283,8 +293,9 @@ static void make(data *d, call *c, double scale)
     for (int i = 0; i < MAX_OUT; i++) d->start[i] = random_floats(n + VOCAB * c->cols + 2, scale);
     /* what backward passes are given of the forward ones */
     for (int i = 7; i < 11; i++) d->f[i] = random_floats(n + 2 * c->rows + 2, 1);
-    ses_k_norm_ref(&c->x, d->f[10], NULL, d->f[7], c->in[0], NULL, c->gain, c->bias, c->rows, c->cols, 1e-12);
-    ses_k_xent_rows_ref(&c->x, d->f[10], d->f[8], c->in[0], c->label, c->rows, c->cols);
+    ses_k_norm_ref(&c->x, d->f[10], NULL, d->f[7], c->in[0], NULL, c->gain, c->bias, c->rows, c->cols, 1e-12,
+                   NULL);
+    ses_k_xent_rows_ref(&c->x, d->f[10], d->f[8], c->in[0], c->label, c->rows, c->cols, c->cols);
     ses_k_xent_mean_ref(&c->x, d->f[9], d->f[10], c->label, c->rows);
     float *seg = random_floats(c->seqs * c->cols, 1);
     ses_k_xent_seg_ref(&c->x, d->f[6] + 1, seg, c->in[0], c->cu, c->seg_label, c->seqs, c->cols);
@@ -500,14 +511,14 @@ static void test_company(void)
     for (int i = 0; i < 4; i++) all[i] = ses_alloc(2 * N * sizeof(float), NULL);
     for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
-        k.norm(&c.x, all[0], NULL, all[3], c.in[0], c.in[1], c.gain, c.bias, R, C, 1e-12);
+        k.norm(&c.x, all[0], NULL, all[3], c.in[0], c.in[1], c.gain, c.bias, R, C, 1e-12, NULL);
         k.softmax(&c.x, all[1], c.in[0], R, C);
-        k.xent_rows(&c.x, all[2], all[2] + R, c.in[0], c.label, R, C);
+        k.xent_rows(&c.x, all[2], all[2] + R, c.in[0], c.label, R, C, C);
         for (int64_t r = 0; r < R; r++) {
             const float *a = c.in[0] + r * C;
-            k.norm(&c.x, one[0], NULL, one[3], a, c.in[1] + r * C, c.gain, c.bias, 1, C, 1e-12);
+            k.norm(&c.x, one[0], NULL, one[3], a, c.in[1] + r * C, c.gain, c.bias, 1, C, 1e-12, NULL);
             k.softmax(&c.x, one[1], a, 1, C);
-            k.xent_rows(&c.x, one[2], one[2] + 1, a, c.label + r, 1, C);
+            k.xent_rows(&c.x, one[2], one[2] + 1, a, c.label + r, 1, C, C);
             CHECK(!memcmp(one[0], all[0] + r * C, sizeof one[0]) && !memcmp(one[3], all[3] + 2 * r, 8));
             CHECK(!memcmp(one[1], all[1] + r * C, sizeof one[1]));
             CHECK(one[2][0] == all[2][r] && one[2][1] == all[2][R + r]);

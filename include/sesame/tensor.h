@@ -21,6 +21,7 @@ typedef struct ses_tensor {
     ses_real
         *wide; /* on a device of narrow reals: a parameter's or an input's numbers in full, which its gradient
                      * is too; data is their copy. NULL otherwise */
+    int64_t room;   /* numbers its buffers hold, those past the last being zeros; 0: as many as it has */
     ses_pack *pack; /* of a parameter that does not change: its copy in the order gemm reads; may be NULL */
 } ses_tensor;
 

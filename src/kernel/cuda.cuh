@@ -233,9 +233,32 @@ __device__ static inline int64_t pairs_before(int64_t s, const int32_t *cu_q, co
 /* What dropout leaves of element i: 0, or the factor of what is kept. */
 __device__ static inline float kept(ses_key key, uint64_t i, uint32_t threshold, float scale)
 {
-    return ses_rand32(key, i) >= threshold ? scale : 0;
+    return ses_drop_draw(key, i) >= threshold ? scale : 0;
 }
 
-static inline float drop_scale(double p) { return (float)(p < 1 ? 1 / (1 - p) : 0); }
+struct dropping {
+    uint32_t threshold; /* 0: nothing is dropped */
+    float scale;
+};
+
+static inline dropping dropping_of(double p)
+{
+    dropping d = { ses_drop_threshold(p), (float)(p < 1 ? 1 / (1 - p) : 0) };
+    return d;
+}
+
+/* What dropout leaves of elements i .. i + N - 1, N being 4 or 8 and i a multiple of it: parts of one
+ * Philox block. */
+template <int N> __device__ static inline void drop_pack(float keep[N], ses_key key, int64_t i, dropping drop)
+{
+    uint32_t word[4];
+    ses_philox_rounds(word, key, (uint64_t)i >> 3, SES_DROP_ROUNDS);
+    if (N == 4 && (i & 4)) word[0] = word[2], word[1] = word[3];
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        uint32_t draw = k % 2 ? word[k / 2] >> 16 : word[k / 2] & 0xffff;
+        keep[k] = draw >= drop.threshold ? drop.scale : 0;
+    }
+}
 
 #endif

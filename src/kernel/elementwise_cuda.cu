@@ -46,30 +46,28 @@ static void act_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real
     map<T>(x, da, dy, a, n, [=] __device__(int64_t, float d, float u) { return d * slope_for<T>(kind, u); });
 }
 
-/* Four neighbors share a Philox block: a thread draws it once for all of them. */
+/* Eight neighbors share a Philox block: a thread draws it once for its pack. */
 template <class T>
-__global__ void drop_cells(sink<T> to, const T *a, int64_t n, bool packed, uint32_t threshold, float by,
-                           ses_key key)
+__global__ void drop_cells(sink<T> to, const T *a, int64_t n, bool packed, dropping drop, ses_key key)
 {
     enum { N = pack<T>::N };
     int64_t step = (int64_t)gridDim.x * blockDim.x * N;
     for (int64_t i = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * N; i < n; i += step) {
-        uint32_t draw[N];
-#pragma unroll
-        for (int k = 0; k < N; k += 4) ses_philox(draw + k, key, (uint64_t)(i + k) >> 2);
+        float keep[N];
+        drop_pack<N>(keep, key, i, drop);
         if (packed && i + N <= n) {
             pack<T> v = *(const pack<T> *)(a + i), out = v;
             if (to.add) out = *(const pack<T> *)(to.data + i);
 #pragma unroll
             for (int k = 0; k < N; k++) {
-                float kept_one = draw[k] >= threshold ? num(v.at[k]) * by : 0;
+                float kept_one = keep[k] > 0 ? num(v.at[k]) * keep[k] : 0;
                 out.at[k] = cell<T>(to.add ? num(out.at[k]) + kept_one : kept_one);
             }
             *(pack<T> *)(to.data + i) = out;
         } else {
 #pragma unroll
             for (int k = 0; k < N; k++)
-                if (i + k < n) put(to, i + k, draw[k] >= threshold ? num(a[i + k]) * by : 0);
+                if (i + k < n) put(to, i + k, keep[k] > 0 ? num(a[i + k]) * keep[k] : 0);
         }
     }
 }
@@ -80,7 +78,7 @@ static void dropout(ses_exec *x, ses_sink y, const ses_real *a, int64_t n, doubl
     if (!y.data || n <= 0) return;
     bool packed = !y.wide && whole_packs(y.data) && whole_packs(a);
     drop_cells<T><<<blocks_for(x->cuda, ceil_div(n, pack<T>::N)), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
-        sink_of<T>(y), cells<T>(a), n, packed, ses_drop_threshold(p), drop_scale(p), key);
+        sink_of<T>(y), cells<T>(a), n, packed, dropping_of(p), key);
     launched(x->cuda);
 }
 

@@ -81,6 +81,13 @@ void ses_k_act_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dy, const ses_r
     run(x, act_bwd_chunk, &(pointwise){ .y = da, .a = a, .b = dy, .n = n, .act = act });
 }
 
+void ses_k_act_bwd_sum_ref(ses_exec *x, ses_sink da, ses_sink sum, const ses_real *dy, const ses_real *a,
+                           int64_t rows, int64_t cols, ses_act act)
+{
+    ses_k_act_bwd_ref(x, da, dy, a, rows * cols, act);
+    ses_k_col_sum_ref(x, sum, da.data, rows, cols, cols);
+}
+
 /* Rounds as the other variants do, so that all of them give the same bits. */
 static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
 {
@@ -90,7 +97,7 @@ static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
     uint32_t threshold = ses_drop_threshold(c->s);
     ses_real scale = ses_drop_scale(c->s);
     for (int64_t i = r.begin; i < r.end; i++) {
-        ses_real v = ses_rand32(c->key, (uint64_t)i) >= threshold ? c->a[i] * scale : 0;
+        ses_real v = ses_drop_draw(c->key, (uint64_t)i) >= threshold ? c->a[i] * scale : 0;
         ses_put(c->y, i, v);
     }
 }

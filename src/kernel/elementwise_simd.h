@@ -120,7 +120,14 @@ void VF_NAME(ses_k_act_bwd)(ses_exec *x, ses_sink da, const float *dy, const flo
     run(x, act_bwd_chunk, &(pointwise){ .y = da, .a = a, .b = dy, .n = n, .act = act });
 }
 
-/* Four vectors at a time share VF_LANES Philox blocks; chunks begin at a multiple of that. */
+void VF_NAME(ses_k_act_bwd_sum)(ses_exec *x, ses_sink da, ses_sink sum, const float *dy, const float *a,
+                                int64_t rows, int64_t cols, ses_act act)
+{
+    VF_NAME(ses_k_act_bwd)(x, da, dy, a, rows * cols, act);
+    VF_NAME(ses_k_col_sum)(x, sum, da.data, rows, cols, cols);
+}
+
+/* Eight vectors at a time share VF_LANES Philox blocks; chunks begin at a multiple of that. */
 static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
@@ -128,10 +135,10 @@ static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
     vi threshold = vi_set1((int32_t)ses_drop_threshold(c->s));
     vf scale = vf_set1(ses_drop_scale(c->s));
-    uint32_t draw[4 * VF_LANES];
+    uint32_t draw[8 * VF_LANES];
     for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
-        int64_t left = r.end - i, at = i % (4 * VF_LANES);
-        if (at == 0) vf_philox(draw, c->key, (uint64_t)i / 4);
+        int64_t left = r.end - i, at = i % (8 * VF_LANES);
+        if (at == 0) vf_drop_draws(draw, c->key, (uint64_t)i / 8);
         vm keep = vi_ge_unsigned(vi_load(draw + at), threshold);
         vf_put_sink(c->y, i, vf_select(keep, vf_mul(scale, vf_get(c->a + i, left)), vf_zero()), left);
     }

@@ -8,6 +8,28 @@ template <class T> struct tables {
     int n;
 };
 
+/* A pack a thread. */
+template <class T> static void gather_packs(ses_exec *x, T *to, tables<T> g, int64_t rows, int64_t cols)
+{
+    enum { N = pack<T>::N };
+    int64_t across = cols / N;
+    each(x, rows * across, [=] __device__(int64_t i) {
+        int64_t t = i / across, j = i % across * N;
+        float sum[N] = {};
+        for (int k = 0; k < g.n; k++) {
+            int32_t at = g.id[k][t];
+            if (at == SES_IGNORE) continue;
+            pack<T> p = *(const pack<T> *)(g.table[k] + at * cols + j);
+#pragma unroll
+            for (int n = 0; n < N; n++) sum[n] += num(p.at[n]);
+        }
+        pack<T> y;
+#pragma unroll
+        for (int n = 0; n < N; n++) y.at[n] = cell<T>(sum[n]);
+        *(pack<T> *)(to + t * cols + j) = y;
+    });
+}
+
 template <class T>
 static void gather(ses_exec *x, ses_real *y, const ses_real *const *table, const int32_t *const *id,
                    int n_tables, int64_t rows, int64_t cols)
@@ -15,7 +37,12 @@ static void gather(ses_exec *x, ses_real *y, const ses_real *const *table, const
     tables<T> g = {};
     T *to = cells<T>(y);
     g.n = n_tables;
-    for (int i = 0; i < n_tables; i++) g.table[i] = cells<T>(table[i]), g.id[i] = id[i];
+    bool packed = cols % pack<T>::N == 0 && whole_packs(y);
+    for (int i = 0; i < n_tables; i++) {
+        g.table[i] = cells<T>(table[i]), g.id[i] = id[i];
+        packed = packed && whole_packs(table[i]);
+    }
+    if (packed) return gather_packs<T>(x, to, g, rows, cols);
     each_row(x, rows, cols, [=] __device__(int64_t t, int64_t j) {
         float sum = 0;
         for (int k = 0; k < g.n; k++) {

@@ -22,6 +22,12 @@ typedef struct ses_sink {
     bool add, wide;
 } ses_sink;
 
+/* Dropout on the way: element i draws number i of key; what is kept is scaled by 1 / (1 - rate). */
+typedef struct ses_drop {
+    double rate;
+    ses_key key;
+} ses_drop;
+
 /* C = act(A B + bias), or C += A B. A(i,p) = a[i * a_row + p * a_col], B(p,j) = b[p * b_row + j * b_col];
  * C(i,j) = c[i * ldc + j]. `packed` holds B as gemm_pack laid it out and saves packing it on the way; the
  * bits are the same, or those of B rounded to packed_as. */
@@ -76,8 +82,8 @@ typedef struct ses_attn {
     const ses_real
         *dist; /* NULL, or [2 max_k - 1][heads]: added to the score at distance r from row r + max_k - 1 */
     const ses_real *bias; /* NULL, or laid out as probs: added to the score */
-    double drop; /* dropout rate, 0: none. Element (h, query t, key j of its sequence) draws number */
-    ses_key key; /*     ((h * queries + t) * max_k + j) of key, and is scaled by 1 / (1 - drop) */
+    double drop; /* dropout rate, 0: none. What is kept is scaled by 1 / (1 - drop) */
+    ses_key key; /* element (h, query t, key j of its sequence) draws as ses_attn_draw says */
 } ses_attn;
 
 typedef struct ses_attn_grad {
@@ -151,6 +157,16 @@ typedef struct ses_table {
 typedef struct ses_adamw {
     double lr, beta1, beta2, eps, decay, correction1, correction2, scale;
 } ses_adamw;
+
+/* A tensor's share of adamw_list. */
+typedef struct ses_adamw_part {
+    ses_real *w;
+    const ses_real *g;
+    ses_real *m, *v;
+    void *narrow; /* NULL, or where w's copy goes on a device of narrow reals */
+    int64_t n;
+    ses_adamw o;
+} ses_adamw_part;
 
 /* d = g + decay w; buf = momentum buf + keep d; w -= lr (nesterov ? d + momentum buf : buf).
  * buf NULL: w -= lr d. */

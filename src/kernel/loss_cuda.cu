@@ -1,22 +1,42 @@
 #include "act_cuda.cuh"
 #include "reduce_cuda.cuh"
 
-/* A block a row. */
+/* A block a row, by packs where rows begin on them. */
 template <class T>
-__global__ void xent_row(float *row_loss, float *lse, const T *a, const int32_t *label, int64_t cols)
+__global__ void xent_row(float *row_loss, float *lse, const T *a, const int32_t *label, int64_t cols,
+                         int64_t ld, bool packed)
 {
-    int64_t row = blockIdx.x;
+    enum { N = pack<T>::N };
+    int64_t row = blockIdx.x, whole = packed ? cols / N * N : 0;
     int32_t right = label[row];
     if (right == SES_IGNORE) {
         if (threadIdx.x == 0) lse[row] = row_loss[row] = 0;
         return;
     }
-    a += row * cols;
-    float max = -INFINITY, sum = 0;
-    for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) max = fmaxf(max, num(a[j]));
-    max = block_max(max);
-    for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) sum += expf(num(a[j]) - max);
-    sum = block_sum(sum);
+    a += row * ld;
+    float top = -INFINITY, sum = 0; /* of what this thread has seen */
+    auto take = [&](const float *v, int n) {
+        float more = top;
+        for (int k = 0; k < n; k++) more = fmaxf(more, v[k]);
+        if (more == -INFINITY) return;
+        sum *= expf(top - more);
+        for (int k = 0; k < n; k++)
+            sum += sizeof(T) < sizeof(float) ? __expf(v[k] - more) : expf(v[k] - more);
+        top = more;
+    };
+    for (int64_t j = threadIdx.x * N; j < whole; j += blockDim.x * N) {
+        pack<T> p = *(const pack<T> *)(a + j);
+        float v[N];
+#pragma unroll
+        for (int k = 0; k < N; k++) v[k] = num(p.at[k]);
+        take(v, N);
+    }
+    for (int64_t j = whole + threadIdx.x; j < cols; j += blockDim.x) {
+        float v = num(a[j]);
+        take(&v, 1);
+    }
+    float max = block_max(top);
+    sum = block_sum(top == -INFINITY ? 0 : sum * expf(top - max));
     if (threadIdx.x) return;
     float l = max + logf(sum);
     lse[row] = l;
@@ -25,11 +45,13 @@ __global__ void xent_row(float *row_loss, float *lse, const T *a, const int32_t 
 
 template <class T>
 static void xent_rows(ses_exec *x, ses_real *row_loss, ses_real *lse, const ses_real *a, const int32_t *label,
-                      int64_t rows, int64_t cols)
+                      int64_t rows, int64_t cols, int64_t ld)
 {
     if (rows <= 0) return;
-    xent_row<T><<<(unsigned)rows, row_threads(cols), 0, ses_cuda_stream(x->cuda)>>>(row_loss, lse,
-                                                                                    cells<T>(a), label, cols);
+    bool packed = whole_packs(a) && ld % pack<T>::N == 0;
+    unsigned threads = row_threads(cols) < 512 ? row_threads(cols) : 512;
+    xent_row<T><<<(unsigned)rows, threads, 0, ses_cuda_stream(x->cuda)>>>(row_loss, lse, cells<T>(a), label,
+                                                                          cols, ld, packed);
     launched(x->cuda);
 }
 
@@ -52,18 +74,39 @@ static void xent_mean(ses_exec *x, ses_real *loss, const ses_real *row_loss, con
 }
 
 template <class T>
-static void xent_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
-                     const ses_real *lse, const ses_real *a, const int32_t *label, int64_t rows, int64_t cols)
+__global__ void xent_bwd_row(sink<T> to, const float *dloss, const float *loss, const float *lse, const T *a,
+                             const int32_t *label, int64_t cols, int64_t ld, bool packed)
 {
-    sink<T> to = sink_of<T>(da);
-    const T *from = cells<T>(a);
-    if (!da.data) return;
-    each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
-        float d = 0;
-        if (label[row] != SES_IGNORE)
-            d = loss[1] * dloss[0] * (expf(num(from[row * cols + j]) - lse[row]) - (j == label[row]));
-        put(to, row * cols + j, d);
-    });
+    enum { N = pack<T>::N };
+    int64_t row = blockIdx.x, whole = packed ? cols / N * N : 0;
+    int32_t right = label[row];
+    float scale = right == SES_IGNORE ? 0 : loss[1] * dloss[0], base = lse[row];
+    auto slope = [=](float v, int64_t j) {
+        float p = sizeof(T) < sizeof(float) ? __expf(v - base) : expf(v - base);
+        return right == SES_IGNORE ? 0 : scale * (p - (j == right));
+    };
+    for (int64_t j = threadIdx.x * N; j < whole; j += blockDim.x * N) {
+        pack<T> p = *(const pack<T> *)(a + row * ld + j);
+#pragma unroll
+        for (int k = 0; k < N; k++) p.at[k] = cell<T>(slope(num(p.at[k]), j + k));
+        *(pack<T> *)(to.data + row * ld + j) = p;
+    }
+    for (int64_t j = whole + threadIdx.x; j < cols; j += blockDim.x)
+        put(to, row * ld + j, slope(num(a[row * ld + j]), j));
+    for (int64_t j = cols + threadIdx.x; j < ld && !to.add; j += blockDim.x) put(to, row * ld + j, 0);
+}
+
+template <class T>
+static void xent_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
+                     const ses_real *lse, const ses_real *a, const int32_t *label, int64_t rows, int64_t cols,
+                     int64_t ld)
+{
+    if (!da.data || rows <= 0) return;
+    bool packed = !da.wide && !da.add && ld % pack<T>::N == 0 && whole_packs(a) && whole_packs(da.data);
+    unsigned threads = row_threads(cols) < BLOCK ? row_threads(cols) : (unsigned)BLOCK;
+    xent_bwd_row<T><<<(unsigned)rows, threads, 0, ses_cuda_stream(x->cuda)>>>(
+        sink_of<T>(da), dloss, loss, lse, cells<T>(a), label, cols, ld, packed);
+    launched(x->cuda);
 }
 
 template <class T> __global__ void margin_row(float *margin, const T *a, const int32_t *label, int64_t cols)

@@ -14,7 +14,7 @@ typedef struct xent {
     ses_real *row_loss, *lse;
     const ses_real *a;
     const int32_t *label;
-    int64_t rows, cols;
+    int64_t rows, cols, ld;
     ses_sink da;
     double scale;
     const ses_real *lse_in;
@@ -26,7 +26,7 @@ static void xent_chunk(void *ctx, int64_t chunk, void *scratch)
     const xent *c = ctx;
     ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
     for (int64_t row = r.begin; row < r.end; row++) {
-        const ses_real *a = c->a + row * c->cols;
+        const ses_real *a = c->a + row * c->ld;
         bool counts = c->label[row] != SES_IGNORE;
         double lse = counts ? log_sum_exp(a, c->cols, 1) : 0;
         c->lse[row] = (ses_real)lse;
@@ -35,9 +35,11 @@ static void xent_chunk(void *ctx, int64_t chunk, void *scratch)
 }
 
 void ses_k_xent_rows_ref(ses_exec *x, ses_real *row_loss, ses_real *lse, const ses_real *a,
-                         const int32_t *label, int64_t rows, int64_t cols)
+                         const int32_t *label, int64_t rows, int64_t cols, int64_t ld)
 {
-    xent c = { .row_loss = row_loss, .lse = lse, .a = a, .label = label, .rows = rows, .cols = cols };
+    xent c = {
+        .row_loss = row_loss, .lse = lse, .a = a, .label = label, .rows = rows, .cols = cols, .ld = ld
+    };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_chunk, &c);
 }
 
@@ -59,19 +61,20 @@ static void xent_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
     const xent *c = ctx;
     ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
     for (int64_t row = r.begin; row < r.end; row++) {
-        const ses_real *a = c->a + row * c->cols;
+        const ses_real *a = c->a + row * c->ld;
         for (int64_t j = 0; j < c->cols; j++) {
             double d = 0;
             if (c->label[row] != SES_IGNORE)
                 d = c->scale * (exp(a[j] - (double)c->lse_in[row]) - (j == c->label[row]));
-            ses_put(c->da, row * c->cols + j, d);
+            ses_put(c->da, row * c->ld + j, d);
         }
+        for (int64_t j = c->cols; j < c->ld && !c->da.add; j++) c->da.data[row * c->ld + j] = 0;
     }
 }
 
 void ses_k_xent_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
                         const ses_real *lse, const ses_real *a, const int32_t *label, int64_t rows,
-                        int64_t cols)
+                        int64_t cols, int64_t ld)
 {
     if (!da.data) return;
     xent c = { .da = da,
@@ -80,7 +83,8 @@ void ses_k_xent_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const s
                .a = a,
                .label = label,
                .rows = rows,
-               .cols = cols };
+               .cols = cols,
+               .ld = ld };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_bwd_chunk, &c);
 }
 

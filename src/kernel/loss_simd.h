@@ -10,7 +10,7 @@ typedef struct xent {
     float *row_loss, *lse;
     const float *a, *lse_in;
     const int32_t *label;
-    int64_t rows, cols;
+    int64_t rows, cols, ld;
     float scale;
 } xent;
 
@@ -35,7 +35,7 @@ static void xent_chunk(void *ctx, int64_t chunk, void *scratch)
     for (int64_t i = rows.begin; i < rows.end; i++) {
         c->lse[i] = c->row_loss[i] = 0;
         if (c->label[i] == SES_IGNORE) continue;
-        const float *a = c->a + i * c->cols;
+        const float *a = c->a + i * c->ld;
         float max = max_row(a, c->cols);
         exp_row r = { a, vf_set1(max) };
         double lse = max + log(sum_row(c->cols, add_exp, &r).a);
@@ -45,17 +45,20 @@ static void xent_chunk(void *ctx, int64_t chunk, void *scratch)
 }
 
 void VF_NAME(ses_k_xent_rows)(ses_exec *x, float *row_loss, float *lse, const float *a, const int32_t *label,
-                              int64_t rows, int64_t cols)
+                              int64_t rows, int64_t cols, int64_t ld)
 {
-    xent c = { .row_loss = row_loss, .lse = lse, .a = a, .label = label, .rows = rows, .cols = cols };
+    xent c = {
+        .row_loss = row_loss, .lse = lse, .a = a, .label = label, .rows = rows, .cols = cols, .ld = ld
+    };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_chunk, &c);
 }
 
 static void bwd_row(const xent *c, int64_t row)
 {
-    const float *a = c->a + row * c->cols;
-    ses_sink da = { c->da.data + row * c->cols, c->da.add };
+    const float *a = c->a + row * c->ld;
+    ses_sink da = { c->da.data + row * c->ld, c->da.add };
     int32_t label = c->label[row];
+    for (int64_t j = c->cols; j < c->ld && !da.add; j++) da.data[j] = 0;
     bool counts = label != SES_IGNORE;
     if (!counts && da.add) return;
     vf scale = vf_set1(c->scale), lse = vf_set1(c->lse_in[row]);
@@ -82,10 +85,10 @@ static void xent_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
 
 void VF_NAME(ses_k_xent_bwd)(ses_exec *x, ses_sink da, const float *dloss, const float *loss,
                              const float *lse, const float *a, const int32_t *label, int64_t rows,
-                             int64_t cols)
+                             int64_t cols, int64_t ld)
 {
     if (!da.data) return;
-    xent c = { .da = da, .a = a, .lse_in = lse, .label = label, .rows = rows, .cols = cols };
+    xent c = { .da = da, .a = a, .lse_in = lse, .label = label, .rows = rows, .cols = cols, .ld = ld };
     c.scale = loss[1] * dloss[0];
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_bwd_chunk, &c);
 }

@@ -9,12 +9,22 @@ template <class T> struct norm_args {
     const float *gain, *bias;
     int64_t rows, cols;
     float eps;
+    dropping drop; /* of a */
+    ses_key key;
 };
+
+static ses_key key_of(const ses_drop *d)
+{
+    ses_key none = { 0, 0, 0 };
+    return d ? d->key : none;
+}
 
 /* s as it is or would be stored: the result is the same with and without storing it. */
 template <class T> __device__ static inline float sum_at(const norm_args<T> &f, int64_t i)
 {
-    return f.res ? num(cell<T>(num(f.a[i]) + num(f.res[i]))) : num(f.a[i]);
+    float a = num(f.a[i]);
+    if (f.drop.threshold) a *= kept(f.key, (uint64_t)i, f.drop.threshold, f.drop.scale);
+    return f.res ? num(cell<T>(a + num(f.res[i]))) : num(cell<T>(a));
 }
 
 template <class T>
@@ -59,12 +69,17 @@ template <class T, int P> __global__ void norm_packs(norm_args<T> f)
     for (int p = 0; p < P; p++) {
         int64_t j = (int64_t)(p * WARP + lane) * N;
         if (j >= f.cols) break;
-        pack<T> a = *(const pack<T> *)(f.a + at + j);
-        if (f.res) {
-            pack<T> r = *(const pack<T> *)(f.res + at + j);
+        pack<T> a = *(const pack<T> *)(f.a + at + j), r;
+        if (f.res) r = *(const pack<T> *)(f.res + at + j);
+        if (f.drop.threshold) {
+            float keep[N];
+            drop_pack<N>(keep, f.key, at + j, f.drop);
+            for (int k = 0; k < N; k++)
+                a.at[k] = cell<T>(keep[k] * num(a.at[k]) + (f.res ? num(r.at[k]) : 0));
+        } else if (f.res) {
             for (int k = 0; k < N; k++) a.at[k] = cell<T>(num(a.at[k]) + num(r.at[k]));
-            if (f.s) *(pack<T> *)(f.s + at + j) = a;
         }
+        if (f.s) *(pack<T> *)(f.s + at + j) = a;
         for (int k = 0; k < N; k++) v[p][k] = num(a.at[k]), sum += v[p][k];
     }
     float mean = warp_sum(sum) / (float)f.cols;
@@ -94,12 +109,22 @@ template <class T> static int64_t packs_a_lane(int64_t cols, bool aligned)
 template <class T>
 static void norm(ses_exec *x, ses_real *y, ses_real *s, ses_real *stat, const ses_real *a,
                  const ses_real *res, const ses_real *gain, const ses_real *bias, int64_t rows, int64_t cols,
-                 double eps)
+                 double eps, const ses_drop *drop)
 {
-    norm_args<T> f = { cells<T>(y), cells<T>(s), stat, cells<T>(a), cells<T>(res),
-                       gain,        bias,        rows, cols,        (float)eps };
+    norm_args<T> f = { cells<T>(y),
+                       cells<T>(s),
+                       stat,
+                       cells<T>(a),
+                       cells<T>(res),
+                       gain,
+                       bias,
+                       rows,
+                       cols,
+                       (float)eps,
+                       dropping_of(drop ? drop->rate : 0),
+                       key_of(drop) };
     if (rows <= 0) return;
-    bool aligned = whole_packs(y) && whole_packs(s) && whole_packs(a) && whole_packs(res) && !(s && !res);
+    bool aligned = whole_packs(y) && whole_packs(s) && whole_packs(a) && whole_packs(res);
     unsigned blocks = (unsigned)ceil_div(rows, WARPS);
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     switch (packs_a_lane<T>(cols, aligned)) {
@@ -117,6 +142,9 @@ template <class T> struct norm_grad {
     const T *dy, *s;
     const float *stat, *gain;
     int64_t rows, cols;
+    dropping drop; /* of what da is the gradient of */
+    ses_key key;
+    float2 *part; /* NULL, or [blocks][cols]: each block's sums for the gradients of gain and bias */
 };
 
 /* A product that stays one: contracted into the subtraction that follows, a row of one column would not give
@@ -139,9 +167,10 @@ template <class T> __global__ void norm_bwd_rows(norm_grad<T> b)
     float g_mean = warp_sum(g_sum) / (float)b.cols, gx_mean = warp_sum(gx_sum) / (float)b.cols;
     for (int64_t j = lane; j < b.cols; j += WARP) {
         float g = product_of(num(b.dy[at + j]), b.gain[j]), xhat = (num(b.s[at + j]) - mean) * rstd;
-        float ds = rstd * (g - g_mean - xhat * gx_mean);
-        if (b.da.data) put(b.da, at + j, ds);
+        float ds = rstd * (g - g_mean - xhat * gx_mean), keep = 1;
+        if (b.drop.threshold) keep = kept(b.key, (uint64_t)(at + j), b.drop.threshold, b.drop.scale);
         if (b.dres.data) put(b.dres, at + j, ds);
+        if (b.da.data) put(b.da, at + j, keep * ds);
     }
 }
 
@@ -154,66 +183,143 @@ template <class T> __device__ static inline void put_pack(sink<T> to, int64_t i,
     *(pack<T> *)(to.data + i) = out;
 }
 
-template <class T, int P> __global__ void norm_bwd_packs(norm_grad<T> b)
+/* The warps' sums one after the other, so that their order is fixed, to the block's row of part. */
+template <class T, int P>
+__device__ static inline void put_sums(const norm_grad<T> &b, const float2 (&sum)[P][pack<T>::N])
 {
     enum { N = pack<T>::N };
-    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-    int lane = threadIdx.x % WARP;
-    if (row >= b.rows) return;
-    int64_t at = row * b.cols;
-    float mean = b.stat[2 * row], rstd = b.stat[2 * row + 1], g_sum = 0, gx_sum = 0, g[P][N], xhat[P][N];
-    for (int p = 0; p < P; p++) {
-        int64_t j = (int64_t)(p * WARP + lane) * N;
-        if (j >= b.cols) break;
-        pack<T> dy = *(const pack<T> *)(b.dy + at + j), s = *(const pack<T> *)(b.s + at + j);
-        for (int k = 0; k < N; k++) {
-            g[p][k] = product_of(num(dy.at[k]), b.gain[j + k]);
-            xhat[p][k] = (num(s.at[k]) - mean) * rstd;
-            g_sum += g[p][k];
-            gx_sum += g[p][k] * xhat[p][k];
-        }
+    __shared__ float2 total[P * WARP * N];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    for (int w = 0; w < WARPS; w++) {
+        if (warp == w)
+#pragma unroll
+            for (int p = 0; p < P; p++)
+#pragma unroll
+                for (int k = 0; k < N; k++) {
+                    float2 &to = total[(p * WARP + lane) * N + k], from = sum[p][k];
+                    to = w ? plus(to, from) : from;
+                }
+        __syncthreads();
     }
-    float g_mean = warp_sum(g_sum) / (float)b.cols, gx_mean = warp_sum(gx_sum) / (float)b.cols;
-    for (int p = 0; p < P; p++) {
-        int64_t j = (int64_t)(p * WARP + lane) * N;
-        if (j >= b.cols) break;
-        for (int k = 0; k < N; k++) g[p][k] = rstd * (g[p][k] - g_mean - xhat[p][k] * gx_mean);
-        if (b.da.data) put_pack(b.da, at + j, g[p]);
-        if (b.dres.data) put_pack(b.dres, at + j, g[p]);
-    }
+    for (int64_t j = threadIdx.x; j < b.cols; j += BLOCK) b.part[blockIdx.x * b.cols + j] = total[j];
 }
 
-template <class T> static void norm_bwd_launch(ses_exec *x, const norm_grad<T> &b)
+/* P packs a lane; a warp takes every so many rows, so that it can add up for gain and bias on its way. */
+template <class T, int P> __global__ void __launch_bounds__(BLOCK, 2) norm_bwd_packs(norm_grad<T> b)
 {
-    bool aligned = whole_packs(b.da.data) && whole_packs(b.dres.data) && whole_packs(b.dy) &&
-                   whole_packs(b.s) && !b.da.wide && !b.dres.wide;
-    unsigned blocks = (unsigned)ceil_div(b.rows, WARPS);
-    cudaStream_t stream = ses_cuda_stream(x->cuda);
-    switch (packs_a_lane<T>(b.cols, aligned)) {
+    enum { N = pack<T>::N };
+    int lane = threadIdx.x % WARP;
+    float2 sum[P][N] = {};
+    int64_t step = (int64_t)gridDim.x * WARPS;
+    for (int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP; row < b.rows; row += step) {
+        int64_t at = row * b.cols;
+        float mean = b.stat[2 * row], rstd = b.stat[2 * row + 1], g_sum = 0, gx_sum = 0;
+        pack<T> dy[P], s[P];
+#pragma unroll
+        for (int p = 0; p < P; p++) {
+            int64_t j = (int64_t)(p * WARP + lane) * N;
+            if (j < b.cols)
+                dy[p] = *(const pack<T> *)(b.dy + at + j), s[p] = *(const pack<T> *)(b.s + at + j);
+        }
+#pragma unroll
+        for (int p = 0; p < P; p++) {
+            int64_t j = (int64_t)(p * WARP + lane) * N;
+            if (j >= b.cols) break;
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float d = num(dy[p].at[k]), g = product_of(d, b.gain[j + k]);
+                float xhat = (num(s[p].at[k]) - mean) * rstd;
+                g_sum += g;
+                gx_sum += g * xhat;
+                sum[p][k] = plus(sum[p][k], make_float2(d * xhat, d));
+            }
+        }
+        float g_mean = warp_sum(g_sum) / (float)b.cols, gx_mean = warp_sum(gx_sum) / (float)b.cols;
+#pragma unroll
+        for (int p = 0; p < P; p++) {
+            int64_t j = (int64_t)(p * WARP + lane) * N;
+            if (j >= b.cols) break;
+            float ds[N];
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float g = product_of(num(dy[p].at[k]), b.gain[j + k]), xhat = (num(s[p].at[k]) - mean) * rstd;
+                ds[k] = rstd * (g - g_mean - xhat * gx_mean);
+            }
+            if (b.dres.data) put_pack(b.dres, at + j, ds);
+            if (!b.da.data) continue;
+            if (b.drop.threshold) {
+                float keep[N];
+                drop_pack<N>(keep, b.key, at + j, b.drop);
+#pragma unroll
+                for (int k = 0; k < N; k++) ds[k] *= keep[k];
+            }
+            put_pack(b.da, at + j, ds);
+        }
+    }
+    if (b.part) put_sums<T, P>(b, sum);
+}
+
+template <class T>
+static void launch_packs(const norm_grad<T> &b, int64_t packs, unsigned blocks, cudaStream_t stream)
+{
+    switch (packs) {
     case 1: norm_bwd_packs<T, 1><<<blocks, BLOCK, 0, stream>>>(b); break;
     case 2: norm_bwd_packs<T, 2><<<blocks, BLOCK, 0, stream>>>(b); break;
     case 3: norm_bwd_packs<T, 3><<<blocks, BLOCK, 0, stream>>>(b); break;
-    case 4: norm_bwd_packs<T, 4><<<blocks, BLOCK, 0, stream>>>(b); break;
-    default: norm_bwd_rows<T><<<blocks, BLOCK, 0, stream>>>(b);
+    default: norm_bwd_packs<T, 4><<<blocks, BLOCK, 0, stream>>>(b);
     }
+}
+
+/* Two passes: the sums over rows come first, for da may be dy. */
+template <class T> static void bwd_by_rows(ses_exec *x, const norm_grad<T> &b, float *dgain, float *dbias)
+{
+    const T *dy = b.dy, *s = b.s;
+    const float *stat = b.stat;
+    int64_t cols = b.cols;
+    if (dgain || dbias)
+        sum_columns2(x, dgain, dbias, b.rows, cols, [=] __device__(int64_t row, int64_t j) {
+            float d = num(dy[row * cols + j]);
+            return make_float2(d * (num(s[row * cols + j]) - stat[2 * row]) * stat[2 * row + 1], d);
+        });
+    if (!b.da.data && !b.dres.data) return;
+    norm_bwd_rows<T><<<(unsigned)ceil_div(b.rows, WARPS), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(b);
     launched(x->cuda);
 }
 
-/* The sums over rows come first: da may be dy. */
 template <class T>
 static void norm_bwd(ses_exec *x, ses_sink da, ses_sink dres, ses_real *dgain, ses_real *dbias,
                      const ses_real *dy, const ses_real *s, const ses_real *stat, const ses_real *gain,
-                     int64_t rows, int64_t cols)
+                     int64_t rows, int64_t cols, const ses_drop *drop)
 {
-    const T *dys = cells<T>(dy), *ss = cells<T>(s);
+    norm_grad<T> b = { sink_of<T>(da),
+                       sink_of<T>(dres),
+                       cells<T>(dy),
+                       cells<T>(s),
+                       stat,
+                       gain,
+                       rows,
+                       cols,
+                       dropping_of(drop ? drop->rate : 0),
+                       key_of(drop),
+                       NULL };
     if (rows <= 0) return;
-    if (dgain || dbias)
-        sum_columns2(x, dgain, dbias, rows, cols, [=] __device__(int64_t row, int64_t j) {
-            float d = num(dys[row * cols + j]);
-            return make_float2(d * (num(ss[row * cols + j]) - stat[2 * row]) * stat[2 * row + 1], d);
-        });
-    if (!da.data && !dres.data) return;
-    norm_bwd_launch<T>(x, { sink_of<T>(da), sink_of<T>(dres), dys, ss, stat, gain, rows, cols });
+    bool aligned = whole_packs(da.data) && whole_packs(dres.data) && whole_packs(dy) && whole_packs(s) &&
+                   !(da.data && da.wide) && !(dres.data && dres.wide);
+    int64_t packs = packs_a_lane<T>(cols, aligned);
+    if (!packs) return bwd_by_rows<T>(x, b, dgain, dbias);
+    int64_t all = ceil_div(rows, WARPS), most = 2 * (int64_t)x->cuda->cores, blocks = all < most ? all : most;
+    cudaStream_t stream = ses_cuda_stream(x->cuda);
+    if (!dgain && !dbias) {
+        launch_packs<T>(b, packs, (unsigned)blocks, stream);
+        launched(x->cuda);
+        return;
+    }
+    b.part = (float2 *)scratch_lock(x->cuda, (size_t)(blocks * cols) * sizeof *b.part);
+    if (!b.part) return;
+    launch_packs<T>(b, packs, (unsigned)blocks, stream);
+    launched(x->cuda);
+    add_strips2(x, b.part, blocks, cols, dgain, dbias);
+    scratch_unlock(x->cuda);
 }
 
 void ses_cuda_norm(ses_kernels *k, bool narrow)

@@ -7,10 +7,21 @@ typedef struct forward {
     const ses_real *a, *res, *gain, *bias;
     int64_t rows, cols;
     double eps;
+    const ses_drop *drop;
 } forward;
 
+static ses_real keep(const ses_drop *d, int64_t i)
+{
+    if (!d) return 1;
+    return ses_drop_draw(d->key, (uint64_t)i) >= ses_drop_threshold(d->rate) ? ses_drop_scale(d->rate) : 0;
+}
+
 /* s as it is or would be stored: the result is the same with and without storing it. */
-static ses_real sum_at(const forward *f, int64_t i) { return f->res ? f->a[i] + f->res[i] : f->a[i]; }
+static ses_real sum_at(const forward *f, int64_t i)
+{
+    ses_real a = f->drop ? keep(f->drop, i) * f->a[i] : f->a[i];
+    return f->res ? a + f->res[i] : a;
+}
 
 static void norm_row(const forward *f, int64_t row)
 {
@@ -44,9 +55,9 @@ static void norm_rows(void *ctx, int64_t chunk, void *scratch)
 
 void ses_k_norm_ref(ses_exec *x, ses_real *y, ses_real *s, ses_real *stat, const ses_real *a,
                     const ses_real *res, const ses_real *gain, const ses_real *bias, int64_t rows,
-                    int64_t cols, double eps)
+                    int64_t cols, double eps, const ses_drop *drop)
 {
-    forward f = { y, s, stat, a, res, gain, bias, rows, cols, eps };
+    forward f = { y, s, stat, a, res, gain, bias, rows, cols, eps, drop };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), norm_rows, &f);
 }
 
@@ -55,6 +66,7 @@ typedef struct backward {
     ses_real *dgain, *dbias;
     const ses_real *dy, *s, *stat, *gain;
     int64_t rows, cols;
+    const ses_drop *drop;
 } backward;
 
 /* With g = dy gain and xhat = (s - mean) rstd: ds = rstd (g - mean(g) - xhat mean(g xhat)). */
@@ -71,8 +83,8 @@ static void bwd_row(const backward *b, int64_t row)
     for (int64_t j = 0; j < b->cols; j++) {
         double g = (double)b->dy[at + j] * b->gain[j], xhat = (b->s[at + j] - mean) * rstd;
         double ds = rstd * (g - g_mean - xhat * gx_mean);
-        if (b->da.data) ses_put(b->da, at + j, ds);
         if (b->dres.data) ses_put(b->dres, at + j, ds);
+        if (b->da.data) ses_put(b->da, at + j, keep(b->drop, at + j) * ds);
     }
 }
 
@@ -106,9 +118,9 @@ static void bwd_cols(void *ctx, int64_t chunk, void *scratch)
 
 void ses_k_norm_bwd_ref(ses_exec *x, ses_sink da, ses_sink dres, ses_real *dgain, ses_real *dbias,
                         const ses_real *dy, const ses_real *s, const ses_real *stat, const ses_real *gain,
-                        int64_t rows, int64_t cols)
+                        int64_t rows, int64_t cols, const ses_drop *drop)
 {
-    backward b = { da, dres, dgain, dbias, dy, s, stat, gain, rows, cols };
+    backward b = { da, dres, dgain, dbias, dy, s, stat, gain, rows, cols, drop };
     if (dgain || dbias) ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), bwd_cols, &b);
     if (da.data || dres.data) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
 }

@@ -1,5 +1,6 @@
 /* Layer norm over the vector vocabulary; norm_ref.c says what it computes. */
 #include "vec_loop.h"
+#include "vecmath.h"
 
 #include <math.h>
 
@@ -67,8 +68,13 @@ static void norm_rows(void *ctx, int64_t chunk, void *scratch)
 }
 
 void VF_NAME(ses_k_norm)(ses_exec *x, float *y, float *s, float *stat, const float *a, const float *res,
-                         const float *gain, const float *bias, int64_t rows, int64_t cols, double eps)
+                         const float *gain, const float *bias, int64_t rows, int64_t cols, double eps,
+                         const ses_drop *drop)
 {
+    if (drop) { /* s holds what is left of a until a + res takes its place */
+        VF_NAME(ses_k_dropout)(x, (ses_sink){ s, false }, a, rows * cols, drop->rate, drop->key);
+        a = s;
+    }
     forward f = { y, s, stat, a, res, gain, bias, rows, cols, eps };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), norm_rows, &f);
 }
@@ -78,6 +84,7 @@ typedef struct backward {
     float *dgain, *dbias;
     const float *dy, *s, *stat, *gain;
     int64_t rows, cols;
+    const ses_drop *drop;
 } backward;
 
 typedef struct grad_row {
@@ -94,8 +101,21 @@ VF_INLINE vf_pair add_grad(vf_pair sum, void *ctx, int64_t i, int64_t left)
     return sum;
 }
 
+/* What dropout leaves of the numbers from `first`, a multiple of 8, on. */
+enum { DRAWN = 8 * VF_LANES };
+
+static void keep_factors(float keep[DRAWN], const ses_drop *d, int64_t first)
+{
+    uint32_t draw[DRAWN], threshold = ses_drop_threshold(d->rate);
+    float scale = ses_drop_scale(d->rate);
+    vf_drop_draws(draw, d->key, (uint64_t)first / 8);
+    for (int k = 0; k < DRAWN; k++) keep[k] = draw[k] >= threshold ? scale : 0;
+}
+
 static void bwd_row(const backward *b, int64_t row_no)
 {
+    float keep[DRAWN];
+    int64_t drawn = INT64_MIN; /* the first number that keep speaks of */
     int64_t at = row_no * b->cols;
     float rstd = b->stat[2 * row_no + 1];
     grad_row r = { b->dy + at, b->s + at, b->gain, vf_set1(b->stat[2 * row_no]) };
@@ -107,8 +127,12 @@ static void bwd_row(const backward *b, int64_t row_no)
         vf g = vf_mul(vf_get(r.dy + i, left), vf_get(r.gain + i, left));
         vf xhat = vf_mul(vf_sub(vf_get(r.s + i, left), r.mean), vrstd);
         vf ds = vf_mul(vrstd, vf_fnma(xhat, gx_mean, vf_sub(g, g_mean)));
-        if (b->da.data) vf_put_sink(b->da, at + i, ds, left);
         if (b->dres.data) vf_put_sink(b->dres, at + i, ds, left);
+        if (b->drop && b->da.data) {
+            if (at + i + VF_LANES > drawn + DRAWN) keep_factors(keep, b->drop, drawn = (at + i) / 8 * 8);
+            ds = vf_mul(ds, vf_load(keep + (at + i - drawn)));
+        }
+        if (b->da.data) vf_put_sink(b->da, at + i, ds, left);
     }
 }
 
@@ -172,9 +196,9 @@ static void bwd_cols(void *ctx, int64_t chunk, void *scratch)
 
 void VF_NAME(ses_k_norm_bwd)(ses_exec *x, ses_sink da, ses_sink dres, float *dgain, float *dbias,
                              const float *dy, const float *s, const float *stat, const float *gain,
-                             int64_t rows, int64_t cols)
+                             int64_t rows, int64_t cols, const ses_drop *drop)
 {
-    backward b = { da, dres, dgain, dbias, dy, s, stat, gain, rows, cols };
+    backward b = { da, dres, dgain, dbias, dy, s, stat, gain, rows, cols, drop };
     if (dgain || dbias) ses_parallel(x->pool, ses_chunks(cols, COL_BLOCK), bwd_cols, &b);
     if (da.data || dres.data) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
 }

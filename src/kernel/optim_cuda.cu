@@ -22,15 +22,106 @@ __device__ static inline float adam_step(const adam &o, float g, ses_real *m, se
     return m1 * o.correction1 / (sqrtf(v1 * o.correction2) + o.eps);
 }
 
+/* Many tensors in one launch, as an argument of the kernel: what they share, and what each has of its own. */
+enum { LIST = 128, PIECE = 4096 }; /* numbers of a tensor a block takes */
+
+struct adam_part {
+    float *w, *m, *v;
+    const float *g;
+    bf16 *narrow;
+    unsigned n, first; /* the first block of its own */
+    float lr, decay, correction1, correction2;
+};
+
+struct adam_list {
+    adam o;
+    int n;
+    adam_part part[LIST];
+};
+
+__device__ static inline void adam_at(const adam &o, const adam_part &p, float decay, unsigned i)
+{
+    float step = adam_step(o, o.scale * p.g[i], p.m + i, p.v + i), w = p.w[i];
+    w -= decay * w + o.lr * step;
+    p.w[i] = w;
+    if (p.narrow) p.narrow[i] = cell<bf16>(w);
+}
+
+__device__ static inline void adam_at4(const adam &o, const adam_part &p, float decay, unsigned i)
+{
+    pack<float> w = *(const pack<float> *)(p.w + i), g = *(const pack<float> *)(p.g + i),
+                m = *(const pack<float> *)(p.m + i), v = *(const pack<float> *)(p.v + i);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        float step = adam_step(o, o.scale * g.at[k], m.at + k, v.at + k);
+        w.at[k] -= decay * w.at[k] + o.lr * step;
+    }
+    *(pack<float> *)(p.w + i) = w;
+    *(pack<float> *)(p.m + i) = m;
+    *(pack<float> *)(p.v + i) = v;
+    if (!p.narrow) return;
+    bf16 low[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) low[k] = cell<bf16>(w.at[k]);
+    *(uint2 *)(p.narrow + i) = *(const uint2 *)low;
+}
+
+__global__ void __launch_bounds__(BLOCK) adam_pieces(const __grid_constant__ adam_list list)
+{
+    int low = 0, high = list.n - 1; /* the last part that begins at this block or before */
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (list.part[middle].first <= blockIdx.x)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    adam_part p = list.part[low];
+    adam o = list.o;
+    o.lr = p.lr, o.correction1 = p.correction1, o.correction2 = p.correction2;
+    unsigned begin = (blockIdx.x - p.first) * PIECE, end = min(begin + PIECE, p.n), whole = end / 4 * 4;
+    for (unsigned i = begin + threadIdx.x * 4; i < whole; i += BLOCK * 4) adam_at4(o, p, p.decay, i);
+    for (unsigned i = max(begin, whole) + threadIdx.x; i < end; i += BLOCK) adam_at(o, p, p.decay, i);
+}
+
+static adam_part adam_part_of(const ses_adamw_part *p, unsigned first)
+{
+    adam_part part = { p->w,
+                       p->m,
+                       p->v,
+                       p->g,
+                       (bf16 *)p->narrow,
+                       (unsigned)p->n,
+                       first,
+                       (float)p->o.lr,
+                       (float)(p->o.lr * p->o.decay),
+                       (float)p->o.correction1,
+                       (float)p->o.correction2 };
+    return part;
+}
+
+/* The parts have betas, epsilon and scale in common. */
+static void adamw_list(ses_exec *x, const ses_adamw_part *part, int64_t n)
+{
+    for (int64_t i = 0; i < n;) {
+        adam_list list = { adam_of(&part[i].o), 0, {} };
+        unsigned blocks = 0;
+        for (; i < n && list.n < LIST; i++) {
+            if (part[i].n <= 0) continue;
+            if (part[i].n > UINT32_MAX / 2) return fail(x->cuda, "adamw: a tensor of more than 2^31 numbers");
+            list.part[list.n++] = adam_part_of(&part[i], blocks);
+            blocks += (unsigned)ceil_div(part[i].n, PIECE);
+        }
+        if (blocks) adam_pieces<<<blocks, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(list);
+        launched(x->cuda);
+    }
+}
+
 static void adamw(ses_exec *x, ses_real *w, const ses_real *g, ses_real *m, ses_real *v, int64_t n,
                   const ses_adamw *o)
 {
-    adam a = adam_of(o);
-    float decay = (float)(o->lr * o->decay);
-    each(x, n, [=] __device__(int64_t i) {
-        float step = adam_step(a, a.scale * g[i], m + i, v + i), at = w[i];
-        w[i] = at - (decay * at + a.lr * step);
-    });
+    ses_adamw_part one = { w, g, m, v, NULL, n, *o };
+    adamw_list(x, &one, 1);
 }
 
 static void lamb(ses_exec *x, ses_real *u, const ses_real *w, const ses_real *g, ses_real *m, ses_real *v,
@@ -115,6 +206,6 @@ static void adafactor_each(ses_exec *x, ses_real *u, ses_real *v, const ses_real
 /* Weights, gradients and states are wide on every device. */
 void ses_cuda_optim(ses_kernels *k)
 {
-    k->adamw = adamw, k->sgd = sgd, k->lamb = lamb;
+    k->adamw = adamw, k->adamw_list = adamw_list, k->sgd = sgd, k->lamb = lamb;
     k->adafactor_matrix = adafactor_matrix, k->adafactor_each = adafactor_each;
 }

@@ -35,6 +35,12 @@ void ses_k_adamw_ref(ses_exec *x, ses_real *w, const ses_real *g, ses_real *m, s
     ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), adamw_chunk, &s);
 }
 
+void ses_k_adamw_list_ref(ses_exec *x, const ses_adamw_part *part, int64_t n)
+{
+    for (const ses_adamw_part *p = part; p < part + n; p++)
+        ses_k_adamw_ref(x, p->w, p->g, p->m, p->v, p->n, &p->o);
+}
+
 typedef struct descent {
     ses_real *w, *buf;
     const ses_real *g;

@@ -40,6 +40,12 @@ void VF_NAME(ses_k_adamw)(ses_exec *x, float *w, const float *g, float *m, float
     ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), adamw_chunk, &s);
 }
 
+void VF_NAME(ses_k_adamw_list)(ses_exec *x, const ses_adamw_part *part, int64_t n)
+{
+    for (const ses_adamw_part *p = part; p < part + n; p++)
+        VF_NAME(ses_k_adamw)(x, p->w, p->g, p->m, p->v, p->n, &p->o);
+}
+
 typedef struct descent {
     float *w, *buf;
     const float *g;

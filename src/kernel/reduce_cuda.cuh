@@ -69,6 +69,70 @@ static void sum_rows(ses_exec *x, int64_t rows, int64_t cols, F value, G take)
     scratch_unlock(x->cuda);
 }
 
+/* part[strip][j .. j + N - 1] = the sums over the rows of the strip of what value(row, j, v) leaves in v: N
+ * columns a thread, a warp of them side by side, 8 rows at a time. cols is a multiple of N. */
+template <class T, class F>
+__global__ void strip_packs(float *part, int64_t rows, int64_t cols, int64_t strip, F value)
+{
+    enum { N = pack<T>::N };
+    __shared__ float sums[STRIP_LANES][WARP * N];
+    int lane = threadIdx.x % WARP, across = threadIdx.x / WARP;
+    int64_t j = ((int64_t)blockIdx.x * WARP + lane) * N;
+    int64_t begin = blockIdx.y * strip, end = begin + strip < rows ? begin + strip : rows;
+    float sum[N] = {};
+    if (j < cols) {
+#pragma unroll 4
+        for (int64_t row = begin + across; row < end; row += STRIP_LANES) {
+            float v[N];
+            value(row, j, v);
+#pragma unroll
+            for (int k = 0; k < N; k++) sum[k] += v[k];
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) sums[across][k * WARP + lane] = sum[k];
+    __syncthreads();
+    int64_t first = (int64_t)blockIdx.x * WARP * N;
+    for (int i = threadIdx.x; i < WARP * N; i += BLOCK) {
+        int at = i % N * WARP + i / N;
+        float total = 0;
+        for (int r = 0; r < STRIP_LANES; r++) total += sums[r][at];
+        if (first + i < cols) part[blockIdx.y * cols + first + i] = total;
+    }
+}
+
+/* To y, which adds: the sums of value over all rows, N columns at a time as in strip_packs. */
+template <class T, class F> static void sum_packs(ses_exec *x, sink<T> y, int64_t rows, int64_t cols, F value)
+{
+    if (rows <= 0 || cols <= 0) return;
+    int64_t strip = ceil_div(rows, MAX_STRIPS) > 64 ? ceil_div(rows, MAX_STRIPS) : 64;
+    while (ceil_div(rows, strip) > 1 && ceil_div(rows, strip) * cols > 4 << 20) strip *= 2;
+    int64_t strips = ceil_div(rows, strip);
+    float *part = (float *)scratch_lock(x->cuda, (size_t)(strips * cols) * sizeof *part);
+    if (!part) return;
+    dim3 grid((unsigned)ceil_div(cols, WARP * pack<T>::N), (unsigned)strips);
+    cudaStream_t stream = ses_cuda_stream(x->cuda);
+    strip_packs<T><<<grid, BLOCK, 0, stream>>>(part, rows, cols, strip, value);
+    launched(x->cuda);
+    auto take = [=] __device__(int64_t j, float sum) { put(y, j, sum); };
+    strip_totals<float><<<(unsigned)ceil_div(cols, STRIP_COLS), BLOCK, 0, stream>>>(part, strips, cols, take);
+    launched(x->cuda);
+    scratch_unlock(x->cuda);
+}
+
+/* Sums of strips that stand at part, two of them, are added to y and z; either may be NULL. */
+static inline void add_strips2(ses_exec *x, const float2 *part, int64_t strips, int64_t cols, float *y,
+                               float *z)
+{
+    unsigned across = (unsigned)ceil_div(cols, STRIP_COLS);
+    auto take = [=] __device__(int64_t j, float2 sum) {
+        if (y) y[j] += sum.x;
+        if (z) z[j] += sum.y;
+    };
+    strip_totals<float2><<<across, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(part, strips, cols, take);
+    launched(x->cuda);
+}
+
 /* To y[j], which adds, the sum over all rows of value(row, j). */
 template <class T, class F>
 static void sum_columns(ses_exec *x, sink<T> y, int64_t rows, int64_t cols, F value)

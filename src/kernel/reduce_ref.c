@@ -3,7 +3,7 @@
 typedef struct col_sum {
     ses_real *y;
     const ses_real *a;
-    int64_t rows, cols;
+    int64_t rows, cols, ld;
 } col_sum;
 
 static void sum_cols(void *ctx, int64_t chunk, void *scratch)
@@ -13,13 +13,13 @@ static void sum_cols(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(c->cols, SES_COL_BLOCK, chunk);
     double sum[SES_COL_BLOCK] = { 0 };
     for (int64_t i = 0; i < c->rows; i++)
-        for (int64_t j = r.begin; j < r.end; j++) sum[j - r.begin] += c->a[i * c->cols + j];
+        for (int64_t j = r.begin; j < r.end; j++) sum[j - r.begin] += c->a[i * c->ld + j];
     for (int64_t j = r.begin; j < r.end; j++) c->y[j] = (ses_real)(c->y[j] + sum[j - r.begin]);
 }
 
-void ses_k_col_sum_ref(ses_exec *x, ses_sink y, const ses_real *a, int64_t rows, int64_t cols)
+void ses_k_col_sum_ref(ses_exec *x, ses_sink y, const ses_real *a, int64_t rows, int64_t cols, int64_t ld)
 {
-    col_sum c = { y.data, a, rows, cols };
+    col_sum c = { y.data, a, rows, cols, ld };
     ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), sum_cols, &c);
 }
 

@@ -4,7 +4,7 @@
 typedef struct col_sum {
     float *y;
     const float *a;
-    int64_t rows, cols;
+    int64_t rows, cols, ld;
 } col_sum;
 
 /* STRIP vectors of columns at a time, rows in order, ROW_BLOCK of them in float, the blocks in double. */
@@ -14,7 +14,7 @@ VF_INLINE void sum_block(const col_sum *c, ses_range rows, int64_t col, int64_t 
 {
     for (int k = 0; k < STRIP; k++) sum[k] = vf_zero();
     for (int64_t i = rows.begin; i < rows.end; i++) {
-        const float *a = c->a + i * c->cols + col;
+        const float *a = c->a + i * c->ld + col;
         for (int k = 0; k < STRIP; k++) {
             int64_t from = k * VF_LANES;
             if (from >= left) break;
@@ -44,9 +44,9 @@ static void sum_strip(void *ctx, int64_t chunk, void *scratch)
     for (int64_t j = 0; j < left; j++) c->y[cols.begin + j] = (float)(c->y[cols.begin + j] + total[j]);
 }
 
-void VF_NAME(ses_k_col_sum)(ses_exec *x, ses_sink y, const float *a, int64_t rows, int64_t cols)
+void VF_NAME(ses_k_col_sum)(ses_exec *x, ses_sink y, const float *a, int64_t rows, int64_t cols, int64_t ld)
 {
-    col_sum c = { y.data, a, rows, cols };
+    col_sum c = { y.data, a, rows, cols, ld };
     ses_parallel(x->pool, ses_chunks(cols, STRIP_COLS), sum_strip, &c);
 }
 

@@ -11,14 +11,15 @@ ses_attend ses_attend_add(ses_store *s, const ses_config *c, int64_t heads, cons
              out = c->no_attn_bias ? SES_NO_BIAS : SES_BIAS;
     ses_weight order = c->in_out ? SES_IN_OUT : SES_OUT_IN;
     ses_attend a = { 0 };
-    char part[160];
+    char part[160], names[3][160];
     snprintf(part, sizeof part, "%s.qkv", name);
     if (c->qkv != SES_QKV_APART) {
         a.query = ses_dense_add_as(s, order, 3 * inner, C, qkv, part);
     } else {
-        a.query = ses_dense_add(s, inner, C, qkv, "%s.query", name);
-        a.key = ses_dense_add(s, inner, C, qkv, "%s.key", name);
-        a.value = ses_dense_add(s, inner, C, qkv, "%s.value", name);
+        static const char *const of[] = { "query", "key", "value" };
+        for (int i = 0; i < 3; i++) snprintf(names[i], sizeof names[i], "%s.%s", name, of[i]);
+        ses_dense_add_side(s, (ses_dense *const[]){ &a.query, &a.key, &a.value }, 3, inner, C, qkv,
+                           (const char *const[]){ names[0], names[1], names[2] });
     }
     snprintf(part, sizeof part, "%s.out", name);
     a.out = ses_dense_add_as(s, order, C, inner, out, part);

@@ -1,7 +1,11 @@
 #include "nn.h"
 
+#include "tensor/device.h"
+
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { NAME = 128 };
 
@@ -48,6 +52,63 @@ ses_dense ses_dense_add(ses_store *s, int64_t out, int64_t in, ses_bias bias, co
     return ses_dense_add_as(s, SES_OUT_IN, out, in, bias, base);
 }
 
+void ses_dense_add_side(ses_store *s, ses_dense *const d[], int n, int64_t out, int64_t in, ses_bias bias,
+                        const char *const name[])
+{
+    for (int i = 0; i < n; i++) {
+        *d[i] = (ses_dense){ .order = SES_OUT_IN,
+                             .w = add(s, name[i], "weight", SES_DIM(out, in), SES_INIT_NORMAL) };
+        ses_store_dense(s, d[i]->w, SES_OUT_IN);
+    }
+    for (int i = 0; i < n && bias == SES_BIAS; i++)
+        d[i]->b = add(s, name[i], "bias", SES_DIM(out), SES_INIT_ZERO);
+    for (int i = 0; i < n; i++) adapt(s, d[i], name[i], out, in);
+}
+
+/* `part`, which lies n numbers of `first` on, in each of its buffers. */
+static bool lies_at(const ses_tensor *first, const ses_tensor *part, int64_t n)
+{
+    const char *data = first->data, *at = part->data;
+    return at == data + n * (int64_t)ses_dtype_size(first->dtype) && !first->wide == !part->wide &&
+           (!first->wide || part->wide == first->wide + n) && first->wants_grad == part->wants_grad &&
+           (!first->wants_grad || part->grad == first->grad + n);
+}
+
+/* Parameters of one shape that lie one after the other, as one of n times the rows; NULL: they do not. */
+static ses_tensor *joined(ses_tape *t, ses_tensor *const part[], int n)
+{
+    ses_err e = { 0 };
+    ses_tensor *first = part[0];
+    int64_t dim[SES_MAX_DIM] = { 0 };
+    memcpy(dim, first->dim, sizeof dim);
+    dim[0] *= n;
+    for (int i = 0; i < n; i++)
+        if (!lies_at(first, part[i], i * ses_count(first))) return NULL;
+    ses_tensor *all = ses_tensor_over(t, first->data, first->dtype, dim, &e);
+    if (!all) return NULL;
+    all->wide = first->wide;
+    all->grad = first->grad;
+    all->wants_grad = first->wants_grad;
+    all->grad_set = first->grad_set;
+    return all;
+}
+
+ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tensor *x)
+{
+    enum { MOST = 4 };
+    ses_tensor *w[MOST], *b[MOST], *bias = NULL;
+    assert(n <= MOST);
+    for (int i = 0; i < n; i++) {
+        bool packed = ses_tape_device(t)->host && d[i].w && d[i].w->pack; /* each in its own way */
+        if (!d[i].w || d[i].down || packed || !d[i].b != !d[0].b) return NULL;
+        w[i] = d[i].w, b[i] = d[i].b;
+    }
+    ses_tensor *weight = joined(t, w, n);
+    if (weight && b[0]) bias = joined(t, b, n);
+    if (!weight || (b[0] && !bias)) return NULL;
+    return ses_linear(t, x, weight, bias, SES_ACT_NONE, d[0].order);
+}
+
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...)
 {
     char base[NAME];
@@ -75,4 +136,11 @@ ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *res
 {
     if (n.bias) return ses_layer_norm(t, x, residual, n.gain, n.bias, eps);
     return ses_rms_norm(t, residual ? ses_add(t, x, residual) : x, n.gain, eps);
+}
+
+ses_tensor *ses_norm_run_dropped(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,
+                                 double eps)
+{
+    if (n.bias) return ses_layer_norm_dropped(t, x, rate, residual, n.gain, n.bias, eps);
+    return ses_norm_run(t, n, ses_dropout(t, x, rate), residual, eps);
 }

@@ -27,9 +27,17 @@ ses_dense ses_dense_add(ses_store *s, int64_t out, int64_t in, ses_bias bias, co
 /* The same, stored in this order. */
 ses_dense ses_dense_add_as(ses_store *s, ses_weight order, int64_t out, int64_t in, ses_bias bias,
                            const char *name);
+/* n of one shape, [out, in], to be run side by side: their weights lie one after the other where the store
+ * holds them itself, and so do their biases. */
+void ses_dense_add_side(ses_store *s, ses_dense *const d[], int n, int64_t out, int64_t in, ses_bias bias,
+                        const char *const name[]);
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...) SES_PRINTF(4, 5);
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
+/* All n by one product: [T, n * out]. NULL: they do not lie side by side, or have adapters; run them alone. */
+ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tensor *x);
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps);
+ses_tensor *ses_norm_run_dropped(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,
+                                 double eps); /* of x dropped out */
 
 /* Sequences on the device: what a stack reads. */
 typedef struct ses_seqs {

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
+enum { SMALL = 1 << 19 }; /* numbers of a hidden state that a GPU may keep one of for each layer */
+
 static ses_bias bias_of(const ses_config *c) { return c->no_ffn_bias ? SES_NO_BIAS : SES_BIAS; }
 
 /* [out, in], or [in, out] where the model stores it so. */
@@ -158,7 +160,7 @@ static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *m
 ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_attention_inputs in,
                            int64_t reach, int i)
 {
-    ses_qkv_layout layout = in.k ? SES_QKV_APART : p->c->qkv;
+    ses_qkv_layout layout = in.k ? SES_QKV_APART : p->c->qkv == SES_QKV_APART ? SES_QKV_SIDE : p->c->qkv;
     bool cached = p->batch->cache && k->causal;
     if (cached) ses_cache_extend(p, i, &in);
     return attend_run(k, p, all->seqs, cached ? &p->past : all->seqs, in, layout, reach, i);
@@ -169,20 +171,24 @@ static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const 
                     ses_tensor *x, ses_tensor *from, ses_attention_inputs *in)
 {
     const ses_config *c = p->c;
+    bool apart = c->qkv == SES_QKV_APART;
+    if (apart && from == x && !p->batch->cache) /* all three by one product, where they lie so */
+        in->q = ses_dense_run_side(p->tape, (const ses_dense[]){ a->query, a->key, a->value }, 3, x);
+    if (in->q) return;
     in->q = ses_dense_run(p->tape, a->query, x, SES_ACT_NONE);
     if (c->pos == SES_POS_ROTARY) { /* queries and keys, side by side before the values */
         int64_t dim = ses_cols(in->q) / (3 * c->heads);
         in->q = ses_rotary(p->tape, in->q, all->seqs->positions, 2 * c->heads * dim, dim,
                            l->reach ? c->local_theta : c->theta);
     }
-    if (c->qkv != SES_QKV_APART || !from) return;
+    if (!apart || !from) return;
     in->k = ses_dense_run(p->tape, a->key, from, SES_ACT_NONE);
     in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
 }
 
 static ses_tensor *out(const ses_attend *a, ses_pass *p, ses_tensor *y)
 {
-    return ses_dropout(p->tape, ses_dense_run(p->tape, a->out, y, SES_ACT_NONE), p->c->drop);
+    return ses_dense_run(p->tape, a->out, y, SES_ACT_NONE);
 }
 
 static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_pass *p, const ses_common *all,
@@ -213,26 +219,27 @@ static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
     if (c->fused_gate) h = ses_glu(p->tape, h, c->act);
     if (l->gate.w) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->act), h);
     h = ses_dropout(p->tape, h, c->drop_act);
-    return ses_dropout(p->tape, ses_dense_run(p->tape, l->down, h, SES_ACT_NONE),
-                       c->drop_ffn < 0 ? c->drop : c->drop_ffn);
+    return ses_dense_run(p->tape, l->down, h, SES_ACT_NONE);
 }
 
-/* x + f(norm(x)), or norm(x + f(x)). */
+/* x + f(norm(x)), or norm(x + f(x)); what f gives is dropped out at this rate. */
 static ses_tensor *before(ses_pass *p, ses_norm n, ses_tensor *x)
 {
     return p->c->place == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm_eps) : x;
 }
 
-static ses_tensor *after(ses_pass *p, ses_norm n, ses_tensor *y, ses_tensor *x)
+static ses_tensor *after(ses_pass *p, ses_norm n, ses_tensor *y, double rate, ses_tensor *x)
 {
-    if (p->c->place == SES_PRE_NORM) return ses_add(p->tape, x, y);
-    return ses_norm_run(p->tape, n, y, x, p->c->norm_eps);
+    if (p->c->place == SES_PRE_NORM) return ses_add(p->tape, x, ses_dropout(p->tape, y, rate));
+    return ses_norm_run_dropped(p->tape, n, y, rate, x, p->c->norm_eps);
 }
 
 ses_tensor *ses_layer_end(const ses_layer *l, ses_pass *p, ses_tensor *x)
 {
+    const ses_config *c = p->c;
     ses_tensor *in = before(p, l->ffn_norm, x);
-    return after(p, l->ffn_norm, feed_forward(l, p, in), p->c->normed_residual ? in : x);
+    return after(p, l->ffn_norm, feed_forward(l, p, in), c->drop_ffn < 0 ? c->drop : c->drop_ffn,
+                 c->normed_residual ? in : x);
 }
 
 static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
@@ -280,10 +287,12 @@ static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_
 
 ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
 {
-    const ses_layer *l = layer_at(k, p->c, i);
+    const ses_config *c = p->c;
+    const ses_layer *l = layer_at(k, c, i);
     ses_tensor *in = before(p, l->self_norm, x);
-    x = after(p, l->self_norm, attend(k, l, p, all, in, i), p->c->normed_residual ? in : x);
-    if (k->cross) x = after(p, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i), x);
+    x = after(p, l->self_norm, attend(k, l, p, all, in, i), c->drop, c->normed_residual ? in : x);
+    if (k->cross)
+        x = after(p, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i), c->drop, x);
     return ses_layer_end(l, p, x);
 }
 
@@ -293,7 +302,9 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
     const ses_ways *ways = k->ways ? k->ways : &none;
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    bool lean = !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores && !p->layer;
+    bool small = seqs->tokens * c->hidden < SMALL && !ses_tape_device(t)->host; /* a copy takes longer */
+    bool lean =
+        !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores && !p->layer && !small;
     if (ways->run) return ways->run(k, p, seqs);
     ses_common all = { .seqs = seqs,
                        .memory = memory,

@@ -12,8 +12,9 @@
 
 struct ses_store {
     ses_device *dev;
-    ses_arena names; /* strings and tensor headers */
-    ses_arena own;   /* values of single parameters, on the device */
+    ses_arena names;  /* strings and tensor headers */
+    ses_arena own;    /* values of single parameters, on the device */
+    ses_arena copies; /* their narrow ones: apart, so that neighbors lie side by side in both */
     ses_strmap index;
     ses_param *param;
     size_t n, cap;
@@ -26,13 +27,15 @@ struct ses_store {
 };
 
 enum { GRAIN = SES_ALIGN / sizeof(ses_real) }; /* parameters start on whole cache lines */
+enum { DEVICE_GRAIN = 128 << 20 };             /* bytes of a GPU's memory at a time, so that few lie apart */
 
 ses_store *ses_store_new(ses_device *dev, ses_err *e)
 {
     ses_store *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
     s->dev = dev;
-    s->own.source = ses_device_source(dev);
+    s->own.source = s->copies.source = ses_device_source(dev);
+    if (!dev->host) s->own.grain = s->copies.grain = DEVICE_GRAIN;
     return s;
 }
 
@@ -46,6 +49,7 @@ void ses_store_free(ses_store *s)
     ses_free(s->param);
     ses_strmap_free(&s->index);
     ses_arena_free(&s->own);
+    ses_arena_free(&s->copies);
     ses_arena_free(&s->names);
     ses_free(s);
 }
@@ -141,7 +145,14 @@ int64_t ses_store_trained(const ses_store *s)
     return n;
 }
 
-static size_t padded(const ses_tensor *t) { return ((size_t)ses_count(t) + GRAIN - 1) / GRAIN * GRAIN; }
+/* Numbers a parameter takes: matrices in whole groups of 8 rows, the rest zeros, for products that want it. */
+static size_t padded(const ses_tensor *t)
+{
+    enum { ROWS = 8 };
+    size_t row = ses_rank(t) == 2 ? (size_t)t->dim[1] : 1, whole = ses_rank(t) == 2 ? ROWS * row : GRAIN;
+    size_t n = ((size_t)ses_count(t) + whole - 1) / whole * whole;
+    return (n + GRAIN - 1) / GRAIN * GRAIN;
+}
 
 static bool narrow(const ses_store *s) { return s->dev->real != SES_REAL; }
 
@@ -173,6 +184,7 @@ bool ses_store_train(ses_store *s, ses_err *e)
         t->f = s->value + at;
         if (narrow(s)) t->wide = t->f, t->data = s->narrow + at * cell;
         t->grad = s->grad + at;
+        t->room = (int64_t)padded(t);
         t->wants_grad = s->param[i].role == SES_PARAM_TRAINED;
         t->grad_set = true;
         at += padded(t);
@@ -196,7 +208,7 @@ bool ses_store_own(ses_store *s, size_t i, ses_err *e)
     t->data = ses_arena_alloc(&s->own, (size_t)ses_count(t) * sizeof(ses_real), e);
     if (!t->data || !narrow(s)) return t->data != NULL;
     t->wide = t->f;
-    t->data = ses_arena_alloc(&s->own, (size_t)ses_count(t) * ses_dtype_size(t->dtype), e);
+    t->data = ses_arena_alloc(&s->copies, (size_t)ses_count(t) * ses_dtype_size(t->dtype), e);
     s->fresh = true;
     return t->data != NULL;
 }
@@ -296,18 +308,33 @@ static double drawn(const ses_param *p, double deviation, ses_key key, uint64_t 
     return 0;
 }
 
+/* Initial values of a parameter, by all threads. */
+enum { DRAWN = 1024 };
+
+typedef struct drawing {
+    ses_store *store;
+    const ses_param *param;
+    double deviation;
+    ses_key key;
+} drawing;
+
+static void draw_values(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const drawing *d = ctx;
+    ses_device *dev = d->store->dev;
+    ses_real row[DRAWN];
+    int64_t at = chunk * DRAWN, count = ses_count(d->param->tensor),
+            len = count - at < DRAWN ? count - at : DRAWN;
+    for (int64_t j = 0; j < len; j++)
+        row[j] = (ses_real)drawn(d->param, d->deviation, d->key, (uint64_t)(at + j));
+    dev->mem->upload(dev, ses_values(d->param->tensor) + at, row, (size_t)len * sizeof *row);
+}
+
 void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed)
 {
-    enum { ROW = 1024 };
-    const ses_param *p = &s->param[i];
-    ses_key key = { .seed = seed, .site = (uint32_t)i };
-    int64_t count = ses_count(p->tensor);
-    for (int64_t at = 0; at < count; at += ROW) {
-        ses_real row[ROW];
-        int64_t len = count - at < ROW ? count - at : ROW;
-        for (int64_t j = 0; j < len; j++) row[j] = (ses_real)drawn(p, deviation, key, (uint64_t)(at + j));
-        s->dev->mem->upload(s->dev, ses_values(p->tensor) + at, row, (size_t)len * sizeof *row);
-    }
+    drawing d = { s, &s->param[i], deviation, { .seed = seed, .site = (uint32_t)i } };
+    ses_parallel(s->dev->exec.pool, (ses_count(d.param->tensor) + DRAWN - 1) / DRAWN, draw_values, &d);
 }
 
 void ses_store_init(ses_store *s, double deviation, uint64_t seed)

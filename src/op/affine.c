@@ -27,9 +27,9 @@ static void backward(const ses_node *n)
     ses_real *part = dgain.data ? ses_scratch(n, rows * cols) : NULL;
     if (part) {
         n->k->mul(n->exec, (ses_sink){ part, false }, dy, n->in[0]->f, rows * cols);
-        n->k->col_sum(n->exec, dgain, part, rows, cols);
+        n->k->col_sum(n->exec, dgain, part, rows, cols, cols);
     }
-    if (dbias.data) n->k->col_sum(n->exec, dbias, dy, rows, cols);
+    if (dbias.data) n->k->col_sum(n->exec, dbias, dy, rows, cols, cols);
 }
 
 static const ses_case cases[] = {

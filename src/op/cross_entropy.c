@@ -20,7 +20,8 @@ static bool infer(ses_node *n, ses_err *e)
 static void forward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0], *labels = n->in[1];
-    n->k->xent_rows(n->exec, n->saved[2], n->saved[1], x->f, labels->i, ses_rows(x), ses_cols(x));
+    n->k->xent_rows(n->exec, n->saved[2], n->saved[1], x->f, labels->i, ses_rows(x), ses_cols(x),
+                    ses_cols(x));
     n->k->xent_mean(n->exec, n->saved[0], n->saved[2], labels->i, ses_rows(x));
 }
 
@@ -28,7 +29,7 @@ static void backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0];
     n->k->xent_bwd(n->exec, ses_grad(n, 0), n->out->grad, n->saved[0], n->saved[1], x->f, n->in[1]->i,
-                   ses_rows(x), ses_cols(x));
+                   ses_rows(x), ses_cols(x), ses_cols(x));
 }
 
 static const int32_t labels[] = { 2, SES_IGNORE, 0, 6 }, none[] = { SES_IGNORE, SES_IGNORE },

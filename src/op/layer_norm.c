@@ -1,9 +1,17 @@
-/* y = (s - mean) / sqrt(var + eps) * gain + bias over the last axis, with s = x + residual (or x). */
+/* y = (s - mean) / sqrt(var + eps) * gain + bias over the last axis, with s = x + residual (or x). x may be
+ * dropped out on the way. */
 #include "op.h"
 
 typedef struct attr {
     double eps;
+    ses_drop drop; /* rate 0: none */
 } attr;
+
+static const ses_drop *drop_of(const ses_node *n)
+{
+    const attr *a = n->attr;
+    return a->drop.rate > 0 ? &a->drop : NULL;
+}
 
 static bool infer(ses_node *n, ses_err *e)
 {
@@ -13,10 +21,12 @@ static bool infer(ses_node *n, ses_err *e)
         return ses_fail(e, SES_EARG, "the residual must have the shape of x");
     if (ses_count(gain) != ses_cols(x) || !ses_same_shape(gain, bias))
         return ses_fail(e, SES_EARG, "gain and bias must have %lld entries", (long long)ses_cols(x));
+    if (drop_of(n) && drop_of(n)->rate >= 1)
+        return ses_fail(e, SES_EARG, "rate %g; it must be at least 0 and below 1", drop_of(n)->rate);
     if (!ses_node_out(n, x->dim, e)) return false;
-    if (!ses_node_keeps(n)) return true;
-    return ses_node_save(n, 0, 2 * ses_rows(x), e) &&
-           (!residual || ses_node_save_cells(n, 1, ses_count(x), e));
+    bool keeps = ses_node_keeps(n), sums = (keeps && residual) || drop_of(n);
+    return (!keeps || ses_node_save(n, 0, 2 * ses_rows(x), e)) &&
+           (!sums || ses_node_save_cells(n, 1, ses_count(x), e));
 }
 
 static void forward(const ses_node *n)
@@ -24,7 +34,7 @@ static void forward(const ses_node *n)
     const attr *a = n->attr;
     const ses_tensor *x = n->in[0], *residual = n->in[1];
     n->k->norm(n->exec, n->out->f, n->saved[1], n->saved[0], x->f, residual ? residual->f : NULL,
-               ses_wide(n, 2), ses_wide(n, 3), ses_rows(x), ses_cols(x), a->eps);
+               ses_wide(n, 2), ses_wide(n, 3), ses_rows(x), ses_cols(x), a->eps, drop_of(n));
 }
 
 static void backward(const ses_node *n)
@@ -33,7 +43,7 @@ static void backward(const ses_node *n)
     ses_sink dx = ses_grad(n, 0), dres = ses_grad(n, 1);
     ses_real *dgain = ses_grad_vector(n, 2), *dbias = ses_grad_vector(n, 3);
     n->k->norm_bwd(n->exec, dx, dres, dgain, dbias, n->out->grad, n->saved[1] ? n->saved[1] : x->f,
-                   n->saved[0], ses_wide(n, 2), ses_rows(x), ses_cols(x));
+                   n->saved[0], ses_wide(n, 2), ses_rows(x), ses_cols(x), drop_of(n));
 }
 
 static const ses_case cases[] = {
@@ -43,6 +53,11 @@ static const ses_case cases[] = {
     { .dim = { { 65, 33 }, { 65, 33 }, { 33 }, { 33 } }, .attr = &(const attr){ 1e-12 } },
     { .dim = { { 3, 1 }, { 3, 1 }, { 1 }, { 1 } }, .attr = &(const attr){ 1e-5 } },
     { .dim = { { 2, 770 }, { 2, 770 }, { 770 }, { 770 } }, .attr = &(const attr){ 1e-12 }, .scale = 1e4 },
+    { .dim = { { 37, 45 }, { 37, 45 }, { 45 }, { 45 } },
+      .attr = &(const attr){ 1e-12, { 0.3, { 1, 2, 3 } } } },
+    { .dim = { { 9, 520 }, { 9, 520 }, { 520 }, { 520 } },
+      .attr = &(const attr){ 1e-12, { 0.1, { 4, 5, 6 } } } },
+    { .dim = { { 21, 24 }, { 0 }, { 24 }, { 24 } }, .attr = &(const attr){ 1e-5, { 0.5, { 1, 1, 1 } } } },
 };
 const ses_op ses_op_layer_norm = {
     .name = "layer_norm",
@@ -57,5 +72,13 @@ const ses_op ses_op_layer_norm = {
 ses_tensor *ses_layer_norm(ses_tape *t, ses_tensor *x, ses_tensor *residual, ses_tensor *gain,
                            ses_tensor *bias, double eps)
 {
-    return ses_apply(t, &ses_op_layer_norm, SES_IN(x, residual, gain, bias), &(attr){ eps });
+    return ses_apply(t, &ses_op_layer_norm, SES_IN(x, residual, gain, bias), &(attr){ .eps = eps });
+}
+
+ses_tensor *ses_layer_norm_dropped(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,
+                                   ses_tensor *gain, ses_tensor *bias, double eps)
+{
+    attr a = { eps, { rate, ses_tape_key(t) } }; /* the place counts whether or not it draws */
+    if (!ses_tape_training(t)) a.drop.rate = 0;
+    return ses_apply(t, &ses_op_layer_norm, SES_IN(x, residual, gain, bias), &a);
 }

@@ -45,8 +45,13 @@ static void backward(const ses_node *n)
     const attr *a = n->attr;
     int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
     ses_real *dz = n->out->grad; /* done with dy: its buffer takes the gradient of x w' + b */
-    if (a->act != SES_ACT_NONE)
+    ses_sink db = ses_grad_zeroed(n, 2);
+    if (a->act != SES_ACT_NONE && db.data)
+        n->k->act_bwd_sum(n->exec, (ses_sink){ dz, false }, db, dz, n->saved[0], M, N, a->act);
+    else if (a->act != SES_ACT_NONE)
         n->k->act_bwd(n->exec, (ses_sink){ dz, false }, dz, n->saved[0], M * N, a->act);
+    else if (db.data)
+        n->k->col_sum(n->exec, db, dz, M, N, N);
 
     ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
     bool in_out = a->order == SES_IN_OUT;
@@ -56,8 +61,6 @@ static void backward(const ses_node *n)
     gw.add = dw.add, gw.wide = dw.wide;
     if (dx.data) n->k->gemm(n->exec, &gx);
     if (dw.data) n->k->gemm(n->exec, &gw);
-    ses_sink db = ses_grad_zeroed(n, 2);
-    if (db.data) n->k->col_sum(n->exec, db, dz, M, N);
 }
 
 static const ses_case cases[] = {

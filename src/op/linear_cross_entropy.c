@@ -1,12 +1,40 @@
-/* Cross entropy of x w' + b without ever holding all logits: rows go through in chunks, and backward makes
- * each chunk's logits again. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or none. */
+/* Cross entropy of x w' + b. Rows go through in chunks, and backward makes each chunk's logits again, unless a
+ * GPU has them all at once and keeps them. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or
+ * none. */
 #include "gemm_weight.h"
 
 #include "tensor/device.h"
 
-enum { CHUNK = 4 << 20, GPU_CHUNK = 64 << 20 }; /* logits at a time */
+enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 }; /* logits at a time */
+enum { GPU_ROW = 64 };                           /* a GPU's products want rows of logits to begin on these */
+enum { LOSS, ROWS, LOGITS }; /* saved: as in cross_entropy.c; lse and each row's loss; logits */
 
-/* saved as in cross_entropy.c */
+static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->host; }
+
+static int64_t pitch(const ses_node *n)
+{
+    int64_t V = n->in[1]->dim[0];
+    return on_host(n) ? V : (V + GPU_ROW - 1) / GPU_ROW * GPU_ROW;
+}
+
+/* Columns of the products: where the weight has room for it, on whole packs of a GPU. Those past V are zeros of
+ * the weight and get a gradient of zero. */
+static int64_t columns(const ses_node *n)
+{
+    enum { PACK = 8 };
+    const ses_tensor *w = n->in[1], *b = n->in[2];
+    int64_t V = w->dim[0], N = (V + PACK - 1) / PACK * PACK;
+    bool room = !on_host(n) && w->room >= N * w->dim[1] && (!b || b->room >= N);
+    return room ? N : V;
+}
+
+static int64_t rows_at_once(const ses_node *n)
+{
+    int64_t rows = (on_host(n) ? CHUNK : GPU_CHUNK) / pitch(n), all = ses_rows(n->in[0]);
+    rows = rows < 16 ? 16 : rows;
+    return rows < all ? rows : all;
+}
+
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
@@ -19,63 +47,60 @@ static bool infer(ses_node *n, ses_err *e)
         return ses_fail(e, SES_EARG, "%lld labels for %lld rows", (long long)ses_count(n->in[3]),
                         (long long)ses_rows(x));
     if (!ses_want_range(n, 3, w->dim[0], true, "label", e)) return false;
-    if (!ses_node_save(n, 0, 2, e) || !ses_node_save(n, 1, ses_rows(x), e) ||
-        !ses_node_save(n, 2, ses_rows(x), e))
-        return false;
-    n->out = ses_tensor_over(n->tape, n->saved[0], SES_REAL, SES_DIM(1), e);
+    if (!ses_node_save(n, LOSS, 2, e) || !ses_node_save(n, ROWS, 2 * ses_rows(x), e)) return false;
+    bool keep = !on_host(n) && ses_node_keeps(n) && rows_at_once(n) == ses_rows(x);
+    if (keep && !ses_node_save_cells(n, LOGITS, ses_rows(x) * pitch(n), e)) return false;
+    n->out = ses_tensor_over(n->tape, n->saved[LOSS], SES_REAL, SES_DIM(1), e);
     return n->out != NULL;
-}
-
-static int64_t rows_at_once(const ses_node *n)
-{
-    int64_t most = ses_tape_device(n->tape)->host ? CHUNK : GPU_CHUNK;
-    int64_t rows = most / n->in[1]->dim[0], all = ses_rows(n->in[0]);
-    rows = rows < 16 ? 16 : rows;
-    return rows < all ? rows : all;
 }
 
 static void logits(const ses_node *n, ses_real *out, int64_t from, int64_t rows)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
-    ses_gemm g = ses_gemm_nt(out, ses_real_at(n, x->f, from * w->dim[1]), w->f, rows, w->dim[0], w->dim[1]);
+    ses_gemm g = ses_gemm_nt(out, ses_real_at(n, x->f, from * w->dim[1]), w->f, rows, columns(n), w->dim[1]);
     g.bias = b ? b->f : NULL;
+    g.ldc = pitch(n);
     ses_gemm_weight(n, &g, w, SES_OUT_IN);
 }
 
 static void forward(const ses_node *n)
 {
-    int64_t all = ses_rows(n->in[0]), V = n->in[1]->dim[0], step = rows_at_once(n);
+    int64_t all = ses_rows(n->in[0]), V = n->in[1]->dim[0], ld = pitch(n), step = rows_at_once(n);
     const int32_t *label = n->in[3]->i;
-    ses_real *chunk = ses_scratch(n, step * V);
+    ses_real *lse = n->saved[ROWS], *loss = lse + all;
+    ses_real *chunk = n->saved[LOGITS] ? n->saved[LOGITS] : ses_scratch(n, step * ld);
     for (int64_t from = 0; chunk && from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
         logits(n, chunk, from, rows);
-        n->k->xent_rows(n->exec, n->saved[2] + from, n->saved[1] + from, chunk, label + from, rows, V);
+        n->k->xent_rows(n->exec, loss + from, lse + from, chunk, label + from, rows, V, ld);
     }
-    if (chunk) n->k->xent_mean(n->exec, n->saved[0], n->saved[2], label, all);
+    if (chunk) n->k->xent_mean(n->exec, n->saved[LOSS], loss, label, all);
 }
 
 static void backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1];
-    int64_t all = ses_rows(x), V = w->dim[0], C = w->dim[1], step = rows_at_once(n);
+    int64_t all = ses_rows(x), V = w->dim[0], N = columns(n), C = w->dim[1], ld = pitch(n),
+            step = rows_at_once(n);
     const int32_t *label = n->in[3]->i;
-    ses_real *chunk = ses_scratch(n, step * V);
+    ses_real *chunk = ses_scratch(n, step * ld);
     if (!chunk) return;
     ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
     ses_sink db = ses_grad_zeroed(n, 2);
     for (int64_t from = 0; from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
-        logits(n, chunk, from, rows);
-        n->k->xent_bwd(n->exec, (ses_sink){ chunk, false }, n->out->grad, n->saved[0], n->saved[1] + from,
-                       chunk, label + from, rows, V);
-        ses_gemm gx = ses_gemm_nn(ses_sink_at(n, dx, from * C).data, chunk, w->f, rows, C, V);
-        ses_gemm gw = ses_gemm_tn(dw.data, chunk, ses_real_at(n, x->f, from * C), V, C, rows);
+        if (!n->saved[LOGITS]) logits(n, chunk, from, rows);
+        n->k->xent_bwd(n->exec, (ses_sink){ chunk, false }, n->out->grad, n->saved[LOSS],
+                       n->saved[ROWS] + from, n->saved[LOGITS] ? n->saved[LOGITS] : chunk, label + from, rows,
+                       V, ld);
+        ses_gemm gx = ses_gemm_nn(ses_sink_at(n, dx, from * C).data, chunk, w->f, rows, C, N);
+        ses_gemm gw = ses_gemm_tn(dw.data, chunk, ses_real_at(n, x->f, from * C), N, C, rows);
+        gx.a_row = gw.a_col = ld;
         gx.add = dx.add, gx.wide = dx.wide;
         gw.add = dw.add || from > 0, gw.wide = dw.wide;
         if (dx.data) n->k->gemm(n->exec, &gx);
         if (dw.data) n->k->gemm(n->exec, &gw);
-        if (db.data) n->k->col_sum(n->exec, db, chunk, rows, V);
+        if (db.data) n->k->col_sum(n->exec, db, chunk, rows, N, ld);
     }
 }
 

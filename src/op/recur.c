@@ -126,7 +126,7 @@ static void weight_grads(const ses_node *n, course *c, const ses_real *dh)
     ses_sink dw = ses_grad(n, 1);
     ses_sink db = ses_grad_zeroed(n, 2);
     ses_real *was = dw.data ? ses_scratch(n, T * H) : NULL;
-    if (db.data) n->k->col_sum(n->exec, db, dh, T, G);
+    if (db.data) n->k->col_sum(n->exec, db, dh, T, G, G);
     if (!was) return;
     memset(was, 0, (size_t)(T * H) * sizeof *was);
     for (int64_t t = 1; t < c->steps; t++)

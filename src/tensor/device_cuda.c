@@ -6,6 +6,7 @@
 #ifdef SES_CUDA
 
 #include "base/alloc.h"
+#include "base/pool.h"
 #include "kernel/cuda.h"
 
 #include <pthread.h>
@@ -106,10 +107,19 @@ static void gpu_narrow(ses_device *d, void *to, const ses_real *from, int64_t n)
     ses_cuda_narrow(d->exec.cuda, to, from, n);
 }
 
+static size_t gpu_used(ses_device *d)
+{
+    size_t free_bytes = 0, total = 0;
+    stream_of(d);
+    note(d, cudaMemGetInfo(&free_bytes, &total));
+    return total - free_bytes;
+}
+
 static bool gpu_ok(ses_device *d, ses_err *e) { return ses_cuda_ok(d->exec.cuda, e); }
 
 static void gpu_close(ses_device *d)
 {
+    ses_pool_free(d->exec.pool);
     ses_cuda_free(d->exec.cuda);
     if (!d->extra) return;
     cudaFreeHost(d->extra->staging);
@@ -125,6 +135,7 @@ static const ses_device_memory memory = {
     .download = gpu_download,
     .move = gpu_move,
     .narrow = gpu_narrow,
+    .used = gpu_used,
     .ok = gpu_ok,
     .close = gpu_close,
 };
@@ -182,7 +193,10 @@ bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e
     const char *gap = ses_kernels_gap(&d->k);
     if (gap) return ses_fail(e, SES_EUNSUPPORTED, "kernel \"%s\" has no CUDA variant: use cpu", gap);
     d->exec.cuda = ses_cuda_new(index, e);
-    return d->exec.cuda && stage(d, e);
+    if (!d->exec.cuda || !stage(d, e)) return false;
+    d->exec.pool =
+        ses_pool_new(o->threads ? o->threads : ses_cpu_count(), e); /* for what the host prepares */
+    return d->exec.pool != NULL;
 }
 
 #else
