@@ -18,9 +18,6 @@ typedef struct ses_source {
     void (*describe)(void *ctx, int64_t epoch, int64_t index, char *buf, size_t n);
     /* Of what the batches are made of: a run is resumed with the same only. NULL: not compared. */
     uint64_t (*hash)(void *ctx);
-    /* Whether what the last call of `batch` returned still stands. With it a batch may be asked for while a GPU
-     * is busy with the one before; NULL: one by one. */
-    bool (*stands)(void *ctx);
 } ses_source;
 
 #endif

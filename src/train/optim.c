@@ -24,6 +24,7 @@ struct ses_optim {
     ses_real *scratch;
     int64_t largest; /* numbers of scratch */
     int64_t steps;
+    ses_optim_call *call; /* [parameters]: those of the step that is taken */
 };
 
 const char *ses_optim_name(size_t i, const char **what)
@@ -161,8 +162,9 @@ ses_optim *ses_optim_new(ses_store *s, const ses_optim_options *options, ses_err
     o->state = ses_alloc_array(SES_OPTIM_BUFFERS * n, sizeof *o->state, e);
     o->group = o->state ? ses_alloc_array(n, sizeof *o->group, e) : NULL;
     o->begun = o->group ? ses_alloc_array(n, sizeof *o->begun, e) : NULL;
-    for (size_t i = 0; o->begun && i < n; i++) o->begun[i] = -1;
-    if (o->begun && ses_optim_regroup(o, e)) return o;
+    o->call = o->begun ? ses_alloc_array(n, sizeof *o->call, e) : NULL;
+    for (size_t i = 0; o->call && i < n; i++) o->begun[i] = -1;
+    if (o->call && ses_optim_regroup(o, e)) return o;
     ses_optim_free(o);
     return NULL;
 }
@@ -176,6 +178,7 @@ void ses_optim_free(ses_optim *o)
     ses_free(o->state);
     ses_free(o->group);
     ses_free(o->begun);
+    ses_free(o->call);
     ses_free(o);
 }
 
@@ -207,20 +210,24 @@ void ses_optim_exchange(ses_optim *o)
 
 void ses_optim_step(ses_optim *o, double lr, double grad_scale)
 {
-    ses_optim_call c = { .dev = o->dev, .opt = &o->opt, .scratch = o->scratch };
+    size_t n = 0;
     o->steps++;
     for (size_t i = 0; i < ses_store_count(o->store); i++) {
         if (o->group[i] < 0) continue;
-        c.w = ses_store_at(o->store, i)->tensor;
-        c.state = &o->state[SES_OPTIM_BUFFERS * i];
-        c.lr = (lr < 0 ? o->opt.lr : lr) * o->opt.group[o->group[i]].lr_scale;
-        c.decay = o->opt.group[o->group[i]].decay;
-        c.scale = grad_scale;
-        c.step = o->steps - o->begun[i];
-        o->kind->step(&c);
-        follow(o, &c);
+        o->call[n++] = (ses_optim_call){ .dev = o->dev,
+                                         .opt = &o->opt,
+                                         .scratch = o->scratch,
+                                         .w = ses_store_at(o->store, i)->tensor,
+                                         .state = &o->state[SES_OPTIM_BUFFERS * i],
+                                         .lr = (lr < 0 ? o->opt.lr : lr) * o->opt.group[o->group[i]].lr_scale,
+                                         .decay = o->opt.group[o->group[i]].decay,
+                                         .scale = grad_scale,
+                                         .step = o->steps - o->begun[i] };
     }
-    ses_store_refresh(o->store);
+    for (size_t i = 0; i < n && !o->kind->all; i++) o->kind->step(&o->call[i]);
+    if (n && o->kind->all) o->kind->all(o->call, n);
+    for (size_t i = 0; i < n; i++) follow(o, &o->call[i]);
+    if (!o->kind->all) ses_store_refresh(o->store);
 }
 
 int64_t ses_optim_steps(const ses_optim *o) { return o->steps; }

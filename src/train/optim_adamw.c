@@ -24,11 +24,25 @@ ses_adamw ses_adam_numbers(const ses_optim_call *c)
                         .scale = c->scale };
 }
 
-void ses_adam_step(const ses_optim_call *c)
+void ses_adam_all(const ses_optim_call *c, size_t n)
 {
-    ses_adamw a = ses_adam_numbers(c);
-    c->dev->wide.adamw(&c->dev->exec, ses_values(c->w), c->w->grad, c->state[0], c->state[1], ses_count(c->w),
-                       &a);
+    enum { MOST = 128 };
+    for (size_t from = 0; from < n; from += MOST) {
+        ses_adamw_part part[MOST];
+        size_t some = n - from < MOST ? n - from : MOST;
+        for (size_t i = 0; i < some; i++) {
+            const ses_optim_call *one = &c[from + i];
+            ses_tensor *w = one->w;
+            part[i] = (ses_adamw_part){ ses_values(w),
+                                        w->grad,
+                                        one->state[0],
+                                        one->state[1],
+                                        w->wide ? w->data : NULL,
+                                        ses_count(w),
+                                        ses_adam_numbers(one) };
+        }
+        c->dev->wide.adamw_list(&c->dev->exec, part, (int64_t)some);
+    }
 }
 
 const ses_optim_kind ses_optim_adamw = {
@@ -36,5 +50,5 @@ const ses_optim_kind ses_optim_adamw = {
     .what = "Adam with decoupled weight decay",
     .usual = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8 },
     .keeps = ses_adam_keeps,
-    .step = ses_adam_step,
+    .all = ses_adam_all,
 };

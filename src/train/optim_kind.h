@@ -30,7 +30,8 @@ typedef struct ses_optim_kind {
     ses_optim_options usual;
     bool scratch;
     void (*keeps)(const ses_optim_options *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS]);
-    void (*step)(const ses_optim_call *c);
+    void (*step)(const ses_optim_call *c);          /* of one parameter; or, all at once, */
+    void (*all)(const ses_optim_call *c, size_t n); /* which also makes the copies of narrow reals */
 } ses_optim_kind;
 
 #define SES_OPTIM(name) extern const ses_optim_kind ses_optim_##name;
@@ -40,6 +41,6 @@ typedef struct ses_optim_kind {
 /* Shared by the Adams: both moments; the numbers of a step. */
 void ses_adam_keeps(const ses_optim_options *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS]);
 ses_adamw ses_adam_numbers(const ses_optim_call *c);
-void ses_adam_step(const ses_optim_call *c);
+void ses_adam_all(const ses_optim_call *c, size_t n);
 
 #endif
