@@ -7,16 +7,18 @@
 #include "table.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { VOCAB = 30522, EVERY = 7 /* one token of so many has a label: 15 % */ };
+enum { VOCAB = 30522, GPT2_VOCAB = 50257, EVERY = 7 /* one token of so many has a label: 15 % */ };
 
 typedef struct size {
     const char *name;
     int64_t layers, hidden, heads;
     bool train, quick; /* measured in training; measured when there is little time */
     bool causal;       /* a GPT-2 instead of a BERT */
+    int64_t vocab;     /* 0: the usual */
 } size;
 
 static const size sizes[] = {
@@ -33,21 +35,39 @@ typedef struct load {
 static const load loads[] = { { 1, 8, NULL }, { 1, 128, NULL }, { 8, 128, NULL }, { 1, 512, NULL } };
 static const load train_load = { 8, 128, NULL };
 
+enum { QUANTILES = 32 };
+
+/* Lengths of sentences and of documents, quantile by quantile: SST-2's in BERT's tokens, and 16 to 512 evenly
+ * by their logarithm. */
+static const int16_t sentences[QUANTILES] = {
+    7,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+    23, 24, 25, 26, 27, 27, 28, 30, 31, 33, 34, 35, 37, 39, 42, 49
+};
+static const int16_t documents[QUANTILES] = { 17,  19,  21,  23,  26,  29,  32,  36,  40,  45,  50,
+                                              56,  62,  69,  77,  86,  96,  107, 119, 132, 147, 164,
+                                              183, 204, 227, 253, 282, 314, 350, 390, 435, 485 };
+
 /* On a GPU: fewer sizes, fuller. */
 static const struct gpu_row {
     size size;
     load load;
+    const int16_t *ragged; /* NULL, or the quantiles of lengths */
 } gpu_rows[] = {
     { { "bert-base", 12, 768, 12, true, true, false }, { 256, 128, NULL } },
     { { "bert-base", 12, 768, 12, true, false, false }, { 64, 512, NULL } },
     { { "bert-large", 24, 1024, 16, true, false, false }, { 128, 128, NULL } },
     { { "bert-256", 12, 256, 4, true, false, false }, { 512, 128, NULL } },
+    { { "bert-384", 12, 384, 6, true, true, false, 16384 }, { 512, 128, NULL } },
     { { "gpt2", 12, 768, 12, true, false, true }, { 32, 1024, NULL } },
     { { "bert-base", 12, 768, 12, false, true, false }, { 1, 128, NULL } },
     { { "bert-base", 12, 768, 12, false, false, false }, { 32, 128, NULL } },
     { { "bert-base", 12, 768, 12, false, true, false }, { 256, 128, NULL } },
     { { "bert-base", 12, 768, 12, false, false, false }, { 64, 512, NULL } },
     { { "bert-large", 24, 1024, 16, false, false, false }, { 64, 128, NULL } },
+    { { "bert-base", 12, 768, 12, true, false, false }, { 1024, 0, NULL }, sentences },
+    { { "bert-base", 12, 768, 12, true, false, false }, { 192, 0, NULL }, documents },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 1024, 0, NULL }, sentences },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 192, 0, NULL }, documents },
 };
 
 /* ---- a model and a batch ---- */
@@ -74,22 +94,25 @@ static void subject_free(subject *s)
     ses_free(s->labels);
 }
 
+static int64_t vocab_of(const size *z) { return z->vocab ? z->vocab : z->causal ? GPT2_VOCAB : VOCAB; }
+
 static void describe(char *text, size_t n, const size *z, bool train)
 {
     if (z->causal)
         snprintf(
             text, n,
-            "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 50257, "
-            "\"n_embd\": %" PRId64 ", \"n_layer\": %" PRId64 ", \"n_head\": %" PRId64
+            "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": %" PRId64
+            ", \"n_embd\": %" PRId64 ", \"n_layer\": %" PRId64 ", \"n_head\": %" PRId64
             ", \"n_positions\": 1024}",
-            z->hidden, z->layers, z->heads);
+            vocab_of(z), z->hidden, z->layers, z->heads);
     else
-        snprintf(
-            text, n,
-            "{\"model_type\": \"bert\", \"architectures\": [\"%s\"], \"vocab_size\": %d, \"hidden_size\": "
-            "%" PRId64 ", \"num_hidden_layers\": %" PRId64 ", \"num_attention_heads\": %" PRId64
-            ", \"intermediate_size\": %" PRId64 ", \"max_position_embeddings\": 512}",
-            train ? "BertForMaskedLM" : "BertModel", VOCAB, z->hidden, z->layers, z->heads, 4 * z->hidden);
+        snprintf(text, n,
+                 "{\"model_type\": \"bert\", \"architectures\": [\"%s\"], \"vocab_size\": %" PRId64
+                 ", \"hidden_size\": %" PRId64 ", \"num_hidden_layers\": %" PRId64
+                 ", \"num_attention_heads\": %" PRId64 ", \"intermediate_size\": %" PRId64
+                 ", \"max_position_embeddings\": 512}",
+                 train ? "BertForMaskedLM" : "BertModel", vocab_of(z), z->hidden, z->layers, z->heads,
+                 4 * z->hidden);
 }
 
 /* The model is made: what runs it. */
@@ -202,14 +225,22 @@ static void step(void *ctx, int64_t call)
 /* Multiply-adds of linear layers and attention, twice; backward is two more of each product. */
 static double flops(const size *z, const load *l, bool train)
 {
-    double T = (double)(l->seqs * l->len), C = (double)z->hidden, L = (double)z->layers;
-    double linear = 2 * T * L * (4 * C * C + 2 * C * 4 * C), attention = 4 * T * (double)l->len * C * L;
-    double rows = (double)((l->seqs * l->len + EVERY - 1) / EVERY);
-    double head = train ? 2 * rows * (C * C + C * VOCAB) : 2 * (double)l->seqs * C * C; /* pooler */
+    double T = (double)lay_out(l, NULL), C = (double)z->hidden, L = (double)z->layers, pairs = 0;
+    for (int64_t i = 0; i < l->seqs; i++) {
+        double len = (double)(l->lengths ? l->lengths[i] : l->len);
+        pairs += len * len;
+    }
+    double linear = 2 * T * L * (4 * C * C + 2 * C * 4 * C), attention = 4 * pairs * C * L;
+    double rows = z->causal ? T : ceil(T / EVERY);
+    double dense = z->causal ? 0 : C * C; /* before the vocabulary, or the pooler */
+    double head = train ? 2 * rows * (dense + C * (double)vocab_of(z)) : 2 * (double)l->seqs * dense;
     return (train ? 3 : 1) * (linear + attention + head);
 }
 
 /* ---- measuring and showing ---- */
+
+/* Bytes of a device's own memory, what the driver takes for itself included; 0: not told. */
+static size_t memory_of(const subject *s) { return s->dev->mem->used ? s->dev->mem->used(s->dev) : 0; }
 
 static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool train, ses_table *t,
                     ses_err *e)
@@ -238,7 +269,10 @@ static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool
     ses_table_cell(t, "%.0f", rate);
     ses_table_cell(t, share < 0 ? "-" : "%.0f%%", 100 * share);
     ses_table_style(t, ses_share_style(share));
-    return ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", share, e) &&
+    double bytes = (double)memory_of(s);
+    ses_table_cell(t, bytes ? "%.1f" : "-", 1e-9 * bytes);
+    return (!bytes || ses_bench_row(b, name, shape, bytes, "bytes", -1, e)) &&
+           ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", share, e) &&
            ses_bench_row(b, name, shape, rate, "tokens/s", share, e);
 }
 
@@ -295,16 +329,21 @@ static bool one_size(ses_bench *b, const size *z, ses_table *t, ses_err *e)
 
 static bool one_row(ses_bench *b, const struct gpu_row *r, ses_table *t, ses_err *e)
 {
-    subject s;
-    bool ok = subject_new(&s, b, &r->size, r->size.train, e) &&
-              measure(b, &s, &r->size, &r->load, r->size.train, t, e);
+    subject s = { 0 };
+    load l = r->load;
+    int64_t *lengths = r->ragged ? ses_alloc_array((size_t)l.seqs, sizeof *lengths, e) : NULL;
+    for (int64_t i = 0; lengths && i < l.seqs; i++) lengths[i] = r->ragged[i * 13 % QUANTILES];
+    l.lengths = lengths;
+    bool ok = (lengths || !r->ragged) && subject_new(&s, b, &r->size, r->size.train, e) &&
+              measure(b, &s, &r->size, &l, r->size.train, t, e);
     subject_free(&s);
+    ses_free(lengths);
     return ok;
 }
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_table *t = ses_table_new("Model||>Tokens|>ms|>tokens/s|>of peak", e);
+    ses_table *t = ses_table_new("Model||>Tokens|>ms|>tokens/s|>of peak|>GB", e);
     bool ok = t && (!b->model || one_folder(b, t, e)), sized = !b->model;
     for (size_t i = 0; ok && sized && b->dev->host && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
         if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
