@@ -1,5 +1,5 @@
-/* A warp a row. Rows of whole packs, up to 4 a lane, stay in registers; others are read again from the
- * cache. */
+/* Rows of whole packs stay in registers, a block several rows; others are a warp's, which reads them again
+ * from the cache. */
 #include "reduce_cuda.cuh"
 
 template <class T> struct norm_args {
@@ -57,53 +57,103 @@ template <class T> __global__ void norm_rows(norm_args<T> f)
     put_stat(f, row, mean, rstd);
 }
 
-/* P packs a lane at most; lanes past the end hold nothing. */
-template <class T, int P> __global__ void norm_packs(norm_args<T> f)
+/* Rows of whole packs: a block takes ROWS of them at a time, a pack a thread, and goes on to the next, so that
+ * gain and bias are read once. Threads past the end of a row hold zeros. */
+enum { ROWS = 2, MOST_WARPS = 8 };
+
+/* The sums of v[r] over the block, to all its threads; `turn` alternates, so that one barrier is enough. */
+__device__ static inline void sum_rows_of(float v[ROWS], float (&part)[2][ROWS][MOST_WARPS], int turn)
 {
-    enum { N = pack<T>::N };
-    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
-    int lane = threadIdx.x % WARP;
-    if (row >= f.rows) return;
-    int64_t at = row * f.cols;
-    float v[P][N], sum = 0, squares = 0;
-    for (int p = 0; p < P; p++) {
-        int64_t j = (int64_t)(p * WARP + lane) * N;
-        if (j >= f.cols) break;
-        pack<T> a = *(const pack<T> *)(f.a + at + j), r;
-        if (f.res) r = *(const pack<T> *)(f.res + at + j);
-        if (f.drop.threshold) {
-            float keep[N];
-            drop_pack<N>(keep, f.key, at + j, f.drop);
-            for (int k = 0; k < N; k++)
-                a.at[k] = cell<T>(keep[k] * num(a.at[k]) + (f.res ? num(r.at[k]) : 0));
-        } else if (f.res) {
-            for (int k = 0; k < N; k++) a.at[k] = cell<T>(num(a.at[k]) + num(r.at[k]));
-        }
-        if (f.s) *(pack<T> *)(f.s + at + j) = a;
-        for (int k = 0; k < N; k++) v[p][k] = num(a.at[k]), sum += v[p][k];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        v[r] = warp_sum(v[r]);
+        if (lane == 0) part[turn][r][warp] = v[r];
     }
-    float mean = warp_sum(sum) / (float)f.cols;
-    for (int p = 0; p < P; p++) {
-        if ((int64_t)(p * WARP + lane) * N >= f.cols) break;
-        for (int k = 0; k < N; k++) squares += (v[p][k] - mean) * (v[p][k] - mean);
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        v[r] = part[turn][r][0];
+        for (int w = 1; w < warps; w++) v[r] += part[turn][r][w];
     }
-    float rstd = 1 / sqrtf(warp_sum(squares) / (float)f.cols + f.eps);
-    for (int p = 0; p < P; p++) {
-        int64_t j = (int64_t)(p * WARP + lane) * N;
-        if (j >= f.cols) break;
-        pack<T> y;
-        for (int k = 0; k < N; k++)
-            y.at[k] = cell<T>((v[p][k] - mean) * rstd * f.gain[j + k] + f.bias[j + k]);
-        *(pack<T> *)(f.y + at + j) = y;
-    }
-    put_stat(f, row, mean, rstd);
 }
 
-/* Packs a lane needs for so many columns; 0: not by packs. */
-template <class T> static int64_t packs_a_lane(int64_t cols, bool aligned)
+template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_packs(norm_args<T> f)
 {
-    int64_t n = ceil_div(cols, (int64_t)WARP * pack<T>::N);
-    return aligned && cols % pack<T>::N == 0 && n <= 4 ? n : 0;
+    enum { N = pack<T>::N };
+    __shared__ float part[2][ROWS][MOST_WARPS];
+    int64_t j = threadIdx.x * N, step = (int64_t)gridDim.x * ROWS;
+    bool mine = j < f.cols;
+    float gain[N], bias[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) gain[k] = mine ? f.gain[j + k] : 0, bias[k] = mine ? f.bias[j + k] : 0;
+    for (int64_t first = (int64_t)blockIdx.x * ROWS; first < f.rows; first += step) {
+        pack<T> s[ROWS], res[ROWS];
+        float mean[ROWS] = {}, square[ROWS] = {};
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            int64_t at = (first + r) * f.cols + j;
+            if (!mine || first + r >= f.rows) continue;
+            s[r] = *(const pack<T> *)(f.a + at);
+            if (f.res) res[r] = *(const pack<T> *)(f.res + at);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            int64_t at = (first + r) * f.cols + j;
+            if (!mine || first + r >= f.rows) continue;
+            float keep[N];
+            if (f.drop.threshold) drop_pack<N>(keep, f.key, at, f.drop);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float v = num(s[r].at[k]);
+                if (f.drop.threshold) v *= keep[k];
+                if (f.res) v += num(res[r].at[k]);
+                s[r].at[k] = cell<T>(v);
+                mean[r] += num(s[r].at[k]);
+            }
+            if (f.s) *(pack<T> *)(f.s + at) = s[r];
+        }
+        sum_rows_of(mean, part, 0);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            mean[r] /= (float)f.cols;
+            if (!mine || first + r >= f.rows) continue;
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                float d = num(s[r].at[k]) - mean[r];
+                square[r] += d * d;
+            }
+        }
+        sum_rows_of(square, part, 1);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            int64_t row = first + r;
+            if (row >= f.rows) continue;
+            float rstd = 1 / sqrtf(square[r] / (float)f.cols + f.eps);
+            if (f.stat && threadIdx.x == 0) f.stat[2 * row] = mean[r], f.stat[2 * row + 1] = rstd;
+            if (!mine) continue;
+            pack<T> y;
+#pragma unroll
+            for (int k = 0; k < N; k++)
+                y.at[k] = cell<T>((num(s[r].at[k]) - mean[r]) * rstd * gain[k] + bias[k]);
+            *(pack<T> *)(f.y + row * f.cols + j) = y;
+        }
+    }
+}
+
+/* How such a kernel is launched; threads 0: not of these columns. */
+struct by_packs {
+    unsigned blocks, threads;
+};
+
+template <class T> static by_packs packs_for(const ses_cuda *g, int64_t rows, int64_t cols, bool aligned)
+{
+    int64_t warps = ceil_div(cols, (int64_t)WARP * pack<T>::N), all = ceil_div(rows, ROWS);
+    by_packs none = { 0, 0 };
+    if (!aligned || cols % pack<T>::N || warps > MOST_WARPS) return none;
+    int64_t most = g->cores * (24 / warps); /* what their registers allow a multiprocessor */
+    by_packs p = { (unsigned)(all < most ? all : most), (unsigned)(warps * WARP) };
+    return p;
 }
 
 template <class T>
@@ -125,15 +175,12 @@ static void norm(ses_exec *x, ses_real *y, ses_real *s, ses_real *stat, const se
                        key_of(drop) };
     if (rows <= 0) return;
     bool aligned = whole_packs(y) && whole_packs(s) && whole_packs(a) && whole_packs(res);
-    unsigned blocks = (unsigned)ceil_div(rows, WARPS);
     cudaStream_t stream = ses_cuda_stream(x->cuda);
-    switch (packs_a_lane<T>(cols, aligned)) {
-    case 1: norm_packs<T, 1><<<blocks, BLOCK, 0, stream>>>(f); break;
-    case 2: norm_packs<T, 2><<<blocks, BLOCK, 0, stream>>>(f); break;
-    case 3: norm_packs<T, 3><<<blocks, BLOCK, 0, stream>>>(f); break;
-    case 4: norm_packs<T, 4><<<blocks, BLOCK, 0, stream>>>(f); break;
-    default: norm_rows<T><<<blocks, BLOCK, 0, stream>>>(f);
-    }
+    by_packs p = packs_for<T>(x->cuda, rows, cols, aligned);
+    if (p.threads)
+        norm_packs<T><<<p.blocks, p.threads, 0, stream>>>(f);
+    else
+        norm_rows<T><<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, stream>>>(f);
     launched(x->cuda);
 }
 
@@ -183,91 +230,64 @@ template <class T> __device__ static inline void put_pack(sink<T> to, int64_t i,
     *(pack<T> *)(to.data + i) = out;
 }
 
-/* The warps' sums one after the other, so that their order is fixed, to the block's row of part. */
-template <class T, int P>
-__device__ static inline void put_sums(const norm_grad<T> &b, const float2 (&sum)[P][pack<T>::N])
+/* As norm_packs; on the way a thread adds up its columns for gain and bias. */
+template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_bwd_packs(norm_grad<T> b)
 {
     enum { N = pack<T>::N };
-    __shared__ float2 total[P * WARP * N];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    for (int w = 0; w < WARPS; w++) {
-        if (warp == w)
+    __shared__ float part[2][ROWS][MOST_WARPS], part_x[2][ROWS][MOST_WARPS];
+    int64_t j = threadIdx.x * N, step = (int64_t)gridDim.x * ROWS;
+    bool mine = j < b.cols;
+    float gain[N];
+    float2 sum[N] = {};
+    int turn = 0;
 #pragma unroll
-            for (int p = 0; p < P; p++)
+    for (int k = 0; k < N; k++) gain[k] = mine ? b.gain[j + k] : 0;
+    for (int64_t first = (int64_t)blockIdx.x * ROWS; first < b.rows; first += step, turn ^= 1) {
+        pack<T> dy[ROWS], s[ROWS];
+        float mean[ROWS], rstd[ROWS], g_sum[ROWS] = {}, gx_sum[ROWS] = {};
 #pragma unroll
-                for (int k = 0; k < N; k++) {
-                    float2 &to = total[(p * WARP + lane) * N + k], from = sum[p][k];
-                    to = w ? plus(to, from) : from;
-                }
-        __syncthreads();
-    }
-    for (int64_t j = threadIdx.x; j < b.cols; j += BLOCK) b.part[blockIdx.x * b.cols + j] = total[j];
-}
-
-/* P packs a lane; a warp takes every so many rows, so that it can add up for gain and bias on its way. */
-template <class T, int P> __global__ void __launch_bounds__(BLOCK, 2) norm_bwd_packs(norm_grad<T> b)
-{
-    enum { N = pack<T>::N };
-    int lane = threadIdx.x % WARP;
-    float2 sum[P][N] = {};
-    int64_t step = (int64_t)gridDim.x * WARPS;
-    for (int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP; row < b.rows; row += step) {
-        int64_t at = row * b.cols;
-        float mean = b.stat[2 * row], rstd = b.stat[2 * row + 1], g_sum = 0, gx_sum = 0;
-        pack<T> dy[P], s[P];
-#pragma unroll
-        for (int p = 0; p < P; p++) {
-            int64_t j = (int64_t)(p * WARP + lane) * N;
-            if (j < b.cols)
-                dy[p] = *(const pack<T> *)(b.dy + at + j), s[p] = *(const pack<T> *)(b.s + at + j);
+        for (int r = 0; r < ROWS; r++) {
+            int64_t row = first + r, at = row * b.cols + j;
+            if (row >= b.rows) continue;
+            mean[r] = b.stat[2 * row], rstd[r] = b.stat[2 * row + 1];
+            if (mine) dy[r] = *(const pack<T> *)(b.dy + at), s[r] = *(const pack<T> *)(b.s + at);
         }
 #pragma unroll
-        for (int p = 0; p < P; p++) {
-            int64_t j = (int64_t)(p * WARP + lane) * N;
-            if (j >= b.cols) break;
+        for (int r = 0; r < ROWS; r++) {
+            if (!mine || first + r >= b.rows) continue;
 #pragma unroll
             for (int k = 0; k < N; k++) {
-                float d = num(dy[p].at[k]), g = product_of(d, b.gain[j + k]);
-                float xhat = (num(s[p].at[k]) - mean) * rstd;
-                g_sum += g;
-                gx_sum += g * xhat;
-                sum[p][k] = plus(sum[p][k], make_float2(d * xhat, d));
+                float d = num(dy[r].at[k]), g = product_of(d, gain[k]);
+                float xhat = (num(s[r].at[k]) - mean[r]) * rstd[r];
+                g_sum[r] += g;
+                gx_sum[r] += g * xhat;
+                sum[k] = plus(sum[k], make_float2(d * xhat, d));
             }
         }
-        float g_mean = warp_sum(g_sum) / (float)b.cols, gx_mean = warp_sum(gx_sum) / (float)b.cols;
+        sum_rows_of(g_sum, part, turn);
+        sum_rows_of(gx_sum, part_x, turn);
 #pragma unroll
-        for (int p = 0; p < P; p++) {
-            int64_t j = (int64_t)(p * WARP + lane) * N;
-            if (j >= b.cols) break;
-            float ds[N];
+        for (int r = 0; r < ROWS; r++) {
+            int64_t at = (first + r) * b.cols + j;
+            if (!mine || first + r >= b.rows) continue;
+            float ds[N], g_mean = g_sum[r] / (float)b.cols, gx_mean = gx_sum[r] / (float)b.cols;
 #pragma unroll
             for (int k = 0; k < N; k++) {
-                float g = product_of(num(dy[p].at[k]), b.gain[j + k]), xhat = (num(s[p].at[k]) - mean) * rstd;
-                ds[k] = rstd * (g - g_mean - xhat * gx_mean);
+                float g = product_of(num(dy[r].at[k]), gain[k]);
+                ds[k] = rstd[r] * (g - g_mean - (num(s[r].at[k]) - mean[r]) * rstd[r] * gx_mean);
             }
-            if (b.dres.data) put_pack(b.dres, at + j, ds);
+            if (b.dres.data) put_pack(b.dres, at, ds);
             if (!b.da.data) continue;
             if (b.drop.threshold) {
                 float keep[N];
-                drop_pack<N>(keep, b.key, at + j, b.drop);
+                drop_pack<N>(keep, b.key, at, b.drop);
 #pragma unroll
                 for (int k = 0; k < N; k++) ds[k] *= keep[k];
             }
-            put_pack(b.da, at + j, ds);
+            put_pack(b.da, at, ds);
         }
     }
-    if (b.part) put_sums<T, P>(b, sum);
-}
-
-template <class T>
-static void launch_packs(const norm_grad<T> &b, int64_t packs, unsigned blocks, cudaStream_t stream)
-{
-    switch (packs) {
-    case 1: norm_bwd_packs<T, 1><<<blocks, BLOCK, 0, stream>>>(b); break;
-    case 2: norm_bwd_packs<T, 2><<<blocks, BLOCK, 0, stream>>>(b); break;
-    case 3: norm_bwd_packs<T, 3><<<blocks, BLOCK, 0, stream>>>(b); break;
-    default: norm_bwd_packs<T, 4><<<blocks, BLOCK, 0, stream>>>(b);
-    }
+    for (int k = 0; k < N && mine && b.part; k++) b.part[blockIdx.x * b.cols + j + k] = sum[k];
 }
 
 /* Two passes: the sums over rows come first, for da may be dy. */
@@ -305,20 +325,15 @@ static void norm_bwd(ses_exec *x, ses_sink da, ses_sink dres, ses_real *dgain, s
     if (rows <= 0) return;
     bool aligned = whole_packs(da.data) && whole_packs(dres.data) && whole_packs(dy) && whole_packs(s) &&
                    !(da.data && da.wide) && !(dres.data && dres.wide);
-    int64_t packs = packs_a_lane<T>(cols, aligned);
-    if (!packs) return bwd_by_rows<T>(x, b, dgain, dbias);
-    int64_t all = ceil_div(rows, WARPS), most = 2 * (int64_t)x->cuda->cores, blocks = all < most ? all : most;
-    cudaStream_t stream = ses_cuda_stream(x->cuda);
-    if (!dgain && !dbias) {
-        launch_packs<T>(b, packs, (unsigned)blocks, stream);
-        launched(x->cuda);
-        return;
-    }
-    b.part = (float2 *)scratch_lock(x->cuda, (size_t)(blocks * cols) * sizeof *b.part);
-    if (!b.part) return;
-    launch_packs<T>(b, packs, (unsigned)blocks, stream);
+    by_packs p = packs_for<T>(x->cuda, rows, cols, aligned);
+    if (!p.threads) return bwd_by_rows<T>(x, b, dgain, dbias);
+    bool sums = dgain || dbias;
+    if (sums) b.part = (float2 *)scratch_lock(x->cuda, (size_t)(p.blocks * cols) * sizeof *b.part);
+    if (sums && !b.part) return;
+    norm_bwd_packs<T><<<p.blocks, p.threads, 0, ses_cuda_stream(x->cuda)>>>(b);
     launched(x->cuda);
-    add_strips2(x, b.part, blocks, cols, dgain, dbias);
+    if (!sums) return;
+    add_strips2(x, b.part, p.blocks, cols, dgain, dbias);
     scratch_unlock(x->cuda);
 }
 

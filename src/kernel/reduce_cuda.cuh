@@ -121,15 +121,27 @@ template <class T, class F> static void sum_packs(ses_exec *x, sink<T> y, int64_
 }
 
 /* Sums of strips that stand at part, two of them, are added to y and z; either may be NULL. */
+static __global__ void add_pairs(const float2 *part, int64_t strips, int64_t cols, float *y, float *z)
+{
+    __shared__ float2 sums[WARP][WARP + 1];
+    int lane = threadIdx.x % WARP, across = threadIdx.x / WARP;
+    int64_t j = (int64_t)blockIdx.x * WARP + lane;
+    float2 sum = make_float2(0, 0);
+    if (j < cols)
+        for (int64_t i = across; i < strips; i += WARP) sum = plus(sum, part[i * cols + j]);
+    sums[across][lane] = sum;
+    __syncthreads();
+    if (across || j >= cols) return;
+    for (int i = 1; i < WARP; i++) sum = plus(sum, sums[i][lane]);
+    if (y) y[j] += sum.x;
+    if (z) z[j] += sum.y;
+}
+
 static inline void add_strips2(ses_exec *x, const float2 *part, int64_t strips, int64_t cols, float *y,
                                float *z)
 {
-    unsigned across = (unsigned)ceil_div(cols, STRIP_COLS);
-    auto take = [=] __device__(int64_t j, float2 sum) {
-        if (y) y[j] += sum.x;
-        if (z) z[j] += sum.y;
-    };
-    strip_totals<float2><<<across, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(part, strips, cols, take);
+    add_pairs<<<(unsigned)ceil_div(cols, WARP), WARP * WARP, 0, ses_cuda_stream(x->cuda)>>>(part, strips,
+                                                                                            cols, y, z);
     launched(x->cuda);
 }
 

@@ -5,6 +5,7 @@
 typedef struct attr {
     double eps;
     ses_drop drop; /* rate 0: none */
+    bool take;     /* x is given up: the sum takes its place */
 } attr;
 
 static const ses_drop *drop_of(const ses_node *n)
@@ -25,8 +26,10 @@ static bool infer(ses_node *n, ses_err *e)
         return ses_fail(e, SES_EARG, "rate %g; it must be at least 0 and below 1", drop_of(n)->rate);
     if (!ses_node_out(n, x->dim, e)) return false;
     bool keeps = ses_node_keeps(n), sums = (keeps && residual) || drop_of(n);
+    const attr *a = n->attr;
+    if (sums && a->take) n->saved[1] = x->f;
     return (!keeps || ses_node_save(n, 0, 2 * ses_rows(x), e)) &&
-           (!sums || ses_node_save_cells(n, 1, ses_count(x), e));
+           (!sums || n->saved[1] || ses_node_save_cells(n, 1, ses_count(x), e));
 }
 
 static void forward(const ses_node *n)
@@ -78,7 +81,7 @@ ses_tensor *ses_layer_norm(ses_tape *t, ses_tensor *x, ses_tensor *residual, ses
 ses_tensor *ses_layer_norm_dropped(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,
                                    ses_tensor *gain, ses_tensor *bias, double eps)
 {
-    attr a = { eps, { rate, ses_tape_key(t) } }; /* the place counts whether or not it draws */
+    attr a = { eps, { rate, ses_tape_key(t) }, true }; /* the place counts whether or not it draws */
     if (!ses_tape_training(t)) a.drop.rate = 0;
     return ses_apply(t, &ses_op_layer_norm, SES_IN(x, residual, gain, bias), &a);
 }

@@ -5,8 +5,9 @@
 
 #include "tensor/device.h"
 
-enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 }; /* logits at a time */
-enum { GPU_ROW = 64 };                           /* a GPU's products want rows of logits to begin on these */
+enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 };  /* logits at a time */
+static const int64_t GPU_KEPT = INT64_C(1) << 31; /* so many at most are kept for the way back */
+enum { GPU_ROW = 64 };                            /* a GPU's products want rows of logits to begin on these */
 enum { LOSS, ROWS, LOGITS }; /* saved: as in cross_entropy.c; lse and each row's loss; logits */
 
 static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->host; }
@@ -48,7 +49,7 @@ static bool infer(ses_node *n, ses_err *e)
                         (long long)ses_rows(x));
     if (!ses_want_range(n, 3, w->dim[0], true, "label", e)) return false;
     if (!ses_node_save(n, LOSS, 2, e) || !ses_node_save(n, ROWS, 2 * ses_rows(x), e)) return false;
-    bool keep = !on_host(n) && ses_node_keeps(n) && rows_at_once(n) == ses_rows(x);
+    bool keep = !on_host(n) && ses_node_keeps(n) && ses_rows(x) * pitch(n) <= GPU_KEPT;
     if (keep && !ses_node_save_cells(n, LOGITS, ses_rows(x) * pitch(n), e)) return false;
     n->out = ses_tensor_over(n->tape, n->saved[LOSS], SES_REAL, SES_DIM(1), e);
     return n->out != NULL;
@@ -68,9 +69,10 @@ static void forward(const ses_node *n)
     int64_t all = ses_rows(n->in[0]), V = n->in[1]->dim[0], ld = pitch(n), step = rows_at_once(n);
     const int32_t *label = n->in[3]->i;
     ses_real *lse = n->saved[ROWS], *loss = lse + all;
-    ses_real *chunk = n->saved[LOGITS] ? n->saved[LOGITS] : ses_scratch(n, step * ld);
+    ses_real *kept = n->saved[LOGITS], *chunk = kept ? kept : ses_scratch(n, step * ld);
     for (int64_t from = 0; chunk && from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
+        if (kept) chunk = ses_real_at(n, kept, from * ld);
         logits(n, chunk, from, rows);
         n->k->xent_rows(n->exec, loss + from, lse + from, chunk, label + from, rows, V, ld);
     }
@@ -83,16 +85,16 @@ static void backward(const ses_node *n)
     int64_t all = ses_rows(x), V = w->dim[0], N = columns(n), C = w->dim[1], ld = pitch(n),
             step = rows_at_once(n);
     const int32_t *label = n->in[3]->i;
-    ses_real *chunk = ses_scratch(n, step * ld);
+    ses_real *kept = n->saved[LOGITS], *chunk = ses_scratch(n, step * ld);
     if (!chunk) return;
     ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
     ses_sink db = ses_grad_zeroed(n, 2);
     for (int64_t from = 0; from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
-        if (!n->saved[LOGITS]) logits(n, chunk, from, rows);
+        if (!kept) logits(n, chunk, from, rows);
         n->k->xent_bwd(n->exec, (ses_sink){ chunk, false }, n->out->grad, n->saved[LOSS],
-                       n->saved[ROWS] + from, n->saved[LOGITS] ? n->saved[LOGITS] : chunk, label + from, rows,
-                       V, ld);
+                       n->saved[ROWS] + from, kept ? ses_real_at(n, kept, from * ld) : chunk, label + from,
+                       rows, V, ld);
         ses_gemm gx = ses_gemm_nn(ses_sink_at(n, dx, from * C).data, chunk, w->f, rows, C, N);
         ses_gemm gw = ses_gemm_tn(dw.data, chunk, ses_real_at(n, x->f, from * C), N, C, rows);
         gx.a_row = gw.a_col = ld;

@@ -107,7 +107,8 @@ void *ses_tape_host(ses_tape *t, size_t n, size_t size);
 ses_tensor *ses_embed_padded(ses_tape *t, int n, ses_tensor *const table[], ses_tensor *const id[],
                              const int32_t pad[SES_MAX_TABLES]);
 
-/* ses_layer_norm of x dropped out at this rate. */
+/* ses_layer_norm of x dropped out at this rate. x is given up, since nothing needs it but what made it: its
+ * memory takes the sum. */
 ses_tensor *ses_layer_norm_dropped(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,
                                    ses_tensor *gain, ses_tensor *bias, double eps);
 
