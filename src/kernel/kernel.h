@@ -82,8 +82,8 @@ typedef struct ses_attn {
     const ses_real
         *dist; /* NULL, or [2 max_k - 1][heads]: added to the score at distance r from row r + max_k - 1 */
     const ses_real *bias; /* NULL, or laid out as probs: added to the score */
-    double drop; /* dropout rate, 0: none. What is kept is scaled by 1 / (1 - drop) */
-    ses_key key; /* element (h, query t, key j of its sequence) draws as ses_attn_draw says */
+    double drop;          /* dropout rate, 0: none. What is kept is scaled by 1 / (1 - drop) */
+    ses_key key;          /* element (h, query t, key j of its sequence) draws as ses_attn_draw says */
 } ses_attn;
 
 typedef struct ses_attn_grad {

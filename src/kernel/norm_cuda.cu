@@ -57,8 +57,8 @@ template <class T> __global__ void norm_rows(norm_args<T> f)
     put_stat(f, row, mean, rstd);
 }
 
-/* Rows of whole packs: a block takes ROWS of them at a time, a pack a thread, and goes on to the next, so that
- * gain and bias are read once. Threads past the end of a row hold zeros. */
+/* Rows of whole packs: a block takes ROWS of them at a time, a pack a thread, and goes on to the next, so
+ * that gain and bias are read once. Threads past the end of a row hold zeros. */
 enum { ROWS = 2, MOST_WARPS = 8 };
 
 /* The sums of v[r] over the block, to all its threads; `turn` alternates, so that one barrier is enough. */

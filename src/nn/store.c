@@ -145,7 +145,7 @@ int64_t ses_store_trained(const ses_store *s)
     return n;
 }
 
-/* Numbers a parameter takes: matrices in whole groups of 8 rows, the rest zeros, for products that want it. */
+/* Numbers a parameter takes: matrices in groups of 8 rows, the rest zeros, for products that want it. */
 static size_t padded(const ses_tensor *t)
 {
     enum { ROWS = 8 };

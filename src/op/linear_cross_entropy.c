@@ -1,6 +1,5 @@
-/* Cross entropy of x w' + b. Rows go through in chunks, and backward makes each chunk's logits again, unless a
- * GPU has them all at once and keeps them. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or
- * none. */
+/* Cross entropy of x w' + b. Rows go through in chunks, and backward makes each chunk's logits again, unless
+ * a GPU keeps them. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or none. */
 #include "gemm_weight.h"
 
 #include "tensor/device.h"
@@ -18,8 +17,8 @@ static int64_t pitch(const ses_node *n)
     return on_host(n) ? V : (V + GPU_ROW - 1) / GPU_ROW * GPU_ROW;
 }
 
-/* Columns of the products: where the weight has room for it, on whole packs of a GPU. Those past V are zeros of
- * the weight and get a gradient of zero. */
+/* Columns of the products: where the weight has room for it, on whole packs of a GPU. Those past V are zeros
+ * of the weight and get a gradient of zero. */
 static int64_t columns(const ses_node *n)
 {
     enum { PACK = 8 };

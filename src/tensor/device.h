@@ -15,7 +15,7 @@ typedef struct ses_device_memory {
     void (*download)(ses_device *d, void *host, const void *from, size_t size); /* waits */
     void (*move)(ses_device *d, void *to, const void *from, size_t size);       /* may overlap */
     void (*narrow)(ses_device *d, void *to, const ses_real *from, int64_t n);   /* where reals are narrow */
-    size_t (*used)(ses_device *d); /* bytes of it in use, by anyone; NULL: not told */
+    size_t (*used)(ses_device *d);         /* bytes of it in use, by anyone; NULL: not told */
     bool (*ok)(ses_device *d, ses_err *e); /* has nothing failed that was queued so far? NULL: nothing can */
     void (*close)(ses_device *d);
 } ses_device_memory;
