@@ -69,7 +69,7 @@ void ses_dense_add_side(ses_store *s, ses_dense *const d[], int n, int64_t out, 
 static bool lies_at(const ses_tensor *first, const ses_tensor *part, int64_t n)
 {
     const char *data = first->data, *at = part->data;
-    return at == data + n * (int64_t)ses_dtype_size(first->dtype) && !first->wide == !part->wide &&
+    return data && at == data + n * (int64_t)ses_dtype_size(first->dtype) && !first->wide == !part->wide &&
            (!first->wide || part->wide == first->wide + n) && first->wants_grad == part->wants_grad &&
            (!first->wants_grad || part->grad == first->grad + n);
 }
