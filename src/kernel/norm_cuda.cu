@@ -23,7 +23,8 @@ static ses_key key_of(const ses_drop *d)
 template <class T> __device__ static inline float sum_at(const norm_args<T> &f, int64_t i)
 {
     float a = num(f.a[i]);
-    if (f.drop.threshold) a *= kept(f.key, (uint64_t)i, f.drop.threshold, f.drop.scale);
+    float keep = f.drop.threshold ? kept(f.key, (uint64_t)i, f.drop.threshold, f.drop.scale) : 1;
+    if (f.drop.threshold) a = keep > 0 ? a * keep : 0;
     return f.res ? num(cell<T>(a + num(f.res[i]))) : num(cell<T>(a));
 }
 
@@ -106,7 +107,7 @@ template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_packs(norm_a
 #pragma unroll
             for (int k = 0; k < N; k++) {
                 float v = num(s[r].at[k]);
-                if (f.drop.threshold) v *= keep[k];
+                if (f.drop.threshold) v = keep[k] > 0 ? v * keep[k] : 0;
                 if (f.res) v += num(res[r].at[k]);
                 s[r].at[k] = cell<T>(v);
                 mean[r] += num(s[r].at[k]);

@@ -19,7 +19,7 @@ static ses_real keep(const ses_drop *d, int64_t i)
 /* s as it is or would be stored: the result is the same with and without storing it. */
 static ses_real sum_at(const forward *f, int64_t i)
 {
-    ses_real a = f->drop ? keep(f->drop, i) * f->a[i] : f->a[i];
+    ses_real factor = keep(f->drop, i), a = factor > 0 ? factor * f->a[i] : 0; /* dropped: whatever it was */
     return f->res ? a + f->res[i] : a;
 }
 
