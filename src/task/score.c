@@ -98,7 +98,7 @@ static bool read_losses(ses_scorer *s, const asked *a, const ses_tensor *x, ses_
     ses_tensor *lse = ses_tape_input(s->tape, lost, SES_DIM(a->n));
     if (!right || !each || !lse) return false;
     const ses_kernels *k = x->dtype == SES_REAL ? &d->wide : &d->k;
-    k->xent_rows(&d->exec, ses_values(each), ses_values(lse), x->f, right->i, a->n, ses_cols(x));
+    k->xent_rows(&d->exec, ses_values(each), ses_values(lse), x->f, right->i, a->n, ses_cols(x), ses_cols(x));
     d->mem->download(d, lost, ses_values(each), (size_t)a->n * sizeof *lost);
     return true;
 }
