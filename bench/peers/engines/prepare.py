@@ -82,7 +82,7 @@ def make_onnx(folder, name):
     """As exported, from plain attention."""
     cls = tf.AutoModelForSequenceClassification if name not in ("bert-base", "minilm") else tf.AutoModel
     model = cls.from_pretrained(folder, attn_implementation="eager").eval()
-    ids = torch.arange(32).reshape(2, 16) * 7919 % 30522
+    ids = torch.arange(32).reshape(2, 16) * 7919 % model.config.vocab_size
     given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     if name != "distilbert":
         given["token_type_ids"] = torch.zeros_like(ids)
