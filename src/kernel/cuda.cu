@@ -82,6 +82,7 @@ ses_kernels ses_kernels_cuda(bool narrow)
 {
     ses_kernels k = {};
     ses_cuda_attention(&k, narrow);
+    ses_cuda_draw(&k, narrow);
     ses_cuda_elementwise(&k, narrow);
     ses_cuda_gather(&k, narrow);
     ses_cuda_gemm(&k, narrow);

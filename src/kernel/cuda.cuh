@@ -36,6 +36,7 @@ void ses_blas_free(ses_blas *b);
 
 /* Each family fills in its slots of the table, for float or for bf16. */
 void ses_cuda_attention(ses_kernels *k, bool narrow);
+void ses_cuda_draw(ses_kernels *k, bool narrow);
 void ses_cuda_elementwise(ses_kernels *k, bool narrow);
 void ses_cuda_gather(ses_kernels *k, bool narrow);
 void ses_cuda_gemm(ses_kernels *k, bool narrow);

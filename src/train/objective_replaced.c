@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "op/op.h"
+#include "tensor/device.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,23 +17,17 @@ static bool lay(ses_laying *w, const ses_objective *o, const ses_passage *p, ses
     return ses_lay_masks(w, o, p, e) && ses_lay_framed(w, p, w->text.p, w->chosen.p, d, e);
 }
 
-/* One token of each row x [n, V], drawn from softmax(x / heat): the largest of x / heat plus Gumbel noise. */
+/* One token of each row x [n, V], drawn from softmax(x / heat); only these leave the device. */
 static bool draw_tokens(ses_tape *t, const ses_tensor *x, double heat, int64_t n, int32_t *out, ses_err *e)
 {
-    int64_t V = ses_cols(x);
-    ses_real *row = ses_alloc_array((size_t)ses_count(x), sizeof *row, e);
+    ses_device *d = ses_tape_device(t);
+    const ses_kernels *k = x->dtype == SES_REAL ? &d->wide : &d->k;
     ses_key key = ses_tape_key(t);
-    bool ok = row && ses_tape_read(t, x, row);
-    for (int64_t i = 0; ok && i < n; i++) {
-        double best = -INFINITY;
-        for (int64_t v = 0; v < V; v++) {
-            double u = (ses_rand32(key, (uint64_t)(i * V + v)) + 0.5) * 0x1p-32;
-            double score = (double)row[i * V + v] / heat - log(-log(u));
-            if (score > best) best = score, out[i] = (int32_t)v;
-        }
-    }
-    ses_free(row);
-    return ok || (ses_tape_ok(t, e), false);
+    ses_tensor *pick = ses_tape_ints(t, out, n);
+    if (!pick) return ses_tape_ok(t, e);
+    k->draw(&d->exec, pick->i, x->f, n, ses_cols(x), heat, key);
+    d->mem->download(d, out, pick->data, (size_t)n * sizeof *out);
+    return ses_tape_ok(t, e);
 }
 
 /* A batch twice: for the generator as it was laid, and for the model, with what the generator said. */
