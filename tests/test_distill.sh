@@ -15,7 +15,7 @@ awk 'BEGIN { FS = OFS = "\t" } NR > 1 { $2 = NR % 3 ? "pos" : "neg" } { print }'
 teach="--teacher $tmp/teacher --hard-weight 0 --soft-weight 1"
 # shellcheck disable=SC2086
 ok "a student" exits 0 "$sesame" finetune $small --task classify --train "$tmp/wrong.tsv" --eval "$tmp/dev.tsv" $teach \
-    --temperature 2 --epochs 4 -o "$tmp/student"
+    --temperature 2 --epochs 12 -o "$tmp/student"
 ok "learns from it" above "$(score eval_accuracy "$tmp/student/all_results.json")" 0.95
 # shellcheck disable=SC2086
 ok "begun with its layers" exits 0 "$sesame" finetune $small --task classify --train "$tmp/wrong.tsv" \
