@@ -19,6 +19,8 @@ typedef struct ses_sentence_options {
     bool train, dry, lean;   /* as of ses_model_options, */
     uint64_t seed;           /* too */
     const ses_json *config;  /* without a folder: a model of this config.json at random */
+    const ses_lora *lora;    /* of the model, as of ses_model_options: an adapter to be trained, */
+    const char *base;        /* or of the folder's adapter: the model it belongs to */
 } ses_sentence_options;
 
 /* dir NULL: with options->config a new one. */

@@ -22,7 +22,7 @@ typedef struct args {
     int64_t shard;
     ses_dtype tables; /* quantize's */
     const char *adapter;
-    bool overwrite, strict, json;
+    bool keep, overwrite, strict, json;
 } args;
 
 static const ses_dtype dtypes[] = { SES_F32, SES_F16, SES_BF16, SES_I8 };
@@ -44,6 +44,11 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, adapter),
       .value = "DIR",
       .help = "a LoRA adapter to add to the weights; where DIR is an adapter's folder itself, it is" },
+    { .name = "keep-adapter",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, keep),
+      .help = "DIR is an adapter's folder, and OUT will be one, too: the numbers in --dtype, the model named "
+              "as \"../NAME\" where OUT lies beside it, the tokenizer only where the model's is another" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
@@ -137,18 +142,23 @@ static bool copy_file(const char *from, const char *to, bool overwrite, ses_err 
     return ok;
 }
 
-/* A file of the folder as it is, where there is one. */
+bool ses_convert_copy(const char *from, const char *to, const char *name, bool overwrite, ses_buf *copied,
+                      ses_err *e)
+{
+    char *a = ses_path_join(from, name, e), *b = ses_path_join(to, name, e);
+    bool ok = a && b;
+    if (ok && ses_path_exists(a) && !same_file(a, b)) {
+        ok = copy_file(a, b, overwrite, e);
+        ses_buf_appendf(copied, "%s%s", copied->len ? ", " : "", name);
+    }
+    ses_free(a);
+    ses_free(b);
+    return ok;
+}
+
 static bool copy_named(job *j, const char *dir, const char *name, ses_err *e)
 {
-    char *from = ses_path_join(dir, name, e), *to = ses_path_join(j->to, name, e);
-    bool ok = from && to;
-    if (ok && ses_path_exists(from) && !same_file(from, to)) {
-        ok = copy_file(from, to, j->save.overwrite, e);
-        ses_buf_appendf(&j->copied, "%s%s", j->copied.len ? ", " : "", name);
-    }
-    ses_free(from);
-    ses_free(to);
-    return ok;
+    return ses_convert_copy(dir, j->to, name, j->save.overwrite, &j->copied, e);
 }
 
 /* The tokenizer's files, and of a cross-encoder what its scores go through. */
@@ -297,7 +307,15 @@ static bool run_job(ses_call *c, const args *a, ses_err *e)
     return ok;
 }
 
-static bool run(ses_call *c, ses_err *e) { return run_job(c, c->args, e); }
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    if (!a->keep) return run_job(c, a, e);
+    if (a->adapter || a->shard || a->strict)
+        return ses_fail(e, SES_EUSAGE, "--keep-adapter excludes --merge-adapter, --shard-size and --strict");
+    return ses_convert_adapter(c, c->rest[0], c->rest[1], a->dtype >= 0 ? dtypes[a->dtype] : SES_F32,
+                               a->overwrite, a->json, e);
+}
 
 bool ses_convert_to(ses_call *c, ses_dtype dtype, ses_dtype tables, bool overwrite, ses_err *e)
 {
@@ -309,6 +327,7 @@ bool ses_convert_to(ses_call *c, ses_dtype dtype, ses_dtype tables, bool overwri
 static const ses_example examples[] = {
     { "sesame convert bert-base-uncased bert-base-f16 --dtype f16", "a copy of half the size" },
     { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "model and adapter in one" },
+    { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "an adapter in half the space" },
     { "sesame convert bert-large bert-large-cut --shard-size 500M", "weights in files of at most 500 MiB" },
     { 0 },
 };
@@ -320,7 +339,8 @@ const ses_command ses_command_convert = {
     .description =
         "Reads the model in folder DIR, weights in safetensors or pytorch_model.bin, and writes it to folder "
         "OUT: config.json and safetensors weights, as the reference library reads and writes them, and the "
-        "tokenizer's files as they are. A LoRA adapter is merged into the weights. A sentence encoder "
+        "tokenizer's files as they are. A LoRA adapter is merged into the weights, unless --keep-adapter. A "
+        "sentence encoder "
         "(modules.json) is written with its modules.\n\n"
         "Numbers are rounded to nearest. Those that do not fit the new format, and NaN or infinity among "
         "the weights, are an error, and nothing is written. Each file appears whole or not at all; what is "

@@ -58,13 +58,14 @@ static bool known(const ses_json *c, ses_err *e)
     return true;
 }
 
-/* Where a folder says its model is: as it stands, or as seen from that folder. */
+/* Where a folder says its model is: as seen from that folder, or as it stands. The first is first, so that a
+ * pair of folders means the same wherever one is. */
 static char *find_base(const char *dir, const char *named, ses_err *e)
 {
-    if (has_file(named, "config.json")) return ses_strdup(named, e);
     char *beside = *named == '/' ? NULL : ses_path_join(dir, named, e);
     if (beside && has_file(beside, "config.json")) return beside;
     ses_free(beside);
+    if (has_file(named, "config.json")) return ses_strdup(named, e);
     ses_fail(e, SES_EIO,
              "%s: \"base_model_name_or_path\" is \"%s\", and there is no such folder with a model; --adapter "
              "with the model's folder as --model says where it is",
@@ -266,18 +267,31 @@ static void put_saved(const ses_model *m, ses_json_writer *w)
         ses_json_put_null(w);
 }
 
-static void put_config(const ses_model *m, ses_json_writer *w)
+char *ses_adapter_base_name(const char *base, const char *dir)
+{
+    char *whole = realpath(base, NULL), *own = whole ? realpath(dir, NULL) : NULL;
+    const char *last = own ? ses_path_base(own) : NULL, *name = own ? ses_path_base(whole) : NULL;
+    size_t n = own ? (size_t)(name - whole) : 0;
+    if (n >= 3 && n == (size_t)(last - own) && !strncmp(own, whole, n) && strcmp(name, last)) {
+        memmove(whole + 3, name, strlen(name) + 1); /* "/x/NAME" to "../NAME" */
+        memcpy(whole, "../", 3);
+    }
+    ses_free(own);
+    return whole;
+}
+
+static void put_config(const ses_model *m, const char *dir, ses_json_writer *w)
 {
     static const char *const nothing[] = { "auto_mapping", "layer_replication", "layers_pattern",
                                            "layers_to_transform", "revision" };
     static const char *const empty[] = { "alpha_pattern", "loftq_config", "rank_pattern" };
     const ses_adapter *a = m->adapter;
     const ses_head *head = m->class->head[0].head;
-    char *whole = realpath(a->base, NULL); /* found from any folder */
+    char *named = ses_adapter_base_name(a->base, dir);
     ses_json_begin_object(w);
     put_pair(w, "peft_type", "LORA");
     put_pair(w, "task_type", head ? head->peft : "FEATURE_EXTRACTION");
-    put_pair(w, "base_model_name_or_path", whole ? whole : a->base);
+    put_pair(w, "base_model_name_or_path", named ? named : a->base);
     ses_json_put_key(w, "r"), ses_json_put_int(w, a->lora.rank);
     ses_json_put_key(w, "lora_alpha"), ses_json_put_real(w, a->lora.alpha);
     ses_json_put_key(w, "lora_dropout"), ses_json_put_real(w, a->lora.drop);
@@ -296,7 +310,7 @@ static void put_config(const ses_model *m, ses_json_writer *w)
         ses_json_end_object(w);
     }
     ses_json_end_object(w);
-    ses_free(whole);
+    ses_free(named);
 }
 
 bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite, ses_err *e)
@@ -304,7 +318,7 @@ bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite
     ses_json_writer *w = ses_json_writer_new(2, e);
     char *path = w ? ses_path_join(dir, SES_ADAPTER_CONFIG, e) : NULL;
     size_t n;
-    if (path) put_config(m, w);
+    if (path) put_config(m, dir, w);
     const char *text = path ? ses_json_writer_text(w, &n, e) : NULL;
     bool ok = text && ses_file_write(path, text, n, overwrite, e);
     ses_json_writer_free(w);

@@ -126,9 +126,13 @@ static bool choose_layer(ses_sentence *s, int64_t layer, ses_err *e)
 static bool open_model(ses_sentence *s, ses_device *dev, const ses_sentence_options *o, ses_err *e)
 {
     const char *path = s->modules.item[0].path;
-    ses_model_options m = {
-        .bare = true, .train = o->train, .dry = o->dry, .lean = o->lean, .seed = o->seed
-    };
+    ses_model_options m = { .bare = true,
+                            .train = o->train,
+                            .dry = o->dry,
+                            .lean = o->lean,
+                            .seed = o->seed,
+                            .lora = o->lora,
+                            .base = o->base };
     if (s->dir) s->model_dir = path && *path ? ses_path_join(s->dir, path, e) : ses_strdup(s->dir, e);
     if (s->dir && !s->model_dir) return false;
     s->model = s->dir ? ses_model_open(s->model_dir, dev, &m, e) : ses_model_new(o->config, dev, &m, e);

@@ -10,7 +10,7 @@ bool ses_encoder_load(ses_pipeline *p, ses_err *e)
     ses_encoder *my = p->self;
     if (a->normalize && a->no_normalize)
         return ses_fail(e, SES_EUSAGE, "--normalize and --no-normalize exclude each other");
-    ses_sentence_options o = { .pooling = a->pooling, .layer = a->layer };
+    ses_sentence_options o = { .pooling = a->pooling, .layer = a->layer, .base = p->base };
     o.normalize = a->normalize      ? SES_NORMALIZE_ON
                   : a->no_normalize ? SES_NORMALIZE_OFF
                                     : SES_NORMALIZE_AS_FOLDER;

@@ -229,9 +229,7 @@ static bool open_model(ses_tuner *t, const char *dir, bool train, uint64_t seed,
     ses_model_options o = { .train = train, .seed = seed, .config = config, .new_heads = train };
     ses_sentence_options s = { .pooling = t->o.pooling, .train = train, .seed = seed, .config = config };
     s.max_tokens = t->o.max_length;
-    o.base = t->o.base, o.lora = t->o.lora;
-    if (!t->o.kind->head && (o.lora || o.base))
-        return ses_fail(e, SES_EUNSUPPORTED, "%s: adapters of sentence encoders", t->o.kind->name);
+    o.base = s.base = t->o.base, o.lora = s.lora = t->o.lora;
     if (!t->o.kind->head) {
         t->sentence = ses_sentence_open(dir, t->dev, &s, e);
         t->model = t->sentence ? ses_sentence_model(t->sentence) : NULL;

@@ -1,0 +1,55 @@
+#!/bin/sh
+# The models that ship, from text to weights: tokenizer, token file, pretraining, rounding.
+#     sh docs/recipes/sesame-small.sh CORPUS VALID OUT
+# CORPUS and VALID: English, a paragraph a line, an empty line between documents; plain or .xz. Leaves in OUT
+#     small-f16      the encoder as it was trained, in 16 bits: what full fine-tuning begins with
+#     sesame-small   the encoder as it ships, in 8 bits: what adapters stand beside
+#     sesame-gpt     the generator as it ships, where PARTS asks for it
+# By variables: DEVICE (cuda), DTYPE (bf16 on a GPU), TIME and GPT_TIME of the two runs, BATCH tokens an update, LR,
+# CONFIG, VOCAB, LENGTH of rows, PARTS (encoder generator), EXTRA and GPT_EXTRA: further options of pretrain. On two cores, for a try:
+#     DEVICE=cpu TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
+set -eu
+corpus=$1 valid=$2 out=$3
+here=$(dirname "$0")
+sesame=${SESAME:-build/sesame} device=${DEVICE:-cuda}
+case $device in cuda*) dtype=${DTYPE:-bf16} ;; *) dtype=${DTYPE:-f32} ;; esac
+work=$out/work
+mkdir -p "$work"
+text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
+made() { [ -e "$1" ] && echo "$1 is there" >&2; }
+
+tokenizer() { # NAME OPTION...
+    name=$1
+    shift
+    made "$work/$name.json" || text "$corpus" | "$sesame" train-tokenizer -q -o "$work/$name.json" "$@" -
+    for part in corpus valid; do
+        eval "from=\$$part"
+        made "$work/$part-$name.ids" ||
+            "$sesame" corpus build -q --tokenizer "$work/$name.json" -o "$work/$part-$name.ids" "$from" >/dev/null
+    done
+}
+
+train() { # NAME TOKENIZER TIME OPTION...
+    name=$1 t=$2 time=$3
+    shift 3
+    "$sesame" pretrain --corpus "$work/corpus-$t.ids" --eval "$work/valid-$t.ids" --tokenizer "$work/$t.json" \
+        --output "$work/$name" --device "$device" --dtype "$dtype" --max-time "$time" --tokens-per-batch "${BATCH:-65536}" \
+        --save-every -1 --eval-every "${EVAL_EVERY:--1}" --eval-tokens "${EVAL_TOKENS:-1000000}" --overwrite "$@"
+}
+
+case ${PARTS:-encoder generator} in *encoder*)
+    tokenizer word --type wordpiece --lowercase --vocab-size "${VOCAB:-8192}" --limit-alphabet 120
+    # shellcheck disable=SC2086  # several options
+    train encoder word "${TIME:-7m}" --config "${CONFIG:-$here/sesame-small.json}" --objective mlm --mask-rate 0.3 \
+        --mask-rate-end 0.15 --length "${LENGTH:-128:0.9,512:0.1}" --lr "${LR:-1e-3}" --weight-decay 0.05 --warmup 0.05 \
+        ${EXTRA:-}
+    "$sesame" convert "$work/encoder" "$out/small-f16" --dtype f16 --overwrite -q
+    "$sesame" quantize "$out/small-f16" "$out/sesame-small" --dtype int8 --embeddings int8 --overwrite -q ;;
+esac
+case ${PARTS:-encoder generator} in *generator*)
+    tokenizer byte --type bpe --vocab-size 4096
+    # shellcheck disable=SC2086  # several options
+    train generator byte "${GPT_TIME:-2m}" --config "$here/sesame-gpt.json" --objective clm --length 256 --lr 2e-3 \
+        --weight-decay 0.05 --warmup 0.05 ${GPT_EXTRA:-}
+    "$sesame" quantize "$work/generator" "$out/sesame-gpt" --dtype int8 --embeddings int8 --overwrite -q ;;
+esac

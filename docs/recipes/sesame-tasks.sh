@@ -1,0 +1,228 @@
+#!/bin/sh
+# What the shipped encoder is fine-tuned for, and every score in docs/MODELS.md:
+#     sh docs/recipes/sesame-tasks.sh DATA OUT [PART...]
+# DATA holds glue/, conll2003/, squad/, qamr/, sentence-pairs/, text-classification/agnews/ and probes/blimp/; OUT is what
+# sesame-small.sh left. Each task is learned twice with each seed: the whole model (from OUT/small-f16) and an adapter beside
+# the model in 8 bits (OUT/sesame-small), which is what ships. PARTS, in this order: data runs scores ship.
+# Leaves OUT/runs/WAY-TASK-SEED, OUT/scores.jsonl, and OUT/sesame-{sentiment,ner,qa,nli,embed}: of three seeds the middle one.
+# By variables: DEVICE (cuda), DTYPE, JOBS side by side (6), SEEDS ("1 2 3"), EPOCHS (a factor, 1),
+# TASKS, WAYS ("full|lora"), TUNE_EXTRA: further options of finetune.
+set -eu
+data=$1 out=$2
+shift 2
+[ $# -gt 0 ] || set -- data runs scores ship
+sesame=${SESAME:-build/sesame}
+export SESAME_DEVICE="${DEVICE:-cuda}" SESAME_THREADS="${THREADS:-1}"
+case $SESAME_DEVICE in cuda*) dtype=${DTYPE:-bf16} ;; *) dtype=${DTYPE:-f32} ;; esac
+seeds=${SEEDS:-1 2 3} work=$out/data runs=$out/runs
+mkdir -p "$work" "$runs"
+
+# get PATH: a file of DATA as it is, or unpacked into OUT/data.
+get() {
+    if [ -e "$data/$1" ]; then
+        echo "$data/$1"
+    else
+        to=$work/$(echo "$1" | tr / -)
+        [ -e "$to" ] || xz -dc "$data/$1.xz" >"$to"
+        echo "$to"
+    fi
+}
+
+# ---- data: files that are made of several ----
+
+# QAMR's answered sentences as SQuAD's JSON, in front of the SQuAD questions. Offsets count code points, awk may count
+# bytes: sentences that are not ASCII are left out.
+make_qa() {
+    LC_ALL=C awk -F '\t' '
+        function quoted(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); return "\"" s "\"" }
+        function plain(s) { gsub(/-LRB-/, "(", s); gsub(/-RRB-/, ")", s); gsub(/``|\047\047/, "\"", s); return s }
+        NR == 1 || /[\200-\377\001-\010]/ { next }
+        {
+            n = split(plain($2), word, " "); context = ""; begin = 0; answer = ""
+            for (i = 1; i <= n; i++) {
+                if (i - 1 == $4) begin = length(context) + (i > 1)
+                context = context (i > 1 ? " " : "") word[i]
+                if (i - 1 >= $4 && i - 1 <= $5) answer = answer (i - 1 > $4 ? " " : "") word[i]
+            }
+            if (answer == "") next
+            if (context != last) printf "%s{\"context\":%s,\"qas\":[", last == "" ? "" : "]},", quoted(context)
+            else printf ","
+            last = context
+            printf "{\"id\":\"qamr%d\",\"question\":%s,\"answers\":[{\"text\":%s,\"answer_start\":%d}]}", NR, quoted($3), quoted(answer), begin
+        }
+        END { print "]}" }' "$(get qamr/dev.tsv)" >"$work/qamr.part"
+    { printf '{"version":"1.1","data":[{"title":"qamr","paragraphs":['; tr -d '\n' <"$work/qamr.part"
+      printf ']},'; sed 's/^{"version":"[^"]*","data":\[//' "$(get squad/train-v1.1-subset.json)"; } >"$work/qa.json"
+}
+
+# Entailment: SNLI, SICK, SciTail, and what news are about, said in the words of zero-shot classification.
+make_nli() {
+    cat "$(get sentence-pairs/snli/dev.txt)" "$(get sentence-pairs/sick/train.txt)" "$(get sentence-pairs/scitail/dev.txt)" \
+        >"$work/nli.txt"
+    awk -F '\t' 'BEGIN { n = split("world news|sports|business|science and technology", name, "|")
+                         split("World|Sports|Business|Sci/Tech", was, "|"); for (i in was) at[was[i]] = i }
+        NR % 2 == 0 && ($2 in at) {
+            other = (at[$2] + NR / 2 % (n - 1)) % n + 1; how = NR % 4 ? "This example is about " : "This example is "
+            print $1 "\t" how name[at[$2]] ".\t0"; print $1 "\t" how name[other] ".\t2" }' \
+        "$(get text-classification/agnews/dev.tsv)" | grep -v '"' >>"$work/nli.txt"
+    # For pairs in general (what RTE, MRPC and STS-B begin with): also questions that are the same, or not.
+    { cat "$work/nli.txt" "$(get sentence-pairs/scitail/test.txt)"
+      cat "$(get sentence-pairs/quora/dev.txt)" "$(get sentence-pairs/quora/test.txt)" |
+          awk -F '\t' -v OFS='\t' '{ $3 = 1 - $3; print }'; } >"$work/pairs.txt"
+}
+
+# Texts that belong together: entailed, the same question, the same news, a question and its sentence.
+make_embed() {
+    { for f in sentence-pairs/snli/dev.txt sentence-pairs/sick/train.txt; do
+          awk -F '\t' -v OFS='\t' '$3 == 0 { print $1, $2 }' "$(get $f)"; done
+      for f in dev test; do awk -F '\t' -v OFS='\t' '$3 == 1 { print $1, $2 }' "$(get sentence-pairs/quora/$f.txt)"; done
+      awk -F '\t' -v OFS='\t' 'NR > 1 && $1 == 1 { print $4, $5 }' "$(get glue/MRPC/train.tsv)"
+      awk -F '\t' -v OFS='\t' 'NR > 1 && $10 >= 4 { print $8, $9 }' "$(get glue/STS-B/train.tsv)"
+      awk -F '\t' -v OFS='\t' 'NR > 1 && NR % 3 == 0 { print $3, $2 }' "$(get qamr/dev.tsv)"; } >"$work/embed.txt"
+}
+
+# ---- runs ----
+
+# The files of a task: --train, --eval and what else it needs.
+files() {
+    g=$data/glue
+    case $1 in
+    sst2) echo "--task sst2 --train $g/SST-2/train.tsv --eval $g/SST-2/dev.tsv" ;;
+    cola) echo "--task cola --train $g/CoLA/train.tsv --eval $g/CoLA/dev.tsv" ;;
+    mrpc) echo "--task mrpc --train $g/MRPC/train.tsv --eval $g/MRPC/dev.tsv" ;;
+    stsb) echo "--task stsb --train $g/STS-B/train.tsv --eval $g/STS-B/dev.tsv" ;;
+    rte) echo "--task rte --train $g/RTE/train.tsv --eval $g/RTE/dev.tsv" ;;
+    ner) echo "--task conll2003 --train $data/conll2003/train.txt --eval $data/conll2003/valid.txt" ;;
+    qa) echo "--task squad --train $work/qa.json --eval $(get squad/dev-v1.1.json) --max-length 384" ;;
+    nli) echo "--task snli --train $work/nli.txt --eval $(get sentence-pairs/sick/dev.txt)" ;;
+    pairs) echo "--task snli --train $work/pairs.txt --eval $(get sentence-pairs/sick/dev.txt)" ;;
+    embed) echo "--task embed --no-header --text 1 --pair 2 --train $work/embed.txt --loss negatives --max-length 128" ;;
+    *) echo "no task is called $1" >&2; exit 2 ;;
+    esac
+}
+
+# TASK: epochs, sequences a batch, rate of the whole model, rate of the adapter.
+numbers() {
+    case $1 in
+    sst2) echo 3 64 1e-4 1e-3 ;;
+    cola) echo 8 32 1e-4 1e-3 ;;
+    mrpc) echo 6 16 7e-5 1e-3 ;;
+    stsb) echo 6 16 7e-5 1e-3 ;;
+    rte) echo 8 16 5e-5 5e-4 ;;
+    ner) echo 6 32 2e-4 2e-3 ;;
+    qa) echo 3 24 1.5e-4 1.5e-3 ;;
+    nli | pairs) echo 3 48 1e-4 1e-3 ;;
+    embed) echo 3 128 1e-4 1e-3 ;;
+    esac
+}
+
+# one WAY TASK SEED: a run of its own, told in one line.
+one() {
+    way=$1 task=$2 seed=$3
+    to=$runs/$way-$task-$seed
+    [ -e "$to/all_results.json" ] && return 0
+    # shellcheck disable=SC2046  # four words
+    set -- $(numbers "$task")
+    epochs=$(awk "BEGIN { print $1 * ${EPOCHS:-1} * (\"$way\" == \"lora\" ? 1.25 : 1) }")
+    case $way in
+    full) model=$out/small-f16 rate=$3 how="--layer-decay 0.9" ;;
+    lora) model=$out/sesame-small rate=$4 how="--adapter lora --lora-rank 4 --lora-alpha 8 --lora-targets all" ;;
+    esac
+    case $way-$task in full-mrpc | full-stsb | full-rte) [ ! -e "$runs/full-pairs-${seeds%% *}/all_results.json" ] || model=$runs/full-pairs-${seeds%% *} ;; esac
+    # shellcheck disable=SC2046,SC2086  # several options
+    if "$sesame" finetune -m "$model" $(files "$task") -o "$to" --overwrite --dtype "$dtype" --epochs "$epochs" \
+        --batch-size "$2" --lr "$rate" $how --dropout 0.1 --attention-dropout 0.1 --classifier-dropout 0.1 \
+        --seed "$seed" ${TUNE_EXTRA:-} >"$to.log" 2>&1; then
+        grep -o '"eval_\(accuracy\|f1\|matthews_correlation\|pearson\|spearmanr\)": [0-9.e-]*' "$to/all_results.json" |
+            head -1 | sed "s/^/$way $task $seed: /"
+    else
+        echo "$way $task $seed: $(tail -1 "$to.log")"
+    fi
+    rm -rf "$to"/checkpoint-*
+}
+
+# Every run, JOBS side by side: the long ones first; those that begin with the model of pairs last.
+queue() {
+    first=${seeds%% *}
+    echo "full pairs $first"
+    for task in sst2 qa ner nli embed cola rte stsb mrpc; do
+        for way in lora full; do
+            case $way-$task in full-nli | full-embed) continue ;; esac
+            for seed in $seeds; do
+                case " ${TASKS:-$task} " in *" $task "*) echo "$way $task $seed" ;; esac
+            done
+        done
+    done
+}
+
+# ---- scores ----
+
+# score NAME WAY TASK SEED MODEL FILE OPTION...: a line of OUT/scores.jsonl by sesame eval.
+score() {
+    name=$1 way=$2 task=$3 seed=$4 model=$5 file=$6
+    shift 6
+    [ -e "$model/config.json" ] || return 0
+    "$sesame" eval "$model" "$file" --json -q "$@" >"$runs/eval.$name-$way-$seed" 2>"$runs/eval.$name-$way-$seed.log" ||
+        { tail -1 "$runs/eval.$name-$way-$seed.log"; return 0; }
+    sed "s|^{|{\"name\": \"$name\", \"way\": \"$way\", \"task\": \"$task\", \"seed\": $seed, |" \
+        "$runs/eval.$name-$way-$seed" | tr -d '\n' | sed 's/$/\n/' >>"$out/scores.jsonl"
+}
+
+scores() {
+    g=$data/glue
+    : >"$out/scores.jsonl"
+    for way in full lora; do
+        for seed in $seeds; do
+            r=$runs/$way
+            score sst2 $way sst2 "$seed" "$r-sst2-$seed" "$g/SST-2/dev.tsv" --task sst2 &
+            score sst2-test $way sst2 "$seed" "$r-sst2-$seed" "$g/SST-2/test-labelled.tsv" --task sst2 &
+            score cola $way cola "$seed" "$r-cola-$seed" "$g/CoLA/dev.tsv" --task cola &
+            score mrpc $way mrpc "$seed" "$r-mrpc-$seed" "$g/MRPC/dev.tsv" --task mrpc &
+            score stsb $way stsb "$seed" "$r-stsb-$seed" "$g/STS-B/dev.tsv" --task stsb &
+            score rte $way rte "$seed" "$r-rte-$seed" "$g/RTE/dev.tsv" --task rte &
+            score conll2003 $way ner "$seed" "$r-ner-$seed" "$data/conll2003/test.txt" --task conll2003 &
+            score squad $way qa "$seed" "$r-qa-$seed" "$(get squad/dev-v1.1.json)" --task squad --max-length 384 &
+            score snli $way nli "$seed" "$r-nli-$seed" "$(get sentence-pairs/snli/test.txt)" --task snli &
+            score sick $way nli "$seed" "$r-nli-$seed" "$(get sentence-pairs/sick/test.txt)" --task sick &
+            score stsb-cosine $way embed "$seed" "$r-embed-$seed" "$g/STS-B/dev.tsv" --task embed --text sentence1 \
+                --pair sentence2 --label score --measure scores &
+            wait
+        done
+    done
+    blimp=${BLIMP:-$(get probes/blimp/blimp.tsv)}
+    score blimp f16 encoder 0 "$out/small-f16" "$blimp" --task blimp &
+    score blimp int8 encoder 0 "$out/sesame-small" "$blimp" --task blimp &
+    wait
+}
+
+# ---- what ships: of each task the adapter of the middle score ----
+
+# middle NAME SCORE: the seed whose score is in the middle.
+middle() {
+    grep "\"name\": \"$1\", \"way\": \"lora\"" "$out/scores.jsonl" |
+        sed "s/.*\"seed\": \([0-9]*\).*\"eval_$2\": \([0-9.e-]*\).*/\2 \1/" | sort -n |
+        awk '{ seed[NR] = $2 } END { print seed[int((NR + 1) / 2)] }'
+}
+
+ship() { # FOLDER TASK NAME SCORE
+    seed=$(middle "$3" "$4")
+    [ -n "$seed" ] || { echo "no $2 to ship" >&2; return 0; }
+    "$sesame" convert "$runs/lora-$2-$seed" "$out/$1" --keep-adapter --dtype f16 --overwrite -q
+    echo "$1: seed $seed"
+}
+
+for part; do
+    case $part in
+    data) make_qa; make_nli; make_embed ;;
+    runs) queue | grep -E "^(${WAYS:-full|lora}) " | xargs -P "${JOBS:-6}" -L 1 sh "$0" "$data" "$out" one ;;
+    one) one "$2" "$3" "$4"; exit ;;
+    scores) scores ;;
+    ship)
+        ship sesame-sentiment sst2 sst2 accuracy
+        ship sesame-ner ner conll2003 f1
+        ship sesame-qa qa squad f1
+        ship sesame-nli nli snli accuracy
+        ship sesame-embed embed stsb-cosine spearmanr ;;
+    *) echo "no part is called $part" >&2; exit 2 ;;
+    esac
+done
