@@ -1,10 +1,14 @@
-# What `make install` puts where: the library with its headers and pkg-config file, the command, its manual
-# pages and the shells' completions. The latter come from the command itself.
+# What `make install` puts where: the library with its headers and pkg-config file, the command, the models, manual
+# pages and the shells' completions. The last two come from the command itself.
 include(GNUInstallDirs)
 
 install(TARGETS sesame ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS sesame-bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/sesame DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+
+if(EXISTS ${CMAKE_SOURCE_DIR}/models) # found by name: src/cli/shipped.h
+  install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/sesame)
+endif()
 
 # Relocatable: the prefix is told from where the file lies, however deep the library folder is.
 file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")

@@ -27,6 +27,11 @@ that 'manual' '[ -s "$tmp/usr/share/man/man1/sesame.1" ] && [ -s "$tmp/usr/share
 that 'bash completion' '[ -s "$tmp/usr/share/bash-completion/completions/sesame" ]'
 that 'zsh completion' '[ -s "$tmp/usr/share/zsh/site-functions/_sesame" ]'
 that 'fish completion' '[ -s "$tmp/usr/share/fish/vendor_completions.d/sesame.fish" ]'
+if [ -d models ]; then
+    that 'models' '[ "$("$tmp/usr/bin/sesame" models | wc -l)" -gt 1 ] && [ -s "$tmp/usr/share/sesame/models/sesame-small/config.json" ]'
+else
+    skipped=$((skipped + 1))
+fi
 that 'nothing is outside the prefix' '! grep -q "Installing: /usr" "$tmp/log"'
 
 # Every public header stands alone in C, and is in sesame.h, which C++ takes too.

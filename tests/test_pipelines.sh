@@ -234,7 +234,7 @@ for wrong in 'exclude each other|--file x y' '--jsonl is for files|--jsonl y' '-
     'out of range|--batch-tokens 0 y' 'is not one of|--function-to-apply x y'; do
     # shellcheck disable=SC2086  # several words
     case $wrong in
-    *'required|') run 2 text-classification y ;;
+    *'required|') run 2 multiple-choice y ;;
     *) run 2 text-classification -m $m/bert-label ${wrong#*|} ;;
     esac
     tells "${wrong%%|*}"

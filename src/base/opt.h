@@ -32,6 +32,7 @@ typedef struct ses_opt {
     const char *env;     /* variable that gives the value when the option is absent; empty counts as unset */
     double min, max;     /* of a number, both included; both 0: any */
     bool required;       /* text, choice, list */
+    bool model;          /* text: a model's folder, or the name of one that comes with Sesame */
     const char *bare;    /* of a choice: what it is without a value. A value then follows = or is, as the next
                             word, exactly one of the choices */
     size_t given;        /* offset of a bool that tells the option was used; 0: nobody asks */

@@ -18,6 +18,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, model),
       .value = "PATH",
       .required = true,
+      .model = true,
       .help = "model folder, tokenizer.json, SentencePiece .model or vocab.txt" },
     { .name = "keep-special",
       .type = SES_OPT_FLAG,

@@ -83,5 +83,6 @@ const ses_command ses_command_eval = {
     .args_size = sizeof(args),
     .min_rest = 2,
     .max_rest = 2,
+    .model_first = true,
     .run = run,
 };

@@ -75,5 +75,6 @@ const ses_command ses_command_info = {
     .args_size = sizeof(args),
     .min_rest = 1,
     .max_rest = 1,
+    .model_first = true,
     .run = run,
 };

@@ -131,5 +131,6 @@ const ses_command ses_command_quantize = {
     .args_size = sizeof(args),
     .min_rest = 2,
     .max_rest = 2,
+    .model_first = true,
     .run = run,
 };

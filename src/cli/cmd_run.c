@@ -463,5 +463,6 @@ const ses_command ses_command_run = {
     .args_size = sizeof(ses_run_args),
     .min_rest = 1,
     .max_rest = -1,
+    .model_first = true,
     .run = run,
 };

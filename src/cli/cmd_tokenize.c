@@ -23,6 +23,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, model),
       .value = "PATH",
       .required = true,
+      .model = true,
       .help = "model folder, tokenizer.json, SentencePiece .model or vocab.txt" },
     { .name = "jsonl",
       .letter = 'l',

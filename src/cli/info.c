@@ -147,14 +147,15 @@ static bool look_at_files(ses_info *i, ses_err *e)
 
 static bool look_for_tokenizer(ses_info *i, ses_err *e)
 {
+    const char *home = i->base && !ses_has_tokenizer(i->dir) ? i->base : i->dir;
     for (size_t k = 0; k < SES_TOKENIZER_FILES; k++) {
-        char *path = ses_path_join(i->dir, ses_tokenizer_file[k], e);
+        char *path = ses_path_join(home, ses_tokenizer_file[k], e);
         if (!path) return false;
         if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = ses_tokenizer_file[k];
         ses_free(path);
     }
     if (!i->n_tokenizer) return true;
-    ses_tokenizer *t = ses_tokenizer_open(i->dir, &i->tokenizer_problem);
+    ses_tokenizer *t = ses_tokenizer_open(home, &i->tokenizer_problem);
     if (t) i->tokenizer_size = ses_tokenizer_size(t);
     ses_tokenizer_free(t);
     return true;
@@ -188,6 +189,20 @@ static bool open_model(ses_info *i, bool strict)
     return i->model != NULL;
 }
 
+/* The folder's own numbers: of an adapter those alone. */
+static bool open_weights(ses_info *i, ses_err *e)
+{
+    char *file = NULL;
+    if (ses_model_is_adapter(i->dir)) {
+        i->base = ses_model_base_dir(i->dir, NULL, e);
+        file = i->base ? ses_path_join(i->dir, "adapter_model.safetensors", e) : NULL;
+        if (!file) return false;
+    }
+    i->weights = ses_checkpoint_open(file ? file : i->dir, e);
+    ses_free(file);
+    return i->weights != NULL;
+}
+
 bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, bool strict, ses_err *e)
 {
     i->path = path;
@@ -198,8 +213,7 @@ bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, 
                         "%s: not a folder with config.json and weights; --tensors lists a file's tensors",
                         path);
     if (!open_model(i, strict) && !lenient) return ses_fail(e, i->problem.code, "%s", i->problem.msg);
-    i->weights = ses_checkpoint_open(i->dir, e);
-    if (!i->weights || !look_at_files(i, e) || !look_for_tokenizer(i, e)) return false;
+    if (!open_weights(i, e) || !look_at_files(i, e) || !look_for_tokenizer(i, e)) return false;
     if (i->model && !look_at_model(i, tokens, e)) return false;
     i->stats = ses_stats_read(i->weights, ses_cpu_count(), e);
     return i->stats != NULL;
@@ -209,6 +223,7 @@ void ses_info_free(ses_info *i)
 {
     ses_free(i->stats);
     ses_free(i->file);
+    ses_free(i->base);
     ses_model_free(i->model);
     ses_sentence_free(i->sentence);
     ses_safetensors_free(i->weights);

@@ -35,6 +35,7 @@ typedef struct ses_info {
     const char *path;
     ses_sentence *sentence; /* NULL: the folder is no sentence encoder's, and dir is path */
     const char *dir;        /* where the model lies */
+    char *base;             /* of an adapter: its model's folder; else NULL */
     ses_safetensors *weights;
     ses_stats *stats; /* one a tensor */
     ses_device *dev;

@@ -154,6 +154,7 @@ bool ses_info_print_json(const ses_info *i, bool tensors, ses_err *e)
     }
     put_files(w, i);
     if (tensors) put_tensors(w, i);
+    if (i->base) ses_json_pair(w, "base", i->base);
     ses_json_flag(w, "finite", ses_stats_finite(i->weights, i->stats, NULL));
     ses_json_end_object(w);
     return ses_json_print(w, e);

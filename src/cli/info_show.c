@@ -107,6 +107,7 @@ static bool show_files(const ses_info *i, const ses_term *t, ses_err *e)
                         i->file[i->n_files - 1].name);
     bool ok = ses_buf_ok(&text, e);
     if (ok) ses_show_line(t, "Weights", "%s", text.data);
+    if (ok && i->base) ses_show_line(t, "Adapter", "of %s", i->base);
     ses_buf_free(&text);
     return ok;
 }

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "command.h"
+#include "shipped.h"
 #include "task/task.h"
 
 #include <errno.h>
@@ -53,7 +54,10 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general *g
     } else if (ok && cmd->max_rest >= 0 && call.n_rest > cmd->max_rest) {
         ok = ses_fail(e, SES_EUSAGE, "unexpected argument '%s'", call.rest[cmd->max_rest]);
     } else if (ok) {
-        ok = ses_options_complete(group, SES_LEN(group), e) && cmd->run(&call, e);
+        char *own[SES_SHIPPED_MOST] = { 0 };
+        ok = ses_options_complete(group, SES_LEN(group), e) &&
+             ses_shipped_fill(cmd, args, call.rest, own, e) && cmd->run(&call, e);
+        for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     }
     ses_options_free(group, SES_LEN(group));
     ses_free(args);

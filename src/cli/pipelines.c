@@ -8,8 +8,10 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_pipeline_args, model),
       .value = "DIR",
-      .required = true,
-      .help = "model folder, with its tokenizer" },
+      .model = true,
+      .help =
+          "model folder, with its tokenizer, or a name that 'sesame models' lists; without it the one that "
+          "comes with Sesame for this" },
     SES_OPT_ADAPTER(ses_pipeline_args, adapter),
     { .name = "file",
       .letter = 'f',

@@ -62,7 +62,7 @@ typedef struct ses_shared {
 #define SES_OPT_ADAPTER(struct_, field)                                                              \
     {                                                                                                \
         .name = "adapter", .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), .value = "DIR", \
-        .help = "a LoRA adapter, as the peft library writes it, for the model"                       \
+        .model = true, .help = "a LoRA adapter, as the peft library writes it, for the model"        \
     }
 
 /* A line on stderr about tensors that were passed over, and one about code that is not run. */

@@ -280,18 +280,18 @@ char *ses_adapter_base_name(const char *base, const char *dir)
     return whole;
 }
 
-static void put_config(const ses_model *m, const char *dir, ses_json_writer *w)
+static void put_config(const ses_model *m, ses_json_writer *w)
 {
     static const char *const nothing[] = { "auto_mapping", "layer_replication", "layers_pattern",
                                            "layers_to_transform", "revision" };
     static const char *const empty[] = { "alpha_pattern", "loftq_config", "rank_pattern" };
     const ses_adapter *a = m->adapter;
     const ses_head *head = m->class->head[0].head;
-    char *named = ses_adapter_base_name(a->base, dir);
+    char *whole = realpath(a->base, NULL); /* found from any folder */
     ses_json_begin_object(w);
     put_pair(w, "peft_type", "LORA");
     put_pair(w, "task_type", head ? head->peft : "FEATURE_EXTRACTION");
-    put_pair(w, "base_model_name_or_path", named ? named : a->base);
+    put_pair(w, "base_model_name_or_path", whole ? whole : a->base);
     ses_json_put_key(w, "r"), ses_json_put_int(w, a->lora.rank);
     ses_json_put_key(w, "lora_alpha"), ses_json_put_real(w, a->lora.alpha);
     ses_json_put_key(w, "lora_dropout"), ses_json_put_real(w, a->lora.drop);
@@ -310,7 +310,7 @@ static void put_config(const ses_model *m, const char *dir, ses_json_writer *w)
         ses_json_end_object(w);
     }
     ses_json_end_object(w);
-    ses_free(named);
+    ses_free(whole);
 }
 
 bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite, ses_err *e)
@@ -318,7 +318,7 @@ bool ses_adapter_save_config(const ses_model *m, const char *dir, bool overwrite
     ses_json_writer *w = ses_json_writer_new(2, e);
     char *path = w ? ses_path_join(dir, SES_ADAPTER_CONFIG, e) : NULL;
     size_t n;
-    if (path) put_config(m, dir, w);
+    if (path) put_config(m, w);
     const char *text = path ? ses_json_writer_text(w, &n, e) : NULL;
     bool ok = text && ses_file_write(path, text, n, overwrite, e);
     ses_json_writer_free(w);

@@ -1,0 +1,54 @@
+/* adapter_config.json to a model without its numbers: beside a small BERT and its adapter, whatever the config says. */
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "fuzz.h"
+#include "sesame/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char base[] = "tests/fixtures/adapters/bert/base",
+                  weights[] = "tests/fixtures/adapters/bert/adapter/adapter_model.safetensors";
+
+static char dir[] = "/tmp/sesame-fuzz-XXXXXX";
+
+static bool put(const char *name, const void *data, size_t n)
+{
+    char path[80];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "wb"); /* as it is: no fsync a try */
+    bool ok = f && fwrite(data, 1, n, f) == n;
+    return f && !fclose(f) && ok;
+}
+
+static void remove_folder(void) { ses_dir_remove(dir, NULL); }
+
+/* One folder for the whole run: the weights once, the config anew. */
+static bool folder(void)
+{
+    static bool made;
+    size_t n;
+    if (made) return true;
+    char *data = ses_file_read(weights, 1 << 20, &n, NULL);
+    if (data && mkdtemp(dir)) made = !atexit(remove_folder) && put("adapter_model.safetensors", data, n);
+    ses_free(data);
+    return made; /* false: not run from the source folder */
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    ses_err e = { 0 };
+    if (!folder() || !put("adapter_config.json", data, n)) return 0;
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
+    for (int named = 0; dev && named < 2; named++) { /* the model given, or looked for as the config says */
+        ses_model_options o = { .dry = true, .base = named ? NULL : base };
+        e = (ses_err){ 0 };
+        ses_model *m = ses_model_open(dir, dev, &o, &e);
+        MUST((m != NULL) == (e.code == SES_OK));
+        ses_model_free(m);
+    }
+    ses_device_free(dev);
+    return 0;
+}

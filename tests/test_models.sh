@@ -1,0 +1,83 @@
+#!/bin/sh
+# Models by name: where they are looked for, what is said when they are not there, adapters on rounded models; and, where
+# the trained ones are in the source folder, that they load and answer sensibly.
+set -u
+build=${1-build}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+sesame=$build/sesame
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0 skipped=0
+that() {
+    if eval "$2"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "failed: $1"
+    fi
+}
+# A program beside which there are no models.
+mkdir -p "$tmp/p/bin" "$tmp/m" "$tmp/here"
+cp "$sesame" "$tmp/p/bin/sesame"
+alone=$tmp/p/bin/sesame
+unset SESAME_MODELS
+
+# ---- names ----
+cp -r tests/pipelines/bert-mask "$tmp/m/sesame-small"
+that 'nothing is there: where it looked, what to do' \
+    '! "$alone" fill-mask "a [MASK]" 2>"$tmp/err" && grep -q "sesame-small: no such folder" "$tmp/err" && grep -q "sesame models" "$tmp/err"'
+that 'exit 3' '"$alone" fill-mask "a [MASK]" 2>/dev/null; [ $? -eq 3 ]'
+that 'models: none' '[ -z "$("$alone" models 2>"$tmp/err")" ] && grep -q "No models" "$tmp/err"'
+that 'models: none, as JSON' '[ "$("$alone" models --json)" = "[]" ]'
+SESAME_MODELS=$tmp/nowhere::$tmp/m
+export SESAME_MODELS
+that 'by default' '"$alone" fill-mask "The [MASK] rings." >"$tmp/default"'
+that 'by name' '"$alone" fill-mask -m sesame-small "The [MASK] rings." | cmp -s - "$tmp/default"'
+that 'by folder' '"$alone" fill-mask -m tests/pipelines/bert-mask "The [MASK] rings." | cmp -s - "$tmp/default"'
+that 'an operand by name' '"$alone" info sesame-small | grep -q BertForMaskedLM'
+that 'listed' '"$alone" models | grep -q "^sesame-small .*fill-mask"'
+that 'listed as JSON' '"$alone" models --json | grep -q "\"name\": \"sesame-small\".*\"default_of\": \[\"fill-mask\""'
+printf '{"scores": [{"name": "held-out loss", "value": 2.5}]}' >"$tmp/m/sesame-small/scores.json"
+that 'with its score' '"$alone" models | grep -q "held-out loss 2.5"'
+printf '{"scores": 3' >"$tmp/m/sesame-small/scores.json"
+that 'scores that cannot be read are none' '"$alone" models | grep -q "^sesame-small"'
+rm "$tmp/m/sesame-small/scores.json"
+that 'a folder here goes before a name' '(cd "$tmp/here" && mkdir -p sesame-small && ! "$alone" info sesame-small 2>/dev/null)'
+that 'but not before the default' '(cd "$tmp/here" && "$alone" fill-mask "The [MASK] rings." | cmp -s - "$tmp/default")'
+that 'another name: did you mean' '"$alone" info sesame-smal 2>&1 | grep -q "did you mean .sesame-small"'
+that 'no model ships for it' '"$alone" rerank a b 2>"$tmp/err"; [ $? -eq 2 ] && grep -q -- "--model DIR is required" "$tmp/err"'
+unset SESAME_MODELS
+mkdir -p "$tmp/p/share/sesame" && cp -r "$tmp/m" "$tmp/p/share/sesame/models"
+that 'installed beside the program' '"$alone" fill-mask "The [MASK] rings." | cmp -s - "$tmp/default"'
+rm -r "$tmp/p/share"
+
+# ---- adapters on a model of 8 bits ----
+printf 'text\tlabel\nthe bell rings at noon\tgood\nnobody went home\tbad\nthe bell\tgood\nnobody\tbad\n' >"$tmp/t.tsv"
+"$sesame" quantize tests/pipelines/bert-mask "$tmp/base" --dtype int8 -q
+tune() { "$sesame" finetune -m "$tmp/base" --adapter lora --lora-targets all --steps 3 --lr 1e-2 -q -t 1 "$@"; }
+that 'trained' 'tune --task classify --train "$tmp/t.tsv" --eval "$tmp/t.tsv" -o "$tmp/tuned"'
+"$sesame" eval "$tmp/tuned" "$tmp/t.tsv" --task classify --json >"$tmp/score"
+that 'kept in 16 bits' '"$sesame" convert "$tmp/tuned" "$tmp/small" --keep-adapter --dtype f16 | grep -q F16'
+that 'its model lies beside it' 'grep -q "\"base_model_name_or_path\": \"../base\"" "$tmp/small/adapter_config.json"'
+that 'without what its model has' '[ ! -e "$tmp/small/tokenizer.json" ] && [ ! -e "$tmp/small/vocab.txt" ]'
+that 'both moved, it says the same' 'mkdir "$tmp/moved" && mv "$tmp/base" "$tmp/small" "$tmp/moved" && (cd / &&
+    "$sesame" eval "$tmp/moved/small" "$tmp/t.tsv" --task classify --json >"$tmp/again") &&
+    [ "$(cut -c1-30 "$tmp/score")" = "$(cut -c1-30 "$tmp/again")" ]'
+that 'info' '"$sesame" info "$tmp/moved/small" 2>/dev/null | grep -q "Adapter *of .*base"'
+that 'a pipeline' '"$sesame" text-classification -m "$tmp/moved/small" "the bell" | grep -Eq "good|bad"'
+mv "$tmp/moved/base" "$tmp/base"
+that 'its model gone: told' '! "$sesame" info "$tmp/moved/small" 2>"$tmp/err" && grep -q "base_model_name_or_path" "$tmp/err"'
+that 'no adapter to keep' '! "$sesame" convert "$tmp/base" "$tmp/x" --keep-adapter 2>"$tmp/err" && grep -q "no adapter to keep" "$tmp/err"'
+that 'not in 8 bits' '"$sesame" convert "$tmp/tuned" "$tmp/x" --keep-adapter --dtype int8 2>/dev/null; [ $? -eq 2 ]'
+that 'not over another' '! "$sesame" convert "$tmp/tuned" "$tmp/moved/small" --keep-adapter 2>/dev/null'
+printf 'the bell rings\tthe bell\nnobody went\tnobody\n' >"$tmp/pairs.tsv"
+that 'of a sentence encoder' 'tune --task embed --no-header --text 1 --pair 2 --train "$tmp/pairs.tsv" -o "$tmp/embed" &&
+    "$sesame" convert "$tmp/embed" "$tmp/embed16" --keep-adapter --dtype f16 -q'
+that 'its vectors' '"$sesame" embed -m "$tmp/embed" --json "the bell" | cut -c1-5 >"$tmp/a" &&
+    "$sesame" embed -m "$tmp/embed16" --json "the bell" | cut -c1-5 | cmp -s - "$tmp/a"'
+that 'and beside its model by --adapter' '"$sesame" embed -m "$tmp/base" --adapter "$tmp/embed16" --json "the bell" | cut -c1-5 | cmp -s - "$tmp/a"'
+
+printf '%d passed, %d failed' $passed $failed
+[ $skipped -eq 0 ] || printf ', %d skipped' $skipped
+echo
+[ $failed -eq 0 ]
