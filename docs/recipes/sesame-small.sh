@@ -5,7 +5,8 @@
 #     small-f16      the encoder as it was trained, in 16 bits: what full fine-tuning begins with
 #     sesame-small   the encoder as it ships, in 8 bits: what adapters stand beside
 #     sesame-gpt     the generator as it ships, where PARTS asks for it
-# By variables: DEVICE (cuda), DTYPE (bf16 on a GPU), TIME and GPT_TIME of the two runs, BATCH tokens an update, LR,
+# By variables: DEVICE (cuda), DTYPE (bf16 on a GPU), TIME and GPT_TIME of the two runs (or
+# STEPS and GPT_STEPS: updates), BATCH tokens an update, LR,
 # CONFIG, VOCAB, LENGTH of rows, PARTS (encoder generator), EXTRA and GPT_EXTRA: further options of pretrain. On two cores, for a try:
 #     DEVICE=cpu TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
 set -eu
@@ -29,18 +30,20 @@ tokenizer() { # NAME OPTION...
     done
 }
 
-train() { # NAME TOKENIZER TIME OPTION...
-    name=$1 t=$2 time=$3
-    shift 3
+train() { # NAME TOKENIZER TIME STEPS OPTION...
+    name=$1 t=$2 time="--max-time $3"
+    [ -z "$4" ] || time="--steps $4"
+    shift 4
+    # shellcheck disable=SC2086  # several words
     "$sesame" pretrain --corpus "$work/corpus-$t.ids" --eval "$work/valid-$t.ids" --tokenizer "$work/$t.json" \
-        --output "$work/$name" --device "$device" --dtype "$dtype" --max-time "$time" --tokens-per-batch "${BATCH:-65536}" \
+        --output "$work/$name" --device "$device" --dtype "$dtype" $time --tokens-per-batch "${BATCH:-65536}" \
         --save-every -1 --eval-every "${EVAL_EVERY:--1}" --eval-tokens "${EVAL_TOKENS:-1000000}" --overwrite "$@"
 }
 
 case ${PARTS:-encoder generator} in *encoder*)
     tokenizer word --type wordpiece --lowercase --vocab-size "${VOCAB:-8192}" --limit-alphabet 120
     # shellcheck disable=SC2086  # several options
-    train encoder word "${TIME:-7m}" --config "${CONFIG:-$here/sesame-small.json}" --objective mlm --mask-rate 0.3 \
+    train encoder word "${TIME:-7m}" "${STEPS:-}" --config "${CONFIG:-$here/sesame-small.json}" --objective mlm --mask-rate 0.3 \
         --mask-rate-end 0.15 --length "${LENGTH:-128:0.9,512:0.1}" --lr "${LR:-1e-3}" --weight-decay 0.05 --warmup 0.05 \
         ${EXTRA:-}
     "$sesame" convert "$work/encoder" "$out/small-f16" --dtype f16 --overwrite -q
@@ -49,7 +52,7 @@ esac
 case ${PARTS:-encoder generator} in *generator*)
     tokenizer byte --type bpe --vocab-size 4096
     # shellcheck disable=SC2086  # several options
-    train generator byte "${GPT_TIME:-2m}" --config "$here/sesame-gpt.json" --objective clm --length 256 --lr 2e-3 \
+    train generator byte "${GPT_TIME:-2m}" "${GPT_STEPS:-}" --config "$here/sesame-gpt.json" --objective clm --length 256 --lr 2e-3 \
         --weight-decay 0.05 --warmup 0.05 ${GPT_EXTRA:-}
     "$sesame" quantize "$work/generator" "$out/sesame-gpt" --dtype int8 --embeddings int8 --overwrite -q ;;
 esac

@@ -131,6 +131,7 @@ static bool show(const job *j, const ses_term *t, ses_err *e)
         ses_table_cell(table, "%s", tasks.data);
     }
     bool ok = table && ses_buf_ok(&tasks, e) && ses_table_print(table, stdout, t, 0, e);
+    if (ok) printf("\nCards, with data, recipes, scores and limits: %s/README.md, ...\n", j->item[0].dir);
     ses_table_free(table);
     ses_buf_free(&tasks);
     return ok;
@@ -181,8 +182,6 @@ static bool run(ses_call *c, ses_err *e)
     else if (ok && j.n)
         ok = show(&j, &c->out, e);
     if (ok && !c->quiet && !j.n) tell_none(&p);
-    if (ok && !c->quiet && !a->json && j.n)
-        fprintf(stderr, "Cards: README.md in each folder of %s\n", p.dir[0]);
     for (size_t i = 0; i < j.n; i++) {
         ses_json_free(j.item[i].scores);
         ses_free(j.item[i].name);
