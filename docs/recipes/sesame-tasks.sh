@@ -3,14 +3,14 @@
 #     sh docs/recipes/sesame-tasks.sh DATA OUT [PART...]
 # DATA holds glue/, conll2003/, squad/, qamr/, sentence-pairs/, text-classification/agnews/ and probes/blimp/; OUT is what
 # sesame-small.sh left. Each task is learned twice with each seed: the whole model (from OUT/small-f16) and an adapter beside
-# the model in 8 bits (OUT/sesame-small), which is what ships. PARTS, in this order: data runs scores ship.
-# Leaves OUT/runs/WAY-TASK-SEED, OUT/scores.jsonl, and OUT/sesame-{sentiment,ner,qa,nli,embed}: of three seeds the middle one.
+# the model in 8 bits (OUT/sesame-small), which is what ships. PARTS, in this order: data runs scores ship shipped.
+# Leaves OUT/runs/WAY-TASK-SEED, OUT/scores.jsonl (which tools/model-cards makes tables of), and OUT/sesame-{sentiment,ner,qa,nli,embed}: of three seeds the middle one.
 # By variables: DEVICE (cuda), DTYPE, JOBS side by side (6), SEEDS ("1 2 3"), EPOCHS (a factor, 1),
 # TASKS, WAYS ("full|lora"), TUNE_EXTRA: further options of finetune.
 set -eu
 data=$1 out=$2
 shift 2
-[ $# -gt 0 ] || set -- data runs scores ship
+[ $# -gt 0 ] || set -- data runs scores ship shipped
 sesame=${SESAME:-build/sesame}
 export SESAME_DEVICE="${DEVICE:-cuda}" SESAME_THREADS="${THREADS:-1}"
 case $SESAME_DEVICE in cuda*) dtype=${DTYPE:-bf16} ;; *) dtype=${DTYPE:-f32} ;; esac
@@ -195,6 +195,20 @@ scores() {
     wait
 }
 
+# The files that ship, where MODELS has them (OUT).
+shipped() {
+    g=$data/glue m=${MODELS:-$out}
+    score sst2 shipped sst2 0 "$m/sesame-sentiment" "$g/SST-2/dev.tsv" --task sst2 &
+    score sst2-test shipped sst2 0 "$m/sesame-sentiment" "$g/SST-2/test-labelled.tsv" --task sst2 &
+    score conll2003 shipped ner 0 "$m/sesame-ner" "$data/conll2003/test.txt" --task conll2003 &
+    score squad shipped qa 0 "$m/sesame-qa" "$(get squad/dev-v1.1.json)" --task squad --max-length 384 &
+    score snli shipped nli 0 "$m/sesame-nli" "$(get sentence-pairs/snli/test.txt)" --task snli &
+    score sick shipped nli 0 "$m/sesame-nli" "$(get sentence-pairs/sick/test.txt)" --task sick &
+    score stsb-cosine shipped embed 0 "$m/sesame-embed" "$g/STS-B/dev.tsv" --task embed --text sentence1 \
+        --pair sentence2 --label score --measure scores &
+    wait
+}
+
 # ---- what ships: of each task the adapter of the middle score ----
 
 # middle NAME SCORE: the seed whose score is in the middle.
@@ -223,6 +237,7 @@ for part; do
         ship sesame-qa qa squad f1
         ship sesame-nli nli snli accuracy
         ship sesame-embed embed stsb-cosine spearmanr ;;
+    shipped) shipped ;;
     *) echo "no part is called $part" >&2; exit 2 ;;
     esac
 done

@@ -1,4 +1,4 @@
-/* adapter_config.json to a model without its numbers: beside a small BERT and its adapter, whatever it says. */
+/* adapter_config.json, whatever it says, to a model without its numbers, beside a small BERT. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
