@@ -77,6 +77,30 @@ that 'its vectors' '"$sesame" embed -m "$tmp/embed" --json "the bell" | cut -c1-
     "$sesame" embed -m "$tmp/embed16" --json "the bell" | cut -c1-5 | cmp -s - "$tmp/a"'
 that 'and beside its model by --adapter' '"$sesame" embed -m "$tmp/base" --adapter "$tmp/embed16" --json "the bell" | cut -c1-5 | cmp -s - "$tmp/a"'
 
+# ---- the trained ones ----
+if [ -d models ]; then
+    m=$PWD/models
+    SESAME_MODELS=$m
+    export SESAME_MODELS
+    cd / || exit 1
+    that 'all are listed' '[ "$("$sesame" models | grep -c "^sesame-")" -eq "$(find "$m" -name config.json -path "$m/*/config.json" ! -path "*_Pooling*" | wc -l)" ]'
+    that 'at most 30 MB' '[ "$(find "$m" -type f -exec cat {} + | wc -c)" -le 30000000 ]'
+    that 'each has a card and scores' 'for d in "$m"/*/; do [ -s "$d/README.md" ] && [ -s "$d/scores.json" ] || exit 1; done'
+    that 'no card misses a number' '! grep -q "{[a-z]" "$m"/*/README.md'
+    that 'a cup of what' '"$sesame" fill-mask --top-k 10 "She made a cup of [MASK]." | grep -Eq "^ *(tea|coffee|water|milk|wine|chocolate) "'
+    that 'praise' '"$sesame" sentiment-analysis "A warm, funny and moving film." | grep -q "^ *positive"'
+    that 'no praise' '"$sesame" sentiment-analysis "A dull, stupid film, and a waste of time." | grep -q "^ *negative"'
+    that 'a place' '"$sesame" ner -a first "He went to London and Germany." | grep -q "London LOC"'
+    that 'who' '"$sesame" question-answering --json "When was the bridge opened?" "The bridge was opened in 1894 after eight years of work." | grep -q "1894"'
+    that 'nearest' '"$sesame" similarity --json "A man is playing a guitar." "Someone plays the guitar." "The stock market fell." |
+        awk -F "[][, ]+" "{ exit !(\$2 > \$3) }"'
+    that 'a topic' '"$sesame" zero-shot-classification --json --candidate-labels sports,business "The team won the match and the league." |
+        grep -q "\"labels\": \[\"sports\""'
+    that 'a line' '[ "$("$sesame" text-generation --max-new-tokens 10 "The old man" | wc -w)" -gt 5 ]'
+else
+    skipped=$((skipped + 1))
+fi
+
 printf '%d passed, %d failed' $passed $failed
 [ $skipped -eq 0 ] || printf ', %d skipped' $skipped
 echo

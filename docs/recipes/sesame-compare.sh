@@ -24,7 +24,7 @@ for name; do
         { tail -3 "$out/$name.log"; continue; }
     rm -rf "${out:?}/$name"
     mv "$out/$vocab/work/encoder" "$out/$name"
-    grep -E ' an update: |^Held|mlm_accuracy|^Time' "$out/$name.log" | tr -s ' \n' ' ' | sed "s/^/$name: /"
+    grep -E ' an update: |^Held|mlm_accuracy|^Time' "$out/$name.log" | tr -s ' \n' ' ' | sed "s/^/$name: /; s/ *$//"
     echo
 done
 for name; do
