@@ -82,7 +82,7 @@ ok "which" grep -q 'there is no ".*_scale"' "$tmp/err"
 # A NaN is not rounded away.
 cp -r "$tmp/one" "$tmp/nan"
 at=$(head -c 100000 "$tmp/one/model.safetensors" | tr -d '\n' |
-    sed 's/.*query.weight":{[^}]*"data_offsets":\[\([0-9]*\),.*/\1/' | head -c 12 | tr -dc 0-9)
+    LC_ALL=C sed 's/.*query.weight":{[^}]*"data_offsets":\[\([0-9]*\),.*/\1/' | head -c 12 | tr -dc 0-9)
 head=$(od -An -tu8 -N8 "$tmp/one/model.safetensors" | tr -d ' ')
 printf '\377\377\377\177' | dd of="$tmp/nan/model.safetensors" bs=1 seek=$((8 + head + at)) conv=notrunc 2>/dev/null
 for dtype in f16 bf16 int8; do
