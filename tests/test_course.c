@@ -4,6 +4,7 @@
 #include "corpus_fixture.h"
 
 #include "sesame/device.h"
+#include "sesame/trainer.h"
 #include "train/course.h"
 
 #include <math.h>
@@ -161,6 +162,56 @@ static void refusals(parts *p)
     CHECK(!ses_course_new(&o, &e) && strstr(e.msg, "leave no room"));
 }
 
+/* A source that counts what it is told will come, and what comes. */
+typedef struct counted {
+    ses_source of;
+    int64_t told, asked, as_told;
+    int64_t epoch, index; /* told last */
+} counted;
+
+static int64_t count(void *ctx, int64_t epoch)
+{
+    counted *c = ctx;
+    return c->of.count(c->of.ctx, epoch);
+}
+
+static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
+{
+    counted *c = ctx;
+    c->asked++;
+    c->as_told += c->told && c->epoch == epoch && c->index == index;
+    return c->of.batch(c->of.ctx, epoch, index, out, e);
+}
+
+static void ahead(void *ctx, int64_t epoch, int64_t index)
+{
+    counted *c = ctx;
+    c->told++;
+    c->epoch = epoch, c->index = index;
+    c->of.ahead(c->of.ctx, epoch, index);
+}
+
+/* A trainer tells every batch but the first before it asks for it, and none behind the run's last. */
+static void asked_for(parts *p, ses_model *m, ses_source s)
+{
+    ses_err e = { 0 };
+    counted c = { .of = s };
+    ses_step step;
+    ses_trainer_options o = { .model = m,
+                              .source = { .ctx = &c, .count = count, .batch = batch, .ahead = ahead },
+                              .loss = ses_aim_loss,
+                              .loss_ctx = p->aim,
+                              .accumulate = 2,
+                              .updates = 3 };
+    CHECK(ses_optim_usual("adamw", &o.optim, &e));
+    ses_trainer *t = ses_trainer_new(&o, &e);
+    CHECK_MSG(t, "%s", e.msg);
+    while (t && !ses_trainer_done(t) && CHECK_MSG(ses_trainer_step(t, &step, &e), "%s", e.msg)) {}
+    CHECK_MSG(c.asked == 6 && c.told == 5 && c.as_told == 5, "%lld asked for, %lld told, %lld of them right",
+              (long long)c.asked, (long long)c.told, (long long)c.as_told);
+    ses_trainer_free(t);
+}
+
 /* Evaluations are the same however often they are made, and do not disturb the run's batches. */
 static void evaluations(parts *p)
 {
@@ -193,6 +244,11 @@ static void evaluations(parts *p)
         CHECK_MSG(!strcmp(t[0].item[0].name, "mlm_loss") && fabs(loss - log(16)) < 0.2, "%s %g",
                   t[0].item[0].name, loss);
         CHECK(t[0].item[0].count > 150 && s.batch(s.ctx, 0, 3, &b, &e) && sum_of(&b) == before);
+        CHECK(s.batch(s.ctx, 0, 2, &b, &e));
+        s.ahead(s.ctx, 0, 3);
+        CHECK(ses_course_evaluate(c, 2000, NULL, NULL, &t[1], &e));
+        CHECK(s.batch(s.ctx, 0, 3, &b, &e) && sum_of(&b) == before);
+        asked_for(p, m, s);
     }
     ses_course_free(c);
     ses_model_free(m);

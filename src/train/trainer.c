@@ -203,12 +203,18 @@ static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
     return smooth && out.loss ? smoothed(t, b, &out, e) : out.loss;
 }
 
-/* The batch that comes after this one is made while a device of its own still computes. */
+/* Will there be an update after this batch? */
+static bool is_due(const ses_trainer *t)
+{
+    return t->at.waiting + 1 >= t->o.accumulate || t->at.index + 1 >= t->count;
+}
+
+/* The batch that comes after this one, if one does, is made while a device of its own still computes. */
 static void make_next(const ses_trainer *t)
 {
     const ses_source *s = &t->o.source;
-    bool last = t->at.index + 1 >= t->count;
-    if (s->ahead) s->ahead(s->ctx, t->at.epoch + last, last ? 0 : t->at.index + 1);
+    bool last = t->at.index + 1 >= t->count, over = is_due(t) && t->at.updates + 1 >= t->total;
+    if (s->ahead && !over) s->ahead(s->ctx, t->at.epoch + last, last ? 0 : t->at.index + 1);
 }
 
 /* Forward and backward; gradients are added to the store's. */
@@ -256,9 +262,9 @@ bool ses_trainer_step(ses_trainer *t, ses_step *out, ses_err *e)
     }
     if (!s->batch(s->ctx, t->at.epoch, t->at.index, &b, e) || !learn(t, &b, &out->loss, e))
         return at_batch(t, e);
+    bool due = is_due(t);
     t->at.waiting++;
     t->at.waiting_loss += out->loss;
-    bool due = t->at.waiting >= t->o.accumulate || t->at.index + 1 == t->count;
     if (due && !update(t, out, e)) return at_batch(t, e);
     if (due) t->at.updates++, t->at.waiting = 0, t->at.waiting_loss = 0;
     out->tokens = b.tokens + (b.target_cu ? b.target_cu[b.seqs] : 0);
