@@ -5,6 +5,8 @@
 #include "model_fixture.h"
 #include "tensor/pack.h"
 
+#include <math.h>
+
 /* Saved and opened again: the same tensors, in f32 to the bit, sharded or not, for training or not. */
 static void test_save(void)
 {
@@ -96,9 +98,32 @@ static void test_held(ses_device *dev, ses_dtype dtype, ses_dtype tables)
     ses_json_free(doc);
 }
 
+/* Embeddings that cannot be rounded are an error that names them, also where no product reads them. */
+static void test_odd_tables(void)
+{
+    static const ses_real odd[] = { (ses_real)NAN, (ses_real)INFINITY };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .tables = SES_I8 }, NULL);
+    for (size_t i = 0; i <= SES_LEN(odd); i++) {
+        ses_err e = { 0 };
+        ses_store *s = ses_store_new(dev, &e);
+        ses_tensor *table =
+            ses_store_add(s, "embed.position", (int64_t[SES_MAX_DIM]){ 4, 6 }, SES_INIT_NORMAL);
+        ses_store_table(s, table);
+        CHECK(ses_store_own(s, 0, &e));
+        ses_store_init(s, 0.02, 1);
+        if (i < SES_LEN(odd)) table->f[7] = odd[i];
+        bool ok = ses_store_freeze(s, &e);
+        CHECK_MSG(ok == (i == SES_LEN(odd)) && !ok == (strstr(e.msg, "embed.position: NaN or") != NULL), "%s",
+                  e.msg);
+        ses_store_free(s);
+    }
+    ses_device_free(dev);
+}
+
 int main(void)
 {
     test_save();
+    test_odd_tables();
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .isa = (ses_isa)isa }, NULL);
         test_held(dev, SES_F32, SES_F32);

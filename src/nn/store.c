@@ -292,7 +292,8 @@ bool ses_store_freeze(ses_store *s, ses_err *e)
         if (!ses_store_round(s, i, rounds ? SES_I8 : SES_REAL, e)) return ses_wrap(e, "%s", p->name);
         if (ses_rank(t) > 1 && !t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, p->mapped, e)))
             return false;
-        if (rounds && !ses_pack_rows(t) && !ses_pack_round_rows(t, SES_I8, e)) return false;
+        if (rounds && !ses_pack_rows(t) && (!can_round(t, SES_I8, e) || !ses_pack_round_rows(t, SES_I8, e)))
+            return ses_wrap(e, "%s", p->name);
     }
     return true;
 }
