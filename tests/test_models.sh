@@ -41,7 +41,12 @@ printf '{"scores": [{"name": "held-out loss", "value": 2.5}]}' >"$tmp/m/sesame-s
 that 'with its score' '"$alone" models | grep -q "held-out loss 2.5"'
 printf '{"scores": 3' >"$tmp/m/sesame-small/scores.json"
 that 'scores that cannot be read are none' '"$alone" models | grep -q "^sesame-small"'
+printf '{"scores": [{"value": 2.5}]}' >"$tmp/m/sesame-small/scores.json"
+that 'a score without a name is none' '"$alone" models | grep -q "^sesame-small  *[0-9.]* [kKM]*i*B  *-  *fill-mask"'
+printf '{}' >"$tmp/m/sesame-small/scores.json"
+that 'nor is one that is not there' '"$alone" models --json | grep -q "\"scores\": null" && "$alone" models >"$tmp/out"'
 rm "$tmp/m/sesame-small/scores.json"
+that 'bench takes a name, too' '"$alone" bench model --model sesame-small --load 1x4 --quick -q >"$tmp/out"'
 that 'a folder here goes before a name' '(cd "$tmp/here" && mkdir -p sesame-small && ! "$alone" info sesame-small 2>/dev/null)'
 that 'but not before the default' '(cd "$tmp/here" && "$alone" fill-mask "The [MASK] rings." | cmp -s - "$tmp/default")'
 that 'another name: did you mean' '"$alone" info sesame-smal 2>&1 | grep -q "did you mean .sesame-small"'

@@ -119,15 +119,15 @@ static bool show(const job *j, const ses_term *t, ses_err *e)
     ses_table *table = ses_table_new("Model|>Size|Score|Default of", e);
     for (size_t i = 0; table && i < j->n; i++) {
         const ses_json *s = first_score(&j->item[i]);
+        const char *name = ses_json_string(ses_json_get(s, "name"), NULL);
         double x;
-        bool has = ses_json_real(ses_json_get(s, "value"), &x);
+        bool has = name && ses_json_real(ses_json_get(s, "value"), &x);
         if (has) snprintf(value, sizeof value, " %.1f", x);
         put_tasks(&tasks, j->item[i].name);
         ses_table_cell(table, "%s", j->item[i].name);
         ses_table_style(table, SES_BOLD);
         ses_table_cell(table, "%s", ses_human_bytes(human, j->item[i].bytes));
-        ses_table_cell(table, "%s%s", has ? ses_json_string(ses_json_get(s, "name"), NULL) : "-",
-                       has ? value : "");
+        ses_table_cell(table, "%s%s", has ? name : "-", has ? value : "");
         ses_table_cell(table, "%s", tasks.data);
     }
     bool ok = table && ses_buf_ok(&tasks, e) && ses_table_print(table, stdout, t, 0, e);
