@@ -69,7 +69,7 @@ ses_json_doc *ses_model_config_open(const char *dir, const char *base, ses_err *
 char *ses_model_base_dir(const char *dir, const char *base, ses_err *e);
 bool ses_model_is_adapter(const char *dir);
 /* How the folder `dir` of an adapter names its model: "../NAME" where they lie side by side, so that both can
- * be moved together, else the whole path. To be freed with free(); NULL: one of them is not there. */
+ * be moved together, else the whole path. To be freed with free(); NULL: the model is not there. */
 char *ses_adapter_base_name(const char *base, const char *dir);
 
 /* A config with settings changed, in the keys of its model type. Start from SES_NO_CHANGE. */

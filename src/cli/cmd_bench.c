@@ -30,6 +30,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, model),
       .value = "DIR",
+      .model = true,
       .help = "model: this folder, in place of sizes with random weights" },
     { .name = "load",
       .letter = 'l',

@@ -43,6 +43,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, adapter),
       .value = "DIR",
+      .model = true,
       .help = "a LoRA adapter to add to the weights; where DIR is an adapter's folder itself, it is" },
     { .name = "keep-adapter",
       .type = SES_OPT_FLAG,

@@ -116,7 +116,7 @@ static bool copy(job *j, const char *name, ses_err *e)
 
 static bool copy_module(job *j, const char *folder, ses_err *e)
 {
-    static const char *const files[] = { "config.json", "model.safetensors" };
+    static const char *const files[] = { "config.json", "model.safetensors", "pytorch_model.bin" };
     char *to = strstr(folder, "..") || *folder == '/' ? NULL : file_of(j->to, folder, e);
     if (!to) return !e->code && ses_fail(e, SES_EFORMAT, "%s/modules.json: path \"%s\"", j->from, folder);
     bool ok = ses_dir_make(to, e);

@@ -45,10 +45,10 @@ void ses_shipped_places_free(ses_shipped_places *p)
 static bool add_place(ses_shipped_places *p, const char *dir, ses_err *e)
 {
     char *real = p->n < SES_SHIPPED_PLACES ? realpath(dir, NULL) : NULL;
-    bool new = real &&ses_path_is_dir(real);
-    for (size_t i = 0; new &&i < p->n; i++) new = strcmp(p->dir[i], real) != 0;
-    if (new) p->dir[p->n++] = ses_strdup(real, e);
-    bool ok = !new || p->dir[p->n - 1];
+    bool fresh = real && ses_path_is_dir(real);
+    for (size_t i = 0; fresh && i < p->n; i++) fresh = strcmp(p->dir[i], real) != 0;
+    if (fresh) p->dir[p->n++] = ses_strdup(real, e);
+    bool ok = !fresh || p->dir[p->n - 1];
     if (!ok) p->n--;
     free(real); /* realpath's, not ses_alloc's */
     return ok;

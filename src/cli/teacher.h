@@ -22,6 +22,7 @@ typedef struct ses_teacher_args {
       .type = SES_OPT_TEXT,                                                                            \
       .offset = offsetof(struct_, field.dir),                                                          \
       .value = "DIR",                                                                                  \
+      .model = true,                                                                                   \
       .help = "learn what the model in this folder says, too (distillation)" },                        \
         { .name = "from-teacher",                                                                      \
           .type = SES_OPT_FLAG,                                                                        \
