@@ -57,12 +57,11 @@ def openvino(path):
     return lambda x: model({i.get_any_name(): x[i.get_any_name()] for i in model.inputs})[0].copy()
 
 
-def torch_f32(path):
+def pytorch():
     import torch
     import transformers
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
-    with torch.inference_mode():
-        return lambda x: model(**{k: torch.from_numpy(v) for k, v in x.items()})[0].detach().numpy()
+    return lambda x: model(**{k: torch.from_numpy(v) for k, v in x.items()})[0].detach().numpy()
 
 
 def ours(dtype):
@@ -96,7 +95,7 @@ def main():
     rows = [("Sesame", ours("f32"), ours("int8")),
             ("ONNX Runtime, dynamic", measured(onnx("fused.onnx")), measured(onnx("int8.onnx"))),
             ("OpenVINO, static (nncf)", measured(openvino("openvino.xml")), measured(openvino("openvino8.xml"))),
-            ("PyTorch", measured(torch_f32("")), None)]
+            ("PyTorch", measured(pytorch()), None)]
     print(f"{task}, {len(texts)} examples, {SCORE[task]} of 100:\n\n| | f32 | int8 | drop |\n|---|---|---|---|")
     for name, full, small in rows:
         print(f"| {name} | {full:.2f} | " + ("| |" if small is None else f"{small:.2f} | {full - small:.2f} |"))

@@ -6,9 +6,9 @@ from collections import namedtuple
 # main.py), None where nothing is asked of the row.
 Row = namedtuple("Row", "name good calls unit flops bytes faster", defaults=(None, 1, "call", 0, 0, 1))
 
-# sides: name -> what starts it (see sides.py); the first is Sesame. check: largest relative error of each side's
-# first output to that of `reference`.
-Group = namedtuple("Group", "name title wanted rows sides check rounds", defaults=({}, 0))
+# sides: name -> what starts it (see sides.py); the first is Sesame. check: how far each peer's output on the first row may
+# be from Sesame's, relative to its norm; empty: nothing to compare.
+Group = namedtuple("Group", "name title wanted rows sides check", defaults=({},))
 
 BERT = dict(layers=12, hidden=768)
 MINILM = dict(layers=6, hidden=384)

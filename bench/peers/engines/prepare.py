@@ -190,7 +190,7 @@ def make_gguf(folder, name):
     w.close()
 
 
-def make_texts(out, data, vocab):
+def make_texts(out, data):
     os.makedirs(out, exist_ok=True)
 
     def rows(path):
@@ -219,9 +219,9 @@ FILES = {"done": make_folder, "model.onnx": make_onnx, "fused.onnx": make_fused,
 
 def main():
     """Arguments after the folders: MODEL/FILE, each after those it is made of."""
-    root, vocab, data = sys.argv[1:4]
+    root, _, data = sys.argv[1:4]
     if not os.path.exists(os.path.join(root, "texts", "prompt.txt")):
-        make_texts(os.path.join(root, "texts"), data, vocab)
+        make_texts(os.path.join(root, "texts"), data)
     for path in sys.argv[4:]:
         name, file = path.split("/")
         folder = os.path.join(root, name)
