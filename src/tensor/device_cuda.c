@@ -32,8 +32,13 @@ static void *gpu_alloc(ses_device *d, size_t size, ses_err *e)
     void *p = NULL;
     size_t free_bytes = 0, total = 0;
     stream_of(d);
-    if (cudaMalloc(&p, size ? size : 1) == cudaSuccess) return p;
-    cudaGetLastError(); /* the failure is told here, not at the next call */
+    cudaError_t code = cudaMalloc(&p, size ? size : 1);
+    if (code == cudaSuccess) return p;
+    cudaGetLastError();                      /* the failure is told here, not at the next call */
+    if (code != cudaErrorMemoryAllocation) { /* of a kernel before: there is memory */
+        ses_fail(e, SES_EIO, "GPU: %s", cudaGetErrorString(code));
+        return NULL;
+    }
     cudaMemGetInfo(&free_bytes, &total);
     ses_fail(e, SES_ENOMEM,
              "out of GPU memory: %zu bytes wanted, %zu of %zu free; a smaller batch needs less", size,

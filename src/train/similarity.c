@@ -13,26 +13,28 @@ static ses_tensor *texts(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, i
     return row ? ses_take(t, x, ses_tape_ints(t, row, n * (to - from))) : NULL;
 }
 
-static ses_tensor *filled(ses_tape *t, double value, int64_t rows, int64_t cols)
+/* n numbers of one value, as [n] or [n, 1] or [1, n]. */
+static ses_tensor *filled(ses_tape *t, double value, int64_t n, const int64_t dim[SES_MAX_DIM])
 {
-    ses_real *a = ses_tape_host(t, (size_t)(rows * cols), sizeof *a);
-    for (int64_t i = 0; a && i < rows * cols; i++) a[i] = (ses_real)value;
-    return a ? ses_tape_input(t, a, SES_DIM(rows, cols)) : NULL;
+    ses_real *a = ses_tape_host(t, (size_t)n, sizeof *a);
+    for (int64_t i = 0; a && i < n; i++) a[i] = (ses_real)value;
+    return a ? ses_tape_input(t, a, dim) : NULL;
 }
 
 /* x / |x|, by way of x / sqrt(mean x^2) / sqrt(W). */
 static ses_tensor *unit(ses_tape *t, ses_tensor *x)
 {
     if (!x) return NULL;
-    double W = (double)ses_cols(x);
-    ses_tensor *gain = filled(t, 1 / sqrt(W), 1, ses_cols(x));
-    return gain ? ses_rms_norm(t, x, ses_reshape(t, gain, SES_DIM(ses_cols(x))), 1e-24 / W) : NULL;
+    int64_t W = ses_cols(x);
+    /* not reshaped: where reals are narrow a norm wants the gain in full, which only an input itself has */
+    ses_tensor *gain = filled(t, 1 / sqrt((double)W), W, SES_DIM(W));
+    return gain ? ses_rms_norm(t, x, gain, 1e-24 / (double)W) : NULL;
 }
 
 /* [N, 1]: products of rows. */
 static ses_tensor *dots(ses_tape *t, ses_tensor *a, ses_tensor *b)
 {
-    ses_tensor *one = a ? filled(t, 1, 1, ses_cols(a)) : NULL;
+    ses_tensor *one = a ? filled(t, 1, ses_cols(a), SES_DIM(1, ses_cols(a))) : NULL;
     return one ? ses_linear(t, ses_mul(t, a, b), one, NULL, SES_ACT_NONE, SES_OUT_IN) : NULL;
 }
 
@@ -44,7 +46,7 @@ static ses_tensor *minus(ses_tape *t, ses_tensor *a, ses_tensor *b)
 /* s - x, x [N, 1] */
 static ses_tensor *from_number(ses_tape *t, double s, ses_tensor *x)
 {
-    return x ? minus(t, filled(t, s, ses_rows(x), 1), x) : NULL;
+    return x ? minus(t, filled(t, s, ses_rows(x), SES_DIM(ses_rows(x), 1)), x) : NULL;
 }
 
 static ses_tensor *mean(ses_tape *t, ses_tensor *x)
