@@ -7,7 +7,8 @@ install(TARGETS sesame-bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/sesame DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/models) # found by name: src/cli/shipped.h
-  install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/sesame)
+  install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/sesame
+    PATTERN compare.txt EXCLUDE PATTERN facts.txt EXCLUDE PATTERN scores.jsonl EXCLUDE)
 endif()
 
 # Relocatable: the prefix is told from where the file lies, however deep the library folder is.

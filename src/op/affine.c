@@ -40,6 +40,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_affine = {
     .name = "affine",
+    .wide = 1 << 1 | 1 << 2,
     .cases = cases,
     .n_cases = SES_LEN(cases),
     .infer = infer,

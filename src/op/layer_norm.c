@@ -64,6 +64,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_layer_norm = {
     .name = "layer_norm",
+    .wide = 1 << 2 | 1 << 3,
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),

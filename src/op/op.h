@@ -39,6 +39,7 @@ typedef struct ses_case {
 struct ses_op {
     const char *name;
     size_t attr_size;
+    unsigned wide; /* bit i: input i is read in full, so it is a parameter or an input of the tape */
     bool (*infer)(ses_node *n, ses_err *e); /* check inputs, make out and saved buffers */
     void (*forward)(const ses_node *n);
     void (*backward)(const ses_node *n); /* hands each wanted input its gradient by ses_grad */
@@ -77,8 +78,7 @@ const int32_t *ses_node_ints(const ses_node *n, int i);
 /* Reals are opaque to ops: a device may hold them narrow. Element i of an array of them, and of a sink. */
 void *ses_real_at(const ses_node *n, const void *array, int64_t i);
 ses_sink ses_sink_at(const ses_node *n, ses_sink s, int64_t i);
-/* Input i, a parameter or an input of the tape, in full; NULL: absent, or neither (then the tape has
- * failed). */
+/* Input i, of those that are read in full; NULL: absent. */
 const ses_real *ses_wide(const ses_node *n, int i);
 
 /* For backward: where input i's gradient goes; data NULL when nobody wants it. Asking means writing. */

@@ -196,6 +196,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_relative_scores = {
     .name = "relative_scores",
+    .wide = 1 << MASK,
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),

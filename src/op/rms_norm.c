@@ -38,6 +38,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_rms_norm = {
     .name = "rms_norm",
+    .wide = 1 << 1,
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),

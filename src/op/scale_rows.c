@@ -31,6 +31,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_scale_rows = {
     .name = "scale_rows",
+    .wide = 1 << 1,
     .cases = cases,
     .n_cases = SES_LEN(cases),
     .infer = infer,

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "tensor/device.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -272,11 +273,19 @@ static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, 
     return n;
 }
 
+static bool wide_enough(const ses_node *n, ses_err *e)
+{
+    for (int i = 0; i < n->n_in; i++)
+        if (n->op->wide >> i & 1 && n->in[i] && !n->in[i]->wide && n->in[i]->dtype != SES_REAL)
+            return ses_fail(e, SES_EUNSUPPORTED, "input %d must be a parameter where reals are narrow", i);
+    return true;
+}
+
 ses_node *ses_run(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)
 {
     if (t->err.code) return NULL;
     ses_node *n = node_new(t, op, in, n_in, attr);
-    if (!n || !op->infer(n, &t->err)) {
+    if (!n || !op->infer(n, &t->err) || !wide_enough(n, &t->err)) {
         if (t->err.code == SES_OK) ses_fail(&t->err, SES_EARG, "bad input");
         ses_wrap(&t->err, "%s", op->name);
         return NULL;
@@ -321,9 +330,8 @@ ses_sink ses_sink_at(const ses_node *n, ses_sink s, int64_t i)
 const ses_real *ses_wide(const ses_node *n, int i)
 {
     const ses_tensor *x = n->in[i];
-    if (!x || x->wide || x->dtype == SES_REAL) return x ? ses_values(x) : NULL;
-    ses_tape_fail(n->tape, SES_EUNSUPPORTED, "input %d must be a parameter where reals are narrow", i);
-    return NULL;
+    assert(n->op->wide >> i & 1);
+    return x ? ses_values(x) : NULL;
 }
 
 /* A parameter's gradient, and an input's, is wide. */

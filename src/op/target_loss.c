@@ -41,6 +41,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_target_loss = {
     .name = "target_loss",
+    .wide = 1 << 1,
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),
