@@ -157,7 +157,7 @@ queue() {
 
 # ---- scores ----
 
-# score NAME WAY TASK SEED MODEL FILE OPTION...: a line of OUT/scores.jsonl by sesame eval.
+# score NAME WAY TASK SEED MODEL FILE OPTION...: by sesame eval, in a file of its own, as many run at once.
 score() {
     name=$1 way=$2 task=$3 seed=$4 model=$5 file=$6
     shift 6
@@ -165,12 +165,12 @@ score() {
     "$sesame" eval "$model" "$file" --json -q "$@" >"$runs/eval.$name-$way-$seed" 2>"$runs/eval.$name-$way-$seed.log" ||
         { tail -1 "$runs/eval.$name-$way-$seed.log"; return 0; }
     sed "s|^{|{\"name\": \"$name\", \"way\": \"$way\", \"task\": \"$task\", \"seed\": $seed, |" \
-        "$runs/eval.$name-$way-$seed" | tr -d '\n' | sed 's/$/\n/' >>"$out/scores.jsonl"
+        "$runs/eval.$name-$way-$seed" | tr -d '\n' | sed 's/$/\n/' >"$runs/score.$name-$way-$seed"
 }
 
 scores() {
     g=$data/glue
-    : >"$out/scores.jsonl"
+    rm -f "$runs"/score.*
     for way in full lora; do
         for seed in $seeds; do
             r=$runs/$way
@@ -193,6 +193,7 @@ scores() {
     score blimp f16 encoder 0 "$out/small-f16" "$blimp" --task blimp &
     score blimp int8 encoder 0 "$out/sesame-small" "$blimp" --task blimp &
     wait
+    cat "$runs"/score.* >"$out/scores.jsonl"
 }
 
 # The files that ship, where MODELS has them (OUT).
@@ -207,6 +208,7 @@ shipped() {
     score stsb-cosine shipped embed 0 "$m/sesame-embed" "$g/STS-B/dev.tsv" --task embed --text sentence1 \
         --pair sentence2 --label score --measure scores &
     wait
+    cat "$runs"/score.* >"$out/scores.jsonl"
 }
 
 # ---- what ships: of each task the adapter of the middle score ----
