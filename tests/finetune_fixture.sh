@@ -1,10 +1,7 @@
 # shellcheck shell=sh disable=SC2034  # what follows uses them
 # For tests of finetune from outside, read by them with BUILD_DIR in $1: checks that are counted, a vocabulary, a model's
 # config, labeled texts in $tmp, and $small: options of a run that learns them in milliseconds.
-sesame=$1/sesame
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0
+. tests/counted.sh
 
 ok() # what, then a command that must succeed
 {

@@ -1,25 +1,14 @@
 #!/bin/sh
 # The command from outside: help, usage errors, exit codes, streams, JSON, manual pages, completion.
 set -u
-build=${1-build}
-sesame=$build/sesame
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+. tests/counted.sh
 unset NO_COLOR CLICOLOR_FORCE SESAME_ISA SESAME_THREADS
-passed=0 failed=0 skipped=0
 escape=$(printf '\033')
 
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    echo "failed: $1"
-    head -n 5 "$tmp/out" "$tmp/err" 2>/dev/null
-}
 skip() {
     skipped=$((skipped + 1))
     echo "skipped: $1"
 }
-that() { if eval "$2"; then pass; else fail "$1"; fi; }
 
 # gives STATUS ARGS...: run it, keep out and err, compare the exit status
 gives() {
@@ -207,7 +196,4 @@ for shell in zsh fish; do
     fi
 done
 
-printf '%d passed, %d failed' $passed $failed
-[ $skipped -eq 0 ] || printf ', %d skipped' $skipped
-echo
-[ $failed -eq 0 ]
+counted

@@ -1,18 +1,8 @@
 #!/bin/sh
 # The corpus command from outside: packed files, pipes, a killed build, JSON, and what it refuses.
 set -u
-build=${1-build}
-sesame=$build/sesame
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0 skipped=0
+. tests/counted.sh
 
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    echo "failed: $1"
-    head -n 8 "$tmp/out" "$tmp/err" 2>/dev/null
-}
 gives() {
     want=$1
     shift
@@ -90,5 +80,4 @@ err_has 'is no share'
 gives 2 make
 err_has 'there are build and info'
 
-printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
-[ $failed -eq 0 ]
+counted

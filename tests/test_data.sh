@@ -1,18 +1,8 @@
 #!/bin/sh
 # The data command from outside: counts, labels, JSON, folders, pipes, and what it refuses.
 set -u
-build=${1-build}
-sesame=$build/sesame
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0
+. tests/counted.sh
 
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    echo "failed: $1"
-    head -n 8 "$tmp/out" "$tmp/err" 2>/dev/null
-}
 gives() {
     want=$1
     shift
@@ -80,5 +70,4 @@ err_has 'none of the files of sst2 is there: train.tsv, dev.tsv'
 gives 2 "$tmp/ner.txt" --delimiter ab
 err_has 'one ASCII character'
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+counted

@@ -1,20 +1,8 @@
 #!/bin/sh
 # ./demo with the models that are here, and without any: every step ends well, and what is missing is said.
 set -u
-build=${1-build}
+. tests/counted.sh
 case $build in /*) ;; *) build=$PWD/$build ;; esac
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0
-that() {
-    if eval "$2"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $1"
-        tail -n 5 "$tmp/out"
-    fi
-}
 
 # A source folder whose program is built already, with these models or none.
 tree() {
@@ -36,5 +24,4 @@ if [ -d models ]; then
     that 'with models' '(cd "$tmp/with" && sh ./demo) >"$tmp/out" 2>&1'
     that 'nothing is missing' '! grep -q "^Not here" "$tmp/out" && grep -q "^# Which token looks" "$tmp/out"'
 fi
-printf '%d passed, %d failed\n' $passed $failed
-[ $failed -eq 0 ]
+counted

@@ -1,18 +1,7 @@
 #!/bin/sh
 # `make install` gives a tree that a program can be built and linked against, and that reads well.
 set -u
-build=${1-build}
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0 skipped=0
-that() {
-    if eval "$2"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $1"
-    fi
-}
+. tests/counted.sh
 
 cmake --install "$build" --prefix "$tmp/usr" >"$tmp/log" 2>&1 || cat "$tmp/log"
 lib=$(find "$tmp/usr" -name libsesame.a)
@@ -74,7 +63,4 @@ else
     that 'a program links' '"$cc" "$tmp/use.c" -o "$tmp/use" $flags && [ "$("$tmp/use")" = works ]'
 fi
 
-printf '%d passed, %d failed' $passed $failed
-[ $skipped -eq 0 ] || printf ', %d skipped' $skipped
-echo
-[ $failed -eq 0 ]
+counted

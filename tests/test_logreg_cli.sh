@@ -1,18 +1,8 @@
 #!/bin/sh
 # The logreg command from outside: a test part, a grid, a test set of its own, JSON, and what it refuses.
 set -u
-build=${1-build}
-sesame=$build/sesame
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0
+. tests/counted.sh
 
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    echo "failed: $1"
-    head -n 8 "$tmp/out" "$tmp/err" 2>/dev/null
-}
 gives() {
     want=$1
     shift
@@ -59,5 +49,4 @@ err_has 'nothing to learn'
 gives 3 "$tmp/y.tsv" "$tmp/y.tsv"
 err_has 'is not a finite number'
 
-echo "$passed passed, $failed failed"
-[ $failed -eq 0 ]
+counted

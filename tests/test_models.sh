@@ -2,20 +2,9 @@
 # Models by name: where they are looked for, what is said when they are not there, adapters on rounded models; and, where
 # the trained ones are in the source folder, that they load and answer sensibly.
 set -u
-build=${1-build}
+. tests/counted.sh
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 sesame=$build/sesame
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0 skipped=0
-that() {
-    if eval "$2"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $1"
-    fi
-}
 # A program beside which there are no models.
 mkdir -p "$tmp/p/bin" "$tmp/m" "$tmp/here"
 cp "$sesame" "$tmp/p/bin/sesame"
@@ -106,7 +95,4 @@ else
     skipped=$((skipped + 1))
 fi
 
-printf '%d passed, %d failed' $passed $failed
-[ $skipped -eq 0 ] || printf ', %d skipped' $skipped
-echo
-[ $failed -eq 0 ]
+counted

@@ -1,20 +1,10 @@
 #!/bin/sh
 # bench/peers/run without any package: its list, what it refuses; and the turns that `sesame bench` takes with it.
 set -u
-build=${1-build}
-sesame=$build/sesame
+. tests/counted.sh
 here=$(cd "$(dirname "$0")/.." && pwd)
 model=$here/tests/fixtures/adapters/bert/base
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0 skipped=0
 
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    echo "failed: $1"
-    head -n 8 "$tmp/out" "$tmp/err" 2>/dev/null
-}
 gives() {
     want=$1
     shift
@@ -61,5 +51,4 @@ done
 gives 3 "$sesame" bench model --model "$tmp/nowhere" --load 1x8
 gives 3 "$sesame" bench model --model "$model" --load 1x4000
 has err '1x4000: '
-echo "$passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped skipped")"
-[ $failed -eq 0 ]
+counted

@@ -2,18 +2,8 @@
 # The pretrain command from outside: a run, the same run resumed and on other threads, stages, averages, time; and
 # what it refuses.
 set -u
-build=${1-build}
-sesame=$build/sesame
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-passed=0 failed=0
+. tests/counted.sh
 
-pass() { passed=$((passed + 1)); }
-fail() {
-    failed=$((failed + 1))
-    echo "failed: $1"
-    tail -n 8 "$tmp/out" "$tmp/err" 2>/dev/null
-}
 gives() {
     want=$1
     shift
@@ -177,5 +167,4 @@ err_has 'needs a mask token'
 }
 if [ ! -e "$tmp/x" ]; then pass; else fail 'refusals leave no folder'; fi
 
-printf '%d passed, %d failed\n' $passed $failed
-[ $failed -eq 0 ]
+counted
