@@ -29,17 +29,19 @@
         { .name = "mask-keep",                                                                              \
           .type = SES_OPT_REAL,                                                                             \
           .offset = offsetof(struct_, field.as_kept),                                                       \
-          .def = "0.1",                                                                                     \
-          .min = 0,                                                                                         \
+          .def = "-1",                                                                                      \
+          .min = -1,                                                                                        \
           .max = 1,                                                                                         \
-          .help = "share of the chosen tokens that stay as they are" },                                     \
+          .help = "share of the chosen tokens that stay as they are; -1: the objective's usual, 0.1 for "   \
+                  "mlm, 0.15 for rtd" },                                                                    \
         { .name = "mask-random",                                                                            \
           .type = SES_OPT_REAL,                                                                             \
           .offset = offsetof(struct_, field.as_random),                                                     \
-          .def = "0.1",                                                                                     \
-          .min = 0,                                                                                         \
+          .def = "-1",                                                                                      \
+          .min = -1,                                                                                        \
           .max = 1,                                                                                         \
-          .help = "share of the chosen tokens that become any token; the others become the mask" },         \
+          .help = "share of the chosen tokens that become any token; the others become the mask; -1: the "  \
+                  "objective's usual, 0.1 for mlm, 0 for rtd" },                                            \
         { .name = "mask-copies",                                                                            \
           .type = SES_OPT_INT,                                                                              \
           .offset = offsetof(struct_, field.mask_copies),                                                   \

@@ -23,8 +23,8 @@ const ses_objective *const *ses_objectives(void) { return all; }
 
 const ses_objective_options ses_objective_usual = { .mask_rate = -1,
                                                     .mask_rate_end = -1,
-                                                    .as_kept = 0.1,
-                                                    .as_random = 0.1,
+                                                    .as_kept = -1,
+                                                    .as_random = -1,
                                                     .mask_unit = -1,
                                                     .span_length = -1,
                                                     .span_longest = -1,
@@ -103,12 +103,15 @@ static bool check(const ses_aim *a, ses_err *e)
             return ses_fail(e, SES_EARG, "objective %s needs a model with an encoder and a decoder", o->name);
         if (o->check && !o->check(&a->w, e)) return false;
     }
-    double rate = a->w.o.mask_rate, shares = a->w.o.as_kept + a->w.o.as_random;
+    double rate = a->w.o.mask_rate;
     if (rate > 1 || a->w.o.mask_rate_end > 1)
         return ses_fail(e, SES_EARG, "a mask rate of %g; expected at most 1", rate);
-    if (a->w.o.as_kept < 0 || a->w.o.as_random < 0 || shares > 1)
-        return ses_fail(e, SES_EARG, "shares of kept and random tokens add up to %g; expected at most 1",
-                        shares);
+    for (size_t i = 0; i < a->ways; i++) {
+        ses_masking m = ses_masking_of(&a->w, a->item[i].objective);
+        if (m.as_mask < 0)
+            return ses_fail(e, SES_EARG, "shares of kept and random tokens add up to %g; expected at most 1",
+                            1 - m.as_mask);
+    }
     return ses_aim_fits(a) > 0 ||
            ses_fail(e, SES_EARG, "sequences of %lld tokens leave no room for text", (long long)a->w.length);
 }

@@ -16,7 +16,7 @@
 typedef struct ses_objective_options {
     double mask_rate,
         mask_rate_end;         /* the rate moves from one to the other over the run; end below 0: stays */
-    double as_kept, as_random; /* of the chosen tokens: 0.1 and 0.1; the others become the mask */
+    double as_kept, as_random; /* of the chosen tokens; the others become the mask */
     int mask_unit;             /* ses_mask_unit; below 0: usual */
     int64_t mask_copies; /* static masking: so many passes over the texts, then the same again (see course.h);
                             0: every pass has new masks */
@@ -99,8 +99,8 @@ typedef struct ses_objective {
     const char *pair_head; /* that differs. NULL: the same */
     ses_pairing pairing;   /* what a second segment is */
     unsigned asks;         /* of replaced tokens */
-    bool all_masks;        /* every chosen token becomes the mask */
     double rate;           /* usual mask rate, */
+    double kept, random;   /* of the chosen tokens: shares that stay, or become any token, */
     ses_mask_unit unit;    /* what is masked at once, */
     double span;           /* and lengths of spans */
     int64_t longest;

@@ -84,10 +84,12 @@ double ses_rate_of(const ses_laying *w, const ses_objective *o)
 ses_masking ses_masking_of(const ses_laying *w, const ses_objective *o)
 {
     double mean = w->o.span_length > 0 ? w->o.span_length : o->span;
+    double kept = w->o.as_kept >= 0 ? w->o.as_kept : o->kept;
+    double random = w->o.as_random >= 0 ? w->o.as_random : o->random;
     return (ses_masking){ .unit = w->o.mask_unit >= 0 ? (ses_mask_unit)w->o.mask_unit : o->unit,
                           .rate = ses_rate_of(w, o),
-                          .as_mask = o->all_masks ? 1 : 1 - w->o.as_kept - w->o.as_random,
-                          .as_random = w->o.as_random,
+                          .as_mask = 1 - kept - random,
+                          .as_random = random,
                           .p = mean > 1 ? 1 / mean : 1,
                           .longest = w->o.span_longest > 0 ? w->o.span_longest : o->longest };
 }

@@ -1,7 +1,8 @@
 /* Replaced token detection (ELECTRA, Clark et al. 2020): a small generator, trained along, fills masks; the
  * model tells which tokens are not the original ones. And the paper's ablations: asked about the masked
  * tokens alone (rtd15), or saying the original tokens, of those that were masked (replace) or of all (alltok,
- * without the paper's copy mechanism).
+ * without the paper's copy mechanism). As in the paper's program, though not in its words, 15 % of the chosen
+ * tokens stand unmasked before the generator, which has to say them all the same.
  *   loss = loss of the generator + weight * loss of the model */
 #include "objective.h"
 
@@ -198,8 +199,8 @@ ses_json_doc *ses_generator_config(const ses_json *config, double share, ses_err
                                                .needs = SES_NEEDS_MASK | SES_NEEDS_PARTNER, \
                                                .head = head_,                               \
                                                .asks = asks_,                               \
-                                               .all_masks = true,                           \
                                                .rate = 0.15,                                \
+                                               .kept = 0.15,                                \
                                                .unit = SES_MASK_TOKENS,                     \
                                                .span = 5,                                   \
                                                .longest = 10,                               \

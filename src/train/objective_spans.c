@@ -112,4 +112,6 @@ const ses_objective ses_objective_mass = { .name = "mass",
                                            .needs = SES_NEEDS_MASK | SES_NEEDS_DECODER,
                                            .head = "conditional-generation",
                                            .rate = 0.5,
+                                           .kept = 0.1,
+                                           .random = 0.1,
                                            .lay = lay_stretch };
