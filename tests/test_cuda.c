@@ -208,6 +208,67 @@ static void test_rows_of(void)
     }
 }
 
+/* Gated units, and heads turned by their places: apart, added, and in place. */
+static void gated(int64_t rows, int64_t cols, ses_act act, bool narrow)
+{
+    ses_device *d = narrow ? gpu16 : gpu;
+    both (*make)(int64_t n, double scale) = narrow ? halves : floats;
+    both ab = make(rows * 2 * cols, 2), y = make(rows * cols, 0), dy = make(rows * cols, 1),
+         dab = make(rows * 2 * cols, 1);
+    settle(gpu);
+    cpu->k.glu(&cpu->exec, y.host, ab.host, rows, cols, act);
+    d->k.glu(&d->exec, y.gpu, ab.gpu, rows, cols, act);
+    settle(d);
+    agree("glu", y, 2e-6);
+    for (int add = 1; add >= 0; add--) {
+        cpu->k.glu_bwd(&cpu->exec, (ses_sink){ dab.host, add }, dy.host, ab.host, rows, cols, act);
+        d->k.glu_bwd(&d->exec, (ses_sink){ dab.gpu, add }, dy.gpu, ab.gpu, rows, cols, act);
+        settle(d);
+        agree(add ? "glu_bwd added" : "glu_bwd", dab, 2e-6);
+    }
+    drop(ab), drop(y), drop(dy), drop(dab);
+}
+
+static void turned(int64_t rows, int64_t heads, int64_t dim, int64_t rest, double theta, bool narrow)
+{
+    ses_device *d = narrow ? gpu16 : gpu;
+    both (*make)(int64_t n, double scale) = narrow ? halves : floats;
+    int64_t cols = heads * dim + rest;
+    int32_t *place = ses_alloc((size_t)rows * sizeof *place, NULL);
+    for (int64_t i = 0; i < rows; i++) place[i] = (int32_t)(i % 517 * (i % 5 ? 1 : 60));
+    both places = ints(rows, place), a = make(rows * cols, 1), y = make(rows * cols, 1);
+    settle(gpu);
+    for (int add = 1; add >= 0; add--) {
+        cpu->k.rotary(&cpu->exec, (ses_sink){ y.host, add }, a.host, host_ids(places), rows, cols,
+                      heads * dim, dim, theta, 1);
+        d->k.rotary(&d->exec, (ses_sink){ y.gpu, add }, a.gpu, gpu_ids(places), rows, cols, heads * dim, dim,
+                    theta, 1);
+        settle(d);
+        agree(add ? "rotary added" : "rotary", y, 2e-6);
+    }
+    cpu->k.rotary(&cpu->exec, (ses_sink){ a.host, false }, a.host, host_ids(places), rows, cols, heads * dim,
+                  dim, theta, -1);
+    d->k.rotary(&d->exec, (ses_sink){ a.gpu, false }, a.gpu, gpu_ids(places), rows, cols, heads * dim, dim,
+                theta, -1);
+    settle(d);
+    agree("rotary in place", a, 2e-6);
+    drop(places), drop(a), drop(y);
+    ses_free(place);
+}
+
+static void test_gated_and_turned(void)
+{
+    for (int narrow = 0; narrow < 2; narrow++) {
+        for (int act = 0; act < SES_ACT_COUNT; act++) gated(1001, 96, (ses_act)act, narrow);
+        gated(5003, 896, SES_ACT_GELU, narrow);
+        gated(300, 45, SES_ACT_GELU, narrow); /* no whole packs */
+        turned(3001, 12, 64, 384, 10000, narrow);
+        turned(777, 6, 128, 0, 160000, narrow);
+        turned(501, 4, 48, 96, 10000, narrow); /* threads left over */
+        turned(301, 3, 6, 7, 10000, narrow);
+    }
+}
+
 /* Sums down many rows, and scattered additions with runs of all lengths. */
 static void test_rows(void)
 {
@@ -390,6 +451,7 @@ int main(void)
         test_optimizers();
         test_adamw_list();
         test_rows_of();
+        test_gated_and_turned();
         test_rows();
         test_products();
         test_ragged();

@@ -62,6 +62,18 @@ static void run_act_bwd_sum(call *c)
                      c->rows, c->cols, SES_ACT_GELU);
 }
 
+/* Halves of rows that stand one after the other. */
+static void run_glu(call *c)
+{
+    if (c->cols > 1) c->k.glu(&c->x, c->out[0], c->in[0], c->rows, c->cols / 2, (ses_act)c->mode);
+}
+
+static void run_glu_bwd(call *c)
+{
+    if (c->cols > 1)
+        c->k.glu_bwd(&c->x, sink(c, 0), c->in[0], c->in[1], c->rows, c->cols / 2, (ses_act)c->mode);
+}
+
 static void run_dropout(call *c)
 {
     static const double p[] = { 0, 0.1, 0.5, 0.999, 1 };
@@ -205,6 +217,8 @@ static const struct {
     { "act", run_act, SES_ACT_COUNT, false, { EACH }, 4e-7, 1e-7, false },
     { "act_bwd", run_act_bwd, SES_ACT_COUNT, true, { EACH }, 4e-7, 3e-7, true },
     { "act_bwd_sum", run_act_bwd_sum, 1, false, { EACH, COLS }, 4e-7, 1e-6, true },
+    { "glu", run_glu, SES_ACT_COUNT, false, { EACH }, 4e-7, 3e-7, true },
+    { "glu_bwd", run_glu_bwd, SES_ACT_COUNT, true, { EACH }, 4e-7, 2e-5, true }, /* b times act_bwd's error */
     { "dropout", run_dropout, 5, true, { EACH }, 0, 0, false },
     { "copy_cols", run_copy_cols, 2, true, { EACH }, 0, 0, false },
     { "norm", run_norm, 8, false, { EACH, EACH, ROWS_2 }, 5e-7, 4e-7, false },

@@ -99,8 +99,40 @@ static void test_rewind(void)
     ses_device_free(dev);
 }
 
+/* Gradients that change hands: sums of a thing with itself, views of it, heads turned in place. */
+static void test_handed_on(void)
+{
+    enum { T = 5, C = 12, N = T * C };
+    static const int32_t place[T] = { 0, 3, 1, 40, 7 };
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+    ses_real x[N], w[N], got[2][N];
+    for (int i = 0; i < N; i++) x[i] = (ses_real)(i % 7 - 3), w[i] = (ses_real)(i % 5 - 1);
+    for (int over = 0; over < 2; over++) {
+        ses_tape_reset(t, NULL);
+        ses_tensor *a = ses_tape_input(t, x, SES_DIM(T, C)), *by = ses_tape_input(t, w, SES_DIM(1, N));
+        a->wants_grad = true;
+        ses_tensor *h = ses_scale(t, a, 3), *places = ses_tape_ints(t, place, T), *q = ses_scale(t, h, 1);
+        q = over ? ses_rotary_over(t, q, places, 8, 4, 10) : ses_rotary(t, q, places, 8, 4, 10);
+        ses_tensor *sum = ses_add(t, ses_add(t, q, h), ses_add(t, h, h)); /* one gradient for all three */
+        sum = ses_add(t, ses_reshape(t, sum, SES_DIM(1, N)), ses_reshape(t, sum, SES_DIM(1, N)));
+        ses_backward(t, ses_linear(t, sum, by, NULL, SES_ACT_NONE, SES_OUT_IN));
+        CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
+        CHECK(a->grad_set);
+        memcpy(got[over], a->grad, sizeof got[over]);
+    }
+    CHECK(!memcmp(got[0], got[1], sizeof got[0]));
+    for (int i = 0; i < N;
+         i++) /* 2 * 3 * (the turned one + 3) in columns that are not turned and at place 0 */
+        if (i < C || i % C >= 8) CHECK_MSG(got[0][i] == 24 * w[i], "%d: %g", i, (double)got[0][i]);
+    ses_tape_free(t);
+    ses_device_free(dev);
+}
+
 int main(void)
 {
+    test_handed_on();
     test_exhaustion(false);
     test_exhaustion(true);
     test_errors();

@@ -101,4 +101,20 @@ template <class T> __device__ static inline float slope_for(ses_act act, float x
     }
 }
 
+struct sloped {
+    float value, slope;
+};
+
+template <class T> __device__ static inline sloped both_for(ses_act act, float x)
+{
+    sloped b;
+    if (sizeof(T) < sizeof(float) && act == SES_ACT_GELU) {
+        normal n = normal_at(x);
+        b.value = x * n.below, b.slope = n.below + x * n.density;
+    } else {
+        b.value = act_for<T>(act, x), b.slope = slope_for<T>(act, x);
+    }
+    return b;
+}
+
 #endif

@@ -145,6 +145,15 @@ template <class T> struct alignas(16) pack {
     T at[N];
 };
 
+template <class T> __device__ static inline void put_pack(sink<T> to, int64_t i, const float *v)
+{
+    pack<T> out;
+    if (to.add) out = *(const pack<T> *)(to.data + i);
+#pragma unroll
+    for (int k = 0; k < pack<T>::N; k++) out.at[k] = cell<T>(to.add ? num(out.at[k]) + v[k] : v[k]);
+    *(pack<T> *)(to.data + i) = out;
+}
+
 static inline bool whole_packs(const void *p) { return (uintptr_t)p % 16 == 0; }
 
 /* to[i] = f(i, a[i], b[i]); b may be NULL. By packs where the addresses allow it. */

@@ -46,6 +46,84 @@ static void act_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real
     map<T>(x, da, dy, a, n, [=] __device__(int64_t, float d, float u) { return d * slope_for<T>(kind, u); });
 }
 
+/* A thread takes a pack of a and the pack of b in its row; cols and all addresses are of whole packs. */
+template <class T>
+__global__ void glu_packs(T *y, const T *ab, unsigned n, unsigned packs, ses_act act)
+{
+    enum { N = pack<T>::N };
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        const pack<T> *at = (const pack<T> *)ab + ((int64_t)i + i / packs * packs);
+        pack<T> a = at[0], b = at[packs];
+#pragma unroll
+        for (int k = 0; k < N; k++) a.at[k] = cell<T>(act_for<T>(act, num(a.at[k])) * num(b.at[k]));
+        ((pack<T> *)y)[i] = a;
+    }
+}
+
+template <class T>
+__global__ void glu_bwd_packs(T *dab, bool add, const T *dy, const T *ab, unsigned n, unsigned packs,
+                              ses_act act)
+{
+    enum { N = pack<T>::N };
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        int64_t at = (int64_t)i + i / packs * packs;
+        const pack<T> *from = (const pack<T> *)ab + at;
+        pack<T> *to = (pack<T> *)dab + at, a = from[0], b = from[packs], d = ((const pack<T> *)dy)[i];
+        pack<T> da = add ? to[0] : a, db = add ? to[packs] : a;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            sloped s = both_for<T>(act, num(a.at[k]));
+            float g = num(d.at[k]), ga = g * num(b.at[k]) * s.slope, gb = g * s.value;
+            da.at[k] = cell<T>(add ? num(da.at[k]) + ga : ga);
+            db.at[k] = cell<T>(add ? num(db.at[k]) + gb : gb);
+        }
+        to[0] = da, to[packs] = db;
+    }
+}
+
+template <class T> static bool glu_by_packs(const void *y, const void *ab, int64_t rows, int64_t cols)
+{
+    return cols % pack<T>::N == 0 && rows <= INT32_MAX / cols && whole_packs(y) && whole_packs(ab);
+}
+
+template <class T>
+static void glu(ses_exec *x, ses_real *y, const ses_real *ab, int64_t rows, int64_t cols, ses_act act)
+{
+    T *to = cells<T>(y);
+    const T *from = cells<T>(ab);
+    int64_t packs = cols / pack<T>::N, n = rows * packs;
+    if (rows <= 0 || cols <= 0) return;
+    if (!glu_by_packs<T>(y, ab, rows, cols))
+        return each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
+            const T *a = from + row * 2 * cols + j;
+            to[row * cols + j] = cell<T>(act_for<T>(act, num(a[0])) * num(a[cols]));
+        });
+    glu_packs<T><<<blocks_for(x->cuda, n), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(to, from, (unsigned)n,
+                                                                                (unsigned)packs, act);
+    launched(x->cuda);
+}
+
+template <class T>
+static void glu_bwd(ses_exec *x, ses_sink dab, const ses_real *dy, const ses_real *ab, int64_t rows,
+                    int64_t cols, ses_act act)
+{
+    sink<T> to = sink_of<T>(dab);
+    const T *from = cells<T>(ab), *slope_of = cells<T>(dy);
+    int64_t packs = cols / pack<T>::N, n = rows * packs;
+    if (!dab.data || rows <= 0 || cols <= 0) return;
+    if (dab.wide || !whole_packs(dy) || !glu_by_packs<T>(dab.data, ab, rows, cols))
+        return each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
+            int64_t at = row * 2 * cols + j;
+            sloped s = both_for<T>(act, num(from[at]));
+            float d = num(slope_of[row * cols + j]);
+            put(to, at, d * num(from[at + cols]) * s.slope);
+            put(to, at + cols, d * s.value);
+        });
+    glu_bwd_packs<T><<<blocks_for(x->cuda, n), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
+        to.data, to.add, slope_of, from, (unsigned)n, (unsigned)packs, act);
+    launched(x->cuda);
+}
+
 /* Eight neighbors share a Philox block: a thread draws it once for its pack. */
 template <class T>
 __global__ void drop_cells(sink<T> to, const T *a, int64_t n, bool packed, dropping drop, ses_key key)
@@ -127,8 +205,8 @@ void ses_cuda_narrow(ses_cuda *g, void *to, const float *from, int64_t n)
 template <class T> static void fill(ses_kernels *k)
 {
     k->add = add<T>, k->scale = scale<T>, k->mul = mul<T>, k->affine = affine<T>, k->act = act<T>;
-    k->act_bwd = act_bwd<T>, k->dropout = dropout<T>, k->copy_cols = copy_cols<T>;
-    k->scale_rows = scale_rows<T>, k->put_heads = put_heads<T>;
+    k->act_bwd = act_bwd<T>, k->glu = glu<T>, k->glu_bwd = glu_bwd<T>, k->dropout = dropout<T>;
+    k->copy_cols = copy_cols<T>, k->scale_rows = scale_rows<T>, k->put_heads = put_heads<T>;
 }
 
 void ses_cuda_elementwise(ses_kernels *k, bool narrow) { narrow ? fill<bf16>(k) : fill<float>(k); }

@@ -88,6 +88,46 @@ void ses_k_act_bwd_sum_ref(ses_exec *x, ses_sink da, ses_sink sum, const ses_rea
     ses_k_col_sum_ref(x, sum, da.data, rows, cols, cols);
 }
 
+typedef struct glu {
+    ses_sink y;
+    const ses_real *ab, *dy;
+    int64_t rows, cols;
+    ses_act act;
+} glu;
+
+static void glu_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const glu *c = ctx;
+    ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
+    for (int64_t i = r.begin * c->cols; i < r.end * c->cols; i++) {
+        int64_t at = i / c->cols * 2 * c->cols + i % c->cols;
+        double a = c->ab[at], b = c->ab[at + c->cols];
+        if (c->dy) {
+            ses_put(c->y, at, c->dy[i] * b * ses_act_slope_ref(c->act, a));
+            ses_put(c->y, at + c->cols, c->dy[i] * ses_act_ref(c->act, a));
+        } else {
+            ses_put(c->y, i, ses_act_ref(c->act, a) * b);
+        }
+    }
+}
+
+static void run_glu(ses_exec *x, glu *c)
+{
+    if (c->y.data) ses_parallel(x->pool, ses_chunks(c->rows, ses_chunk_rows(c->cols)), glu_chunk, c);
+}
+
+void ses_k_glu_ref(ses_exec *x, ses_real *y, const ses_real *ab, int64_t rows, int64_t cols, ses_act act)
+{
+    run_glu(x, &(glu){ { y, false }, ab, NULL, rows, cols, act });
+}
+
+void ses_k_glu_bwd_ref(ses_exec *x, ses_sink dab, const ses_real *dy, const ses_real *ab, int64_t rows,
+                       int64_t cols, ses_act act)
+{
+    run_glu(x, &(glu){ dab, ab, dy, rows, cols, act });
+}
+
 /* Rounds as the other variants do, so that all of them give the same bits. */
 static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
 {

@@ -127,6 +127,77 @@ void VF_NAME(ses_k_act_bwd_sum)(ses_exec *x, ses_sink da, ses_sink sum, const fl
     VF_NAME(ses_k_col_sum)(x, sum, da.data, rows, cols, cols);
 }
 
+typedef struct glu {
+    ses_sink y; /* act(a) b, or where dy is given the gradient of a | b */
+    const float *ab, *dy;
+    int64_t rows, cols;
+    ses_act act;
+} glu;
+
+VF_INLINE void glu_row(const glu *c, int64_t row, ses_act act)
+{
+    const float *a = c->ab + row * 2 * c->cols, *b = a + c->cols;
+    for (int64_t j = 0; j < c->cols; j += VF_LANES) {
+        int64_t left = c->cols - j;
+        vf u = vf_get(a + j, left), v = vf_get(b + j, left);
+        vf_put(c->y.data + row * c->cols + j, vf_mul(vf_act(act, u), v), left);
+    }
+}
+
+VF_INLINE void glu_bwd_row(const glu *c, int64_t row, ses_act act)
+{
+    const float *a = c->ab + row * 2 * c->cols, *b = a + c->cols, *dy = c->dy + row * c->cols;
+    int64_t at = row * 2 * c->cols;
+    for (int64_t j = 0; j < c->cols; j += VF_LANES) {
+        int64_t left = c->cols - j;
+        vf u = vf_get(a + j, left), v = vf_get(b + j, left), d = vf_get(dy + j, left);
+        vf_put_sink(c->y, at + j, vf_mul(vf_mul(d, v), vf_act_grad(act, u)), left);
+        vf_put_sink(c->y, at + c->cols + j, vf_mul(d, vf_act(act, u)), left);
+    }
+}
+
+VF_INLINE void glu_rows(const glu *c, ses_range r, ses_act act)
+{
+    for (int64_t row = r.begin; row < r.end; row++) {
+        if (c->dy)
+            glu_bwd_row(c, row, act);
+        else
+            glu_row(c, row, act);
+    }
+}
+
+static void glu_chunk(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const glu *c = ctx;
+    ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
+    switch (c->act) {
+    case SES_ACT_GELU: glu_rows(c, r, SES_ACT_GELU); break;
+    case SES_ACT_GELU_TANH: glu_rows(c, r, SES_ACT_GELU_TANH); break;
+    case SES_ACT_RELU: glu_rows(c, r, SES_ACT_RELU); break;
+    case SES_ACT_SILU: glu_rows(c, r, SES_ACT_SILU); break;
+    case SES_ACT_TANH: glu_rows(c, r, SES_ACT_TANH); break;
+    case SES_ACT_SIGMOID: glu_rows(c, r, SES_ACT_SIGMOID); break;
+    default: glu_rows(c, r, SES_ACT_NONE); break;
+    }
+}
+
+static void run_glu(ses_exec *x, glu *c)
+{
+    if (c->y.data) ses_parallel(x->pool, ses_chunks(c->rows, ses_chunk_rows(c->cols)), glu_chunk, c);
+}
+
+void VF_NAME(ses_k_glu)(ses_exec *x, float *y, const float *ab, int64_t rows, int64_t cols, ses_act act)
+{
+    run_glu(x, &(glu){ { y, false }, ab, NULL, rows, cols, act });
+}
+
+void VF_NAME(ses_k_glu_bwd)(ses_exec *x, ses_sink dab, const float *dy, const float *ab, int64_t rows,
+                            int64_t cols, ses_act act)
+{
+    run_glu(x, &(glu){ dab, ab, dy, rows, cols, act });
+}
+
 /* Eight vectors at a time share VF_LANES Philox blocks; chunks begin at a multiple of that. */
 static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
 {

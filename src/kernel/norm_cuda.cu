@@ -222,15 +222,6 @@ template <class T> __global__ void norm_bwd_rows(norm_grad<T> b)
     }
 }
 
-template <class T> __device__ static inline void put_pack(sink<T> to, int64_t i, const float *v)
-{
-    enum { N = pack<T>::N };
-    pack<T> out;
-    if (to.add) out = *(const pack<T> *)(to.data + i);
-    for (int k = 0; k < N; k++) out.at[k] = cell<T>(to.add ? num(out.at[k]) + v[k] : v[k]);
-    *(pack<T> *)(to.data + i) = out;
-}
-
 /* As norm_packs; on the way a thread adds up its columns for gain and bias. */
 template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_bwd_packs(norm_grad<T> b)
 {

@@ -46,7 +46,8 @@ static void chunk(void *ctx, int64_t number, void *scratch)
             turn(c, t * c->cols, d, n, cosine, sine);
         }
     }
-    for (int64_t t = r.begin; t < r.end; t++)
+    bool in_place = c->y.data == c->a && !c->y.add;
+    for (int64_t t = r.begin; t < r.end && !in_place; t++)
         for (int64_t j = c->turned; j < c->cols; j += VF_LANES)
             vf_put_sink(c->y, t * c->cols + j, vf_get(c->a + t * c->cols + j, c->cols - j), c->cols - j);
 }

@@ -178,8 +178,8 @@ static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const 
     in->q = ses_dense_run(p->tape, a->query, x, SES_ACT_NONE);
     if (c->pos == SES_POS_ROTARY) { /* queries and keys, side by side before the values */
         int64_t dim = ses_cols(in->q) / (3 * c->heads);
-        in->q = ses_rotary(p->tape, in->q, all->seqs->positions, 2 * c->heads * dim, dim,
-                           l->reach ? c->local_theta : c->theta);
+        in->q = ses_rotary_over(p->tape, in->q, all->seqs->positions, 2 * c->heads * dim, dim,
+                                l->reach ? c->local_theta : c->theta);
     }
     if (!apart || !from) return;
     in->k = ses_dense_run(p->tape, a->key, from, SES_ACT_NONE);

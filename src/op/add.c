@@ -16,6 +16,7 @@ static void forward(const ses_node *n)
 static void backward(const ses_node *n)
 {
     for (int i = 0; i < 2; i++) {
+        if (i == 1 && ses_grad_give(n, 1)) return;
         ses_sink d = ses_grad(n, i);
         if (d.data) n->k->scale(n->exec, d, n->out->grad, 1, ses_count(n->out));
     }

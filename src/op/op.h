@@ -83,6 +83,9 @@ const ses_real *ses_wide(const ses_node *n, int i);
 
 /* For backward: where input i's gradient goes; data NULL when nobody wants it. Asking means writing. */
 ses_sink ses_grad(const ses_node *n, int i);
+/* Input i takes the buffer of the output's gradient for its own, which n->out->grad then is no longer. Not
+ * where it has a gradient already, wants none, or is of another size. */
+bool ses_grad_give(const ses_node *n, int i);
 ses_sink ses_grad_zeroed(const ses_node *n, int i);  /* for scattered additions */
 ses_real *ses_grad_vector(const ses_node *n, int i); /* the same of a vector, wide; NULL when not wanted */
 
@@ -111,5 +114,9 @@ ses_tensor *ses_embed_padded(ses_tape *t, int n, ses_tensor *const table[], ses_
  * memory takes the sum. */
 ses_tensor *ses_layer_norm_dropped(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,
                                    ses_tensor *gain, ses_tensor *bias, double eps);
+
+/* ses_rotary in place: x is given up. */
+ses_tensor *ses_rotary_over(ses_tape *t, ses_tensor *x, ses_tensor *places, int64_t turned, int64_t dim,
+                            double theta);
 
 #endif

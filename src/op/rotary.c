@@ -6,6 +6,7 @@
 typedef struct attr {
     int64_t turned, dim;
     double theta;
+    bool over; /* x is given up: the result takes its place */
 } attr;
 
 static bool infer(ses_node *n, ses_err *e)
@@ -18,7 +19,9 @@ static bool infer(ses_node *n, ses_err *e)
     if (ses_count(n->in[1]) != ses_rows(n->in[0]))
         return ses_fail(e, SES_EARG, "%lld places for %lld tokens", (long long)ses_count(n->in[1]),
                         (long long)ses_rows(n->in[0]));
-    return ses_node_out(n, n->in[0]->dim, e);
+    if (!a->over) return ses_node_out(n, n->in[0]->dim, e);
+    n->out = ses_tensor_over(n->tape, n->in[0]->data, n->dtype, n->in[0]->dim, e);
+    return n->out != NULL;
 }
 
 static void run(const ses_node *n, ses_sink y, const ses_real *x, double sign)
@@ -32,8 +35,10 @@ static void forward(const ses_node *n) { run(n, (ses_sink){ n->out->f, false }, 
 
 static void backward(const ses_node *n) /* turned back */
 {
-    ses_sink dx = ses_grad(n, 0);
-    if (dx.data) run(n, dx, n->out->grad, -1);
+    ses_real *dy = n->out->grad;
+    ses_sink dx = { ses_grad_give(n, 0) ? dy : NULL, false };
+    if (!dx.data) dx = ses_grad(n, 0);
+    if (dx.data) run(n, dx, dy, -1);
 }
 
 static const int32_t place[] = { 0, 1, 2, 300, 7 };
@@ -44,6 +49,7 @@ static const ses_case cases[] = {
       .ints = { [1] = place },
       .attr = &(const attr){ 2, 2, 10000 },
       .scale = 1e4 },
+    { .dim = { { 5, 192 }, { 5 } }, .ints = { [1] = place }, .attr = &(const attr){ 128, 64, 10000 } },
 };
 const ses_op ses_op_rotary = {
     .name = "rotary",
@@ -58,5 +64,11 @@ const ses_op ses_op_rotary = {
 ses_tensor *ses_rotary(ses_tape *t, ses_tensor *x, ses_tensor *places, int64_t turned, int64_t dim,
                        double theta)
 {
-    return ses_apply(t, &ses_op_rotary, SES_IN(x, places), &(attr){ turned, dim, theta });
+    return ses_apply(t, &ses_op_rotary, SES_IN(x, places), &(attr){ turned, dim, theta, false });
+}
+
+ses_tensor *ses_rotary_over(ses_tape *t, ses_tensor *x, ses_tensor *places, int64_t turned, int64_t dim,
+                            double theta)
+{
+    return ses_apply(t, &ses_op_rotary, SES_IN(x, places), &(attr){ turned, dim, theta, true });
 }

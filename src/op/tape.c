@@ -356,12 +356,13 @@ static bool grad_ready(ses_tape *t, ses_tensor *x)
 /* A node's output has passed its gradient on. */
 static void grad_done(ses_tape *t, ses_tensor *x)
 {
+    x->grad_set = false;
+    if (!x->grad) return; /* given away */
     spare *s = ses_arena_array(&t->host, 1, sizeof *s, &t->err);
     if (!s) return;
     *s = (spare){ t->spares, x->grad, grad_bytes(x) };
     t->spares = s;
     x->grad = NULL;
-    x->grad_set = false;
 }
 
 ses_sink ses_grad(const ses_node *n, int i)
@@ -371,6 +372,17 @@ ses_sink ses_grad(const ses_node *n, int i)
     ses_sink s = { x->grad, x->grad_set, x->wide != NULL };
     x->grad_set = true;
     return s;
+}
+
+bool ses_grad_give(const ses_node *n, int i)
+{
+    ses_tensor *x = n->in[i], *y = n->out;
+    if (!x || !x->wants_grad || x->grad || x->wide || x->dtype != y->dtype || grad_bytes(x) != grad_bytes(y))
+        return false;
+    x->grad = y->grad;
+    x->grad_set = true;
+    y->grad = NULL;
+    return true;
 }
 
 ses_sink ses_grad_zeroed(const ses_node *n, int i)
