@@ -47,8 +47,7 @@ static void act_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real
 }
 
 /* A thread takes a pack of a and the pack of b in its row; cols and all addresses are of whole packs. */
-template <class T>
-__global__ void glu_packs(T *y, const T *ab, unsigned n, unsigned packs, ses_act act)
+template <class T> __global__ void glu_packs(T *y, const T *ab, unsigned n, unsigned packs, ses_act act)
 {
     enum { N = pack<T>::N };
     for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
@@ -99,7 +98,7 @@ static void glu(ses_exec *x, ses_real *y, const ses_real *ab, int64_t rows, int6
             to[row * cols + j] = cell<T>(act_for<T>(act, num(a[0])) * num(a[cols]));
         });
     glu_packs<T><<<blocks_for(x->cuda, n), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(to, from, (unsigned)n,
-                                                                                (unsigned)packs, act);
+                                                                                 (unsigned)packs, act);
     launched(x->cuda);
 }
 

@@ -439,4 +439,5 @@ void ses_node_backward(ses_node *n)
     n->out->grad_set = true;
     n->op->backward(n);
     ses_arena_reset(&n->tape->tmp);
+    if (!n->out->grad) grad_ready(n->tape, n->out); /* given away */
 }
