@@ -244,6 +244,16 @@ static void show(const ses_buf *text, const ses_encoding *a, const ses_encoding 
     }
 }
 
+static bool same_all(ses_tokens *a, ses_tokens *b, size_t *at, ses_err *e)
+{
+    bool equal = same(ses_tokens_result(a), ses_tokens_result(b), at) &&
+                 ses_tokens_overflows(a) == ses_tokens_overflows(b);
+    for (size_t j = 0; equal && j < ses_tokens_overflows(a); j++)
+        equal = same(ses_tokens_overflow(a, j, e), ses_tokens_overflow(b, j, e), at);
+    return equal;
+}
+
+/* Each text twice: what was found the first time comes from the caches the second. */
 static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
 {
     ses_err e = { 0 };
@@ -268,12 +278,12 @@ static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
                                       .max_length = roll(&d, 20),
                                       .truncate_left = roll(&d, 2) };
         }
-        bool ok = ses_encode(a, &in, &o, &e) && ses_encode(b, &in, &o, &e);
+        bool ok = ses_encode(a, &in, &o, &e), equal = true;
+        for (int again = 0; ok && equal && again < 2; again++) {
+            ok = ses_encode(b, &in, &o, &e);
+            equal = ok && same_all(a, b, &at, &e);
+        }
         if (!CHECK_MSG(ok, "%s", e.msg)) break;
-        bool equal = same(ses_tokens_result(a), ses_tokens_result(b), &at) &&
-                     ses_tokens_overflows(a) == ses_tokens_overflows(b);
-        for (size_t j = 0; equal && j < ses_tokens_overflows(a); j++)
-            equal = same(ses_tokens_overflow(a, j, &e), ses_tokens_overflow(b, j, &e), &at);
         if (equal) continue;
         printf("setup %zu, isa %d, text %d: %s\n", number, (int)isa, i, ses_quoted_of(text.data, text.len).s);
         show(&text, ses_tokens_result(a), ses_tokens_result(b), at);

@@ -27,37 +27,60 @@ void ses_bert_sort_ref(const ses_bert_fast *f, ses_bert_work *w, const char *tex
     }
 }
 
+static bool put_large(const ses_bert_large *x, ses_run *r, const char *key, uint32_t from)
+{
+    if (memcmp(x->key, key, sizeof x->key) && memcmp((++x)->key, key, sizeof x->key)) return false;
+    uint32_t word = r->words - 1;
+    for (size_t i = 0; i < x->n; i++) {
+        word += x->starts >> i & 1;
+        r->id[r->n] = x->id[i];
+        r->byte[r->n] = (ses_offset){ from + x->begin[i], from + x->end[i] };
+        r->word[r->n++] = (int32_t)word;
+    }
+    r->words += x->words;
+    return true;
+}
+
+static bool put_small(ses_run *r, const ses_bert_entry *x, const char *key, uint32_t from)
+{
+    if (memcmp(x->key, key, 15) || x->key[15] != (uint8_t)key[SES_BERT_LONG]) return false;
+    for (size_t i = 0; i < x->n; i++) {
+        r->id[r->n] = x->id[i];
+        r->byte[r->n] = (ses_offset){ from + (x->place[i] >> 4), from + (x->place[i] & 15u) };
+        r->word[r->n++] = (int32_t)r->words;
+    }
+    r->words++;
+    return true;
+}
+
 bool ses_bert_words_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
                         size_t base, size_t n, ses_err *e)
 {
-    ses_run *r = &k->run;
     size_t count = ses_bert_list(w, n);
     for (size_t i = 0; i < count; i++) {
-        size_t at = w->begin[i], len = (size_t)w->end[i] - at + 1;
+        size_t at = w->begin[i], len = (size_t)w->end[i] - at + 1, odd = 0;
         uint32_t from = (uint32_t)(base + at);
-        if (len > SES_BERT_SHORT) {
-            uint32_t slot = ses_bert_long_key(f, w, 0, at, len);
-            if (!ses_bert_put_long(f, w, k, text, base, at, len, slot, 0, e)) return false;
+        if (len > SES_BERT_LONG) {
+            if (!ses_bert_over(f, w, k, text, base, at, len, e)) return false;
             continue;
         }
-        uint64_t key[2] = { 0 };
+        char *key = w->key[0];
+        memset(key, 0, sizeof w->key[0]);
         memcpy(key, w->low + at, len);
-        bool odd = (key[0] | key[1]) & 0x8080808080808080u;
-        ((uint8_t *)key)[15] = (uint8_t)(len | (odd ? 0x80 : 0));
-        ses_bert_entry *x = &w->small[2 * (ses_bert_hash(f, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
-        const ses_bert_entry *hit = !memcmp(x->key, key, 16) ? x : !memcmp(x[1].key, key, 16) ? x + 1 : NULL;
-        if (!hit) {
-            if (!(odd ? ses_bert_odd(f, w, k, text, from, from + len, (const char *)key, x, e)
-                      : ses_bert_miss(f, w, k, w->low + at, len, from, x, e)))
-                return false;
-            continue;
+        for (size_t j = 0; j < len; j++) odd |= (uint8_t)key[j] & 0x80u;
+        key[SES_BERT_LONG] = (char)(len | odd);
+        ses_bert_entry *x = NULL;
+        if (len <= SES_BERT_SHORT) {
+            uint64_t half[2];
+            memcpy(half, key, sizeof half);
+            half[1] |= (uint64_t)(uint8_t)key[SES_BERT_LONG] << 56;
+            x = &w->small[2 * (ses_bert_hash(f, half[0], half[1]) >> (64 - SES_BERT_SMALL_BITS))];
+            if (put_small(&k->run, x, key, from) || put_small(&k->run, x + 1, key, from)) continue;
         }
-        for (size_t j = 0; j < hit->n; j++) {
-            r->id[r->n] = hit->id[j];
-            r->byte[r->n] = (ses_offset){ from + (hit->place[j] >> 4), from + (hit->place[j] & 15u) };
-            r->word[r->n++] = (int32_t)r->words;
-        }
-        r->words++;
+        uint32_t slot = ses_bert_large_slot(f, key);
+        if (!put_large(&w->large[slot], &k->run, key, from) &&
+            !ses_bert_new(f, w, k, text, from, len, key, slot, x, e))
+            return false;
     }
     return true;
 }
@@ -286,8 +309,7 @@ static void work_free(void *work)
 {
     ses_bert_work *w = work;
     if (!w) return;
-    ses_free(w->small);
-    ses_free(w->large);
+    ses_free(w->caches);
     ses_arena_free(&w->mem);
     ses_free(w);
 }
@@ -297,9 +319,16 @@ static void *work_new(const void *self, ses_err *e)
     (void)self;
     ses_bert_work *w = ses_alloc(sizeof *w, e);
     if (!w) return NULL;
-    w->small = ses_alloc_array((size_t)2 << SES_BERT_SMALL_BITS, sizeof *w->small, e);
-    w->large = ses_alloc_array((size_t)2 << SES_BERT_LARGE_BITS, sizeof *w->large, e);
-    if (w->small && w->large) return w;
+    /* zeroed pages that nothing has touched yet, entries on whole lines of the processor's cache */
+    size_t small = ((size_t)2 << SES_BERT_SMALL_BITS) * sizeof *w->small;
+    size_t large = ((size_t)2 << SES_BERT_LARGE_BITS) * sizeof *w->large;
+    w->caches = ses_alloc(SES_ALIGN + small + large, e);
+    if (w->caches) {
+        char *p = w->caches + (SES_ALIGN - (uintptr_t)w->caches % SES_ALIGN) % SES_ALIGN;
+        w->small = (ses_bert_entry *)p;
+        w->large = (ses_bert_large *)(p + small);
+        return w;
+    }
     work_free(w);
     return NULL;
 }

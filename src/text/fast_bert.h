@@ -2,11 +2,12 @@
  * share.
  *
  * A window of the text at a time: 64 bytes at once are sorted into words, punctuation and the rest, as bit
- * masks; the bits become the places where words begin and end; a word's lower-cased bytes are looked up in
- * a cache that holds its tokens. A word that is not there is taken apart with hashes of its prefixes; one
- * with characters beyond ASCII is normalized character by character from a table; what even that does not
- * cover (added tokens, control characters, marks that change places) goes to ses_encode_exact, between
- * places where cutting changes nothing. */
+ * masks; the bits become the places where pieces begin and end: what lies between ASCII blanks and
+ * punctuation. A piece's lower-cased bytes are looked up in caches that hold its tokens. One that is not
+ * there is taken apart by tries of the vocabulary; one with characters beyond ASCII, which may be several
+ * words, is normalized character by character from a table; what even that does not cover (added tokens,
+ * control characters, marks that change places) goes to ses_encode_exact, between places where cutting
+ * changes nothing. */
 #ifndef SES_TEXT_FAST_BERT_H
 #define SES_TEXT_FAST_BERT_H
 
@@ -15,15 +16,17 @@
 #include "run.h"
 #include "trie.h"
 
+#include <string.h>
+
 enum {
     SES_BERT_WINDOW = 4096, /* bytes; a multiple of 64 */
     SES_BERT_BLOCKS = SES_BERT_WINDOW / 64,
     SES_BERT_BATCH = 32,      /* words looked up at a time */
     SES_BERT_SLACK = 8,       /* tokens an entry may write past its own */
     SES_BERT_SHORT = 15,      /* bytes of a word that fit a small entry */
-    SES_BERT_LONG = 63,       /* and a large one */
+    SES_BERT_LONG = 47,       /* and a large one */
     SES_BERT_SMALL_BITS = 16, /* buckets of two small entries: 4 MiB */
-    SES_BERT_LARGE_BITS = 13, /* of two large entries: 3 MiB */
+    SES_BERT_LARGE_BITS = 14, /* of two large entries: 4 MiB */
     SES_BERT_WORD = 512,      /* bytes of a word taken apart here; longer ones go the exact way */
     SES_BERT_PAGES = 0x110000 >> 6
 };
@@ -37,10 +40,14 @@ typedef struct ses_bert_entry {
     uint8_t place[3], n;
 } ses_bert_entry;
 
+/* A piece of up to 47 bytes, its length in the last, and up to twelve tokens of any number of words. Short
+ * ones are here too, where they have more tokens than a small entry takes. */
 typedef struct ses_bert_large {
-    uint8_t key[64]; /* up to 63 bytes, the length in the last */
-    int32_t id[20];
-    uint8_t begin[20], end[20], n, spare[7];
+    uint8_t key[48];
+    int32_t id[12];
+    uint8_t begin[12], end[12], n, words;
+    uint16_t starts; /* bit i: token i is the first of its word */
+    uint8_t spare[4];
 } ses_bert_large;
 
 /* What becomes of a character. */
@@ -61,6 +68,7 @@ typedef struct ses_bert_char {
 
 /* One thread's caches. */
 typedef struct ses_bert_work {
+    char *caches;                        /* memory of the next two */
     ses_bert_entry *small;               /* [2 << SES_BERT_SMALL_BITS], buckets of two */
     ses_bert_large *large;               /* [2 << SES_BERT_LARGE_BITS], too */
     ses_bert_char *page[SES_BERT_PAGES]; /* characters by their upper bits; NULL: none asked for */
@@ -73,7 +81,7 @@ typedef struct ses_bert_work {
     /* a window */
     uint64_t word[SES_BERT_BLOCKS + 1], mark[SES_BERT_BLOCKS + 1], check[SES_BERT_BLOCKS + 1];
     uint16_t begin[SES_BERT_WINDOW + 64], end[SES_BERT_WINDOW + 64];
-    char key[SES_BERT_BATCH][64]; /* of words for the large cache */
+    char key[SES_BERT_BATCH + 1][48]; /* of pieces for the large cache; the last: of a short one */
     char low[SES_BERT_WINDOW + 128];
 } ses_bert_work;
 
@@ -107,6 +115,16 @@ static inline uint64_t ses_bert_hash(const ses_bert_fast *f, uint64_t a, uint64_
 {
     uint64_t h = (a ^ f->key[0]) * 0x9E3779B97F4A7C15u + (b ^ f->key[1]) * 0xC2B2AE3D27D4EB4Fu;
     return (h ^ h >> 32) * f->key[2];
+}
+
+/* The bucket of a large entry's key; its products do not wait for each other. */
+static inline uint32_t ses_bert_large_slot(const ses_bert_fast *f, const char *key)
+{
+    uint64_t a[6], h = 0;
+    memcpy(a, key, sizeof a);
+    for (size_t i = 0; i < 6; i++)
+        h += (a[i] ^ f->key[i & 1]) * (0x9E3779B97F4A7C15u + i * 0x632BE59BD9B4E01Au);
+    return 2 * (uint32_t)((h ^ h >> 32) * f->key[2] >> (64 - SES_BERT_LARGE_BITS));
 }
 
 static inline size_t ses_bert_bits(uint64_t bits, size_t base, uint16_t *out)
@@ -148,21 +166,14 @@ void ses_bert_sort_avx512(const ses_bert_fast *f, ses_bert_work *w, const char *
 /* What the normalizer makes of one character alone. Marks that NFD may move are odd: they have neighbors. */
 bool ses_bert_ask(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err *e);
 
-/* The same for bytes [begin, end) with characters beyond ASCII, or too long for the small cache, which may be
- * several words or none; key: what to keep them under if they are one word. bucket NULL: keep in the large
- * cache, if at all. False with k->bad: not UTF-8. */
-bool ses_bert_odd(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
-                  size_t end, const char *key, ses_bert_entry *bucket, ses_err *e);
-/* A piece of more than 15 bytes, number j of the batch: where in the large cache to look for it, fetched
- * ahead; and its tokens to the run. */
-uint32_t ses_bert_long_key(const ses_bert_fast *f, ses_bert_work *w, size_t j, size_t at, size_t len);
-bool ses_bert_put_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
-                       size_t at, size_t len, uint32_t slot, size_t j, ses_err *e);
-
-/* One word whose bytes are lower-cased and ASCII, not in the small cache: its tokens to the run, and to a
- * cache. */
-bool ses_bert_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *word, size_t n,
-                   uint32_t at, ses_bert_entry *bucket, ses_err *e);
+/* A piece of at most 47 bytes that is in neither cache: its tokens to the run, and to a cache. It may be
+ * several words, or none. key: of a large entry, whose bucket is at slot; small: the piece's bucket, NULL
+ * where it is too long for one. False with k->bad: not UTF-8. */
+bool ses_bert_new(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
+                  size_t n, const char *key, uint32_t slot, ses_bert_entry *small, ses_err *e);
+/* A longer one, which is kept in none: bytes [at, at + n) of the window, at `base` of the text. */
+bool ses_bert_over(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
+                   size_t at, size_t n, ses_err *e);
 /* Bytes [begin, end) of the text between ASCII white space or punctuation, with characters beyond ASCII. */
 bool ses_bert_wide(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
                    size_t end, ses_err *e);

@@ -34,6 +34,90 @@ static inline ses_bert_entry *promote(ses_bert_entry *bucket)
     return bucket;
 }
 
+/* A piece's key for the large cache: its bytes, zeros, and its length with the top bit for bytes beyond
+ * ASCII. Returns the bucket, fetched ahead. */
+static inline uint32_t large_key(const ses_bert_fast *f, const ses_bert_work *w, char *key, __m256i a,
+                                 __m128i b, unsigned size)
+{
+    b = _mm_or_si128(b, _mm_slli_si128(_mm_cvtsi32_si128((int)size), 15));
+    _mm256_storeu_si256((__m256i *)key, a);
+    _mm_storeu_si128((__m128i *)(key + 32), b);
+    uint32_t slot = ses_bert_large_slot(f, key);
+    _mm_prefetch((const char *)w->large[slot].key, _MM_HINT_T0);
+    _mm_prefetch((const char *)&w->large[slot].id[4], _MM_HINT_T0);
+    return slot;
+}
+
+static inline uint32_t long_key(const ses_bert_fast *f, ses_bert_work *w, size_t j, size_t at, size_t len)
+{
+    const __m256i iota = _mm256_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
+                                          19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+    __m256i a = _mm256_loadu_si256((const __m256i *)(w->low + at));
+    __m128i b = _mm_loadu_si128((const __m128i *)(w->low + at + 32));
+    a = _mm256_and_si256(a, _mm256_cmpgt_epi8(_mm256_set1_epi8((char)len), iota));
+    b = _mm_and_si128(b, _mm_cmpgt_epi8(_mm_set1_epi8((char)(len - 32)), _mm256_castsi256_si128(iota)));
+    unsigned odd = _mm256_movemask_epi8(a) | _mm_movemask_epi8(b) ? 0x80 : 0;
+    return large_key(f, w, w->key[j], a, b, (unsigned)len | odd);
+}
+
+static inline bool same_long(const ses_bert_large *x, const char *key)
+{
+    __m256i a = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)x->key),
+                                 _mm256_loadu_si256((const __m256i *)key));
+    __m128i b = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(x->key + 32)),
+                              _mm_loadu_si128((const __m128i *)(key + 32)));
+    a = _mm256_or_si256(a, _mm256_zextsi128_si256(b));
+    return _mm256_testz_si256(a, a);
+}
+
+static inline __m256i eight(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+
+/* Whether the piece is in the large cache: then its tokens are in the run. */
+static inline bool put_large(const ses_bert_large *x, const char *key, ses_run *r, uint32_t at)
+{
+    if (!same_long(x, key) && !same_long(++x, key)) return false;
+    const __m256i base = _mm256_set1_epi32((int)at), words = _mm256_set1_epi32((int)r->words);
+    for (size_t i = 0; i < x->n; i += 8) { /* up to seven too many */
+        size_t to = r->n + i;
+        __m256i begin = _mm256_add_epi32(eight(x->begin + i), base);
+        __m256i end = _mm256_add_epi32(eight(x->end + i), base);
+        __m256i low = _mm256_unpacklo_epi32(begin, end), high = _mm256_unpackhi_epi32(begin, end);
+        _mm256_storeu_si256((__m256i *)(r->id + to), _mm256_loadu_si256((const __m256i *)(x->id + i)));
+        _mm256_storeu_si256((__m256i *)(r->byte + to), _mm256_permute2x128_si256(low, high, 0x20));
+        _mm256_storeu_si256((__m256i *)(r->byte + to + 4), _mm256_permute2x128_si256(low, high, 0x31));
+        _mm256_storeu_si256((__m256i *)(r->word + to), words);
+    }
+    if (x->words != 1)
+        for (unsigned i = 0, word = r->words - 1; i < x->n; i++)
+            r->word[r->n + i] = (int32_t)(word += x->starts >> i & 1);
+    r->n += x->n;
+    r->words += x->words;
+    return true;
+}
+
+/* A piece that is not in the small cache, or too long for it: from the large one, or found now. */
+
+static bool put_other(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
+                      size_t at, size_t len, uint32_t slot, const char *key, ses_bert_entry *small,
+                      ses_err *e)
+{
+    if (len > SES_BERT_LONG) return ses_bert_over(f, w, k, text, base, at, len, e);
+    return put_large(&w->large[slot], key, &k->run, (uint32_t)(base + at)) ||
+           ses_bert_new(f, w, k, text, base + at, len, key, slot, small, e);
+}
+
+static bool put_short(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
+                      size_t at, size_t len, __m128i key, ses_bert_entry *small, ses_err *e)
+{
+    __m256i word = _mm256_zextsi128_si256(_mm_bsrli_si128(_mm_bslli_si128(key, 1), 1));
+    uint32_t slot = large_key(f, w, w->key[SES_BERT_BATCH], word, _mm_setzero_si128(),
+                              (unsigned)_mm_extract_epi8(key, 15));
+    return put_other(f, w, k, text, base, at, len, slot, w->key[SES_BERT_BATCH], small, e);
+}
+
 static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
                   size_t n, ses_err *e)
 {
@@ -47,7 +131,7 @@ static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const
         for (size_t j = 0; j < count; j++) {
             size_t at = w->begin[i + j], len = (size_t)w->end[i + j] - at + 1;
             if (len > SES_BERT_SHORT) {
-                slot[j] = ses_bert_long_key(f, w, j, at, len);
+                slot[j] = len > SES_BERT_LONG ? 0 : long_key(f, w, j, at, len);
                 continue;
             }
             __m128i v = _mm_and_si128(_mm_loadu_si128((const __m128i *)(w->low + at)),
@@ -63,16 +147,12 @@ static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const
             size_t at = w->begin[i + j], len = (size_t)w->end[i + j] - at + 1;
             ses_bert_entry *x = &w->small[slot[j]];
             if (len > SES_BERT_SHORT) {
-                if (!ses_bert_put_long(f, w, k, text, base, at, len, slot[j], j, e)) return false;
+                if (!put_other(f, w, k, text, base, at, len, slot[j], w->key[j], NULL, e)) return false;
             } else if (same(x, key[j]) || (same(x + 1, key[j]) && promote(x))) {
                 r->n += put_entry(r, x, (uint32_t)(base + at));
                 r->words++;
-            } else if (!_mm_movemask_epi8(key[j])) {
-                if (!ses_bert_miss(f, w, k, w->low + at, len, (uint32_t)(base + at), x, e)) return false;
-            } else {
-                char bytes[16];
-                _mm_storeu_si128((__m128i *)bytes, key[j]);
-                if (!ses_bert_odd(f, w, k, text, base + at, base + at + len, bytes, x, e)) return false;
+            } else if (!put_short(f, w, k, text, base, at, len, key[j], x, e)) {
+                return false;
             }
         }
     }

@@ -53,23 +53,12 @@ static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts
 
 /* ---- caches ---- */
 
-/* key: 64 bytes, zeros between the word and its length in the last. */
-static uint32_t large_hash(const ses_bert_fast *f, const char *key)
-{
-    uint64_t h = (uint8_t)key[63], a[2];
-    for (size_t i = 0, n = h & 63; i < n; i += 16) {
-        memcpy(a, key + i, sizeof a);
-        h = ses_bert_hash(f, a[0] ^ h, a[1]);
-    }
-    return 2 * (uint32_t)(h >> (64 - SES_BERT_LARGE_BITS));
-}
-
 /* A place for the word: of two long ones the older goes; of two short ones the second, as the first is for
  * those that have come again. */
 static ses_bert_large *large_room(ses_bert_large *bucket, const char *key)
 {
     bucket[1] = bucket[0];
-    memcpy(bucket->key, key, 64);
+    memcpy(bucket->key, key, sizeof bucket->key);
     return bucket;
 }
 
@@ -82,7 +71,8 @@ static ses_bert_entry *small_room(ses_bert_entry *bucket, const char *key)
 
 static const ses_bert_large *large_find(const ses_bert_large *bucket, const char *key)
 {
-    return !memcmp(bucket->key, key, 64) ? bucket : !memcmp(bucket[1].key, key, 64) ? bucket + 1 : NULL;
+    const size_t n = sizeof bucket->key;
+    return !memcmp(bucket->key, key, n) ? bucket : !memcmp(bucket[1].key, key, n) ? bucket + 1 : NULL;
 }
 
 /* Keep what there is of the word under this key, where it fits. small NULL: too long for that one. */
@@ -91,7 +81,7 @@ static void keep(ses_bert_entry *small, ses_bert_large *large, const char *key, 
     char tight[16];
     if (small && p->n <= SES_LEN(small->id)) {
         memcpy(tight, key, 15);
-        tight[15] = key[63];
+        tight[15] = key[SES_BERT_LONG];
         ses_bert_entry *x = small_room(small, tight);
         x->n = (uint8_t)p->n;
         for (size_t i = 0; i < p->n; i++) {
@@ -106,6 +96,7 @@ static void keep(ses_bert_entry *small, ses_bert_large *large, const char *key, 
             x->begin[i] = (uint8_t)(i ? p->end[i - 1] : 0);
             x->end[i] = (uint8_t)p->end[i];
         }
+        x->words = x->starts = 1;
     }
 }
 
@@ -115,8 +106,8 @@ static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t
                     parts *p, ses_err *e)
 {
     if (n > SES_BERT_LONG) return take_apart(f, (const uint8_t *)word, n, p, e);
-    word[63] = (char)n;
-    ses_bert_large *large = &w->large[large_hash(f, word)];
+    word[SES_BERT_LONG] = (char)n;
+    ses_bert_large *large = &w->large[ses_bert_large_slot(f, word)];
     const ses_bert_large *x = large_find(large, word);
     if (x) {
         p->n = x->n;
@@ -128,14 +119,17 @@ static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t
     return true;
 }
 
-/* Keep the tokens from `first` on, which are one word, under the bytes of the piece that begins at `at`. */
-static void learn(const ses_bert_fast *f, ses_bert_work *w, const ses_tokens *k, size_t first, uint32_t at,
-                  const char *key, ses_bert_entry *small)
+/* Keep the tokens from `first` on, whose words begin with number `words`, under the bytes of the piece that
+ * begins at `at`. */
+static void learn(ses_bert_work *w, const ses_run *r, size_t first, uint32_t words, uint32_t at,
+                  const char *key, uint32_t slot, ses_bert_entry *small)
 {
-    const ses_run *r = &k->run;
     size_t n = r->n - first;
-    if (small && n <= SES_LEN(small->id)) {
-        ses_bert_entry *x = small_room(small, key);
+    if (small && n <= SES_LEN(small->id) && r->words == words + 1) {
+        char tight[16];
+        memcpy(tight, key, 15);
+        tight[15] = key[SES_BERT_LONG];
+        ses_bert_entry *x = small_room(small, tight);
         x->n = (uint8_t)n;
         for (size_t i = 0; i < n; i++) {
             const ses_offset *b = &r->byte[first + i];
@@ -144,26 +138,48 @@ static void learn(const ses_bert_fast *f, ses_bert_work *w, const ses_tokens *k,
         }
         return;
     }
-    ses_bert_large *large = &w->large[small ? 0 : large_hash(f, key)];
-    if (small || n > SES_LEN(large->id)) return;
-    ses_bert_large *x = large_room(large, key);
+    ses_bert_large *x = &w->large[slot];
+    if (n > SES_LEN(x->id)) return;
+    x = large_room(x, key);
+    x->starts = 0;
     x->n = (uint8_t)n;
+    x->words = (uint8_t)(r->words - words);
     for (size_t i = 0; i < n; i++) {
         const ses_offset *b = &r->byte[first + i];
         x->id[i] = r->id[first + i];
         x->begin[i] = (uint8_t)(b->begin - at);
         x->end[i] = (uint8_t)(b->end - at);
+        if (!i || r->word[first + i] != r->word[first + i - 1]) x->starts |= (uint16_t)(1 << i);
     }
 }
 
-bool ses_bert_odd(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
-                  size_t end, const char *key, ses_bert_entry *small, ses_err *e)
+/* A word that stands in the text as it is normalized, but for case. */
+static bool put_plain(const ses_bert_fast *f, ses_run *r, const char *word, size_t n, uint32_t at, ses_err *e)
 {
-    size_t first = k->run.n;
-    uint32_t words = k->run.words;
-    if (!ses_bert_wide(f, w, k, text, begin, end, e)) return false;
-    if (k->run.words == words + 1) learn(f, w, k, first, (uint32_t)begin, key, small);
-    return ses_run_reserve(&k->run, SES_BERT_WINDOW + SES_BERT_SLACK, e);
+    parts p;
+    if (!take_apart(f, (const uint8_t *)word, n, &p, e)) return false;
+    for (size_t i = 0, begin = 0; i < p.n; i++) {
+        r->id[r->n] = p.id[i];
+        r->byte[r->n] = (ses_offset){ at + (uint32_t)begin, at + p.end[i] };
+        r->word[r->n++] = (int32_t)r->words;
+        begin = p.end[i];
+    }
+    r->words++;
+    return true;
+}
+
+bool ses_bert_new(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
+                  size_t n, const char *key, uint32_t slot, ses_bert_entry *small, ses_err *e)
+{
+    ses_run *r = &k->run;
+    size_t first = r->n;
+    uint32_t words = r->words;
+    bool odd = (uint8_t)key[SES_BERT_LONG] & 0x80;
+    if (!(odd ? ses_bert_wide(f, w, k, text, begin, begin + n, e)
+              : put_plain(f, r, key, n, (uint32_t)begin, e)))
+        return false;
+    learn(w, r, first, words, (uint32_t)begin, key, slot, small);
+    return !odd || ses_run_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e);
 }
 
 static bool all_ascii(const char *p, size_t n)
@@ -175,86 +191,13 @@ static bool all_ascii(const char *p, size_t n)
     return !(any & 0x8080808080808080u);
 }
 
-uint32_t ses_bert_long_key(const ses_bert_fast *f, ses_bert_work *w, size_t j, size_t at, size_t len)
+bool ses_bert_over(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
+                   size_t at, size_t n, ses_err *e)
 {
-    char *key = w->key[j];
-    if (len > SES_BERT_LONG) return 0;
-    memset(key, 0, 64);
-    memcpy(key, w->low + at, len);
-    key[63] = (char)(len | (all_ascii(key, 63) ? 0 : 0x80));
-    uint32_t slot = large_hash(f, key);
-    __builtin_prefetch(w->large[slot].key);
-    __builtin_prefetch(w->large[slot].id);
-    __builtin_prefetch(w->large[slot + 1].key);
-    return slot;
-}
-
-/* A word that stands in the text as it is normalized, but for case. */
-static bool put_plain(const ses_bert_fast *f, ses_tokens *k, const char *word, size_t n, uint32_t at,
-                      parts *p, ses_err *e)
-{
-    ses_run *r = &k->run;
-    if (!take_apart(f, (const uint8_t *)word, n, p, e)) return false;
-    for (size_t i = 0, begin = 0; i < p->n; i++) {
-        r->id[r->n] = p->id[i];
-        r->byte[r->n] = (ses_offset){ at + (uint32_t)begin, at + p->end[i] };
-        r->word[r->n++] = (int32_t)r->words;
-        begin = p->end[i];
-    }
-    r->words++;
-    return true;
-}
-
-static bool put_large(ses_tokens *k, const ses_bert_large *x, uint32_t from)
-{
-    ses_run *r = &k->run;
-    for (size_t i = 0; i < x->n; i++) {
-        r->id[r->n] = x->id[i];
-        r->byte[r->n] = (ses_offset){ from + x->begin[i], from + x->end[i] };
-        r->word[r->n++] = (int32_t)r->words;
-    }
-    r->words++;
-    return true;
-}
-
-bool ses_bert_put_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
-                       size_t at, size_t len, uint32_t slot, size_t j, ses_err *e)
-{
-    parts p;
-    uint32_t from = (uint32_t)(base + at);
-    if (len > SES_BERT_LONG) {
-        if (len <= SES_BERT_WORD && all_ascii(w->low + at, len))
-            return put_plain(f, k, w->low + at, len, from, &p, e);
-        return ses_bert_wide(f, w, k, text, from, from + len, e) &&
-               ses_run_reserve(&k->run, SES_BERT_WINDOW + SES_BERT_SLACK, e);
-    }
-    ses_bert_large *bucket = &w->large[slot];
-    const ses_bert_large *x = large_find(bucket, w->key[j]);
-    if (x) return put_large(k, x, from);
-    if (w->key[j][63] < 0) return ses_bert_odd(f, w, k, text, from, from + len, w->key[j], NULL, e);
-    if (!put_plain(f, k, w->low + at, len, from, &p, e)) return false;
-    keep(NULL, bucket, w->key[j], &p);
-    return true;
-}
-
-/* ---- words of ASCII ---- */
-
-bool ses_bert_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *word, size_t n,
-                   uint32_t at, ses_bert_entry *small, ses_err *e)
-{
-    parts p;
-    memset(w->byte, 0, 64);
-    memcpy(w->byte, word, n);
-    if (!resolve(f, w, w->byte, n, small, &p, e)) return false;
-    ses_run *r = &k->run;
-    for (size_t i = 0, begin = 0; i < p.n; i++) {
-        r->id[r->n] = p.id[i];
-        r->byte[r->n] = (ses_offset){ at + (uint32_t)begin, at + p.end[i] };
-        r->word[r->n++] = (int32_t)r->words;
-        begin = p.end[i];
-    }
-    r->words++;
-    return true;
+    if (n <= SES_BERT_WORD && all_ascii(w->low + at, n))
+        return put_plain(f, &k->run, w->low + at, n, (uint32_t)(base + at), e);
+    return ses_bert_wide(f, w, k, text, base + at, base + at + n, e) &&
+           ses_run_reserve(&k->run, SES_BERT_WINDOW + SES_BERT_SLACK, e);
 }
 
 /* ---- characters ---- */
