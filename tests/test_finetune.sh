@@ -142,7 +142,7 @@ ok "learned" above "$(score eval_accuracy "$tmp/modern/all_results.json")" 0.95
 ok "from it" exits 0 "$sesame" finetune --model "$tmp/modern" --task classify --train "$tmp/three.tsv" --steps 1 -o "$tmp/modern3"
 ok "a new head" says 'begun at random: classifier.weight'
 
-# Interrupted by a signal and resumed: the same weights as in one go, on another number of threads.
+# Interrupted by a signal and resumed: the same weights as in one go, on other threads, with layers made again on the way back.
 # shellcheck disable=SC2086
 for signal in INT TERM; do
     rm -rf "$tmp/cut"
@@ -153,7 +153,7 @@ for signal in INT TERM; do
     kill -$signal $pid 2>/dev/null
     wait $pid
     ok "resumes after $signal" exits 0 "$sesame" finetune $small --threads 2 --task classify --train "$tmp/train.tsv" \
-        --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/cut" --resume
+        --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/cut" --resume --recompute
     [ -d "$tmp/whole" ] || exits 0 "$sesame" finetune $small --task classify --train "$tmp/train.tsv" \
         --eval "$tmp/dev.tsv" --epochs 4 --accumulate 3 -o "$tmp/whole"
     ok "the same bits after $signal" cmp -s "$tmp/cut/model.safetensors" "$tmp/whole/model.safetensors"

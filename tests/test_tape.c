@@ -4,23 +4,24 @@
 #include "op/op.h"
 
 /* A step of a small model under a memory limit: an answer, or a reason. */
-static bool step(ses_device *dev, ses_model *m, size_t limit, bool record)
+static bool step(ses_device *dev, ses_model *m, size_t limit, bool record, bool recompute)
 {
     ses_err e = { 0 };
     ses_outputs out;
     ses_batch b = fixture_batch(true);
-    ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = record, .max_bytes = limit }, &e);
+    ses_tape_options o = { .record = record, .recompute = recompute, .max_bytes = limit };
+    ses_tape *t = ses_tape_new(dev, &o, &e);
     bool ok = ses_model_forward(m, t, &b, &(ses_want){ .logits = !record }, &out, &e);
     if (ok && record) ses_backward(t, out.loss);
     bool fine = ses_tape_ok(t, &e);
     CHECK(fine == (e.code == SES_OK));
     if (!fine) CHECK_MSG(e.code == SES_ENOMEM && strstr(e.msg, "limit"), "%s", e.msg);
-    CHECK(ses_tape_bytes(t) <= limit * 2); /* activations and scratch have the limit each */
+    CHECK(ses_tape_bytes(t) <= limit * 3); /* activations, those made again and scratch have the limit each */
     ses_tape_free(t);
     return fine;
 }
 
-static void test_exhaustion(bool record)
+static void test_exhaustion(bool record, bool recompute)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
@@ -29,7 +30,8 @@ static void test_exhaustion(bool record)
     CHECK_MSG(m, "%s", e.msg);
     size_t limit = 256;
     int failures = 0;
-    while (m && !step(dev, m, limit, record) && limit < 64 << 20) limit += limit / 16 + 64, failures++;
+    while (m && !step(dev, m, limit, record, recompute) && limit < 64 << 20)
+        limit += limit / 16 + 64, failures++;
     CHECK(failures > 20 && limit < 64 << 20);
     ses_model_free(m);
     ses_json_free(doc);
@@ -99,6 +101,41 @@ static void test_rewind(void)
     ses_device_free(dev);
 }
 
+enum { PART = 1000, WIDTH = 10 };
+
+/* Dropped out and scaled again and again. */
+static ses_tensor *part(void *tape, ses_tensor *x)
+{
+    ses_tape *t = tape;
+    for (int i = 0; i < WIDTH; i++) x = ses_scale(t, ses_dropout(t, x, 0.1), 0.99);
+    return x;
+}
+
+/* Of parts that are made again only the results stay, and the draws are the same. */
+static void test_parts(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
+    ses_real x[PART], got[2][PART];
+    size_t bytes[2];
+    for (int i = 0; i < PART; i++) x[i] = (ses_real)(i % 7 - 3);
+    for (int again = 0; again < 2; again++) {
+        ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true, .train = true, .seed = 5 }, &e);
+        ses_tensor *a = ses_tape_input(t, x, SES_DIM(1, PART)), *y = a;
+        a->wants_grad = true;
+        for (int i = 0; i < 100; i++) y = again ? ses_recompute(t, part, t, y) : part(t, y);
+        ses_tensor *by = ses_tape_input(t, x, SES_DIM(1, PART));
+        ses_backward(t, ses_linear(t, ses_dropout(t, y, 0.1), by, NULL, SES_ACT_NONE, SES_OUT_IN));
+        CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
+        memcpy(got[again], a->grad, sizeof got[again]);
+        bytes[again] = ses_tape_bytes(t);
+        ses_tape_free(t);
+    }
+    CHECK(!memcmp(got[0], got[1], sizeof got[0]));
+    CHECK_MSG(bytes[1] * 5 < bytes[0], "%zu bytes, %zu with recomputing", bytes[0], bytes[1]);
+    ses_device_free(dev);
+}
+
 /* Gradients that change hands: sums of a thing with itself, views of it, heads turned in place. */
 static void test_handed_on(void)
 {
@@ -133,8 +170,10 @@ static void test_handed_on(void)
 int main(void)
 {
     test_handed_on();
-    test_exhaustion(false);
-    test_exhaustion(true);
+    test_exhaustion(false, false);
+    test_exhaustion(true, false);
+    test_exhaustion(true, true);
+    test_parts();
     test_errors();
     test_rewind();
     return check_report();

@@ -37,6 +37,7 @@ typedef struct ses_trainer_options {
     int64_t updates;
     uint64_t seed;
     bool no_dropout;
+    bool recompute;   /* see ses_tape_options */
     double smoothing; /* of labels, as the reference does it; 0: none. Of losses of the model's heads */
 
     /* Of ses_trainer_run. */

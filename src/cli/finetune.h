@@ -22,7 +22,7 @@ typedef struct ses_finetune_args {
     ses_transfer_args transfer;
     ses_teacher_args teacher;
     int optimizer, schedule;
-    bool resume, overwrite;
+    bool recompute, resume, overwrite;
     ses_list grid;
     int64_t seeds;
     ses_energy_args energy;

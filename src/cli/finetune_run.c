@@ -164,6 +164,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
                               .epochs = a->epochs,
                               .updates = a->steps,
                               .seed = (uint64_t)a->seed,
+                              .recompute = a->recompute,
                               .smoothing = a->smoothing,
                               .loss = taught ? ses_distill_loss : f->kind->loss,
                               .loss_ctx = taught ? (void *)f->teacher.distill : f->tuner,

@@ -24,7 +24,7 @@ typedef struct ses_pretrain_args {
     int packing, optimizer, schedule;
     int64_t steps, rows, tokens, accumulate, eval_every, eval_tokens, save_every, keep, seed;
     double epochs, exponent, ramp, ramp_from, lr, beta2, warmup, decay, clip, ema;
-    bool apart, resume, overwrite;
+    bool apart, recompute, resume, overwrite;
     ses_energy_args energy;
 } ses_pretrain_args;
 

@@ -398,6 +398,7 @@ bool ses_pretrain_trainer(ses_pretrain *p, ses_err *e)
                               .more = { ses_distill_store(p->teacher.distill) },
                               .clip = a->clip,
                               .accumulate = a->accumulate,
+                              .recompute = a->recompute,
                               .updates = ses_course_updates(p->course),
                               .seed = (uint64_t)a->seed,
                               .eval_every = a->eval_every,

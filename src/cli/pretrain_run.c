@@ -112,6 +112,7 @@ static double time_of(ses_pretrain *p, int64_t length, double most, ses_err *e)
                               .loss_ctx = p->aim,
                               .more = { ses_distill_store(p->teacher.distill) },
                               .clip = p->a->clip,
+                              .recompute = p->a->recompute,
                               .updates = 1000000 };
     if (c) o.source = ses_course_source(c);
     ses_trainer *t = c && ses_pretrain_optimizer(p, &o, e) ? ses_trainer_new(&o, e) : NULL;

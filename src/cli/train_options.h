@@ -1,50 +1,57 @@
 /* Options of every command that trains. Its struct has the members lr, warmup, decay, clip (double),
- * optimizer, schedule (int), log, board (text), resume, overwrite (bool). */
+ * optimizer, schedule (int), log, board (text), recompute, resume, overwrite (bool). */
 #ifndef SES_CLI_TRAIN_OPTIONS_H
 #define SES_CLI_TRAIN_OPTIONS_H
 
 #include "options.h"
 
 /* lr_, warmup_: what they are without being given, as text */
-#define SES_OPT_LEARN(struct_, lr_, warmup_)                                                           \
-    { .name = "lr",                                                                                    \
-      .letter = 'l',                                                                                   \
-      .type = SES_OPT_REAL,                                                                            \
-      .offset = offsetof(struct_, lr),                                                                 \
-      .def = lr_,                                                                                      \
-      .min = 0,                                                                                        \
-      .max = 100,                                                                                      \
-      .help = "learning rate" },                                                                       \
-        { .name = "optimizer",                                                                         \
-          .type = SES_OPT_CHOICE,                                                                      \
-          .offset = offsetof(struct_, optimizer),                                                      \
-          .def = "adamw",                                                                              \
-          .choices = "adamw|bert_adam|sgd|adafactor|lamb",                                             \
-          .help = "how weights move" },                                                                \
-        { .name = "schedule",                                                                          \
-          .type = SES_OPT_CHOICE,                                                                      \
-          .offset = offsetof(struct_, schedule),                                                       \
-          .def = "linear",                                                                             \
-          .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted",                         \
-          .help = "how the rate goes" },                                                               \
-        { .name = "warmup",                                                                            \
-          .letter = 'w',                                                                               \
-          .type = SES_OPT_REAL,                                                                        \
-          .offset = offsetof(struct_, warmup),                                                         \
-          .def = warmup_,                                                                              \
-          .min = 0,                                                                                    \
-          .max = 1e9,                                                                                  \
-          .help = "updates until the full rate; below 1: share of the run" },                          \
-        { .name = "weight-decay",                                                                      \
-          .type = SES_OPT_REAL,                                                                        \
-          .offset = offsetof(struct_, decay),                                                          \
-          .def = "0.01",                                                                               \
-          .min = 0,                                                                                    \
-          .max = 10,                                                                                   \
-          .help = "of matrices; biases and norms have none" },                                         \
-    {                                                                                                  \
-        .name = "clip", .type = SES_OPT_REAL, .offset = offsetof(struct_, clip), .def = "1", .min = 0, \
-        .max = 1e9, .help = "most gradient norm; 0: any"                                               \
+#define SES_OPT_LEARN(struct_, lr_, warmup_)                                                                 \
+    { .name = "lr",                                                                                          \
+      .letter = 'l',                                                                                         \
+      .type = SES_OPT_REAL,                                                                                  \
+      .offset = offsetof(struct_, lr),                                                                       \
+      .def = lr_,                                                                                            \
+      .min = 0,                                                                                              \
+      .max = 100,                                                                                            \
+      .help = "learning rate" },                                                                             \
+        { .name = "optimizer",                                                                               \
+          .type = SES_OPT_CHOICE,                                                                            \
+          .offset = offsetof(struct_, optimizer),                                                            \
+          .def = "adamw",                                                                                    \
+          .choices = "adamw|bert_adam|sgd|adafactor|lamb",                                                   \
+          .help = "how weights move" },                                                                      \
+        { .name = "schedule",                                                                                \
+          .type = SES_OPT_CHOICE,                                                                            \
+          .offset = offsetof(struct_, schedule),                                                             \
+          .def = "linear",                                                                                   \
+          .choices = "constant|linear|cosine|inverse_sqrt|polynomial|slanted",                               \
+          .help = "how the rate goes" },                                                                     \
+        { .name = "warmup",                                                                                  \
+          .letter = 'w',                                                                                     \
+          .type = SES_OPT_REAL,                                                                              \
+          .offset = offsetof(struct_, warmup),                                                               \
+          .def = warmup_,                                                                                    \
+          .min = 0,                                                                                          \
+          .max = 1e9,                                                                                        \
+          .help = "updates until the full rate; below 1: share of the run" },                                \
+        { .name = "weight-decay",                                                                            \
+          .type = SES_OPT_REAL,                                                                              \
+          .offset = offsetof(struct_, decay),                                                                \
+          .def = "0.01",                                                                                     \
+          .min = 0,                                                                                          \
+          .max = 10,                                                                                         \
+          .help = "of matrices; biases and norms have none" },                                               \
+        { .name = "clip",                                                                                    \
+          .type = SES_OPT_REAL,                                                                              \
+          .offset = offsetof(struct_, clip),                                                                 \
+          .def = "1",                                                                                        \
+          .min = 0,                                                                                          \
+          .max = 1e9,                                                                                        \
+          .help = "most gradient norm; 0: any" },                                                            \
+    {                                                                                                        \
+        .name = "recompute", .type = SES_OPT_FLAG, .offset = offsetof(struct_, recompute),                   \
+        .help = "less memory, the same numbers: layers keep their input alone and run again on the way back" \
     }
 
 #define SES_OPT_LOGS(struct_)                                                                            \

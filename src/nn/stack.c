@@ -296,6 +296,38 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all
     return ses_layer_end(l, p, x);
 }
 
+static ses_tensor *layer_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+{
+    return k->ways && k->ways->layer ? k->ways->layer(k, p, all, x, i) : ses_layer_run(k, p, all, x, i);
+}
+
+/* A layer and all it reads, as long as the tape: the pass itself ends before the way back. */
+typedef struct kept {
+    const ses_stack *k;
+    ses_pass p;
+    ses_common all;
+    ses_batch batch;
+    ses_want want;
+    int i;
+} kept;
+
+static ses_tensor *run_kept(void *ctx, ses_tensor *x)
+{
+    kept *l = ctx;
+    return layer_run(l->k, &l->p, &l->all, x, l->i);
+}
+
+static ses_tensor *layer_recompute(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x,
+                                   int i)
+{
+    kept *l = ses_tape_host(p->tape, 1, sizeof *l);
+    if (!l) return NULL;
+    *l = (kept){ k, *p, *all, *p->batch, *p->want, i };
+    l->p.batch = &l->batch, l->p.want = &l->want;
+    l->all.seqs = all->seqs == &p->target ? &l->p.target : &l->p.in;
+    return ses_recompute(p->tape, run_kept, l, x);
+}
+
 ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs, ses_tensor *memory)
 {
     static const ses_ways none = { 0 };
@@ -305,6 +337,11 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
     bool small = seqs->tokens * c->hidden < SMALL && !ses_tape_device(t)->host; /* a copy takes longer */
     bool lean =
         !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores && !p->layer && !small;
+    bool again = ses_tape_recomputing(t) && !p->want->attentions && !p->want->attention_scores;
+    if (ways->run && again)
+        ses_tape_fail(t, SES_EUNSUPPORTED,
+                      "layers of this model cannot be recomputed: it has its own way of "
+                      "running them");
     if (ways->run) return ways->run(k, p, seqs);
     ses_common all = { .seqs = seqs,
                        .memory = memory,
@@ -316,7 +353,7 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
     if (lean) x = ses_tape_rewind(t, start, x);
     for (int64_t i = 0; i < k->depth; i++) {
         note_hidden(k, p, x, i);
-        x = ways->layer ? ways->layer(k, p, &all, x, (int)i) : ses_layer_run(k, p, &all, x, (int)i);
+        x = again ? layer_recompute(k, p, &all, x, (int)i) : layer_run(k, p, &all, x, (int)i);
         if (lean) x = ses_tape_rewind(t, start, x);
         ses_tape_where(t, "%slayer %d", k->prefix, (int)i);
     }

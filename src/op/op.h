@@ -103,6 +103,13 @@ ses_node *ses_tape_last(const ses_tape *t); /* NULL: none, or the tape has faile
 void ses_node_forward(ses_node *n);
 void ses_node_backward(ses_node *n);
 
+/* f(ctx, x), of which only the result is kept: backward runs f once more, on the same draws, and goes back
+ * through that. What f gives may depend on x, on parameters and on tensors made before; ctx lives on the
+ * tape. Not inside another f. */
+typedef ses_tensor *ses_part_fn(void *ctx, ses_tensor *x);
+ses_tensor *ses_recompute(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x);
+bool ses_tape_recomputing(const ses_tape *t); /* is it wanted? */
+
 /* Zeroed host memory until the tape is reset; NULL once the tape has failed. */
 void *ses_tape_host(ses_tape *t, size_t n, size_t size);
 

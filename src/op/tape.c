@@ -21,9 +21,11 @@ enum { DEVICE_GRAIN = 16 << 20 }; /* smallest block of a GPU's memory: asking fo
 struct ses_tape {
     ses_device *dev;
     ses_tape_options opt;
-    ses_arena mem;  /* activations and gradients, on the device */
-    ses_arena tmp;  /* scratch of one op's call, on the device */
-    ses_arena host; /* tensors, nodes, attributes */
+    ses_arena mem;   /* activations and gradients, on the device */
+    ses_arena again; /* activations of a part that is made again, see ses_recompute */
+    ses_arena *acts; /* which of the two takes activations now */
+    ses_arena tmp;   /* scratch of one op's call, on the device */
+    ses_arena host;  /* tensors, nodes, attributes */
     spare *spares;
     ses_node *last; /* newest recorded node */
     uint32_t site;  /* places that drew random numbers in this step */
@@ -35,10 +37,11 @@ ses_tape *ses_tape_new(ses_device *dev, const ses_tape_options *options, ses_err
     ses_tape *t = ses_alloc(sizeof *t, e);
     if (!t) return NULL;
     t->dev = dev;
-    t->mem.source = t->tmp.source = ses_device_source(dev);
-    if (!dev->host) t->mem.grain = t->tmp.grain = DEVICE_GRAIN;
+    t->acts = &t->mem;
+    t->mem.source = t->again.source = t->tmp.source = ses_device_source(dev);
+    if (!dev->host) t->mem.grain = t->again.grain = t->tmp.grain = DEVICE_GRAIN;
     if (options) t->opt = *options;
-    t->mem.limit = t->tmp.limit = t->opt.max_bytes;
+    t->mem.limit = t->again.limit = t->tmp.limit = t->opt.max_bytes;
     return t;
 }
 
@@ -46,6 +49,7 @@ void ses_tape_free(ses_tape *t)
 {
     if (!t) return;
     ses_arena_free(&t->mem);
+    ses_arena_free(&t->again);
     ses_arena_free(&t->tmp);
     ses_arena_free(&t->host);
     ses_free(t);
@@ -56,7 +60,7 @@ void ses_tape_reset(ses_tape *t, const ses_tape_options *options)
     if (options) t->opt = *options;
     ses_arena_reset(&t->mem);
     ses_arena_reset(&t->host);
-    t->mem.limit = t->tmp.limit = t->opt.max_bytes;
+    t->mem.limit = t->again.limit = t->tmp.limit = t->opt.max_bytes;
     t->last = NULL;
     t->spares = NULL;
     t->site = 0;
@@ -69,8 +73,9 @@ bool ses_tape_ok(const ses_tape *t, ses_err *e)
     return !t->dev->mem->ok || t->dev->mem->ok(t->dev, e);
 }
 
-size_t ses_tape_bytes(const ses_tape *t) { return t->mem.total + t->tmp.total; }
+size_t ses_tape_bytes(const ses_tape *t) { return t->mem.total + t->again.total + t->tmp.total; }
 bool ses_tape_recording(const ses_tape *t) { return t->opt.record; }
+bool ses_tape_recomputing(const ses_tape *t) { return t->opt.record && t->opt.recompute; }
 bool ses_tape_training(const ses_tape *t) { return t->opt.train; }
 ses_device *ses_tape_device(const ses_tape *t) { return t->dev; }
 
@@ -138,7 +143,7 @@ static ses_tensor *tensor_new(ses_tape *t, ses_dtype dtype, const int64_t dim[SE
 {
     int64_t count;
     if (!count_of(dim, &count, e)) return NULL;
-    void *data = device_bytes(&t->mem, count, ses_dtype_size(dtype), e);
+    void *data = device_bytes(t->acts, count, ses_dtype_size(dtype), e);
     return data ? ses_tensor_over(t, data, dtype, dim, e) : NULL;
 }
 
@@ -209,13 +214,13 @@ bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
 
 bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e)
 {
-    n->saved[i] = device_bytes(&n->tape->mem, count, sizeof(ses_real), e);
+    n->saved[i] = device_bytes(n->tape->acts, count, sizeof(ses_real), e);
     return n->saved[i] != NULL;
 }
 
 bool ses_node_save_cells(ses_node *n, int i, int64_t count, ses_err *e)
 {
-    n->saved[i] = device_bytes(&n->tape->mem, count, ses_dtype_size(n->dtype), e);
+    n->saved[i] = device_bytes(n->tape->acts, count, ses_dtype_size(n->dtype), e);
     return n->saved[i] != NULL;
 }
 
@@ -402,6 +407,17 @@ ses_real *ses_grad_vector(const ses_node *n, int i)
     return NULL;
 }
 
+static void walk_back(ses_tape *t, ses_node *last)
+{
+    for (ses_node *n = last; n && !t->err.code; n = n->prev) {
+        if (!n->out->grad_set) continue; /* nothing of the loss came this way */
+        n->op->backward(n);
+        ses_arena_reset(&t->tmp);
+        grad_done(t, n->out);
+        if (t->err.code) ses_wrap(&t->err, "backward of %s", n->op->name);
+    }
+}
+
 void ses_backward(ses_tape *t, ses_tensor *loss)
 {
     if (t->err.code) return;
@@ -416,13 +432,67 @@ void ses_backward(ses_tape *t, ses_tensor *loss)
     if (!ses_convert(first, loss->dtype, &one, SES_REAL, 1, &t->err)) return;
     t->dev->mem->upload(t->dev, loss->grad, first, ses_dtype_size(loss->dtype));
     loss->grad_set = true;
-    for (ses_node *n = t->last; n && !t->err.code; n = n->prev) {
-        if (!n->out->grad_set) continue; /* nothing of the loss came this way */
-        n->op->backward(n);
-        ses_arena_reset(&t->tmp);
-        grad_done(t, n->out);
-        if (t->err.code) ses_wrap(&t->err, "backward of %s", n->op->name);
+    walk_back(t, t->last);
+}
+
+/* ---- parts that are made again ---- */
+
+typedef struct part {
+    ses_part_fn *f;
+    void *ctx;
+    uint32_t site; /* where its draws begin */
+} part;
+
+/* Nodes of f(x), apart from those before; their activations last until part_end. */
+static ses_tensor *part_begin(ses_tape *t, const part *p, ses_tensor *x)
+{
+    t->acts = &t->again;
+    t->last = NULL;
+    t->site = p->site;
+    return p->f(p->ctx, x);
+}
+
+static void part_end(ses_tape *t, ses_node *last, uint32_t site)
+{
+    ses_arena_reset(&t->again);
+    t->acts = &t->mem;
+    t->last = last;
+    t->site = site;
+}
+
+/* Gradients lie where all others do: those of x and of what else came from outside stay. */
+static void part_backward(const ses_node *n)
+{
+    ses_tape *t = n->tape;
+    ses_node *last = t->last;
+    uint32_t site = t->site;
+    ses_tensor *y = part_begin(t, n->attr, n->in[0]);
+    if (y) {
+        y->grad = n->out->grad;
+        y->grad_set = true;
+        n->out->grad = NULL;
+        walk_back(t, t->last);
     }
+    part_end(t, last, site);
+}
+
+static const ses_op part_op = { .name = "recompute", .attr_size = sizeof(part), .backward = part_backward };
+
+ses_tensor *ses_recompute(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x)
+{
+    part p = { f, ctx, t->site };
+    ses_node *last = t->last, *n = t->err.code ? NULL : node_new(t, &part_op, &x, 1, &p);
+    if (!n) return NULL;
+    ses_tensor *y = part_begin(t, &p, x);
+    t->acts = &t->mem;
+    if (y) n->out = tensor_new(t, y->dtype, y->dim, &t->err);
+    if (n->out) {
+        t->dev->mem->move(t->dev, n->out->data, y->data, (size_t)ses_count(y) * ses_dtype_size(y->dtype));
+        n->out->wants_grad = y->wants_grad;
+        n->prev = last;
+    }
+    part_end(t, n->out && y->wants_grad ? n : last, t->site);
+    return n->out;
 }
 
 ses_node *ses_tape_last(const ses_tape *t) { return t->err.code ? NULL : t->last; }

@@ -41,8 +41,9 @@ static void *gpu_alloc(ses_device *d, size_t size, ses_err *e)
     }
     cudaMemGetInfo(&free_bytes, &total);
     ses_fail(e, SES_ENOMEM,
-             "out of GPU memory: %zu bytes wanted, %zu of %zu free; a smaller batch needs less", size,
-             free_bytes, total);
+             "out of GPU memory: %zu bytes wanted, %zu of %zu free; a smaller batch needs less, training "
+             "with --recompute too",
+             size, free_bytes, total);
     return NULL;
 }
 

@@ -221,9 +221,11 @@ static void make_next(const ses_trainer *t)
 static bool learn(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
 {
     ses_real value = 0;
-    ses_tape_options o = {
-        .record = true, .train = !t->o.no_dropout, .seed = t->o.seed, .step = (uint32_t)t->at.batches
-    };
+    ses_tape_options o = { .record = true,
+                           .train = !t->o.no_dropout,
+                           .recompute = t->o.recompute,
+                           .seed = t->o.seed,
+                           .step = (uint32_t)t->at.batches };
     ses_tape_reset(t->tape, &o);
     for (size_t i = 0; i < t->n && !t->at.waiting; i++) ses_store_zero_grad(t->store[i]);
     ses_tensor *l = loss_of(t, b, e);
