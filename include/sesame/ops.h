@@ -13,6 +13,7 @@ typedef struct ses_attention_inputs {
     ses_tensor *len_k;       /* ints, or NULL: keys of each sequence when cu_k leaves room between */
     ses_tensor *dist;        /* [2 max_k - 1, heads], or NULL: added by distance, key - query + max_k - 1 */
     bool by_head;            /* k and v lie head after head: [heads, tokens, D] */
+    bool narrow;      /* products may be of 8 bits, without a gradient: as of weights that are (CPU only) */
     ses_tensor *bias; /* sequence after sequence [heads, queries, keys], or NULL: added to the scores */
 } ses_attention_inputs;
 

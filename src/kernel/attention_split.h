@@ -80,4 +80,14 @@ SES_HD static inline uint64_t ses_attn_draw(const ses_attn *a, ses_attn_part par
            ses_drop_place((uint64_t)j);
 }
 
+/* What attention8 rounds: attention that is nothing but products and a softmax, of heads and numbers of keys
+ * that its sums have room for. The rest is computed as attention does. */
+static inline bool ses_attn8_plain(const ses_attn *a)
+{
+    return a->dim <= SES_ATTN8_DIM && !a->causal && !a->reach && !a->dist && !a->bias && !a->lse &&
+           !a->probs && a->drop <= 0;
+}
+
+static inline bool ses_attn8_takes(int64_t keys) { return keys > 0 && keys <= SES_ATTN8_KEYS; }
+
 #endif

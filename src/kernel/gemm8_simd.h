@@ -1,11 +1,7 @@
-/* Products of 8-bit numbers, for gemm8_avx2.c and gemm8_avx512.c, which say how a step of four is done.
- * B's multiples lie in panels of TILE_COLS columns, [quads][width][4]: a vector holds four consecutive
- * numbers of each of its columns. A's are bytes from 1 to 255, 128 too many; so 128 times the sum of a
- * column of B is taken off in the end. Sums of whole numbers are exact in any order: every way of a step
- * gives the same bits. */
+/* Products of 8-bit numbers, for gemm8_avx2.c and gemm8_avx512.c; see gemm8_tile.h. */
+#include "gemm8_tile.h"
 #include "gemm_pack.h"
 #include "gemm_put.h"
-#include "gemm_tiles.h"
 
 typedef struct head8 { /* at the beginning of what is packed; then scale[width], excess[width], panels */
     int32_t dot;       /* this processor has the instruction for a step */
@@ -30,62 +26,36 @@ static panels8 panels_of(const void *packed, int64_t n)
 
 /* ---- the tile ---- */
 
-enum { STEP_ROWS = 4 }; /* of a tile without the instruction, which needs registers for halves of B */
+/* Where a tile's numbers lie: rows of A and their scales, columns of B with scales and excess. */
+typedef struct tile8_in {
+    const uint8_t *a;
+    const float *a_scale;
+    const int8_t *b;
+    const float *b_scale;
+    const int32_t *excess;
+    int64_t quads;
+} tile8_in;
 
-VF_INLINE vi four(const uint8_t *a)
-{
-    int32_t x;
-    memcpy(&x, a, sizeof x);
-    return vi_set1(x);
-}
-
-/* t[i][j] = sum over quads of a's four times b's four; the rows of A are a_row bytes apart. */
-VF_INLINE void tile8_run(int32_t *t, const uint8_t *a, int64_t a_row, const int8_t *b, int64_t quads,
-                         const int rows, const int vecs, const bool dot)
+/* t = the sums times the scales of row and column */
+VF_INLINE void tile8_run(float *t, const tile8_in *in, const int rows, const int vecs, const bool dot)
 {
     vi c[TILE_ROWS][TILE_VECS];
+    tile8_sum(c, in->a, 4 * in->quads, in->b, in->excess, in->quads, rows, vecs, dot);
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
-        TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = vi_set1(0);
-    }
-    for (; quads > 0; quads--, a += 4, b += vecs * VF_LANES * 4) {
-        vi bv[TILE_VECS];
-        TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = vi_load(b + v * VF_LANES * 4);
-        if (dot) {
-            TILE_UNROLL for (int i = 0; i < rows; i++)
-            {
-                vi x = four(a + i * a_row);
-                TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = vi_dot4(c[i][v], x, bv[v]);
-            }
-        } else {
-            vi odd[TILE_VECS];
-            TILE_UNROLL for (int v = 0; v < vecs; v++) odd[v] = vi_odd_bytes(bv[v]),
-                                                       bv[v] = vi_even_bytes(bv[v]);
-            TILE_UNROLL for (int i = 0; i < rows; i++)
-            {
-                vi x = four(a + i * a_row), even = vi_and(x, vi_set1(0x00ff00ff)), rest = vi_shr16(x);
-                TILE_UNROLL for (int v = 0; v < vecs; v++)
-                {
-                    vi both = vi_add(vi_dot2(even, bv[v]), vi_dot2(rest, odd[v]));
-                    c[i][v] = vi_add(c[i][v], both);
-                }
-            }
+        vf row = vf_set1(in->a_scale[i]);
+        TILE_UNROLL for (int v = 0; v < vecs; v++)
+        {
+            vf by = vf_mul(row, vf_load(in->b_scale + v * VF_LANES));
+            vf_store(t + i * TILE_COLS + v * VF_LANES, vf_mul(vf_from_vi(c[i][v]), by));
         }
-    }
-    TILE_UNROLL for (int i = 0; i < rows; i++)
-    {
-        TILE_UNROLL for (int v = 0; v < vecs; v++) vi_store(t + i * TILE_COLS + v * VF_LANES, c[i][v]);
     }
 }
 
-typedef void tile8_fn(int32_t *t, const uint8_t *a, int64_t a_row, const int8_t *b, int64_t quads);
+typedef void tile8_fn(float *t, const tile8_in *in);
 
-#define TILE_DIRECT(name, dot, rows, vecs)                                                           \
-    static void name##_##rows##x##vecs(int32_t *t, const uint8_t *a, int64_t a_row, const int8_t *b, \
-                                       int64_t quads)                                                \
-    {                                                                                                \
-        tile8_run(t, a, a_row, b, quads, rows, vecs, dot);                                           \
-    }
+#define TILE_DIRECT(name, dot, rows, vecs) \
+    static void name##_##rows##x##vecs(float *t, const tile8_in *in) { tile8_run(t, in, rows, vecs, dot); }
 TILE_ALL(dot, true)
 TILE_ALL(step, false)
 static tile8_fn *const tile8[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(step), TILE_TABLE(dot) };
@@ -106,31 +76,19 @@ typedef struct job8 {
     int64_t rows, group, groups; /* as in gemm_simd.h */
 } job8;
 
-/* Sums as numbers: t = sum without the excess, times the scales of row and column. */
-static void tile8_real(float *t, const int32_t *sum, const job8 *b, int64_t i, int64_t rows, int64_t j,
-                       int64_t width)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        vf row = vf_set1(b->a_scale[i + r]);
-        for (int64_t v = 0; v < width; v += VF_LANES) {
-            vf x = vf_from_vi(vi_sub(vi_load(sum + r * TILE_COLS + v), vi_load(b->b.excess + j + v)));
-            vf_store(t + r * TILE_COLS + v, vf_mul(x, vf_mul(row, vf_load(b->b.scale + j + v))));
-        }
-    }
-}
-
 static void run_panel8(const job8 *b, int64_t i, int64_t end, int64_t j)
 {
     const ses_gemm *g = &b->g;
     int64_t most = b->b.dot ? TILE_ROWS : STEP_ROWS, tiles = (end - i + most - 1) / most;
     int64_t width = panel_width(g->n, j), quads = ses_quads(g->k);
-    const int8_t *panel = b->b.panel + j * 4 * quads;
-    int32_t sum[TILE_ROWS * TILE_COLS];
+    tile8_in in = {
+        .b = b->b.panel + j * 4 * quads, .b_scale = b->b.scale + j, .excess = b->b.excess + j, .quads = quads
+    };
     float tile[TILE_ROWS * TILE_COLS];
     for (; tiles > 0; tiles--) {
         int64_t rows = (end - i + tiles - 1) / tiles;
-        tile8[b->b.dot][rows - 1][width / VF_LANES - 1](sum, b->a + i * 4 * quads, 4 * quads, panel, quads);
-        tile8_real(tile, sum, b, i, rows, j, width);
+        in.a = b->a + i * 4 * quads, in.a_scale = b->a_scale + i;
+        tile8[b->b.dot][rows - 1][width / VF_LANES - 1](tile, &in);
         tile_put(g, (tile_turn){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, g->n - j));
         i += rows;
     }
@@ -159,24 +117,6 @@ void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, const uint8_t *a, cons
 
 /* ---- rounding ---- */
 
-typedef struct row8 {
-    float most; /* largest magnitude */
-    float odd;  /* 0, or NaN where something is not finite */
-} row8;
-
-static row8 look(const float *a, int64_t n)
-{
-    vf most = vf_zero(), odd = vf_zero();
-    for (int64_t i = 0; i < n; i += VF_LANES) {
-        vf x = vf_get(a + i, n - i);
-        most = vf_max(vf_abs(x), most);
-        odd = vf_add(odd, vf_sub(x, x));
-    }
-    return (row8){ vf_hmax(most), vf_sum(odd) };
-}
-
-static float factor(row8 r) { return r.most > 0 && r.odd == 0 ? 127 / r.most : 0; }
-
 typedef struct rounding {
     uint8_t *q;
     float *scale;
@@ -189,17 +129,12 @@ static void round_chunk(void *ctx, int64_t index, void *scratch)
     (void)scratch;
     const rounding *c = ctx;
     ses_range part = ses_chunk(c->rows, ses_chunk_rows(c->cols), index);
-    int64_t width = 4 * ses_quads(c->cols), full = c->cols / VF_LANES * VF_LANES;
+    int64_t width = 4 * ses_quads(c->cols);
     for (int64_t r = part.begin; r < part.end; r++) {
         const float *a = c->a + r * c->cols;
-        uint8_t *q = c->q + r * width;
-        row8 at = look(a, c->cols);
-        vf by = vf_set1(factor(at));
-        c->scale[r] = at.most / 127 + at.odd;
-        int64_t i = 0;
-        for (; i < full; i += VF_LANES) vi_store_bytes(q + i, vi_from_vf(vf_mul(vf_load(a + i), by)));
-        for (; i < width; i++)
-            q[i] = (uint8_t)(128 + (i < c->cols && at.odd == 0 ? (int)rintf(a[i] * factor(at)) : 0));
+        float most = most_of(a, c->cols);
+        c->scale[r] = most / 127;
+        round_bytes(c->q + r * width, a, c->cols, width, factor(most));
     }
 }
 
@@ -236,15 +171,12 @@ static void take_column(const packing8 *c, int64_t j, int8_t *q)
         return;
     }
     const float *b = c->b + j * c->b_col;
-    row8 at = { 0 };
-    if (c->b_row == 1) at = look(b, c->k);
-    for (; c->b_row != 1 && p < c->k; p++) at.most = fmaxf(at.most, fabsf(b[p * c->b_row]));
-    float by = factor(at);
-    c->scale[j] = at.most / 127;
-    p = 0;
-    for (; c->b_row == 1 && p + VF_LANES <= c->k; p += VF_LANES)
-        vi_store_signed(q + p, vi_from_vf(vf_mul(vf_load(b + p), vf_set1(by))));
-    for (; p < c->k; p++) q[p] = (int8_t)rintf(b[p * c->b_row] * by);
+    float most = c->b_row == 1 ? most_of(b, c->k) : 0;
+    for (; c->b_row != 1 && p < c->k; p++) most = fmaxf(most, fabsf(b[p * c->b_row]));
+    float by = factor(most);
+    c->scale[j] = most / 127;
+    if (c->b_row == 1) round_signed(q, b, c->k, c->k, by);
+    for (p = 0; c->b_row != 1 && p < c->k; p++) q[p] = (int8_t)rintf(b[p * c->b_row] * by);
 }
 
 /* The multiples of a vector of columns in row p, where columns lie side by side. */
@@ -261,7 +193,7 @@ static void lay_rows(const packing8 *c, int8_t *to, int64_t width, int64_t j)
     if (!c->bytes) {
         vf most = vf_zero();
         for (int64_t p = 0; p < c->k; p++) most = vf_max(vf_abs(vf_load(c->b + p * c->b_row + j)), most);
-        by = vf_select(vf_lt(vf_zero(), most), vf_div(vf_set1(127), most), vf_zero());
+        by = factors(most);
         vf_store(c->scale + j, vf_div(most, vf_set1(127)));
     }
     for (int64_t p = 0; p < c->k; p += 4, to += 4 * width) {
@@ -300,12 +232,7 @@ static void pack_chunk8(void *ctx, int64_t index, void *scratch)
             lay_rows(c, panel + 4 * v, width, j);
         else
             lay_columns(c, panel + 4 * v, width, j, n, scratch);
-        vi sum = vi_set1(0), ones = vi_set1(0x00010001);
-        for (int64_t p = 0; p < quads; p++) {
-            vi x = vi_load(panel + 4 * (p * width + v));
-            sum = vi_add(sum, vi_add(vi_dot2(vi_even_bytes(x), ones), vi_dot2(vi_odd_bytes(x), ones)));
-        }
-        vi_store(c->excess + j, vi_shl(sum, 7));
+        vi_store(c->excess + j, excess_of(panel + 4 * v, width, quads));
     }
 }
 

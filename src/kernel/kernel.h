@@ -52,6 +52,11 @@ enum {
     SES_GEMM8_DEPTH = 1 << 16, /* so that no sum overflows */
     SES_PACK_STEP = 384,       /* whole panels of every variant: see gemm_pack */
 };
+enum {
+    SES_ATTN8_KEYS = 1024, /* of a sequence, and the size of a head: see attention8 */
+    SES_ATTN8_DIM = 256,
+    SES_ATTN8_UNIT = 16383, /* the multiple that a probability of 1 is */
+};
 static inline int64_t ses_quads(int64_t k) { return (k + 3) / 4; } /* groups of four, the last filled up */
 
 /* The three products of a linear layer, all matrices contiguous: A B', A B and A' B are [m, n]. */

@@ -81,6 +81,7 @@ static inline vi vi_load(const void *p) { return _mm256_loadu_si256((const __m25
 static inline void vi_store(void *p, vi a) { _mm256_storeu_si256((__m256i *)p, a); }
 static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 static inline vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
+static inline vi vi_max(vi a, vi b) { return _mm256_max_epi32(a, b); }
 static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
 static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 static inline vi vi_shl(vi a, int n) { return _mm256_slli_epi32(a, n); }

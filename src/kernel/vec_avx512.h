@@ -71,6 +71,7 @@ static inline vi vi_load(const void *p) { return _mm512_loadu_si512(p); }
 static inline void vi_store(void *p, vi a) { _mm512_storeu_si512(p, a); }
 static inline vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 static inline vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
+static inline vi vi_max(vi a, vi b) { return _mm512_max_epi32(a, b); }
 static inline vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
 static inline vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 static inline vi vi_shl(vi a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "cache.h"
 #include "tensor/device.h"
+#include "tensor/pack.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -195,6 +196,7 @@ static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_pass *p, c
                           ses_tensor *x, int i)
 {
     ses_attention_inputs in = { .dist = all->dist };
+    in.narrow = l->self.query.w && ses_pack_as(l->self.query.w) == SES_I8;
     if (k->ways && k->ways->project)
         k->ways->project(k, p, all, x, &in, i);
     else

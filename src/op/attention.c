@@ -10,7 +10,7 @@ enum { Q, K, V, CU_Q, CU_K, LEN_K, DIST, BIAS, INPUTS };
 
 typedef struct attr {
     ses_attention_options o;
-    bool want_probs, by_head;
+    bool want_probs, by_head, narrow;
     ses_key key;
 } attr;
 
@@ -122,7 +122,10 @@ static bool infer(ses_node *n, ses_err *e)
 static void forward(const ses_node *n)
 {
     ses_attn a = arguments(n);
-    n->k->attention(n->exec, &a);
+    if (attr_of(n)->narrow && n->k->attention8)
+        n->k->attention8(n->exec, &a, false);
+    else
+        n->k->attention(n->exec, &a);
 }
 
 /* Keys that no sequence has (room to grow) get a gradient of zero. */
@@ -225,6 +228,7 @@ ses_tensor *ses_attention(ses_tape *t, const ses_attention_inputs *in, const ses
                           ses_tensor **probs)
 {
     attr a = { .o = *o, .want_probs = probs != NULL, .by_head = in->by_head, .key = ses_tape_key(t) };
+    a.narrow = in->narrow && !ses_tape_recording(t);
     if (!ses_tape_training(t)) a.o.drop = 0;
     ses_tensor *const list[INPUTS] = {
         in->q, in->k, in->v, in->cu_q, in->cu_k, in->len_k, in->dist, in->bias

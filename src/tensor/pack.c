@@ -45,6 +45,8 @@ void ses_pack_free(ses_pack *p)
     ses_free(p);
 }
 
+ses_dtype ses_pack_as(const ses_tensor *w) { return w->pack ? w->pack->as : SES_REAL; }
+
 size_t ses_pack_bytes(const ses_pack *p) { return p && atomic_load(&p->data) ? p->bytes : 0; }
 
 const ses_table *ses_pack_rows(const ses_tensor *w)

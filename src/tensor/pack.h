@@ -17,6 +17,7 @@ static inline int64_t ses_weight_dim(const ses_tensor *w, int axis)
  * values are a file's pages, of which none stay when they are packed. */
 ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, bool mapped, ses_err *e);
 void ses_pack_free(ses_pack *p);
+ses_dtype ses_pack_as(const ses_tensor *w); /* SES_REAL where w has no pack */
 size_t ses_pack_bytes(const ses_pack *p);
 
 /* Rows of w, [rows, cols], in fewer bits, as embeddings read them: numbers borrowed from a file with the

@@ -1,0 +1,280 @@
+/* Attention with products of few bits (kernels.def says what is rounded how); for attention_avx2.c and
+ * attention_avx512.c, after attention_simd.h, whose f32 serves what this does not take. A chunk is some
+ * queries of one head of one sequence: it rounds and packs the keys and values, then takes TILE_ROWS queries
+ * at a time. All sums are of whole numbers, so no way of cutting changes a query's bits. */
+#include "gemm8_tile.h"
+
+#include <float.h>
+
+enum { QUERIES8 = 2 * QUERIES };
+
+_Static_assert((int)SES_ATTN8_DIM == (int)MAX_DIM, "one bound");
+
+/* Keys and values as the tiles read them; the arrays are in scratch. */
+typedef struct narrow {
+    const ses_attn *a;
+    ses_attn_part part;
+    bool dot;
+    int64_t i, n;    /* its queries */
+    int64_t width;   /* keys in whole vectors */
+    int64_t quads;   /* of a head */
+    int8_t *keys;    /* panels as of gemm8_tile.h */
+    int32_t *excess; /* [width] */
+    float *k_scale;  /* [width]: with the factor of all scores, for powers of two */
+    float *shut;     /* [width]: 0, minus infinity where there is no key */
+    int32_t
+        *values;    /* panels of pairs, [(keys + 1) / 2][width of panel]: two multiples of 16 bits a number */
+    float *weight;  /* [width]: the value's largest magnitude / top * SES_ATTN8_UNIT, 0 where there is none */
+    float top;      /* the largest scale of a value */
+    uint8_t *q;     /* [TILE_ROWS][4 quads] */
+    float *scores;  /* [TILE_ROWS][width] */
+    int16_t *probs; /* [TILE_ROWS][width] */
+} narrow;
+
+enum { WIDTH8 = (SES_ATTN8_KEYS + VF_LANES - 1) / VF_LANES * VF_LANES };
+
+_Static_assert(WIDTH8 *MAX_DIM + WIDTH8 / 2 * (MAX_DIM + VF_LANES) * 4 + WIDTH8 * 16 +
+                       TILE_ROWS * (MAX_DIM + WIDTH8 * 6) + VF_LANES * MAX_DIM <=
+                   SES_SCRATCH,
+               "scratch");
+
+static narrow narrow_of(const ses_attn *a, ses_attn_part part, int64_t i, bool dot, char *scratch)
+{
+    int64_t ld = tile_round_up(a->dim, VF_LANES);
+    narrow f = { .a = a, .part = part, .dot = dot, .i = i, .quads = ses_quads(a->dim) };
+    f.n = tile_min(QUERIES8, part.len_q - i);
+    f.width = tile_round_up(part.len_k, VF_LANES);
+    f.values = (int32_t *)(void *)scratch;
+    f.excess = f.values + f.width / 2 * ld;
+    f.k_scale = (float *)(void *)(f.excess + f.width);
+    f.shut = f.k_scale + f.width;
+    f.weight = f.shut + f.width;
+    f.scores = f.weight + f.width;
+    f.probs = (int16_t *)(void *)(f.scores + TILE_ROWS * f.width);
+    f.keys = (int8_t *)(f.probs + TILE_ROWS * f.width);
+    f.q = (uint8_t *)(f.keys + f.width * 4 * f.quads);
+    return f;
+}
+
+/* ---- rounding and packing ---- */
+
+static void pack_keys(const narrow *f)
+{
+    const ses_attn *a = f->a;
+    const float *k = a->k + f->part.k0 * a->k_row + f->part.head * ses_attn_head(a->k_head, a);
+    vf unit = vf_set1(a->scale * 1.44269504f / 127); /* e^x = 2^(x log2 e) */
+    float by[VF_LANES];
+    int64_t row = 4 * f->quads;
+    int8_t room[VF_LANES * MAX_DIM];
+    for (int64_t j = 0; j < f->width; j += VF_LANES, k += VF_LANES * a->k_row) {
+        int64_t there = tile_min(VF_LANES, f->part.len_k - j);
+        int64_t first = j / TILE_COLS * TILE_COLS, width = panel_width(f->width, first);
+        int8_t *panel = f->keys + first * row + 4 * (j - first);
+        vf most = most_of_rows(k, a->k_row, there, a->dim);
+        vf_store(by, factors(most));
+        vf_store(f->k_scale + j, vf_mul(most, unit));
+        vf_store(f->shut + j, vf_until(vf_zero(), vf_set1(-INFINITY), there));
+        for (int64_t i = 0; i < there; i++)
+            round_signed(room + i * row, k + i * a->k_row, a->dim, row, by[i]);
+        transpose_vector((float *)(void *)panel, width, (const float *)(const void *)room, f->quads, there,
+                         f->quads);
+        vi_store(f->excess + j, excess_of(panel, width, f->quads));
+    }
+}
+
+/* Two rows of values, the second of which may be missing, as pairs number `at`. */
+VF_INLINE void pack_pair(const narrow *f, const float *x, const float *by, bool both, int64_t at)
+{
+    const ses_attn *a = f->a;
+    int64_t panel = part_width(a->dim), ld = tile_round_up(a->dim, VF_LANES), pairs = (f->part.len_k + 1) / 2;
+    const float *y = both ? x + a->v_row : x; /* by[1] is 0 then */
+    for (int64_t d = 0; d < ld; d += VF_LANES) {
+        int64_t begin = d / panel * panel, width = tile_min(panel, ld - begin);
+        vi low = vi_from_vf(vf_mul(vf_get(x + d, a->dim - d), vf_set1(by[0]))),
+           high = vi_from_vf(vf_mul(vf_get(y + d, a->dim - d), vf_set1(by[1])));
+        vi_store(f->values + begin * pairs + at * width + d - begin,
+                 vi_add(vi_and(low, vi_set1(0xffff)), vi_shl(high, 16)));
+    }
+}
+
+static void pack_values(narrow *f)
+{
+    const ses_attn *a = f->a;
+    const float *v = a->v + f->part.k0 * a->v_row + f->part.head * ses_attn_head(a->v_head, a);
+    for (int64_t j = 0; j < f->width; j += VF_LANES, v += VF_LANES * a->v_row) {
+        int64_t there = tile_min(VF_LANES, f->part.len_k - j);
+        vf most = most_of_rows(v, a->v_row, there, a->dim);
+        float by[VF_LANES];
+        vf_store(by, factors(most));
+        vf_store(f->weight + j, most);
+        for (int64_t i = 0; i < there; i += 2)
+            pack_pair(f, v + i * a->v_row, by + i, i + 1 < there, (j + i) / 2);
+    }
+    f->top = most_of(f->weight, f->width); /* one that is not finite makes all answers so */
+    vf by = vf_set1(f->top > 0 ? SES_ATTN8_UNIT / f->top : 0);
+    for (int64_t j = 0; j < f->width; j += VF_LANES)
+        vf_store(f->weight + j, vf_mul(vf_load(f->weight + j), by));
+}
+
+/* ---- tiles ---- */
+
+/* Queries meet the panel of keys from j on: scores without the query's scale, the largest of each lane. */
+VF_INLINE void score_tile(const narrow *f, float *s, vf *top, const uint8_t *q, int64_t j, const int rows,
+                          const int vecs, const bool dot)
+{
+    vi c[TILE_ROWS][TILE_VECS];
+    tile8_sum(c, q, 4 * f->quads, f->keys + j * 4 * f->quads, f->excess + j, f->quads, rows, vecs, dot);
+    TILE_UNROLL for (int v = 0; v < vecs; v++)
+    {
+        vf by = vf_load(f->k_scale + j + v * VF_LANES), shut = vf_load(f->shut + j + v * VF_LANES);
+        TILE_UNROLL for (int i = 0; i < rows; i++)
+        {
+            vf x = vf_fma(vf_from_vi(c[i][v]), by, shut);
+            vf_store(s + i * f->width + j + v * VF_LANES, x);
+            top[i] = vf_max(top[i], x);
+        }
+    }
+}
+
+/* Probabilities meet a panel of values from column d on: out = sums times `by` of each query. */
+VF_INLINE void value_tile(const narrow *f, float *out, const float *by, int64_t d, const int rows,
+                          const int vecs, const bool dot)
+{
+    int64_t pairs = (f->part.len_k + 1) / 2;
+    const int32_t *b = f->values + d * pairs;
+    vi c[TILE_ROWS][TILE_VECS];
+    TILE_UNROLL for (int i = 0; i < rows; i++)
+    {
+        TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] = vi_set1(0);
+    }
+    for (int64_t p = 0; p < pairs; p++, b += vecs * VF_LANES) {
+        vi bv[TILE_VECS];
+        TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = vi_load(b + v * VF_LANES);
+        TILE_UNROLL for (int i = 0; i < rows; i++)
+        {
+            vi x = four(f->probs + i * f->width + 2 * p);
+            TILE_UNROLL for (int v = 0; v < vecs; v++) c[i][v] =
+                dot ? vi_dot2_add(c[i][v], x, bv[v]) : vi_add(c[i][v], vi_dot2(x, bv[v]));
+        }
+    }
+    for (int i = 0; i < rows; i++, out += f->a->out_row)
+        for (int v = 0; v < vecs; v++)
+            vf_put(out + d + v * VF_LANES, vf_mul(vf_from_vi(c[i][v]), vf_set1(by[i])),
+                   f->a->dim - d - v * VF_LANES);
+}
+
+typedef void score_fn(const narrow *f, float *s, vf *top, const uint8_t *q, int64_t j);
+typedef void value_fn(const narrow *f, float *out, const float *by, int64_t d);
+
+#define TILE_DIRECT(name, form, rows, vecs) form(name##_##rows##x##vecs, rows, vecs)
+#define SCORE_TILE(name, rows, vecs, dot)                                             \
+    static void name(const narrow *f, float *s, vf *top, const uint8_t *q, int64_t j) \
+    {                                                                                 \
+        score_tile(f, s, top, q, j, rows, vecs, dot);                                 \
+    }
+#define VALUE_TILE(name, rows, vecs, dot)                                     \
+    static void name(const narrow *f, float *out, const float *by, int64_t d) \
+    {                                                                         \
+        value_tile(f, out, by, d, rows, vecs, dot);                           \
+    }
+#define SCORE_DOT(name, rows, vecs) SCORE_TILE(name, rows, vecs, true)
+#define SCORE_STEP(name, rows, vecs) SCORE_TILE(name, rows, vecs, false)
+#define VALUE_DOT(name, rows, vecs) VALUE_TILE(name, rows, vecs, true)
+#define VALUE_STEP(name, rows, vecs) VALUE_TILE(name, rows, vecs, false)
+TILE_ALL(score_dot, SCORE_DOT)
+TILE_ALL(score_step, SCORE_STEP)
+TILE_ALL(value_dot, VALUE_DOT)
+TILE_ALL(value_step, VALUE_STEP)
+static score_fn *const score8[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(score_step), TILE_TABLE(score_dot) };
+static value_fn *const value8[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(value_step), TILE_TABLE(value_dot) };
+
+/* ---- a query ---- */
+
+/* 2^x for x <= 0, off by 3e-6 of it at most: probabilities are rounded to 6e-5 next. */
+VF_INLINE vf power2(vf x)
+{
+    static const float c[] = { 9.58285e-3f, 5.590642e-2f, 2.4024099e-1f, 6.9312419e-1f, 1 };
+    x = vf_max(vf_set1(-126), x);
+    vf n = vf_round(x);
+    return vf_scale2_bounded(vf_horner(vf_sub(x, n), c, 5), n);
+}
+
+/* Scores of row r, which times `scale` are logarithms of two, become probabilities against the largest of
+ * them, weighed by their value's scale; returns their sum before that. */
+static float probabilities(const narrow *f, int64_t r, float scale, float most)
+{
+    const float *s = f->scores + r * f->width;
+    int16_t *to = f->probs + r * f->width;
+    vf by = vf_set1(scale), less = vf_set1(-(most * scale)), sum = vf_zero();
+    for (int64_t j = 0; j < f->width; j += VF_LANES) {
+        vf p = power2(vf_fma(vf_load(s + j), by, less));
+        sum = vf_add(sum, p);
+        vi_store_words(to + j, vi_from_vf(vf_mul(p, vf_load(f->weight + j))));
+    }
+    return vf_sum(sum);
+}
+
+static void attend8(const narrow *f, int64_t i, int64_t rows)
+{
+    const ses_attn *a = f->a;
+    const float *q = a->q + (f->part.q0 + f->i + i) * a->q_row + f->part.head * ses_attn_head(a->q_head, a);
+    float *out = a->out + (f->part.q0 + f->i + i) * a->out_row + f->part.head * a->dim;
+    int64_t row = 4 * f->quads, most = f->dot ? TILE_ROWS : STEP_ROWS, panel = part_width(a->dim);
+    float scale[VF_LANES], by[VF_LANES];
+    vf top[TILE_ROWS];
+    vf magnitude = most_of_rows(q, a->q_row, rows, a->dim);
+    vf_store(scale,
+             vf_max(vf_set1(FLT_MIN), vf_mul(magnitude, vf_set1(1.0f / 127)))); /* not 0 times infinity */
+    vf_store(by, factors(magnitude));
+    for (int64_t r = 0; r < rows; r++) {
+        round_bytes(f->q + r * row, q + r * a->q_row, a->dim, row, by[r]);
+        top[r] = vf_set1(-INFINITY);
+    }
+    for (int64_t j = 0; j < f->width; j += TILE_COLS)
+        for (int64_t r = 0; r < rows; r += most)
+            score8[f->dot][tile_min(most, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
+                f, f->scores + r * f->width, top + r, f->q + r * row, j);
+    for (int64_t r = 0; r < rows; r++)
+        by[r] = f->top / (127.0f * SES_ATTN8_UNIT * probabilities(f, r, scale[r], vf_hmax(top[r])));
+    for (int64_t d = 0; d < a->dim; d += panel) {
+        int64_t width = tile_min(panel, tile_round_up(a->dim, VF_LANES) - d);
+        value8[f->dot][rows - 1][width / VF_LANES - 1](f, out, by, d);
+    }
+}
+
+typedef struct narrow_job {
+    ses_attn *a;
+    bool dot;
+} narrow_job;
+
+static void narrow_chunk(void *ctx, int64_t index, void *scratch)
+{
+    const narrow_job *b = ctx;
+    int64_t blocks = (b->a->max_q + QUERIES - 1) / QUERIES, pairs = (blocks + 1) / 2;
+    int64_t head = index / pairs, block = index % pairs * 2;
+    ses_attn_part part = ses_attn_part_of(b->a, head);
+    if (!ses_attn8_takes(part.len_k)) {
+        for (int64_t i = block; i < tile_min(block + 2, blocks); i++)
+            forward_chunk(b->a, head * blocks + i, scratch);
+        return;
+    }
+    narrow f = narrow_of(b->a, part, block * QUERIES, b->dot, scratch);
+    if (f.n <= 0) return;
+    pack_keys(&f);
+    pack_values(&f);
+    for (int64_t i = 0, rows, left = tiles_of(f.n); left > 0; left--, i += rows) {
+        rows = even_rows(f.n - i, left);
+        attend8(&f, i, rows);
+    }
+}
+
+void VF_NAME(ses_k_attention8)(ses_exec *x, const ses_attn *a, bool plain)
+{
+    ses_attn copy = *a;
+    narrow_job b = { .a = &copy, .dot = !plain && has_dot() };
+    int64_t blocks = (a->max_q + QUERIES8 - 1) / QUERIES8;
+    if (ses_attn8_plain(a))
+        ses_parallel(x->pool, a->seqs * a->heads * blocks, narrow_chunk, &b);
+    else
+        VF_NAME(ses_k_attention)(x, a);
+}

@@ -1,0 +1,55 @@
+/* As vec8_avx512.h, which says what the names mean. */
+#ifndef SES_VEC8_AVX2_H
+#define SES_VEC8_AVX2_H
+
+#include "vec_avx2.h"
+
+#include <cpuid.h>
+
+/* The instruction is AVX_VNNI's. */
+static inline vi vi_dot4(vi c, vi a, vi b)
+{
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+    return c;
+}
+
+static inline vi vi_dot2_add(vi c, vi a, vi b)
+{
+    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+    return c;
+}
+
+static inline int has_dot(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
+
+static inline vi vi_even_bytes(vi a) { return _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8); }
+static inline vi vi_odd_bytes(vi a) { return _mm256_srai_epi16(a, 8); }
+static inline vi vi_shr16(vi a) { return _mm256_srli_epi16(a, 8); }
+static inline vi vi_dot2(vi a, vi b) { return _mm256_madd_epi16(a, b); }
+
+static inline void vi_store_bytes(uint8_t *p, vi a)
+{
+    __m128i pairs = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    __m128i bytes = _mm_add_epi8(_mm_packs_epi16(pairs, pairs), _mm_set1_epi8((char)-128));
+    _mm_storel_epi64((__m128i *)(void *)p, bytes);
+}
+
+static inline void vi_store_signed(int8_t *p, vi a)
+{
+    __m128i pairs = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(pairs, pairs));
+}
+static inline vi vi_load_bytes(const int8_t *p)
+{
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+static inline void vi_store_words(int16_t *p, vi a)
+{
+    _mm_storeu_si128((__m128i *)(void *)p,
+                     _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
+}
+
+#endif

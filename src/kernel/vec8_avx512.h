@@ -1,0 +1,57 @@
+/* What products of 8-bit numbers need beside vec_avx512.h. */
+#ifndef SES_VEC8_AVX512_H
+#define SES_VEC8_AVX512_H
+
+#include "vec_avx512.h"
+
+#include <cpuid.h>
+
+/* c + the products of four bytes of a, 0 to 255, and of b, -128 to 127: AVX512_VNNI. Written as an
+ * instruction, for the file's flags do not promise it. */
+static inline vi vi_dot4(vi c, vi a, vi b)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+
+/* The same of two 16-bit numbers. */
+static inline vi vi_dot2_add(vi c, vi a, vi b)
+{
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+
+static inline int has_dot(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1);
+}
+
+/* The same in pairs of 16 bits. */
+static inline vi vi_even_bytes(vi a) { return _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8); }
+static inline vi vi_odd_bytes(vi a) { return _mm512_srai_epi16(a, 8); }
+static inline vi vi_shr16(vi a) { return _mm512_srli_epi16(a, 8); }
+static inline vi vi_dot2(vi a, vi b) { return _mm512_madd_epi16(a, b); }
+
+/* Whole numbers of at most 127 as bytes, 128 more. */
+static inline void vi_store_bytes(uint8_t *p, vi a)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(_mm512_add_epi32(a, _mm512_set1_epi32(128))));
+}
+
+static inline void vi_store_signed(int8_t *p, vi a)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(a));
+}
+static inline vi vi_load_bytes(const int8_t *p)
+{
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+/* Whole numbers of at most 32767 as 16 bits. */
+static inline void vi_store_words(int16_t *p, vi a)
+{
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(a));
+}
+
+#endif
