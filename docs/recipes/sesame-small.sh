@@ -1,14 +1,17 @@
 #!/bin/sh
-# The models that ship, from text to weights: tokenizer, token file, pretraining, rounding.
+# The models that ship, from text to weights: tokenizer, token file, pretraining in two rounds, rounding.
 #     sh docs/recipes/sesame-small.sh CORPUS VALID OUT
 # CORPUS and VALID: English, a paragraph a line, an empty line between documents; plain or .xz. Leaves in OUT
 #     small-f16      the encoder as it was trained, in 16 bits: what full fine-tuning begins with
 #     sesame-small   the encoder as it ships, in 8 bits: what adapters stand beside
 #     sesame-gpt     the generator as it ships, where PARTS asks for it
-# By variables: DEVICE (cuda), DTYPE (bf16 on a GPU), TIME and GPT_TIME of the two runs (or
-# STEPS and GPT_STEPS: updates), BATCH tokens an update, LR,
-# CONFIG, VOCAB, LENGTH of rows, PARTS (encoder generator), EXTRA and GPT_EXTRA: further options of pretrain. On two cores, for a try:
-#     DEVICE=cpu TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
+# The first round ends with a rate of 0. The second goes on with its weights: the rate rises again and falls, for longer, with
+# texts and masks in another order (SEED), rows of 512 in between and of 128 at the end, as most texts of the tasks are short.
+# By variables: PARTS (encoder again generator), DEVICE (cuda), DTYPE (bf16 on a GPU), TIME, AGAIN_TIME and GPT_TIME of the
+# runs (or STEPS, AGAIN_STEPS and GPT_STEPS: updates), BATCH tokens an update, LR and AGAIN_LR, FROM: what the second round
+# begins with (OUT/work/encoder; an 8-bit folder will do), CONFIG, VOCAB, LENGTH of rows, SAVE_EVERY updates a checkpoint,
+# RESUME=1: go on after one, EXTRA, AGAIN_EXTRA and GPT_EXTRA: further options of pretrain. On two cores, for a try:
+#     DEVICE=cpu TIME=1m AGAIN_TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
 set -eu
 corpus=$1 valid=$2 out=$3
 here=$(dirname "$0")
@@ -34,22 +37,40 @@ train() { # NAME TOKENIZER TIME STEPS OPTION...
     name=$1 t=$2 time="--max-time $3"
     [ -z "$4" ] || time="--steps $4"
     shift 4
+    again=--overwrite
+    [ -z "${RESUME:-}" ] || again=--resume
     # shellcheck disable=SC2086  # several words
     "$sesame" pretrain --corpus "$work/corpus-$t.ids" --eval "$work/valid-$t.ids" --tokenizer "$work/$t.json" \
         --output "$work/$name" --device "$device" --dtype "$dtype" $time --tokens-per-batch "${BATCH:-65536}" \
-        --save-every -1 --eval-every "${EVAL_EVERY:--1}" --eval-tokens "${EVAL_TOKENS:-1000000}" --overwrite "$@"
+        --save-every "${SAVE_EVERY:--1}" --eval-every "${EVAL_EVERY:--1}" --eval-tokens "${EVAL_TOKENS:-1000000}" \
+        $again "$@"
 }
 
-case ${PARTS:-encoder generator} in *encoder*)
-    tokenizer word --type wordpiece --lowercase --vocab-size "${VOCAB:-8192}" --limit-alphabet 120
+round() { # FOLDER: what ships of a round
+    "$sesame" convert "$1" "$out/small-f16" --dtype f16 --overwrite -q
+    "$sesame" quantize "$out/small-f16" "$out/sesame-small" --dtype int8 --embeddings int8 --overwrite -q
+}
+
+parts=${PARTS:-encoder again generator}
+words() { tokenizer word --type wordpiece --lowercase --vocab-size "${VOCAB:-8192}" --limit-alphabet 120; }
+
+case $parts in *encoder*)
+    words
     # shellcheck disable=SC2086  # several options
     train encoder word "${TIME:-7m}" "${STEPS:-}" --config "${CONFIG:-$here/sesame-small.json}" --objective mlm --mask-rate 0.3 \
         --mask-rate-end 0.15 --length "${LENGTH:-128:0.9,512:0.1}" --lr "${LR:-1e-3}" --weight-decay 0.05 --warmup 0.05 \
         ${EXTRA:-}
-    "$sesame" convert "$work/encoder" "$out/small-f16" --dtype f16 --overwrite -q
-    "$sesame" quantize "$out/small-f16" "$out/sesame-small" --dtype int8 --embeddings int8 --overwrite -q ;;
+    round "$work/encoder" ;;
 esac
-case ${PARTS:-encoder generator} in *generator*)
+case $parts in *again*)
+    words
+    # shellcheck disable=SC2086  # several options
+    train again word "${AGAIN_TIME:-10m}" "${AGAIN_STEPS:-}" --model "${FROM:-$work/encoder}" --objective mlm --mask-rate 0.3 \
+        --mask-rate-end 0.15 --length "${LENGTH:-128:0.65,512:0.15,128:0.2}" --lr "${AGAIN_LR:-1e-3}" --weight-decay 0.1 \
+        --warmup 0.02 --seed "${SEED:-43}" ${AGAIN_EXTRA:-}
+    round "$work/again" ;;
+esac
+case $parts in *generator*)
     tokenizer byte --type bpe --vocab-size 4096
     # shellcheck disable=SC2086  # several options
     train generator byte "${GPT_TIME:-2m}" "${GPT_STEPS:-}" --config "$here/sesame-gpt.json" --objective clm --length 256 --lr 2e-3 \

@@ -3,8 +3,10 @@
 #     sh docs/recipes/sesame-tasks.sh DATA OUT [PART...]
 # DATA holds glue/, conll2003/, squad/, qamr/, sentence-pairs/, text-classification/agnews/ and probes/blimp/; OUT is what
 # sesame-small.sh left. Each task is learned twice with each seed: the whole model (from OUT/small-f16) and an adapter beside
-# the model in 8 bits (OUT/sesame-small), which is what ships. PARTS, in this order: data runs scores ship shipped.
-# Leaves OUT/runs/WAY-TASK-SEED, OUT/scores.jsonl (which tools/model-cards makes tables of), and OUT/sesame-{sentiment,ner,qa,nli,embed}: of three seeds the middle one.
+# the model in 8 bits (OUT/sesame-small), which is what ships. PARTS, in this order: data runs scores ship shipped. What a run
+# learned is measured as soon as it ends; runs passes over what is finished, so the same command goes on where it was stopped.
+# Leaves OUT/runs/WAY-TASK-SEED, OUT/scores.jsonl (which tools/model-cards makes tables of), and OUT/sesame-{sentiment,ner,qa,
+# nli,embed}: of three seeds the middle one.
 # By variables: DEVICE (cuda), DTYPE, JOBS side by side (6), SEEDS ("1 2 3"), EPOCHS (a factor, 1),
 # TASKS, WAYS ("full|lora"), TUNE_EXTRA: further options of finetune.
 set -eu
@@ -101,18 +103,18 @@ files() {
     esac
 }
 
-# TASK: epochs, sequences a batch, rate of the whole model, rate of the adapter.
+# TASK: epochs, sequences a batch, rate of the whole model, rate of the adapter, epochs between evaluations.
 numbers() {
     case $1 in
-    sst2) echo 3 64 1e-4 1e-3 ;;
-    cola) echo 8 32 1e-4 1e-3 ;;
-    mrpc) echo 6 16 7e-5 1e-3 ;;
-    stsb) echo 6 16 7e-5 1e-3 ;;
-    rte) echo 8 16 5e-5 5e-4 ;;
-    ner) echo 6 32 2e-4 2e-3 ;;
-    qa) echo 3 24 1.5e-4 1.5e-3 ;;
-    nli | pairs) echo 3 48 1e-4 1e-3 ;;
-    embed) echo 3 128 1e-4 1e-3 ;;
+    sst2) echo 3 64 1.5e-4 1e-3 0.5 ;;
+    cola) echo 8 32 1.5e-4 1e-3 1 ;;
+    mrpc) echo 6 16 1.5e-4 1e-3 0.5 ;;
+    stsb) echo 6 16 1.5e-4 1e-3 1 ;;
+    rte) echo 6 16 1e-4 5e-4 0.5 ;;
+    ner) echo 7 32 3e-4 2e-3 1 ;;
+    qa) echo 4 24 2e-4 1.5e-3 1 ;;
+    nli | pairs) echo 3 48 1.5e-4 1e-3 1 ;;
+    embed) echo 3 128 1e-4 2e-3 1 ;;
     esac
 }
 
@@ -121,36 +123,38 @@ one() {
     way=$1 task=$2 seed=$3
     to=$runs/$way-$task-$seed
     [ -e "$to/all_results.json" ] && return 0
-    # shellcheck disable=SC2046  # four words
+    # shellcheck disable=SC2046  # five words
     set -- $(numbers "$task")
     epochs=$(awk "BEGIN { print $1 * ${EPOCHS:-1} * (\"$way\" == \"lora\" ? 1.25 : 1) }")
     case $way in
     full) model=$out/small-f16 rate=$3 how="--layer-decay 0.9" ;;
-    lora) model=$out/sesame-small rate=$4 how="--adapter lora --lora-rank 4 --lora-alpha 8 --lora-targets all" ;;
+    lora)
+        case $task in embed) to_what=attn.qkv,attn.out ;; *) to_what=all ;; esac
+        model=$out/sesame-small rate=$4 how="--adapter lora --lora-rank 4 --lora-alpha 8 --lora-targets $to_what" ;;
     esac
-    case $way-$task in full-mrpc | full-stsb | full-rte) [ ! -e "$runs/full-pairs-${seeds%% *}/all_results.json" ] || model=$runs/full-pairs-${seeds%% *} ;; esac
+    pairs=$runs/full-pairs-${seeds%% *}
+    case $way-$task in full-mrpc | full-stsb | full-rte) [ ! -e "$pairs/all_results.json" ] || model=$pairs ;; esac
     # shellcheck disable=SC2046,SC2086  # several options
     if "$sesame" finetune -m "$model" $(files "$task") -o "$to" --overwrite --dtype "$dtype" --epochs "$epochs" \
-        --batch-size "$2" --lr "$rate" $how --dropout 0.1 --attention-dropout 0.1 --classifier-dropout 0.1 \
+        --batch-size "$2" --lr "$rate" --eval-epochs "$5" $how --dropout 0.1 --attention-dropout 0.1 --classifier-dropout 0.1 \
         --seed "$seed" ${TUNE_EXTRA:-} >"$to.log" 2>&1; then
         grep -o '"eval_\(accuracy\|f1\|matthews_correlation\|pearson\|spearmanr\)": [0-9.e-]*' "$to/all_results.json" |
             head -1 | sed "s/^/$way $task $seed: /"
+        rm -rf "$to"/checkpoint-*
+        measure "$way" "$task" "$seed"
     else
         echo "$way $task $seed: $(tail -1 "$to.log")"
     fi
-    rm -rf "$to"/checkpoint-*
 }
 
-# Every run, JOBS side by side: the long ones first; those that begin with the model of pairs last.
+# Every run, JOBS side by side: what ships and what is long first; those that begin with the model of pairs late.
 queue() {
-    first=${seeds%% *}
-    echo "full pairs $first"
-    for task in sst2 qa ner nli embed cola rte stsb mrpc; do
-        for way in lora full; do
-            case $way-$task in full-nli | full-embed) continue ;; esac
-            for seed in $seeds; do
-                case " ${TASKS:-$task} " in *" $task "*) echo "$way $task $seed" ;; esac
-            done
+    echo "full pairs ${seeds%% *}"
+    for run in lora-qa lora-sst2 lora-ner lora-nli lora-embed full-qa full-sst2 full-ner full-cola full-rte full-mrpc full-stsb \
+        lora-rte lora-mrpc lora-stsb lora-cola; do
+        way=${run%-*} task=${run#*-}
+        for seed in $seeds; do
+            case " ${TASKS:-$task} " in *" $task "*) echo "$way $task $seed" ;; esac
         done
     done
 }
@@ -161,54 +165,63 @@ queue() {
 score() {
     name=$1 way=$2 task=$3 seed=$4 model=$5 file=$6
     shift 6
+    to=$runs/eval.$name-$way-$seed
     [ -e "$model/config.json" ] || return 0
-    "$sesame" eval "$model" "$file" --json -q "$@" >"$runs/eval.$name-$way-$seed" 2>"$runs/eval.$name-$way-$seed.log" ||
-        { tail -1 "$runs/eval.$name-$way-$seed.log"; return 0; }
-    sed "s|^{|{\"name\": \"$name\", \"way\": \"$way\", \"task\": \"$task\", \"seed\": $seed, |" \
-        "$runs/eval.$name-$way-$seed" | tr -d '\n' | sed 's/$/\n/' >"$runs/score.$name-$way-$seed"
+    "$sesame" eval "$model" "$file" --json -q "$@" >"$to" 2>"$to.log" || { tail -1 "$to.log"; return 0; }
+    sed "s|^{|{\"name\": \"$name\", \"way\": \"$way\", \"task\": \"$task\", \"seed\": $seed, |" "$to" | tr -d '\n' | sed 's/$/\n/' \
+        >"$runs/score.$name-$way-$seed"
 }
 
+# measure WAY TASK SEED [MODEL]: what a run learned.
+measure() {
+    g=$data/glue m=${4:-$runs/$1-$2-$3} name=$2
+    set -- "$1" "$2" "$3" "$m"
+    case $name in
+    sst2)
+        score sst2 "$@" "$g/SST-2/dev.tsv" --task sst2
+        score sst2-test "$@" "$g/SST-2/test-labelled.tsv" --task sst2 ;;
+    cola) score cola "$@" "$g/CoLA/dev.tsv" --task cola ;;
+    mrpc) score mrpc "$@" "$g/MRPC/dev.tsv" --task mrpc ;;
+    stsb) score stsb "$@" "$g/STS-B/dev.tsv" --task stsb ;;
+    rte) score rte "$@" "$g/RTE/dev.tsv" --task rte ;;
+    ner)
+        score conll2003 "$@" "$data/conll2003/test.txt" --task conll2003
+        score conll2003-dev "$@" "$data/conll2003/valid.txt" --task conll2003 ;;
+    qa) score squad "$@" "$(get squad/dev-v1.1.json)" --task squad --max-length 384 ;;
+    nli)
+        score snli "$@" "$(get sentence-pairs/snli/test.txt)" --task snli
+        score sick "$@" "$(get sentence-pairs/sick/test.txt)" --task sick ;;
+    embed)
+        score stsb-cosine "$@" "$g/STS-B/dev.tsv" --task embed --text sentence1 --pair sentence2 --label score \
+            --measure scores ;;
+    esac
+}
+
+# Those that a run's end did not see, then the encoders.
 scores() {
-    g=$data/glue
-    rm -f "$runs"/score.*
-    for way in full lora; do
-        for seed in $seeds; do
-            r=$runs/$way
-            score sst2 $way sst2 "$seed" "$r-sst2-$seed" "$g/SST-2/dev.tsv" --task sst2 &
-            score sst2-test $way sst2 "$seed" "$r-sst2-$seed" "$g/SST-2/test-labelled.tsv" --task sst2 &
-            score cola $way cola "$seed" "$r-cola-$seed" "$g/CoLA/dev.tsv" --task cola &
-            score mrpc $way mrpc "$seed" "$r-mrpc-$seed" "$g/MRPC/dev.tsv" --task mrpc &
-            score stsb $way stsb "$seed" "$r-stsb-$seed" "$g/STS-B/dev.tsv" --task stsb &
-            score rte $way rte "$seed" "$r-rte-$seed" "$g/RTE/dev.tsv" --task rte &
-            score conll2003 $way ner "$seed" "$r-ner-$seed" "$data/conll2003/test.txt" --task conll2003 &
-            score squad $way qa "$seed" "$r-qa-$seed" "$(get squad/dev-v1.1.json)" --task squad --max-length 384 &
-            score snli $way nli "$seed" "$r-nli-$seed" "$(get sentence-pairs/snli/test.txt)" --task snli &
-            score sick $way nli "$seed" "$r-nli-$seed" "$(get sentence-pairs/sick/test.txt)" --task sick &
-            score stsb-cosine $way embed "$seed" "$r-embed-$seed" "$g/STS-B/dev.tsv" --task embed --text sentence1 \
-                --pair sentence2 --label score --measure scores &
-            wait
-        done
+    queue | while read -r way task seed; do
+        grep -qs "\"task\": \"$task\"" "$runs"/score.*-"$way-$seed" ||
+            measure "$way" "$task" "$seed" </dev/null
     done
     blimp=${BLIMP:-$(get probes/blimp/blimp.tsv)}
     score blimp f16 encoder 0 "$out/small-f16" "$blimp" --task blimp &
     score blimp int8 encoder 0 "$out/sesame-small" "$blimp" --task blimp &
     wait
-    cat "$runs"/score.* >"$out/scores.jsonl"
+    collect
 }
+
+collect() { cat "$runs"/score.* >"$out/scores.jsonl"; }
 
 # The files that ship, where MODELS has them (OUT).
 shipped() {
-    g=$data/glue m=${MODELS:-$out}
-    score sst2 shipped sst2 0 "$m/sesame-sentiment" "$g/SST-2/dev.tsv" --task sst2 &
-    score sst2-test shipped sst2 0 "$m/sesame-sentiment" "$g/SST-2/test-labelled.tsv" --task sst2 &
-    score conll2003 shipped ner 0 "$m/sesame-ner" "$data/conll2003/test.txt" --task conll2003 &
-    score squad shipped qa 0 "$m/sesame-qa" "$(get squad/dev-v1.1.json)" --task squad --max-length 384 &
-    score snli shipped nli 0 "$m/sesame-nli" "$(get sentence-pairs/snli/test.txt)" --task snli &
-    score sick shipped nli 0 "$m/sesame-nli" "$(get sentence-pairs/sick/test.txt)" --task sick &
-    score stsb-cosine shipped embed 0 "$m/sesame-embed" "$g/STS-B/dev.tsv" --task embed --text sentence1 \
-        --pair sentence2 --label score --measure scores &
+    m=${MODELS:-$out}
+    measure shipped sst2 0 "$m/sesame-sentiment" &
+    measure shipped ner 0 "$m/sesame-ner" &
+    measure shipped qa 0 "$m/sesame-qa" &
+    measure shipped nli 0 "$m/sesame-nli" &
+    measure shipped embed 0 "$m/sesame-embed" &
     wait
-    cat "$runs"/score.* >"$out/scores.jsonl"
+    collect
 }
 
 # ---- what ships: of each task the adapter of the middle score ----
@@ -233,6 +246,7 @@ for part; do
     runs) queue | grep -E "^(${WAYS:-full|lora}) " | xargs -P "${JOBS:-6}" -L 1 sh "$0" "$data" "$out" one ;;
     one) one "$2" "$3" "$4"; exit ;;
     scores) scores ;;
+    collect) collect ;;
     ship)
         ship sesame-sentiment sst2 sst2 accuracy
         ship sesame-ner ner conll2003 f1
