@@ -189,6 +189,7 @@ measure() {
         score conll2003-dev "$@" "$data/conll2003/valid.txt" --task conll2003 ;;
     qa) score squad "$@" "$(get squad/dev-v1.1.json)" --task squad --max-length 384 ;;
     nli)
+        score sick-dev "$@" "$(get sentence-pairs/sick/dev.txt)" --task sick
         score snli "$@" "$(get sentence-pairs/snli/test.txt)" --task snli
         score sick "$@" "$(get sentence-pairs/sick/test.txt)" --task sick ;;
     embed)
@@ -224,7 +225,7 @@ shipped() {
     collect
 }
 
-# ---- what ships: of each task the adapter of the middle score ----
+# ---- what ships: of each task the adapter whose score on the dev file is the middle one (of equals, by seed) ----
 
 # middle NAME SCORE: the seed whose score is in the middle.
 middle() {
@@ -249,9 +250,9 @@ for part; do
     collect) collect ;;
     ship)
         ship sesame-sentiment sst2 sst2 accuracy
-        ship sesame-ner ner conll2003 f1
+        ship sesame-ner ner conll2003-dev f1
         ship sesame-qa qa squad f1
-        ship sesame-nli nli snli accuracy
+        ship sesame-nli nli sick-dev accuracy
         ship sesame-embed embed stsb-cosine spearmanr ;;
     shipped) shipped ;;
     *) echo "no part is called $part" >&2; exit 2 ;;
