@@ -101,6 +101,12 @@ template <class T> __device__ static inline float slope_for(ses_act act, float x
     }
 }
 
+template <class T>
+static void act_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *a, int64_t n, ses_act kind)
+{
+    map<T>(x, da, dy, a, n, [=] __device__(int64_t, float d, float u) { return d * slope_for<T>(kind, u); });
+}
+
 struct sloped {
     float value, slope;
 };

@@ -40,12 +40,6 @@ template <class T> static void act(ses_exec *x, ses_real *y, const ses_real *a, 
     map<T>(x, store(y), a, NULL, n, [=] __device__(int64_t, float u, float) { return act_for<T>(kind, u); });
 }
 
-template <class T>
-static void act_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *a, int64_t n, ses_act kind)
-{
-    map<T>(x, da, dy, a, n, [=] __device__(int64_t, float d, float u) { return d * slope_for<T>(kind, u); });
-}
-
 /* A thread takes a pack of a and the pack of b in its row; cols and all addresses are of whole packs. */
 template <class T> __global__ void glu_packs(T *y, const T *ab, unsigned n, unsigned packs, ses_act act)
 {

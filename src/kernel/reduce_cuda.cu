@@ -26,10 +26,8 @@ static void act_bwd_sum(ses_exec *x, ses_sink da, ses_sink sum, const ses_real *
     T *to = cells<T>(da.data);
     const T *slope_of = cells<T>(dy), *at = cells<T>(a);
     if (cols % N || da.add || da.wide || !whole_packs(da.data) || !whole_packs(dy) || !whole_packs(a)) {
-        const ses_kernels k = ses_kernels_cuda(sizeof(T) < sizeof(float));
-        k.act_bwd(x, da, dy, a, rows * cols, act);
-        k.col_sum(x, sum, da.data, rows, cols, cols);
-        return;
+        act_bwd<T>(x, da, dy, a, rows * cols, act);
+        return col_sum<T>(x, sum, da.data, rows, cols, cols);
     }
     sum_packs<T>(x, sink_of<T>(sum), rows, cols, [=] __device__(int64_t row, int64_t j, float *v) {
         pack<T> d = *(const pack<T> *)(slope_of + row * cols + j),
