@@ -38,6 +38,11 @@ static const char bpe[] =
     "\"e\":2,"
     "\"t\":3,\"a\":4,\"h\":5,\"th\":6,\"the\":7,\"\xe2\x96\x81the\":8,\"et\":9,\"eta\":10,\".\":11,\"1\":12},"
     "\"merges\":[[\"t\",\"h\"],[\"th\",\"e\"],[\"\xe2\x96\x81\",\"the\"],[\"e\",\"t\"],[\"et\",\"a\"]]}";
+/* Bytes of the prefix are counted as the word's, so tokens are said to lie behind it. */
+static const char past_end[] =
+    "{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":true,\"continuing_subword_prefix\":\"é\","
+    "\"vocab\":{\"<unk>\":0,\"t\":1,\"h\":2,\"a\":3,\"éh\":4,\"ée\":5,\"<0xC3>\":6,\"<0xA9>\":7,\"<0x61>\":8,"
+    "\"<0x74>\":9,\"e\":10},\"merges\":[]}";
 static const char wordlevel[] = "{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":{\"<unk>\":0,"
                                 "\"the\":1,\"eta\":2,\"a\":3,\".\":4}}";
 
@@ -77,6 +82,7 @@ static const struct {
     { SPM_NORM("false"), NONE, SPM("bpe") },
     { SPM_NORM("true"), NONE, SPM("char") },
     { NONE, SPLIT, bpe },
+    { NONE, SPLIT, past_end },
     { SEQUENCE("normalizers", TYPE("Nmt") AND TYPE("NFKC") AND TYPE("Lowercase")),
       SEQUENCE("pretokenizers", TYPE("Whitespace") AND TYPE("Punctuation")), wordlevel },
     { "{\"type\":\"BertNormalizer\"}", TYPE("BertPreTokenizer"), wordlevel },

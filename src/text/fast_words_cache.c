@@ -141,12 +141,15 @@ bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, co
 {
     given g = { text, w->cut[i], w->cut[i + 1], k->run.words, k->run.n, k->n_mark };
     ses_words_place place = ses_words_place_of(w, g.begin, ends);
-    bool alone;
+    bool alone, past = k->past;
     if (!look_around(f, w, &g, ends, &alone, odd, e)) return false;
     if (*odd) return true;
+    k->past = false;
     bool ok = f->spm ? ses_words_spm_chunk(f, w, k, text, g.begin, g.end, ends, &alone, odd, e)
                      : ses_encode_exact(k, text, g.begin, g.end, NULL, e);
     if (!ok) return false;
+    if (k->past) return true; /* a token's place is not counted from the chunk */
+    k->past = past;
     if (*odd || !alone || !is_inside(&g, &k->run)) return true;
     if (bucket && fits_small(&g, k)) {
         keep_small(bucket, &g, &k->run, place);
