@@ -39,11 +39,15 @@ for pack in gzip xz zstd; do
     }; then
         gives 0 build --tokenizer "$tmp/t.json" --held-out 0.1 -o "$tmp/c.$pack" "$tmp/packed"
         same "$tmp/c.$pack"
+        "$sesame" train-tokenizer --type wordpiece --vocab-size 300 -o "$tmp/t.$pack" -q "$tmp/packed"
+        if cmp -s "$tmp/t.json" "$tmp/t.$pack"; then pass; else fail "a tokenizer of the packed text differs"; fi
         head -c 3000 "$tmp/packed" >"$tmp/short"
         gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/cut" "$tmp/short"
         err_has 'cut short'
     else
         gives 3 build --tokenizer "$tmp/t.json" -o "$tmp/cut" "$tmp/packed"
+        err_has "$pack -dc it first"
+        "$sesame" train-tokenizer --type wordpiece -o "$tmp/cut" "$tmp/packed" 2>"$tmp/err" && fail 'packed text was learned from'
         err_has "$pack -dc it first"
     fi
 done

@@ -137,5 +137,16 @@ for n in 2 5; do
     fi
 done
 
+# Who types a line of two bytes is answered before the next one.
+mkfifo "$tmp/typed" "$tmp/told"
+timeout 60 "$sesame" tokenize -m "$m" --no-special <"$tmp/typed" >"$tmp/told" &
+exec 3>"$tmp/typed" 4<"$tmp/told"
+echo a >&3
+if read -r line <&4 && [ "$line" = a ]; then passed=$((passed + 1)); else
+    failed=$((failed + 1))
+    echo 'failed: a line typed was not answered at once'
+fi
+exec 3>&- 4<&-
+
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -210,7 +210,8 @@ done:
 static const ses_example examples[] = {
     { "sesame train-tokenizer --type wordpiece --lowercase --vocab-size 8000 -o tokenizer.json corpus.txt",
       "BERT's kind" },
-    { "zcat corpus.gz | sesame train-tokenizer --type bpe -o tokenizer.json", "GPT-2's kind, from a pipe" },
+    { "sesame train-tokenizer --type bpe -o tokenizer.json corpus.txt.xz",
+      "GPT-2's kind, from a packed file" },
     { 0 }
 };
 
@@ -221,8 +222,8 @@ const ses_command ses_command_train_tokenizer = {
     .description =
         "Counts words and makes a vocabulary of the size asked for, as the reference library's trainers do. "
         "The "
-        "result is the same on any number of threads. Files are read once, line by line; '-' or none is "
-        "standard input.",
+        "result is the same on any number of threads. Files are read once, line by line, and unpacked on the "
+        "way where they are packed with gzip, xz or zstd; '-' or none is standard input.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

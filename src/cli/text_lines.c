@@ -1,15 +1,11 @@
-#define _POSIX_C_SOURCE 200809L
 #include "text_lines.h"
 
 #include "base/alloc.h"
 #include "base/pool.h"
+#include "io/packed.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CHUNK = 4 << 20, WORTH_A_THREAD = 1 << 16, MAX_LINE = 256 << 20 };
 
@@ -75,26 +71,19 @@ static bool run(stream *s, const char *p, const char *end, ses_err *e)
     return fflush(stdout) == 0; /* main tells why */
 }
 
-static bool more_is_there(int fd)
-{
-    struct pollfd p = { .fd = fd, .events = POLLIN };
-    return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
-}
-
 /* Read until a chunk is full, a line is there and no more waits, or the end (*done). */
-static bool fill(stream *s, int fd, size_t have, bool *done, ses_err *e)
+static bool fill(stream *s, ses_packed *file, size_t have, bool *done, ses_err *e)
 {
     size_t want = have + CHUNK;
     while (s->in.len < want) {
+        size_t got;
         if (!ses_buf_reserve(&s->in, want - s->in.len)) return ses_buf_ok(&s->in, e);
-        ssize_t got = read(fd, s->in.data + s->in.len, want - s->in.len);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return ses_fail(e, SES_EIO, "%s", strerror(errno));
+        if (!ses_packed_read(file, s->in.data + s->in.len, want - s->in.len, &got, e)) return false;
         *done = got == 0;
         if (*done) return true;
-        bool line = memchr(s->in.data + s->in.len, '\n', (size_t)got) != NULL;
-        s->in.len += (size_t)got;
-        if (line && !more_is_there(fd)) return true;
+        bool line = memchr(s->in.data + s->in.len, '\n', got) != NULL;
+        s->in.len += got;
+        if (line && !ses_packed_waits(file)) return true;
     }
     return true;
 }
@@ -106,14 +95,14 @@ static size_t last_line_end(const char *p, size_t known, size_t n)
     return n > known ? n : 0;
 }
 
-static bool run_file(stream *s, int fd, ses_err *e)
+static bool run_file(stream *s, ses_packed *file, ses_err *e)
 {
     bool done = false;
     s->lines = 0;
     s->in.len = 0;
     while (!done) {
         size_t have = s->in.len; /* of a line that goes on */
-        if (!fill(s, fd, have, &done, e)) return false;
+        if (!fill(s, file, have, &done, e)) return false;
         size_t end = done ? s->in.len : last_line_end(s->in.data, have, s->in.len), rest = s->in.len - end;
         if (end && !run(s, s->in.data, s->in.data + end, e)) return false;
         if (rest > MAX_LINE)
@@ -128,12 +117,10 @@ static bool run_file(stream *s, int fd, ses_err *e)
 
 static bool open_and_run(stream *s, const char *path, ses_err *e)
 {
-    if (!strcmp(path, "-")) return run_file(s, STDIN_FILENO, e) || ses_wrap(e, "standard input");
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
-    bool ok = run_file(s, fd, e);
-    close(fd);
-    return ok || ses_wrap(e, "%s", path);
+    ses_packed *file = ses_packed_open(path, e);
+    bool ok = file && run_file(s, file, e);
+    ses_packed_free(file);
+    return ok || ses_wrap(e, "%s", strcmp(path, "-") ? path : "standard input");
 }
 
 bool ses_text_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e)

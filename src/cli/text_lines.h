@@ -1,6 +1,6 @@
-/* Lines of files or stdin through a function, on several threads, output in the order of the input. What is
- * there is worked on at once: a person who types sees each line's answer. Memory: a few chunks, or the
- * longest line, which may have 256 MiB. */
+/* Lines of files or stdin, unpacked on the way where they are packed, through a function, on several
+ * threads, output in the order of the input. What is there is worked on at once: a person who types sees
+ * each line's answer. Memory: a few chunks, or the longest line, which may have 256 MiB. */
 #ifndef SES_CLI_TEXT_LINES_H
 #define SES_CLI_TEXT_LINES_H
 

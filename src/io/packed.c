@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 #ifdef SES_ZLIB
@@ -203,10 +204,19 @@ static bool fill(ses_packed *p, ses_err *e)
     return true;
 }
 
+/* Whether more bytes could still make a format's first ones: who types a short line is not kept waiting. */
+static bool may_be_packed(const window *w)
+{
+    for (size_t i = 0; i < SES_LEN(unpackers); i++)
+        if (w->n_in < unpackers[i].n_magic && !memcmp(w->in, unpackers[i].magic, w->n_in)) return true;
+    return false;
+}
+
 static bool find_kind(ses_packed *p, ses_err *e)
 {
-    while (p->w.n_in < 8 && !p->end)
+    do
         if (!fill(p, e)) return false;
+    while (!p->end && may_be_packed(&p->w));
     for (size_t i = 0; i < SES_LEN(unpackers); i++) {
         const unpacker *u = &unpackers[i];
         if (p->w.n_in < u->n_magic || memcmp(p->w.in, u->magic, u->n_magic)) continue;
@@ -282,6 +292,12 @@ bool ses_packed_read(ses_packed *p, void *buf, size_t n, size_t *got, ses_err *e
     p->w.in += *got;
     p->w.n_in -= *got;
     return true;
+}
+
+bool ses_packed_waits(const ses_packed *p)
+{
+    struct pollfd f = { .fd = p->fd, .events = POLLIN };
+    return p->w.n_in || p->end || (poll(&f, 1, 0) == 1 && (f.revents & POLLIN));
 }
 
 uint64_t ses_packed_taken(const ses_packed *p) { return p->taken - p->w.n_in; }
