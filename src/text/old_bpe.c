@@ -127,6 +127,55 @@ static bool respell(ses_old *o, const ses_old_merges *m, bool at_signs, ses_stri
     return ok;
 }
 
+static void put_pattern(ses_old *o, const char *kind, const char *pattern)
+{
+    ses_json_put_key(o->w, "pattern");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, kind);
+    ses_json_put_string(o->w, pattern);
+    ses_json_end_object(o->w);
+}
+
+static bool write_normalizer(ses_old *o, const ses_old_word_row *r, ses_err *e)
+{
+    if (!r->replace) return ses_old_put(o, "normalizer", r->normalizer, e);
+    ses_json_put_key(o->w, "normalizer");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "Sequence");
+    ses_json_put_key(o->w, "normalizers");
+    ses_json_begin_array(o->w);
+    for (const ses_old_replace *x = r->replace; x->from; x++) {
+        ses_json_begin_object(o->w);
+        ses_json_put_key(o->w, "type");
+        ses_json_put_string(o->w, "Replace");
+        put_pattern(o, x->regex ? "Regex" : "String", x->from);
+        ses_json_put_key(o->w, "content");
+        ses_json_put_string(o->w, x->to);
+        ses_json_end_object(o->w);
+    }
+    bool ok = ses_old_put(o, NULL, r->normalizer, e);
+    ses_json_end_array(o->w);
+    ses_json_end_object(o->w);
+    return ok;
+}
+
+static bool write_pre_tokenizer(ses_old *o, const ses_old_word_row *r, ses_err *e)
+{
+    if (!r->words) return ses_old_put(o, "pre_tokenizer", r->pre_tokenizer, e);
+    ses_json_put_key(o->w, "pre_tokenizer");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "Split");
+    put_pattern(o, "Regex", r->words);
+    ses_json_put_key(o->w, "behavior");
+    ses_json_put_string(o->w, "Removed");
+    ses_json_put_key(o->w, "invert");
+    ses_json_put_bool(o->w, true);
+    ses_json_end_object(o->w);
+    return true;
+}
+
 bool ses_old_write_word_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
 {
     const ses_old_word_row *r = f->row;
@@ -135,9 +184,8 @@ bool ses_old_write_word_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
     ses_string unk = ses_old_role(o, "unk_token", "<unk>");
     if (!ses_old_read_vocab(o, "vocab.json", e) || !ses_old_read_merges(o, r->lines, &m, e)) return false;
     bool ok = respell(o, &m, r->at_signs, unk, &v, e) && ses_old_begin(o, e) &&
-              ses_old_write_roles(o, &r->roles, r->also, e) &&
-              ses_old_put(o, "normalizer", r->normalizer, e) &&
-              ses_old_put(o, "pre_tokenizer", r->pre_tokenizer, e) && ses_old_write_post(o, &r->roles, e) &&
+              ses_old_write_roles(o, &r->roles, r->also, e) && write_normalizer(o, r, e) &&
+              write_pre_tokenizer(o, r, e) && ses_old_write_post(o, &r->roles, e) &&
               ses_old_put(o, "decoder", "{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}", e);
     if (ok) {
         begin_model(o, unk);

@@ -187,25 +187,14 @@ static const ses_old_spm_row plain = {
     .file = "tokenizer.model", .unk = -1, .norm = SES_OLD_MAP_SPACES, .plain = true
 };
 
-/* Words as Moses' rules for English find them, as far as a pattern can: points stay inside words, after
- * common abbreviations and after words that hold points; apostrophes go with what follows, hyphens with
- * both. */
 static const ses_old_word_row xlm = {
     .roles = { "<s>", NULL, "<unk>", "</s>", "<pad>", "</s>", "<special1>", false, SES_OLD_TEMPLATE, "B $A S",
                "B $A S $B:1 S:1" },
     .lines = SES_OLD_FIRST_WORDS,
-    .normalizer = "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":false,\"strip_"
-                  "accents\":true,"
-                  "\"lowercase\":true}",
-    .pre_tokenizer =
-        "{\"type\":\"Split\",\"pattern\":{\"Regex\":\""
-        "(?<![\\\\p{L}\\\\p{N}.-])(?:[a-z]|adm|adv|asst|bros|capt|cmdr|corp|dr|gov|hr|lt|maj|messrs|mlle|"
-        "mme|mr|mrs|ms|ph|prof|rev|sgt|sr|st|supt|vs|\\\\p{L}[\\\\p{L}\\\\p{N}-]*(?:\\\\.[\\\\p{L}\\\\p{N}-]+"
-        ")+)\\\\."
-        "(?![\\\\p{L}\\\\p{N}.])|\\\\.{2,}|(?:(?<=\\\\p{L})|\\\\A)'(?=\\\\p{L})[\\\\p{L}\\\\p{N}\\\\x60-]+|"
-        "[\\\\p{L}\\\\p{N}\\\\x60-]+(?:(?:\\\\.+|(?<=\\\\p{N}),(?=\\\\p{N}))[\\\\p{L}\\\\p{N}\\\\x60-]+)*|"
-        "\\\\S"
-        "\"},\"behavior\":\"Removed\",\"invert\":true}",
+    .replace = ses_old_moses_replace,
+    .normalizer = "{\"type\":\"BertNormalizer\",\"clean_text\":false,\"handle_chinese_chars\":false,"
+                  "\"strip_accents\":true,\"lowercase\":true}",
+    .words = ses_old_moses_words,
     .also =
         "<special0> <special1> <special2> <special3> <special4> <special5> <special6> <special7> <special8> "
         "<special9>",

@@ -24,14 +24,24 @@ typedef struct ses_old_roles {
 bool ses_old_write_roles(ses_old *o, const ses_old_roles *r, const char *also, ses_err *e);
 bool ses_old_write_post(ses_old *o, const ses_old_roles *r, ses_err *e);
 
+typedef struct ses_old_replace {
+    bool regex;
+    const char *from, *to; /* NULL ends a list */
+} ses_old_replace;
+
 /* BPE of words with an end mark. */
 typedef struct ses_old_word_row {
     ses_old_roles roles;
     ses_old_lines lines;                    /* of merges.txt */
+    const ses_old_replace *replace;         /* done before the normalizer; NULL: nothing */
     const char *normalizer, *pre_tokenizer; /* their JSON */
+    const char *words;                      /* in place of a pre-tokenizer: the pattern that finds words */
     bool at_signs;                          /* vocab.json says "ab@@" inside words and nothing at their end */
     const char *also;                       /* more special tokens */
 } ses_old_word_row;
+
+extern const ses_old_replace ses_old_moses_replace[];
+extern const char ses_old_moses_words[];
 
 typedef enum {
     SES_OLD_MAP,        /* the model's character map */
