@@ -6,6 +6,7 @@
 #include "sesame/err.h"
 
 typedef struct ses_pack ses_pack;
+typedef struct ses_rows8 ses_rows8;
 
 typedef struct ses_tensor {
     union { /* on the tensor's device */
@@ -23,6 +24,7 @@ typedef struct ses_tensor {
                      * is too; data is their copy. NULL otherwise */
     int64_t room;   /* numbers its buffers hold, those past the last being zeros; 0: as many as it has */
     ses_pack *pack; /* of a parameter that does not change: its copy in the order gemm reads; may be NULL */
+    const ses_rows8 *rounded; /* NULL, or what only products with 8-bit weights read: data is NULL then */
 } ses_tensor;
 
 /* All of these take NULL for a tensor and answer 0. */

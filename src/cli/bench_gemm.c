@@ -83,8 +83,9 @@ static void multiply_bytes(const weights *v, int64_t copy)
     ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
     g.packed = v->bytes + copy * v->bytes_size;
     g.packed_as = SES_I8;
-    v->dev->k.round_rows(&v->dev->exec, v->rows, v->scale, v->x, v->m, v->s.k);
-    v->dev->k.gemm8(&v->dev->exec, &g, v->rows, v->scale);
+    ses_rows8 rows = { v->rows, v->scale };
+    v->dev->k.round_rows(&v->dev->exec, rows, v->x, v->m, v->s.k);
+    v->dev->k.gemm8(&v->dev->exec, &g, rows, (ses_rows8){ 0 });
 }
 
 static void bytes_hot(void *ctx, int64_t call)

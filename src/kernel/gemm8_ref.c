@@ -16,17 +16,17 @@ static int multiple(ses_real a, ses_real most)
     return most > 0 && isfinite(most) ? (int)rint(a * (127 / most)) : 0;
 }
 
-void ses_k_round_rows_ref(ses_exec *x, uint8_t *q, ses_real *scale, const ses_real *a, int64_t rows,
-                          int64_t cols)
+void ses_k_round_rows_ref(ses_exec *x, ses_rows8 to, const ses_real *a, int64_t rows, int64_t cols)
 {
     (void)x;
     int64_t width = 4 * ses_quads(cols);
+    uint8_t *q = to.q;
     for (int64_t r = 0; r < rows; r++, a += cols, q += width) {
         ses_real most = largest(a, cols, 1), odd = 0; /* odd: NaN if anything is not finite */
         for (int64_t i = 0; i < cols; i++) odd += a[i] - a[i];
         for (int64_t i = 0; i < width; i++)
             q[i] = (uint8_t)(128 + (i < cols && odd == 0 ? multiple(a[i], most) : 0));
-        scale[r] = most / 127 + odd;
+        to.scale[r] = most / 127 + odd;
     }
 }
 
@@ -58,17 +58,40 @@ void ses_k_gemm8_lay_ref(ses_exec *x, void *packed, const int8_t *b, const float
     }
 }
 
-void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, const uint8_t *a, const ses_real *a_scale)
+static void row_of(const ses_gemm *g, ses_real *c, ses_real *pre, const uint8_t *a, ses_real a_scale)
 {
-    (void)x;
     const ses_real *scale = g->packed;
     const int8_t *q = (const int8_t *)(scale + g->n);
-    for (int64_t i = 0; i < g->m; i++, a += 4 * ses_quads(g->k))
-        for (int64_t j = 0; j < g->n; j++) {
-            int64_t sum = 0;
-            for (int64_t p = 0; p < g->k; p++) sum += (a[p] - 128) * q[j * g->k + p];
-            double z = (double)sum * a_scale[i] * scale[j] + (g->bias ? (double)g->bias[j] : 0);
-            if (g->pre) g->pre[i * g->ldc + j] = (ses_real)z;
-            g->c[i * g->ldc + j] = (ses_real)ses_act_ref(g->act, z);
-        }
+    for (int64_t j = 0; j < g->n; j++) {
+        int64_t sum = 0;
+        for (int64_t p = 0; p < g->k; p++) sum += (a[p] - 128) * q[j * g->k + p];
+        double z = (double)sum * a_scale * scale[j] + (g->bias ? (double)g->bias[j] : 0);
+        if (pre) pre[j] = (ses_real)z;
+        c[j] = (ses_real)ses_act_ref(g->act, z);
+    }
+}
+
+typedef struct rounded {
+    const ses_gemm *g;
+    ses_rows8 a, to;
+} rounded;
+
+_Static_assert(SES_GEMM8_WIDTH * sizeof(ses_real) <= SES_SCRATCH, "scratch");
+
+static void rounded_row(void *ctx, int64_t i, void *scratch)
+{
+    const rounded *r = ctx;
+    const ses_gemm *g = r->g;
+    row_of(g, scratch, NULL, r->a.q + i * 4 * ses_quads(g->k), r->a.scale[i]);
+    ses_k_round_rows_ref(NULL, (ses_rows8){ r->to.q + i * 4 * ses_quads(g->n), r->to.scale + i }, scratch, 1,
+                         g->n);
+}
+
+void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, ses_rows8 a, ses_rows8 to)
+{
+    rounded r = { g, a, to };
+    if (to.q) ses_parallel(x->pool, g->m, rounded_row, &r);
+    for (int64_t i = 0; !to.q && i < g->m; i++)
+        row_of(g, g->c + i * g->ldc, g->pre ? g->pre + i * g->ldc : NULL, a.q + i * 4 * ses_quads(g->k),
+               a.scale[i]);
 }

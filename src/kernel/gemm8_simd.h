@@ -66,13 +66,16 @@ enum {
     ROWS8 = 192,     /* rows of a chunk */
     WORK8 = 1 << 20, /* multiply-adds worth a chunk */
     FEW8 = 8,        /* rows that take as long as one */
+    ROUNDED8 = 32,   /* rows of a chunk that holds them until they are rounded */
 };
+
+_Static_assert(ROUNDED8 *SES_GEMM8_WIDTH * 4 <= SES_SCRATCH, "scratch");
 
 typedef struct job8 {
     ses_gemm g;
-    const uint8_t *a;
-    const float *a_scale;
+    ses_rows8 a, to;
     panels8 b;
+    int64_t first;               /* the row of A that C begins with */
     int64_t rows, group, groups; /* as in gemm_simd.h */
 } job8;
 
@@ -87,9 +90,10 @@ static void run_panel8(const job8 *b, int64_t i, int64_t end, int64_t j)
     float tile[TILE_ROWS * TILE_COLS];
     for (; tiles > 0; tiles--) {
         int64_t rows = (end - i + tiles - 1) / tiles;
-        in.a = b->a + i * 4 * quads, in.a_scale = b->a_scale + i;
+        in.a = b->a.q + i * 4 * quads, in.a_scale = b->a.scale + i;
         tile8[b->b.dot][rows - 1][width / VF_LANES - 1](tile, &in);
-        tile_put(g, (tile_turn){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, g->n - j));
+        tile_put(g, (tile_turn){ true, true }, tile, i - b->first, rows, j, tile_min(TILE_COLS, g->n - j),
+                 true);
         i += rows;
     }
 }
@@ -103,10 +107,44 @@ static void run_chunk8(void *ctx, int64_t index, void *scratch)
     for (; j < j_end; j += TILE_COLS) run_panel8(b, i, end, j);
 }
 
-void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, const uint8_t *a, const float *a_scale)
+static void round_row(ses_rows8 to, int64_t r, const float *a, int64_t cols)
+{
+    int64_t width = 4 * ses_quads(cols);
+    float most = most_of(a, cols);
+    to.scale[r] = most / 127;
+    round_bytes(to.q + r * width, a, cols, width, factor(most));
+}
+
+/* Whole rows of C, kept in the second-level cache until they are rounded. */
+static void rounded_chunk(void *ctx, int64_t index, void *scratch)
+{
+    job8 b = *(const job8 *)ctx;
+    ses_range rows = ses_chunk(b.g.m, b.rows, index);
+    b.first = rows.begin;
+    b.g.c = scratch, b.g.ldc = b.g.n, b.g.pre = NULL;
+    for (int64_t j = 0; j < b.g.n; j += TILE_COLS) run_panel8(&b, rows.begin, rows.end, j);
+    for (int64_t r = rows.begin; r < rows.end; r++)
+        round_row(b.to, r, b.g.c + (r - rows.begin) * b.g.n, b.g.n);
+}
+
+/* As many chunks as keep all threads busy to the end: what a chunk is changes no bit. */
+static void run_rounded(ses_exec *x, job8 *b)
+{
+    int64_t threads = ses_pool_threads(x->pool), chunks = ses_chunks(b->g.m, ROUNDED8);
+    if (chunks < 4 * threads) chunks = tile_min(4 * threads, ses_chunks(b->g.m, 2 * TILE_ROWS));
+    chunks = ses_chunks(chunks, threads) * threads;
+    b->rows = ses_chunks(b->g.m, chunks);
+    ses_parallel(x->pool, ses_chunks(b->g.m, b->rows), rounded_chunk, b);
+}
+
+void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, ses_rows8 a, ses_rows8 to)
 {
     if (g->m <= 0 || g->n <= 0) return;
-    job8 b = { .g = *g, .a = a, .a_scale = a_scale, .b = panels_of(g->packed, g->n) };
+    job8 b = { .g = *g, .a = a, .to = to, .b = panels_of(g->packed, g->n) };
+    if (to.q) {
+        run_rounded(x, &b);
+        return;
+    }
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
     b.rows = tile_min(g->m, ROWS8);
     int64_t work = b.rows < FEW8 ? FEW8 : b.rows; /* a few rows wait for B */
@@ -118,8 +156,7 @@ void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, const uint8_t *a, cons
 /* ---- rounding ---- */
 
 typedef struct rounding {
-    uint8_t *q;
-    float *scale;
+    ses_rows8 to;
     const float *a;
     int64_t rows, cols;
 } rounding;
@@ -129,19 +166,12 @@ static void round_chunk(void *ctx, int64_t index, void *scratch)
     (void)scratch;
     const rounding *c = ctx;
     ses_range part = ses_chunk(c->rows, ses_chunk_rows(c->cols), index);
-    int64_t width = 4 * ses_quads(c->cols);
-    for (int64_t r = part.begin; r < part.end; r++) {
-        const float *a = c->a + r * c->cols;
-        float most = most_of(a, c->cols);
-        c->scale[r] = most / 127;
-        round_bytes(c->q + r * width, a, c->cols, width, factor(most));
-    }
+    for (int64_t r = part.begin; r < part.end; r++) round_row(c->to, r, c->a + r * c->cols, c->cols);
 }
 
-void VF_NAME(ses_k_round_rows)(ses_exec *x, uint8_t *q, float *scale, const float *a, int64_t rows,
-                               int64_t cols)
+void VF_NAME(ses_k_round_rows)(ses_exec *x, ses_rows8 to, const float *a, int64_t rows, int64_t cols)
 {
-    rounding c = { q, scale, a, rows, cols };
+    rounding c = { to, a, rows, cols };
     if (rows > 0) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), round_chunk, &c);
 }
 

@@ -12,7 +12,7 @@ typedef struct tile_turn {
 } tile_turn;
 
 VF_INLINE void tile_put_act(const ses_gemm *g, tile_turn s, const float *tile, int64_t i, int64_t rows,
-                            int64_t j, int64_t cols, const ses_act act)
+                            int64_t j, int64_t cols, const ses_act act, const bool rough)
 {
     bool add = g->add || !s.first, bias = s.last && g->bias, pre = s.last && g->pre;
     for (int64_t r = 0; r < rows; r++, tile += TILE_COLS) {
@@ -22,22 +22,23 @@ VF_INLINE void tile_put_act(const ses_gemm *g, tile_turn s, const float *tile, i
             if (add) x = vf_add(vf_get(g->c + at + v, cols - v), x);
             if (bias) x = vf_add(x, vf_get(g->bias + j + v, cols - v));
             if (pre) vf_put(g->pre + at + v, x, cols - v);
-            vf_put(g->c + at + v, vf_act(act, x), cols - v);
+            vf_put(g->c + at + v, rough ? vf_gelu_rough(x) : vf_act(act, x), cols - v);
         }
     }
 }
 
-static void tile_put(const ses_gemm *g, tile_turn s, const float *tile, int64_t i, int64_t rows, int64_t j,
-                     int64_t cols)
+/* rough: gelu need not be exact. */
+VF_INLINE void tile_put(const ses_gemm *g, tile_turn s, const float *tile, int64_t i, int64_t rows, int64_t j,
+                        int64_t cols, const bool rough)
 {
     switch (s.last ? g->act : SES_ACT_NONE) {
-    case SES_ACT_GELU: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_GELU); break;
-    case SES_ACT_GELU_TANH: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_GELU_TANH); break;
-    case SES_ACT_RELU: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_RELU); break;
-    case SES_ACT_SILU: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_SILU); break;
-    case SES_ACT_TANH: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_TANH); break;
-    case SES_ACT_SIGMOID: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_SIGMOID); break;
-    default: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_NONE);
+    case SES_ACT_GELU: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_GELU, rough); break;
+    case SES_ACT_GELU_TANH: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_GELU_TANH, false); break;
+    case SES_ACT_RELU: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_RELU, false); break;
+    case SES_ACT_SILU: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_SILU, false); break;
+    case SES_ACT_TANH: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_TANH, false); break;
+    case SES_ACT_SIGMOID: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_SIGMOID, false); break;
+    default: tile_put_act(g, s, tile, i, rows, j, cols, SES_ACT_NONE, false);
     }
 }
 

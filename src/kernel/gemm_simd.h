@@ -54,7 +54,7 @@ static void run_panel(const job *b, pass s, const float *strips, const void *pan
             tile_strip[vecs - 1](tile, TILE_COLS, strips, panel, s.k);
         else
             direct[rows - 1][vecs - 1](tile, TILE_COLS, g->a + i * g->a_row + s.begin, g->a_row, panel, s.k);
-        tile_put(g, s.turn, tile, i, rows, j, cols);
+        tile_put(g, s.turn, tile, i, rows, j, cols, false);
         strips += b->strips ? TILE_ROWS * s.k : 0;
         i += rows;
     }

@@ -7,7 +7,7 @@
 
 #include "base/pool.h"
 #include "base/rng.h"
-#include "sesame/types.h"
+#include "sesame/tensor.h"
 
 /* What a kernel runs on: threads on a CPU, a stream on a GPU. */
 typedef struct ses_exec {
@@ -50,6 +50,7 @@ typedef struct ses_gemm {
 
 enum {
     SES_GEMM8_DEPTH = 1 << 16, /* so that no sum overflows */
+    SES_GEMM8_WIDTH = 1 << 15, /* columns of C that is rounded */
     SES_PACK_STEP = 384,       /* whole panels of every variant: see gemm_pack */
 };
 enum {
@@ -58,6 +59,12 @@ enum {
     SES_ATTN8_UNIT = 16383, /* the multiple that a probability of 1 is */
 };
 static inline int64_t ses_quads(int64_t k) { return (k + 3) / 4; } /* groups of four, the last filled up */
+
+/* Rows in 8 bits, see round_rows: q[rows][4 ses_quads(cols)], and the scale of each. */
+struct ses_rows8 {
+    uint8_t *q;
+    ses_real *scale;
+};
 
 /* The three products of a linear layer, all matrices contiguous: A B', A B and A' B are [m, n]. */
 ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);

@@ -1,6 +1,7 @@
 #include "nn.h"
 
 #include "tensor/device.h"
+#include "tensor/pack.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -125,6 +126,12 @@ ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act)
     ses_tensor *low = ses_linear(t, ses_dropout(t, x, d.drop), d.down, NULL, SES_ACT_NONE, SES_OUT_IN);
     y = ses_add(t, y, ses_linear(t, ses_scale(t, low, d.scale), d.up, NULL, SES_ACT_NONE, SES_OUT_IN));
     return act == SES_ACT_NONE ? y : ses_activate(t, y, act);
+}
+
+ses_tensor *ses_dense_run_before(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
+{
+    bool narrow = !d.down && !next->down && ses_tape_device(t)->host && ses_pack_as(next->w) == SES_I8;
+    return narrow ? ses_linear_rounded(t, x, d.w, d.b, act, d.order) : ses_dense_run(t, d, x, act);
 }
 
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps)

@@ -33,6 +33,8 @@ void ses_dense_add_side(ses_store *s, ses_dense *const d[], int n, int64_t out, 
                         const char *const name[]);
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...) SES_PRINTF(4, 5);
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
+/* What nothing but `next` reads. */
+ses_tensor *ses_dense_run_before(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next);
 /* All n by one product: [T, n * out]. NULL: they do not lie side by side, or have adapters. */
 ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tensor *x);
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps);

@@ -217,7 +217,8 @@ static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass
 static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
-    ses_tensor *h = ses_dense_run(p->tape, l->up, x, c->gated ? SES_ACT_NONE : c->act);
+    ses_tensor *h = c->gated ? ses_dense_run(p->tape, l->up, x, SES_ACT_NONE)
+                             : ses_dense_run_before(p->tape, l->up, x, c->act, &l->down);
     if (c->fused_gate) h = ses_glu(p->tape, h, c->act);
     if (l->gate.w) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->act), h);
     h = ses_dropout(p->tape, h, c->drop_act);

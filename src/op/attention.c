@@ -228,7 +228,7 @@ ses_tensor *ses_attention(ses_tape *t, const ses_attention_inputs *in, const ses
                           ses_tensor **probs)
 {
     attr a = { .o = *o, .want_probs = probs != NULL, .by_head = in->by_head, .key = ses_tape_key(t) };
-    a.narrow = in->narrow && !ses_tape_recording(t);
+    a.narrow = in->narrow && !ses_tape_recording(t) && !ses_tape_training(t);
     if (!ses_tape_training(t)) a.o.drop = 0;
     ses_tensor *const list[INPUTS] = {
         in->q, in->k, in->v, in->cu_q, in->cu_k, in->len_k, in->dist, in->bias

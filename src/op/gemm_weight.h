@@ -5,8 +5,10 @@
 #include "op.h"
 #include "tensor/pack.h"
 
-/* g = A w' (+ bias, act): A's rows lie one after the other. */
-static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_tensor *w, ses_weight order)
+/* g = A w' (+ bias, act): A's rows lie one after the other. x: the tensor that they are all of, whose rounded
+ * rows the next product may read, too, or NULL. to: where the result goes rounded, or NULL. */
+static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_tensor *x, const ses_tensor *w,
+                                   ses_weight order, const ses_rows8 *to)
 {
     ses_packed_weight p = ses_packed(w, order, n->k, n->exec);
     g->packed = p.data;
@@ -15,13 +17,15 @@ static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_ten
         n->k->gemm(n->exec, g);
         return;
     }
-    int64_t row = ses_quads(g->k) * 4,
-            reals = (g->m * row + (int64_t)sizeof(ses_real) - 1) / (int64_t)sizeof(ses_real);
-    ses_real *scale = ses_scratch(n, g->m + reals);
-    if (!scale) return;
-    uint8_t *rows = (uint8_t *)(scale + g->m);
-    n->k->round_rows(n->exec, rows, scale, g->a, g->m, g->k);
-    n->k->gemm8(n->exec, g, rows, scale);
+    const ses_rows8 *rows = x ? ses_tape_rounded(n->tape, x) : NULL;
+    if (!rows) {
+        bool keep = x && !ses_tape_recording(n->tape);
+        rows = keep ? ses_tape_rows8(n->tape, g->m, g->k) : ses_scratch_rows8(n, g->m, g->k);
+        if (!rows) return;
+        n->k->round_rows(n->exec, *rows, g->a, g->m, g->k);
+        if (keep) ses_tape_keep(n->tape, x, rows);
+    }
+    n->k->gemm8(n->exec, g, *rows, to ? *to : (ses_rows8){ 0 });
 }
 
 #endif

@@ -5,6 +5,7 @@
 typedef struct attr {
     ses_act act;
     ses_weight order;
+    bool round; /* to 8 bits, where there are rows enough to do it on the way */
 } attr;
 
 static int64_t width(const ses_node *n) /* N */
@@ -12,15 +13,24 @@ static int64_t width(const ses_node *n) /* N */
     return ses_weight_dim(n->in[1], ((const attr *)n->attr)->order == SES_IN_OUT);
 }
 
+/* Whole rows are rounded by one thread: with few of them the others would wait. */
+static bool round_on_the_way(const ses_node *n)
+{
+    enum { ROWS = 16 };
+    return ses_rows(n->in[0]) >= ROWS * ses_pool_threads(n->exec->pool) && width(n) <= SES_GEMM8_WIDTH;
+}
+
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     const attr *a = n->attr;
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "weight", e)) return false;
+    bool rounded = x && x->rounded && ses_pack_as(w) == SES_I8;
+    if ((!rounded && !ses_want_input(n, 0, "x", e)) || !ses_want_input(n, 1, "weight", e)) return false;
     if (ses_rank(w) < 2 || ses_weight_dim(w, a->order == SES_OUT_IN) != ses_cols(x))
         return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
     if (b && ses_count(b) != width(n))
         return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)width(n));
+    if (a->round && round_on_the_way(n)) return ses_node_out_rows8(n, SES_DIM(ses_rows(x), width(n)), e);
     if (!ses_node_out(n, SES_DIM(ses_rows(x), width(n)), e)) return false;
     bool keep_pre = a->act != SES_ACT_NONE && ses_node_keeps(n);
     return !keep_pre || ses_node_save_cells(n, 0, ses_count(n->out), e);
@@ -36,7 +46,7 @@ static void forward(const ses_node *n)
     g.bias = b ? b->f : NULL;
     g.act = a->act;
     g.pre = n->saved[0];
-    ses_gemm_weight(n, &g, w, a->order);
+    ses_gemm_weight(n, &g, x, w, a->order, n->out->rounded);
 }
 
 static void backward(const ses_node *n)
@@ -93,4 +103,11 @@ ses_tensor *ses_linear(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bi
                        ses_weight order)
 {
     return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order });
+}
+
+ses_tensor *ses_linear_rounded(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
+                               ses_weight order)
+{
+    bool round = ses_pack_as(w) == SES_I8 && !ses_tape_recording(t);
+    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order, round });
 }

@@ -60,7 +60,7 @@ static void logits(const ses_node *n, ses_real *out, int64_t from, int64_t rows)
     ses_gemm g = ses_gemm_nt(out, ses_real_at(n, x->f, from * w->dim[1]), w->f, rows, columns(n), w->dim[1]);
     g.bias = b ? b->f : NULL;
     g.ldc = pitch(n);
-    ses_gemm_weight(n, &g, w, SES_OUT_IN);
+    ses_gemm_weight(n, &g, NULL, w, SES_OUT_IN, NULL);
 }
 
 static void forward(const ses_node *n)

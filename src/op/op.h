@@ -60,6 +60,7 @@ ses_tensor *ses_apply(ses_tape *t, const ses_op *op, ses_tensor *const *in, int 
 
 /* For infer. */
 bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e);
+bool ses_node_out_rows8(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e); /* 8 bits, nothing else */
 bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e); /* always made, recording or not; wide */
 bool ses_node_save_cells(ses_node *n, int i, int64_t count, ses_err *e); /* of the node's dtype */
 bool ses_node_keeps(const ses_node *n);                                  /* will backward run? */
@@ -92,6 +93,13 @@ ses_real *ses_grad_vector(const ses_node *n, int i); /* the same of a vector, wi
 /* Scratch for the time of one forward or backward call; NULL (and a failed tape) when there is none. */
 ses_real *ses_scratch(const ses_node *n, int64_t count);
 
+/* Room for rows in 8 bits: the same, and until the tape is reset or rewound. */
+const ses_rows8 *ses_scratch_rows8(const ses_node *n, int64_t rows, int64_t cols);
+const ses_rows8 *ses_tape_rows8(ses_tape *t, int64_t rows, int64_t cols);
+/* x's rows in 8 bits, if they are there; those of the tensor that was rounded last are. */
+const ses_rows8 *ses_tape_rounded(const ses_tape *t, const ses_tensor *x);
+void ses_tape_keep(ses_tape *t, const ses_tensor *x, const ses_rows8 *rounded);
+
 /* Draws of this place in the step. */
 ses_key ses_tape_key(ses_tape *t);
 bool ses_tape_training(const ses_tape *t);
@@ -116,6 +124,11 @@ void *ses_tape_host(ses_tape *t, size_t n, size_t size);
 /* ses_embed with an id for each table that passes no gradient; -1: none. */
 ses_tensor *ses_embed_padded(ses_tape *t, int n, ses_tensor *const table[], ses_tensor *const id[],
                              const int32_t pad[SES_MAX_TABLES]);
+
+/* ses_linear for products with 8-bit weights alone to read: where w is such a weight, too, and nothing is
+ * recorded, the result may be rounded only. The bits of what those products give are the same. */
+ses_tensor *ses_linear_rounded(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
+                               ses_weight order);
 
 /* ses_layer_norm of x dropped out at this rate. x is given up, since nothing needs it but what made it: its
  * memory takes the sum. */

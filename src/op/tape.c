@@ -27,8 +27,10 @@ struct ses_tape {
     ses_arena tmp;   /* scratch of one op's call, on the device */
     ses_arena host;  /* tensors, nodes, attributes */
     spare *spares;
-    ses_node *last; /* newest recorded node */
-    uint32_t site;  /* places that drew random numbers in this step */
+    ses_node *last;               /* newest recorded node */
+    const ses_tensor *rounded_of; /* see ses_tape_keep */
+    const ses_rows8 *rounded;
+    uint32_t site; /* places that drew random numbers in this step */
     ses_err err;
 };
 
@@ -64,6 +66,7 @@ void ses_tape_reset(ses_tape *t, const ses_tape_options *options)
     t->last = NULL;
     t->spares = NULL;
     t->site = 0;
+    ses_tape_keep(t, NULL, NULL);
     ses_err_clear(&t->err);
 }
 
@@ -195,6 +198,7 @@ ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
 {
     if (t->opt.record || t->err.code || !keep) return keep;
     ses_tensor old = *keep; /* its own header is about to go */
+    ses_tape_keep(t, NULL, NULL);
     ses_arena_rewind(&t->mem, (ses_mark){ m.block[0], m.used[0] });
     ses_arena_rewind(&t->host, (ses_mark){ m.block[1], m.used[1] });
     ses_tensor *x = tensor_new(t, old.dtype, old.dim, &t->err);
@@ -212,6 +216,45 @@ bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
     return n->out != NULL;
 }
 
+/* q and scale in one piece of an arena. */
+static const ses_rows8 *rows8_new(ses_tape *t, ses_arena *a, int64_t rows, int64_t cols)
+{
+    int64_t width = 4 * ses_quads(cols), bytes;
+    ses_rows8 *r = ses_tape_host(t, 1, sizeof *r);
+    if (!r || !ses_mul_i64(rows, width + (int64_t)sizeof(ses_real), &bytes)) return NULL;
+    r->scale = device_bytes(a, bytes, 1, &t->err);
+    r->q = (uint8_t *)(r->scale + rows);
+    return r->scale ? r : NULL;
+}
+
+const ses_rows8 *ses_tape_rows8(ses_tape *t, int64_t rows, int64_t cols)
+{
+    return rows8_new(t, t->acts, rows, cols);
+}
+
+const ses_rows8 *ses_tape_rounded(const ses_tape *t, const ses_tensor *x)
+{
+    return x->rounded ? x->rounded : x == t->rounded_of ? t->rounded : NULL;
+}
+
+void ses_tape_keep(ses_tape *t, const ses_tensor *x, const ses_rows8 *rounded)
+{
+    t->rounded_of = x;
+    t->rounded = rounded;
+}
+
+const ses_rows8 *ses_scratch_rows8(const ses_node *n, int64_t rows, int64_t cols)
+{
+    return rows8_new(n->tape, &n->tape->tmp, rows, cols);
+}
+
+bool ses_node_out_rows8(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
+{
+    n->out = ses_tensor_over(n->tape, NULL, n->dtype, dim, e);
+    if (n->out) n->out->rounded = ses_tape_rows8(n->tape, ses_rows(n->out), ses_cols(n->out));
+    return n->out && n->out->rounded;
+}
+
 bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e)
 {
     n->saved[i] = device_bytes(n->tape->acts, count, sizeof(ses_real), e);
@@ -226,7 +269,8 @@ bool ses_node_save_cells(ses_node *n, int i, int64_t count, ses_err *e)
 
 bool ses_want_input(const ses_node *n, int i, const char *what, ses_err *e)
 {
-    if (n->in[i] && n->in[i]->dtype == n->dtype) return true;
+    const ses_tensor *x = n->in[i];
+    if (x && x->dtype == n->dtype && (x->data || !x->rounded)) return true;
     return ses_fail(e, SES_EARG, "%s is missing or not real", what);
 }
 

@@ -1,0 +1,67 @@
+/* A model with 8-bit weights: a text's bits are the same alone and in a batch, on any number of threads,
+ * though how products hand their rows on depends on how many there are; and near those of f32. */
+#include "check.h"
+#include "kernel/kernel.h"
+#include "sesame/model.h"
+
+#include <math.h>
+
+enum { SEQS = 4, HIDDEN = 24, TOKENS = 3 + 90 + 1 + 40 };
+
+static const char config[] =
+    "{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"], \"vocab_size\": 50, \"hidden_size\": 24, "
+    "\"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"intermediate_size\": 50, "
+    "\"initializer_range\": 0.2, \"max_position_embeddings\": 100}";
+static const int32_t cu[SEQS + 1] = { 0, 3, 93, 94, TOKENS };
+
+/* The hidden states of sequences first .. first + n - 1. */
+static bool states(ses_real *out, ses_isa isa, int threads, ses_dtype weights, int first, int n)
+{
+    ses_err e = { 0 };
+    ses_device_options o = { .threads = threads, .isa = isa, .dtype = weights };
+    ses_device *dev = ses_device_open("cpu", &o, &e);
+    ses_json_doc *doc = ses_json_parse(config, sizeof config - 1, &e);
+    ses_model *m =
+        dev && doc ? ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .seed = 5 }, &e) : NULL;
+    ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL;
+    int32_t ids[TOKENS], at[SEQS + 1];
+    for (int i = 0; i < TOKENS; i++) ids[i] = i * 7 % 50;
+    for (int i = 0; i <= n; i++) at[i] = cu[first + i] - cu[first];
+    ses_batch b = { .seqs = n, .tokens = at[n], .cu = at, .ids = ids + cu[first] };
+    ses_outputs got = { 0 };
+    bool ok = t && ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &got, &e) &&
+              ses_count(got.item[0].tensor) == at[n] * HIDDEN && ses_tape_read(t, got.item[0].tensor, out);
+    CHECK_MSG(ok, "%s", e.msg);
+    ses_tape_free(t), ses_model_free(m), ses_json_free(doc), ses_device_free(dev);
+    return ok;
+}
+
+static double norm(const ses_real *a, const ses_real *b)
+{
+    double sum = 0;
+    for (int i = 0; i < TOKENS * HIDDEN; i++) sum += pow((double)a[i] - (b ? (double)b[i] : 0), 2);
+    return sqrt(sum);
+}
+
+int main(void)
+{
+    static ses_real all[TOKENS * HIDDEN], got[TOKENS * HIDDEN], exact[TOKENS * HIDDEN];
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+        if (!states(all, (ses_isa)isa, 1, SES_I8, 0, SEQS) ||
+            !states(exact, (ses_isa)isa, 1, SES_F32, 0, SEQS))
+            break;
+        double off = norm(all, exact) / norm(exact, NULL);
+        CHECK_MSG(off > 0 && off < 0.03, "%s: off by %g", ses_isa_name((ses_isa)isa), off);
+        for (int threads = 1; threads < 10; threads += 4) {
+            states(got, (ses_isa)isa, threads, SES_I8, 0, SEQS);
+            CHECK_MSG(!memcmp(got, all, sizeof all), "%s, %d threads", ses_isa_name((ses_isa)isa), threads);
+            for (int i = 0; i < SEQS; i++) {
+                states(got, (ses_isa)isa, threads, SES_I8, i, 1);
+                CHECK_MSG(
+                    !memcmp(got, all + cu[i] * HIDDEN, (size_t)(cu[i + 1] - cu[i]) * HIDDEN * sizeof *got),
+                    "%s, %d threads, sequence %d", ses_isa_name((ses_isa)isa), threads, i);
+            }
+        }
+    }
+    return check_report();
+}
