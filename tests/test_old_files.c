@@ -227,6 +227,7 @@ static void check_marian(void)
     put_model("target.spm", SES_SPM_UNIGRAM);
     put("vocab.json", "{\"</s>\":0,\"<unk>\":1,\"▁a\":2,\"1,\":3,\"é\":4,\"<pad>\":5,\">>fr<<\":6}");
     check_ids("", ">>fr<< a1,é", "6 2 3 4 0");
+    check_ids("", "  a  a\xc2\x85 ", "2 2 1 0"); /* only blanks part words */
     clear();
 }
 

@@ -67,6 +67,9 @@ static bool write_portable(ses_old *o, const ses_spm *m, ses_err *e)
 {
     static const char metaspace[] =
         "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":true}";
+    static const char ends[] =
+        "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\A +| +\\\\z\"},\"content\":\"\"}";
+    static const char runs[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}";
     ses_json_put_key(o->w, "normalizer");
     ses_json_begin_object(o->w);
     ses_json_put_key(o->w, "type");
@@ -81,19 +84,12 @@ static bool write_portable(ses_old *o, const ses_spm *m, ses_err *e)
         ok = ses_spm_put_charsmap(o->w, "precompiled_charsmap", m->normalizer.charsmap, e);
         ses_json_end_object(o->w);
     }
+    if (m->normalizer.remove_extra_whitespaces)
+        ok = ok && ses_old_put(o, NULL, ends, e) && ses_old_put(o, NULL, runs, e);
     ses_json_end_array(o->w);
     ses_json_end_object(o->w);
-    ses_json_put_key(o->w, "pre_tokenizer");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Sequence");
-    ses_json_put_key(o->w, "pretokenizers");
-    ses_json_begin_array(o->w);
-    ok =
-        ok && ses_old_put(o, NULL, "{\"type\":\"WhitespaceSplit\"}", e) && ses_old_put(o, NULL, metaspace, e);
-    ses_json_end_array(o->w);
-    ses_json_end_object(o->w);
-    return ok && ses_old_put(o, "decoder", metaspace, e) && write_unigram(o, m, e);
+    return ok && ses_old_put(o, "pre_tokenizer", metaspace, e) && ses_old_put(o, "decoder", metaspace, e) &&
+           write_unigram(o, m, e);
 }
 
 bool ses_old_write_marian(ses_old *o, const ses_old_family *f, ses_err *e)
