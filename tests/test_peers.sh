@@ -36,7 +36,7 @@ gives 0 "$sesame" bench model --model "$model" --load 2x4 --load 3+5+1 --turns -
 has_lines 1 '^{"ready": \["model.forward 2x4"\]}$'
 has_lines 1 '^{"ready": \["model.forward 9 in 3"\]}$'
 has_lines 3 '^{"seconds": \[[0-9.e-]*\]}$'
-gives 0 "$sesame" bench model --model "$model" --load 3+5+1 --train --turns --quick --threads 1 <"$tmp/in"
+gives 0 "$sesame" bench model --model "$model" --load 3+5+1 --train --recompute --turns --quick --threads 1 <"$tmp/in"
 has_lines 2 '^{"seconds": \[[0-9.e-]*\]}$'
 gives 0 "$sesame" bench gemm --only 'gemm_i8 8x768x768' --turns --quick --threads 1 --json --quiet <"$tmp/in"
 has_lines 1 '^{"ready": \["gemm_i8 8x768x768"\]}$'

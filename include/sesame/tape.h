@@ -14,7 +14,7 @@ typedef struct ses_tape ses_tape;
 typedef struct ses_tape_options {
     bool record;      /* keep what backward needs; else inference */
     bool train;       /* dropout is on */
-    bool recompute;   /* layers keep their input alone and are run again on the way back */
+    bool recompute;   /* layers keep their input alone and run again on the way back; the batch lives on */
     size_t max_bytes; /* most memory for activations; 0: no limit */
     uint64_t seed;    /* dropout draws from (seed, step, place in the step) */
     uint32_t step;

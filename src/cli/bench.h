@@ -20,6 +20,7 @@ typedef struct ses_bench {
     const char *model;     /* model: this folder; NULL: sizes of its own, at random */
     const ses_list *loads; /* model: batches of that folder */
     bool train;            /* model: and steps of training in place of passes */
+    bool recompute;        /* model: of training steps, see ses_tape_options */
     bool turns;            /* rounds are asked for on standard input */
 } ses_bench;
 

@@ -81,6 +81,7 @@ typedef struct subject {
     ses_batch batch;
     int32_t *cu, *ids, *labels;
     ses_err why; /* it failed */
+    bool recompute;
 } subject;
 
 static void subject_free(subject *s)
@@ -133,7 +134,7 @@ static bool subject_ready(subject *s, bool train, ses_err *e)
 static bool subject_new(subject *s, const ses_bench *b, const size *z, bool train, ses_err *e)
 {
     char text[512];
-    *s = (subject){ .dev = b->dev };
+    *s = (subject){ .dev = b->dev, .recompute = b->recompute };
     describe(text, sizeof text, z, train);
     s->config = ses_json_parse(text, strlen(text), e);
     if (s->config)
@@ -144,7 +145,7 @@ static bool subject_new(subject *s, const ses_bench *b, const size *z, bool trai
 
 static bool subject_open(subject *s, const ses_bench *b, ses_err *e)
 {
-    *s = (subject){ .dev = b->dev };
+    *s = (subject){ .dev = b->dev, .recompute = b->recompute };
     s->model = ses_model_open(b->model, b->dev, &(ses_model_options){ .train = b->train }, e);
     return subject_ready(s, b->train, e);
 }
@@ -214,6 +215,7 @@ static void step(void *ctx, int64_t call)
     subject *s = ctx;
     ses_outputs out;
     ses_tape_options o = { .record = true, .train = true, .seed = 1, .step = (uint32_t)call };
+    o.recompute = s->recompute;
     ses_tape_reset(s->tape, &o);
     ses_store_zero_grad(ses_model_store(s->model));
     if (!ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ 0 }, &out, &s->why)) return;

@@ -10,7 +10,7 @@
 
 typedef struct args {
     ses_shared shared;
-    bool quick, train, turns;
+    bool quick, train, recompute, turns;
     const char *only, *model;
     ses_list loads;
 } args;
@@ -42,6 +42,10 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, train),
       .help = "--model: steps of training in place of passes" },
+    { .name = "recompute",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, recompute),
+      .help = "model: training runs layers again on the way back, as pretrain --recompute" },
     { .name = "turns",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, turns),
@@ -107,6 +111,7 @@ static bool run(ses_call *c, ses_err *e)
     ses_bench b = { .call = c, .json = a->shared.json, .quick = a->quick, .isa = ses_shared_isa(&a->shared) };
     b.dtype = ses_shared_options(&a->shared).dtype;
     b.only = a->only, b.model = a->model, b.loads = &a->loads, b.train = a->train, b.turns = a->turns;
+    b.recompute = a->recompute;
     if (!a->model != !a->loads.n || (a->train && !a->model))
         return ses_fail(e, SES_EUSAGE, "--model, --load and --train go together: a folder and its batches");
     bool ok = true;
