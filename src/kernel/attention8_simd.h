@@ -274,7 +274,8 @@ void VF_NAME(ses_k_attention8)(ses_exec *x, const ses_attn *a, bool plain)
     narrow_job b = { .a = &copy, .dot = !plain && has_dot() };
     int64_t blocks = (a->max_q + QUERIES8 - 1) / QUERIES8;
     if (ses_attn8_plain(a))
-        ses_parallel(x->pool, a->seqs * a->heads * blocks, narrow_chunk, &b);
+        parallel_pieces(x, a->seqs * a->heads * blocks, tile_min(QUERIES8, a->max_q) * a->max_k * a->dim / 2,
+                        narrow_chunk, &b);
     else
         VF_NAME(ses_k_attention)(x, a);
 }

@@ -316,5 +316,5 @@ void VF_NAME(ses_k_attention_bwd)(ses_exec *x, const ses_attn *a, const ses_attn
     if (g->ddist.data)
         ses_parallel(x->pool, a->heads, backward_head, &b);
     else
-        ses_parallel(x->pool, a->seqs * a->heads, backward_chunk, &b);
+        parallel_pieces(x, a->seqs * a->heads, 5 * a->max_q * a->max_k * a->dim, backward_chunk, &b);
 }

@@ -19,6 +19,28 @@ enum {
     KEYS = 528,    /* of a block; whole panels, and BERT's 512 are one block */
 };
 
+/* Pieces of work that may be too small to be handed out one by one: in runs of `each`. */
+typedef struct pieces {
+    ses_chunk_fn *fn;
+    void *ctx;
+    int64_t n, each;
+} pieces;
+
+static void run_pieces(void *ctx, int64_t index, void *scratch)
+{
+    const pieces *p = ctx;
+    ses_range run = ses_chunk(p->n, p->each, index);
+    for (int64_t i = run.begin; i < run.end; i++) p->fn(p->ctx, i, scratch);
+}
+
+/* cost: multiply-adds of one */
+static void parallel_pieces(ses_exec *x, int64_t n, int64_t cost, ses_chunk_fn *fn, void *ctx)
+{
+    enum { WORTH = 1 << 20 };
+    pieces p = { fn, ctx, n, 1 + WORTH / (cost + 1) };
+    ses_parallel(x->pool, ses_chunks(n, p.each), run_pieces, &p);
+}
+
 /* 0, or `scale` for what is kept, by the draws at `draw`. */
 static inline vf keep_factor(const uint32_t *draw, vi threshold, vf scale)
 {
@@ -321,5 +343,6 @@ void VF_NAME(ses_k_attention)(ses_exec *x, const ses_attn *a)
     }
     ses_attn copy = *a;
     int64_t blocks = (a->max_q + QUERIES - 1) / QUERIES;
-    ses_parallel(x->pool, a->seqs * a->heads * blocks, forward_chunk, &copy);
+    parallel_pieces(x, a->seqs * a->heads * blocks, 2 * tile_min(QUERIES, a->max_q) * a->max_k * a->dim,
+                    forward_chunk, &copy);
 }

@@ -116,13 +116,15 @@ def requests(name, title, wanted, model, dtype, files, peers):
 
 
 def generate(name, title, wanted, model, tokens, peers, least):
+    """Sesame with all matrices in 8 bits, as llama.cpp's file has them, and once more with its usual tables."""
     row = Row(f"{tokens} tokens", ratio(least), tokens, "token", 0, 124e6)
-    sides = {"sesame": pipe("text-generation", "-m", "{models}/" + model, "--json", "--dtype", "int8", "--do-sample",
-                            "false", "--max-new-tokens", str(tokens), "--min-new-tokens", str(tokens),
-                            files=["prompt"])}
+    how = ["--json", "--do-sample", "false", "--max-new-tokens", str(tokens), "--min-new-tokens", str(tokens)]
+    sides = {"sesame": pipe("text-generation", "-m", "{models}/" + model + "-int8", *how, files=["prompt"], rounds=model),
+             "sesame, tables in f16": pipe("text-generation", "-m", "{models}/" + model, "--dtype", "int8", *how,
+                                           files=["prompt"])}
     for peer in peers:
         sides[peer] = worker("generate", peer=peer, model=model, tokens=tokens, rows=[row.name])
-    return Group(name, title, wanted, [row], sides, {peer: 0 for peer in peers})
+    return Group(name, title, wanted, [row], sides, {peer: 0 for peer in sides})
 
 
 def train(name, title, wanted, model, shape, load, head, peers, least):

@@ -143,6 +143,9 @@ class Pipe(Process):
 
     def __init__(self, spec, rows, context):
         words = [w.format(models=context.models) for w in spec["words"]]
+        if "rounds" in spec and not os.path.exists(words[2]):
+            subprocess.run([context.sesame, "quantize", os.path.join(context.models, spec["rounds"]), words[2], "--dtype",
+                            "int8", "--embeddings", "int8", "--quiet"], check=True, stdout=subprocess.DEVNULL)
         super().__init__([context.sesame] + words + ["--quiet", "--threads", str(context.threads)])
         self.words = words
         self.files = [os.path.join(context.models, "texts", f + (".txt" if words[0] in ("embed", "text-generation")
