@@ -62,6 +62,18 @@ static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, s
     for (int i = 0; i < 2; i++) fence_free(&f[i]);
 }
 
+/* Without an activation C is what stands before it. */
+static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_rows8 a)
+{
+    fence f = { 0 };
+    ses_gemm plain = *g;
+    plain.act = SES_ACT_NONE, plain.pre = NULL, plain.c = fence_floats(&f, (size_t)(g->m * g->n));
+    k->gemm8(x, &plain, a, (ses_rows8){ 0 });
+    CHECK_MSG(!memcmp(plain.c, g->pre, (size_t)(g->m * g->n) * sizeof(float)), "%dx%dx%d", (int)g->m,
+              (int)g->n, (int)g->k);
+    fence_free(&f);
+}
+
 /* step: not by the processor's instruction for four products, if it has one. */
 static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
 {
@@ -77,6 +89,7 @@ static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
     ses_gemm g = product(p, packed, SES_I8);
     k->gemm8(x, &g, a, (ses_rows8){ 0 });
     same_rounded(x, k, &g, a);
+    same_plain(x, k, &g, a);
     fence_free(&fp), fence_free(&fq), fence_free(&fs);
 }
 

@@ -26,7 +26,8 @@ typedef struct narrow {
         *values;    /* panels of pairs, [(keys + 1) / 2][width of panel]: two multiples of 16 bits a number */
     float *weight;  /* [width]: the value's largest magnitude / top * SES_ATTN8_UNIT, 0 where there is none */
     float top;      /* the largest scale of a value */
-    uint8_t *q;     /* [TILE_ROWS][4 quads] */
+    uint8_t *q;     /* [n][4 quads] */
+    float *q_scale; /* [n] in whole vectors */
     float *scores;  /* [TILE_ROWS][width] */
     int16_t *probs; /* [TILE_ROWS][width] */
 } narrow;
@@ -34,7 +35,7 @@ typedef struct narrow {
 enum { WIDTH8 = (SES_ATTN8_KEYS + VF_LANES - 1) / VF_LANES * VF_LANES };
 
 _Static_assert(WIDTH8 *MAX_DIM + WIDTH8 / 2 * (MAX_DIM + VF_LANES) * 4 + WIDTH8 * 16 +
-                       TILE_ROWS * (MAX_DIM + WIDTH8 * 6) + VF_LANES * MAX_DIM <=
+                       TILE_ROWS * WIDTH8 * 6 + QUERIES8 * (MAX_DIM + 4) <=
                    SES_SCRATCH,
                "scratch");
 
@@ -49,7 +50,8 @@ static narrow narrow_of(const ses_attn *a, ses_attn_part part, int64_t i, bool d
     f.k_scale = (float *)(void *)(f.excess + f.width);
     f.shut = f.k_scale + f.width;
     f.weight = f.shut + f.width;
-    f.scores = f.weight + f.width;
+    f.q_scale = f.weight + f.width;
+    f.scores = f.q_scale + QUERIES8;
     f.probs = (int16_t *)(void *)(f.scores + TILE_ROWS * f.width);
     f.keys = (int8_t *)(f.probs + TILE_ROWS * f.width);
     f.q = (uint8_t *)(f.keys + f.width * 4 * f.quads);
@@ -79,6 +81,23 @@ static void pack_keys(const narrow *f)
         transpose_vector((float *)(void *)panel, width, (const float *)(const void *)room, f->quads, there,
                          f->quads);
         vi_store(f->excess + j, excess_of(panel, width, f->quads));
+    }
+}
+
+static void round_queries(const narrow *f)
+{
+    const ses_attn *a = f->a;
+    const float *q = a->q + (f->part.q0 + f->i) * a->q_row + f->part.head * ses_attn_head(a->q_head, a);
+    int64_t row = 4 * f->quads;
+    float by[VF_LANES];
+    for (int64_t i = 0; i < f->n; i += VF_LANES, q += VF_LANES * a->q_row) {
+        int64_t there = tile_min(VF_LANES, f->n - i);
+        vf most = most_of_rows(q, a->q_row, there, a->dim);
+        vf scale = vf_max(vf_set1(FLT_MIN), vf_mul(most, vf_set1(1.0f / 127))); /* not 0 times infinity */
+        vf_store(f->q_scale + i, scale);
+        vf_store(by, factors(most));
+        for (int64_t r = 0; r < there; r++)
+            round_bytes(f->q + (i + r) * row, q + r * a->q_row, a->dim, row, by[r]);
     }
 }
 
@@ -217,25 +236,18 @@ static float probabilities(const narrow *f, int64_t r, float scale, float most)
 static void attend8(const narrow *f, int64_t i, int64_t rows)
 {
     const ses_attn *a = f->a;
-    const float *q = a->q + (f->part.q0 + f->i + i) * a->q_row + f->part.head * ses_attn_head(a->q_head, a);
+    const uint8_t *q = f->q + i * 4 * f->quads;
     float *out = a->out + (f->part.q0 + f->i + i) * a->out_row + f->part.head * a->dim;
     int64_t row = 4 * f->quads, most = f->dot ? TILE_ROWS : STEP_ROWS, panel = part_width(a->dim);
-    float scale[VF_LANES], by[VF_LANES];
+    float by[TILE_ROWS];
     vf top[TILE_ROWS];
-    vf magnitude = most_of_rows(q, a->q_row, rows, a->dim);
-    vf_store(scale,
-             vf_max(vf_set1(FLT_MIN), vf_mul(magnitude, vf_set1(1.0f / 127)))); /* not 0 times infinity */
-    vf_store(by, factors(magnitude));
-    for (int64_t r = 0; r < rows; r++) {
-        round_bytes(f->q + r * row, q + r * a->q_row, a->dim, row, by[r]);
-        top[r] = vf_set1(-INFINITY);
-    }
+    for (int64_t r = 0; r < rows; r++) top[r] = vf_set1(-INFINITY);
     for (int64_t j = 0; j < f->width; j += TILE_COLS)
         for (int64_t r = 0; r < rows; r += most)
             score8[f->dot][tile_min(most, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
-                f, f->scores + r * f->width, top + r, f->q + r * row, j);
+                f, f->scores + r * f->width, top + r, q + r * row, j);
     for (int64_t r = 0; r < rows; r++)
-        by[r] = f->top / (127.0f * SES_ATTN8_UNIT * probabilities(f, r, scale[r], vf_hmax(top[r])));
+        by[r] = f->top / (127.0f * SES_ATTN8_UNIT * probabilities(f, r, f->q_scale[i + r], vf_hmax(top[r])));
     for (int64_t d = 0; d < a->dim; d += panel) {
         int64_t width = tile_min(panel, tile_round_up(a->dim, VF_LANES) - d);
         value8[f->dot][rows - 1][width / VF_LANES - 1](f, out, by, d);
@@ -262,6 +274,7 @@ static void narrow_chunk(void *ctx, int64_t index, void *scratch)
     if (f.n <= 0) return;
     pack_keys(&f);
     pack_values(&f);
+    round_queries(&f);
     for (int64_t i = 0, rows, left = tiles_of(f.n); left > 0; left--, i += rows) {
         rows = even_rows(f.n - i, left);
         attend8(&f, i, rows);

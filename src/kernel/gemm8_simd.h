@@ -34,9 +34,11 @@ typedef struct tile8_in {
     const float *b_scale;
     const int32_t *excess;
     int64_t quads;
+    int64_t ldt;       /* from a row of the result to the next */
+    const float *bias; /* NULL: none yet */
 } tile8_in;
 
-/* t = the sums times the scales of row and column */
+/* t = the sums times the scales of row and column, and the bias */
 VF_INLINE void tile8_run(float *t, const tile8_in *in, const int rows, const int vecs, const bool dot)
 {
     vi c[TILE_ROWS][TILE_VECS];
@@ -46,8 +48,9 @@ VF_INLINE void tile8_run(float *t, const tile8_in *in, const int rows, const int
         vf row = vf_set1(in->a_scale[i]);
         TILE_UNROLL for (int v = 0; v < vecs; v++)
         {
-            vf by = vf_mul(row, vf_load(in->b_scale + v * VF_LANES));
-            vf_store(t + i * TILE_COLS + v * VF_LANES, vf_mul(vf_from_vi(c[i][v]), by));
+            vf x = vf_mul(vf_from_vi(c[i][v]), vf_mul(row, vf_load(in->b_scale + v * VF_LANES)));
+            if (in->bias) x = vf_add(x, vf_load(in->bias + v * VF_LANES));
+            vf_store(t + i * in->ldt + v * VF_LANES, x);
         }
     }
 }
@@ -84,16 +87,20 @@ static void run_panel8(const job8 *b, int64_t i, int64_t end, int64_t j)
     const ses_gemm *g = &b->g;
     int64_t most = b->b.dot ? TILE_ROWS : STEP_ROWS, tiles = (end - i + most - 1) / most;
     int64_t width = panel_width(g->n, j), quads = ses_quads(g->k);
-    tile8_in in = {
-        .b = b->b.panel + j * 4 * quads, .b_scale = b->b.scale + j, .excess = b->b.excess + j, .quads = quads
-    };
+    tile8_in in = { .b = b->b.panel + j * 4 * quads,
+                    .b_scale = b->b.scale + j,
+                    .excess = b->b.excess + j,
+                    .quads = quads,
+                    .ldt = TILE_COLS };
     float tile[TILE_ROWS * TILE_COLS];
+    bool direct = g->act == SES_ACT_NONE && !g->pre && j + width <= g->n; /* nothing but whole vectors */
+    if (direct) in.ldt = g->ldc, in.bias = g->bias ? g->bias + j : NULL;
     for (; tiles > 0; tiles--) {
-        int64_t rows = (end - i + tiles - 1) / tiles;
+        int64_t rows = (end - i + tiles - 1) / tiles, at = i - b->first;
         in.a = b->a.q + i * 4 * quads, in.a_scale = b->a.scale + i;
-        tile8[b->b.dot][rows - 1][width / VF_LANES - 1](tile, &in);
-        tile_put(g, (tile_turn){ true, true }, tile, i - b->first, rows, j, tile_min(TILE_COLS, g->n - j),
-                 true);
+        tile8[b->b.dot][rows - 1][width / VF_LANES - 1](direct ? g->c + at * g->ldc + j : tile, &in);
+        if (!direct)
+            tile_put(g, (tile_turn){ true, true }, tile, at, rows, j, tile_min(TILE_COLS, g->n - j), true);
         i += rows;
     }
 }
