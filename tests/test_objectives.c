@@ -137,6 +137,8 @@ static void test_shares(void)
     o.as_kept = 0, o.as_random = 0.3;
     check_shares("mlm", FIXTURE_BERT, &o, 0.7, 0);
     check_shares("rtd", FIXTURE_ELECTRA, &o, 0.7, 0);
+    o.as_kept = 0.9, o.as_random = 0.1;
+    check_shares("mlm", FIXTURE_BERT, &o, 0, 0.9);
 }
 
 /* ---- causal language modeling ---- */

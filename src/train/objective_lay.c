@@ -88,7 +88,7 @@ ses_masking ses_masking_of(const ses_laying *w, const ses_objective *o)
     double random = w->o.as_random >= 0 ? w->o.as_random : o->random;
     return (ses_masking){ .unit = w->o.mask_unit >= 0 ? (ses_mask_unit)w->o.mask_unit : o->unit,
                           .rate = ses_rate_of(w, o),
-                          .as_mask = 1 - kept - random,
+                          .as_mask = 1 - (kept + random), /* 0.9 and 0.1 leave 0, not a little less */
                           .as_random = random,
                           .p = mean > 1 ? 1 / mean : 1,
                           .longest = w->o.span_longest > 0 ? w->o.span_longest : o->longest };
