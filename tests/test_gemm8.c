@@ -218,13 +218,16 @@ static void alone(ses_exec *x, ses_dtype as)
 
 static void odd_rows(ses_exec *x)
 {
-    static const float a[3][5] = { { 0 }, { 1, NAN, 2, 3, 4 }, { 1, 2, INFINITY, -1, 0 } };
+    static const float a[4][5] = {
+        { 0 }, { 1, NAN, 2, 3, 4 }, { 1, 2, INFINITY, -1, 0 }, { 1e-40f, -1e-40f, 0, 0, 1e-38f }
+    };
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
-        uint8_t q[3][8];
-        float scale[3];
-        k.round_rows(x, (ses_rows8){ q[0], scale }, a[0], 3, 5);
+        uint8_t q[4][8];
+        float scale[4];
+        k.round_rows(x, (ses_rows8){ q[0], scale }, a[0], 4, 5);
         CHECK(scale[0] == 0 && q[0][0] == 128 && q[0][7] == 128);
+        for (int i = 0; i < 8; i++) CHECK(q[3][i] == 128); /* 127 / 1e-38 is too much for a float */
         CHECK(!isfinite(scale[1]) && !isfinite(scale[2]));
     }
 }

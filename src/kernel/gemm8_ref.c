@@ -13,7 +13,7 @@ static ses_real largest(const ses_real *a, int64_t n, int64_t step)
 
 static int multiple(ses_real a, ses_real most)
 {
-    return most > 0 && isfinite(most) ? (int)rint(a * (127 / most)) : 0;
+    return isfinite(most) && isfinite(127 / most) ? (int)rint(a * (127 / most)) : 0;
 }
 
 void ses_k_round_rows_ref(ses_exec *x, ses_rows8 to, const ses_real *a, int64_t rows, int64_t cols)

@@ -8,6 +8,7 @@
 
 #include "gemm_tiles.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -100,11 +101,12 @@ VF_INLINE float most_of(const float *a, int64_t n)
     return x + (x - x);
 }
 
-/* What turns a row's numbers into multiples; what turns them back is most / 127. */
-static inline float factor(float most) { return most > 0 ? 127 / most : 0; }
+/* What turns a row's numbers into multiples; what turns them back is most / 127. A row of numbers so small
+ * that this would be infinite is zeros. */
+static inline float factor(float most) { return most > 127 / FLT_MAX ? 127 / most : 0; }
 VF_INLINE vf factors(vf most)
 {
-    return vf_select(vf_lt(vf_zero(), most), vf_div(vf_set1(127), most), vf_zero());
+    return vf_select(vf_lt(vf_set1(127 / FLT_MAX), most), vf_div(vf_set1(127), most), vf_zero());
 }
 
 /* q = a's multiples, zeros from n to width. */

@@ -221,10 +221,14 @@ static const ses_rows8 *rows8_new(ses_tape *t, ses_arena *a, int64_t rows, int64
 {
     int64_t width = 4 * ses_quads(cols), bytes;
     ses_rows8 *r = ses_tape_host(t, 1, sizeof *r);
-    if (!r || !ses_mul_i64(rows, width + (int64_t)sizeof(ses_real), &bytes)) return NULL;
-    r->scale = device_bytes(a, bytes, 1, &t->err);
+    if (!r) return NULL;
+    if (!ses_mul_i64(rows, width + (int64_t)sizeof(ses_real), &bytes)) {
+        ses_tape_fail(t, SES_ENOMEM, "out of memory (%lld rows wanted)", (long long)rows);
+        return NULL;
+    }
+    if (!(r->scale = device_bytes(a, bytes, 1, &t->err))) return NULL;
     r->q = (uint8_t *)(r->scale + rows);
-    return r->scale ? r : NULL;
+    return r;
 }
 
 const ses_rows8 *ses_tape_rows8(ses_tape *t, int64_t rows, int64_t cols)
