@@ -268,9 +268,8 @@ const ses_command ses_command_tokenize = {
     .summary = "split text into tokens, with ids and offsets",
     .description =
         "Reads files, or standard input, one text a line, and writes the tokens of each on a line. On a "
-        "terminal the pieces of a word have one color. Files packed with gzip, xz or zstd are unpacked on "
-        "the "
-        "way.\n\n"
+        "terminal the pieces of a word have one color. Files packed with gzip, xz or zstd are unpacked "
+        "on the way.\n\n"
         "With --json each line is an object: ids, tokens, offsets (in code points), byte_offsets, word_ids, "
         "type_ids, special_tokens_mask, and overflowing, the parts cut off, where there are any.\n\n"
         "With --jsonl each input line is an object. One that fails gives {\"error\": ...}; the rest go on, "

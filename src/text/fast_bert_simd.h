@@ -99,7 +99,6 @@ static inline bool put_large(const ses_bert_large *x, const char *key, ses_run *
 }
 
 /* A piece that is not in the small cache, or too long for it: from the large one, or found now. */
-
 static bool put_other(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
                       size_t at, size_t len, uint32_t slot, const char *key, ses_bert_entry *small,
                       ses_err *e)

@@ -53,8 +53,8 @@ static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts
 
 /* ---- caches ---- */
 
-/* A place for the word: of two long ones the older goes; of two short ones the second, as the first is for
- * those that have come again. */
+/* A place for the word, whose key is a large entry's: of two long ones the older goes; of two short ones the
+ * second, as the first is for those that have come again. */
 static ses_bert_large *large_room(ses_bert_large *bucket, const char *key)
 {
     bucket[1] = bucket[0];
@@ -65,7 +65,8 @@ static ses_bert_large *large_room(ses_bert_large *bucket, const char *key)
 static ses_bert_entry *small_room(ses_bert_entry *bucket, const char *key)
 {
     bucket += bucket->key[15] != 0;
-    memcpy(bucket->key, key, 16);
+    memcpy(bucket->key, key, 15);
+    bucket->key[15] = (uint8_t)key[SES_BERT_LONG];
     return bucket;
 }
 
@@ -78,11 +79,8 @@ static const ses_bert_large *large_find(const ses_bert_large *bucket, const char
 /* Keep what there is of the word under this key, where it fits. small NULL: too long for that one. */
 static void keep(ses_bert_entry *small, ses_bert_large *large, const char *key, const parts *p)
 {
-    char tight[16];
     if (small && p->n <= SES_LEN(small->id)) {
-        memcpy(tight, key, 15);
-        tight[15] = key[SES_BERT_LONG];
-        ses_bert_entry *x = small_room(small, tight);
+        ses_bert_entry *x = small_room(small, key);
         x->n = (uint8_t)p->n;
         for (size_t i = 0; i < p->n; i++) {
             x->id[i] = p->id[i];
@@ -126,10 +124,7 @@ static void learn(ses_bert_work *w, const ses_run *r, size_t first, uint32_t wor
 {
     size_t n = r->n - first;
     if (small && n <= SES_LEN(small->id) && r->words == words + 1) {
-        char tight[16];
-        memcpy(tight, key, 15);
-        tight[15] = key[SES_BERT_LONG];
-        ses_bert_entry *x = small_room(small, tight);
+        ses_bert_entry *x = small_room(small, key);
         x->n = (uint8_t)n;
         for (size_t i = 0; i < n; i++) {
             const ses_offset *b = &r->byte[first + i];
