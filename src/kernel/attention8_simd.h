@@ -25,7 +25,7 @@ typedef struct narrow {
     int32_t
         *values;    /* panels of pairs, [(keys + 1) / 2][width of panel]: two multiples of 16 bits a number */
     float *weight;  /* [width]: the value's largest magnitude / top * SES_ATTN8_UNIT, 0 where there is none */
-    float top;      /* the largest scale of a value */
+    float top;      /* the largest magnitude of the values */
     uint8_t *q;     /* [n][4 quads] */
     float *q_scale; /* [n] in whole vectors */
     float *scores;  /* [TILE_ROWS][width] */

@@ -4,8 +4,6 @@
 
 #include "vec_avx512.h"
 
-#include <cpuid.h>
-
 /* c + the products of four bytes of a, 0 to 255, and of b, -128 to 127: AVX512_VNNI. Written as an
  * instruction, for the file's flags do not promise it. */
 static inline vi vi_dot4(vi c, vi a, vi b)
@@ -21,11 +19,8 @@ static inline vi vi_dot2_add(vi c, vi a, vi b)
     return c;
 }
 
-static inline int has_dot(void)
-{
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1);
-}
+/* As the compiler's library found at the start: asking the processor takes 9 us in a virtual machine. */
+static inline int has_dot(void) { return __builtin_cpu_supports("avx512vnni") != 0; }
 
 /* The same in pairs of 16 bits. */
 static inline vi vi_even_bytes(vi a) { return _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8); }
