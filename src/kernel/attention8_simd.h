@@ -226,7 +226,7 @@ static float probabilities(const narrow *f, int64_t r, float scale, float most)
     int16_t *to = f->probs + r * f->width;
     vf by = vf_set1(scale), less = vf_set1(-(most * scale)), sum = vf_zero();
     for (int64_t j = 0; j < f->width; j += VF_LANES) {
-        vf p = power2(vf_fma(vf_load(s + j), by, less));
+        vf p = power2(vf_min(vf_zero(), vf_fma(vf_load(s + j), by, less))); /* `less` is rounded */
         sum = vf_add(sum, p);
         vi_store_words(to + j, vi_from_vf(vf_mul(p, vf_load(f->weight + j))));
     }

@@ -93,7 +93,7 @@ static void run_panel8(const job8 *b, int64_t i, int64_t end, int64_t j)
                     .quads = quads,
                     .ldt = TILE_COLS };
     float tile[TILE_ROWS * TILE_COLS];
-    bool direct = g->act == SES_ACT_NONE && !g->pre && j + width <= g->n; /* nothing but whole vectors */
+    bool direct = g->act == SES_ACT_NONE && !g->pre && !g->add && j + width <= g->n; /* whole vectors */
     if (direct) in.ldt = g->ldc, in.bias = g->bias ? g->bias + j : NULL;
     for (; tiles > 0; tiles--) {
         int64_t rows = (end - i + tiles - 1) / tiles, at = i - b->first;

@@ -342,8 +342,10 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
         !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores && !p->layer && !small;
     bool again = ses_tape_recomputing(t) && !p->want->attentions && !p->want->attention_scores;
     if (ways->run && again)
-        ses_tape_fail(t, SES_EUNSUPPORTED,
-                      "layers of this model cannot be recomputed: it has its own way of running them");
+        ses_tape_fail(
+            t, SES_EUNSUPPORTED,
+            "layers of this model cannot be recomputed, as it has its own way of running them: leave out "
+            "--recompute");
     if (ways->run) return ways->run(k, p, seqs);
     ses_common all = { .seqs = seqs,
                        .memory = memory,
