@@ -123,6 +123,22 @@ bool ses_old_put(ses_old *o, const char *key, const char *json, ses_err *e)
 
 void ses_old_end(ses_old *o) { ses_json_end_object(o->w); }
 
+void ses_old_begin_sequence(ses_old *o, const char *key, const char *stages)
+{
+    ses_json_put_key(o->w, key);
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "Sequence");
+    ses_json_put_key(o->w, stages);
+    ses_json_begin_array(o->w);
+}
+
+void ses_old_end_sequence(ses_old *o)
+{
+    ses_json_end_array(o->w);
+    ses_json_end_object(o->w);
+}
+
 static bool same(ses_string a, ses_string b) { return a.n == b.n && !memcmp(a.p, b.p, a.n); }
 
 /* The next word of a template: its name and type. */

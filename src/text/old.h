@@ -86,6 +86,9 @@ bool ses_old_put(ses_old *o, const char *key, const char *json,
 /* Template: "<s> $A:0 </s>", "... $B:1 ..."; a name stands for the token, types are 0 where not said. */
 bool ses_old_put_template(ses_old *o, const char *single, const char *pair, ses_err *e);
 void ses_old_end(ses_old *o);
+/* Stages one after another, put in between; `stages` is what a Sequence of that kind calls its list. */
+void ses_old_begin_sequence(ses_old *o, const char *key, const char *stages);
+void ses_old_end_sequence(ses_old *o);
 
 /* ---- parts that several families use ---- */
 

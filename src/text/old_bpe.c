@@ -139,12 +139,7 @@ static void put_pattern(ses_old *o, const char *kind, const char *pattern)
 static bool write_normalizer(ses_old *o, const ses_old_word_row *r, ses_err *e)
 {
     if (!r->replace) return ses_old_put(o, "normalizer", r->normalizer, e);
-    ses_json_put_key(o->w, "normalizer");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Sequence");
-    ses_json_put_key(o->w, "normalizers");
-    ses_json_begin_array(o->w);
+    ses_old_begin_sequence(o, "normalizer", "normalizers");
     for (const ses_old_replace *x = r->replace; x->from; x++) {
         ses_json_begin_object(o->w);
         ses_json_put_key(o->w, "type");
@@ -155,8 +150,7 @@ static bool write_normalizer(ses_old *o, const ses_old_word_row *r, ses_err *e)
         ses_json_end_object(o->w);
     }
     bool ok = ses_old_put(o, NULL, r->normalizer, e);
-    ses_json_end_array(o->w);
-    ses_json_end_object(o->w);
+    ses_old_end_sequence(o);
     return ok;
 }
 

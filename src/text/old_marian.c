@@ -70,12 +70,7 @@ static bool write_portable(ses_old *o, const ses_spm *m, ses_err *e)
     static const char ends[] =
         "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\A +| +\\\\z\"},\"content\":\"\"}";
     static const char runs[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}";
-    ses_json_put_key(o->w, "normalizer");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Sequence");
-    ses_json_put_key(o->w, "normalizers");
-    ses_json_begin_array(o->w);
+    ses_old_begin_sequence(o, "normalizer", "normalizers");
     bool ok = true;
     if (m->normalizer.charsmap.n) {
         ses_json_begin_object(o->w);
@@ -86,8 +81,7 @@ static bool write_portable(ses_old *o, const ses_spm *m, ses_err *e)
     }
     if (m->normalizer.remove_extra_whitespaces)
         ok = ok && ses_old_put(o, NULL, ends, e) && ses_old_put(o, NULL, runs, e);
-    ses_json_end_array(o->w);
-    ses_json_end_object(o->w);
+    ses_old_end_sequence(o);
     return ok && ses_old_put(o, "pre_tokenizer", metaspace, e) && ses_old_put(o, "decoder", metaspace, e) &&
            write_unigram(o, m, e);
 }

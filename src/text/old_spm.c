@@ -170,20 +170,18 @@ static bool has_prefix(const ses_old *o, const ses_old_spm_row *r, const ses_spm
     return r->plain ? m->normalizer.add_dummy_prefix : ses_old_bool(o, "add_prefix_space", true);
 }
 
+/* Without a space in front, and with one. */
+static const char *const metaspace[2] = {
+    "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\",\"split\":true}",
+    "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":true}",
+};
+
 static bool put_pre(ses_old *o, const ses_old_spm_row *r, bool prefix, ses_err *e)
 {
-    ses_json_begin_array(o->w);
-    bool ok = (!r->whitespace || ses_old_put(o, NULL, "{\"type\":\"WhitespaceSplit\"}", e)) &&
-              (!ses_old_bool(o, "split_by_punct", false) ||
-               ses_old_put(o, NULL, "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}", e)) &&
-              ses_old_put(o, NULL,
-                          prefix ? "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":"
-                                   "\"always\",\"split\":true}"
-                                 : "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":"
-                                   "\"never\",\"split\":true}",
-                          e);
-    ses_json_end_array(o->w);
-    return ok;
+    return (!r->whitespace || ses_old_put(o, NULL, "{\"type\":\"WhitespaceSplit\"}", e)) &&
+           (!ses_old_bool(o, "split_by_punct", false) ||
+            ses_old_put(o, NULL, "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}", e)) &&
+           ses_old_put(o, NULL, metaspace[prefix], e);
 }
 
 /* Pieces may be bytes: these are joined before the space in front goes. */
@@ -199,32 +197,15 @@ static const char *const byte_decoder[2] = {
 
 static bool put_stages(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, ses_err *e)
 {
-    ses_json_put_key(o->w, "normalizer");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Sequence");
-    ses_json_put_key(o->w, "normalizers");
-    ses_json_begin_array(o->w);
-    bool ok = put_normalizers(o, r, m, e);
-    ses_json_end_array(o->w);
-    ses_json_end_object(o->w);
-    ses_json_put_key(o->w, "pre_tokenizer");
-    ses_json_begin_object(o->w);
-    ses_json_put_key(o->w, "type");
-    ses_json_put_string(o->w, "Sequence");
-    ses_json_put_key(o->w, "pretokenizers");
-    bool prefix = has_prefix(o, r, m);
+    ses_old_begin_sequence(o, "normalizer", "normalizers");
+    bool prefix = has_prefix(o, r, m), ok = put_normalizers(o, r, m, e);
+    ses_old_end_sequence(o);
+    ses_old_begin_sequence(o, "pre_tokenizer", "pretokenizers");
     ok = ok && put_pre(o, r, prefix, e);
-    ses_json_end_object(o->w);
+    ses_old_end_sequence(o);
     if (ok && r->plain && m->byte_fallback)
         return ses_old_write_post(o, &r->roles, e) && ses_old_put(o, "decoder", byte_decoder[prefix], e);
-    return ok && ses_old_write_post(o, &r->roles, e) &&
-           ses_old_put(o, "decoder",
-                       prefix ? "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\","
-                                "\"split\":true}"
-                              : "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\","
-                                "\"split\":true}",
-                       e);
+    return ok && ses_old_write_post(o, &r->roles, e) && ses_old_put(o, "decoder", metaspace[prefix], e);
 }
 
 static void put_unigram(ses_old *o, const pieces *p, int64_t unk, bool bytes)
