@@ -41,12 +41,12 @@ class Layer(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, layers, width, heads, length, causal, vocab):
+    def __init__(self, layers, width, heads, length, causal, vocab, drop=0.1):
         super().__init__()
         self.causal = causal
         self.token, self.place = nn.Embedding(vocab, width), nn.Embedding(length, width)
-        self.norm, self.drop = nn.LayerNorm(width), nn.Dropout(0.1)
-        self.layers = nn.ModuleList(Layer(width, heads, causal, 0.1) for _ in range(layers))
+        self.norm, self.drop = nn.LayerNorm(width), nn.Dropout(drop)
+        self.layers = nn.ModuleList(Layer(width, heads, causal, drop) for _ in range(layers))
         self.dense, self.head_norm = nn.Linear(width, width), nn.LayerNorm(width)
         self.bias = nn.Parameter(torch.zeros(vocab))
 
@@ -134,11 +134,18 @@ ROWS = [
     ("bert-base", infer, 12, 768, 12, 1024, 49, False, VOCAB, SENTENCES),
     ("bert-base", infer, 12, 768, 12, 192, 485, False, VOCAB, DOCUMENTS),
 ]
-chosen = [ROWS[int(i)] for i in sys.argv[1:]] or ROWS
-for name, how, layers, width, heads, seqs, length, causal, *more in chosen:
-    vocab, ragged = (more + [VOCAB, None][len(more):])[:2]
-    torch._dynamo.reset()
-    ms = how(layers, width, heads, seqs, length, causal, vocab, ragged)
-    kind = "model.train" if how is train else "model.forward"
-    tokens = f"{sum(ragged[i * 13 % len(ragged)] for i in range(seqs))} in {seqs}" if ragged else f"{seqs}x{length}"
-    print(json.dumps({"bench": kind, "shape": f"{name} {tokens}", "ms": ms}), flush=True)
+
+
+def main():
+    chosen = [ROWS[int(i)] for i in sys.argv[1:]] or ROWS
+    for name, how, layers, width, heads, seqs, length, causal, *more in chosen:
+        vocab, ragged = (more + [VOCAB, None][len(more):])[:2]
+        torch._dynamo.reset()
+        ms = how(layers, width, heads, seqs, length, causal, vocab, ragged)
+        kind = "model.train" if how is train else "model.forward"
+        tokens = f"{sum(ragged[i * 13 % len(ragged)] for i in range(seqs))} in {seqs}" if ragged else f"{seqs}x{length}"
+        print(json.dumps({"bench": kind, "shape": f"{name} {tokens}", "ms": ms}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
