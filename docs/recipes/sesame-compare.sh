@@ -1,37 +1,74 @@
 #!/bin/sh
-# The small runs that chose the recipe of sesame-small.sh: each trains for TIME (35s) on the same text, then says how well it knows
-# text that was held out, and of 6,700 pairs of sentences (BLiMP) how often it finds the grammatical one likelier. Losses
-# compare models of one vocabulary only; the pairs compare all.
+# The small runs that chose the recipe of sesame-small.sh, or might have: each trains for TIME (35s), or STEPS updates, on the same
+# text, then says how well it knows text that was held out; of 6,700 pairs of sentences (BLiMP) how often it finds the grammatical
+# one likelier; and what a sentiment model made of it scores, where SST2 names a folder. Losses compare models of one
+# vocabulary only; pairs and sentiment compare all.
 #     sh docs/recipes/sesame-compare.sh CORPUS VALID PAIRS OUT [NAME...]
+# By variables: STEPS: so many updates of each in place of TIME, JOBS side by side then (1), SST2: train.tsv and dev.tsv in there.
 set -eu
 corpus=$1 valid=$2 pairs=$3 out=$4
 shift 4
 [ $# -gt 0 ] || set -- bert modern modern-2e-3 modern-16k
 here=$(dirname "$0")
 sesame=${SESAME:-build/sesame}
-for name; do
-    config=$here/sesame-small.json lr=1e-3 vocab=8192
-    case $name in
-    bert) config=$here/sesame-small-bert.json ;;
-    modern) ;;
+export SESAME_DEVICE="${DEVICE:-cuda}" SESAME_THREADS=1
+mkdir -p "$out"
+sed 's/"bert"/"electra"/; s/^  "hidden_size": \(.*\),/&\n  "embedding_size": \1,/' "$here/sesame-small-bert.json" >"$out/electra.json"
+
+# What a run has of its own.
+choose() {
+    config=$here/sesame-small.json lr=1e-3 vocab=8192 length=128 extra= batch=${BATCH:-65536}
+    # The post-norm ones take longer to leave the plateau of frequencies, and smaller batches shorten it.
+    case $1 in bert*) config=$here/sesame-small-bert.json batch=$((batch / 2)) extra='--warmup 0.3' ;; esac
+    case $1 in
+    bert | modern) ;;
+    bert-rtd) config=$out/electra.json extra="$extra --objective rtd --mask-rate -1 --mask-rate-end -1" ;;
+    bert-mix) extra="$extra --objective mntp:15,clm:1" ;;
     modern-2e-3) lr=2e-3 ;;
     modern-16k) vocab=16384 ;;
-    *) echo "nothing is called $name" >&2; exit 2 ;;
+    modern-mask15) extra='--mask-rate 0.15' ;;
+    modern-512) length=512 ;;
+    modern-ema) extra='--ema 0.99' ;;
+    modern-lamb) lr=8e-3 extra='--optimizer lamb' ;;
+    modern-ramp) extra='--batch-ramp 0.5 --ramp-from 0.25' ;;
+    *) echo "nothing is called $1" >&2; exit 2 ;;
     esac
-    mkdir -p "$out/$vocab"
-    CONFIG=$config LR=$lr VOCAB=$vocab TIME=${TIME:-35s} LENGTH=128 EVAL_TOKENS=300000 PARTS=encoder \
-        sh "$here/sesame-small.sh" "$corpus" "$valid" "$out/$vocab" >"$out/$name.log" 2>&1 ||
-        { tail -3 "$out/$name.log"; continue; }
-    rm -rf "${out:?}/$name"
-    mv "$out/$vocab/work/encoder" "$out/$name"
-    grep -E ' an update: |^Held|mlm_accuracy|^Time' "$out/$name.log" | tr -s ' \n' ' ' | sed "s/^/$name: /; s/ *$//"
-    echo
-done
+}
+
+run() { # NAME
+    choose "$1"
+    mkdir -p "$out/$1/work"
+    cp "$out/$vocab/work/"*word* "$out/$1/work/"
+    CONFIG=$config BATCH=$batch LR=$lr VOCAB=$vocab TIME=${TIME:-35s} STEPS=${STEPS:-} LENGTH=$length EVAL_TOKENS=${EVAL_TOKENS:-300000} PARTS=encoder EXTRA=$extra \
+        sh "$here/sesame-small.sh" "$corpus" "$valid" "$out/$1" >"$out/$1.log" 2>&1 || { tail -3 "$out/$1.log"; return 0; }
+    grep -E ' an update: |^Held|mlm_accuracy|^Time' "$out/$1.log" | tr -s ' \n' ' ' | sed "s/^/$1: /; s/ *$/\n/"
+}
+
+judge() { # NAME
+    model=$out/$1/work/encoder
+    [ -e "$model/model.safetensors" ] || return 0
+    case $1 in *rtd) ;; *)
+        "$sesame" eval "$model" "$pairs" --task blimp --json -q | sed "s/^{\"eval_accuracy\": \([0-9.]*\).*/$1: BLiMP \1/" ;;
+    esac
+    [ -z "${SST2:-}" ] || "$sesame" finetune --model "$model" --task sst2 --train "$SST2/train.tsv" --eval "$SST2/dev.tsv" --output "$out/$1/sst2" \
+        --epochs 1 --batch-size 64 --lr 1.5e-4 --overwrite --dtype "${DTYPE:-bf16}" -q &&
+        sed -n "s/.*\"eval_accuracy\": \([0-9.]*\).*/$1: SST-2 \1/p" "$out/$1/sst2/all_results.json"
+}
+
+side_by_side() { # COMMAND NAME...
+    what=$1 n=0
+    shift
+    for name; do
+        $what "$name" &
+        n=$((n + 1))
+        [ $((n % ${JOBS:-1})) -ne 0 ] || wait
+    done
+    wait
+}
+
 for name; do
-    [ ! -d "$out/$name" ] || "$sesame" eval "$out/$name" "$pairs" --task blimp --json -q --device "${DEVICE:-cuda}" -t 1 \
-        >"$out/$name.blimp" 2>&1 &
+    choose "$name"
+    VOCAB=$vocab PARTS=words sh "$here/sesame-small.sh" "$corpus" "$valid" "$out/$vocab"
 done
-wait
-for name; do
-    sed "s/^{\"eval_accuracy\": \([0-9.]*\).*/$name: BLiMP \1/" "$out/$name.blimp" 2>/dev/null || true
-done
+side_by_side run "$@"
+side_by_side judge "$@"

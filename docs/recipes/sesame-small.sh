@@ -7,8 +7,8 @@
 #     sesame-gpt     the generator as it ships, where PARTS asks for it
 # The first round ends with a rate of 0. The second goes on with its weights: the rate rises again and falls, for longer, with
 # texts and masks in another order (SEED), rows of 512 in between and of 128 at the end, as most texts of the tasks are short.
-# By variables: PARTS (encoder again generator), DEVICE (cuda), DTYPE (bf16 on a GPU), TIME, AGAIN_TIME and GPT_TIME of the
-# runs (or STEPS, AGAIN_STEPS and GPT_STEPS: updates), BATCH tokens an update, LR and AGAIN_LR, FROM: what the second round
+# By variables: PARTS (encoder again generator; words: nothing but the encoder's tokenizer and token files), DEVICE (cuda),
+# DTYPE (bf16 on a GPU), TIME, AGAIN_TIME and GPT_TIME of the runs (or STEPS, AGAIN_STEPS and GPT_STEPS: updates), BATCH tokens an update, LR and AGAIN_LR, FROM: what the second round
 # begins with (OUT/work/encoder; an 8-bit folder will do), CONFIG, VOCAB, LENGTH of rows, SAVE_EVERY updates a checkpoint,
 # RESUME=1: go on after one, EXTRA, AGAIN_EXTRA and GPT_EXTRA: further options of pretrain. On two cores, for a try:
 #     DEVICE=cpu TIME=1m AGAIN_TIME=1m GPT_TIME=1m BATCH=1024 sh docs/recipes/sesame-small.sh sample.txt sample.txt /tmp/try
@@ -54,6 +54,7 @@ round() { # FOLDER: what ships of a round
 parts=${PARTS:-encoder again generator}
 words() { tokenizer word --type wordpiece --lowercase --vocab-size "${VOCAB:-8192}" --limit-alphabet 120; }
 
+case $parts in *words*) words ;; esac
 case $parts in *encoder*)
     words
     # shellcheck disable=SC2086  # several options
