@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(THREADS, 2)
         int j0 = half * SIDE, left = w.len_k - j0;
         if (i0 >= w.len_q || left <= 0) continue;
         float s[8][4], d[8][4];
-        products<8>(s, q + i0 * LD, k + j0 * LD, left);
-        products<8>(d, dout + i0 * LD, v + j0 * LD, left);
+        products<DH, 8>(s, q + i0 * LD, k + j0 * LD, left);
+        products<DH, 8>(d, dout + i0 * LD, v + j0 * LD, left);
         slopes<PLAIN, DROP>(s, d, a, drop, sees, stat, lse, delta, j0);
 #pragma unroll
         for (int n = 0; n < 8; n++) {
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     __syncthreads(); /* probs is whole, v is free */
     float c[COLS][4] = {}, by[2] = { a.scale, a.scale }, one[2] = { 1, 1 };
     int queries = (w.len_q + 15) / 16 * 16;
-    accumulate<8>(c, ds, k, w.len_k);
+    accumulate<DH, 8>(c, ds, k, w.len_k);
     put_rows(sink_of<bf16>(g.dq), c, stage, i0, w.len_q,
              w.part.q0 * a.q_row + w.part.head * ses_attn_head(a.q_head, &a), a.q_row, by);
     if (i0 < w.len_k) turned_products(c, probs, ld, i0, dout, queries);
@@ -188,12 +188,12 @@ __global__ void __launch_bounds__(THREADS, 2)
             float s[8][4], d[8][4];
             uint32_t ds[4][4];
             int left = w.len_k - j0;
-            products<8>(s, q + warp * 16 * LD, k + now * TILE, left);
-            products<8>(d, dout + warp * 16 * LD, v + now * TILE, left);
+            products<DH, 8>(s, q + warp * 16 * LD, k + now * TILE, left);
+            products<DH, 8>(d, dout + warp * 16 * LD, v + now * TILE, left);
             slopes<PLAIN, DROP>(s, d, a, drop, sees, stat, lse, delta, j0);
 #pragma unroll
             for (int n = 0; n < 4; n++) fragment(ds[n], d[2 * n], d[2 * n + 1]);
-            accumulate<4>(dq, ds, k + now * TILE, left);
+            accumulate<DH, 4>(dq, ds, k + now * TILE, left);
         }
         __syncthreads();
         if (j0 + 2 * SIDE < all.end) {
@@ -280,16 +280,16 @@ __global__ void __launch_bounds__(THREADS, 2)
             float s[4][4], d[4][4];
             uint32_t p[2][4];
             int left = w.len_q - i0 - part;
-            products<4>(s, k + warp * 16 * LD, qs, left);
-            products<4>(d, v + warp * 16 * LD, ds, left);
+            products<DH, 4>(s, k + warp * 16 * LD, qs, left);
+            products<DH, 4>(d, v + warp * 16 * LD, ds, left);
             key_slopes<PLAIN, DROP>(s, d, a, drop, by, ses_attn_stat(&a, w.part, i0 + part), key, i0 + part,
                                     lse[now] + part, delta[now] + part);
 #pragma unroll
             for (int n = 0; n < 2; n++) fragment(p[n], s[2 * n], s[2 * n + 1]);
-            accumulate<2>(dv, p, ds, left);
+            accumulate<DH, 2>(dv, p, ds, left);
 #pragma unroll
             for (int n = 0; n < 2; n++) fragment(p[n], d[2 * n], d[2 * n + 1]);
-            accumulate<2>(dk, p, qs, left);
+            accumulate<DH, 2>(dk, p, qs, left);
         }
         __syncthreads();
         if (i0 + 2 * SIDE < end) {

@@ -94,13 +94,13 @@ __global__ void __launch_bounds__(THREADS, 2) attend_fast(ses_attn a, dropping d
             float s[8][4];
             uint32_t p[4][4];
             int left = w.len_k - j0;
-            products<8>(s, mine, k + now * TILE, left);
+            products<DH, 8>(s, mine, k + now * TILE, left);
             if (!sees_all(sees, j0)) hide(s, sees, j0);
             exponentials(s, max, sum, out, a.scale * log2_e);
             if (DROP) drop_keys(s, a, stat, drop, j0);
 #pragma unroll
             for (int n = 0; n < 4; n++) fragment(p[n], s[2 * n], s[2 * n + 1]);
-            accumulate<4>(out, p, v + now * TILE, left);
+            accumulate<DH, 4>(out, p, v + now * TILE, left);
         }
         __syncthreads();
         if (j0 + 2 * SIDE < all.end) {

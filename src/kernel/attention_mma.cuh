@@ -59,6 +59,62 @@ __device__ static inline uint32_t pair(float low, float high)
     return *(uint32_t *)&p;
 }
 
+/* C's two neighbors n and n + 1 as an A. */
+__device__ static inline void fragment(uint32_t w[4], const float low[4], const float high[4])
+{
+    w[0] = pair(low[0], low[1]), w[1] = pair(low[2], low[3]);
+    w[2] = pair(high[0], high[1]), w[3] = pair(high[2], high[3]);
+}
+
+/* ---- products of a warp's 16 rows, of DH columns, in shared memory with rows of DH + 8 ---- */
+
+/* c[16][8 N] = x y' for x the warp's rows and y rows 0 .. 8 N - 1; those from n_rows on do not count. */
+template <int DH, int N>
+__device__ static inline void products(float c[N][4], const bf16 *x, const bf16 *y, int n_rows)
+{
+    enum { LD = DH + 8 };
+    int lane = threadIdx.x % WARP;
+    const bf16 *a_at = x + (lane % 16) * LD + lane / 16 * 8;
+    const bf16 *b_at = y + (lane % 8 + lane / 16 * 8) * LD + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) c[n][e] = 0;
+#pragma unroll
+    for (int k = 0; k < DH; k += 16) {
+        uint32_t a[4], b[4];
+        load_matrices(a, a_at + k);
+#pragma unroll
+        for (int n = 0; n < N; n += 2) {
+            if (n * 8 >= n_rows) continue;
+            load_matrices(b, b_at + n * 8 * LD + k);
+            multiply(c[n], a, b[0], b[1]);
+            multiply(c[n + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+/* out[16][DH] += w y, w of 16 columns a fragment, of which those from n_cols on are zero. */
+template <int DH, int N>
+__device__ static inline void accumulate(float out[DH / 8][4], const uint32_t w[N][4], const bf16 *y,
+                                         int n_cols)
+{
+    enum { LD = DH + 8 };
+    int lane = threadIdx.x % WARP;
+    const bf16 *b_at = y + (lane % 8 + lane / 8 % 2 * 8) * LD + lane / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        if (k * 16 >= n_cols) continue;
+#pragma unroll
+        for (int n = 0; n < DH; n += 16) {
+            uint32_t b[4];
+            load_turned(b, b_at + k * 16 * LD + n);
+            multiply(out[n / 8], w[k], b[0], b[1]);
+            multiply(out[n / 8 + 1], w[k], b[2], b[3]);
+        }
+    }
+}
+
 /* ---- rows of a quad of lanes ---- */
 
 __device__ static inline float quad_max(float x)

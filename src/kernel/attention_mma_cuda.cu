@@ -25,47 +25,51 @@ __device__ static inline void load_tile(bf16 *to, const bf16 *x, int64_t row, in
     }
 }
 
-/* c[16 rows of the warp][64 rows of y] = x y', both tiles of DH columns. */
-template <int DH> __device__ static inline void products(float c[TILES][4], const bf16 *x, const bf16 *y)
+/* Tiles of x and y in shared memory, two of each: the next ones come while these are worked on. */
+template <int DH> struct tile_pairs {
+    bf16 *x, *y;
+    const bf16 *from_x, *from_y;
+    int64_t x_row, y_row, n;
+    int dim;
+};
+
+template <int DH> __device__ static inline void load_pair(const tile_pairs<DH> &p, int slot, int64_t first)
 {
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const bf16 *a_at = x + (warp * 16 + lane % 16) * shape<DH>::LD + lane / 16 * 8;
-    const bf16 *b_at = y + (lane % 8 + lane / 16 * 8) * shape<DH>::LD + lane / 8 % 2 * 8;
-#pragma unroll
-    for (int n = 0; n < TILES; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) c[n][e] = 0;
-#pragma unroll
-    for (int k = 0; k < DH; k += 16) {
-        uint32_t a[4], b[4];
-        load_matrices(a, a_at + k);
-#pragma unroll
-        for (int n = 0; n < TILES; n += 2) {
-            load_matrices(b, b_at + n * 8 * shape<DH>::LD + k);
-            multiply(c[n], a, b[0], b[1]);
-            multiply(c[n + 1], a, b[2], b[3]);
-        }
-    }
+    load_tile<DH>(p.x + slot * shape<DH>::TILE, p.from_x, p.x_row, first, p.n, p.dim);
+    load_tile<DH>(p.y + slot * shape<DH>::TILE, p.from_y, p.y_row, first, p.n, p.dim);
+}
+
+template <int DH>
+__device__ static inline void first_pair(const tile_pairs<DH> &p, int64_t begin, int64_t end)
+{
+    if (begin < end) load_pair<DH>(p, 0, begin);
+    copies_end();
+}
+
+/* Asks for the pair behind the one at j0, and says where that is, once it is waited for. */
+template <int DH>
+__device__ static inline int next_pair(const tile_pairs<DH> &p, int64_t begin, int64_t j0, int64_t end)
+{
+    int now = (int)((j0 - begin) / SIDE % 2);
+    if (j0 + SIDE < end) load_pair<DH>(p, 1 - now, j0 + SIDE);
+    copies_end();
+    return now;
+}
+
+/* The warp's rows of a tile. */
+template <int DH> __device__ static inline const bf16 *own_rows(const bf16 *tile)
+{
+    return tile + threadIdx.x / WARP * 16 * shape<DH>::LD;
 }
 
 /* out[16][DH] += w[16][64] y, y a tile of DH columns. */
 template <int DH>
-__device__ static inline void accumulate(float out[DH / 8][4], const float w[TILES][4], const bf16 *y)
+__device__ static inline void accumulate_tile(float out[DH / 8][4], const float w[TILES][4], const bf16 *y)
 {
-    int lane = threadIdx.x % WARP;
-    const bf16 *b_at = y + (lane % 8 + lane / 8 % 2 * 8) * shape<DH>::LD + lane / 16 * 8;
+    uint32_t a[TILES / 2][4];
 #pragma unroll
-    for (int k = 0; k < TILES; k += 2) {
-        uint32_t a[4] = { pair(w[k][0], w[k][1]), pair(w[k][2], w[k][3]), pair(w[k + 1][0], w[k + 1][1]),
-                          pair(w[k + 1][2], w[k + 1][3]) };
-#pragma unroll
-        for (int n = 0; n < DH; n += 16) {
-            uint32_t b[4];
-            load_turned(b, b_at + k * 8 * shape<DH>::LD + n);
-            multiply(out[n / 8], a, b[0], b[1]);
-            multiply(out[n / 8 + 1], a, b[2], b[3]);
-        }
-    }
+    for (int k = 0; k < TILES / 2; k++) fragment(a[k], w[2 * k], w[2 * k + 1]);
+    accumulate<DH, TILES / 2>(out, a, y, SIDE);
 }
 
 /* ---- a warp's 16 rows ---- */
@@ -166,22 +170,14 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     two_rows r = rows_of(a, p, first);
     float max[2] = { -INFINITY, -INFINITY }, sum[2] = { 0, 0 }, out[DH / 8][4] = {};
     int64_t begin = all.begin / SIDE * SIDE;
-    if (begin < all.end) {
-        load_tile<DH>(k, from_k, a.k_row, begin, p.len_k, dim);
-        load_tile<DH>(v, from_v, a.v_row, begin, p.len_k, dim);
-    }
-    copies_end();
+    tile_pairs<DH> pairs = { k, v, from_k, from_v, a.k_row, a.v_row, p.len_k, dim };
+    first_pair<DH>(pairs, begin, all.end);
     for (int64_t j0 = begin; j0 < all.end; j0 += SIDE) {
-        int now = (int)((j0 - begin) / SIDE % 2), next = 1 - now;
-        if (j0 + SIDE < all.end) {
-            load_tile<DH>(k + next * shape<DH>::TILE, from_k, a.k_row, j0 + SIDE, p.len_k, dim);
-            load_tile<DH>(v + next * shape<DH>::TILE, from_v, a.v_row, j0 + SIDE, p.len_k, dim);
-        }
-        copies_end();
+        int now = next_pair<DH>(pairs, begin, j0, all.end);
         copies_wait<1>();
         __syncthreads();
         float s[TILES][4];
-        products<DH>(s, q, k + now * shape<DH>::TILE);
+        products<DH, TILES>(s, own_rows<DH>(q), k + now * shape<DH>::TILE, SIDE);
         finish_scores(s, a, p, r, j0);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -200,7 +196,7 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
             for (int d = 0; d < DH / 8; d++) out[d][2 * h] *= shrink, out[d][2 * h + 1] *= shrink;
         }
         drop_pairs(s, a, p, drop, r, j0);
-        accumulate<DH>(out, s, v + now * shape<DH>::TILE);
+        accumulate_tile<DH>(out, s, v + now * shape<DH>::TILE);
         __syncthreads();
     }
     float by[2];
@@ -266,24 +262,16 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
             delta[h] = g.delta[ses_attn_stat(&a, p, r.i[h])];
         }
     int64_t begin = all.begin / SIDE * SIDE;
-    if (begin < all.end) {
-        load_tile<DH>(k, from_k, a.k_row, begin, p.len_k, dim);
-        load_tile<DH>(v, from_v, a.v_row, begin, p.len_k, dim);
-    }
-    copies_end();
+    tile_pairs<DH> pairs = { k, v, from_k, from_v, a.k_row, a.v_row, p.len_k, dim };
+    first_pair<DH>(pairs, begin, all.end);
     for (int64_t j0 = begin; j0 < all.end; j0 += SIDE) {
-        int now = (int)((j0 - begin) / SIDE % 2), next = 1 - now;
-        if (j0 + SIDE < all.end) {
-            load_tile<DH>(k + next * shape<DH>::TILE, from_k, a.k_row, j0 + SIDE, p.len_k, dim);
-            load_tile<DH>(v + next * shape<DH>::TILE, from_v, a.v_row, j0 + SIDE, p.len_k, dim);
-        }
-        copies_end();
+        int now = next_pair<DH>(pairs, begin, j0, all.end);
         copies_wait<1>();
         __syncthreads();
         float s[TILES][4], dp[TILES][4];
-        products<DH>(s, q, k + now * shape<DH>::TILE);
+        products<DH, TILES>(s, own_rows<DH>(q), k + now * shape<DH>::TILE, SIDE);
         finish_scores(s, a, p, r, j0);
-        products<DH>(dp, dout, v + now * shape<DH>::TILE);
+        products<DH, TILES>(dp, own_rows<DH>(dout), v + now * shape<DH>::TILE, SIDE);
         drop_pairs(dp, a, p, drop, r, j0);
 #pragma unroll
         for (int n = 0; n < TILES; n++)
@@ -294,7 +282,7 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
                 int64_t i = r.i[e / 2], j = j0 + n * 8 + 2 * t + e % 2;
                 if (dbias.data && i < p.len_q && j < p.len_k) put(dbias, p.probs + i * p.len_k + j, s[n][e]);
             }
-        accumulate<DH>(dq, s, k + now * shape<DH>::TILE);
+        accumulate_tile<DH>(dq, s, k + now * shape<DH>::TILE);
         __syncthreads();
     }
     if (!g.dq.data) return;
@@ -332,18 +320,10 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
         by[h] = key[h] < p.len_k ? ses_attn_seen_by(&a, p, key[h]) : none;
     }
     float dk[DH / 8][4] = {}, dv[DH / 8][4] = {};
-    if (begin < end) {
-        load_tile<DH>(q, from_q, a.q_row, begin, p.len_q, dim);
-        load_tile<DH>(dout, from_dout, a.out_row, begin, p.len_q, dim);
-    }
-    copies_end();
+    tile_pairs<DH> pairs = { q, dout, from_q, from_dout, a.q_row, a.out_row, p.len_q, dim };
+    first_pair<DH>(pairs, begin, end);
     for (int64_t i0 = begin; i0 < end; i0 += SIDE) {
-        int now = (int)((i0 - begin) / SIDE % 2), next = 1 - now;
-        if (i0 + SIDE < end) {
-            load_tile<DH>(q + next * shape<DH>::TILE, from_q, a.q_row, i0 + SIDE, p.len_q, dim);
-            load_tile<DH>(dout + next * shape<DH>::TILE, from_dout, a.out_row, i0 + SIDE, p.len_q, dim);
-        }
-        copies_end();
+        int now = next_pair<DH>(pairs, begin, i0, end);
         if (threadIdx.x < SIDE && i0 + threadIdx.x < p.len_q) {
             lse[threadIdx.x] = a.lse[ses_attn_stat(&a, p, i0 + threadIdx.x)] * log2_e;
             delta[threadIdx.x] = g.delta[ses_attn_stat(&a, p, i0 + threadIdx.x)];
@@ -351,8 +331,8 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
         copies_wait<1>();
         __syncthreads();
         float s[TILES][4], dp[TILES][4];
-        products<DH>(s, k, q + now * shape<DH>::TILE);
-        products<DH>(dp, v, dout + now * shape<DH>::TILE);
+        products<DH, TILES>(s, own_rows<DH>(k), q + now * shape<DH>::TILE, SIDE);
+        products<DH, TILES>(dp, own_rows<DH>(v), dout + now * shape<DH>::TILE, SIDE);
         float scale = a.scale * log2_e;
 #pragma unroll
         for (int n = 0; n < TILES; n++) {
@@ -372,8 +352,8 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
                 s[n][e] = prob * stays;
             }
         }
-        accumulate<DH>(dv, s, dout + now * shape<DH>::TILE);
-        accumulate<DH>(dk, dp, q + now * shape<DH>::TILE);
+        accumulate_tile<DH>(dv, s, dout + now * shape<DH>::TILE);
+        accumulate_tile<DH>(dk, dp, q + now * shape<DH>::TILE);
         __syncthreads();
     }
     float scale[2] = { a.scale, a.scale }, one[2] = { 1, 1 };
