@@ -1,6 +1,8 @@
-/* Rows of whole packs stay in registers, a block several rows; others are a warp's, which reads them again
- * from the cache. */
+/* Short rows stay in a warp's registers, longer ones of whole packs in a block's; others are a warp's, which
+ * reads them again from the cache. */
 #include "reduce_cuda.cuh"
+
+#include <type_traits>
 
 template <class T> struct norm_args {
     T *y, *s;
@@ -142,7 +144,114 @@ template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_packs(norm_a
     }
 }
 
-/* How such a kernel is launched; threads 0: not of these columns. */
+/* Rows of up to MOST_QUADS times 128 columns: a warp takes PAIR of them at a time, K fours of neighbors a lane,
+ * and waits for nobody. */
+enum { MOST_QUADS = 4, PAIR = 2, QUAD_COLS = 4 * WARP };
+
+template <class T> struct alignas(4 * sizeof(T)) quad {
+    T at[4];
+};
+
+template <class T> __device__ static inline void put_quad(sink<T> to, int64_t i, const float *v)
+{
+    quad<T> out;
+    if (to.add) out = *(const quad<T> *)(to.data + i);
+#pragma unroll
+    for (int k = 0; k < 4; k++) out.at[k] = cell<T>(to.add ? num(out.at[k]) + v[k] : v[k]);
+    *(quad<T> *)(to.data + i) = out;
+}
+
+/* s of four neighbors from i on, stored where it is wanted. */
+template <class T>
+__device__ static inline quad<T> quad_sum(const norm_args<T> &f, quad<T> a, quad<T> res, int64_t i)
+{
+    float keep[4];
+    if (f.drop.threshold) drop_pack<4>(keep, f.key, i, f.drop);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        float v = num(a.at[k]);
+        if (f.drop.threshold) v = keep[k] > 0 ? v * keep[k] : 0;
+        if (f.res) v += num(res.at[k]);
+        a.at[k] = cell<T>(v);
+    }
+    if (f.s) *(quad<T> *)(f.s + i) = a;
+    return a;
+}
+
+template <class T, int K> __global__ void __launch_bounds__(BLOCK, 2) norm_warps(norm_args<T> f)
+{
+    int lane = threadIdx.x % WARP;
+    int64_t first = ((int64_t)blockIdx.x * WARPS + threadIdx.x / WARP) * PAIR;
+    float gain[4 * K], bias[4 * K];
+#pragma unroll
+    for (int k = 0; k < 4 * K; k++) {
+        int j = (k / 4 * WARP + lane) * 4 + k % 4;
+        gain[k] = f.gain[j], bias[k] = f.bias[j];
+    }
+    for (; first < f.rows; first += (int64_t)gridDim.x * WARPS * PAIR) {
+        quad<T> s[PAIR][K], res[PAIR][K];
+        float mean[PAIR] = {}, square[PAIR] = {};
+#pragma unroll
+        for (int r = 0; r < PAIR; r++)
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                int64_t at = (first + r) * f.cols + (k * WARP + lane) * 4;
+                if (first + r >= f.rows) continue;
+                s[r][k] = *(const quad<T> *)(f.a + at);
+                if (f.res) res[r][k] = *(const quad<T> *)(f.res + at);
+            }
+#pragma unroll
+        for (int r = 0; r < PAIR; r++) {
+            int64_t row = first + r;
+            if (row >= f.rows) continue; /* the whole warp */
+#pragma unroll
+            for (int k = 0; k < 4 * K; k++) {
+                if (k % 4 == 0)
+                    s[r][k / 4] =
+                        quad_sum(f, s[r][k / 4], res[r][k / 4], row * f.cols + (k / 4 * WARP + lane) * 4);
+                mean[r] += num(s[r][k / 4].at[k % 4]);
+            }
+            mean[r] = warp_sum(mean[r]) / (float)f.cols;
+#pragma unroll
+            for (int k = 0; k < 4 * K; k++) {
+                float d = num(s[r][k / 4].at[k % 4]) - mean[r];
+                square[r] += d * d;
+            }
+            float rstd = 1 / sqrtf(warp_sum(square[r]) / (float)f.cols + f.eps);
+            put_stat(f, row, mean[r], rstd);
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                quad<T> y;
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    y.at[i] =
+                        cell<T>((num(s[r][k].at[i]) - mean[r]) * rstd * gain[4 * k + i] + bias[4 * k + i]);
+                *(quad<T> *)(f.y + row * f.cols + (k * WARP + lane) * 4) = y;
+            }
+        }
+    }
+}
+
+/* Blocks for so many rows, a few a multiprocessor; 0: not of these columns. */
+static unsigned warps_for(const ses_cuda *g, int64_t rows, int64_t cols, bool aligned, int blocks)
+{
+    int64_t all = ceil_div(rows, WARPS * PAIR), most = (int64_t)g->cores * blocks;
+    if (!aligned || cols % QUAD_COLS || cols > MOST_QUADS * QUAD_COLS) return 0;
+    return (unsigned)(all < most ? all : most);
+}
+
+/* f(K) for the K of so many columns. */
+template <class F> static void by_quads(int64_t cols, F f)
+{
+    switch (cols / QUAD_COLS) {
+    case 1: return f(std::integral_constant<int, 1>());
+    case 2: return f(std::integral_constant<int, 2>());
+    case 3: return f(std::integral_constant<int, 3>());
+    default: return f(std::integral_constant<int, 4>());
+    }
+}
+
+/* How a kernel over packs is launched; threads 0: not of these columns. */
 struct by_packs {
     unsigned blocks, threads;
 };
@@ -178,7 +287,10 @@ static void norm(ses_exec *x, ses_real *y, ses_real *s, ses_real *stat, const se
     bool aligned = whole_packs(y) && whole_packs(s) && whole_packs(a) && whole_packs(res);
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     by_packs p = packs_for<T>(x->cuda, rows, cols, aligned);
-    if (p.threads)
+    unsigned warps = warps_for(x->cuda, rows, cols, aligned, 2);
+    if (warps)
+        by_quads(cols, [&](auto K) { norm_warps<T, decltype(K)::value><<<warps, BLOCK, 0, stream>>>(f); });
+    else if (p.threads)
         norm_packs<T><<<p.blocks, p.threads, 0, stream>>>(f);
     else
         norm_rows<T><<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, stream>>>(f);
@@ -282,6 +394,70 @@ template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_bwd_packs(no
     for (int k = 0; k < N && mine && b.part; k++) b.part[blockIdx.x * b.cols + j + k] = sum[k];
 }
 
+/* As norm_warps; at the end the warps of a block add up their columns for gain and bias. */
+template <class T, int K> __global__ void __launch_bounds__(BLOCK, 2) norm_bwd_warps(norm_grad<T> b)
+{
+    __shared__ float2 sums[WARPS][K * QUAD_COLS];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int64_t first = ((int64_t)blockIdx.x * WARPS + warp) * PAIR;
+    float gain[4 * K];
+    float2 sum[4 * K] = {};
+#pragma unroll
+    for (int k = 0; k < 4 * K; k++) gain[k] = b.gain[(k / 4 * WARP + lane) * 4 + k % 4];
+    for (; first < b.rows; first += (int64_t)gridDim.x * WARPS * PAIR) {
+        quad<T> dy[PAIR][K], s[PAIR][K];
+#pragma unroll
+        for (int r = 0; r < PAIR; r++)
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                int64_t at = (first + r) * b.cols + (k * WARP + lane) * 4;
+                if (first + r >= b.rows) continue;
+                dy[r][k] = *(const quad<T> *)(b.dy + at), s[r][k] = *(const quad<T> *)(b.s + at);
+            }
+#pragma unroll
+        for (int r = 0; r < PAIR; r++) {
+            int64_t row = first + r;
+            if (row >= b.rows) continue; /* the whole warp */
+            float mean = b.stat[2 * row], rstd = b.stat[2 * row + 1], g_sum = 0, gx_sum = 0;
+#pragma unroll
+            for (int k = 0; k < 4 * K; k++) {
+                float d = num(dy[r][k / 4].at[k % 4]), g = product_of(d, gain[k]);
+                float xhat = (num(s[r][k / 4].at[k % 4]) - mean) * rstd;
+                g_sum += g;
+                gx_sum += g * xhat;
+                sum[k] = plus(sum[k], make_float2(d * xhat, d));
+            }
+            float g_mean = warp_sum(g_sum) / (float)b.cols, gx_mean = warp_sum(gx_sum) / (float)b.cols;
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+                int64_t at = row * b.cols + (k * WARP + lane) * 4;
+                float ds[4], keep[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    float g = product_of(num(dy[r][k].at[i]), gain[4 * k + i]);
+                    ds[i] = rstd * (g - g_mean - (num(s[r][k].at[i]) - mean) * rstd * gx_mean);
+                }
+                if (b.dres.data) put_quad(b.dres, at, ds);
+                if (!b.da.data) continue;
+                if (b.drop.threshold) drop_pack<4>(keep, b.key, at, b.drop);
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    if (b.drop.threshold) ds[i] *= keep[i];
+                put_quad(b.da, at, ds);
+            }
+        }
+    }
+    if (!b.part) return;
+#pragma unroll
+    for (int k = 0; k < 4 * K; k++) sums[warp][(k / 4 * WARP + lane) * 4 + k % 4] = sum[k];
+    __syncthreads();
+    for (int j = threadIdx.x; j < K * QUAD_COLS; j += BLOCK) {
+        float2 total = sums[0][j];
+        for (int w = 1; w < WARPS; w++) total = plus(total, sums[w][j]);
+        b.part[blockIdx.x * b.cols + j] = total;
+    }
+}
+
 /* Two passes: the sums over rows come first, for da may be dy. */
 template <class T> static void bwd_by_rows(ses_exec *x, const norm_grad<T> &b, float *dgain, float *dbias)
 {
@@ -318,14 +494,20 @@ static void norm_bwd(ses_exec *x, ses_sink da, ses_sink dres, ses_real *dgain, s
     bool aligned = whole_packs(da.data) && whole_packs(dres.data) && whole_packs(dy) && whole_packs(s) &&
                    !(da.data && da.wide) && !(dres.data && dres.wide);
     by_packs p = packs_for<T>(x->cuda, rows, cols, aligned);
-    if (!p.threads) return bwd_by_rows<T>(x, b, dgain, dbias);
+    unsigned warps = warps_for(x->cuda, rows, cols, aligned, 2), blocks = warps ? warps : p.blocks;
+    if (!blocks) return bwd_by_rows<T>(x, b, dgain, dbias);
     bool sums = dgain || dbias;
-    if (sums) b.part = (float2 *)scratch_lock(x->cuda, (size_t)(p.blocks * cols) * sizeof *b.part);
+    cudaStream_t stream = ses_cuda_stream(x->cuda);
+    if (sums) b.part = (float2 *)scratch_lock(x->cuda, (size_t)(blocks * cols) * sizeof *b.part);
     if (sums && !b.part) return;
-    norm_bwd_packs<T><<<p.blocks, p.threads, 0, ses_cuda_stream(x->cuda)>>>(b);
+    if (warps)
+        by_quads(cols,
+                 [&](auto K) { norm_bwd_warps<T, decltype(K)::value><<<warps, BLOCK, 0, stream>>>(b); });
+    else
+        norm_bwd_packs<T><<<p.blocks, p.threads, 0, stream>>>(b);
     launched(x->cuda);
     if (!sums) return;
-    add_strips2(x, b.part, p.blocks, cols, dgain, dbias);
+    add_strips2(x, b.part, blocks, cols, dgain, dbias);
     scratch_unlock(x->cuda);
 }
 
