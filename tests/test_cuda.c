@@ -97,6 +97,9 @@ static void test_optimizers(void)
     cpu->k.lamb(&cpu->exec, u.host, w.host, g.host, m.host, v.host, N, &adam);
     gpu->k.lamb(&gpu->exec, u.gpu, w.gpu, g.gpu, m.gpu, v.gpu, N, &adam);
     agree("lamb u", u, 1e-6), agree("lamb v", v, 1e-6);
+    cpu->k.lamb_move(&cpu->exec, w.host, u.host, N, 1e-2);
+    gpu->k.lamb_move(&gpu->exec, w.gpu, u.gpu, N, 1e-2);
+    agree("lamb_move", w, 1e-6);
     cpu->k.sgd(&cpu->exec, w.host, g.host, m.host, N, &sgd);
     gpu->k.sgd(&gpu->exec, w.gpu, g.gpu, m.gpu, N, &sgd);
     agree("sgd w", w, 1e-6), agree("sgd buf", m, 1e-6);

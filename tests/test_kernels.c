@@ -201,6 +201,13 @@ static void run_lamb(call *c)
     c->k.lamb(&c->x, c->out[0], c->in[1], c->in[0], c->out[1], c->out[2], n, &o[c->mode]);
 }
 
+static void run_lamb_move(call *c)
+{
+    int64_t n = c->rows * c->cols;
+    memcpy(c->out[0], c->in[0], (size_t)n * sizeof *c->in[0]);
+    c->k.lamb_move(&c->x, c->out[0], c->in[1], n, c->mode ? 0.5 : 1e-3);
+}
+
 /* A difference may be rel of the value plus abs of the largest value of the array, or of in[0] (times that of
  * in[1]) where that is larger and `by_input` is 1 (2). Both 0: equal bits. */
 static const struct {
@@ -241,6 +248,7 @@ static const struct {
     { "adamw", run_adamw, 2, false, { EACH, EACH, EACH }, 5e-7, 2e-7, 0 },
     { "sgd", run_sgd, 3, false, { EACH, EACH }, 5e-7, 3e-7, 0 },
     { "lamb", run_lamb, 2, false, { EACH, EACH, EACH }, 8e-7, 2e-7, 0 },
+    { "lamb_move", run_lamb_move, 2, false, { EACH }, 2e-7, 3e-7, 0 },
 };
 
 static const ses_key test_key = { 2024, 0, 0 };

@@ -9,6 +9,8 @@
 #include "base/rng.h"
 #include "sesame/tensor.h"
 
+#include <math.h>
+
 /* What a kernel runs on: threads on a CPU, a stream on a GPU. */
 typedef struct ses_exec {
     ses_pool *pool;
@@ -169,6 +171,12 @@ typedef struct ses_table {
 typedef struct ses_adamw {
     double lr, beta1, beta2, eps, decay, correction1, correction2, scale;
 } ses_adamw;
+
+/* |w| / |u| of sums of squares; 1 where either is 0. */
+SES_HD static inline double ses_lamb_trust(double squares_w, double squares_u)
+{
+    return squares_w > 0 && squares_u > 0 ? sqrt(squares_w) / sqrt(squares_u) : 1;
+}
 
 /* A tensor's share of adamw_list. */
 typedef struct ses_adamw_part {

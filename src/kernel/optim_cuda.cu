@@ -132,6 +132,30 @@ static void lamb(ses_exec *x, ses_real *u, const ses_real *w, const ses_real *g,
          [=] __device__(int64_t i) { u[i] = adam_step(a, a.scale * g[i], m + i, v + i) + a.decay * w[i]; });
 }
 
+/* part: sums of squares of w and of u; each block adds them up once more. */
+static __global__ void move_by_norms(ses_real *w, const ses_real *u, int64_t n, const double *part, double lr)
+{
+    double squares_w = block_total(PARTS, [=](int64_t i) { return part[i]; }),
+           squares_u = block_total(PARTS, [=](int64_t i) { return part[PARTS + i]; });
+    float by = (float)(-lr * ses_lamb_trust(squares_w, squares_u));
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) w[i] += by * u[i];
+}
+
+static void lamb_move(ses_exec *x, ses_real *w, const ses_real *u, int64_t n, double lr)
+{
+    cudaStream_t stream = ses_cuda_stream(x->cuda);
+    double *part = n > 0 ? (double *)scratch_lock(x->cuda, 2 * PARTS * sizeof *part) : NULL;
+    if (!part) return;
+    square_parts<<<PARTS, BLOCK, 0, stream>>>(part, w, n);
+    launched(x->cuda);
+    square_parts<<<PARTS, BLOCK, 0, stream>>>(part + PARTS, u, n);
+    launched(x->cuda);
+    move_by_norms<<<blocks_for(x->cuda, n), BLOCK, 0, stream>>>(w, u, n, part, lr);
+    launched(x->cuda);
+    scratch_unlock(x->cuda);
+}
+
 static void sgd(ses_exec *x, ses_real *w, const ses_real *g, ses_real *buf, int64_t n, const ses_sgd *o)
 {
     float lr = (float)o->lr, momentum = (float)o->momentum, keep = (float)o->keep, decay = (float)o->decay,
@@ -207,5 +231,6 @@ static void adafactor_each(ses_exec *x, ses_real *u, ses_real *v, const ses_real
 void ses_cuda_optim(ses_kernels *k)
 {
     k->adamw = adamw, k->adamw_list = adamw_list, k->sgd = sgd, k->lamb = lamb;
+    k->lamb_move = lamb_move;
     k->adafactor_matrix = adafactor_matrix, k->adafactor_each = adafactor_each;
 }

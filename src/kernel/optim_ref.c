@@ -101,6 +101,12 @@ void ses_k_lamb_ref(ses_exec *x, ses_real *u, const ses_real *w, const ses_real 
     ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), lamb_chunk, &s);
 }
 
+void ses_k_lamb_move_ref(ses_exec *x, ses_real *w, const ses_real *u, int64_t n, double lr)
+{
+    double squares_w = ses_k_sum_squares_ref(x, w, n), squares_u = ses_k_sum_squares_ref(x, u, n);
+    ses_k_scale_ref(x, (ses_sink){ w, true }, u, (ses_real)(-lr * ses_lamb_trust(squares_w, squares_u)), n);
+}
+
 typedef struct factors {
     ses_real *u, *row, *col; /* row is v where each element has its own */
     const ses_real *g;

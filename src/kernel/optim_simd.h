@@ -113,3 +113,9 @@ void VF_NAME(ses_k_lamb)(ses_exec *x, float *u, const float *w, const float *g, 
     lamb s = { u, m, v, w, g, n, *o };
     ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), lamb_chunk, &s);
 }
+
+void VF_NAME(ses_k_lamb_move)(ses_exec *x, float *w, const float *u, int64_t n, double lr)
+{
+    double squares_w = VF_NAME(ses_k_sum_squares)(x, w, n), squares_u = VF_NAME(ses_k_sum_squares)(x, u, n);
+    VF_NAME(ses_k_scale)(x, (ses_sink){ w, true }, u, (float)(-lr * ses_lamb_trust(squares_w, squares_u)), n);
+}

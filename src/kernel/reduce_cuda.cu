@@ -41,20 +41,6 @@ static void act_bwd_sum(ses_exec *x, ses_sink da, ses_sink sum, const ses_real *
     });
 }
 
-enum { PARTS = 1024 };
-
-__global__ void square_parts(double *part, const ses_real *a, int64_t n)
-{
-    double sum = 0;
-    int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-        float v = a[i];
-        sum += (double)v * v;
-    }
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) part[blockIdx.x] = sum;
-}
-
 /* The one kernel that waits for the GPU: its result is the host's. */
 static double sum_squares(ses_exec *x, const ses_real *a, int64_t n)
 {

@@ -170,4 +170,19 @@ template <class F> __device__ static inline double block_total(int64_t n, F valu
     return block_sum(sum);
 }
 
+enum { PARTS = 1024 };
+
+/* Sums of squares of a, one a block. */
+static __global__ void square_parts(double *part, const ses_real *a, int64_t n)
+{
+    double sum = 0;
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+        float v = a[i];
+        sum += (double)v * v;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) part[blockIdx.x] = sum;
+}
+
 #endif

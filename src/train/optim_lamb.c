@@ -2,8 +2,6 @@
  *     u = m^ / (sqrt(v^) + eps) + decay w,    w -= lr |w| / |u| u    (|w| / |u| is 1 where either is 0) */
 #include "optim_kind.h"
 
-#include <math.h>
-
 static void step(const ses_optim_call *c)
 {
     ses_exec *x = &c->dev->exec;
@@ -12,9 +10,7 @@ static void step(const ses_optim_call *c)
     ses_real *value = ses_values(c->w);
     int64_t n = ses_count(c->w);
     k->lamb(x, c->scratch, value, c->w->grad, c->state[0], c->state[1], n, &a);
-    double w = sqrt(k->sum_squares(x, value, n)), u = sqrt(k->sum_squares(x, c->scratch, n));
-    double trust = w > 0 && u > 0 ? w / u : 1;
-    k->scale(x, (ses_sink){ value, true }, c->scratch, (ses_real)(-c->lr * trust), n);
+    k->lamb_move(x, value, c->scratch, n, c->lr);
 }
 
 const ses_optim_kind ses_optim_lamb = {
