@@ -144,8 +144,8 @@ template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_packs(norm_a
     }
 }
 
-/* Rows of up to MOST_QUADS times 128 columns: a warp takes PAIR of them at a time, K fours of neighbors a lane,
- * and waits for nobody. */
+/* Rows of up to MOST_QUADS times 128 columns: a warp takes PAIR of them at a time, K fours of neighbors a
+ * lane, and waits for nobody. */
 enum { MOST_QUADS = 4, PAIR = 2, QUAD_COLS = 4 * WARP };
 
 template <class T> struct alignas(4 * sizeof(T)) quad {
