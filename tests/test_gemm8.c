@@ -54,12 +54,38 @@ static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, s
     k->round_rows(x, want, g->c, g->m, g->n);
     ses_gemm unwritten = *g;
     unwritten.c = unwritten.pre = NULL;
-    k->gemm8(x, &unwritten, a, to);
+    k->gemm8(x, &unwritten, a, &(ses_rows_end){ .to = to });
     CHECK_MSG(!memcmp(to.q, want.q, (size_t)width * 4) &&
                   !memcmp(to.scale, want.scale, (size_t)g->m * sizeof(float)),
               "%dx%dx%d", (int)g->m, (int)g->n, (int)g->k);
     free(want.q), free(want.scale);
     for (int i = 0; i < 2; i++) fence_free(&f[i]);
+}
+
+/* Rows normed on the way, of A rounded on the way, are those of one kernel after the other, and so are their
+ * bytes. */
+static void same_normed(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_rows8 a)
+{
+    fence f[5] = { 0 };
+    size_t count = (size_t)(g->m * g->n), width = (size_t)(g->m * ses_quads(g->n));
+    const float *gain = fill(&f[0], g->n, 7), *bias = fill(&f[1], g->n, 8),
+                *res = fill(&f[2], g->m * g->n, 9);
+    float *want = malloc(count * sizeof *want), *got = fence_floats(&f[3], count);
+    uint8_t *bytes = malloc(4 * width), *to = (uint8_t *)fence_floats(&f[4], width);
+    float *scale = malloc(2 * (size_t)g->m * sizeof *scale);
+    ses_gemm plain = *g;
+    plain.act = SES_ACT_NONE, plain.pre = NULL, plain.c = want;
+    k->gemm8(x, &plain, a, NULL);
+    k->norm(x, want, NULL, NULL, want, res, gain, bias, g->m, g->n, 1e-12, NULL);
+    k->round_rows(x, (ses_rows8){ bytes, scale }, want, g->m, g->n);
+    plain.c = got;
+    ses_rows_end end = { .gain = gain, .bias = bias, .res = res, .eps = 1e-12, .to = { to, scale + g->m } };
+    k->gemm8(x, &plain, (ses_rows8){ 0 }, &end);
+    CHECK_MSG(!memcmp(got, want, count * sizeof *got) && !memcmp(to, bytes, 4 * width) &&
+                  !memcmp(scale, scale + g->m, (size_t)g->m * sizeof *scale),
+              "%dx%dx%d", (int)g->m, (int)g->n, (int)g->k);
+    free(want), free(bytes), free(scale);
+    for (int i = 0; i < 5; i++) fence_free(&f[i]);
 }
 
 /* Without an activation C is what stands before it. */
@@ -68,7 +94,7 @@ static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
     fence f = { 0 };
     ses_gemm plain = *g;
     plain.act = SES_ACT_NONE, plain.pre = NULL, plain.c = fence_floats(&f, (size_t)(g->m * g->n));
-    k->gemm8(x, &plain, a, (ses_rows8){ 0 });
+    k->gemm8(x, &plain, a, NULL);
     CHECK_MSG(!memcmp(plain.c, g->pre, (size_t)(g->m * g->n) * sizeof(float)), "%dx%dx%d", (int)g->m,
               (int)g->n, (int)g->k);
     fence_free(&f);
@@ -87,9 +113,10 @@ static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
     ses_rows8 a = { q, scale };
     k->round_rows(x, a, p->a, p->m, p->k);
     ses_gemm g = product(p, packed, SES_I8);
-    k->gemm8(x, &g, a, (ses_rows8){ 0 });
+    k->gemm8(x, &g, a, NULL);
     same_rounded(x, k, &g, a);
     same_plain(x, k, &g, a);
+    same_normed(x, k, &g, a);
     fence_free(&fp), fence_free(&fq), fence_free(&fs);
 }
 

@@ -71,27 +71,38 @@ static void row_of(const ses_gemm *g, ses_real *c, ses_real *pre, const uint8_t 
     }
 }
 
-typedef struct rounded {
+typedef struct rows_job {
     const ses_gemm *g;
-    ses_rows8 a, to;
-} rounded;
+    ses_rows8 a;
+    const ses_rows_end *end;
+} rows_job;
 
-_Static_assert(SES_GEMM8_WIDTH * sizeof(ses_real) <= SES_SCRATCH, "scratch");
+_Static_assert((SES_GEMM8_WIDTH + 1) * sizeof(ses_real) + SES_GEMM8_DEPTH <= SES_SCRATCH, "scratch");
 
-static void rounded_row(void *ctx, int64_t i, void *scratch)
+static void whole_row(void *ctx, int64_t i, void *scratch)
 {
-    const rounded *r = ctx;
+    const rows_job *r = ctx;
     const ses_gemm *g = r->g;
-    row_of(g, scratch, NULL, r->a.q + i * 4 * ses_quads(g->k), r->a.scale[i]);
-    ses_k_round_rows_ref(NULL, (ses_rows8){ r->to.q + i * 4 * ses_quads(g->n), r->to.scale + i }, scratch, 1,
-                         g->n);
+    ses_real *row = scratch, *scale = row + g->n;
+    ses_rows8 a = { r->a.q + i * 4 * ses_quads(g->k), r->a.scale + i }, to = r->end->to;
+    if (!r->a.q) {
+        a = (ses_rows8){ (uint8_t *)(scale + 1), scale };
+        ses_k_round_rows_ref(NULL, a, g->a + i * g->k, 1, g->k);
+    }
+    row_of(g, r->end->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
+    if (!r->end->gain && to.q)
+        ses_k_round_rows_ref(NULL, (ses_rows8){ to.q + i * 4 * ses_quads(g->n), to.scale + i }, row, 1, g->n);
 }
 
-void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, ses_rows8 a, ses_rows8 to)
+void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, ses_rows8 a, const ses_rows_end *end)
 {
-    rounded r = { g, a, to };
-    if (to.q) ses_parallel(x->pool, g->m, rounded_row, &r);
-    for (int64_t i = 0; !to.q && i < g->m; i++)
+    rows_job r = { g, a, end };
+    for (int64_t i = 0; !end && i < g->m; i++)
         row_of(g, g->c + i * g->ldc, g->pre ? g->pre + i * g->ldc : NULL, a.q + i * 4 * ses_quads(g->k),
                a.scale[i]);
+    if (!end) return;
+    ses_parallel(x->pool, g->m, whole_row, &r);
+    if (!end->gain) return;
+    ses_k_norm_ref(x, g->c, NULL, NULL, g->c, end->res, end->gain, end->bias, g->m, g->n, end->eps, NULL);
+    if (end->to.q) ses_k_round_rows_ref(x, end->to, g->c, g->m, g->n);
 }

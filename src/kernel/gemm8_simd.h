@@ -2,6 +2,7 @@
 #include "gemm8_tile.h"
 #include "gemm_pack.h"
 #include "gemm_put.h"
+#include "norm_row.h"
 
 typedef struct head8 { /* at the beginning of what is packed; then scale[width], excess[width], panels */
     int32_t dot;       /* this processor has the instruction for a step */
@@ -66,19 +67,17 @@ static tile8_fn *const tile8[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(step), TILE
 /* ---- the product ---- */
 
 enum {
-    ROWS8 = 192,     /* rows of a chunk */
-    WORK8 = 1 << 20, /* multiply-adds worth a chunk */
-    FEW8 = 8,        /* rows that take as long as one */
-    ROUNDED8 = 32,   /* rows of a chunk that holds them until they are rounded */
+    ROWS8 = 192,      /* rows of a chunk */
+    WORK8 = 1 << 20,  /* multiply-adds worth a chunk */
+    FEW8 = 8,         /* rows that take as long as one */
+    ROWS8_WHOLE = 32, /* rows of a chunk that takes them to their end */
 };
-
-_Static_assert(ROUNDED8 *SES_GEMM8_WIDTH * 4 <= SES_SCRATCH, "scratch");
 
 typedef struct job8 {
     ses_gemm g;
-    ses_rows8 a, to;
+    ses_rows8 a;
+    const ses_rows_end *end;
     panels8 b;
-    int64_t first;               /* the row of A that C begins with */
     int64_t rows, group, groups; /* as in gemm_simd.h */
 } job8;
 
@@ -96,11 +95,11 @@ static void run_panel8(const job8 *b, int64_t i, int64_t end, int64_t j)
     bool direct = g->act == SES_ACT_NONE && !g->pre && !g->add && j + width <= g->n; /* whole vectors */
     if (direct) in.ldt = g->ldc, in.bias = g->bias ? g->bias + j : NULL;
     for (; tiles > 0; tiles--) {
-        int64_t rows = (end - i + tiles - 1) / tiles, at = i - b->first;
+        int64_t rows = (end - i + tiles - 1) / tiles;
         in.a = b->a.q + i * 4 * quads, in.a_scale = b->a.scale + i;
-        tile8[b->b.dot][rows - 1][width / VF_LANES - 1](direct ? g->c + at * g->ldc + j : tile, &in);
+        tile8[b->b.dot][rows - 1][width / VF_LANES - 1](direct ? g->c + i * g->ldc + j : tile, &in);
         if (!direct)
-            tile_put(g, (tile_turn){ true, true }, tile, at, rows, j, tile_min(TILE_COLS, g->n - j), true);
+            tile_put(g, (tile_turn){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, g->n - j), true);
         i += rows;
     }
 }
@@ -122,34 +121,79 @@ static void round_row(ses_rows8 to, int64_t r, const float *a, int64_t cols)
     round_bytes(to.q + r * width, a, cols, width, factor(most));
 }
 
-/* Whole rows of C, kept in the second-level cache until they are rounded. */
-static void rounded_chunk(void *ctx, int64_t index, void *scratch)
+/* Row i of the product, which is at c. */
+static void end_row(const job8 *b, int64_t i, float *c)
 {
-    job8 b = *(const job8 *)ctx;
+    const ses_rows_end *end = b->end;
+    const ses_gemm *g = &b->g;
+    if (end->gain) {
+        norm_job norm = { .a = c, .gain = end->gain, .bias = end->bias, .cols = g->n, .eps = end->eps };
+        norm.s = c, norm.y = c = g->c + i * g->ldc;
+        norm.res = end->res ? end->res + i * g->n : NULL;
+        norm_row(&norm, 0, NULL);
+    }
+    if (end->to.q) round_row(end->to, i, c, g->n);
+}
+
+/* Scratch of a row that is taken to its end: numbers of C, and of A rounded. */
+static int64_t row_bytes(const ses_gemm *g) { return 4 * (g->n + 1 + ses_quads(g->k)); }
+
+_Static_assert(TILE_ROWS * 4 * (SES_GEMM8_WIDTH + 1 + SES_GEMM8_DEPTH / 4) <= SES_SCRATCH, "scratch");
+
+/* What the end of these rows reads and writes, brought near by the last panels: what comes earlier is gone by
+ * then. */
+static void prefetch_end(const job8 *b, ses_range rows, int64_t left)
+{
+    enum { LINE = 16, LAST = 4 };
+    if (!b->end->gain || left > LAST) return;
+    int64_t step = ses_chunks(rows.end - rows.begin, LAST), i = rows.begin + (LAST - left) * step;
+    for (int64_t end = tile_min(i + step, rows.end); i < end; i++)
+        for (int64_t at = 0; at < b->g.n; at += LINE) {
+            if (b->end->res) __builtin_prefetch(b->end->res + i * b->g.n + at, 0, 2);
+            __builtin_prefetch(b->g.c + i * b->g.ldc + at, 1, 2);
+        }
+}
+
+/* Whole rows of C, kept in the second-level cache until their end. */
+static void whole_rows(void *ctx, int64_t index, void *scratch)
+{
+    const job8 *all = ctx;
+    job8 b = *all;
     ses_range rows = ses_chunk(b.g.m, b.rows, index);
-    b.first = rows.begin;
-    b.g.c = scratch, b.g.ldc = b.g.n, b.g.pre = NULL;
-    for (int64_t j = 0; j < b.g.n; j += TILE_COLS) run_panel8(&b, rows.begin, rows.end, j);
-    for (int64_t r = rows.begin; r < rows.end; r++)
-        round_row(b.to, r, b.g.c + (r - rows.begin) * b.g.n, b.g.n);
+    int64_t n = rows.end - rows.begin, width = 4 * ses_quads(b.g.k);
+    float *c = scratch, *scale = c + n * b.g.n;
+    b.g.c = c, b.g.ldc = b.g.n, b.g.pre = NULL;
+    if (all->a.q) {
+        b.a.q += rows.begin * width, b.a.scale += rows.begin;
+    } else {
+        b.a = (ses_rows8){ (uint8_t *)(scale + n), scale };
+        for (int64_t r = 0; r < n; r++) round_row(b.a, r, b.g.a + (rows.begin + r) * b.g.k, b.g.k);
+    }
+    for (int64_t j = 0; j < b.g.n; j += TILE_COLS) {
+        prefetch_end(all, rows, ses_chunks(b.g.n - j, TILE_COLS));
+        run_panel8(&b, 0, n, j);
+    }
+    for (int64_t r = 0; r < n; r++) end_row(all, rows.begin + r, c + r * b.g.n);
 }
 
 /* As many chunks as keep all threads busy to the end: what a chunk is changes no bit. */
-static void run_rounded(ses_exec *x, job8 *b)
+static void run_whole_rows(ses_exec *x, job8 *b)
 {
-    int64_t threads = ses_pool_threads(x->pool), chunks = ses_chunks(b->g.m, ROUNDED8);
-    if (chunks < 4 * threads) chunks = tile_min(4 * threads, ses_chunks(b->g.m, 2 * TILE_ROWS));
+    int64_t most = tile_min(ROWS8_WHOLE, SES_SCRATCH / row_bytes(&b->g));
+    int64_t threads = ses_pool_threads(x->pool), chunks = ses_chunks(b->g.m, most);
+    if (chunks < 4 * threads)
+        chunks = tile_min(4 * threads, ses_chunks(b->g.m, tile_min(most, 2 * TILE_ROWS)));
     chunks = ses_chunks(chunks, threads) * threads;
     b->rows = ses_chunks(b->g.m, chunks);
-    ses_parallel(x->pool, ses_chunks(b->g.m, b->rows), rounded_chunk, b);
+    ses_parallel(x->pool, ses_chunks(b->g.m, b->rows), whole_rows, b);
 }
 
-void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, ses_rows8 a, ses_rows8 to)
+void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, ses_rows8 a, const ses_rows_end *end)
 {
     if (g->m <= 0 || g->n <= 0) return;
-    job8 b = { .g = *g, .a = a, .to = to, .b = panels_of(g->packed, g->n) };
-    if (to.q) {
-        run_rounded(x, &b);
+    job8 b = { .g = *g, .a = a, .end = end, .b = panels_of(g->packed, g->n) };
+    if (end) {
+        run_whole_rows(x, &b);
         return;
     }
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;

@@ -68,6 +68,14 @@ struct ses_rows8 {
     ses_real *scale;
 };
 
+/* What becomes of whole rows of a product before they leave the cache. */
+typedef struct ses_rows_end {
+    const ses_real *gain, *bias; /* gain not NULL: C = norm(C + res), as the kernel norm computes it */
+    const ses_real *res;         /* [m][n] or NULL */
+    double eps;
+    ses_rows8 to; /* q not NULL: they are rounded as by round_rows; without gain C is not written then */
+} ses_rows_end;
+
 /* The three products of a linear layer, all matrices contiguous: A B', A B and A' B are [m, n]. */
 ses_gemm ses_gemm_nt(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);
 ses_gemm ses_gemm_nn(ses_real *c, const ses_real *a, const ses_real *b, int64_t m, int64_t n, int64_t k);

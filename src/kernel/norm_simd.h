@@ -1,68 +1,11 @@
 /* Layer norm over the vector vocabulary; norm_ref.c says what it computes. */
-#include "vec_loop.h"
+#include "norm_row.h"
 #include "vecmath.h"
-
-#include <math.h>
-
-typedef struct forward {
-    float *y, *s, *stat;
-    const float *a, *res, *gain, *bias;
-    int64_t rows, cols;
-    double eps;
-} forward;
-
-typedef struct row {
-    const float *a, *res, *s;
-    float *to; /* where a + res is kept for the passes to come */
-    vf mean;
-} row;
-
-VF_INLINE vf_pair add_input(vf_pair sum, void *ctx, int64_t i, int64_t left)
-{
-    const row *r = ctx;
-    vf v = vf_get(r->a + i, left);
-    if (r->res) v = vf_add(v, vf_get(r->res + i, left));
-    if (r->to) vf_put(r->to + i, v, left);
-    sum.a = vf_add(sum.a, v);
-    return sum;
-}
-
-VF_INLINE vf_pair add_deviation(vf_pair sum, void *ctx, int64_t i, int64_t left)
-{
-    const row *r = ctx;
-    vf d = vf_until(vf_sub(vf_get(r->s + i, left), r->mean), vf_zero(), left);
-    sum.a = vf_add(sum.a, d);
-    sum.b = vf_fma(d, d, sum.b);
-    return sum;
-}
-
-/* The mean is a float plus a small rest, which the second pass finds: exact also where it is much larger
- * than the deviations. */
-static void norm_row(const forward *f, int64_t at, float *stat)
-{
-    float *y = f->y + at;
-    row r = { .a = f->a + at };
-    if (f->res) r.res = f->res + at, r.to = y;
-    if (f->s) r.to = f->s + at;
-    r.s = r.to ? r.to : r.a;
-    float mean = (float)(sum_row(f->cols, add_input, &r).a / f->cols);
-    r.mean = vf_set1(mean);
-    sum_pair d = sum_row(f->cols, add_deviation, &r);
-    double rest = d.a / f->cols, var = d.b / f->cols - rest * rest;
-    double rstd = 1 / sqrt((var > 0 || var != var ? var : 0) + f->eps);
-    vf vrest = vf_set1((float)rest), vrstd = vf_set1((float)rstd);
-    for (int64_t i = 0; i < f->cols; i += VF_LANES) {
-        int64_t left = f->cols - i;
-        vf xhat = vf_mul(vf_sub(vf_sub(vf_get(r.s + i, left), r.mean), vrest), vrstd);
-        vf_put(y + i, vf_fma(xhat, vf_get(f->gain + i, left), vf_get(f->bias + i, left)), left);
-    }
-    if (stat) stat[0] = (float)(mean + rest), stat[1] = (float)rstd;
-}
 
 static void norm_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const forward *f = ctx;
+    const norm_job *f = ctx;
     ses_range r = ses_chunk(f->rows, ses_chunk_rows(f->cols), chunk);
     for (int64_t i = r.begin; i < r.end; i++) norm_row(f, i * f->cols, f->stat ? f->stat + 2 * i : NULL);
 }
@@ -75,7 +18,7 @@ void VF_NAME(ses_k_norm)(ses_exec *x, float *y, float *s, float *stat, const flo
         VF_NAME(ses_k_dropout)(x, (ses_sink){ s, false }, a, rows * cols, drop->rate, drop->key);
         a = s;
     }
-    forward f = { y, s, stat, a, res, gain, bias, rows, cols, eps };
+    norm_job f = { y, s, stat, a, res, gain, bias, rows, cols, eps };
     ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), norm_rows, &f);
 }
 

@@ -146,3 +146,11 @@ ses_tensor *ses_norm_run_dropped(ses_tape *t, ses_norm n, ses_tensor *x, double 
     if (n.bias) return ses_layer_norm_dropped(t, x, rate, residual, n.gain, n.bias, eps);
     return ses_norm_run(t, n, ses_dropout(t, x, rate), residual, eps);
 }
+
+ses_tensor *ses_dense_run_normed(ses_tape *t, ses_dense d, ses_tensor *x, ses_norm n, double rate,
+                                 ses_tensor *residual, double eps)
+{
+    if (!d.down && n.bias && ses_tape_device(t)->host && ses_linear_norm_takes(t, d.w))
+        return ses_linear_norm(t, x, d.w, d.b, d.order, residual, n.gain, n.bias, eps);
+    return ses_norm_run_dropped(t, n, ses_dense_run(t, d, x, SES_ACT_NONE), rate, residual, eps);
+}

@@ -40,6 +40,9 @@ ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tens
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps);
 ses_tensor *ses_norm_run_dropped(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,
                                  double eps); /* of x dropped out */
+/* norm(d(x) dropped out + residual) */
+ses_tensor *ses_dense_run_normed(ses_tape *t, ses_dense d, ses_tensor *x, ses_norm n, double rate,
+                                 ses_tensor *residual, double eps);
 
 /* Sequences on the device: what a stack reads. */
 typedef struct ses_seqs {

@@ -187,11 +187,6 @@ static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const 
     in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
 }
 
-static ses_tensor *out(const ses_attend *a, ses_pass *p, ses_tensor *y)
-{
-    return ses_dense_run(p->tape, a->out, y, SES_ACT_NONE);
-}
-
 static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_pass *p, const ses_common *all,
                           ses_tensor *x, int i)
 {
@@ -201,7 +196,7 @@ static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_pass *p, c
         k->ways->project(k, p, all, x, &in, i);
     else
         project(&l->self, l, p, all, x, x, &in);
-    return out(&l->self, p, ses_attend_run(k, p, all, in, l->reach, i));
+    return ses_attend_run(k, p, all, in, l->reach, i);
 }
 
 static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass *p, const ses_common *all,
@@ -211,7 +206,7 @@ static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass
     project(&l->cross, l, p, all, x, all->memory, &in);
     if (p->batch->cache) ses_cache_cross(p, i, &in);
     const ses_seqs *from = p->batch->cache ? &p->source : &p->in;
-    return out(&l->cross, p, attend_run(k, p, all->seqs, from, in, SES_QKV_APART, l->reach, i));
+    return attend_run(k, p, all->seqs, from, in, SES_QKV_APART, l->reach, i);
 }
 
 static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
@@ -221,27 +216,28 @@ static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
                              : ses_dense_run_before(p->tape, l->up, x, c->act, &l->down);
     if (c->fused_gate) h = ses_glu(p->tape, h, c->act);
     if (l->gate.w) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->act), h);
-    h = ses_dropout(p->tape, h, c->drop_act);
-    return ses_dense_run(p->tape, l->down, h, SES_ACT_NONE);
+    return ses_dropout(p->tape, h, c->drop_act);
 }
 
-/* x + f(norm(x)), or norm(x + f(x)); what f gives is dropped out at this rate. */
+/* x + f(norm(x)), or norm(x + f(x)); what f gives, by the layer d at its end, is dropped out at this rate. */
 static ses_tensor *before(ses_pass *p, ses_norm n, ses_tensor *x)
 {
     return p->c->place == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm_eps) : x;
 }
 
-static ses_tensor *after(ses_pass *p, ses_norm n, ses_tensor *y, double rate, ses_tensor *x)
+static ses_tensor *after(ses_pass *p, ses_dense d, ses_norm n, ses_tensor *y, double rate, ses_tensor *x)
 {
-    if (p->c->place == SES_PRE_NORM) return ses_add(p->tape, x, ses_dropout(p->tape, y, rate));
-    return ses_norm_run_dropped(p->tape, n, y, rate, x, p->c->norm_eps);
+    ses_tape *t = p->tape;
+    if (p->c->place == SES_PRE_NORM)
+        return ses_add(t, x, ses_dropout(t, ses_dense_run(t, d, y, SES_ACT_NONE), rate));
+    return ses_dense_run_normed(t, d, y, n, rate, x, p->c->norm_eps);
 }
 
 ses_tensor *ses_layer_end(const ses_layer *l, ses_pass *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
     ses_tensor *in = before(p, l->ffn_norm, x);
-    return after(p, l->ffn_norm, feed_forward(l, p, in), c->drop_ffn < 0 ? c->drop : c->drop_ffn,
+    return after(p, l->down, l->ffn_norm, feed_forward(l, p, in), c->drop_ffn < 0 ? c->drop : c->drop_ffn,
                  c->normed_residual ? in : x);
 }
 
@@ -293,9 +289,11 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all
     const ses_config *c = p->c;
     const ses_layer *l = layer_at(k, c, i);
     ses_tensor *in = before(p, l->self_norm, x);
-    x = after(p, l->self_norm, attend(k, l, p, all, in, i), c->drop, c->normed_residual ? in : x);
+    x = after(p, l->self.out, l->self_norm, attend(k, l, p, all, in, i), c->drop,
+              c->normed_residual ? in : x);
     if (k->cross)
-        x = after(p, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i), c->drop, x);
+        x = after(p, l->cross.out, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i),
+                  c->drop, x);
     return ses_layer_end(l, p, x);
 }
 

@@ -5,10 +5,32 @@
 #include "op.h"
 #include "tensor/pack.h"
 
+/* Whole rows of a product with an 8-bit weight are taken to their end by one thread: with few of them the
+ * others would wait. */
+static inline bool ses_rows_enough(const ses_node *n, int64_t rows, int64_t width)
+{
+    enum { ROWS = 16 };
+    return rows >= ROWS * ses_pool_threads(n->exec->pool) && width <= SES_GEMM8_WIDTH;
+}
+
+/* x's rows in 8 bits, for as long as the next product that reads x may want them; NULL: the tape has
+ * failed. */
+static inline const ses_rows8 *ses_rows_rounded(const ses_node *n, const ses_gemm *g, const ses_tensor *x)
+{
+    const ses_rows8 *rows = x ? ses_tape_rounded(n->tape, x) : NULL;
+    if (rows) return rows;
+    bool keep = x && !ses_tape_recording(n->tape);
+    rows = keep ? ses_tape_rows8(n->tape, g->m, g->k) : ses_scratch_rows8(n, g->m, g->k);
+    if (!rows) return NULL;
+    n->k->round_rows(n->exec, *rows, g->a, g->m, g->k);
+    if (keep) ses_tape_keep(n->tape, x, rows);
+    return rows;
+}
+
 /* g = A w' (+ bias, act): A's rows lie one after the other. x: the tensor that they are all of, whose rounded
- * rows the next product may read, too, or NULL. to: where the result goes rounded, or NULL. */
+ * rows the next product may read, too, or NULL. end: of a product with an 8-bit weight, or NULL. */
 static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_tensor *x, const ses_tensor *w,
-                                   ses_weight order, const ses_rows8 *to)
+                                   ses_weight order, const ses_rows_end *end)
 {
     ses_packed_weight p = ses_packed(w, order, n->k, n->exec);
     g->packed = p.data;
@@ -17,15 +39,8 @@ static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_ten
         n->k->gemm(n->exec, g);
         return;
     }
-    const ses_rows8 *rows = x ? ses_tape_rounded(n->tape, x) : NULL;
-    if (!rows) {
-        bool keep = x && !ses_tape_recording(n->tape);
-        rows = keep ? ses_tape_rows8(n->tape, g->m, g->k) : ses_scratch_rows8(n, g->m, g->k);
-        if (!rows) return;
-        n->k->round_rows(n->exec, *rows, g->a, g->m, g->k);
-        if (keep) ses_tape_keep(n->tape, x, rows);
-    }
-    n->k->gemm8(n->exec, g, *rows, to ? *to : (ses_rows8){ 0 });
+    const ses_rows8 *rows = ses_rows_rounded(n, g, x);
+    if (rows) n->k->gemm8(n->exec, g, *rows, end);
 }
 
 #endif

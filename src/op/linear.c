@@ -13,13 +13,6 @@ static int64_t width(const ses_node *n) /* N */
     return ses_weight_dim(n->in[1], ((const attr *)n->attr)->order == SES_IN_OUT);
 }
 
-/* Whole rows are rounded by one thread: with few of them the others would wait. */
-static bool round_on_the_way(const ses_node *n)
-{
-    enum { ROWS = 16 };
-    return ses_rows(n->in[0]) >= ROWS * ses_pool_threads(n->exec->pool) && width(n) <= SES_GEMM8_WIDTH;
-}
-
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
@@ -30,7 +23,8 @@ static bool infer(ses_node *n, ses_err *e)
         return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
     if (b && ses_count(b) != width(n))
         return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)width(n));
-    if (a->round && round_on_the_way(n)) return ses_node_out_rows8(n, SES_DIM(ses_rows(x), width(n)), e);
+    if (a->round && ses_rows_enough(n, ses_rows(x), width(n)))
+        return ses_node_out_rows8(n, SES_DIM(ses_rows(x), width(n)), e);
     if (!ses_node_out(n, SES_DIM(ses_rows(x), width(n)), e)) return false;
     bool keep_pre = a->act != SES_ACT_NONE && ses_node_keeps(n);
     return !keep_pre || ses_node_save_cells(n, 0, ses_count(n->out), e);
@@ -46,7 +40,8 @@ static void forward(const ses_node *n)
     g.bias = b ? b->f : NULL;
     g.act = a->act;
     g.pre = n->saved[0];
-    ses_gemm_weight(n, &g, x, w, a->order, n->out->rounded);
+    const ses_rows8 *to = n->out->rounded;
+    ses_gemm_weight(n, &g, x, w, a->order, to ? &(ses_rows_end){ .to = *to } : NULL);
 }
 
 static void backward(const ses_node *n)

@@ -130,6 +130,11 @@ ses_tensor *ses_embed_padded(ses_tape *t, int n, ses_tensor *const table[], ses_
 ses_tensor *ses_linear_rounded(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
                                ses_weight order);
 
+/* norm(x w' + b + residual) in one, where w is of 8 bits and nothing is recorded: does it take w? */
+bool ses_linear_norm_takes(const ses_tape *t, const ses_tensor *w);
+ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, ses_weight order,
+                            ses_tensor *residual, ses_tensor *gain, ses_tensor *bias, double eps);
+
 /* ses_layer_norm of x dropped out at this rate. x is given up, since nothing needs it but what made it: its
  * memory takes the sum. */
 ses_tensor *ses_layer_norm_dropped(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,

@@ -194,18 +194,6 @@ ses_tape_mark ses_tape_now(const ses_tape *t)
     return (ses_tape_mark){ { m.block, h.block }, { m.used, h.used } };
 }
 
-ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
-{
-    if (t->opt.record || t->err.code || !keep) return keep;
-    ses_tensor old = *keep; /* its own header is about to go */
-    ses_tape_keep(t, NULL, NULL);
-    ses_arena_rewind(&t->mem, (ses_mark){ m.block[0], m.used[0] });
-    ses_arena_rewind(&t->host, (ses_mark){ m.block[1], m.used[1] });
-    ses_tensor *x = tensor_new(t, old.dtype, old.dim, &t->err);
-    if (x) t->dev->mem->move(t->dev, x->data, old.data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
-    return x;
-}
-
 /* ---- nodes ---- */
 
 bool ses_node_keeps(const ses_node *n) { return n->tape->opt.record && n->op->backward; }
@@ -216,13 +204,15 @@ bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
     return n->out != NULL;
 }
 
-/* q and scale in one piece of an arena. */
+/* q and scale in one piece of an arena, so many bytes a row. */
+static int64_t row8_bytes(int64_t cols) { return 4 * ses_quads(cols) + (int64_t)sizeof(ses_real); }
+
 static const ses_rows8 *rows8_new(ses_tape *t, ses_arena *a, int64_t rows, int64_t cols)
 {
-    int64_t width = 4 * ses_quads(cols), bytes;
+    int64_t bytes;
     ses_rows8 *r = ses_tape_host(t, 1, sizeof *r);
     if (!r) return NULL;
-    if (!ses_mul_i64(rows, width + (int64_t)sizeof(ses_real), &bytes)) {
+    if (!ses_mul_i64(rows, row8_bytes(cols), &bytes)) {
         ses_tape_fail(t, SES_ENOMEM, "out of memory (%lld rows wanted)", (long long)rows);
         return NULL;
     }
@@ -245,6 +235,24 @@ void ses_tape_keep(ses_tape *t, const ses_tensor *x, const ses_rows8 *rounded)
 {
     t->rounded_of = x;
     t->rounded = rounded;
+}
+
+ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
+{
+    if (t->opt.record || t->err.code || !keep) return keep;
+    ses_tensor old = *keep; /* its own header is about to go, */
+    ses_rows8 rows = { 0 }; /* and that of its rows in 8 bits, which lie behind it */
+    if (t->rounded_of == keep) rows = *t->rounded;
+    ses_tape_keep(t, NULL, NULL);
+    ses_arena_rewind(&t->mem, (ses_mark){ m.block[0], m.used[0] });
+    ses_arena_rewind(&t->host, (ses_mark){ m.block[1], m.used[1] });
+    ses_tensor *x = tensor_new(t, old.dtype, old.dim, &t->err);
+    if (x) t->dev->mem->move(t->dev, x->data, old.data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
+    const ses_rows8 *moved = x && rows.q ? ses_tape_rows8(t, ses_rows(x), ses_cols(x)) : NULL;
+    if (moved)
+        t->dev->mem->move(t->dev, moved->scale, rows.scale, (size_t)(ses_rows(x) * row8_bytes(ses_cols(x))));
+    if (moved) ses_tape_keep(t, x, moved);
+    return x;
 }
 
 const ses_rows8 *ses_scratch_rows8(const ses_node *n, int64_t rows, int64_t cols)

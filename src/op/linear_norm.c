@@ -1,0 +1,65 @@
+/* norm(x w' + b + residual) with a weight of 8 bits, for passes of which nothing is recorded: the rows are
+ * normed before they leave the cache, and rounded for the next product. The bits are those of the two ops. */
+#include "gemm_weight.h"
+
+enum { X, W, B, RESIDUAL, GAIN, BIAS };
+
+typedef struct attr {
+    ses_weight order;
+    double eps;
+} attr;
+
+static int64_t weight_dim(const ses_node *n, bool in)
+{
+    return ses_weight_dim(n->in[W], (((const attr *)n->attr)->order == SES_IN_OUT) != in);
+}
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    ses_tensor *const *in = n->in;
+    bool rounded = in[X] && in[X]->rounded;
+    int64_t N = weight_dim(n, false);
+    if ((!rounded && !ses_want_input(n, X, "x", e)) || !ses_want_input(n, W, "weight", e) ||
+        !ses_want_input(n, RESIDUAL, "residual", e) || !ses_want_input(n, GAIN, "gain", e))
+        return false;
+    if (weight_dim(n, true) != ses_cols(in[X]) || ses_rows(in[X]) != ses_rows(in[RESIDUAL]) ||
+        ses_cols(in[RESIDUAL]) != N || (in[B] && ses_count(in[B]) != N) || ses_count(in[GAIN]) != N ||
+        !ses_same_shape(in[GAIN], in[BIAS]))
+        return ses_fail(e, SES_EARG, "x, weight, residual and norm do not fit each other");
+    return ses_node_out(n, in[RESIDUAL]->dim, e);
+}
+
+static void forward(const ses_node *n)
+{
+    ses_tensor *const *in = n->in;
+    const attr *a = n->attr;
+    ses_packed_weight w = ses_packed(in[W], a->order, n->k, n->exec);
+    ses_gemm g = ses_gemm_nt(n->out->f, in[X]->f, NULL, ses_rows(in[X]), ses_cols(n->out), ses_cols(in[X]));
+    g.packed = w.data, g.packed_as = w.as;
+    g.bias = in[B] ? in[B]->f : NULL;
+    ses_rows_end end = { .gain = in[GAIN]->f, .bias = in[BIAS]->f, .res = in[RESIDUAL]->f, .eps = a->eps };
+    bool whole = ses_rows_enough(n, g.m, g.n);
+    const ses_rows8 none = { 0 }, *rows = ses_tape_rounded(n->tape, in[X]), *to = NULL;
+    if (!rows) rows = whole ? &none : ses_rows_rounded(n, &g, in[X]);
+    if (whole) to = ses_tape_rows8(n->tape, g.m, g.n);
+    if (!rows || (whole && !to)) return;
+    if (whole) end.to = *to, ses_tape_keep(n->tape, n->out, to);
+    n->k->gemm8(n->exec, &g, *rows, whole ? &end : NULL);
+    if (!whole)
+        n->k->norm(n->exec, g.c, NULL, NULL, g.c, end.res, end.gain, end.bias, g.m, g.n, a->eps, NULL);
+}
+
+static const ses_op op = {
+    .name = "linear_norm", .attr_size = sizeof(attr), .infer = infer, .forward = forward
+};
+
+bool ses_linear_norm_takes(const ses_tape *t, const ses_tensor *w)
+{
+    return ses_pack_as(w) == SES_I8 && !ses_tape_recording(t) && !ses_tape_training(t);
+}
+
+ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, ses_weight order,
+                            ses_tensor *residual, ses_tensor *gain, ses_tensor *bias, double eps)
+{
+    return ses_apply(t, &op, SES_IN(x, w, b, residual, gain, bias), &(attr){ order, eps });
+}
