@@ -65,6 +65,39 @@ static double distance(const float *a, const float *b, size_t n)
     return off / most;
 }
 
+/* n tokens' rows as gemm8 leaves them. */
+static ses_rows8 rounded(fence f[2], const ses_attn *a, const float *x, int64_t n)
+{
+    int64_t width = 4 * ses_quads(a->dim), row = a->heads * (a->dim + GAP);
+    ses_rows8 to = { (uint8_t *)fence_floats(&f[0], (size_t)(n * a->heads * width / 4)),
+                     fence_floats(&f[1], (size_t)(n * a->heads)) };
+    for (int64_t t = 0; t < n; t++)
+        for (int64_t h = 0; h < a->heads; h++) {
+            const float *from = x + t * row + h * (a->dim + GAP);
+            uint8_t *q = to.q + (t * a->heads + h) * width;
+            float most = 0;
+            for (int64_t d = 0; d < a->dim; d++) most = fmaxf(most, fabsf(from[d]));
+            for (int64_t d = 0; d < width; d++)
+                q[d] = (uint8_t)(128 + (d < a->dim ? (int)rintf(from[d] * (127 / most)) : 0));
+            to.scale[h * n + t] = most;
+        }
+    return to;
+}
+
+/* What comes rounded gives the bits of what is rounded here: those at p->out. */
+static void check_rounded(ses_exec *x, const ses_kernels *k, const problem *p, bool plain)
+{
+    fence f[8] = { 0 };
+    ses_attn a = p->a;
+    int64_t nq = p->cu_q[a.seqs], nk = p->cu_k[a.seqs];
+    a.q8 = rounded(f, &a, p->q, nq), a.k8 = rounded(f + 2, &a, p->k, nk), a.v8 = rounded(f + 4, &a, p->v, nk);
+    a.q = a.k = a.v = NULL, a.out = fence_floats(&f[6], p->outs);
+    k->attention8(x, &a, plain);
+    CHECK_MSG(!memcmp(a.out, p->out, p->outs * sizeof *p->out), "dim %d, %d queries, %d keys", (int)a.dim,
+              (int)nq, (int)nk);
+    for (int i = 0; i < 8; i++) fence_free(&f[i]);
+}
+
 static void check(ses_exec *x, int64_t dim, int seqs, const int *len_q, const int *len_k)
 {
     problem p;
@@ -74,6 +107,7 @@ static void check(ses_exec *x, int64_t dim, int seqs, const int *len_q, const in
     ref.attention(x, &p.a);
     memcpy(exact, p.out, p.outs * sizeof *want);
     ref.attention8(x, &p.a, false);
+    check_rounded(x, &ref, &p, false);
     memcpy(want, p.out, p.outs * sizeof *want);
     double off = distance(want, exact, p.outs);
     CHECK_MSG(off < 0.03, "dim %d, %d keys: ref is off by %g", (int)dim, len_k[0], off);
@@ -82,6 +116,7 @@ static void check(ses_exec *x, int64_t dim, int seqs, const int *len_q, const in
             ses_kernels k = ses_kernels_cpu((ses_isa)isa);
             for (size_t i = 0; i < p.outs; i++) p.out[i] = NAN;
             k.attention8(x, &p.a, plain);
+            check_rounded(x, &k, &p, plain);
             off = distance(p.out, want, p.outs);
             CHECK_MSG(off < 2e-4, "%s, plain %d, dim %d, %d queries, %d keys: off by %g",
                       ses_isa_name((ses_isa)isa), plain, (int)dim, len_q[0], len_k[0], off);

@@ -54,7 +54,7 @@ static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, s
     k->round_rows(x, want, g->c, g->m, g->n);
     ses_gemm unwritten = *g;
     unwritten.c = unwritten.pre = NULL;
-    k->gemm8(x, &unwritten, a, &(ses_rows_end){ .to = to });
+    k->gemm8(x, &unwritten, 1, a, &(ses_rows_end){ .to = to });
     CHECK_MSG(!memcmp(to.q, want.q, (size_t)width * 4) &&
                   !memcmp(to.scale, want.scale, (size_t)g->m * sizeof(float)),
               "%dx%dx%d", (int)g->m, (int)g->n, (int)g->k);
@@ -75,16 +75,50 @@ static void same_normed(ses_exec *x, const ses_kernels *k, const ses_gemm *g, se
     float *scale = malloc(2 * (size_t)g->m * sizeof *scale);
     ses_gemm plain = *g;
     plain.act = SES_ACT_NONE, plain.pre = NULL, plain.c = want;
-    k->gemm8(x, &plain, a, NULL);
+    k->gemm8(x, &plain, 1, a, NULL);
     k->norm(x, want, NULL, NULL, want, res, gain, bias, g->m, g->n, 1e-12, NULL);
     k->round_rows(x, (ses_rows8){ bytes, scale }, want, g->m, g->n);
     plain.c = got;
     ses_rows_end end = { .gain = gain, .bias = bias, .res = res, .eps = 1e-12, .to = { to, scale + g->m } };
-    k->gemm8(x, &plain, (ses_rows8){ 0 }, &end);
+    k->gemm8(x, &plain, 1, (ses_rows8){ 0 }, &end);
     CHECK_MSG(!memcmp(got, want, count * sizeof *got) && !memcmp(to, bytes, 4 * width) &&
                   !memcmp(scale, scale + g->m, (size_t)g->m * sizeof *scale),
               "%dx%dx%d", (int)g->m, (int)g->n, (int)g->k);
     free(want), free(bytes), free(scale);
+    for (int i = 0; i < 5; i++) fence_free(&f[i]);
+}
+
+/* Two products at once, with parts of rows rounded for themselves, as attention reads them, are those that
+ * stand side by side. */
+static void same_parts(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_rows8 a)
+{
+    int64_t part = g->n % 3 == 0 ? g->n / 3 : g->n % 2 == 0 ? g->n / 2 : g->n, parts = g->n / part;
+    fence f[5] = { 0 };
+    size_t width = (size_t)(4 * ses_quads(part)), rows = (size_t)(g->m * parts);
+    uint8_t *want = malloc(rows * width);
+    float *scale = malloc(rows * sizeof *scale), *side = fence_floats(&f[4], (size_t)(2 * g->m * g->n));
+    ses_gemm two[2] = { *g, *g };
+    ses_rows_end end[2];
+    for (int i = 0; i < 2; i++) {
+        end[i] = (ses_rows_end){ .part = part };
+        end[i].to.q = (uint8_t *)fence_floats(&f[2 * i], rows * width / 4);
+        end[i].to.scale = fence_floats(&f[2 * i + 1], rows);
+        two[i].c = two[i].pre = NULL;
+    }
+    two[1].bias = NULL;
+    k->gemm8(x, two, 2, a, end);
+    for (int i = 0; i < 2; i++) two[i].c = side + i * g->n, two[i].ldc = 2 * g->n;
+    k->gemm8(x, two, 2, a, NULL);
+    for (int64_t i = 0; i < 2 * g->m; i++)
+        for (int64_t p = 0; p < parts; p++) {
+            const float *c = side + i / 2 * 2 * g->n + i % 2 * g->n + p * part;
+            ses_rows8 to = end[i % 2].to;
+            k->round_rows(x, (ses_rows8){ want, scale }, c, 1, part);
+            int64_t off = i / 2 * parts + p;
+            CHECK(!memcmp(want, to.q + off * (int64_t)width, width) &&
+                  to.scale[p * g->m + i / 2] / 127 == scale[0]);
+        }
+    free(want), free(scale);
     for (int i = 0; i < 5; i++) fence_free(&f[i]);
 }
 
@@ -94,7 +128,7 @@ static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
     fence f = { 0 };
     ses_gemm plain = *g;
     plain.act = SES_ACT_NONE, plain.pre = NULL, plain.c = fence_floats(&f, (size_t)(g->m * g->n));
-    k->gemm8(x, &plain, a, NULL);
+    k->gemm8(x, &plain, 1, a, NULL);
     CHECK_MSG(!memcmp(plain.c, g->pre, (size_t)(g->m * g->n) * sizeof(float)), "%dx%dx%d", (int)g->m,
               (int)g->n, (int)g->k);
     fence_free(&f);
@@ -113,10 +147,11 @@ static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
     ses_rows8 a = { q, scale };
     k->round_rows(x, a, p->a, p->m, p->k);
     ses_gemm g = product(p, packed, SES_I8);
-    k->gemm8(x, &g, a, NULL);
+    k->gemm8(x, &g, 1, a, NULL);
     same_rounded(x, k, &g, a);
     same_plain(x, k, &g, a);
     same_normed(x, k, &g, a);
+    same_parts(x, k, &g, a);
     fence_free(&fp), fence_free(&fq), fence_free(&fs);
 }
 

@@ -85,7 +85,7 @@ static void multiply_bytes(const weights *v, int64_t copy)
     g.packed_as = SES_I8;
     ses_rows8 rows = { v->rows, v->scale };
     v->dev->k.round_rows(&v->dev->exec, rows, v->x, v->m, v->s.k);
-    v->dev->k.gemm8(&v->dev->exec, &g, rows, NULL);
+    v->dev->k.gemm8(&v->dev->exec, &g, 1, rows, NULL);
 }
 
 static void bytes_hot(void *ctx, int64_t call)

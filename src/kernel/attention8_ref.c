@@ -11,6 +11,14 @@ static double rounded(int8_t *to, const ses_real *x, int64_t n)
     return most / 127 + odd;
 }
 
+/* Row t of head h, which comes rounded, of `rows` tokens. */
+static double given(int8_t *to, ses_rows8 x, const ses_attn *a, int64_t rows, int64_t t, int64_t h)
+{
+    const uint8_t *q = x.q + (t * a->heads + h) * 4 * ses_quads(a->dim);
+    for (int64_t d = 0; d < a->dim; d++) to[d] = (int8_t)(q[d] - 128);
+    return (double)x.scale[h * rows + t] / 127;
+}
+
 /* One head of one sequence; the arrays are in scratch. */
 typedef struct head {
     const ses_attn *a;
@@ -32,10 +40,14 @@ static head head_of(const ses_attn *a, ses_attn_part part, double *scratch)
     h.k = (int8_t *)(h.score + keys), h.v = h.k + keys * dim, h.q = h.v + keys * dim;
     double odd = 0;
     for (int64_t j = 0; j < keys; j++) {
-        const ses_real *k = a->k + (part.k0 + j) * a->k_row + part.head * ses_attn_head(a->k_head, a),
-                       *v = a->v + (part.k0 + j) * a->v_row + part.head * ses_attn_head(a->v_head, a);
-        h.k_scale[j] = rounded(h.k + j * dim, k, dim);
-        h.v_scale[j] = rounded(h.v + j * dim, v, dim);
+        int64_t t = part.k0 + j, all = a->cu_k[a->seqs];
+        bool come = a->q8.q;
+        h.k_scale[j] =
+            come ? given(h.k + j * dim, a->k8, a, all, t, part.head)
+                 : rounded(h.k + j * dim, a->k + t * a->k_row + part.head * ses_attn_head(a->k_head, a), dim);
+        h.v_scale[j] =
+            come ? given(h.v + j * dim, a->v8, a, all, t, part.head)
+                 : rounded(h.v + j * dim, a->v + t * a->v_row + part.head * ses_attn_head(a->v_head, a), dim);
         h.top = fmax(h.top, h.v_scale[j]);
         odd += h.v_scale[j] - h.v_scale[j];
     }
@@ -47,8 +59,11 @@ static void attend(const head *h, int64_t i)
 {
     const ses_attn *a = h->a;
     int64_t keys = h->part.len_k, dim = a->dim, at = h->part.q0 + i;
-    double scale =
-        a->scale * rounded(h->q, a->q + at * a->q_row + h->part.head * ses_attn_head(a->q_head, a), dim);
+    double scale = a->scale;
+    if (a->q8.q)
+        scale *= given(h->q, a->q8, a, a->cu_q[a->seqs], at, h->part.head);
+    else
+        scale *= rounded(h->q, a->q + at * a->q_row + h->part.head * ses_attn_head(a->q_head, a), dim);
     double most = -INFINITY, sum = 0;
     for (int64_t j = 0; j < keys; j++) {
         int64_t dot = 0;
@@ -88,5 +103,5 @@ void ses_k_attention8_ref(ses_exec *x, const ses_attn *a, bool plain)
     ses_parallel(x->pool, a->seqs * a->heads, chunk, &copy);
     one.seqs = 1;
     for (int64_t s = 0; s < a->seqs; s++, one.cu_q++, one.cu_k++, one.len_k += one.len_k ? 1 : 0)
-        if (!ses_attn8_takes(ses_attn_keys(a, s))) ses_k_attention_ref(x, &one);
+        if (!ses_attn8_takes(ses_attn_keys(a, s)) && !a->q8.q) ses_k_attention_ref(x, &one);
 }

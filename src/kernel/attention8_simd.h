@@ -23,10 +23,11 @@ typedef struct narrow {
     float *k_scale;  /* [width]: with the factor of all scores, for powers of two */
     float *shut;     /* [width]: 0, minus infinity where there is no key */
     int32_t
-        *values;    /* panels of pairs, [(keys + 1) / 2][width of panel]: two multiples of 16 bits a number */
-    float *weight;  /* [width]: the value's largest magnitude / top * SES_ATTN8_UNIT, 0 where there is none */
-    float top;      /* the largest magnitude of the values */
-    uint8_t *q;     /* [n][4 quads] */
+        *values;   /* panels of pairs, [(keys + 1) / 2][width of panel]: two multiples of 16 bits a number */
+    float *weight; /* [width]: the value's largest magnitude / top * SES_ATTN8_UNIT, 0 where there is none */
+    float top;     /* the largest magnitude of the values */
+    const uint8_t *q; /* [n][4 quads], rows q_row bytes apart */
+    int64_t q_row;
     float *q_scale; /* [n] in whole vectors */
     float *scores;  /* [TILE_ROWS][width] */
     int16_t *probs; /* [TILE_ROWS][width] */
@@ -54,63 +55,107 @@ static narrow narrow_of(const ses_attn *a, ses_attn_part part, int64_t i, bool d
     f.scores = f.q_scale + QUERIES8;
     f.probs = (int16_t *)(void *)(f.scores + TILE_ROWS * f.width);
     f.keys = (int8_t *)(f.probs + TILE_ROWS * f.width);
-    f.q = (uint8_t *)(f.keys + f.width * 4 * f.quads);
     return f;
+}
+
+/* Where the part's rows, from token t of its head on, lie that come rounded; their largest magnitudes; bytes
+ * from a row to the next. */
+static int64_t given_row(const narrow *f) { return f->a->heads * 4 * f->quads; }
+static const uint8_t *given(const narrow *f, ses_rows8 x, int64_t t)
+{
+    return x.q + t * given_row(f) + f->part.head * 4 * f->quads;
+}
+static const float *given_most(const narrow *f, ses_rows8 x, const int32_t *cu, int64_t t)
+{
+    return x.scale + f->part.head * cu[f->a->seqs] + t;
 }
 
 /* ---- rounding and packing ---- */
 
-static void pack_keys(const narrow *f)
+/* A vector of keys that come rounded, `there` of them; returns their largest magnitudes. */
+static vf lay_given_keys(const narrow *f, int8_t *panel, int64_t width, int64_t j, int64_t there)
+{
+    int64_t row = given_row(f) / 4;
+    const void *q = given(f, f->a->k8, f->part.k0 + j);
+    transpose_vector((float *)(void *)panel, width, q, row, there, f->quads);
+    for (int64_t p = 0; p < f->quads; p++, panel += 4 * width)
+        vi_store(panel, vi_xor(vi_load(panel), vi_set1((int32_t)0x80808080))); /* 128 less */
+    return vf_get(given_most(f, f->a->k8, f->a->cu_k, f->part.k0 + j), there);
+}
+
+/* The same of reals. */
+static vf lay_keys(const narrow *f, int8_t *panel, int64_t width, int64_t j, int64_t there)
 {
     const ses_attn *a = f->a;
-    const float *k = a->k + f->part.k0 * a->k_row + f->part.head * ses_attn_head(a->k_head, a);
-    vf unit = vf_set1(a->scale * 1.44269504f / 127); /* e^x = 2^(x log2 e) */
+    const float *k = a->k + (f->part.k0 + j) * a->k_row + f->part.head * ses_attn_head(a->k_head, a);
     float by[VF_LANES];
     int64_t row = 4 * f->quads;
     int8_t room[VF_LANES * MAX_DIM];
-    for (int64_t j = 0; j < f->width; j += VF_LANES, k += VF_LANES * a->k_row) {
+    vf most = most_of_rows(k, a->k_row, there, a->dim);
+    vf_store(by, factors(most));
+    for (int64_t i = 0; i < there; i++) round_signed(room + i * row, k + i * a->k_row, a->dim, row, by[i]);
+    transpose_vector((float *)(void *)panel, width, (const float *)(const void *)room, f->quads, there,
+                     f->quads);
+    return most;
+}
+
+static void pack_keys(const narrow *f)
+{
+    const ses_attn *a = f->a;
+    vf unit = vf_set1(a->scale * 1.44269504f / 127); /* e^x = 2^(x log2 e) */
+    for (int64_t j = 0; j < f->width; j += VF_LANES) {
         int64_t there = tile_min(VF_LANES, f->part.len_k - j);
         int64_t first = j / TILE_COLS * TILE_COLS, width = panel_width(f->width, first);
-        int8_t *panel = f->keys + first * row + 4 * (j - first);
-        vf most = most_of_rows(k, a->k_row, there, a->dim);
-        vf_store(by, factors(most));
+        int8_t *panel = f->keys + first * 4 * f->quads + 4 * (j - first);
+        vf most = a->q8.q ? lay_given_keys(f, panel, width, j, there) : lay_keys(f, panel, width, j, there);
         vf_store(f->k_scale + j, vf_mul(most, unit));
         vf_store(f->shut + j, vf_until(vf_zero(), vf_set1(-INFINITY), there));
-        for (int64_t i = 0; i < there; i++)
-            round_signed(room + i * row, k + i * a->k_row, a->dim, row, by[i]);
-        transpose_vector((float *)(void *)panel, width, (const float *)(const void *)room, f->quads, there,
-                         f->quads);
         vi_store(f->excess + j, excess_of(panel, width, f->quads));
     }
 }
 
-static void round_queries(const narrow *f)
+/* Rounded to `room`, unless they come so. */
+static void round_queries(narrow *f, uint8_t *room)
 {
     const ses_attn *a = f->a;
-    const float *q = a->q + (f->part.q0 + f->i) * a->q_row + f->part.head * ses_attn_head(a->q_head, a);
-    int64_t row = 4 * f->quads;
-    float by[VF_LANES];
-    for (int64_t i = 0; i < f->n; i += VF_LANES, q += VF_LANES * a->q_row) {
+    int64_t first = f->part.q0 + f->i;
+    f->q_row = a->q8.q ? given_row(f) : 4 * f->quads;
+    f->q = a->q8.q ? given(f, a->q8, first) : room;
+    const float *q = a->q8.q ? NULL : a->q + first * a->q_row + f->part.head * ses_attn_head(a->q_head, a);
+    for (int64_t i = 0; i < f->n; i += VF_LANES) {
         int64_t there = tile_min(VF_LANES, f->n - i);
-        vf most = most_of_rows(q, a->q_row, there, a->dim);
+        vf most = q ? most_of_rows(q + i * a->q_row, a->q_row, there, a->dim)
+                    : vf_get(given_most(f, a->q8, a->cu_q, first + i), there);
         vf scale = vf_max(vf_set1(FLT_MIN), vf_mul(most, vf_set1(1.0f / 127))); /* not 0 times infinity */
         vf_store(f->q_scale + i, scale);
+        float by[VF_LANES];
         vf_store(by, factors(most));
-        for (int64_t r = 0; r < there; r++)
-            round_bytes(f->q + (i + r) * row, q + r * a->q_row, a->dim, row, by[r]);
+        for (int64_t r = i; q && r < i + there; r++)
+            round_bytes(room + r * f->q_row, q + r * a->q_row, a->dim, f->q_row, by[r - i]);
     }
 }
 
-/* Two rows of values, the second of which may be missing, as pairs number `at`. */
-VF_INLINE void pack_pair(const narrow *f, const float *x, const float *by, bool both, int64_t at)
+/* Multiples of a row of values from column d on. */
+VF_INLINE vi value_of(const narrow *f, const float *x, const uint8_t *q, int64_t d, float by)
+{
+    int64_t left = f->a->dim - d;
+    if (!q) return vi_from_vf(vf_mul(vf_get(x + d, left), vf_set1(by)));
+    uint8_t some[VF_LANES] = { 0 };
+    if (left < VF_LANES) q = memcpy(some, q + d, (size_t)left), d = 0;
+    return vi_sub(vi_load_unsigned(q + d), vi_set1(128));
+}
+
+/* Two rows of values, reals or what comes rounded, the second of which may be missing, as pairs number
+ * `at`. */
+VF_INLINE void pack_pair(const narrow *f, const float *x, const uint8_t *q, const float *by, bool both,
+                         int64_t at)
 {
     const ses_attn *a = f->a;
     int64_t panel = part_width(a->dim), ld = tile_round_up(a->dim, VF_LANES), pairs = (f->part.len_k + 1) / 2;
-    const float *y = both ? x + a->v_row : x; /* by[1] is 0 then */
     for (int64_t d = 0; d < ld; d += VF_LANES) {
         int64_t begin = d / panel * panel, width = tile_min(panel, ld - begin);
-        vi low = vi_from_vf(vf_mul(vf_get(x + d, a->dim - d), vf_set1(by[0]))),
-           high = vi_from_vf(vf_mul(vf_get(y + d, a->dim - d), vf_set1(by[1])));
+        vi low = value_of(f, x, q, d, by[0]), high = vi_set1(0);
+        if (both) high = value_of(f, q ? NULL : x + a->v_row, q ? q + given_row(f) : NULL, d, by[1]);
         vi_store(f->values + begin * pairs + at * width + d - begin,
                  vi_add(vi_and(low, vi_set1(0xffff)), vi_shl(high, 16)));
     }
@@ -119,15 +164,19 @@ VF_INLINE void pack_pair(const narrow *f, const float *x, const float *by, bool 
 static void pack_values(narrow *f)
 {
     const ses_attn *a = f->a;
-    const float *v = a->v + f->part.k0 * a->v_row + f->part.head * ses_attn_head(a->v_head, a);
-    for (int64_t j = 0; j < f->width; j += VF_LANES, v += VF_LANES * a->v_row) {
-        int64_t there = tile_min(VF_LANES, f->part.len_k - j);
-        vf most = most_of_rows(v, a->v_row, there, a->dim);
+    bool come = a->q8.q;
+    for (int64_t j = 0; j < f->width; j += VF_LANES) {
+        int64_t there = tile_min(VF_LANES, f->part.len_k - j), t = f->part.k0 + j;
+        const float *v = come ? NULL : a->v + t * a->v_row + f->part.head * ses_attn_head(a->v_head, a);
+        const uint8_t *q = come ? given(f, a->v8, t) : NULL;
+        vf most =
+            come ? vf_get(given_most(f, a->v8, a->cu_k, t), there) : most_of_rows(v, a->v_row, there, a->dim);
         float by[VF_LANES];
         vf_store(by, factors(most));
         vf_store(f->weight + j, most);
         for (int64_t i = 0; i < there; i += 2)
-            pack_pair(f, v + i * a->v_row, by + i, i + 1 < there, (j + i) / 2);
+            pack_pair(f, come ? NULL : v + i * a->v_row, come ? q + i * given_row(f) : NULL, by + i,
+                      i + 1 < there, (j + i) / 2);
     }
     f->top = most_of(f->weight, f->width); /* one that is not finite makes all answers so */
     vf by = vf_set1(f->top > 0 ? SES_ATTN8_UNIT / f->top : 0);
@@ -142,7 +191,7 @@ VF_INLINE void score_tile(const narrow *f, float *s, vf *top, const uint8_t *q, 
                           const int vecs, const bool dot)
 {
     vi c[TILE_ROWS][TILE_VECS];
-    tile8_sum(c, q, 4 * f->quads, f->keys + j * 4 * f->quads, f->excess + j, f->quads, rows, vecs, dot);
+    tile8_sum(c, q, f->q_row, f->keys + j * 4 * f->quads, NULL, f->excess + j, f->quads, rows, vecs, dot);
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
         vf by = vf_load(f->k_scale + j + v * VF_LANES), shut = vf_load(f->shut + j + v * VF_LANES);
@@ -236,16 +285,16 @@ static float probabilities(const narrow *f, int64_t r, float scale, float most)
 static void attend8(const narrow *f, int64_t i, int64_t rows)
 {
     const ses_attn *a = f->a;
-    const uint8_t *q = f->q + i * 4 * f->quads;
+    const uint8_t *q = f->q + i * f->q_row;
     float *out = a->out + (f->part.q0 + f->i + i) * a->out_row + f->part.head * a->dim;
-    int64_t row = 4 * f->quads, most = f->dot ? TILE_ROWS : STEP_ROWS, panel = part_width(a->dim);
+    int64_t most = f->dot ? TILE_ROWS : STEP_ROWS, panel = part_width(a->dim);
     float by[TILE_ROWS];
     vf top[TILE_ROWS];
     for (int64_t r = 0; r < rows; r++) top[r] = vf_set1(-INFINITY);
     for (int64_t j = 0; j < f->width; j += TILE_COLS)
         for (int64_t r = 0; r < rows; r += most)
             score8[f->dot][tile_min(most, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
-                f, f->scores + r * f->width, top + r, q + r * row, j);
+                f, f->scores + r * f->width, top + r, q + r * f->q_row, j);
     for (int64_t r = 0; r < rows; r++)
         by[r] = f->top / (127.0f * SES_ATTN8_UNIT * probabilities(f, r, f->q_scale[i + r], vf_hmax(top[r])));
     for (int64_t d = 0; d < a->dim; d += panel) {
@@ -265,16 +314,16 @@ static void narrow_chunk(void *ctx, int64_t index, void *scratch)
     int64_t blocks = (b->a->max_q + QUERIES - 1) / QUERIES, pairs = (blocks + 1) / 2;
     int64_t head = index / pairs, block = index % pairs * 2;
     ses_attn_part part = ses_attn_part_of(b->a, head);
-    if (!ses_attn8_takes(part.len_k)) {
+    if (!ses_attn8_takes(part.len_k) && !b->a->q8.q) {
         for (int64_t i = block; i < tile_min(block + 2, blocks); i++)
             forward_chunk(b->a, head * blocks + i, scratch);
         return;
     }
     narrow f = narrow_of(b->a, part, block * QUERIES, b->dot, scratch);
-    if (f.n <= 0) return;
+    if (f.n <= 0 || part.len_k <= 0) return;
     pack_keys(&f);
     pack_values(&f);
-    round_queries(&f);
+    round_queries(&f, (uint8_t *)(f.keys + f.width * 4 * f.quads));
     for (int64_t i = 0, rows, left = tiles_of(f.n); left > 0; left--, i += rows) {
         rows = even_rows(f.n - i, left);
         attend8(&f, i, rows);

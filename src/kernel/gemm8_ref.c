@@ -79,6 +79,17 @@ typedef struct rows_job {
 
 _Static_assert((SES_GEMM8_WIDTH + 1) * sizeof(ses_real) + SES_GEMM8_DEPTH <= SES_SCRATCH, "scratch");
 
+/* Row i, of m, is rounded, each part of it for itself. */
+static void end_row(const ses_rows_end *end, int64_t i, const ses_real *row, int64_t m, int64_t n)
+{
+    int64_t part = end->part ? end->part : n, parts = n / part, width = 4 * ses_quads(part);
+    for (int64_t p = 0; p < parts; p++) {
+        ses_rows8 to = { end->to.q + (i * parts + p) * width, end->to.scale + p * m + i };
+        ses_k_round_rows_ref(NULL, to, row + p * part, 1, part);
+        if (end->part) to.scale[0] = largest(row + p * part, part, 1) + (to.scale[0] - to.scale[0]);
+    }
+}
+
 static void whole_row(void *ctx, int64_t i, void *scratch)
 {
     const rows_job *r = ctx;
@@ -90,19 +101,24 @@ static void whole_row(void *ctx, int64_t i, void *scratch)
         ses_k_round_rows_ref(NULL, a, g->a + i * g->k, 1, g->k);
     }
     row_of(g, r->end->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
-    if (!r->end->gain && to.q)
-        ses_k_round_rows_ref(NULL, (ses_rows8){ to.q + i * 4 * ses_quads(g->n), to.scale + i }, row, 1, g->n);
+    if (!r->end->gain && to.q) end_row(r->end, i, row, g->m, g->n);
 }
 
-void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, ses_rows8 a, const ses_rows_end *end)
+static void whole_rows(ses_exec *x, const ses_gemm *g, ses_rows8 a, const ses_rows_end *end)
 {
     rows_job r = { g, a, end };
-    for (int64_t i = 0; !end && i < g->m; i++)
-        row_of(g, g->c + i * g->ldc, g->pre ? g->pre + i * g->ldc : NULL, a.q + i * 4 * ses_quads(g->k),
-               a.scale[i]);
-    if (!end) return;
     ses_parallel(x->pool, g->m, whole_row, &r);
     if (!end->gain) return;
     ses_k_norm_ref(x, g->c, NULL, NULL, g->c, end->res, end->gain, end->bias, g->m, g->n, end->eps, NULL);
-    if (end->to.q) ses_k_round_rows_ref(x, end->to, g->c, g->m, g->n);
+    for (int64_t i = 0; end->to.q && i < g->m; i++) end_row(end, i, g->c + i * g->ldc, g->m, g->n);
+}
+
+void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, int64_t count, ses_rows8 a, const ses_rows_end *end)
+{
+    for (; count > 0; count--, g++, end += end ? 1 : 0) {
+        if (end) whole_rows(x, g, a, end);
+        for (int64_t i = 0; !end && i < g->m; i++)
+            row_of(g, g->c + i * g->ldc, g->pre ? g->pre + i * g->ldc : NULL, a.q + i * 4 * ses_quads(g->k),
+                   a.scale[i]);
+    }
 }

@@ -31,7 +31,7 @@ static panels8 panels_of(const void *packed, int64_t n)
 typedef struct tile8_in {
     const uint8_t *a;
     const float *a_scale;
-    const int8_t *b;
+    const int8_t *b, *next; /* next: see tile8_sum */
     const float *b_scale;
     const int32_t *excess;
     int64_t quads;
@@ -43,7 +43,7 @@ typedef struct tile8_in {
 VF_INLINE void tile8_run(float *t, const tile8_in *in, const int rows, const int vecs, const bool dot)
 {
     vi c[TILE_ROWS][TILE_VECS];
-    tile8_sum(c, in->a, 4 * in->quads, in->b, in->excess, in->quads, rows, vecs, dot);
+    tile8_sum(c, in->a, 4 * in->quads, in->b, in->next, in->excess, in->quads, rows, vecs, dot);
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
         vf row = vf_set1(in->a_scale[i]);
@@ -74,32 +74,37 @@ enum {
 };
 
 typedef struct job8 {
-    ses_gemm g;
+    const ses_gemm *g; /* `count` of them */
+    int64_t count;
     ses_rows8 a;
-    const ses_rows_end *end;
-    panels8 b;
+    const ses_rows_end *end;     /* of each, or NULL */
     int64_t rows, group, groups; /* as in gemm_simd.h */
 } job8;
 
-static void run_panel8(const job8 *b, int64_t i, int64_t end, int64_t j)
+/* Rows i .. end - 1 of A meet the panel of columns from j on. */
+static void run_panel8(const ses_gemm *g, ses_rows8 a, int64_t i, int64_t end, int64_t j)
 {
-    const ses_gemm *g = &b->g;
-    int64_t most = b->b.dot ? TILE_ROWS : STEP_ROWS, tiles = (end - i + most - 1) / most;
+    panels8 b = panels_of(g->packed, g->n);
+    int64_t most = b.dot ? TILE_ROWS : STEP_ROWS, tiles = (end - i + most - 1) / most;
     int64_t width = panel_width(g->n, j), quads = ses_quads(g->k);
-    tile8_in in = { .b = b->b.panel + j * 4 * quads,
-                    .b_scale = b->b.scale + j,
-                    .excess = b->b.excess + j,
+    tile8_in in = { .b = b.panel + j * 4 * quads,
+                    .b_scale = b.scale + j,
+                    .excess = b.excess + j,
                     .quads = quads,
                     .ldt = TILE_COLS };
+    int64_t size = 4 * width * quads, left = j + width < g->n ? size : 0; /* of the next panel */
+    in.next = in.b + left;
     float tile[TILE_ROWS * TILE_COLS];
     bool direct = g->act == SES_ACT_NONE && !g->pre && !g->add && j + width <= g->n; /* whole vectors */
     if (direct) in.ldt = g->ldc, in.bias = g->bias ? g->bias + j : NULL;
     for (; tiles > 0; tiles--) {
         int64_t rows = (end - i + tiles - 1) / tiles;
-        in.a = b->a.q + i * 4 * quads, in.a_scale = b->a.scale + i;
-        tile8[b->b.dot][rows - 1][width / VF_LANES - 1](direct ? g->c + i * g->ldc + j : tile, &in);
+        in.a = a.q + i * 4 * quads, in.a_scale = a.scale + i;
+        tile8[b.dot][rows - 1][width / VF_LANES - 1](direct ? g->c + i * g->ldc + j : tile, &in);
         if (!direct)
             tile_put(g, (tile_turn){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, g->n - j), true);
+        left -= LINE8 * quads;
+        in.next = left > 0 ? in.next + LINE8 * quads : in.b;
         i += rows;
     }
 }
@@ -108,9 +113,11 @@ static void run_chunk8(void *ctx, int64_t index, void *scratch)
 {
     (void)scratch;
     const job8 *b = ctx;
-    int64_t i = index / b->groups * b->rows, end = tile_min(b->g.m, i + b->rows);
-    int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(b->g.n, j + b->group * TILE_COLS);
-    for (; j < j_end; j += TILE_COLS) run_panel8(b, i, end, j);
+    const ses_gemm *g = b->g + index % b->count;
+    index /= b->count;
+    int64_t i = index / b->groups * b->rows, end = tile_min(g->m, i + b->rows);
+    int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(g->n, j + b->group * TILE_COLS);
+    for (; j < j_end; j += TILE_COLS) run_panel8(g, b->a, i, end, j);
 }
 
 static void round_row(ses_rows8 to, int64_t r, const float *a, int64_t cols)
@@ -121,18 +128,38 @@ static void round_row(ses_rows8 to, int64_t r, const float *a, int64_t cols)
     round_bytes(to.q + r * width, a, cols, width, factor(most));
 }
 
-/* Row i of the product, which is at c. */
-static void end_row(const job8 *b, int64_t i, float *c)
+/* Row i, of m, each part of it for itself. */
+static void round_parts(const ses_rows_end *end, int64_t i, const float *c, int64_t m, int64_t n)
 {
-    const ses_rows_end *end = b->end;
-    const ses_gemm *g = &b->g;
+    int64_t parts = n / end->part, width = 4 * ses_quads(end->part);
+    uint8_t *q = end->to.q + i * parts * width;
+    for (int64_t p = 0; p < parts; p += VF_LANES) {
+        int64_t some = tile_min(VF_LANES, parts - p);
+        float most[VF_LANES], by[VF_LANES];
+        vf_store(most, most_of_rows(c + p * end->part, end->part, some, end->part));
+        vf_store(by, factors(vf_load(most)));
+        for (int64_t k = 0; k < some; k++) {
+            end->to.scale[(p + k) * m + i] = most[k];
+            round_bytes(q + (p + k) * width, c + (p + k) * end->part, end->part, width, by[k]);
+        }
+    }
+}
+
+/* Row i of the product, which is at c. */
+static void end_row(const ses_gemm *g, const ses_rows_end *end, int64_t i, float *c)
+{
     if (end->gain) {
-        norm_job norm = { .a = c, .gain = end->gain, .bias = end->bias, .cols = g->n, .eps = end->eps };
-        norm.s = c, norm.y = c = g->c + i * g->ldc;
+        norm_job norm = {
+            .a = c, .s = c, .gain = end->gain, .bias = end->bias, .cols = g->n, .eps = end->eps
+        };
+        norm.y = c = g->c + i * g->ldc;
         norm.res = end->res ? end->res + i * g->n : NULL;
         norm_row(&norm, 0, NULL);
     }
-    if (end->to.q) round_row(end->to, i, c, g->n);
+    if (end->to.q && end->part)
+        round_parts(end, i, c, g->m, g->n);
+    else if (end->to.q)
+        round_row(end->to, i, c, g->n);
 }
 
 /* Scratch of a row that is taken to its end: numbers of C, and of A rounded. */
@@ -142,56 +169,63 @@ _Static_assert(TILE_ROWS * 4 * (SES_GEMM8_WIDTH + 1 + SES_GEMM8_DEPTH / 4) <= SE
 
 /* What the end of these rows reads and writes, brought near by the last panels: what comes earlier is gone by
  * then. */
-static void prefetch_end(const job8 *b, ses_range rows, int64_t left)
+static void prefetch_end(const ses_gemm *g, const ses_rows_end *end, ses_range rows, int64_t left)
 {
     enum { LINE = 16, LAST = 4 };
-    if (!b->end->gain || left > LAST) return;
+    if (!end->gain || left > LAST) return;
     int64_t step = ses_chunks(rows.end - rows.begin, LAST), i = rows.begin + (LAST - left) * step;
-    for (int64_t end = tile_min(i + step, rows.end); i < end; i++)
-        for (int64_t at = 0; at < b->g.n; at += LINE) {
-            if (b->end->res) __builtin_prefetch(b->end->res + i * b->g.n + at, 0, 2);
-            __builtin_prefetch(b->g.c + i * b->g.ldc + at, 1, 2);
+    for (int64_t stop = tile_min(i + step, rows.end); i < stop; i++)
+        for (int64_t at = 0; at < g->n; at += LINE) {
+            if (end->res) __builtin_prefetch(end->res + i * g->n + at, 0, 2);
+            __builtin_prefetch(g->c + i * g->ldc + at, 1, 2);
         }
+}
+
+/* Rows of A are rounded to scratch behind c, or are there. */
+static ses_rows8 rows_of(const job8 *b, ses_range rows, float *behind)
+{
+    int64_t n = rows.end - rows.begin, k = b->g->k, width = 4 * ses_quads(k);
+    if (b->a.q) return (ses_rows8){ b->a.q + rows.begin * width, b->a.scale + rows.begin };
+    ses_rows8 a = { (uint8_t *)(behind + n), behind };
+    for (int64_t r = 0; r < n; r++) round_row(a, r, b->g->a + (rows.begin + r) * k, k);
+    return a;
 }
 
 /* Whole rows of C, kept in the second-level cache until their end. */
 static void whole_rows(void *ctx, int64_t index, void *scratch)
 {
-    const job8 *all = ctx;
-    job8 b = *all;
-    ses_range rows = ses_chunk(b.g.m, b.rows, index);
-    int64_t n = rows.end - rows.begin, width = 4 * ses_quads(b.g.k);
-    float *c = scratch, *scale = c + n * b.g.n;
-    b.g.c = c, b.g.ldc = b.g.n, b.g.pre = NULL;
-    if (all->a.q) {
-        b.a.q += rows.begin * width, b.a.scale += rows.begin;
-    } else {
-        b.a = (ses_rows8){ (uint8_t *)(scale + n), scale };
-        for (int64_t r = 0; r < n; r++) round_row(b.a, r, b.g.a + (rows.begin + r) * b.g.k, b.g.k);
+    const job8 *b = ctx;
+    ses_range rows = ses_chunk(b->g->m, b->rows, index);
+    int64_t count = rows.end - rows.begin, n = b->g->n;
+    float *c = scratch;
+    ses_rows8 a = rows_of(b, rows, c + count * n);
+    for (int64_t p = 0; p < b->count; p++) {
+        const ses_gemm *g = b->g + p;
+        ses_gemm part = *g;
+        part.c = c, part.ldc = n, part.pre = NULL;
+        for (int64_t j = 0; j < n; j += TILE_COLS) {
+            prefetch_end(g, b->end + p, rows, ses_chunks(n - j, TILE_COLS));
+            run_panel8(&part, a, 0, count, j);
+        }
+        for (int64_t r = 0; r < count; r++) end_row(g, b->end + p, rows.begin + r, c + r * n);
     }
-    for (int64_t j = 0; j < b.g.n; j += TILE_COLS) {
-        prefetch_end(all, rows, ses_chunks(b.g.n - j, TILE_COLS));
-        run_panel8(&b, 0, n, j);
-    }
-    for (int64_t r = 0; r < n; r++) end_row(all, rows.begin + r, c + r * b.g.n);
 }
 
 /* As many chunks as keep all threads busy to the end: what a chunk is changes no bit. */
 static void run_whole_rows(ses_exec *x, job8 *b)
 {
-    int64_t most = tile_min(ROWS8_WHOLE, SES_SCRATCH / row_bytes(&b->g));
-    int64_t threads = ses_pool_threads(x->pool), chunks = ses_chunks(b->g.m, most);
-    if (chunks < 4 * threads)
-        chunks = tile_min(4 * threads, ses_chunks(b->g.m, tile_min(most, 2 * TILE_ROWS)));
+    int64_t m = b->g->m, most = tile_min(ROWS8_WHOLE, SES_SCRATCH / row_bytes(b->g));
+    int64_t threads = ses_pool_threads(x->pool), chunks = ses_chunks(m, most);
+    if (chunks < 4 * threads) chunks = tile_min(4 * threads, ses_chunks(m, tile_min(most, 2 * TILE_ROWS)));
     chunks = ses_chunks(chunks, threads) * threads;
-    b->rows = ses_chunks(b->g.m, chunks);
-    ses_parallel(x->pool, ses_chunks(b->g.m, b->rows), whole_rows, b);
+    b->rows = ses_chunks(m, chunks);
+    ses_parallel(x->pool, ses_chunks(m, b->rows), whole_rows, b);
 }
 
-void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, ses_rows8 a, const ses_rows_end *end)
+void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, int64_t count, ses_rows8 a, const ses_rows_end *end)
 {
     if (g->m <= 0 || g->n <= 0) return;
-    job8 b = { .g = *g, .a = a, .end = end, .b = panels_of(g->packed, g->n) };
+    job8 b = { .g = g, .count = count, .a = a, .end = end };
     if (end) {
         run_whole_rows(x, &b);
         return;
@@ -201,7 +235,7 @@ void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, ses_rows8 a, const ses
     int64_t work = b.rows < FEW8 ? FEW8 : b.rows; /* a few rows wait for B */
     b.group = tile_min(1 + WORK8 / (work * TILE_COLS * (g->k + 1)), panels);
     b.groups = (panels + b.group - 1) / b.group;
-    ses_parallel(x->pool, (g->m + b.rows - 1) / b.rows * b.groups, run_chunk8, &b);
+    ses_parallel(x->pool, (g->m + b.rows - 1) / b.rows * b.groups * count, run_chunk8, &b);
 }
 
 /* ---- rounding ---- */

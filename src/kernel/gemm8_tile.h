@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+enum { LINE8 = 64 };
 enum { STEP_ROWS = 4 }; /* of a tile without the instruction, which needs registers for halves of B */
 
 VF_INLINE vi four(const void *a)
@@ -21,9 +22,11 @@ VF_INLINE vi four(const void *a)
     return vi_set1(x);
 }
 
-/* c[i][j] = sum over quads of a's four times b's four, less the excess; A's rows are a_row bytes apart. */
+/* c[i][j] = sum over quads of a's four times b's four, less the excess; A's rows are a_row bytes apart. next:
+ * what is read soon, a cache line for each quad, or NULL. */
 VF_INLINE void tile8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a_row, const int8_t *b,
-                         const int32_t *excess, int64_t quads, const int rows, const int vecs, const bool dot)
+                         const int8_t *next, const int32_t *excess, int64_t quads, const int rows,
+                         const int vecs, const bool dot)
 {
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
@@ -33,6 +36,7 @@ VF_INLINE void tile8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a
     for (; quads > 0; quads--, a += 4, b += vecs * VF_LANES * 4) {
         vi bv[TILE_VECS];
         TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = vi_load(b + v * VF_LANES * 4);
+        if (next) __builtin_prefetch(next, 0, 2), next += LINE8;
         if (dot) {
             TILE_UNROLL for (int i = 0; i < rows; i++)
             {
@@ -73,9 +77,14 @@ VF_INLINE vi excess_of(const int8_t *b, int64_t width, int64_t quads)
  * is not finite is above all. */
 VF_INLINE vi most_bits(const float *a, int64_t n)
 {
-    vi most = vi_set1(0);
-    for (int64_t i = 0; i < n; i += VF_LANES) most = vi_max(most, vi_of_bits(vf_abs(vf_get(a + i, n - i))));
-    return most;
+    vi most = vi_set1(0), other = most;
+    int64_t i = 0;
+    for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES) {
+        most = vi_max(most, vi_of_bits(vf_abs(vf_load(a + i))));
+        other = vi_max(other, vi_of_bits(vf_abs(vf_load(a + i + VF_LANES))));
+    }
+    for (; i < n; i += VF_LANES) most = vi_max(most, vi_of_bits(vf_abs(vf_get(a + i, n - i))));
+    return vi_max(most, other);
 }
 
 /* The largest magnitudes of n rows, at most VF_LANES, each in its lane; NaN where something is not finite. */
@@ -118,12 +127,17 @@ VF_INLINE void round_signed(int8_t *q, const float *a, int64_t n, int64_t width,
     for (; i < width; i++) q[i] = (int8_t)(i < n && by > 0 ? (int)rintf(a[i] * by) : 0);
 }
 
+VF_INLINE vi round_vector(const float *a, float by) { return vi_from_vf(vf_mul(vf_load(a), vf_set1(by))); }
+
 /* The same, 128 more. */
 VF_INLINE void round_bytes(uint8_t *q, const float *a, int64_t n, int64_t width, float by)
 {
+    enum { V = VF_LANES };
     int64_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES)
-        vi_store_bytes(q + i, vi_from_vf(vf_mul(vf_load(a + i), vf_set1(by))));
+    for (; i + 4 * V <= n; i += 4 * V)
+        vi_store_bytes4(q + i, round_vector(a + i, by), round_vector(a + i + V, by),
+                        round_vector(a + i + 2 * V, by), round_vector(a + i + 3 * V, by));
+    for (; i + VF_LANES <= n; i += VF_LANES) vi_store_bytes(q + i, round_vector(a + i, by));
     for (; i < width; i++) q[i] = (uint8_t)(128 + (i < n && by > 0 ? (int)rintf(a[i] * by) : 0));
 }
 

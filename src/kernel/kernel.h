@@ -74,6 +74,8 @@ typedef struct ses_rows_end {
     const ses_real *res;         /* [m][n] or NULL */
     double eps;
     ses_rows8 to; /* q not NULL: they are rounded as by round_rows; without gain C is not written then */
+    int64_t part; /* 0, or columns, n being a multiple of them, that are rounded for themselves:
+                     to.q[m][n / part][4 ses_quads(part)], to.scale[n / part][m] is the largest magnitude */
 } ses_rows_end;
 
 /* The three products of a linear layer, all matrices contiguous: A B', A B and A' B are [m, n]. */
@@ -94,6 +96,8 @@ typedef struct ses_attn {
     const ses_real *q, *k, *v;
     int64_t q_row, k_row, v_row;
     int64_t q_head, k_head, v_head; /* 0: dim */
+    ses_rows8 q8, k8, v8;           /* q8.q not NULL, for attention8 alone: in place of q, k and v their
+                                       multiples, as gemm8 leaves them for parts of dim columns */
     ses_real *out;                  /* heads side by side, dim apart */
     int64_t out_row;
     ses_real *lse;   /* NULL, or [heads][queries]: log of each row's sum of exponentials */

@@ -41,6 +41,13 @@ static inline void vi_store_bytes(uint8_t *p, vi a)
     _mm_storel_epi64((__m128i *)(void *)p, bytes);
 }
 
+static inline void vi_store_bytes4(uint8_t *p, vi a, vi b, vi c, vi d)
+{
+    vi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    vi bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    vi_store(p, vi_xor(_mm256_permutevar8x32_epi32(bytes, order), _mm256_set1_epi8((char)-128)));
+}
+
 static inline void vi_store_signed(int8_t *p, vi a)
 {
     __m128i pairs = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
@@ -49,6 +56,10 @@ static inline void vi_store_signed(int8_t *p, vi a)
 static inline vi vi_load_bytes(const int8_t *p)
 {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+static inline vi vi_load_unsigned(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
 static inline void vi_store_words(int16_t *p, vi a)
 {

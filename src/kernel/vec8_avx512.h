@@ -34,6 +34,14 @@ static inline void vi_store_bytes(uint8_t *p, vi a)
     _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(_mm512_add_epi32(a, _mm512_set1_epi32(128))));
 }
 
+/* Four vectors of them. */
+static inline void vi_store_bytes4(uint8_t *p, vi a, vi b, vi c, vi d)
+{
+    vi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    vi bytes = _mm512_packs_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+    vi_store(p, vi_xor(_mm512_permutexvar_epi32(order, bytes), _mm512_set1_epi8((char)-128)));
+}
+
 static inline void vi_store_signed(int8_t *p, vi a)
 {
     _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(a));
@@ -41,6 +49,10 @@ static inline void vi_store_signed(int8_t *p, vi a)
 static inline vi vi_load_bytes(const int8_t *p)
 {
     return _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+static inline vi vi_load_unsigned(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
 /* Whole numbers of at most 32767 as 16 bits. */

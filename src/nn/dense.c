@@ -89,16 +89,20 @@ static ses_tensor *joined(ses_tape *t, ses_tensor *const part[], int n)
     return all;
 }
 
-ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tensor *x)
+ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tensor *x, int64_t heads)
 {
     enum { MOST = 4 };
     ses_tensor *w[MOST], *b[MOST], *bias = NULL;
+    int packed = 0, narrow = 0; /* each by itself */
     assert(n <= MOST);
     for (int i = 0; i < n; i++) {
-        bool packed = ses_tape_device(t)->host && d[i].w && d[i].w->pack; /* each in its own way */
-        if (!d[i].w || d[i].down || packed || !d[i].b != !d[0].b) return NULL;
+        if (!d[i].w || d[i].down || !d[i].b != !d[0].b) return NULL;
         w[i] = d[i].w, b[i] = d[i].b;
+        packed += ses_tape_device(t)->host && w[i]->pack;
+        narrow += ses_tape_device(t)->host && ses_pack_as(w[i]) == SES_I8;
     }
+    if (narrow == n && !ses_tape_recording(t)) return ses_linear_side(t, x, n, w, b, d[0].order, heads);
+    if (packed) return NULL;
     ses_tensor *weight = joined(t, w, n);
     if (weight && b[0]) bias = joined(t, b, n);
     if (!weight || (b[0] && !bias)) return NULL;

@@ -35,8 +35,9 @@ ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const cha
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
 /* What nothing but `next` reads. */
 ses_tensor *ses_dense_run_before(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next);
-/* All n by one product: [T, n * out]. NULL: they do not lie side by side, or have adapters. */
-ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tensor *x);
+/* All n by one product: [T, n * out]. NULL: they do not lie side by side, or have adapters. heads: see
+ * ses_linear_side. */
+ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tensor *x, int64_t heads);
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps);
 ses_tensor *ses_norm_run_dropped(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,
                                  double eps); /* of x dropped out */

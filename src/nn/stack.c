@@ -167,14 +167,25 @@ ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *al
     return attend_run(k, p, all->seqs, cached ? &p->past : all->seqs, in, layout, reach, i);
 }
 
-/* Queries from x, keys and values from `from`; NULL: a cache has them. */
+/* The heads of a layer whose attention is products and a softmax, nothing more, and reads what products of
+ * 8-bit weights left in as many bits; 0: it is not so. */
+static int64_t narrow_heads(const ses_stack *k, const ses_layer *l, const ses_pass *p, const ses_common *all)
+{
+    const ses_config *c = p->c;
+    int64_t dim = c->head_size ? c->head_size : c->hidden / k->heads;
+    bool more = k->causal || l->reach || all->dist || p->sight != SES_SIGHT_MODEL || p->want->attentions ||
+                p->want->attention_scores || ses_tape_training(p->tape);
+    return !more && dim <= SES_ATTN8_DIM && all->seqs->longest <= SES_ATTN8_KEYS ? k->heads : 0;
+}
+
+/* Queries from x, keys and values from `from`; NULL: a cache has them. heads: see narrow_heads. */
 static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const ses_common *all,
-                    ses_tensor *x, ses_tensor *from, ses_attention_inputs *in)
+                    ses_tensor *x, ses_tensor *from, int64_t heads, ses_attention_inputs *in)
 {
     const ses_config *c = p->c;
     bool apart = c->qkv == SES_QKV_APART;
     if (apart && from == x && !p->batch->cache) /* all three by one product, where they lie so */
-        in->q = ses_dense_run_side(p->tape, (const ses_dense[]){ a->query, a->key, a->value }, 3, x);
+        in->q = ses_dense_run_side(p->tape, (const ses_dense[]){ a->query, a->key, a->value }, 3, x, heads);
     if (in->q) return;
     in->q = ses_dense_run(p->tape, a->query, x, SES_ACT_NONE);
     if (c->pos == SES_POS_ROTARY) { /* queries and keys, side by side before the values */
@@ -195,7 +206,7 @@ static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_pass *p, c
     if (k->ways && k->ways->project)
         k->ways->project(k, p, all, x, &in, i);
     else
-        project(&l->self, l, p, all, x, x, &in);
+        project(&l->self, l, p, all, x, x, narrow_heads(k, l, p, all), &in);
     return ses_attend_run(k, p, all, in, l->reach, i);
 }
 
@@ -203,7 +214,7 @@ static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass
                                 ses_tensor *x, int i)
 {
     ses_attention_inputs in = { 0 };
-    project(&l->cross, l, p, all, x, all->memory, &in);
+    project(&l->cross, l, p, all, x, all->memory, 0, &in);
     if (p->batch->cache) ses_cache_cross(p, i, &in);
     const ses_seqs *from = p->batch->cache ? &p->source : &p->in;
     return attend_run(k, p, all->seqs, from, in, SES_QKV_APART, l->reach, i);

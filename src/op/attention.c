@@ -36,6 +36,14 @@ static void place_shared(const ses_node *n, ses_attn *a, ses_qkv_layout layout, 
     a->q_head = a->k_head = a->v_head = layout == SES_QKV_SIDE ? a->dim : 3 * a->dim;
 }
 
+/* See ses_linear_side. */
+static void place_rounded(ses_attn *a, const ses_tensor *x)
+{
+    ses_rows8 *part[] = { &a->q8, &a->k8, &a->v8 };
+    for (int i = 0; i < 3; i++)
+        *part[i] = ses_rows8_plane(x->rounded, i, ses_rows(x), a->heads, a->heads * a->dim);
+}
+
 static const ses_real *reals(const ses_tensor *x) { return x ? x->f : NULL; }
 static const int32_t *ints(const ses_tensor *x) { return x ? x->i : NULL; }
 
@@ -52,7 +60,10 @@ static ses_attn arguments(const ses_node *n)
     a.cu_q = in[CU_Q]->i, a.cu_k = in[CU_K]->i, a.len_k = ints(in[LEN_K]);
     a.q = in[Q]->f;
     a.q_row = a.k_row = a.v_row = a.out_row = a.heads * a.dim;
-    if (o->layout != SES_QKV_APART) place_shared(n, &a, o->layout, in[Q]->f);
+    if (in[Q]->rounded)
+        place_rounded(&a, in[Q]);
+    else if (o->layout != SES_QKV_APART)
+        place_shared(n, &a, o->layout, in[Q]->f);
     if (in[K]) {
         bool by_head = attr_of(n)->by_head;
         a.k = in[K]->f, a.v = in[V]->f;
@@ -104,7 +115,8 @@ static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
     bool apart = a->o.layout == SES_QKV_APART;
-    if (!ses_want_input(n, Q, "q", e) || !ses_want_ints(n, CU_Q, "cu_q", e) ||
+    bool rounded = n->in[Q] && n->in[Q]->rounded && !n->in[K] && a->narrow;
+    if ((!rounded && !ses_want_input(n, Q, "q", e)) || !ses_want_ints(n, CU_Q, "cu_q", e) ||
         !ses_want_ints(n, CU_K, "cu_k", e) ||
         (apart && (!ses_want_input(n, K, "k", e) || !ses_want_input(n, V, "v", e))) || !fits(n, e))
         return false;

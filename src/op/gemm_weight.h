@@ -40,7 +40,7 @@ static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_ten
         return;
     }
     const ses_rows8 *rows = ses_rows_rounded(n, g, x);
-    if (rows) n->k->gemm8(n->exec, g, *rows, end);
+    if (rows) n->k->gemm8(n->exec, g, 1, *rows, end);
 }
 
 #endif

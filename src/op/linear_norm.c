@@ -44,7 +44,7 @@ static void forward(const ses_node *n)
     if (whole) to = ses_tape_rows8(n->tape, g.m, g.n);
     if (!rows || (whole && !to)) return;
     if (whole) end.to = *to, ses_tape_keep(n->tape, n->out, to);
-    n->k->gemm8(n->exec, &g, *rows, whole ? &end : NULL);
+    n->k->gemm8(n->exec, &g, 1, *rows, whole ? &end : NULL);
     if (!whole)
         n->k->norm(n->exec, g.c, NULL, NULL, g.c, end.res, end.gain, end.bias, g.m, g.n, a->eps, NULL);
 }

@@ -130,6 +130,18 @@ ses_tensor *ses_embed_padded(ses_tape *t, int n, ses_tensor *const table[], ses_
 ses_tensor *ses_linear_rounded(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
                                ses_weight order);
 
+/* x w' + b of n weights of 8 bits and one shape, side by side, where nothing is recorded. heads not 0: for
+ * attention alone to read, narrow and plain (see ses_attn8_plain), of at most SES_ATTN8_KEYS tokens a
+ * sequence; it may be rounded by heads only. ses_rows8_plane is then what became of weight i. */
+ses_tensor *ses_linear_side(ses_tape *t, ses_tensor *x, int n, ses_tensor *const w[], ses_tensor *const b[],
+                            ses_weight order, int64_t heads);
+static inline ses_rows8 ses_rows8_plane(const ses_rows8 *all, int64_t i, int64_t rows, int64_t heads,
+                                        int64_t cols)
+{
+    return (ses_rows8){ all->q + i * rows * heads * 4 * ses_quads(cols / heads),
+                        all->scale + i * rows * heads };
+}
+
 /* norm(x w' + b + residual) in one, where w is of 8 bits and nothing is recorded: does it take w? */
 bool ses_linear_norm_takes(const ses_tape *t, const ses_tensor *w);
 ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, ses_weight order,

@@ -1,0 +1,69 @@
+/* x w' + b for several weights of 8 bits, side by side: [T, n N], for passes of which nothing is recorded.
+ * For attention to read it may be rounded by heads only: planes [n][T][heads][4 ses_quads(N / heads)], and
+ * the largest magnitudes [n][heads][T]. */
+#include "gemm_weight.h"
+
+enum { MOST = 4 };
+
+typedef struct attr {
+    int n;
+    ses_weight order;
+    int64_t heads; /* 0: reals are wanted */
+} attr;
+
+static const attr *attr_of(const ses_node *n) { return n->attr; }
+
+static int64_t weight_dim(const ses_node *n, bool in)
+{
+    return ses_weight_dim(n->in[1], (attr_of(n)->order == SES_IN_OUT) != in);
+}
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    const attr *a = attr_of(n);
+    ses_tensor *x = n->in[0];
+    if (!ses_want_input(n, 0, "x", e) || weight_dim(n, true) != ses_cols(x))
+        return ses_fail(e, SES_EARG, "x and weight do not fit each other");
+    int64_t T = ses_rows(x), N = weight_dim(n, false);
+    for (int i = 0; i < a->n; i++) {
+        const ses_tensor *w = n->in[1 + i], *b = n->in[1 + a->n + i];
+        if (!ses_same_shape(w, n->in[1]) || (b && ses_count(b) != N))
+            return ses_fail(e, SES_EARG, "weights and biases must have one shape");
+    }
+    if (!a->heads || !ses_rows_enough(n, T, N)) return ses_node_out(n, SES_DIM(T, a->n * N), e);
+    n->out = ses_tensor_over(n->tape, NULL, n->dtype, SES_DIM(T, a->n * N), e);
+    if (n->out) n->out->rounded = ses_tape_rows8(n->tape, a->n * T * a->heads, N / a->heads);
+    return n->out && n->out->rounded;
+}
+
+static void forward(const ses_node *n)
+{
+    const attr *a = attr_of(n);
+    ses_tensor *x = n->in[0];
+    int64_t T = ses_rows(x), N = weight_dim(n, false);
+    const ses_rows8 *to = n->out->rounded;
+    ses_gemm g[MOST];
+    ses_rows_end end[MOST] = { 0 };
+    for (int i = 0; i < a->n; i++) {
+        const ses_tensor *w = n->in[1 + i], *b = n->in[1 + a->n + i];
+        g[i] = ses_gemm_nt(to ? NULL : n->out->f + i * N, x->f, NULL, T, N, ses_cols(x));
+        g[i].ldc = a->n * N;
+        g[i].packed = ses_packed(w, a->order, n->k, n->exec).data, g[i].packed_as = SES_I8;
+        g[i].bias = b ? b->f : NULL;
+        if (to) end[i] = (ses_rows_end){ .to = ses_rows8_plane(to, i, T, a->heads, N), .part = N / a->heads };
+    }
+    const ses_rows8 *rows = ses_rows_rounded(n, &g[0], x);
+    if (rows) n->k->gemm8(n->exec, g, a->n, *rows, to ? end : NULL);
+}
+
+static const ses_op op = {
+    .name = "linear_side", .attr_size = sizeof(attr), .infer = infer, .forward = forward
+};
+
+ses_tensor *ses_linear_side(ses_tape *t, ses_tensor *x, int n, ses_tensor *const w[], ses_tensor *const b[],
+                            ses_weight order, int64_t heads)
+{
+    ses_tensor *in[1 + 2 * MOST] = { x };
+    for (int i = 0; i < n && i < MOST; i++) in[1 + i] = w[i], in[1 + n + i] = b[i];
+    return ses_apply(t, &op, in, 1 + 2 * n, &(attr){ n, order, heads });
+}
