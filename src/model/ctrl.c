@@ -10,7 +10,7 @@ static const ses_config_key keys[] = {
     SES_NEED("n_positions", positions, SES_MOST_POSITIONS),
     SES_NEED("dff", ffn, SES_MOST_FFN),
     SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
+    SES_NUMBER("layer_norm_epsilon", final_eps, 0, 1),
     SES_RATE("resid_pdrop", drop),
     SES_RATE("embd_pdrop", drop_embed),
     SES_NUMBER("initializer_range", init_range, 0, 100),
@@ -43,7 +43,7 @@ const ses_model_desc ses_model_ctrl = {
     .name = "ctrl",
     .prefix = "transformer.",
     .arch = { .pad = -1,
-              .norm_eps = 1e-6,
+              .norm_eps = 1e-6, /* in layers, whatever the config says */
               .drop = 0.1,
               .drop_embed = 0.1,
               .init_range = 0.02,

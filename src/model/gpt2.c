@@ -18,7 +18,7 @@ static const ses_config_key keys[] = {
     SES_NUMBER("initializer_range", init_range, 0, 100),
     SES_ACTIVATION("activation_function", act),
     SES_ACTIVATION("afn", act),
-    SES_ACTIVATION("summary_activation", score_act),
+    SES_ACTIVATION("summary_activation", choice_act),
     SES_SWITCH("scale_attn_by_inverse_layer_idx", scale_by_layer),
     SES_SWITCH("tie_word_embeddings", tied),
 };

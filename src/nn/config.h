@@ -63,9 +63,10 @@ typedef struct ses_config {
     int64_t ffns;               /* of a bottleneck: feed-forwards after each other */
     int64_t conv;               /* width of a convolution beside the first layer; 0: none */
     int64_t span_places,
-        span_width;      /* of a span boundary head: places in a span, width of each one's vector */
-    int64_t first_names; /* the table of tensor names this config asks first */
-    double norm_eps, drop, drop_attention, drop_act, drop_final;
+        span_width;             /* of a span boundary head: places in a span, width of each one's vector */
+    int64_t first_names;        /* the table of tensor names this config asks first */
+    double norm_eps, final_eps; /* of norms; of the one behind the last layer, 0: as the others */
+    double drop, drop_attention, drop_act, drop_final;
     double drop_embed, drop_head, drop_ffn; /* below 0: as drop */
     /* of rotary positions, in layers that see all and in local ones */
     double theta, local_theta;
@@ -75,7 +76,8 @@ typedef struct ses_config {
     double init_range, attention_scale; /* 0: 1 / sqrt(head size) */
     double embed_scale, logit_scale;    /* 0: 1 */
     ses_act act, pooler_act, summary_act, lm_act, conv_act;
-    ses_act score_act; /* of a classifier's scores themselves */
+    ses_act score_act;  /* of a classifier's scores themselves */
+    ses_act choice_act; /* of a choice's score */
     ses_problem problem;
 
     ses_norm_kind norm;

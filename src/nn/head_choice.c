@@ -23,7 +23,7 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
     int64_t N = p->batch->choices ? p->batch->choices : 1, questions = p->batch->seqs / N;
     ses_tensor *x = ses_summary_run(h, p, at);
     if (h->by_label.w) x = ses_dense_run(t, h->by_label, x, p->c->score_act);
-    ses_tensor *y = ses_dense_run(t, h->out, x, h->by_label.w ? SES_ACT_NONE : p->c->score_act);
+    ses_tensor *y = ses_dense_run(t, h->out, x, p->c->choice_act);
     y = ses_reshape(t, y, SES_DIM(questions, N));
     ses_pass_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
     if (!labels) return;

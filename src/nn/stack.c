@@ -139,8 +139,10 @@ static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *m
                                 .causal = k->causal && !cross,
                                 .reach = reach,
                                 .layout = layout };
-    if (c->scale_by_layer)
-        o.scale = 1 / (sqrt((double)(c->head_size ? c->head_size : c->hidden / k->heads)) * (double)(i + 1));
+    if (c->scale_by_layer) {
+        double width = (double)(c->head_size ? c->head_size : c->hidden / k->heads);
+        o.scale = (o.scale > 0 ? o.scale : 1 / sqrt(width)) / (double)(i + 1);
+    }
     if (p->sight != SES_SIGHT_MODEL && mine == &p->in && theirs == &p->in) {
         o.causal = p->sight == SES_SIGHT_CAUSAL;
         in.bias = in.bias && p->hides ? ses_add(p->tape, in.bias, p->hides) : p->hides ? p->hides : in.bias;
@@ -371,7 +373,9 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
         ses_tape_where(t, "%slayer %d", k->prefix, (int)i);
     }
     if (k->final_norm.gain)
-        x = ses_dropout(t, ses_norm_run(t, k->final_norm, x, NULL, c->norm_eps), c->drop_final);
+        x = ses_dropout(
+            t, ses_norm_run(t, k->final_norm, x, NULL, c->final_eps > 0 ? c->final_eps : c->norm_eps),
+            c->drop_final);
     if (k->project_out.w) x = ses_dense_run(t, k->project_out, x, SES_ACT_NONE);
     note_hidden(k, p, x, k->depth);
     return x;
