@@ -138,8 +138,8 @@ static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
                        (ses_tensor *const[]){ ses_seqs_shift(p, q, x, 1), x, ses_seqs_shift(p, q, x, -1) });
     if (c->trigram || c->embed != c->hidden)
         x = ses_dense_run(t, ((const own *)k->own)->embed, x, SES_ACT_NONE);
-    x = ses_add(t, x, ses_take(t, k->position, q->positions));
-    x = norm(p, k->embed_norm, x, ses_take(t, k->segment, q->segments), norm_eps);
+    x = ses_add(t, x, ses_embed(t, 1, &k->position, &q->positions, -1));
+    x = norm(p, k->embed_norm, x, ses_embed(t, 1, &k->segment, &q->segments, -1), norm_eps);
     return ses_dropout(t, x, c->drop);
 }
 
