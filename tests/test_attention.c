@@ -1,11 +1,13 @@
 /* Every level of attention against ref: ragged batches, cross lengths, causal, windows, biases, dropout,
  * probabilities, all kinds of tails; and its promise that a sequence's bits depend on neither the batch
- * around it nor the threads. */
+ * around it nor the threads. And the op's gradients where scores are so large that exp(S - lse) tells
+ * nothing. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include "fence.h"
 
 #include "kernel/kernel.h"
+#include "op/op.h"
 
 #include <math.h>
 
@@ -360,6 +362,80 @@ static void test_optional(ses_exec *x)
     problem_free(&a), problem_free(&b);
 }
 
+/* One head, in doubles: softmax of one row of scores, and the gradients that dout gives. */
+enum { T = 6, D = 4 };
+typedef struct exact {
+    double dq[T * D], dk[T * D], dv[T * D];
+} exact;
+
+static void exact_row(exact *y, const float *q, const float *k, const float *v, const float *dout, int i)
+{
+    double p[T], dp[T], most = -INFINITY, sum = 0, delta = 0;
+    for (int j = 0; j < T; j++) {
+        p[j] = dp[j] = 0;
+        for (int d = 0; d < D; d++) {
+            p[j] += (double)q[i * D + d] * k[j * D + d];
+            dp[j] += (double)dout[i * D + d] * v[j * D + d];
+        }
+        most = fmax(most, p[j]);
+    }
+    for (int j = 0; j < T; j++) sum += p[j] = exp(p[j] - most);
+    for (int j = 0; j < T; j++) delta += (p[j] /= sum) * dp[j];
+    for (int j = 0; j < T; j++)
+        for (int d = 0; d < D; d++) {
+            double ds = p[j] * (dp[j] - delta);
+            y->dq[i * D + d] += ds * k[j * D + d];
+            y->dk[j * D + d] += ds * q[i * D + d];
+            y->dv[j * D + d] += p[j] * dout[i * D + d];
+        }
+}
+
+static void check_close(const float *ours, const double *want, const char *what, int isa)
+{
+    double most = 0, apart = 0;
+    for (int i = 0; i < T * D; i++)
+        most = fmax(most, fabs(want[i])), apart = fmax(apart, fabs(ours[i] - want[i]));
+    CHECK_MSG(apart <= 1e-5 * most, "%s at level %d: %g of %g", what, isa, apart, most);
+}
+
+/* Scores of a million: a query sees one key alone, or two equal ones alike. */
+static void test_large_scores(void)
+{
+    static const int32_t cu[] = { 0, T };
+    float q[T * D], k[T * D], v[T * D], dout[T * D];
+    exact want = { 0 };
+    for (int i = 0; i < T * D; i++) {
+        q[i] = (float)(900 * sin(1.7 * i)), k[i] = (float)(1100 * cos(0.9 * i + 1));
+        v[i] = (float)sin(0.3 * i + 2), dout[i] = (float)cos(2.1 * i);
+    }
+    for (int d = 0; d < D; d++) k[1 * D + d] = k[4 * D + d] = 3 * q[d];
+    for (int i = 0; i < T; i++) exact_row(&want, q, k, v, dout, i);
+    for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
+        ses_err e = { 0 };
+        ses_device *dev =
+            ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = (ses_isa)isa }, &e);
+        ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
+        ses_attention_inputs in = { .q = ses_tape_input(t, q, SES_DIM(T, D)),
+                                    .k = ses_tape_input(t, k, SES_DIM(T, D)),
+                                    .v = ses_tape_input(t, v, SES_DIM(T, D)),
+                                    .cu_q = ses_tape_ints(t, cu, 2),
+                                    .cu_k = ses_tape_ints(t, cu, 2) };
+        in.q->wants_grad = in.k->wants_grad = in.v->wants_grad = true;
+        ses_tensor *y = ses_attention(
+            t, &in, &(ses_attention_options){ .heads = 1, .max_q = T, .max_k = T, .scale = 1 }, NULL);
+        ses_tensor *by = ses_tape_input(t, dout, SES_DIM(1, T * D));
+        ses_backward(t,
+                     ses_linear(t, ses_reshape(t, y, SES_DIM(1, T * D)), by, NULL, SES_ACT_NONE, SES_OUT_IN));
+        if (CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg)) {
+            check_close(in.q->grad, want.dq, "dq", isa);
+            check_close(in.k->grad, want.dk, "dk", isa);
+            check_close(in.v->grad, want.dv, "dv", isa);
+        }
+        ses_tape_free(t);
+        ses_device_free(dev);
+    }
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -372,6 +448,7 @@ int main(void)
     test_batch(x);
     test_threads(x);
     test_optional(&x[0]);
+    test_large_scores();
     for (int i = 0; i < 3; i++) ses_pool_free(x[i].pool);
     return check_report();
 }

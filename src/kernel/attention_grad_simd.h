@@ -308,7 +308,7 @@ static void backward_head(void *ctx, int64_t head, void *scratch)
 
 void VF_NAME(ses_k_attention_bwd)(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
 {
-    if (a->dim > MAX_DIM || (g->ddist.data && 2 * a->max_k - 1 > MAX_DISTANCES)) {
+    if (g->probs || a->dim > MAX_DIM || (g->ddist.data && 2 * a->max_k - 1 > MAX_DISTANCES)) {
         ses_k_attention_bwd_ref(x, a, g);
         return;
     }

@@ -88,7 +88,9 @@ void ses_k_attention_ref(ses_exec *x, const ses_attn *a)
 }
 
 /* P = exp(S - lse), out = (P * keep) v; delta_i = sum_j P_ij dP_ij = dout_i . out_i
- * dS_ij = P_ij (keep_ij dout_i . v_j - delta_i) */
+ * dS_ij = P_ij (keep_ij dout_i . v_j - delta_i)
+ * Where P is given, delta is the sum itself, of dP as rounded as it is: a query that sees one key alone gets
+ * a dS of exactly 0, however large its scores are. */
 typedef struct backward {
     ses_attn a;
     ses_attn_grad g;
@@ -98,12 +100,21 @@ typedef struct slope {
     double ds, p; /* dS_ij, P_ij keep_ij */
 } slope;
 
+static double given(const backward *b, const row *r, int64_t j)
+{
+    return b->g.probs[r->part.probs + r->i * r->part.len_k + j];
+}
+
 static slope slope_of(const backward *b, const row *r, const ses_real *dout, int64_t j)
 {
     const ses_attn *a = r->a;
     int64_t stat = ses_attn_stat(a, r->part, r->i);
-    double p = exp(score(r, j) - a->lse[stat]), kept = keep(r, j);
-    double dp = kept * dot(dout, r->v + j * a->v_row, a->dim);
+    double kept = keep(r, j), dp = kept * dot(dout, r->v + j * a->v_row, a->dim);
+    if (b->g.probs) {
+        double p = given(b, r, j);
+        return (slope){ p * ((ses_real)dp - b->g.delta[stat]), p * kept };
+    }
+    double p = exp(score(r, j) - a->lse[stat]);
     return (slope){ p * (dp - b->g.delta[stat]), p * kept };
 }
 
@@ -118,12 +129,22 @@ static void put_row(ses_sink s, int64_t at, const double *sum, int64_t dim)
     for (int64_t d = 0; s.data && d < dim; d++) ses_put(s, at + d, sum[d]);
 }
 
+static double delta_of(const backward *b, const row *r, const ses_real *dout)
+{
+    const ses_attn *a = r->a;
+    int64_t at = (r->part.q0 + r->i) * a->out_row + r->part.head * a->dim;
+    double sum = 0;
+    if (!b->g.probs) return dot(dout, a->out + at, a->dim);
+    for (int64_t j = r->sees.begin; j < r->sees.end; j++)
+        sum += given(b, r, j) * (ses_real)(keep(r, j) * dot(dout, r->v + j * a->v_row, a->dim));
+    return sum;
+}
+
 static void query_grad(const backward *b, const row *r, double *dq)
 {
     const ses_attn *a = r->a;
     const ses_real *dout = dout_of(b, r);
-    int64_t at = (r->part.q0 + r->i) * a->out_row + r->part.head * a->dim;
-    b->g.delta[ses_attn_stat(a, r->part, r->i)] = (ses_real)dot(dout, a->out + at, a->dim);
+    b->g.delta[ses_attn_stat(a, r->part, r->i)] = (ses_real)delta_of(b, r, dout);
     for (int64_t d = 0; d < a->dim; d++) dq[d] = 0;
     for (int64_t j = 0; j < r->part.len_k; j++) {
         bool seen = j >= r->sees.begin && j < r->sees.end;

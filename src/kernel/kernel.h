@@ -118,6 +118,9 @@ typedef struct ses_attn_grad {
     ses_sink ddist;       /* as dist */
     ses_sink dbias;       /* as bias; 0 where a query does not see a key */
     ses_real *delta;      /* scratch [heads][queries] */
+    /* P as the forward pass wrote it, which ses_attn.probs points to, too; NULL: exp(S - lse), which loses
+     * its digits where scores are in the thousands. Plain loops, on a host only. */
+    const ses_real *probs;
 } ses_attn_grad;
 
 /* Scores by what lies between two tokens: of query i and key j of a sequence, in each head,

@@ -153,6 +153,23 @@ static ses_sink query_grad(const ses_node *n)
     return part ? ses_grad_zeroed(n, Q) : ses_grad(n, Q);
 }
 
+/* Scores so large that exp(S - lse) is no longer a probability: P once more, as the forward pass has it. A
+ * GPU has no such way; nor have rows too many to be laid out. */
+static void keep_probs(const ses_node *n, ses_attn *a, ses_attn_grad *g)
+{
+    static const ses_real large = 500;
+    static const int64_t most = (int64_t)1 << 26;
+    int64_t rows = a->heads * ses_rows(n->in[Q]), count;
+    bool wild = false;
+    if (!ses_tape_device(n->tape)->host) return;
+    for (int64_t i = 0; i < rows && !wild; i++)
+        wild = fabs((double)a->lse[i]) > large && isfinite((double)a->lse[i]);
+    if (!wild || (count = pairs(n)) > most) return;
+    if (!a->probs && !(a->probs = ses_scratch(n, count))) return;
+    n->k->attention(n->exec, a);
+    g->probs = a->probs;
+}
+
 static void backward(const ses_node *n)
 {
     ses_attn a = arguments(n);
@@ -164,6 +181,7 @@ static void backward(const ses_node *n)
         g.dk = ses_sink_at(n, g.dq, part), g.dv = ses_sink_at(n, g.dq, 2 * part);
     }
     g.ddist = ses_grad(n, DIST), g.dbias = ses_grad(n, BIAS);
+    keep_probs(n, &a, &g);
     n->k->attention_bwd(n->exec, &a, &g);
 }
 
