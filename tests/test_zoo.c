@@ -92,7 +92,7 @@ static void test_save(const char *dir, ses_device *dev)
 {
     char to[] = "/tmp/sesame-zoo-XXXXXX", cmd[64];
     ses_err e = { 0 };
-    ses_model *m = ses_model_open(dir, dev, NULL, &e), *back = NULL;
+    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .lean = true }, &e), *back = NULL;
     CHECK(mkdtemp(to));
     if (m && ses_model_save(m, to, &(ses_save_options){ .shard_bytes = 20000 }, &e))
         back = ses_model_open(to, dev, &(ses_model_options){ .train = true }, &e);

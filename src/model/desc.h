@@ -66,6 +66,7 @@ typedef struct ses_class {
     bool encoder_only, decoder_only; /* of an encoder and decoder, one alone */
     bool echo;           /* the decoder reads the input once more, where it is given nothing else */
     ses_summary summary; /* in place of the config's; 0: as the config says */
+    bool told_act;       /* the summary's activation is the config's told_act */
     const char *prefix;  /* in place of the model's; NULL: as the model's */
 } ses_class;
 

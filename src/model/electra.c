@@ -2,7 +2,10 @@
  * discriminator that tells what was replaced. */
 #include "desc.h"
 
-static const ses_config_key keys[] = { SES_INT("embedding_size", embed, 1, SES_MOST_WIDTH) };
+static const ses_config_key keys[] = {
+    SES_INT("embedding_size", embed, 1, SES_MOST_WIDTH),
+    SES_ACTIVATION("summary_activation", told_act),
+};
 
 static const ses_name tensors[] = {
     { "embed.project.*", "embeddings_project.*" },
@@ -26,7 +29,7 @@ static const ses_class classes[] = {
     SES_CLASS("ElectraForMaskedLM", SES_ON(masked_lm, "logits")),
     SES_CLASS("ElectraForCausalLM", SES_ON(causal_lm, "logits")),
     SES_CLASS("ElectraForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("ElectraForMultipleChoice", SES_ON(choice, "logits")),
+    { .name = "ElectraForMultipleChoice", .told_act = true, .head = { SES_ON(choice, "logits") } },
     SES_CLASS("ElectraForTokenClassification", SES_ON(tag, "logits")),
     SES_CLASS("ElectraForQuestionAnswering", SES_ON(span, "")),
 };
@@ -47,6 +50,7 @@ const ses_model_desc ses_model_electra = {
               .init_range = 0.02,
               .act = SES_ACT_GELU,
               .summary_act = SES_ACT_GELU,
+              .told_act = SES_ACT_GELU,
               .lm_act = SES_ACT_GELU,
               .embed_norm = true,
               .tied = true,

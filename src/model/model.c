@@ -51,6 +51,7 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
     m->c.pooler = m->class->pooler && !o->bare && !m->c.own_head;
     m->c.echo = m->class->echo;
     if (m->class->summary) m->c.summary = m->class->summary;
+    if (m->class->told_act) m->c.summary_act = m->c.told_act;
     if (m->class->decoder_only) m->c.lm_fixed_bias = false;
     m->store = ses_store_new(m->dev, e);
     if (m->store && m->adapter) ses_adapter_begin(m->adapter, m);

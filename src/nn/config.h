@@ -76,6 +76,7 @@ typedef struct ses_config {
     double init_range, attention_scale; /* 0: 1 / sqrt(head size) */
     double embed_scale, logit_scale;    /* 0: 1 */
     ses_act act, pooler_act, summary_act, lm_act, conv_act;
+    ses_act told_act;   /* of a summary, in classes that ask the config */
     ses_act score_act;  /* of a classifier's scores themselves */
     ses_act choice_act; /* of a choice's score */
     ses_problem problem;
