@@ -1,6 +1,6 @@
 """Masked language modeling with PyTorch as fast as it goes, beside `sesame pretrain`: bench/peers/race.sh runs both.
-Usage: race.py CORPUS.ids VALID.ids SECONDS [LR]: a BERT of 12 layers x 384, rows of 128 tokens, 512 of them an update,
-15 % masked anew each time, no dropout, bf16 autocast, torch.compile, fused AdamW; the rate rises for 5 % of the
+Usage: race.py CORPUS.ids VALID.ids SECONDS LR DROPOUT: a BERT of 12 layers x 384, rows of 128 tokens, 512 of them an update,
+15 % masked anew each time, bf16 autocast, torch.compile, fused AdamW; the rate rises for 5 % of the
 updates and falls to 0 within SECONDS (compilation and the first timing not counted). Prints a JSON object."""
 import json
 import sys
@@ -95,7 +95,7 @@ def held_out(model, valid, vocab):
 
 
 def main():
-    seconds, peak = float(sys.argv[3]), float(sys.argv[4]) if len(sys.argv) > 4 else 1e-3
+    seconds, peak, drop = map(float, sys.argv[3:6])
     torch.manual_seed(42)
     torch.set_float32_matmul_precision("high")
     (train, vocab), (valid, _) = rows(sys.argv[1]), rows(sys.argv[2])
@@ -109,7 +109,7 @@ def main():
         chosen, order = order[:ROWS], order[ROWS:]
         return mask(train[chosen], vocab, draw)
 
-    model = Model(12, 384, 6, LENGTH, False, vocab, 0.0).to(DEVICE)
+    model = Model(12, 384, 6, LENGTH, False, vocab, drop).to(DEVICE)
     initialize(model)
     compiled = torch.compile(model) if DEVICE == "cuda" else model
     update, begin = trainer(model, compiled), clock()

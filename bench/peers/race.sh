@@ -2,12 +2,13 @@
 # The same pretraining by Sesame and by PyTorch, one after the other on one GPU, in the same time: tokens and held-out loss.
 #     bench/peers/race.sh CORPUS VALID OUT [SECONDS]
 # CORPUS and VALID: text, a paragraph a line, an empty line between documents; plain or .xz. A BERT of 12 layers x 384, 16,384 lower-cased
-# word pieces, rows of 128 tokens, 65,536 tokens an update, 15 % masked, AdamW, no dropout; race.py says the rest. By variables: SESAME
-# (build/cuda/sesame), PYTHON (python3, with torch), LR (1e-3), TORCH_SECONDS: PyTorch runs so long instead, as where its rate is enough.
+# word pieces, rows of 128 tokens, 65,536 tokens an update, 15 % masked, AdamW; race.py says the rest. By variables: SESAME
+# (build/cuda/sesame), PYTHON (python3, with torch), LR (7e-4), DROPOUT (0), TORCH_SECONDS: PyTorch runs so long instead, as where its
+# rate is enough.
 set -eu
 corpus=$1 valid=$2 out=$3 seconds=${4:-420}
 here=$(dirname "$0")
-sesame=${SESAME:-build/cuda/sesame} lr=${LR:-1e-3}
+sesame=${SESAME:-build/cuda/sesame} lr=${LR:-7e-4} drop=${DROPOUT:-0}
 mkdir -p "$out"
 text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
 text "$corpus" | "$sesame" train-tokenizer -q --type wordpiece --lowercase --vocab-size 16384 --limit-alphabet 120 \
@@ -17,10 +18,11 @@ for part in corpus valid; do
     "$sesame" corpus build -q --tokenizer "$out/word.json" --overwrite -o "$out/$part.ids" "$from" >/dev/null
 done
 "$sesame" pretrain --corpus "$out/corpus.ids" --eval "$out/valid.ids" --tokenizer "$out/word.json" --output "$out/sesame" --overwrite \
-    --config "$here/../../docs/recipes/sesame-small-bert.json" --set intermediate_size=1536 --length 128 \
+    --config "$here/../../docs/recipes/sesame-small-bert.json" --set intermediate_size=1536 \
+    --set hidden_dropout_prob="$drop" --set attention_probs_dropout_prob="$drop" --length 128 \
     --device "${DEVICE:-cuda}" --dtype "${DTYPE:-bf16}" --max-time "${seconds}s" --tokens-per-batch 65536 --lr "$lr" --warmup 0.05 \
     --weight-decay 0.05 --beta2 0.98 --clip 1 --eval-every -1 --save-every -1 --eval-tokens 1000000
-"${PYTHON:-python3}" "$here/race.py" "$out/corpus.ids" "$out/valid.ids" "${TORCH_SECONDS:-$seconds}" "$lr" >"$out/torch.json"
+"${PYTHON:-python3}" "$here/race.py" "$out/corpus.ids" "$out/valid.ids" "${TORCH_SECONDS:-$seconds}" "$lr" "$drop" >"$out/torch.json"
 "${PYTHON:-python3}" - "$out" <<'PYTHON'
 import json, sys
 ours, theirs = (json.load(open(f"{sys.argv[1]}/{f}")) for f in ("sesame/all_results.json", "torch.json"))
