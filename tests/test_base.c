@@ -159,6 +159,32 @@ static void test_arena_rewind(void)
     ses_arena_free(&a);
 }
 
+/* What a rewind leaves alone is not given out again before the next one. */
+static void test_arena_rewind_but(void)
+{
+    ses_err e = { 0 };
+    ses_arena a = { .grain = 4096 };
+    char *first = ses_arena_alloc(&a, 64, &e);
+    ses_mark m = ses_arena_mark(&a);
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < 3; i++) memset(ses_arena_alloc(&a, 192, &e), 1, 192);
+        char *x = ses_arena_alloc(&a, 320, &e);
+        memset(x, 77, 320);
+        if (!CHECK(ses_arena_rewind_but(&a, m, x, 320))) break;
+        for (int i = 0; i < 8; i++) memset(ses_arena_alloc(&a, 100, &e), 2, 100);
+        for (int i = 0; i < 320; i++) CHECK(x[i] == 77);
+        CHECK(ses_arena_rewind_but(&a, m, x, 320) && a.head && a.total == 4096);
+    }
+    CHECK(!ses_arena_rewind_but(&a, m, first, 64)); /* before the mark */
+    CHECK(!ses_arena_rewind_but(&a, m, &e, 8));
+    ses_mark late = ses_arena_mark(&a);
+    ses_arena_alloc(&a, 5000, &e);
+    CHECK(!ses_arena_rewind_but(&a, late, first + 64, 8)); /* another block by now */
+    ses_arena_rewind(&a, m);
+    CHECK(!a.held);
+    ses_arena_free(&a);
+}
+
 static void test_arena_reset(void)
 {
     ses_err e = { 0 };
@@ -373,6 +399,7 @@ int main(void)
     test_alloc_overflow();
     test_arena();
     test_arena_rewind();
+    test_arena_rewind_but();
     test_arena_reset();
     test_arena_limit();
     test_pool();

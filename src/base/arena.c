@@ -83,6 +83,8 @@ static bool grow(ses_arena *a, size_t want, ses_err *e)
 static void *take(ses_arena *a, size_t size, size_t align, ses_err *e)
 {
     size_t start = (a->used + align - 1) & ~(align - 1);
+    if (a->head && a->head == a->held && start < a->held_to && start + size > a->held_from)
+        start = (a->held_to + align - 1) & ~(align - 1);
     if (!a->head || size > a->head->size || start > a->head->size - size) {
         if (!grow(a, size, e)) return NULL;
         start = 0;
@@ -124,8 +126,19 @@ char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e)
 
 ses_mark ses_arena_mark(const ses_arena *a) { return (ses_mark){ a->head, a->used }; }
 
+bool ses_arena_rewind_but(ses_arena *a, ses_mark m, const void *p, size_t size)
+{
+    ses_block *b = a->head;
+    uintptr_t at = (uintptr_t)p - (uintptr_t)(b ? b->data : NULL);
+    if (!b || b != m.block || at < m.used || at > b->size || size > b->size - at) return false;
+    a->used = m.used;
+    a->held = b, a->held_from = at, a->held_to = at + size;
+    return true;
+}
+
 void ses_arena_rewind(ses_arena *a, ses_mark m)
 {
+    a->held = NULL;
     while (a->head != m.block) {
         ses_block *b = a->head;
         a->head = b->prev;
@@ -142,12 +155,13 @@ void ses_arena_reset(ses_arena *a)
         ses_arena_free(a);
     }
     a->used = 0;
+    a->held = NULL;
 }
 
 void ses_arena_free(ses_arena *a)
 {
     drop(a, a->head);
     drop(a, a->spare);
-    a->head = a->spare = NULL;
+    a->head = a->spare = a->held = NULL;
     a->used = a->total = 0;
 }

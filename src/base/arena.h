@@ -22,6 +22,8 @@ typedef struct ses_arena {
     size_t total;            /* bytes of all blocks, spare ones too */
     size_t limit;            /* most bytes all blocks may have; 0: no limit */
     size_t grain;            /* smallest block; 0: a default */
+    ses_block *held;         /* a block, and its bytes that a rewind left alone; NULL: none */
+    size_t held_from, held_to;
 } ses_arena;
 
 typedef struct ses_mark {
@@ -35,7 +37,10 @@ void *ses_arena_array(ses_arena *a, size_t n, size_t size,
 char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e);
 ses_mark ses_arena_mark(const ses_arena *a);
 void ses_arena_rewind(ses_arena *a, ses_mark m); /* what came after m is gone */
-void ses_arena_reset(ses_arena *a);              /* empty; blocks are merged so the next round needs one */
-void ses_arena_free(ses_arena *a);               /* back to zero; the struct may be used again */
+/* The same but for `size` bytes at p, which stay until the next rewind or reset; false, and nothing is done,
+ * where they do not lie in m's block or it is not the newest. */
+bool ses_arena_rewind_but(ses_arena *a, ses_mark m, const void *p, size_t size);
+void ses_arena_reset(ses_arena *a); /* empty; blocks are merged so the next round needs one */
+void ses_arena_free(ses_arena *a);  /* back to zero; the struct may be used again */
 
 #endif

@@ -237,16 +237,35 @@ void ses_tape_keep(ses_tape *t, const ses_tensor *x, const ses_rows8 *rounded)
     t->rounded = rounded;
 }
 
+/* Without moving x, on the host: its memory, and that of its rows in 8 bits, stays taken until the next
+ * time. */
+static ses_tensor *rewind_around(ses_tape *t, ses_mark mem, ses_mark host, const ses_tensor *x,
+                                 ses_rows8 rows)
+{
+    const char *begin = x->data, *end = begin + (size_t)ses_count(x) * ses_dtype_size(x->dtype);
+    if (rows.q) end = (const char *)rows.scale + ses_rows(x) * row8_bytes(ses_cols(x));
+    if (!t->dev->host || end < begin || !ses_arena_rewind_but(&t->mem, mem, begin, (size_t)(end - begin)))
+        return NULL;
+    ses_arena_rewind(&t->host, host);
+    ses_rows8 *kept = rows.q ? ses_tape_host(t, 1, sizeof *kept) : NULL;
+    ses_tensor *same = ses_tensor_over(t, x->data, x->dtype, x->dim, &t->err);
+    if (kept) *kept = rows, ses_tape_keep(t, same, kept);
+    return same;
+}
+
 ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
 {
     if (t->opt.record || t->err.code || !keep) return keep;
+    ses_mark mem = { m.block[0], m.used[0] }, host = { m.block[1], m.used[1] };
     ses_tensor old = *keep; /* its own header is about to go, */
     ses_rows8 rows = { 0 }; /* and that of its rows in 8 bits, which lie behind it */
     if (t->rounded_of == keep) rows = *t->rounded;
     ses_tape_keep(t, NULL, NULL);
-    ses_arena_rewind(&t->mem, (ses_mark){ m.block[0], m.used[0] });
-    ses_arena_rewind(&t->host, (ses_mark){ m.block[1], m.used[1] });
-    ses_tensor *x = tensor_new(t, old.dtype, old.dim, &t->err);
+    ses_tensor *x = rewind_around(t, mem, host, &old, rows);
+    if (x || t->err.code) return x;
+    ses_arena_rewind(&t->mem, mem);
+    ses_arena_rewind(&t->host, host);
+    x = tensor_new(t, old.dtype, old.dim, &t->err);
     if (x) t->dev->mem->move(t->dev, x->data, old.data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
     const ses_rows8 *moved = x && rows.q ? ses_tape_rows8(t, ses_rows(x), ses_cols(x)) : NULL;
     if (moved)
