@@ -9,7 +9,7 @@
 
 enum {
     PASS = 768,
-    ROWS = 768,              /* rows of a chunk; B is packed once for them */
+    ROWS = 1024,             /* rows of a chunk; B is packed once for them */
     PACKED_ROWS = 192,       /* when there is nothing to pack: as many as leave A in the second-level cache */
     STRIP_ROWS = 192,        /* when A is packed; a multiple of TILE_ROWS */
     GROUP = 384 / TILE_COLS, /* panels A is packed for */
@@ -39,6 +39,17 @@ static pass pass_at(int64_t k, int64_t begin)
     return (pass){ begin, tile_min(size, k - begin), { begin == 0, begin + size >= k } };
 }
 
+/* C's lines that the next tile goes to, which are far: they come while it is made. */
+VF_INLINE void prefetch_tile(const ses_gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols)
+{
+    enum { LINE = 16 };
+    for (int64_t r = i; r < i + rows; r++) {
+        const float *c = g->c + r * g->ldc + j;
+        for (int64_t at = 0; at < cols; at += LINE) __builtin_prefetch(c + at, 1, 3);
+        __builtin_prefetch(c + cols - 1, 1, 3);
+    }
+}
+
 /* Rows i .. end-1 times one panel. Tiles are of even height, so that no ragged one is left over. */
 static void run_panel(const job *b, pass s, const float *strips, const void *panel, int64_t i, int64_t end,
                       int64_t j)
@@ -50,6 +61,7 @@ static void run_panel(const job *b, pass s, const float *strips, const void *pan
     float tile[TILE_ROWS * TILE_COLS];
     for (; tiles > 0; tiles--) {
         int64_t rows = b->strips ? tile_min(TILE_ROWS, end - i) : (end - i + tiles - 1) / tiles;
+        prefetch_tile(g, i, rows, j, cols);
         if (b->strips)
             tile_strip[vecs - 1](tile, TILE_COLS, strips, panel, s.k);
         else

@@ -43,4 +43,17 @@ static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_ten
     if (rows) n->k->gemm8(n->exec, g, 1, *rows, end);
 }
 
+/* g = A' B, the gradient of a weight: where A has columns enough B is packed once for all of them. */
+static inline void ses_gemm_grad(const ses_node *n, ses_gemm *g)
+{
+    enum { COLUMNS = 384 };
+    int64_t size =
+        g->m >= COLUMNS ? n->k->gemm_pack_size(g->n, g->k) : 0; /* 0, too, where nothing is packed */
+    ses_real *packed = size > 0 ? ses_scratch(n, size) : NULL;
+    if (size > 0 && !packed) return;
+    if (packed) n->k->gemm_pack(n->exec, packed, SES_REAL, g->b, g->b_row, g->b_col, g->n, g->k);
+    g->packed = packed, g->packed_as = SES_REAL;
+    n->k->gemm(n->exec, g);
+}
+
 #endif

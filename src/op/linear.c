@@ -65,7 +65,7 @@ static void backward(const ses_node *n)
     gx.add = dx.add, gx.wide = dx.wide;
     gw.add = dw.add, gw.wide = dw.wide;
     if (dx.data) n->k->gemm(n->exec, &gx);
-    if (dw.data) n->k->gemm(n->exec, &gw);
+    if (dw.data) ses_gemm_grad(n, &gw);
 }
 
 static const ses_case cases[] = {

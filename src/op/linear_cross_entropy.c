@@ -1,12 +1,13 @@
 /* Cross entropy of x w' + b. Rows go through in chunks, and backward makes each chunk's logits again, unless
- * a GPU keeps them. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or none. */
+ * there are few enough to be kept. x [R, C]: pass only the rows that have a label. w [V, C], b [V] or
+ * none. */
 #include "gemm_weight.h"
 
 #include "tensor/device.h"
 
-enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 };  /* logits at a time */
-static const int64_t GPU_KEPT = INT64_C(1) << 31; /* so many at most are kept for the way back */
-enum { GPU_ROW = 64 };                            /* a GPU's products want rows of logits to begin on these */
+enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 };                   /* logits at a time */
+static const int64_t KEPT = 16 << 20, GPU_KEPT = INT64_C(1) << 31; /* at most kept for the way back */
+enum { GPU_ROW = 64 };       /* a GPU's products want rows of logits to begin on these */
 enum { LOSS, ROWS, LOGITS }; /* saved: as in cross_entropy.c; lse and each row's loss; logits */
 
 static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->host; }
@@ -28,8 +29,15 @@ static int64_t columns(const ses_node *n)
     return room ? N : V;
 }
 
+static bool keeps_logits(const ses_node *n)
+{
+    return ses_node_keeps(n) && !(on_host(n) && ses_tape_recomputing(n->tape)) &&
+           ses_rows(n->in[0]) * pitch(n) <= (on_host(n) ? KEPT : GPU_KEPT);
+}
+
 static int64_t rows_at_once(const ses_node *n)
 {
+    if (on_host(n) && n->saved[LOGITS]) return ses_rows(n->in[0]);
     int64_t rows = (on_host(n) ? CHUNK : GPU_CHUNK) / pitch(n), all = ses_rows(n->in[0]);
     rows = rows < 16 ? 16 : rows;
     return rows < all ? rows : all;
@@ -48,8 +56,9 @@ static bool infer(ses_node *n, ses_err *e)
                         (long long)ses_rows(x));
     if (!ses_want_range(n, 3, w->dim[0], true, "label", e)) return false;
     if (!ses_node_save(n, LOSS, 2, e) || !ses_node_save(n, ROWS, 2 * ses_rows(x), e)) return false;
-    bool keep = !on_host(n) && ses_node_keeps(n) && ses_rows(x) * pitch(n) <= GPU_KEPT;
-    if (keep) ses_node_save_cells(n, LOGITS, ses_rows(x) * pitch(n), NULL); /* no room: made again */
+    bool kept =
+        keeps_logits(n) && ses_node_save_cells(n, LOGITS, ses_rows(x) * pitch(n), on_host(n) ? e : NULL);
+    if (on_host(n) && keeps_logits(n) && !kept) return false; /* a GPU that has no room makes them again */
     n->out = ses_tensor_over(n->tape, n->saved[LOSS], SES_REAL, SES_DIM(1), e);
     return n->out != NULL;
 }
@@ -100,7 +109,7 @@ static void backward(const ses_node *n)
         gx.add = dx.add, gx.wide = dx.wide;
         gw.add = dw.add || from > 0, gw.wide = dw.wide;
         if (dx.data) n->k->gemm(n->exec, &gx);
-        if (dw.data) n->k->gemm(n->exec, &gw);
+        if (dw.data) ses_gemm_grad(n, &gw);
         if (db.data) n->k->col_sum(n->exec, db, chunk, rows, N, ld);
     }
 }
