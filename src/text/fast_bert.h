@@ -25,6 +25,7 @@ enum {
     SES_BERT_SLACK = 8,       /* tokens an entry may write past its own */
     SES_BERT_SHORT = 15,      /* bytes of a word that fit a small entry */
     SES_BERT_LONG = 47,       /* and a large one */
+    SES_BERT_TOKENS = 12,     /* of a large one */
     SES_BERT_SMALL_BITS = 16, /* buckets of two small entries: 4 MiB */
     SES_BERT_LARGE_BITS = 14, /* of two large entries: 4 MiB */
     SES_BERT_WORD = 512,      /* bytes of a word taken apart here; longer ones go the exact way */
@@ -44,8 +45,8 @@ typedef struct ses_bert_entry {
  * ones are here too, where they have more tokens than a small entry takes. */
 typedef struct ses_bert_large {
     uint8_t key[48];
-    int32_t id[12];
-    uint8_t begin[12], end[12], n, words;
+    int32_t id[SES_BERT_TOKENS];
+    uint8_t begin[SES_BERT_TOKENS], end[SES_BERT_TOKENS], n, words;
     uint16_t starts; /* bit i: token i is the first of its word */
     uint8_t spare[4];
 } ses_bert_large;

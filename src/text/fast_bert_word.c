@@ -76,26 +76,40 @@ static const ses_bert_large *large_find(const ses_bert_large *bucket, const char
     return !memcmp(bucket->key, key, n) ? bucket : !memcmp(bucket[1].key, key, n) ? bucket + 1 : NULL;
 }
 
-/* Keep what there is of the word under this key, where it fits. small NULL: too long for that one. */
-static void keep(ses_bert_entry *small, ses_bert_large *large, const char *key, const parts *p)
+/* What a cache has of a piece of text: its tokens, and where each begins and ends. */
+typedef struct piece {
+    size_t n;
+    const int32_t *id;
+    uint8_t begin[SES_BERT_TOKENS], end[SES_BERT_TOKENS], words;
+    uint16_t starts; /* as of a large entry */
+} piece;
+
+/* Under this key, in the small cache where it fits. small NULL: the key is too long for that one. */
+static void keep(ses_bert_entry *small, ses_bert_large *large, const char *key, const piece *p)
 {
-    if (small && p->n <= SES_LEN(small->id)) {
+    if (small && p->n <= SES_LEN(small->id) && p->words == 1) {
         ses_bert_entry *x = small_room(small, key);
         x->n = (uint8_t)p->n;
-        for (size_t i = 0; i < p->n; i++) {
-            x->id[i] = p->id[i];
-            x->place[i] = (uint8_t)((i ? p->end[i - 1] : 0) << 4 | p->end[i]);
-        }
-    } else if (p->n <= SES_LEN(large->id)) {
-        ses_bert_large *x = large_room(large, key);
-        x->n = (uint8_t)p->n;
-        for (size_t i = 0; i < p->n; i++) {
-            x->id[i] = p->id[i];
-            x->begin[i] = (uint8_t)(i ? p->end[i - 1] : 0);
-            x->end[i] = (uint8_t)p->end[i];
-        }
-        x->words = x->starts = 1;
+        memcpy(x->id, p->id, p->n * sizeof *x->id);
+        for (size_t i = 0; i < p->n; i++) x->place[i] = (uint8_t)(p->begin[i] << 4 | p->end[i]);
+        return;
     }
+    ses_bert_large *x = large_room(large, key);
+    x->n = (uint8_t)p->n, x->words = p->words, x->starts = p->starts;
+    memcpy(x->id, p->id, p->n * sizeof *x->id);
+    memcpy(x->begin, p->begin, p->n);
+    memcpy(x->end, p->end, p->n);
+}
+
+static void keep_word(ses_bert_entry *small, ses_bert_large *large, const char *key, const parts *p)
+{
+    piece x = { .n = p->n, .id = p->id, .words = 1, .starts = 1 };
+    if (p->n > SES_BERT_TOKENS) return;
+    for (size_t i = 0; i < p->n; i++) {
+        x.begin[i] = (uint8_t)(i ? p->end[i - 1] : 0);
+        x.end[i] = (uint8_t)p->end[i];
+    }
+    keep(small, large, key, &x);
 }
 
 /* Tokens of a normalized word that is not in the small cache: from the large one, or found now and kept.
@@ -113,7 +127,7 @@ static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t
         return true;
     }
     if (!take_apart(f, (const uint8_t *)word, n, p, e)) return false;
-    keep(small, large, word, p);
+    keep_word(small, large, word, p);
     return true;
 }
 
@@ -122,30 +136,15 @@ static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t
 static void learn(ses_bert_work *w, const ses_run *r, size_t first, uint32_t words, uint32_t at,
                   const char *key, uint32_t slot, ses_bert_entry *small)
 {
-    size_t n = r->n - first;
-    if (small && n <= SES_LEN(small->id) && r->words == words + 1) {
-        ses_bert_entry *x = small_room(small, key);
-        x->n = (uint8_t)n;
-        for (size_t i = 0; i < n; i++) {
-            const ses_offset *b = &r->byte[first + i];
-            x->id[i] = r->id[first + i];
-            x->place[i] = (uint8_t)((b->begin - at) << 4 | (b->end - at));
-        }
-        return;
-    }
-    ses_bert_large *x = &w->large[slot];
-    if (n > SES_LEN(x->id)) return;
-    x = large_room(x, key);
-    x->starts = 0;
-    x->n = (uint8_t)n;
-    x->words = (uint8_t)(r->words - words);
-    for (size_t i = 0; i < n; i++) {
+    piece x = { .n = r->n - first, .id = r->id + first, .words = (uint8_t)(r->words - words) };
+    if (x.n > SES_BERT_TOKENS) return;
+    for (size_t i = 0; i < x.n; i++) {
         const ses_offset *b = &r->byte[first + i];
-        x->id[i] = r->id[first + i];
-        x->begin[i] = (uint8_t)(b->begin - at);
-        x->end[i] = (uint8_t)(b->end - at);
-        if (!i || r->word[first + i] != r->word[first + i - 1]) x->starts |= (uint16_t)(1 << i);
+        x.begin[i] = (uint8_t)(b->begin - at);
+        x.end[i] = (uint8_t)(b->end - at);
+        if (!i || r->word[first + i] != r->word[first + i - 1]) x.starts |= (uint16_t)(1 << i);
     }
+    keep(small, &w->large[slot], key, &x);
 }
 
 /* A word that stands in the text as it is normalized, but for case. */
