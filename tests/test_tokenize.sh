@@ -138,6 +138,17 @@ for n in 2 5; do
 done
 
 # Who types a line of two bytes is answered before the next one.
+# a packed file that was cut: the whole lines before the cut, then an error
+if command -v gzip >/dev/null && "$sesame" --version --verbose | grep -q 'zlib.*: in this build'; then
+    i=0
+    while [ $i -lt 400 ]; do echo "a $i b $((i * 7919))"; i=$((i + 1)); done >"$tmp/numbers"
+    gzip -c "$tmp/numbers" | head -c 1500 >"$tmp/cut.gz"
+    gzip -dc "$tmp/cut.gz" 2>/dev/null | sed '$d' >"$tmp/whole"
+    says "$("$sesame" tokenize -m "$m" "$tmp/whole")" 3 '' tokenize -m "$m" "$tmp/cut.gz"
+    err_has 'cut short'
+    [ -s "$tmp/whole" ] && passed=$((passed + 1)) || failed=$((failed + 1))
+fi
+
 mkfifo "$tmp/typed" "$tmp/told"
 timeout 60 "$sesame" tokenize -m "$m" --no-special <"$tmp/typed" >"$tmp/told" &
 exec 3>"$tmp/typed" 4<"$tmp/told"

@@ -102,9 +102,14 @@ static bool run_file(stream *s, ses_packed *file, ses_err *e)
     s->in.len = 0;
     while (!done) {
         size_t have = s->in.len; /* of a line that goes on */
-        if (!fill(s, file, have, &done, e)) return false;
+        ses_err broken = { 0 };  /* told after the lines before it are done */
+        if (!fill(s, file, have, &done, &broken)) done = false;
         size_t end = done ? s->in.len : last_line_end(s->in.data, have, s->in.len), rest = s->in.len - end;
         if (end && !run(s, s->in.data, s->in.data + end, e)) return false;
+        if (broken.code) {
+            *e = broken;
+            return false;
+        }
         if (rest > MAX_LINE)
             return ses_fail(e, SES_EARG,
                             "line %lld is longer than %d MiB; a text is a line, and lines end in LF",
