@@ -113,6 +113,10 @@ finds functions 'a function of 81 lines'
 
 echo "/* $(many 1 "$(printf '%0107d' 0)") */" >>src/op/add.c
 finds lines '113 columns'
+fresh
+echo "/* $(printf '%0107d' 0) */" >>include/sesame/ops.def
+finds lines 'ops.def:2: 113 columns'
+fresh
 echo "/* $(printf '%098d' 0) éééé */" >>src/op/add.c
 tools/lint --only lines >/dev/null && passed=$((passed + 1)) || { failed=$((failed + 1)); echo 'bytes for columns'; }
 fresh
