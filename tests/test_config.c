@@ -10,6 +10,17 @@
     "\"encoder_attention_heads\": 2, \"encoder_ffn_dim\": 8, \"decoder_layers\": 1, "               \
     "\"decoder_attention_heads\": 2, \"decoder_ffn_dim\": 8, \"max_position_embeddings\": 8, "
 
+#define BERT                                                                                          \
+    "\"vocab_size\": 50, \"hidden_size\": 16, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, " \
+    "\"intermediate_size\": 8, \"max_position_embeddings\": 8, "
+#define GPT2                                                                                        \
+    "\"model_type\": \"gpt2\", \"vocab_size\": 50, \"n_embd\": 16, \"n_layer\": 1, \"n_head\": 2, " \
+    "\"n_positions\": 8, "
+#define T5                                                                                    \
+    "\"model_type\": \"t5\", \"vocab_size\": 50, \"d_model\": 16, \"d_kv\": 8, \"d_ff\": 8, " \
+    "\"num_layers\": 1, "                                                                     \
+    "\"num_heads\": 2, "
+
 static const struct {
     const char *settings, *message; /* NULL: it is fine */
 } cases[] = {
@@ -34,9 +45,22 @@ static const struct {
       "\"auto_map\" names code (modeling_mine.MyModel), which is never run (supported: " },
     { PLAIN "\"sinusoids\": \"halves\", \"attention_bias\": true", NULL },
     { PLAIN "\"sinusoids\": \"interleaved\"", NULL },
-    { PLAIN "\"sinusoids\": \"thirds\"", "\"sinusoids\" must be \"interleaved\" or \"halves\"" },
-    { PLAIN "\"sinusoids\": 2", "\"sinusoids\" must be \"interleaved\" or \"halves\"" },
-    { PLAIN "\"attention_bias\": \"no\"", "\"attention_bias\" is neither true nor false" },
+    { PLAIN "\"sinusoids\": \"thirds\"", "\"sinusoids\" is \"thirds\", expected interleaved or halves" },
+    { PLAIN "\"sinusoids\": 2", "\"sinusoids\" is an integer, expected a string" },
+    { BERT "\"model_type\": \"bert\", \"is_decoder\": null", NULL },
+    { BERT "\"model_type\": \"bert\", \"is_decoder\": \"true\"",
+      "\"is_decoder\" is a string, expected true or false" },
+    { BERT "\"model_type\": \"roberta\", \"add_cross_attention\": 1",
+      "\"add_cross_attention\" is an integer, expected true or false" },
+    { BERT "\"model_type\": \"bert\", \"position_embedding_type\": []",
+      "\"position_embedding_type\" is an array, expected a string" },
+    { BERT "\"model_type\": \"deberta-v2\", \"conv_groups\": 1.5",
+      "\"conv_groups\" is a number, expected an integer" },
+    { GPT2 "\"scale_attn_weights\": \"false\"",
+      "\"scale_attn_weights\" is a string, expected true or false" },
+    { T5 "\"feed_forward_proj\": 3", "\"feed_forward_proj\" is an integer, expected a string" },
+    { T5 "\"scale_decoder_outputs\": 0", "\"scale_decoder_outputs\" is an integer, expected true or false" },
+    { PLAIN "\"attention_bias\": \"no\"", "\"attention_bias\" is a string, expected true or false" },
 };
 
 int main(void)

@@ -34,8 +34,9 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     bool shared = true;
     int64_t targets = c->vocab;
-    ses_json_bool(ses_json_get(config, "share_encoder_decoder_embeddings"), &shared);
-    ses_json_int(ses_json_get(config, "decoder_vocab_size"), &targets);
+    if (!ses_config_bool(config, "share_encoder_decoder_embeddings", &shared, e) ||
+        !ses_config_int(config, "decoder_vocab_size", &targets, e))
+        return false;
     if (!shared && targets != c->vocab)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"decoder_vocab_size\" %lld other than \"vocab_size\" %lld is not supported",

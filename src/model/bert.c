@@ -39,10 +39,12 @@ const ses_name ses_bert_tensors[SES_BERT_TENSORS] = {
 
 bool ses_bert_finish(ses_config *c, const ses_json *config, ses_err *e)
 {
-    const char *kind = ses_json_string(ses_json_get(config, "position_embedding_type"), NULL);
+    const char *kind = NULL;
     bool cross = false;
-    ses_json_bool(ses_json_get(config, "is_decoder"), &c->causal);
-    ses_json_bool(ses_json_get(config, "add_cross_attention"), &cross);
+    if (!ses_config_text(config, "position_embedding_type", &kind, e) ||
+        !ses_config_bool(config, "is_decoder", &c->causal, e) ||
+        !ses_config_bool(config, "add_cross_attention", &cross, e))
+        return false;
     if (cross)
         return ses_fail(
             e, SES_EUNSUPPORTED,

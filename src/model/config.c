@@ -106,6 +106,28 @@ static bool read_key(const ses_config_key *k, const ses_json *config, ses_config
     return true;
 }
 
+bool ses_config_bool(const ses_json *config, const char *key, bool *value, ses_err *e)
+{
+    const ses_json *v = ses_json_get(config, key);
+    return ses_json_type_of(v) == SES_JSON_NULL || ses_json_bool(v, value) ||
+           wrong_type(key, v, "true or false", e);
+}
+
+bool ses_config_int(const ses_json *config, const char *key, int64_t *value, ses_err *e)
+{
+    const ses_json *v = ses_json_get(config, key);
+    return ses_json_type_of(v) == SES_JSON_NULL || ses_json_int(v, value) ||
+           wrong_type(key, v, "an integer", e);
+}
+
+bool ses_config_text(const ses_json *config, const char *key, const char **value, ses_err *e)
+{
+    const ses_json *v = ses_json_get(config, key);
+    if (ses_json_type_of(v) == SES_JSON_NULL) return true;
+    *value = ses_json_string(v, NULL);
+    return *value || wrong_type(key, v, "a string", e);
+}
+
 bool ses_config_name(const ses_json *config, const char *key, const char *const names[], size_t n,
                      size_t *out, ses_err *e)
 {
@@ -177,7 +199,7 @@ static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
     if (ses_json_type_of(own) != SES_JSON_OBJECT) return wrong_type("sesame_head", own, "an object", e);
     if (!ses_config_name(own, "kind", kinds, SES_LEN(kinds), &kind, e)) return ses_wrap(e, "\"sesame_head\"");
     c->own_head = (ses_own_head)kind;
-    ses_json_bool(ses_json_get(own, "mix_layers"), &c->mix_layers);
+    if (!ses_config_bool(own, "mix_layers", &c->mix_layers, e)) return ses_wrap(e, "\"sesame_head\"");
     if (act && !read_act(&(const ses_config_key)SES_ACTIVATION("activation", own_act), act, c, e))
         return ses_wrap(e, "\"sesame_head\"");
     c->own_layers = (int64_t)ses_json_len(sizes);

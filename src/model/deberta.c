@@ -79,11 +79,12 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     bool legacy = true, biased = true, talking = false;
     int64_t width = c->hidden, pooled = c->hidden;
-    ses_json_bool(ses_json_get(config, "legacy"), &legacy);
-    ses_json_bool(ses_json_get(config, "position_biased_input"), &biased);
-    ses_json_bool(ses_json_get(config, "talking_head"), &talking);
-    ses_json_int(ses_json_get(config, "embedding_size"), &width);
-    ses_json_int(ses_json_get(config, "pooler_hidden_size"), &pooled);
+    if (!ses_config_bool(config, "legacy", &legacy, e) ||
+        !ses_config_bool(config, "position_biased_input", &biased, e) ||
+        !ses_config_bool(config, "talking_head", &talking, e) ||
+        !ses_config_int(config, "embedding_size", &width, e) ||
+        !ses_config_int(config, "pooler_hidden_size", &pooled, e))
+        return false;
     if (width != c->hidden || pooled != c->hidden)
         return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" other than \"hidden_size\" is not supported",
                         width != c->hidden ? "embedding_size" : "pooler_hidden_size");
@@ -109,14 +110,17 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 static bool finish_v2(ses_config *c, const ses_json *config, ses_err *e)
 {
     int64_t groups = 1;
-    ses_json_int(ses_json_get(config, "conv_groups"), &groups);
+    const char *norm = NULL;
+    if (!ses_config_int(config, "conv_groups", &groups, e) ||
+        !ses_config_text(config, "norm_rel_ebd", &norm, e))
+        return false;
     if (c->conv && groups != 1)
         return ses_fail(e, SES_EUNSUPPORTED, "\"conv_groups\" is %lld: only 1 is supported",
                         (long long)groups);
     if (c->conv && c->conv % 2 == 0)
         return ses_fail(e, SES_EARG, "\"conv_kernel_size\" is %lld, expected an odd number",
                         (long long)c->conv);
-    c->rel_norm = has_word(ses_json_string(ses_json_get(config, "norm_rel_ebd"), NULL), "layer_norm");
+    c->rel_norm = has_word(norm, "layer_norm");
     return finish(c, config, e);
 }
 

@@ -160,6 +160,10 @@ struct ses_model {
 /* config.c */
 const ses_model_desc *ses_config_model(const ses_json *config, ses_err *e);
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e);
+/* A key for finish(): where it is absent or null the value stays, another type is an error. */
+bool ses_config_bool(const ses_json *config, const char *key, bool *value, ses_err *e);
+bool ses_config_int(const ses_json *config, const char *key, int64_t *value, ses_err *e);
+bool ses_config_text(const ses_json *config, const char *key, const char **value, ses_err *e);
 /* Which of n names a key's value is; the first is what an absent key means. */
 bool ses_config_name(const ses_json *config, const char *key, const char *const names[], size_t n,
                      size_t *out, ses_err *e);

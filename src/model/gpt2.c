@@ -28,9 +28,10 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     static const char *const summaries[] = { "cls_index", "last" }; /* what double heads read a choice off */
     bool scaled = true, cross = false;
     size_t kind;
-    if (!ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e)) return false;
-    ses_json_bool(ses_json_get(config, "scale_attn_weights"), &scaled);
-    ses_json_bool(ses_json_get(config, "add_cross_attention"), &cross);
+    if (!ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e) ||
+        !ses_config_bool(config, "scale_attn_weights", &scaled, e) ||
+        !ses_config_bool(config, "add_cross_attention", &cross, e))
+        return false;
     if (cross)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"add_cross_attention\" is true: only the decoder alone is supported");

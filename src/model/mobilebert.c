@@ -18,10 +18,12 @@ static const ses_config_key keys[] = {
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
-    const char *norm = ses_json_string(ses_json_get(config, "normalization_type"), NULL);
+    const char *norm = NULL;
     bool narrow = true, activate = true;
-    ses_json_bool(ses_json_get(config, "use_bottleneck"), &narrow);
-    ses_json_bool(ses_json_get(config, "classifier_activation"), &activate);
+    if (!ses_config_text(config, "normalization_type", &norm, e) ||
+        !ses_config_bool(config, "use_bottleneck", &narrow, e) ||
+        !ses_config_bool(config, "classifier_activation", &activate, e))
+        return false;
     if (norm && strcmp(norm, "no_norm") && strcmp(norm, "layer_norm"))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"normalization_type\" is \"%s\", expected no_norm or layer_norm", norm);

@@ -32,7 +32,7 @@ static bool read_layers(ses_config *c, const ses_json *config, ses_err *e)
 {
     const ses_json *types = ses_json_get(config, "layer_types");
     int64_t every = 3;
-    ses_json_int(ses_json_get(config, "global_attn_every_n_layers"), &every);
+    if (!ses_config_int(config, "global_attn_every_n_layers", &every, e)) return false;
     if (types && (int64_t)ses_json_len(types) != c->layers)
         return ses_fail(e, SES_EFORMAT, "\"layer_types\" has %lld entries for %lld layers",
                         (long long)ses_json_len(types), (long long)c->layers);
@@ -70,7 +70,8 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     const ses_json *ropes = ses_json_get(config, "rope_parameters");
     bool has[SES_LEN(biases)] = { 0 };
     size_t pooling;
-    for (size_t i = 0; i < SES_LEN(biases); i++) ses_json_bool(ses_json_get(config, biases[i]), &has[i]);
+    for (size_t i = 0; i < SES_LEN(biases); i++)
+        if (!ses_config_bool(config, biases[i], &has[i], e)) return false;
     c->no_attn_bias = !has[0], c->no_ffn_bias = !has[1], c->no_lm_bias = !has[3];
     c->norm = has[2] ? SES_NORM_LAYER : SES_NORM_GAIN;
     if (!ses_config_name(config, "classifier_pooling", poolings, SES_LEN(poolings), &pooling, e))

@@ -20,12 +20,12 @@ static const ses_config_key keys[] = {
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
-    (void)e;
     bool before = true, removed = false, bias = true, affine = true;
-    ses_json_bool(ses_json_get(config, "do_layer_norm_before"), &before);
-    ses_json_bool(ses_json_get(config, "_remove_final_layer_norm"), &removed);
-    ses_json_bool(ses_json_get(config, "enable_bias"), &bias);
-    ses_json_bool(ses_json_get(config, "layer_norm_elementwise_affine"), &affine);
+    if (!ses_config_bool(config, "do_layer_norm_before", &before, e) ||
+        !ses_config_bool(config, "_remove_final_layer_norm", &removed, e) ||
+        !ses_config_bool(config, "enable_bias", &bias, e) ||
+        !ses_config_bool(config, "layer_norm_elementwise_affine", &affine, e))
+        return false;
     if (!affine) c->norm = SES_NORM_PLAIN;
     c->place = before ? SES_PRE_NORM : SES_POST_NORM;
     c->final_norm = before && !removed;

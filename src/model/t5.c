@@ -29,8 +29,8 @@ static const ses_config_key keys[] = {
 /* "relu", "gated-gelu", ...: in the gated form "gelu" means the tanh one. */
 static bool read_ffn(ses_config *c, const ses_json *config, ses_err *e)
 {
-    const char *kind = ses_json_string(ses_json_get(config, "feed_forward_proj"), NULL);
-    if (!kind) kind = "relu";
+    const char *kind = "relu";
+    if (!ses_config_text(config, "feed_forward_proj", &kind, e)) return false;
     c->gated = !strncmp(kind, "gated-", 6);
     if (!ses_act_from_name(kind + (c->gated ? 6 : 0), &c->act))
         return ses_fail(e, SES_EUNSUPPORTED,
@@ -56,7 +56,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 static bool finish_t5(ses_config *c, const ses_json *config, ses_err *e)
 {
     bool scale = c->tied;
-    ses_json_bool(ses_json_get(config, "scale_decoder_outputs"), &scale);
+    if (!ses_config_bool(config, "scale_decoder_outputs", &scale, e)) return false;
     c->logit_scale = scale ? 1 / sqrt((double)c->hidden) : 0;
     return finish(c, config, e);
 }

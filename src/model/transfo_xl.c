@@ -62,7 +62,7 @@ static bool read_ties(ses_config *c, const ses_json *config, ses_err *e)
     const ses_json *list = ses_json_get(config, "tie_projs");
     bool share = true;
     if (ses_json_type_of(list) == SES_JSON_NULL) {
-        ses_json_bool(ses_json_get(config, "proj_share_all_but_first"), &share);
+        if (!ses_config_bool(config, "proj_share_all_but_first", &share, e)) return false;
         c->tied_projects = share ? ~1u : 0;
         return true;
     }
@@ -79,9 +79,9 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     int64_t kind = 0;
     bool before = false, apart = true;
-    ses_json_int(ses_json_get(config, "attn_type"), &kind);
-    ses_json_bool(ses_json_get(config, "pre_lnorm"), &before);
-    ses_json_bool(ses_json_get(config, "untie_r"), &apart);
+    if (!ses_config_int(config, "attn_type", &kind, e) || !ses_config_bool(config, "pre_lnorm", &before, e) ||
+        !ses_config_bool(config, "untie_r", &apart, e))
+        return false;
     if (kind)
         return ses_fail(e, SES_EUNSUPPORTED, "\"attn_type\" is %lld: only 0 is supported", (long long)kind);
     if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing");

@@ -13,17 +13,14 @@ static const ses_config_key keys[] = {
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
-    const ses_json *layout = ses_json_get(config, "sinusoids"),
-                   *bias = ses_json_get(config, "attention_bias");
-    const char *name = ses_json_string(layout, NULL);
+    static const char *const layouts[] = { "interleaved", "halves" };
     bool biased = false;
-    if (ses_json_type_of(bias) != SES_JSON_NULL && !ses_json_bool(bias, &biased))
-        return ses_fail(e, SES_EFORMAT, "\"attention_bias\" is neither true nor false");
+    size_t layout;
+    if (!ses_config_bool(config, "attention_bias", &biased, e) ||
+        !ses_config_name(config, "sinusoids", layouts, SES_LEN(layouts), &layout, e))
+        return false;
     c->no_attn_bias = !biased;
-    if (ses_json_type_of(layout) == SES_JSON_NULL || (name && !strcmp(name, "interleaved"))) return true;
-    if (!name || strcmp(name, "halves") != 0)
-        return ses_fail(e, SES_EUNSUPPORTED, "\"sinusoids\" must be \"interleaved\" or \"halves\"");
-    c->pos = SES_POS_SINUSOID;
+    if (layout) c->pos = SES_POS_SINUSOID;
     return true;
 }
 

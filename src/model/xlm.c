@@ -29,11 +29,11 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
                                            SES_SUMMARY_END };
     bool gelu = true, told = true, adaptive = false, project = true, to_labels = true;
     size_t kind;
-    ses_json_bool(ses_json_get(config, "summary_use_proj"), &project);
-    ses_json_bool(ses_json_get(config, "summary_proj_to_labels"), &to_labels);
-    ses_json_bool(ses_json_get(config, "gelu_activation"), &gelu);
-    ses_json_bool(ses_json_get(config, "use_lang_emb"), &told);
-    ses_json_bool(ses_json_get(config, "asm"), &adaptive);
+    if (!ses_config_bool(config, "summary_use_proj", &project, e) ||
+        !ses_config_bool(config, "summary_proj_to_labels", &to_labels, e) ||
+        !ses_config_bool(config, "gelu_activation", &gelu, e) ||
+        !ses_config_bool(config, "use_lang_emb", &told, e) || !ses_config_bool(config, "asm", &adaptive, e))
+        return false;
     if (adaptive) return ses_fail(e, SES_EUNSUPPORTED, "\"asm\" is true: adaptive softmax is not supported");
     if (!project || !to_labels)
         return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is false: a summary that is no label is not supported",

@@ -50,9 +50,9 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     size_t way, kind;
     bool project = true;
     if (!ses_config_name(config, "attn_type", ways, SES_LEN(ways), &way, e) ||
-        !ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e))
+        !ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e) ||
+        !ses_config_bool(config, "summary_use_proj", &project, e))
         return false;
-    ses_json_bool(ses_json_get(config, "summary_use_proj"), &project);
     if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing");
     if (c->hidden % c->heads || (c->head_size && c->head_size != c->hidden / c->heads))
         return ses_fail(e, SES_EARG, "\"d_head\" must be \"d_model\" / \"n_head\"");
