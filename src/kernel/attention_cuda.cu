@@ -309,6 +309,7 @@ static const struct way {
     bool (*forward)(ses_cuda *g, const ses_attn *a);
     bool (*backward)(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
 } ways[] = {
+    { attention_wgmma, attention_wgmma_bwd },
     { attention_fast, attention_fast_bwd },
     { attention_mma, attention_mma_bwd },
 };

@@ -48,11 +48,13 @@ __device__ static inline ses_attn_view seen_by_block(const ses_attn &a, const se
     return v;
 }
 
-/* Attention of bf16 on tensor cores, in general and in heads of 64 without biases; false: not of these
- * arguments. Backwards they leave ddist to others. */
+/* Attention of bf16 on tensor cores: in general, in heads of 64 without biases, and these on Hopper; false:
+ * not of these arguments, or on this card. Backwards they leave ddist to others. */
 bool attention_mma(ses_cuda *g, const ses_attn *a);
 bool attention_mma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
 bool attention_fast(ses_cuda *g, const ses_attn *a);
 bool attention_fast_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
+bool attention_wgmma(ses_cuda *g, const ses_attn *a);
+bool attention_wgmma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad);
 
 #endif

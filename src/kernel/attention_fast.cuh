@@ -29,14 +29,15 @@ struct work {
     int first; /* row of the block, a query or a key */
 };
 
-__device__ static inline work work_of(const ses_attn &a, int tiles, int rows)
+/* Item `at` of sequences, their heads, their `tiles` of `rows`. */
+__device__ static inline work work_of(const ses_attn &a, unsigned at, int tiles, int rows)
 {
-    unsigned index = blockIdx.x / (unsigned)tiles, heads = (unsigned)a.heads;
+    unsigned index = at / (unsigned)tiles, heads = (unsigned)a.heads;
     int64_t s = index / heads, q0 = a.cu_q[s], k0 = a.cu_k[s];
     work w;
     w.len_q = (int)(a.cu_q[s + 1] - q0), w.len_k = (int)ses_attn_keys(&a, s);
     w.part = { s, index % heads, q0, w.len_q, k0, w.len_k, 0 };
-    w.first = (int)(blockIdx.x % (unsigned)tiles) * rows;
+    w.first = (int)(at % (unsigned)tiles) * rows;
     return w;
 }
 
@@ -105,7 +106,9 @@ __device__ static inline void turned_products(float out[COLS][4], const bf16 *w,
 }
 
 /* The warp's 16 rows of a result, times `by`, to rows `first` .. of the n that `at` begins with: through the
- * warp's own 16 rows of shared memory where whole packs are simply stored. */
+ * warp's own 16 rows of shared memory, PITCH apart, where whole packs are simply stored. With a PITCH of DH
+ * pack p of row r stands at p ^ r % 8. */
+template <int PITCH = LD>
 __device__ static inline void put_rows(sink<bf16> to, const float c[COLS][4], bf16 *stage, int first, int n,
                                        int64_t at, int64_t row, const float by[2])
 {
@@ -126,15 +129,74 @@ __device__ static inline void put_rows(sink<bf16> to, const float c[COLS][4], bf
     for (int d = 0; d < COLS; d++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
-            *(uint32_t *)(stage + (g + 8 * h) * LD + d * 8 + 2 * t) =
+            *(uint32_t *)(stage + (g + 8 * h) * PITCH + (PITCH == DH ? d ^ g : d) * 8 + 2 * t) =
                 pair(c[d][2 * h] * by[h], c[d][2 * h + 1] * by[h]);
     __syncwarp();
 #pragma unroll
     for (int c8 = 0; c8 < 4; c8++) {
-        int r = c8 * 4 + lane / 8, d = lane % 8 * 8;
+        int r = c8 * 4 + lane / 8, p = lane % 8;
         if (first + r < n)
-            *(uint4 *)(to.data + at + (int64_t)(first + r) * row + d) = *(const uint4 *)(stage + r * LD + d);
+            *(uint4 *)(to.data + at + (int64_t)(first + r) * row + p * 8) =
+                *(const uint4 *)(stage + r * PITCH + (PITCH == DH ? p ^ r % 8 : p) * 8);
     }
+}
+
+/* ---- a row of scores becomes probabilities ---- */
+
+/* Scores of keys that a row does not see become minus infinity; columns from j0 on. */
+template <int N> __device__ static inline void hide(float (&s)[N][4], const span sees[2], int j0)
+{
+    int t = lane_of() % 4;
+#pragma unroll
+    for (int n = 0; n < N; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int j = j0 + n * 8 + 2 * t + e % 2;
+            if (j < sees[e / 2].begin || j >= sees[e / 2].end) s[n][e] = -INFINITY;
+        }
+}
+
+/* Scores become exponentials; what was summed up shrinks. max is of the scores before their scale. */
+template <int N>
+__device__ static inline void exponentials(float (&s)[N][4], float max[2], float sum[2], float out[COLS][4],
+                                           float scale)
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float top = max[h];
+#pragma unroll
+        for (int n = 0; n < N; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
+        top = quad_max(top);
+        float base = top == -INFINITY ? 0 : top * scale, shrink = power2(max[h] * scale - base);
+        max[h] = top;
+        sum[h] *= shrink;
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int e = 2 * h; e < 2 * h + 2; e++)
+                s[n][e] = power2(s[n][e] * scale - base), sum[h] += s[n][e];
+#pragma unroll
+        for (int d = 0; d < COLS; d++) out[d][2 * h] *= shrink, out[d][2 * h + 1] *= shrink;
+    }
+}
+
+/* What dropout takes becomes 0; the scale of the rest is left to the end. */
+template <int N>
+__device__ static inline void drop_keys(float (&s)[N][4], const ses_attn &a, const int64_t stat[2],
+                                        dropout drop, int j0)
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int n = 0; n < N; n += 4) {
+            uint32_t word[4];
+            draw_block(word, a, drop, (uint64_t)stat[h], (uint32_t)(j0 + n * 8), lane_of() % 4);
+#pragma unroll
+            for (int b = 0; b < 4; b++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (!keeps(word[b], e, drop)) s[n + b][2 * h + e] = 0;
+        }
 }
 
 /* ---- who sees whom ---- */
@@ -148,9 +210,9 @@ __device__ static inline span seen_by_rows(const ses_attn &a, const work &w, int
     return s;
 }
 
-__device__ static inline bool sees_all(const span sees[2], int j0)
+__device__ static inline bool sees_all(const span sees[2], int j0, int side = SIDE)
 {
-    return sees[0].begin <= j0 && sees[0].end >= j0 + SIDE && sees[1].begin <= j0 && sees[1].end >= j0 + SIDE;
+    return sees[0].begin <= j0 && sees[0].end >= j0 + side && sees[1].begin <= j0 && sees[1].end >= j0 + side;
 }
 
 /* ---- for launching ---- */
@@ -168,6 +230,13 @@ static inline bool fits(const ses_attn *a)
     return a->dim == DH && !a->dist && !a->bias && steps % 8 == 0 && blocks < INT32_MAX &&
            a->max_q < INT32_MAX / 2 && a->max_k < INT32_MAX / 2 && whole_packs(a->q) && whole_packs(a->k) &&
            whole_packs(a->v) && whole_packs(a->out);
+}
+
+static inline bool whole_sink(ses_sink s) { return s.wide || whole_packs(s.data); }
+
+static inline bool fits_bwd(const ses_attn *a, const ses_attn_grad *g)
+{
+    return fits(a) && whole_packs(g->dout) && whole_sink(g->dq) && whole_sink(g->dk) && whole_sink(g->dv);
 }
 
 #endif

@@ -36,7 +36,7 @@ __device__ static inline void hold_out(uint4 held[4], const ses_attn &a, const w
 
 /* s and d, scores and dout v' of 64 keys from j0 on, become P keep and dS. */
 template <bool PLAIN, bool DROP>
-__device__ static inline void slopes(float s[8][4], float d[8][4], const ses_attn &a, dropping drop,
+__device__ static inline void slopes(float s[8][4], float d[8][4], const ses_attn &a, dropout drop,
                                      const span sees[2], const int64_t stat[2], const float lse[2],
                                      const float delta[2], int j0)
 {
@@ -48,7 +48,7 @@ __device__ static inline void slopes(float s[8][4], float d[8][4], const ses_att
 #pragma unroll
         for (int m = 0; m < 8; m += 4) {
             uint32_t word[4];
-            if (DROP) draw_block(word, a, (uint64_t)stat[h], (uint32_t)(j0 + m * 8), t);
+            if (DROP) draw_block(word, a, drop, (uint64_t)stat[h], (uint32_t)(j0 + m * 8), t);
 #pragma unroll
             for (int b = 0; b < 4; b++)
 #pragma unroll
@@ -68,13 +68,13 @@ __device__ static inline void slopes(float s[8][4], float d[8][4], const ses_att
 /* One head of one sequence of up to `side` tokens, a multiple of 16, on both sides. */
 template <bool PLAIN, bool DROP>
 __global__ void __launch_bounds__(THREADS, 2)
-    attend_short(ses_attn a, ses_attn_grad g, dropping drop, int side)
+    attend_short(ses_attn a, ses_attn_grad g, dropout drop, int side)
 {
     extern __shared__ uint4 shared[];
     int ld = side + 8, warp = warp_of(), lane = lane_of(), i0 = warp * 16;
     bf16 *q = (bf16 *)shared, *k = q + side * LD, *v = k + side * LD, *dout = v + side * LD,
          *probs = dout + side * LD, *stage = v + i0 * LD;
-    work w = work_of(a, 1, side);
+    work w = work_of(a, blockIdx.x, 1, side);
     load_rows(q, head_of<bf16>(a.q, a.q_row, a.q_head, w.part.q0, a, w.part.head), a.q_row, 0, side, w.len_q);
     load_rows(k, head_of<bf16>(a.k, a.k_row, a.k_head, w.part.k0, a, w.part.head), a.k_row, 0, side, w.len_k);
     load_rows(dout, dout_of(a, g, w), a.out_row, 0, side, w.len_q);
@@ -141,12 +141,12 @@ __global__ void __launch_bounds__(THREADS, 2)
 /* dq = scale dS k, and delta for those who come after. */
 template <bool PLAIN, bool DROP>
 __global__ void __launch_bounds__(THREADS, 2)
-    attend_fast_queries(ses_attn a, ses_attn_grad g, dropping drop, int tiles)
+    attend_fast_queries(ses_attn a, ses_attn_grad g, dropout drop, int tiles)
 {
     extern __shared__ uint4 shared[];
     int rows = blockDim.x / 2, warp = warp_of(), lane = lane_of();
     bf16 *q = (bf16 *)shared, *dout = q + rows * LD, *k = dout + rows * LD, *v = k + 2 * TILE;
-    work w = work_of(a, tiles, rows);
+    work w = work_of(a, blockIdx.x, tiles, rows);
     if (w.first >= w.len_q) return;
     const bf16 *from_k = head_of<bf16>(a.k, a.k_row, a.k_head, w.part.k0, a, w.part.head);
     const bf16 *from_v = head_of<bf16>(a.v, a.v_row, a.v_head, w.part.k0, a, w.part.head);
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 
 /* s and d, of 16 keys and 32 queries, become P keep and dS; lse and delta are the queries'. */
 template <bool PLAIN, bool DROP>
-__device__ static inline void key_slopes(float s[4][4], float d[4][4], const ses_attn &a, dropping drop,
+__device__ static inline void key_slopes(float s[4][4], float d[4][4], const ses_attn &a, dropout drop,
                                          const span by[2], int64_t stat, int key, int i0, const float *lse,
                                          const float *delta)
 {
@@ -218,7 +218,7 @@ __device__ static inline void key_slopes(float s[4][4], float d[4][4], const ses
     for (int n = 0; n < 4; n++) {
         uint32_t word[2][2] = {};
         int c = n * 8 + 2 * t;
-        if (DROP) draw_keys(word, a, (uint64_t)(stat + c), (uint32_t)key);
+        if (DROP) draw_keys(word, a, drop, (uint64_t)(stat + c), (uint32_t)key);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             int i = i0 + c + e % 2;
@@ -235,13 +235,13 @@ __device__ static inline void key_slopes(float s[4][4], float d[4][4], const ses
 /* dv = (P keep)' dout, dk = scale dS' q: keys are the rows. */
 template <bool PLAIN, bool DROP>
 __global__ void __launch_bounds__(THREADS, 2)
-    attend_fast_keys(ses_attn a, ses_attn_grad g, dropping drop, int tiles)
+    attend_fast_keys(ses_attn a, ses_attn_grad g, dropout drop, int tiles)
 {
     extern __shared__ uint4 shared[];
     __shared__ float lse[2][SIDE], delta[2][SIDE];
     int rows = blockDim.x / 2, warp = warp_of(), lane = lane_of();
     bf16 *k = (bf16 *)shared, *v = k + rows * LD, *q = v + rows * LD, *dout = q + 2 * TILE;
-    work w = work_of(a, tiles, rows);
+    work w = work_of(a, blockIdx.x, tiles, rows);
     if (w.first >= w.len_k) return;
     const bf16 *from_q = head_of<bf16>(a.q, a.q_row, a.q_head, w.part.q0, a, w.part.head);
     const bf16 *from_dout = dout_of(a, g, w);
@@ -307,13 +307,11 @@ __global__ void __launch_bounds__(THREADS, 2)
              w.part.k0 * a.v_row + w.part.head * ses_attn_head(a.v_head, &a), a.v_row, one);
 }
 
-static bool whole_sink(ses_sink s) { return s.wide || whole_packs(s.data); }
-
 template <bool PLAIN, bool DROP>
 static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
     cudaStream_t stream = ses_cuda_stream(g);
-    dropping drop = dropping_of(a->drop);
+    dropout drop = dropout_of(a);
     unsigned parts = (unsigned)(a->seqs * a->heads);
     int rows_q = rows_for(a->max_q), rows_k = rows_for(a->max_k), side = rows_q > rows_k ? rows_q : rows_k;
     if (a->max_q <= MOST && a->max_k <= MOST) {
@@ -339,9 +337,7 @@ static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 
 bool attention_fast_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
-    if (!fits(a) || !whole_packs(grad->dout) || !whole_sink(grad->dq) || !whole_sink(grad->dk) ||
-        !whole_sink(grad->dv))
-        return false;
+    if (!fits_bwd(a, grad)) return false;
     bool plain = !a->causal && !a->reach, drop = a->drop > 0;
     if (plain)
         drop ? backward<true, true>(g, a, grad) : backward<true, false>(g, a, grad);

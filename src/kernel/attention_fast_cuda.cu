@@ -1,67 +1,13 @@
 /* Attention in heads of 64, forward. */
 #include "attention_fast.cuh"
 
-/* Scores of keys that a row does not see become minus infinity; columns from j0 on. */
-__device__ static inline void hide(float s[8][4], const span sees[2], int j0)
-{
-    int t = lane_of() % 4;
-#pragma unroll
-    for (int n = 0; n < 8; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            int j = j0 + n * 8 + 2 * t + e % 2;
-            if (j < sees[e / 2].begin || j >= sees[e / 2].end) s[n][e] = -INFINITY;
-        }
-}
-
-/* Scores become exponentials; what was summed up shrinks. max is of the scores before their scale. */
-__device__ static inline void exponentials(float s[8][4], float max[2], float sum[2], float out[COLS][4],
-                                           float scale)
-{
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float top = max[h];
-#pragma unroll
-        for (int n = 0; n < 8; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
-        top = quad_max(top);
-        float base = top == -INFINITY ? 0 : top * scale, shrink = power2(max[h] * scale - base);
-        max[h] = top;
-        sum[h] *= shrink;
-#pragma unroll
-        for (int n = 0; n < 8; n++)
-#pragma unroll
-            for (int e = 2 * h; e < 2 * h + 2; e++)
-                s[n][e] = power2(s[n][e] * scale - base), sum[h] += s[n][e];
-#pragma unroll
-        for (int d = 0; d < COLS; d++) out[d][2 * h] *= shrink, out[d][2 * h + 1] *= shrink;
-    }
-}
-
-/* What dropout takes becomes 0; the scale of the rest is left to the end. */
-__device__ static inline void drop_keys(float s[8][4], const ses_attn &a, const int64_t stat[2],
-                                        dropping drop, int j0)
-{
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-#pragma unroll
-        for (int n = 0; n < 8; n += 4) {
-            uint32_t word[4];
-            draw_block(word, a, (uint64_t)stat[h], (uint32_t)(j0 + n * 8), lane_of() % 4);
-#pragma unroll
-            for (int b = 0; b < 4; b++)
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-                    if (!keeps(word[b], e, drop)) s[n + b][2 * h + e] = 0;
-        }
-}
-
 template <bool PLAIN, bool DROP>
-__global__ void __launch_bounds__(THREADS, 2) attend_fast(ses_attn a, dropping drop, int tiles)
+__global__ void __launch_bounds__(THREADS, 2) attend_fast(ses_attn a, dropout drop, int tiles)
 {
     extern __shared__ uint4 shared[];
     int rows = blockDim.x / 2, warp = warp_of(), lane = lane_of();
     bf16 *q = (bf16 *)shared, *k = q + rows * LD, *v = k + 2 * TILE, *mine = q + warp * 16 * LD;
-    work w = work_of(a, tiles, rows);
+    work w = work_of(a, blockIdx.x, tiles, rows);
     if (w.first >= w.len_q) return;
     const bf16 *from_k = head_of<bf16>(a.k, a.k_row, a.k_head, w.part.k0, a, w.part.head);
     const bf16 *from_v = head_of<bf16>(a.v, a.v_row, a.v_head, w.part.k0, a, w.part.head);
@@ -129,7 +75,7 @@ template <bool PLAIN, bool DROP> static void forward(ses_cuda *g, const ses_attn
     size_t bytes = (size_t)(rows * LD + 4 * TILE) * sizeof(bf16);
     allow_shared(g, attend_fast<PLAIN, DROP>, bytes);
     attend_fast<PLAIN, DROP><<<(unsigned)(a->seqs * a->heads * tiles), rows * 2, bytes, ses_cuda_stream(g)>>>(
-        *a, dropping_of(a->drop), tiles);
+        *a, dropout_of(a), tiles);
     launched(g);
 }
 

@@ -131,27 +131,54 @@ __device__ static inline float quad_sum(float x)
 
 /* ---- dropout: see ses_drop_place ---- */
 
-/* The block of draws in which the row with this entry of lse, `stat`, has those of columns 2 c, 2 c + 1 of
- * each 8 of the 32 keys from j0 on: word b decides on columns 8 b + .... */
-__device__ static inline void draw_block(uint32_t word[4], const ses_attn &a, uint64_t stat, uint32_t j0,
-                                         uint32_t c)
+/* As the kernels take it: what is added to Philox's key in each round stands beside the other arguments,
+ * where it costs no instruction. */
+struct dropout {
+    uint32_t threshold;
+    float scale;
+    uint32_t key[SES_DROP_ROUNDS][2];
+};
+
+static inline dropout dropout_of(const ses_attn *a)
 {
-    uint64_t groups = ses_drop_row((uint64_t)a.max_k) / 8;
-    ses_philox_rounds(word, a.key, stat * groups + j0 / 8 + c, SES_DROP_ROUNDS);
+    dropping d = dropping_of(a->drop);
+    dropout x = { d.threshold, d.scale, {} };
+    for (uint32_t r = 0; r < SES_DROP_ROUNDS; r++) {
+        x.key[r][0] = (uint32_t)a->key.seed + r * 0x9E3779B9u;
+        x.key[r][1] = (uint32_t)(a->key.seed >> 32) + r * 0xBB67AE85u;
+    }
+    return x;
+}
+
+/* The block of draws in which the row with this entry of lse, `stat`, has those of columns 2 c, 2 c + 1 of
+ * each 8 of the 32 keys from j0 on: word b decides on columns 8 b + .... As ses_philox_rounds. */
+__device__ static inline void draw_block(uint32_t word[4], const ses_attn &a, const dropout &drop,
+                                         uint64_t stat, uint32_t j0, uint32_t c)
+{
+    uint64_t index = stat * (ses_drop_row((uint64_t)a.max_k) / 8) + j0 / 8 + c;
+    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = a.key.step, c3 = a.key.site;
+#pragma unroll
+    for (int r = 0; r < SES_DROP_ROUNDS; r++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ drop.key[r][0], c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ drop.key[r][1], c3 = (uint32_t)p0;
+    }
+    word[0] = c0, word[1] = c1, word[2] = c2, word[3] = c3;
 }
 
 /* Whether the first or second of two neighbors is kept. */
-__device__ static inline bool keeps(uint32_t word, int second, dropping drop)
+__device__ static inline bool keeps(uint32_t word, int second, const dropout &drop)
 {
     return (second ? word >> 16 : word & 0xffff) >= drop.threshold;
 }
 
 /* With keys as rows: the words for keys `key` and `key` + 8, whose neighbors in a block are 4 lanes off, of
  * queries stat and stat + 1: word[query][key]. Each of the two lanes draws for one query. */
-__device__ static inline void draw_keys(uint32_t word[2][2], const ses_attn &a, uint64_t stat, uint32_t key)
+__device__ static inline void draw_keys(uint32_t word[2][2], const ses_attn &a, const dropout &drop,
+                                        uint64_t stat, uint32_t key)
 {
     uint32_t d[4], odd = key & 1;
-    draw_block(d, a, stat + odd, key & ~31u, key / 2 % 4);
+    draw_block(d, a, drop, stat + odd, key & ~31u, key / 2 % 4);
     bool high = key & 16;
     uint32_t mine[2] = { high ? d[2] : d[0], high ? d[3] : d[1] };
 #pragma unroll

@@ -115,7 +115,7 @@ __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a
 
 /* Probabilities times what dropout keeps of them. */
 __device__ static inline void drop_pairs(float w[TILES][4], const ses_attn &a, const ses_attn_part &p,
-                                         dropping drop, const two_rows &r, int64_t j0)
+                                         dropout drop, const two_rows &r, int64_t j0)
 {
     if (a.drop <= 0) return;
 #pragma unroll
@@ -124,7 +124,7 @@ __device__ static inline void drop_pairs(float w[TILES][4], const ses_attn &a, c
         uint32_t word[4];
 #pragma unroll
         for (int n = 0; n < TILES; n++) {
-            if (n % 4 == 0) draw_block(word, a, stat, (uint32_t)j0 + n * 8, threadIdx.x % 4);
+            if (n % 4 == 0) draw_block(word, a, drop, stat, (uint32_t)j0 + n * 8, threadIdx.x % 4);
 #pragma unroll
             for (int e = 0; e < 2; e++) w[n][2 * h + e] *= keeps(word[n % 4], e, drop) ? drop.scale : 0;
         }
@@ -154,7 +154,7 @@ __device__ static inline void put_rows(sink<bf16> to, const float c[DH / 8][4], 
 
 template <int DH>
 __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
-    attend_mma(ses_attn a, dropping drop, int64_t tiles)
+    attend_mma(ses_attn a, dropout drop, int64_t tiles)
 {
     extern __shared__ uint4 shared[];
     bf16 *q = (bf16 *)shared, *k = q + shape<DH>::TILE, *v = k + 2 * shape<DH>::TILE;
@@ -235,7 +235,7 @@ template <int LANES> __global__ void attend_delta(ses_attn a, ses_attn_grad g)
 /* dS_ij = P_ij (keep_ij dout_i . v_j - delta_i), P = exp(S - lse); dq = scale dS k */
 template <int DH>
 __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
-    attend_mma_queries(ses_attn a, ses_attn_grad g, dropping drop, int64_t tiles)
+    attend_mma_queries(ses_attn a, ses_attn_grad g, dropout drop, int64_t tiles)
 {
     extern __shared__ uint4 shared[];
     bf16 *q = (bf16 *)shared, *dout = q + shape<DH>::TILE, *k = dout + shape<DH>::TILE,
@@ -294,7 +294,7 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
 /* The same with keys as rows: S', dS' [16 keys][64 queries]; dv = (P keep)' dout, dk = scale dS' q */
 template <int DH>
 __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
-    attend_mma_keys(ses_attn a, ses_attn_grad g, dropping drop, int64_t tiles)
+    attend_mma_keys(ses_attn a, ses_attn_grad g, dropout drop, int64_t tiles)
 {
     extern __shared__ uint4 shared[];
     bf16 *k = (bf16 *)shared, *v = k + shape<DH>::TILE, *q = v + shape<DH>::TILE,
@@ -338,7 +338,8 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
         for (int n = 0; n < TILES; n++) {
             uint32_t word[2][2] = {};
             if (a.drop > 0)
-                draw_keys(word, a, (uint64_t)ses_attn_stat(&a, p, i0 + n * 8 + 2 * t), (uint32_t)key[0]);
+                draw_keys(word, a, drop, (uint64_t)ses_attn_stat(&a, p, i0 + n * 8 + 2 * t),
+                          (uint32_t)key[0]);
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 int c = n * 8 + 2 * t + e % 2;
@@ -381,7 +382,7 @@ template <int DH> static void forward(ses_cuda *g, const ses_attn *a)
     size_t bytes = 5 * shape<DH>::TILE * sizeof(bf16);
     allow_shared(g, attend_mma<DH>, bytes);
     attend_mma<DH><<<(unsigned)(a->seqs * a->heads * tiles), THREADS, bytes, ses_cuda_stream(g)>>>(
-        *a, dropping_of(a->drop), tiles);
+        *a, dropout_of(a), tiles);
     launched(g);
 }
 
@@ -398,7 +399,7 @@ template <int DH> static void backward(ses_cuda *g, const ses_attn *a, const ses
             parts = a->seqs * a->heads;
     size_t bytes = 6 * shape<DH>::TILE * sizeof(bf16);
     cudaStream_t stream = ses_cuda_stream(g);
-    dropping drop = dropping_of(a->drop);
+    dropout drop = dropout_of(a);
     attend_delta<8><<<(unsigned)g->cores * 8, BLOCK, 0, stream>>>(*a, *grad);
     launched(g);
     allow_shared(g, attend_mma_queries<DH>, bytes);

@@ -14,6 +14,7 @@ ses_cuda *ses_cuda_new(int index, ses_err *e)
     cudaError_t code = cudaSetDevice(index);
     if (!code) code = cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking);
     if (!code) code = cudaDeviceGetAttribute(&g->cores, cudaDevAttrMultiProcessorCount, index);
+    if (!code) code = cudaDeviceGetAttribute(&g->major, cudaDevAttrComputeCapabilityMajor, index);
     if (!code) code = cudaMalloc(&g->scratch, SCRATCH);
     if (!code) g->scratch_size = SCRATCH;
     if (code) ses_fail(e, SES_EIO, "%s", cudaGetErrorString(code));
