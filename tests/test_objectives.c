@@ -407,6 +407,10 @@ static void test_refused(void)
     refused("mlm,mlm", &usual, &x, FIXTURE_BERT, 128, "mlm twice");
     refused("lm", &usual, &x, FIXTURE_BERT, 128, "no objective \"lm\"; there are mlm");
     refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a mask rate of 1.5");
+    wild = usual, wild.mask_rate_end = -0.5;
+    refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a mask rate at the end of -0.5; expected 0 to 1, or -1");
+    wild = usual, wild.as_kept = -0.1;
+    refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a share of kept tokens of -0.1; expected 0 to 1, or -1");
     wild = usual, wild.as_kept = 0.95;
     refused("mlm", &wild, &x, FIXTURE_BERT, 128, "add up to 1.05; expected at most 1");
     refused("mlm", &usual, &x, FIXTURE_BERT, 3, "leave no room for text");

@@ -44,6 +44,8 @@ has_lines 2 '^{"seconds": \[[0-9.e-]*\]}$'
 has_lines 1 '"bench": "gemm_i8"'
 gives 2 "$sesame" bench model --load 1x8
 has err 'go together'
+gives 2 "$sesame" bench model --model "$model" --load 1x8 --recompute
+has err '--recompute is of training: give --train, too'
 for wrong in 0x8 1x 1x2x3 3++4 3+ x 8x99999999; do
     gives 2 "$sesame" bench model --model "$model" --load $wrong
     has err "load $wrong: 8x128 is"

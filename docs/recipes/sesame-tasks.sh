@@ -3,8 +3,9 @@
 #     sh docs/recipes/sesame-tasks.sh DATA OUT [PART...]
 # DATA holds glue/, conll2003/, squad/, qamr/, sentence-pairs/, text-classification/agnews/ and probes/blimp/; OUT is what
 # sesame-small.sh left. Each task is learned twice with each seed: the whole model (from OUT/small-f16) and an adapter beside
-# the model in 8 bits (OUT/sesame-small), which is what ships. PARTS, in this order: data runs scores ship shipped. What a run
-# learned is measured as soon as it ends; runs passes over what is finished, so the same command goes on where it was stopped.
+# the model in 8 bits (OUT/sesame-small), which is what ships. PARTS, in this order: data runs scores ship shipped; collect
+# puts OUT/scores.jsonl together once more. What a run learned is measured as soon as it ends; runs and scores pass over what
+# is finished, so the same command goes on where it was stopped.
 # Leaves OUT/runs/WAY-TASK-SEED, OUT/scores.jsonl (which tools/model-cards makes tables of), and OUT/sesame-{sentiment,ner,qa,
 # nli,embed}: of three seeds the middle one.
 # By variables: DEVICE (cuda), DTYPE, JOBS side by side (6), SEEDS ("1 2 3"), EPOCHS (a factor, 1),
@@ -167,6 +168,7 @@ score() {
     shift 6
     to=$runs/eval.$name-$way-$seed
     [ -e "$model/config.json" ] || return 0
+    [ -z "${missing-}" ] || [ ! -s "$runs/score.$name-$way-$seed" ] || return 0
     "$sesame" eval "$model" "$file" --json -q "$@" >"$to" 2>"$to.log" || { tail -1 "$to.log"; return 0; }
     sed "s|^{|{\"name\": \"$name\", \"way\": \"$way\", \"task\": \"$task\", \"seed\": $seed, |" "$to" | tr -d '\n' | sed 's/$/\n/' \
         >"$runs/score.$name-$way-$seed"
@@ -198,11 +200,11 @@ measure() {
     esac
 }
 
-# Those that a run's end did not see, then the encoders.
+# Those that are not there yet, then the encoders.
 scores() {
     queue | while read -r way task seed; do
-        grep -qs "\"task\": \"$task\"" "$runs"/score.*-"$way-$seed" ||
-            measure "$way" "$task" "$seed" </dev/null
+        missing=yes
+        measure "$way" "$task" "$seed" </dev/null
     done
     blimp=${BLIMP:-$(get probes/blimp/blimp.tsv)}
     score blimp f16 encoder 0 "$out/small-f16" "$blimp" --task blimp &

@@ -114,6 +114,8 @@ static bool run(ses_call *c, ses_err *e)
     b.recompute = a->recompute;
     if (!a->model != !a->loads.n || (a->train && !a->model))
         return ses_fail(e, SES_EUSAGE, "--model, --load and --train go together: a folder and its batches");
+    if (a->recompute && a->model && !a->train)
+        return ses_fail(e, SES_EUSAGE, "--recompute is of training: give --train, too");
     bool ok = true;
     for (int i = 0; i < c->n_rest; i++) /* before minutes of measuring */
         if (!find(c->rest[i], e)) return false;

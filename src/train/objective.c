@@ -82,6 +82,12 @@ static bool parse(ses_aim *a, const char *text, ses_err *e)
     }
 }
 
+static bool check_share(double x, const char *what, ses_err *e)
+{
+    return x == -1 || (x >= 0 && x <= 1) ||
+           ses_fail(e, SES_EARG, "a %s of %g; expected 0 to 1, or -1: the usual one", what, x);
+}
+
 /* The vocabulary and the model have what each objective needs. */
 static bool check(const ses_aim *a, ses_err *e)
 {
@@ -103,9 +109,12 @@ static bool check(const ses_aim *a, ses_err *e)
             return ses_fail(e, SES_EARG, "objective %s needs a model with an encoder and a decoder", o->name);
         if (o->check && !o->check(&a->w, e)) return false;
     }
-    double rate = a->w.o.mask_rate;
-    if (rate > 1 || a->w.o.mask_rate_end > 1)
-        return ses_fail(e, SES_EARG, "a mask rate of %g; expected at most 1", rate);
+    const ses_objective_options *o = &a->w.o;
+    if (!check_share(o->mask_rate, "mask rate", e) ||
+        !check_share(o->mask_rate_end, "mask rate at the end", e) ||
+        !check_share(o->as_kept, "share of kept tokens", e) ||
+        !check_share(o->as_random, "share of random tokens", e))
+        return false;
     for (size_t i = 0; i < a->ways; i++) {
         ses_masking m = ses_masking_of(&a->w, a->item[i].objective);
         if (m.as_mask < 0)
