@@ -4,7 +4,6 @@
 #include "desc.h"
 #include "sentence.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- values ---- */
@@ -215,15 +214,10 @@ static bool read_normalize(ses_module *m, const ses_json *config, ses_err *e)
     return on_sentences(config, e);
 }
 
-/* x / max(|x|, 1e-12), by way of x / sqrt(mean x^2) / sqrt(width). */
 static ses_tensor *run_normalize(const ses_module *m, ses_tape *t, ses_tensor *x)
 {
     (void)m;
-    int64_t width = ses_cols(x);
-    ses_real *gain = x ? ses_tape_host(t, (size_t)width, sizeof *gain) : NULL;
-    if (!gain) return NULL;
-    for (int64_t i = 0; i < width; i++) gain[i] = (ses_real)(1 / sqrt((double)width));
-    return ses_rms_norm(t, x, ses_tape_input(t, gain, SES_DIM(width)), 1e-24 / (double)width);
+    return ses_unit_run(t, x);
 }
 
 static bool read_dropout(ses_module *m, const ses_json *config, ses_err *e)

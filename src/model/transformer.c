@@ -5,8 +5,6 @@
  *   "sinusoids": "interleaved"   sin, cos, sin, cos, ... of rising wavelength; or "halves": sines first */
 #include "desc.h"
 
-#include <string.h>
-
 static const ses_config_key keys[] = {
     SES_NUMBER("layer_norm_eps", norm_eps, 0, 1),
 };

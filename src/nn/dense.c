@@ -4,6 +4,7 @@
 #include "tensor/pack.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -142,6 +143,17 @@ ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *res
 {
     if (n.bias) return ses_layer_norm(t, x, residual, n.gain, n.bias, eps);
     return ses_rms_norm(t, residual ? ses_add(t, x, residual) : x, n.gain, eps);
+}
+
+/* By way of x / sqrt(mean x^2) / sqrt(width). */
+ses_tensor *ses_unit_run(ses_tape *t, ses_tensor *x)
+{
+    int64_t width = x ? ses_cols(x) : 0;
+    ses_real *gain = x ? ses_tape_host(t, (size_t)width, sizeof *gain) : NULL;
+    if (!gain) return NULL;
+    for (int64_t i = 0; i < width; i++) gain[i] = (ses_real)(1 / sqrt((double)width));
+    /* not reshaped: where reals are narrow a norm wants the gain in full, which only an input itself has */
+    return ses_rms_norm(t, x, ses_tape_input(t, gain, SES_DIM(width)), 1e-24 / (double)width);
 }
 
 ses_tensor *ses_norm_run_dropped(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,

@@ -40,7 +40,8 @@ ses_tensor *ses_dense_run_before(ses_tape *t, ses_dense d, ses_tensor *x, ses_ac
 ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tensor *x, int64_t heads);
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps);
 ses_tensor *ses_norm_run_dropped(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,
-                                 double eps); /* of x dropped out */
+                                 double eps);         /* of x dropped out */
+ses_tensor *ses_unit_run(ses_tape *t, ses_tensor *x); /* each row / max(its length, 1e-12) */
 /* norm(d(x) dropped out + residual) */
 ses_tensor *ses_dense_run_normed(ses_tape *t, ses_dense d, ses_tensor *x, ses_norm n, double rate,
                                  ses_tensor *residual, double eps);
@@ -228,6 +229,8 @@ typedef struct ses_head {
     bool pretrained;  /* learned with the model: an adapter for a task leaves it as it is */
     const char *peft; /* what the peft library calls its task; NULL: nothing */
     bool takes_own;   /* one of Sesame's own may stand in its place */
+    bool says_words;  /* its scores are over the vocabulary, and may be asked for by row */
+    bool successor;   /* a row's label is the next token's */
     int64_t (*classes)(const ses_config *c); /* how many values a label has; 0: positions of a sequence */
     void (*add)(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
     void (*run)(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at);
@@ -237,6 +240,7 @@ typedef struct ses_head {
 #include "heads.def"
 #undef SES_HEAD
 
+const ses_head *ses_head_named(const char *name);                            /* NULL: there is none */
 const int32_t *ses_head_labels(const ses_head_use *use, const ses_batch *b); /* NULL: none in this batch */
 double ses_head_drop(const ses_config *c);
 int64_t ses_head_width(const ses_config *c); /* of the last hidden state */

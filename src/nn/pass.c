@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Does this go on from a cache: what a lone decoder reads, or the decoder of a pair? */
 static bool continues(const ses_pass *p, const ses_seqs *q)
@@ -173,6 +174,18 @@ void ses_pass_column(ses_pass *p, ses_axis axis, ses_tensor *x, int64_t col, con
 void ses_pass_loss(ses_pass *p, ses_tensor *loss)
 {
     p->loss = p->loss ? ses_add(p->tape, p->loss, loss) : loss;
+}
+
+const ses_head *ses_head_named(const char *name)
+{
+    static const ses_head *const heads[] = {
+#define SES_HEAD(name) &ses_head_##name,
+#include "heads.def"
+#undef SES_HEAD
+    };
+    for (size_t i = 0; i < SES_LEN(heads); i++)
+        if (!strcmp(heads[i]->name, name)) return heads[i];
+    return NULL;
 }
 
 const int32_t *ses_head_labels(const ses_head_use *use, const ses_batch *b)

@@ -180,15 +180,14 @@ ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses
     ses_distill *d = distill;
     const ses_distill_options *o = &d->o;
     lesson l = { .d = d, .t = t, .e = e };
-    const char *head = ses_model_head(d->student);
+    const ses_head *head = d->student->class->head[0].head;
     ses_want want = { .logits = o->soft > 0,
                       .hidden_states = o->cosine > 0 || o->hidden > 0,
                       .attention_scores = o->attention > 0 };
     int32_t *rows, *labels;
     ses_batch plain = *b; /* the teacher answers, it is not asked for a loss */
-    if (head && (!strcmp(head, "masked-lm") || !strcmp(head, "causal-lm") ||
-                 !strcmp(head, "conditional-generation"))) {
-        want.n_rows = ses_label_rows(t, b, head, &rows, &labels);
+    if (head && head->says_words) {
+        want.n_rows = ses_label_rows(t, b, head->name, &rows, &labels);
         want.rows = rows;
         want.logits &= want.n_rows > 0;
     }

@@ -2,6 +2,7 @@
 #include "objective.h"
 
 #include "base/alloc.h"
+#include "nn/nn.h"
 #include "op/op.h"
 
 #include <string.h>
@@ -174,8 +175,8 @@ const ses_output *ses_output_named(const ses_outputs *out, const char *name)
 
 int64_t ses_label_rows(ses_tape *t, const ses_batch *b, const char *head, int32_t **rows, int32_t **labels)
 {
-    bool next = !strcmp(head, "causal-lm");
-    bool pair = !strcmp(head, "next-sentence") || !strcmp(head, "sentence-order");
+    const ses_head *h = ses_head_named(head);
+    bool next = h && h->successor, pair = h && h->axis == SES_LABEL_PER_SEQUENCE;
     const int32_t *from = pair ? b->pair_labels : b->labels;
     int64_t n = 0, most = pair ? b->seqs : b->target_cu ? b->target_cu[b->seqs] : b->tokens;
     *rows = ses_tape_host(t, (size_t)most, sizeof **rows);

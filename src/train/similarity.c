@@ -1,8 +1,6 @@
 #include "similarity.h"
 
-#include "op/op.h"
-
-#include <math.h>
+#include "nn/nn.h"
 
 /* Texts `from` and on of every example, all of one place together: [n * (to - from), W]. */
 static ses_tensor *texts(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, int64_t from, int64_t to)
@@ -19,16 +17,6 @@ static ses_tensor *filled(ses_tape *t, double value, int64_t n, const int64_t di
     ses_real *a = ses_tape_host(t, (size_t)n, sizeof *a);
     for (int64_t i = 0; a && i < n; i++) a[i] = (ses_real)value;
     return a ? ses_tape_input(t, a, dim) : NULL;
-}
-
-/* x / |x|, by way of x / sqrt(mean x^2) / sqrt(W). */
-static ses_tensor *unit(ses_tape *t, ses_tensor *x)
-{
-    if (!x) return NULL;
-    int64_t W = ses_cols(x);
-    /* not reshaped: where reals are narrow a norm wants the gain in full, which only an input itself has */
-    ses_tensor *gain = filled(t, 1 / sqrt((double)W), W, SES_DIM(W));
-    return gain ? ses_rms_norm(t, x, gain, 1e-24 / (double)W) : NULL;
 }
 
 /* [N, 1]: products of rows. */
@@ -58,7 +46,7 @@ static ses_tensor *mean(ses_tape *t, ses_tensor *x)
 
 static ses_tensor *cosines(ses_tape *t, ses_tensor *x, int64_t n)
 {
-    return dots(t, unit(t, texts(t, x, n, 2, 0, 1)), unit(t, texts(t, x, n, 2, 1, 2)));
+    return dots(t, ses_unit_run(t, texts(t, x, n, 2, 0, 1)), ses_unit_run(t, texts(t, x, n, 2, 1, 2)));
 }
 
 ses_tensor *ses_loss_softmax(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, const int32_t *label,
@@ -93,7 +81,7 @@ ses_tensor *ses_loss_contrastive(ses_tape *t, ses_tensor *x, const ses_real *y, 
 static ses_tensor *distance(ses_tape *t, ses_tensor *a, ses_tensor *b)
 {
     ses_tensor *d = minus(t, a, b);
-    return dots(t, d, unit(t, d));
+    return dots(t, d, ses_unit_run(t, d));
 }
 
 ses_tensor *ses_loss_triplet(ses_tape *t, ses_tensor *x, int64_t n, double margin)
@@ -105,7 +93,8 @@ ses_tensor *ses_loss_triplet(ses_tape *t, ses_tensor *x, int64_t n, double margi
 
 ses_tensor *ses_loss_negatives(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, double scale)
 {
-    ses_tensor *first = unit(t, texts(t, x, n, group, 0, 1)), *all = unit(t, texts(t, x, n, group, 1, group));
+    ses_tensor *first = ses_unit_run(t, texts(t, x, n, group, 0, 1)),
+               *all = ses_unit_run(t, texts(t, x, n, group, 1, group));
     int32_t *right = ses_tape_host(t, (size_t)n, sizeof *right);
     for (int64_t i = 0; right && i < n; i++) right[i] = (int32_t)i;
     if (!right) return NULL;

@@ -166,8 +166,7 @@ static double grad_norm(const ses_trainer *t)
 /* The label of each row of scores; what comes next is its successor's. */
 static ses_tensor *aligned(ses_trainer *t, const ses_batch *b, int64_t rows)
 {
-    if (t->o.model->class->head[0].head != &ses_head_causal_lm)
-        return ses_tape_ints(t->tape, b->labels, rows);
+    if (!t->o.model->class->head[0].head->successor) return ses_tape_ints(t->tape, b->labels, rows);
     int32_t *next = ses_tape_host(t->tape, (size_t)rows, sizeof *next);
     for (int64_t s = 0; next && s < b->seqs; s++)
         for (int32_t i = b->cu[s]; i < b->cu[s + 1]; i++)
