@@ -182,6 +182,16 @@ static void test_arena_rewind_but(void)
     CHECK(!ses_arena_rewind_but(&a, late, first + 64, 8)); /* another block by now */
     ses_arena_rewind(&a, m);
     CHECK(!a.held);
+    ses_arena_alloc(&a, 192, &e);
+    char *x = ses_arena_alloc(&a, 320, &e);
+    memset(x, 78, 320);
+    CHECK(ses_arena_rewind_but(&a, m, x, 320));
+    late = ses_arena_mark(&a); /* x came before it: no rewind to there takes it back */
+    for (int round = 0; round < 3; round++) {
+        memset(ses_arena_alloc(&a, 700, &e), 3, 700);
+        ses_arena_rewind(&a, late);
+    }
+    for (int i = 0; i < 320; i++) CHECK(x[i] == 78);
     ses_arena_free(&a);
 }
 

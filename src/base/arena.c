@@ -124,7 +124,12 @@ char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e)
     return p;
 }
 
-ses_mark ses_arena_mark(const ses_arena *a) { return (ses_mark){ a->head, a->used }; }
+/* Behind what a rewind left alone: it came before. */
+ses_mark ses_arena_mark(const ses_arena *a)
+{
+    bool before = a->head && a->head == a->held && a->used < a->held_to;
+    return (ses_mark){ a->head, before ? a->held_to : a->used };
+}
 
 bool ses_arena_rewind_but(ses_arena *a, ses_mark m, const void *p, size_t size)
 {
