@@ -212,6 +212,11 @@ static void test_arena_reset(void)
         ses_arena_reset(&a);
         CHECK(ses_arena_alloc(&a, 100, &e) == p);
     }
+    for (int round = 0; round < 4; round++) { /* a little more takes a small block, not all twice; then one */
+        ses_arena_reset(&a);
+        for (int i = 0; i < 20 + round; i++) ses_arena_alloc(&a, 100, &e);
+        CHECK(a.total < total + 1000);
+    }
     ses_arena_free(&a);
 }
 

@@ -2,21 +2,33 @@
 
 #include "alloc.h"
 
+#include <stdint.h>
 #include <string.h>
 
 enum { DEFAULT_GRAIN = 16 * 1024 };
 
 struct ses_block {
     ses_block *prev;
-    size_t size;
+    size_t size, used; /* used: once it is no longer the newest */
     unsigned char *data;
 };
 
 static void push(ses_arena *a, ses_block *b)
 {
+    if (a->head) a->head->used = a->used;
     b->prev = a->head;
     a->head = b;
     a->used = 0;
+}
+
+/* Bytes that everything taken would have in one block; after a rewind only blocks tell. */
+static size_t taken(const ses_arena *a)
+{
+    size_t sum = 0;
+    if (a->spare) return a->total;
+    for (const ses_block *b = a->head; b; b = b->prev)
+        sum += ((b == a->head ? a->used : b->used) + SES_ALIGN - 1) & ~(size_t)(SES_ALIGN - 1);
+    return sum;
 }
 
 /* The first spare block that is large enough, or NULL. */
@@ -60,6 +72,7 @@ static bool grow(ses_arena *a, size_t want, ses_err *e)
         return true;
     }
     size_t grain = a->grain ? a->grain : DEFAULT_GRAIN, size = want > grain ? want : grain;
+    if (!a->total && a->whole > size) size = a->whole;
     if (over_limit(a, want)) { /* spare blocks, all too small, make room */
         a->total -= drop(a, a->spare);
         a->spare = NULL;
@@ -155,8 +168,9 @@ void ses_arena_rewind(ses_arena *a, ses_mark m)
 
 void ses_arena_reset(ses_arena *a)
 {
-    if (a->spare || (a->head && a->head->prev)) { /* several blocks: next time take one of their joint size */
-        a->grain = a->total;
+    if (a->spare || (a->head && a->head->prev)) { /* several blocks: next time one that holds it all */
+        size_t all = taken(a);
+        if (all > a->whole) a->whole = all;
         ses_arena_free(a);
     }
     a->used = 0;

@@ -22,6 +22,7 @@ typedef struct ses_arena {
     size_t total;            /* bytes of all blocks, spare ones too */
     size_t limit;            /* most bytes all blocks may have; 0: no limit */
     size_t grain;            /* smallest block; 0: a default */
+    size_t whole;            /* of the first block: what was taken between two resets at most */
     ses_block *held;         /* a block, and its bytes that a rewind left alone; NULL: none */
     size_t held_from, held_to;
 } ses_arena;
