@@ -35,11 +35,6 @@ static void affine(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *g
     });
 }
 
-template <class T> static void act(ses_exec *x, ses_real *y, const ses_real *a, int64_t n, ses_act kind)
-{
-    map<T>(x, store(y), a, NULL, n, [=] __device__(int64_t, float u, float) { return act_for<T>(kind, u); });
-}
-
 /* A thread takes a pack of a and the pack of b in its row; cols and all addresses are of whole packs. */
 template <class T> __global__ void glu_packs(T *y, const T *ab, unsigned n, unsigned packs, ses_act act)
 {
@@ -197,7 +192,7 @@ void ses_cuda_narrow(ses_cuda *g, void *to, const float *from, int64_t n)
 
 template <class T> static void fill(ses_kernels *k)
 {
-    k->add = add<T>, k->scale = scale<T>, k->mul = mul<T>, k->affine = affine<T>, k->act = act<T>;
+    k->add = add<T>, k->scale = scale<T>, k->mul = mul<T>, k->affine = affine<T>, k->act = act_fwd<T>;
     k->act_bwd = act_bwd<T>, k->glu = glu<T>, k->glu_bwd = glu_bwd<T>, k->dropout = dropout<T>;
     k->copy_cols = copy_cols<T>, k->scale_rows = scale_rows<T>, k->put_heads = put_heads<T>;
 }
