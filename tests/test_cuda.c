@@ -168,12 +168,13 @@ static void rows_of(int64_t rows, int64_t cols, double rate, bool narrow)
     settle(d);
     agree("norm da", da, 1e-5), agree("norm dres", dres, 1e-5), agree("norm dgain", dgain, 1e-4),
         agree("norm dbias", dbias, 1e-4);
-    cpu->k.act_bwd_sum(&cpu->exec, (ses_sink){ y.host, false }, (ses_sink){ dbias.host, true }, a.host,
-                       res.host, rows, cols, SES_ACT_GELU);
-    d->k.act_bwd_sum(&d->exec, (ses_sink){ y.gpu, false }, (ses_sink){ dbias.gpu, true, true }, a.gpu,
+    cpu->k.act_bwd_sum(&cpu->exec, (ses_sink){ y.host, false }, (ses_sink){ dbias.host, true }, s.host,
+                       a.host, res.host, rows, cols, SES_ACT_GELU);
+    d->k.act_bwd_sum(&d->exec, (ses_sink){ y.gpu, false }, (ses_sink){ dbias.gpu, true, true }, s.gpu, a.gpu,
                      res.gpu, rows, cols, SES_ACT_GELU);
     settle(d);
     agree("act_bwd_sum", y, 1e-5), agree("act_bwd_sum's sums", dbias, narrow ? 1e-2 : 1e-5);
+    agree("act_bwd_sum's values", s, 1e-5);
     int64_t V = cols - 3;
     int32_t *id = ses_alloc((size_t)rows * sizeof *id, NULL);
     for (int64_t i = 0; i < rows; i++) id[i] = i % 5 ? (int32_t)(i * 7 % V) : SES_IGNORE;

@@ -58,8 +58,8 @@ static void run_act_bwd(call *c)
 
 static void run_act_bwd_sum(call *c)
 {
-    c->k.act_bwd_sum(&c->x, (ses_sink){ c->out[0], false }, (ses_sink){ c->out[1], true }, c->in[0], c->in[1],
-                     c->rows, c->cols, SES_ACT_GELU);
+    c->k.act_bwd_sum(&c->x, (ses_sink){ c->out[0], false }, (ses_sink){ c->out[1], true }, c->out[2],
+                     c->in[0], c->in[1], c->rows, c->cols, SES_ACT_GELU);
 }
 
 /* Halves of rows that stand one after the other. */
@@ -223,7 +223,7 @@ static const struct {
     { "scale", run_scale, 1, true, { EACH }, 2e-7, 1e-7, 0 },
     { "act", run_act, SES_ACT_COUNT, false, { EACH }, 4e-7, 1e-7, 0 },
     { "act_bwd", run_act_bwd, SES_ACT_COUNT, true, { EACH }, 4e-7, 3e-7, 1 },
-    { "act_bwd_sum", run_act_bwd_sum, 1, false, { EACH, COLS }, 4e-7, 1e-6, 1 },
+    { "act_bwd_sum", run_act_bwd_sum, 1, false, { EACH, COLS, EACH }, 4e-7, 1e-6, 1 },
     { "glu", run_glu, SES_ACT_COUNT, false, { EACH }, 4e-7, 3e-7, 1 },
     { "glu_bwd", run_glu_bwd, SES_ACT_COUNT, true, { EACH }, 4e-7, 1e-6, 2 },
     { "dropout", run_dropout, 5, true, { EACH }, 0, 0, 0 },

@@ -81,11 +81,12 @@ void ses_k_act_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dy, const ses_r
     run(x, act_bwd_chunk, &(pointwise){ .y = da, .a = a, .b = dy, .n = n, .act = act });
 }
 
-void ses_k_act_bwd_sum_ref(ses_exec *x, ses_sink da, ses_sink sum, const ses_real *dy, const ses_real *a,
-                           int64_t rows, int64_t cols, ses_act act)
+void ses_k_act_bwd_sum_ref(ses_exec *x, ses_sink da, ses_sink sum, ses_real *y, const ses_real *dy,
+                           const ses_real *a, int64_t rows, int64_t cols, ses_act act)
 {
     ses_k_act_bwd_ref(x, da, dy, a, rows * cols, act);
     ses_k_col_sum_ref(x, sum, da.data, rows, cols, cols);
+    if (y) ses_k_act_ref(x, y, a, rows * cols, act);
 }
 
 typedef struct glu {

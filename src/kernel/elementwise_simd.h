@@ -120,11 +120,12 @@ void VF_NAME(ses_k_act_bwd)(ses_exec *x, ses_sink da, const float *dy, const flo
     run(x, act_bwd_chunk, &(pointwise){ .y = da, .a = a, .b = dy, .n = n, .act = act });
 }
 
-void VF_NAME(ses_k_act_bwd_sum)(ses_exec *x, ses_sink da, ses_sink sum, const float *dy, const float *a,
-                                int64_t rows, int64_t cols, ses_act act)
+void VF_NAME(ses_k_act_bwd_sum)(ses_exec *x, ses_sink da, ses_sink sum, float *y, const float *dy,
+                                const float *a, int64_t rows, int64_t cols, ses_act act)
 {
     VF_NAME(ses_k_act_bwd)(x, da, dy, a, rows * cols, act);
     VF_NAME(ses_k_col_sum)(x, sum, da.data, rows, cols, cols);
+    if (y) VF_NAME(ses_k_act)(x, y, a, rows * cols, act);
 }
 
 typedef struct glu {

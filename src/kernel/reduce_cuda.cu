@@ -18,27 +18,68 @@ static void col_sum(ses_exec *x, ses_sink y, const ses_real *a, int64_t rows, in
     }
 }
 
+template <class T> struct act_args {
+    T *da, *y; /* y may be NULL; each may be an input */
+    const T *dy, *a;
+    int64_t rows, cols;
+    ses_act act;
+};
+
+/* Several rows are read before any is written: they may be the same memory. ACT < 0: what f says, else the
+ * one that is compiled in. */
+template <class T, int ACT> __global__ void act_strips(float *part, int64_t strip, act_args<T> f)
+{
+    enum { N = pack<T>::N, AHEAD = 2 };
+    ses_act act = ACT < 0 ? f.act : (ses_act)ACT;
+    int64_t j = ((int64_t)blockIdx.x * WARP + threadIdx.x % WARP) * N;
+    int64_t begin = blockIdx.y * strip, end = begin + strip < f.rows ? begin + strip : f.rows;
+    float sum[N] = {};
+    for (int64_t row = begin + threadIdx.x / WARP; row < end && j < f.cols; row += AHEAD * STRIP_LANES) {
+        pack<T> d[AHEAD], u[AHEAD];
+#pragma unroll
+        for (int r = 0; r < AHEAD; r++) {
+            int64_t at = (row + r * STRIP_LANES) * f.cols + j;
+            if (row + r * STRIP_LANES >= end) continue;
+            d[r] = *(const pack<T> *)(f.dy + at);
+            u[r] = *(const pack<T> *)(f.a + at);
+        }
+#pragma unroll
+        for (int r = 0; r < AHEAD; r++) {
+            int64_t at = (row + r * STRIP_LANES) * f.cols + j;
+            if (row + r * STRIP_LANES >= end) continue;
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                sloped s = both_for<T>(act, num(u[r].at[k]));
+                d[r].at[k] = cell<T>(num(d[r].at[k]) * s.slope);
+                u[r].at[k] = cell<T>(s.value);
+                sum[k] += num(d[r].at[k]);
+            }
+            *(pack<T> *)(f.da + at) = d[r];
+            if (f.y) *(pack<T> *)(f.y + at) = u[r];
+        }
+    }
+    strip_end<N>(part, f.cols, sum);
+}
+
 template <class T>
-static void act_bwd_sum(ses_exec *x, ses_sink da, ses_sink sum, const ses_real *dy, const ses_real *a,
-                        int64_t rows, int64_t cols, ses_act act)
+static void act_bwd_sum(ses_exec *x, ses_sink da, ses_sink sum, ses_real *y, const ses_real *dy,
+                        const ses_real *a, int64_t rows, int64_t cols, ses_act act)
 {
     enum { N = pack<T>::N };
-    T *to = cells<T>(da.data);
-    const T *slope_of = cells<T>(dy), *at = cells<T>(a);
-    if (cols % N || da.add || da.wide || !whole_packs(da.data) || !whole_packs(dy) || !whole_packs(a)) {
+    act_args<T> f = { cells<T>(da.data), cells<T>(y), cells<T>(dy), cells<T>(a), rows, cols, act };
+    bool packed = whole_packs(da.data) && whole_packs(dy) && whole_packs(a) && whole_packs(y);
+    if (cols % N || da.add || da.wide || !packed) {
         act_bwd<T>(x, da, dy, a, rows * cols, act);
+        if (y) act_fwd<T>(x, y, a, rows * cols, act);
         return col_sum<T>(x, sum, da.data, rows, cols, cols);
     }
-    sum_packs<T>(x, sink_of<T>(sum), rows, cols, [=] __device__(int64_t row, int64_t j, float *v) {
-        pack<T> d = *(const pack<T> *)(slope_of + row * cols + j),
-                u = *(const pack<T> *)(at + row * cols + j);
-#pragma unroll
-        for (int k = 0; k < N; k++) {
-            d.at[k] = cell<T>(num(d.at[k]) * slope_for<T>(act, num(u.at[k])));
-            v[k] = num(d.at[k]);
-        }
-        *(pack<T> *)(to + row * cols + j) = d;
-    });
+    strips s = strips_lock<T>(x, rows, cols);
+    if (!s.part) return;
+    auto run = act == SES_ACT_GELU        ? act_strips<T, SES_ACT_GELU>
+               : act == SES_ACT_GELU_TANH ? act_strips<T, SES_ACT_GELU_TANH>
+                                          : act_strips<T, -1>;
+    run<<<s.grid, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(s.part, s.each, f);
+    strips_unlock(x, sink_of<T>(sum), s, cols);
 }
 
 /* The one kernel that waits for the GPU: its result is the host's. */

@@ -69,13 +69,30 @@ static void sum_rows(ses_exec *x, int64_t rows, int64_t cols, F value, G take)
     scratch_unlock(x->cuda);
 }
 
+/* The block's threads have summed rows of their strip for N columns each: the 8 that have the same columns
+ * together. */
+template <int N> __device__ static inline void strip_end(float *part, int64_t cols, const float (&sum)[N])
+{
+    __shared__ float sums[STRIP_LANES][WARP * N];
+    int lane = threadIdx.x % WARP, across = threadIdx.x / WARP;
+#pragma unroll
+    for (int k = 0; k < N; k++) sums[across][k * WARP + lane] = sum[k];
+    __syncthreads();
+    int64_t first = (int64_t)blockIdx.x * WARP * N;
+    for (int i = threadIdx.x; i < WARP * N; i += BLOCK) {
+        int at = i % N * WARP + i / N;
+        float total = 0;
+        for (int r = 0; r < STRIP_LANES; r++) total += sums[r][at];
+        if (first + i < cols) part[blockIdx.y * cols + first + i] = total;
+    }
+}
+
 /* part[strip][j .. j + N - 1] = the sums over the rows of the strip of what value(row, j, v) leaves in v: N
  * columns a thread, a warp of them side by side, 8 rows at a time. cols is a multiple of N. */
 template <class T, class F>
 __global__ void strip_packs(float *part, int64_t rows, int64_t cols, int64_t strip, F value)
 {
     enum { N = pack<T>::N };
-    __shared__ float sums[STRIP_LANES][WARP * N];
     int lane = threadIdx.x % WARP, across = threadIdx.x / WARP;
     int64_t j = ((int64_t)blockIdx.x * WARP + lane) * N;
     int64_t begin = blockIdx.y * strip, end = begin + strip < rows ? begin + strip : rows;
@@ -89,35 +106,45 @@ __global__ void strip_packs(float *part, int64_t rows, int64_t cols, int64_t str
             for (int k = 0; k < N; k++) sum[k] += v[k];
         }
     }
-#pragma unroll
-    for (int k = 0; k < N; k++) sums[across][k * WARP + lane] = sum[k];
-    __syncthreads();
-    int64_t first = (int64_t)blockIdx.x * WARP * N;
-    for (int i = threadIdx.x; i < WARP * N; i += BLOCK) {
-        int at = i % N * WARP + i / N;
-        float total = 0;
-        for (int r = 0; r < STRIP_LANES; r++) total += sums[r][at];
-        if (first + i < cols) part[blockIdx.y * cols + first + i] = total;
-    }
+    strip_end<N>(part, cols, sum);
+}
+
+/* Rows cut into strips, and room for what each sums up to; part NULL: nothing to do. */
+struct strips {
+    float *part;
+    int64_t each, number;
+    dim3 grid; /* of strip_packs and its like */
+};
+
+template <class T> static strips strips_lock(ses_exec *x, int64_t rows, int64_t cols)
+{
+    strips s = { NULL, ceil_div(rows, MAX_STRIPS) > 64 ? ceil_div(rows, MAX_STRIPS) : 64, 0, dim3(1) };
+    if (rows <= 0 || cols <= 0) return s;
+    while (ceil_div(rows, s.each) > 1 && ceil_div(rows, s.each) * cols > 4 << 20) s.each *= 2;
+    s.number = ceil_div(rows, s.each);
+    s.grid = dim3((unsigned)ceil_div(cols, WARP * pack<T>::N), (unsigned)s.number);
+    s.part = (float *)scratch_lock(x->cuda, (size_t)(s.number * cols) * sizeof *s.part);
+    return s;
+}
+
+/* The strips are summed, or queued to be: to y, which adds, their sums. */
+template <class T> static void strips_unlock(ses_exec *x, sink<T> y, strips s, int64_t cols)
+{
+    launched(x->cuda);
+    auto take = [=] __device__(int64_t j, float sum) { put(y, j, sum); };
+    strip_totals<float><<<(unsigned)ceil_div(cols, STRIP_COLS), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
+        s.part, s.number, cols, take);
+    launched(x->cuda);
+    scratch_unlock(x->cuda);
 }
 
 /* To y, which adds: the sums of value over all rows, N columns at a time as in strip_packs. */
 template <class T, class F> static void sum_packs(ses_exec *x, sink<T> y, int64_t rows, int64_t cols, F value)
 {
-    if (rows <= 0 || cols <= 0) return;
-    int64_t strip = ceil_div(rows, MAX_STRIPS) > 64 ? ceil_div(rows, MAX_STRIPS) : 64;
-    while (ceil_div(rows, strip) > 1 && ceil_div(rows, strip) * cols > 4 << 20) strip *= 2;
-    int64_t strips = ceil_div(rows, strip);
-    float *part = (float *)scratch_lock(x->cuda, (size_t)(strips * cols) * sizeof *part);
-    if (!part) return;
-    dim3 grid((unsigned)ceil_div(cols, WARP * pack<T>::N), (unsigned)strips);
-    cudaStream_t stream = ses_cuda_stream(x->cuda);
-    strip_packs<T><<<grid, BLOCK, 0, stream>>>(part, rows, cols, strip, value);
-    launched(x->cuda);
-    auto take = [=] __device__(int64_t j, float sum) { put(y, j, sum); };
-    strip_totals<float><<<(unsigned)ceil_div(cols, STRIP_COLS), BLOCK, 0, stream>>>(part, strips, cols, take);
-    launched(x->cuda);
-    scratch_unlock(x->cuda);
+    strips s = strips_lock<T>(x, rows, cols);
+    if (!s.part) return;
+    strip_packs<T><<<s.grid, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(s.part, rows, cols, s.each, value);
+    strips_unlock(x, y, s, cols);
 }
 
 /* Sums of strips that stand at part, two of them, are added to y and z; either may be NULL. */

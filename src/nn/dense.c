@@ -139,6 +139,13 @@ ses_tensor *ses_dense_run_before(ses_tape *t, ses_dense d, ses_tensor *x, ses_ac
     return narrow ? ses_linear_rounded(t, x, d.w, d.b, act, d.order) : ses_dense_run(t, d, x, act);
 }
 
+ses_tensor *ses_dense_run_both(ses_tape *t, ses_dense up, ses_tensor *x, ses_act act, ses_dense down)
+{
+    bool alike = !up.down && !down.down && up.order == down.order;
+    if (!alike || !ses_tape_recording(t) || ses_tape_device(t)->host) return NULL;
+    return ses_feed_forward(t, x, up.w, up.b, down.w, down.b, act, up.order);
+}
+
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps)
 {
     if (n.bias) return ses_layer_norm(t, x, residual, n.gain, n.bias, eps);

@@ -9,8 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { SMALL = 1 << 19 }; /* numbers of a hidden state that a GPU may keep one of for each layer */
-
 static ses_bias bias_of(const ses_config *c) { return c->no_ffn_bias ? SES_NO_BIAS : SES_BIAS; }
 
 /* [out, in], or [in, out] where the model stores it so. */
@@ -232,26 +230,37 @@ static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
     return ses_dropout(p->tape, h, c->drop_act);
 }
 
-/* x + f(norm(x)), or norm(x + f(x)); what f gives, by the layer d at its end, is dropped out at this rate. */
+/* Its end included, where that is one with it; NULL: it is not. */
+static ses_tensor *feed_forward_whole(const ses_layer *l, ses_pass *p, ses_tensor *x)
+{
+    const ses_config *c = p->c;
+    bool more = c->gated || (c->drop_act > 0 && ses_tape_training(p->tape));
+    return more ? NULL : ses_dense_run_both(p->tape, l->up, x, c->act, l->down);
+}
+
+/* x + f(norm(x)), or norm(x + f(x)); what f gives, by the layer d at its end, is dropped out at this rate. d
+ * NULL: y has come to that end. */
 static ses_tensor *before(ses_pass *p, ses_norm n, ses_tensor *x)
 {
     return p->c->place == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm_eps) : x;
 }
 
-static ses_tensor *after(ses_pass *p, ses_dense d, ses_norm n, ses_tensor *y, double rate, ses_tensor *x)
+static ses_tensor *after(ses_pass *p, const ses_dense *d, ses_norm n, ses_tensor *y, double rate,
+                         ses_tensor *x)
 {
     ses_tape *t = p->tape;
     if (p->c->place == SES_PRE_NORM)
-        return ses_add(t, x, ses_dropout(t, ses_dense_run(t, d, y, SES_ACT_NONE), rate));
-    return ses_dense_run_normed(t, d, y, n, rate, x, p->c->norm_eps);
+        return ses_add(t, x, ses_dropout(t, d ? ses_dense_run(t, *d, y, SES_ACT_NONE) : y, rate));
+    if (!d) return ses_norm_run_dropped(t, n, y, rate, x, p->c->norm_eps);
+    return ses_dense_run_normed(t, *d, y, n, rate, x, p->c->norm_eps);
 }
 
 ses_tensor *ses_layer_end(const ses_layer *l, ses_pass *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
-    ses_tensor *in = before(p, l->ffn_norm, x);
-    return after(p, l->down, l->ffn_norm, feed_forward(l, p, in), c->drop_ffn < 0 ? c->drop : c->drop_ffn,
-                 c->normed_residual ? in : x);
+    ses_tensor *in = before(p, l->ffn_norm, x), *whole = feed_forward_whole(l, p, in);
+    return after(p, whole ? NULL : &l->down, l->ffn_norm, whole ? whole : feed_forward(l, p, in),
+                 c->drop_ffn < 0 ? c->drop : c->drop_ffn, c->normed_residual ? in : x);
 }
 
 static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
@@ -302,10 +311,10 @@ ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all
     const ses_config *c = p->c;
     const ses_layer *l = layer_at(k, c, i);
     ses_tensor *in = before(p, l->self_norm, x);
-    x = after(p, l->self.out, l->self_norm, attend(k, l, p, all, in, i), c->drop,
+    x = after(p, &l->self.out, l->self_norm, attend(k, l, p, all, in, i), c->drop,
               c->normed_residual ? in : x);
     if (k->cross)
-        x = after(p, l->cross.out, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i),
+        x = after(p, &l->cross.out, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i),
                   c->drop, x);
     return ses_layer_end(l, p, x);
 }
@@ -348,9 +357,7 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
     const ses_ways *ways = k->ways ? k->ways : &none;
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    bool small = seqs->tokens * c->hidden < SMALL && !ses_tape_device(t)->host; /* a copy takes longer */
-    bool lean =
-        !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores && !p->layer && !small;
+    bool lean = !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores && !p->layer;
     bool again = ses_tape_recomputing(t) && !p->want->attentions && !p->want->attention_scores;
     if (ways->run && again)
         ses_tape_fail(

@@ -56,4 +56,25 @@ static inline void ses_gemm_grad(const ses_node *n, ses_gemm *g)
     n->k->gemm(n->exec, g);
 }
 
+/* A w' for rows A [M, K]: the product that gives y [M, N]. */
+static inline ses_gemm ses_gemm_of(ses_real *y, const ses_real *a, const ses_tensor *w, ses_weight order,
+                                   int64_t M, int64_t N, int64_t K)
+{
+    return order == SES_IN_OUT ? ses_gemm_nn(y, a, w->f, M, N, K) : ses_gemm_nt(y, a, w->f, M, N, K);
+}
+
+/* The way back through it: from dz [M, N] to A [M, K] and to w. */
+static inline void ses_gemm_weight_bwd(const ses_node *n, ses_sink da, ses_sink dw, const ses_real *dz,
+                                       const ses_real *a, const ses_tensor *w, ses_weight order, int64_t M,
+                                       int64_t N, int64_t K)
+{
+    bool in_out = order == SES_IN_OUT;
+    ses_gemm ga = in_out ? ses_gemm_nt(da.data, dz, w->f, M, K, N) : ses_gemm_nn(da.data, dz, w->f, M, K, N);
+    ses_gemm gw = in_out ? ses_gemm_tn(dw.data, a, dz, K, N, M) : ses_gemm_tn(dw.data, dz, a, N, K, M);
+    ga.add = da.add, ga.wide = da.wide;
+    gw.add = dw.add, gw.wide = dw.wide;
+    if (da.data) n->k->gemm(n->exec, &ga);
+    if (dw.data) ses_gemm_grad(n, &gw);
+}
+
 #endif

@@ -35,8 +35,7 @@ static void forward(const ses_node *n)
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     const attr *a = n->attr;
     int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
-    ses_gemm g = a->order == SES_IN_OUT ? ses_gemm_nn(n->out->f, x->f, w->f, M, N, K)
-                                        : ses_gemm_nt(n->out->f, x->f, w->f, M, N, K);
+    ses_gemm g = ses_gemm_of(n->out->f, x->f, w, a->order, M, N, K);
     g.bias = b ? b->f : NULL;
     g.act = a->act;
     g.pre = n->saved[0];
@@ -52,20 +51,14 @@ static void backward(const ses_node *n)
     ses_real *dz = n->out->grad; /* done with dy: its buffer takes the gradient of x w' + b */
     ses_sink db = ses_grad_zeroed(n, 2);
     if (a->act != SES_ACT_NONE && db.data)
-        n->k->act_bwd_sum(n->exec, (ses_sink){ dz, false }, db, dz, n->saved[0], M, N, a->act);
+        n->k->act_bwd_sum(n->exec, (ses_sink){ dz, false }, db, NULL, dz, n->saved[0], M, N, a->act);
     else if (a->act != SES_ACT_NONE)
         n->k->act_bwd(n->exec, (ses_sink){ dz, false }, dz, n->saved[0], M * N, a->act);
     else if (db.data)
         n->k->col_sum(n->exec, db, dz, M, N, N);
 
     ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
-    bool in_out = a->order == SES_IN_OUT;
-    ses_gemm gx = in_out ? ses_gemm_nt(dx.data, dz, w->f, M, K, N) : ses_gemm_nn(dx.data, dz, w->f, M, K, N);
-    ses_gemm gw = in_out ? ses_gemm_tn(dw.data, x->f, dz, K, N, M) : ses_gemm_tn(dw.data, dz, x->f, N, K, M);
-    gx.add = dx.add, gx.wide = dx.wide;
-    gw.add = dw.add, gw.wide = dw.wide;
-    if (dx.data) n->k->gemm(n->exec, &gx);
-    if (dw.data) ses_gemm_grad(n, &gw);
+    ses_gemm_weight_bwd(n, dx, dw, dz, x->f, w, a->order, M, N, K);
 }
 
 static const ses_case cases[] = {

@@ -77,7 +77,7 @@ static void forward(const ses_node *n)
     int64_t all = ses_rows(n->in[0]), V = n->in[1]->dim[0], ld = pitch(n), step = rows_at_once(n);
     const int32_t *label = n->in[3]->i;
     ses_real *lse = n->saved[ROWS], *loss = lse + all;
-    ses_real *kept = n->saved[LOGITS], *chunk = kept ? kept : ses_scratch(n, step * ld);
+    ses_real *kept = n->saved[LOGITS], *chunk = kept ? kept : ses_scratch_cells(n, step * ld);
     for (int64_t from = 0; chunk && from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
         if (kept) chunk = ses_real_at(n, kept, from * ld);
@@ -93,16 +93,18 @@ static void backward(const ses_node *n)
     int64_t all = ses_rows(x), V = w->dim[0], N = columns(n), C = w->dim[1], ld = pitch(n),
             step = rows_at_once(n);
     const int32_t *label = n->in[3]->i;
-    ses_real *kept = n->saved[LOGITS], *chunk = ses_scratch(n, step * ld);
+    ses_real *kept = n->saved[LOGITS], *chunk = kept ? kept : ses_scratch_cells(n, step * ld);
     if (!chunk) return;
     ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
     ses_sink db = ses_grad_zeroed(n, 2);
     for (int64_t from = 0; from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
-        if (!kept) logits(n, chunk, from, rows);
+        if (kept)
+            chunk = ses_real_at(n, kept, from * ld); /* their gradient takes their place */
+        else
+            logits(n, chunk, from, rows);
         n->k->xent_bwd(n->exec, (ses_sink){ chunk, false }, n->out->grad, n->saved[LOSS],
-                       n->saved[ROWS] + from, kept ? ses_real_at(n, kept, from * ld) : chunk, label + from,
-                       rows, V, ld);
+                       n->saved[ROWS] + from, chunk, label + from, rows, V, ld);
         ses_gemm gx = ses_gemm_nn(ses_sink_at(n, dx, from * C).data, chunk, w->f, rows, C, N);
         ses_gemm gw = ses_gemm_tn(dw.data, chunk, ses_real_at(n, x->f, from * C), N, C, rows);
         gx.a_row = gw.a_col = ld;

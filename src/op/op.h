@@ -92,6 +92,7 @@ ses_real *ses_grad_vector(const ses_node *n, int i); /* the same of a vector, wi
 
 /* Scratch for the time of one forward or backward call; NULL (and a failed tape) when there is none. */
 ses_real *ses_scratch(const ses_node *n, int64_t count);
+ses_real *ses_scratch_cells(const ses_node *n, int64_t count); /* of the node's dtype */
 
 /* Room for rows in 8 bits: the same, and until the tape is reset or rewound. */
 const ses_rows8 *ses_scratch_rows8(const ses_node *n, int64_t rows, int64_t cols);

@@ -237,15 +237,13 @@ void ses_tape_keep(ses_tape *t, const ses_tensor *x, const ses_rows8 *rounded)
     t->rounded = rounded;
 }
 
-/* Without moving x, on the host: its memory, and that of its rows in 8 bits, stays taken until the next
- * time. */
+/* Without moving x: its memory, and that of its rows in 8 bits, stays taken until the next time. */
 static ses_tensor *rewind_around(ses_tape *t, ses_mark mem, ses_mark host, const ses_tensor *x,
                                  ses_rows8 rows)
 {
     const char *begin = x->data, *end = begin + (size_t)ses_count(x) * ses_dtype_size(x->dtype);
     if (rows.q) end = (const char *)rows.scale + ses_rows(x) * row8_bytes(ses_cols(x));
-    if (!t->dev->host || end < begin || !ses_arena_rewind_but(&t->mem, mem, begin, (size_t)(end - begin)))
-        return NULL;
+    if (end < begin || !ses_arena_rewind_but(&t->mem, mem, begin, (size_t)(end - begin))) return NULL;
     ses_arena_rewind(&t->host, host);
     ses_rows8 *kept = rows.q ? ses_tape_host(t, 1, sizeof *kept) : NULL;
     ses_tensor *same = ses_tensor_over(t, x->data, x->dtype, x->dim, &t->err);
@@ -394,6 +392,11 @@ ses_tensor *ses_apply(ses_tape *t, const ses_op *op, ses_tensor *const *in, int 
 ses_real *ses_scratch(const ses_node *n, int64_t count)
 {
     return device_bytes(&n->tape->tmp, count, sizeof(ses_real), &n->tape->err);
+}
+
+ses_real *ses_scratch_cells(const ses_node *n, int64_t count)
+{
+    return device_bytes(&n->tape->tmp, count, ses_dtype_size(n->dtype), &n->tape->err);
 }
 
 void *ses_real_at(const ses_node *n, const void *array, int64_t i)

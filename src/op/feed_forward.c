@@ -1,0 +1,119 @@
+/* y = act(x u' + a) d' + b: x [T, K], u [F, K], d [N, F] as most checkpoints store them, or [K, F], [F, N];
+ * a [F] and b [N] or none. Of [T, F] only what stands before act is kept; act of it is made again on the way
+ * back, in its place, in the pass that needs its slope. */
+#include "gemm_weight.h"
+
+enum { X, UP, UP_BIAS, DOWN, DOWN_BIAS };
+
+typedef struct attr {
+    ses_act act;
+    ses_weight order;
+} attr;
+
+typedef struct sizes {
+    int64_t T, K, F, N;
+} sizes;
+
+static sizes sizes_of(const ses_node *n)
+{
+    bool in_out = ((const attr *)n->attr)->order == SES_IN_OUT;
+    return (sizes){ ses_rows(n->in[X]), ses_cols(n->in[X]), ses_weight_dim(n->in[UP], in_out),
+                    ses_weight_dim(n->in[DOWN], in_out) };
+}
+
+static bool fits(const ses_tensor *w, bool in_out, int64_t inputs, const ses_tensor *bias)
+{
+    return ses_rank(w) == 2 && ses_weight_dim(w, !in_out) == inputs &&
+           (!bias || ses_count(bias) == ses_weight_dim(w, in_out));
+}
+
+static bool infer(ses_node *n, ses_err *e)
+{
+    bool in_out = ((const attr *)n->attr)->order == SES_IN_OUT;
+    if (!ses_want_input(n, X, "x", e) || !ses_want_input(n, UP, "the first weight", e) ||
+        !ses_want_input(n, DOWN, "the second weight", e))
+        return false;
+    sizes z = sizes_of(n);
+    if (!fits(n->in[UP], in_out, z.K, n->in[UP_BIAS]) || !fits(n->in[DOWN], in_out, z.F, n->in[DOWN_BIAS]))
+        return ses_fail(e, SES_EARG, "weights must have %lld and %lld inputs, and biases their outputs",
+                        (long long)z.K, (long long)z.F);
+    return ses_node_out(n, SES_DIM(z.T, z.N), e) &&
+           (!ses_node_keeps(n) || ses_node_save_cells(n, 0, z.T * z.F, e));
+}
+
+static void forward(const ses_node *n)
+{
+    const attr *a = n->attr;
+    sizes z = sizes_of(n);
+    ses_real *h = ses_scratch_cells(n, z.T * z.F);
+    if (!h) return;
+    ses_gemm up = ses_gemm_of(h, n->in[X]->f, n->in[UP], a->order, z.T, z.F, z.K);
+    ses_gemm down = ses_gemm_of(n->out->f, h, n->in[DOWN], a->order, z.T, z.N, z.F);
+    up.bias = n->in[UP_BIAS] ? n->in[UP_BIAS]->f : NULL;
+    up.act = a->act;
+    up.pre = n->saved[0];
+    down.bias = n->in[DOWN_BIAS] ? n->in[DOWN_BIAS]->f : NULL;
+    ses_gemm_weight(n, &up, n->in[X], n->in[UP], a->order, NULL);
+    ses_gemm_weight(n, &down, NULL, n->in[DOWN], a->order, NULL);
+}
+
+/* dh becomes the gradient of what stood before act, pre becomes act of it. */
+static void through_act(const ses_node *n, ses_real *dh, ses_real *pre, sizes z)
+{
+    ses_act act = ((const attr *)n->attr)->act;
+    ses_sink dz = { .data = dh }, sum = ses_grad_zeroed(n, UP_BIAS);
+    if (sum.data) {
+        n->k->act_bwd_sum(n->exec, dz, sum, pre, dh, pre, z.T, z.F, act);
+    } else {
+        n->k->act_bwd(n->exec, dz, dh, pre, z.T * z.F, act);
+        n->k->act(n->exec, pre, pre, z.T * z.F, act);
+    }
+}
+
+static void backward(const ses_node *n)
+{
+    const attr *a = n->attr;
+    sizes z = sizes_of(n);
+    const ses_real *dy = n->out->grad;
+    ses_real *pre = n->saved[0], *dh = ses_scratch_cells(n, z.T * z.F);
+    const ses_sink none = { .data = NULL };
+    if (!dh) return;
+    ses_sink db = ses_grad_zeroed(n, DOWN_BIAS);
+    if (db.data) n->k->col_sum(n->exec, db, dy, z.T, z.N, z.N);
+    ses_gemm_weight_bwd(n, (ses_sink){ .data = dh }, none, dy, NULL, n->in[DOWN], a->order, z.T, z.N, z.F);
+    through_act(n, dh, pre, z);
+    ses_gemm_weight_bwd(n, none, ses_grad(n, DOWN), dy, pre, n->in[DOWN], a->order, z.T, z.N, z.F);
+    ses_sink dx = ses_grad(n, X), dw = ses_grad(n, UP);
+    ses_gemm_weight_bwd(n, dx, dw, dh, n->in[X]->f, n->in[UP], a->order, z.T, z.F, z.K);
+}
+
+static const ses_case cases[] = {
+    { .dim = { { 5, 7 }, { 9, 7 }, { 9 }, { 6, 9 }, { 6 } },
+      .attr = &(const attr){ SES_ACT_GELU, SES_OUT_IN } },
+    { .dim = { { 5, 7 }, { 9, 7 }, { 0 }, { 6, 9 } },
+      .attr = &(const attr){ SES_ACT_GELU_TANH, SES_OUT_IN } },
+    { .dim = { { 2, 3, 16 }, { 16, 48 }, { 48 }, { 48, 16 }, { 16 } },
+      .attr = &(const attr){ SES_ACT_GELU, SES_IN_OUT } },
+    { .dim = { { 1, 1 }, { 1, 1 }, { 1 }, { 1, 1 }, { 1 } },
+      .attr = &(const attr){ SES_ACT_SILU, SES_OUT_IN } },
+    { .dim = { { 33, 40 }, { 72, 40 }, { 72 }, { 8, 72 }, { 8 } },
+      .attr = &(const attr){ SES_ACT_TANH, SES_OUT_IN } },
+    { .dim = { { 4, 8 }, { 6, 8 }, { 6 }, { 8, 6 }, { 8 } },
+      .attr = &(const attr){ SES_ACT_NONE, SES_OUT_IN },
+      .scale = 30 },
+};
+const ses_op ses_op_feed_forward = {
+    .name = "feed_forward",
+    .attr_size = sizeof(attr),
+    .cases = cases,
+    .n_cases = SES_LEN(cases),
+    .infer = infer,
+    .forward = forward,
+    .backward = backward,
+};
+
+ses_tensor *ses_feed_forward(ses_tape *t, ses_tensor *x, ses_tensor *up, ses_tensor *up_bias,
+                             ses_tensor *down, ses_tensor *down_bias, ses_act act, ses_weight order)
+{
+    return ses_apply(t, &ses_op_feed_forward, SES_IN(x, up, up_bias, down, down_bias), &(attr){ act, order });
+}
