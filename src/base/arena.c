@@ -166,9 +166,11 @@ void ses_arena_rewind(ses_arena *a, ses_mark m)
     a->used = m.used;
 }
 
+bool ses_arena_single(const ses_arena *a) { return !a->spare && !(a->head && a->head->prev); }
+
 void ses_arena_reset(ses_arena *a)
 {
-    if (a->spare || (a->head && a->head->prev)) { /* several blocks: next time one that holds it all */
+    if (!ses_arena_single(a)) { /* several blocks: next time one that holds it all */
         size_t all = taken(a);
         if (all > a->whole) a->whole = all;
         ses_arena_free(a);

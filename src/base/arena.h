@@ -41,7 +41,8 @@ void ses_arena_rewind(ses_arena *a, ses_mark m); /* what came after m is gone */
 /* The same but for `size` bytes at p, which stay until the next rewind or reset; false, and nothing is done,
  * where they do not lie in m's block or it is not the newest. */
 bool ses_arena_rewind_but(ses_arena *a, ses_mark m, const void *p, size_t size);
-void ses_arena_reset(ses_arena *a); /* empty; blocks are merged so the next round needs one */
-void ses_arena_free(ses_arena *a);  /* back to zero; the struct may be used again */
+bool ses_arena_single(const ses_arena *a); /* has it one block at most? */
+void ses_arena_reset(ses_arena *a);        /* empty; blocks are merged so the next round needs one */
+void ses_arena_free(ses_arena *a);         /* back to zero; the struct may be used again */
 
 #endif

@@ -11,8 +11,10 @@ ses_cuda *ses_cuda_new(int index, ses_err *e)
     if (!g) return ses_fail(e, SES_ENOMEM, "out of memory"), (ses_cuda *)NULL;
     g->index = index;
     pthread_mutex_init(&g->lock, NULL);
+    pthread_mutex_init(&g->making, NULL);
     cudaError_t code = cudaSetDevice(index);
     if (!code) code = cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking);
+    if (!code) code = cudaStreamCreateWithFlags(&g->side, cudaStreamNonBlocking);
     if (!code) code = cudaDeviceGetAttribute(&g->cores, cudaDevAttrMultiProcessorCount, index);
     if (!code) code = cudaDeviceGetAttribute(&g->major, cudaDevAttrComputeCapabilityMajor, index);
     if (!code) code = cudaMalloc(&g->scratch, SCRATCH);
@@ -31,15 +33,68 @@ void ses_cuda_free(ses_cuda *g)
     ses_blas_free(g->blas);
     cudaFree(g->scratch);
     if (g->stream) cudaStreamDestroy(g->stream);
+    if (g->side) cudaStreamDestroy(g->side);
     pthread_mutex_destroy(&g->lock);
+    pthread_mutex_destroy(&g->making);
     free(g);
+}
+
+static bool is_maker(const ses_cuda *g)
+{
+    return __atomic_load_n(&g->made, __ATOMIC_ACQUIRE) && pthread_equal(g->maker, pthread_self());
 }
 
 cudaStream_t ses_cuda_stream(ses_cuda *g)
 {
     cudaSetDevice(g->index);
-    return g->stream;
+    return is_maker(g) ? g->side : g->stream;
 }
+
+/* ---- graphs ---- */
+
+bool ses_cuda_graph_begin(ses_cuda *g)
+{
+    if (g->failed || pthread_mutex_trylock(&g->making)) return false;
+    cudaSetDevice(g->index);
+    if (cudaStreamBeginCapture(g->side, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
+        cudaGetLastError();
+        pthread_mutex_unlock(&g->making);
+        return false;
+    }
+    g->maker = pthread_self();
+    g->spoiled = false;
+    __atomic_store_n(&g->made, true, __ATOMIC_RELEASE);
+    return true;
+}
+
+cudaGraphExec_t ses_cuda_graph_end(ses_cuda *g)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t ready = NULL;
+    __atomic_store_n(&g->made, false, __ATOMIC_RELEASE);
+    cudaError_t code = cudaStreamEndCapture(g->side, &graph);
+    bool ok = !code && graph && !g->spoiled && !g->failed;
+    if (ok && cudaGraphInstantiate(&ready, graph, 0) != cudaSuccess) ready = NULL;
+    if (graph) cudaGraphDestroy(graph);
+    if (!ready) { /* nothing of it has run: nothing has failed */
+        cudaGetLastError();
+        g->failed = cudaSuccess, g->why = NULL;
+    }
+    pthread_mutex_unlock(&g->making);
+    return ready;
+}
+
+bool ses_cuda_graph_spoil(ses_cuda *g)
+{
+    bool mine = is_maker(g);
+    if (mine) g->spoiled = true;
+    return mine;
+}
+
+void ses_cuda_moved(ses_cuda *g) { __atomic_add_fetch(&g->moves, 1, __ATOMIC_RELAXED); }
+uint64_t ses_cuda_moves(const ses_cuda *g) { return __atomic_load_n(&g->moves, __ATOMIC_RELAXED); }
+
+/* ---- failures ---- */
 
 void ses_cuda_note(ses_cuda *g, cudaError_t code)
 {
@@ -63,6 +118,11 @@ void *scratch_lock(ses_cuda *g, size_t bytes)
 {
     pthread_mutex_lock(&g->lock);
     if (bytes <= g->scratch_size) return g->scratch;
+    if (ses_cuda_graph_spoil(g)) {
+        pthread_mutex_unlock(&g->lock);
+        return NULL;
+    }
+    ses_cuda_moved(g);
     cudaStreamSynchronize(g->stream);
     cudaFree(g->scratch);
     g->scratch = NULL;

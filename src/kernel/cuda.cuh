@@ -29,6 +29,13 @@ struct ses_cuda {
     void *scratch;        /* see scratch_lock */
     size_t scratch_size;
     ses_blas *blas;
+    uint64_t moves; /* how often memory was given back; atomic */
+    /* A graph in the making: what the thread `maker` queues goes to a stream of its own. */
+    pthread_mutex_t making;
+    cudaStream_t side;
+    pthread_t maker;
+    bool made; /* atomic: somebody is at it */
+    bool spoiled;
 };
 
 bool ses_blas_open(ses_cuda *g, ses_err *e);

@@ -6,6 +6,7 @@
 #include "sesame/err.h"
 
 #include <cuda_runtime_api.h>
+#include <stdint.h>
 
 typedef struct ses_cuda ses_cuda;
 
@@ -15,5 +16,12 @@ cudaStream_t ses_cuda_stream(ses_cuda *g); /* and makes the GPU the calling thre
 bool ses_cuda_ok(ses_cuda *g, ses_err *e);
 void ses_cuda_narrow(ses_cuda *g, void *to, const float *from, int64_t n); /* f32 to bf16 */
 void ses_cuda_note(ses_cuda *g, cudaError_t code);                         /* keeps the first failure */
+
+/* Between begin and end what the calling thread queues becomes a graph: see ses_device_graphs. */
+bool ses_cuda_graph_begin(ses_cuda *g);
+cudaGraphExec_t ses_cuda_graph_end(ses_cuda *g); /* NULL: it cannot be one */
+bool ses_cuda_graph_spoil(ses_cuda *g);          /* is this thread making one? Then it will be none */
+void ses_cuda_moved(ses_cuda *g);                /* memory was given back */
+uint64_t ses_cuda_moves(const ses_cuda *g);
 
 #endif

@@ -351,6 +351,55 @@ static ses_tensor *layer_recompute(const ses_stack *k, ses_pass *p, const ses_co
     return ses_recompute(p->tape, run_kept, l, x);
 }
 
+/* All layers, one after the other. */
+typedef struct layers {
+    const ses_stack *k;
+    ses_pass *p;
+    const ses_common *all;
+    ses_tape_mark start;
+    bool lean, again;
+} layers;
+
+static ses_tensor *run_layers(void *ctx, ses_tensor *x)
+{
+    const layers *l = ctx;
+    ses_tape *t = l->p->tape;
+    for (int64_t i = 0; i < l->k->depth; i++) {
+        note_hidden(l->k, l->p, x, i);
+        x = l->again ? layer_recompute(l->k, l->p, l->all, x, (int)i)
+                     : layer_run(l->k, l->p, l->all, x, (int)i);
+        if (l->lean) x = ses_tape_rewind(t, l->start, x);
+        ses_tape_where(t, "%slayer %d", l->k->prefix, (int)i);
+    }
+    return x;
+}
+
+/* What the work of lean layers depends on, beside the hidden state. */
+typedef struct replay_key {
+    const ses_stack *k;
+    const ses_config *c;
+    const void *cu, *positions, *dist;
+    int64_t seqs, tokens, longest;
+} replay_key;
+
+/* Short passes of plain layers take longer to queue than to run. */
+static ses_tensor *replay_layers(layers *l, const ses_seqs *seqs, ses_tensor *x)
+{
+    enum { SHORT = 4 << 20 }; /* numbers of a hidden state */
+    const ses_pass *p = l->p;
+    bool plain = !l->k->ways && !l->k->cross && !p->batch->cache && p->sight == SES_SIGHT_MODEL;
+    if (!l->lean || !plain || seqs->tokens * p->c->hidden > SHORT || !seqs->cu) return run_layers(l, x);
+    replay_key key = { l->k,
+                       p->c,
+                       seqs->cu->data,
+                       seqs->positions ? seqs->positions->data : NULL,
+                       l->all->dist ? l->all->dist->data : NULL,
+                       seqs->seqs,
+                       seqs->tokens,
+                       seqs->longest };
+    return ses_replay(p->tape, run_layers, l, x, &key, sizeof key);
+}
+
 ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs, ses_tensor *memory)
 {
     static const ses_ways none = { 0 };
@@ -373,12 +422,7 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
     ses_tape_mark start = ses_tape_now(t);
     ses_tensor *x = ways->embed ? ways->embed(k, p, seqs) : embed(k, p, seqs);
     if (lean) x = ses_tape_rewind(t, start, x);
-    for (int64_t i = 0; i < k->depth; i++) {
-        note_hidden(k, p, x, i);
-        x = again ? layer_recompute(k, p, &all, x, (int)i) : layer_run(k, p, &all, x, (int)i);
-        if (lean) x = ses_tape_rewind(t, start, x);
-        ses_tape_where(t, "%slayer %d", k->prefix, (int)i);
-    }
+    x = replay_layers(&(layers){ k, p, &all, start, lean, again }, seqs, x);
     if (k->final_norm.gain)
         x = ses_dropout(
             t, ses_norm_run(t, k->final_norm, x, NULL, c->final_eps > 0 ? c->final_eps : c->norm_eps),

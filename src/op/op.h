@@ -119,6 +119,12 @@ typedef ses_tensor *ses_part_fn(void *ctx, ses_tensor *x);
 ses_tensor *ses_recompute(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x);
 bool ses_tape_recomputing(const ses_tape *t); /* is it wanted? */
 
+/* f(ctx, x) on a tape that does not record. Where a device can keep what was queued, and all is as it was the
+ * last time, it is queued as one from then on, and f is not called. All: x, the tape's memory, and what f
+ * depends on beside it, addresses of what it reads included, as `size` bytes of key. */
+enum { SES_REPLAY_KEY = 96 };
+ses_tensor *ses_replay(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x, const void *key, size_t size);
+
 /* Zeroed host memory until the tape is reset; NULL once the tape has failed. */
 void *ses_tape_host(ses_tape *t, size_t n, size_t size);
 

@@ -1,7 +1,6 @@
-#include "op.h"
+#include "tape_impl.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "tensor/device.h"
 
 #include <assert.h>
@@ -10,29 +9,13 @@
 #include <string.h>
 
 /* A gradient buffer whose work is done: the next tensor of its size takes it. */
-typedef struct spare {
-    struct spare *next;
+typedef struct ses_spare {
+    struct ses_spare *next;
     ses_real *buffer;
     size_t bytes;
 } spare;
 
 enum { DEVICE_GRAIN = 16 << 20 }; /* smallest block of a GPU's memory: asking for one takes long */
-
-struct ses_tape {
-    ses_device *dev;
-    ses_tape_options opt;
-    ses_arena mem;   /* activations and gradients, on the device */
-    ses_arena again; /* activations of a part that is made again, see ses_recompute */
-    ses_arena *acts; /* which of the two takes activations now */
-    ses_arena tmp;   /* scratch of one op's call, on the device */
-    ses_arena host;  /* tensors, nodes, attributes */
-    spare *spares;
-    ses_node *last;               /* newest recorded node */
-    const ses_tensor *rounded_of; /* see ses_tape_keep */
-    const ses_rows8 *rounded;
-    uint32_t site; /* places that drew random numbers in this step */
-    ses_err err;
-};
 
 ses_tape *ses_tape_new(ses_device *dev, const ses_tape_options *options, ses_err *e)
 {
@@ -50,6 +33,7 @@ ses_tape *ses_tape_new(ses_device *dev, const ses_tape_options *options, ses_err
 void ses_tape_free(ses_tape *t)
 {
     if (!t) return;
+    ses_replay_free(t);
     ses_arena_free(&t->mem);
     ses_arena_free(&t->again);
     ses_arena_free(&t->tmp);

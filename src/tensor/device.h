@@ -7,6 +7,18 @@
 #include "sesame/device.h"
 #include "sesame/tensor.h"
 
+/* What the calling thread queues between begin and end is kept, not run; run does it any number of times.
+ * begin: false where somebody else is at it. end: NULL where something in it cannot be kept: memory that was
+ * asked for, an upload, a download. moves: grows when memory is given back; addresses in a graph made before
+ * may be others' then. */
+typedef struct ses_device_graphs {
+    bool (*begin)(ses_device *d);
+    void *(*end)(ses_device *d);
+    void (*run)(ses_device *d, void *graph);
+    void (*free)(ses_device *d, void *graph);
+    uint64_t (*moves)(ses_device *d);
+} ses_device_graphs;
+
 typedef struct ses_device_memory {
     void *(*alloc)(ses_device *d, size_t size, ses_err *e); /* SES_ALIGN aligned */
     void (*free)(ses_device *d, void *p);
@@ -17,6 +29,7 @@ typedef struct ses_device_memory {
     void (*narrow)(ses_device *d, void *to, const ses_real *from, int64_t n);   /* where reals are narrow */
     size_t (*used)(ses_device *d);         /* bytes of it in use, by anyone; NULL: not told */
     bool (*ok)(ses_device *d, ses_err *e); /* has nothing failed that was queued so far? NULL: nothing can */
+    const ses_device_graphs *graphs;       /* NULL: it has none */
     void (*close)(ses_device *d);
 } ses_device_memory;
 

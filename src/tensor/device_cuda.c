@@ -32,6 +32,10 @@ static void *gpu_alloc(ses_device *d, size_t size, ses_err *e)
     void *p = NULL;
     size_t free_bytes = 0, total = 0;
     stream_of(d);
+    if (ses_cuda_graph_spoil(d->exec.cuda)) {
+        ses_fail(e, SES_ENOMEM, "a graph cannot ask for memory");
+        return NULL;
+    }
     cudaError_t code = cudaMalloc(&p, size ? size : 1);
     if (code == cudaSuccess) return p;
     cudaGetLastError();                      /* the failure is told here, not at the next call */
@@ -51,6 +55,7 @@ static void gpu_free(ses_device *d, void *p)
 {
     cudaStreamSynchronize(stream_of(d)); /* what still runs may use it */
     cudaFree(p);
+    ses_cuda_moved(d->exec.cuda);
 }
 
 static void gpu_zero(ses_device *d, void *p, size_t size)
@@ -62,6 +67,7 @@ static void gpu_upload(ses_device *d, void *to, const void *host, size_t size)
 {
     ses_device_extra *x = d->extra;
     cudaStream_t stream = stream_of(d);
+    if (ses_cuda_graph_spoil(d->exec.cuda)) return;
     if (size > SMALL) {
         note(d, cudaMemcpyAsync(to, host, size, cudaMemcpyHostToDevice, stream));
         note(d, cudaStreamSynchronize(stream));
@@ -82,6 +88,10 @@ static void gpu_upload(ses_device *d, void *to, const void *host, size_t size)
 static void gpu_download(ses_device *d, void *host, const void *from, size_t size)
 {
     cudaStream_t stream = stream_of(d);
+    if (ses_cuda_graph_spoil(d->exec.cuda)) {
+        memset(host, 0, size);
+        return;
+    }
     note(d, cudaMemcpyAsync(host, from, size, cudaMemcpyDeviceToHost, stream));
     note(d, cudaStreamSynchronize(stream));
 }
@@ -101,6 +111,7 @@ static void gpu_move(ses_device *d, void *to, const void *from, size_t size)
         copy(d, to, from, size);
         return;
     }
+    if (ses_cuda_graph_spoil(d->exec.cuda)) return;
     note(d, cudaMallocAsync(&between, size, stream_of(d)));
     if (!between) return;
     copy(d, between, from, size);
@@ -120,6 +131,21 @@ static size_t gpu_used(ses_device *d)
     note(d, cudaMemGetInfo(&free_bytes, &total));
     return total - free_bytes;
 }
+
+static bool graph_begin(ses_device *d) { return ses_cuda_graph_begin(d->exec.cuda); }
+static void *graph_end(ses_device *d) { return ses_cuda_graph_end(d->exec.cuda); }
+static uint64_t graph_moves(ses_device *d) { return ses_cuda_moves(d->exec.cuda); }
+static void graph_run(ses_device *d, void *graph) { note(d, cudaGraphLaunch(graph, stream_of(d))); }
+
+static void graph_free(ses_device *d, void *graph)
+{
+    cudaStreamSynchronize(stream_of(d));
+    cudaGraphExecDestroy(graph);
+}
+
+static const ses_device_graphs graphs = {
+    .begin = graph_begin, .end = graph_end, .run = graph_run, .free = graph_free, .moves = graph_moves
+};
 
 static bool gpu_ok(ses_device *d, ses_err *e) { return ses_cuda_ok(d->exec.cuda, e); }
 
@@ -143,6 +169,7 @@ static const ses_device_memory memory = {
     .narrow = gpu_narrow,
     .used = gpu_used,
     .ok = gpu_ok,
+    .graphs = &graphs,
     .close = gpu_close,
 };
 

@@ -1,0 +1,27 @@
+/* A tape inside, for the files that make it up. */
+#ifndef SES_OP_TAPE_IMPL_H
+#define SES_OP_TAPE_IMPL_H
+
+#include "base/arena.h"
+#include "op.h"
+
+struct ses_tape {
+    ses_device *dev;
+    ses_tape_options opt;
+    ses_arena mem;   /* activations and gradients, on the device */
+    ses_arena again; /* activations of a part that is made again, see ses_recompute */
+    ses_arena *acts; /* which of the two takes activations now */
+    ses_arena tmp;   /* scratch of one op's call, on the device */
+    ses_arena host;  /* tensors, nodes, attributes */
+    struct ses_spare *spares;
+    ses_node *last;               /* newest recorded node */
+    const ses_tensor *rounded_of; /* see ses_tape_keep */
+    const ses_rows8 *rounded;
+    uint32_t site;               /* places that drew random numbers in this step */
+    struct ses_replays *replays; /* see ses_replay; NULL: none yet */
+    ses_err err;
+};
+
+void ses_replay_free(ses_tape *t);
+
+#endif
