@@ -25,38 +25,28 @@ template <class T> struct act_args {
     ses_act act;
 };
 
-/* Several rows are read before any is written: they may be the same memory. ACT < 0: what f says, else the
- * one that is compiled in. */
-template <class T, int ACT> __global__ void act_strips(float *part, int64_t strip, act_args<T> f)
+/* As strip_packs, with the activation compiled in (ACT < 0: what f says): one that is asked for at run time,
+ * once for each number, takes longer than memory. */
+template <class T, int ACT>
+__global__ void __launch_bounds__(BLOCK, 4) act_strips(float *part, int64_t strip, act_args<T> f)
 {
-    enum { N = pack<T>::N, AHEAD = 2 };
+    enum { N = pack<T>::N };
     ses_act act = ACT < 0 ? f.act : (ses_act)ACT;
     int64_t j = ((int64_t)blockIdx.x * WARP + threadIdx.x % WARP) * N;
     int64_t begin = blockIdx.y * strip, end = begin + strip < f.rows ? begin + strip : f.rows;
     float sum[N] = {};
-    for (int64_t row = begin + threadIdx.x / WARP; row < end && j < f.cols; row += AHEAD * STRIP_LANES) {
-        pack<T> d[AHEAD], u[AHEAD];
+    for (int64_t row = begin + threadIdx.x / WARP; row < end && j < f.cols; row += STRIP_LANES) {
+        int64_t at = row * f.cols + j;
+        pack<T> d = *(const pack<T> *)(f.dy + at), u = *(const pack<T> *)(f.a + at);
 #pragma unroll
-        for (int r = 0; r < AHEAD; r++) {
-            int64_t at = (row + r * STRIP_LANES) * f.cols + j;
-            if (row + r * STRIP_LANES >= end) continue;
-            d[r] = *(const pack<T> *)(f.dy + at);
-            u[r] = *(const pack<T> *)(f.a + at);
+        for (int k = 0; k < N; k++) {
+            sloped s = both_for<T>(act, num(u.at[k]));
+            d.at[k] = cell<T>(num(d.at[k]) * s.slope);
+            u.at[k] = cell<T>(s.value);
+            sum[k] += num(d.at[k]);
         }
-#pragma unroll
-        for (int r = 0; r < AHEAD; r++) {
-            int64_t at = (row + r * STRIP_LANES) * f.cols + j;
-            if (row + r * STRIP_LANES >= end) continue;
-#pragma unroll
-            for (int k = 0; k < N; k++) {
-                sloped s = both_for<T>(act, num(u[r].at[k]));
-                d[r].at[k] = cell<T>(num(d[r].at[k]) * s.slope);
-                u[r].at[k] = cell<T>(s.value);
-                sum[k] += num(d[r].at[k]);
-            }
-            *(pack<T> *)(f.da + at) = d[r];
-            if (f.y) *(pack<T> *)(f.y + at) = u[r];
-        }
+        *(pack<T> *)(f.da + at) = d;
+        if (f.y) *(pack<T> *)(f.y + at) = u;
     }
     strip_end<N>(part, f.cols, sum);
 }

@@ -60,8 +60,8 @@ static ses_tensor *arrive(ses_tape *t, const replay *r)
     return ses_tensor_over(t, r->out.data, r->out.dtype, r->out.dim, &t->err);
 }
 
-/* f is called, but what it queues is kept, not run. false: that failed, and nothing has happened: a graph gets
- * no memory, so arenas of one block have changed in what is taken only. */
+/* f is called, but what it queues is kept, not run. false: that failed, and nothing has happened: a graph
+ * gets no memory, so arenas of one block have changed in what is taken only. */
 static bool keep(ses_tape *t, replay *r, ses_part_fn *f, void *ctx, ses_tensor *x)
 {
     const ses_device_graphs *g = t->dev->mem->graphs;
