@@ -500,7 +500,7 @@ static void logits_of(const ses_model *m, ses_tape *t, int64_t seqs, const int32
     CHECK(ses_tape_read(t, out.item[0].tensor, y));
 }
 
-/* Shapes that come again and again are run as graphs: other ids, other shapes in between, memory given back. */
+/* Shapes that come again are run as graphs: other ids, other shapes in between, memory given back. */
 static void test_replay(ses_device *d)
 {
     ses_err e = { 0 };

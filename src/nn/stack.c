@@ -382,13 +382,13 @@ typedef struct replay_key {
     int64_t seqs, tokens, longest;
 } replay_key;
 
-/* Short passes of plain layers take longer to queue than to run. */
+/* Short passes of plain layers take longer to queue than to run; in others kernels follow closer, too. */
 static ses_tensor *replay_layers(layers *l, const ses_seqs *seqs, ses_tensor *x)
 {
-    enum { SHORT = 4 << 20 }; /* numbers of a hidden state */
+    enum { MOST = 64 << 20 }; /* numbers of a hidden state; beyond, nothing of it shows */
     const ses_pass *p = l->p;
     bool plain = !l->k->ways && !l->k->cross && !p->batch->cache && p->sight == SES_SIGHT_MODEL;
-    if (!l->lean || !plain || seqs->tokens * p->c->hidden > SHORT || !seqs->cu) return run_layers(l, x);
+    if (!l->lean || !plain || seqs->tokens * p->c->hidden > MOST || !seqs->cu) return run_layers(l, x);
     replay_key key = { l->k,
                        p->c,
                        seqs->cu->data,
