@@ -231,6 +231,10 @@ static void check_paths(void)
     CHECK_STR(ses_path_base("a/b/c"), "c");
     CHECK_STR(ses_path_base("c"), "c");
     CHECK(ses_path_exists(dir) && ses_path_is_dir(dir) && !ses_path_exists(in_dir("absent")));
+    if (CHECK(symlink("nowhere", in_dir("link")) == 0)) { /* who opens it is told what is wrong */
+        CHECK(ses_path_exists(in_dir("link")) && !ses_path_is_dir(in_dir("link")));
+        CHECK(unlink(in_dir("link")) == 0);
+    }
     CHECK(!ses_path_is_dir(in_dir("five")));
     ses_err e = { 0 };
     CHECK(ses_dir_make(in_dir("x/y//z/"), NULL) && ses_path_is_dir(in_dir("x/y/z")));

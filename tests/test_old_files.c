@@ -235,6 +235,13 @@ static void check_errors(void)
 {
     check_refused("", ": no tokenizer.json, nor vocab.txt, vocab.json and merges.txt, spiece.model, "
                       "sentencepiece.bpe.model, spm.model, source.spm");
+    put("config.json", "{\"model_type\": \"bert\"}");
+    check_refused("",
+                  ": no tokenizer.json, nor vocab.txt, where models of this kind had their tokens before");
+    put("config.json", "{\"model_type\": \"gpt2\"}");
+    check_refused("",
+                  ": no tokenizer.json, nor vocab.json, where models of this kind had their tokens before");
+    clear();
     put("spiece.model", "junk");
     check_refused("", "/spiece.model: not a SentencePiece model: a field runs past the end at byte 2");
     put("vocab.txt", "[UNK]\n");

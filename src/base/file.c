@@ -120,10 +120,11 @@ const char *ses_path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* A link that leads nowhere is there: who opens it is told so. */
 bool ses_path_exists(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0;
+    return lstat(path, &st) == 0;
 }
 
 bool ses_path_is_dir(const char *path)

@@ -21,9 +21,18 @@ bool ses_old_has(const ses_old *o, const char *name)
     return n > 0 && (size_t)n < sizeof path && ses_path_exists(path);
 }
 
+/* Of one of the folder's files; NULL, and a word about all that is missing, where it is not there. */
+static char *path_of(const ses_old *o, const char *name, ses_err *e)
+{
+    if (o->file || ses_old_has(o, name)) return ses_path_join(o->dir, name, e);
+    ses_fail(e, SES_EIO, "%s: no tokenizer.json, nor %s, where models of this kind had their tokens before",
+             o->dir, name);
+    return NULL;
+}
+
 char *ses_old_read(const ses_old *o, const char *name, size_t *n, ses_err *e)
 {
-    char *path = ses_path_join(o->dir, name, e);
+    char *path = path_of(o, name, e);
     char *text = path ? ses_file_read(path, MAX_FILE, n, e) : NULL;
     ses_free(path);
     return text;
@@ -224,7 +233,7 @@ bool ses_old_put_template(ses_old *o, const char *single, const char *pair, ses_
 
 bool ses_old_read_vocab(ses_old *o, const char *name, ses_err *e)
 {
-    char *path = ses_path_join(o->dir, name, e);
+    char *path = path_of(o, name, e);
     ses_json_doc *d = path ? ses_json_load(path, MAX_FILE, e) : NULL;
     bool ok = d && (ses_vocab_open(&o->vocab, ses_json_root(d), &o->mem, e) || ses_wrap(e, "%s", path));
     ses_json_free(d);
