@@ -46,7 +46,7 @@ static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_ten
 /* g = A' B, the gradient of a weight: where A has columns enough B is packed once for all of them. */
 static inline void ses_gemm_grad(const ses_node *n, ses_gemm *g)
 {
-    enum { COLUMNS = 384 };
+    enum { COLUMNS = 192 };
     int64_t size =
         g->m >= COLUMNS ? n->k->gemm_pack_size(g->n, g->k) : 0; /* 0, too, where nothing is packed */
     ses_real *packed = size > 0 ? ses_scratch(n, size) : NULL;
