@@ -2,6 +2,7 @@
 #include "check.h"
 #include "model_fixture.h"
 #include "op/op.h"
+#include "tensor/device.h"
 
 /* A step of a small model under a memory limit: an answer, or a reason. */
 static bool step(ses_device *dev, ses_model *m, size_t limit, bool record, bool recompute)
@@ -101,6 +102,99 @@ static void test_rewind(void)
     ses_device_free(dev);
 }
 
+/* Graphs of a device that has none: of the work below, from where it began to where it ended. */
+enum { KEEPS, BUSY, CANNOT, MOVED, GRAPHS };
+enum { GROWN = 100 };
+static int graphs_do, graphs_kept, graphs_freed;
+static ses_real *grows_from, *grows_to, grows_x[GROWN];
+static bool graph_begin(ses_device *d)
+{
+    (void)d;
+    return graphs_do != BUSY;
+}
+
+static void *graph_end(ses_device *d)
+{
+    memcpy(grows_from, grows_x, sizeof grows_x); /* nothing has happened */
+    graphs_kept += graphs_do != CANNOT;
+    return graphs_do == CANNOT ? NULL : d;
+}
+
+static bool graph_run(ses_device *d, void *graph, uint64_t moves)
+{
+    ses_real y[GROWN];
+    if (graph != d || moves != 7 || graphs_do == MOVED) return false;
+    for (int i = 0; i < GROWN; i++) y[i] = (ses_real)3.375 * grows_from[i];
+    memcpy(grows_to, y, sizeof y);
+    return true;
+}
+
+static void graph_free(ses_device *d, void *graph)
+{
+    CHECK(graph == d);
+    graphs_freed++;
+}
+
+static uint64_t graph_moves(ses_device *d)
+{
+    (void)d;
+    return 7;
+}
+
+typedef struct growing {
+    ses_tape *t;
+    ses_tape_mark start;
+    int calls;
+} growing;
+
+static ses_tensor *grow(void *ctx, ses_tensor *x) /* 1.5^3 x, layer by layer */
+{
+    growing *g = ctx;
+    g->calls++;
+    memcpy(grows_x, grows_from = x->f, sizeof grows_x);
+    for (int i = 0; i < 3; i++) {
+        ses_tensor *twice = ses_add(g->t, x, x);
+        x = ses_tape_rewind(g->t, g->start, ses_scale(g->t, twice, 0.75));
+    }
+    grows_to = x->f;
+    return x;
+}
+
+/* Work that is kept is not done again; where it cannot be, it is, and the result is the same. */
+static void test_replay(int kind)
+{
+    static const ses_device_graphs graphs = { graph_begin, graph_end, graph_run, graph_free, graph_moves };
+    enum { N = GROWN, ROUNDS = 9 };
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_REF }, &e);
+    const ses_device_memory *real = dev->mem;
+    ses_device_memory mem = *real;
+    mem.graphs = &graphs;
+    dev->mem = &mem;
+    ses_tape *t = ses_tape_new(dev, NULL, &e);
+    growing g = { .t = t };
+    graphs_do = kind, graphs_kept = graphs_freed = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        ses_real x[N], y[N] = { 0 };
+        for (int i = 0; i < N; i++) x[i] = (ses_real)i;
+        ses_tape_reset(t, NULL);
+        ses_tensor *a = ses_tape_input(t, x, SES_DIM(1, N));
+        g.start = ses_tape_now(t);
+        a = ses_tape_rewind(t, g.start, ses_scale(t, a, 1));
+        a = ses_replay(t, grow, &g, a, &kind, sizeof kind);
+        CHECK(a && ses_count(a) == N && ses_tape_read(t, a, y) && ses_tape_ok(t, &e));
+        for (int i = 0; i < N; i++) CHECK(y[i] == (ses_real)(3.375 * i));
+        ses_tensor *more = ses_scale(t, a, 2); /* takes other memory than what is left */
+        CHECK(more && ses_tape_read(t, a, y) && y[8] == 27);
+    }
+    CHECK(kind == KEEPS ? g.calls < ROUNDS - 3 : g.calls >= ROUNDS);
+    CHECK(graphs_kept == (kind == KEEPS || kind == MOVED));
+    ses_tape_free(t);
+    CHECK(graphs_freed == graphs_kept);
+    dev->mem = real;
+    ses_device_free(dev);
+}
+
 enum { PART = 1000, WIDTH = 10 };
 
 /* Dropped out and scaled again and again. */
@@ -176,5 +270,6 @@ int main(void)
     test_parts();
     test_errors();
     test_rewind();
+    for (int kind = 0; kind < GRAPHS; kind++) test_replay(kind);
     return check_report();
 }

@@ -84,6 +84,17 @@ cudaGraphExec_t ses_cuda_graph_end(ses_cuda *g)
     return ready;
 }
 
+/* Not between the launches of another thread's kernel, which may use the scratch, or get a larger one. */
+bool ses_cuda_graph_run(ses_cuda *g, cudaGraphExec_t graph, uint64_t moves)
+{
+    cudaSetDevice(g->index);
+    pthread_mutex_lock(&g->lock);
+    bool same = ses_cuda_moves(g) == moves;
+    if (same) ses_cuda_note(g, cudaGraphLaunch(graph, g->stream));
+    pthread_mutex_unlock(&g->lock);
+    return same;
+}
+
 bool ses_cuda_graph_spoil(ses_cuda *g)
 {
     bool mine = is_maker(g);

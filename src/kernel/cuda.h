@@ -20,8 +20,9 @@ void ses_cuda_note(ses_cuda *g, cudaError_t code);                         /* ke
 /* Between begin and end what the calling thread queues becomes a graph: see ses_device_graphs. */
 bool ses_cuda_graph_begin(ses_cuda *g);
 cudaGraphExec_t ses_cuda_graph_end(ses_cuda *g); /* NULL: it cannot be one */
-bool ses_cuda_graph_spoil(ses_cuda *g);          /* is this thread making one? Then it will be none */
-void ses_cuda_moved(ses_cuda *g);                /* memory was given back */
+bool ses_cuda_graph_run(ses_cuda *g, cudaGraphExec_t graph, uint64_t moves);
+bool ses_cuda_graph_spoil(ses_cuda *g); /* is this thread making one? Then it will be none */
+void ses_cuda_moved(ses_cuda *g);       /* memory was given back */
 uint64_t ses_cuda_moves(const ses_cuda *g);
 
 #endif

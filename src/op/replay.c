@@ -53,11 +53,9 @@ static replay *slot_of(ses_tape *t, const replay_key *key)
     return t->replays ? &t->replays->slot[hash % SLOTS] : NULL;
 }
 
-/* The tape as it is after the work. */
-static ses_tensor *arrive(ses_tape *t, const replay *r)
+static void set(ses_tape *t, const ses_arena as[ARENAS])
 {
-    for (int i = 0; i < ARENAS; i++) *arena(t, i) = r->end[i];
-    return ses_tensor_over(t, r->out.data, r->out.dtype, r->out.dim, &t->err);
+    for (int i = 0; i < ARENAS; i++) *arena(t, i) = as[i];
 }
 
 /* f is called, but what it queues is kept, not run. false: that failed, and nothing has happened: a graph
@@ -75,7 +73,7 @@ static bool keep(ses_tape *t, replay *r, ses_part_fn *f, void *ctx, ses_tensor *
     }
     if (graph) g->free(t->dev, graph);
     ses_err_clear(&t->err);
-    for (int i = 0; i < ARENAS; i++) *arena(t, i) = r->key.at[i];
+    set(t, r->key.at);
     return false;
 }
 
@@ -98,10 +96,11 @@ ses_tensor *ses_replay(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x, co
         r->key = now, r->seen = true;
     }
     if (!known || !whole || r->never) return f(ctx, x);
-    if (!r->graph && !keep(t, r, f, ctx, x)) {
-        r->never = true;
-        return f(ctx, x);
-    }
-    g->run(t->dev, r->graph);
-    return arrive(t, r);
+    ses_tensor given = *x; /* f may take the memory of its header back */
+    r->never = !r->graph && !keep(t, r, f, ctx, x);
+    bool ran = r->graph && g->run(t->dev, r->graph, now.moves);
+    set(t, ran ? r->end : r->key.at);
+    const ses_tensor *at = ran ? &r->out : &given;
+    ses_tensor *y = ses_tensor_over(t, at->data, at->dtype, at->dim, &t->err);
+    return ran || !y ? y : f(ctx, y);
 }

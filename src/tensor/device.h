@@ -10,11 +10,11 @@
 /* What the calling thread queues between begin and end is kept, not run; run does it any number of times.
  * begin: false where somebody else is at it. end: NULL where something in it cannot be kept: memory that was
  * asked for, an upload, a download. moves: grows when memory is given back; addresses in a graph made before
- * may be others' then. */
+ * may be others' then. run: false, and nothing is run, where it is no longer what is given. */
 typedef struct ses_device_graphs {
     bool (*begin)(ses_device *d);
     void *(*end)(ses_device *d);
-    void (*run)(ses_device *d, void *graph);
+    bool (*run)(ses_device *d, void *graph, uint64_t moves);
     void (*free)(ses_device *d, void *graph);
     uint64_t (*moves)(ses_device *d);
 } ses_device_graphs;

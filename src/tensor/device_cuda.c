@@ -135,7 +135,11 @@ static size_t gpu_used(ses_device *d)
 static bool graph_begin(ses_device *d) { return ses_cuda_graph_begin(d->exec.cuda); }
 static void *graph_end(ses_device *d) { return ses_cuda_graph_end(d->exec.cuda); }
 static uint64_t graph_moves(ses_device *d) { return ses_cuda_moves(d->exec.cuda); }
-static void graph_run(ses_device *d, void *graph) { note(d, cudaGraphLaunch(graph, stream_of(d))); }
+
+static bool graph_run(ses_device *d, void *graph, uint64_t moves)
+{
+    return ses_cuda_graph_run(d->exec.cuda, graph, moves);
+}
 
 static void graph_free(ses_device *d, void *graph)
 {
