@@ -225,6 +225,7 @@ __device__ static inline void fetch(const room &m, task *ring, const ses_attn &a
     x.part = blockIdx.x - gridDim.x, x.next = NONE;
     int n = 0;
     for (; !x.t.end; n++) {
+        if (n == 1) barrier_wait(OWN + 2, GROUP); /* the first step's delta is there */
         if (n >= 2) barrier_wait(FREE + n % 2, THREE);
         if (n >= 3) barrier_wait(OVER + n % 3, TWO); /* step n - 3 */
         step_on<PLAIN>(x, a, parts);

@@ -128,7 +128,8 @@ bool ses_cuda_ok(ses_cuda *g, ses_err *e)
 void *scratch_lock(ses_cuda *g, size_t bytes)
 {
     pthread_mutex_lock(&g->lock);
-    if (bytes <= g->scratch_size) return g->scratch;
+    if (g->scratch && bytes <= g->scratch_size) return g->scratch;
+    if (!bytes) bytes = 1; /* NULL says that there is none */
     if (ses_cuda_graph_spoil(g)) {
         pthread_mutex_unlock(&g->lock);
         return NULL;
