@@ -43,7 +43,7 @@ ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tens
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps);
 ses_tensor *ses_norm_run_dropped(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,
                                  double eps);         /* of x dropped out */
-ses_tensor *ses_unit_run(ses_tape *t, ses_tensor *x); /* each row / max(its length, 1e-12) */
+ses_tensor *ses_unit_run(ses_tape *t, ses_tensor *x); /* each row / sqrt(its length^2 + 1e-24) */
 /* norm(d(x) dropped out + residual) */
 ses_tensor *ses_dense_run_normed(ses_tape *t, ses_dense d, ses_tensor *x, ses_norm n, double rate,
                                  ses_tensor *residual, double eps);
