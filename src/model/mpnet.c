@@ -9,6 +9,7 @@ static const ses_config_key keys[] = { SES_INT("relative_attention_num_buckets",
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
+    c->pad = 1; /* the reference's tables know no other, whatever the config says */
     c->pos_offset = c->pad + 1;
     return ses_bert_finish(c, config, e);
 }
