@@ -76,10 +76,7 @@ cudaGraphExec_t ses_cuda_graph_end(ses_cuda *g)
     bool ok = !code && graph && !g->spoiled && !g->failed;
     if (ok && cudaGraphInstantiate(&ready, graph, 0) != cudaSuccess) ready = NULL;
     if (graph) cudaGraphDestroy(graph);
-    if (!ready) { /* nothing of it has run: nothing has failed */
-        cudaGetLastError();
-        g->failed = cudaSuccess, g->why = NULL;
-    }
+    if (!ready) cudaGetLastError(); /* nothing of it has run: nothing has failed */
     pthread_mutex_unlock(&g->making);
     return ready;
 }
@@ -107,13 +104,15 @@ uint64_t ses_cuda_moves(const ses_cuda *g) { return __atomic_load_n(&g->moves, _
 
 /* ---- failures ---- */
 
+/* What fails in the making of a graph spoils that alone. */
 void ses_cuda_note(ses_cuda *g, cudaError_t code)
 {
-    if (code && !g->failed) g->failed = code;
+    if (code && !ses_cuda_graph_spoil(g) && !g->failed) g->failed = code;
 }
 
 void fail(ses_cuda *g, const char *why)
 {
+    if (ses_cuda_graph_spoil(g)) return;
     if (!g->why) g->why = why;
     ses_cuda_note(g, cudaErrorUnknown);
 }
