@@ -137,7 +137,6 @@ for n in 2 5; do
     fi
 done
 
-# Who types a line of two bytes is answered before the next one.
 # a packed file that was cut: the whole lines before the cut, then an error
 if command -v gzip >/dev/null && "$sesame" --version --verbose | grep -q 'zlib.*: in this build'; then
     i=0
@@ -149,6 +148,7 @@ if command -v gzip >/dev/null && "$sesame" --version --verbose | grep -q 'zlib.*
     [ -s "$tmp/whole" ] && passed=$((passed + 1)) || failed=$((failed + 1))
 fi
 
+# Who types a line of two bytes is answered before the next one.
 mkfifo "$tmp/typed" "$tmp/told"
 timeout 60 "$sesame" tokenize -m "$m" --no-special <"$tmp/typed" >"$tmp/told" &
 exec 3>"$tmp/typed" 4<"$tmp/told"

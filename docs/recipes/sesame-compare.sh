@@ -50,7 +50,8 @@ judge() { # NAME
     case $1 in *rtd) ;; *)
         "$sesame" eval "$model" "$pairs" --task blimp --json -q | sed "s/^{\"eval_accuracy\": \([0-9.]*\).*/$1: BLiMP \1/" ;;
     esac
-    [ -z "${SST2:-}" ] || "$sesame" finetune --model "$model" --task sst2 --train "$SST2/train.tsv" --eval "$SST2/dev.tsv" --output "$out/$1/sst2" \
+    [ -n "${SST2:-}" ] || return 0
+    "$sesame" finetune --model "$model" --task sst2 --train "$SST2/train.tsv" --eval "$SST2/dev.tsv" --output "$out/$1/sst2" \
         --epochs 1 --batch-size 64 --lr 1.5e-4 --overwrite --dtype "${DTYPE:-bf16}" -q &&
         sed -n "s/.*\"eval_accuracy\": \([0-9.]*\).*/$1: SST-2 \1/p" "$out/$1/sst2/all_results.json"
 }
