@@ -216,7 +216,7 @@ static void run_whole_rows(ses_exec *x, job8 *b)
 {
     int64_t m = b->g->m, most = tile_min(ROWS8_WHOLE, SES_SCRATCH / row_bytes(b->g));
     int64_t threads = ses_pool_threads(x->pool), chunks = ses_chunks(m, most);
-    if (chunks < 4 * threads) chunks = tile_min(4 * threads, ses_chunks(m, tile_min(most, 2 * TILE_ROWS)));
+    if (chunks < 2 * threads) chunks = tile_min(2 * threads, ses_chunks(m, tile_min(most, 2 * TILE_ROWS)));
     chunks = ses_chunks(chunks, threads) * threads;
     b->rows = ses_chunks(m, chunks);
     ses_parallel(x->pool, ses_chunks(m, b->rows), whole_rows, b);
