@@ -33,8 +33,9 @@ ses_tensor *ses_tape_input(ses_tape *t, const ses_real *host, const int64_t dim[
 ses_tensor *ses_tape_ints(ses_tape *t, const int32_t *host, int64_t n);
 bool ses_tape_read(ses_tape *t, const ses_tensor *x, ses_real *host); /* waits; copies to the host */
 
-/* Scratch for a forward pass without recording: everything made since the mark goes, except `keep`,
- * which is moved down to the mark. Does nothing on a recording tape. */
+/* Scratch for a forward pass without recording: everything made since the mark goes, except `keep`, which
+ * stays where it is, or is moved down to the mark, until the tape is rewound to this mark once more or to an
+ * earlier one. Its old header is gone. Does nothing on a recording tape. */
 typedef struct ses_tape_mark {
     void *block[2];
     size_t used[2];

@@ -38,8 +38,8 @@ void *ses_arena_array(ses_arena *a, size_t n, size_t size,
 char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e);
 ses_mark ses_arena_mark(const ses_arena *a);
 void ses_arena_rewind(ses_arena *a, ses_mark m); /* what came after m is gone */
-/* The same but for `size` bytes at p, which stay until the next rewind or reset; false, and nothing is done,
- * where they do not lie in m's block or it is not the newest. */
+/* The same but for `size` bytes at p, which stay until the next rewind to m or an earlier mark, or a reset;
+ * false, and nothing is done, where they do not lie in m's block or it is not the newest. */
 bool ses_arena_rewind_but(ses_arena *a, ses_mark m, const void *p, size_t size);
 bool ses_arena_single(const ses_arena *a); /* has it one block at most? */
 void ses_arena_reset(ses_arena *a);        /* empty; blocks are merged so the next round needs one */
