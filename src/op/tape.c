@@ -249,11 +249,7 @@ ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
     ses_arena_rewind(&t->host, host);
     x = tensor_new(t, old.dtype, old.dim, &t->err);
     if (x) t->dev->mem->move(t->dev, x->data, old.data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
-    const ses_rows8 *moved = x && rows.q ? ses_tape_rows8(t, ses_rows(x), ses_cols(x)) : NULL;
-    if (moved)
-        t->dev->mem->move(t->dev, moved->scale, rows.scale, (size_t)(ses_rows(x) * row8_bytes(ses_cols(x))));
-    if (moved) ses_tape_keep(t, x, moved);
-    return x;
+    return x; /* its rows in 8 bits are made again: it may stand where they were */
 }
 
 const ses_rows8 *ses_scratch_rows8(const ses_node *n, int64_t rows, int64_t cols)
