@@ -5,6 +5,16 @@
 #include "op.h"
 #include "tensor/pack.h"
 
+/* The columns of x, and of what a weight makes of it. */
+static inline int64_t ses_weight_in(const ses_tensor *w, ses_weight order)
+{
+    return ses_weight_dim(w, order == SES_OUT_IN);
+}
+static inline int64_t ses_weight_out(const ses_tensor *w, ses_weight order)
+{
+    return ses_weight_dim(w, order == SES_IN_OUT);
+}
+
 /* Whole rows of a product with an 8-bit weight are taken to their end by one thread: with few of them the
  * others would wait. */
 static inline bool ses_rows_enough(const ses_node *n, int64_t rows, int64_t width)

@@ -10,7 +10,7 @@ typedef struct attr {
 
 static int64_t width(const ses_node *n) /* N */
 {
-    return ses_weight_dim(n->in[1], ((const attr *)n->attr)->order == SES_IN_OUT);
+    return ses_weight_out(n->in[1], ((const attr *)n->attr)->order);
 }
 
 static bool infer(ses_node *n, ses_err *e)
@@ -19,7 +19,7 @@ static bool infer(ses_node *n, ses_err *e)
     const attr *a = n->attr;
     bool rounded = x && x->rounded && ses_pack_as(w) == SES_I8;
     if ((!rounded && !ses_want_input(n, 0, "x", e)) || !ses_want_input(n, 1, "weight", e)) return false;
-    if (ses_rank(w) < 2 || ses_weight_dim(w, a->order == SES_OUT_IN) != ses_cols(x))
+    if (ses_rank(w) < 2 || ses_weight_in(w, a->order) != ses_cols(x))
         return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
     if (b && ses_count(b) != width(n))
         return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)width(n));

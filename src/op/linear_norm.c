@@ -9,20 +9,16 @@ typedef struct attr {
     double eps;
 } attr;
 
-static int64_t weight_dim(const ses_node *n, bool in)
-{
-    return ses_weight_dim(n->in[W], (((const attr *)n->attr)->order == SES_IN_OUT) != in);
-}
-
 static bool infer(ses_node *n, ses_err *e)
 {
     ses_tensor *const *in = n->in;
     bool rounded = in[X] && in[X]->rounded;
-    int64_t N = weight_dim(n, false);
     if ((!rounded && !ses_want_input(n, X, "x", e)) || !ses_want_input(n, W, "weight", e) ||
         !ses_want_input(n, RESIDUAL, "residual", e) || !ses_want_input(n, GAIN, "gain", e))
         return false;
-    if (weight_dim(n, true) != ses_cols(in[X]) || ses_rows(in[X]) != ses_rows(in[RESIDUAL]) ||
+    const attr *a = n->attr;
+    int64_t N = ses_weight_out(in[W], a->order);
+    if (ses_weight_in(in[W], a->order) != ses_cols(in[X]) || ses_rows(in[X]) != ses_rows(in[RESIDUAL]) ||
         ses_cols(in[RESIDUAL]) != N || (in[B] && ses_count(in[B]) != N) || ses_count(in[GAIN]) != N ||
         !ses_same_shape(in[GAIN], in[BIAS]))
         return ses_fail(e, SES_EARG, "x, weight, residual and norm do not fit each other");

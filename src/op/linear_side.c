@@ -13,18 +13,14 @@ typedef struct attr {
 
 static const attr *attr_of(const ses_node *n) { return n->attr; }
 
-static int64_t weight_dim(const ses_node *n, bool in)
-{
-    return ses_weight_dim(n->in[1], (attr_of(n)->order == SES_IN_OUT) != in);
-}
-
 static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = attr_of(n);
     ses_tensor *x = n->in[0];
-    if (!ses_want_input(n, 0, "x", e) || weight_dim(n, true) != ses_cols(x))
-        return ses_fail(e, SES_EARG, "x and weight do not fit each other");
-    int64_t T = ses_rows(x), N = weight_dim(n, false);
+    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "weight", e)) return false;
+    int64_t T = ses_rows(x), N = ses_weight_out(n->in[1], a->order);
+    if (ses_weight_in(n->in[1], a->order) != ses_cols(x) || (a->heads && N % a->heads))
+        return ses_fail(e, SES_EARG, "x, weight and heads do not fit each other");
     for (int i = 0; i < a->n; i++) {
         const ses_tensor *w = n->in[1 + i], *b = n->in[1 + a->n + i];
         if (!ses_same_shape(w, n->in[1]) || (b && ses_count(b) != N))
@@ -40,7 +36,7 @@ static void forward(const ses_node *n)
 {
     const attr *a = attr_of(n);
     ses_tensor *x = n->in[0];
-    int64_t T = ses_rows(x), N = weight_dim(n, false);
+    int64_t T = ses_rows(x), N = ses_weight_out(n->in[1], a->order);
     const ses_rows8 *to = n->out->rounded;
     ses_gemm g[MOST];
     ses_rows_end end[MOST] = { 0 };
