@@ -6,16 +6,17 @@
 
 #include <math.h>
 
-enum { SEQS = 4, HIDDEN = 24, TOKENS = 3 + 90 + 1 + 40 };
+enum { SEQS = 4, HIDDEN = 24, TOKENS = 3 + 90 + 1 + 40, SHORT = 40, LONG = SES_ATTN8_KEYS + 1 };
 
 static const char config[] =
     "{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"], \"vocab_size\": 50, \"hidden_size\": 24, "
     "\"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"intermediate_size\": 50, "
-    "\"initializer_range\": 0.2, \"max_position_embeddings\": 100}";
-static const int32_t cu[SEQS + 1] = { 0, 3, 93, 94, TOKENS };
+    "\"initializer_range\": 0.2, \"max_position_embeddings\": 1025}";
+static const int32_t all_cu[SEQS + 1] = { 0, 3, 93, 94, TOKENS };
 
-/* The hidden states of sequences first .. first + n - 1. */
-static bool states(ses_real *out, ses_isa isa, int threads, ses_dtype weights, int first, int n)
+/* The hidden states of sequences first .. first + n - 1 of those that stand so. */
+static bool states_of(const int32_t *cu, ses_real *out, ses_isa isa, int threads, ses_dtype weights,
+                      int first, int n)
 {
     ses_err e = { 0 };
     ses_device_options o = { .threads = threads, .isa = isa, .dtype = weights };
@@ -24,8 +25,8 @@ static bool states(ses_real *out, ses_isa isa, int threads, ses_dtype weights, i
     ses_model *m =
         dev && doc ? ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .seed = 5 }, &e) : NULL;
     ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL;
-    int32_t ids[TOKENS], at[SEQS + 1];
-    for (int i = 0; i < TOKENS; i++) ids[i] = i * 7 % 50;
+    int32_t ids[SHORT + LONG], at[SEQS + 1];
+    for (int i = 0; i < SHORT + LONG; i++) ids[i] = i * 7 % 50;
     for (int i = 0; i <= n; i++) at[i] = cu[first + i] - cu[first];
     ses_batch b = { .seqs = n, .tokens = at[n], .cu = at, .ids = ids + cu[first] };
     ses_outputs got = { 0 };
@@ -34,6 +35,23 @@ static bool states(ses_real *out, ses_isa isa, int threads, ses_dtype weights, i
     CHECK_MSG(ok, "%s", e.msg);
     ses_tape_free(t), ses_model_free(m), ses_json_free(doc), ses_device_free(dev);
     return ok;
+}
+
+static bool states(ses_real *out, ses_isa isa, int threads, ses_dtype weights, int first, int n)
+{
+    return states_of(all_cu, out, isa, threads, weights, first, n);
+}
+
+/* Beside a text whose attention is not of 8 bits what leaves the products is not, either. */
+static void test_long(ses_isa isa)
+{
+    static const int32_t cu[] = { 0, SHORT, SHORT + LONG };
+    static ses_real both[(SHORT + LONG) * HIDDEN], alone[(SHORT + LONG) * HIDDEN];
+    enum { SHORT_BYTES = SHORT * HIDDEN * sizeof(ses_real) };
+    for (int threads = 1; threads < 3; threads++)
+        CHECK_MSG(states_of(cu, both, isa, threads, SES_I8, 0, 2) &&
+                      states_of(cu, alone, isa, threads, SES_I8, 0, 1) && !memcmp(both, alone, SHORT_BYTES),
+                  "%s, %d threads: beside a long text", ses_isa_name(isa), threads);
 }
 
 static double norm(const ses_real *a, const ses_real *b)
@@ -50,6 +68,7 @@ int main(void)
         if (!states(all, (ses_isa)isa, 1, SES_I8, 0, SEQS) ||
             !states(exact, (ses_isa)isa, 1, SES_F32, 0, SEQS))
             break;
+        test_long((ses_isa)isa);
         double off = norm(all, exact) / norm(exact, NULL);
         CHECK_MSG(off > 0 && off < 0.03, "%s: off by %g", ses_isa_name((ses_isa)isa), off);
         for (int threads = 1; threads < 10; threads += 4) {
@@ -57,9 +76,9 @@ int main(void)
             CHECK_MSG(!memcmp(got, all, sizeof all), "%s, %d threads", ses_isa_name((ses_isa)isa), threads);
             for (int i = 0; i < SEQS; i++) {
                 states(got, (ses_isa)isa, threads, SES_I8, i, 1);
-                CHECK_MSG(
-                    !memcmp(got, all + cu[i] * HIDDEN, (size_t)(cu[i + 1] - cu[i]) * HIDDEN * sizeof *got),
-                    "%s, %d threads, sequence %d", ses_isa_name((ses_isa)isa), threads, i);
+                CHECK_MSG(!memcmp(got, all + all_cu[i] * HIDDEN,
+                                  (size_t)(all_cu[i + 1] - all_cu[i]) * HIDDEN * sizeof *got),
+                          "%s, %d threads, sequence %d", ses_isa_name((ses_isa)isa), threads, i);
             }
         }
     }
