@@ -177,7 +177,7 @@ static void prefetch_end(const ses_gemm *g, const ses_rows_end *end, ses_range r
     for (int64_t stop = tile_min(i + step, rows.end); i < stop; i++)
         for (int64_t at = 0; at < g->n; at += LINE) {
             if (end->res) __builtin_prefetch(end->res + i * g->n + at, 0, 2);
-            __builtin_prefetch(g->c + i * g->ldc + at, 1, 2);
+            prefetch_own(g->c + i * g->ldc + at);
         }
 }
 

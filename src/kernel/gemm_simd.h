@@ -45,8 +45,8 @@ VF_INLINE void prefetch_tile(const ses_gemm *g, int64_t i, int64_t rows, int64_t
     enum { LINE = 16 };
     for (int64_t r = i; r < i + rows; r++) {
         const float *c = g->c + r * g->ldc + j;
-        for (int64_t at = 0; at < cols; at += LINE) __builtin_prefetch(c + at, 1, 3);
-        __builtin_prefetch(c + cols - 1, 1, 3);
+        for (int64_t at = 0; at < cols; at += LINE) prefetch_own(c + at);
+        prefetch_own(c + cols - 1);
     }
 }
 

@@ -26,6 +26,10 @@ VF_INLINE void vf_put_sink(ses_sink to, int64_t i, vf v, int64_t left)
     vf_put(to.data + i, v, left);
 }
 
+/* A line that is written soon comes as this core's own; a prefetch for reading would have it asked for twice
+ * where another core has written it. Processors without the instruction pass over it. */
+VF_INLINE void prefetch_own(const float *p) { __asm__ volatile("prefetchw %0" : : "m"(*p)); }
+
 /* v, and `other` past the end */
 VF_INLINE vf vf_until(vf v, vf other, int64_t left)
 {
