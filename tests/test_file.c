@@ -230,6 +230,15 @@ static void check_paths(void)
     }
     CHECK_STR(ses_path_base("a/b/c"), "c");
     CHECK_STR(ses_path_base("c"), "c");
+    CHECK_STR(ses_path_base("/a/b//"), "b//");
+    CHECK_STR(ses_path_base("/"), "/");
+    static const char *const trims[][2] = { { "a/b//", "a/b" }, { "//", "/" }, { "a", "a" }, { "", "" } };
+    for (size_t i = 0; i < SES_LEN(trims); i++) {
+        char s[8];
+        snprintf(s, sizeof s, "%s", trims[i][0]);
+        ses_path_trim(s);
+        CHECK_STR(s, trims[i][1]);
+    }
     CHECK(ses_path_exists(dir) && ses_path_is_dir(dir) && !ses_path_exists(in_dir("absent")));
     if (CHECK(symlink("nowhere", in_dir("link")) == 0)) { /* who opens it is told what is wrong */
         CHECK(ses_path_exists(in_dir("link")) && !ses_path_is_dir(in_dir("link")));

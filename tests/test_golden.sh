@@ -65,6 +65,8 @@ size=$(wc -c <"$tmp/wrong/model.safetensors")
 printf '\0\0\200\077' | dd of="$tmp/wrong/model.safetensors" bs=1 seek=$((size - 4)) conv=notrunc 2>/dev/null
 ok "a changed weight fails" exits 1 "$golden" "$tmp/wrong"
 ok "and says so" grep -q '^wrong out=.* FAIL$' "$tmp/out"
+ok "as a shell completes it" exits 1 "$golden" "$tmp/wrong//"
+ok "it has the same name" grep -q '^wrong out=.* FAIL$' "$tmp/out"
 
 # An architecture that is not there yet is no failure.
 cp -r tests/golden/bert-classify "$tmp/other"

@@ -1,5 +1,7 @@
 #include "checker.h"
 
+#include "base/file.h"
+
 #include <stdio.h>
 
 static void help(const checker *c)
@@ -25,6 +27,7 @@ int checker_main(const checker *c, char **argv)
     ses_device *dev = ses_device_open(a.shared.device, &o, &e);
     if (!dev) return fprintf(stderr, "%s: %s\n", c->name, e.msg), 2;
     for (int i = 0; i < n; i++) {
+        ses_path_trim(argv[1 + i]); /* as a shell completes it */
         int code = c->check(argv[1 + i], dev, a.verbose);
         if (code > worst) worst = code;
     }

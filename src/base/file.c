@@ -116,8 +116,15 @@ char *ses_path_join(const char *dir, const char *name, ses_err *e)
 
 const char *ses_path_base(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    size_t n = strlen(path);
+    while (n > 0 && path[n - 1] == '/') n--;
+    while (n > 0 && path[n - 1] != '/') n--;
+    return path + n;
+}
+
+void ses_path_trim(char *path)
+{
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/';) path[--n] = 0;
 }
 
 /* A link that leads nowhere is there: who opens it is told so. */

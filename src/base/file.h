@@ -23,7 +23,8 @@ void ses_map_drop(const void *p, size_t n);
 
 /* Folder and name with one '/' between; ses_free. */
 char *ses_path_join(const char *dir, const char *name, ses_err *e);
-const char *ses_path_base(const char *path); /* what follows the last '/' */
+const char *ses_path_base(const char *path); /* the last name, with the slashes behind it if there are */
+void ses_path_trim(char *path);              /* takes those away; of "//" one is left */
 bool ses_path_exists(const char *path);
 bool ses_path_is_dir(const char *path);
 bool ses_dir_check(const char *path, ses_err *e); /* a folder we may enter */

@@ -238,7 +238,7 @@ bool ses_runs_add(ses_runs *l, const char *path, ses_err *e)
     if (!ses_dir_check(path, e)) return false;
     char *plain = ses_strdup(path, e);
     if (!plain) return false;
-    for (size_t n = strlen(plain); n > 1 && plain[n - 1] == '/';) plain[--n] = 0;
+    ses_path_trim(plain);
     bool ok = is_run(plain) ? add_run(l, plain, ses_path_base(plain), e) : add_inner(l, plain, e);
     ses_free(plain);
     return ok;
