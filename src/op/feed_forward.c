@@ -16,25 +16,25 @@ typedef struct sizes {
 
 static sizes sizes_of(const ses_node *n)
 {
-    bool in_out = ((const attr *)n->attr)->order == SES_IN_OUT;
-    return (sizes){ ses_rows(n->in[X]), ses_cols(n->in[X]), ses_weight_dim(n->in[UP], in_out),
-                    ses_weight_dim(n->in[DOWN], in_out) };
+    ses_weight order = ((const attr *)n->attr)->order;
+    return (sizes){ ses_rows(n->in[X]), ses_cols(n->in[X]), ses_weight_out(n->in[UP], order),
+                    ses_weight_out(n->in[DOWN], order) };
 }
 
-static bool fits(const ses_tensor *w, bool in_out, int64_t inputs, const ses_tensor *bias)
+static bool fits(const ses_tensor *w, ses_weight order, int64_t inputs, const ses_tensor *bias)
 {
-    return ses_rank(w) == 2 && ses_weight_dim(w, !in_out) == inputs &&
-           (!bias || ses_count(bias) == ses_weight_dim(w, in_out));
+    return ses_rank(w) == 2 && ses_weight_in(w, order) == inputs &&
+           (!bias || ses_count(bias) == ses_weight_out(w, order));
 }
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    bool in_out = ((const attr *)n->attr)->order == SES_IN_OUT;
+    ses_weight order = ((const attr *)n->attr)->order;
     if (!ses_want_input(n, X, "x", e) || !ses_want_input(n, UP, "the first weight", e) ||
         !ses_want_input(n, DOWN, "the second weight", e))
         return false;
     sizes z = sizes_of(n);
-    if (!fits(n->in[UP], in_out, z.K, n->in[UP_BIAS]) || !fits(n->in[DOWN], in_out, z.F, n->in[DOWN_BIAS]))
+    if (!fits(n->in[UP], order, z.K, n->in[UP_BIAS]) || !fits(n->in[DOWN], order, z.F, n->in[DOWN_BIAS]))
         return ses_fail(e, SES_EARG, "weights must have %lld and %lld inputs, and biases their outputs",
                         (long long)z.K, (long long)z.F);
     return ses_node_out(n, SES_DIM(z.T, z.N), e) &&

@@ -15,6 +15,12 @@ static inline int64_t ses_weight_out(const ses_tensor *w, ses_weight order)
     return ses_weight_dim(w, order == SES_IN_OUT);
 }
 
+/* May what a product with w makes go on to the next one in 8 bits? Nothing else then has it in full. */
+static inline bool ses_rows_go_on(const ses_tape *t, const ses_tensor *w)
+{
+    return ses_pack_as(w) == SES_I8 && !ses_tape_recording(t) && !ses_tape_training(t);
+}
+
 /* Whole rows of a product with an 8-bit weight are taken to their end by one thread: with few of them the
  * others would wait. */
 static inline bool ses_rows_enough(const ses_node *n, int64_t rows, int64_t width)

@@ -96,6 +96,5 @@ ses_tensor *ses_linear(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bi
 ses_tensor *ses_linear_rounded(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
                                ses_weight order)
 {
-    bool round = ses_pack_as(w) == SES_I8 && !ses_tape_recording(t) && !ses_tape_training(t);
-    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order, round });
+    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order, ses_rows_go_on(t, w) });
 }

@@ -49,10 +49,7 @@ static const ses_op op = {
     .name = "linear_norm", .attr_size = sizeof(attr), .infer = infer, .forward = forward
 };
 
-bool ses_linear_norm_takes(const ses_tape *t, const ses_tensor *w)
-{
-    return ses_pack_as(w) == SES_I8 && !ses_tape_recording(t) && !ses_tape_training(t);
-}
+bool ses_linear_norm_takes(const ses_tape *t, const ses_tensor *w) { return ses_rows_go_on(t, w); }
 
 ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, ses_weight order,
                             ses_tensor *residual, ses_tensor *gain, ses_tensor *bias, double eps)

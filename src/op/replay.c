@@ -2,6 +2,7 @@
 #include "tape_impl.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "tensor/device.h"
 
 #include <assert.h>
@@ -47,9 +48,8 @@ void ses_replay_free(ses_tape *t)
 
 static replay *slot_of(ses_tape *t, const replay_key *key)
 {
-    uint64_t hash = 1469598103934665603u;
     if (!t->replays) t->replays = ses_alloc(sizeof *t->replays, NULL);
-    for (size_t i = 0; i < sizeof *key; i++) hash = (hash ^ ((const unsigned char *)key)[i]) * 1099511628211u;
+    uint64_t hash = ses_hash((ses_hash_key){ 0 }, key, sizeof *key);
     return t->replays ? &t->replays->slot[hash % SLOTS] : NULL;
 }
 
