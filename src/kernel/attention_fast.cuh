@@ -9,7 +9,21 @@
 
 #include "attention_mma.cuh"
 
+#include <type_traits>
+
 enum { DH = 64, LD = DH + 8, SIDE = 64, TILE = SIDE * LD, MOST = 128, THREADS = MOST * 2, COLS = DH / 8 };
+
+/* On the host: f(PLAIN, DROP) of these arguments, as types. */
+template <class F> static void by_kind(const ses_attn *a, F f)
+{
+    std::true_type yes;
+    std::false_type no;
+    bool plain = !a->causal && !a->reach, drop = a->drop > 0;
+    if (plain)
+        drop ? f(yes, yes) : f(yes, no);
+    else
+        drop ? f(no, yes) : f(no, no);
+}
 
 __device__ static inline float power2(float x)
 {

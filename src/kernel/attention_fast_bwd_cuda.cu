@@ -338,10 +338,6 @@ static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 bool attention_fast_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
     if (!fits_bwd(a, grad)) return false;
-    bool plain = !a->causal && !a->reach, drop = a->drop > 0;
-    if (plain)
-        drop ? backward<true, true>(g, a, grad) : backward<true, false>(g, a, grad);
-    else
-        drop ? backward<false, true>(g, a, grad) : backward<false, false>(g, a, grad);
+    by_kind(a, [=](auto plain, auto drop) { backward<plain.value, drop.value>(g, a, grad); });
     return true;
 }

@@ -82,10 +82,6 @@ template <bool PLAIN, bool DROP> static void forward(ses_cuda *g, const ses_attn
 bool attention_fast(ses_cuda *g, const ses_attn *a)
 {
     if (!fits(a) || a->probs) return false;
-    bool plain = !a->causal && !a->reach, drop = a->drop > 0;
-    if (plain)
-        drop ? forward<true, true>(g, a) : forward<true, false>(g, a);
-    else
-        drop ? forward<false, true>(g, a) : forward<false, false>(g, a);
+    by_kind(a, [=](auto plain, auto drop) { forward<plain.value, drop.value>(g, a); });
     return true;
 }

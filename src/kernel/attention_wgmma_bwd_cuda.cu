@@ -438,10 +438,6 @@ bool attention_wgmma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *gr
 {
     bool brief = a->max_q <= SHORT && a->max_k <= SHORT, few = a->seqs * a->heads * 2 < g->cores;
     if (g->major != 9 || brief || few || !fits_bwd(a, grad)) return false;
-    bool plain = !a->causal && !a->reach, drop = a->drop > 0;
-    if (plain)
-        drop ? backward<true, true>(g, a, grad) : backward<true, false>(g, a, grad);
-    else
-        drop ? backward<false, true>(g, a, grad) : backward<false, false>(g, a, grad);
+    by_kind(a, [=](auto plain, auto drop) { backward<plain.value, drop.value>(g, a, grad); });
     return true;
 }
