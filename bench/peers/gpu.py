@@ -57,12 +57,14 @@ class Model(nn.Module):
             x = layer(x, mask)
         return self.norm(x) if self.causal else x
 
+    def logits(self, x):
+        return F.linear(self.head_norm(F.gelu(self.dense(x))), self.token.weight, self.bias)
+
     def forward(self, ids, mask, rows, labels):
         x = self.body(ids, mask).flatten(0, 1)
         if self.causal:
             return F.cross_entropy(x @ self.token.weight.t(), labels)
-        x = self.head_norm(F.gelu(self.dense(x[rows])))
-        return F.cross_entropy(F.linear(x, self.token.weight, self.bias), labels)
+        return F.cross_entropy(self.logits(x[rows]), labels)
 
 
 def fastest(step, rounds=5, calls=5):

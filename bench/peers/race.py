@@ -85,9 +85,7 @@ def held_out(model, valid, vocab):
     for begin in range(0, len(valid) // ROWS * ROWS, ROWS):
         ids, place, label = mask(valid[begin:begin + ROWS], vocab, draw)
         with torch.no_grad(), torch.autocast(DEVICE, torch.bfloat16):
-            x = model.body(ids, None).flatten(0, 1)[place]
-            x = model.head_norm(torch.nn.functional.gelu(model.dense(x)))
-            logits = torch.nn.functional.linear(x, model.token.weight, model.bias).float()
+            logits = model.logits(model.body(ids, None).flatten(0, 1)[place]).float()
         loss += torch.nn.functional.cross_entropy(logits, label, reduction="sum").item()
         right += (logits.argmax(1) == label).sum().item()
         count += len(label)

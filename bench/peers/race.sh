@@ -9,20 +9,15 @@ set -eu
 corpus=$1 valid=$2 out=$3 seconds=${4:-420}
 here=$(dirname "$0")
 sesame=${SESAME:-build/cuda/sesame} lr=${LR:-7e-4} drop=${DROPOUT:-0}
-mkdir -p "$out"
-text() { case $1 in *.xz) xz -dc "$1" ;; *) cat "$1" ;; esac; }
-text "$corpus" | "$sesame" train-tokenizer -q --type wordpiece --lowercase --vocab-size 16384 --limit-alphabet 120 \
-    -o "$out/word.json" --overwrite -
-for part in corpus valid; do
-    eval "from=\$$part"
-    "$sesame" corpus build -q --tokenizer "$out/word.json" --overwrite -o "$out/$part.ids" "$from" >/dev/null
-done
-"$sesame" pretrain --corpus "$out/corpus.ids" --eval "$out/valid.ids" --tokenizer "$out/word.json" --output "$out/sesame" --overwrite \
-    --config "$here/../../docs/recipes/sesame-small-bert.json" --set intermediate_size=1536 \
+recipes=$here/../../docs/recipes work=$out/work
+rm -f "$work/word.json" "$work/corpus-word.ids" "$work/valid-word.ids"
+VOCAB=16384 PARTS=words SESAME=$sesame sh "$recipes/sesame-small.sh" "$corpus" "$valid" "$out"
+"$sesame" pretrain --corpus "$work/corpus-word.ids" --eval "$work/valid-word.ids" --tokenizer "$work/word.json" \
+    --output "$out/sesame" --overwrite --config "$recipes/sesame-small-bert.json" --set intermediate_size=1536 \
     --set hidden_dropout_prob="$drop" --set attention_probs_dropout_prob="$drop" --length 128 \
     --device "${DEVICE:-cuda}" --dtype "${DTYPE:-bf16}" --max-time "${seconds}s" --tokens-per-batch 65536 --lr "$lr" --warmup 0.05 \
     --weight-decay 0.05 --beta2 0.98 --clip 1 --eval-every -1 --save-every -1 --eval-tokens 1000000
-"${PYTHON:-python3}" "$here/race.py" "$out/corpus.ids" "$out/valid.ids" "${TORCH_SECONDS:-$seconds}" "$lr" "$drop" >"$out/torch.json"
+"${PYTHON:-python3}" "$here/race.py" "$work/corpus-word.ids" "$work/valid-word.ids" "${TORCH_SECONDS:-$seconds}" "$lr" "$drop" >"$out/torch.json"
 "${PYTHON:-python3}" - "$out" <<'PYTHON'
 import json, sys
 ours, theirs = (json.load(open(f"{sys.argv[1]}/{f}")) for f in ("sesame/all_results.json", "torch.json"))

@@ -38,7 +38,7 @@ choose() {
 run() { # NAME
     choose "$1"
     mkdir -p "$out/$1/work"
-    cp "$out/$vocab/work/"*word* "$out/$1/work/"
+    ln -sf "$(cd "$out/$vocab/work" && pwd)"/*word* "$out/$1/work/"
     CONFIG=$config BATCH=$batch LR=$lr VOCAB=$vocab TIME=${TIME:-35s} STEPS=${STEPS:-} LENGTH=$length EVAL_TOKENS=${EVAL_TOKENS:-300000} PARTS=encoder EXTRA=$extra \
         sh "$here/sesame-small.sh" "$corpus" "$valid" "$out/$1" >"$out/$1.log" 2>&1 || { tail -3 "$out/$1.log"; return 0; }
     grep -E ' an update: |^Held|mlm_accuracy|^Time' "$out/$1.log" | tr -s ' \n' ' ' | sed "s/^/$1: /; s/ *$/\n/"
