@@ -116,11 +116,21 @@ run 0 embed -m $m/bert-mask -o npy -q -f /dev/null
 run 0 embed -m $m/bert-mask -o tsv -q -f /dev/null
 lines 0
 
-# texts are read without the blanks at their ends
+# blanks at the ends of a text are part of it; do_lower_case spares special tokens in it
 run 0 embed -m $m/roberta-mask --json "a b"
 cp "$tmp/out" "$tmp/one"
-run 0 embed -m $m/roberta-mask --json "$(printf ' \302\240a b\342\200\250 ')"
-cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed: blanks at the ends'
+run 0 embed -m $m/roberta-mask --json "a b "
+cmp -s "$tmp/one" "$tmp/out" && bad 'embed: blanks at the ends' || ok
+cp -r $m/roberta-mask "$tmp/lower"
+chmod -R u+w "$tmp/lower"
+sed 's/<mask>/<MASK>/g' $m/roberta-mask/tokenizer.json >"$tmp/lower/tokenizer.json"
+run 0 embed -m "$tmp/lower" --json "the <MASK> bell"
+cp "$tmp/out" "$tmp/one"
+run 0 embed -m "$tmp/lower" --json "The <MASK> BELL"
+cmp -s "$tmp/one" "$tmp/out" && bad 'embed: case counts' || ok
+echo '{"do_lower_case": true}' >"$tmp/lower/sentence_bert_config.json"
+run 0 embed -m "$tmp/lower" --json "The <MASK> BELL"
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed: do_lower_case'
 
 # segments are told where the class of the tokenizer tells them: those named for BERT and its like
 cp -r $m/bert-label "$tmp/segments"

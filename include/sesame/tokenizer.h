@@ -13,6 +13,9 @@ typedef struct ses_tokens ses_tokens;
 /* A model folder, a tokenizer.json, a SentencePiece .model or a vocab.txt. In a folder tokenizer.json
  * wins. */
 ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e);
+/* With `lower` a text is put in lower case before all else, special tokens in it apart: do_lower_case of
+ * sentence encoders. */
+ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e);
 ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n,
                                        ses_err *e); /* the text of a tokenizer.json */
 void ses_tokenizer_free(ses_tokenizer *t);

@@ -59,13 +59,13 @@ static bool open_model(ses_pipeline *p, ses_err *e)
 static bool open_tokenizer(ses_pipeline *p, ses_err *e)
 {
     bool adapter = ses_model_is_adapter(p->dir);
-    p->tokenizer = ses_tokenizer_open(p->dir, adapter ? NULL : e);
+    p->tokenizer = ses_tokenizer_open_lower(p->dir, p->lower, adapter ? NULL : e);
     if (p->tokenizer || !adapter) return p->tokenizer != NULL;
     char *dir = ses_model_base_dir(p->dir, p->base, e);
     if (!dir) return false;
     ses_free(p->dir);
     p->dir = dir;
-    p->tokenizer = ses_tokenizer_open(p->dir, e);
+    p->tokenizer = ses_tokenizer_open_lower(p->dir, p->lower, e);
     return p->tokenizer != NULL;
 }
 

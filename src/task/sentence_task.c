@@ -1,8 +1,6 @@
 #include "sentence_task.h"
 
 #include "base/alloc.h"
-#include "base/unicode.h"
-#include "base/utf8.h"
 
 bool ses_encoder_load(ses_pipeline *p, ses_err *e)
 {
@@ -17,6 +15,7 @@ bool ses_encoder_load(ses_pipeline *p, ses_err *e)
     my->sentence = ses_sentence_open(p->dir, p->dev, &o, e);
     if (!my->sentence) return false;
     p->borrowed = true;
+    p->lower = ses_sentence_lower_case(my->sentence);
     p->model = ses_sentence_model(my->sentence);
     ses_free(p->dir); /* the tokenizer may lie in a folder of its own */
     p->dir = ses_strdup(ses_sentence_dir(my->sentence), e);
@@ -27,7 +26,8 @@ bool ses_encoder_load(ses_pipeline *p, ses_err *e)
 static bool count_prompt(ses_pipeline *p, ses_encoder *my, ses_err *e)
 {
     if (!my->prompt.n || ses_sentence_pools_prompt(my->sentence)) return true;
-    if (!ses_encode(p->tokens, &(ses_input){ .text = my->prompt }, NULL, e)) return false;
+    ses_encode_options o = { .truncation = SES_LONGEST_FIRST, .max_length = p->limit };
+    if (!ses_encode(p->tokens, &(ses_input){ .text = my->prompt }, &o, e)) return false;
     const ses_encoding *x = ses_tokens_result(p->tokens);
     my->prompt_tokens = (int32_t)x->n - (x->n && x->special[x->n - 1]);
     return true;
@@ -71,21 +71,6 @@ bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want,
     return my->output.tensor != NULL;
 }
 
-/* Without white space at its ends, as sentence-transformers reads texts. */
-ses_string ses_stripped(ses_string s)
-{
-    uint32_t c;
-    for (size_t k; s.n && (k = ses_utf8_next(s.p, &c), ses_cp_is(c, SES_CP_SPACE)); s.n -= k) s.p += k;
-    while (s.n) {
-        size_t k = s.n - 1;
-        while (k && ((unsigned char)s.p[k] & 0xC0) == 0x80) k--;
-        ses_utf8_next(s.p + k, &c);
-        if (!ses_cp_is(c, SES_CP_SPACE)) break;
-        s.n = k;
-    }
-    return s;
-}
-
 ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *e)
 {
     const ses_encoder *my = p->self;
@@ -97,9 +82,7 @@ ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *
         s[my->prompt.n + text.n] = 0;
         text = (ses_string){ s, my->prompt.n + text.n };
     }
-    text = ses_stripped(text);
-    if (ses_sentence_lower_case(my->sentence)) text = ses_job_lower(j, text, e);
-    return text.p ? ses_job_encode(p, j, &(ses_input){ .text = text }, SES_LONGEST_FIRST, e) : NULL;
+    return ses_job_encode(p, j, &(ses_input){ .text = text }, SES_LONGEST_FIRST, e);
 }
 
 ses_taken ses_encoder_vector(ses_pipeline *p, const ses_seq *q, ses_err *e)

@@ -59,7 +59,6 @@ void ses_encoder_close(ses_pipeline *p);
 bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want, ses_outputs *out,
                       ses_err *e);
 
-ses_string ses_stripped(ses_string s); /* without blanks at its ends, as the reference reads texts */
 ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *e); /* a text's sequence */
 ses_taken ses_encoder_vector(ses_pipeline *p, const ses_seq *q, ses_err *e); /* of the one being taken */
 

@@ -192,6 +192,7 @@ struct ses_pipeline {
     bool own_args;
     ses_want want; /* a task's open may ask for more than logits */
     bool borrowed; /* the model is not freed with the pipeline */
+    bool lower;    /* texts are put in lower case; set by a task's load */
     bool uncut;    /* texts are read whole or not at all: `limit` has no effect */
     int64_t most;  /* tokens the model can take */
     int64_t limit; /* tokens it is given at once; at most `most` */

@@ -87,6 +87,16 @@ void ses_predicted_free(ses_predicted *p)
 
 /* ---- the tuner ---- */
 
+static bool open_tokenizer(ses_tuner *t, bool lower, ses_err *e)
+{
+    ses_tokens_free(t->tokens);
+    ses_tokenizer_free(t->tokenizer);
+    t->tokens = NULL;
+    t->tokenizer = ses_tokenizer_open_lower(t->home, lower, e);
+    if (t->tokenizer) t->tokens = ses_tokens_new(t->tokenizer, e);
+    return t->tokens != NULL;
+}
+
 ses_tuner *ses_tuner_new(const ses_tune_options *o, const char *tokenizer, const char *model_type,
                          ses_device *dev, ses_err *e)
 {
@@ -94,9 +104,10 @@ ses_tuner *ses_tuner_new(const ses_tune_options *o, const char *tokenizer, const
     if (!t) return NULL;
     t->o = *o;
     t->dev = dev;
-    t->tokenizer = ses_tokenizer_open(tokenizer, e);
-    t->tokens = t->tokenizer ? ses_tokens_new(t->tokenizer, e) : NULL;
-    if (t->tokens && ses_facts_read(&t->facts, tokenizer, model_type, t->tokenizer, e)) return t;
+    t->home = ses_arena_strndup(&t->mem, tokenizer, strlen(tokenizer), e);
+    if (t->home && open_tokenizer(t, false, e) &&
+        ses_facts_read(&t->facts, tokenizer, model_type, t->tokenizer, e))
+        return t;
     ses_tuner_free(t);
     return NULL;
 }
@@ -233,6 +244,7 @@ static bool open_model(ses_tuner *t, const char *dir, bool train, uint64_t seed,
     if (!t->o.kind->head) {
         t->sentence = ses_sentence_open(dir, t->dev, &s, e);
         t->model = t->sentence ? ses_sentence_model(t->sentence) : NULL;
+        if (t->model && ses_sentence_lower_case(t->sentence) && !open_tokenizer(t, true, e)) return false;
     } else
         t->model = dir ? ses_model_open(dir, t->dev, &o, e) : ses_model_new(config, t->dev, &o, e);
     return t->model != NULL;

@@ -74,6 +74,7 @@ typedef struct ses_tuner {
     ses_tune_options o;
     ses_device *dev;
     ses_tokenizer *tokenizer;
+    const char *home; /* its path */
     ses_tokens *tokens;
     ses_facts facts;
     ses_json_doc *config;

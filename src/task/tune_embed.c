@@ -6,7 +6,6 @@
 #include "op/op.h"
 #include "sentence_task.h"
 #include "train/similarity.h"
-#include "train/words.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,23 +20,15 @@ static int64_t group(const ses_tuner *t, const ses_examples *rows)
     return 2 + (tuples(rows) ? (int64_t)ses_examples_at(rows, 0)->n_parts : 0);
 }
 
-/* As the sentence-transformers library reads a text: without blanks at its ends, perhaps in lower case. */
 static bool add_text(ses_tuner *t, const ses_field *text, int32_t row, ses_real value, ses_tune_set *s,
                      bool *cut, ses_err *e)
 {
-    ses_buf low = { 0 };
-    ses_string x = ses_stripped((ses_string){ text->s, text->n });
-    if (ses_sentence_lower_case(t->sentence)) {
-        ses_lower_append(&low, x.p, x.n);
-        if (!ses_buf_ok(&low, e)) return false;
-        x = (ses_string){ low.data ? low.data : "", low.len };
-    }
+    ses_string x = { text->s, text->n };
     ses_encode_options o = { .truncation = SES_LONGEST_FIRST, .max_length = t->limit };
     bool ok = ses_encode(t->tokens, &(ses_input){ .text = x }, &o, e) &&
               ses_tuner_add(t, s, row, ses_tokens_result(t->tokens), &(ses_sequence){ .values = &value },
                             NULL, NULL, e);
     *cut |= ok && ses_tokens_overflows(t->tokens) > 0;
-    ses_buf_free(&low);
     return ok;
 }
 

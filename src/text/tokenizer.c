@@ -134,6 +134,22 @@ static bool open_stages(ses_tokenizer *t, const ses_json *root, ses_err *e)
     return true;
 }
 
+/* Texts in lower case before the file's normalizers, unless one of those does it. Saved is what the file
+ * says. */
+static bool lower_first(ses_tokenizer *t, ses_err *e)
+{
+    ses_steps *norm = &t->steps[SES_NORMALIZER];
+    for (size_t i = 0; i < norm->n; i++)
+        if (norm->step[i].stage == &ses_stage_norm_lowercase) return true;
+    ses_step *step = ses_arena_array(&t->mem, norm->n + 1, sizeof *step, e);
+    if (!step) return false;
+    step[0].stage = &ses_stage_norm_lowercase;
+    step[0].self = step[0].stage->open(NULL, &t->mem, e);
+    if (norm->n) memcpy(step + 1, norm->step, norm->n * sizeof *step);
+    *norm = (ses_steps){ step, norm->n + 1 };
+    return step[0].self != NULL;
+}
+
 static const ses_slot plain[] = { { .kind = SES_SLOT_A, .id = -1 },
                                   { .kind = SES_SLOT_B, .id = -1, .type = 1 } };
 
@@ -202,7 +218,7 @@ static bool choose_fast(ses_tokenizer *t, ses_err *e)
     return true;
 }
 
-static ses_tokenizer *from_value(const ses_json *root, ses_err *e)
+static ses_tokenizer *from_value(const ses_json *root, bool lower, ses_err *e)
 {
     ses_tokenizer *t = ses_alloc(sizeof *t, e);
     if (!t) return NULL;
@@ -216,7 +232,7 @@ static ses_tokenizer *from_value(const ses_json *root, ses_err *e)
         ses_fail(e, SES_EUNSUPPORTED, "version \"%s\", expected \"1.0\"", ses_quoted_of(version, n).s);
         goto fail;
     }
-    if (!open_stages(t, root, e)) goto fail;
+    if (!open_stages(t, root, e) || (lower && !lower_first(t, e))) goto fail;
     if (!read_truncation(&t->stored, ses_json_get(root, "truncation"), e)) {
         ses_wrap(e, "truncation");
         goto fail;
@@ -238,19 +254,24 @@ fail:
     return NULL;
 }
 
-ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n, ses_err *e)
+static ses_tokenizer *from_text(const char *text, size_t n, bool lower, ses_err *e)
 {
     ses_json_doc *doc = ses_json_parse(text, n, e);
-    ses_tokenizer *t = doc ? from_value(ses_json_root(doc), e) : NULL;
+    ses_tokenizer *t = doc ? from_value(ses_json_root(doc), lower, e) : NULL;
     ses_json_free(doc);
     return t;
 }
 
-static ses_tokenizer *open_path(const char *path, bool exact, ses_err *e)
+ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n, ses_err *e)
+{
+    return from_text(text, n, false, e);
+}
+
+static ses_tokenizer *open_path(const char *path, bool exact, bool lower, ses_err *e)
 {
     size_t n;
     char *text = ses_tokenizer_text(path, exact, &n, e);
-    ses_tokenizer *t = text ? ses_tokenizer_from_json(text, n, e) : NULL;
+    ses_tokenizer *t = text ? from_text(text, n, lower, e) : NULL;
     if (text && !t) {
         char *in = ses_path_is_dir(path) ? ses_path_join(path, "tokenizer.json", NULL) : NULL;
         ses_wrap(e, "%s", in && ses_path_exists(in) ? in : path);
@@ -260,11 +281,16 @@ static ses_tokenizer *open_path(const char *path, bool exact, ses_err *e)
     return t;
 }
 
-ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e) { return open_path(path, true, e); }
+ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e) { return open_path(path, true, false, e); }
+
+ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e)
+{
+    return open_path(path, true, lower, e);
+}
 
 bool ses_tokenizer_convert(const char *path, const char *out, bool overwrite, ses_err *e)
 {
-    ses_tokenizer *t = open_path(path, false, e);
+    ses_tokenizer *t = open_path(path, false, false, e);
     bool ok = t && ses_tokenizer_save(t, out, overwrite, e);
     ses_tokenizer_free(t);
     return ok;
