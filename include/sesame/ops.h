@@ -8,7 +8,8 @@
 /* Attention over ragged sequences: what goes in. Sequence i attends within itself only. */
 typedef struct ses_attention_inputs {
     ses_tensor *q, *k, *v;   /* [tokens, heads * D]; or all in q, k and v NULL: see layout. Of such a
-                                q the queries alone are read where k and v are given */
+                                q the queries alone are read where k and v are given. v alone NULL: k has
+                                keys | values */
     ses_tensor *cu_q, *cu_k; /* ints: offsets of queries and of keys */
     ses_tensor *len_k;       /* ints, or NULL: keys of each sequence when cu_k leaves room between */
     ses_tensor *dist;        /* [2 max_k - 1, heads], or NULL: added by distance, key - query + max_k - 1 */

@@ -224,7 +224,8 @@ static void step(void *ctx, int64_t call)
     wait_for(s->dev, out.loss);
 }
 
-/* Multiply-adds of linear layers and attention, twice; backward is two more of each product. */
+/* Multiply-adds of linear layers and attention, twice; backward is two more of each product. Where masked
+ * tokens are learned, the last layer asks for those alone. */
 static double flops(const size *z, const load *l, bool train)
 {
     double T = (double)lay_out(l, NULL), C = (double)z->hidden, L = (double)z->layers, pairs = 0;
@@ -232,8 +233,10 @@ static double flops(const size *z, const load *l, bool train)
         double len = (double)(l->lengths ? l->lengths[i] : l->len);
         pairs += len * len;
     }
-    double linear = 2 * T * L * (4 * C * C + 2 * C * 4 * C), attention = 4 * pairs * C * L;
-    double rows = z->causal ? T : ceil(T / EVERY);
+    double rows = z->causal ? T : ceil(T / EVERY), kept = train ? rows : T, all = 12 * C * C,
+           keys = 2 * C * C;
+    double linear = 2 * (T * (L - 1) * all + T * keys + kept * (all - keys));
+    double attention = 4 * pairs * C * (L - 1 + kept / T);
     double dense = z->causal ? 0 : C * C; /* before the vocabulary, or the pooler */
     double head = train ? 2 * rows * (dense + C * (double)vocab_of(z)) : 2 * (double)l->seqs * dense;
     return (train ? 3 : 1) * (linear + attention + head);

@@ -41,7 +41,7 @@ static head head_of(const ses_attn *a, ses_attn_part part, double *scratch)
     double odd = 0;
     for (int64_t j = 0; j < keys; j++) {
         int64_t t = part.k0 + j, all = a->cu_k[a->seqs];
-        bool come = a->q8.q;
+        bool come = a->k8.q;
         h.k_scale[j] =
             come ? given(h.k + j * dim, a->k8, a, all, t, part.head)
                  : rounded(h.k + j * dim, a->k + t * a->k_row + part.head * ses_attn_head(a->k_head, a), dim);
@@ -103,5 +103,5 @@ void ses_k_attention8_ref(ses_exec *x, const ses_attn *a, bool plain)
     ses_parallel(x->pool, a->seqs * a->heads, chunk, &copy);
     one.seqs = 1;
     for (int64_t s = 0; s < a->seqs; s++, one.cu_q++, one.cu_k++, one.len_k += one.len_k ? 1 : 0)
-        if (!ses_attn8_takes(ses_attn_keys(a, s)) && !a->q8.q) ses_k_attention_ref(x, &one);
+        if (!ses_attn8_takes(ses_attn_keys(a, s)) && !a->k8.q) ses_k_attention_ref(x, &one);
 }

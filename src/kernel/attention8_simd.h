@@ -107,7 +107,7 @@ static void pack_keys(const narrow *f)
         int64_t there = tile_min(VF_LANES, f->part.len_k - j);
         int64_t first = j / TILE_COLS * TILE_COLS, width = panel_width(f->width, first);
         int8_t *panel = f->keys + first * 4 * f->quads + 4 * (j - first);
-        vf most = a->q8.q ? lay_given_keys(f, panel, width, j, there) : lay_keys(f, panel, width, j, there);
+        vf most = a->k8.q ? lay_given_keys(f, panel, width, j, there) : lay_keys(f, panel, width, j, there);
         vf_store(f->k_scale + j, vf_mul(most, unit));
         vf_store(f->shut + j, vf_until(vf_zero(), vf_set1(-INFINITY), there));
         vi_store(f->excess + j, excess_of(panel, width, f->quads));
@@ -164,7 +164,7 @@ VF_INLINE void pack_pair(const narrow *f, const float *x, const uint8_t *q, cons
 static void pack_values(narrow *f)
 {
     const ses_attn *a = f->a;
-    bool come = a->q8.q;
+    bool come = a->k8.q;
     for (int64_t j = 0; j < f->width; j += VF_LANES) {
         int64_t there = tile_min(VF_LANES, f->part.len_k - j), t = f->part.k0 + j;
         const float *v = come ? NULL : a->v + t * a->v_row + f->part.head * ses_attn_head(a->v_head, a);
@@ -314,7 +314,7 @@ static void narrow_chunk(void *ctx, int64_t index, void *scratch)
     int64_t blocks = (b->a->max_q + QUERIES - 1) / QUERIES, pairs = (blocks + 1) / 2;
     int64_t head = index / pairs, block = index % pairs * 2;
     ses_attn_part part = ses_attn_part_of(b->a, head);
-    if (!ses_attn8_takes(part.len_k) && !b->a->q8.q) {
+    if (!ses_attn8_takes(part.len_k) && !b->a->k8.q) {
         for (int64_t i = block; i < tile_min(block + 2, blocks); i++)
             forward_chunk(b->a, head * blocks + i, scratch);
         return;

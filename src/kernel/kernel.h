@@ -96,9 +96,9 @@ typedef struct ses_attn {
     const ses_real *q, *k, *v;
     int64_t q_row, k_row, v_row;
     int64_t q_head, k_head, v_head; /* 0: dim */
-    ses_rows8 q8, k8, v8;           /* q8.q not NULL, for attention8 alone: in place of q, k and v their
-                                       multiples, as gemm8 leaves them for parts of dim columns */
-    ses_real *out;                  /* heads side by side, dim apart */
+    ses_rows8 q8, k8, v8; /* q8.q, or k8.q and v8.q, not NULL, for attention8 alone: in place of q, or
+                             k and v, their multiples, as gemm8 leaves them for parts of dim columns */
+    ses_real *out;        /* heads side by side, dim apart */
     int64_t out_row;
     ses_real *lse;   /* NULL, or [heads][queries]: log of each row's sum of exponentials */
     ses_real *probs; /* NULL, or sequence after sequence [heads][len_q][len_k] */

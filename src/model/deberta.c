@@ -259,8 +259,10 @@ static void project(const ses_stack *k, ses_pass *p, const ses_common *all, ses_
 }
 
 /* norm(y + act(conv(x))), conv over neighbors: a product for each of them. */
-static ses_tensor *convolve(const own *o, ses_pass *p, const ses_common *all, ses_tensor *x, ses_tensor *y)
+static ses_tensor *convolve(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x,
+                            ses_tensor *y)
 {
+    const own *o = k->own;
     ses_tape *t = p->tape;
     int64_t C = p->c->hidden, width = p->c->conv;
     ses_tensor *w = ses_reshape(t, o->conv, SES_DIM(C * C, width)), *sum = NULL;
@@ -271,14 +273,14 @@ static ses_tensor *convolve(const own *o, ses_pass *p, const ses_common *all, se
         sum = sum ? ses_add(t, sum, part) : part;
     }
     sum = ses_activate(t, ses_dropout(t, sum, p->c->drop), p->c->conv_act);
-    return ses_norm_run(t, o->conv_norm, sum, y, p->c->norm_eps);
+    return ses_norm_run(t, o->conv_norm, ses_layer_kept(k, p, all, sum, 0), y, p->c->norm_eps);
 }
 
 static ses_tensor *layer(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
 {
     const own *o = k->own;
     ses_tensor *y = ses_layer_run(k, p, all, x, i);
-    return i == 0 && o->conv ? convolve(o, p, all, x, y) : y;
+    return i == 0 && o->conv ? convolve(k, p, all, x, y) : y;
 }
 
 static const ses_ways ways = { .add = add, .begin = begin, .project = project, .layer = layer };

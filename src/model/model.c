@@ -184,9 +184,12 @@ static ses_state run_stacks(const ses_model *m, ses_pass *p)
 {
     ses_state at = { .seqs = &p->in };
     int64_t depth = m->stack[has_decoder(m)].depth;
+    size_t n;
+    const ses_head_use *use = uses(m, &n);
     if (m->mix.weight)
         p->layer =
             ses_tape_host(p->tape, (size_t)(m->stack[0].depth + m->stack[1].depth) + 1, sizeof *p->layer);
+    ses_kept_choose(p, has_decoder(m) ? &p->target : &p->in, use, n);
     if (p->batch->ids)
         at.x = ses_stack_run(&m->stack[0], p, &p->in, NULL); /* else a cache has what it said */
     if (p->batch->target_places) at.seqs = &p->target;
@@ -196,7 +199,7 @@ static ses_state run_stacks(const ses_model *m, ses_pass *p)
     }
     if (p->layer) at.x = ses_mix_run(&m->mix, p->tape, p->layer, depth + 1);
     if (m->c.pooler) {
-        ses_tensor *first = ses_pool_rows(p->tape, at.x, at.seqs->cu, SES_POOL_FIRST);
+        ses_tensor *first = ses_summary_first(p, &at);
         at.pooled = m->pooler.w ? ses_dense_run(p->tape, m->pooler, first, m->c.pooler_act) : first;
     }
     return at;

@@ -14,7 +14,12 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
     for (int64_t s = 0; rows && kept && s < at->seqs->seqs; s++)
         for (int32_t t = cu[s]; t + 1 < cu[s + 1]; t++)
             if (labels[t + 1] != SES_IGNORE) rows[n] = t, kept[n++] = labels[t + 1];
-    ses_pass_loss(p, ses_lm_loss(h, p, at->x, rows, kept, n));
+    ses_pass_loss(p, ses_lm_loss(h, p, at, rows, kept, n));
+}
+
+static void reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t *read)
+{
+    ses_lm_reads(use, p, q, 1, read);
 }
 
 const ses_head ses_head_causal_lm = { .name = "causal-lm",
@@ -26,4 +31,5 @@ const ses_head ses_head_causal_lm = { .name = "causal-lm",
                                       .axis = SES_LABEL_PER_TOKEN,
                                       .classes = classes,
                                       .add = ses_lm_add,
-                                      .run = run };
+                                      .run = run,
+                                      .reads = reads };

@@ -37,4 +37,5 @@ const ses_head ses_head_choice = { .name = "choice",
                                    .axis = SES_LABEL_PER_QUESTION,
                                    .classes = classes,
                                    .add = add,
-                                   .run = run };
+                                   .run = run,
+                                   .reads = ses_summary_reads };

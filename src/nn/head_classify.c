@@ -48,4 +48,5 @@ const ses_head ses_head_classify = { .name = "classify",
                                      .axis = SES_LABEL_PER_SEQUENCE,
                                      .classes = classes,
                                      .add = add,
-                                     .run = run };
+                                     .run = run,
+                                     .reads = ses_summary_reads };

@@ -16,7 +16,12 @@ static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, 
     int32_t *kept = ses_tape_host(p->tape, (size_t)T, sizeof *kept);
     for (int64_t t = 0; rows && kept && t < T; t++)
         if (labels[t] != SES_IGNORE) rows[n] = (int32_t)t, kept[n++] = labels[t];
-    ses_pass_loss(p, ses_lm_loss(h, p, at->x, rows, kept, n));
+    ses_pass_loss(p, ses_lm_loss(h, p, at, rows, kept, n));
+}
+
+static void reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t *read)
+{
+    ses_lm_reads(use, p, q, 0, read);
 }
 
 const ses_head ses_head_masked_lm = { .name = "masked-lm",
@@ -26,7 +31,8 @@ const ses_head ses_head_masked_lm = { .name = "masked-lm",
                                       .axis = SES_LABEL_PER_TOKEN,
                                       .classes = classes,
                                       .add = ses_lm_add,
-                                      .run = run };
+                                      .run = run,
+                                      .reads = reads };
 const ses_head ses_head_target_lm = { .name = "conditional-generation",
                                       .pretrained = true,
                                       .peft = "SEQ_2_SEQ_LM",
@@ -35,4 +41,5 @@ const ses_head ses_head_target_lm = { .name = "conditional-generation",
                                       .axis = SES_LABEL_PER_TARGET,
                                       .classes = classes,
                                       .add = ses_lm_add,
-                                      .run = run };
+                                      .run = run,
+                                      .reads = reads };

@@ -45,11 +45,13 @@ const ses_head ses_head_next_sentence = { .name = "next-sentence",
                                           .axis = SES_LABEL_PER_SEQUENCE,
                                           .classes = classes,
                                           .add = add_next,
-                                          .run = run_next };
+                                          .run = run_next,
+                                          .reads = ses_summary_reads };
 const ses_head ses_head_sentence_order = { .name = "sentence-order",
                                            .pretrained = true,
                                            .does = "tells whether two sentences are in order",
                                            .axis = SES_LABEL_PER_SEQUENCE,
                                            .classes = classes,
                                            .add = add_order,
-                                           .run = run_order };
+                                           .run = run_order,
+                                           .reads = ses_summary_reads };

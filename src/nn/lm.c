@@ -59,22 +59,38 @@ void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_pass *
                 ses_tape_fail(p->tape, SES_EARG, "row %d of %lld is asked for", (int)want->rows[i],
                               (long long)at->seqs->tokens);
         if (!want->n_rows || !ses_tape_ok(p->tape, NULL)) return;
-        x = ses_take(p->tape, x, ses_tape_ints(p->tape, want->rows, want->n_rows));
+        x = ses_state_take(p, at, want->rows, want->n_rows);
         axis = SES_PER_ROW;
     }
     ses_pass_output(p, axis, ses_lm_logits(h, p, x), "%s", use->output);
 }
 
-ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows, int32_t *label,
-                        int64_t n)
+void ses_lm_reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t ahead, int32_t *read)
+{
+    const ses_want *want = p->want;
+    const int32_t *labels = ses_head_labels(use, p->batch);
+    int64_t labelled = 0;
+    for (int64_t i = 0; want->logits && i < (want->rows ? want->n_rows : q->tokens); i++) {
+        int64_t t = want->rows ? want->rows[i] : i;
+        if (t >= 0 && t < q->tokens) read[t] = 1; /* others are refused later */
+    }
+    for (int64_t s = 0; labels && s < q->seqs; s++)
+        for (int32_t t = q->host_cu[s]; t + ahead < q->host_cu[s + 1]; t++)
+            if (labels[t + ahead] != SES_IGNORE) read[t] = 1, labelled++;
+    if (labels && !labelled) read[0] = 1; /* see ses_lm_loss */
+}
+
+ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, const ses_state *at, int32_t *token,
+                        int32_t *label, int64_t n)
 {
     ses_tape *t = p->tape;
-    if (!rows || !label) return NULL;
-    if (!n) label[n++] = SES_IGNORE; /* nothing is labelled: one ignored row keeps the loss a number */
-    if (p->c->clusters)
-        return ses_clusters_loss(&h->clusters, p, ses_take(t, x, ses_tape_ints(t, rows, n)), label, n);
-    ses_tensor *y = transform(h, p, ses_take(t, x, ses_tape_ints(t, rows, n))),
-               *labels = ses_tape_ints(t, label, n);
+    if (!token || !label) return NULL;
+    if (!n)
+        token[n] = 0, label[n++] = SES_IGNORE; /* nothing is labelled: one ignored row keeps the loss a
+                                                      number */
+    ses_tensor *x = ses_state_take(p, at, token, n);
+    if (p->c->clusters) return ses_clusters_loss(&h->clusters, p, x, label, n);
+    ses_tensor *y = transform(h, p, x), *labels = ses_tape_ints(t, label, n);
     if (h->rest) return ses_cross_entropy(t, project(h, t, y), labels);
     return ses_linear_cross_entropy(t, y, h->out.w, h->out.b, labels);
 }

@@ -69,6 +69,14 @@ typedef enum {
     SES_SIGHT_MIXED /* all see a sequence's beginning */
 } ses_sight;
 
+/* The rows of a last hidden state that heads read: see kept.c. */
+typedef struct ses_kept {
+    ses_seqs seqs;    /* these tokens alone: how many, cu, the longest; seqs.tokens 0: all rows are kept */
+    bool target;      /* they are of p->target, else of p->in */
+    int32_t *place;   /* host, [tokens]: 1 + its row among those kept; 0: it is not */
+    ses_tensor *rows; /* [seqs.tokens], rising */
+} ses_kept;
+
 /* One forward pass: the batch on the device, what is wanted, what came out so far. */
 typedef struct ses_pass {
     ses_tape *tape;
@@ -85,6 +93,7 @@ typedef struct ses_pass {
     ses_tensor *loss;
     const int32_t *mem_cu; /* of what a next batch remembers */
     ses_tensor **layer;    /* NULL, or [depth + 1]: hidden states of the stack that ran last, for a mix */
+    ses_kept kept;
 } ses_pass;
 
 void ses_pass_begin(ses_pass *p, size_t outputs); /* tape, c, batch and want are set; uploads the batch */
@@ -147,13 +156,16 @@ bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
 void ses_stack_free(ses_stack *k);
 bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c,
                        ses_err *e); /* tables not in the file */
-/* The last hidden state [T, C]; memory: the encoder's, with its sequences in p->in, or NULL. */
+/* The last hidden state [T, C], or its rows in p->kept; memory: the encoder's, with its sequences in p->in,
+ * or NULL. */
 ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs, ses_tensor *memory);
 
 /* For ways: what is done without them. */
 bool ses_stack_add_usual(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
 ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i);
 ses_tensor *ses_layer_end(const ses_layer *l, ses_pass *p, ses_tensor *x); /* from its attention on */
+/* What goes on of x behind the attention of layer i: of the last layer the rows that are kept. */
+ses_tensor *ses_layer_kept(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i);
 /* Self-attention of layer i over what was projected: [T, heads * D]. */
 ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_attention_inputs in,
                            int64_t reach, int i);
@@ -213,9 +225,17 @@ typedef struct ses_head_use { /* a head in a model's class */
 
 /* What a head is given: the last hidden state and the sequences it belongs to, the pooled first tokens. */
 typedef struct ses_state {
-    ses_tensor *x, *pooled;
+    ses_tensor *x, *pooled; /* x: [T, C], or its rows in p->kept */
     const ses_seqs *seqs;
 } ses_state;
+
+/* Sets p->kept, of what the heads look at. */
+void ses_kept_choose(ses_pass *p, const ses_seqs *q, const ses_head_use *use, size_t n);
+bool ses_kept_of(const ses_pass *p, const ses_seqs *q); /* some of q's rows are not kept */
+ses_tensor *ses_kept_rows(ses_pass *p, const ses_seqs *q,
+                          ses_tensor *x); /* of q's x; or x, if it has no more */
+/* The last hidden states of these tokens, [n, C]. */
+ses_tensor *ses_state_take(ses_pass *p, const ses_state *at, const int32_t *token, int64_t n);
 
 typedef enum {
     SES_LABEL_PER_TOKEN,
@@ -236,6 +256,9 @@ typedef struct ses_head {
     int64_t (*classes)(const ses_config *c); /* how many values a label has; 0: positions of a sequence */
     void (*add)(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token);
     void (*run)(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at);
+    /* Sets read[t] of each token of q whose last hidden state `run` will ask ses_state_take for, the pooled
+     * ones' too; NULL: it reads all of them. */
+    void (*reads)(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t *read);
 } ses_head;
 
 #define SES_HEAD(name) extern const ses_head ses_head_##name;
@@ -251,8 +274,11 @@ void ses_head_in_add(ses_head_params *h, ses_store *s, const ses_config *c, cons
 ses_tensor *ses_head_in(const ses_head_params *h, ses_pass *p, ses_tensor *x);
 /* A head of Sesame's own, where the config asks for one: h->out on whatever stands before it. */
 void ses_own_head_add(ses_head_params *h, ses_store *s, const ses_config *c);
+bool ses_own_recurrent(const ses_config *c); /* it reads all tokens, not one that stands for them */
 ses_tensor *ses_own_head_run(const ses_head_params *h, ses_pass *p, const ses_state *at, bool per_token);
-ses_tensor *ses_summary_pick(ses_pass *p, const ses_state *at); /* [B, C]: what stands for each sequence */
+ses_tensor *ses_summary_pick(ses_pass *p, const ses_state *at);  /* [B, C]: what stands for each sequence */
+ses_tensor *ses_summary_first(ses_pass *p, const ses_state *at); /* [B, C]: the first tokens */
+void ses_summary_reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t *read);
 void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name);
 ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at); /* [B, C] */
 
@@ -262,8 +288,11 @@ ses_tensor *ses_lm_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x);
 /* Logits as an output, where they are wanted: of all rows, or of those asked for. */
 void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_axis axis,
                    const ses_state *at);
-/* Cross entropy of rows[i] against label[i]; host arrays on the tape. */
-ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, ses_tensor *x, int32_t *rows, int32_t *label,
-                        int64_t n);
+/* Cross entropy of token[i] against label[i]; host arrays on the tape. */
+ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, const ses_state *at, int32_t *token,
+                        int32_t *label, int64_t n);
+/* The tokens these two read: those asked for, and those with a label, which stands `ahead` places on. */
+void ses_lm_reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t ahead,
+                  int32_t *read);
 
 #endif

@@ -7,7 +7,7 @@
 /* Gates beside each other: of an LSTM input, forget, cell, output; of a GRU reset, update, new. */
 static int64_t gates(const ses_config *c) { return c->own_head == SES_OWN_LSTM ? 4 : 3; }
 
-static bool recurrent(const ses_config *c) { return c->own_head >= SES_OWN_LSTM; }
+bool ses_own_recurrent(const ses_config *c) { return c->own_head >= SES_OWN_LSTM; }
 
 static ses_tensor *add(ses_store *s, const char *what, int layer, const char *way,
                        const int64_t dim[SES_MAX_DIM])
@@ -32,7 +32,7 @@ void ses_own_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
     int64_t width = ses_head_width(c);
     for (int i = 0; i < (int)c->own_layers; i++) {
         int64_t size = c->own_size[i];
-        if (recurrent(c)) {
+        if (ses_own_recurrent(c)) {
             h->rnn[i][0] = recurrent_add(s, c, i, width, "");
             h->rnn[i][1] = recurrent_add(s, c, i, width, "_reverse");
             width = 2 * size;
@@ -73,11 +73,12 @@ ses_tensor *ses_own_head_run(const ses_head_params *h, ses_pass *p, const ses_st
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
     double drop = ses_head_drop(c);
-    ses_tensor *x = per_token || recurrent(c) ? at->x : ses_summary_pick(p, at);
+    ses_tensor *x = per_token || ses_own_recurrent(c) ? at->x : ses_summary_pick(p, at);
     for (int i = 0; i < (int)c->own_layers && x; i++) {
         x = ses_dropout(t, x, drop);
-        x = recurrent(c) ? both_ways(h->rnn[i], p, x, at->seqs) : ses_dense_run(t, h->own[i], x, c->own_act);
+        x = ses_own_recurrent(c) ? both_ways(h->rnn[i], p, x, at->seqs)
+                                 : ses_dense_run(t, h->own[i], x, c->own_act);
     }
-    if (x && recurrent(c) && !per_token) x = ends(p, x, at->seqs);
+    if (x && ses_own_recurrent(c) && !per_token) x = ends(p, x, at->seqs);
     return x ? ses_dropout(t, x, drop) : NULL;
 }

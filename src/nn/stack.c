@@ -167,15 +167,30 @@ ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *al
     return attend_run(k, p, all->seqs, cached ? &p->past : all->seqs, in, layout, reach, i);
 }
 
-/* The heads of a layer whose attention is products and a softmax, nothing more, and reads what products of
- * 8-bit weights left in as many bits; 0: it is not so. */
+/* Is a layer's attention products and a softmax over all of a sequence, wherever its queries stand, and
+ * nobody looks into it? */
+static bool is_plain(const ses_stack *k, const ses_layer *l, const ses_pass *p, const ses_common *all)
+{
+    return !k->causal && !l->reach && !all->dist && p->sight == SES_SIGHT_MODEL && !p->want->attentions &&
+           !p->want->attention_scores;
+}
+
+/* The heads of a layer whose attention reads what products of 8-bit weights left in as many bits; 0: it does
+ * not. */
 static int64_t narrow_heads(const ses_stack *k, const ses_layer *l, const ses_pass *p, const ses_common *all)
 {
     const ses_config *c = p->c;
     int64_t dim = c->head_size ? c->head_size : c->hidden / k->heads;
-    bool more = k->causal || l->reach || all->dist || p->sight != SES_SIGHT_MODEL || p->want->attentions ||
-                p->want->attention_scores || ses_tape_training(p->tape);
-    return !more && dim <= SES_ATTN8_DIM && all->seqs->longest <= SES_ATTN8_KEYS ? k->heads : 0;
+    bool takes = is_plain(k, l, p, all) && !ses_tape_training(p->tape) && dim <= SES_ATTN8_DIM;
+    return takes && all->seqs->longest <= SES_ATTN8_KEYS ? k->heads : 0;
+}
+
+/* Does the last layer ask for the rows that are kept alone? */
+static bool asks_few(const ses_stack *k, const ses_layer *l, const ses_pass *p, const ses_common *all, int i)
+{
+    bool own = k->ways && k->ways->project;
+    return i + 1 == k->depth && ses_kept_of(p, all->seqs) && is_plain(k, l, p, all) && !k->cross && !own &&
+           p->c->qkv == SES_QKV_APART && p->c->pos != SES_POS_ROTARY;
 }
 
 /* Queries from x, keys and values from `from`; NULL: a cache has them. heads: see narrow_heads. */
@@ -194,20 +209,25 @@ static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const 
                                 l->reach ? c->local_theta : c->theta);
     }
     if (!apart || !from) return;
+    if (!p->batch->cache)
+        in->k = ses_dense_run_side(p->tape, (const ses_dense[]){ a->key, a->value }, 2, from, heads);
+    if (in->k) return;
     in->k = ses_dense_run(p->tape, a->key, from, SES_ACT_NONE);
     in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
 }
 
+/* ask: the rows of x whose queries are wanted. */
 static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_pass *p, const ses_common *all,
-                          ses_tensor *x, int i)
+                          ses_tensor *x, ses_tensor *ask, int i)
 {
     ses_attention_inputs in = { .dist = all->dist };
     in.narrow = l->self.query.w && ses_pack_as(l->self.query.w) == SES_I8;
     if (k->ways && k->ways->project)
         k->ways->project(k, p, all, x, &in, i);
     else
-        project(&l->self, l, p, all, x, x, narrow_heads(k, l, p, all), &in);
-    return ses_attend_run(k, p, all, in, l->reach, i);
+        project(&l->self, l, p, all, ask, x, narrow_heads(k, l, p, all), &in);
+    if (ask == x) return ses_attend_run(k, p, all, in, l->reach, i);
+    return attend_run(k, p, &p->kept.seqs, all->seqs, in, SES_QKV_APART, 0, i);
 }
 
 static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass *p, const ses_common *all,
@@ -306,16 +326,27 @@ static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_
     return &k->layer[group * c->inner + i % c->inner];
 }
 
+ses_tensor *ses_layer_kept(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+{
+    return i + 1 == k->depth ? ses_kept_rows(p, all->seqs, x) : x;
+}
+
 ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
 {
     const ses_config *c = p->c;
     const ses_layer *l = layer_at(k, c, i);
-    ses_tensor *in = before(p, l->self_norm, x);
-    x = after(p, &l->self.out, l->self_norm, attend(k, l, p, all, in, i), c->drop,
-              c->normed_residual ? in : x);
-    if (k->cross)
-        x = after(p, &l->cross.out, l->cross_norm, attend_cross(k, l, p, all, before(p, l->cross_norm, x), i),
-                  c->drop, x);
+    ses_tensor *in = before(p, l->self_norm, x), *rest = c->normed_residual ? in : x, *ask = in;
+    bool same = rest == in;
+    if (!k->cross) rest = ses_layer_kept(k, p, all, rest, i);
+    if (asks_few(k, l, p, all, i)) ask = same ? rest : ses_kept_rows(p, all->seqs, in);
+    ses_tensor *y = attend(k, l, p, all, in, ask, i);
+    if (!k->cross) y = ses_layer_kept(k, p, all, y, i);
+    x = after(p, &l->self.out, l->self_norm, y, c->drop, rest);
+    if (k->cross) {
+        y = attend_cross(k, l, p, all, before(p, l->cross_norm, x), i);
+        y = ses_layer_kept(k, p, all, y, i), x = ses_layer_kept(k, p, all, x, i);
+        x = after(p, &l->cross.out, l->cross_norm, y, c->drop, x);
+    }
     return ses_layer_end(l, p, x);
 }
 
@@ -325,30 +356,30 @@ static ses_tensor *layer_run(const ses_stack *k, ses_pass *p, const ses_common *
 }
 
 /* A layer and all it reads, as long as the tape: the pass itself ends before the way back. */
-typedef struct kept {
+typedef struct repeated {
     const ses_stack *k;
     ses_pass p;
     ses_common all;
     ses_batch batch;
     ses_want want;
     int i;
-} kept;
+} repeated;
 
-static ses_tensor *run_kept(void *ctx, ses_tensor *x)
+static ses_tensor *run_again(void *ctx, ses_tensor *x)
 {
-    kept *l = ctx;
+    repeated *l = ctx;
     return layer_run(l->k, &l->p, &l->all, x, l->i);
 }
 
 static ses_tensor *layer_recompute(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x,
                                    int i)
 {
-    kept *l = ses_tape_host(p->tape, 1, sizeof *l);
+    repeated *l = ses_tape_host(p->tape, 1, sizeof *l);
     if (!l) return NULL;
-    *l = (kept){ k, *p, *all, *p->batch, *p->want, i };
+    *l = (repeated){ k, *p, *all, *p->batch, *p->want, i };
     l->p.batch = &l->batch, l->p.want = &l->want;
     l->all.seqs = all->seqs == &p->target ? &l->p.target : &l->p.in;
-    return ses_recompute(p->tape, run_kept, l, x);
+    return ses_recompute(p->tape, run_again, l, x);
 }
 
 /* All layers, one after the other. */
@@ -378,8 +409,8 @@ static ses_tensor *run_layers(void *ctx, ses_tensor *x)
 typedef struct replay_key {
     const ses_stack *k;
     const ses_config *c;
-    const void *cu, *positions, *dist;
-    int64_t seqs, tokens, longest;
+    const void *cu, *positions, *dist, *rows, *rows_cu;
+    int64_t seqs, tokens, longest, kept, kept_longest;
 } replay_key;
 
 /* Short passes of plain layers take longer to queue than to run; in others kernels follow closer, too. */
@@ -389,14 +420,19 @@ static ses_tensor *replay_layers(layers *l, const ses_seqs *seqs, ses_tensor *x)
     const ses_pass *p = l->p;
     bool plain = !l->k->ways && !l->k->cross && !p->batch->cache && p->sight == SES_SIGHT_MODEL;
     if (!l->lean || !plain || seqs->tokens * p->c->hidden > MOST || !seqs->cu) return run_layers(l, x);
+    const ses_kept *kept = &p->kept;
     replay_key key = { l->k,
                        p->c,
                        seqs->cu->data,
                        seqs->positions ? seqs->positions->data : NULL,
                        l->all->dist ? l->all->dist->data : NULL,
+                       kept->rows ? kept->rows->data : NULL,
+                       kept->rows ? kept->seqs.cu->data : NULL,
                        seqs->seqs,
                        seqs->tokens,
-                       seqs->longest };
+                       seqs->longest,
+                       kept->seqs.tokens,
+                       kept->seqs.longest };
     return ses_replay(p->tape, run_layers, l, x, &key, sizeof key);
 }
 
@@ -413,7 +449,7 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
             t, SES_EUNSUPPORTED,
             "layers of this model cannot be recomputed, as it has its own way of running them: leave out "
             "--recompute");
-    if (ways->run) return ways->run(k, p, seqs);
+    if (ways->run) return ses_kept_rows(p, seqs, ways->run(k, p, seqs));
     ses_common all = { .seqs = seqs,
                        .memory = memory,
                        .dist = ses_attend_dist(k, p, p->batch->cache && k->causal ? &p->past : seqs) };
@@ -422,7 +458,7 @@ ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs,
     ses_tape_mark start = ses_tape_now(t);
     ses_tensor *x = ways->embed ? ways->embed(k, p, seqs) : embed(k, p, seqs);
     if (lean) x = ses_tape_rewind(t, start, x);
-    x = replay_layers(&(layers){ k, p, &all, start, lean, again }, seqs, x);
+    x = ses_kept_rows(p, seqs, replay_layers(&(layers){ k, p, &all, start, lean, again }, seqs, x));
     if (k->final_norm.gain)
         x = ses_dropout(
             t, ses_norm_run(t, k->final_norm, x, NULL, c->final_eps > 0 ? c->final_eps : c->norm_eps),

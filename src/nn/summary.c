@@ -27,12 +27,13 @@ void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, cons
         h->dense = ses_dense_add(s, c->hidden, c->hidden, SES_BIAS, "%s.dense", name);
 }
 
-/* The token of sequence s that stands for it: by the batch's word, the last, the last that is no pad, or the
- * last that ends a text. */
-static int32_t end_of(const ses_pass *p, const ses_seqs *q, int64_t s)
+/* The token of sequence s that stands for it: the first, or by the batch's word, the last, the last that is
+ * no pad, or the last that ends a text. */
+static int32_t place_of(const ses_pass *p, const ses_seqs *q, int64_t s)
 {
     const int32_t *id = p->batch->ids;
     int32_t first = q->host_cu[s], last = q->host_cu[s + 1] - 1, t = last;
+    if (p->c->summary == SES_SUMMARY_FIRST) return first;
     if (p->c->summary == SES_SUMMARY_PLACE && p->batch->choice_places)
         return first + p->batch->choice_places[s];
     if (p->c->summary == SES_SUMMARY_LAST) {
@@ -44,24 +45,28 @@ static int32_t end_of(const ses_pass *p, const ses_seqs *q, int64_t s)
     return t < first ? last : t;
 }
 
-static ses_tensor *ends(ses_pass *p, const ses_state *at)
+static ses_tensor *take(ses_pass *p, const ses_state *at, bool firsts)
 {
-    int32_t *row = ses_tape_host(p->tape, (size_t)at->seqs->seqs, sizeof *row);
-    for (int64_t s = 0; row && s < at->seqs->seqs; s++) row[s] = end_of(p, at->seqs, s);
-    return row ? ses_take(p->tape, at->x, ses_tape_ints(p->tape, row, at->seqs->seqs)) : NULL;
+    const ses_seqs *q = at->seqs;
+    int32_t *token = ses_tape_host(p->tape, (size_t)q->seqs, sizeof *token);
+    for (int64_t s = 0; token && s < q->seqs; s++) token[s] = firsts ? q->host_cu[s] : place_of(p, q, s);
+    return token ? ses_state_take(p, at, token, q->seqs) : NULL;
 }
+
+ses_tensor *ses_summary_first(ses_pass *p, const ses_state *at) { return take(p, at, true); }
 
 ses_tensor *ses_summary_pick(ses_pass *p, const ses_state *at)
 {
-    switch (p->c->summary) {
-    case SES_SUMMARY_FIRST: return ses_pool_rows(p->tape, at->x, at->seqs->cu, SES_POOL_FIRST);
-    case SES_SUMMARY_MEAN: return ses_pool_rows(p->tape, at->x, at->seqs->cu, SES_POOL_MEAN);
-    case SES_SUMMARY_EOS:
-    case SES_SUMMARY_END:
-    case SES_SUMMARY_LAST:
-    case SES_SUMMARY_PLACE: break;
-    }
-    return ends(p, at);
+    if (p->c->summary == SES_SUMMARY_MEAN) return ses_pool_rows(p->tape, at->x, at->seqs->cu, SES_POOL_MEAN);
+    return take(p, at, false);
+}
+
+void ses_summary_reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t *read)
+{
+    (void)use;
+    bool all = !p->c->pooler && (p->c->summary == SES_SUMMARY_MEAN || ses_own_recurrent(p->c));
+    for (int64_t t = 0; all && t < q->tokens; t++) read[t] = 1;
+    for (int64_t s = 0; !all && s < q->seqs; s++) read[p->c->pooler ? q->host_cu[s] : place_of(p, q, s)] = 1;
 }
 
 ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at)

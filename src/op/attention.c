@@ -36,11 +36,21 @@ static void place_shared(const ses_node *n, ses_attn *a, ses_qkv_layout layout, 
     a->q_head = a->k_head = a->v_head = layout == SES_QKV_SIDE ? a->dim : 3 * a->dim;
 }
 
-/* See ses_linear_side. */
-static void place_rounded(ses_attn *a, const ses_tensor *x)
+/* Keys and values of a tensor of their own, one after the other or side by side. */
+static void place_keys(const ses_node *n, ses_attn *a)
 {
-    ses_rows8 *part[] = { &a->q8, &a->k8, &a->v8 };
-    for (int i = 0; i < 3; i++)
+    ses_tensor *const *in = n->in;
+    int64_t C = a->heads * a->dim;
+    bool by_head = attr_of(n)->by_head;
+    a->k = in[K]->f, a->v = in[V] ? in[V]->f : ses_real_at(n, in[K]->f, C);
+    a->k_row = a->v_row = by_head ? a->dim : in[V] ? C : 2 * C;
+    a->k_head = a->v_head = by_head ? ses_rows(in[K]) * a->dim : 0;
+}
+
+/* Parts of x that came rounded: see ses_linear_side. */
+static void place_rounded(const ses_attn *a, const ses_tensor *x, int n, ses_rows8 *const part[])
+{
+    for (int i = 0; i < n; i++)
         *part[i] = ses_rows8_plane(x->rounded, i, ses_rows(x), a->heads, a->heads * a->dim);
 }
 
@@ -61,15 +71,13 @@ static ses_attn arguments(const ses_node *n)
     a.q = in[Q]->f;
     a.q_row = a.k_row = a.v_row = a.out_row = a.heads * a.dim;
     if (in[Q]->rounded)
-        place_rounded(&a, in[Q]);
+        place_rounded(&a, in[Q], 3, (ses_rows8 *const[]){ &a.q8, &a.k8, &a.v8 });
     else if (o->layout != SES_QKV_APART)
         place_shared(n, &a, o->layout, in[Q]->f);
-    if (in[K]) {
-        bool by_head = attr_of(n)->by_head;
-        a.k = in[K]->f, a.v = in[V]->f;
-        a.k_row = a.v_row = by_head ? a.dim : a.heads * a.dim;
-        a.k_head = a.v_head = by_head ? ses_rows(in[K]) * a.dim : 0;
-    }
+    if (in[K] && in[K]->rounded)
+        place_rounded(&a, in[K], 2, (ses_rows8 *const[]){ &a.k8, &a.v8 });
+    else if (in[K])
+        place_keys(n, &a);
     a.dist = reals(in[DIST]), a.bias = reals(in[BIAS]);
     a.out = n->out->f, a.lse = n->saved[0], a.probs = n->aux ? n->aux->f : NULL;
     a.drop = o->drop, a.key = attr_of(n)->key;
@@ -98,7 +106,9 @@ static bool fits(const ses_node *n, ses_err *e)
     if (o->heads < 1 || ses_cols(in[Q]) % parts)
         return ses_fail(e, SES_EARG, "%lld columns cannot be split among %lld heads",
                         (long long)ses_cols(in[Q]), (long long)o->heads);
-    if (in[K] && (ses_cols(in[K]) != o->heads * head_size(n) || !ses_same_shape(in[K], in[V])))
+    int64_t side = in[V] ? 1 : 2; /* parts in k */
+    if (in[K] &&
+        (ses_cols(in[K]) != side * o->heads * head_size(n) || (in[V] && !ses_same_shape(in[K], in[V]))))
         return ses_fail(e, SES_EARG, "q, k and v do not fit each other");
     if (ses_count(in[CU_Q]) != ses_count(in[CU_K]) ||
         (in[LEN_K] && ses_count(in[LEN_K]) != ses_count(in[CU_Q]) - 1))
@@ -111,14 +121,20 @@ static bool fits(const ses_node *n, ses_err *e)
     return true;
 }
 
+/* Reals, or rounded where that is all there is of keys and values. */
+static bool comes(ses_node *n, int i, bool whole, const char *name, ses_err *e)
+{
+    bool rounded = n->in[i] && n->in[i]->rounded && whole && attr_of(n)->narrow;
+    return rounded || ses_want_input(n, i, name, e);
+}
+
 static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
-    bool apart = a->o.layout == SES_QKV_APART;
-    bool rounded = n->in[Q] && n->in[Q]->rounded && !n->in[K] && a->narrow;
-    if ((!rounded && !ses_want_input(n, Q, "q", e)) || !ses_want_ints(n, CU_Q, "cu_q", e) ||
-        !ses_want_ints(n, CU_K, "cu_k", e) ||
-        (apart && (!ses_want_input(n, K, "k", e) || !ses_want_input(n, V, "v", e))) || !fits(n, e))
+    bool apart = a->o.layout == SES_QKV_APART, own_v = n->in[V] != NULL;
+    if (!comes(n, Q, !apart, "q", e) || !ses_want_ints(n, CU_Q, "cu_q", e) ||
+        !ses_want_ints(n, CU_K, "cu_k", e) || (apart && !comes(n, K, !own_v, "k", e)) ||
+        (own_v && !ses_want_input(n, V, "v", e)) || !fits(n, e))
         return false;
     int64_t rows = ses_rows(n->in[Q]);
     if (!ses_node_out(n, SES_DIM(rows, a->o.heads * head_size(n)), e)) return false;
@@ -180,12 +196,14 @@ static void backward(const ses_node *n)
         int64_t part = part_of(&a, attr_of(n)->o.layout);
         g.dk = ses_sink_at(n, g.dq, part), g.dv = ses_sink_at(n, g.dq, 2 * part);
     }
+    if (n->in[K] && !n->in[V] && g.dk.data) g.dv = ses_sink_at(n, g.dk, a.heads * a.dim); /* two of one */
     g.ddist = ses_grad(n, DIST), g.dbias = ses_grad(n, BIAS);
     keep_probs(n, &a, &g);
     n->k->attention_bwd(n->exec, &a, &g);
 }
 
 static const int32_t three[] = { 0, 3, 4, 9 }, other[] = { 0, 2, 7, 11 }, one[] = { 0, 70 };
+static const int32_t few[] = { 0, 3, 3, 5 }, many[] = { 0, 129, 131, 140 };
 static const int32_t roomy[] = { 0, 5, 10, 16 }, lens[] = { 4, 3, 6 };
 #define OFFSETS(q, k) .ints = { [CU_Q] = q, [CU_K] = k }
 static const ses_case cases[] = {
@@ -243,6 +261,12 @@ static const ses_case cases[] = {
       .attr =
           &(const attr){
               .o = { .heads = 2, .max_q = 5, .max_k = 6, .causal = true, .layout = SES_QKV_HEADS } } },
+    { .dim = { { 9, 10 }, { 11, 20 }, { 0 }, { 4 }, { 4 } }, /* keys and values side by side */
+      OFFSETS(three, other),
+      .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5 }, .want_probs = true } },
+    { .dim = { { 5, 128 }, { 140, 256 }, { 0 }, { 4 }, { 4 } }, /* few queries, of one sequence none */
+      OFFSETS(few, many),
+      .attr = &(const attr){ .o = { .heads = 2, .max_q = 3, .max_k = 129 } } },
 };
 const ses_op ses_op_attention = {
     .name = "attention",

@@ -19,10 +19,13 @@ VOCAB = 30522
 EVERY = 7  # one token of so many has a label in masked-LM training
 
 
-def forward_flops(shape, lengths):
-    """Multiply-adds of the layers' products and of attention, twice."""
+def forward_flops(shape, lengths, read=None):
+    """Multiply-adds of the layers' products and of attention, twice. read: so many rows of the last layer are asked for,
+    of keys and values of all."""
     C, L, T = shape["hidden"], shape["layers"], sum(lengths)
-    return 2 * T * L * 12 * C * C + sum(4 * n * n * C * L for n in lengths)
+    read = read or T
+    rows = T * 12 * (L - 1) + T * 2 + read * 10
+    return 2 * rows * C * C + sum(4 * n * n * C for n in lengths) * (L - 1 + read / T)
 
 
 def layer_bytes(shape, size):
@@ -131,7 +134,7 @@ def train(name, title, wanted, model, shape, load, head, peers, least):
     """Steps of training: forward, backward, AdamW, dropout 0.1; a head on labeled rows alone on both sides."""
     lengths, C = lengths_of(load), shape["hidden"]
     labeled = (sum(lengths) + EVERY - 1) // EVERY if head == "mlm" else 0
-    flops = 3 * (forward_flops(shape, lengths) + 2 * labeled * (C * C + C * VOCAB))
+    flops = 3 * (forward_flops(shape, lengths, labeled or len(lengths)) + 2 * labeled * (C * C + C * VOCAB))
     short = load if "x" in load else f"{len(lengths)} texts, {sum(lengths)} tokens"
     row = Row(short, ratio(least), len(lengths), "example", flops)
     sides = {"sesame": bench("model", "--model", "{models}/" + model, "--train", "--load", load)}
