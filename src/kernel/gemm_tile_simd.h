@@ -33,11 +33,8 @@ VF_INLINE void tile_step(vf c[TILE_ROWS][TILE_VECS], const float *const a[3], in
 VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, int64_t a_col,
                         const void *panel, int64_t k, const int rows, const int vecs, const ses_dtype as)
 {
-    enum {
-        UNROLL = 4,
-        LINE = 64,
-        AHEAD = 6 << 10
-    }; /* AHEAD: bytes of B, as what is not in a cache yet needs */
+    enum { UNROLL = 4, LINE = 64 };
+    const int ahead = rows > 3 ? 9 << 10 : 6 << 10; /* bytes of B, as what is not in a cache yet needs */
     const int step = vecs * VF_LANES * (as == SES_F32 ? 4 : 2); /* bytes of a row of the panel */
     const char *b = panel;
     vf c[TILE_ROWS][TILE_VECS];
@@ -54,7 +51,7 @@ VF_INLINE void tile_run(float *t, int64_t ldt, const float *a, int64_t a_row, in
         }
         TILE_UNROLL for (int at = 0; at < UNROLL * step; at += LINE)
         {
-            __builtin_prefetch(b + AHEAD + at, 0, 2);
+            __builtin_prefetch(b + ahead + at, 0, 2);
         }
         b += UNROLL * step;
         TILE_UNROLL for (int i = 0; i < 3; i++) r[i] += UNROLL * a_col;
