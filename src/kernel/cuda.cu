@@ -41,7 +41,7 @@ void ses_cuda_free(ses_cuda *g)
 
 static bool is_maker(const ses_cuda *g)
 {
-    return __atomic_load_n(&g->made, __ATOMIC_ACQUIRE) && pthread_equal(g->maker, pthread_self());
+    return __atomic_load_n(&g->maker, __ATOMIC_RELAXED) == pthread_self(); /* nobody else writes this one's */
 }
 
 cudaStream_t ses_cuda_stream(ses_cuda *g)
@@ -61,9 +61,8 @@ bool ses_cuda_graph_begin(ses_cuda *g)
         pthread_mutex_unlock(&g->making);
         return false;
     }
-    g->maker = pthread_self();
     g->spoiled = false;
-    __atomic_store_n(&g->made, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&g->maker, pthread_self(), __ATOMIC_RELAXED);
     return true;
 }
 
@@ -71,7 +70,7 @@ cudaGraphExec_t ses_cuda_graph_end(ses_cuda *g)
 {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t ready = NULL;
-    __atomic_store_n(&g->made, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&g->maker, 0, __ATOMIC_RELAXED);
     cudaError_t code = cudaStreamEndCapture(g->side, &graph);
     bool ok = !code && graph && !g->spoiled && !g->failed;
     if (ok && cudaGraphInstantiate(&ready, graph, 0) != cudaSuccess) ready = NULL;

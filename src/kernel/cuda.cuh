@@ -33,9 +33,8 @@ struct ses_cuda {
     /* A graph in the making: what the thread `maker` queues goes to a stream of its own. */
     pthread_mutex_t making;
     cudaStream_t side;
-    pthread_t maker;
-    bool made; /* atomic: somebody is at it */
-    bool spoiled;
+    pthread_t maker; /* atomic, a number here; 0: nobody */
+    bool spoiled;    /* the maker's */
 };
 
 bool ses_blas_open(ses_cuda *g, ses_err *e);

@@ -2,47 +2,11 @@
  * runs where it is not installed. What the library chose for a shape is kept. Column-major as it is, it is
  * asked for C' = B' A'; the bias, one number a column of C, is then one a row. */
 #include "act_cuda.cuh"
+#include "gemm_cuda.cuh"
 
-#include <cublasLt.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { PLANS = 1024, WORKSPACE = 64 << 20 };
-
-/* The functions of cublasLt.h that are used, without their prefix. */
-#define BLAS_FUNCTIONS(f)                                                                                \
-    f(Create) f(Destroy) f(Matmul) f(MatmulAlgoGetHeuristic) f(MatmulDescCreate) f(MatmulDescDestroy)    \
-        f(MatmulDescSetAttribute) f(MatrixLayoutCreate) f(MatrixLayoutDestroy) f(MatmulPreferenceCreate) \
-            f(MatmulPreferenceDestroy) f(MatmulPreferenceSetAttribute)
-
-/* A shape, and how its operands lie. */
-struct plan_key {
-    int64_t m, n, k, lda, ldb, ldc;
-    bool a_turned, b_turned, bias, add;
-    bool narrow, wide;                 /* a, b and c are bf16; but c is float */
-    bool pre;                          /* what stood before the activation is written, too */
-    uint8_t act;                       /* a ses_act, of those the library has */
-    uint8_t align_a, align_b, align_c; /* of the addresses, in bytes, up to 16 */
-};
-
-struct plan {
-    plan_key key;
-    cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, c;
-    cublasLtMatmulAlgo_t algo;
-    bool ready, none; /* none: the library has nothing for it */
-};
-
-struct ses_blas {
-    void *library;
-#define FIELD(name) decltype(&cublasLt##name) name;
-    BLAS_FUNCTIONS(FIELD)
-#undef FIELD
-    cublasLtHandle_t handle;
-    void *workspace;
-    plan plans[PLANS];
-};
 
 bool ses_blas_open(ses_cuda *g, ses_err *e)
 {
@@ -66,10 +30,12 @@ bool ses_blas_open(ses_cuda *g, ses_err *e)
         return ses_fail(e, SES_EIO, "cuBLASLt does not start");
     if (cudaMalloc(&b->workspace, WORKSPACE) != cudaSuccess)
         return ses_fail(e, SES_ENOMEM, "out of GPU memory: %d bytes wanted", (int)WORKSPACE);
+    if (cudaEventCreate(&b->begin) != cudaSuccess || cudaEventCreate(&b->end) != cudaSuccess)
+        return ses_fail(e, SES_EIO, "%s", cudaGetErrorString(cudaGetLastError()));
     return true;
 }
 
-static void plan_free(ses_blas *b, plan *p)
+void ses_blas_drop(ses_blas *b, plan *p)
 {
     if (p->a) b->MatrixLayoutDestroy(p->a);
     if (p->b) b->MatrixLayoutDestroy(p->b);
@@ -81,9 +47,11 @@ static void plan_free(ses_blas *b, plan *p)
 void ses_blas_free(ses_blas *b)
 {
     if (!b) return;
-    for (int i = 0; i < PLANS; i++) plan_free(b, &b->plans[i]);
+    for (int i = 0; i < PLANS; i++) ses_blas_drop(b, &b->plans[i]);
     if (b->handle) b->Destroy(b->handle);
     cudaFree(b->workspace);
+    if (b->begin) cudaEventDestroy(b->begin);
+    if (b->end) cudaEventDestroy(b->end);
     if (b->library) dlclose(b->library);
     free(b);
 }
@@ -107,14 +75,14 @@ static bool lies(int64_t row, int64_t col, int64_t rows, int64_t cols, bool *tur
     return true;
 }
 
-static bool key_of(const ses_gemm *g, const void *c, bool narrow, plan_key *key)
+static bool key_of(const ses_gemm *g, bool narrow, plan_key *key)
 {
     memset(key, 0, sizeof *key);
     key->m = g->m, key->n = g->n, key->k = g->k, key->ldc = g->ldc;
     key->bias = g->bias != NULL, key->add = g->add;
     key->narrow = narrow, key->wide = !narrow || g->wide;
     key->act = (uint8_t)g->act, key->pre = g->pre != NULL;
-    key->align_a = alignment(g->a), key->align_b = alignment(g->b), key->align_c = alignment(c);
+    key->align_a = alignment(g->a), key->align_b = alignment(g->b), key->align_c = alignment(g->c);
     return g->k > 0 && lies(g->a_row, g->a_col, g->m, g->k, &key->a_turned, &key->lda) &&
            lies(g->b_row, g->b_col, g->k, g->n, &key->b_turned, &key->ldb);
 }
@@ -136,7 +104,7 @@ static cublasLtEpilogue_t epilogue_of(const plan_key *k)
 }
 
 /* Of the library's first operand our B, of its second our A. */
-static bool describe(ses_blas *b, plan *p)
+bool ses_blas_describe(ses_blas *b, plan *p)
 {
     const plan_key *k = &p->key;
     cublasOperation_t op_b = k->b_turned ? CUBLAS_OP_T : CUBLAS_OP_N,
@@ -155,14 +123,14 @@ static bool describe(ses_blas *b, plan *p)
            b->MatrixLayoutCreate(&p->c, out, (uint64_t)k->n, (uint64_t)k->m, k->ldc) == CUBLAS_STATUS_SUCCESS;
 }
 
-static bool choose(ses_blas *b, plan *p)
+int ses_blas_ways(ses_blas *b, const plan *p, cublasLtMatmulAlgo_t *ways, int most)
 {
     cublasLtMatmulPreference_t want = NULL;
-    cublasLtMatmulHeuristicResult_t result = {};
+    cublasLtMatmulHeuristicResult_t result[WAYS] = {};
     size_t bytes = WORKSPACE;
     uint32_t align_a = p->key.align_b, align_b = p->key.align_a, align_c = p->key.align_c;
-    int found = 0;
-    if (b->MatmulPreferenceCreate(&want) != CUBLAS_STATUS_SUCCESS) return false;
+    int found = 0, good = 0;
+    if (b->MatmulPreferenceCreate(&want) != CUBLAS_STATUS_SUCCESS) return 0;
     b->MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
     b->MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align_a,
                                     sizeof align_a);
@@ -172,25 +140,30 @@ static bool choose(ses_blas *b, plan *p)
                                     sizeof align_c);
     b->MatmulPreferenceSetAttribute(want, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align_c,
                                     sizeof align_c);
-    bool ok = b->MatmulAlgoGetHeuristic(b->handle, p->desc, p->b, p->a, p->c, p->c, want, 1, &result,
-                                        &found) == CUBLAS_STATUS_SUCCESS &&
-              found > 0 && result.state == CUBLAS_STATUS_SUCCESS;
+    if (b->MatmulAlgoGetHeuristic(b->handle, p->desc, p->b, p->a, p->c, p->c, want, most, result, &found) !=
+        CUBLAS_STATUS_SUCCESS)
+        found = 0;
     b->MatmulPreferenceDestroy(want);
-    p->algo = result.algo;
-    return ok;
+    for (int i = 0; i < found; i++)
+        if (result[i].state == CUBLAS_STATUS_SUCCESS) ways[good++] = result[i].algo;
+    return good;
 }
 
-/* The plan of a shape; a full place is given to the newcomer. */
+/* The plan of a shape; where all its places are taken, the least used goes. */
 static plan *plan_for(ses_blas *b, const plan_key *key)
 {
     uint64_t hash = 1469598103934665603u;
     for (size_t i = 0; i < sizeof *key; i++) hash = (hash ^ ((const unsigned char *)key)[i]) * 1099511628211u;
-    plan *p = &b->plans[hash % PLANS];
-    if (p->ready && !memcmp(&p->key, key, sizeof *key)) return p;
-    plan_free(b, p);
+    plan *p = NULL;
+    for (uint64_t i = 0; i < PLACES; i++) {
+        plan *at = &b->plans[(hash + i) % PLANS];
+        if (at->ready && !memcmp(&at->key, key, sizeof *key)) return at;
+        if (!p || at->uses < p->uses) p = at;
+    }
+    ses_blas_drop(b, p);
     p->key = *key;
     p->ready = true;
-    p->none = !describe(b, p) || !choose(b, p);
+    p->none = !ses_blas_describe(b, p) || !ses_blas_ways(b, p, &p->algo, 1);
     return p;
 }
 
@@ -201,19 +174,41 @@ static bool point(ses_blas *b, plan *p, const ses_gemm *g)
            (!g->pre || set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &g->pre, sizeof g->pre));
 }
 
+bool ses_blas_run(ses_cuda *gpu, const plan *p, const ses_gemm *g, const cublasLtMatmulAlgo_t *way, void *c)
+{
+    ses_blas *b = gpu->blas;
+    float one = 1, beta = g->add ? 1 : 0;
+    return b->Matmul(b->handle, p->desc, &one, g->b, p->b, g->a, p->a, &beta, g->c, p->c, c, p->c, way,
+                     b->workspace, WORKSPACE, ses_cuda_stream(gpu)) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* Shapes are tuned that come again: of batches without padding few do. A graph has the way of its making for
+ * good, so one that would keep a plan as it was chosen unseen is none; the next will be. */
+static void tune_seen(ses_cuda *gpu, plan *p, const ses_gemm *g)
+{
+    enum { OFTEN = 48, LEAST = 1 << 16 }; /* numbers of a result that tell apart how they were summed up */
+    if (p->tuned) return;
+    bool worth = p->key.narrow && g->m * g->n >= LEAST;
+    if (worth && ses_cuda_graph_spoil(gpu)) {
+        p->wanted = true;
+    } else if (!worth || p->wanted || p->uses >= OFTEN) {
+        p->tuned = true;
+        if (worth) ses_blas_tune(gpu, p, g);
+    }
+}
+
 static bool by_library(ses_cuda *gpu, const ses_gemm *g, bool narrow)
 {
     ses_blas *b = gpu->blas;
-    void *c = g->c;
     plan_key key;
-    if (!key_of(g, c, narrow, &key)) return false;
-    float one = 1, beta = g->add ? 1 : 0;
-    cudaStream_t stream = ses_cuda_stream(gpu);
+    if (!key_of(g, narrow, &key)) return false;
+    ses_cuda_stream(gpu);
     pthread_mutex_lock(&gpu->lock);
     plan *p = plan_for(b, &key);
-    bool ok = !p->none && point(b, p, g) &&
-              b->Matmul(b->handle, p->desc, &one, g->b, p->b, g->a, p->a, &beta, c, p->c, c, p->c, &p->algo,
-                        b->workspace, WORKSPACE, stream) == CUBLAS_STATUS_SUCCESS;
+    bool ok = !p->none && point(b, p, g);
+    p->uses++;
+    if (ok) tune_seen(gpu, p, g);
+    ok = ok && ses_blas_run(gpu, p, g, &p->algo, g->c);
     pthread_mutex_unlock(&gpu->lock);
     return ok;
 }

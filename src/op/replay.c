@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { ARENAS = 2, SLOTS = 16 };
+enum { ARENAS = 2, SLOTS = 16, TRIES = 4 };
 
 /* All that decides which addresses the work reads and writes. */
 typedef struct replay_key {
@@ -21,7 +21,8 @@ typedef struct replay_key {
 
 typedef struct replay {
     replay_key key;
-    bool seen, never; /* never: something in it cannot be kept */
+    bool seen;
+    int failed; /* tries: kernels may want to find their way first, but something in it may be no graph's */
     void *graph;
     ses_arena end[ARENAS]; /* as they are after it */
     ses_tensor out;
@@ -58,23 +59,23 @@ static void set(ses_tape *t, const ses_arena as[ARENAS])
     for (int i = 0; i < ARENAS; i++) *arena(t, i) = as[i];
 }
 
-/* f is called, but what it queues is kept, not run. false: that failed, and nothing has happened: a graph
- * gets no memory, so arenas of one block have changed in what is taken only. */
-static bool keep(ses_tape *t, replay *r, ses_part_fn *f, void *ctx, ses_tensor *x)
+/* f is called, but what it queues is kept, not run. Where that fails nothing has happened: a graph gets no
+ * memory, so arenas of one block have changed in what is taken only. */
+static void keep(ses_tape *t, replay *r, ses_part_fn *f, void *ctx, ses_tensor *x)
 {
     const ses_device_graphs *g = t->dev->mem->graphs;
-    if (!g->begin(t->dev)) return false;
+    if (!g->begin(t->dev)) return; /* somebody else makes one: another time */
     ses_tensor *y = f(ctx, x);
     void *graph = g->end(t->dev);
     if (graph && y) {
         for (int i = 0; i < ARENAS; i++) r->end[i] = *arena(t, i);
         r->graph = graph, r->out = *y;
-        return true;
+        return;
     }
     if (graph) g->free(t->dev, graph);
     ses_err_clear(&t->err);
     set(t, r->key.at);
-    return false;
+    r->failed++;
 }
 
 ses_tensor *ses_replay(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x, const void *key, size_t size)
@@ -95,9 +96,9 @@ ses_tensor *ses_replay(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x, co
         forget(t, r);
         r->key = now, r->seen = true;
     }
-    if (!known || !whole || r->never) return f(ctx, x);
+    if (!known || !whole || r->failed >= TRIES) return f(ctx, x);
     ses_tensor given = *x; /* f may take the memory of its header back */
-    r->never = !r->graph && !keep(t, r, f, ctx, x);
+    if (!r->graph) keep(t, r, f, ctx, x);
     bool ran = r->graph && g->run(t->dev, r->graph, now.moves);
     set(t, ran ? r->end : r->key.at);
     const ses_tensor *at = ran ? &r->out : &given;

@@ -1,0 +1,127 @@
+/* Which of cuBLASLt's ways is the quickest for a shape: they are run and timed. Only those count that give
+ * the bits of the first, so that the clock decides about time and about nothing else: a step in 16 numbers of
+ * k after the other is the same sum in tiles of any size, while sums in parts are left to the first way's
+ * number of parts, and what the numbers themselves say. */
+#include "gemm_cuda.cuh"
+
+#include <string.h>
+
+enum { TRIED = 2 * WAYS, ROUNDS = 3 };
+
+/* Of a result: a sum over all words that tells one from another, and how many are neither 0 nor infinite. */
+struct traits {
+    unsigned long long bits, telling;
+};
+
+struct trial {
+    cublasLtMatmulAlgo_t way;
+    traits seen;
+    float best; /* milliseconds */
+};
+
+/* Sums of integers: their order is nothing to the result. */
+template <class T> __global__ void look(traits *to, const T *x, int64_t rows, int64_t cols, int64_t ld)
+{
+    unsigned long long bits = 0, telling = 0;
+    for (int64_t i = blockIdx.x; i < rows; i += gridDim.x)
+        for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) {
+            T v = x[i * ld + j];
+            uint64_t word = sizeof v == 2 ? *(const uint16_t *)&v : *(const uint32_t *)&v;
+            word = (word + (uint64_t)(i * cols + j) * 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+            bits += (word ^ word >> 32) * 0xd6e8feb86659fd93u;
+            telling += num(v) != 0 && isfinite(num(v));
+        }
+    atomicAdd(&to->bits, bits);
+    atomicAdd(&to->telling, telling);
+}
+
+template <class T> static void look_at(ses_cuda *gpu, traits *to, const void *x, const ses_gemm *g)
+{
+    unsigned blocks = (unsigned)(g->m < gpu->cores * 8 ? g->m : gpu->cores * 8);
+    look<T><<<blocks, BLOCK, 0, ses_cuda_stream(gpu)>>>(to, (const T *)x, g->m, g->n, g->ldc);
+}
+
+static int config(ses_blas *b, const cublasLtMatmulAlgo_t *way, cublasLtMatmulAlgoConfigAttributes_t what)
+{
+    uint32_t value = 0;
+    size_t size = 0;
+    b->MatmulAlgoConfigGetAttribute(way, what, &value, sizeof value, &size);
+    return (int)value;
+}
+
+static bool in_as_many_parts(ses_blas *b, const cublasLtMatmulAlgo_t *x, const cublasLtMatmulAlgo_t *y)
+{
+    return config(b, x, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) == config(b, y, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) &&
+           config(b, x, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME) ==
+               config(b, y, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
+}
+
+/* The plan's way first, then the library's for its shape and for one of fewer rows: the list is short, and
+ * what is quickest may be found in the other only. */
+static int gather(ses_blas *b, const plan *p, trial *to)
+{
+    cublasLtMatmulAlgo_t ways[TRIED];
+    plan fewer = {};
+    int n = ses_blas_ways(b, p, ways, WAYS), tried = 1;
+    fewer.key = p->key;
+    fewer.key.m = p->key.m / 4;
+    if (fewer.key.m > 0 && ses_blas_describe(b, &fewer)) n += ses_blas_ways(b, &fewer, ways + n, WAYS);
+    ses_blas_drop(b, &fewer);
+    to[0].way = p->algo;
+    for (int i = 0; i < n; i++) {
+        bool known = !in_as_many_parts(b, &ways[i], &p->algo);
+        for (int j = 0; j < tried; j++) known |= !memcmp(&to[j].way, &ways[i], sizeof ways[i]);
+        if (!known && tried < TRIED) to[tried++].way = ways[i];
+    }
+    return tried;
+}
+
+/* What the way gives; false: it gives nothing. */
+static bool try_bits(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t, void *c, traits *at)
+{
+    cudaStream_t stream = ses_cuda_stream(gpu);
+    cudaMemsetAsync(at, 0, sizeof *at, stream);
+    if (!ses_blas_run(gpu, p, g, &t->way, c)) return false;
+    p->key.wide ? look_at<float>(gpu, at, c, g) : look_at<bf16>(gpu, at, c, g);
+    if (g->pre) look_at<bf16>(gpu, at, g->pre, g);
+    cudaMemcpyAsync(&t->seen, at, sizeof *at, cudaMemcpyDeviceToHost, stream);
+    return cudaStreamSynchronize(stream) == cudaSuccess;
+}
+
+/* The best of a few rounds in which all take turns: clocks change. */
+static void race(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t, int n, void *c)
+{
+    ses_blas *b = gpu->blas;
+    cudaStream_t stream = ses_cuda_stream(gpu);
+    int times = 2.0 * (double)g->m * (double)g->n * (double)g->k < 2e10 ? 12 : 3;
+    for (int i = 0; i < n * ROUNDS; i++) {
+        float ms = 0;
+        cudaEventRecord(b->begin, stream);
+        for (int k = 0; k < times; k++) ses_blas_run(gpu, p, g, &t[i % n].way, c);
+        cudaEventRecord(b->end, stream);
+        if (cudaEventSynchronize(b->end) != cudaSuccess || cudaEventElapsedTime(&ms, b->begin, b->end))
+            return;
+        if (i < n || ms < t[i % n].best) t[i % n].best = ms;
+    }
+}
+
+} // namespace
+
+void ses_blas_tune(ses_cuda *gpu, plan *p, const ses_gemm *g)
+{
+    size_t bytes = (size_t)((g->m - 1) * g->ldc + g->n) * (p->key.wide ? 4 : 2);
+    traits *at = (traits *)gpu->scratch;
+    void *c = g->add ? at + 16 : (void *)g->c; /* what is added to stays as it is */
+    trial t[TRIED] = {};
+    if (!gpu->scratch || (g->add && bytes + 16 * sizeof *at > gpu->scratch_size)) return;
+    int tried = gather(gpu->blas, p, t), n = 1, best = 0;
+    if (tried < 2 || !try_bits(gpu, p, g, &t[0], c, at)) return;
+    if (t[0].seen.telling < (unsigned long long)(g->m * g->n / 8)) return; /* zeros are alike */
+    for (int i = 1; i < tried; i++)
+        if (try_bits(gpu, p, g, &t[i], c, at) && !memcmp(&t[i].seen, &t[0].seen, sizeof t[0].seen))
+            t[n++].way = t[i].way;
+    race(gpu, p, g, t, n, c);
+    for (int i = 1; i < n; i++)
+        if (t[i].best < t[best].best) best = i;
+    p->algo = t[best].way;
+}
