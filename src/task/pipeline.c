@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/suggest.h"
 #include "task.h"
+#include "tensor/device.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -97,6 +98,7 @@ ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char
     if (!p) return NULL;
     p->task = task;
     p->dev = dev;
+    p->late = !dev->host;
     p->args = args;
     p->want.logits = true;
     p->budget = DEFAULT_BUDGET;

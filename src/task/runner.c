@@ -67,17 +67,11 @@ static bool drop_all(ses_pipeline *p)
     p->first = p->last = p->next_job = NULL;
     p->next_seq = 0;
     p->waiting = 0;
+    p->flies = false;
     return false;
 }
 
 /* ---- one batch ---- */
-
-typedef struct pack { /* sequences that run together */
-    ses_job **job;
-    ses_seq **seq;
-    size_t n;
-    int64_t tokens;
-} pack;
 
 /* Items may need no sequence at all. */
 static ses_job *next_with_work(ses_job *j)
@@ -87,7 +81,7 @@ static ses_job *next_with_work(ses_job *j)
 }
 
 /* The next sequences, in order, as long as the budget lasts; at least one. */
-static bool pick(ses_pipeline *p, pack *b, ses_err *e)
+static bool pick(ses_pipeline *p, ses_pack *b, ses_err *e)
 {
     ses_arena_reset(&p->batch_mem);
     for (int pass = 0; pass < 2; pass++) { /* count, then list */
@@ -120,7 +114,7 @@ static void shift_right(const ses_config *c, const int32_t *id, size_t n, int32_
     memcpy(to + 1, id, (n - 1) * sizeof *id);
 }
 
-static bool fill(ses_pipeline *p, const pack *b, ses_batch *out, ses_want *want, ses_err *e)
+static bool fill(ses_pipeline *p, const ses_pack *b, ses_batch *out, ses_want *want, ses_err *e)
 {
     const ses_config *c = &p->model->c;
     bool types = (c->segments > 1 || c->segment_pairs) && p->facts.types;
@@ -162,17 +156,21 @@ static bool blame(ses_pipeline *p, ses_job *j, ses_err *e)
     return true;
 }
 
-static bool forward(ses_pipeline *p, const pack *b, bool *began, ses_err *e)
+/* A device of its own is told what to do; a host has done it. */
+static bool launch(ses_pipeline *p, const ses_pack *b, ses_err *e)
 {
     ses_batch batch;
     ses_want want;
     if (!fill(p, b, &batch, &want, e)) return false;
     ses_tape_reset(p->tape, NULL);
     p->seq = b->seq;
-    bool ok = p->task->pass ? p->task->pass(p, &batch, &want, &p->out, e)
-                            : ses_model_forward(p->model, p->tape, &batch, &want, &p->out, e);
-    if (!ok) return false;
-    *began = true;
+    p->raw_of = NULL;
+    return p->task->pass ? p->task->pass(p, &batch, &want, &p->out, e)
+                         : ses_model_forward(p->model, p->tape, &batch, &want, &p->out, e);
+}
+
+static bool take_all(ses_pipeline *p, const ses_pack *b, ses_err *e)
+{
     p->at_row = 0;
     for (size_t s = 0; s < b->n; s++) {
         p->at_seq = (int64_t)s;
@@ -218,18 +216,20 @@ static bool answer_done(ses_pipeline *p, ses_err *e)
     return true;
 }
 
-static bool run_pack(ses_pipeline *p, const pack *b, bool *began, ses_err *e)
+/* began: no one of its items alone is to blame for what goes wrong from here on. */
+static bool run_pack(ses_pipeline *p, const ses_pack *b, bool *began, ses_err *e)
 {
-    return p->task->run ? p->task->run(p, b->job, b->seq, b->n, e) : forward(p, b, began, e);
+    if (p->task->run) return p->task->run(p, b->job, b->seq, b->n, e);
+    return launch(p, b, e) && (*began = true) && take_all(p, b, e);
 }
 
 /* A batch that failed as a whole runs again, item by item: those that can be answered are. */
-static bool run_alone(ses_pipeline *p, const pack *b, ses_err *e)
+static bool run_alone(ses_pipeline *p, const ses_pack *b, ses_err *e)
 {
     if (e->code == SES_OK || e->code == SES_EIO) return false;
     *e = (ses_err){ 0 };
     for (size_t s = 0, n; s < b->n; s += n) {
-        pack one = { .job = b->job + s, .seq = b->seq + s };
+        ses_pack one = { .job = b->job + s, .seq = b->seq + s };
         for (n = 0; s + n < b->n && b->job[s + n] == b->job[s]; n++) one.tokens += (int64_t)b->seq[s + n]->n;
         one.n = n;
         bool began = false;
@@ -238,16 +238,35 @@ static bool run_alone(ses_pipeline *p, const pack *b, ses_err *e)
     return true;
 }
 
+static bool batch_done(ses_pipeline *p, ses_err *e)
+{
+    const ses_pack *b = &p->batch;
+    for (size_t s = 0; s < b->n; s++) b->job[s]->taken++;
+    p->sequences += (int64_t)b->n;
+    p->read += b->tokens;
+    return answer_done(p, e);
+}
+
+/* The answers of a batch that flies. */
+static bool land(ses_pipeline *p, ses_err *e)
+{
+    if (!p->flies) return true;
+    p->flies = false;
+    return take_all(p, &p->batch, e) && batch_done(p, e);
+}
+
+/* A device of its own computes while the next items are read and cut into tokens (late): its answers are
+ * taken when the next batch is full, or nothing more comes. */
 static bool run_batch(ses_pipeline *p, ses_err *e)
 {
-    pack b = { 0 };
-    if (!pick(p, &b, e)) return false;
-    bool began = false;
-    if (!run_pack(p, &b, &began, e) && (began || !p->refuse || !run_alone(p, &b, e))) return false;
-    for (size_t s = 0; s < b.n; s++) b.job[s]->taken++;
-    p->sequences += (int64_t)b.n;
-    p->read += b.tokens;
-    return answer_done(p, e);
+    ses_pack *b = &p->batch;
+    bool began = false, late = p->late && !p->task->run;
+    if (!land(p, e) || !pick(p, b, e)) return false;
+    p->flies = late && launch(p, b, e);
+    if (p->flies) return true;
+    bool ran = !late && run_pack(p, b, &began, e);
+    if (!ran && (began || !p->refuse || !run_alone(p, b, e))) return false;
+    return batch_done(p, e);
 }
 
 /* ---- the stream ---- */
@@ -284,7 +303,7 @@ bool ses_pipeline_flush(ses_pipeline *p, ses_err *e)
 {
     while (p->next_job)
         if (!run_batch(p, e)) return drop_all(p);
-    return answer_done(p, e) || drop_all(p);
+    return (land(p, e) && answer_done(p, e)) || drop_all(p);
 }
 
 const ses_result *ses_pipeline_run(ses_pipeline *p, const ses_item *item, ses_err *e)
@@ -317,12 +336,29 @@ static void place(const ses_pipeline *p, const ses_seq *q, ses_axis axis, int64_
     }
 }
 
+/* All of an output at once: to ask a device for each sequence's rows would take longer than to compute them.
+ * */
+static const ses_real *read_whole(ses_pipeline *p, const ses_tensor *x, ses_err *e)
+{
+    size_t n = (size_t)ses_count(x);
+    if (p->dev->host) return x->f;
+    if (p->raw_of == x) return p->raw;
+    p->raw_of = NULL;
+    if (n > p->raw_room) {
+        ses_real *raw = ses_realloc_array(p->raw, n, sizeof *raw, e);
+        if (!raw) return NULL;
+        p->raw = raw;
+        p->raw_room = n;
+    }
+    if (!ses_device_read(p->dev, x, 0, (int64_t)n, p->raw, e)) return NULL;
+    p->raw_of = x;
+    return p->raw;
+}
+
 static bool make_room(ses_pipeline *p, size_t n, ses_err *e)
 {
     if (n <= p->rows_room) return true;
-    ses_real *raw = ses_realloc_array(p->raw, n, sizeof *raw, e);
-    if (raw) p->raw = raw;
-    float *rows = raw ? ses_realloc_array(p->rows, n, sizeof *rows, e) : NULL;
+    float *rows = ses_realloc_array(p->rows, n, sizeof *rows, e);
     if (!rows) return false;
     p->rows = rows;
     p->rows_room = n;
@@ -336,18 +372,18 @@ ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, se
     int64_t wide = ses_cols(o->tensor), first = 0;
     ses_taken r = { .cols = o->cols ? o->cols : wide };
     place(p, q, o->axis, &first, &r.n);
-    if (!make_room(p, (size_t)(r.n * wide), e)) return r;
-    if (!ses_device_read(p->dev, o->tensor, first * wide, r.n * wide, p->raw, e)) return r;
+    const ses_real *x = read_whole(p, o->tensor, e);
+    if (!x || !make_room(p, (size_t)(r.n * r.cols), e)) return r;
     for (int64_t i = 0; i < r.n; i++)
         for (int64_t k = 0; k < r.cols; k++) {
-            ses_real x = p->raw[i * wide + o->col + k];
-            if (!isfinite(x)) { /* NaN comes out where NaN is in the weights: then the tensor's name helps */
+            ses_real v = x[(first + i) * wide + o->col + k];
+            if (!isfinite(v)) { /* NaN comes out where NaN is in the weights: then the tensor's name helps */
                 if (ses_model_finite(p->model, e))
                     ses_fail(e, SES_EARG, "the model's output \"%s\" is not a number", output);
                 ses_wrap(e, "%s", p->dir);
                 return r;
             }
-            p->rows[i * r.cols + k] = (float)x;
+            p->rows[i * r.cols + k] = (float)v;
         }
     r.x = p->rows;
     return r;

@@ -178,6 +178,13 @@ bool ses_task_fits(const ses_task *t, const ses_model_desc *d, const ses_class *
 /* "fill-mask, embed": those that fit. */
 void ses_tasks_of(const ses_model_desc *d, const ses_class *c, char *buf, size_t size);
 
+typedef struct ses_pack { /* sequences that run together */
+    ses_job **job;
+    ses_seq **seq;
+    size_t n;
+    int64_t tokens;
+} ses_pack;
+
 struct ses_pipeline {
     const ses_task *task;
     ses_device *dev;
@@ -217,13 +224,17 @@ struct ses_pipeline {
     int64_t waiting;                /* tokens of sequences that have not run */
     int64_t items, sequences, read; /* answered; run; tokens run */
     ses_arena batch_mem;
-    ses_outputs out; /* of the batch in hand */
+    ses_pack batch;  /* in hand */
+    bool late;       /* answers are taken after the next items: the device computes by itself */
+    bool flies;      /* it has been told to run the batch, the answers have not been taken */
+    ses_outputs out; /* of it */
     const int32_t *cu;
     ses_seq *const *seq;
-    int64_t at_seq, at_row; /* of the sequence being taken: its number in the batch, its first asked row */
-    ses_real *raw;          /* what ses_seq_rows brought last */
-    float *rows;
-    size_t rows_room;
+    int64_t at_seq, at_row;   /* of the sequence being taken: its number in the batch, its first asked row */
+    const ses_tensor *raw_of; /* the output of this batch that ses_seq_rows read last, */
+    ses_real *raw;            /* all of it, */
+    float *rows;              /* and a sequence's rows */
+    size_t raw_room, rows_room;
     ses_job *kept; /* of ses_pipeline_run: what its result stands on */
     ses_result result;
 };

@@ -1,0 +1,89 @@
+/* Items in a stream: the same answers in the same order from any budget, whether a batch's are taken at once
+ * or, as with a device that computes by itself, after the next items have come; after an error nothing half
+ * done stays. */
+#include "check.h"
+#include "task/task.h"
+
+enum { ITEMS = 40, ROOM = 1 << 16 };
+
+typedef struct record {
+    char text[ROOM];
+    size_t n;
+    int64_t stop; /* the item whose answer ends the work; 0: none */
+} record;
+
+static void note(record *l, const ses_item *item, ses_string what, double x)
+{
+    l->n += (size_t)snprintf(l->text + l->n, ROOM - l->n, "%d %.*s %.9g\n", (int)item->number, (int)what.n,
+                             what.p, x);
+}
+
+static bool put(void *ctx, const ses_result *r, ses_err *e)
+{
+    record *l = ctx;
+    if (l->stop == r->item->number) return ses_fail(e, SES_EIO, "nobody listens");
+    for (size_t i = 0; i < r->n; i++) note(l, r->item, r->row[i].label, r->row[i].score);
+    return true;
+}
+
+static bool told(void *ctx, const ses_item *item, ses_err *bad, ses_err *e)
+{
+    (void)e;
+    note(ctx, item, ses_str(bad->msg), 0);
+    return true;
+}
+
+static bool feed(ses_pipeline *p, int64_t i, ses_err *e)
+{
+    static const char words[] =
+        "The bell rings and nobody counts the hours at sea; the keeper eats alone again";
+    size_t n = 3 + (size_t)(i * 7 % (int64_t)(sizeof words - 4));
+    return ses_pipeline_feed(p, &(ses_item){ .text = { words, n }, .number = i }, e);
+}
+
+static void run(ses_pipeline *p, record *l, int64_t budget, bool late, int64_t stop)
+{
+    ses_err e = { 0 };
+    *l = (record){ .stop = stop };
+    ses_pipeline_answers(p, put, l);
+    p->refuse = told;
+    p->late = late;
+    ses_pipeline_budget(p, budget);
+    bool ok = true;
+    for (int64_t i = 1; i <= ITEMS && ok; i++) ok = feed(p, i, &e);
+    ok = ok && ses_pipeline_flush(p, &e);
+    CHECK_MSG(ok == !stop, "%s", e.msg);
+}
+
+static void test(const char *task, const char *dir, ses_device *dev)
+{
+    static record first, again;
+    ses_err e = { 0 };
+    ses_pipeline *p = ses_pipeline_open(task, dir, dev, NULL, &e);
+    if (!CHECK_MSG(p, "%s", e.msg)) return;
+    run(p, &first, 1, false, 0);
+    CHECK(first.n > ITEMS * 4);
+    for (int64_t budget = 1; budget < 2000; budget = 3 * budget + 1)
+        for (int late = 0; late < 2; late++) {
+            run(p, &again, budget, late, 0);
+            CHECK_MSG(!strcmp(first.text, again.text), "%s: budget %d, %s", task, (int)budget,
+                      late ? "late" : "at once");
+            run(p, &again, budget, late, ITEMS / 2);
+            CHECK(again.n < first.n && !memcmp(first.text, again.text, again.n));
+        }
+    p->late = true;
+    CHECK(feed(p, 1, &e)); /* of the last one nothing was taken: nobody waits for it */
+    ses_pipeline_free(p);
+}
+
+int main(void)
+{
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
+    if (CHECK(dev)) {
+        test("text-classification", "tests/pipelines/bert-label", dev);
+        test("token-classification", "tests/pipelines/bert-tag", dev);
+    }
+    ses_device_free(dev);
+    return check_report();
+}
