@@ -105,8 +105,6 @@ static void race(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t, int 
     }
 }
 
-} // namespace
-
 void ses_blas_tune(ses_cuda *gpu, plan *p, const ses_gemm *g)
 {
     size_t bytes = (size_t)((g->m - 1) * g->ldc + g->n) * (p->key.wide ? 4 : 2);
