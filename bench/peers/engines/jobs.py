@@ -96,13 +96,13 @@ def forward(name, title, wanted, model, shape, loads, dtype, peers, least, check
     return Group(name, title, wanted, rows, sides, check)
 
 
-def texts(name, title, wanted, task, model, file, count, peers, least, check, unit="text"):
+def texts(name, title, wanted, task, model, file, count, peers, least, check, dtype="f32"):
     """Lines of a file in, answers out, tokenization included; each engine at its best batch size."""
-    row = Row(file, ratio(least), count, unit)
-    words = [task, "-m", "{models}/" + model, "--json"] + (["--jsonl"] if task != "embed" else [])
+    row = Row(file, ratio(least), count, "text")
+    words = [task, "-m", "{models}/" + model, "--json", "--dtype", dtype] + (["--jsonl"] if task != "embed" else [])
     sides = {"sesame": pipe(*words, files=[file])}
     for peer in peers:
-        sides[peer] = worker("texts", peer=peer, model=model, task=task, rows=[file])
+        sides[peer] = worker("texts", peer=peer, model=model, task=task, dtype=dtype, rows=[file])
     return Group(name, title, wanted, [row], sides, check)
 
 
@@ -170,6 +170,7 @@ SST2_LENGTHS = "10+33+12+3+21+21+5+48+5+16+14+7+9+5+18+10+6+11+10+13+7+34+8+7+3+
 F32 = {"torch": 1e-4, "onnxruntime": 1e-4, "openvino": 1e-4, "sentence-transformers": 1e-4}
 F32_TEXT = dict(F32, **{"onnxruntime sorted": 1e-4, "openvino sorted": 1e-4, "torch sorted": 1e-4})
 INT8 = {"onnxruntime": 0.2, "openvino": 0.2}
+INT8_TEXT = {"onnxruntime sorted": 0.2, "openvino sorted": 0.4}  # one score of random weights, with fixed scales
 
 GROUPS = [
     linear("linear", "linear + bias + GELU, fp32", "1.05x oneDNN; 0.80 of FMA peak", "gemm_gelu",
@@ -192,8 +193,14 @@ GROUPS = [
     texts("stsb", "BERT-base, STS-B pairs, file to scores", "2x the best peer", "text-classification",
           "bert-base-stsb", "stsb", 64, ["onnxruntime", "onnxruntime sorted", "openvino sorted", "torch sorted"], 2.0,
           F32_TEXT),
+    texts("sst2-int8", "BERT-base int8, SST-2 sentences, file to labels", "2x the best peer", "text-classification",
+          "bert-base-sst2", "sst2", 64, ["onnxruntime sorted", "openvino sorted"], 2.0, INT8_TEXT, "int8"),
+    texts("stsb-int8", "BERT-base int8, STS-B pairs, file to scores", "2x the best peer", "text-classification",
+          "bert-base-stsb", "stsb", 64, ["onnxruntime sorted", "openvino sorted"], 2.0, INT8_TEXT, "int8"),
     texts("embed", "MiniLM-L6 embeddings of short texts", "2x the best peer", "embed", "minilm", "short", 256,
           ["sentence-transformers", "onnxruntime sorted"], 2.0, F32_TEXT),
+    texts("embed-int8", "MiniLM-L6 int8, embeddings of short texts", "2x the best peer", "embed", "minilm", "short", 256,
+          ["onnxruntime sorted", "openvino sorted"], 2.0, INT8_TEXT, "int8"),
     requests("requests", "DistilBERT, int8, one text at a time", "350 requests/s of 8 tokens, 80 of 128", "distilbert",
              "int8", {"tokens8": 350, "tokens128": 80}, ["onnxruntime", "openvino"]),
     generate("gpt2", "GPT-2 124M generation, int8, batch 1", "1.2x llama.cpp's Q8_0; 2x PyTorch", "gpt2", 64,

@@ -227,7 +227,7 @@ def texts():
 
 def best_batch(pass_, name):
     """Found once and kept beside the texts."""
-    path = os.path.join(SPEC["models"], f"batch-{SPEC['peer']}-{SPEC['model']}-{SPEC['threads']}.txt".replace(" ", ""))
+    path = os.path.join(SPEC["models"], f"batch-{SPEC['peer']}-{SPEC['model']}-{SPEC['dtype']}-{SPEC['threads']}.txt".replace(" ", ""))
     if os.path.exists(path):
         with open(path) as f:
             return int(f.read())
