@@ -126,6 +126,12 @@ static inline void vf_transpose(vf x[VF_LANES])
     for (int i = 0; i < 16; i++) x[i] = y[i];
 }
 
+/* Each lane takes the entry of the table whose number its lowest four bits are. */
+static inline vf vf_choose(const float table[VF_LANES], vf a)
+{
+    return _mm512_permutexvar_ps(_mm512_castps_si512(a), vf_load(table));
+}
+
 static inline vf vf_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 static inline vf vf_scale2_bounded(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 
