@@ -67,6 +67,18 @@ static void check_ids(const char *name, const char *text, const char *want)
     unlink(out);
 }
 
+static void check_decoded(const int32_t *id, size_t n, const char *want)
+{
+    ses_err e = { 0 };
+    ses_tokenizer *t = ses_tokenizer_open(dir, &e);
+    ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
+    const char *text = NULL;
+    size_t len = 0;
+    if (CHECK_MSG(k && ses_decode(k, id, n, false, &text, &len, &e), "%s", e.msg)) CHECK_STR(text, want);
+    ses_tokens_free(k);
+    ses_tokenizer_free(t);
+}
+
 static void check_refused(const char *name, const char *want)
 {
     char path[256];
@@ -227,6 +239,7 @@ static void check_marian(void)
     put_model("target.spm", SES_SPM_UNIGRAM);
     put("vocab.json", "{\"</s>\":0,\"<unk>\":1,\"▁a\":2,\"1,\":3,\"é\":4,\"<pad>\":5,\">>fr<<\":6}");
     check_ids("", ">>fr<< a1,é", "6 2 3 4 0");
+    check_decoded((int32_t[]){ 2, 6, 4, 2, 0 }, 5, "a>>fr<<é a");
     check_ids("", "  a  a\xc2\x85 ", "2 2 1 0"); /* only blanks part words */
     clear();
 }

@@ -14,14 +14,14 @@ static const ses_old_roles roles = { .eos = "</s>",
                                      .single = "$A E",
                                      .pair = "$A $B E" };
 
-/* ">>fra<<" at the begin of a text names a language. */
+/* ">>fra<<" at the begin of a text names a language. It is not special: a text written with one shows it. */
 static bool add_languages(ses_old *o, ses_err *e)
 {
     for (int32_t id = 0; id < o->vocab.size; id++) {
         size_t n;
         const char *s = ses_vocab_token(&o->vocab, id, &n);
         if (!s || n < 5 || memcmp(s, ">>", 2) || memcmp(s + n - 2, "<<", 2)) continue;
-        if (!ses_old_add(o, (ses_string){ s, n }, false, true, e)) return false;
+        if (!ses_old_add(o, (ses_string){ s, n }, false, false, e)) return false;
     }
     return true;
 }
