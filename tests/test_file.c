@@ -232,6 +232,9 @@ static void check_paths(void)
     CHECK_STR(ses_path_base("c"), "c");
     CHECK_STR(ses_path_base("/a/b//"), "b//");
     CHECK_STR(ses_path_base("/"), "/");
+    CHECK_STR(ses_path_name_of("/a/b//").s, "b");
+    CHECK_STR(ses_path_name_of("//").s, "/");
+    CHECK_STR(ses_path_name_of("").s, "");
     static const char *const trims[][2] = { { "a/b//", "a/b" }, { "//", "/" }, { "a", "a" }, { "", "" } };
     for (size_t i = 0; i < SES_LEN(trims); i++) {
         char s[8];

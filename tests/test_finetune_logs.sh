@@ -40,7 +40,8 @@ ok "card: command" card '^sesame finetune --task classify .*--lr 0.003'
 ok "card: use" card '^sesame text-classification --model FOLDER'
 sed 's/pos$/<b>|p_"s/; s/neg$/a\\b/' "$tmp/train.tsv" >"$tmp/odd.tsv"
 # shellcheck disable=SC2086
-exits 0 "$sesame" finetune $small --task classify --train "$tmp/odd.tsv" --eval "$tmp/odd.tsv" --epochs 1 -o "$tmp/odd"
+exits 0 "$sesame" finetune $small --task classify --train "$tmp/odd.tsv" --eval "$tmp/odd.tsv" --epochs 1 -o "$tmp/odd/"
+ok "card: the folder's name without its slash" grep -qx "# odd" "$tmp/odd/README.md"
 ok "card: odd labels" grep -qF 'Labels: &lt;b>\|p\_"s, a\\b.' "$tmp/odd/README.md"
 ok "again" exits 0 tune one --epochs 1 --overwrite
 ok "a new log" test "$(grep -c '"grad_norm"' "$tmp/one/log.jsonl")" -eq 10

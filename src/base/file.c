@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -120,6 +121,14 @@ const char *ses_path_base(const char *path)
     while (n > 0 && path[n - 1] == '/') n--;
     while (n > 0 && path[n - 1] != '/') n--;
     return path + n;
+}
+
+ses_path_name ses_path_name_of(const char *path)
+{
+    ses_path_name name;
+    snprintf(name.s, sizeof name.s, "%s", ses_path_base(path));
+    ses_path_trim(name.s);
+    return name;
 }
 
 void ses_path_trim(char *path)

@@ -25,6 +25,12 @@ void ses_map_drop(const void *p, size_t n);
 char *ses_path_join(const char *dir, const char *name, ses_err *e);
 const char *ses_path_base(const char *path); /* the last name, with the slashes behind it if there are */
 void ses_path_trim(char *path);              /* takes those away; of "//" one is left */
+
+/* The last name of a path, for people: slashes behind it left out. */
+typedef struct ses_path_name {
+    char s[256];
+} ses_path_name;
+ses_path_name ses_path_name_of(const char *path);
 bool ses_path_exists(const char *path);
 bool ses_path_is_dir(const char *path);
 bool ses_dir_check(const char *path, ses_err *e); /* a folder we may enter */

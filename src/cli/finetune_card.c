@@ -90,11 +90,11 @@ static void put_top(ses_buf *b, const ses_finetune *f)
     ses_buf_appendf(b, "\n  training_type: %s\n", a->model ? "fine-tuning" : "from scratch");
     if (f->eval.data && s->n) {
         ses_buf_puts(b, "model-index:\n- name: ");
-        put_yaml(b, ses_path_base(a->output));
+        put_yaml(b, ses_path_name_of(a->output).s);
         ses_buf_appendf(b, "\n  results:\n  - task:\n      type: %s\n    dataset:\n      name: ", task);
         put_yaml(b, f->a->tune.data.task);
         ses_buf_puts(b, "\n      type: ");
-        put_yaml(b, ses_path_base(a->eval));
+        put_yaml(b, ses_path_name_of(a->eval).s);
         ses_buf_puts(b, "\n    metrics:\n");
         for (size_t i = 0; i < s->n && i < SCORES; i++) {
             if (isnan(s->item[i].value)) continue;
@@ -126,7 +126,7 @@ static void put_scores(ses_buf *b, const ses_finetune *f)
     const ses_judged *j = &f->judged;
     if (!f->eval.data) return;
     ses_buf_puts(b, "\n## Scores\n\nOn ");
-    put_cell(b, ses_path_base(f->a->eval));
+    put_cell(b, ses_path_name_of(f->a->eval).s);
     ses_buf_appendf(b, ", %zu examples, which also chose the best weights", j->n);
     if (j->level > 0) ses_buf_appendf(b, "; intervals hold %g %% of the resamples", 100 * j->level);
     ses_buf_puts(b, ":\n\n| score | value |\n|---|---|\n");
@@ -179,9 +179,9 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     const ses_train_state *at = ses_trainer_state(f->trainer);
     char text[SES_ENERGY_TEXT], time[SES_HUMAN];
     ses_buf_puts(b, "\n## Training\n\n| | |\n|---|---|\n");
-    put_row(b, "begun with", a->model ? ses_path_base(a->model) : "random weights");
+    put_row(b, "begun with", a->model ? ses_path_name_of(a->model).s : "random weights");
     ses_buf_puts(b, "| data | ");
-    put_cell(b, ses_path_base(a->train));
+    put_cell(b, ses_path_name_of(a->train).s);
     ses_buf_appendf(b, ", %" PRId64 " sequences, %" PRId64 " tokens |\n", ses_dataset_size(f->train.data),
                     ses_dataset_tokens(f->train.data));
     ses_buf_appendf(b, "| updates | %" PRId64 " of %" PRId64 ", %s %" PRId64, at->updates,
@@ -221,7 +221,7 @@ bool ses_finetune_card(const ses_finetune *f, const char *dir, ses_err *e)
     ses_buf b = { 0 };
     put_top(&b, f);
     ses_buf_puts(&b, "# ");
-    put_cell(&b, ses_path_base(f->a->output));
+    put_cell(&b, ses_path_name_of(f->a->output).s);
     ses_buf_appendf(&b, "\n\nA %s of %s parameters, trained with Sesame for: %s.\n",
                     ses_model_class(f->tuner->model),
                     ses_grouped(human, ses_store_numbers(ses_model_store(f->tuner->model))), f->kind->what);

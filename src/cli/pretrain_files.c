@@ -129,15 +129,15 @@ static bool write_card(const ses_pretrain *p, const char *dir, ses_err *e)
     const ses_train_state *at = ses_trainer_state(p->trainer);
     ses_buf b = { 0 };
     ses_buf_appendf(&b, "---\nlibrary_name: transformers\ntags:\n- sesame\n---\n\n# %s\n\n",
-                    ses_path_base(a->output));
+                    ses_path_name_of(a->output).s);
     ses_buf_appendf(&b, "%s, pretrained with the objective %s.\n\n| | |\n|---|---|\n",
                     ses_model_class(p->model), a->objective);
-    ses_buf_appendf(&b, "| begun with | %s |\n", a->model ? ses_path_base(a->model) : "random weights");
+    ses_buf_appendf(&b, "| begun with | %s |\n", a->model ? ses_path_name_of(a->model).s : "random weights");
     for (size_t i = 0; i < p->n_parts; i++) {
         const ses_corpus_facts *f = ses_corpus_facts_of(p->corpus[i]);
         ses_buf_appendf(&b,
                         "| text | %s: %" PRId64 " tokens, %" PRId64 " documents, %" PRId64 " held out |\n",
-                        ses_path_base(a->corpus.item[i]), f->tokens, f->documents, f->held_out);
+                        ses_path_name_of(a->corpus.item[i]).s, f->tokens, f->documents, f->held_out);
     }
     ses_buf_appendf(
         &b, "| trained | %" PRId64 " updates of %" PRId64 ", %" PRId64 " tokens in sequences of %s |\n",
@@ -167,7 +167,7 @@ static bool write_run(const ses_pretrain *p, const char *dir, ses_err *e)
 static bool write_curve(const ses_pretrain *p, const char *dir, ses_err *e)
 {
     char *path = ses_path_join(dir, "curve.svg", e);
-    bool ok = path && ses_run_svg(p->log, path, ses_path_base(p->a->output), e);
+    bool ok = path && ses_run_svg(p->log, path, ses_path_name_of(p->a->output).s, e);
     ses_free(path);
     return ok;
 }
