@@ -150,10 +150,14 @@ static void rows_of(int64_t rows, int64_t cols, double rate, bool narrow)
     both (*make)(int64_t n, double scale) = narrow ? halves : floats;
     ses_drop drops = { rate, { 3, 1, 2 } }, *dropped = rate > 0 ? &drops : NULL;
     both a = make(rows * cols, 1), res = make(rows * cols, 1), gain = floats(cols, 1), bias = floats(cols, 1);
-    both y = make(rows * cols, 0), s = make(rows * cols, 0), stat = floats(2 * rows, 0);
-    both da = make(rows * cols, 1), dres = make(rows * cols, 1), dgain = floats(cols, 1),
+    both y = make(rows * cols, NAN), s = make(rows * cols, NAN), stat = floats(2 * rows, NAN);
+    both da = make(rows * cols, 1), dres = make(rows * cols, NAN), dgain = floats(cols, 1),
          dbias = floats(cols, 1);
     settle(gpu);
+    cpu->k.norm(&cpu->exec, y.host, NULL, NULL, a.host, NULL, gain.host, bias.host, rows, cols, 1e-5, NULL);
+    d->k.norm(&d->exec, y.gpu, NULL, NULL, a.gpu, NULL, gain.gpu, bias.gpu, rows, cols, 1e-5, NULL);
+    settle(d);
+    agree("norm alone", y, 1e-5);
     cpu->k.norm(&cpu->exec, y.host, s.host, stat.host, a.host, res.host, gain.host, bias.host, rows, cols,
                 1e-5, dropped);
     d->k.norm(&d->exec, y.gpu, s.gpu, stat.gpu, a.gpu, res.gpu, gain.gpu, bias.gpu, rows, cols, 1e-5,
@@ -210,6 +214,10 @@ static void test_rows_of(void)
         rows_of(513, 256, 0.5, narrow);
         rows_of(77, 2056, 0.1, narrow);
         rows_of(301, 45, 0.2, narrow);
+        rows_of(130, 776, 0, narrow);
+        rows_of(500, 600, 0.2, narrow);
+        rows_of(90, 1536, 0.1, narrow);
+        rows_of(61, 2048, 0, narrow);
     }
 }
 

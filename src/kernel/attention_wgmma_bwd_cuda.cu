@@ -132,13 +132,15 @@ __device__ static inline void hold_rows(uint4 held[PASSES], const ses_attn &a, c
     }
 }
 
-/* delta of the 128 queries, to shared memory times `by` and for later steps. */
+/* delta of the 128 queries, to shared memory times `by` and for later steps: each thread puts one. */
 __device__ static inline void put_delta(float *to, const ses_attn &a, const ses_attn_grad &g, const task &t,
                                         const uint4 held[PASSES], const bf16 *dout, float by, int thread)
 {
+    static_assert(PASSES == 8, "as many passes as lanes a query");
+    float mine = 0;
 #pragma unroll
     for (int c = 0; c < PASSES; c++) {
-        int r = c * (GROUP / 8) + thread / 8, i = t.i0 + r;
+        int r = c * (GROUP / 8) + thread / 8;
         pack<bf16> x = *(const pack<bf16> *)&held[c],
                    y = *(const pack<bf16> *)(dout + swizzled(r, thread % 8));
         float sum = 0;
@@ -146,9 +148,11 @@ __device__ static inline void put_delta(float *to, const ses_attn &a, const ses_
         for (int e = 0; e < 8; e++) sum += num(x.at[e]) * num(y.at[e]);
 #pragma unroll
         for (int d = 1; d < 8; d *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
-        if (thread % 8 == 0) to[r] = sum * by;
-        if (thread % 8 == 0 && i < t.w.len_q) g.delta[ses_attn_stat(&a, t.w.part, i)] = sum;
+        if (c == thread % 8) mine = sum;
     }
+    int r = thread % 8 * (GROUP / 8) + thread / 8;
+    to[r] = mine * by;
+    if (t.i0 + r < t.w.len_q) g.delta[ses_attn_stat(&a, t.w.part, t.i0 + r)] = mine;
 }
 
 template <bool DROP>
