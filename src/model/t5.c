@@ -95,53 +95,47 @@ static const ses_name tensors[] = {
     { "span.*", "/qa_outputs.*" },
 };
 
-#define T5(id, stem, finish_)                                                                \
-    static const ses_class classes_##id[] = {                                                \
-        { .name = stem "Model" },                                                            \
-        SES_CLASS(stem "ForConditionalGeneration", SES_ON(target_lm, "logits")),             \
-        { .name = stem "EncoderModel", .encoder_only = true },                               \
-        { .name = stem "ForSequenceClassification",                                          \
-          .echo = true,                                                                      \
-          .prefix = "transformer.",                                                          \
-          .head = { SES_ON(classify, "logits") } },                                          \
-        { .name = stem "ForTokenClassification",                                             \
-          .encoder_only = true,                                                              \
-          .prefix = "transformer.",                                                          \
-          .head = { SES_ON(tag, "logits") } },                                               \
-        { .name = stem "ForQuestionAnswering", .echo = true, .head = { SES_ON(span, "") } }, \
-    };                                                                                       \
-    const ses_model_desc ses_model_##id = {                                                  \
-        .name = #id,                                                                         \
-        .prefix = "",                                                                        \
-        .pair = true,                                                                        \
-        .sentinels = 100,                                                                    \
-        .arch = { .pad = 0,                                                                  \
-                  .eos = 1,                                                                  \
-                  .buckets = 32,                                                             \
-                  .max_distance = 128,                                                       \
-                  .norm_eps = 1e-6,                                                          \
-                  .drop = 0.1,                                                               \
-                  .drop_embed = -1,                                                          \
-                  .init_range = 1,                                                           \
-                  .init_fan = true,                                                          \
-                  .attention_scale = 1,                                                      \
-                  .norm = SES_NORM_RMS,                                                      \
-                  .place = SES_PRE_NORM,                                                     \
-                  .pos = SES_POS_NONE,                                                       \
-                  .summary = SES_SUMMARY_EOS,                                                \
-                  .summary_act = SES_ACT_TANH,                                               \
-                  .drop_summary_in = true,                                                   \
-                  .final_norm = true,                                                        \
-                  .no_attn_bias = true,                                                      \
-                  .no_ffn_bias = true,                                                       \
-                  .tied = true,                                                              \
-                  .lm_plain = true,                                                          \
-                  .pad_learns = true },                                                      \
-        .keys = { SES_TABLE(keys) },                                                         \
-        .finish = finish_,                                                                   \
-        .tensors = { SES_TABLE(tensors) },                                                   \
-        .class = classes_##id,                                                               \
-        .n_classes = SES_LEN(classes_##id),                                                  \
+#define T5(id, stem, finish_)                                                                               \
+    static const ses_class classes_##id[] = {                                                               \
+        { .name = stem "Model" },                                                                           \
+        { .name = stem "ForConditionalGeneration", .prefix = "", .head = { SES_ON(target_lm, "logits") } }, \
+        { .name = stem "EncoderModel", .prefix = "", .encoder_only = true },                                \
+        { .name = stem "ForSequenceClassification", .echo = true, .head = { SES_ON(classify, "logits") } }, \
+        { .name = stem "ForTokenClassification", .encoder_only = true, .head = { SES_ON(tag, "logits") } }, \
+        { .name = stem "ForQuestionAnswering", .prefix = "", .echo = true, .head = { SES_ON(span, "") } },  \
+    };                                                                                                      \
+    const ses_model_desc ses_model_##id = {                                                                 \
+        .name = #id,                                                                                        \
+        .prefix = "transformer.",                                                                           \
+        .pair = true,                                                                                       \
+        .sentinels = 100,                                                                                   \
+        .arch = { .pad = 0,                                                                                 \
+                  .eos = 1,                                                                                 \
+                  .buckets = 32,                                                                            \
+                  .max_distance = 128,                                                                      \
+                  .norm_eps = 1e-6,                                                                         \
+                  .drop = 0.1,                                                                              \
+                  .drop_embed = -1,                                                                         \
+                  .init_range = 1,                                                                          \
+                  .init_fan = true,                                                                         \
+                  .attention_scale = 1,                                                                     \
+                  .norm = SES_NORM_RMS,                                                                     \
+                  .place = SES_PRE_NORM,                                                                    \
+                  .pos = SES_POS_NONE,                                                                      \
+                  .summary = SES_SUMMARY_EOS,                                                               \
+                  .summary_act = SES_ACT_TANH,                                                              \
+                  .drop_summary_in = true,                                                                  \
+                  .final_norm = true,                                                                       \
+                  .no_attn_bias = true,                                                                     \
+                  .no_ffn_bias = true,                                                                      \
+                  .tied = true,                                                                             \
+                  .lm_plain = true,                                                                         \
+                  .pad_learns = true },                                                                     \
+        .keys = { SES_TABLE(keys) },                                                                        \
+        .finish = finish_,                                                                                  \
+        .tensors = { SES_TABLE(tensors) },                                                                  \
+        .class = classes_##id,                                                                              \
+        .n_classes = SES_LEN(classes_##id),                                                                 \
     };
 
 T5(t5, "T5", finish_t5)
