@@ -187,6 +187,40 @@ static bool test_recompute(const char *dir, ses_device *dev)
     return !e.code && !why.code;
 }
 
+/* Without heads: rows of the last hidden state that are asked for, in any order, have the bits of all. */
+static void test_rows(const char *dir, ses_device *dev)
+{
+    ses_err e = { 0 };
+    ses_outputs o = { 0 };
+    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .bare = true }, &e);
+    ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL, *some = m ? ses_tape_new(dev, NULL, &e) : NULL;
+    for (uint32_t i = 0; t && some && i < 4; i++) {
+        mix x;
+        draw(&x, m, false, i); /* bare: an encoder alone */
+        int32_t T = x.cu[x.batch.seqs], row[] = { T - 1, 0, T / 2, 0 }, beyond[] = { T };
+        ses_tape_reset(t, NULL), ses_tape_reset(some, NULL);
+        if (!ses_model_forward(m, t, &x.batch, &(ses_want){ 0 }, &o, &e)) break;
+        const ses_tensor *all = o.item[0].tensor;
+        for (size_t j = 0; j < o.n; j++)
+            if (!strcmp(o.item[j].name, "last_hidden_state")) all = o.item[j].tensor;
+        int64_t C = ses_cols(all);
+        if (!ses_model_forward(m, some, &x.batch, &(ses_want){ .rows = row, .n_rows = 4 }, &o, &e)) break;
+        int bad = 0;
+        for (size_t j = 0; j < o.n; j++)
+            for (int k = 0; o.item[j].axis == SES_PER_ROW && k < 4; k++)
+                bad +=
+                    memcmp(o.item[j].tensor->f + k * C, all->f + row[k] * C, (size_t)C * sizeof *all->f) != 0;
+        CHECK_MSG(!bad && o.item[o.n - 1].axis == SES_PER_ROW, "%s: %d rows differ", dir, bad);
+        ses_tape_reset(some, NULL);
+        CHECK(!ses_model_forward(m, some, &x.batch, &(ses_want){ .rows = beyond, .n_rows = 1 }, &o, &e));
+        CHECK(strstr(e.msg, "is asked for"));
+        ses_err_clear(&e);
+    }
+    CHECK_MSG(!e.code || strstr(e.msg, "no class that is its encoder alone"), "%s: %s", dir, e.msg);
+    ses_tape_free(t), ses_tape_free(some);
+    ses_model_free(m);
+}
+
 /* Products of fewer rows than there are tokens. */
 static int short_products(ses_tape *t, int64_t tokens)
 {
@@ -268,6 +302,7 @@ int main(void)
         test_save(path, dev);
         learned += test_recompute(path, dev);
         fewer += test_few_labels(path, dev);
+        test_rows(path, dev);
     }
     if (d) closedir(d);
     CHECK(learned >= 75);

@@ -125,8 +125,8 @@ typedef struct ses_want {
     bool hidden_states, attentions;
     bool attention_scores; /* before softmax and any bias, of self-attention */
     bool mems;             /* what a next batch remembers, of models that can */
-    /* Scores of a vocabulary for these rows alone: tokens of the batch, or of the decoder where that is what
-     * the head looks at. NULL: for all. */
+    /* Scores of a vocabulary, or the last hidden state of a class without heads, for these rows alone:
+     * tokens of the batch, or of the decoder where that is what the head looks at. NULL: for all. */
     const int32_t *rows;
     int64_t n_rows;
 } ses_want;

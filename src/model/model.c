@@ -216,7 +216,9 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
     ses_state at = run_stacks(m, &p);
     size_t n;
     const ses_head_use *use = uses(m, &n);
-    if (!n) ses_pass_output(&p, at.seqs == &p.in ? SES_PER_TOKEN : SES_PER_TARGET, at.x, "last_hidden_state");
+    ses_axis axis = at.seqs == &p.in ? SES_PER_TOKEN : SES_PER_TARGET;
+    ses_tensor *last = n ? NULL : ses_state_asked(&p, &at, &axis);
+    if (last) ses_pass_output(&p, axis, last, "last_hidden_state");
     if (!n && at.pooled) ses_pass_output(&p, SES_PER_SEQUENCE, at.pooled, "pooler_output");
     *out = (ses_outputs){ .heads = n };
     ses_tensor *loss = NULL;

@@ -232,57 +232,62 @@ void ses_sentence_free(ses_sentence *s)
 
 /* Tokens that are pooled: all, or those behind the prompts, which may be none. */
 typedef struct field {
+    const ses_batch *b;
+    int32_t *skipped;       /* [seqs]: tokens in front that are left out */
+    const int32_t *host_cu; /* of the others */
     ses_tensor *x, *cu;
-    const int32_t *host_cu; /* of x */
-    int32_t *skipped;       /* [seqs]: tokens in front that x lacks */
-    int64_t seqs;
-    ses_tensor *all; /* the model's tokens */
-    const int32_t *all_cu;
 } field;
 
-static bool leave_out(field *f, ses_tape *t, const ses_batch *b, const int32_t *prompt)
+static bool field_of(field *f, ses_tape *t, const ses_batch *b, const int32_t *prompt)
 {
-    int32_t *row = ses_tape_host(t, (size_t)b->tokens, sizeof *row),
-            *cu = ses_tape_host(t, (size_t)b->seqs + 1, sizeof *cu);
-    int64_t n = 0;
-    if (!row || !cu) return false;
-    for (int64_t s = 0; s < b->seqs; s++) {
+    *f = (field){ .b = b, .host_cu = b->cu };
+    f->skipped = ses_tape_host(t, (size_t)b->seqs, sizeof *f->skipped);
+    int32_t *cu = ses_tape_host(t, (size_t)b->seqs + 1, sizeof *cu);
+    if (!f->skipped || !cu) return false;
+    for (int64_t s = 0; prompt && s < b->seqs; s++) {
         int32_t len = b->cu[s + 1] - b->cu[s], skip = prompt[s] < 0 ? 0 : prompt[s];
         f->skipped[s] = skip < len ? skip : len;
+        cu[s + 1] = cu[s] + len - f->skipped[s];
+    }
+    if (prompt) f->host_cu = cu;
+    return true;
+}
+
+/* x: of all tokens. */
+static bool field_fill(field *f, ses_tape *t, ses_tensor *x)
+{
+    const ses_batch *b = f->b;
+    int64_t n = 0;
+    f->x = x;
+    f->cu = ses_tape_ints(t, f->host_cu, b->seqs + 1);
+    if (f->host_cu == b->cu) return true;
+    int32_t *row = ses_tape_host(t, (size_t)b->tokens, sizeof *row);
+    if (!row) return false;
+    for (int64_t s = 0; s < b->seqs; s++)
         for (int32_t i = b->cu[s] + f->skipped[s]; i < b->cu[s + 1]; i++) row[n++] = i;
-        cu[s + 1] = (int32_t)n;
-    }
-    f->x = ses_take(t, f->all, ses_tape_ints(t, row, n ? n : 1)); /* a tensor has a row, perhaps nobody's */
-    f->host_cu = cu;
+    f->x = ses_take(t, x, ses_tape_ints(t, row, n ? n : 1)); /* a tensor has a row, perhaps nobody's */
     return true;
 }
 
-static bool field_of(field *f, ses_tape *t, ses_tensor *x, const ses_batch *b, const int32_t *prompt)
+/* One token a sequence, the first or the last; none is left: the first all the same, or SES_IGNORE. */
+static int32_t *pick(const field *f, ses_tape *t, ses_sentence_pool how)
 {
-    *f = (field){ .x = x, .all = x, .host_cu = b->cu, .all_cu = b->cu, .seqs = b->seqs };
-    f->skipped = ses_tape_host(t, (size_t)b->seqs, sizeof *f->skipped);
-    if (!f->skipped || (prompt && !leave_out(f, t, b, prompt))) return false;
-    f->cu = ses_tape_ints(t, f->host_cu, f->seqs + 1);
-    return true;
-}
-
-/* One row a sequence of the model's tokens. */
-static ses_tensor *pick(const field *f, ses_tape *t, bool from_end)
-{
-    int32_t *row = ses_tape_host(t, (size_t)f->seqs, sizeof *row);
-    for (int64_t s = 0; row && s < f->seqs; s++) {
-        int32_t begin = f->all_cu[s], end = f->all_cu[s + 1];
-        bool none = begin + f->skipped[s] == end;
-        row[s] = from_end ? (none ? SES_IGNORE : end - 1) : none ? begin : begin + f->skipped[s];
+    const ses_batch *b = f->b;
+    int32_t *row = ses_tape_host(t, (size_t)b->seqs, sizeof *row);
+    for (int64_t s = 0; row && s < b->seqs; s++) {
+        int32_t begin = b->cu[s], end = b->cu[s + 1], first = begin + f->skipped[s];
+        row[s] = how == SES_SENTENCE_LAST ? (first == end ? SES_IGNORE : end - 1)
+                 : first == end           ? begin
+                                          : first;
     }
-    return row ? ses_take(t, f->all, ses_tape_ints(t, row, f->seqs)) : NULL;
+    return row;
 }
 
 /* The mean, with token i of a sequence (counted from 1, the prompt's too) weighing i. */
 static ses_tensor *weighted(const field *f, ses_tape *t)
 {
     ses_real *w = ses_tape_host(t, (size_t)ses_rows(f->x), sizeof *w);
-    for (int64_t s = 0; w && s < f->seqs; s++) {
+    for (int64_t s = 0; w && s < f->b->seqs; s++) {
         int32_t begin = f->host_cu[s], n = f->host_cu[s + 1] - begin;
         double first = f->skipped[s] + 1, sum = n * (first + (n - 1) / 2.0);
         for (int32_t i = 0; i < n; i++) w[begin + i] = (ses_real)((first + i) * n / sum);
@@ -295,50 +300,69 @@ static ses_tensor *weighted(const field *f, ses_tape *t)
 /* The sum over the root of the length. */
 static ses_tensor *by_root(const field *f, ses_tape *t)
 {
-    ses_real *w = ses_tape_host(t, (size_t)f->seqs, sizeof *w);
+    int64_t seqs = f->b->seqs;
+    ses_real *w = ses_tape_host(t, (size_t)seqs, sizeof *w);
     if (!w) return NULL;
-    for (int64_t s = 0; s < f->seqs; s++) w[s] = (ses_real)sqrt((double)(f->host_cu[s + 1] - f->host_cu[s]));
+    for (int64_t s = 0; s < seqs; s++) w[s] = (ses_real)sqrt((double)(f->host_cu[s + 1] - f->host_cu[s]));
     return ses_scale_rows(t, ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN),
-                          ses_tape_input(t, w, SES_DIM(f->seqs)));
+                          ses_tape_input(t, w, SES_DIM(seqs)));
 }
 
-static ses_tensor *pool_one(const field *f, ses_tape *t, ses_sentence_pool how)
+/* x: as the model gave it. */
+static ses_tensor *pool_one(const field *f, ses_tape *t, ses_tensor *x, ses_sentence_pool how)
 {
     switch (how) {
-    case SES_SENTENCE_FIRST: return pick(f, t, false);
     case SES_SENTENCE_MAX: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MAX);
     case SES_SENTENCE_MEAN: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN);
     case SES_SENTENCE_SQRT: return by_root(f, t);
     case SES_SENTENCE_WEIGHTED: return weighted(f, t);
-    case SES_SENTENCE_LAST: return pick(f, t, true);
+    case SES_SENTENCE_FIRST:
+    case SES_SENTENCE_LAST:
     case SES_SENTENCE_POOLS: break;
     }
-    return NULL;
+    const int32_t *row = pick(f, t, how);
+    return row ? ses_take(t, x, ses_tape_ints(t, row, f->b->seqs)) : NULL;
 }
 
 /* All the ways side by side. */
-static ses_tensor *pool(const ses_module *m, ses_tape *t, ses_tensor *x, const ses_batch *b,
-                        const int32_t *prompt)
+static ses_tensor *pool(const ses_module *m, ses_tape *t, field *f, ses_tensor *x)
 {
-    field f;
-    if (!x || !field_of(&f, t, x, b, m->skip_prompt ? prompt : NULL)) return NULL;
-    ses_tensor *y = pool_one(&f, t, m->pool[0]);
+    if (!x || !field_fill(f, t, x)) return NULL;
+    ses_tensor *y = pool_one(f, t, x, m->pool[0]);
     for (int i = 1; y && i < m->pools; i++) {
-        ses_tensor *const pair[] = { y, pool_one(&f, t, m->pool[i]) };
+        ses_tensor *const pair[] = { y, pool_one(f, t, x, m->pool[i]) };
         y = ses_concat(t, 2, pair);
     }
     return y;
 }
 
+/* The rows the model is asked for where one stands for each sequence; NULL: it is not so. */
+static const int32_t *rows_asked(const ses_sentence *s, ses_tape *t, const field *f)
+{
+    const ses_module *m = &s->modules.item[1];
+    bool one = m->pools == 1 && (m->pool[0] == SES_SENTENCE_FIRST || m->pool[0] == SES_SENTENCE_LAST);
+    const int32_t *row = one && !s->states ? pick(f, t, m->pool[0]) : NULL;
+    for (int64_t i = 0; row && i < f->b->seqs; i++)
+        if (row[i] == SES_IGNORE) return NULL;
+    return row;
+}
+
 ses_tensor *ses_sentence_embed(const ses_sentence *s, ses_tape *t, const ses_batch *b, const int32_t *prompt,
                                ses_err *e)
 {
+    const ses_module *m = &s->modules.item[1];
     ses_outputs out;
     ses_tensor *x = NULL;
-    if (!ses_model_forward(s->model, t, b, &(ses_want){ .hidden_states = s->states }, &out, e)) return NULL;
+    field f;
+    if (!field_of(&f, t, b, m->skip_prompt ? prompt : NULL)) {
+        ses_tape_ok(t, e); /* tells why */
+        return NULL;
+    }
+    ses_want want = { .hidden_states = s->states, .rows = rows_asked(s, t, &f), .n_rows = b->seqs };
+    if (!ses_model_forward(s->model, t, b, &want, &out, e)) return NULL;
     for (size_t i = 0; i < out.n; i++)
         if (!strcmp(out.item[i].name, s->layer)) x = out.item[i].tensor;
-    x = pool(&s->modules.item[1], t, x, b, prompt);
+    if (!want.rows) x = pool(m, t, &f, x);
     for (size_t i = 2; i < s->modules.n; i++) {
         x = s->modules.item[i].kind->run(&s->modules.item[i], t, x);
         ses_tape_where(t, "module %zu (%s)", i, s->modules.item[i].kind->name);

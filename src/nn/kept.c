@@ -28,7 +28,7 @@ static bool lay_out(ses_kept *k, ses_tape *t, const ses_seqs *q, int32_t *row, i
 
 void ses_kept_choose(ses_pass *p, const ses_seqs *q, const ses_head_use *use, size_t n)
 {
-    bool all = p->want->hidden_states || p->layer || p->batch->target_places || !n;
+    bool all = p->want->hidden_states || p->layer || p->batch->target_places || (!n && !p->want->rows);
     for (size_t i = 0; i < n; i++) all |= !use[i].head->reads;
     if (all) return;
     ses_kept k = { .target = q == &p->target };
@@ -36,6 +36,8 @@ void ses_kept_choose(ses_pass *p, const ses_seqs *q, const ses_head_use *use, si
     int32_t *row = ses_tape_host(p->tape, (size_t)q->tokens, sizeof *row);
     int32_t *cu = ses_tape_host(p->tape, (size_t)q->seqs + 1, sizeof *cu);
     if (!k.place || !row || !cu) return;
+    if (!n) ses_state_reads(p, q, k.place);
+    for (int64_t s = 0; p->c->pooler && s < q->seqs; s++) k.place[q->host_cu[s]] = 1;
     for (size_t i = 0; i < n; i++) use[i].head->reads(&use[i], p, q, k.place);
     if (lay_out(&k, p->tape, q, row, cu)) p->kept = k;
 }
@@ -49,6 +51,28 @@ ses_tensor *ses_kept_rows(ses_pass *p, const ses_seqs *q, ses_tensor *x)
 {
     bool more = x && ses_kept_of(p, q) && ses_rows(x) > p->kept.seqs.tokens;
     return more ? ses_take(p->tape, x, p->kept.rows) : x;
+}
+
+void ses_state_reads(const ses_pass *p, const ses_seqs *q, int32_t *read)
+{
+    const ses_want *want = p->want;
+    for (int64_t i = 0; i < (want->rows ? want->n_rows : q->tokens); i++) {
+        int64_t t = want->rows ? want->rows[i] : i;
+        if (t >= 0 && t < q->tokens) read[t] = 1; /* others are refused later */
+    }
+}
+
+ses_tensor *ses_state_asked(ses_pass *p, const ses_state *at, ses_axis *axis)
+{
+    const ses_want *want = p->want;
+    if (!want->rows) return at->x;
+    for (int64_t i = 0; i < want->n_rows; i++)
+        if (want->rows[i] < 0 || want->rows[i] >= at->seqs->tokens)
+            ses_tape_fail(p->tape, SES_EARG, "row %d of %lld is asked for", (int)want->rows[i],
+                          (long long)at->seqs->tokens);
+    if (!want->n_rows || !ses_tape_ok(p->tape, NULL)) return NULL;
+    *axis = SES_PER_ROW;
+    return ses_state_take(p, at, want->rows, want->n_rows);
 }
 
 ses_tensor *ses_state_take(ses_pass *p, const ses_state *at, const int32_t *token, int64_t n)

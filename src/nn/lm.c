@@ -50,30 +50,15 @@ ses_tensor *ses_lm_logits(const ses_head_params *h, ses_pass *p, ses_tensor *x)
 void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_pass *p, ses_axis axis,
                    const ses_state *at)
 {
-    const ses_want *want = p->want;
-    ses_tensor *x = at->x;
-    if (!want->logits) return;
-    if (want->rows) {
-        for (int64_t i = 0; i < want->n_rows; i++)
-            if (want->rows[i] < 0 || want->rows[i] >= at->seqs->tokens)
-                ses_tape_fail(p->tape, SES_EARG, "row %d of %lld is asked for", (int)want->rows[i],
-                              (long long)at->seqs->tokens);
-        if (!want->n_rows || !ses_tape_ok(p->tape, NULL)) return;
-        x = ses_state_take(p, at, want->rows, want->n_rows);
-        axis = SES_PER_ROW;
-    }
-    ses_pass_output(p, axis, ses_lm_logits(h, p, x), "%s", use->output);
+    ses_tensor *x = p->want->logits ? ses_state_asked(p, at, &axis) : NULL;
+    if (x) ses_pass_output(p, axis, ses_lm_logits(h, p, x), "%s", use->output);
 }
 
 void ses_lm_reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t ahead, int32_t *read)
 {
-    const ses_want *want = p->want;
     const int32_t *labels = ses_head_labels(use, p->batch);
     int64_t labelled = 0;
-    for (int64_t i = 0; want->logits && i < (want->rows ? want->n_rows : q->tokens); i++) {
-        int64_t t = want->rows ? want->rows[i] : i;
-        if (t >= 0 && t < q->tokens) read[t] = 1; /* others are refused later */
-    }
+    if (p->want->logits) ses_state_reads(p, q, read);
     for (int64_t s = 0; labels && s < q->seqs; s++)
         for (int32_t t = q->host_cu[s]; t + ahead < q->host_cu[s + 1]; t++)
             if (labels[t + ahead] != SES_IGNORE) read[t] = 1, labelled++;

@@ -234,6 +234,9 @@ void ses_kept_choose(ses_pass *p, const ses_seqs *q, const ses_head_use *use, si
 bool ses_kept_of(const ses_pass *p, const ses_seqs *q); /* some of q's rows are not kept */
 ses_tensor *ses_kept_rows(ses_pass *p, const ses_seqs *q,
                           ses_tensor *x); /* of q's x; or x, if it has no more */
+/* Those asked for by p->want: all, or rows, which then is the axis; NULL: none, or the tape has failed. */
+ses_tensor *ses_state_asked(ses_pass *p, const ses_state *at, ses_axis *axis);
+void ses_state_reads(const ses_pass *p, const ses_seqs *q, int32_t *read); /* sets read[t] of these */
 /* The last hidden states of these tokens, [n, C]. */
 ses_tensor *ses_state_take(ses_pass *p, const ses_state *at, const int32_t *token, int64_t n);
 

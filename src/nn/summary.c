@@ -64,9 +64,10 @@ ses_tensor *ses_summary_pick(ses_pass *p, const ses_state *at)
 void ses_summary_reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t *read)
 {
     (void)use;
-    bool all = !p->c->pooler && (p->c->summary == SES_SUMMARY_MEAN || ses_own_recurrent(p->c));
+    bool all = p->c->summary == SES_SUMMARY_MEAN || ses_own_recurrent(p->c);
+    if (p->c->pooler) return; /* it has done so */
     for (int64_t t = 0; all && t < q->tokens; t++) read[t] = 1;
-    for (int64_t s = 0; !all && s < q->seqs; s++) read[p->c->pooler ? q->host_cu[s] : place_of(p, q, s)] = 1;
+    for (int64_t s = 0; !all && s < q->seqs; s++) read[place_of(p, q, s)] = 1;
 }
 
 ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at)
