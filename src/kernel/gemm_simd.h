@@ -21,10 +21,11 @@ _Static_assert((TILE_COLS + STRIP_ROWS) * PASS * sizeof(float) <= SES_SCRATCH, "
 
 typedef struct job {
     ses_gemm g;
-    int64_t rows, group; /* of a chunk: rows, panels */
-    int64_t groups;      /* chunks side by side */
-    bool strips;         /* A is packed */
-    bool half;           /* tiles read B's 16-bit numbers themselves: there are rows for one tile only */
+    int64_t tiles, blocks; /* of rows; blocks of as equal numbers of tiles as can be are a chunk's rows */
+    int64_t group;         /* panels of a chunk */
+    int64_t groups;        /* chunks side by side */
+    bool strips;           /* A is packed */
+    bool half;             /* tiles read B's 16-bit numbers themselves: there are rows for one tile only */
 } job;
 
 /* A stretch of k. */
@@ -103,11 +104,13 @@ static void run_pass(const job *b, pass s, int64_t i, int64_t end, int64_t j, in
     }
 }
 
+static int64_t first_row(const job *b, int64_t block) { return block * b->tiles / b->blocks * TILE_ROWS; }
+
 static void run_chunk(void *ctx, int64_t index, void *scratch)
 {
     const job *b = ctx;
     const ses_gemm *g = &b->g;
-    int64_t i = index / b->groups * b->rows, end = tile_min(g->m, i + b->rows);
+    int64_t block = index / b->groups, i = first_row(b, block), end = tile_min(g->m, first_row(b, block + 1));
     int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(g->n, j + b->group * TILE_COLS);
     pass s = pass_at(g->k, 0);
     run_pass(b, s, i, end, j, j_end, scratch);
@@ -123,11 +126,13 @@ void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
     job b = { .g = *g, .strips = g->a_col != 1 };
     b.half = g->packed && g->packed_as != SES_F32 && !b.strips && g->m <= TILE_ROWS;
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
-    b.rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
-    int64_t work = b.rows < FEW ? FEW : b.rows; /* a few rows wait for B */
+    int64_t rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
+    int64_t work = rows < FEW ? FEW : rows; /* a few rows wait for B */
+    b.tiles = (g->m + TILE_ROWS - 1) / TILE_ROWS;
+    b.blocks = (g->m + rows - 1) / rows;
     b.group = tile_min(b.strips ? GROUP : 1 + WORK / (work * TILE_COLS * (g->k + 1)), panels);
     b.groups = (panels + b.group - 1) / b.group;
-    ses_parallel(x->pool, (g->m + b.rows - 1) / b.rows * b.groups, run_chunk, &b);
+    ses_parallel(x->pool, b.blocks * b.groups, run_chunk, &b);
 }
 
 int64_t VF_NAME(ses_k_gemm_pack_size)(int64_t n, int64_t k) { return tile_round_up(n, VF_LANES) * k; }
