@@ -36,8 +36,10 @@ static void run_pieces(void *ctx, int64_t index, void *scratch)
 /* cost: multiply-adds of one */
 static void parallel_pieces(ses_exec *x, int64_t n, int64_t cost, ses_chunk_fn *fn, void *ctx)
 {
-    enum { WORTH = 1 << 20 };
-    pieces p = { fn, ctx, n, 1 + WORTH / (cost + 1) };
+    enum { WORTH = 1 << 19, ALONE = 1 << 16 }; /* ALONE: what a piece costs beside its products */
+    if (n <= 0) return;
+    int64_t chunks = ses_chunks(n, 1 + WORTH / (cost + ALONE));
+    pieces p = { fn, ctx, n, ses_chunks(n, chunks) };
     ses_parallel(x->pool, ses_chunks(n, p.each), run_pieces, &p);
 }
 
