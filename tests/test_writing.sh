@@ -170,6 +170,11 @@ run 0 perplexity -m "$gpt" --json --tokens --text "the cat sat on the mat"
 says '"tokens": 5'
 run 0 perplexity -m "$gpt" --lines "$tmp/prompts"
 says "5 tokens  all" # of three lines: 2, 1, 2
+sed 's/$/\r/' "$tmp/prompts" | "$sesame" perplexity -m "$gpt" --lines - >"$tmp/piped" 2>"$tmp/err"
+sed "s|$tmp/prompts|-|" "$tmp/out" >"$tmp/lines"
+same "$tmp/piped" "$tmp/lines" # a pipe, and lines that end in CRLF
+run 3 perplexity -m "$gpt" "$tmp"
+tells "$tmp: Is a directory"
 run 3 perplexity -m "$gpt" --text red
 tells "too short"
 run 2 perplexity -m "$gpt"

@@ -1,7 +1,7 @@
 /* perplexity: how well a model predicts texts. */
-#include "base/alloc.h"
-#include "base/file.h"
+#include "base/str.h"
 #include "command.h"
+#include "io/packed.h"
 #include "sesame/score.h"
 #include "shared.h"
 #include "show.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TEXT_MAX = 1 << 30 };
+enum { TEXT_MAX = 1 << 30, CHUNK = 1 << 16 };
 
 typedef struct args {
     ses_shared shared;
@@ -119,22 +119,44 @@ static bool judge(job *j, const char *name, const char *text, size_t n, ses_err 
     return put(j, name, x.logprob, x.tokens, (int64_t)n, &x, e);
 }
 
-static bool judge_file(job *j, const char *path, ses_err *e)
+/* All of a file, or of what a pipe brings. */
+static bool read_whole(const char *path, ses_buf *text, ses_err *e)
 {
-    size_t n = 0;
+    ses_packed *in = ses_packed_open(path, e);
+    size_t got = 1;
+    bool ok = in != NULL;
+    while (ok && got) {
+        ses_buf_reserve(text, CHUNK);
+        ok = ses_buf_ok(text, e) && ses_packed_read(in, text->data + text->len, CHUNK, &got, e);
+        if (ok) text->len += got;
+        if (ok && text->len > TEXT_MAX)
+            ok = ses_fail(e, SES_EFORMAT, "more than %d bytes: more are not read at once", TEXT_MAX);
+    }
+    ses_packed_free(in);
+    return ok || ses_wrap(e, "%s", path);
+}
+
+static bool judge_lines(job *j, const char *path, const ses_buf *text, ses_err *e)
+{
     int64_t line = 0;
-    char *text = ses_file_read(strcmp(path, "-") ? path : "/dev/stdin", TEXT_MAX, &n, e);
-    if (!text) return false;
-    bool ok = j->a->lines || judge(j, path, text, n, e);
-    for (size_t at = 0; ok && j->a->lines && at < n;) {
-        const char *end = memchr(text + at, '\n', n - at);
-        size_t len = end ? (size_t)(end - text) - at : n - at;
+    for (size_t at = 0, len; at < text->len; at += len + 1) {
+        const char *begin = text->data + at, *end = memchr(begin, '\n', text->len - at);
+        len = end ? (size_t)(end - begin) : text->len - at;
+        size_t n = len - (end && len && end[-1] == '\r');
         char name[300];
         snprintf(name, sizeof name, "%s: line %" PRId64, path, ++line);
-        if (len) ok = judge(j, name, text + at, len, e);
-        at += len + 1;
+        if (n && !judge(j, name, begin, n, e)) return false;
     }
-    ses_free(text);
+    return true;
+}
+
+static bool judge_file(job *j, const char *path, ses_err *e)
+{
+    ses_buf text = { 0 };
+    bool ok =
+        read_whole(path, &text, e) && (j->a->lines ? judge_lines(j, path, &text, e)
+                                                   : judge(j, path, text.data ? text.data : "", text.len, e));
+    ses_buf_free(&text);
     return ok;
 }
 
