@@ -231,6 +231,9 @@ static void check_depth(void)
     ses_err e = { 0 };
     CHECK(!ses_json_parse(deep, 10000000, &e));
     CHECK_STR(e.msg, "line 1, column 129 (byte 128): nested deeper than 128 levels");
+    ses_err_clear(&e);
+    CHECK(!ses_json_parse_line("[1,x]", 5, &e));
+    CHECK_STR(e.msg, "column 4 (byte 3): a value expected, not 'x'");
     free(deep);
 }
 

@@ -244,6 +244,15 @@ static void check_marian(void)
     clear();
 }
 
+/* A vocabulary under a name of its own: nothing else in the folder is asked for. */
+static void check_named(void)
+{
+    put("bert-base-uncased-vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n");
+    check_ids("bert-base-uncased-vocab.txt", "ab a", "2 5 6 5 3");
+    check_refused("other.txt", "/other.txt: No such file or directory");
+    clear();
+}
+
 static void check_errors(void)
 {
     check_refused("", ": no tokenizer.json, nor vocab.txt, vocab.json and merges.txt, spiece.model, "
@@ -276,6 +285,7 @@ int main(void)
     check_word_bpe();
     check_spm();
     check_marian();
+    check_named();
     check_errors();
     clear();
     rmdir(dir);

@@ -30,6 +30,8 @@ typedef enum {
 } ses_json_type;
 
 ses_json_doc *ses_json_parse(const char *text, size_t n, ses_err *e); /* text may go afterwards */
+/* A line of a file, whose number the caller tells: errors tell the column alone. */
+ses_json_doc *ses_json_parse_line(const char *line, size_t n, ses_err *e);
 ses_json_doc *ses_json_load(const char *path, size_t max_bytes, ses_err *e);
 ses_json_doc *ses_json_load_object(const char *path, size_t max_bytes, ses_err *e); /* refuses others */
 void ses_json_free(ses_json_doc *d);

@@ -454,6 +454,15 @@ fail:
     return NULL;
 }
 
+ses_json_doc *ses_json_parse_line(const char *line, size_t n, ses_err *e)
+{
+    static const char only[] = "line 1, ";
+    ses_json_doc *d = ses_json_parse(line, n, e);
+    if (!d && e && !strncmp(e->msg, only, sizeof only - 1))
+        memmove(e->msg, e->msg + sizeof only - 1, strlen(e->msg) - (sizeof only - 1) + 1);
+    return d;
+}
+
 ses_json_doc *ses_json_load(const char *path, size_t max_bytes, ses_err *e)
 {
     size_t n;

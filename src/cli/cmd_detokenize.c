@@ -73,7 +73,7 @@ static bool one_line(void *ctx, int worker, const char *line, size_t n, ses_buf 
     job *j = ctx;
     const char *text;
     size_t len;
-    ses_json_doc *doc = ses_json_parse(line, n, e);
+    ses_json_doc *doc = ses_json_parse_line(line, n, e);
     bool ok = doc && read_ids(j, ses_json_root(doc), e) &&
               ses_decode(j->k, j->id, ses_json_len(ses_json_root(doc)), j->a->keep_special, &text, &len, e);
     if (ok && j->a->clean_up) {

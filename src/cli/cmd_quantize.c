@@ -99,7 +99,8 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     ses_device_options o = ses_shared_options(&a->tune.shared);
     ses_dtype tables = a->embeddings ? SES_I8 : SES_F16;
-    if (o.dtype == SES_F32) return ses_fail(e, SES_EUSAGE, "--dtype f32 leaves weights as they are");
+    if (o.dtype == SES_F32)
+        return ses_fail(e, SES_EUSAGE, "--dtype must be int8, f16 or bf16: f32 leaves weights as they are");
     if (a->embeddings && o.dtype != SES_I8)
         return ses_fail(e, SES_EUSAGE, "--embeddings int8 goes with --dtype int8");
     return (!a->eval || weigh(a, c, e)) && ses_convert_to(c, o.dtype, tables, a->overwrite, e);

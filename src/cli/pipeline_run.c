@@ -221,10 +221,7 @@ static bool feed_json(job *j, const char *line, size_t n, ses_err *e)
     ses_err bad = { 0 };
     ses_item item = { 0 };
     ses_string *list = NULL;
-    ses_json_doc *doc = ses_json_parse(line, n, &bad);
-    static const char only[] = "line 1, "; /* of the only line: its number in the file is told */
-    if (!doc && !strncmp(bad.msg, only, sizeof only - 1))
-        memmove(bad.msg, bad.msg + sizeof only - 1, strlen(bad.msg) - (sizeof only - 1) + 1);
+    ses_json_doc *doc = ses_json_parse_line(line, n, &bad);
     bool ok = doc && ses_pipeline_item(j->p, ses_json_root(doc), &item, &list, &bad);
     ok = ok ? feed(j, &item, j->in.line, e) : refuse(j, j->in.line, &bad, e);
     ses_free(list);

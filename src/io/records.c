@@ -339,7 +339,7 @@ static bool next_json(ses_records *r, bool *there, ses_err *e)
     ses_json_free(r->doc);
     r->doc = NULL;
     if (!s) return true;
-    r->doc = ses_json_parse(s, n, e);
+    r->doc = ses_json_parse_line(s, n, e);
     if (!r->doc) return at_line(r, e);
     const ses_json *root = ses_json_root(r->doc);
     if (ses_json_type_of(root) != SES_JSON_OBJECT) {

@@ -84,9 +84,10 @@ bool ses_old_write_wordpiece(ses_old *o, const ses_old_family *f, ses_err *e)
 {
     const ses_old_roles *r = f->row;
     size_t n;
-    char *text = ses_old_read(o, "vocab.txt", &n, e);
-    bool ok = text && fill_vocab(o, text, n, "vocab.txt", e) && ses_old_begin(o, e) &&
-              ses_old_write_roles(o, r, NULL, e);
+    const char *file = o->file ? o->file : "vocab.txt";
+    char *text = ses_old_read(o, file, &n, e);
+    bool ok =
+        text && fill_vocab(o, text, n, file, e) && ses_old_begin(o, e) && ses_old_write_roles(o, r, NULL, e);
     if (ok) write_normalizer(o);
     ok = ok && ses_old_put(o, "pre_tokenizer", "{\"type\":\"BertPreTokenizer\"}", e) &&
          ses_old_write_post(o, r, e) &&
