@@ -1,5 +1,5 @@
-/* The way back through norms: rows of whole packs stay in a warp's registers, where they have room beside the
- * sums for gain and bias, or in a block's; others are read again from the cache. */
+/* The way back through norms: rows of whole packs stay in a warp's registers, longer ones in a block's;
+ * others are read again from the cache. */
 #include "norm_cuda.cuh"
 
 template <class T> struct norm_grad {
@@ -58,24 +58,24 @@ __device__ static inline void sum_rows_of(float v[ROWS], float (&part)[2][ROWS][
     }
 }
 
-/* How a kernel over packs is launched; threads 0: not of these columns. */
-struct by_packs {
+/* How norm_bwd_blocks is launched; threads 0: not of these columns. */
+struct by_blocks {
     unsigned blocks, threads;
 };
 
-template <class T> static by_packs packs_for(const ses_cuda *g, int64_t rows, int64_t cols, bool aligned)
+template <class T> static by_blocks blocks_of(const ses_cuda *g, int64_t rows, int64_t cols, bool aligned)
 {
     int64_t warps = ceil_div(cols, (int64_t)WARP * pack<T>::N), all = ceil_div(rows, ROWS);
-    by_packs none = { 0, 0 };
+    by_blocks none = { 0, 0 };
     if (!aligned || cols % pack<T>::N || warps > MOST_WARPS) return none;
     int64_t most = g->cores * (24 / warps); /* what their registers allow a multiprocessor */
-    by_packs p = { (unsigned)(all < most ? all : most), (unsigned)(warps * WARP) };
+    by_blocks p = { (unsigned)(all < most ? all : most), (unsigned)(warps * WARP) };
     return p;
 }
 
 /* Rows of whole packs: a block takes ROWS of them at a time, a pack a thread, and goes on, so that gain is
  * read once; on the way a thread adds up its columns for gain and bias. Threads past the end hold zeros. */
-template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_bwd_packs(norm_grad<T> b)
+template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_bwd_blocks(norm_grad<T> b)
 {
     enum { N = pack<T>::N };
     __shared__ float part[2][ROWS][MOST_WARPS], part_x[2][ROWS][MOST_WARPS];
@@ -134,6 +134,17 @@ template <class T> __global__ void __launch_bounds__(BLOCK, 3) norm_bwd_packs(no
     for (int k = 0; k < N && mine && b.part; k++) b.part[blockIdx.x * b.cols + j + k] = sum[k];
 }
 
+__device__ static inline float2 times(float2 d, float2 gain)
+{
+    return make_float2(product_of(d.x, gain.x), product_of(d.y, gain.y));
+}
+
+__device__ static inline float2 hat(const pack<bf16> &s, int i, float mean, float rstd)
+{
+    float2 x = two_of(s, i);
+    return make_float2((x.x - mean) * rstd, (x.y - mean) * rstd);
+}
+
 /* ds of a row's pack at element i to where it belongs. */
 template <bool DROP>
 __device__ static inline void put_grads(const norm_grad<bf16> &b, int64_t i, float (&ds)[8])
@@ -155,148 +166,92 @@ __device__ static inline void put_grads(const norm_grad<bf16> &b, int64_t i, flo
     put(b.da);
 }
 
-/* A row as norm_long has it, but a block stays for many, whose sums for gain and bias its warps add up in the
- * end, one after the other. */
-enum { LONG = 3 }; /* packs a lane: for more there are no registers */
-
-template <bool DROP> __global__ void __launch_bounds__(BLOCK, 2) norm_bwd_long(norm_grad<bf16> b)
+/* A row as norm_packs has it, but a block stays for many. Sums for gain and bias are kept in shared memory,
+ * in the order of lanes, by each warp; in the end the warps' are added up. */
+template <int K, bool DROP> __global__ void __launch_bounds__(BLOCK, 2) norm_bwd_packs(norm_grad<bf16> b)
 {
-    enum { K = LONG, N = pack<bf16>::N, FULL = row_packs<K>::FULL, COLS = K * WARP * N };
-    __shared__ alignas(16) float gain[COLS];
-    __shared__ float2 total[COLS];
+    enum { N = pack<bf16>::N, FULL = row_packs<K>::FULL, CELLS = K * N * WARP };
+    extern __shared__ float2 sums[]; /* [WARPS][K N][WARP]; behind them gain, [K N / 2][WARP] */
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, packs = (int)b.cols / N;
+    float2 *gains = sums + WARPS * CELLS, *gain = gains + lane, *sum = sums + warp * CELLS + lane;
     auto in = [=](int k) { return k < FULL || k * WARP + lane < packs; };
-    float2 sum[K * N] = {};
-    for (int j = threadIdx.x; j < b.cols; j += BLOCK) gain[j] = b.gain[j];
+    for (int k = 0; k < K * N; k++) sum[k * WARP] = make_float2(0, 0);
+    for (int i = threadIdx.x; i < CELLS / 2; i += BLOCK) {
+        int j = (i / WARP / (N / 2) * WARP + i % WARP) * N + i / WARP % (N / 2) * 2;
+        gains[i] = j < b.cols ? make_float2(b.gain[j], b.gain[j + 1]) : make_float2(0, 0);
+    }
     __syncthreads();
     for (int64_t row = (int64_t)blockIdx.x * WARPS + warp; row < b.rows; row += (int64_t)gridDim.x * WARPS) {
         int64_t at = row * b.cols + lane * N;
-        pack<bf16> dy[K] = {}, s[K] = {};
+        pack<bf16> dy[K], s[K];
+        float mean = b.stat[2 * row], rstd = b.stat[2 * row + 1], g_sum = 0, gx_sum = 0;
 #pragma unroll
         for (int k = 0; k < K; k++)
             if (in(k))
                 dy[k] = *(const pack<bf16> *)(b.dy + at + k * WARP * N),
                 s[k] = *(const pack<bf16> *)(b.s + at + k * WARP * N);
-        float mean = b.stat[2 * row], rstd = b.stat[2 * row + 1], g_sum = 0, gx_sum = 0;
-        auto each = [&](int k, int i, auto f) { /* f(d, g, xhat, which) of two neighbors */
-                                                float2 d = two_of(dy[k], i), x = two_of(s[k], i);
-                                                float2 w =
-                                                    *(const float2 *)(gain + (k * WARP + lane) * N + 2 * i);
-                                                f(d.x, product_of(d.x, w.x), (x.x - mean) * rstd, 2 * i);
-                                                f(d.y, product_of(d.y, w.y), (x.y - mean) * rstd, 2 * i + 1);
-        };
 #pragma unroll
         for (int k = 0; k < K; k++)
 #pragma unroll
-            for (int i = 0; i < N / 2; i++)
-                each(k, i, [&](float d, float g, float xhat, int e) {
-                    if (!in(k)) return;
-                    g_sum += g;
-                    gx_sum += g * xhat;
-                    sum[k * N + e] = plus(sum[k * N + e], make_float2(d * xhat, d));
-                });
+            for (int i = 0; i < N / 2 && in(k); i++) {
+                float2 d = two_of(dy[k], i), x = hat(s[k], i, mean, rstd),
+                       g = times(d, gain[(k * 4 + i) * WARP]);
+                float2 *to = sum + (k * N + 2 * i) * WARP;
+                g_sum += g.x, g_sum += g.y;
+                gx_sum += g.x * x.x, gx_sum += g.y * x.y;
+                to[0] = plus(to[0], make_float2(d.x * x.x, d.x));
+                to[WARP] = plus(to[WARP], make_float2(d.y * x.y, d.y));
+            }
         float g_mean = warp_sum(g_sum) / (float)b.cols, gx_mean = warp_sum(gx_sum) / (float)b.cols;
 #pragma unroll
         for (int k = 0; k < K; k++) {
             float ds[N];
 #pragma unroll
-            for (int i = 0; i < N / 2; i++)
-                each(k, i, [&](float, float g, float xhat, int e) {
-                    ds[e] = rstd * (g - g_mean - xhat * gx_mean);
-                });
+            for (int i = 0; i < N / 2 && in(k); i++) {
+                float2 g = times(two_of(dy[k], i), gain[(k * 4 + i) * WARP]), x = hat(s[k], i, mean, rstd);
+                ds[2 * i] = rstd * (g.x - g_mean - x.x * gx_mean);
+                ds[2 * i + 1] = rstd * (g.y - g_mean - x.y * gx_mean);
+            }
             if (in(k)) put_grads<DROP>(b, at + k * WARP * N, ds);
         }
     }
-    for (int w = 0; w < WARPS && b.part; w++) {
-        __syncthreads();
-#pragma unroll
-        for (int k = 0; k < K * N; k++) {
-            int j = (k / N * WARP + lane) * N + k % N;
-            if (w == warp) total[j] = w ? plus(total[j], sum[k]) : sum[k];
-        }
-    }
     __syncthreads();
-    for (int j = threadIdx.x; j < b.cols && b.part; j += BLOCK) b.part[blockIdx.x * b.cols + j] = total[j];
+    for (int i = threadIdx.x; i < CELLS && b.part; i += BLOCK) {
+        int j = (i / WARP / N * WARP + i % WARP) * N + i / WARP % N;
+        float2 total = sums[i];
+        for (int w = 1; w < WARPS; w++) total = plus(total, sums[w * CELLS + i]);
+        if (j < b.cols) b.part[blockIdx.x * b.cols + j] = total;
+    }
 }
 
-/* Blocks for rows as norm_bwd_long takes them; 0: not of these columns. */
-template <class T> static unsigned long_for(const ses_cuda *g, int64_t rows, int64_t cols, bool aligned)
+enum { MOST_PACKS = 4 }; /* a lane: more have no room */
+
+template <int K> static void bwd_packs(ses_cuda *g, unsigned blocks, const norm_grad<bf16> &b)
+{
+    size_t bytes = (WARPS * 2 + 1) * K * pack<bf16>::N / 2 * WARP * sizeof(float2);
+    auto *kernel = b.drop.threshold ? norm_bwd_packs<K, true> : norm_bwd_packs<K, false>;
+    ses_cuda_note(g, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    kernel<<<blocks, BLOCK, bytes, ses_cuda_stream(g)>>>(b);
+}
+
+/* Blocks for these rows; 0: not of these columns. */
+template <class T> static unsigned packs_for(const ses_cuda *g, int64_t rows, int64_t cols, bool aligned)
 {
     int64_t all = ceil_div(rows, WARPS), most = 2 * g->cores;
-    if (sizeof(T) != sizeof(bf16) || !aligned || cols % 8 || cols > LONG * WARP * 8) return 0;
+    if (sizeof(T) != sizeof(bf16) || !aligned || cols % 8 || cols > MOST_PACKS * WARP * 8) return 0;
     return (unsigned)(all < most ? all : most);
 }
 
-static void bwd_by_long_rows(cudaStream_t stream, unsigned blocks, const norm_grad<bf16> &b)
+static void bwd_by_packs(ses_cuda *g, unsigned blocks, const norm_grad<bf16> &b)
 {
-    b.drop.threshold ? norm_bwd_long<true><<<blocks, BLOCK, 0, stream>>>(b)
-                     : norm_bwd_long<false><<<blocks, BLOCK, 0, stream>>>(b);
-}
-static void bwd_by_long_rows(cudaStream_t, unsigned, const norm_grad<float> &) {} /* long_for says 0 */
-
-/* As norm_warps; at the end the warps of a block add up their columns for gain and bias. */
-template <class T, int K> __global__ void __launch_bounds__(BLOCK, 2) norm_bwd_warps(norm_grad<T> b)
-{
-    __shared__ float2 sums[WARPS][K * QUAD_COLS];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    int64_t first = ((int64_t)blockIdx.x * WARPS + warp) * PAIR;
-    float gain[4 * K];
-    float2 sum[4 * K] = {};
-#pragma unroll
-    for (int k = 0; k < 4 * K; k++) gain[k] = b.gain[(k / 4 * WARP + lane) * 4 + k % 4];
-    for (; first < b.rows; first += (int64_t)gridDim.x * WARPS * PAIR) {
-        quad<T> dy[PAIR][K], s[PAIR][K];
-#pragma unroll
-        for (int r = 0; r < PAIR; r++)
-#pragma unroll
-            for (int k = 0; k < K; k++) {
-                int64_t at = (first + r) * b.cols + (k * WARP + lane) * 4;
-                if (first + r >= b.rows) continue;
-                dy[r][k] = *(const quad<T> *)(b.dy + at), s[r][k] = *(const quad<T> *)(b.s + at);
-            }
-#pragma unroll
-        for (int r = 0; r < PAIR; r++) {
-            int64_t row = first + r;
-            if (row >= b.rows) continue; /* the whole warp */
-            float mean = b.stat[2 * row], rstd = b.stat[2 * row + 1], g_sum = 0, gx_sum = 0;
-#pragma unroll
-            for (int k = 0; k < 4 * K; k++) {
-                float d = num(dy[r][k / 4].at[k % 4]), g = product_of(d, gain[k]);
-                float xhat = (num(s[r][k / 4].at[k % 4]) - mean) * rstd;
-                g_sum += g;
-                gx_sum += g * xhat;
-                sum[k] = plus(sum[k], make_float2(d * xhat, d));
-            }
-            float g_mean = warp_sum(g_sum) / (float)b.cols, gx_mean = warp_sum(gx_sum) / (float)b.cols;
-#pragma unroll
-            for (int k = 0; k < K; k++) {
-                int64_t at = row * b.cols + (k * WARP + lane) * 4;
-                float ds[4], keep[4];
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float g = product_of(num(dy[r][k].at[i]), gain[4 * k + i]);
-                    ds[i] = rstd * (g - g_mean - (num(s[r][k].at[i]) - mean) * rstd * gx_mean);
-                }
-                if (b.dres.data) put_quad(b.dres, at, ds);
-                if (!b.da.data) continue;
-                if (b.drop.threshold) drop_pack<4>(keep, b.key, at, b.drop);
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    if (b.drop.threshold) ds[i] *= keep[i];
-                put_quad(b.da, at, ds);
-            }
-        }
-    }
-    if (!b.part) return;
-#pragma unroll
-    for (int k = 0; k < 4 * K; k++) sums[warp][(k / 4 * WARP + lane) * 4 + k % 4] = sum[k];
-    __syncthreads();
-    for (int j = threadIdx.x; j < K * QUAD_COLS; j += BLOCK) {
-        float2 total = sums[0][j];
-        for (int w = 1; w < WARPS; w++) total = plus(total, sums[w][j]);
-        b.part[blockIdx.x * b.cols + j] = total;
+    switch (ceil_div(b.cols, WARP * pack<bf16>::N)) {
+    case 1: return bwd_packs<1>(g, blocks, b);
+    case 2: return bwd_packs<2>(g, blocks, b);
+    case 3: return bwd_packs<3>(g, blocks, b);
+    default: return bwd_packs<4>(g, blocks, b);
     }
 }
+static void bwd_by_packs(ses_cuda *, unsigned, const norm_grad<float> &) {} /* packs_for says 0 */
 
 /* Two passes: the sums over rows come first, for da may be dy. */
 template <class T> static void bwd_by_rows(ses_exec *x, const norm_grad<T> &b, float *dgain, float *dbias)
@@ -333,22 +288,17 @@ static void norm_bwd(ses_exec *x, ses_sink da, ses_sink dres, ses_real *dgain, s
     if (rows <= 0) return;
     bool aligned = whole_packs(da.data) && whole_packs(dres.data) && whole_packs(dy) && whole_packs(s) &&
                    !(da.data && da.wide) && !(dres.data && dres.wide);
-    by_packs p = packs_for<T>(x->cuda, rows, cols, aligned);
-    unsigned warps = warps_for(x->cuda, rows, cols, aligned, 2);
-    unsigned lengthy = warps ? 0 : long_for<T>(x->cuda, rows, cols, aligned);
-    unsigned blocks = warps ? warps : lengthy ? lengthy : p.blocks;
+    by_blocks p = blocks_of<T>(x->cuda, rows, cols, aligned);
+    unsigned packs = packs_for<T>(x->cuda, rows, cols, aligned), blocks = packs ? packs : p.blocks;
     if (!blocks) return bwd_by_rows<T>(x, b, dgain, dbias);
     bool sums = dgain || dbias;
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     if (sums) b.part = (float2 *)scratch_lock(x->cuda, (size_t)(blocks * cols) * sizeof *b.part);
     if (sums && !b.part) return;
-    if (warps)
-        by_quads(cols,
-                 [&](auto K) { norm_bwd_warps<T, decltype(K)::value><<<warps, BLOCK, 0, stream>>>(b); });
-    else if (lengthy)
-        bwd_by_long_rows(stream, lengthy, b);
+    if (packs)
+        bwd_by_packs(x->cuda, packs, b);
     else
-        norm_bwd_packs<T><<<p.blocks, p.threads, 0, stream>>>(b);
+        norm_bwd_blocks<T><<<p.blocks, p.threads, 0, stream>>>(b);
     launched(x->cuda);
     if (!sums) return;
     add_strips2(x, b.part, blocks, cols, dgain, dbias);

@@ -51,77 +51,6 @@ template <class T> __global__ void norm_rows(norm_args<T> f)
     put_stat(f, row, mean, rstd);
 }
 
-/* s of four neighbors from i on, stored where it is wanted. */
-template <class T>
-__device__ static inline quad<T> quad_sum(const norm_args<T> &f, quad<T> a, quad<T> res, int64_t i)
-{
-    float keep[4];
-    if (f.drop.threshold) drop_pack<4>(keep, f.key, i, f.drop);
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-        float v = num(a.at[k]);
-        if (f.drop.threshold) v = keep[k] > 0 ? v * keep[k] : 0;
-        if (f.res) v += num(res.at[k]);
-        a.at[k] = cell<T>(v);
-    }
-    if (f.s) *(quad<T> *)(f.s + i) = a;
-    return a;
-}
-
-template <class T, int K> __global__ void __launch_bounds__(BLOCK, 2) norm_warps(norm_args<T> f)
-{
-    int lane = threadIdx.x % WARP;
-    int64_t first = ((int64_t)blockIdx.x * WARPS + threadIdx.x / WARP) * PAIR;
-    float gain[4 * K], bias[4 * K];
-#pragma unroll
-    for (int k = 0; k < 4 * K; k++) {
-        int j = (k / 4 * WARP + lane) * 4 + k % 4;
-        gain[k] = f.gain[j], bias[k] = f.bias[j];
-    }
-    for (; first < f.rows; first += (int64_t)gridDim.x * WARPS * PAIR) {
-        quad<T> s[PAIR][K], res[PAIR][K];
-        float mean[PAIR] = {}, square[PAIR] = {};
-#pragma unroll
-        for (int r = 0; r < PAIR; r++)
-#pragma unroll
-            for (int k = 0; k < K; k++) {
-                int64_t at = (first + r) * f.cols + (k * WARP + lane) * 4;
-                if (first + r >= f.rows) continue;
-                s[r][k] = *(const quad<T> *)(f.a + at);
-                if (f.res) res[r][k] = *(const quad<T> *)(f.res + at);
-            }
-#pragma unroll
-        for (int r = 0; r < PAIR; r++) {
-            int64_t row = first + r;
-            if (row >= f.rows) continue; /* the whole warp */
-#pragma unroll
-            for (int k = 0; k < 4 * K; k++) {
-                if (k % 4 == 0)
-                    s[r][k / 4] =
-                        quad_sum(f, s[r][k / 4], res[r][k / 4], row * f.cols + (k / 4 * WARP + lane) * 4);
-                mean[r] += num(s[r][k / 4].at[k % 4]);
-            }
-            mean[r] = warp_sum(mean[r]) / (float)f.cols;
-#pragma unroll
-            for (int k = 0; k < 4 * K; k++) {
-                float d = num(s[r][k / 4].at[k % 4]) - mean[r];
-                square[r] += d * d;
-            }
-            float rstd = 1 / sqrtf(warp_sum(square[r]) / (float)f.cols + f.eps);
-            put_stat(f, row, mean[r], rstd);
-#pragma unroll
-            for (int k = 0; k < K; k++) {
-                quad<T> y;
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    y.at[i] =
-                        cell<T>((num(s[r][k].at[i]) - mean[r]) * rstd * gain[4 * k + i] + bias[4 * k + i]);
-                *(quad<T> *)(f.y + row * f.cols + (k * WARP + lane) * 4) = y;
-            }
-        }
-    }
-}
-
 /* a becomes s, which starts at element i; returns the sum of its numbers. */
 template <class T, bool RES, bool DROP>
 __device__ static inline float pack_sum(const norm_args<T> &f, pack<T> &a, const pack<T> &res, int64_t i)
@@ -142,8 +71,9 @@ __device__ static inline float pack_sum(const norm_args<T> &f, pack<T> &a, const
     return sum;
 }
 
+/* A block has as many rows as warps: others' loads pass beside its sums. */
 template <class T, int K, bool RES, bool DROP>
-__global__ void __launch_bounds__(BLOCK, row_packs<K>::BLOCKS) norm_long(norm_args<T> f)
+__global__ void __launch_bounds__(BLOCK, row_packs<K>::BLOCKS) norm_packs(norm_args<T> f)
 {
     enum { N = pack<T>::N, FULL = row_packs<K>::FULL };
     __shared__ alignas(16) float gain[K * WARP * N], bias[K * WARP * N];
@@ -187,31 +117,32 @@ __global__ void __launch_bounds__(BLOCK, row_packs<K>::BLOCKS) norm_long(norm_ar
     }
 }
 
-template <class T, int K> static void norm_long_by_kind(cudaStream_t stream, const norm_args<T> &f)
+template <class T, int K> static void by_kind(cudaStream_t stream, const norm_args<T> &f)
 {
     unsigned blocks = (unsigned)ceil_div(f.rows, WARPS);
     if (f.res)
-        f.drop.threshold ? norm_long<T, K, true, true><<<blocks, BLOCK, 0, stream>>>(f)
-                         : norm_long<T, K, true, false><<<blocks, BLOCK, 0, stream>>>(f);
+        f.drop.threshold ? norm_packs<T, K, true, true><<<blocks, BLOCK, 0, stream>>>(f)
+                         : norm_packs<T, K, true, false><<<blocks, BLOCK, 0, stream>>>(f);
     else
-        f.drop.threshold ? norm_long<T, K, false, true><<<blocks, BLOCK, 0, stream>>>(f)
-                         : norm_long<T, K, false, false><<<blocks, BLOCK, 0, stream>>>(f);
+        f.drop.threshold ? norm_packs<T, K, false, true><<<blocks, BLOCK, 0, stream>>>(f)
+                         : norm_packs<T, K, false, false><<<blocks, BLOCK, 0, stream>>>(f);
 }
 
 /* false: not of these columns. */
-template <class T> static bool norm_by_long_rows(cudaStream_t stream, const norm_args<T> &f, bool aligned)
+template <class T> static bool by_packs(cudaStream_t stream, const norm_args<T> &f, bool aligned)
 {
-    int64_t packs = ceil_div(f.cols, pack<T>::N * WARP);
-    if (!aligned || f.cols % pack<T>::N || packs > 8) return false;
-    if (packs <= 3)
-        norm_long_by_kind<T, 3>(stream, f);
-    else if (packs <= 4)
-        norm_long_by_kind<T, 4>(stream, f);
-    else if (packs <= 6)
-        norm_long_by_kind<T, 6>(stream, f);
-    else
-        norm_long_by_kind<T, 8>(stream, f);
-    return true;
+    if (!aligned || f.cols % pack<T>::N) return false;
+    switch (ceil_div(f.cols, pack<T>::N * WARP)) {
+    case 1: return by_kind<T, 1>(stream, f), true;
+    case 2: return by_kind<T, 2>(stream, f), true;
+    case 3: return by_kind<T, 3>(stream, f), true;
+    case 4: return by_kind<T, 4>(stream, f), true;
+    case 5:
+    case 6: return by_kind<T, 6>(stream, f), true;
+    case 7:
+    case 8: return by_kind<T, 8>(stream, f), true;
+    default: return false;
+    }
 }
 
 template <class T>
@@ -234,11 +165,7 @@ static void norm(ses_exec *x, ses_real *y, ses_real *s, ses_real *stat, const se
     if (rows <= 0) return;
     bool aligned = whole_packs(y) && whole_packs(s) && whole_packs(a) && whole_packs(res);
     cudaStream_t stream = ses_cuda_stream(x->cuda);
-    unsigned warps = warps_for(x->cuda, rows, cols, aligned, 2);
-    if (warps)
-        by_quads(cols, [&](auto K) { norm_warps<T, decltype(K)::value><<<warps, BLOCK, 0, stream>>>(f); });
-    else if (!norm_by_long_rows(stream, f, aligned))
-        norm_rows<T><<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, stream>>>(f);
+    if (!by_packs(stream, f, aligned)) norm_rows<T><<<(unsigned)ceil_div(rows, WARPS), BLOCK, 0, stream>>>(f);
     launched(x->cuda);
 }
 
