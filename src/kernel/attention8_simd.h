@@ -191,7 +191,8 @@ VF_INLINE void score_tile(const narrow *f, float *s, vf *top, const uint8_t *q, 
                           const int vecs, const bool dot)
 {
     vi c[TILE_ROWS][TILE_VECS];
-    tile8_sum(c, q, f->q_row, f->keys + j * 4 * f->quads, NULL, f->excess + j, f->quads, rows, vecs, dot);
+    tile8_sum(c, q, f->q_row, f->keys + j * 4 * f->quads, NULL, f->excess + j, f->quads, rows, vecs, dot,
+              false);
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
         vf by = vf_load(f->k_scale + j + v * VF_LANES), shut = vf_load(f->shut + j + v * VF_LANES);

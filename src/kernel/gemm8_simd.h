@@ -40,10 +40,11 @@ typedef struct tile8_in {
 } tile8_in;
 
 /* t = the sums times the scales of row and column, and the bias */
-VF_INLINE void tile8_run(float *t, const tile8_in *in, const int rows, const int vecs, const bool dot)
+VF_INLINE void tile8_run(float *t, const tile8_in *in, const int rows, const int vecs, const bool dot,
+                         const bool stream)
 {
     vi c[TILE_ROWS][TILE_VECS];
-    tile8_sum(c, in->a, 4 * in->quads, in->b, in->next, in->excess, in->quads, rows, vecs, dot);
+    tile8_sum(c, in->a, 4 * in->quads, in->b, in->next, in->excess, in->quads, rows, vecs, dot, stream);
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
         vf row = vf_set1(in->a_scale[i]);
@@ -58,11 +59,18 @@ VF_INLINE void tile8_run(float *t, const tile8_in *in, const int rows, const int
 
 typedef void tile8_fn(float *t, const tile8_in *in);
 
-#define TILE_DIRECT(name, dot, rows, vecs) \
-    static void name##_##rows##x##vecs(float *t, const tile8_in *in) { tile8_run(t, in, rows, vecs, dot); }
-TILE_ALL(dot, true)
-TILE_ALL(step, false)
-static tile8_fn *const tile8[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(step), TILE_TABLE(dot) };
+#define TILE_DIRECT(name, form, rows, vecs)                          \
+    static void name##_##rows##x##vecs(float *t, const tile8_in *in) \
+    {                                                                \
+        tile8_run(t, in, rows, vecs, (form)&DOT, (form)&STREAM);     \
+    }
+enum { STEP = 0, DOT = 1, STREAM = 2 };
+TILE_ALL(step, STEP)
+TILE_ALL(dot, DOT)
+TILE_ALL(step_stream, STEP | STREAM)
+TILE_ALL(dot_stream, DOT | STREAM)
+static tile8_fn *const tile8[4][TILE_ROWS][TILE_VECS] = { TILE_TABLE(step), TILE_TABLE(dot),
+                                                          TILE_TABLE(step_stream), TILE_TABLE(dot_stream) };
 
 /* ---- the product ---- */
 
@@ -94,13 +102,14 @@ static void run_panel8(const ses_gemm *g, ses_rows8 a, int64_t i, int64_t end, i
                     .ldt = TILE_COLS };
     int64_t size = 4 * width * quads, left = j + width < g->n ? size : 0; /* of the next panel */
     in.next = in.b + left;
+    int form = (b.dot ? DOT : STEP) | (tiles == 1 ? STREAM : 0);
     float tile[TILE_ROWS * TILE_COLS];
     bool direct = g->act == SES_ACT_NONE && !g->pre && !g->add && j + width <= g->n; /* whole vectors */
     if (direct) in.ldt = g->ldc, in.bias = g->bias ? g->bias + j : NULL;
     for (; tiles > 0; tiles--) {
         int64_t rows = (end - i + tiles - 1) / tiles;
         in.a = a.q + i * 4 * quads, in.a_scale = a.scale + i;
-        tile8[b.dot][rows - 1][width / VF_LANES - 1](direct ? g->c + i * g->ldc + j : tile, &in);
+        tile8[form][rows - 1][width / VF_LANES - 1](direct ? g->c + i * g->ldc + j : tile, &in);
         if (!direct)
             tile_put(g, (tile_turn){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, g->n - j), true);
         left -= LINE8 * quads;

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LINE8 = 64 };
+enum { LINE8 = 64, AHEAD8 = 6 << 10 }; /* bytes */
 enum { STEP_ROWS = 4 }; /* of a tile without the instruction, which needs registers for halves of B */
 
 VF_INLINE vi four(const void *a)
@@ -23,10 +23,11 @@ VF_INLINE vi four(const void *a)
 }
 
 /* c[i][j] = sum over quads of a's four times b's four, less the excess; A's rows are a_row bytes apart. next:
- * what is read soon, a cache line for each quad, or NULL. */
+ * what is read soon, a cache line for each quad, or NULL. stream: B is read once; more of it is what is read
+ * soon. */
 VF_INLINE void tile8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a_row, const int8_t *b,
                          const int8_t *next, const int32_t *excess, int64_t quads, const int rows,
-                         const int vecs, const bool dot)
+                         const int vecs, const bool dot, const bool stream)
 {
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
@@ -36,7 +37,14 @@ VF_INLINE void tile8_sum(vi c[TILE_ROWS][TILE_VECS], const uint8_t *a, int64_t a
     for (; quads > 0; quads--, a += 4, b += vecs * VF_LANES * 4) {
         vi bv[TILE_VECS];
         TILE_UNROLL for (int v = 0; v < vecs; v++) bv[v] = vi_load(b + v * VF_LANES * 4);
-        if (next) __builtin_prefetch(next, 0, 2), next += LINE8;
+        if (stream) {
+            TILE_UNROLL for (int at = 0; at < vecs * VF_LANES * 4; at += LINE8)
+            {
+                __builtin_prefetch(b + AHEAD8 + at, 0, 2);
+            }
+        } else if (next) {
+            __builtin_prefetch(next, 0, 2), next += LINE8;
+        }
         if (dot) {
             TILE_UNROLL for (int i = 0; i < rows; i++)
             {
