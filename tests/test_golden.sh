@@ -90,6 +90,19 @@ for file in model.safetensors golden.safetensors; do
     ok "truncated $file" exits 3 "$golden" "$tmp/cut"
     ok "names $file" one_line "$file"
 done
+# Labels of another number than rows or tokens: nothing is read past them.
+relabel() { # from, to: in the header of a copy, of the same length
+    rm -rf "$tmp/labels"
+    cp -r tests/golden/bert-classify "$tmp/labels"
+    chmod -R u+w "$tmp/labels"
+    LC_ALL=C sed "s/$1/$2/" tests/golden/bert-classify/golden.safetensors >"$tmp/labels/golden.safetensors"
+}
+relabel '\("input.labels":{"dtype":\)"I64","shape":\[3\]' '\1"I32","shape":[6]'
+ok "twice the labels" exits 3 "$golden" "$tmp/labels"
+ok "says how many" one_line '"input.labels" has 6 numbers for 3 rows'
+relabel '\("input.labels":{"dtype":\)"I64","shape":\[3\]' '\1"F32","shape":[6]'
+ok "labels that are numbers" exits 3 "$golden" "$tmp/labels"
+ok "of outputs of another size" one_line '"input.labels" has 6 numbers, expected as many'
 ok "a good case beside a bad one still runs" exits 3 "$golden" "$tmp/empty" tests/golden/bert-model
 ok "and is printed" grep -q '^bert-model .* PASS$' "$tmp/out"
 ok "no case" exits 2 "$golden"

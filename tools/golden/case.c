@@ -247,7 +247,9 @@ static bool right_size(gold_case *c, const char *name, int64_t per_row, int64_t 
  * alone; then the second head has no gradient. */
 static bool choices(gold_case *c, ses_err *e)
 {
+    int64_t examples = c->rows / (c->batch.choices ? c->batch.choices : 1);
     if (!right_size(c, "input.mc_token_ids", c->rows, 0, e) ||
+        !right_size(c, "input.mc_labels", examples, 0, e) ||
         !answers(c, "input.mc_token_ids", &c->batch.choice_places, e))
         return false;
     c->one_of_two = ses_safetensors_find(c->gold, "output.mc_loss") &&
@@ -269,15 +271,40 @@ static bool asked_labels(gold_case *c, const ses_entry *x, ses_err *e)
     return y != NULL;
 }
 
+/* Which size is right depends on the head: a label for each token, row or example. What one would read past
+ * the end of fewer is to be ignored. */
+static bool whole_labels(gold_case *c, ses_err *e)
+{
+    const ses_batch *b = &c->batch;
+    const ses_entry *x = ses_safetensors_find(c->gold, "input.labels");
+    int64_t examples = c->rows / (b->choices ? b->choices : 1), n = x->count,
+            most = b->tokens > c->rows ? b->tokens : c->rows;
+    const int32_t *given;
+    if (n != examples && !right_size(c, "input.labels", c->rows, 1, e)) return false;
+    if (!ints(c, "input.labels", &given, e)) return false;
+    if (n == c->rows * c->width && n != c->rows) n = b->tokens;
+    int32_t *y = ses_arena_array(&c->mem, (size_t)most, sizeof *y, e);
+    for (int64_t i = 0; y && i < most; i++) y[i] = i < n ? given[i] : SES_IGNORE;
+    c->batch.labels = y;
+    return y != NULL;
+}
+
 static bool labels(gold_case *c, ses_err *e)
 {
     const ses_entry *x = ses_safetensors_find(c->gold, "input.labels");
     int64_t count;
     if (!x) return true;
     if (c->batch.target_places) return asked_labels(c, x, e);
-    if (c->pair && !c->batch.target_cu && x->rank == 2 && x->dtype == SES_I64 && x->dim[0] == c->rows)
+    bool real = x->dtype == SES_F32 || x->dtype == SES_F64;
+    if (c->pair && !c->batch.target_cu && x->rank == 2 && !real && x->dim[0] == c->rows)
         return targets(c, x, e);
-    if (x->dtype != SES_F32 && x->dtype != SES_F64) return ints(c, "input.labels", &c->batch.labels, e);
+    if (!real) return whole_labels(c, e);
+    const ses_entry *logits = ses_safetensors_find(c->gold, "output.logits");
+    if (!logits || logits->count != x->count)
+        return ses_fail(e, SES_EFORMAT,
+                        "golden.safetensors: \"input.labels\" has %lld numbers, expected as many as "
+                        "\"output.logits\" has",
+                        (long long)x->count);
     const double *wide = gold_numbers(c, "input.labels", &count, e);
     ses_real *y = wide ? ses_arena_array(&c->mem, (size_t)count, sizeof *y, e) : NULL;
     for (int64_t i = 0; y && i < count; i++) y[i] = (ses_real)wide[i];
