@@ -72,6 +72,7 @@ const ses_model_desc ses_model_opt = {
               .summary = SES_SUMMARY_LAST,
               .pos_offset = 2,
               .pos_extra = 2,
+              .pos_by_mask = true,
               .no_summary_bias = true,
               .causal = true,
               .lm_plain = true,

@@ -89,6 +89,7 @@ typedef struct ses_config {
     bool tables_apart;    /* encoder and decoder have token tables of their own */
     bool normed_residual; /* of pre-norm: what is added is the norm's output */
     bool pos_skips_pad;   /* a token with the pad's id stands at the pad's row and is not counted */
+    bool pos_by_mask; /* the reference counts positions over real tokens, not over places of a padded row */
     ses_qkv_layout qkv;
     ses_summary summary;
     ses_shift shift;

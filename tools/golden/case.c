@@ -330,7 +330,8 @@ static bool fill_batch(gold_case *c, ses_err *e)
         !answers(c, "input.end_positions", &b->ends, e) || !order(c, e) || !asked(c, e) || !memory(c, e) ||
         !decoder_input(c, e) || !choices(c, e) || !labels(c, e))
         return false;
-    b->positions = position ? position : c->counted ? NULL : b->positions;
+    c->by_place = !position && !c->counted;
+    if (!c->by_place) b->positions = position;
     if (!b->segments && !ints(c, "input.langs", &b->segments, e)) return false; /* a language is a segment */
     return b->pair_labels || ints(c, "input.sentence_order_label", &b->pair_labels, e);
 }

@@ -20,6 +20,7 @@ typedef struct gold_case {
         *target_place;   /* where in [rows, target_width] a target stands; NULL: targets are a prefix */
     int64_t memory;      /* tokens before each row */
     bool counted;        /* pads stand at the ends of rows only */
+    bool by_place;       /* the batch's positions are places of the padded rows, pads counted */
     bool pair;           /* the model has an encoder and a decoder */
     bool one_of_two;     /* of two heads' losses the first alone was learned from */
     bool lost_positions; /* the checkpoint lacks the position table it was made with */

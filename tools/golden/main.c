@@ -36,6 +36,7 @@ static ses_model *open_model(gold_case *c, ses_device *dev, bool train, ses_err 
     ses_outputs out;
     bool ok = true;
     ses_model *m = ses_model_open(c->dir, dev, &(ses_model_options){ .train = train }, e);
+    if (m && c->by_place && (m->c.pos_skips_pad || m->c.pos_by_mask)) c->batch.positions = NULL;
     if (!m || !c->lost_positions) return m;
     ses_tape *t = ses_tape_new(dev, NULL, e);
     ok = t && ses_model_forward(m, t, &c->batch, &everything, &out, e) &&
