@@ -38,6 +38,7 @@ has_lines 1 '^{"ready": \["model.forward 9 in 3"\]}$'
 has_lines 3 '^{"seconds": \[[0-9.e-]*\]}$'
 gives 0 "$sesame" bench model --model "$model" --load 3+5+1 --train --recompute --turns --quick --threads 1 <"$tmp/in"
 has_lines 2 '^{"seconds": \[[0-9.e-]*\]}$'
+gives 2 "$sesame" bench gemm --only 'no such row' --quick --threads 1 --quiet </dev/null
 gives 0 "$sesame" bench gemm --only 'gemm_i8 8x768x768' --turns --quick --threads 1 --json --quiet <"$tmp/in"
 has_lines 1 '^{"ready": \["gemm_i8 8x768x768"\]}$'
 has_lines 2 '^{"seconds": \[[0-9.e-]*\]}$'

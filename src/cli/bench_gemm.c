@@ -407,10 +407,15 @@ static bool run(ses_bench *b, ses_err *e)
     for (size_t i = 0; i < SES_OPPONENTS; i++)
         if (!opponent[i].call && !b->call->quiet && b->isa != SES_ISA_REF)
             fprintf(stderr, "%s is not installed: no comparison with it\n", opponent[i].name);
-    for (size_t i = 0; i < SES_LEN(shapes) && !ses_bench_stopped(); i++)
-        if (!left_out(b, &(weights){ .s = shapes[i] }, opponent) && !one_shape(b, shapes[i], opponent, e))
-            return false;
-    return true;
+    bool any = false;
+    for (size_t i = 0; i < SES_LEN(shapes) && !ses_bench_stopped(); i++) {
+        if (left_out(b, &(weights){ .s = shapes[i] }, opponent)) continue;
+        if (!one_shape(b, shapes[i], opponent, e)) return false;
+        any = true;
+    }
+    return any || ses_bench_stopped() ||
+           ses_fail(e, SES_EUSAGE, "--only %s: no row has that in its name, as \"gemm 8x768x768\" is one",
+                    b->only);
 }
 
 const ses_bench_kind ses_bench_gemm = {
