@@ -15,11 +15,11 @@ enum {
 };
 
 /* The functions of cublasLt.h that are used, without their prefix. */
-#define BLAS_FUNCTIONS(f)                                                                        \
-    f(Create) f(Destroy) f(Matmul) f(MatmulAlgoGetHeuristic) f(MatmulAlgoConfigGetAttribute)     \
-        f(MatmulDescCreate) f(MatmulDescDestroy) f(MatmulDescSetAttribute) f(MatrixLayoutCreate) \
-            f(MatrixLayoutDestroy) f(MatmulPreferenceCreate) f(MatmulPreferenceDestroy)          \
-                f(MatmulPreferenceSetAttribute)
+#define BLAS_FUNCTIONS(f)                                                                                  \
+    f(Create) f(Destroy) f(Matmul) f(MatmulAlgoCheck) f(MatmulAlgoGetHeuristic)                            \
+        f(MatmulAlgoConfigGetAttribute) f(MatmulDescCreate) f(MatmulDescDestroy) f(MatmulDescSetAttribute) \
+            f(MatrixLayoutCreate) f(MatrixLayoutDestroy) f(MatmulPreferenceCreate)                         \
+                f(MatmulPreferenceDestroy) f(MatmulPreferenceSetAttribute)
 
 /* A shape, and how its operands lie. */
 struct plan_key {

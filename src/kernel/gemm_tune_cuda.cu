@@ -56,6 +56,14 @@ static bool in_as_many_parts(ses_blas *b, const cublasLtMatmulAlgo_t *x, const c
                config(b, y, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
 }
 
+/* Can the plan's shape be multiplied so? */
+static bool suits(ses_blas *b, const plan *p, const cublasLtMatmulAlgo_t *way)
+{
+    cublasLtMatmulHeuristicResult_t r = {};
+    return b->MatmulAlgoCheck(b->handle, p->desc, p->b, p->a, p->c, p->c, way, &r) == CUBLAS_STATUS_SUCCESS &&
+           r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= WORKSPACE;
+}
+
 /* The plan's way first, then the library's for its shape and for one of fewer rows: the list is short, and
  * what is quickest may be found in the other only. */
 static int gather(ses_blas *b, const plan *p, trial *to)
@@ -69,9 +77,9 @@ static int gather(ses_blas *b, const plan *p, trial *to)
     ses_blas_drop(b, &fewer);
     to[0].way = p->algo;
     for (int i = 0; i < n; i++) {
-        bool known = !in_as_many_parts(b, &ways[i], &p->algo);
-        for (int j = 0; j < tried; j++) known |= !memcmp(&to[j].way, &ways[i], sizeof ways[i]);
-        if (!known && tried < TRIED) to[tried++].way = ways[i];
+        bool takes = in_as_many_parts(b, &ways[i], &p->algo) && suits(b, p, &ways[i]) && tried < TRIED;
+        for (int j = 0; j < tried; j++) takes = takes && memcmp(&to[j].way, &ways[i], sizeof ways[i]);
+        if (takes) to[tried++].way = ways[i];
     }
     return tried;
 }
