@@ -1,10 +1,11 @@
 /* Items in a stream: the same answers in the same order from any budget, whether a batch's are taken at once
  * or, as with a device that computes by itself, after the next items have come; after an error nothing half
- * done stays. */
+ * done stays. What a device has in memory of its own is read in few pieces. */
 #include "check.h"
 #include "task/task.h"
+#include "tensor/device.h"
 
-enum { ITEMS = 40, ROOM = 1 << 16 };
+enum { ITEMS = 40, ROOM = 1 << 20 };
 
 typedef struct record {
     char text[ROOM];
@@ -23,6 +24,7 @@ static bool put(void *ctx, const ses_result *r, ses_err *e)
     record *l = ctx;
     if (l->stop == r->item->number) return ses_fail(e, SES_EIO, "nobody listens");
     for (size_t i = 0; i < r->n; i++) note(l, r->item, r->row[i].label, r->row[i].score);
+    for (int64_t i = 0; i < r->rows * r->cols; i++) note(l, r->item, ses_str("x"), (double)r->x[i]);
     return true;
 }
 
@@ -76,6 +78,40 @@ static void test(const char *task, const char *dir, ses_device *dev)
     ses_pipeline_free(p);
 }
 
+static int64_t downloads, downloaded; /* how many, bytes */
+static void download(ses_device *d, void *host, const void *from, size_t size)
+{
+    (void)d;
+    memcpy(host, from, size);
+    downloads++, downloaded += (int64_t)size;
+}
+
+/* Outputs come to the host by downloads: of the first that is asked for one a batch, of others, here a second
+ * layer, a sequence's rows. */
+static void test_reads(ses_device *dev, const char *layers, int64_t most, int64_t times)
+{
+    static record host, away;
+    ses_err e = { 0 };
+    const ses_setting set[] = { { "layer", layers }, { "pool", "tokens" }, { 0 } };
+    ses_pipeline *p = ses_pipeline_open("features", "tests/pipelines/bert-label", dev, set, &e);
+    if (!CHECK_MSG(p, "%s", e.msg)) return;
+    run(p, &host, 200, false, 0);
+    ses_device_memory mem = *dev->mem;
+    ses_device other = *dev;
+    mem.download = download;
+    other.mem = &mem, other.host = false;
+    p->dev = &other;
+    int64_t was = p->read;
+    downloads = downloaded = 0;
+    run(p, &away, 200, false, 0);
+    CHECK(host.n > ITEMS * 4 && !strcmp(host.text, away.text));
+    int64_t numbers = times * (p->read - was) * p->model->c.hidden;
+    CHECK_MSG(downloads <= most && downloaded == numbers * (int64_t)sizeof(ses_real), "%d reads, %d of %d",
+              (int)downloads, (int)downloaded, (int)numbers);
+    p->dev = dev;
+    ses_pipeline_free(p);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -83,6 +119,8 @@ int main(void)
     if (CHECK(dev)) {
         test("text-classification", "tests/pipelines/bert-label", dev);
         test("token-classification", "tests/pipelines/bert-tag", dev);
+        test_reads(dev, "-1", ITEMS / 2, 1);
+        test_reads(dev, "0,-1", ITEMS + ITEMS / 2, 2);
     }
     ses_device_free(dev);
     return check_report();

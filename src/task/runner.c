@@ -336,23 +336,32 @@ static void place(const ses_pipeline *p, const ses_seq *q, ses_axis axis, int64_
     }
 }
 
-/* All of an output at once: to ask a device for each sequence's rows would take longer than to compute them.
- * */
-static const ses_real *read_whole(ses_pipeline *p, const ses_tensor *x, ses_err *e)
+static bool make_raw_room(ses_pipeline *p, size_t n, ses_err *e)
 {
-    size_t n = (size_t)ses_count(x);
-    if (p->dev->host) return x->f;
-    if (p->raw_of == x) return p->raw;
-    p->raw_of = NULL;
-    if (n > p->raw_room) {
-        ses_real *raw = ses_realloc_array(p->raw, n, sizeof *raw, e);
-        if (!raw) return NULL;
-        p->raw = raw;
-        p->raw_room = n;
+    if (n <= p->raw_room) return true;
+    ses_real *raw = ses_realloc_array(p->raw, n, sizeof *raw, e);
+    if (!raw) return false;
+    p->raw = raw;
+    p->raw_room = n;
+    return true;
+}
+
+/* Rows of an output, on the host. Of a batch's first output that is asked for all are read at once: to ask a
+ * device for each sequence's would take longer than to compute them. Of further ones, layers of one text, a
+ * sequence's alone, behind those: all of each would be read again for every sequence. */
+static const ses_real *read_rows(ses_pipeline *p, const ses_tensor *x, int64_t first, int64_t n, ses_err *e)
+{
+    int64_t wide = ses_cols(x), whole = p->raw_of ? ses_count(p->raw_of) : 0;
+    if (p->dev->host) return x->f + first * wide;
+    if (p->raw_of == x) return p->raw + first * wide;
+    if (whole) {
+        if (!make_raw_room(p, (size_t)(whole + n * wide), e)) return NULL;
+        return ses_device_read(p->dev, x, first * wide, n * wide, p->raw + whole, e) ? p->raw + whole : NULL;
     }
-    if (!ses_device_read(p->dev, x, 0, (int64_t)n, p->raw, e)) return NULL;
+    if (!make_raw_room(p, (size_t)ses_count(x), e) || !ses_device_read(p->dev, x, 0, ses_count(x), p->raw, e))
+        return NULL;
     p->raw_of = x;
-    return p->raw;
+    return p->raw + first * wide;
 }
 
 static bool make_room(ses_pipeline *p, size_t n, ses_err *e)
@@ -372,11 +381,11 @@ ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, se
     int64_t wide = ses_cols(o->tensor), first = 0;
     ses_taken r = { .cols = o->cols ? o->cols : wide };
     place(p, q, o->axis, &first, &r.n);
-    const ses_real *x = read_whole(p, o->tensor, e);
+    const ses_real *x = read_rows(p, o->tensor, first, r.n, e);
     if (!x || !make_room(p, (size_t)(r.n * r.cols), e)) return r;
     for (int64_t i = 0; i < r.n; i++)
         for (int64_t k = 0; k < r.cols; k++) {
-            ses_real v = x[(first + i) * wide + o->col + k];
+            ses_real v = x[i * wide + o->col + k];
             if (!isfinite(v)) { /* NaN comes out where NaN is in the weights: then the tensor's name helps */
                 if (ses_model_finite(p->model, e))
                     ses_fail(e, SES_EARG, "the model's output \"%s\" is not a number", output);

@@ -231,8 +231,8 @@ struct ses_pipeline {
     const int32_t *cu;
     ses_seq *const *seq;
     int64_t at_seq, at_row;   /* of the sequence being taken: its number in the batch, its first asked row */
-    const ses_tensor *raw_of; /* the output of this batch that ses_seq_rows read last, */
-    ses_real *raw;            /* all of it, */
+    const ses_tensor *raw_of; /* the output of this batch that ses_seq_rows read first, */
+    ses_real *raw;            /* all of it; behind it rows of another, */
     float *rows;              /* and a sequence's rows */
     size_t raw_room, rows_room;
     ses_job *kept; /* of ses_pipeline_run: what its result stands on */
