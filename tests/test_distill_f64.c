@@ -202,7 +202,14 @@ static void test_widths(ses_device *dev)
     close_pair(&p);
 }
 
-/* Scores before softmax become the probabilities. */
+static void freeze_queries(ses_store *s)
+{
+    for (size_t i = 0; i < ses_store_count(s); i++)
+        if (strstr(ses_store_at(s, i)->name, "attn.query")) ses_store_at(s, i)->tensor->wants_grad = false;
+}
+
+/* Scores before softmax become the probabilities; they are the same where queries are not projected together
+ * with keys and values. */
 static void test_scores(ses_device *dev)
 {
     static double scores[8192], probs[8192];
@@ -217,6 +224,10 @@ static void test_scores(ses_device *dev)
                 soften(scores + at, len, 1);
         for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(scores[i] - probs[i]));
         CHECK_MSG(most < 1e-12, "%g", most);
+        n = numbers(p.student, &p.batch, "attention_scores.1", dev, scores);
+        freeze_queries(ses_model_store(p.student));
+        CHECK(n > 0 && numbers(p.student, &p.batch, "attention_scores.1", dev, probs) == n);
+        CHECK(!memcmp(scores, probs, (size_t)n * sizeof *scores));
     }
     close_pair(&p);
 }

@@ -209,7 +209,7 @@ static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const 
                                 l->reach ? c->local_theta : c->theta);
     }
     if (!apart || !from) return;
-    if (!p->batch->cache)
+    if (!p->batch->cache && !p->want->attention_scores) /* both want keys by themselves */
         in->k = ses_dense_run_side(p->tape, (const ses_dense[]){ a->key, a->value }, 2, from, heads);
     if (in->k) return;
     in->k = ses_dense_run(p->tape, a->key, from, SES_ACT_NONE);
