@@ -1,5 +1,6 @@
 /* A model with 8-bit weights: a text's bits are the same alone and in a batch, on any number of threads,
- * though how products hand their rows on depends on how many there are; and near those of f32. */
+ * though how products hand their rows on depends on how many there are; a row's are the same among all or
+ * the few that are asked for; and all are near those of f32. */
 #include "check.h"
 #include "kernel/kernel.h"
 #include "sesame/model.h"
@@ -14,9 +15,10 @@ static const char config[] =
     "\"initializer_range\": 0.2, \"max_position_embeddings\": 1025}";
 static const int32_t all_cu[SEQS + 1] = { 0, 3, 93, 94, TOKENS };
 
-/* The hidden states of sequences first .. first + n - 1 of those that stand so. */
-static bool states_of(const int32_t *cu, ses_real *out, ses_isa isa, int threads, ses_dtype weights,
-                      int first, int n)
+/* The hidden states of sequences first .. first + n - 1 of those that stand so, or their rows that are
+ * wanted. */
+static bool states_of(const int32_t *cu, ses_want want, ses_real *out, ses_isa isa, int threads,
+                      ses_dtype weights, int first, int n)
 {
     ses_err e = { 0 };
     ses_device_options o = { .threads = threads, .isa = isa, .dtype = weights };
@@ -30,8 +32,9 @@ static bool states_of(const int32_t *cu, ses_real *out, ses_isa isa, int threads
     for (int i = 0; i <= n; i++) at[i] = cu[first + i] - cu[first];
     ses_batch b = { .seqs = n, .tokens = at[n], .cu = at, .ids = ids + cu[first] };
     ses_outputs got = { 0 };
-    bool ok = t && ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &got, &e) &&
-              ses_count(got.item[0].tensor) == at[n] * HIDDEN && ses_tape_read(t, got.item[0].tensor, out);
+    int64_t rows = want.rows ? want.n_rows : at[n];
+    bool ok = t && ses_model_forward(m, t, &b, &want, &got, &e) &&
+              ses_count(got.item[0].tensor) == rows * HIDDEN && ses_tape_read(t, got.item[0].tensor, out);
     CHECK_MSG(ok, "%s", e.msg);
     ses_tape_free(t), ses_model_free(m), ses_json_free(doc), ses_device_free(dev);
     return ok;
@@ -39,7 +42,7 @@ static bool states_of(const int32_t *cu, ses_real *out, ses_isa isa, int threads
 
 static bool states(ses_real *out, ses_isa isa, int threads, ses_dtype weights, int first, int n)
 {
-    return states_of(all_cu, out, isa, threads, weights, first, n);
+    return states_of(all_cu, (ses_want){ 0 }, out, isa, threads, weights, first, n);
 }
 
 /* Beside a text whose attention is not of 8 bits what leaves the products is not, either. */
@@ -49,9 +52,25 @@ static void test_long(ses_isa isa)
     static ses_real both[(SHORT + LONG) * HIDDEN], alone[(SHORT + LONG) * HIDDEN];
     enum { SHORT_BYTES = SHORT * HIDDEN * sizeof(ses_real) };
     for (int threads = 1; threads < 3; threads++)
-        CHECK_MSG(states_of(cu, both, isa, threads, SES_I8, 0, 2) &&
-                      states_of(cu, alone, isa, threads, SES_I8, 0, 1) && !memcmp(both, alone, SHORT_BYTES),
+        CHECK_MSG(states_of(cu, (ses_want){ 0 }, both, isa, threads, SES_I8, 0, 2) &&
+                      states_of(cu, (ses_want){ 0 }, alone, isa, threads, SES_I8, 0, 1) &&
+                      !memcmp(both, alone, SHORT_BYTES),
                   "%s, %d threads: beside a long text", ses_isa_name(isa), threads);
+}
+
+/* A last layer that asks for these rows alone gives them the bits they have among all. */
+static void test_rows(ses_isa isa, const ses_real *all)
+{
+    enum { ROWS = 5 };
+    static const int32_t row[ROWS] = { 93, 0, 92, 3, TOKENS - 1 };
+    ses_real got[ROWS * HIDDEN];
+    for (int threads = 1; threads < 3; threads++) {
+        ses_want want = { .rows = row, .n_rows = ROWS };
+        bool ok = states_of(all_cu, want, got, isa, threads, SES_I8, 0, SEQS);
+        for (int i = 0; ok && i < ROWS; i++)
+            CHECK_MSG(!memcmp(got + i * HIDDEN, all + row[i] * HIDDEN, HIDDEN * sizeof *got),
+                      "%s, %d threads, row %d", ses_isa_name(isa), threads, (int)row[i]);
+    }
 }
 
 static double norm(const ses_real *a, const ses_real *b)
@@ -69,6 +88,7 @@ int main(void)
             !states(exact, (ses_isa)isa, 1, SES_F32, 0, SEQS))
             break;
         test_long((ses_isa)isa);
+        test_rows((ses_isa)isa, all);
         double off = norm(all, exact) / norm(exact, NULL);
         CHECK_MSG(off > 0 && off < 0.03, "%s: off by %g", ses_isa_name((ses_isa)isa), off);
         for (int threads = 1; threads < 10; threads += 4) {
