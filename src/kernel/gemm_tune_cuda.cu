@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { TRIED = 2 * WAYS, ROUNDS = 3 };
+enum { LISTS = 4, TRIED = LISTS * WAYS, ROUNDS = 3 };
 
 /* Of a result: a sum over all words that tells one from another, and how many are neither 0 nor infinite. */
 struct traits {
@@ -64,17 +64,19 @@ static bool suits(ses_blas *b, const plan *p, const cublasLtMatmulAlgo_t *way)
            r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= WORKSPACE;
 }
 
-/* The plan's way first, then the library's for its shape and for one of fewer rows: the list is short, and
- * what is quickest may be found in the other only. */
+/* The plan's way first, then the library's for its shape and for ones of a half, a quarter, an eighth of the
+ * rows: its list is short, and what is quickest may be in another. */
 static int gather(ses_blas *b, const plan *p, trial *to)
 {
     cublasLtMatmulAlgo_t ways[TRIED];
-    plan fewer = {};
     int n = ses_blas_ways(b, p, ways, WAYS), tried = 1;
-    fewer.key = p->key;
-    fewer.key.m = p->key.m / 4;
-    if (fewer.key.m > 0 && ses_blas_describe(b, &fewer)) n += ses_blas_ways(b, &fewer, ways + n, WAYS);
-    ses_blas_drop(b, &fewer);
+    for (int i = 1; i < LISTS; i++) {
+        plan fewer = {};
+        fewer.key = p->key;
+        fewer.key.m = p->key.m >> i;
+        if (fewer.key.m > 0 && ses_blas_describe(b, &fewer)) n += ses_blas_ways(b, &fewer, ways + n, WAYS);
+        ses_blas_drop(b, &fewer);
+    }
     to[0].way = p->algo;
     for (int i = 0; i < n; i++) {
         bool takes = in_as_many_parts(b, &ways[i], &p->algo) && suits(b, p, &ways[i]) && tried < TRIED;
@@ -96,21 +98,25 @@ static bool try_bits(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t, 
     return cudaStreamSynchronize(stream) == cudaSuccess;
 }
 
-/* The best of a few rounds in which all take turns: clocks change. */
-static void race(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t, int n, void *c)
+/* The best of a few rounds in which all take turns, for clocks change; who is far behind drops out. */
+static int race(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t, int n, void *c)
 {
     ses_blas *b = gpu->blas;
     cudaStream_t stream = ses_cuda_stream(gpu);
-    int times = 2.0 * (double)g->m * (double)g->n * (double)g->k < 2e10 ? 12 : 3;
+    int times = 2.0 * (double)g->m * (double)g->n * (double)g->k < 2e10 ? 12 : 3, best = 0;
     for (int i = 0; i < n * ROUNDS; i++) {
+        trial *at = &t[i % n];
         float ms = 0;
+        if (i >= n && at->best > 1.15f * t[best].best) continue;
         cudaEventRecord(b->begin, stream);
-        for (int k = 0; k < times; k++) ses_blas_run(gpu, p, g, &t[i % n].way, c);
+        for (int k = 0; k < times; k++) ses_blas_run(gpu, p, g, &at->way, c);
         cudaEventRecord(b->end, stream);
         if (cudaEventSynchronize(b->end) != cudaSuccess || cudaEventElapsedTime(&ms, b->begin, b->end))
-            return;
-        if (i < n || ms < t[i % n].best) t[i % n].best = ms;
+            return 0;
+        if (i < n || ms < at->best) at->best = ms;
+        if (at->best < t[best].best) best = i % n;
     }
+    return best;
 }
 
 void ses_blas_tune(ses_cuda *gpu, plan *p, const ses_gemm *g)
@@ -120,14 +126,11 @@ void ses_blas_tune(ses_cuda *gpu, plan *p, const ses_gemm *g)
     void *c = g->add ? at + 16 : (void *)g->c; /* what is added to stays as it is */
     trial t[TRIED] = {};
     if (!gpu->scratch || (g->add && bytes + 16 * sizeof *at > gpu->scratch_size)) return;
-    int tried = gather(gpu->blas, p, t), n = 1, best = 0;
+    int tried = gather(gpu->blas, p, t), n = 1;
     if (tried < 2 || !try_bits(gpu, p, g, &t[0], c, at)) return;
     if (t[0].seen.telling < (unsigned long long)(g->m * g->n / 8)) return; /* zeros are alike */
     for (int i = 1; i < tried; i++)
         if (try_bits(gpu, p, g, &t[i], c, at) && !memcmp(&t[i].seen, &t[0].seen, sizeof t[0].seen))
             t[n++].way = t[i].way;
-    race(gpu, p, g, t, n, c);
-    for (int i = 1; i < n; i++)
-        if (t[i].best < t[best].best) best = i;
-    p->algo = t[best].way;
+    p->algo = t[race(gpu, p, g, t, n, c)].way;
 }
