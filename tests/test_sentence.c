@@ -306,7 +306,7 @@ static void test_save(const char *from, const ses_sentence_options *o)
     CHECK(!system(cmd));
 }
 
-/* ---- folders that are wrong ---- */
+/* ---- folders written here: one token that stands for all ---- */
 
 static void put(const char *dir, const char *name, const char *text)
 {
@@ -318,6 +318,53 @@ static void put(const char *dir, const char *name, const char *text)
 
 #define MODULE(path, type) "{\"idx\": 0, \"name\": \"\", \"path\": \"" path "\", \"type\": \"" type "\"}"
 #define ST "sentence_transformers.models."
+
+/* Vectors of sequences with prompts of no token, of some, of all; which prompts are not pooled. */
+static int64_t pooled(const char *dir, const char *mode, int64_t layer, ses_real *out)
+{
+    static const int32_t ids[] = { 2, 9, 4, 36, 3, 2, 7, 11, 5, 6, 8, 3 }, prompt[] = { 0, 2, 3 };
+    char config[128];
+    words w = { 0 };
+    ses_err e = { 0 };
+    add_seq(&w, ids, 5), add_seq(&w, ids + 5, 4), add_seq(&w, ids + 9, 3);
+    snprintf(config, sizeof config, "{\"pooling_mode\": [%s], \"include_prompt\": false}", mode);
+    put(dir, "m/config.json", config);
+    ses_sentence *s = ses_sentence_open(dir, dev, &(ses_sentence_options){ .layer = layer }, &e);
+    int64_t width = s ? ses_sentence_width(s) : 0;
+    if (!CHECK_MSG(s && !ses_sentence_pools_prompt(s), "%s", e.msg) || !embed(s, &w, prompt, out)) width = 0;
+    if (width) same_alone(s, &w, prompt, out);
+    ses_sentence_free(s);
+    return width;
+}
+
+/* Of such a pooling the model is asked for these rows alone; beside another one it gives all. */
+static void test_one_token(void)
+{
+    static const char *const mode[] = { "\"cls\"", "\"lasttoken\"" };
+    static ses_real one[MOST_SEQS * MOST_WIDTH], two[MOST_SEQS * MOST_WIDTH];
+    char dir[] = "/tmp/sesame-token-XXXXXX", cmd[200];
+    if (!CHECK(mkdtemp(dir))) return;
+    snprintf(cmd, sizeof cmd,
+             "cp tests/golden/bert-tag/config.json tests/golden/bert-tag/model.safetensors %s", dir);
+    CHECK(!system(cmd));
+    snprintf(cmd, sizeof cmd, "mkdir %s/m", dir);
+    CHECK(!system(cmd));
+    put(dir, "modules.json", "[" MODULE("", ST "Transformer") "," MODULE("m", ST "Pooling") "]");
+    for (int64_t i = 0; i < 6; i++) {
+        int64_t layer = -(i / 2), C;
+        char both[64];
+        snprintf(both, sizeof both, "%s, \"max\"", mode[i % 2]);
+        C = pooled(dir, mode[i % 2], layer, one);
+        CHECK(C && pooled(dir, both, layer, two) == 2 * C);
+        for (int64_t s = 0; s < 3; s++)
+            CHECK_MSG(!memcmp(one + s * C, two + 2 * s * C, (size_t)C * sizeof *one), "%s, layer %d, text %d",
+                      mode[i % 2], (int)layer, (int)s);
+    }
+    snprintf(cmd, sizeof cmd, "rm -r %s", dir);
+    CHECK(!system(cmd));
+}
+
+/* ---- folders that are wrong ---- */
 
 static const struct {
     const char *modules, *config, *message;
@@ -462,6 +509,7 @@ int main(void)
     test_about();
     test_end_to_end();
     test_choices();
+    test_one_token();
     test_save("tests/sentence/all-pools", NULL);
     test_save("tests/sentence/old-bin", NULL);
     test_save("tests/sentence/prompt-norm", NULL);

@@ -4,6 +4,7 @@
  * alone. */
 #define _GNU_SOURCE
 #include "base/alloc.h"
+#include "base/file.h"
 #include "check.h"
 #include "op/op.h"
 #include "sesame/model.h"
@@ -73,11 +74,13 @@ static int64_t result(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, 
     return at;
 }
 
-static void test_batches(const char *dir, ses_device *dev)
+/* config: in place of the folder's, with random weights; or NULL. */
+static void test_batches(const char *dir, const ses_json *config, ses_device *dev)
 {
     static ses_real with[OUT], by_itself[OUT];
     ses_err e = { 0 };
-    ses_model *m = ses_model_open(dir, dev, NULL, &e);
+    ses_model *m =
+        ses_model_open(dir, dev, &(ses_model_options){ .config = config, .random = config != NULL }, &e);
     ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL;
     if (!CHECK_MSG(t, "%s: %s", dir, e.msg)) return;
     bool pair = false, echo = strstr(ses_model_class(m), "SequenceClassification") != NULL ||
@@ -188,11 +191,12 @@ static bool test_recompute(const char *dir, ses_device *dev)
 }
 
 /* Without heads: rows of the last hidden state that are asked for, in any order, have the bits of all. */
-static void test_rows(const char *dir, ses_device *dev)
+static void test_rows(const char *dir, const ses_json *config, ses_device *dev)
 {
     ses_err e = { 0 };
     ses_outputs o = { 0 };
-    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .bare = true }, &e);
+    ses_model *m = ses_model_open(
+        dir, dev, &(ses_model_options){ .bare = true, .config = config, .random = config != NULL }, &e);
     ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL, *some = m ? ses_tape_new(dev, NULL, &e) : NULL;
     for (uint32_t i = 0; t && some && i < 4; i++) {
         mix x;
@@ -287,6 +291,38 @@ static int test_few_labels(const char *dir, ses_device *dev)
     return fewer;
 }
 
+/* Heads of Sesame's own: some read all tokens, some one. */
+static void test_own_heads(const char *dir, ses_device *dev)
+{
+    static const char *const kind[] = { "linear", "mlp", "lstm", "gru" };
+    ses_err e = { 0 };
+    ses_json_doc *base = ses_model_config_open(dir, NULL, &e);
+    for (size_t i = 0; CHECK(base) && i < SES_LEN(kind); i++) {
+        ses_model_change c = SES_NO_CHANGE;
+        c.head = kind[i], c.size[0] = 5, c.n_sizes = i > 0;
+        ses_json_doc *doc = ses_model_config_change(ses_json_root(base), &c, &e);
+        if (CHECK_MSG(doc, "%s", e.msg)) test_batches(dir, ses_json_root(doc), dev);
+        ses_json_free(doc);
+    }
+    ses_json_free(base);
+}
+
+/* A layer that is the first and the last. */
+static void test_one_layer(const char *dir, ses_device *dev)
+{
+    static const char key[] = "\"num_hidden_layers\": ";
+    char path[300];
+    size_t n;
+    ses_err e = { 0 };
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    char *text = ses_file_read(path, 1 << 16, &n, &e), *at = text ? strstr(text, key) : NULL;
+    if (CHECK_MSG(at, "%s", e.msg)) at[sizeof key - 1] = '1';
+    ses_json_doc *doc = at ? ses_json_parse(text, n, &e) : NULL;
+    if (CHECK_MSG(doc, "%s", e.msg)) test_rows(dir, ses_json_root(doc), dev);
+    ses_json_free(doc);
+    ses_free(text);
+}
+
 int main(void)
 {
     ses_err e = { 0 };
@@ -298,13 +334,16 @@ int main(void)
         char path[300];
         if (f->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "tests/golden/%s", f->d_name);
-        test_batches(path, dev);
+        test_batches(path, NULL, dev);
         test_save(path, dev);
         learned += test_recompute(path, dev);
         fewer += test_few_labels(path, dev);
-        test_rows(path, dev);
+        test_rows(path, NULL, dev);
     }
     if (d) closedir(d);
+    test_own_heads("tests/golden/bert-classify", dev);
+    test_one_layer("tests/golden/bert-model", dev);
+    test_one_layer("tests/golden/deberta-v2-conv", dev);
     CHECK(learned >= 75);
     CHECK_MSG(fewer >= 40, "%d", fewer);
     ses_device_free(dev);
