@@ -131,6 +131,21 @@ cmp -s "$tmp/one" "$tmp/out" && bad 'embed: case counts' || ok
 echo '{"do_lower_case": true}' >"$tmp/lower/sentence_bert_config.json"
 run 0 embed -m "$tmp/lower" --json "The <MASK> BELL"
 cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed: do_lower_case'
+# of a prompt that is not pooled and leaves no room for the text what closes the sequence is left
+cp -r $m/roberta-mask "$tmp/prompt"
+chmod -R u+w "$tmp/prompt"
+mkdir "$tmp/prompt/pool"
+echo '[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+{"idx": 1, "name": "1", "path": "pool", "type": "sentence_transformers.models.Pooling"}]' >"$tmp/prompt/modules.json"
+echo '{"pooling_mode": "lasttoken", "include_prompt": true}' >"$tmp/prompt/pool/config.json"
+run 0 embed -m "$tmp/prompt" --json --max-seq-len 6 --prompt "the bell rings and nobody counts: " "a b"
+cp "$tmp/out" "$tmp/one"
+echo '{"pooling_mode": "mean", "include_prompt": false}' >"$tmp/prompt/pool/config.json"
+run 0 embed -m "$tmp/prompt" --json --max-seq-len 6 --prompt "the bell rings and nobody counts: " "a b"
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed: a prompt longer than --max-seq-len'
+echo '{"max_seq_length": 6}' >"$tmp/prompt/sentence_bert_config.json"
+run 0 embed -m "$tmp/prompt" --json --prompt "the bell rings and nobody counts: " "a b"
+cmp -s "$tmp/one" "$tmp/out" && ok || bad 'embed: a prompt longer than the folder allows'
 
 # segments are told where the class of the tokenizer tells them: those named for BERT and its like
 cp -r $m/bert-label "$tmp/segments"

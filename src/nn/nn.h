@@ -147,7 +147,7 @@ struct ses_stack {
     ses_tensor *token, *position, *segment, *buckets; /* buckets: [buckets, heads], a bias by distance */
     ses_dense project, project_out;  /* from the tables' width to the layers', and back; w NULL: none */
     ses_norm embed_norm, final_norm; /* gain NULL: none */
-    ses_layer *layer;                /* [distinct]; layer i is layer[ses_stack_layer(i)] */
+    ses_layer *layer;                /* [distinct]; which of them is the i-th: layer_at in stack.c */
     int64_t distinct;
 };
 

@@ -29,7 +29,8 @@ static bool count_prompt(ses_pipeline *p, ses_encoder *my, ses_err *e)
     ses_encode_options o = { .truncation = SES_LONGEST_FIRST, .max_length = p->limit };
     if (!ses_encode(p->tokens, &(ses_input){ .text = my->prompt }, &o, e)) return false;
     const ses_encoding *x = ses_tokens_result(p->tokens);
-    my->prompt_tokens = (int32_t)x->n - (x->n && x->special[x->n - 1]);
+    my->closed = x->n && x->special[x->n - 1];
+    my->prompt_tokens = (int32_t)x->n - my->closed;
     return true;
 }
 
@@ -61,9 +62,11 @@ bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want,
     ses_encoder *my = p->self;
     int32_t *prompt = NULL;
     if (my->prompt_tokens) {
+        int64_t most = p->limit - my->closed; /* the limit may have been lowered since */
+        int32_t n = my->prompt_tokens < most ? my->prompt_tokens : (int32_t)most;
         prompt = ses_arena_array(&p->batch_mem, (size_t)b->seqs, sizeof *prompt, e);
         if (!prompt) return false;
-        for (int64_t s = 0; s < b->seqs; s++) prompt[s] = my->prompt_tokens;
+        for (int64_t s = 0; s < b->seqs; s++) prompt[s] = n;
     }
     my->output = (ses_output){ .name = "sentence_embedding", .axis = SES_PER_SEQUENCE };
     my->output.tensor = ses_sentence_embed(my->sentence, p->tape, b, prompt, e);

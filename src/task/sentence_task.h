@@ -16,6 +16,7 @@ typedef struct ses_encoder { /* first in the pipeline's own */
     ses_output output;
     ses_string prompt;
     int32_t prompt_tokens; /* at the front of each sequence, where these are not pooled */
+    bool closed;           /* a special token stands behind a prompt alone */
 } ses_encoder;
 
 #define SES_ENCODER_OPT(args, field)                                                                        \
