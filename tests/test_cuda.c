@@ -579,7 +579,7 @@ int main(void)
 {
     ses_err e = { 0 };
     gpu = ses_device_open("cuda", NULL, &e);
-    gpu16 = ses_device_open("cuda", &(ses_device_options){ .dtype = SES_BF16 }, NULL);
+    gpu16 = ses_device_open("cuda", &(ses_device_options){ .dtype = SES_BF16, .steady = true }, NULL);
     cpu = ses_device_open("cpu", NULL, NULL);
     if (!gpu) SKIP(e.msg);
     if (gpu) {

@@ -79,7 +79,7 @@ static const ses_bench_kind *find(const char *name, ses_err *e)
 
 static bool run_on(ses_bench *b, const ses_bench_kind *k, int threads, const char *device, ses_err *e)
 {
-    ses_device_options o = { .threads = threads, .isa = b->isa, .dtype = b->dtype };
+    ses_device_options o = { .threads = threads, .isa = b->isa, .dtype = b->dtype, .steady = true };
     b->threads = threads;
     b->peak = 0;
     b->dev = ses_device_open(device, &o, e);

@@ -5,11 +5,12 @@
 
 enum { SCRATCH = 64 << 20 }; /* bytes to begin with */
 
-ses_cuda *ses_cuda_new(int index, ses_err *e)
+ses_cuda *ses_cuda_new(int index, bool steady, ses_err *e)
 {
     ses_cuda *g = (ses_cuda *)calloc(1, sizeof *g);
     if (!g) return ses_fail(e, SES_ENOMEM, "out of memory"), (ses_cuda *)NULL;
     g->index = index;
+    g->steady = steady;
     pthread_mutex_init(&g->lock, NULL);
     pthread_mutex_init(&g->making, NULL);
     cudaError_t code = cudaSetDevice(index);
@@ -39,7 +40,7 @@ void ses_cuda_free(ses_cuda *g)
     free(g);
 }
 
-static bool is_maker(const ses_cuda *g)
+bool ses_cuda_graph_making(const ses_cuda *g)
 {
     return __atomic_load_n(&g->maker, __ATOMIC_RELAXED) == pthread_self(); /* nobody else writes this one's */
 }
@@ -47,7 +48,7 @@ static bool is_maker(const ses_cuda *g)
 cudaStream_t ses_cuda_stream(ses_cuda *g)
 {
     cudaSetDevice(g->index);
-    return is_maker(g) ? g->side : g->stream;
+    return ses_cuda_graph_making(g) ? g->side : g->stream;
 }
 
 /* ---- graphs ---- */
@@ -93,7 +94,7 @@ bool ses_cuda_graph_run(ses_cuda *g, cudaGraphExec_t graph, uint64_t moves)
 
 bool ses_cuda_graph_spoil(ses_cuda *g)
 {
-    bool mine = is_maker(g);
+    bool mine = ses_cuda_graph_making(g);
     if (mine) g->spoiled = true;
     return mine;
 }

@@ -22,6 +22,7 @@ typedef struct ses_blas ses_blas; /* gemm_cuda.cu */
 
 struct ses_cuda {
     int index, cores, major; /* of the compute capability */
+    bool steady;             /* see ses_device_options */
     cudaStream_t stream;
     pthread_mutex_t lock; /* around scratch and the matrix library */
     cudaError_t failed;   /* the first failure of a launch or a copy */

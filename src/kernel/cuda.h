@@ -10,7 +10,7 @@
 
 typedef struct ses_cuda ses_cuda;
 
-ses_cuda *ses_cuda_new(int index, ses_err *e);
+ses_cuda *ses_cuda_new(int index, bool steady, ses_err *e); /* steady: see ses_device_options */
 void ses_cuda_free(ses_cuda *g);
 cudaStream_t ses_cuda_stream(ses_cuda *g); /* and makes the GPU the calling thread's */
 bool ses_cuda_ok(ses_cuda *g, ses_err *e);
@@ -21,8 +21,9 @@ void ses_cuda_note(ses_cuda *g, cudaError_t code);                         /* ke
 bool ses_cuda_graph_begin(ses_cuda *g);
 cudaGraphExec_t ses_cuda_graph_end(ses_cuda *g); /* NULL: it cannot be one */
 bool ses_cuda_graph_run(ses_cuda *g, cudaGraphExec_t graph, uint64_t moves);
-bool ses_cuda_graph_spoil(ses_cuda *g); /* is this thread making one? Then it will be none */
-void ses_cuda_moved(ses_cuda *g);       /* memory was given back */
+bool ses_cuda_graph_making(const ses_cuda *g); /* is this thread making one? */
+bool ses_cuda_graph_spoil(ses_cuda *g);        /* the same; then it will be none */
+void ses_cuda_moved(ses_cuda *g);              /* memory was given back */
 uint64_t ses_cuda_moves(const ses_cuda *g);
 
 #endif

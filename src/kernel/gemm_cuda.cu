@@ -4,9 +4,15 @@
 #include "act_cuda.cuh"
 #include "gemm_cuda.cuh"
 
+#include <chrono>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+
+static double seconds(void)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 bool ses_blas_open(ses_cuda *g, ses_err *e)
 {
@@ -15,6 +21,7 @@ bool ses_blas_open(ses_cuda *g, ses_err *e)
     ses_blas *b = (ses_blas *)calloc(1, sizeof *b);
     if (!b) return ses_fail(e, SES_ENOMEM, "out of memory");
     g->blas = b;
+    b->born = seconds();
     for (size_t i = 0; i < SES_LEN(places) && !b->library; i++)
         b->library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
     if (!b->library)
@@ -182,19 +189,28 @@ bool ses_blas_run(ses_cuda *gpu, const plan *p, const ses_gemm *g, const cublasL
                      b->workspace, WORKSPACE, ses_cuda_stream(gpu)) == CUBLAS_STATUS_SUCCESS;
 }
 
+/* Tuning a product takes as long as some hundred of it: where it is not asked for at once, a small share of
+ * all time, so that what ends soon ends no later for it. */
+static bool affordable(const ses_cuda *gpu)
+{
+    static const double first = 0.1, share = 0.05;
+    const ses_blas *b = gpu->blas;
+    return gpu->steady || b->spent <= first + share * (seconds() - b->born);
+}
+
 /* Shapes are tuned that come again: of batches without padding few do. A graph has the way of its making for
  * good, so one that would keep a plan as it was chosen unseen is none; the next will be. */
 static void tune_seen(ses_cuda *gpu, plan *p, const ses_gemm *g)
 {
     enum { OFTEN = 48, LEAST = 1 << 16 }; /* numbers of a result that tell apart how they were summed up */
-    if (p->tuned) return;
-    bool worth = p->key.narrow && g->m * g->n >= LEAST;
-    if (worth && ses_cuda_graph_spoil(gpu)) {
-        p->wanted = true;
-    } else if (!worth || p->wanted || p->uses >= OFTEN) {
-        p->tuned = true;
-        if (worth) ses_blas_tune(gpu, p, g);
-    }
+    bool worth = p->key.narrow && g->m * g->n >= LEAST, making = ses_cuda_graph_making(gpu);
+    if (p->tuned || !worth || !(making || p->wanted || p->uses >= OFTEN) || !affordable(gpu)) return;
+    p->wanted = making && ses_cuda_graph_spoil(gpu);
+    p->tuned = !making;
+    if (making) return;
+    double begin = seconds();
+    ses_blas_tune(gpu, p, g);
+    gpu->blas->spent += seconds() - begin;
 }
 
 static bool by_library(ses_cuda *gpu, const ses_gemm *g, bool narrow)

@@ -49,6 +49,7 @@ struct ses_blas {
     cublasLtHandle_t handle;
     void *workspace;
     cudaEvent_t begin, end;
+    double born, spent; /* seconds: when this was, and all that tuning took */
     plan plans[PLANS];
 };
 

@@ -229,7 +229,7 @@ bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e
     d->wide = ses_kernels_cuda(false);
     const char *gap = ses_kernels_gap(&d->k);
     if (gap) return ses_fail(e, SES_EUNSUPPORTED, "kernel \"%s\" has no CUDA variant: use cpu", gap);
-    d->exec.cuda = ses_cuda_new(index, e);
+    d->exec.cuda = ses_cuda_new(index, o->steady, e);
     if (!d->exec.cuda || !stage(d, e)) return false;
     d->exec.pool =
         ses_pool_new(o->threads ? o->threads : ses_cpu_count(), e); /* for what the host prepares */
