@@ -218,7 +218,7 @@ static bool by_library(ses_cuda *gpu, const ses_gemm *g, bool narrow)
     ses_blas *b = gpu->blas;
     plan_key key;
     if (!key_of(g, narrow, &key)) return false;
-    ses_cuda_stream(gpu);
+    ses_cuda_stream(gpu); /* for the device it chooses: the library is asked first */
     pthread_mutex_lock(&gpu->lock);
     plan *p = plan_for(b, &key);
     bool ok = !p->none && point(b, p, g);

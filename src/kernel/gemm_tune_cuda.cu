@@ -132,5 +132,5 @@ void ses_blas_tune(ses_cuda *gpu, plan *p, const ses_gemm *g)
     for (int i = 1; i < tried; i++)
         if (try_bits(gpu, p, g, &t[i], c, at) && !memcmp(&t[i].seen, &t[0].seen, sizeof t[0].seen))
             t[n++].way = t[i].way;
-    p->algo = t[race(gpu, p, g, t, n, c)].way;
+    if (n > 1) p->algo = t[race(gpu, p, g, t, n, c)].way;
 }
