@@ -16,9 +16,9 @@ typedef struct ses_device_options {
     ses_dtype dtype;
     /* SES_I8: tables of embeddings are rounded to it, too, where nothing is trained. */
     ses_dtype tables;
-    /* On a GPU: the quickest way of each product is looked for as soon as its shape comes again, as
-     * benchmarks want it; else as time allows, a twentieth of what has gone by. Results have the same bits
-     * either way. */
+    /* On a GPU: the quickest way of a product whose shape comes often is looked for at once, as benchmarks
+     * want it; else as time allows, a twentieth of what has gone by. Results have the same bits either
+     * way. */
     bool steady;
 } ses_device_options;
 
