@@ -251,7 +251,8 @@ static bool learn_labels(ses_model *m, ses_tape *t, const ses_batch *b, bool all
     return true;
 }
 
-/* Of how many batches the last layer left rows out; gradients are the same but for the order of sums. */
+/* How many products of the last layer had fewer rows: queries, where they can be asked for alone, and all
+ * behind them; gradients are the same but for the order of sums. */
 static int test_few_labels(const char *dir, ses_device *dev)
 {
     ses_err e = { 0 };
@@ -277,7 +278,7 @@ static int test_few_labels(const char *dir, ses_device *dev)
         int products[2] = { 0 };
         bool ok = learn_labels(m, t, &x.batch, false, some, &products[0], &e) &&
                   learn_labels(m, t, &x.batch, true, every, &products[1], &e);
-        fewer += products[0] > products[1];
+        fewer += products[0] - products[1];
         double off = 0, size = 0;
         for (int64_t j = 1; j < n; j++)
             off += pow((double)some[j] - (double)every[j], 2), size += pow((double)every[j], 2);
@@ -345,7 +346,7 @@ int main(void)
     test_one_layer("tests/golden/bert-model", dev);
     test_one_layer("tests/golden/deberta-v2-conv", dev);
     CHECK(learned >= 75);
-    CHECK_MSG(fewer >= 40, "%d", fewer);
+    CHECK_MSG(fewer >= 424, "%d", fewer);
     ses_device_free(dev);
     return check_report();
 }
