@@ -128,7 +128,8 @@ static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *m
                               ses_attention_inputs in, ses_qkv_layout layout, int64_t reach, int i)
 {
     const ses_config *c = p->c;
-    bool cross = theirs == &p->source || (mine != theirs && theirs == &p->in), want = p->want->attentions;
+    bool cross = theirs == &p->source || (mine == &p->target && theirs == &p->in);
+    bool want = p->want->attentions;
     ses_attention_options o = { .heads = k->heads,
                                 .max_q = mine->longest,
                                 .max_k = theirs->longest,

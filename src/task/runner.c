@@ -67,7 +67,6 @@ static bool drop_all(ses_pipeline *p)
     p->first = p->last = p->next_job = NULL;
     p->next_seq = 0;
     p->waiting = 0;
-    p->flies = false;
     return false;
 }
 
@@ -336,16 +335,6 @@ static void place(const ses_pipeline *p, const ses_seq *q, ses_axis axis, int64_
     }
 }
 
-static bool make_raw_room(ses_pipeline *p, size_t n, ses_err *e)
-{
-    if (n <= p->raw_room) return true;
-    ses_real *raw = ses_realloc_array(p->raw, n, sizeof *raw, e);
-    if (!raw) return false;
-    p->raw = raw;
-    p->raw_room = n;
-    return true;
-}
-
 /* Rows of an output, on the host. Of a batch's first output that is asked for all are read at once: to ask a
  * device for each sequence's would take longer than to compute them. Of further ones, layers of one text, a
  * sequence's alone, behind those: all of each would be read again for every sequence. */
@@ -355,23 +344,15 @@ static const ses_real *read_rows(ses_pipeline *p, const ses_tensor *x, int64_t f
     if (p->dev->host) return x->f + first * wide;
     if (p->raw_of == x) return p->raw + first * wide;
     if (whole) {
-        if (!make_raw_room(p, (size_t)(whole + n * wide), e)) return NULL;
+        if (!ses_alloc_room(&p->raw, &p->raw_room, (size_t)(whole + n * wide), sizeof *p->raw, e))
+            return NULL;
         return ses_device_read(p->dev, x, first * wide, n * wide, p->raw + whole, e) ? p->raw + whole : NULL;
     }
-    if (!make_raw_room(p, (size_t)ses_count(x), e) || !ses_device_read(p->dev, x, 0, ses_count(x), p->raw, e))
+    if (!ses_alloc_room(&p->raw, &p->raw_room, (size_t)ses_count(x), sizeof *p->raw, e) ||
+        !ses_device_read(p->dev, x, 0, ses_count(x), p->raw, e))
         return NULL;
     p->raw_of = x;
     return p->raw + first * wide;
-}
-
-static bool make_room(ses_pipeline *p, size_t n, ses_err *e)
-{
-    if (n <= p->rows_room) return true;
-    float *rows = ses_realloc_array(p->rows, n, sizeof *rows, e);
-    if (!rows) return false;
-    p->rows = rows;
-    p->rows_room = n;
-    return true;
 }
 
 ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e)
@@ -382,7 +363,7 @@ ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, se
     ses_taken r = { .cols = o->cols ? o->cols : wide };
     place(p, q, o->axis, &first, &r.n);
     const ses_real *x = read_rows(p, o->tensor, first, r.n, e);
-    if (!x || !make_room(p, (size_t)(r.n * r.cols), e)) return r;
+    if (!x || !ses_alloc_room(&p->rows, &p->rows_room, (size_t)(r.n * r.cols), sizeof *p->rows, e)) return r;
     for (int64_t i = 0; i < r.n; i++)
         for (int64_t k = 0; k < r.cols; k++) {
             ses_real v = x[i * wide + o->col + k];

@@ -57,18 +57,6 @@ const ses_tune_kind *ses_tune_with_loss(const ses_tune_kind *k, const char *loss
 
 /* ---- rows and sets ---- */
 
-bool ses_tune_grow(void *array, size_t *cap, size_t n, size_t size, ses_err *e)
-{
-    void **p = array;
-    if (n <= *cap) return true;
-    size_t more = n + n / 2 + 64;
-    void *q = ses_realloc_array(*p, more, size, e);
-    if (!q) return false;
-    *p = q;
-    *cap = more;
-    return true;
-}
-
 void ses_tune_set_free(ses_tune_set *s)
 {
     ses_dataset_free(s->data);
@@ -129,7 +117,7 @@ void ses_tuner_free(ses_tuner *t)
 
 int32_t *ses_tuner_scratch(ses_tuner *t, size_t n, ses_err *e)
 {
-    return ses_tune_grow(&t->scratch, &t->scratch_cap, n, sizeof *t->scratch, e) ? t->scratch : NULL;
+    return ses_alloc_room(&t->scratch, &t->scratch_cap, n, sizeof *t->scratch, e) ? t->scratch : NULL;
 }
 
 /* ---- labels ---- */
@@ -285,14 +273,14 @@ bool ses_tuner_add(ses_tuner *t, ses_tune_set *s, int32_t row, const ses_encodin
     q->ids = k->id;
     q->segments = segments;
     q->origin = (int64_t)ses_examples_at(s->rows, (size_t)row)->line;
-    bool ok = ses_tune_grow(&s->row, &s->cap, s->n + 1, sizeof *s->row, e) && ses_dataset_add(s->data, q, e);
+    bool ok = ses_alloc_room(&s->row, &s->cap, s->n + 1, sizeof *s->row, e) && ses_dataset_add(s->data, q, e);
     ses_free(segments);
     if (!ok) return false;
     s->row[s->n++] = row;
-    if (word && (!ses_tune_grow(&s->word, &was, n, sizeof *s->word, e))) return false;
+    if (word && (!ses_alloc_room(&s->word, &was, n, sizeof *s->word, e))) return false;
     if (word) memcpy(s->word + s->tokens, word, k->n * sizeof *word), s->tokens_cap = was;
     was = s->tokens_cap;
-    if (bytes && !ses_tune_grow(&s->bytes, &was, n, sizeof *s->bytes, e)) return false;
+    if (bytes && !ses_alloc_room(&s->bytes, &was, n, sizeof *s->bytes, e)) return false;
     if (bytes) memcpy(s->bytes + s->tokens, bytes, k->n * sizeof *bytes), s->tokens_cap = was;
     s->tokens = n;
     return true;
@@ -361,8 +349,8 @@ static bool read_output(ses_tuner *t, const ses_outputs *out, host *h, ses_err *
     if (!o) return ses_fail(e, SES_EARG, "%s has no logits", ses_model_class(t->model));
     size_t n = (size_t)ses_count(o->tensor);
     h->cols = ses_cols(o->tensor);
-    if (!ses_tune_grow(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) ||
-        !ses_tune_grow(&h->x, &h->cap, n, sizeof *h->x, e) || !ses_tape_read(t->tape, o->tensor, h->raw))
+    if (!ses_alloc_room(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) ||
+        !ses_alloc_room(&h->x, &h->cap, n, sizeof *h->x, e) || !ses_tape_read(t->tape, o->tensor, h->raw))
         return false;
     for (size_t i = 0; i < n; i++) h->x[i] = (float)h->raw[i];
     return true;

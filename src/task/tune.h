@@ -181,7 +181,5 @@ bool ses_tuner_best(const ses_tune_set *s, const ses_predicted *p, size_t cols, 
                     ses_arena *mem, ses_err *e);
 int64_t ses_tuner_softmax(const float *x, size_t cols, double *probability);
 int32_t *ses_tuner_scratch(ses_tuner *t, size_t n, ses_err *e);
-/* Room for n elements in all, of an array that grows. */
-bool ses_tune_grow(void *array, size_t *cap, size_t n, size_t size, ses_err *e);
 
 #endif

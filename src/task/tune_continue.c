@@ -3,6 +3,8 @@
  * own. */
 #include "tune.h"
 
+#include "base/alloc.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -40,7 +42,7 @@ static bool encode(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *
         return !k->n || add(t, s, row, k->id, k->n, e); /* of nothing, nothing is learned */
     }
     if (!ses_encode_ids(t->tokens, r->text_a.s, len, true, &id, &n, e) ||
-        !ses_tune_grow(&s->rest, &s->rest_cap, s->n_rest + n, sizeof *s->rest, e))
+        !ses_alloc_room(&s->rest, &s->rest_cap, s->n_rest + n, sizeof *s->rest, e))
         return false;
     if (n) memcpy(s->rest + s->n_rest, id, n * sizeof *id);
     s->n_rest += n;
