@@ -48,8 +48,6 @@ void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)
     return q ? q : no_memory(total, e);
 }
 
-/* Large blocks begin on a huge page, where the system has them for who asks: a fault for 2 MB, not for each
- * 4 KB, and fewer misses when they are read. */
 bool ses_alloc_room(void *array, size_t *room, size_t n, size_t size, ses_err *e)
 {
     void **p = array;
@@ -62,6 +60,8 @@ bool ses_alloc_room(void *array, size_t *room, size_t n, size_t size, ses_err *e
     return true;
 }
 
+/* Large blocks begin on a huge page, where the system has them for who asks: a fault for 2 MB, not for each
+ * 4 KB, and fewer misses when they are read. */
 void *ses_alloc_aligned(size_t size, ses_err *e)
 {
     enum { HUGE = 2 << 20 };

@@ -162,7 +162,6 @@ static bool launch(ses_pipeline *p, const ses_pack *b, ses_err *e)
     ses_want want;
     if (!fill(p, b, &batch, &want, e)) return false;
     ses_tape_reset(p->tape, NULL);
-    p->seq = b->seq;
     p->raw_of = NULL;
     return p->task->pass ? p->task->pass(p, &batch, &want, &p->out, e)
                          : ses_model_forward(p->model, p->tape, &batch, &want, &p->out, e);
@@ -340,19 +339,15 @@ static void place(const ses_pipeline *p, const ses_seq *q, ses_axis axis, int64_
  * sequence's alone, behind those: all of each would be read again for every sequence. */
 static const ses_real *read_rows(ses_pipeline *p, const ses_tensor *x, int64_t first, int64_t n, ses_err *e)
 {
-    int64_t wide = ses_cols(x), whole = p->raw_of ? ses_count(p->raw_of) : 0;
-    if (p->dev->host) return x->f + first * wide;
-    if (p->raw_of == x) return p->raw + first * wide;
-    if (whole) {
-        if (!ses_alloc_room(&p->raw, &p->raw_room, (size_t)(whole + n * wide), sizeof *p->raw, e))
-            return NULL;
-        return ses_device_read(p->dev, x, first * wide, n * wide, p->raw + whole, e) ? p->raw + whole : NULL;
-    }
-    if (!ses_alloc_room(&p->raw, &p->raw_room, (size_t)ses_count(x), sizeof *p->raw, e) ||
-        !ses_device_read(p->dev, x, 0, ses_count(x), p->raw, e))
+    int64_t wide = ses_cols(x), want = first * wide, from = 0, count = ses_count(x), to = 0;
+    if (p->dev->host) return x->f + want;
+    if (p->raw_of == x) return p->raw + want;
+    if (p->raw_of) from = want, count = n * wide, to = ses_count(p->raw_of);
+    if (!ses_alloc_room(&p->raw, &p->raw_room, (size_t)(to + count), sizeof *p->raw, e) ||
+        !ses_device_read(p->dev, x, from, count, p->raw + to, e))
         return NULL;
-    p->raw_of = x;
-    return p->raw + first * wide;
+    if (!p->raw_of) p->raw_of = x;
+    return p->raw + to + want - from;
 }
 
 ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e)

@@ -150,7 +150,7 @@ struct ses_task {
     bool (*encode)(ses_pipeline *p, ses_job *j, ses_err *e);
     bool (*take)(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e);
     bool (*finish)(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e);
-    /* NULL: ses_model_forward. What runs is p->seq[0 .. b->seqs - 1]. */
+    /* NULL: ses_model_forward. */
     bool (*pass)(ses_pipeline *p, const ses_batch *b, const ses_want *want, ses_outputs *out, ses_err *e);
     /* In place of passes and take: runs and takes these sequences. NULL: a pass, then take for each. */
     bool (*run)(ses_pipeline *p, ses_job *const *job, ses_seq *const *seq, size_t n, ses_err *e);
@@ -229,7 +229,6 @@ struct ses_pipeline {
     bool flies;      /* it has been told to run the batch, the answers have not been taken */
     ses_outputs out; /* of it */
     const int32_t *cu;
-    ses_seq *const *seq;
     int64_t at_seq, at_row;   /* of the sequence being taken: its number in the batch, its first asked row */
     const ses_tensor *raw_of; /* the output of this batch that ses_seq_rows read first, */
     ses_real *raw;            /* all of it; behind it rows of another, */
