@@ -1,8 +1,10 @@
 /* Saving a model and opening it again. */
 #define _GNU_SOURCE
+#include "base/alloc.h"
 #include "check.h"
 #include "kernel/kernel.h"
 #include "model_fixture.h"
+#include "tensor/device.h"
 #include "tensor/pack.h"
 
 #include <math.h>
@@ -98,6 +100,34 @@ static void test_held(ses_device *dev, ses_dtype dtype, ses_dtype tables)
     ses_json_free(doc);
 }
 
+/* Packed weights follow each other in memory, so that all are on the same large pages. */
+static void test_side_by_side(ses_dtype dtype)
+{
+    enum { N = 5, WIDE = 96 };
+    ses_err e = { 0 };
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .dtype = dtype }, NULL);
+    ses_store *s = ses_store_new(dev, &e);
+    for (int i = 0; i < N; i++) {
+        char name[] = "layer.0";
+        name[6] = (char)('0' + i);
+        ses_store_dense(s, ses_store_add(s, name, (int64_t[SES_MAX_DIM]){ WIDE, WIDE }, SES_INIT_NORMAL),
+                        SES_OUT_IN);
+        CHECK(ses_store_own(s, (size_t)i, &e));
+    }
+    ses_store_init(s, 0.02, 1);
+    CHECK_MSG(ses_store_freeze(s, &e), "%s", e.msg);
+    const char *end = NULL;
+    for (int i = 0; i < N; i++) {
+        const ses_tensor *w = ses_store_at(s, (size_t)i)->tensor;
+        const char *data = ses_packed(w, SES_OUT_IN, &dev->k, &dev->exec).data;
+        CHECK(data && (uintptr_t)data % SES_ALIGN == 0);
+        CHECK(!end || (data >= end && data < end + SES_ALIGN));
+        end = data + ses_pack_bytes(w->pack);
+    }
+    ses_store_free(s);
+    ses_device_free(dev);
+}
+
 /* Embeddings that cannot be rounded are an error that names them, also where no product reads them. */
 static void test_odd_tables(void)
 {
@@ -124,6 +154,8 @@ int main(void)
 {
     test_save();
     test_odd_tables();
+    test_side_by_side(SES_F16);
+    test_side_by_side(SES_I8);
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .isa = (ses_isa)isa }, NULL);
         test_held(dev, SES_F32, SES_F32);

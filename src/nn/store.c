@@ -12,9 +12,10 @@
 
 struct ses_store {
     ses_device *dev;
-    ses_arena names;  /* strings and tensor headers */
-    ses_arena own;    /* values of single parameters, on the device */
-    ses_arena copies; /* their narrow ones: apart, so that neighbors lie side by side in both */
+    ses_arena names;    /* strings and tensor headers */
+    ses_arena own;      /* values of single parameters, on the device */
+    ses_arena copies;   /* their narrow ones: apart, so that neighbors lie side by side in both */
+    ses_pack_room room; /* packed weights */
     ses_strmap index;
     ses_param *param;
     size_t n, cap;
@@ -34,6 +35,7 @@ ses_store *ses_store_new(ses_device *dev, ses_err *e)
     ses_store *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
     s->dev = dev;
+    ses_pack_room_init(&s->room, dev);
     s->own.source = s->copies.source = ses_device_source(dev);
     if (!dev->host) s->own.grain = s->copies.grain = DEVICE_GRAIN;
     return s;
@@ -43,6 +45,7 @@ void ses_store_free(ses_store *s)
 {
     if (!s) return;
     for (size_t i = 0; i < s->n; i++) ses_pack_free(s->param[i].tensor->pack);
+    ses_pack_room_free(&s->room);
     if (s->value) s->dev->mem->free(s->dev, s->value);
     if (s->grad) s->dev->mem->free(s->dev, s->grad);
     if (s->narrow) s->dev->mem->free(s->dev, s->narrow);
@@ -255,6 +258,14 @@ static bool can_round(const ses_tensor *t, ses_dtype to, ses_err *e)
     return ses_fail(e, SES_EARG, "a weight of %.4g is too large for f16: use bf16", most);
 }
 
+static ses_pack *new_pack(ses_store *s, ses_dtype as, bool mapped, ses_err *e)
+{
+    enum { BLOCK = 64 << 20 }; /* or the model, if smaller: what nobody takes of a block is no memory */
+    size_t whole = (size_t)ses_store_numbers(s) * sizeof(ses_real);
+    s->room.arena.grain = whole < BLOCK ? whole : BLOCK;
+    return ses_pack_new(&s->room, as, mapped, e);
+}
+
 bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e)
 {
     const ses_param *p = &s->param[i];
@@ -262,7 +273,7 @@ bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e)
     ses_dtype to = rounded(s, p, as);
     if (to == SES_REAL || t->pack) return true;
     if (!can_round(t, to, e)) return false;
-    t->pack = ses_pack_new(s->dev, to, p->mapped, e);
+    t->pack = new_pack(s, to, p->mapped, e);
     return t->pack && ses_pack_make(t, p->order, &s->dev->k, &s->dev->exec, e);
 }
 
@@ -272,14 +283,14 @@ bool ses_store_take(ses_store *s, size_t i, const ses_table *from, bool mapped, 
     *taken = rounded(s, p, from->as) == from->as &&
              (from->as == SES_I8 || s->dev->dtype == SES_REAL || s->dev->dtype == from->as);
     if (!*taken) return true;
-    p->tensor->pack = ses_pack_new(s->dev, from->as, mapped, e);
+    p->tensor->pack = new_pack(s, from->as, mapped, e);
     return p->tensor->pack && ses_pack_take(p->tensor, p->order, from, &s->dev->k, &s->dev->exec, e);
 }
 
 bool ses_store_hold(ses_store *s, size_t i, const void *data, ses_dtype as, const void *scale, ses_err *e)
 {
     ses_tensor *t = s->param[i].tensor;
-    if (!t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, false, e))) return false;
+    if (!t->pack && !(t->pack = new_pack(s, SES_REAL, false, e))) return false;
     return ses_pack_borrow_rows(t, data, as, scale, e);
 }
 
@@ -290,8 +301,7 @@ bool ses_store_freeze(ses_store *s, ses_err *e)
         ses_tensor *t = p->tensor;
         bool rounds = p->table && s->dev->tables == SES_I8;
         if (!ses_store_round(s, i, rounds ? SES_I8 : SES_REAL, e)) return ses_wrap(e, "%s", p->name);
-        if (ses_rank(t) > 1 && !t->pack && !(t->pack = ses_pack_new(s->dev, SES_REAL, p->mapped, e)))
-            return false;
+        if (ses_rank(t) > 1 && !t->pack && !(t->pack = new_pack(s, SES_REAL, p->mapped, e))) return false;
         if (rounds && !ses_pack_rows(t) && (!can_round(t, SES_I8, e) || !ses_pack_round_rows(t, SES_I8, e)))
             return ses_wrap(e, "%s", p->name);
     }

@@ -6,12 +6,11 @@
 
 #include <assert.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 struct ses_pack {
-    ses_device *dev;
+    ses_pack_room *room;
     ses_dtype as;
     bool mapped;
     atomic_bool used;     /* by a product, before it was packed */
@@ -23,11 +22,23 @@ struct ses_pack {
     void *own;      /* and themselves where they are not borrowed */
 };
 
-ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, bool mapped, ses_err *e)
+void ses_pack_room_init(ses_pack_room *s, ses_device *dev)
+{
+    *s = (ses_pack_room){ .arena.source = ses_device_source(dev) };
+    pthread_mutex_init(&s->lock, NULL);
+}
+
+void ses_pack_room_free(ses_pack_room *s)
+{
+    ses_arena_free(&s->arena);
+    pthread_mutex_destroy(&s->lock);
+}
+
+ses_pack *ses_pack_new(ses_pack_room *room, ses_dtype as, bool mapped, ses_err *e)
 {
     ses_pack *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
-    p->dev = dev;
+    p->room = room;
     p->as = as;
     p->mapped = mapped;
     pthread_mutex_init(&p->lock, NULL);
@@ -37,8 +48,6 @@ ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, bool mapped, ses_err *e)
 void ses_pack_free(ses_pack *p)
 {
     if (!p) return;
-    void *data = atomic_load(&p->data);
-    if (data) p->dev->mem->free(p->dev, data);
     pthread_mutex_destroy(&p->lock);
     ses_free(p->scale);
     ses_free(p->own);
@@ -102,16 +111,19 @@ static layout layout_of(const ses_tensor *w, ses_weight order)
     return (layout){ n, k, in_out ? n : 1, in_out ? 1 : k };
 }
 
-static void *room(ses_pack *p, layout b, const ses_kernels *k, ses_err *e)
+static void *take_room(ses_pack *p, layout b, const ses_kernels *k, ses_err *e)
 {
     p->bytes = p->as == SES_I8 ? (size_t)k->gemm8_pack_size(b.n, b.k)
                                : (size_t)k->gemm_pack_size(b.n, b.k) * ses_dtype_size(p->as);
-    return p->dev->mem->alloc(p->dev, p->bytes, e);
+    pthread_mutex_lock(&p->room->lock);
+    void *data = ses_arena_alloc(&p->room->arena, p->bytes, e);
+    pthread_mutex_unlock(&p->room->lock);
+    return data;
 }
 
 static void *make(ses_pack *p, const ses_tensor *w, layout b, const ses_kernels *k, ses_exec *x, ses_err *e)
 {
-    void *data = room(p, b, k, e);
+    void *data = take_room(p, b, k, e);
     if (data && p->as == SES_I8) k->gemm8_pack(x, data, w->f, b.row, b.col, b.n, b.k);
     if (data && p->as != SES_I8) k->gemm_pack(x, data, p->as, w->f, b.row, b.col, b.n, b.k);
     if (data && p->mapped) ses_map_drop(w->f, (size_t)ses_count(w) * sizeof *w->f);
@@ -167,7 +179,7 @@ bool ses_pack_take(const ses_tensor *w, ses_weight order, const ses_table *from,
     ses_pack *p = w->pack;
     layout b = layout_of(w, order);
     assert(p->as == from->as);
-    void *data = room(p, b, k, e);
+    void *data = take_room(p, b, k, e);
     atomic_store_explicit(&p->data, data, memory_order_release);
     if (!data) return false;
     if (p->as == SES_I8)

@@ -3,9 +3,12 @@
 #ifndef SES_TENSOR_PACK_H
 #define SES_TENSOR_PACK_H
 
+#include "base/arena.h"
 #include "kernel/kernel.h"
 #include "sesame/device.h"
 #include "sesame/tensor.h"
+
+#include <pthread.h>
 
 /* A weight is a matrix: its first axis (0) and all the others as one (1). */
 static inline int64_t ses_weight_dim(const ses_tensor *w, int axis)
@@ -13,9 +16,19 @@ static inline int64_t ses_weight_dim(const ses_tensor *w, int axis)
     return axis ? ses_count(w) / w->dim[0] : w->dim[0];
 }
 
-/* as: SES_REAL, or a narrower form the weight is rounded to: SES_F16, SES_BF16, SES_I8. mapped: the weight's
- * values are a file's pages, of which none stay when they are packed. */
-ses_pack *ses_pack_new(ses_device *dev, ses_dtype as, bool mapped, ses_err *e);
+/* Where packed weights lie, side by side: a block of its own would leave a matrix of 600 KB, or the end of
+ * one of 2.2 MB, on small pages, and products of few rows wait for memory. */
+typedef struct ses_pack_room {
+    ses_arena arena;
+    pthread_mutex_t lock; /* held while room is taken */
+} ses_pack_room;
+
+void ses_pack_room_init(ses_pack_room *s, ses_device *dev);
+void ses_pack_room_free(ses_pack_room *s); /* and all that lies there; the packs are freed before */
+
+/* The weight will lie in `room`. as: SES_REAL, or the narrower form it is rounded to (F16, BF16, I8).
+ * mapped: the weight's values are a file's pages, of which none stay when they are packed. */
+ses_pack *ses_pack_new(ses_pack_room *room, ses_dtype as, bool mapped, ses_err *e);
 void ses_pack_free(ses_pack *p);
 ses_dtype ses_pack_as(const ses_tensor *w); /* SES_REAL where w has no pack */
 size_t ses_pack_bytes(const ses_pack *p);
