@@ -221,9 +221,10 @@ static void check_same(uint32_t round)
     int wrong = 0;
     for (int i = 0; i < 60; i++) {
         size_t n = draw_text(&d, text, i % 3 ? 300 : sizeof text);
-        ses_store *store = &((ses_bytes_work *)fast->fast_work)->store;
-        if (i % 11 == 10) store->head += 1u << (i % 2 ? SES_STORE_BITS + 1 : SES_STORE_BITS - 1); /* lost */
-        if (i == 50) store->head = 1u << 31; /* worn out */
+        ses_word_store *store = &((ses_bytes_work *)fast->fast_work)->store;
+        if (i % 11 == 10)
+            store->head += 1u << (i % 2 ? SES_WORD_STORE_BITS + 1 : SES_WORD_STORE_BITS - 1); /* lost */
+        if (i == 50) store->head = 1u << 31;                                                  /* worn out */
         ses_input in = { .text = { text, n } };
         ses_encode_options o = { 0 };
         if (i % 4 == 1)

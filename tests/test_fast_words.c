@@ -299,9 +299,10 @@ static void compare(size_t number, bool with_single, ses_isa isa)
     int wrong = 0;
     for (int i = 0; i < 120; i++) {
         draw_text(&d, &text, i % 4 ? 120 : 6000);
-        ses_store *store = &((ses_words_work *)a->fast_work)->store;
-        if (i % 13 == 12) store->head += 1u << (i % 2 ? SES_STORE_BITS + 1 : SES_STORE_BITS - 1); /* lost */
-        if (i == 100) store->head = 1u << 31; /* worn out */
+        ses_word_store *store = &((ses_words_work *)a->fast_work)->store;
+        if (i % 13 == 12)
+            store->head += 1u << (i % 2 ? SES_WORD_STORE_BITS + 1 : SES_WORD_STORE_BITS - 1); /* lost */
+        if (i == 100) store->head = 1u << 31;                                                 /* worn out */
         ses_encode_options o = { 0 };
         if (i % 3 == 1)
             o = (ses_encode_options){ .truncation = SES_LONGEST_FIRST,

@@ -14,11 +14,11 @@ static uint32_t roll(dice *d, uint32_t below) { return ses_rand32(d->key, d->n++
 enum { WORDS = 20000 };
 
 /* Word number i: its bytes and what its record is like, from i alone. */
-static ses_record draw(uint32_t i, char *word)
+static ses_word_record draw(uint32_t i, char *word)
 {
     dice d = { { .seed = 21, .step = i }, 0 };
-    ses_record x = { .len = (uint16_t)(16 + roll(&d, roll(&d, 2) ? 240 : SES_STORE_LONG - 15)),
-                     .tag = i % 3 };
+    ses_word_record x = { .len = (uint16_t)(16 + roll(&d, roll(&d, 2) ? 240 : SES_WORD_STORE_LONG - 15)),
+                          .tag = i % 3 };
     x.n = (uint16_t)(1 + roll(&d, x.len));
     x.tiles = roll(&d, 2);
     x.split = roll(&d, 2);
@@ -30,22 +30,22 @@ static ses_record draw(uint32_t i, char *word)
 
 static uint8_t part(uint32_t i, size_t j) { return (uint8_t)(i * 31 + j * 7); }
 
-static void fill(const ses_record *x, uint32_t i)
+static void fill(const ses_word_record *x, uint32_t i)
 {
-    ses_record_parts p = ses_record_open(x);
+    ses_word_record_parts p = ses_word_record_open(x);
     for (size_t j = 0; j < x->n; j++) {
         p.id[j] = (int32_t)(i ^ j);
-        ses_record_set(&p, j, (ses_offset){ part(i, j), part(i, j + 1) });
+        ses_word_record_set(&p, j, (ses_offset){ part(i, j), part(i, j + 1) });
         if (x->split) p.word[j] = part(i, j + 2);
     }
 }
 
 /* What a run is given of the record. */
-static bool is_right(const ses_record *x, uint32_t i, ses_run *r)
+static bool is_right(const ses_word_record *x, uint32_t i, ses_run *r)
 {
     r->n = 0;
     r->words = 1000;
-    ses_record_put(r, x, i);
+    ses_word_record_put(r, x, i);
     bool right = r->n == x->n && r->words == 1000u + x->words;
     for (size_t j = 0; right && j < r->n; j++)
         right = r->id[j] == (int32_t)(i ^ j) && r->byte[j].begin == i + part(i, j) &&
@@ -59,40 +59,41 @@ static void check_ring(void)
     static int32_t id[1100], number[1100];
     static ses_offset byte[1100];
     ses_run r = { .id = id, .byte = byte, .word = number, .cap = SES_LEN(id) };
-    ses_store s;
+    ses_word_store s;
     ses_err e = { 0 };
     ses_word_hash h = ses_word_hash_new();
-    char word[SES_STORE_LONG];
-    if (!CHECK(ses_store_open(&s, &e))) return;
+    char word[SES_WORD_STORE_LONG];
+    if (!CHECK(ses_word_store_open(&s, &e))) return;
     uint32_t newest = 0, wrong = 0, found = 0, gone = 0;
     for (uint32_t i = 0; i < WORDS; i++) { /* about 40 MB through a ring of 16 */
-        ses_record like = draw(i, word);
-        ses_record *x = ses_store_put(&s, &like, word, &place[i]);
+        ses_word_record like = draw(i, word);
+        ses_word_record *x = ses_word_store_put(&s, &like, word, &place[i]);
         if (!CHECK(x)) break;
         fill(x, i);
-        ses_store_name(&s, ses_store_hash(&h, word, like.len, like.tag), place[i]);
+        ses_word_store_name(&s, ses_word_store_hash(&h, word, like.len, like.tag), place[i]);
         for (uint32_t k = 0; k < 3; k++) {
             uint32_t old = k ? i - (i * 2654435761u >> 7) % (i + 1) : i;
-            ses_record was = draw(old, word);
-            uint64_t hash = ses_store_hash(&h, word, was.len, was.tag);
-            const ses_record *y = ses_store_at(&s, ses_store_look(&s, hash));
-            if (y && !ses_record_is(y, word, was.len, was.tag)) y = NULL;
+            ses_word_record was = draw(old, word);
+            uint64_t hash = ses_word_store_hash(&h, word, was.len, was.tag);
+            const ses_word_record *y = ses_word_store_at(&s, ses_word_store_look(&s, hash));
+            if (y && !ses_word_record_is(y, word, was.len, was.tag)) y = NULL;
             wrong += y && !is_right(y, old, &r);
-            wrong += y && y != ses_store_at(&s, place[old]);
+            wrong += y && y != ses_word_store_at(&s, place[old]);
             newest += k == 0 && y;
             found += k && y;
-            gone += !ses_store_at(&s, place[old]);
+            gone += !ses_word_store_at(&s, place[old]);
         }
     }
     CHECK_MSG(!wrong && newest == WORDS && found && gone, "%u wrong, %u new, %u found, %u gone", wrong,
               newest, found, gone);
     s.head = 1u << 31;
-    ses_record like = draw(0, word);
-    CHECK(ses_store_worn(&s) && !ses_store_put(&s, &like, word, &place[0]));
-    ses_store_clear(&s);
-    CHECK(!ses_store_look(&s, ses_store_hash(&h, word, like.len, like.tag)));
-    CHECK(!ses_store_at(&s, 5) && ses_store_put(&s, &like, word, &place[0]) && ses_store_at(&s, place[0]));
-    ses_store_close(&s);
+    ses_word_record like = draw(0, word);
+    CHECK(ses_word_store_worn(&s) && !ses_word_store_put(&s, &like, word, &place[0]));
+    ses_word_store_clear(&s);
+    CHECK(!ses_word_store_look(&s, ses_word_store_hash(&h, word, like.len, like.tag)));
+    CHECK(!ses_word_store_at(&s, 5) && ses_word_store_put(&s, &like, word, &place[0]) &&
+          ses_word_store_at(&s, place[0]));
+    ses_word_store_close(&s);
 }
 
 int main(void)

@@ -199,7 +199,7 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
 /* The normal form of a token's content, as the pipeline would make it. */
 static bool normalize(const ses_tokenizer *t, ses_added_token *token, ses_arena *mem, ses_err *e)
 {
-    const ses_steps *steps = &t->steps[SES_NORMALIZER];
+    const ses_text_steps *steps = &t->steps[SES_NORMALIZER];
     ses_text step[2] = { 0 };
     bool ok = ses_text_put(&step[0], token->content.p, token->content.n, (ses_offset){ 0, 0 }, e);
     for (size_t i = 0; ok && i < steps->n; i++) {

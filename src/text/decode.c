@@ -16,7 +16,7 @@ static bool join(ses_tokens *k, const char *between, ses_err *e)
 static bool finish(ses_tokens *k, const char **text, size_t *len, ses_err *e)
 {
     const ses_tokenizer *t = k->t;
-    const ses_steps *steps = &t->steps[SES_DECODER];
+    const ses_text_steps *steps = &t->steps[SES_DECODER];
     for (size_t i = 0; i < steps->n; i++)
         if (!steps->step[i].stage->decode(steps->step[i].self, &k->strings, e)) return false;
     if (!ses_buf_reserve(&k->text, 1) || !join(k, t->stage[SES_DECODER].stage ? "" : " ", e))

@@ -138,10 +138,10 @@ static bool take(ses_tokens *k, ses_string *s, const uint32_t **original, ses_er
     return is_utf8(k, *s) || replace_bad(s, original, &k->inputs, e);
 }
 
-static bool take_source(ses_tokens *k, ses_source *s, ses_string text, const ses_string *words, size_t n,
+static bool take_source(ses_tokens *k, ses_input_text *s, ses_string text, const ses_string *words, size_t n,
                         ses_err *e)
 {
-    *s = (ses_source){ .text = text, .n_words = n };
+    *s = (ses_input_text){ .text = text, .n_words = n };
     s->original = ses_arena_array(&k->inputs, words ? n + 1 : 1, sizeof *s->original, e);
     if (!s->original) return false;
     if (!words) return take(k, &s->text, &s->original[0], e);
@@ -277,8 +277,8 @@ static bool encode_string(ses_tokens *k, ses_string *s, const uint32_t **origina
 
 static bool encode_source(ses_tokens *k, int which, const ses_limit *limit, ses_err *e)
 {
-    ses_source *s = &k->source[which];
-    k->cut[which] = (ses_cut){ .begin = k->run.n, .parts = 1 };
+    ses_input_text *s = &k->source[which];
+    k->cut[which] = (ses_truncated){ .begin = k->run.n, .parts = 1 };
     k->run.words = 0;
     if (!s->words && !encode_string(k, &s->text, &s->original[0], limit, e)) return false;
     for (size_t i = 0; s->words && i < s->n_words; i++) {

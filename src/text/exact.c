@@ -44,7 +44,7 @@ bool ses_mark_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e
 /* Bytes [begin, end) of k->raw through every normalizer, appended to out. */
 static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, ses_err *e)
 {
-    const ses_steps *steps = &k->t->steps[SES_NORMALIZER];
+    const ses_text_steps *steps = &k->t->steps[SES_NORMALIZER];
     if (!steps->n) return ses_text_copy(out, &k->raw, begin, end, e);
     ses_text *in = &k->raw;
     uint32_t base = begin < end ? k->raw.from[begin].begin : 0;
@@ -119,7 +119,7 @@ static bool put_added(ses_tokens *k, const ses_text *t, const ses_piece *p, ses_
 
 static bool put_piece(ses_tokens *k, const ses_text *t, const ses_piece *p, int32_t surface, ses_err *e)
 {
-    const ses_step *model = &k->t->model;
+    const ses_text_step *model = &k->t->model;
     k->list.n = 0;
     ses_mark mark = ses_arena_mark(&k->scratch);
     bool ok =
@@ -188,7 +188,7 @@ bool ses_encode_exact(ses_tokens *k, const char *text, size_t begin, size_t end,
                       ses_err *e)
 {
     if (!extract(k, text, begin, end, e)) return false;
-    const ses_steps *steps = &k->t->steps[SES_PRE_TOKENIZER];
+    const ses_text_steps *steps = &k->t->steps[SES_PRE_TOKENIZER];
     ses_pieces *p = &k->pieces[0], *other = &k->pieces[1];
     for (size_t i = 0; i < steps->n; i++) {
         other->n = other->text.n = 0;
@@ -197,7 +197,7 @@ bool ses_encode_exact(ses_tokens *k, const char *text, size_t begin, size_t end,
         p = other;
         other = swap;
     }
-    const ses_step *model = &k->t->model;
+    const ses_text_step *model = &k->t->model;
     int32_t surface = model->stage->surface ? model->stage->surface(model->self) : -1;
     if (surface < 0) surface = INT32_MIN;
     size_t start = k->run.n;

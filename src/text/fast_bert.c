@@ -216,7 +216,7 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
 
 static bool applies(const ses_tokenizer *t)
 {
-    const ses_steps *norm = &t->steps[SES_NORMALIZER], *pre = &t->steps[SES_PRE_TOKENIZER];
+    const ses_text_steps *norm = &t->steps[SES_NORMALIZER], *pre = &t->steps[SES_PRE_TOKENIZER];
     if (norm->n > 1 || pre->n != 1 || pre->step[0].stage != &ses_stage_pre_bert) return false;
     if (norm->n && norm->step[0].stage != &ses_stage_norm_bert) return false;
     if (t->model.stage != &ses_stage_model_wordpiece) return false;

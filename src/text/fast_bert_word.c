@@ -201,7 +201,7 @@ bool ses_bert_ask(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err
     ses_text in = { 0 }, out = { 0 };
     char utf8[4];
     size_t n = ses_utf8_encode(cp, utf8), spaces = 0, letters = 0, alone = 0;
-    const ses_steps *steps = &f->t->steps[SES_NORMALIZER];
+    const ses_text_steps *steps = &f->t->steps[SES_NORMALIZER];
     bool ok = ses_text_put(&in, utf8, n, (ses_offset){ 0, (uint32_t)n }, e);
     ok = ok && (steps->n ? steps->step[0].stage->normalize(steps->step[0].self, &in, 0, n, &out, e)
                          : ses_text_copy(&out, &in, 0, n, e));

@@ -27,7 +27,7 @@ static bool put_spaced(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k
 {
     ses_run *r = &k->run;
     size_t from = r->n;
-    if (word.n > SES_STORE_LONG) {
+    if (word.n > SES_WORD_STORE_LONG) {
         if (!ses_bytes_whole(f, w, k, word.p, word.n, (uint32_t)at, e)) return false;
     } else {
         memcpy(w->text, word.p, word.n);
@@ -96,8 +96,8 @@ static bool encode_piece(const void *self, void *work, ses_tokens *k, const char
 /* When the store's places have run out. */
 static void forget(ses_bytes_work *w)
 {
-    if (!ses_store_worn(&w->store)) return;
-    ses_store_clear(&w->store);
+    if (!ses_word_store_worn(&w->store)) return;
+    ses_word_store_clear(&w->store);
     memset(w->small, 0, ((size_t)2 << SES_BYTES_SMALL_BITS) * sizeof *w->small);
 }
 
@@ -115,7 +115,7 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
 
 static bool applies(const ses_tokenizer *t)
 {
-    const ses_steps *pre = &t->steps[SES_PRE_TOKENIZER];
+    const ses_text_steps *pre = &t->steps[SES_PRE_TOKENIZER];
     if (t->steps[SES_NORMALIZER].n || pre->n != 1 || pre->step[0].stage != &ses_stage_pre_byte_level)
         return false;
     if (t->model.stage != &ses_stage_model_bpe) return false;
@@ -171,7 +171,7 @@ static void work_free(void *work)
     ses_bytes_work *w = work;
     if (!w) return;
     ses_free(w->small);
-    ses_store_close(&w->store);
+    ses_word_store_close(&w->store);
     ses_bpe_walk_close(&w->walk);
     ses_free(w);
 }
@@ -182,7 +182,7 @@ static void *work_new(const void *self, ses_err *e)
     ses_bytes_work *w = ses_alloc(sizeof *w, e);
     if (!w) return NULL;
     w->small = ses_alloc_array((size_t)2 << SES_BYTES_SMALL_BITS, sizeof *w->small, e);
-    if (w->small && ses_store_open(&w->store, e)) return w;
+    if (w->small && ses_word_store_open(&w->store, e)) return w;
     work_free(w);
     return NULL;
 }

@@ -16,10 +16,10 @@
 enum {
     SES_BYTES_WINDOW = 4096, /* a multiple of 64 */
     SES_BYTES_BLOCKS = SES_BYTES_WINDOW / 64,
-    SES_BYTES_EDGE = 8,                /* bytes at a window's end whose matches depend on what follows */
-    SES_BYTES_BATCH = 32,              /* words looked up at a time */
-    SES_BYTES_SLACK = SES_STORE_SLACK, /* tokens an entry may write past its own */
-    SES_BYTES_SHORT = SES_STORE_SHORT, /* bytes of a word that fit an entry */
+    SES_BYTES_EDGE = 8,                     /* bytes at a window's end whose matches depend on what follows */
+    SES_BYTES_BATCH = 32,                   /* words looked up at a time */
+    SES_BYTES_SLACK = SES_WORD_STORE_SLACK, /* tokens an entry may write past its own */
+    SES_BYTES_SHORT = SES_WORD_STORE_SHORT, /* bytes of a word that fit an entry */
     SES_BYTES_SMALL_BITS = 17,
     SES_BYTES_ELSEWHERE = 4,   /* for the number of tokens: the store has them, id[0] is the place */
     SES_BYTES_MERGED = 1 << 14 /* bytes merged before another way is prepared */
@@ -36,7 +36,7 @@ typedef struct ses_bytes_entry {
 /* One thread's caches, and a window. */
 typedef struct ses_bytes_work {
     ses_bytes_entry *small; /* [2 << SES_BYTES_SMALL_BITS], buckets of two */
-    ses_store store;        /* words that are longer, or have more tokens */
+    ses_word_store store;   /* words that are longer, or have more tokens */
     bool far;               /* the last batch had short words with many tokens */
     ses_bpe_walk walk;      /* made when enough bytes have been merged to be worth it */
     enum { SES_WALK_LATER, SES_WALK_READY, SES_WALK_NEVER } walks;

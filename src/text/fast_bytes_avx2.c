@@ -103,9 +103,9 @@ static inline bool hash_words(const ses_bytes_fast *f, const ses_bytes_work *w, 
         ses_string word = word_at(w, from + j);
         if (word.n > SES_BYTES_SHORT) {
             any = true;
-            if (word.n > SES_STORE_LONG) continue;
-            b->hash[j] = ses_store_hash(&f->hash, word.p, word.n, 0);
-            __builtin_prefetch(ses_store_bucket(&w->store, b->hash[j]));
+            if (word.n > SES_WORD_STORE_LONG) continue;
+            b->hash[j] = ses_word_store_hash(&f->hash, word.p, word.n, 0);
+            __builtin_prefetch(ses_word_store_bucket(&w->store, b->hash[j]));
             continue;
         }
         __m128i v = _mm_and_si128(_mm_loadu_si128((const __m128i *)word.p),
@@ -126,10 +126,10 @@ static void find_places(const ses_bytes_work *w, batch *b, size_t from, size_t n
     for (size_t j = 0; j < n; j++) {
         size_t len = word_at(w, from + j).n;
         const ses_bytes_entry *x = &w->small[b->slot[j]];
-        b->place[j] = len <= SES_BYTES_SHORT  ? x->n == SES_BYTES_ELSEWHERE ? (uint32_t)x->id[0] : 0
-                      : len <= SES_STORE_LONG ? ses_store_look(&w->store, b->hash[j])
-                                              : 0;
-        if (b->place[j]) ses_store_fetch(&w->store, b->place[j]);
+        b->place[j] = len <= SES_BYTES_SHORT       ? x->n == SES_BYTES_ELSEWHERE ? (uint32_t)x->id[0] : 0
+                      : len <= SES_WORD_STORE_LONG ? ses_word_store_look(&w->store, b->hash[j])
+                                                   : 0;
+        if (b->place[j]) ses_word_store_fetch(&w->store, b->place[j]);
     }
 }
 
@@ -148,7 +148,7 @@ bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens
             ses_string word = word_at(w, i + j);
             uint32_t at = (uint32_t)(base + w->begin[i + j]);
             ses_bytes_entry *x = NULL;
-            const ses_record *far = NULL;
+            const ses_word_record *far = NULL;
             if (word.n <= SES_BYTES_SHORT) {
                 x = &w->small[b.slot[j]];
                 if (same(x, b.key[j]) || (same(x + 1, b.key[j]) && promote(x))) {
@@ -157,14 +157,14 @@ bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens
                         continue;
                     }
                     w->far = true;
-                    far = ses_store_at(&w->store, (uint32_t)x->id[0]);
+                    far = ses_word_store_at(&w->store, (uint32_t)x->id[0]);
                 }
-            } else if (word.n <= SES_STORE_LONG) {
-                far = ses_store_at(&w->store, b.place[j]);
-                if (far && !ses_record_is(far, word.p, word.n, 0)) far = NULL;
+            } else if (word.n <= SES_WORD_STORE_LONG) {
+                far = ses_word_store_at(&w->store, b.place[j]);
+                if (far && !ses_word_record_is(far, word.p, word.n, 0)) far = NULL;
             }
             if (far)
-                ses_record_put(r, far, at);
+                ses_word_record_put(r, far, at);
             else if (!ses_bytes_new(f, w, k, word, at, x, b.hash[j], e))
                 return false;
         }

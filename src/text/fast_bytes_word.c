@@ -28,8 +28,8 @@ static bool prepare(const ses_bytes_fast *f, ses_bytes_work *w, ses_err *e)
 static bool take_apart(const ses_bytes_fast *f, ses_bytes_work *w, const char *word, size_t n, parts *p,
                        ses_arena *scratch, ses_err *e)
 {
-    if (f->m->ignore_merges && n <= SES_STORE_LONG) { /* the word itself, if it is a token */
-        char spelled[2 * SES_STORE_LONG];
+    if (f->m->ignore_merges && n <= SES_WORD_STORE_LONG) { /* the word itself, if it is a token */
+        char spelled[2 * SES_WORD_STORE_LONG];
         size_t k = 0;
         for (size_t i = 0; i < n; i++) k += ses_utf8_encode(ses_byte_char((uint8_t)word[i]), spelled + k);
         p->id[0] = ses_vocab_id(&f->m->vocab, spelled, k);
@@ -90,18 +90,18 @@ static bool is_ascii(const char *p, size_t n)
 }
 
 /* The place in the store, or 0. */
-static uint32_t keep_far(ses_store *s, ses_string word, const parts *p)
+static uint32_t keep_far(ses_word_store *s, ses_string word, const parts *p)
 {
     uint32_t place;
-    ses_record like = {
+    ses_word_record like = {
         .len = (uint8_t)word.n, .n = (uint8_t)p->n, .words = 1, .tiles = is_ascii(word.p, word.n)
     };
-    ses_record *x = ses_store_put(s, &like, word.p, &place);
+    ses_word_record *x = ses_word_store_put(s, &like, word.p, &place);
     if (!x) return 0;
-    ses_record_parts to = ses_record_open(x);
+    ses_word_record_parts to = ses_word_record_open(x);
     memcpy(to.id, p->id, p->n * sizeof *to.id);
     for (size_t i = 0, begin = 0; i < p->n; begin += p->len[i++]) {
-        ses_record_set(&to, i, whole_chars(word.p, word.n, begin, begin + p->len[i]));
+        ses_word_record_set(&to, i, whole_chars(word.p, word.n, begin, begin + p->len[i]));
     }
     return place;
 }
@@ -116,10 +116,10 @@ static void put_parts(ses_run *r, const parts *p, const char *word, size_t n, ui
 bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, uint32_t at,
                    ses_bytes_entry *bucket, uint64_t hash, ses_err *e)
 {
-    int32_t id[SES_STORE_LONG];
-    uint32_t len[SES_STORE_LONG];
+    int32_t id[SES_WORD_STORE_LONG];
+    uint32_t len[SES_WORD_STORE_LONG];
     parts p = { id, len, 0 };
-    if (word.n > SES_STORE_LONG) return ses_bytes_whole(f, w, k, word.p, word.n, at, e);
+    if (word.n > SES_WORD_STORE_LONG) return ses_bytes_whole(f, w, k, word.p, word.n, at, e);
     if (!take_apart(f, w, word.p, word.n, &p, &k->scratch, e)) return false;
     put_parts(&k->run, &p, word.p, word.n, at);
     if (bucket && p.n <= SES_LEN(bucket->id)) {
@@ -133,7 +133,7 @@ bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, se
         x->n = SES_BYTES_ELSEWHERE;
         x->id[0] = (int32_t)place;
     } else if (place) {
-        ses_store_name(&w->store, hash, place);
+        ses_word_store_name(&w->store, hash, place);
     }
     return true;
 }
@@ -160,7 +160,7 @@ bool ses_bytes_words_ref(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens 
     for (size_t i = 0; i < count; i++) {
         ses_string word = { w->text + w->begin[i], (size_t)w->begin[i + 1] - w->begin[i] };
         uint32_t from = (uint32_t)(base + w->begin[i]);
-        const ses_record *far = NULL;
+        const ses_word_record *far = NULL;
         ses_bytes_entry *x = NULL;
         uint64_t hash = 0, key[2] = { 0 };
         if (word.n <= SES_BYTES_SHORT) {
@@ -177,14 +177,14 @@ bool ses_bytes_words_ref(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens 
                 r->words++;
                 continue;
             }
-            if (hit) far = ses_store_at(&w->store, (uint32_t)hit->id[0]);
-        } else if (word.n <= SES_STORE_LONG) {
-            hash = ses_store_hash(&f->hash, word.p, word.n, 0);
-            far = ses_store_at(&w->store, ses_store_look(&w->store, hash));
-            if (far && !ses_record_is(far, word.p, word.n, 0)) far = NULL;
+            if (hit) far = ses_word_store_at(&w->store, (uint32_t)hit->id[0]);
+        } else if (word.n <= SES_WORD_STORE_LONG) {
+            hash = ses_word_store_hash(&f->hash, word.p, word.n, 0);
+            far = ses_word_store_at(&w->store, ses_word_store_look(&w->store, hash));
+            if (far && !ses_word_record_is(far, word.p, word.n, 0)) far = NULL;
         }
         if (far)
-            ses_record_put(r, far, from);
+            ses_word_record_put(r, far, from);
         else if (!ses_bytes_new(f, w, k, word, from, x, hash, e))
             return false;
     }

@@ -122,8 +122,8 @@ static bool encode_stretch(const void *self, void *work, ses_tokens *k, const ch
 /* When the store's places have run out. */
 static void forget(ses_words_work *w)
 {
-    if (!ses_store_worn(&w->store)) return;
-    ses_store_clear(&w->store);
+    if (!ses_word_store_worn(&w->store)) return;
+    ses_word_store_clear(&w->store);
     memset(w->small, 0, ((size_t)2 << SES_WORDS_SMALL_BITS) * sizeof *w->small);
 }
 
@@ -162,7 +162,7 @@ static bool fits_replace(const ses_replace *r, ses_words_fast *f)
 }
 
 /* Normalizers that look at characters, their clusters, or white space. */
-static bool fits_normalizers(const ses_steps *s, ses_words_fast *f)
+static bool fits_normalizers(const ses_text_steps *s, ses_words_fast *f)
 {
     static const ses_stage *const known[] = {
         &ses_stage_norm_bert,  &ses_stage_norm_lowercase,     &ses_stage_norm_nfc,
@@ -182,7 +182,7 @@ static bool fits_normalizers(const ses_steps *s, ses_words_fast *f)
 }
 
 /* The first cuts at every space; the others work on what is left. */
-static bool fits_pre_tokenizers(const ses_steps *s)
+static bool fits_pre_tokenizers(const ses_text_steps *s)
 {
     static const ses_stage *const known[] = {
         &ses_stage_pre_whitespace_split, &ses_stage_pre_whitespace, &ses_stage_pre_bert,
@@ -199,7 +199,7 @@ static bool fits_pre_tokenizers(const ses_steps *s)
 }
 
 /* Models that give at least one token for a word. */
-static bool fits_model(const ses_step *s)
+static bool fits_model(const ses_text_step *s)
 {
     if (s->stage == &ses_stage_model_bpe) return ((const ses_bpe *)s->self)->unk_id >= 0;
     return s->stage == &ses_stage_model_unigram || s->stage == &ses_stage_model_wordlevel ||
@@ -217,7 +217,7 @@ static void work_free(void *work)
     ses_words_work *w = work;
     if (!w) return;
     ses_free(w->small);
-    ses_store_close(&w->store);
+    ses_word_store_close(&w->store);
     ses_free(w->calm);
     ses_token_list_free(&w->raw);
     for (size_t i = 0; i < SES_LEN(w->text); i++) ses_text_free(&w->text[i]);
@@ -231,7 +231,7 @@ static void *work_new(const void *self, ses_err *e)
     if (!w) return NULL;
     w->small = ses_alloc_array((size_t)2 << SES_WORDS_SMALL_BITS, sizeof *w->small, e);
     w->calm = ses_alloc_array(0x10000, 1, e);
-    if (w->small && w->calm && ses_store_open(&w->store, e)) return w;
+    if (w->small && w->calm && ses_word_store_open(&w->store, e)) return w;
     work_free(w);
     return NULL;
 }

@@ -13,11 +13,11 @@
 #include "word_store.h"
 
 enum {
-    SES_WORDS_CUTS = 1024,             /* chunks listed at a time */
-    SES_WORDS_BATCH = 32,              /* looked up at a time */
-    SES_WORDS_SLACK = SES_STORE_SLACK, /* tokens an entry may write past its own */
-    SES_WORDS_SHORT = SES_STORE_SHORT, /* bytes of a chunk that fit an entry */
-    SES_WORDS_MORE = 20,               /* tokens that a chunk in the store may have beyond one a byte */
+    SES_WORDS_CUTS = 1024,                  /* chunks listed at a time */
+    SES_WORDS_BATCH = 32,                   /* looked up at a time */
+    SES_WORDS_SLACK = SES_WORD_STORE_SLACK, /* tokens an entry may write past its own */
+    SES_WORDS_SHORT = SES_WORD_STORE_SHORT, /* bytes of a chunk that fit an entry */
+    SES_WORDS_MORE = 20,                    /* tokens that a chunk in the store may have beyond one a byte */
     SES_WORDS_SMALL_BITS = 17,
     SES_WORDS_ELSEWHERE = 0x80 /* for an entry's shape: the store has it, id[0] is the place */
 };
@@ -43,7 +43,7 @@ typedef struct ses_words_sum {
 /* One thread's caches and lists. */
 typedef struct ses_words_work {
     ses_words_entry *small; /* [2 << SES_WORDS_SMALL_BITS], buckets of two */
-    ses_store store;        /* chunks that are longer, or have more tokens */
+    ses_word_store store;   /* chunks that are longer, or have more tokens */
     bool far;               /* the last batch had short chunks with many tokens */
     uint8_t *calm;          /* [65536] of the first characters of Unicode: 0: not asked yet, 1: yes, 2: no */
     ses_text text[5];       /* for asking the normalizers */
@@ -136,7 +136,7 @@ bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, co
                    const uint32_t ends[2], size_t i, ses_words_entry *bucket, uint64_t hash, bool *odd,
                    ses_err *e);
 /* A record's tokens, some of which are called by their text. */
-bool ses_words_put_surface(const ses_words_fast *f, const ses_record *x, ses_tokens *k, const char *text,
+bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,
                            uint32_t at, ses_err *e);
 
 #endif

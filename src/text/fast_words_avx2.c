@@ -78,10 +78,10 @@ static inline bool hash_chunks(const ses_words_fast *f, const ses_words_work *w,
         ses_words_place place = ses_words_place_of(w, at, ends);
         if (len > SES_WORDS_SHORT) {
             any = true;
-            if (len > SES_STORE_LONG) continue;
-            b->hash[j] = ses_store_hash(&f->hash, text + at, len,
-                                        ses_words_long_tag(f, w, at, w->cut[from + j + 1], ends));
-            __builtin_prefetch(ses_store_bucket(&w->store, b->hash[j]));
+            if (len > SES_WORD_STORE_LONG) continue;
+            b->hash[j] = ses_word_store_hash(&f->hash, text + at, len,
+                                             ses_words_long_tag(f, w, at, w->cut[from + j + 1], ends));
+            __builtin_prefetch(ses_word_store_bucket(&w->store, b->hash[j]));
             continue;
         }
         __m128i v = load(text, at, len, w->n);
@@ -101,21 +101,21 @@ static void find_places(const ses_words_work *w, batch *b, size_t from, size_t n
     for (size_t j = 0; j < n; j++) {
         size_t len = w->cut[from + j + 1] - w->cut[from + j];
         const ses_words_entry *x = &w->small[b->slot[j]];
-        b->place[j] = len <= SES_WORDS_SHORT  ? x->shape & SES_WORDS_ELSEWHERE ? (uint32_t)x->id[0] : 0
-                      : len <= SES_STORE_LONG ? ses_store_look(&w->store, b->hash[j])
-                                              : 0;
-        if (b->place[j]) ses_store_fetch(&w->store, b->place[j]);
+        b->place[j] = len <= SES_WORDS_SHORT       ? x->shape & SES_WORDS_ELSEWHERE ? (uint32_t)x->id[0] : 0
+                      : len <= SES_WORD_STORE_LONG ? ses_word_store_look(&w->store, b->hash[j])
+                                                   : 0;
+        if (b->place[j]) ses_word_store_fetch(&w->store, b->place[j]);
     }
 }
 
 enum { ROOM = 3 * SES_WORDS_BATCH + SES_WORDS_SLACK }; /* for a batch of entries */
 
-static inline bool put_far(const ses_words_fast *f, const ses_record *x, ses_tokens *k, const char *text,
+static inline bool put_far(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,
                            uint32_t at, ses_err *e)
 {
     if (!ses_run_reserve(&k->run, x->n + (size_t)ROOM, e)) return false;
     if (x->surface) return ses_words_put_surface(f, x, k, text, at, e);
-    ses_record_put(&k->run, x, at);
+    ses_word_record_put(&k->run, x, at);
     return true;
 }
 
@@ -134,7 +134,7 @@ bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *
             uint32_t at = w->cut[i + j];
             size_t len = w->cut[i + j + 1] - at;
             ses_words_entry *x = NULL;
-            const ses_record *far = NULL;
+            const ses_word_record *far = NULL;
             if (len <= SES_WORDS_SHORT) {
                 x = &w->small[b.slot[j]];
                 if (same(x, b.key[j]) || (same(x + 1, b.key[j]) && promote(x))) {
@@ -143,12 +143,12 @@ bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *
                         continue;
                     }
                     w->far = true;
-                    far = ses_store_at(&w->store, (uint32_t)x->id[0]);
+                    far = ses_word_store_at(&w->store, (uint32_t)x->id[0]);
                 }
-            } else if (len <= SES_STORE_LONG) {
-                far = ses_store_at(&w->store, b.place[j]);
-                if (far && !ses_record_is(far, text + at, len,
-                                          ses_words_long_tag(f, w, at, w->cut[i + j + 1], ends)))
+            } else if (len <= SES_WORD_STORE_LONG) {
+                far = ses_word_store_at(&w->store, b.place[j]);
+                if (far && !ses_word_record_is(far, text + at, len,
+                                               ses_words_long_tag(f, w, at, w->cut[i + j + 1], ends)))
                     far = NULL;
             }
             bool ok = far ? put_far(f, far, k, text, at, e)

@@ -71,15 +71,16 @@ static void put_names(const given *g, const ses_tokens *k, uint8_t *to)
 }
 
 /* The place in the store, or 0. */
-static uint32_t keep_far(ses_store *s, const given *g, const ses_tokens *k, int32_t surface, uint8_t tag)
+static uint32_t keep_far(ses_word_store *s, const given *g, const ses_tokens *k, int32_t surface, uint8_t tag)
 {
     const ses_run *r = &k->run;
     size_t n = r->n - g->n, len = g->end - g->begin, words = r->words - g->words;
     uint32_t at;
     uint16_t names;
-    if (len > SES_STORE_LONG || n > SES_STORE_LONG || n > len + SES_WORDS_MORE || words > UINT8_MAX) return 0;
+    if (len > SES_WORD_STORE_LONG || n > SES_WORD_STORE_LONG || n > len + SES_WORDS_MORE || words > UINT8_MAX)
+        return 0;
     if (!count_names(g, k, surface, &names)) return 0;
-    ses_record like = {
+    ses_word_record like = {
         .len = (uint16_t)len, .n = (uint16_t)n, .tag = tag, .words = (uint8_t)words, .names = names
     };
     like.surface = k->n_mark > g->marks;
@@ -88,13 +89,13 @@ static uint32_t keep_far(ses_store *s, const given *g, const ses_tokens *k, int3
         like.tiles &= i + 1 == r->n || r->byte[i].end == r->byte[i + 1].begin;
         like.split |= (uint32_t)r->word[i] != g->words;
     }
-    const ses_record *x = ses_store_put(s, &like, g->text + g->begin, &at);
+    const ses_word_record *x = ses_word_store_put(s, &like, g->text + g->begin, &at);
     if (!x) return 0;
-    ses_record_parts to = ses_record_open(x);
+    ses_word_record_parts to = ses_word_record_open(x);
     for (size_t i = 0; i < n; i++) {
         to.id[i] = r->id[g->n + i];
         ses_offset o = r->byte[g->n + i];
-        ses_record_set(&to, i, (ses_offset){ o.begin - g->begin, o.end - g->begin });
+        ses_word_record_set(&to, i, (ses_offset){ o.begin - g->begin, o.end - g->begin });
         if (like.split) to.word[i] = (uint8_t)((uint32_t)r->word[g->n + i] - g->words);
     }
     if (names) put_names(g, k, to.names);
@@ -164,19 +165,19 @@ bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, co
         x->shape = SES_WORDS_ELSEWHERE;
         x->id[0] = (int32_t)far;
     } else if (far) {
-        ses_store_name(&w->store, hash, far);
+        ses_word_store_name(&w->store, hash, far);
     }
     return true;
 }
 
-bool ses_words_put_surface(const ses_words_fast *f, const ses_record *x, ses_tokens *k, const char *text,
+bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,
                            uint32_t at, ses_err *e)
 {
     ses_run *r = &k->run;
-    ses_record_parts p = ses_record_open(x);
+    ses_word_record_parts p = ses_word_record_open(x);
     const uint8_t *name = p.names;
     for (size_t i = 0; i < x->n; i++) {
-        ses_offset o = ses_record_offset(&p, i);
+        ses_offset o = ses_word_record_offset(&p, i);
         if (x->surface && p.id[i] == f->surface) {
             ses_string s = { text + at + o.begin, o.end - o.begin };
             if (x->names) {
@@ -217,7 +218,7 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
         uint32_t at = w->cut[i];
         size_t len = w->cut[i + 1] - at;
         ses_words_place place = ses_words_place_of(w, at, ends);
-        const ses_record *far = NULL;
+        const ses_word_record *far = NULL;
         ses_words_entry *x = NULL;
         uint64_t hash = 0, key[2] = { 0 };
         bool ok;
@@ -233,12 +234,12 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
                 if (!put_entry(&k->run, hit, at, e)) return false;
                 continue;
             }
-            if (hit) far = ses_store_at(&w->store, (uint32_t)hit->id[0]);
-        } else if (len <= SES_STORE_LONG) {
+            if (hit) far = ses_word_store_at(&w->store, (uint32_t)hit->id[0]);
+        } else if (len <= SES_WORD_STORE_LONG) {
             uint8_t tag = ses_words_long_tag(f, w, at, w->cut[i + 1], ends);
-            hash = ses_store_hash(&f->hash, text + at, len, tag);
-            far = ses_store_at(&w->store, ses_store_look(&w->store, hash));
-            if (far && !ses_record_is(far, text + at, len, tag)) far = NULL;
+            hash = ses_word_store_hash(&f->hash, text + at, len, tag);
+            far = ses_word_store_at(&w->store, ses_word_store_look(&w->store, hash));
+            if (far && !ses_word_record_is(far, text + at, len, tag)) far = NULL;
         }
         if (far)
             ok = ses_run_reserve(&k->run, far->n, e) && ses_words_put_surface(f, far, k, text, at, e);

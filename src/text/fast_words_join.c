@@ -9,7 +9,7 @@
 /* The normal form of in, appended to out. */
 static bool normalize(const ses_words_fast *f, ses_words_work *w, ses_text *in, ses_text *out, ses_err *e)
 {
-    const ses_steps *steps = &f->t->steps[SES_NORMALIZER];
+    const ses_text_steps *steps = &f->t->steps[SES_NORMALIZER];
     if (!steps->n) return ses_text_copy(out, in, 0, in->n, e);
     uint32_t base = in->n ? in->from[0].begin : 0;
     for (size_t i = 0; i < steps->n; i++) {

@@ -36,7 +36,7 @@ static bool fits_pieces(const ses_spm_model *m)
 
 bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t)
 {
-    const ses_steps *norm = &t->steps[SES_NORMALIZER];
+    const ses_text_steps *norm = &t->steps[SES_NORMALIZER];
     if (norm->n != 1 || norm->step[0].stage != &ses_stage_norm_sentencepiece) return false;
     if (t->steps[SES_PRE_TOKENIZER].n || t->model.stage != &ses_stage_model_sentencepiece) return false;
     const ses_spm_norm *s = norm->step[0].self;

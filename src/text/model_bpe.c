@@ -195,7 +195,7 @@ static bool merge(const ses_bpe *m, const char *word, size_t n, ses_token_list *
         0; /* may run past the end when bytes of a prefix were put down: so does the reference's count */
     for (size_t i = 0; i < s.n; at += s.len[i++]) {
         bool step = m->unk_from >= 0 && s.id[i] >= m->unk_from;
-        if (!ses_tokens_put(out, step ? m->unk_id : s.id[i], at, at + s.len[i], e)) return false;
+        if (!ses_token_list_put(out, step ? m->unk_id : s.id[i], at, at + s.len[i], e)) return false;
     }
     return true;
 }
@@ -207,7 +207,7 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     if (!n) return true;
     if (m->ignore_merges) {
         int32_t id = ses_vocab_id(&m->vocab, word, n);
-        if (id >= 0) return ses_tokens_put(out, id, 0, n, e);
+        if (id >= 0) return ses_token_list_put(out, id, 0, n, e);
     }
     ses_mark mark = ses_arena_mark(scratch);
     bool ok = merge(m, word, n, out, scratch, e);

@@ -188,7 +188,7 @@ static bool encode_simply(const ses_spm_model *m, const char *p, size_t n, ses_t
         else
             for (end = i + 1; end < n && (n - end < 3 || memcmp(p + end, "\xe2\x96\x81", 3));) end++;
         int32_t id = ses_trie_find(&m->trie, p + i, end - i);
-        if (!ses_tokens_put(out, id < 0 ? m->unk_id : id, i, end, e)) return false;
+        if (!ses_token_list_put(out, id < 0 ? m->unk_id : id, i, end, e)) return false;
     }
     return true;
 }
@@ -202,11 +202,11 @@ bool ses_spm_settle(const ses_spm_model *m, const char *p, const ses_token_list 
         bool unk = t->id == m->unk_id, ok = true;
         if (unk && m->byte_fallback)
             for (uint32_t k = t->begin; ok && k < t->end; k++)
-                ok = ses_tokens_put(out, m->byte_id[(uint8_t)p[k]], t->begin, t->end, e);
+                ok = ses_token_list_put(out, m->byte_id[(uint8_t)p[k]], t->begin, t->end, e);
         else if (unk && after_unk)
             out->token[out->n - 1].end = t->end;
         else
-            ok = ses_tokens_put(out, t->id, t->begin, t->end, e);
+            ok = ses_token_list_put(out, t->id, t->begin, t->end, e);
         if (!ok) return false;
         after_unk = unk;
     }

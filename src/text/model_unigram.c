@@ -131,9 +131,9 @@ static bool put_unknown(const ses_unigram *m, const char *word, size_t begin, si
     int32_t id = ses_trie_find(&m->trie, word + begin, end - begin);
     bool bytes = id < 0 && m->byte_fallback;
     for (size_t i = begin; bytes && i < end; i++) bytes = m->byte_id[(uint8_t)word[i]] >= 0;
-    if (!bytes) return ses_tokens_put(out, id < 0 ? m->unk_id : id, begin, end, e);
+    if (!bytes) return ses_token_list_put(out, id < 0 ? m->unk_id : id, begin, end, e);
     for (size_t i = begin; i < end; i++)
-        if (!ses_tokens_put(out, m->byte_id[(uint8_t)word[i]], begin, end, e)) return false;
+        if (!ses_token_list_put(out, m->byte_id[(uint8_t)word[i]], begin, end, e)) return false;
     return true;
 }
 
@@ -164,7 +164,7 @@ bool ses_unigram_encode(const ses_unigram *m, const char *word, size_t n, ses_to
     for (size_t i = 0, end; i < n; i = end) {
         end = at.last[i] >> 32;
         if (id_of_last(at.last[i]) != m->unk_id) {
-            if (!ses_tokens_put(out, id_of_last(at.last[i]), i, end, e)) return false;
+            if (!ses_token_list_put(out, id_of_last(at.last[i]), i, end, e)) return false;
             continue;
         }
         while (end < n && id_of_last(at.last[end]) == m->unk_id) end = at.last[end] >> 32;

@@ -39,7 +39,7 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     if (id < 0)
         return ses_fail(e, SES_EFORMAT, "unk_token \"%s\" is wanted and not in the vocabulary",
                         ses_quoted_of(m->unk.p, m->unk.n).s);
-    return ses_tokens_put(out, id, 0, n, e);
+    return ses_token_list_put(out, id, 0, n, e);
 }
 
 const ses_stage ses_stage_model_wordlevel = {

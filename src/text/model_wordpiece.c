@@ -82,7 +82,7 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
         int32_t id = -1;
         size_t len = longest(m, key, lead, lead + rest, &id);
         known = len > 0;
-        if (known && !ses_tokens_put(out, id, at, at + len, e)) return false;
+        if (known && !ses_token_list_put(out, id, at, at + len, e)) return false;
         at += len;
     }
     if (known) return true;
@@ -90,7 +90,7 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     if (m->unknown_id < 0)
         return ses_fail(e, SES_EARG, "a word needs the unknown token \"%s\", which is not in the vocabulary",
                         ses_quoted_of(m->unknown.p, m->unknown.n).s);
-    return ses_tokens_put(out, m->unknown_id, 0, n, e);
+    return ses_token_list_put(out, m->unknown_id, 0, n, e);
 }
 
 const ses_stage ses_stage_model_wordpiece = {

@@ -6,7 +6,7 @@
 
 /* ---- truncation ---- */
 
-static bool cut_to(ses_cut *c, size_t max, const ses_encode_options *o, ses_err *e)
+static bool cut_to(ses_truncated *c, size_t max, const ses_encode_options *o, ses_err *e)
 {
     size_t n = c->end - c->begin, stride = (size_t)o->stride;
     if (max >= n) return true;
@@ -70,7 +70,7 @@ bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, bool stored, ses
     bool second = o->truncation == SES_ONLY_SECOND;
     if (second && !k->pair)
         return ses_fail(e, SES_EARG, "only_second truncates a second text, and there is none");
-    ses_cut *c = &k->cut[second];
+    ses_truncated *c = &k->cut[second];
     size_t n = c->end - c->begin;
     if (n <= total - room)
         return ses_fail(e, SES_EARG, "the %s text has %zu tokens, too few to come down to max_length %zu",
@@ -79,7 +79,7 @@ bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, bool stored, ses
 }
 
 /* Tokens [*begin, *end) of the run: part i of a text. */
-static void part_of(const ses_cut *c, size_t i, size_t *begin, size_t *end)
+static void part_of(const ses_truncated *c, size_t i, size_t *begin, size_t *end)
 {
     *begin = c->begin;
     *end = c->end;
@@ -107,7 +107,7 @@ static const char *name_of(const ses_tokens *k, size_t at, size_t *n)
         else
             high = mid;
     }
-    const ses_step *model = &k->t->model;
+    const ses_text_step *model = &k->t->model;
     if (low == k->n_mark || k->mark[low].token != at)
         return model->stage->token(model->self, k->run.id[at], n);
     const ses_mark_token *m = &k->mark[low];
@@ -154,7 +154,7 @@ static size_t step_char(const char *p, size_t n, size_t at, int64_t chars)
 static void follow(const ses_tokens *k, size_t at, bool second, ses_offset was, ses_offset *byte,
                    const ses_offset *point)
 {
-    const ses_source *s = &k->source[second];
+    const ses_input_text *s = &k->source[second];
     size_t word = s->words ? (size_t)k->run.word[at] : 0;
     if (s->original[word]) return; /* bytes of a text with replacements: left as they are */
     ses_string text = s->words ? s->words[word] : s->text;

@@ -101,16 +101,16 @@ typedef struct ses_stored_limits {
     ses_string pad_token;
 } ses_stored_limits;
 
-typedef struct ses_steps { /* a stage, or the steps of a sequence, one after the other */
-    const ses_step *step;
+typedef struct ses_text_steps { /* a stage, or the steps of a sequence, one after the other */
+    const ses_text_step *step;
     size_t n;
-} ses_steps;
+} ses_text_steps;
 
 struct ses_tokenizer {
     ses_arena mem;
-    ses_step stage[SES_STAGE_KINDS]; /* as in the file; these own */
-    ses_steps steps[SES_STAGE_KINDS];
-    ses_step model;
+    ses_text_step stage[SES_STAGE_KINDS]; /* as in the file; these own */
+    ses_text_steps steps[SES_STAGE_KINDS];
+    ses_text_step model;
     ses_slots slots[2]; /* for one text and for two; never empty */
     bool *trim_prefix;  /* [n_trims] of each post-processor that trims */
     size_t n_trims;
@@ -144,22 +144,22 @@ typedef struct ses_mark_token {
 #define SES_BY_ID UINT32_MAX
 
 /* The tokens of one text and how truncation cuts them: parts of at most max tokens. */
-typedef struct ses_cut {
+typedef struct ses_truncated {
     size_t begin, end; /* in the run */
     size_t max, step;  /* a part's length, and how far the next part lies */
     size_t parts;      /* at least 1 */
     bool left;         /* parts are counted from the end */
     bool nothing;      /* the first part is empty, the second is all */
-} ses_cut;
+} ses_truncated;
 
 /* One of the two texts: a string, or words. Bad UTF-8 is replaced already. */
-typedef struct ses_source {
+typedef struct ses_input_text {
     ses_string text;
     ses_string *words; /* NULL: text */
     size_t n_words;
     const uint32_t *
         *original; /* [n_words or 1] for a string in which bytes were replaced: where each byte was */
-} ses_source;
+} ses_input_text;
 
 /* Arrays an encoding points to. */
 typedef struct ses_out {
@@ -192,9 +192,9 @@ struct ses_tokens {
     size_t cap_first;
 
     /* the last input and result */
-    ses_source source[2];
+    ses_input_text source[2];
     ses_arena inputs; /* inputs with bad UTF-8 replaced */
-    ses_cut cut[2];
+    ses_truncated cut[2];
     ses_slots slots;
     bool pair, special;
     bool bad;   /* the text is not UTF-8 */

@@ -184,7 +184,7 @@ static bool put_parts(const ses_spm_model *m, int32_t (*parts)[2], part top, uin
             stack[n++] = (part){ left, len, p.depth + 1 };
             continue;
         }
-        if (!ses_tokens_put(out, piece_of(m, p.symbol), at, at + p.len, e)) return false;
+        if (!ses_token_list_put(out, piece_of(m, p.symbol), at, at + p.len, e)) return false;
         at += p.len;
     }
     return true;
@@ -220,7 +220,7 @@ bool ses_spm_bpe_encode(const ses_spm_model *m, const char *p, size_t n, ses_tok
     uint32_t at = 0;
     for (size_t i = 0; i < k; at += len[i++]) {
         bool ok = m->unused ? put_parts(m, watch.parts, (part){ id[i], len[i], 0 }, at, out, e)
-                            : ses_tokens_put(out, piece_of(m, id[i]), at, at + len[i], e);
+                            : ses_token_list_put(out, piece_of(m, id[i]), at, at + len[i], e);
         if (!ok) return false;
     }
     return true;

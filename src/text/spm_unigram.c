@@ -45,7 +45,7 @@ static bool put_path(const uint64_t *last, size_t n, ses_token_list *out, ses_er
 {
     size_t count = 0;
     for (size_t i = n; i; i = last[i] >> 32) count++;
-    if (!ses_tokens_reserve(out, count, e)) return false;
+    if (!ses_token_list_reserve(out, count, e)) return false;
     out->n += count;
     ses_token *t = out->token + out->n;
     for (size_t i = n; i; i = last[i] >> 32)

@@ -56,12 +56,12 @@ bool ses_text_copy(ses_text *t, const ses_text *src, size_t begin, size_t end,
 void ses_text_free(ses_text *t);
 bool ses_pieces_put(ses_pieces *p, uint32_t begin, uint32_t end, int32_t id, ses_err *e);
 void ses_pieces_free(ses_pieces *p);
-bool ses_tokens_put(ses_token_list *l, int32_t id, size_t begin, size_t end, ses_err *e);
+bool ses_token_list_put(ses_token_list *l, int32_t id, size_t begin, size_t end, ses_err *e);
 
 /* Room for n more, ahead of writing in place: the caller sets byte, from and n (or piece, token and n). */
 bool ses_text_reserve(ses_text *t, size_t n, ses_err *e);
 bool ses_pieces_reserve(ses_pieces *p, size_t n, ses_err *e);
-bool ses_tokens_reserve(ses_token_list *l, size_t n, ses_err *e);
+bool ses_token_list_reserve(ses_token_list *l, size_t n, ses_err *e);
 void ses_token_list_free(ses_token_list *l);
 
 /* ---- stages ---- */
@@ -78,10 +78,10 @@ typedef enum {
 typedef struct ses_stage ses_stage;
 
 /* A stage with its settings. */
-typedef struct ses_step {
+typedef struct ses_text_step {
     const ses_stage *stage;
     void *self; /* made by open, on the tokenizer's arena */
-} ses_step;
+} ses_text_step;
 
 /* What a post-processor assembles: who stands where. */
 typedef enum { SES_SLOT_A, SES_SLOT_B, SES_SLOT_SPECIAL } ses_slot_kind;
@@ -120,7 +120,7 @@ struct ses_stage {
     void (*save)(const void *self, ses_json_writer *w); /* the members of its object but "type"; NULL: none */
 
     /* A Sequence: its steps, run one after the other by the runner; it needs no function of its kind. */
-    const ses_step *(*steps)(const void *self, size_t *n);
+    const ses_text_step *(*steps)(const void *self, size_t *n);
 
     /* Normalizer: append the normal form of in[begin, end) to out. Never looks outside the range. */
     bool (*normalize)(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
@@ -162,8 +162,9 @@ bool ses_setting_string(const ses_json *settings, const char *key, const char *d
 bool ses_setting_absent(const ses_json *settings, const char *key); /* no such key, or null */
 
 /* Open the stage an object of tokenizer.json describes ({"type": ...}); null gives a step with stage NULL. */
-bool ses_step_open(ses_step *step, ses_stage_kind kind, const ses_json *settings, ses_arena *mem, ses_err *e);
-void ses_step_close(ses_step *step);
-void ses_step_save(const ses_step *step, ses_json_writer *w); /* the whole object, or null */
+bool ses_text_step_open(ses_text_step *step, ses_stage_kind kind, const ses_json *settings, ses_arena *mem,
+                        ses_err *e);
+void ses_text_step_close(ses_text_step *step);
+void ses_text_step_save(const ses_text_step *step, ses_json_writer *w); /* the whole object, or null */
 
 #endif

@@ -31,9 +31,10 @@ static const char *guess_model(const ses_json *settings)
     return "WordLevel";
 }
 
-bool ses_step_open(ses_step *step, ses_stage_kind kind, const ses_json *settings, ses_arena *mem, ses_err *e)
+bool ses_text_step_open(ses_text_step *step, ses_stage_kind kind, const ses_json *settings, ses_arena *mem,
+                        ses_err *e)
 {
-    *step = (ses_step){ 0 };
+    *step = (ses_text_step){ 0 };
     ses_json_type json = ses_json_type_of(settings);
     if (!settings || json == SES_JSON_NULL) return true;
     if (json != SES_JSON_OBJECT)
@@ -52,13 +53,13 @@ bool ses_step_open(ses_step *step, ses_stage_kind kind, const ses_json *settings
     return true;
 }
 
-void ses_step_close(ses_step *step)
+void ses_text_step_close(ses_text_step *step)
 {
     if (step->stage && step->stage->close) step->stage->close(step->self);
-    *step = (ses_step){ 0 };
+    *step = (ses_text_step){ 0 };
 }
 
-void ses_step_save(const ses_step *step, ses_json_writer *w)
+void ses_text_step_save(const ses_text_step *step, ses_json_writer *w)
 {
     if (!step->stage) {
         ses_json_put_null(w);

@@ -112,7 +112,7 @@ void ses_pieces_free(ses_pieces *p)
     *p = (ses_pieces){ 0 };
 }
 
-bool ses_tokens_reserve(ses_token_list *l, size_t n, ses_err *e)
+bool ses_token_list_reserve(ses_token_list *l, size_t n, ses_err *e)
 {
     if (n <= l->cap - l->n) return true;
     size_t cap = grown(l->cap, l->n, n, e);
@@ -124,9 +124,9 @@ bool ses_tokens_reserve(ses_token_list *l, size_t n, ses_err *e)
     return true;
 }
 
-bool ses_tokens_put(ses_token_list *l, int32_t id, size_t begin, size_t end, ses_err *e)
+bool ses_token_list_put(ses_token_list *l, int32_t id, size_t begin, size_t end, ses_err *e)
 {
-    if (l->n == l->cap && !ses_tokens_reserve(l, 1, e)) return false;
+    if (l->n == l->cap && !ses_token_list_reserve(l, 1, e)) return false;
     l->token[l->n++] = (ses_token){ id, (uint32_t)begin, (uint32_t)end };
     return true;
 }

@@ -122,10 +122,10 @@ static void save_limits(const ses_stored_limits *s, ses_json_writer *w)
 static bool open_stages(ses_tokenizer *t, const ses_json *root, ses_err *e)
 {
     for (int kind = 0; kind < SES_STAGE_KINDS; kind++) {
-        ses_step *step = &t->stage[kind];
-        if (!ses_step_open(step, (ses_stage_kind)kind, ses_json_get(root, stage_key[kind]), &t->mem, e))
+        ses_text_step *step = &t->stage[kind];
+        if (!ses_text_step_open(step, (ses_stage_kind)kind, ses_json_get(root, stage_key[kind]), &t->mem, e))
             return ses_wrap(e, "%s", stage_key[kind]);
-        t->steps[kind] = (ses_steps){ step, step->stage != NULL };
+        t->steps[kind] = (ses_text_steps){ step, step->stage != NULL };
         if (step->stage && step->stage->steps)
             t->steps[kind].step = step->stage->steps(step->self, &t->steps[kind].n);
     }
@@ -138,15 +138,15 @@ static bool open_stages(ses_tokenizer *t, const ses_json *root, ses_err *e)
  * says. */
 static bool lower_first(ses_tokenizer *t, ses_err *e)
 {
-    ses_steps *norm = &t->steps[SES_NORMALIZER];
+    ses_text_steps *norm = &t->steps[SES_NORMALIZER];
     for (size_t i = 0; i < norm->n; i++)
         if (norm->step[i].stage == &ses_stage_norm_lowercase) return true;
-    ses_step *step = ses_arena_array(&t->mem, norm->n + 1, sizeof *step, e);
+    ses_text_step *step = ses_arena_array(&t->mem, norm->n + 1, sizeof *step, e);
     if (!step) return false;
     step[0].stage = &ses_stage_norm_lowercase;
     step[0].self = step[0].stage->open(NULL, &t->mem, e);
     if (norm->n) memcpy(step + 1, norm->step, norm->n * sizeof *step);
-    *norm = (ses_steps){ step, norm->n + 1 };
+    *norm = (ses_text_steps){ step, norm->n + 1 };
     return step[0].self != NULL;
 }
 
@@ -156,8 +156,8 @@ static const ses_slot plain[] = { { .kind = SES_SLOT_A, .id = -1 },
 /* Several post-processors may stand in a sequence, but one of them only may bring a template. */
 static bool choose_slots(ses_tokenizer *t, ses_err *e)
 {
-    const ses_steps *post = &t->steps[SES_POST_PROCESSOR];
-    const ses_step *with = NULL;
+    const ses_text_steps *post = &t->steps[SES_POST_PROCESSOR];
+    const ses_text_step *with = NULL;
     for (size_t i = 0; i < post->n; i++) {
         const ses_stage *stage = post->step[i].stage;
         if (stage->slots && with)
@@ -181,10 +181,10 @@ static bool choose_slots(ses_tokenizer *t, ses_err *e)
 
 static bool choose_trims(ses_tokenizer *t, ses_err *e)
 {
-    const ses_steps *post = &t->steps[SES_POST_PROCESSOR];
+    const ses_text_steps *post = &t->steps[SES_POST_PROCESSOR];
     t->trim_prefix = ses_arena_array(&t->mem, post->n, sizeof *t->trim_prefix, e);
     for (size_t i = 0; t->trim_prefix && i < post->n; i++) {
-        const ses_step *s = &post->step[i];
+        const ses_text_step *s = &post->step[i];
         t->n_trims += s->stage->trims && s->stage->trims(s->self, &t->trim_prefix[t->n_trims]);
     }
     if (!t->trim_prefix || !t->n_trims) return t->trim_prefix != NULL;
@@ -301,7 +301,7 @@ void ses_tokenizer_free(ses_tokenizer *t)
     if (!t) return;
     if (t->fast && t->fast->close) t->fast->close(t->fast_self);
     ses_added_close(&t->added);
-    for (int kind = 0; kind < SES_STAGE_KINDS; kind++) ses_step_close(&t->stage[kind]);
+    for (int kind = 0; kind < SES_STAGE_KINDS; kind++) ses_text_step_close(&t->stage[kind]);
     ses_arena_free(&t->mem);
     ses_free(t);
 }
@@ -340,7 +340,7 @@ bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite
                                             SES_DECODER, SES_MODEL_STAGE };
     for (size_t i = 0; i < SES_LEN(order); i++) {
         ses_json_put_key(w, stage_key[order[i]]);
-        ses_step_save(&t->stage[order[i]], w);
+        ses_text_step_save(&t->stage[order[i]], w);
     }
     ses_json_end_object(w);
     size_t n;

@@ -186,7 +186,7 @@ ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_train_options *o, ses
     ses_tokenizer_trainer **self = ses_arena_array(&t->mem, 1, sizeof *self, e);
     if (!self) goto fail;
     *self = t;
-    t->t->model = (ses_step){ &t->counting, self };
+    t->t->model = (ses_text_step){ &t->counting, self };
     int threads = o->threads ? o->threads : ses_cpu_count();
     t->lanes = threads < LANES ? threads : LANES;
     t->pool = ses_pool_new(t->lanes, e);
@@ -426,7 +426,7 @@ static bool put_special(ses_tokenizer_trainer *t, ses_trained *r, ses_err *e)
 char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err *e)
 {
     ses_trained r = { .mem = &t->mem };
-    ses_words words = { 0 };
+    ses_counted_words words = { 0 };
     char *text = NULL;
     bool ok = flush(t, e);
     for (int i = 1; ok && i < t->lanes; i++)

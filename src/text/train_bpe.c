@@ -41,7 +41,7 @@ static const uint64_t EMPTY = UINT64_MAX;
 
 typedef struct bpe {
     const ses_train_options *o;
-    const ses_words *words;
+    const ses_counted_words *words;
     ses_trained *out;
     ses_strmap id; /* token to id */
     const char *prefix;
@@ -254,7 +254,7 @@ static bool alphabet(bpe *b, uint8_t *kept, ses_err *e)
 /* Word i as ids of its characters; characters that were not kept are left out. */
 static bool spell(bpe *b, size_t i, const uint8_t *kept, int32_t *to, ses_err *e)
 {
-    const ses_word *w = &b->words->word[i];
+    const ses_counted_word *w = &b->words->word[i];
     char text[16];
     memcpy(text, b->prefix, b->n_prefix);
     b->word[i].id = to;
@@ -362,7 +362,7 @@ static bool run(bpe *b, ses_err *e)
     return true;
 }
 
-bool ses_train_bpe(const ses_train_options *o, const ses_words *words, ses_trained *out, ses_err *e)
+bool ses_train_bpe(const ses_train_options *o, const ses_counted_words *words, ses_trained *out, ses_err *e)
 {
     bpe b = { .o = o, .words = words, .out = out, .prefix = "" };
     if (o->type == SES_TRAIN_WORDPIECE) b.prefix = "##", b.n_prefix = 2;

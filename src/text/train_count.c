@@ -76,7 +76,7 @@ bool ses_counter_merge(ses_counter *c, const ses_counter *from, ses_err *e)
     return true;
 }
 
-bool ses_counter_words(const ses_counter *c, ses_arena *mem, ses_words *out, ses_err *e)
+bool ses_counter_words(const ses_counter *c, ses_arena *mem, ses_counted_words *out, ses_err *e)
 {
     size_t n = c->map.count;
     ses_string *key = ses_alloc_array(n, sizeof *key, e);
@@ -86,7 +86,7 @@ bool ses_counter_words(const ses_counter *c, ses_arena *mem, ses_words *out, ses
     out->n = out->word ? n : 0;
     for (size_t i = 0; i < out->n; i++) {
         const ses_strmap_entry *x = &c->map.entry[order[i]];
-        out->word[i] = (ses_word){ x->key, x->len, x->value };
+        out->word[i] = (ses_counted_word){ x->key, x->len, x->value };
     }
     ses_free(order);
     ses_free(key);

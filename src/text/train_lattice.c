@@ -114,8 +114,8 @@ static void sums(ses_lattice *l, const ses_pieces_model *m, const char *p, size_
     }
 }
 
-bool ses_lattice_expect(ses_lattice *l, const ses_pieces_model *m, const ses_word *w, double *expected,
-                        double *log_prob, ses_err *e)
+bool ses_lattice_expect(ses_lattice *l, const ses_pieces_model *m, const ses_counted_word *w,
+                        double *expected, double *log_prob, ses_err *e)
 {
     if (!reserve(l, w->n, e)) return false;
     sums(l, m, w->p, w->n);

@@ -32,8 +32,8 @@ typedef struct ses_lattice { /* buffers, used word after word */
 void ses_lattice_free(ses_lattice *l);
 /* Adds to expected[piece] how often it occurs on average in `count` such words. Returns their log
  * probability. */
-bool ses_lattice_expect(ses_lattice *l, const ses_pieces_model *m, const ses_word *w, double *expected,
-                        double *log_prob, ses_err *e);
+bool ses_lattice_expect(ses_lattice *l, const ses_pieces_model *m, const ses_counted_word *w,
+                        double *expected, double *log_prob, ses_err *e);
 /* The best ways, at most `ways` (1 or 2); *found tells how many there are. */
 bool ses_lattice_best(ses_lattice *l, const ses_pieces_model *m, const char *p, size_t n, int ways,
                       int *found, ses_err *e);

@@ -113,8 +113,8 @@ static bool walk(seed *s, found *f, ses_err *e)
     return true;
 }
 
-bool ses_train_seed(const ses_words *words, uint32_t **text, size_t *n_text, ses_candidate **list, size_t *n,
-                    ses_err *e)
+bool ses_train_seed(const ses_counted_words *words, uint32_t **text, size_t *n_text, ses_candidate **list,
+                    size_t *n, ses_err *e)
 {
     size_t total = 0, at = 0, suffixes = 0;
     found f = { 0 };

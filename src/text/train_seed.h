@@ -11,7 +11,7 @@ typedef struct ses_candidate {
 
 /* The words as code points end to end, 0 after each, and the strings of two characters and more that
  * repeat in them. Both are to be freed, also when it fails. */
-bool ses_train_seed(const ses_words *words, uint32_t **text, size_t *n_text, ses_candidate **list, size_t *n,
-                    ses_err *e);
+bool ses_train_seed(const ses_counted_words *words, uint32_t **text, size_t *n_text, ses_candidate **list,
+                    size_t *n, ses_err *e);
 
 #endif

@@ -16,7 +16,7 @@ static const double SHRINK = 0.75,
 
 typedef struct trainer {
     const ses_train_options *o;
-    const ses_words *words;
+    const ses_counted_words *words;
     ses_arena mem; /* pieces' strings */
     ses_arena tries[2];
     ses_pieces_model m;
@@ -191,7 +191,7 @@ static bool count_uses(trainer *t, piece_use *use, double *all, ses_err *e)
     int found;
     *all = 0;
     for (size_t i = 0; i < t->words->n; i++) {
-        const ses_word *w = &t->words->word[i];
+        const ses_counted_word *w = &t->words->word[i];
         if (!ses_lattice_best(&t->lattice, &t->m, w->p, w->n, 1, &found, e)) return false;
         *all += (double)w->count;
         for (size_t j = 0; found && j < t->lattice.n_path[0]; j++) {
@@ -356,7 +356,8 @@ static bool check_room(const trainer *t, const ses_trained *out, ses_err *e)
                     (long long)t->o->vocab_size, n, out->n);
 }
 
-bool ses_train_unigram(const ses_train_options *o, const ses_words *words, ses_trained *out, ses_err *e)
+bool ses_train_unigram(const ses_train_options *o, const ses_counted_words *words, ses_trained *out,
+                       ses_err *e)
 {
     trainer t = { .o = o, .words = words };
     size_t wanted = (size_t)o->vocab_size * 11 / 10, before = 0;

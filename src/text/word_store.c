@@ -2,52 +2,53 @@
 
 #include "base/alloc.h"
 
-enum { UNITS = 1 << SES_STORE_BITS };
+enum { UNITS = 1 << SES_WORD_STORE_BITS };
 
-bool ses_store_open(ses_store *s, ses_err *e)
+bool ses_word_store_open(ses_word_store *s, ses_err *e)
 {
     s->head = 1; /* 0 is no place */
-    s->ring = ses_alloc_pages(UNITS + SES_STORE_SLACK / 8, sizeof *s->ring, e);
-    s->index = ses_alloc_array((size_t)4 << SES_STORE_INDEX_BITS, sizeof *s->index, e);
+    s->ring = ses_alloc_pages(UNITS + SES_WORD_STORE_SLACK / 8, sizeof *s->ring, e);
+    s->index = ses_alloc_array((size_t)4 << SES_WORD_STORE_INDEX_BITS, sizeof *s->index, e);
     if (s->ring && s->index) return true;
-    ses_store_close(s);
+    ses_word_store_close(s);
     return false;
 }
 
-void ses_store_close(ses_store *s)
+void ses_word_store_close(ses_word_store *s)
 {
     ses_free(s->ring);
     ses_free(s->index);
-    *s = (ses_store){ 0 };
+    *s = (ses_word_store){ 0 };
 }
 
-void ses_store_clear(ses_store *s)
+void ses_word_store_clear(ses_word_store *s)
 {
     s->head = 1;
-    memset(s->index, 0, ((size_t)4 << SES_STORE_INDEX_BITS) * sizeof *s->index);
+    memset(s->index, 0, ((size_t)4 << SES_WORD_STORE_INDEX_BITS) * sizeof *s->index);
 }
 
-ses_record *ses_store_put(ses_store *s, const ses_record *like, const char *word, uint32_t *place)
+ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *like, const char *word,
+                                    uint32_t *place)
 {
     size_t offsets = like->tiles ? (size_t)like->n + 1 : 2 * (size_t)like->n;
-    size_t parts = offsets * (like->len > SES_STORE_NARROW ? 2 : 1) + (like->split ? like->n : 0);
+    size_t parts = offsets * (like->len > SES_WORD_STORE_NARROW ? 2 : 1) + (like->split ? like->n : 0);
     size_t bytes = sizeof *like + like->n * sizeof(int32_t) + like->len + parts + like->names;
     uint32_t units = (uint32_t)((bytes + 7) / 8);
-    if (ses_store_worn(s)) return NULL;
+    if (ses_word_store_worn(s)) return NULL;
     uint32_t left = UNITS - (s->head & (UNITS - 1)); /* a record lies in one stretch */
     if (left < units) s->head += left;
     *place = s->head;
     s->head += units;
-    ses_record *x = (ses_record *)&s->ring[*place & (UNITS - 1)];
+    ses_word_record *x = (ses_word_record *)&s->ring[*place & (UNITS - 1)];
     *x = *like;
-    memcpy(ses_record_open(x).key, word, like->len);
+    memcpy(ses_word_record_open(x).key, word, like->len);
     return x;
 }
 
 /* Of four, the one that was there before, or a free one, or the oldest. */
-void ses_store_name(ses_store *s, uint64_t hash, uint32_t place)
+void ses_word_store_name(ses_word_store *s, uint64_t hash, uint32_t place)
 {
-    uint64_t *b = ses_store_bucket(s, hash);
+    uint64_t *b = ses_word_store_bucket(s, hash);
     int to = 0;
     for (int i = 0; i < 4; i++) {
         if (b[i] >> 32 == (uint32_t)hash) {
