@@ -4,8 +4,8 @@
 
 #include "base/suggest.h"
 #include "cli/command.h"
+#include "cli/listing.h"
 #include "cli/options.h"
-#include "cli/table.h"
 
 #include <math.h>
 
@@ -238,27 +238,27 @@ static void test_table(void)
 {
     ses_term plain = { .width = 80 };
     ses_err e = { 0 };
-    ses_table *t = ses_table_new("Name|>count|", &e);
+    ses_listing *t = ses_listing_new("Name|>count|", &e);
     for (int i = 0; i < 3; i++) {
-        ses_table_cell(t, "%s", i == 1 ? "naïve\n" : "x");
-        ses_table_cell(t, "%d", i == 2 ? 12345678 : i);
-        ses_table_cell(t, "%s", i == 1 ? "" : "end");
+        ses_listing_cell(t, "%s", i == 1 ? "naïve\n" : "x");
+        ses_listing_cell(t, "%d", i == 2 ? 12345678 : i);
+        ses_listing_cell(t, "%s", i == 1 ? "" : "end");
     }
     FILE *f = tmpfile();
-    CHECK(ses_table_print(t, f, &plain, 1, &e));
+    CHECK(ses_listing_print(t, f, &plain, 1, &e));
     CHECK_STR(slurp(f), " Name          count\n"
                         " x                 0  end\n"
                         " naïve\\x0A         1\n"
                         " x          12345678  end\n");
-    ses_table_free(t);
-    ses_table_free(NULL);
-    t = ses_table_new("|", &e);
-    ses_table_cell(t, "a");
-    ses_table_cell(t, "b");
+    ses_listing_free(t);
+    ses_listing_free(NULL);
+    t = ses_listing_new("|", &e);
+    ses_listing_cell(t, "a");
+    ses_listing_cell(t, "b");
     f = tmpfile();
-    CHECK(ses_table_print(t, f, &plain, 0, &e));
+    CHECK(ses_listing_print(t, f, &plain, 0, &e));
     CHECK_STR(slurp(f), "a  b\n");
-    ses_table_free(t);
+    ses_listing_free(t);
 }
 
 /* What a struct holds, as the words that set it and as JSON. */

@@ -1,8 +1,8 @@
 /* Matrix products of BERT's shapes: forward as inference and as training run it, and the two of backward. */
 #include "base/alloc.h"
 #include "bench.h"
+#include "listing.h"
 #include "opponents.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -336,16 +336,16 @@ static bool emit(const ses_bench *b, const weights *v, const ses_opponent *oppon
     return ok;
 }
 
-static void cells(ses_table *t, const ses_bench *b, const weights *v, const double *seconds)
+static void cells(ses_listing *t, const ses_bench *b, const weights *v, const double *seconds)
 {
     for (size_t size = 0; size < SIZES; size++) {
         if (b->quick && !quick_size[size]) continue;
         double rate = seconds[size] > 0 ? 1e-9 * flops(v, sizes[size]) / seconds[size] : 0;
         if (rate > 0)
-            ses_table_cell(t, rate < 10 ? "%.1f %2.0f%%" : "%.0f %2.0f%%", rate, 100 * rate / b->peak);
+            ses_listing_cell(t, rate < 10 ? "%.1f %2.0f%%" : "%.0f %2.0f%%", rate, 100 * rate / b->peak);
         else
-            ses_table_cell(t, "-");
-        ses_table_style(t, rate > 0 ? ses_share_style(rate / b->peak) : SES_DIM);
+            ses_listing_cell(t, "-");
+        ses_listing_style(t, rate > 0 ? ses_share_style(rate / b->peak) : SES_DIM);
     }
 }
 
@@ -359,25 +359,25 @@ static bool measured(const result *r, size_t row)
 static bool show(const ses_bench *b, const weights *v, const ses_opponent *opponent, const result *r,
                  ses_err *e)
 {
-    ses_table *t = ses_table_new(b->quick ? "GFLOP/s, share of peak|>M = 8|>128|>512"
-                                          : "GFLOP/s, share of peak|>M = 1|>8|>32|>128|>512|>2048",
-                                 e);
+    ses_listing *t = ses_listing_new(b->quick ? "GFLOP/s, share of peak|>M = 8|>128|>512"
+                                              : "GFLOP/s, share of peak|>M = 1|>8|>32|>128|>512|>2048",
+                                     e);
     if (!t) return false;
     for (size_t row = 0; row < ROWS; row++) {
         size_t c, s;
         row_of(row, &c, &s);
         if (s && (!opponent[s - 1].call || !contests[c].theirs)) continue;
         if (b->only && !measured(r, row)) continue;
-        ses_table_cell(t, s ? "  %s" : "%s", s ? opponent[s - 1].name : contests[c].title);
-        ses_table_style(t, s ? SES_DIM : SES_PLAIN);
+        ses_listing_cell(t, s ? "  %s" : "%s", s ? opponent[s - 1].name : contests[c].title);
+        ses_listing_style(t, s ? SES_DIM : SES_PLAIN);
         cells(t, b, v, r->seconds[row]);
     }
     ses_bench_heading(b, "gemm", "  N x K = %" PRId64 " x %" PRId64 ", %s, %d thread%s, peak %.0f GFLOP/s",
                       v->s.n, v->s.k, ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
-    bool ok = ses_table_print(t, stdout, &b->call->out, 0, e);
+    bool ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
     fflush(stdout);
-    ses_table_free(t);
+    ses_listing_free(t);
     return ok;
 }
 

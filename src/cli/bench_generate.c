@@ -2,8 +2,8 @@
  * with others. */
 #include "base/alloc.h"
 #include "bench.h"
+#include "listing.h"
 #include "sesame/cache.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static void back(void *ctx)
     for (int64_t i = 0; i < s->texts; i++) ses_cache_trim(s->cache, i, s->place);
 }
 
-static bool measure(ses_bench *b, subject *s, const size *z, ses_table *t, double *first, ses_err *e)
+static bool measure(ses_bench *b, subject *s, const size *z, ses_listing *t, double *first, ses_err *e)
 {
     char shape[64];
     for (int64_t i = 0; i < MOST; i++) ses_cache_trim(s->cache, i, 0);
@@ -96,18 +96,18 @@ static bool measure(ses_bench *b, subject *s, const size *z, ses_table *t, doubl
     if (s->failed) return ses_fail(e, SES_EARG, "%s cannot be run", z->name);
     if (!timed.best) return true;
     if (!*first) *first = timed.best;
-    ses_table_cell(t, "%s", z->name);
-    ses_table_cell(t, "%" PRId64, s->texts);
-    ses_table_cell(t, "%" PRId64, s->place);
-    ses_table_cell(t, "%.2f", 1e3 * timed.best);
-    ses_table_cell(t, "%.0f", (double)s->texts / timed.best);
-    ses_table_cell(t, "%.2f", timed.best / *first);
+    ses_listing_cell(t, "%s", z->name);
+    ses_listing_cell(t, "%" PRId64, s->texts);
+    ses_listing_cell(t, "%" PRId64, s->place);
+    ses_listing_cell(t, "%.2f", 1e3 * timed.best);
+    ses_listing_cell(t, "%.0f", (double)s->texts / timed.best);
+    ses_listing_cell(t, "%.2f", timed.best / *first);
     snprintf(shape, sizeof shape, "%s %" PRId64 "x1 at %" PRId64, z->name, s->texts, s->place);
     return ses_bench_row(b, "generate.token", shape, 1e3 * timed.best, "ms", -1, e) &&
            ses_bench_row(b, "generate.token", shape, (double)s->texts / timed.best, "tokens/s", -1, e);
 }
 
-static bool one_size(ses_bench *b, const size *z, ses_table *t, ses_err *e)
+static bool one_size(ses_bench *b, const size *z, ses_listing *t, ses_err *e)
 {
     subject s;
     bool ok = subject_new(&s, b, z, e);
@@ -124,7 +124,7 @@ static bool one_size(ses_bench *b, const size *z, ses_table *t, ses_err *e)
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_table *t = ses_table_new("Model|>Texts|>At token|>ms|>tokens/s|>to the first", e);
+    ses_listing *t = ses_listing_new("Model|>Texts|>At token|>ms|>tokens/s|>to the first", e);
     bool ok = t != NULL;
     for (size_t i = 0; ok && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
         if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
@@ -133,10 +133,10 @@ static bool run(ses_bench *b, ses_err *e)
         ses_bench_heading(b, "generate", "  one more token of each text, random weights, %s, %d thread%s",
                           b->dev->host ? ses_isa_name(b->isa) : ses_device_name(b->dev), b->threads,
                           b->threads == 1 ? "" : "s");
-        ok = ses_table_print(t, stdout, &b->call->out, 0, e);
+        ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
         putchar('\n');
     }
-    ses_table_free(t);
+    ses_listing_free(t);
     return ok;
 }
 

@@ -1,10 +1,10 @@
 /* Whole models with random weights: how long a pass takes, and a step of training. */
 #include "base/alloc.h"
 #include "bench.h"
+#include "listing.h"
 #include "op/op.h"
 #include "sesame/model.h"
 #include "sesame/optim.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -247,7 +247,7 @@ static double flops(const size *z, const load *l, bool train)
 /* Bytes of a device's own memory, what the driver takes for itself included; 0: not told. */
 static size_t memory_of(const subject *s) { return s->dev->mem->used ? s->dev->mem->used(s->dev) : 0; }
 
-static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool train, ses_table *t,
+static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool train, ses_listing *t,
                     ses_err *e)
 {
     if (!load_batch(s, l, z->causal, train, e)) return false;
@@ -267,15 +267,15 @@ static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool
     if (!timed.best) return true;
     double rate = (double)s->batch.tokens / timed.best;
     double share = z->layers ? ses_bench_share(b, 1e-9 * flops(z, l, train) / timed.best) : -1;
-    ses_table_cell(t, "%s", z->name);
-    ses_table_cell(t, "%s", train ? "training step" : "forward");
-    ses_table_cell(t, "%s", tokens);
-    ses_table_cell(t, "%.2f", 1e3 * timed.best);
-    ses_table_cell(t, "%.0f", rate);
-    ses_table_cell(t, share < 0 ? "-" : "%.0f%%", 100 * share);
-    ses_table_style(t, ses_share_style(share));
+    ses_listing_cell(t, "%s", z->name);
+    ses_listing_cell(t, "%s", train ? "training step" : "forward");
+    ses_listing_cell(t, "%s", tokens);
+    ses_listing_cell(t, "%.2f", 1e3 * timed.best);
+    ses_listing_cell(t, "%.0f", rate);
+    ses_listing_cell(t, share < 0 ? "-" : "%.0f%%", 100 * share);
+    ses_listing_style(t, ses_share_style(share));
     double bytes = (double)memory_of(s);
-    ses_table_cell(t, bytes ? "%.1f" : "-", 1e-9 * bytes);
+    ses_listing_cell(t, bytes ? "%.1f" : "-", 1e-9 * bytes);
     return (!bytes || ses_bench_row(b, name, shape, bytes, "bytes", -1, e)) &&
            ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", share, e) &&
            ses_bench_row(b, name, shape, rate, "tokens/s", share, e);
@@ -303,7 +303,7 @@ static bool read_load(const char *text, load *l, int64_t **lengths, ses_err *e)
     return true;
 }
 
-static bool one_folder(ses_bench *b, ses_table *t, ses_err *e)
+static bool one_folder(ses_bench *b, ses_listing *t, ses_err *e)
 {
     subject s;
     const size z = { .name = "" };
@@ -318,7 +318,7 @@ static bool one_folder(ses_bench *b, ses_table *t, ses_err *e)
     return ok;
 }
 
-static bool one_size(ses_bench *b, const size *z, ses_table *t, ses_err *e)
+static bool one_size(ses_bench *b, const size *z, ses_listing *t, ses_err *e)
 {
     subject s;
     ses_bench_peak(b);
@@ -332,7 +332,7 @@ static bool one_size(ses_bench *b, const size *z, ses_table *t, ses_err *e)
     return ok;
 }
 
-static bool one_row(ses_bench *b, const struct gpu_row *r, ses_table *t, ses_err *e)
+static bool one_row(ses_bench *b, const struct gpu_row *r, ses_listing *t, ses_err *e)
 {
     subject s = { 0 };
     load l = r->load;
@@ -348,7 +348,7 @@ static bool one_row(ses_bench *b, const struct gpu_row *r, ses_table *t, ses_err
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_table *t = ses_table_new("Model||>Tokens|>ms|>tokens/s|>of peak|>GB", e);
+    ses_listing *t = ses_listing_new("Model||>Tokens|>ms|>tokens/s|>of peak|>GB", e);
     bool ok = t && (!b->model || one_folder(b, t, e)), sized = !b->model;
     for (size_t i = 0; ok && sized && b->dev->host && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
         if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
@@ -365,10 +365,10 @@ static bool run(ses_bench *b, ses_err *e)
         else
             ses_bench_heading(b, "model", "  random weights, %s, %s", ses_device_name(b->dev),
                               ses_dtype_name(b->dev->real));
-        ok = ses_table_print(t, stdout, &b->call->out, 0, e);
+        ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
         putchar('\n');
     }
-    ses_table_free(t);
+    ses_listing_free(t);
     return ok;
 }
 

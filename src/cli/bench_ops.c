@@ -2,8 +2,8 @@
  * backward with gradients of weights added, of activations written. */
 #include "base/alloc.h"
 #include "bench.h"
+#include "listing.h"
 #include "op/op.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -300,24 +300,24 @@ static bool emit(const ses_bench *b, const bench_op *o, const double seconds[2],
     return ok;
 }
 
-static void cells(ses_table *t, const ses_bench *b, const bench_op *o, const double seconds[2])
+static void cells(ses_listing *t, const ses_bench *b, const bench_op *o, const double seconds[2])
 {
-    ses_table_cell(t, "%s", o->op->name);
-    ses_table_cell(t, "%s", o->shape);
+    ses_listing_cell(t, "%s", o->op->name);
+    ses_listing_cell(t, "%s", o->shape);
     for (int pass = 0; pass < 2; pass++) {
         if (!seconds[pass]) {
-            ses_table_cell(t, "-");
-            ses_table_cell(t, "-");
+            ses_listing_cell(t, "-");
+            ses_listing_cell(t, "-");
             continue;
         }
         speed s = speed_of(b, o, pass, seconds[pass]);
         double ms = 1e3 * seconds[pass];
-        ses_table_cell(t, ms < 1 ? "%.3f" : ms < 10 ? "%.2f" : ms < 100 ? "%.1f" : "%.0f", ms);
+        ses_listing_cell(t, ms < 1 ? "%.3f" : ms < 10 ? "%.2f" : ms < 100 ? "%.1f" : "%.0f", ms);
         if (s.share < 0)
-            ses_table_cell(t, s.value < 100 ? "%.1f GB/s" : "%.0f GB/s", s.value);
+            ses_listing_cell(t, s.value < 100 ? "%.1f GB/s" : "%.0f GB/s", s.value);
         else
-            ses_table_cell(t, "%.0f G %2.0f%%", s.value, 100 * s.share);
-        ses_table_style(t, s.share < 0 ? SES_PLAIN : ses_share_style(s.share));
+            ses_listing_cell(t, "%.0f G %2.0f%%", s.value, 100 * s.share);
+        ses_listing_style(t, s.share < 0 ? SES_PLAIN : ses_share_style(s.share));
     }
 }
 
@@ -333,7 +333,7 @@ static void tell_missing(const ses_bench *b)
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_table *t = ses_table_new("Op|Shape|>ms|>forward|>ms|>backward", e);
+    ses_listing *t = ses_listing_new("Op|Shape|>ms|>forward|>ms|>backward", e);
     bool ok = t != NULL;
     tell_missing(b);
     ses_bench_peak(b);
@@ -347,10 +347,10 @@ static bool run(ses_bench *b, ses_err *e)
     if (ok && !b->json) {
         ses_bench_heading(b, "ops", "  %s, %d thread%s, peak %.0f GFLOP/s", ses_isa_name(b->isa), b->threads,
                           b->threads == 1 ? "" : "s", b->peak);
-        ok = ses_table_print(t, stdout, &b->call->out, 0, e);
+        ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
         putchar('\n');
     }
-    ses_table_free(t);
+    ses_listing_free(t);
     return ok;
 }
 

@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "bench.h"
+#include "listing.h"
 #include "sesame/task.h"
-#include "table.h"
 #include "task/task.h"
 
 #include <inttypes.h>
@@ -169,19 +169,19 @@ static bool show(const ses_bench *b, const result *r, size_t n, ses_err *e)
                  ses_bench_row(b, "pipelines", subjects[i].task, r[i].tokens, "tokens/s", -1, e);
         return ok;
     }
-    ses_table *t = ses_table_new("Pipeline|>Texts/s|>Tokens/s", e);
+    ses_listing *t = ses_listing_new("Pipeline|>Texts/s|>Tokens/s", e);
     if (!t) return false;
     for (size_t i = 0; i < n; i++) {
-        ses_table_cell(t, "%s", subjects[i].task);
-        ses_table_cell(t, "%.0f", r[i].texts);
-        ses_table_cell(t, "%.0f", r[i].tokens);
+        ses_listing_cell(t, "%s", subjects[i].task);
+        ses_listing_cell(t, "%.0f", r[i].texts);
+        ses_listing_cell(t, "%.0f", r[i].tokens);
     }
     ses_bench_heading(b, "pipelines", "  a BERT of 4 layers, 256 wide; texts of 5 to 64 words; %d thread%s",
                       b->threads, b->threads == 1 ? "" : "s");
-    bool ok = ses_table_print(t, stdout, &b->call->out, 0, e);
+    bool ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
     fflush(stdout);
-    ses_table_free(t);
+    ses_listing_free(t);
     return ok;
 }
 

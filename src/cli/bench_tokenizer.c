@@ -5,8 +5,8 @@
 #include "base/pool.h"
 #include "base/str.h"
 #include "bench.h"
+#include "listing.h"
 #include "sesame/tokenizer.h"
-#include "table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -210,21 +210,21 @@ static bool show(const ses_bench *b, const result *r, size_t n, ses_err *e)
         }
         return ok;
     }
-    ses_table *t = ses_table_new("Tokenizer|Text|>MB/s|>M tokens/s|>ms to load", e);
+    ses_listing *t = ses_listing_new("Tokenizer|Text|>MB/s|>M tokens/s|>ms to load", e);
     if (!t) return false;
     for (size_t i = 0; i < n; i++) {
-        ses_table_cell(t, "%s", r[i].model);
-        ses_table_cell(t, "%s", r[i].text);
-        ses_table_cell(t, r[i].mb > 0 ? "%.0f" : "failed", r[i].mb);
-        ses_table_cell(t, "%.1f", r[i].tokens);
-        ses_table_cell(t, "%.1f", 1e3 * r[i].load);
+        ses_listing_cell(t, "%s", r[i].model);
+        ses_listing_cell(t, "%s", r[i].text);
+        ses_listing_cell(t, r[i].mb > 0 ? "%.0f" : "failed", r[i].mb);
+        ses_listing_cell(t, "%.1f", r[i].tokens);
+        ses_listing_cell(t, "%.1f", 1e3 * r[i].load);
     }
     ses_bench_heading(b, "tokenizer", "  ids and offsets, line by line, %d thread%s", b->threads,
                       b->threads == 1 ? "" : "s");
-    bool ok = ses_table_print(t, stdout, &b->call->out, 0, e);
+    bool ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
     fflush(stdout);
-    ses_table_free(t);
+    ses_listing_free(t);
     return ok;
 }
 

@@ -6,10 +6,10 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "command.h"
+#include "listing.h"
 #include "sesame/json.h"
 #include "shared.h"
 #include "show.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -353,21 +353,21 @@ static bool show(const study *s, ses_err *e)
     ses_buf_puts(&head, "Run");
     for (size_t i = 0; i < s->n_scores; i++) ses_buf_appendf(&head, "|>%s", s->score[i]);
     ses_buf_puts(&head, "|>tokens/s|>seconds");
-    ses_table *t = ses_buf_ok(&head, e) ? ses_table_new(head.data, e) : NULL;
+    ses_listing *t = ses_buf_ok(&head, e) ? ses_listing_new(head.data, e) : NULL;
     for (size_t i = 0; t && i < s->n; i++) {
         const attempt *a = &s->run[i];
-        ses_table_cell(t, "%s", a->name);
+        ses_listing_cell(t, "%s", a->name);
         for (size_t k = 0; k < s->n_scores; k++) {
             if (isnan(a->score[k]))
-                ses_table_cell(t, "-");
+                ses_listing_cell(t, "-");
             else
-                ses_table_cell(t, "%.4f", a->score[k]);
+                ses_listing_cell(t, "%.4f", a->score[k]);
         }
-        ses_table_cell(t, "%.0f", a->rate);
-        ses_table_cell(t, "%.0f", a->seconds);
+        ses_listing_cell(t, "%.0f", a->rate);
+        ses_listing_cell(t, "%.0f", a->seconds);
     }
-    bool ok = t && ses_table_print(t, stdout, &s->c->out, 0, e);
-    ses_table_free(t);
+    bool ok = t && ses_listing_print(t, stdout, &s->c->out, 0, e);
+    ses_listing_free(t);
     ses_buf_free(&head);
     return ok;
 }

@@ -2,10 +2,10 @@
 #include "command.h"
 #include "curve.h"
 #include "energy.h"
+#include "listing.h"
 #include "run_record.h"
 #include "shared.h"
 #include "show.h"
-#include "table.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void put_title(ses_buf *b, const char *title)
     ses_buf_put(b, '|');
 }
 
-static ses_table *table_of(const ses_runs *l, ses_err *e)
+static ses_listing *table_of(const ses_runs *l, ses_err *e)
 {
     const char *metric = common_metric(l), *name;
     ses_buf b = { 0 };
@@ -41,44 +41,46 @@ static ses_table *table_of(const ses_runs *l, ses_err *e)
     ses_buf_put(&b, '>');
     put_title(&b, metric && *metric ? metric + strlen("eval_") : "score");
     ses_buf_puts(&b, ">best|>at|>eval loss|>train loss|>time|>tokens/s|>energy|train loss");
-    ses_table *t = ses_buf_ok(&b, e) ? ses_table_new(b.data, e) : NULL;
+    ses_listing *t = ses_buf_ok(&b, e) ? ses_listing_new(b.data, e) : NULL;
     ses_buf_free(&b);
     return t;
 }
 
-static void put_number(ses_table *t, const char *what, double x)
+static void put_number(ses_listing *t, const char *what, double x)
 {
     if (isnan(x))
-        ses_table_cell(t, "-");
+        ses_listing_cell(t, "-");
     else
-        ses_table_cell(t, "%s%s%.4f", what, *what ? " " : "", x);
+        ses_listing_cell(t, "%s%s%.4f", what, *what ? " " : "", x);
 }
 
-static void put_row(ses_table *t, const ses_runs *l, const ses_record *r, const ses_term *term)
+static void put_row(ses_listing *t, const ses_runs *l, const ses_run_record *r, const ses_term *term)
 {
     char buf[200], human[SES_HUMAN], curve[SES_BAR_SIZE];
     const char *name;
-    double step = NAN, best = ses_record_best(r, &step), seconds = ses_record_number(r, "train_runtime"),
-           rate = ses_record_number(r, "train_tokens_per_second"),
-           kwh = ses_record_number(r, "train_energy_kwh");
-    ses_table_cell(t, "%s", r->name);
+    double step = NAN, best = ses_run_record_best(r, &step),
+           seconds = ses_run_record_number(r, "train_runtime"),
+           rate = ses_run_record_number(r, "train_tokens_per_second"),
+           kwh = ses_run_record_number(r, "train_energy_kwh");
+    ses_listing_cell(t, "%s", r->name);
     for (size_t i = 0; (name = ses_runs_setting(l, i)); i++)
-        ses_table_cell(t, "%s", ses_json_brief(buf, sizeof buf, ses_json_get(r->options, name)));
-    put_number(t, common_metric(l) || !*r->metric ? "" : r->metric + strlen("eval_"), ses_record_score(r));
+        ses_listing_cell(t, "%s", ses_json_brief(buf, sizeof buf, ses_json_get(r->options, name)));
+    put_number(t, common_metric(l) || !*r->metric ? "" : r->metric + strlen("eval_"),
+               ses_run_record_score(r));
     put_number(t, "", best);
-    isnan(step) ? ses_table_cell(t, "-") : ses_table_cell(t, "%.0f", step);
-    put_number(t, "", ses_record_number(r, "eval_loss"));
-    put_number(t, "", ses_record_number(r, "train_loss"));
-    ses_table_cell(t, "%s", isnan(seconds) ? "-" : ses_time_text(human, seconds));
-    ses_table_cell(t, "%s", isnan(rate) ? "-" : ses_human_count(human, (uint64_t)rate));
-    ses_table_cell(t, "%s", isnan(kwh) ? "-" : ses_watt_hours(human, 3.6e6 * kwh));
-    ses_record_curve(r, "loss", term, curve);
-    ses_table_cell(t, "%s", curve);
+    isnan(step) ? ses_listing_cell(t, "-") : ses_listing_cell(t, "%.0f", step);
+    put_number(t, "", ses_run_record_number(r, "eval_loss"));
+    put_number(t, "", ses_run_record_number(r, "train_loss"));
+    ses_listing_cell(t, "%s", isnan(seconds) ? "-" : ses_time_text(human, seconds));
+    ses_listing_cell(t, "%s", isnan(rate) ? "-" : ses_human_count(human, (uint64_t)rate));
+    ses_listing_cell(t, "%s", isnan(kwh) ? "-" : ses_watt_hours(human, 3.6e6 * kwh));
+    ses_run_record_curve(r, "loss", term, curve);
+    ses_listing_cell(t, "%s", curve);
 }
 
 /* ---- for programs ---- */
 
-static void put_json(const ses_runs *l, const ses_record *r, ses_json_writer *w)
+static void put_json(const ses_runs *l, const ses_run_record *r, ses_json_writer *w)
 {
     static const char *const copied[] = { "eval_loss",
                                           "train_loss",
@@ -89,7 +91,7 @@ static void put_json(const ses_runs *l, const ses_record *r, ses_json_writer *w)
                                           "train_co2_kg",
                                           "train_peak_memory_bytes" };
     const char *name;
-    double step = NAN, best = ses_record_best(r, &step);
+    double step = NAN, best = ses_run_record_best(r, &step);
     ses_json_begin_object(w);
     ses_json_pair(w, "run", r->name);
     ses_json_pair(w, "dir", r->dir);
@@ -102,11 +104,11 @@ static void put_json(const ses_runs *l, const ses_record *r, ses_json_writer *w)
     }
     ses_json_end_object(w);
     ses_json_pair(w, "metric", *r->metric ? r->metric : NULL);
-    ses_json_number(w, "score", ses_record_score(r));
+    ses_json_number(w, "score", ses_run_record_score(r));
     ses_json_number(w, "best", best);
     ses_json_number(w, "best_step", step);
     for (size_t i = 0; i < SES_LEN(copied); i++)
-        ses_json_number(w, copied[i], ses_record_number(r, copied[i]));
+        ses_json_number(w, copied[i], ses_run_record_number(r, copied[i]));
     ses_json_end_object(w);
 }
 
@@ -128,10 +130,10 @@ static bool run(ses_call *c, ses_err *e)
     if (ok && a->json) {
         ok = print_json(&l, e);
     } else if (ok) {
-        ses_table *t = table_of(&l, e);
+        ses_listing *t = table_of(&l, e);
         for (size_t i = 0; t && i < l.n; i++) put_row(t, &l, &l.item[i], &c->out);
-        ok = t && ses_table_print(t, stdout, &c->out, 0, e);
-        ses_table_free(t);
+        ok = t && ses_listing_print(t, stdout, &c->out, 0, e);
+        ses_listing_free(t);
     }
     ses_runs_free(&l);
     return ok;

@@ -4,9 +4,9 @@
 #include "command.h"
 #include "data_options.h"
 #include "data_stats.h"
+#include "listing.h"
 #include "shared.h"
 #include "show.h"
-#include "table.h"
 
 #include <string.h>
 
@@ -54,7 +54,7 @@ static bool list_json(const ses_benchmark *b, ses_err *e)
 
 static bool list(const ses_call *c, bool json, ses_err *e)
 {
-    ses_table *table = json ? NULL : ses_table_new("Name|Kind|Best by|What", e);
+    ses_listing *table = json ? NULL : ses_listing_new("Name|Kind|Best by|What", e);
     bool ok = json || table;
     const ses_benchmark *b;
     for (size_t i = 0; ok && (b = ses_benchmark_at(i)); i++) {
@@ -62,13 +62,13 @@ static bool list(const ses_call *c, bool json, ses_err *e)
             ok = list_json(b, e);
             continue;
         }
-        ses_table_cell(table, "%s", b->name);
-        ses_table_cell(table, "%s", ses_data_kind_name(b->spec.kind));
-        ses_table_cell(table, "%s", b->spec.best);
-        ses_table_cell(table, "%s", b->title);
+        ses_listing_cell(table, "%s", b->name);
+        ses_listing_cell(table, "%s", ses_data_kind_name(b->spec.kind));
+        ses_listing_cell(table, "%s", b->spec.best);
+        ses_listing_cell(table, "%s", b->title);
     }
-    if (ok && table) ok = ses_table_print(table, stdout, &c->out, 0, e);
-    ses_table_free(table);
+    if (ok && table) ok = ses_listing_print(table, stdout, &c->out, 0, e);
+    ses_listing_free(table);
     return ok;
 }
 

@@ -4,10 +4,10 @@
 #include "command.h"
 #include "kernel/kernel.h"
 #include "kernel/peak.h"
+#include "listing.h"
 #include "machine.h"
 #include "sesame/json.h"
 #include "shared.h"
-#include "table.h"
 #include "tensor/device.h"
 #include "version.h"
 
@@ -148,7 +148,7 @@ static void show_gpus(const ses_call *c)
 
 static bool show_speeds(const ses_call *c, const report *r, ses_err *e)
 {
-    ses_table *t = ses_table_new("Speed|>threads|>||", e);
+    ses_listing *t = ses_listing_new("Speed|>threads|>||", e);
     if (!t) return false;
     for (size_t i = 0; i < r->n_speeds; i++) {
         const speed *s = &r->speed[i];
@@ -156,16 +156,16 @@ static bool show_speeds(const ses_call *c, const report *r, ses_err *e)
         for (size_t j = 0; j < r->n_speeds; j++)
             if (!strcmp(r->speed[j].unit, s->unit) && r->speed[j].value > most) most = r->speed[j].value;
         char bar[SES_BAR_SIZE];
-        ses_table_cell(t, "%s", s->what);
-        ses_table_cell(t, "%d", s->threads);
-        ses_table_cell(t, "%.1f", s->value);
-        ses_table_cell(t, "%s", s->unit);
-        ses_table_cell(t, "%s", ses_bar(&c->out, bar, most > 0 ? s->value / most : 0, 30));
-        ses_table_style(t, SES_GREEN);
+        ses_listing_cell(t, "%s", s->what);
+        ses_listing_cell(t, "%d", s->threads);
+        ses_listing_cell(t, "%.1f", s->value);
+        ses_listing_cell(t, "%s", s->unit);
+        ses_listing_cell(t, "%s", ses_bar(&c->out, bar, most > 0 ? s->value / most : 0, 30));
+        ses_listing_style(t, SES_GREEN);
     }
     putchar('\n');
-    bool ok = ses_table_print(t, stdout, &c->out, 0, e);
-    ses_table_free(t);
+    bool ok = ses_listing_print(t, stdout, &c->out, 0, e);
+    ses_listing_free(t);
     return ok;
 }
 

@@ -2,10 +2,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "command.h"
+#include "listing.h"
 #include "logreg_run.h"
 #include "shared.h"
 #include "show.h"
-#include "table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,19 +122,19 @@ static bool read_grid(const char *text, ses_logreg_plan *p, ses_err *e)
 
 static bool show_grid(const ses_logreg_plan *p, const ses_logreg_result *r, const ses_term *t, ses_err *e)
 {
-    ses_table *table = ses_table_new(">C|>Accuracy|>Deviation|", e);
+    ses_listing *table = ses_listing_new(">C|>Accuracy|>Deviation|", e);
     if (!table) return false;
     for (size_t k = 0; k < p->n_tried; k++) {
         const ses_logreg_try *x = &p->tried[k];
-        ses_table_cell(table, "%g", x->c);
-        ses_table_cell(table, "%.4f", x->mean);
-        ses_table_cell(table, "%.4f", x->deviation);
-        ses_table_cell(table, "%s%s", k == r->best ? "best" : "",
-                       x->unfinished ? " (not converged: more --iterations)" : "");
+        ses_listing_cell(table, "%g", x->c);
+        ses_listing_cell(table, "%.4f", x->mean);
+        ses_listing_cell(table, "%.4f", x->deviation);
+        ses_listing_cell(table, "%s%s", k == r->best ? "best" : "",
+                         x->unfinished ? " (not converged: more --iterations)" : "");
     }
     printf("\nCross-validation, %d folds\n", (int)p->folds);
-    bool ok = ses_table_print(table, stdout, t, 2, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 2, e);
+    ses_listing_free(table);
     return ok;
 }
 
@@ -150,16 +150,16 @@ static bool show_confusion(const ses_logreg_data *d, const ses_logreg_result *r,
         ses_clean(name, 12, ses_logreg_label(d, k, buf));
         snprintf(head + used, sizeof head - used, "|>%s", name);
     }
-    ses_table *table = ses_table_new(head, e);
+    ses_listing *table = ses_listing_new(head, e);
     if (!table) return false;
     for (size_t g = 0; g < n; g++) {
         ses_clean(name, sizeof name, ses_logreg_label(d, g, buf));
-        ses_table_cell(table, "%s", name);
-        for (size_t k = 0; k < n; k++) ses_table_cell(table, "%lld", (long long)r->confusion[g * n + k]);
+        ses_listing_cell(table, "%s", name);
+        for (size_t k = 0; k < n; k++) ses_listing_cell(table, "%lld", (long long)r->confusion[g * n + k]);
     }
     puts("\nTest, confusion");
-    bool ok = ses_table_print(table, stdout, t, 2, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 2, e);
+    ses_listing_free(table);
     return ok;
 }
 

@@ -2,10 +2,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "listing.h"
 #include "shared.h"
 #include "shipped.h"
 #include "show.h"
-#include "table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +116,7 @@ static bool show(const job *j, const ses_term *t, ses_err *e)
 {
     char human[SES_HUMAN], value[32];
     ses_buf tasks = { 0 };
-    ses_table *table = ses_table_new("Model|>Size|Score|Default of", e);
+    ses_listing *table = ses_listing_new("Model|>Size|Score|Default of", e);
     for (size_t i = 0; table && i < j->n; i++) {
         const ses_json *s = first_score(&j->item[i]);
         const char *name = ses_json_string(ses_json_get(s, "name"), NULL);
@@ -124,15 +124,15 @@ static bool show(const job *j, const ses_term *t, ses_err *e)
         bool has = name && ses_json_real(ses_json_get(s, "value"), &x);
         if (has) snprintf(value, sizeof value, " %.1f", x);
         put_tasks(&tasks, j->item[i].name);
-        ses_table_cell(table, "%s", j->item[i].name);
-        ses_table_style(table, SES_BOLD);
-        ses_table_cell(table, "%s", ses_human_bytes(human, j->item[i].bytes));
-        ses_table_cell(table, "%s%s", has ? name : "-", has ? value : "");
-        ses_table_cell(table, "%s", tasks.data);
+        ses_listing_cell(table, "%s", j->item[i].name);
+        ses_listing_style(table, SES_BOLD);
+        ses_listing_cell(table, "%s", ses_human_bytes(human, j->item[i].bytes));
+        ses_listing_cell(table, "%s%s", has ? name : "-", has ? value : "");
+        ses_listing_cell(table, "%s", tasks.data);
     }
-    bool ok = table && ses_buf_ok(&tasks, e) && ses_table_print(table, stdout, t, 0, e);
+    bool ok = table && ses_buf_ok(&tasks, e) && ses_listing_print(table, stdout, t, 0, e);
     if (ok) printf("\nCards, with data, recipes, scores and limits: %s/README.md, ...\n", j->item[0].dir);
-    ses_table_free(table);
+    ses_listing_free(table);
     ses_buf_free(&tasks);
     return ok;
 }

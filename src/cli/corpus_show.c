@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "data/unigram.h"
+#include "listing.h"
 #include "show.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -56,24 +56,25 @@ static bool show_lengths(const ses_term *t, const char *what, const lengths *l, 
         if (l->count[b] > top) top = l->count[b];
     }
     snprintf(head, sizeof head, "Tokens|>%s|>Share of tokens|", what);
-    ses_table *table = ses_table_new(head, e);
+    ses_listing *table = ses_listing_new(head, e);
     if (!table) return false;
     double all = 0;
     for (int b = 0; b < BINS; b++) all += (double)l->tokens[b];
     for (int b = first < 0 ? 0 : first; b <= last; b++) {
         snprintf(n, sizeof n, "%lld", 1LL << b);
         if (b)
-            ses_table_cell(table, "%s to %lld", n, (2LL << b) - 1);
+            ses_listing_cell(table, "%s to %lld", n, (2LL << b) - 1);
         else
-            ses_table_cell(table, "1");
-        ses_table_cell(table, "%s", ses_grouped(m, l->count[b]));
-        ses_table_cell(table, "%.1f %%", all > 0 ? 100 * (double)l->tokens[b] / all : 0.0);
+            ses_listing_cell(table, "1");
+        ses_listing_cell(table, "%s", ses_grouped(m, l->count[b]));
+        ses_listing_cell(table, "%.1f %%", all > 0 ? 100 * (double)l->tokens[b] / all : 0.0);
         int room = t->width - 50 < MAX_BAR ? t->width - 50 : MAX_BAR;
-        ses_table_cell(table, "%s", ses_bar(t, bar, (double)l->count[b] / (double)top, room < 8 ? 8 : room));
+        ses_listing_cell(table, "%s",
+                         ses_bar(t, bar, (double)l->count[b] / (double)top, room < 8 ? 8 : room));
     }
     puts("");
-    bool ok = ses_table_print(table, stdout, t, 0, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 0, e);
+    ses_listing_free(table);
     return ok;
 }
 

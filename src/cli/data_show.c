@@ -1,8 +1,8 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "data_stats.h"
+#include "listing.h"
 #include "show.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -30,20 +30,21 @@ static bool show_labels(const ses_examples *d, const ses_data_stats *s, const se
         all += s->count[k];
         if (s->count[k] > most) most = s->count[k];
     }
-    ses_table *table = ses_table_new("Label|>Number|>Share|", e);
+    ses_listing *table = ses_listing_new("Label|>Number|>Share|", e);
     if (!table) return false;
     for (size_t k = 0; k < labels && k < MAX_LABELS; k++) {
         ses_clean(name, sizeof name, ses_examples_label(d, k));
-        ses_table_cell(table, "%s", name);
-        ses_table_cell(table, "%s", ses_grouped(n, s->count[k]));
-        ses_table_cell(table, "%.1f %%", all ? 100 * (double)s->count[k] / (double)all : 0.0);
+        ses_listing_cell(table, "%s", name);
+        ses_listing_cell(table, "%s", ses_grouped(n, s->count[k]));
+        ses_listing_cell(table, "%.1f %%", all ? 100 * (double)s->count[k] / (double)all : 0.0);
         int room = t->width - 40 < MAX_BAR ? t->width - 40 : MAX_BAR;
-        ses_table_cell(table, "%s", ses_bar(t, bar, (double)s->count[k] / (double)most, room < 8 ? 8 : room));
+        ses_listing_cell(table, "%s",
+                         ses_bar(t, bar, (double)s->count[k] / (double)most, room < 8 ? 8 : room));
     }
     puts("");
-    bool ok = ses_table_print(table, stdout, t, 0, e);
+    bool ok = ses_listing_print(table, stdout, t, 0, e);
     if (labels > MAX_LABELS) printf("... and %zu more labels\n", labels - MAX_LABELS);
-    ses_table_free(table);
+    ses_listing_free(table);
     return ok;
 }
 

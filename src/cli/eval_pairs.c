@@ -4,11 +4,11 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "io/lines.h"
+#include "listing.h"
 #include "sesame/device.h"
 #include "sesame/score.h"
 #include "sesame/table.h"
 #include "show.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -288,19 +288,19 @@ static bool show(const job *j, const ses_term *t, ses_err *e)
     double mean, pairs;
     char bar[SES_BAR_SIZE];
     totals(j, &mean, &pairs);
-    ses_table *table =
-        ses_table_new(j->above >= 0 ? "Term|Paradigm|>Pairs|>Right|" : "Case|>Pairs|>Right|", e);
+    ses_listing *table =
+        ses_listing_new(j->above >= 0 ? "Term|Paradigm|>Pairs|>Right|" : "Case|>Pairs|>Right|", e);
     if (!table) return false;
     for (size_t i = 0; i < j->n; i++) {
         const group *g = &j->group[i];
-        if (j->above >= 0) ses_table_cell(table, "%s", i && !strcmp(g->above, g[-1].above) ? "" : g->above);
-        ses_table_cell(table, "%s", g->name);
-        ses_table_cell(table, "%" PRId64, g->n);
-        ses_table_cell(table, "%.1f %%", 100 * share(g->right, g->n));
-        ses_table_cell(table, "%s", ses_bar(t, bar, share(g->right, g->n), MAX_BAR));
+        if (j->above >= 0) ses_listing_cell(table, "%s", i && !strcmp(g->above, g[-1].above) ? "" : g->above);
+        ses_listing_cell(table, "%s", g->name);
+        ses_listing_cell(table, "%" PRId64, g->n);
+        ses_listing_cell(table, "%.1f %%", 100 * share(g->right, g->n));
+        ses_listing_cell(table, "%s", ses_bar(t, bar, share(g->right, g->n), MAX_BAR));
     }
-    bool ok = ses_table_print(table, stdout, t, 0, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 0, e);
+    ses_listing_free(table);
     puts("");
     ses_show_line(t, "Accuracy", "%.2f %% over %zu paradigms, %.2f %% of %" PRId64 " pairs", 100 * mean, j->n,
                   100 * pairs, j->pairs);

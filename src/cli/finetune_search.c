@@ -7,8 +7,8 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/suggest.h"
+#include "listing.h"
 #include "show.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -334,43 +334,43 @@ static bool write_grid(const search *s, ses_err *e)
     return ok;
 }
 
-static ses_table *table_of(const search *s, ses_err *e)
+static ses_listing *table_of(const search *s, ses_err *e)
 {
     ses_buf columns = { 0 };
     for (size_t k = 0; k < s->n_axes; k++) ses_buf_appendf(&columns, "%s|", s->axis[k].opt->name);
     ses_buf_appendf(&columns, ">%s|>deviation|>runs|>time|>energy", s->metric);
-    ses_table *t = ses_buf_ok(&columns, e) ? ses_table_new(columns.data, e) : NULL;
+    ses_listing *t = ses_buf_ok(&columns, e) ? ses_listing_new(columns.data, e) : NULL;
     ses_buf_free(&columns);
     return t;
 }
 
-static void put_score(ses_table *t, ses_style style, bool there, double x)
+static void put_score(ses_listing *t, ses_style style, bool there, double x)
 {
-    there ? ses_table_cell(t, "%.4f", x) : ses_table_cell(t, "-");
-    ses_table_style(t, style);
+    there ? ses_listing_cell(t, "%.4f", x) : ses_listing_cell(t, "-");
+    ses_listing_style(t, style);
 }
 
 static bool show(const search *s, ses_err *e)
 {
     size_t best = best_point(s);
-    ses_table *t = table_of(s, e);
+    ses_listing *t = table_of(s, e);
     if (!t) return false;
     for (size_t p = 0; p < s->points; p++) {
         summary x = sum_up(s, p);
         char time[SES_HUMAN], energy[SES_HUMAN];
         ses_style style = p == best ? SES_GREEN : SES_PLAIN;
         for (size_t k = 0; k < s->n_axes; k++) {
-            ses_table_cell(t, "%s", value_at(s, p, k));
-            ses_table_style(t, style);
+            ses_listing_cell(t, "%s", value_at(s, p, k));
+            ses_listing_style(t, style);
         }
         put_score(t, style, x.n > 0, x.mean);
         put_score(t, style, x.n > 1, x.deviation);
-        ses_table_cell(t, "%zu", x.n);
-        ses_table_cell(t, "%s", x.n ? ses_time_text(time, x.seconds) : "-");
-        ses_table_cell(t, "%s", x.n ? ses_watt_hours(energy, 3.6e6 * x.kwh) : "-");
+        ses_listing_cell(t, "%zu", x.n);
+        ses_listing_cell(t, "%s", x.n ? ses_time_text(time, x.seconds) : "-");
+        ses_listing_cell(t, "%s", x.n ? ses_watt_hours(energy, 3.6e6 * x.kwh) : "-");
     }
-    bool ok = ses_table_print(t, stdout, &s->c->out, 0, e);
-    ses_table_free(t);
+    bool ok = ses_listing_print(t, stdout, &s->c->out, 0, e);
+    ses_listing_free(t);
     if (ok && best != SIZE_MAX) {
         const attempt *r = &s->run[sum_up(s, best).best];
         ses_show_line(&s->c->out, "Best", "%s: %s %.4f", r->dir, s->metric, r->score);

@@ -1,8 +1,8 @@
 #include "base/str.h"
 #include "info.h"
+#include "listing.h"
 #include "model/desc.h"
 #include "show.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -139,20 +139,20 @@ static bool show_parts(const ses_info *i, const ses_term *t, ses_err *e)
 {
     char n[SES_HUMAN], bar[SES_BAR_SIZE];
     int64_t total = ses_store_numbers(ses_model_store(i->model));
-    ses_table *table = ses_table_new("|>|>|", e);
+    ses_listing *table = ses_listing_new("|>|>|", e);
     if (!table) return false;
     int room = t->width - 2 - 20 - 2 - 15 - 2 - 7 - 2; /* what the other columns leave */
     for (size_t p = 0; p < i->n_parts; p++) {
         double share = (double)i->part[p].numbers / (double)total;
-        ses_table_cell(table, "%s", i->part[p].name);
-        ses_table_cell(table, "%s", ses_grouped(n, i->part[p].numbers));
-        ses_table_cell(table, "%.1f %%", 100 * share);
-        ses_table_cell(table, "%s", ses_bar(t, bar, share, room < 8 ? 8 : room > MAX_BAR ? MAX_BAR : room));
-        ses_table_style(table, SES_GREEN);
+        ses_listing_cell(table, "%s", i->part[p].name);
+        ses_listing_cell(table, "%s", ses_grouped(n, i->part[p].numbers));
+        ses_listing_cell(table, "%.1f %%", 100 * share);
+        ses_listing_cell(table, "%s", ses_bar(t, bar, share, room < 8 ? 8 : room > MAX_BAR ? MAX_BAR : room));
+        ses_listing_style(table, SES_GREEN);
     }
     heading(t, "Parameters", ses_grouped(n, total));
-    bool ok = ses_table_print(table, stdout, t, 2, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 2, e);
+    ses_listing_free(table);
     return ok;
 }
 
@@ -170,19 +170,19 @@ static bool show_memory(const ses_info *i, const ses_term *t, ses_err *e)
         { "training", "weights, gradients and AdamW; activations on top", m->training },
     };
     char size[SES_HUMAN], what[64];
-    ses_table *table = ses_table_new("|>|", e);
+    ses_listing *table = ses_listing_new("|>|", e);
     if (!table) return false;
     for (size_t r = 0; r < SES_LEN(row); r++) {
         if (!row[r].bytes) continue;
-        ses_table_cell(table, "%s", row[r].name);
-        ses_table_cell(table, "%s", ses_human_bytes(size, row[r].bytes));
-        ses_table_cell(table, "%s", row[r].what);
-        ses_table_style(table, SES_DIM);
+        ses_listing_cell(table, "%s", row[r].name);
+        ses_listing_cell(table, "%s", ses_human_bytes(size, row[r].bytes));
+        ses_listing_cell(table, "%s", row[r].what);
+        ses_listing_style(table, SES_DIM);
     }
     snprintf(what, sizeof what, "for one sequence of %" PRId64 " tokens", i->tokens);
     heading(t, "Memory", what);
-    bool ok = ses_table_print(table, stdout, t, 2, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 2, e);
+    ses_listing_free(table);
     return ok;
 }
 
@@ -203,25 +203,25 @@ bool ses_info_show(const ses_info *i, const ses_term *t, ses_err *e)
 /* The name comes last, as in ls -l: it is the one column that may be long. */
 bool ses_info_show_tensors(const ses_info *i, const ses_term *t, ses_err *e)
 {
-    ses_table *table = ses_table_new("Dtype|>Shape|>Min|>Max|>Norm|>NaN|>Inf|Tensor", e);
+    ses_listing *table = ses_listing_new("Dtype|>Shape|>Min|>Max|>Norm|>NaN|>Inf|Tensor", e);
     if (!table) return false;
     for (size_t k = 0; k < ses_safetensors_count(i->weights); k++) {
         const ses_entry *x = ses_safetensors_at(i->weights, k);
         const ses_stats *s = &i->stats[k];
         char shape[160];
         bool any = s->min <= s->max;
-        ses_table_cell(table, "%s", ses_dtype_name(x->dtype));
-        ses_table_cell(table, "%s", ses_shape_text(shape, sizeof shape, x->dim, x->rank));
-        ses_table_cell(table, any ? "%.4g" : "-", s->min);
-        ses_table_cell(table, any ? "%.4g" : "-", s->max);
-        ses_table_cell(table, any ? "%.4g" : "-", s->norm);
-        ses_table_cell(table, "%" PRId64, s->nan);
-        ses_table_style(table, s->nan ? SES_RED : SES_PLAIN);
-        ses_table_cell(table, "%" PRId64, s->infinite);
-        ses_table_style(table, s->infinite ? SES_RED : SES_PLAIN);
-        ses_table_cell(table, "%s", x->name);
+        ses_listing_cell(table, "%s", ses_dtype_name(x->dtype));
+        ses_listing_cell(table, "%s", ses_shape_text(shape, sizeof shape, x->dim, x->rank));
+        ses_listing_cell(table, any ? "%.4g" : "-", s->min);
+        ses_listing_cell(table, any ? "%.4g" : "-", s->max);
+        ses_listing_cell(table, any ? "%.4g" : "-", s->norm);
+        ses_listing_cell(table, "%" PRId64, s->nan);
+        ses_listing_style(table, s->nan ? SES_RED : SES_PLAIN);
+        ses_listing_cell(table, "%" PRId64, s->infinite);
+        ses_listing_style(table, s->infinite ? SES_RED : SES_PLAIN);
+        ses_listing_cell(table, "%s", x->name);
     }
-    bool ok = ses_table_print(table, stdout, t, 0, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 0, e);
+    ses_listing_free(table);
     return ok;
 }

@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "listing.h"
 #include "show.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -146,26 +146,26 @@ void ses_judged_show(const ses_judged *j, const ses_term *t)
     if (j->level > 0) ses_show_line(t, "Intervals", "hold %g %% of the resamples", 100 * j->level);
 }
 
-static void put_score(ses_table *table, double x)
+static void put_score(ses_listing *table, double x)
 {
-    isnan(x) ? ses_table_cell(table, "-") : ses_table_cell(table, "%.4f", x);
+    isnan(x) ? ses_listing_cell(table, "-") : ses_listing_cell(table, "%.4f", x);
 }
 
 static bool show_each(const ses_judged *j, const ses_term *t, ses_err *e)
 {
-    ses_table *table = ses_table_new("class|>precision|>recall|>f1|>number", e);
+    ses_listing *table = ses_listing_new("class|>precision|>recall|>f1|>number", e);
     if (!table) return false;
     for (size_t i = 0; i < j->n_classes; i++) {
         const ses_class_score *c = &j->classes[i];
-        ses_table_cell(table, "%s", c->name);
+        ses_listing_cell(table, "%s", c->name);
         put_score(table, c->precision);
         put_score(table, c->recall);
         put_score(table, c->f1);
-        isnan(c->number) ? ses_table_cell(table, "-") : ses_table_cell(table, "%.0f", c->number);
+        isnan(c->number) ? ses_listing_cell(table, "-") : ses_listing_cell(table, "%.0f", c->number);
     }
     putchar('\n');
-    bool ok = ses_table_print(table, stdout, t, 0, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 0, e);
+    ses_listing_free(table);
     return ok;
 }
 
@@ -176,25 +176,25 @@ static bool show_matrix(const ses_judged *j, const ses_term *t, ses_err *e)
     size_t n = j->tuner->n_labels;
     ses_buf columns = { 0 };
     for (size_t i = 0; i < n; i++) ses_buf_puts(&columns, "|>");
-    ses_table *table = ses_buf_ok(&columns, e) ? ses_table_new(columns.data, e) : NULL;
+    ses_listing *table = ses_buf_ok(&columns, e) ? ses_listing_new(columns.data, e) : NULL;
     ses_buf_free(&columns);
     if (!table) return false;
-    ses_table_cell(table, "right \\ said");
-    ses_table_style(table, SES_BOLD);
+    ses_listing_cell(table, "right \\ said");
+    ses_listing_style(table, SES_BOLD);
     for (size_t i = 0; i < n; i++) {
-        ses_table_cell(table, "%.*s", CUT, j->tuner->label[i]);
-        ses_table_style(table, SES_BOLD);
+        ses_listing_cell(table, "%.*s", CUT, j->tuner->label[i]);
+        ses_listing_style(table, SES_BOLD);
     }
     for (size_t i = 0; i < n; i++) {
-        ses_table_cell(table, "%s", j->tuner->label[i]);
+        ses_listing_cell(table, "%s", j->tuner->label[i]);
         for (size_t k = 0; k < n; k++) {
-            ses_table_cell(table, "%" PRId64, j->confusion[i * n + k]);
-            ses_table_style(table, i == k ? SES_GREEN : SES_PLAIN);
+            ses_listing_cell(table, "%" PRId64, j->confusion[i * n + k]);
+            ses_listing_style(table, i == k ? SES_GREEN : SES_PLAIN);
         }
     }
     putchar('\n');
-    bool ok = ses_table_print(table, stdout, t, 0, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 0, e);
+    ses_listing_free(table);
     return ok;
 }
 
@@ -202,7 +202,7 @@ static bool show_matrix(const ses_judged *j, const ses_term *t, ses_err *e)
 static bool show_worst(const ses_judged *j, const ses_term *t, ses_err *e)
 {
     size_t n = j->tuner->n_labels;
-    ses_table *table = ses_table_new("right|said|>number", e);
+    ses_listing *table = ses_listing_new("right|said|>number", e);
     if (!table) return false;
     int64_t last = INT64_MAX;
     size_t at = 0; /* within entries as large as the last one */
@@ -216,13 +216,13 @@ static bool show_worst(const ses_judged *j, const ses_term *t, ses_err *e)
         if (best == n * n) break;
         last = j->confusion[best];
         at = best + 1;
-        ses_table_cell(table, "%s", j->tuner->label[best / n]);
-        ses_table_cell(table, "%s", j->tuner->label[best % n]);
-        ses_table_cell(table, "%" PRId64, last);
+        ses_listing_cell(table, "%s", j->tuner->label[best / n]);
+        ses_listing_cell(table, "%s", j->tuner->label[best % n]);
+        ses_listing_cell(table, "%" PRId64, last);
     }
     putchar('\n');
-    bool ok = ses_table_print(table, stdout, t, 0, e);
-    ses_table_free(table);
+    bool ok = ses_listing_print(table, stdout, t, 0, e);
+    ses_listing_free(table);
     return ok;
 }
 

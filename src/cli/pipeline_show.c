@@ -1,6 +1,6 @@
 /* Answers for a person: bars for probabilities, marked stretches of text, numbers of vectors. */
+#include "listing.h"
 #include "pipeline.h"
-#include "table.h"
 #include "task/task.h"
 
 #include <inttypes.h>
@@ -48,24 +48,24 @@ static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
     bool token = has_field(r->shape, SES_FIELD_TOKEN), text = token && has_field(r->shape, SES_FIELD_TEXT);
     for (size_t g = 0, i = 0; g < r->groups; g++) {
         if (r->groups > 1) printf("  mask %zu\n", g + 1);
-        ses_table *table = ses_table_new(text ? "|>||" : "|>|", e);
+        ses_listing *table = ses_listing_new(text ? "|>||" : "|>|", e);
         if (!table) return false;
         for (; i < r->n && r->row[i].group == g; i++) {
             const ses_row *row = &r->row[i];
             char bar[SES_BAR_SIZE], name[100], whole[200];
             ses_clean(name, sizeof name, name_of(row).p);
-            ses_table_cell(table, "%s", name);
-            ses_table_style(table, SES_BOLD);
-            ses_table_cell(table, "%.4f", row->score);
-            ses_table_cell(table, "%s", ses_bar(t, bar, row->score, BAR));
-            ses_table_style(table, SES_GREEN);
+            ses_listing_cell(table, "%s", name);
+            ses_listing_style(table, SES_BOLD);
+            ses_listing_cell(table, "%.4f", row->score);
+            ses_listing_cell(table, "%s", ses_bar(t, bar, row->score, BAR));
+            ses_listing_style(table, SES_GREEN);
             if (!text) continue;
             ses_clean(whole, sizeof whole, row->text.p);
-            ses_table_cell(table, "%s", whole);
-            ses_table_style(table, SES_DIM);
+            ses_listing_cell(table, "%s", whole);
+            ses_listing_style(table, SES_DIM);
         }
-        bool ok = ses_table_print(table, stdout, t, 2, e);
-        ses_table_free(table);
+        bool ok = ses_listing_print(table, stdout, t, 2, e);
+        ses_listing_free(table);
         if (!ok) return false;
     }
     return true;

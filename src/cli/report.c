@@ -78,11 +78,12 @@ static void put_overview(ses_buf *b, const ses_runs *l)
     for (size_t i = 0; i < SES_LEN(columns); i++) heading(b, " class=\"n\"", columns[i]);
     ses_buf_puts(b, "</tr></thead>\n");
     for (size_t i = 0; i < l->n; i++) {
-        const ses_record *r = &l->item[i];
+        const ses_run_record *r = &l->item[i];
         char text[200], human[SES_HUMAN];
-        double step = NAN, best = ses_record_best(r, &step), seconds = ses_record_number(r, "train_runtime"),
-               rate = ses_record_number(r, "train_tokens_per_second"),
-               kwh = ses_record_number(r, "train_energy_kwh");
+        double step = NAN, best = ses_run_record_best(r, &step),
+               seconds = ses_run_record_number(r, "train_runtime"),
+               rate = ses_run_record_number(r, "train_tokens_per_second"),
+               kwh = ses_run_record_number(r, "train_energy_kwh");
         ses_buf_appendf(b, "<tr><td><span class=\"key\" style=\"background:var(--c%zu)\"></span>",
                         i % SES_CHART_COLORS);
         ses_html_text(b, r->name);
@@ -90,12 +91,12 @@ static void put_overview(ses_buf *b, const ses_runs *l)
         for (size_t k = 0; (name = ses_runs_setting(l, k)); k++)
             cell(b, ses_json_brief(text, sizeof text, ses_json_get(r->options, name)));
         cell(b, *r->metric ? r->metric + strlen("eval_") : "-");
-        number(b, ses_record_score(r));
+        number(b, ses_run_record_score(r));
         number(b, best);
         snprintf(text, sizeof text, "%.0f", step);
         number_text(b, isnan(step) ? "-" : text);
-        number(b, ses_record_number(r, "eval_loss"));
-        number(b, ses_record_number(r, "train_loss"));
+        number(b, ses_run_record_number(r, "eval_loss"));
+        number(b, ses_run_record_number(r, "train_loss"));
         number_text(b, isnan(seconds) ? "-" : ses_time_text(human, seconds));
         number_text(b, isnan(rate) ? "-" : ses_human_count(human, (uint64_t)rate));
         number_text(b, isnan(kwh) ? "-" : ses_watt_hours(human, 3.6e6 * kwh));
@@ -109,7 +110,7 @@ static bool put_chart(ses_buf *b, const ses_runs *l, const char *name, const cha
     ses_chart_line *line = ses_alloc_array(l->n, sizeof *line, e);
     if (!line) return false;
     for (size_t i = 0; i < l->n; i++)
-        line[i] = (ses_chart_line){ ses_record_series(&l->item[i], name), l->item[i].name, i };
+        line[i] = (ses_chart_line){ ses_run_record_series(&l->item[i], name), l->item[i].name, i };
     ses_chart_put(b, title, line, l->n);
     ses_free(line);
     return true;
@@ -146,7 +147,7 @@ static bool put_charts(ses_buf *b, const ses_runs *l, ses_err *e)
 /* ---- one run ---- */
 
 /* The matrix as numbers, [n, n]; NULL: there is none, or it is none. */
-static int64_t *matrix_of(const ses_record *r, size_t *n)
+static int64_t *matrix_of(const ses_run_record *r, size_t *n)
 {
     const ses_json *rows = ses_json_get(r->outcome, "eval_confusion_matrix");
     size_t count;
@@ -161,13 +162,13 @@ static int64_t *matrix_of(const ses_record *r, size_t *n)
     return NULL;
 }
 
-static const char *label_of(const ses_record *r, size_t i)
+static const char *label_of(const ses_run_record *r, size_t i)
 {
     const char *s = ses_json_string(ses_json_at(ses_json_get(r->outcome, "eval_labels"), i), NULL);
     return s ? s : "?";
 }
 
-static void put_classes(ses_buf *b, const ses_record *r, const int64_t *m, size_t n)
+static void put_classes(ses_buf *b, const ses_run_record *r, const int64_t *m, size_t n)
 {
     ses_buf_puts(b, "<h3>Classes</h3><table><thead><tr><th>label</th><th class=\"n\">precision</th>"
                     "<th class=\"n\">recall</th><th class=\"n\">F1</th><th class=\"n\">number</th></tr>"
@@ -185,7 +186,7 @@ static void put_classes(ses_buf *b, const ses_record *r, const int64_t *m, size_
     ses_buf_puts(b, "</table>\n");
 }
 
-static void put_matrix(ses_buf *b, const ses_record *r, const int64_t *m, size_t n)
+static void put_matrix(ses_buf *b, const ses_run_record *r, const int64_t *m, size_t n)
 {
     ses_buf_puts(b, "<h3>Confusion</h3><p class=\"dim\">Rows: what is right. Columns: what was said.</p>"
                     "<div class=\"wide\"><table class=\"matrix\"><tr><th></th>");
@@ -215,7 +216,7 @@ static bool is_aside(const char *key)
 }
 
 /* Of key "eval_f1", bounds "eval_f1_low" and "eval_f1_high"; and these are not scores themselves. */
-static bool is_bound(const ses_record *r, const char *key)
+static bool is_bound(const ses_run_record *r, const char *key)
 {
     char stem[128];
     size_t n = strlen(key), cut = n > 4 && !strcmp(key + n - 4, "_low")    ? 4
@@ -225,7 +226,7 @@ static bool is_bound(const ses_record *r, const char *key)
     return cut && ses_json_get(r->outcome, stem);
 }
 
-static void put_scores(ses_buf *b, const ses_record *r)
+static void put_scores(ses_buf *b, const ses_run_record *r)
 {
     size_t n = ses_json_len(r->outcome), shown = 0;
     for (size_t i = 0; i < n; i++) {
@@ -240,10 +241,10 @@ static void put_scores(ses_buf *b, const ses_record *r)
         cell(b, key + 5);
         number(b, x);
         snprintf(bound, sizeof bound, "%s_low", key);
-        double low = ses_record_number(r, bound);
+        double low = ses_run_record_number(r, bound);
         snprintf(bound, sizeof bound, "%s_high", key);
         if (!isnan(low))
-            ses_buf_appendf(b, "<td class=\"dim\">%.4f to %.4f</td>", low, ses_record_number(r, bound));
+            ses_buf_appendf(b, "<td class=\"dim\">%.4f to %.4f</td>", low, ses_run_record_number(r, bound));
         ses_buf_puts(b, "</tr>\n");
         if (shown == 8) ses_buf_puts(b, "</table><details><summary>all scores</summary><table>\n");
     }
@@ -252,7 +253,7 @@ static void put_scores(ses_buf *b, const ses_record *r)
     ses_buf_put(b, '\n');
 }
 
-static void put_settings(ses_buf *b, const ses_record *r)
+static void put_settings(ses_buf *b, const ses_run_record *r)
 {
     const char *command =
         r->run ? ses_json_string(ses_json_get(ses_json_root(r->run), "command"), NULL) : NULL;
@@ -273,7 +274,7 @@ static void put_settings(ses_buf *b, const ses_record *r)
     ses_buf_puts(b, "</table></details>\n");
 }
 
-static void put_run(ses_buf *b, const ses_record *r)
+static void put_run(ses_buf *b, const ses_run_record *r)
 {
     size_t n;
     ses_buf_puts(b, "<h2>");

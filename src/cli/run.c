@@ -24,7 +24,7 @@ const ses_output *ses_run_output(const ses_runner *r, const char *name)
 
 bool ses_reads_target(const ses_model *m) { return m->stack[1].layer && !m->c.echo; }
 
-static ses_slice slice(const ses_ids *x, int64_t s)
+static ses_slice slice(const ses_laid_ids *x, int64_t s)
 {
     return (ses_slice){ x->id + x->cu[s], x->cu[s], x->cu[s + 1] - x->cu[s] };
 }

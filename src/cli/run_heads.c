@@ -1,8 +1,8 @@
 /* What each head says, for people and for programs. */
 #include "base/alloc.h"
+#include "listing.h"
 #include "run.h"
 #include "show.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -37,18 +37,18 @@ static const char *label_text(const ses_model *m, int64_t i, char buf[SES_HUMAN]
     return buf;
 }
 
-static void cell_share(ses_table *t, const ses_term *term, double p, int used)
+static void cell_share(ses_listing *t, const ses_term *term, double p, int used)
 {
     char bar[SES_BAR_SIZE];
-    ses_table_cell(t, p >= 0.001 ? "%.1f %%" : "%.2g %%", 100 * p);
-    ses_table_cell(t, "%s", ses_bar(term, bar, p, ses_view_bar_width(term, used)));
-    ses_table_style(t, SES_GREEN);
+    ses_listing_cell(t, p >= 0.001 ? "%.1f %%" : "%.2g %%", 100 * p);
+    ses_listing_cell(t, "%s", ses_bar(term, bar, p, ses_view_bar_width(term, used)));
+    ses_listing_style(t, SES_GREEN);
 }
 
-static bool print_table(ses_table *t, const ses_runner *r, ses_err *e)
+static bool print_table(ses_listing *t, const ses_runner *r, ses_err *e)
 {
-    bool ok = ses_table_print(t, stdout, r->term, INDENT, e);
-    ses_table_free(t);
+    bool ok = ses_listing_print(t, stdout, r->term, INDENT, e);
+    ses_listing_free(t);
     return ok;
 }
 
@@ -79,14 +79,14 @@ static void put_place(ses_runner *r, int32_t id, int64_t place, const ses_best *
     ses_json_end_object(r->w);
 }
 
-static void cells_of_place(const ses_runner *r, ses_table *t, int32_t id, int64_t place, const ses_best *best,
-                           int64_t k, double sum)
+static void cells_of_place(const ses_runner *r, ses_listing *t, int32_t id, int64_t place,
+                           const ses_best *best, int64_t k, double sum)
 {
     char text[SES_TOKEN_TEXT];
     for (int64_t i = 0; i < k; i++) {
-        ses_table_cell(t, i ? "" : "%" PRId64, place);
-        ses_table_cell(t, "%s", i ? "" : ses_run_token(r, id, text));
-        ses_table_cell(t, "%s", ses_run_token(r, (int32_t)best[i].i, text));
+        ses_listing_cell(t, i ? "" : "%" PRId64, place);
+        ses_listing_cell(t, "%s", i ? "" : ses_run_token(r, id, text));
+        ses_listing_cell(t, "%s", ses_run_token(r, (int32_t)best[i].i, text));
         cell_share(t, r->term, exp(best[i].score - sum), 46);
     }
 }
@@ -105,7 +105,7 @@ static bool put_logits(ses_runner *r, const ses_output *o, int64_t s, const char
     return true;
 }
 
-static bool predict_into(ses_runner *r, const ses_output *o, int64_t s, ses_best *best, ses_table *t,
+static bool predict_into(ses_runner *r, const ses_output *o, int64_t s, ses_best *best, ses_listing *t,
                          int64_t *shown, ses_err *e)
 {
     ses_slice at = ses_run_slice(r, o, s);
@@ -131,7 +131,7 @@ static bool predict(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *
                                        : ">Position|>Token|>Predicted|>Probability|";
     const ses_output *o = ses_run_output(r, use->output);
     ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
-    ses_table *t = best && !r->w ? ses_table_new(columns, e) : NULL;
+    ses_listing *t = best && !r->w ? ses_listing_new(columns, e) : NULL;
     int64_t shown = 0;
     if (r->w) ses_json_array(r->w, "predictions");
     bool ok = best && (t || r->w) && predict_into(r, o, s, best, t, &shown, e);
@@ -140,7 +140,7 @@ static bool predict(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *
     if (ok && !r->w && !shown) printf("  no token %" PRId64 " in this sequence\n", r->a->mask_id);
     ses_free(best);
     if (ok && !r->w && shown) return print_table(t, r, e);
-    ses_table_free(t);
+    ses_listing_free(t);
     return ok;
 }
 
@@ -166,11 +166,11 @@ static bool numbers(ses_runner *r, const float *x, int64_t n, ses_err *e)
         ses_json_floats(r->w, x, n);
         return true;
     }
-    ses_table *t = ses_table_new("|>", e);
+    ses_listing *t = ses_listing_new("|>", e);
     if (!t) return false;
     for (int64_t i = 0; i < n; i++) {
-        ses_table_cell(t, "%s", label_text(r->model, i, name));
-        ses_table_cell(t, "%.6g", (double)x[i]);
+        ses_listing_cell(t, "%s", label_text(r->model, i, name));
+        ses_listing_cell(t, "%.6g", (double)x[i]);
     }
     return print_table(t, r, e);
 }
@@ -191,13 +191,13 @@ static bool show_labels(ses_runner *r, ses_problem kind, const ses_best *best, i
                         ses_err *e)
 {
     char name[SES_HUMAN];
-    ses_table *t = ses_table_new("|>|", e);
+    ses_listing *t = ses_listing_new("|>|", e);
     if (!t) return false;
     for (int64_t i = 0; i < k; i++) {
         double p = chance(kind, best[i].score, sum);
-        ses_table_cell(t, "%s", label_text(r->model, best[i].i, name));
+        ses_listing_cell(t, "%s", label_text(r->model, best[i].i, name));
         bool applies = kind == SES_PROBLEM_MULTI ? p >= 0.5 : i == 0;
-        ses_table_style(t, applies ? SES_BOLD : SES_PLAIN);
+        ses_listing_style(t, applies ? SES_BOLD : SES_PLAIN);
         cell_share(t, r->term, p, 40);
     }
     if (!print_table(t, r, e)) return false;
@@ -251,7 +251,7 @@ static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
     ses_slice at = ses_run_slice(r, o, s);
     int64_t n = ses_run_cols(o);
     const float *x = ses_run_rows(r, o, at.first, at.n, e);
-    ses_table *t = x && !r->w ? ses_table_new(">Position|>Token|Label|>Probability|", e) : NULL;
+    ses_listing *t = x && !r->w ? ses_listing_new(">Position|>Token|Label|>Probability|", e) : NULL;
     if (!x || (!t && !r->w)) return false;
     if (r->w) ses_json_array(r->w, "tags");
     for (int64_t i = 0; i < at.n; i++, x += n) {
@@ -262,9 +262,9 @@ static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
             put_tag(r, i, at.id[i], best.i, p);
             continue;
         }
-        ses_table_cell(t, "%" PRId64, i);
-        ses_table_cell(t, "%s", ses_run_token(r, at.id[i], text));
-        ses_table_cell(t, "%s", label_text(r->model, best.i, name));
+        ses_listing_cell(t, "%" PRId64, i);
+        ses_listing_cell(t, "%s", ses_run_token(r, at.id[i], text));
+        ses_listing_cell(t, "%s", label_text(r->model, best.i, name));
         cell_share(t, r->term, p, 50);
     }
     if (!r->w) return print_table(t, r, e);
@@ -308,7 +308,7 @@ static size_t answer_token(const ses_runner *r, int32_t id, const char *blank, c
 static bool show_answers(ses_runner *r, int64_t s, const ses_best *best, int64_t k, ses_err *e)
 {
     const int32_t *ids = ses_run_text(r, s).id;
-    ses_table *t = ses_table_new(">From|>To|>Probability||Tokens", e);
+    ses_listing *t = ses_listing_new(">From|>To|>Probability||Tokens", e);
     if (!t) return false;
     for (int64_t i = 0; i < k; i++) {
         char text[2 * SES_TOKEN_TEXT] = "", bar[SES_BAR_SIZE];
@@ -316,12 +316,12 @@ static bool show_answers(ses_runner *r, int64_t s, const ses_best *best, int64_t
         int64_t j = best[i].i;
         for (; j <= best[i].j && at < 40; j++)
             at += answer_token(r, ids[j], at ? " " : "", text + at, sizeof text - at);
-        ses_table_cell(t, "%" PRId64, best[i].i);
-        ses_table_cell(t, "%" PRId64, best[i].j);
-        ses_table_cell(t, "%.1f %%", 100 * exp(best[i].score));
-        ses_table_cell(t, "%s", ses_bar(r->term, bar, exp(best[i].score), 20));
-        ses_table_style(t, SES_GREEN);
-        ses_table_cell(t, "%s%s", text, j <= best[i].j ? " ..." : "");
+        ses_listing_cell(t, "%" PRId64, best[i].i);
+        ses_listing_cell(t, "%" PRId64, best[i].j);
+        ses_listing_cell(t, "%.1f %%", 100 * exp(best[i].score));
+        ses_listing_cell(t, "%s", ses_bar(r->term, bar, exp(best[i].score), 20));
+        ses_listing_style(t, SES_GREEN);
+        ses_listing_cell(t, "%s%s", text, j <= best[i].j ? " ..." : "");
     }
     return print_table(t, r, e);
 }
@@ -365,7 +365,7 @@ static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
     ses_slice at = ses_run_slice(r, o, s);
     char text[SES_TOKEN_TEXT];
     const float *x = ses_run_rows(r, o, at.first, at.n, e);
-    ses_table *t = x && !r->w ? ses_table_new(">Position|>Token|>Replaced|", e) : NULL;
+    ses_listing *t = x && !r->w ? ses_listing_new(">Position|>Token|>Replaced|", e) : NULL;
     if (!x || (!t && !r->w)) return false;
     if (r->w) ses_json_array(r->w, "replaced");
     for (int64_t i = 0; i < at.n; i++) {
@@ -374,8 +374,8 @@ static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
             ses_json_put_float(r->w, (float)p);
             continue;
         }
-        ses_table_cell(t, "%" PRId64, i);
-        ses_table_cell(t, "%s", ses_run_token(r, at.id[i], text));
+        ses_listing_cell(t, "%" PRId64, i);
+        ses_listing_cell(t, "%s", ses_run_token(r, at.id[i], text));
         cell_share(t, r->term, p, 40);
     }
     if (!r->w) return print_table(t, r, e);
@@ -390,16 +390,16 @@ static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
 static bool show_shares(ses_runner *r, const char *const *name, const float *x, int64_t n, ses_err *e)
 {
     double sum = ses_log_sum(x, n);
-    ses_table *t = ses_table_new("|>|", e);
+    ses_listing *t = ses_listing_new("|>|", e);
     if (!t) return false;
     for (int64_t i = 0; i < n; i++) {
         if (name)
-            ses_table_cell(t, "%s", name[i]);
+            ses_listing_cell(t, "%s", name[i]);
         else
-            ses_table_cell(t, "choice %" PRId64, i);
+            ses_listing_cell(t, "choice %" PRId64, i);
         bool most = true;
         for (int64_t j = 0; j < n; j++) most &= x[j] <= x[i];
-        ses_table_style(t, most ? SES_BOLD : SES_PLAIN);
+        ses_listing_style(t, most ? SES_BOLD : SES_PLAIN);
         cell_share(t, r->term, exp((double)x[i] - sum), 40);
     }
     return print_table(t, r, e);

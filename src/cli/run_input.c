@@ -13,7 +13,7 @@
 
 void ses_id_lines_clear(ses_id_lines *l) { l->seqs = l->text.n = l->target.n = l->segments.n = 0; }
 
-static void ids_free(ses_ids *x)
+static void ids_free(ses_laid_ids *x)
 {
     ses_free(x->cu);
     ses_free(x->id);
@@ -38,7 +38,7 @@ const char *ses_origin_text(char *buf, size_t size, const ses_origin *o)
     return buf;
 }
 
-static bool more_offsets(ses_ids *x, size_t seqs, ses_err *e)
+static bool more_offsets(ses_laid_ids *x, size_t seqs, ses_err *e)
 {
     int32_t *cu = ses_realloc_array(x->cu, seqs + 1, sizeof *cu, e);
     if (!cu) return false;
@@ -59,7 +59,7 @@ static bool room_for_seq(ses_id_lines *l, ses_err *e)
     return true;
 }
 
-static bool push(ses_ids *x, int64_t id, ses_err *e)
+static bool push(ses_laid_ids *x, int64_t id, ses_err *e)
 {
     if ((size_t)x->n == x->room) {
         size_t n = x->room ? 2 * x->room : 1024;
@@ -83,9 +83,9 @@ typedef struct line {
 } line;
 
 /* Where the next token of the line goes, and how many are there before it. */
-static ses_ids *sink(const line *l, int64_t *place)
+static ses_laid_ids *sink(const line *l, int64_t *place)
 {
-    ses_ids *x = l->target ? &l->to->target : &l->to->text;
+    ses_laid_ids *x = l->target ? &l->to->target : &l->to->text;
     *place = x->n - (l->target ? l->target_begin : l->begin);
     return x;
 }
@@ -93,7 +93,7 @@ static ses_ids *sink(const line *l, int64_t *place)
 static bool add_id(line *l, int64_t id, const char *word, ses_err *e)
 {
     int64_t place;
-    ses_ids *x = sink(l, &place);
+    ses_laid_ids *x = sink(l, &place);
     if (id < 0 || id >= l->limit->vocab)
         return ses_fail(e, SES_EARG, "token id %s at place %" PRId64 ", expected 0 to %" PRId64, word, place,
                         l->limit->vocab - 1);
@@ -126,7 +126,7 @@ static bool add_word(line *l, const char *word, size_t n, ses_err *e)
 
 static bool segment_is_empty(const line *l)
 {
-    const ses_ids *s = &l->to->segments;
+    const ses_laid_ids *s = &l->to->segments;
     return s->n == l->begin || s->id[s->n - 1] != l->segment;
 }
 

@@ -15,19 +15,19 @@ typedef struct ses_origin {
 } ses_origin;
 
 /* Tokens of sequences laid end to end. */
-typedef struct ses_ids {
+typedef struct ses_laid_ids {
     int32_t *cu; /* [seqs + 1] */
     int32_t *id;
     int64_t n;
     size_t room;
-} ses_ids;
+} ses_laid_ids;
 
 /* Sequences as ses_batch wants them. */
 typedef struct ses_id_lines {
-    ses_origin *origin; /* [seqs] */
-    ses_ids text;       /* what the model reads */
-    ses_ids target;     /* what its decoder reads, where it has one beside an encoder */
-    ses_ids segments;   /* of text; cu is not used */
+    ses_origin *origin;    /* [seqs] */
+    ses_laid_ids text;     /* what the model reads */
+    ses_laid_ids target;   /* what its decoder reads, where it has one beside an encoder */
+    ses_laid_ids segments; /* of text; cu is not used */
     int64_t seqs;
     size_t seq_room;
 } ses_id_lines;

@@ -16,7 +16,7 @@ enum { FILE_MAX = 1 << 28, MAX_SERIES = 1000 };
 void ses_runs_free(ses_runs *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        ses_record *r = &l->item[i];
+        ses_run_record *r = &l->item[i];
         for (size_t k = 0; k < r->n_series; k++) {
             ses_free(r->series[k].step);
             ses_free(r->series[k].value);
@@ -33,7 +33,7 @@ void ses_runs_free(ses_runs *l)
 
 /* ---- curves ---- */
 
-static ses_series *series_of(ses_record *r, const char *name, ses_err *e)
+static ses_series *series_of(ses_run_record *r, const char *name, ses_err *e)
 {
     for (size_t i = 0; i < r->n_series; i++)
         if (!strcmp(r->series[i].name, name)) return &r->series[i];
@@ -69,7 +69,7 @@ static bool add_point(ses_series *s, double step, double value, ses_err *e)
 }
 
 /* An entry of a log: every number in it but the step and the epoch. */
-static bool add_entry(ses_record *r, const ses_json *entry, ses_err *e)
+static bool add_entry(ses_run_record *r, const ses_json *entry, ses_err *e)
 {
     double step, x;
     if (!ses_json_real(ses_json_get(entry, "step"), &step)) return true;
@@ -84,7 +84,7 @@ static bool add_entry(ses_record *r, const ses_json *entry, ses_err *e)
 }
 
 /* Lines that are no JSON, as one a killed process cut short, are passed over. */
-static bool read_log(ses_record *r, const char *path, ses_err *e)
+static bool read_log(ses_run_record *r, const char *path, ses_err *e)
 {
     size_t n;
     char *text = ses_file_read(path, FILE_MAX, &n, e);
@@ -100,7 +100,7 @@ static bool read_log(ses_record *r, const char *path, ses_err *e)
     return ok;
 }
 
-static bool read_history(ses_record *r, const char *path, ses_err *e)
+static bool read_history(ses_run_record *r, const char *path, ses_err *e)
 {
     ses_json_doc *d = ses_json_load_object(path, FILE_MAX, e);
     const ses_json *log = d ? ses_json_get(ses_json_root(d), "log_history") : NULL;
@@ -110,7 +110,7 @@ static bool read_history(ses_record *r, const char *path, ses_err *e)
     return ok;
 }
 
-const ses_series *ses_record_series(const ses_record *r, const char *name)
+const ses_series *ses_run_record_series(const ses_run_record *r, const char *name)
 {
     for (size_t i = 0; i < r->n_series; i++)
         if (!strcmp(r->series[i].name, name) && r->series[i].n) return &r->series[i];
@@ -139,14 +139,14 @@ static bool load(const char *dir, const char *name, ses_json_doc **out, ses_err 
 }
 
 /* The score the run was chosen by, or, of a run that does not say, the first that is no loss. */
-static void find_metric(ses_record *r)
+static void find_metric(ses_run_record *r)
 {
     const char *told = r->run ? ses_json_string(ses_json_get(ses_json_root(r->run), "metric"), NULL) : NULL;
     if (told) {
         snprintf(r->metric, sizeof r->metric, "eval_%s", told);
         ses_json_bool(ses_json_get(ses_json_root(r->run), "lower_is_better"), &r->lower);
     }
-    if (told && ses_record_series(r, r->metric)) return;
+    if (told && ses_run_record_series(r, r->metric)) return;
     r->lower = false;
     r->metric[0] = 0;
     static const char *const none[] = { "eval_loss", "eval_runtime", "eval_samples_per_second",
@@ -156,7 +156,7 @@ static void find_metric(ses_record *r)
         for (size_t k = 0; k < SES_LEN(none); k++) plain &= strcmp(r->series[i].name, none[k]) != 0;
         if (plain) memcpy(r->metric, r->series[i].name, sizeof r->metric);
     }
-    if (*r->metric || !ses_record_series(r, "eval_loss")) return;
+    if (*r->metric || !ses_run_record_series(r, "eval_loss")) return;
     snprintf(r->metric, sizeof r->metric, "eval_loss");
     r->lower = true;
 }
@@ -165,13 +165,13 @@ static bool add_run(ses_runs *l, const char *dir, const char *name, ses_err *e)
 {
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 8;
-        ses_record *more = ses_realloc_array(l->item, cap, sizeof *more, e);
+        ses_run_record *more = ses_realloc_array(l->item, cap, sizeof *more, e);
         if (!more) return false;
         l->item = more;
         l->cap = cap;
     }
-    ses_record *r = &l->item[l->n++];
-    *r = (ses_record){ 0 };
+    ses_run_record *r = &l->item[l->n++];
+    *r = (ses_run_record){ 0 };
     bool log = there(dir, SES_RUN_LOG);
     char *path = ses_path_join(dir, log ? SES_RUN_LOG : "trainer_state.json", e);
     bool ok = path && (r->dir = ses_strdup(dir, e)) && (r->name = ses_strdup(name, e)) &&
@@ -251,7 +251,7 @@ static bool tell_apart(ses_runs *l, ses_err *e)
         for (size_t k = 0; k < i; k++) {
             if (strcmp(l->item[i].name, l->item[k].name)) continue;
             for (size_t x = 0; x < 2; x++) {
-                ses_record *r = &l->item[x ? i : k];
+                ses_run_record *r = &l->item[x ? i : k];
                 ses_free(r->name);
                 if (!(r->name = ses_strdup(r->dir, e))) return false;
             }
@@ -272,22 +272,22 @@ bool ses_runs_open(ses_runs *l, char *const *paths, size_t n, ses_err *e)
 
 /* ---- what is asked of them ---- */
 
-double ses_record_number(const ses_record *r, const char *key)
+double ses_run_record_number(const ses_run_record *r, const char *key)
 {
     double x = NAN;
     return ses_json_real(ses_json_get(r->outcome, key), &x) ? x : NAN;
 }
 
-double ses_record_score(const ses_record *r)
+double ses_run_record_score(const ses_run_record *r)
 {
-    const ses_series *s = ses_record_series(r, r->metric);
-    double x = ses_record_number(r, r->metric);
+    const ses_series *s = ses_run_record_series(r, r->metric);
+    double x = ses_run_record_number(r, r->metric);
     return isnan(x) && s ? s->value[s->n - 1] : x;
 }
 
-double ses_record_best(const ses_record *r, double *step)
+double ses_run_record_best(const ses_run_record *r, double *step)
 {
-    const ses_series *s = ses_record_series(r, r->metric);
+    const ses_series *s = ses_run_record_series(r, r->metric);
     double best = NAN;
     for (size_t i = 0; s && i < s->n; i++)
         if (isnan(best) || (r->lower ? s->value[i] < best : s->value[i] > best)) {
@@ -297,9 +297,10 @@ double ses_record_best(const ses_record *r, double *step)
     return best;
 }
 
-void ses_record_curve(const ses_record *r, const char *name, const ses_term *t, char buf[SES_BAR_SIZE])
+void ses_run_record_curve(const ses_run_record *r, const char *name, const ses_term *t,
+                          char buf[SES_BAR_SIZE])
 {
-    const ses_series *s = ses_record_series(r, name);
+    const ses_series *s = ses_run_record_series(r, name);
     ses_spark spark = { 0 };
     for (size_t i = 0; s && i < s->n; i++) ses_spark_add(&spark, s->value[i]);
     ses_spark_text(&spark, t, buf);

@@ -13,7 +13,7 @@ typedef struct ses_series { /* one number over steps */
     size_t n, cap;
 } ses_series;
 
-typedef struct ses_record {
+typedef struct ses_run_record {
     char *dir, *name;                  /* name: what tells it from the others, for people */
     ses_json_doc *run, *results;       /* or NULL */
     const ses_json *options, *outcome; /* objects in them, or NULL */
@@ -21,10 +21,10 @@ typedef struct ses_record {
     size_t n_series, cap;
     char metric[64]; /* "eval_accuracy", or "" */
     bool lower;      /* of it is better */
-} ses_record;
+} ses_run_record;
 
 typedef struct ses_runs {
-    ses_record *item;
+    ses_run_record *item;
     size_t n, cap;
 } ses_runs;
 
@@ -33,11 +33,12 @@ bool ses_runs_add(ses_runs *l, const char *path, ses_err *e);
 bool ses_runs_open(ses_runs *l, char *const *paths, size_t n, ses_err *e); /* at least one run */
 void ses_runs_free(ses_runs *l);                                           /* back to zero */
 
-const ses_series *ses_record_series(const ses_record *r, const char *name); /* NULL: none */
-double ses_record_number(const ses_record *r, const char *key);             /* of the results; NaN: none */
-double ses_record_score(const ses_record *r);                               /* of its metric, at the end */
-double ses_record_best(const ses_record *r, double *step);                  /* of its metric, on the way */
-void ses_record_curve(const ses_record *r, const char *name, const ses_term *t, char buf[SES_BAR_SIZE]);
+const ses_series *ses_run_record_series(const ses_run_record *r, const char *name); /* NULL: none */
+double ses_run_record_number(const ses_run_record *r, const char *key); /* of the results; NaN: none */
+double ses_run_record_score(const ses_run_record *r);                   /* of its metric, at the end */
+double ses_run_record_best(const ses_run_record *r, double *step);      /* of its metric, on the way */
+void ses_run_record_curve(const ses_run_record *r, const char *name, const ses_term *t,
+                          char buf[SES_BAR_SIZE]);
 
 /* Does an option differ between runs? Those that say only where and how fast never do. */
 bool ses_runs_differ(const ses_runs *l, const char *option);

@@ -1,8 +1,8 @@
 /* What is inside a model: vectors of tokens, hidden states of layers, attention. */
 #include "base/alloc.h"
+#include "listing.h"
 #include "run.h"
 #include "show.h"
-#include "table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,14 +18,14 @@ static double dot(const float *a, const float *b, int64_t n)
 
 /* ---- vectors ---- */
 
-static void vector_cells(ses_table *t, const float *x, int64_t n, int numbers)
+static void vector_cells(ses_listing *t, const float *x, int64_t n, int numbers)
 {
     char text[512] = "";
     size_t at = 0;
-    ses_table_cell(t, "%.4g", sqrt(dot(x, x, n)));
+    ses_listing_cell(t, "%.4g", sqrt(dot(x, x, n)));
     for (int64_t i = 0; i < n && i < numbers; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%8.4f", i ? " " : "", (double)x[i]);
-    ses_table_cell(t, "%s%s", text, n > numbers ? " ..." : "");
+    ses_listing_cell(t, "%s%s", text, n > numbers ? " ..." : "");
 }
 
 static bool show_vectors(ses_runner *r, const ses_output *states, const ses_output *pooled, int64_t s,
@@ -36,21 +36,21 @@ static bool show_vectors(ses_runner *r, const ses_output *states, const ses_outp
     int64_t C = ses_run_cols(states);
     int room = (r->term->width - 36) / 9, numbers = room < 1 ? 1 : room > 16 ? 16 : room;
     const float *x = ses_run_rows(r, states, at.first, at.n, e);
-    ses_table *t = x ? ses_table_new(">Position|>Token|>Norm|First numbers", e) : NULL;
+    ses_listing *t = x ? ses_listing_new(">Position|>Token|>Norm|First numbers", e) : NULL;
     if (!t) return false;
     for (int64_t i = 0; i < at.n; i++) {
-        ses_table_cell(t, "%" PRId64, i);
-        ses_table_cell(t, "%s", ses_run_token(r, at.id[i], text));
+        ses_listing_cell(t, "%" PRId64, i);
+        ses_listing_cell(t, "%s", ses_run_token(r, at.id[i], text));
         vector_cells(t, x + i * C, C, numbers);
     }
     x = pooled ? ses_run_rows(r, pooled, s, 1, e) : NULL;
     if (x) {
-        ses_table_cell(t, "pooled");
-        ses_table_cell(t, "%s", "");
+        ses_listing_cell(t, "pooled");
+        ses_listing_cell(t, "%s", "");
         vector_cells(t, x, ses_run_cols(pooled), numbers);
     }
-    bool ok = (x || !pooled) && ses_table_print(t, stdout, r->term, 2, e);
-    ses_table_free(t);
+    bool ok = (x || !pooled) && ses_listing_print(t, stdout, r->term, 2, e);
+    ses_listing_free(t);
     return ok;
 }
 
@@ -109,7 +109,7 @@ static const ses_output *layer(const ses_runner *r, const family *f, int64_t i)
 /* ---- hidden states ---- */
 
 /* A layer's row: how long its vectors are, and how much they turned from the layer below. */
-static void layer_cells(ses_table *t, const float *x, const float *below, int64_t T, int64_t C)
+static void layer_cells(ses_listing *t, const float *x, const float *below, int64_t T, int64_t C)
 {
     double sum = 0, least = INFINITY, most = 0, turn = 0;
     for (int64_t i = 0; i < T; i++) {
@@ -120,10 +120,10 @@ static void layer_cells(ses_table *t, const float *x, const float *below, int64_
         most = norm > most ? norm : most;
         turn += norm > 0 && other > 0 ? dot(a, b, C) / (norm * other) : 0;
     }
-    ses_table_cell(t, "%.4g", sum / (double)T);
-    ses_table_cell(t, "%.4g", least);
-    ses_table_cell(t, "%.4g", most);
-    ses_table_cell(t, below ? "%.3f" : "", turn / (double)T);
+    ses_listing_cell(t, "%.4g", sum / (double)T);
+    ses_listing_cell(t, "%.4g", least);
+    ses_listing_cell(t, "%.4g", most);
+    ses_listing_cell(t, below ? "%.3f" : "", turn / (double)T);
 }
 
 static bool show_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
@@ -132,20 +132,20 @@ static bool show_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
     ses_slice at = ses_run_slice(r, o, s);
     size_t bytes = (size_t)(at.n * ses_run_cols(o)) * sizeof(float);
     float *below = ses_alloc(bytes, e);
-    ses_table *t =
-        below ? ses_table_new(">Layer|>Mean norm|>least|>most|>Cosine to the layer below", e) : NULL;
+    ses_listing *t =
+        below ? ses_listing_new(">Layer|>Mean norm|>least|>most|>Cosine to the layer below", e) : NULL;
     bool ok = t != NULL;
     for (int64_t l = 0; ok && (o = layer(r, f, l)) != NULL && ses_run_cols(o) * at.n * 4 == (int64_t)bytes;
          l++) {
         const float *x = ses_run_rows(r, o, at.first, at.n, e);
         if (!(ok = x != NULL)) break;
-        ses_table_cell(t, l ? "%" PRId64 : "embeddings", l - 1);
+        ses_listing_cell(t, l ? "%" PRId64 : "embeddings", l - 1);
         layer_cells(t, x, l ? below : NULL, at.n, ses_run_cols(o));
         memcpy(below, x, bytes);
     }
     if (ok) printf(*f->title ? "\n  %s\n" : "%s\n", f->title);
-    ok = ok && ses_table_print(t, stdout, r->term, 2, e);
-    ses_table_free(t);
+    ok = ok && ses_listing_print(t, stdout, r->term, 2, e);
+    ses_listing_free(t);
     ses_free(below);
     return ok;
 }

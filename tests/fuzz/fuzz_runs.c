@@ -46,9 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     bool ok = ses_runs_add(&l, dir, &e);
     MUST(ok == (e.code == SES_OK) && (!ok || l.n == 1));
     for (size_t i = 0; i < l.n; i++) {
-        const ses_record *r = &l.item[i];
-        ses_record_score(r);
-        ses_record_best(r, &step);
+        const ses_run_record *r = &l.item[i];
+        ses_run_record_score(r);
+        ses_run_record_best(r, &step);
         for (size_t k = 0; k < r->n_series; k++) MUST(r->series[k].n > 0);
         for (size_t k = 0; k < 4; k++) ses_runs_setting(&l, k);
     }

@@ -1,4 +1,4 @@
-#include "table.h"
+#include "listing.h"
 
 #include "base/alloc.h"
 
@@ -16,7 +16,7 @@ typedef struct column {
     bool right;
 } column;
 
-struct ses_table {
+struct ses_listing {
     column *col;
     size_t n_cols;
     cell *cell;
@@ -24,9 +24,9 @@ struct ses_table {
     ses_err err;
 };
 
-ses_table *ses_table_new(const char *columns, ses_err *e)
+ses_listing *ses_listing_new(const char *columns, ses_err *e)
 {
-    ses_table *t = ses_alloc(sizeof *t, e);
+    ses_listing *t = ses_alloc(sizeof *t, e);
     if (!t) return NULL;
     size_t n = 1;
     for (const char *c = columns; *c; c++) n += *c == '|';
@@ -43,11 +43,11 @@ ses_table *ses_table_new(const char *columns, ses_err *e)
     }
     return t;
 fail:
-    ses_table_free(t);
+    ses_listing_free(t);
     return NULL;
 }
 
-void ses_table_free(ses_table *t)
+void ses_listing_free(ses_listing *t)
 {
     if (!t) return;
     for (size_t i = 0; t->col && i < t->n_cols; i++) ses_free(t->col[i].title);
@@ -57,7 +57,7 @@ void ses_table_free(ses_table *t)
     ses_free(t);
 }
 
-void ses_table_cell(ses_table *t, const char *fmt, ...)
+void ses_listing_cell(ses_listing *t, const char *fmt, ...)
 {
     char raw[512], text[512]; /* a longer cell is cut: nobody reads a wider table */
     va_list ap;
@@ -77,7 +77,7 @@ void ses_table_cell(ses_table *t, const char *fmt, ...)
     if (copy) t->cell[t->n++] = (cell){ .text = copy };
 }
 
-void ses_table_style(ses_table *t, ses_style s)
+void ses_listing_style(ses_listing *t, ses_style s)
 {
     if (t->n && !t->err.code) t->cell[t->n - 1].style = s;
 }
@@ -93,7 +93,7 @@ static void put(FILE *f, const ses_term *term, const char *text, ses_style style
     if (style != SES_PLAIN) fputs(ses_style_on(term, SES_PLAIN), f);
 }
 
-bool ses_table_print(const ses_table *t, FILE *f, const ses_term *term, int indent, ses_err *e)
+bool ses_listing_print(const ses_listing *t, FILE *f, const ses_term *term, int indent, ses_err *e)
 {
     if (t->err.code) return ses_fail(e, t->err.code, "%s", t->err.msg);
     assert(t->n % t->n_cols == 0); /* rows are whole */
