@@ -193,7 +193,7 @@ static void shuffle_rows(ses_passages *r, int64_t stretch)
     ses_draws d = ses_draws_of(r->o.seed, epoch_key(r->epoch, (uint64_t)stretch), FOR_ROWS);
     for (size_t i = r->cuts; !r->o.in_order && i > 1; i--) {
         size_t k = (size_t)ses_draw_below(&d, (int64_t)i);
-        ses_cut x = r->cut[i - 1];
+        ses_passage_cut x = r->cut[i - 1];
         r->cut[i - 1] = r->cut[k];
         r->cut[k] = x;
     }
@@ -262,7 +262,7 @@ int64_t ses_passages_tokens(ses_passages *r, int64_t epoch, ses_err *e)
 
 /* ---- a row ---- */
 
-static const ses_cut *find(ses_passages *r, int64_t epoch, int64_t i, ses_err *e)
+static const ses_passage_cut *find(ses_passages *r, int64_t epoch, int64_t i, ses_err *e)
 {
     if (!begin_epoch(r, epoch, e)) return NULL;
     size_t low = 0, high = r->stretches;
@@ -278,7 +278,7 @@ static const ses_cut *find(ses_passages *r, int64_t epoch, int64_t i, ses_err *e
 
 int64_t ses_passages_length(ses_passages *r, int64_t epoch, int64_t i, ses_err *e)
 {
-    const ses_cut *c = find(r, epoch, i, e);
+    const ses_passage_cut *c = find(r, epoch, i, e);
     return c ? (int64_t)c->n : -1;
 }
 
@@ -295,7 +295,7 @@ static void read_from(ses_passages *r, size_t place, int64_t first, int64_t at, 
 
 bool ses_passages_at(ses_passages *r, int64_t epoch, int64_t i, ses_passage *out, ses_err *e)
 {
-    const ses_cut *c = find(r, epoch, i, e);
+    const ses_passage_cut *c = find(r, epoch, i, e);
     if (!c) return false;
     int64_t n = c->n, split = c->split;
     *out = (ses_passage){ .id = r->id,

@@ -7,11 +7,11 @@
 
 /* A row: n tokens from token `first` of the document at this place of the stretch on, across documents where
  * it is longer. Of a strange pair with random second segment, n - split of them lie elsewhere. */
-typedef struct ses_cut {
+typedef struct ses_passage_cut {
     uint32_t place, first, n, split;
     uint32_t other, other_first; /* a document, by its number in the mixture */
     bool random, swapped;
-} ses_cut;
+} ses_passage_cut;
 
 /* A document of a mixture. */
 typedef struct ses_member {
@@ -41,7 +41,7 @@ struct ses_passages {
     int64_t here;   /* the stretch that member and cut are of; -1: none */
     ses_member *member;
     size_t members, member_cap;
-    ses_cut *cut;
+    ses_passage_cut *cut;
     size_t cuts, cut_cap;
     uint32_t *unit; /* scratch: where the units of a document begin */
     size_t units, unit_cap;

@@ -3,11 +3,11 @@
 
 #include "base/alloc.h"
 
-static bool add(ses_passages *r, ses_cut c, ses_err *e)
+static bool add(ses_passages *r, ses_passage_cut c, ses_err *e)
 {
     if (r->cuts == r->cut_cap) {
         size_t cap = 2 * r->cut_cap + 256;
-        ses_cut *p = ses_realloc_array(r->cut, cap, sizeof *p, e);
+        ses_passage_cut *p = ses_realloc_array(r->cut, cap, sizeof *p, e);
         if (!p) return false;
         r->cut = p;
         r->cut_cap = cap;
@@ -52,7 +52,7 @@ static bool across(const ses_passages *r) { return !r->o.apart && r->o.packing !
 
 /* The row in the making. */
 typedef struct open_row {
-    ses_cut c;
+    ses_passage_cut c;
     int64_t cost; /* tokens, and what is left free for documents' starts */
 } open_row;
 
@@ -67,7 +67,7 @@ static bool take(ses_passages *r, open_row *o, size_t place, int64_t first, int6
 {
     int64_t cost = n + (o->c.n && first == 0 ? r->o.border : 0);
     if (o->cost + cost > r->o.length) return false;
-    if (!o->c.n) o->c = (ses_cut){ .place = (uint32_t)place, .first = (uint32_t)first };
+    if (!o->c.n) o->c = (ses_passage_cut){ .place = (uint32_t)place, .first = (uint32_t)first };
     o->c.n += (uint32_t)n;
     o->cost += cost;
     return true;
@@ -112,7 +112,7 @@ static bool cut_blocks(ses_passages *r, ses_err *e)
 
 /* A second segment from elsewhere: a sentence of another document and what follows it, `want` tokens at
  * most. */
-static void draw_other(ses_passages *r, ses_cut *c, int64_t want, ses_draws *d)
+static void draw_other(ses_passages *r, ses_passage_cut *c, int64_t want, ses_draws *d)
 {
     uint32_t all = r->usable_at[r->o.n_parts], mine = r->member[c->place].number, pick = 0;
     for (int i = 0; i < 16; i++) { /* all but never more than one or two */
@@ -130,7 +130,7 @@ static void draw_other(ses_passages *r, ses_cut *c, int64_t want, ses_draws *d)
 }
 
 /* Units [from, split) and [split, to) as a pair, cut to length at its outer ends, the longer one first. */
-static ses_cut pair_of(const ses_passages *r, size_t place, size_t from, size_t split, size_t to)
+static ses_passage_cut pair_of(const ses_passages *r, size_t place, size_t from, size_t split, size_t to)
 {
     int64_t begin = r->unit[from], middle = r->unit[split], end = r->unit[to];
     int64_t over = end - begin - r->o.length, half = r->o.length / 2;
@@ -140,13 +140,13 @@ static ses_cut pair_of(const ses_passages *r, size_t place, size_t from, size_t 
         begin = middle - keep;
         end = middle + (r->o.length - keep < b ? r->o.length - keep : b);
     }
-    return (ses_cut){ .place = (uint32_t)place,
-                      .first = (uint32_t)begin,
-                      .n = (uint32_t)(end - begin),
-                      .split = (uint32_t)(middle - begin) };
+    return (ses_passage_cut){ .place = (uint32_t)place,
+                              .first = (uint32_t)begin,
+                              .n = (uint32_t)(end - begin),
+                              .split = (uint32_t)(middle - begin) };
 }
 
-static bool add_pair(ses_passages *r, ses_cut c, bool strange, ses_draws *d, ses_err *e)
+static bool add_pair(ses_passages *r, ses_passage_cut c, bool strange, ses_draws *d, ses_err *e)
 {
     if (strange && r->o.pairing == SES_PAIRS_RANDOM) draw_other(r, &c, r->o.length - c.split, d);
     if (strange && r->o.pairing == SES_PAIRS_SWAPPED) c.swapped = true, c.split = c.n - c.split;
@@ -173,10 +173,10 @@ static bool segment_pairs(ses_passages *r, size_t place, ses_draws *d, ses_err *
 static bool sentence_pairs(ses_passages *r, size_t place, ses_draws *d, ses_err *e)
 {
     for (size_t from = 0; from + 1 < r->units; from += 2) {
-        ses_cut c = pair_of(r, place, from, from + 1, from + 2);
+        ses_passage_cut c = pair_of(r, place, from, from + 1, from + 2);
         bool strange = ses_draw(d) < r->o.strange && r->o.pairing != SES_PAIRS_TRUE;
         if (!add_pair(r, c, strange, d, e)) return false;
-        ses_cut *last = &r->cut[r->cuts - 1];
+        ses_passage_cut *last = &r->cut[r->cuts - 1];
         if (!last->random) continue;
         ses_member m = ses_passages_member(r, last->other); /* one sentence only */
         const ses_corpus *k = r->part[m.part].corpus;

@@ -135,7 +135,7 @@ static bool prepare_index(plan *p, ses_err *e)
 
 static bool prepare_shard(plan *p, shard *s, ses_err *e)
 {
-    const ses_item **item = ses_alloc_array(s->n, sizeof *item, e);
+    const ses_pending_entry **item = ses_alloc_array(s->n, sizeof *item, e);
     char *path = ses_path_join(p->dir, s->name, e);
     for (size_t i = 0; item && i < s->n; i++) item[i] = &p->w->item[s->first + i];
     if (item && path) s->file = ses_safetensors_prepare(p->w, item, s->n, path, p->overwrite, e);

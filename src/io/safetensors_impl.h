@@ -49,7 +49,7 @@ ses_safetensors *ses_checkpoint_from_index(const char *index, size_t n, ses_shar
                                            ses_err *e);
 
 /* A tensor to be written. */
-typedef struct ses_item {
+typedef struct ses_pending_entry {
     const char *name;
     ses_dtype dtype;
     int rank;
@@ -58,10 +58,10 @@ typedef struct ses_item {
     const void *data;          /* or */
     ses_tensor_source *source; /* not NULL: called for the bytes */
     void *ctx;
-} ses_item;
+} ses_pending_entry;
 
 struct ses_safetensors_writer {
-    ses_item *item;
+    ses_pending_entry *item;
     size_t n, cap;
     ses_strmap names;
     ses_meta *meta;
@@ -70,7 +70,7 @@ struct ses_safetensors_writer {
 };
 
 /* Sorts the items and writes them to a file that lacks only its name: ses_writer_commit gives it. */
-ses_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_item **item, size_t n,
+ses_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item, size_t n,
                                     const char *path, bool overwrite, ses_err *e);
 
 #endif

@@ -34,7 +34,7 @@ void ses_safetensors_writer_free(ses_safetensors_writer *w)
     ses_free(w);
 }
 
-static bool measure(ses_item *x, int rank, const int64_t *dim, ses_err *e)
+static bool measure(ses_pending_entry *x, int rank, const int64_t *dim, ses_err *e)
 {
     if (rank < 0 || rank > SES_ENTRY_DIM)
         return ses_fail(e, SES_EARG, "%d axes (at most %d)", rank, SES_ENTRY_DIM);
@@ -50,11 +50,11 @@ static bool measure(ses_item *x, int rank, const int64_t *dim, ses_err *e)
            ses_fail(e, SES_EARG, "too large");
 }
 
-static bool add(ses_safetensors_writer *w, const char *name, const ses_item *from, int rank,
+static bool add(ses_safetensors_writer *w, const char *name, const ses_pending_entry *from, int rank,
                 const int64_t *dim, ses_err *e)
 {
     size_t n = strlen(name);
-    ses_item x = *from, *item = grow(w->item, w->n, &w->cap, sizeof *item, e);
+    ses_pending_entry x = *from, *item = grow(w->item, w->n, &w->cap, sizeof *item, e);
     if (!item) return false;
     w->item = item;
     bool fresh = false;
@@ -71,13 +71,13 @@ static bool add(ses_safetensors_writer *w, const char *name, const ses_item *fro
 bool ses_safetensors_writer_add(ses_safetensors_writer *w, const char *name, ses_dtype dtype, int rank,
                                 const int64_t *dim, const void *data, ses_err *e)
 {
-    return add(w, name, &(ses_item){ .dtype = dtype, .data = data }, rank, dim, e);
+    return add(w, name, &(ses_pending_entry){ .dtype = dtype, .data = data }, rank, dim, e);
 }
 
 bool ses_safetensors_writer_add_source(ses_safetensors_writer *w, const char *name, ses_dtype dtype, int rank,
                                        const int64_t *dim, ses_tensor_source *source, void *ctx, ses_err *e)
 {
-    return add(w, name, &(ses_item){ .dtype = dtype, .source = source, .ctx = ctx }, rank, dim, e);
+    return add(w, name, &(ses_pending_entry){ .dtype = dtype, .source = source, .ctx = ctx }, rank, dim, e);
 }
 
 bool ses_safetensors_writer_meta(ses_safetensors_writer *w, const char *key, const char *value, ses_err *e)
@@ -108,12 +108,13 @@ static int dtype_place(ses_dtype d)
 
 static int by_place(const void *a, const void *b)
 {
-    const ses_item *x = *(const ses_item *const *)a, *y = *(const ses_item *const *)b;
+    const ses_pending_entry *x = *(const ses_pending_entry *const *)a,
+                            *y = *(const ses_pending_entry *const *)b;
     int p = dtype_place(x->dtype), q = dtype_place(y->dtype);
     return p != q ? p - q : strcmp(x->name, y->name);
 }
 
-static void put_tensor(ses_json_writer *j, const ses_item *x, size_t begin)
+static void put_tensor(ses_json_writer *j, const ses_pending_entry *x, size_t begin)
 {
     ses_json_put_key(j, x->name);
     ses_json_begin_object(j);
@@ -132,8 +133,8 @@ static void put_tensor(ses_json_writer *j, const ses_item *x, size_t begin)
 }
 
 /* The length, the JSON, and spaces up to a multiple of 8; *total: bytes of tensors. */
-static bool make_header(ses_buf *out, const ses_safetensors_writer *w, const ses_item *const *item, size_t n,
-                        uint64_t *total, ses_err *e)
+static bool make_header(ses_buf *out, const ses_safetensors_writer *w, const ses_pending_entry *const *item,
+                        size_t n, uint64_t *total, ses_err *e)
 {
     ses_json_writer *j = ses_json_writer_new(-1, e);
     if (!j) return false;
@@ -171,7 +172,7 @@ static bool make_header(ses_buf *out, const ses_safetensors_writer *w, const ses
     return text && ses_buf_ok(out, e);
 }
 
-static bool put_data(ses_writer *f, const ses_item *x, char *chunk, ses_err *e)
+static bool put_data(ses_writer *f, const ses_pending_entry *x, char *chunk, ses_err *e)
 {
     if (!x->source) return ses_writer_put(f, x->data, x->bytes, e);
     for (size_t at = 0; at < x->bytes;) {
@@ -184,7 +185,7 @@ static bool put_data(ses_writer *f, const ses_item *x, char *chunk, ses_err *e)
     return true;
 }
 
-ses_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_item **item, size_t n,
+ses_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item, size_t n,
                                     const char *path, bool overwrite, ses_err *e)
 {
     ses_buf header = { 0 };
@@ -215,7 +216,7 @@ fail:
 
 bool ses_safetensors_save(const ses_safetensors_writer *w, const char *path, bool overwrite, ses_err *e)
 {
-    const ses_item **item = ses_alloc_array(w->n, sizeof *item, e);
+    const ses_pending_entry **item = ses_alloc_array(w->n, sizeof *item, e);
     if (!item) return false;
     for (size_t i = 0; i < w->n; i++) item[i] = &w->item[i];
     ses_writer *f = ses_safetensors_prepare(w, item, w->n, path, overwrite, e);

@@ -77,7 +77,7 @@ static bool grow_slots(ses_cache *c, int64_t slots, ses_err *e)
     size_t n = (size_t)slots;
     int64_t *len = ses_alloc_array(n, sizeof *len, e);
     int32_t *source_of = ses_alloc_array(n, sizeof *source_of, e);
-    ses_source *source = ses_alloc_array(n, sizeof *source, e);
+    ses_cached_source *source = ses_alloc_array(n, sizeof *source, e);
     int32_t *common[2] = { NULL, NULL };
     for (int i = 0; known && i < 2; i++) common[i] = ses_alloc_array(n * n, sizeof **common, e);
     if (!len || !source_of || !source || (known && (!common[0] || !common[1]))) {
@@ -236,7 +236,7 @@ bool ses_cache_take(ses_cache *c, int64_t n, const int32_t *to, const int32_t *f
 static int64_t behind(const ses_cache *c, int64_t row, int64_t len)
 {
     for (int64_t i = 0; i < c->slots; i++) {
-        const ses_source *s = &c->source[i];
+        const ses_cached_source *s = &c->source[i];
         if (s->users && row < s->row + s->len && s->row < row + len) return s->row + s->len;
     }
     return -1;
@@ -263,7 +263,7 @@ static bool join_source(ses_cache *c, int64_t slot, int64_t len, ses_err *e)
     if (!grow_cross(c, row + len, e)) return false;
     leave_source(c, slot);
     while (c->source[i].users) i++; /* there are as many as slots, and this one has none */
-    c->source[i] = (ses_source){ row, len, 1 };
+    c->source[i] = (ses_cached_source){ row, len, 1 };
     c->source_of[slot] = (int32_t)i;
     return true;
 }
@@ -286,7 +286,7 @@ static void begin_sources(ses_pass *p, ses_cache *c)
             return;
         }
     for (int64_t s = 0; s < b->seqs; s++) {
-        const ses_source *x = &c->source[c->source_of[b->slots[s]]];
+        const ses_cached_source *x = &c->source[c->source_of[b->slots[s]]];
         begin[s] = (int32_t)x->row, len[s] = (int32_t)x->len;
         if (x->len > q->longest) q->longest = x->len;
         for (int32_t t = 0; row && t < len[s]; t++) row[b->cu[s] + t] = begin[s] + t;

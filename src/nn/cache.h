@@ -13,9 +13,9 @@ typedef struct ses_shelf {
     int64_t layers, heads, rows, dim;
 } ses_shelf;
 
-typedef struct ses_source {
+typedef struct ses_cached_source {
     int64_t row, len, users; /* rows of the cross shelf; users 0: free */
-} ses_source;
+} ses_cached_source;
 
 struct ses_cache {
     const ses_model *model;
@@ -27,9 +27,9 @@ struct ses_cache {
     int32_t
         *common[2]; /* [slots][slots]: leading rows known to be equal; the second while one becomes another.
                            NULL: nothing is known */
-    int32_t *source_of; /* [slots]: -1 none */
-    ses_source *source; /* [slots] */
-    char *stage;        /* rows on their way from slot to slot */
+    int32_t *source_of;        /* [slots]: -1 none */
+    ses_cached_source *source; /* [slots] */
+    char *stage;               /* rows on their way from slot to slot */
     int64_t stage_rows;
 };
 

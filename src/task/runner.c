@@ -80,7 +80,7 @@ static ses_job *next_with_work(ses_job *j)
 }
 
 /* The next sequences, in order, as long as the budget lasts; at least one. */
-static bool pick(ses_pipeline *p, ses_pack *b, ses_err *e)
+static bool pick(ses_pipeline *p, ses_seq_group *b, ses_err *e)
 {
     ses_arena_reset(&p->batch_mem);
     for (int pass = 0; pass < 2; pass++) { /* count, then list */
@@ -113,7 +113,7 @@ static void shift_right(const ses_config *c, const int32_t *id, size_t n, int32_
     memcpy(to + 1, id, (n - 1) * sizeof *id);
 }
 
-static bool fill(ses_pipeline *p, const ses_pack *b, ses_batch *out, ses_want *want, ses_err *e)
+static bool fill(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_want *want, ses_err *e)
 {
     const ses_config *c = &p->model->c;
     bool types = (c->segments > 1 || c->segment_pairs) && p->facts.types;
@@ -156,7 +156,7 @@ static bool blame(ses_pipeline *p, ses_job *j, ses_err *e)
 }
 
 /* A device of its own is told what to do; a host has done it. */
-static bool launch(ses_pipeline *p, const ses_pack *b, ses_err *e)
+static bool launch(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
     ses_batch batch;
     ses_want want;
@@ -167,7 +167,7 @@ static bool launch(ses_pipeline *p, const ses_pack *b, ses_err *e)
                          : ses_model_forward(p->model, p->tape, &batch, &want, &p->out, e);
 }
 
-static bool take_all(ses_pipeline *p, const ses_pack *b, ses_err *e)
+static bool take_all(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
     p->at_row = 0;
     for (size_t s = 0; s < b->n; s++) {
@@ -215,19 +215,19 @@ static bool answer_done(ses_pipeline *p, ses_err *e)
 }
 
 /* began: no one of its items alone is to blame for what goes wrong from here on. */
-static bool run_pack(ses_pipeline *p, const ses_pack *b, bool *began, ses_err *e)
+static bool run_pack(ses_pipeline *p, const ses_seq_group *b, bool *began, ses_err *e)
 {
     if (p->task->run) return p->task->run(p, b->job, b->seq, b->n, e);
     return launch(p, b, e) && (*began = true) && take_all(p, b, e);
 }
 
 /* A batch that failed as a whole runs again, item by item: those that can be answered are. */
-static bool run_alone(ses_pipeline *p, const ses_pack *b, ses_err *e)
+static bool run_alone(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
     if (e->code == SES_OK || e->code == SES_EIO) return false;
     *e = (ses_err){ 0 };
     for (size_t s = 0, n; s < b->n; s += n) {
-        ses_pack one = { .job = b->job + s, .seq = b->seq + s };
+        ses_seq_group one = { .job = b->job + s, .seq = b->seq + s };
         for (n = 0; s + n < b->n && b->job[s + n] == b->job[s]; n++) one.tokens += (int64_t)b->seq[s + n]->n;
         one.n = n;
         bool began = false;
@@ -238,7 +238,7 @@ static bool run_alone(ses_pipeline *p, const ses_pack *b, ses_err *e)
 
 static bool batch_done(ses_pipeline *p, ses_err *e)
 {
-    const ses_pack *b = &p->batch;
+    const ses_seq_group *b = &p->batch;
     for (size_t s = 0; s < b->n; s++) b->job[s]->taken++;
     p->sequences += (int64_t)b->n;
     p->read += b->tokens;
@@ -257,7 +257,7 @@ static bool land(ses_pipeline *p, ses_err *e)
  * taken when the next batch is full, or nothing more comes. */
 static bool run_batch(ses_pipeline *p, ses_err *e)
 {
-    ses_pack *b = &p->batch;
+    ses_seq_group *b = &p->batch;
     bool began = false, late = p->late && !p->task->run;
     if (!land(p, e) || !pick(p, b, e)) return false;
     p->flies = late && launch(p, b, e);

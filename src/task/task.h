@@ -178,12 +178,12 @@ bool ses_task_fits(const ses_task *t, const ses_model_desc *d, const ses_class *
 /* "fill-mask, embed": those that fit. */
 void ses_tasks_of(const ses_model_desc *d, const ses_class *c, char *buf, size_t size);
 
-typedef struct ses_pack { /* sequences that run together */
+typedef struct ses_seq_group { /* sequences that run together */
     ses_job **job;
     ses_seq **seq;
     size_t n;
     int64_t tokens;
-} ses_pack;
+} ses_seq_group;
 
 struct ses_pipeline {
     const ses_task *task;
@@ -224,10 +224,10 @@ struct ses_pipeline {
     int64_t waiting;                /* tokens of sequences that have not run */
     int64_t items, sequences, read; /* answered; run; tokens run */
     ses_arena batch_mem;
-    ses_pack batch;  /* in hand */
-    bool late;       /* answers are taken after the next items: the device computes by itself */
-    bool flies;      /* it has been told to run the batch, the answers have not been taken */
-    ses_outputs out; /* of it */
+    ses_seq_group batch; /* in hand */
+    bool late;           /* answers are taken after the next items: the device computes by itself */
+    bool flies;          /* it has been told to run the batch, the answers have not been taken */
+    ses_outputs out;     /* of it */
     const int32_t *cu;
     int64_t at_seq, at_row;   /* of the sequence being taken: its number in the batch, its first asked row */
     const ses_tensor *raw_of; /* the output of this batch that ses_seq_rows read first, */

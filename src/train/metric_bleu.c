@@ -100,7 +100,7 @@ static size_t without_end(const char *s) /* length without white space at the en
 
 typedef struct counter {
     ses_buf *text; /* [texts]: hypothesis, then references; kept while the lexicon borrows their words */
-    ses_words *words;
+    ses_word_ids *words;
     ses_grams *grams;
     size_t texts;
     ses_buf spare;
@@ -124,7 +124,7 @@ static bool read_text(counter *c, size_t k, ses_wordbook *x, const char *s, ses_
         separate(b, &c->spare);
     }
     return ses_buf_ok(b, e) && ses_buf_ok(&c->spare, e) &&
-           ses_words_split(&c->words[k], x, b->data, b->len, e);
+           ses_word_ids_split(&c->words[k], x, b->data, b->len, e);
 }
 
 static size_t nearest(const counter *c, size_t refs)
@@ -169,7 +169,7 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
     for (size_t i = 0; ok && i < v->n; i++) ok = count(&c, v, i, r->x + i * WIDTH, e);
     for (size_t k = 0; c.grams && k < c.texts; k++) {
         ses_buf_free(&c.text[k]);
-        ses_words_free(&c.words[k]);
+        ses_word_ids_free(&c.words[k]);
         ses_grams_free(&c.grams[k]);
     }
     ses_buf_free(&c.spare);

@@ -12,7 +12,7 @@ enum { R1, R2, RL, RLSUM, WIDTH };
 
 typedef struct text {
     ses_buf lower;
-    ses_words all;
+    ses_word_ids all;
     size_t *line; /* [lines + 1] places in all */
     size_t lines, cap;
 } text;
@@ -65,7 +65,7 @@ static bool read_text(text *t, ses_wordbook *x, const char *s, bool stem, ses_er
         if (is_word_char(p[i])) continue;
         size_t n = i - begin;
         if (stem && n > 3) n = ses_porter(p + begin, n);
-        if (n && !ses_words_add(&t->all, x, p + begin, n, e)) return false;
+        if (n && !ses_word_ids_add(&t->all, x, p + begin, n, e)) return false;
         begin = i + 1;
         if (p[i] != '\n') continue;
         if (i > line && !end_line(t, e)) return false;
@@ -93,7 +93,7 @@ static bool fill_table(work *w, const int32_t *a, size_t n, const int32_t *b, si
 }
 
 /* The longest common subsequence's length alone, in two rows of the table. */
-static bool common_length(work *w, const ses_words *a, const ses_words *b, size_t *out, ses_err *e)
+static bool common_length(work *w, const ses_word_ids *a, const ses_word_ids *b, size_t *out, ses_err *e)
 {
     size_t width = b->n + 1, cells;
     if (!ses_mul_size(2, width, &cells) || !grow(&w->table, &w->n_table, cells, e)) return false;
@@ -164,7 +164,7 @@ static bool score(work *w, const char *gold, const char *pred, double *x, ses_er
 {
     ses_wordbook lexicon = { 0 };
     double f[WIDTH] = { 0 };
-    const ses_words *g = &w->gold.all, *p = &w->pred.all;
+    const ses_word_ids *g = &w->gold.all, *p = &w->pred.all;
     bool ok =
         read_text(&w->gold, &lexicon, gold, w->stem, e) && read_text(&w->pred, &lexicon, pred, w->stem, e);
     for (size_t n = 1; ok && n <= 2; n++) {
@@ -186,7 +186,7 @@ static bool score(work *w, const char *gold, const char *pred, double *x, ses_er
 static void text_free(text *t)
 {
     ses_buf_free(&t->lower);
-    ses_words_free(&t->all);
+    ses_word_ids_free(&t->all);
     ses_free(t->line);
 }
 

@@ -64,7 +64,7 @@ static bool normalize(answer *a, const char *s, ses_err *e)
 
 typedef struct pair {
     answer gold, pred;
-    ses_words g, p;
+    ses_word_ids g, p;
     ses_grams gg, pg;
 } pair;
 
@@ -75,8 +75,8 @@ static bool compare(pair *a, bool empty, double *exact, double *f1, ses_err *e)
     a->g.n = a->p.n = 0;
     *exact = a->gold.text.len == a->pred.text.len &&
              !memcmp(a->gold.text.data, a->pred.text.data, a->gold.text.len);
-    bool ok = ses_words_split(&a->g, &x, a->gold.text.data, a->gold.text.len, e) &&
-              ses_words_split(&a->p, &x, a->pred.text.data, a->pred.text.len, e) &&
+    bool ok = ses_word_ids_split(&a->g, &x, a->gold.text.data, a->gold.text.len, e) &&
+              ses_word_ids_split(&a->p, &x, a->pred.text.data, a->pred.text.len, e) &&
               ses_grams_of(&a->gg, &a->g, 1, e) && ses_grams_of(&a->pg, &a->p, 1, e);
     ses_wordbook_free(&x);
     if (!ok) return false;
@@ -116,8 +116,8 @@ static void pair_free(pair *a)
     ses_buf_free(&a->gold.text);
     ses_buf_free(&a->pred.lower);
     ses_buf_free(&a->pred.text);
-    ses_words_free(&a->g);
-    ses_words_free(&a->p);
+    ses_word_ids_free(&a->g);
+    ses_word_ids_free(&a->p);
     ses_grams_free(&a->gg);
     ses_grams_free(&a->pg);
 }

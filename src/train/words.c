@@ -75,7 +75,7 @@ bool ses_lower_append(ses_buf *out, const char *s, size_t n)
 
 void ses_wordbook_free(ses_wordbook *x) { ses_strmap_free(&x->map); }
 
-bool ses_words_add(ses_words *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
+bool ses_word_ids_add(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
 {
     if (w->n == w->cap) {
         size_t cap = w->cap ? 2 * w->cap : 64;
@@ -90,23 +90,23 @@ bool ses_words_add(ses_words *w, ses_wordbook *x, const char *s, size_t n, ses_e
     return id != NULL;
 }
 
-bool ses_words_split(ses_words *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
+bool ses_word_ids_split(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
 {
     size_t begin = 0, k;
     for (size_t i = 0; i <= n; i += k) {
         uint32_t cp = ' ';
         k = i < n ? ses_char_at(s + i, n - i, &cp) : 1;
         if (!ses_char_is_space(cp)) continue;
-        if (i > begin && !ses_words_add(w, x, s + begin, i - begin, e)) return false;
+        if (i > begin && !ses_word_ids_add(w, x, s + begin, i - begin, e)) return false;
         begin = i + k;
     }
     return true;
 }
 
-void ses_words_free(ses_words *w)
+void ses_word_ids_free(ses_word_ids *w)
 {
     ses_free(w->id);
-    *w = (ses_words){ 0 };
+    *w = (ses_word_ids){ 0 };
 }
 
 static int in_order(const void *a, const void *b)
@@ -117,7 +117,7 @@ static int in_order(const void *a, const void *b)
     return 0;
 }
 
-bool ses_grams_of(ses_grams *g, const ses_words *w, size_t order, ses_err *e)
+bool ses_grams_of(ses_grams *g, const ses_word_ids *w, size_t order, ses_err *e)
 {
     g->n = w->n >= order ? w->n - order + 1 : 0;
     if (g->n > g->cap) {

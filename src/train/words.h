@@ -22,13 +22,14 @@ typedef struct ses_wordbook {
 void ses_wordbook_free(ses_wordbook *x);
 
 /* A text as numbers of words. Zeroed: empty and ready, and used again text after text. */
-typedef struct ses_words {
+typedef struct ses_word_ids {
     int32_t *id;
     size_t n, cap;
-} ses_words;
-bool ses_words_add(ses_words *w, ses_wordbook *x, const char *s, size_t n, ses_err *e);
-bool ses_words_split(ses_words *w, ses_wordbook *x, const char *s, size_t n, ses_err *e); /* at white space */
-void ses_words_free(ses_words *w);
+} ses_word_ids;
+bool ses_word_ids_add(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e);
+bool ses_word_ids_split(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n,
+                        ses_err *e); /* at white space */
+void ses_word_ids_free(ses_word_ids *w);
 
 /* n-grams of a text, sorted, so that counting is a merge. */
 enum { SES_GRAM = 4 };
@@ -39,7 +40,7 @@ typedef struct ses_grams {
     ses_gram *item;
     size_t n, cap;
 } ses_grams;
-bool ses_grams_of(ses_grams *g, const ses_words *w, size_t order, ses_err *e);
+bool ses_grams_of(ses_grams *g, const ses_word_ids *w, size_t order, ses_err *e);
 void ses_grams_free(ses_grams *g);
 
 /* How many n-grams of g are also in one of the others: each at most as often as in the other that has the
