@@ -101,6 +101,16 @@ finds guards 'is taken by'
 echo 'int x;' >>src/op/x.h
 finds guards 'not the last line'
 
+echo 'typedef struct ses_twin { int x; } ses_twin;' >>src/op/add.c
+echo 'struct ses_twin { int y; };' >>src/base/pool.h
+finds types 'ses_twin is a type of src/base/pool.h, too'
+printf 'typedef enum {\n    SES_A\n} ses_twin;\n' >>src/op/add.c
+echo 'typedef enum { SES_B } ses_twin;' >>src/base/pool.h
+finds types 'ses_twin is a type of'
+echo 'typedef int ses_twin(int x);' >>src/op/add.c
+echo 'typedef void *ses_twin(void);' >>src/base/pool.h
+finds types 'ses_twin is a type of'
+
 many 801 '' >>src/op/add.c
 finds lengths 'lines; 800 is the limit'
 many 801 'int x;' | sed '1s,^,/* generated */,' >src/op/table.c

@@ -112,6 +112,21 @@ check == "guards" {
     else if (guard != "" && defined == "" && $1 == "#define") defined = $2
 }
 
+# A type is defined where its body stands, or where a function type is named; `typedef struct x x;` only declares.
+check == "types" {
+    name = ""
+    if (match($0, /^(typedef )?(struct|union|enum) ses_[a-z0-9_]+ [{]/)) name = $1 == "typedef" ? $3 : $2
+    else if (match($0, /^typedef .*[{].*[}] ses_[a-z0-9_]+;/) || /^typedef (struct|union|enum) [{]/) anonymous = 1
+    else if (match($0, /^typedef [^(]*[ *]ses_[a-z0-9_]+[(]/)) {
+        name = substr($0, 1, RLENGTH - 1)
+        sub(/.*[ *]/, "", name)
+    }
+    if (anonymous && match($0, /[}] ses_[a-z0-9_]+;/)) name = substr($0, RSTART + 2, RLENGTH - 3)
+    if (/^}|[}] [a-z0-9_]+;/) anonymous = 0
+    if (name != "" && name in place) report(name " is a type of " place[name] ", too")
+    else if (name != "") place[name] = FILENAME
+}
+
 check == "functions" {
     if ($0 == "{") { in_function = 1; start = FNR }
     else if (in_function && $0 ~ /^}/) {
