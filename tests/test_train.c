@@ -42,6 +42,37 @@ static void test_small(void)
     ses_free(text);
 }
 
+/* Pieces of a unigram vocabulary, by the reference's trainer: those of two characters and more. */
+static void test_pieces(void)
+{
+    static const char *const text[] = { "the cat sat on the mat and the rat sat on the hat",
+                                        "a fat cat ate that rat at the station",
+                                        "the nation's relation to the ration is stated",
+                                        "creation, elation and station: the state of the nation",
+                                        "she sells seashells; the shells she sells are seashells",
+                                        "other brothers gather rather than bother their father" };
+    static const char *const pieces[] = { "an",    "at",   "ation",  "ells",     "her",
+                                          "other", "▁c",   "▁fat",   "▁nation",  "▁s",
+                                          "▁she",  "▁the", "▁state", "▁station", "▁seashells" };
+    ses_err e = { 0 };
+    size_t n = 0;
+    char *file = train((ses_train_options){ .type = SES_TRAIN_UNIGRAM, .vocab_size = 38 }, text,
+                       SES_LEN(text), &n, &e);
+    CHECK_MSG(file, "%s", e.msg);
+    ses_json_doc *doc = file ? ses_json_parse(file, n, &e) : NULL;
+    const ses_json *vocab = doc ? ses_json_get(ses_json_get(ses_json_root(doc), "model"), "vocab") : NULL;
+    CHECK(ses_json_len(vocab) == 38);
+    for (size_t i = 0; i < SES_LEN(pieces); i++) {
+        size_t k = 0;
+        while (k < ses_json_len(vocab) &&
+               strcmp(ses_json_string(ses_json_at(ses_json_at(vocab, k), 0), NULL), pieces[i]))
+            k++;
+        CHECK_MSG(k < ses_json_len(vocab), "no piece \"%s\"", pieces[i]);
+    }
+    ses_json_free(doc);
+    ses_free(file);
+}
+
 static void test_threads(void)
 {
     for (int type = 0; type < SES_TRAIN_COUNT; type++) {
@@ -185,6 +216,7 @@ static void test_reference(const char *name, ses_train_options o, double share)
 int main(void)
 {
     test_small();
+    test_pieces();
     test_threads();
     test_refused();
     test_reference("trained-wordpiece.json",
@@ -195,6 +227,6 @@ int main(void)
     test_reference("trained-wordlevel.json",
                    (ses_train_options){ .type = SES_TRAIN_WORDLEVEL, .vocab_size = 800 }, 1);
     test_reference("trained-unigram.json",
-                   (ses_train_options){ .type = SES_TRAIN_UNIGRAM, .vocab_size = 1000 }, 0.95);
+                   (ses_train_options){ .type = SES_TRAIN_UNIGRAM, .vocab_size = 1000 }, 1);
     return check_report();
 }

@@ -81,7 +81,7 @@ typedef struct found {
     size_t n, cap;
 } found;
 
-static bool put(found *f, uint32_t at, uint32_t len, size_t times, ses_err *e)
+static bool put(found *f, const seed *s, node k, size_t times, ses_err *e)
 {
     if (f->n == f->cap) {
         size_t cap = f->cap ? 2 * f->cap : 4096;
@@ -90,7 +90,8 @@ static bool put(found *f, uint32_t at, uint32_t len, size_t times, ses_err *e)
         f->list = list;
         f->cap = cap;
     }
-    f->list[f->n++] = (ses_candidate){ at, len, (double)times * len };
+    f->list[f->n++] =
+        (ses_candidate){ s->suffix[k.begin], k.depth, (uint32_t)k.begin, (double)times * k.depth };
     return true;
 }
 
@@ -106,7 +107,7 @@ static bool walk(seed *s, found *f, ses_err *e)
             node k = stack[top--];
             begin = k.begin;
             bool whole = k.depth > 1 && k.depth <= LONGEST && s->text[s->suffix[k.begin] + k.depth - 1];
-            if (whole && !put(f, s->suffix[k.begin], k.depth, i - k.begin, e)) return false;
+            if (whole && !put(f, s, k, i - k.begin, e)) return false;
         }
         if (stack[top].depth < depth) stack[++top] = (node){ depth, begin };
     }

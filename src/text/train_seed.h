@@ -6,6 +6,7 @@
 
 typedef struct ses_candidate {
     uint32_t at, len; /* characters of the text */
+    uint32_t rank;    /* of the first suffix it begins: with len, alphabetic order */
     double score;     /* occurrences times length */
 } ses_candidate;
 

@@ -82,7 +82,7 @@ static int by_count(const void *a, const void *b)
 {
     const letter *x = a, *y = b;
     if (x->count != y->count) return x->count > y->count ? -1 : 1;
-    return x->point < y->point ? -1 : x->point > y->point;
+    return x->point > y->point ? -1 : x->point < y->point;
 }
 
 enum { POINTS = 0x110000 };
@@ -117,11 +117,13 @@ static bool put_points(trainer *t, const uint32_t *point, uint32_t n, double sco
     return copy && put(t, copy, len, score, e);
 }
 
+/* The best first, of equals the last in the alphabet: the reference's order. */
 static int by_score(const void *a, const void *b)
 {
     const ses_candidate *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
+    if (x->rank != y->rank) return x->rank > y->rank ? -1 : 1;
+    return x->len > y->len ? -1 : x->len < y->len;
 }
 
 /* Characters with their counts, repeated strings with their scores, as log probabilities. */
@@ -202,7 +204,8 @@ static bool count_uses(trainer *t, piece_use *use, double *all, ses_err *e)
     return true;
 }
 
-/* How much likelihood is lost when the second best cut of piece i takes its place. */
+/* How much likelihood is lost when the second best cut of piece i takes its place. The reference counts
+ * as many new occurrences as there are pieces, where the cut's own number is meant; so do we. */
 static bool weigh(trainer *t, piece_use *use, uint32_t i, double sum, double all, bool *candidate, ses_err *e)
 {
     int found;
@@ -219,7 +222,8 @@ static bool weigh(trainer *t, piece_use *use, uint32_t i, double sum, double all
     }
     if (use[i].words == 0) return true;
     size_t n = t->lattice.n_path[1];
-    double now = log(use[i].times) - log(sum), total = log(sum + use[i].times * (double)(n - 1)), then = 0;
+    double now = log(use[i].times) - log(sum), then = 0;
+    double total = log(sum + use[i].times * (double)(t->m.n - 1));
     for (size_t j = 0; j < n; j++) then += log(use[t->lattice.path[1][j]].times + use[i].times) - total;
     use[i].loss = use[i].words / all * (now - then);
     *candidate = true;
