@@ -11,10 +11,8 @@ typedef enum { SES_PROBLEM_UNSET, SES_PROBLEM_REGRESSION, SES_PROBLEM_SINGLE, SE
 
 /* Layer norm, layer norm without a bias, RMS norm, or layer norm without weights. */
 typedef enum { SES_NORM_LAYER, SES_NORM_GAIN, SES_NORM_RMS, SES_NORM_PLAIN } ses_norm_kind;
-typedef enum {
-    SES_POST_NORM,
-    SES_PRE_NORM
-} ses_norm_place; /* after the residual sum, or before the sublayer */
+/* After the residual sum, or before the sublayer. */
+typedef enum { SES_POST_NORM, SES_PRE_NORM } ses_norm_place;
 
 /* How a token knows its place. */
 typedef enum {
@@ -46,103 +44,125 @@ typedef enum { SES_OWN_NONE, SES_OWN_LINEAR, SES_OWN_MLP, SES_OWN_LSTM, SES_OWN_
 enum { SES_MOST_OWN = 4 };
 
 typedef struct ses_config {
+    /* ---- sizes ---- */
     int64_t vocab, hidden, layers, heads, ffn, positions, segments, labels, pad;
     int64_t embed;         /* width of the token table; 0: hidden */
     int64_t head_size;     /* 0: hidden / heads */
     int64_t groups, inner; /* layers that share parameters: distinct groups, layers in each; 0: none */
     int64_t decoder_layers, decoder_heads, decoder_ffn;
-    int64_t start, eos;            /* decoder_start_token_id, eos_token_id */
-    int64_t buckets, max_distance; /* a trained bias on the scores by bucketed distance (T5); 0: none */
-    int64_t bucket_rows;           /* of its table, where it has more than are used; 0: as many as buckets */
-    int64_t window;                /* of layers marked local; 0: none */
-    /* of relative scores (DeBERTa): distances -span .. span - 1 have rows of their own, or share buckets */
-    int64_t rel_span, rel_buckets;
-    int64_t mem_len, reuse_len; /* of any_order: tokens remembered, tokens of a batch among them; 0: all */
-    int64_t clamp;              /* of any_order: farther distances are as this one; 0: none is */
-    int64_t bottleneck;         /* width inside a layer (MobileBERT); 0: none */
-    int64_t ffns;               /* of a bottleneck: feed-forwards after each other */
-    int64_t conv;               /* width of a convolution beside the first layer; 0: none */
-    int64_t span_places,
-        span_width;             /* of a span boundary head: places in a span, width of each one's vector */
-    int64_t first_names;        /* the table of tensor names this config asks first */
-    double norm_eps, final_eps; /* of norms; of the one behind the last layer, 0: as the others */
-    double drop, drop_attention, drop_act, drop_final;
-    double drop_embed, drop_head, drop_ffn; /* below 0: as drop */
-    /* of rotary positions, in layers that see all and in local ones */
-    double theta, local_theta;
-    double drop_span;
-    double drop_summary;                /* before the summary's dense layer */
-    double drop_tag;                    /* of a label for every token; 0: as drop_head, below 0: none */
-    double init_range, attention_scale; /* 0: 1 / sqrt(head size) */
-    double embed_scale, logit_scale;    /* 0: 1 */
-    ses_act act, pooler_act, summary_act, lm_act, conv_act;
-    ses_act told_act;   /* of a summary, in classes that ask the config */
-    ses_act score_act;  /* of a classifier's scores themselves */
-    ses_act choice_act; /* of a choice's score */
-    ses_problem problem;
+    int64_t start, eos;  /* decoder_start_token_id, eos_token_id */
+    int64_t first_names; /* the table of tensor names this config asks first */
 
-    ses_norm_kind norm;
-    ses_norm_place place;
+    /* ---- tokens ---- */
+    bool tied;           /* the vocabulary projection is the token table */
+    bool tables_apart;   /* encoder and decoder have token tables of their own */
+    bool scale_embed;    /* tokens times sqrt(hidden) */
+    bool embed_norm;     /* a norm after the embeddings */
+    bool pad_learns;     /* looking the pad token up passes a gradient */
+    bool project_early;  /* from embed to hidden before positions are added, back after the last layer */
+    bool always_project; /* from embed to hidden also where the two are equal */
+    bool trigram;        /* a token's input is it and its neighbors */
+    /* Of a vocabulary in clusters: the first is a short list, cluster i has tokens cut[i] .. cut[i + 1] - 1
+     * in vectors of embed / narrower^i numbers; clusters 0: the vocabulary is one table. */
+    int64_t clusters, narrower, cut[SES_MOST_CLUSTERS + 1];
+    uint32_t tied_projects; /* bit i: cluster i's projection serves embedding and prediction */
+
+    /* ---- places ---- */
     ses_pos pos;
-    int64_t pos_offset;   /* rows of the position table before position 0 */
-    int64_t pos_extra;    /* rows of it beyond `positions` */
-    bool tables_apart;    /* encoder and decoder have token tables of their own */
-    bool normed_residual; /* of pre-norm: what is added is the norm's output */
-    bool pos_skips_pad;   /* a token with the pad's id stands at the pad's row and is not counted */
-    bool pos_by_mask; /* the reference counts positions over real tokens, not over places of a padded row */
-    ses_qkv_layout qkv;
-    ses_summary summary;
-    ses_shift shift;
-    bool tied;                                  /* the vocabulary projection is the token table */
-    bool scale_embed;                           /* tokens times sqrt(hidden) */
-    bool scale_by_layer;                        /* scores also divided by the layer's number */
-    bool embed_norm, final_norm;                /* a norm after the embeddings, one after the last layer */
-    bool in_out;                                /* weights stored [in, out] */
-    bool no_attn_bias, no_ffn_bias, no_lm_bias; /* dense layers without a bias: of attention, feed-forward, */
-    bool no_qkv_bias, no_summary_bias;          /* before the vocabulary; of query, key and value alone */
-    bool gated;                                 /* feed-forward: act(gate x) * up x */
-    bool fused_gate;                            /* gate and linear part are one matrix, one above the other */
-    bool no_first_norm;                         /* the first layer's attention has no norm before it */
-    bool summary_plain;                         /* no dense layer before the classifier */
-    bool head_norm;                             /* a dense layer and a norm before what any head says */
-    bool choice_by_label;                       /* a choice's score is made of scores of labels */
-    bool init_fan; /* matrices begin with a deviation of init_range / sqrt(inputs), queries smaller yet */
+    int64_t pos_offset; /* rows of the position table before position 0 */
+    int64_t pos_extra;  /* rows of it beyond `positions` */
+    bool pos_skips_pad; /* a token with the pad's id stands at the pad's row and is not counted */
+    bool pos_by_mask;   /* the reference counts positions over real tokens, not over places of a padded row */
+    double theta, local_theta; /* of rotary positions, in layers that see all and in local ones */
+
+    /* ---- attention ---- */
     bool causal;
-    bool lm_plain, lm_bias; /* vocabulary projection without a layer before it; with a bias */
-    bool pad_learns;        /* looking the pad token up passes a gradient */
-    bool
-        /* tokens go from embed to hidden before positions are added, and back after the last layer */
-        project_early;
-    bool pooler;                         /* the class has one */
-    bool echo;                           /* the decoder reads the encoder's input, shifted right */
-    bool drop_summary_in;                /* dropout before the summary's dense layer too */
+    double attention_scale;              /* 0: 1 / sqrt(head size) */
+    bool scale_by_layer;                 /* scores also divided by the layer's number */
+    int64_t window;                      /* of layers marked local; 0: none */
     uint64_t local[SES_MAX_LAYERS / 64]; /* bit i: layer i sees `window` tokens only */
-    bool lm_fixed_bias;                  /* the projection's bias is [1, V] and never trained */
-    bool bottleneck_shared;              /* queries and keys have a bottleneck of their own, */
-    bool bottleneck_all;                 /* or that of everything, values too */
-    bool trigram;                        /* a token's input is it and its neighbors */
-    bool plain_norm;                     /* norms inside layers scale and shift without statistics */
-    bool pooler_plain;                   /* the pooler is the first token as it is */
-    bool lm_wide; /* the projection's input is `hidden` wide: columns beyond the token table have their own */
-    bool any_order;                /* takes permutation masks, places to predict, memories */
-    bool two_ways;                 /* of any_order: half of a batch is read backwards */
-    bool same_length;              /* of any_order and causal: every token sees as many others */
-    bool relative;                 /* scores by distance from a table of vectors: */
+    ses_qkv_layout qkv;
+    bool segment_pairs; /* attention tells tokens of one segment from others: any number */
+    int64_t conv;       /* width of a convolution beside the first layer; 0: none */
+    /* A trained bias on the scores by bucketed distance (T5); 0: none. */
+    int64_t buckets, max_distance;
+    int64_t bucket_rows; /* of its table, where it has more than are used; 0: as many as buckets */
+    /* Scores by distance from a table of vectors (DeBERTa): distances -span .. span - 1 have rows of their
+     * own, or share buckets. */
+    bool relative;
+    int64_t rel_span, rel_buckets;
     bool rel_by_query, rel_by_key; /* with the query's content, with the key's */
     bool rel_shared;               /* tokens and distances have the same projections */
     bool rel_norm;                 /* the table goes through a norm */
-    bool segment_pairs;            /* attention tells tokens of one segment from others: any number */
-    bool always_project;           /* from embed to hidden also where the two are equal */
-    /* of a vocabulary in clusters: the first is a short list, cluster i has tokens cut[i] .. cut[i + 1] - 1
-     * in vectors of embed / narrower^i numbers; clusters 0: the vocabulary is one table */
-    int64_t clusters, narrower, cut[SES_MOST_CLUSTERS + 1];
-    uint32_t tied_projects; /* bit i: cluster i's projection serves embedding and prediction */
-    bool remembers;         /* takes a memory and gives one */
+
+    /* ---- layers ---- */
+    ses_norm_kind norm;
+    ses_norm_place place;
+    double norm_eps, final_eps; /* of norms; of the one behind the last layer, 0: as the others */
+    bool normed_residual;       /* of pre-norm: what is added is the norm's output */
+    bool no_first_norm;         /* the first layer's attention has no norm before it */
+    bool final_norm;            /* a norm after the last layer */
+    bool plain_norm;            /* norms inside layers scale and shift without statistics */
+    ses_act act, conv_act;
+    bool gated;      /* feed-forward: act(gate x) * up x */
+    bool fused_gate; /* gate and linear part are one matrix, one above the other */
+    bool in_out;     /* weights stored [in, out] */
+    /* Dense layers without a bias: of all attention, of query, key and value alone, of the feed-forward. */
+    bool no_attn_bias, no_qkv_bias, no_ffn_bias;
+    int64_t bottleneck;     /* width inside a layer (MobileBERT); 0: none */
+    int64_t ffns;           /* of a bottleneck: feed-forwards after each other */
+    bool bottleneck_shared; /* queries and keys have a bottleneck of their own, */
+    bool bottleneck_all;    /* or that of everything, values too */
+
+    /* ---- what goes on from batch to batch, what is read in any order ---- */
+    bool any_order;             /* takes permutation masks, places to predict, memories (XLNet) */
+    bool remembers;             /* takes a memory and gives one (Transformer-XL) */
+    int64_t mem_len, reuse_len; /* of a memory: tokens in it, tokens of a batch among them; 0: all */
+    int64_t clamp;              /* farther distances from it are as this one; 0: none is */
+    bool two_ways;              /* of any_order: half of a batch is read backwards */
+    bool same_length;           /* of any_order and causal: every token sees as many others */
+    bool shared_biases;         /* of remembers: all layers have the same biases of queries */
+
+    /* ---- a decoder beside an encoder ---- */
+    ses_shift shift;
+    bool echo; /* the decoder reads the encoder's input, shifted right */
+
+    /* ---- heads ---- */
+    ses_problem problem;
+    bool pooler;       /* the class has one */
+    bool pooler_plain; /* which is the first token as it is */
+    bool head_norm;    /* a dense layer and a norm before what any head says */
+    ses_act pooler_act;
+    ses_summary summary;
+    bool summary_plain;   /* no dense layer before the classifier */
+    bool no_summary_bias; /* the classifier has no bias */
+    ses_act summary_act;
+    ses_act told_act;     /* of a summary, in classes that ask the config */
+    ses_act score_act;    /* of a classifier's scores themselves */
+    ses_act choice_act;   /* of a choice's score */
+    bool choice_by_label; /* a choice's score is made of scores of labels */
+    ses_act lm_act;
+    double logit_scale;     /* 0: 1 */
+    bool lm_plain, lm_bias; /* vocabulary projection without a layer before it; with a bias */
+    bool no_lm_bias;        /* the dense layer before it, or that of head_norm, has none */
+    bool lm_fixed_bias;     /* the projection's bias is [1, V] and never trained */
+    bool lm_wide; /* the projection's input is `hidden` wide: columns beyond the token table have their own */
+    /* Of a span boundary head: places in a span, width of each one's vector. */
+    int64_t span_places, span_width;
     ses_own_head own_head;
     int64_t own_layers, own_size[SES_MOST_OWN]; /* of it */
     ses_act own_act;
-    bool mix_layers;    /* a learned mix of all layers stands for the last (ELMo) */
-    bool shared_biases; /* of remembers: all layers have the same biases of queries */
+    bool mix_layers; /* a learned mix of all layers stands for the last (ELMo) */
+
+    /* ---- dropout and first values ---- */
+    double drop, drop_attention, drop_act, drop_final;
+    double drop_embed, drop_head, drop_ffn; /* below 0: as drop */
+    double drop_span;
+    double drop_summary;  /* before the summary's dense layer, */
+    bool drop_summary_in; /* or there, too, the rate that is behind it */
+    double drop_tag;      /* of a label for every token; 0: as drop_head, below 0: none */
+    double init_range;
+    bool init_fan; /* matrices begin with a deviation of init_range / sqrt(inputs), queries smaller yet */
 } ses_config;
 
 #endif
