@@ -1,8 +1,6 @@
 /* The matrix of kernels.def becomes a table, the table becomes a value. */
 #include "kernel.h"
 
-#include <string.h>
-
 #if defined __x86_64__ && !defined SES_REF_ONLY
 #define SLOT_X(k, isa) ses_k_##k##_##isa
 #define HAVE_SIMD 1
@@ -32,16 +30,6 @@ static const ses_kernel_info list[] = {
 static const char *const isa_name[SES_ISA_COUNT] = { "ref", "avx2", "avx512" };
 
 const char *ses_isa_name(ses_isa isa) { return isa < SES_ISA_COUNT ? isa_name[isa] : "unknown"; }
-
-bool ses_isa_from_name(const char *name, ses_isa *out)
-{
-    for (int i = 0; i < SES_ISA_COUNT; i++)
-        if (!strcmp(name, isa_name[i])) {
-            *out = (ses_isa)i;
-            return true;
-        }
-    return false;
-}
 
 ses_isa ses_isa_best(void)
 {

@@ -20,7 +20,6 @@ typedef struct kind {
     ses_train_fn *train;
     const char *const *special;
     const char *stages, *stages_lower; /* the second when lower-casing is asked for */
-    bool spares_unknown;               /* the model has no unknown token */
 } kind;
 
 #define BERT_STAGES(lower)                                                                                  \
@@ -45,13 +44,12 @@ typedef struct kind {
 #define NFKC_LOWER "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFKC\"}, " LOWER "]}"
 
 static const kind kinds[SES_TRAIN_COUNT] = {
-    [SES_TRAIN_WORDPIECE] = { "WordPiece", ses_train_bpe, bert, BERT_STAGES("false"), BERT_STAGES("true"),
-                              false },
-    [SES_TRAIN_BPE] = { "BPE", ses_train_bpe, gpt, SPLIT_STAGES("null"), SPLIT_STAGES(LOWER), true },
+    [SES_TRAIN_WORDPIECE] = { "WordPiece", ses_train_bpe, bert, BERT_STAGES("false"), BERT_STAGES("true") },
+    [SES_TRAIN_BPE] = { "BPE", ses_train_bpe, gpt, SPLIT_STAGES("null"), SPLIT_STAGES(LOWER) },
     [SES_TRAIN_UNIGRAM] = { "Unigram", ses_train_unigram, unigram, META_STAGES("{\"type\": \"NFKC\"}"),
-                            META_STAGES(NFKC_LOWER), false },
+                            META_STAGES(NFKC_LOWER) },
     [SES_TRAIN_WORDLEVEL] = { "WordLevel", ses_train_wordlevel, bert, SPLIT_STAGES("null"),
-                              SPLIT_STAGES(LOWER), false },
+                              SPLIT_STAGES(LOWER) },
 };
 
 static const char *stages_of(const ses_train_options *o)

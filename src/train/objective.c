@@ -19,8 +19,6 @@ static const ses_objective *const all[] = {
     NULL
 };
 
-const ses_objective *const *ses_objectives(void) { return all; }
-
 const ses_objective_options ses_objective_usual = { .mask_rate = -1,
                                                     .mask_rate_end = -1,
                                                     .as_kept = -1,

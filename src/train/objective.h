@@ -14,8 +14,8 @@
 
 /* What a user may say of them; a number below 0: the objective's usual one. See cli/objective_options.h. */
 typedef struct ses_objective_options {
-    double mask_rate,
-        mask_rate_end;         /* the rate moves from one to the other over the run; end below 0: stays */
+    /* The rate moves from one to the other over the run; end below 0: stays. */
+    double mask_rate, mask_rate_end;
     double as_kept, as_random; /* of the chosen tokens; the others become the mask */
     int mask_unit;             /* ses_mask_unit; below 0: usual */
     int64_t mask_copies; /* static masking: so many passes over the texts, then the same again (see course.h);
@@ -121,8 +121,6 @@ typedef struct ses_objective {
 #define SES_OBJECTIVE(id) extern const ses_objective ses_objective_##id;
 #include "objectives.def"
 #undef SES_OBJECTIVE
-
-const ses_objective *const *ses_objectives(void); /* all of them, NULL at the end */
 
 /* ---- a combination ---- */
 
