@@ -16,8 +16,8 @@ typedef struct ses_batch {
     int64_t choices;          /* multiple choice: so many neighbouring sequences are one question; 0: none */
     const int32_t *seen; /* [seqs]: so many first tokens are seen by all of their sequence, each other one
                                  by itself and those after it; NULL: as the model reads */
-    const int32_t
-        *choice_places; /* [seqs]: the token of each that a choice is read off (GPT-2); NULL: the last */
+    /* [seqs]: the token of each that a choice is read off (GPT-2); NULL: the last. */
+    const int32_t *choice_places;
 
     /* What the decoder of an encoder-decoder reads; target_ids NULL: the labels, shifted right. */
     const int32_t *target_cu; /* [seqs + 1] */
@@ -26,9 +26,9 @@ typedef struct ses_batch {
 
     /* Of models that read in any order (XLNet). */
     const uint8_t *perm_mask; /* sequence after sequence [len, len]: 1 where a token does not see another */
-    const int32_t
-        *target_places;    /* of target_cu: the places in its sequence a model is asked about, not seeing
-                                     what stands there; target_ids is NULL and labels are [targets] */
+    /* Of target_cu: the places in its sequence a model is asked about, not seeing what stands there;
+     * target_ids is NULL and labels are [targets]. */
+    const int32_t *target_places;
     const int32_t *mem_cu; /* [seqs + 1]: tokens before each sequence, */
     const ses_real *mems;  /* [layers, tokens before, hidden]: as each layer saw them */
 
@@ -38,8 +38,8 @@ typedef struct ses_batch {
 
     /* What the heads learn from; SES_IGNORE counts for nothing. */
     const int32_t *labels; /* [tokens], [seqs], [questions] or [target tokens], as the head says */
-    const int32_t
-        *pair_labels; /* [seqs]: next sentence, sentence order; [questions]: the choice, beside a text */
+    /* [seqs]: next sentence, sentence order; [questions]: the choice, beside a text. */
+    const int32_t *pair_labels;
     const int32_t *starts, *ends; /* [seqs]: an answer's first and last token, counted in its sequence */
     const ses_real *targets;      /* [seqs, labels]: regression, several labels at once */
 } ses_batch;

@@ -22,8 +22,8 @@ void ses_cache_free(ses_cache *c);
 int64_t ses_cache_slots(const ses_cache *c);
 int64_t ses_cache_room(const ses_cache *c);
 size_t ses_cache_bytes(const ses_cache *c);
-bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length,
-                    ses_err *e); /* either may stay; none shrinks */
+/* More slots, longer ones, or both; neither number may be less than it is. */
+bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length, ses_err *e);
 
 int64_t ses_cache_len(const ses_cache *c, int64_t slot);
 void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len); /* forget what follows; 0: the source too */

@@ -40,8 +40,8 @@ typedef struct ses_corpus_facts {
 } ses_corpus_facts;
 
 ses_corpus *ses_corpus_open(const char *path, ses_err *e);
-ses_corpus *ses_corpus_from(const void *data, size_t n,
-                            ses_err *e); /* a file in memory, aligned to 8; borrowed */
+/* A file in memory, aligned to 8; borrowed. */
+ses_corpus *ses_corpus_from(const void *data, size_t n, ses_err *e);
 void ses_corpus_free(ses_corpus *c);
 const ses_corpus_facts *ses_corpus_facts_of(const ses_corpus *c);
 bool ses_corpus_verify(const ses_corpus *c, ses_err *e); /* reads it all: false where a byte has changed */
@@ -56,8 +56,8 @@ ses_document ses_corpus_document(const ses_corpus *c, int64_t i);
 
 /* The first token of sentence s of document d, counted in the document; s == d->sentences: d->tokens. */
 int64_t ses_corpus_sentence(const ses_corpus *c, const ses_document *d, int64_t s);
-int64_t ses_corpus_sentence_at(const ses_corpus *c, const ses_document *d,
-                               int64_t token); /* the sentence it is in */
+/* The sentence a token is in, both counted in the document. */
+int64_t ses_corpus_sentence_at(const ses_corpus *c, const ses_document *d, int64_t token);
 
 /* Tokens [first, first + n) of a document: their ids, and what starts at each. Either may be NULL. */
 void ses_corpus_read(const ses_corpus *c, const ses_document *d, int64_t first, int64_t n, int32_t *id,

@@ -58,8 +58,8 @@ typedef struct ses_json_writer ses_json_writer;
 /* indent 0: one line with ", " and ": ", as Python's json.dumps writes; above: one member or element a
  * line, that many spaces deeper each level; below: no space at all. */
 ses_json_writer *ses_json_writer_new(int indent, ses_err *e);
-void ses_json_writer_ascii(ses_json_writer *w,
-                           bool on); /* escape all but ASCII, as Python does; else UTF-8 */
+/* Escape all but ASCII, as Python does; else UTF-8. */
+void ses_json_writer_ascii(ses_json_writer *w, bool on);
 void ses_json_writer_free(ses_json_writer *w);
 void ses_json_begin_object(ses_json_writer *w);
 void ses_json_end_object(ses_json_writer *w);

@@ -6,8 +6,8 @@
 #include "sesame/err.h"
 
 typedef struct ses_schedule {
-    const char
-        *name; /* of schedules.def: "constant", "linear", "cosine", "inverse_sqrt", "polynomial", "slanted" */
+    /* Of schedules.def: "constant", "linear", "cosine", "inverse_sqrt", "polynomial", "slanted". */
+    const char *name;
     int64_t warmup, total; /* updates; total is of the whole run */
     double power;          /* of polynomial */
     double end;            /* of polynomial: the last factor */

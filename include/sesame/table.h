@@ -50,8 +50,8 @@ typedef struct ses_records ses_records;
 
 /* "-" is standard input; o may be NULL. Wrong columns are told here, those present listed. */
 ses_records *ses_records_open(const char *path, const ses_records_options *o, ses_err *e);
-ses_records *ses_records_text(const char *text, size_t n, const ses_records_options *o,
-                              ses_err *e); /* text stays the caller's, and there */
+/* The text is borrowed until the records are freed. */
+ses_records *ses_records_text(const char *text, size_t n, const ses_records_options *o, ses_err *e);
 void ses_records_free(ses_records *r);
 
 /* The next row, its wanted fields in the order they were asked for; *row NULL at the end. Of JSON:

@@ -19,9 +19,9 @@ typedef struct ses_tensor {
     ses_real *grad;           /* NULL until a backward pass needs it; a parameter's is the store's */
     bool wants_grad;
     bool grad_set; /* grad holds something: further contributions are added */
-    ses_real
-        *wide; /* on a device of narrow reals: a parameter's or an input's numbers in full, which its gradient
-                     * is too; data is their copy. NULL otherwise */
+    /* On a device of narrow reals: a parameter's or an input's numbers in full, which its gradient is too;
+     * data is their copy. NULL otherwise. */
+    ses_real *wide;
     int64_t room;   /* numbers its buffers hold, those past the last being zeros; 0: as many as it has */
     ses_pack *pack; /* of a parameter that does not change: its copy in the order gemm reads; may be NULL */
     const ses_rows8 *rounded; /* NULL, or what only products with 8-bit weights read: data is NULL then */

@@ -16,8 +16,8 @@ ses_tokenizer *ses_tokenizer_open(const char *path, ses_err *e);
 /* With `lower` a text is put in lower case before all else, special tokens in it apart: do_lower_case of
  * sentence encoders. */
 ses_tokenizer *ses_tokenizer_open_lower(const char *path, bool lower, ses_err *e);
-ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n,
-                                       ses_err *e); /* the text of a tokenizer.json */
+/* From the text of a tokenizer.json. */
+ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n, ses_err *e);
 void ses_tokenizer_free(ses_tokenizer *t);
 
 /* The string of an id is what it is decoded from: of an added token that is sought in normalized text, its

@@ -19,8 +19,8 @@ typedef struct ses_trainer ses_trainer;
 typedef ses_tensor *ses_loss_of(void *ctx, ses_tape *t, const ses_batch *b, ses_err *e);
 
 typedef struct ses_trainer_options {
-    ses_model *model,
-        *partner; /* opened for training; a partner is trained along (ELECTRA's generator), or NULL */
+    /* Both opened for training. The partner is trained along (ELECTRA's generator); NULL: there is none. */
+    ses_model *model, *partner;
     /* Parameters trained along, opened for training too: of a loss, of layers behind the model; or NULL. */
     ses_store *more[2];
     ses_source source;
@@ -89,8 +89,8 @@ bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e);
 typedef struct ses_hooks {
     void *ctx;
     void (*stepped)(void *ctx, const ses_step *s);
-    bool (*stop)(
-        void *ctx); /* asked before every batch and when an evaluation fails: true saves and ends it */
+    /* Asked before every batch and when an evaluation fails: true saves and ends it. */
+    bool (*stop)(void *ctx);
     bool (*evaluate)(void *ctx, double *metric, ses_err *e);
     void (*saved)(void *ctx, const char *dir);
 } ses_hooks;

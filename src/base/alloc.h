@@ -11,8 +11,8 @@ void *ses_alloc(size_t size, ses_err *e);                 /* zeroed; size 0 give
 void *ses_alloc_array(size_t n, size_t size, ses_err *e); /* n * size, overflow checked */
 /* The same for megabytes that are filled from their begin: in large pages where the system has them. */
 void *ses_alloc_pages(size_t n, size_t size, ses_err *e);
-void *ses_realloc_array(void *p, size_t n, size_t size,
-                        ses_err *e); /* growth is not zeroed; p stays on failure */
+/* What it grows by is not zeroed; on failure p stays as it was. */
+void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e);
 /* Room for n elements in all; array: where the pointer is that an array begins at. */
 bool ses_alloc_room(void *array, size_t *room, size_t n, size_t size, ses_err *e);
 void *ses_alloc_aligned(size_t size, ses_err *e); /* SES_ALIGN, not zeroed; ses_free */

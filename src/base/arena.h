@@ -33,8 +33,8 @@ typedef struct ses_mark {
 } ses_mark;
 
 void *ses_arena_alloc(ses_arena *a, size_t size, ses_err *e); /* SES_ALIGN aligned, not zeroed */
-void *ses_arena_array(ses_arena *a, size_t n, size_t size,
-                      ses_err *e); /* zeroed, 16-byte aligned: for structs on the heap */
+/* Zeroed, 16-byte aligned: for structs on the heap. */
+void *ses_arena_array(ses_arena *a, size_t n, size_t size, ses_err *e);
 char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e);
 ses_mark ses_arena_mark(const ses_arena *a);
 void ses_arena_rewind(ses_arena *a, ses_mark m); /* what came after m is gone */

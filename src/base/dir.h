@@ -5,8 +5,8 @@
 #include "sesame/err.h"
 
 bool ses_dir_sync(const char *path, ses_err *e); /* its entries are on the disk */
-bool ses_dir_remove(const char *path,
-                    ses_err *e); /* with the files in it, not with folders; fine when absent */
+/* Removes a folder and the files in it, but no folders; fine when it is not there. */
+bool ses_dir_remove(const char *path, ses_err *e);
 
 /* `from` becomes `to` in the same folder, durably; what stood at `to` is removed afterwards. A crash leaves
  * the old one or the new one, the old one perhaps under a name that ses_dir_recover(its folder) undoes. */

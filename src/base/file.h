@@ -46,8 +46,8 @@ bool ses_file_remove(const char *path, ses_err *e); /* fine when it is not there
  * temporary is removed; only a killed process can leave one (.sesame-*.tmp). */
 typedef struct ses_writer ses_writer;
 
-ses_writer *ses_writer_open(const char *path, bool overwrite,
-                            ses_err *e);                           /* else an existing file is refused */
+/* Without overwrite an existing file is refused. */
+ses_writer *ses_writer_open(const char *path, bool overwrite, ses_err *e);
 bool ses_writer_expect(ses_writer *w, uint64_t bytes, ses_err *e); /* false: the disk has less room */
 bool ses_writer_put(ses_writer *w, const void *p, size_t n, ses_err *e);
 bool ses_writer_sync(ses_writer *w, ses_err *e);   /* all bytes are on the disk; no more may follow */

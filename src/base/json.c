@@ -438,8 +438,8 @@ ses_json_doc *ses_json_parse(const char *text, size_t n, ses_err *e)
     }
     ses_json_doc *d = ses_alloc(sizeof *d, e);
     if (!d) return NULL;
-    size_t marks = count_structure(text, n),
-           nodes = marks + marks / 16 + 1; /* a lookup's node: 17 marks or more */
+    size_t marks = count_structure(text, n);
+    size_t nodes = marks + marks / 16 + 1; /* an object with a lookup's node has 17 marks or more */
     d->node = ses_realloc_array(NULL, nodes, sizeof *d->node, e);
     d->str = ses_realloc_array(NULL, n + 1, 1, e);
     if (!d->node || !d->str) goto fail;

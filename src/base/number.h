@@ -12,8 +12,8 @@ bool ses_read_real(const char *text, size_t n, double *out);
  * Python gives floats: 1.0, 0.0001, 1e-05, 1e+16, -0.0. x is finite. Returns the bytes before the NUL. */
 enum { SES_REAL_TEXT = 32 };
 size_t ses_write_real(double x, char out[SES_REAL_TEXT]);
-size_t ses_write_float(float x,
-                       char out[SES_REAL_TEXT]); /* shortest for a float: 0.1, not 0.10000000149011612 */
+/* Shortest for a float: 0.1, not 0.10000000149011612. */
+size_t ses_write_float(float x, char out[SES_REAL_TEXT]);
 
 /* The digits of that text as an integer without zeros at its end: |x| reads back from digits * 10^exp. */
 uint64_t ses_real_digits(double x, int *exp);

@@ -18,8 +18,8 @@ static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-            int got =
-                open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* the wrong way: using it is an error */
+            /* Opened the wrong way, so that using it is an error. */
+            int got = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
             if (got >= 0 && got != fd) close(got);
         }
 }

@@ -19,8 +19,8 @@ typedef struct ses_opt_group {
  * lists. */
 bool ses_options_parse(const ses_opt_group *group, size_t n_groups, char **argv, bool first_only, int *n_rest,
                        ses_err *e);
-bool ses_options_complete(const ses_opt_group *group, size_t n_groups,
-                          ses_err *e); /* the required are there */
+/* Fails where a required option was not given. */
+bool ses_options_complete(const ses_opt_group *group, size_t n_groups, ses_err *e);
 void ses_options_free(const ses_opt_group *group, size_t n_groups);
 
 /* options_write.c: what a struct holds, told again. A member for each option, by its name; and the words that

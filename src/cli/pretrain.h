@@ -60,8 +60,8 @@ typedef struct ses_pretrain {
 /* pretrain_parts.c */
 bool ses_pretrain_texts(ses_pretrain *p, ses_err *e);  /* tokenizer, config, corpora, objectives */
 bool ses_pretrain_models(ses_pretrain *p, ses_err *e); /* new ones, also where there were some */
-ses_course *ses_pretrain_course(const ses_pretrain *p, int64_t length, int64_t updates,
-                                ses_err *e);                                        /* length 0: all stages */
+/* Of one stage, by its length; 0: of all. */
+ses_course *ses_pretrain_course(const ses_pretrain *p, int64_t length, int64_t updates, ses_err *e);
 bool ses_pretrain_stages(const ses_pretrain *p, ses_course_options *o, ses_err *e); /* of --length */
 bool ses_pretrain_trainer(ses_pretrain *p, ses_err *e);
 bool ses_pretrain_optimizer(const ses_pretrain *p, ses_trainer_options *o, ses_err *e);
@@ -73,8 +73,8 @@ const char *ses_pretrain_way(const ses_pretrain *p, size_t way); /* of by_freque
 
 /* pretrain_files.c */
 bool ses_pretrain_write(ses_pretrain *p, ses_err *e);
-bool ses_pretrain_remember(const ses_pretrain *p,
-                           ses_err *e); /* how many updates the run has, in its folder */
+/* Writes to the run's folder how many updates it has, for ses_pretrain_recall. */
+bool ses_pretrain_remember(const ses_pretrain *p, ses_err *e);
 bool ses_pretrain_recall(ses_pretrain *p, ses_err *e);
 void ses_pretrain_summary(const ses_pretrain *p, const ses_call *c, ses_run_end end);
 bool ses_pretrain_print(const ses_pretrain *p, ses_err *e);

@@ -99,8 +99,8 @@ static bool open_corpora(ses_pretrain *p, ses_err *e)
     const ses_pretrain_args *a = p->a;
     size_t n = a->corpus.n + (a->eval != NULL);
     p->corpus = ses_alloc_array(n + 1, sizeof *p->corpus, e);
-    p->part =
-        ses_alloc_array(n + a->corpus.n + 1, sizeof *p->part, e); /* the last: those with held-out ones */
+    /* The last a->corpus.n: the corpora that hold documents out. */
+    p->part = ses_alloc_array(n + a->corpus.n + 1, sizeof *p->part, e);
     p->code = ses_alloc_array(n + 1, sizeof *p->code, e);
     if (!p->corpus || !p->part || !p->code) return false;
     for (; p->n_parts < a->corpus.n; p->n_parts++) {

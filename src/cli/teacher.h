@@ -57,7 +57,7 @@ typedef struct ses_teacher {
 bool ses_teacher_open(ses_teacher *t, const ses_teacher_args *a, const char *class_name, ses_model *student,
                       const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e);
 void ses_teacher_free(ses_teacher *t);
-void ses_teacher_settings(const ses_teacher_args *a,
-                          ses_json_writer *w); /* what a resumed run has in common */
+/* What a resumed run must share. */
+void ses_teacher_settings(const ses_teacher_args *a, ses_json_writer *w);
 
 #endif

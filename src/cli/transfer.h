@@ -129,8 +129,8 @@ bool ses_transfer_config(const ses_transfer_args *a, ses_json_doc **config, ses_
 /* Groups of the optimizer, by layer; *gradual: l, where it is to be thawed epoch by epoch. */
 bool ses_transfer_groups(const ses_transfer_args *a, const ses_model *m, double decay, ses_layers *l,
                          ses_optim_options *o, ses_layers **gradual, ses_err *e);
-void ses_transfer_settings(const ses_transfer_args *a,
-                           ses_json_writer *w);                 /* what a resumed run must share */
+/* What a resumed run must share. */
+void ses_transfer_settings(const ses_transfer_args *a, ses_json_writer *w);
 void ses_transfer_card(const ses_transfer_args *a, ses_buf *b); /* a row of the model card's table, or none */
 void ses_transfer_use(const ses_transfer_args *a, const ses_model *m, ses_buf *b); /* how to load it, or "" */
 

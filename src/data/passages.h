@@ -29,8 +29,8 @@ struct ses_passages {
     ses_passages_options o;
     ses_part_of_mixture *part;
     uint32_t *base; /* [parts + 1]: numbers of a part's documents in the mixture begin there */
-    uint32_t *usable,
-        *usable_at; /* documents to be used, part after part; [parts + 1] where a part's begin */
+    /* Documents to be used, part after part; [parts + 1] where a part's begin. */
+    uint32_t *usable, *usable_at;
     double *copies; /* [parts]: how often a document is seen in an epoch, on average */
     int64_t epoch;  /* of order; -1: none */
     uint32_t *order;

@@ -55,12 +55,12 @@ const char *ses_pickle_kind_name(ses_pickle_kind kind); /* "an integer", ... */
 
 bool ses_pickle_int(const ses_pickle_node *x, int64_t *out); /* false: of another kind */
 const char *ses_pickle_string(const ses_pickle *p, const ses_pickle_node *x, size_t *n); /* UTF-8; or NULL */
-const ses_pickle_global *ses_pickle_global_of(const ses_pickle *p,
-                                              const ses_pickle_node *x); /* or a call's */
+/* The global that x is, or that it calls; NULL: neither. */
+const ses_pickle_global *ses_pickle_global_of(const ses_pickle *p, const ses_pickle_node *x);
 
 size_t ses_pickle_len(const ses_pickle_node *x); /* items of a tuple or list, pairs of a dict, else 0 */
-const ses_pickle_node *ses_pickle_at(const ses_pickle *p, const ses_pickle_node *tuple,
-                                     size_t i); /* i < len */
+/* i < ses_pickle_len(tuple). */
+const ses_pickle_node *ses_pickle_at(const ses_pickle *p, const ses_pickle_node *tuple, size_t i);
 /* The tuple of a call's arguments, or the value under a persistent id; NULL for other kinds. */
 const ses_pickle_node *ses_pickle_inside(const ses_pickle *p, const ses_pickle_node *x);
 

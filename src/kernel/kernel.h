@@ -105,8 +105,8 @@ typedef struct ses_attn {
     ses_real scale;
     bool causal;   /* r <= 0 only */
     int64_t reach; /* |r| < reach only; 0: any */
-    const ses_real
-        *dist; /* NULL, or [2 max_k - 1][heads]: added to the score at distance r from row r + max_k - 1 */
+    /* NULL, or [2 max_k - 1][heads]: added to the score at distance r from row r + max_k - 1. */
+    const ses_real *dist;
     const ses_real *bias; /* NULL, or laid out as probs: added to the score */
     double drop;          /* dropout rate, 0: none. What is kept is scaled by 1 / (1 - drop) */
     ses_key key;          /* element (h, query t, key j of its sequence) draws as ses_attn_draw says */
@@ -228,12 +228,11 @@ typedef struct ses_kernels {
 #include "kernels.def"
 #undef SES_KERNEL
 
-ses_isa ses_isa_best(void);            /* the highest level this CPU and this build have */
-const char *ses_isa_name(ses_isa isa); /* "ref", "avx2", "avx512" */
-bool ses_isa_from_name(const char *name, ses_isa *out);
+ses_isa ses_isa_best(void);               /* the highest level this CPU and this build have */
+const char *ses_isa_name(ses_isa isa);    /* "ref", "avx2", "avx512" */
 ses_kernels ses_kernels_cpu(ses_isa cap); /* the best variant of each kernel up to cap */
-ses_kernels ses_kernels_cuda(
-    bool narrow); /* the cuda column, of f32 or of bf16; only where SES_CUDA is defined */
+/* The cuda column, of f32 or of bf16; only where SES_CUDA is defined. */
+ses_kernels ses_kernels_cuda(bool narrow);
 const char *ses_kernels_gap(const ses_kernels *k); /* the first of the cuda column that is missing */
 
 /* The table of kernels.def for those who iterate it: tests, selftest, doctor. */

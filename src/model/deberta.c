@@ -184,8 +184,8 @@ static int64_t bucket(int64_t distance, int64_t buckets, int64_t most)
 {
     int64_t mid = buckets / 2, d = distance < 0 ? -distance : distance;
     if (buckets < 1 || d <= mid) return distance;
-    float share = logf((float)d / (float)mid) /
-                  logf((float)((double)(most - 1) / (double)mid)); /* as the reference rounds */
+    /* Rounded where the reference rounds. */
+    float share = logf((float)d / (float)mid) / logf((float)((double)(most - 1) / (double)mid));
     d = (int64_t)ceilf(share * (float)(mid - 1)) + mid;
     return distance < 0 ? -d : d;
 }

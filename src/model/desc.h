@@ -191,8 +191,8 @@ bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_opt
 void ses_model_begin_param(ses_model *m, size_t i, uint64_t seed); /* random numbers of one */
 
 /* load.c */
-const ses_entry *ses_model_find(const ses_model *m,
-                                const char *ours); /* by any name it ever had; NULL: none */
+/* By any name it ever had; NULL: none. */
+const ses_entry *ses_model_find(const ses_model *m, const char *ours);
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e);
 /* Parameter i of a store from a tensor of a file, which stays open: mapped where it can be. final: nothing
  * is going to change it, so that a dense weight may be rounded and its values left out. */

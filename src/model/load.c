@@ -27,8 +27,8 @@ const ses_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file,
 {
     static const char *const tail[][2] = { { ".weight", ".gamma" }, { ".bias", ".beta" } };
     char spelling[2][NAME + 32];
-    const char *mine = ses_class_prefix(m),
-               *prefix = *mine ? mine : m->desc->prefix; /* another class's file */
+    const char *mine = ses_class_prefix(m);
+    const char *prefix = *mine ? mine : m->desc->prefix; /* another class's file */
     snprintf(spelling[0], sizeof spelling[0], "%s%s", before, name);
     if (!strncmp(name, prefix, strlen(prefix)))
         snprintf(spelling[1], sizeof spelling[1], "%s%s", before, name + strlen(prefix));

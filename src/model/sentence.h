@@ -26,8 +26,8 @@ typedef struct ses_module ses_module;
 typedef struct ses_module_kind {
     const char *name; /* the last part of its type in modules.json */
     bool (*read)(ses_module *m, const ses_json *config, ses_err *e); /* config NULL: the folder has none */
-    bool (*add)(ses_module *m, ses_store *s, int number, int64_t *width,
-                ses_err *e);                                             /* width in, width out */
+    /* *width: of what comes in, then of what goes out. */
+    bool (*add)(ses_module *m, ses_store *s, int number, int64_t *width, ses_err *e);
     ses_tensor *(*run)(const ses_module *m, ses_tape *t, ses_tensor *x); /* NULL: not on sentences */
     bool config, weights; /* its folder must have a config.json; has a checkpoint */
 } ses_module_kind;

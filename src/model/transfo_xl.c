@@ -172,8 +172,8 @@ static bool lay_mask(scene *v)
     ses_real *mask = ses_tape_host(v->p->tape, (size_t)v->pairs, sizeof *mask), *at = mask;
     for (int64_t s = 0; mask && s < v->seqs->seqs; s++) {
         int64_t len = cu[s + 1] - cu[s], all = cu_k[s + 1] - cu_k[s];
-        int64_t first =
-            all > c->mem_len ? c->mem_len - (all - len) : len; /* keys of token i: from i - first */
+        /* Keys of token i: from i - first. */
+        int64_t first = all > c->mem_len ? c->mem_len - (all - len) : len;
         for (int64_t i = 0; i < len; i++)
             for (int64_t j = 0; j < all; j++, at++)
                 if (j > i + all - len || (c->same_length && j <= i - first)) *at = hidden;

@@ -39,8 +39,8 @@ static int32_t bucket(const ses_config *c, int64_t distance, bool both_ways)
     }
     int64_t exact = n / 2;
     if (d < exact) return (int32_t)(from + d);
-    float far = logf((float)d / (float)exact) /
-                (float)log((double)c->max_distance / (double)exact); /* as the reference rounds */
+    /* Rounded where the reference rounds. */
+    float far = logf((float)d / (float)exact) / (float)log((double)c->max_distance / (double)exact);
     int64_t b = exact + (int64_t)(far * (float)(n - exact));
     return (int32_t)(from + (b < n ? b : n - 1));
 }

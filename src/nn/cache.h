@@ -24,9 +24,9 @@ struct ses_cache {
     ses_shelf self;  /* slot s has rows s * room .. */
     ses_shelf cross; /* sources stand where there was room */
     int64_t *len;    /* [slots] */
-    int32_t
-        *common[2]; /* [slots][slots]: leading rows known to be equal; the second while one becomes another.
-                           NULL: nothing is known */
+    /* [slots][slots]: leading rows known to be equal; the second while one becomes another. NULL: nothing
+     * is known. */
+    int32_t *common[2];
     int32_t *source_of;        /* [slots]: -1 none */
     ses_cached_source *source; /* [slots] */
     char *stage;               /* rows on their way from slot to slot */

@@ -154,8 +154,8 @@ struct ses_stack {
 /* ways, prefix, outputs, depth, heads, ffn, causal, cross, and token if shared, are set. */
 bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
 void ses_stack_free(ses_stack *k);
-bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c,
-                       ses_err *e); /* tables not in the file */
+/* Fills the tables that no file has. */
+bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, ses_err *e);
 /* The last hidden state [T, C], or its rows in p->kept; memory: the encoder's, with its sequences in p->in,
  * or NULL. */
 ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs, ses_tensor *memory);
@@ -171,8 +171,8 @@ ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *al
                            int64_t reach, int i);
 
 ses_attend ses_attend_add(ses_store *s, const ses_config *c, int64_t heads, const char *name);
-ses_tensor *ses_attend_dist(const ses_stack *k, ses_pass *p,
-                            const ses_seqs *seqs); /* the bias by distance, or NULL */
+/* The bias by distance, or NULL. */
+ses_tensor *ses_attend_dist(const ses_stack *k, ses_pass *p, const ses_seqs *seqs);
 
 /* A vocabulary in clusters (see ses_config): tables, what projects them to the layers' width, biases. Where
  * all have one width, there is one table. */
@@ -232,8 +232,8 @@ typedef struct ses_state {
 /* Sets p->kept, of what the heads look at. */
 void ses_kept_choose(ses_pass *p, const ses_seqs *q, const ses_head_use *use, size_t n);
 bool ses_kept_of(const ses_pass *p, const ses_seqs *q); /* some of q's rows are not kept */
-ses_tensor *ses_kept_rows(ses_pass *p, const ses_seqs *q,
-                          ses_tensor *x); /* of q's x; or x, if it has no more */
+/* Of q's x; or x, if it has no more. */
+ses_tensor *ses_kept_rows(ses_pass *p, const ses_seqs *q, ses_tensor *x);
 /* Those asked for by p->want: all, or rows, which then is the axis; NULL: none, or the tape has failed. */
 ses_tensor *ses_state_asked(ses_pass *p, const ses_state *at, ses_axis *axis);
 void ses_state_reads(const ses_pass *p, const ses_seqs *q, int32_t *read); /* sets read[t] of these */

@@ -290,8 +290,8 @@ static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
     ses_tape *t = p->tape;
     ses_tensor *table[SES_MAX_TABLES] = { k->token }, *id[SES_MAX_TABLES] = { q->ids };
     double scale = c->scale_embed ? sqrt((double)c->hidden) : 1;
-    int n = 1,
-        alone = scale != 1 || c->project_early; /* something happens to tokens before places are added */
+    bool alone = scale != 1 || c->project_early; /* something happens to tokens before places are added */
+    int n = 1;
     ses_tensor *x = NULL;
     if (alone) {
         x = ses_embed(t, 1, table, id, c->pad_learns ? -1 : (int32_t)c->pad);

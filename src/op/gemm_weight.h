@@ -63,8 +63,8 @@ static inline void ses_gemm_weight(const ses_node *n, ses_gemm *g, const ses_ten
 static inline void ses_gemm_grad(const ses_node *n, ses_gemm *g)
 {
     enum { COLUMNS = 192 };
-    int64_t size =
-        g->m >= COLUMNS ? n->k->gemm_pack_size(g->n, g->k) : 0; /* 0, too, where nothing is packed */
+    /* 0, too, where nothing is packed. */
+    int64_t size = g->m >= COLUMNS ? n->k->gemm_pack_size(g->n, g->k) : 0;
     ses_real *packed = size > 0 ? ses_scratch(n, size) : NULL;
     if (size > 0 && !packed) return;
     if (packed) n->k->gemm_pack(n->exec, packed, SES_REAL, g->b, g->b_row, g->b_col, g->n, g->k);

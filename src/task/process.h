@@ -37,8 +37,8 @@ void ses_process(ses_scoring *s); /* all that are wanted */
 void ses_ban(ses_scoring *s, int32_t id);
 void ses_ban_all(ses_scoring *s, ses_ids ids);
 int64_t ses_rank_finite(ses_scoring *s); /* the tokens not ruled out, into rank, best first */
-float ses_rank_score(ses_scoring *s,
-                     int64_t k);              /* the k-th best score; -infinity: there are no more than k */
+/* The k-th best score; -infinity: there are no more than k. */
+float ses_rank_score(ses_scoring *s, int64_t k);
 void ses_rank_sort(ses_ranked *r, int64_t n); /* best first; of equals the lower id */
 double ses_log_sum_exp(const float *x, int64_t n);
 

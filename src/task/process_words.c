@@ -45,8 +45,8 @@ const ses_processor ses_process_suppress = { want_suppress, suppress };
 static bool want_begin(const ses_generate_options *o) { return o->begin_suppress.n > 0; }
 static void begin_suppress(ses_scoring *s)
 {
-    int64_t begin =
-        s->given > 1 || s->o->forced_bos < 0 ? s->given : s->given + 1; /* behind a forced token */
+    /* Behind a forced token. */
+    int64_t begin = s->given > 1 || s->o->forced_bos < 0 ? s->given : s->given + 1;
     if (s->n == begin) ses_ban_all(s, s->o->begin_suppress);
 }
 const ses_processor ses_process_begin_suppress = { want_begin, begin_suppress };

@@ -34,8 +34,8 @@ static bool completes(ses_scribe *w, const int32_t *id, int64_t n, bool *found, 
         size_t m = strlen(o->stop_strings[i]);
         if (m > longest) longest = m;
     }
-    int64_t tail =
-        longest + 4 < TAIL ? (int64_t)longest + 4 : TAIL; /* nearly every token has a byte or more */
+    /* Nearly every token has a byte or more. */
+    int64_t tail = longest + 4 < TAIL ? (int64_t)longest + 4 : TAIL;
     if (tail < n) id += n - tail, n = tail;
     if (!say(w, id, n - 1, &text, &before, e) || !say(w, id, n, &text, &len, e)) return false;
     for (int64_t i = 0; i < o->n_stop_strings && !*found; i++) {

@@ -135,8 +135,8 @@ bool ses_tuner_labels(ses_tuner *t, const ses_examples *train, ses_err *e)
         t->top = fmax(t->top, fabs(ses_examples_at(train, i)->target));
     if (!t->o.kind->head) return true;
     if (!named && t->o.kind->target != SES_TARGET_VALUES) return true;
-    t->n_labels =
-        named ? ses_examples_labels(train) : 1; /* a number: one output, called as the reference does */
+    /* A number: one output, called as the reference does. */
+    t->n_labels = named ? ses_examples_labels(train) : 1;
     t->label = ses_arena_array(&t->mem, t->n_labels + 1, sizeof *t->label, e);
     for (size_t i = 0; t->label && i < t->n_labels; i++) {
         const char *name = named ? ses_examples_label(train, i) : "LABEL_0";

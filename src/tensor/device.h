@@ -44,8 +44,8 @@ struct ses_device {
     ses_dtype tables; /* of embeddings: SES_I8, or as they are */
     ses_dtype real;   /* of activations: SES_REAL, or narrower */
     ses_kernels k;    /* over such reals, */
-    ses_kernels
-        wide; /* and over ses_real: losses, parameters, optimizers; the same where reals are not narrow */
+    /* Over ses_real: losses, parameters, optimizers; the same as k where reals are not narrow. */
+    ses_kernels wide;
     ses_exec exec;
     ses_device_extra *extra;
 };

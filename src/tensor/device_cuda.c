@@ -231,8 +231,8 @@ bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e
     if (gap) return ses_fail(e, SES_EUNSUPPORTED, "kernel \"%s\" has no CUDA variant: use cpu", gap);
     d->exec.cuda = ses_cuda_new(index, o->steady, e);
     if (!d->exec.cuda || !stage(d, e)) return false;
-    d->exec.pool =
-        ses_pool_new(o->threads ? o->threads : ses_cpu_count(), e); /* for what the host prepares */
+    /* For what the host prepares. */
+    d->exec.pool = ses_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
     return d->exec.pool != NULL;
 }
 

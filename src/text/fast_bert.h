@@ -99,8 +99,8 @@ typedef bool ses_bert_words_fn(const ses_bert_fast *f, ses_bert_work *w, ses_tok
 struct ses_bert_fast {
     const ses_tokenizer *t;
     const ses_wordpiece *m;
-    uint8_t space[16], mark[16],
-        check[16];     /* sets of ASCII: by the low four bits, a bit for each upper three */
+    /* Sets of ASCII: by the low four bits, a bit for each upper three. */
+    uint8_t space[16], mark[16], check[16];
     bool lower;        /* A to Z become a to z */
     bool normal;       /* there are added tokens that are sought in the normal form */
     bool wide;         /* or that begin beyond ASCII: every character there is checked */

@@ -104,8 +104,8 @@ static void find_starts(ses_bytes_work *w, size_t n, bool last)
         uint64_t o = inside & ~(l | u | s);
         uint64_t runs = (l & ~(l << 1 | letter)) | (u & ~(u << 1 | number)) | (o & ~(o << 1 | other));
         runs &= ~(w->blank[i] << 1 | blank);
-        uint64_t next =
-            64 * (i + 1) < n ? w->space[i + 1] & 1 : 1; /* at the end, as if white space went on */
+        /* At the end, as if white space went on. */
+        uint64_t next = 64 * (i + 1) < n ? w->space[i + 1] & 1 : 1;
         uint64_t tail = s & ~(s >> 1 | next << 63);
         if (n - 64 * i < 64 && last) tail &= inside >> 1;
         uint64_t wide = tail & w->inner[i];

@@ -29,13 +29,13 @@ typedef struct ses_merges {
     uint32_t longest; /* of the ids merged, in bytes */
     ses_edge *edge;   /* [edges] by id */
     int32_t edges;
-    uint64_t
-        *joint; /* a bit for each hash of two characters that some merge brings together; NULL: not known */
+    /* A bit for each hash of two characters that some merge brings together; NULL: not known. */
+    uint64_t *joint;
 } ses_merges;
 
 bool ses_merges_reserve(ses_merges *m, size_t count, ses_arena *mem, ses_err *e);
-void ses_merges_add(ses_merges *m, int32_t left, int32_t right,
-                    int32_t id); /* the last of equal pairs counts */
+/* The last of equal pairs counts. */
+void ses_merges_add(ses_merges *m, int32_t left, int32_t right, int32_t id);
 /* With a rank of its own, which others may have too; such a table cannot be saved. Ids may be any but -1. */
 void ses_merges_put(ses_merges *m, int32_t left, int32_t right, uint32_t rank, int32_t id);
 

@@ -191,8 +191,8 @@ static bool merge(const ses_bpe *m, const char *word, size_t n, ses_token_list *
     if (!s.id || !s.len || !buf || !split(m, word, n, &s, buf, e) ||
         !ses_merges_apply(&m->merges, s.id, s.len, &s.n, NULL, scratch, e))
         return false;
-    size_t at =
-        0; /* may run past the end when bytes of a prefix were put down: so does the reference's count */
+    /* The place may run past the end when bytes of a prefix were put down: so does the reference's count. */
+    size_t at = 0;
     for (size_t i = 0; i < s.n; at += s.len[i++]) {
         bool step = m->unk_from >= 0 && s.id[i] >= m->unk_from;
         if (!ses_token_list_put(out, step ? m->unk_id : s.id[i], at, at + s.len[i], e)) return false;

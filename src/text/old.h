@@ -80,9 +80,8 @@ bool ses_old_write_tokens(ses_old *o, ses_err *e);
 /* ---- writing ---- */
 
 bool ses_old_begin(ses_old *o, ses_err *e);
-bool ses_old_put(ses_old *o, const char *key, const char *json,
-                 ses_err *e); /* a member, from its text; key NULL:
-                                                                                 an element */
+/* A member, from its text; key NULL: an element. */
+bool ses_old_put(ses_old *o, const char *key, const char *json, ses_err *e);
 /* Template: "<s> $A:0 </s>", "... $B:1 ..."; a name stands for the token, types are 0 where not said. */
 bool ses_old_put_template(ses_old *o, const char *single, const char *pair, ses_err *e);
 void ses_old_end(ses_old *o);

@@ -21,8 +21,8 @@ struct ses_regex {
     scan_fn *scan;
     const char *literal; /* not empty */
     size_t n;
-    const size_t
-        *fallback; /* [n] of the literal: how much of it is matched still when the next byte differs */
+    /* [n] of the literal: how much of it is matched still when the next byte differs. */
+    const size_t *fallback;
     ses_re_program program;
     ses_pcre2 *pcre2;
 };

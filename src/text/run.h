@@ -13,8 +13,8 @@
 
 typedef struct ses_added_token {
     ses_string content;
-    ses_string
-        normal; /* its normal form where it is sought in normalized text, and is decoded to; else content */
+    /* Its normal form where it is sought in normalized text, and is decoded to; else content. */
+    ses_string normal;
     int32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
 } ses_added_token;
@@ -157,8 +157,8 @@ typedef struct ses_input_text {
     ses_string text;
     ses_string *words; /* NULL: text */
     size_t n_words;
-    const uint32_t *
-        *original; /* [n_words or 1] for a string in which bytes were replaced: where each byte was */
+    /* [n_words or 1] for a string in which bytes were replaced: where each byte was. */
+    const uint32_t **original;
 } ses_input_text;
 
 /* Arrays an encoding points to. */

@@ -16,7 +16,7 @@ bool ses_spm_write_stages(const ses_spm *m, const ses_vocab *vocab, ses_string u
                           ses_err *e);
 
 bool ses_spm_check(const ses_spm *m, ses_err *e); /* pieces are UTF-8 and scores are finite */
-bool ses_spm_put_charsmap(ses_json_writer *w, const char *key, ses_string charsmap,
-                          ses_err *e); /* as base64 */
+/* A member, in base64. */
+bool ses_spm_put_charsmap(ses_json_writer *w, const char *key, ses_string charsmap, ses_err *e);
 
 #endif

@@ -32,8 +32,8 @@ typedef struct ses_spm {
     size_t n;
     ses_spm_kind kind;
     bool byte_fallback, whitespace_as_suffix;
-    ses_string unk_surface, unk, bos, eos,
-        pad; /* pieces by role; the roles' ids are where the pieces stand */
+    /* Pieces by role; the roles' ids are where the pieces stand. */
+    ses_string unk_surface, unk, bos, eos, pad;
     ses_spm_normalizer normalizer, denormalizer;
 } ses_spm;
 

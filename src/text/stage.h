@@ -47,12 +47,12 @@ typedef struct ses_token_list {
 } ses_token_list;
 
 /* Growing, in text.c. All fail only for memory or sizes past 2 GiB. */
-bool ses_text_put(ses_text *t, const char *bytes, size_t n, ses_offset from,
-                  ses_err *e); /* n bytes of one range */
-bool ses_text_put_self(ses_text *t, const char *bytes, size_t n, size_t at,
-                       ses_err *e); /* each character from itself, the first from `at` on */
-bool ses_text_copy(ses_text *t, const ses_text *src, size_t begin, size_t end,
-                   ses_err *e); /* bytes as they are */
+/* n bytes, all from one range of the original. */
+bool ses_text_put(ses_text *t, const char *bytes, size_t n, ses_offset from, ses_err *e);
+/* Each character from itself, the first from `at` on. */
+bool ses_text_put_self(ses_text *t, const char *bytes, size_t n, size_t at, ses_err *e);
+/* src[begin, end), each byte with the range it has there. */
+bool ses_text_copy(ses_text *t, const ses_text *src, size_t begin, size_t end, ses_err *e);
 void ses_text_free(ses_text *t);
 bool ses_pieces_put(ses_pieces *p, uint32_t begin, uint32_t end, int32_t id, ses_err *e);
 void ses_pieces_free(ses_pieces *p);

@@ -14,8 +14,8 @@ typedef struct ses_pieces_model {
     double unknown; /* score of a character without a piece */
 } ses_pieces_model;
 
-bool ses_pieces_model_build(ses_pieces_model *m, ses_arena *mem,
-                            ses_err *e); /* trie and unknown from the rest */
+/* Trie and unknown from the rest. */
+bool ses_pieces_model_build(ses_pieces_model *m, ses_arena *mem, ses_err *e);
 
 typedef struct ses_lattice { /* buffers, used word after word */
     double *forward, *backward;
@@ -26,7 +26,7 @@ typedef struct ses_lattice { /* buffers, used word after word */
     } * best;
     size_t cap;
     int32_t *path[2]; /* pieces of the two best ways, first to last */
-    size_t n_path[2], cap_path;
+    size_t n_path[2];
 } ses_lattice;
 
 void ses_lattice_free(ses_lattice *l);

@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum { SEEDS = 1000000, ROUNDS = 2 };
-static const double SHRINK = 0.75,
-                    RARE = 0.5; /* of the pieces survive a pruning; expected less often: gone */
+/* This share of the pieces survives a pruning; what is expected less often than RARE is gone. */
+static const double SHRINK = 0.75, RARE = 0.5;
 
 typedef struct trainer {
     const ses_train_options *o;

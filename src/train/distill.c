@@ -136,8 +136,8 @@ static bool learn_scores(lesson *l)
     const ses_output *y = ses_output_named(&l->theirs, l->theirs.head[0].output);
     ses_tensor *right = answer(l, x ? x->tensor : NULL, y, "scores");
     if (!right) return false;
-    ses_match_kind kind =
-        ses_cols(right) > 1 ? SES_MATCH_SOFT : SES_MATCH_SQUARE; /* regression has no choice */
+    /* Regression has no choice. */
+    ses_match_kind kind = ses_cols(right) > 1 ? SES_MATCH_SOFT : SES_MATCH_SQUARE;
     return add(l, ses_match_loss(l->t, x->tensor, right, kind, l->d->o.heat), l->d->o.soft);
 }
 

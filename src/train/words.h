@@ -27,8 +27,8 @@ typedef struct ses_word_ids {
     size_t n, cap;
 } ses_word_ids;
 bool ses_word_ids_add(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e);
-bool ses_word_ids_split(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n,
-                        ses_err *e); /* at white space */
+/* The words between white space. */
+bool ses_word_ids_split(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e);
 void ses_word_ids_free(ses_word_ids *w);
 
 /* n-grams of a text, sorted, so that counting is a merge. */

@@ -16,8 +16,8 @@ typedef struct gold_case {
     int64_t rows, width;  /* the padded arrays are [rows, width] */
     const int32_t *place; /* [tokens]: where in [rows, width] a token stands */
     int64_t target_width; /* of the decoder's arrays, or of the places asked about */
-    const int32_t
-        *target_place;   /* where in [rows, target_width] a target stands; NULL: targets are a prefix */
+    /* Where in [rows, target_width] a target stands; NULL: targets are a prefix. */
+    const int32_t *target_place;
     int64_t memory;      /* tokens before each row */
     bool counted;        /* pads stand at the ends of rows only */
     bool by_place;       /* the batch's positions are places of the padded rows, pads counted */

@@ -111,8 +111,8 @@ static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const
 {
     const ses_batch *b = &c->batch;
     int64_t count, want = 0, n = ses_count(o->tensor), cols = ses_cols(o->tensor);
-    grid in = { c->width, b->cu, c->place },
-         target = in; /* a model that reads its input twice has the same rows */
+    /* A model that reads its input twice has the same rows. */
+    grid in = { c->width, b->cu, c->place }, target = in;
     if (b->target_cu) target = (grid){ c->target_width, b->target_cu, c->target_place };
     bool by_target =
         o->axis == SES_PER_TARGET || o->axis == SES_PER_TARGET_PAIR || o->axis == SES_PER_CROSS_PAIR;
