@@ -1,4 +1,4 @@
-/* Readers of labelled text: rows, sentences, questions; what they give and what they refuse. */
+/* Readers of labeled text: rows, sentences, questions; what they give and what they refuse. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
 #include "sesame/table.h"

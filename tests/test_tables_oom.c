@@ -1,4 +1,4 @@
-/* Readers of labelled text with every allocation failing in turn. */
+/* Readers of labeled text with every allocation failing in turn. */
 #include "oom.h"
 #include "sesame/table.h"
 

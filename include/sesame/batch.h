@@ -13,7 +13,7 @@ typedef struct ses_batch {
     const int32_t *ids;       /* [tokens] */
     const int32_t *segments;  /* [tokens]; NULL: all 0 */
     const int32_t *positions; /* [tokens]; NULL: counted in each sequence from 0 */
-    int64_t choices;          /* multiple choice: so many neighbouring sequences are one question; 0: none */
+    int64_t choices;          /* multiple choice: so many neighboring sequences are one question; 0: none */
     const int32_t *seen; /* [seqs]: so many first tokens are seen by all of their sequence, each other one
                                  by itself and those after it; NULL: as the model reads */
     /* [seqs]: the token of each that a choice is read off (GPT-2); NULL: the last. */

@@ -1,4 +1,4 @@
-/* Labelled examples in memory, read from any of the files of sesame/table.h; and the named benchmarks, each a
+/* Labeled examples in memory, read from any of the files of sesame/table.h; and the named benchmarks, each a
  * row that says which columns, labels and metrics it has.
  *
  *     const ses_benchmark *b = ses_benchmark_find("sst2");

@@ -1,4 +1,4 @@
-/* Labelled text as people keep it: rows of TSV, CSV and JSON-lines files, sentences of CoNLL columns,
+/* Labeled text as people keep it: rows of TSV, CSV and JSON-lines files, sentences of CoNLL columns,
  * questions of SQuAD. Files are UTF-8, with or without a byte order mark, lines end with LF or CRLF; anything
  * else is refused with its line. Rows and sentences are read one at a time: memory is the longest one's.
  *

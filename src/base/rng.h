@@ -37,7 +37,7 @@ SES_HD static inline void ses_philox(uint32_t out[4], ses_key key, uint64_t inde
     ses_philox_rounds(out, key, index, 10);
 }
 
-/* One 32-bit draw for element i: four neighbours share a Philox block. */
+/* One 32-bit draw for element i: four neighbors share a Philox block. */
 SES_HD static inline uint32_t ses_rand32(ses_key key, uint64_t i)
 {
     uint32_t b[4];

@@ -16,7 +16,7 @@ enum {
     F = 4 * C,
     H = 12,
     V = 30522,
-    LABELLED = 154, /* 15 % of T */
+    LABELED = 154, /* 15 % of T */
     LONG = 512
 };
 
@@ -116,7 +116,7 @@ static ses_tensor *concat(ses_tape *t)
 }
 
 static ses_tensor *reshape(ses_tape *t) { return ses_reshape(t, real(t, SES_DIM(T, C)), SES_DIM(B, S, C)); }
-static ses_tensor *take(ses_tape *t) { return ses_take(t, real(t, SES_DIM(T, C)), ints(t, LABELLED, T)); }
+static ses_tensor *take(ses_tape *t) { return ses_take(t, real(t, SES_DIM(T, C)), ints(t, LABELED, T)); }
 
 static ses_tensor *pool_rows(ses_tape *t)
 {
@@ -125,13 +125,13 @@ static ses_tensor *pool_rows(ses_tape *t)
 
 static ses_tensor *cross_entropy(ses_tape *t)
 {
-    return ses_cross_entropy(t, real(t, SES_DIM(LABELLED, V)), ints(t, LABELLED, V));
+    return ses_cross_entropy(t, real(t, SES_DIM(LABELED, V)), ints(t, LABELED, V));
 }
 
 static ses_tensor *linear_cross_entropy(ses_tape *t)
 {
-    return ses_linear_cross_entropy(t, real(t, SES_DIM(LABELLED, C)), real(t, SES_DIM(V, C)),
-                                    real(t, SES_DIM(V)), ints(t, LABELLED, V));
+    return ses_linear_cross_entropy(t, real(t, SES_DIM(LABELED, C)), real(t, SES_DIM(V, C)),
+                                    real(t, SES_DIM(V)), ints(t, LABELED, V));
 }
 
 static ses_tensor *segment_cross_entropy(ses_tape *t)
@@ -203,10 +203,10 @@ static const bench_op table[] = {
     { &ses_op_scale, "1024x768", scale, 0, M(2 * T * C), M(2 * T * C), 0 },
     { &ses_op_concat, "3 of 1024x768", concat, 0, M(6 * T * C), M(6 * T * C), 0 },
     { &ses_op_reshape, "1024x768", reshape, 0, 0, M(2 * T * C), 0 },
-    { &ses_op_take, "154 of 1024x768", take, 0, M(2 * LABELLED * C), M((T + 3 * LABELLED) * C), 0 },
+    { &ses_op_take, "154 of 1024x768", take, 0, M(2 * LABELED * C), M((T + 3 * LABELED) * C), 0 },
     { &ses_op_pool_rows, "mean of 8x128x768", pool_rows, 0, M((T + B) * C), M((T + B) * C), 0 },
-    { &ses_op_cross_entropy, "154x30522", cross_entropy, 0, M(LABELLED *V), M(2 * LABELLED * V), 0 },
-    { &ses_op_linear_cross_entropy, "154x30522x768", linear_cross_entropy, M(2.0 * LABELLED * C * V), 0, 0,
+    { &ses_op_cross_entropy, "154x30522", cross_entropy, 0, M(LABELED *V), M(2 * LABELED * V), 0 },
+    { &ses_op_linear_cross_entropy, "154x30522x768", linear_cross_entropy, M(2.0 * LABELED * C * V), 0, 0,
       6 },
     { &ses_op_segment_cross_entropy, "8x128x2", segment_cross_entropy, 0, M(T * 2), M(2 * T * 2), 0 },
     { &ses_op_target_loss, "1024x768 square", target_loss, 0, M(2 * T * C), M(3 * T * C), 0 },

@@ -1,4 +1,4 @@
-/* data: what is in a file of labelled text, before training on it. */
+/* data: what is in a file of labeled text, before training on it. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "command.h"
@@ -146,9 +146,9 @@ static const ses_example examples[] = {
 const ses_command ses_command_data = {
     .name = "data",
     .usage = "[FILE_OR_FOLDER...]",
-    .summary = "show what is in files of labelled text: counts, labels, lengths, examples",
+    .summary = "show what is in files of labeled text: counts, labels, lengths, examples",
     .description =
-        "Reads files of labelled text as training will, and shows what a person wants to know before: how "
+        "Reads files of labeled text as training will, and shows what a person wants to know before: how "
         "many examples "
         "there are, how labels are distributed, how long texts are, whether examples stand there twice or "
         "contradict "

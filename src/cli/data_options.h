@@ -1,4 +1,4 @@
-/* Options that say how a file of labelled text is read, shared by the commands that read one. */
+/* Options that say how a file of labeled text is read, shared by the commands that read one. */
 #ifndef SES_CLI_DATA_OPTIONS_H
 #define SES_CLI_DATA_OPTIONS_H
 

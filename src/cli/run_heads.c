@@ -447,7 +447,7 @@ static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e
     return true;
 }
 
-/* A span's boundary says something of labelled spans alone, and a text that is run has none. */
+/* A span's boundary says something of labeled spans alone, and a text that is run has none. */
 static bool nothing(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     (void)r, (void)use, (void)s, (void)e;

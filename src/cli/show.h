@@ -1,4 +1,4 @@
-/* What the commands that look at models share: labelled lines, numbers with commas, one-line JSON. */
+/* What the commands that look at models share: labeled lines, numbers with commas, one-line JSON. */
 #ifndef SES_CLI_SHOW_H
 #define SES_CLI_SHOW_H
 

@@ -1,7 +1,7 @@
 /* SpanBERT's span boundary objective (Joshi et al. 2019): each token of a masked span from the two tokens
  * around it and its place in the span alone.
  *   h = norm(gelu(W1 [x_left | x_right | p_place])),  y = norm(gelu(W2 h)),  scores = E y + b
- * E is the token table. A span is a run of labelled tokens; one that touches an end of its sequence has no
+ * E is the token table. A span is a run of labeled tokens; one that touches an end of its sequence has no
  * boundary there and is left out, and so are tokens deeper in a span than there are rows of p. */
 #include "nn.h"
 

@@ -1,5 +1,5 @@
 /* Which of N continuations? Each is a sequence of its own and gets one score; the loss compares N
- * neighbours. */
+ * neighbors. */
 #include "nn.h"
 
 static int64_t classes(const ses_config *c)

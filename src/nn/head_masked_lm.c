@@ -1,5 +1,5 @@
 /* Which token stood here (masked_lm)? What does the decoder say at t, having read the target up to t - 1
- * (target_lm)? Either way token t against label t; the loss runs over the labelled ones alone, from the
+ * (target_lm)? Either way token t against label t; the loss runs over the labeled ones alone, from the
  * first dense layer on. */
 #include "nn.h"
 

@@ -24,7 +24,7 @@ static ses_tensor *loss(ses_pass *p, ses_tensor *y, const int32_t *labels, int64
     for (int64_t i = 0; rows && target && i < T; i++)
         if (labels[i] != SES_IGNORE) rows[n] = (int32_t)i, target[n++] = (ses_real)labels[i];
     if (!rows || !target) return NULL;
-    bool none = !n; /* nothing is labelled: one row that counts for nothing keeps the loss a number */
+    bool none = !n; /* nothing is labeled: one row that counts for nothing keeps the loss a number */
     if (none) n = 1;
     if (n < T) y = ses_take(t, y, ses_tape_ints(t, rows, n));
     ses_tensor *l = ses_target_loss(t, y, ses_tape_input(t, target, SES_DIM(n, 1)), SES_LOSS_BINARY);

@@ -57,12 +57,12 @@ void ses_lm_output(const ses_head_params *h, const ses_head_use *use, ses_pass *
 void ses_lm_reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t ahead, int32_t *read)
 {
     const int32_t *labels = ses_head_labels(use, p->batch);
-    int64_t labelled = 0;
+    int64_t labeled = 0;
     if (p->want->logits) ses_state_reads(p, q, read);
     for (int64_t s = 0; labels && s < q->seqs; s++)
         for (int32_t t = q->host_cu[s]; t + ahead < q->host_cu[s + 1]; t++)
-            if (labels[t + ahead] != SES_IGNORE) read[t] = 1, labelled++;
-    if (labels && !labelled) read[0] = 1; /* see ses_lm_loss */
+            if (labels[t + ahead] != SES_IGNORE) read[t] = 1, labeled++;
+    if (labels && !labeled) read[0] = 1; /* see ses_lm_loss */
 }
 
 ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, const ses_state *at, int32_t *token,
@@ -71,7 +71,7 @@ ses_tensor *ses_lm_loss(const ses_head_params *h, ses_pass *p, const ses_state *
     ses_tape *t = p->tape;
     if (!token || !label) return NULL;
     if (!n)
-        token[n] = 0, label[n++] = SES_IGNORE; /* nothing is labelled: one ignored row keeps the loss a
+        token[n] = 0, label[n++] = SES_IGNORE; /* nothing is labeled: one ignored row keeps the loss a
                                                       number */
     ses_tensor *x = ses_state_take(p, at, token, n);
     if (p->c->clusters) return ses_clusters_loss(&h->clusters, p, x, label, n);

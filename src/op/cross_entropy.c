@@ -1,4 +1,4 @@
-/* loss = mean over labelled rows of logsumexp(x[r]) - x[r][label[r]]. x [R, N]. */
+/* loss = mean over labeled rows of logsumexp(x[r]) - x[r][label[r]]. x [R, N]. */
 #include "op.h"
 
 /* saved 0: loss and 1 / count (the output is a view of the first); 1: log-sum-exp; 2: each row's loss. */

@@ -1,4 +1,4 @@
-/* y = mean over labelled rows of x[r][label[r]] - mean(x[r]). x [R, N]. What label smoothing adds to a cross
+/* y = mean over labeled rows of x[r][label[r]] - mean(x[r]). x [R, N]. What label smoothing adds to a cross
  * entropy, times its epsilon: (1 - eps) nll + eps mean(nll of each class) = nll + eps y. */
 #include "op.h"
 
