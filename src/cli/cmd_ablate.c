@@ -412,18 +412,14 @@ const ses_command ses_command_ablate = {
     .usage = "RECIPE",
     .summary = "compare pretraining settings: many runs, one table",
     .description = "RECIPE is a JSON object. \"common\" has options of sesame pretrain for all runs, by "
-                   "their names; \"runs\" has "
-                   "for each run, by its name, the options that it changes; \"grid\" has options with arrays "
-                   "of values, and every "
-                   "combination is run (for each of \"runs\", where there are some). \"scores\" names the "
-                   "columns of the table; "
-                   "without it, all losses and accuracies. Runs that were finished before are not done "
-                   "again, one that was "
-                   "interrupted goes on.\n\n"
+                   "their names; \"runs\" has for each run, by its name, the options that it changes; "
+                   "\"grid\" has options with arrays of values, and every combination is run (for each of "
+                   "\"runs\", where there are some). \"scores\" names the columns of the table; without it, "
+                   "all losses and accuracies. Runs that were finished before are not done again, one that "
+                   "was interrupted goes on.\n\n"
                    "{\"common\": {\"corpus\": \"c.ids\", \"tokenizer\": \"t.json\", \"preset\": "
-                   "\"bert-mini\", \"steps\": 500}, "
-                   "\"runs\": {\"static\": {\"mask-copies\": 10}, \"dynamic\": {}}, \"grid\": "
-                   "{\"mask-rate\": [0.15, 0.4]}}",
+                   "\"bert-mini\", \"steps\": 500}, \"runs\": {\"static\": {\"mask-copies\": 10}, "
+                   "\"dynamic\": {}}, \"grid\": {\"mask-rate\": [0.15, 0.4]}}",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -144,10 +144,10 @@ const ses_command ses_command_bench = {
     .usage = "gemm|ops|model|tokenizer|generate|pipelines...",
     .summary = "measure the speed of matrix products, ops, models, tokenizers, generation and pipelines",
     .description =
-        "gemm: products of M tokens with weights N x K as BERT has them, forward with weights packed "
-        "before (from the cache, and cold: rotating over weights too many for it), packed on the way, "
-        "with bias and GELU, and the two products of a backward pass, dX and dW. A row's shape is MxNxK. "
-        "OpenBLAS and oneDNN, where they are installed, take turns with Sesame.\n\n"
+        "gemm: products of M tokens with weights N x K as BERT has them, forward with weights packed before "
+        "(from the cache, and cold: rotating over weights too many for it), packed on the way, with bias "
+        "and GELU, and the two products of a backward pass, dX and dW. A row's shape is MxNxK. OpenBLAS and "
+        "oneDNN, where they are installed, take turns with Sesame.\n\n"
         "ops: every op at the sizes BERT-base gives it, forward and backward.\n\n"
         "model: BERT in three sizes with random weights: latency, tokens a second, training steps; with "
         "--model the folder's own, on batches of made-up ids.\n\n"
@@ -155,13 +155,12 @@ const ses_command ses_command_bench = {
         "generate: one more token of a text behind a cache of keys and values, early and late in it.\n\n"
         "pipelines: texts and tokens a second, from text to answer, of a small BERT with random weights.\n\n"
         "Times are the best of several rounds in which all contestants take turns. The share of the peak "
-        "compares with multiply-adds in registers, measured in the same run on as many threads. With "
-        "--json each row is an object with the keys bench, shape, threads, isa, dtype, value, unit and "
-        "peak_share (null where the measure is not FLOP/s). Ctrl-C shows what there is and ends.\n\n"
+        "compares with multiply-adds in registers, measured in the same run on as many threads. With --json "
+        "each row is an object with the keys bench, shape, threads, isa, dtype, value, unit and peak_share "
+        "(null where the measure is not FLOP/s). Ctrl-C shows what there is and ends.\n\n"
         "With --turns what is measured is told by {\"ready\": [NAME...]}; each line on standard input is "
-        "then "
-        "a short round, answered by {\"seconds\": [...]}, the fastest call of each, and the line \"next\" "
-        "goes on to what is measured next. So another program can alternate with this one.",
+        "then a short round, answered by {\"seconds\": [...]}, the fastest call of each, and the line "
+        "\"next\" goes on to what is measured next. So another program can alternate with this one.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -151,9 +151,8 @@ const ses_command ses_command_compare = {
     .summary = "show training runs side by side",
     .description =
         "A line for each run: the settings that differ, the score at the end and the best on the way, "
-        "losses, "
-        "time, tokens a second, energy, the curve of the loss. RUN is a folder that finetune wrote, finished "
-        "or not, or one with such folders, or one of the reference library's trainer.",
+        "losses, time, tokens a second, energy, the curve of the loss. RUN is a folder that finetune wrote, "
+        "finished or not, or one with such folders, or one of the reference library's trainer.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -338,11 +338,10 @@ const ses_command ses_command_convert = {
     .usage = "DIR OUT",
     .summary = "write a model in another number format, or in shards",
     .description =
-        "Reads the model in folder DIR, weights in safetensors or pytorch_model.bin, and writes it to folder "
-        "OUT: config.json and safetensors weights, as the reference library reads and writes them, and the "
-        "tokenizer's files as they are. A LoRA adapter is merged into the weights, unless --keep-adapter. A "
-        "sentence encoder "
-        "(modules.json) is written with its modules.\n\n"
+        "Reads the model in folder DIR, weights in safetensors or pytorch_model.bin, and writes it to "
+        "folder OUT: config.json and safetensors weights, as the reference library reads and writes them, "
+        "and the tokenizer's files as they are. A LoRA adapter is merged into the weights, unless "
+        "--keep-adapter. A sentence encoder (modules.json) is written with its modules.\n\n"
         "Numbers are rounded to nearest. Those that do not fit the new format, and NaN or infinity among "
         "the weights, are an error, and nothing is written. Each file appears whole or not at all; what is "
         "in OUT stays as it is unless --overwrite is given. OUT may be DIR itself then.",

@@ -70,15 +70,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, restart),
       .help = "do not go on with what an interrupted build left" },
     { .name = "overwrite", .type = SES_OPT_FLAG, .offset = offsetof(args, overwrite), .help = "replace C" },
-    { .name = "threads",
-      .letter = 't',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, threads),
-      .def = "0",
-      .min = 0,
-      .max = 1024,
-      .env = "SESAME_THREADS",
-      .help = "worker threads; 0: one for each core" },
+    SES_OPT_THREADS(args, threads),
     SES_OPT_JSON(args, json),
 };
 
@@ -169,14 +161,13 @@ const ses_command ses_command_corpus = {
     .usage = "build [FILE...] | info C...",
     .summary = "turn texts into a file of tokens to pretrain on",
     .description =
-        "build tokenizes texts of any size on all threads and writes one file: token ids with the borders of "
-        "words, sentences and documents. Plain text has blank lines between documents; a line is a sentence "
-        "(or a paragraph: see --split-sentences). Of JSON lines each line is a document, and the lines of "
-        "its "
-        "text are sentences. Files packed with gzip, xz or zstd are unpacked on the way.\n\n"
+        "build tokenizes texts of any size on all threads and writes one file: token ids with the borders "
+        "of words, sentences and documents. Plain text has blank lines between documents; a line is a "
+        "sentence (or a paragraph: see --split-sentences). Of JSON lines each line is a document, and the "
+        "lines of its text are sentences. Files packed with gzip, xz or zstd are unpacked on the way.\n\n"
         "Documents with a text that was seen before are left out. The result does not depend on the number "
-        "of "
-        "threads. A build that was interrupted leaves C.part, and the same command goes on from there.\n\n"
+        "of threads. A build that was interrupted leaves C.part, and the same command goes on from "
+        "there.\n\n"
         "info prints what a corpus holds, after reading all of it and comparing its checksums.",
     .examples = examples,
     .opt = opt,

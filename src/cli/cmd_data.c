@@ -149,15 +149,12 @@ const ses_command ses_command_data = {
     .summary = "show what is in files of labeled text: counts, labels, lengths, examples",
     .description =
         "Reads files of labeled text as training will, and shows what a person wants to know before: how "
-        "many examples "
-        "there are, how labels are distributed, how long texts are, whether examples stand there twice or "
-        "contradict "
-        "each other, and the first few. Whatever would stop a training run stops here, with its line.\n\n"
+        "many examples there are, how labels are distributed, how long texts are, whether examples stand "
+        "there twice or contradict each other, and the first few. Whatever would stop a training run stops "
+        "here, with its line.\n\n"
         "A named benchmark (--task) knows its files, columns, labels and metrics; a folder then stands for "
-        "those of its "
-        "files that are there. Options change single things about it. Without a benchmark, say what is in "
-        "the file: the "
-        "kind by --task, columns by --text, --pair and --label.\n\n"
+        "those of its files that are there. Options change single things about it. Without a benchmark, say "
+        "what is in the file: the kind by --task, columns by --text, --pair and --label.\n\n"
         "Several files are read with the labels of the first.",
     .examples = examples,
     .opt = opt,

@@ -3,6 +3,7 @@
 #include "command.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
+#include "shared.h"
 #include "text_lines.h"
 #include "token_json.h"
 
@@ -12,14 +13,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "model",
-      .letter = 'm',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, model),
-      .value = "PATH",
-      .required = true,
-      .model = true,
-      .help = "model folder, tokenizer.json, SentencePiece .model or vocab.txt" },
+    SES_OPT_TOKENIZER(args, model),
     { .name = "keep-special",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, keep_special),

@@ -67,14 +67,11 @@ const ses_command ses_command_eval = {
     .usage = "DIR FILE",
     .summary = "measure a model on a labeled file",
     .description =
-        "Runs the model in folder DIR over the labeled examples of FILE and prints its loss, the "
-        "task's scores, those of each class and what was taken for what. Files are read as finetune reads "
-        "them.\n\n"
+        "Runs the model in folder DIR over the labeled examples of FILE and prints its loss, the task's "
+        "scores, those of each class and what was taken for what. Files are read as finetune reads them.\n\n"
         "Two tasks need no fine-tuning: of minimal pairs (--task blimp; --task agreement for the tables of "
-        "Marvin "
-        "and Linzen and of Gulordava et al.) it is counted how often the model finds the good sentence "
-        "likelier; "
-        "a masked model by its pseudo-log-likelihood.\n\n"
+        "Marvin and Linzen and of Gulordava et al.) it is counted how often the model finds the good "
+        "sentence likelier; a masked model by its pseudo-log-likelihood.\n\n"
         "Confidence intervals are percentiles of scores of examples drawn again with replacement; the same "
         "seed gives the same ones everywhere.",
     .examples = examples,

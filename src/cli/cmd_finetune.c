@@ -50,28 +50,8 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 1e6,
       .help = "how often all data are seen" },
-    { .name = "steps",
-      .type = SES_OPT_INT,
-      .offset = AT(steps),
-      .def = "0",
-      .min = 0,
-      .max = 1e12,
-      .help = "so many updates in place of epochs" },
-    { .name = "batch-size",
-      .letter = 'b',
-      .type = SES_OPT_INT,
-      .offset = AT(batch),
-      .def = "32",
-      .min = 1,
-      .max = 1 << 20,
-      .help = "sequences a batch" },
-    { .name = "tokens-per-batch",
-      .type = SES_OPT_INT,
-      .offset = AT(tokens),
-      .def = "0",
-      .min = 0,
-      .max = 1 << 30,
-      .help = "in place of it: as many sequences as fit into so many tokens" },
+    SES_OPT_STEPS(ses_finetune_args),
+    SES_OPT_BATCHES(ses_finetune_args),
     { .name = "bucket",
       .type = SES_OPT_INT,
       .offset = AT(bucket),
@@ -79,13 +59,6 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 1 << 20,
       .help = "sort by length within so many batches" },
-    { .name = "accumulate",
-      .type = SES_OPT_INT,
-      .offset = AT(accumulate),
-      .def = "1",
-      .min = 1,
-      .max = 1 << 20,
-      .help = "batches an update" },
     SES_OPT_LEARN(ses_finetune_args, "5e-5", "0.1"),
     { .name = "label-smoothing",
       .type = SES_OPT_REAL,
@@ -137,14 +110,7 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 1000,
       .help = "checkpoints kept, the best one apart" },
-    { .name = "seed",
-      .letter = 's',
-      .type = SES_OPT_INT,
-      .offset = AT(seed),
-      .def = "42",
-      .min = 0,
-      .max = 9e15,
-      .help = "of everything random" },
+    SES_OPT_SEED(ses_finetune_args),
     { .name = "seeds",
       .type = SES_OPT_INT,
       .offset = AT(seeds),
@@ -186,17 +152,15 @@ const ses_command ses_command_finetune = {
     .usage = "",
     .summary = "train a model on labeled data, and measure it",
     .description =
-        "Trains a model for a task on a file of labeled examples, measures it on another, keeps "
-        "the best weights and "
-        "writes a folder that every command here, and the reference library, can load: "
-        "config.json with the labels, "
-        "model.safetensors, the tokenizer, README.md, trainer_state.json, and train, eval and "
-        "all_results.json.\n\n"
-        "A model without a head for the task gets a new one. Columns that are not named are looked "
-        "for by their usual names. Batches have no padding.\n\n"
-        "Ctrl-C or SIGTERM saves a checkpoint and stops within one batch; --resume goes on from "
-        "it and comes to the "
-        "same bits as a run that was never stopped. Checkpoints are whole or not there at all.\n\n"
+        "Trains a model for a task on a file of labeled examples, measures it on another, keeps the best "
+        "weights and writes a folder that every command here, and the reference library, can load: "
+        "config.json with the labels, model.safetensors, the tokenizer, README.md, trainer_state.json, and "
+        "train, eval and all_results.json.\n\n"
+        "A model without a head for the task gets a new one. Columns that are not named are looked for by "
+        "their usual names. Batches have no padding.\n\n"
+        "Ctrl-C or SIGTERM saves a checkpoint and stops within one batch; --resume goes on from it and "
+        "comes to the same bits as a run that was never stopped. Checkpoints are whole or not there at "
+        "all.\n\n"
         "Several runs (--grid, --seeds) go to folders of OUT that are called after their values; with "
         "--resume those that are finished are passed over.",
     .examples = examples,

@@ -308,15 +308,12 @@ const ses_command ses_command_logreg = {
     .usage = "FEATURES LABELS",
     .summary = "logistic regression on vectors: train, cross-validate, test",
     .description = "FEATURES is a NumPy file (.npy, a row an example) or a table of numbers without a "
-                   "header; LABELS a NumPy vector of "
-                   "whole numbers or a table with a column of labels. What a model says about texts becomes "
-                   "a classifier this way "
-                   "without training the model.\n\n"
+                   "header; LABELS a NumPy vector of whole numbers or a table with a column of labels. What "
+                   "a model says about texts becomes a classifier this way without training the model.\n\n"
                    "The objective is scikit-learn's: C times the sum of the losses plus half the squared "
-                   "weights, all classes at "
-                   "once. The test part and the folds are drawn class by class from the seed, so the same "
-                   "command gives the same "
-                   "numbers everywhere. Bounds of scores are a bootstrap's over the test's examples.",
+                   "weights, all classes at once. The test part and the folds are drawn class by class from "
+                   "the seed, so the same command gives the same numbers everywhere. Bounds of scores are a "
+                   "bootstrap's over the test's examples.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

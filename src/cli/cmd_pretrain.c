@@ -97,40 +97,13 @@ static const ses_opt opt[] = {
       .min = 0,
       .max = 1e6,
       .help = "how often all text is seen" },
-    { .name = "steps",
-      .type = SES_OPT_INT,
-      .offset = AT(steps),
-      .def = "0",
-      .min = 0,
-      .max = 1e12,
-      .help = "so many updates in place of epochs" },
+    SES_OPT_STEPS(ses_pretrain_args),
     { .name = "max-time",
       .type = SES_OPT_TEXT,
       .offset = AT(max_time),
       .value = "TIME",
       .help = "as many updates as this time allows, as 25m or 1h30m: a few are timed first" },
-    { .name = "batch-size",
-      .letter = 'b',
-      .type = SES_OPT_INT,
-      .offset = AT(rows),
-      .def = "32",
-      .min = 1,
-      .max = 1 << 20,
-      .help = "sequences a batch" },
-    { .name = "tokens-per-batch",
-      .type = SES_OPT_INT,
-      .offset = AT(tokens),
-      .def = "0",
-      .min = 0,
-      .max = 1 << 30,
-      .help = "in place of it: as many sequences as fit into so many tokens" },
-    { .name = "accumulate",
-      .type = SES_OPT_INT,
-      .offset = AT(accumulate),
-      .def = "1",
-      .min = 1,
-      .max = 1 << 20,
-      .help = "batches an update" },
+    SES_OPT_BATCHES(ses_pretrain_args),
     { .name = "batch-ramp",
       .type = SES_OPT_REAL,
       .offset = AT(ramp),
@@ -189,14 +162,7 @@ static const ses_opt opt[] = {
       .min = 1,
       .max = 1000,
       .help = "checkpoints kept" },
-    { .name = "seed",
-      .letter = 's',
-      .type = SES_OPT_INT,
-      .offset = AT(seed),
-      .def = "42",
-      .min = 0,
-      .max = 9e15,
-      .help = "of everything random" },
+    SES_OPT_SEED(ses_pretrain_args),
     SES_OPT_LOGS(ses_pretrain_args),
     SES_OPT_AGAIN(ses_pretrain_args),
     SES_OPT_OBJECTIVE(ses_pretrain_args, o),
@@ -222,15 +188,11 @@ const ses_command ses_command_pretrain = {
     .description =
         "Learns from corpora that sesame corpus build has made, with the tokenizer they were made with.\n\n"
         "Objectives: mlm (masked language modeling), clm (causal), rtd (replaced token detection, ELECTRA), "
-        "and "
-        "more: a wrong name lists them. nsp and sop ride on another one. Those that do not take turns, batch "
-        "by "
-        "batch, as often as their weights say.\n\n"
-        "OUT holds the model and its tokenizer, ready for every other command and for the reference library, "
-        "the "
-        "scores, the log and a picture of the loss, curve.svg. Ctrl-C saves a checkpoint; the same command "
-        "with "
-        "--resume goes on bit for bit.",
+        "and more: a wrong name lists them. nsp and sop ride on another one. Those that do not take turns, "
+        "batch by batch, as often as their weights say.\n\n"
+        "OUT holds the model and its tokenizer, ready for every other command and for the reference "
+        "library, the scores, the log and a picture of the loss, curve.svg. Ctrl-C saves a checkpoint; the "
+        "same command with --resume goes on bit for bit.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -118,12 +118,10 @@ const ses_command ses_command_quantize = {
     .summary = "write a model with weights of 8 or 16 bits, and measure what that costs",
     .description =
         "Writes the model in folder DIR to folder OUT with its weights rounded: int8, dense weights in 8 "
-        "bits "
-        "with a scale for each output, heads and tables of embeddings in 16 (with --embeddings int8 tables "
-        "in 8, "
-        "too, and what projects to the vocabulary where it is such a table); or f16 or bf16, all of them. A "
-        "model of int8 runs with products of 8-bit numbers, whose other factor is rounded token by token, in "
-        "every command. The reference library reads f16 and bf16.\n\n"
+        "bits with a scale for each output, heads and tables of embeddings in 16 (with --embeddings int8 "
+        "tables in 8, too, and what projects to the vocabulary where it is such a table); or f16 or bf16, "
+        "all of them. A model of int8 runs with products of 8-bit numbers, whose other factor is rounded "
+        "token by token, in every command. The reference library reads f16 and bf16.\n\n"
         "With --eval both are measured on a labeled file first, and a model that loses more than --max-drop "
         "is not written.",
     .examples = examples,

@@ -443,20 +443,18 @@ const ses_command ses_command_run = {
     .summary = "run a model on token ids",
     .description =
         "Runs the model in folder DIR on sequences of token ids: those of --ids, then the lines of each "
-        "FILE (- is standard input, which is also read when nothing else is given). A line is one "
-        "sequence, its ids apart by blanks or commas; what follows a | belongs to the second segment, "
-        "what follows a > is read by the decoder of an encoder-decoder (else its start token). A line may "
-        "also be an object as 'sesame tokenize --json' writes it, of which ids, type_ids and target_ids "
-        "are taken. Where the folder has a tokenizer, tokens are shown with their text.\n\n"
-        "What is shown depends on the model's head: the likeliest tokens (masked-lm), or next "
-        "tokens (causal-lm, conditional-generation), labels (classify, tag), answers (span; of the last "
-        "segment, where there are several), whether the second segment follows the first (next-sentence, "
+        "FILE (- is standard input, which is also read when nothing else is given). A line is one sequence, "
+        "its ids apart by blanks or commas; what follows a | belongs to the second segment, what follows a "
+        "> is read by the decoder of an encoder-decoder (else its start token). A line may also be an "
+        "object as 'sesame tokenize --json' writes it, of which ids, type_ids and target_ids are taken. "
+        "Where the folder has a tokenizer, tokens are shown with their text.\n\n"
+        "What is shown depends on the model's head: the likeliest tokens (masked-lm), or next tokens "
+        "(causal-lm, conditional-generation), labels (classify, tag), answers (span; of the last segment, "
+        "where there are several), whether the second segment follows the first (next-sentence, "
         "sentence-order), which tokens are false (replaced-tokens), which choice fits (choice); without a "
-        "head, the vectors. "
-        "Positions, choices, layers and heads are counted from 0, lines from 1.\n\n"
-        "Results come in the order of the input, and input is read as it is needed: there may be any "
-        "number of lines. A bad line ends the run with an error that names it; the lines before it are "
-        "answered.",
+        "head, the vectors. Positions, choices, layers and heads are counted from 0, lines from 1.\n\n"
+        "Results come in the order of the input, and input is read as it is needed: there may be any number "
+        "of lines. A bad line ends the run with an error that names it; the lines before it are answered.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -4,6 +4,7 @@
 #include "command.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
+#include "shared.h"
 #include "text_lines.h"
 #include "token_json.h"
 
@@ -17,14 +18,7 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    { .name = "model",
-      .letter = 'm',
-      .type = SES_OPT_TEXT,
-      .offset = offsetof(args, model),
-      .value = "PATH",
-      .required = true,
-      .model = true,
-      .help = "model folder, tokenizer.json, SentencePiece .model or vocab.txt" },
+    SES_OPT_TOKENIZER(args, model),
     { .name = "jsonl",
       .letter = 'l',
       .type = SES_OPT_FLAG,
@@ -68,15 +62,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, stored),
       .help = "truncate and pad as the tokenizer's file says" },
-    { .name = "threads",
-      .letter = 't',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, threads),
-      .def = "0",
-      .min = 0,
-      .max = 1024,
-      .env = "SESAME_THREADS",
-      .help = "worker threads; 0: one for each core" },
+    SES_OPT_THREADS(args, threads),
 };
 
 typedef struct job {
@@ -268,13 +254,12 @@ const ses_command ses_command_tokenize = {
     .summary = "split text into tokens, with ids and offsets",
     .description =
         "Reads files, or standard input, one text a line, and writes the tokens of each on a line. On a "
-        "terminal the pieces of a word have one color. Files packed with gzip, xz or zstd are unpacked "
-        "on the way.\n\n"
+        "terminal the pieces of a word have one color. Files packed with gzip, xz or zstd are unpacked on "
+        "the way.\n\n"
         "With --json each line is an object: ids, tokens, offsets (in code points), byte_offsets, word_ids, "
         "type_ids, special_tokens_mask, and overflowing, the parts cut off, where there are any.\n\n"
         "With --jsonl each input line is an object. One that fails gives {\"error\": ...}; the rest go on, "
-        "and "
-        "the exit status is 1.\n\n"
+        "and the exit status is 1.\n\n"
         "In a folder, tokenizer.json wins over older files. Bytes that are not UTF-8 count as U+FFFD.",
     .examples = examples,
     .opt = opt,

@@ -35,11 +35,10 @@ const ses_command ses_command_tokenizer = {
     .summary = "write a tokenizer of any file set as one tokenizer.json",
     .description =
         "PATH is a model folder, a SentencePiece .model, a vocab.txt or a tokenizer.json. In a folder "
-        "without "
-        "tokenizer.json the files are read that older models have: vocab.txt; vocab.json and merges.txt; "
-        "spiece.model, "
-        "sentencepiece.bpe.model or spm.model; source.spm and vocab.json. tokenizer_config.json, "
-        "special_tokens_map.json, added_tokens.json and config.json say which tokenizer they are of.\n\n"
+        "without tokenizer.json the files are read that older models have: vocab.txt; vocab.json and "
+        "merges.txt; spiece.model, sentencepiece.bpe.model or spm.model; source.spm and vocab.json. "
+        "tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json say which "
+        "tokenizer they are of.\n\n"
         "OUT is a tokenizer.json that the reference library loads too.",
     .examples = examples,
     .opt = opt,

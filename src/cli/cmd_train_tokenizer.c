@@ -4,6 +4,7 @@
 #include "command.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
+#include "shared.h"
 #include "text_lines.h"
 
 #include <stdlib.h>
@@ -72,21 +73,12 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, stages),
       .value = "FILE",
       .help = "JSON object with normalizer, pre_tokenizer, post_processor and decoder as in a "
-              "tokenizer.json, in place "
-              "of the usual ones" },
+              "tokenizer.json, in place of the usual ones" },
     { .name = "overwrite",
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, overwrite),
       .help = "replace the output file" },
-    { .name = "threads",
-      .letter = 't',
-      .type = SES_OPT_INT,
-      .offset = offsetof(args, threads),
-      .def = "0",
-      .min = 0,
-      .max = 1024,
-      .env = "SESAME_THREADS",
-      .help = "worker threads; 0: one for each core" },
+    SES_OPT_THREADS(args, threads),
 };
 
 typedef struct job {
@@ -221,9 +213,8 @@ const ses_command ses_command_train_tokenizer = {
     .summary = "make a tokenizer from texts, one a line",
     .description =
         "Counts words and makes a vocabulary of the size asked for, as the reference library's trainers do. "
-        "The "
-        "result is the same on any number of threads. Files are read once, line by line, and unpacked on the "
-        "way where they are packed with gzip, xz or zstd; '-' or none is standard input.",
+        "The result is the same on any number of threads. Files are read once, line by line, and unpacked "
+        "on the way where they are packed with gzip, xz or zstd; '-' or none is standard input.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -22,7 +22,7 @@ typedef struct ses_pretrain_args {
     ses_objective_options o;
     ses_teacher_args teacher;
     int packing, optimizer, schedule;
-    int64_t steps, rows, tokens, accumulate, eval_every, eval_tokens, save_every, keep, seed;
+    int64_t steps, batch, tokens, accumulate, eval_every, eval_tokens, save_every, keep, seed;
     double epochs, exponent, ramp, ramp_from, lr, beta2, warmup, decay, clip, ema;
     bool apart, recompute, resume, overwrite;
     ses_energy_args energy;

@@ -287,7 +287,7 @@ ses_course *ses_pretrain_course(const ses_pretrain *p, int64_t length, int64_t u
 {
     const ses_pretrain_args *a = p->a;
     ses_course_options o = { .aim = p->aim,
-                             .rows = a->tokens ? 0 : a->rows,
+                             .rows = a->tokens ? 0 : a->batch,
                              .tokens = a->tokens,
                              .ramp = length ? 0 : a->ramp,
                              .ramp_from = a->ramp_from,
@@ -332,7 +332,7 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_pair(w, "length", a->length);
     ses_json_count(w, "packing", packing_of(p));
     ses_json_count(w, "updates", ses_course_updates(p->course));
-    ses_json_count(w, "batch_size", a->tokens ? 0 : a->rows);
+    ses_json_count(w, "batch_size", a->tokens ? 0 : a->batch);
     ses_json_count(w, "tokens_per_batch", a->tokens);
     ses_json_count(w, "accumulate", a->accumulate);
     ses_json_number(w, "batch_ramp", a->ramp);

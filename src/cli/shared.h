@@ -21,16 +21,15 @@ typedef struct ses_shared {
         .help = "write JSON instead of text"                                                     \
     }
 
+#define SES_OPT_THREADS(struct_, field)                                                            \
+    {                                                                                              \
+        .name = "threads", .letter = 't', .type = SES_OPT_INT, .offset = offsetof(struct_, field), \
+        .def = "0", .min = 0, .max = 1024, .env = "SESAME_THREADS",                                \
+        .help = "worker threads; 0: one for each core"                                             \
+    }
+
 #define SES_OPT_SHARED(struct_, field)                                                  \
-    { .name = "threads",                                                                \
-      .letter = 't',                                                                    \
-      .type = SES_OPT_INT,                                                              \
-      .offset = offsetof(struct_, field.threads),                                       \
-      .def = "0",                                                                       \
-      .min = 0,                                                                         \
-      .max = 1024,                                                                      \
-      .env = "SESAME_THREADS",                                                          \
-      .help = "worker threads; 0: one for each core" },                                 \
+    SES_OPT_THREADS(struct_, field.threads),                                            \
         { .name = "isa",                                                                \
           .type = SES_OPT_CHOICE,                                                       \
           .offset = offsetof(struct_, field.isa),                                       \
@@ -51,6 +50,14 @@ typedef struct ses_shared {
           .env = "SESAME_DEVICE",                                                       \
           .help = "where to compute: cpu, cuda or cuda:NUMBER" },                       \
         SES_OPT_JSON(struct_, field.json)
+
+/* Of commands that need a tokenizer and no model: put a `const char *` there. */
+#define SES_OPT_TOKENIZER(struct_, field)                                                         \
+    {                                                                                             \
+        .name = "model", .letter = 'm', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), \
+        .value = "PATH", .required = true, .model = true,                                         \
+        .help = "model folder, tokenizer.json, SentencePiece .model or vocab.txt"                 \
+    }
 
 #define SES_OPT_STRICT(struct_, field)                                              \
     {                                                                               \

@@ -1,9 +1,43 @@
-/* Options of every command that trains. Its struct has the members lr, warmup, decay, clip (double),
- * optimizer, schedule (int), log, board (text), recompute, resume, overwrite (bool). */
+/* Options of every command that trains. Its struct has the members steps, batch, tokens, accumulate, seed
+ * (int64_t), lr, warmup, decay, clip (double), optimizer, schedule (int), log, board (text), recompute,
+ * resume, overwrite (bool). */
 #ifndef SES_CLI_TRAIN_OPTIONS_H
 #define SES_CLI_TRAIN_OPTIONS_H
 
 #include "options.h"
+
+#define SES_OPT_STEPS(struct_)                                                                          \
+    {                                                                                                   \
+        .name = "steps", .type = SES_OPT_INT, .offset = offsetof(struct_, steps), .def = "0", .min = 0, \
+        .max = 1e12, .help = "so many updates in place of epochs"                                       \
+    }
+
+#define SES_OPT_BATCHES(struct_)                                                                        \
+    { .name = "batch-size",                                                                             \
+      .letter = 'b',                                                                                    \
+      .type = SES_OPT_INT,                                                                              \
+      .offset = offsetof(struct_, batch),                                                               \
+      .def = "32",                                                                                      \
+      .min = 1,                                                                                         \
+      .max = 1 << 20,                                                                                   \
+      .help = "sequences a batch" },                                                                    \
+        { .name = "tokens-per-batch",                                                                   \
+          .type = SES_OPT_INT,                                                                          \
+          .offset = offsetof(struct_, tokens),                                                          \
+          .def = "0",                                                                                   \
+          .min = 0,                                                                                     \
+          .max = 1 << 30,                                                                               \
+          .help = "in place of it: as many sequences as fit into so many tokens" },                     \
+    {                                                                                                   \
+        .name = "accumulate", .type = SES_OPT_INT, .offset = offsetof(struct_, accumulate), .def = "1", \
+        .min = 1, .max = 1 << 20, .help = "batches an update"                                           \
+    }
+
+#define SES_OPT_SEED(struct_)                                                                               \
+    {                                                                                                       \
+        .name = "seed", .letter = 's', .type = SES_OPT_INT, .offset = offsetof(struct_, seed), .def = "42", \
+        .min = 0, .max = 9e15, .help = "of everything random"                                               \
+    }
 
 /* lr_, warmup_: what they are without being given, as text */
 #define SES_OPT_LEARN(struct_, lr_, warmup_)                                                                 \

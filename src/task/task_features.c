@@ -247,11 +247,10 @@ static const ses_example examples[] = {
 
 const ses_task ses_task_features = {
     .description = "Gives vectors of any of the model's layers: one a text ([CLS], the last token, the mean "
-                   "or maximum of all "
-                   "tokens), one a word, or one a token. They are what sesame logreg learns from.\n\n"
+                   "or maximum of all tokens), one a word, or one a token. They are what sesame logreg "
+                   "learns from.\n\n"
                    "With --output tsv a vector of a word or token stands behind the number of its text and "
-                   "the word. A JSON line "
-                   "is {\"text\": ...}, or {\"words\": [...]} for words already apart.",
+                   "the word. A JSON line is {\"text\": ...}, or {\"words\": [...]} for words already apart.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

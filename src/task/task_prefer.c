@@ -88,10 +88,8 @@ const ses_task ses_task_prefer = {
     .description =
         "Says which of two texts a model finds likelier: the one it prefers comes first, the score is its "
         "log-probability. A causal model reads them word by word; a masked one is asked about each token "
-        "with a "
-        "mask in its place (pseudo-log-likelihood). A JSON line is {\"text\": ..., \"text_pair\": ...}; in a "
-        "line "
-        "of text they are apart by a tab.",
+        "with a mask in its place (pseudo-log-likelihood). A JSON line is {\"text\": ..., \"text_pair\": "
+        "...}; in a line of text they are apart by a tab.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -289,15 +289,12 @@ static const ses_example examples[] = {
 
 const ses_task ses_task_question_answering = {
     .description =
-        "Finds the stretch of a text that answers a question, by a model trained for it. Arguments are taken "
-        "two by "
-        "two, a question and its context; a JSON line is {\"question\": ..., \"context\": ...}, in a line of "
-        "text "
-        "they are apart by a tab. Contexts of any length are read in windows. Scores are products of the "
-        "probabilities of an answer's first and last token; those of answers that say the same add up, so "
-        "that "
-        "of a text that repeats itself a score may be above 1. Start and end count code points of the "
-        "context.",
+        "Finds the stretch of a text that answers a question, by a model trained for it. Arguments are "
+        "taken two by two, a question and its context; a JSON line is {\"question\": ..., \"context\": "
+        "...}, in a line of text they are apart by a tab. Contexts of any length are read in windows. "
+        "Scores are products of the probabilities of an answer's first and last token; those of answers "
+        "that say the same add up, so that of a text that repeats itself a score may be above 1. Start and "
+        "end count code points of the context.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -19,8 +19,7 @@ const ses_task ses_task_summarization = {
     .description =
         "Says in fewer words what a text says. Settings are those the folder has for summarization "
         "(task_specific_params), its prefix too. Of a text longer than the model reads the end is left out, "
-        "and "
-        "told.",
+        "and told.",
     .examples = examples,
     .head = heads,
     .parts = { .text = "text" },

@@ -20,13 +20,12 @@ static const ses_example examples[] = {
 const ses_task ses_task_text_generation = {
     .description =
         "Goes on where a text stops. Without --do-sample the likeliest token is taken each time, with "
-        "--num-beams the likeliest text is searched for. Defaults are the folder's (generation_config.json). "
-        "On a terminal the text appears as it is written.\n\n"
+        "--num-beams the likeliest text is searched for. Defaults are the folder's "
+        "(generation_config.json). On a terminal the text appears as it is written.\n\n"
         "With --template prompts are made by a JSON file: {\"instruction\": ..., \"example\": \"Review: "
-        "{text}\\nAnswer: "
-        "{label}\\n\\n\", \"query\": \"Review: {text}\\nAnswer:\", \"examples\": [{\"text\": ..., \"label\": "
-        "...}, ...], "
-        "\"stop\": [\"\\n\"]}; --shots says how many of the examples are shown.",
+        "{text}\\nAnswer: {label}\\n\\n\", \"query\": \"Review: {text}\\nAnswer:\", \"examples\": "
+        "[{\"text\": ..., \"label\": ...}, ...], \"stop\": [\"\\n\"]}; --shots says how many of the "
+        "examples are shown.",
     .examples = examples,
     .head = heads,
     .parts = { .text = "text", .pair = "text_pair|pair" },

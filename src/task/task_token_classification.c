@@ -20,9 +20,8 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, strategy),
       .def = "none",
       .choices = "none|simple|first|average|max",
-      .help = "none: every token; simple: neighbors of one label together; the others: words have one label, "
-              "that "
-              "of their first token, of their mean scores, of their surest token" },
+      .help = "none: every token; simple: neighbors of one label together; the others: words have one "
+              "label, that of their first token, of their mean scores, of their surest token" },
     { .name = "ignore-labels",
       .type = SES_OPT_LIST,
       .offset = offsetof(args, ignore),
@@ -413,9 +412,8 @@ static const ses_example examples[] = {
 const ses_task ses_task_token_classification = {
     .description =
         "Finds stretches of a text (names of people and places, parts of speech) by a model that labels "
-        "every "
-        "token. Texts of any length are read in windows that overlap. A JSON line is {\"text\": ...}, or "
-        "{\"words\": [...]}; start and end count code points.",
+        "every token. Texts of any length are read in windows that overlap. A JSON line is {\"text\": ...}, "
+        "or {\"words\": [...]}; start and end count code points.",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

@@ -19,10 +19,9 @@ static const ses_example examples[] = {
 
 const ses_task ses_task_translation = {
     .description = "Says a text in another language. Called as translation_en_to_de, or with --task "
-                   "translation_en_to_de, "
-                   "it takes settings and prefix of that name from the folder. Models of many languages "
-                   "(mBART) are told with "
-                   "--src-lang and --tgt-lang, by the names of their tokens.",
+                   "translation_en_to_de, it takes settings and prefix of that name from the folder. Models "
+                   "of many languages (mBART) are told with --src-lang and --tgt-lang, by the names of "
+                   "their tokens.",
     .examples = examples,
     .head = heads,
     .parts = { .text = "text" },

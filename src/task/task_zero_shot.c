@@ -176,9 +176,8 @@ static const ses_example examples[] = {
 const ses_task ses_task_zero_shot = {
     .description =
         "Says which of any labels fit a text, by a model trained to tell whether a text entails another one "
-        "(its "
-        "labels are entailment, contradiction and the like). A JSON line is {\"text\": ...}, perhaps with "
-        "\"candidate_labels\".",
+        "(its labels are entailment, contradiction and the like). A JSON line is {\"text\": ...}, perhaps "
+        "with \"candidate_labels\".",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

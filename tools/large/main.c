@@ -24,15 +24,12 @@ static const struct {
       true },
     { "XLM-R-large",
       "{\"architectures\": [\"XLMRobertaForMaskedLM\"], \"model_type\": \"xlm-roberta\", \"vocab_size\": "
-      "250002, "
-      "\"hidden_size\": 1024, \"num_hidden_layers\": 24, \"num_attention_heads\": 16, \"intermediate_size\": "
-      "4096, "
-      "\"max_position_embeddings\": 514, \"type_vocab_size\": 1}",
+      "250002, \"hidden_size\": 1024, \"num_hidden_layers\": 24, \"num_attention_heads\": 16, "
+      "\"intermediate_size\": 4096, \"max_position_embeddings\": 514, \"type_vocab_size\": 1}",
       false },
     { "GPT-2-xl",
       "{\"architectures\": [\"GPT2LMHeadModel\"], \"model_type\": \"gpt2\", \"vocab_size\": 50257, "
-      "\"n_embd\": 1600, "
-      "\"n_layer\": 48, \"n_head\": 25, \"n_positions\": 1024}",
+      "\"n_embd\": 1600, \"n_layer\": 48, \"n_head\": 25, \"n_positions\": 1024}",
       false },
 };
 
@@ -127,8 +124,7 @@ static bool measure(const char *dir, size_t shape, bool packed, ses_err *e)
     double most = status("VmHWM:"), limit = 1.15 * (double)bytes + (double)ses_tape_bytes(t);
     bool ok = opened < 8 * MB && most < limit;
     printf("%-12s weights %6.0f MB, opening touches %.1f MB, activations %.0f MB, peak %.0f MB: %.3f x "
-           "weights + "
-           "activations %s\n",
+           "weights + activations %s\n",
            shapes[shape].name, (double)bytes / MB, opened / MB, (double)ses_tape_bytes(t) / MB, most / MB,
            (most - (double)ses_tape_bytes(t)) / (double)bytes, ok ? "PASS" : "FAIL");
     return ok || ses_fail(e, SES_EARG, "%s is above its limits", shapes[shape].name);
