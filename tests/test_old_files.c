@@ -225,6 +225,9 @@ static void check_spm(void)
     clear();
     put_model("x.model", SES_SPM_UNIGRAM);
     check_ids("x.model", "a  1, é", "5 3 6 3 0");
+    check_ids("x.model", "  a  ", "5"); /* no space at the ends, as SentencePiece has it */
+    check_ids("x.model", "  ", "");
+    check_ids("x.model", "a▁", "5");
     put_model("x.model", SES_SPM_CHAR);
     ses_err e = { 0 };
     char path[256];

@@ -143,6 +143,23 @@ static bool put_map(ses_old *o, const ses_spm *m, ses_err *e)
     return ok;
 }
 
+static const char one_space[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}";
+
+/* What SentencePiece itself does with spaces: none at the ends, one where several were; and the one it adds
+ * behind a text that is not empty, where that is its side. */
+static bool put_spaces(ses_old *o, const ses_spm *m, ses_err *e)
+{
+    static const char ends[] =
+        "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<![ ▁])[ ▁]++\\\\z|\\\\A \"},"
+        "\"content\":\"\"}",
+                      behind[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<=[\\\\s\\\\S])\\\\z\"},"
+                                 "\"content\":\" \"}";
+    if (m->normalizer.remove_extra_whitespaces &&
+        (!ses_old_put(o, NULL, one_space, e) || !ses_old_put(o, NULL, ends, e)))
+        return false;
+    return !m->whitespace_as_suffix || !m->normalizer.add_dummy_prefix || ses_old_put(o, NULL, behind, e);
+}
+
 static bool put_normalizers(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, ses_err *e)
 {
     bool lower = ses_old_bool(o, "do_lower_case", r->lower), ok = true;
@@ -159,29 +176,42 @@ static bool put_normalizers(ses_old *o, const ses_old_spm_row *r, const ses_spm 
     if (ok && r->norm == SES_OLD_STRIPPED)
         ok = ses_old_put(o, NULL, "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", e);
     ok = ok && put_map(o, m, e);
-    if (ok && r->norm != SES_OLD_MAP)
-        ok = ses_old_put(o, NULL,
-                         "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}", e);
-    return ok;
+    if (r->plain) return ok && put_spaces(o, m, e);
+    return ok && (r->norm == SES_OLD_MAP || ses_old_put(o, NULL, one_space, e));
 }
 
 static bool has_prefix(const ses_old *o, const ses_old_spm_row *r, const ses_spm *m)
 {
-    return r->plain ? m->normalizer.add_dummy_prefix : ses_old_bool(o, "add_prefix_space", true);
+    return r->plain ? m->normalizer.add_dummy_prefix && !m->whitespace_as_suffix
+                    : ses_old_bool(o, "add_prefix_space", true);
 }
 
-/* Without a space in front, and with one. */
-static const char *const metaspace[2] = {
+/* Is there a piece that goes on behind a space? Then a text is not cut at its spaces. */
+static bool crosses_spaces(const ses_spm *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const char *p = m->piece[i].piece.p;
+        size_t n = m->piece[i].piece.n;
+        for (size_t k = 1; k + 3 <= n; k++)
+            if (!memcmp(p + k, "▁", 3)) return true;
+    }
+    return false;
+}
+
+/* Without a space in front, and with one; last where a text is not cut at its spaces. */
+static const char *const metaspace[4] = {
     "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\",\"split\":true}",
     "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":true}",
+    "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\",\"split\":false}",
+    "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":false}",
 };
 
-static bool put_pre(ses_old *o, const ses_old_spm_row *r, bool prefix, ses_err *e)
+static bool put_pre(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, bool prefix, ses_err *e)
 {
     return (!r->whitespace || ses_old_put(o, NULL, "{\"type\":\"WhitespaceSplit\"}", e)) &&
            (!ses_old_bool(o, "split_by_punct", false) ||
             ses_old_put(o, NULL, "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}", e)) &&
-           ses_old_put(o, NULL, metaspace[prefix], e);
+           ses_old_put(o, NULL, metaspace[prefix + (r->plain && crosses_spaces(m) ? 2 : 0)], e);
 }
 
 /* Pieces may be bytes: these are joined before the space in front goes. */
@@ -201,7 +231,7 @@ static bool put_stages(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, s
     bool prefix = has_prefix(o, r, m), ok = put_normalizers(o, r, m, e);
     ses_old_end_sequence(o);
     ses_old_begin_sequence(o, "pre_tokenizer", "pretokenizers");
-    ok = ok && put_pre(o, r, prefix, e);
+    ok = ok && put_pre(o, r, m, prefix, e);
     ses_old_end_sequence(o);
     if (ok && r->plain && m->byte_fallback)
         return ses_old_write_post(o, &r->roles, e) && ses_old_put(o, "decoder", byte_decoder[prefix], e);
