@@ -98,7 +98,6 @@ ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char
     if (!p) return NULL;
     p->task = task;
     p->dev = dev;
-    p->late = !dev->host;
     p->args = args;
     p->want.logits = true;
     p->budget = DEFAULT_BUDGET;

@@ -1,6 +1,7 @@
 /* Items stream in; their sequences run in batches of about so many tokens, laid end to end; answers come out
  * in the order of the items. A sequence's numbers do not depend on its batch, so neither do answers. */
 #include "base/alloc.h"
+#include "base/pool.h"
 #include "task.h"
 #include "tensor/device.h"
 
@@ -49,6 +50,7 @@ static void free_jobs(ses_job *j)
 
 void ses_runner_free(ses_pipeline *p)
 {
+    ses_aside_free(p->aside);
     free_jobs(p->first);
     free_jobs(p->spare);
     free_jobs(p->kept);
@@ -60,6 +62,8 @@ void ses_runner_free(ses_pipeline *p)
 /* Everything that waits is dropped: after an error nothing half done stays. */
 static bool drop_all(ses_pipeline *p)
 {
+    if (p->flies && p->dev->host) (void)ses_aside_end(p->aside, NULL);
+    p->flies = false;
     if (p->last) {
         p->last->next = p->spare;
         p->spare = p->first;
@@ -214,57 +218,80 @@ static bool answer_done(ses_pipeline *p, ses_err *e)
     return true;
 }
 
-/* began: no one of its items alone is to blame for what goes wrong from here on. */
-static bool run_pack(ses_pipeline *p, const ses_seq_group *b, bool *began, ses_err *e)
+static bool run_pack(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
     if (p->task->run) return p->task->run(p, b->job, b->seq, b->n, e);
-    return launch(p, b, e) && (*began = true) && take_all(p, b, e);
+    return launch(p, b, e) && take_all(p, b, e);
 }
 
 /* A batch that failed as a whole runs again, item by item: those that can be answered are. */
 static bool run_alone(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
-    if (e->code == SES_OK || e->code == SES_EIO) return false;
+    if (!p->refuse || e->code == SES_OK || e->code == SES_EIO) return false;
     *e = (ses_err){ 0 };
     for (size_t s = 0, n; s < b->n; s += n) {
         ses_seq_group one = { .job = b->job + s, .seq = b->seq + s };
         for (n = 0; s + n < b->n && b->job[s + n] == b->job[s]; n++) one.tokens += (int64_t)b->seq[s + n]->n;
         one.n = n;
-        bool began = false;
-        if (!b->job[s]->bad && !run_pack(p, &one, &began, e) && !blame(p, b->job[s], e)) return false;
+        if (!b->job[s]->bad && !run_pack(p, &one, e) && !blame(p, b->job[s], e)) return false;
     }
     return true;
 }
 
-static bool batch_done(ses_pipeline *p, ses_err *e)
+static void batch_done(ses_pipeline *p)
 {
     const ses_seq_group *b = &p->batch;
     for (size_t s = 0; s < b->n; s++) b->job[s]->taken++;
     p->sequences += (int64_t)b->n;
     p->read += b->tokens;
-    return answer_done(p, e);
 }
 
-/* The answers of a batch that flies. */
+/* ran: the pass, of which no one item alone is to blame for what goes wrong from here on. */
+static bool settle(ses_pipeline *p, bool ran, ses_err *e)
+{
+    bool ok = !ran ? run_alone(p, &p->batch, e) : p->task->run || take_all(p, &p->batch, e);
+    if (ok) batch_done(p);
+    return ok;
+}
+
+/* ---- a batch that flies: it is computed while the next items are read and cut into tokens ---- */
+
+static bool fly(void *ctx, ses_err *e)
+{
+    ses_pipeline *p = ctx;
+    return launch(p, &p->batch, e);
+}
+
+/* A host whose threads are several has one more for it, that begins the work they share. */
+static bool has_wings(ses_pipeline *p)
+{
+    if (!p->dev->host || p->task->run) return false;
+    if (!p->aside && ses_pool_threads(p->dev->exec.pool) > 1) p->aside = ses_aside_new(NULL);
+    return p->aside;
+}
+
 static bool land(ses_pipeline *p, ses_err *e)
 {
     if (!p->flies) return true;
     p->flies = false;
-    return take_all(p, &p->batch, e) && batch_done(p, e);
+    return settle(p, !p->dev->host || ses_aside_end(p->aside, e), e);
 }
 
-/* A device of its own computes while the next items are read and cut into tokens (late): its answers are
- * taken when the next batch is full, or nothing more comes. */
-static bool run_batch(ses_pipeline *p, ses_err *e)
+/* more: items may follow. While the batch flies, what has been answered before is told; its own answers are
+ * taken when the next one is full or nothing more comes. */
+static bool run_batch(ses_pipeline *p, bool more, ses_err *e)
 {
     ses_seq_group *b = &p->batch;
-    bool began = false, late = p->late && !p->task->run;
     if (!land(p, e) || !pick(p, b, e)) return false;
-    p->flies = late && launch(p, b, e);
-    if (p->flies) return true;
-    bool ran = !late && run_pack(p, b, &began, e);
-    if (!ran && (began || !p->refuse || !run_alone(p, b, e))) return false;
-    return batch_done(p, e);
+    if (more && has_wings(p)) {
+        ses_aside_begin(p->aside, fly, p);
+        p->flies = true;
+    } else {
+        bool ran = p->task->run ? p->task->run(p, b->job, b->seq, b->n, e) : launch(p, b, e);
+        p->flies = ran && !p->task->run && !p->dev->host;
+        if (!p->flies && !settle(p, ran, e)) return false;
+    }
+    return answer_done(p, e);
 }
 
 /* ---- the stream ---- */
@@ -293,14 +320,14 @@ bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e)
     if (!p->next_job && j->n_seqs) p->next_job = j, p->next_seq = 0;
     p->waiting += j->tokens;
     while (p->waiting >= p->budget && p->next_job)
-        if (!run_batch(p, e)) return drop_all(p);
+        if (!run_batch(p, true, e)) return drop_all(p);
     return true;
 }
 
 bool ses_pipeline_flush(ses_pipeline *p, ses_err *e)
 {
     while (p->next_job)
-        if (!run_batch(p, e)) return drop_all(p);
+        if (!run_batch(p, false, e)) return drop_all(p);
     return (land(p, e) && answer_done(p, e)) || drop_all(p);
 }
 

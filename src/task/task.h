@@ -8,6 +8,7 @@
 #define SES_TASK_TASK_H
 
 #include "base/arena.h"
+#include "base/aside.h"
 #include "base/opt.h"
 #include "base/str.h"
 #include "model/desc.h"
@@ -225,8 +226,8 @@ struct ses_pipeline {
     int64_t items, sequences, read; /* answered; run; tokens run */
     ses_arena batch_mem;
     ses_seq_group batch; /* in hand */
-    bool late;           /* answers are taken after the next items: the device computes by itself */
-    bool flies;          /* it has been told to run the batch, the answers have not been taken */
+    bool flies;          /* it is computed meanwhile: `out`, `tape` and batch_mem are not ours */
+    ses_aside *aside;    /* by this thread of a host's; NULL: not yet needed */
     ses_outputs out;     /* of it */
     const int32_t *cu;
     int64_t at_seq, at_row;   /* of the sequence being taken: its number in the batch, its first asked row */
