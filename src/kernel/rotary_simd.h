@@ -3,23 +3,50 @@
 
 #include <math.h>
 
-enum { ANGLES = 128 }; /* taken together: all of a head of size 256 */
+enum {
+    ANGLES = 128, /* taken together: all of a head of size 256 */
+    STRIDE = 16 /* places whose sines are computed; those of a place between two by turning on from the first,
+                     in double, whatever came before: the same bits wherever a token stands in a batch */
+};
+
+typedef struct angles {
+    double cosine[ANGLES], sine[ANGLES];
+} angles;
 
 typedef struct rotary {
     ses_sink y;
     const float *a;
     const int32_t *place;
     int64_t rows, cols, turned, dim;
-    double theta, sign;
+    int64_t first, n; /* of the angles in hand: head's columns first + 0 .. n - 1 */
+    double rate[ANGLES];
+    angles step; /* from a place to the next */
 } rotary;
 
-/* n angles of one token, from column d on, for all heads. */
-static void turn(const rotary *c, int64_t at, int64_t d, int64_t n, const float *cosine, const float *sine)
+static void set_angles(const rotary *c, angles *at, int64_t place)
+{
+    for (int64_t k = 0; k < c->n; k++) {
+        at->cosine[k] = cos((double)place * c->rate[k]);
+        at->sine[k] = sin((double)place * c->rate[k]);
+    }
+}
+
+static void turn_on(const rotary *c, angles *at)
+{
+    for (int64_t k = 0; k < c->n; k++) {
+        double co = at->cosine[k], si = at->sine[k];
+        at->cosine[k] = co * c->step.cosine[k] - si * c->step.sine[k];
+        at->sine[k] = si * c->step.cosine[k] + co * c->step.sine[k];
+    }
+}
+
+/* One token, from x[at] on, for all heads. */
+static void turn(const rotary *c, int64_t at, const float *cosine, const float *sine)
 {
     int64_t half = c->dim / 2;
     for (int64_t h = 0; h < c->turned; h += c->dim)
-        for (int64_t k = 0; k < n; k += VF_LANES) {
-            int64_t i = at + h + d + k, j = i + half, left = n - k;
+        for (int64_t k = 0; k < c->n; k += VF_LANES) {
+            int64_t i = at + h + c->first + k, j = i + half, left = c->n - k;
             vf a = vf_get(c->a + i, left), b = vf_get(c->a + j, left);
             vf co = vf_load(cosine + k), si = vf_load(sine + k);
             vf_put_sink(c->y, i, vf_fnma(b, si, vf_mul(a, co)), left);
@@ -32,22 +59,18 @@ static void chunk(void *ctx, int64_t number, void *scratch)
     (void)scratch;
     const rotary *c = ctx;
     ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), number);
-    for (int64_t d = 0; d < c->dim / 2; d += ANGLES) {
-        int64_t n = c->dim / 2 - d < ANGLES ? c->dim / 2 - d : ANGLES;
-        double rate[ANGLES];
-        float cosine[ANGLES] = { 0 }, sine[ANGLES] = { 0 };
-        for (int64_t k = 0; k < n; k++)
-            rate[k] = c->sign * pow(c->theta, -2.0 * (double)(d + k) / (double)c->dim);
-        for (int64_t t = r.begin; t < r.end; t++) {
-            for (int64_t k = 0; k < n; k++) {
-                cosine[k] = (float)cos(c->place[t] * rate[k]);
-                sine[k] = (float)sin(c->place[t] * rate[k]);
-            }
-            turn(c, t * c->cols, d, n, cosine, sine);
-        }
+    float cosine[ANGLES] = { 0 }, sine[ANGLES] = { 0 };
+    angles at;
+    int64_t stands = INT64_MIN; /* the place of `at`: none yet */
+    for (int64_t t = r.begin; t < r.end; t++) {
+        int64_t place = c->place[t], from = place & -STRIDE;
+        if (stands < from || stands > place) set_angles(c, &at, stands = from);
+        for (; stands < place; stands++) turn_on(c, &at);
+        for (int64_t k = 0; k < c->n; k++) cosine[k] = (float)at.cosine[k], sine[k] = (float)at.sine[k];
+        turn(c, t * c->cols, cosine, sine);
     }
     bool in_place = c->y.data == c->a && !c->y.add;
-    for (int64_t t = r.begin; t < r.end && !in_place; t++)
+    for (int64_t t = r.begin; t < r.end && !c->first && !in_place; t++)
         for (int64_t j = c->turned; j < c->cols; j += VF_LANES)
             vf_put_sink(c->y, t * c->cols + j, vf_get(c->a + t * c->cols + j, c->cols - j), c->cols - j);
 }
@@ -55,6 +78,12 @@ static void chunk(void *ctx, int64_t number, void *scratch)
 void VF_NAME(ses_k_rotary)(ses_exec *x, ses_sink y, const float *a, const int32_t *place, int64_t rows,
                            int64_t cols, int64_t turned, int64_t dim, double theta, double sign)
 {
-    rotary c = { y, a, place, rows, cols, turned, dim, theta, sign };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk, &c);
+    rotary c = { .y = y, .a = a, .place = place, .rows = rows, .cols = cols, .turned = turned, .dim = dim };
+    for (; c.first < dim / 2; c.first += ANGLES) {
+        c.n = dim / 2 - c.first < ANGLES ? dim / 2 - c.first : ANGLES;
+        for (int64_t k = 0; k < c.n; k++)
+            c.rate[k] = sign * pow(theta, -2.0 * (double)(c.first + k) / (double)dim);
+        set_angles(&c, &c.step, 1);
+        ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk, &c);
+    }
 }

@@ -41,7 +41,7 @@ static void backward(const ses_node *n) /* turned back */
     if (dx.data) run(n, dx, dy, -1);
 }
 
-static const int32_t place[] = { 0, 1, 2, 300, 7 };
+static const int32_t place[] = { 0, 1, 2, 300, 7 }, far[] = { 37, 38, 47, 48, 31 };
 static const ses_case cases[] = {
     { .dim = { { 5, 18 }, { 5 } }, .ints = { [1] = place }, .attr = &(const attr){ 12, 6, 10000 } },
     { .dim = { { 5, 32 }, { 5 } }, .ints = { [1] = place }, .attr = &(const attr){ 32, 32, 160000 } },
@@ -50,6 +50,7 @@ static const ses_case cases[] = {
       .attr = &(const attr){ 2, 2, 10000 },
       .scale = 1e4 },
     { .dim = { { 5, 192 }, { 5 } }, .ints = { [1] = place }, .attr = &(const attr){ 128, 64, 10000 } },
+    { .dim = { { 5, 300 }, { 5 } }, .ints = { [1] = far }, .attr = &(const attr){ 300, 300, 10000 } },
 };
 const ses_op ses_op_rotary = {
     .name = "rotary",
