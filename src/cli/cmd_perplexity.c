@@ -202,9 +202,10 @@ const ses_command ses_command_perplexity = {
     .usage = "[FILE...]",
     .summary = "say how well a model predicts texts",
     .description =
-        "The exponential of the mean surprise a token, and what it is of. A causal model reads a long text "
-        "in windows: each token is judged once, with at least a window less the stride before it. A masked "
-        "model is asked about each token with a mask in its place (pseudo-perplexity).",
+        "Prints the perplexity of texts, the exponential of a token's mean surprise, and how many tokens it "
+        "is of. A causal model reads a long text in windows: each token is judged once, with at least a "
+        "window less the stride before it. A masked model is asked about each token with a mask in its place "
+        "(pseudo-perplexity).",
     .examples = examples,
     .opt = opt,
     .n_opt = SES_LEN(opt),

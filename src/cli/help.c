@@ -30,9 +30,10 @@ static void option(const ses_opt *o, const ses_term *t, FILE *out)
     const char *value = ses_opt_value_name(o);
     snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, *value ? " " : "", value);
     int n = snprintf(right, sizeof right, "%s", o->help);
+    const char *mark = o->def && !strcmp(o->def, " ") ? "\"" : ""; /* else a blank would not show */
     if (o->def)
-        n += snprintf(right + n, sizeof right - (size_t)n, " (default %s%s%s)", o->def, o->env ? ", or " : "",
-                      o->env ? o->env : "");
+        n += snprintf(right + n, sizeof right - (size_t)n, " (default %s%s%s%s%s)", mark, o->def, mark,
+                      o->env ? ", or " : "", o->env ? o->env : "");
     else if (o->env)
         n += snprintf(right + n, sizeof right - (size_t)n, " (or %s)", o->env);
     if (o->required) n += snprintf(right + n, sizeof right - (size_t)n, " (required)");
