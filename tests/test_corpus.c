@@ -38,7 +38,7 @@ static void read_back(const corpus_fixture *f)
     ses_corpus_free(c);
 
     c = corpus_of(f, "j", "{\"t\": \"ab\\nc\"}\n\n{\"t\": \"\"}\n{\"t\": \"d\\n\\ne\"}\n",
-                  (ses_corpus_options){ .format = 2, .field = "t", .label = "en" }, &e);
+                  (ses_corpus_options){ .format = SES_CORPUS_JSONL, .field = "t", .label = "en" }, &e);
     CHECK_MSG(c, "%s", e.msg);
     if (!c) return;
     x = ses_corpus_facts_of(c);
@@ -163,9 +163,11 @@ static void refusals(const corpus_fixture *f)
     } bad[] = {
         { "", "no text in", { 0 } },
         { "\n \n\n", "no text in", { 0 } },
-        { "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n", "line 2: no text under \"text\"", { .format = 2 } },
-        { "{\"text\": 5}\n", "not a string", { .format = 2 } },
-        { "{\"text\": \"a\n", "line 1: ", { .format = 2 } },
+        { "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n",
+          "line 2: no text under \"text\"",
+          { .format = SES_CORPUS_JSONL } },
+        { "{\"text\": 5}\n", "not a string", { .format = SES_CORPUS_JSONL } },
+        { "{\"text\": \"a\n", "line 1: ", { .format = SES_CORPUS_JSONL } },
         { "a\n", "cannot be held out", { .held_share = 1 } },
     };
     for (size_t i = 0; i < SES_LEN(bad); i++) {

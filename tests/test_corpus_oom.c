@@ -36,8 +36,9 @@ static bool run(void *ctx, ses_err *e)
     const job *j = ctx;
     const char *text =
         j->json ? "{\"text\": \"ab c\\nd e.\"}\n{\"text\": \"a\\nb\"}\n" : "ab c\nd e.\n\na b\nc\n\nd e\n";
-    ses_corpus *c =
-        corpus_of(j->f, "oom", text, (ses_corpus_options){ .format = j->json ? 2 : 1, .line_ends = true }, e);
+    ses_corpus *c = corpus_of(
+        j->f, "oom", text,
+        (ses_corpus_options){ .format = j->json ? SES_CORPUS_JSONL : SES_CORPUS_TEXT, .line_ends = true }, e);
     bool ok = c && ses_corpus_verify(c, e) && read_rows(c, j->packing, e);
     ses_corpus_free(c);
     return ok;

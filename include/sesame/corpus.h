@@ -63,6 +63,8 @@ int64_t ses_corpus_sentence_at(const ses_corpus *c, const ses_document *d, int64
 void ses_corpus_read(const ses_corpus *c, const ses_document *d, int64_t first, int64_t n, int32_t *id,
                      uint8_t *starts);
 
+typedef enum { SES_CORPUS_BY_NAME, SES_CORPUS_TEXT, SES_CORPUS_JSONL } ses_corpus_format;
+
 /* How texts become a corpus. A plain text is documents with blank lines between, each line a sentence (or a
  * paragraph; split_sentences cuts it). A line of JSON lines is a document, its field a text whose lines are
  * sentences. What is longer than 16 MiB without a blank line is cut at a line's end. */
@@ -71,7 +73,7 @@ typedef struct ses_corpus_options {
     int32_t unknown;         /* its unknown token, to be counted; -1: none */
     const char *const *file; /* "-": standard input. Packed ones are unpacked: see docs/DEPENDENCIES.md */
     size_t n_files;
-    int format;        /* 0: by the file's name; 1: plain text; 2: JSON lines */
+    ses_corpus_format format;
     const char *field; /* of JSON lines; NULL: "text" */
     bool split_sentences, keep_duplicates;
     bool line_ends; /* a sentence but a document's last ends in a line end, as a token: for causal models */

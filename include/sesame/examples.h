@@ -4,7 +4,8 @@
  *     const ses_benchmark *b = ses_benchmark_find("sst2");
  *     ses_examples *train = ses_examples_open("SST-2/train.tsv", &b->spec, NULL, &e);
  *     ses_examples *dev = ses_examples_open("SST-2/dev.tsv", &b->spec, train, &e);  -- has its labels
- */
+ *
+ * What is read is borrowed until ses_examples_free, and may be read from several threads. */
 #ifndef SESAME_EXAMPLES_H
 #define SESAME_EXAMPLES_H
 

@@ -7,7 +7,7 @@
  *
  * Options have the names and the meaning of the reference library's generate(). Many prompts run at once
  * without padding; what is written for a prompt depends on the prompt and the options alone, sampling
- * included. */
+ * included. Several threads may generate with one model at once. A ses_generated owns all it points to. */
 #ifndef SESAME_GENERATE_H
 #define SESAME_GENERATE_H
 

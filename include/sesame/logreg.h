@@ -3,7 +3,8 @@
  *
  *     C * sum of the examples' losses + 1/2 |W|^2            the bias is not penalized
  *
- * Two classes have one row of weights, more have one each. */
+ * Two classes have one row of weights, more have one each. A zeroed ses_logreg is empty and may be freed; one
+ * that is fitted may be asked from several threads. */
 #ifndef SESAME_LOGREG_H
 #define SESAME_LOGREG_H
 

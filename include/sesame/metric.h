@@ -6,7 +6,8 @@
  *     ses_scores s = { 0 };
  *     if (ses_metric_run("f1", &v, NULL, &s, &e)) ses_scores_find(&s, "f1_macro", &x);
  *     ses_scores_free(&s);
- */
+ *
+ * Nothing is kept from call to call: several threads may measure at once. */
 #ifndef SESAME_METRIC_H
 #define SESAME_METRIC_H
 

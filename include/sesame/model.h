@@ -36,16 +36,16 @@ typedef struct ses_model_options {
 } ses_model_options;
 
 /* A folder with an adapter (adapter_config.json, adapter_model.safetensors, as the peft library writes them)
- * opens as the model it names with the adapter merged into its weights. */
-
+ * opens as the model it names with the adapter merged into its weights. dev outlives the model; options may
+ * be NULL. */
 ses_model *ses_model_open(const char *dir, ses_device *dev, const ses_model_options *options, ses_err *e);
 
-/* A model of this config.json, with random weights. */
+/* A model of this config.json, which outlives it, with random weights. */
 ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_model_options *options,
                          ses_err *e);
 void ses_model_free(ses_model *m);
 
-/* Config and weights into a folder (made if absent), each file whole or not at all. */
+/* How ses_model_save writes. */
 typedef struct ses_save_options {
     /* Of the weights in the file: SES_F32, SES_F16, SES_BF16, or SES_I8: dense ones in 8 bits with a scale
      * an output beside ("NAME_scale"), heads and tables in 16, the rest in 32. */
@@ -54,12 +54,16 @@ typedef struct ses_save_options {
     size_t shard_bytes; /* 0: one file */
     bool overwrite;     /* else an existing file is an error */
 } ses_save_options;
-bool ses_model_save(ses_model *m, const char *dir, const ses_save_options *options, ses_err *e);
 
-/* A model with a new adapter is saved as that: adapter_config.json, adapter_model.safetensors. The name of
- * parameter i in the files of ses_model_save; false: they do not hold it. */
-bool ses_model_file_name(const ses_model *m, size_t i, char *buf, size_t n);
+/* Config and weights into a folder (made if absent), each file whole or not at all. A model with a new
+ * adapter is saved as that: adapter_config.json, adapter_model.safetensors. options may be NULL: one file,
+ * as F32. */
+bool ses_model_save(const ses_model *m, const char *dir, const ses_save_options *options, ses_err *e);
+
+/* The weights that ses_model_save wrote to dir, open; the caller frees them. */
 struct ses_safetensors *ses_model_saved(const ses_model *m, const char *dir, ses_err *e);
+/* The name of parameter i of the store in them; false: they do not hold it. */
+bool ses_model_file_name(const ses_model *m, size_t i, char *buf, size_t n);
 
 /* The config of a folder: its config.json, or that of the model its adapter belongs to (base: in place of the
  * one it names) made for the adapter's task. */

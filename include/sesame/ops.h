@@ -1,5 +1,5 @@
-/* The ops, by name. Each is described in its file, src/op/NAME.c. All return NULL once the tape has
- * failed. */
+/* The ops, listed in ops.def. Each runs at once and returns a tensor that lives until its tape is reset;
+ * NULL, and the reason on the tape, where it cannot or the tape has failed before. */
 #ifndef SESAME_OPS_H
 #define SESAME_OPS_H
 

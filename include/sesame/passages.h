@@ -3,7 +3,7 @@
  * Rows of an epoch are a function of (options, epoch): the same on any number of threads, in a resumed run,
  * or asked for in another order. Documents are shuffled by (seed, epoch), laid end to end in stretches of
  * some million tokens, cut into rows, and the rows of a stretch shuffled. Memory: four bytes a document, and
- * the borders of one stretch. */
+ * the borders of one stretch. One thread. */
 #ifndef SESAME_PASSAGES_H
 #define SESAME_PASSAGES_H
 

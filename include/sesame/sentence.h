@@ -1,6 +1,6 @@
 /* Sentence encoders: a folder of the sentence-transformers library (modules.json: a model, pooling, dense
  * layers, normalization), or any model's folder with pooling of the caller's choice. And cross-encoders:
- * models that score a pair of texts. */
+ * models that score a pair of texts. Threads and ownership are as of a model: see sesame/model.h. */
 #ifndef SESAME_SENTENCE_H
 #define SESAME_SENTENCE_H
 

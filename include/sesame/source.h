@@ -1,4 +1,4 @@
-/* Where training batches come from. */
+/* Where training batches come from. A source is asked by one thread; its maker frees what ctx points to. */
 #ifndef SESAME_SOURCE_H
 #define SESAME_SOURCE_H
 

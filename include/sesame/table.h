@@ -7,8 +7,8 @@
  *     while (r && ses_records_next(r, &row, &e) && row) use(row[0].s, row[1].s);
  *     ses_records_free(r);
  *
- * What a reader gives is borrowed until its next call. An _open that fails names the file, a _next the line.
- */
+ * What a reader gives is borrowed until its next call; a reader belongs to one thread. An _open that fails
+ * names the file, a _next the line. */
 #ifndef SESAME_TABLE_H
 #define SESAME_TABLE_H
 

@@ -140,8 +140,8 @@ typedef struct ses_train_options {
     void *ctx;
 } ses_train_options;
 
-/* Feed texts one by one (any number, any size), then finish: the text of a tokenizer.json, to be freed
- * with free(). The result depends on the texts and options only, not on the threads. */
+/* One thread feeds texts one by one (any number, any size), then finishes: the text of a tokenizer.json, to
+ * be freed with free(). The result depends on the texts and options only, not on the threads. */
 typedef struct ses_tokenizer_trainer ses_tokenizer_trainer;
 ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_train_options *o, ses_err *e);
 void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t);

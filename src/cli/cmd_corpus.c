@@ -13,7 +13,7 @@
 
 typedef struct args {
     const char *tokenizer, *output, *field, *held_out, *label;
-    int format;
+    int format; /* ses_corpus_format */
     bool split, keep, line_ends, restart, overwrite, json;
     int64_t threads;
 } args;
@@ -111,7 +111,7 @@ static bool build(ses_call *c, const args *a, ses_err *e)
                              .unknown = ok ? facts.role[SES_ROLE_UNK] : -1,
                              .file = c->n_rest > 1 ? (const char *const *)c->rest + 1 : input,
                              .n_files = c->n_rest > 1 ? (size_t)c->n_rest - 1 : 1,
-                             .format = a->format,
+                             .format = (ses_corpus_format)a->format,
                              .field = a->field,
                              .split_sentences = a->split,
                              .keep_duplicates = a->keep,

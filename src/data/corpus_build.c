@@ -171,7 +171,7 @@ static bool told(build *b, uint64_t in_file, ses_err *e)
 
 static bool is_jsonl(const ses_corpus_options *o, const char *path)
 {
-    if (o->format) return o->format == 2;
+    if (o->format != SES_CORPUS_BY_NAME) return o->format == SES_CORPUS_JSONL;
     return ses_packed_named(path, ".jsonl") || ses_packed_named(path, ".ndjson") ||
            ses_packed_named(path, ".json");
 }

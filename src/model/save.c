@@ -69,8 +69,8 @@ ses_safetensors *ses_model_saved(const ses_model *m, const char *dir, ses_err *e
     return s;
 }
 
-static bool save_adapter(ses_model *m, ses_safetensors_writer *w, const char *dir, const ses_save_options *o,
-                         ses_err *e)
+static bool save_adapter(const ses_model *m, ses_safetensors_writer *w, const char *dir,
+                         const ses_save_options *o, ses_err *e)
 {
     char *path = ses_path_join(dir, SES_ADAPTER_FILE, e);
     bool ok = path && ses_safetensors_save(w, path, o->overwrite, e) &&
@@ -99,7 +99,7 @@ static const float *scales(const ses_model *m, const ses_param *p, ses_arena *me
     return scale;
 }
 
-static bool add_param(ses_model *m, size_t i, const ses_save_options *o, ses_safetensors_writer *w,
+static bool add_param(const ses_model *m, size_t i, const ses_save_options *o, ses_safetensors_writer *w,
                       ses_param_source *from, ses_arena *mem, ses_err *e)
 {
     char name[256], scale_name[256 + 8];
@@ -120,7 +120,7 @@ static bool add_param(ses_model *m, size_t i, const ses_save_options *o, ses_saf
                                              e);
 }
 
-static bool save_weights(ses_model *m, const char *dir, const ses_save_options *o, ses_err *e)
+static bool save_weights(const ses_model *m, const char *dir, const ses_save_options *o, ses_err *e)
 {
     size_t n = ses_store_count(m->store);
     bool ok = false;
@@ -142,7 +142,7 @@ done:
 }
 
 /* The config as it was read, with what this model is. */
-static bool save_config(ses_model *m, const char *dir, const ses_save_options *o, ses_err *e)
+static bool save_config(const ses_model *m, const char *dir, const ses_save_options *o, ses_err *e)
 {
     static const char *const dtypes[] = {
         [SES_F32] = "float32", [SES_F16] = "float16", [SES_BF16] = "bfloat16", [SES_I8] = "float16"
@@ -183,7 +183,7 @@ done:
     return ok;
 }
 
-bool ses_model_save(ses_model *m, const char *dir, const ses_save_options *options, ses_err *e)
+bool ses_model_save(const ses_model *m, const char *dir, const ses_save_options *options, ses_err *e)
 {
     ses_save_options o = options ? *options : (ses_save_options){ .dtype = SES_F32 };
     if (o.dtype != SES_F32 && o.dtype != SES_F16 && o.dtype != SES_BF16 && o.dtype != SES_I8)

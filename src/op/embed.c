@@ -1,9 +1,10 @@
+/* Sums of rows of tables: y[t] = table[0][id[0][t]] + table[1][id[1][t]] + ... */
 #include "op.h"
 #include "tensor/pack.h"
 
 #include <string.h>
 
-/* Inputs: table 0, ids 0, table 1, ids 1, ... */
+/* Of inputs table 0, ids 0, table 1, ids 1, ... */
 typedef struct attr {
     int32_t pad[SES_MAX_TABLES]; /* the id of each table that passes no gradient; -1: none */
 } attr;
