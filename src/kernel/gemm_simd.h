@@ -10,7 +10,7 @@
 enum {
     PASS = 768,
     ROWS = 1024,             /* rows of a chunk; B is packed once for them */
-    PACKED_ROWS = 192,       /* when there is nothing to pack: as many as leave A in the second-level cache */
+    PACKED_ROWS = 128,       /* when there is nothing to pack: as many as leave A in the second-level cache */
     STRIP_ROWS = 96,         /* when A is packed; a multiple of TILE_ROWS */
     GROUP = 768 / TILE_COLS, /* panels A is packed for */
     WORK = 1 << 18,          /* multiply-adds worth a chunk */
