@@ -50,12 +50,12 @@ void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)
 
 bool ses_alloc_room(void *array, size_t *room, size_t n, size_t size, ses_err *e)
 {
-    void **p = array;
+    void *p; /* whatever type the pointer at `array` has */
     if (n <= *room) return true;
-    size_t more = n + n / 2 + 64;
-    void *q = ses_realloc_array(*p, more, size, e);
-    if (!q) return false;
-    *p = q;
+    size_t more = n < SIZE_MAX / 2 ? n + n / 2 + 64 : n;
+    memcpy(&p, array, sizeof p);
+    if (!(p = ses_realloc_array(p, more, size, e))) return false;
+    memcpy(array, &p, sizeof p);
     *room = more;
     return true;
 }

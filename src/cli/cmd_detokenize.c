@@ -43,12 +43,7 @@ static bool read_ids(job *j, const ses_json *v, ses_err *e)
     if (ses_json_type_of(v) != SES_JSON_ARRAY)
         return ses_fail(e, SES_EFORMAT, "a line must be an array of ids, not %s",
                         ses_json_type_name(ses_json_type_of(v)));
-    if (n > j->cap) {
-        int32_t *id = ses_realloc_array(j->id, n, sizeof *id, e);
-        if (!id) return false;
-        j->id = id;
-        j->cap = n;
-    }
+    if (!ses_alloc_room(&j->id, &j->cap, n, sizeof *j->id, e)) return false;
     for (size_t i = 0; i < n; i++) {
         int64_t id;
         if (!ses_json_int(ses_json_at(v, i), &id))

@@ -60,11 +60,7 @@ static bool add(void *ctx, const char *name)
          *config = dir ? ses_path_join(dir, "config.json", j->e) : NULL,
          *scores = config ? ses_path_join(dir, "scores.json", j->e) : NULL;
     bool model = scores && ses_path_exists(config) && !seen(j, name), ok = scores != NULL;
-    if (ok && model && j->n == j->cap) {
-        found *more = ses_realloc_array(j->item, 2 * j->cap + 16, sizeof *more, j->e);
-        ok = more != NULL;
-        if (ok) j->item = more, j->cap = 2 * j->cap + 16;
-    }
+    if (ok && model) ok = ses_alloc_room(&j->item, &j->cap, j->n + 1, sizeof *j->item, j->e);
     if (ok && model) {
         j->bytes = 0, j->under = dir;
         found f = { .name = ses_strdup(name, j->e), .dir = dir };

@@ -147,13 +147,7 @@ static group *group_of(job *j, const ses_field *name, const ses_field *above, se
     int64_t at = 0;
     const char *key = name ? name->s : "all";
     if (ses_strmap_find(&j->index, key, strlen(key), &at)) return &j->group[at];
-    if (j->n == j->cap) {
-        size_t cap = 2 * j->cap + 64;
-        group *g = ses_realloc_array(j->group, cap, sizeof *g, e);
-        if (!g) return NULL;
-        j->group = g;
-        j->cap = cap;
-    }
+    if (!ses_alloc_room(&j->group, &j->cap, j->n + 1, sizeof *j->group, e)) return NULL;
     group *g = &j->group[j->n];
     *g = (group){ .name = ses_strdup(key, e), .above = above ? ses_strdup(above->s, e) : NULL };
     bool fresh;

@@ -66,13 +66,7 @@ void ses_listing_cell(ses_listing *t, const char *fmt, ...)
     va_end(ap);
     ses_clean(text, sizeof text, raw);
     if (t->err.code) return;
-    if (t->n == t->room) {
-        size_t room = t->room ? 2 * t->room : 64;
-        cell *more = ses_realloc_array(t->cell, room, sizeof *more, &t->err);
-        if (!more) return;
-        t->cell = more;
-        t->room = room;
-    }
+    if (!ses_alloc_room(&t->cell, &t->room, t->n + 1, sizeof *t->cell, &t->err)) return;
     char *copy = ses_strdup(text, &t->err);
     if (copy) t->cell[t->n++] = (cell){ .text = copy };
 }

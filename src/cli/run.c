@@ -45,12 +45,7 @@ int64_t ses_run_cols(const ses_output *o) { return o->cols ? o->cols : ses_cols(
 
 static float *make_room(ses_runner *r, int64_t n, ses_err *e)
 {
-    if ((size_t)n > r->row_room) {
-        float *more = ses_realloc_array(r->row, (size_t)n, sizeof *more, e);
-        if (!more) return NULL;
-        r->row = more;
-        r->row_room = (size_t)n;
-    }
+    if (!ses_alloc_room(&r->row, &r->row_room, (size_t)n, sizeof *r->row, e)) return NULL;
     return r->row;
 }
 

@@ -61,13 +61,7 @@ static bool room_for_seq(ses_id_lines *l, ses_err *e)
 
 static bool push(ses_laid_ids *x, int64_t id, ses_err *e)
 {
-    if ((size_t)x->n == x->room) {
-        size_t n = x->room ? 2 * x->room : 1024;
-        int32_t *more = ses_realloc_array(x->id, n, sizeof *more, e);
-        if (!more) return false;
-        x->id = more;
-        x->room = n;
-    }
+    if (!ses_alloc_room(&x->id, &x->room, (size_t)x->n + 1, sizeof *x->id, e)) return false;
     x->id[x->n++] = (int32_t)id;
     return true;
 }

@@ -37,13 +37,7 @@ static ses_series *series_of(ses_run_record *r, const char *name, ses_err *e)
 {
     for (size_t i = 0; i < r->n_series; i++)
         if (!strcmp(r->series[i].name, name)) return &r->series[i];
-    if (r->n_series == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 16;
-        ses_series *more = ses_realloc_array(r->series, cap, sizeof *more, e);
-        if (!more) return NULL;
-        r->series = more;
-        r->cap = cap;
-    }
+    if (!ses_alloc_room(&r->series, &r->cap, r->n_series + 1, sizeof *r->series, e)) return NULL;
     ses_series *s = &r->series[r->n_series++];
     *s = (ses_series){ 0 };
     snprintf(s->name, sizeof s->name, "%s", name);
@@ -163,13 +157,7 @@ static void find_metric(ses_run_record *r)
 
 static bool add_run(ses_runs *l, const char *dir, const char *name, ses_err *e)
 {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 8;
-        ses_run_record *more = ses_realloc_array(l->item, cap, sizeof *more, e);
-        if (!more) return false;
-        l->item = more;
-        l->cap = cap;
-    }
+    if (!ses_alloc_room(&l->item, &l->cap, l->n + 1, sizeof *l->item, e)) return false;
     ses_run_record *r = &l->item[l->n++];
     *r = (ses_run_record){ 0 };
     bool log = there(dir, SES_RUN_LOG);

@@ -52,13 +52,7 @@ static bool blank(const char *p, size_t n)
 
 static bool add(ses_texts *t, ses_text_document d, ses_err *e)
 {
-    if (t->n == t->cap) {
-        size_t cap = 2 * t->cap + 64;
-        ses_text_document *p = ses_realloc_array(t->doc, cap, sizeof *p, e);
-        if (!p) return false;
-        t->doc = p;
-        t->cap = cap;
-    }
+    if (!ses_alloc_room(&t->doc, &t->cap, t->n + 1, sizeof *t->doc, e)) return false;
     t->doc[t->n++] = d;
     return true;
 }

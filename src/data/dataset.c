@@ -48,21 +48,9 @@ void ses_dataset_free(ses_dataset *d)
 static bool room(ses_dataset *d, ses_err *e)
 {
     size_t n = (size_t)d->sequences + 1;
-    if (n > d->origin_cap) {
-        size_t cap = n + n / 2 + 16;
-        int64_t *p = ses_realloc_array(d->origin, cap, sizeof *p, e);
-        if (!p) return false;
-        d->origin = p;
-        d->origin_cap = cap;
-    }
+    if (!ses_alloc_room(&d->origin, &d->origin_cap, n, sizeof *d->origin, e)) return false;
     size_t values = d->target == SES_TARGET_VALUES ? n * (size_t)d->width : 0;
-    if (values > d->values_cap) {
-        size_t cap = values + values / 2 + 16;
-        ses_real *p = ses_realloc_array(d->values, cap, sizeof *p, e);
-        if (!p) return false;
-        d->values = p;
-        d->values_cap = cap;
-    }
+    if (!ses_alloc_room(&d->values, &d->values_cap, values, sizeof *d->values, e)) return false;
     return true;
 }
 
@@ -259,12 +247,7 @@ const int64_t *ses_batches_examples(ses_batches *b, int64_t epoch, int64_t index
 static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_err *e)
 {
     size_t width = (size_t)b->d->width, want = ((size_t)at + 1) * width;
-    if (want > b->values_cap) {
-        ses_real *p = ses_realloc_array(b->values, 2 * want, sizeof *p, e);
-        if (!p) return false;
-        b->values = p;
-        b->values_cap = 2 * want;
-    }
+    if (!ses_alloc_room(&b->values, &b->values_cap, want, sizeof *b->values, e)) return false;
     memcpy(b->values + (size_t)at * width, s->values, width * sizeof *s->values);
     return true;
 }

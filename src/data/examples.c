@@ -42,13 +42,7 @@ size_t ses_list_len(const char *list)
 
 bool ses_examples_add(ses_examples *d, const ses_datum *x, ses_err *e)
 {
-    if (d->n == d->cap) {
-        size_t cap = d->cap ? 2 * d->cap : 64;
-        ses_datum *item = ses_realloc_array(d->item, cap, sizeof *item, e);
-        if (!item) return false;
-        d->item = item;
-        d->cap = cap;
-    }
+    if (!ses_alloc_room(&d->item, &d->cap, d->n + 1, sizeof *d->item, e)) return false;
     d->item[d->n++] = *x;
     return true;
 }

@@ -7,13 +7,7 @@ bool ses_ints_add(ses_ints *a, const int32_t *from, int64_t n, ses_err *e)
     size_t want;
     if (!ses_add_size(a->n, (size_t)n, &want) || want > INT32_MAX)
         return ses_fail(e, SES_ENOMEM, "more than %d tokens in one data set", INT32_MAX);
-    if (want > a->cap) {
-        size_t cap = want + want / 2 + 64;
-        int32_t *p = ses_realloc_array(a->p, cap, sizeof *p, e);
-        if (!p) return false;
-        a->p = p;
-        a->cap = cap;
-    }
+    if (!ses_alloc_room(&a->p, &a->cap, want, sizeof *a->p, e)) return false;
     for (int64_t i = 0; i < n; i++) a->p[a->n + (size_t)i] = from ? from[i] : 0;
     a->n = want;
     return true;

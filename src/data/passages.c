@@ -153,13 +153,8 @@ static bool lay_order(ses_passages *r, int64_t epoch, ses_err *e)
     for (size_t i = 0; i < r->o.n_parts; i++)
         for (uint32_t k = r->usable_at[i]; k < r->usable_at[i + 1]; k++) {
             int64_t copies = r->copies[i] == 1 ? 1 : ses_draw_round(&d, r->copies[i]);
-            if (n + (size_t)copies > r->order_cap) {
-                size_t cap = n + (size_t)copies + n / 2 + 1024;
-                uint32_t *p = ses_realloc_array(r->order, cap, sizeof *p, e);
-                if (!p) return false;
-                r->order = p;
-                r->order_cap = cap;
-            }
+            if (!ses_alloc_room(&r->order, &r->order_cap, n + (size_t)copies, sizeof *r->order, e))
+                return false;
             for (int64_t c = 0; c < copies; c++) r->order[n++] = r->usable[k];
         }
     if (!n) r->order[n++] = r->usable[0];
@@ -176,13 +171,7 @@ static bool lay_order(ses_passages *r, int64_t epoch, ses_err *e)
 
 static bool add_stretch(ses_passages *r, size_t from, ses_err *e)
 {
-    if (r->stretches + 2 > r->stretch_cap) {
-        size_t cap = 2 * r->stretches + 16;
-        ses_stretch *p = ses_realloc_array(r->stretch, cap, sizeof *p, e);
-        if (!p) return false;
-        r->stretch = p;
-        r->stretch_cap = cap;
-    }
+    if (!ses_alloc_room(&r->stretch, &r->stretch_cap, r->stretches + 2, sizeof *r->stretch, e)) return false;
     r->stretch[r->stretches++] = (ses_stretch){ .from = from };
     r->stretch[r->stretches] = (ses_stretch){ .from = r->n_order };
     return true;
@@ -206,12 +195,7 @@ static bool enter(ses_passages *r, int64_t stretch, ses_err *e)
     const ses_stretch *s = &r->stretch[stretch];
     size_t n = s[1].from - s->from;
     r->here = -1;
-    if (n > r->member_cap) {
-        ses_member *p = ses_realloc_array(r->member, n, sizeof *p, e);
-        if (!p) return false;
-        r->member = p;
-        r->member_cap = n;
-    }
+    if (!ses_alloc_room(&r->member, &r->member_cap, n, sizeof *r->member, e)) return false;
     r->members = 0;
     for (size_t part = 0; part < r->o.n_parts; part++)
         for (size_t i = s->from; i < s[1].from; i++)

@@ -5,26 +5,14 @@
 
 static bool add(ses_passages *r, ses_passage_cut c, ses_err *e)
 {
-    if (r->cuts == r->cut_cap) {
-        size_t cap = 2 * r->cut_cap + 256;
-        ses_passage_cut *p = ses_realloc_array(r->cut, cap, sizeof *p, e);
-        if (!p) return false;
-        r->cut = p;
-        r->cut_cap = cap;
-    }
+    if (!ses_alloc_room(&r->cut, &r->cut_cap, r->cuts + 1, sizeof *r->cut, e)) return false;
     r->cut[r->cuts++] = c;
     return true;
 }
 
 static bool add_unit(ses_passages *r, int64_t at, ses_err *e)
 {
-    if (r->units == r->unit_cap) {
-        size_t cap = 2 * r->unit_cap + 256;
-        uint32_t *p = ses_realloc_array(r->unit, cap, sizeof *p, e);
-        if (!p) return false;
-        r->unit = p;
-        r->unit_cap = cap;
-    }
+    if (!ses_alloc_room(&r->unit, &r->unit_cap, r->units + 1, sizeof *r->unit, e)) return false;
     r->unit[r->units++] = (uint32_t)at;
     return true;
 }

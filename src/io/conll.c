@@ -96,12 +96,7 @@ static bool read_line(ses_conll *c, const char *s, size_t n, ses_err *e)
 static bool give(ses_conll *c, ses_conll_sentence *s, ses_err *e)
 {
     size_t count = c->n * c->n_want;
-    if (count > c->out_cap) {
-        ses_field *out = ses_realloc_array(c->out, count, sizeof *out, e);
-        if (!out) return false;
-        c->out = out;
-        c->out_cap = count;
-    }
+    if (!ses_alloc_room(&c->out, &c->out_cap, count, sizeof *c->out, e)) return false;
     for (size_t i = 0; i < count; i++) c->out[i] = (ses_field){ c->bytes.data + c->begin[i], c->len[i] };
     s->n = c->n;
     s->field = c->out;

@@ -63,31 +63,18 @@ typedef struct operand {
 
 /* ---- memory ---- */
 
-static void *grow(void *p, size_t want, size_t *cap, size_t size, ses_err *e)
-{
-    if (want <= *cap) return p;
-    size_t more = want + want / 2 + 16;
-    void *q = ses_realloc_array(p, more, size, e);
-    if (q) *cap = more;
-    return q;
-}
-
 static bool push(ses_pickle *p, uint32_t x, ses_err *e)
 {
-    uint32_t *stack = grow(p->stack, p->n_stack + 1, &p->cap_stack, sizeof *stack, e);
-    if (!stack) return false;
-    p->stack = stack;
-    stack[p->n_stack++] = x;
+    if (!ses_alloc_room(&p->stack, &p->cap_stack, p->n_stack + 1, sizeof *p->stack, e)) return false;
+    p->stack[p->n_stack++] = x;
     return true;
 }
 
 static bool add(ses_pickle *p, ses_pickle_node x, uint32_t *out, ses_err *e)
 {
-    ses_pickle_node *node = grow(p->node, p->n_node + 1, &p->cap_node, sizeof *node, e);
-    if (!node) return false;
-    p->node = node;
+    if (!ses_alloc_room(&p->node, &p->cap_node, p->n_node + 1, sizeof *p->node, e)) return false;
     *out = (uint32_t)p->n_node;
-    node[p->n_node++] = x;
+    p->node[p->n_node++] = x;
     return true;
 }
 
@@ -105,12 +92,10 @@ static bool push_int(ses_pickle *p, int64_t i, ses_err *e)
 /* The top n values become items. */
 static bool pop_items(ses_pickle *p, size_t n, uint32_t *first, ses_err *e)
 {
-    uint32_t *item = grow(p->item, p->n_item + n, &p->cap_item, sizeof *item, e);
-    if (!item) return false;
-    p->item = item;
+    if (!ses_alloc_room(&p->item, &p->cap_item, p->n_item + n, sizeof *p->item, e)) return false;
     *first = (uint32_t)p->n_item;
     p->n_stack -= n;
-    if (n) memcpy(item + p->n_item, p->stack + p->n_stack, n * sizeof *item);
+    if (n) memcpy(p->item + p->n_item, p->stack + p->n_stack, n * sizeof *p->item);
     p->n_item += n;
     return true;
 }
@@ -159,10 +144,10 @@ static bool extend(ses_pickle *p, ses_pickle_kind kind, size_t n, size_t unit, s
                         ses_pickle_kind_name(to->kind));
     if (n % unit) return ses_fail(e, SES_EFORMAT, "a key without a value");
     if (!n) return true;
-    span *s = grow(p->span, p->n_span + 1, &p->cap_span, sizeof *s, e);
-    if (!s) return false;
-    p->span = s;
-    if (!pop_items(p, n, &first, e)) return false;
+    if (!ses_alloc_room(&p->span, &p->cap_span, p->n_span + 1, sizeof *p->span, e) ||
+        !pop_items(p, n, &first, e))
+        return false;
+    span *s = p->span;
     s[p->n_span++] = (span){ first, (uint32_t)n, 0 };
     if (to->u.span.last)
         s[to->u.span.last - 1].next = (uint32_t)p->n_span;

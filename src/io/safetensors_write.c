@@ -11,14 +11,6 @@
 
 enum { CHUNK = 1 << 20 };
 
-static void *grow(void *p, size_t n, size_t *cap, size_t size, ses_err *e)
-{
-    if (n < *cap) return p;
-    void *q = ses_realloc_array(p, 2 * n + 8, size, e);
-    if (q) *cap = 2 * n + 8;
-    return q;
-}
-
 ses_safetensors_writer *ses_safetensors_writer_new(ses_err *e)
 {
     return ses_alloc(sizeof(ses_safetensors_writer), e);
@@ -54,9 +46,8 @@ static bool add(ses_safetensors_writer *w, const char *name, const ses_pending_e
                 const int64_t *dim, ses_err *e)
 {
     size_t n = strlen(name);
-    ses_pending_entry x = *from, *item = grow(w->item, w->n, &w->cap, sizeof *item, e);
-    if (!item) return false;
-    w->item = item;
+    ses_pending_entry x = *from;
+    if (!ses_alloc_room(&w->item, &w->cap, w->n + 1, sizeof *w->item, e)) return false;
     bool fresh = false;
     if (strcmp(name, "__metadata__") == 0)
         ses_fail(e, SES_EARG, "the format keeps this name for itself");
@@ -82,13 +73,11 @@ bool ses_safetensors_writer_add_source(ses_safetensors_writer *w, const char *na
 
 bool ses_safetensors_writer_meta(ses_safetensors_writer *w, const char *key, const char *value, ses_err *e)
 {
-    ses_meta *meta = grow(w->meta, w->n_meta, &w->cap_meta, sizeof *meta, e);
-    if (!meta) return false;
-    w->meta = meta;
+    if (!ses_alloc_room(&w->meta, &w->cap_meta, w->n_meta + 1, sizeof *w->meta, e)) return false;
     for (size_t i = 0; i < w->n_meta; i++)
-        if (strcmp(meta[i].key, key) == 0)
+        if (strcmp(w->meta[i].key, key) == 0)
             return ses_fail(e, SES_EARG, "metadata \"%s\" given twice", ses_quoted_of(key, strlen(key)).s);
-    ses_meta *x = &meta[w->n_meta];
+    ses_meta *x = &w->meta[w->n_meta];
     x->key = ses_arena_strndup(&w->arena, key, strlen(key), e);
     x->value = ses_arena_strndup(&w->arena, value, strlen(value), e);
     if (!x->key || !x->value) return false;

@@ -87,12 +87,7 @@ static bool read_answers(ses_squad *q, const ses_json *qa, ses_question *out, se
     if (!list) return true; /* questions to be answered */
     if (!list_of(qa, "answers", &list, e)) return false;
     size_t n = ses_json_len(list);
-    if (n > q->cap) {
-        ses_answer *answer = ses_realloc_array(q->answer, n, sizeof *answer, e);
-        if (!answer) return false;
-        q->answer = answer;
-        q->cap = n;
-    }
+    if (!ses_alloc_room(&q->answer, &q->cap, n, sizeof *q->answer, e)) return false;
     for (size_t k = 0; k < n; k++) {
         const ses_json *v = ses_json_at(list, k);
         ses_answer *a = &q->answer[out->n_answers];

@@ -108,12 +108,7 @@ static bool wants(void *ctx, const char *dense, ses_weight order)
         d.down = entry(a, a->declaring, &d, DOWN), d.up = entry(a, a->declaring, &d, UP);
         d.has = d.down && d.up;
     }
-    if (a->n == a->cap) {
-        ses_adapted *more = ses_realloc_array(a->dense, 2 * a->cap + 64, sizeof *more, &a->err);
-        if (!more) return false;
-        a->dense = more;
-        a->cap = 2 * a->cap + 64;
-    }
+    if (!ses_alloc_room(&a->dense, &a->cap, a->n + 1, sizeof *a->dense, &a->err)) return false;
     a->dense[a->n++] = d;
     return a->fresh && d.has;
 }

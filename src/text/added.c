@@ -49,13 +49,7 @@ size_t ses_matcher_at(const ses_matcher *m, const char *text, size_t n, int32_t 
 static bool put(ses_matches *l, size_t begin, size_t end, int32_t token, ses_err *e)
 {
     if (begin == end) return true;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 16;
-        ses_match *match = ses_realloc_array(l->match, cap, sizeof *match, e);
-        if (!match) return false;
-        l->match = match;
-        l->cap = cap;
-    }
+    if (!ses_alloc_room(&l->match, &l->cap, l->n + 1, sizeof *l->match, e)) return false;
     l->match[l->n++] = (ses_match){ (uint32_t)begin, (uint32_t)end, token };
     return true;
 }

@@ -28,13 +28,7 @@ bool ses_run_reserve(ses_run *r, size_t n, ses_err *e)
 
 bool ses_mark_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e)
 {
-    if (k->n_mark == k->cap_mark) {
-        size_t cap = k->cap_mark ? 2 * k->cap_mark : 64;
-        ses_mark_token *mark = ses_realloc_array(k->mark, cap, sizeof *mark, e);
-        if (!mark) return false;
-        k->mark = mark;
-        k->cap_mark = cap;
-    }
+    if (!ses_alloc_room(&k->mark, &k->cap_mark, k->n_mark + 1, sizeof *k->mark, e)) return false;
     uint32_t at = (uint32_t)k->surface.len;
     if (p && !ses_buf_append(&k->surface, p, n)) return ses_buf_ok(&k->surface, e);
     k->mark[k->n_mark++] = (ses_mark_token){ k->run.n, at, p ? (uint32_t)n : SES_BY_ID, added };

@@ -18,13 +18,7 @@ typedef struct cuts {
 
 static bool push(cuts *c, cut x, ses_err *e)
 {
-    if (c->n == c->cap) {
-        size_t cap = c->cap ? 2 * c->cap : 4096;
-        cut *item = ses_realloc_array(c->item, cap, sizeof *item, e);
-        if (!item) return false;
-        c->item = item;
-        c->cap = cap;
-    }
+    if (!ses_alloc_room(&c->item, &c->cap, c->n + 1, sizeof *c->item, e)) return false;
     c->item[c->n++] = x;
     return true;
 }

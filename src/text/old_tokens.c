@@ -23,13 +23,7 @@ static bool put(ses_old *o, ses_old_token t, ses_err *e)
         there->special |= t.special;
         return true;
     }
-    if (o->n_tokens == o->cap_tokens) {
-        size_t cap = o->cap_tokens ? 2 * o->cap_tokens : 64;
-        ses_old_token *token = ses_realloc_array(o->token, cap, sizeof *token, e);
-        if (!token) return false;
-        o->token = token;
-        o->cap_tokens = cap;
-    }
+    if (!ses_alloc_room(&o->token, &o->cap_tokens, o->n_tokens + 1, sizeof *o->token, e)) return false;
     t.content.p = ses_arena_strndup(&o->mem, t.content.p, t.content.n, e);
     if (!t.content.p ||
         !ses_strmap_insert(&o->by_name, t.content.p, t.content.n, (int64_t)o->n_tokens, &fresh, e))

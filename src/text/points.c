@@ -61,12 +61,7 @@ bool ses_points(ses_isa isa, ses_point_table *table, const char *text, size_t n,
     }
     if (isa >= SES_ISA_AVX2) {
         size_t blocks = n / 64 + 1;
-        if (blocks > table->cap) {
-            ses_point_block *block = ses_realloc_array(table->block, 2 * blocks, sizeof *block, e);
-            if (!block) return false;
-            table->block = block;
-            table->cap = 2 * blocks;
-        }
+        if (!ses_alloc_room(&table->block, &table->cap, blocks, sizeof *table->block, e)) return false;
         ses_points_avx2(table->block, text, n, byte, point, count);
         return true;
     }

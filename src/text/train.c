@@ -65,13 +65,7 @@ static const char *stages_of(const ses_train_options *o)
 
 bool ses_trained_put(ses_trained *t, const char *p, size_t n, ses_err *e)
 {
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 1024;
-        ses_string *token = ses_realloc_array(t->token, cap, sizeof *token, e);
-        if (!token) return false;
-        t->token = token;
-        t->cap = cap;
-    }
+    if (!ses_alloc_room(&t->token, &t->cap, t->n + 1, sizeof *t->token, e)) return false;
     char *copy = ses_arena_strndup(t->mem, p, n, e);
     if (!copy) return false;
     t->token[t->n++] = (ses_string){ copy, n };
@@ -80,13 +74,7 @@ bool ses_trained_put(ses_trained *t, const char *p, size_t n, ses_err *e)
 
 bool ses_trained_merge(ses_trained *t, int32_t left, int32_t right, ses_err *e)
 {
-    if (t->n_merges == t->cap_merges) {
-        size_t cap = t->cap_merges ? 2 * t->cap_merges : 1024;
-        int32_t(*merge)[2] = ses_realloc_array(t->merge, cap, sizeof *merge, e);
-        if (!merge) return false;
-        t->merge = merge;
-        t->cap_merges = cap;
-    }
+    if (!ses_alloc_room(&t->merge, &t->cap_merges, t->n_merges + 1, sizeof *t->merge, e)) return false;
     t->merge[t->n_merges][0] = left;
     t->merge[t->n_merges++][1] = right;
     return true;
@@ -241,13 +229,7 @@ static bool flush(ses_tokenizer_trainer *t, ses_err *e)
 bool ses_tokenizer_trainer_feed(ses_tokenizer_trainer *t, const char *text, size_t n, ses_err *e)
 {
     if (n > INT32_MAX) return ses_fail(e, SES_EARG, "a text of over 2 GiB");
-    if (t->n == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 1024;
-        size_t *end = ses_realloc_array(t->end, cap, sizeof *end, e);
-        if (!end) return false;
-        t->end = end;
-        t->cap = cap;
-    }
+    if (!ses_alloc_room(&t->end, &t->cap, t->n + 1, sizeof *t->end, e)) return false;
     if (!ses_lossy_append(&t->block, text, n)) return ses_buf_ok(&t->block, e);
     t->end[t->n++] = t->block.len;
     t->bytes += (int64_t)n;

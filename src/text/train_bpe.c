@@ -114,13 +114,7 @@ static bool change(bpe *b, int32_t left, int32_t right, int64_t by, uint32_t wor
     s->count += by;
     if (by < 0) return true;
     if (!s->listed) {
-        if (b->n_listed == b->cap_listed) {
-            size_t cap = b->cap_listed ? 2 * b->cap_listed : 256;
-            uint64_t *l = ses_realloc_array(b->listed, cap, sizeof *l, e);
-            if (!l) return false;
-            b->listed = l;
-            b->cap_listed = cap;
-        }
+        if (!ses_alloc_room(&b->listed, &b->cap_listed, b->n_listed + 1, sizeof *b->listed, e)) return false;
         b->listed[b->n_listed++] = pair;
         s->listed = true;
     }

@@ -83,13 +83,7 @@ typedef struct found {
 
 static bool put(found *f, const seed *s, node k, size_t times, ses_err *e)
 {
-    if (f->n == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 4096;
-        ses_candidate *list = ses_realloc_array(f->list, cap, sizeof *list, e);
-        if (!list) return false;
-        f->list = list;
-        f->cap = cap;
-    }
+    if (!ses_alloc_room(&f->list, &f->cap, f->n + 1, sizeof *f->list, e)) return false;
     f->list[f->n++] =
         (ses_candidate){ s->suffix[k.begin], k.depth, (uint32_t)k.begin, (double)times * k.depth };
     return true;

@@ -143,13 +143,7 @@ typedef struct stack {
 
 static bool push(stack *s, todo t, ses_err *e)
 {
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 1024;
-        todo *item = ses_realloc_array(s->item, cap, sizeof *item, e);
-        if (!item) return false;
-        s->item = item;
-        s->cap = cap;
-    }
+    if (!ses_alloc_room(&s->item, &s->cap, s->n + 1, sizeof *s->item, e)) return false;
     s->item[s->n++] = t;
     return true;
 }

@@ -95,13 +95,7 @@ static bool next_leg(ses_course *c, ses_err *e)
     int64_t most = last_stage ? INT64_MAX : c->end[l.stage] - l.first;
     l.batches = count_batches(c, l.stage, l.pass, l.first, most, e);
     if (l.batches < 1) return false;
-    if (c->legs == c->cap) {
-        size_t cap = 2 * c->cap + 16;
-        leg *p = ses_realloc_array(c->leg, cap, sizeof *p, e);
-        if (!p) return false;
-        c->leg = p;
-        c->cap = cap;
-    }
+    if (!ses_alloc_room(&c->leg, &c->cap, c->legs + 1, sizeof *c->leg, e)) return false;
     c->leg[c->legs++] = l;
     return true;
 }

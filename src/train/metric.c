@@ -51,16 +51,8 @@ void ses_scores_free(ses_scores *s)
 void ses_scores_put(ses_scores *s, double value, const char *fmt, ...)
 {
     if (s->failed) return;
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 16;
-        ses_score *item = ses_realloc_array(s->item, cap, sizeof *item, NULL);
-        if (!item) {
-            s->failed = true;
-            return;
-        }
-        s->item = item;
-        s->cap = cap;
-    }
+    s->failed = !ses_alloc_room(&s->item, &s->cap, s->n + 1, sizeof *s->item, NULL);
+    if (s->failed) return;
     ses_score *x = &s->item[s->n++];
     *x = (ses_score){ .value = value, .low = NAN, .high = NAN };
     va_list ap;

@@ -26,25 +26,9 @@ typedef struct work {
     bool stem;
 } work;
 
-static bool grow(int32_t **p, size_t *have, size_t n, ses_err *e)
-{
-    if (n <= *have) return true;
-    int32_t *q = ses_realloc_array(*p, n, sizeof *q, e);
-    if (!q) return false;
-    *p = q;
-    *have = n;
-    return true;
-}
-
 static bool end_line(text *t, ses_err *e)
 {
-    if (t->lines == t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 16;
-        size_t *line = ses_realloc_array(t->line, cap, sizeof *line, e);
-        if (!line) return false;
-        t->line = line;
-        t->cap = cap;
-    }
+    if (!ses_alloc_room(&t->line, &t->cap, t->lines + 1, sizeof *t->line, e)) return false;
     t->line[t->lines++] = t->all.n;
     return true;
 }
@@ -80,7 +64,7 @@ static bool fill_table(work *w, const int32_t *a, size_t n, const int32_t *b, si
 {
     size_t rows, cells;
     if (!ses_add_size(n, 1, &rows) || !ses_mul_size(rows, m + 1, &cells) ||
-        !grow(&w->table, &w->n_table, cells, e))
+        !ses_alloc_room(&w->table, &w->n_table, cells, sizeof *w->table, e))
         return ses_fail(e, SES_ENOMEM, "texts of %zu and %zu words", n, m);
     for (size_t j = 0; j <= m; j++) w->table[j] = 0;
     for (size_t i = 1; i <= n; i++) {
@@ -96,7 +80,9 @@ static bool fill_table(work *w, const int32_t *a, size_t n, const int32_t *b, si
 static bool common_length(work *w, const ses_word_ids *a, const ses_word_ids *b, size_t *out, ses_err *e)
 {
     size_t width = b->n + 1, cells;
-    if (!ses_mul_size(2, width, &cells) || !grow(&w->table, &w->n_table, cells, e)) return false;
+    if (!ses_mul_size(2, width, &cells) ||
+        !ses_alloc_room(&w->table, &w->n_table, cells, sizeof *w->table, e))
+        return false;
     memset(w->table, 0, cells * sizeof *w->table);
     for (size_t i = 0; i < a->n; i++) {
         const int32_t *up = w->table + i % 2 * width;
@@ -141,8 +127,9 @@ static bool summary(work *w, size_t words, double *f, ses_err *e)
     size_t hits = 0;
     *f = 0;
     if (!g->all.n || !p->all.n) return true;
-    if (!grow(&w->left[0], &w->n_left[0], words, e) || !grow(&w->left[1], &w->n_left[1], words, e) ||
-        !grow(&w->common, &w->n_common, g->all.n, e))
+    if (!ses_alloc_room(&w->left[0], &w->n_left[0], words, sizeof *w->left[0], e) ||
+        !ses_alloc_room(&w->left[1], &w->n_left[1], words, sizeof *w->left[1], e) ||
+        !ses_alloc_room(&w->common, &w->n_common, g->all.n, sizeof *w->common, e))
         return false;
     memset(w->common, 0, g->all.n * sizeof *w->common);
     memset(w->left[0], 0, words * sizeof *w->left[0]);

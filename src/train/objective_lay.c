@@ -32,12 +32,7 @@ uint8_t *ses_draft_perm(ses_draft *d, int64_t n, ses_err *e)
 {
     size_t want;
     if (!ses_add_size(d->n_perm, (size_t)n, &want)) return NULL;
-    if (want > d->perm_cap) {
-        uint8_t *p = ses_realloc_array(d->perm, 2 * want, 1, e);
-        if (!p) return NULL;
-        d->perm = p;
-        d->perm_cap = 2 * want;
-    }
+    if (!ses_alloc_room(&d->perm, &d->perm_cap, want, 1, e)) return NULL;
     uint8_t *at = d->perm + d->n_perm;
     memset(at, 0, (size_t)n);
     d->n_perm = want;

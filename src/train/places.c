@@ -30,13 +30,7 @@ static bool note_place(void *ctx, const char *name)
     ses_places *l = ctx;
     ses_place p;
     if (!parse_place(name, &p)) return true;
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 16;
-        ses_place *more = ses_realloc_array(l->p, cap, sizeof *more, NULL);
-        if (!more) return l->failed = true, false;
-        l->p = more;
-        l->cap = cap;
-    }
+    if (!ses_alloc_room(&l->p, &l->cap, l->n + 1, sizeof *l->p, NULL)) return l->failed = true, false;
     l->p[l->n++] = p;
     return true;
 }

@@ -77,13 +77,7 @@ void ses_wordbook_free(ses_wordbook *x) { ses_strmap_free(&x->map); }
 
 bool ses_word_ids_add(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
 {
-    if (w->n == w->cap) {
-        size_t cap = w->cap ? 2 * w->cap : 64;
-        int32_t *id = ses_realloc_array(w->id, cap, sizeof *id, e);
-        if (!id) return false;
-        w->id = id;
-        w->cap = cap;
-    }
+    if (!ses_alloc_room(&w->id, &w->cap, w->n + 1, sizeof *w->id, e)) return false;
     bool fresh;
     const int64_t *id = ses_strmap_insert(&x->map, s, n, (int64_t)x->map.count, &fresh, e);
     if (id) w->id[w->n++] = (int32_t)*id;
@@ -120,12 +114,7 @@ static int in_order(const void *a, const void *b)
 bool ses_grams_of(ses_grams *g, const ses_word_ids *w, size_t order, ses_err *e)
 {
     g->n = w->n >= order ? w->n - order + 1 : 0;
-    if (g->n > g->cap) {
-        ses_gram *item = ses_realloc_array(g->item, g->n, sizeof *item, e);
-        if (!item) return false;
-        g->item = item;
-        g->cap = g->n;
-    }
+    if (!ses_alloc_room(&g->item, &g->cap, g->n, sizeof *g->item, e)) return false;
     for (size_t i = 0; i < g->n; i++)
         for (size_t k = 0; k < SES_GRAM; k++) g->item[i].id[k] = k < order ? w->id[i + k] : -1;
     if (g->n) qsort(g->item, g->n, sizeof *g->item, in_order);
