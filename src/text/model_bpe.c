@@ -238,6 +238,8 @@ static int32_t id_of(const void *self, const char *s, size_t n)
     return id < size(self) ? id : -1;
 }
 
+static bool marks(const void *self) { return ((const ses_bpe *)self)->prefix.n > 0; }
+
 const ses_stage ses_stage_model_bpe = {
     .type = "BPE",
     .kind = SES_MODEL_STAGE,
@@ -248,4 +250,5 @@ const ses_stage ses_stage_model_bpe = {
     .count = count,
     .token = token,
     .id = id_of,
+    .marks = marks,
 };

@@ -138,6 +138,7 @@ struct ses_stage {
     int32_t (*id)(const void *self, const char *token, size_t n);
     int32_t (*surface)(const void *self); /* the id whose tokens are called by their text (Unigram's unknown);
                                              -1: none. May be NULL */
+    bool (*marks)(const void *self); /* tokens inside a word begin with a mark ("##"); NULL: they do not */
 
     /* Post-processor: the template for one text and for two (NULL: A, then B with type 1), and whether it
      * leaves blanks at tokens' ends out of their ranges (NULL: it does not); *prefix_space: see trim.h. */

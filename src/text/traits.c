@@ -1,15 +1,11 @@
-#include "bpe.h"
-#include "model_wordpiece.h"
+/* What callers ask about a tokenizer without looking into its stages. */
 #include "run.h"
-
-#include <string.h>
 
 ses_tokenizer_traits ses_tokenizer_traits_of(const ses_tokenizer *t)
 {
-    ses_tokenizer_traits out = { .model = t->model.stage->type };
-    if (!strcmp(out.model, "WordPiece"))
-        out.marks_subwords = ((const ses_wordpiece *)t->model.self)->prefix.n > 0;
-    if (!strcmp(out.model, "BPE")) out.marks_subwords = ((const ses_bpe *)t->model.self)->prefix.n > 0;
+    const ses_stage *model = t->model.stage;
+    ses_tokenizer_traits out = { .model = model->type };
+    out.marks_subwords = model->marks && model->marks(t->model.self);
     if (t->stored.truncate) {
         out.stored_length = t->stored.max_length;
         out.truncate_left = t->stored.truncate_left;
