@@ -8,7 +8,7 @@
 static bool loss_at(objective_run *r, ses_tape *t, double *loss, ses_err *e)
 {
     ses_batch b;
-    ses_real x;
+    ses_real x = 0;
     ses_tape_reset(t, &(ses_tape_options){ .record = true, .seed = 3 });
     if (!run_batch(r, 0, 0, &b, e)) return false;
     ses_tensor *l = ses_aim_loss(r->aim, t, &b, e);

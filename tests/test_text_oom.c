@@ -106,15 +106,7 @@ static void put_text(const char *name, const char *s) { put(name, s, strlen(s));
 
 static void put_model(const char *name, ses_spm_kind kind)
 {
-    static const char *const piece[] = { "\xE2\x96\x81",
-                                         "a",
-                                         "b",
-                                         "ab",
-                                         "\xE2\x96\x81"
-                                         "a",
-                                         "e",
-                                         "l",
-                                         "o" };
+    static const char *const piece[] = { "▁", "a", "b", "ab", "▁a", "e", "l", "o" };
     ses_buf b = { 0 }, spec = { 0 };
     pb_piece(&b, "<unk>", 0, SES_SPM_UNKNOWN);
     pb_piece(&b, "<s>", 0, SES_SPM_CONTROL);

@@ -595,7 +595,7 @@ static void test_early(void)
 static void begin_best(run *r, watch *w, const char *dir, const char *named)
 {
     ses_err e = { 0 };
-    ses_run_end end;
+    ses_run_end end = SES_RUN_COMPLETE;
     ses_resumed from;
     const ses_hooks h = { .ctx = w, .stop = stop, .evaluate = evaluate };
     run_prepare(r, 1, folder);
