@@ -1,3 +1,4 @@
+/* Writing a file as a whole: a temporary beside it, made durable, then renamed. */
 #define _POSIX_C_SOURCE 200809L
 #include "file.h"
 

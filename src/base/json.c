@@ -1,3 +1,4 @@
+/* Reading JSON: one pass over the text, without recursion. */
 #include "json_node.h"
 
 #include "alloc.h"

@@ -1,3 +1,4 @@
+/* Writing JSON, call by call. */
 #include "json_node.h"
 
 #include "alloc.h"

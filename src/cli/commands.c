@@ -1,3 +1,4 @@
+/* The table of commands, and options that all of them have. */
 #include "command.h"
 
 #include "base/suggest.h"

@@ -1,3 +1,4 @@
+/* What a data set holds, for a person. */
 #include "base/file.h"
 #include "base/str.h"
 #include "data_stats.h"

@@ -1,3 +1,4 @@
+/* Attention drawn in a terminal: shades for probabilities, blocks of tokens where they are many. */
 #include "run.h"
 
 #include <inttypes.h>

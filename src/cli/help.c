@@ -1,3 +1,4 @@
+/* Help as it is printed: of the program, of a command. */
 #include "command.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* What is known of a model, as JSON. */
 #include "info.h"
 #include "model/desc.h"
 #include "show.h"

@@ -1,3 +1,4 @@
+/* What is known of a model, for a person. */
 #include "base/str.h"
 #include "info.h"
 #include "listing.h"

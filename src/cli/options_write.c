@@ -1,3 +1,4 @@
+/* Options told again: as JSON, and as words for a shell. */
 #include "options.h"
 
 #include <inttypes.h>

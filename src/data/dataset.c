@@ -1,3 +1,4 @@
+/* Examples as tokens, and batches of them in an order that is a function of seed and epoch. */
 #include "sesame/dataset.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* Reading safetensors: the header is checked as a whole before a tensor is handed out. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* Writing safetensors: tensors are declared, sorted, and written in one go. */
 #include "safetensors_impl.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* A model from its config and weights to its outputs: stacks, pooler, heads. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"

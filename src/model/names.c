@@ -1,3 +1,4 @@
+/* Names of parameters: Sesame's by patterns to the reference's, and back. */
 #include "desc.h"
 
 #include <stdio.h>

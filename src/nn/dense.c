@@ -1,3 +1,4 @@
+/* Dense layers and norms: their parameters, and the ways to run them, with adapters beside. */
 #include "nn.h"
 
 #include "tensor/device.h"

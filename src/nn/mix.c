@@ -1,3 +1,4 @@
+/* A learned mix of all layers in place of the last. */
 #include "nn.h"
 
 ses_mix ses_mix_add(ses_store *s, int64_t layers)

@@ -1,3 +1,4 @@
+/* A batch on its way to the device, and what a pass gives. */
 #include "cache.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* A tape: memory of a step, nodes run as they are made, the way back, and parts that are made again. */
 #include "tape_impl.h"
 
 #include "base/alloc.h"
@@ -178,15 +179,7 @@ ses_tape_mark ses_tape_now(const ses_tape *t)
     return (ses_tape_mark){ { m.block, h.block }, { m.used, h.used } };
 }
 
-/* ---- nodes ---- */
-
-bool ses_node_keeps(const ses_node *n) { return n->tape->opt.record && n->op->backward; }
-
-bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
-{
-    n->out = tensor_new(n->tape, n->dtype, dim, e);
-    return n->out != NULL;
-}
+/* ---- rows in 8 bits, and memory given back ---- */
 
 /* q and scale in one piece of an arena, so many bytes a row. */
 static int64_t row8_bytes(int64_t cols) { return 4 * ses_quads(cols) + (int64_t)sizeof(ses_real); }
@@ -250,6 +243,16 @@ ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
     x = tensor_new(t, old.dtype, old.dim, &t->err);
     if (x) t->dev->mem->move(t->dev, x->data, old.data, (size_t)ses_count(x) * ses_dtype_size(x->dtype));
     return x; /* its rows in 8 bits are made again: it may stand where they were */
+}
+
+/* ---- nodes ---- */
+
+bool ses_node_keeps(const ses_node *n) { return n->tape->opt.record && n->op->backward; }
+
+bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
+{
+    n->out = tensor_new(n->tape, n->dtype, dim, e);
+    return n->out != NULL;
 }
 
 const ses_rows8 *ses_scratch_rows8(const ses_node *n, int64_t rows, int64_t cols)
@@ -552,6 +555,8 @@ ses_tensor *ses_recompute(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x)
     part_end(t, n->out && y->wants_grad ? n : last, t->site);
     return n->out;
 }
+
+/* ---- one node run again and again: benchmarks ---- */
 
 ses_node *ses_tape_last(const ses_tape *t) { return t->err.code ? NULL : t->last; }
 

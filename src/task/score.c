@@ -1,3 +1,4 @@
+/* How likely texts are: windows of causal models, masks one by one of masked ones. */
 #include "sesame/score.h"
 
 #include "base/alloc.h"

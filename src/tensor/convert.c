@@ -1,3 +1,4 @@
+/* Numbers from one dtype to another. */
 #include "base/alloc.h"
 #include "base/half.h"
 #include "sesame/tensor.h"

@@ -1,3 +1,4 @@
+/* The CPU's memory as a device's. */
 #include "base/alloc.h"
 #include "device.h"
 #include "sesame/tensor.h"

@@ -1,3 +1,4 @@
+/* Logistic regression: the loss and its gradient for L-BFGS. */
 #include "sesame/logreg.h"
 
 #include "base/alloc.h"
