@@ -117,6 +117,9 @@ int main(void)
     snprintf(shard, sizeof shard, "%s/one.bin", dir);
     make_torch_of(&z, TORCH_GOOD, false);
     oom_sweep("open", open_memory, NULL);
+    make_old(&z.b, OLD_GOOD, OLD_KEYS);
+    oom_sweep("open an old file", open_memory, NULL);
+    make_torch_of(&z, TORCH_GOOD, false);
     CHECK(ses_file_write(one, z.b.data, z.b.n, true, NULL));
     oom_sweep("open folder", open_folder, dir);
     unlink(one);

@@ -205,4 +205,37 @@ static inline void make_torch_of(zip_file *z, const char *words, bool plain)
 #define T_TURNED P_TENSOR(P_STORAGE("Float", "0", "6"), "#0 #3 #2 x86 #1 #3 x86")
 #define TORCH_GOOD P_STATE("'a " T_A "'b " T_B "'turned " T_TURNED)
 
+/* ---- files of before 1.6 ---- */
+
+#define P_MAGIC P_HEAD "x8a x0a x6c xfc x9c x46 xf9 x20 x6a xa8 x50 x19 . "
+#define P_VERSION P_HEAD "M xe9 x03 . "
+#define P_SYSTEM(little) \
+    P_HEAD "} ( 'protocol_version M xe9 x03 'little_endian " little " 'type_sizes } 'int K x04 s u . "
+#define P_OLD_STORAGE(type, key, n) "( 'storage @torch:" type "Storage '" key " 'cpu #" n " N t Q "
+#define OLD_A P_TENSOR(P_OLD_STORAGE("Float", "0", "6"), "#0 #2 #3 x86 #3 #1 x86")
+#define OLD_B P_TENSOR(P_OLD_STORAGE("Long", "1", "12"), "#2 #4 x85 #1 x85")
+#define OLD_TURNED P_TENSOR(P_OLD_STORAGE("Float", "0", "6"), "#0 #3 #2 x86 #1 #3 x86")
+#define OLD_GOOD P_STATE("'a " OLD_A "'b " OLD_B "'turned " OLD_TURNED)
+#define OLD_KEYS P_HEAD "] ( '0 '1 e . "
+
+/* The first three pickles; the dict, already there in some tests; then keys and the two storages. */
+static inline void put_old_head(bytes *b) { put_pickle(b, P_MAGIC P_VERSION P_SYSTEM("x88")); }
+
+static inline void put_old_tail(bytes *b, const char *keys)
+{
+    put_pickle(b, keys);
+    put_le(b, 6, 8);
+    put_bytes(b, torch_numbers(), 24);
+    put_le(b, 12, 8);
+    put_bytes(b, torch_numbers() + 6, 96);
+}
+
+static inline void make_old(bytes *b, const char *dict, const char *keys)
+{
+    b->n = 0;
+    put_old_head(b);
+    put_pickle(b, dict);
+    put_old_tail(b, keys);
+}
+
 #endif

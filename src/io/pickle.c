@@ -38,6 +38,7 @@ enum { NODE_NONE, NODE_FALSE, NODE_TRUE, NODE_TUPLE, NODES };
 struct ses_pickle {
     const unsigned char *bytes;
     size_t n, at; /* at: of the opcode being read */
+    bool first;   /* others may follow */
     const ses_pickle_global *allowed;
     size_t n_allowed;
     ses_pickle_node *node;
@@ -316,8 +317,9 @@ static bool stop(ses_pickle *p, size_t at, ses_err *e)
     if (p->n_stack != 1 || p->n_mark)
         return ses_fail(e, SES_EFORMAT, "%zu values and %zu marks left, one value expected", p->n_stack,
                         p->n_mark);
-    if (at != p->n) return ses_fail(e, SES_EFORMAT, "%zu bytes follow", p->n - at);
+    if (at != p->n && !p->first) return ses_fail(e, SES_EFORMAT, "%zu bytes follow", p->n - at);
     p->root = p->stack[0];
+    p->n = at;
     return true;
 }
 
@@ -425,15 +427,11 @@ static bool read_all(ses_pickle *p, ses_err *e)
     return true;
 }
 
-ses_pickle *ses_pickle_read(const void *bytes, size_t n, const ses_pickle_global *allowed, size_t n_allowed,
-                            ses_err *e)
+static ses_pickle *read_one(ses_pickle of, ses_err *e)
 {
     ses_pickle *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
-    p->bytes = bytes;
-    p->n = n;
-    p->allowed = allowed;
-    p->n_allowed = n_allowed;
+    *p = of;
     bool ok = read_all(p, e);
     ses_free(p->stack);
     ses_free(p->memo);
@@ -441,6 +439,22 @@ ses_pickle *ses_pickle_read(const void *bytes, size_t n, const ses_pickle_global
     if (ok) return p;
     ses_pickle_free(p);
     return NULL;
+}
+
+ses_pickle *ses_pickle_read(const void *bytes, size_t n, const ses_pickle_global *allowed, size_t n_allowed,
+                            ses_err *e)
+{
+    return read_one((ses_pickle){ .bytes = bytes, .n = n, .allowed = allowed, .n_allowed = n_allowed }, e);
+}
+
+ses_pickle *ses_pickle_read_first(const void *bytes, size_t n, const ses_pickle_global *allowed,
+                                  size_t n_allowed, size_t *used, ses_err *e)
+{
+    ses_pickle of = { .bytes = bytes, .first = true, .allowed = allowed, .n_allowed = n_allowed };
+    of.n = n < SES_PICKLE_MAX ? n : SES_PICKLE_MAX;
+    ses_pickle *p = read_one(of, e);
+    if (p) *used = p->n;
+    return p;
 }
 
 void ses_pickle_free(ses_pickle *p)
@@ -474,6 +488,12 @@ bool ses_pickle_int(const ses_pickle_node *x, int64_t *out)
     return x->kind == SES_PICKLE_INT;
 }
 
+bool ses_pickle_bool(const ses_pickle_node *x, bool *out)
+{
+    if (x->kind == SES_PICKLE_BOOL) *out = x->u.i;
+    return x->kind == SES_PICKLE_BOOL;
+}
+
 const char *ses_pickle_string(const ses_pickle *p, const ses_pickle_node *x, size_t *n)
 {
     *n = x->kind == SES_PICKLE_STRING ? x->n : 0;
@@ -501,20 +521,25 @@ const ses_pickle_node *ses_pickle_inside(const ses_pickle *p, const ses_pickle_n
     return x->kind == SES_PICKLE_CALL || x->kind == SES_PICKLE_PERSID ? &p->node[x->n] : NULL;
 }
 
-ses_pickle_pairs ses_pickle_pairs_of(const ses_pickle_node *dict)
+ses_pickle_pairs ses_pickle_pairs_of(const ses_pickle_node *x)
 {
-    return (ses_pickle_pairs){ dict->kind == SES_PICKLE_DICT ? dict->u.span.first : 0, 0 };
+    bool grows = x->kind == SES_PICKLE_DICT || x->kind == SES_PICKLE_LIST;
+    return (ses_pickle_pairs){ grows ? x->u.span.first : 0, 0 };
+}
+
+const ses_pickle_node *ses_pickle_next_item(const ses_pickle *p, ses_pickle_pairs *it)
+{
+    if (!it->span) return NULL;
+    const span *s = &p->span[it->span - 1];
+    const ses_pickle_node *x = &p->node[p->item[s->first + it->next++]];
+    if (it->next == s->n) *it = (ses_pickle_pairs){ s->next, 0 };
+    return x;
 }
 
 bool ses_pickle_next(const ses_pickle *p, ses_pickle_pairs *it, const ses_pickle_node **key,
                      const ses_pickle_node **value)
 {
-    if (!it->span) return false;
-    const span *s = &p->span[it->span - 1];
-    const uint32_t *item = &p->item[s->first + it->next];
-    *key = &p->node[item[0]];
-    *value = &p->node[item[1]];
-    it->next += 2;
-    if (it->next == s->n) *it = (ses_pickle_pairs){ s->next, 0 };
-    return true;
+    *key = ses_pickle_next_item(p, it);
+    *value = *key ? ses_pickle_next_item(p, it) : NULL; /* runs of a dict hold whole pairs */
+    return *key != NULL;
 }

@@ -47,6 +47,9 @@ typedef struct ses_pickle_node ses_pickle_node;
 
 ses_pickle *ses_pickle_read(const void *bytes, size_t n, const ses_pickle_global *allowed, size_t n_allowed,
                             ses_err *e);
+/* The same of bytes that go on behind it: *used of them are its own. */
+ses_pickle *ses_pickle_read_first(const void *bytes, size_t n, const ses_pickle_global *allowed,
+                                  size_t n_allowed, size_t *used, ses_err *e);
 void ses_pickle_free(ses_pickle *p);
 const ses_pickle_node *ses_pickle_root(const ses_pickle *p);
 
@@ -54,6 +57,7 @@ ses_pickle_kind ses_pickle_kind_of(const ses_pickle_node *x);
 const char *ses_pickle_kind_name(ses_pickle_kind kind); /* "an integer", ... */
 
 bool ses_pickle_int(const ses_pickle_node *x, int64_t *out); /* false: of another kind */
+bool ses_pickle_bool(const ses_pickle_node *x, bool *out);
 const char *ses_pickle_string(const ses_pickle *p, const ses_pickle_node *x, size_t *n); /* UTF-8; or NULL */
 /* The global that x is, or that it calls; NULL: neither. */
 const ses_pickle_global *ses_pickle_global_of(const ses_pickle *p, const ses_pickle_node *x);
@@ -64,13 +68,14 @@ const ses_pickle_node *ses_pickle_at(const ses_pickle *p, const ses_pickle_node 
 /* The tuple of a call's arguments, or the value under a persistent id; NULL for other kinds. */
 const ses_pickle_node *ses_pickle_inside(const ses_pickle *p, const ses_pickle_node *x);
 
-/* The pairs of a dict as they were set: keys are of any kind, and one may come twice. */
+/* The pairs of a dict as they were set: keys are of any kind, and one may come twice. Or a list's items. */
 typedef struct ses_pickle_pairs {
     uint32_t span, next;
 } ses_pickle_pairs;
 
-ses_pickle_pairs ses_pickle_pairs_of(const ses_pickle_node *dict);
+ses_pickle_pairs ses_pickle_pairs_of(const ses_pickle_node *x);
 bool ses_pickle_next(const ses_pickle *p, ses_pickle_pairs *it, const ses_pickle_node **key,
                      const ses_pickle_node **value);
+const ses_pickle_node *ses_pickle_next_item(const ses_pickle *p, ses_pickle_pairs *it); /* NULL at the end */
 
 #endif

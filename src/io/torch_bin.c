@@ -2,6 +2,8 @@
  *     NAME/data.pkl       a dict from names to calls that would make the tensors; nothing is called here
  *     NAME/data/KEY       the bytes of each storage, which tensors look into by offset, sizes and strides
  *     NAME/byteorder      "little", where present
+ * and as it did before: five pickles, which are a magic number, the format's version, the writer's machine,
+ * the dict, and the list of the storages' keys, and then each storage: its count in 8 bytes, its numbers.
  * Tensors that lie in order are used in place; others are put in order in memory. */
 #include "base/alloc.h"
 #include "base/str.h"
@@ -59,6 +61,15 @@ static const ses_pickle_global allowed[] = {
     DTYPE_OF("bool", SES_BOOL),
 };
 
+typedef struct storage {
+    const char *key;
+    size_t key_len;
+    ses_dtype dtype;
+    int64_t count;             /* of its numbers, as the pickle tells it */
+    const unsigned char *data; /* as the file has it; NULL: not known yet */
+    size_t bytes;
+} storage;
+
 typedef struct reader {
     ses_safetensors *to;
     ses_zip zip;
@@ -67,13 +78,11 @@ typedef struct reader {
     size_t prefix_len;
     ses_buf path; /* of an entry of the archive */
     size_t room;  /* bytes that tensors put in order may still take: as many as the file has */
+    bool (*locate)(struct reader *, storage *, ses_err *); /* where the file has a storage's bytes */
+    storage *old;                                          /* of a file of before 1.6 */
+    size_t n_old, room_old;
+    ses_strmap keys; /* to places in old */
 } reader;
-
-typedef struct storage {
-    const unsigned char *data;
-    size_t bytes;
-    ses_dtype dtype;
-} storage;
 
 /* A tensor as the pickle tells it. */
 typedef struct shape {
@@ -131,6 +140,17 @@ static bool check_records(reader *r, ses_err *e)
                     ses_quoted_of((const char *)x->data, x->size).s);
 }
 
+static bool in_archive(reader *r, storage *s, ses_err *e)
+{
+    const ses_zip_entry *z = record(r, "data/", s->key, s->key_len, e);
+    if (!z)
+        return ses_fail(e, SES_EFORMAT, "storage \"%s\" is not in the archive",
+                        ses_quoted_of(s->key, s->key_len).s);
+    s->data = z->data;
+    s->bytes = z->size;
+    return true;
+}
+
 /* ---- tensors ---- */
 
 static int id_of(const reader *r, const ses_pickle_node *x, ses_pickle_kind kind)
@@ -138,33 +158,40 @@ static int id_of(const reader *r, const ses_pickle_node *x, ses_pickle_kind kind
     return ses_pickle_kind_of(x) == kind ? ses_pickle_global_of(r->pickle, x)->id : -1;
 }
 
-/* ("storage", type, key, device, numbers) */
+/* ("storage", type, key, device, count), and before 1.6 None, where a part of another could be named. */
 static bool read_storage(reader *r, const ses_pickle_node *x, storage *s, ses_err *e)
 {
-    size_t word_len = 0, key_len = 0, want;
-    int64_t numbers;
+    size_t word_len = 0, want = r->locate == in_archive ? 5 : 6;
     if (ses_pickle_kind_of(x) != SES_PICKLE_PERSID)
         return ses_fail(e, SES_EFORMAT, "storage: a persistent id expected, not %s",
                         ses_pickle_kind_name(ses_pickle_kind_of(x)));
     const ses_pickle_node *id = ses_pickle_inside(r->pickle, x);
-    if (ses_pickle_kind_of(id) != SES_PICKLE_TUPLE || ses_pickle_len(id) != 5)
-        return ses_fail(e, SES_EFORMAT, "storage: a persistent id of 5 parts expected");
+    if (ses_pickle_kind_of(id) != SES_PICKLE_TUPLE || ses_pickle_len(id) != want)
+        return ses_fail(e, SES_EFORMAT, "storage: a persistent id of %zu parts expected", want);
     const char *word = ses_pickle_string(r->pickle, ses_pickle_at(r->pickle, id, 0), &word_len);
-    const char *key = ses_pickle_string(r->pickle, ses_pickle_at(r->pickle, id, 2), &key_len);
     int type = id_of(r, ses_pickle_at(r->pickle, id, 1), SES_PICKLE_GLOBAL);
+    s->key = ses_pickle_string(r->pickle, ses_pickle_at(r->pickle, id, 2), &s->key_len);
     if (!word || word_len != 7 || memcmp(word, "storage", 7) != 0 || type < STORAGE || type >= DTYPE ||
-        !key || !ses_pickle_int(ses_pickle_at(r->pickle, id, 4), &numbers) || numbers < 0)
+        !s->key || !ses_pickle_int(ses_pickle_at(r->pickle, id, 4), &s->count) || s->count < 0)
         return ses_fail(e, SES_EFORMAT, "storage: (\"storage\", type, key, device, size) expected");
+    if (want == 6 && ses_pickle_kind_of(ses_pickle_at(r->pickle, id, 5)) != SES_PICKLE_NONE)
+        return ses_fail(e, SES_EUNSUPPORTED, "storage \"%s\" is a part of another",
+                        ses_quoted_of(s->key, s->key_len).s);
     s->dtype = (ses_dtype)(type - STORAGE);
-    ses_quoted name = ses_quoted_of(key, key_len);
-    const ses_zip_entry *z = record(r, "data/", key, key_len, e);
-    if (!z) return ses_fail(e, SES_EFORMAT, "storage \"%s\" is not in the archive", name.s);
-    if (!ses_mul_size((size_t)numbers, ses_dtype_size(s->dtype), &want) || want != z->size)
-        return ses_fail(e, SES_EFORMAT, "storage \"%s\" has %zu bytes, not %" PRId64 " of %s", name.s,
-                        z->size, numbers, ses_dtype_name(s->dtype));
-    s->data = z->data;
-    s->bytes = z->size;
     return true;
+}
+
+static bool check_size(const storage *s, ses_err *e)
+{
+    size_t want;
+    if (ses_mul_size((size_t)s->count, ses_dtype_size(s->dtype), &want) && want == s->bytes) return true;
+    return ses_fail(e, SES_EFORMAT, "storage \"%s\" has %zu bytes, not %" PRId64 " of %s",
+                    ses_quoted_of(s->key, s->key_len).s, s->bytes, s->count, ses_dtype_name(s->dtype));
+}
+
+static bool find_storage(reader *r, const ses_pickle_node *x, storage *s, ses_err *e)
+{
+    return read_storage(r, x, s, e) && r->locate(r, s, e) && check_size(s, e);
 }
 
 /* Sizes and strides, of the same length. */
@@ -258,29 +285,40 @@ static bool put_data(reader *r, ses_entry *t, const shape *g, const storage *s, 
 }
 
 /* _rebuild_tensor(storage, offset, shape, strides); v2 adds requires_grad, hooks and perhaps metadata;
- * v3 puts a dtype before the metadata. */
-static bool read_tensor(reader *r, const ses_pickle_node *x, ses_entry *t, ses_err *e)
+ * v3 puts a dtype before the metadata. The arguments, and which of them it is; NULL when it is none. */
+static const ses_pickle_node *arguments(const reader *r, const ses_pickle_node *x, int *id, ses_err *e)
 {
     static const struct {
         uint8_t least, most;
     } count[] = { [TENSOR] = { 4, 4 }, [TENSOR_V2] = { 6, 7 }, [TENSOR_V3] = { 7, 8 } };
-    int id = id_of(r, x, SES_PICKLE_CALL);
-    if (id == PARAMETER) { /* (tensor, requires_grad, hooks) */
+    *id = id_of(r, x, SES_PICKLE_CALL);
+    if (*id == PARAMETER) { /* (tensor, requires_grad, hooks) */
         x = ses_pickle_inside(r->pickle, x);
-        if (ses_pickle_len(x) != 3)
-            return ses_fail(e, SES_EFORMAT, "parameter of %zu arguments (3 expected)", ses_pickle_len(x));
+        if (ses_pickle_len(x) != 3) {
+            ses_fail(e, SES_EFORMAT, "parameter of %zu arguments (3 expected)", ses_pickle_len(x));
+            return NULL;
+        }
         x = ses_pickle_at(r->pickle, x, 0);
-        id = id_of(r, x, SES_PICKLE_CALL);
+        *id = id_of(r, x, SES_PICKLE_CALL);
     }
-    if (id < TENSOR || id > TENSOR_V3)
-        return ses_fail(e, SES_EUNSUPPORTED, "%s, not a tensor", ses_pickle_kind_name(ses_pickle_kind_of(x)));
+    if (*id < TENSOR || *id > TENSOR_V3) {
+        ses_fail(e, SES_EUNSUPPORTED, "%s, not a tensor", ses_pickle_kind_name(ses_pickle_kind_of(x)));
+        return NULL;
+    }
     const ses_pickle_node *args = ses_pickle_inside(r->pickle, x);
     size_t n = ses_pickle_len(args);
-    if (n < count[id].least || n > count[id].most)
-        return ses_fail(e, SES_EFORMAT, "%zu arguments of %s", n, ses_pickle_global_of(r->pickle, x)->name);
+    if (n >= count[*id].least && n <= count[*id].most) return args;
+    ses_fail(e, SES_EFORMAT, "%zu arguments of %s", n, ses_pickle_global_of(r->pickle, x)->name);
+    return NULL;
+}
+
+static bool read_tensor(reader *r, const ses_pickle_node *x, ses_entry *t, ses_err *e)
+{
+    int id;
     storage s = { 0 };
     shape g = { 0 };
-    if (!read_storage(r, ses_pickle_at(r->pickle, args, 0), &s, e)) return false;
+    const ses_pickle_node *args = arguments(r, x, &id, e);
+    if (!args || !find_storage(r, ses_pickle_at(r->pickle, args, 0), &s, e)) return false;
     t->dtype = s.dtype;
     if (id == TENSOR_V3) {
         int dtype = id_of(r, ses_pickle_at(r->pickle, args, 6), SES_PICKLE_GLOBAL);
@@ -306,48 +344,165 @@ static bool read_pair(reader *r, const ses_pickle_node *key, const ses_pickle_no
     return ses_wrap(e, "tensor \"%s\"", ses_quoted_of(name, n).s);
 }
 
-static bool read_pickle(reader *r, const ses_zip_entry *x, const char *file, ses_err *e)
+static bool check_dict(const reader *r, ses_err *e)
 {
-    r->pickle = ses_pickle_read(x->data, x->size, allowed, SES_LEN(allowed), e);
-    if (!r->pickle) return ses_wrap(e, "data.pkl");
+    ses_pickle_kind kind = ses_pickle_kind_of(ses_pickle_root(r->pickle));
+    return kind == SES_PICKLE_DICT ||
+           ses_fail(e, SES_EUNSUPPORTED, "holds %s, not a dict of tensors", ses_pickle_kind_name(kind));
+}
+
+static bool read_dict(reader *r, const char *file, ses_err *e)
+{
     const ses_pickle_node *root = ses_pickle_root(r->pickle), *key, *value;
-    if (ses_pickle_kind_of(root) != SES_PICKLE_DICT)
-        return ses_fail(e, SES_EUNSUPPORTED, "holds %s, not a dict of tensors",
-                        ses_pickle_kind_name(ses_pickle_kind_of(root)));
     if (!ses_entry_room(r->to, ses_pickle_len(root), e)) return false;
     for (ses_pickle_pairs it = ses_pickle_pairs_of(root); ses_pickle_next(r->pickle, &it, &key, &value);)
         if (!read_pair(r, key, value, file, e)) return false;
     return true;
 }
 
-/* Before version 1.6 a file was several pickles in a row, the first a number. */
-static bool refuse_old(const unsigned char *p, size_t n, ses_err *e)
+static bool read_archive(reader *r, const void *bytes, size_t n, const char *file, ses_err *e)
 {
-    static const unsigned char magic[] = { 0x80, 0x02, 0x8A, 0x0A, 0x6C, 0xFC,
-                                           0x9C, 0x46, 0xF9, 0x20, 0x6A, 0xA8 };
-    if (n < sizeof magic || memcmp(p, magic, sizeof magic) != 0) return true;
-    return ses_fail(
-        e, SES_EUNSUPPORTED,
-        "in PyTorch's format from before 1.6: load it with a newer torch (weights_only=True) and save it "
-        "again");
+    const ses_zip_entry *x;
+    r->locate = in_archive;
+    if (!ses_zip_read(&r->zip, bytes, n, e) || !(x = find_pickle(r, e)) || !check_records(r, e)) return false;
+    r->pickle = ses_pickle_read(x->data, x->size, allowed, SES_LEN(allowed), e);
+    return r->pickle ? check_dict(r, e) && read_dict(r, file, e) : ses_wrap(e, "data.pkl");
+}
+
+/* ---- files of before 1.6 ---- */
+
+static bool in_old(reader *r, storage *s, ses_err *e)
+{
+    int64_t i;
+    if (!ses_strmap_find(&r->keys, s->key, s->key_len, &i) || !r->old[i].data)
+        return ses_fail(e, SES_EFORMAT, "storage \"%s\" is not in the file",
+                        ses_quoted_of(s->key, s->key_len).s);
+    s->data = r->old[i].data;
+    s->bytes = r->old[i].bytes;
+    return true;
+}
+
+/* How large storages are is known from the tensors that look into them. */
+static bool collect(reader *r, ses_err *e)
+{
+    const ses_pickle_node *key, *value, *args;
+    ses_pickle_pairs it = ses_pickle_pairs_of(ses_pickle_root(r->pickle));
+    while (ses_pickle_next(r->pickle, &it, &key, &value)) {
+        int id;
+        bool fresh;
+        storage s = { 0 };
+        if (!(args = arguments(r, value, &id, &(ses_err){ 0 }))) continue; /* read_dict names it */
+        if (!read_storage(r, ses_pickle_at(r->pickle, args, 0), &s, e)) return false;
+        if (!ses_alloc_room(&r->old, &r->room_old, r->n_old + 1, sizeof s, e) ||
+            !ses_strmap_insert(&r->keys, s.key, s.key_len, (int64_t)r->n_old, &fresh, e))
+            return false;
+        if (fresh) r->old[r->n_old++] = s;
+    }
+    return true;
+}
+
+static uint64_t le64(const unsigned char *p)
+{
+    uint64_t x = 0;
+    for (int i = 8; i-- > 0;) x = x << 8 | p[i];
+    return x;
+}
+
+/* The storages' keys, and behind them their bytes in the same order. */
+static bool place(reader *r, const ses_pickle *keys, const unsigned char *p, size_t n, ses_err *e)
+{
+    enum { COUNT = 8 };
+    const ses_pickle_node *key;
+    ses_pickle_pairs it = ses_pickle_pairs_of(ses_pickle_root(keys));
+    while ((key = ses_pickle_next_item(keys, &it))) {
+        size_t len = 0;
+        int64_t i;
+        const char *name = ses_pickle_string(keys, key, &len);
+        if (!name) return ses_fail(e, SES_EFORMAT, "a storage's key is no string");
+        ses_quoted q = ses_quoted_of(name, len);
+        if (!ses_strmap_find(&r->keys, name, len, &i))
+            return ses_fail(e, SES_EFORMAT, "storage \"%s\" is of no tensor", q.s);
+        storage *s = &r->old[i];
+        if (s->data) return ses_fail(e, SES_EFORMAT, "storage \"%s\" is there twice", q.s);
+        if (n < COUNT || !ses_mul_size((size_t)s->count, ses_dtype_size(s->dtype), &s->bytes) ||
+            s->bytes > n - COUNT)
+            return ses_fail(e, SES_EFORMAT,
+                            "storage \"%s\": cut short: %zu bytes are left for %" PRId64 " of %s", q.s, n,
+                            s->count, ses_dtype_name(s->dtype));
+        if (le64(p) != (uint64_t)s->count)
+            return ses_fail(e, SES_EFORMAT, "storage \"%s\" has %" PRIu64 " numbers, not %" PRId64, q.s,
+                            le64(p), s->count);
+        s->data = p + COUNT;
+        p += COUNT + s->bytes;
+        n -= COUNT + s->bytes;
+    }
+    return !n || ses_fail(e, SES_EFORMAT, "%zu bytes follow the last storage", n);
+}
+
+/* Format 1001, of a machine with the low byte first. */
+static bool check_system(const ses_pickle *version, const ses_pickle *system, ses_err *e)
+{
+    int64_t format;
+    const ses_pickle_node *key, *value;
+    if (!ses_pickle_int(ses_pickle_root(version), &format) || format != 1001)
+        return ses_fail(e, SES_EUNSUPPORTED, "not of format 1001");
+    ses_pickle_pairs it = ses_pickle_pairs_of(ses_pickle_root(system));
+    while (ses_pickle_next(system, &it, &key, &value)) {
+        size_t n;
+        bool little = true;
+        const char *name = ses_pickle_string(system, key, &n);
+        if (name && n == 13 && !memcmp(name, "little_endian", 13) && ses_pickle_bool(value, &little) &&
+            !little)
+            return ses_fail(e, SES_EUNSUPPORTED, "byte order \"big\"; only \"little\" is read");
+    }
+    return true;
+}
+
+/* Bytes of the first pickle, 0x1950a86a20f9469cfc6c in any protocol; 0: it is another file. */
+static size_t magic_size(const unsigned char *p, size_t n)
+{
+    static const unsigned char magic[] = { 0x8A, 0x0A, 0x6C, 0xFC, 0x9C, 0x46, 0xF9,
+                                           0x20, 0x6A, 0xA8, 0x50, 0x19, '.' };
+    size_t at = n > 2 && p[2] == 0x95 ? 11 : 2; /* behind PROTO, and FRAME perhaps */
+    if (n < at + sizeof magic || p[0] != 0x80 || memcmp(p + at, magic, sizeof magic) != 0) return 0;
+    return at + sizeof magic;
+}
+
+static bool read_old(reader *r, const unsigned char *p, size_t n, const char *file, ses_err *e)
+{
+    static const char *const what[] = { "version", "system", "dict", "storages" };
+    enum { VERSION, SYSTEM, DICT, STORAGES, PARTS };
+    ses_pickle *part[PARTS] = { NULL };
+    size_t at = magic_size(p, n), used = 0;
+    bool ok = true;
+    r->locate = in_old;
+    for (int i = 0; ok && i < PARTS; i++, at += used) {
+        part[i] = ses_pickle_read_first(p + at, n - at, allowed, SES_LEN(allowed), &used, e);
+        ok = part[i] || ses_wrap(e, "pickle of the %s, at byte %zu", what[i], at);
+    }
+    r->pickle = part[DICT];
+    ok = ok && check_system(part[VERSION], part[SYSTEM], e) && check_dict(r, e) && collect(r, e) &&
+         place(r, part[STORAGES], p + at, n - at, e) && read_dict(r, file, e);
+    for (int i = 0; i < PARTS; i++)
+        if (i != DICT) ses_pickle_free(part[i]);
+    return ok;
 }
 
 bool ses_torch_add(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e)
 {
     reader r = { .to = s, .room = n };
-    const ses_zip_entry *x = NULL;
     file = ses_arena_strndup(&s->arena, file, strlen(file), e);
-    bool ok = file && ses_refuse_lfs(bytes, n, "weights", e) && refuse_old(bytes, n, e) &&
-              ses_zip_read(&r.zip, bytes, n, e) && (x = find_pickle(&r, e)) && check_records(&r, e) &&
-              read_pickle(&r, x, file, e);
+    bool ok = file && ses_refuse_lfs(bytes, n, "weights", e) &&
+              (magic_size(bytes, n) ? read_old(&r, bytes, n, file, e) : read_archive(&r, bytes, n, file, e));
     ses_pickle_free(r.pickle);
     ses_zip_free(&r.zip);
     ses_buf_free(&r.path);
+    ses_strmap_free(&r.keys);
+    ses_free(r.old);
     return ok;
 }
 
 bool ses_is_torch(const unsigned char *p, size_t n)
 {
-    if (n < 10) return false;
-    return (!memcmp(p, "PK\3\4", 4) && p[8] != '{') || (p[0] == 0x80 && p[1] == 2 && p[2] == 0x8A);
+    return (n >= 10 && !memcmp(p, "PK\3\4", 4) && p[8] != '{') || magic_size(p, n);
 }

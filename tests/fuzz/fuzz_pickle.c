@@ -1,5 +1,5 @@
-/* A pickle as data.pkl of an archive that is as it should be: what is accepted lies within the archive, or
- * is a copy no larger than the file. */
+/* A pickle as data.pkl of an archive that is as it should be, and as the dict of a file of the old kind:
+ * what is accepted lies within the file, or is a copy no larger than it. */
 #include "../torch_fixture.h"
 #include "fuzz.h"
 #include "io/safetensors_impl.h"
@@ -25,20 +25,30 @@ static void check(const ses_safetensors *s, const uint8_t *data, const uint8_t *
     MUST(copied <= (size_t)(end - data));
 }
 
+static void read_file(const bytes *b)
+{
+    uint8_t *exact = malloc(b->n);
+    MUST(exact);
+    memcpy(exact, b->data, b->n);
+    ses_err e = { 0 };
+    ses_safetensors *s = ses_tensors_from_memory(ses_torch_add, exact, b->n, "x", &e);
+    MUST(s || e.code == SES_EFORMAT || e.code == SES_EUNSUPPORTED);
+    MUST(s || !strncmp(e.msg, "x: ", 3));
+    check(s, exact, exact + b->n);
+    ses_safetensors_free(s);
+    free(exact);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static zip_file z;
     if (n > sizeof z.b.data - 2048) return 0;
     make_torch(&z, data, n, n & 1);
-    uint8_t *exact = malloc(z.b.n);
-    MUST(exact);
-    memcpy(exact, z.b.data, z.b.n);
-    ses_err e = { 0 };
-    ses_safetensors *s = ses_tensors_from_memory(ses_torch_add, exact, z.b.n, "x", &e);
-    MUST(s || e.code == SES_EFORMAT || e.code == SES_EUNSUPPORTED);
-    MUST(s || !strncmp(e.msg, "x: ", 3));
-    check(s, exact, exact + z.b.n);
-    ses_safetensors_free(s);
-    free(exact);
+    read_file(&z.b);
+    z.b.n = 0;
+    put_old_head(&z.b);
+    put_bytes(&z.b, data, n);
+    put_old_tail(&z.b, OLD_KEYS);
+    read_file(&z.b);
     return 0;
 }
