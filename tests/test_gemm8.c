@@ -44,21 +44,23 @@ static ses_gemm product(const problem *p, const void *packed, ses_dtype as)
     return g;
 }
 
-/* C rounded on the way is C, rounded. */
-static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_rows8 a)
+/* C, or what its halves give as a | b, rounded on the way is the same, rounded. */
+static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_rows8 a, bool gated)
 {
     fence f[2] = { 0 };
-    int64_t width = g->m * ses_quads(g->n);
+    int64_t n = gated ? g->n / 2 : g->n, width = g->m * ses_quads(n);
     ses_rows8 want = { malloc((size_t)width * 4), malloc((size_t)g->m * sizeof(float)) };
     ses_rows8 to = { (uint8_t *)fence_floats(&f[0], (size_t)width), fence_floats(&f[1], (size_t)g->m) };
-    k->round_rows(x, want, g->c, g->m, g->n);
+    float *half = malloc((size_t)(g->m * n) * sizeof *half);
+    if (gated) k->glu(x, half, g->c, g->m, n, SES_ACT_SILU);
+    k->round_rows(x, want, gated ? half : g->c, g->m, n);
     ses_gemm unwritten = *g;
     unwritten.c = unwritten.pre = NULL;
-    k->gemm8(x, &unwritten, 1, a, &(ses_rows_end){ .to = to });
+    k->gemm8(x, &unwritten, 1, a, &(ses_rows_end){ .gated = gated, .gate = SES_ACT_SILU, .to = to });
     CHECK_MSG(!memcmp(to.q, want.q, (size_t)width * 4) &&
                   !memcmp(to.scale, want.scale, (size_t)g->m * sizeof(float)),
               "%dx%dx%d", (int)g->m, (int)g->n, (int)g->k);
-    free(want.q), free(want.scale);
+    free(want.q), free(want.scale), free(half);
     for (int i = 0; i < 2; i++) fence_free(&f[i]);
 }
 
@@ -148,7 +150,8 @@ static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
     k->round_rows(x, a, p->a, p->m, p->k);
     ses_gemm g = product(p, packed, SES_I8);
     k->gemm8(x, &g, 1, a, NULL);
-    same_rounded(x, k, &g, a);
+    same_rounded(x, k, &g, a, false);
+    if (g.n % 2 == 0) same_rounded(x, k, &g, a, true);
     same_plain(x, k, &g, a);
     same_normed(x, k, &g, a);
     same_parts(x, k, &g, a);

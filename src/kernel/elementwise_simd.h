@@ -1,6 +1,5 @@
 /* Pointwise kernels over the vector vocabulary; elementwise_ref.c says what they compute. */
-#include "vec_loop.h"
-#include "vecmath.h"
+#include "glu_row.h"
 
 typedef struct pointwise {
     ses_sink y;
@@ -135,16 +134,6 @@ typedef struct glu {
     ses_act act;
 } glu;
 
-VF_INLINE void glu_row(const glu *c, int64_t row, ses_act act)
-{
-    const float *a = c->ab + row * 2 * c->cols, *b = a + c->cols;
-    for (int64_t j = 0; j < c->cols; j += VF_LANES) {
-        int64_t left = c->cols - j;
-        vf u = vf_get(a + j, left), v = vf_get(b + j, left);
-        vf_put(c->y.data + row * c->cols + j, vf_mul(vf_act(act, u), v), left);
-    }
-}
-
 VF_INLINE void glu_bwd_row(const glu *c, int64_t row, ses_act act)
 {
     const float *a = c->ab + row * 2 * c->cols, *b = a + c->cols, *dy = c->dy + row * c->cols;
@@ -157,13 +146,21 @@ VF_INLINE void glu_bwd_row(const glu *c, int64_t row, ses_act act)
     }
 }
 
-VF_INLINE void glu_rows(const glu *c, ses_range r, ses_act act)
+VF_INLINE void glu_bwd_rows(const glu *c, ses_range r, ses_act act)
 {
-    for (int64_t row = r.begin; row < r.end; row++) {
-        if (c->dy)
-            glu_bwd_row(c, row, act);
-        else
-            glu_row(c, row, act);
+    for (int64_t row = r.begin; row < r.end; row++) glu_bwd_row(c, row, act);
+}
+
+static void glu_bwd_chunk(const glu *c, ses_range r)
+{
+    switch (c->act) {
+    case SES_ACT_GELU: glu_bwd_rows(c, r, SES_ACT_GELU); break;
+    case SES_ACT_GELU_TANH: glu_bwd_rows(c, r, SES_ACT_GELU_TANH); break;
+    case SES_ACT_RELU: glu_bwd_rows(c, r, SES_ACT_RELU); break;
+    case SES_ACT_SILU: glu_bwd_rows(c, r, SES_ACT_SILU); break;
+    case SES_ACT_TANH: glu_bwd_rows(c, r, SES_ACT_TANH); break;
+    case SES_ACT_SIGMOID: glu_bwd_rows(c, r, SES_ACT_SIGMOID); break;
+    default: glu_bwd_rows(c, r, SES_ACT_NONE); break;
     }
 }
 
@@ -172,15 +169,9 @@ static void glu_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const glu *c = ctx;
     ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
-    switch (c->act) {
-    case SES_ACT_GELU: glu_rows(c, r, SES_ACT_GELU); break;
-    case SES_ACT_GELU_TANH: glu_rows(c, r, SES_ACT_GELU_TANH); break;
-    case SES_ACT_RELU: glu_rows(c, r, SES_ACT_RELU); break;
-    case SES_ACT_SILU: glu_rows(c, r, SES_ACT_SILU); break;
-    case SES_ACT_TANH: glu_rows(c, r, SES_ACT_TANH); break;
-    case SES_ACT_SIGMOID: glu_rows(c, r, SES_ACT_SIGMOID); break;
-    default: glu_rows(c, r, SES_ACT_NONE); break;
-    }
+    if (c->dy) glu_bwd_chunk(c, r);
+    for (int64_t row = r.begin; row < r.end && !c->dy; row++)
+        glu_row(c->y.data + row * c->cols, c->ab + row * 2 * c->cols, c->cols, c->act);
 }
 
 static void run_glu(ses_exec *x, glu *c)

@@ -101,7 +101,10 @@ static void whole_row(void *ctx, int64_t i, void *scratch)
         ses_k_round_rows_ref(NULL, a, g->a + i * g->k, 1, g->k);
     }
     row_of(g, r->end->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
-    if (!r->end->gain && to.q) end_row(r->end, i, row, g->m, g->n);
+    int64_t n = r->end->gated ? g->n / 2 : g->n;
+    for (int64_t j = 0; j < n && r->end->gated; j++)
+        row[j] = (ses_real)(ses_act_ref(r->end->gate, row[j]) * row[j + n]);
+    if (!r->end->gain && to.q) end_row(r->end, i, row, g->m, n);
 }
 
 static void whole_rows(ses_exec *x, const ses_gemm *g, ses_rows8 a, const ses_rows_end *end)

@@ -2,6 +2,7 @@
 #include "gemm8_tile.h"
 #include "gemm_pack.h"
 #include "gemm_put.h"
+#include "glu_row.h"
 #include "norm_row.h"
 
 typedef struct head8 { /* at the beginning of what is packed; then scale[width], excess[width], panels */
@@ -157,6 +158,8 @@ static void round_parts(const ses_rows_end *end, int64_t i, const float *c, int6
 /* Row i of the product, which is at c. */
 static void end_row(const ses_gemm *g, const ses_rows_end *end, int64_t i, float *c)
 {
+    int64_t n = end->gated ? g->n / 2 : g->n;
+    if (end->gated) glu_row(c, c, n, end->gate);
     if (end->gain) {
         norm_job norm = {
             .a = c, .s = c, .gain = end->gain, .bias = end->bias, .cols = g->n, .eps = end->eps
@@ -168,7 +171,7 @@ static void end_row(const ses_gemm *g, const ses_rows_end *end, int64_t i, float
     if (end->to.q && end->part)
         round_parts(end, i, c, g->m, g->n);
     else if (end->to.q)
-        round_row(end->to, i, c, g->n);
+        round_row(end->to, i, c, n);
 }
 
 /* Scratch of a row that is taken to its end: numbers of C, and of A rounded. */

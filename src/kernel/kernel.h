@@ -73,6 +73,8 @@ typedef struct ses_rows_end {
     const ses_real *gain, *bias; /* gain not NULL: C = norm(C + res), as the kernel norm computes it */
     const ses_real *res;         /* [m][n] or NULL */
     double eps;
+    bool gated; /* rows are a | b, and what is rounded is gate(a) b, as the kernel glu computes it */
+    ses_act gate;
     ses_rows8 to; /* q not NULL: they are rounded as by round_rows; without gain C is not written then */
     int64_t part; /* 0, or columns, n being a multiple of them, that are rounded for themselves:
                      to.q[m][n / part][4 ses_quads(part)], to.scale[n / part][m] is the largest magnitude */

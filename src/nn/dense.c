@@ -134,10 +134,22 @@ ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act)
     return act == SES_ACT_NONE ? y : ses_activate(t, y, act);
 }
 
+/* Does `next` alone read what d makes, in 8 bits? */
+static bool goes_on(const ses_tape *t, const ses_dense *d, const ses_dense *next)
+{
+    return !d->down && !next->down && ses_tape_device(t)->host && ses_pack_as(next->w) == SES_I8;
+}
+
 ses_tensor *ses_dense_run_before(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
 {
-    bool narrow = !d.down && !next->down && ses_tape_device(t)->host && ses_pack_as(next->w) == SES_I8;
-    return narrow ? ses_linear_rounded(t, x, d.w, d.b, act, d.order) : ses_dense_run(t, d, x, act);
+    if (goes_on(t, &d, next)) return ses_linear_rounded(t, x, d.w, d.b, act, d.order);
+    return ses_dense_run(t, d, x, act);
+}
+
+ses_tensor *ses_dense_run_gated(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
+{
+    if (goes_on(t, &d, next)) return ses_linear_gated(t, x, d.w, d.b, act, d.order);
+    return ses_glu(t, ses_dense_run(t, d, x, SES_ACT_NONE), act);
 }
 
 ses_tensor *ses_dense_run_both(ses_tape *t, ses_dense up, ses_tensor *x, ses_act act, ses_dense down)

@@ -35,6 +35,8 @@ ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const cha
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act);
 /* What nothing but `next` reads. */
 ses_tensor *ses_dense_run_before(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next);
+/* The same of act(a) b, where a | b is what d makes of x. */
+ses_tensor *ses_dense_run_gated(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next);
 /* down(act(up(x))) in one, where a GPU trains: it does not keep act's result. NULL: one after the other. */
 ses_tensor *ses_dense_run_both(ses_tape *t, ses_dense up, ses_tensor *x, ses_act act, ses_dense down);
 /* All n by one product: [T, n * out]. NULL: they do not lie side by side, or have adapters. heads: see

@@ -244,9 +244,9 @@ static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass
 static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
-    ses_tensor *h = c->gated ? ses_dense_run(p->tape, l->up, x, SES_ACT_NONE)
-                             : ses_dense_run_before(p->tape, l->up, x, c->act, &l->down);
-    if (c->fused_gate) h = ses_glu(p->tape, h, c->act);
+    ses_tensor *h = c->fused_gate ? ses_dense_run_gated(p->tape, l->up, x, c->act, &l->down)
+                    : c->gated    ? ses_dense_run(p->tape, l->up, x, SES_ACT_NONE)
+                                  : ses_dense_run_before(p->tape, l->up, x, c->act, &l->down);
     if (l->gate.w) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->act), h);
     return ses_dropout(p->tape, h, c->drop_act);
 }

@@ -23,10 +23,10 @@ static inline bool ses_rows_go_on(const ses_tape *t, const ses_tensor *w)
 
 /* Whole rows of a product with an 8-bit weight are taken to their end by one thread: with few of them the
  * others would wait. */
-static inline bool ses_rows_enough(const ses_node *n, int64_t rows, int64_t width)
+static inline bool ses_rows_enough(const ses_exec *x, int64_t rows, int64_t width)
 {
     enum { ROWS = 16 };
-    return rows >= ROWS * ses_pool_threads(n->exec->pool) && width <= SES_GEMM8_WIDTH;
+    return rows >= ROWS * ses_pool_threads(x->pool) && width <= SES_GEMM8_WIDTH;
 }
 
 /* x's rows in 8 bits, for as long as the next product that reads x may want them; NULL: the tape has

@@ -1,11 +1,13 @@
 /* y = act(x w' + b): x [T, K], w [N, K] as most checkpoints store it (or [K, N]), b [N] or none. The second
  * axis of w may be several. */
 #include "gemm_weight.h"
+#include "tensor/device.h"
 
 typedef struct attr {
     ses_act act;
     ses_weight order;
     bool round; /* to 8 bits, where there are rows enough to do it on the way */
+    bool gated; /* the same of act(a) b, x w' + b being a | b: there are enough */
 } attr;
 
 static int64_t width(const ses_node *n) /* N */
@@ -23,8 +25,8 @@ static bool infer(ses_node *n, ses_err *e)
         return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
     if (b && ses_count(b) != width(n))
         return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)width(n));
-    if (a->round && ses_rows_enough(n, ses_rows(x), width(n)))
-        return ses_node_out_rows8(n, SES_DIM(ses_rows(x), width(n)), e);
+    if (a->round && ses_rows_enough(n->exec, ses_rows(x), width(n)))
+        return ses_node_out_rows8(n, SES_DIM(ses_rows(x), width(n) / (a->gated ? 2 : 1)), e);
     if (!ses_node_out(n, SES_DIM(ses_rows(x), width(n)), e)) return false;
     bool keep_pre = a->act != SES_ACT_NONE && ses_node_keeps(n);
     return !keep_pre || ses_node_save_cells(n, 0, ses_count(n->out), e);
@@ -37,10 +39,11 @@ static void forward(const ses_node *n)
     int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
     ses_gemm g = ses_gemm_of(n->out->f, x->f, w, a->order, M, N, K);
     g.bias = b ? b->f : NULL;
-    g.act = a->act;
+    g.act = a->gated ? SES_ACT_NONE : a->act;
     g.pre = n->saved[0];
     const ses_rows8 *to = n->out->rounded;
-    ses_gemm_weight(n, &g, x, w, a->order, to ? &(ses_rows_end){ .to = *to } : NULL);
+    ses_gemm_weight(n, &g, x, w, a->order,
+                    to ? &(ses_rows_end){ .gated = a->gated, .gate = a->act, .to = *to } : NULL);
 }
 
 static void backward(const ses_node *n)
@@ -97,4 +100,13 @@ ses_tensor *ses_linear_rounded(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_te
                                ses_weight order)
 {
     return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order, ses_rows_go_on(t, w) });
+}
+
+ses_tensor *ses_linear_gated(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
+                             ses_weight order)
+{
+    bool round = x && ses_rows_go_on(t, w) &&
+                 ses_rows_enough(&ses_tape_device(t)->exec, ses_rows(x), ses_weight_out(w, order));
+    if (!round) return ses_glu(t, ses_linear(t, x, w, bias, SES_ACT_NONE, order), act);
+    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order, true, true });
 }

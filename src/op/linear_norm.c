@@ -34,7 +34,7 @@ static void forward(const ses_node *n)
     g.packed = w.data, g.packed_as = w.as;
     g.bias = in[B] ? in[B]->f : NULL;
     ses_rows_end end = { .gain = in[GAIN]->f, .bias = in[BIAS]->f, .res = in[RESIDUAL]->f, .eps = a->eps };
-    bool whole = ses_rows_enough(n, g.m, g.n);
+    bool whole = ses_rows_enough(n->exec, g.m, g.n);
     const ses_rows8 none = { 0 }, *rows = ses_tape_rounded(n->tape, in[X]), *to = NULL;
     if (!rows) rows = whole ? &none : ses_rows_rounded(n, &g, in[X]);
     if (whole) to = ses_tape_rows8(n->tape, g.m, g.n);

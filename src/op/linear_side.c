@@ -26,7 +26,7 @@ static bool infer(ses_node *n, ses_err *e)
         if (!ses_same_shape(w, n->in[1]) || (b && ses_count(b) != N))
             return ses_fail(e, SES_EARG, "weights and biases must have one shape");
     }
-    if (!a->heads || !ses_rows_enough(n, T, N)) return ses_node_out(n, SES_DIM(T, a->n * N), e);
+    if (!a->heads || !ses_rows_enough(n->exec, T, N)) return ses_node_out(n, SES_DIM(T, a->n * N), e);
     n->out = ses_tensor_over(n->tape, NULL, n->dtype, SES_DIM(T, a->n * N), e);
     if (n->out) n->out->rounded = ses_tape_rows8(n->tape, a->n * T * a->heads, N / a->heads);
     return n->out && n->out->rounded;

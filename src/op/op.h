@@ -136,6 +136,9 @@ ses_tensor *ses_embed_padded(ses_tape *t, int n, ses_tensor *const table[], ses_
  * recorded, the result may be rounded only. The bits of what those products give are the same. */
 ses_tensor *ses_linear_rounded(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
                                ses_weight order);
+/* The same of act(a) b, where a | b = x w' + bias. */
+ses_tensor *ses_linear_gated(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
+                             ses_weight order);
 
 /* x w' + b of n weights of 8 bits and one shape, side by side, where nothing is recorded. heads not 0: for
  * attention alone to read, narrow and plain (see ses_attn8_plain), of at most SES_ATTN8_KEYS tokens a

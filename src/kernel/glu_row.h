@@ -1,0 +1,31 @@
+/* One row of a gated linear unit, act(a) b from a | b. Include a vec_*.h first. */
+#ifndef SES_KERNEL_GLU_ROW_H
+#define SES_KERNEL_GLU_ROW_H
+
+#include "vec_loop.h"
+#include "vecmath.h"
+
+VF_INLINE void glu_row_by(float *y, const float *ab, int64_t cols, const ses_act act)
+{
+    for (int64_t j = 0; j < cols; j += VF_LANES) {
+        int64_t left = cols - j;
+        vf a = vf_get(ab + j, left), b = vf_get(ab + cols + j, left);
+        vf_put(y + j, vf_mul(vf_act(act, a), b), left);
+    }
+}
+
+/* y may be a's place. */
+static void glu_row(float *y, const float *ab, int64_t cols, ses_act act)
+{
+    switch (act) {
+    case SES_ACT_GELU: glu_row_by(y, ab, cols, SES_ACT_GELU); break;
+    case SES_ACT_GELU_TANH: glu_row_by(y, ab, cols, SES_ACT_GELU_TANH); break;
+    case SES_ACT_RELU: glu_row_by(y, ab, cols, SES_ACT_RELU); break;
+    case SES_ACT_SILU: glu_row_by(y, ab, cols, SES_ACT_SILU); break;
+    case SES_ACT_TANH: glu_row_by(y, ab, cols, SES_ACT_TANH); break;
+    case SES_ACT_SIGMOID: glu_row_by(y, ab, cols, SES_ACT_SIGMOID); break;
+    default: glu_row_by(y, ab, cols, SES_ACT_NONE); break;
+    }
+}
+
+#endif
