@@ -91,7 +91,8 @@ void ses_pipeline_answers(ses_pipeline *p, ses_result_fn *fn, void *ctx);
  * ends it. */
 typedef bool ses_stream_fn(void *ctx, const char *piece, size_t n);
 void ses_pipeline_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx);
-void ses_pipeline_budget(ses_pipeline *p, int64_t tokens); /* of a batch; a sequence is never split */
+/* Of a batch, in which a sequence is never split; before: 2048, of a device with memory of its own 16384. */
+void ses_pipeline_budget(ses_pipeline *p, int64_t tokens);
 bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e);
 bool ses_pipeline_flush(ses_pipeline *p, ses_err *e); /* runs and answers what is waiting */
 

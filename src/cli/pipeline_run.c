@@ -381,7 +381,7 @@ static bool run(job *j, ses_err *e)
     const ses_call *c = j->call;
     ses_pipeline_answers(j->p, put, j);
     j->p->refuse = put_refusal;
-    ses_pipeline_budget(j->p, j->a->batch_tokens);
+    if (j->a->batch_tokens) ses_pipeline_budget(j->p, j->a->batch_tokens);
     if (j->a->max_seq_len) j->p->limit = j->a->max_seq_len < j->p->most ? j->a->max_seq_len : j->p->most;
     if (j->p->task->streams && !j->a->shared.json && (c->out.tty || j->p->wants_stream)) {
         ses_pipeline_stream(j->p, put_piece, j);

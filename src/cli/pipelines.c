@@ -57,10 +57,10 @@ static const ses_opt opt[] = {
       .letter = 'b',
       .type = SES_OPT_INT,
       .offset = offsetof(ses_pipeline_args, batch_tokens),
-      .def = "4096",
       .min = 1,
       .max = 1 << 24,
-      .help = "run texts together up to this many tokens; answers do not depend on it" },
+      .help = "run texts together up to this many tokens (default 2048, on a GPU 16384); answers do not "
+              "depend on it" },
     SES_OPT_SHARED(ses_pipeline_args, shared),
 };
 

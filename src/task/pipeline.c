@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-enum { DEFAULT_BUDGET = 4096, UNLIMITED = 1 << 20 };
+enum { HOST_BUDGET = 2048, DEVICE_BUDGET = 16384, UNLIMITED = 1 << 20 };
 
 /* ---- the model ---- */
 
@@ -100,7 +100,7 @@ ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char
     p->dev = dev;
     p->args = args;
     p->want.logits = true;
-    p->budget = DEFAULT_BUDGET;
+    p->budget = dev->host ? HOST_BUDGET : DEVICE_BUDGET;
     p->dir = ses_strdup(dir, e);
     if (p->dir && base && !(p->base = ses_strdup(base, e))) goto fail;
     p->self = p->dir ? ses_arena_array(&p->mem, 1, task->self_size, e) : NULL;
