@@ -229,6 +229,8 @@ static void check_spm(void)
     check_ids("x.model", "  ", "");
     check_ids("x.model", "a▁", "5");
     put_model("x.model", SES_SPM_CHAR);
+    check_ids("x.model", "a éé1", "3 4 3 0 7");
+    put_model("x.model", SES_SPM_WORD);
     ses_err e = { 0 };
     char path[256];
     snprintf(path, sizeof path, "%s/x.model", dir);

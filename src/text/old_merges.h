@@ -4,7 +4,7 @@
 
 #include "old.h"
 
-/* Write "model": BPE over these pieces, ids as they stand (o->vocab knows them); merges in the order of
+/* Write "model": BPE, ids as they stand (o->vocab knows them); merges of the first n pieces in the order of
  * scores. */
 bool ses_old_put_merged(ses_old *o, const ses_string *name, const double *score, size_t n, size_t unk,
                         bool bytes, ses_err *e);

@@ -284,8 +284,9 @@ static bool write_pieces(ses_old *o, const ses_old_spm_row *r, const ses_spm *m,
         return false;
     if (unk < 0 || unk >= (int64_t)p->n) return ses_fail(e, SES_EFORMAT, "there is no unknown piece");
     bool bytes = r->plain && m->byte_fallback;
-    if (m->kind == SES_SPM_BPE) {
-        if (!ses_old_put_merged(o, p->name, p->score, p->n, (size_t)unk, bytes, e)) return false;
+    if (m->kind != SES_SPM_UNIGRAM) {
+        size_t merged = m->kind == SES_SPM_CHAR ? 0 : p->n; /* characters are BPE without merges */
+        if (!ses_old_put_merged(o, p->name, p->score, merged, (size_t)unk, bytes, e)) return false;
     } else {
         put_unigram(o, p, unk, bytes);
     }
@@ -305,9 +306,8 @@ bool ses_old_write_spm(ses_old *o, const ses_old_family *f, ses_err *e)
     size_t n;
     char *bytes = ses_old_read(o, file, &n, e);
     bool ok = bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/%s", o->dir, file));
-    if (ok && m.kind != SES_SPM_UNIGRAM && m.kind != SES_SPM_BPE)
-        ok = ses_fail(e, SES_EUNSUPPORTED, "%s/%s: a model of words or characters cannot be written so",
-                      o->dir, file);
+    if (ok && m.kind == SES_SPM_WORD)
+        ok = ses_fail(e, SES_EUNSUPPORTED, "%s/%s: a model of words cannot be written so", o->dir, file);
     ok = ok && write_pieces(o, r, &m, &p, e);
     ses_free(p.name);
     ses_free(p.score);
