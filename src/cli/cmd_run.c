@@ -370,22 +370,14 @@ static int64_t input_bytes(char **file)
     return sum;
 }
 
-static const char *rate_text(char buf[SES_HUMAN], int64_t n, double seconds)
-{
-    double rate = seconds > 1e-9 ? (double)n / seconds : 0;
-    if (rate >= 100) return ses_grouped(buf, (int64_t)rate);
-    snprintf(buf, SES_HUMAN, "%.1f", rate);
-    return buf;
-}
-
 static void tell_speed(const ses_runner *r, double seconds)
 {
     char a[SES_HUMAN], b[SES_HUMAN];
     fprintf(stderr, "%s sequence%s, %s token%s in ", ses_grouped(a, r->sequences),
             r->sequences == 1 ? "" : "s", ses_grouped(b, r->tokens), r->tokens == 1 ? "" : "s");
     fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
-    fprintf(stderr, ": %s sequences/s, %s tokens/s\n", rate_text(a, r->sequences, seconds),
-            rate_text(b, r->tokens, seconds));
+    fprintf(stderr, ": %s sequences/s, %s tokens/s\n", ses_rate_text(a, r->sequences, seconds),
+            ses_rate_text(b, r->tokens, seconds));
 }
 
 static bool run(ses_call *c, ses_err *e)

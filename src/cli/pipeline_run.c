@@ -297,14 +297,6 @@ static bool run_column(job *j, ses_err *e)
 
 /* ---- the command ---- */
 
-static const char *rate(char buf[SES_HUMAN], int64_t n, double seconds)
-{
-    double x = seconds > 1e-9 ? (double)n / seconds : 0;
-    if (x >= 100) return ses_grouped(buf, (int64_t)x);
-    snprintf(buf, SES_HUMAN, "%.1f", x);
-    return buf;
-}
-
 static void tell_speed(const job *j, double seconds)
 {
     char a[SES_HUMAN], b[SES_HUMAN];
@@ -312,7 +304,8 @@ static void tell_speed(const job *j, double seconds)
     fprintf(stderr, "%s text%s, %s tokens%s in ", ses_grouped(a, j->p->items), j->p->items == 1 ? "" : "s",
             ses_grouped(b, tokens), j->p->written ? " written" : "");
     fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
-    fprintf(stderr, ": %s texts/s, %s tokens/s\n", rate(a, j->p->items, seconds), rate(b, tokens, seconds));
+    fprintf(stderr, ": %s texts/s, %s tokens/s\n", ses_rate_text(a, j->p->items, seconds),
+            ses_rate_text(b, tokens, seconds));
     if (j->cut > CUT_LINES)
         fprintf(stderr, "sesame: of %s texts something was left out\n", ses_grouped(a, j->cut));
 }

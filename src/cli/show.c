@@ -20,6 +20,14 @@ const char *ses_grouped(char buf[SES_HUMAN], int64_t n)
     return buf;
 }
 
+const char *ses_rate_text(char buf[SES_HUMAN], int64_t n, double seconds)
+{
+    double rate = seconds > 1e-9 ? (double)n / seconds : 0;
+    if (rate >= 100) return ses_grouped(buf, (int64_t)rate);
+    snprintf(buf, SES_HUMAN, "%.1f", rate);
+    return buf;
+}
+
 void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...)
 {
     char raw[1024], value[2048];

@@ -7,6 +7,7 @@
 
 /* "12,403". Returns buf. */
 const char *ses_grouped(char buf[SES_HUMAN], int64_t n);
+const char *ses_rate_text(char buf[SES_HUMAN], int64_t n, double seconds); /* n a second: "2,837", "5.3" */
 
 /* "name   value": a bold name in a column of its own, the value wrapped to the terminal, at most 100 wide. */
 void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...) SES_PRINTF(3, 4);

@@ -403,6 +403,20 @@ bool ses_tuner_predict(ses_tuner *t, const ses_tune_set *s, ses_predicted *p,
     return ok;
 }
 
+bool ses_tuner_numbers(const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v, ses_arena *mem,
+                       ses_err *e)
+{
+    double *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
+           *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
+    for (size_t i = 0; gold && pred && i < v->n; i++) {
+        gold[i] = ses_examples_at(s->rows, i)->target;
+        pred[i] = (double)p->score[i];
+    }
+    v->gold_reals = gold;
+    v->pred_reals = pred;
+    return gold && pred;
+}
+
 bool ses_tuner_best(const ses_tune_set *s, const ses_predicted *p, size_t cols, ses_evaluation *v,
                     ses_arena *mem, ses_err *e)
 {

@@ -179,6 +179,9 @@ bool ses_tuner_add(ses_tuner *t, ses_tune_set *s, int32_t row, const ses_encodin
 /* Of kinds with `cols` scores a row: gold and predicted labels; the best of a row, and its probability. */
 bool ses_tuner_best(const ses_tune_set *s, const ses_predicted *p, size_t cols, ses_evaluation *v,
                     ses_arena *mem, ses_err *e);
+/* Of kinds with one score a row, a number: what was to be hit, and what was said. */
+bool ses_tuner_numbers(const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v, ses_arena *mem,
+                       ses_err *e);
 int64_t ses_tuner_softmax(const float *x, size_t cols, double *probability);
 int32_t *ses_tuner_scratch(ses_tuner *t, size_t n, ses_err *e);
 

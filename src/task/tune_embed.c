@@ -185,15 +185,7 @@ static bool evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted 
 {
     (void)t;
     if (tuples(s->rows)) return evaluate_triplets(s, p, v, mem, e);
-    double *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
-           *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
-    for (size_t i = 0; gold && pred && i < v->n; i++) {
-        gold[i] = ses_examples_at(s->rows, i)->target;
-        pred[i] = (double)p->score[i];
-    }
-    v->gold_reals = gold;
-    v->pred_reals = pred;
-    return gold && pred;
+    return ses_tuner_numbers(s, p, v, mem, e);
 }
 
 static void put(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, size_t row, ses_json_writer *w)
