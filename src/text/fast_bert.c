@@ -41,7 +41,7 @@ static bool put_large(const ses_bert_large *x, ses_run *r, const char *key, uint
     return true;
 }
 
-static bool put_small(ses_run *r, const ses_bert_entry *x, const char *key, uint32_t from)
+static bool put_small(ses_run *r, const ses_small_entry *x, const char *key, uint32_t from)
 {
     if (memcmp(x->key, key, 15) || x->key[15] != (uint8_t)key[SES_BERT_LONG]) return false;
     for (size_t i = 0; i < x->n; i++) {
@@ -69,7 +69,7 @@ bool ses_bert_words_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k,
         memcpy(key, w->low + at, len);
         for (size_t j = 0; j < len; j++) odd |= (uint8_t)key[j] & 0x80u;
         key[SES_BERT_LONG] = (char)(len | odd);
-        ses_bert_entry *x = NULL;
+        ses_small_entry *x = NULL;
         if (len <= SES_BERT_SHORT) {
             uint64_t half[2];
             memcpy(half, key, sizeof half);
@@ -325,7 +325,7 @@ static void *work_new(const void *self, ses_err *e)
     w->caches = ses_alloc(SES_ALIGN + small + large, e);
     if (w->caches) {
         char *p = w->caches + (SES_ALIGN - (uintptr_t)w->caches % SES_ALIGN) % SES_ALIGN;
-        w->small = (ses_bert_entry *)p;
+        w->small = (ses_small_entry *)p;
         w->large = (ses_bert_large *)(p + small);
         return w;
     }

@@ -13,7 +13,7 @@
 
 #include "base/hash.h"
 #include "model_wordpiece.h"
-#include "run.h"
+#include "small_entry.h"
 #include "trie.h"
 
 #include <string.h>
@@ -31,15 +31,6 @@ enum {
     SES_BERT_WORD = 512,      /* bytes of a word taken apart here; longer ones go the exact way */
     SES_BERT_PAGES = 0x110000 >> 6
 };
-
-/* A word of up to 15 bytes, its length in the last; and up to three tokens, where each begins (upper four
- * bits) and ends. Words beyond ASCII are kept under their bytes in the text too (lower-cased where ASCII),
- * with the length's top bit set: then places are in the text. */
-typedef struct ses_bert_entry {
-    uint8_t key[16];
-    int32_t id[3];
-    uint8_t place[3], n;
-} ses_bert_entry;
 
 /* A piece of up to 47 bytes, its length in the last, and up to twelve tokens of any number of words. Short
  * ones are here too, where they have more tokens than a small entry takes. */
@@ -69,8 +60,10 @@ typedef struct ses_bert_char {
 
 /* One thread's caches. */
 typedef struct ses_bert_work {
-    char *caches;                        /* memory of the next two */
-    ses_bert_entry *small;               /* [2 << SES_BERT_SMALL_BITS], buckets of two */
+    char *caches; /* memory of the next two */
+    /* [2 << SES_BERT_SMALL_BITS]. Words beyond ASCII are kept under their bytes in the text too (lower-cased
+     * where ASCII), with the length's top bit set: then places are in the text. */
+    ses_small_entry *small;
     ses_bert_large *large;               /* [2 << SES_BERT_LARGE_BITS], too */
     ses_bert_char *page[SES_BERT_PAGES]; /* characters by their upper bits; NULL: none asked for */
     ses_arena mem;
@@ -171,7 +164,7 @@ bool ses_bert_ask(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err
  * several words, or none. key: of a large entry, whose bucket is at slot; small: the piece's bucket, NULL
  * where it is too long for one. False with k->bad: not UTF-8. */
 bool ses_bert_new(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
-                  size_t n, const char *key, uint32_t slot, ses_bert_entry *small, ses_err *e);
+                  size_t n, const char *key, uint32_t slot, ses_small_entry *small, ses_err *e);
 /* A longer one, which is kept in none: bytes [at, at + n) of the window, at `base` of the text. */
 bool ses_bert_over(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
                    size_t at, size_t n, ses_err *e);

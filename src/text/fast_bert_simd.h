@@ -5,35 +5,6 @@
 #include <immintrin.h>
 #include <string.h>
 
-/* Tokens of an entry, three at once and one too many; returns how many count. */
-static inline size_t put_entry(ses_run *r, const ses_bert_entry *x, uint32_t at)
-{
-    __m128i places = _mm_cvtepu8_epi32(_mm_loadu_si32(x->place)), base = _mm_set1_epi32((int)at);
-    __m128i begins = _mm_add_epi32(_mm_srli_epi32(places, 4), base);
-    __m128i ends = _mm_add_epi32(_mm_and_si128(places, _mm_set1_epi32(15)), base);
-    _mm_storeu_si128((__m128i *)(r->id + r->n), _mm_loadu_si128((const __m128i *)x->id));
-    _mm_storeu_si128((__m128i *)(r->byte + r->n), _mm_unpacklo_epi32(begins, ends));
-    _mm_storeu_si128((__m128i *)(r->byte + r->n + 2), _mm_unpackhi_epi32(begins, ends));
-    _mm_storeu_si128((__m128i *)(r->word + r->n), _mm_set1_epi32((int)r->words));
-    return x->n;
-}
-
-static inline int same(const ses_bert_entry *x, __m128i key)
-{
-    __m128i v = _mm_xor_si128(_mm_loadu_si128((const __m128i *)x->key), key);
-    return _mm_testz_si128(v, v);
-}
-
-/* Found in the second place: it comes again, and goes to the first. */
-static inline ses_bert_entry *promote(ses_bert_entry *bucket)
-{
-    __m256i a = _mm256_loadu_si256((const __m256i *)bucket);
-    __m256i b = _mm256_loadu_si256((const __m256i *)(bucket + 1));
-    _mm256_storeu_si256((__m256i *)bucket, b);
-    _mm256_storeu_si256((__m256i *)(bucket + 1), a);
-    return bucket;
-}
-
 /* A piece's key for the large cache: its bytes, zeros, and its length with the top bit for bytes beyond
  * ASCII. Returns the bucket, fetched ahead. */
 static inline uint32_t large_key(const ses_bert_fast *f, const ses_bert_work *w, char *key, __m256i a,
@@ -100,7 +71,7 @@ static inline bool put_large(const ses_bert_large *x, const char *key, ses_run *
 
 /* A piece that is not in the small cache, or too long for it: from the large one, or found now. */
 static bool put_other(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
-                      size_t at, size_t len, uint32_t slot, const char *key, ses_bert_entry *small,
+                      size_t at, size_t len, uint32_t slot, const char *key, ses_small_entry *small,
                       ses_err *e)
 {
     if (len > SES_BERT_LONG) return ses_bert_over(f, w, k, text, base, at, len, e);
@@ -109,7 +80,7 @@ static bool put_other(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, c
 }
 
 static bool put_short(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
-                      size_t at, size_t len, __m128i key, ses_bert_entry *small, ses_err *e)
+                      size_t at, size_t len, __m128i key, ses_small_entry *small, ses_err *e)
 {
     __m256i word = _mm256_zextsi128_si256(_mm_bsrli_si128(_mm_bslli_si128(key, 1), 1));
     uint32_t slot = large_key(f, w, w->key[SES_BERT_BATCH], word, _mm_setzero_si128(),
@@ -144,11 +115,12 @@ static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const
         }
         for (size_t j = 0; j < count; j++) {
             size_t at = w->begin[i + j], len = (size_t)w->end[i + j] - at + 1;
-            ses_bert_entry *x = &w->small[slot[j]];
+            ses_small_entry *x = &w->small[slot[j]];
             if (len > SES_BERT_SHORT) {
                 if (!put_other(f, w, k, text, base, at, len, slot[j], w->key[j], NULL, e)) return false;
-            } else if (same(x, key[j]) || (same(x + 1, key[j]) && promote(x))) {
-                r->n += put_entry(r, x, (uint32_t)(base + at));
+            } else if (ses_small_same(x, key[j]) || (ses_small_same(x + 1, key[j]) && ses_small_promote(x))) {
+                ses_small_put(r, x, (uint32_t)(base + at), _mm_setzero_si128());
+                r->n += x->n;
                 r->words++;
             } else if (!put_short(f, w, k, text, base, at, len, key[j], x, e)) {
                 return false;

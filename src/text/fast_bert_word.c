@@ -62,7 +62,7 @@ static ses_bert_large *large_room(ses_bert_large *bucket, const char *key)
     return bucket;
 }
 
-static ses_bert_entry *small_room(ses_bert_entry *bucket, const char *key)
+static ses_small_entry *small_room(ses_small_entry *bucket, const char *key)
 {
     bucket += bucket->key[15] != 0;
     memcpy(bucket->key, key, 15);
@@ -85,10 +85,10 @@ typedef struct piece {
 } piece;
 
 /* Under this key, in the small cache where it fits. small NULL: the key is too long for that one. */
-static void keep(ses_bert_entry *small, ses_bert_large *large, const char *key, const piece *p)
+static void keep(ses_small_entry *small, ses_bert_large *large, const char *key, const piece *p)
 {
     if (small && p->n <= SES_LEN(small->id) && p->words == 1) {
-        ses_bert_entry *x = small_room(small, key);
+        ses_small_entry *x = small_room(small, key);
         x->n = (uint8_t)p->n;
         memcpy(x->id, p->id, p->n * sizeof *x->id);
         for (size_t i = 0; i < p->n; i++) x->place[i] = (uint8_t)(p->begin[i] << 4 | p->end[i]);
@@ -101,7 +101,7 @@ static void keep(ses_bert_entry *small, ses_bert_large *large, const char *key, 
     memcpy(x->end, p->end, p->n);
 }
 
-static void keep_word(ses_bert_entry *small, ses_bert_large *large, const char *key, const parts *p)
+static void keep_word(ses_small_entry *small, ses_bert_large *large, const char *key, const parts *p)
 {
     piece x = { .n = p->n, .id = p->id, .words = 1, .starts = 1 };
     if (p->n > SES_BERT_TOKENS) return;
@@ -114,7 +114,7 @@ static void keep_word(ses_bert_entry *small, ses_bert_large *large, const char *
 
 /* Tokens of a normalized word that is not in the small cache: from the large one, or found now and kept.
  * The word has 64 zeros behind it. */
-static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t n, ses_bert_entry *small,
+static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t n, ses_small_entry *small,
                     parts *p, ses_err *e)
 {
     if (n > SES_BERT_LONG) return take_apart(f, (const uint8_t *)word, n, p, e);
@@ -134,7 +134,7 @@ static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t
 /* Keep the tokens from `first` on, whose words begin with number `words`, under the bytes of the piece that
  * begins at `at`. */
 static void learn(ses_bert_work *w, const ses_run *r, size_t first, uint32_t words, uint32_t at,
-                  const char *key, uint32_t slot, ses_bert_entry *small)
+                  const char *key, uint32_t slot, ses_small_entry *small)
 {
     piece x = { .n = r->n - first, .id = r->id + first, .words = (uint8_t)(r->words - words) };
     if (x.n > SES_BERT_TOKENS) return;
@@ -163,7 +163,7 @@ static bool put_plain(const ses_bert_fast *f, ses_run *r, const char *word, size
 }
 
 bool ses_bert_new(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
-                  size_t n, const char *key, uint32_t slot, ses_bert_entry *small, ses_err *e)
+                  size_t n, const char *key, uint32_t slot, ses_small_entry *small, ses_err *e)
 {
     ses_run *r = &k->run;
     size_t first = r->n;
@@ -262,7 +262,7 @@ typedef struct word {
     uint32_t begin, end; /* in the text: of the first and last character kept */
 } word;
 
-static bool put_entry(ses_tokens *k, const ses_bert_work *w, const ses_bert_entry *x, ses_err *e)
+static bool put_entry(ses_tokens *k, const ses_bert_work *w, const ses_small_entry *x, ses_err *e)
 {
     ses_run *r = &k->run;
     if (!ses_run_reserve(r, x->n + SES_BERT_SLACK, e)) return false;
@@ -311,8 +311,8 @@ static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, wo
     uint64_t key[2];
     memcpy(key, w->byte, sizeof key);
     key[1] |= (uint64_t)n << 56;
-    ses_bert_entry *bucket = &w->small[2 * (ses_bert_hash(f, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
-    for (const ses_bert_entry *y = bucket; y < bucket + 2; y++) {
+    ses_small_entry *bucket = &w->small[2 * (ses_bert_hash(f, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
+    for (const ses_small_entry *y = bucket; y < bucket + 2; y++) {
         uint64_t have[2];
         memcpy(have, y->key, sizeof have);
         if (have[0] == key[0] && have[1] == key[1]) return put_entry(k, w, y, e);

@@ -11,6 +11,7 @@
 #include "bpe_walk.h"
 #include "byte_level.h"
 #include "fast_added.h"
+#include "small_entry.h"
 #include "word_store.h"
 
 enum {
@@ -25,17 +26,9 @@ enum {
     SES_BYTES_MERGED = 1 << 14 /* bytes merged before another way is prepared */
 };
 
-/* A word of up to 15 bytes, its length in the last; and up to three tokens: where each begins (upper
- * four bits) and ends. */
-typedef struct ses_bytes_entry {
-    uint8_t key[16];
-    int32_t id[3];
-    uint8_t place[3], n;
-} ses_bytes_entry;
-
 /* One thread's caches, and a window. */
 typedef struct ses_bytes_work {
-    ses_bytes_entry *small; /* [2 << SES_BYTES_SMALL_BITS], buckets of two */
+    ses_small_entry *small; /* [2 << SES_BYTES_SMALL_BITS] */
     ses_word_store store;   /* words that are longer, or have more tokens */
     bool far;               /* the last batch had short words with many tokens */
     ses_bpe_walk walk;      /* made when enough bytes have been merged to be worth it */
@@ -90,7 +83,7 @@ size_t ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *te
 /* A word that no cache has: its tokens to the run, and kept. bucket: where a short one is kept; hash: of a
  * long one. */
 bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, uint32_t at,
-                   ses_bytes_entry *bucket, uint64_t hash, ses_err *e);
+                   ses_small_entry *bucket, uint64_t hash, ses_err *e);
 /* A word of any length, which is not kept. */
 bool ses_bytes_whole(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
                      uint32_t at, ses_err *e);

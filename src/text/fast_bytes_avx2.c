@@ -50,36 +50,6 @@ uint64_t ses_bytes_sort_avx2(ses_bytes_work *w, size_t n)
 
 /* ---- words ---- */
 
-/* Tokens of an entry, three at once and one too many. */
-static inline void put_entry(ses_run *r, const ses_bytes_entry *x, uint32_t at)
-{
-    __m128i places = _mm_cvtepu8_epi32(_mm_loadu_si32(x->place)), base = _mm_set1_epi32((int)at);
-    __m128i begins = _mm_add_epi32(_mm_srli_epi32(places, 4), base);
-    __m128i ends = _mm_add_epi32(_mm_and_si128(places, _mm_set1_epi32(15)), base);
-    _mm_storeu_si128((__m128i *)(r->id + r->n), _mm_loadu_si128((const __m128i *)x->id));
-    _mm_storeu_si128((__m128i *)(r->byte + r->n), _mm_unpacklo_epi32(begins, ends));
-    _mm_storeu_si128((__m128i *)(r->byte + r->n + 2), _mm_unpackhi_epi32(begins, ends));
-    _mm_storeu_si128((__m128i *)(r->word + r->n), _mm_set1_epi32((int)r->words));
-    r->n += x->n;
-    r->words++;
-}
-
-static inline bool same(const ses_bytes_entry *x, __m128i key)
-{
-    __m128i v = _mm_xor_si128(_mm_loadu_si128((const __m128i *)x->key), key);
-    return _mm_testz_si128(v, v);
-}
-
-/* Found in the second place: it comes again, and goes to the first. */
-static inline ses_bytes_entry *promote(ses_bytes_entry *bucket)
-{
-    __m256i a = _mm256_loadu_si256((const __m256i *)bucket),
-            b = _mm256_loadu_si256((const __m256i *)(bucket + 1));
-    _mm256_storeu_si256((__m256i *)bucket, b);
-    _mm256_storeu_si256((__m256i *)(bucket + 1), a);
-    return bucket;
-}
-
 /* Words looked up at a time: their keys, and what has been found so far. */
 typedef struct batch {
     __m128i key[SES_BYTES_BATCH];    /* of short words */
@@ -125,7 +95,7 @@ static void find_places(const ses_bytes_work *w, batch *b, size_t from, size_t n
 {
     for (size_t j = 0; j < n; j++) {
         size_t len = word_at(w, from + j).n;
-        const ses_bytes_entry *x = &w->small[b->slot[j]];
+        const ses_small_entry *x = &w->small[b->slot[j]];
         b->place[j] = len <= SES_BYTES_SHORT       ? x->n == SES_BYTES_ELSEWHERE ? (uint32_t)x->id[0] : 0
                       : len <= SES_WORD_STORE_LONG ? ses_word_store_look(&w->store, b->hash[j])
                                                    : 0;
@@ -147,13 +117,16 @@ bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens
         for (size_t j = 0; j < n; j++) {
             ses_string word = word_at(w, i + j);
             uint32_t at = (uint32_t)(base + w->begin[i + j]);
-            ses_bytes_entry *x = NULL;
+            ses_small_entry *x = NULL;
             const ses_word_record *far = NULL;
             if (word.n <= SES_BYTES_SHORT) {
                 x = &w->small[b.slot[j]];
-                if (same(x, b.key[j]) || (same(x + 1, b.key[j]) && promote(x))) {
+                if (ses_small_same(x, b.key[j]) ||
+                    (ses_small_same(x + 1, b.key[j]) && ses_small_promote(x))) {
                     if (x->n < SES_BYTES_ELSEWHERE) {
-                        put_entry(r, x, at);
+                        ses_small_put(r, x, at, _mm_setzero_si128());
+                        r->n += x->n;
+                        r->words++;
                         continue;
                     }
                     w->far = true;

@@ -66,7 +66,7 @@ static void put_token(ses_run *r, int32_t id, ses_offset o, uint32_t at)
 
 /* A new word takes the second place: the first is for words that have come again. One whose record is gone
  * takes its own. */
-static ses_bytes_entry *keep_small(ses_bytes_entry *bucket, const char *word, size_t n, const parts *p)
+static ses_small_entry *keep_small(ses_small_entry *bucket, const char *word, size_t n, const parts *p)
 {
     uint8_t key[16] = { 0 };
     memcpy(key, word, n);
@@ -114,7 +114,7 @@ static void put_parts(ses_run *r, const parts *p, const char *word, size_t n, ui
 }
 
 bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, uint32_t at,
-                   ses_bytes_entry *bucket, uint64_t hash, ses_err *e)
+                   ses_small_entry *bucket, uint64_t hash, ses_err *e)
 {
     int32_t id[SES_WORD_STORE_LONG];
     uint32_t len[SES_WORD_STORE_LONG];
@@ -129,7 +129,7 @@ bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, se
     uint32_t place = keep_far(&w->store, word, &p);
     if (place && bucket) {
         parts none = { id, len, 0 };
-        ses_bytes_entry *x = keep_small(bucket, word.p, word.n, &none);
+        ses_small_entry *x = keep_small(bucket, word.p, word.n, &none);
         x->n = SES_BYTES_ELSEWHERE;
         x->id[0] = (int32_t)place;
     } else if (place) {
@@ -161,14 +161,14 @@ bool ses_bytes_words_ref(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens 
         ses_string word = { w->text + w->begin[i], (size_t)w->begin[i + 1] - w->begin[i] };
         uint32_t from = (uint32_t)(base + w->begin[i]);
         const ses_word_record *far = NULL;
-        ses_bytes_entry *x = NULL;
+        ses_small_entry *x = NULL;
         uint64_t hash = 0, key[2] = { 0 };
         if (word.n <= SES_BYTES_SHORT) {
             memcpy(key, word.p, word.n);
             ((uint8_t *)key)[15] = (uint8_t)word.n;
             hash = ses_word_hash16(&f->hash, key[0], key[1]);
             x = &w->small[2 * (hash >> (64 - SES_BYTES_SMALL_BITS))];
-            const ses_bytes_entry *hit = !memcmp(x->key, key, 16)     ? x
+            const ses_small_entry *hit = !memcmp(x->key, key, 16)     ? x
                                          : !memcmp(x[1].key, key, 16) ? x + 1
                                                                       : NULL;
             if (hit && hit->n != SES_BYTES_ELSEWHERE) {

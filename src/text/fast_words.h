@@ -10,6 +10,7 @@
 #define SES_TEXT_FAST_WORDS_H
 
 #include "fast_added.h"
+#include "small_entry.h"
 #include "word_store.h"
 
 enum {
@@ -25,15 +26,6 @@ enum {
 /* Where a chunk stands: Metaspace asks whether a text begins there, SentencePiece how large the sum is. */
 typedef enum { SES_WORDS_INNER, SES_WORDS_FIRST, SES_WORDS_FIRST_OF_ALL, SES_WORDS_LATE } ses_words_place;
 
-/* A chunk of up to 15 bytes, in the last its length and its place << 4; and up to three tokens: where each
- * begins (upper four bits) and ends. shape: tokens in bits 0-1; words before the second token in bit 2,
- * before the third in bits 3-4, in all in bits 5-6. */
-typedef struct ses_words_entry {
-    uint8_t key[16];
-    int32_t id[3];
-    uint8_t place[3], shape;
-} ses_words_entry;
-
 /* SentencePiece: the sum of the best path to a token of the run, its mark, and where in the text that is. */
 typedef struct ses_words_sum {
     float sum;
@@ -42,12 +34,14 @@ typedef struct ses_words_sum {
 
 /* One thread's caches and lists. */
 typedef struct ses_words_work {
-    ses_words_entry *small; /* [2 << SES_WORDS_SMALL_BITS], buckets of two */
-    ses_word_store store;   /* chunks that are longer, or have more tokens */
-    bool far;               /* the last batch had short chunks with many tokens */
-    uint8_t *calm;          /* [65536] of the first characters of Unicode: 0: not asked yet, 1: yes, 2: no */
-    ses_text text[5];       /* for asking the normalizers */
-    size_t n;               /* bytes of the text at hand */
+    /* [2 << SES_WORDS_SMALL_BITS] chunks, with their place << 4 beside the length. shape: tokens in bits 0-1;
+     * words before the second token in bit 2, before the third in bits 3-4, in all in bits 5-6. */
+    ses_small_entry *small;
+    ses_word_store store; /* chunks that are longer, or have more tokens */
+    bool far;             /* the last batch had short chunks with many tokens */
+    uint8_t *calm;        /* [65536] of the first characters of Unicode: 0: not asked yet, 1: yes, 2: no */
+    ses_text text[5];     /* for asking the normalizers */
+    size_t n;             /* bytes of the text at hand */
     ses_words_sum sum;
     ses_words_place inner; /* of chunks that are not the first */
     ses_token_list raw;
@@ -133,7 +127,7 @@ bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *
 /* Chunk i, which no cache has: its tokens to the run, and kept where that may be. bucket: where a short one
  * is kept; hash: of a long one. */
 bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                   const uint32_t ends[2], size_t i, ses_words_entry *bucket, uint64_t hash, bool *odd,
+                   const uint32_t ends[2], size_t i, ses_small_entry *bucket, uint64_t hash, bool *odd,
                    ses_err *e);
 /* A record's tokens, some of which are called by their text. */
 bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,

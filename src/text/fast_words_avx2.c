@@ -17,35 +17,11 @@ static const int32_t before[8][4] = {
     { 0, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 }, { 0, 1, 1 }, { 0, 0, 2 }, { 0, 1, 2 }, { 0, 0, 3 }, { 0, 1, 3 },
 };
 
-/* Tokens of an entry, three at once and one too many. */
-static inline void put_entry(ses_run *r, const ses_words_entry *x, uint32_t at)
+static inline void put_entry(ses_run *r, const ses_small_entry *x, uint32_t at)
 {
-    __m128i places = _mm_cvtepu8_epi32(_mm_loadu_si32(x->place)), base = _mm_set1_epi32((int)at);
-    __m128i begins = _mm_add_epi32(_mm_srli_epi32(places, 4), base);
-    __m128i ends = _mm_add_epi32(_mm_and_si128(places, _mm_set1_epi32(15)), base);
-    __m128i words = _mm_loadu_si128((const __m128i *)before[x->shape >> 2 & 7]);
-    _mm_storeu_si128((__m128i *)(r->id + r->n), _mm_loadu_si128((const __m128i *)x->id));
-    _mm_storeu_si128((__m128i *)(r->byte + r->n), _mm_unpacklo_epi32(begins, ends));
-    _mm_storeu_si128((__m128i *)(r->byte + r->n + 2), _mm_unpackhi_epi32(begins, ends));
-    _mm_storeu_si128((__m128i *)(r->word + r->n), _mm_add_epi32(words, _mm_set1_epi32((int)r->words)));
+    ses_small_put(r, x, at, _mm_loadu_si128((const __m128i *)before[x->shape >> 2 & 7]));
     r->n += x->shape & 3;
     r->words += x->shape >> 5 & 3;
-}
-
-static inline bool same(const ses_words_entry *x, __m128i key)
-{
-    __m128i v = _mm_xor_si128(_mm_loadu_si128((const __m128i *)x->key), key);
-    return _mm_testz_si128(v, v);
-}
-
-/* Found in the second place: it comes again, and goes to the first. */
-static inline ses_words_entry *promote(ses_words_entry *bucket)
-{
-    __m256i a = _mm256_loadu_si256((const __m256i *)bucket),
-            b = _mm256_loadu_si256((const __m256i *)(bucket + 1));
-    _mm256_storeu_si256((__m256i *)bucket, b);
-    _mm256_storeu_si256((__m256i *)(bucket + 1), a);
-    return bucket;
 }
 
 static inline __m128i load(const char *text, size_t at, size_t len, size_t n)
@@ -100,7 +76,7 @@ static void find_places(const ses_words_work *w, batch *b, size_t from, size_t n
 {
     for (size_t j = 0; j < n; j++) {
         size_t len = w->cut[from + j + 1] - w->cut[from + j];
-        const ses_words_entry *x = &w->small[b->slot[j]];
+        const ses_small_entry *x = &w->small[b->slot[j]];
         b->place[j] = len <= SES_WORDS_SHORT       ? x->shape & SES_WORDS_ELSEWHERE ? (uint32_t)x->id[0] : 0
                       : len <= SES_WORD_STORE_LONG ? ses_word_store_look(&w->store, b->hash[j])
                                                    : 0;
@@ -133,11 +109,12 @@ bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *
         for (size_t j = 0; j < n && !*odd; j++) {
             uint32_t at = w->cut[i + j];
             size_t len = w->cut[i + j + 1] - at;
-            ses_words_entry *x = NULL;
+            ses_small_entry *x = NULL;
             const ses_word_record *far = NULL;
             if (len <= SES_WORDS_SHORT) {
                 x = &w->small[b.slot[j]];
-                if (same(x, b.key[j]) || (same(x + 1, b.key[j]) && promote(x))) {
+                if (ses_small_same(x, b.key[j]) ||
+                    (ses_small_same(x + 1, b.key[j]) && ses_small_promote(x))) {
                     if (!(x->shape & SES_WORDS_ELSEWHERE)) {
                         put_entry(&k->run, x, at);
                         continue;

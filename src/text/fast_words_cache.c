@@ -19,7 +19,7 @@ static bool fits_small(const given *g, const ses_tokens *k)
 
 /* A new chunk takes the second place: the first is for those that have come again. One whose record is gone
  * takes its own. */
-static ses_words_entry *keep_small(ses_words_entry *bucket, const given *g, const ses_run *r,
+static ses_small_entry *keep_small(ses_small_entry *bucket, const given *g, const ses_run *r,
                                    ses_words_place place)
 {
     size_t len = g->end - g->begin, n = r->n - g->n;
@@ -137,7 +137,7 @@ static bool look_around(const ses_words_fast *f, ses_words_work *w, const given 
 }
 
 bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                   const uint32_t ends[2], size_t i, ses_words_entry *bucket, uint64_t hash, bool *odd,
+                   const uint32_t ends[2], size_t i, ses_small_entry *bucket, uint64_t hash, bool *odd,
                    ses_err *e)
 {
     given g = { text, w->cut[i], w->cut[i + 1], k->run.words, k->run.n, k->n_mark };
@@ -161,7 +161,7 @@ bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, co
     if (far && bucket) {
         given none = g;
         none.n = k->run.n;
-        ses_words_entry *x = keep_small(bucket, &none, &k->run, place);
+        ses_small_entry *x = keep_small(bucket, &none, &k->run, place);
         x->shape = SES_WORDS_ELSEWHERE;
         x->id[0] = (int32_t)far;
     } else if (far) {
@@ -198,7 +198,7 @@ bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, se
 
 /* ---- one by one ---- */
 
-static bool put_entry(ses_run *r, const ses_words_entry *x, uint32_t at, ses_err *e)
+static bool put_entry(ses_run *r, const ses_small_entry *x, uint32_t at, ses_err *e)
 {
     if (!ses_run_reserve(r, 3, e)) return false;
     for (unsigned j = 0; j < (x->shape & 3u); j++) {
@@ -219,7 +219,7 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
         size_t len = w->cut[i + 1] - at;
         ses_words_place place = ses_words_place_of(w, at, ends);
         const ses_word_record *far = NULL;
-        ses_words_entry *x = NULL;
+        ses_small_entry *x = NULL;
         uint64_t hash = 0, key[2] = { 0 };
         bool ok;
         if (len <= SES_WORDS_SHORT) {
@@ -227,7 +227,7 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
             ((uint8_t *)key)[15] = ses_words_tag(len, place);
             hash = ses_word_hash16(&f->hash, key[0], key[1]);
             x = &w->small[2 * (hash >> (64 - SES_WORDS_SMALL_BITS))];
-            const ses_words_entry *hit = !memcmp(x->key, key, 16)     ? x
+            const ses_small_entry *hit = !memcmp(x->key, key, 16)     ? x
                                          : !memcmp(x[1].key, key, 16) ? x + 1
                                                                       : NULL;
             if (hit && !(hit->shape & SES_WORDS_ELSEWHERE)) {
