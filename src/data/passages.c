@@ -153,8 +153,8 @@ static bool lay_order(ses_passages *r, int64_t epoch, ses_err *e)
     for (size_t i = 0; i < r->o.n_parts; i++)
         for (uint32_t k = r->usable_at[i]; k < r->usable_at[i + 1]; k++) {
             int64_t copies = r->copies[i] == 1 ? 1 : ses_draw_round(&d, r->copies[i]);
-            if (!ses_alloc_room(&r->order, &r->order_cap, n + (size_t)copies, sizeof *r->order, e))
-                return false;
+            size_t room = n + (size_t)copies + 1; /* for the one there is at least, too */
+            if (!ses_alloc_room(&r->order, &r->order_cap, room, sizeof *r->order, e)) return false;
             for (int64_t c = 0; c < copies; c++) r->order[n++] = r->usable[k];
         }
     if (!n) r->order[n++] = r->usable[0];
