@@ -40,6 +40,7 @@ if [ "$(wc -l <"$tmp/out")" -eq 2 ]; then pass; else fail 'one line of JSON a fi
 printf 'x,1.5\n"y, z",3\n' >"$tmp/in"
 gives 0 - --format csv --no-header --task regress --text 1 --label 2
 out_has 'Numbers       1.5 to 3, mean 2.25, deviation 0.75'
+out_has 'Words         1.5 on average; shortest 1, median 1.5, 95 % up to 2, longest 2'
 printf 'EU B-ORG\nsaid O\n\nx O\n' >"$tmp/ner.txt"
 gives 0 "$tmp/ner.txt" --task tag
 out_has 'EU/B-ORG said'

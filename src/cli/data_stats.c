@@ -25,7 +25,7 @@ static ses_spread spread_of(double *x, size_t n)
     s.deviation = sqrt(square / (double)n);
     s.least = x[0];
     s.median = n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-    s.p95 = x[(size_t)(0.95 * (double)(n - 1))];
+    s.p95 = x[n - n / 20 - 1]; /* the least that 95 % are not above */
     s.most = x[n - 1];
     return s;
 }
