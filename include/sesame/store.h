@@ -38,7 +38,8 @@ typedef struct ses_param {
     ses_weight order;
     bool table;    /* embeddings, too, which read it as it is */
     bool delicate; /* of a head: never rounded to less than 16 bits */
-    bool mapped;   /* its values are pages of a file */
+    bool own;      /* its values are in memory of the store's: see ses_store_own */
+    bool mapped;   /* they are pages of a file */
 } ses_param;
 
 ses_store *ses_store_new(ses_device *dev, ses_err *e);

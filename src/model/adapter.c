@@ -225,7 +225,7 @@ static bool merge_one(ses_adapter *a, ses_model *m, const ses_adapted *d, const 
     if (!shapes(d, p->tensor, e)) return false;
     if (o->dry) return true;
     const ses_real *was = ses_values(p->tensor);
-    if (!p->tensor->grad) { /* it may be mapped: not to be written to */
+    if (!p->tensor->grad && !p->own) { /* a file's: not to be written to */
         if (!ses_store_own(m->store, i, e)) return false;
         m->dev->mem->move(m->dev, ses_values(p->tensor), was, (size_t)ses_count(p->tensor) * sizeof *was);
     }

@@ -209,6 +209,7 @@ bool ses_store_own(ses_store *s, size_t i, ses_err *e)
 {
     ses_tensor *t = s->param[i].tensor;
     t->data = ses_arena_alloc(&s->own, (size_t)ses_count(t) * sizeof(ses_real), e);
+    s->param[i].own = t->data != NULL;
     if (!t->data || !narrow(s)) return t->data != NULL;
     t->wide = t->f;
     t->data = ses_arena_alloc(&s->copies, (size_t)ses_count(t) * ses_dtype_size(t->dtype), e);
