@@ -254,7 +254,12 @@ says '{"error": "line 2: key \"text\" is missing"}' '{"error": "line 3: key \"te
 tells 'line 2: ' 'line 3: ' 'line 4: ' 'line 5: '
 run 1 text-classification -m $m/bert-label --jsonl --keep-going
 tells 'line 2: '
-for wrong in 'exclude each other|--file x y' '--jsonl is for files|--jsonl y' '--top-k: 0 is out of range|--top-k 0 y' \
+printf '{"text": "The bell rings."}\n' >"$tmp/one.jsonl"
+run 0 text-classification -m $m/bert-label --json --jsonl "$tmp/one.jsonl" "$tmp/one.jsonl"
+lines 2
+run 3 text-classification -m $m/bert-label --json --jsonl "$tmp/none.jsonl"
+tells 'none.jsonl: No such file'
+for wrong in 'exclude each other|--file x y' '--top-k: 0 is out of range|--top-k 0 y' \
     'is not a whole number or all|--top-k some y' '--model DIR is required|' "unknown option '--topk'|--topk 1 y" \
     'out of range|--batch-tokens 0 y' 'is not one of|--function-to-apply x y'; do
     # shellcheck disable=SC2086  # several words

@@ -343,10 +343,7 @@ static bool end_array(job *j, ses_err *e)
 
 static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
 {
-    if (c->n_rest && a->files.n)
-        return ses_fail(e, SES_EUSAGE, "texts as arguments and --file exclude each other");
-    if (c->n_rest && a->jsonl) return ses_fail(e, SES_EUSAGE, "--jsonl is for files and standard input");
-    if (c->n_rest && a->column) return ses_fail(e, SES_EUSAGE, "--column is for files and standard input");
+    if (c->n_rest && a->files.n) return ses_fail(e, SES_EUSAGE, "arguments and --file exclude each other");
     if (a->column && a->jsonl)
         return ses_fail(e, SES_EUSAGE, "--column reads JSON lines by itself: no --jsonl");
     if (a->shared.json && output_given(c)) /* --json is a form of output, too */
@@ -372,6 +369,7 @@ static bool run(job *j, ses_err *e)
 {
     static const char *const standard[] = { "-" };
     const ses_call *c = j->call;
+    bool texts = c->n_rest && !j->a->jsonl && !j->a->column; /* else arguments are files */
     ses_pipeline_answers(j->p, put, j);
     j->p->refuse = put_refusal;
     if (j->a->batch_tokens) ses_pipeline_budget(j->p, j->a->batch_tokens);
@@ -384,11 +382,14 @@ static bool run(job *j, ses_err *e)
         !ses_pipeline_remark(j->p, e, "--max-seq-len has no effect here: texts are not cut"))
         return false;
     tell_remarks(j);
-    if (c->n_rest) return run_arguments(j, e);
+    if (texts) return run_arguments(j, e);
     j->lines = true;
-    j->in.file = j->a->files.n ? j->a->files.item : standard;
-    j->in.n_files = j->a->files.n ? j->a->files.n : 1;
-    if (!j->a->files.n && !c->quiet && isatty(STDIN_FILENO))
+    j->in.file = j->a->files.item;
+    j->in.n_files = j->a->files.n;
+    if (c->n_rest) j->in.file = (const char *const *)c->rest, j->in.n_files = (size_t)c->n_rest;
+    bool given = j->in.n_files > 0;
+    if (!given) j->in.file = standard, j->in.n_files = 1;
+    if (!given && !c->quiet && isatty(STDIN_FILENO))
         fputs("Texts, one a line, are read from this terminal; Ctrl-D ends.\n", stderr);
     j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->to), "texts",
                                      j->a->column ? 0 : ses_line_total(&j->in));

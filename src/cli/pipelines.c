@@ -66,6 +66,7 @@ static const ses_opt opt[] = {
 
 const char ses_pipeline_words[] =
     "The texts are the arguments, or the lines of each --file; without either, those of standard input. "
+    "With --jsonl or --column arguments are files. "
     "Answers come in the order of the texts and as soon as they are there. With --json each is one line, in "
     "the shape the reference library's pipeline of this name gives. Texts longer than the model reads are "
     "never cut without a word.";
