@@ -51,11 +51,16 @@ cudaStream_t ses_cuda_stream(ses_cuda *g)
     return ses_cuda_graph_making(g) ? g->side : g->stream;
 }
 
+static cudaError_t failure(const ses_cuda *g)
+{
+    return (cudaError_t)__atomic_load_n(&g->failed, __ATOMIC_ACQUIRE);
+}
+
 /* ---- graphs ---- */
 
 bool ses_cuda_graph_begin(ses_cuda *g)
 {
-    if (g->failed || pthread_mutex_trylock(&g->making)) return false;
+    if (failure(g) || pthread_mutex_trylock(&g->making)) return false;
     cudaSetDevice(g->index);
     if (cudaStreamBeginCapture(g->side, cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
         cudaGetLastError();
@@ -73,7 +78,7 @@ cudaGraphExec_t ses_cuda_graph_end(ses_cuda *g)
     cudaGraphExec_t ready = NULL;
     __atomic_store_n(&g->maker, 0, __ATOMIC_RELAXED);
     cudaError_t code = cudaStreamEndCapture(g->side, &graph);
-    bool ok = !code && graph && !g->spoiled && !g->failed;
+    bool ok = !code && graph && !g->spoiled && !failure(g);
     if (ok && cudaGraphInstantiate(&ready, graph, 0) != cudaSuccess) ready = NULL;
     if (graph) cudaGraphDestroy(graph);
     if (!ready) cudaGetLastError(); /* nothing of it has run: nothing has failed */
@@ -107,21 +112,26 @@ uint64_t ses_cuda_moves(const ses_cuda *g) { return __atomic_load_n(&g->moves, _
 /* What fails in the making of a graph spoils that alone. */
 void ses_cuda_note(ses_cuda *g, cudaError_t code)
 {
-    if (code && !ses_cuda_graph_spoil(g) && !g->failed) g->failed = code;
+    int none = cudaSuccess;
+    if (code && !ses_cuda_graph_spoil(g))
+        __atomic_compare_exchange_n(&g->failed, &none, (int)code, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 void fail(ses_cuda *g, const char *why)
 {
+    const char *none = NULL;
     if (ses_cuda_graph_spoil(g)) return;
-    if (!g->why) g->why = why;
+    __atomic_compare_exchange_n(&g->why, &none, why, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     ses_cuda_note(g, cudaErrorUnknown);
 }
 
 bool ses_cuda_ok(ses_cuda *g, ses_err *e)
 {
     ses_cuda_note(g, cudaGetLastError());
-    if (!g->failed) return true;
-    return ses_fail(e, SES_EIO, "GPU: %s", g->why ? g->why : cudaGetErrorString(g->failed));
+    cudaError_t code = failure(g);
+    if (!code) return true;
+    const char *why = __atomic_load_n(&g->why, __ATOMIC_RELAXED);
+    return ses_fail(e, SES_EIO, "GPU: %s", why ? why : cudaGetErrorString(code));
 }
 
 void *scratch_lock(ses_cuda *g, size_t bytes)

@@ -25,7 +25,7 @@ struct ses_cuda {
     bool steady;             /* see ses_device_options */
     cudaStream_t stream;
     pthread_mutex_t lock; /* around scratch and the matrix library */
-    cudaError_t failed;   /* the first failure of a launch or a copy */
+    int failed;           /* the first failure of a launch or a copy; atomic, as is */
     const char *why;      /* in words, where it was none of the runtime's */
     void *scratch;        /* see scratch_lock */
     size_t scratch_size;
