@@ -42,10 +42,18 @@ __device__ static inline float keep(const ses_attn &a, const ses_attn_part &p, d
     return kept(a.key, ses_attn_draw(&a, p, i, j), drop.threshold, drop.scale);
 }
 
+/* Everywhere with the same bits. */
+template <class T>
+__device__ static inline float score_of(const ses_attn &a, const ses_attn_part &p, float product, int64_t i,
+                                        int64_t j)
+{
+    return fmaf(a.scale, product, extra<T>(a, p, i, j));
+}
+
 /* Probabilities, once the row's lse is known; zero where nothing is seen. */
 template <class T>
 __device__ static inline void put_probs(const ses_attn &a, const ses_attn_part &p, int64_t i,
-                                        ses_attn_view sees, float lse, const float *q)
+                                        ses_attn_view sees, float lse, float rest, const float *q)
 {
     T *to = (T *)(void *)a.probs + p.probs + i * p.len_k;
     const T *k = head_of<T>(a.k, a.k_row, a.k_head, p.k0, a, p.head);
@@ -53,7 +61,7 @@ __device__ static inline void put_probs(const ses_attn &a, const ses_attn_part &
         float sum = 0;
         bool seen = j >= sees.begin && j < sees.end;
         for (int64_t d = 0; seen && d < a.dim; d++) sum += q[d] * num(k[j * a.k_row + d]);
-        to[j] = cell<T>(seen ? expf(a.scale * sum + extra<T>(a, p, i, j) - lse) : 0);
+        to[j] = cell<T>(seen ? expf(score_of<T>(a, p, sum, i, j) - lse - rest) : 0);
     }
 }
 
@@ -82,7 +90,7 @@ __global__ void __launch_bounds__(BLOCK) attend(ses_attn a, dropping drop, int64
         if (!mine) continue;
         int64_t j = j0 + lane;
         bool seen = j >= sees.begin && j < sees.end;
-        float s = seen ? a.scale * dot(q, k_tile + lane * pad, a.dim) + extra<T>(a, p, i, j) : -INFINITY;
+        float s = seen ? score_of<T>(a, p, dot(q, k_tile + lane * pad, a.dim), i, j) : -INFINITY;
         float top = fmaxf(max, warp_max(s));
         if (top == -INFINITY) continue; /* nothing yet */
         float shrink = expf(max - top), prob = seen ? expf(s - top) : 0;
@@ -97,16 +105,44 @@ __global__ void __launch_bounds__(BLOCK) attend(ses_attn a, dropping drop, int64
         }
     }
     if (!mine) return;
-    float lse = sum > 0 ? max + logf(sum) : -INFINITY;
+    float lse = sum > 0 ? max + logf(sum) : -INFINITY, rest = sum > 0 ? max - lse + logf(sum) : 0;
     T *to = (T *)(void *)a.out + (p.q0 + i) * a.out_row + p.head * a.dim;
     for (int r = 0; r < R; r++)
         if (lane + r * WARP < a.dim) to[lane + r * WARP] = cell<T>(sum > 0 ? out[r] / sum : 0);
     if (a.lse && lane == 0) a.lse[ses_attn_stat(&a, p, i)] = lse;
-    if (a.probs) put_probs<T>(a, p, i, sees, lse, q);
+    if (a.rest && lane == 0) a.rest[ses_attn_stat(&a, p, i)] = rest;
+    if (a.probs) put_probs<T>(a, p, i, sees, lse, rest, q);
 }
 
-/* P = exp(S - lse), out = (P keep) v; delta_i = sum_j P_ij dP_ij = dout_i . out_i
- * dS_ij = P_ij (keep_ij dout_i . v_j - delta_i) */
+/* P = exp(S - lse - rest), out = (P keep) v; delta_i = sum_j P_ij dP_ij = dout_i . out_i
+ * dS_ij = P_ij (keep_ij dout_i . v_j - delta_i)
+ * Where scores are large delta is the sum itself, of dP as rounded as it is: a query that sees one key alone
+ * gets a dS of exactly 0, which its keys, as large, would make something of. */
+
+/* A warp's query backwards; of the keys the tiles that are in shared memory. */
+struct query {
+    ses_attn_part p;
+    int64_t i;
+    bool mine; /* the warp has one */
+    ses_attn_view sees;
+    const float *q, *dout, *k_tile, *v_tile;
+    float lse, rest;
+};
+
+/* P and dP of the key j, which is the lane's. */
+template <class T> __device__ static inline float prob_at(const ses_attn &a, const query &x, int64_t j)
+{
+    if (!x.mine || j < x.sees.begin || j >= x.sees.end) return 0;
+    float product = dot(x.q, x.k_tile + threadIdx.x % WARP * padded(a.dim), a.dim);
+    return expf(score_of<T>(a, x.p, product, x.i, j) - x.lse - x.rest);
+}
+
+__device__ static inline float slope_at(const ses_attn &a, const query &x, dropping drop, int64_t j)
+{
+    float through = dot(x.dout, x.v_tile + threadIdx.x % WARP * padded(a.dim), a.dim);
+    return __fmul_rn(keep(a, x.p, drop, x.i, j), through);
+}
+
 template <class T, int R>
 __global__ void __launch_bounds__(BLOCK)
     attend_bwd_queries(ses_attn a, ses_attn_grad g, dropping drop, int64_t tiles)
@@ -119,45 +155,50 @@ __global__ void __launch_bounds__(BLOCK)
     int64_t first = blockIdx.x % tiles * WARPS, i = first + warp;
     if (first >= p.len_q) return;
     int64_t rows = p.len_q - first < WARPS ? p.len_q - first : WARPS;
-    bool mine = warp < rows;
     const T *k = head_of<T>(a.k, a.k_row, a.k_head, p.k0, a, p.head);
     const T *v = head_of<T>(a.v, a.v_row, a.v_head, p.k0, a, p.head);
-    sink<T> dbias = sink_of<T>(g.dbias);
-    ses_attn_view all = seen_by_block(a, p, first, rows), sees = { 0, 0 };
-    float delta = 0, lse = 0, dq[R] = { 0 };
-    if (mine) {
-        int64_t at = (p.q0 + i) * a.out_row + p.head * a.dim, stat = ses_attn_stat(&a, p, i);
+    sink<T> dbias = sink_of<T>(g.dbias), to = sink_of<T>(g.dq);
+    ses_attn_view all = seen_by_block(a, p, first, rows);
+    query x = { p, i, warp < rows, { 0, 0 }, q, dout, k_tile, v_tile, 0, 0 };
+    int64_t stat = ses_attn_stat(&a, p, i);
+    float delta = 0, sum = 0, dq[R] = { 0 };
+    if (x.mine) {
+        int64_t at = (p.q0 + i) * a.out_row + p.head * a.dim;
         load_row(q, head_of<T>(a.q, a.q_row, a.q_head, p.q0 + i, a, p.head), a.dim);
         load_row(dout, (const T *)(const void *)g.dout + at, a.dim);
         for (int d = lane; d < a.dim; d += WARP)
             delta += dout[d] * num(((const T *)(const void *)a.out)[at + d]);
         delta = warp_sum(delta);
-        if (lane == 0) g.delta[stat] = delta;
-        sees = ses_attn_sees(&a, p, i);
-        lse = a.lse[stat];
+        x.sees = ses_attn_sees(&a, p, i), x.lse = a.lse[stat], x.rest = rest_of(a, stat);
     }
     if (dbias.data) all.begin = 0, all.end = p.len_k; /* zeros, too, are written */
-    for (int64_t j0 = all.begin; j0 < all.end; j0 += TILE) {
+    auto load = [&](int64_t j0) {
         __syncthreads();
         load_tile(k_tile, k, a.k_row, j0, p.len_k, a.dim);
         load_tile(v_tile, v, a.v_row, j0, p.len_k, a.dim);
         __syncthreads();
-        if (!mine) continue;
-        int64_t j = j0 + lane;
-        float ds = 0;
-        if (j >= sees.begin && j < sees.end) {
-            float prob = expf(a.scale * dot(q, k_tile + lane * pad, a.dim) + extra<T>(a, p, i, j) - lse);
-            ds = prob * (keep(a, p, drop, i, j) * dot(dout, v_tile + lane * pad, a.dim) - delta);
-        }
-        if (dbias.data && j < p.len_k) put(dbias, p.probs + i * p.len_k + j, ds);
+    };
+    bool wild = x.mine && isfinite(x.lse) && fabsf(x.lse) > large;
+    for (int64_t j = __syncthreads_or(wild) ? all.begin : all.end; j < all.end; j += TILE) {
+        load(j);
+        float prob = prob_at<T>(a, x, j + lane);
+        if (prob != 0) sum += prob * slope_at(a, x, drop, j + lane);
+    }
+    if (wild) delta = warp_sum(sum);
+    if (x.mine && lane == 0) g.delta[stat] = delta;
+    for (int64_t j = all.begin; j < all.end; j += TILE) {
+        load(j);
+        if (!x.mine) continue;
+        float prob = prob_at<T>(a, x, j + lane);
+        float ds = prob != 0 ? prob * (slope_at(a, x, drop, j + lane) - delta) : 0;
+        if (dbias.data && j + lane < p.len_k) put(dbias, p.probs + i * p.len_k + j + lane, ds);
         for (int n = 0; n < TILE; n++) {
             float w = __shfl_sync(0xffffffffu, ds, n);
             for (int r = 0; r < R; r++)
                 if (lane + r * WARP < a.dim) dq[r] += w * k_tile[n * pad + lane + r * WARP];
         }
     }
-    sink<T> to = sink_of<T>(g.dq);
-    if (!mine || !to.data) return;
+    if (!x.mine || !to.data) return;
     int64_t at = (p.q0 + i) * a.q_row + p.head * ses_attn_head(a.q_head, &a);
     for (int r = 0; r < R; r++)
         if (lane + r * WARP < a.dim) put(to, at + lane + r * WARP, a.scale * dq[r]);
@@ -195,10 +236,9 @@ __global__ void __launch_bounds__(BLOCK)
         float ds = 0, prob = 0;
         if (i >= by.begin && i < by.end) {
             int64_t stat = ses_attn_stat(&a, p, i);
-            float whole =
-                expf(a.scale * dot(q_tile + lane * pad, k, a.dim) + extra<T>(a, p, i, j) - a.lse[stat]);
-            float stays = keep(a, p, drop, i, j);
-            ds = whole * (stays * dot(dout_tile + lane * pad, v, a.dim) - g.delta[stat]);
+            float s = score_of<T>(a, p, dot(q_tile + lane * pad, k, a.dim), i, j);
+            float whole = expf(s - a.lse[stat] - rest_of(a, stat)), stays = keep(a, p, drop, i, j);
+            ds = whole * (__fmul_rn(stays, dot(dout_tile + lane * pad, v, a.dim)) - g.delta[stat]);
             prob = whole * stays;
         }
         for (int n = 0; n < TILE; n++) {
@@ -233,8 +273,8 @@ __device__ static inline float slope(const ses_attn &a, const ses_attn_grad &g, 
     int64_t stat = ses_attn_stat(&a, p, i);
     float s = 0, dp = 0;
     for (int64_t d = 0; d < a.dim; d++) s += num(q[d]) * num(k[d]), dp += num(dout[d]) * num(v[d]);
-    float prob = expf(a.scale * s + extra<T>(a, p, i, j) - a.lse[stat]);
-    return prob * (keep(a, p, drop, i, j) * dp - g.delta[stat]);
+    float prob = expf(score_of<T>(a, p, s, i, j) - a.lse[stat] - rest_of(a, stat));
+    return prob * (__fmul_rn(keep(a, p, drop, i, j), dp) - g.delta[stat]);
 }
 
 /* ddist: a block a distance and head, over all sequences, since they share it. */

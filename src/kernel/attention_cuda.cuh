@@ -32,6 +32,11 @@ __device__ static inline const T *head_of(const ses_real *x, int64_t row, int64_
     return (const T *)(const void *)x + token * row + head * ses_attn_head(stride, &a);
 }
 
+/* Where lse is larger its last digit is one of probabilities, too: P = exp(S - lse - rest). */
+static const float large = 256;
+
+__device__ static inline float rest_of(const ses_attn &a, int64_t stat) { return a.rest ? a.rest[stat] : 0; }
+
 template <class K> static void allow_shared(ses_cuda *g, K kernel, size_t bytes)
 {
     if (bytes > 48 * 1024)

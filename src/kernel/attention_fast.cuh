@@ -25,13 +25,6 @@ template <class F> static void by_kind(const ses_attn *a, F f)
         drop ? f(no, yes) : f(no, no);
 }
 
-__device__ static inline float power2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
 __device__ static inline int lane_of() { return threadIdx.x % WARP; }
 __device__ static inline int warp_of() { return threadIdx.x / WARP; }
 
@@ -168,30 +161,6 @@ template <int N> __device__ static inline void hide(float (&s)[N][4], const span
             int j = j0 + n * 8 + 2 * t + e % 2;
             if (j < sees[e / 2].begin || j >= sees[e / 2].end) s[n][e] = -INFINITY;
         }
-}
-
-/* Scores become exponentials; what was summed up shrinks. max is of the scores before their scale. */
-template <int N>
-__device__ static inline void exponentials(float (&s)[N][4], float max[2], float sum[2], float out[COLS][4],
-                                           float scale)
-{
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float top = max[h];
-#pragma unroll
-        for (int n = 0; n < N; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
-        top = quad_max(top);
-        float base = top == -INFINITY ? 0 : top * scale, shrink = power2(max[h] * scale - base);
-        max[h] = top;
-        sum[h] *= shrink;
-#pragma unroll
-        for (int n = 0; n < N; n++)
-#pragma unroll
-            for (int e = 2 * h; e < 2 * h + 2; e++)
-                s[n][e] = power2(s[n][e] * scale - base), sum[h] += s[n][e];
-#pragma unroll
-        for (int d = 0; d < COLS; d++) out[d][2 * h] *= shrink, out[d][2 * h + 1] *= shrink;
-    }
 }
 
 /* What dropout takes becomes 0; the scale of the rest is left to the end. */

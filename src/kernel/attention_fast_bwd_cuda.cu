@@ -1,11 +1,19 @@
-/* Attention in heads of 64, backward: P = exp(S - lse), dS = P (keep dout v' - delta), delta = dout . out */
+/* Attention in heads of 64, backward: P = exp(S - lse - rest), dS = P (keep dout v' - delta),
+ * delta = dout . out */
 #include "attention_fast.cuh"
 
-/* Of the lane's two rows: lse to the base 2, and delta. Rows that are not there get an infinite lse, so that
- * their probabilities are 0. dout: the warp's rows in shared memory, out: in global. */
-__device__ static inline void row_stats(float lse[2], float delta[2], const ses_attn &a, const work &w,
-                                        const int64_t stat[2], int i0, const uint4 held[4], const bf16 *dout)
+/* What is known of the lane's two rows, scores to the base 2. */
+struct row_stats {
+    float lse[2], mend[2], delta[2];
+    bool mended; /* some row of the warp's */
+};
+
+/* Rows that are not there get an infinite lse, so that their probabilities are 0. dout: the warp's rows in
+ * shared memory. */
+__device__ static inline row_stats stats_of(const ses_attn &a, const work &w, const int64_t stat[2], int i0,
+                                            const uint4 held[4], const bf16 *dout)
 {
+    row_stats known;
     int lane = lane_of(), r = lane / 2, from = lane % 2 * (DH / 2);
     float sum = 0;
 #pragma unroll
@@ -18,12 +26,15 @@ __device__ static inline void row_stats(float lse[2], float delta[2], const ses_
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         bool there = i0 + lane / 4 + 8 * h < w.len_q;
-        delta[h] = __shfl_sync(0xffffffffu, sum, lane / 4 * 2 + 16 * h);
-        lse[h] = there ? a.lse[stat[h]] * log2_e : INFINITY;
+        known.delta[h] = __shfl_sync(0xffffffffu, sum, lane / 4 * 2 + 16 * h);
+        known.lse[h] = there ? lse_of(a, stat[h]) : INFINITY;
+        known.mend[h] = there ? mend_of(a, stat[h]) : 1;
     }
+    known.mended = __any_sync(0xffffffffu, known.mend[0] != 1 || known.mend[1] != 1);
+    return known;
 }
 
-/* Half a row of out a lane, for row_stats: asked for early. */
+/* Half a row of out a lane, for stats_of: asked for early. */
 __device__ static inline void hold_out(uint4 held[4], const ses_attn &a, const work &w, int i0)
 {
     int lane = lane_of(), i = i0 + lane / 2;
@@ -36,31 +47,35 @@ __device__ static inline void hold_out(uint4 held[4], const ses_attn &a, const w
 
 /* s and d, scores and dout v' of 64 keys from j0 on, become P keep and dS. */
 template <bool PLAIN, bool DROP>
-__device__ static inline void slopes(float s[8][4], float d[8][4], const ses_attn &a, dropout drop,
-                                     const span sees[2], const int64_t stat[2], const float lse[2],
-                                     const float delta[2], int j0)
+__device__ static inline void slopes(float (&s)[8][4], float (&d)[8][4], const ses_attn &a, dropout drop,
+                                     const span sees[2], const int64_t stat[2], const row_stats &r, int j0)
 {
-    int t = lane_of() % 4;
     float scale = a.scale * log2_e;
-    bool all = sees_all(sees, j0);
+    if (!sees_all(sees, j0)) hide(s, sees, j0);
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) s[n][e] = power2(fmaf(s[n][e], scale, -r.lse[e / 2]));
+    if (r.mended)
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) s[n][e] *= r.mend[e / 2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
 #pragma unroll
         for (int m = 0; m < 8; m += 4) {
             uint32_t word[4];
-            if (DROP) draw_block(word, a, drop, (uint64_t)stat[h], (uint32_t)(j0 + m * 8), t);
+            if (DROP) draw_block(word, a, drop, (uint64_t)stat[h], (uint32_t)(j0 + m * 8), lane_of() % 4);
 #pragma unroll
             for (int b = 0; b < 4; b++)
 #pragma unroll
                 for (int e = 0; e < 2; e++) {
-                    float &score = s[m + b][2 * h + e], &slope = d[m + b][2 * h + e];
-                    int j = j0 + (m + b) * 8 + 2 * t + e;
-                    float p = power2(score * scale - lse[h]);
-                    if (!all && (j < sees[h].begin || j >= sees[h].end)) p = 0;
+                    float &prob = s[m + b][2 * h + e], &slope = d[m + b][2 * h + e], p = prob;
                     bool kept_one = !DROP || keeps(word[b], e, drop);
                     float through = !DROP ? slope : kept_one ? slope * drop.scale : 0;
-                    score = !DROP ? p : kept_one ? p * drop.scale : 0;
-                    slope = p * (through - delta[h]);
+                    prob = !DROP ? p : kept_one ? p * drop.scale : 0;
+                    slope = p * (through - r.delta[h]);
                 }
         }
 }
@@ -84,7 +99,6 @@ __global__ void __launch_bounds__(THREADS, 2)
     hold_out(held, a, w, i0);
     span sees[2];
     int64_t stat[2];
-    float lse[2], delta[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         int i = i0 + lane / 4 + 8 * h;
@@ -93,7 +107,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     }
     copies_wait<0>();
     __syncthreads();
-    row_stats(lse, delta, a, w, stat, i0, held, dout + i0 * LD);
+    row_stats known = stats_of(a, w, stat, i0, held, dout + i0 * LD);
     uint32_t ds[8][4] = {};
     float *at = (float *)(probs + (i0 + lane / 4) * ld + lane % 4 * 2); /* two numbers a word */
 #pragma unroll
@@ -103,7 +117,7 @@ __global__ void __launch_bounds__(THREADS, 2)
         float s[8][4], d[8][4];
         products<DH, 8>(s, q + i0 * LD, k + j0 * LD, left);
         products<DH, 8>(d, dout + i0 * LD, v + j0 * LD, left);
-        slopes<PLAIN, DROP>(s, d, a, drop, sees, stat, lse, delta, j0);
+        slopes<PLAIN, DROP>(s, d, a, drop, sees, stat, known, j0);
 #pragma unroll
         for (int n = 0; n < 8; n++) {
             if (n / 2 * 16 >= left) continue;
@@ -175,11 +189,11 @@ __global__ void __launch_bounds__(THREADS, 2)
     hold_out(held, a, w, i0);
     copies_wait<1>();
     __syncthreads();
-    float lse[2], delta[2], dq[COLS][4] = {}, by[2] = { a.scale, a.scale };
-    row_stats(lse, delta, a, w, stat, i0, held, dout + warp * 16 * LD);
+    float dq[COLS][4] = {}, by[2] = { a.scale, a.scale };
+    row_stats known = stats_of(a, w, stat, i0, held, dout + warp * 16 * LD);
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        if (lane % 4 == 0 && i0 + lane / 4 + 8 * h < w.len_q) g.delta[stat[h]] = delta[h];
+        if (lane % 4 == 0 && i0 + lane / 4 + 8 * h < w.len_q) g.delta[stat[h]] = known.delta[h];
     int now = 0;
     for (int j0 = all.begin; j0 < all.end; j0 += SIDE, now ^= 1) {
         copies_wait<1>();
@@ -190,7 +204,7 @@ __global__ void __launch_bounds__(THREADS, 2)
             int left = w.len_k - j0;
             products<DH, 8>(s, q + warp * 16 * LD, k + now * TILE, left);
             products<DH, 8>(d, dout + warp * 16 * LD, v + now * TILE, left);
-            slopes<PLAIN, DROP>(s, d, a, drop, sees, stat, lse, delta, j0);
+            slopes<PLAIN, DROP>(s, d, a, drop, sees, stat, known, j0);
 #pragma unroll
             for (int n = 0; n < 4; n++) fragment(ds[n], d[2 * n], d[2 * n + 1]);
             accumulate<DH, 4>(dq, ds, k + now * TILE, left);
@@ -206,14 +220,32 @@ __global__ void __launch_bounds__(THREADS, 2)
              w.part.q0 * a.q_row + w.part.head * ses_attn_head(a.q_head, &a), a.q_row, by);
 }
 
-/* s and d, of 16 keys and 32 queries, become P keep and dS; lse and delta are the queries'. */
+/* What is known of a tile's queries, where they are columns. */
+struct column_stats {
+    float lse[SIDE], mend[SIDE], delta[SIDE];
+};
+
+/* s and d, of 16 keys and of 32 queries from `part` of the tile on, become P keep and dS. */
 template <bool PLAIN, bool DROP>
 __device__ static inline void key_slopes(float s[4][4], float d[4][4], const ses_attn &a, dropout drop,
-                                         const span by[2], int64_t stat, int key, int i0, const float *lse,
-                                         const float *delta)
+                                         const span by[2], int64_t stat, int key, int i0, int part,
+                                         const column_stats &known, bool mended)
 {
     int t = lane_of() % 4;
     float scale = a.scale * log2_e;
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int c = n * 8 + 2 * t + e % 2, i = i0 + c;
+            s[n][e] = power2(fmaf(s[n][e], scale, -known.lse[part + c]));
+            if (!PLAIN && (i < by[e / 2].begin || i >= by[e / 2].end)) s[n][e] = 0;
+        }
+    if (mended)
+#pragma unroll
+        for (int n = 0; n < 4; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) s[n][e] *= known.mend[part + n * 8 + 2 * t + e % 2];
 #pragma unroll
     for (int n = 0; n < 4; n++) {
         uint32_t word[2][2] = {};
@@ -221,13 +253,11 @@ __device__ static inline void key_slopes(float s[4][4], float d[4][4], const ses
         if (DROP) draw_keys(word, a, drop, (uint64_t)(stat + c), (uint32_t)key);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            int i = i0 + c + e % 2;
-            float p = power2(s[n][e] * scale - lse[c + e % 2]);
-            if (!PLAIN && (i < by[e / 2].begin || i >= by[e / 2].end)) p = 0;
+            float p = s[n][e];
             bool kept_one = !DROP || keeps(word[e % 2][e / 2], key % 2, drop);
             float through = !DROP ? d[n][e] : kept_one ? d[n][e] * drop.scale : 0;
             s[n][e] = !DROP ? p : kept_one ? p * drop.scale : 0;
-            d[n][e] = p * (through - delta[c + e % 2]);
+            d[n][e] = p * (through - known.delta[part + c + e % 2]);
         }
     }
 }
@@ -238,7 +268,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     attend_fast_keys(ses_attn a, ses_attn_grad g, dropout drop, int tiles)
 {
     extern __shared__ uint4 shared[];
-    __shared__ float lse[2][SIDE], delta[2][SIDE];
+    __shared__ column_stats known[2];
     int rows = blockDim.x / 2, warp = warp_of(), lane = lane_of();
     bf16 *k = (bf16 *)shared, *v = k + rows * LD, *q = v + rows * LD, *dout = q + 2 * TILE;
     work w = work_of(a, blockIdx.x, tiles, rows);
@@ -264,15 +294,18 @@ __global__ void __launch_bounds__(THREADS, 2)
     float dk[COLS][4] = {}, dv[COLS][4] = {};
     int now = 0;
     for (int i0 = begin; i0 < end; i0 += SIDE, now ^= 1) {
+        float mend = 1;
         if (threadIdx.x < SIDE) {
             int i = i0 + threadIdx.x;
+            bool there = i < w.len_q;
             int64_t stat = ses_attn_stat(&a, w.part, i);
-            float l = i < w.len_q ? a.lse[stat] : INFINITY;
-            lse[now][threadIdx.x] = l == -INFINITY ? INFINITY : l * log2_e; /* who sees nothing */
-            delta[now][threadIdx.x] = i < w.len_q ? g.delta[stat] : 0;
+            if (there) mend = mend_of(a, stat);
+            known[now].lse[threadIdx.x] = there ? lse_of(a, stat) : INFINITY;
+            known[now].mend[threadIdx.x] = mend;
+            known[now].delta[threadIdx.x] = there ? g.delta[stat] : 0;
         }
         copies_wait<1>();
-        __syncthreads();
+        bool mended = __syncthreads_or(mend != 1);
 #pragma unroll
         for (int part = 0; part < SIDE; part += 32) {
             if (j0 >= w.len_k || i0 + part >= w.len_q) continue;
@@ -283,7 +316,7 @@ __global__ void __launch_bounds__(THREADS, 2)
             products<DH, 4>(s, k + warp * 16 * LD, qs, left);
             products<DH, 4>(d, v + warp * 16 * LD, ds, left);
             key_slopes<PLAIN, DROP>(s, d, a, drop, by, ses_attn_stat(&a, w.part, i0 + part), key, i0 + part,
-                                    lse[now] + part, delta[now] + part);
+                                    part, known[now], mended);
 #pragma unroll
             for (int n = 0; n < 2; n++) fragment(p[n], s[2 * n], s[2 * n + 1]);
             accumulate<DH, 2>(dv, p, ds, left);

@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(THREADS, 2) attend_fast(ses_attn a, dropout dr
         float whole = quad_sum(sum[h]);
         by[h] = whole > 0 ? (DROP ? drop.scale : 1) / whole : 0;
         if (a.lse && lane % 4 == 0 && i0 + lane / 4 + 8 * h < w.len_q)
-            a.lse[stat[h]] = whole > 0 ? a.scale * max[h] + log2f(whole) / log2_e : -INFINITY;
+            put_lse(a, stat[h], __fmul_rn(max[h], a.scale * log2_e), whole);
     }
     if (all.begin >= all.end) __syncthreads(); /* q was never waited for: nothing may overtake it */
     sink<bf16> to = { (bf16 *)(void *)a.out, false, false };

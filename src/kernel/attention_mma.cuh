@@ -129,6 +129,63 @@ __device__ static inline float quad_sum(float x)
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
+/* ---- a row of scores becomes probabilities: to the base 2 ---- */
+
+__device__ static inline float power2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* Scores, times scale, become exponentials; what was summed up shrinks. max is of the scores as they come. */
+template <int N, int D>
+__device__ static inline void exponentials(float (&s)[N][4], float max[2], float sum[2], float (&out)[D][4],
+                                           float scale)
+{
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float top = max[h];
+#pragma unroll
+        for (int n = 0; n < N; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
+        top = quad_max(top);
+        float base = top == -INFINITY ? 0 : __fmul_rn(top, scale),
+              shrink = power2(__fmul_rn(max[h], scale) - base);
+        max[h] = top;
+        sum[h] *= shrink;
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int e = 2 * h; e < 2 * h + 2; e++)
+                s[n][e] = power2(fmaf(s[n][e], scale, -base)), sum[h] += s[n][e];
+#pragma unroll
+        for (int d = 0; d < D; d++) out[d][2 * h] *= shrink, out[d][2 * h + 1] *= shrink;
+    }
+}
+
+/* For the way back, of a row whose exponentials less base sum up to sum, 0: it sees nothing. */
+__device__ static inline void put_lse(const ses_attn &a, int64_t stat, float base, float sum)
+{
+    bool seen = sum > 0;
+    float log = log2f(sum), lse = seen ? (base + log) / log2_e : -INFINITY;
+    float lacks = seen && fabsf(lse) > large ? base - __fmul_rn(lse, log2_e) + log : 0;
+    a.lse[stat] = lse;
+    if (a.rest) a.rest[stat] = lacks / log2_e;
+}
+
+/* On the way back: lse, infinite where nothing is seen, and the factor, 1 for most, that makes of
+ * power2(S - lse) a probability where scores are large. */
+__device__ static inline float lse_of(const ses_attn &a, int64_t stat)
+{
+    float lse = a.lse[stat];
+    return lse == -INFINITY ? INFINITY : __fmul_rn(lse, log2_e);
+}
+
+__device__ static inline float mend_of(const ses_attn &a, int64_t stat)
+{
+    return power2(-rest_of(a, stat) * log2_e);
+}
+
 /* ---- dropout: see ses_drop_place ---- */
 
 /* As the kernels take it: what is added to Philox's key in each round stands beside the other arguments,

@@ -92,12 +92,17 @@ __device__ static inline two_rows rows_of(const ses_attn &a, const ses_attn_part
     return r;
 }
 
-/* Scores to the base 2, -infinity where a row does not see a key. */
+/* What is added to a score before its scale. */
+__device__ static inline float unscaled_extra(const ses_attn &a, const ses_attn_part &p, int64_t i, int64_t j)
+{
+    return extra<bf16>(a, p, i, j) / a.scale;
+}
+
+/* Scores before their scale, -infinity where a row does not see a key. */
 __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a, const ses_attn_part &p,
                                             const two_rows &r, int64_t j0)
 {
     int t = threadIdx.x % 4;
-    float scale = a.scale * log2_e;
     bool all = !a.dist && !a.bias;
 #pragma unroll
     for (int h = 0; h < 2; h++) all &= r.sees[h].begin <= j0 && r.sees[h].end >= j0 + SIDE;
@@ -107,8 +112,7 @@ __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a
         for (int e = 0; e < 4; e++) {
             int64_t j = j0 + n * 8 + 2 * t + e % 2;
             bool seen = all || (j >= r.sees[e / 2].begin && j < r.sees[e / 2].end);
-            s[n][e] *= scale;
-            if (seen && (a.dist || a.bias)) s[n][e] += log2_e * extra<bf16>(a, p, r.i[e / 2], j);
+            if (seen && (a.dist || a.bias)) s[n][e] += unscaled_extra(a, p, r.i[e / 2], j);
             if (!seen) s[n][e] = -INFINITY;
         }
 }
@@ -179,22 +183,7 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
         float s[TILES][4];
         products<DH, TILES>(s, own_rows<DH>(q), k + now * shape<DH>::TILE, SIDE);
         finish_scores(s, a, p, r, j0);
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            float top = max[h];
-#pragma unroll
-            for (int n = 0; n < TILES; n++) top = fmaxf(top, fmaxf(s[n][2 * h], s[n][2 * h + 1]));
-            top = quad_max(top);
-            float base = top == -INFINITY ? 0 : top, shrink = exp2f(max[h] - base);
-            max[h] = top;
-            sum[h] *= shrink;
-#pragma unroll
-            for (int n = 0; n < TILES; n++)
-#pragma unroll
-                for (int e = 2 * h; e < 2 * h + 2; e++) s[n][e] = exp2f(s[n][e] - base), sum[h] += s[n][e];
-#pragma unroll
-            for (int d = 0; d < DH / 8; d++) out[d][2 * h] *= shrink, out[d][2 * h + 1] *= shrink;
-        }
+        exponentials(s, max, sum, out, a.scale * log2_e);
         drop_pairs(s, a, p, drop, r, j0);
         accumulate_tile<DH>(out, s, v + now * shape<DH>::TILE);
         __syncthreads();
@@ -205,7 +194,7 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
         float whole = quad_sum(sum[h]);
         by[h] = whole > 0 ? 1 / whole : 0;
         if (a.lse && threadIdx.x % 4 == 0 && r.i[h] < p.len_q)
-            a.lse[ses_attn_stat(&a, p, r.i[h])] = whole > 0 ? (max[h] + log2f(whole)) / log2_e : -INFINITY;
+            put_lse(a, ses_attn_stat(&a, p, r.i[h]), __fmul_rn(max[h], a.scale * log2_e), whole);
     }
     sink<bf16> to = { (bf16 *)(void *)a.out, false, false };
     put_rows<DH>(to, out, first, p.len_q, p.q0 * a.out_row + p.head * a.dim, a.out_row, dim, by);
@@ -232,7 +221,7 @@ template <int LANES> __global__ void attend_delta(ses_attn a, ses_attn_grad g)
     }
 }
 
-/* dS_ij = P_ij (keep_ij dout_i . v_j - delta_i), P = exp(S - lse); dq = scale dS k */
+/* dS_ij = P_ij (keep_ij dout_i . v_j - delta_i), P = exp(S - lse - rest); dq = scale dS k */
 template <int DH>
 __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     attend_mma_queries(ses_attn a, ses_attn_grad g, dropout drop, int64_t tiles)
@@ -254,12 +243,12 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     sink<bf16> dbias = sink_of<bf16>(g.dbias);
     if (dbias.data) all.begin = 0, all.end = p.len_k; /* zeros, too, are written */
     two_rows r = rows_of(a, p, first);
-    float lse[2] = { 0, 0 }, delta[2] = { 0, 0 }, dq[DH / 8][4] = {};
+    float lse[2] = { 0, 0 }, mend[2] = { 0, 0 }, delta[2] = { 0, 0 }, dq[DH / 8][4] = {};
 #pragma unroll
     for (int h = 0; h < 2; h++)
         if (r.i[h] < p.len_q) {
-            lse[h] = a.lse[ses_attn_stat(&a, p, r.i[h])] * log2_e;
-            delta[h] = g.delta[ses_attn_stat(&a, p, r.i[h])];
+            int64_t stat = ses_attn_stat(&a, p, r.i[h]);
+            lse[h] = lse_of(a, stat), mend[h] = mend_of(a, stat), delta[h] = g.delta[stat];
         }
     int64_t begin = all.begin / SIDE * SIDE;
     tile_pairs<DH> pairs = { k, v, from_k, from_v, a.k_row, a.v_row, p.len_k, dim };
@@ -277,7 +266,7 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
         for (int n = 0; n < TILES; n++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                float prob = s[n][e] == -INFINITY ? 0 : exp2f(s[n][e] - lse[e / 2]);
+                float prob = power2(fmaf(s[n][e], a.scale * log2_e, -lse[e / 2])) * mend[e / 2];
                 s[n][e] = prob * (dp[n][e] - delta[e / 2]);
                 int64_t i = r.i[e / 2], j = j0 + n * 8 + 2 * t + e % 2;
                 if (dbias.data && i < p.len_q && j < p.len_k) put(dbias, p.probs + i * p.len_k + j, s[n][e]);
@@ -299,7 +288,7 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     extern __shared__ uint4 shared[];
     bf16 *k = (bf16 *)shared, *v = k + shape<DH>::TILE, *q = v + shape<DH>::TILE,
          *dout = q + 2 * shape<DH>::TILE;
-    __shared__ float lse[SIDE], delta[SIDE];
+    __shared__ float lse[SIDE], mend[SIDE], delta[SIDE];
     ses_attn_part p = part_of(a, blockIdx.x / tiles);
     int64_t first = blockIdx.x % tiles * SIDE;
     if (first >= p.len_k) return;
@@ -325,8 +314,9 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     for (int64_t i0 = begin; i0 < end; i0 += SIDE) {
         int now = next_pair<DH>(pairs, begin, i0, end);
         if (threadIdx.x < SIDE && i0 + threadIdx.x < p.len_q) {
-            lse[threadIdx.x] = a.lse[ses_attn_stat(&a, p, i0 + threadIdx.x)] * log2_e;
-            delta[threadIdx.x] = g.delta[ses_attn_stat(&a, p, i0 + threadIdx.x)];
+            int64_t stat = ses_attn_stat(&a, p, i0 + threadIdx.x);
+            lse[threadIdx.x] = lse_of(a, stat), mend[threadIdx.x] = mend_of(a, stat);
+            delta[threadIdx.x] = g.delta[stat];
         }
         copies_wait<1>();
         __syncthreads();
@@ -345,10 +335,10 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
                 int c = n * 8 + 2 * t + e % 2;
                 int64_t i = i0 + c, j = key[e / 2];
                 bool seen = i >= by[e / 2].begin && i < by[e / 2].end;
-                float score = s[n][e] * scale, stays = 1;
+                float score = s[n][e], stays = 1;
                 if (a.drop > 0) stays = keeps(word[e % 2][e / 2], key[0] % 2, drop) ? drop.scale : 0;
-                if (seen && (a.dist || a.bias)) score += log2_e * extra<bf16>(a, p, i, j);
-                float prob = seen ? exp2f(score - lse[c]) : 0;
+                if (seen && (a.dist || a.bias)) score += unscaled_extra(a, p, i, j);
+                float prob = seen ? power2(fmaf(score, scale, -lse[c])) * mend[c] : 0;
                 dp[n][e] = seen ? prob * (stays * dp[n][e] - delta[c]) : 0;
                 s[n][e] = prob * stays;
             }

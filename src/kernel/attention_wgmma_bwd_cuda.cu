@@ -1,4 +1,4 @@
-/* Attention in heads of 64 on Hopper, backward: P = exp(S - lse), dS = P (keep dout v' - delta),
+/* Attention in heads of 64 on Hopper, backward: P = exp(S - lse - rest), dS = P (keep dout v' - delta),
  * delta = dout . out
  *
  * A block has a head at a time and goes over its keys by 128 and, for these, over their queries by 128: a
@@ -37,9 +37,10 @@ struct task {
 struct room {
     bf16 *k, *v, *q, *dout, *ds, *stage;
     uint32_t *kept; /* [2][4][WIDE]: for 32 keys of a query, bit 4 c + b + 16 e for key 8 b + 2 c + e */
-    float *lse, *delta;
+    float *lse, *mend, *delta;
+    int4 *mended; /* [2]: whether some of the 32 queries that each warp fetches is */
 };
-enum { ROOM = (13 * STEP + 64 * DH) * sizeof(bf16) + 2 * (4 + 2) * WIDE * sizeof(float) };
+enum { ROOM = (13 * STEP + 64 * DH) * sizeof(bf16) + 2 * (4 + 3) * WIDE * sizeof(float) + 2 * sizeof(int4) };
 
 #ifdef SES_WGMMA
 __device__ static inline int told(int n) { return n % 2 ? 0 : (int)TOLD; }
@@ -50,7 +51,8 @@ __device__ static inline room room_of(uint4 *shared)
     r.k = tiles_at(shared), r.v = r.k + KEYS * STEP, r.q = r.v + 2 * STEP, r.dout = r.q + 2 * STEP;
     r.ds = r.dout + 2 * STEP, r.stage = r.ds + 4 * STEP;
     r.kept = (uint32_t *)(r.stage + 64 * DH);
-    r.lse = (float *)(r.kept + 2 * 4 * WIDE), r.delta = r.lse + 2 * WIDE;
+    r.lse = (float *)(r.kept + 2 * 4 * WIDE), r.mend = r.lse + 2 * WIDE, r.delta = r.mend + 2 * WIDE;
+    r.mended = (int4 *)(r.delta + 2 * WIDE);
     return r;
 }
 
@@ -175,13 +177,14 @@ __device__ static inline void prepare(const room &m, const ses_attn &a, const se
     int i = t.i0 + thread;
     int64_t stat = ses_attn_stat(&a, w.part, i);
     bool there = t.met && i < w.len_q, first = t.met && t.first;
-    float lse = there ? a.lse[stat] : -INFINITY, delta = there && !first ? g.delta[stat] : 0,
-          by = DROP && drop.scale > 0 ? 1 / drop.scale : 1;
+    float lse = there ? lse_of(a, stat) : INFINITY, mend = there ? mend_of(a, stat) : 1,
+          delta = there && !first ? g.delta[stat] : 0, by = DROP && drop.scale > 0 ? 1 / drop.scale : 1;
     uint4 held[PASSES];
     if (first) hold_rows(held, a, t, thread);
     if (DROP) draw_kept(m.kept + stage * 4 * WIDE + thread, a, drop, stat, t.j0);
-    m.lse[stage * WIDE + thread] =
-        lse == -INFINITY ? INFINITY : lse * log2_e; /* nobody's, or of nothing seen */
+    m.lse[stage * WIDE + thread] = lse, m.mend[stage * WIDE + thread] = mend;
+    int mended = __any_sync(0xffffffffu, mend != 1);
+    if (thread % WARP == 0) ((int *)(m.mended + stage))[thread / WARP] = mended;
     copies_wait<0>();
     if (first) {
         barrier_wait(OWN + 2, GROUP); /* all of dout is there */
@@ -290,7 +293,7 @@ __device__ static inline void key_probs(float (&s)[8][4], const float *lse, cons
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             int i = i0 + n * 8 + 2 * t + e % 2;
-            s[n][e] = power2(s[n][e] * scale - (e % 2 ? l.y : l.x));
+            s[n][e] = power2(fmaf(s[n][e], scale, -(e % 2 ? l.y : l.x)));
             if (!all && (i < by[e / 2].begin || i >= by[e / 2].end)) s[n][e] = 0;
         }
     }
@@ -317,84 +320,114 @@ __device__ static inline void key_slopes(float (&s)[8][4], float (&d)[8][4], con
     }
 }
 
+__device__ static inline void mend_keys(float (&s)[8][4], const float *mend)
+{
+    int t = lane_of() % 4;
+#pragma unroll
+    for (int n = 0; n < 8; n++) {
+        float2 by = *(const float2 *)(mend + n * 8 + 2 * t);
+#pragma unroll
+        for (int e = 0; e < 4; e++) s[n][e] *= e % 2 ? by.y : by.x;
+    }
+}
+
+/* A warp's 16 keys, and their gradients. */
+struct keys {
+    int row, put_row, put_pack; /* of the tile; where the lane puts its part of dS */
+    uint32_t mine[2];           /* of words of what is kept */
+    span by[2];
+    float dk[COLS][4], dv[COLS][4];
+};
+
+template <bool PLAIN> __device__ static inline void begin_keys(keys &x, const ses_attn &a, const task &t)
+{
+#pragma unroll
+    for (int d = 0; d < COLS; d++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) x.dk[d][e] = x.dv[d][e] = 0;
+#pragma unroll
+    for (int h = 0; h < 2; h++) x.by[h] = seen_by<PLAIN>(a, t.w, t.j0 + x.row + lane_of() / 4 + 8 * h);
+}
+
+/* Step n's queries i0 .. i0 + 63, its first or second half. */
+template <bool DROP>
+__device__ static inline void multiply_half(keys &x, const room &m, const ses_attn &a, const task &t, int n,
+                                            int half)
+{
+    int stage = n % 2, i0 = t.i0 + half * HALF, from = stage * WIDE + half * HALF, group = warp_of() / 4;
+    uint64_t at_k = matrix(m.k + t.at_k * STEP + group * 64 * DH),
+             at_v = matrix(m.v + t.at_v * STEP + group * 64 * DH), at_q = matrix(m.q + from * DH),
+             at_dout = matrix(m.dout + from * DH);
+    float s[8][4], d[8][4];
+    uint32_t p[4][4], ds[4][4];
+    products_begin();
+#pragma unroll
+    for (int c = 0; c < DH / 16; c++) multiply_rows(s, at_k + c * ALONG, at_q + c * ALONG, c > 0);
+    products_end();
+#pragma unroll
+    for (int c = 0; c < DH / 16; c++) multiply_rows(d, at_v + c * ALONG, at_dout + c * ALONG, c > 0);
+    products_end();
+    products_wait<1>(s);
+    int4 mended = m.mended[stage];
+    key_probs(s, m.lse + from, x.by, i0, t.w.len_q, a.scale * log2_e);
+    if (mended.x | mended.y | mended.z | mended.w) mend_keys(s, m.mend + from);
+    products_wait<0>(d);
+    key_slopes<DROP>(s, d, m.delta + from, m.kept + (stage * 4 + warp_of() / 2) * WIDE + half * HALF, x.mine);
+#pragma unroll
+    for (int c = 0; c < 4; c++)
+        fragment(p[c], s[2 * c], s[2 * c + 1]), fragment(ds[c], d[2 * c], d[2 * c + 1]);
+    if (!half && n >= 2) barrier_wait(TAKEN + stage, THREE);
+#pragma unroll
+    for (int c = 0; c < 4; c++)
+        store_matrices(m.ds + (stage * 2 + half) * STEP + swizzled(x.put_row, 2 * c + x.put_pack), ds[c]);
+    if (half || i0 + HALF >= t.w.len_q) {
+        seen_by_products();
+        barrier_arrive(SLOPES + stage, THREE);
+    }
+    products_begin();
+#pragma unroll
+    for (int c = 0; c < 4; c++) multiply_held(x.dv, p[c], at_dout + c * DOWN);
+#pragma unroll
+    for (int c = 0; c < 4; c++) multiply_held(x.dk, ds[c], at_q + c * DOWN);
+    products_end();
+    products_wait<0>(x.dv);
+    products_wait<0>(x.dk);
+}
+
+template <bool DROP>
+__device__ static inline void put_keys(const keys &x, const room &m, const ses_attn &a,
+                                       const ses_attn_grad &g, const task &t, float drop_scale)
+{
+    const ses_attn_part &w = t.w.part;
+    float kept = DROP ? drop_scale : 1, one[2] = { kept, kept },
+          scale[2] = { a.scale * kept, a.scale * kept };
+    bf16 *own = m.v + t.at_v * STEP + x.row * DH;
+    barrier_wait(OWN + warp_of() / 4, GROUP); /* these rows of v are no longer read */
+    put_rows<DH>(sink_of<bf16>(g.dk), x.dk, own, t.j0 + x.row, t.w.len_k,
+                 w.k0 * a.k_row + w.head * ses_attn_head(a.k_head, &a), a.k_row, scale);
+    put_rows<DH>(sink_of<bf16>(g.dv), x.dv, own, t.j0 + x.row, t.w.len_k,
+                 w.k0 * a.v_row + w.head * ses_attn_head(a.v_head, &a), a.v_row, one);
+}
+
 template <bool PLAIN, bool DROP>
 __device__ static inline void multiply_keys(const room &m, const task *ring, const ses_attn &a,
                                             const ses_attn_grad &g, dropout drop)
 {
-    int warp = warp_of(), group = warp / 4, lane = lane_of(), row = warp * 16, n = 0;
+    int warp = warp_of(), lane = lane_of(), n = 0;
     int mine_at = lane / 8 * 4 + warp % 2 * 2 + lane / 4 % 2 * 16;
-    uint32_t mine[2] = { 1u << mine_at, 2u << mine_at };
-    int put_row = row + lane % 16, put_pack = lane / 16;
-    span by[2];
-    float dk[COLS][4], dv[COLS][4];
+    keys x;
+    x.row = warp * 16, x.put_row = x.row + lane % 16, x.put_pack = lane / 16;
+    x.mine[0] = 1u << mine_at, x.mine[1] = 2u << mine_at;
     for (;; n++) {
-        int stage = n % 2;
-        barrier_wait(FULL + stage, BACKWARD);
+        barrier_wait(FULL + n % 2, BACKWARD);
         const task &t = ring[n % RING];
         if (t.end) break;
-        if (t.fresh) {
-#pragma unroll
-            for (int d = 0; d < COLS; d++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) dk[d][e] = dv[d][e] = 0;
-            by[0] = seen_by<PLAIN>(a, t.w, t.j0 + row + lane / 4);
-            by[1] = seen_by<PLAIN>(a, t.w, t.j0 + row + lane / 4 + 8);
-        }
-        uint64_t at_k = matrix(m.k + t.at_k * STEP + group * 64 * DH),
-                 at_v = matrix(m.v + t.at_v * STEP + group * 64 * DH);
+        if (t.fresh) begin_keys<PLAIN>(x, a, t);
 #pragma unroll 1
-        for (int half = 0; half < 2; half++) {
-            int i0 = t.i0 + half * HALF;
-            if (half && i0 >= t.w.len_q) break;
-            uint64_t at_q = matrix(m.q + stage * STEP + half * HALF * DH),
-                     at_dout = matrix(m.dout + stage * STEP + half * HALF * DH);
-            float s[8][4], d[8][4];
-            uint32_t p[4][4], ds[4][4];
-            products_begin();
-#pragma unroll
-            for (int c = 0; c < DH / 16; c++) multiply_rows(s, at_k + c * ALONG, at_q + c * ALONG, c > 0);
-            products_end();
-#pragma unroll
-            for (int c = 0; c < DH / 16; c++) multiply_rows(d, at_v + c * ALONG, at_dout + c * ALONG, c > 0);
-            products_end();
-            products_wait<1>(s);
-            int from = stage * WIDE + half * HALF;
-            key_probs(s, m.lse + from, by, i0, t.w.len_q, a.scale * log2_e);
-            products_wait<0>(d);
-            key_slopes<DROP>(s, d, m.delta + from, m.kept + (stage * 4 + warp / 2) * WIDE + half * HALF,
-                             mine);
-#pragma unroll
-            for (int c = 0; c < 4; c++)
-                fragment(p[c], s[2 * c], s[2 * c + 1]), fragment(ds[c], d[2 * c], d[2 * c + 1]);
-            if (!half && n >= 2) barrier_wait(TAKEN + stage, THREE);
-#pragma unroll
-            for (int c = 0; c < 4; c++)
-                store_matrices(m.ds + (stage * 2 + half) * STEP + swizzled(put_row, 2 * c + put_pack), ds[c]);
-            if (half || i0 + HALF >= t.w.len_q) {
-                seen_by_products();
-                barrier_arrive(SLOPES + stage, THREE);
-            }
-            products_begin();
-#pragma unroll
-            for (int c = 0; c < 4; c++) multiply_held(dv, p[c], at_dout + c * DOWN);
-#pragma unroll
-            for (int c = 0; c < 4; c++) multiply_held(dk, ds[c], at_q + c * DOWN);
-            products_end();
-            products_wait<0>(dv);
-            products_wait<0>(dk);
-        }
-        if (t.done) {
-            const ses_attn_part &w = t.w.part;
-            float kept = DROP ? drop.scale : 1, one[2] = { kept, kept },
-                  scale[2] = { a.scale * kept, a.scale * kept };
-            bf16 *own = m.v + t.at_v * STEP + row * DH;
-            barrier_wait(OWN + group, GROUP); /* these rows of v are no longer read */
-            put_rows<DH>(sink_of<bf16>(g.dk), dk, own, t.j0 + row, t.w.len_k,
-                         w.k0 * a.k_row + w.head * ses_attn_head(a.k_head, &a), a.k_row, scale);
-            put_rows<DH>(sink_of<bf16>(g.dv), dv, own, t.j0 + row, t.w.len_k,
-                         w.k0 * a.v_row + w.head * ses_attn_head(a.v_head, &a), a.v_row, one);
-        }
-        barrier_arrive(FREE + stage, THREE);
+        for (int half = 0; half < 2 && (!half || t.i0 + HALF < t.w.len_q); half++)
+            multiply_half<DROP>(x, m, a, t, n, half);
+        if (t.done) put_keys<DROP>(x, m, a, g, t, drop.scale);
+        barrier_arrive(FREE + n % 2, THREE);
     }
     for (int k = max(n - 2, 0); k < n; k++) barrier_wait(TAKEN + k % 2, THREE);
 }

@@ -69,14 +69,15 @@ __device__ static inline void bases(float base[2], const float (&s)[N][4], rows 
     if (__any_sync(0xffffffffu, grows)) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float shrink = most[h] == -INFINITY ? 1 : power2((r.max[h] - most[h]) * scale);
+            float shrink =
+                most[h] == -INFINITY ? 1 : power2(__fmul_rn(r.max[h], scale) - __fmul_rn(most[h], scale));
             r.max[h] = most[h], r.sum[h] *= shrink;
 #pragma unroll
             for (int d = 0; d < COLS; d++) out[d][2 * h] *= shrink, out[d][2 * h + 1] *= shrink;
         }
     }
 #pragma unroll
-    for (int h = 0; h < 2; h++) base[h] = r.max[h] == -INFINITY ? 0 : r.max[h] * scale;
+    for (int h = 0; h < 2; h++) base[h] = r.max[h] == -INFINITY ? 0 : __fmul_rn(r.max[h], scale);
 }
 
 /* 64 of the keys: scores become probabilities, which go into the product with v. */
@@ -90,7 +91,7 @@ __device__ static inline void attend_half(float (&out)[COLS][4], float (&s)[8][4
 #pragma unroll
     for (int n = 0; n < 8; n++)
 #pragma unroll
-        for (int e = 0; e < 4; e++) s[n][e] = power2(s[n][e] * scale - base[e / 2]), sum[e] += s[n][e];
+        for (int e = 0; e < 4; e++) s[n][e] = power2(fmaf(s[n][e], scale, -base[e / 2])), sum[e] += s[n][e];
     r.sum[0] += sum[0] + sum[1], r.sum[1] += sum[2] + sum[3];
     if (DROP) drop_keys(s, a, r.stat, drop, j0);
 #pragma unroll
@@ -134,7 +135,7 @@ __device__ static inline void put_done(const ses_attn &a, const work &w, const r
         float whole = quad_sum(r.sum[h]);
         by[h] = whole > 0 ? (DROP ? drop.scale : 1) / whole : 0;
         if (a.lse && lane_of() % 4 == 0 && i0 + lane_of() / 4 + 8 * h < w.len_q)
-            a.lse[r.stat[h]] = whole > 0 ? a.scale * r.max[h] + log2f(whole) / log2_e : -INFINITY;
+            put_lse(a, r.stat[h], __fmul_rn(r.max[h], a.scale * log2_e), whole);
     }
     sink<bf16> to = { (bf16 *)(void *)a.out, false, false };
     put_rows<DH>(to, out, stage, i0, w.len_q, w.part.q0 * a.out_row + w.part.head * a.dim, a.out_row, by);

@@ -102,7 +102,8 @@ typedef struct ses_attn {
                              k and v, their multiples, as gemm8 leaves them for parts of dim columns */
     ses_real *out;        /* heads side by side, dim apart */
     int64_t out_row;
-    ses_real *lse;   /* NULL, or [heads][queries]: log of each row's sum of exponentials */
+    ses_real *lse;  /* NULL, or [heads][queries]: log of each row's sum of exponentials */
+    ses_real *rest; /* NULL, or as lse: what rounding took from a large one; written and read on a GPU only */
     ses_real *probs; /* NULL, or sequence after sequence [heads][len_q][len_k] */
     ses_real scale;
     bool causal;   /* r <= 0 only */
@@ -121,7 +122,7 @@ typedef struct ses_attn_grad {
     ses_sink dbias;       /* as bias; 0 where a query does not see a key */
     ses_real *delta;      /* scratch [heads][queries] */
     /* P as the forward pass wrote it, which ses_attn.probs points to, too; NULL: exp(S - lse), which loses
-     * its digits where scores are in the thousands. Plain loops, on a host only. */
+     * its digits where scores are in the thousands. Plain loops, on a host only: a GPU has ses_attn.rest. */
     const ses_real *probs;
 } ses_attn_grad;
 

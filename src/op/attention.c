@@ -57,6 +57,8 @@ static void place_rounded(const ses_attn *a, const ses_tensor *x, int n, ses_row
 static const ses_real *reals(const ses_tensor *x) { return x ? x->f : NULL; }
 static const int32_t *ints(const ses_tensor *x) { return x ? x->i : NULL; }
 
+static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->host; }
+
 static ses_attn arguments(const ses_node *n)
 {
     const ses_attention_options *o = &attr_of(n)->o;
@@ -80,6 +82,7 @@ static ses_attn arguments(const ses_node *n)
         place_keys(n, &a);
     a.dist = reals(in[DIST]), a.bias = reals(in[BIAS]);
     a.out = n->out->f, a.lse = n->saved[0], a.probs = n->aux ? n->aux->f : NULL;
+    if (a.lse && !on_host(n)) a.rest = a.lse + a.heads * ses_rows(in[Q]);
     a.drop = o->drop, a.key = attr_of(n)->key;
     return a;
 }
@@ -89,7 +92,7 @@ static ses_attn arguments(const ses_node *n)
 static int64_t pairs(const ses_node *n)
 {
     int64_t total = 0;
-    if (n->in[BIAS] && !ses_tape_device(n->tape)->host) return ses_count(n->in[BIAS]);
+    if (n->in[BIAS] && !on_host(n)) return ses_count(n->in[BIAS]);
     const int32_t *cq = ses_node_ints(n, CU_Q), *ck = ses_node_ints(n, CU_K), *len = ses_node_ints(n, LEN_K);
     if (!cq || !ck) return -1;
     for (int64_t s = 0; s + 1 < ses_count(n->in[CU_Q]); s++)
@@ -144,7 +147,7 @@ static bool infer(ses_node *n, ses_err *e)
         n->aux = p ? ses_tensor_over(n->tape, p, n->dtype, SES_DIM(count), e) : NULL;
         if (!n->aux) return false;
     }
-    return !ses_node_keeps(n) || ses_node_save(n, 0, a->o.heads * rows, e);
+    return !ses_node_keeps(n) || ses_node_save(n, 0, (on_host(n) ? 1 : 2) * a->o.heads * rows, e);
 }
 
 static void forward(const ses_node *n)
@@ -169,15 +172,15 @@ static ses_sink query_grad(const ses_node *n)
     return part ? ses_grad_zeroed(n, Q) : ses_grad(n, Q);
 }
 
-/* Scores so large that exp(S - lse) is no longer a probability: P once more, as the forward pass has it. A
- * GPU has no such way; nor have rows too many to be laid out. */
+/* Scores so large that exp(S - lse) is no longer a probability: P once more, as the forward pass has it. Not
+ * for rows too many to be laid out, nor on a GPU, which keeps what lse lacks. */
 static void keep_probs(const ses_node *n, ses_attn *a, ses_attn_grad *g)
 {
     static const ses_real large = 500;
     static const int64_t most = (int64_t)1 << 26;
     int64_t rows = a->heads * ses_rows(n->in[Q]), count;
     bool wild = false;
-    if (!ses_tape_device(n->tape)->host) return;
+    if (!on_host(n)) return;
     for (int64_t i = 0; i < rows && !wild; i++)
         wild = fabs((double)a->lse[i]) > large && isfinite((double)a->lse[i]);
     if (!wild || (count = pairs(n)) > most) return;
