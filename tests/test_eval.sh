@@ -13,6 +13,10 @@ ok "eval" judge
 ok "of each class" prints '^pos  *0.9000  *0.7826  *0.8372  *46$' # 36 of 40 that it calls pos are; 46 are
 ok "what was said" prints '^right \\ said  neg  pos$'
 ok "for what is right" prints '^pos  *10   36$'
+cp "$tmp/out" "$tmp/first"
+ok "--model is the first argument, too" exits 0 "$sesame" eval --model="$tmp/one" "$tmp/mixed.tsv" --task classify
+ok "the same" cmp -s "$tmp/out" "$tmp/first"
+ok "not both" exits 2 "$sesame" eval "$tmp/one" "$tmp/mixed.tsv" -m "$tmp/one" --task classify
 ok "as JSON" judge --json
 ok "an array" prints '"eval_labels": \["neg", "pos"\], "eval_confusion_matrix": \[\[30, 4\], \[10, 36\]\]'
 "$1/json_valid" <"$tmp/out" >/dev/null

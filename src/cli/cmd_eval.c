@@ -11,6 +11,7 @@ typedef struct args {
 
 static const ses_opt opt[] = {
     SES_OPT_TASK(args, tune),
+    SES_OPT_TUNED(args, tune),
     SES_OPT_TUNE(args, tune),
     SES_OPT_JUDGE(args, judge),
     { .name = "seed",

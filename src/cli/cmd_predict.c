@@ -6,9 +6,8 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_TASK(args, tune),
-    SES_OPT_TUNE(args, tune),
-    SES_OPT_ADAPTER(args, tune.adapter),
+    SES_OPT_TASK(args, tune),          SES_OPT_TUNED(args, tune),
+    SES_OPT_TUNE(args, tune),          SES_OPT_ADAPTER(args, tune.adapter),
     SES_OPT_SHARED(args, tune.shared),
 };
 

@@ -30,7 +30,7 @@ struct ses_command {
     const char *rest_words; /* completion of operands: "bash|zsh|fish", "COMMAND" for the names of commands,
                                 NULL for files */
     bool hidden;            /* not in the list of commands */
-    bool model_first;       /* the first operand is a model: its folder or its name */
+    bool model_first; /* the first operand is a model: its folder or its name; or --model is, if it has it */
     const struct ses_task *task; /* of a pipeline: its options come first, its words are the description */
     /* Data on stdout, talk on stderr. false with an error in e: main prints it and picks the exit code;
      * false without one: the work failed and the command has said so (exit 1). */

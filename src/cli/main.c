@@ -24,6 +24,19 @@ static void fill_standard_streams(void)
         }
 }
 
+/* --model in place of the first operand; in argv its own words have left room. */
+static void put_model_first(ses_call *c, void *args)
+{
+    const ses_command *cmd = c->command;
+    for (size_t i = 0; i < cmd->n_opt; i++) {
+        if (!cmd->opt[i].model || strcmp(cmd->opt[i].name, "model") != 0) continue;
+        const char *const *model = (const void *)((char *)args + cmd->opt[i].offset);
+        if (!*model) continue;
+        memmove(c->rest + 1, c->rest, ((size_t)c->n_rest++ + 1) * sizeof *c->rest);
+        c->rest[0] = (char *)(uintptr_t)*model;
+    }
+}
+
 static bool run_command(const ses_command *cmd, const char *name, ses_general *general, char **argv,
                         ses_err *e)
 {
@@ -46,6 +59,7 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general *g
         call.out = ses_term_of(stdout, (ses_color_when)general->color);
         call.err = ses_term_of(stderr, (ses_color_when)general->color);
         call.quiet = general->quiet;
+        if (cmd->model_first) put_model_first(&call, args);
     }
     if (ok && general->help) {
         ses_help_command(cmd, &call.out, stdout);

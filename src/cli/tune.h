@@ -17,10 +17,15 @@ typedef struct ses_tune_args {
     bool all_pieces, may_lack, lines;
     int64_t max_length, stride, longest, best, max_target, beams;
     double threshold;
-    const char *adapter; /* of eval and predict */
+    const char *adapter, *model; /* of eval and predict; the model, if it is not the first operand */
 } ses_tune_args;
 
 #define SES_OPT_TASK(struct_, field) SES_OPT_DATA_TASK(struct_, field.data, true)
+#define SES_OPT_TUNED(struct_, field)                                                                   \
+    {                                                                                                   \
+        .name = "model", .letter = 'm', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.model), \
+        .value = "DIR", .model = true, .help = "the model, in place of the first argument"              \
+    }
 #define SES_OPT_TUNE(struct_, field)                                                                       \
     SES_OPT_DATA(struct_, field.data),                                                                     \
         { .name = "max-length",                                                                            \
