@@ -173,8 +173,10 @@ static void test_slots(ses_device *dev)
         memcpy(read[s], start[s], sizeof start[s]), len[s] = 4;
         say(m, t, k, s, start[s], 4, a);
     }
+    size_t bytes = ses_cache_bytes(k);
     CHECK_MSG(ses_cache_grow(k, 6, 20, &e) && ses_cache_slots(k) == 6 && ses_cache_room(k) == 20, "%s",
               e.msg);
+    CHECK(bytes && ses_cache_bytes(k) == 8 * bytes); /* rows are slots times room */
     for (uint32_t round = 0; round < 40; round++) {
         ses_key key = { .seed = 21, .step = round };
         int32_t to[6], from[6], was_len[6], was[6][24], n = 1 + (int32_t)(ses_rand32(key, 0) % 6);

@@ -142,6 +142,39 @@ static void test_steps(void)
     }
 }
 
+/* Of a tensor with three axes Adafactor takes each matrix alone: two of them step as if they were two
+ * parameters, where nothing is measured over all of it. */
+static void test_matrices(void)
+{
+    enum { TWO = 2, ROWS = 3, COLS = 4, ONE = ROWS * COLS };
+    ses_err e = { 0 };
+    ses_optim_options o;
+    CHECK(ses_optim_usual("adafactor", &o, &e));
+    o.lr = 0.01, o.scale_parameter = o.relative_step = false, o.clip_threshold = 1e9;
+    ses_store *both = ses_store_new(dev, &e), *apart = ses_store_new(dev, &e);
+    ses_store_add(both, "both.weight", (const int64_t[SES_MAX_DIM]){ TWO, ROWS, COLS }, SES_INIT_ZERO);
+    ses_store_add(apart, "first.weight", (const int64_t[SES_MAX_DIM]){ ROWS, COLS }, SES_INIT_ZERO);
+    ses_store_add(apart, "second.weight", (const int64_t[SES_MAX_DIM]){ ROWS, COLS }, SES_INIT_ZERO);
+    CHECK_MSG(ses_store_train(both, &e) && ses_store_train(apart, &e), "%s", e.msg);
+    ses_optim *a = ses_optim_new(both, &o, &e), *b = ses_optim_new(apart, &o, &e);
+    for (int t = 1; a && b && t <= 3; t++) {
+        for (size_t i = 0; i < TWO * ONE; i++) {
+            ses_real g = (ses_real)(cos(0.7 * (double)i + t) * (double)(1 + i));
+            ses_store_at(both, 0)->tensor->grad[i] = g;
+            ses_store_at(apart, i / ONE)->tensor->grad[i % ONE] = g;
+        }
+        ses_optim_step(a, -1, 1), ses_optim_step(b, -1, 1);
+    }
+    for (size_t i = 0; i < TWO * ONE; i++) {
+        ses_real x = ses_store_at(both, 0)->tensor->f[i];
+        CHECK(x != 0 && x == ses_store_at(apart, i / ONE)->tensor->f[i % ONE]);
+    }
+    ses_optim_free(a);
+    ses_optim_free(b);
+    ses_store_free(both);
+    ses_store_free(apart);
+}
+
 /* A second optimizer that takes over the first one's state goes on as if nothing had happened. */
 static void test_state(void)
 {
@@ -347,6 +380,7 @@ int main(void)
     dev = ses_device_open("cpu", &(ses_device_options){ .threads = 2, .isa = SES_ISA_COUNT }, &e);
     CHECK_MSG(dev, "%s", e.msg);
     test_steps();
+    test_matrices();
     test_state();
     test_average();
     test_groups();
