@@ -64,6 +64,13 @@ for seed in 1 2 3; do
     run 0 text-generation -m "$tmp/gpt2-marks" --do-sample --seed $seed --temperature 9 $some --stream "the cat"
     same "$tmp/out" "$tmp/whole"
 done
+for id in 4 5; do # the last token where there is room for no more
+    word=$(echo "[$id]" | "$sesame" detokenize -m "$tmp/gpt2-marks")
+    run 0 text-generation -m "$tmp/gpt2-marks" --max-new-tokens 1 --forced-eos-token-id $id --json "the cat"
+    if tr -d ' ' <"$tmp/out" | grep -qF "thecat$word\""; then ok; else bad "the last token is not $word"; fi
+done
+run 2 text-generation -m "$gpt" --forced-eos-token-id 900 x
+tells "--forced-eos-token-id: '900' is no token id"
 
 # One text is the same alone and among others, sampled or not; a seed is a text.
 printf 'the cat sat\nred blue\na man was\n' >"$tmp/prompts"

@@ -187,8 +187,10 @@ bool ses_writing_open(ses_pipeline *p, ses_err *e)
     if (my->o.pad < 0) my->o.pad = p->facts.role[SES_ROLE_PAD];
     return ids_of(p, &a->suppress, "suppress-tokens", &my->o.suppress, e) &&
            ids_of(p, &a->begin_suppress, "begin-suppress-tokens", &my->o.begin_suppress, e) &&
-           ids_of(p, &a->eos, "eos-token-id", &my->o.eos, e) && bad_words(p, &a->bad_words, &my->o, e) &&
-           stops(p, a, my, e) && language(p, a->src_lang, "src-lang", &my->src_lang, e) &&
+           ids_of(p, &a->eos, "eos-token-id", &my->o.eos, e) &&
+           ids_of(p, &a->forced_eos, "forced-eos-token-id", &my->o.forced_eos, e) &&
+           bad_words(p, &a->bad_words, &my->o, e) && stops(p, a, my, e) &&
+           language(p, a->src_lang, "src-lang", &my->src_lang, e) &&
            language(p, a->tgt_lang, "tgt-lang", &my->o.forced_bos, e) && check(p, a, my, e);
 }
 

@@ -7,13 +7,13 @@
 
 typedef struct ses_template ses_template;
 
-enum { SES_WRITING_OPTIONS = 40 };
+enum { SES_WRITING_OPTIONS = 41 };
 
 typedef struct ses_writing_args {
     ses_generate_options o;          /* what was given of it: */
     bool given[SES_WRITING_OPTIONS]; /* by the option's place in the table */
     int do_sample, full_text, renormalize;
-    ses_list stop, bad_words, suppress, begin_suppress, eos;
+    ses_list stop, bad_words, suppress, begin_suppress, eos, forced_eos;
     const char *prefix, *template, *task, *src_lang, *tgt_lang;
     int64_t shots, forced_bos;
     bool stream, logprobs;

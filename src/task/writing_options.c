@@ -119,4 +119,5 @@ const ses_opt ses_writing_opt[SES_WRITING_OPTIONS] = {
              .type = SES_OPT_FLAG,
              AT(logprobs),
              .help = "give the log-probability of each token written, by the model alone: key \"logprobs\"" },
+    LIST(40, "forced-eos-token-id", forced_eos, "ID,ID", "of these is the last token where a text is full"),
 };
