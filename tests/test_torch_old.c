@@ -49,6 +49,8 @@ static const struct {
     { P_MAGIC P_HEAD "M xe8 x03 . " P_SYSTEM("x88") OLD_GOOD " " OLD_KEYS, U, "not of format 1001" },
     { P_MAGIC P_VERSION P_SYSTEM("x89") OLD_GOOD " " OLD_KEYS, U,
       "byte order \"big\"; only \"little\" is read" },
+    { P_MAGIC P_VERSION P_HEAD "] 'little_endian a . " P_HEAD "N . " OLD_KEYS, U,
+      "holds None, not a dict of tensors" }, /* no dict, and half a pair */
     { P_MAGIC P_VERSION P_SYSTEM("x88") P_HEAD "@os:system N . " OLD_KEYS, U,
       "pickle of the dict, at byte 97: byte 2: GLOBAL: asks for os.system: refused" },
     { P_MAGIC P_VERSION P_SYSTEM("x88") P_HEAD "] . " OLD_KEYS, U, "holds a list, not a dict of tensors" },

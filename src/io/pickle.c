@@ -540,6 +540,6 @@ bool ses_pickle_next(const ses_pickle *p, ses_pickle_pairs *it, const ses_pickle
                      const ses_pickle_node **value)
 {
     *key = ses_pickle_next_item(p, it);
-    *value = *key ? ses_pickle_next_item(p, it) : NULL; /* runs of a dict hold whole pairs */
-    return *key != NULL;
+    *value = *key ? ses_pickle_next_item(p, it) : NULL;
+    return *value != NULL; /* a list's last item may be without one */
 }
