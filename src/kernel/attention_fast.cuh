@@ -11,7 +11,7 @@
 
 #include <type_traits>
 
-enum { DH = 64, LD = DH + 8, SIDE = 64, TILE = SIDE * LD, MOST = 128, THREADS = MOST * 2, COLS = DH / 8 };
+enum { DH = 64, LD = DH + 8, TILE = SIDE * LD, MOST = 128, THREADS = MOST * 2, COLS = DH / 8 };
 
 /* On the host: f(PLAIN, DROP) of these arguments, as types. */
 template <class F> static void by_kind(const ses_attn *a, F f)

@@ -220,11 +220,6 @@ __global__ void __launch_bounds__(THREADS, 2)
              w.part.q0 * a.q_row + w.part.head * ses_attn_head(a.q_head, &a), a.q_row, by);
 }
 
-/* What is known of a tile's queries, where they are columns. */
-struct column_stats {
-    float lse[SIDE], mend[SIDE], delta[SIDE];
-};
-
 /* s and d, of 16 keys and of 32 queries from `part` of the tile on, become P keep and dS. */
 template <bool PLAIN, bool DROP>
 __device__ static inline void key_slopes(float s[4][4], float d[4][4], const ses_attn &a, dropout drop,
@@ -294,16 +289,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     float dk[COLS][4] = {}, dv[COLS][4] = {};
     int now = 0;
     for (int i0 = begin; i0 < end; i0 += SIDE, now ^= 1) {
-        float mend = 1;
-        if (threadIdx.x < SIDE) {
-            int i = i0 + threadIdx.x;
-            bool there = i < w.len_q;
-            int64_t stat = ses_attn_stat(&a, w.part, i);
-            if (there) mend = mend_of(a, stat);
-            known[now].lse[threadIdx.x] = there ? lse_of(a, stat) : INFINITY;
-            known[now].mend[threadIdx.x] = mend;
-            known[now].delta[threadIdx.x] = there ? g.delta[stat] : 0;
-        }
+        float mend = load_columns(&known[now], a, g, w.part, i0);
         copies_wait<1>();
         bool mended = __syncthreads_or(mend != 1);
 #pragma unroll

@@ -186,6 +186,26 @@ __device__ static inline float mend_of(const ses_attn &a, int64_t stat)
     return power2(-rest_of(a, stat) * log2_e);
 }
 
+enum { SIDE = 64 }; /* rows of a tile */
+
+/* What is known of a tile's queries, where they are columns. */
+struct column_stats {
+    float lse[SIDE], mend[SIDE], delta[SIDE];
+};
+
+/* Of the part's queries from i0 on, one a thread; returns what the thread's is mended by. */
+__device__ static inline float load_columns(column_stats *to, const ses_attn &a, const ses_attn_grad &g,
+                                            const ses_attn_part &p, int64_t i0)
+{
+    int c = threadIdx.x;
+    bool there = i0 + c < p.len_q;
+    int64_t stat = ses_attn_stat(&a, p, i0 + c);
+    if (c >= SIDE) return 1;
+    to->lse[c] = there ? lse_of(a, stat) : INFINITY;
+    to->delta[c] = there ? g.delta[stat] : 0;
+    return to->mend[c] = there ? mend_of(a, stat) : 1;
+}
+
 /* ---- dropout: see ses_drop_place ---- */
 
 /* As the kernels take it: what is added to Philox's key in each round stands beside the other arguments,

@@ -4,7 +4,7 @@
  * gradients are two kernels, so that nothing is added by two blocks and the same run gives the same bits. */
 #include "attention_mma.cuh"
 
-enum { SIDE = 64, THREADS = 128, TILES = SIDE / 8 };
+enum { THREADS = 128, TILES = SIDE / 8 };
 
 /* ---- tiles in shared memory: rows of DH + 8, which meet all banks ---- */
 
@@ -280,6 +280,51 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     put_rows<DH>(sink_of<bf16>(g.dq), dq, first, p.len_q, at, a.q_row, dim, by);
 }
 
+/* The lane's keys as rows, and the queries that see them. */
+struct two_keys {
+    int64_t j[2];
+    ses_attn_view by[2];
+};
+
+__device__ static inline two_keys keys_of(const ses_attn &a, const ses_attn_part &p, int64_t first)
+{
+    two_keys k;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        ses_attn_view none = { 0, 0 };
+        k.j[h] = first + threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4 + 8 * h;
+        k.by[h] = k.j[h] < p.len_k ? ses_attn_seen_by(&a, p, k.j[h]) : none;
+    }
+    return k;
+}
+
+/* s and dp, of 16 keys and the 64 queries from i0 on, become P keep and dS. */
+__device__ static inline void key_slopes(float (&s)[TILES][4], float (&dp)[TILES][4], const ses_attn &a,
+                                         const ses_attn_part &p, dropout drop, const two_keys &k, int64_t i0,
+                                         const column_stats &known)
+{
+    int t = threadIdx.x % 4;
+    float scale = a.scale * log2_e;
+#pragma unroll
+    for (int n = 0; n < TILES; n++) {
+        uint32_t word[2][2] = {};
+        if (a.drop > 0)
+            draw_keys(word, a, drop, (uint64_t)ses_attn_stat(&a, p, i0 + n * 8 + 2 * t), (uint32_t)k.j[0]);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int c = n * 8 + 2 * t + e % 2;
+            int64_t i = i0 + c, j = k.j[e / 2];
+            bool seen = i >= k.by[e / 2].begin && i < k.by[e / 2].end;
+            float score = s[n][e], stays = 1;
+            if (a.drop > 0) stays = keeps(word[e % 2][e / 2], k.j[0] % 2, drop) ? drop.scale : 0;
+            if (seen && (a.dist || a.bias)) score += unscaled_extra(a, p, i, j);
+            float prob = seen ? power2(fmaf(score, scale, -known.lse[c])) * known.mend[c] : 0;
+            dp[n][e] = seen ? prob * (stays * dp[n][e] - known.delta[c]) : 0;
+            s[n][e] = prob * stays;
+        }
+    }
+}
+
 /* The same with keys as rows: S', dS' [16 keys][64 queries]; dv = (P keep)' dout, dk = scale dS' q */
 template <int DH>
 __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
@@ -288,11 +333,11 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     extern __shared__ uint4 shared[];
     bf16 *k = (bf16 *)shared, *v = k + shape<DH>::TILE, *q = v + shape<DH>::TILE,
          *dout = q + 2 * shape<DH>::TILE;
-    __shared__ float lse[SIDE], mend[SIDE], delta[SIDE];
+    __shared__ column_stats known;
     ses_attn_part p = part_of(a, blockIdx.x / tiles);
     int64_t first = blockIdx.x % tiles * SIDE;
     if (first >= p.len_k) return;
-    int dim = (int)a.dim, t = threadIdx.x % 4;
+    int dim = (int)a.dim;
     int64_t rows = p.len_k - first < SIDE ? p.len_k - first : SIDE;
     const bf16 *from_q = head_of<bf16>(a.q, a.q_row, a.q_head, p.q0, a, p.head);
     const bf16 *from_dout = (const bf16 *)(const void *)g.dout + p.q0 * a.out_row + p.head * a.dim;
@@ -300,49 +345,19 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
     load_tile<DH>(v, head_of<bf16>(a.v, a.v_row, a.v_head, p.k0, a, p.head), a.v_row, first, p.len_k, dim);
     int64_t begin = ses_attn_seen_by(&a, p, first).begin / SIDE * SIDE;
     int64_t end = ses_attn_seen_by(&a, p, first + rows - 1).end;
-    int64_t key[2];
-    ses_attn_view by[2];
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        ses_attn_view none = { 0, 0 };
-        key[h] = first + threadIdx.x / WARP * 16 + threadIdx.x % WARP / 4 + 8 * h;
-        by[h] = key[h] < p.len_k ? ses_attn_seen_by(&a, p, key[h]) : none;
-    }
+    two_keys own = keys_of(a, p, first);
     float dk[DH / 8][4] = {}, dv[DH / 8][4] = {};
     tile_pairs<DH> pairs = { q, dout, from_q, from_dout, a.q_row, a.out_row, p.len_q, dim };
     first_pair<DH>(pairs, begin, end);
     for (int64_t i0 = begin; i0 < end; i0 += SIDE) {
         int now = next_pair<DH>(pairs, begin, i0, end);
-        if (threadIdx.x < SIDE && i0 + threadIdx.x < p.len_q) {
-            int64_t stat = ses_attn_stat(&a, p, i0 + threadIdx.x);
-            lse[threadIdx.x] = lse_of(a, stat), mend[threadIdx.x] = mend_of(a, stat);
-            delta[threadIdx.x] = g.delta[stat];
-        }
+        load_columns(&known, a, g, p, i0);
         copies_wait<1>();
         __syncthreads();
         float s[TILES][4], dp[TILES][4];
         products<DH, TILES>(s, own_rows<DH>(k), q + now * shape<DH>::TILE, SIDE);
         products<DH, TILES>(dp, own_rows<DH>(v), dout + now * shape<DH>::TILE, SIDE);
-        float scale = a.scale * log2_e;
-#pragma unroll
-        for (int n = 0; n < TILES; n++) {
-            uint32_t word[2][2] = {};
-            if (a.drop > 0)
-                draw_keys(word, a, drop, (uint64_t)ses_attn_stat(&a, p, i0 + n * 8 + 2 * t),
-                          (uint32_t)key[0]);
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                int c = n * 8 + 2 * t + e % 2;
-                int64_t i = i0 + c, j = key[e / 2];
-                bool seen = i >= by[e / 2].begin && i < by[e / 2].end;
-                float score = s[n][e], stays = 1;
-                if (a.drop > 0) stays = keeps(word[e % 2][e / 2], key[0] % 2, drop) ? drop.scale : 0;
-                if (seen && (a.dist || a.bias)) score += unscaled_extra(a, p, i, j);
-                float prob = seen ? power2(fmaf(score, scale, -lse[c])) * mend[c] : 0;
-                dp[n][e] = seen ? prob * (stays * dp[n][e] - delta[c]) : 0;
-                s[n][e] = prob * stays;
-            }
-        }
+        key_slopes(s, dp, a, p, drop, own, i0, known);
         accumulate_tile<DH>(dv, s, dout + now * shape<DH>::TILE);
         accumulate_tile<DH>(dk, dp, q + now * shape<DH>::TILE);
         __syncthreads();
