@@ -84,7 +84,9 @@ const char *ses_pipeline_remarks(const ses_pipeline *p); /* about its settings: 
 const ses_result *ses_pipeline_run(ses_pipeline *p, const ses_item *item, ses_err *e);
 
 /* Many: fn is told each answer, in the order they were fed; it returns false to end the work. The item is
- * copied. A feed that fails has not taken its item; the pipeline goes on with others. */
+ * copied. A full batch is computed while others are fed, and answered by a later feed; a flush answers all.
+ * A feed that fails for its item has not taken it, and the pipeline goes on with others; where a batch or fn
+ * fails, all that waits is dropped. */
 typedef bool ses_result_fn(void *ctx, const ses_result *r, ses_err *e);
 void ses_pipeline_answers(ses_pipeline *p, ses_result_fn *fn, void *ctx);
 /* Of tasks that write: fn is told the text of each item run alone as it is written, piece by piece; false
