@@ -9,10 +9,17 @@
 
 enum { SEQS = 4, HIDDEN = 24, TOKENS = 3 + 90 + 1 + 40, SHORT = 40, LONG = SES_ATTN8_KEYS + 1 };
 
-static const char config[] =
+/* The second one's feed-forward layers are gated, and its places are turns. */
+static const char *const configs[] = {
     "{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"], \"vocab_size\": 50, \"hidden_size\": 24, "
     "\"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"intermediate_size\": 50, "
-    "\"initializer_range\": 0.2, \"max_position_embeddings\": 1025}";
+    "\"initializer_range\": 0.2, \"max_position_embeddings\": 1025}",
+    "{\"model_type\": \"modernbert\", \"architectures\": [\"ModernBertModel\"], \"vocab_size\": 50, "
+    "\"hidden_size\": 24, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"intermediate_size\": 50, "
+    "\"initializer_range\": 0.2, \"max_position_embeddings\": 1025, \"global_attn_every_n_layers\": 2, "
+    "\"local_attention\": 8}",
+};
+static const char *config;
 static const int32_t all_cu[SEQS + 1] = { 0, 3, 93, 94, TOKENS };
 
 /* The hidden states of sequences first .. first + n - 1 of those that stand so, or their rows that are
@@ -23,7 +30,7 @@ static bool states_of(const int32_t *cu, ses_want want, ses_real *out, ses_isa i
     ses_err e = { 0 };
     ses_device_options o = { .threads = threads, .isa = isa, .dtype = weights };
     ses_device *dev = ses_device_open("cpu", &o, &e);
-    ses_json_doc *doc = ses_json_parse(config, sizeof config - 1, &e);
+    ses_json_doc *doc = ses_json_parse(config, strlen(config), &e);
     ses_model *m =
         dev && doc ? ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .seed = 5 }, &e) : NULL;
     ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL;
@@ -85,7 +92,7 @@ static double norm(const ses_real *a, const ses_real *b)
     return sqrt(sum);
 }
 
-int main(void)
+static void test_model(void)
 {
     static ses_real all[TOKENS * HIDDEN], got[TOKENS * HIDDEN], exact[TOKENS * HIDDEN];
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
@@ -107,6 +114,14 @@ int main(void)
                           "%s, %d threads, sequence %d", ses_isa_name((ses_isa)isa), threads, i);
             }
         }
+    }
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < SES_LEN(configs); i++) {
+        config = configs[i];
+        test_model();
     }
     return check_report();
 }

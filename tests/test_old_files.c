@@ -168,7 +168,8 @@ static void check_word_bpe(void)
     clear();
 }
 
-static void put_model(const char *name, ses_spm_kind kind)
+/* more: a piece of its own, the last; or NULL. */
+static void put_model_with(const char *name, ses_spm_kind kind, const char *more)
 {
     ses_buf b = { 0 }, m = { 0 };
     pb_piece(&b, "<unk>", 0, SES_SPM_UNKNOWN);
@@ -180,12 +181,15 @@ static void put_model(const char *name, ses_spm_kind kind)
     pb_piece(&b, "1,", -1, SES_SPM_NORMAL);
     pb_piece(&b, "1", -3, SES_SPM_NORMAL);
     pb_piece(&b, ",", -3, SES_SPM_NORMAL);
+    if (more) pb_piece(&b, more, -1, SES_SPM_NORMAL);
     pb_int(&m, 3, kind);
     pb_bytes(&b, 2, m.data, m.len);
     put_bytes(name, b.data, b.len);
     ses_buf_free(&b);
     ses_buf_free(&m);
 }
+
+static void put_model(const char *name, ses_spm_kind kind) { put_model_with(name, kind, NULL); }
 
 static void check_spm(void)
 {
@@ -228,6 +232,8 @@ static void check_spm(void)
     check_ids("x.model", "  a  ", "5"); /* no space at the ends, as SentencePiece has it */
     check_ids("x.model", "  ", "");
     check_ids("x.model", "a▁", "5");
+    put_model_with("x.model", SES_SPM_UNIGRAM, "a▁1");
+    check_ids("x.model", "a 1 a", "3 9 5"); /* a piece across a space */
     put_model("x.model", SES_SPM_CHAR);
     check_ids("x.model", "a éé1", "3 4 3 0 7");
     put_model("x.model", SES_SPM_WORD);

@@ -73,6 +73,12 @@ static void test(const char *task, const char *dir, ses_device *dev, ses_device 
         run(p, &again, budget, ITEMS / 2);
         CHECK(again.n < first->n && !memcmp(first->text, again.text, again.n));
     }
+    run(p, &again, ROOM, 0);
+    CHECK(feed(p, 1, &e) && feed(p, 2, &e));
+    again.n = 0;
+    const ses_result *r = ses_pipeline_run(p, &(ses_item){ .text = ses_str("at sea"), .number = 3 }, &e);
+    CHECK(r && r->item->number == 3); /* the others are answered before it, and not by it */
+    CHECK(again.n && !memcmp(first->text, again.text, again.n) && p->items >= 3);
     ses_pipeline_budget(p, 1);
     CHECK(feed(p, 1, &e)); /* of the last one nothing was taken: nobody waits for it */
     ses_pipeline_free(p);
@@ -94,7 +100,8 @@ enum { ODD = 9 }; /* tokens of a sequence that no batch can have */
 static bool pass(ses_pipeline *p, const ses_batch *b, const ses_want *want, ses_outputs *out, ses_err *e)
 {
     for (int64_t s = 0; s < b->seqs; s++)
-        if (b->cu[s + 1] - b->cu[s] == ODD) return ses_fail(e, SES_EARG, "%d tokens", ODD);
+        if (b->cu[s + 1] - b->cu[s] == ODD)
+            return ses_fail(e, SES_EARG, "%d tokens in %d", ODD, p->refuse ? 0 : (int)p->budget);
     return ses_model_forward(p->model, p->tape, b, want, out, e);
 }
 
@@ -112,14 +119,17 @@ static void test_failing(ses_device *one, ses_device *several)
         odd.pass = pass;
         p->task = &odd;
         if (!first.n) run(p, &first, 1, 0);
-        CHECK(strstr(first.text, " 9 tokens 0\n") && strstr(first.text, " neutral "));
+        CHECK(strstr(first.text, " 9 tokens in 0 0\n") && strstr(first.text, " neutral "));
         for (int64_t budget = 5; budget < 2000; budget = 3 * budget + 1) {
             run(p, &again, budget, 0);
             CHECK_MSG(!strcmp(first.text, again.text), "%d threads, budget %d", threads, (int)budget);
             p->refuse = NULL;
             bool ok = true;
             for (int64_t i = 1; i <= ITEMS && ok; i++) ok = feed(p, i, &e);
-            CHECK(!(ok && ses_pipeline_flush(p, &e)) && !strcmp(e.msg, "9 tokens"));
+            char want[64];
+            snprintf(want, sizeof want, "9 tokens in %d", (int)budget);
+            CHECK(!(ok && ses_pipeline_flush(p, &e)));
+            CHECK_STR(e.msg, want);
             CHECK(!p->first && !p->next_job && !p->waiting && !p->flies);
             e = (ses_err){ 0 };
         }
