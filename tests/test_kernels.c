@@ -559,6 +559,29 @@ static void test_company(void)
     data_free(&d);
 }
 
+/* A token is turned by its place alone, whatever place the row before it has; columns behind those that are
+ * turned are added once, however many steps the others take. */
+static void test_turns(void)
+{
+    enum { C = 310, DIM = 300, FAR = 1000000 };
+    ses_exec x = { pools[0], NULL };
+    float a[2 * C], both[2 * C], one[C];
+    for (int i = 0; i < 2 * C; i++) a[i] = (float)sin(i);
+    for (int isa = 0; isa <= (int)ses_isa_best(); isa++) {
+        ses_kernels k = ses_kernels_cpu((ses_isa)isa);
+        for (int32_t i = 0; i < 40; i++) {
+            const int32_t place[2] = { i, FAR - 7 * i * i };
+            k.rotary(&x, (ses_sink){ both, false }, a, place, 2, C, DIM, DIM, 1e4, 1);
+            k.rotary(&x, (ses_sink){ one, false }, a + C, place + 1, 1, C, DIM, DIM, 1e4, 1);
+            CHECK_MSG(!memcmp(one, both + C, sizeof one), "%s: place %d", ses_isa_name((ses_isa)isa),
+                      place[1]);
+        }
+        for (int i = 0; i < C; i++) one[i] = 1;
+        k.rotary(&x, (ses_sink){ one, true }, a, (int32_t[]){ 5 }, 1, C, DIM, DIM, 1e4, 1);
+        for (int i = DIM; i < C; i++) CHECK(one[i] == 1 + a[i]);
+    }
+}
+
 /* Writing over an input gives the same bits. */
 static void test_in_place(void)
 {
@@ -633,6 +656,7 @@ int main(int argc, char **argv)
     test_offset();
     test_special();
     test_company();
+    test_turns();
     test_in_place();
     test_widen_rows();
     for (int i = 0; i < THREADS; i++) ses_pool_free(pools[i]);
