@@ -168,10 +168,16 @@ static void check_word_bpe(void)
     clear();
 }
 
-/* more: a piece of its own, the last; or NULL. */
-static void put_model_with(const char *name, ses_spm_kind kind, const char *more)
+typedef struct model_like {
+    ses_spm_kind kind;
+    const char *more;  /* a piece of its own, the last; or NULL */
+    bool spaces_stay;  /* all of them, at the ends too */
+    bool spaces_after; /* words end with one */
+} model_like;
+
+static void put_model_like(const char *name, model_like like)
 {
-    ses_buf b = { 0 }, m = { 0 };
+    ses_buf b = { 0 }, m = { 0 }, n = { 0 };
     pb_piece(&b, "<unk>", 0, SES_SPM_UNKNOWN);
     pb_piece(&b, "<s>", 0, SES_SPM_CONTROL);
     pb_piece(&b, "</s>", 0, SES_SPM_CONTROL);
@@ -181,15 +187,22 @@ static void put_model_with(const char *name, ses_spm_kind kind, const char *more
     pb_piece(&b, "1,", -1, SES_SPM_NORMAL);
     pb_piece(&b, "1", -3, SES_SPM_NORMAL);
     pb_piece(&b, ",", -3, SES_SPM_NORMAL);
-    if (more) pb_piece(&b, more, -1, SES_SPM_NORMAL);
-    pb_int(&m, 3, kind);
+    if (like.more) pb_piece(&b, like.more, -1, SES_SPM_NORMAL);
+    pb_int(&m, 3, like.kind);
+    pb_int(&m, 24, like.spaces_after);
     pb_bytes(&b, 2, m.data, m.len);
+    pb_int(&n, 4, !like.spaces_stay);
+    pb_bytes(&b, 3, n.data, n.len);
     put_bytes(name, b.data, b.len);
     ses_buf_free(&b);
     ses_buf_free(&m);
+    ses_buf_free(&n);
 }
 
-static void put_model(const char *name, ses_spm_kind kind) { put_model_with(name, kind, NULL); }
+static void put_model(const char *name, ses_spm_kind kind)
+{
+    put_model_like(name, (model_like){ .kind = kind });
+}
 
 static void check_spm(void)
 {
@@ -232,8 +245,12 @@ static void check_spm(void)
     check_ids("x.model", "  a  ", "5"); /* no space at the ends, as SentencePiece has it */
     check_ids("x.model", "  ", "");
     check_ids("x.model", "a▁", "5");
-    put_model_with("x.model", SES_SPM_UNIGRAM, "a▁1");
+    put_model_like("x.model", (model_like){ .kind = SES_SPM_UNIGRAM, .more = "a▁1" });
     check_ids("x.model", "a 1 a", "3 9 5"); /* a piece across a space */
+    put_model_like("x.model", (model_like){ .kind = SES_SPM_UNIGRAM, .spaces_stay = true });
+    check_ids("x.model", "  a ", "3 3 5 3"); /* one more in front of those that are there */
+    put_model_like("x.model", (model_like){ .kind = SES_SPM_UNIGRAM, .spaces_after = true });
+    check_ids("x.model", " a 1,", "4 3 6 3");
     put_model("x.model", SES_SPM_CHAR);
     check_ids("x.model", "a éé1", "3 4 3 0 7");
     put_model("x.model", SES_SPM_WORD);

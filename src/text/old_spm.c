@@ -145,19 +145,21 @@ static bool put_map(ses_old *o, const ses_spm *m, ses_err *e)
 
 static const char one_space[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}";
 
-/* What SentencePiece itself does with spaces: none at the ends, one where several were; and the one it adds
- * behind a text that is not empty, where that is its side. */
+/* What SentencePiece itself does with spaces: none at the ends, one where several were; and one it adds to a
+ * text that is not empty, behind it where that is its side. In front it is Metaspace that adds it, but only
+ * where there is none: where spaces at the ends stay, it comes before. */
 static bool put_spaces(ses_old *o, const ses_spm *m, ses_err *e)
 {
     static const char ends[] =
         "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<![ ▁])[ ▁]++\\\\z|\\\\A \"},"
         "\"content\":\"\"}",
                       behind[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<=[\\\\s\\\\S])\\\\z\"},"
-                                 "\"content\":\" \"}";
-    if (m->normalizer.remove_extra_whitespaces &&
-        (!ses_old_put(o, NULL, one_space, e) || !ses_old_put(o, NULL, ends, e)))
-        return false;
-    return !m->whitespace_as_suffix || !m->normalizer.add_dummy_prefix || ses_old_put(o, NULL, behind, e);
+                                 "\"content\":\" \"}",
+                      before[] = "{\"type\":\"Prepend\",\"prepend\":\" \"}";
+    bool remove = m->normalizer.remove_extra_whitespaces;
+    if (remove && (!ses_old_put(o, NULL, one_space, e) || !ses_old_put(o, NULL, ends, e))) return false;
+    if (!m->normalizer.add_dummy_prefix || (remove && !m->whitespace_as_suffix)) return true;
+    return ses_old_put(o, NULL, m->whitespace_as_suffix ? behind : before, e);
 }
 
 static bool put_normalizers(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, ses_err *e)
