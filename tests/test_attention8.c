@@ -74,7 +74,7 @@ static ses_rows8 rounded(fence f[2], const ses_attn *a, const float *x, int64_t 
     for (int64_t t = 0; t < n; t++)
         for (int64_t h = 0; h < a->heads; h++) {
             const float *from = x + t * row + h * (a->dim + GAP);
-            uint8_t *q = to.q + (t * a->heads + h) * width;
+            uint8_t *q = to.q + (h * n + t) * width;
             float most = 0;
             for (int64_t d = 0; d < a->dim; d++) most = fmaxf(most, fabsf(from[d]));
             for (int64_t d = 0; d < width; d++)

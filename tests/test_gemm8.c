@@ -116,7 +116,7 @@ static void same_parts(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
             const float *c = side + i / 2 * 2 * g->n + i % 2 * g->n + p * part;
             ses_rows8 to = end[i % 2].to;
             k->round_rows(x, (ses_rows8){ want, scale }, c, 1, part);
-            int64_t off = i / 2 * parts + p;
+            int64_t off = p * g->m + i / 2;
             CHECK(!memcmp(want, to.q + off * (int64_t)width, width) &&
                   to.scale[p * g->m + i / 2] / 127 == scale[0]);
         }

@@ -14,7 +14,7 @@ static double rounded(int8_t *to, const ses_real *x, int64_t n)
 /* Row t of head h, which comes rounded, of `rows` tokens. */
 static double given(int8_t *to, ses_rows8 x, const ses_attn *a, int64_t rows, int64_t t, int64_t h)
 {
-    const uint8_t *q = x.q + (t * a->heads + h) * 4 * ses_quads(a->dim);
+    const uint8_t *q = x.q + (h * rows + t) * 4 * ses_quads(a->dim);
     for (int64_t d = 0; d < a->dim; d++) to[d] = (int8_t)(q[d] - 128);
     return (double)x.scale[h * rows + t] / 127;
 }

@@ -26,11 +26,10 @@ typedef struct narrow {
         *values;   /* panels of pairs, [(keys + 1) / 2][width of panel]: two multiples of 16 bits a number */
     float *weight; /* [width]: the value's largest magnitude / top * SES_ATTN8_UNIT, 0 where there is none */
     float top;     /* the largest magnitude of the values */
-    const uint8_t *q; /* [n][4 quads], rows q_row bytes apart */
-    int64_t q_row;
-    float *q_scale; /* [n] in whole vectors */
-    float *scores;  /* [TILE_ROWS][width] */
-    int16_t *probs; /* [TILE_ROWS][width] */
+    const uint8_t *q; /* [n][4 quads] */
+    float *q_scale;   /* [n] in whole vectors */
+    float *scores;    /* [TILE_ROWS][width] */
+    int16_t *probs;   /* [TILE_ROWS][width] */
 } narrow;
 
 enum { WIDTH8 = (SES_ATTN8_KEYS + VF_LANES - 1) / VF_LANES * VF_LANES };
@@ -40,30 +39,24 @@ _Static_assert(WIDTH8 *MAX_DIM + WIDTH8 / 2 * (MAX_DIM + VF_LANES) * 4 + WIDTH8 
                    SES_SCRATCH,
                "scratch");
 
-static narrow narrow_of(const ses_attn *a, ses_attn_part part, int64_t i, bool dot, char *scratch)
+static void place_in(narrow *f, char *scratch)
 {
-    int64_t ld = tile_round_up(a->dim, VF_LANES);
-    narrow f = { .a = a, .part = part, .dot = dot, .i = i, .quads = ses_quads(a->dim) };
-    f.n = tile_min(QUERIES8, part.len_q - i);
-    f.width = tile_round_up(part.len_k, VF_LANES);
-    f.values = (int32_t *)(void *)scratch;
-    f.excess = f.values + f.width / 2 * ld;
-    f.k_scale = (float *)(void *)(f.excess + f.width);
-    f.shut = f.k_scale + f.width;
-    f.weight = f.shut + f.width;
-    f.q_scale = f.weight + f.width;
-    f.scores = f.q_scale + QUERIES8;
-    f.probs = (int16_t *)(void *)(f.scores + TILE_ROWS * f.width);
-    f.keys = (int8_t *)(f.probs + TILE_ROWS * f.width);
-    return f;
+    int64_t ld = tile_round_up(f->a->dim, VF_LANES);
+    f->values = (int32_t *)(void *)scratch;
+    f->excess = f->values + f->width / 2 * ld;
+    f->k_scale = (float *)(void *)(f->excess + f->width);
+    f->shut = f->k_scale + f->width;
+    f->weight = f->shut + f->width;
+    f->q_scale = f->weight + f->width;
+    f->scores = f->q_scale + QUERIES8;
+    f->probs = (int16_t *)(void *)(f->scores + TILE_ROWS * f->width);
+    f->keys = (int8_t *)(f->probs + TILE_ROWS * f->width);
 }
 
-/* Where the part's rows, from token t of its head on, lie that come rounded; their largest magnitudes; bytes
- * from a row to the next. */
-static int64_t given_row(const narrow *f) { return f->a->heads * 4 * f->quads; }
-static const uint8_t *given(const narrow *f, ses_rows8 x, int64_t t)
+/* Where the part's rows, from token t of its head on, lie that come rounded; their largest magnitudes. */
+static const uint8_t *given(const narrow *f, ses_rows8 x, const int32_t *cu, int64_t t)
 {
-    return x.q + t * given_row(f) + f->part.head * 4 * f->quads;
+    return x.q + (f->part.head * cu[f->a->seqs] + t) * 4 * f->quads;
 }
 static const float *given_most(const narrow *f, ses_rows8 x, const int32_t *cu, int64_t t)
 {
@@ -75,9 +68,8 @@ static const float *given_most(const narrow *f, ses_rows8 x, const int32_t *cu, 
 /* A vector of keys that come rounded, `there` of them; returns their largest magnitudes. */
 static vf lay_given_keys(const narrow *f, int8_t *panel, int64_t width, int64_t j, int64_t there)
 {
-    int64_t row = given_row(f) / 4;
-    const void *q = given(f, f->a->k8, f->part.k0 + j);
-    transpose_vector((float *)(void *)panel, width, q, row, there, f->quads);
+    const void *q = given(f, f->a->k8, f->a->cu_k, f->part.k0 + j);
+    transpose_vector((float *)(void *)panel, width, q, f->quads, there, f->quads);
     for (int64_t p = 0; p < f->quads; p++, panel += 4 * width)
         vi_store(panel, vi_xor(vi_load(panel), vi_set1((int32_t)0x80808080))); /* 128 less */
     return vf_get(given_most(f, f->a->k8, f->a->cu_k, f->part.k0 + j), there);
@@ -119,8 +111,7 @@ static void round_queries(narrow *f, uint8_t *room)
 {
     const ses_attn *a = f->a;
     int64_t first = f->part.q0 + f->i;
-    f->q_row = a->q8.q ? given_row(f) : 4 * f->quads;
-    f->q = a->q8.q ? given(f, a->q8, first) : room;
+    f->q = a->q8.q ? given(f, a->q8, a->cu_q, first) : room;
     const float *q = a->q8.q ? NULL : a->q + first * a->q_row + f->part.head * ses_attn_head(a->q_head, a);
     for (int64_t i = 0; i < f->n; i += VF_LANES) {
         int64_t there = tile_min(VF_LANES, f->n - i);
@@ -131,7 +122,7 @@ static void round_queries(narrow *f, uint8_t *room)
         float by[VF_LANES];
         vf_store(by, factors(most));
         for (int64_t r = i; q && r < i + there; r++)
-            round_bytes(room + r * f->q_row, q + r * a->q_row, a->dim, f->q_row, by[r - i]);
+            round_bytes(room + r * 4 * f->quads, q + r * a->q_row, a->dim, 4 * f->quads, by[r - i]);
     }
 }
 
@@ -155,7 +146,7 @@ VF_INLINE void pack_pair(const narrow *f, const float *x, const uint8_t *q, cons
     for (int64_t d = 0; d < ld; d += VF_LANES) {
         int64_t begin = d / panel * panel, width = tile_min(panel, ld - begin);
         vi low = value_of(f, x, q, d, by[0]), high = vi_set1(0);
-        if (both) high = value_of(f, q ? NULL : x + a->v_row, q ? q + given_row(f) : NULL, d, by[1]);
+        if (both) high = value_of(f, q ? NULL : x + a->v_row, q ? q + 4 * f->quads : NULL, d, by[1]);
         vi_store(f->values + begin * pairs + at * width + d - begin,
                  vi_add(vi_and(low, vi_set1(0xffff)), vi_shl(high, 16)));
     }
@@ -168,14 +159,14 @@ static void pack_values(narrow *f)
     for (int64_t j = 0; j < f->width; j += VF_LANES) {
         int64_t there = tile_min(VF_LANES, f->part.len_k - j), t = f->part.k0 + j;
         const float *v = come ? NULL : a->v + t * a->v_row + f->part.head * ses_attn_head(a->v_head, a);
-        const uint8_t *q = come ? given(f, a->v8, t) : NULL;
+        const uint8_t *q = come ? given(f, a->v8, a->cu_k, t) : NULL;
         vf most =
             come ? vf_get(given_most(f, a->v8, a->cu_k, t), there) : most_of_rows(v, a->v_row, there, a->dim);
         float by[VF_LANES];
         vf_store(by, factors(most));
         vf_store(f->weight + j, most);
         for (int64_t i = 0; i < there; i += 2)
-            pack_pair(f, come ? NULL : v + i * a->v_row, come ? q + i * given_row(f) : NULL, by + i,
+            pack_pair(f, come ? NULL : v + i * a->v_row, come ? q + i * 4 * f->quads : NULL, by + i,
                       i + 1 < there, (j + i) / 2);
     }
     f->top = most_of(f->weight, f->width); /* one that is not finite makes all answers so */
@@ -191,7 +182,7 @@ VF_INLINE void score_tile(const narrow *f, float *s, vf *top, const uint8_t *q, 
                           const int vecs, const bool dot)
 {
     vi c[TILE_ROWS][TILE_VECS];
-    tile8_sum(c, q, f->q_row, f->keys + j * 4 * f->quads, NULL, f->excess + j, f->quads, rows, vecs, dot,
+    tile8_sum(c, q, 4 * f->quads, f->keys + j * 4 * f->quads, NULL, f->excess + j, f->quads, rows, vecs, dot,
               false);
     TILE_UNROLL for (int v = 0; v < vecs; v++)
     {
@@ -262,42 +253,57 @@ static value_fn *const value8[2][TILE_ROWS][TILE_VECS] = { TILE_TABLE(value_step
 /* 2^x for x <= 0, off by 3e-6 of it at most: probabilities are rounded to 6e-5 next. */
 VF_INLINE vf power2(vf x)
 {
-    static const float c[] = { 9.58285e-3f, 5.590642e-2f, 2.4024099e-1f, 6.9312419e-1f, 1 };
-    x = vf_max(vf_set1(-126), x);
-    vf n = vf_round(x);
-    return vf_scale2_bounded(vf_horner(vf_sub(x, n), c, 5), n);
+    static const float c[] = { 1.3426686e-2f, 5.2242471e-2f, 2.4128021e-1f, 6.9304484e-1f, 1 };
+    return vf_scale2_floor(vf_horner(vf_fraction(x), c, 5), x);
 }
 
-/* Scores of row r, which times `scale` are logarithms of two, become probabilities against the largest of
- * them, weighed by their value's scale; returns their sum before that. */
-static float probabilities(const narrow *f, int64_t r, float scale, float most)
+/* Scores of a query, which times `by` are logarithms of two, against the largest of them. */
+typedef struct score_row {
+    const float *s;
+    vf by, most;
+    vf sum; /* of the probabilities so far */
+} score_row;
+
+/* A vector of probabilities, weighed by their values' scales: multiples in the lowest bits, where the
+ * constant leaves them. */
+VF_INLINE vi weighed(const narrow *f, score_row *row, int64_t j)
 {
-    const float *s = f->scores + r * f->width;
+    vf p = power2(vf_mul(vf_sub(vf_load(row->s + j), row->most), row->by));
+    row->sum = vf_add(row->sum, p);
+    return vi_of_bits(vf_fma(p, vf_load(f->weight + j), vf_set1(0x1.8p23f)));
+}
+
+/* Scores of row r become probabilities; returns their sum, lane by lane. */
+static vf probabilities(const narrow *f, int64_t r, float by, float most)
+{
+    score_row row = { f->scores + r * f->width, vf_set1(by), vf_set1(most), vf_zero() };
     int16_t *to = f->probs + r * f->width;
-    vf by = vf_set1(scale), less = vf_set1(-(most * scale)), sum = vf_zero();
-    for (int64_t j = 0; j < f->width; j += VF_LANES) {
-        vf p = power2(vf_min(vf_zero(), vf_fma(vf_load(s + j), by, less))); /* `less` is rounded */
-        sum = vf_add(sum, p);
-        vi_store_words(to + j, vi_from_vf(vf_mul(p, vf_load(f->weight + j))));
+    int64_t j = 0;
+    for (; j + 2 * VF_LANES <= f->width; j += 2 * VF_LANES) {
+        vi low = weighed(f, &row, j);
+        vi_store_words2(to + j, low, weighed(f, &row, j + VF_LANES));
     }
-    return vf_sum(sum);
+    if (j < f->width) vi_store_words(to + j, weighed(f, &row, j));
+    return row.sum;
 }
 
 static void attend8(const narrow *f, int64_t i, int64_t rows)
 {
     const ses_attn *a = f->a;
-    const uint8_t *q = f->q + i * f->q_row;
+    const uint8_t *q = f->q + i * 4 * f->quads;
     float *out = a->out + (f->part.q0 + f->i + i) * a->out_row + f->part.head * a->dim;
     int64_t most = f->dot ? TILE_ROWS : STEP_ROWS, panel = part_width(a->dim);
-    float by[TILE_ROWS];
-    vf top[TILE_ROWS];
+    float largest[TILE_ROWS], by[VF_LANES];
+    vf top[TILE_ROWS], sum[TILE_ROWS];
     for (int64_t r = 0; r < rows; r++) top[r] = vf_set1(-INFINITY);
     for (int64_t j = 0; j < f->width; j += TILE_COLS)
         for (int64_t r = 0; r < rows; r += most)
             score8[f->dot][tile_min(most, rows - r) - 1][panel_width(f->width, j) / VF_LANES - 1](
-                f, f->scores + r * f->width, top + r, q + r * f->q_row, j);
-    for (int64_t r = 0; r < rows; r++)
-        by[r] = f->top / (127.0f * SES_ATTN8_UNIT * probabilities(f, r, f->q_scale[i + r], vf_hmax(top[r])));
+                f, f->scores + r * f->width, top + r, q + r * 4 * f->quads, j);
+    for (int64_t r = 0; r < rows; r++) largest[r] = vf_hmax(top[r]);
+    for (int64_t r = 0; r < rows; r++) sum[r] = probabilities(f, r, f->q_scale[i + r], largest[r]);
+    for (int64_t r = 0; r < VF_LANES; r++) by[r] = r < rows ? vf_sum(sum[r]) : 1;
+    vf_store(by, vf_div(vf_set1(f->top / (127.0f * SES_ATTN8_UNIT)), vf_load(by)));
     for (int64_t d = 0; d < a->dim; d += panel) {
         int64_t width = tile_min(panel, tile_round_up(a->dim, VF_LANES) - d);
         value8[f->dot][rows - 1][width / VF_LANES - 1](f, out, by, d);
@@ -320,8 +326,13 @@ static void narrow_chunk(void *ctx, int64_t index, void *scratch)
             forward_chunk(b->a, head * blocks + i, scratch);
         return;
     }
-    narrow f = narrow_of(b->a, part, block * QUERIES, b->dot, scratch);
+    narrow f = {
+        .a = b->a, .part = part, .dot = b->dot, .i = block * QUERIES, .quads = ses_quads(b->a->dim)
+    };
+    f.n = tile_min(QUERIES8, part.len_q - f.i);
+    f.width = tile_round_up(part.len_k, VF_LANES);
     if (f.n <= 0 || part.len_k <= 0) return;
+    place_in(&f, scratch);
     pack_keys(&f);
     pack_values(&f);
     round_queries(&f, (uint8_t *)(f.keys + f.width * 4 * f.quads));

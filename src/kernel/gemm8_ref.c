@@ -84,7 +84,7 @@ static void end_row(const ses_rows_end *end, int64_t i, const ses_real *row, int
 {
     int64_t part = end->part ? end->part : n, parts = n / part, width = 4 * ses_quads(part);
     for (int64_t p = 0; p < parts; p++) {
-        ses_rows8 to = { end->to.q + (i * parts + p) * width, end->to.scale + p * m + i };
+        ses_rows8 to = { end->to.q + (p * m + i) * width, end->to.scale + p * m + i };
         ses_k_round_rows_ref(NULL, to, row + p * part, 1, part);
         if (end->part) to.scale[0] = largest(row + p * part, part, 1) + (to.scale[0] - to.scale[0]);
     }

@@ -142,7 +142,7 @@ static void round_row(ses_rows8 to, int64_t r, const float *a, int64_t cols)
 static void round_parts(const ses_rows_end *end, int64_t i, const float *c, int64_t m, int64_t n)
 {
     int64_t parts = n / end->part, width = 4 * ses_quads(end->part);
-    uint8_t *q = end->to.q + i * parts * width;
+    uint8_t *q = end->to.q + i * width;
     for (int64_t p = 0; p < parts; p += VF_LANES) {
         int64_t some = tile_min(VF_LANES, parts - p);
         float most[VF_LANES], by[VF_LANES];
@@ -150,7 +150,7 @@ static void round_parts(const ses_rows_end *end, int64_t i, const float *c, int6
         vf_store(by, factors(vf_load(most)));
         for (int64_t k = 0; k < some; k++) {
             end->to.scale[(p + k) * m + i] = most[k];
-            round_bytes(q + (p + k) * width, c + (p + k) * end->part, end->part, width, by[k]);
+            round_bytes(q + (p + k) * m * width, c + (p + k) * end->part, end->part, width, by[k]);
         }
     }
 }

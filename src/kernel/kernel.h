@@ -77,7 +77,7 @@ typedef struct ses_rows_end {
     ses_act gate;
     ses_rows8 to; /* q not NULL: they are rounded as by round_rows; without gain C is not written then */
     int64_t part; /* 0, or columns, n being a multiple of them, that are rounded for themselves:
-                     to.q[m][n / part][4 ses_quads(part)], to.scale[n / part][m] is the largest magnitude */
+                     to.q[n / part][m][4 ses_quads(part)], to.scale[n / part][m] is the largest magnitude */
 } ses_rows_end;
 
 /* The three products of a linear layer, all matrices contiguous: A B', A B and A' B are [m, n]. */

@@ -63,8 +63,14 @@ static inline vi vi_load_unsigned(const uint8_t *p)
 }
 static inline void vi_store_words(int16_t *p, vi a)
 {
+    a = vi_and(a, vi_set1(0xffff));
     _mm_storeu_si128((__m128i *)(void *)p,
-                     _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
+                     _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
+}
+static inline void vi_store_words2(int16_t *p, vi a, vi b)
+{
+    vi low = vi_set1(0xffff), words = _mm256_packus_epi32(vi_and(a, low), vi_and(b, low));
+    vi_store(p, _mm256_permute4x64_epi64(words, 0xd8));
 }
 
 #endif

@@ -55,10 +55,16 @@ static inline vi vi_load_unsigned(const uint8_t *p)
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
-/* Whole numbers of at most 32767 as 16 bits. */
+/* The lowest 16 bits of each lane; of two vectors. */
 static inline void vi_store_words(int16_t *p, vi a)
 {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(a));
+}
+static inline void vi_store_words2(int16_t *p, vi a, vi b)
+{
+    static const uint16_t even[32] = { 0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                                       32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62 };
+    vi_store(p, _mm512_permutex2var_epi16(a, vi_load(even), b));
 }
 
 #endif

@@ -148,6 +148,18 @@ static inline vf vf_scale2_bounded(vf a, vf n)
     return vf_mul(a, vf_of_bits(vi_shl(vi_add(vi_from_vf(n), vi_set1(127)), 23)));
 }
 
+/* x - floor x and a 2^floor x, for x <= 0; what is far below, minus infinity too, leaves next to nothing of
+ * an a that is near 1. */
+static inline vf vf_fraction(vf x)
+{
+    x = vf_max(vf_set1(-126), x);
+    return vf_sub(x, _mm256_floor_ps(x));
+}
+static inline vf vf_scale2_floor(vf a, vf x)
+{
+    return vf_scale2_bounded(a, _mm256_floor_ps(vf_max(vf_set1(-126), x)));
+}
+
 /* Reductions: halves are folded onto each other, an order that never changes. */
 static inline float vf_sum(vf a)
 {

@@ -134,6 +134,8 @@ static inline vf vf_choose(const float table[VF_LANES], vf a)
 
 static inline vf vf_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 static inline vf vf_scale2_bounded(vf a, vf n) { return _mm512_scalef_ps(a, n); }
+static inline vf vf_fraction(vf x) { return _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+static inline vf vf_scale2_floor(vf a, vf x) { return _mm512_scalef_ps(a, x); }
 
 static inline __m256 vf_low_half(vf a) { return _mm512_castps512_ps256(a); }
 static inline __m256 vf_high_half(vf a) { return _mm512_extractf32x8_ps(a, 1); }

@@ -1,5 +1,5 @@
 /* x w' + b for several weights of 8 bits, side by side: [T, n N], for passes of which nothing is recorded.
- * For attention to read it may be rounded by heads only: planes [n][T][heads][4 ses_quads(N / heads)], and
+ * For attention to read it may be rounded by heads only: planes [n][heads][T][4 ses_quads(N / heads)], and
  * the largest magnitudes [n][heads][T]. */
 #include "gemm_weight.h"
 
