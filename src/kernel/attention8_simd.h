@@ -6,7 +6,7 @@
 
 #include <float.h>
 
-enum { QUERIES8 = 2 * QUERIES };
+enum { QUERIES8 = 2 * QUERIES, LINE = 16 };
 
 _Static_assert((int)SES_ATTN8_DIM == (int)MAX_DIM, "one bound");
 
@@ -295,6 +295,8 @@ static void attend8(const narrow *f, int64_t i, int64_t rows)
     int64_t most = f->dot ? TILE_ROWS : STEP_ROWS, panel = part_width(a->dim);
     float largest[TILE_ROWS], by[VF_LANES];
     vf top[TILE_ROWS], sum[TILE_ROWS];
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = 0; d < a->dim; d += LINE) prefetch_own(out + r * a->out_row + d);
     for (int64_t r = 0; r < rows; r++) top[r] = vf_set1(-INFINITY);
     for (int64_t j = 0; j < f->width; j += TILE_COLS)
         for (int64_t r = 0; r < rows; r += most)
