@@ -46,14 +46,21 @@ VF_INLINE void tile8_run(float *t, const tile8_in *in, const int rows, const int
 {
     vi c[TILE_ROWS][TILE_VECS];
     tile8_sum(c, in->a, 4 * in->quads, in->b, in->next, in->excess, in->quads, rows, vecs, dot, stream);
+    vf by[TILE_VECS], bias[TILE_VECS]; /* read before t is written, which might be they for all gcc knows */
+    TILE_UNROLL for (int v = 0; v < vecs; v++)
+    {
+        by[v] = vf_load(in->b_scale + v * VF_LANES);
+        bias[v] = in->bias ? vf_load(in->bias + v * VF_LANES) : vf_zero();
+    }
+    const float *a_scale = in->a_scale;
+    int64_t ldt = in->ldt;
     TILE_UNROLL for (int i = 0; i < rows; i++)
     {
-        vf row = vf_set1(in->a_scale[i]);
+        vf row = vf_set1(a_scale[i]);
         TILE_UNROLL for (int v = 0; v < vecs; v++)
         {
-            vf x = vf_mul(vf_from_vi(c[i][v]), vf_mul(row, vf_load(in->b_scale + v * VF_LANES)));
-            if (in->bias) x = vf_add(x, vf_load(in->bias + v * VF_LANES));
-            vf_store(t + i * in->ldt + v * VF_LANES, x);
+            vf x = vf_mul(vf_from_vi(c[i][v]), vf_mul(row, by[v]));
+            vf_store(t + i * ldt + v * VF_LANES, vf_add(x, bias[v]));
         }
     }
 }
@@ -90,11 +97,26 @@ typedef struct job8 {
     int64_t rows, group, groups; /* as in gemm_simd.h */
 } job8;
 
+/* What is read soon beside the panels: tiles that have no more of these to fetch fetch it. */
+typedef struct ahead8 {
+    const int8_t *at, *end;
+} ahead8;
+
+/* A tile of whole vectors, which have their bias, goes to C by way of GELU. */
+VF_INLINE void put_gelu(float *c, int64_t ldc, const float *tile, int64_t rows, const int vecs)
+{
+    for (int64_t r = 0; r < rows; r++) TILE_UNROLL for (int v = 0; v < vecs; v++)
+        {
+            vf x = vf_load(tile + r * TILE_COLS + v * VF_LANES);
+            vf_store(c + r * ldc + v * VF_LANES, vf_gelu_rough(x));
+        }
+}
+
 /* Rows i .. end - 1 of A meet the panel of columns from j on. */
-static void run_panel8(const ses_gemm *g, ses_rows8 a, int64_t i, int64_t end, int64_t j)
+static void run_panel8(const ses_gemm *g, ses_rows8 a, int64_t i, int64_t end, int64_t j, ahead8 *ahead)
 {
     panels8 b = panels_of(g->packed, g->n);
-    int64_t most = b.dot ? TILE_ROWS : STEP_ROWS, tiles = (end - i + most - 1) / most;
+    int64_t tiles = ses_chunks(end - i, b.dot ? TILE_ROWS : STEP_ROWS);
     int64_t width = panel_width(g->n, j), quads = ses_quads(g->k);
     tile8_in in = { .b = b.panel + j * 4 * quads,
                     .b_scale = b.scale + j,
@@ -105,16 +127,23 @@ static void run_panel8(const ses_gemm *g, ses_rows8 a, int64_t i, int64_t end, i
     in.next = in.b + left;
     int form = (b.dot ? DOT : STEP) | (tiles == 1 ? STREAM : 0);
     float tile[TILE_ROWS * TILE_COLS];
-    bool direct = g->act == SES_ACT_NONE && !g->pre && !g->add && j + width <= g->n; /* whole vectors */
-    if (direct) in.ldt = g->ldc, in.bias = g->bias ? g->bias + j : NULL;
+    bool whole = !g->pre && !g->add && j + width <= g->n, direct = whole && g->act == SES_ACT_NONE;
+    bool gelu = whole && g->act == SES_ACT_GELU;
+    if (direct) in.ldt = g->ldc;
+    if (direct || gelu) in.bias = g->bias ? g->bias + j : NULL;
     for (; tiles > 0; tiles--) {
         int64_t rows = (end - i + tiles - 1) / tiles;
         in.a = a.q + i * 4 * quads, in.a_scale = a.scale + i;
         tile8[form][rows - 1][width / VF_LANES - 1](direct ? g->c + i * g->ldc + j : tile, &in);
-        if (!direct)
+        if (gelu && width == TILE_COLS)
+            put_gelu(g->c + i * g->ldc + j, g->ldc, tile, rows, TILE_VECS);
+        else if (gelu)
+            put_gelu(g->c + i * g->ldc + j, g->ldc, tile, rows, (int)(width / VF_LANES));
+        else if (!direct)
             tile_put(g, (tile_turn){ true, true }, tile, i, rows, j, tile_min(TILE_COLS, g->n - j), true);
         left -= LINE8 * quads;
         in.next = left > 0 ? in.next + LINE8 * quads : in.b;
+        if (left <= 0 && ahead && ahead->at < ahead->end) in.next = ahead->at, ahead->at += LINE8 * quads;
         i += rows;
     }
 }
@@ -127,7 +156,7 @@ static void run_chunk8(void *ctx, int64_t index, void *scratch)
     index /= b->count;
     int64_t i = index / b->groups * b->rows, end = tile_min(g->m, i + b->rows);
     int64_t j = index % b->groups * b->group * TILE_COLS, j_end = tile_min(g->n, j + b->group * TILE_COLS);
-    for (; j < j_end; j += TILE_COLS) run_panel8(g, b->a, i, end, j);
+    for (; j < j_end; j += TILE_COLS) run_panel8(g, b->a, i, end, j, NULL);
 }
 
 static void round_row(ses_rows8 to, int64_t r, const float *a, int64_t cols)
@@ -179,18 +208,14 @@ static int64_t row_bytes(const ses_gemm *g) { return 4 * (g->n + 1 + ses_quads(g
 
 _Static_assert(TILE_ROWS * 4 * (SES_GEMM8_WIDTH + 1 + SES_GEMM8_DEPTH / 4) <= SES_SCRATCH, "scratch");
 
-/* What the end of these rows reads and writes, brought near by the last panels: what comes earlier is gone by
- * then. */
+/* What the end of these rows writes, brought near by the last panels: what comes earlier is gone by then. */
 static void prefetch_end(const ses_gemm *g, const ses_rows_end *end, ses_range rows, int64_t left)
 {
     enum { LINE = 16, LAST = 4 };
     if (!end->gain || left > LAST) return;
     int64_t step = ses_chunks(rows.end - rows.begin, LAST), i = rows.begin + (LAST - left) * step;
     for (int64_t stop = tile_min(i + step, rows.end); i < stop; i++)
-        for (int64_t at = 0; at < g->n; at += LINE) {
-            if (end->res) __builtin_prefetch(end->res + i * g->n + at, 0, 2);
-            prefetch_own(g->c + i * g->ldc + at);
-        }
+        for (int64_t at = 0; at < g->n; at += LINE) prefetch_own(g->c + i * g->ldc + at);
 }
 
 /* Rows of A are rounded to scratch behind c, or are there. */
@@ -215,9 +240,11 @@ static void whole_rows(void *ctx, int64_t index, void *scratch)
         const ses_gemm *g = b->g + p;
         ses_gemm part = *g;
         part.c = c, part.ldc = n, part.pre = NULL;
+        const float *res = b->end[p].res ? b->end[p].res + rows.begin * n : NULL;
+        ahead8 ahead = { (const int8_t *)res, (const int8_t *)(res ? res + count * n : NULL) };
         for (int64_t j = 0; j < n; j += TILE_COLS) {
             prefetch_end(g, b->end + p, rows, ses_chunks(n - j, TILE_COLS));
-            run_panel8(&part, a, 0, count, j);
+            run_panel8(&part, a, 0, count, j, &ahead);
         }
         for (int64_t r = 0; r < count; r++) end_row(g, b->end + p, rows.begin + r, c + r * n);
     }

@@ -188,8 +188,30 @@ static inline __attribute__((always_inline)) vf vf_act(ses_act act, vf x)
     }
 }
 
-/* gelu off by 2e-4 at most, for what is rounded to 8 bits before or after: P(X <= x) as 1/2 + x Q(x^2) up to
- * 4, where it is 1. */
+/* gelu off by 2e-4 at most, for what is rounded to 8 bits before or after. */
+#if VF_LANES == 16
+/* max(0, x) less |x| P(X > |x|): one of 16 parabolas, chosen as in vf_normal_tail. Products are few here, for a
+ * tile that has no use for the other instructions is at work before and after. */
+static inline vf vf_gelu_rough(vf x)
+{
+    static const float c[3][VF_LANES] = {
+        { -0.39727366f, -0.373465657f, -0.307395548f, -0.216348886f, -0.121377341f, -0.0406207889f,
+          0.0154862572f, 0.0452697761f, 0.0536969639f, 0.0484508574f, 0.0372372083f, 0.0253521018f,
+          0.0155905923f, 0.00875555072f, 0.00452105328f, 0.00215941505f },
+        { 0.499911249f, 0.305366963f, 0.133790269f, 0.00228680135f, -0.0819004178f, -0.121575862f,
+          -0.126805037f, -0.110648885f, -0.0852311999f, -0.0593366697f, -0.0378029421f, -0.0222012457f,
+          -0.0120754652f, -0.00610200269f, -0.00287109753f, -0.00172504608f },
+        { 0, 0.100319937f, 0.1542667f, 0.169970214f, 0.158656478f, 0.132064298f, 0.100212999f, 0.0701052845f,
+          0.0455008633f, 0.0275055319f, 0.0155241964f, 0.00819415972f, 0.0040494469f, 0.00187511684f,
+          0.000814050029f, 0.00027972777f },
+    };
+    vf quarters = vf_set1(0x1.8p21f), a = vf_min(vf_set1(3.874f), vf_abs(x)), near = vf_add(a, quarters);
+    vf d = vf_sub(a, vf_sub(near, quarters));
+    vf p = vf_fma(vf_choose(c[0], near), d, vf_choose(c[1], near));
+    return vf_sub(vf_max(vf_zero(), x), vf_fma(p, d, vf_choose(c[2], near)));
+}
+#else
+/* P(X <= x) as 1/2 + x Q(x^2) up to 4, where it is 1. */
 static inline vf vf_gelu_rough(vf x)
 {
     static const float q[] = { 2.258820508e-08f, -1.588826990e-06f, 4.776388596e-05f, -8.121874998e-04f,
@@ -197,6 +219,7 @@ static inline vf vf_gelu_rough(vf x)
     vf a = vf_max(vf_set1(-4), vf_min(vf_set1(4), x));
     return vf_mul(x, vf_fma(a, vf_horner(vf_mul(a, a), q, 7), vf_set1(0.5f)));
 }
+#endif
 
 /* d act(x) / dx. The clamps stand where a factor of x meets one that has become 0. */
 static inline __attribute__((always_inline)) vf vf_act_grad(ses_act act, vf x)
