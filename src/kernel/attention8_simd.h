@@ -6,7 +6,7 @@
 
 #include <float.h>
 
-enum { QUERIES8 = 2 * QUERIES, LINE = 16 };
+enum { QUERIES8 = 2 * QUERIES, LINE = 16 }; /* LINE: numbers of a cache line */
 
 _Static_assert((int)SES_ATTN8_DIM == (int)MAX_DIM, "one bound");
 
@@ -39,6 +39,7 @@ _Static_assert(WIDTH8 *MAX_DIM + WIDTH8 / 2 * (MAX_DIM + VF_LANES) * 4 + WIDTH8 
                    SES_SCRATCH,
                "scratch");
 
+/* Not returned as a struct: a copy of what was just stored in small parts waits for all of them. */
 static void place_in(narrow *f, char *scratch)
 {
     int64_t ld = tile_round_up(f->a->dim, VF_LANES);
