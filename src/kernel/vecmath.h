@@ -190,8 +190,8 @@ static inline __attribute__((always_inline)) vf vf_act(ses_act act, vf x)
 
 /* gelu off by 2e-4 at most, for what is rounded to 8 bits before or after. */
 #if VF_LANES == 16
-/* max(0, x) less |x| P(X > |x|): one of 16 parabolas, chosen as in vf_normal_tail. Products are few here, for a
- * tile that has no use for the other instructions is at work before and after. */
+/* max(0, x) less |x| P(X > |x|): one of 16 parabolas, chosen as in vf_normal_tail. Products are few here, for
+ * the tiles before and after need nothing else. */
 static inline vf vf_gelu_rough(vf x)
 {
     static const float c[3][VF_LANES] = {
