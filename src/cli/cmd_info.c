@@ -14,7 +14,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, tensors),
       .help = "list all tensors instead: shape, dtype, smallest and largest number, norm, NaN count; "
-              "works for any safetensors file and architecture" },
+              "works for any safetensors or PyTorch file and architecture" },
     { .name = "tokens",
       .type = SES_OPT_INT,
       .offset = offsetof(args, tokens),
@@ -60,14 +60,14 @@ const ses_command ses_command_info = {
     .usage = "DIR",
     .summary = "show what a model is: architecture, parameters, memory, labels",
     .description =
-        "Looks at a model folder (config.json and safetensors weights) without running it: architecture "
-        "and heads, sizes, parameters by part, labels, files, and the memory it needs.\n\n"
+        "Looks at a model folder (config.json and weights) without running it: architecture and heads, "
+        "sizes, parameters by part, labels, files, and the memory it needs.\n\n"
         "Memory: weights in f32 are used where the file is mapped, others are converted to a copy; "
         "matrices get a second copy in the order the kernels read, made when first used. Activations are "
         "an estimate for one sequence: (9 x hidden size + feed-forward size) x 4 bytes a token, and "
         "(2 x hidden size + vocabulary) x 4 more under a masked-LM head.\n\n"
         "All weights are read once, and a NaN or infinity among them is an error (exit 3) told after "
-        "everything else. --tensors also takes a single safetensors file, and lists folders of "
+        "everything else. --tensors also takes a single file of weights, and lists folders of "
         "architectures that Sesame cannot run.",
     .examples = examples,
     .opt = opt,
