@@ -43,6 +43,28 @@ static void test_small(void)
 }
 
 /* Pieces of a unigram vocabulary, by the reference's trainer: those of two characters and more. */
+static void check_pieces(const char *const *text, size_t texts, ses_train_options o, const char *const *piece,
+                         size_t pieces)
+{
+    ses_err e = { 0 };
+    size_t n = 0;
+    o.type = SES_TRAIN_UNIGRAM;
+    char *file = train(o, text, texts, &n, &e);
+    CHECK_MSG(file, "%s", e.msg);
+    ses_json_doc *doc = file ? ses_json_parse(file, n, &e) : NULL;
+    const ses_json *vocab = doc ? ses_json_get(ses_json_get(ses_json_root(doc), "model"), "vocab") : NULL;
+    CHECK((int64_t)ses_json_len(vocab) == o.vocab_size);
+    for (size_t i = 0; i < pieces; i++) {
+        size_t k = 0;
+        while (k < ses_json_len(vocab) &&
+               strcmp(ses_json_string(ses_json_at(ses_json_at(vocab, k), 0), NULL), piece[i]))
+            k++;
+        CHECK_MSG(k < ses_json_len(vocab), "no piece \"%s\"", piece[i]);
+    }
+    ses_json_free(doc);
+    ses_free(file);
+}
+
 static void test_pieces(void)
 {
     static const char *const text[] = { "the cat sat on the mat and the rat sat on the hat",
@@ -54,23 +76,16 @@ static void test_pieces(void)
     static const char *const pieces[] = { "an",    "at",   "ation",  "ells",     "her",
                                           "other", "▁c",   "▁fat",   "▁nation",  "▁s",
                                           "▁she",  "▁the", "▁state", "▁station", "▁seashells" };
-    ses_err e = { 0 };
-    size_t n = 0;
-    char *file = train((ses_train_options){ .type = SES_TRAIN_UNIGRAM, .vocab_size = 38 }, text,
-                       SES_LEN(text), &n, &e);
-    CHECK_MSG(file, "%s", e.msg);
-    ses_json_doc *doc = file ? ses_json_parse(file, n, &e) : NULL;
-    const ses_json *vocab = doc ? ses_json_get(ses_json_get(ses_json_root(doc), "model"), "vocab") : NULL;
-    CHECK(ses_json_len(vocab) == 38);
-    for (size_t i = 0; i < SES_LEN(pieces); i++) {
-        size_t k = 0;
-        while (k < ses_json_len(vocab) &&
-               strcmp(ses_json_string(ses_json_at(ses_json_at(vocab, k), 0), NULL), pieces[i]))
-            k++;
-        CHECK_MSG(k < ses_json_len(vocab), "no piece \"%s\"", pieces[i]);
-    }
-    ses_json_free(doc);
-    ses_free(file);
+    /* Which of the seeds with equal scores comes first decides over "lo". */
+    static const char *const even[] = { "dosaba na baba mie baba radogu", "radogu mie baba na baba mie",
+                                        "baba baba na lobagu na na",
+                                        "dosaba radogu nalona nalona dosaba mio" };
+    static const char *const even_pieces[] = { "ba", "lo", "na", "▁mi", "▁na" };
+    static const ses_string unknown = { "<unk>", 5 };
+    check_pieces(text, SES_LEN(text), (ses_train_options){ .vocab_size = 38 }, pieces, SES_LEN(pieces));
+    check_pieces(even, SES_LEN(even),
+                 (ses_train_options){ .vocab_size = 20, .special = &unknown, .n_special = 1 }, even_pieces,
+                 SES_LEN(even_pieces));
 }
 
 static void test_threads(void)
