@@ -78,7 +78,7 @@ static void test_hex(void)
 static void test_map(void)
 {
     enum { N = 3000 };
-    static char key[N][8];
+    static char key[N][16];
     ses_strmap m = { 0 };
     ses_err e = { 0 };
     int64_t value = -1;
