@@ -57,7 +57,7 @@ def files_of(group):
     """What must have been made before the group can run."""
     out = []
     for spec in group.sides.values():
-        words = spec.get("words", [])
+        words = spec.get("words", []) if "rounds" not in spec else []  # such a folder is made by its side
         out += [w.replace("{models}/", "") + "/done" for w in words if w.startswith("{models}/")]
         inner = spec.get("spec", {})
         if "model" not in inner:
