@@ -6,7 +6,7 @@
 
 struct ses_aside {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the state; what stands below it is the thread's own while it runs */
     pthread_cond_t change;
     enum { IDLE, RUNNING, STOP } state;
     ses_aside_fn *fn;
@@ -14,6 +14,12 @@ struct ses_aside {
     bool ok;
     ses_err err;
 };
+
+static void change_to(ses_aside *a, int state)
+{
+    a->state = state;
+    pthread_cond_broadcast(&a->change);
+}
 
 static void *work(void *arg)
 {
@@ -24,10 +30,9 @@ static void *work(void *arg)
         if (a->state == STOP) break;
         pthread_mutex_unlock(&a->lock);
         a->err = (ses_err){ 0 };
-        a->ok = a->fn(a->ctx, &a->err); /* fn and ctx stand while it runs */
+        a->ok = a->fn(a->ctx, &a->err);
         pthread_mutex_lock(&a->lock);
-        a->state = IDLE;
-        pthread_cond_broadcast(&a->change);
+        change_to(a, IDLE);
     }
     pthread_mutex_unlock(&a->lock);
     return NULL;
@@ -52,19 +57,13 @@ static void await(ses_aside *a)
     while (a->state == RUNNING) pthread_cond_wait(&a->change, &a->lock);
 }
 
-static void set(ses_aside *a, int state)
-{
-    a->state = state;
-    pthread_cond_broadcast(&a->change);
-    pthread_mutex_unlock(&a->lock);
-}
-
 void ses_aside_free(ses_aside *a)
 {
     if (!a) return;
     pthread_mutex_lock(&a->lock);
     await(a);
-    set(a, STOP);
+    change_to(a, STOP);
+    pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
     pthread_cond_destroy(&a->change);
     pthread_mutex_destroy(&a->lock);
@@ -76,7 +75,8 @@ void ses_aside_begin(ses_aside *a, ses_aside_fn *fn, void *ctx)
     pthread_mutex_lock(&a->lock);
     a->fn = fn;
     a->ctx = ctx;
-    set(a, RUNNING);
+    change_to(a, RUNNING);
+    pthread_mutex_unlock(&a->lock);
 }
 
 bool ses_aside_end(ses_aside *a, ses_err *e)

@@ -263,7 +263,7 @@ static bool fly(void *ctx, ses_err *e)
 }
 
 /* A host whose threads are several has one more for it, that begins the work they share. */
-static bool has_wings(ses_pipeline *p)
+static bool can_fly(ses_pipeline *p)
 {
     if (!p->dev->host || p->task->run) return false;
     if (!p->aside && ses_pool_threads(p->dev->exec.pool) > 1) p->aside = ses_aside_new(NULL);
@@ -283,7 +283,7 @@ static bool run_batch(ses_pipeline *p, bool more, ses_err *e)
 {
     ses_seq_group *b = &p->batch;
     if (!land(p, e) || !pick(p, b, e)) return false;
-    if (more && has_wings(p)) {
+    if (more && can_fly(p)) {
         ses_aside_begin(p->aside, fly, p);
         p->flies = true;
     } else {
