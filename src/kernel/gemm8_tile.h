@@ -7,6 +7,7 @@
 #define SES_KERNEL_GEMM8_TILE_H
 
 #include "gemm_tiles.h"
+#include "vec8.h"
 
 #include <float.h>
 #include <math.h>

@@ -4,6 +4,7 @@
 #define SES_VEC_LOOP_H
 
 #include "split.h"
+#include "vec.h"
 
 #define VF_INLINE static inline __attribute__((always_inline))
 

@@ -8,6 +8,8 @@
 #ifndef SES_VECMATH_H
 #define SES_VECMATH_H
 
+#include "vec.h"
+
 #include "base/rng.h"
 #include "sesame/types.h"
 

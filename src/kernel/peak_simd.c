@@ -1,6 +1,7 @@
 /* The burst of peak.h, for peak_avx2.c and peak_avx512.c: chains enough to hide the latency of a fused
  * multiply-add (4 cycles, two a cycle), few enough to stay in 16 registers. */
 #include "peak.h"
+#include "vec.h"
 
 enum { CHAINS = 12 };
 

@@ -1,3 +1,0 @@
-#include "vec_avx512.h"
-
-#include "norm_simd.h"

@@ -1,3 +1,0 @@
-#include "vec_avx2.h"
-
-#include "optim_simd.h"

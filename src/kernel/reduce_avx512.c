@@ -1,3 +1,0 @@
-#include "vec_avx512.h"
-
-#include "reduce_simd.h"
