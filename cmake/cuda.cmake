@@ -2,7 +2,7 @@
 # nvcc's. Machine code for Hopper, and PTX the driver compiles for every other card. The runtime is linked
 # statically and the matrix library opened at run time, so that the command runs where neither is installed.
 find_package(CUDAToolkit 12.1 REQUIRED) # arguments of kernels past 4 KB: optim_cuda.cu
-file(GLOB cuda_sources CONFIGURE_DEPENDS src/kernel/*.cu)
+file(GLOB cuda_sources CONFIGURE_DEPENDS src/kernel/cuda/*.cu)
 set(nvcc_flags -std=c++17 -O3 --extended-lambda -Xcompiler=-fPIC,-Wall,-Wextra
   -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_80,code=compute_80
   -DSES_CUDA -DSES_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}"

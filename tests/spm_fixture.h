@@ -3,7 +3,7 @@
 #define TESTS_SPM_FIXTURE_H
 
 #include "base/str.h"
-#include "text/spm_proto.h"
+#include "text/spm/spm_proto.h"
 
 #include <string.h>
 

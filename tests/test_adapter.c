@@ -8,7 +8,7 @@
 #include "sesame/model.h"
 #include "sesame/optim.h"
 #include "sesame/safetensors.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* src/base: errors, allocation, arena, thread pool, random numbers. */
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "base/rng.h"
 #include "check.h"
 

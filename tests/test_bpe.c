@@ -2,7 +2,7 @@
  * refused. */
 #include "base/rng.h"
 #include "check.h"
-#include "text/bpe.h"
+#include "text/vocab/bpe.h"
 
 typedef struct model {
     ses_json_doc *doc;

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "check.h"
 #include "cli/energy.h"
-#include "cli/term.h"
+#include "cli/ui/term.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
 
 #include "base/suggest.h"
 #include "cli/command.h"
-#include "cli/listing.h"
-#include "cli/options.h"
+#include "cli/ui/text_table.h"
+#include "cli/option_parser.h"
 
 #include <math.h>
 

@@ -5,8 +5,8 @@
 
 #include "base/alloc.h"
 #include "cli/command.h"
-#include "cli/info.h"
-#include "cli/run.h"
+#include "cli/inspect/model_info.h"
+#include "cli/inspect/run_model.h"
 #include "sesame/safetensors.h"
 
 #include <dirent.h>

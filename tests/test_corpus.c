@@ -5,7 +5,7 @@
 
 #include "data/corpus_file.h"
 #include "data/corpus_text.h"
-#include "data/unigram.h"
+#include "data/token_counts.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "check.h"
 #include "model_fixture.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 

@@ -2,9 +2,9 @@
  * instruction set level, for every switch of the normalizer and several kinds of added tokens. */
 #include "base/rng.h"
 #include "base/str.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "check.h"
-#include "text/fast_bert.h"
+#include "text/fast/fast_bert.h"
 
 typedef struct dice {
     ses_key key;

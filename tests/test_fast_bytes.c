@@ -1,10 +1,10 @@
 /* The shortcut for byte-level BPE against the exact way, on vocabularies and texts drawn at random, at
  * every level of vectors; and reading tokens off against merging. */
 #include "base/rng.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "check.h"
-#include "text/byte_chars.h"
-#include "text/fast_bytes.h"
+#include "text/vocab/byte_chars.h"
+#include "text/fast/fast_byte_bpe.h"
 
 typedef struct dice {
     ses_key key;

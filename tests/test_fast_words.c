@@ -1,9 +1,9 @@
 /* The shortcut for words between spaces against the exact way: pipelines of every kind it takes, texts drawn
  * at random, with and without truncation, at every level of vectors. */
 #include "base/rng.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "check.h"
-#include "text/fast_words.h"
+#include "text/fast/fast_words.h"
 
 typedef struct dice {
     ses_key key;

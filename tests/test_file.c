@@ -1,9 +1,9 @@
 #define _DEFAULT_SOURCE /* mkdtemp, symlink, mkfifo */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/map.h"
+#include "base/strmap.h"
 #include "base/str.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "check.h"
 
 #include <dirent.h>

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/map.h"
+#include "base/strmap.h"
 #include "base/str.h"
 #include "io/safetensors_impl.h"
 #include "sesame/json.h"

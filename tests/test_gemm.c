@@ -5,7 +5,7 @@
 #include "fence.h"
 
 #include "kernel/kernel.h"
-#include "kernel/peak.h"
+#include "kernel/peak_flops.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@ if ! command -v python3 >/dev/null 2>&1 || ! grep -qs 'Version 15\.0\.0' $ucd/Re
     echo '0 passed, 0 failed, 1 skipped'
     exit 0
 fi
-if python3 tools/gen_unicode $ucd 2>/dev/null | cmp - src/base/unicode_tables.c; then
+if python3 tools/gen_unicode $ucd 2>/dev/null | cmp - src/base/unicode/unicode_tables.c; then
     echo '1 passed, 0 failed'
 else
     echo '0 passed, 1 failed'

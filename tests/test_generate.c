@@ -3,7 +3,7 @@
 #include "check.h"
 
 #include "sesame/sesame.h"
-#include "task/process.h"
+#include "generate/logits_processor.h"
 
 #include <math.h>
 

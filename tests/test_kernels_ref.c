@@ -1,7 +1,7 @@
 /* The reference kernels against values worked out by hand. What the other levels do is tested against
  * them. */
 #include "check.h"
-#include "kernel/act_ref.h"
+#include "kernel/ref/act_ref.h"
 #include "kernel/kernel.h"
 
 #include <math.h>

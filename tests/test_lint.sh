@@ -24,7 +24,7 @@ int ses_add(int a, int b);
 
 #endif
 C
-    cat >src/base/pool.h <<'C'
+    cat >src/base/thread_pool.h <<'C'
 /* Another. */
 #ifndef SES_BASE_POOL_H
 #define SES_BASE_POOL_H
@@ -34,7 +34,7 @@ C
 #endif
 C
     cat >src/op/add.c <<'C'
-#include "base/pool.h"
+#include "base/thread_pool.h"
 
 /* printf("x") and exit(1) and strcpy() here are words, "don't" is one too. */
 static const char *const name[] = { "getenv(", "stderr", "'" };
@@ -83,14 +83,14 @@ clean
 library || failed=$((failed + 1))
 clean
 
-echo '#include "op/x.h"' >>src/base/pool.h
+echo '#include "op/x.h"' >>src/base/thread_pool.h
 finds layers 'base may not include op'
 echo '#include "op/none.h"' >>src/op/add.c
 finds layers 'no such header: op/none.h'
 echo '#include "../base/pool.h"' >>src/op/add.c
 finds layers 'relative path'
-echo '#include "base/pool.h"' >>include/sesame/err.h
-finds layers 'a public header includes "base/pool.h"'
+echo '#include "base/thread_pool.h"' >>include/sesame/err.h
+finds layers 'a public header includes "base/thread_pool.h"'
 mkdir src/rogue && echo 'int x;' >src/rogue/a.c
 finds layers 'layer rogue is not in tools/layers.txt'
 
@@ -102,13 +102,13 @@ echo 'int x;' >>src/op/x.h
 finds guards 'not the last line'
 
 echo 'typedef struct ses_twin { int x; } ses_twin;' >>src/op/add.c
-echo 'struct ses_twin { int y; };' >>src/base/pool.h
-finds types 'ses_twin is a type of src/base/pool.h, too'
+echo 'struct ses_twin { int y; };' >>src/base/thread_pool.h
+finds types 'ses_twin is a type of src/base/thread_pool.h, too'
 printf 'typedef enum {\n    SES_A\n} ses_twin;\n' >>src/op/add.c
-echo 'typedef enum { SES_B } ses_twin;' >>src/base/pool.h
+echo 'typedef enum { SES_B } ses_twin;' >>src/base/thread_pool.h
 finds types 'ses_twin is a type of'
 echo 'typedef int ses_twin(int x);' >>src/op/add.c
-echo 'typedef void *ses_twin(void);' >>src/base/pool.h
+echo 'typedef void *ses_twin(void);' >>src/base/thread_pool.h
 finds types 'ses_twin is a type of'
 
 many 801 '' >>src/op/add.c

@@ -4,7 +4,7 @@
 #include "check.h"
 #include "io/matrix.h"
 #include "sesame/logreg.h"
-#include "train/lbfgs.h"
+#include "metric/lbfgs.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /* Long words merged part by part, cut where no token has these characters side by side, against merged whole:
  * vocabularies and words drawn at random. */
 #include "base/rng.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "check.h"
-#include "text/bpe.h"
-#include "text/run.h"
+#include "text/vocab/bpe.h"
+#include "text/tokenizer_impl.h"
 
 typedef struct dice {
     ses_key key;

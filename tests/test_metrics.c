@@ -4,7 +4,7 @@
 #include "check.h"
 #include "sesame/metric.h"
 #include "sesame/types.h"
-#include "train/words.h"
+#include "metric/word_ids.h"
 
 #include <math.h>
 

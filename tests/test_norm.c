@@ -1,7 +1,7 @@
 /* Every normalizer: text and, for each character, the range of the input it came from. The expected values
  * are the reference's. */
 #include "base/alloc.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "step_fixture.h"
 
 #include <time.h>

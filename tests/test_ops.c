@@ -1,6 +1,6 @@
 /* Every op of the table, on each of its cases: every kernel level against ref, on 1, 2 and 3 threads. */
 #include "check.h"
-#include "op/check.h"
+#include "op/op_check.h"
 
 static void check_case(const ses_op *op, size_t i, ses_isa isa, int threads)
 {

@@ -1,6 +1,6 @@
 /* Gradients of every op against central differences, the whole engine compiled in double precision. */
 #include "check.h"
-#include "op/check.h"
+#include "op/op_check.h"
 
 int main(void)
 {

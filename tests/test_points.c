@@ -1,9 +1,9 @@
 /* Offsets in code points at each level of vectors against the plain way, of ranges that mostly follow each
  * other and some that do not, or reach past the text. */
 #include "base/rng.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "check.h"
-#include "text/points.h"
+#include "text/codepoint_offsets.h"
 
 typedef struct dice {
     ses_key key;

@@ -1,9 +1,9 @@
 /* Every pre-tokenizer that splits by characters or patterns: the ranges of its pieces. The expected values
  * are the reference's. */
 #include "base/alloc.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "step_fixture.h"
-#include "text/regex.h"
+#include "text/regex/regex.h"
 
 #include <time.h>
 

@@ -5,7 +5,7 @@
 #include "op/op.h"
 #include "sesame/json.h"
 #include "sesame/store.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * of its own is read in few pieces. */
 #include "check.h"
 #include "task/task.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 enum { ITEMS = 40, ROOM = 1 << 20 };
 

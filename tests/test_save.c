@@ -4,7 +4,7 @@
 #include "check.h"
 #include "kernel/kernel.h"
 #include "model_fixture.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 #include "tensor/pack.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "check.h"
 #include "op/op.h"
 #include "sesame/store.h"
-#include "train/similarity.h"
+#include "train/similarity_loss.h"
 
 #include <math.h>
 

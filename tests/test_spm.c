@@ -5,7 +5,7 @@
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
 #include "spm_fixture.h"
-#include "text/spm.h"
+#include "text/spm/spm_to_json.h"
 
 typedef struct setup {
     ses_spm_kind kind;

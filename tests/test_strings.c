@@ -1,6 +1,6 @@
 /* Small things of src/base that texts go through: base64, hex digits, maps by strings, "did you mean". */
 #include "base/base64.h"
-#include "base/map.h"
+#include "base/strmap.h"
 #include "base/str.h"
 #include "base/suggest.h"
 #include "check.h"

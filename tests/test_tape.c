@@ -2,7 +2,7 @@
 #include "check.h"
 #include "model_fixture.h"
 #include "op/op.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 /* A step of a small model under a memory limit: an answer, or a reason. */
 static bool step(ses_device *dev, ses_model *m, size_t limit, bool record, bool recompute)

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "check.h"
-#include "sesame/task.h"
+#include "sesame/pipeline.h"
 #include "task/task.h"
 
 #include <math.h>

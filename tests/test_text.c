@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "check.h"
 #include "sesame/json.h"
-#include "text/run.h"
+#include "text/tokenizer_impl.h"
 
 /* ---- cases ---- */
 

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/map.h"
+#include "base/strmap.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
 

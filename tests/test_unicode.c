@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "base/unicode.h"
-#include "base/utf8.h"
+#include "base/unicode/unicode.h"
+#include "base/unicode/utf8.h"
 #include "check.h"
 
 #include <time.h>

@@ -1,10 +1,10 @@
 /* Unigram's best path against a plain search over all pieces, on vocabularies drawn at random with scores
  * that are often equal, sums too. */
 #include "base/rng.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "check.h"
-#include "text/run.h"
-#include "text/unigram.h"
+#include "text/tokenizer_impl.h"
+#include "text/vocab/unigram_model.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* Whether bytes are UTF-8, told three ways: character by character, by the shortcuts for two and three bytes,
  * and 64 bytes at a time. */
 #include "base/rng.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "check.h"
-#include "text/utf8_simd.h"
+#include "text/utf8_valid_avx2.h"
 
 typedef struct dice {
     ses_key key;

@@ -1,6 +1,6 @@
 /* Vocabularies: ids, tokens, holes, and what is refused. */
 #include "check.h"
-#include "text/vocab.h"
+#include "text/vocab/vocab.h"
 
 static bool open_text(ses_vocab *v, ses_arena *mem, const char *text, ses_err *e)
 {

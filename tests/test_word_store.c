@@ -2,7 +2,7 @@
  * always found, and what the ring has gone over is not. */
 #include "base/rng.h"
 #include "check.h"
-#include "text/word_store_put.h"
+#include "text/fast/word_store_emit.h"
 
 typedef struct dice {
     ses_key key;

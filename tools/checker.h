@@ -2,7 +2,7 @@
 #ifndef TOOLS_CHECKER_H
 #define TOOLS_CHECKER_H
 
-#include "cli/shared.h"
+#include "cli/compute_args.h"
 
 typedef struct checker_args {
     ses_shared shared;

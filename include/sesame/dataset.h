@@ -5,7 +5,7 @@
 #ifndef SESAME_DATASET_H
 #define SESAME_DATASET_H
 
-#include "sesame/source.h"
+#include "sesame/batch_source.h"
 
 typedef struct ses_dataset ses_dataset;
 

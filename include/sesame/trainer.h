@@ -11,7 +11,7 @@
 #include "sesame/model.h"
 #include "sesame/optim.h"
 #include "sesame/schedule.h"
-#include "sesame/source.h"
+#include "sesame/batch_source.h"
 
 typedef struct ses_trainer ses_trainer;
 

@@ -1,11 +1,11 @@
 /* Reading JSON: one pass over the text, without recursion. */
-#include "json_node.h"
+#include "json_impl.h"
 
 #include "alloc.h"
 #include "file.h"
 #include "number.h"
 #include "str.h"
-#include "utf8.h"
+#include "base/unicode/utf8.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Asking a parsed document: members, elements, values. */
-#include "json_node.h"
+#include "json_impl.h"
 
 const ses_json *ses_json_root(const ses_json_doc *d) { return d ? d->node : NULL; }
 

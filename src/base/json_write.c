@@ -1,10 +1,10 @@
 /* Writing JSON, call by call. */
-#include "json_node.h"
+#include "json_impl.h"
 
 #include "alloc.h"
 #include "number.h"
 #include "str.h"
-#include "utf8.h"
+#include "base/unicode/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 #include "str.h"
 
 #include "alloc.h"
-#include "utf8.h"
+#include "base/unicode/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

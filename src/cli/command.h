@@ -2,8 +2,8 @@
 #ifndef SES_CLI_COMMAND_H
 #define SES_CLI_COMMAND_H
 
-#include "options.h"
-#include "term.h"
+#include "option_parser.h"
+#include "cli/ui/term.h"
 
 typedef struct ses_command ses_command;
 

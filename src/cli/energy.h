@@ -8,8 +8,8 @@
 #ifndef SES_CLI_ENERGY_H
 #define SES_CLI_ENERGY_H
 
-#include "options.h"
-#include "term.h"
+#include "option_parser.h"
+#include "cli/ui/term.h"
 
 typedef struct ses_energy_args {
     double core_watts, grams; /* grams of CO2 a kWh */

@@ -2,8 +2,8 @@
 #include "machine.h"
 
 #include "base/alloc.h"
-#include "base/pool.h"
-#include "term.h"
+#include "base/thread_pool.h"
+#include "cli/ui/term.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "command.h"
-#include "shipped.h"
+#include "bundled_models.h"
 #include "task/task.h"
 
 #include <errno.h>

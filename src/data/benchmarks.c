@@ -1,5 +1,5 @@
 #include "base/str.h"
-#include "examples.h"
+#include "examples_impl.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "corpus_spool.h"
 #include "corpus_text.h"
 #include "corpus_tokens.h"

@@ -3,7 +3,7 @@
 #define SES_DATA_CORPUS_TEXT_H
 
 #include "base/str.h"
-#include "io/packed.h"
+#include "io/input_stream.h"
 
 enum { CORPUS_DOCUMENT = 16 << 20, CORPUS_LINE = 256 << 20 }; /* bytes of a document, of a JSON line */
 

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "sesame/json.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "examples.h"
+#include "examples_impl.h"
 
 #include "base/alloc.h"
 

@@ -3,9 +3,9 @@
 #ifndef SES_DATA_NOISE_H
 #define SES_DATA_NOISE_H
 
-#include "draws.h"
+#include "rng_stream.h"
 #include "ints.h"
-#include "lexicon.h"
+#include "special_tokens.h"
 #include "sesame/corpus.h"
 
 /* ---- noise_mask.c: tokens chosen to be predicted where they stand ---- */
@@ -76,7 +76,7 @@ bool ses_noise_delete(ses_noised *t, double rate, ses_draws *d, ses_err *e);
 bool ses_noise_infill(ses_noised *t, double rate, double mean, bool tokens, int32_t mask, ses_draws *d,
                       ses_err *e);
 
-/* ---- noise_order.c: XLNet's reading order ---- */
+/* ---- noise_permutation.c: XLNet's reading order ---- */
 
 enum { SES_ORDER_SEEN, SES_ORDER_TARGET, SES_ORDER_FUNCTION };
 /* hidden [n, n]: 1 where token i does not see token j. turn [n]: when each is read; -1: before all. */

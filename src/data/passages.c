@@ -1,5 +1,5 @@
 /* The order of an epoch: documents shuffled, stretches of them cut into rows, rows shuffled. */
-#include "passages.h"
+#include "passages_impl.h"
 
 #include "base/alloc.h"
 

@@ -1,7 +1,7 @@
 /* Where a sentence ends, by a short rule: good enough to learn from, not a grammar. */
 #include "corpus_text.h"
 
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 
 #include <string.h>
 

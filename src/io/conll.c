@@ -1,6 +1,6 @@
 /* Sentences in columns: a token a line, an empty line between sentences. */
 #include "base/alloc.h"
-#include "lines.h"
+#include "text_reader.h"
 #include "sesame/table.h"
 
 #include <string.h>

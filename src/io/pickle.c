@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "pickle_ops.h"
 
 #include <assert.h>

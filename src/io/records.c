@@ -1,7 +1,7 @@
 /* Rows of TSV, CSV and JSON-lines files. */
 #include "base/alloc.h"
 #include "base/number.h"
-#include "lines.h"
+#include "text_reader.h"
 #include "sesame/table.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "base/map.h"
+#include "base/strmap.h"
 #include "sesame/safetensors.h"
 
 typedef struct ses_meta {

@@ -1,7 +1,7 @@
 /* Questions of SQuAD's JSON, versions 1.1 and 2.0: data[].paragraphs[].{context, qas[]}. */
 #include "base/alloc.h"
 #include "base/str.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "sesame/table.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef SES_IO_ZIP_H
 #define SES_IO_ZIP_H
 
-#include "base/map.h"
+#include "base/strmap.h"
 #include "sesame/err.h"
 
 typedef struct ses_zip_entry {

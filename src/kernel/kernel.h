@@ -5,7 +5,7 @@
 #ifndef SES_KERNEL_H
 #define SES_KERNEL_H
 
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "base/rng.h"
 #include "sesame/tensor.h"
 
@@ -14,7 +14,7 @@
 /* What a kernel runs on: threads on a CPU, a stream on a GPU. */
 typedef struct ses_exec {
     ses_pool *pool;
-    struct ses_cuda *cuda; /* cuda.h */
+    struct ses_cuda *cuda; /* cuda_context.h */
 } ses_exec;
 
 /* Where a gradient goes. data NULL: not wanted. add: it is added to what stands there. wide: on a device of

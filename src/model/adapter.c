@@ -1,9 +1,9 @@
-#include "adapter.h"
+#include "adapter_impl.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 #include <stdio.h>

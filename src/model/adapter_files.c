@@ -1,6 +1,6 @@
 /* adapter_config.json as the peft library reads and writes it; the config of a folder that has only that. */
 #define _XOPEN_SOURCE 700
-#include "adapter.h"
+#include "adapter_impl.h"
 
 #include "base/alloc.h"
 #include "base/file.h"

@@ -1,6 +1,6 @@
 /* ALBERT (Lan et al. 2019): narrow token table, layers that share their parameters in groups, sentence
  * order. */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_INT("embedding_size", embed, 1, SES_MOST_WIDTH),

@@ -1,7 +1,7 @@
 /* BART (Lewis et al. 2019) and its kin: encoder and decoder with one token table. mBART puts norms first
  * and starts the target with its language's code; Marian and Pegasus have sinusoids. MASS (Song et al. 2019)
  * is the same network, trained to fill in a span: only its decoder sees what stood there before. */
-#include "desc.h"
+#include "model_desc.h"
 
 enum { APART_NAMES = 1 }; /* of the tables below */
 

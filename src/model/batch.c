@@ -1,7 +1,7 @@
 /* Everything a batch may get wrong, said before a kernel reads it. */
-#include "desc.h"
+#include "model_desc.h"
 
-#include "nn/cache.h"
+#include "nn/cache_impl.h"
 
 /* Offsets from 0 to the number of tokens, no sequence empty, none longer than the model takes (0: any
  * length). */

@@ -1,5 +1,5 @@
 /* BERT (Devlin et al. 2018): post-norm encoder, learned positions, two segments. */
-#include "desc.h"
+#include "model_desc.h"
 
 #include <string.h>
 

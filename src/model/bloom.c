@@ -1,5 +1,5 @@
 /* BLOOM (2022): pre-norm decoder, positions by ALiBi, query, key and value of each head side by side. */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),

@@ -1,7 +1,7 @@
 /* config.json, checked key by key against a model's table before anything is allocated. */
 #include "base/str.h"
 #include "base/suggest.h"
-#include "desc.h"
+#include "model_desc.h"
 
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* CTRL (Keskar et al. 2019): pre-norm decoder steered by a control code; sinusoids for positions, scaled
  * tokens. */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),

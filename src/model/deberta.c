@@ -2,7 +2,7 @@
  * with the distance (c2p) and the distance with content (p2c); distances have a table of vectors. Version 1
  * has query, key and value in one matrix; versions 2 and 3 have them apart, may use them for the distances
  * too, put far distances into buckets, and may convolve the first layer's input. */
-#include "desc.h"
+#include "model_desc.h"
 
 #include "base/alloc.h"
 

@@ -1,5 +1,5 @@
 /* DistilBERT (Sanh et al. 2019): BERT without segments and pooler. */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),

@@ -1,6 +1,6 @@
 /* ELECTRA (Clark et al. 2020): BERT with a token table of its own width; a generator that fills masks and a
  * discriminator that tells what was replaced. */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_INT("embedding_size", embed, 1, SES_MOST_WIDTH),

@@ -1,6 +1,6 @@
 /* GPT-2 (Radford et al. 2019): pre-norm decoder, weights stored [in, out], query, key and value in one.
  * GPT (2018) is the same with the norms after the sublayers. */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),

@@ -1,6 +1,6 @@
 /* GPT-Neo (Black et al. 2021): GPT-2 with plain weights, unscaled scores, and every other layer looking
  * back only so far. */
-#include "desc.h"
+#include "model_desc.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * stands or converted. */
 #include "base/alloc.h"
 #include "base/str.h"
-#include "desc.h"
-#include "tensor/device.h"
+#include "model_desc.h"
+#include "tensor/device_impl.h"
 #include "tensor/pack.h"
 
 #include <math.h>

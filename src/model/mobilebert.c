@@ -1,7 +1,7 @@
 /* MobileBERT (Sun et al. 2020): a deep, narrow BERT. Each layer goes through a bottleneck, several
  * feed-forwards and back to full width; a norm may be a scale and a shift without statistics; a token's input
  * is it and its two neighbors. */
-#include "desc.h"
+#include "model_desc.h"
 
 #include "base/alloc.h"
 

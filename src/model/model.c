@@ -2,9 +2,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "desc.h"
-#include "nn/cache.h"
-#include "tensor/device.h"
+#include "model_desc.h"
+#include "nn/cache_impl.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 #include <stdio.h>

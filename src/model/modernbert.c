@@ -1,6 +1,6 @@
 /* ModernBERT (Warner et al. 2024): pre-norm encoder without biases, rotary positions, gated feed-forward,
  * most layers seeing only their neighborhood. */
-#include "desc.h"
+#include "model_desc.h"
 
 #include <string.h>
 

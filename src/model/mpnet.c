@@ -1,5 +1,5 @@
 /* MPNet (Song et al. 2020): as RoBERTa, with a learned bias on the scores by bucketed distance. */
-#include "desc.h"
+#include "model_desc.h"
 
 /* The reference has 32 buckets, whatever the table's size. */
 enum { BUCKETS = 32 };

@@ -1,5 +1,5 @@
 /* Names of parameters: Sesame's by patterns to the reference's, and back. */
-#include "desc.h"
+#include "model_desc.h"
 
 #include <stdio.h>
 #include <string.h>

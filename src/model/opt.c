@@ -1,6 +1,6 @@
 /* OPT (Zhang et al. 2022): decoder with learned positions from row 2; the smallest and the 350M one have
  * a narrower token table, projected in and out, and the latter puts its norms after the sublayers. */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),

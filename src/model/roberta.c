@@ -1,6 +1,6 @@
 /* RoBERTa (Liu et al. 2019): BERT with another tokenizer; positions start behind the pad's id, which they
  * skip; the classifier has a dense layer of its own. XLM-R and CamemBERT are the same under other names. */
-#include "desc.h"
+#include "model_desc.h"
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {

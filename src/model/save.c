@@ -1,9 +1,9 @@
 /* A folder the reference library reads: config.json and the weights under its names. */
-#include "adapter.h"
+#include "adapter_impl.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "op/op.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 #include "tensor/pack.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* A sentence encoder: a model's hidden states, pooled, and what follows. */
-#include "sentence.h"
+#include "sentence_impl.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "desc.h"
+#include "model_desc.h"
 
 #include <math.h>
 #include <stdio.h>

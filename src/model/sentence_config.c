@@ -1,8 +1,8 @@
 /* modules.json and each module's config.json, of all ages of the sentence-transformers library. */
 #include "base/alloc.h"
 #include "base/str.h"
-#include "desc.h"
-#include "sentence.h"
+#include "model_desc.h"
+#include "sentence_impl.h"
 
 #include <string.h>
 

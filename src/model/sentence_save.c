@@ -2,8 +2,8 @@
  * each module, and in spellings that every version of it reads. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "desc.h"
-#include "sentence.h"
+#include "model_desc.h"
+#include "sentence_impl.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* T5 (Raffel et al. 2019): everything is text to text. Pre-norm without means and biases, unscaled
  * scores, positions as a learned bias on the scores by bucketed distance. Version 1.1 and mT5 gate their
  * feed-forward. */
-#include "desc.h"
+#include "model_desc.h"
 
 #include <math.h>
 #include <string.h>

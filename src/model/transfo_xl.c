@@ -3,10 +3,10 @@
  *
  * A batch without a memory starts as the reference starts it: with "mem_len" zeros for each sequence, which
  * take their part of the attention. A batch whose mem_cu says 0 for a sequence starts it with nothing. */
-#include "desc.h"
+#include "model_desc.h"
 
 #include "base/alloc.h"
-#include "nn/recall.h"
+#include "nn/xl_attention.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * Its config.json has BART's keys (see docs/MODELS.md), and two of its own, whose defaults are the paper's:
  *   "attention_bias": false      projections of attention have no bias
  *   "sinusoids": "interleaved"   sin, cos, sin, cos, ... of rising wavelength; or "halves": sines first */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_NUMBER("layer_norm_eps", norm_eps, 0, 1),

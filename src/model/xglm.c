@@ -1,5 +1,5 @@
 /* XGLM (Lin et al. 2021): multilingual pre-norm decoder, fairseq's sinusoids, scaled tokens. */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),

@@ -1,6 +1,6 @@
 /* XLM (Lample and Conneau 2019): post-norm encoder that is told each token's language (in the batch's
  * segments). */
-#include "desc.h"
+#include "model_desc.h"
 
 static const ses_config_key keys[] = {
     SES_INT("vocab_size", vocab, 1, SES_MOST_TOKENS),

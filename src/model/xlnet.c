@@ -2,10 +2,10 @@
  * content, to the distance (sines, projected), to whether two tokens are of one segment, and to a memory of
  * what came before. Where places are to be predicted, a second stream of queries goes along, which knows the
  * place but not the token there. */
-#include "desc.h"
+#include "model_desc.h"
 
 #include "base/alloc.h"
-#include "nn/recall.h"
+#include "nn/xl_attention.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Storage of a cache: slots, sources, and rows that move between slots. */
-#include "cache.h"
+#include "cache_impl.h"
 
 #include "base/alloc.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <string.h>
 

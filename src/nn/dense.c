@@ -1,7 +1,7 @@
 /* Dense layers and norms: their parameters, and the ways to run them, with adapters beside. */
 #include "nn.h"
 
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 #include "tensor/pack.h"
 
 #include <assert.h>

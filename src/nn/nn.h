@@ -71,7 +71,7 @@ typedef enum {
     SES_SIGHT_MIXED /* all see a sequence's beginning */
 } ses_sight;
 
-/* The rows of a last hidden state that heads read: see kept.c. */
+/* The rows of a last hidden state that heads read: see used_rows.c. */
 typedef struct ses_kept {
     ses_seqs seqs;    /* these tokens alone: how many, cu, the longest; seqs.tokens 0: all rows are kept */
     bool target;      /* they are of p->target, else of p->in */

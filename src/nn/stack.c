@@ -2,8 +2,8 @@
 #include "nn.h"
 
 #include "base/alloc.h"
-#include "cache.h"
-#include "tensor/device.h"
+#include "cache_impl.h"
+#include "tensor/device_impl.h"
 #include "tensor/pack.h"
 
 #include <math.h>

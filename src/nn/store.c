@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/map.h"
-#include "tensor/device.h"
+#include "base/strmap.h"
+#include "tensor/device_impl.h"
 #include "tensor/pack.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
  * means. */
 #include "op.h"
 
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* y = act(x w' + b): x [T, K], w [N, K] as most checkpoints store it (or [K, N]), b [N] or none. The second
  * axis of w may be several. */
 #include "gemm_weight.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 typedef struct attr {
     ses_act act;

@@ -3,7 +3,7 @@
  * none. */
 #include "gemm_weight.h"
 
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 enum { CHUNK = 4 << 20, GPU_CHUNK = 256 << 20 };                   /* logits at a time */
 static const int64_t KEPT = 16 << 20, GPU_KEPT = INT64_C(1) << 31; /* at most kept for the way back */

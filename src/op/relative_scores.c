@@ -3,7 +3,7 @@
  * where x is the query's or the key's part of the head; see ses_relative. */
 #include "op.h"
 
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 

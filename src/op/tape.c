@@ -2,7 +2,7 @@
 #include "tape_impl.h"
 
 #include "base/alloc.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <assert.h>
 #include <stdarg.h>

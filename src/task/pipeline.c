@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/suggest.h"
 #include "task.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <limits.h>
 #include <stdio.h>

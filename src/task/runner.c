@@ -1,9 +1,9 @@
 /* Items stream in; their sequences run in batches of about so many tokens, laid end to end; answers come out
  * in the order of the items. A sequence's numbers do not depend on its batch, so neither do answers. */
 #include "base/alloc.h"
-#include "base/pool.h"
+#include "base/thread_pool.h"
 #include "task.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <assert.h>
 #include <math.h>

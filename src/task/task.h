@@ -8,11 +8,11 @@
 #define SES_TASK_TASK_H
 
 #include "base/arena.h"
-#include "base/aside.h"
-#include "base/opt.h"
+#include "base/async.h"
+#include "base/opt_table.h"
 #include "base/str.h"
-#include "model/desc.h"
-#include "sesame/task.h"
+#include "model/model_desc.h"
+#include "sesame/pipeline.h"
 
 typedef struct ses_task ses_task;
 

@@ -1,5 +1,5 @@
 /* prefer: which of two texts a model finds likelier. */
-#include "sesame/score.h"
+#include "sesame/scorer.h"
 #include "task.h"
 
 typedef struct args {

@@ -1,5 +1,5 @@
 /* summarization: a text in fewer words. */
-#include "writing.h"
+#include "generation_task.h"
 
 static const ses_shape shape = { SES_FORM_ROWS, SES_VIEW_TEXT, { { "summary_text", SES_FIELD_TEXT } } };
 

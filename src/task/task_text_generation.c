@@ -1,5 +1,5 @@
 /* text-generation: a text goes on. */
-#include "writing.h"
+#include "generation_task.h"
 
 static const ses_shape shape = { SES_FORM_ROWS, SES_VIEW_TEXT, { { "generated_text", SES_FIELD_TEXT } } };
 

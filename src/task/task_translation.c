@@ -1,5 +1,5 @@
 /* translation: a text in another language. */
-#include "writing.h"
+#include "generation_task.h"
 
 static const ses_shape shape = { SES_FORM_ROWS, SES_VIEW_TEXT, { { "translation_text", SES_FIELD_TEXT } } };
 

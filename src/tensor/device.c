@@ -1,4 +1,4 @@
-#include "device.h"
+#include "device_impl.h"
 
 #include "base/alloc.h"
 

@@ -1,6 +1,6 @@
 /* The CPU's memory as a device's. */
 #include "base/alloc.h"
-#include "device.h"
+#include "device_impl.h"
 #include "sesame/tensor.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 /* An NVIDIA GPU: its memory, and the cuda column of kernels.def. A device opens only when that column has
  * no gap, so nothing ever falls back to the host. Built with SESAME_CUDA; the runtime's C interface is
  * all it needs. */
-#include "device.h"
+#include "device_impl.h"
 
 #ifdef SES_CUDA
 
 #include "base/alloc.h"
-#include "base/pool.h"
-#include "kernel/cuda.h"
+#include "base/thread_pool.h"
+#include "kernel/cuda_context.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "device.h"
+#include "device_impl.h"
 
 #include <assert.h>
 #include <math.h>

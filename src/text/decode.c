@@ -1,6 +1,6 @@
 /* Ids to text. */
 #include "base/alloc.h"
-#include "run.h"
+#include "tokenizer_impl.h"
 
 /* One string out of all, with `between` them. */
 static bool join(ses_tokens *k, const char *between, ses_err *e)

@@ -1,8 +1,8 @@
 /* Encoding: inputs made valid, tokens found, offsets in code points, and the workspace itself. */
 #include "base/alloc.h"
-#include "base/utf8.h"
-#include "run.h"
-#include "utf8_simd.h"
+#include "base/unicode/utf8.h"
+#include "tokenizer_impl.h"
+#include "utf8_valid_avx2.h"
 
 #include <string.h>
 

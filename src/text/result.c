@@ -1,6 +1,6 @@
 /* From tokens to encodings: truncation, special tokens in their places, padding; overflowing parts. */
 #include "base/alloc.h"
-#include "run.h"
+#include "tokenizer_impl.h"
 
 #include <string.h>
 

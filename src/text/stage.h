@@ -46,7 +46,7 @@ typedef struct ses_token_list {
     size_t n, cap;
 } ses_token_list;
 
-/* Growing, in text.c. All fail only for memory or sizes past 2 GiB. */
+/* Growing, in text_buffers.c. All fail only for memory or sizes past 2 GiB. */
 /* n bytes, all from one range of the original. */
 bool ses_text_put(ses_text *t, const char *bytes, size_t n, ses_offset from, ses_err *e);
 /* Each character from itself, the first from `at` on. */
@@ -141,7 +141,7 @@ struct ses_stage {
     bool (*marks)(const void *self); /* tokens inside a word begin with a mark ("##"); NULL: they do not */
 
     /* Post-processor: the template for one text and for two (NULL: A, then B with type 1), and whether it
-     * leaves blanks at tokens' ends out of their ranges (NULL: it does not); *prefix_space: see trim.h. */
+     * leaves blanks at tokens' ends out of their ranges (NULL: it does not); *prefix_space: see trim_offsets.h. */
     ses_slots (*slots)(const void *self, bool pair);
     bool (*trims)(const void *self, bool *prefix_space);
 

@@ -1,8 +1,8 @@
 /* A tokenizer from its tokenizer.json, and back. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "old_files.h"
-#include "run.h"
+#include "text/legacy/legacy_files.h"
+#include "tokenizer_impl.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static const char *const stage_key[SES_STAGE_KINDS] = { "normalizer", "pre_token
 
 static const ses_fast *const fasts[] = {
 #define SES_FAST(name) &ses_fast_##name,
-#include "fasts.def"
+#include "text/fast/fast_paths.def"
 #undef SES_FAST
     NULL,
 };

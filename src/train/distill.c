@@ -1,10 +1,10 @@
 #include "distill.h"
 
 #include "base/alloc.h"
-#include "model/desc.h"
+#include "model/model_desc.h"
 #include "objective.h"
 #include "op/op.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,13 +12,13 @@
 #include "sesame/passages.h"
 #include "sesame/trainer.h"
 
-/* What a user may say of them; a number below 0: the objective's usual one. See cli/objective_options.h. */
+/* What a user may say of them; a number below 0: the objective's usual one. See cli/train/objective_options.h. */
 typedef struct ses_objective_options {
     /* The rate moves from one to the other over the run; end below 0: stays. */
     double mask_rate, mask_rate_end;
     double as_kept, as_random; /* of the chosen tokens; the others become the mask */
     int mask_unit;             /* ses_mask_unit; below 0: usual */
-    int64_t mask_copies; /* static masking: so many passes over the texts, then the same again (see course.h);
+    int64_t mask_copies; /* static masking: so many passes over the texts, then the same again (see curriculum.h);
                             0: every pass has new masks */
     double span_length;  /* mean length of a span */
     int64_t span_longest;

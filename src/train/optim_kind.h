@@ -3,7 +3,7 @@
 #define SES_TRAIN_OPTIM_KIND_H
 
 #include "sesame/optim.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 /* What a kind may keep for a parameter; and the moving average, which is any kind's. */
 enum { SES_OPTIM_KEPT = 3, SES_OPTIM_BUFFERS = SES_OPTIM_KEPT + 1 };

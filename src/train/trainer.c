@@ -1,7 +1,7 @@
 /* One batch after the other: forward, backward, and an update when enough gradients have come together. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "model/desc.h"
+#include "model/model_desc.h"
 #include "sesame/ops.h"
 #include "trainer_impl.h"
 

@@ -5,7 +5,7 @@
 #include "base/dir.h"
 #include "base/str.h"
 #include "sesame/trainer.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 enum { SES_TRAINED = 4 }; /* a model, its partner, and what else learns along */
 

@@ -1,8 +1,8 @@
 /* A SentencePiece character map: up to the first FF a text, then the map. Whatever the trie says, a walk
  * stays inside, and what it gives is text of the map. */
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "fuzz.h"
-#include "text/charsmap.h"
+#include "text/spm/charsmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

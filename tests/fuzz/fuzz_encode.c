@@ -2,7 +2,7 @@
  * and the stages agree, offsets lie in the text and, but for marks that trade places, in order. */
 #include "fuzz.h"
 #include "sesame/json.h"
-#include "text/run.h"
+#include "text/tokenizer_impl.h"
 
 enum { MOST = 64 };
 

@@ -1,6 +1,6 @@
 /* A line of --jsonl to the item of every task, and the item's own copy of it, which is UTF-8. */
 #include "base/alloc.h"
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "fuzz.h"
 #include "task/task.h"
 

@@ -1,6 +1,6 @@
 /* The first byte picks a normalizer, the rest is text. What comes out is text, and its ranges lie in the
  * input, in order. */
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "fuzz.h"
 #include "text/stage.h"
 

@@ -2,7 +2,7 @@
  * one that is not packed says its own bytes. The first byte picks how many. */
 #define _DEFAULT_SOURCE
 #include "fuzz_folder.h"
-#include "io/packed.h"
+#include "io/input_stream.h"
 
 enum { MOST = 1 << 18 }; /* of what it unpacks to: enough for any seed, little of what is made to swell */
 

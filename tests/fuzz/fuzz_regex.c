@@ -1,7 +1,7 @@
 /* A pattern, up to the first NUL, and a text: matches lie in the text, in order, between characters. */
-#include "base/utf8.h"
+#include "base/unicode/utf8.h"
 #include "fuzz.h"
-#include "text/regex.h"
+#include "text/regex/regex.h"
 
 static bool between(const char *text, size_t n, size_t i) { return i == n || (text[i] & 0xC0) != 0x80; }
 

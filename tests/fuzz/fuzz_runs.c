@@ -2,8 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "fuzz_folder.h"
 
-#include "cli/run_record.h"
-#include "cli/run_svg.h"
+#include "cli/inspect/run_record.h"
+#include "cli/train/loss_curve_svg.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "sesame/json.h"
 #include "sesame/tokenizer.h"
-#include "text/spm.h"
+#include "text/spm/spm_to_json.h"
 
 static void encode(ses_tokens *k, const char *p, size_t n)
 {

@@ -1,7 +1,7 @@
 /* A file of --template, and prompts made by it. */
 #include "base/alloc.h"
 #include "fuzz.h"
-#include "task/writing.h"
+#include "task/generation_task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

@@ -1,5 +1,5 @@
 #include "compare.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #include "../checker.h"
 #include "base/alloc.h"
 #include "compare.h"
-#include "model/desc.h"
+#include "model/model_desc.h"
 #include "sesame/optim.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * the other sequences, and everything after, are compared as ever. */
 #include "compare.h"
 #include "op/op.h"
-#include "tensor/device.h"
+#include "tensor/device_impl.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,90 @@
+#include "async.h"
+
+#include "alloc.h"
+
+#include <pthread.h>
+
+struct ses_aside {
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards the state; what stands below it is the thread's own while it runs */
+    pthread_cond_t change;
+    enum { IDLE, RUNNING, STOP } state;
+    ses_aside_fn *fn;
+    void *ctx;
+    bool ok;
+    ses_err err;
+};
+
+static void change_to(ses_aside *a, int state)
+{
+    a->state = state;
+    pthread_cond_broadcast(&a->change);
+}
+
+static void *work(void *arg)
+{
+    ses_aside *a = arg;
+    pthread_mutex_lock(&a->lock);
+    for (;;) {
+        while (a->state == IDLE) pthread_cond_wait(&a->change, &a->lock);
+        if (a->state == STOP) break;
+        pthread_mutex_unlock(&a->lock);
+        a->err = (ses_err){ 0 };
+        a->ok = a->fn(a->ctx, &a->err);
+        pthread_mutex_lock(&a->lock);
+        change_to(a, IDLE);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
+}
+
+ses_aside *ses_aside_new(ses_err *e)
+{
+    ses_aside *a = ses_alloc(sizeof *a, e);
+    if (!a) return NULL;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->change, NULL);
+    if (!pthread_create(&a->thread, NULL, work, a)) return a;
+    ses_fail(e, SES_ENOMEM, "cannot start a thread");
+    pthread_cond_destroy(&a->change);
+    pthread_mutex_destroy(&a->lock);
+    ses_free(a);
+    return NULL;
+}
+
+static void await(ses_aside *a)
+{
+    while (a->state == RUNNING) pthread_cond_wait(&a->change, &a->lock);
+}
+
+void ses_aside_free(ses_aside *a)
+{
+    if (!a) return;
+    pthread_mutex_lock(&a->lock);
+    await(a);
+    change_to(a, STOP);
+    pthread_mutex_unlock(&a->lock);
+    pthread_join(a->thread, NULL);
+    pthread_cond_destroy(&a->change);
+    pthread_mutex_destroy(&a->lock);
+    ses_free(a);
+}
+
+void ses_aside_begin(ses_aside *a, ses_aside_fn *fn, void *ctx)
+{
+    pthread_mutex_lock(&a->lock);
+    a->fn = fn;
+    a->ctx = ctx;
+    change_to(a, RUNNING);
+    pthread_mutex_unlock(&a->lock);
+}
+
+bool ses_aside_end(ses_aside *a, ses_err *e)
+{
+    pthread_mutex_lock(&a->lock);
+    await(a);
+    bool ok = a->ok;
+    if (!ok && e) *e = a->err;
+    pthread_mutex_unlock(&a->lock);
+    return ok;
+}

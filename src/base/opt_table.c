@@ -1,0 +1,186 @@
+#include "opt_table.h"
+
+#include "alloc.h"
+#include "suggest.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *ses_opt_value_name(const ses_opt *o)
+{
+    static const char *const usual[] = {
+        [SES_OPT_FLAG] = "",     [SES_OPT_TEXT] = "TEXT",  [SES_OPT_INT] = "N",     [SES_OPT_REAL] = "X",
+        [SES_OPT_SIZE] = "SIZE", [SES_OPT_CHOICE] = "ONE", [SES_OPT_LIST] = "TEXT",
+    };
+    return o->value ? o->value : o->choices ? o->choices : usual[o->type];
+}
+
+bool ses_choice_at(const char *choices, int i, const char **word, size_t *len)
+{
+    for (; i > 0 && choices; i--) {
+        choices = strchr(choices, '|');
+        if (choices) choices++;
+    }
+    if (!choices) return false;
+    *word = choices;
+    *len = strcspn(choices, "|");
+    return true;
+}
+
+static bool in_range(const ses_opt *o, double x)
+{
+    return (o->min == 0 && o->max == 0) || (x >= o->min && x <= o->max);
+}
+
+static bool range_error(const ses_opt *o, const char *from, const char *text, ses_err *e)
+{
+    if (o->max == HUGE_VAL && strtod(text, NULL) < o->min)
+        return ses_fail(e, SES_EUSAGE, "%s: %s is too small: %.15g is the least", from, text, o->min);
+    if (o->max == HUGE_VAL || o->min == o->max)
+        return ses_fail(e, SES_EUSAGE, "%s: %s is out of range", from, text);
+    return ses_fail(e, SES_EUSAGE, "%s: %s is out of range: %.15g to %.15g", from, text, o->min, o->max);
+}
+
+static bool starts_number(
+    const char *text) /* strtol and strtod would skip blanks and take hex, nan and inf */
+{
+    text += *text == '-' || *text == '+';
+    text += *text == '.';
+    return *text >= '0' && *text <= '9' && !strpbrk(text, "xX");
+}
+
+static bool set_int(const ses_opt *o, int64_t *out, const char *from, const char *text, ses_err *e)
+{
+    char *end = NULL;
+    if (o->zero && !strcmp(text, o->zero)) {
+        *out = 0;
+        return true;
+    }
+    errno = 0;
+    long long x = strtoll(text, &end, 10);
+    if (!starts_number(text) || *end)
+        return ses_fail(e, SES_EUSAGE, "%s: \"%s\" is not a whole number%s%s", from, text,
+                        o->zero ? " or " : "", o->zero ? o->zero : "");
+    if (errno || !in_range(o, (double)x)) return range_error(o, from, text, e);
+    *out = x;
+    return true;
+}
+
+static bool set_real(const ses_opt *o, double *out, const char *from, const char *text, ses_err *e)
+{
+    char *end = NULL;
+    double x = strtod(text, &end);
+    if (!starts_number(text) || *end)
+        return ses_fail(e, SES_EUSAGE, "%s: \"%s\" is not a number", from, text);
+    if (!isfinite(x) || !in_range(o, x)) return range_error(o, from, text, e);
+    *out = x;
+    return true;
+}
+
+static bool set_size(const ses_opt *o, int64_t *out, const char *from, const char *text, ses_err *e)
+{
+    static const char units[] = "KMGT";
+    char *end = NULL;
+    errno = 0;
+    long long x = strtoll(text, &end, 10);
+    int64_t unit = 1;
+    const char *u = *end ? strchr(units, *end) : NULL;
+    if (u) {
+        unit <<= 10 * (u - units + 1);
+        end++;
+        if (!strcmp(end, "iB") || !strcmp(end, "B")) end += strlen(end);
+    }
+    if (!starts_number(text) || *end)
+        return ses_fail(e, SES_EUSAGE, "%s: \"%s\" is not a size, like 4096, 512K, 64M or 2G", from, text);
+    int64_t bytes = 0;
+    if (errno || !ses_mul_i64(x, unit, &bytes) || bytes < 0 || !in_range(o, (double)bytes))
+        return ses_fail(e, SES_EUSAGE, "%s: %s is out of range", from, text);
+    *out = bytes;
+    return true;
+}
+
+static bool set_choice(const ses_opt *o, int *out, const char *from, const char *text, ses_err *e)
+{
+    const char *word;
+    size_t len;
+    ses_suggestion s = { .word = text };
+    for (int i = 0; ses_choice_at(o->choices, i, &word, &len); i++) {
+        if (strlen(text) == len && !memcmp(word, text, len)) {
+            *out = i;
+            return true;
+        }
+        ses_suggest_offer(&s, word, len);
+    }
+    ses_fail(e, SES_EUSAGE, "%s: \"%s\" is not one of %s", from, text, o->choices);
+    return ses_suggest_add(&s, "", e);
+}
+
+static bool set_list(ses_list *l, const char *text, ses_err *e)
+{
+    const char **item = ses_realloc_array(l->item, l->n + 1, sizeof *item, e);
+    if (!item) return false;
+    l->item = item;
+    l->item[l->n++] = text;
+    return true;
+}
+
+static bool set_flag(bool *out, const char *from, const char *text, ses_err *e)
+{
+    if (text && strcmp(text, "true") && strcmp(text, "false"))
+        return ses_fail(e, SES_EUSAGE, "%s: \"%s\" is not true or false", from, text);
+    *out = !text || !strcmp(text, "true");
+    return true;
+}
+
+static bool set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e)
+{
+    void *at = (char *)args + o->offset;
+    switch (o->type) {
+    case SES_OPT_FLAG: return set_flag(at, from, text, e);
+    case SES_OPT_TEXT: *(const char **)at = text; return true;
+    case SES_OPT_INT: return set_int(o, at, from, text, e);
+    case SES_OPT_REAL: return set_real(o, at, from, text, e);
+    case SES_OPT_SIZE: return set_size(o, at, from, text, e);
+    case SES_OPT_CHOICE: return set_choice(o, at, from, text, e);
+    case SES_OPT_LIST: return set_list(at, text, e);
+    }
+    return false;
+}
+
+bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e)
+{
+    if (!text && o->bare) text = o->bare;
+    if (!set(o, args, from, text, e)) return false;
+    if (o->given) *(bool *)((char *)args + o->given) = true;
+    return true;
+}
+
+bool ses_opt_is_choice(const ses_opt *o, const char *text)
+{
+    const char *word;
+    size_t len;
+    for (int i = 0; text && ses_choice_at(o->choices, i, &word, &len); i++)
+        if (strlen(text) == len && !memcmp(word, text, len)) return true;
+    return false;
+}
+
+bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (opt[i].type == SES_OPT_CHOICE) *(int *)((char *)args + opt[i].offset) = -1;
+        if (opt[i].def && !set(&opt[i], args, opt[i].name, opt[i].def, e)) return false;
+    }
+    return true;
+}
+
+void ses_opt_free(const ses_opt *opt, size_t n, void *args)
+{
+    for (size_t i = 0; i < n; i++)
+        if (opt[i].type == SES_OPT_LIST) {
+            ses_list *l = (ses_list *)(void *)((char *)args + opt[i].offset);
+            ses_free(l->item);
+            *l = (ses_list){ 0 };
+        }
+}

@@ -1,0 +1,423 @@
+/* Matrix products of BERT's shapes: forward as inference and as training run it, and the two of backward. */
+#include "base/alloc.h"
+#include "bench.h"
+#include "cli/ui/text_table.h"
+#include "gemm_peers.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_M = 2048, COLD_BYTES = 128 << 20, SIZES = 6 };
+
+typedef struct shape {
+    int64_t n, k;
+} shape;
+
+static const shape shapes[] = { { 768, 768 }, { 3072, 768 }, { 768, 3072 } };
+static const int64_t sizes[SIZES] = { 1, 8, 32, 128, 512, 2048 };
+static const bool quick_size[SIZES] = { false, true, false, true, true, false };
+
+/* One N x K: weights, and copies of them to come cold. */
+typedef struct weights {
+    shape s;
+    int64_t m;
+    int64_t copies, packed_size; /* of each copy, in numbers */
+    int64_t bytes_size;          /* the same rounded to 8 bits, in bytes */
+    float *w, *packed;           /* [copies][n * k], [copies][packed_size] */
+    uint16_t *half;              /* [copies][packed_size] */
+    char *bytes;                 /* [copies][bytes_size] */
+    uint8_t *rows;               /* x rounded to 8 bits, and [MAX_M] their scales */
+    float *scale;
+    float *x, *y, *dw, *bias; /* [MAX_M, k], [MAX_M, n], [n, k], [n] */
+    ses_device *dev;
+    const ses_opponent *opponent;
+} weights;
+
+/* ---- what is measured ---- */
+
+static void multiply(const weights *v, const float *packed, const float *bias, ses_act act)
+{
+    ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
+    g.packed = packed;
+    g.packed_as = SES_REAL;
+    g.bias = bias;
+    g.act = act;
+    v->dev->k.gemm(&v->dev->exec, &g);
+}
+
+static void hot(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    (void)call;
+    multiply(v, v->packed, NULL, SES_ACT_NONE);
+}
+
+static void cold(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    multiply(v, v->packed + call % v->copies * v->packed_size, NULL, SES_ACT_NONE);
+}
+
+static void multiply_half(const weights *v, int64_t copy)
+{
+    ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
+    g.packed = v->half + copy * v->packed_size;
+    g.packed_as = SES_F16;
+    v->dev->k.gemm(&v->dev->exec, &g);
+}
+
+static void half_hot(void *ctx, int64_t call)
+{
+    (void)call;
+    multiply_half(ctx, 0);
+}
+
+static void half_cold(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    multiply_half(v, call % v->copies);
+}
+
+static void multiply_bytes(const weights *v, int64_t copy)
+{
+    ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
+    g.packed = v->bytes + copy * v->bytes_size;
+    g.packed_as = SES_I8;
+    ses_rows8 rows = { v->rows, v->scale };
+    v->dev->k.round_rows(&v->dev->exec, rows, v->x, v->m, v->s.k);
+    v->dev->k.gemm8(&v->dev->exec, &g, 1, rows, NULL);
+}
+
+static void bytes_hot(void *ctx, int64_t call)
+{
+    (void)call;
+    multiply_bytes(ctx, 0);
+}
+
+static void bytes_cold(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    multiply_bytes(v, call % v->copies);
+}
+
+static void on_the_fly(void *ctx, int64_t call)
+{
+    (void)call;
+    multiply(ctx, NULL, NULL, SES_ACT_NONE);
+}
+
+static void with_gelu(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    (void)call;
+    multiply(v, v->packed, v->bias, SES_ACT_GELU);
+}
+
+static void dx(void *ctx, int64_t call) /* x = y w */
+{
+    const weights *v = ctx;
+    (void)call;
+    ses_gemm g = ses_gemm_nn(v->x, v->y, v->w, v->m, v->s.k, v->s.n);
+    v->dev->k.gemm(&v->dev->exec, &g);
+}
+
+static void dw(void *ctx, int64_t call) /* dw = y' x */
+{
+    const weights *v = ctx;
+    (void)call;
+    ses_gemm g = ses_gemm_tn(v->dw, v->y, v->x, v->s.n, v->s.k, v->m);
+    v->dev->k.gemm(&v->dev->exec, &g);
+}
+
+static void their_product(const weights *v, const float *w)
+{
+    ses_product p = { false, true, v->m, v->s.n, v->s.k, v->x, w, v->y };
+    v->opponent->multiply(v->opponent, &p);
+}
+
+static void their_hot(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    (void)call;
+    their_product(v, v->w);
+}
+
+static void their_cold(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    their_product(v, v->w + call % v->copies * (v->s.n * v->s.k));
+}
+
+static void their_dx(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    (void)call;
+    ses_product p = { false, false, v->m, v->s.k, v->s.n, v->y, v->w, v->x };
+    v->opponent->multiply(v->opponent, &p);
+}
+
+static void their_dw(void *ctx, int64_t call)
+{
+    const weights *v = ctx;
+    (void)call;
+    ses_product p = { true, false, v->s.n, v->s.k, v->m, v->y, v->x, v->dw };
+    v->opponent->multiply(v->opponent, &p);
+}
+
+typedef struct contest {
+    const char *bench, *title; /* in JSON, in the table */
+    void (*ours)(void *ctx, int64_t call), (*theirs)(void *ctx, int64_t call);
+} contest;
+
+static const contest contests[] = {
+    { "gemm", "forward, packed, hot", hot, their_hot },
+    { "gemm_cold", "forward, packed, cold", cold, their_cold },
+    { "gemm_f16", "weights of 16 bits, hot", half_hot, NULL },
+    { "gemm_f16_cold", "weights of 16 bits, cold", half_cold, NULL },
+    { "gemm_i8", "weights of 8 bits, hot", bytes_hot, NULL },
+    { "gemm_i8_cold", "weights of 8 bits, cold", bytes_cold, NULL },
+    { "gemm_onthefly", "packed on the way", on_the_fly, NULL },
+    { "gemm_gelu", "packed, bias + GELU", with_gelu, NULL },
+    { "gemm_dx", "backward dX", dx, their_dx },
+    { "gemm_dw", "backward dW", dw, their_dw },
+};
+
+enum { CONTESTS = SES_LEN(contests), ROWS = CONTESTS * (1 + SES_OPPONENTS) };
+
+/* Row r of the table: a contest, by us (side 0) or by an opponent. */
+static void row_of(size_t r, size_t *contest_, size_t *side)
+{
+    *contest_ = r / (1 + SES_OPPONENTS);
+    *side = r % (1 + SES_OPPONENTS);
+}
+
+/* ---- buffers ---- */
+
+static void fill(float *x, int64_t n)
+{
+    uint32_t state = 12345;
+    for (int64_t i = 0; i < n; i++) {
+        state = state * 1664525 + 1013904223;
+        x[i] = (float)(state >> 8) * 0x1p-23f - 1; /* in [-1, 1): no zeros, no subnormals to speak of */
+    }
+}
+
+static float *numbers(int64_t n, ses_err *e)
+{
+    float *x = ses_alloc_aligned((size_t)n * sizeof *x, e);
+    if (x) fill(x, n);
+    return x;
+}
+
+static void weights_free(weights *v)
+{
+    ses_free(v->w);
+    ses_free(v->packed);
+    ses_free(v->x);
+    ses_free(v->y);
+    ses_free(v->dw);
+    ses_free(v->bias);
+    ses_free(v->half);
+    ses_free(v->bytes);
+    ses_free(v->rows);
+    ses_free(v->scale);
+}
+
+static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
+{
+    int64_t count = s.n * s.k;
+    *v = (weights){ .s = s, .dev = b->dev };
+    v->copies = COLD_BYTES / (count * (int64_t)sizeof(float)) + 1;
+    v->packed_size = b->dev->k.gemm_pack_size(s.n, s.k);
+    v->w = numbers(v->copies * count, e);
+    v->packed = ses_alloc_aligned((size_t)(v->copies * v->packed_size) * sizeof(float), e);
+    v->x = numbers(MAX_M * s.k, e);
+    v->y = numbers(MAX_M * s.n, e);
+    v->dw = numbers(count, e);
+    v->bias = numbers(s.n, e);
+    v->bytes_size = (b->dev->k.gemm8_pack_size(s.n, s.k) + 63) / 64 * 64;
+    v->half = ses_alloc_aligned((size_t)(v->copies * v->packed_size) * sizeof *v->half, e);
+    v->bytes = ses_alloc_aligned((size_t)(v->copies * v->bytes_size), e);
+    v->rows = ses_alloc_aligned((size_t)(MAX_M * 4 * ses_quads(s.k)), e);
+    v->scale = numbers(MAX_M, e);
+    if (!v->w || !v->packed || !v->x || !v->y || !v->dw || !v->bias || !v->half || !v->bytes || !v->rows ||
+        !v->scale)
+        return false;
+    for (int64_t i = 0; i < v->copies; i++) {
+        b->dev->k.gemm_pack(&b->dev->exec, v->packed + i * v->packed_size, SES_REAL, v->w + i * count, 1, s.k,
+                            s.n, s.k);
+        b->dev->k.gemm_pack(&b->dev->exec, v->half + i * v->packed_size, SES_F16, v->w + i * count, 1, s.k,
+                            s.n, s.k);
+        b->dev->k.gemm8_pack(&b->dev->exec, v->bytes + i * v->bytes_size, v->w + i * count, 1, s.k, s.n, s.k);
+    }
+    return true;
+}
+
+/* ---- one N x K ---- */
+
+/* Seconds of each row at each size; 0: not measured. */
+typedef struct result {
+    double seconds[ROWS][SIZES];
+} result;
+
+static double flops(const weights *v, int64_t m) { return 2.0 * (double)m * (double)v->s.n * (double)v->s.k; }
+
+/* Plain loops at 2048 tokens would take minutes: what is sure to take long is left out. */
+static bool too_slow(const result *r, size_t row, size_t size)
+{
+    double before = 0, per = 0;
+    for (size_t i = 0; i < size; i++)
+        if (r->seconds[row][i] > 0) before = r->seconds[row][i], per = before / (double)sizes[i];
+    return before > 0 && per * (double)sizes[size] > 1;
+}
+
+/* The bench and the shape of a row, as JSON has them. */
+typedef struct label {
+    char bench[32], shape[32];
+} label;
+
+static label label_of(const weights *v, size_t row, size_t size, const ses_opponent *opponent)
+{
+    label l;
+    size_t c, s;
+    row_of(row, &c, &s);
+    snprintf(l.bench, sizeof l.bench, "%s%s%s", contests[c].bench, s ? "." : "",
+             s ? opponent[s - 1].key : "");
+    snprintf(l.shape, sizeof l.shape, "%" PRId64 "x%" PRId64 "x%" PRId64, sizes[size], v->s.n, v->s.k);
+    return l;
+}
+
+/* Nothing of this N x K is asked for. */
+static bool left_out(const ses_bench *b, const weights *v, const ses_opponent *opponent)
+{
+    for (size_t row = 0; b->only && row < ROWS; row++)
+        for (size_t size = 0; size < SIZES; size++) {
+            label l = label_of(v, row, size, opponent);
+            char name[sizeof l + 1];
+            snprintf(name, sizeof name, "%s %s", l.bench, l.shape);
+            if (strstr(name, b->only)) return false;
+        }
+    return b->only != NULL;
+}
+
+static void measure(ses_bench *b, weights *side, size_t n_sides, const ses_opponent *opponent, size_t size,
+                    result *r)
+{
+    ses_timed timed[ROWS];
+    size_t place[ROWS], n = 0;
+    for (size_t row = 0; row < ROWS; row++) {
+        size_t c, s;
+        row_of(row, &c, &s);
+        void (*fn)(void *, int64_t) = s ? contests[c].theirs : contests[c].ours;
+        bool here = s < n_sides && fn && (!s || side[s].opponent->call) && !too_slow(r, row, size);
+        if (!here) continue;
+        side[s].m = sizes[size];
+        timed[n] = (ses_timed){ .fn = fn, .ctx = &side[s] };
+        label l = label_of(&side[0], row, size, opponent);
+        snprintf(timed[n].name, sizeof timed[n].name, "%s %s", l.bench, l.shape);
+        if (b->only && !strstr(timed[n].name, b->only)) continue;
+        place[n++] = row;
+    }
+    if (n) ses_bench_time(b, timed, n);
+    for (size_t i = 0; i < n; i++) r->seconds[place[i]][size] = timed[i].best;
+}
+
+static bool emit(const ses_bench *b, const weights *v, const ses_opponent *opponent, const result *r,
+                 ses_err *e)
+{
+    bool ok = true;
+    for (size_t size = 0; size < SIZES; size++)
+        for (size_t row = 0; row < ROWS && ok; row++) {
+            if (!r->seconds[row][size]) continue;
+            label l = label_of(v, row, size, opponent);
+            double rate = 1e-9 * flops(v, sizes[size]) / r->seconds[row][size];
+            ok = ses_bench_row(b, l.bench, l.shape, rate, "GFLOP/s", rate / b->peak, e);
+        }
+    return ok;
+}
+
+static void cells(ses_listing *t, const ses_bench *b, const weights *v, const double *seconds)
+{
+    for (size_t size = 0; size < SIZES; size++) {
+        if (b->quick && !quick_size[size]) continue;
+        double rate = seconds[size] > 0 ? 1e-9 * flops(v, sizes[size]) / seconds[size] : 0;
+        if (rate > 0)
+            ses_listing_cell(t, rate < 10 ? "%.1f %2.0f%%" : "%.0f %2.0f%%", rate, 100 * rate / b->peak);
+        else
+            ses_listing_cell(t, "-");
+        ses_listing_style(t, rate > 0 ? ses_share_style(rate / b->peak) : SES_DIM);
+    }
+}
+
+static bool measured(const result *r, size_t row)
+{
+    for (size_t size = 0; size < SIZES; size++)
+        if (r->seconds[row][size] > 0) return true;
+    return false;
+}
+
+static bool show(const ses_bench *b, const weights *v, const ses_opponent *opponent, const result *r,
+                 ses_err *e)
+{
+    ses_listing *t = ses_listing_new(b->quick ? "GFLOP/s, share of peak|>M = 8|>128|>512"
+                                              : "GFLOP/s, share of peak|>M = 1|>8|>32|>128|>512|>2048",
+                                     e);
+    if (!t) return false;
+    for (size_t row = 0; row < ROWS; row++) {
+        size_t c, s;
+        row_of(row, &c, &s);
+        if (s && (!opponent[s - 1].call || !contests[c].theirs)) continue;
+        if (b->only && !measured(r, row)) continue;
+        ses_listing_cell(t, s ? "  %s" : "%s", s ? opponent[s - 1].name : contests[c].title);
+        ses_listing_style(t, s ? SES_DIM : SES_PLAIN);
+        cells(t, b, v, r->seconds[row]);
+    }
+    ses_bench_heading(b, "gemm", "  N x K = %" PRId64 " x %" PRId64 ", %s, %d thread%s, peak %.0f GFLOP/s",
+                      v->s.n, v->s.k, ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
+    bool ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
+    putchar('\n');
+    fflush(stdout);
+    ses_listing_free(t);
+    return ok;
+}
+
+static bool one_shape(ses_bench *b, shape s, const ses_opponent *opponent, ses_err *e)
+{
+    weights side[1 + SES_OPPONENTS]; /* the same buffers, each with its own opponent */
+    result r = { 0 };
+    bool ok = weights_new(&side[0], b, s, e);
+    for (size_t i = 0; i < SES_OPPONENTS; i++) {
+        side[1 + i] = side[0];
+        side[1 + i].opponent = &opponent[i];
+    }
+    if (ok) ses_bench_peak(b);
+    for (size_t size = 0; ok && size < SIZES && !ses_bench_stopped(); size++)
+        if (!b->quick || quick_size[size]) measure(b, side, SES_LEN(side), opponent, size, &r);
+    if (ok) ses_bench_peak(b);
+    ses_progress_end(&b->progress);
+    ok = ok && (b->json ? emit(b, &side[0], opponent, &r, e) : show(b, &side[0], opponent, &r, e));
+    weights_free(&side[0]);
+    return ok;
+}
+
+static bool run(ses_bench *b, ses_err *e)
+{
+    ses_opponent opponent[SES_OPPONENTS];
+    ses_opponents_open(opponent, b->threads, b->isa);
+    for (size_t i = 0; i < SES_OPPONENTS; i++)
+        if (!opponent[i].call && !b->call->quiet && b->isa != SES_ISA_REF)
+            fprintf(stderr, "%s is not installed: no comparison with it\n", opponent[i].name);
+    bool any = false;
+    for (size_t i = 0; i < SES_LEN(shapes) && !ses_bench_stopped(); i++) {
+        if (left_out(b, &(weights){ .s = shapes[i] }, opponent)) continue;
+        if (!one_shape(b, shapes[i], opponent, e)) return false;
+        any = true;
+    }
+    return any || ses_bench_stopped() ||
+           ses_fail(e, SES_EUSAGE, "--only %s: no row has that in its name, as \"gemm 8x768x768\" is one",
+                    b->only);
+}
+
+const ses_bench_kind ses_bench_gemm = {
+    .name = "gemm", .what = "matrix products of BERT's shapes", .run = run, .both = true, .host = true
+};

@@ -1,0 +1,377 @@
+/* Whole models with random weights: how long a pass takes, and a step of training. */
+#include "base/alloc.h"
+#include "bench.h"
+#include "cli/ui/text_table.h"
+#include "op/op.h"
+#include "sesame/model.h"
+#include "sesame/optim.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VOCAB = 30522, GPT2_VOCAB = 50257, EVERY = 7 /* one token of so many has a label: 15 % */ };
+
+typedef struct size {
+    const char *name;
+    int64_t layers, hidden, heads;
+    bool train, quick; /* measured in training; measured when there is little time */
+    bool causal;       /* a GPT-2 instead of a BERT */
+    int64_t vocab;     /* 0: the usual */
+} size;
+
+static const size sizes[] = {
+    { "bert-mini", 4, 256, 4, true, true },
+    { "MiniLM-L6", 6, 384, 12, false, false },
+    { "bert-base", 12, 768, 12, true, false },
+};
+
+typedef struct load {
+    int64_t seqs, len;
+    const int64_t *lengths; /* of each sequence, in place of len; NULL: all alike */
+} load;
+
+static const load loads[] = { { 1, 8, NULL }, { 1, 128, NULL }, { 8, 128, NULL }, { 1, 512, NULL } };
+static const load train_load = { 8, 128, NULL };
+
+enum { QUANTILES = 32 };
+
+/* Lengths of sentences and of documents, quantile by quantile: SST-2's in BERT's tokens, and 16 to 512 evenly
+ * by their logarithm. */
+static const int16_t sentences[QUANTILES] = {
+    7,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
+    23, 24, 25, 26, 27, 27, 28, 30, 31, 33, 34, 35, 37, 39, 42, 49
+};
+static const int16_t documents[QUANTILES] = { 17,  19,  21,  23,  26,  29,  32,  36,  40,  45,  50,
+                                              56,  62,  69,  77,  86,  96,  107, 119, 132, 147, 164,
+                                              183, 204, 227, 253, 282, 314, 350, 390, 435, 485 };
+
+/* On a GPU: fewer sizes, fuller. */
+static const struct gpu_row {
+    size size;
+    load load;
+    const int16_t *ragged; /* NULL, or the quantiles of lengths */
+} gpu_rows[] = {
+    { { "bert-base", 12, 768, 12, true, true, false }, { 256, 128, NULL } },
+    { { "bert-base", 12, 768, 12, true, false, false }, { 64, 512, NULL } },
+    { { "bert-large", 24, 1024, 16, true, false, false }, { 128, 128, NULL } },
+    { { "bert-256", 12, 256, 4, true, false, false }, { 512, 128, NULL } },
+    { { "bert-384", 12, 384, 6, true, true, false, 16384 }, { 512, 128, NULL } },
+    { { "gpt2", 12, 768, 12, true, false, true }, { 32, 1024, NULL } },
+    { { "bert-base", 12, 768, 12, false, true, false }, { 1, 128, NULL } },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 32, 128, NULL } },
+    { { "bert-base", 12, 768, 12, false, true, false }, { 256, 128, NULL } },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 64, 512, NULL } },
+    { { "bert-large", 24, 1024, 16, false, false, false }, { 64, 128, NULL } },
+    { { "bert-base", 12, 768, 12, true, false, false }, { 1024, 0, NULL }, sentences },
+    { { "bert-base", 12, 768, 12, true, false, false }, { 192, 0, NULL }, documents },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 1024, 0, NULL }, sentences },
+    { { "bert-base", 12, 768, 12, false, false, false }, { 192, 0, NULL }, documents },
+};
+
+/* ---- a model and a batch ---- */
+
+typedef struct subject {
+    ses_device *dev;
+    ses_json_doc *config;
+    ses_model *model;
+    ses_tape *tape;
+    ses_optim *optim; /* NULL: inference */
+    ses_batch batch;
+    int32_t *cu, *ids, *labels;
+    ses_err why; /* it failed */
+    bool recompute;
+} subject;
+
+static void subject_free(subject *s)
+{
+    ses_optim_free(s->optim);
+    ses_tape_free(s->tape);
+    ses_model_free(s->model);
+    ses_json_free(s->config);
+    ses_free(s->cu);
+    ses_free(s->ids);
+    ses_free(s->labels);
+}
+
+static int64_t vocab_of(const size *z) { return z->vocab ? z->vocab : z->causal ? GPT2_VOCAB : VOCAB; }
+
+static void describe(char *text, size_t n, const size *z, bool train)
+{
+    if (z->causal)
+        snprintf(
+            text, n,
+            "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": %" PRId64
+            ", \"n_embd\": %" PRId64 ", \"n_layer\": %" PRId64 ", \"n_head\": %" PRId64
+            ", \"n_positions\": 1024}",
+            vocab_of(z), z->hidden, z->layers, z->heads);
+    else
+        snprintf(text, n,
+                 "{\"model_type\": \"bert\", \"architectures\": [\"%s\"], \"vocab_size\": %" PRId64
+                 ", \"hidden_size\": %" PRId64 ", \"num_hidden_layers\": %" PRId64
+                 ", \"num_attention_heads\": %" PRId64 ", \"intermediate_size\": %" PRId64
+                 ", \"max_position_embeddings\": 512}",
+                 train ? "BertForMaskedLM" : "BertModel", vocab_of(z), z->hidden, z->layers, z->heads,
+                 4 * z->hidden);
+}
+
+/* The model is made: what runs it. */
+static bool subject_ready(subject *s, bool train, ses_err *e)
+{
+    static const ses_optim_options adamw = { .lr = 1e-4,
+                                             .beta1 = 0.9,
+                                             .beta2 = 0.999,
+                                             .eps = 1e-8,
+                                             .group = { { 1, 0.01 }, { 1, 0 } },
+                                             .group_of = ses_group_by_decay };
+    if (!s->model) return false;
+    s->tape = ses_tape_new(s->dev, &(ses_tape_options){ .record = train, .train = train }, e);
+    if (s->tape && train) s->optim = ses_optim_new(ses_model_store(s->model), &adamw, e);
+    return s->tape && (s->optim || !train);
+}
+
+static bool subject_new(subject *s, const ses_bench *b, const size *z, bool train, ses_err *e)
+{
+    char text[512];
+    *s = (subject){ .dev = b->dev, .recompute = b->recompute };
+    describe(text, sizeof text, z, train);
+    s->config = ses_json_parse(text, strlen(text), e);
+    if (s->config)
+        s->model = ses_model_new(ses_json_root(s->config), b->dev,
+                                 &(ses_model_options){ .train = train, .seed = 1 }, e);
+    return subject_ready(s, train, e);
+}
+
+static bool subject_open(subject *s, const ses_bench *b, ses_err *e)
+{
+    *s = (subject){ .dev = b->dev, .recompute = b->recompute };
+    s->model = ses_model_open(b->model, b->dev, &(ses_model_options){ .train = b->train }, e);
+    return subject_ready(s, b->train, e);
+}
+
+/* Where each sequence begins; returns the tokens of all. cu NULL: count only. */
+static int64_t lay_out(const load *l, int32_t *cu)
+{
+    int64_t T = 0;
+    for (int64_t i = 0; i < l->seqs; i++) {
+        if (cu) cu[i] = (int32_t)T;
+        T += l->lengths ? l->lengths[i] : l->len;
+    }
+    if (cu) cu[l->seqs] = (int32_t)T;
+    return T;
+}
+
+/* Of a token, or of a sequence where that is what the head says. */
+static void fill_labels(subject *s, int64_t seqs, int64_t T, bool causal)
+{
+    const char *head = ses_model_head(s->model);
+    bool whole = head && !strcmp(head, "classify");
+    int64_t kinds = whole ? ses_model_labels(s->model) : 1;
+    for (int64_t i = 0; i < T; i++)
+        s->labels[i] = whole                  ? i < seqs ? (int32_t)(i % kinds) : SES_IGNORE
+                       : i % EVERY && !causal ? SES_IGNORE
+                                              : s->ids[i];
+}
+
+static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_err *e)
+{
+    int64_t T = lay_out(l, NULL), vocab = ses_model_vocab(s->model);
+    ses_free(s->cu);
+    ses_free(s->ids);
+    ses_free(s->labels);
+    s->cu = ses_alloc_array((size_t)l->seqs + 1, sizeof *s->cu, e);
+    s->ids = ses_alloc_array((size_t)T, sizeof *s->ids, e);
+    s->labels = ses_alloc_array((size_t)T, sizeof *s->labels, e);
+    if (!s->cu || !s->ids || !s->labels) return false;
+    lay_out(l, s->cu);
+    for (int64_t i = 0; i < T; i++) s->ids[i] = (int32_t)(i * 7919 % vocab);
+    fill_labels(s, l->seqs, T, causal);
+    s->batch = (ses_batch){
+        .seqs = l->seqs, .tokens = T, .cu = s->cu, .ids = s->ids, .labels = train ? s->labels : NULL
+    };
+    return true;
+}
+
+/* A device of its own has only been told what to do: one number from it comes when all is done. */
+static void wait_for(ses_device *dev, const ses_tensor *x)
+{
+    ses_real one;
+    if (!dev->host && x) ses_device_read(dev, x, 0, 1, &one, NULL);
+}
+
+static void pass(void *ctx, int64_t call)
+{
+    subject *s = ctx;
+    ses_outputs out;
+    (void)call;
+    ses_tape_reset(s->tape, NULL);
+    if (ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ .logits = true }, &out, &s->why))
+        wait_for(s->dev, out.item[0].tensor);
+}
+
+static void step(void *ctx, int64_t call)
+{
+    subject *s = ctx;
+    ses_outputs out;
+    ses_tape_options o = { .record = true, .train = true, .seed = 1, .step = (uint32_t)call };
+    o.recompute = s->recompute;
+    ses_tape_reset(s->tape, &o);
+    ses_store_zero_grad(ses_model_store(s->model));
+    if (!ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ 0 }, &out, &s->why)) return;
+    ses_backward(s->tape, out.loss);
+    ses_optim_step(s->optim, -1, 1);
+    wait_for(s->dev, out.loss);
+}
+
+/* Multiply-adds of linear layers and attention, twice; backward is two more of each product. Where masked
+ * tokens are learned, the last layer asks for those alone. */
+static double flops(const size *z, const load *l, bool train)
+{
+    double T = (double)lay_out(l, NULL), C = (double)z->hidden, L = (double)z->layers, pairs = 0;
+    for (int64_t i = 0; i < l->seqs; i++) {
+        double len = (double)(l->lengths ? l->lengths[i] : l->len);
+        pairs += len * len;
+    }
+    double rows = z->causal ? T : ceil(T / EVERY), kept = train ? rows : T, all = 12 * C * C,
+           keys = 2 * C * C;
+    double linear = 2 * (T * (L - 1) * all + T * keys + kept * (all - keys));
+    double attention = 4 * pairs * C * (L - 1 + kept / T);
+    double dense = z->causal ? 0 : C * C; /* before the vocabulary, or the pooler */
+    double head = train ? 2 * rows * (dense + C * (double)vocab_of(z)) : 2 * (double)l->seqs * dense;
+    return (train ? 3 : 1) * (linear + attention + head);
+}
+
+/* ---- measuring and showing ---- */
+
+/* Bytes of a device's own memory, what the driver takes for itself included; 0: not told. */
+static size_t memory_of(const subject *s) { return s->dev->mem->used ? s->dev->mem->used(s->dev) : 0; }
+
+static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool train, ses_listing *t,
+                    ses_err *e)
+{
+    if (!load_batch(s, l, z->causal, train, e)) return false;
+    const char *name = train ? "model.train" : "model.forward";
+    char tokens[32], shape[48];
+    if (l->lengths)
+        snprintf(tokens, sizeof tokens, "%" PRId64 " in %" PRId64, s->batch.tokens, l->seqs);
+    else
+        snprintf(tokens, sizeof tokens, "%" PRId64 "x%" PRId64, l->seqs, l->len);
+    snprintf(shape, sizeof shape, "%s%s%s", z->name, *z->name ? " " : "", tokens);
+    ses_timed timed = { .fn = train ? step : pass, .ctx = s };
+    snprintf(timed.name, sizeof timed.name, "%s %s", name, shape);
+    for (int i = 0; i < 2; i++) timed.fn(s, -1); /* weights are packed on their second use, pages are there */
+    if (!s->why.code) ses_bench_time(b, &timed, 1);
+    if (s->why.code) return ses_fail(e, s->why.code, "%s: %s", shape, s->why.msg);
+    if (!ses_tape_ok(s->tape, e)) return false;
+    if (!timed.best) return true;
+    double rate = (double)s->batch.tokens / timed.best;
+    double share = z->layers ? ses_bench_share(b, 1e-9 * flops(z, l, train) / timed.best) : -1;
+    ses_listing_cell(t, "%s", z->name);
+    ses_listing_cell(t, "%s", train ? "training step" : "forward");
+    ses_listing_cell(t, "%s", tokens);
+    ses_listing_cell(t, "%.2f", 1e3 * timed.best);
+    ses_listing_cell(t, "%.0f", rate);
+    ses_listing_cell(t, share < 0 ? "-" : "%.0f%%", 100 * share);
+    ses_listing_style(t, ses_share_style(share));
+    double bytes = (double)memory_of(s);
+    ses_listing_cell(t, bytes ? "%.1f" : "-", 1e-9 * bytes);
+    return (!bytes || ses_bench_row(b, name, shape, bytes, "bytes", -1, e)) &&
+           ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", share, e) &&
+           ses_bench_row(b, name, shape, rate, "tokens/s", share, e);
+}
+
+/* "8x128", or "12+7+30": lengths then is to be freed. */
+static bool read_load(const char *text, load *l, int64_t **lengths, ses_err *e)
+{
+    enum { MOST = 1 << 20 };
+    const char *at = text;
+    size_t n = 1;
+    char mark = strchr(text, 'x') ? 'x' : '+';
+    for (const char *c = text; *c; c++) n += *c == mark;
+    int64_t *x = *lengths = ses_alloc_array(n, sizeof *x, e), T = 0;
+    if (!x) return false;
+    for (size_t i = 0; at && i < n; i++) {
+        char *end;
+        x[i] = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : 0;
+        bool good = x[i] > 0 && x[i] <= MOST && (T += x[i]) <= MOST && *end == (i + 1 < n ? mark : 0);
+        at = good ? end + 1 : NULL;
+    }
+    if (!at || (mark == 'x' && (n != 2 || x[0] * x[1] > MOST)))
+        return ses_fail(e, SES_EUSAGE, "--load %s: 8x128 is 8 sequences of 128 tokens, 12+7+30 three", text);
+    *l = mark == 'x' ? (load){ .seqs = x[0], .len = x[1] } : (load){ .seqs = (int64_t)n, .lengths = x };
+    return true;
+}
+
+static bool one_folder(ses_bench *b, ses_listing *t, ses_err *e)
+{
+    subject s;
+    const size z = { .name = "" };
+    bool ok = subject_open(&s, b, e);
+    for (size_t i = 0; ok && i < b->loads->n && !ses_bench_stopped(); i++) {
+        int64_t *lengths = NULL;
+        load l;
+        ok = read_load(b->loads->item[i], &l, &lengths, e) && measure(b, &s, &z, &l, b->train, t, e);
+        ses_free(lengths);
+    }
+    subject_free(&s);
+    return ok;
+}
+
+static bool one_size(ses_bench *b, const size *z, ses_listing *t, ses_err *e)
+{
+    subject s;
+    ses_bench_peak(b);
+    bool ok = subject_new(&s, b, z, false, e);
+    for (size_t i = 0; ok && i < SES_LEN(loads) && !ses_bench_stopped(); i++)
+        ok = measure(b, &s, z, &loads[i], false, t, e);
+    subject_free(&s);
+    if (!ok || !z->train || ses_bench_stopped()) return ok;
+    ok = subject_new(&s, b, z, true, e) && measure(b, &s, z, &train_load, true, t, e);
+    subject_free(&s);
+    return ok;
+}
+
+static bool one_row(ses_bench *b, const struct gpu_row *r, ses_listing *t, ses_err *e)
+{
+    subject s = { 0 };
+    load l = r->load;
+    int64_t *lengths = r->ragged ? ses_alloc_array((size_t)l.seqs, sizeof *lengths, e) : NULL;
+    for (int64_t i = 0; lengths && i < l.seqs; i++) lengths[i] = r->ragged[i * 13 % QUANTILES];
+    l.lengths = lengths;
+    bool ok = (lengths || !r->ragged) && subject_new(&s, b, &r->size, r->size.train, e) &&
+              measure(b, &s, &r->size, &l, r->size.train, t, e);
+    subject_free(&s);
+    ses_free(lengths);
+    return ok;
+}
+
+static bool run(ses_bench *b, ses_err *e)
+{
+    ses_listing *t = ses_listing_new("Model||>Tokens|>ms|>tokens/s|>of peak|>GB", e);
+    bool ok = t && (!b->model || one_folder(b, t, e)), sized = !b->model;
+    for (size_t i = 0; ok && sized && b->dev->host && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
+        if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
+    for (size_t i = 0; ok && sized && !b->dev->host && i < SES_LEN(gpu_rows) && !ses_bench_stopped(); i++)
+        if (gpu_rows[i].size.quick || !b->quick) ok = one_row(b, &gpu_rows[i], t, e);
+    ses_progress_end(&b->progress);
+    if (ok && !b->json) {
+        if (b->model)
+            ses_bench_heading(b, "model", "  %s, %s, %d thread%s", b->model, ses_bench_dtype(b), b->threads,
+                              b->threads == 1 ? "" : "s");
+        else if (b->dev->host)
+            ses_bench_heading(b, "model", "  random weights, %s, %d thread%s, peak %.0f GFLOP/s",
+                              ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
+        else
+            ses_bench_heading(b, "model", "  random weights, %s, %s", ses_device_name(b->dev),
+                              ses_dtype_name(b->dev->real));
+        ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
+        putchar('\n');
+    }
+    ses_listing_free(t);
+    return ok;
+}
+
+const ses_bench_kind ses_bench_model = { .name = "model",
+                                         .what = "BERT in three sizes, inference and training",
+                                         .run = run };

@@ -1,0 +1,137 @@
+#include "bench.h"
+
+#include "base/thread_pool.h"
+#include "kernel/peak_flops.h"
+#include "cli/ui/show_values.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+enum { MAX_THREADS = 1024 };
+
+typedef struct burst {
+    ses_isa isa;
+    double seconds;
+    double rate[MAX_THREADS]; /* one a thread */
+} burst;
+
+static void run_burst(void *ctx, int64_t i, void *scratch)
+{
+    (void)scratch;
+    burst *b = ctx;
+    b->rate[i] = ses_peak_gflops(b->isa, b->seconds);
+}
+
+void ses_bench_peak(ses_bench *b)
+{
+    if (!b->dev->exec.pool) return; /* not a CPU */
+    burst p = { .isa = b->isa, .seconds = b->quick ? 0.05 : 0.15 };
+    int n = b->threads < MAX_THREADS ? b->threads : MAX_THREADS;
+    double sum = 0;
+    ses_parallel(b->dev->exec.pool, n, run_burst, &p);
+    for (int i = 0; i < n; i++) sum += p.rate[i];
+    if (sum > b->peak) b->peak = sum;
+}
+
+static void one_round(ses_timed *t, double window, int least)
+{
+    double start = ses_seconds(), now = start;
+    for (int n = 0; (now - start < window || n < least) && !ses_bench_stopped(); n++) {
+        if (t->prepare) t->prepare(t->ctx);
+        double begin = ses_seconds();
+        t->fn(t->ctx, t->calls++);
+        now = ses_seconds();
+        if (!t->best || now - begin < t->best) t->best = now - begin;
+    }
+}
+
+static void tell_ready(const ses_timed *t, size_t n)
+{
+    printf("{\"ready\": [");
+    for (size_t i = 0; i < n; i++) printf("%s\"%s\"", i ? ", " : "", t[i].name);
+    printf("]}\n");
+    fflush(stdout);
+}
+
+/* Short calls get longer rounds than above: the caches were another program's. */
+static void take_turns(ses_bench *b, ses_timed *t, size_t n)
+{
+    char line[16];
+    tell_ready(t, n);
+    while (!ses_bench_stopped() && fgets(line, sizeof line, stdin) && strcmp(line, "next\n") != 0) {
+        printf("{\"seconds\": [");
+        for (size_t i = 0; i < n; i++) {
+            double before = t[i].best;
+            t[i].best = 0;
+            one_round(&t[i], b->quick ? 0.03 : 0.1, 1);
+            printf("%s%.9g", i ? ", " : "", t[i].best);
+            if (before && before < t[i].best) t[i].best = before;
+        }
+        printf("]}\n");
+        fflush(stdout);
+    }
+}
+
+void ses_bench_time(ses_bench *b, ses_timed *t, size_t n)
+{
+    if (b->turns) {
+        take_turns(b, t, n);
+        return;
+    }
+    double window = b->quick ? 0.01 : 0.03;
+    for (int round = 0; round < (b->quick ? 2 : 4); round++)
+        for (size_t i = 0; i < n; i++) one_round(&t[i], window, 2); /* one may be interrupted */
+    ses_progress_show(&b->progress, b->done += (int64_t)n);
+}
+
+const char *ses_bench_dtype(const ses_bench *b)
+{
+    static const char *const name[SES_DTYPE_COUNT] = {
+        [SES_F32] = "f32", [SES_F16] = "f16", [SES_BF16] = "bf16", [SES_I8] = "int8"
+    };
+    return name[b->dtype];
+}
+
+bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, double value, const char *unit,
+                   double share, ses_err *e)
+{
+    if (!b->json) return true;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "bench", bench);
+    ses_json_pair(w, "shape", shape);
+    ses_json_count(w, "threads", b->threads);
+    ses_json_pair(w, "isa", ses_isa_name(b->isa));
+    ses_json_pair(w, "dtype", ses_bench_dtype(b));
+    ses_json_put_key(w, "value");
+    ses_json_put_float(w, (float)value);
+    ses_json_pair(w, "unit", unit);
+    ses_json_put_key(w, "peak_share");
+    if (share < 0)
+        ses_json_put_null(w);
+    else
+        ses_json_put_float(w, (float)share);
+    ses_json_end_object(w);
+    bool ok = ses_json_print(w, e);
+    fflush(stdout);
+    return ok;
+}
+
+double ses_bench_share(const ses_bench *b, double rate) { return b->peak > 0 ? rate / b->peak : -1; }
+
+void ses_bench_heading(const ses_bench *b, const char *title, const char *fmt, ...)
+{
+    const ses_term *t = &b->call->out;
+    va_list ap;
+    printf("%s%s%s", ses_style_on(t, SES_BOLD), title, ses_style_on(t, SES_PLAIN));
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    printf("\n\n");
+}
+
+ses_style ses_share_style(double share)
+{
+    return share >= 0.8 ? SES_GREEN : share >= 0 && share < 0.5 ? SES_YELLOW : SES_PLAIN;
+}

@@ -1,0 +1,163 @@
+/* compare: runs side by side. */
+#include "cli/command.h"
+#include "cli/ui/sparkline.h"
+#include "cli/energy.h"
+#include "cli/ui/text_table.h"
+#include "cli/inspect/run_record.h"
+#include "cli/compute_args.h"
+#include "cli/ui/show_values.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct args {
+    bool json;
+} args;
+
+static const ses_opt opt[] = { SES_OPT_JSON(args, json) };
+
+/* ---- for people ---- */
+
+/* One metric is a column's title; several are named in their cells. */
+static const char *common_metric(const ses_runs *l)
+{
+    for (size_t i = 1; i < l->n; i++)
+        if (strcmp(l->item[i].metric, l->item[0].metric)) return NULL;
+    return l->item[0].metric;
+}
+
+static void put_title(ses_buf *b, const char *title)
+{
+    for (const char *c = title; *c; c++) ses_buf_put(b, *c == '|' ? '/' : *c); /* labels may have bars */
+    ses_buf_put(b, '|');
+}
+
+static ses_listing *table_of(const ses_runs *l, ses_err *e)
+{
+    const char *metric = common_metric(l), *name;
+    ses_buf b = { 0 };
+    ses_buf_puts(&b, "run|");
+    for (size_t i = 0; (name = ses_runs_setting(l, i)); i++) put_title(&b, name);
+    ses_buf_put(&b, '>');
+    put_title(&b, metric && *metric ? metric + strlen("eval_") : "score");
+    ses_buf_puts(&b, ">best|>at|>eval loss|>train loss|>time|>tokens/s|>energy|train loss");
+    ses_listing *t = ses_buf_ok(&b, e) ? ses_listing_new(b.data, e) : NULL;
+    ses_buf_free(&b);
+    return t;
+}
+
+static void put_number(ses_listing *t, const char *what, double x)
+{
+    if (isnan(x))
+        ses_listing_cell(t, "-");
+    else
+        ses_listing_cell(t, "%s%s%.4f", what, *what ? " " : "", x);
+}
+
+static void put_row(ses_listing *t, const ses_runs *l, const ses_run_record *r, const ses_term *term)
+{
+    char buf[200], human[SES_HUMAN], curve[SES_BAR_SIZE];
+    const char *name;
+    double step = NAN, best = ses_run_record_best(r, &step),
+           seconds = ses_run_record_number(r, "train_runtime"),
+           rate = ses_run_record_number(r, "train_tokens_per_second"),
+           kwh = ses_run_record_number(r, "train_energy_kwh");
+    ses_listing_cell(t, "%s", r->name);
+    for (size_t i = 0; (name = ses_runs_setting(l, i)); i++)
+        ses_listing_cell(t, "%s", ses_json_brief(buf, sizeof buf, ses_json_get(r->options, name)));
+    put_number(t, common_metric(l) || !*r->metric ? "" : r->metric + strlen("eval_"),
+               ses_run_record_score(r));
+    put_number(t, "", best);
+    isnan(step) ? ses_listing_cell(t, "-") : ses_listing_cell(t, "%.0f", step);
+    put_number(t, "", ses_run_record_number(r, "eval_loss"));
+    put_number(t, "", ses_run_record_number(r, "train_loss"));
+    ses_listing_cell(t, "%s", isnan(seconds) ? "-" : ses_time_text(human, seconds));
+    ses_listing_cell(t, "%s", isnan(rate) ? "-" : ses_human_count(human, (uint64_t)rate));
+    ses_listing_cell(t, "%s", isnan(kwh) ? "-" : ses_watt_hours(human, 3.6e6 * kwh));
+    ses_run_record_curve(r, "loss", term, curve);
+    ses_listing_cell(t, "%s", curve);
+}
+
+/* ---- for programs ---- */
+
+static void put_json(const ses_runs *l, const ses_run_record *r, ses_json_writer *w)
+{
+    static const char *const copied[] = { "eval_loss",
+                                          "train_loss",
+                                          "train_runtime",
+                                          "train_samples_per_second",
+                                          "train_tokens_per_second",
+                                          "train_energy_kwh",
+                                          "train_co2_kg",
+                                          "train_peak_memory_bytes" };
+    const char *name;
+    double step = NAN, best = ses_run_record_best(r, &step);
+    ses_json_begin_object(w);
+    ses_json_pair(w, "run", r->name);
+    ses_json_pair(w, "dir", r->dir);
+    ses_json_put_key(w, "settings");
+    ses_json_begin_object(w);
+    for (size_t i = 0; (name = ses_runs_setting(l, i)); i++) {
+        const ses_json *v = ses_json_get(r->options, name);
+        ses_json_put_key(w, name);
+        v ? ses_json_put_value(w, v) : ses_json_put_null(w);
+    }
+    ses_json_end_object(w);
+    ses_json_pair(w, "metric", *r->metric ? r->metric : NULL);
+    ses_json_number(w, "score", ses_run_record_score(r));
+    ses_json_number(w, "best", best);
+    ses_json_number(w, "best_step", step);
+    for (size_t i = 0; i < SES_LEN(copied); i++)
+        ses_json_number(w, copied[i], ses_run_record_number(r, copied[i]));
+    ses_json_end_object(w);
+}
+
+static bool print_json(const ses_runs *l, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_array(w);
+    for (size_t i = 0; i < l->n; i++) put_json(l, &l->item[i], w);
+    ses_json_end_array(w);
+    return ses_json_print(w, e);
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    ses_runs l;
+    bool ok = ses_runs_open(&l, c->rest, (size_t)c->n_rest, e);
+    if (ok && a->json) {
+        ok = print_json(&l, e);
+    } else if (ok) {
+        ses_listing *t = table_of(&l, e);
+        for (size_t i = 0; t && i < l.n; i++) put_row(t, &l, &l.item[i], &c->out);
+        ok = t && ses_listing_print(t, stdout, &c->out, 0, e);
+        ses_listing_free(t);
+    }
+    ses_runs_free(&l);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame compare first second", "two runs" },
+    { "sesame compare search", "all runs of a search" },
+    { 0 },
+};
+
+const ses_command ses_command_compare = {
+    .name = "compare",
+    .usage = "RUN...",
+    .summary = "show training runs side by side",
+    .description =
+        "A line for each run: the settings that differ, the score at the end and the best on the way, "
+        "losses, time, tokens a second, energy, the curve of the loss. RUN is a folder that finetune wrote, "
+        "finished or not, or one with such folders, or one of the reference library's trainer.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_rest = 1,
+    .max_rest = -1,
+    .run = run,
+};

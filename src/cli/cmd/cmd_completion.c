@@ -1,0 +1,276 @@
+/* Completion scripts for bash, zsh and fish, from the same tables as --help. */
+#include "base/suggest.h"
+#include "cli/command.h"
+
+#include <string.h>
+
+/* Call fn for every option of a command, the general ones included; c NULL: those of sesame itself. */
+typedef void option_fn(const ses_command *c, const ses_opt *o);
+
+static void each_option(const ses_command *c, option_fn *fn)
+{
+    const ses_opt *o;
+    for (size_t i = 0; c && (o = ses_command_opt(c, i)); i++) fn(c, o);
+    for (size_t i = 0; !c && i < ses_n_top_opt; i++) fn(c, &ses_top_opt[i]);
+    for (size_t i = 0; i < ses_n_general_opt; i++) fn(c, &ses_general_opt[i]);
+}
+
+static void put_names(void)
+{
+    const char *gap = "";
+    for (const ses_command *const *c = ses_commands(); *c; c++)
+        if (!(*c)->hidden) {
+            printf("%s%s", gap, (*c)->name);
+            gap = " ";
+        }
+}
+
+static void put_words(const char *choices) /* "a|b" as "a b" */
+{
+    for (; *choices; choices++) putchar(*choices == '|' ? ' ' : *choices);
+}
+
+static void put_rest_words(const ses_command *c)
+{
+    if (!c->rest_words) return;
+    if (!strcmp(c->rest_words, "COMMAND"))
+        put_names();
+    else
+        put_words(c->rest_words);
+}
+
+static bool takes_file(const ses_opt *o) { return o->type == SES_OPT_TEXT || o->type == SES_OPT_LIST; }
+
+/* Single-quoted text for a shell; `extra` gets a backslash too. */
+static void put_quoted(const char *s, const char *extra)
+{
+    for (; *s; s++) {
+        if (*s == '\'') {
+            fputs("'\\''", stdout);
+            continue;
+        }
+        if (strchr(extra, *s)) putchar('\\');
+        putchar(*s);
+    }
+}
+
+/* bash: the words that fit, by command and previous word */
+
+static void bash_word(const ses_command *c, const ses_opt *o)
+{
+    (void)c;
+    printf(" --%s", o->name);
+    if (o->letter) printf(" -%c", o->letter);
+}
+
+static void bash_value(const ses_command *c, const ses_opt *o)
+{
+    if (o->type == SES_OPT_FLAG) return;
+    printf("    %s:--%s", c ? c->name : "", o->name);
+    if (o->letter) printf(" | %s:-%c", c ? c->name : "", o->letter);
+    fputs(") ", stdout);
+    if (o->choices) {
+        fputs("words='", stdout);
+        put_words(o->choices);
+        puts("' ;;");
+    } else {
+        puts(takes_file(o) ? "return ;;" : "compopt +o default; return ;;");
+    }
+}
+
+static void bash_command(const ses_command *c)
+{
+    printf("        %s) words='", c ? c->name : "''");
+    if (c) put_rest_words(c);
+    if (!c) put_names();
+    each_option(c, bash_word);
+    puts("' ;;");
+}
+
+static void bash(void)
+{
+    fputs("# bash completion for sesame, written by 'sesame completion bash'\n"
+          "_sesame() {\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} cmd= words= i names='",
+          stdout);
+    put_names();
+    puts("'\n"
+         "    # bash makes '=' a word of its own\n"
+         "    if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; "
+         "fi\n"
+         "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+         "        if [[ \" $names \" == *\" ${COMP_WORDS[i]} \"* ]]; then cmd=${COMP_WORDS[i]}; break; fi\n"
+         "    done\n"
+         "    case $cmd:$prev in");
+    each_option(NULL, bash_value);
+    for (const ses_command *const *c = ses_commands(); *c; c++)
+        if (!(*c)->hidden) each_option(*c, bash_value);
+    puts("    *)\n        case $cmd in");
+    bash_command(NULL);
+    for (const ses_command *const *c = ses_commands(); *c; c++)
+        if (!(*c)->hidden) bash_command(*c);
+    puts("        esac ;;\n"
+         "    esac\n"
+         "    # options alone are offered after a dash; else files, by -o default\n"
+         "    if [[ $cur == -* || $words != ' '* ]]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); "
+         "fi\n"
+         "}\n"
+         "complete -o default -F _sesame sesame");
+}
+
+/* zsh: _arguments specifications */
+
+static void zsh_option(const ses_command *c, const ses_opt *o)
+{
+    (void)c;
+    const char *many = o->type == SES_OPT_LIST ? "*" : "";
+    for (int form = 0; form < 2; form++) { /* the long name, then the letter */
+        if (form && !o->letter) continue;
+        if (form)
+            printf(" \\\n            '%s-%c", many, o->letter);
+        else
+            printf(" \\\n            '%s--%s%s", many, o->name, o->type == SES_OPT_FLAG ? "" : "=");
+        putchar('[');
+        put_quoted(o->help, "[]:\\");
+        putchar(']');
+        if (o->type != SES_OPT_FLAG) {
+            putchar(':');
+            put_quoted(o->choices ? o->name : ses_opt_value_name(o), ":\\");
+            putchar(':');
+            if (o->choices) {
+                putchar('(');
+                put_words(o->choices);
+                putchar(')');
+            } else if (takes_file(o)) {
+                fputs("_files", stdout);
+            }
+        }
+        putchar('\'');
+    }
+}
+
+static void zsh_command(const ses_command *c)
+{
+    printf("        %s)\n            _arguments -s -S", c->name);
+    each_option(c, zsh_option);
+    fputs(" \\\n            '*:argument:", stdout);
+    if (c->rest_words) {
+        putchar('(');
+        put_rest_words(c);
+        putchar(')');
+    } else if (c->max_rest) {
+        fputs("_files", stdout);
+    }
+    puts("' ;;");
+}
+
+static void zsh(void)
+{
+    puts("#compdef sesame\n"
+         "# zsh completion for sesame, written by 'sesame completion zsh'\n"
+         "_sesame() {\n"
+         "    local context state state_descr line\n"
+         "    typeset -A opt_args\n"
+         "    local -a commands\n"
+         "    commands=(");
+    for (const ses_command *const *c = ses_commands(); *c; c++)
+        if (!(*c)->hidden) {
+            printf("        '%s:", (*c)->name);
+            put_quoted((*c)->summary, ":\\");
+            puts("'");
+        }
+    fputs("    )\n    _arguments -C", stdout);
+    each_option(NULL, zsh_option);
+    puts(" \\\n            '1:command:->command' '*::argument:->rest'\n"
+         "    case $state in\n"
+         "    command) _describe command commands ;;\n"
+         "    rest)\n"
+         "        case $words[1] in");
+    for (const ses_command *const *c = ses_commands(); *c; c++)
+        if (!(*c)->hidden) zsh_command(*c);
+    puts("        esac ;;\n"
+         "    esac\n"
+         "}\n"
+         "if [ \"$funcstack[1]\" = _sesame ]; then _sesame \"$@\"; else compdef _sesame sesame; fi");
+}
+
+/* fish: one line an option */
+
+static void fish_option(const ses_command *c, const ses_opt *o)
+{
+    fputs("complete -c sesame -n ", stdout);
+    if (c)
+        printf("'__fish_seen_subcommand_from %s'", c->name);
+    else
+        fputs("__fish_use_subcommand", stdout);
+    printf(" -l %s", o->name);
+    if (o->letter) printf(" -s %c", o->letter);
+    if (o->choices) {
+        fputs(" -xa '", stdout);
+        put_words(o->choices);
+        putchar('\'');
+    } else if (o->type != SES_OPT_FLAG) {
+        fputs(takes_file(o) ? " -rF" : " -x", stdout);
+    }
+    fputs(" -d '", stdout);
+    for (const char *s = o->help; *s; s++) printf(*s == '\'' || *s == '\\' ? "\\%c" : "%c", *s);
+    puts("'");
+}
+
+static void fish(void)
+{
+    puts("# fish completion for sesame, written by 'sesame completion fish'");
+    each_option(NULL, fish_option);
+    for (const ses_command *const *c = ses_commands(); *c; c++) {
+        if ((*c)->hidden) continue;
+        printf("complete -c sesame -n __fish_use_subcommand -xa %s -d '", (*c)->name);
+        for (const char *s = (*c)->summary; *s; s++) printf(*s == '\'' || *s == '\\' ? "\\%c" : "%c", *s);
+        puts("'");
+        if ((*c)->rest_words) {
+            printf("complete -c sesame -n '__fish_seen_subcommand_from %s' -xa '", (*c)->name);
+            put_rest_words(*c);
+            puts("'");
+        }
+        each_option(*c, fish_option);
+    }
+}
+
+typedef struct shell {
+    const char *name;
+    void (*write)(void);
+} shell;
+
+static bool run(ses_call *c, ses_err *e)
+{
+    static const shell shells[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish } };
+    for (size_t i = 0; i < SES_LEN(shells); i++)
+        if (!strcmp(c->rest[0], shells[i].name)) {
+            shells[i].write();
+            return true;
+        }
+    ses_suggestion s = { .word = c->rest[0] };
+    for (size_t i = 0; i < SES_LEN(shells); i++)
+        ses_suggest_offer(&s, shells[i].name, strlen(shells[i].name));
+    ses_fail(e, SES_EUSAGE, "\"%s\" is not one of bash|zsh|fish", c->rest[0]);
+    return ses_suggest_add(&s, "", e);
+}
+
+static const ses_example examples[] = {
+    { "source <(sesame completion bash)", "in ~/.bashrc" },
+    { "sesame completion zsh > ~/.zfunc/_sesame", "in a folder of $fpath" },
+    { "sesame completion fish > ~/.config/fish/completions/sesame.fish", "for fish" },
+    { 0 },
+};
+
+const ses_command ses_command_completion = {
+    .name = "completion",
+    .usage = "bash|zsh|fish",
+    .summary = "write a completion script for a shell",
+    .description = "Writes a script that makes the shell complete commands, options and their values. "
+                   "'make install' puts them where the shells look.",
+    .examples = examples,
+    .min_rest = 1,
+    .max_rest = 1,
+    .rest_words = "bash|zsh|fish",
+    .run = run,
+};

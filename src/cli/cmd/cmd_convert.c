@@ -1,0 +1,356 @@
+/* convert: a model into another folder, in another number format or cut into shards. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "convert_model.h"
+#include "sesame/model.h"
+#include "sesame/safetensors.h"
+#include "sesame/sentence.h"
+#include "cli/compute_args.h"
+#include "cli/ui/show_values.h"
+#include "cli/tokenizer_files.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct args {
+    int dtype; /* ses_dtype as `choices` orders them, or -1 */
+    int64_t shard;
+    ses_dtype tables; /* quantize's */
+    const char *adapter;
+    bool keep, overwrite, strict, json;
+} args;
+
+static const ses_dtype dtypes[] = { SES_F32, SES_F16, SES_BF16, SES_I8 };
+
+static const ses_opt opt[] = {
+    { .name = "dtype",
+      .letter = 'd',
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, dtype),
+      .choices = "f32|f16|bf16|int8",
+      .help = "how numbers are stored; without it, as they are; int8: of dense weights (see quantize)" },
+    { .name = "shard-size",
+      .type = SES_OPT_SIZE,
+      .offset = offsetof(args, shard),
+      .def = "0",
+      .help = "begin a new file when one would hold more than this; 0: one file" },
+    { .name = "merge-adapter",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, adapter),
+      .value = "DIR",
+      .model = true,
+      .help = "a LoRA adapter to add to the weights; where DIR is an adapter's folder itself, it is" },
+    { .name = "keep-adapter",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, keep),
+      .help = "DIR is an adapter's folder, and OUT will be one, too: the numbers in --dtype, the model named "
+              "as \"../NAME\" where OUT lies beside it, the tokenizer only where the model's is another" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace a model that is in OUT already" },
+    SES_OPT_STRICT(args, strict),
+    SES_OPT_JSON(args, json),
+};
+
+/* What the new format does to the numbers. */
+typedef struct loss {
+    double error;  /* largest difference */
+    int64_t zeros; /* numbers that became 0 */
+} loss;
+
+typedef struct job {
+    const char *from, *to;
+    const char *base;       /* of an adapter given beside its model; or NULL */
+    ses_sentence *sentence; /* NULL: a model alone */
+    ses_model *model;
+    ses_save_options save;
+    loss loss;
+    ses_buf copied, files; /* names joined by ", " */
+    uint64_t bytes;
+} job;
+
+/* ---- rounding ---- */
+
+/* The device is the CPU: the numbers can be read where they are. */
+static bool round_tensor(job *j, const ses_tensor *t, const char *name, ses_err *e)
+{
+    enum { PIECE = 1024 };
+    uint64_t narrow[PIECE]; /* room for any dtype */
+    float back[PIECE];
+    int64_t count = ses_count(t), lost = 0;
+    double most = 0;
+    ses_dtype to = j->save.dtype == SES_I8 ? SES_F16 : j->save.dtype; /* 8 bits have scales: all fits */
+    for (int64_t at = 0; at < count; at += PIECE) {
+        int64_t n = count - at < PIECE ? count - at : PIECE;
+        const float *x = t->f + at;
+        if (!ses_convert(narrow, to, x, SES_F32, (size_t)n, e) ||
+            !ses_convert(back, SES_F32, narrow, to, (size_t)n, e))
+            return false;
+        for (int64_t i = 0; i < n; i++) {
+            if (isinf(back[i])) lost++, most = fmax(most, fabs((double)x[i]));
+            j->loss.zeros += back[i] == 0 && x[i] != 0;
+            j->loss.error = fmax(j->loss.error, isinf(back[i]) ? 0 : fabs((double)back[i] - (double)x[i]));
+        }
+    }
+    if (!lost) return true;
+    return ses_fail(e, SES_EARG,
+                    "%s: tensor \"%s\": %" PRId64 " numbers up to %.4g are too large for %s, try bf16",
+                    j->from, name, lost, most, ses_dtype_name(to));
+}
+
+/* Of a sentence encoder, the modules behind the model. */
+static bool check_modules(job *j, ses_err *e)
+{
+    const ses_store *s = j->sentence ? ses_sentence_store(j->sentence) : NULL;
+    for (size_t i = 0; s && i < ses_store_count(s); i++)
+        if (!round_tensor(j, ses_store_at(s, i)->tensor, ses_store_at(s, i)->name, e)) return false;
+    return true;
+}
+
+static bool check_rounding(job *j, ses_err *e)
+{
+    const ses_store *s = ses_model_store(j->model);
+    if (!ses_model_finite(j->model, e)) return ses_wrap(e, "%s", j->from);
+    for (size_t i = 0; i < ses_store_count(s); i++) {
+        char name[256];
+        if (!ses_model_tensor_name(j->model, i, name, sizeof name)) name[0] = 0;
+        if (!round_tensor(j, ses_store_at(s, i)->tensor, name, e)) return false;
+    }
+    return check_modules(j, e);
+}
+
+/* ---- files ---- */
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool copy_file(const char *from, const char *to, bool overwrite, ses_err *e)
+{
+    enum { MAX = 1 << 28 };
+    size_t n;
+    char *data = ses_file_read(from, MAX, &n, e);
+    bool ok = data && ses_file_write(to, data, n, overwrite, e);
+    ses_free(data);
+    return ok;
+}
+
+bool ses_convert_copy(const char *from, const char *to, const char *name, bool overwrite, ses_buf *copied,
+                      ses_err *e)
+{
+    char *a = ses_path_join(from, name, e), *b = ses_path_join(to, name, e);
+    bool ok = a && b;
+    if (ok && ses_path_exists(a) && !same_file(a, b)) {
+        ok = copy_file(a, b, overwrite, e);
+        ses_buf_appendf(copied, "%s%s", copied->len ? ", " : "", name);
+    }
+    ses_free(a);
+    ses_free(b);
+    return ok;
+}
+
+static bool copy_named(job *j, const char *dir, const char *name, ses_err *e)
+{
+    return ses_convert_copy(dir, j->to, name, j->save.overwrite, &j->copied, e);
+}
+
+/* The tokenizer's files, and of a cross-encoder what its scores go through. */
+static bool copy_rest(job *j, ses_err *e)
+{
+    const char *dir = j->sentence ? ses_sentence_dir(j->sentence) : j->from;
+    char *home = ses_has_tokenizer(dir) ? NULL : ses_model_base_dir(dir, j->base, NULL);
+    if (home) dir = home;
+    bool ok = j->sentence || copy_named(j, dir, "config_sentence_transformers.json", e);
+    for (size_t i = 0; i < SES_TOKENIZER_FILES && ok; i++) ok = copy_named(j, dir, ses_tokenizer_file[i], e);
+    ses_free(home);
+    return ok;
+}
+
+/* The files as they stand, by opening what was written. */
+static bool list_files(job *j, ses_err *e)
+{
+    ses_safetensors *s = ses_checkpoint_open(j->to, e);
+    const char *last = "";
+    for (size_t i = 0; s && i < ses_safetensors_count(s); i++) {
+        const ses_entry *x = ses_safetensors_at(s, i);
+        j->bytes += x->bytes;
+        if (!strcmp(x->file, last)) continue;
+        last = x->file;
+        ses_buf_appendf(&j->files, "%s%s", j->files.len ? ", " : "", last);
+    }
+    bool ok = s && ses_buf_ok(&j->files, e) && ses_buf_ok(&j->copied, e);
+    ses_safetensors_free(s);
+    return ok;
+}
+
+/* ses_model_save refuses each file as it comes to it; by then others are written. */
+static bool out_is_free(const job *j, ses_err *e)
+{
+    char *config = ses_path_join(j->to, "config.json", e);
+    bool ok = config != NULL;
+    if (ok && !j->save.overwrite && ses_path_exists(config))
+        ok = ses_fail(e, SES_EIO, "%s: there is a model already; --overwrite replaces it", j->to);
+    ses_free(config);
+    return ok;
+}
+
+/* ---- what was done ---- */
+
+static void show(const ses_call *c, const job *j)
+{
+    char a[SES_HUMAN], b[SES_HUMAN];
+    const ses_term *t = &c->out;
+    const char *first = j->files.data, *end = strstr(first, ", "), *last = strrchr(first, ' ');
+    if (end)
+        ses_show_line(t, "Wrote", "%s: config.json, %.*s to %s and their index", j->to, (int)(end - first),
+                      first, last + 1);
+    else
+        ses_show_line(t, "Wrote", "%s: config.json, %s", j->to, first);
+    if (j->sentence)
+        ses_show_line(t, "", "modules.json and %zu module%s behind the model",
+                      ses_sentence_modules(j->sentence) - 1,
+                      ses_sentence_modules(j->sentence) == 2 ? "" : "s");
+    ses_dtype was = ses_model_dtype(j->model), now = j->save.dtype;
+    ses_show_line(t, "Weights", "%s parameters, %s%s%s, %s",
+                  ses_grouped(a, ses_store_numbers(ses_model_store(j->model))), ses_dtype_name(was),
+                  was == now ? "" : " to ", was == now ? "" : ses_dtype_name(now),
+                  ses_human_bytes(b, j->bytes));
+    if (j->loss.error > 0)
+        ses_show_line(t, "Rounding", "by at most %.2g; %s became 0", j->loss.error,
+                      j->loss.zeros ? ses_grouped(a, j->loss.zeros) : "none");
+    if (j->copied.len) ses_show_line(t, "Copied", "%s", j->copied.data);
+    if (*ses_model_surplus(j->model))
+        ses_show_line(t, "Left out", "%s (not part of a %s)", ses_model_surplus(j->model),
+                      ses_model_class(j->model));
+}
+
+static bool print_json(const job *j, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "from", j->from);
+    ses_json_pair(w, "to", j->to);
+    ses_json_pair(w, "model_type", ses_model_type(j->model));
+    ses_json_pair(w, "class", ses_model_class(j->model));
+    ses_json_count(w, "parameters", ses_store_numbers(ses_model_store(j->model)));
+    ses_json_pair(w, "dtype", ses_dtype_name(j->save.dtype));
+    ses_json_split(w, "files", j->files.data);
+    ses_json_count(w, "bytes", (int64_t)j->bytes);
+    ses_json_number(w, "rounding", j->loss.error);
+    ses_json_count(w, "became_zero", j->loss.zeros);
+    ses_json_split(w, "copied", j->copied.len ? j->copied.data : "");
+    ses_json_split(w, "left_out", ses_model_surplus(j->model));
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}
+
+static bool open_model(job *j, ses_device *dev, bool strict, ses_err *e)
+{
+    ses_model_options values = { .lean = true }; /* also of weights that are stored in 8 bits */
+    if (!ses_sentence_is(j->from)) {
+        values.strict = strict, values.base = j->base;
+        j->model = ses_model_open(j->from, dev, &values, e);
+        return j->model != NULL;
+    }
+    j->sentence = ses_sentence_open(j->from, dev, &(ses_sentence_options){ .lean = true }, e);
+    if (!j->sentence) return false;
+    /* with the head or pooler the checkpoint may have, though no sentence needs it */
+    j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, NULL);
+    values.bare = true;
+    if (!j->model) j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, e);
+    return j->model != NULL;
+}
+
+static bool save(const job *j, ses_err *e)
+{
+    ses_save_options again = j->save;
+    again.overwrite |= j->sentence != NULL; /* its model, now whole */
+    if (j->sentence && !ses_sentence_save(j->sentence, j->to, &j->save, e)) return false;
+    return ses_model_save(j->model, j->to, &again, e);
+}
+
+static bool convert(job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
+{
+    if (!out_is_free(j, e)) return false;
+    if (!open_model(j, dev, strict, e)) return false;
+    ses_dtype now = ses_model_dtype(j->model);
+    j->save.dtype = dtype >= 0 ? dtypes[dtype] : now == SES_F16 || now == SES_BF16 ? now : SES_F32;
+    return check_rounding(j, e) && save(j, e) && copy_rest(j, e) && list_files(j, e);
+}
+
+static bool run_job(ses_call *c, const args *a, ses_err *e)
+{
+    job j = { .from = a->adapter ? a->adapter : c->rest[0],
+              .base = a->adapter ? c->rest[0] : NULL,
+              .to = c->rest[1],
+              .save = { .tables = a->tables, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite } };
+    ses_device *dev = ses_device_open("cpu", NULL, e);
+    bool ok = dev && convert(&j, dev, a->dtype, a->strict, e);
+    if (ok && !c->quiet) ses_tell_surplus(j.model);
+    if (ok && a->json)
+        ok = print_json(&j, e);
+    else if (ok && !c->quiet)
+        show(c, &j);
+    ses_buf_free(&j.files);
+    ses_buf_free(&j.copied);
+    ses_model_free(j.model);
+    ses_sentence_free(j.sentence);
+    ses_device_free(dev);
+    return ok;
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    if (!a->keep) return run_job(c, a, e);
+    if (a->adapter || a->shard || a->strict)
+        return ses_fail(e, SES_EUSAGE, "--keep-adapter excludes --merge-adapter, --shard-size and --strict");
+    return ses_convert_adapter(c, c->rest[0], c->rest[1], a->dtype >= 0 ? dtypes[a->dtype] : SES_F32,
+                               a->overwrite, a->json, e);
+}
+
+bool ses_convert_to(ses_call *c, ses_dtype dtype, ses_dtype tables, bool overwrite, ses_err *e)
+{
+    args a = { .overwrite = overwrite, .tables = tables };
+    while (dtypes[a.dtype] != dtype) a.dtype++;
+    return run_job(c, &a, e);
+}
+
+static const ses_example examples[] = {
+    { "sesame convert bert-base-uncased bert-base-f16 --dtype f16", "a copy of half the size" },
+    { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "model and adapter in one" },
+    { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "an adapter in half the space" },
+    { "sesame convert bert-large bert-large-cut --shard-size 500M", "weights in files of at most 500 MiB" },
+    { 0 },
+};
+
+const ses_command ses_command_convert = {
+    .name = "convert",
+    .usage = "DIR OUT",
+    .summary = "write a model in another number format, or in shards",
+    .description =
+        "Reads the model in folder DIR, weights in safetensors or pytorch_model.bin, and writes it to "
+        "folder OUT: config.json and safetensors weights, as the reference library reads and writes them, "
+        "and the tokenizer's files as they are. A LoRA adapter is merged into the weights, unless "
+        "--keep-adapter. A sentence encoder (modules.json) is written with its modules.\n\n"
+        "Numbers are rounded to nearest. Those that do not fit the new format, and NaN or infinity among "
+        "the weights, are an error, and nothing is written. Each file appears whole or not at all; what is "
+        "in OUT stays as it is unless --overwrite is given. OUT may be DIR itself then.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_rest = 2,
+    .max_rest = 2,
+    .model_first = true,
+    .run = run,
+};

@@ -1,0 +1,180 @@
+/* corpus: texts to a file of tokens, and what is in such a file. */
+#include "cli/command.h"
+#include "cli/inspect/corpus_show.h"
+#include "cli/compute_args.h"
+#include "task/task.h"
+#include "cli/train/train_monitor.h"
+
+#include "base/number.h"
+#include "base/thread_pool.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct args {
+    const char *tokenizer, *output, *field, *held_out, *label;
+    int format; /* ses_corpus_format */
+    bool split, keep, line_ends, restart, overwrite, json;
+    int64_t threads;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "tokenizer",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, tokenizer),
+      .value = "PATH",
+      .help = "of build: folder or file of the tokenizer" },
+    { .name = "output",
+      .letter = 'o',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, output),
+      .value = "C",
+      .help = "of build: the corpus to write" },
+    { .name = "format",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, format),
+      .def = "auto",
+      .choices = "auto|text|jsonl",
+      .help = "what files are; auto: JSON lines where the name ends in .jsonl, .ndjson or .json" },
+    { .name = "field",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, field),
+      .def = "text",
+      .value = "NAME",
+      .help = "of JSON lines: the member with the text" },
+    { .name = "split-sentences",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, split),
+      .help = "lines are paragraphs: cut them into sentences" },
+    { .name = "line-ends",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, line_ends),
+      .help = "keep the line ends within a document as text: for causal models" },
+    { .name = "keep-duplicates",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, keep),
+      .help = "keep documents whose text was seen before" },
+    { .name = "held-out",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, held_out),
+      .def = "0",
+      .value = "SHARE",
+      .help = "keep so many documents for evaluation, as 0.005 or 0.5%; their text decides which" },
+    { .name = "label",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, label),
+      .value = "NAME",
+      .help = "language or control code, at most 31 bytes" },
+    { .name = "restart",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, restart),
+      .help = "do not go on with what an interrupted build left" },
+    { .name = "overwrite", .type = SES_OPT_FLAG, .offset = offsetof(args, overwrite), .help = "replace C" },
+    SES_OPT_THREADS(args, threads),
+    SES_OPT_JSON(args, json),
+};
+
+/* "0.005", "0.5%". */
+static bool share_of(const char *text, double *out, ses_err *e)
+{
+    size_t n = strlen(text), digits = strspn(text, "0123456789."), percent = n && text[n - 1] == '%';
+    if (!digits || digits + percent != n || *text == '.' || text[digits - 1] == '.' ||
+        !ses_read_real(text, digits, out) || (*out /= percent ? 100 : 1) >= 1)
+        return ses_fail(e, SES_EUSAGE, "--held-out: \"%s\" is no share; a number from 0 to 1, or as 0.5%%",
+                        text);
+    return true;
+}
+
+static bool progress(void *ctx, uint64_t done, uint64_t of)
+{
+    ses_progress *line = ctx;
+    line->total = (int64_t)of;
+    ses_progress_show(line, (int64_t)done);
+    return !ses_watch_stop(NULL);
+}
+
+static bool build(ses_call *c, const args *a, ses_err *e)
+{
+    double share = 0, start = ses_seconds();
+    int64_t resumed = 0;
+    ses_facts facts;
+    if (!a->tokenizer || !a->output) return ses_fail(e, SES_EUSAGE, "build needs --tokenizer and --output");
+    if (!share_of(a->held_out, &share, e)) return false;
+    if (a->label && strlen(a->label) > 31) return ses_fail(e, SES_EUSAGE, "--label: longer than 31 bytes");
+    ses_tokenizer *t = ses_tokenizer_open(a->tokenizer, e);
+    if (!t) return false;
+    ses_watch_signals();
+    ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "reading", 0);
+    bool ok = ses_facts_read(&facts, a->tokenizer, "", t, e);
+    const char *input[] = { "-" };
+    ses_corpus_options o = { .tokenizer = t,
+                             .unknown = ok ? facts.role[SES_ROLE_UNK] : -1,
+                             .file = c->n_rest > 1 ? (const char *const *)c->rest + 1 : input,
+                             .n_files = c->n_rest > 1 ? (size_t)c->n_rest - 1 : 1,
+                             .format = (ses_corpus_format)a->format,
+                             .field = a->field,
+                             .split_sentences = a->split,
+                             .keep_duplicates = a->keep,
+                             .line_ends = a->line_ends,
+                             .held_share = share,
+                             .label = a->label,
+                             .restart = a->restart,
+                             .overwrite = a->overwrite,
+                             .threads = a->threads ? (int)a->threads : ses_cpu_count(),
+                             .progress = progress,
+                             .ctx = &line };
+    ok = ok && ses_corpus_build(a->output, &o, &resumed, e);
+    ses_progress_end(&line);
+    ses_tokenizer_free(t);
+    if (ok && resumed && !c->quiet)
+        fprintf(stderr, "went on from %" PRId64 " documents of an interrupted build\n", resumed);
+    return ok && ses_corpus_show(a->output, &(ses_corpus_view){ &c->out, a->json, ses_seconds() - start }, e);
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    bool ok = true;
+    if (!strcmp(c->rest[0], "build")) return build(c, a, e);
+    if (strcmp(c->rest[0], "info"))
+        return ses_fail(e, SES_EUSAGE,
+                        "\"%s\" is not something to do with a corpus; there are build and info", c->rest[0]);
+    if (c->n_rest < 2) return ses_fail(e, SES_EUSAGE, "info needs a corpus");
+    for (int i = 1; i < c->n_rest && ok; i++) {
+        if (i > 1 && !a->json) puts("");
+        ok = ses_corpus_show(c->rest[i], &(ses_corpus_view){ &c->out, a->json, 0 }, e);
+    }
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame corpus build --tokenizer t.json --held-out 0.5% -o c.ids books.txt.xz",
+      "a corpus with documents kept for evaluation" },
+    { "zcat web.gz | sesame corpus build --format jsonl --tokenizer gpt2 -o web.ids",
+      "JSON lines from a pipe" },
+    { "sesame corpus info c.ids", "tokens, documents, lengths; and whether the file is whole" },
+    { 0 },
+};
+
+const ses_command ses_command_corpus = {
+    .name = "corpus",
+    .usage = "build [FILE...] | info C...",
+    .summary = "turn texts into a file of tokens to pretrain on",
+    .description =
+        "build tokenizes texts of any size on all threads and writes one file: token ids with the borders "
+        "of words, sentences and documents. Plain text has blank lines between documents; a line is a "
+        "sentence (or a paragraph: see --split-sentences). Of JSON lines each line is a document, and the "
+        "lines of its text are sentences. Files packed with gzip, xz or zstd are unpacked on the way.\n\n"
+        "Documents with a text that was seen before are left out. The result does not depend on the number "
+        "of threads. A build that was interrupted leaves C.part, and the same command goes on from "
+        "there.\n\n"
+        "info prints what a corpus holds, after reading all of it and comparing its checksums.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_rest = 1,
+    .max_rest = -1,
+    .rest_words = "build|info",
+    .run = run,
+};

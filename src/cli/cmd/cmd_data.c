@@ -1,0 +1,165 @@
+/* data: what is in a file of labeled text, before training on it. */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/train/data_options.h"
+#include "cli/inspect/data_stats.h"
+#include "cli/ui/text_table.h"
+#include "cli/compute_args.h"
+#include "cli/ui/show_values.h"
+
+#include <string.h>
+
+typedef struct args {
+    ses_data_args data;
+    int64_t show;
+    bool list, json;
+} args;
+
+static const ses_opt opt[] = {
+    SES_OPT_DATA_TASK(args, data, false),
+    SES_OPT_DATA(args, data),
+    { .name = "show",
+      .letter = 'n',
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, show),
+      .def = "3",
+      .min = 0,
+      .max = 1000000,
+      .help = "how many examples to show, from the first" },
+    { .name = "list", .type = SES_OPT_FLAG, .offset = offsetof(args, list), .help = "list the benchmarks" },
+    SES_OPT_JSON(args, json),
+};
+
+static bool list_json(const ses_benchmark *b, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "name", b->name);
+    ses_json_pair(w, "title", b->title);
+    ses_json_pair(w, "kind", ses_data_kind_name(b->spec.kind));
+    ses_json_pair(w, "train", b->train);
+    ses_json_pair(w, "dev", b->dev);
+    ses_json_pair(w, "test", b->test);
+    ses_json_pair(w, "text", b->spec.text_a);
+    ses_json_pair(w, "pair", b->spec.text_b);
+    ses_json_pair(w, "label", b->spec.label);
+    ses_json_pair(w, "labels", b->spec.names ? b->spec.names : b->spec.values);
+    ses_json_pair(w, "metrics", b->spec.metrics);
+    ses_json_pair(w, "best", b->spec.best);
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}
+
+static bool list(const ses_call *c, bool json, ses_err *e)
+{
+    ses_listing *table = json ? NULL : ses_listing_new("Name|Kind|Best by|What", e);
+    bool ok = json || table;
+    const ses_benchmark *b;
+    for (size_t i = 0; ok && (b = ses_benchmark_at(i)); i++) {
+        if (json) {
+            ok = list_json(b, e);
+            continue;
+        }
+        ses_listing_cell(table, "%s", b->name);
+        ses_listing_cell(table, "%s", ses_data_kind_name(b->spec.kind));
+        ses_listing_cell(table, "%s", b->spec.best);
+        ses_listing_cell(table, "%s", b->title);
+    }
+    if (ok && table) ok = ses_listing_print(table, stdout, &c->out, 0, e);
+    ses_listing_free(table);
+    return ok;
+}
+
+/* One file; *like is the first one's examples, whose labels the others must have. */
+static bool show_file(const ses_call *c, const ses_data_view *v, ses_examples **like, ses_err *e)
+{
+    const args *a = c->args;
+    ses_data_stats s = { 0 };
+    ses_examples *d = ses_data_open(v->spec, v->path, *like, e);
+    bool ok = d && ses_data_stats_of(d, &s, e);
+    if (ok && *like && !a->json) puts("");
+    ok = ok && (a->json ? ses_data_print_json(d, &s, v, e) : ses_data_show(d, &s, v, &c->out, e));
+    ses_data_stats_free(&s);
+    if (*like || !ok)
+        ses_examples_free(d);
+    else
+        *like = d;
+    return ok;
+}
+
+static bool show_folder(const ses_call *c, const char *dir, ses_data_view *v, ses_examples **like, ses_err *e)
+{
+    if (!v->benchmark)
+        return ses_fail(e, SES_EUSAGE,
+                        "%s is a folder: name a file, or a benchmark by --task (sesame data --list)", dir);
+    const char *const file[3] = { v->benchmark->train, v->benchmark->dev, v->benchmark->test };
+    static const char *const split[3] = { "train", "dev", "test" };
+    bool ok = true, any = false;
+    for (int i = 0; ok && i < 3; i++) {
+        char *path = file[i] ? ses_path_join(dir, file[i], e) : NULL;
+        if (file[i] && !path) return false;
+        if (path && ses_path_exists(path)) {
+            any = true;
+            v->path = path;
+            v->split = split[i];
+            ok = show_file(c, v, like, e);
+        }
+        ses_free(path);
+    }
+    if (!ok || any) return ok;
+    return ses_fail(e, SES_EIO, "%s: none of the files of %s is there: %s%s%s%s%s", dir, v->benchmark->name,
+                    file[0] ? file[0] : "", file[0] && (file[1] || file[2]) ? ", " : "",
+                    file[1] ? file[1] : "", file[1] && file[2] ? ", " : "", file[2] ? file[2] : "");
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    if (a->list) return list(c, a->json, e);
+    if (!c->n_rest) return ses_fail(e, SES_EUSAGE, "which file? (or --list for the benchmarks)");
+    ses_data_spec spec;
+    ses_data_view v = { .spec = &spec, .show = a->show };
+    ses_examples *like = NULL;
+    if (!ses_data_args_spec(&a->data, &spec, &v.benchmark, e)) return false;
+    bool ok = true;
+    for (int i = 0; ok && i < c->n_rest; i++) {
+        v.path = c->rest[i];
+        v.split = NULL;
+        ok = ses_path_is_dir(v.path) ? show_folder(c, v.path, &v, &like, e) : show_file(c, &v, &like, e);
+    }
+    ses_examples_free(like);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame data --list", "the benchmarks Sesame knows by name" },
+    { "sesame data SST-2 --task sst2", "train and dev of SST-2 in this folder" },
+    { "sesame data train.csv dev.csv --text review --label stars",
+      "two files of your own; the second has the first's labels" },
+    { "sesame data notes.tsv --no-header --text 2 --label 1 -n 10", "columns by number, ten examples" },
+    { "sesame data ner.txt --task tag --tag-column 4", "CoNLL columns" },
+    { 0 },
+};
+
+const ses_command ses_command_data = {
+    .name = "data",
+    .usage = "[FILE_OR_FOLDER...]",
+    .summary = "show what is in files of labeled text: counts, labels, lengths, examples",
+    .description =
+        "Reads files of labeled text as training will, and shows what a person wants to know before: how "
+        "many examples there are, how labels are distributed, how long texts are, whether examples stand "
+        "there twice or contradict each other, and the first few. Whatever would stop a training run stops "
+        "here, with its line.\n\n"
+        "A named benchmark (--task) knows its files, columns, labels and metrics; a folder then stands for "
+        "those of its files that are there. Options change single things about it. Without a benchmark, say "
+        "what is in the file: the kind by --task, columns by --text, --pair and --label.\n\n"
+        "Several files are read with the labels of the first.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .max_rest = -1,
+    .run = run,
+};

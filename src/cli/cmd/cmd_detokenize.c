@@ -1,0 +1,114 @@
+/* detokenize: ids back to text. */
+#include "base/alloc.h"
+#include "cli/command.h"
+#include "sesame/json.h"
+#include "sesame/tokenizer.h"
+#include "cli/compute_args.h"
+#include "cli/map_lines.h"
+#include "token_json.h"
+
+typedef struct args {
+    const char *model;
+    bool json, keep_special, clean_up;
+} args;
+
+static const ses_opt opt[] = {
+    SES_OPT_TOKENIZER(args, model),
+    { .name = "keep-special",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, keep_special),
+      .help = "write special tokens such as [CLS] too" },
+    { .name = "clean-up",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, clean_up),
+      .help = "put English spacing right: no blank before a comma, \"do n't\" in one" },
+    { .name = "json",
+      .letter = 'j',
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, json),
+      .help = "write each text as a JSON string, so that it stays on one line" },
+};
+
+typedef struct job {
+    const args *a;
+    ses_tokens *k;
+    int32_t *id;
+    size_t cap;
+    ses_buf text;
+} job;
+
+static bool read_ids(job *j, const ses_json *v, ses_err *e)
+{
+    size_t n = ses_json_len(v);
+    if (ses_json_type_of(v) != SES_JSON_ARRAY)
+        return ses_fail(e, SES_EFORMAT, "a line must be an array of ids, not %s",
+                        ses_json_type_name(ses_json_type_of(v)));
+    if (!ses_alloc_room(&j->id, &j->cap, n, sizeof *j->id, e)) return false;
+    for (size_t i = 0; i < n; i++) {
+        int64_t id;
+        if (!ses_json_int(ses_json_at(v, i), &id))
+            return ses_fail(e, SES_EFORMAT, "element %zu must be an integer, not %s", i,
+                            ses_json_type_name(ses_json_type_of(ses_json_at(v, i))));
+        if (id < INT32_MIN || id > INT32_MAX)
+            return ses_fail(e, SES_EARG, "id %lld is not in the vocabulary", (long long)id);
+        j->id[i] = (int32_t)id;
+    }
+    return true;
+}
+
+static bool one_line(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
+{
+    (void)worker;
+    job *j = ctx;
+    const char *text;
+    size_t len;
+    ses_json_doc *doc = ses_json_parse_line(line, n, e);
+    bool ok = doc && read_ids(j, ses_json_root(doc), e) &&
+              ses_decode(j->k, j->id, ses_json_len(ses_json_root(doc)), j->a->keep_special, &text, &len, e);
+    if (ok && j->a->clean_up) {
+        j->text.len = 0;
+        ok = ses_buf_append(&j->text, text, len) || ses_buf_ok(&j->text, e);
+        text = j->text.data;
+        len = ok ? ses_clean_up(j->text.data, len) : 0;
+    }
+    if (ok && j->a->json)
+        ses_put_json_string(out, text, len);
+    else if (ok)
+        ses_buf_append(out, text, len);
+    if (ok) ses_buf_put(out, '\n');
+    ses_json_free(doc);
+    return ok;
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    job j = { .a = c->args };
+    ses_tokenizer *t = ses_tokenizer_open(j.a->model, e);
+    j.k = t ? ses_tokens_new(t, e) : NULL;
+    bool ok = j.k && ses_text_lines(c->rest, 1, one_line, &j, e);
+    ses_free(j.id);
+    ses_buf_free(&j.text);
+    ses_tokens_free(j.k);
+    ses_tokenizer_free(t);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "echo '[101, 7592, 2088, 102]' | sesame detokenize -m bert-base-uncased", "hello world" },
+    { 0 },
+};
+
+const ses_command ses_command_detokenize = {
+    .name = "detokenize",
+    .usage = "[FILE...]",
+    .summary = "turn token ids back into text",
+    .description =
+        "Reads files, or standard input, one JSON array of ids a line, and writes the text of each. An id "
+        "beyond the vocabulary is an error.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .max_rest = -1,
+    .run = run,
+};

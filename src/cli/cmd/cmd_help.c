@@ -1,0 +1,28 @@
+#include "cli/command.h"
+
+static bool run(ses_call *c, ses_err *e)
+{
+    if (!c->n_rest) {
+        ses_help_top(&c->out, stdout);
+        return true;
+    }
+    const ses_command *which = ses_command_need(c->rest[0], e);
+    if (which) ses_help_command(which, &c->out, stdout);
+    return which != NULL;
+}
+
+static const ses_example examples[] = {
+    { "sesame help doctor", "the same as 'sesame doctor --help'" },
+    { 0 },
+};
+
+const ses_command ses_command_help = {
+    .name = "help",
+    .usage = "[COMMAND]",
+    .summary = "show help for a command",
+    .description = "Shows the options of a command with examples, or, without a name, the list of commands.",
+    .examples = examples,
+    .max_rest = 1,
+    .rest_words = "COMMAND",
+    .run = run,
+};

@@ -1,0 +1,324 @@
+/* logreg: logistic regression on vectors, with a test, cross-validation and a grid of strengths. */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/ui/text_table.h"
+#include "cli/train/logreg_run.h"
+#include "cli/compute_args.h"
+#include "cli/ui/show_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct args {
+    const char *label, *c, *test_features, *test_labels, *output;
+    int64_t folds, seed, iterations;
+    double test_size, tolerance;
+    bool no_header, balanced, no_bias, json, overwrite;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "label",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, label),
+      .def = "label",
+      .value = "COLUMN",
+      .help = "column of the labels' file: a name, or a number from 1" },
+    { .name = "no-header",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, no_header),
+      .help = "the labels' file has no header" },
+    { .name = "c",
+      .letter = 'C',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, c),
+      .def = "1",
+      .value = "NUMBER[,NUMBER...]",
+      .help = "how much the examples count against the penalty; of several the best in cross-validation is "
+              "used" },
+    { .name = "folds",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, folds),
+      .def = "5",
+      .min = 0,
+      .max = 1000,
+      .help = "parts for cross-validation of what is learned from; 0: none" },
+    { .name = "test-size",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(args, test_size),
+      .def = "0.25",
+      .min = 0,
+      .max = 0.95,
+      .help = "share kept apart for the test" },
+    { .name = "test-features",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, test_features),
+      .value = "FILE",
+      .help = "test on these instead" },
+    { .name = "test-labels",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, test_labels),
+      .value = "FILE",
+      .help = "and their labels" },
+    { .name = "balanced",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, balanced),
+      .help = "classes weigh the same, however many examples they have" },
+    { .name = "no-bias",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, no_bias),
+      .help = "no constant term" },
+    { .name = "iterations",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, iterations),
+      .def = "1000",
+      .min = 1,
+      .max = 1000000,
+      .help = "at most so many steps of L-BFGS a fit" },
+    { .name = "tolerance",
+      .type = SES_OPT_REAL,
+      .offset = offsetof(args, tolerance),
+      .def = "1e-7",
+      .min = 1e-12,
+      .max = 1,
+      .help = "stop when no part of the mean loss's gradient is larger" },
+    { .name = "seed",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, seed),
+      .def = "1",
+      .help = "of the split" },
+    { .name = "output",
+      .letter = 'o',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, output),
+      .value = "FILE",
+      .help = "write the model as JSON: classes, weights, biases" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace an existing file" },
+    SES_OPT_JSON(args, json),
+};
+
+static bool read_grid(const char *text, ses_logreg_plan *p, ses_err *e)
+{
+    while (*text) {
+        char *end;
+        double c = strtod(text, &end);
+        if (end == text || (*end && *end != ',') || !(c > 0) || !(c < 1e300))
+            return ses_fail(e, SES_EUSAGE, "--c: numbers above 0 with ',' between are expected");
+        if (p->n_tried == SES_MAX_C)
+            return ses_fail(e, SES_EUSAGE, "--c: at most %d numbers", (int)SES_MAX_C);
+        p->tried[p->n_tried++].c = c;
+        text = *end ? end + 1 : end;
+    }
+    if (!p->n_tried) return ses_fail(e, SES_EUSAGE, "--c: a number is expected");
+    if (p->n_tried > 1 && !p->folds)
+        return ses_fail(e, SES_EUSAGE, "--c: several numbers need --folds to choose by");
+    return true;
+}
+
+/* ---- for people ---- */
+
+static bool show_grid(const ses_logreg_plan *p, const ses_logreg_result *r, const ses_term *t, ses_err *e)
+{
+    ses_listing *table = ses_listing_new(">C|>Accuracy|>Deviation|", e);
+    if (!table) return false;
+    for (size_t k = 0; k < p->n_tried; k++) {
+        const ses_logreg_try *x = &p->tried[k];
+        ses_listing_cell(table, "%g", x->c);
+        ses_listing_cell(table, "%.4f", x->mean);
+        ses_listing_cell(table, "%.4f", x->deviation);
+        ses_listing_cell(table, "%s%s", k == r->best ? "best" : "",
+                         x->unfinished ? " (not converged: more --iterations)" : "");
+    }
+    printf("\nCross-validation, %d folds\n", (int)p->folds);
+    bool ok = ses_listing_print(table, stdout, t, 2, e);
+    ses_listing_free(table);
+    return ok;
+}
+
+static bool show_confusion(const ses_logreg_data *d, const ses_logreg_result *r, const ses_term *t,
+                           ses_err *e)
+{
+    enum { MOST = 12 };
+    size_t n = r->model.classes;
+    char name[32], buf[24], head[16 * (MOST + 1)] = "right \\ said";
+    if (n > MOST) return true;
+    for (size_t k = 0; k < n; k++) {
+        size_t used = strlen(head);
+        ses_clean(name, 12, ses_logreg_label(d, k, buf));
+        snprintf(head + used, sizeof head - used, "|>%s", name);
+    }
+    ses_listing *table = ses_listing_new(head, e);
+    if (!table) return false;
+    for (size_t g = 0; g < n; g++) {
+        ses_clean(name, sizeof name, ses_logreg_label(d, g, buf));
+        ses_listing_cell(table, "%s", name);
+        for (size_t k = 0; k < n; k++) ses_listing_cell(table, "%lld", (long long)r->confusion[g * n + k]);
+    }
+    puts("\nTest, confusion");
+    bool ok = ses_listing_print(table, stdout, t, 2, e);
+    ses_listing_free(table);
+    return ok;
+}
+
+static bool show(const ses_logreg_data *d, const ses_logreg_plan *p, const ses_logreg_result *r,
+                 const ses_term *t, ses_err *e)
+{
+    static const char *const wanted[] = { "accuracy", "f1_macro", "matthews_correlation" };
+    char a[SES_HUMAN], b[SES_HUMAN];
+    ses_show_line(t, "Examples", "%s of %zu numbers, %zu classes", ses_grouped(a, (int64_t)d->x.rows),
+                  d->x.cols, d->classes);
+    ses_show_line(t, "Split", "%s to learn from, %s to test", ses_grouped(a, (int64_t)r->n_learn),
+                  ses_grouped(b, (int64_t)r->n_test));
+    if (p->folds && !show_grid(p, r, t, e)) return false;
+    puts("");
+    ses_show_line(t, "C", "%g, %s after %lld steps", p->tried[r->best].c,
+                  r->model.converged ? "converged" : "NOT converged (more --iterations)",
+                  (long long)r->model.iterations);
+    ses_show_line(t, "Learned", "%.4f of what it learned from is right", r->learned);
+    for (size_t i = 0; i < r->scores.n; i++)
+        for (size_t k = 0; k < SES_LEN(wanted); k++)
+            if (!strcmp(r->scores.item[i].name, wanted[k]))
+                ses_show_line(t, k ? "" : "Test", "%s %.4f (95 %%: %.4f to %.4f)", wanted[k],
+                              r->scores.item[i].value, r->scores.item[i].low, r->scores.item[i].high);
+    if (!r->n_test) return true;
+    ses_show_line(t, "", "always the most common class: accuracy %.4f", r->common);
+    return show_confusion(d, r, t, e);
+}
+
+/* ---- for programs ---- */
+
+static void put_model(ses_json_writer *w, const ses_logreg_data *d, const ses_logreg_plan *p,
+                      const ses_logreg_result *r)
+{
+    const ses_logreg *m = &r->model;
+    char buf[24];
+    ses_json_number(w, "c", p->tried[r->best].c);
+    ses_json_array(w, "classes");
+    for (size_t c = 0; c < m->classes; c++) ses_json_put_string(w, ses_logreg_label(d, c, buf));
+    ses_json_end_array(w);
+    ses_json_array(w, "coef");
+    for (size_t k = 0; k < m->rows; k++) {
+        ses_json_begin_array(w);
+        for (size_t i = 0; i < m->width; i++) ses_json_put_real(w, m->weight[k * m->width + i]);
+        ses_json_end_array(w);
+    }
+    ses_json_end_array(w);
+    ses_json_array(w, "intercept");
+    for (size_t k = 0; k < m->rows; k++) ses_json_put_real(w, m->bias[k]);
+    ses_json_end_array(w);
+}
+
+static bool print_json(const ses_logreg_data *d, const ses_logreg_plan *p, const ses_logreg_result *r,
+                       ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_count(w, "examples", (int64_t)d->x.rows);
+    ses_json_count(w, "features", (int64_t)d->x.cols);
+    ses_json_count(w, "classes", (int64_t)d->classes);
+    ses_json_count(w, "train", (int64_t)r->n_learn);
+    ses_json_count(w, "test", (int64_t)r->n_test);
+    ses_json_array(w, "cross_validation");
+    for (size_t k = 0; p->folds && k < p->n_tried; k++) {
+        ses_json_begin_object(w);
+        ses_json_number(w, "c", p->tried[k].c);
+        ses_json_number(w, "accuracy", p->tried[k].mean);
+        ses_json_number(w, "deviation", p->tried[k].deviation);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    ses_json_number(w, "best_c", p->tried[r->best].c);
+    ses_json_flag(w, "converged", r->model.converged);
+    ses_json_count(w, "iterations", r->model.iterations);
+    ses_json_number(w, "train_accuracy", r->learned);
+    for (size_t i = 0; i < r->scores.n; i++) {
+        const ses_score *s = &r->scores.item[i];
+        ses_json_put_key(w, s->name);
+        ses_json_begin_array(w);
+        ses_json_put_real(w, s->value);
+        ses_json_put_real(w, s->low);
+        ses_json_put_real(w, s->high);
+        ses_json_end_array(w);
+    }
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}
+
+static bool save(const char *path, bool overwrite, const ses_logreg_data *d, const ses_logreg_plan *p,
+                 const ses_logreg_result *r, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    put_model(w, d, p, r);
+    ses_json_end_object(w);
+    size_t n;
+    const char *text = ses_json_writer_text(w, &n, e);
+    bool ok = text && ses_file_write(path, text, n, overwrite, e);
+    ses_json_writer_free(w);
+    return ok;
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    ses_logreg_plan p = { .options = { .tolerance = a->tolerance,
+                                       .iterations = a->iterations,
+                                       .no_bias = a->no_bias,
+                                       .balanced = a->balanced },
+                          .folds = a->folds,
+                          .test_size = a->test_size,
+                          .seed = (uint64_t)a->seed };
+    ses_data_spec spec = {
+        .kind = SES_DATA_CLASSIFY, .text_a = a->label, .label = a->label, .no_header = a->no_header
+    };
+    ses_logreg_data d = { 0 }, t = { 0 };
+    ses_logreg_result r = { 0 };
+    if (!read_grid(a->c, &p, e)) return false;
+    if (p.folds == 1) return ses_fail(e, SES_EUSAGE, "--folds: 2 or more, or 0 for none");
+    if (!a->test_features != !a->test_labels)
+        return ses_fail(e, SES_EUSAGE, "--test-features and --test-labels go together");
+    if (a->output && !a->overwrite && ses_path_exists(a->output))
+        return ses_fail(e, SES_EIO, "%s: is there already (--overwrite replaces it)", a->output);
+    bool ok = ses_logreg_data_read(&d, c->rest[0], c->rest[1], &spec, NULL, e);
+    if (ok && a->test_features) ok = ses_logreg_data_read(&t, a->test_features, a->test_labels, &spec, &d, e);
+    ok = ok && ses_logreg_work(&d, a->test_features ? &t : NULL, &p, &r, e) &&
+         (a->json ? print_json(&d, &p, &r, e) : show(&d, &p, &r, &c->out, e));
+    if (ok && a->output) ok = save(a->output, a->overwrite, &d, &p, &r, e);
+    ses_logreg_result_free(&r);
+    ses_logreg_data_free(&d);
+    ses_logreg_data_free(&t);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame logreg vectors.npy train.tsv", "learn the column label from a row of vectors.npy each" },
+    { "sesame logreg vectors.npy train.tsv -C 0.01,0.1,1,10,100", "choose C by cross-validation" },
+    { "sesame logreg x.npy y.npy --test-features x2.npy --test-labels y2.npy -o model.json",
+      "a test set of its own; keep the model" },
+    { 0 },
+};
+
+const ses_command ses_command_logreg = {
+    .name = "logreg",
+    .usage = "FEATURES LABELS",
+    .summary = "logistic regression on vectors: train, cross-validate, test",
+    .description = "FEATURES is a NumPy file (.npy, a row an example) or a table of numbers without a "
+                   "header; LABELS a NumPy vector of whole numbers or a table with a column of labels. What "
+                   "a model says about texts becomes a classifier this way without training the model.\n\n"
+                   "The objective is scikit-learn's: C times the sum of the losses plus half the squared "
+                   "weights, all classes at once. The test part and the folds are drawn class by class from "
+                   "the seed, so the same command gives the same numbers everywhere. Bounds of scores are a "
+                   "bootstrap's over the test's examples.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_rest = 2,
+    .max_rest = 2,
+    .run = run,
+};

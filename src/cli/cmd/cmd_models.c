@@ -1,0 +1,213 @@
+/* models: what comes with Sesame, or lies in SESAME_MODELS. */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "cli/ui/text_table.h"
+#include "cli/compute_args.h"
+#include "cli/bundled_models.h"
+#include "cli/ui/show_values.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct args {
+    bool json;
+} args;
+
+static const ses_opt opt[] = { SES_OPT_JSON(args, json) };
+
+enum { SCORES_MAX = 1 << 20 };
+
+typedef struct found {
+    char *name, *dir;
+    uint64_t bytes;
+    ses_json_doc *scores; /* NULL: the folder has no scores.json */
+} found;
+
+typedef struct job {
+    const char *place;
+    found *item;
+    size_t n, cap;
+    uint64_t bytes;
+    const char *under; /* the folder whose files are weighed */
+    ses_err *e;
+} job;
+
+/* ---- looking ---- */
+
+static bool weigh(void *ctx, const char *name)
+{
+    job *j = ctx;
+    struct stat s;
+    char *path = ses_path_join(j->under, name, j->e);
+    if (path && stat(path, &s) == 0 && S_ISREG(s.st_mode)) j->bytes += (uint64_t)s.st_size;
+    ses_free(path);
+    return path != NULL;
+}
+
+static bool seen(const job *j, const char *name)
+{
+    for (size_t i = 0; i < j->n; i++)
+        if (!strcmp(j->item[i].name, name)) return true;
+    return false;
+}
+
+static bool add(void *ctx, const char *name)
+{
+    job *j = ctx;
+    char *dir = ses_path_join(j->place, name, j->e),
+         *config = dir ? ses_path_join(dir, "config.json", j->e) : NULL,
+         *scores = config ? ses_path_join(dir, "scores.json", j->e) : NULL;
+    bool model = scores && ses_path_exists(config) && !seen(j, name), ok = scores != NULL;
+    if (ok && model) ok = ses_alloc_room(&j->item, &j->cap, j->n + 1, sizeof *j->item, j->e);
+    if (ok && model) {
+        j->bytes = 0, j->under = dir;
+        found f = { .name = ses_strdup(name, j->e), .dir = dir };
+        ok = f.name && ses_dir_each(dir, weigh, j, j->e);
+        f.bytes = j->bytes;
+        f.scores = ses_path_exists(scores) ? ses_json_load_object(scores, SCORES_MAX, NULL) : NULL;
+        j->item[j->n++] = f;
+        dir = NULL;
+    }
+    ses_free(scores);
+    ses_free(config);
+    ses_free(dir);
+    return ok;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const found *)a)->name, ((const found *)b)->name);
+}
+
+static bool look(job *j, const ses_shipped_places *p, ses_err *e)
+{
+    j->e = e;
+    for (size_t i = 0; i < p->n; i++) {
+        j->place = p->dir[i];
+        if (!ses_dir_each(p->dir[i], add, j, e) || e->code) return false;
+    }
+    if (j->n) qsort(j->item, j->n, sizeof *j->item, by_name);
+    return true;
+}
+
+/* ---- telling ---- */
+
+/* The score a folder is known by: the first of its list. */
+static const ses_json *first_score(const found *f)
+{
+    return ses_json_at(ses_json_get(f->scores ? ses_json_root(f->scores) : NULL, "scores"), 0);
+}
+
+static void put_tasks(ses_buf *b, const char *name)
+{
+    const char *task;
+    b->len = 0;
+    for (int i = 0; (task = ses_shipped_task(name, i)); i++) ses_buf_appendf(b, "%s%s", i ? ", " : "", task);
+    if (!b->len) ses_buf_appendf(b, "-");
+}
+
+static bool show(const job *j, const ses_term *t, ses_err *e)
+{
+    char human[SES_HUMAN], value[32];
+    ses_buf tasks = { 0 };
+    ses_listing *table = ses_listing_new("Model|>Size|Score|Default of", e);
+    for (size_t i = 0; table && i < j->n; i++) {
+        const ses_json *s = first_score(&j->item[i]);
+        const char *name = ses_json_string(ses_json_get(s, "name"), NULL);
+        double x;
+        bool has = name && ses_json_real(ses_json_get(s, "value"), &x);
+        if (has) snprintf(value, sizeof value, " %.1f", x);
+        put_tasks(&tasks, j->item[i].name);
+        ses_listing_cell(table, "%s", j->item[i].name);
+        ses_listing_style(table, SES_BOLD);
+        ses_listing_cell(table, "%s", ses_human_bytes(human, j->item[i].bytes));
+        ses_listing_cell(table, "%s%s", has ? name : "-", has ? value : "");
+        ses_listing_cell(table, "%s", tasks.data);
+    }
+    bool ok = table && ses_buf_ok(&tasks, e) && ses_listing_print(table, stdout, t, 0, e);
+    if (ok) printf("\nCards, with data, recipes, scores and limits: %s/README.md, ...\n", j->item[0].dir);
+    ses_listing_free(table);
+    ses_buf_free(&tasks);
+    return ok;
+}
+
+static bool print_json(const job *j, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    const char *task;
+    if (!w) return false;
+    ses_json_begin_array(w);
+    for (size_t i = 0; i < j->n; i++) {
+        const found *f = &j->item[i];
+        ses_json_begin_object(w);
+        ses_json_pair(w, "name", f->name);
+        ses_json_pair(w, "path", f->dir);
+        ses_json_count(w, "bytes", (int64_t)f->bytes);
+        ses_json_array(w, "default_of");
+        for (int k = 0; (task = ses_shipped_task(f->name, k)); k++) ses_json_put_string(w, task);
+        ses_json_end_array(w);
+        if (f->scores) {
+            ses_json_put_key(w, "scores");
+            ses_json_put_value(w, ses_json_get(ses_json_root(f->scores), "scores"));
+        }
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    return ses_json_print(w, e);
+}
+
+static void tell_none(const ses_shipped_places *p)
+{
+    fputs("No models are here", stderr);
+    for (size_t i = 0; i < p->n; i++) fprintf(stderr, "%s%s", i ? ", " : "; looked in ", p->dir[i]);
+    fputs(". docs/recipes/sesame-small.sh makes them; SESAME_MODELS names folders to look in.\n", stderr);
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    ses_shipped_places p;
+    job j = { 0 };
+    bool ok = ses_shipped_find_places(&p, e);
+    if (!ok) return false;
+    ok = look(&j, &p, e);
+    if (ok && a->json)
+        ok = print_json(&j, e);
+    else if (ok && j.n)
+        ok = show(&j, &c->out, e);
+    if (ok && !c->quiet && !j.n) tell_none(&p);
+    for (size_t i = 0; i < j.n; i++) {
+        ses_json_free(j.item[i].scores);
+        ses_free(j.item[i].name);
+        ses_free(j.item[i].dir);
+    }
+    ses_free(j.item);
+    ses_shipped_places_free(&p);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame models", "names, sizes, scores, and which pipelines use them by default" },
+    { "sesame info sesame-small", "more about one; names stand for folders in every command" },
+    { 0 },
+};
+
+const ses_command ses_command_models = {
+    .name = "models",
+    .usage = "",
+    .summary = "list the models that come with Sesame",
+    .description =
+        "Lists the models that every command takes by name, and that pipelines use where no --model is "
+        "given: those in the folders of SESAME_MODELS (apart by ':'), then those beside the program (models/ "
+        "of the source folder, share/sesame/models of an installation). A folder with the same name goes "
+        "first.\n\n"
+        "The score is the first of the folder's scores.json; README.md beside it is the model card: data, "
+        "recipe, scores, limits.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .run = run,
+};

@@ -1,0 +1,215 @@
+/* perplexity: how well a model predicts texts. */
+#include "base/str.h"
+#include "cli/command.h"
+#include "io/input_stream.h"
+#include "sesame/scorer.h"
+#include "cli/compute_args.h"
+#include "cli/ui/show_values.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { TEXT_MAX = 1 << 30, CHUNK = 1 << 16 };
+
+typedef struct args {
+    ses_shared shared;
+    const char *model;
+    ses_list texts;
+    int64_t stride, window;
+    bool lines, tokens, start;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "model",
+      .letter = 'm',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, model),
+      .value = "DIR",
+      .required = true,
+      .model = true,
+      .help = "model folder, with its tokenizer, or a name that 'sesame models' lists" },
+    { .name = "text",
+      .type = SES_OPT_LIST,
+      .offset = offsetof(args, texts),
+      .value = "TEXT",
+      .help = "judge this text" },
+    { .name = "stride",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, stride),
+      .def = "0",
+      .max = 1 << 24,
+      .help = "windows of a causal model begin so many tokens apart; 0: half a window" },
+    { .name = "max-length",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, window),
+      .def = "0",
+      .max = 1 << 24,
+      .help = "tokens of a window; 0: as many as the model takes" },
+    { .name = "add-start-token",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, start),
+      .help = "a text follows the token texts begin with, so that its first is judged too" },
+    { .name = "lines",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, lines),
+      .help = "each line of a file is a text of its own" },
+    { .name = "tokens",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, tokens),
+      .help = "with --json: the log-probability of each token too" },
+    SES_OPT_SHARED(args, shared),
+};
+
+typedef struct job {
+    const args *a;
+    const ses_tokenizer *tokenizer;
+    ses_scorer *scorer;
+    double logprob;
+    int64_t tokens, bytes, texts;
+} job;
+
+static void put_tokens(ses_json_writer *w, const job *j, const ses_scored *x)
+{
+    ses_json_put_key(w, "tokens_logprob");
+    ses_json_begin_array(w);
+    for (int64_t i = 0; i < x->n; i++) {
+        size_t n = 0;
+        const char *s = ses_tokenizer_token(j->tokenizer, x->id[i], &n);
+        ses_json_begin_array(w);
+        ses_json_put_stringn(w, s ? s : "", n);
+        ses_json_put_real(w, isnan(x->each[i]) ? NAN : (double)x->each[i]);
+        ses_json_end_array(w);
+    }
+    ses_json_end_array(w);
+}
+
+static bool put(const job *j, const char *name, double logprob, int64_t tokens, int64_t bytes,
+                const ses_scored *x, ses_err *e)
+{
+    double loss = tokens ? -logprob / (double)tokens : NAN,
+           bits = bytes ? -logprob / log(2) / (double)bytes : NAN;
+    if (!j->a->shared.json) {
+        printf("perplexity %.4f  loss %.4f  bits a byte %.4f  %" PRId64 " tokens  ", exp(loss), loss, bits,
+               tokens);
+        ses_put_clean(stdout, name);
+        putchar('\n');
+        return true;
+    }
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_put_key(w, "name"), ses_json_put_string(w, name);
+    ses_json_put_key(w, "perplexity"), ses_json_put_real(w, exp(loss));
+    ses_json_put_key(w, "loss"), ses_json_put_real(w, loss);
+    ses_json_put_key(w, "logprob"), ses_json_put_real(w, logprob);
+    ses_json_put_key(w, "bits_per_byte"), ses_json_put_real(w, bits);
+    ses_json_put_key(w, "tokens"), ses_json_put_int(w, tokens);
+    if (x && j->a->tokens) put_tokens(w, j, x);
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}
+
+static bool judge(job *j, const char *name, const char *text, size_t n, ses_err *e)
+{
+    ses_scored x;
+    if (!ses_scorer_text(j->scorer, text, n, &x, e)) return ses_wrap(e, "%s", name);
+    if (!x.tokens) return ses_fail(e, SES_EARG, "%s: too short: no token has another before it", name);
+    j->logprob += x.logprob, j->tokens += x.tokens, j->bytes += (int64_t)n, j->texts++;
+    return put(j, name, x.logprob, x.tokens, (int64_t)n, &x, e);
+}
+
+/* All of a file, or of what a pipe brings. */
+static bool read_whole(const char *path, ses_buf *text, ses_err *e)
+{
+    ses_packed *in = ses_packed_open(path, e);
+    size_t got = 1;
+    bool ok = in != NULL;
+    while (ok && got) {
+        ses_buf_reserve(text, CHUNK);
+        ok = ses_buf_ok(text, e) && ses_packed_read(in, text->data + text->len, CHUNK, &got, e);
+        if (ok) text->len += got;
+        if (ok && text->len > TEXT_MAX)
+            ok = ses_fail(e, SES_EFORMAT, "more than %d bytes: more are not read at once", TEXT_MAX);
+    }
+    ses_packed_free(in);
+    return ok || ses_wrap(e, "%s", path);
+}
+
+static bool judge_lines(job *j, const char *path, const ses_buf *text, ses_err *e)
+{
+    int64_t line = 0;
+    for (size_t at = 0, len; at < text->len; at += len + 1) {
+        const char *begin = text->data + at, *end = memchr(begin, '\n', text->len - at);
+        len = end ? (size_t)(end - begin) : text->len - at;
+        size_t n = len - (end && len && end[-1] == '\r');
+        char name[300];
+        snprintf(name, sizeof name, "%s: line %" PRId64, path, ++line);
+        if (n && !judge(j, name, begin, n, e)) return false;
+    }
+    return true;
+}
+
+static bool judge_file(job *j, const char *path, ses_err *e)
+{
+    ses_buf text = { 0 };
+    bool ok =
+        read_whole(path, &text, e) && (j->a->lines ? judge_lines(j, path, &text, e)
+                                                   : judge(j, path, text.data ? text.data : "", text.len, e));
+    ses_buf_free(&text);
+    return ok;
+}
+
+static bool run_all(job *j, const ses_call *c, ses_err *e)
+{
+    for (size_t i = 0; i < j->a->texts.n; i++)
+        if (!judge(j, j->a->texts.item[i], j->a->texts.item[i], strlen(j->a->texts.item[i]), e)) return false;
+    for (int i = 0; i < c->n_rest; i++)
+        if (!judge_file(j, c->rest[i], e)) return false;
+    return j->texts < 2 || put(j, "all", j->logprob, j->tokens, j->bytes, NULL, e);
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    job j = { .a = a };
+    if (!c->n_rest && !a->texts.n)
+        return ses_fail(e, SES_EUSAGE, "no file and no --text given; - is standard input");
+    ses_device_options o = ses_shared_options(&a->shared);
+    ses_device *dev = ses_device_open(a->shared.device, &o, e);
+    ses_model *m = dev ? ses_model_open(a->model, dev, NULL, e) : NULL;
+    ses_tokenizer *t = m ? ses_tokenizer_open(a->model, e) : NULL;
+    ses_score_options s = { .window = a->window, .stride = a->stride, .start = a->start };
+    j.tokenizer = t;
+    j.scorer = t ? ses_scorer_new(m, t, a->model, &s, e) : NULL;
+    bool ok = j.scorer && run_all(&j, c, e);
+    ses_scorer_free(j.scorer);
+    ses_tokenizer_free(t);
+    ses_model_free(m);
+    ses_device_free(dev);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame perplexity -m gpt2 --stride 512 wiki.txt", "of a whole file, in windows that overlap by half" },
+    { "sesame perplexity -m bert-base-uncased --lines sentences.txt",
+      "pseudo-perplexity of each line, and of all" },
+    { 0 },
+};
+
+const ses_command ses_command_perplexity = {
+    .name = "perplexity",
+    .usage = "[FILE...]",
+    .summary = "say how well a model predicts texts",
+    .description =
+        "Prints the perplexity of texts, the exponential of a token's mean surprise, and how many tokens it "
+        "is of. A causal model reads a long text in windows: each token is judged once, with at least a "
+        "window less the stride before it. A masked model is asked about each token with a mask in its place "
+        "(pseudo-perplexity).",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .max_rest = -1,
+    .run = run,
+};

@@ -1,0 +1,56 @@
+/* report: runs as a page of HTML. */
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/inspect/html_report.h"
+
+typedef struct args {
+    const char *output;
+    bool overwrite;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "output",
+      .letter = 'o',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, output),
+      .value = "FILE",
+      .def = "report.html",
+      .help = "where to write it" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace FILE" },
+};
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    ses_runs l;
+    bool ok =
+        ses_runs_open(&l, c->rest, (size_t)c->n_rest, e) && ses_report_write(&l, a->output, a->overwrite, e);
+    if (ok && !c->quiet) fprintf(stderr, "%s: %zu run%s\n", a->output, l.n, l.n == 1 ? "" : "s");
+    ses_runs_free(&l);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame report search --output search.html", "all runs of a search on one page" },
+    { 0 },
+};
+
+const ses_command ses_command_report = {
+    .name = "report",
+    .usage = "RUN...",
+    .summary = "write training runs as a page of HTML",
+    .description =
+        "Curves of losses, scores and rates with a line for each run, settings, scores of each class and "
+        "confusion matrices, as one file that needs no other and no network. RUN is as compare takes "
+        "it. finetune leaves such a page of each run in its folder.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_rest = 1,
+    .max_rest = -1,
+    .run = run,
+};

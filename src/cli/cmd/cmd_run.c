@@ -1,0 +1,458 @@
+/* run: sequences of token ids through a model. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/inspect/run_model.h"
+#include "cli/ui/show_values.h"
+#include "tensor/device_impl.h"
+#include "cli/tokenizer_files.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const ses_opt opt[] = {
+    { .name = "ids",
+      .letter = 'i',
+      .type = SES_OPT_LIST,
+      .offset = offsetof(ses_run_args, ids),
+      .value = "IDS",
+      .help = "a sequence of token ids, like \"101 7592 102\" or \"101 7592 102 | 2088 102\"" },
+    { .name = "top",
+      .letter = 'k',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, top),
+      .def = "5",
+      .min = 1,
+      .max = 1000,
+      .help = "show so many of the likeliest tokens, labels or answers" },
+    { .name = "position",
+      .letter = 'p',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, position),
+      .def = "-1",
+      .min = -1,
+      .max = 1 << 24,
+      .help = "predict a token at this position alone, counted from 0; -1: at every one" },
+    { .name = "mask-id",
+      .letter = 'm',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, mask_id),
+      .def = "-1",
+      .min = -1,
+      .max = 1 << 24,
+      .help = "predict a token where this one stands; -1: everywhere" },
+    { .name = "logits",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_run_args, logits),
+      .help = "with predicted tokens and --json: all scores of the vocabulary too" },
+    { .name = "choices",
+      .letter = 'c',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, choices),
+      .def = "0",
+      .min = 0,
+      .max = 1 << 16,
+      .help = "choice: so many neighboring sequences are one question" },
+    { .name = "max-answer",
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, max_answer),
+      .def = "30",
+      .min = 1,
+      .max = 1 << 16,
+      .help = "span: the longest answer, in tokens" },
+    { .name = "hidden-states",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_run_args, hidden_states),
+      .help = "show how vectors change from layer to layer; with --json all of them" },
+    { .name = "attentions",
+      .letter = 'a',
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_run_args, attentions),
+      .help = "draw which token looks at which; with --json the probabilities of all layers and heads" },
+    { .name = "layer",
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, layer),
+      .def = "-1",
+      .min = -1,
+      .max = 1 << 16,
+      .help = "of the drawing, counted from 0; -1: the last" },
+    { .name = "head",
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, head),
+      .def = "-1",
+      .min = -1,
+      .max = 1 << 16,
+      .help = "of the drawing, counted from 0; -1: the mean of all" },
+    { .name = "class",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_run_args, class_name),
+      .value = "NAME",
+      .help = "run as this class, like BertModel, not as what config.json says" },
+    { .name = "batch-tokens",
+      .letter = 'b',
+      .type = SES_OPT_INT,
+      .offset = offsetof(ses_run_args, batch_tokens),
+      .def = "1024",
+      .min = 1,
+      .max = 1 << 24,
+      .help = "run a batch when it has this many tokens" },
+    { .name = "lean",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(ses_run_args, lean),
+      .help = "half the memory: no second copy of the weights in the order kernels read" },
+    SES_OPT_STRICT(ses_run_args, strict),
+    SES_OPT_ADAPTER(ses_run_args, adapter),
+    SES_OPT_SHARED(ses_run_args, shared),
+};
+
+/* ---- options against the model ---- */
+
+static bool has_head(const ses_model *m, const ses_head *h)
+{
+    return m->class->head[0].head == h || m->class->head[1].head == h;
+}
+
+static bool predicts_tokens(const ses_model *m)
+{
+    return has_head(m, &ses_head_masked_lm) || has_head(m, &ses_head_causal_lm) ||
+           has_head(m, &ses_head_target_lm);
+}
+
+static bool needs(const ses_model *m, bool has, bool given, const char *name, ses_err *e)
+{
+    return !given || has || ses_fail(e, SES_EUSAGE, "%s means nothing to a %s", name, ses_model_class(m));
+}
+
+static bool in_model(int64_t x, int64_t n, const char *name, ses_err *e)
+{
+    return x < n || ses_fail(e, SES_EUSAGE, "%s %" PRId64 ": the model has 0 to %" PRId64, name, x, n - 1);
+}
+
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static bool check_options(const ses_runner *r, ses_err *e)
+{
+    const ses_run_args *a = r->a;
+    const ses_model *m = r->model;
+    bool tokens = predicts_tokens(m), choice = has_head(m, &ses_head_choice);
+    if (!needs(m, tokens, a->position >= 0, "--position", e) ||
+        !needs(m, tokens, a->mask_id >= 0, "--mask-id", e) || !needs(m, tokens, a->logits, "--logits", e) ||
+        !needs(m, choice, a->choices > 0, "--choices", e))
+        return false;
+    if (choice && !a->choices)
+        return ses_fail(e, SES_EUSAGE, "a %s picks one of several sequences: --choices says of how many",
+                        ses_model_class(m));
+    if (a->position >= 0 && a->mask_id >= 0)
+        return ses_fail(e, SES_EUSAGE, "--position and --mask-id exclude each other");
+    if (!a->attentions && (a->layer >= 0 || a->head >= 0))
+        return ses_fail(e, SES_EUSAGE, "--layer and --head are for --attentions");
+    int64_t layers = most(m->stack[0].depth, m->stack[1].depth),
+            heads = most(m->stack[0].heads, m->stack[1].heads);
+    return in_model(a->layer, layers, "--layer", e) && in_model(a->head, heads, "--head", e) &&
+           in_model(a->mask_id, m->c.vocab, "--mask-id", e);
+}
+
+/* ---- one batch ---- */
+
+/* NaN comes out where NaN is in the weights: then the tensor's name helps, and the numbers do not. */
+static bool check_numbers(ses_runner *r, const char *dir, ses_err *e)
+{
+    enum { PIECE = 4096 };
+    for (size_t i = 0; i < r->out.n; i++) {
+        const ses_output *o = &r->out.item[i];
+        int64_t count = ses_count(o->tensor);
+        for (int64_t at = 0; at < count; at += PIECE) {
+            int64_t n = count - at < PIECE ? count - at : PIECE;
+            const float *x = ses_run_numbers(r, o, at, n, e);
+            if (!x) return false;
+            for (int64_t j = 0; j < n; j++)
+                if (!isfinite(x[j])) return ses_model_finite(r->model, e) || ses_wrap(e, "%s", dir);
+        }
+    }
+    return true;
+}
+
+static void put_ints(ses_json_writer *w, const char *key, const int32_t *x, int64_t n)
+{
+    ses_json_array(w, key);
+    for (int64_t i = 0; i < n; i++) ses_json_put_int(w, x[i]);
+    ses_json_end_array(w);
+}
+
+static void put_tokens(const ses_runner *r, const int32_t *id, int64_t n)
+{
+    if (!r->tokenizer) return;
+    ses_json_array(r->w, "tokens");
+    for (int64_t i = 0; i < n; i++) {
+        size_t len = 0;
+        const char *text = ses_tokenizer_token(r->tokenizer, id[i], &len);
+        if (text)
+            ses_json_put_stringn(r->w, text, len);
+        else
+            ses_json_put_null(r->w);
+    }
+    ses_json_end_array(r->w);
+}
+
+/* The layers and attention of sequence s, where asked for. */
+static bool show_inside(ses_runner *r, int64_t s, ses_err *e)
+{
+    return (!r->a->hidden_states || ses_view_hidden_states(r, s, e)) &&
+           (!r->a->attentions || ses_view_attentions(r, s, e));
+}
+
+/* Who this is: the sequence, or the sequences of a question, each with what is inside it. */
+static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
+{
+    const ses_origin *o = &r->lines.origin[s];
+    ses_json_begin_object(r->w);
+    ses_json_count(r->w, n > 1 ? "question" : "sequence", (o->number - 1) / n + 1);
+    if (o->file) ses_json_pair(r->w, "file", o->file);
+    if (o->file) ses_json_count(r->w, "line", o->line);
+    if (n > 1) ses_json_array(r->w, "sequences");
+    for (int64_t i = s; i < s + n; i++) {
+        ses_slice x = ses_run_text(r, i), target = ses_run_target(r, i);
+        if (n > 1) ses_json_begin_object(r->w);
+        put_ints(r->w, "ids", x.id, x.n);
+        put_tokens(r, x.id, x.n);
+        const int32_t *segment = r->lines.segments.id + x.first;
+        if (segment[x.n - 1]) put_ints(r->w, "segments", segment, x.n);
+        if (ses_reads_target(r->model)) put_ints(r->w, "target_ids", target.id, target.n);
+        if (!show_inside(r, i, e)) return false;
+        if (n > 1) ses_json_end_object(r->w);
+    }
+    if (n > 1) ses_json_end_array(r->w);
+    return true;
+}
+
+/* "Sequence 3 (ids.txt, line 3), 7 tokens" */
+static void begin_text(const ses_runner *r, int64_t s, int64_t n)
+{
+    const ses_id_lines *l = &r->lines;
+    const ses_origin *o = &l->origin[s];
+    if (o->number > 1) putchar('\n');
+    printf("%s%s %" PRId64 "%s", ses_style_on(r->term, SES_BOLD), n > 1 ? "Question" : "Sequence",
+           (o->number - 1) / n + 1, ses_style_on(r->term, SES_PLAIN));
+    if (o->file) {
+        fputs(" (", stdout);
+        if (strcmp(o->file, "-") != 0) {
+            ses_put_clean(stdout, o->file);
+            fputs(", ", stdout);
+        }
+        printf("line %" PRId64, o->line);
+        if (n > 1) printf(" to %" PRId64, l->origin[s + n - 1].line);
+        putchar(')');
+    }
+    int tokens = (int)(l->text.cu[s + n] - l->text.cu[s]);
+    printf(", %d token%s\n", tokens, tokens == 1 ? "" : "s");
+}
+
+static bool check_position(const ses_runner *r, int64_t s, ses_err *e)
+{
+    char where[256];
+    int64_t n = has_head(r->model, &ses_head_target_lm) ? ses_run_target(r, s).n : ses_run_text(r, s).n;
+    if (r->a->position < n) return true;
+    ses_fail(e, SES_EARG, "--position %" PRId64 ", but the sequence has %" PRId64 " tokens", r->a->position,
+             n);
+    return ses_wrap(e, "%s", ses_origin_text(where, sizeof where, &r->lines.origin[s]));
+}
+
+/* n: sequences shown together, one or a question's. */
+static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
+{
+    const ses_class *k = r->model->class;
+    if (!check_position(r, s, e)) return false;
+    if (r->a->shared.json && !(r->w = ses_json_writer_new(0, e))) return false;
+    bool ok = !r->w || begin_json(r, s, n, e);
+    if (!r->w) begin_text(r, s, n);
+    ok = ok && (k->head[0].head || ses_view_vectors(r, s, e));
+    for (size_t h = 0; ok && h < SES_LEN(k->head) && k->head[h].head; h++) {
+        ses_view_fn *view = ses_view_of(k->head[h].head);
+        ok = view ? view(r, &k->head[h], s, e)
+                  : ses_fail(e, SES_EUNSUPPORTED, "no view of a %s head", k->head[h].head->name);
+    }
+    for (int64_t i = s; ok && !r->w && i < s + n; i++) ok = show_inside(r, i, e);
+    if (!r->w) return ok;
+    ses_json_writer *w = r->w;
+    r->w = NULL;
+    if (ok) {
+        ses_json_end_object(w);
+        return ses_json_print(w, e);
+    }
+    ses_json_writer_free(w);
+    return false;
+}
+
+static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
+{
+    const ses_id_lines *l = &r->lines;
+    int64_t n = r->a->choices ? r->a->choices : 1;
+    if (!l->seqs) return true;
+    ses_batch b = { .seqs = l->seqs,
+                    .tokens = l->text.n,
+                    .cu = l->text.cu,
+                    .ids = l->text.id,
+                    .segments = l->segments.id,
+                    .choices = r->a->choices };
+    if (ses_reads_target(r->model)) b.target_cu = l->target.cu, b.target_ids = l->target.id;
+    ses_want want = { .logits = true, .hidden_states = r->a->hidden_states, .attentions = r->a->attentions };
+    ses_tape_reset(r->tape, NULL);
+    if (!ses_model_forward(r->model, r->tape, &b, &want, &r->out, e) || !check_numbers(r, dir, e))
+        return false;
+    for (int64_t s = 0; s < l->seqs; s += n)
+        if (!show(r, s, n, e)) return false;
+    r->sequences += l->seqs;
+    r->tokens += l->text.n;
+    ses_id_lines_clear(&r->lines);
+    return fflush(stdout) == 0; /* main tells why */
+}
+
+/* ---- all input ---- */
+
+static bool whole_questions(const ses_runner *r)
+{
+    return !r->a->choices || r->lines.seqs % r->a->choices == 0;
+}
+
+static bool cut_question(ses_runner *r, ses_err *e)
+{
+    char where[256];
+    int64_t n = r->lines.seqs % r->a->choices;
+    ses_origin_text(where, sizeof where, &r->lines.origin[r->lines.seqs - 1]);
+    return ses_fail(e, SES_EFORMAT, "%s: the input ends after %" PRId64 " of %" PRId64 " choices", where, n,
+                    r->a->choices);
+}
+
+/* What came before a bad line is still answered. */
+static bool finish(ses_runner *r, const char *dir, ses_err *bad, ses_err *e)
+{
+    if (!bad->code && !whole_questions(r)) cut_question(r, bad);
+    if (r->a->choices) r->lines.seqs -= r->lines.seqs % r->a->choices;
+    if (r->lines.seqs) r->lines.text.n = r->lines.text.cu[r->lines.seqs]; /* a question cut short goes */
+    if (!run_batch(r, dir, e)) return false;
+    return !bad->code || ses_fail(e, bad->code, "%s", bad->msg);
+}
+
+static bool run_all(ses_runner *r, ses_reader *in, const char *dir, ses_progress *progress, ses_err *e)
+{
+    const ses_config *c = &r->model->c;
+    ses_limits limit = { .vocab = c->vocab,
+                         .tokens = ses_model_max_tokens(r->model),
+                         .segments = c->segments > 0    ? c->segments
+                                     : c->segment_pairs ? 1 << 16
+                                                        : 1,
+                         .target = ses_reads_target(r->model),
+                         .start = c->shift == SES_SHIFT_START ? c->start : -1 };
+    ses_err bad = { 0 };
+    while (ses_reader_next(in, &limit, &r->lines, &bad) == SES_READ_ONE) {
+        bool person = in->f == stdin && isatty(STDIN_FILENO); /* who waits for an answer after each line */
+        if ((r->lines.text.n + r->lines.target.n < r->a->batch_tokens && !person) || !whole_questions(r))
+            continue;
+        if (!run_batch(r, dir, e)) return false;
+        ses_progress_show(progress, progress->total ? in->bytes : r->sequences);
+    }
+    return finish(r, dir, &bad, e);
+}
+
+/* Bytes of all files, where all are files. */
+static int64_t input_bytes(char **file)
+{
+    int64_t sum = 0;
+    struct stat st;
+    for (; *file; file++) {
+        bool ok = strcmp(*file, "-") != 0 ? stat(*file, &st) == 0 : fstat(STDIN_FILENO, &st) == 0;
+        if (!ok || !S_ISREG(st.st_mode)) return 0;
+        sum += (int64_t)st.st_size;
+    }
+    return sum;
+}
+
+static void tell_speed(const ses_runner *r, double seconds)
+{
+    char a[SES_HUMAN], b[SES_HUMAN];
+    fprintf(stderr, "%s sequence%s, %s token%s in ", ses_grouped(a, r->sequences),
+            r->sequences == 1 ? "" : "s", ses_grouped(b, r->tokens), r->tokens == 1 ? "" : "s");
+    fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
+    fprintf(stderr, ": %s sequences/s, %s tokens/s\n", ses_rate_text(a, r->sequences, seconds),
+            ses_rate_text(b, r->tokens, seconds));
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    char dash[] = "-", *standard[] = { dash, NULL };
+    const ses_run_args *a = c->args;
+    const char *dir = a->adapter ? a->adapter : c->rest[0];
+    ses_runner r = { .a = a, .term = &c->out };
+    ses_reader in = { .given = a->ids, .file = c->n_rest > 1 || a->ids.n ? c->rest + 1 : standard };
+    ses_device_options o = ses_shared_options(&a->shared);
+    ses_model_options mo = { .class_name = a->class_name,
+                             .strict = a->strict,
+                             .lean = a->lean,
+                             .base = a->adapter ? c->rest[0] : NULL };
+    r.dev = ses_device_open(a->shared.device, &o, e);
+    r.model = r.dev ? ses_model_open(dir, r.dev, &mo, e) : NULL;
+    r.tape = r.model ? ses_tape_new(r.dev, NULL, e) : NULL;
+    bool ok = r.tape && check_options(&r, e);
+    if (ok && !c->quiet) ses_tell_surplus(r.model);
+    if (ok && ses_has_tokenizer(dir)) r.tokenizer = ses_tokenizer_open(dir, NULL); /* ids will do */
+    if (ok && !c->quiet && in.file == standard && isatty(STDIN_FILENO))
+        fputs("Token ids, one sequence a line, are read from this terminal; Ctrl-D ends.\n", stderr);
+    if (ok) { /* a moving line would cut through answers on the same terminal */
+        ses_progress p =
+            ses_progress_start(stderr, &c->err, c->quiet || c->out.tty, "sequences", input_bytes(in.file));
+        ok = run_all(&r, &in, dir, &p, e);
+        ses_progress_end(&p);
+        if (ok && !c->quiet) tell_speed(&r, ses_seconds() - p.start);
+    }
+    ses_reader_close(&in);
+    ses_id_lines_free(&r.lines);
+    ses_free(r.row);
+    ses_tokenizer_free(r.tokenizer);
+    ses_tape_free(r.tape);
+    ses_model_free(r.model);
+    ses_device_free(r.dev);
+    return ok;
+}
+
+static const ses_example examples[] = {
+    { "sesame run bert-base-uncased --ids \"101 7592 103 102\" --mask-id 103",
+      "what fits in place of token 103" },
+    { "sesame tokenize -m bert-base-uncased --json in.txt | sesame run bert-base-uncased -m 103",
+      "what fits in place of [MASK], in text" },
+    { "sesame run bert-mrpc --ids \"101 2002 102 | 2016 102\"", "a pair of texts: label and probability" },
+    { "sesame run bert-base-uncased ids.txt --json >out.jsonl", "a line of JSON for every line of ids.txt" },
+    { "sesame run bert-base-uncased --class BertModel -i \"101 7592 102\" -a --layer 3 --head 2",
+      "vectors, and which token head 2 of layer 3 looks at" },
+    { 0 },
+};
+
+const ses_command ses_command_run = {
+    .name = "run",
+    .usage = "DIR [FILE...]",
+    .summary = "run a model on token ids",
+    .description =
+        "Runs the model in folder DIR on sequences of token ids: those of --ids, then the lines of each "
+        "FILE (- is standard input, which is also read when nothing else is given). A line is one sequence, "
+        "its ids apart by blanks or commas; what follows a | belongs to the second segment, what follows a "
+        "> is read by the decoder of an encoder-decoder (else its start token). A line may also be an "
+        "object as 'sesame tokenize --json' writes it, of which ids, type_ids and target_ids are taken. "
+        "Where the folder has a tokenizer, tokens are shown with their text.\n\n"
+        "What is shown depends on the model's head: the likeliest tokens (masked-lm), or next tokens "
+        "(causal-lm, conditional-generation), labels (classify, tag), answers (span; of the last segment, "
+        "where there are several), whether the second segment follows the first (next-sentence, "
+        "sentence-order), which tokens are false (replaced-tokens), which choice fits (choice); without a "
+        "head, the vectors. Positions, choices, layers and heads are counted from 0, lines from 1.\n\n"
+        "Results come in the order of the input, and input is read as it is needed: there may be any number "
+        "of lines. A bad line ends the run with an error that names it; the lines before it are answered.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(ses_run_args),
+    .min_rest = 1,
+    .max_rest = -1,
+    .model_first = true,
+    .run = run,
+};

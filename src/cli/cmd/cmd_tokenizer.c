@@ -1,0 +1,51 @@
+/* tokenizer: work on tokenizer files. */
+#include "cli/command.h"
+#include "sesame/tokenizer.h"
+
+#include <string.h>
+
+typedef struct args {
+    bool overwrite;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace OUT if it is there already" },
+};
+
+static bool run(ses_call *c, ses_err *e)
+{
+    const args *a = c->args;
+    if (strcmp(c->rest[0], "convert"))
+        return ses_fail(e, SES_EUSAGE, "\"%s\" is not something to do with a tokenizer; there is convert",
+                        c->rest[0]);
+    return ses_tokenizer_convert(c->rest[1], c->rest[2], a->overwrite, e);
+}
+
+static const ses_example examples[] = {
+    { "sesame tokenizer convert t5-base tokenizer.json", "spiece.model and its 100 sentinels in one file" },
+    { 0 },
+};
+
+const ses_command ses_command_tokenizer = {
+    .name = "tokenizer",
+    .usage = "convert PATH OUT",
+    .summary = "write a tokenizer of any file set as one tokenizer.json",
+    .description =
+        "PATH is a model folder, a SentencePiece .model, a vocab.txt or a tokenizer.json. In a folder "
+        "without tokenizer.json the files are read that older models have: vocab.txt; vocab.json and "
+        "merges.txt; spiece.model, sentencepiece.bpe.model or spm.model; source.spm and vocab.json. "
+        "tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json say which "
+        "tokenizer they are of.\n\n"
+        "OUT is a tokenizer.json that the reference library loads too.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .min_rest = 3,
+    .max_rest = 3,
+    .rest_words = "convert",
+    .run = run,
+};

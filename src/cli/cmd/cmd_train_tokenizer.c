@@ -1,0 +1,224 @@
+/* train-tokenizer: a vocabulary from texts. */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "sesame/json.h"
+#include "sesame/tokenizer.h"
+#include "cli/compute_args.h"
+#include "cli/map_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct args {
+    int type;
+    int64_t vocab_size, min_frequency, alphabet, threads;
+    const char *output, *stages;
+    ses_list special;
+    bool lowercase, characters, overwrite;
+} args;
+
+static const ses_opt opt[] = {
+    { .name = "type",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(args, type),
+      .choices = "wordpiece|bpe|unigram|wordlevel",
+      .required = true,
+      .help = "kind of vocabulary" },
+    { .name = "vocab-size",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, vocab_size),
+      .def = "30000",
+      .min = 1,
+      .max = 1 << 23,
+      .help = "tokens in all, special ones included" },
+    { .name = "output",
+      .letter = 'o',
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, output),
+      .value = "FILE",
+      .required = true,
+      .help = "the tokenizer.json to write" },
+    { .name = "min-frequency",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, min_frequency),
+      .def = "0",
+      .min = 0,
+      .max = 1e15,
+      .help = "leave alone what is seen less often" },
+    { .name = "limit-alphabet",
+      .type = SES_OPT_INT,
+      .offset = offsetof(args, alphabet),
+      .def = "0",
+      .min = 0,
+      .max = 0x110000,
+      .help = "begin with so many characters, the commonest; 0: with all" },
+    { .name = "special-tokens",
+      .type = SES_OPT_LIST,
+      .offset = offsetof(args, special),
+      .value = "A,B",
+      .help =
+          "special tokens, first in the vocabulary, by commas or by repeating the option; without it what is "
+          "usual for the type" },
+    { .name = "lowercase",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, lowercase),
+      .help = "lower-case the text" },
+    { .name = "characters",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, characters),
+      .help = "of bpe: over characters, words split at white space and punctuation, instead of over bytes" },
+    { .name = "stages",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(args, stages),
+      .value = "FILE",
+      .help = "JSON object with normalizer, pre_tokenizer, post_processor and decoder as in a "
+              "tokenizer.json, in place of the usual ones" },
+    { .name = "overwrite",
+      .type = SES_OPT_FLAG,
+      .offset = offsetof(args, overwrite),
+      .help = "replace the output file" },
+    SES_OPT_THREADS(args, threads),
+};
+
+typedef struct job {
+    ses_call *call;
+    ses_tokenizer_trainer *trainer;
+    ses_progress line;
+    const char *what;
+    int64_t texts, bytes;
+} job;
+
+static bool show(void *ctx, const char *what, int64_t done, int64_t of)
+{
+    job *j = ctx;
+    if (j->what != what) {
+        if (j->what) ses_progress_end(&j->line);
+        j->line = ses_progress_start(stderr, &j->call->err, j->call->quiet, what, of);
+        j->what = what;
+    }
+    ses_progress_show(&j->line, done);
+    return true;
+}
+
+static bool feed(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e)
+{
+    job *j = ctx;
+    (void)worker, (void)out;
+    j->texts++;
+    j->bytes += (int64_t)n;
+    return ses_tokenizer_trainer_feed(j->trainer, line, n, e);
+}
+
+/* Items of the list, those with commas cut at them. */
+static ses_string *special_tokens(const ses_list *list, size_t *n, ses_err *e)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < list->n; i++) most += strlen(list->item[i]) + 1;
+    ses_string *s = ses_alloc_array(most, sizeof *s, e);
+    *n = 0;
+    for (size_t i = 0; s && i < list->n; i++)
+        for (const char *p = list->item[i];; p++) {
+            size_t len = strcspn(p, ",");
+            if (len) s[(*n)++] = (ses_string){ p, len };
+            p += len;
+            if (!*p) break;
+        }
+    return s;
+}
+
+/* The members of the object in the file, without its braces. */
+static char *read_stages(const char *path, ses_err *e)
+{
+    size_t n;
+    char *text = ses_file_read(path, 64 << 20, &n, e), *first, *last;
+    if (!text) return NULL;
+    first = strchr(text, '{');
+    last = strrchr(text, '}');
+    ses_json_doc *doc = ses_json_parse(text, n, e);
+    if (doc && (!first || !last || ses_json_type_of(ses_json_root(doc)) != SES_JSON_OBJECT ||
+                !ses_json_len(ses_json_root(doc))))
+        ses_fail(e, SES_EFORMAT, "not an object with stages");
+    bool ok = doc && (!e || !e->code);
+    ses_json_free(doc);
+    if (!ok) {
+        ses_wrap(e, "%s", path);
+        ses_free(text);
+        return NULL;
+    }
+    *last = 0;
+    memmove(text, first + 1, (size_t)(last - first));
+    return text;
+}
+
+static void report(const job *j, const args *a, size_t bytes, double seconds)
+{
+    char read[SES_HUMAN], wrote[SES_HUMAN];
+    if (j->call->quiet) return;
+    fprintf(stderr,
+            "%lld texts, %s in %.1f s\n%s: %s\nTry it: echo \"some text\" | sesame tokenize --model %s\n",
+            (long long)j->texts, ses_human_bytes(read, (uint64_t)j->bytes), seconds, a->output,
+            ses_human_bytes(wrote, bytes), a->output);
+}
+
+static bool run(ses_call *c, ses_err *e)
+{
+    static const ses_train_type types[] = { SES_TRAIN_WORDPIECE, SES_TRAIN_BPE, SES_TRAIN_UNIGRAM,
+                                            SES_TRAIN_WORDLEVEL };
+    const args *a = c->args;
+    job j = { .call = c };
+    size_t n = 0, n_special = 0;
+    double start = ses_seconds();
+    if (!a->overwrite && ses_path_exists(a->output))
+        return ses_fail(e, SES_EARG, "%s: is there already; --overwrite replaces it", a->output);
+    char *stages = a->stages ? read_stages(a->stages, e) : NULL, *text = NULL;
+    ses_string *special = special_tokens(&a->special, &n_special, e);
+    if (!special || (a->stages && !stages)) goto done;
+    ses_train_options o = { .type = types[a->type],
+                            .vocab_size = a->vocab_size,
+                            .min_frequency = a->min_frequency,
+                            .alphabet = a->alphabet,
+                            .byte_level = !a->characters,
+                            .lowercase = a->lowercase,
+                            .special = n_special ? special : NULL,
+                            .n_special = n_special,
+                            .stages = stages,
+                            .threads = (int)a->threads,
+                            .progress = show,
+                            .ctx = &j };
+    j.trainer = ses_tokenizer_trainer_new(&o, e);
+    if (j.trainer && ses_text_lines(c->rest, 1, feed, &j, e))
+        text = ses_tokenizer_trainer_finish(j.trainer, &n, e);
+    if (j.what) ses_progress_end(&j.line);
+    if (text && ses_file_write(a->output, text, n, a->overwrite, e)) report(&j, a, n, ses_seconds() - start);
+done:
+    ses_free(text);
+    ses_free(special);
+    ses_free(stages);
+    ses_tokenizer_trainer_free(j.trainer);
+    return !e->code;
+}
+
+static const ses_example examples[] = {
+    { "sesame train-tokenizer --type wordpiece --lowercase --vocab-size 8000 -o tokenizer.json corpus.txt",
+      "BERT's kind" },
+    { "sesame train-tokenizer --type bpe -o tokenizer.json corpus.txt.xz",
+      "GPT-2's kind, from a packed file" },
+    { 0 }
+};
+
+const ses_command ses_command_train_tokenizer = {
+    .name = "train-tokenizer",
+    .usage = "[FILE...]",
+    .summary = "make a tokenizer from texts, one a line",
+    .description =
+        "Counts words and makes a vocabulary of the size asked for, as the reference library's trainers do. "
+        "The result is the same on any number of threads. Files are read once, line by line, and unpacked "
+        "on the way where they are packed with gzip, xz or zstd; '-' or none is standard input.",
+    .examples = examples,
+    .opt = opt,
+    .n_opt = SES_LEN(opt),
+    .args_size = sizeof(args),
+    .max_rest = -1,
+    .run = run,
+};

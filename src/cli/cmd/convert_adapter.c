@@ -1,0 +1,201 @@
+/* convert --keep-adapter: an adapter's folder as one again, smaller and named so that it can be moved. */
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/file.h"
+#include "convert_model.h"
+#include "sesame/model.h"
+#include "sesame/safetensors.h"
+#include "cli/ui/show_values.h"
+#include "cli/tokenizer_files.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CONFIG_MAX = 16 << 20, SAME_MAX = 1 << 28 };
+
+typedef struct job {
+    const char *from, *to;
+    char *base;
+    ses_dtype dtype;
+    bool overwrite;
+    ses_arena mem;
+    ses_buf copied;
+    size_t tensors, bytes;
+} job;
+
+static char *file_of(const char *dir, const char *name, ses_err *e) { return ses_path_join(dir, name, e); }
+
+/* ---- the numbers ---- */
+
+static bool add_tensor(job *j, const ses_entry *x, ses_safetensors_writer *w, ses_err *e)
+{
+    size_t n = (size_t)x->count, bytes = n * ses_dtype_size(j->dtype);
+    void *data = ses_arena_array(&j->mem, n, ses_dtype_size(j->dtype), e);
+    float *wide = data ? ses_arena_array(&j->mem, n, sizeof *wide, e) : NULL;
+    if (!wide || !ses_convert(data, j->dtype, x->data, x->dtype, n, e) ||
+        !ses_convert(wide, SES_F32, data, j->dtype, n, e))
+        return ses_wrap(e, "%s: tensor \"%s\"", j->from, x->name);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(wide[i]))
+            return ses_fail(e, SES_EARG, "%s: tensor \"%s\": a number that %s cannot hold", j->from, x->name,
+                            ses_dtype_name(j->dtype));
+    j->tensors++, j->bytes += bytes;
+    return ses_safetensors_writer_add(w, x->name, j->dtype, x->rank, x->dim, data, e);
+}
+
+static bool put_numbers(job *j, ses_err *e)
+{
+    char *from = file_of(j->from, "adapter_model.safetensors", e),
+         *to = from ? file_of(j->to, "adapter_model.safetensors", e) : NULL;
+    ses_safetensors *file = to ? ses_safetensors_open(from, e) : NULL;
+    ses_safetensors_writer *w = file ? ses_safetensors_writer_new(e) : NULL;
+    bool ok = w && ses_safetensors_writer_meta(w, "format", "pt", e);
+    for (size_t i = 0; ok && i < ses_safetensors_count(file); i++)
+        ok = add_tensor(j, ses_safetensors_at(file, i), w, e);
+    ok = ok && ses_safetensors_save(w, to, j->overwrite, e);
+    ses_safetensors_writer_free(w);
+    ses_safetensors_free(file);
+    ses_free(from);
+    ses_free(to);
+    return ok;
+}
+
+/* ---- what stands beside them ---- */
+
+/* adapter_config.json with its model as it is named from the new folder. */
+static bool put_config(job *j, ses_err *e)
+{
+    static const char key[] = "base_model_name_or_path";
+    char *from = file_of(j->from, "adapter_config.json", e),
+         *to = from ? file_of(j->to, "adapter_config.json", e) : NULL;
+    ses_json_doc *doc = to ? ses_json_load_object(from, CONFIG_MAX, e) : NULL;
+    ses_json_writer *w = doc ? ses_json_writer_new(2, e) : NULL;
+    const ses_json *root = doc ? ses_json_root(doc) : NULL;
+    char *name = w ? ses_adapter_base_name(j->base, j->to) : NULL;
+    bool ok = w != NULL;
+    if (w) ses_json_begin_object(w);
+    for (size_t i = 0; w && i < ses_json_len(root); i++) {
+        const char *at = ses_json_key(root, i, NULL);
+        ses_json_put_key(w, at);
+        if (!strcmp(at, key))
+            ses_json_put_string(w, name ? name : j->base);
+        else
+            ses_json_put_value(w, ses_json_at(root, i));
+    }
+    if (w) ses_json_end_object(w);
+    size_t n;
+    const char *text = ok ? ses_json_writer_text(w, &n, e) : NULL;
+    ok = text && ses_file_write(to, text, n, j->overwrite, e);
+    ses_json_writer_free(w);
+    ses_json_free(doc);
+    ses_free(name);
+    ses_free(from);
+    ses_free(to);
+    return ok;
+}
+
+/* Does the model have this file with the same bytes? */
+static bool base_has(const job *j, const char *name)
+{
+    size_t n = 0, m = 0;
+    char *a = file_of(j->from, name, NULL), *b = file_of(j->base, name, NULL);
+    char *mine = a ? ses_file_read(a, SAME_MAX, &n, NULL) : NULL,
+         *its = mine && b ? ses_file_read(b, SAME_MAX, &m, NULL) : NULL;
+    bool same = its && n == m && !memcmp(mine, its, n);
+    ses_free(mine);
+    ses_free(its);
+    ses_free(a);
+    ses_free(b);
+    return same;
+}
+
+static bool copy(job *j, const char *name, ses_err *e)
+{
+    return ses_convert_copy(j->from, j->to, name, j->overwrite, &j->copied, e);
+}
+
+static bool copy_module(job *j, const char *folder, ses_err *e)
+{
+    static const char *const files[] = { "config.json", "model.safetensors", "pytorch_model.bin" };
+    char *to = strstr(folder, "..") || *folder == '/' ? NULL : file_of(j->to, folder, e);
+    if (!to) return !e->code && ses_fail(e, SES_EFORMAT, "%s/modules.json: path \"%s\"", j->from, folder);
+    bool ok = ses_dir_make(to, e);
+    for (size_t i = 0; ok && i < SES_LEN(files); i++) {
+        char *name = file_of(folder, files[i], e);
+        ok = name && copy(j, name, e);
+        ses_free(name);
+    }
+    ses_free(to);
+    return ok;
+}
+
+/* Of a sentence encoder: its modules. */
+static bool copy_modules(job *j, ses_err *e)
+{
+    char *path = file_of(j->from, "modules.json", e);
+    if (!path || !ses_path_exists(path)) {
+        ses_free(path);
+        return path != NULL;
+    }
+    ses_json_doc *doc = ses_json_load(path, CONFIG_MAX, e);
+    const ses_json *list = doc ? ses_json_root(doc) : NULL;
+    bool ok = doc && copy(j, "sentence_bert_config.json", e) &&
+              copy(j, "config_sentence_transformers.json", e) && copy(j, "modules.json", e);
+    for (size_t i = 0; ok && i < ses_json_len(list); i++) {
+        const char *folder = ses_json_string(ses_json_get(ses_json_at(list, i), "path"), NULL);
+        if (folder && *folder) ok = copy_module(j, folder, e);
+    }
+    ses_json_free(doc);
+    ses_free(path);
+    return ok;
+}
+
+static bool convert(job *j, ses_err *e)
+{
+    if (!ses_model_is_adapter(j->from))
+        return ses_fail(e, SES_EARG, "%s: there is no adapter_config.json: no adapter to keep", j->from);
+    if (j->dtype == SES_I8) return ses_fail(e, SES_EUSAGE, "--keep-adapter: f32, f16 or bf16, not int8");
+    j->base = ses_model_base_dir(j->from, NULL, e);
+    if (!j->base || !ses_dir_make(j->to, e)) return false;
+    if (!j->overwrite && ses_model_is_adapter(j->to))
+        return ses_fail(e, SES_EIO, "%s: there is a model already; --overwrite replaces it", j->to);
+    if (!copy(j, "config.json", e) || !copy_modules(j, e)) return false;
+    for (size_t i = 0; i < SES_TOKENIZER_FILES; i++)
+        if (!base_has(j, ses_tokenizer_file[i]) && !copy(j, ses_tokenizer_file[i], e)) return false;
+    return put_numbers(j, e) && put_config(j, e) && ses_buf_ok(&j->copied, e);
+}
+
+static bool print_json(const job *j, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "from", j->from);
+    ses_json_pair(w, "to", j->to);
+    ses_json_pair(w, "base", j->base);
+    ses_json_pair(w, "dtype", ses_dtype_name(j->dtype));
+    ses_json_count(w, "bytes", (int64_t)j->bytes);
+    ses_json_split(w, "copied", j->copied.len ? j->copied.data : "");
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}
+
+bool ses_convert_adapter(const ses_call *c, const char *from, const char *to, ses_dtype dtype, bool overwrite,
+                         bool json, ses_err *e)
+{
+    char human[SES_HUMAN];
+    job j = { .from = from, .to = to, .dtype = dtype, .overwrite = overwrite };
+    bool ok = convert(&j, e);
+    if (ok && json) {
+        ok = print_json(&j, e);
+    } else if (ok && !c->quiet) {
+        ses_show_line(&c->out, "Wrote", "%s: adapter_config.json, adapter_model.safetensors", to);
+        ses_show_line(&c->out, "Adapter", "of %s: %zu tensors, %s, %s", j.base, j.tensors,
+                      ses_dtype_name(dtype), ses_human_bytes(human, j.bytes));
+        if (j.copied.len) ses_show_line(&c->out, "Copied", "%s", j.copied.data);
+    }
+    ses_buf_free(&j.copied);
+    ses_arena_free(&j.mem);
+    ses_free(j.base);
+    return ok;
+}

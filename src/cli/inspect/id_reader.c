@@ -1,0 +1,339 @@
+#define _POSIX_C_SOURCE 200809L
+#include "id_reader.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "sesame/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the batch in hand ---- */
+
+void ses_id_lines_clear(ses_id_lines *l) { l->seqs = l->text.n = l->target.n = l->segments.n = 0; }
+
+static void ids_free(ses_laid_ids *x)
+{
+    ses_free(x->cu);
+    ses_free(x->id);
+}
+
+void ses_id_lines_free(ses_id_lines *l)
+{
+    ids_free(&l->text);
+    ids_free(&l->target);
+    ids_free(&l->segments);
+    ses_free(l->origin);
+    *l = (ses_id_lines){ 0 };
+}
+
+const char *ses_origin_text(char *buf, size_t size, const ses_origin *o)
+{
+    if (!o->file)
+        snprintf(buf, size, "--ids: sequence %" PRId64, o->line);
+    else
+        snprintf(buf, size, "%s: line %" PRId64, strcmp(o->file, "-") != 0 ? o->file : "standard input",
+                 o->line);
+    return buf;
+}
+
+static bool more_offsets(ses_laid_ids *x, size_t seqs, ses_err *e)
+{
+    int32_t *cu = ses_realloc_array(x->cu, seqs + 1, sizeof *cu, e);
+    if (!cu) return false;
+    x->cu = cu;
+    cu[0] = 0;
+    return true;
+}
+
+static bool room_for_seq(ses_id_lines *l, ses_err *e)
+{
+    if ((size_t)l->seqs < l->seq_room) return true;
+    size_t n = l->seq_room ? 2 * l->seq_room : 64;
+    ses_origin *origin = ses_realloc_array(l->origin, n, sizeof *origin, e);
+    if (!origin) return false;
+    l->origin = origin;
+    if (!more_offsets(&l->text, n, e) || !more_offsets(&l->target, n, e)) return false;
+    l->seq_room = n;
+    return true;
+}
+
+static bool push(ses_laid_ids *x, int64_t id, ses_err *e)
+{
+    if (!ses_alloc_room(&x->id, &x->room, (size_t)x->n + 1, sizeof *x->id, e)) return false;
+    x->id[x->n++] = (int32_t)id;
+    return true;
+}
+
+/* ---- one line ---- */
+
+typedef struct line {
+    ses_id_lines *to;
+    const ses_limits *limit;
+    int64_t begin, target_begin; /* where it begins in to */
+    int64_t segment;
+    bool target; /* a > was read */
+} line;
+
+/* Where the next token of the line goes, and how many are there before it. */
+static ses_laid_ids *sink(const line *l, int64_t *place)
+{
+    ses_laid_ids *x = l->target ? &l->to->target : &l->to->text;
+    *place = x->n - (l->target ? l->target_begin : l->begin);
+    return x;
+}
+
+static bool add_id(line *l, int64_t id, const char *word, ses_err *e)
+{
+    int64_t place;
+    ses_laid_ids *x = sink(l, &place);
+    if (id < 0 || id >= l->limit->vocab)
+        return ses_fail(e, SES_EARG, "token id %s at place %" PRId64 ", expected 0 to %" PRId64, word, place,
+                        l->limit->vocab - 1);
+    if (place == l->limit->tokens)
+        return ses_fail(e, SES_EARG, "more than %" PRId64 " tokens, the longest sequence the model takes",
+                        place);
+    return push(x, id, e) && (l->target || push(&l->to->segments, l->segment, e));
+}
+
+static bool parse_id(const char *word, size_t n, int64_t *id)
+{
+    size_t at = n && word[0] == '-';
+    if (at == n) return false;
+    for (*id = 0; at < n; at++) {
+        if (word[at] < '0' || word[at] > '9') return false;
+        if (*id < INT64_MAX / 100) *id = 10 * *id + (word[at] - '0'); /* absurd stays absurd */
+    }
+    if (word[0] == '-') *id = -*id;
+    return true;
+}
+
+static bool add_word(line *l, const char *word, size_t n, ses_err *e)
+{
+    int64_t id, place;
+    sink(l, &place);
+    if (parse_id(word, n, &id)) return add_id(l, id, word, e);
+    return ses_fail(e, SES_EFORMAT, "\"%s\" at place %" PRId64 " is not a token id, expected a whole number",
+                    ses_quoted_of(word, n).s, place);
+}
+
+static bool segment_is_empty(const line *l)
+{
+    const ses_laid_ids *s = &l->to->segments;
+    return s->n == l->begin || s->id[s->n - 1] != l->segment;
+}
+
+/* '|' or '>'. A segment may be empty: all of a text may be in the second, which is a language to XLM. */
+static bool begin_part(line *l, int mark, ses_err *e)
+{
+    if (l->target) return ses_fail(e, SES_EFORMAT, "'%c' after '>'", mark);
+    if (mark == '>') {
+        l->target = true;
+        return l->limit->target ||
+               ses_fail(e, SES_EARG, "'>' begins what a decoder reads, but there is none");
+    }
+    if (++l->segment < l->limit->segments) return true;
+    return ses_fail(e, SES_EARG, "'|' begins segment %" PRId64 ", expected at most %" PRId64 " segment%s",
+                    l->segment + 1, l->limit->segments, l->limit->segments == 1 ? "" : "s");
+}
+
+static bool end_line(line *l, ses_err *e)
+{
+    if (l->to->text.n == l->begin) return ses_fail(e, SES_EFORMAT, "empty, expected token ids");
+    if (segment_is_empty(l)) return ses_fail(e, SES_EFORMAT, "no token after the last '|'");
+    if (!l->limit->target || l->to->target.n > l->target_begin) return true;
+    if (l->target) return ses_fail(e, SES_EFORMAT, "no token after '>'");
+    if (l->limit->start >= 0) return push(&l->to->target, l->limit->start, e);
+    return ses_fail(e, SES_EFORMAT, "nothing for the decoder to read, expected token ids after a '>'");
+}
+
+/* ---- characters ---- */
+
+static int get(ses_reader *r)
+{
+    if (!r->f) return *r->text ? (unsigned char)*r->text++ : EOF;
+    int c = getc_unlocked(r->f);
+    r->bytes += c != EOF;
+    return c;
+}
+
+static void unget(ses_reader *r, int c)
+{
+    if (c == EOF) return;
+    if (!r->f) {
+        r->text--;
+    } else {
+        ungetc(c, r->f);
+        r->bytes--;
+    }
+}
+
+static bool ends_line(int c) { return c == '\n' || c == EOF; }
+static bool is_blank(int c) { return c == ' ' || c == '\t' || c == ',' || c == '\r'; }
+
+/* The next word of the line up to a blank, a mark or the end, cut to what a message needs. */
+static size_t get_word(ses_reader *r, char *word, size_t size)
+{
+    size_t n = 0;
+    int c;
+    while (c = get(r), !ends_line(c) && !is_blank(c) && c != '|' && c != '>')
+        if (n + 1 < size) word[n++] = (char)c;
+    unget(r, c);
+    word[n] = 0;
+    return n;
+}
+
+/* ---- lines of JSON, as `sesame tokenize --json` writes them ---- */
+
+/* The rest of the line; whatever it says, it is not held beyond MAX_LINE bytes. */
+static bool get_line(ses_reader *r, ses_buf *text, ses_err *e)
+{
+    enum { MAX_LINE = 64 << 20 };
+    text->limit = MAX_LINE;
+    int c;
+    while (c = get(r), !ends_line(c))
+        if (!ses_buf_put(text, (char)c)) return ses_buf_ok(text, e);
+    return true;
+}
+
+static bool add_json_id(line *l, const ses_json *id, const char *key, ses_err *e)
+{
+    char word[32];
+    int64_t value, place;
+    sink(l, &place);
+    if (!ses_json_int(id, &value))
+        return ses_fail(e, SES_EFORMAT, "\"%s\" at place %" PRId64 " is %s, expected a token id", key, place,
+                        ses_json_type_name(ses_json_type_of(id)));
+    snprintf(word, sizeof word, "%" PRId64, value);
+    return add_id(l, value, word, e);
+}
+
+static bool set_type(line *l, const ses_json *types, size_t i, ses_err *e)
+{
+    int64_t most = l->limit->segments > 1 ? l->limit->segments - 1 : 0; /* a lone 0 says nothing */
+    l->segment = 0;
+    if (!ses_json_len(types)) return true;
+    if (ses_json_int(ses_json_at(types, i), &l->segment) && l->segment >= 0 && l->segment <= most)
+        return true;
+    return ses_fail(e, SES_EARG, "\"type_ids\" at place %zu is not a segment, expected 0 to %" PRId64, i,
+                    most);
+}
+
+static bool add_object(line *l, const ses_json *o, ses_err *e)
+{
+    const ses_json *ids = ses_json_get(o, "ids"), *types = ses_json_get(o, "type_ids"),
+                   *target = ses_json_get(o, "target_ids");
+    size_t n = ses_json_len(ids);
+    if (ses_json_type_of(ids) != SES_JSON_ARRAY)
+        return ses_fail(e, SES_EFORMAT, "no array \"ids\" in the object");
+    if (!n) return ses_fail(e, SES_EFORMAT, "\"ids\" is empty, expected token ids");
+    if (ses_json_type_of(types) != SES_JSON_NULL && ses_json_len(types) != n)
+        return ses_fail(e, SES_EFORMAT, "\"type_ids\" has %zu entries for %zu ids", ses_json_len(types), n);
+    if (ses_json_type_of(types) != SES_JSON_NULL && ses_json_type_of(types) != SES_JSON_ARRAY)
+        return ses_fail(e, SES_EFORMAT, "\"type_ids\" is %s, expected an array",
+                        ses_json_type_name(ses_json_type_of(types)));
+    for (size_t i = 0; i < n; i++)
+        if (!set_type(l, types, i, e) || !add_json_id(l, ses_json_at(ids, i), "ids", e)) return false;
+    if (ses_json_type_of(target) == SES_JSON_NULL) return true;
+    if (!begin_part(l, '>', e)) return false;
+    for (size_t i = 0; i < ses_json_len(target); i++)
+        if (!add_json_id(l, ses_json_at(target, i), "target_ids", e)) return false;
+    return true;
+}
+
+static bool parse_json(ses_reader *r, line *l, ses_err *e)
+{
+    ses_buf text = { 0 };
+    bool ok = get_line(r, &text, e);
+    ses_json_doc *d = ok ? ses_json_parse(text.data, text.len, e) : NULL;
+    ok = d && add_object(l, ses_json_root(d), e);
+    ses_json_free(d);
+    ses_buf_free(&text);
+    return ok;
+}
+
+/* The line's tokens, up to its end or the first thing wrong in it. */
+static bool parse_line(ses_reader *r, line *l, ses_err *e)
+{
+    char word[64];
+    int c;
+    while (c = get(r), is_blank(c)) continue;
+    unget(r, c);
+    if (c == '{') return parse_json(r, l, e) && end_line(l, e);
+    while (c = get(r), !ends_line(c)) {
+        if (is_blank(c)) continue;
+        if (c == '|' || c == '>') {
+            if (!begin_part(l, c, e)) return false;
+            continue;
+        }
+        unget(r, c);
+        size_t n = get_word(r, word, sizeof word);
+        if (!add_word(l, word, n, e)) return false;
+    }
+    return end_line(l, e);
+}
+
+/* ---- sources ---- */
+
+static bool read_failed(const ses_reader *r, ses_err *e)
+{
+    return ses_fail(e, SES_EIO, "%s: %s", strcmp(r->name, "-") != 0 ? r->name : "standard input",
+                    strerror(errno));
+}
+
+void ses_reader_close(ses_reader *r)
+{
+    if (r->f && r->f != stdin) fclose(r->f);
+    r->f = NULL;
+}
+
+/* Stand before the next line there is. */
+static ses_read find_line(ses_reader *r, ses_err *e)
+{
+    for (;;) {
+        if (!r->f && r->next_given < r->given.n) {
+            r->text = r->given.item[r->next_given++];
+            r->line++;
+            return SES_READ_ONE;
+        }
+        if (r->f) {
+            errno = 0;
+            int c = get(r);
+            if (c != EOF) {
+                unget(r, c);
+                r->line++;
+                return SES_READ_ONE;
+            }
+            if (ferror(r->f)) return read_failed(r, e), SES_READ_ERROR;
+            ses_reader_close(r);
+        }
+        if (!*r->file) return SES_READ_END;
+        r->name = *r->file++;
+        r->line = 0;
+        r->f = strcmp(r->name, "-") != 0 ? fopen(r->name, "r") : stdin;
+        if (!r->f) return read_failed(r, e), SES_READ_ERROR;
+    }
+}
+
+ses_read ses_reader_next(ses_reader *r, const ses_limits *limit, ses_id_lines *to, ses_err *e)
+{
+    ses_read found = find_line(r, e);
+    if (found != SES_READ_ONE) return found;
+    line l = { .to = to, .limit = limit, .begin = to->text.n, .target_begin = to->target.n };
+    ses_origin o = { r->f ? r->name : NULL, r->line, ++r->number };
+    char where[256];
+    if (!room_for_seq(to, e)) return SES_READ_ERROR;
+    bool ok = parse_line(r, &l, e);
+    if (r->f && ferror(r->f)) ok = read_failed(r, e);
+    if (!ok) {
+        ses_wrap(e, "%s", ses_origin_text(where, sizeof where, &o));
+        to->text.n = to->segments.n = l.begin;
+        to->target.n = l.target_begin;
+        return SES_READ_ERROR;
+    }
+    to->origin[to->seqs++] = o;
+    to->text.cu[to->seqs] = (int32_t)to->text.n;
+    to->target.cu[to->seqs] = (int32_t)to->target.n;
+    return SES_READ_ONE;
+}

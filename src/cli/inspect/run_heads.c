@@ -1,0 +1,475 @@
+/* What each head says, for people and for programs. */
+#include "base/alloc.h"
+#include "cli/ui/text_table.h"
+#include "run_model.h"
+#include "cli/ui/show_values.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { INDENT = 2, MAX_BAR = 40 };
+
+int ses_view_bar_width(const ses_term *t, int used)
+{
+    int room = t->width - used;
+    return room < 8 ? 8 : room > MAX_BAR ? MAX_BAR : room;
+}
+
+static void put_label(ses_json_writer *w, const ses_model *m, int64_t i)
+{
+    ses_json_count(w, "id", i);
+    if (ses_model_label(m, i)) ses_json_pair(w, "label", ses_model_label(m, i));
+}
+
+/* Seven digits are all a float has. */
+static void put_share(ses_json_writer *w, const char *key, double p)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_float(w, (float)p);
+}
+
+static const char *label_text(const ses_model *m, int64_t i, char buf[SES_HUMAN])
+{
+    const char *name = ses_model_label(m, i);
+    if (name) return name;
+    snprintf(buf, SES_HUMAN, "label %d", (int)i);
+    return buf;
+}
+
+static void cell_share(ses_listing *t, const ses_term *term, double p, int used)
+{
+    char bar[SES_BAR_SIZE];
+    ses_listing_cell(t, p >= 0.001 ? "%.1f %%" : "%.2g %%", 100 * p);
+    ses_listing_cell(t, "%s", ses_bar(term, bar, p, ses_view_bar_width(term, used)));
+    ses_listing_style(t, SES_GREEN);
+}
+
+static bool print_table(ses_listing *t, const ses_runner *r, ses_err *e)
+{
+    bool ok = ses_listing_print(t, stdout, r->term, INDENT, e);
+    ses_listing_free(t);
+    return ok;
+}
+
+/* ---- masked-lm, causal-lm, conditional-generation: the likeliest tokens at each place asked for ---- */
+
+static bool wants_place(const ses_runner *r, ses_slice at, int64_t place)
+{
+    if (r->a->position >= 0) return place == r->a->position;
+    if (r->a->mask_id >= 0) return at.id[place] == r->a->mask_id;
+    return true;
+}
+
+static void put_place(ses_runner *r, int32_t id, int64_t place, const ses_best *best, int64_t k, double sum)
+{
+    ses_json_begin_object(r->w);
+    ses_json_count(r->w, "position", place);
+    ses_json_count(r->w, "id", id);
+    ses_json_token(r, "token", id);
+    ses_json_array(r->w, "top");
+    for (int64_t i = 0; i < k; i++) {
+        ses_json_begin_object(r->w);
+        ses_json_count(r->w, "id", best[i].i);
+        ses_json_token(r, "token", best[i].i);
+        put_share(r->w, "probability", exp(best[i].score - sum));
+        ses_json_end_object(r->w);
+    }
+    ses_json_end_array(r->w);
+    ses_json_end_object(r->w);
+}
+
+static void cells_of_place(const ses_runner *r, ses_listing *t, int32_t id, int64_t place,
+                           const ses_best *best, int64_t k, double sum)
+{
+    char text[SES_TOKEN_TEXT];
+    for (int64_t i = 0; i < k; i++) {
+        ses_listing_cell(t, i ? "" : "%" PRId64, place);
+        ses_listing_cell(t, "%s", i ? "" : ses_run_token(r, id, text));
+        ses_listing_cell(t, "%s", ses_run_token(r, (int32_t)best[i].i, text));
+        cell_share(t, r->term, exp(best[i].score - sum), 46);
+    }
+}
+
+static bool put_logits(ses_runner *r, const ses_output *o, int64_t s, const char *name, ses_err *e)
+{
+    ses_slice at = ses_run_slice(r, o, s);
+    ses_json_array(r->w, name);
+    for (int64_t place = 0; place < at.n; place++) {
+        if (!wants_place(r, at, place)) continue;
+        const float *x = ses_run_rows(r, o, at.first + place, 1, e);
+        if (!x) return false;
+        ses_json_floats(r->w, x, ses_run_cols(o));
+    }
+    ses_json_end_array(r->w);
+    return true;
+}
+
+static bool predict_into(ses_runner *r, const ses_output *o, int64_t s, ses_best *best, ses_listing *t,
+                         int64_t *shown, ses_err *e)
+{
+    ses_slice at = ses_run_slice(r, o, s);
+    int64_t V = ses_run_cols(o);
+    for (int64_t place = 0; place < at.n; place++) {
+        if (!wants_place(r, at, place)) continue;
+        const float *x = ses_run_rows(r, o, at.first + place, 1, e);
+        if (!x) return false;
+        int64_t k = ses_best_of(best, r->a->top, x, V);
+        double sum = ses_log_sum(x, V);
+        if (r->w)
+            put_place(r, at.id[place], place, best, k, sum);
+        else
+            cells_of_place(r, t, at.id[place], place, best, k, sum);
+        ++*shown;
+    }
+    return true;
+}
+
+static bool predict(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    const char *columns = r->tokenizer ? ">Position|Token|Predicted|>Probability|"
+                                       : ">Position|>Token|>Predicted|>Probability|";
+    const ses_output *o = ses_run_output(r, use->output);
+    ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
+    ses_listing *t = best && !r->w ? ses_listing_new(columns, e) : NULL;
+    int64_t shown = 0;
+    if (r->w) ses_json_array(r->w, "predictions");
+    bool ok = best && (t || r->w) && predict_into(r, o, s, best, t, &shown, e);
+    if (r->w) ses_json_end_array(r->w);
+    if (ok && r->w && r->a->logits) ok = put_logits(r, o, s, use->output, e);
+    if (ok && !r->w && !shown) printf("  no token %" PRId64 " in this sequence\n", r->a->mask_id);
+    ses_free(best);
+    if (ok && !r->w && shown) return print_table(t, r, e);
+    ses_listing_free(t);
+    return ok;
+}
+
+/* ---- classify: one label, several, or numbers ---- */
+
+/* As the head decides it in training. */
+static ses_problem problem_of(const ses_model *m)
+{
+    if (m->c.problem != SES_PROBLEM_UNSET) return m->c.problem;
+    return m->c.labels == 1 ? SES_PROBLEM_REGRESSION : SES_PROBLEM_SINGLE;
+}
+
+static double chance(ses_problem kind, double score, double sum)
+{
+    return kind == SES_PROBLEM_MULTI ? 1 / (1 + exp(-score)) : exp(score - sum);
+}
+
+static bool numbers(ses_runner *r, const float *x, int64_t n, ses_err *e)
+{
+    char name[SES_HUMAN];
+    if (r->w) {
+        ses_json_put_key(r->w, "values");
+        ses_json_floats(r->w, x, n);
+        return true;
+    }
+    ses_listing *t = ses_listing_new("|>", e);
+    if (!t) return false;
+    for (int64_t i = 0; i < n; i++) {
+        ses_listing_cell(t, "%s", label_text(r->model, i, name));
+        ses_listing_cell(t, "%.6g", (double)x[i]);
+    }
+    return print_table(t, r, e);
+}
+
+static void put_labels(ses_runner *r, ses_problem kind, const ses_best *best, int64_t k, double sum)
+{
+    ses_json_array(r->w, "labels");
+    for (int64_t i = 0; i < k; i++) {
+        ses_json_begin_object(r->w);
+        put_label(r->w, r->model, best[i].i);
+        put_share(r->w, "probability", chance(kind, best[i].score, sum));
+        ses_json_end_object(r->w);
+    }
+    ses_json_end_array(r->w);
+}
+
+static bool show_labels(ses_runner *r, ses_problem kind, const ses_best *best, int64_t k, double sum,
+                        ses_err *e)
+{
+    char name[SES_HUMAN];
+    ses_listing *t = ses_listing_new("|>|", e);
+    if (!t) return false;
+    for (int64_t i = 0; i < k; i++) {
+        double p = chance(kind, best[i].score, sum);
+        ses_listing_cell(t, "%s", label_text(r->model, best[i].i, name));
+        bool applies = kind == SES_PROBLEM_MULTI ? p >= 0.5 : i == 0;
+        ses_listing_style(t, applies ? SES_BOLD : SES_PLAIN);
+        cell_share(t, r->term, p, 40);
+    }
+    if (!print_table(t, r, e)) return false;
+    int64_t more = ses_model_labels(r->model) - k;
+    if (more > 0) printf("  and %" PRId64 " more (--top)\n", more);
+    return true;
+}
+
+static bool classify(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    const ses_output *o = ses_run_output(r, use->output);
+    int64_t n = ses_run_cols(o);
+    const float *x = ses_run_rows(r, o, s, 1, e);
+    if (!x) return false;
+    ses_problem kind = problem_of(r->model);
+    if (r->w) {
+        ses_json_put_key(r->w, use->output);
+        ses_json_floats(r->w, x, n);
+    }
+    if (kind == SES_PROBLEM_REGRESSION) return numbers(r, x, n, e);
+    ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
+    if (!best) return false;
+    int64_t k = ses_best_of(best, r->a->top, x, n);
+    double sum = ses_log_sum(x, n);
+    bool ok = true;
+    if (r->w)
+        put_labels(r, kind, best, k, sum);
+    else
+        ok = show_labels(r, kind, best, k, sum, e);
+    ses_free(best);
+    return ok;
+}
+
+/* ---- tag: a label for every token ---- */
+
+static void put_tag(ses_runner *r, int64_t place, int32_t id, int64_t label, double p)
+{
+    ses_json_begin_object(r->w);
+    ses_json_count(r->w, "position", place);
+    ses_json_count(r->w, "token_id", id);
+    ses_json_token(r, "token", id);
+    put_label(r->w, r->model, label);
+    put_share(r->w, "probability", p);
+    ses_json_end_object(r->w);
+}
+
+static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    const ses_output *o = ses_run_output(r, use->output);
+    char name[SES_HUMAN], text[SES_TOKEN_TEXT];
+    ses_slice at = ses_run_slice(r, o, s);
+    int64_t n = ses_run_cols(o);
+    const float *x = ses_run_rows(r, o, at.first, at.n, e);
+    ses_listing *t = x && !r->w ? ses_listing_new(">Position|>Token|Label|>Probability|", e) : NULL;
+    if (!x || (!t && !r->w)) return false;
+    if (r->w) ses_json_array(r->w, "tags");
+    for (int64_t i = 0; i < at.n; i++, x += n) {
+        ses_best best = { 0 };
+        ses_best_of(&best, 1, x, n);
+        double p = exp(best.score - ses_log_sum(x, n));
+        if (r->w) {
+            put_tag(r, i, at.id[i], best.i, p);
+            continue;
+        }
+        ses_listing_cell(t, "%" PRId64, i);
+        ses_listing_cell(t, "%s", ses_run_token(r, at.id[i], text));
+        ses_listing_cell(t, "%s", label_text(r->model, best.i, name));
+        cell_share(t, r->term, p, 50);
+    }
+    if (!r->w) return print_table(t, r, e);
+    ses_json_end_array(r->w);
+    return put_logits(r, o, s, use->output, e);
+}
+
+/* ---- span: the likeliest answers ---- */
+
+/* Tokens an answer may be of: the last segment where there are several (the first asks), else all. */
+static void answer_range(const ses_runner *r, int64_t s, int64_t *from, int64_t *to)
+{
+    const int32_t *segment = r->lines.segments.id + r->lines.text.cu[s];
+    *to = ses_run_text(r, s).n;
+    *from = *to - 1;
+    while (*from > 0 && segment[*from - 1] == segment[*to - 1]) --*from;
+}
+
+static void put_answers(ses_runner *r, const ses_best *best, int64_t k)
+{
+    ses_json_array(r->w, "answers");
+    for (int64_t i = 0; i < k; i++) {
+        ses_json_begin_object(r->w);
+        ses_json_count(r->w, "start", best[i].i);
+        ses_json_count(r->w, "end", best[i].j);
+        put_share(r->w, "probability", exp(best[i].score));
+        ses_json_end_object(r->w);
+    }
+    ses_json_end_array(r->w);
+}
+
+/* The token's text, or its id, after a blank where one is needed. */
+static size_t answer_token(const ses_runner *r, int32_t id, const char *blank, char *to, size_t room)
+{
+    char text[SES_TOKEN_TEXT];
+    const char *word = strchr(ses_run_token(r, id, text), ' ');
+    int n = snprintf(to, room, "%s%s", blank, word ? word + 1 : text);
+    return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static bool show_answers(ses_runner *r, int64_t s, const ses_best *best, int64_t k, ses_err *e)
+{
+    const int32_t *ids = ses_run_text(r, s).id;
+    ses_listing *t = ses_listing_new(">From|>To|>Probability||Tokens", e);
+    if (!t) return false;
+    for (int64_t i = 0; i < k; i++) {
+        char text[2 * SES_TOKEN_TEXT] = "", bar[SES_BAR_SIZE];
+        size_t at = 0;
+        int64_t j = best[i].i;
+        for (; j <= best[i].j && at < 40; j++)
+            at += answer_token(r, ids[j], at ? " " : "", text + at, sizeof text - at);
+        ses_listing_cell(t, "%" PRId64, best[i].i);
+        ses_listing_cell(t, "%" PRId64, best[i].j);
+        ses_listing_cell(t, "%.1f %%", 100 * exp(best[i].score));
+        ses_listing_cell(t, "%s", ses_bar(r->term, bar, exp(best[i].score), 20));
+        ses_listing_style(t, SES_GREEN);
+        ses_listing_cell(t, "%s%s", text, j <= best[i].j ? " ..." : "");
+    }
+    return print_table(t, r, e);
+}
+
+static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    (void)use; /* two outputs, with names of their own */
+    int64_t first = ses_run_text(r, s).first, T = ses_run_text(r, s).n, from, to, k = 0;
+    ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
+    float *start = ses_alloc_array(2 * (size_t)T, sizeof *start, e), *end = start ? start + T : NULL;
+    bool ok = best && start;
+    const float *x = ok ? ses_run_rows(r, ses_run_output(r, "start_logits"), first, T, e) : NULL;
+    if (x) memcpy(start, x, (size_t)T * sizeof *x);
+    x = x ? ses_run_rows(r, ses_run_output(r, "end_logits"), first, T, e) : NULL;
+    if (x) memcpy(end, x, (size_t)T * sizeof *x);
+    ok = x != NULL;
+    answer_range(r, s, &from, &to);
+    double sum = ok ? ses_log_sum(start + from, to - from) + ses_log_sum(end + from, to - from) : 0;
+    for (int64_t i = from; ok && i < to; i++)
+        for (int64_t j = i; j < to && j < i + r->a->max_answer; j++)
+            ses_best_offer(best, &k, r->a->top, (ses_best){ i, j, (double)start[i] + (double)end[j] - sum });
+    if (ok && r->w) {
+        put_answers(r, best, k);
+        ses_json_put_key(r->w, "start_logits");
+        ses_json_floats(r->w, start, T);
+        ses_json_put_key(r->w, "end_logits");
+        ses_json_floats(r->w, end, T);
+    } else if (ok) {
+        ok = show_answers(r, s, best, k, e);
+    }
+    ses_free(start);
+    ses_free(best);
+    return ok;
+}
+
+/* ---- replaced-tokens: a yes or no for every token ---- */
+
+static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    const ses_output *o = ses_run_output(r, use->output);
+    ses_slice at = ses_run_slice(r, o, s);
+    char text[SES_TOKEN_TEXT];
+    const float *x = ses_run_rows(r, o, at.first, at.n, e);
+    ses_listing *t = x && !r->w ? ses_listing_new(">Position|>Token|>Replaced|", e) : NULL;
+    if (!x || (!t && !r->w)) return false;
+    if (r->w) ses_json_array(r->w, "replaced");
+    for (int64_t i = 0; i < at.n; i++) {
+        double p = 1 / (1 + exp(-(double)x[i]));
+        if (r->w) {
+            ses_json_put_float(r->w, (float)p);
+            continue;
+        }
+        ses_listing_cell(t, "%" PRId64, i);
+        ses_listing_cell(t, "%s", ses_run_token(r, at.id[i], text));
+        cell_share(t, r->term, p, 40);
+    }
+    if (!r->w) return print_table(t, r, e);
+    ses_json_end_array(r->w);
+    ses_json_put_key(r->w, use->output);
+    ses_json_floats(r->w, x, at.n);
+    return true;
+}
+
+/* ---- next-sentence, sentence-order, choice ---- */
+
+static bool show_shares(ses_runner *r, const char *const *name, const float *x, int64_t n, ses_err *e)
+{
+    double sum = ses_log_sum(x, n);
+    ses_listing *t = ses_listing_new("|>|", e);
+    if (!t) return false;
+    for (int64_t i = 0; i < n; i++) {
+        if (name)
+            ses_listing_cell(t, "%s", name[i]);
+        else
+            ses_listing_cell(t, "choice %" PRId64, i);
+        bool most = true;
+        for (int64_t j = 0; j < n; j++) most &= x[j] <= x[i];
+        ses_listing_style(t, most ? SES_BOLD : SES_PLAIN);
+        cell_share(t, r->term, exp((double)x[i] - sum), 40);
+    }
+    return print_table(t, r, e);
+}
+
+static bool pair(ses_runner *r, const ses_head_use *use, const char *const name[2], const char *key,
+                 int64_t s, ses_err *e)
+{
+    const float *x = ses_run_rows(r, ses_run_output(r, use->output), s, 1, e);
+    if (!x) return false;
+    if (!r->w) return show_shares(r, name, x, 2, e);
+    put_share(r->w, key, exp((double)x[0] - ses_log_sum(x, 2)));
+    ses_json_put_key(r->w, use->output);
+    ses_json_floats(r->w, x, 2);
+    return true;
+}
+
+static bool next_sentence(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    static const char *const name[] = { "follows", "does not follow" };
+    return pair(r, use, name, "follows", s, e);
+}
+
+static bool sentence_order(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    static const char *const name[] = { "in order", "swapped" };
+    return pair(r, use, name, "in_order", s, e);
+}
+
+static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    int64_t n = r->a->choices;
+    const float *x = ses_run_rows(r, ses_run_output(r, use->output), s / n, 1, e);
+    if (!x) return false;
+    if (!r->w) return show_shares(r, NULL, x, n, e);
+    ses_best best = { 0 };
+    ses_best_of(&best, 1, x, n);
+    double sum = ses_log_sum(x, n);
+    ses_json_count(r->w, "best", best.i);
+    ses_json_array(r->w, "probabilities");
+    for (int64_t i = 0; i < n; i++) ses_json_put_float(r->w, (float)exp((double)x[i] - sum));
+    ses_json_end_array(r->w);
+    ses_json_put_key(r->w, use->output);
+    ses_json_floats(r->w, x, n);
+    return true;
+}
+
+/* A span's boundary says something of labeled spans alone, and a text that is run has none. */
+static bool nothing(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
+{
+    (void)r, (void)use, (void)s, (void)e;
+    return true;
+}
+
+ses_view_fn *ses_view_of(const ses_head *h)
+{
+    static const ses_view view[] = {
+        { &ses_head_masked_lm, predict },
+        { &ses_head_causal_lm, predict },
+        { &ses_head_target_lm, predict },
+        { &ses_head_boundary, nothing },
+        { &ses_head_next_sentence, next_sentence },
+        { &ses_head_sentence_order, sentence_order },
+        { &ses_head_replaced, replaced },
+        { &ses_head_classify, classify },
+        { &ses_head_choice, choice },
+        { &ses_head_tag, tag },
+        { &ses_head_span, span },
+    };
+    for (size_t i = 0; i < SES_LEN(view); i++)
+        if (view[i].head == h) return view[i].show;
+    return NULL;
+}

@@ -1,0 +1,330 @@
+#include "run_record.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "cli/ui/sparkline.h"
+#include "cli/ui/show_values.h"
+#include "cli/train/train_folder.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_MAX = 1 << 28, MAX_SERIES = 1000 };
+
+void ses_runs_free(ses_runs *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        ses_run_record *r = &l->item[i];
+        for (size_t k = 0; k < r->n_series; k++) {
+            ses_free(r->series[k].step);
+            ses_free(r->series[k].value);
+        }
+        ses_free(r->series);
+        ses_free(r->dir);
+        ses_free(r->name);
+        ses_json_free(r->run);
+        ses_json_free(r->results);
+    }
+    ses_free(l->item);
+    *l = (ses_runs){ 0 };
+}
+
+/* ---- curves ---- */
+
+static ses_series *series_of(ses_run_record *r, const char *name, ses_err *e)
+{
+    for (size_t i = 0; i < r->n_series; i++)
+        if (!strcmp(r->series[i].name, name)) return &r->series[i];
+    if (!ses_alloc_room(&r->series, &r->cap, r->n_series + 1, sizeof *r->series, e)) return NULL;
+    ses_series *s = &r->series[r->n_series++];
+    *s = (ses_series){ 0 };
+    snprintf(s->name, sizeof s->name, "%s", name);
+    return s;
+}
+
+/* A run that was resumed repeats steps: the later ones count. */
+static bool add_point(ses_series *s, double step, double value, ses_err *e)
+{
+    while (s->n && s->step[s->n - 1] >= step) s->n--;
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 64;
+        double *steps = ses_realloc_array(s->step, cap, sizeof *steps, e);
+        if (steps) s->step = steps;
+        double *values = steps ? ses_realloc_array(s->value, cap, sizeof *values, e) : NULL;
+        if (!values) return false;
+        s->value = values;
+        s->cap = cap;
+    }
+    s->step[s->n] = step;
+    s->value[s->n++] = value;
+    return true;
+}
+
+/* An entry of a log: every number in it but the step and the epoch. */
+static bool add_entry(ses_run_record *r, const ses_json *entry, ses_err *e)
+{
+    double step, x;
+    if (!ses_json_real(ses_json_get(entry, "step"), &step)) return true;
+    for (size_t i = 0; i < ses_json_len(entry); i++) {
+        const char *key = ses_json_key(entry, i, NULL);
+        if (!strcmp(key, "step") || !strcmp(key, "epoch") || strlen(key) >= sizeof r->metric) continue;
+        if (!ses_json_real(ses_json_at(entry, i), &x) || r->n_series >= MAX_SERIES) continue;
+        ses_series *s = series_of(r, key, e);
+        if (!s || !add_point(s, step, x, e)) return false;
+    }
+    return true;
+}
+
+/* Lines that are no JSON, as one a killed process cut short, are passed over. */
+static bool read_log(ses_run_record *r, const char *path, ses_err *e)
+{
+    size_t n;
+    char *text = ses_file_read(path, FILE_MAX, &n, e);
+    bool ok = text != NULL;
+    for (char *at = text; ok && at < text + n;) {
+        size_t len = strcspn(at, "\n");
+        ses_json_doc *d = ses_json_parse(at, len, NULL);
+        if (d) ok = add_entry(r, ses_json_root(d), e);
+        ses_json_free(d);
+        at += len + 1;
+    }
+    ses_free(text);
+    return ok;
+}
+
+static bool read_history(ses_run_record *r, const char *path, ses_err *e)
+{
+    ses_json_doc *d = ses_json_load_object(path, FILE_MAX, e);
+    const ses_json *log = d ? ses_json_get(ses_json_root(d), "log_history") : NULL;
+    bool ok = d != NULL;
+    for (size_t i = 0; ok && i < ses_json_len(log); i++) ok = add_entry(r, ses_json_at(log, i), e);
+    ses_json_free(d);
+    return ok;
+}
+
+const ses_series *ses_run_record_series(const ses_run_record *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_series; i++)
+        if (!strcmp(r->series[i].name, name) && r->series[i].n) return &r->series[i];
+    return NULL;
+}
+
+/* ---- folders ---- */
+
+static bool there(const char *dir, const char *name)
+{
+    char *path = ses_path_join(dir, name, NULL);
+    bool yes = path && ses_path_exists(path);
+    ses_free(path);
+    return yes;
+}
+
+static bool is_run(const char *dir) { return there(dir, SES_RUN_LOG) || there(dir, "trainer_state.json"); }
+
+static bool load(const char *dir, const char *name, ses_json_doc **out, ses_err *e)
+{
+    char *path = ses_path_join(dir, name, e);
+    bool ok = path != NULL;
+    if (ok && ses_path_exists(path)) ok = (*out = ses_json_load_object(path, FILE_MAX, e)) != NULL;
+    ses_free(path);
+    return ok;
+}
+
+/* The score the run was chosen by, or, of a run that does not say, the first that is no loss. */
+static void find_metric(ses_run_record *r)
+{
+    const char *told = r->run ? ses_json_string(ses_json_get(ses_json_root(r->run), "metric"), NULL) : NULL;
+    if (told) {
+        snprintf(r->metric, sizeof r->metric, "eval_%s", told);
+        ses_json_bool(ses_json_get(ses_json_root(r->run), "lower_is_better"), &r->lower);
+    }
+    if (told && ses_run_record_series(r, r->metric)) return;
+    r->lower = false;
+    r->metric[0] = 0;
+    static const char *const none[] = { "eval_loss", "eval_runtime", "eval_samples_per_second",
+                                        "eval_steps_per_second" };
+    for (size_t i = 0; i < r->n_series && !*r->metric; i++) {
+        bool plain = strncmp(r->series[i].name, "eval_", 5) == 0;
+        for (size_t k = 0; k < SES_LEN(none); k++) plain &= strcmp(r->series[i].name, none[k]) != 0;
+        if (plain) memcpy(r->metric, r->series[i].name, sizeof r->metric);
+    }
+    if (*r->metric || !ses_run_record_series(r, "eval_loss")) return;
+    snprintf(r->metric, sizeof r->metric, "eval_loss");
+    r->lower = true;
+}
+
+static bool add_run(ses_runs *l, const char *dir, const char *name, ses_err *e)
+{
+    if (!ses_alloc_room(&l->item, &l->cap, l->n + 1, sizeof *l->item, e)) return false;
+    ses_run_record *r = &l->item[l->n++];
+    *r = (ses_run_record){ 0 };
+    bool log = there(dir, SES_RUN_LOG);
+    char *path = ses_path_join(dir, log ? SES_RUN_LOG : "trainer_state.json", e);
+    bool ok = path && (r->dir = ses_strdup(dir, e)) && (r->name = ses_strdup(name, e)) &&
+              (log ? read_log(r, path, e) : read_history(r, path, e)) &&
+              load(dir, SES_RUN_FILE, &r->run, e) && load(dir, "all_results.json", &r->results, e);
+    ses_free(path);
+    if (!ok) return ses_wrap(e, "%s", dir);
+    r->options = r->run ? ses_json_get(ses_json_root(r->run), "options") : NULL;
+    if (ses_json_type_of(r->options) != SES_JSON_OBJECT) r->options = NULL; /* not one of ours */
+    r->outcome = r->results ? ses_json_root(r->results) : NULL;
+    find_metric(r);
+    return true;
+}
+
+typedef struct listing {
+    ses_buf names; /* each ended by NUL */
+    const char *dir;
+    size_t n;
+} listing;
+
+static bool note(void *ctx, const char *name)
+{
+    listing *l = ctx;
+    char *path = ses_path_join(l->dir, name, NULL);
+    if (path && name[0] != '.' && ses_path_is_dir(path) && is_run(path) &&
+        strncmp(name, "checkpoint-", 11) != 0)
+        l->n += ses_buf_append(&l->names, name, strlen(name) + 1);
+    ses_free(path);
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool add_inner(ses_runs *l, const char *dir, ses_err *e)
+{
+    listing found = { .dir = dir };
+    bool ok = ses_dir_each(dir, note, &found, e) && ses_buf_ok(&found.names, e);
+    const char **name = ok ? ses_alloc_array(found.n + 1, sizeof *name, e) : NULL;
+    ok = name != NULL;
+    size_t n = 0;
+    for (size_t at = 0; ok && at < found.names.len; at += strlen(found.names.data + at) + 1)
+        name[n++] = found.names.data + at;
+    if (n) qsort(name, n, sizeof *name, by_name);
+    for (size_t i = 0; ok && i < n; i++) {
+        char *path = ses_path_join(dir, name[i], e);
+        ok = path && add_run(l, path, name[i], e);
+        ses_free(path);
+    }
+    if (ok && !n)
+        ok = ses_fail(e, SES_EFORMAT,
+                      "%s: no run: it has no %s and no trainer_state.json, and no folder "
+                      "with one",
+                      dir, SES_RUN_LOG);
+    ses_free(name);
+    ses_buf_free(&found.names);
+    return ok;
+}
+
+bool ses_runs_add(ses_runs *l, const char *path, ses_err *e)
+{
+    if (!ses_dir_check(path, e)) return false;
+    char *plain = ses_strdup(path, e);
+    if (!plain) return false;
+    ses_path_trim(plain);
+    bool ok = is_run(plain) ? add_run(l, plain, ses_path_base(plain), e) : add_inner(l, plain, e);
+    ses_free(plain);
+    return ok;
+}
+
+/* Two of one name go by their paths. */
+static bool tell_apart(ses_runs *l, ses_err *e)
+{
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(l->item[i].name, l->item[k].name)) continue;
+            for (size_t x = 0; x < 2; x++) {
+                ses_run_record *r = &l->item[x ? i : k];
+                ses_free(r->name);
+                if (!(r->name = ses_strdup(r->dir, e))) return false;
+            }
+        }
+    return true;
+}
+
+bool ses_runs_open(ses_runs *l, char *const *paths, size_t n, ses_err *e)
+{
+    *l = (ses_runs){ 0 };
+    for (size_t i = 0; i < n; i++) {
+        if (n > 1 && ses_path_exists(paths[i]) && !ses_path_is_dir(paths[i]))
+            continue; /* a file of a search */
+        if (!ses_runs_add(l, paths[i], e)) return false;
+    }
+    return l->n ? tell_apart(l, e) : ses_fail(e, SES_EFORMAT, "no folder of a run was given");
+}
+
+/* ---- what is asked of them ---- */
+
+double ses_run_record_number(const ses_run_record *r, const char *key)
+{
+    double x = NAN;
+    return ses_json_real(ses_json_get(r->outcome, key), &x) ? x : NAN;
+}
+
+double ses_run_record_score(const ses_run_record *r)
+{
+    const ses_series *s = ses_run_record_series(r, r->metric);
+    double x = ses_run_record_number(r, r->metric);
+    return isnan(x) && s ? s->value[s->n - 1] : x;
+}
+
+double ses_run_record_best(const ses_run_record *r, double *step)
+{
+    const ses_series *s = ses_run_record_series(r, r->metric);
+    double best = NAN;
+    for (size_t i = 0; s && i < s->n; i++)
+        if (isnan(best) || (r->lower ? s->value[i] < best : s->value[i] > best)) {
+            best = s->value[i];
+            *step = s->step[i];
+        }
+    return best;
+}
+
+void ses_run_record_curve(const ses_run_record *r, const char *name, const ses_term *t,
+                          char buf[SES_BAR_SIZE])
+{
+    const ses_series *s = ses_run_record_series(r, name);
+    ses_spark spark = { 0 };
+    for (size_t i = 0; s && i < s->n; i++) ses_spark_add(&spark, s->value[i]);
+    ses_spark_text(&spark, t, buf);
+}
+
+/* They say where and how fast, not what. */
+static const char *const ASIDE[] = { "output", "log",  "tensorboard", "resume", "overwrite",
+                                     "json",   "grid", "seeds",       NULL };
+
+bool ses_runs_differ(const ses_runs *l, const char *option)
+{
+    char first[200], x[200];
+    const ses_json *was = NULL;
+    for (size_t i = 0; ASIDE[i]; i++)
+        if (!strcmp(ASIDE[i], option)) return false;
+    for (size_t i = 0; i < l->n; i++) {
+        if (!l->item[i].options) continue;
+        const ses_json *v = ses_json_get(l->item[i].options, option);
+        ses_json_brief(x, sizeof x, v);
+        if (was && strcmp(first, x)) return true;
+        was = l->item[i].options;
+        memcpy(first, x, sizeof first);
+    }
+    return false;
+}
+
+const char *ses_runs_setting(const ses_runs *l, size_t i)
+{
+    for (size_t r = 0; r < l->n; r++) {
+        const ses_json *o = l->item[r].options;
+        if (!o) continue;
+        for (size_t k = 0; k < ses_json_len(o); k++) {
+            const char *key = ses_json_key(o, k, NULL);
+            if (ses_runs_differ(l, key) && i-- == 0) return key;
+        }
+        return NULL;
+    }
+    return NULL;
+}

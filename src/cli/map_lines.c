@@ -1,0 +1,144 @@
+#include "map_lines.h"
+
+#include "base/alloc.h"
+#include "base/thread_pool.h"
+#include "io/input_stream.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CHUNK = 4 << 20, WORTH_A_THREAD = 1 << 16, MAX_LINE = 256 << 20 };
+
+typedef struct worker {
+    const char *p, *end;
+    ses_buf out;
+    ses_err e;
+    int64_t lines;
+    bool failed;
+} worker;
+
+typedef struct stream {
+    ses_line_fn *fn;
+    void *ctx;
+    ses_pool *pool;
+    worker *worker;
+    int threads;
+    int64_t lines; /* of this file, written so far */
+    ses_buf in;
+} stream;
+
+static void work(void *ctx, int64_t i, void *scratch)
+{
+    (void)scratch;
+    stream *s = ctx;
+    worker *w = &s->worker[i];
+    w->out.len = 0;
+    w->lines = 0;
+    w->failed = false;
+    while (w->p < w->end && !w->failed) {
+        const char *lf = memchr(w->p, '\n', (size_t)(w->end - w->p));
+        const char *stop = lf ? lf : w->end;
+        size_t n = (size_t)(stop - w->p);
+        if (lf && n && stop[-1] == '\r') n--;
+        w->lines++;
+        w->failed = !s->fn(s->ctx, (int)i, w->p, n, &w->out, &w->e) || !ses_buf_ok(&w->out, &w->e);
+        w->p = lf ? lf + 1 : w->end;
+    }
+}
+
+/* Whole lines [p, end): a stretch for each worker, then their words in order. */
+static bool run(stream *s, const char *p, const char *end, ses_err *e)
+{
+    size_t n = (size_t)(end - p);
+    int parts = n / WORTH_A_THREAD < (size_t)s->threads ? 1 + (int)(n / WORTH_A_THREAD) : s->threads;
+    if (parts > s->threads) parts = s->threads;
+    for (int i = 0; i < parts; i++) {
+        const char *stop = i + 1 == parts ? end : p + (size_t)(end - p) / (size_t)(parts - i);
+        const char *lf = stop < end ? memchr(stop, '\n', (size_t)(end - stop)) : NULL;
+        stop = lf ? lf + 1 : end;
+        s->worker[i].p = p;
+        s->worker[i].end = p = stop;
+    }
+    ses_parallel(s->pool, parts, work, s);
+    for (int i = 0; i < parts; i++) {
+        worker *w = &s->worker[i];
+        if (fwrite(w->out.data ? w->out.data : "", 1, w->out.len, stdout) != w->out.len) return false;
+        s->lines += w->lines;
+        if (!w->failed) continue;
+        *e = w->e;
+        return ses_wrap(e, "line %lld", (long long)s->lines);
+    }
+    return fflush(stdout) == 0; /* main tells why */
+}
+
+/* Read until a chunk is full, a line is there and no more waits, or the end (*done). */
+static bool fill(stream *s, ses_packed *file, size_t have, bool *done, ses_err *e)
+{
+    size_t want = have + CHUNK;
+    while (s->in.len < want) {
+        size_t got;
+        if (!ses_buf_reserve(&s->in, want - s->in.len)) return ses_buf_ok(&s->in, e);
+        if (!ses_packed_read(file, s->in.data + s->in.len, want - s->in.len, &got, e)) return false;
+        *done = got == 0;
+        if (*done) return true;
+        bool line = memchr(s->in.data + s->in.len, '\n', got) != NULL;
+        s->in.len += got;
+        if (line && !ses_packed_waits(file)) return true;
+    }
+    return true;
+}
+
+/* Where the last line in p[0, n) ends, none ending in p[0, known); 0: nowhere. */
+static size_t last_line_end(const char *p, size_t known, size_t n)
+{
+    while (n > known && p[n - 1] != '\n') n--;
+    return n > known ? n : 0;
+}
+
+static bool run_file(stream *s, ses_packed *file, ses_err *e)
+{
+    bool done = false;
+    s->lines = 0;
+    s->in.len = 0;
+    while (!done) {
+        size_t have = s->in.len; /* of a line that goes on */
+        ses_err broken = { 0 };  /* told after the lines before it are done */
+        if (!fill(s, file, have, &done, &broken)) done = false;
+        size_t end = done ? s->in.len : last_line_end(s->in.data, have, s->in.len), rest = s->in.len - end;
+        if (end && !run(s, s->in.data, s->in.data + end, e)) return false;
+        if (broken.code) {
+            *e = broken;
+            return false;
+        }
+        if (rest > MAX_LINE)
+            return ses_fail(e, SES_EARG,
+                            "line %lld is longer than %d MiB; a text is a line, and lines end in LF",
+                            (long long)s->lines + 1, MAX_LINE >> 20);
+        if (end && rest) memmove(s->in.data, s->in.data + end, rest);
+        s->in.len = rest;
+    }
+    return true;
+}
+
+static bool open_and_run(stream *s, const char *path, ses_err *e)
+{
+    ses_packed *file = ses_packed_open(path, e);
+    bool ok = file && run_file(s, file, e);
+    ses_packed_free(file);
+    return ok || ses_wrap(e, "%s", strcmp(path, "-") ? path : "standard input");
+}
+
+bool ses_text_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e)
+{
+    stream s = { .fn = fn, .ctx = ctx, .threads = threads };
+    s.pool = ses_pool_new(threads, e);
+    s.worker = s.pool ? ses_alloc_array((size_t)threads, sizeof *s.worker, e) : NULL;
+    bool ok = s.worker != NULL;
+    if (ok && !*files) ok = open_and_run(&s, "-", e);
+    for (; ok && *files; files++) ok = open_and_run(&s, *files, e);
+    for (int i = 0; s.worker && i < threads; i++) ses_buf_free(&s.worker[i].out);
+    ses_free(s.worker);
+    ses_pool_free(s.pool);
+    ses_buf_free(&s.in);
+    return ok;
+}

@@ -1,0 +1,138 @@
+/* Options told again: as JSON, and as words for a shell. */
+#include "option_parser.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_value(const ses_opt *o, const void *at, ses_json_writer *w)
+{
+    const char *word;
+    size_t len;
+    switch (o->type) {
+    case SES_OPT_FLAG: ses_json_put_bool(w, *(const bool *)at); break;
+    case SES_OPT_TEXT: ses_json_put_string(w, *(const char *const *)at); break;
+    case SES_OPT_INT:
+    case SES_OPT_SIZE: ses_json_put_int(w, *(const int64_t *)at); break;
+    case SES_OPT_REAL: ses_json_put_real(w, *(const double *)at); break;
+    case SES_OPT_CHOICE:
+        if (*(const int *)at >= 0 && ses_choice_at(o->choices, *(const int *)at, &word, &len))
+            ses_json_put_stringn(w, word, len);
+        else
+            ses_json_put_null(w);
+        break;
+    case SES_OPT_LIST:
+        ses_json_begin_array(w);
+        for (size_t i = 0; i < ((const ses_list *)at)->n; i++)
+            ses_json_put_string(w, ((const ses_list *)at)->item[i]);
+        ses_json_end_array(w);
+        break;
+    }
+}
+
+void ses_options_put(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w)
+{
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < n; i++) {
+        ses_json_put_key(w, opt[i].name);
+        put_value(&opt[i], (const char *)args + opt[i].offset, w);
+    }
+    ses_json_end_object(w);
+}
+
+/* ---- a command line ---- */
+
+static void put_word(ses_buf *out, const char *word, size_t n)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+    bool bare = n > 0;
+    for (size_t i = 0; i < n; i++) bare &= word[i] && strchr(plain, word[i]) != NULL;
+    if (bare) {
+        ses_buf_append(out, word, n);
+        return;
+    }
+    ses_buf_put(out, '\'');
+    for (size_t i = 0; i < n; i++) word[i] == '\'' ? ses_buf_puts(out, "'\\''") : ses_buf_put(out, word[i]);
+    ses_buf_put(out, '\'');
+}
+
+static void put_option(ses_buf *out, const ses_opt *o, const char *value, size_t n)
+{
+    ses_buf_appendf(out, " --%s ", o->name);
+    put_word(out, value, n);
+}
+
+/* The shortest text of a number that reads back. */
+static void put_real(ses_buf *out, const ses_opt *o, double x)
+{
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x) break;
+    }
+    put_option(out, o, text, strlen(text));
+}
+
+static void put_int(ses_buf *out, const ses_opt *o, int64_t x)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%" PRId64, x);
+    put_option(out, o, text, strlen(text));
+}
+
+typedef union value {
+    bool flag;
+    const char *text;
+    int64_t n;
+    double x;
+    int choice;
+    ses_list list;
+} value;
+
+static value default_of(const ses_opt *o)
+{
+    ses_opt alone = *o; /* its value at the beginning of what it is told to fill */
+    value v = { 0 };
+    alone.offset = alone.given = 0;
+    if (o->type == SES_OPT_CHOICE) v.choice = -1;
+    if (o->def) ses_opt_set(&alone, &v, o->name, o->def, NULL);
+    return v;
+}
+
+static void put_text(ses_buf *out, const ses_opt *o, const char *word, const char *usual)
+{
+    if (word && (!usual || strcmp(word, usual))) put_option(out, o, word, strlen(word));
+}
+
+void ses_options_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const ses_opt *o = &opt[i];
+        const void *at = (const char *)args + o->offset;
+        const ses_list *l = at;
+        value usual = default_of(o);
+        const char *word;
+        size_t len;
+        switch (o->type) {
+        case SES_OPT_FLAG:
+            if (*(const bool *)at) ses_buf_appendf(out, " --%s", o->name);
+            break;
+        case SES_OPT_TEXT: put_text(out, o, *(const char *const *)at, usual.text); break;
+        case SES_OPT_INT:
+        case SES_OPT_SIZE:
+            if (*(const int64_t *)at != usual.n) put_int(out, o, *(const int64_t *)at);
+            break;
+        case SES_OPT_REAL:
+            if (*(const double *)at != usual.x) put_real(out, o, *(const double *)at);
+            break;
+        case SES_OPT_CHOICE:
+            if (*(const int *)at != usual.choice && ses_choice_at(o->choices, *(const int *)at, &word, &len))
+                put_option(out, o, word, len);
+            break;
+        case SES_OPT_LIST:
+            for (size_t k = 0; k < l->n; k++) put_option(out, o, l->item[k], strlen(l->item[k]));
+            break;
+        }
+    }
+}

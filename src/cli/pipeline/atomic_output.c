@@ -1,0 +1,59 @@
+#define _POSIX_C_SOURCE 200809L
+#include "atomic_output.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool ses_redirect_begin(ses_redirect *r, const char *path, bool overwrite, ses_err *e)
+{
+    ses_buf name = { 0 };
+    *r = (ses_redirect){ .before = -1 };
+    if (!overwrite && ses_path_exists(path))
+        return ses_fail(e, SES_EIO, "%s: is there already; --overwrite replaces it", path);
+    ses_buf_appendf(&name, "%.*s.sesame-%ld.tmp", (int)(ses_path_base(path) - path), path, (long)getpid());
+    r->path = ses_strdup(path, e);
+    r->temp = r->path && ses_buf_ok(&name, e) ? ses_strdup(name.data, e) : NULL;
+    ses_buf_free(&name);
+    int fd = r->temp ? open(r->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    if (r->temp && fd < 0) {
+        ses_fail(e, SES_EIO, "%s: cannot be written: %s", path, strerror(errno));
+        ses_free(r->temp);
+        r->temp = NULL; /* not ours to remove */
+    }
+    fflush(stdout);
+    r->before = fd >= 0 ? dup(STDOUT_FILENO) : -1;
+    bool ok = fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0;
+    if (fd >= 0) close(fd);
+    if (!ok && fd >= 0) ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
+    if (!ok) ses_redirect_end(r);
+    return ok;
+}
+
+bool ses_redirect_commit(ses_redirect *r, ses_err *e)
+{
+    if (fflush(stdout) || fsync(STDOUT_FILENO) || rename(r->temp, r->path))
+        return ses_fail(e, SES_EIO, "%s: %s", r->path, strerror(errno));
+    ses_free(r->temp);
+    r->temp = NULL;
+    return true;
+}
+
+void ses_redirect_end(ses_redirect *r)
+{
+    fflush(stdout);
+    if (r->before >= 0) {
+        dup2(r->before, STDOUT_FILENO);
+        close(r->before);
+    }
+    if (r->temp) unlink(r->temp);
+    ses_free(r->temp);
+    ses_free(r->path);
+    *r = (ses_redirect){ .before = -1 };
+}

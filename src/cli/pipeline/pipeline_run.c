@@ -1,0 +1,424 @@
+/* A pipeline over arguments, files or standard input. */
+#define _POSIX_C_SOURCE 200809L
+#include "line_reader.h"
+#include "npy_writer.h"
+#include "pipeline_command.h"
+#include "atomic_output.h"
+#include "sesame/table.h"
+#include "cli/ui/show_values.h"
+#include "task/task.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CUT_LINES = 5 };
+
+typedef struct job {
+    const ses_call *call;
+    const ses_pipeline_args *a;
+    ses_pipeline *p;
+    ses_line_reader in;
+    const char *name; /* of the file whose lines are at work */
+    ses_progress progress;
+    ses_npy npy;
+    ses_redirect to;
+    bool lines;     /* numbers of items are those of lines; else of arguments */
+    bool several;   /* more than one item */
+    int64_t cut;    /* texts of which something was left out */
+    int64_t failed; /* items that could not be answered */
+    bool over;      /* one of them ended the work */
+} job;
+
+/* ---- answers ---- */
+
+static void where(char *buf, size_t size, const job *j, int64_t number)
+{
+    bool named = j->name && strcmp(j->name, "-") != 0;
+    snprintf(buf, size, "%s%s%s %" PRId64, named ? j->name : "", named ? ": " : "",
+             j->lines ? "line" : "text", number);
+}
+
+static void tell_cut(job *j, const ses_result *r)
+{
+    char at[300];
+    if (!r->cut || j->call->quiet || ++j->cut > CUT_LINES) return;
+    where(at, sizeof at, j, r->item->number);
+    fputs("sesame: ", stderr);
+    ses_put_clean(stderr, at);
+    fprintf(stderr, ": %" PRId64 " tokens were left out: the model reads %" PRId64 " at once\n", r->cut,
+            j->p->limit);
+}
+
+static bool put_json(const ses_result *r, ses_err *e)
+{
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_result_json(r, w);
+    return ses_json_print(w, e);
+}
+
+/* A piece of a text that is being written. */
+static bool put_piece(void *ctx, const char *piece, size_t n)
+{
+    (void)ctx;
+    for (size_t i = 0; i < n; i++) { /* control characters do not reach the terminal */
+        unsigned char c = (unsigned char)piece[i];
+        putchar(c >= ' ' ? c == 0x7F ? '?' : c : c == '\n' || c == '\t' ? c : '?');
+    }
+    return !fflush(stdout);
+}
+
+/* A signal ends the work at once, but not inside an answer that is being written: it waits for the end,
+ * or for a write that cannot go on. */
+static volatile sig_atomic_t writing, ended_by;
+static const int ends[] = { SIGINT, SIGTERM };
+
+static void die_by(int sig)
+{
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+static void on_signal(int sig)
+{
+    if (writing)
+        ended_by = sig;
+    else
+        die_by(sig);
+}
+
+static void catch_signals(void)
+{
+    for (size_t i = 0; i < SES_LEN(ends); i++) {
+        struct sigaction a = { .sa_handler = on_signal }, before;
+        sigemptyset(&a.sa_mask);
+        sigaction(ends[i], NULL, &before);
+        if (before.sa_handler != SIG_IGN) sigaction(ends[i], &a, NULL);
+    }
+}
+
+/* Threads inherit what is blocked while they start: then this one alone is told. */
+static sigset_t block_signals(void)
+{
+    sigset_t s, was;
+    sigemptyset(&s);
+    for (size_t i = 0; i < SES_LEN(ends); i++) sigaddset(&s, ends[i]);
+    pthread_sigmask(SIG_BLOCK, &s, &was);
+    return was;
+}
+
+static bool put_rows(job *j, const ses_result *r, ses_err *e)
+{
+    for (int64_t i = 0; i < r->rows; i++)
+        if (!ses_npy_add(&j->npy, r->x + i * r->cols, r->cols, e)) return false;
+    j->npy.cols = r->cols;
+    return true;
+}
+
+static bool put_answer(job *j, const ses_result *r, ses_err *e)
+{
+    tell_cut(j, r);
+    if (j->p->streamed) { /* it stands there */
+        j->p->streamed = false;
+        putchar('\n');
+        return true;
+    }
+    if (r->shape->view == SES_VIEW_ARRAY) return put_rows(j, r, e);
+    if (j->a->shared.json || r->shape->view == SES_VIEW_JSON) return put_json(r, e);
+    return ses_pipeline_show(r, &j->call->out, j->several, e);
+}
+
+static bool put(void *ctx, const ses_result *r, ses_err *e)
+{
+    writing = 1;
+    bool ok = put_answer(ctx, r, e) && !fflush(stdout);
+    writing = 0;
+    if (ended_by) die_by(ended_by);
+    return ok;
+}
+
+/* An item that cannot be answered ends the work, or, with --keep-going, is told in its place. */
+static bool put_refusal(void *ctx, const ses_item *item, ses_err *bad, ses_err *e)
+{
+    job *j = ctx;
+    char at[300];
+    where(at, sizeof at, j, item->number);
+    ses_wrap(bad, "%s", at);
+    j->over = !j->a->keep_going;
+    if (j->over) return ses_fail(e, bad->code, "%s", bad->msg);
+    j->failed++;
+    fputs("sesame: ", stderr);
+    ses_put_clean(stderr, bad->msg);
+    putc('\n', stderr);
+    if (!j->a->shared.json) return true;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_pair(w, "error", bad->msg);
+    ses_json_end_object(w);
+    return ses_json_print(w, e) && !fflush(stdout);
+}
+
+/* An item that was not taken; those before it are answered first. */
+static bool refuse(job *j, int64_t number, ses_err *bad, ses_err *e)
+{
+    if (!bad->code) return false; /* not the item: nothing can be written */
+    if (j->over) return ses_fail(e, bad->code, "%s", bad->msg);
+    return ses_pipeline_flush(j->p, e) && put_refusal(j, &(ses_item){ .number = number }, bad, e);
+}
+
+static bool feed(job *j, ses_item *item, int64_t number, ses_err *e)
+{
+    ses_err bad = { 0 };
+    item->number = number;
+    return ses_pipeline_feed(j->p, item, &bad) || refuse(j, number, &bad, e);
+}
+
+/* ---- items ---- */
+
+static bool pair_given(const job *j)
+{
+    return ses_task_pair_given(j->call->command->task, j->call->task_args);
+}
+
+/* How many of n words make the next item: its text, its pair, its list. */
+static size_t item_of(const job *j, ses_string *word, size_t n, ses_item *item)
+{
+    const ses_parts *parts = &j->call->command->task->parts;
+    *item = (ses_item){ .text = word[0] };
+    size_t used = 1;
+    if (used < n && parts->need_pair && !pair_given(j)) item->pair = word[used++];
+    if (!parts->need_list || parts->list_is_text) return used;
+    item->list = word + used;
+    item->n_list = n - used;
+    return n;
+}
+
+static bool run_arguments(job *j, ses_err *e)
+{
+    size_t n = (size_t)j->call->n_rest;
+    ses_string *word = ses_alloc_array(n, sizeof *word, e);
+    bool ok = word != NULL;
+    for (size_t i = 0; ok && i < n; i++) word[i] = ses_str(j->call->rest[i]);
+    int64_t number = 0;
+    for (size_t at = 0; ok && at < n;) {
+        ses_item item;
+        at += item_of(j, word + at, n - at, &item);
+        j->several |= at < n;
+        ok = feed(j, &item, ++number, e);
+    }
+    ok = ok && ses_pipeline_flush(j->p, e);
+    ses_free(word);
+    return ok;
+}
+
+static bool feed_json(job *j, const char *line, size_t n, ses_err *e)
+{
+    ses_err bad = { 0 };
+    ses_item item = { 0 };
+    ses_string *list = NULL;
+    ses_json_doc *doc = ses_json_parse_line(line, n, &bad);
+    bool ok = doc && ses_pipeline_item(j->p, ses_json_root(doc), &item, &list, &bad);
+    ok = ok ? feed(j, &item, j->in.line, e) : refuse(j, j->in.line, &bad, e);
+    ses_free(list);
+    ses_json_free(doc);
+    return ok;
+}
+
+/* A line of text; where the task reads several, they are apart by tabs. */
+static bool feed_line(job *j, const char *line, size_t n, ses_err *e)
+{
+    const ses_parts *parts = &j->call->command->task->parts;
+    bool several = (parts->need_pair && !pair_given(j)) || (parts->need_list && !parts->list_is_text);
+    size_t words = 1;
+    for (size_t i = 0; several && i < n; i++) words += line[i] == '\t';
+    ses_string *word = ses_alloc_array(words, sizeof *word, e);
+    if (!word) return false;
+    for (size_t i = 0; i < words; i++) {
+        const char *tab = i + 1 < words ? memchr(line, '\t', n) : NULL;
+        size_t len = tab ? (size_t)(tab - line) : n;
+        word[i] = (ses_string){ line, len };
+        if (tab) line += len + 1, n -= len + 1;
+    }
+    ses_item item;
+    item_of(j, word, words, &item);
+    bool ok = feed(j, &item, j->in.line, e);
+    ses_free(word);
+    return ok;
+}
+
+static bool run_lines(job *j, ses_err *e)
+{
+    const char *line;
+    size_t n;
+    ses_line_got got;
+    j->several = true;
+    while ((got = ses_line_next(&j->in, &line, &n, e)) == SES_LINE_ONE) {
+        if (j->in.line == 1) { /* another file: messages about lines name theirs */
+            if (!ses_pipeline_flush(j->p, e)) return false;
+            j->name = j->in.name;
+        }
+        if (!(j->a->jsonl ? feed_json(j, line, n, e) : feed_line(j, line, n, e))) return false;
+        if (!ses_line_waits(&j->in) && (!ses_pipeline_flush(j->p, e) || fflush(stdout))) return false;
+        ses_progress_show(&j->progress, j->progress.total ? j->in.bytes : j->p->items);
+    }
+    if (got == SES_LINE_ERROR) { /* what was read is answered */
+        ses_err ignored = { 0 };
+        ses_pipeline_flush(j->p, &ignored);
+        return false;
+    }
+    return ses_pipeline_flush(j->p, e);
+}
+
+/* The texts are a column of each file. */
+static bool run_column(job *j, ses_err *e)
+{
+    ses_records_options o = { .columns = &j->a->column, .n_columns = 1, .no_header = j->a->no_header };
+    const ses_field *row;
+    j->several = true;
+    for (size_t i = 0; i < j->in.n_files; i++) {
+        ses_records *r = ses_records_open(j->in.file[i], &o, e);
+        bool ok = r != NULL;
+        j->name = j->in.file[i];
+        while (ok && (ok = ses_records_next(r, &row, e)) && row) {
+            ses_item item = { .text = { row[0].s, row[0].n } };
+            ok = feed(j, &item, (int64_t)ses_records_line(r), e);
+            ses_progress_show(&j->progress, j->p->items);
+        }
+        ses_records_free(r);
+        if (!ok || !ses_pipeline_flush(j->p, e)) return false;
+    }
+    return true;
+}
+
+/* ---- the command ---- */
+
+static void tell_speed(const job *j, double seconds)
+{
+    char a[SES_HUMAN], b[SES_HUMAN];
+    int64_t tokens = j->p->written ? j->p->written : j->p->read;
+    fprintf(stderr, "%s text%s, %s tokens%s in ", ses_grouped(a, j->p->items), j->p->items == 1 ? "" : "s",
+            ses_grouped(b, tokens), j->p->written ? " written" : "");
+    fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
+    fprintf(stderr, ": %s texts/s, %s tokens/s\n", ses_rate_text(a, j->p->items, seconds),
+            ses_rate_text(b, tokens, seconds));
+    if (j->cut > CUT_LINES)
+        fprintf(stderr, "sesame: of %s texts something was left out\n", ses_grouped(a, j->cut));
+}
+
+static void tell_stopped(const job *j)
+{
+    char a[SES_HUMAN];
+    if (!j->p->stopped || j->call->quiet) return;
+    fprintf(stderr,
+            "sesame: %s text%s before the length asked for: the model holds %" PRId64
+            " tokens, prompt and answer together\n",
+            ses_grouped(a, j->p->stopped), j->p->stopped == 1 ? " ends" : "s end",
+            ses_model_max_tokens(j->p->model));
+}
+
+static bool output_given(const ses_call *c)
+{
+    const ses_task *t = c->command->task;
+    for (size_t i = 0; i < t->n_opt; i++)
+        if (!strcmp(t->opt[i].name, "output"))
+            return *(const int *)(const void *)((const char *)c->task_args + t->opt[i].offset) >= 0;
+    return false;
+}
+
+/* An array of no rows still has its columns: those of any text. */
+static bool end_array(job *j, ses_err *e)
+{
+    if (j->npy.begun) return ses_npy_end(&j->npy, e);
+    if (j->p->items || !output_given(j->call)) return true;
+    const ses_result *r = ses_pipeline_run(j->p, &(ses_item){ .text = ses_str("a") }, e);
+    if (!r || r->shape->view != SES_VIEW_ARRAY) return r != NULL;
+    j->npy.cols = r->cols;
+    return ses_npy_end(&j->npy, e);
+}
+
+static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
+{
+    if (c->n_rest && a->files.n) return ses_fail(e, SES_EUSAGE, "arguments and --file exclude each other");
+    if (a->column && a->jsonl)
+        return ses_fail(e, SES_EUSAGE, "--column reads JSON lines by itself: no --jsonl");
+    if (a->shared.json && output_given(c)) /* --json is a form of output, too */
+        return ses_fail(e, SES_EUSAGE, "--json and --output exclude each other");
+    return true;
+}
+
+static void tell_remarks(const job *j)
+{
+    const char *s = ses_pipeline_remarks(j->p);
+    while (*s && !j->call->quiet) {
+        size_t n = strcspn(s, "\n");
+        fputs("sesame: ", stderr);
+        char line[512];
+        snprintf(line, sizeof line, "%.*s", (int)(n < 500 ? n : 500), s);
+        ses_put_clean(stderr, line);
+        putc('\n', stderr);
+        s += n + (s[n] == '\n');
+    }
+}
+
+static bool run(job *j, ses_err *e)
+{
+    static const char *const standard[] = { "-" };
+    const ses_call *c = j->call;
+    bool texts = c->n_rest && !j->a->jsonl && !j->a->column; /* else arguments are files */
+    ses_pipeline_answers(j->p, put, j);
+    j->p->refuse = put_refusal;
+    if (j->a->batch_tokens) ses_pipeline_budget(j->p, j->a->batch_tokens);
+    if (j->a->max_seq_len) j->p->limit = j->a->max_seq_len < j->p->most ? j->a->max_seq_len : j->p->most;
+    if (j->p->task->streams && !j->a->shared.json && (c->out.tty || j->p->wants_stream)) {
+        ses_pipeline_stream(j->p, put_piece, j);
+        ses_pipeline_budget(j->p, 1); /* one text after the other */
+    }
+    if (j->a->max_seq_len && j->p->uncut &&
+        !ses_pipeline_remark(j->p, e, "--max-seq-len has no effect here: texts are not cut"))
+        return false;
+    tell_remarks(j);
+    if (texts) return run_arguments(j, e);
+    j->lines = true;
+    j->in.file = j->a->files.item;
+    j->in.n_files = j->a->files.n;
+    if (c->n_rest) j->in.file = (const char *const *)c->rest, j->in.n_files = (size_t)c->n_rest;
+    bool given = j->in.n_files > 0;
+    if (!given) j->in.file = standard, j->in.n_files = 1;
+    if (!given && !c->quiet && isatty(STDIN_FILENO))
+        fputs("Texts, one a line, are read from this terminal; Ctrl-D ends.\n", stderr);
+    j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->to), "texts",
+                                     j->a->column ? 0 : ses_line_total(&j->in));
+    bool ok = j->a->column ? run_column(j, e) : run_lines(j, e);
+    ses_progress_end(&j->progress);
+    if (ok && !c->quiet) tell_speed(j, ses_seconds() - j->progress.start);
+    return ok;
+}
+
+bool ses_pipeline_command(ses_call *c, ses_err *e)
+{
+    const ses_pipeline_args *a = c->args;
+    job j = { .call = c, .a = a, .npy = { .f = stdout } };
+    if (!check_usage(c, a, e) || (a->to && !ses_redirect_begin(&j.to, a->to, a->overwrite, e))) return false;
+    ses_device_options o = ses_shared_options(&a->shared);
+    catch_signals();
+    sigset_t was = block_signals();
+    ses_device *dev = ses_device_open(a->shared.device, &o, e);
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    j.p = dev ? ses_pipeline_new(c->command->task, a->adapter ? a->adapter : a->model,
+                                 a->adapter ? a->model : NULL, dev, c->task_args, e)
+              : NULL;
+    bool ok = j.p && run(&j, e);
+    if (j.p) tell_stopped(&j);
+    ok = ok && end_array(&j, e) && (!a->to || ses_redirect_commit(&j.to, e));
+    if (a->to) ses_redirect_end(&j.to);
+    ses_npy_free(&j.npy);
+    ses_line_reader_close(&j.in);
+    ses_pipeline_free(j.p);
+    ses_device_free(dev);
+    return ok && !j.failed;
+}

@@ -1,0 +1,200 @@
+/* Answers for a person: bars for probabilities, marked stretches of text, numbers of vectors. */
+#include "cli/ui/text_table.h"
+#include "pipeline_command.h"
+#include "task/task.h"
+
+#include <inttypes.h>
+
+enum { MAX_WIDTH = 100, BAR = 30, NUMBERS = 6 };
+
+static void put_bytes(const char *p, size_t n) /* control characters do not reach the terminal */
+{
+    char piece[256];
+    while (n) {
+        size_t k = n < sizeof piece - 1 ? n : sizeof piece - 1;
+        while (k > 1 && k < n && ((unsigned char)p[k] & 0xC0) == 0x80) k--; /* not inside a character */
+        memcpy(piece, p, k);
+        piece[k] = 0;
+        for (size_t i = 0; i < k; i++)
+            if (!piece[i] || piece[i] == '\n' || piece[i] == '\t') piece[i] = ' ';
+        ses_put_clean(stdout, piece);
+        p += k, n -= k;
+    }
+}
+
+static void put_styled(const ses_term *t, ses_style s, ses_string text)
+{
+    fputs(ses_style_on(t, s), stdout);
+    put_bytes(text.p, text.n);
+    fputs(ses_style_on(t, SES_PLAIN), stdout);
+}
+
+static bool has_field(const ses_shape *s, ses_field_kind kind)
+{
+    for (const ses_shape_field *f = s->field; f->key; f++)
+        if (f->kind == kind) return true;
+    return false;
+}
+
+/* What a row is about: its label, or its word. */
+static ses_string name_of(const ses_row *row)
+{
+    if (row->label.p) return row->label;
+    return row->word.p ? row->word : row->text.p ? row->text : ses_str("");
+}
+
+static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
+{
+    bool token = has_field(r->shape, SES_FIELD_TOKEN), text = token && has_field(r->shape, SES_FIELD_TEXT);
+    for (size_t g = 0, i = 0; g < r->groups; g++) {
+        if (r->groups > 1) printf("  mask %zu\n", g + 1);
+        ses_listing *table = ses_listing_new(text ? "|>||" : "|>|", e);
+        if (!table) return false;
+        for (; i < r->n && r->row[i].group == g; i++) {
+            const ses_row *row = &r->row[i];
+            char bar[SES_BAR_SIZE], name[100], whole[200];
+            ses_clean(name, sizeof name, name_of(row).p);
+            ses_listing_cell(table, "%s", name);
+            ses_listing_style(table, SES_BOLD);
+            ses_listing_cell(table, "%.4f", row->score);
+            ses_listing_cell(table, "%s", ses_bar(t, bar, row->score, BAR));
+            ses_listing_style(table, SES_GREEN);
+            if (!text) continue;
+            ses_clean(whole, sizeof whole, row->text.p);
+            ses_listing_cell(table, "%s", whole);
+            ses_listing_style(table, SES_DIM);
+        }
+        bool ok = ses_listing_print(table, stdout, t, 2, e);
+        ses_listing_free(table);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+/* The text with its stretches marked: color, and in brackets what they are. */
+static bool show_spans(const ses_result *r, const ses_term *t)
+{
+    static const ses_style cycle[] = { SES_GREEN, SES_BLUE, SES_YELLOW, SES_RED };
+    ses_string text = r->item->text;
+    size_t at = 0;
+    fputs("  ", stdout);
+    for (size_t i = 0; i < r->n; i++) {
+        const ses_row *row = &r->row[i];
+        if (row->byte.begin < at || row->byte.end > text.n) continue;
+        uint32_t hash = 0;
+        const char *tag = row->label.p;
+        if (tag[0] && tag[1] == '-') tag += 2; /* B-PER and I-PER are one color */
+        for (; *tag; tag++) hash = hash * 31 + (unsigned char)*tag;
+        ses_style s = cycle[hash % SES_LEN(cycle)];
+        put_bytes(text.p + at, row->byte.begin - at);
+        if (!t->color) putchar('[');
+        put_styled(t, s, (ses_string){ text.p + row->byte.begin, row->byte.end - row->byte.begin });
+        putchar(' ');
+        put_styled(t, SES_DIM, row->label);
+        if (!t->color) putchar(']');
+        at = row->byte.end;
+    }
+    put_bytes(text.p + at, text.n - at);
+    putchar('\n');
+    return true;
+}
+
+/* The answers, the best in its context. */
+static bool show_answer(const ses_result *r, const ses_term *t)
+{
+    enum { AROUND = 60 };
+    for (size_t i = 0; i < r->n; i++) {
+        const ses_row *row = &r->row[i];
+        printf("  %.4f  ", row->score);
+        if (!row->text.n) {
+            printf("%s(no answer)%s\n", ses_style_on(t, SES_DIM), ses_style_on(t, SES_PLAIN));
+            continue;
+        }
+        ses_string c = r->item->pair;
+        size_t begin = row->byte.begin, end = row->byte.end;
+        size_t from = begin > AROUND ? begin - AROUND : 0, to = end + AROUND < c.n ? end + AROUND : c.n;
+        while (from && ((unsigned char)c.p[from] & 0xC0) == 0x80) from--;
+        while (to < c.n && ((unsigned char)c.p[to] & 0xC0) == 0x80) to++;
+        if (from) fputs("...", stdout);
+        put_bytes(c.p + from, begin - from);
+        if (!t->color) putchar('[');
+        put_styled(t, SES_GREEN, (ses_string){ c.p + begin, end - begin });
+        if (!t->color) putchar(']');
+        put_bytes(c.p + end, to - end);
+        puts(to < c.n ? "..." : "");
+    }
+    return true;
+}
+
+static bool show_vectors(const ses_result *r, const ses_term *t)
+{
+    printf("  %" PRId64 " x %" PRId64 "\n", r->rows, r->cols);
+    for (int64_t i = 0; i < r->rows; i++) {
+        fputs("  ", stdout);
+        if ((size_t)i < r->n) {
+            char name[24];
+            ses_clean(name, sizeof name, name_of(&r->row[i]).p);
+            printf("%s%-14s%s", ses_style_on(t, SES_BOLD), name, ses_style_on(t, SES_PLAIN));
+        }
+        for (int64_t k = 0; k < r->cols && k < NUMBERS; k++) printf(" %8.4f", (double)r->x[i * r->cols + k]);
+        puts(r->cols > NUMBERS ? " ..." : "");
+    }
+    return true;
+}
+
+/* A line each vector; of words and tokens behind their text's number and themselves. */
+static bool show_numbers(const ses_result *r)
+{
+    for (int64_t i = 0; i < r->rows; i++) {
+        if (r->n) {
+            printf("%lld\t", (long long)r->item->number);
+            ses_put_clean(stdout, r->row[i].word.p);
+            putchar('\t');
+        }
+        for (int64_t k = 0; k < r->cols; k++) printf("%s%.9g", k ? "\t" : "", (double)r->x[i * r->cols + k]);
+        putchar('\n');
+    }
+    return true;
+}
+
+static bool show_text(const ses_result *r)
+{
+    bool score = has_field(r->shape, SES_FIELD_SCORE);
+    for (size_t i = 0; i < r->n; i++) {
+        if (score) printf("%11.4f  ", r->row[i].score);
+        put_bytes(r->row[i].text.p, r->row[i].text.n);
+        putchar('\n');
+        for (size_t k = 0; k < r->row[i].n_logprobs; k++) {
+            const ses_token_logprob *x = &r->row[i].logprob[k];
+            printf("%11.4f  ", (double)x->logprob);
+            put_bytes(x->token.p ? x->token.p : "", x->token.n);
+            putchar('\n');
+        }
+    }
+    return true;
+}
+
+/* Where the text itself is not in what is shown. */
+static bool needs_title(ses_view_kind v)
+{
+    return v == SES_VIEW_BARS || v == SES_VIEW_ANSWER || v == SES_VIEW_VECTORS;
+}
+
+bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool several, ses_err *e)
+{
+    if (several && needs_title(r->shape->view)) {
+        put_styled(t, SES_BOLD, r->item->text);
+        putchar('\n');
+    }
+    switch (r->shape->view) {
+    case SES_VIEW_BARS: return show_bars(r, t, e);
+    case SES_VIEW_SPANS: return show_spans(r, t);
+    case SES_VIEW_ANSWER: return show_answer(r, t);
+    case SES_VIEW_VECTORS: return show_vectors(r, t);
+    case SES_VIEW_NUMBERS: return show_numbers(r);
+    case SES_VIEW_TEXT: return show_text(r);
+    case SES_VIEW_ARRAY:
+    case SES_VIEW_JSON: break; /* no view of one answer */
+    }
+    return true;
+}

@@ -1,0 +1,356 @@
+#include "minimal_pairs.h"
+
+#include "base/alloc.h"
+#include "base/strmap.h"
+#include "base/str.h"
+#include "io/text_reader.h"
+#include "cli/ui/text_table.h"
+#include "sesame/device.h"
+#include "sesame/scorer.h"
+#include "sesame/table.h"
+#include "cli/ui/show_values.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_BAR = 30, COLUMNS = 32, LINE_MAX = 1 << 20, BLOCK = 64, BLOCK_BYTES = 1 << 20 };
+
+bool ses_is_pairs_task(const char *task)
+{
+    return task && (!strcmp(task, "blimp") || !strcmp(task, "agreement"));
+}
+
+/* A paradigm: pairs of one kind. */
+typedef struct group {
+    char *name, *above; /* above: what several paradigms belong to, or NULL */
+    int64_t right, n;
+} group;
+
+/* Texts that are scored together: the good one of a pair, then the bad ones. */
+typedef struct block {
+    ses_buf text;
+    size_t end[3 * BLOCK]; /* of each text in it */
+    size_t n;
+    struct {
+        size_t group;
+        int texts;
+        uint64_t line;
+    } pair[BLOCK];
+    size_t pairs;
+} block;
+
+typedef struct job {
+    ses_scorer *scorer;
+    ses_records *records; /* of Gulordava's table, which has quotes; */
+    ses_textfile lines;   /* else rows may lack their last fields */
+    ses_buf line, title;
+    ses_field field[COLUMNS], name_of[COLUMNS];
+    size_t n_names;
+    int good, bad, bad2, name, above; /* columns; -1: none */
+    int form, class_of, prefix, sent; /* of Gulordava's table, two rows a pair */
+    group *group;
+    size_t n, cap;
+    ses_strmap index;
+    ses_buf text[3];
+    int64_t pairs;
+} job;
+
+/* ---- columns ---- */
+
+/* A line cut at its tabs; fields that it lacks are empty. */
+static bool split(ses_buf *b, const char *s, size_t n, ses_field *f, size_t *fields, ses_err *e)
+{
+    b->len = 0;
+    ses_buf_append(b, s, n);
+    if (!ses_buf_ok(b, e)) return false;
+    for (size_t i = 0; i < COLUMNS; i++) f[i] = (ses_field){ "", 0 };
+    *fields = 0;
+    for (char *at = b->data; *fields < COLUMNS;) {
+        size_t len = strcspn(at, "\t");
+        f[(*fields)++] = (ses_field){ at, len };
+        bool last = !at[len];
+        at[len] = 0;
+        if (last) break;
+        at += len + 1;
+    }
+    return true;
+}
+
+/* The next row; *row NULL at the end. */
+static bool next_row(job *j, const ses_field **row, ses_err *e)
+{
+    const char *s;
+    size_t n = 0, fields;
+    *row = NULL;
+    if (j->records) return ses_records_next(j->records, row, e);
+    do
+        if (!ses_textfile_next(&j->lines, &s, &n, e)) return false;
+    while (s && !n);
+    if (!s) return true;
+    *row = j->field;
+    return split(&j->line, s, n, j->field, &fields, e);
+}
+
+static bool open_rows(job *j, const char *path, ses_err *e)
+{
+    size_t len = strlen(path), n;
+    const char *s;
+    if (len > 4 && !strcmp(path + len - 4, ".tab")) {
+        j->records =
+            ses_records_open(path, &(ses_records_options){ .ragged = true, .quotes = SES_QUOTES_ON }, e);
+        for (size_t i = 0; j->records && i < ses_records_fields(j->records) && i < COLUMNS; i++)
+            j->name_of[j->n_names++] = (ses_field){ ses_records_name(j->records, i), 0 };
+        return j->records != NULL;
+    }
+    if (!ses_textfile_open(&j->lines, path, LINE_MAX, e) || !ses_textfile_next(&j->lines, &s, &n, e))
+        return ses_wrap(e, "%s", path);
+    return !s || split(&j->title, s, n, j->name_of, &j->n_names, e);
+}
+
+static int column(const job *j, const char *name)
+{
+    for (size_t i = 0; i < j->n_names; i++)
+        if (j->name_of[i].s && !strcmp(j->name_of[i].s, name)) return (int)i;
+    return -1;
+}
+
+static int first_column(const job *j, const char *a, const char *b, const char *c)
+{
+    int i = column(j, a);
+    if (i < 0) i = column(j, b);
+    return i < 0 ? column(j, c) : i;
+}
+
+static bool find_columns(job *j, ses_err *e)
+{
+    j->good = column(j, "good");
+    j->bad = column(j, "bad");
+    j->bad2 = column(j, "bad2");
+    j->form = column(j, "form");
+    j->class_of = column(j, "class");
+    j->prefix = column(j, "len_prefix");
+    j->sent = column(j, "sent");
+    j->name = first_column(j, "UID", "case", "pattern");
+    j->above = column(j, "term");
+    bool gulordava = j->form >= 0 && j->class_of >= 0 && j->prefix >= 0 && j->sent >= 0;
+    if ((j->good >= 0 && j->bad >= 0) || gulordava) return true;
+    return ses_fail(
+        e, SES_EFORMAT,
+        "columns good and bad are expected (BLiMP, Marvin and Linzen), or form, class, len_prefix and sent "
+        "(Gulordava et al.)");
+}
+
+/* ---- groups ---- */
+
+static group *group_of(job *j, const ses_field *name, const ses_field *above, ses_err *e)
+{
+    int64_t at = 0;
+    const char *key = name ? name->s : "all";
+    if (ses_strmap_find(&j->index, key, strlen(key), &at)) return &j->group[at];
+    if (!ses_alloc_room(&j->group, &j->cap, j->n + 1, sizeof *j->group, e)) return NULL;
+    group *g = &j->group[j->n];
+    *g = (group){ .name = ses_strdup(key, e), .above = above ? ses_strdup(above->s, e) : NULL };
+    bool fresh;
+    if (!g->name || !ses_strmap_insert(&j->index, g->name, strlen(g->name), (int64_t)j->n, &fresh, e)) {
+        ses_free(g->name);
+        ses_free(g->above);
+        return NULL;
+    }
+    j->n++;
+    return g;
+}
+
+/* ---- rows ---- */
+
+static bool keep(job *j, int which, const char *s, size_t n, ses_err *e)
+{
+    ses_buf *b = &j->text[which];
+    b->len = 0;
+    ses_buf_append(b, s, n);
+    return ses_buf_ok(b, e);
+}
+
+/* The sentence with the form in the place of its word number len_prefix; a mark for its end goes. */
+static bool put_form(job *j, int which, const ses_field *row, ses_err *e)
+{
+    static const char mark[] = " <eos>";
+    const char *s = row[j->sent].s, *end = s + row[j->sent].n;
+    int64_t word = 0;
+    for (size_t i = 0; i < row[j->prefix].n && i < 4; i++) word = 10 * word + (row[j->prefix].s[i] - '0');
+    if ((size_t)(end - s) > strlen(mark) && !strcmp(end - strlen(mark), mark)) end -= strlen(mark);
+    const char *at = s;
+    for (int64_t i = 0; i < word && at; i++) at = (at = memchr(at, ' ', (size_t)(end - at))) ? at + 1 : NULL;
+    if (!at) return ses_fail(e, SES_EFORMAT, "the sentence has no word %" PRId64, word + 1);
+    const char *after = memchr(at, ' ', (size_t)(end - at));
+    ses_buf *b = &j->text[which];
+    b->len = 0;
+    ses_buf_append(b, s, (size_t)(at - s));
+    ses_buf_append(b, row[j->form].s, row[j->form].n);
+    if (after) ses_buf_append(b, after, (size_t)(end - after));
+    return ses_buf_ok(b, e);
+}
+
+/* The next pair in text[0] and text[1], perhaps with a second bad one; *n texts, 0 at the end. */
+static bool next_pair(job *j, const ses_field **row, int *n, ses_err *e)
+{
+    *n = 0;
+    if (!next_row(j, row, e)) return false;
+    if (!*row) return true;
+    if (j->good >= 0) {
+        const ses_field *r = *row;
+        bool third = j->bad2 >= 0 && r[j->bad2].n;
+        *n = third ? 3 : 2;
+        return keep(j, 0, r[j->good].s, r[j->good].n, e) && keep(j, 1, r[j->bad].s, r[j->bad].n, e) &&
+               (!third || keep(j, 2, r[j->bad2].s, r[j->bad2].n, e));
+    }
+    for (int i = 0; i < 2; i++) {
+        if (i && (!next_row(j, row, e) || !*row))
+            return ses_fail(e, SES_EFORMAT, "the last sentence has one form only");
+        bool right = !strcmp((*row)[j->class_of].s, "correct");
+        if (!put_form(j, right ? 0 : 1, *row, e)) return false;
+    }
+    *n = 2;
+    return true;
+}
+
+static void put_pair(block *b, const job *j, size_t in_group, int texts)
+{
+    b->pair[b->pairs].group = in_group;
+    b->pair[b->pairs].texts = texts;
+    b->pair[b->pairs++].line = j->records ? ses_records_line(j->records) : j->lines.line;
+    for (int i = 0; i < texts; i++) {
+        ses_buf_append(&b->text, j->text[i].data, j->text[i].len);
+        b->end[b->n++] = b->text.len;
+    }
+}
+
+/* The pairs of a block, which is empty then. */
+static bool score(job *j, block *b, ses_err *e)
+{
+    ses_string text[3 * BLOCK];
+    ses_scored x[3 * BLOCK];
+    if (!ses_buf_ok(&b->text, e)) return false;
+    for (size_t i = 0, from = 0; i < b->n; from = b->end[i++])
+        text[i] = (ses_string){ b->text.data + from, b->end[i] - from };
+    if (b->n && !ses_scorer_texts(j->scorer, text, b->n, x, e))
+        return ses_wrap(e, "lines %" PRIu64 " to %" PRIu64, b->pair[0].line, b->pair[b->pairs - 1].line);
+    for (size_t i = 0, k = 0; i < b->pairs; k += (size_t)b->pair[i++].texts) {
+        group *g = &j->group[b->pair[i].group];
+        bool third = b->pair[i].texts == 3;
+        g->right += x[k].logprob > x[k + 1].logprob && (!third || x[k].logprob > x[k + 2].logprob);
+        g->n++;
+    }
+    j->pairs += (int64_t)b->pairs;
+    b->n = b->pairs = b->text.len = 0;
+    return true;
+}
+
+static bool judge(job *j, ses_progress *line, block *b, ses_err *e)
+{
+    for (const ses_field *row = NULL;;) {
+        int n;
+        if (!next_pair(j, &row, &n, e)) return false;
+        if (b->pairs && (!n || b->pairs == BLOCK || b->text.len > BLOCK_BYTES) && !score(j, b, e))
+            return false;
+        ses_progress_show(line, j->pairs);
+        if (!n) return j->pairs > 0 || ses_fail(e, SES_EFORMAT, "no pair");
+        group *g = group_of(j, j->name >= 0 ? &row[j->name] : NULL, j->above >= 0 ? &row[j->above] : NULL, e);
+        if (!g) return false;
+        put_pair(b, j, (size_t)(g - j->group), n);
+    }
+}
+
+/* ---- what came out ---- */
+
+static double share(int64_t right, int64_t n) { return n ? (double)right / (double)n : 0; }
+
+/* The mean over paradigms, and over pairs. */
+static void totals(const job *j, double *mean, double *pairs)
+{
+    int64_t right = 0, n = 0;
+    *mean = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        *mean += share(j->group[i].right, j->group[i].n) / (double)j->n;
+        right += j->group[i].right;
+        n += j->group[i].n;
+    }
+    *pairs = share(right, n);
+}
+
+static bool show(const job *j, const ses_term *t, ses_err *e)
+{
+    double mean, pairs;
+    char bar[SES_BAR_SIZE];
+    totals(j, &mean, &pairs);
+    ses_listing *table =
+        ses_listing_new(j->above >= 0 ? "Term|Paradigm|>Pairs|>Right|" : "Case|>Pairs|>Right|", e);
+    if (!table) return false;
+    for (size_t i = 0; i < j->n; i++) {
+        const group *g = &j->group[i];
+        if (j->above >= 0) ses_listing_cell(table, "%s", i && !strcmp(g->above, g[-1].above) ? "" : g->above);
+        ses_listing_cell(table, "%s", g->name);
+        ses_listing_cell(table, "%" PRId64, g->n);
+        ses_listing_cell(table, "%.1f %%", 100 * share(g->right, g->n));
+        ses_listing_cell(table, "%s", ses_bar(t, bar, share(g->right, g->n), MAX_BAR));
+    }
+    bool ok = ses_listing_print(table, stdout, t, 0, e);
+    ses_listing_free(table);
+    puts("");
+    ses_show_line(t, "Accuracy", "%.2f %% over %zu paradigms, %.2f %% of %" PRId64 " pairs", 100 * mean, j->n,
+                  100 * pairs, j->pairs);
+    return ok;
+}
+
+static bool print_json(const job *j, ses_err *e)
+{
+    double mean, pairs;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    totals(j, &mean, &pairs);
+    ses_json_begin_object(w);
+    ses_json_number(w, "eval_accuracy", mean);
+    ses_json_number(w, "eval_pairs_accuracy", pairs);
+    ses_json_count(w, "eval_samples", j->pairs);
+    ses_json_array(w, "paradigms");
+    for (size_t i = 0; i < j->n; i++) {
+        ses_json_begin_object(w);
+        ses_json_pair(w, "name", j->group[i].name);
+        if (j->group[i].above) ses_json_pair(w, "term", j->group[i].above);
+        ses_json_number(w, "accuracy", share(j->group[i].right, j->group[i].n));
+        ses_json_count(w, "pairs", j->group[i].n);
+        ses_json_end_object(w);
+    }
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+    return ses_json_print(w, e);
+}
+
+bool ses_eval_pairs(const char *dir, const char *path, const ses_shared *s, ses_call *c, ses_err *e)
+{
+    job j = { 0 };
+    block b = { 0 };
+    ses_device_options o = ses_shared_options(s);
+    bool ok = open_rows(&j, path, e) && (find_columns(&j, e) || ses_wrap(e, "%s", path));
+    ses_device *dev = ok ? ses_device_open(s->device, &o, e) : NULL;
+    ses_model *m = dev ? ses_model_open(dir, dev, NULL, e) : NULL;
+    ses_tokenizer *t = m ? ses_tokenizer_open(dir, e) : NULL;
+    j.scorer = t ? ses_scorer_new(m, t, dir, &(ses_score_options){ .start = true }, e) : NULL;
+    ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "pairs", 0);
+    ok = j.scorer && (judge(&j, &line, &b, e) || ses_wrap(e, "%s", path));
+    ses_progress_end(&line);
+    if (ok) ok = s->json ? print_json(&j, e) : show(&j, &c->out, e);
+    ses_scorer_free(j.scorer);
+    ses_tokenizer_free(t);
+    ses_model_free(m);
+    ses_device_free(dev);
+    ses_records_free(j.records);
+    ses_textfile_free(&j.lines);
+    ses_buf_free(&b.text);
+    ses_buf_free(&j.line);
+    ses_buf_free(&j.title);
+    for (size_t i = 0; i < j.n; i++) ses_free(j.group[i].name), ses_free(j.group[i].above);
+    for (int i = 0; i < 3; i++) ses_buf_free(&j.text[i]);
+    ses_strmap_free(&j.index);
+    ses_free(j.group);
+    return ok;
+}

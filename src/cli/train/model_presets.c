@@ -1,0 +1,201 @@
+#include "model_presets.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "model/model_desc.h"
+
+#include <string.h>
+
+enum { FILE_MAX = 1 << 24 };
+
+/* What BERT's kin have in common. */
+#define SIZE(hidden, layers, heads, inner)                                                               \
+    "\"hidden_size\": " #hidden ", \"num_hidden_layers\": " #layers ", \"num_attention_heads\": " #heads \
+    ", \"intermediate_size\": " #inner ", "
+#define USUAL                                                                                         \
+    "\"hidden_act\": \"gelu\", \"hidden_dropout_prob\": 0.1, \"attention_probs_dropout_prob\": 0.1, " \
+    "\"initializer_range\": 0.02, "
+#define BERT(hidden, layers, heads, inner)                                                      \
+    "{\"model_type\": \"bert\", " SIZE(hidden, layers, heads, inner) USUAL                      \
+        "\"max_position_embeddings\": 512, \"type_vocab_size\": 2, \"layer_norm_eps\": 1e-12, " \
+        "\"vocab_size\": 30522, \"pad_token_id\": 0}"
+#define ELECTRA(embedding, hidden, layers, heads, inner)                                                    \
+    "{\"model_type\": \"electra\", \"embedding_size\": " #embedding ", " SIZE(hidden, layers, heads, inner) \
+        USUAL "\"max_position_embeddings\": 512, \"type_vocab_size\": 2, \"layer_norm_eps\": 1e-12, "       \
+              "\"summary_type\": \"first\", \"summary_use_proj\": true, \"summary_activation\": \"gelu\", " \
+              "\"vocab_size\": 30522, \"pad_token_id\": 0}"
+
+static const struct {
+    const char *name, *config;
+} presets[] = {
+    { "bert-tiny", BERT(128, 2, 2, 512) },
+    { "bert-mini", BERT(256, 4, 4, 1024) },
+    { "bert-small", BERT(512, 4, 8, 2048) },
+    { "bert-medium", BERT(512, 8, 8, 2048) },
+    { "bert-base", BERT(768, 12, 12, 3072) },
+    { "bert-large", BERT(1024, 24, 16, 4096) },
+    { "roberta-base", "{\"model_type\": \"roberta\", " SIZE(768, 12, 12, 3072) USUAL
+      "\"max_position_embeddings\": 514, \"type_vocab_size\": 1, \"layer_norm_eps\": 1e-05, "
+      "\"vocab_size\": 50265, \"pad_token_id\": 1, \"bos_token_id\": 0, \"eos_token_id\": 2}" },
+    { "electra-small", ELECTRA(128, 256, 12, 4, 1024) },
+    { "electra-base", ELECTRA(768, 768, 12, 12, 3072) },
+    { "albert-base",
+      "{\"model_type\": \"albert\", \"embedding_size\": 128, \"num_hidden_groups\": 1, \"inner_group_num\": "
+      "1, " SIZE(
+          768, 12, 12,
+          3072) "\"hidden_act\": \"gelu_new\", \"hidden_dropout_prob\": 0, "
+                "\"attention_probs_dropout_prob\": 0, \"classifier_dropout_prob\": 0.1, "
+                "\"initializer_range\": 0.02, \"max_position_embeddings\": 512, \"type_vocab_size\": 2, "
+                "\"layer_norm_eps\": 1e-12, \"vocab_size\": 30000, \"pad_token_id\": 0, "
+                "\"bos_token_id\": 2, \"eos_token_id\": 3}" },
+    { "distilbert",
+      "{\"model_type\": \"distilbert\", \"dim\": 768, \"n_layers\": 6, \"n_heads\": 12, \"hidden_dim\": "
+      "3072, "
+      "\"activation\": \"gelu\", \"dropout\": 0.1, \"attention_dropout\": 0.1, \"initializer_range\": 0.02, "
+      "\"max_position_embeddings\": 512, \"sinusoidal_pos_embds\": false, \"vocab_size\": 30522, "
+      "\"pad_token_id\": 0}" },
+    { "gpt2",
+      "{\"model_type\": \"gpt2\", \"n_embd\": 768, \"n_layer\": 12, \"n_head\": 12, \"n_positions\": 1024, "
+      "\"activation_function\": \"gelu_new\", \"resid_pdrop\": 0.1, \"embd_pdrop\": 0.1, \"attn_pdrop\": "
+      "0.1, "
+      "\"layer_norm_epsilon\": 1e-05, \"initializer_range\": 0.02, \"vocab_size\": 50257, "
+      "\"bos_token_id\": 50256, \"eos_token_id\": 50256}" },
+    { "t5-small",
+      "{\"model_type\": \"t5\", \"d_model\": 512, \"d_kv\": 64, \"d_ff\": 2048, \"num_layers\": 6, "
+      "\"num_decoder_layers\": 6, \"num_heads\": 8, \"relative_attention_num_buckets\": 32, "
+      "\"relative_attention_max_distance\": 128, \"dropout_rate\": 0.1, \"layer_norm_epsilon\": 1e-06, "
+      "\"initializer_factor\": 1.0, \"feed_forward_proj\": \"relu\", \"is_encoder_decoder\": true, "
+      "\"tie_word_embeddings\": true, \"vocab_size\": 32128, \"pad_token_id\": 0, \"eos_token_id\": 1, "
+      "\"decoder_start_token_id\": 0}" },
+    { "bart-base",
+      "{\"model_type\": \"bart\", \"d_model\": 768, \"encoder_layers\": 6, \"decoder_layers\": 6, "
+      "\"encoder_attention_heads\": 12, \"decoder_attention_heads\": 12, \"encoder_ffn_dim\": 3072, "
+      "\"decoder_ffn_dim\": 3072, \"activation_function\": \"gelu\", \"dropout\": 0.1, "
+      "\"attention_dropout\": 0.1, \"activation_dropout\": 0.1, \"init_std\": 0.02, "
+      "\"max_position_embeddings\": 1024, \"scale_embedding\": false, \"is_encoder_decoder\": true, "
+      "\"vocab_size\": 50265, \"pad_token_id\": 1, \"bos_token_id\": 0, \"eos_token_id\": 2, "
+      "\"decoder_start_token_id\": 2, \"forced_eos_token_id\": 2}" },
+    { "xlnet-base",
+      "{\"model_type\": \"xlnet\", \"d_model\": 768, \"n_layer\": 12, \"n_head\": 12, \"d_inner\": 3072, "
+      "\"d_head\": 64, \"ff_activation\": \"gelu\", \"untie_r\": true, \"attn_type\": \"bi\", "
+      "\"initializer_range\": 0.02, \"layer_norm_eps\": 1e-12, \"dropout\": 0.1, \"vocab_size\": 32000, "
+      "\"pad_token_id\": 5, \"bos_token_id\": 1, \"eos_token_id\": 2}" },
+};
+
+ses_json_doc *ses_preset_load(const char *name, ses_err *e)
+{
+    for (size_t i = 0; i < SES_LEN(presets); i++)
+        if (!strcmp(name, presets[i].name))
+            return ses_json_parse(presets[i].config, strlen(presets[i].config), e);
+    if (!ses_path_exists(name)) {
+        ses_fail(e, SES_EUSAGE, "\"%s\" is neither a config.json nor a preset; there are " SES_PRESETS, name);
+        return NULL;
+    }
+    return ses_json_load_object(name, FILE_MAX, e);
+}
+
+/* ---- fitting ---- */
+
+typedef struct fit {
+    const ses_json *config;
+    const ses_lexicon *x;
+    const ses_list *set;
+    int64_t vocab;
+} fit;
+
+static int64_t int_of(const ses_json *config, const char *key)
+{
+    int64_t n;
+    return ses_json_int(ses_json_get(config, key), &n) ? n : -1;
+}
+
+static const char *set_value(const fit *f, const char *key, size_t n)
+{
+    for (size_t i = f->set ? f->set->n : 0; i-- > 0;) {
+        const char *s = f->set->item[i], *is = strchr(s, '=');
+        if (is && (size_t)(is - s) == n && !memcmp(s, key, n)) return is + 1;
+    }
+    return NULL;
+}
+
+/* A value as it would stand in JSON, or else a word. */
+static void put_set(ses_json_writer *w, const char *value)
+{
+    ses_json_doc *d = ses_json_parse(value, strlen(value), NULL);
+    if (d)
+        ses_json_put_value(w, ses_json_root(d));
+    else
+        ses_json_put_string(w, value);
+    ses_json_free(d);
+}
+
+/* The tokenizer's id in place of the config's; -1: it stays. A decoder starts with what was the config's pad
+ * or end. */
+static int64_t special(const fit *f, const char *key)
+{
+    int64_t end = f->x->eos >= 0 ? f->x->eos : f->x->sep, begin = f->x->bos >= 0 ? f->x->bos : f->x->cls;
+    if (!strcmp(key, "vocab_size")) return f->vocab;
+    if (!strcmp(key, "pad_token_id")) return f->x->pad;
+    if (!strcmp(key, "bos_token_id")) return begin >= 0 ? begin : end;
+    if (!strcmp(key, "eos_token_id") || !strcmp(key, "forced_eos_token_id")) return end;
+    if (strcmp(key, "decoder_start_token_id")) return -1;
+    int64_t was = int_of(f->config, key);
+    return was == int_of(f->config, "pad_token_id")   ? f->x->pad
+           : was == int_of(f->config, "eos_token_id") ? end
+                                                      : -1;
+}
+
+static void put_member(const fit *f, ses_json_writer *w, size_t i)
+{
+    size_t n;
+    const char *key = ses_json_key(f->config, i, &n), *set = set_value(f, key, n);
+    const ses_json *value = ses_json_at(f->config, i);
+    int64_t id = special(f, key);
+    ses_json_put_keyn(w, key, n);
+    if (set)
+        put_set(w, set);
+    else if (id >= 0 && ses_json_type_of(value) == SES_JSON_INT)
+        ses_json_put_int(w, id);
+    else
+        ses_json_put_value(w, value);
+}
+
+static bool check_sets(const ses_list *set, ses_err *e)
+{
+    for (size_t i = 0; set && i < set->n; i++)
+        if (!strchr(set->item[i], '=') || set->item[i][0] == '=')
+            return ses_fail(e, SES_EUSAGE, "--set %s: KEY=VALUE is expected, as hidden_size=128",
+                            set->item[i]);
+    return true;
+}
+
+ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const ses_list *set, ses_err *e)
+{
+    fit f = { .config = config, .set = set, .vocab = ses_tokenizer_size(t) };
+    const ses_model_desc *d = ses_config_model(config, e);
+    if (!d) return NULL;
+    ses_json_doc *out = NULL;
+    size_t n;
+    ses_lexicon *x = check_sets(set, e) ? ses_lexicon_new(t, f.vocab, e) : NULL;
+    ses_json_writer *w = x ? ses_json_writer_new(0, e) : NULL;
+    if (w) {
+        f.x = x;
+        if (!x->sentinels) f.vocab += d->sentinels;
+        ses_json_begin_object(w);
+        for (size_t i = 0; i < ses_json_len(config); i++) put_member(&f, w, i);
+        for (size_t i = 0; set && i < set->n; i++) { /* keys that are new */
+            size_t k = strcspn(set->item[i], "=");
+            char *key = ses_strndup(set->item[i], k, e);
+            if (key && !ses_json_get(config, key) && set_value(&f, key, k) == set->item[i] + k + 1)
+                ses_json_put_key(w, key), put_set(w, set->item[i] + k + 1);
+            ses_free(key);
+        }
+        ses_json_end_object(w);
+        const char *text = ses_json_writer_text(w, &n, e);
+        out = text ? ses_json_parse(text, n, e) : NULL;
+    }
+    ses_json_writer_free(w);
+    ses_lexicon_free(x);
+    return out;
+}

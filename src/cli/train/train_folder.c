@@ -1,0 +1,173 @@
+#define _POSIX_C_SOURCE 200809L
+#include "train_folder.h"
+
+#include "base/alloc.h"
+#include "base/dir.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "cli/ui/show_values.h"
+#include "cli/tokenizer_files.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_MAX = 1 << 28 };
+
+/* ---- before ---- */
+
+typedef struct found {
+    bool checkpoint, lock, logs, other; /* other: what a run would replace or mix with */
+} found;
+
+static bool look(void *ctx, const char *name)
+{
+    found *f = ctx;
+    if (!strncmp(name, "checkpoint-", 11))
+        f->checkpoint = true;
+    else if (!strcmp(name, ".lock"))
+        f->lock = true;
+    else if (!strcmp(name, SES_RUN_LOG) || !strcmp(name, SES_RUN_BOARD) || !strcmp(name, SES_RUN_PLAN))
+        f->logs = true;
+    else if (strncmp(name, ".sesame-", 8))
+        f->other = true;
+    return true;
+}
+
+static bool log_is_free(const ses_train_place *a, ses_err *e)
+{
+    struct stat s;
+    if (!a->log || a->overwrite || a->resume || stat(a->log, &s) || !S_ISREG(s.st_mode)) return true;
+    return ses_fail(e, SES_EIO, "--log %s: exists already; --overwrite replaces it, --resume adds to it",
+                    a->log);
+}
+
+bool ses_train_folder_room(const ses_train_place *a, ses_err *e)
+{
+    found f = { 0 };
+    if (a->overwrite && a->resume)
+        return ses_fail(e, SES_EUSAGE, "--resume goes on with a run, --overwrite replaces it: not both");
+    if (!log_is_free(a, e)) return false;
+    if (a->overwrite || !ses_path_exists(a->output)) return true;
+    if (!ses_dir_each(a->output, look, &f, e)) return false;
+    f.other |= f.logs && !f.lock; /* else a run left them that died before its first checkpoint */
+    if (a->resume && f.other && !f.checkpoint)
+        return ses_fail(e, SES_EIO,
+                        "%s: has no checkpoint to resume from, but other files; --overwrite replaces them",
+                        a->output);
+    if (a->resume || (!f.checkpoint && !f.other)) return true;
+    return ses_fail(
+        e, SES_EIO,
+        "%s: is not empty: a model, a run or other files; --resume goes on with it, --overwrite replaces it",
+        a->output);
+}
+
+/* ---- afterwards ---- */
+
+bool ses_train_folder_copy(const char *from, const char *name, const char *dir, bool *there, ses_err *e)
+{
+    char *path = ses_path_join(from, name, e), *to = path ? ses_path_join(dir, name, e) : NULL;
+    bool ok = to != NULL;
+    *there = ok && ses_path_exists(path);
+    if (*there) {
+        size_t n;
+        char *data = ses_file_read(path, FILE_MAX, &n, e);
+        ok = data && ses_file_write(to, data, n, false, e);
+        ses_free(data);
+    }
+    ses_free(path);
+    ses_free(to);
+    return ok;
+}
+
+bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const char *dir, ses_err *e)
+{
+    bool ok = true, whole = false;
+    for (size_t i = 0; ok && ses_path_is_dir(from) && i < SES_TOKENIZER_FILES; i++) {
+        bool there;
+        ok = ses_train_folder_copy(from, ses_tokenizer_file[i], dir, &there, e);
+        whole |= there && !strcmp(ses_tokenizer_file[i], "tokenizer.json");
+    }
+    char *to = ok && !whole ? ses_path_join(dir, "tokenizer.json", e) : NULL;
+    if (ok && !whole) ok = to && ses_tokenizer_save(t, to, false, e);
+    ses_free(to);
+    return ok;
+}
+
+static const char *const STAGE = ".sesame-final-";
+
+/* Of a killed process: a staging folder, or a file that was being written (see ses_file_write). The lock is
+ * ours. */
+static bool remove_leftover(void *ctx, const char *name)
+{
+    size_t n = strlen(name);
+    bool stage = !strncmp(name, STAGE, strlen(STAGE));
+    bool file = n > 12 && !strncmp(name, ".sesame-", 8) && !strcmp(name + n - 4, ".tmp");
+    char *path = stage || file ? ses_path_join(ctx, name, NULL) : NULL;
+    if (path && stage) ses_dir_remove(path, NULL);
+    if (path && file) ses_file_remove(path, NULL);
+    ses_free(path);
+    return true;
+}
+
+/* Files an earlier run may have left that this one does not write; first the one without which a folder does
+ * not load. */
+static bool remove_stale(const char *out, ses_err *e)
+{
+    static const char *const names[] = {
+        "config.json",       "eval_results.json",     "model.safetensors.index.json",
+        "model.safetensors", "adapter_config.json",   "adapter_model.safetensors",
+        "modules.json",      "generation_config.json"
+    };
+    bool ok = true;
+    for (size_t i = 0; ok && i < SES_LEN(names); i++) {
+        char *path = ses_path_join(out, names[i], e);
+        ok = path && ses_file_remove(path, e);
+        ses_free(path);
+    }
+    return ok;
+}
+
+bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char *dir, ses_err *e), void *ctx,
+                            ses_err *e)
+{
+    char name[48];
+    ses_dir_each(out, remove_leftover, (void *)out, NULL);
+    snprintf(name, sizeof name, "%s%ld", STAGE, (long)getpid());
+    char *stage = ses_path_join(out, name, e);
+    bool ok = stage && ses_dir_make(stage, e) && fill(ctx, stage, e);
+    if (!ok && stage) ses_dir_remove(stage, NULL);
+    ok = ok && remove_stale(out, e) && ses_dir_move_into(stage, out, "config.json", e);
+    ses_free(stage);
+    return ok || ses_wrap(e, "%s: the model was not written", out);
+}
+
+bool ses_train_folder_told(const ses_run_told *r, const char *dir, ses_err *e)
+{
+    size_t n;
+    const ses_command *c = r->command;
+    ses_buf line = { 0 };
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    char *path = w ? ses_path_join(dir, SES_RUN_FILE, e) : NULL;
+    const char *text = NULL;
+    ses_buf_appendf(&line, "sesame %s", c->name);
+    ses_options_line(c->opt, c->n_opt, r->args, &line);
+    if (path && ses_buf_ok(&line, e)) {
+        ses_json_begin_object(w);
+        ses_json_pair(w, "command", line.data);
+        ses_json_pair(w, "class", ses_model_class(r->model));
+        ses_json_count(w, "parameters", ses_store_numbers(ses_model_store(r->model)));
+        ses_json_pair(w, "metric", r->metric);
+        ses_json_flag(w, "lower_is_better", r->lower);
+        ses_json_put_key(w, "options");
+        ses_options_put(c->opt, c->n_opt, r->args, w);
+        ses_json_end_object(w);
+        text = ses_json_writer_text(w, &n, e);
+    }
+    bool ok = text && ses_file_write(path, text, n, false, e);
+    ses_buf_free(&line);
+    ses_json_writer_free(w);
+    ses_free(path);
+    return ok;
+}

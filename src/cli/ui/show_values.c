@@ -1,0 +1,119 @@
+#include "show_values.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { NAME = 14, MAX_WIDTH = 100 };
+
+const char *ses_grouped(char buf[SES_HUMAN], int64_t n)
+{
+    char digits[SES_HUMAN];
+    snprintf(digits, sizeof digits, "%" PRId64, n);
+    size_t len = strlen(digits), sign = n < 0, at = 0;
+    if (len + (len - 1) / 3 >= SES_HUMAN) return memcpy(buf, digits, len + 1);
+    for (size_t i = 0; i < len; i++) {
+        if (i > sign && (len - i) % 3 == 0) buf[at++] = ',';
+        buf[at++] = digits[i];
+    }
+    buf[at] = 0;
+    return buf;
+}
+
+const char *ses_rate_text(char buf[SES_HUMAN], int64_t n, double seconds)
+{
+    double rate = seconds > 1e-9 ? (double)n / seconds : 0;
+    if (rate >= 100) return ses_grouped(buf, (int64_t)rate);
+    snprintf(buf, SES_HUMAN, "%.1f", rate);
+    return buf;
+}
+
+void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...)
+{
+    char raw[1024], value[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(raw, sizeof raw, fmt, ap);
+    va_end(ap);
+    ses_clean(value, sizeof value, raw);
+    printf("%s%-*s%s", ses_style_on(t, SES_BOLD), NAME, name, ses_style_on(t, SES_PLAIN));
+    ses_put_wrapped(stdout, value, NAME, NAME, t->width < MAX_WIDTH ? t->width : MAX_WIDTH);
+}
+
+const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank)
+{
+    size_t at = (size_t)snprintf(buf, size, "[");
+    for (int i = 0; i < rank && at < size; i++)
+        at += (size_t)snprintf(buf + at, size - at, "%s%" PRId64, i ? ", " : "", dim[i]);
+    if (at < size) snprintf(buf + at, size - at, "]");
+    return buf;
+}
+
+void ses_json_pair(ses_json_writer *w, const char *key, const char *value)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_string(w, value);
+}
+
+void ses_json_count(ses_json_writer *w, const char *key, int64_t value)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_int(w, value);
+}
+
+void ses_json_number(ses_json_writer *w, const char *key, double value)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_real(w, value);
+}
+
+void ses_json_flag(ses_json_writer *w, const char *key, bool value)
+{
+    ses_json_put_key(w, key);
+    ses_json_put_bool(w, value);
+}
+
+void ses_json_array(ses_json_writer *w, const char *key)
+{
+    ses_json_put_key(w, key);
+    ses_json_begin_array(w);
+}
+
+void ses_json_split(ses_json_writer *w, const char *key, const char *list)
+{
+    ses_json_array(w, key);
+    while (*list) {
+        const char *end = strstr(list, ", ");
+        size_t n = end ? (size_t)(end - list) : strlen(list);
+        ses_json_put_stringn(w, list, n);
+        list += end ? n + 2 : n;
+    }
+    ses_json_end_array(w);
+}
+
+const char *ses_json_brief(char *buf, size_t size, const ses_json *v)
+{
+    const char *text = ses_json_string(v, NULL);
+    if (text || !v || ses_json_type_of(v) == SES_JSON_NULL) {
+        snprintf(buf, size, "%s", text ? text : "-");
+        return buf;
+    }
+    ses_json_writer *w = ses_json_writer_new(0, NULL);
+    if (w) ses_json_put_value(w, v);
+    text = w ? ses_json_writer_text(w, NULL, NULL) : NULL;
+    snprintf(buf, size, "%s", text ? text : "?");
+    ses_json_writer_free(w);
+    return buf;
+}
+
+bool ses_json_print(ses_json_writer *w, ses_err *e)
+{
+    size_t n;
+    const char *text = ses_json_writer_text(w, &n, e);
+    if (text) {
+        fwrite(text, 1, n, stdout);
+        putchar('\n');
+    }
+    ses_json_writer_free(w);
+    return text != NULL;
+}

@@ -1,0 +1,39 @@
+/* Inside of ses_examples, for the readers of its formats. */
+#ifndef SES_DATA_EXAMPLES_H
+#define SES_DATA_EXAMPLES_H
+
+#include "base/arena.h"
+#include "base/strmap.h"
+#include "base/str.h"
+#include "sesame/examples.h"
+
+struct ses_examples {
+    const ses_data_spec *spec; /* while it is read */
+    ses_data_kind kind;
+    ses_arena arena;
+    ses_datum *item;
+    size_t n, cap, skipped;
+    const char **value, **name; /* of labels */
+    size_t n_labels, label_cap;
+    ses_strmap map; /* value to label */
+    bool fixed;     /* no new labels */
+};
+
+bool ses_examples_add(ses_examples *d, const ses_datum *x, ses_err *e);
+bool ses_examples_keep(ses_examples *d, ses_field *f, ses_err *e); /* a copy that stays */
+
+/* The label of this text, a new one if there may be. */
+bool ses_examples_take_label(ses_examples *d, const char *s, size_t n, int32_t *out, ses_err *e);
+
+/* The i-th of a list with '|' between; false past the last. */
+bool ses_list_at(const char *list, size_t i, const char **s, size_t *n);
+size_t ses_list_len(const char *list);
+
+bool ses_read_table(ses_examples *d, const char *path, ses_err *e);
+bool ses_read_conll(ses_examples *d, const char *path, ses_err *e);
+bool ses_read_squad(ses_examples *d, const char *path, ses_err *e);
+bool ses_read_multirc(ses_examples *d, const char *path, ses_err *e);
+bool ses_read_record(ses_examples *d, const char *path, ses_err *e);
+bool ses_read_lines(ses_examples *d, const char *path, ses_err *e);
+
+#endif

@@ -1,0 +1,182 @@
+/* Examples from rows. */
+#include "examples_impl.h"
+
+#include "base/alloc.h"
+#include "base/number.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_CHOICES = 64, TEXT_A = 0 };
+
+/* Which fields of a row are what. */
+typedef struct roles {
+    char *name[MAX_CHOICES + 4];
+    size_t n;
+    size_t b, label, lead, choice, n_choices; /* 0: none, as the first is text_a */
+} roles;
+
+static bool add_role(roles *r, const char *s, size_t n, ses_err *e)
+{
+    if (r->n == SES_LEN(r->name)) return ses_fail(e, SES_EARG, "more than %d choices", (int)MAX_CHOICES);
+    r->name[r->n] = ses_strndup(s, n, e);
+    return r->name[r->n] && ++r->n;
+}
+
+static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
+{
+    const char *name;
+    size_t n;
+    if (!s->text_a) return ses_fail(e, SES_EARG, "which column is the text?");
+    if (!add_role(r, s->text_a, strlen(s->text_a), e)) return false;
+    bool target = s->kind == SES_DATA_REWRITE; /* what is to be predicted */
+    if (s->text_b && !(target && s->no_labels)) {
+        r->b = r->n;
+        if (!add_role(r, s->text_b, strlen(s->text_b), e)) return false;
+    }
+    if (s->label && !s->no_labels && s->kind != SES_DATA_TUPLE) {
+        r->label = r->n;
+        if (!add_role(r, s->label, strlen(s->label), e)) return false;
+    }
+    if (s->lead) {
+        r->lead = r->n;
+        if (!add_role(r, s->lead, strlen(s->lead), e)) return false;
+    }
+    r->choice = r->n;
+    bool tuple = s->kind == SES_DATA_TUPLE;
+    for (size_t k = 0; (tuple || s->kind == SES_DATA_CHOICE) && ses_list_at(s->choices, k, &name, &n);
+         k++, r->n_choices++)
+        if (!add_role(r, name, n, e)) return false;
+    if (s->kind == SES_DATA_CHOICE && r->n_choices < 2)
+        return ses_fail(e, SES_EARG, "multiple choice needs the columns of two choices or more");
+    if (target && !r->b && !s->no_labels)
+        return ses_fail(e, SES_EARG, "which column is the text to be written?");
+    if (tuple && !r->b) return ses_fail(e, SES_EARG, "which column is the text that belongs to the first?");
+    if (!r->label && !s->no_labels && !target && !tuple && s->kind != SES_DATA_TEXT)
+        return ses_fail(e, SES_EARG, "which column is the label?");
+    return true;
+}
+
+static bool read_number(const ses_field *f, double *x, ses_err *e)
+{
+    const char *s = f->s;
+    size_t n = f->n, i = 0, digits = 0;
+    while (n && *s == ' ') s++, n--;
+    while (n && s[n - 1] == ' ') n--;
+    if (n && *s == '+') s++, n--;
+    i += n && *s == '-';
+    for (; i < n && s[i] >= '0' && s[i] <= '9'; i++) digits++;
+    size_t whole = digits;
+    if (whole && i < n && s[i] == '.')
+        for (i++, digits = 0; i < n && s[i] >= '0' && s[i] <= '9'; i++) digits++;
+    if (digits && i < n && (s[i] == 'e' || s[i] == 'E')) {
+        i += i + 1 < n && (s[i + 1] == '+' || s[i + 1] == '-') ? 2 : 1;
+        for (digits = 0; i < n && s[i] >= '0' && s[i] <= '9'; i++) digits++;
+    }
+    if (whole && digits && i == n && ses_read_real(s, n, x) && isfinite(*x)) return true;
+    return ses_fail(e, SES_EFORMAT, "\"%s\" is not a finite number", ses_quoted_of(f->s, f->n).s);
+}
+
+/* Labels with ',' between; an empty field: none applies. */
+static bool read_set(ses_examples *d, const ses_field *f, ses_datum *x, ses_err *e)
+{
+    size_t most = 1, at = 0;
+    for (size_t i = 0; i < f->n; i++) most += f->s[i] == ',';
+    x->labels = ses_arena_array(&d->arena, most, sizeof *x->labels, e);
+    if (!x->labels) return false;
+    while (at < f->n) {
+        const char *s = f->s + at;
+        size_t n = strcspn(s, ",");
+        at += n + 1;
+        while (n && *s == ' ') s++, n--;
+        while (n && s[n - 1] == ' ') n--;
+        if (!ses_examples_take_label(d, s, n, &x->labels[x->n_labels], e)) return false;
+        for (size_t k = 0; k < x->n_labels; k++)
+            if (x->labels[k] == x->labels[x->n_labels])
+                return ses_fail(e, SES_EFORMAT, "label \"%s\" stands twice", ses_quoted_of(s, n).s);
+        x->n_labels++;
+    }
+    return true;
+}
+
+static bool read_choices(ses_examples *d, const ses_field *row, const roles *r, ses_datum *x, ses_err *e)
+{
+    ses_field *part = ses_arena_array(&d->arena, r->n_choices, sizeof *part, e);
+    if (!part) return false;
+    for (size_t k = 0; k < r->n_choices; k++) {
+        part[k] = row[r->choice + k];
+        if (!ses_examples_keep(d, &part[k], e)) return false;
+    }
+    x->part = part;
+    x->n_parts = r->n_choices;
+    if (x->label >= (int32_t)r->n_choices)
+        return ses_fail(e, SES_EARG, "the right one is none of the choices");
+    return true;
+}
+
+static bool read_text(ses_examples *d, const ses_field *text, const ses_field *lead, ses_field *out,
+                      ses_err *e)
+{
+    ses_buf b = { 0 };
+    if (lead) ses_buf_appendf(&b, "%s: %s", lead->s, text->s);
+    *out = lead ? (ses_field){ b.data, b.len } : *text;
+    bool ok = ses_buf_ok(&b, e) && ses_examples_keep(d, out, e);
+    ses_buf_free(&b);
+    return ok;
+}
+
+static bool read_row(ses_examples *d, const ses_field *row, const roles *r, ses_datum *x, ses_err *e)
+{
+    const ses_field *label = r->label ? &row[r->label] : NULL;
+    if (!read_text(d, &row[TEXT_A], r->lead ? &row[r->lead] : NULL, &x->text_a, e)) return false;
+    if (r->b) x->text_b = row[r->b];
+    if (r->b && !ses_examples_keep(d, &x->text_b, e)) return false;
+    switch (label ? d->kind : SES_DATA_REWRITE) {
+    case SES_DATA_REGRESS:
+        if (!read_number(label, &x->target, e)) return false;
+        break;
+    case SES_DATA_MULTI:
+        if (!read_set(d, label, x, e)) return false;
+        break;
+    case SES_DATA_CLASSIFY:
+    case SES_DATA_CHOICE:
+        if (!ses_examples_take_label(d, label->s, label->n, &x->label, e)) return false;
+        break;
+    default: break;
+    }
+    return !r->n_choices || read_choices(d, row, r, x, e);
+}
+
+static bool fits(ses_data_kind k) { return k != SES_DATA_TAG && k != SES_DATA_SPAN; }
+
+bool ses_read_table(ses_examples *d, const char *path, ses_err *e)
+{
+    const ses_data_spec *s = d->spec;
+    roles r = { 0 };
+    ses_records *in = NULL;
+    const ses_field *row;
+    bool ok = fits(s->kind)
+                  ? make_roles(&r, s, e)
+                  : ses_fail(e, SES_EARG, "%s is not read from a table", ses_data_kind_name(s->kind));
+    if (ok) {
+        ses_records_options o = { .format = s->table,
+                                  .quotes = s->quotes,
+                                  .delimiter = s->delimiter,
+                                  .no_header = s->no_header,
+                                  .ragged = s->ragged,
+                                  .columns = (const char *const *)r.name,
+                                  .n_columns = r.n };
+        in = ses_records_open(path, &o, e);
+        ok = in != NULL;
+    }
+    while (ok && (ok = ses_records_next(in, &row, e) || ses_wrap(e, "%s", path)) && row) {
+        ses_datum x = {
+            .line = ses_records_line(in), .label = SES_IGNORE, .id = { "", 0 }, .text_b = { "", 0 }
+        };
+        ok = read_row(d, row, &r, &x, e) || ses_wrap(e, "%s: line %llu", path, (unsigned long long)x.line);
+        ok = ok && ses_examples_add(d, &x, e);
+    }
+    ses_records_free(in);
+    for (size_t k = 0; k < SES_LEN(r.name); k++) ses_free(r.name[k]);
+    return ok;
+}

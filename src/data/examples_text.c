@@ -1,0 +1,242 @@
+/* Examples from plain text, from CoNLL columns, from SQuAD's JSON, and from SuperGLUE's nested ones. */
+#include "examples_impl.h"
+
+#include "base/alloc.h"
+#include "io/text_reader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_LINE = 64 << 20 };
+
+static const ses_field empty = { "", 0 };
+
+bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
+{
+    ses_textfile in = { 0 };
+    ses_buf b = { 0 };
+    const char *s = NULL;
+    size_t n;
+    if (d->spec->kind != SES_DATA_TEXT)
+        return ses_fail(e, SES_EARG, "%s is not read from plain text", ses_data_kind_name(d->spec->kind));
+    bool ok = ses_textfile_open(&in, path, MAX_LINE, e);
+    while (ok && (ok = ses_textfile_next(&in, &s, &n, e) || ses_wrap(e, "%s", path)) && s) {
+        ses_datum x = { .line = in.line, .label = SES_IGNORE, .id = empty, .text_b = empty };
+        b.len = 0;
+        ses_buf_append(&b, s, n);
+        ses_buf_put(&b, '\n');
+        x.text_a = (ses_field){ b.data, b.len };
+        ok = ses_buf_ok(&b, e) && ses_examples_keep(d, &x.text_a, e) && ses_examples_add(d, &x, e);
+    }
+    ses_buf_free(&b);
+    ses_textfile_free(&in);
+    return ok;
+}
+
+static bool keep_sentence(ses_examples *d, const ses_conll_sentence *s, ses_datum *x, ses_err *e)
+{
+    ses_field *part = ses_arena_array(&d->arena, s->n, sizeof *part, e);
+    bool tags = s->n_columns > 1;
+    x->labels = part && tags ? ses_arena_array(&d->arena, s->n, sizeof *x->labels, e) : NULL;
+    if (!part || (tags && !x->labels)) return false;
+    x->part = part;
+    x->n_parts = s->n;
+    x->n_labels = tags ? s->n : 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const ses_field *f = s->field + i * s->n_columns;
+        part[i] = f[0];
+        if (!ses_examples_keep(d, &part[i], e)) return false;
+        if (tags && !ses_examples_take_label(d, f[1].s, f[1].n, &x->labels[i], e))
+            return ses_wrap(e, "token %zu", i + 1);
+    }
+    return true;
+}
+
+bool ses_read_conll(ses_examples *d, const char *path, ses_err *e)
+{
+    const ses_data_spec *s = d->spec;
+    int columns[] = { s->token_column ? s->token_column : 1, s->tag_column ? s->tag_column : -1 };
+    ses_conll_options o = { .columns = columns, .n_columns = s->no_labels ? 1 : 2, .conllu = s->conllu };
+    if (s->kind != SES_DATA_TAG)
+        return ses_fail(e, SES_EARG, "%s is not read from CoNLL columns", ses_data_kind_name(s->kind));
+    ses_conll *in = ses_conll_open(path, &o, e);
+    ses_conll_sentence sentence;
+    bool ok = in != NULL;
+    while (ok && (ok = ses_conll_next(in, &sentence, e) || ses_wrap(e, "%s", path)) && sentence.n) {
+        ses_datum x = {
+            .line = sentence.line, .label = SES_IGNORE, .id = empty, .text_a = empty, .text_b = empty
+        };
+        ok = keep_sentence(d, &sentence, &x, e) ||
+             ses_wrap(e, "%s: the sentence at line %llu", path, (unsigned long long)x.line);
+        ok = ok && ses_examples_add(d, &x, e);
+    }
+    ses_conll_free(in);
+    return ok;
+}
+
+/* ---- questions ---- */
+
+static bool keep_answers(ses_examples *d, const ses_answer *from, size_t n, ses_datum *x, ses_err *e)
+{
+    ses_answer *a = ses_arena_array(&d->arena, n, sizeof *a, e);
+    if (!a) return false;
+    for (size_t k = 0; k < n; k++) {
+        a[k] = from[k];
+        a[k].text.s = x->text_b.s + a[k].byte; /* it stands there; no NUL after it, so: */
+        if (!ses_examples_keep(d, &a[k].text, e)) return false;
+    }
+    x->answers = a;
+    x->n_answers = n;
+    return true;
+}
+
+bool ses_read_squad(ses_examples *d, const char *path, ses_err *e)
+{
+    ses_squad_options o = { .skip_bad = d->spec->skip_bad };
+    if (d->spec->kind != SES_DATA_SPAN)
+        return ses_fail(e, SES_EARG, "%s is not read from SQuAD's JSON", ses_data_kind_name(d->spec->kind));
+    ses_squad *in = ses_squad_open(path, &o, e);
+    ses_question q;
+    ses_field context = empty; /* the last, kept once for all its questions */
+    const char *was = NULL;
+    bool end = false, ok = in != NULL;
+    while (ok && (ok = ses_squad_next(in, &q, &end, e) || ses_wrap(e, "%s", path)) && !end) {
+        ses_datum x = { .line = d->n + 1, .label = SES_IGNORE, .id = q.id, .text_a = q.question };
+        if (was != q.context.s) {
+            was = q.context.s;
+            context = q.context;
+            ok = ses_examples_keep(d, &context, e);
+        }
+        x.text_b = context;
+        x.impossible = q.impossible;
+        ok = ok && ses_examples_keep(d, &x.id, e) && ses_examples_keep(d, &x.text_a, e) &&
+             keep_answers(d, q.answers, q.n_answers, &x, e) && ses_examples_add(d, &x, e);
+    }
+    if (in) d->skipped = ses_squad_skipped(in);
+    ses_squad_free(in);
+    return ok;
+}
+
+/* ---- SuperGLUE ---- */
+
+static bool text_of(const ses_json *v, const char *key, ses_field *out, ses_err *e)
+{
+    out->s = ses_json_string(ses_json_get(v, key), &out->n);
+    if (out->s && strlen(out->s) == out->n) return true;
+    return ses_fail(e, SES_EFORMAT, "no \"%s\", a text", key);
+}
+
+/* An id as text: those files have numbers. */
+static bool id_of(ses_examples *d, const ses_json *v, ses_field *out, ses_err *e)
+{
+    char text[32];
+    int64_t i = 0;
+    if (ses_json_int(ses_json_get(v, "idx"), &i)) {
+        *out = (ses_field){ text, (size_t)snprintf(text, sizeof text, "%lld", (long long)i) };
+        return ses_examples_keep(d, out, e);
+    }
+    *out = empty;
+    return true;
+}
+
+typedef bool each_fn(ses_examples *d, const ses_json *root, uint64_t line, ses_err *e);
+
+/* Every object of a JSON-lines file; path and line are put in front of what goes wrong. */
+static bool each(ses_examples *d, const char *path, each_fn *fn, ses_err *e)
+{
+    const char *none[] = { "" };
+    ses_records_options o = { .format = SES_TABLE_JSONL, .columns = none, .n_columns = 0 };
+    ses_records *in = ses_records_open(path, &o, e);
+    const ses_field *row;
+    bool ok = in != NULL;
+    while (ok && (ok = ses_records_next(in, &row, e) || ses_wrap(e, "%s", path)) && row) {
+        uint64_t line = ses_records_line(in);
+        ok = fn(d, ses_records_json(in), line, e) ||
+             ses_wrap(e, "%s: line %llu", path, (unsigned long long)line);
+    }
+    ses_records_free(in);
+    return ok;
+}
+
+static bool add_multirc(ses_examples *d, const ses_json *question, const ses_json *answer,
+                        const ses_field *passage, uint64_t line, ses_err *e)
+{
+    ses_datum x = { .line = line, .label = SES_IGNORE, .text_a = *passage };
+    ses_field q, a;
+    int64_t right = 0;
+    if (!text_of(question, "question", &q, e) || !text_of(answer, "text", &a, e)) return false;
+    if (!d->spec->no_labels) {
+        if (!ses_json_int(ses_json_get(answer, "label"), &right))
+            return ses_fail(e, SES_EFORMAT, "no \"label\", 0 or 1");
+        if (!ses_examples_take_label(d,
+                                     right == 0   ? "0"
+                                     : right == 1 ? "1"
+                                                  : "other",
+                                     right == 0 || right == 1 ? 1 : 5, &x.label, e))
+            return false;
+    }
+    ses_buf b = { 0 }; /* question and answer are the second text */
+    ses_buf_appendf(&b, "%s %s", q.s, a.s);
+    bool ok = ses_buf_ok(&b, e) && id_of(d, question, &x.id, e);
+    x.text_b = (ses_field){ b.data, b.len };
+    ok = ok && ses_examples_keep(d, &x.text_b, e) && ses_examples_add(d, &x, e);
+    ses_buf_free(&b);
+    return ok;
+}
+
+static bool multirc(ses_examples *d, const ses_json *root, uint64_t line, ses_err *e)
+{
+    const ses_json *p = ses_json_get(root, "passage"), *list = ses_json_get(p, "questions");
+    ses_field passage;
+    if (!text_of(p, "text", &passage, e)) return ses_wrap(e, "passage");
+    if (!ses_examples_keep(d, &passage, e)) return false;
+    for (size_t i = 0; i < ses_json_len(list); i++) {
+        const ses_json *q = ses_json_at(list, i), *answers = ses_json_get(q, "answers");
+        for (size_t k = 0; k < ses_json_len(answers); k++)
+            if (!add_multirc(d, q, ses_json_at(answers, k), &passage, line, e))
+                return ses_wrap(e, "question %zu, answer %zu", i, k);
+    }
+    return true;
+}
+
+bool ses_read_multirc(ses_examples *d, const char *path, ses_err *e) { return each(d, path, multirc, e); }
+
+/* Offsets are characters, the end included; the text says the same. */
+static bool add_record(ses_examples *d, const ses_json *qa, const ses_field *passage, uint64_t line,
+                       ses_err *e)
+{
+    ses_datum x = { .line = line, .label = SES_IGNORE, .text_b = *passage };
+    const ses_json *list = ses_json_get(qa, "answers");
+    size_t n = ses_json_len(list);
+    if (!text_of(qa, "query", &x.text_a, e) || !ses_examples_keep(d, &x.text_a, e) || !id_of(d, qa, &x.id, e))
+        return false;
+    ses_answer *a = ses_arena_array(&d->arena, n, sizeof *a, e);
+    if (!a) return false;
+    for (size_t k = 0; k < n && !d->spec->no_labels; k++) {
+        const ses_json *v = ses_json_at(list, k);
+        if (!text_of(v, "text", &a[k].text, e)) return ses_wrap(e, "answer %zu", k);
+        const char *at = a[k].text.n ? strstr(passage->s, a[k].text.s) : NULL;
+        if (!at)
+            return ses_fail(e, SES_EFORMAT, "answer \"%s\" does not occur in its passage",
+                            ses_quoted_of(a[k].text.s, a[k].text.n).s);
+        if (!ses_examples_keep(d, &a[k].text, e)) return false;
+        a[k].byte = (size_t)(at - passage->s);
+        for (size_t i = 0; i < a[k].byte; i++) a[k].start += ((unsigned char)passage->s[i] & 0xC0) != 0x80;
+    }
+    x.answers = a;
+    x.n_answers = d->spec->no_labels ? 0 : n;
+    return ses_examples_add(d, &x, e);
+}
+
+static bool record(ses_examples *d, const ses_json *root, uint64_t line, ses_err *e)
+{
+    const ses_json *list = ses_json_get(root, "qas");
+    ses_field passage;
+    if (!text_of(ses_json_get(root, "passage"), "text", &passage, e)) return ses_wrap(e, "passage");
+    if (!ses_examples_keep(d, &passage, e)) return false;
+    for (size_t k = 0; k < ses_json_len(list); k++)
+        if (!add_record(d, ses_json_at(list, k), &passage, line, e)) return ses_wrap(e, "question %zu", k);
+    return true;
+}
+
+bool ses_read_record(ses_examples *d, const char *path, ses_err *e) { return each(d, path, record, e); }

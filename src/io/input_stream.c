@@ -1,0 +1,303 @@
+#define _POSIX_C_SOURCE 200809L
+#include "input_stream.h"
+
+#include "base/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef SES_ZLIB
+#include <zlib.h>
+#endif
+#ifdef SES_LZMA
+#include <lzma.h>
+#endif
+#ifdef SES_ZSTD
+#include <zstd.h>
+#endif
+
+enum { INPUT = 1 << 18 };
+
+/* What is between the file and the reader. */
+typedef struct window {
+    const unsigned char *in;
+    size_t n_in; /* not yet taken */
+    unsigned char *out;
+    size_t n_out; /* not yet filled */
+} window;
+
+typedef enum { GOES_ON, STREAM_END, BROKEN } state;
+
+/* A format: its first bytes, and a machine that takes from w->in and fills w->out. Streams may follow each
+ * other, as `cat a.gz b.gz` makes them. */
+typedef struct unpacker {
+    const char *name, *command, *magic;
+    size_t n_magic;
+    void *(*open)(void); /* NULL: no memory */
+    state (*step)(void *m, window *w, bool last, const char **why);
+    bool (*again)(void *m); /* ready for a next stream */
+    void (*close)(void *m);
+} unpacker;
+
+struct ses_packed {
+    int fd;
+    const unpacker *kind; /* NULL: bytes as they are */
+    void *machine;
+    unsigned char *buf; /* [INPUT] */
+    window w;
+    uint64_t taken;
+    bool end, between; /* the file's end; between two streams */
+};
+
+/* ---- gzip ---- */
+
+#ifdef SES_ZLIB
+static void *gz_open(void)
+{
+    z_stream *z = ses_alloc(sizeof *z, NULL);
+    if (z && inflateInit2(z, 15 + 16) == Z_OK) return z; /* 16: gzip's wrapping */
+    ses_free(z);
+    return NULL;
+}
+
+static state gz_step(void *m, window *w, bool last, const char **why)
+{
+    z_stream *z = m;
+    (void)last;
+    z->next_in = (Bytef *)w->in;
+    z->avail_in = (uInt)w->n_in;
+    z->next_out = w->out;
+    z->avail_out = (uInt)w->n_out;
+    int got = inflate(z, Z_NO_FLUSH);
+    w->in = z->next_in, w->n_in = z->avail_in;
+    w->out = z->next_out, w->n_out = z->avail_out;
+    if (got == Z_STREAM_END) return STREAM_END;
+    if (got == Z_OK || got == Z_BUF_ERROR) return GOES_ON;
+    *why = z->msg ? z->msg : "bad data";
+    return BROKEN;
+}
+
+static bool gz_again(void *m) { return inflateReset(m) == Z_OK; }
+
+static void gz_close(void *m)
+{
+    inflateEnd(m);
+    ses_free(m);
+}
+#define GZ gz_open, gz_step, gz_again, gz_close
+#else
+#define GZ NULL, NULL, NULL, NULL
+#endif
+
+/* ---- xz ---- */
+
+#ifdef SES_LZMA
+enum { XZ_MEMORY = 1 << 30 }; /* xz -9 needs 65 MB */
+
+static bool xz_start(lzma_stream *z) { return lzma_stream_decoder(z, XZ_MEMORY, 0) == LZMA_OK; }
+
+static void *xz_open(void)
+{
+    static const lzma_stream fresh = LZMA_STREAM_INIT;
+    lzma_stream *z = ses_alloc(sizeof *z, NULL);
+    if (!z) return NULL;
+    *z = fresh;
+    if (xz_start(z)) return z;
+    ses_free(z);
+    return NULL;
+}
+
+static state xz_step(void *m, window *w, bool last, const char **why)
+{
+    lzma_stream *z = m;
+    z->next_in = w->in;
+    z->avail_in = w->n_in;
+    z->next_out = w->out;
+    z->avail_out = w->n_out;
+    lzma_ret got = lzma_code(z, last ? LZMA_FINISH : LZMA_RUN);
+    w->in = z->next_in, w->n_in = z->avail_in;
+    w->out = z->next_out, w->n_out = z->avail_out;
+    if (got == LZMA_STREAM_END) return STREAM_END;
+    if (got == LZMA_OK || got == LZMA_BUF_ERROR) return GOES_ON;
+    *why = got == LZMA_MEMLIMIT_ERROR ? "needs more than 1 GiB to unpack" : "bad data";
+    return BROKEN;
+}
+
+static bool xz_again(void *m) { return xz_start(m); }
+
+static void xz_close(void *m)
+{
+    lzma_end(m);
+    ses_free(m);
+}
+#define XZ xz_open, xz_step, xz_again, xz_close
+#else
+#define XZ NULL, NULL, NULL, NULL
+#endif
+
+/* ---- Zstandard ---- */
+
+#ifdef SES_ZSTD
+static void *zst_open(void) { return ZSTD_createDStream(); }
+
+static state zst_step(void *m, window *w, bool last, const char **why)
+{
+    ZSTD_inBuffer in = { w->in, w->n_in, 0 };
+    ZSTD_outBuffer out = { w->out, w->n_out, 0 };
+    (void)last;
+    size_t got = ZSTD_decompressStream(m, &out, &in);
+    w->in += in.pos, w->n_in -= in.pos;
+    w->out += out.pos, w->n_out -= out.pos;
+    if (ZSTD_isError(got)) return *why = ZSTD_getErrorName(got), BROKEN;
+    return got == 0 ? STREAM_END : GOES_ON;
+}
+
+static bool zst_again(void *m) { return !ZSTD_isError(ZSTD_initDStream(m)); }
+static void zst_close(void *m) { ZSTD_freeDStream(m); }
+#define ZST zst_open, zst_step, zst_again, zst_close
+#else
+#define ZST NULL, NULL, NULL, NULL
+#endif
+
+static const unpacker unpackers[] = {
+    { "gzip", "gzip -dc", "\x1f\x8b", 2, GZ },
+    { "xz", "xz -dc", "\xfd\x37zXZ", 5, XZ },
+    { "zstd", "zstd -dc", "\x28\xb5\x2f\xfd", 4, ZST },
+};
+
+bool ses_packed_can(const char *name)
+{
+    for (size_t i = 0; i < SES_LEN(unpackers); i++)
+        if (!strcmp(unpackers[i].name, name)) return unpackers[i].open != NULL;
+    return false;
+}
+
+bool ses_packed_named(const char *path, const char *end)
+{
+    static const char *const packed[] = { ".gz", ".xz", ".zst" };
+    size_t n = strlen(path), k = strlen(end);
+    for (size_t i = 0; i < SES_LEN(packed); i++) {
+        size_t m = strlen(packed[i]);
+        if (n > m && !memcmp(path + n - m, packed[i], m)) {
+            n -= m;
+            break;
+        }
+    }
+    return n >= k && !memcmp(path + n - k, end, k);
+}
+
+/* ---- reading ---- */
+
+static bool fill(ses_packed *p, ses_err *e)
+{
+    ssize_t got;
+    if (p->w.n_in) memmove(p->buf, p->w.in, p->w.n_in);
+    do got = read(p->fd, p->buf + p->w.n_in, INPUT - p->w.n_in);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return ses_fail(e, SES_EIO, "%s", strerror(errno));
+    p->end = got == 0;
+    p->taken += (uint64_t)got;
+    p->w.in = p->buf;
+    p->w.n_in += (size_t)got;
+    return true;
+}
+
+/* Whether more bytes could still make a format's first ones: who types a short line is not kept waiting. */
+static bool may_be_packed(const window *w)
+{
+    for (size_t i = 0; i < SES_LEN(unpackers); i++)
+        if (w->n_in < unpackers[i].n_magic && !memcmp(w->in, unpackers[i].magic, w->n_in)) return true;
+    return false;
+}
+
+static bool find_kind(ses_packed *p, ses_err *e)
+{
+    do
+        if (!fill(p, e)) return false;
+    while (!p->end && may_be_packed(&p->w));
+    for (size_t i = 0; i < SES_LEN(unpackers); i++) {
+        const unpacker *u = &unpackers[i];
+        if (p->w.n_in < u->n_magic || memcmp(p->w.in, u->magic, u->n_magic)) continue;
+        if (!u->open)
+            return ses_fail(e, SES_EUNSUPPORTED,
+                            "packed with %s, which this build cannot unpack: %s it first", u->name,
+                            u->command);
+        p->kind = u;
+        p->machine = u->open();
+        return p->machine || ses_fail(e, SES_ENOMEM, "no memory to unpack %s", u->name);
+    }
+    return true;
+}
+
+ses_packed *ses_packed_open(const char *path, ses_err *e)
+{
+    ses_packed *p = ses_alloc(sizeof *p, e);
+    if (!p) return NULL;
+    bool in = !strcmp(path, "-");
+    do p->fd = in ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    while (p->fd < 0 && errno == EINTR);
+    if (p->fd < 0)
+        ses_fail(e, SES_EIO, "%s", strerror(errno));
+    else if ((p->buf = ses_alloc(INPUT, e)) && find_kind(p, e))
+        return p;
+    ses_packed_free(p);
+    return NULL;
+}
+
+void ses_packed_free(ses_packed *p)
+{
+    if (!p) return;
+    if (p->machine) p->kind->close(p->machine);
+    if (p->fd > STDIN_FILENO) close(p->fd);
+    ses_free(p->buf);
+    ses_free(p);
+}
+
+static bool unpack(ses_packed *p, void *buf, size_t n, size_t *got, ses_err *e)
+{
+    p->w.out = buf;
+    p->w.n_out = n;
+    while (p->w.n_out == n) {
+        const char *why = "";
+        if (!p->w.n_in && !p->end && !fill(p, e)) return false;
+        if (!p->w.n_in && p->end && p->between) break;
+        if (p->between && !p->kind->again(p->machine))
+            return ses_fail(e, SES_ENOMEM, "no memory to unpack %s", p->kind->name);
+        p->between = false;
+        size_t before = p->w.n_in;
+        state s = p->kind->step(p->machine, &p->w, p->end, &why);
+        if (s == BROKEN)
+            return ses_fail(e, SES_EFORMAT, "%s near byte %llu of the packed file: %s", p->kind->name,
+                            (unsigned long long)(p->taken - p->w.n_in), why);
+        if (s == STREAM_END) p->between = true;
+        if (s == GOES_ON && p->end && p->w.n_in == before && p->w.n_out == n)
+            return ses_fail(e, SES_EFORMAT, "%s: cut short after %llu bytes of the packed file",
+                            p->kind->name, (unsigned long long)p->taken);
+        if (s == GOES_ON && !p->end && p->w.n_in == before && !fill(p, e)) return false;
+    }
+    *got = n - p->w.n_out;
+    return true;
+}
+
+bool ses_packed_read(ses_packed *p, void *buf, size_t n, size_t *got, ses_err *e)
+{
+    *got = 0;
+    if (!n) return true;
+    if (p->kind) return unpack(p, buf, n, got, e);
+    if (!p->w.n_in && !p->end && !fill(p, e)) return false;
+    *got = n < p->w.n_in ? n : p->w.n_in;
+    if (*got) memcpy(buf, p->w.in, *got);
+    p->w.in += *got;
+    p->w.n_in -= *got;
+    return true;
+}
+
+bool ses_packed_waits(const ses_packed *p)
+{
+    struct pollfd f = { .fd = p->fd, .events = POLLIN };
+    return p->w.n_in || p->end || (poll(&f, 1, 0) == 1 && (f.revents & POLLIN));
+}
+
+uint64_t ses_packed_taken(const ses_packed *p) { return p->taken - p->w.n_in; }

@@ -1,0 +1,104 @@
+#include "text_reader.h"
+
+#include "base/alloc.h"
+#include "base/unicode/utf8.h"
+
+#include <string.h>
+
+enum { CHUNK = 1 << 16 };
+
+bool ses_textfile_open(ses_textfile *l, const char *path, size_t max, ses_err *e)
+{
+    l->max = max;
+    l->in = ses_packed_open(path, e);
+    return l->in != NULL;
+}
+
+void ses_textfile_text(ses_textfile *l, const char *text, size_t n, size_t max)
+{
+    *l = (ses_textfile){ .at = text, .left = n, .max = max, .done = true };
+}
+
+void ses_textfile_free(ses_textfile *l)
+{
+    ses_packed_free(l->in);
+    ses_buf_free(&l->buf);
+    *l = (ses_textfile){ 0 };
+}
+
+/* More bytes after those that are left. */
+static bool fill(ses_textfile *l, ses_err *e)
+{
+    if (l->left) memmove(l->buf.data, l->at, l->left);
+    l->buf.len = l->left;
+    size_t more = l->left > CHUNK ? l->left : CHUNK; /* doubling: a long line costs linear time */
+    if (!ses_buf_reserve(&l->buf, more)) return ses_buf_ok(&l->buf, e);
+    size_t got;
+    if (!ses_packed_read(l->in, l->buf.data + l->buf.len, more, &got, e)) return false;
+    l->buf.len += got;
+    l->at = l->buf.data;
+    l->left = l->buf.len;
+    l->done = got == 0;
+    return true;
+}
+
+/* What some files begin with that are not text. */
+static const char *other_kind(const char *s, size_t n)
+{
+    static const struct {
+        const char *begin;
+        size_t n;
+        const char *what;
+    } kind[] = { { "\xff\xfe", 2, "UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)" },
+                 { "\xfe\xff", 2, "UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)" },
+                 { "BZh9", 4, "compressed: unpack it first (bzip2 -dc)" },
+                 { "PK\3\4", 4, "a zip archive, or a spreadsheet: save it as text" },
+                 { "PAR1", 4, "Parquet: save it as CSV or JSON lines" } };
+    for (size_t i = 0; i < SES_LEN(kind); i++)
+        if (n >= kind[i].n && !memcmp(s, kind[i].begin, kind[i].n)) return kind[i].what;
+    return NULL;
+}
+
+static bool check(const ses_textfile *l, const char *s, size_t n, ses_err *e)
+{
+    unsigned long long line = l->line;
+    const char *what = line == 1 ? other_kind(s, n) : NULL;
+    if (what) return ses_fail(e, SES_EFORMAT, "this file is %s", what);
+    size_t good = ses_utf8_valid(s, n);
+    if (good < n)
+        return ses_fail(e, SES_EFORMAT, "line %llu, byte %zu: not UTF-8 (iconv -f LATIN1 -t UTF-8 may help)",
+                        line, good + 1);
+    const char *nul = n ? memchr(s, 0, n) : NULL;
+    if (nul)
+        return ses_fail(e, SES_EFORMAT, "line %llu, byte %zu: NUL: not a text", line, (size_t)(nul - s) + 1);
+    return true;
+}
+
+bool ses_textfile_next(ses_textfile *l, const char **s, size_t *n, ses_err *e)
+{
+    const char *lf = NULL;
+    size_t seen = 0;
+    *s = NULL;
+    l->at = l->at ? l->at + l->next : l->at;
+    l->left -= l->next;
+    l->next = 0;
+    for (;;) {
+        lf = l->left > seen ? memchr(l->at + seen, '\n', l->left - seen) : NULL;
+        seen = l->left;
+        if (lf || l->done || seen > l->max) break;
+        if (!fill(l, e)) return false;
+    }
+    size_t len = lf ? (size_t)(lf - l->at) : l->left;
+    if (!l->left) return true;
+    l->line++;
+    l->next = lf ? len + 1 : len;
+    if (len > l->max)
+        return ses_fail(e, SES_EFORMAT, "line %llu: longer than %zu bytes", (unsigned long long)l->line,
+                        l->max);
+    const char *at = l->at;
+    if (len && at[len - 1] == '\r') len--;
+    if (l->line == 1 && len >= 3 && !memcmp(at, "\xef\xbb\xbf", 3)) at += 3, len -= 3;
+    *s = at;
+    *n = len;
+    return check(l, at, len, e);
+}

@@ -1,0 +1,87 @@
+/* Attention in heads of 64, forward. */
+#include "attention_hd64.cuh"
+
+template <bool PLAIN, bool DROP>
+__global__ void __launch_bounds__(THREADS, 2) attend_fast(ses_attn a, dropout drop, int tiles)
+{
+    extern __shared__ uint4 shared[];
+    int rows = blockDim.x / 2, warp = warp_of(), lane = lane_of();
+    bf16 *q = (bf16 *)shared, *k = q + rows * LD, *v = k + 2 * TILE, *mine = q + warp * 16 * LD;
+    work w = work_of(a, blockIdx.x, tiles, rows);
+    if (w.first >= w.len_q) return;
+    const bf16 *from_k = head_of<bf16>(a.k, a.k_row, a.k_head, w.part.k0, a, w.part.head);
+    const bf16 *from_v = head_of<bf16>(a.v, a.v_row, a.v_head, w.part.k0, a, w.part.head);
+    span all = seen_by_rows<PLAIN>(a, w, w.first, rows), sees[2], own = { 0, 0 };
+    int i0 = w.first + warp * 16;
+    int64_t stat[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        int i = i0 + lane / 4 + 8 * h;
+        sees[h] = seen<PLAIN>(a, w, i);
+        stat[h] = ses_attn_stat(&a, w.part, i);
+    }
+    if (i0 < w.len_q) own = seen_by_rows<PLAIN>(a, w, i0, 16);
+    load_rows(q, head_of<bf16>(a.q, a.q_row, a.q_head, w.part.q0, a, w.part.head), a.q_row, w.first, rows,
+              w.len_q);
+#pragma unroll
+    for (int ahead = 0; ahead < 2; ahead++) {
+        if (all.begin + ahead * SIDE < all.end) {
+            load_rows(k + ahead * TILE, from_k, a.k_row, all.begin + ahead * SIDE, SIDE, w.len_k);
+            load_rows(v + ahead * TILE, from_v, a.v_row, all.begin + ahead * SIDE, SIDE, w.len_k);
+        }
+        copies_end();
+    }
+    float max[2] = { -INFINITY, -INFINITY }, sum[2] = { 0, 0 }, out[COLS][4] = {};
+    int now = 0;
+    for (int j0 = all.begin; j0 < all.end; j0 += SIDE, now ^= 1) {
+        copies_wait<1>();
+        __syncthreads();
+        if (j0 + SIDE > own.begin && j0 < own.end) {
+            float s[8][4];
+            uint32_t p[4][4];
+            int left = w.len_k - j0;
+            products<DH, 8>(s, mine, k + now * TILE, left);
+            if (!sees_all(sees, j0)) hide(s, sees, j0);
+            exponentials(s, max, sum, out, a.scale * log2_e);
+            if (DROP) drop_keys(s, a, stat, drop, j0);
+#pragma unroll
+            for (int n = 0; n < 4; n++) fragment(p[n], s[2 * n], s[2 * n + 1]);
+            accumulate<DH, 4>(out, p, v + now * TILE, left);
+        }
+        __syncthreads();
+        if (j0 + 2 * SIDE < all.end) {
+            load_rows(k + now * TILE, from_k, a.k_row, j0 + 2 * SIDE, SIDE, w.len_k);
+            load_rows(v + now * TILE, from_v, a.v_row, j0 + 2 * SIDE, SIDE, w.len_k);
+        }
+        copies_end();
+    }
+    copies_wait<0>();
+    float by[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float whole = quad_sum(sum[h]);
+        by[h] = whole > 0 ? (DROP ? drop.scale : 1) / whole : 0;
+        if (a.lse && lane % 4 == 0 && i0 + lane / 4 + 8 * h < w.len_q)
+            put_lse(a, stat[h], __fmul_rn(max[h], a.scale * log2_e), whole);
+    }
+    if (all.begin >= all.end) __syncthreads(); /* q was never waited for: nothing may overtake it */
+    sink<bf16> to = { (bf16 *)(void *)a.out, false, false };
+    put_rows(to, out, mine, i0, w.len_q, w.part.q0 * a.out_row + w.part.head * a.dim, a.out_row, by);
+}
+
+template <bool PLAIN, bool DROP> static void forward(ses_cuda *g, const ses_attn *a)
+{
+    int rows = rows_for(a->max_q), tiles = (int)ceil_div(a->max_q, rows);
+    size_t bytes = (size_t)(rows * LD + 4 * TILE) * sizeof(bf16);
+    allow_shared(g, attend_fast<PLAIN, DROP>, bytes);
+    attend_fast<PLAIN, DROP><<<(unsigned)(a->seqs * a->heads * tiles), rows * 2, bytes, ses_cuda_stream(g)>>>(
+        *a, dropout_of(a), tiles);
+    launched(g);
+}
+
+bool attention_fast(ses_cuda *g, const ses_attn *a)
+{
+    if (!fits(a) || a->probs) return false;
+    by_kind(a, [=](auto plain, auto drop) { forward<plain.value, drop.value>(g, a); });
+    return true;
+}

@@ -1,0 +1,48 @@
+#define _POSIX_C_SOURCE 200809L
+#include "peak_flops.h"
+
+#include <time.h>
+
+enum { CHAINS = 16, ROUNDS = 20000 };
+
+double ses_peak_burst_ref(int64_t rounds, float *sink)
+{
+    float a[CHAINS], m = 0.999f + *sink, sum = 0;
+    for (int i = 0; i < CHAINS; i++) a[i] = (float)i;
+    for (int64_t r = 0; r < rounds; r++)
+        for (int i = 0; i < CHAINS; i++) a[i] = a[i] * m + 0.001f;
+    for (int i = 0; i < CHAINS; i++) sum += a[i];
+    *sink = sum;
+    return 2.0 * CHAINS * (double)rounds;
+}
+
+static double burst(ses_isa isa, int64_t rounds, float *sink)
+{
+    switch (isa) {
+#if defined __x86_64__ && !defined SES_REF_ONLY
+    case SES_ISA_AVX2: return ses_peak_burst_avx2(rounds, sink);
+    case SES_ISA_AVX512: return ses_peak_burst_avx512(rounds, sink);
+#endif
+    default: return ses_peak_burst_ref(rounds, sink);
+    }
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double ses_peak_gflops(ses_isa isa, double seconds)
+{
+    double begin = now(), t = begin, best = 0;
+    float sink = 0;
+    do {
+        double last = t, flop = burst(isa, ROUNDS, &sink);
+        sink = 0;
+        t = now();
+        if (t > last && flop / (t - last) > best) best = flop / (t - last);
+    } while (t - begin < seconds);
+    return best * 1e-9;
+}

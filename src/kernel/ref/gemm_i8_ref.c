@@ -1,0 +1,127 @@
+#include "act_ref.h"
+#include "kernel/chunking.h"
+
+#include <math.h>
+
+/* A row or column of n numbers `step` apart: the factor that turns them into whole numbers of at most 127. */
+static ses_real largest(const ses_real *a, int64_t n, int64_t step)
+{
+    ses_real most = 0;
+    for (int64_t i = 0; i < n; i++) most = (ses_real)fmax(most, fabs(a[i * step]));
+    return most;
+}
+
+static int multiple(ses_real a, ses_real most)
+{
+    return isfinite(most) && isfinite(127 / most) ? (int)rint(a * (127 / most)) : 0;
+}
+
+void ses_k_round_rows_ref(ses_exec *x, ses_rows8 to, const ses_real *a, int64_t rows, int64_t cols)
+{
+    (void)x;
+    int64_t width = 4 * ses_quads(cols);
+    uint8_t *q = to.q;
+    for (int64_t r = 0; r < rows; r++, a += cols, q += width) {
+        ses_real most = largest(a, cols, 1), odd = 0; /* odd: NaN if anything is not finite */
+        for (int64_t i = 0; i < cols; i++) odd += a[i] - a[i];
+        for (int64_t i = 0; i < width; i++)
+            q[i] = (uint8_t)(128 + (i < cols && odd == 0 ? multiple(a[i], most) : 0));
+        to.scale[r] = most / 127 + odd;
+    }
+}
+
+/* packed: the scale of each column, then its multiples, column after column */
+int64_t ses_k_gemm8_pack_size_ref(int64_t n, int64_t k) { return n * (int64_t)sizeof(ses_real) + n * k; }
+
+void ses_k_gemm8_pack_ref(ses_exec *x, void *packed, const ses_real *b, int64_t b_row, int64_t b_col,
+                          int64_t n, int64_t k)
+{
+    (void)x;
+    ses_real *scale = packed;
+    int8_t *q = (int8_t *)(scale + n);
+    for (int64_t j = 0; j < n; j++, b += b_col, q += k) {
+        ses_real most = largest(b, k, b_row);
+        for (int64_t p = 0; p < k; p++) q[p] = (int8_t)multiple(b[p * b_row], most);
+        scale[j] = most / 127;
+    }
+}
+
+void ses_k_gemm8_lay_ref(ses_exec *x, void *packed, const int8_t *b, const float *scale, int64_t b_row,
+                         int64_t b_col, int64_t n, int64_t k)
+{
+    (void)x;
+    ses_real *to = packed;
+    int8_t *q = (int8_t *)(to + n);
+    for (int64_t j = 0; j < n; j++, q += k) {
+        for (int64_t p = 0; p < k; p++) q[p] = b[p * b_row + j * b_col];
+        to[j] = (ses_real)scale[j];
+    }
+}
+
+static void row_of(const ses_gemm *g, ses_real *c, ses_real *pre, const uint8_t *a, ses_real a_scale)
+{
+    const ses_real *scale = g->packed;
+    const int8_t *q = (const int8_t *)(scale + g->n);
+    for (int64_t j = 0; j < g->n; j++) {
+        int64_t sum = 0;
+        for (int64_t p = 0; p < g->k; p++) sum += (a[p] - 128) * q[j * g->k + p];
+        double z = (double)sum * a_scale * scale[j] + (g->bias ? (double)g->bias[j] : 0);
+        if (pre) pre[j] = (ses_real)z;
+        c[j] = (ses_real)ses_act_ref(g->act, z);
+    }
+}
+
+typedef struct rows_job {
+    const ses_gemm *g;
+    ses_rows8 a;
+    const ses_rows_end *end;
+} rows_job;
+
+_Static_assert((SES_GEMM8_WIDTH + 1) * sizeof(ses_real) + SES_GEMM8_DEPTH <= SES_SCRATCH, "scratch");
+
+/* Row i, of m, is rounded, each part of it for itself. */
+static void end_row(const ses_rows_end *end, int64_t i, const ses_real *row, int64_t m, int64_t n)
+{
+    int64_t part = end->part ? end->part : n, parts = n / part, width = 4 * ses_quads(part);
+    for (int64_t p = 0; p < parts; p++) {
+        ses_rows8 to = { end->to.q + (p * m + i) * width, end->to.scale + p * m + i };
+        ses_k_round_rows_ref(NULL, to, row + p * part, 1, part);
+        if (end->part) to.scale[0] = largest(row + p * part, part, 1) + (to.scale[0] - to.scale[0]);
+    }
+}
+
+static void whole_row(void *ctx, int64_t i, void *scratch)
+{
+    const rows_job *r = ctx;
+    const ses_gemm *g = r->g;
+    ses_real *row = scratch, *scale = row + g->n;
+    ses_rows8 a = { r->a.q + i * 4 * ses_quads(g->k), r->a.scale + i }, to = r->end->to;
+    if (!r->a.q) {
+        a = (ses_rows8){ (uint8_t *)(scale + 1), scale };
+        ses_k_round_rows_ref(NULL, a, g->a + i * g->k, 1, g->k);
+    }
+    row_of(g, r->end->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
+    int64_t n = r->end->gated ? g->n / 2 : g->n;
+    for (int64_t j = 0; j < n && r->end->gated; j++)
+        row[j] = (ses_real)(ses_act_ref(r->end->gate, row[j]) * row[j + n]);
+    if (!r->end->gain && to.q) end_row(r->end, i, row, g->m, n);
+}
+
+static void whole_rows(ses_exec *x, const ses_gemm *g, ses_rows8 a, const ses_rows_end *end)
+{
+    rows_job r = { g, a, end };
+    ses_parallel(x->pool, g->m, whole_row, &r);
+    if (!end->gain) return;
+    ses_k_norm_ref(x, g->c, NULL, NULL, g->c, end->res, end->gain, end->bias, g->m, g->n, end->eps, NULL);
+    for (int64_t i = 0; end->to.q && i < g->m; i++) end_row(end, i, g->c + i * g->ldc, g->m, g->n);
+}
+
+void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, int64_t count, ses_rows8 a, const ses_rows_end *end)
+{
+    for (; count > 0; count--, g++, end += end ? 1 : 0) {
+        if (end) whole_rows(x, g, a, end);
+        for (int64_t i = 0; !end && i < g->m; i++)
+            row_of(g, g->c + i * g->ldc, g->pre ? g->pre + i * g->ldc : NULL, a.q + i * 4 * ses_quads(g->k),
+                   a.scale[i]);
+    }
+}

@@ -1,0 +1,63 @@
+#include "act_ref.h"
+#include "base/half.h"
+#include "kernel/chunking.h"
+
+enum { COLS = 16 }; /* columns a chunk computes */
+
+/* packed[j * k + p] = B(p, j) */
+int64_t ses_k_gemm_pack_size_ref(int64_t n, int64_t k) { return n * k; }
+
+void ses_k_gemm_pack_ref(ses_exec *x, void *packed, ses_dtype as, const ses_real *b, int64_t b_row,
+                         int64_t b_col, int64_t n, int64_t k)
+{
+    (void)x;
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t j = 0; j < n; j++) {
+            ses_real v = b[p * b_row + j * b_col];
+            if (as == SES_REAL)
+                ((ses_real *)packed)[j * k + p] = v;
+            else
+                ((uint16_t *)packed)[j * k + p] = as == SES_F16 ? ses_f64_to_f16(v) : ses_f64_to_bf16(v);
+        }
+}
+
+/* B(p, j), wherever it is. */
+static double b_at(const ses_gemm *g, int64_t p, int64_t j)
+{
+    if (!g->packed) return g->b[p * g->b_row + j * g->b_col];
+    if (g->packed_as == SES_REAL) return ((const ses_real *)g->packed)[j * g->k + p];
+    uint16_t h = ((const uint16_t *)g->packed)[j * g->k + p];
+    return g->packed_as == SES_F16 ? ses_f16_to_f32(h) : ses_bf16_to_f32(h);
+}
+
+/* C(i, j) for j in r, from the sums over k. */
+static void put(const ses_gemm *g, int64_t i, ses_range r, const double *sum)
+{
+    for (int64_t j = r.begin; j < r.end; j++) {
+        ses_real *c = g->c + i * g->ldc + j;
+        double z = sum[j - r.begin] + (g->bias ? (double)g->bias[j] : 0);
+        if (g->pre) g->pre[i * g->ldc + j] = (ses_real)z;
+        *c = (ses_real)(g->add ? *c + z : ses_act_ref(g->act, z));
+    }
+}
+
+static void chunk(void *ctx, int64_t index, void *scratch)
+{
+    (void)scratch;
+    const ses_gemm *g = ctx;
+    ses_range r = ses_chunk(g->n, COLS, index);
+    for (int64_t i = 0; i < g->m; i++) {
+        double sum[COLS] = { 0 };
+        for (int64_t p = 0; p < g->k; p++) {
+            double a = g->a[i * g->a_row + p * g->a_col];
+            for (int64_t j = r.begin; j < r.end; j++) sum[j - r.begin] += a * b_at(g, p, j);
+        }
+        put(g, i, r, sum);
+    }
+}
+
+void ses_k_gemm_ref(ses_exec *x, const ses_gemm *g)
+{
+    ses_gemm copy = *g;
+    ses_parallel(x->pool, ses_chunks(g->n, COLS), chunk, &copy);
+}

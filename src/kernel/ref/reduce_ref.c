@@ -1,0 +1,50 @@
+#include "kernel/chunking.h"
+
+typedef struct col_sum {
+    ses_real *y;
+    const ses_real *a;
+    int64_t rows, cols, ld;
+} col_sum;
+
+static void sum_cols(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const col_sum *c = ctx;
+    ses_range r = ses_chunk(c->cols, SES_COL_BLOCK, chunk);
+    double sum[SES_COL_BLOCK] = { 0 };
+    for (int64_t i = 0; i < c->rows; i++)
+        for (int64_t j = r.begin; j < r.end; j++) sum[j - r.begin] += c->a[i * c->ld + j];
+    for (int64_t j = r.begin; j < r.end; j++) c->y[j] = (ses_real)(c->y[j] + sum[j - r.begin]);
+}
+
+void ses_k_col_sum_ref(ses_exec *x, ses_sink y, const ses_real *a, int64_t rows, int64_t cols, int64_t ld)
+{
+    col_sum c = { y.data, a, rows, cols, ld };
+    ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), sum_cols, &c);
+}
+
+typedef struct squares {
+    const ses_real *a;
+    int64_t n, size;
+    double part[SES_MAX_PARTS];
+} squares;
+
+static void square_part(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    squares *s = ctx;
+    ses_range r = ses_chunk(s->n, s->size, chunk);
+    double sum = 0;
+    for (int64_t i = r.begin; i < r.end; i++) sum += (double)s->a[i] * s->a[i];
+    s->part[chunk] = sum;
+}
+
+double ses_k_sum_squares_ref(ses_exec *x, const ses_real *a, int64_t n)
+{
+    squares s = { .a = a, .n = n, .size = ses_part_size(n) };
+    int64_t parts = ses_chunks(n, s.size);
+    ses_parallel(x->pool, parts, square_part, &s);
+    double sum = 0;
+    for (int64_t i = 0; i < parts; i++) sum += s.part[i];
+    return sum;
+}

@@ -1,0 +1,121 @@
+#include "kernel/relative_chunking.h"
+#include "kernel/chunking.h"
+
+static double dot(const ses_real *x, const ses_real *y, int64_t n)
+{
+    double sum = 0;
+    for (int64_t d = 0; d < n; d++) sum += (double)x[d] * y[d];
+    return sum;
+}
+
+typedef struct work {
+    ses_relative a;
+    ses_sink y;         /* forward: the scores */
+    const ses_real *dy; /* backward */
+    ses_sink dx, dr;
+} work;
+
+/* The head's columns of the token that speaks for query i and key j, and of a row of r. */
+static const ses_real *content(const work *w, const ses_rel_part *p, int64_t i, int64_t j)
+{
+    return w->a.x + ses_rel_token(&w->a, p, i, j) * w->a.x_row + p->head * w->a.x_head;
+}
+
+static int64_t row_at(const work *w, int64_t row, int64_t head)
+{
+    return (row * w->a.heads + head) * w->a.dim;
+}
+
+static void forward_part(void *ctx, int64_t index, void *scratch)
+{
+    (void)scratch;
+    const work *w = ctx;
+    const ses_relative *a = &w->a;
+    ses_rel_part p = ses_rel_part_of(a, index);
+    for (int64_t i = 0; i < p.len_q; i++)
+        for (int64_t j = 0; j < p.len_k; j++) {
+            const ses_real *r = a->r + row_at(w, ses_rel_row(a, &p, i, j), p.head);
+            double s = a->scale * dot(content(w, &p, i, j), r, a->dim);
+            if (a->mask) s += a->mask[p.mask + i * p.len_k + j];
+            ses_put(w->y, p.scores + i * p.len_k + j, s);
+        }
+}
+
+void ses_k_relative_ref(ses_exec *x, const ses_relative *a, ses_sink y)
+{
+    work w = { .a = *a, .y = y };
+    ses_parallel(x->pool, a->seqs * a->heads, forward_part, &w);
+}
+
+/* Gradient of token t of the part: all pairs it speaks for. */
+static void content_grad(const work *w, const ses_rel_part *p, int64_t t, double *sum)
+{
+    const ses_relative *a = &w->a;
+    int64_t others = a->by_key ? p->len_q : p->len_k;
+    for (int64_t d = 0; d < a->dim; d++) sum[d] = 0;
+    for (int64_t o = 0; o < others; o++) {
+        int64_t i = a->by_key ? o : t, j = a->by_key ? t : o;
+        const ses_real *r = a->r + row_at(w, ses_rel_row(a, p, i, j), p->head);
+        double dy = a->scale * (double)w->dy[p->scores + i * p->len_k + j];
+        for (int64_t d = 0; d < a->dim; d++) sum[d] += dy * r[d];
+    }
+    int64_t at = (t + (a->by_key ? p->k0 : p->q0)) * a->x_row + p->head * a->x_head;
+    for (int64_t d = 0; d < a->dim; d++) ses_put(w->dx, at + d, sum[d]);
+}
+
+static void content_part(void *ctx, int64_t index, void *scratch)
+{
+    const work *w = ctx;
+    ses_rel_part p = ses_rel_part_of(&w->a, index);
+    int64_t tokens = w->a.by_key ? p.len_k : p.len_q;
+    for (int64_t t = 0; t < tokens; t++) content_grad(w, &p, t, scratch);
+}
+
+/* Pairs (i, j) of the part at a row, by distance: j moves with i's place. */
+static void add_distance(const work *w, const ses_rel_part *p, int64_t distance, double *sum)
+{
+    const ses_relative *a = &w->a;
+    for (int64_t i = 0; i < p->len_q; i++) {
+        int64_t j = ses_rel_place(a, p, i) + (p->turned ? -distance : distance);
+        if (j < 0 || j >= p->len_k) continue;
+        const ses_real *x = content(w, p, i, j);
+        double dy = a->scale * (double)w->dy[p->scores + i * p->len_k + j];
+        for (int64_t d = 0; d < a->dim; d++) sum[d] += dy * x[d];
+    }
+}
+
+static void add_labels(const work *w, const ses_rel_part *p, int64_t row, double *sum)
+{
+    const ses_relative *a = &w->a;
+    for (int64_t i = 0; i < p->len_q; i++)
+        for (int64_t j = 0; j < p->len_k; j++) {
+            if (ses_rel_row(a, p, i, j) != row) continue;
+            const ses_real *x = content(w, p, i, j);
+            double dy = a->scale * (double)w->dy[p->scores + i * p->len_k + j];
+            for (int64_t d = 0; d < a->dim; d++) sum[d] += dy * x[d];
+        }
+}
+
+/* One row of r in one head: all sequences, in order, since they share it. */
+static void row_grad(void *ctx, int64_t index, void *scratch)
+{
+    const work *w = ctx;
+    const ses_relative *a = &w->a;
+    int64_t row = index / a->heads, head = index % a->heads;
+    double *sum = scratch;
+    for (int64_t d = 0; d < a->dim; d++) sum[d] = 0;
+    for (int64_t s = 0; s < a->seqs; s++) {
+        ses_rel_part p = ses_rel_part_of(a, s * a->heads + head);
+        if (!a->at) add_labels(w, &p, row, sum);
+        for (int64_t r = 1 - p.len_k; a->at && r < p.len_k; r++)
+            if (a->at[r + a->max_k - 1] == row) add_distance(w, &p, r, sum);
+    }
+    for (int64_t d = 0; d < a->dim; d++) ses_put(w->dr, row_at(w, row, head) + d, sum[d]);
+}
+
+void ses_k_relative_bwd_ref(ses_exec *x, const ses_relative *a, const ses_real *dy, ses_sink dx, ses_sink dr)
+{
+    work w = { .a = *a, .dy = dy, .dx = dx, .dr = dr };
+    if (dx.data) ses_parallel(x->pool, a->seqs * a->heads, content_part, &w);
+    if (dr.data) ses_parallel(x->pool, a->rows * a->heads, row_grad, &w);
+}

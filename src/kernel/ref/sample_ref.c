@@ -1,0 +1,37 @@
+#include "kernel/kernel.h"
+#include "kernel/chunking.h"
+
+#include <math.h>
+
+typedef struct draw {
+    int32_t *pick;
+    const ses_real *a;
+    int64_t rows, cols;
+    double heat;
+    ses_key key;
+} draw;
+
+static void chunk_rows(void *ctx, int64_t chunk, void *scratch)
+{
+    (void)scratch;
+    const draw *d = ctx;
+    ses_range r = ses_chunk(d->rows, ses_chunk_rows(d->cols), chunk);
+    for (int64_t i = r.begin; i < r.end; i++) {
+        uint32_t block[4];
+        double best = -INFINITY;
+        d->pick[i] = 0;
+        for (int64_t j = 0; j < d->cols; j++) {
+            uint64_t at = (uint64_t)(i * d->cols + j);
+            if (j == 0 || at % 4 == 0) ses_philox(block, d->key, at / 4);
+            double u = (block[at % 4] + 0.5) * 0x1p-32, score = d->a[at] / d->heat - log(-log(u));
+            if (score > best) best = score, d->pick[i] = (int32_t)j;
+        }
+    }
+}
+
+void ses_k_draw_ref(ses_exec *x, int32_t *pick, const ses_real *a, int64_t rows, int64_t cols, double heat,
+                    ses_key key)
+{
+    draw d = { pick, a, rows, cols, heat, key };
+    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_rows, &d);
+}

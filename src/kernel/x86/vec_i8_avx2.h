@@ -1,0 +1,76 @@
+/* As vec_i8_avx512.h, which says what the names mean. */
+#ifndef SES_VEC8_AVX2_H
+#define SES_VEC8_AVX2_H
+
+#include "vec_avx2.h"
+
+#include <cpuid.h>
+
+/* The instruction is AVX_VNNI's. */
+static inline vi vi_dot4(vi c, vi a, vi b)
+{
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+    return c;
+}
+
+static inline vi vi_dot2_add(vi c, vi a, vi b)
+{
+    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+    return c;
+}
+
+static inline int has_dot(void)
+{
+#if defined __clang__ /* whose library does not know it */
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+#else
+    return __builtin_cpu_supports("avxvnni") != 0;
+#endif
+}
+
+static inline vi vi_even_bytes(vi a) { return _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8); }
+static inline vi vi_odd_bytes(vi a) { return _mm256_srai_epi16(a, 8); }
+static inline vi vi_shr16(vi a) { return _mm256_srli_epi16(a, 8); }
+static inline vi vi_dot2(vi a, vi b) { return _mm256_madd_epi16(a, b); }
+
+static inline void vi_store_bytes(uint8_t *p, vi a)
+{
+    __m128i pairs = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    __m128i bytes = _mm_add_epi8(_mm_packs_epi16(pairs, pairs), _mm_set1_epi8((char)-128));
+    _mm_storel_epi64((__m128i *)(void *)p, bytes);
+}
+
+static inline void vi_store_bytes4(uint8_t *p, vi a, vi b, vi c, vi d)
+{
+    vi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    vi bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    vi_store(p, vi_xor(_mm256_permutevar8x32_epi32(bytes, order), _mm256_set1_epi8((char)-128)));
+}
+
+static inline void vi_store_signed(int8_t *p, vi a)
+{
+    __m128i pairs = _mm_packs_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi16(pairs, pairs));
+}
+static inline vi vi_load_bytes(const int8_t *p)
+{
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+static inline vi vi_load_unsigned(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+static inline void vi_store_words(int16_t *p, vi a)
+{
+    a = vi_and(a, vi_set1(0xffff));
+    _mm_storeu_si128((__m128i *)(void *)p,
+                     _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)));
+}
+static inline void vi_store_words2(int16_t *p, vi a, vi b)
+{
+    vi low = vi_set1(0xffff), words = _mm256_packus_epi32(vi_and(a, low), vi_and(b, low));
+    vi_store(p, _mm256_permute4x64_epi64(words, 0xd8));
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* The part of texts that are one of the right ones, character by character. */
+#include "metric_impl.h"
+
+#include <string.h>
+
+static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+{
+    (void)m;
+    const ses_evaluation *v = r->v;
+    if (!ses_rows_new(r, 1, 1, e)) return false;
+    for (size_t i = 0; i < v->n; i++) {
+        size_t from = v->gold_cu ? v->gold_cu[i] : i, to = v->gold_cu ? v->gold_cu[i + 1] : i + 1;
+        for (size_t k = from; k < to && v->pred_texts[i]; k++)
+            if (!strcmp(v->pred_texts[i], v->gold_texts[k])) r->x[i] = 1;
+    }
+    return true;
+}
+
+static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+{
+    ses_rows_sum(r, p, r->work);
+    ses_scores_put(out, r->work[0] / (double)p->n, "exact_match");
+}
+
+const ses_metric ses_metric_exact = { .name = "exact",
+                                      .what = "part of the texts that are right to the letter",
+                                      .kind = SES_METRIC_TEXTS,
+                                      .measure = measure,
+                                      .finish = finish };

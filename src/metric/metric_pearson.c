@@ -1,0 +1,106 @@
+/* Correlations of numbers: Pearson's, and Spearman's, which is Pearson's of the ranks, equal numbers sharing
+ * the mean of theirs. NaN where one side is constant. And the mean squared error. */
+#include "metric_impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+{
+    (void)m;
+    const ses_evaluation *v = r->v;
+    if (!ses_rows_new(r, 2, 6 * v->n, e))
+        return false; /* both sides; and to rank them, one with its places */
+    for (size_t i = 0; i < v->n; i++) {
+        r->x[2 * i] = v->gold_reals[i], r->x[2 * i + 1] = v->pred_reals[i];
+        if (!isfinite(r->x[2 * i]) || !isfinite(r->x[2 * i + 1]))
+            return ses_fail(e, SES_EARG, "example %zu: not a finite number", i);
+    }
+    return true;
+}
+
+/* Two passes: the sums of products are about the means. */
+static double correlate(const double *a, const double *b, size_t n)
+{
+    double ma = 0, mb = 0, aa = 0, bb = 0, ab = 0;
+    for (size_t i = 0; i < n; i++) ma += a[i], mb += b[i];
+    ma /= (double)n, mb /= (double)n;
+    bool flat_a = true, flat_b = true;
+    for (size_t i = 0; i < n; i++) {
+        double x = a[i] - ma, y = b[i] - mb;
+        aa += x * x, bb += y * y, ab += x * y;
+        flat_a = flat_a && a[i] == a[0], flat_b = flat_b && b[i] == b[0];
+    }
+    if (flat_a || flat_b || !(aa > 0) || !(bb > 0)) return NAN;
+    double c = ab / (sqrt(aa) * sqrt(bb));
+    return c > 1 ? 1 : c < -1 ? -1 : c;
+}
+
+static void gather(const ses_rows *r, const ses_pick *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const double *x = ses_rows_at(r, p, i);
+        r->work[i] = x[0], r->work[p->n + i] = x[1];
+    }
+}
+
+typedef struct placed {
+    double x, at;
+} placed;
+
+static int ascending(const void *a, const void *b)
+{
+    double x = ((const placed *)a)->x, y = ((const placed *)b)->x;
+    return (x > y) - (x < y);
+}
+
+static void rank(double *x, size_t n, placed *order)
+{
+    for (size_t i = 0; i < n; i++) order[i] = (placed){ x[i], (double)i };
+    qsort(order, n, sizeof *order, ascending);
+    for (size_t i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n && order[j].x == order[i].x; j++) {}
+        for (size_t k = i; k < j; k++) x[(size_t)order[k].at] = (double)(i + j + 1) / 2;
+    }
+}
+
+static void pearson(const ses_rows *r, const ses_pick *p, ses_scores *out)
+{
+    gather(r, p);
+    ses_scores_put(out, correlate(r->work, r->work + p->n, p->n), "pearson");
+}
+
+static void spearman(const ses_rows *r, const ses_pick *p, ses_scores *out)
+{
+    gather(r, p);
+    placed *order = (placed *)(void *)(r->work + 2 * p->n);
+    rank(r->work, p->n, order);
+    rank(r->work + p->n, p->n, order);
+    ses_scores_put(out, correlate(r->work, r->work + p->n, p->n), "spearmanr");
+}
+
+static void squared_error(const ses_rows *r, const ses_pick *p, ses_scores *out)
+{
+    double sum = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const double *x = ses_rows_at(r, p, i);
+        sum += (x[0] - x[1]) * (x[0] - x[1]);
+    }
+    ses_scores_put(out, sum / (double)p->n, "mse");
+}
+
+const ses_metric ses_metric_pearson = { .name = "pearson",
+                                        .what = "Pearson correlation of numbers",
+                                        .kind = SES_METRIC_REALS,
+                                        .measure = measure,
+                                        .finish = pearson };
+const ses_metric ses_metric_spearman = { .name = "spearman",
+                                         .what = "Spearman rank correlation of numbers",
+                                         .kind = SES_METRIC_REALS,
+                                         .measure = measure,
+                                         .finish = spearman };
+const ses_metric ses_metric_squared_error = { .name = "squared_error",
+                                              .what = "mean squared error of numbers",
+                                              .kind = SES_METRIC_REALS,
+                                              .measure = measure,
+                                              .finish = squared_error };

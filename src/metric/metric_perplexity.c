@@ -1,0 +1,30 @@
+/* exp of the mean negative log likelihood of a token, over all tokens of all examples. */
+#include "metric_impl.h"
+
+#include <math.h>
+
+static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+{
+    (void)m;
+    const ses_evaluation *v = r->v;
+    if (!ses_rows_new(r, 2, 2, e)) return false;
+    for (size_t i = 0; i < v->n; i++) {
+        r->x[2 * i] = v->nll[i], r->x[2 * i + 1] = (double)v->n_nll[i];
+        if (v->n_nll[i] < 0) return ses_fail(e, SES_EARG, "example %zu: a negative count of tokens", i);
+    }
+    return true;
+}
+
+static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+{
+    ses_rows_sum(r, p, r->work);
+    double mean = r->work[1] > 0 ? r->work[0] / r->work[1] : NAN;
+    ses_scores_put(out, mean, "loss");
+    ses_scores_put(out, exp(mean), "perplexity");
+}
+
+const ses_metric ses_metric_perplexity = { .name = "perplexity",
+                                           .what = "exp of the mean loss of a token",
+                                           .kind = SES_METRIC_NLL,
+                                           .measure = measure,
+                                           .finish = finish };

@@ -1,0 +1,158 @@
+#include "word_ids.h"
+
+#include "base/alloc.h"
+#include "base/unicode/unicode.h"
+#include "base/unicode/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+size_t ses_char_at(const char *s, size_t n, uint32_t *cp)
+{
+    size_t k = ses_utf8_decode(s, n, cp);
+    if (k || !n) return k;
+    *cp = 0x110000u + (unsigned char)*s;
+    return 1;
+}
+
+bool ses_char_is_space(uint32_t cp)
+{
+    if (cp < 0x80) return cp == ' ' || (cp >= 9 && cp <= 13) || (cp >= 0x1C && cp <= 0x1F);
+    return cp < 0x110000 && ses_cp_is(cp, SES_CP_SPACE);
+}
+
+bool ses_char_is_word(uint32_t cp)
+{
+    if (cp >= 0x110000) return false;
+    return cp == '_' || ses_gc_in(cp, (uint32_t)SES_GCS_L | (uint32_t)SES_GCS_N);
+}
+
+/* Near enough to Unicode's Cased and Case_Ignorable for what stands around a sigma. */
+static bool is_cased(uint32_t cp)
+{
+    return cp < 0x110000 && ses_gc_in(cp, 1u << SES_GC_LU | 1u << SES_GC_LL | 1u << SES_GC_LT);
+}
+static bool is_ignorable(uint32_t cp)
+{
+    if (cp >= 0x110000) return false;
+    if (cp == '\'' || cp == '.' || cp == ':' || cp == 0xB7 || cp == 0x2019) return true;
+    return ses_gc_in(cp,
+                     1u << SES_GC_MN | 1u << SES_GC_ME | 1u << SES_GC_CF | 1u << SES_GC_LM | 1u << SES_GC_SK);
+}
+
+static bool cased_follows(const char *s, size_t n)
+{
+    uint32_t cp = 0;
+    for (size_t i = 0; i < n;) {
+        i += ses_char_at(s + i, n - i, &cp);
+        if (!is_ignorable(cp)) return is_cased(cp);
+    }
+    return false;
+}
+
+bool ses_lower_append(ses_buf *out, const char *s, size_t n)
+{
+    bool after_cased = false;
+    for (size_t i = 0; i < n;) {
+        uint32_t cp, low[2];
+        size_t k = ses_char_at(s + i, n - i, &cp), m = 1;
+        char utf8[8];
+        if (cp >= 0x110000)
+            utf8[0] = s[i];
+        else if (cp == 0x3A3 && after_cased && !cased_follows(s + i + k, n - i - k))
+            m = ses_utf8_encode(0x3C2, utf8);
+        else {
+            size_t c = ses_cp_lower(cp, low);
+            m = ses_utf8_encode(low[0], utf8);
+            if (c > 1) m += ses_utf8_encode(low[1], utf8 + m);
+        }
+        if (!ses_buf_append(out, utf8, m)) return false;
+        if (!is_ignorable(cp)) after_cased = is_cased(cp);
+        i += k;
+    }
+    return true;
+}
+
+void ses_wordbook_free(ses_wordbook *x) { ses_strmap_free(&x->map); }
+
+bool ses_word_ids_add(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
+{
+    if (!ses_alloc_room(&w->id, &w->cap, w->n + 1, sizeof *w->id, e)) return false;
+    bool fresh;
+    const int64_t *id = ses_strmap_insert(&x->map, s, n, (int64_t)x->map.count, &fresh, e);
+    if (id) w->id[w->n++] = (int32_t)*id;
+    return id != NULL;
+}
+
+bool ses_word_ids_split(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
+{
+    size_t begin = 0, k;
+    for (size_t i = 0; i <= n; i += k) {
+        uint32_t cp = ' ';
+        k = i < n ? ses_char_at(s + i, n - i, &cp) : 1;
+        if (!ses_char_is_space(cp)) continue;
+        if (i > begin && !ses_word_ids_add(w, x, s + begin, i - begin, e)) return false;
+        begin = i + k;
+    }
+    return true;
+}
+
+void ses_word_ids_free(ses_word_ids *w)
+{
+    ses_free(w->id);
+    *w = (ses_word_ids){ 0 };
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const ses_gram *x = a, *y = b;
+    for (int k = 0; k < SES_GRAM; k++)
+        if (x->id[k] != y->id[k]) return x->id[k] < y->id[k] ? -1 : 1;
+    return 0;
+}
+
+bool ses_grams_of(ses_grams *g, const ses_word_ids *w, size_t order, ses_err *e)
+{
+    g->n = w->n >= order ? w->n - order + 1 : 0;
+    if (!ses_alloc_room(&g->item, &g->cap, g->n, sizeof *g->item, e)) return false;
+    for (size_t i = 0; i < g->n; i++)
+        for (size_t k = 0; k < SES_GRAM; k++) g->item[i].id[k] = k < order ? w->id[i + k] : -1;
+    if (g->n) qsort(g->item, g->n, sizeof *g->item, in_order);
+    return true;
+}
+
+void ses_grams_free(ses_grams *g)
+{
+    ses_free(g->item);
+    *g = (ses_grams){ 0 };
+}
+
+/* How often x is among the sorted. */
+static size_t count_of(const ses_grams *g, const ses_gram *x)
+{
+    size_t low = 0, high = g->n, n = 0;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (in_order(&g->item[mid], x) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    while (low + n < g->n && in_order(&g->item[low + n], x) == 0) n++;
+    return n;
+}
+
+size_t ses_grams_match(const ses_grams *g, const ses_grams *other, size_t n_others)
+{
+    size_t match = 0;
+    for (size_t i = 0, j; i < g->n; i = j) {
+        size_t most = 0;
+        for (j = i + 1; j < g->n && in_order(&g->item[i], &g->item[j]) == 0; j++) {}
+        for (size_t k = 0; k < n_others; k++) {
+            size_t n = count_of(&other[k], &g->item[i]);
+            if (n > most) most = n;
+        }
+        match += most < j - i ? most : j - i;
+    }
+    return match;
+}

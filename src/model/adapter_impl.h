@@ -1,0 +1,37 @@
+/* Low-rank adapters (LoRA), in the peft library's files: the inside shared by adapter.c (beside and into a
+ * model) and adapter_files.c (adapter_config.json, the config of a folder). */
+#ifndef SES_MODEL_ADAPTER_H
+#define SES_MODEL_ADAPTER_H
+
+#include "model_desc.h"
+
+#define SES_ADAPTER_CONFIG "adapter_config.json"
+#define SES_ADAPTER_FILE "adapter_model.safetensors"
+#define SES_ADAPTER_PREFIX "base_model.model."
+
+/* A dense layer that could have an adapter. */
+typedef struct ses_adapted {
+    char ours[96], theirs[160]; /* "layer.0.attn.query", "bert.encoder.layer.0.attention.self.query" */
+    ses_weight order;
+    bool has;
+    const ses_entry *down, *up; /* of an adapter that was read */
+} ses_adapted;
+
+struct ses_adapter {
+    bool fresh; /* to be trained; else read */
+    char *base; /* folder of the model */
+    ses_lora lora;
+    char *targets;
+    bool by_root; /* scaled by alpha / sqrt(rank), "use_rslora" */
+    ses_safetensors *file;
+    bool *used; /* [tensors of file] */
+    ses_adapting asks;
+    const ses_model *declaring;
+    ses_adapted *dense;
+    size_t n, cap;
+    ses_err err;
+};
+
+bool ses_adapter_read_config(ses_adapter *a, const char *dir, const char *base, ses_err *e);
+
+#endif

@@ -1,0 +1,49 @@
+/* Which classes of its model type a checkpoint has all the weights of: what to say when the one asked for is
+ * not among them. */
+#include "base/str.h"
+#include "model_desc.h"
+
+/* Does the file have every trained parameter, each in its shape? */
+static bool has_all(const ses_model *m)
+{
+    static const ses_model_options dry = { .dry = true };
+    ses_err none = { 0 };
+    for (size_t i = 0; i < ses_store_count(m->store); i++) {
+        const ses_param *p = ses_store_at(m->store, i);
+        if (p->role != SES_PARAM_TRAINED) continue;
+        const ses_entry *x = ses_model_find(m, p->name);
+        if (!x || !ses_param_load(m->store, i, m->file, x, &dry, true, &none)) return false;
+    }
+    return true;
+}
+
+/* A model of the given class over the same file, its parameters declared and nothing more. */
+static bool fits(const ses_model *m, const ses_class *class)
+{
+    ses_err none = { 0 };
+    ses_model other = { .dev = m->dev, .file = m->file };
+    bool ok =
+        ses_model_declare(&other, m->config, &(ses_model_options){ .class_name = class->name }, &none) &&
+        has_all(&other);
+    for (size_t i = 0; i < SES_LEN(other.stack); i++) ses_stack_free(&other.stack[i]);
+    ses_store_free(other.store);
+    return ok;
+}
+
+bool ses_model_lacks(const ses_model *m, const char *tensor, const char *shape, ses_err *e)
+{
+    ses_buf list = { 0 };
+    for (size_t i = 0; i < m->desc->n_classes; i++)
+        if (fits(m, &m->desc->class[i]))
+            ses_buf_appendf(&list, "%s%s", list.len ? ", " : "", m->desc->class[i].name);
+    if (!list.len)
+        ses_fail(e, SES_EFORMAT, "tensor \"%s\" %s is missing", tensor, shape);
+    else if (ses_buf_ok(&list, e))
+        ses_fail(
+            e, SES_EFORMAT,
+            "tensor \"%s\" %s is missing: the checkpoint has no such head, and a new one's weights would be "
+            "random; it can be opened as %s",
+            tensor, shape, list.data);
+    ses_buf_free(&list);
+    return false;
+}

@@ -1,0 +1,110 @@
+/* A config with some of its settings changed: each model type has keys of its own for them. */
+#include "base/str.h"
+#include "model_desc.h"
+
+#include <string.h>
+
+/* A setting: what it is called to people, and the fields it fills. */
+typedef struct change {
+    const char *name;
+    double value; /* below 0: as it is */
+    size_t field[3];
+    size_t n;
+} change;
+
+/* A key of the model that fills one of the fields. Of several spellings, one the config has already. */
+static const ses_config_key *key_of(const ses_model_desc *d, const ses_json *config, size_t field)
+{
+    const ses_config_key *first = NULL;
+    for (size_t i = 0; i < SES_LEN(d->keys); i++)
+        for (size_t j = 0; j < d->keys[i].n; j++) {
+            const ses_config_key *k = &d->keys[i].key[j];
+            if (k->offset != field || k->type != SES_KEY_REAL) continue;
+            if (ses_json_get(config, k->key)) return k;
+            if (!first) first = k;
+        }
+    return first;
+}
+
+typedef struct edit {
+    const ses_config_key *key[12];
+    double value[12];
+    size_t n;
+} edit;
+
+static bool plan(edit *x, const ses_model_desc *d, const ses_json *config, const change *c, ses_err *e)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->n; i++) {
+        const ses_config_key *k = key_of(d, config, c->field[i]);
+        if (!k) continue;
+        any = true;
+        x->key[x->n] = k;
+        x->value[x->n++] = c->value;
+        if (!(c->value <= k->max))
+            return ses_fail(e, SES_EARG, "%s of %g: at most %g (\"%s\")", c->name, c->value, k->max, k->key);
+    }
+    return any ||
+           ses_fail(e, SES_EUNSUPPORTED, "models of type %s have no setting for the %s", d->name, c->name);
+}
+
+static bool planned(const edit *x, const char *key)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (!strcmp(x->key[i]->key, key)) return true;
+    return false;
+}
+
+static void put_head(ses_json_writer *w, const ses_model_change *c)
+{
+    ses_json_put_key(w, "sesame_head");
+    ses_json_begin_object(w);
+    if (c->head) ses_json_put_key(w, "kind"), ses_json_put_string(w, c->head);
+    if (c->head) {
+        ses_json_put_key(w, "sizes");
+        ses_json_begin_array(w);
+        for (size_t i = 0; i < c->n_sizes; i++) ses_json_put_int(w, c->size[i]);
+        ses_json_end_array(w);
+    }
+    ses_json_put_key(w, "mix_layers"), ses_json_put_bool(w, c->mix_layers);
+    ses_json_end_object(w);
+}
+
+ses_json_doc *ses_model_config_change(const ses_json *config, const ses_model_change *c, ses_err *e)
+{
+    const change all[] = {
+        { "dropout",
+          c->drop,
+          { offsetof(ses_config, drop), offsetof(ses_config, drop_embed), offsetof(ses_config, drop_ffn) },
+          3 },
+        { "dropout of attention", c->drop_attention, { offsetof(ses_config, drop_attention) }, 1 },
+        { "dropout of the classifier",
+          c->drop_head,
+          { offsetof(ses_config, drop_head), offsetof(ses_config, drop_summary),
+            offsetof(ses_config, drop_span) },
+          3 },
+    };
+    const ses_model_desc *d = ses_config_model(config, e);
+    edit x = { 0 };
+    if (!d) return NULL;
+    for (size_t i = 0; i < SES_LEN(all); i++)
+        if (all[i].value >= 0 && !plan(&x, d, config, &all[i], e)) return NULL;
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return NULL;
+    bool head = c->head || c->mix_layers;
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < ses_json_len(config); i++) {
+        const char *key = ses_json_key(config, i, NULL);
+        if (planned(&x, key) || (head && !strcmp(key, "sesame_head"))) continue;
+        ses_json_put_key(w, key);
+        ses_json_put_value(w, ses_json_at(config, i));
+    }
+    for (size_t i = 0; i < x.n; i++) ses_json_put_key(w, x.key[i]->key), ses_json_put_real(w, x.value[i]);
+    if (head) put_head(w, c);
+    ses_json_end_object(w);
+    size_t n;
+    const char *text = ses_json_writer_text(w, &n, e);
+    ses_json_doc *doc = text ? ses_json_parse(text, n, e) : NULL;
+    ses_json_writer_free(w);
+    return doc;
+}

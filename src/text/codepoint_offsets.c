@@ -1,0 +1,80 @@
+#include "codepoint_offsets.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+/* For offsets that mostly grow: between `byte` and `wide` all is ASCII. */
+typedef struct cursor {
+    const char *text;
+    size_t n, byte, wide; /* wide: the first byte from `byte` on that is not ASCII; n: none */
+    uint32_t lead;        /* characters that begin before byte */
+} cursor;
+
+static bool continues(const cursor *c, size_t at) { return ((uint8_t)c->text[at] & 0xC0) == 0x80; }
+
+static size_t find_wide(const char *text, size_t at, size_t n)
+{
+    uint64_t word;
+    for (; at + 8 <= n; at += 8) {
+        memcpy(&word, text + at, 8);
+        if (word & 0x8080808080808080u) break;
+    }
+    while (at < n && (uint8_t)text[at] < 0x80) at++;
+    return at;
+}
+
+static void move(cursor *c, size_t at)
+{
+    while (c->byte < at) c->lead += !continues(c, c->byte++);
+    while (c->byte > at) c->lead -= !continues(c, --c->byte);
+    c->wide = find_wide(c->text, at, c->n);
+}
+
+/* The character byte `at` belongs to; at < n. */
+static uint32_t point_at(cursor *c, size_t at)
+{
+    if (at < c->byte || at > c->wide) move(c, at);
+    return c->lead + (uint32_t)(at - c->byte) - continues(c, at);
+}
+
+static ses_offset convert(cursor *c, ses_offset byte)
+{
+    if (byte.begin >= c->n) return byte;
+    ses_offset p = { .begin = point_at(c, byte.begin) };
+    if (byte.end < c->n)
+        p.end = point_at(c, byte.end);
+    else
+        p.end = byte.end - 1 < c->n ? point_at(c, byte.end - 1) + 1 : p.begin + 2;
+    return p;
+}
+
+bool ses_points(ses_isa isa, ses_point_table *table, const char *text, size_t n, const ses_offset *byte,
+                ses_offset *point, size_t count, ses_err *e)
+{
+#if defined __x86_64__ && !defined SES_REF_ONLY
+    if (isa >= SES_ISA_AVX2 && n <= SES_POINT_SHORT) {
+        if (!table->point) table->point = ses_alloc_array(SES_POINT_SHORT + 16, sizeof *table->point, e);
+        if (!table->point) return false;
+        ses_points_short_avx2(table->point, text, n, byte, point, count);
+        return true;
+    }
+    if (isa >= SES_ISA_AVX2) {
+        size_t blocks = n / 64 + 1;
+        if (!ses_alloc_room(&table->block, &table->cap, blocks, sizeof *table->block, e)) return false;
+        ses_points_avx2(table->block, text, n, byte, point, count);
+        return true;
+    }
+#endif
+    (void)isa, (void)table, (void)e;
+    cursor c = { text, n, 0, find_wide(text, 0, n), 0 };
+    for (size_t i = 0; i < count; i++) point[i] = convert(&c, byte[i]);
+    return true;
+}
+
+void ses_point_table_free(ses_point_table *t)
+{
+    ses_free(t->block);
+    ses_free(t->point);
+    *t = (ses_point_table){ 0 };
+}

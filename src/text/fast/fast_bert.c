@@ -1,0 +1,342 @@
+/* fast_bert: opening, windows, and what goes the exact way. */
+#include "fast_bert.h"
+
+#include "base/alloc.h"
+#include "base/unicode/utf8.h"
+
+#include <string.h>
+
+/* ---- windows ---- */
+
+void ses_bert_sort_ref(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i += 64) {
+        uint64_t space = 0, mark = 0, check = 0, inside = 0;
+        for (size_t j = 0; j < 64 && i + j < n; j++) {
+            uint8_t c = (uint8_t)text[i + j], bit = c < 128 ? (uint8_t)(1 << (c >> 4)) : 0;
+            uint64_t one = (uint64_t)1 << j;
+            inside |= one;
+            if (f->space[c & 15] & bit) space |= one;
+            if (f->mark[c & 15] & bit) mark |= one;
+            if (f->check[c & 15] & bit || (c >= 128 && f->wide)) check |= one;
+            w->low[i + j] = (char)(f->lower && c >= 'A' && c <= 'Z' ? c + 32 : c);
+        }
+        w->word[i / 64] = ~(space | mark) & inside;
+        w->mark[i / 64] = mark;
+        w->check[i / 64] = check;
+    }
+}
+
+static bool put_large(const ses_bert_large *x, ses_run *r, const char *key, uint32_t from)
+{
+    if (memcmp(x->key, key, sizeof x->key) && memcmp((++x)->key, key, sizeof x->key)) return false;
+    uint32_t word = r->words - 1;
+    for (size_t i = 0; i < x->n; i++) {
+        word += x->starts >> i & 1;
+        r->id[r->n] = x->id[i];
+        r->byte[r->n] = (ses_offset){ from + x->begin[i], from + x->end[i] };
+        r->word[r->n++] = (int32_t)word;
+    }
+    r->words += x->words;
+    return true;
+}
+
+static bool put_small(ses_run *r, const ses_small_entry *x, const char *key, uint32_t from)
+{
+    if (memcmp(x->key, key, 15) || x->key[15] != (uint8_t)key[SES_BERT_LONG]) return false;
+    for (size_t i = 0; i < x->n; i++) {
+        r->id[r->n] = x->id[i];
+        r->byte[r->n] = (ses_offset){ from + (x->place[i] >> 4), from + (x->place[i] & 15u) };
+        r->word[r->n++] = (int32_t)r->words;
+    }
+    r->words++;
+    return true;
+}
+
+bool ses_bert_words_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+                        size_t base, size_t n, ses_err *e)
+{
+    size_t count = ses_bert_list(w, n);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = w->begin[i], len = (size_t)w->end[i] - at + 1, odd = 0;
+        uint32_t from = (uint32_t)(base + at);
+        if (len > SES_BERT_LONG) {
+            if (!ses_bert_over(f, w, k, text, base, at, len, e)) return false;
+            continue;
+        }
+        char *key = w->key[0];
+        memset(key, 0, sizeof w->key[0]);
+        memcpy(key, w->low + at, len);
+        for (size_t j = 0; j < len; j++) odd |= (uint8_t)key[j] & 0x80u;
+        key[SES_BERT_LONG] = (char)(len | odd);
+        ses_small_entry *x = NULL;
+        if (len <= SES_BERT_SHORT) {
+            uint64_t half[2];
+            memcpy(half, key, sizeof half);
+            half[1] |= (uint64_t)(uint8_t)key[SES_BERT_LONG] << 56;
+            x = &w->small[2 * (ses_bert_hash(f, half[0], half[1]) >> (64 - SES_BERT_SMALL_BITS))];
+            if (put_small(&k->run, x, key, from) || put_small(&k->run, x + 1, key, from)) continue;
+        }
+        uint32_t slot = ses_bert_large_slot(f, key);
+        if (!put_large(&w->large[slot], &k->run, key, from) &&
+            !ses_bert_new(f, w, k, text, from, len, key, slot, x, e))
+            return false;
+    }
+    return true;
+}
+
+static bool run_words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
+                      size_t n, ses_err *e)
+{
+    return ses_run_reserve(&k->run, n + SES_BERT_SLACK, e) && f->words(f, w, k, text, base, n, e);
+}
+
+typedef enum { NO_HIT, HIT, HARD_HIT } hit;
+
+static bool is_hard(const ses_added_token *t)
+{
+    bool blank = false;
+    for (size_t i = 0; i < t->content.n; i++) blank |= (uint8_t)t->content.p[i] <= ' ';
+    return t->lstrip || t->rstrip || t->single_word || blank;
+}
+
+/* Whether an added token begins at `at`, or something else the window cannot have. */
+static hit check(const ses_bert_fast *f, const ses_bert_work *w, const char *text, size_t base, size_t at,
+                 size_t n)
+{
+    const ses_added *a = &f->t->added;
+    int32_t token = -1;
+    uint8_t c = (uint8_t)text[base + at];
+    if (c >= 128 ? f->normal : f->kind[c] == SES_BERT_GONE) return HIT;
+    if (ses_matcher_at(&a->raw, text + base + at, n - base - at, &token))
+        return is_hard(&a->token[token]) ? HARD_HIT : HIT;
+    /* The window may end in the token; then it is taken for one. */
+    size_t rest = SES_BERT_WINDOW - at;
+    return f->normal && (rest < 64 || ses_matcher_at(&a->normal, w->low + at, rest, &token)) ? HIT : NO_HIT;
+}
+
+/* Whether tokens begin in [begin, end) that look beyond it. */
+static bool looks_out(const ses_bert_fast *f, const char *text, size_t begin, size_t end, size_t n)
+{
+    const ses_added *a = &f->t->added;
+    int32_t token = -1;
+    for (; f->hard && begin < end; begin++)
+        if (a->raw.root[(uint8_t)text[begin]] && ses_matcher_at(&a->raw, text + begin, n - begin, &token) &&
+            is_hard(&a->token[token]))
+            return true;
+    return false;
+}
+
+static hit find_hit(const ses_bert_fast *f, const ses_bert_work *w, const char *text, size_t base,
+                    size_t stop, size_t n, size_t *at)
+{
+    for (size_t i = 0; i < (stop + 63) / 64; i++)
+        for (uint64_t bits = w->check[i]; bits; bits &= bits - 1) {
+            *at = 64 * i + (size_t)__builtin_ctzll(bits);
+            hit h = *at < stop ? check(f, w, text, base, *at, n) : NO_HIT;
+            if (h != NO_HIT) return h;
+        }
+    return NO_HIT;
+}
+
+static bool is_kind(const ses_bert_fast *f, char c, ses_bert_kind kind)
+{
+    return (uint8_t)c < 128 && f->kind[(uint8_t)c] == kind;
+}
+
+static bool exact(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
+{
+    k->bad = ses_utf8_valid(text + begin, end - begin) != end - begin;
+    return !k->bad && ses_encode_exact(k, text, begin, end, NULL, e);
+}
+
+/* A run of letters longer than a window: it is one piece, or, with an added token in it, none of our
+ * business. */
+static bool long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t *pos,
+                       size_t n, bool *hard, ses_err *e)
+{
+    size_t begin = *pos, end = begin;
+    bool odd = f->normal;
+    while (end < n && !is_kind(f, text[end], SES_BERT_SPACE) && !is_kind(f, text[end], SES_BERT_ALONE)) {
+        uint8_t c = (uint8_t)text[end];
+        bool look = c < 128 ? f->check[c & 15] >> (c >> 4) & 1 : f->wide;
+        if (!odd && look) odd = check(f, w, text, end, 0, n) != NO_HIT;
+        end++;
+    }
+    while (odd && end < n && !is_kind(f, text[end], SES_BERT_SPACE)) end++;
+    *pos = end;
+    *hard = odd && looks_out(f, text, begin, end, n);
+    if (*hard) return true;
+    return odd ? exact(k, text, begin, end, e) : ses_bert_wide(f, w, k, text, begin, end, e);
+}
+
+/* All of the text the exact way after all. */
+static bool start_over(ses_tokens *k, const char *text, size_t n, ses_run at, ses_err *e)
+{
+    ses_run_back(k, at.n, at.words);
+    return exact(k, text, 0, n, e);
+}
+
+static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
+{
+    const ses_bert_fast *f = self;
+    ses_bert_work *w = work;
+    ses_run start = k->run;
+    for (size_t pos = 0; pos < n;) {
+        size_t len = n - pos < SES_BERT_WINDOW ? n - pos : SES_BERT_WINDOW, stop = len, at = 0;
+        f->sort(f, w, text + pos, len);
+        memset(w->low + len, 0, 64);
+        if (pos + len < n)
+            while (stop && w->word[(stop - 1) / 64] >> (stop - 1) % 64 & 1) stop--;
+        if (!stop) {
+            bool hard = false;
+            if (!long_piece(f, w, k, text, &pos, n, &hard, e)) return false;
+            if (hard) return start_over(k, text, n, start, e);
+            continue;
+        }
+        hit h = find_hit(f, w, text, pos, stop, n, &at);
+        if (h == HARD_HIT) return start_over(k, text, n, start, e);
+        if (h == NO_HIT) {
+            if (!run_words(f, w, k, text, pos, stop, e)) return false;
+            pos += stop;
+            continue;
+        }
+        size_t begin = at, end = pos + at;
+        while (begin && w->word[(begin - 1) / 64] >> (begin - 1) % 64 & 1) begin--;
+        while (end < n && !is_kind(f, text[end], SES_BERT_SPACE)) end++;
+        if (looks_out(f, text, pos + begin, end, n)) return start_over(k, text, n, start, e);
+        if (begin && !run_words(f, w, k, text, pos, begin, e)) return false;
+        if (!exact(k, text, pos + begin, end, e)) return false;
+        pos = end;
+    }
+    return true;
+}
+
+/* ---- opening ---- */
+
+static bool applies(const ses_tokenizer *t)
+{
+    const ses_text_steps *norm = &t->steps[SES_NORMALIZER], *pre = &t->steps[SES_PRE_TOKENIZER];
+    if (norm->n > 1 || pre->n != 1 || pre->step[0].stage != &ses_stage_pre_bert) return false;
+    if (norm->n && norm->step[0].stage != &ses_stage_norm_bert) return false;
+    if (t->model.stage != &ses_stage_model_wordpiece) return false;
+    for (size_t i = 0; i < t->added.n; i++) {
+        const ses_added_token *a = &t->added.token[i];
+        bool plain = !a->lstrip && !a->rstrip && !a->single_word && a->content.n < 64;
+        for (size_t j = 0; j < a->content.n; j++)
+            if (a->content.p[j] <= ' ' && a->content.p[j] >= 0)
+                plain = false;
+            else if (a->content.p[j] < 0)
+                plain = false;
+        if (a->normalized && !plain) return false;
+    }
+    return true;
+}
+
+static void set(uint8_t row[16], uint32_t c) { row[c & 15] |= (uint8_t)(1 << (c >> 4)); }
+
+/* Classes of ASCII characters, asked of the normalizer. */
+static bool sort_ascii(ses_bert_fast *f, bool *fits, ses_err *e)
+{
+    const ses_added *a = &f->t->added;
+    f->lower = true;
+    for (uint32_t c = 0; c < 128; c++) {
+        ses_bert_char x = { 0 };
+        if (!ses_bert_ask(f, c, &x, e)) return false;
+        f->kind[c] = x.kind;
+        uint32_t low = c >= 'A' && c <= 'Z' ? c + 32 : c;
+        if (c == 'A') f->lower = x.byte[0] == 'a';
+        if (x.kind == SES_BERT_LETTER || x.kind == SES_BERT_ALONE)
+            *fits &= x.n == 1 && (uint8_t)x.byte[0] == (f->lower ? low : c);
+        if (x.kind == SES_BERT_ODD) *fits = false;
+        if (x.kind == SES_BERT_SPACE) set(f->space, c);
+        if (x.kind == SES_BERT_ALONE) set(f->mark, c);
+        if (x.kind == SES_BERT_GONE || a->raw.root[c] || a->normal.root[low] || a->normal.root[c])
+            set(f->check, c);
+    }
+    f->normal = f->wide = a->normal.n > 0;
+    for (size_t c = 128; c < 256; c++) f->wide |= a->raw.root[c] != 0;
+    for (size_t i = 0; i < a->n; i++) f->hard |= is_hard(&a->token[i]);
+    return true;
+}
+
+/* The tokens that begin with prefix, without it, as a trie. */
+static bool make_trie(ses_trie *t, const ses_vocab *v, ses_string prefix, ses_arena *mem, ses_err *e)
+{
+    ses_string *key = ses_alloc_array((size_t)v->size + 1, sizeof *key, e);
+    if (!key) return false;
+    for (int32_t id = 0; id < v->size; id++) {
+        size_t n = 0;
+        const char *s = ses_vocab_token(v, id, &n);
+        if (s && n > prefix.n && !memcmp(s, prefix.p, prefix.n))
+            key[id] = (ses_string){ s + prefix.n, n - prefix.n };
+    }
+    bool ok = ses_trie_build(t, key, (size_t)v->size, mem, e);
+    ses_free(key);
+    return ok;
+}
+
+static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **self, ses_err *e)
+{
+    bool fits = true;
+    if (!applies(t)) return true;
+    ses_bert_fast *f = ses_arena_array(mem, 1, sizeof *f, e);
+    if (!f) return false;
+    f->t = t;
+    f->m = t->model.self;
+    ses_hash_key key = ses_hash_key_new();
+    f->key[0] = key.k0;
+    f->key[1] = key.k1;
+    f->key[2] = (key.k0 ^ key.k1 << 1) | 1;
+    if (!sort_ascii(f, &fits, e)) return false;
+    if (!fits) return true;
+    if (!make_trie(&f->first, &f->m->vocab, (ses_string){ "", 0 }, mem, e) ||
+        !make_trie(&f->next, &f->m->vocab, f->m->prefix, mem, e))
+        return false;
+    f->sort = ses_bert_sort_ref;
+    f->words = ses_bert_words_ref;
+#if defined __x86_64__ && !defined SES_REF_ONLY
+    if (isa >= SES_ISA_AVX2) f->sort = ses_bert_sort_avx2, f->words = ses_bert_words_avx2;
+    if (isa >= SES_ISA_AVX512) f->sort = ses_bert_sort_avx512;
+#else
+    (void)isa;
+#endif
+    *self = f;
+    return true;
+}
+
+static void work_free(void *work)
+{
+    ses_bert_work *w = work;
+    if (!w) return;
+    ses_free(w->caches);
+    ses_arena_free(&w->mem);
+    ses_free(w);
+}
+
+static void *work_new(const void *self, ses_err *e)
+{
+    (void)self;
+    ses_bert_work *w = ses_alloc(sizeof *w, e);
+    if (!w) return NULL;
+    /* zeroed pages that nothing has touched yet, entries on whole lines of the processor's cache */
+    size_t small = ((size_t)2 << SES_BERT_SMALL_BITS) * sizeof *w->small;
+    size_t large = ((size_t)2 << SES_BERT_LARGE_BITS) * sizeof *w->large;
+    w->caches = ses_alloc(SES_ALIGN + small + large, e);
+    if (w->caches) {
+        char *p = w->caches + (SES_ALIGN - (uintptr_t)w->caches % SES_ALIGN) % SES_ALIGN;
+        w->small = (ses_small_entry *)p;
+        w->large = (ses_bert_large *)(p + small);
+        return w;
+    }
+    work_free(w);
+    return NULL;
+}
+
+const ses_fast ses_fast_bert = { .name = "bert",
+                                 .open = open,
+                                 .work_new = work_new,
+                                 .work_free = work_free,
+                                 .validates = true,
+                                 .no_empty = true,
+                                 .encode = encode };

@@ -1,0 +1,195 @@
+/* fast_bytes: opening, windows. */
+#include "fast_byte_bpe.h"
+
+#include "base/alloc.h"
+#include "base/unicode/unicode.h"
+#include "base/unicode/utf8.h"
+#include "text/vocab/byte_chars.h"
+#include "text/regex/scan_gpt2.h"
+
+#include <string.h>
+
+/* ---- pieces ---- */
+
+/* A match longer than a window. */
+static bool long_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
+                      size_t *pos, size_t end, ses_err *e)
+{
+    size_t n = ses_scan_gpt2(text + *pos, end - *pos), at = *pos;
+    *pos += n;
+    return ses_bytes_whole(f, w, k, text + at, n, (uint32_t)at, e);
+}
+
+/* A word whose first byte is a space that is not in the text: found as any other, and then what lies after
+ * the space is one place earlier. The space has the range of the first character, of so many bytes. */
+static bool put_spaced(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, size_t at,
+                       size_t first, ses_err *e)
+{
+    ses_run *r = &k->run;
+    size_t from = r->n;
+    if (word.n > SES_WORD_STORE_LONG) {
+        if (!ses_bytes_whole(f, w, k, word.p, word.n, (uint32_t)at, e)) return false;
+    } else {
+        memcpy(w->text, word.p, word.n);
+        w->begin[0] = 0;
+        w->begin[1] = (uint16_t)word.n;
+        if (!ses_run_reserve(r, word.n + SES_BYTES_SLACK, e) || !f->words(f, w, k, at, 1, e)) return false;
+    }
+    for (size_t i = from; i < r->n; i++) {
+        ses_offset *o = &r->byte[i];
+        if (o->end == at + 1)
+            *o = (ses_offset){ (uint32_t)at, (uint32_t)(at + first) };
+        else
+            *o = (ses_offset){ o->begin > at ? o->begin - 1 : o->begin, o->end - 1 };
+    }
+    return true;
+}
+
+/* The first match of a piece that a space is put in front of, which it does not have. */
+static bool spaced_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
+                        size_t *pos, size_t end, ses_err *e)
+{
+    size_t n = 1, at = *pos, left = end - at;
+    char *copy = NULL;
+    ses_mark mark = ses_arena_mark(&k->scratch);
+    for (size_t room = 256;; room *= 4) { /* enough of the piece that the match ends in it */
+        size_t have = left < room ? left : room;
+        copy = ses_arena_alloc(&k->scratch, have + 1, e);
+        if (!copy) return false;
+        copy[0] = ' ';
+        memcpy(copy + 1, text + at, have);
+        n = ses_scan_gpt2(copy, have + 1);
+        if (have == left || n + 8 < have) break;
+    }
+    uint32_t c;
+    size_t first = ses_utf8_next(text + at, &c);
+    bool ok = put_spaced(f, w, k, (ses_string){ copy, n }, at, first, e);
+    ses_arena_rewind(&k->scratch, mark);
+    *pos += n - 1;
+    return ok;
+}
+
+static bool encode_piece(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
+                         size_t end, ses_err *e)
+{
+    const ses_bytes_fast *f = self;
+    ses_bytes_work *w = work;
+    size_t pos = begin;
+    if (f->prefix_space && text[pos] != ' ' && !spaced_word(f, w, k, text, &pos, end, e)) return false;
+    while (pos < end) {
+        size_t left = end - pos, n = left < SES_BYTES_WINDOW ? left : SES_BYTES_WINDOW;
+        bool last = left <= SES_BYTES_WINDOW;
+        memcpy(w->text, text + pos, n);
+        memset(w->text + n, 0, 128);
+        size_t count = ses_bytes_list(f, w, text + pos, left, last);
+        if (!ses_run_reserve(&k->run, n + SES_BYTES_SLACK, e)) return false;
+        if (!count) {
+            if (!long_word(f, w, k, text, &pos, end, e)) return false;
+            continue;
+        }
+        if (!f->words(f, w, k, pos, count, e)) return false;
+        pos += w->begin[count];
+    }
+    return true;
+}
+
+/* When the store's places have run out. */
+static void forget(ses_bytes_work *w)
+{
+    if (!ses_word_store_worn(&w->store)) return;
+    ses_word_store_clear(&w->store);
+    memset(w->small, 0, ((size_t)2 << SES_BYTES_SMALL_BITS) * sizeof *w->small);
+}
+
+static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
+{
+    const ses_bytes_fast *f = self;
+    if (!n) return true;
+    forget(work);
+    if (f->roots.n && ses_roots_any(&f->roots, &f->t->added, text, n))
+        return ses_added_each(&f->t->added, encode_piece, f, work, k, text, n, e);
+    return encode_piece(f, work, k, text, 0, n, e);
+}
+
+/* ---- opening ---- */
+
+static bool applies(const ses_tokenizer *t)
+{
+    const ses_text_steps *pre = &t->steps[SES_PRE_TOKENIZER];
+    if (t->steps[SES_NORMALIZER].n || pre->n != 1 || pre->step[0].stage != &ses_stage_pre_byte_level)
+        return false;
+    if (t->model.stage != &ses_stage_model_bpe) return false;
+    const ses_byte_level *b = pre->step[0].self;
+    const ses_bpe *m = t->model.self;
+    return b->use_regex && m->plain && m->unk_from < 0;
+}
+
+static const uint8_t *sort_plane(ses_arena *mem, ses_err *e)
+{
+    uint8_t *plane = ses_arena_alloc(mem, 0x10000, e);
+    for (uint32_t c = 0; plane && c < 0x10000; c++) {
+        const ses_cp_info *info = ses_cp(c);
+        uint32_t gc = 1u << info->gc;
+        plane[c] = info->flags & SES_CP_SPACE ? SES_BYTES_SPACE
+                   : gc & SES_GCS_L           ? SES_BYTES_LETTER
+                   : gc & SES_GCS_N           ? SES_BYTES_NUMBER
+                                              : SES_BYTES_OTHER;
+    }
+    return plane;
+}
+
+static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **self, ses_err *e)
+{
+    if (!applies(t)) return true;
+    ses_bytes_fast *f = ses_arena_array(mem, 1, sizeof *f, e);
+    if (!f) return false;
+    f->t = t;
+    f->m = t->model.self;
+    f->prefix_space = ((const ses_byte_level *)t->steps[SES_PRE_TOKENIZER].step[0].self)->add_prefix_space;
+    for (int b = 0; b < 256; b++) {
+        f->id[b] = f->m->direct[ses_byte_char((uint8_t)b)];
+        if (f->id[b] < 0) return true; /* bytes without a token: the exact way has rules for them */
+    }
+    f->hash = ses_word_hash_new();
+    f->plane = sort_plane(mem, e);
+    if (!f->plane) return false;
+    ses_roots_find(&f->roots, &t->added);
+    f->sort = ses_bytes_sort_ref;
+    f->words = ses_bytes_words_ref;
+#if defined __x86_64__ && !defined SES_REF_ONLY
+    if (isa >= SES_ISA_AVX2) f->sort = ses_bytes_sort_avx2, f->words = ses_bytes_words_avx2;
+    if (isa >= SES_ISA_AVX512) f->sort = ses_bytes_sort_avx512;
+#else
+    (void)isa;
+#endif
+    *self = f;
+    return true;
+}
+
+static void work_free(void *work)
+{
+    ses_bytes_work *w = work;
+    if (!w) return;
+    ses_free(w->small);
+    ses_word_store_close(&w->store);
+    ses_bpe_walk_close(&w->walk);
+    ses_free(w);
+}
+
+static void *work_new(const void *self, ses_err *e)
+{
+    (void)self;
+    ses_bytes_work *w = ses_alloc(sizeof *w, e);
+    if (!w) return NULL;
+    w->small = ses_alloc_array((size_t)2 << SES_BYTES_SMALL_BITS, sizeof *w->small, e);
+    if (w->small && ses_word_store_open(&w->store, e)) return w;
+    work_free(w);
+    return NULL;
+}
+
+const ses_fast ses_fast_bytes = { .name = "bytes",
+                                  .open = open,
+                                  .work_new = work_new,
+                                  .work_free = work_free,
+                                  .no_empty = true,
+                                  .encode = encode };

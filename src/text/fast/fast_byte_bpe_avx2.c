@@ -1,0 +1,146 @@
+#include "fast_byte_bpe.h"
+#include "word_store_emit.h"
+
+#include <immintrin.h>
+
+/* ---- masks ---- */
+
+typedef struct pair { /* 64 bytes */
+    __m256i a, b;
+} pair;
+
+static inline uint64_t bits(__m256i a, __m256i b)
+{
+    return (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
+}
+
+/* Bytes from low on, `span` of them. */
+static inline __m256i in(__m256i v, char low, char span)
+{
+    __m256i x = _mm256_sub_epi8(v, _mm256_set1_epi8(low));
+    return _mm256_cmpeq_epi8(_mm256_min_epu8(x, _mm256_set1_epi8((char)(span - 1))), x);
+}
+
+static inline uint64_t in_both(pair v, char low, char span)
+{
+    return bits(in(v.a, low, span), in(v.b, low, span));
+}
+
+uint64_t ses_bytes_sort_avx2(ses_bytes_work *w, size_t n)
+{
+    const __m256i bit32 = _mm256_set1_epi8(32);
+    uint64_t wide = 0;
+    for (size_t i = 0; i < n; i += 64) {
+        pair v = { _mm256_loadu_si256((const __m256i *)(w->text + i)),
+                   _mm256_loadu_si256((const __m256i *)(w->text + i + 32)) };
+        pair low = { _mm256_or_si256(v.a, bit32), _mm256_or_si256(v.b, bit32) };
+        uint64_t inside = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0, high = bits(v.a, v.b);
+        uint64_t blank = in_both(v, ' ', 1);
+        w->letter[i / 64] = in_both(low, 'a', 26) & ~high & inside;
+        w->number[i / 64] = in_both(v, '0', 10) & inside;
+        w->space[i / 64] = (blank | in_both(v, 9, 5)) & inside;
+        w->blank[i / 64] = blank & inside;
+        w->quote[i / 64] = in_both(v, '\'', 1) & inside;
+        w->high[i / 64] = high;
+        w->inner[i / 64] = high ? in_both(v, (char)0x80, 64) : 0;
+        wide |= (uint64_t)(high != 0) << i / 64;
+    }
+    return wide;
+}
+
+/* ---- words ---- */
+
+/* Words looked up at a time: their keys, and what has been found so far. */
+typedef struct batch {
+    __m128i key[SES_BYTES_BATCH];    /* of short words */
+    uint64_t hash[SES_BYTES_BATCH];  /* of long ones */
+    uint32_t slot[SES_BYTES_BATCH];  /* the small bucket */
+    uint32_t place[SES_BYTES_BATCH]; /* in the store; 0: none */
+} batch;
+
+static inline ses_string word_at(const ses_bytes_work *w, size_t i)
+{
+    return (ses_string){ w->text + w->begin[i], (size_t)w->begin[i + 1] - w->begin[i] };
+}
+
+/* Keys and hashes of n words from `from` on; whether there are long ones. */
+static inline bool hash_words(const ses_bytes_fast *f, const ses_bytes_work *w, batch *b, size_t from,
+                              size_t n)
+{
+    const __m128i iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 127);
+    bool any = false;
+    for (size_t j = 0; j < n; j++) {
+        ses_string word = word_at(w, from + j);
+        if (word.n > SES_BYTES_SHORT) {
+            any = true;
+            if (word.n > SES_WORD_STORE_LONG) continue;
+            b->hash[j] = ses_word_store_hash(&f->hash, word.p, word.n, 0);
+            __builtin_prefetch(ses_word_store_bucket(&w->store, b->hash[j]));
+            continue;
+        }
+        __m128i v = _mm_and_si128(_mm_loadu_si128((const __m128i *)word.p),
+                                  _mm_cmpgt_epi8(_mm_set1_epi8((char)word.n), iota));
+        v = _mm_or_si128(v, _mm_slli_si128(_mm_cvtsi32_si128((int)word.n), 15));
+        uint64_t h =
+            ses_word_hash16(&f->hash, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
+        b->slot[j] = 2 * (uint32_t)(h >> (64 - SES_BYTES_SMALL_BITS));
+        _mm_prefetch((const char *)&w->small[b->slot[j]], _MM_HINT_T0);
+        b->key[j] = v;
+    }
+    return any;
+}
+
+/* Records that will be wanted, fetched. */
+static void find_places(const ses_bytes_work *w, batch *b, size_t from, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
+        size_t len = word_at(w, from + j).n;
+        const ses_small_entry *x = &w->small[b->slot[j]];
+        b->place[j] = len <= SES_BYTES_SHORT       ? x->n == SES_BYTES_ELSEWHERE ? (uint32_t)x->id[0] : 0
+                      : len <= SES_WORD_STORE_LONG ? ses_word_store_look(&w->store, b->hash[j])
+                                                   : 0;
+        if (b->place[j]) ses_word_store_fetch(&w->store, b->place[j]);
+    }
+}
+
+bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base,
+                          size_t count, ses_err *e)
+{
+    batch b;
+    memset(b.slot, 0, sizeof b.slot);
+    ses_run *r = &k->run;
+    for (size_t i = 0; i < count; i += SES_BYTES_BATCH) {
+        size_t n = count - i < SES_BYTES_BATCH ? count - i : SES_BYTES_BATCH;
+        bool any = hash_words(f, w, &b, i, n);
+        if (any || w->far) find_places(w, &b, i, n);
+        w->far = false;
+        for (size_t j = 0; j < n; j++) {
+            ses_string word = word_at(w, i + j);
+            uint32_t at = (uint32_t)(base + w->begin[i + j]);
+            ses_small_entry *x = NULL;
+            const ses_word_record *far = NULL;
+            if (word.n <= SES_BYTES_SHORT) {
+                x = &w->small[b.slot[j]];
+                if (ses_small_same(x, b.key[j]) ||
+                    (ses_small_same(x + 1, b.key[j]) && ses_small_promote(x))) {
+                    if (x->n < SES_BYTES_ELSEWHERE) {
+                        ses_small_put(r, x, at, _mm_setzero_si128());
+                        r->n += x->n;
+                        r->words++;
+                        continue;
+                    }
+                    w->far = true;
+                    far = ses_word_store_at(&w->store, (uint32_t)x->id[0]);
+                }
+            } else if (word.n <= SES_WORD_STORE_LONG) {
+                far = ses_word_store_at(&w->store, b.place[j]);
+                if (far && !ses_word_record_is(far, word.p, word.n, 0)) far = NULL;
+            }
+            if (far)
+                ses_word_record_put(r, far, at);
+            else if (!ses_bytes_new(f, w, k, word, at, x, b.hash[j], e))
+                return false;
+        }
+    }
+    return true;
+}

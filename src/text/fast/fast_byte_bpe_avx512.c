@@ -1,0 +1,27 @@
+#include "fast_byte_bpe.h"
+
+#include <immintrin.h>
+
+static inline uint64_t in(__m512i v, char low, char span)
+{
+    return _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v, _mm512_set1_epi8(low)), _mm512_set1_epi8(span));
+}
+
+uint64_t ses_bytes_sort_avx512(ses_bytes_work *w, size_t n)
+{
+    uint64_t wide = 0;
+    for (size_t i = 0; i < n; i += 64) {
+        uint64_t inside = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0;
+        __m512i v = _mm512_loadu_si512(w->text + i), low = _mm512_or_si512(v, _mm512_set1_epi8(32));
+        uint64_t high = _mm512_movepi8_mask(v), blank = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8(' '));
+        w->letter[i / 64] = in(low, 'a', 26) & ~high & inside;
+        w->number[i / 64] = in(v, '0', 10) & inside;
+        w->space[i / 64] = (blank | in(v, 9, 5)) & inside;
+        w->blank[i / 64] = blank & inside;
+        w->quote[i / 64] = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\'')) & inside;
+        w->high[i / 64] = high;
+        w->inner[i / 64] = high ? in(v, (char)0x80, 64) : 0;
+        wide |= (uint64_t)(high != 0) << i / 64;
+    }
+    return wide;
+}

@@ -1,0 +1,172 @@
+/* fast_bytes: where the matches of GPT-2's pattern begin, by bits. */
+#include "fast_byte_bpe.h"
+
+#include "base/unicode/unicode.h"
+#include "base/unicode/utf8.h"
+
+#include <string.h>
+
+static ses_bytes_class class_of(uint8_t c)
+{
+    if ((c | 32) >= 'a' && (c | 32) <= 'z') return SES_BYTES_LETTER;
+    if (c >= '0' && c <= '9') return SES_BYTES_NUMBER;
+    return c == ' ' || (c >= 9 && c <= 13) ? SES_BYTES_SPACE : SES_BYTES_OTHER;
+}
+
+uint64_t ses_bytes_sort_ref(ses_bytes_work *w, size_t n)
+{
+    uint64_t wide = 0;
+    for (size_t i = 0; i < n; i += 64) {
+        uint64_t mask[4] = { 0 }, blank = 0, quote = 0, inner = 0, high = 0;
+        for (size_t j = 0; j < 64 && i + j < n; j++) {
+            uint8_t c = (uint8_t)w->text[i + j];
+            uint64_t one = (uint64_t)1 << j;
+            if (c < 128) mask[class_of(c)] |= one;
+            if (c == ' ') blank |= one;
+            if (c == '\'') quote |= one;
+            if (c >= 128) high |= one;
+            if ((c & 0xc0) == 0x80) inner |= one;
+        }
+        w->letter[i / 64] = mask[SES_BYTES_LETTER];
+        w->number[i / 64] = mask[SES_BYTES_NUMBER];
+        w->space[i / 64] = mask[SES_BYTES_SPACE];
+        w->blank[i / 64] = blank;
+        w->quote[i / 64] = quote;
+        w->inner[i / 64] = inner;
+        w->high[i / 64] = high;
+        if (high) wide |= (uint64_t)1 << i / 64;
+    }
+    return wide;
+}
+
+/* ---- characters beyond ASCII ---- */
+
+static ses_bytes_class wide_class(const ses_bytes_fast *f, uint32_t cp)
+{
+    if (cp < 0x10000) return (ses_bytes_class)f->plane[cp];
+    const ses_cp_info *info = ses_cp(cp);
+    if (info->flags & SES_CP_SPACE) return SES_BYTES_SPACE;
+    uint32_t gc = 1u << info->gc;
+    return gc & SES_GCS_L ? SES_BYTES_LETTER : gc & SES_GCS_N ? SES_BYTES_NUMBER : SES_BYTES_OTHER;
+}
+
+/* Bytes of the character at p, which is beyond ASCII. */
+static inline size_t decode(const char *text, uint32_t *cp)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    if (p[0] < 0xE0) return *cp = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu), 2;
+    if (p[0] < 0xF0) return *cp = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu), 3;
+    return ses_utf8_next(text, cp);
+}
+
+static inline uint64_t mask_if(bool yes) { return 0 - (uint64_t)yes; }
+
+/* Set the masks of the characters beyond ASCII that begin in block i, with no branch on their classes, which
+ * cannot be guessed. text: the window's first byte; what is after the window is still text. */
+static void sort_wide(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t i)
+{
+    uint64_t letter[2] = { 0 }, number[2] = { 0 }, space[2] = { 0 };
+    for (uint64_t lead = w->high[i] & ~w->inner[i]; lead; lead &= lead - 1) {
+        unsigned at = (unsigned)__builtin_ctzll(lead);
+        uint32_t cp;
+        uint64_t bytes = ((uint64_t)1 << decode(text + 64 * i + at, &cp)) - 1;
+        uint64_t here = bytes << at, more = bytes >> 1 >> (63 - at); /* of this block, and of the next */
+        ses_bytes_class class = wide_class(f, cp);
+        uint64_t is_letter = mask_if(class == SES_BYTES_LETTER),
+                 is_number = mask_if(class == SES_BYTES_NUMBER), is_space = mask_if(class == SES_BYTES_SPACE);
+        letter[0] |= here & is_letter, letter[1] |= more & is_letter;
+        number[0] |= here & is_number, number[1] |= more & is_number;
+        space[0] |= here & is_space, space[1] |= more & is_space;
+    }
+    for (size_t k = 0; k < 2; k++) {
+        w->letter[i + k] |= letter[k];
+        w->number[i + k] |= number[k];
+        w->space[i + k] |= space[k];
+    }
+}
+
+/* ---- starts ---- */
+
+static inline void put_bit(uint64_t *mask, size_t at) { mask[at / 64] |= (uint64_t)1 << at % 64; }
+
+static inline bool bit(const uint64_t *mask, size_t at) { return mask[at / 64] >> at % 64 & 1; }
+
+/* Runs of letters, numbers and others begin a match, unless a space stands before: that does. White
+ * space begins one with its first character, and with its last if something follows. */
+static void find_starts(ses_bytes_work *w, size_t n, bool last)
+{
+    uint64_t letter = 0, number = 0, other = 0, space = 0, blank = 0; /* the bit before */
+    size_t blocks = (n + 63) / 64;
+    memset(w->start, 0, (blocks + 1) * sizeof *w->start);
+    for (size_t i = 0; i < blocks; i++) {
+        uint64_t inside = n - 64 * i < 64 ? ((uint64_t)1 << (n - 64 * i)) - 1 : ~(uint64_t)0;
+        uint64_t l = w->letter[i] & inside, u = w->number[i] & inside, s = w->space[i] & inside;
+        uint64_t o = inside & ~(l | u | s);
+        uint64_t runs = (l & ~(l << 1 | letter)) | (u & ~(u << 1 | number)) | (o & ~(o << 1 | other));
+        runs &= ~(w->blank[i] << 1 | blank);
+        /* At the end, as if white space went on. */
+        uint64_t next = 64 * (i + 1) < n ? w->space[i + 1] & 1 : 1;
+        uint64_t tail = s & ~(s >> 1 | next << 63);
+        if (n - 64 * i < 64 && last) tail &= inside >> 1;
+        uint64_t wide = tail & w->inner[i];
+        tail &= ~w->inner[i];
+        for (; wide; wide &= wide - 1) { /* the last byte of a character: back to its first */
+            size_t at = 64 * i + (size_t)__builtin_ctzll(wide);
+            while (at && bit(w->inner, at)) at--;
+            put_bit(w->start, at);
+        }
+        w->start[i] |= runs | (s & ~(s << 1 | space)) | tail;
+        letter = l >> 63, number = u >> 63, other = o >> 63, space = s >> 63, blank = w->blank[i] >> 63;
+    }
+    w->start[0] |= 1;
+}
+
+/* 's 't 'm 'd 're 've 'll where an apostrophe begins a match. */
+static void find_contractions(ses_bytes_work *w, size_t n)
+{
+    for (size_t i = 0; i < (n + 63) / 64; i++)
+        for (uint64_t q = w->quote[i] & w->start[i]; q; q &= q - 1) {
+            size_t at = 64 * i + (size_t)__builtin_ctzll(q);
+            char a = w->text[at + 1], b = a ? w->text[at + 2] : 0;
+            size_t len = a == 's' || a == 't' || a == 'm' || a == 'd' ? 2 : 0;
+            if ((a == 'r' || a == 'v') && b == 'e') len = 3;
+            if (a == 'l' && b == 'l') len = 3;
+            if (!len || at + len > n) continue;
+            w->start[(at + 1) / 64] &= ~((uint64_t)1 << (at + 1) % 64);
+            if (at + len < n && bit(w->letter, at + len)) put_bit(w->start, at + len);
+        }
+}
+
+static size_t put_bits(uint64_t bits, size_t base, uint16_t *out)
+{
+    size_t n = (size_t)__builtin_popcountll(bits);
+    while (bits) {
+        for (int i = 0; i < 4; i++) { /* too many do no harm */
+            *out++ = (uint16_t)(base + (bits ? (size_t)__builtin_ctzll(bits) : 0));
+            bits &= bits - 1;
+        }
+    }
+    return n;
+}
+
+size_t ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t n, bool last)
+{
+    size_t window = n < SES_BYTES_WINDOW ? n : SES_BYTES_WINDOW, blocks = (window + 63) / 64, found = 0;
+    w->letter[blocks] = w->number[blocks] = w->space[blocks] = w->inner[blocks] = 0;
+    uint64_t wide = f->sort(w, window);
+    for (; wide; wide &= wide - 1) sort_wide(f, w, text, (size_t)__builtin_ctzll(wide));
+    find_starts(w, window, last);
+    find_contractions(w, window);
+    size_t certain = last ? window : window - SES_BYTES_EDGE; /* starts below are what they will stay */
+    for (size_t i = 0; i < blocks; i++) {
+        uint64_t bits = w->start[i];
+        if (certain - 64 * i < 64 && certain > 64 * i) bits &= ((uint64_t)1 << (certain - 64 * i)) - 1;
+        if (certain <= 64 * i) bits = 0;
+        found += put_bits(bits, 64 * i, w->begin + found);
+    }
+    if (last)
+        w->begin[found] = (uint16_t)window;
+    else
+        found--; /* the last one's end is not known; the next window begins with it */
+    return found;
+}

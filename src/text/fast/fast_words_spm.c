@@ -1,0 +1,228 @@
+/* fast_words for SentencePiece's own pipeline. Its text is one piece, but no rule of its normalizer goes
+ * across a space and no piece across the begin of a word, so that chunks are for themselves, too, but for one
+ * thing: unigram scores are summed from the text's begin in single precision, and rounding may decide between
+ * paths that are nearly equal. The first chunk is kept as it is. Of others only those whose best path lies
+ * ahead by more than any rounding; that is coarser the larger the sum is, so they are kept twice: for sums
+ * near 0, and for others. For the rest the sum is made up, from the tokens before, and the path found with
+ * it. */
+#include "fast_words.h"
+
+#include "base/unicode/utf8.h"
+#include "text/spm/spm_model.h"
+#include "text/spm/spm_norm.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static const char mark[] = "\xe2\x96\x81";
+static const double near_sum = 15e3; /* up to here chunks are SES_WORDS_INNER, then SES_WORDS_LATE */
+static const double most_sum = 9e4;  /* longer texts go the exact way: at 1e5 the library counts anew */
+
+/* No piece has a mark behind something else, and the mark itself is one. */
+static bool fits_pieces(const ses_spm_model *m)
+{
+    int32_t id = ses_trie_find(&m->trie, mark, 3);
+    if (id < 0 || (m->type[id] != SES_SPM_NORMAL && m->type[id] != SES_SPM_USER_DEFINED)) return false;
+    for (int32_t i = 0; i < m->n; i++) {
+        const char *p = m->byte + m->start[i];
+        size_t n = m->start[i + 1] - m->start[i], at = 0;
+        while (at + 3 <= n && !memcmp(p + at, mark, 3)) at += 3;
+        for (; at + 3 <= n; at++)
+            if (!memcmp(p + at, mark, 3)) return false;
+    }
+    return true;
+}
+
+bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t)
+{
+    const ses_text_steps *norm = &t->steps[SES_NORMALIZER];
+    if (norm->n != 1 || norm->step[0].stage != &ses_stage_norm_sentencepiece) return false;
+    if (t->steps[SES_PRE_TOKENIZER].n || t->model.stage != &ses_stage_model_sentencepiece) return false;
+    const ses_spm_norm *s = norm->step[0].self;
+    const ses_spm_model *m = t->model.self;
+    if (!s->escape_whitespaces || s->whitespace_as_suffix || !ses_spm_norm_spaceless(s)) return false;
+    /* unknown words would be one token, even over a space */
+    if (m->kind == SES_SPM_WORD || m->renamed || m->unused || !fits_pieces(m)) return false;
+    f->spm = m;
+    f->spm_norm = s;
+    f->falls = m->unk_score <= 0;
+    for (int32_t i = 0; m->weight && i < m->n; i++) {
+        if (m->weight[i] > -INFINITY) f->most_score = fmax(f->most_score, fabs((double)m->weight[i]));
+        f->falls &= m->weight[i] <= 0;
+    }
+    f->most_score = fmax(f->most_score, fabs((double)m->unk_score));
+    return f->most_score < most_sum / 1000;
+}
+
+static size_t count_chars(const char *p, size_t n)
+{
+    size_t chars = 0;
+    for (size_t i = 0; i < n; i++) chars += ((uint8_t)p[i] & 0xC0) != 0x80;
+    return chars;
+}
+
+/* The sum of the best path to the end of the run, added up as it was: an unknown token is as many as the
+ * characters it is called by. */
+static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at)
+{
+    const ses_spm_model *m = f->spm;
+    ses_words_sum s = w->sum;
+    for (; s.token < k->run.n; s.token++) {
+        int32_t id = k->run.id[s.token];
+        if (id != m->unk_id) {
+            s.sum = m->weight[id] + s.sum;
+            continue;
+        }
+        while (k->mark[s.mark].token < s.token) s.mark++;
+        const ses_mark_token *name = &k->mark[s.mark];
+        for (size_t i = count_chars(k->surface.data + name->begin, name->n); i; i--)
+            s.sum = m->unk_score + s.sum;
+    }
+    s.byte = at;
+    w->sum = s;
+}
+
+/* At most so far from 0 is the sum at this byte, and `more` sums behind it: a token is one, or if it is
+ * unknown one for each of its bytes. */
+static double reach(const ses_words_fast *f, const ses_words_work *w, const ses_tokens *k, size_t at,
+                    size_t more)
+{
+    size_t sums = k->run.n - w->sum.token + (k->n_mark > w->sum.mark ? at - w->sum.byte : 0) + more;
+    return fabs((double)w->sum.sum) + (double)sums * f->most_score;
+}
+
+/* Whether the sum at this byte is less than so far from 0. */
+static bool is_within(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at, double most)
+{
+    if (reach(f, w, k, at, 0) < most) return true;
+    make_up(f, w, k, at);
+    return reach(f, w, k, at, 0) < most;
+}
+
+/* How many chunks from `from` on may be looked up before asking whether the sum is near enough to 0 that what
+ * was kept holds. */
+static size_t few(const ses_words_fast *f, const uint32_t *cut, size_t from, size_t count)
+{
+    size_t to = from + 1;
+    double room = most_sum / 2 / (f->most_score + 1);
+    while (to < count && (double)(2 * (cut[to + 1] - cut[from]) + SES_WORDS_MORE * (to + 1 - from)) < room)
+        to++;
+    return to;
+}
+
+void ses_words_spm_begin(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t begin)
+{
+    w->sum = (ses_words_sum){ 0, k->run.n, k->n_mark, begin };
+    w->inner = f->falls ? SES_WORDS_INNER : SES_WORDS_LATE;
+}
+
+bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                       const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e)
+{
+    if (f->spm->kind != SES_SPM_UNIGRAM) return f->put(f, w, k, text, ends, from, count, odd, e);
+    for (size_t i = from, to; i < count && !*odd; i = to) {
+        if (!is_within(f, w, k, w->cut[i], most_sum / 2)) return *odd = true, true;
+        to = few(f, w->cut, i, count);
+        ses_words_sum sum = w->sum;
+        ses_run start = k->run;
+        if (!f->put(f, w, k, text, ends, i, to, odd, e)) return false;
+        if (*odd || w->inner == SES_WORDS_LATE || is_within(f, w, k, w->cut[to], near_sum)) continue;
+        w->inner = SES_WORDS_LATE;
+        if (w->cut[i] == ends[0] && to == i + 1) continue;
+        ses_run_back(k, start.n, start.words); /* some of them were too far: again, with others */
+        w->sum = sum;
+        to = i;
+    }
+    return true;
+}
+
+/* Tokens of normalized text to k->list; *certain: whatever stands before it. */
+static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const ses_text *t, bool first,
+                     bool *certain, ses_err *e)
+{
+    const ses_spm_model *m = f->spm;
+    k->list.n = 0;
+    *certain = true;
+    if (m->kind != SES_SPM_UNIGRAM)
+        return k->t->model.stage->tokenize(m, t->byte, t->n, &k->list, &k->scratch, e);
+    float gap = INFINITY, *sum = &w->sum.sum;
+    double most = w->inner == SES_WORDS_LATE ? most_sum : near_sum;
+    w->raw.n = 0;
+    if (!ses_spm_unigram_part(m, t->byte, t->n, sum, first ? NULL : &gap, &w->raw, &k->scratch, e))
+        return false;
+    /* a path has a sum for each character at most, off by half of FLT_EPSILON; there are two paths, and they
+     * were as far off when they were compared here. The first sum is 0, then nothing has to be ahead; but
+     * the library must not have counted anew. */
+    *certain = first ? (double)t->n * f->most_score < most_sum
+                     : (double)gap > 2.0 * (double)count_chars(t->byte, t->n) * most * FLT_EPSILON &&
+                           fabs((double)*sum) < most;
+    for (size_t i = 0; m->byte_fallback && i < w->raw.n; i++) *certain &= w->raw.token[i].id != m->unk_id;
+    return ses_spm_settle(m, t->byte, &w->raw, &k->list, e);
+}
+
+static bool put_tokens(const ses_words_fast *f, ses_tokens *k, const ses_text *t, ses_err *e)
+{
+    ses_run *r = &k->run;
+    if (!ses_run_reserve(r, k->list.n, e)) return false;
+    for (size_t i = 0; i < k->list.n; i++) {
+        const ses_token *x = &k->list.token[i];
+        if (x->id == f->surface && !ses_mark_put(k, t->byte + x->begin, x->end - x->begin, false, e))
+            return false;
+        r->id[r->n] = x->id;
+        r->byte[r->n] = (ses_offset){ t->from[x->begin].begin, t->from[x->end - 1].end };
+        r->word[r->n++] = (int32_t)r->words;
+    }
+    return true;
+}
+
+static bool ends_blank(const ses_text *t) { return t->n >= 3 && !memcmp(t->byte + t->n - 3, mark, 3); }
+
+bool ses_words_spm_calm(const ses_words_fast *f, ses_words_work *w, ses_string c, bool *yes, ses_err *e)
+{
+    ses_text *in = &w->text[0], *out = &w->text[1];
+    in->n = out->n = 0;
+    if (!ses_text_put_self(in, c.p, c.n, 0, e)) return false;
+    ses_err own = { 0 }; /* a broken map fails again on the text, where it is told */
+    *yes = ses_spm_norm_middle(f->spm_norm, in, 0, in->n, out, &own) && out->n && !ends_blank(out);
+    return own.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", own.msg);
+}
+
+/* Normal form of text[begin, end) to w->text[1]. *blank: white space is at its end, which would swallow a
+ * space that follows. */
+static bool normalize(const ses_words_fast *f, ses_words_work *w, const char *text, size_t begin, size_t end,
+                      const uint32_t ends[2], bool *blank, ses_err *e)
+{
+    ses_text *in = &w->text[0], *out = &w->text[1];
+    bool inner = begin > ends[0];
+    in->n = out->n = 0;
+    in->base = (uint32_t)begin;
+    *blank = false;
+    if (!ses_text_put_self(in, text + begin, end - begin, begin, e)) return false;
+    if (!(inner ? ses_spm_norm_middle(f->spm_norm, in, 0, in->n, out, e)
+                : ses_spm_norm_run(f->spm_norm, in, 0, in->n, out, blank, e)))
+        return false;
+    *blank |= ends_blank(out);
+    while (inner && end == ends[1] && f->spm_norm->remove_extra_whitespaces && ends_blank(out)) out->n -= 3;
+    return true;
+}
+
+bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                         size_t begin, size_t end, const uint32_t ends[2], bool *certain, bool *odd,
+                         ses_err *e)
+{
+    ses_text *t = &w->text[1];
+    bool blank, inner = begin > ends[0];
+    if (!normalize(f, w, text, begin, end, ends, &blank, e)) return false;
+    if (f->spm->kind == SES_SPM_UNIGRAM) make_up(f, w, k, begin);
+    *odd = !t->n || (blank && end < ends[1]) || (inner && reach(f, w, k, begin, t->n) > most_sum);
+    if (*odd) return true;
+    ses_mark m = ses_arena_mark(&k->scratch);
+    bool ok = tokenize(f, w, k, t, !inner, certain, e) && put_tokens(f, k, t, e);
+    ses_arena_rewind(&k->scratch, m);
+    *certain &= !blank;
+    w->sum.token = k->run.n;
+    w->sum.mark = k->n_mark;
+    w->sum.byte = end;
+    return ok;
+}

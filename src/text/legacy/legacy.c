@@ -1,0 +1,316 @@
+/* The small files beside a vocabulary, and the parts of a tokenizer.json that all families share. */
+#include "legacy.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "base/unicode/unicode.h"
+#include "base/unicode/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_SMALL = 64 << 20, MAX_FILE = 512 << 20 };
+
+/* ---- files ---- */
+
+bool ses_old_has(const ses_old *o, const char *name)
+{
+    char path[4096]; /* the system opens none that is longer */
+    int n = snprintf(path, sizeof path, "%s/%s", o->dir, name);
+    return n > 0 && (size_t)n < sizeof path && ses_path_exists(path);
+}
+
+/* Of one of the folder's files; NULL, and a word about all that is missing, where it is not there. */
+static char *path_of(const ses_old *o, const char *name, ses_err *e)
+{
+    if (o->file || ses_old_has(o, name)) return ses_path_join(o->dir, name, e);
+    ses_fail(e, SES_EIO, "%s: no tokenizer.json, nor %s, where models of this kind had their tokens before",
+             o->dir, name);
+    return NULL;
+}
+
+char *ses_old_read(const ses_old *o, const char *name, size_t *n, ses_err *e)
+{
+    char *path = path_of(o, name, e);
+    char *text = path ? ses_file_read(path, MAX_FILE, n, e) : NULL;
+    ses_free(path);
+    return text;
+}
+
+bool ses_old_open(ses_old *o, const char *dir, ses_err *e)
+{
+    static const char *const name[SES_OLD_DOCS] = { "config.json", "tokenizer_config.json",
+                                                    "special_tokens_map.json", "added_tokens.json" };
+    const ses_json *root[SES_OLD_DOCS] = { NULL };
+    *o = (ses_old){ .dir = dir };
+    for (int i = 0; i < SES_OLD_DOCS; i++) {
+        if (!ses_old_has(o, name[i])) continue;
+        char *path = ses_path_join(dir, name[i], e);
+        o->doc[i] = path ? ses_json_load(path, MAX_SMALL, e) : NULL;
+        root[i] = o->doc[i] ? ses_json_root(o->doc[i]) : NULL;
+        if (root[i] && ses_json_type_of(root[i]) != SES_JSON_OBJECT) {
+            ses_fail(e, SES_EFORMAT, "%s: must be an object", path);
+            root[i] = NULL;
+        }
+        ses_free(path);
+        if (!root[i]) return false;
+    }
+    o->config = root[0], o->settings = root[1], o->special = root[2], o->added = root[3];
+    return true;
+}
+
+void ses_old_free(ses_old *o)
+{
+    for (int i = 0; i < SES_OLD_DOCS; i++) ses_json_free(o->doc[i]);
+    ses_json_writer_free(o->w);
+    ses_strmap_free(&o->by_name);
+    ses_free(o->token);
+    ses_arena_free(&o->mem);
+    *o = (ses_old){ 0 };
+}
+
+/* ---- settings ---- */
+
+bool ses_old_bool(const ses_old *o, const char *key, bool def)
+{
+    bool x;
+    return ses_json_bool(ses_json_get(o->settings, key), &x) ? x : def;
+}
+
+int64_t ses_old_int(const ses_old *o, const char *key, int64_t def)
+{
+    int64_t x;
+    return ses_json_int(ses_json_get(o->settings, key), &x) ? x : def;
+}
+
+static const ses_json *role_value(const ses_old *o, const char *role)
+{
+    const ses_json *v = ses_json_get(o->special, role);
+    return v ? v : ses_json_get(o->settings, role);
+}
+
+/* A token is written as a string, or as an object with its content and flags. */
+static ses_string content_of(const ses_json *v)
+{
+    ses_string s = { NULL, 0 };
+    if (ses_json_type_of(v) == SES_JSON_OBJECT) v = ses_json_get(v, "content");
+    s.p = ses_json_string(v, &s.n);
+    return s;
+}
+
+ses_string ses_old_role(const ses_old *o, const char *role, const char *def)
+{
+    const ses_json *v = role_value(o, role);
+    if (v && ses_json_type_of(v) == SES_JSON_NULL) return (ses_string){ NULL, 0 };
+    ses_string s = content_of(v);
+    if (!s.p && def) s = (ses_string){ def, strlen(def) };
+    return s;
+}
+
+/* ---- writing ---- */
+
+bool ses_old_begin(ses_old *o, ses_err *e)
+{
+    o->w = ses_json_writer_new(-1, e);
+    if (!o->w) return false;
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "version");
+    ses_json_put_string(o->w, "1.0");
+    return ses_old_put(o, "truncation", "null", e) && ses_old_put(o, "padding", "null", e);
+}
+
+bool ses_old_put(ses_old *o, const char *key, const char *json, ses_err *e)
+{
+    ses_json_doc *d = ses_json_parse(json, strlen(json), e);
+    if (!d) return false;
+    if (key) ses_json_put_key(o->w, key);
+    ses_json_put_value(o->w, ses_json_root(d));
+    ses_json_free(d);
+    return true;
+}
+
+void ses_old_end(ses_old *o) { ses_json_end_object(o->w); }
+
+void ses_old_begin_sequence(ses_old *o, const char *key, const char *stages)
+{
+    ses_json_put_key(o->w, key);
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "Sequence");
+    ses_json_put_key(o->w, stages);
+    ses_json_begin_array(o->w);
+}
+
+void ses_old_end_sequence(ses_old *o)
+{
+    ses_json_end_array(o->w);
+    ses_json_end_object(o->w);
+}
+
+static bool same(ses_string a, ses_string b) { return a.n == b.n && !memcmp(a.p, b.p, a.n); }
+
+/* The next word of a template: its name and type. */
+static const char *next_word(const char *p, ses_string *name, int *type)
+{
+    p += strspn(p, " ");
+    size_t n = strcspn(p, " ");
+    *type = 0;
+    *name = (ses_string){ p, n };
+    if (n > 2 && p[n - 2] == ':') *type = p[n - 1] - '0', name->n -= 2;
+    return n ? p + n : NULL;
+}
+
+static void put_slots(ses_old *o, const char *template)
+{
+    ses_string name;
+    int type;
+    ses_json_begin_array(o->w);
+    while ((template = next_word(template, &name, &type))) {
+        bool sequence = *name.p == '$';
+        ses_json_begin_object(o->w);
+        ses_json_put_key(o->w, sequence ? "Sequence" : "SpecialToken");
+        ses_json_begin_object(o->w);
+        ses_json_put_key(o->w, "id");
+        ses_json_put_stringn(o->w, name.p + sequence, name.n - sequence);
+        ses_json_put_key(o->w, "type_id");
+        ses_json_put_int(o->w, type);
+        ses_json_end_object(o->w);
+        ses_json_end_object(o->w);
+    }
+    ses_json_end_array(o->w);
+}
+
+static bool put_specials(ses_old *o, const char *pair, ses_err *e)
+{
+    ses_string seen[16], name;
+    size_t n = 0;
+    int type;
+    ses_json_put_key(o->w, "special_tokens");
+    ses_json_begin_object(o->w);
+    while ((pair = next_word(pair, &name, &type))) {
+        size_t i = 0;
+        while (i < n && !same(seen[i], name)) i++;
+        if (*name.p == '$' || i < n) continue;
+        int64_t id = ses_old_id(o, name);
+        if (id < 0 || n == SES_LEN(seen))
+            return ses_fail(e, SES_EFORMAT, "the vocabulary lacks \"%s\"", ses_quoted_of(name.p, name.n).s);
+        seen[n++] = name;
+        ses_json_put_keyn(o->w, name.p, name.n);
+        ses_json_begin_object(o->w);
+        ses_json_put_key(o->w, "id");
+        ses_json_put_stringn(o->w, name.p, name.n);
+        ses_json_put_key(o->w, "ids");
+        ses_json_begin_array(o->w);
+        ses_json_put_int(o->w, id);
+        ses_json_end_array(o->w);
+        ses_json_put_key(o->w, "tokens");
+        ses_json_begin_array(o->w);
+        ses_json_put_stringn(o->w, name.p, name.n);
+        ses_json_end_array(o->w);
+        ses_json_end_object(o->w);
+    }
+    ses_json_end_object(o->w);
+    return true;
+}
+
+bool ses_old_put_template(ses_old *o, const char *single, const char *pair, ses_err *e)
+{
+    ses_json_put_key(o->w, "post_processor");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "TemplateProcessing");
+    ses_json_put_key(o->w, "single");
+    put_slots(o, single);
+    ses_json_put_key(o->w, "pair");
+    put_slots(o, pair);
+    bool ok = put_specials(o, pair, e);
+    ses_json_end_object(o->w);
+    return ok;
+}
+
+/* ---- vocab.json, merges.txt ---- */
+
+bool ses_old_read_vocab(ses_old *o, const char *name, ses_err *e)
+{
+    char *path = path_of(o, name, e);
+    ses_json_doc *d = path ? ses_json_load(path, MAX_FILE, e) : NULL;
+    bool ok = d && (ses_vocab_open(&o->vocab, ses_json_root(d), &o->mem, e) || ses_wrap(e, "%s", path));
+    ses_json_free(d);
+    ses_free(path);
+    return ok;
+}
+
+/* White space to Python: that of Unicode and four separators of ASCII. */
+static bool blank(const char *p, const char *end, size_t *step)
+{
+    uint32_t c;
+    *step = ses_utf8_decode(p, (size_t)(end - p), &c);
+    if (!*step) return *step = 1, false;
+    return ses_cp_is(c, SES_CP_SPACE) || (c >= 0x1c && c <= 0x1f);
+}
+
+/* Words of a line: their number, the first two in pair. */
+static size_t cut_words(const char *p, const char *end, ses_string pair[2])
+{
+    size_t n = 0, step;
+    while (p < end) {
+        const char *start = p;
+        while (p < end && !blank(p, end, &step)) p += step;
+        if (p > start && n < 2) pair[n] = (ses_string){ start, (size_t)(p - start) };
+        n += p > start;
+        if (p < end) p += step;
+    }
+    return n;
+}
+
+static bool cut_strictly(const char *p, const char *end, ses_string pair[2])
+{
+    const char *space = memchr(p, ' ', (size_t)(end - p));
+    if (!space || memchr(space + 1, ' ', (size_t)(end - space - 1))) return false;
+    pair[0] = (ses_string){ p, (size_t)(space - p) };
+    pair[1] = (ses_string){ space + 1, (size_t)(end - space - 1) };
+    return true;
+}
+
+static bool take_line(ses_old_merges *m, ses_old_lines lines, const char *p, const char *end, ses_err *e)
+{
+    if (end > p && end[-1] == '\r') end--;
+    if (p == end || (end - p >= 8 && !memcmp(p, "#version", 8))) return true;
+    if (lines == SES_OLD_STRICT) {
+        if (!cut_strictly(p, end, m->pair[m->n]))
+            return ses_fail(e, SES_EFORMAT, "not two tokens and a space between");
+        m->n++;
+        return true;
+    }
+    size_t words = cut_words(p, end, m->pair[m->n]);
+    m->n += words == 2 || (words > 2 && lines == SES_OLD_FIRST_WORDS);
+    return true;
+}
+
+bool ses_old_read_merges(ses_old *o, ses_old_lines lines, ses_old_merges *m, ses_err *e)
+{
+    size_t n, count = 1, line = 0;
+    *m = (ses_old_merges){ .text = ses_old_read(o, "merges.txt", &n, e) };
+    if (!m->text) return false;
+    size_t good = ses_utf8_valid(m->text, n);
+    for (size_t i = 0; i < n; i++) count += m->text[i] == '\n';
+    m->pair = ses_alloc_array(count, sizeof *m->pair, e);
+    bool ok = m->pair &&
+              (good == n || ses_fail(e, SES_EFORMAT, "%s/merges.txt: byte %zu is not UTF-8", o->dir, good));
+    for (const char *p = m->text, *stop = m->text + n; ok && p < stop; line++) {
+        const char *end = memchr(p, '\n', (size_t)(stop - p));
+        if (!end) end = stop;
+        ok = take_line(m, lines, p, end, e) || ses_wrap(e, "%s/merges.txt: line %zu", o->dir, line + 1);
+        p = end + 1;
+    }
+    if (!ok) ses_old_merges_free(m);
+    return ok;
+}
+
+void ses_old_merges_free(ses_old_merges *m)
+{
+    ses_free(m->text);
+    ses_free(m->pair);
+    *m = (ses_old_merges){ 0 };
+}

@@ -1,0 +1,199 @@
+/* vocab.json and merges.txt: byte-level BPE (GPT-2, RoBERTa, BART and others), and BPE of whole words
+ * with an end mark (OpenAI GPT, CTRL, XLM). */
+#include "base/alloc.h"
+#include "base/str.h"
+#include "legacy_variants.h"
+
+#include <string.h>
+
+static void put_affix(ses_old *o, const char *key, const char *s)
+{
+    ses_json_put_key(o->w, key);
+    ses_json_put_string(o->w, s);
+}
+
+static void write_merges(ses_old *o, const ses_old_merges *m)
+{
+    ses_json_put_key(o->w, "merges");
+    ses_json_begin_array(o->w);
+    for (size_t i = 0; i < m->n; i++) {
+        ses_json_begin_array(o->w);
+        ses_json_put_stringn(o->w, m->pair[i][0].p, m->pair[i][0].n);
+        ses_json_put_stringn(o->w, m->pair[i][1].p, m->pair[i][1].n);
+        ses_json_end_array(o->w);
+    }
+    ses_json_end_array(o->w);
+}
+
+static void begin_model(ses_old *o, ses_string unk)
+{
+    ses_json_put_key(o->w, "model");
+    ses_json_begin_object(o->w);
+    put_affix(o, "type", "BPE");
+    ses_json_put_key(o->w, "dropout");
+    ses_json_put_null(o->w);
+    ses_json_put_key(o->w, "unk_token");
+    if (unk.p)
+        ses_json_put_stringn(o->w, unk.p, unk.n);
+    else
+        ses_json_put_null(o->w);
+}
+
+/* ---- byte-level ---- */
+
+static void write_byte_level(ses_old *o, const char *key, bool prefix)
+{
+    ses_json_put_key(o->w, key);
+    ses_json_begin_object(o->w);
+    put_affix(o, "type", "ByteLevel");
+    ses_json_put_key(o->w, "add_prefix_space");
+    ses_json_put_bool(o->w, prefix);
+    ses_json_put_key(o->w, "trim_offsets");
+    ses_json_put_bool(o->w, true);
+    ses_json_put_key(o->w, "use_regex");
+    ses_json_put_bool(o->w, true);
+    ses_json_end_object(o->w);
+}
+
+bool ses_old_write_byte_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
+{
+    const ses_old_roles *r = f->row;
+    ses_old_merges m;
+    if (!ses_old_read_vocab(o, "vocab.json", e) || !ses_old_read_merges(o, SES_OLD_STRICT, &m, e))
+        return false;
+    bool ok =
+        ses_old_begin(o, e) && ses_old_write_roles(o, r, NULL, e) && ses_old_put(o, "normalizer", "null", e);
+    if (ok) write_byte_level(o, "pre_tokenizer", ses_old_bool(o, "add_prefix_space", false));
+    ok = ok && ses_old_write_post(o, r, e);
+    if (ok) {
+        write_byte_level(o, "decoder", true);
+        begin_model(o, (ses_string){ NULL, 0 });
+        put_affix(o, "continuing_subword_prefix", "");
+        put_affix(o, "end_of_word_suffix", "");
+        ses_json_put_key(o->w, "vocab");
+        ses_vocab_save(&o->vocab, o->w);
+        write_merges(o, &m);
+        ses_json_end_object(o->w);
+        ses_old_end(o);
+    }
+    ses_old_merges_free(&m);
+    return ok;
+}
+
+/* ---- words with an end mark ---- */
+
+/* The vocabulary as merges spell it. CTRL writes "ab@@" for ab inside a word and "ab" for ab at its end. */
+static ses_string spelled(const ses_old *o, int32_t id, bool at_signs, ses_string unk, ses_buf *buf)
+{
+    size_t n;
+    const char *s = ses_vocab_token(&o->vocab, id, &n);
+    if (!s || !at_signs || (n == unk.n && !memcmp(s, unk.p, n))) return (ses_string){ s, n };
+    buf->len = 0;
+    bool inside = n > 2 && !memcmp(s + n - 2, "@@", 2);
+    ses_buf_append(buf, s, inside ? n - 2 : n);
+    if (!inside) ses_buf_puts(buf, "</w>");
+    return (ses_string){ buf->data, buf->len };
+}
+
+/* Every symbol that merging may make, with an id: those the vocabulary lacks are numbered after it, and
+ * are unknown when nothing more becomes of them. */
+static bool respell(ses_old *o, const ses_old_merges *m, bool at_signs, ses_string unk, ses_vocab *v,
+                    ses_err *e)
+{
+    size_t bytes = o->vocab.filled + (size_t)o->vocab.size * 4, size = (size_t)o->vocab.size + 3 * m->n;
+    int32_t next = o->vocab.size, other;
+    for (size_t i = 0; i < m->n; i++) bytes += 2 * (m->pair[i][0].n + m->pair[i][1].n);
+    if (!ses_vocab_reserve(v, size, bytes, &o->mem, e)) return false;
+    ses_buf buf = { 0 };
+    for (int32_t id = 0; id < o->vocab.size; id++) {
+        ses_string s = spelled(o, id, at_signs, unk, &buf);
+        if (s.p && !ses_vocab_add(v, id, s.p, s.n, &other)) {
+            ses_buf_free(&buf);
+            return ses_fail(e, SES_EFORMAT, "vocab.json: ids %d and %d are the same token", other, id);
+        }
+    }
+    for (size_t i = 0; i < m->n; i++) {
+        buf.len = 0;
+        for (int k = 0; k < 2; k++) {
+            ses_buf_append(&buf, m->pair[i][k].p, m->pair[i][k].n);
+            next += ses_vocab_add(v, next, m->pair[i][k].p, m->pair[i][k].n, &other);
+        }
+        if (!ses_buf_ok(&buf, e)) break;
+        next += ses_vocab_add(v, next, buf.data, buf.len, &other);
+    }
+    v->size = next;
+    bool ok = ses_buf_ok(&buf, e);
+    ses_buf_free(&buf);
+    return ok;
+}
+
+static void put_pattern(ses_old *o, const char *kind, const char *pattern)
+{
+    ses_json_put_key(o->w, "pattern");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, kind);
+    ses_json_put_string(o->w, pattern);
+    ses_json_end_object(o->w);
+}
+
+static bool write_normalizer(ses_old *o, const ses_old_word_row *r, ses_err *e)
+{
+    if (!r->replace) return ses_old_put(o, "normalizer", r->normalizer, e);
+    ses_old_begin_sequence(o, "normalizer", "normalizers");
+    for (const ses_old_replace *x = r->replace; x->from; x++) {
+        ses_json_begin_object(o->w);
+        ses_json_put_key(o->w, "type");
+        ses_json_put_string(o->w, "Replace");
+        put_pattern(o, x->regex ? "Regex" : "String", x->from);
+        ses_json_put_key(o->w, "content");
+        ses_json_put_string(o->w, x->to);
+        ses_json_end_object(o->w);
+    }
+    bool ok = ses_old_put(o, NULL, r->normalizer, e);
+    ses_old_end_sequence(o);
+    return ok;
+}
+
+static bool write_pre_tokenizer(ses_old *o, const ses_old_word_row *r, ses_err *e)
+{
+    if (!r->words) return ses_old_put(o, "pre_tokenizer", r->pre_tokenizer, e);
+    ses_json_put_key(o->w, "pre_tokenizer");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "Split");
+    put_pattern(o, "Regex", r->words);
+    ses_json_put_key(o->w, "behavior");
+    ses_json_put_string(o->w, "Removed");
+    ses_json_put_key(o->w, "invert");
+    ses_json_put_bool(o->w, true);
+    ses_json_end_object(o->w);
+    return true;
+}
+
+bool ses_old_write_word_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
+{
+    const ses_old_word_row *r = f->row;
+    ses_old_merges m;
+    ses_vocab v;
+    ses_string unk = ses_old_role(o, "unk_token", "<unk>");
+    if (!ses_old_read_vocab(o, "vocab.json", e) || !ses_old_read_merges(o, r->lines, &m, e)) return false;
+    bool ok = respell(o, &m, r->at_signs, unk, &v, e) && ses_old_begin(o, e) &&
+              ses_old_write_roles(o, &r->roles, r->also, e) && write_normalizer(o, r, e) &&
+              write_pre_tokenizer(o, r, e) && ses_old_write_post(o, &r->roles, e) &&
+              ses_old_put(o, "decoder", "{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}", e);
+    if (ok) {
+        begin_model(o, unk);
+        put_affix(o, "end_of_word_suffix", "</w>");
+        if (v.size > o->vocab.size) {
+            ses_json_put_key(o->w, "unk_from");
+            ses_json_put_int(o->w, o->vocab.size);
+        }
+        ses_json_put_key(o->w, "vocab");
+        ses_vocab_save(&v, o->w);
+        write_merges(o, &m);
+        ses_json_end_object(o->w);
+        ses_old_end(o);
+    }
+    ses_old_merges_free(&m);
+    return ok;
+}

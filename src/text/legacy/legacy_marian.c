@@ -1,0 +1,105 @@
+/* Marian: source.spm cuts a text, vocab.json numbers the pieces. There is no tokenizer.json of the
+ * reference for it; pieces are those of SentencePiece itself. */
+#include "base/alloc.h"
+#include "base/str.h"
+#include "legacy_variants.h"
+#include "text/vocab/score_rounding.h"
+
+#include <string.h>
+
+static const ses_old_roles roles = { .eos = "</s>",
+                                     .unk = "<unk>",
+                                     .pad = "<pad>",
+                                     .post = SES_OLD_TEMPLATE,
+                                     .single = "$A E",
+                                     .pair = "$A $B E" };
+
+/* ">>fra<<" at the begin of a text names a language. It is not special: a text written with one shows it. */
+static bool add_languages(ses_old *o, ses_err *e)
+{
+    for (int32_t id = 0; id < o->vocab.size; id++) {
+        size_t n;
+        const char *s = ses_vocab_token(&o->vocab, id, &n);
+        if (!s || n < 5 || memcmp(s, ">>", 2) || memcmp(s + n - 2, "<<", 2)) continue;
+        if (!ses_old_add(o, (ses_string){ s, n }, false, false, e)) return false;
+    }
+    return true;
+}
+
+/* In the reference's stages: pieces that source.spm lacks cost so much that only unknown text becomes one. */
+static bool write_unigram(ses_old *o, const ses_spm *m, ses_err *e)
+{
+    enum { UNUSED = -100000 };
+    ses_string unk = ses_old_role(o, "unk_token", "<unk>");
+    double *score = ses_arena_array(&o->mem, (size_t)o->vocab.size, sizeof *score, e);
+    if (!score) return false;
+    for (int32_t id = 0; id < o->vocab.size; id++) score[id] = UNUSED;
+    for (size_t i = 0; i < m->n; i++) {
+        int32_t id = ses_vocab_id(&o->vocab, m->piece[i].piece.p, m->piece[i].piece.n);
+        if (id >= 0 && m->piece[i].type == SES_SPM_NORMAL) score[id] = m->piece[i].score;
+        if (id >= 0 && m->piece[i].type == SES_SPM_USER_DEFINED) score[id] = 0;
+    }
+    ses_json_put_key(o->w, "model");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "Unigram");
+    ses_json_put_key(o->w, "unk_id");
+    ses_json_put_int(o->w, ses_vocab_id(&o->vocab, unk.p, unk.n));
+    ses_json_put_key(o->w, "vocab");
+    ses_json_begin_array(o->w);
+    for (int32_t id = 0; id < o->vocab.size; id++) {
+        size_t n = 0;
+        const char *s = ses_vocab_token(&o->vocab, id, &n);
+        if (!s) return ses_fail(e, SES_EFORMAT, "vocab.json: no token has id %d", id);
+        ses_json_begin_array(o->w);
+        ses_json_put_stringn(o->w, s, n);
+        ses_json_put_real(o->w, ses_score_write(score[id]));
+        ses_json_end_array(o->w);
+    }
+    ses_json_end_array(o->w);
+    ses_json_put_key(o->w, "byte_fallback");
+    ses_json_put_bool(o->w, false);
+    ses_json_end_object(o->w);
+    return true;
+}
+
+static bool write_portable(ses_old *o, const ses_spm *m, ses_err *e)
+{
+    static const char metaspace[] =
+        "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":true}";
+    static const char ends[] =
+        "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\A +| +\\\\z\"},\"content\":\"\"}";
+    static const char runs[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}";
+    ses_old_begin_sequence(o, "normalizer", "normalizers");
+    bool ok = true;
+    if (m->normalizer.charsmap.n) {
+        ses_json_begin_object(o->w);
+        ses_json_put_key(o->w, "type");
+        ses_json_put_string(o->w, "Precompiled");
+        ok = ses_spm_put_charsmap(o->w, "precompiled_charsmap", m->normalizer.charsmap, e);
+        ses_json_end_object(o->w);
+    }
+    if (m->normalizer.remove_extra_whitespaces)
+        ok = ok && ses_old_put(o, NULL, ends, e) && ses_old_put(o, NULL, runs, e);
+    ses_old_end_sequence(o);
+    return ok && ses_old_put(o, "pre_tokenizer", metaspace, e) && ses_old_put(o, "decoder", metaspace, e) &&
+           write_unigram(o, m, e);
+}
+
+bool ses_old_write_marian(ses_old *o, const ses_old_family *f, ses_err *e)
+{
+    (void)f;
+    size_t n;
+    ses_spm m = { 0 };
+    char *bytes = ses_old_read(o, "source.spm", &n, e);
+    bool ok =
+        bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/source.spm", o->dir)) &&
+        ses_spm_check(&m, e) && ses_old_read_vocab(o, "vocab.json", e) && ses_old_begin(o, e) &&
+        add_languages(o, e) && ses_old_write_roles(o, &roles, NULL, e) && ses_old_write_post(o, &roles, e) &&
+        (o->portable ? write_portable(o, &m, e)
+                     : ses_spm_write_stages(&m, &o->vocab, ses_old_role(o, "unk_token", "<unk>"), o->w, e));
+    if (ok) ses_old_end(o);
+    ses_spm_free(&m);
+    ses_free(bytes);
+    return ok;
+}

@@ -1,0 +1,98 @@
+#include "legacy_merges.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+
+typedef struct cut {
+    double score;        /* of the whole piece */
+    int32_t left, right; /* ids */
+    uint32_t left_chars, right_chars;
+    uint32_t order; /* among equals */
+} cut;
+
+typedef struct cuts {
+    cut *item;
+    size_t n, cap;
+} cuts;
+
+static bool push(cuts *c, cut x, ses_err *e)
+{
+    if (!ses_alloc_room(&c->item, &c->cap, c->n + 1, sizeof *c->item, e)) return false;
+    c->item[c->n++] = x;
+    return true;
+}
+
+static int by_ids(const void *a, const void *b)
+{
+    const cut *x = a, *y = b;
+    if (x->left != y->left) return x->left < y->left ? -1 : 1;
+    return x->right < y->right ? -1 : x->right > y->right;
+}
+
+/* Highest score first; of equals the longer left part, then the longer right one. */
+static int by_score(const void *a, const void *b)
+{
+    const cut *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    if (x->left_chars != y->left_chars) return x->left_chars > y->left_chars ? -1 : 1;
+    if (x->right_chars != y->right_chars) return x->right_chars > y->right_chars ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+static bool lead(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
+
+static bool add_cuts(const ses_old *o, ses_string s, double score, cuts *c, ses_err *e)
+{
+    size_t start = c->n;
+    uint32_t chars = 0, left = 0;
+    for (size_t i = 0; i < s.n; i++) chars += lead(s.p[i]);
+    for (size_t i = 1; i < s.n; i++) {
+        if (!lead(s.p[i])) continue;
+        left++;
+        int32_t l = ses_vocab_id(&o->vocab, s.p, i);
+        int32_t r = l < 0 ? -1 : ses_vocab_id(&o->vocab, s.p + i, s.n - i);
+        if (r >= 0 && !push(c, (cut){ score, l, r, left, chars - left, 0 }, e)) return false;
+    }
+    if (c->n > start) qsort(c->item + start, c->n - start, sizeof *c->item, by_ids);
+    for (size_t i = start; i < c->n; i++) c->item[i].order = (uint32_t)i;
+    return true;
+}
+
+static void put_name(ses_json_writer *w, ses_string s) { ses_json_put_stringn(w, s.p, s.n); }
+
+bool ses_old_put_merged(ses_old *o, const ses_string *name, const double *score, size_t n, size_t unk,
+                        bool bytes, ses_err *e)
+{
+    cuts c = { 0 };
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) ok = add_cuts(o, name[i], score[i], &c, e);
+    if (ok && c.n) qsort(c.item, c.n, sizeof *c.item, by_score);
+    ses_json_writer *w = o->w;
+    ses_json_put_key(w, "model");
+    ses_json_begin_object(w);
+    ses_json_put_key(w, "type");
+    ses_json_put_string(w, "BPE");
+    ses_json_put_key(w, "dropout");
+    ses_json_put_null(w);
+    ses_json_put_key(w, "unk_token");
+    put_name(w, name[unk]);
+    ses_json_put_key(w, "fuse_unk");
+    ses_json_put_bool(w, true);
+    ses_json_put_key(w, "byte_fallback");
+    ses_json_put_bool(w, bytes);
+    ses_json_put_key(w, "vocab");
+    ses_vocab_save(&o->vocab, w);
+    ses_json_put_key(w, "merges");
+    ses_json_begin_array(w);
+    for (size_t i = 0; ok && i < c.n; i++) {
+        ses_json_begin_array(w);
+        put_name(w, name[c.item[i].left]);
+        put_name(w, name[c.item[i].right]);
+        ses_json_end_array(w);
+    }
+    ses_json_end_array(w);
+    ses_json_end_object(w);
+    ses_free(c.item);
+    return ok;
+}

@@ -1,0 +1,12 @@
+/* The merges of a SentencePiece BPE model, which has none: every way to cut a piece in two pieces is one. */
+#ifndef SES_TEXT_OLD_MERGES_H
+#define SES_TEXT_OLD_MERGES_H
+
+#include "legacy.h"
+
+/* Write "model": BPE, ids as they stand (o->vocab knows them); merges of the first n pieces in the order of
+ * scores. */
+bool ses_old_put_merged(ses_old *o, const ses_string *name, const double *score, size_t n, size_t unk,
+                        bool bytes, ses_err *e);
+
+#endif

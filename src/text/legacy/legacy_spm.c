@@ -1,0 +1,319 @@
+/* SentencePiece models inside a folder, with the ids that XLM-R, T5 and others give their pieces. */
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/unicode/unicode.h"
+#include "base/unicode/utf8.h"
+#include "legacy_merges.h"
+#include "legacy_variants.h"
+#include "text/vocab/score_rounding.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- pieces ---- */
+
+typedef struct pieces {
+    ses_string *name;
+    double *score;
+    size_t n, cap;
+    size_t front, back; /* where those of the model begin and end */
+} pieces;
+
+static bool put(pieces *p, ses_string name, double score, ses_err *e)
+{
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? 2 * p->cap : 1024;
+        ses_string *names = ses_realloc_array(p->name, cap, sizeof *names, e);
+        if (!names) return false;
+        p->name = names;
+        double *scores = ses_realloc_array(p->score, cap, sizeof *scores, e);
+        if (!scores) return false;
+        p->score = scores;
+        p->cap = cap;
+    }
+    p->name[p->n] = name;
+    p->score[p->n++] = score;
+    return true;
+}
+
+/* <unk_2> to <unk_102> and the like: # is the number. Pegasus' are never to be used. */
+static bool put_numbered(pieces *p, const char *name, size_t n, int first, int last, ses_arena *mem,
+                         ses_err *e)
+{
+    const char *hash = memchr(name, '#', n);
+    for (int i = first; hash && i <= last; i++) {
+        char s[64];
+        int len = snprintf(s, sizeof s, "%.*s%d%.*s", (int)(hash - name), name, i, (int)(name + n - hash - 1),
+                           hash + 1);
+        char *copy = ses_arena_strndup(mem, s, (size_t)len, e);
+        if (!copy || !put(p, (ses_string){ copy, (size_t)len }, memcmp(s, "<unk_", 5) ? 0 : -100, e))
+            return false;
+    }
+    return true;
+}
+
+/* Tokens parted by blanks; NAME*FIRST*LAST is numbered. */
+static bool put_list(pieces *p, const char *list, ses_arena *mem, ses_err *e)
+{
+    while (list && *(list += strspn(list, " "))) {
+        size_t n = strcspn(list, " "), star = strcspn(list, "* ");
+        bool ok, unused = n == 12 && !memcmp(list, "<unk>NOTUSED", 12);
+        if (star < n) {
+            char *end;
+            long first = strtol(list + star + 1, &end, 10), last = strtol(end + 1, NULL, 10);
+            ok = put_numbered(p, list, star, (int)first, (int)last, mem, e);
+        } else {
+            ok = put(p, (ses_string){ list, n }, unused ? -100 : 0, e);
+        }
+        if (!ok) return false;
+        list += n;
+    }
+    return true;
+}
+
+/* Does a piece end in a digit and a comma? */
+static bool digit_comma(ses_string s)
+{
+    if (s.n < 2 || s.p[s.n - 1] != ',') return false;
+    size_t at = s.n - 2;
+    while (at && ((unsigned char)s.p[at] & 0xc0) == 0x80) at--;
+    uint32_t c;
+    return ses_utf8_decode(s.p + at, s.n - 1 - at, &c) && ses_cp(c)->gc == SES_GC_ND;
+}
+
+static bool gather(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, pieces *p, ses_err *e)
+{
+    char name[32];
+    if ((size_t)r->skip > m->n) return ses_fail(e, SES_EFORMAT, "%zu pieces are too few", m->n);
+    if (!put_list(p, r->front, &o->mem, e)) return false;
+    p->front = p->n;
+    for (size_t i = (size_t)r->skip; i < m->n; i++) {
+        double score = m->piece[i].score;
+        if (r->no_commas && digit_comma(m->piece[i].piece)) score -= 100;
+        if (!put(p, m->piece[i].piece, score, e)) return false;
+    }
+    p->back = p->n;
+    int64_t extra = r->extra_ids ? ses_old_int(o, "extra_ids", r->extra_ids) : 0;
+    if (extra < 0 || extra > 100000)
+        return ses_fail(e, SES_EFORMAT, "tokenizer_config.json: extra_ids is %lld", (long long)extra);
+    while (extra-- > 0) {
+        int n = snprintf(name, sizeof name, "<extra_id_%lld>", (long long)extra);
+        char *copy = ses_arena_strndup(&o->mem, name, (size_t)n, e);
+        if (!copy || !put(p, (ses_string){ copy, (size_t)n }, 0, e)) return false;
+    }
+    return put_list(p, r->back, &o->mem, e);
+}
+
+/* Ids of the pieces, and the tokens that are found first: control and user-defined pieces, roles,
+ * languages. */
+static bool number(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, const pieces *p, ses_err *e)
+{
+    size_t bytes = 0;
+    int32_t other;
+    for (size_t i = 0; i < p->n; i++) bytes += p->name[i].n;
+    if (!ses_vocab_reserve(&o->vocab, p->n, bytes, &o->mem, e)) return false;
+    for (size_t i = 0; i < p->n; i++)
+        ses_vocab_add(&o->vocab, (int32_t)i, p->name[i].p, p->name[i].n, &other);
+    for (size_t i = 0; i < m->n; i++) {
+        ses_string s = m->piece[i].piece;
+        bool kept = i >= (size_t)r->skip || ses_vocab_id(&o->vocab, s.p, s.n) >= 0;
+        if (m->piece[i].type == SES_SPM_CONTROL && kept && !ses_old_add(o, s, false, true, e)) return false;
+    }
+    if (!ses_old_add_words(o, r->also, e)) return false;
+    for (size_t i = 0; i < p->n; i++) {
+        ses_string s = p->name[i];
+        bool ours = i < p->front || i >= p->back, unused = s.n > 7 && !memcmp(s.p + s.n - 7, "NOTUSED", 7);
+        bool mask = s.n == 6 && !memcmp(s.p, "<mask>", 6);
+        if (ours && !unused && !ses_old_add(o, s, mask && r->roles.mask_lstrip, true, e)) return false;
+    }
+    return true;
+}
+
+/* ---- stages ---- */
+
+static bool put_map(ses_old *o, const ses_spm *m, ses_err *e)
+{
+    if (!m->normalizer.charsmap.n) return true;
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "Precompiled");
+    bool ok = ses_spm_put_charsmap(o->w, "precompiled_charsmap", m->normalizer.charsmap, e);
+    ses_json_end_object(o->w);
+    return ok;
+}
+
+static const char one_space[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}";
+
+/* What SentencePiece itself does with spaces: none at the ends, one where several were; and one it adds to a
+ * text that is not empty, behind it where that is its side. In front it is Metaspace that adds it, but only
+ * where there is none: where spaces at the ends stay, it comes before. */
+static bool put_spaces(ses_old *o, const ses_spm *m, ses_err *e)
+{
+    static const char ends[] =
+        "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<![ ▁])[ ▁]++\\\\z|\\\\A \"},"
+        "\"content\":\"\"}",
+                      behind[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<=[\\\\s\\\\S])\\\\z\"},"
+                                 "\"content\":\" \"}",
+                      before[] = "{\"type\":\"Prepend\",\"prepend\":\" \"}";
+    bool remove = m->normalizer.remove_extra_whitespaces;
+    if (remove && (!ses_old_put(o, NULL, one_space, e) || !ses_old_put(o, NULL, ends, e))) return false;
+    if (!m->normalizer.add_dummy_prefix || (remove && !m->whitespace_as_suffix)) return true;
+    return ses_old_put(o, NULL, m->whitespace_as_suffix ? behind : before, e);
+}
+
+static bool put_normalizers(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, ses_err *e)
+{
+    bool lower = ses_old_bool(o, "do_lower_case", r->lower), ok = true;
+    if (r->norm == SES_OLD_QUOTES) {
+        ok = ses_old_put(o, NULL,
+                         "{\"type\":\"Replace\",\"pattern\":{\"String\":\"``\"},\"content\":\"\\\"\"}", e) &&
+             ses_old_put(o, NULL,
+                         "{\"type\":\"Replace\",\"pattern\":{\"String\":\"''\"},\"content\":\"\\\"\"}", e);
+        if (ok && !ses_old_bool(o, "keep_accents", false))
+            ok = ses_old_put(o, NULL, "{\"type\":\"NFKD\"}", e) &&
+                 ses_old_put(o, NULL, "{\"type\":\"StripAccents\"}", e);
+    }
+    if (ok && lower && r->norm >= SES_OLD_QUOTES) ok = ses_old_put(o, NULL, "{\"type\":\"Lowercase\"}", e);
+    if (ok && r->norm == SES_OLD_STRIPPED)
+        ok = ses_old_put(o, NULL, "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", e);
+    ok = ok && put_map(o, m, e);
+    if (r->plain) return ok && put_spaces(o, m, e);
+    return ok && (r->norm == SES_OLD_MAP || ses_old_put(o, NULL, one_space, e));
+}
+
+static bool has_prefix(const ses_old *o, const ses_old_spm_row *r, const ses_spm *m)
+{
+    return r->plain ? m->normalizer.add_dummy_prefix && !m->whitespace_as_suffix
+                    : ses_old_bool(o, "add_prefix_space", true);
+}
+
+/* Is there a piece that goes on behind a space? Then a text is not cut at its spaces. */
+static bool crosses_spaces(const ses_spm *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const char *p = m->piece[i].piece.p;
+        size_t n = m->piece[i].piece.n;
+        for (size_t k = 1; k + 3 <= n; k++)
+            if (!memcmp(p + k, "▁", 3)) return true;
+    }
+    return false;
+}
+
+/* Without a space in front, and with one; last where a text is not cut at its spaces. */
+static const char *const metaspace[4] = {
+    "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\",\"split\":true}",
+    "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":true}",
+    "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\",\"split\":false}",
+    "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":false}",
+};
+
+static bool put_pre(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, bool prefix, ses_err *e)
+{
+    return (!r->whitespace || ses_old_put(o, NULL, "{\"type\":\"WhitespaceSplit\"}", e)) &&
+           (!ses_old_bool(o, "split_by_punct", false) ||
+            ses_old_put(o, NULL, "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}", e)) &&
+           ses_old_put(o, NULL, metaspace[prefix + (r->plain && crosses_spaces(m) ? 2 : 0)], e);
+}
+
+/* Pieces may be bytes: these are joined before the space in front goes. */
+static const char *const byte_decoder[2] = {
+    "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"▁\"},\"content\":"
+    "\" \"},"
+    "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}",
+    "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"▁\"},\"content\":"
+    "\" \"},"
+    "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" "
+    "\",\"start\":1,\"stop\":0}]}",
+};
+
+static bool put_stages(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, ses_err *e)
+{
+    ses_old_begin_sequence(o, "normalizer", "normalizers");
+    bool prefix = has_prefix(o, r, m), ok = put_normalizers(o, r, m, e);
+    ses_old_end_sequence(o);
+    ses_old_begin_sequence(o, "pre_tokenizer", "pretokenizers");
+    ok = ok && put_pre(o, r, m, prefix, e);
+    ses_old_end_sequence(o);
+    if (ok && r->plain && m->byte_fallback)
+        return ses_old_write_post(o, &r->roles, e) && ses_old_put(o, "decoder", byte_decoder[prefix], e);
+    return ok && ses_old_write_post(o, &r->roles, e) && ses_old_put(o, "decoder", metaspace[prefix], e);
+}
+
+static void put_unigram(ses_old *o, const pieces *p, int64_t unk, bool bytes)
+{
+    ses_json_put_key(o->w, "model");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "Unigram");
+    ses_json_put_key(o->w, "unk_id");
+    ses_json_put_int(o->w, unk);
+    ses_json_put_key(o->w, "vocab");
+    ses_json_begin_array(o->w);
+    for (size_t i = 0; i < p->n; i++) {
+        ses_json_begin_array(o->w);
+        ses_json_put_stringn(o->w, p->name[i].p, p->name[i].n);
+        ses_json_put_real(o->w, ses_score_write(p->score[i]));
+        ses_json_end_array(o->w);
+    }
+    ses_json_end_array(o->w);
+    ses_json_put_key(o->w, "byte_fallback");
+    ses_json_put_bool(o->w, bytes);
+    ses_json_end_object(o->w);
+}
+
+static int64_t unknown_of(const ses_spm *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (m->piece[i].type == SES_SPM_UNKNOWN) return (int64_t)i;
+    return -1;
+}
+
+static ses_string setting_of(const ses_old *o, const char *key, const char *def)
+{
+    ses_string s = { NULL, 0 };
+    s.p = ses_json_string(ses_json_get(o->settings, key), &s.n);
+    if (!s.p && def) s = (ses_string){ def, strlen(def) };
+    return s;
+}
+
+static bool write_pieces(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, pieces *p, ses_err *e)
+{
+    int64_t unk = r->unk >= 0 ? r->unk : unknown_of(m);
+    o->lang = setting_of(o, "src_lang", r->lang);
+    if (!ses_spm_check(m, e) || !gather(o, r, m, p, e) || !number(o, r, m, p, e) || !ses_old_begin(o, e) ||
+        !ses_old_write_roles(o, &r->roles, NULL, e) || !put_stages(o, r, m, e))
+        return false;
+    if (unk < 0 || unk >= (int64_t)p->n) return ses_fail(e, SES_EFORMAT, "there is no unknown piece");
+    bool bytes = r->plain && m->byte_fallback;
+    if (m->kind != SES_SPM_UNIGRAM) {
+        size_t merged = m->kind == SES_SPM_CHAR ? 0 : p->n; /* characters are BPE without merges */
+        if (!ses_old_put_merged(o, p->name, p->score, merged, (size_t)unk, bytes, e)) return false;
+    } else {
+        put_unigram(o, p, unk, bytes);
+    }
+    ses_old_end(o);
+    return true;
+}
+
+bool ses_old_write_spm(ses_old *o, const ses_old_family *f, ses_err *e)
+{
+    static const char *const other[] = { "spiece.model", "sentencepiece.bpe.model", "spm.model",
+                                         "tokenizer.model" };
+    const ses_old_spm_row *r = f->row;
+    const char *file = o->file ? o->file : r->file;
+    for (size_t i = 0; !o->file && i < SES_LEN(other) && !ses_old_has(o, file); i++) file = other[i];
+    ses_spm m = { 0 };
+    pieces p = { 0 };
+    size_t n;
+    char *bytes = ses_old_read(o, file, &n, e);
+    bool ok = bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/%s", o->dir, file));
+    if (ok && m.kind == SES_SPM_WORD)
+        ok = ses_fail(e, SES_EUNSUPPORTED, "%s/%s: a model of words cannot be written so", o->dir, file);
+    ok = ok && write_pieces(o, r, &m, &p, e);
+    ses_free(p.name);
+    ses_free(p.score);
+    ses_spm_free(&m);
+    ses_free(bytes);
+    return ok;
+}

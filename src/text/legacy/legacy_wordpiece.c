@@ -1,0 +1,99 @@
+/* vocab.txt, one token a line: BERT and those that share its tokenizer. */
+#include "base/alloc.h"
+#include "base/strmap.h"
+#include "base/str.h"
+#include "base/unicode/utf8.h"
+#include "legacy.h"
+#include "legacy_variants.h"
+
+#include <string.h>
+
+/* The end of a line, and where the next begins: \n, \r\n or \r. */
+static const char *line_end(const char *p, const char *stop, const char **next)
+{
+    while (p < stop && *p != '\n' && *p != '\r') p++;
+    *next = p < stop ? p + 1 + (*p == '\r' && p + 1 < stop && p[1] == '\n') : p;
+    return p;
+}
+
+/* A token that stands twice counts at its last line. */
+static bool fill_vocab(ses_old *o, const char *text, size_t n, const char *name, ses_err *e)
+{
+    const char *stop = text + n, *next;
+    size_t lines = 0, bad = ses_utf8_valid(text, n);
+    ses_strmap last = { 0 };
+    if (bad != n) return ses_fail(e, SES_EFORMAT, "%s: byte %zu is not UTF-8", name, bad);
+    bool ok = true, fresh;
+    for (const char *p = text, *end; ok && p < stop; p = next, lines++) {
+        end = line_end(p, stop, &next);
+        int64_t *at = ses_strmap_insert(&last, p, (size_t)(end - p), (int64_t)lines, &fresh, e);
+        ok = at != NULL;
+        if (ok) *at = (int64_t)lines;
+    }
+    ok = ok && ses_vocab_reserve(&o->vocab, lines, n, &o->mem, e);
+    for (size_t i = 0; ok && i < last.count; i++) {
+        int32_t other;
+        ses_vocab_add(&o->vocab, (int32_t)last.entry[i].value, last.entry[i].key, last.entry[i].len, &other);
+    }
+    ses_strmap_free(&last);
+    return ok;
+}
+
+static bool write_model(ses_old *o, ses_string unk, ses_err *e)
+{
+    (void)e;
+    ses_json_put_key(o->w, "model");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "WordPiece");
+    ses_json_put_key(o->w, "unk_token");
+    ses_json_put_stringn(o->w, unk.p, unk.n);
+    ses_json_put_key(o->w, "continuing_subword_prefix");
+    ses_json_put_string(o->w, "##");
+    ses_json_put_key(o->w, "max_input_chars_per_word");
+    ses_json_put_int(o->w, 100);
+    ses_json_put_key(o->w, "vocab");
+    ses_vocab_save(&o->vocab, o->w);
+    ses_json_end_object(o->w);
+    return true;
+}
+
+static void write_normalizer(ses_old *o)
+{
+    bool strip;
+    const ses_json *accents = ses_json_get(o->settings, "strip_accents");
+    ses_json_put_key(o->w, "normalizer");
+    ses_json_begin_object(o->w);
+    ses_json_put_key(o->w, "type");
+    ses_json_put_string(o->w, "BertNormalizer");
+    ses_json_put_key(o->w, "clean_text");
+    ses_json_put_bool(o->w, true);
+    ses_json_put_key(o->w, "handle_chinese_chars");
+    ses_json_put_bool(o->w, ses_old_bool(o, "tokenize_chinese_chars", true));
+    ses_json_put_key(o->w, "strip_accents");
+    if (ses_json_bool(accents, &strip))
+        ses_json_put_bool(o->w, strip);
+    else
+        ses_json_put_null(o->w);
+    ses_json_put_key(o->w, "lowercase");
+    ses_json_put_bool(o->w, ses_old_bool(o, "do_lower_case", true));
+    ses_json_end_object(o->w);
+}
+
+bool ses_old_write_wordpiece(ses_old *o, const ses_old_family *f, ses_err *e)
+{
+    const ses_old_roles *r = f->row;
+    size_t n;
+    const char *file = o->file ? o->file : "vocab.txt";
+    char *text = ses_old_read(o, file, &n, e);
+    bool ok =
+        text && fill_vocab(o, text, n, file, e) && ses_old_begin(o, e) && ses_old_write_roles(o, r, NULL, e);
+    if (ok) write_normalizer(o);
+    ok = ok && ses_old_put(o, "pre_tokenizer", "{\"type\":\"BertPreTokenizer\"}", e) &&
+         ses_old_write_post(o, r, e) &&
+         ses_old_put(o, "decoder", "{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}", e) &&
+         write_model(o, ses_old_role(o, "unk_token", r->unk), e);
+    if (ok) ses_old_end(o);
+    ses_free(text);
+    return ok;
+}

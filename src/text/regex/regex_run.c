@@ -1,0 +1,254 @@
+/* The backtracking machine. Ways not tried yet are frames on a stack of its own; one frame stands for all the
+ * lengths a repeated character may have, so that runs of any length take no room. */
+#include "base/alloc.h"
+#include "base/unicode/unicode.h"
+#include "base/unicode/utf8.h"
+#include "regex_program.h"
+
+enum { MAX_FRAMES = 1 << 24 };
+
+typedef enum {
+    WAY,     /* on at instruction `at` from pos */
+    SHRINK,  /* a greedy run ended at pos: on at `at`, one shorter each time, down to extra */
+    STRETCH, /* a lazy run, instruction `at`, extra long, ended at pos: one longer each time */
+    LOOKING, /* into LOOK or ATOM at `at`, from pos; extra: the bar before */
+    UNDO     /* mark `at` was extra */
+} frame_kind;
+
+typedef struct state {
+    size_t pos, pc;
+    size_t bar; /* 1 + the frame of the innermost LOOKING; 0: none */
+} state;
+
+static bool push(ses_re_machine *m, frame_kind kind, size_t at, size_t pos, size_t extra, ses_err *e)
+{
+    if (m->used == m->cap) {
+        if (m->cap >= MAX_FRAMES) return ses_fail(e, SES_EARG, "regular expression: too many ways to match");
+        size_t cap = m->cap ? 2 * m->cap : 256;
+        ses_re_frame *stack = ses_realloc_array(m->stack, cap, sizeof *stack, e);
+        if (!stack) return false;
+        m->stack = stack;
+        m->cap = cap;
+    }
+    m->stack[m->used++] = (ses_re_frame){ kind, (uint32_t)at, pos, extra };
+    return true;
+}
+
+static size_t before(const ses_re_machine *m, size_t pos)
+{
+    do pos--;
+    while ((m->text[pos] & 0xC0) == 0x80);
+    return pos;
+}
+
+static bool is_word(const ses_re_machine *m, size_t pos)
+{
+    uint32_t cp;
+    ses_utf8_next(m->text + pos, &cp);
+    return ses_cp_is(cp, SES_CP_OWORD);
+}
+
+static bool at_edge(const ses_re_machine *m, size_t pos)
+{
+    bool left = pos > 0 && is_word(m, before(m, pos)), right = pos < m->n && is_word(m, pos);
+    return left != right;
+}
+
+/* Does this place hold? */
+static bool holds(const ses_re_machine *m, ses_re_op op, size_t pos)
+{
+    switch (op) {
+    case SES_RE_LINE_BEGIN: return pos == 0 || (m->text[pos - 1] == '\n' && pos < m->n);
+    case SES_RE_LINE_END: return pos == m->n || m->text[pos] == '\n';
+    case SES_RE_TEXT_BEGIN: return pos == 0;
+    case SES_RE_TEXT_END: return pos == m->n;
+    case SES_RE_LAST_LINE: return pos == m->n || (pos + 1 == m->n && m->text[pos] == '\n');
+    case SES_RE_WORD_EDGE: return at_edge(m, pos);
+    default: return !at_edge(m, pos);
+    }
+}
+
+/* One character of the set at pos: its length, or 0. */
+static size_t one(const ses_re_machine *m, const ses_set *set, size_t pos)
+{
+    if (pos >= m->n) return 0;
+    uint32_t cp;
+    size_t k = ses_utf8_next(m->text + pos, &cp);
+    return ses_set_has(set, cp) ? k : 0;
+}
+
+static bool run(ses_re_machine *m, state *s, const ses_re_inst *t, bool *fail, ses_err *e)
+{
+    const ses_re_run *r = &m->program->run[t->x];
+    const ses_set *set = &m->program->set[r->set];
+    uint32_t most = r->mode == SES_RE_LAZY ? r->min : r->max, count = 0;
+    size_t pos = s->pos, low = pos, k;
+    for (; count < most && (k = one(m, set, pos)) != 0; count++) {
+        pos += k;
+        if (count + 1 <= r->min) low = pos; /* not shorter than this */
+    }
+    m->budget -= count < m->budget ? count : m->budget;
+    *fail = count < r->min;
+    if (*fail) return true;
+    size_t at = s->pc;
+    s->pos = pos;
+    s->pc++;
+    if (r->mode == SES_RE_GREEDY && pos > low) return push(m, SHRINK, at + 1, pos, low, e);
+    if (r->mode == SES_RE_LAZY && count < r->max) return push(m, STRETCH, at, pos, count, e);
+    return true;
+}
+
+/* Forget the ways since the bar, but not what marks were. */
+static void cut(ses_re_machine *m, state *s)
+{
+    size_t keep = s->bar - 1;
+    s->bar = m->stack[keep].extra;
+    for (size_t i = keep + 1; i < m->used; i++)
+        if (m->stack[i].kind == UNDO) m->stack[keep++] = m->stack[i];
+    m->used = keep;
+}
+
+/* To the newest way not tried yet; false: there is none. */
+static bool back(ses_re_machine *m, state *s)
+{
+    while (m->used) {
+        ses_re_frame *f = &m->stack[m->used - 1];
+        switch ((frame_kind)f->kind) {
+        case WAY:
+            s->pc = f->at;
+            s->pos = f->pos;
+            m->used--;
+            return true;
+        case SHRINK:
+            s->pc = f->at;
+            s->pos = f->pos = before(m, f->pos);
+            if (f->pos == f->extra) m->used--;
+            return true;
+        case STRETCH: {
+            const ses_re_run *r = &m->program->run[m->program->inst[f->at].x];
+            size_t k = one(m, &m->program->set[r->set], f->pos);
+            if (!k) {
+                m->used--;
+                break;
+            }
+            s->pc = f->at + 1;
+            s->pos = f->pos += k;
+            if (++f->extra == r->max) m->used--;
+            return true;
+        }
+        case LOOKING:
+            m->used--;
+            s->bar = f->extra;
+            if (m->program->inst[f->at].op != SES_RE_LOOK_NOT) break;
+            s->pos = f->pos; /* what must not match did not */
+            s->pc = f->at + (size_t)m->program->inst[f->at].x;
+            return true;
+        case UNDO:
+            m->mark[f->at] = f->extra;
+            m->used--;
+            break;
+        }
+    }
+    return false;
+}
+
+/* The end of what was looked at: on from where looking began, unless it must not match. */
+static bool looked(ses_re_machine *m, state *s)
+{
+    ses_re_frame f = m->stack[s->bar - 1];
+    const ses_re_inst *t = &m->program->inst[f.at];
+    cut(m, s);
+    s->pos = f.pos;
+    s->pc = f.at + (size_t)t->x;
+    return t->op == SES_RE_LOOK;
+}
+
+/* Go back x characters; false: there are not that many. */
+static bool go_back(const ses_re_machine *m, state *s, int32_t x)
+{
+    for (; x; x--) {
+        if (!s->pos) return false;
+        s->pos = before(m, s->pos);
+    }
+    return true;
+}
+
+/* Instructions other than a character, a run and the end; false: a way is closed, or (e) an error. */
+static bool step(ses_re_machine *m, state *s, const ses_re_inst *t, ses_err *e)
+{
+    size_t pc = s->pc++;
+    switch (t->op) {
+    case SES_RE_SPLIT:
+        s->pc = (size_t)((int64_t)pc + t->x);
+        return push(m, WAY, (size_t)((int64_t)pc + t->y), s->pos, 0, e);
+    case SES_RE_JUMP: s->pc = (size_t)((int64_t)pc + t->x); return true;
+    case SES_RE_LOOK:
+    case SES_RE_LOOK_NOT:
+    case SES_RE_ATOM: {
+        size_t outer = s->bar;
+        s->bar = m->used + 1;
+        return push(m, LOOKING, pc, s->pos, outer, e);
+    }
+    case SES_RE_LOOKED: return looked(m, s);
+    case SES_RE_ATOM_END: cut(m, s); return true;
+    case SES_RE_BACK:
+        m->budget -= (uint64_t)t->x < m->budget ? (uint64_t)t->x : m->budget;
+        return go_back(m, s, t->x);
+    case SES_RE_MARK: {
+        size_t old = m->mark[t->x];
+        m->mark[t->x] = s->pos;
+        return push(m, UNDO, (size_t)t->x, 0, old, e);
+    }
+    case SES_RE_MOVED:
+        if (m->mark[t->x] == s->pos) s->pc = (size_t)((int64_t)pc + t->y);
+        return true;
+    default: return holds(m, t->op, s->pos);
+    }
+}
+
+/* A match that begins at pos. */
+static bool match(ses_re_machine *m, size_t pos, bool *found, size_t *end, ses_err *e)
+{
+    state s = { .pos = pos };
+    ses_err inner = { 0 };
+    m->used = 0;
+    *found = false;
+    for (;;) {
+        const ses_re_inst *t = &m->program->inst[s.pc];
+        bool fail = false;
+        if (!m->budget--) {
+            m->budget = 0;
+            return ses_fail(e, SES_EARG, "regular expression: this text takes too long to match");
+        }
+        if (t->op == SES_RE_SET) {
+            size_t k = one(m, &m->program->set[t->x], s.pos);
+            fail = !k;
+            s.pos += k;
+            s.pc++;
+        } else if (t->op == SES_RE_RUN) {
+            if (!run(m, &s, t, &fail, &inner)) fail = true;
+        } else if (t->op == SES_RE_MATCH) {
+            *end = s.pos;
+            return *found = true;
+        } else {
+            fail = !step(m, &s, t, &inner);
+        }
+        if (!fail) continue;
+        if (inner.code) return ses_fail(e, inner.code, "%s", inner.msg);
+        if (!back(m, &s)) return true;
+    }
+}
+
+bool ses_re_search(ses_re_machine *m, size_t from, bool *found, size_t *begin, size_t *end, ses_err *e)
+{
+    const ses_re_program *p = m->program;
+    *found = false;
+    for (size_t i = from; i <= m->n; i++) {
+        while (!p->empty && i < m->n && !p->first[(unsigned char)m->text[i]]) i++;
+        if (i == m->n && !p->empty) return true;
+        if (i < m->n && (m->text[i] & 0xC0) == 0x80) continue; /* inside a character */
+        if (!match(m, i, found, end, e)) return false;
+        if (*found) return *begin = i, true;
+    }
+    return true;
+}

@@ -1,0 +1,76 @@
+#include "scan_cl100k.h"
+
+#include "base/unicode/unicode.h"
+#include "base/unicode/utf8.h"
+
+typedef enum { LETTER, NUMBER, SPACE, OTHER } kind;
+
+static kind wide_kind(uint32_t cp)
+{
+    const ses_cp_info *c = ses_cp(cp);
+    if (1u << c->gc & SES_GCS_L) return LETTER;
+    if (1u << c->gc & SES_GCS_N) return NUMBER;
+    return c->flags & SES_CP_SPACE ? SPACE : OTHER;
+}
+
+/* The kind of the character at p and its length. */
+static kind kind_at(const char *p, size_t *len)
+{
+    unsigned char c = (unsigned char)*p;
+    *len = 1;
+    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') return LETTER;
+    if (c >= '0' && c <= '9') return NUMBER;
+    if (c < 0x80) return c == ' ' || (c >= '\t' && c <= '\r') ? SPACE : OTHER;
+    uint32_t cp;
+    *len = ses_utf8_next(p, &cp);
+    return wide_kind(cp);
+}
+
+static bool is_line(char c) { return c == '\r' || c == '\n'; }
+
+/* Where characters of this kind end, from i on; at most `most` of them. */
+static size_t run_end(kind k, const char *p, size_t n, size_t i, size_t most)
+{
+    size_t len;
+    for (; i < n && most && kind_at(p + i, &len) == k; most--) i += len;
+    return i;
+}
+
+/* (?i:'s|'t|'re|'ve|'m|'ll|'d); bytes of it, or 0. */
+static size_t contraction(const char *p, size_t n)
+{
+    if (n < 2 || p[0] != '\'') return 0;
+    int a = p[1] | 0x20;
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
+    if (n < 3) return 0;
+    if (p[1] == (char)0xC5 && p[2] == (char)0xBF) return 3; /* long s, which folds to s */
+    int b = p[2] | 0x20;
+    return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
+}
+
+/* A run of white space: up to its last line break if there is one; all of it at the end of the text; else
+ * all but the last character, which goes with what follows, unless it is the only one. */
+static size_t spaces(const char *p, size_t n)
+{
+    size_t end = run_end(SPACE, p, n, 0, SIZE_MAX), cut = end;
+    while (cut && !is_line(p[cut - 1])) cut--;
+    if (cut || end == n) return cut ? cut : end;
+    size_t last = end - 1;
+    while ((p[last] & 0xC0) == 0x80) last--;
+    return last ? last : end;
+}
+
+size_t ses_scan_cl100k(const char *p, size_t n, unsigned digits)
+{
+    size_t len = contraction(p, n), next = 0;
+    if (len) return len;
+    kind k = kind_at(p, &len);
+    if (k == LETTER) return run_end(LETTER, p, n, len, SIZE_MAX);
+    if (k == NUMBER) return run_end(NUMBER, p, n, 0, digits ? digits : SIZE_MAX);
+    kind after = len < n ? kind_at(p + len, &next) : SPACE;
+    if (after == LETTER && !is_line(*p)) return run_end(LETTER, p, n, len + next, SIZE_MAX);
+    if (k == SPACE && !(*p == ' ' && after == OTHER)) return spaces(p, n);
+    size_t end = run_end(OTHER, p, n, len, SIZE_MAX);
+    while (end < n && is_line(p[end])) end++;
+    return end;
+}

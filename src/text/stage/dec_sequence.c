@@ -1,0 +1,18 @@
+/* Sequence of decoders. */
+#include "text/stage/shared/sequence.h"
+
+static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
+{
+    return ses_sequence_open(SES_DECODER, settings, "decoders", mem, e);
+}
+
+static void save(const void *self, ses_json_writer *w) { ses_sequence_save(self, "decoders", w); }
+
+const ses_stage ses_stage_dec_sequence = {
+    .type = "Sequence",
+    .kind = SES_DECODER,
+    .open = open,
+    .close = ses_sequence_close,
+    .save = save,
+    .steps = ses_sequence_steps,
+};

@@ -1,0 +1,207 @@
+/* BERT's normalizer: drop control characters, make white space a blank, set Chinese characters apart, drop
+ * accents, lower case. One pass; every character keeps its source's range. */
+#include "base/alloc.h"
+#include "text/stage/shared/transform.h"
+
+typedef struct bert {
+    bool clean, cjk, strip, lower;
+    bool strip_set; /* strip_accents is not null; else it follows lowercase */
+} bert;
+
+enum { MOVES_D = SES_CP_MOVES << SES_NFD, JOINS_D = SES_CP_JOINS << SES_NFD };
+
+/* The longest that comes of one character: two blanks and four characters. */
+enum { LONGEST = 32 };
+
+static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
+{
+    bert *b = ses_arena_array(mem, 1, sizeof *b, e);
+    if (!b || !ses_setting_bool(settings, "clean_text", true, &b->clean, e) ||
+        !ses_setting_bool(settings, "handle_chinese_chars", true, &b->cjk, e) ||
+        !ses_setting_bool(settings, "lowercase", true, &b->lower, e) ||
+        !ses_setting_bool(settings, "strip_accents", b->lower, &b->strip, e))
+        return NULL;
+    b->strip_set = !ses_setting_absent(settings, "strip_accents");
+    return b;
+}
+
+static void save(const void *self, ses_json_writer *w)
+{
+    const bert *b = self;
+    ses_json_put_key(w, "clean_text");
+    ses_json_put_bool(w, b->clean);
+    ses_json_put_key(w, "handle_chinese_chars");
+    ses_json_put_bool(w, b->cjk);
+    ses_json_put_key(w, "strip_accents");
+    if (b->strip_set)
+        ses_json_put_bool(w, b->strip);
+    else
+        ses_json_put_null(w);
+    ses_json_put_key(w, "lowercase");
+    ses_json_put_bool(w, b->lower);
+}
+
+static bool dropped(const bert *b, uint32_t cp, uint32_t flags)
+{
+    return b->clean && (flags & SES_CP_OTHER8 || cp == 0xFFFD);
+}
+
+/* There is room for it. */
+static void emit_lower(const bert *b, ses_text *out, uint32_t cp, ses_offset from)
+{
+    uint32_t low[2] = { cp };
+    size_t k = b->lower ? ses_cp_lower(cp, low) : 1;
+    for (size_t i = 0; i < k; i++) ses_text_add(out, low[i], from);
+}
+
+static bool joins(uint32_t flags) { return flags & JOINS_D && !(flags & SES_CP_NEW); }
+
+/* ---- knots: marks that stay where accents go ---- NFD sorts a starter's marks by class, and the reference
+ * gives the k-th source character's range to the k-th mark after sorting that is not a later part of a
+ * decomposition. Where all marks are dropped this does not show. */
+
+typedef struct knot {
+    ses_changes source; /* the stretch as NFD sees it; change: where in the input it stands, from its begin */
+    ses_changes form;
+    uint32_t *cp;
+    size_t cap;
+} knot;
+
+static void knot_free(knot *k)
+{
+    ses_changes_free(&k->source);
+    ses_changes_free(&k->form);
+    ses_free(k->cp);
+}
+
+/* Where the stretch of NFD begins that holds the character at i. */
+static size_t stretch_begin(const bert *b, const ses_text *in, size_t begin, size_t i)
+{
+    for (;;) {
+        uint32_t cp;
+        ses_utf8_next(in->byte + i, &cp);
+        uint32_t flags = ses_cp(cp)->flags;
+        if (i == begin || !(joins(flags) || dropped(b, cp, flags))) return i;
+        do i--;
+        while ((in->byte[i] & 0xC0) == 0x80);
+    }
+}
+
+/* Collect the stretch; returns where it ends. */
+static bool collect(const bert *b, const ses_text *in, size_t first, size_t *end, knot *k, ses_err *e)
+{
+    size_t i = first;
+    k->source.n = k->form.n = 0;
+    while (i < *end) {
+        uint32_t cp;
+        size_t len = ses_utf8_next(in->byte + i, &cp);
+        uint32_t flags = ses_cp(cp)->flags;
+        if (!dropped(b, cp, flags)) {
+            if (k->source.n && !joins(flags)) break;
+            if (flags & SES_CP_CJK && b->cjk) cp = ' '; /* the blank after it */
+            if (!ses_changes_put(&k->source, cp, (int32_t)(i - first), e)) return false;
+        }
+        i += len;
+    }
+    *end = i;
+    return true;
+}
+
+/* The character at *i is a knot: emit what stays of its stretch and is not there yet; *i moves past it. */
+static bool untie(const bert *b, const ses_text *in, size_t begin, size_t end, size_t *i, ses_text *out,
+                  knot *k, ses_err *e)
+{
+    size_t first = stretch_begin(b, in, begin, *i), stop = end;
+    if (!collect(b, in, first, &stop, k, e)) return false;
+    if (k->cap < k->source.n) {
+        uint32_t *cp = ses_realloc_array(k->cp, k->source.n, sizeof *cp, e);
+        if (!cp) return false;
+        k->cp = cp;
+        k->cap = k->source.n;
+    }
+    for (size_t j = 0; j < k->source.n; j++) k->cp[j] = k->source.item[j].cp;
+    if (!ses_form_points(SES_NFD9, k->cp, k->source.n, &k->form, e)) return false;
+
+    /* A starter that stood before the knot was emitted when it was met. */
+    bool starter_done = k->source.n && first + (size_t)k->source.item[0].change < *i;
+    ses_offset from = { 0 };
+    for (size_t j = 0, taken = 0; j < k->form.n; j++) {
+        uint32_t cp = k->form.item[j].cp;
+        if (k->form.item[j].change == 0) from = in->from[first + (size_t)k->source.item[taken++].change];
+        uint32_t flags = ses_cp(cp)->flags;
+        if (flags & SES_CP_MN8 || (starter_done && !joins(flags))) continue;
+        if (!ses_text_reserve(out, LONGEST, e)) return false;
+        emit_lower(b, out, cp, from);
+    }
+    *i = stop;
+    return true;
+}
+
+/* ---- the pass ---- */
+
+static void wide(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, ses_text *out)
+{
+    if (dropped(b, cp, flags)) return;
+    if (b->clean && flags & SES_CP_SPACE) cp = ' ';
+    bool apart = b->cjk && flags & SES_CP_CJK;
+    if (apart) ses_text_add(out, ' ', from);
+    if (b->strip && flags & (MOVES_D | SES_CP_MN8)) {
+        uint32_t part[SES_MAX_DECOMPOSITION];
+        size_t n = ses_cp_decompose(cp, SES_NFD9, part);
+        for (size_t j = 0; j < n; j++)
+            if (!ses_cp_is(part[j], SES_CP_MN8)) emit_lower(b, out, part[j], from);
+    } else {
+        emit_lower(b, out, cp, from);
+    }
+    if (apart) ses_text_add(out, ' ', from);
+}
+
+/* ASCII up to the first other byte; returns where that is. There is room for it. */
+static size_t narrow(const bert *b, const ses_text *in, size_t i, size_t end, ses_text *out)
+{
+    char *byte = out->byte;
+    size_t n = out->n;
+    for (; i < end; i++) {
+        unsigned char c = (unsigned char)in->byte[i];
+        if (c >= 0x80) break;
+        if (b->clean && (c < ' ' || c == 0x7F)) {
+            if (c != '\t' && c != '\n' && c != '\r') continue;
+            c = ' ';
+        }
+        if (b->lower && c >= 'A' && c <= 'Z') c |= 0x20;
+        byte[n] = (char)c;
+        out->from[n++] = in->from[i];
+    }
+    out->n = n;
+    return i;
+}
+
+static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
+                      ses_err *e)
+{
+    const bert *b = self;
+    knot k = { 0 };
+    bool ok = true;
+    for (size_t i = begin; ok && i < end;) {
+        ok = ses_text_reserve(out, end - i + LONGEST, e);
+        if (!ok) break;
+        i = narrow(b, in, i, end, out);
+        while (i < end && (unsigned char)in->byte[i] >= 0x80 && out->cap - out->n >= LONGEST) {
+            uint32_t cp;
+            size_t len = ses_utf8_next(in->byte + i, &cp);
+            uint32_t flags = ses_cp(cp)->flags;
+            if (b->strip && flags & SES_CP_KNOT && !dropped(b, cp, flags)) {
+                ok = untie(b, in, begin, end, &i, out, &k, e);
+                break;
+            }
+            wide(b, cp, flags, in->from[i], out);
+            i += len;
+        }
+    }
+    knot_free(&k);
+    return ok;
+}
+
+const ses_stage ses_stage_norm_bert = {
+    .type = "BertNormalizer", .kind = SES_NORMALIZER, .open = open, .save = save, .normalize = normalize
+};

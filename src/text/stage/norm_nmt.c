@@ -1,0 +1,44 @@
+/* SentencePiece's cleaning for translation: some control characters go, some invisible ones become blanks. */
+#include "text/stage/shared/transform.h"
+
+static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
+{
+    (void)settings, (void)mem, (void)e;
+    return (void *)&ses_stage_norm_nmt; /* no settings */
+}
+
+static bool dropped(uint32_t cp)
+{
+    return (cp >= 0x1 && cp <= 0x8) || cp == 0xB || (cp >= 0xE && cp <= 0x1F) || cp == 0x7F || cp == 0x8F ||
+           cp == 0x9F;
+}
+
+static bool blank(uint32_t cp)
+{
+    return cp == '\t' || cp == '\n' || cp == '\f' || cp == '\r' || cp == 0x1680 ||
+           (cp >= 0x200B && cp <= 0x200F) || cp == 0x2028 || cp == 0x2029 || cp == 0x2581 || cp == 0xFEFF ||
+           cp == 0xFFFD;
+}
+
+static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
+                      ses_err *e)
+{
+    (void)self;
+    size_t kept = begin; /* copied up to here */
+    for (size_t i = begin; i < end;) {
+        uint32_t cp;
+        size_t len = ses_utf8_next(in->byte + i, &cp);
+        bool drop = dropped(cp);
+        if (drop || blank(cp)) {
+            if (!ses_text_copy(out, in, kept, i, e) || (!drop && !ses_text_put(out, " ", 1, in->from[i], e)))
+                return false;
+            kept = i + len;
+        }
+        i += len;
+    }
+    return ses_text_copy(out, in, kept, end, e);
+}
+
+const ses_stage ses_stage_norm_nmt = {
+    .type = "Nmt", .kind = SES_NORMALIZER, .open = open, .normalize = normalize
+};

@@ -1,0 +1,137 @@
+/* SentencePiece's character map, the way the reference applies it: to each grapheme cluster of at most 5
+ * bytes as a whole, by the shortest key it begins with (what follows the key is swallowed); else to its
+ * characters. */
+#include "base/base64.h"
+#include "text/spm/charsmap.h"
+#include "text/stage/shared/transform.h"
+
+#include <string.h>
+
+typedef struct precompiled {
+    ses_charsmap map;
+    ses_string base64; /* as it was */
+    bool mapped[128];  /* ASCII that stands in the map */
+} precompiled;
+
+static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
+{
+    precompiled *p = ses_arena_array(mem, 1, sizeof *p, e);
+    if (!p || !ses_setting_string(settings, "precompiled_charsmap", NULL, mem, &p->base64, e)) return NULL;
+    size_t n;
+    char *bytes = ses_arena_alloc(mem, ses_base64_bytes(p->base64.n) + 1, e);
+    if (!bytes) return NULL;
+    if (!ses_base64_read(p->base64.p, p->base64.n, bytes, &n, e) ||
+        !ses_charsmap_open(&p->map, bytes, n, e)) {
+        ses_wrap(e, "key \"precompiled_charsmap\"");
+        return NULL;
+    }
+    for (int c = 0; c < 128; c++) {
+        ses_string to;
+        p->mapped[c] = ses_charsmap_shortest(&p->map, &(char){ (char)c }, 1, &to, NULL) != SES_CHARSMAP_NONE;
+    }
+    return p;
+}
+
+static void save(const void *self, ses_json_writer *w)
+{
+    const precompiled *p = self;
+    ses_json_put_key(w, "precompiled_charsmap");
+    ses_json_put_stringn(w, p->base64.p, p->base64.n);
+}
+
+/* The last character is held back: a removal after it changes what it stands for. A removal before any
+ * character is not accounted for, so that all that follow have the range of one too early: the
+ * reference's way. */
+typedef struct work {
+    const precompiled *p;
+    ses_transform t;
+    ses_change held;
+    bool holds;
+} work;
+
+static bool flush(work *w, ses_err *e)
+{
+    bool ok = !w->holds || ses_transform_put(&w->t, w->held.cp, w->held.change, e);
+    w->holds = false;
+    return ok;
+}
+
+static bool push(work *w, uint32_t cp, int32_t change, ses_err *e)
+{
+    bool ok = flush(w, e);
+    w->held = (ses_change){ cp, change };
+    w->holds = true;
+    return ok;
+}
+
+static size_t count(const char *p, size_t n)
+{
+    size_t points = 0;
+    for (size_t i = 0; i < n; i++) points += (p[i] & 0xC0) != 0x80;
+    return points;
+}
+
+static bool replace(work *w, size_t taken, const ses_string *to, ses_err *e)
+{
+    size_t given = 0;
+    for (size_t i = 0; i < to->n; given++) {
+        uint32_t cp;
+        i += ses_utf8_next(to->p + i, &cp);
+        if (!push(w, cp, given >= taken, e)) return false;
+    }
+    if (given < taken && w->holds) w->held.change -= (int32_t)(taken - given);
+    return true;
+}
+
+static bool cluster(work *w, const char *p, size_t n, ses_err *e)
+{
+    ses_string to;
+    if (n < 6) {
+        ses_charsmap_result r = ses_charsmap_shortest(&w->p->map, p, n, &to, e);
+        if (r == SES_CHARSMAP_BROKEN) return false;
+        if (r == SES_CHARSMAP_FOUND) return replace(w, count(p, n), &to, e);
+    }
+    for (size_t i = 0, k; i < n; i += k) {
+        uint32_t cp;
+        k = ses_utf8_next(p + i, &cp);
+        ses_charsmap_result r = ses_charsmap_shortest(&w->p->map, p + i, k, &to, e);
+        if (r == SES_CHARSMAP_BROKEN) return false;
+        if (!(r == SES_CHARSMAP_FOUND ? replace(w, 1, &to, e) : push(w, cp, 0, e))) return false;
+    }
+    return true;
+}
+
+/* Bytes of ASCII that are clusters by themselves and stay as they are. */
+static size_t plain(const precompiled *m, const char *p, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (unsigned char)p[i] < 0x80 && !m->mapped[(unsigned char)p[i]] && p[i] != '\r') i++;
+    return i && i < n && (unsigned char)p[i] >= 0x80 ? i - 1 : i; /* the last may have marks */
+}
+
+static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
+                      ses_err *e)
+{
+    work w = { .p = self, .t = { in, begin, end, begin, out } };
+    for (size_t i = begin; i < end;) {
+        const char *p = in->byte + i;
+        size_t n = plain(w.p, p, end - i);
+        if (n > 1 && !flush(&w, e)) return false;
+        if (n > 1 && w.t.at == i) {
+            if (!ses_transform_copy(&w.t, n - 1, e)) return false;
+            i += n - 1;
+        } else if (n) {
+            if (!push(&w, (unsigned char)*p, 0, e)) return false;
+            i++;
+        } else {
+            n = ses_grapheme(p, end - i);
+            if (!cluster(&w, p, n, e)) return false;
+            i += n;
+        }
+    }
+    return flush(&w, e);
+}
+
+const ses_stage ses_stage_norm_precompiled = {
+    .type = "Precompiled", .kind = SES_NORMALIZER, .open = open, .save = save, .normalize = normalize
+};

@@ -1,0 +1,12 @@
+/* Replace's settings, for shortcuts that ask what it looks for. */
+#ifndef SES_TEXT_NORM_REPLACE_H
+#define SES_TEXT_NORM_REPLACE_H
+
+#include "text/stage/shared/pattern.h"
+
+typedef struct ses_replace {
+    ses_pattern pattern;
+    ses_string content;
+} ses_replace;
+
+#endif

@@ -1,0 +1,63 @@
+/* NFC, NFD, NFKC, NFKD, as Unicode 9 has them. */
+#include "text/stage/shared/transform.h"
+
+static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
+{
+    (void)settings, (void)mem, (void)e;
+    return (void *)&ses_stage_norm_nfc; /* no settings */
+}
+
+static bool run(ses_form form, const ses_text *in, size_t begin, size_t end, ses_text *out, ses_err *e)
+{
+    ses_transform t = { in, begin, end, begin, out };
+    ses_changes c = { 0 };
+    bool ok = true;
+    while (ok && t.at < end) {
+        const char *p = in->byte + t.at;
+        size_t n = ses_form_done(form, p, end - t.at);
+        ok = ses_transform_copy(&t, n, e);
+        if (!ok || t.at == end) break;
+        c.n = 0;
+        n = ses_form_stretch(form, p + n, end - t.at);
+        ok = ses_form_run(form, in->byte + t.at, n, &c, e) && ses_transform_changes(&t, &c, e);
+    }
+    ses_changes_free(&c);
+    return ok;
+}
+
+static bool nfc(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out, ses_err *e)
+{
+    (void)self;
+    return run(SES_NFC9, in, begin, end, out, e);
+}
+
+static bool nfd(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out, ses_err *e)
+{
+    (void)self;
+    return run(SES_NFD9, in, begin, end, out, e);
+}
+
+static bool nfkc(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out, ses_err *e)
+{
+    (void)self;
+    return run(SES_NFKC9, in, begin, end, out, e);
+}
+
+static bool nfkd(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out, ses_err *e)
+{
+    (void)self;
+    return run(SES_NFKD9, in, begin, end, out, e);
+}
+
+const ses_stage ses_stage_norm_nfc = {
+    .type = "NFC", .kind = SES_NORMALIZER, .open = open, .normalize = nfc
+};
+const ses_stage ses_stage_norm_nfd = {
+    .type = "NFD", .kind = SES_NORMALIZER, .open = open, .normalize = nfd
+};
+const ses_stage ses_stage_norm_nfkc = {
+    .type = "NFKC", .kind = SES_NORMALIZER, .open = open, .normalize = nfkc
+};
+const ses_stage ses_stage_norm_nfkd = {
+    .type = "NFKD", .kind = SES_NORMALIZER, .open = open, .normalize = nfkd
+};

@@ -1,0 +1,17 @@
+/* ByteLevel as a post-processor: adds no token, leaves white space out of the offsets. */
+#include "text/stage/shared/byte_level.h"
+
+static bool trims(const void *self, bool *prefix_space)
+{
+    const ses_byte_level *b = self;
+    *prefix_space = b->add_prefix_space;
+    return b->trim_offsets;
+}
+
+const ses_stage ses_stage_post_byte_level = {
+    .type = "ByteLevel",
+    .kind = SES_POST_PROCESSOR,
+    .open = ses_byte_level_open,
+    .save = ses_byte_level_save,
+    .trims = trims,
+};

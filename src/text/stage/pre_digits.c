@@ -1,0 +1,30 @@
+/* Numbers stand apart: digit by digit, or as a whole. */
+#include "base/unicode/unicode.h"
+#include "text/stage/shared/splitter.h"
+
+static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
+{
+    bool *each = ses_arena_array(mem, 1, sizeof *each, e);
+    return each && ses_setting_bool(settings, "individual_digits", false, each, e) ? each : NULL;
+}
+
+static void save(const void *self, ses_json_writer *w)
+{
+    ses_json_put_key(w, "individual_digits");
+    ses_json_put_bool(w, *(const bool *)self);
+}
+
+static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
+{
+    ses_cut_how how = *(const bool *)self ? SES_CUT_ISOLATED : SES_CUT_CONTIGUOUS;
+    return ses_cut_at(text, begin, end, SES_CP_NUMERIC, how, out, e);
+}
+
+static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
+{
+    return ses_pieces_cut(in, out, cut, self, e);
+}
+
+const ses_stage ses_stage_pre_digits = {
+    .type = "Digits", .kind = SES_PRE_TOKENIZER, .open = open, .save = save, .split = split
+};

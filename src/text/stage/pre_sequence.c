@@ -1,0 +1,18 @@
+/* Sequence of pre-tokenizers. */
+#include "text/stage/shared/sequence.h"
+
+static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
+{
+    return ses_sequence_open(SES_PRE_TOKENIZER, settings, "pretokenizers", mem, e);
+}
+
+static void save(const void *self, ses_json_writer *w) { ses_sequence_save(self, "pretokenizers", w); }
+
+const ses_stage ses_stage_pre_sequence = {
+    .type = "Sequence",
+    .kind = SES_PRE_TOKENIZER,
+    .open = open,
+    .close = ses_sequence_close,
+    .save = save,
+    .steps = ses_sequence_steps,
+};

@@ -1,0 +1,19 @@
+/* Metaspace's settings, which its pre-tokenizer and decoder share. */
+#ifndef SES_TEXT_METASPACE_H
+#define SES_TEXT_METASPACE_H
+
+#include "text/stage.h"
+
+typedef enum { SES_PREPEND_FIRST, SES_PREPEND_NEVER, SES_PREPEND_ALWAYS } ses_prepend;
+
+typedef struct ses_metaspace {
+    char mark[4]; /* what stands for a space, U+2581 mostly */
+    uint32_t n_mark;
+    ses_prepend prepend;
+    bool split;
+} ses_metaspace;
+
+void *ses_metaspace_open(const ses_json *settings, ses_arena *mem, ses_err *e);
+void ses_metaspace_save(const void *self, ses_json_writer *w);
+
+#endif

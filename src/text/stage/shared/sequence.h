@@ -1,0 +1,13 @@
+/* What the four Sequence stages share: a list of steps of one kind. */
+#ifndef SES_TEXT_SEQUENCE_H
+#define SES_TEXT_SEQUENCE_H
+
+#include "text/stage.h"
+
+void *ses_sequence_open(ses_stage_kind kind, const ses_json *settings, const char *key, ses_arena *mem,
+                        ses_err *e);
+void ses_sequence_close(void *self);
+void ses_sequence_save(const void *self, const char *key, ses_json_writer *w);
+const ses_text_step *ses_sequence_steps(const void *self, size_t *n); /* sequences inside are taken apart */
+
+#endif

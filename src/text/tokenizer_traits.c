@@ -1,0 +1,14 @@
+/* What callers ask about a tokenizer without looking into its stages. */
+#include "tokenizer_impl.h"
+
+ses_tokenizer_traits ses_tokenizer_traits_of(const ses_tokenizer *t)
+{
+    const ses_stage *model = t->model.stage;
+    ses_tokenizer_traits out = { .model = model->type };
+    out.marks_subwords = model->marks && model->marks(t->model.self);
+    if (t->stored.truncate) {
+        out.stored_length = t->stored.max_length;
+        out.truncate_left = t->stored.truncate_left;
+    }
+    return out;
+}

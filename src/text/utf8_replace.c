@@ -1,0 +1,41 @@
+#include "utf8_replace.h"
+
+#include "base/unicode/utf8.h"
+
+/* How many bytes from p on fit the form of a character: 1 to 4. */
+static size_t fitting(const unsigned char *p, size_t n)
+{
+    unsigned char c = p[0], low = 0x80, high = 0xbf;
+    size_t len = c >= 0xc2 && c <= 0xdf ? 2 : c >= 0xe0 && c <= 0xef ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 1;
+    if (c == 0xe0) low = 0xa0;
+    if (c == 0xed) high = 0x9f;
+    if (c == 0xf0) low = 0x90;
+    if (c == 0xf4) high = 0x8f;
+    size_t i = 1;
+    for (; i < len && i < n && p[i] >= low && p[i] <= high; i++) low = 0x80, high = 0xbf;
+    return i;
+}
+
+size_t ses_lossy_step(const char *p, size_t n, bool *good)
+{
+    uint32_t c;
+    size_t step = ses_utf8_decode(p, n, &c);
+    *good = step > 0;
+    return step ? step : fitting((const unsigned char *)p, n);
+}
+
+bool ses_lossy_append(ses_buf *out, const char *p, size_t n)
+{
+    bool ok = true, good;
+    while (n && ok) {
+        size_t step = ses_utf8_valid(p, n);
+        if (step) {
+            ok = ses_buf_append(out, p, step);
+        } else {
+            step = ses_lossy_step(p, n, &good);
+            ok = ses_buf_append(out, "\xef\xbf\xbd", 3);
+        }
+        p += step, n -= step;
+    }
+    return ok;
+}

@@ -1,0 +1,237 @@
+#include "bpe_backtrack.h"
+
+#include "base/alloc.h"
+#include "base/unicode/utf8.h"
+#include "byte_chars.h"
+
+#include <string.h>
+
+/* The bytes a token's characters stand for; 0: it has others, or none. */
+static size_t bytes_of(const ses_vocab *v, int32_t id, char *out)
+{
+    size_t n = 0, len = 0;
+    const char *s = ses_vocab_token(v, id, &n);
+    for (size_t i = 0, step; s && i < n; i += step) {
+        uint32_t c;
+        step = ses_utf8_decode(s + i, n - i, &c);
+        int b = step ? ses_char_byte(c) : -1;
+        if (b < 0) return 0;
+        out[len++] = (char)b;
+    }
+    return len;
+}
+
+/* ---- pairs that merge ---- */
+
+/* Two orders in 42 bits, mixed so that no bit is lost: a place in a table and the rest tell them apart. */
+static inline uint64_t mix(uint32_t left, uint32_t right)
+{
+    const uint64_t all = ((uint64_t)1 << 2 * SES_WALK_ORDER_BITS) - 1;
+    uint64_t h = (uint64_t)left << SES_WALK_ORDER_BITS | right;
+    h = h * 0x9E3779B97F4A7C15u & all;
+    return (h ^ h >> SES_WALK_ORDER_BITS) * 0xD6E8FEB86659FD93u & all;
+}
+
+static inline uint64_t pack(uint32_t left, uint32_t right, uint32_t order)
+{
+    return ((uint64_t)left << SES_WALK_ORDER_BITS | right) << SES_WALK_ORDER_BITS | order;
+}
+
+static void put_merge(ses_bpe_walk *w, uint32_t left, uint32_t right, uint32_t order)
+{
+    if (left < 256 && right < 256) {
+        w->two[left << 8 | right] = order;
+        return;
+    }
+    uint64_t h = mix(left, right), bit = h >> (2 * SES_WALK_ORDER_BITS - SES_WALK_FILTER_BITS);
+    w->filter[bit / 64] |= (uint64_t)1 << bit % 64;
+    for (h &= w->mask; w->slot[h];) h = (h + 1) & w->mask;
+    w->slot[h] = pack(left, right, order);
+}
+
+/* What two tokens merge to; 0: they do not. */
+static inline uint32_t merged(const ses_bpe_walk *w, uint32_t left, uint32_t right)
+{
+    if (left < 256 && right < 256) return w->two[left << 8 | right];
+    uint64_t h = mix(left, right), bit = h >> (2 * SES_WALK_ORDER_BITS - SES_WALK_FILTER_BITS);
+    if (!(w->filter[bit / 64] >> bit % 64 & 1)) return 0;
+    uint64_t key = pack(left, right, 0) >> SES_WALK_ORDER_BITS;
+    for (h &= w->mask; w->slot[h]; h = (h + 1) & w->mask)
+        if (w->slot[h] >> SES_WALK_ORDER_BITS == key) return w->slot[h] & ((1u << SES_WALK_ORDER_BITS) - 1);
+    return 0;
+}
+
+/* Whether merging leaves the boundary of two tokens alone. The merges nearest to it are undone one after the
+ * other, the later one first; none of the pairs that then lie at the boundary may merge before the part
+ * beside it was made. Of equal ranks the left one is first. limit: the first merge that is too late. */
+static bool may_meet(const ses_bpe_walk *w, uint32_t left, uint32_t right, uint32_t limit)
+{
+    for (;;) {
+        uint32_t order = merged(w, left, right);
+        if (order && order < limit) return false;
+        if (left < 256 && right < 256) return true;
+        if (left > right) {
+            limit = left;
+            left = w->parts[left].right;
+        } else {
+            limit = right + 1;
+            right = w->parts[right].left;
+        }
+    }
+}
+
+/* ---- opening ---- */
+
+/* What each token is made of, and how long it is, by order; false where two merges make one, or a part comes
+ * later than the whole. order: [vocabulary] of each id, to be filled; UINT32_MAX: none. */
+static bool read_merges(ses_bpe_walk *w, const ses_bpe *m, const int32_t id[256], uint32_t *order,
+                        uint32_t *len)
+{
+    for (uint32_t b = 0; b < 256; b++) {
+        if (order[id[b]] != UINT32_MAX) return false;
+        order[id[b]] = b;
+        w->id[b] = id[b];
+        len[b] = 1;
+    }
+    for (uint32_t r = 0; r < m->merges.ranks; r++) {
+        if (m->merges.ranked[r] == UINT32_MAX) continue;
+        const ses_merge *s = &m->merges.slot[m->merges.ranked[r]];
+        uint32_t left = order[s->left], right = order[s->right], own = 256 + r;
+        if (order[s->id] != UINT32_MAX || left == UINT32_MAX || right == UINT32_MAX) return false;
+        order[s->id] = own;
+        w->id[own] = s->id;
+        w->parts[own] = (ses_walk_parts){ left, right };
+        len[own] = len[left] + len[right];
+        put_merge(w, left, right, own);
+    }
+    return true;
+}
+
+/* Tokens that are their own encoding, into the trie. */
+static bool build_trie(ses_bpe_walk *w, const ses_bpe *m, uint32_t *len, ses_err *e)
+{
+    size_t orders = 256 + (size_t)m->merges.ranks, bytes = 0;
+    for (size_t i = 0; i < orders; i++) bytes += len[i];
+    ses_arena own = { 0 };
+    ses_string *key = ses_arena_array(&own, orders, sizeof *key, e);
+    char *text = ses_arena_array(&own, bytes + m->vocab.filled, 1, e);
+    bool ok = key && text;
+    for (size_t i = 256; ok && i < orders; i++) { /* parts before wholes */
+        ses_walk_parts p = w->parts[i];
+        if (len[i] && !(len[p.left] && len[p.right] && may_meet(w, p.left, p.right, (uint32_t)i))) len[i] = 0;
+    }
+    for (size_t i = 0; ok && i < orders; i++) {
+        if (!len[i]) continue;
+        key[i] = (ses_string){ text, bytes_of(&m->vocab, w->id[i], text) };
+        ok = key[i].n == len[i] ||
+             ses_fail(e, SES_EFORMAT, "token %d is not what its merge makes", (int)w->id[i]);
+        text += key[i].n;
+    }
+    ok = ok && ses_trie_build(&w->trie, key, orders, &w->mem, e);
+    ses_arena_free(&own);
+    return ok;
+}
+
+/* The tables, empty. */
+static bool reserve(ses_bpe_walk *w, size_t orders, ses_err *e)
+{
+    size_t slots = 256;
+    while (slots < 2 * orders) slots *= 2;
+    w->mask = slots - 1;
+    w->parts = ses_arena_array(&w->mem, orders, sizeof *w->parts, e);
+    w->id = ses_arena_array(&w->mem, orders, sizeof *w->id, e);
+    w->two = ses_arena_array(&w->mem, 65536, sizeof *w->two, e);
+    w->filter = ses_arena_array(&w->mem, ((size_t)1 << SES_WALK_FILTER_BITS) / 64, sizeof *w->filter, e);
+    w->slot = ses_arena_array(&w->mem, slots, sizeof *w->slot, e);
+    w->pair = ses_arena_array(&w->mem, (size_t)1 << SES_WALK_PAIR_BITS, sizeof *w->pair, e);
+    return w->parts && w->id && w->two && w->filter && w->slot && w->pair;
+}
+
+bool ses_bpe_walk_open(ses_bpe_walk *w, const ses_bpe *m, const int32_t id[256], bool *fits, ses_err *e)
+{
+    size_t size = (size_t)m->vocab.size, orders = 256 + (size_t)m->merges.ranks;
+    *w = (ses_bpe_walk){ 0 };
+    *fits = orders < (size_t)1 << SES_WALK_ORDER_BITS;
+    if (!*fits) return true;
+    ses_arena own = { 0 };
+    uint32_t *order = ses_arena_alloc(&own, size * sizeof *order, e);
+    uint32_t *len = order ? ses_arena_array(&own, orders, sizeof *len, e) : NULL;
+    bool ok = len && reserve(w, orders, e);
+    if (ok) memset(order, 0xff, size * sizeof *order);
+    *fits = ok && read_merges(w, m, id, order, len);
+    if (*fits) ok = build_trie(w, m, len, e);
+    ses_arena_free(&own);
+    if (!*fits || !ok) ses_bpe_walk_close(w);
+    return ok;
+}
+
+void ses_bpe_walk_close(ses_bpe_walk *w)
+{
+    ses_arena_free(&w->mem);
+    *w = (ses_bpe_walk){ 0 };
+}
+
+/* ---- running ---- */
+
+enum { REST_BITS = 2 * SES_WALK_ORDER_BITS - SES_WALK_PAIR_BITS }; /* of a mixed pair, beside its place */
+
+/* An entry has the rest of the pair << 2, 2, and whether the two may stand side by side. */
+static inline bool meet(ses_bpe_walk *w, uint32_t left, uint32_t right)
+{
+    uint64_t h = mix(left, right);
+    uint32_t *at = &w->pair[h >> REST_BITS], rest = (uint32_t)(h & ((1u << REST_BITS) - 1)) << 2 | 2;
+    if ((*at & ~1u) == rest) return *at & 1;
+    bool yes = may_meet(w, left, right, UINT32_MAX);
+    *at = rest | yes;
+    return yes;
+}
+
+typedef struct prefix {
+    uint32_t order, len;
+} prefix;
+
+/* The tokens that n bytes begin with, the longest last. */
+static inline size_t prefixes(const ses_bpe_walk *w, const char *p, size_t n, prefix *out)
+{
+    uint32_t base = w->trie.root;
+    size_t count = 0;
+    int32_t value;
+    for (size_t i = 0; i < n && ses_trie_step(&w->trie, &base, (uint8_t)p[i], &value); i++) {
+        out[count] = (prefix){ (uint32_t)value, (uint32_t)i + 1 };
+        count += value >= 0;
+    }
+    return count;
+}
+
+bool ses_bpe_walk_run(ses_bpe_walk *w, const char *text, size_t n, int32_t *id, uint32_t *len, size_t *count,
+                      ses_arena *scratch, ses_err *e)
+{
+    uint64_t few[4] = { 0 }, *dead = few; /* a bit for each place that no sequence goes on from */
+    prefix some[64], *token = some;
+    ses_mark mark = ses_arena_mark(scratch);
+    if (n >= 256) dead = ses_arena_array(scratch, n / 64 + 1, sizeof *dead, e);
+    if (dead && w->trie.longest >= SES_LEN(some))
+        token = ses_arena_alloc(scratch, (w->trie.longest + (size_t)1) * sizeof *token, e);
+    if (!dead || !token) return false;
+    size_t k = 0, pos = 0, left = prefixes(w, text, n, token);
+    while (pos < n) {
+        if (!left) { /* the token before cannot stand */
+            dead[pos / 64] |= (uint64_t)1 << pos % 64;
+            if (!k) break;
+            pos -= len[--k];
+            left = prefixes(w, text + pos, len[k] - 1, token);
+            continue;
+        }
+        prefix next = token[--left];
+        size_t end = pos + next.len;
+        if (dead[end / 64] >> end % 64 & 1 || (k && !meet(w, (uint32_t)id[k - 1], next.order))) continue;
+        id[k] = (int32_t)next.order;
+        len[k++] = next.len;
+        pos = end;
+        left = prefixes(w, text + pos, n - pos, token);
+    }
+    ses_arena_rewind(scratch, mark);
+    for (size_t i = 0; i < k; i++) id[i] = w->id[id[i]];
+    *count = k;
+    return pos == n || ses_fail(e, SES_EFORMAT, "merges that contradict each other");
+}

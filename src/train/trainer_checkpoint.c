@@ -1,0 +1,567 @@
+/* Checkpoints of a run. A folder checkpoint-UPDATES (checkpoint-UPDATES-N with N batches waiting for the next
+ * update) has
+ *   config.json, model.safetensors   the model, as the reference library reads it
+ *   partner.safetensors              its partner's weights, where there is one
+ *   more.safetensors                 weights of what else learns along, where something does
+ *   optimizer.safetensors            the moments, under Sesame's names
+ *   gradient.safetensors             what waits for an update, where something does
+ *   trainer_state.json               where the run stands, in the reference's key names and under "sesame"
+ *   manifest.json                    size and hash of each
+ * It is written under another name, made durable, and then renamed: it is there whole or not at all. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/alloc.h"
+#include "base/file.h"
+#include "manifest.h"
+#include "checkpoint_dir.h"
+#include "sesame/safetensors.h"
+#include "sesame/tensor.h"
+#include "trainer_impl.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STATE_MAX = 1 << 28, NAME = 320 };
+
+/* ---- files of numbers ---- */
+
+typedef struct numbers { /* a buffer on the device on its way into a file */
+    ses_device *dev;
+    const ses_real *data;
+} numbers;
+
+static bool read_numbers(void *ctx, void *out, size_t offset, size_t bytes, ses_err *e)
+{
+    const numbers *s = ctx;
+    (void)e;
+    s->dev->mem->download(s->dev, out, s->data + offset / sizeof *s->data, bytes);
+    return true;
+}
+
+/* What one file holds: each buffer has a name. */
+typedef struct pile {
+    ses_trainer *t;
+    ses_safetensors_writer *w; /* or */
+    ses_safetensors *r;
+    numbers *from;
+    size_t n;
+    const char *file;
+} pile;
+
+/* One buffer to or from the file. */
+static bool pass(pile *p, const char *name, ses_real *data, int64_t n, ses_err *e)
+{
+    if (p->w) {
+        numbers *s = &p->from[p->n++];
+        *s = (numbers){ p->t->dev, data };
+        return ses_safetensors_writer_add_source(p->w, name, SES_REAL, 1, &n, read_numbers, s, e);
+    }
+    const ses_entry *x = ses_safetensors_find(p->r, name);
+    if (!x || x->dtype != SES_REAL || x->count != n)
+        return ses_fail(e, SES_EFORMAT, "%s: \"%s\" is %s", p->file, name,
+                        x ? "of another size" : "not there");
+    p->t->dev->mem->upload(p->t->dev, data, x->data, x->bytes);
+    return true;
+}
+
+static bool pass_optimizer(pile *p, ses_err *e)
+{
+    for (size_t m = 0; m < p->t->n; m++)
+        for (size_t i = 0; i < ses_optim_state_count(p->t->optim[m]); i++) {
+            char name[NAME];
+            ses_optim_state s = ses_optim_state_at(p->t->optim[m], i);
+            snprintf(name, sizeof name, "%zu/%s/%s", m, s.kind, s.param);
+            if (!pass(p, name, s.data, s.n, e)) return false;
+        }
+    return true;
+}
+
+static bool pass_gradient(pile *p, ses_err *e)
+{
+    for (size_t m = 0; m < p->t->n; m++)
+        for (size_t i = 0; i < ses_store_count(p->t->store[m]); i++) {
+            char name[NAME];
+            const ses_param *x = ses_store_at(p->t->store[m], i);
+            snprintf(name, sizeof name, "%zu/%s", m, x->name);
+            if (!x->tensor->grad) continue;
+            if (!pass(p, name, x->tensor->grad, ses_count(x->tensor), e)) return false;
+        }
+    return true;
+}
+
+static bool pass_partner(pile *p, ses_err *e)
+{
+    const ses_store *s = ses_model_store(p->t->model[1]);
+    for (size_t i = 0; i < ses_store_count(s); i++) {
+        const ses_param *x = ses_store_at(s, i);
+        if (!pass(p, x->name, ses_values(x->tensor), ses_count(x->tensor), e)) return false;
+    }
+    return true;
+}
+
+static bool pass_more(pile *p, ses_err *e)
+{
+    for (size_t m = p->t->n_models; m < p->t->n; m++)
+        for (size_t i = 0; i < ses_store_count(p->t->store[m]); i++) {
+            char name[NAME];
+            const ses_param *x = ses_store_at(p->t->store[m], i);
+            snprintf(name, sizeof name, "%zu/%s", m, x->name);
+            if (!pass(p, name, ses_values(x->tensor), ses_count(x->tensor), e)) return false;
+        }
+    return true;
+}
+
+typedef struct part {
+    const char *file;
+    bool (*pass)(pile *p, ses_err *e);
+    bool (*there)(const ses_trainer *t);
+} part;
+
+static bool always(const ses_trainer *t)
+{
+    (void)t;
+    return true;
+}
+static bool waits(const ses_trainer *t) { return t->at.waiting > 0; }
+static bool paired(const ses_trainer *t) { return t->n_models > 1; }
+static bool more(const ses_trainer *t) { return t->n > t->n_models; }
+
+static const part parts[] = {
+    { "optimizer.safetensors", pass_optimizer, always },
+    { "gradient.safetensors", pass_gradient, waits },
+    { "partner.safetensors", pass_partner, paired },
+    { "more.safetensors", pass_more, more },
+};
+static const part *const more_part = &parts[SES_LEN(parts) - 1];
+
+/* The most buffers a part can have. */
+static size_t most(const ses_trainer *t)
+{
+    size_t n = 1;
+    for (size_t m = 0; m < t->n; m++) n += ses_store_count(t->store[m]) + ses_optim_state_count(t->optim[m]);
+    return n;
+}
+
+static bool write_part(ses_trainer *t, const part *p, const char *dir, ses_err *e)
+{
+    pile x = { .t = t, .file = p->file };
+    char *path = ses_path_join(dir, p->file, e);
+    x.from = path ? ses_alloc_array(most(t), sizeof *x.from, e) : NULL;
+    x.w = x.from ? ses_safetensors_writer_new(e) : NULL;
+    bool ok = x.w && p->pass(&x, e) && ses_safetensors_save(x.w, path, false, e);
+    ses_safetensors_writer_free(x.w);
+    ses_free(x.from);
+    ses_free(path);
+    return ok;
+}
+
+static bool read_part(ses_trainer *t, const part *p, const char *dir, ses_err *e)
+{
+    pile x = { .t = t, .file = p->file };
+    char *path = ses_path_join(dir, p->file, e);
+    x.r = path ? ses_safetensors_open(path, e) : NULL;
+    bool ok = x.r && p->pass(&x, e);
+    for (size_t m = 0; m < t->n; m++) ses_store_refresh(t->store[m]);
+    ses_safetensors_free(x.r);
+    ses_free(path);
+    return ok;
+}
+
+/* ---- where the run stands ---- */
+
+/* Counters that are integers, by name. */
+static const struct {
+    const char *key;
+    size_t offset;
+} counters[] = {
+    { "epoch", offsetof(ses_train_state, epoch) },
+    { "index", offsetof(ses_train_state, index) },
+    { "waiting", offsetof(ses_train_state, waiting) },
+    { "updates", offsetof(ses_train_state, updates) },
+    { "batches", offsetof(ses_train_state, batches) },
+    { "sequences", offsetof(ses_train_state, sequences) },
+    { "tokens", offsetof(ses_train_state, tokens) },
+    { "evaluated", offsetof(ses_train_state, evaluated) },
+    { "best_update", offsetof(ses_train_state, best_update) },
+    { "worse", offsetof(ses_train_state, worse) },
+};
+
+static int64_t *counter(ses_train_state *s, size_t i)
+{
+    return (int64_t *)(void *)((char *)s + counters[i].offset);
+}
+
+/* Could a run have come to these? They index, divide and are counted on, so nothing is done with others. */
+static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err *e)
+{
+    static const int64_t far = INT64_MAX / 2;
+    const struct {
+        const char *key;
+        int64_t is, least, most;
+    } all[] = {
+        { "updates", s->updates, 0, t->total },
+        { "epoch", s->epoch, 0, s->updates }, /* an epoch ends with an update */
+        { "waiting", s->waiting, 0, t->o.accumulate - 1 },
+        { "batches", s->batches, 0, far },
+        { "sequences", s->sequences, 0, far },
+        { "tokens", s->tokens, 0, far },
+        { "worse", s->worse, 0, far },
+        { "evaluated", s->evaluated, -1, s->updates },
+        { "best_update", s->best_update, -1, s->updates },
+    };
+    for (size_t i = 0; i < SES_LEN(all); i++)
+        if (all[i].is < all[i].least || all[i].is > all[i].most)
+            return ses_fail(e, SES_EFORMAT, "\"%s\" is %" PRId64 ", not from %" PRId64 " to %" PRId64,
+                            all[i].key, all[i].is, all[i].least, all[i].most);
+    int64_t count = t->o.source.count(t->o.source.ctx, s->epoch);
+    if (s->index < 0 || s->index > count)
+        return ses_fail(e, SES_EFORMAT, "\"index\" is %" PRId64 ", not from 0 to %" PRId64, s->index, count);
+    return isfinite(s->waiting_loss) || ses_fail(e, SES_EFORMAT, "\"waiting_loss\" is not finite");
+}
+
+/* A JSON text as a value; null where it is none. */
+static bool put_text(ses_json_writer *w, const char *text, size_t n, ses_err *e)
+{
+    ses_err bad = { 0 };
+    ses_json_doc *d = ses_json_parse(text, n, &bad);
+    if (d)
+        ses_json_put_value(w, ses_json_root(d));
+    else
+        ses_json_put_null(w);
+    ses_json_free(d);
+    return bad.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", bad.msg);
+}
+
+static bool put_log(const ses_trainer *t, ses_json_writer *w, ses_err *e)
+{
+    bool ok = true;
+    ses_json_begin_array(w);
+    for (const char *at = t->log.data; ok && at && *at;) {
+        const char *end = strchr(at, '\n');
+        ok = put_text(w, at, (size_t)(end - at), e);
+        at = end + 1;
+    }
+    ses_json_end_array(w);
+    return ok;
+}
+
+static bool put_own(ses_trainer *t, ses_json_writer *w, ses_err *e)
+{
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < SES_LEN(counters); i++) {
+        ses_json_put_key(w, counters[i].key);
+        ses_json_put_int(w, *counter(&t->at, i));
+    }
+    ses_json_put_key(w, "waiting_loss");
+    ses_json_put_real(w, t->at.waiting_loss);
+    ses_json_put_key(w, "seed");
+    ses_json_put_uint(w, t->o.seed);
+    ses_json_put_key(w, "data");
+    ses_json_put_string(w, *t->data ? t->data : NULL);
+    ses_json_put_key(w, "settings");
+    bool ok = put_text(w, t->settings, strlen(t->settings), e);
+    ses_json_end_object(w);
+    return ok;
+}
+
+bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, ses_err *e)
+{
+    size_t n;
+    const char *text = NULL;
+    ses_json_writer *w = ses_json_writer_new(2, e);
+    if (!w) return false;
+    ses_json_begin_object(w);
+    ses_json_put_key(w, "best_global_step");
+    t->at.best_update < 0 ? ses_json_put_null(w) : ses_json_put_int(w, t->at.best_update);
+    ses_json_put_key(w, "best_metric");
+    ses_json_put_real(w, t->at.best); /* NaN is written as null */
+    ses_json_put_key(w, "best_model_checkpoint");
+    ses_json_put_string(w, t->best_dir);
+    ses_json_put_key(w, "epoch");
+    ses_json_put_real(w, ses_trainer_epoch(t));
+    ses_json_put_key(w, "global_step");
+    ses_json_put_int(w, t->at.updates);
+    ses_json_put_key(w, "log_history");
+    bool ok = put_log(t, w, e);
+    ses_json_put_key(w, "max_steps");
+    ses_json_put_int(w, t->total);
+    ses_json_put_key(w, "num_input_tokens_seen");
+    ses_json_put_int(w, t->at.tokens);
+    ses_json_put_key(w, "num_train_epochs");
+    ses_json_put_int(w, (int64_t)ceil(t->o.epochs));
+    ses_json_put_key(w, "sesame");
+    ok = put_own(t, w, e) && ok;
+    ses_json_end_object(w);
+    text = ok ? ses_json_writer_text(w, &n, e) : NULL;
+    ok = text && ses_file_write(path, text, n, overwrite, e);
+    ses_json_writer_free(w);
+    return ok;
+}
+
+/* The first setting that differs: a run goes on only as it began. */
+static bool same_settings(const ses_trainer *t, const ses_json *was, ses_err *e)
+{
+    ses_json_doc *d = ses_json_parse(t->settings, strlen(t->settings), e);
+    const ses_json *now = d ? ses_json_root(d) : NULL;
+    bool ok = d != NULL;
+    for (size_t i = 0; ok && i < ses_json_len(now); i++) {
+        const char *key = ses_json_key(now, i, NULL);
+        const ses_json *old = ses_json_get(was, key);
+        ses_json_writer *a = ses_json_writer_new(0, e), *b = a ? ses_json_writer_new(0, e) : NULL;
+        if (b) ses_json_put_value(a, ses_json_at(now, i));
+        if (b) old ? ses_json_put_value(b, old) : ses_json_put_null(b);
+        const char *x = b ? ses_json_writer_text(a, NULL, e) : NULL,
+                   *y = x ? ses_json_writer_text(b, NULL, e) : NULL;
+        ok = y && (!strcmp(x, y) ||
+                   ses_fail(e, SES_EARG,
+                            "the run was begun with %s %s, not %s; resume it with what it was begun with",
+                            key, y, x));
+        ses_json_writer_free(a);
+        ses_json_writer_free(b);
+    }
+    ses_json_free(d);
+    return ok;
+}
+
+static bool read_log(ses_trainer *t, const ses_json *log, ses_err *e)
+{
+    ses_buf_free(&t->log);
+    for (size_t i = 0; i < ses_json_len(log); i++) {
+        size_t n;
+        ses_json_writer *w = ses_json_writer_new(0, e);
+        if (!w) return false;
+        ses_json_put_value(w, ses_json_at(log, i));
+        const char *text = ses_json_writer_text(w, &n, e);
+        if (text) ses_buf_append(&t->log, text, n), ses_buf_put(&t->log, '\n');
+        ses_json_writer_free(w);
+        if (!text) return false;
+    }
+    return ses_buf_ok(&t->log, e);
+}
+
+static bool read_counts(const ses_trainer *t, const ses_json *own, ses_train_state *at, ses_err *e)
+{
+    for (size_t i = 0; i < SES_LEN(counters); i++)
+        if (!ses_json_int(ses_json_get(own, counters[i].key), counter(at, i)))
+            return ses_fail(e, SES_EFORMAT, "\"sesame\" has no count \"%s\"", counters[i].key);
+    if (!ses_json_real(ses_json_get(own, "waiting_loss"), &at->waiting_loss))
+        return ses_fail(e, SES_EFORMAT, "\"sesame\" has no \"waiting_loss\"");
+    return check_counts(t, at, e);
+}
+
+/* The folder may have been moved since, or be reached by another path: the name counts, the path is ours. */
+static bool read_best(ses_trainer *t, const char *named, int64_t update, ses_err *e)
+{
+    ses_free(t->best_dir);
+    t->best_dir = NULL;
+    if (!named) return true;
+    char *path = ses_place_path(t->dir, (ses_place){ update, 0 }, e);
+    if (!path) return false;
+    if (update < 0 || strcmp(ses_path_base(named), ses_path_base(path))) {
+        ses_free(path);
+        return ses_fail(e, SES_EFORMAT, "\"best_model_checkpoint\" is \"%s\", but the best update %" PRId64,
+                        ses_quoted_of(named, strlen(named)).s, update);
+    }
+    t->best_dir = path;
+    return true;
+}
+
+static bool read_state(ses_trainer *t, const char *path, ses_err *e)
+{
+    ses_json_doc *d = ses_json_load(path, STATE_MAX, e);
+    if (!d) return false;
+    const ses_json *root = ses_json_root(d), *own = ses_json_get(root, "sesame");
+    ses_train_state at = { .saved = -1 };
+    uint64_t seed = 0;
+    bool ok = true;
+    if (!ses_json_uint(ses_json_get(own, "seed"), &seed) || seed != t->o.seed)
+        ok = ses_fail(e, SES_EARG, "the run was begun with seed %" PRIu64 ", not %" PRIu64, seed, t->o.seed);
+    ok = ok && same_settings(t, ses_json_get(own, "settings"), e);
+    const char *data = ses_json_string(ses_json_get(own, "data"), NULL);
+    if (ok && data && *t->data && strcmp(data, t->data))
+        ok =
+            ses_fail(e, SES_EARG,
+                     "the run was begun with other training examples; resume it with what it was begun with");
+    if (ok && !(read_counts(t, own, &at, e) && read_log(t, ses_json_get(root, "log_history"), e) &&
+                read_best(t, ses_json_string(ses_json_get(root, "best_model_checkpoint"), NULL),
+                          at.best_update, e)))
+        ok = ses_wrap(e, "%s", ses_path_base(path));
+    if (ok) {
+        if (!ses_json_real(ses_json_get(root, "best_metric"), &at.best)) at.best = NAN;
+        t->at = at;
+        t->count = t->o.source.count(t->o.source.ctx, at.epoch);
+    }
+    ses_json_free(d);
+    return ok;
+}
+
+/* ---- weights ---- */
+
+static bool pass_weights(ses_trainer *t, const ses_safetensors *s, bool take, ses_err *e)
+{
+    const ses_model *m = t->o.model;
+    for (size_t i = 0; i < ses_store_count(ses_model_store(m)); i++) {
+        char name[NAME];
+        const ses_param *p = ses_store_at(ses_model_store(m), i);
+        const ses_tensor *x = p->tensor;
+        if (!ses_model_file_name(m, i, name, sizeof name)) continue;
+        const ses_entry *from = ses_safetensors_find(s, name);
+        if (!from && p->role != SES_PARAM_TRAINED) continue; /* never moved: no file holds it */
+        if (!from || from->dtype != SES_REAL || from->count != ses_count(x))
+            return ses_fail(e, SES_EFORMAT, "\"%s\" is %s", name, from ? "of another size" : "not there");
+        if (take) t->dev->mem->upload(t->dev, ses_values(x), from->data, from->bytes);
+    }
+    return true;
+}
+
+/* All of them or none. */
+static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
+{
+    ses_safetensors *s = ses_model_saved(t->o.model, dir, e);
+    bool ok = s && pass_weights(t, s, false, e) && pass_weights(t, s, true, e);
+    ses_store_refresh(ses_model_store(t->o.model));
+    ses_safetensors_free(s);
+    return ok;
+}
+
+/* ---- folders ---- */
+
+/* What a killed process left half written. The lock is ours: nobody is writing it now. */
+static bool remove_leftover(void *ctx, const char *name)
+{
+    char *path =
+        strncmp(name, SES_PLACE_TEMP, strlen(SES_PLACE_TEMP)) ? NULL : ses_path_join(ctx, name, NULL);
+    if (path) ses_dir_remove(path, NULL);
+    ses_free(path);
+    return true;
+}
+
+/* All but the newest `keep`, the best and the one just saved go. */
+static bool prune(ses_trainer *t, const char *saved, ses_err *e)
+{
+    ses_places l;
+    bool ok = ses_places_find(t->dir, &l, e);
+    for (size_t i = (size_t)t->o.keep; ok && i < l.n; i++) {
+        char *path = ses_place_path(t->dir, l.p[i], e);
+        ok = path && (!strcmp(path, saved) || (t->best_dir && !strcmp(path, t->best_dir)) ||
+                      ses_place_remove(path, e));
+        ses_free(path);
+    }
+    ses_free(l.p);
+    return ok;
+}
+
+bool ses_trainer_forget(ses_trainer *t, ses_err *e)
+{
+    ses_places l;
+    bool ok = !t->dir || ses_places_find(t->dir, &l, e);
+    for (size_t i = 0; ok && t->dir && i < l.n; i++) {
+        char *path = ses_place_path(t->dir, l.p[i], e);
+        ok = path && ses_place_remove(path, e);
+        ses_free(path);
+    }
+    if (t->dir) ses_free(l.p);
+    return ok && (!t->dir || ses_places_clear_aside(t->dir, e));
+}
+
+static bool write_all(ses_trainer *t, const char *temp, ses_err *e)
+{
+    char *state = ses_path_join(temp, "trainer_state.json", e);
+    bool ok = state && ses_dir_make(temp, e) &&
+              ses_model_save(t->o.model, temp, &(ses_save_options){ .dtype = SES_F32 }, e);
+    for (size_t i = 0; ok && i < SES_LEN(parts); i++)
+        if (parts[i].there(t)) ok = write_part(t, &parts[i], temp, e);
+    ok = ok && ses_trainer_write_state(t, state, false, e) && ses_manifest_write(temp, e);
+    ses_free(state);
+    return ok;
+}
+
+bool ses_trainer_save(ses_trainer *t, ses_err *e)
+{
+    char name[80];
+    if (!t->dir) return ses_fail(e, SES_EARG, "the run has no folder for checkpoints");
+    snprintf(name, sizeof name, SES_PLACE_TEMP "%ld", (long)getpid());
+    char *temp = ses_path_join(t->dir, name, e),
+         *path = temp ? ses_place_path(t->dir, (ses_place){ t->at.updates, t->at.waiting }, e) : NULL;
+    bool ok = path != NULL, best = t->at.best_update == t->at.updates && !t->at.waiting;
+    if (ok && best) { /* the state inside names the checkpoint it is in */
+        ses_free(t->best_dir);
+        t->best_dir = ses_strdup(path, e);
+        ok = t->best_dir != NULL;
+    }
+    ses_dir_each(t->dir, remove_leftover, t->dir, NULL);
+    ok = ok && write_all(t, temp, e) && ses_dir_replace(temp, path, e);
+    if (!ok && temp) ses_dir_remove(temp, NULL);
+    if (!ok) ses_wrap(e, "checkpoint of update %" PRId64, t->at.updates);
+    if (ok) t->at.saved = t->at.updates;
+    ok = ok && prune(t, path, e);
+    ses_free(temp);
+    ses_free(path);
+    return ok;
+}
+
+static bool load(ses_trainer *t, const char *dir, ses_err *e)
+{
+    char *state = ses_path_join(dir, "trainer_state.json", e);
+    bool ok = state && read_state(t, state, e) && ses_trainer_rethaw(t, e) && read_weights(t, dir, e);
+    for (size_t i = 0; ok && i < SES_LEN(parts); i++)
+        if (parts[i].there(t)) ok = read_part(t, &parts[i], dir, e);
+    for (size_t i = 0; ok && i < t->n; i++) ses_optim_resume(t->optim[i], t->at.updates);
+    if (ok) t->at.saved = t->at.updates;
+    ses_free(state);
+    return ok;
+}
+
+/* Those passed over are put aside: they would count as the newest, and what the run saves from now on go. */
+static bool set_aside(const ses_trainer *t, const ses_place *p, size_t n, ses_err *e)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++) {
+        char *path = ses_place_path(t->dir, p[i], e);
+        ok = path && ses_place_set_aside(path, e);
+        ses_free(path);
+    }
+    return ok;
+}
+
+bool ses_trainer_resume(ses_trainer *t, ses_resumed *out, ses_err *e)
+{
+    ses_places l;
+    size_t passed = 0;
+    *out = (ses_resumed){ 0 };
+    if (!t->dir) return ses_fail(e, SES_EARG, "the run has no folder for checkpoints");
+    bool ok = ses_places_find(t->dir, &l, e);
+    for (size_t i = 0; ok && !out->found && i < l.n; i++) {
+        ses_err why = { 0 };
+        char *path = ses_place_path(t->dir, l.p[i], e);
+        out->found = path && ses_manifest_check(path, &why) && load(t, path, &why);
+        ok = path != NULL;
+        if (why.code == SES_EARG || why.code == SES_ENOMEM) /* it may well be whole */
+            ok = ses_fail(e, why.code, "%s: %s", path, why.msg);
+        if (out->found) {
+            snprintf(out->dir, sizeof out->dir, "%s", path);
+            passed = i;
+        } else if (ok) {
+            size_t used = strlen(out->refused);
+            snprintf(out->refused + used, sizeof out->refused - used, "%s%s: %s", used ? "; " : "",
+                     ses_path_base(path), why.msg);
+        }
+        ses_free(path);
+    }
+    if (ok && !out->found && l.n)
+        ok = ses_fail(e, SES_EFORMAT, "%s: no checkpoint is whole: %s", t->dir, out->refused);
+    ok = ok && set_aside(t, l.p, passed, e);
+    ses_free(l.p);
+    return ok;
+}
+
+const char *ses_trainer_best_dir(const ses_trainer *t) { return t->best_dir; }
+
+bool ses_trainer_best(ses_trainer *t, ses_err *e)
+{
+    if (!t->best_dir) return true;
+    return (ses_manifest_check(t->best_dir, e) || ses_wrap(e, "%s", t->best_dir)) &&
+           read_weights(t, t->best_dir, e) && (!more(t) || read_part(t, more_part, t->best_dir, e));
+}

@@ -1,0 +1,441 @@
+/* What all kinds of fine-tuning share: labels, the model's config, sequences, the pass over a set. */
+#include "finetuner.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "tensor/device_impl.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const ses_tune_kind *const kinds[] = {
+#define SES_TUNE(name) &ses_tune_##name,
+#include "finetune_tasks.def"
+#undef SES_TUNE
+};
+
+const char *ses_tune_name(size_t i, const char **what)
+{
+    if (i >= SES_LEN(kinds)) return NULL;
+    if (what) *what = kinds[i]->what;
+    return kinds[i]->name;
+}
+
+const ses_tune_kind *ses_tune_need(const char *name, ses_err *e)
+{
+    char list[256] = "";
+    for (size_t i = 0; i < SES_LEN(kinds); i++) {
+        size_t used = strlen(list);
+        if (!strcmp(kinds[i]->name, name)) return kinds[i];
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", kinds[i]->name);
+    }
+    ses_fail(e, SES_EUSAGE, "no task \"%s\"; there are %s", ses_quoted_of(name, strlen(name)).s, list);
+    return NULL;
+}
+
+const ses_tune_kind *ses_tune_with_loss(const ses_tune_kind *k, const char *loss, ses_err *e)
+{
+    char list[128];
+    if (!loss) return k;
+    if (!k->others) {
+        ses_fail(e, SES_EUSAGE, "--loss: %s has but one", k->name);
+        return NULL;
+    }
+    snprintf(list, sizeof list, "%s", k->loss_name);
+    if (!strcmp(k->loss_name, loss)) return k;
+    for (const ses_tune_kind *const *o = k->others; *o; o++) {
+        size_t used = strlen(list);
+        if (!strcmp((*o)->loss_name, loss)) return *o;
+        snprintf(list + used, sizeof list - used, ", %s", (*o)->loss_name);
+    }
+    ses_fail(e, SES_EUSAGE, "--loss: no \"%s\"; there are %s", ses_quoted_of(loss, strlen(loss)).s, list);
+    return NULL;
+}
+
+/* ---- rows and sets ---- */
+
+void ses_tune_set_free(ses_tune_set *s)
+{
+    ses_dataset_free(s->data);
+    ses_free(s->row);
+    ses_free(s->word);
+    ses_free(s->bytes);
+    ses_free(s->rest);
+    *s = (ses_tune_set){ 0 };
+}
+
+void ses_predicted_free(ses_predicted *p)
+{
+    ses_arena_free(&p->mem);
+    *p = (ses_predicted){ 0 };
+}
+
+/* ---- the tuner ---- */
+
+static bool open_tokenizer(ses_tuner *t, bool lower, ses_err *e)
+{
+    ses_tokens_free(t->tokens);
+    ses_tokenizer_free(t->tokenizer);
+    t->tokens = NULL;
+    t->tokenizer = ses_tokenizer_open_lower(t->home, lower, e);
+    if (t->tokenizer) t->tokens = ses_tokens_new(t->tokenizer, e);
+    return t->tokens != NULL;
+}
+
+ses_tuner *ses_tuner_new(const ses_tune_options *o, const char *tokenizer, const char *model_type,
+                         ses_device *dev, ses_err *e)
+{
+    ses_tuner *t = ses_alloc(sizeof *t, e);
+    if (!t) return NULL;
+    t->o = *o;
+    t->dev = dev;
+    t->home = ses_arena_strndup(&t->mem, tokenizer, strlen(tokenizer), e);
+    if (t->home && open_tokenizer(t, false, e) &&
+        ses_facts_read(&t->facts, tokenizer, model_type, t->tokenizer, e))
+        return t;
+    ses_tuner_free(t);
+    return NULL;
+}
+
+void ses_tuner_free(ses_tuner *t)
+{
+    if (!t) return;
+    ses_tape_free(t->tape);
+    ses_generation_free(t->generation);
+    ses_store_free(t->more);
+    t->sentence ? ses_sentence_free(t->sentence) : ses_model_free(t->model);
+    ses_json_free(t->config);
+    ses_tokens_free(t->tokens);
+    ses_tokenizer_free(t->tokenizer);
+    ses_free(t->scratch);
+    ses_arena_free(&t->mem);
+    ses_free(t);
+}
+
+int32_t *ses_tuner_scratch(ses_tuner *t, size_t n, ses_err *e)
+{
+    return ses_alloc_room(&t->scratch, &t->scratch_cap, n, sizeof *t->scratch, e) ? t->scratch : NULL;
+}
+
+/* ---- labels ---- */
+
+ses_data_spec ses_tune_spec(const ses_tune_kind *k)
+{
+    return (ses_data_spec){ .kind = k->data, .format = k->format, .metrics = k->metrics, .best = k->best };
+}
+
+bool ses_tuner_labels(ses_tuner *t, const ses_examples *train, ses_err *e)
+{
+    bool named = t->o.kind->named;
+    t->classes = ses_examples_labels(train);
+    for (size_t i = 0; i < ses_examples_count(train); i++)
+        t->top = fmax(t->top, fabs(ses_examples_at(train, i)->target));
+    if (!t->o.kind->head) return true;
+    if (!named && t->o.kind->target != SES_TARGET_VALUES) return true;
+    /* A number: one output, called as the reference does. */
+    t->n_labels = named ? ses_examples_labels(train) : 1;
+    t->label = ses_arena_array(&t->mem, t->n_labels + 1, sizeof *t->label, e);
+    for (size_t i = 0; t->label && i < t->n_labels; i++) {
+        const char *name = named ? ses_examples_label(train, i) : "LABEL_0";
+        t->label[i] = ses_arena_strndup(&t->mem, name, strlen(name), e);
+        if (!t->label[i]) return false;
+    }
+    return t->label != NULL;
+}
+
+/* ---- the model ---- */
+
+static void put_labels(ses_json_writer *w, const ses_tuner *t)
+{
+    ses_json_put_key(w, "id2label");
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < t->n_labels; i++) {
+        char id[24];
+        snprintf(id, sizeof id, "%zu", i);
+        ses_json_put_key(w, id);
+        ses_json_put_string(w, t->label[i]);
+    }
+    ses_json_end_object(w);
+    ses_json_put_key(w, "label2id");
+    ses_json_begin_object(w);
+    for (size_t i = 0; i < t->n_labels; i++) {
+        ses_json_put_key(w, t->label[i]);
+        ses_json_put_int(w, (int64_t)i);
+    }
+    ses_json_end_object(w);
+}
+
+static bool replaced(const char *key, const ses_tuner *t, int64_t vocab)
+{
+    static const char *const own[] = { "architectures", "id2label", "label2id", "num_labels",
+                                       "problem_type" };
+    for (size_t i = 0; i < SES_LEN(own); i++)
+        if (!strcmp(key, own[i])) return t->n_labels > 0 || i == 0 || i == 4;
+    return vocab > 0 && !strcmp(key, "vocab_size");
+}
+
+bool ses_tuner_config(ses_tuner *t, const ses_json *base, int64_t vocab, ses_err *e)
+{
+    const ses_tune_kind *k = t->o.kind;
+    const char *class = k->head ? ses_model_class_with(base, k->head->name, e) : NULL;
+    ses_json_writer *w = class || !k->head ? ses_json_writer_new(2, e) : NULL;
+    if (!w) return false;
+    ses_json_begin_object(w);
+    if (class) {
+        ses_json_put_key(w, "architectures");
+        ses_json_begin_array(w);
+        ses_json_put_string(w, class);
+        ses_json_end_array(w);
+    }
+    for (size_t i = 0; i < ses_json_len(base); i++) {
+        if (replaced(ses_json_key(base, i, NULL), t, vocab)) continue;
+        ses_json_put_key(w, ses_json_key(base, i, NULL));
+        ses_json_put_value(w, ses_json_at(base, i));
+    }
+    if (vocab > 0) ses_json_put_key(w, "vocab_size"), ses_json_put_int(w, vocab);
+    if (k->problem) ses_json_put_key(w, "problem_type"), ses_json_put_string(w, k->problem);
+    if (t->n_labels) put_labels(w, t);
+    ses_json_end_object(w);
+    size_t n;
+    const char *text = ses_json_writer_text(w, &n, e);
+    ses_json_free(t->config);
+    t->config = text ? ses_json_parse(text, n, e) : NULL;
+    ses_json_writer_free(w);
+    return t->config != NULL;
+}
+
+/* Labels nobody named, called as the reference calls them. */
+static bool number_labels(ses_tuner *t, ses_err *e)
+{
+    size_t n = (size_t)ses_model_labels(t->model);
+    t->label = ses_arena_array(&t->mem, n + 1, sizeof *t->label, e);
+    for (size_t i = 0; t->label && i < n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "LABEL_%zu", i);
+        t->label[i] = ses_arena_strndup(&t->mem, name, strlen(name), e);
+        if (!t->label[i]) return false;
+    }
+    t->n_labels = n;
+    return t->label != NULL;
+}
+
+static bool open_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
+{
+    const ses_json *config = ses_json_root(t->config);
+    ses_model_options o = { .train = train, .seed = seed, .config = config, .new_heads = train };
+    ses_sentence_options s = { .pooling = t->o.pooling, .train = train, .seed = seed, .config = config };
+    s.max_tokens = t->o.max_length;
+    o.base = s.base = t->o.base, o.lora = s.lora = t->o.lora;
+    if (!t->o.kind->head) {
+        t->sentence = ses_sentence_open(dir, t->dev, &s, e);
+        t->model = t->sentence ? ses_sentence_model(t->sentence) : NULL;
+        if (t->model && ses_sentence_lower_case(t->sentence) && !open_tokenizer(t, true, e)) return false;
+    } else
+        t->model = dir ? ses_model_open(dir, t->dev, &o, e) : ses_model_new(config, t->dev, &o, e);
+    return t->model != NULL;
+}
+
+bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
+{
+    t->seed = seed;
+    if (!open_model(t, dir, train, seed, e)) return false;
+    int64_t most = t->sentence ? ses_sentence_max_tokens(t->sentence) : ses_model_max_tokens(t->model);
+    t->limit = t->o.max_length > 0 && t->o.max_length < most ? t->o.max_length : most;
+    if (ses_tokenizer_size(t->tokenizer) > ses_model_vocab(t->model))
+        return ses_fail(e, SES_EARG,
+                        "the tokenizer has %" PRId64 " tokens, the model's table %" PRId64
+                        " rows: they do not belong together",
+                        ses_tokenizer_size(t->tokenizer), ses_model_vocab(t->model));
+    if (t->o.kind->named && !t->n_labels && !number_labels(t, e)) return false;
+    if (t->o.stride > t->limit / 3) t->o.stride = t->limit / 3; /* windows must go on */
+    t->tape = ses_tape_new(t->dev, NULL, e);
+    return t->tape && (!t->o.kind->open || t->o.kind->open(t, e));
+}
+
+bool ses_tuner_save(const ses_tuner *t, const char *dir, const ses_save_options *o, ses_err *e)
+{
+    return t->sentence ? ses_sentence_save(t->sentence, dir, o, e) : ses_model_save(t->model, dir, o, e);
+}
+
+/* ---- sequences ---- */
+
+bool ses_tuner_add(ses_tuner *t, ses_tune_set *s, int32_t row, const ses_encoding *k, ses_sequence *q,
+                   const int32_t *word, const ses_offset *bytes, ses_err *e)
+{
+    size_t was = s->tokens_cap, n = s->tokens + k->n;
+    int32_t *segments = ses_alloc_array(k->n + 1, sizeof *segments, e);
+    if (!segments) return false;
+    for (size_t i = 0; i < k->n; i++) segments[i] = t->facts.types && k->type ? k->type[i] : 0;
+    q->n = (int64_t)k->n;
+    q->ids = k->id;
+    q->segments = segments;
+    q->origin = (int64_t)ses_examples_at(s->rows, (size_t)row)->line;
+    bool ok = ses_alloc_room(&s->row, &s->cap, s->n + 1, sizeof *s->row, e) && ses_dataset_add(s->data, q, e);
+    ses_free(segments);
+    if (!ok) return false;
+    s->row[s->n++] = row;
+    if (word && (!ses_alloc_room(&s->word, &was, n, sizeof *s->word, e))) return false;
+    if (word) memcpy(s->word + s->tokens, word, k->n * sizeof *word), s->tokens_cap = was;
+    was = s->tokens_cap;
+    if (bytes && !ses_alloc_room(&s->bytes, &was, n, sizeof *s->bytes, e)) return false;
+    if (bytes) memcpy(s->bytes + s->tokens, bytes, k->n * sizeof *bytes), s->tokens_cap = was;
+    s->tokens = n;
+    return true;
+}
+
+bool ses_tuner_encode(ses_tuner *t, const ses_examples *rows, ses_tune_set *s, ses_err *e)
+{
+    const ses_tune_kind *k = t->o.kind;
+    int64_t width = k->target != SES_TARGET_VALUES ? 0 : k->width ? k->width : ses_model_labels(t->model);
+    *s = (ses_tune_set){ .rows = rows, .n_rows = ses_examples_count(rows) };
+    if (!s->n_rows) return ses_fail(e, SES_EFORMAT, "no examples");
+    s->data = ses_dataset_new(k->target, width, k->group ? k->group(t, rows) : 1, e);
+    for (size_t r = 0; s->data && r < s->n_rows; r++)
+        if (!k->encode(t, ses_examples_at(rows, r), (int32_t)r, s, e))
+            return ses_wrap(e, "line %" PRIu64, ses_examples_at(rows, r)->line);
+    if (!s->data || (k->encoded && !k->encoded(t, s, e))) return false;
+    return s->n || ses_fail(e, SES_EFORMAT, "no example has a token");
+}
+
+bool ses_tuner_evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
+                          ses_arena *mem, ses_err *e)
+{
+    *v = (ses_evaluation){ .n = s->n_rows, .n_labels = t->n_labels, .labels = t->label };
+    return t->o.kind->evaluation(t, s, p, v, mem, e);
+}
+
+bool ses_tuner_score(const ses_tuner *t, const ses_evaluation *v, const ses_bootstrap *b, ses_scores *out,
+                     ses_err *e)
+{
+    const char *at = t->o.metrics ? t->o.metrics : t->o.kind->metrics;
+    bool ok = true;
+    while (ok && *at) {
+        char name[64];
+        size_t n = strcspn(at, "|");
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        ok = ses_metric_run(name, v, b, out, e);
+        at += n + (at[n] == '|');
+    }
+    return ok;
+}
+
+/* ---- a pass over a set ---- */
+
+enum { EVAL_TOKENS = 4096 };
+
+static const ses_output *named(const ses_outputs *out, const char *name)
+{
+    for (size_t i = 0; i < out->n; i++)
+        if (!strcmp(out->item[i].name, name)) return &out->item[i];
+    return NULL;
+}
+
+/* Outputs of a batch on the host. */
+typedef struct host {
+    ses_real *raw;
+    float *x; /* [rows, cols] */
+    size_t raw_cap, cap;
+    int64_t cols;
+} host;
+
+/* The head's output, whole. An answer's two scores are columns of one tensor. */
+static bool read_output(ses_tuner *t, const ses_outputs *out, host *h, ses_err *e)
+{
+    const ses_output *o = named(out, "logits");
+    if (!o) o = named(out, "start_logits");
+    if (!o) return ses_fail(e, SES_EARG, "%s has no logits", ses_model_class(t->model));
+    size_t n = (size_t)ses_count(o->tensor);
+    h->cols = ses_cols(o->tensor);
+    if (!ses_alloc_room(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) ||
+        !ses_alloc_room(&h->x, &h->cap, n, sizeof *h->x, e) || !ses_tape_read(t->tape, o->tensor, h->raw))
+        return false;
+    for (size_t i = 0; i < n; i++) h->x[i] = (float)h->raw[i];
+    return true;
+}
+
+static bool predict_batch(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, const ses_batch *b,
+                          int64_t first, host *h, ses_err *e)
+{
+    const ses_tune_kind *k = t->o.kind;
+    ses_outputs out;
+    ses_real loss = 0;
+    bool per_token = k->target == SES_TARGET_TAGS || k->target == SES_TARGET_SPAN;
+    ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
+    if (!ses_model_forward(t->model, t->tape, b, &(ses_want){ .logits = true }, &out, e) ||
+        !read_output(t, &out, h, e))
+        return false;
+    if (out.loss && !ses_tape_read(t->tape, out.loss, &loss)) return false;
+    p->loss += out.loss ? (double)loss * (double)b->seqs : NAN;
+    int64_t group = b->choices ? b->choices : 1;
+    for (int64_t i = 0; i < b->seqs; i += group) {
+        int64_t at = per_token ? b->cu[i] : i / group, n = per_token ? b->cu[i + 1] - b->cu[i] : 1;
+        if (!k->take(t, s, p, first + i, h->x + at * h->cols, n, h->cols, e)) return false;
+    }
+    return true;
+}
+
+bool ses_tuner_predict(ses_tuner *t, const ses_tune_set *s, ses_predicted *p,
+                       bool (*progress)(void *ctx, int64_t done, int64_t of), void *ctx, ses_err *e)
+{
+    const ses_tune_kind *k = t->o.kind;
+    host h = { 0 };
+    int64_t done = 0;
+    *p = (ses_predicted){ 0 };
+    ses_batches *batches =
+        ses_batches_new(s->data, &(ses_batching){ .tokens = EVAL_TOKENS, .in_order = true }, e);
+    ses_source from = batches ? ses_batches_source(batches) : (ses_source){ 0 };
+    bool ok = batches && k->begin(t, s, p, e);
+    for (int64_t i = 0; ok && i < from.count(from.ctx, 0); i++) {
+        ses_batch b;
+        ok = from.batch(from.ctx, 0, i, &b, e) &&
+             (k->pass ? k->pass(t, s, p, &b, done, e) : predict_batch(t, s, p, &b, done, &h, e));
+        done += ok ? b.seqs : 0;
+        if (ok && progress && !progress(ctx, done, (int64_t)s->n)) ok = ses_fail(e, SES_EARG, "stopped");
+    }
+    if (ok) p->loss /= (double)s->n;
+    ok = ok && (!k->finish || k->finish(t, s, p, e));
+    ses_free(h.raw);
+    ses_free(h.x);
+    ses_batches_free(batches);
+    return ok;
+}
+
+bool ses_tuner_numbers(const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v, ses_arena *mem,
+                       ses_err *e)
+{
+    double *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
+           *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
+    for (size_t i = 0; gold && pred && i < v->n; i++) {
+        gold[i] = ses_examples_at(s->rows, i)->target;
+        pred[i] = (double)p->score[i];
+    }
+    v->gold_reals = gold;
+    v->pred_reals = pred;
+    return gold && pred;
+}
+
+bool ses_tuner_best(const ses_tune_set *s, const ses_predicted *p, size_t cols, ses_evaluation *v,
+                    ses_arena *mem, ses_err *e)
+{
+    int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
+            *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
+    for (size_t i = 0; gold && pred && i < v->n; i++) {
+        gold[i] = ses_examples_at(s->rows, i)->label;
+        pred[i] = (int32_t)ses_argmax(p->score + i * cols, (int64_t)cols);
+    }
+    v->gold = gold;
+    v->pred = pred;
+    return gold && pred;
+}
+
+int64_t ses_tuner_softmax(const float *x, size_t cols, double *probability)
+{
+    int64_t best = ses_argmax(x, (int64_t)cols);
+    double sum = 0;
+    for (size_t i = 0; i < cols; i++) sum += exp((double)x[i] - (double)x[best]);
+    *probability = 1 / sum;
+    return best;
+}

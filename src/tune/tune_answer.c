@@ -1,0 +1,177 @@
+/* Where in a passage a question is answered. A passage that is too long is read in windows; the answer is the
+ * likeliest span of all of them, as the reference's script finds it. */
+#include "finetuner.h"
+
+#include <math.h>
+#include <string.h>
+
+/* First and last token of the answer in this window; the first token of all (which stands for none) where the
+ * answer is not wholly in it. */
+static void find_span(const ses_datum *r, const ses_encoding *k, ses_sequence *q)
+{
+    size_t first = 0, last = k->n;
+    q->start = q->end = 0;
+    while (first < k->n && k->sequence[first] != 1) first++;
+    while (last > first && k->sequence[last - 1] != 1) last--;
+    if (!r->n_answers || first == last) return;
+    uint32_t begin = (uint32_t)r->answers[0].byte, end = begin + (uint32_t)r->answers[0].text.n;
+    if (k->byte[first].begin > begin || k->byte[last - 1].end < end) return;
+    size_t a = first, b = last;
+    while (a + 1 < last && k->byte[a + 1].begin <= begin) a++;
+    while (b - 1 > first && k->byte[b - 2].end >= end) b--;
+    if (b - 1 < a) return;
+    q->start = (int32_t)a;
+    q->end = (int32_t)(b - 1);
+}
+
+static bool add_window(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *s, const ses_encoding *k,
+                       ses_err *e)
+{
+    ses_arena mem = { 0 };
+    ses_sequence q = { 0 };
+    ses_offset *bytes = ses_arena_array(&mem, k->n, sizeof *bytes, e);
+    bool ok = bytes != NULL;
+    for (size_t i = 0; ok && i < k->n; i++)
+        bytes[i] = k->sequence[i] == 1 ? k->byte[i] : (ses_offset){ 1, 0 };
+    find_span(r, k, &q);
+    ok = ok && ses_tuner_add(t, s, row, k, &q, NULL, bytes, e);
+    ses_arena_free(&mem);
+    return ok;
+}
+
+static bool encode(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *s, ses_err *e)
+{
+    ses_input in = { .text = { r->text_a.s, r->text_a.n }, .pair = { r->text_b.s, r->text_b.n } };
+    ses_encode_options o = {
+        .truncation = SES_ONLY_SECOND, .max_length = t->limit, .stride = t->o.stride, .all_parts = true
+    };
+    while (in.text.n && strchr(" \t\n\r", in.text.p[0])) in.text.p++, in.text.n--;
+    if (!ses_encode(t->tokens, &in, &o, e)) return false;
+    if (!add_window(t, r, row, s, ses_tokens_result(t->tokens), e)) return false;
+    size_t more = ses_tokens_overflows(t->tokens);
+    s->cut += more > 0;
+    for (size_t i = 0; i < more; i++) {
+        const ses_encoding *k = ses_tokens_overflow(t->tokens, i, e);
+        if (!k || !add_window(t, r, row, s, k, e)) return false;
+    }
+    return true;
+}
+
+/* The best of a question so far. */
+typedef struct found {
+    double score, none; /* none: the least score of no answer */
+    ses_offset at;
+    bool any, seen;
+} found;
+
+static bool begin(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e)
+{
+    (void)t;
+    size_t n = s->n_rows;
+    p->own = ses_arena_array(&p->mem, n, sizeof(found), e);
+    p->text = ses_arena_array(&p->mem, n, sizeof *p->text, e);
+    p->no_answer = ses_arena_array(&p->mem, n, sizeof *p->no_answer, e);
+    return p->own && p->text && p->no_answer;
+}
+
+/* The `most` tokens with the highest of one score, best first. */
+static int64_t top(const float *x, int64_t n, int64_t col, int64_t most, int32_t *at)
+{
+    int64_t k = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t j = k < most ? k++ : k;
+        for (; j > 0 && x[2 * i + col] > x[2 * at[j - 1] + col]; j--)
+            if (j < most) at[j] = at[j - 1];
+        if (j < most) at[j] = (int32_t)i;
+    }
+    return k;
+}
+
+static bool take(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, int64_t sequence, const float *x,
+                 int64_t n, int64_t cols, ses_err *e)
+{
+    enum { MOST = 64 };
+    int32_t start[MOST], end[MOST];
+    (void)cols, (void)e;
+    found *f = (found *)p->own + s->row[sequence];
+    const ses_offset *bytes =
+        s->bytes + (ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids);
+    int64_t most = t->o.best < MOST ? t->o.best : MOST, a = top(x, n, 0, most, start),
+            b = top(x, n, 1, most, end);
+    double none = (double)x[0] + (double)x[1];
+    if (!f->seen || none < f->none) f->none = none;
+    f->seen = true;
+    for (int64_t i = 0; i < a; i++)
+        for (int64_t j = 0; j < b; j++) {
+            ses_offset from = bytes[start[i]], to = bytes[end[j]];
+            double score = (double)x[2 * start[i]] + (double)x[2 * end[j] + 1];
+            if (from.begin > from.end || to.begin > to.end || end[j] < start[i] ||
+                end[j] - start[i] + 1 > t->o.longest || (f->any && score <= f->score))
+                continue;
+            f->any = true;
+            f->score = score;
+            f->at = (ses_offset){ from.begin, to.end };
+        }
+    return true;
+}
+
+static bool finish(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e)
+{
+    const found *f = p->own;
+    for (size_t r = 0; r < s->n_rows; r++) {
+        p->no_answer[r] = f[r].any ? f[r].none - f[r].score : INFINITY;
+        bool none = !f[r].any || (t->o.may_lack && p->no_answer[r] > t->o.threshold);
+        const char *from = ses_examples_at(s->rows, r)->text_b.s + f[r].at.begin;
+        p->text[r] = none ? "" : ses_arena_strndup(&p->mem, from, f[r].at.end - f[r].at.begin, e);
+        if (!p->text[r]) return false;
+    }
+    return true;
+}
+
+static bool evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
+                       ses_arena *mem, ses_err *e)
+{
+    size_t all = 0;
+    (void)t;
+    for (size_t r = 0; r < v->n; r++) all += ses_examples_at(s->rows, r)->n_answers;
+    size_t *cu = ses_arena_array(mem, v->n + 1, sizeof *cu, e);
+    const char **gold = ses_arena_array(mem, all + 1, sizeof *gold, e);
+    all = 0;
+    for (size_t r = 0; cu && gold && r < v->n; r++) {
+        const ses_datum *x = ses_examples_at(s->rows, r);
+        for (size_t i = 0; i < x->n_answers; i++) gold[all++] = x->answers[i].text.s;
+        cu[r + 1] = all;
+    }
+    v->pred_texts = p->text;
+    v->gold_texts = gold;
+    v->gold_cu = cu;
+    v->no_answer = p->no_answer;
+    return cu && gold;
+}
+
+static void put(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, size_t row, ses_json_writer *w)
+{
+    const ses_datum *r = ses_examples_at(s->rows, row);
+    if (r->id.n) ses_json_put_key(w, "id"), ses_json_put_stringn(w, r->id.s, r->id.n);
+    ses_json_put_key(w, "answer");
+    ses_json_put_string(w, p->text[row]);
+    if (t->o.may_lack) ses_json_put_key(w, "no_answer"), ses_json_put_real(w, p->no_answer[row]);
+}
+
+const ses_tune_kind ses_tune_answer = {
+    .name = "answer",
+    .what = "where in a passage a question is answered",
+    .head = &ses_head_span,
+    .data = SES_DATA_SPAN,
+    .format = SES_DATA_SQUAD,
+    .target = SES_TARGET_SPAN,
+    .usual_length = 384,
+    .metrics = "squad",
+    .best = "f1",
+    .encode = encode,
+    .begin = begin,
+    .take = take,
+    .finish = finish,
+    .evaluation = evaluation,
+    .put = put,
+};

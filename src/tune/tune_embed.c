@@ -1,0 +1,218 @@
+/* Vectors of texts, made alike or unlike (Sentence-BERT). A row is several texts, each a sequence of its own;
+ * what is learned from them is the loss's. Measured are cosines: against scores, or of triplets. */
+#include "finetuner.h"
+
+#include "base/alloc.h"
+#include "op/op.h"
+#include "task/sentence_task.h"
+#include "train/similarity_loss.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- rows ---- */
+
+static bool tuples(const ses_examples *rows) { return ses_examples_kind(rows) == SES_DATA_TUPLE; }
+
+static int64_t group(const ses_tuner *t, const ses_examples *rows)
+{
+    (void)t;
+    return 2 + (tuples(rows) ? (int64_t)ses_examples_at(rows, 0)->n_parts : 0);
+}
+
+static bool add_text(ses_tuner *t, const ses_field *text, int32_t row, ses_real value, ses_tune_set *s,
+                     bool *cut, ses_err *e)
+{
+    ses_string x = { text->s, text->n };
+    ses_encode_options o = { .truncation = SES_LONGEST_FIRST, .max_length = t->limit };
+    bool ok = ses_encode(t->tokens, &(ses_input){ .text = x }, &o, e) &&
+              ses_tuner_add(t, s, row, ses_tokens_result(t->tokens), &(ses_sequence){ .values = &value },
+                            NULL, NULL, e);
+    *cut |= ok && ses_tokens_overflows(t->tokens) > 0;
+    return ok;
+}
+
+static bool encode(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *s, ses_err *e)
+{
+    bool cut = false, label = ses_examples_kind(s->rows) == SES_DATA_CLASSIFY;
+    ses_real value = (ses_real)(label ? r->label : r->target / (t->scaled ? t->top : 1));
+    if (!add_text(t, &r->text_a, row, value, s, &cut, e) || !add_text(t, &r->text_b, row, value, s, &cut, e))
+        return false;
+    for (size_t i = 0; tuples(s->rows) && i < r->n_parts; i++)
+        if (!add_text(t, &r->part[i], row, value, s, &cut, e)) return false;
+    s->cut += cut;
+    return true;
+}
+
+/* ---- losses ---- */
+
+static int64_t examples(const ses_batch *b) { return b->seqs / b->choices; }
+
+static double margin(const ses_tuner *t, double usual) { return t->o.margin < 0 ? usual : t->o.margin; }
+
+static ses_tensor *negatives(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
+{
+    const ses_tuner *t = ctx;
+    ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
+    return x ? ses_loss_negatives(tape, x, examples(b), b->choices, 1 / t->o.temperature) : NULL;
+}
+
+static ses_tensor *triplet(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
+{
+    const ses_tuner *t = ctx;
+    if (b->choices != 3) {
+        ses_fail(e, SES_EUSAGE, "triplets need one column of texts that do not belong: --choices");
+        return NULL;
+    }
+    ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
+    return x ? ses_loss_triplet(tape, x, examples(b), margin(t, 5)) : NULL;
+}
+
+static ses_tensor *cosine(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
+{
+    const ses_tuner *t = ctx;
+    ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
+    return x ? ses_loss_cosine(tape, x, b->targets, examples(b)) : NULL;
+}
+
+static ses_tensor *contrastive(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
+{
+    const ses_tuner *t = ctx;
+    for (int64_t i = 0; i < examples(b); i++)
+        if (b->targets[i] != 0 && b->targets[i] != 1) {
+            ses_fail(e, SES_EFORMAT, "the label of a contrastive pair is %g, not 0 or 1",
+                     (double)b->targets[i]);
+            return NULL;
+        }
+    ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
+    return x ? ses_loss_contrastive(tape, x, b->targets, examples(b), margin(t, 0.5)) : NULL;
+}
+
+static ses_tensor *softmax(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
+{
+    const ses_tuner *t = ctx;
+    int64_t n = examples(b);
+    ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
+    int32_t *label = x ? ses_tape_host(tape, (size_t)n, sizeof *label) : NULL;
+    for (int64_t i = 0; label && i < n; i++) label[i] = (int32_t)b->targets[i];
+    return label ? ses_loss_softmax(tape, x, t->class_w, t->class_b, label, n) : NULL;
+}
+
+/* The classifier over u, v, |u - v|; it is not part of what is saved. */
+static bool open_softmax(ses_tuner *t, ses_err *e)
+{
+    if (!ses_store_trained(ses_model_store(t->model))) return true;
+    int64_t n = (int64_t)t->classes, width = 3 * ses_sentence_width(t->sentence);
+    t->more = ses_store_new(t->dev, e);
+    if (!t->more) return false;
+    t->class_w = ses_store_add(t->more, "classifier.weight", SES_DIM(n, width), SES_INIT_FAN_IN);
+    t->class_b = ses_store_add(t->more, "classifier.bias", SES_DIM(n), SES_INIT_ZERO);
+    if (!ses_store_ok(t->more, e) || !ses_store_train(t->more, e)) return false;
+    ses_store_init(t->more, 0, t->seed);
+    return true;
+}
+
+/* Scores of 0 to 5 are divided by 5: a cosine is at most 1. */
+static bool open_cosine(ses_tuner *t, ses_err *e)
+{
+    (void)e;
+    t->scaled = t->top > 1;
+    return true;
+}
+
+/* ---- measuring ---- */
+
+static bool begin(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e)
+{
+    size_t n = (size_t)(group(t, s->rows) - 1);
+    p->score = ses_arena_array(&p->mem, s->n_rows * n, sizeof *p->score, e);
+    return p->score != NULL;
+}
+
+static double dot(const ses_real *a, const ses_real *b, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+/* Cosines of a row's first text and each of the others. */
+static bool pass(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, const ses_batch *b, int64_t first,
+                 ses_err *e)
+{
+    int64_t g = b->choices, W = ses_sentence_width(t->sentence);
+    ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
+    ses_tensor *x = ses_sentence_embed(t->sentence, t->tape, b, NULL, e);
+    ses_real *v = x ? ses_alloc_array((size_t)ses_count(x), sizeof *v, e) : NULL;
+    bool ok = v && ses_tape_read(t->tape, x, v);
+    for (int64_t i = 0; ok && i < b->seqs; i++) {
+        const ses_real *u = v + i / g * g * W, *w = v + i * W;
+        float *to = p->score + s->row[first + i] * (g - 1);
+        if (i % g) to[i % g - 1] = (float)(dot(u, w, W) / sqrt(fmax(dot(u, u, W) * dot(w, w, W), 1e-24)));
+    }
+    ses_free(v);
+    return ok;
+}
+
+static bool finish(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e)
+{
+    (void)t, (void)s, (void)e;
+    p->loss = NAN; /* what is measured with is not what the loss learns from */
+    return true;
+}
+
+/* Right where the first text is closer to the second than to all that do not belong. */
+static bool evaluate_triplets(const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
+                              ses_arena *mem, ses_err *e)
+{
+    int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
+            *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
+    for (size_t i = 0; gold && pred && i < v->n; i++) {
+        size_t others = ses_examples_at(s->rows, i)->n_parts;
+        const float *cos = p->score + i * (others + 1);
+        gold[i] = pred[i] = 1;
+        for (size_t k = 1; k <= others; k++) pred[i] &= cos[0] > cos[k];
+    }
+    v->gold = gold;
+    v->pred = pred;
+    v->n_labels = 2;
+    v->labels = NULL;
+    return gold && pred;
+}
+
+static bool evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
+                       ses_arena *mem, ses_err *e)
+{
+    (void)t;
+    if (tuples(s->rows)) return evaluate_triplets(s, p, v, mem, e);
+    return ses_tuner_numbers(s, p, v, mem, e);
+}
+
+static void put(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, size_t row, ses_json_writer *w)
+{
+    int64_t n = group(t, s->rows) - 1;
+    ses_json_put_key(w, n > 1 ? "similarities" : "similarity");
+    if (n > 1) ses_json_begin_array(w);
+    for (int64_t k = 0; k < n; k++) ses_json_put_float(w, p->score[(int64_t)row * n + k]);
+    if (n > 1) ses_json_end_array(w);
+}
+
+/* ---- the task, with each of its losses ---- */
+
+#define EMBED                                                                               \
+    .name = "embed", .what = "vectors of texts, alike where they mean the same",            \
+    .target = SES_TARGET_VALUES, .width = 1, .group = group, .metrics = "spearman|pearson", \
+    .best = "spearmanr", .encode = encode, .begin = begin, .pass = pass, .finish = finish,  \
+    .evaluation = evaluation, .put = put
+
+static const ses_tune_kind by_softmax = { EMBED, .loss_name = "softmax", .data = SES_DATA_CLASSIFY,
+                                          .open = open_softmax, .loss = softmax };
+static const ses_tune_kind by_cosine = { EMBED, .loss_name = "cosine", .data = SES_DATA_REGRESS,
+                                         .open = open_cosine, .loss = cosine };
+static const ses_tune_kind by_contrastive = { EMBED, .loss_name = "contrastive", .data = SES_DATA_REGRESS,
+                                              .loss = contrastive };
+static const ses_tune_kind by_triplet = { EMBED, .loss_name = "triplet", .data = SES_DATA_TUPLE,
+                                          .triplets = true, .loss = triplet };
+static const ses_tune_kind *const others[] = { &by_softmax, &by_cosine, &by_contrastive, &by_triplet, NULL };
+const ses_tune_kind ses_tune_embed = { EMBED, .loss_name = "negatives", .others = others,
+                                       .data = SES_DATA_TUPLE, .loss = negatives };

@@ -1,0 +1,271 @@
+/* The course of a pretraining run: stages and batches where they belong, the same in any order; the moving
+ * average of weights. */
+#define _POSIX_C_SOURCE 200809L
+#include "corpus_fixture.h"
+
+#include "sesame/device.h"
+#include "sesame/trainer.h"
+#include "train/curriculum.h"
+
+#include <math.h>
+
+static const char config[] =
+    "{\"model_type\": \"bert\", \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
+    "\"intermediate_size\": 16, \"max_position_embeddings\": 64, \"type_vocab_size\": 2, \"vocab_size\": 16, "
+    "\"hidden_act\": \"gelu\", \"hidden_dropout_prob\": 0.1, \"attention_probs_dropout_prob\": 0.1, "
+    "\"initializer_range\": 0.02, \"layer_norm_eps\": 1e-12, \"pad_token_id\": 0}";
+
+typedef struct parts {
+    ses_corpus *corpus;
+    ses_part_of_mixture part;
+    ses_lexicon *lexicon;
+    ses_json_doc *config;
+    ses_aim *aim;
+} parts;
+
+static bool open_parts(parts *p, const corpus_fixture *f, const char *objectives)
+{
+    ses_err e = { 0 };
+    ses_buf b = { 0 };
+    corpus_text(&b, 30000, 3);
+    *p = (parts){ .corpus = corpus_of(f, "course", b.data, (ses_corpus_options){ .held_share = 0.2 }, &e) };
+    ses_buf_free(&b);
+    p->part = (ses_part_of_mixture){ p->corpus, 1 };
+    p->config = ses_json_parse(config, strlen(config), &e);
+    p->lexicon = ses_lexicon_new(f->tokenizer, 16, &e);
+    if (!CHECK_MSG(p->corpus && p->config && p->lexicon, "%s", e.msg)) return false;
+    p->aim = ses_aim_new(&(ses_aim_options){ .objectives = objectives,
+                                             .o = ses_objective_usual,
+                                             .lexicon = p->lexicon,
+                                             .length = 32,
+                                             .seed = 5 },
+                         ses_json_root(p->config), &e);
+    return CHECK_MSG(p->aim, "%s", e.msg);
+}
+
+static void close_parts(parts *p)
+{
+    ses_aim_free(p->aim);
+    ses_lexicon_free(p->lexicon);
+    ses_json_free(p->config);
+    ses_corpus_free(p->corpus);
+}
+
+static ses_course_options options_of(const parts *p)
+{
+    return (ses_course_options){ .aim = p->aim,
+                                 .passages = { .part = &p->part,
+                                               .n_parts = 1,
+                                               .exponent = 1,
+                                               .packing = SES_PACK_FULL_SENTENCES,
+                                               .seed = 5 },
+                                 .stage = { { 16, 0.75 }, { 64, 0.25 } },
+                                 .stages = 2,
+                                 .tokens = 500,
+                                 .ramp = 0.5,
+                                 .ramp_from = 0.2,
+                                 .accumulate = 2,
+                                 .updates = 200 };
+}
+
+static uint64_t sum_of(const ses_batch *b)
+{
+    uint64_t h = 1469598103934665603u;
+    for (int64_t i = 0; i < b->tokens; i++)
+        h = (h ^ (uint64_t)(uint32_t)(b->ids[i] * 131 + b->labels[i])) * 1099511628211u;
+    return h;
+}
+
+/* Every batch of a run of 200 updates of two batches. */
+static void whole_run(parts *p)
+{
+    ses_err e = { 0 };
+    ses_course_options o = options_of(p);
+    ses_course *c = ses_course_new(&o, &e), *d = ses_course_new(&o, &e);
+    if (!CHECK_MSG(c && d, "%s", e.msg)) return;
+    ses_source s = ses_course_source(c), again = ses_course_source(d);
+    int64_t batches = 0, bad = 0, tokens_first = 0, tokens_last = 0, switched = -1;
+    uint64_t sum[400];
+    struct {
+        int64_t epoch, index;
+    } at[400];
+    for (int64_t epoch = 0; batches < 400; epoch++)
+        for (int64_t i = 0, n = s.count(s.ctx, epoch); i < n && batches < 400; i++, batches++) {
+            ses_batch b;
+            if (!CHECK_MSG(s.batch(s.ctx, epoch, i, &b, &e), "%s", e.msg)) return;
+            int64_t longest = 0;
+            for (int64_t k = 0; k < b.seqs; k++)
+                if (b.cu[k + 1] - b.cu[k] > longest) longest = b.cu[k + 1] - b.cu[k];
+            if (longest > 16 && switched < 0) switched = batches;
+            bad += longest > (batches < 300 ? 16 : 64) || b.tokens > 560;
+            if (batches < 10) tokens_first += b.tokens;
+            if (batches >= 390) tokens_last += b.tokens;
+            sum[batches] = sum_of(&b);
+            at[batches].epoch = epoch;
+            at[batches].index = i;
+        }
+    CHECK_MSG(!bad && switched >= 300 && switched < 303, "%lld bad, long ones from %lld on", (long long)bad,
+              (long long)switched);
+    CHECK_MSG(tokens_first < tokens_last / 3, "%lld, %lld", (long long)tokens_first, (long long)tokens_last);
+    int64_t same = 0, differ = 0, kept = 0;
+    for (int64_t k = 0; k < 400; k++) {
+        ses_batch b;
+        int64_t j = (k * 149) % 400, next = (j + (k % 3 ? 149 : 7)) % 400; /* often the one to come */
+        CHECK(again.batch(again.ctx, at[j].epoch, at[j].index, &b, &e));
+        same += sum_of(&b) == sum[j];
+        again.ahead(again.ctx, at[next].epoch, at[next].index);
+        kept += sum_of(&b) == sum[j];
+        differ += j > 0 && sum[j] != sum[j - 1];
+    }
+    CHECK_MSG(same == 400 && kept == 400 && differ == 399, "%lld the same, %lld kept", (long long)same,
+              (long long)kept);
+    CHECK(s.hash(s.ctx) == again.hash(again.ctx));
+    ses_course_free(c);
+    ses_course_free(d);
+}
+
+/* Static masking: after so many passes the same masks, and orders, come again. */
+static void static_masks(parts *p)
+{
+    ses_err e = { 0 };
+    ses_course_options o = options_of(p);
+    o.stages = 1, o.stage[0] = (ses_stage_of_run){ 32, 1 }, o.ramp = 0;
+    for (int64_t copies = 0; copies < 3; copies++) {
+        uint64_t sum[4] = { 0 };
+        p->aim->w.o.mask_copies = copies;
+        ses_course *c = ses_course_new(&o, &e);
+        ses_source s = ses_course_source(c);
+        for (int64_t pass = 0; c && pass < 4; pass++) {
+            ses_batch b;
+            CHECK_MSG(s.batch(s.ctx, pass, 1, &b, &e), "%s", e.msg);
+            sum[pass] = sum_of(&b);
+        }
+        CHECK((sum[0] == sum[1]) == (copies == 1) && (sum[0] == sum[2]) == (copies > 0) && sum[0]);
+        ses_course_free(c);
+    }
+    p->aim->w.o.mask_copies = 0;
+}
+
+static void refusals(parts *p)
+{
+    ses_err e = { 0 };
+    ses_course_options o = options_of(p);
+    o.stage[1].share = 0.3;
+    CHECK(!ses_course_new(&o, &e) && strstr(e.msg, "add up to 1.05"));
+    e = (ses_err){ 0 };
+    o = options_of(p);
+    o.rows = 5;
+    CHECK(!ses_course_new(&o, &e) && strstr(e.msg, "so many passages, or so many tokens"));
+    e = (ses_err){ 0 };
+    o = options_of(p);
+    o.stage[0].length = 3;
+    CHECK(!ses_course_new(&o, &e) && strstr(e.msg, "leave no room"));
+}
+
+/* A source that counts what it is told will come, and what comes. */
+typedef struct counted {
+    ses_source of;
+    int64_t told, asked, as_told;
+    int64_t epoch, index; /* told last */
+} counted;
+
+static int64_t count(void *ctx, int64_t epoch)
+{
+    counted *c = ctx;
+    return c->of.count(c->of.ctx, epoch);
+}
+
+static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_err *e)
+{
+    counted *c = ctx;
+    c->asked++;
+    c->as_told += c->told && c->epoch == epoch && c->index == index;
+    return c->of.batch(c->of.ctx, epoch, index, out, e);
+}
+
+static void ahead(void *ctx, int64_t epoch, int64_t index)
+{
+    counted *c = ctx;
+    c->told++;
+    c->epoch = epoch, c->index = index;
+    c->of.ahead(c->of.ctx, epoch, index);
+}
+
+/* A trainer tells every batch but the first before it asks for it, and none behind the run's last. */
+static void asked_for(parts *p, ses_model *m, ses_source s)
+{
+    ses_err e = { 0 };
+    counted c = { .of = s };
+    ses_step step;
+    ses_trainer_options o = { .model = m,
+                              .source = { .ctx = &c, .count = count, .batch = batch, .ahead = ahead },
+                              .loss = ses_aim_loss,
+                              .loss_ctx = p->aim,
+                              .accumulate = 2,
+                              .updates = 3 };
+    CHECK(ses_optim_usual("adamw", &o.optim, &e));
+    ses_trainer *t = ses_trainer_new(&o, &e);
+    CHECK_MSG(t, "%s", e.msg);
+    while (t && !ses_trainer_done(t) && CHECK_MSG(ses_trainer_step(t, &step, &e), "%s", e.msg)) {}
+    CHECK_MSG(c.asked == 6 && c.told == 5 && c.as_told == 5, "%lld asked for, %lld told, %lld of them right",
+              (long long)c.asked, (long long)c.told, (long long)c.as_told);
+    ses_trainer_free(t);
+}
+
+/* Evaluations are the same however often they are made, and do not disturb the run's batches. */
+static void evaluations(parts *p)
+{
+    ses_err e = { 0 };
+    ses_device *dev =
+        ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT - 1 }, &e);
+    ses_model *m = dev ? ses_model_new(ses_json_root(p->config), dev,
+                                       &(ses_model_options){
+                                           .class_name = ses_aim_class(p->aim, ses_json_root(p->config), &e),
+                                           .train = true,
+                                           .random = true },
+                                       &e)
+                       : NULL;
+    ses_course_options o = options_of(p);
+    o.eval_part = &p->part;
+    o.eval_parts = 1;
+    o.eval_held_out = true;
+    ses_course *c = ses_course_new(&o, &e);
+    ses_tally t[2];
+    if (CHECK_MSG(m && c && ses_aim_models(p->aim, m, NULL, &e), "%s", e.msg)) {
+        ses_source s = ses_course_source(c);
+        ses_batch b;
+        CHECK(s.batch(s.ctx, 0, 3, &b, &e));
+        uint64_t before = sum_of(&b);
+        for (int i = 0; i < 2; i++) CHECK(ses_course_evaluate(c, 2000, NULL, NULL, &t[i], &e));
+        CHECK(t[0].n == t[1].n && t[0].n >= 2);
+        for (size_t i = 0; i < t[0].n; i++)
+            CHECK(t[0].item[i].sum == t[1].item[i].sum && t[0].item[i].count == t[1].item[i].count);
+        double loss = t[0].item[0].sum / t[0].item[0].count; /* of 16 tokens, untrained */
+        CHECK_MSG(!strcmp(t[0].item[0].name, "mlm_loss") && fabs(loss - log(16)) < 0.2, "%s %g",
+                  t[0].item[0].name, loss);
+        CHECK(t[0].item[0].count > 150 && s.batch(s.ctx, 0, 3, &b, &e) && sum_of(&b) == before);
+        CHECK(s.batch(s.ctx, 0, 2, &b, &e));
+        s.ahead(s.ctx, 0, 3);
+        CHECK(ses_course_evaluate(c, 2000, NULL, NULL, &t[1], &e));
+        CHECK(s.batch(s.ctx, 0, 3, &b, &e) && sum_of(&b) == before);
+        asked_for(p, m, s);
+    }
+    ses_course_free(c);
+    ses_model_free(m);
+    ses_device_free(dev);
+}
+
+int main(void)
+{
+    corpus_fixture f = corpus_begin();
+    parts p;
+    if (open_parts(&p, &f, "mlm")) {
+        whole_run(&p);
+        static_masks(&p);
+        refusals(&p);
+        evaluations(&p);
+    }
+    close_parts(&p);
+    corpus_end(&f);
+    return check_report();
+}
