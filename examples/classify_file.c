@@ -13,7 +13,7 @@ static bool print(void *ctx, const ses_result *r, ses_err *e)
 static bool run(ses_pipeline *p, FILE *f, ses_err *e)
 {
     char line[4096];
-    ses_pipeline_answers(p, print, NULL);
+    ses_pipeline_set_callback(p, print, NULL);
     while (fgets(line, sizeof line, f)) {
         line[strcspn(line, "\r\n")] = 0;
         if (!ses_pipeline_feed(p, &(ses_item){ .text = ses_str(line) }, e)) return false;

@@ -51,7 +51,7 @@ int main(int argc, char **argv)
     ses_device *dev = ses_device_open("cpu", NULL, &e);
     ses_pipeline *p = dev ? ses_pipeline_open("text-generation", argv[1], dev, set, &e) : NULL;
     bool ok = p != NULL;
-    if (ok) ses_pipeline_stream(p, show, NULL);
+    if (ok) ses_pipeline_set_stream(p, show, NULL);
     while (ok && fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\r\n")] = 0;
         ok = turn(p, &t, line, &e);

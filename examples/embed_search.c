@@ -22,14 +22,14 @@ static bool score(void *ctx, const ses_result *r, ses_err *e)
 {
     search *s = ctx;
     if (!s->query) { /* the first text is the query itself */
-        size_t size = (size_t)r->cols * sizeof *s->query;
+        size_t size = (size_t)r->vector_size * sizeof *s->query;
         s->query = malloc(size);
         if (!s->query) return ses_fail(e, SES_ENOMEM, "out of memory");
-        memcpy(s->query, r->x, size);
+        memcpy(s->query, r->vectors, size);
         return true;
     }
     double sum = 0;
-    for (int64_t i = 0; i < r->cols; i++) sum += (double)s->query[i] * (double)r->x[i];
+    for (int64_t i = 0; i < r->vector_size; i++) sum += (double)s->query[i] * (double)r->vectors[i];
     s->list[s->answered++].score = sum;
     return true;
 }
@@ -37,7 +37,7 @@ static bool score(void *ctx, const ses_result *r, ses_err *e)
 static bool run(ses_pipeline *p, search *s, FILE *f, const char *query, ses_err *e)
 {
     char text[4096];
-    ses_pipeline_answers(p, score, s);
+    ses_pipeline_set_callback(p, score, s);
     bool ok = ses_pipeline_feed(p, &(ses_item){ .text = ses_str(query) }, e);
     while (ok && s->n < MOST && fgets(text, sizeof text, f)) {
         text[strcspn(text, "\r\n")] = 0;

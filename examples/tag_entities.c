@@ -7,9 +7,9 @@ static bool tag(ses_pipeline *p, const char *text, ses_err *e)
 {
     const ses_result *r = ses_pipeline_run(p, &(ses_item){ .text = ses_str(text) }, e);
     for (size_t i = 0; r && i < r->n; i++) {
-        const ses_row *x = &r->row[i];
-        printf("%-8s %.3f  [%u, %u)  %.*s\n", x->label.p, x->score, x->byte.begin, x->byte.end,
-               (int)(x->byte.end - x->byte.begin), text + x->byte.begin);
+        const ses_result_row *x = &r->row[i];
+        printf("%-8s %.3f  [%u, %u)  %.*s\n", x->label.p, x->score, x->byte_span.begin, x->byte_span.end,
+               (int)(x->byte_span.end - x->byte_span.begin), text + x->byte_span.begin);
     }
     return r != NULL;
 }

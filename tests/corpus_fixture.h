@@ -62,8 +62,8 @@ static inline ses_corpus *corpus_of(const corpus_fixture *f, const char *name, c
     snprintf(out, sizeof out, "%s/%s", f->dir, name);
     if (!ses_file_write(file, text, strlen(text), true, e)) return NULL;
     o.tokenizer = f->tokenizer;
-    o.unknown = 1;
-    o.file = files;
+    o.unk_id = 1;
+    o.files = files;
     o.n_files = 1;
     o.overwrite = true;
     return ses_corpus_build(out, &o, &resumed, e) ? ses_corpus_open(out, e) : NULL;

@@ -34,7 +34,7 @@ static inline ses_batch fixture_batch(bool per_token)
 {
     return (ses_batch){ .seqs = 3,
                         .tokens = 13,
-                        .cu = fixture_cu,
+                        .cu_seqlens = fixture_cu,
                         .ids = fixture_ids,
                         .segments = fixture_segments,
                         .labels = per_token ? fixture_token_labels : fixture_seq_labels,
@@ -54,10 +54,10 @@ static inline ses_batch fixture_order(uint8_t mask[FIXTURE_PAIRS], ses_real mems
     for (int i = 0; i < FIXTURE_PAIRS; i++) mask[i] = (i * i + i / 3) % 5 == 1;
     for (int i = 0; i < FIXTURE_MEMS; i++) mems[i] = (ses_real)((i * 37 % 101 - 50) / 40.0);
     b.perm_mask = mask;
-    b.target_cu = fixture_target_cu;
-    b.target_places = fixture_places;
+    b.target_cu_seqlens = fixture_target_cu;
+    b.predict_positions = fixture_places;
     b.labels = fixture_target_labels;
-    b.mem_cu = fixture_mem_cu;
+    b.mem_cu_seqlens = fixture_mem_cu;
     b.mems = mems;
     return b;
 }

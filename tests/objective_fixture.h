@@ -13,26 +13,26 @@ enum { VOCAB = 500, FIRST_WORD = 26, SENTINELS = 20, LONGEST = 600 };
 static uint8_t fixture_special[VOCAB];
 static int32_t fixture_plain[VOCAB], fixture_sentinel[SENTINELS];
 
-static inline ses_lexicon fixture_lexicon(void)
+static inline ses_special_tokens fixture_lexicon(void)
 {
-    ses_lexicon x = { .size = VOCAB,
-                      .special = fixture_special,
-                      .plain = fixture_plain,
-                      .mask = 4,
-                      .cls = 2,
-                      .sep = 3,
-                      .bos = -1,
-                      .eos = 5,
-                      .pad = 0,
-                      .sentinel = fixture_sentinel,
-                      .sentinels = SENTINELS,
-                      .first = { { 2 }, { 0 }, 1 },
-                      .between = { { 3 }, { 0 }, 1 },
-                      .last = { { 3 }, { 1 }, 1 },
-                      .second = 1 };
+    ses_special_tokens x = { .size = VOCAB,
+                             .special = fixture_special,
+                             .ordinary = fixture_plain,
+                             .mask = 4,
+                             .cls = 2,
+                             .sep = 3,
+                             .bos = -1,
+                             .eos = 5,
+                             .pad = 0,
+                             .sentinel = fixture_sentinel,
+                             .n_sentinels = SENTINELS,
+                             .before = { { 2 }, { 0 }, 1 },
+                             .between = { { 3 }, { 0 }, 1 },
+                             .after = { { 3 }, { 1 }, 1 },
+                             .segment_b = 1 };
     for (int32_t i = 0; i < VOCAB; i++) {
         fixture_special[i] = i < FIRST_WORD;
-        if (i >= FIRST_WORD) fixture_plain[x.n_plain++] = i;
+        if (i >= FIRST_WORD) fixture_plain[x.n_ordinary++] = i;
     }
     for (int32_t i = 0; i < SENTINELS; i++) fixture_sentinel[i] = 6 + i;
     return x;
@@ -46,7 +46,7 @@ typedef struct text {
 /* Words of 1 to 4 tokens, sentences, documents; a token in fifty is unknown. */
 static inline ses_passage fixture_passage(text *t, uint64_t number, int64_t n, bool two)
 {
-    ses_draws d = ses_draws_of(77, number, 99);
+    ses_rng_stream d = ses_rng_stream_of(77, number, 99);
     int64_t word = 0;
     for (int64_t i = 0; i < n; i++) {
         t->id[i] = ses_draw_below(&d, 50) ? FIRST_WORD + (int32_t)ses_draw_below(&d, VOCAB - FIRST_WORD) : 1;
@@ -64,14 +64,15 @@ static inline ses_passage fixture_passage(text *t, uint64_t number, int64_t n, b
 }
 
 /* An aim over the fixture's vocabulary. */
-static inline ses_aim *fixture_aim(const char *objectives, const ses_objective_options *o,
-                                   const ses_lexicon *x, const char *config, int64_t length, ses_err *e)
+static inline ses_objective_mix *fixture_aim(const char *objectives, const ses_objective_options *o,
+                                             const ses_special_tokens *x, const char *config, int64_t length,
+                                             ses_err *e)
 {
     ses_json_doc *doc = ses_json_parse(config, strlen(config), e);
-    ses_aim_options options = {
+    ses_objective_mix_options options = {
         .objectives = objectives, .o = *o, .lexicon = x, .length = length, .seed = 5
     };
-    ses_aim *a = doc ? ses_aim_new(&options, ses_json_root(doc), e) : NULL;
+    ses_objective_mix *a = doc ? ses_objective_mix_new(&options, ses_json_root(doc), e) : NULL;
     ses_json_free(doc);
     return a;
 }

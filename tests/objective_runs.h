@@ -56,8 +56,8 @@ static inline ses_passage easy_passage(text *t, uint64_t number, int64_t n, bool
 {
     ses_passage p = fixture_passage(t, number, n, two);
     for (int64_t i = 0; i < n; i++) t->id[i] = FIRST_WORD + (int32_t)((number * 7 + (uint64_t)i) % 12);
-    p.strange = number % 2;
-    for (int64_t i = p.split; p.strange && i < n; i++) t->id[i] = FIRST_WORD + 12 + t->id[i] % 12;
+    p.is_negative = number % 2;
+    for (int64_t i = p.split; p.is_negative && i < n; i++) t->id[i] = FIRST_WORD + 12 + t->id[i] % 12;
     return p;
 }
 
@@ -65,8 +65,8 @@ static inline ses_passage easy_passage(text *t, uint64_t number, int64_t n, bool
 typedef struct objective_run {
     const run_case *c;
     ses_json_doc *config, *small;
-    ses_lexicon x;
-    ses_aim *aim;
+    ses_special_tokens x;
+    ses_objective_mix *aim;
     ses_device *dev;
     ses_model *model, *partner;
     int64_t seqs, length;
@@ -77,13 +77,15 @@ static inline bool run_batch(void *ctx, int64_t epoch, int64_t index, ses_batch 
 {
     objective_run *r = ctx;
     uint64_t first = (uint64_t)(epoch * 1000 + index) * (uint64_t)r->seqs;
-    if (!ses_aim_begin(r->aim, ses_aim_turn(r->aim, (uint64_t)index), (double)index / 100, e)) return false;
+    if (!ses_objective_mix_begin_batch(r->aim, ses_objective_mix_choose(r->aim, (uint64_t)index),
+                                       (double)index / 100, e))
+        return false;
     for (int64_t i = 0; i < r->seqs; i++) {
-        int64_t fits = ses_aim_fits(r->aim);
+        int64_t fits = ses_objective_mix_max_passage(r->aim);
         ses_passage p = easy_passage(&r->t, first + (uint64_t)i, fits - i % 3, r->c->two);
-        if (!ses_aim_add(r->aim, &p, e)) return false;
+        if (!ses_objective_mix_add_passage(r->aim, &p, e)) return false;
     }
-    return ses_aim_batch(r->aim, out, e);
+    return ses_objective_mix_end_batch(r->aim, out, e);
 }
 
 static inline int64_t run_count(void *ctx, int64_t epoch)
@@ -96,7 +98,7 @@ static inline void run_close(objective_run *r)
 {
     ses_model_free(r->model);
     ses_model_free(r->partner);
-    ses_aim_free(r->aim);
+    ses_objective_mix_free(r->aim);
     ses_device_free(r->dev);
     ses_json_free(r->small);
     ses_json_free(r->config);
@@ -106,29 +108,29 @@ static inline void run_close(objective_run *r)
 static inline bool run_open(objective_run *r, const run_case *c, int threads, int64_t pieces, ses_err *e)
 {
     *r = (objective_run){ .c = c, .x = fixture_lexicon(), .seqs = 4, .length = 32 };
-    ses_objective_options o = ses_objective_usual;
+    ses_objective_options o = ses_objective_defaults;
     o.noise = c->noise;
     o.pieces = pieces;
     o.replaced_weight = c->weight > 0 ? c->weight : 5;
     r->dev = ses_device_open("cpu", &(ses_device_options){ .threads = threads, .isa = SES_ISA_COUNT }, e);
     r->config = r->dev ? ses_json_parse(c->config, strlen(c->config), e) : NULL;
     if (!r->config) return false;
-    ses_aim_options options = {
+    ses_objective_mix_options options = {
         .objectives = c->objectives, .o = o, .lexicon = &r->x, .length = r->length, .seed = 5
     };
-    r->aim = ses_aim_new(&options, ses_json_root(r->config), e);
-    const char *class_name = r->aim ? ses_aim_class(r->aim, ses_json_root(r->config), e) : NULL;
+    r->aim = ses_objective_mix_new(&options, ses_json_root(r->config), e);
+    const char *class_name = r->aim ? ses_objective_mix_class(r->aim, ses_json_root(r->config), e) : NULL;
     if (!class_name) return false;
-    ses_model_options m = { .class_name = class_name, .train = true, .random = true, .seed = 1 };
+    ses_model_options m = { .class_name = class_name, .train = true, .random_init = true, .seed = 1 };
     r->model = ses_model_new(ses_json_root(r->config), r->dev, &m, e);
-    if (r->model && (ses_aim_needs(r->aim) & SES_NEEDS_PARTNER)) {
+    if (r->model && (ses_objective_mix_needs(r->aim) & SES_NEEDS_GENERATOR)) {
         r->small = ses_generator_config(ses_json_root(r->config), 0.5, e);
-        m.class_name = r->small ? ses_model_class_with(ses_json_root(r->small), "masked-lm", e) : NULL;
+        m.class_name = r->small ? ses_model_class_for_head(ses_json_root(r->small), "masked-lm", e) : NULL;
         m.seed = 2;
         if (m.class_name) r->partner = ses_model_new(ses_json_root(r->small), r->dev, &m, e);
         if (!r->partner) return false;
     }
-    return r->model && ses_aim_models(r->aim, r->model, r->partner, e);
+    return r->model && ses_objective_mix_set_models(r->aim, r->model, r->partner, e);
 }
 
 #endif

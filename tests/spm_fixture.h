@@ -34,7 +34,7 @@ static inline void pb_float(ses_buf *b, unsigned field, float x)
     for (int i = 0; i < 4; i++) ses_buf_put(b, (char)(bits >> 8 * i));
 }
 
-static inline void pb_piece(ses_buf *b, const char *piece, float score, ses_spm_type type)
+static inline void pb_piece(ses_buf *b, const char *piece, float score, ses_spm_piece_type type)
 {
     ses_buf m = { 0 };
     pb_bytes(&m, 1, piece, strlen(piece));

@@ -10,18 +10,18 @@
 typedef struct opened {
     ses_json_doc *doc;
     ses_arena mem;
-    ses_text_step step;
+    ses_stage_instance step;
 } opened;
 
 static inline bool open_step(opened *o, ses_stage_kind kind, const char *settings, ses_err *e)
 {
     *o = (opened){ .doc = ses_json_parse(settings, strlen(settings), e) };
-    return o->doc && ses_text_step_open(&o->step, kind, ses_json_root(o->doc), &o->mem, e);
+    return o->doc && ses_stage_instance_open(&o->step, kind, ses_json_root(o->doc), &o->mem, e);
 }
 
 static inline void shut(opened *o)
 {
-    ses_text_step_close(&o->step);
+    ses_stage_instance_close(&o->step);
     ses_arena_free(&o->mem);
     ses_json_free(o->doc);
 }
@@ -34,11 +34,11 @@ static inline void check_saved(ses_stage_kind kind, const char *settings)
     ses_json_writer *w = ses_json_writer_new(0, &e), *w2 = ses_json_writer_new(0, &e);
     const char *text = NULL, *text2 = NULL;
     if (open_step(&o, kind, settings, &e)) {
-        ses_text_step_save(&o.step, w);
+        ses_stage_instance_save(&o.step, w);
         text = ses_json_writer_text(w, NULL, &e);
     }
     if (text && open_step(&again, kind, text, &e)) {
-        ses_text_step_save(&again.step, w2);
+        ses_stage_instance_save(&again.step, w2);
         text2 = ses_json_writer_text(w2, NULL, &e);
     }
     CHECK_MSG(text && text2 && !strcmp(text, text2), "%s", e.msg);

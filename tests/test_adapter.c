@@ -46,8 +46,8 @@ static bool read_run(run *r, const char *path, ses_err *e)
     r->losses = ses_json_get(root, "losses");
     r->logits = ses_json_get(root, "logits");
     r->batch = (ses_batch){ .seqs = (int64_t)ses_json_len(ids), .tokens = at };
-    r->batch.cu = r->cu, r->batch.ids = r->ids, r->batch.labels = r->labels;
-    if (!strcmp(task, "SEQ_2_SEQ_LM")) r->batch.target_cu = r->target_cu;
+    r->batch.cu_seqlens = r->cu, r->batch.ids = r->ids, r->batch.labels = r->labels;
+    if (!strcmp(task, "SEQ_2_SEQ_LM")) r->batch.target_cu_seqlens = r->target_cu;
     return true;
 }
 
@@ -57,7 +57,7 @@ static double logits_apart(const ses_model *m, ses_device *dev, const run *r, se
     ses_outputs out;
     double worst = INFINITY;
     ses_tape *t = ses_tape_new(dev, NULL, e);
-    bool ok = t && ses_model_forward(m, t, &r->batch, &(ses_want){ .logits = true }, &out, e);
+    bool ok = t && ses_model_forward(m, t, &r->batch, &(ses_output_request){ .logits = true }, &out, e);
     for (size_t k = 0; ok && k < out.n; k++) {
         if (strcmp(out.item[k].name, "logits")) continue;
         size_t n = (size_t)ses_count(out.item[k].tensor);
@@ -78,13 +78,13 @@ static double logits_apart(const ses_model *m, ses_device *dev, const run *r, se
 static bool pass(ses_model *m, const char *dir, bool take, double *apart, ses_err *e)
 {
     size_t n = 0;
-    ses_safetensors *f = ses_model_saved(m, dir, e);
+    ses_safetensors *f = ses_model_open_saved(m, dir, e);
     *apart = 0;
     for (size_t i = 0; f && i < ses_store_count(ses_model_store(m)); i++) {
         char name[256];
         ses_tensor *x = ses_store_at(ses_model_store(m), i)->tensor;
-        if (!ses_model_file_name(m, i, name, sizeof name)) continue;
-        const ses_entry *from = ses_safetensors_find(f, name);
+        if (!ses_model_saved_name(m, i, name, sizeof name)) continue;
+        const ses_tensor_entry *from = ses_safetensors_find(f, name);
         if (!from || from->count != ses_count(x)) return ses_fail(e, SES_EFORMAT, "%s", name);
         n++;
         if (take) memcpy(x->f, from->data, from->bytes);
@@ -103,7 +103,7 @@ static void step(ses_model *m, ses_tape *t, ses_optim *o, const run *r, size_t i
     ses_real loss = 0;
     ses_tape_reset(t, &(ses_tape_options){ .record = true });
     ses_store_zero_grad(ses_model_store(m));
-    if (!CHECK(ses_model_forward(m, t, &r->batch, &(ses_want){ 0 }, &out, e) && out.loss)) return;
+    if (!CHECK(ses_model_forward(m, t, &r->batch, &(ses_output_request){ 0 }, &out, e) && out.loss)) return;
     ses_backward(t, out.loss);
     CHECK(ses_tape_ok(t, e) && ses_tape_read(t, out.loss, &loss));
     ses_json_real(ses_json_at(r->losses, i), &want);
@@ -125,14 +125,15 @@ static void train(const char *base, const char *from, const char *to, const char
     if (!CHECK_MSG(m, "%s", e.msg)) return;
     CHECK_MSG(pass(m, from, true, &apart, &e), "%s", e.msg);
     ses_optim_options options;
-    ses_optim_usual("adamw", &options, &e);
+    ses_optim_defaults("adamw", &options, &e);
     options.lr = r->rate;
     ses_optim *o = ses_optim_new(ses_model_store(m), &options, &e);
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
     for (size_t i = 0; o && t && i < ses_json_len(r->losses); i++) step(m, t, o, r, i, &e);
     CHECK_MSG(pass(m, to, false, &apart, &e) && apart < 2e-4, "apart %g %s", apart, e.msg);
     CHECK_MSG(logits_apart(m, dev, r, &e) < 1e-3, "%s", e.msg);
-    int64_t all = ses_store_numbers(ses_model_store(m)), moved = ses_store_trained(ses_model_store(m));
+    int64_t all = ses_store_element_count(ses_model_store(m)),
+            moved = ses_store_trainable_count(ses_model_store(m));
     CHECK_MSG(moved > 0 && moved < all / 2, "%lld of %lld", (long long)moved, (long long)all);
     snprintf(out, sizeof out, "%s/%s", tmp, "out");
     CHECK_MSG(ses_model_save(m, out, &(ses_save_options){ .dtype = SES_F32, .overwrite = true }, &e), "%s",

@@ -100,7 +100,7 @@ static void put_weights(const variant *v, const char *from, const char *to)
     ses_safetensors *in = ses_checkpoint_open(from, &e);
     ses_safetensors_writer *w = ses_safetensors_writer_new(&e);
     for (size_t i = 0; in && w && i < ses_safetensors_count(in); i++) {
-        const ses_entry *x = ses_safetensors_at(in, i);
+        const ses_tensor_entry *x = ses_safetensors_at(in, i);
         const void *data = x->data;
         if ((v->rename ? v->rename : same)(x->name, name, sizeof name))
             CHECK(ses_safetensors_writer_add(w, name, x->dtype, x->rank, x->dim, x->data, &e));
@@ -137,11 +137,12 @@ static int64_t numbers(ses_model *m, ses_real *out)
     ses_err e = { 0 };
     ses_outputs o = { 0 };
     int64_t n = 0;
-    ses_batch b = { .seqs = 2, .tokens = 9, .cu = cu, .ids = ids };
+    ses_batch b = { .seqs = 2, .tokens = 9, .cu_seqlens = cu, .ids = ids };
     ses_tape *t = ses_tape_new(dev, NULL, &e);
-    if (!strncmp(ses_model_class(m), "T5", 2) || !strncmp(ses_model_class(m), "MT5", 3))
-        b.target_cu = cu, b.target_ids = ids;
-    if (CHECK_MSG(t && ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &o, &e), "%s", e.msg))
+    if (!strncmp(ses_model_class_name(m), "T5", 2) || !strncmp(ses_model_class_name(m), "MT5", 3))
+        b.target_cu_seqlens = cu, b.target_ids = ids;
+    if (CHECK_MSG(t && ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &o, &e), "%s",
+                  e.msg))
         for (size_t i = 0; i < o.n; i++) {
             int64_t k = ses_count(o.item[i].tensor);
             if (!CHECK(n + k <= NUMBERS)) break;
@@ -277,14 +278,14 @@ static void test_odd_heads(void)
                   .twin = "transformer.wpe.weight",
                   .twin_name = "transformer.h.0.attn.bias" };
     ses_model *m = open_variant(&v, &e);
-    if (CHECK_MSG(m, "%s", e.msg)) CHECK_STR(ses_model_surplus(m), "transformer.h.0.attn.bias");
+    if (CHECK_MSG(m, "%s", e.msg)) CHECK_STR(ses_model_unexpected_keys(m), "transformer.h.0.attn.bias");
     ses_model_free(m);
     v = (variant){ .golden = "bert-masked-lm",
                    .class_name = "BertForSequenceClassification",
                    .new_head = true };
     m = open_variant(&v, &e);
     if (CHECK_MSG(m, "%s", e.msg)) {
-        CHECK_STR(ses_model_fresh(m),
+        CHECK_STR(ses_model_missing_keys(m),
                   "bert.pooler.dense.weight, bert.pooler.dense.bias, classifier.weight, classifier.bias");
         numbers(m, one);
     }

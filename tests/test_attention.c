@@ -50,7 +50,7 @@ typedef struct problem {
     shape s;
     ses_attn a;
     ses_attn_grad g;
-    int32_t cu_q[MAX_SEQS + 1], cu_k[MAX_SEQS + 1], len_k[MAX_SEQS];
+    int32_t cu_seqlens_q[MAX_SEQS + 1], cu_seqlens_k[MAX_SEQS + 1], len_k[MAX_SEQS];
     fence fence[MAX_ARRAYS];
     int fences;
     grid out_grid, q_grid, k_grid;
@@ -70,7 +70,7 @@ static float *normal(problem *p, const grid *g, float size, uint64_t seed)
 {
     float *x = array(p, g->n);
     for (size_t i = 0; i < g->n; i++)
-        if (in_head(g, i)) x[i] = size * (float)ses_rand_normal((ses_key){ seed, 0, 0 }, i);
+        if (in_head(g, i)) x[i] = size * (float)ses_rand_normal((ses_rng_key){ seed, 0, 0 }, i);
     return x;
 }
 
@@ -78,17 +78,17 @@ static void lengths(problem *p, const shape *s)
 {
     p->a = (ses_attn){ .seqs = s->seqs, .heads = s->heads, .dim = s->dim };
     for (int64_t i = 0; i < s->seqs; i++) {
-        p->cu_q[i + 1] = p->cu_q[i] + s->len_q[i];
-        p->cu_k[i + 1] = p->cu_k[i] + s->len_k[i] + s->room;
+        p->cu_seqlens_q[i + 1] = p->cu_seqlens_q[i] + s->len_q[i];
+        p->cu_seqlens_k[i + 1] = p->cu_seqlens_k[i] + s->len_k[i] + s->room;
         p->len_k[i] = s->len_k[i];
-        p->a.max_q = s->len_q[i] > p->a.max_q ? s->len_q[i] : p->a.max_q;
-        p->a.max_k = s->len_k[i] > p->a.max_k ? s->len_k[i] : p->a.max_k;
+        p->a.max_seqlen_q = s->len_q[i] > p->a.max_seqlen_q ? s->len_q[i] : p->a.max_seqlen_q;
+        p->a.max_seqlen_k = s->len_k[i] > p->a.max_seqlen_k ? s->len_k[i] : p->a.max_seqlen_k;
         p->pairs += (size_t)(s->heads * s->len_q[i] * s->len_k[i]);
     }
-    p->dists = (size_t)((2 * p->a.max_k - 1) * s->heads);
-    p->out_grid = grid_of(s, p->cu_q[s->seqs], 0);
-    p->q_grid = grid_of(s, p->cu_q[s->seqs], s->gap);
-    p->k_grid = grid_of(s, p->cu_k[s->seqs], s->gap);
+    p->dists = (size_t)((2 * p->a.max_seqlen_k - 1) * s->heads);
+    p->out_grid = grid_of(s, p->cu_seqlens_q[s->seqs], 0);
+    p->q_grid = grid_of(s, p->cu_seqlens_q[s->seqs], s->gap);
+    p->k_grid = grid_of(s, p->cu_seqlens_k[s->seqs], s->gap);
 }
 
 static void problem_new(problem *p, const shape *s)
@@ -103,21 +103,22 @@ static void problem_new(problem *p, const shape *s)
     p->dist = normal(p, &all, 1, 5), p->bias = normal(p, &pairs, 1, 6);
     p->out = array(p, p->out_grid.n), p->dq = array(p, p->q_grid.n);
     p->dk = array(p, p->k_grid.n), p->dv = array(p, p->k_grid.n);
-    size_t stats = (size_t)(s->heads * p->cu_q[s->seqs]);
+    size_t stats = (size_t)(s->heads * p->cu_seqlens_q[s->seqs]);
     p->lse = array(p, stats), p->delta = array(p, stats);
     p->prob = array(p, p->pairs), p->ddist = array(p, p->dists), p->dbias = array(p, p->pairs);
     ses_attn *a = &p->a;
-    a->cu_q = p->cu_q, a->cu_k = p->cu_k, a->len_k = s->room ? p->len_k : NULL;
+    a->cu_seqlens_q = p->cu_seqlens_q, a->cu_seqlens_k = p->cu_seqlens_k,
+    a->len_k = s->room ? p->len_k : NULL;
     a->q = p->q, a->k = p->k, a->v = p->v, a->out = p->out, a->lse = p->lse, a->probs = p->prob;
     a->q_row = p->q_grid.row, a->k_row = a->v_row = p->k_grid.row, a->out_row = p->out_grid.row;
     a->q_head = a->k_head = a->v_head = s->gap ? s->dim + s->gap : 0;
-    a->scale = (float)(1 / sqrt((double)s->dim)), a->causal = s->causal, a->reach = s->reach;
-    a->dist = s->dist ? p->dist : NULL, a->bias = s->bias ? p->bias : NULL;
-    a->drop = s->drop, a->key = (ses_key){ 21, 3, 4 };
+    a->scale = (float)(1 / sqrt((double)s->dim)), a->causal = s->causal, a->window = s->reach;
+    a->rel_bias = s->dist ? p->dist : NULL, a->bias = s->bias ? p->bias : NULL;
+    a->dropout = s->drop, a->rng_key = (ses_rng_key){ 21, 3, 4 };
     p->g = (ses_attn_grad){
         .dout = p->dout, .dq.data = p->dq, .dk.data = p->dk, .dv.data = p->dv, .delta = p->delta
     };
-    p->g.ddist.data = s->dist ? p->ddist : NULL;
+    p->g.drel_bias.data = s->dist ? p->ddist : NULL;
     p->g.dbias.data = s->bias ? p->dbias : NULL;
 }
 
@@ -169,7 +170,7 @@ static void compare(const problem *p, const problem *ref, const char *what)
     double dq = worst_row(&p->q_grid, p->dq, ref->dq), dk = worst_row(&p->k_grid, p->dk, ref->dk);
     double dv = worst_row(&p->k_grid, p->dv, ref->dv), ddist = worst_of(p->ddist, ref->ddist, p->dists);
     double dbias = worst_of(p->dbias, ref->dbias, p->pairs);
-    for (int64_t i = 0; i < p->s.heads * p->cu_q[p->s.seqs]; i++)
+    for (int64_t i = 0; i < p->s.heads * p->cu_seqlens_q[p->s.seqs]; i++)
         if (p->lse[i] != ref->lse[i]) lse = fmax(lse, fabs((double)p->lse[i] - ref->lse[i]));
     CHECK_MSG(out <= limit && probs <= limit && lse <= 2 * limit && dq <= limit && dk <= limit &&
                   dv <= limit && ddist <= limit && dbias <= limit,
@@ -186,9 +187,10 @@ static void check_shape(ses_exec *x, const shape *s)
     problem_new(&ref, s);
     problem_new(&p, s);
     for (int add = 0; add < 2; add++) {
-        ref.g.dq.add = ref.g.dv.add = p.g.dq.add = p.g.dv.add = add;
-        ref.g.dk.add = p.g.dk.add = ref.g.ddist.add = p.g.ddist.add = !add;
-        ref.g.dbias.add = p.g.dbias.add = add;
+        ref.g.dq.accumulate = ref.g.dv.accumulate = p.g.dq.accumulate = p.g.dv.accumulate = add;
+        ref.g.dk.accumulate = p.g.dk.accumulate = ref.g.drel_bias.accumulate = p.g.drel_bias.accumulate =
+            !add;
+        ref.g.dbias.accumulate = p.g.dbias.accumulate = add;
         run(&ref, x, SES_ISA_REF);
         for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++) {
             run(&p, x, (ses_isa)isa);
@@ -283,14 +285,15 @@ static void check_alone(ses_exec *x, const problem *all, int i, ses_isa isa)
     alone.seqs = 1, alone.len_q[0] = all->s.len_q[i], alone.len_k[0] = all->s.len_k[i];
     problem one;
     problem_new(&one, &alone);
-    size_t q0 = (size_t)(all->cu_q[i] * all->q_grid.row), k0 = (size_t)(all->cu_k[i] * all->k_grid.row);
+    size_t q0 = (size_t)(all->cu_seqlens_q[i] * all->q_grid.row),
+           k0 = (size_t)(all->cu_seqlens_k[i] * all->k_grid.row);
     memcpy(one.q, all->q + q0, one.q_grid.n * 4), memcpy(one.dout, all->dout + q0, one.q_grid.n * 4);
     memcpy(one.k, all->k + k0, one.k_grid.n * 4), memcpy(one.v, all->v + k0, one.k_grid.n * 4);
     run(&one, x, isa);
-    CHECK(same_rows(&one.out_grid, all->out, one.out, all->cu_q[i], alone.len_q[0]));
-    CHECK(same_rows(&one.q_grid, all->dq, one.dq, all->cu_q[i], alone.len_q[0]));
-    CHECK(same_rows(&one.k_grid, all->dk, one.dk, all->cu_k[i], alone.len_k[0]));
-    CHECK(same_rows(&one.k_grid, all->dv, one.dv, all->cu_k[i], alone.len_k[0]));
+    CHECK(same_rows(&one.out_grid, all->out, one.out, all->cu_seqlens_q[i], alone.len_q[0]));
+    CHECK(same_rows(&one.q_grid, all->dq, one.dq, all->cu_seqlens_q[i], alone.len_q[0]));
+    CHECK(same_rows(&one.k_grid, all->dk, one.dk, all->cu_seqlens_k[i], alone.len_k[0]));
+    CHECK(same_rows(&one.k_grid, all->dv, one.dv, all->cu_seqlens_k[i], alone.len_k[0]));
     problem_free(&one);
 }
 
@@ -327,7 +330,8 @@ static void test_threads(ses_exec *x)
             run(&b, &x[t], (ses_isa)isa);
             CHECK(!memcmp(a.out, b.out, a.out_grid.n * 4) && !memcmp(a.dq, b.dq, a.q_grid.n * 4));
             CHECK(!memcmp(a.dk, b.dk, a.k_grid.n * 4) && !memcmp(a.dv, b.dv, a.k_grid.n * 4));
-            CHECK(!memcmp(a.prob, b.prob, a.pairs * 4) && !memcmp(a.lse, b.lse, (size_t)(3 * a.cu_q[3]) * 4));
+            CHECK(!memcmp(a.prob, b.prob, a.pairs * 4) &&
+                  !memcmp(a.lse, b.lse, (size_t)(3 * a.cu_seqlens_q[3]) * 4));
             CHECK(!memcmp(a.ddist, b.ddist, a.dists * 4) && !memcmp(a.dbias, b.dbias, a.pairs * 4));
         }
     }
@@ -418,11 +422,12 @@ static void test_large_scores(void)
         ses_attention_inputs in = { .q = ses_tape_input(t, q, SES_DIM(T, D)),
                                     .k = ses_tape_input(t, k, SES_DIM(T, D)),
                                     .v = ses_tape_input(t, v, SES_DIM(T, D)),
-                                    .cu_q = ses_tape_ints(t, cu, 2),
-                                    .cu_k = ses_tape_ints(t, cu, 2) };
-        in.q->wants_grad = in.k->wants_grad = in.v->wants_grad = true;
+                                    .cu_seqlens_q = ses_tape_ints(t, cu, 2),
+                                    .cu_seqlens_k = ses_tape_ints(t, cu, 2) };
+        in.q->requires_grad = in.k->requires_grad = in.v->requires_grad = true;
         ses_tensor *y = ses_attention(
-            t, &in, &(ses_attention_options){ .heads = 1, .max_q = T, .max_k = T, .scale = 1 }, NULL);
+            t, &in, &(ses_attention_options){ .heads = 1, .max_seqlen_q = T, .max_seqlen_k = T, .scale = 1 },
+            NULL);
         ses_tensor *by = ses_tape_input(t, dout, SES_DIM(1, T * D));
         ses_backward(t,
                      ses_linear(t, ses_reshape(t, y, SES_DIM(1, T * D)), by, NULL, SES_ACT_NONE, SES_OUT_IN));
@@ -439,9 +444,9 @@ static void test_large_scores(void)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_exec x[3] = { { ses_pool_new(1, &e), NULL },
-                      { ses_pool_new(2, &e), NULL },
-                      { ses_pool_new(3, &e), NULL } };
+    ses_exec x[3] = { { ses_thread_pool_new(1, &e), NULL },
+                      { ses_thread_pool_new(2, &e), NULL },
+                      { ses_thread_pool_new(3, &e), NULL } };
     if (!CHECK(x[0].pool && x[1].pool && x[2].pool)) return check_report();
     test_shapes(&x[1]);
     test_lengths(&x[1]);
@@ -449,6 +454,6 @@ int main(void)
     test_threads(x);
     test_optional(&x[0]);
     test_large_scores();
-    for (int i = 0; i < 3; i++) ses_pool_free(x[i].pool);
+    for (int i = 0; i < 3; i++) ses_thread_pool_free(x[i].pool);
     return check_report();
 }

@@ -15,20 +15,20 @@ typedef struct problem {
 
 static void fill(double *x, uint64_t seed)
 {
-    for (uint64_t i = 0; i < SIZE; i++) x[i] = ses_rand_normal((ses_key){ seed, 0, 0 }, i);
+    for (uint64_t i = 0; i < SIZE; i++) x[i] = ses_rand_normal((ses_rng_key){ seed, 0, 0 }, i);
 }
 
-static void setup(problem *p, const int32_t *cu_q, const int32_t *cu_k, int64_t seqs, bool causal,
-                  double drop)
+static void setup(problem *p, const int32_t *cu_seqlens_q, const int32_t *cu_seqlens_k, int64_t seqs,
+                  bool causal, double drop)
 {
     fill(p->q, 1), fill(p->k, 2), fill(p->v, 3), fill(p->dout, 4);
     p->a = (ses_attn){ .seqs = seqs,
                        .heads = HEADS,
                        .dim = DIM,
-                       .max_q = 7,
-                       .max_k = 8,
-                       .cu_q = cu_q,
-                       .cu_k = cu_k,
+                       .max_seqlen_q = 7,
+                       .max_seqlen_k = 8,
+                       .cu_seqlens_q = cu_seqlens_q,
+                       .cu_seqlens_k = cu_seqlens_k,
                        .q = p->q,
                        .k = p->k,
                        .v = p->v,
@@ -40,8 +40,8 @@ static void setup(problem *p, const int32_t *cu_q, const int32_t *cu_k, int64_t 
                        .lse = p->lse,
                        .scale = 0.6,
                        .causal = causal,
-                       .drop = drop,
-                       .key = { 11, 2, 3 } };
+                       .dropout = drop,
+                       .rng_key = { 11, 2, 3 } };
 }
 
 /* sum(dout * out), whose gradient the backward pass gives. */
@@ -49,7 +49,7 @@ static double objective(ses_exec *x, const problem *p)
 {
     double sum = 0;
     ses_k_attention_ref(x, &p->a);
-    for (int64_t t = 0; t < p->a.cu_q[p->a.seqs]; t++)
+    for (int64_t t = 0; t < p->a.cu_seqlens_q[p->a.seqs]; t++)
         for (int64_t d = 0; d < HEADS * DIM; d++) sum += p->out[t * ROW + d] * p->dout[t * ROW + d];
     return sum;
 }
@@ -70,12 +70,12 @@ static void compare(ses_exec *x, problem *p, double *in, const double *grad, int
     CHECK_MSG(worst < 1e-8, "off by %g", worst);
 }
 
-static void check(ses_exec *x, const int32_t *cu_q, const int32_t *cu_k, int64_t seqs, bool causal,
-                  double drop)
+static void check(ses_exec *x, const int32_t *cu_seqlens_q, const int32_t *cu_seqlens_k, int64_t seqs,
+                  bool causal, double drop)
 {
     static problem p;
     static double dq[SIZE], dk[SIZE], dv[SIZE];
-    setup(&p, cu_q, cu_k, seqs, causal, drop);
+    setup(&p, cu_seqlens_q, cu_seqlens_k, seqs, causal, drop);
     objective(x, &p);
     fill(dk, 9);
     memcpy(dv, dk, sizeof dv);
@@ -86,18 +86,18 @@ static void check(ses_exec *x, const int32_t *cu_q, const int32_t *cu_k, int64_t
     double base[SIZE];
     fill(base, 9);
     for (int i = 0; i < SIZE; i++) dv[i] -= base[i];
-    compare(x, &p, p.q, dq, cu_q[seqs]);
-    compare(x, &p, p.k, dk, cu_k[seqs]);
-    compare(x, &p, p.v, dv, cu_k[seqs]);
+    compare(x, &p, p.q, dq, cu_seqlens_q[seqs]);
+    compare(x, &p, p.k, dk, cu_seqlens_k[seqs]);
+    compare(x, &p, p.v, dv, cu_seqlens_k[seqs]);
 }
 
 /* Softmax rows sum to one, masked keys get nothing, and with them out is what the formula says. */
 static void check_probs(ses_exec *x)
 {
-    static const int32_t cu_q[] = { 0, 4, 9 }, cu_k[] = { 0, 6, 13 };
+    static const int32_t cu_seqlens_q[] = { 0, 4, 9 }, cu_seqlens_k[] = { 0, 6, 13 };
     static problem p;
     double probs[HEADS * (4 * 6 + 5 * 7)];
-    setup(&p, cu_q, cu_k, 2, true, 0);
+    setup(&p, cu_seqlens_q, cu_seqlens_k, 2, true, 0);
     p.a.probs = probs;
     objective(x, &p);
     const double *row = probs + HEADS * 4 * 6 + 1 * 5 * 7 + 3 * 7; /* sequence 1, head 1, query 3 */
@@ -112,7 +112,7 @@ int main(void)
     static const int32_t plain[] = { 0, 3, 4, 9 }, other[] = { 0, 2, 7, 15 }, few[] = { 0, 5 },
                          fewer[] = { 0, 3 };
     ses_err e = { 0 };
-    ses_exec x = { ses_pool_new(2, &e), NULL };
+    ses_exec x = { ses_thread_pool_new(2, &e), NULL };
     if (!CHECK(x.pool)) return check_report();
     check(&x, plain, plain, 3, false, 0);
     check(&x, plain, plain, 3, true, 0);
@@ -120,6 +120,6 @@ int main(void)
     check(&x, plain, plain, 3, false, 0.3);
     check(&x, few, fewer, 1, true, 0); /* two queries see no key */
     check_probs(&x);
-    ses_pool_free(x.pool);
+    ses_thread_pool_free(x.pool);
     return check_report();
 }

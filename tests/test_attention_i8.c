@@ -13,7 +13,7 @@ enum { MAX_SEQS = 4, GAP = 3 }; /* GAP: columns between heads that must not be t
 
 typedef struct problem {
     ses_attn a;
-    int32_t cu_q[MAX_SEQS + 1], cu_k[MAX_SEQS + 1];
+    int32_t cu_seqlens_q[MAX_SEQS + 1], cu_seqlens_k[MAX_SEQS + 1];
     fence fence[4];
     float *q, *k, *v, *out;
     size_t outs;
@@ -25,7 +25,7 @@ static float *rows(fence *f, int64_t n, const ses_attn *a, int64_t row, uint64_t
     float *x = fence_floats(f, count);
     for (size_t i = 0; i < count; i++) {
         bool gap = (int64_t)i % row % (a->dim + GAP) >= a->dim;
-        x[i] = gap ? NAN : (float)(size * ses_rand_normal((ses_key){ seed, 0, 0 }, i));
+        x[i] = gap ? NAN : (float)(size * ses_rand_normal((ses_rng_key){ seed, 0, 0 }, i));
     }
     return x;
 }
@@ -35,18 +35,19 @@ static void problem_new(problem *p, int64_t heads, int64_t dim, int seqs, const 
     *p = (problem){ .a = { .heads = heads, .dim = dim, .seqs = seqs } };
     ses_attn *a = &p->a;
     for (int i = 0; i < seqs; i++) {
-        p->cu_q[i + 1] = p->cu_q[i] + len_q[i], p->cu_k[i + 1] = p->cu_k[i] + len_k[i];
-        a->max_q = len_q[i] > a->max_q ? len_q[i] : a->max_q;
-        a->max_k = len_k[i] > a->max_k ? len_k[i] : a->max_k;
+        p->cu_seqlens_q[i + 1] = p->cu_seqlens_q[i] + len_q[i],
+                            p->cu_seqlens_k[i + 1] = p->cu_seqlens_k[i] + len_k[i];
+        a->max_seqlen_q = len_q[i] > a->max_seqlen_q ? len_q[i] : a->max_seqlen_q;
+        a->max_seqlen_k = len_k[i] > a->max_seqlen_k ? len_k[i] : a->max_seqlen_k;
     }
-    int64_t row = heads * (dim + GAP), nq = p->cu_q[seqs], nk = p->cu_k[seqs];
+    int64_t row = heads * (dim + GAP), nq = p->cu_seqlens_q[seqs], nk = p->cu_seqlens_k[seqs];
     p->q = rows(&p->fence[0], nq, a, row, 1, 1), p->k = rows(&p->fence[1], nk, a, row, 2, 1);
     p->v = rows(&p->fence[2], nk, a, row, 3, 2);
     p->outs = (size_t)(nq * heads * dim);
     p->out = fence_floats(&p->fence[3], p->outs);
     a->q = p->q, a->k = p->k, a->v = p->v, a->out = p->out;
     a->q_row = a->k_row = a->v_row = row, a->q_head = a->k_head = a->v_head = dim + GAP;
-    a->out_row = heads * dim, a->cu_q = p->cu_q, a->cu_k = p->cu_k;
+    a->out_row = heads * dim, a->cu_seqlens_q = p->cu_seqlens_q, a->cu_seqlens_k = p->cu_seqlens_k;
     a->scale = (float)(1 / sqrt((double)dim));
 }
 
@@ -65,12 +66,12 @@ static double distance(const float *a, const float *b, size_t n)
     return off / most;
 }
 
-/* n tokens' rows as gemm8 leaves them. */
-static ses_rows8 rounded(fence f[2], const ses_attn *a, const float *x, int64_t n)
+/* n tokens' rows as gemm_i8 leaves them. */
+static ses_i8_rows rounded(fence f[2], const ses_attn *a, const float *x, int64_t n)
 {
-    int64_t width = 4 * ses_quads(a->dim), row = a->heads * (a->dim + GAP);
-    ses_rows8 to = { (uint8_t *)fence_floats(&f[0], (size_t)(n * a->heads * width / 4)),
-                     fence_floats(&f[1], (size_t)(n * a->heads)) };
+    int64_t width = 4 * ses_quad_count(a->dim), row = a->heads * (a->dim + GAP);
+    ses_i8_rows to = { (uint8_t *)fence_floats(&f[0], (size_t)(n * a->heads * width / 4)),
+                       fence_floats(&f[1], (size_t)(n * a->heads)) };
     for (int64_t t = 0; t < n; t++)
         for (int64_t h = 0; h < a->heads; h++) {
             const float *from = x + t * row + h * (a->dim + GAP);
@@ -89,10 +90,11 @@ static void check_rounded(ses_exec *x, const ses_kernels *k, const problem *p, b
 {
     fence f[8] = { 0 };
     ses_attn a = p->a;
-    int64_t nq = p->cu_q[a.seqs], nk = p->cu_k[a.seqs];
-    a.q8 = rounded(f, &a, p->q, nq), a.k8 = rounded(f + 2, &a, p->k, nk), a.v8 = rounded(f + 4, &a, p->v, nk);
+    int64_t nq = p->cu_seqlens_q[a.seqs], nk = p->cu_seqlens_k[a.seqs];
+    a.q_i8 = rounded(f, &a, p->q, nq), a.k_i8 = rounded(f + 2, &a, p->k, nk),
+    a.v_i8 = rounded(f + 4, &a, p->v, nk);
     a.q = a.k = a.v = NULL, a.out = fence_floats(&f[6], p->outs);
-    k->attention8(x, &a, plain);
+    k->attention_i8(x, &a, plain);
     CHECK_MSG(!memcmp(a.out, p->out, p->outs * sizeof *p->out), "dim %d, %d queries, %d keys", (int)a.dim,
               (int)nq, (int)nk);
     for (int i = 0; i < 8; i++) fence_free(&f[i]);
@@ -106,7 +108,7 @@ static void check(ses_exec *x, int64_t dim, int seqs, const int *len_q, const in
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
     ref.attention(x, &p.a);
     memcpy(exact, p.out, p.outs * sizeof *want);
-    ref.attention8(x, &p.a, false);
+    ref.attention_i8(x, &p.a, false);
     check_rounded(x, &ref, &p, false);
     memcpy(want, p.out, p.outs * sizeof *want);
     double off = distance(want, exact, p.outs);
@@ -115,7 +117,7 @@ static void check(ses_exec *x, int64_t dim, int seqs, const int *len_q, const in
         for (int plain = 0; plain < 2; plain++) {
             ses_kernels k = ses_kernels_cpu((ses_isa)isa);
             for (size_t i = 0; i < p.outs; i++) p.out[i] = NAN;
-            k.attention8(x, &p.a, plain);
+            k.attention_i8(x, &p.a, plain);
             check_rounded(x, &k, &p, plain);
             off = distance(p.out, want, p.outs);
             CHECK_MSG(off < 2e-4, "%s, plain %d, dim %d, %d queries, %d keys: off by %g",
@@ -135,7 +137,7 @@ static void test_sizes(ses_exec *x)
         check(x, dims[i], 2, (const int[]){ b, a }, (const int[]){ a, b });
     }
     for (size_t i = 0; i < SES_LEN(lens); i++) check(x, 8, 1, (const int[]){ 9 }, &lens[i]);
-    check(x, 16, 2, (const int[]){ 300, 9 }, (const int[]){ 300, SES_ATTN8_KEYS });
+    check(x, 16, 2, (const int[]){ 300, 9 }, (const int[]){ 300, SES_ATTN_I8_MAX_KEYS });
     check(x, 16, 3, (const int[]){ 3, 0, 4 }, (const int[]){ 5, 0, 6 });
 }
 
@@ -152,10 +154,10 @@ static void test_scales(ses_exec *x)
             if (form == 2) p.k[i] *= i / (DIM + GAP) == 5 ? 30 : 1;
         }
         float want[N * DIM];
-        ses_kernels_cpu(SES_ISA_REF).attention8(x, &p.a, false);
+        ses_kernels_cpu(SES_ISA_REF).attention_i8(x, &p.a, false);
         memcpy(want, p.out, sizeof want);
         for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++) {
-            ses_kernels_cpu((ses_isa)isa).attention8(x, &p.a, false);
+            ses_kernels_cpu((ses_isa)isa).attention_i8(x, &p.a, false);
             CHECK_MSG(distance(p.out, want, N * DIM) < 2e-4, "%s form %d: %g", ses_isa_name((ses_isa)isa),
                       form, distance(p.out, want, N * DIM));
         }
@@ -171,7 +173,7 @@ static void test_odd(ses_exec *x)
             problem_new(&p, 1, 8, 2, (const int[]){ 20, 20 }, (const int[]){ 20, 20 });
             float *in[] = { p.q, p.k, p.v };
             in[part][5 * (8 + GAP) + 2] = part == 1 ? INFINITY : NAN;
-            ses_kernels_cpu((ses_isa)isa).attention8(x, &p.a, false);
+            ses_kernels_cpu((ses_isa)isa).attention_i8(x, &p.a, false);
             for (int i = 0; i < 40; i++)
                 CHECK_MSG(isfinite(p.out[i * 8]) == (part ? i >= 20 : i != 5), "%s part %d query %d: %g",
                           ses_isa_name((ses_isa)isa), part, i, (double)p.out[i * 8]);
@@ -187,20 +189,21 @@ static void test_batch(ses_exec *x)
     problem_new(&all, 2, 24, 4, len, len);
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
-        k.attention8(&x[1], &all.a, false);
+        k.attention_i8(&x[1], &all.a, false);
         for (int i = 0; i < 4; i++) {
             ses_attn one = all.a;
             int32_t cu[] = { 0, len[i] };
             size_t n = (size_t)len[i] * 48;
             float *out = malloc(n * sizeof *out);
-            int64_t first = all.cu_q[i] * one.q_row;
-            one.seqs = 1, one.cu_q = one.cu_k = cu, one.max_q = one.max_k = len[i];
+            int64_t first = all.cu_seqlens_q[i] * one.q_row;
+            one.seqs = 1, one.cu_seqlens_q = one.cu_seqlens_k = cu,
+            one.max_seqlen_q = one.max_seqlen_k = len[i];
             one.q += first, one.k += first, one.v += first, one.out = out;
-            k.attention8(&x[0], &one, false);
-            CHECK(!memcmp(out, all.out + all.cu_q[i] * 48, n * sizeof *out));
-            if (len[i] > SES_ATTN8_KEYS) { /* not rounded */
+            k.attention_i8(&x[0], &one, false);
+            CHECK(!memcmp(out, all.out + all.cu_seqlens_q[i] * 48, n * sizeof *out));
+            if (len[i] > SES_ATTN_I8_MAX_KEYS) { /* not rounded */
                 k.attention(&x[0], &one);
-                CHECK(!memcmp(out, all.out + all.cu_q[i] * 48, n * sizeof *out));
+                CHECK(!memcmp(out, all.out + all.cu_seqlens_q[i] * 48, n * sizeof *out));
             }
             free(out);
         }
@@ -217,10 +220,10 @@ static void test_rest(ses_exec *x)
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
         float want[21 * 16];
         ses_attn a = p.a;
-        k.attention(x, &a), memcpy(want, p.out, sizeof want), k.attention8(x, &a, false);
+        k.attention(x, &a), memcpy(want, p.out, sizeof want), k.attention_i8(x, &a, false);
         CHECK(memcmp(want, p.out, sizeof want));
         a.causal = true;
-        k.attention(x, &a), memcpy(want, p.out, sizeof want), k.attention8(x, &a, false);
+        k.attention(x, &a), memcpy(want, p.out, sizeof want), k.attention_i8(x, &a, false);
         CHECK(!memcmp(want, p.out, sizeof want));
     }
     problem_free(&p);
@@ -229,13 +232,13 @@ static void test_rest(ses_exec *x)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_exec x[2] = { { ses_pool_new(1, &e), NULL }, { ses_pool_new(3, &e), NULL } };
+    ses_exec x[2] = { { ses_thread_pool_new(1, &e), NULL }, { ses_thread_pool_new(3, &e), NULL } };
     if (!CHECK(x[0].pool && x[1].pool)) return check_report();
     test_sizes(&x[1]);
     test_scales(&x[1]);
     test_odd(&x[1]);
     test_batch(x);
     test_rest(&x[1]);
-    for (int i = 0; i < 2; i++) ses_pool_free(x[i].pool);
+    for (int i = 0; i < 2; i++) ses_thread_pool_free(x[i].pool);
     return check_report();
 }

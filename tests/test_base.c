@@ -1,8 +1,8 @@
 /* src/base: errors, allocation, arena, thread pool, random numbers. */
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/thread_pool.h"
 #include "base/rng.h"
+#include "base/thread_pool.h"
 #include "check.h"
 
 #include <math.h>
@@ -107,7 +107,7 @@ static void test_alloc_overflow(void)
 static void test_arena(void)
 {
     ses_err e = { 0 };
-    ses_arena a = { .grain = 1024 };
+    ses_arena a = { .min_block = 1024 };
     char *s = ses_arena_strndup(&a, "word piece", 4, &e);
     CHECK_STR(s, "word");
     for (size_t n = 1; n < 5000; n = n * 3 + 1) { /* across block borders and above the grain */
@@ -125,7 +125,7 @@ static void test_arena(void)
     ses_err_clear(&e);
     CHECK(!ses_arena_strndup(&a, "x", SIZE_MAX, &e) && e.code == SES_ENOMEM);
     ses_arena_free(&a);
-    CHECK(!a.head && !a.spare && !a.total);
+    CHECK(!a.head && !a.free_blocks && !a.total);
     ses_arena_free(&a);
     ses_err_clear(&e);
     CHECK(ses_arena_array(&a, 1, 1, &e)); /* usable again */
@@ -135,7 +135,7 @@ static void test_arena(void)
 static void test_arena_rewind(void)
 {
     ses_err e = { 0 };
-    ses_arena a = { .grain = 256 };
+    ses_arena a = { .min_block = 256 };
     ses_mark empty = ses_arena_mark(&a);
     int *keep = ses_arena_array(&a, 1, sizeof *keep, &e);
     *keep = 42;
@@ -149,9 +149,9 @@ static void test_arena_rewind(void)
     size_t total = a.total;
     for (int round = 0; round < 5; round++) { /* the blocks given up are used again */
         ses_arena_rewind(&a, m);
-        CHECK(a.spare && *keep == 42);
+        CHECK(a.free_blocks && *keep == 42);
         for (int i = 0; i < 10; i++) memset(ses_arena_alloc(&a, 200, &e), round, 200);
-        CHECK(a.total == total && !a.spare);
+        CHECK(a.total == total && !a.free_blocks);
     }
     ses_arena_rewind(&a, empty);
     CHECK(!a.head && a.used == 0);
@@ -163,29 +163,29 @@ static void test_arena_rewind(void)
 static void test_arena_rewind_but(void)
 {
     ses_err e = { 0 };
-    ses_arena a = { .grain = 4096 };
+    ses_arena a = { .min_block = 4096 };
     char *first = ses_arena_alloc(&a, 64, &e);
     ses_mark m = ses_arena_mark(&a);
     for (int round = 0; round < 6; round++) {
         for (int i = 0; i < 3; i++) memset(ses_arena_alloc(&a, 192, &e), 1, 192);
         char *x = ses_arena_alloc(&a, 320, &e);
         memset(x, 77, 320);
-        if (!CHECK(ses_arena_rewind_but(&a, m, x, 320))) break;
+        if (!CHECK(ses_arena_rewind_except(&a, m, x, 320))) break;
         for (int i = 0; i < 8; i++) memset(ses_arena_alloc(&a, 100, &e), 2, 100);
         for (int i = 0; i < 320; i++) CHECK(x[i] == 77);
-        CHECK(ses_arena_rewind_but(&a, m, x, 320) && a.head && a.total == 4096);
+        CHECK(ses_arena_rewind_except(&a, m, x, 320) && a.head && a.total == 4096);
     }
-    CHECK(!ses_arena_rewind_but(&a, m, first, 64)); /* before the mark */
-    CHECK(!ses_arena_rewind_but(&a, m, &e, 8));
+    CHECK(!ses_arena_rewind_except(&a, m, first, 64)); /* before the mark */
+    CHECK(!ses_arena_rewind_except(&a, m, &e, 8));
     ses_mark late = ses_arena_mark(&a);
     ses_arena_alloc(&a, 5000, &e);
-    CHECK(!ses_arena_rewind_but(&a, late, first + 64, 8)); /* another block by now */
+    CHECK(!ses_arena_rewind_except(&a, late, first + 64, 8)); /* another block by now */
     ses_arena_rewind(&a, m);
-    CHECK(!a.held);
+    CHECK(!a.pinned);
     ses_arena_alloc(&a, 192, &e);
     char *x = ses_arena_alloc(&a, 320, &e);
     memset(x, 78, 320);
-    CHECK(ses_arena_rewind_but(&a, m, x, 320));
+    CHECK(ses_arena_rewind_except(&a, m, x, 320));
     late = ses_arena_mark(&a); /* x came before it: no rewind to there takes it back */
     for (int round = 0; round < 3; round++) {
         memset(ses_arena_alloc(&a, 700, &e), 3, 700);
@@ -198,10 +198,10 @@ static void test_arena_rewind_but(void)
 static void test_arena_reset(void)
 {
     ses_err e = { 0 };
-    ses_arena a = { .grain = 256 };
+    ses_arena a = { .min_block = 256 };
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < 20; i++) memset(ses_arena_alloc(&a, 100, &e), round, 100);
-        if (round) CHECK(a.head && a.head != NULL && !a.spare);
+        if (round) CHECK(a.head && a.head != NULL && !a.free_blocks);
         ses_arena_reset(&a);
     }
     void *p = ses_arena_alloc(&a, 100, &e);
@@ -223,7 +223,7 @@ static void test_arena_reset(void)
 static void test_arena_limit(void)
 {
     ses_err e = { 0 };
-    ses_arena a = { .grain = 1024, .limit = 3000 };
+    ses_arena a = { .min_block = 1024, .limit = 3000 };
     ses_mark empty = ses_arena_mark(&a);
     CHECK(ses_arena_alloc(&a, 1000, &e) && ses_arena_alloc(&a, 1000, &e) && ses_arena_alloc(&a, 900, &e));
     CHECK(a.total <= a.limit);
@@ -254,14 +254,14 @@ static void count_chunk(void *ctx, int64_t i, void *scratch)
     if (!scratch || (uintptr_t)scratch % SES_ALIGN) atomic_fetch_add(&c->bad_scratch, 1);
     int *mine = scratch; /* two chunks at once on one scratch would disturb each other, and TSan would tell */
     mine[0] = (int)i;
-    mine[SES_SCRATCH / sizeof *mine - 1] = (int)i;
+    mine[SES_SCRATCH_BYTES / sizeof *mine - 1] = (int)i;
     if (mine[0] != (int)i) atomic_fetch_add(&c->bad_scratch, 1);
 }
 
-static bool each_once(ses_pool *p, int64_t chunks)
+static bool each_once(ses_thread_pool *p, int64_t chunks)
 {
     count c = { 0 };
-    ses_parallel(p, chunks, count_chunk, &c);
+    ses_parallel_for(p, chunks, count_chunk, &c);
     bool ok = !c.bad_scratch;
     for (int i = 0; i < MAX_CHUNKS; i++) ok &= c.seen[i] == (i < chunks);
     return ok;
@@ -270,23 +270,24 @@ static bool each_once(ses_pool *p, int64_t chunks)
 static void test_pool(void)
 {
     ses_err e = { 0 };
-    CHECK(!ses_pool_new(0, &e) && e.code == SES_EARG);
+    CHECK(!ses_thread_pool_new(0, &e) && e.code == SES_EARG);
     ses_err_clear(&e);
-    CHECK(!ses_pool_new(1025, &e) && e.code == SES_EARG);
+    CHECK(!ses_thread_pool_new(1025, &e) && e.code == SES_EARG);
     ses_err_clear(&e);
-    ses_pool_free(NULL);
+    ses_thread_pool_free(NULL);
     CHECK(ses_cpu_count() >= 1);
     for (int threads = 1; threads <= 20; threads += threads < 8 ? 1 : 12) { /* 20: more than parts */
-        ses_pool *p = ses_pool_new(threads, &e);
-        CHECK(p && ses_pool_threads(p) == threads);
+        ses_thread_pool *p = ses_thread_pool_new(threads, &e);
+        CHECK(p && ses_thread_pool_size(p) == threads);
         static const int64_t sizes[] = { 0, 1, 2, 3, 7, 64, MAX_CHUNKS };
         for (size_t i = 0; i < SES_LEN(sizes); i++) CHECK(each_once(p, sizes[i]));
         bool ok = true;
         for (int job = 0; job < 200; job++) ok &= each_once(p, job % 20);
         CHECK(ok);
-        ses_pool_free(p);
+        ses_thread_pool_free(p);
     }
-    for (int i = 0; i < 20; i++) ses_pool_free(ses_pool_new(4, &e)); /* freed before a worker ever ran */
+    for (int i = 0; i < 20; i++)
+        ses_thread_pool_free(ses_thread_pool_new(4, &e)); /* freed before a worker ever ran */
 }
 
 typedef struct tally {
@@ -300,7 +301,7 @@ static void sum_chunk(void *ctx, int64_t i, void *scratch)
 }
 
 typedef struct caller {
-    ses_pool *pool;
+    ses_thread_pool *pool;
     bool ok;
 } caller;
 
@@ -309,7 +310,7 @@ static void *many_jobs(void *arg)
     caller *c = arg;
     tally s = { 0 };
     int jobs = 300;
-    for (int i = 0; i < jobs; i++) ses_parallel(c->pool, SES_LEN(s.part), sum_chunk, &s);
+    for (int i = 0; i < jobs; i++) ses_parallel_for(c->pool, SES_LEN(s.part), sum_chunk, &s);
     c->ok = true;
     for (size_t i = 0; i < SES_LEN(s.part); i++) c->ok &= s.part[i] == jobs;
     return NULL;
@@ -320,14 +321,14 @@ static void test_pool_callers(void)
 {
     ses_err e = { 0 };
     for (int threads = 1; threads <= 4; threads++) {
-        ses_pool *p = ses_pool_new(threads, &e);
+        ses_thread_pool *p = ses_thread_pool_new(threads, &e);
         caller c[2] = { { p, false }, { p, false } };
         pthread_t other;
         CHECK(!pthread_create(&other, NULL, many_jobs, &c[0]));
         many_jobs(&c[1]);
         pthread_join(other, NULL);
         CHECK(c[0].ok && c[1].ok);
-        ses_pool_free(p);
+        ses_thread_pool_free(p);
     }
 }
 
@@ -335,7 +336,7 @@ static void test_pool_callers(void)
 static void test_philox(void)
 {
     static const struct {
-        ses_key key;
+        ses_rng_key key;
         uint64_t index;
         uint32_t want[4];
     } kat[] = {
@@ -352,7 +353,7 @@ static void test_philox(void)
         ses_philox(got, kat[i].key, kat[i].index);
         CHECK(!memcmp(got, kat[i].want, sizeof got));
     }
-    ses_key key = { 1, 2, 3 };
+    ses_rng_key key = { 1, 2, 3 };
     for (uint64_t i = 0; i < 8; i++) {
         uint32_t block[4];
         ses_philox(block, key, i / 4);
@@ -363,33 +364,34 @@ static void test_philox(void)
 /* Eight 16-bit draws a block of seven rounds; of 32 keys each has a draw of its own. */
 static void test_drop_draws(void)
 {
-    ses_key key = { 1, 2, 3 };
+    ses_rng_key key = { 1, 2, 3 };
     uint64_t seen = 0;
     for (uint64_t i = 0; i < 24; i++) {
         uint32_t block[4];
         ses_philox_rounds(block, key, i / 8, 7);
-        CHECK(ses_drop_draw(key, i) == (block[i % 8 / 2] >> i % 2 * 16 & 0xffff));
+        CHECK(ses_dropout_draw(key, i) == (block[i % 8 / 2] >> i % 2 * 16 & 0xffff));
     }
-    for (uint64_t j = 0; j < 64; j++) seen |= UINT64_C(1) << ses_drop_place(j);
-    CHECK(seen == UINT64_MAX && ses_drop_place(8 * 3 + 2 * 1 + 1) == 8 * 1 + 2 * 3 + 1);
-    CHECK(ses_drop_place(32 + 5) == 32 + ses_drop_place(5));
-    CHECK(ses_drop_row(1) == 32 && ses_drop_row(32) == 32 && ses_drop_row(33) == 64);
+    for (uint64_t j = 0; j < 64; j++) seen |= UINT64_C(1) << ses_dropout_swizzle(j);
+    CHECK(seen == UINT64_MAX && ses_dropout_swizzle(8 * 3 + 2 * 1 + 1) == 8 * 1 + 2 * 3 + 1);
+    CHECK(ses_dropout_swizzle(32 + 5) == 32 + ses_dropout_swizzle(5));
+    CHECK(ses_dropout_row_stride(1) == 32 && ses_dropout_row_stride(32) == 32 &&
+          ses_dropout_row_stride(33) == 64);
 }
 
 static void test_rng(void)
 {
     enum { N = 200000, BINS = 16 };
-    ses_key key = { 12345, 6, 7 };
+    ses_rng_key key = { 12345, 6, 7 };
     int bin[BINS] = { 0 }, kept = 0;
     double sum = 0, normal = 0, square = 0, product = 0, last = 0;
     bool in_range = true;
-    uint32_t threshold = ses_drop_threshold(0.1);
+    uint32_t threshold = ses_dropout_threshold(0.1);
     for (uint64_t i = 0; i < N; i++) {
         float u = ses_rand_unit(key, i);
         in_range &= u >= 0 && u < 1;
         bin[(int)(u * BINS)]++;
         sum += u;
-        kept += ses_drop_draw(key, i) >= threshold;
+        kept += ses_dropout_draw(key, i) >= threshold;
         double z = ses_rand_normal(key, i);
         normal += z, square += z * z, product += z * last;
         last = z;
@@ -399,11 +401,12 @@ static void test_rng(void)
     for (int i = 0; i < BINS; i++) CHECK(abs(bin[i] - N / BINS) < 5 * 110); /* 5 standard deviations */
     CHECK(fabs(kept / (double)N - 0.9) < 0.004);
     CHECK(fabs(normal / N) < 0.012 && fabs(square / N - 1) < 0.016 && fabs(product / N) < 0.012);
-    CHECK(ses_drop_threshold(0) == 0 && ses_drop_threshold(-1) == 0 && ses_drop_threshold(0.5) == 0x8000);
-    CHECK(ses_drop_threshold(1) == 65536 && ses_drop_threshold(2) == 65536);
-    CHECK(ses_rand32(key, 5) != ses_rand32((ses_key){ 12345, 6, 8 }, 5));
-    CHECK(ses_rand32(key, 5) != ses_rand32((ses_key){ 12345, 7, 7 }, 5));
-    CHECK(ses_rand32(key, 5) != ses_rand32((ses_key){ 12346, 6, 7 }, 5));
+    CHECK(ses_dropout_threshold(0) == 0 && ses_dropout_threshold(-1) == 0 &&
+          ses_dropout_threshold(0.5) == 0x8000);
+    CHECK(ses_dropout_threshold(1) == 65536 && ses_dropout_threshold(2) == 65536);
+    CHECK(ses_rand32(key, 5) != ses_rand32((ses_rng_key){ 12345, 6, 8 }, 5));
+    CHECK(ses_rand32(key, 5) != ses_rand32((ses_rng_key){ 12345, 7, 7 }, 5));
+    CHECK(ses_rand32(key, 5) != ses_rand32((ses_rng_key){ 12346, 6, 7 }, 5));
 }
 
 int main(void)

@@ -6,12 +6,13 @@ static void test_batches(void)
     ses_err e = { 0 };
     ses_dataset *d = examples();
     static const ses_batching how[] = {
-        { .examples = 4, .in_order = true },      { .examples = 4, .seed = 1 }, { .tokens = 15, .seed = 1 },
-        { .tokens = 15, .seed = 1, .bucket = 3 }, { .tokens = 1, .seed = 2 },
+        { .max_examples = 4, .in_order = true }, { .max_examples = 4, .seed = 1 },
+        { .max_tokens = 15, .seed = 1 },         { .max_tokens = 15, .seed = 1, .bucket_batches = 3 },
+        { .max_tokens = 1, .seed = 2 },
     };
     for (size_t c = 0; c < SES_LEN(how); c++) {
         ses_batches *b = ses_batches_new(d, &how[c], &e), *again = ses_batches_new(d, &how[c], &e);
-        ses_source s = ses_batches_source(b), t = ses_batches_source(again);
+        ses_batch_source s = ses_batches_source(b), t = ses_batches_source(again);
         bool differ = false;
         int64_t before[EXAMPLES] = { 0 };
         for (int64_t epoch = 0; epoch < 3; epoch++) {
@@ -23,14 +24,15 @@ static void test_batches(void)
                 CHECK(s.batch(s.ctx, epoch, i, &x, &e));
                 t.batch(t.ctx, 7, 0, &y, &e); /* another one in between */
                 CHECK(t.batch(t.ctx, epoch, i, &y, &e) && x.tokens == y.tokens && x.seqs == y.seqs);
-                CHECK(!memcmp(x.ids, y.ids, (size_t)x.tokens * sizeof *x.ids) && x.cu[x.seqs] == x.tokens);
+                CHECK(!memcmp(x.ids, y.ids, (size_t)x.tokens * sizeof *x.ids) &&
+                      x.cu_seqlens[x.seqs] == x.tokens);
                 const int64_t *example = ses_batches_examples(b, epoch, i, &n, &e);
-                CHECK(n == x.seqs &&
-                      (how[c].tokens ? n == 1 || x.tokens <= how[c].tokens : n <= how[c].examples));
+                CHECK(n == x.seqs && (how[c].max_tokens ? n == 1 || x.tokens <= how[c].max_tokens
+                                                        : n <= how[c].max_examples));
                 for (int64_t j = 0; j < n; j++) {
                     ses_sequence q = ses_dataset_at(d, example[j]);
-                    CHECK(x.labels[j] == q.label && q.n == x.cu[j + 1] - x.cu[j] &&
-                          !memcmp(q.ids, x.ids + x.cu[j], (size_t)q.n * sizeof *q.ids));
+                    CHECK(x.labels[j] == q.label && q.n == x.cu_seqlens[j + 1] - x.cu_seqlens[j] &&
+                          !memcmp(q.ids, x.ids + x.cu_seqlens[j], (size_t)q.n * sizeof *q.ids));
                     seen[example[j]]++;
                     differ |= epoch && before[at] != example[j];
                     before[at++] = example[j];
@@ -71,14 +73,14 @@ static void test_groups(void)
         CHECK(ses_dataset_add(d, &(ses_sequence){ .n = 1 + i % 3, .ids = ids, .values = &value }, &e));
     }
     CHECK(ses_dataset_size(d) == PAIRS);
-    ses_batches *b = ses_batches_new(d, &(ses_batching){ .examples = 3, .seed = 5 }, &e);
-    ses_source s = ses_batches_source(b);
+    ses_batches *b = ses_batches_new(d, &(ses_batching){ .max_examples = 3, .seed = 5 }, &e);
+    ses_batch_source s = ses_batches_source(b);
     int64_t seen = 0;
     for (int64_t i = 0; i < s.count(s.ctx, 0); i++) {
         ses_batch x;
         CHECK(s.batch(s.ctx, 0, i, &x, &e) && x.choices == 2 && x.seqs % 2 == 0);
         for (int64_t p = 0; p < x.seqs / 2; p++, seen++) {
-            int32_t first = x.ids[x.cu[2 * p]], second = x.ids[x.cu[2 * p + 1]];
+            int32_t first = x.ids[x.cu_seqlens[2 * p]], second = x.ids[x.cu_seqlens[2 * p + 1]];
             CHECK(second == first + 1 && first % 2 == 0 && x.targets[p] == (ses_real)(first / 2));
         }
     }

@@ -104,8 +104,8 @@ static void test_equations(ses_device *dev, ses_tape *t)
     ses_outputs o = { 0 };
     ses_json_doc *doc = ses_json_parse(config, sizeof config - 1, &e);
     ses_model *m = doc ? ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .seed = 7 }, &e) : NULL;
-    ses_batch b = { .seqs = 3, .tokens = T, .cu = cu, .ids = ids, .labels = labels };
-    ses_want want = { .logits = true, .hidden_states = true };
+    ses_batch b = { .seqs = 3, .tokens = T, .cu_seqlens = cu, .ids = ids, .labels = labels };
+    ses_output_request want = { .logits = true, .hidden_states = true };
     if (!CHECK_MSG(m && ses_model_forward(m, t, &b, &want, &o, &e), "%s", e.msg)) return;
     const ses_tensor *x = output(&o, "hidden_states.2"), *got = output(&o, "span_boundary_logits");
     if (!CHECK(x && got && ses_rows(got) == SES_LEN(said) && ses_cols(got) == V)) return;

@@ -144,7 +144,7 @@ static void check_merging(void)
         ses_arena mem = { 0 };
         ses_err e = { 0 };
         ses_merges m;
-        ses_key key = { .seed = 5, .step = round };
+        ses_rng_key key = { .seed = 5, .step = round };
         uint64_t draw = 0;
         CHECK(ses_merges_reserve(&m, 40, &mem, &e));
         for (int32_t k = 0; k < 40; k++) { /* new ids from old ones, mostly; ranks as they come, or shared */

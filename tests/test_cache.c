@@ -17,7 +17,7 @@ typedef struct text { /* what SEQS sequences read */
 static text *draw(const ses_model *m, bool pair, int longest, uint32_t round)
 {
     text *x = calloc(1, sizeof *x);
-    ses_key key = { .seed = 5, .step = round };
+    ses_rng_key key = { .seed = 5, .step = round };
     x->pair = pair;
     for (int s = 0; s < SEQS; s++) {
         x->cu[s + 1] = x->cu[s] + 1 + (int32_t)(ses_rand32(key, (uint64_t)s) % (uint32_t)longest);
@@ -25,27 +25,27 @@ static text *draw(const ses_model *m, bool pair, int longest, uint32_t round)
             x->source_cu[s] + 1 + (int32_t)(ses_rand32(key, 50 + (uint64_t)s) % (uint32_t)longest);
     }
     for (int i = 0; i < SEQS * MOST; i++) {
-        x->ids[i] = (int32_t)(ses_rand32(key, 1000 + (uint64_t)i) % (uint32_t)ses_model_vocab(m));
-        x->source[i] = (int32_t)(ses_rand32(key, 90000 + (uint64_t)i) % (uint32_t)ses_model_vocab(m));
+        x->ids[i] = (int32_t)(ses_rand32(key, 1000 + (uint64_t)i) % (uint32_t)ses_model_vocab_size(m));
+        x->source[i] = (int32_t)(ses_rand32(key, 90000 + (uint64_t)i) % (uint32_t)ses_model_vocab_size(m));
     }
     return x;
 }
 
 static ses_batch whole(const text *x)
 {
-    ses_batch b = { .seqs = SEQS, .tokens = x->cu[SEQS], .cu = x->cu, .ids = x->ids };
+    ses_batch b = { .seqs = SEQS, .tokens = x->cu[SEQS], .cu_seqlens = x->cu, .ids = x->ids };
     if (x->pair)
         b = (ses_batch){ .seqs = SEQS,
                          .tokens = x->source_cu[SEQS],
-                         .cu = x->source_cu,
+                         .cu_seqlens = x->source_cu,
                          .ids = x->source,
-                         .target_cu = x->cu,
+                         .target_cu_seqlens = x->cu,
                          .target_ids = x->ids };
     return b;
 }
 
-static const ses_real *logits(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_want *want,
-                              ses_err *e)
+static const ses_real *logits(const ses_model *m, ses_tape *t, const ses_batch *b,
+                              const ses_output_request *want, ses_err *e)
 {
     ses_outputs o = { 0 };
     ses_tape_reset(t, NULL);
@@ -61,13 +61,13 @@ static bool read_some(const ses_model *m, ses_tape *t, const text *x, ses_cache 
 {
     int32_t cu[SEQS + 1] = { 0 }, src_cu[SEQS + 1] = { 0 }, slots[SEQS], at[SEQS];
     static int32_t ids[SEQS * MOST], source[SEQS * MOST];
-    int64_t n = 0, V = ses_model_vocab(m);
+    int64_t n = 0, V = ses_model_vocab_size(m);
     bool begin = false;
     for (int pass = 0; pass < 2 && !n; pass++) /* first those that begin, for only they read a source */
         for (int s = 0; s < SEQS; s++) {
             int32_t had = (int32_t)ses_cache_len(k, slot[s]), left = x->cu[s + 1] - x->cu[s] - had;
-            int32_t take =
-                1 + (int32_t)(ses_rand32((ses_key){ .seed = 9, .step = step }, (uint64_t)s) % (uint32_t)most);
+            int32_t take = 1 + (int32_t)(ses_rand32((ses_rng_key){ .seed = 9, .step = step }, (uint64_t)s) %
+                                         (uint32_t)most);
             if (take > left) take = left;
             if (take < 1 || (x->pair && (had == 0) != (pass == 0))) continue;
             begin = had == 0;
@@ -80,12 +80,12 @@ static bool read_some(const ses_model *m, ses_tape *t, const text *x, ses_cache 
             n++;
         }
     if (!n) return true;
-    ses_batch b = { .seqs = n, .tokens = cu[n], .cu = cu, .ids = ids, .cache = k, .slots = slots };
+    ses_batch b = { .seqs = n, .tokens = cu[n], .cu_seqlens = cu, .ids = ids, .cache = k, .slots = slots };
     if (x->pair) {
-        b.tokens = begin ? src_cu[n] : 0, b.cu = begin ? src_cu : NULL, b.ids = begin ? source : NULL;
-        b.target_cu = cu, b.target_ids = ids;
+        b.tokens = begin ? src_cu[n] : 0, b.cu_seqlens = begin ? src_cu : NULL, b.ids = begin ? source : NULL;
+        b.target_cu_seqlens = cu, b.target_ids = ids;
     }
-    const ses_real *got = logits(m, t, &b, &(ses_want){ .logits = true }, e);
+    const ses_real *got = logits(m, t, &b, &(ses_output_request){ .logits = true }, e);
     if (!CHECK_MSG(got, "%s", e->msg)) return true;
     for (int64_t i = 0; i < n; i++)
         *bad +=
@@ -105,8 +105,8 @@ static void test_chunks(const char *name, const ses_model *m, ses_device *dev, i
         int bad = 0;
         ses_cache *k = ses_cache_new(m, 4, longest, &e);
         ses_batch all = whole(x);
-        const ses_real *once = k ? logits(m, t, &all, &(ses_want){ .logits = true }, &e) : NULL;
-        size_t bytes = (size_t)(x->cu[SEQS] * ses_model_vocab(m)) * sizeof *once;
+        const ses_real *once = k ? logits(m, t, &all, &(ses_output_request){ .logits = true }, &e) : NULL;
+        size_t bytes = (size_t)(x->cu[SEQS] * ses_model_vocab_size(m)) * sizeof *once;
         ses_real *want = malloc(bytes);
         if (CHECK_MSG(once && want, "%s: %s", name, e.msg)) {
             memcpy(want, once, bytes);
@@ -148,12 +148,16 @@ static bool say(const ses_model *m, ses_tape *t, ses_cache *k, int32_t slot, con
                 ses_real *out)
 {
     ses_err e = { 0 };
-    ses_batch b = {
-        .seqs = 1, .tokens = n, .cu = (const int32_t[]){ 0, n }, .ids = ids, .cache = k, .slots = &slot
-    };
+    ses_batch b = { .seqs = 1,
+                    .tokens = n,
+                    .cu_seqlens = (const int32_t[]){ 0, n },
+                    .ids = ids,
+                    .cache = k,
+                    .slots = &slot };
     const ses_real *y =
-        logits(m, t, &b, &(ses_want){ .logits = true, .rows = (const int32_t[]){ n - 1 }, .n_rows = 1 }, &e);
-    if (y) memcpy(out, y, (size_t)ses_model_vocab(m) * sizeof *out);
+        logits(m, t, &b,
+               &(ses_output_request){ .logits = true, .rows = (const int32_t[]){ n - 1 }, .n_rows = 1 }, &e);
+    if (y) memcpy(out, y, (size_t)ses_model_vocab_size(m) * sizeof *out);
     return CHECK_MSG(y, "%s", e.msg);
 }
 
@@ -174,18 +178,18 @@ static void test_slots(ses_device *dev)
         say(m, t, k, s, start[s], 4, a);
     }
     size_t bytes = ses_cache_bytes(k);
-    CHECK_MSG(ses_cache_grow(k, 6, 20, &e) && ses_cache_slots(k) == 6 && ses_cache_room(k) == 20, "%s",
+    CHECK_MSG(ses_cache_grow(k, 6, 20, &e) && ses_cache_slots(k) == 6 && ses_cache_capacity(k) == 20, "%s",
               e.msg);
     CHECK(bytes && ses_cache_bytes(k) == 8 * bytes); /* rows are slots times room */
     for (uint32_t round = 0; round < 40; round++) {
-        ses_key key = { .seed = 21, .step = round };
+        ses_rng_key key = { .seed = 21, .step = round };
         int32_t to[6], from[6], was_len[6], was[6][24], n = 1 + (int32_t)(ses_rand32(key, 0) % 6);
         memcpy(was, read, sizeof read), memcpy(was_len, len, sizeof len);
         for (int32_t i = 0; i < n; i++) {
             to[i] = (int32_t)((i + round) % 6), from[i] = (int32_t)(ses_rand32(key, 1 + (uint64_t)i) % 6);
             memcpy(read[to[i]], was[from[i]], sizeof *read), len[to[i]] = was_len[from[i]];
         }
-        CHECK_MSG(ses_cache_take(k, n, to, from, &e), "%s", e.msg);
+        CHECK_MSG(ses_cache_reorder(k, n, to, from, &e), "%s", e.msg);
         int32_t cut = (int32_t)(ses_rand32(key, 30) % 6);
         if (round % 3 == 0 && len[cut] > 2) ses_cache_trim(k, cut, len[cut] -= 2);
         for (int32_t s = 0; s < 6; s++) {
@@ -207,7 +211,7 @@ static void test_slots(ses_device *dev)
 static bool refused(const ses_model *m, ses_tape *t, ses_batch b, const char *why)
 {
     ses_err e = { 0 };
-    bool got = logits(m, t, &b, &(ses_want){ .logits = true }, &e) != NULL;
+    bool got = logits(m, t, &b, &(ses_output_request){ .logits = true }, &e) != NULL;
     return CHECK_MSG(!got && strstr(e.msg, why), "%s, expected %s", e.msg, why);
 }
 
@@ -225,19 +229,19 @@ static void test_refusals(ses_device *dev)
     CHECK(k && pairs && !ses_cache_new(bert, 1, 4, &e) && strstr(e.msg, "BertForMaskedLM"));
     e = (ses_err){ 0 };
     CHECK(!ses_cache_new(m, 0, 4, &e) && !ses_cache_new(m, 1, INT64_MAX / 2, &e));
-    ses_batch b = { .seqs = 2, .tokens = 4, .cu = cu, .ids = ids, .cache = k, .slots = same };
+    ses_batch b = { .seqs = 2, .tokens = 4, .cu_seqlens = cu, .ids = ids, .cache = k, .slots = same };
     refused(m, t, b, "twice");
     b.slots = far;
     refused(m, t, b, "slot 2");
     b.slots = NULL;
     refused(m, t, b, "needs slots");
     refused(t5, t, b, "nothing to read");
-    b.seqs = 1, b.tokens = 5, b.cu = one, b.slots = fine;
+    b.seqs = 1, b.tokens = 5, b.cu_seqlens = one, b.slots = fine;
     refused(m, t, b, "room for 4");
-    b = (ses_batch){ .seqs = 2, .target_cu = cu, .target_ids = ids, .cache = pairs, .slots = fine };
+    b = (ses_batch){ .seqs = 2, .target_cu_seqlens = cu, .target_ids = ids, .cache = pairs, .slots = fine };
     refused(t5, t, b, "no source");
     e = (ses_err){ 0 };
-    CHECK(!ses_cache_take(k, 1, far + 1, fine, &e) && !ses_cache_take(k, 2, same, fine, &e));
+    CHECK(!ses_cache_reorder(k, 1, far + 1, fine, &e) && !ses_cache_reorder(k, 2, same, fine, &e));
     ses_cache_free(k), ses_cache_free(pairs);
     ses_tape_free(t);
     ses_model_free(m), ses_model_free(bert), ses_model_free(t5);
@@ -249,7 +253,7 @@ static bool writes(const ses_model *m)
 {
     static const char *const ends[] = { "LM", "LMHeadModel", "DoubleHeadsModel", "ConditionalGeneration",
                                         "MTModel" };
-    const char *name = ses_model_class(m);
+    const char *name = ses_model_class_name(m);
     for (size_t i = 0; i < SES_LEN(ends); i++) {
         size_t n = strlen(name), k = strlen(ends[i]);
         if (n >= k && !strcmp(name + n - k, ends[i])) return true;

@@ -259,8 +259,8 @@ static void check_layouts(void)
 static void check_format(void)
 {
     ses_safetensors_writer *w = ses_safetensors_writer_new(NULL);
-    CHECK(ses_safetensors_writer_meta(w, "by", "me", NULL) &&
-          ses_safetensors_writer_meta(w, "format", "np", NULL));
+    CHECK(ses_safetensors_writer_add_meta(w, "by", "me", NULL) &&
+          ses_safetensors_writer_add_meta(w, "format", "np", NULL));
     ses_err e = { 0 };
     CHECK_MSG(ses_checkpoint_save(w, in_dir("out"), 0, false, &e), "%s", e.msg);
     ses_safetensors_writer_free(w);

@@ -31,24 +31,24 @@ static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * fabs(b) + 1e
 
 static void test_counters(void)
 {
-    ses_meter m;
+    ses_energy_meter m;
     zone("intel-rapl:0", "package-0\n", "1000000\n", "262143328850\n");
     zone("intel-rapl:0:0", "core\n", "5\n", "262143328850\n"); /* counted with the package */
     zone("intel-rapl:0:1", "dram\n", "9000000\n", "10000000\n");
     zone("intel-rapl:1", "psys\n", "5\n", "262143328850\n");
     put("dtpm", "name", "other\n");
-    ses_meter_start(&m, root);
+    ses_energy_meter_start(&m, root);
     CHECK(m.n == 2);
     put("intel-rapl:0", "energy_uj", "4500000\n");
     put("intel-rapl:0:0", "energy_uj", "999999999\n");
     put("intel-rapl:0:1", "energy_uj", "500000\n"); /* went round: 1 J to the end, 0.5 J since */
     m.read -= 3600;
-    ses_meter_tick(&m);
+    ses_energy_meter_update(&m);
     CHECK(near(m.joules, 5));
     put("intel-rapl:0:1", "energy_uj", "400000\n"); /* and once more */
-    ses_meter_tick(&m);                             /* too soon: not read */
+    ses_energy_meter_update(&m);                    /* too soon: not read */
     CHECK(near(m.joules, 5));
-    ses_energy x = ses_meter_stop(&m, 12);
+    ses_energy x = ses_energy_meter_stop(&m, 12);
     CHECK(x.measured && near(x.joules, 5 + 9.9));
     CHECK(strstr(x.source, "RAPL: ") && strstr(x.source, "package-0") && strstr(x.source, "dram") &&
           !strstr(x.source, "psys"));
@@ -56,13 +56,13 @@ static void test_counters(void)
 
 static void test_estimate(void)
 {
-    ses_meter m;
+    ses_energy_meter m;
     ses_energy_args a = { .core_watts = 10, .grams = 500 };
     char text[SES_ENERGY_TEXT];
-    ses_meter_start(&m, "/nowhere");
+    ses_energy_meter_start(&m, "/nowhere");
     double cpu = ses_cpu_seconds();
     m.cpu = cpu - 3600; /* as if an hour of a core had passed in no time */
-    ses_energy x = ses_meter_stop(&m, a.core_watts);
+    ses_energy x = ses_energy_meter_stop(&m, a.core_watts);
     CHECK(!x.measured && x.joules >= 36000 && x.joules < 36100);
     x.joules = 36000;
     CHECK(near(ses_energy_kwh(&x), 0.01) && near(ses_energy_co2(&x, &a), 0.005));
@@ -72,26 +72,26 @@ static void test_estimate(void)
     CHECK(strstr(ses_energy_text(text, &x, &a), "10 kWh, 5 kg CO2"));
     x.joules = 3.6;
     CHECK(strstr(ses_energy_text(text, &x, &a), "1 mWh, 0.5 mg CO2"));
-    ses_meter_start(&m, "/nowhere");
+    ses_energy_meter_start(&m, "/nowhere");
     m.wall -= 3600; /* memory alone */
-    x = ses_meter_stop(&m, 0);
+    x = ses_energy_meter_stop(&m, 0);
     double want = 3600 * 0.3725 * (double)ses_peak_memory() / (1 << 30);
     CHECK(x.joules > 0.9 * want && x.joules < 1.1 * want);
 }
 
 static void test_unreadable(void)
 {
-    ses_meter m;
+    ses_energy_meter m;
     put("intel-rapl:0", "energy_uj", "many\n");
-    ses_meter_start(&m, root);
+    ses_energy_meter_start(&m, root);
     CHECK(m.n == 0);
-    ses_energy x = ses_meter_stop(&m, 12);
+    ses_energy x = ses_energy_meter_stop(&m, 12);
     CHECK(!x.measured && strstr(x.source, "estimate; RAPL's counters cannot be read: "));
     put("intel-rapl:0", "energy_uj", "7\n");
-    ses_meter_start(&m, root);
+    ses_energy_meter_start(&m, root);
     CHECK(m.n == 2);
     put("intel-rapl:0", "energy_uj", "-1\n");
-    x = ses_meter_stop(&m, 12);
+    x = ses_energy_meter_stop(&m, 12);
     CHECK(!x.measured && strstr(x.source, "no longer"));
 }
 

@@ -4,8 +4,8 @@
 
 #include "base/suggest.h"
 #include "cli/command.h"
-#include "cli/ui/text_table.h"
 #include "cli/option_parser.h"
+#include "cli/ui/text_table.h"
 
 #include <math.h>
 
@@ -15,7 +15,7 @@ typedef struct args {
     int64_t n, size, big;
     double x;
     int choice, must;
-    ses_list list;
+    ses_opt_list list;
 } args;
 
 static const ses_opt opt[] = {
@@ -169,10 +169,10 @@ static void test_required(void)
 {
     parsed *p = parse("", false);
     ses_opt_group group = { opt, SES_LEN(opt), &p->a };
-    CHECK(!ses_options_complete(&group, 1, &p->e));
+    CHECK(!ses_options_check_required(&group, 1, &p->e));
     CHECK_STR(p->e.msg, "--must yes|no is required");
     p = parse("--must no", false);
-    CHECK(ses_options_complete(&group, 1, &p->e));
+    CHECK(ses_options_check_required(&group, 1, &p->e));
 }
 
 static void check_suggest(const char *word, const char *candidates, const char *want)
@@ -210,24 +210,24 @@ static const char *slurp(FILE *f)
 static void test_text(void)
 {
     ses_term plain = { .width = 80 }, utf8 = { .unicode = true, .width = 80 }, color = { .color = true };
-    char bar[SES_BAR_SIZE], human[SES_HUMAN];
-    CHECK_STR(ses_bar(&plain, bar, 0.5, 10), "#####");
-    CHECK_STR(ses_bar(&plain, bar, 0, 10), "");
-    CHECK_STR(ses_bar(&plain, bar, 1e-9, 10), "#");
-    CHECK_STR(ses_bar(&plain, bar, 7, 4), "####");
-    CHECK_STR(ses_bar(&plain, bar, NAN, 4), "");
-    CHECK_STR(ses_bar(&utf8, bar, 0.3125, 4), "█▎");
-    CHECK(ses_text_width(ses_bar(&utf8, bar, 1, 1000)) == SES_BAR_MAX);
-    CHECK_STR(ses_human_bytes(human, 1023), "1023 B");
-    CHECK_STR(ses_human_bytes(human, 1024), "1.0 KiB");
-    CHECK_STR(ses_human_bytes(human, ((uint64_t)1 << 30) - 1), "1.0 GiB");
-    CHECK_STR(ses_human_bytes(human, UINT64_MAX), "16384.0 PiB");
-    CHECK_STR(ses_human_count(human, 109482240), "109.5 M");
-    CHECK_STR(ses_human_count(human, 999), "999");
+    char bar[SES_BAR_SIZE], human[SES_NUMBER_TEXT];
+    CHECK_STR(ses_bar_text(&plain, bar, 0.5, 10), "#####");
+    CHECK_STR(ses_bar_text(&plain, bar, 0, 10), "");
+    CHECK_STR(ses_bar_text(&plain, bar, 1e-9, 10), "#");
+    CHECK_STR(ses_bar_text(&plain, bar, 7, 4), "####");
+    CHECK_STR(ses_bar_text(&plain, bar, NAN, 4), "");
+    CHECK_STR(ses_bar_text(&utf8, bar, 0.3125, 4), "█▎");
+    CHECK(ses_text_width(ses_bar_text(&utf8, bar, 1, 1000)) == SES_BAR_MAX);
+    CHECK_STR(ses_bytes_text(human, 1023), "1023 B");
+    CHECK_STR(ses_bytes_text(human, 1024), "1.0 KiB");
+    CHECK_STR(ses_bytes_text(human, ((uint64_t)1 << 30) - 1), "1.0 GiB");
+    CHECK_STR(ses_bytes_text(human, UINT64_MAX), "16384.0 PiB");
+    CHECK_STR(ses_count_text(human, 109482240), "109.5 M");
+    CHECK_STR(ses_count_text(human, 999), "999");
     CHECK_STR(ses_style_on(&plain, SES_RED), "");
     CHECK_STR(ses_style_on(&color, SES_RED), "\033[31m");
     FILE *f = tmpfile();
-    ses_put_clean(f, "a\033[31mb\n\x7F\xC2\x9B é");
+    ses_put_escaped(f, "a\033[31mb\n\x7F\xC2\x9B é");
     CHECK_STR(slurp(f), "a\\x1B[31mb\\x0A\\x7F\\x9B é");
     f = tmpfile();
     ses_put_wrapped(f, "one two three\n\nfour averyverylongword five", 2, 2, 10);
@@ -238,27 +238,27 @@ static void test_table(void)
 {
     ses_term plain = { .width = 80 };
     ses_err e = { 0 };
-    ses_listing *t = ses_listing_new("Name|>count|", &e);
+    ses_text_table *t = ses_text_table_new("Name|>count|", &e);
     for (int i = 0; i < 3; i++) {
-        ses_listing_cell(t, "%s", i == 1 ? "naïve\n" : "x");
-        ses_listing_cell(t, "%d", i == 2 ? 12345678 : i);
-        ses_listing_cell(t, "%s", i == 1 ? "" : "end");
+        ses_text_table_cell(t, "%s", i == 1 ? "naïve\n" : "x");
+        ses_text_table_cell(t, "%d", i == 2 ? 12345678 : i);
+        ses_text_table_cell(t, "%s", i == 1 ? "" : "end");
     }
     FILE *f = tmpfile();
-    CHECK(ses_listing_print(t, f, &plain, 1, &e));
+    CHECK(ses_text_table_print(t, f, &plain, 1, &e));
     CHECK_STR(slurp(f), " Name          count\n"
                         " x                 0  end\n"
                         " naïve\\x0A         1\n"
                         " x          12345678  end\n");
-    ses_listing_free(t);
-    ses_listing_free(NULL);
-    t = ses_listing_new("|", &e);
-    ses_listing_cell(t, "a");
-    ses_listing_cell(t, "b");
+    ses_text_table_free(t);
+    ses_text_table_free(NULL);
+    t = ses_text_table_new("|", &e);
+    ses_text_table_cell(t, "a");
+    ses_text_table_cell(t, "b");
     f = tmpfile();
-    CHECK(ses_listing_print(t, f, &plain, 0, &e));
+    CHECK(ses_text_table_print(t, f, &plain, 0, &e));
     CHECK_STR(slurp(f), "a  b\n");
-    ses_listing_free(t);
+    ses_text_table_free(t);
 }
 
 /* What a struct holds, as the words that set it and as JSON. */
@@ -267,20 +267,20 @@ static void test_written(void)
     ses_buf line = { 0 };
     parsed *p = parse("-f -t it's -n -2 --size 5K --real 0.1 --choice blue -i a,b -i $x", false);
     CHECK_MSG(p->ok, "%s", p->e.msg);
-    ses_options_line(opt, SES_LEN(opt), &p->a, &line);
+    ses_options_put_command_line(opt, SES_LEN(opt), &p->a, &line);
     CHECK_STR(line.data,
               " --flag --text 'it'\\''s' --number -2 --size 5120 --real 0.1 --choice blue --item a,b"
               " --item '$x'");
     ses_buf_free(&line);
     ses_json_writer *w = ses_json_writer_new(0, NULL);
-    ses_options_put(opt, SES_LEN(opt), &p->a, w);
+    ses_options_put_json(opt, SES_LEN(opt), &p->a, w);
     CHECK_STR(ses_json_writer_text(w, NULL, NULL),
               "{\"flag\": true, \"other\": false, \"text\": \"it's\", \"number\": -2, \"big\": 0, "
               "\"size\": 5120, \"real\": 0.1, \"choice\": \"blue\", \"must\": null, "
               "\"item\": [\"a,b\", \"$x\"]}");
     ses_json_writer_free(w);
     p = parse("--size 4K --number 3", false); /* defaults are not said */
-    ses_options_line(opt, SES_LEN(opt), &p->a, &line);
+    ses_options_put_command_line(opt, SES_LEN(opt), &p->a, &line);
     CHECK(line.len == 0);
     ses_buf_free(&line);
 }

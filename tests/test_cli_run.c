@@ -19,14 +19,14 @@ extern const ses_command ses_command_run;
 /* argv as a person would type it, after the command's name; stdout goes to the file. */
 static bool call(const ses_command *cmd, char **argv, const char *out, ses_err *e)
 {
-    ses_call c = { .rest = argv, .out = { .width = 80 }, .err = { .width = 80 }, .quiet = true };
+    ses_call c = { .operands = argv, .out = { .width = 80 }, .err = { .width = 80 }, .quiet = true };
     void *args = ses_alloc(cmd->args_size, e);
     const ses_opt_group group = { cmd->opt, cmd->n_opt, args };
     fflush(stdout);
     int kept = dup(STDOUT_FILENO), fd = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(fd, STDOUT_FILENO);
     c.args = args;
-    bool ok = ses_options_parse(&group, 1, argv, false, &c.n_rest, e) && cmd->run(&c, e);
+    bool ok = ses_options_parse(&group, 1, argv, false, &c.n_operands, e) && cmd->run(&c, e);
     fflush(stdout);
     dup2(kept, STDOUT_FILENO);
     close(kept);
@@ -38,7 +38,7 @@ static bool call(const ses_command *cmd, char **argv, const char *out, ses_err *
 
 /* A padded tensor of the golden file, as doubles. */
 typedef struct padded {
-    const ses_entry *x;
+    const ses_tensor_entry *x;
     double *v;
 } padded;
 
@@ -100,7 +100,7 @@ static size_t flatten(const ses_json *v, double *out, size_t n)
  * width] at pairs of them, [rows, ...] whole. */
 static size_t expected(const gold_case *g, const padded *p, int64_t row, double *out)
 {
-    const ses_entry *x = p->x;
+    const ses_tensor_entry *x = p->x;
     int64_t per = x->count / x->dim[0], S = g->width;
     const double *v = p->v + row * per;
     size_t n = 0;
@@ -263,8 +263,8 @@ static bool reads_target(const char *dir, bool *lm)
 {
     ses_err e = { 0 };
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
-    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .dry = true }, &e);
-    bool reads = m && ses_reads_target(m);
+    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .check_only = true }, &e);
+    bool reads = m && ses_model_reads_target(m);
     const ses_head *head = m ? m->class->head[0].head : NULL;
     *lm = head == &ses_head_masked_lm || head == &ses_head_causal_lm;
     CHECK_MSG(m, "%s", e.msg);
@@ -292,9 +292,9 @@ static void check_estimate(int vocab)
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT }, &e);
     ses_model *m = ses_model_new(ses_json_root(doc), dev, NULL, &e);
     ses_tape *t = ses_tape_new(dev, NULL, &e);
-    ses_batch b = { .seqs = 1, .tokens = T, .cu = cu, .ids = ids };
-    CHECK_MSG(ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &out, &e), "%s", e.msg);
-    double share = (double)ses_tape_bytes(t) / (double)ses_info_activations(m, T);
+    ses_batch b = { .seqs = 1, .tokens = T, .cu_seqlens = cu, .ids = ids };
+    CHECK_MSG(ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &out, &e), "%s", e.msg);
+    double share = (double)ses_tape_bytes(t) / (double)ses_model_info_activations(m, T);
     CHECK_MSG(share > 0.8 && share < 1.5, "vocabulary %d: the tape has %.2f of the estimate", vocab, share);
     ses_tape_free(t);
     ses_model_free(m);

@@ -16,15 +16,15 @@ static void read_back(const corpus_fixture *f)
         corpus_of(f, "c", "ab c\nd.\r\n\n \t\n\nE xx\n\nab c\nd.\n\n...\n", (ses_corpus_options){ 0 }, &e);
     CHECK_MSG(c, "%s", e.msg);
     if (!c) return;
-    const ses_corpus_facts *x = ses_corpus_facts_of(c);
+    const ses_corpus_info *x = ses_corpus_info_of(c);
     CHECK(x->documents == 3 && x->sentences == 4 && x->duplicates == 1 && x->empty == 0);
-    CHECK(x->tokens == 5 + 2 + 1 && x->unknown == 2 && x->vocab == 16);
+    CHECK(x->tokens == 5 + 2 + 1 && x->unknown_tokens == 2 && x->vocab_size == 16);
     ses_document d = ses_corpus_document(c, 0);
     int32_t id[8];
     uint8_t starts[8];
-    CHECK(d.sentences == 2 && d.tokens == 5 && ses_corpus_sentence(c, &d, 1) == 3);
-    CHECK(ses_corpus_sentence(c, &d, 2) == 5 && ses_corpus_sentence_at(c, &d, 2) == 0 &&
-          ses_corpus_sentence_at(c, &d, 3) == 1);
+    CHECK(d.n_sentences == 2 && d.n_tokens == 5 && ses_corpus_sentence_start(c, &d, 1) == 3);
+    CHECK(ses_corpus_sentence_start(c, &d, 2) == 5 && ses_corpus_sentence_of_token(c, &d, 2) == 0 &&
+          ses_corpus_sentence_of_token(c, &d, 3) == 1);
     ses_corpus_read(c, &d, 0, 5, id, starts);
     const int32_t want[] = { 5, 11, 7, 8, 15 }; /* a ##b c | d . */
     const uint8_t begin[] = { 7, 0, 1, 3, 1 };
@@ -41,16 +41,16 @@ static void read_back(const corpus_fixture *f)
                   (ses_corpus_options){ .format = SES_CORPUS_JSONL, .field = "t", .label = "en" }, &e);
     CHECK_MSG(c, "%s", e.msg);
     if (!c) return;
-    x = ses_corpus_facts_of(c);
+    x = ses_corpus_info_of(c);
     CHECK(x->documents == 2 && x->sentences == 4 && x->empty == 1 && x->tokens == 5);
     CHECK_STR(x->label, "en");
     ses_corpus_free(c);
 
     c = corpus_of(f, "s", "Ab ab. Cd cd! ee. ab\n", (ses_corpus_options){ .split_sentences = true }, &e);
-    CHECK(c && ses_corpus_facts_of(c)->sentences == 2); /* before lower case it goes on */
+    CHECK(c && ses_corpus_info_of(c)->sentences == 2); /* before lower case it goes on */
     ses_corpus_free(c);
     c = corpus_of(f, "k", "ab\n\nab\n", (ses_corpus_options){ .keep_duplicates = true }, &e);
-    CHECK(c && ses_corpus_facts_of(c)->documents == 2 && !ses_corpus_facts_of(c)->duplicates);
+    CHECK(c && ses_corpus_info_of(c)->documents == 2 && !ses_corpus_info_of(c)->duplicates);
     ses_corpus_free(c);
 }
 
@@ -85,12 +85,12 @@ static void same_bytes(const corpus_fixture *f)
     CHECK(ses_file_write(file[0], text, n, false, &e));
     ses_free(text);
     ses_corpus_options o = {
-        .tokenizer = f->tokenizer, .unknown = 1, .file = file, .n_files = 2, .held_share = 0.1
+        .tokenizer = f->tokenizer, .unk_id = 1, .files = file, .n_files = 2, .held_out_fraction = 0.1
     };
     for (int i = 0; i < 3; i++) { /* one thread and round; three, several; and with a stop between two */
         stopper s = { 2 };
         o.threads = i ? 3 : 1;
-        o.round_bytes = i ? 10000 : 0;
+        o.chunk_bytes = i ? 10000 : 0;
         o.overwrite = true;
         o.progress = i == 2 ? stop_after : NULL;
         o.ctx = &s;
@@ -99,10 +99,10 @@ static void same_bytes(const corpus_fixture *f)
             CHECK(!ok && strstr(e.msg, "goes on from there"));
             e = (ses_err){ 0 };
             o.progress = NULL;
-            o.held_share = 0.2;
+            o.held_out_fraction = 0.2;
             CHECK(!ses_corpus_build(out, &o, &resumed, &e) && strstr(e.msg, "other texts or options"));
             e = (ses_err){ 0 };
-            o.held_share = 0.1;
+            o.held_out_fraction = 0.1;
             ok = ses_corpus_build(out, &o, &resumed, &e);
             CHECK(resumed > 100);
         }
@@ -111,8 +111,8 @@ static void same_bytes(const corpus_fixture *f)
         CHECK(data[i] && size[i] == size[0] && !memcmp(data[i], data[0], size[0]));
         CHECK(!ses_path_exists(corpus_path(f, "large.part")));
     }
-    ses_corpus *c = ses_corpus_from(data[0], size[0], &e);
-    const ses_corpus_facts *x = c ? ses_corpus_facts_of(c) : NULL;
+    ses_corpus *c = ses_corpus_from_memory(data[0], size[0], &e);
+    const ses_corpus_info *x = c ? ses_corpus_info_of(c) : NULL;
     CHECK(x && x->duplicates > x->documents); /* the second file is all seen before */
     double share = x ? (double)x->held_out / (double)x->documents : 0;
     CHECK_MSG(share > 0.09 && share < 0.11, "%g of %lld", share, x ? (long long)x->documents : 0);
@@ -123,7 +123,7 @@ static void same_bytes(const corpus_fixture *f)
 static bool opens(const void *data, size_t n)
 {
     ses_err e = { 0 };
-    ses_corpus *c = ses_corpus_from(data, n, &e);
+    ses_corpus *c = ses_corpus_from_memory(data, n, &e);
     bool ok = c && ses_corpus_verify(c, &e);
     CHECK(ok || *e.msg);
     ses_corpus_free(c);
@@ -140,7 +140,7 @@ static void damage(const corpus_fixture *f)
     if (!data) return;
     for (size_t k = 0; k < n; k++)
         if (opens(data, k)) CHECK_MSG(0, "cut to %zu bytes", k);
-    ses_corpus_head h;
+    ses_corpus_header h;
     memcpy(&h, data, sizeof h);
     CHECK(ses_corpus_layout(&h, at) && at[CORPUS_PARTS] == n);
     for (int part = -1; part < CORPUS_PARTS; part++) {
@@ -168,7 +168,7 @@ static void refusals(const corpus_fixture *f)
           { .format = SES_CORPUS_JSONL } },
         { "{\"text\": 5}\n", "not a string", { .format = SES_CORPUS_JSONL } },
         { "{\"text\": \"a\n", "line 1: ", { .format = SES_CORPUS_JSONL } },
-        { "a\n", "cannot be held out", { .held_share = 1 } },
+        { "a\n", "cannot be held out", { .held_out_fraction = 1 } },
     };
     for (size_t i = 0; i < SES_LEN(bad); i++) {
         ses_err e = { 0 };

@@ -13,14 +13,14 @@ typedef struct job {
 
 static bool read_rows(const ses_corpus *c, ses_packing packing, ses_err *e)
 {
-    ses_part_of_mixture part[] = { { c, 1 }, { c, 2 } };
-    ses_passages_options o = { .part = part,
+    ses_mixture_part part[] = { { c, 1 }, { c, 2 } };
+    ses_passages_options o = { .parts = part,
                                .n_parts = 2,
                                .exponent = 1,
                                .packing = packing,
                                .pairing = SES_PAIRS_RANDOM,
-                               .strange = 0.5,
-                               .length = 8 };
+                               .negative_rate = 0.5,
+                               .seq_len = 8 };
     ses_passages *r = ses_passages_new(&o, e);
     bool ok = r != NULL;
     for (int64_t i = 0; ok && i < ses_passages_count(r, 0, e); i++) {
@@ -36,9 +36,10 @@ static bool run(void *ctx, ses_err *e)
     const job *j = ctx;
     const char *text =
         j->json ? "{\"text\": \"ab c\\nd e.\"}\n{\"text\": \"a\\nb\"}\n" : "ab c\nd e.\n\na b\nc\n\nd e\n";
-    ses_corpus *c = corpus_of(
-        j->f, "oom", text,
-        (ses_corpus_options){ .format = j->json ? SES_CORPUS_JSONL : SES_CORPUS_TEXT, .line_ends = true }, e);
+    ses_corpus *c = corpus_of(j->f, "oom", text,
+                              (ses_corpus_options){ .format = j->json ? SES_CORPUS_JSONL : SES_CORPUS_TEXT,
+                                                    .newline_tokens = true },
+                              e);
     bool ok = c && ses_corpus_verify(c, e) && read_rows(c, j->packing, e);
     ses_corpus_free(c);
     return ok;

@@ -21,7 +21,7 @@ static both floats(int64_t n, double scale)
 {
     both b = { n, ses_alloc((size_t)n * sizeof(float), NULL), gpu->mem->alloc(gpu, (size_t)n * 4, NULL) };
     for (int64_t i = 0; i < n; i++)
-        b.host[i] = (float)(scale * ses_rand_normal((ses_key){ .seed = 5 }, drawn++));
+        b.host[i] = (float)(scale * ses_rand_normal((ses_rng_key){ .seed = 5 }, drawn++));
     gpu->mem->upload(gpu, b.gpu, b.host, (size_t)n * 4);
     return b;
 }
@@ -98,9 +98,9 @@ static void test_optimizers(void)
     cpu->k.lamb(&cpu->exec, u.host, w.host, g.host, m.host, v.host, N, &adam);
     gpu->k.lamb(&gpu->exec, u.gpu, w.gpu, g.gpu, m.gpu, v.gpu, N, &adam);
     agree("lamb u", u, 1e-6), agree("lamb v", v, 1e-6);
-    cpu->k.lamb_move(&cpu->exec, w.host, u.host, N, 1e-2);
-    gpu->k.lamb_move(&gpu->exec, w.gpu, u.gpu, N, 1e-2);
-    agree("lamb_move", w, 1e-6);
+    cpu->k.lamb_update(&cpu->exec, w.host, u.host, N, 1e-2);
+    gpu->k.lamb_update(&gpu->exec, w.gpu, u.gpu, N, 1e-2);
+    agree("lamb_update", w, 1e-6);
     cpu->k.sgd(&cpu->exec, w.host, g.host, m.host, N, &sgd);
     gpu->k.sgd(&gpu->exec, w.gpu, g.gpu, m.gpu, N, &sgd);
     agree("sgd w", w, 1e-6), agree("sgd buf", m, 1e-6);
@@ -121,16 +121,16 @@ static void test_adamw_list(void)
 {
     enum { N = 300 };
     both w[N], g[N], m[N], v[N], low[N];
-    ses_adamw_part here[N], there[N];
+    ses_adamw_tensor here[N], there[N];
     settle(gpu16);
     for (int i = 0; i < N; i++) {
         int64_t n = i % 7 == 0 ? 4096 + i % 3 : i % 50 == 3 ? 20001 : 1 + i;
         w[i] = floats(n, 1), g[i] = floats(n, 1), m[i] = floats(n, 0.1), v[i] = floats(n, 0),
         low[i] = halves(n, 1);
         ses_adamw o = { 1e-2 * (1 + i % 2), 0.9, 0.999, 1e-8, 0.1 * (i % 3), 10 + i % 5, 1000 - i, 0.5 };
-        here[i] = (ses_adamw_part){ w[i].host, g[i].host, m[i].host, v[i].host, NULL, n, o };
+        here[i] = (ses_adamw_tensor){ w[i].host, g[i].host, m[i].host, v[i].host, NULL, n, o };
         there[i] =
-            (ses_adamw_part){ w[i].gpu, g[i].gpu, m[i].gpu, v[i].gpu, i % 4 ? low[i].gpu : NULL, n, o };
+            (ses_adamw_tensor){ w[i].gpu, g[i].gpu, m[i].gpu, v[i].gpu, i % 4 ? low[i].gpu : NULL, n, o };
     }
     cpu->k.adamw_list(&cpu->exec, here, N);
     gpu->k.adamw_list(&gpu->exec, there, N);
@@ -148,7 +148,7 @@ static void rows_of(int64_t rows, int64_t cols, double rate, bool narrow)
 {
     ses_device *d = narrow ? gpu16 : gpu;
     both (*make)(int64_t n, double scale) = narrow ? halves : floats;
-    ses_drop drops = { rate, { 3, 1, 2 } }, *dropped = rate > 0 ? &drops : NULL;
+    ses_dropout_spec drops = { rate, { 3, 1, 2 } }, *dropped = rate > 0 ? &drops : NULL;
     both a = make(rows * cols, 1), res = make(rows * cols, 1), gain = floats(cols, 1), bias = floats(cols, 1);
     both y = make(rows * cols, NAN), s = make(rows * cols, NAN), stat = floats(2 * rows, NAN);
     both da = make(rows * cols, 1), dres = make(rows * cols, NAN), dgain = floats(cols, 1),
@@ -164,25 +164,25 @@ static void rows_of(int64_t rows, int64_t cols, double rate, bool narrow)
               dropped);
     settle(d);
     agree("norm y", y, 1e-5), agree("norm s", s, 1e-6), agree("norm stat", stat, narrow ? 1e-2 : 1e-5);
-    cpu->k.norm_bwd(&cpu->exec, (ses_sink){ da.host, true }, (ses_sink){ dres.host, false }, dgain.host,
+    cpu->k.norm_bwd(&cpu->exec, (ses_dst){ da.host, true }, (ses_dst){ dres.host, false }, dgain.host,
                     dbias.host, a.host, res.host, stat.host, gain.host, rows, cols, dropped);
     gpu->mem->upload(gpu, stat.gpu, stat.host, (size_t)stat.n * 4);
     settle(gpu);
-    d->k.norm_bwd(&d->exec, (ses_sink){ da.gpu, true }, (ses_sink){ dres.gpu, false }, dgain.gpu, dbias.gpu,
+    d->k.norm_bwd(&d->exec, (ses_dst){ da.gpu, true }, (ses_dst){ dres.gpu, false }, dgain.gpu, dbias.gpu,
                   a.gpu, res.gpu, stat.gpu, gain.gpu, rows, cols, dropped);
     settle(d);
     agree("norm da", da, 1e-5), agree("norm dres", dres, 1e-5), agree("norm dgain", dgain, 1e-4),
         agree("norm dbias", dbias, 1e-4);
-    cpu->k.act_bwd_sum(&cpu->exec, (ses_sink){ y.host, false }, (ses_sink){ dbias.host, true }, s.host,
-                       a.host, res.host, rows, cols, SES_ACT_GELU);
-    d->k.act_bwd_sum(&d->exec, (ses_sink){ y.gpu, false }, (ses_sink){ dbias.gpu, true, true }, s.gpu, a.gpu,
+    cpu->k.act_bwd_sum(&cpu->exec, (ses_dst){ y.host, false }, (ses_dst){ dbias.host, true }, s.host, a.host,
+                       res.host, rows, cols, SES_ACT_GELU);
+    d->k.act_bwd_sum(&d->exec, (ses_dst){ y.gpu, false }, (ses_dst){ dbias.gpu, true, true }, s.gpu, a.gpu,
                      res.gpu, rows, cols, SES_ACT_GELU);
     settle(d);
     agree("act_bwd_sum", y, 1e-5), agree("act_bwd_sum's sums", dbias, narrow ? 1e-2 : 1e-5);
     agree("act_bwd_sum's values", s, 1e-5);
     int64_t V = cols - 3;
     int32_t *id = ses_alloc((size_t)rows * sizeof *id, NULL);
-    for (int64_t i = 0; i < rows; i++) id[i] = i % 5 ? (int32_t)(i * 7 % V) : SES_IGNORE;
+    for (int64_t i = 0; i < rows; i++) id[i] = i % 5 ? (int32_t)(i * 7 % V) : SES_IGNORE_INDEX;
     both ids = ints(rows, id), loss = floats(rows, 0), lse = floats(rows, 0), two = floats(2, 1),
          one = floats(1, 1);
     settle(gpu);
@@ -190,14 +190,14 @@ static void rows_of(int64_t rows, int64_t cols, double rate, bool narrow)
     d->k.xent_rows(&d->exec, loss.gpu, lse.gpu, a.gpu, gpu_ids(ids), rows, V, cols);
     settle(d);
     agree("xent loss", loss, 1e-5), agree("xent lse", lse, 1e-5);
-    cpu->k.xent_bwd(&cpu->exec, (ses_sink){ res.host, false }, one.host, two.host, lse.host, a.host,
+    cpu->k.xent_bwd(&cpu->exec, (ses_dst){ res.host, false }, one.host, two.host, lse.host, a.host,
                     host_ids(ids), rows, V, cols);
-    d->k.xent_bwd(&d->exec, (ses_sink){ res.gpu, false }, one.gpu, two.gpu, lse.gpu, a.gpu, gpu_ids(ids),
-                  rows, V, cols);
+    d->k.xent_bwd(&d->exec, (ses_dst){ res.gpu, false }, one.gpu, two.gpu, lse.gpu, a.gpu, gpu_ids(ids), rows,
+                  V, cols);
     settle(d);
     agree("xent_bwd", res, 1e-5);
-    cpu->k.col_sum(&cpu->exec, (ses_sink){ gain.host, true }, a.host, rows, V, cols);
-    d->k.col_sum(&d->exec, (ses_sink){ gain.gpu, true, true }, a.gpu, rows, V, cols);
+    cpu->k.col_sum(&cpu->exec, (ses_dst){ gain.host, true }, a.host, rows, V, cols);
+    d->k.col_sum(&d->exec, (ses_dst){ gain.gpu, true, true }, a.gpu, rows, V, cols);
     settle(d);
     agree("col_sum apart", gain, 1e-5);
     ses_free(id);
@@ -234,8 +234,8 @@ static void gated(int64_t rows, int64_t cols, ses_act act, bool narrow)
     settle(d);
     agree("glu", y, 2e-6);
     for (int add = 1; add >= 0; add--) {
-        cpu->k.glu_bwd(&cpu->exec, (ses_sink){ dab.host, add }, dy.host, ab.host, rows, cols, act);
-        d->k.glu_bwd(&d->exec, (ses_sink){ dab.gpu, add }, dy.gpu, ab.gpu, rows, cols, act);
+        cpu->k.glu_bwd(&cpu->exec, (ses_dst){ dab.host, add }, dy.host, ab.host, rows, cols, act);
+        d->k.glu_bwd(&d->exec, (ses_dst){ dab.gpu, add }, dy.gpu, ab.gpu, rows, cols, act);
         settle(d);
         agree(add ? "glu_bwd added" : "glu_bwd", dab, 2e-6);
     }
@@ -252,16 +252,16 @@ static void turned(int64_t rows, int64_t heads, int64_t dim, int64_t rest, doubl
     both places = ints(rows, place), a = make(rows * cols, 1), y = make(rows * cols, 1);
     settle(gpu);
     for (int add = 1; add >= 0; add--) {
-        cpu->k.rotary(&cpu->exec, (ses_sink){ y.host, add }, a.host, host_ids(places), rows, cols,
-                      heads * dim, dim, theta, 1);
-        d->k.rotary(&d->exec, (ses_sink){ y.gpu, add }, a.gpu, gpu_ids(places), rows, cols, heads * dim, dim,
+        cpu->k.rotary(&cpu->exec, (ses_dst){ y.host, add }, a.host, host_ids(places), rows, cols, heads * dim,
+                      dim, theta, 1);
+        d->k.rotary(&d->exec, (ses_dst){ y.gpu, add }, a.gpu, gpu_ids(places), rows, cols, heads * dim, dim,
                     theta, 1);
         settle(d);
         agree(add ? "rotary added" : "rotary", y, 2e-6);
     }
-    cpu->k.rotary(&cpu->exec, (ses_sink){ a.host, false }, a.host, host_ids(places), rows, cols, heads * dim,
+    cpu->k.rotary(&cpu->exec, (ses_dst){ a.host, false }, a.host, host_ids(places), rows, cols, heads * dim,
                   dim, theta, -1);
-    d->k.rotary(&d->exec, (ses_sink){ a.gpu, false }, a.gpu, gpu_ids(places), rows, cols, heads * dim, dim,
+    d->k.rotary(&d->exec, (ses_dst){ a.gpu, false }, a.gpu, gpu_ids(places), rows, cols, heads * dim, dim,
                 theta, -1);
     settle(d);
     agree("rotary in place", a, 2e-6);
@@ -289,16 +289,16 @@ static void test_rows(void)
     both a = floats(ROWS * COLS, 1), sum = floats(COLS, 1), table = floats(TABLE * COLS, 1);
     int32_t *id = ses_alloc(ROWS * sizeof *id, NULL);
     for (int i = 0; i < ROWS; i++)
-        id[i] = i % 3 ? i % 2 : (int32_t)(ses_rand32((ses_key){ 3, 0, 0 }, (uint64_t)i) % TABLE);
-    for (int i = 0; i < ROWS; i += 97) id[i] = SES_IGNORE;
+        id[i] = i % 3 ? i % 2 : (int32_t)(ses_rand32((ses_rng_key){ 3, 0, 0 }, (uint64_t)i) % TABLE);
+    for (int i = 0; i < ROWS; i += 97) id[i] = SES_IGNORE_INDEX;
     both ids = ints(ROWS, id);
-    cpu->k.col_sum(&cpu->exec, (ses_sink){ sum.host, true }, a.host, ROWS, COLS, COLS);
-    gpu->k.col_sum(&gpu->exec, (ses_sink){ sum.gpu, true }, a.gpu, ROWS, COLS, COLS);
+    cpu->k.col_sum(&cpu->exec, (ses_dst){ sum.host, true }, a.host, ROWS, COLS, COLS);
+    gpu->k.col_sum(&gpu->exec, (ses_dst){ sum.gpu, true }, a.gpu, ROWS, COLS, COLS);
     agree("col_sum", sum, 2e-6);
-    cpu->k.scatter_add(&cpu->exec, (ses_sink){ table.host, true }, a.host, host_ids(ids), ROWS, COLS,
-                       SES_IGNORE);
-    gpu->k.scatter_add(&gpu->exec, (ses_sink){ table.gpu, true }, a.gpu, gpu_ids(ids), ROWS, COLS,
-                       SES_IGNORE);
+    cpu->k.scatter_add(&cpu->exec, (ses_dst){ table.host, true }, a.host, host_ids(ids), ROWS, COLS,
+                       SES_IGNORE_INDEX);
+    gpu->k.scatter_add(&gpu->exec, (ses_dst){ table.gpu, true }, a.gpu, gpu_ids(ids), ROWS, COLS,
+                       SES_IGNORE_INDEX);
     agree("scatter_add", table, 3e-6);
     drop(a), drop(sum), drop(table), drop(ids);
     ses_free(id);
@@ -320,12 +320,13 @@ static void test_products(void)
             g.a_row = order & 1 ? s : k * s, g.a_col = order & 1 ? m * s : s;
             g.b_row = order & 2 ? s : n * s, g.b_col = order & 2 ? k * s : s;
             ses_gemm h = g;
-            g.a = a.host, g.b = b.host, g.c = c.host, g.bias = bias.host, g.pre = pre.host;
-            h.a = a.gpu, h.b = b.gpu, h.c = c.gpu, h.bias = bias.gpu, h.pre = pre.gpu;
+            g.a = a.host, g.b = b.host, g.c = c.host, g.bias = bias.host, g.pre_act = pre.host;
+            h.a = a.gpu, h.b = b.gpu, h.c = c.gpu, h.bias = bias.gpu, h.pre_act = pre.gpu;
             cpu->k.gemm(&cpu->exec, &g);
             gpu->k.gemm(&gpu->exec, &h);
             agree("gemm pre", pre, 3e-6), agree("gemm", c, 3e-6);
-            g.act = h.act = SES_ACT_NONE, g.bias = h.bias = g.pre = h.pre = NULL, g.add = h.add = true;
+            g.act = h.act = SES_ACT_NONE, g.bias = h.bias = g.pre_act = h.pre_act = NULL,
+            g.accumulate = h.accumulate = true;
             cpu->k.gemm(&cpu->exec, &g);
             gpu->k.gemm(&gpu->exec, &h);
             agree("gemm add", c, 3e-6);
@@ -355,7 +356,7 @@ static void test_ragged(void)
         bool g = i == 1;
         ses_gemm from = ses_gemm_nn(g ? dx.gpu : dx.host, g ? y.gpu : y.host, g ? w.gpu : w.host, M, K, N);
         ses_gemm down = ses_gemm_tn(g ? dw.gpu : dw.host, g ? y.gpu : y.host, g ? x.gpu : x.host, N, K, M);
-        down.wide = true;
+        down.is_f32 = true;
         d[i]->k.gemm(&d[i]->exec, &from);
         d[i]->k.gemm(&d[i]->exec, &down);
     }
@@ -411,8 +412,9 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
     for (int64_t i = 0; i < in->seqs; i++) cross = cross || in->len_k[i];
     const int32_t *len_k = cross ? in->len_k : in->len_q;
     for (int64_t i = 0; i < in->seqs; i++) pairs += H * in->len_q[i] * len_k[i];
-    both cu_q = offsets(in->len_q, in->seqs, &longest_q), cu_k = offsets(len_k, in->seqs, &longest_k);
-    int64_t T = host_ids(cu_q)[in->seqs], S = host_ids(cu_k)[in->seqs];
+    both cu_seqlens_q = offsets(in->len_q, in->seqs, &longest_q),
+         cu_seqlens_k = offsets(len_k, in->seqs, &longest_k);
+    int64_t T = host_ids(cu_seqlens_q)[in->seqs], S = host_ids(cu_seqlens_k)[in->seqs];
     both q = make(T * C, 1), k = make(S * C, 1), v = make(S * C, 1);
     both out = make(T * C, NAN), lse = floats(H * T, NAN), probs = make(pairs, narrow ? 0 : NAN);
     both dout = make(T * C, 1), delta = floats(H * T, NAN);
@@ -422,25 +424,26 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
     ses_attn a = { .seqs = in->seqs,
                    .heads = H,
                    .dim = dim,
-                   .max_q = longest_q,
-                   .max_k = longest_k,
+                   .max_seqlen_q = longest_q,
+                   .max_seqlen_k = longest_k,
                    .scale = large ? 1 : 0.125f,
                    .causal = causal,
-                   .reach = reach,
-                   .drop = rate,
-                   .key = { 9, 1, 4 } };
+                   .window = reach,
+                   .dropout = rate,
+                   .rng_key = { 9, 1, 4 } };
     a.q_row = a.k_row = a.v_row = a.out_row = C;
     ses_attn b = a;
-    a.cu_q = host_ids(cu_q), a.cu_k = host_ids(cu_k), b.cu_q = gpu_ids(cu_q), b.cu_k = gpu_ids(cu_k);
+    a.cu_seqlens_q = host_ids(cu_seqlens_q), a.cu_seqlens_k = host_ids(cu_seqlens_k),
+    b.cu_seqlens_q = gpu_ids(cu_seqlens_q), b.cu_seqlens_k = gpu_ids(cu_seqlens_k);
     a.q = q.host, a.k = k.host, a.v = v.host, a.out = out.host, a.lse = lse.host, a.probs = probs.host;
     b.q = q.gpu, b.k = k.gpu, b.v = v.gpu, b.out = out.gpu, b.lse = lse.gpu, b.probs = probs.gpu;
     if (narrow) a.probs = b.probs = NULL; /* tensor cores give none */
     both rest = floats(H * T, NAN);
     if (large) {
         coarsen(q, dim, 1 << 20), coarsen(k, dim, 1), coarsen(dist, dim, 0), coarsen(bias, dim, 0);
-        a.probs = probs.host, b.rest = rest.gpu;
+        a.probs = probs.host, b.lse_lo = rest.gpu;
     }
-    if (extras) a.dist = dist.host, b.dist = dist.gpu, a.bias = bias.host, b.bias = bias.gpu;
+    if (extras) a.rel_bias = dist.host, b.rel_bias = dist.gpu, a.bias = bias.host, b.bias = bias.gpu;
     settle(gpu);
     cpu->k.attention(&cpu->exec, &a);
     g16->k.attention(&g16->exec, &b);
@@ -459,16 +462,16 @@ static void attend(const batch *in, int64_t dim, bool causal, int64_t reach, dou
                         .dk = { dk.gpu, true },
                         .dv = { dv.gpu, false },
                         .delta = delta.gpu };
-    if (extras) g.ddist = (ses_sink){ ddist.host, true }, h.ddist = (ses_sink){ ddist.gpu, true };
-    if (extras) g.dbias = (ses_sink){ dbias.host, true }, h.dbias = (ses_sink){ dbias.gpu, true };
+    if (extras) g.drel_bias = (ses_dst){ ddist.host, true }, h.drel_bias = (ses_dst){ ddist.gpu, true };
+    if (extras) g.dbias = (ses_dst){ dbias.host, true }, h.dbias = (ses_dst){ dbias.gpu, true };
     cpu->k.attention_bwd(&cpu->exec, &a, &g);
     g16->k.attention_bwd(&g16->exec, &b, &h);
     settle(g16);
     agree("dq", dq, 2e-5), agree("dk", dk, 2e-5), agree("dv", dv, 2e-5);
     if (!large || !narrow) agree("ddist", ddist, 2e-5); /* whose sums are apart from the tensor cores' */
     agree("dbias", dbias, 2e-5);
-    both all[] = { cu_q, cu_k, q,  k,  v,     out,  lse,  probs, rest,
-                   dout, dq,   dk, dv, delta, dist, bias, ddist, dbias };
+    both all[] = { cu_seqlens_q, cu_seqlens_k, q,  k,  v,     out,  lse,  probs, rest,
+                   dout,         dq,           dk, dv, delta, dist, bias, ddist, dbias };
     for (size_t i = 0; i < SES_LEN(all); i++) drop(all[i]);
 }
 
@@ -538,8 +541,8 @@ static void test_repeat(void)
 {
     enum { ROWS = 5000, COLS = 300 };
     both a = floats(ROWS * COLS, 1), y = floats(COLS, 0), z = floats(COLS, 0);
-    gpu->k.col_sum(&gpu->exec, (ses_sink){ y.gpu, true }, a.gpu, ROWS, COLS, COLS);
-    gpu->k.col_sum(&gpu->exec, (ses_sink){ z.gpu, true }, a.gpu, ROWS, COLS, COLS);
+    gpu->k.col_sum(&gpu->exec, (ses_dst){ y.gpu, true }, a.gpu, ROWS, COLS, COLS);
+    gpu->k.col_sum(&gpu->exec, (ses_dst){ z.gpu, true }, a.gpu, ROWS, COLS, COLS);
     gpu->mem->download(gpu, y.host, y.gpu, COLS * 4);
     gpu->mem->download(gpu, z.host, z.gpu, COLS * 4);
     CHECK(!memcmp(y.host, z.host, COLS * 4));
@@ -566,9 +569,9 @@ static void test_tuned(void)
         float *first = ses_alloc((size_t)(2 * m * n) * sizeof *first, NULL), *y = first + m * n;
         ses_gemm g =
             turned ? ses_gemm_tn(c.gpu, a.gpu, b.gpu, m, n, k) : ses_gemm_nt(c.gpu, a.gpu, b.gpu, m, n, k);
-        g.add = g.wide = turned, g.act = shapes[i].act;
+        g.accumulate = g.is_f32 = turned, g.act = shapes[i].act;
         if (!turned) g.bias = bias.gpu;
-        if (gelu) g.pre = pre.gpu;
+        if (gelu) g.pre_act = pre.gpu;
         size_t size = (size_t)(m * n) * (turned ? 4 : 2);
         settle(gpu);
         for (int round = 0; round < ROUNDS; round++) {
@@ -591,10 +594,10 @@ static void logits_of(const ses_model *m, ses_tape *t, int64_t seqs, const int32
 {
     ses_err e = { 0 };
     ses_outputs out;
-    ses_batch b = { .seqs = seqs, .tokens = fixture_cu[seqs], .cu = fixture_cu, .ids = ids };
+    ses_batch b = { .seqs = seqs, .tokens = fixture_cu[seqs], .cu_seqlens = fixture_cu, .ids = ids };
     memset(y, 0, LOGITS * sizeof *y);
     ses_tape_reset(t, NULL);
-    CHECK_MSG(ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &out, &e), "%s", e.msg);
+    CHECK_MSG(ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &out, &e), "%s", e.msg);
     CHECK(ses_tape_read(t, out.item[0].tensor, y));
 }
 
@@ -629,7 +632,8 @@ int main(void)
 {
     ses_err e = { 0 };
     gpu = ses_device_open("cuda", NULL, &e);
-    gpu16 = ses_device_open("cuda", &(ses_device_options){ .dtype = SES_BF16, .steady = true }, NULL);
+    gpu16 =
+        ses_device_open("cuda", &(ses_device_options){ .dtype = SES_BF16, .autotune_eagerly = true }, NULL);
     cpu = ses_device_open("cpu", NULL, NULL);
     if (!gpu) SKIP(e.msg);
     if (gpu) {

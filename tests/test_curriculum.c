@@ -17,10 +17,10 @@ static const char config[] =
 
 typedef struct parts {
     ses_corpus *corpus;
-    ses_part_of_mixture part;
-    ses_lexicon *lexicon;
+    ses_mixture_part part;
+    ses_special_tokens *lexicon;
     ses_json_doc *config;
-    ses_aim *aim;
+    ses_objective_mix *aim;
 } parts;
 
 static bool open_parts(parts *p, const corpus_fixture *f, const char *objectives)
@@ -28,44 +28,45 @@ static bool open_parts(parts *p, const corpus_fixture *f, const char *objectives
     ses_err e = { 0 };
     ses_buf b = { 0 };
     corpus_text(&b, 30000, 3);
-    *p = (parts){ .corpus = corpus_of(f, "course", b.data, (ses_corpus_options){ .held_share = 0.2 }, &e) };
+    *p = (parts){ .corpus =
+                      corpus_of(f, "course", b.data, (ses_corpus_options){ .held_out_fraction = 0.2 }, &e) };
     ses_buf_free(&b);
-    p->part = (ses_part_of_mixture){ p->corpus, 1 };
+    p->part = (ses_mixture_part){ p->corpus, 1 };
     p->config = ses_json_parse(config, strlen(config), &e);
-    p->lexicon = ses_lexicon_new(f->tokenizer, 16, &e);
+    p->lexicon = ses_special_tokens_new(f->tokenizer, 16, &e);
     if (!CHECK_MSG(p->corpus && p->config && p->lexicon, "%s", e.msg)) return false;
-    p->aim = ses_aim_new(&(ses_aim_options){ .objectives = objectives,
-                                             .o = ses_objective_usual,
-                                             .lexicon = p->lexicon,
-                                             .length = 32,
-                                             .seed = 5 },
-                         ses_json_root(p->config), &e);
+    p->aim = ses_objective_mix_new(&(ses_objective_mix_options){ .objectives = objectives,
+                                                                 .o = ses_objective_defaults,
+                                                                 .lexicon = p->lexicon,
+                                                                 .length = 32,
+                                                                 .seed = 5 },
+                                   ses_json_root(p->config), &e);
     return CHECK_MSG(p->aim, "%s", e.msg);
 }
 
 static void close_parts(parts *p)
 {
-    ses_aim_free(p->aim);
-    ses_lexicon_free(p->lexicon);
+    ses_objective_mix_free(p->aim);
+    ses_special_tokens_free(p->lexicon);
     ses_json_free(p->config);
     ses_corpus_free(p->corpus);
 }
 
-static ses_course_options options_of(const parts *p)
+static ses_curriculum_options options_of(const parts *p)
 {
-    return (ses_course_options){ .aim = p->aim,
-                                 .passages = { .part = &p->part,
-                                               .n_parts = 1,
-                                               .exponent = 1,
-                                               .packing = SES_PACK_FULL_SENTENCES,
-                                               .seed = 5 },
-                                 .stage = { { 16, 0.75 }, { 64, 0.25 } },
-                                 .stages = 2,
-                                 .tokens = 500,
-                                 .ramp = 0.5,
-                                 .ramp_from = 0.2,
-                                 .accumulate = 2,
-                                 .updates = 200 };
+    return (ses_curriculum_options){ .objectives = p->aim,
+                                     .passages = { .parts = &p->part,
+                                                   .n_parts = 1,
+                                                   .exponent = 1,
+                                                   .packing = SES_PACK_FULL_SENTENCES,
+                                                   .seed = 5 },
+                                     .stage = { { 16, 0.75 }, { 64, 0.25 } },
+                                     .n_stages = 2,
+                                     .tokens = 500,
+                                     .batch_ramp = 0.5,
+                                     .ramp_from = 0.2,
+                                     .accumulate = 2,
+                                     .updates = 200 };
 }
 
 static uint64_t sum_of(const ses_batch *b)
@@ -80,10 +81,10 @@ static uint64_t sum_of(const ses_batch *b)
 static void whole_run(parts *p)
 {
     ses_err e = { 0 };
-    ses_course_options o = options_of(p);
-    ses_course *c = ses_course_new(&o, &e), *d = ses_course_new(&o, &e);
+    ses_curriculum_options o = options_of(p);
+    ses_curriculum *c = ses_curriculum_new(&o, &e), *d = ses_curriculum_new(&o, &e);
     if (!CHECK_MSG(c && d, "%s", e.msg)) return;
-    ses_source s = ses_course_source(c), again = ses_course_source(d);
+    ses_batch_source s = ses_curriculum_source(c), again = ses_curriculum_source(d);
     int64_t batches = 0, bad = 0, tokens_first = 0, tokens_last = 0, switched = -1;
     uint64_t sum[400];
     struct {
@@ -95,7 +96,8 @@ static void whole_run(parts *p)
             if (!CHECK_MSG(s.batch(s.ctx, epoch, i, &b, &e), "%s", e.msg)) return;
             int64_t longest = 0;
             for (int64_t k = 0; k < b.seqs; k++)
-                if (b.cu[k + 1] - b.cu[k] > longest) longest = b.cu[k + 1] - b.cu[k];
+                if (b.cu_seqlens[k + 1] - b.cu_seqlens[k] > longest)
+                    longest = b.cu_seqlens[k + 1] - b.cu_seqlens[k];
             if (longest > 16 && switched < 0) switched = batches;
             bad += longest > (batches < 300 ? 16 : 64) || b.tokens > 560;
             if (batches < 10) tokens_first += b.tokens;
@@ -113,58 +115,58 @@ static void whole_run(parts *p)
         int64_t j = (k * 149) % 400, next = (j + (k % 3 ? 149 : 7)) % 400; /* often the one to come */
         CHECK(again.batch(again.ctx, at[j].epoch, at[j].index, &b, &e));
         same += sum_of(&b) == sum[j];
-        again.ahead(again.ctx, at[next].epoch, at[next].index);
+        again.prefetch(again.ctx, at[next].epoch, at[next].index);
         kept += sum_of(&b) == sum[j];
         differ += j > 0 && sum[j] != sum[j - 1];
     }
     CHECK_MSG(same == 400 && kept == 400 && differ == 399, "%lld the same, %lld kept", (long long)same,
               (long long)kept);
     CHECK(s.hash(s.ctx) == again.hash(again.ctx));
-    ses_course_free(c);
-    ses_course_free(d);
+    ses_curriculum_free(c);
+    ses_curriculum_free(d);
 }
 
 /* Static masking: after so many passes the same masks, and orders, come again. */
 static void static_masks(parts *p)
 {
     ses_err e = { 0 };
-    ses_course_options o = options_of(p);
-    o.stages = 1, o.stage[0] = (ses_stage_of_run){ 32, 1 }, o.ramp = 0;
+    ses_curriculum_options o = options_of(p);
+    o.n_stages = 1, o.stage[0] = (ses_curriculum_stage){ 32, 1 }, o.batch_ramp = 0;
     for (int64_t copies = 0; copies < 3; copies++) {
         uint64_t sum[4] = { 0 };
-        p->aim->w.o.mask_copies = copies;
-        ses_course *c = ses_course_new(&o, &e);
-        ses_source s = ses_course_source(c);
+        p->aim->build.o.mask_copies = copies;
+        ses_curriculum *c = ses_curriculum_new(&o, &e);
+        ses_batch_source s = ses_curriculum_source(c);
         for (int64_t pass = 0; c && pass < 4; pass++) {
             ses_batch b;
             CHECK_MSG(s.batch(s.ctx, pass, 1, &b, &e), "%s", e.msg);
             sum[pass] = sum_of(&b);
         }
         CHECK((sum[0] == sum[1]) == (copies == 1) && (sum[0] == sum[2]) == (copies > 0) && sum[0]);
-        ses_course_free(c);
+        ses_curriculum_free(c);
     }
-    p->aim->w.o.mask_copies = 0;
+    p->aim->build.o.mask_copies = 0;
 }
 
 static void refusals(parts *p)
 {
     ses_err e = { 0 };
-    ses_course_options o = options_of(p);
-    o.stage[1].share = 0.3;
-    CHECK(!ses_course_new(&o, &e) && strstr(e.msg, "add up to 1.05"));
+    ses_curriculum_options o = options_of(p);
+    o.stage[1].fraction = 0.3;
+    CHECK(!ses_curriculum_new(&o, &e) && strstr(e.msg, "add up to 1.05"));
     e = (ses_err){ 0 };
     o = options_of(p);
-    o.rows = 5;
-    CHECK(!ses_course_new(&o, &e) && strstr(e.msg, "so many passages, or so many tokens"));
+    o.sequences = 5;
+    CHECK(!ses_curriculum_new(&o, &e) && strstr(e.msg, "so many passages, or so many tokens"));
     e = (ses_err){ 0 };
     o = options_of(p);
     o.stage[0].length = 3;
-    CHECK(!ses_course_new(&o, &e) && strstr(e.msg, "leave no room"));
+    CHECK(!ses_curriculum_new(&o, &e) && strstr(e.msg, "leave no room"));
 }
 
 /* A source that counts what it is told will come, and what comes. */
 typedef struct counted {
-    ses_source of;
+    ses_batch_source of;
     int64_t told, asked, as_told;
     int64_t epoch, index; /* told last */
 } counted;
@@ -188,22 +190,22 @@ static void ahead(void *ctx, int64_t epoch, int64_t index)
     counted *c = ctx;
     c->told++;
     c->epoch = epoch, c->index = index;
-    c->of.ahead(c->of.ctx, epoch, index);
+    c->of.prefetch(c->of.ctx, epoch, index);
 }
 
 /* A trainer tells every batch but the first before it asks for it, and none behind the run's last. */
-static void asked_for(parts *p, ses_model *m, ses_source s)
+static void asked_for(parts *p, ses_model *m, ses_batch_source s)
 {
     ses_err e = { 0 };
     counted c = { .of = s };
-    ses_step step;
+    ses_step_result step;
     ses_trainer_options o = { .model = m,
-                              .source = { .ctx = &c, .count = count, .batch = batch, .ahead = ahead },
-                              .loss = ses_aim_loss,
+                              .source = { .ctx = &c, .count = count, .batch = batch, .prefetch = ahead },
+                              .loss = ses_objective_mix_loss,
                               .loss_ctx = p->aim,
                               .accumulate = 2,
                               .updates = 3 };
-    CHECK(ses_optim_usual("adamw", &o.optim, &e));
+    CHECK(ses_optim_defaults("adamw", &o.optim, &e));
     ses_trainer *t = ses_trainer_new(&o, &e);
     CHECK_MSG(t, "%s", e.msg);
     while (t && !ses_trainer_done(t) && CHECK_MSG(ses_trainer_step(t, &step, &e), "%s", e.msg)) {}
@@ -219,24 +221,24 @@ static void evaluations(parts *p)
     ses_device *dev =
         ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_COUNT - 1 }, &e);
     ses_model *m = dev ? ses_model_new(ses_json_root(p->config), dev,
-                                       &(ses_model_options){
-                                           .class_name = ses_aim_class(p->aim, ses_json_root(p->config), &e),
-                                           .train = true,
-                                           .random = true },
+                                       &(ses_model_options){ .class_name = ses_objective_mix_class(
+                                                                 p->aim, ses_json_root(p->config), &e),
+                                                             .train = true,
+                                                             .random_init = true },
                                        &e)
                        : NULL;
-    ses_course_options o = options_of(p);
+    ses_curriculum_options o = options_of(p);
     o.eval_part = &p->part;
-    o.eval_parts = 1;
+    o.n_eval_parts = 1;
     o.eval_held_out = true;
-    ses_course *c = ses_course_new(&o, &e);
-    ses_tally t[2];
-    if (CHECK_MSG(m && c && ses_aim_models(p->aim, m, NULL, &e), "%s", e.msg)) {
-        ses_source s = ses_course_source(c);
+    ses_curriculum *c = ses_curriculum_new(&o, &e);
+    ses_metric_sums t[2];
+    if (CHECK_MSG(m && c && ses_objective_mix_set_models(p->aim, m, NULL, &e), "%s", e.msg)) {
+        ses_batch_source s = ses_curriculum_source(c);
         ses_batch b;
         CHECK(s.batch(s.ctx, 0, 3, &b, &e));
         uint64_t before = sum_of(&b);
-        for (int i = 0; i < 2; i++) CHECK(ses_course_evaluate(c, 2000, NULL, NULL, &t[i], &e));
+        for (int i = 0; i < 2; i++) CHECK(ses_curriculum_evaluate(c, 2000, NULL, NULL, &t[i], &e));
         CHECK(t[0].n == t[1].n && t[0].n >= 2);
         for (size_t i = 0; i < t[0].n; i++)
             CHECK(t[0].item[i].sum == t[1].item[i].sum && t[0].item[i].count == t[1].item[i].count);
@@ -245,12 +247,12 @@ static void evaluations(parts *p)
                   t[0].item[0].name, loss);
         CHECK(t[0].item[0].count > 150 && s.batch(s.ctx, 0, 3, &b, &e) && sum_of(&b) == before);
         CHECK(s.batch(s.ctx, 0, 2, &b, &e));
-        s.ahead(s.ctx, 0, 3);
-        CHECK(ses_course_evaluate(c, 2000, NULL, NULL, &t[1], &e));
+        s.prefetch(s.ctx, 0, 3);
+        CHECK(ses_curriculum_evaluate(c, 2000, NULL, NULL, &t[1], &e));
         CHECK(s.batch(s.ctx, 0, 3, &b, &e) && sum_of(&b) == before);
         asked_for(p, m, s);
     }
-    ses_course_free(c);
+    ses_curriculum_free(c);
     ses_model_free(m);
     ses_device_free(dev);
 }

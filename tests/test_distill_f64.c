@@ -35,11 +35,13 @@ static bool open_pair(pair *p, const char *class_name, bool tokens, int width, i
                       ses_err *e)
 {
     *p = (pair){ .config = { config(2, 16, VOCAB, e), config(4, width, vocab, e) } };
-    p->batch = (ses_batch){
-        .seqs = SEQS, .tokens = TOKENS, .cu = cu, .ids = ids, .labels = tokens ? token_labels : seq_labels
-    };
+    p->batch = (ses_batch){ .seqs = SEQS,
+                            .tokens = TOKENS,
+                            .cu_seqlens = cu,
+                            .ids = ids,
+                            .labels = tokens ? token_labels : seq_labels };
     if (!p->config[0] || !p->config[1]) return false;
-    ses_model_options o = { .class_name = class_name, .random = true, .seed = 3, .train = true };
+    ses_model_options o = { .class_name = class_name, .random_init = true, .seed = 3, .train = true };
     p->student = ses_model_new(ses_json_root(p->config[0]), dev, &o, e);
     o.seed = 8, o.train = false;
     p->teacher = ses_model_new(ses_json_root(p->config[1]), dev, &o, e);
@@ -73,7 +75,7 @@ static void check_gradients(pair *p, ses_store *s, size_t n, ses_distill *d, ses
     ses_err e = { 0 };
     for (size_t i = 0; i < ses_store_count(s); i += n) {
         const ses_param *q = ses_store_at(s, i);
-        int64_t at = (int64_t)ses_rand32((ses_key){ .seed = 4 }, i) % ses_count(q->tensor);
+        int64_t at = (int64_t)ses_rand32((ses_rng_key){ .seed = 4 }, i) % ses_count(q->tensor);
         double up = 0, down = 0, was = (double)q->tensor->f[at];
         if (!strcmp(q->name, "embed.token")) at = 9 * 16 + 3, was = (double)q->tensor->f[at];
         ses_store_zero_grad(s);
@@ -99,7 +101,9 @@ static int64_t numbers(const ses_model *m, const ses_batch *b, const char *name,
     ses_outputs o;
     int64_t n = 0;
     ses_tape *t = ses_tape_new(dev, NULL, &e);
-    ses_want want = { .logits = true, .hidden_states = true, .attention_scores = true, .attentions = true };
+    ses_output_request want = {
+        .logits = true, .hidden_states = true, .attention_scores = true, .attentions = true
+    };
     if (t && ses_model_forward(m, t, b, &want, &o, &e) && !strcmp(name, "loss")) {
         ses_tape_read(t, o.loss, x);
         n = 1;
@@ -128,12 +132,12 @@ static double by_formula(const pair *p, ses_device *dev, bool tokens, const ses_
     numbers(p->student, &p->batch, "logits", dev, a), numbers(p->teacher, &p->batch, "logits", dev, b);
     for (int64_t r = 0; r < (tokens ? TOKENS : SEQS); r++) {
         if (tokens && token_labels[r] < 0) continue;
-        soften(a + r * cols, cols, o->heat), soften(b + r * cols, cols, o->heat);
+        soften(a + r * cols, cols, o->temperature), soften(b + r * cols, cols, o->temperature);
         for (int64_t v = r * cols; v < (r + 1) * cols; v++) kl += b[v] * log(b[v] / a[v]);
         rows++;
     }
     numbers(p->student, &p->batch, "loss", dev, a), loss = o->hard * a[0];
-    loss += o->soft * o->heat * o->heat * kl / (double)rows;
+    loss += o->soft * o->temperature * o->temperature * kl / (double)rows;
     numbers(p->student, &p->batch, "hidden_states.2", dev, a),
         numbers(p->teacher, &p->batch, "hidden_states.4", dev, b);
     for (int64_t r = 0; r < TOKENS; r++) {
@@ -162,7 +166,7 @@ static void test_losses(ses_device *dev, bool tokens)
     pair p;
     ses_err e = { 0 };
     ses_distill_options o = {
-        .heat = 2, .soft = 5, .hard = 2, .cosine = 1, .hidden = 0.5, .attention = 0.25
+        .temperature = 2, .soft = 5, .hard = 2, .cosine = 1, .hidden = 0.5, .attention = 0.25
     };
     const char *class_name = tokens ? "BertForMaskedLM" : "BertForSequenceClassification";
     double loss = 0;
@@ -186,7 +190,7 @@ static void test_widths(ses_device *dev)
 {
     pair p;
     ses_err e = { 0 };
-    ses_distill_options o = { .heat = 2, .soft = 1, .cosine = 1, .hidden = 0.5 };
+    ses_distill_options o = { .temperature = 2, .soft = 1, .cosine = 1, .hidden = 0.5 };
     if (open_pair(&p, "BertForMaskedLM", true, 24, VOCAB, dev, &e)) {
         ses_distill *d = ses_distill_new(&o, p.student, p.teacher, &e);
         ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
@@ -205,7 +209,7 @@ static void test_widths(ses_device *dev)
 static void freeze_queries(ses_store *s)
 {
     for (size_t i = 0; i < ses_store_count(s); i++)
-        if (strstr(ses_store_at(s, i)->name, "attn.query")) ses_store_at(s, i)->tensor->wants_grad = false;
+        if (strstr(ses_store_at(s, i)->name, "attn.query")) ses_store_at(s, i)->tensor->requires_grad = false;
 }
 
 /* Scores before softmax become the probabilities; they are the same where queries are not projected together
@@ -238,7 +242,7 @@ static void test_begin(ses_device *dev)
     ses_err e = { 0 };
     size_t copied = 0;
     if (open_pair(&p, "BertForMaskedLM", true, 16, VOCAB, dev, &e)) {
-        CHECK_MSG(ses_student_begin(p.student, p.teacher, &copied, &e), "%s", e.msg);
+        CHECK_MSG(ses_student_init(p.student, p.teacher, &copied, &e), "%s", e.msg);
         CHECK(copied == ses_store_count(ses_model_store(p.student)));
         static const char *const same[][2] = { { "embed.token", "embed.token" },
                                                { "layer.0.ffn.up.weight", "layer.0.ffn.up.weight" },
@@ -279,8 +283,8 @@ int main(void)
     test_widths(dev);
     test_scores(dev);
     test_begin(dev);
-    ses_distill_options usual = ses_distill_usual, cold = usual, idle = { .heat = 1, .hard = 1 };
-    cold.heat = 0;
+    ses_distill_options usual = ses_distill_defaults, cold = usual, idle = { .temperature = 1, .hard = 1 };
+    cold.temperature = 0;
     refused(dev, 16, 44, usual, "the student's vocabulary has 40 tokens, the teacher's 44");
     refused(dev, 16, VOCAB, cold, "a temperature of 0");
     refused(dev, 16, VOCAB, idle, "no weight for anything the teacher says");

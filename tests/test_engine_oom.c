@@ -29,7 +29,7 @@ static bool train(void *ctx, ses_err *e)
     ses_model *m = ses_model_new(s->config, s->dev, &(ses_model_options){ .train = true }, e);
     if (!m || !(t = ses_tape_new(s->dev, &(ses_tape_options){ .record = true, .train = true }, e)) ||
         !(o = ses_optim_new(ses_model_store(m), &adamw, e)) ||
-        !ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &out, e))
+        !ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &out, e))
         goto done;
     ses_backward(t, out.loss);
     ok = ses_tape_ok(t, e);

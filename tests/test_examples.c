@@ -43,15 +43,16 @@ static void classification(void)
     const ses_data_spec *s = SPEC(.kind = SES_DATA_CLASSIFY, .text_a = "text", .label = "label");
     ses_examples *d = open_text(".tsv", "text\tlabel\nx\tpos\ny\tneg\nz\tpos\n", s, NULL);
     if (!CHECK(d)) return;
-    CHECK(ses_examples_count(d) == 3 && ses_examples_labels(d) == 2 && ses_examples_learnable(d, NULL));
-    CHECK_STR(ses_examples_label(d, 0), "neg"); /* sorted, whatever the file's order */
+    CHECK(ses_examples_count(d) == 3 && ses_examples_label_count(d) == 2 &&
+          ses_examples_check_learnable(d, NULL));
+    CHECK_STR(ses_examples_label_name(d, 0), "neg"); /* sorted, whatever the file's order */
     CHECK(ses_examples_at(d, 0)->label == 1 && ses_examples_at(d, 1)->label == 0 &&
           ses_examples_at(d, 2)->label == 1);
     CHECK(ses_examples_at(d, 1)->line == 3 && !ses_examples_at(d, 3));
-    CHECK_STR(ses_examples_at(d, 2)->text_a.s, "z");
+    CHECK_STR(ses_examples_at(d, 2)->text_a.p, "z");
     ses_examples *dev = open_text(".tsv", "label\ttext\npos\tq\n", s, d);
-    CHECK(dev && ses_examples_at(dev, 0)->label == 1 && ses_examples_labels(dev) == 2);
-    CHECK(dev && !ses_examples_learnable(dev, &err));
+    CHECK(dev && ses_examples_at(dev, 0)->label == 1 && ses_examples_label_count(dev) == 2);
+    CHECK(dev && !ses_examples_check_learnable(dev, &err));
     CHECK_STR(err.msg, "all 1 examples have the label \"pos\": nothing to learn");
     ses_examples_free(dev);
     refused(".tsv", "text\tlabel\nx\tother\n", s, d,
@@ -66,13 +67,14 @@ static void classification(void)
     CHECK(d && ses_examples_at(d, 0)->label == 2 && ses_examples_at(d, 2)->label == 0); /* -1, 9, 10 */
     ses_examples_free(d);
     d = open_text(".jsonl", "{\"t\":\"a\",\"in\":{\"l\":true}}\n",
-                  SPEC(.text_a = "t", .label = "in.l", .values = "false|true", .names = "no|yes"), NULL);
+                  SPEC(.text_a = "t", .label = "in.l", .label_values = "false|true", .label_names = "no|yes"),
+                  NULL);
     CHECK(d && ses_examples_at(d, 0)->label == 1);
-    CHECK_STR(d ? ses_examples_label(d, 1) : "", "yes");
-    CHECK_STR(d ? ses_examples_value(d, 1) : "", "true");
+    CHECK_STR(d ? ses_examples_label_name(d, 1) : "", "yes");
+    CHECK_STR(d ? ses_examples_label_value(d, 1) : "", "true");
     ses_examples_free(d);
     d = open_text(".tsv", "text\nx\n", SPEC(.text_a = "text", .label = "label", .no_labels = true), NULL);
-    CHECK(d && ses_examples_at(d, 0)->label == SES_IGNORE);
+    CHECK(d && ses_examples_at(d, 0)->label == SES_IGNORE_INDEX);
     ses_examples_free(d);
     refused(".tsv", "text\nx\n", SPEC(.label = "label"), NULL, "which column is the text?");
     refused(".tsv", "text\nx\n", SPEC(.text_a = "text"), NULL, "which column is the label?");
@@ -82,14 +84,14 @@ static void others(void)
 {
     ses_examples *d = open_text(".tsv", "t\tl\nx\ta, b\ny\t\nz\tb\n",
                                 SPEC(.kind = SES_DATA_MULTI, .text_a = "t", .label = "l"), NULL);
-    CHECK(d && ses_examples_labels(d) == 2 && ses_examples_at(d, 0)->n_labels == 2 &&
+    CHECK(d && ses_examples_label_count(d) == 2 && ses_examples_at(d, 0)->n_labels == 2 &&
           ses_examples_at(d, 1)->n_labels == 0);
-    CHECK(d && ses_examples_at(d, 2)->labels[0] == 1 && ses_examples_learnable(d, NULL));
+    CHECK(d && ses_examples_at(d, 2)->labels[0] == 1 && ses_examples_check_learnable(d, NULL));
     ses_examples_free(d);
     const ses_data_spec *r = SPEC(.kind = SES_DATA_REGRESS, .text_a = "t", .text_b = "u", .label = "l");
     d = open_text(".tsv", "t\tu\tl\nx\ty\t2.50\nx\tz\t -1e1 \n", r, NULL);
     CHECK(d && ses_examples_at(d, 0)->target == 2.5 && ses_examples_at(d, 1)->target == -10);
-    CHECK_STR(d ? ses_examples_at(d, 1)->text_b.s : "", "z");
+    CHECK_STR(d ? ses_examples_at(d, 1)->text_b.p : "", "z");
     ses_examples_free(d);
     static const char *const bad[] = { "nan", "inf", "1e999", "", "1.", ".5", "1e", "0x1", "1,5", "--1" };
     for (size_t i = 0; i < SES_LEN(bad); i++) {
@@ -98,16 +100,16 @@ static void others(void)
         refused(".tsv", text, r, NULL, "is not a finite number");
     }
     d = open_text(".tsv", "t\tu\tl\nx\ty\t1\nx\tz\t1.0\n", r, NULL);
-    CHECK(d && !ses_examples_learnable(d, &err) && strstr(err.msg, "have the number 1"));
+    CHECK(d && !ses_examples_check_learnable(d, &err) && strstr(err.msg, "have the number 1"));
     refused(".tsv", "t\tl\nx\ta\n", SPEC(.text_a = "t", .label = "l"), d,
             "classification, the others of regression");
     ses_examples_free(d);
 
     const ses_data_spec *c =
-        SPEC(.kind = SES_DATA_CHOICE, .text_a = "q", .choices = "a|b", .label = "l", .values = "A|B|C");
+        SPEC(.kind = SES_DATA_CHOICE, .text_a = "q", .choices = "a|b", .label = "l", .label_values = "A|B|C");
     d = open_text(".tsv", "q\ta\tb\tl\nwhy\tx\ty\tB\n", c, NULL);
     CHECK(d && ses_examples_at(d, 0)->label == 1 && ses_examples_at(d, 0)->n_parts == 2);
-    CHECK_STR(d ? ses_examples_at(d, 0)->part[1].s : "", "y");
+    CHECK_STR(d ? ses_examples_at(d, 0)->parts[1].p : "", "y");
     ses_examples_free(d);
     refused(".tsv", "q\ta\tb\tl\nwhy\tx\ty\tC\n", c, NULL, "line 2: the right one is none of the choices");
     refused(".tsv", "q\ta\n", SPEC(.kind = SES_DATA_CHOICE, .text_a = "q", .choices = "a", .label = "l"),
@@ -115,7 +117,7 @@ static void others(void)
 
     const ses_data_spec *t = SPEC(.kind = SES_DATA_TAG, .format = SES_DATA_CONLL);
     d = open_text(".txt", "EU B-ORG\nsaid O\n\nPeter B-PER\n", t, NULL);
-    CHECK(d && ses_examples_count(d) == 2 && ses_examples_labels(d) == 3 &&
+    CHECK(d && ses_examples_count(d) == 2 && ses_examples_label_count(d) == 3 &&
           ses_examples_at(d, 0)->n_parts == 2);
     CHECK(d && ses_examples_at(d, 0)->labels[1] == 2 && ses_examples_at(d, 1)->labels[0] == 1);
     refused(".txt", "x O\ny B-LOC\n", t, d,
@@ -130,9 +132,9 @@ static void others(void)
         "\"answers\":[{\"text\":\"cat\",\"answer_start\":2}]},{\"id\":\"2\",\"question\":\"R\","
         "\"answers\":[],\"is_impossible\":true}]}]}]}",
         q, NULL);
-    CHECK(d && ses_examples_count(d) == 2 && ses_examples_at(d, 0)->answers[0].start == 2 &&
-          ses_examples_at(d, 1)->impossible);
-    CHECK(d && ses_examples_at(d, 0)->text_b.s == ses_examples_at(d, 1)->text_b.s); /* kept once */
+    CHECK(d && ses_examples_count(d) == 2 && ses_examples_at(d, 0)->answers[0].char_start == 2 &&
+          ses_examples_at(d, 1)->is_impossible);
+    CHECK(d && ses_examples_at(d, 0)->text_b.p == ses_examples_at(d, 1)->text_b.p); /* kept once */
     ses_examples_free(d);
     refused(".json", "{\"data\":[]}", q, NULL, "no examples");
     refused(".json", "{\"data\":[]}", SPEC(.format = SES_DATA_SQUAD), NULL, "is not read from SQuAD's JSON");
@@ -149,8 +151,8 @@ static void nested(void)
         "{\"text\":\"x\",\"label\":0},{\"text\":\"y\",\"label\":1}]}]}}\n",
         spec_of("multirc"), NULL);
     CHECK(d && ses_examples_count(d) == 2 && ses_examples_at(d, 1)->label == 1);
-    CHECK_STR(d ? ses_examples_at(d, 1)->text_b.s : "", "Q? y");
-    CHECK_STR(d ? ses_examples_at(d, 1)->id.s : "", "7");
+    CHECK_STR(d ? ses_examples_at(d, 1)->text_b.p : "", "Q? y");
+    CHECK_STR(d ? ses_examples_at(d, 1)->id.p : "", "7");
     ses_examples_free(d);
     refused(".jsonl",
             "{\"passage\":{\"text\":\"P\",\"questions\":[{\"question\":\"Q\",\"answers\":[{\"text\":\"x\","
@@ -161,7 +163,8 @@ static void nested(void)
                   "Paris\"},\"qas\":[{\"query\":\"@placeholder\",\"answers\":["
                   "{\"text\":\"Paris\",\"start\":7,\"end\":11}]}]}\n",
                   spec_of("record"), NULL);
-    CHECK(d && ses_examples_at(d, 0)->answers[0].start == 7 && ses_examples_at(d, 0)->answers[0].byte == 9);
+    CHECK(d && ses_examples_at(d, 0)->answers[0].char_start == 7 &&
+          ses_examples_at(d, 0)->answers[0].byte_start == 9);
     ses_examples_free(d);
     refused(".jsonl",
             "{\"passage\":{\"text\":\"P\"},\"qas\":[{\"query\":\"q\",\"answers\":[{\"text\":\"z\"}]}]}\n",
@@ -169,14 +172,14 @@ static void nested(void)
     d = open_text(".jsonl",
                   "{\"word\":\"bed\",\"sentence1\":\"A bed.\",\"sentence2\":\"B bed.\",\"label\":true}\n",
                   spec_of("wic"), NULL);
-    CHECK_STR(d ? ses_examples_at(d, 0)->text_a.s : "", "bed: A bed.");
+    CHECK_STR(d ? ses_examples_at(d, 0)->text_a.p : "", "bed: A bed.");
     ses_examples_free(d);
     d = open_text(
         ".jsonl",
         "{\"text\":\"He ran.\",\"target\":{\"span1_text\":\"Mark\",\"span2_text\":\"He\"},\"label\":false}\n",
         spec_of("wsc"), NULL);
-    CHECK_STR(d ? ses_examples_at(d, 0)->text_a.s : "", "He: He ran.");
-    CHECK_STR(d ? ses_examples_at(d, 0)->text_b.s : "", "Mark");
+    CHECK_STR(d ? ses_examples_at(d, 0)->text_a.p : "", "He: He ran.");
+    CHECK_STR(d ? ses_examples_at(d, 0)->text_b.p : "", "Mark");
     ses_examples_free(d);
     d = open_text(".csv", ",sent1,sent2,ending0,ending1,ending2,ending3,label\n0,\"A, b.\",She,a,b,c,d,3\n",
                   spec_of("swag"), NULL);
@@ -187,12 +190,12 @@ static void nested(void)
 /* Every row is complete: its metrics and the score to choose by exist. */
 static void table(void)
 {
-    CHECK(!ses_benchmark_need("sst3", &err) &&
+    CHECK(!ses_benchmark_require("sst3", &err) &&
           strstr(err.msg, "no benchmark \"sst3\"; there are: cola, sst2"));
     size_t n = 0;
     for (const ses_benchmark *b; (b = ses_benchmark_at(n)); n++) {
         CHECK(ses_benchmark_find(b->name) == b && b->title && (b->train || b->dev || b->test));
-        CHECK_MSG(b->spec.metrics && b->spec.best, "%s", b->name);
+        CHECK_MSG(b->spec.metrics && b->spec.best_metric, "%s", b->name);
         for (const char *m = b->spec.metrics; m; m = strchr(m, '|') ? strchr(m, '|') + 1 : NULL) {
             bool found = false;
             const char *name;
@@ -273,13 +276,13 @@ static void on_real_files(void)
         if (!CHECK_MSG(d, "%s", err.msg)) continue;
         size_t first = 0;
         for (size_t k = 0; k < ses_examples_count(d); k++) {
-            const ses_datum *x = ses_examples_at(d, k);
-            first += ses_examples_kind(d) == SES_DATA_SPAN ? x->impossible : x->label == 0;
+            const ses_labeled_example *x = ses_examples_at(d, k);
+            first += ses_examples_kind(d) == SES_DATA_SPAN ? x->is_impossible : x->label == 0;
             for (size_t t = 0; t < x->n_labels; t++) first += x->labels[t] == 0;
         }
         CHECK_MSG(ses_examples_count(d) == r->n, "%s: %zu examples", r->file, ses_examples_count(d));
         CHECK_MSG(!r->first || first == r->first, "%s: %zu of the first label", r->file, first);
-        CHECK_MSG(ses_examples_learnable(d, &err), "%s: %s", r->file, err.msg);
+        CHECK_MSG(ses_examples_check_learnable(d, &err), "%s: %s", r->file, err.msg);
         ses_examples_free(d);
     }
 }
@@ -289,25 +292,26 @@ static void ordered(void)
 {
     const char *const names[] = { "LOC", "O", "PER" }, *const digits[] = { "1", "0" };
     err = (ses_err){ 0 };
-    ses_examples *like = ses_examples_labeled(SES_DATA_TAG, names, 3, &err);
+    ses_examples *like = ses_examples_from_labels(SES_DATA_TAG, names, 3, &err);
     ses_examples *d =
         open_text(".txt", "a o\nb per\nc loc\n",
-                  SPEC(.kind = SES_DATA_TAG, .format = SES_DATA_CONLL, .values = "o|per|loc"), NULL);
-    CHECK_MSG(like && d && ses_examples_order(d, like, &err), "%s", err.msg);
+                  SPEC(.kind = SES_DATA_TAG, .format = SES_DATA_CONLL, .label_values = "o|per|loc"), NULL);
+    CHECK_MSG(like && d && ses_examples_align_labels(d, like, &err), "%s", err.msg);
     const int32_t *at = d ? ses_examples_at(d, 0)->labels : NULL;
     CHECK(at && at[0] == 1 && at[1] == 2 && at[2] == 0);
-    CHECK_STR(d ? ses_examples_label(d, 2) : "", "PER");
-    CHECK_STR(d ? ses_examples_value(d, 2) : "", "per");
+    CHECK_STR(d ? ses_examples_label_name(d, 2) : "", "PER");
+    CHECK_STR(d ? ses_examples_label_value(d, 2) : "", "per");
     ses_examples_free(d);
-    const ses_data_spec *s = SPEC(.text_a = "t", .label = "l", .values = "0|1", .names = "no|yes");
+    const ses_data_spec *s =
+        SPEC(.text_a = "t", .label = "l", .label_values = "0|1", .label_names = "no|yes");
     d = open_text(".tsv", "t\tl\nx\t0\ny\t1\n", s, NULL);
-    CHECK(d && !ses_examples_order(d, like, &err));
+    CHECK(d && !ses_examples_align_labels(d, like, &err));
     CHECK_STR(err.msg, "the labels differ: the data have no, yes; the model has LOC, O, PER");
     CHECK(d && ses_examples_at(d, 0)->label == 0);
     ses_examples_free(like);
     err = (ses_err){ 0 };
-    like = ses_examples_labeled(SES_DATA_CLASSIFY, digits, 2, &err);
-    CHECK(d && like && ses_examples_order(d, like, &err) && ses_examples_at(d, 0)->label == 1);
+    like = ses_examples_from_labels(SES_DATA_CLASSIFY, digits, 2, &err);
+    CHECK(d && like && ses_examples_align_labels(d, like, &err) && ses_examples_at(d, 0)->label == 1);
     ses_examples *more = open_text(".tsv", "t\tl\nx\t0\n", s, d);
     CHECK(more && ses_examples_at(more, 0)->label == 1);
     ses_examples_free(more);

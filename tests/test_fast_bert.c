@@ -7,7 +7,7 @@
 #include "text/fast/fast_bert.h"
 
 typedef struct dice {
-    ses_key key;
+    ses_rng_key key;
     uint64_t at;
 } dice;
 
@@ -221,9 +221,9 @@ static bool same(const ses_encoding *a, const ses_encoding *b, size_t *at)
 {
     for (*at = 0; *at < a->n && *at < b->n; ++*at) {
         size_t i = *at;
-        if (a->id[i] != b->id[i] || a->word[i] != b->word[i] ||
-            memcmp(&a->byte[i], &b->byte[i], sizeof *a->byte) ||
-            memcmp(&a->point[i], &b->point[i], sizeof *a->point))
+        if (a->id[i] != b->id[i] || a->word_id[i] != b->word_id[i] ||
+            memcmp(&a->byte_offset[i], &b->byte_offset[i], sizeof *a->byte_offset) ||
+            memcmp(&a->char_offset[i], &b->char_offset[i], sizeof *a->char_offset))
             return false;
     }
     return a->n == b->n;
@@ -234,9 +234,9 @@ static void show(const ses_buf *text, const ses_encoding *a, const ses_encoding 
     for (int which = 0; which < 2; which++) {
         const ses_encoding *x = which ? b : a;
         if (at < x->n) {
-            uint32_t begin = x->byte[at].begin;
+            uint32_t begin = x->byte_offset[at].begin;
             printf("    %s: token %zu of %zu is %d word %d at [%u, %u) \"%s\"\n", which ? "fast" : "exact",
-                   at, x->n, x->id[at], x->word[at], begin, x->byte[at].end,
+                   at, x->n, x->id[at], x->word_id[at], begin, x->byte_offset[at].end,
                    ses_quoted_of(text->data + begin, text->len - begin < 40 ? text->len - begin : 40).s);
         } else {
             printf("    %s: %zu tokens\n", which ? "fast" : "exact", x->n);
@@ -247,8 +247,8 @@ static void show(const ses_buf *text, const ses_encoding *a, const ses_encoding 
 static bool same_all(ses_tokens *a, ses_tokens *b, size_t *at, ses_err *e)
 {
     bool equal = same(ses_tokens_result(a), ses_tokens_result(b), at) &&
-                 ses_tokens_overflows(a) == ses_tokens_overflows(b);
-    for (size_t j = 0; equal && j < ses_tokens_overflows(a); j++)
+                 ses_tokens_overflow_count(a) == ses_tokens_overflow_count(b);
+    for (size_t j = 0; equal && j < ses_tokens_overflow_count(a); j++)
         equal = same(ses_tokens_overflow(a, j, e), ses_tokens_overflow(b, j, e), at);
     return equal;
 }
@@ -259,10 +259,10 @@ static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
     ses_err e = { 0 };
     ses_tokenizer exact = *t, fast = *t;
     ses_arena mem = { 0 };
-    exact.fast = NULL;
-    fast.fast_self = NULL;
-    if (!CHECK(ses_fast_bert.open(&fast, isa, &mem, &fast.fast_self, &e))) return;
-    bool declined = !fast.fast_self;
+    exact.fast_path = NULL;
+    fast.fast_path_self = NULL;
+    if (!CHECK(ses_fast_path_bert.open(&fast, isa, &mem, &fast.fast_path_self, &e))) return;
+    bool declined = !fast.fast_path_self;
     CHECK(!declined);
     ses_tokens *a = ses_tokens_new(&exact, &e), *b = declined ? NULL : ses_tokens_new(&fast, &e);
     dice d = { { 77 + number, (uint32_t)isa, 0 }, 0 };
@@ -274,7 +274,7 @@ static void compare(ses_tokenizer *t, size_t number, ses_isa isa, int rounds)
         size_t at = 0;
         ses_encode_options o = { 0 };
         if (i % 3 == 0) {
-            o = (ses_encode_options){ .truncation = SES_LONGEST_FIRST,
+            o = (ses_encode_options){ .truncation = SES_TRUNCATE_LONGEST_FIRST,
                                       .max_length = roll(&d, 20),
                                       .truncate_left = roll(&d, 2) };
         }
@@ -311,7 +311,7 @@ static void check_long(void)
         while (b.len < 3000000) ses_buf_puts(&b, parts[i]);
         CHECK_MSG(ses_encode(k, &(ses_input){ .text = { b.data, b.len } }, NULL, &e), "%s", e.msg);
         const ses_encoding *x = ses_tokens_result(k);
-        CHECK(x->n <= b.len && (!x->n || x->byte[x->n - 1].end <= b.len));
+        CHECK(x->n <= b.len && (!x->n || x->byte_offset[x->n - 1].end <= b.len));
         ses_buf_free(&b);
     }
     ses_tokens_free(k);

@@ -3,11 +3,11 @@
 #include "base/rng.h"
 #include "base/unicode/utf8.h"
 #include "check.h"
-#include "text/vocab/byte_chars.h"
 #include "text/fast/fast_byte_bpe.h"
+#include "text/vocab/byte_chars.h"
 
 typedef struct dice {
-    ses_key key;
+    ses_rng_key key;
     uint64_t n;
 } dice;
 
@@ -188,20 +188,21 @@ static size_t draw_text(dice *d, char *out, size_t max)
 static bool same(const ses_encoding *a, const ses_encoding *b)
 {
     if (!a->n || a->n != b->n) return a->n == b->n;
-    return !memcmp(a->id, b->id, a->n * sizeof *a->id) && !memcmp(a->byte, b->byte, a->n * sizeof *a->byte) &&
-           !memcmp(a->point, b->point, a->n * sizeof *a->point) &&
-           !memcmp(a->word, b->word, a->n * sizeof *a->word);
+    return !memcmp(a->id, b->id, a->n * sizeof *a->id) &&
+           !memcmp(a->byte_offset, b->byte_offset, a->n * sizeof *a->byte_offset) &&
+           !memcmp(a->char_offset, b->char_offset, a->n * sizeof *a->char_offset) &&
+           !memcmp(a->word_id, b->word_id, a->n * sizeof *a->word_id);
 }
 
 static void set_level(ses_tokenizer *t, int level)
 {
-    ses_bytes_fast *f = t->fast_self;
-    f->sort = ses_bytes_sort_ref;
-    f->words = ses_bytes_words_ref;
+    ses_byte_bpe_fast *f = t->fast_path_self;
+    f->classify = ses_byte_bpe_classify_ref;
+    f->encode_words = ses_byte_bpe_encode_words_ref;
 #if defined __x86_64__ && !defined SES_REF_ONLY
     if (level >= 1 && __builtin_cpu_supports("avx2"))
-        f->sort = ses_bytes_sort_avx2, f->words = ses_bytes_words_avx2;
-    if (level >= 2 && __builtin_cpu_supports("avx512bw")) f->sort = ses_bytes_sort_avx512;
+        f->classify = ses_byte_bpe_classify_avx2, f->encode_words = ses_byte_bpe_encode_words_avx2;
+    if (level >= 2 && __builtin_cpu_supports("avx512bw")) f->classify = ses_byte_bpe_classify_avx512;
 #else
     (void)level;
 #endif
@@ -213,22 +214,22 @@ static void check_same(uint32_t round)
     dice d = { { .seed = 11, .step = round }, 0 };
     ses_tokenizer *t = draw_tokenizer(&d, round & 1, round % 5 == 4);
     ses_err e = { 0 };
-    if (!t || !CHECK(t->fast == &ses_fast_bytes)) return;
+    if (!t || !CHECK(t->fast_path == &ses_fast_path_byte_bpe)) return;
     set_level(t, (int)(round % 3));
     ses_tokenizer plain = *t;
-    plain.fast = NULL;
+    plain.fast_path = NULL;
     ses_tokens *fast = ses_tokens_new(t, &e), *exact = ses_tokens_new(&plain, &e);
     int wrong = 0;
     for (int i = 0; i < 60; i++) {
         size_t n = draw_text(&d, text, i % 3 ? 300 : sizeof text);
-        ses_word_store *store = &((ses_bytes_work *)fast->fast_work)->store;
+        ses_word_store *store = &((ses_byte_bpe_work *)fast->fast_path_work)->store;
         if (i % 11 == 10)
             store->head += 1u << (i % 2 ? SES_WORD_STORE_BITS + 1 : SES_WORD_STORE_BITS - 1); /* lost */
         if (i == 50) store->head = 1u << 31;                                                  /* worn out */
         ses_input in = { .text = { text, n } };
         ses_encode_options o = { 0 };
         if (i % 4 == 1)
-            o = (ses_encode_options){ .truncation = SES_LONGEST_FIRST,
+            o = (ses_encode_options){ .truncation = SES_TRUNCATE_LONGEST_FIRST,
                                       .max_length = roll(&d, 60),
                                       .truncate_left = i % 8 == 1 };
         bool ok = ses_encode(fast, &in, &o, &e) && ses_encode(exact, &in, &o, &e);
@@ -253,7 +254,7 @@ static void check_long(void)
         for (size_t j = 0; j < N; j++) text[j] = i == 0 ? 'e' : i == 1 ? "eta"[roll(&d, 3)] : ' ';
         CHECK(ses_encode(k, &(ses_input){ .text = { text, N } }, NULL, &e));
         const ses_encoding *r = ses_tokens_result(k);
-        CHECK(r->n && r->byte[r->n - 1].end == N);
+        CHECK(r->n && r->byte_offset[r->n - 1].end == N);
     }
     free(text);
     ses_tokens_free(k);
@@ -272,22 +273,22 @@ static void check_walk(void)
         ses_tokenizer *t = draw_tokenizer(&d, false, false);
         ses_err e = { 0 };
         if (!t) return;
-        const ses_bytes_fast *f = t->fast_self;
-        ses_bpe_walk w;
+        const ses_byte_bpe_fast *f = t->fast_path_self;
+        ses_bpe_backtrack w;
         ses_arena scratch = { 0 };
         bool fits = false, all = true;
-        CHECK(ses_bpe_walk_open(&w, f->m, f->id, &fits, &e) && fits);
+        CHECK(ses_bpe_backtrack_open(&w, f->m, f->id, &fits, &e) && fits);
         for (int i = 0; fits && i < 200; i++) {
             size_t n = 1 + roll(&d, i % 10 ? 30 : N - 1), count[2] = { n, 0 };
             for (size_t j = 0; j < n; j++) text[j] = " etaoinsh"[roll(&d, 2 + round % 8)];
             for (size_t j = 0; j < n; j++) id[0][j] = f->id[(uint8_t)text[j]], len[0][j] = 1;
             all &= ses_merges_apply(&f->m->merges, id[0], len[0], &count[0], NULL, &scratch, &e) &&
-                   ses_bpe_walk_run(&w, text, n, id[1], len[1], &count[1], &scratch, &e) &&
+                   ses_bpe_backtrack_encode(&w, text, n, id[1], len[1], &count[1], &scratch, &e) &&
                    count[0] == count[1] && !memcmp(id[0], id[1], count[0] * sizeof id[0][0]) &&
                    !memcmp(len[0], len[1], count[0] * 4);
         }
         CHECK_MSG(all, "round %u", round);
-        ses_bpe_walk_close(&w);
+        ses_bpe_backtrack_close(&w);
         ses_arena_free(&scratch);
         ses_tokenizer_free(t);
     }

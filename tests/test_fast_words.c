@@ -6,7 +6,7 @@
 #include "text/fast/fast_words.h"
 
 typedef struct dice {
-    ses_key key;
+    ses_rng_key key;
     uint64_t n;
 } dice;
 
@@ -269,9 +269,10 @@ static bool same(const ses_tokens *a, const ses_tokens *b)
     const ses_encoding *x = ses_tokens_result(a), *y = ses_tokens_result(b);
     bool ok = x->n == y->n;
     if (!ok || !x->n) return ok;
-    ok = !memcmp(x->id, y->id, x->n * sizeof *x->id) && !memcmp(x->byte, y->byte, x->n * sizeof *x->byte) &&
-         !memcmp(x->point, y->point, x->n * sizeof *x->point) &&
-         !memcmp(x->word, y->word, x->n * sizeof *x->word);
+    ok = !memcmp(x->id, y->id, x->n * sizeof *x->id) &&
+         !memcmp(x->byte_offset, y->byte_offset, x->n * sizeof *x->byte_offset) &&
+         !memcmp(x->char_offset, y->char_offset, x->n * sizeof *x->char_offset) &&
+         !memcmp(x->word_id, y->word_id, x->n * sizeof *x->word_id);
     for (size_t i = 0; ok && i < x->n; i++) {
         size_t n[2];
         const char *s[2] = { ses_tokens_string(a, x, i, &n[0]), ses_tokens_string(b, y, i, &n[1]) };
@@ -287,25 +288,25 @@ static void compare(size_t number, bool with_single, ses_isa isa)
     ses_arena mem = { 0 };
     ses_err e = { 0 };
     ses_tokenizer fast = *t, plain = *t;
-    plain.fast = NULL;
-    fast.fast = &ses_fast_words;
-    fast.fast_self = NULL;
-    CHECK_MSG(t->fast, "setup %zu has no shortcut", number);
-    CHECK(ses_fast_words.open(t, isa, &mem, &fast.fast_self, &e));
-    if (!CHECK_MSG(fast.fast_self, "setup %zu", number)) return;
+    plain.fast_path = NULL;
+    fast.fast_path = &ses_fast_path_words;
+    fast.fast_path_self = NULL;
+    CHECK_MSG(t->fast_path, "setup %zu has no shortcut", number);
+    CHECK(ses_fast_path_words.open(t, isa, &mem, &fast.fast_path_self, &e));
+    if (!CHECK_MSG(fast.fast_path_self, "setup %zu", number)) return;
     ses_tokens *a = ses_tokens_new(&fast, &e), *b = ses_tokens_new(&plain, &e);
     dice d = { { .seed = 21 + number, .step = (uint32_t)isa }, 0 };
     ses_buf text = { 0 };
     int wrong = 0;
     for (int i = 0; i < 120; i++) {
         draw_text(&d, &text, i % 4 ? 120 : 6000);
-        ses_word_store *store = &((ses_words_work *)a->fast_work)->store;
+        ses_word_store *store = &((ses_words_work *)a->fast_path_work)->store;
         if (i % 13 == 12)
             store->head += 1u << (i % 2 ? SES_WORD_STORE_BITS + 1 : SES_WORD_STORE_BITS - 1); /* lost */
         if (i == 100) store->head = 1u << 31;                                                 /* worn out */
         ses_encode_options o = { 0 };
         if (i % 3 == 1)
-            o = (ses_encode_options){ .truncation = SES_LONGEST_FIRST,
+            o = (ses_encode_options){ .truncation = SES_TRUNCATE_LONGEST_FIRST,
                                       .max_length = roll(&d, 40),
                                       .truncate_left = i & 1 };
         ses_input in = { .text = { text.data, text.len } };
@@ -334,7 +335,7 @@ static void check_long(size_t number)
         ses_buf_puts(&text, " the");
         CHECK_MSG(ses_encode(k, &(ses_input){ .text = { text.data, text.len } }, NULL, &e), "%s", e.msg);
         const ses_encoding *r = ses_tokens_result(k);
-        CHECK(r->n && r->byte[r->n - 1].end == text.len);
+        CHECK(r->n && r->byte_offset[r->n - 1].end == text.len);
         ses_buf_free(&text);
     }
     ses_tokens_free(k);
@@ -357,7 +358,7 @@ static void check_others(void)
         ses_buf b = { 0 };
         ses_buf_appendf(&b, "%s,\"model\":%s}", other[i], unigram);
         ses_tokenizer *t = ses_tokenizer_from_json(b.data, b.len, &e);
-        CHECK_MSG(t && !t->fast, "%zu: %s", i, t ? "taken" : e.msg);
+        CHECK_MSG(t && !t->fast_path, "%zu: %s", i, t ? "taken" : e.msg);
         ses_tokenizer_free(t);
         ses_buf_free(&b);
     }
@@ -382,7 +383,7 @@ static void check_broken(void)
     put_base64(&base64, map, sizeof map);
     ses_buf_appendf(&b, file, base64.data, unigram);
     ses_tokenizer *t = ses_tokenizer_from_json(b.data, b.len, &e);
-    CHECK_MSG(t && t->fast == &ses_fast_words, "%s", e.msg);
+    CHECK_MSG(t && t->fast_path == &ses_fast_path_words, "%s", e.msg);
     ses_tokens *k = t ? ses_tokens_new(t, &e) : NULL;
     CHECK(k && ses_encode(k, &(ses_input){ .text = { "the tea", 7 } }, NULL, &e));
     CHECK(k && !ses_encode(k, &(ses_input){ .text = { "the q tea", 9 } }, NULL, &e));

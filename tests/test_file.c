@@ -1,8 +1,8 @@
 #define _DEFAULT_SOURCE /* mkdtemp, symlink, mkfifo */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/strmap.h"
 #include "base/str.h"
+#include "base/strmap.h"
 #include "base/unicode/utf8.h"
 #include "check.h"
 
@@ -62,12 +62,12 @@ static void check_read(void)
     s = ses_file_read(in_dir("empty"), 0, &n, NULL);
     CHECK(s && n == 0 && s[0] == 0);
     ses_free(s);
-    ses_map m;
-    CHECK(ses_map_open(&m, in_dir("empty"), NULL) && m.size == 0);
-    ses_map_free(&m);
-    CHECK(ses_map_open(&m, in_dir("five"), NULL) && m.size == 5 && memcmp(m.data, "a\0b\nc", 5) == 0);
-    ses_map_free(&m);
-    ses_map_free(&m);
+    ses_mmap m;
+    CHECK(ses_mmap_open(&m, in_dir("empty"), NULL) && m.size == 0);
+    ses_mmap_free(&m);
+    CHECK(ses_mmap_open(&m, in_dir("five"), NULL) && m.size == 5 && memcmp(m.data, "a\0b\nc", 5) == 0);
+    ses_mmap_free(&m);
+    ses_mmap_free(&m);
     CHECK(m.size == 0 && m.data == NULL);
 }
 
@@ -87,12 +87,12 @@ static void check_refused(void)
     for (size_t i = 0; i < SES_LEN(cases); i++) {
         char want[256];
         size_t n;
-        ses_map m;
+        ses_mmap m;
         ses_err e = { 0 }, f = { 0 };
         snprintf(want, sizeof want, "%s: %s", in_dir(cases[i][0]), cases[i][1]);
         CHECK(!ses_file_read(in_dir(cases[i][0]), 100, &n, &e) && e.code == SES_EIO);
         CHECK_STR(e.msg, want);
-        CHECK(!ses_map_open(&m, in_dir(cases[i][0]), &f) && f.code == SES_EIO);
+        CHECK(!ses_mmap_open(&m, in_dir(cases[i][0]), &f) && f.code == SES_EIO);
         CHECK_STR(f.msg, want);
         CHECK(m.size == 0 && m.data == NULL);
     }
@@ -136,52 +136,54 @@ static void check_write(void)
     CHECK(stat(in_dir("fifo"), &st) == 0 && S_ISFIFO(st.st_mode) && unlink(in_dir("fifo")) == 0);
 
     /* Given up half way: nothing has happened. */
-    ses_writer *w = ses_writer_open(in_dir("a"), true, NULL);
-    CHECK(ses_writer_put(w, "three", 5, NULL) && files_in(dir) == before + 2);
-    ses_writer_free(w);
+    ses_file_writer *w = ses_file_writer_open(in_dir("a"), true, NULL);
+    CHECK(ses_file_writer_put(w, "three", 5, NULL) && files_in(dir) == before + 2);
+    ses_file_writer_free(w);
     CHECK(holds(in_dir("a"), "two") && files_in(dir) == before + 1);
-    ses_writer_free(NULL);
+    ses_file_writer_free(NULL);
 
     /* Somebody else was faster: theirs stands. */
     ses_err_clear(&e);
-    w = ses_writer_open(in_dir("race"), false, NULL);
-    CHECK(ses_writer_put(w, "ours", 4, NULL) && ses_file_write(in_dir("race"), "theirs", 6, false, NULL));
-    CHECK(!ses_writer_commit(w, &e));
-    ses_writer_free(w);
+    w = ses_file_writer_open(in_dir("race"), false, NULL);
+    CHECK(ses_file_writer_put(w, "ours", 4, NULL) &&
+          ses_file_write(in_dir("race"), "theirs", 6, false, NULL));
+    CHECK(!ses_file_writer_commit(w, &e));
+    ses_file_writer_free(w);
     snprintf(want, sizeof want, "%s: cannot take its name: File exists", in_dir("race"));
     CHECK_STR(e.msg, want);
     CHECK(holds(in_dir("race"), "theirs") && files_in(dir) == before + 2);
 
     /* No more after the end. */
-    w = ses_writer_open(in_dir("a"), true, NULL);
-    CHECK(ses_writer_put(w, "x", 1, NULL) && ses_writer_sync(w, NULL) && !ses_writer_put(w, "y", 1, NULL));
-    CHECK(ses_writer_commit(w, NULL) && !ses_writer_commit(w, NULL));
-    ses_writer_free(w);
+    w = ses_file_writer_open(in_dir("a"), true, NULL);
+    CHECK(ses_file_writer_put(w, "x", 1, NULL) && ses_file_writer_sync(w, NULL) &&
+          !ses_file_writer_put(w, "y", 1, NULL));
+    CHECK(ses_file_writer_commit(w, NULL) && !ses_file_writer_commit(w, NULL));
+    ses_file_writer_free(w);
     CHECK(holds(in_dir("a"), "x"));
 
     ses_err_clear(&e);
-    w = ses_writer_open(in_dir("a"), true, NULL);
-    CHECK(ses_writer_expect(w, 1, NULL) && !ses_writer_expect(w, UINT64_MAX, &e));
+    w = ses_file_writer_open(in_dir("a"), true, NULL);
+    CHECK(ses_file_writer_check_space(w, 1, NULL) && !ses_file_writer_check_space(w, UINT64_MAX, &e));
     CHECK(strstr(e.msg, "18446744073709551615 bytes needed, the disk has room for ") != NULL);
-    CHECK(!ses_writer_commit(w, NULL));
-    ses_writer_free(w);
+    CHECK(!ses_file_writer_commit(w, NULL));
+    ses_file_writer_free(w);
 }
 
 /* Many pieces of many sizes come out in order. */
 static void check_pieces(void)
 {
     size_t total = 0, n = 0;
-    ses_writer *w = ses_writer_open(in_dir("pieces"), false, NULL);
+    ses_file_writer *w = ses_file_writer_open(in_dir("pieces"), false, NULL);
     char *piece = malloc(200000);
     bool ok = true;
     for (size_t i = 0; i < 200; i++) {
         size_t len = i * i * 5 % 200000;
         for (size_t j = 0; j < len; j++) piece[j] = (char)((total + j) * 31 >> 3);
-        ok = ok && ses_writer_put(w, piece, len, NULL);
+        ok = ok && ses_file_writer_put(w, piece, len, NULL);
         total += len;
     }
-    CHECK(ok && ses_writer_commit(w, NULL));
-    ses_writer_free(w);
+    CHECK(ok && ses_file_writer_commit(w, NULL));
+    ses_file_writer_free(w);
     char *all = ses_file_read(in_dir("pieces"), SIZE_MAX - 1, &n, NULL);
     bool same = all && n == total;
     for (size_t i = 0; same && i < n; i++) same = all[i] == (char)(i * 31 >> 3);
@@ -206,11 +208,12 @@ static void check_full(void)
     snprintf(want, sizeof want, "%s: cannot write 200000 bytes after 100000: File too large", in_dir("full"));
     CHECK_STR(e.msg, want);
     CHECK(holds(in_dir("full"), "old") && files_in(dir) == before);
-    ses_writer *w = ses_writer_open(in_dir("full"), true, NULL); /* the same in small pieces */
+    ses_file_writer *w = ses_file_writer_open(in_dir("full"), true, NULL); /* the same in small pieces */
     size_t put = 0;
-    while (put < 300000 && ses_writer_put(w, big, 1000, NULL)) put += 1000;
-    CHECK(put >= 100000 && put < 200000 && !ses_writer_put(w, big, 1, NULL) && !ses_writer_commit(w, NULL));
-    ses_writer_free(w);
+    while (put < 300000 && ses_file_writer_put(w, big, 1000, NULL)) put += 1000;
+    CHECK(put >= 100000 && put < 200000 && !ses_file_writer_put(w, big, 1, NULL) &&
+          !ses_file_writer_commit(w, NULL));
+    ses_file_writer_free(w);
     CHECK(holds(in_dir("full"), "old") && files_in(dir) == before);
     CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
     signal(SIGXFSZ, was);
@@ -228,10 +231,10 @@ static void check_paths(void)
         CHECK_STR(s, joins[i][2]);
         ses_free(s);
     }
-    CHECK_STR(ses_path_base("a/b/c"), "c");
-    CHECK_STR(ses_path_base("c"), "c");
-    CHECK_STR(ses_path_base("/a/b//"), "b//");
-    CHECK_STR(ses_path_base("/"), "/");
+    CHECK_STR(ses_path_basename("a/b/c"), "c");
+    CHECK_STR(ses_path_basename("c"), "c");
+    CHECK_STR(ses_path_basename("/a/b//"), "b//");
+    CHECK_STR(ses_path_basename("/"), "/");
     CHECK_STR(ses_path_name_of("/a/b//").s, "b");
     CHECK_STR(ses_path_name_of("//").s, "/");
     CHECK_STR(ses_path_name_of("").s, "");

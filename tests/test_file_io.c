@@ -150,10 +150,10 @@ static bool replace_file(ses_err *e)
 {
     char *data = malloc(SIZE);
     memset(data, 'n', SIZE);
-    ses_writer *w = ses_writer_open(file, true, e);
-    bool ok = w && ses_writer_put(w, data, 10, e) && ses_writer_put(w, data, SIZE - 10, e) &&
-              ses_writer_commit(w, e);
-    ses_writer_free(w);
+    ses_file_writer *w = ses_file_writer_open(file, true, e);
+    bool ok = w && ses_file_writer_put(w, data, 10, e) && ses_file_writer_put(w, data, SIZE - 10, e) &&
+              ses_file_writer_commit(w, e);
+    ses_file_writer_free(w);
     free(data);
     return ok;
 }
@@ -197,8 +197,9 @@ static int model_kind(void)
     int c = 0;
     for (size_t i = 0; i < ses_safetensors_count(s); i++) {
         float x[64] = { 0 };
-        int k = ses_entry_to_f32(ses_safetensors_at(s, i), x, NULL) && x[0] == x[63] ? (x[0] == 1 ? 'o' : 'n')
-                                                                                     : '?';
+        int k = ses_tensor_entry_to_f32(ses_safetensors_at(s, i), x, NULL) && x[0] == x[63]
+                    ? (x[0] == 1 ? 'o' : 'n')
+                    : '?';
         c = c && c != k ? '?' : k;
     }
     if (s && ses_safetensors_count(s) != 3) c = '?';

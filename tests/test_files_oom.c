@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/strmap.h"
 #include "base/str.h"
+#include "base/strmap.h"
 #include "io/safetensors_impl.h"
 #include "sesame/json.h"
 
@@ -87,7 +87,7 @@ static bool save(size_t limit, const char *path, ses_err *e)
     static const float data[12] = { 1, 2, 3 };
     static const int64_t dim[] = { 3, 4 };
     ses_safetensors_writer *w = ses_safetensors_writer_new(e);
-    bool ok = w && ses_safetensors_writer_meta(w, "made by", "a test", e);
+    bool ok = w && ses_safetensors_writer_add_meta(w, "made by", "a test", e);
     for (int i = 0; i < 20 && ok; i++) {
         char name[24];
         snprintf(name, sizeof name, "tensor.%d", i);

@@ -23,9 +23,9 @@ typedef struct problem {
 
 static float whole(uint64_t seed, uint64_t i)
 {
-    return (float)(ses_rand32((ses_key){ seed, 0, 0 }, i) % 9) - 4;
+    return (float)(ses_rand32((ses_rng_key){ seed, 0, 0 }, i) % 9) - 4;
 }
-static float real(uint64_t seed, uint64_t i) { return 2 * ses_rand_unit((ses_key){ seed, 0, 0 }, i) - 1; }
+static float real(uint64_t seed, uint64_t i) { return 2 * ses_rand_unit((ses_rng_key){ seed, 0, 0 }, i) - 1; }
 
 static float *matrix(fence *f, layout l, int64_t rows, int64_t cols, int64_t *row, int64_t *col, bool exact,
                      uint64_t seed)
@@ -94,7 +94,7 @@ static void exact_case(ses_exec *x, int64_t m, int64_t n, int64_t k, layout la, 
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
     float *want = malloc(p.c_count * sizeof *want);
     for (int form = 0; form < 3 && CHECK(want); form++) { /* plain, add, bias and relu */
-        p.g.add = form == 1;
+        p.g.accumulate = form == 1;
         p.g.bias = form == 2 ? p.bias : NULL;
         p.g.act = form == 2 ? SES_ACT_RELU : SES_ACT_NONE;
         run(x, &ref, &p, false);
@@ -144,7 +144,7 @@ static void epilogue_case(ses_exec *x, int64_t m, int64_t n, int64_t k, ses_act 
     problem_new(&p, m, n, k, ROW_MAJOR, TRANSPOSED, false);
     ses_kernels ref = ses_kernels_cpu(SES_ISA_REF);
     float *want = malloc(2 * p.c_count * sizeof *want), *want_pre = want + p.c_count;
-    p.g.bias = bias ? p.bias : NULL, p.g.pre = pre ? p.pre : NULL, p.g.act = act;
+    p.g.bias = bias ? p.bias : NULL, p.g.pre_act = pre ? p.pre : NULL, p.g.act = act;
     run(x, &ref, &p, false);
     if (CHECK(want)) memcpy(want, p.c, p.c_count * 4), memcpy(want_pre, p.pre, p.c_count * 4);
     for (int isa = SES_ISA_AVX2; want && isa <= (int)ses_isa_best(); isa++) {
@@ -250,9 +250,9 @@ static void test_nan(ses_exec *x)
 int main(void)
 {
     ses_err e = { 0 };
-    ses_exec x[3] = { { ses_pool_new(1, &e), NULL },
-                      { ses_pool_new(2, &e), NULL },
-                      { ses_pool_new(3, &e), NULL } };
+    ses_exec x[3] = { { ses_thread_pool_new(1, &e), NULL },
+                      { ses_thread_pool_new(2, &e), NULL },
+                      { ses_thread_pool_new(3, &e), NULL } };
     if (!CHECK(x[0].pool && x[1].pool && x[2].pool)) return check_report();
     test_sizes(&x[0]);
     test_large(&x[1]);
@@ -262,6 +262,6 @@ int main(void)
     test_empty(&x[1]);
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++)
         CHECK(ses_peak_gflops((ses_isa)isa, 0.002) > 0.01);
-    for (int i = 0; i < 3; i++) ses_pool_free(x[i].pool);
+    for (int i = 0; i < 3; i++) ses_thread_pool_free(x[i].pool);
     return check_report();
 }

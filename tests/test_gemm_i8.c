@@ -15,7 +15,7 @@ typedef struct problem {
     float *a, *b, *c, *pre, *bias;
 } problem;
 
-static float real(uint64_t seed, uint64_t i) { return 2 * ses_rand_unit((ses_key){ seed, 0, 0 }, i) - 1; }
+static float real(uint64_t seed, uint64_t i) { return 2 * ses_rand_unit((ses_rng_key){ seed, 0, 0 }, i) - 1; }
 
 static float *fill(fence *f, int64_t n, uint64_t seed)
 {
@@ -40,23 +40,24 @@ static void problem_free(problem *p)
 static ses_gemm product(const problem *p, const void *packed, ses_dtype as)
 {
     ses_gemm g = ses_gemm_nt(p->c, p->a, p->b, p->m, p->n, p->k);
-    g.packed = packed, g.packed_as = as, g.bias = p->bias, g.act = SES_ACT_GELU, g.pre = p->pre;
+    g.packed = packed, g.packed_dtype = as, g.bias = p->bias, g.act = SES_ACT_GELU, g.pre_act = p->pre;
     return g;
 }
 
 /* C, or what its halves give as a | b, rounded on the way is the same, rounded. */
-static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_rows8 a, bool gated)
+static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a, bool gated)
 {
     fence f[2] = { 0 };
-    int64_t n = gated ? g->n / 2 : g->n, width = g->m * ses_quads(n);
-    ses_rows8 want = { malloc((size_t)width * 4), malloc((size_t)g->m * sizeof(float)) };
-    ses_rows8 to = { (uint8_t *)fence_floats(&f[0], (size_t)width), fence_floats(&f[1], (size_t)g->m) };
+    int64_t n = gated ? g->n / 2 : g->n, width = g->m * ses_quad_count(n);
+    ses_i8_rows want = { malloc((size_t)width * 4), malloc((size_t)g->m * sizeof(float)) };
+    ses_i8_rows to = { (uint8_t *)fence_floats(&f[0], (size_t)width), fence_floats(&f[1], (size_t)g->m) };
     float *half = malloc((size_t)(g->m * n) * sizeof *half);
     if (gated) k->glu(x, half, g->c, g->m, n, SES_ACT_SILU);
-    k->round_rows(x, want, gated ? half : g->c, g->m, n);
+    k->quantize_rows(x, want, gated ? half : g->c, g->m, n);
     ses_gemm unwritten = *g;
-    unwritten.c = unwritten.pre = NULL;
-    k->gemm8(x, &unwritten, 1, a, &(ses_rows_end){ .gated = gated, .gate = SES_ACT_SILU, .to = to });
+    unwritten.c = unwritten.pre_act = NULL;
+    k->gemm_i8(x, &unwritten, 1, a,
+               &(ses_gemm_epilogue){ .gated = gated, .gate = SES_ACT_SILU, .i8_out = to });
     CHECK_MSG(!memcmp(to.q, want.q, (size_t)width * 4) &&
                   !memcmp(to.scale, want.scale, (size_t)g->m * sizeof(float)),
               "%dx%dx%d", (int)g->m, (int)g->n, (int)g->k);
@@ -66,23 +67,25 @@ static void same_rounded(ses_exec *x, const ses_kernels *k, const ses_gemm *g, s
 
 /* Rows normed on the way, of A rounded on the way, are those of one kernel after the other, and so are their
  * bytes. */
-static void same_normed(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_rows8 a)
+static void same_normed(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a)
 {
     fence f[5] = { 0 };
-    size_t count = (size_t)(g->m * g->n), width = (size_t)(g->m * ses_quads(g->n));
+    size_t count = (size_t)(g->m * g->n), width = (size_t)(g->m * ses_quad_count(g->n));
     const float *gain = fill(&f[0], g->n, 7), *bias = fill(&f[1], g->n, 8),
                 *res = fill(&f[2], g->m * g->n, 9);
     float *want = malloc(count * sizeof *want), *got = fence_floats(&f[3], count);
     uint8_t *bytes = malloc(4 * width), *to = (uint8_t *)fence_floats(&f[4], width);
     float *scale = malloc(2 * (size_t)g->m * sizeof *scale);
     ses_gemm plain = *g;
-    plain.act = SES_ACT_NONE, plain.pre = NULL, plain.c = want;
-    k->gemm8(x, &plain, 1, a, NULL);
+    plain.act = SES_ACT_NONE, plain.pre_act = NULL, plain.c = want;
+    k->gemm_i8(x, &plain, 1, a, NULL);
     k->norm(x, want, NULL, NULL, want, res, gain, bias, g->m, g->n, 1e-12, NULL);
-    k->round_rows(x, (ses_rows8){ bytes, scale }, want, g->m, g->n);
+    k->quantize_rows(x, (ses_i8_rows){ bytes, scale }, want, g->m, g->n);
     plain.c = got;
-    ses_rows_end end = { .gain = gain, .bias = bias, .res = res, .eps = 1e-12, .to = { to, scale + g->m } };
-    k->gemm8(x, &plain, 1, (ses_rows8){ 0 }, &end);
+    ses_gemm_epilogue end = {
+        .gain = gain, .bias = bias, .residual = res, .eps = 1e-12, .i8_out = { to, scale + g->m }
+    };
+    k->gemm_i8(x, &plain, 1, (ses_i8_rows){ 0 }, &end);
     CHECK_MSG(!memcmp(got, want, count * sizeof *got) && !memcmp(to, bytes, 4 * width) &&
                   !memcmp(scale, scale + g->m, (size_t)g->m * sizeof *scale),
               "%dx%dx%d", (int)g->m, (int)g->n, (int)g->k);
@@ -92,30 +95,30 @@ static void same_normed(ses_exec *x, const ses_kernels *k, const ses_gemm *g, se
 
 /* Two products at once, with parts of rows rounded for themselves, as attention reads them, are those that
  * stand side by side. */
-static void same_parts(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_rows8 a)
+static void same_parts(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a)
 {
     int64_t part = g->n % 3 == 0 ? g->n / 3 : g->n % 2 == 0 ? g->n / 2 : g->n, parts = g->n / part;
     fence f[5] = { 0 };
-    size_t width = (size_t)(4 * ses_quads(part)), rows = (size_t)(g->m * parts);
+    size_t width = (size_t)(4 * ses_quad_count(part)), rows = (size_t)(g->m * parts);
     uint8_t *want = malloc(rows * width);
     float *scale = malloc(rows * sizeof *scale), *side = fence_floats(&f[4], (size_t)(2 * g->m * g->n));
     ses_gemm two[2] = { *g, *g };
-    ses_rows_end end[2];
+    ses_gemm_epilogue end[2];
     for (int i = 0; i < 2; i++) {
-        end[i] = (ses_rows_end){ .part = part };
-        end[i].to.q = (uint8_t *)fence_floats(&f[2 * i], rows * width / 4);
-        end[i].to.scale = fence_floats(&f[2 * i + 1], rows);
-        two[i].c = two[i].pre = NULL;
+        end[i] = (ses_gemm_epilogue){ .group_cols = part };
+        end[i].i8_out.q = (uint8_t *)fence_floats(&f[2 * i], rows * width / 4);
+        end[i].i8_out.scale = fence_floats(&f[2 * i + 1], rows);
+        two[i].c = two[i].pre_act = NULL;
     }
     two[1].bias = NULL;
-    k->gemm8(x, two, 2, a, end);
+    k->gemm_i8(x, two, 2, a, end);
     for (int i = 0; i < 2; i++) two[i].c = side + i * g->n, two[i].ldc = 2 * g->n;
-    k->gemm8(x, two, 2, a, NULL);
+    k->gemm_i8(x, two, 2, a, NULL);
     for (int64_t i = 0; i < 2 * g->m; i++)
         for (int64_t p = 0; p < parts; p++) {
             const float *c = side + i / 2 * 2 * g->n + i % 2 * g->n + p * part;
-            ses_rows8 to = end[i % 2].to;
-            k->round_rows(x, (ses_rows8){ want, scale }, c, 1, part);
+            ses_i8_rows to = end[i % 2].i8_out;
+            k->quantize_rows(x, (ses_i8_rows){ want, scale }, c, 1, part);
             int64_t off = p * g->m + i / 2;
             CHECK(!memcmp(want, to.q + off * (int64_t)width, width) &&
                   to.scale[p * g->m + i / 2] / 127 == scale[0]);
@@ -125,13 +128,13 @@ static void same_parts(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
 }
 
 /* Without an activation C is what stands before it. */
-static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_rows8 a)
+static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses_i8_rows a)
 {
     fence f = { 0 };
     ses_gemm plain = *g;
-    plain.act = SES_ACT_NONE, plain.pre = NULL, plain.c = fence_floats(&f, (size_t)(g->m * g->n));
-    k->gemm8(x, &plain, 1, a, NULL);
-    CHECK_MSG(!memcmp(plain.c, g->pre, (size_t)(g->m * g->n) * sizeof(float)), "%dx%dx%d", (int)g->m,
+    plain.act = SES_ACT_NONE, plain.pre_act = NULL, plain.c = fence_floats(&f, (size_t)(g->m * g->n));
+    k->gemm_i8(x, &plain, 1, a, NULL);
+    CHECK_MSG(!memcmp(plain.c, g->pre_act, (size_t)(g->m * g->n) * sizeof(float)), "%dx%dx%d", (int)g->m,
               (int)g->n, (int)g->k);
     fence_free(&f);
 }
@@ -140,16 +143,16 @@ static void same_plain(ses_exec *x, const ses_kernels *k, const ses_gemm *g, ses
 static void run8(ses_exec *x, const ses_kernels *k, const problem *p, bool step)
 {
     fence fp = { 0 }, fq = { 0 }, fs = { 0 };
-    size_t bytes = (size_t)k->gemm8_pack_size(p->n, p->k), rows = (size_t)(p->m * ses_quads(p->k) * 4);
+    size_t bytes = (size_t)k->gemm_i8_pack_size(p->n, p->k), rows = (size_t)(p->m * ses_quad_count(p->k) * 4);
     char *packed = (char *)fence_floats(&fp, (bytes + 3) / 4);
     uint8_t *q = (uint8_t *)fence_floats(&fq, rows / 4);
     float *scale = fence_floats(&fs, (size_t)p->m);
-    k->gemm8_pack(x, packed, p->b, 1, p->k, p->n, p->k);
+    k->gemm_i8_pack(x, packed, p->b, 1, p->k, p->n, p->k);
     if (step) memset(packed, 0, sizeof(int32_t));
-    ses_rows8 a = { q, scale };
-    k->round_rows(x, a, p->a, p->m, p->k);
+    ses_i8_rows a = { q, scale };
+    k->quantize_rows(x, a, p->a, p->m, p->k);
     ses_gemm g = product(p, packed, SES_I8);
-    k->gemm8(x, &g, 1, a, NULL);
+    k->gemm_i8(x, &g, 1, a, NULL);
     same_rounded(x, k, &g, a, false);
     if (g.n % 2 == 0) same_rounded(x, k, &g, a, true);
     same_plain(x, k, &g, a);
@@ -215,16 +218,16 @@ static void laid(ses_exec *x, int64_t n, int64_t k)
     }
     for (int isa = SES_ISA_REF; isa <= (int)ses_isa_best(); isa++) {
         ses_kernels kern = ses_kernels_cpu((ses_isa)isa);
-        size_t bytes = (size_t)kern.gemm8_pack_size(n, k);
+        size_t bytes = (size_t)kern.gemm_i8_pack_size(n, k);
         char *want = malloc(bytes), *got = malloc(bytes);
-        kern.gemm8_pack(x, want, b, 1, k, n, k);
-        kern.gemm8_pack(x, got, b_turned, n, 1, n, k);
+        kern.gemm_i8_pack(x, want, b, 1, k, n, k);
+        kern.gemm_i8_pack(x, got, b_turned, n, 1, n, k);
         CHECK_MSG(!memcmp(want, got, bytes), "%s %dx%d: reals by rows", ses_isa_name((ses_isa)isa), (int)n,
                   (int)k);
-        kern.gemm8_lay(x, got, q, scale, 1, k, n, k);
+        kern.gemm_i8_pack_quantized(x, got, q, scale, 1, k, n, k);
         CHECK_MSG(!memcmp(want, got, bytes), "%s %dx%d: bytes by columns", ses_isa_name((ses_isa)isa), (int)n,
                   (int)k);
-        kern.gemm8_lay(x, got, turned, scale, n, 1, n, k);
+        kern.gemm_i8_pack_quantized(x, got, turned, scale, n, 1, n, k);
         CHECK_MSG(!memcmp(want, got, bytes), "%s %dx%d: bytes by rows", ses_isa_name((ses_isa)isa), (int)n,
                   (int)k);
         free(want), free(got);
@@ -272,7 +275,7 @@ static void alone(ses_exec *x, ses_dtype as)
         float row[N], row_pre[N];
         for (int i = 0; i < M; i += 7) {
             ses_gemm one = product(&p, packed, as);
-            one.m = 1, one.a = p.a + i * K, one.c = row, one.pre = row_pre;
+            one.m = 1, one.a = p.a + i * K, one.c = row, one.pre_act = row_pre;
             kern.gemm(x, &one);
             CHECK(!memcmp(row, p.c + i * N, sizeof row));
         }
@@ -290,7 +293,7 @@ static void odd_rows(ses_exec *x)
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
         uint8_t q[4][8];
         float scale[4];
-        k.round_rows(x, (ses_rows8){ q[0], scale }, a[0], 4, 5);
+        k.quantize_rows(x, (ses_i8_rows){ q[0], scale }, a[0], 4, 5);
         CHECK(scale[0] == 0 && q[0][0] == 128 && q[0][7] == 128);
         for (int i = 0; i < 8; i++) CHECK(q[3][i] == 128); /* 127 / 1e-38 is too much for a float */
         CHECK(!isfinite(scale[1]) && !isfinite(scale[2]));
@@ -303,7 +306,7 @@ int main(void)
     static const int n[] = { 1, 7, 8, 9, 16, 17, 31, 33, 48, 49, 97 };
     static const int k[] = { 1, 2, 3, 4, 5, 8, 19, 67, 800 };
     ses_err e = { 0 };
-    ses_exec x = { .pool = ses_pool_new(2, &e) };
+    ses_exec x = { .pool = ses_thread_pool_new(2, &e) };
     if (!CHECK(x.pool)) return check_report();
     for (size_t i = 0; i < SES_LEN(m); i++)
         for (size_t j = 0; j < SES_LEN(n); j++) {
@@ -313,11 +316,11 @@ int main(void)
         }
     for (size_t i = 0; i < SES_LEN(n); i++)
         for (size_t j = 0; j < SES_LEN(k); j++) laid(&x, n[i], k[j]);
-    eight_bits(&x, 3, 50, SES_GEMM8_DEPTH);
+    eight_bits(&x, 3, 50, SES_GEMM_I8_MAX_K);
     sixteen_bits(&x, 3, 50, 1601, SES_F16);
     sixteen_bits(&x, 40, 50, 1601, SES_BF16);
     alone(&x, SES_F16), alone(&x, SES_BF16), alone(&x, SES_REAL);
     odd_rows(&x);
-    ses_pool_free(x.pool);
+    ses_thread_pool_free(x.pool);
     return check_report();
 }

@@ -2,8 +2,8 @@
  * text. */
 #include "check.h"
 
-#include "sesame/sesame.h"
 #include "generate/logits_processor.h"
+#include "sesame/sesame.h"
 
 #include <math.h>
 
@@ -49,29 +49,29 @@ static void test_case(const ses_json *row, const ses_model *m, int line)
     const ses_json *prompts = ses_json_get(row, "prompts"), *want = ses_json_get(row, "ids");
     int64_t n = (int64_t)ses_json_len(prompts), bad = 0, each;
     ses_prompt p[MOST] = { 0 };
-    ses_generation *g = ses_generation_open(m, &e);
-    ses_generate_options o = *ses_generation_options(g);
-    CHECK_MSG(ses_generation_read(g, ses_json_get(row, "options"), &o, &e), "%s", e.msg);
+    ses_generation_config *g = ses_generation_config_open(m, &e);
+    ses_generate_options o = *ses_generation_config_options(g);
+    CHECK_MSG(ses_generation_config_read(g, ses_json_get(row, "options"), &o, &e), "%s", e.msg);
     for (int64_t i = 0; i < n; i++) p[i].ids = ids_of(ses_json_at(prompts, (size_t)i));
     ses_generated *all = ses_generate(m, p, n, &o, &e);
     if (!CHECK_MSG(all && all->n == (int64_t)ses_json_len(want), "line %d: %s", line, e.msg)) return;
     each = all->n / n;
     for (int64_t i = 0; i < all->n; i++) {
         ses_ids ids = ids_of(ses_json_at(want, (size_t)i));
-        bad += !same(all->text[i].ids, ids);
+        bad += !same(all->sequence[i].ids, ids);
         free_ids(ids);
     }
     CHECK_MSG(bad == 0, "line %d: %d texts differ from the reference's", line, (int)bad);
     for (int64_t i = 0; i < n; i++) {
         ses_generated *one = ses_generate(m, &p[i], 1, &o, &e);
         for (int64_t r = 0; one && r < each; r++)
-            CHECK(same(one->text[r].ids, all->text[i * each + r].ids) &&
-                  one->text[r].score == all->text[i * each + r].score);
+            CHECK(same(one->sequence[r].ids, all->sequence[i * each + r].ids) &&
+                  one->sequence[r].score == all->sequence[i * each + r].score);
         ses_generated_free(one);
         free_ids(p[i].ids);
     }
     ses_generated_free(all);
-    ses_generation_free(g);
+    ses_generation_config_free(g);
 }
 
 static void test_reference(ses_device *dev)
@@ -137,15 +137,15 @@ static void test_cuts(void)
     for (size_t i = 0; i < SES_LEN(cuts); i++) {
         float x[12];
         char left[13] = "";
-        ses_ranked rank[12];
+        ses_ranked_token rank[12];
         ses_generate_options o = cuts[i].o;
         o.do_sample = true, o.temperature = o.repetition_penalty = o.encoder_repetition_penalty = 1;
         o.forced_bos = -1;
         if (!o.top_p) o.top_p = 1;
         if (!o.typical_p) o.typical_p = 1;
         memcpy(x, score, sizeof x);
-        ses_scoring s = { .o = &o, .score = x, .vocab = 12, .keep = cuts[i].keep, .rank = rank };
-        ses_process(&s);
+        ses_logits_ctx s = { .o = &o, .score = x, .vocab = 12, .keep = cuts[i].keep, .rank = rank };
+        ses_logits_process(&s);
         for (int t = 0; t < 12; t++) left[t] = x[t] > -INFINITY ? '1' : '0';
         if (!CHECK_STR(left, cuts[i].left)) printf("    cut %d\n", (int)i);
     }
@@ -168,8 +168,8 @@ static void test_samples(ses_device *dev)
 {
     ses_err e = { 0 };
     ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
-    ses_generation *g = ses_generation_open(m, &e);
-    ses_generate_options o = *ses_generation_options(g);
+    ses_generation_config *g = ses_generation_config_open(m, &e);
+    ses_generate_options o = *ses_generation_config_options(g);
     int32_t ids[12][6];
     ses_prompt p[12] = { 0 };
     int differ = 0;
@@ -188,12 +188,12 @@ static void test_samples(ses_device *dev)
         for (int i = 0; all && few && i < 12; i++) {
             ses_generated *one = ses_generate(m, &p[i], 1, &o, &e);
             for (int r = 0; one && r < 3; r++) {
-                const ses_written *x = &all->text[i * 3 + r];
-                CHECK(same(one->text[r].ids, x->ids) && same(few->text[i * 3 + r].ids, x->ids) &&
+                const ses_generated_sequence *x = &all->sequence[i * 3 + r];
+                CHECK(same(one->sequence[r].ids, x->ids) && same(few->sequence[i * 3 + r].ids, x->ids) &&
                       x->prompt == i);
-                differ += !same(x->ids, all->text[i * 3].ids);
+                differ += !same(x->ids, all->sequence[i * 3].ids);
                 double sum = 0;
-                for (int64_t t = 0; t < x->ids.n - x->given; t++) sum += (double)x->logprob[t];
+                for (int64_t t = 0; t < x->ids.n - x->prompt_len; t++) sum += (double)x->logprob[t];
                 CHECK(sum < 0 && (beams > 1 || x->score == sum));
             }
             ses_generated_free(one);
@@ -204,8 +204,8 @@ static void test_samples(ses_device *dev)
     heard h = { .stop_at = 7 };
     o.num_beams = 1, o.num_return_sequences = 1, o.on_token = hear, o.ctx = &h;
     ses_generated *r = ses_generate(m, p, 12, &o, &e);
-    CHECK(r && r->ended && h.n == 7 && r->written == 7);
-    ses_generated_free(r), ses_generation_free(g), ses_model_free(m);
+    CHECK(r && r->cancelled && h.n == 7 && r->tokens_generated == 7);
+    ses_generated_free(r), ses_generation_config_free(g), ses_model_free(m);
 }
 
 /* Groups of beams begin differently where it costs to agree. */
@@ -213,8 +213,8 @@ static void test_groups(ses_device *dev)
 {
     ses_err e = { 0 };
     ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
-    ses_generation *g = ses_generation_open(m, &e);
-    ses_generate_options o = *ses_generation_options(g);
+    ses_generation_config *g = ses_generation_config_open(m, &e);
+    ses_generate_options o = *ses_generation_config_options(g);
     const int32_t id[3] = { 5, 9, 17 };
     ses_prompt p = { .ids = { id, 3 } };
     o.max_new_tokens = 8, o.num_beams = 2, o.eos.n = 0;
@@ -224,12 +224,13 @@ static void test_groups(ses_device *dev)
     o.diversity_penalty = 100;
     ses_generated *apart = ses_generate(m, &p, 1, &o, &e);
     if (CHECK_MSG(two && same_as && apart, "%s", e.msg)) {
-        CHECK(same(same_as->text[0].ids, two->text[0].ids) && same(same_as->text[2].ids, two->text[0].ids));
+        CHECK(same(same_as->sequence[0].ids, two->sequence[0].ids) &&
+              same(same_as->sequence[2].ids, two->sequence[0].ids));
         bool found = false;
         int32_t first[6], kinds = 0;
         for (int i = 0; i < 6; i++) {
-            found |= same(apart->text[i].ids, two->text[0].ids);
-            first[i] = apart->text[i].ids.id[3];
+            found |= same(apart->sequence[i].ids, two->sequence[0].ids);
+            first[i] = apart->sequence[i].ids.id[3];
             bool old = false;
             for (int j = 0; j < i; j++) old |= first[j] == first[i];
             kinds += !old;
@@ -237,7 +238,7 @@ static void test_groups(ses_device *dev)
         CHECK_MSG(found && kinds >= 3, "%d beginnings", (int)kinds);
     }
     ses_generated_free(two), ses_generated_free(same_as), ses_generated_free(apart);
-    ses_generation_free(g), ses_model_free(m);
+    ses_generation_config_free(g), ses_model_free(m);
 }
 
 static void refused(const ses_model *m, ses_prompt p, const ses_generate_options *o, const char *why)
@@ -253,8 +254,8 @@ static void test_refusals(ses_device *dev)
     ses_err e = { 0 };
     ses_model *m = ses_model_open("tests/golden/gpt2-lm", dev, NULL, &e);
     ses_model *bert = ses_model_open("tests/golden/bert-masked-lm", dev, NULL, &e);
-    ses_generation *g = ses_generation_open(m, &e);
-    const ses_generate_options ok = *ses_generation_options(g);
+    ses_generation_config *g = ses_generation_config_open(m, &e);
+    const ses_generate_options ok = *ses_generation_config_options(g);
     int32_t id[100] = { 1, 2, 3 };
     const int32_t bad[1] = { 5000 };
     ses_prompt p = { .ids = { id, 3 } };
@@ -290,7 +291,7 @@ static void test_refusals(ses_device *dev)
     o.decoder_start = o.bos = -1;
     refused(t5, (ses_prompt){ .ids = { id, 3 } }, &o, "decoder_start_token_id is not said");
     ses_model_free(t5);
-    ses_generation_free(g), ses_model_free(m), ses_model_free(bert);
+    ses_generation_config_free(g), ses_model_free(m), ses_model_free(bert);
 }
 
 int main(void)

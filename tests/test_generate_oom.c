@@ -13,13 +13,13 @@ static bool write_some(void *ctx, ses_err *e)
     static const int32_t id[4] = { 5, 6, 7, 8 };
     const scene *s = ctx;
     const ses_prompt p[2] = { { .ids = { id, 4 } }, { .ids = { id + 1, 2 } } };
-    ses_generation *g = ses_generation_open(s->m, e);
+    ses_generation_config *g = ses_generation_config_open(s->m, e);
     if (!g) return false;
-    ses_generate_options o = *ses_generation_options(g);
+    ses_generate_options o = *ses_generation_config_options(g);
     o.max_new_tokens = 3, o.num_beams = s->beams, o.do_sample = s->sample, o.cache_tokens = 1;
     ses_generated *r = ses_generate(s->m, p, 2, &o, e);
     ses_generated_free(r);
-    ses_generation_free(g);
+    ses_generation_config_free(g);
     return r != NULL;
 }
 

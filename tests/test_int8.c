@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { SEQS = 4, HIDDEN = 24, TOKENS = 3 + 90 + 1 + 40, SHORT = 40, LONG = SES_ATTN8_KEYS + 1 };
+enum { SEQS = 4, HIDDEN = 24, TOKENS = 3 + 90 + 1 + 40, SHORT = 40, LONG = SES_ATTN_I8_MAX_KEYS + 1 };
 
 /* The second one's feed-forward layers are gated, and its places are turns. */
 static const char *const configs[] = {
@@ -24,7 +24,7 @@ static const int32_t all_cu[SEQS + 1] = { 0, 3, 93, 94, TOKENS };
 
 /* The hidden states of sequences first .. first + n - 1 of those that stand so, or their rows that are
  * wanted. */
-static bool states_of(const int32_t *cu, ses_want want, ses_real *out, ses_isa isa, int threads,
+static bool states_of(const int32_t *cu, ses_output_request want, ses_real *out, ses_isa isa, int threads,
                       ses_dtype weights, int first, int n)
 {
     ses_err e = { 0 };
@@ -37,7 +37,7 @@ static bool states_of(const int32_t *cu, ses_want want, ses_real *out, ses_isa i
     int32_t ids[SHORT + LONG], at[SEQS + 1];
     for (int i = 0; i < SHORT + LONG; i++) ids[i] = i * 7 % 50;
     for (int i = 0; i <= n; i++) at[i] = cu[first + i] - cu[first];
-    ses_batch b = { .seqs = n, .tokens = at[n], .cu = at, .ids = ids + cu[first] };
+    ses_batch b = { .seqs = n, .tokens = at[n], .cu_seqlens = at, .ids = ids + cu[first] };
     ses_outputs got = { 0 };
     int64_t rows = want.rows ? want.n_rows : at[n];
     bool ok = t && ses_model_forward(m, t, &b, &want, &got, &e) &&
@@ -49,7 +49,7 @@ static bool states_of(const int32_t *cu, ses_want want, ses_real *out, ses_isa i
 
 static bool states(ses_real *out, ses_isa isa, int threads, ses_dtype weights, int first, int n)
 {
-    return states_of(all_cu, (ses_want){ 0 }, out, isa, threads, weights, first, n);
+    return states_of(all_cu, (ses_output_request){ 0 }, out, isa, threads, weights, first, n);
 }
 
 /* Beside a text whose attention is not of 8 bits what leaves the products is not, either. */
@@ -59,8 +59,8 @@ static void test_long(ses_isa isa)
     static ses_real both[(SHORT + LONG) * HIDDEN], alone[(SHORT + LONG) * HIDDEN];
     enum { SHORT_BYTES = SHORT * HIDDEN * sizeof(ses_real) };
     for (int threads = 1; threads < 3; threads++)
-        CHECK_MSG(states_of(cu, (ses_want){ 0 }, both, isa, threads, SES_I8, 0, 2) &&
-                      states_of(cu, (ses_want){ 0 }, alone, isa, threads, SES_I8, 0, 1) &&
+        CHECK_MSG(states_of(cu, (ses_output_request){ 0 }, both, isa, threads, SES_I8, 0, 2) &&
+                      states_of(cu, (ses_output_request){ 0 }, alone, isa, threads, SES_I8, 0, 1) &&
                       !memcmp(both, alone, SHORT_BYTES),
                   "%s, %d threads: beside a long text", ses_isa_name(isa), threads);
 }
@@ -75,9 +75,9 @@ static void test_rows(ses_isa isa, ses_dtype weights)
     int32_t row[ROWS];
     for (int i = 0; i < ROWS; i++) row[i] = SHORT - 1 + i * 7 % ROWS;
     for (int threads = 1; threads < 3; threads++) {
-        ses_want want = { .rows = row, .n_rows = ROWS };
+        ses_output_request want = { .rows = row, .n_rows = ROWS };
         int bad = 0;
-        bool ok = states_of(cu, (ses_want){ 0 }, all, isa, threads, weights, 0, 2) &&
+        bool ok = states_of(cu, (ses_output_request){ 0 }, all, isa, threads, weights, 0, 2) &&
                   states_of(cu, want, got, isa, threads, weights, 0, 2);
         for (int i = 0; i < ROWS; i++)
             bad += memcmp(got + i * HIDDEN, all + row[i] * HIDDEN, HIDDEN * sizeof *got) != 0;

@@ -215,14 +215,14 @@ static void check_depth(void)
 {
     char text[800];
     for (int object = 0; object < 2; object++)
-        for (int depth = SES_JSON_DEPTH; depth <= SES_JSON_DEPTH + 1; depth++) {
+        for (int depth = SES_JSON_MAX_DEPTH; depth <= SES_JSON_MAX_DEPTH + 1; depth++) {
             size_t n = 0;
             for (int i = 0; i < depth; i++)
                 n += (size_t)snprintf(text + n, 5, "%s", object && i + 1 < depth ? "{\"\":" : "[");
             for (int i = depth; i-- > 0;) text[n++] = object && i + 1 < depth ? '}' : ']';
             ses_err e = { 0 };
             ses_json_doc *d = ses_json_parse(text, n, &e);
-            CHECK(!d == (depth > SES_JSON_DEPTH));
+            CHECK(!d == (depth > SES_JSON_MAX_DEPTH));
             if (!d) CHECK(strstr(e.msg, "nested deeper than 128 levels") != NULL);
             ses_json_free(d);
         }
@@ -324,8 +324,8 @@ static void check_writer(void)
     for (size_t i = 0; i < SES_LEN(indent); i++) {
         ses_err e = { 0 };
         ses_json_writer *w = ses_json_writer_new(indent[i], &e), *again = ses_json_writer_new(indent[i], &e);
-        ses_json_writer_ascii(w, indent[i] == 0);
-        ses_json_writer_ascii(again, indent[i] == 0);
+        ses_json_writer_set_ascii(w, indent[i] == 0);
+        ses_json_writer_set_ascii(again, indent[i] == 0);
         build(w);
         size_t n = 0, m = 0;
         const char *text = ses_json_writer_text(w, &n, &e);
@@ -408,7 +408,7 @@ static void check_misuse(void)
     }
     ses_err e = { 0 };
     ses_json_writer *w = ses_json_writer_new(0, &e);
-    for (int i = 0; i <= SES_JSON_DEPTH; i++) ses_json_begin_array(w);
+    for (int i = 0; i <= SES_JSON_MAX_DEPTH; i++) ses_json_begin_array(w);
     CHECK(!ses_json_writer_text(w, NULL, &e));
     CHECK_STR(e.msg, "JSON writer: nested too deep");
     ses_json_writer_free(w);

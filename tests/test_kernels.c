@@ -26,9 +26,9 @@ typedef struct call {
     int in_place; /* 1 + which input out[0] is, or 0 */
 } call;
 
-static ses_sink sink(const call *c, int i)
+static ses_dst sink(const call *c, int i)
 {
-    return (ses_sink){ c->sink == NONE_WANTED ? NULL : c->out[i], c->sink == ADD };
+    return (ses_dst){ c->sink == NONE_WANTED ? NULL : c->out[i], c->sink == ADD };
 }
 
 static int64_t count(const call *c, extent e)
@@ -58,8 +58,8 @@ static void run_act_bwd(call *c)
 
 static void run_act_bwd_sum(call *c)
 {
-    c->k.act_bwd_sum(&c->x, (ses_sink){ c->out[0], false }, (ses_sink){ c->out[1], true }, c->out[2],
-                     c->in[0], c->in[1], c->rows, c->cols, SES_ACT_GELU);
+    c->k.act_bwd_sum(&c->x, (ses_dst){ c->out[0], false }, (ses_dst){ c->out[1], true }, c->out[2], c->in[0],
+                     c->in[1], c->rows, c->cols, SES_ACT_GELU);
 }
 
 /* Halves of rows that stand one after the other. */
@@ -77,7 +77,7 @@ static void run_glu_bwd(call *c)
 static void run_dropout(call *c)
 {
     static const double p[] = { 0, 0.1, 0.5, 0.999, 1 };
-    ses_key key = { 0x123456789abcdef0u, 7, 9 };
+    ses_rng_key key = { 0x123456789abcdef0u, 7, 9 };
     c->k.dropout(&c->x, sink(c, 0), c->in[0], c->rows * c->cols, p[c->mode], key);
 }
 
@@ -88,7 +88,7 @@ static void run_copy_cols(call *c)
                    c->mode ? (c->cols + 1) / 2 : c->cols);
 }
 
-static const ses_drop dropped = { 0.3, { 5, 6, 7 } };
+static const ses_dropout_spec dropped = { 0.3, { 5, 6, 7 } };
 
 static void run_norm(call *c)
 {
@@ -99,7 +99,7 @@ static void run_norm(call *c)
 
 static void run_norm_bwd(call *c)
 {
-    ses_sink dres = sink(c, 1), none = { NULL, false };
+    ses_dst dres = sink(c, 1), none = { NULL, false };
     c->k.norm_bwd(&c->x, sink(c, 0), c->mode & 1 ? dres : none, c->mode & 2 ? c->out[2] : NULL,
                   c->mode & 4 ? c->out[3] : NULL, c->in[1], c->in[0], c->stat, c->gain, c->rows, c->cols,
                   c->mode & 8 ? &dropped : NULL);
@@ -118,7 +118,7 @@ static void run_gather(call *c)
 
 static void run_scatter_add(call *c)
 {
-    c->k.scatter_add(&c->x, (ses_sink){ c->out[0], true }, c->in[0], c->id[0], c->rows, c->cols,
+    c->k.scatter_add(&c->x, (ses_dst){ c->out[0], true }, c->in[0], c->id[0], c->rows, c->cols,
                      c->mode ? 3 : -1);
 }
 
@@ -146,13 +146,13 @@ static void run_xent_bwd(call *c)
 }
 static void run_xent_seg(call *c)
 {
-    c->k.xent_seg(&c->x, c->out[0], c->out[1], c->in[0], c->cu, c->seg_label, c->seqs, c->cols);
+    c->k.xent_span(&c->x, c->out[0], c->out[1], c->in[0], c->cu, c->seg_label, c->seqs, c->cols);
 }
 static void run_xent_seg_bwd(call *c)
 {
     static const float dloss[] = { 0.7f };
-    c->k.xent_seg_bwd(&c->x, sink(c, 0), dloss, c->bias, c->seg_lse, c->in[0], c->cu, c->seg_label, c->seqs,
-                      c->cols);
+    c->k.xent_span_bwd(&c->x, sink(c, 0), dloss, c->bias, c->seg_lse, c->in[0], c->cu, c->seg_label, c->seqs,
+                       c->cols);
 }
 
 static void run_target_loss(call *c)
@@ -167,7 +167,7 @@ static void run_target_bwd(call *c)
 
 static void run_col_sum(call *c)
 {
-    c->k.col_sum(&c->x, (ses_sink){ c->out[0], true }, c->in[0], c->rows, c->cols, c->cols);
+    c->k.col_sum(&c->x, (ses_dst){ c->out[0], true }, c->in[0], c->rows, c->cols, c->cols);
 }
 static void run_sum_squares(call *c)
 {
@@ -205,7 +205,7 @@ static void run_lamb_move(call *c)
 {
     int64_t n = c->rows * c->cols;
     memcpy(c->out[0], c->in[0], (size_t)n * sizeof *c->in[0]);
-    c->k.lamb_move(&c->x, c->out[0], c->in[1], n, c->mode ? 0.5 : 1e-3);
+    c->k.lamb_update(&c->x, c->out[0], c->in[1], n, c->mode ? 0.5 : 1e-3);
 }
 
 /* A difference may be rel of the value plus abs of the largest value of the array, or of in[0] (times that of
@@ -239,8 +239,8 @@ static const struct {
     { "xent_rows", run_xent_rows, 1, false, { ROWS, ROWS }, 5e-7, 2e-7, 0 },
     { "xent_mean", run_xent_mean, 1, false, { TWO }, 0, 0, 0 },
     { "xent_bwd", run_xent_bwd, 1, true, { EACH }, 5e-7, 2e-7, 0 },
-    { "xent_seg", run_xent_seg, 1, false, { COLS_1, SEQS_COLS }, 0, 0, 0 },
-    { "xent_seg_bwd", run_xent_seg_bwd, 1, true, { EACH }, 0, 0, 0 },
+    { "xent_span", run_xent_seg, 1, false, { COLS_1, SEQS_COLS }, 0, 0, 0 },
+    { "xent_span_bwd", run_xent_seg_bwd, 1, true, { EACH }, 0, 0, 0 },
     { "target_loss", run_target_loss, 2, false, { ONE }, 1e-6, 0, 0 },
     { "target_bwd", run_target_bwd, 2, true, { EACH }, 5e-7, 1e-7, 0 },
     { "col_sum", run_col_sum, 1, false, { COLS }, 2e-7, 5e-7, 0 },
@@ -248,10 +248,10 @@ static const struct {
     { "adamw", run_adamw, 2, false, { EACH, EACH, EACH }, 5e-7, 2e-7, 0 },
     { "sgd", run_sgd, 3, false, { EACH, EACH }, 5e-7, 3e-7, 0 },
     { "lamb", run_lamb, 2, false, { EACH, EACH, EACH }, 8e-7, 2e-7, 0 },
-    { "lamb_move", run_lamb_move, 2, false, { EACH }, 2e-7, 3e-7, 0 },
+    { "lamb_update", run_lamb_move, 2, false, { EACH }, 2e-7, 3e-7, 0 },
 };
 
-static const ses_key test_key = { 2024, 0, 0 };
+static const ses_rng_key test_key = { 2024, 0, 0 };
 static uint64_t drawn;
 
 static float *random_floats(int64_t n, double scale)
@@ -288,13 +288,13 @@ static void make_ids(data *d, call *c)
     for (int i = 0; i < 3; i++) c->id[i] = d->id[i] = random_ids(c->rows, VOCAB);
     d->id[3] = random_ids(c->rows, (int32_t)c->cols);
     for (int64_t i = 0; i < c->rows; i++)
-        if (i % 4 == 2) d->id[3][i] = SES_IGNORE;
+        if (i % 4 == 2) d->id[3][i] = SES_IGNORE_INDEX;
     d->id[4] = random_ids(c->seqs + 1, 1);
     for (int64_t i = 1; i < c->seqs; i++)
         d->id[4][i] = i % 3 == 2 ? d->id[4][i - 1] : (int32_t)(c->rows * i / c->seqs);
     d->id[4][c->seqs] = (int32_t)c->rows;
     d->id[5] = random_ids(c->seqs * c->cols, 8); /* some lie outside their sequence */
-    if (c->rows > 2) d->id[5][0] = SES_IGNORE;
+    if (c->rows > 2) d->id[5][0] = SES_IGNORE_INDEX;
     d->id[6] = random_ids(c->seqs * c->cols, 1);
     for (int64_t i = 0; i < c->seqs * c->cols; i++) {
         int32_t first = d->id[4][i / c->cols], len = d->id[4][i / c->cols + 1] - first;
@@ -320,7 +320,7 @@ static void make(data *d, call *c, double scale)
     ses_k_xent_rows_ref(&c->x, d->f[10], d->f[8], c->in[0], c->label, c->rows, c->cols, c->cols);
     ses_k_xent_mean_ref(&c->x, d->f[9], d->f[10], c->label, c->rows);
     float *seg = random_floats(c->seqs * c->cols, 1);
-    ses_k_xent_seg_ref(&c->x, d->f[6] + 1, seg, c->in[0], c->cu, c->seg_label, c->seqs, c->cols);
+    ses_k_xent_span_ref(&c->x, d->f[6] + 1, seg, c->in[0], c->cu, c->seg_label, c->seqs, c->cols);
     ses_free(d->f[10]);
     d->f[10] = seg;
     c->stat = d->f[7], c->lse = d->f[8], c->loss = d->f[9], c->seg_lse = seg;
@@ -409,7 +409,7 @@ static double worst(size_t k, const call *c, const result *ref, const result *go
     return most;
 }
 
-static ses_pool *pools[THREADS];
+static ses_thread_pool *pools[THREADS];
 
 /* All levels against ref; 1, 2 and 3 threads against each other. */
 static double compare(size_t k, call *c, const data *d, double scale)
@@ -571,13 +571,13 @@ static void test_turns(void)
         ses_kernels k = ses_kernels_cpu((ses_isa)isa);
         for (int32_t i = 0; i < 40; i++) {
             const int32_t place[2] = { i, FAR - 7 * i * i };
-            k.rotary(&x, (ses_sink){ both, false }, a, place, 2, C, DIM, DIM, 1e4, 1);
-            k.rotary(&x, (ses_sink){ one, false }, a + C, place + 1, 1, C, DIM, DIM, 1e4, 1);
+            k.rotary(&x, (ses_dst){ both, false }, a, place, 2, C, DIM, DIM, 1e4, 1);
+            k.rotary(&x, (ses_dst){ one, false }, a + C, place + 1, 1, C, DIM, DIM, 1e4, 1);
             CHECK_MSG(!memcmp(one, both + C, sizeof one), "%s: place %d", ses_isa_name((ses_isa)isa),
                       place[1]);
         }
         for (int i = 0; i < C; i++) one[i] = 1;
-        k.rotary(&x, (ses_sink){ one, true }, a, (int32_t[]){ 5 }, 1, C, DIM, DIM, 1e4, 1);
+        k.rotary(&x, (ses_dst){ one, true }, a, (int32_t[]){ 5 }, 1, C, DIM, DIM, 1e4, 1);
         for (int i = DIM; i < C; i++) CHECK(one[i] == 1 + a[i]);
     }
 }
@@ -588,11 +588,11 @@ static void test_in_place(void)
     static const struct {
         const char *name;
         int in;
-    } places[] = { { "add", 0 },          { "add", 1 },         { "scale", 0 },       { "act", 0 },
-                   { "act_bwd", 0 },      { "act_bwd", 1 },     { "dropout", 0 },     { "copy_cols", 0 },
-                   { "norm", 0 },         { "norm", 1 },        { "norm_bwd", 1 },    { "norm_bwd", 0 },
-                   { "softmax", 0 },      { "softmax_bwd", 0 }, { "softmax_bwd", 1 }, { "xent_bwd", 0 },
-                   { "xent_seg_bwd", 0 }, { "target_bwd", 0 } };
+    } places[] = { { "add", 0 },           { "add", 1 },         { "scale", 0 },       { "act", 0 },
+                   { "act_bwd", 0 },       { "act_bwd", 1 },     { "dropout", 0 },     { "copy_cols", 0 },
+                   { "norm", 0 },          { "norm", 1 },        { "norm_bwd", 1 },    { "norm_bwd", 0 },
+                   { "softmax", 0 },       { "softmax_bwd", 0 }, { "softmax_bwd", 1 }, { "xent_bwd", 0 },
+                   { "xent_span_bwd", 0 }, { "target_bwd", 0 } };
     call c = { .x = { pools[1], NULL }, .rows = 19, .cols = 1037, .seqs = 3 };
     data d;
     make(&d, &c, 1);
@@ -621,9 +621,9 @@ static void test_widen_rows(void)
 {
     static const ses_dtype as[] = { SES_F16, SES_BF16, SES_I8 };
     static const int64_t widths[] = { 1, 7, 16, 33, 100 };
-    static const int32_t id[] = { 3, 0, SES_IGNORE, 4, 3 };
+    static const int32_t id[] = { 3, 0, SES_IGNORE_INDEX, 4, 3 };
     enum { TABLE_ROWS = 5, OUT = SES_LEN(id) };
-    ses_exec x = { .pool = ses_pool_new(2, NULL) };
+    ses_exec x = { .pool = ses_thread_pool_new(2, NULL) };
     for (size_t d = 0; d < SES_LEN(as); d++)
         for (size_t w = 0; w < SES_LEN(widths); w++) {
             int64_t cols = widths[w];
@@ -633,25 +633,25 @@ static void test_widen_rows(void)
             if (as[d] == SES_I8)
                 for (size_t i = 0; i < n; i++) wide[1 + i] = fminf(fmaxf(truncf(wide[1 + i]), -127), 127);
             CHECK(ses_convert(block + 1, as[d], wide + 1, SES_F32, n, NULL));
-            ses_table table = { block + 1, as[d], as[d] == SES_I8 ? scale + 1 : NULL };
+            ses_quant_rows table = { block + 1, as[d], as[d] == SES_I8 ? scale + 1 : NULL };
             float *ref = ses_alloc((size_t)(OUT * cols) * sizeof *ref, NULL),
                   *got = ses_alloc((size_t)(OUT * cols) * sizeof *got, NULL);
-            ses_k_widen_rows_ref(&x, ref, &table, id, OUT, cols);
+            ses_k_dequantize_rows_ref(&x, ref, &table, id, OUT, cols);
             for (int64_t j = 0; j < cols && as[d] == SES_I8; j++)
                 CHECK(ref[j] == wide[1 + 3 * cols + j] * scale[1 + 3]);
             for (int isa = SES_ISA_AVX2; isa <= (int)ses_isa_best(); isa++) {
-                ses_kernels_cpu((ses_isa)isa).widen_rows(&x, got, &table, id, OUT, cols);
+                ses_kernels_cpu((ses_isa)isa).dequantize_rows(&x, got, &table, id, OUT, cols);
                 CHECK_MSG(!memcmp(ref, got, (size_t)(OUT * cols) * sizeof *got), "%s %s, %lld wide",
                           ses_isa_name((ses_isa)isa), ses_dtype_name(as[d]), (long long)cols);
             }
             ses_free(wide), ses_free(scale), ses_free(block), ses_free(ref), ses_free(got);
         }
-    ses_pool_free(x.pool);
+    ses_thread_pool_free(x.pool);
 }
 
 int main(int argc, char **argv)
 {
-    for (int i = 0; i < THREADS; i++) pools[i] = ses_pool_new(i + 1, NULL);
+    for (int i = 0; i < THREADS; i++) pools[i] = ses_thread_pool_new(i + 1, NULL);
     test_variants(argc > 1 && !strcmp(argv[1], "-v"));
     test_offset();
     test_special();
@@ -659,6 +659,6 @@ int main(int argc, char **argv)
     test_turns();
     test_in_place();
     test_widen_rows();
-    for (int i = 0; i < THREADS; i++) ses_pool_free(pools[i]);
+    for (int i = 0; i < THREADS; i++) ses_thread_pool_free(pools[i]);
     return check_report();
 }

@@ -1,8 +1,8 @@
 /* The reference kernels against values worked out by hand. What the other levels do is tested against
  * them. */
 #include "check.h"
-#include "kernel/ref/act_ref.h"
 #include "kernel/kernel.h"
+#include "kernel/ref/act_ref.h"
 
 #include <math.h>
 
@@ -24,8 +24,8 @@ static bool all_near(const ses_real *got, const double *want, int n)
 #define ALL_NEAR(got, ...) \
     all_near(got, (const double[]){ __VA_ARGS__ }, sizeof((double[]){ __VA_ARGS__ }) / 8)
 
-static ses_sink store(ses_real *p) { return (ses_sink){ p, false }; }
-static ses_sink add_to(ses_real *p) { return (ses_sink){ p, true }; }
+static ses_dst store(ses_real *p) { return (ses_dst){ p, false }; }
+static ses_dst add_to(ses_real *p) { return (ses_dst){ p, true }; }
 
 static void test_pointwise(void)
 {
@@ -36,7 +36,7 @@ static void test_pointwise(void)
     CHECK(ALL_NEAR(y, 2, -4, 6, 1));
     ses_k_scale_ref(&x, add_to(y), b, 0.5f, 3);
     CHECK(ALL_NEAR(y, 7, 6, 21, 1));
-    ses_k_scale_ref(&x, (ses_sink){ NULL, true }, b, 0.5f, 3);
+    ses_k_scale_ref(&x, (ses_dst){ NULL, true }, b, 0.5f, 3);
 
     ses_real wide[] = {
         1, 2, 3, 4, 5, 6, 7, 8
@@ -80,12 +80,12 @@ static void test_dropout(void)
 {
     enum { N = 20000 };
     static ses_real a[N], y[N];
-    ses_key key = { 1, 2, 3 };
+    ses_rng_key key = { 1, 2, 3 };
     for (int i = 0; i < N; i++) a[i] = 1;
     ses_k_dropout_ref(&x, store(y), a, N, 0.25, key);
     int kept = 0, right = 0;
     for (int i = 0; i < N; i++) {
-        bool keep = ses_drop_draw(key, (uint64_t)i) >= 0x4000;
+        bool keep = ses_dropout_draw(key, (uint64_t)i) >= 0x4000;
         right += near(y[i], keep ? 4.0 / 3 : 0);
         kept += keep;
     }
@@ -131,7 +131,7 @@ static void test_norm_bwd(void)
     CHECK(ALL_NEAR(dgain, 97, 105) && ALL_NEAR(dbias, 3, 5));
 
     ses_real s3[] = { -1, 0, 1 }, stat3[] = { 0, (ses_real)sqrt(1.5) }, dy3[] = { 0, 1, 0 };
-    ses_k_norm_bwd_ref(&x, store(da), (ses_sink){ NULL, false }, NULL, dbias, dy3, s3, stat3, gain, 1, 3,
+    ses_k_norm_bwd_ref(&x, store(da), (ses_dst){ NULL, false }, NULL, dbias, dy3, s3, stat3, gain, 1, 3,
                        NULL);
     double r = sqrt(1.5); /* g - mean(g) - xhat mean(g xhat), and the last mean is 0 */
     CHECK(ALL_NEAR(da, -r / 3, r * 2 / 3, -r / 3) && ALL_NEAR(dbias, 3, 6, 0));
@@ -156,9 +156,9 @@ static void test_gather(void)
     ses_k_gather_ref(&x, y, tables, ids, 2, 3, 2);
     CHECK(ALL_NEAR(y, 15, 26, 31, 42, 35, 46));
     ses_real dy[] = { 1, 2, 3, 4, 5, 6 };
-    ses_k_scatter_add_ref(&x, (ses_sink){ words, true }, dy, word, 3, 2, -1);
+    ses_k_scatter_add_ref(&x, (ses_dst){ words, true }, dy, word, 3, 2, -1);
     CHECK(ALL_NEAR(words, 4, 6, 3, 4, 11, 14));
-    ses_k_scatter_add_ref(&x, (ses_sink){ words, true }, dy, word, 3, 2, 2);
+    ses_k_scatter_add_ref(&x, (ses_dst){ words, true }, dy, word, 3, 2, 2);
     CHECK(ALL_NEAR(words, 7, 10, 3, 4, 11, 14));
 }
 
@@ -187,7 +187,8 @@ static void test_xent(void)
     ses_real a[] = {
         0, 0, 0, 0, 9, 9, 9, 9, 1, 1, 1, (ses_real)(1 + log(5))
     }; /* the middle row is ignored */
-    int32_t label[] = { 1, SES_IGNORE, 3 }, none[] = { SES_IGNORE, SES_IGNORE, SES_IGNORE };
+    int32_t label[] = { 1, SES_IGNORE_INDEX, 3 },
+            none[] = { SES_IGNORE_INDEX, SES_IGNORE_INDEX, SES_IGNORE_INDEX };
     ses_real row_loss[3], lse[3], loss[2], da[12], dloss[] = { 4 };
     ses_k_xent_rows_ref(&x, row_loss, lse, a, label, 3, 4, 4);
     CHECK(ALL_NEAR(row_loss, log(4), 0, log(8. / 5)));
@@ -208,11 +209,11 @@ static void test_xent_seg(void)
     ses_real a[] = { 0, 0, 0, (ses_real)log(3), 0, 0, 0, 0, (ses_real)log(2), 0 };
     int32_t cu[] = { 0, 2, 5 }, label[] = { 0, 1, 2, 3 };
     ses_real loss[3], lse[4], da[10], dloss[] = { 1 };
-    ses_k_xent_seg_ref(&x, loss, lse, a, cu, label, 2, 2);
+    ses_k_xent_span_ref(&x, loss, lse, a, cu, label, 2, 2);
     double starts = (log(2) + log(4. / 2)) / 2, ends = log(4. / 3);
     CHECK(ALL_NEAR(loss, (starts + ends) / 2, 0.25, 0.5));
     CHECK(near(lse[0], log(2)) && near(lse[1], log(4)) && near(lse[2], log(4)));
-    ses_k_xent_seg_bwd_ref(&x, store(da), dloss, loss, lse, a, cu, label, 2, 2);
+    ses_k_xent_span_bwd_ref(&x, store(da), dloss, loss, lse, a, cu, label, 2, 2);
     CHECK(ALL_NEAR(da, -0.125, 0.125, 0.125, -0.125, 0.0625, 0, 0.0625, 0, -0.125, 0));
 }
 
@@ -232,7 +233,7 @@ static void test_targets(void)
 static void test_reduce(void)
 {
     ses_real a[] = { 1, 2, 3, 4, 5, 6 }, y[] = { 100, 200, 300 };
-    ses_k_col_sum_ref(&x, (ses_sink){ y, true }, a, 2, 3, 3);
+    ses_k_col_sum_ref(&x, (ses_dst){ y, true }, a, 2, 3, 3);
     CHECK(ALL_NEAR(y, 105, 207, 309));
     CHECK(near(ses_k_sum_squares_ref(&x, a, 6), 91));
     enum { N = 50000 };
@@ -260,7 +261,7 @@ static void test_adamw(void)
 
 int main(void)
 {
-    x.pool = ses_pool_new(2, NULL);
+    x.pool = ses_thread_pool_new(2, NULL);
     test_pointwise();
     test_act();
     test_dropout();
@@ -275,6 +276,6 @@ int main(void)
     test_targets();
     test_reduce();
     test_adamw();
-    ses_pool_free(x.pool);
+    ses_thread_pool_free(x.pool);
     return check_report();
 }

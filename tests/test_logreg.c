@@ -3,8 +3,8 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "check.h"
 #include "io/matrix.h"
-#include "sesame/logreg.h"
 #include "metric/lbfgs.h"
+#include "sesame/logreg.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -111,10 +111,10 @@ static void least_value(void)
     double p[2] = { -1.2, 1 };
     ses_lbfgs_result r;
     ses_err e = { 0 };
-    CHECK(ses_lbfgs(p, 2, valley, NULL, 1e-9, 200, &r, &e) && r.converged && r.iterations < 60);
+    CHECK(ses_lbfgs_minimize(p, 2, valley, NULL, 1e-9, 200, &r, &e) && r.converged && r.iterations < 60);
     CHECK(fabs(p[0] - 1) < 1e-8 && fabs(p[1] - 1) < 1e-8);
     p[0] = NAN;
-    CHECK(!ses_lbfgs(p, 2, valley, NULL, 1e-9, 200, &r, &e) && strstr(e.msg, "not a finite"));
+    CHECK(!ses_lbfgs_minimize(p, 2, valley, NULL, 1e-9, 200, &r, &e) && strstr(e.msg, "not a finite"));
 }
 
 /* ---- matrices ---- */
@@ -128,7 +128,7 @@ static bool npy(const char *header, const void *data, size_t n, ses_matrix *m, s
     memcpy(file + 10 + len, data, n);
     *e = (ses_err){ 0 };
     *m = (ses_matrix){ 0 };
-    return ses_matrix_npy(m, file, 10 + len + n, e);
+    return ses_matrix_from_npy(m, file, 10 + len + n, e);
 }
 
 static void npy_files(void)
@@ -171,7 +171,7 @@ static void npy_files(void)
     const float odd[] = { 1, INFINITY };
     CHECK(!npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }", odd, 8, &m, &e) &&
           strstr(e.msg, "row 1, column 2: not a finite number"));
-    CHECK(!ses_matrix_npy(&m, "\x93NUMPY\1\0\xff\xff ab", 13, &e) && e.code);
+    CHECK(!ses_matrix_from_npy(&m, "\x93NUMPY\1\0\xff\xff ab", 13, &e) && e.code);
 }
 
 static void table_files(void)

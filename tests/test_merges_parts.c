@@ -3,11 +3,11 @@
 #include "base/rng.h"
 #include "base/unicode/utf8.h"
 #include "check.h"
-#include "text/vocab/bpe.h"
 #include "text/tokenizer_impl.h"
+#include "text/vocab/bpe.h"
 
 typedef struct dice {
-    ses_key key;
+    ses_rng_key key;
     uint64_t n;
 } dice;
 
@@ -70,7 +70,7 @@ static void check_round(uint32_t round)
         for (size_t j = 0; j < n; j++) {
             id[0][j] = id[1][j] = (int32_t)roll(&d, roll(&d, 9) ? 4 + round % 9 : TOKENS);
             len[0][j] = len[1][j] = 1 + roll(&d, 3);
-            cuts += j && !ses_merges_may_join(&m->merges, id[0][j - 1], id[0][j]);
+            cuts += j && !ses_merges_may_cross(&m->merges, id[0][j - 1], id[0][j]);
         }
         same = ses_merges_apply(&m->merges, id[0], len[0], &k[0], NULL, &scratch, &e) &&
                ses_merges_apply(&whole, id[1], len[1], &k[1], NULL, &scratch, &e) && k[0] == k[1] &&

@@ -2,9 +2,9 @@
  * of each family (its recipe is metrics.py), and the cases are drawn here again. Then edges, and the
  * bootstrap. */
 #include "check.h"
+#include "metric/word_ids.h"
 #include "sesame/metric.h"
 #include "sesame/types.h"
-#include "metric/word_ids.h"
 
 #include <math.h>
 
@@ -347,12 +347,12 @@ static void check_fails(const char *metric, const ses_evaluation *v, const char 
 
 static void edges(void)
 {
-    const int32_t a[] = { 0, 1, SES_IGNORE, 1 }, b[] = { 0, 0, 7, 1 };
+    const int32_t a[] = { 0, 1, SES_IGNORE_INDEX, 1 }, b[] = { 0, 0, 7, 1 };
     ses_evaluation v = { .n = 4, .gold = a, .pred = b, .n_labels = 2 };
     CHECK(score("accuracy", &v, "accuracy") == 2.0 / 3); /* an ignored label's prediction may be anything */
     CHECK(score("f1", &v, "f1") == 2.0 / 3);
     int64_t m[4];
-    CHECK(ses_confusion(&v, m, NULL) && m[0] == 1 && m[1] == 0 && m[2] == 1 && m[3] == 1);
+    CHECK(ses_confusion_matrix(&v, m, NULL) && m[0] == 1 && m[1] == 0 && m[2] == 1 && m[3] == 1);
     v.n_labels = 1;
     check_fails("accuracy", &v, "right label 1 at 1: there are 1 labels");
     check_fails("accuracy", &(ses_evaluation){ .gold = a, .pred = a, .n_labels = 2 }, "no examples");
@@ -413,7 +413,7 @@ static void stems(void)
     for (size_t i = 0; i < SES_LEN(pair); i++) {
         char w[32];
         snprintf(w, sizeof w, "%s", pair[i][0]);
-        w[ses_porter(w, strlen(w))] = 0;
+        w[ses_porter_stem(w, strlen(w))] = 0;
         CHECK_STR(w, pair[i][1]);
     }
 }

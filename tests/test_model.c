@@ -44,12 +44,12 @@ static ses_real *train(int threads, ses_isa isa, int64_t *n)
         ses_outputs out;
         ses_tape_reset(t, &(ses_tape_options){ .record = true, .train = true, .seed = 9, .step = i });
         ses_store_zero_grad(ses_model_store(m));
-        CHECK_MSG(ses_model_forward(m, t, &b, &(ses_want){ 0 }, &out, &e), "%s", e.msg);
+        CHECK_MSG(ses_model_forward(m, t, &b, &(ses_output_request){ 0 }, &out, &e), "%s", e.msg);
         ses_backward(t, out.loss);
         CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
         ses_optim_step(opt, -1, 1);
     }
-    *n = ses_store_numbers(ses_model_store(m));
+    *n = ses_store_element_count(ses_model_store(m));
     ses_real *all = malloc((size_t)*n * sizeof *all), *at = all;
     for (size_t i = 0; i < ses_store_count(ses_model_store(m)); i++) {
         const ses_tensor *p = ses_store_at(ses_model_store(m), i)->tensor;
@@ -84,9 +84,9 @@ static void hidden(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, ses
     ses_err e = { 0 };
     ses_outputs o = { 0 };
     ses_tape_reset(t, NULL);
-    CHECK_MSG(ses_model_forward(m, t, b, &(ses_want){ .logits = true }, &o, &e), "%s", e.msg);
-    int64_t cols = ses_cols(o.item[0].tensor), len = b->cu[s + 1] - b->cu[s];
-    memcpy(out, o.item[0].tensor->f + b->cu[s] * cols, (size_t)(len * cols) * sizeof *out);
+    CHECK_MSG(ses_model_forward(m, t, b, &(ses_output_request){ .logits = true }, &o, &e), "%s", e.msg);
+    int64_t cols = ses_cols(o.item[0].tensor), len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
+    memcpy(out, o.item[0].tensor->f + b->cu_seqlens[s] * cols, (size_t)(len * cols) * sizeof *out);
 }
 
 /* A text's result does not depend on what else is in its batch: random compositions of random sequences. */
@@ -101,7 +101,7 @@ static void test_batches(ses_isa isa)
     ses_real alone[LONG * 20], with[LONG * 20];
     int bad = 0;
     for (uint32_t try = 0; try < TRIES; try++) {
-        ses_key key = { .seed = 3, .step = try };
+        ses_rng_key key = { .seed = 3, .step = try };
         int32_t cu[MOST + 1] = { 0 }, ids[MOST * LONG];
         int64_t seqs = 1 + ses_rand32(key, 0) % MOST, pick = ses_rand32(key, 1) % seqs;
         for (int64_t s = 0; s < seqs; s++) {
@@ -110,8 +110,8 @@ static void test_batches(ses_isa isa)
                 ids[i] = (int32_t)(ses_rand32(key, 100 + (uint64_t)i) % 37);
         }
         int32_t len = cu[pick + 1] - cu[pick], one[] = { 0, len };
-        ses_batch all = { .seqs = seqs, .tokens = cu[seqs], .cu = cu, .ids = ids };
-        ses_batch single = { .seqs = 1, .tokens = len, .cu = one, .ids = ids + cu[pick] };
+        ses_batch all = { .seqs = seqs, .tokens = cu[seqs], .cu_seqlens = cu, .ids = ids };
+        ses_batch single = { .seqs = 1, .tokens = len, .cu_seqlens = one, .ids = ids + cu[pick] };
         hidden(m, t, &all, pick, with);
         hidden(m, t, &single, 0, alone);
         bad += memcmp(alone, with, (size_t)len * 20 * sizeof *alone) != 0;
@@ -128,7 +128,7 @@ static void expect_error(const ses_model *m, ses_tape *t, ses_batch b, const cha
     ses_err e = { 0 };
     ses_outputs out;
     ses_tape_reset(t, NULL);
-    CHECK(!ses_model_forward(m, t, &b, &(ses_want){ 0 }, &out, &e));
+    CHECK(!ses_model_forward(m, t, &b, &(ses_output_request){ 0 }, &out, &e));
     CHECK_STR(e.msg, want);
 }
 
@@ -146,15 +146,15 @@ static void test_bad_batches(void)
     ses_batch b = fixture_batch(false);
     b.ids = big;
     expect_error(m, t, b, "token id 37 at place 3, expected 0 to 36");
-    expect_error(m, t, (ses_batch){ .seqs = 1, .tokens = 1, .cu = one, .ids = negative },
+    expect_error(m, t, (ses_batch){ .seqs = 1, .tokens = 1, .cu_seqlens = one, .ids = negative },
                  "token id -1 at place 0, expected 0 to 36");
     b = fixture_batch(false);
-    b.cu = hole;
+    b.cu_seqlens = hole;
     expect_error(m, t, b, "sequence 1 is empty");
     b = fixture_batch(false);
     b.labels = labels;
     expect_error(m, t, b, "label 2 at place 1, expected 0 to 1");
-    expect_error(m, t, (ses_batch){ .seqs = 1, .tokens = 17, .cu = longer, .ids = many },
+    expect_error(m, t, (ses_batch){ .seqs = 1, .tokens = 17, .cu_seqlens = longer, .ids = many },
                  "sequence 0 has 17 tokens, the model takes at most 16");
     expect_error(m, t, (ses_batch){ 0 }, "empty batch");
     b = fixture_batch(false);
@@ -177,13 +177,15 @@ static void some_rows(void)
     ses_tape *t = ses_tape_new(dev, NULL, &e), *u = ses_tape_new(dev, NULL, &e);
     ses_batch b = fixture_batch(true);
     ses_outputs all, some;
-    CHECK(ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &all, &e));
-    CHECK(ses_model_forward(m, u, &b, &(ses_want){ .logits = true, .rows = rows, .n_rows = 3 }, &some, &e));
+    CHECK(ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &all, &e));
+    CHECK(ses_model_forward(m, u, &b, &(ses_output_request){ .logits = true, .rows = rows, .n_rows = 3 },
+                            &some, &e));
     const ses_tensor *x = all.item[0].tensor, *y = some.item[0].tensor;
     CHECK(some.item[0].axis == SES_PER_ROW && ses_rows(y) == 3 && ses_cols(y) == 37);
     for (int i = 0; i < 3; i++) CHECK(!memcmp(y->f + 37 * i, x->f + 37 * rows[i], 37 * sizeof *x->f));
     ses_tape_reset(u, NULL);
-    CHECK(!ses_model_forward(m, u, &b, &(ses_want){ .logits = true, .rows = bad, .n_rows = 2 }, &some, &e));
+    CHECK(!ses_model_forward(m, u, &b, &(ses_output_request){ .logits = true, .rows = bad, .n_rows = 2 },
+                             &some, &e));
     CHECK_STR(e.msg, "masked-lm head: row 13 of 13 is asked for");
     ses_tape_free(u);
     ses_tape_free(t);

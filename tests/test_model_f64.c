@@ -14,7 +14,7 @@ static double loss(ses_model *m, ses_tape *t, const ses_batch *b, bool backward)
     ses_real y = NAN;
     /* dropout on: the same draws each time make it a function like any other */
     ses_tape_reset(t, &(ses_tape_options){ .record = true, .train = true, .seed = 4 });
-    CHECK_MSG(ses_model_forward(m, t, b, &(ses_want){ 0 }, &out, &e), "%s", e.msg);
+    CHECK_MSG(ses_model_forward(m, t, b, &(ses_output_request){ 0 }, &out, &e), "%s", e.msg);
     if (backward) ses_backward(t, out.loss);
     ses_tape_read(t, out.loss, &y);
     return (double)y;
@@ -28,7 +28,7 @@ static void move(ses_store *s, double h)
         if (ses_store_at(s, i)->role != SES_PARAM_TRAINED) continue;
         for (int64_t j = 0; j < ses_count(p); j++)
             p->f[j] +=
-                (ses_real)(h * ses_rand_normal((ses_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j));
+                (ses_real)(h * ses_rand_normal((ses_rng_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j));
     }
 }
 
@@ -39,7 +39,7 @@ static double slope(const ses_store *s)
         const ses_tensor *p = ses_store_at(s, i)->tensor;
         for (int64_t j = 0; j < ses_count(p); j++)
             sum += (double)p->grad[j] *
-                   ses_rand_normal((ses_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j);
+                   ses_rand_normal((ses_rng_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j);
     }
     return sum;
 }
@@ -91,16 +91,16 @@ static void check_own_heads(ses_device *dev, ses_tape *t)
         ses_err e = { 0 };
         const char *head = kind[i / 2], *class = classes[i % 2];
         ses_json_doc *base = fixture_config(class, &e);
-        ses_model_change c = SES_NO_CHANGE;
-        c.drop = c.drop_attention = 0.1;
+        ses_config_patch c = SES_CONFIG_PATCH_NONE;
+        c.dropout = c.attention_dropout = 0.1;
         c.head = head;
-        c.mix_layers = true;
-        c.size[0] = 5, c.size[1] = 3;
+        c.scalar_mix = true;
+        c.sizes[0] = 5, c.sizes[1] = 3;
         c.n_sizes = i / 2 ? 2 : 0;
         ses_batch b = fixture_batch(i % 2);
         char what[64];
         snprintf(what, sizeof what, "%s, %s", class, head);
-        check_model(dev, t, ses_model_config_change(ses_json_root(base), &c, &e), &b, what, NULL);
+        check_model(dev, t, ses_model_config_patch(ses_json_root(base), &c, &e), &b, what, NULL);
         ses_json_free(base);
     }
 }

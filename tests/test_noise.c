@@ -11,7 +11,7 @@ typedef struct counted {
 
 static bool starts_word(const ses_passage *p, int64_t i) { return i == 0 || i == p->split || p->starts[i]; }
 
-static void count_row(counted *c, const ses_masking *m, const ses_lexicon *x, const ses_passage *p,
+static void count_row(counted *c, const ses_masking *m, const ses_special_tokens *x, const ses_passage *p,
                       const int32_t *chosen, const int32_t *out)
 {
     for (int64_t i = 0; i < p->n; i++) {
@@ -39,21 +39,23 @@ static void count_row(counted *c, const ses_masking *m, const ses_lexicon *x, co
 }
 
 /* A word with a special token in it is no candidate; of tokens every plain one is. */
-static int64_t candidates(const ses_bounds *w) { return w->tokens; }
+static int64_t candidates(const ses_word_spans *w) { return w->tokens; }
 
 static void check_masking(ses_mask_unit unit, double rate, int64_t rows)
 {
     static text t;
-    ses_lexicon x = fixture_lexicon();
-    ses_masking m = { .unit = unit, .rate = rate, .as_mask = 0.8, .as_random = 0.1, .p = 0.2, .longest = 10 };
-    if (unit == SES_MASK_NGRAMS) m.longest = 3;
-    ses_bounds w = { 0 };
+    ses_special_tokens x = fixture_lexicon();
+    ses_masking m = {
+        .unit = unit, .rate = rate, .mask_rate = 0.8, .random_rate = 0.1, .geometric_p = 0.2, .max_words = 10
+    };
+    if (unit == SES_MASK_NGRAMS) m.max_words = 3;
+    ses_word_spans w = { 0 };
     counted c = { 0 };
     int64_t may = 0;
     int32_t chosen[LONGEST], out[LONGEST];
     for (int64_t r = 0; r < rows; r++) {
         ses_passage p = fixture_passage(&t, (uint64_t)(r % 512), 100 + r % 29, r % 3 == 0);
-        ses_draws d = ses_draws_of(1, (uint64_t)r, SES_DRAW_MASK);
+        ses_rng_stream d = ses_rng_stream_of(1, (uint64_t)r, SES_RNG_MASK);
         if (!ses_mask_choose(&m, &p, x.special, &d, &w, chosen, NULL)) return;
         ses_mask_apply(&m, &p, &x, chosen, &d, out);
         may += candidates(&w);
@@ -70,7 +72,7 @@ static void check_masking(ses_mask_unit unit, double rate, int64_t rows)
     CHECK(c.special == 0 && c.wrong == 0);
     CHECK_MSG(c.cut_words == 0, "unit %d: %lld words cut", (int)unit, (long long)c.cut_words);
     CHECK_MSG(c.touching == 0, "%lld spans beside each other", (long long)c.touching);
-    ses_bounds_free(&w);
+    ses_word_spans_free(&w);
 }
 
 static void test_masking(void)
@@ -86,7 +88,7 @@ static void test_masking(void)
 /* Lengths of SpanBERT's spans: geometric, cut at 10 and scaled, 3.8 words on average. */
 static void test_lengths(void)
 {
-    ses_draws d = ses_draws_of(3, 4, 5);
+    ses_rng_stream d = ses_rng_stream_of(3, 4, 5);
     double sum = 0, harmonic[4] = { 0 }, poisson = 0, squares = 0;
     enum { N = 1000000 };
     for (int i = 0; i < N; i++) {
@@ -103,17 +105,17 @@ static void test_lengths(void)
 static void test_edges(void)
 {
     static text t;
-    ses_lexicon x = fixture_lexicon();
-    ses_bounds w = { 0 };
+    ses_special_tokens x = fixture_lexicon();
+    ses_word_spans w = { 0 };
     int32_t chosen[LONGEST];
     for (int unit = SES_MASK_TOKENS; unit <= SES_MASK_SPANS; unit++)
         for (int64_t n = 1; n < 6; n++)
             for (uint64_t r = 0; r < 50; r++) {
                 ses_passage p = fixture_passage(&t, r, n, false);
                 ses_masking m = {
-                    .unit = (ses_mask_unit)unit, .rate = r % 2 ? 1 : 0.15, .p = 0.2, .longest = 10
+                    .unit = (ses_mask_unit)unit, .rate = r % 2 ? 1 : 0.15, .geometric_p = 0.2, .max_words = 10
                 };
-                ses_draws d = ses_draws_of(1, r, 1);
+                ses_rng_stream d = ses_rng_stream_of(1, r, 1);
                 if (r == 49) memset(t.id, 0, sizeof t.id); /* nothing that may be masked */
                 if (!ses_mask_choose(&m, &p, x.special, &d, &w, chosen, NULL)) return;
                 int64_t count = 0;
@@ -121,7 +123,7 @@ static void test_edges(void)
                 CHECK(count <= w.tokens);
                 if (m.rate == 1 && unit < SES_MASK_NGRAMS) CHECK(count == w.tokens);
             }
-    ses_bounds_free(&w);
+    ses_word_spans_free(&w);
 }
 
 /* ---- spans taken out whole ---- */
@@ -131,9 +133,9 @@ static void test_spans(void)
 {
     ses_ints cut = { 0 };
     int64_t tokens = 0, noise = 0, spans = 0, wrong = 0;
-    ses_spans s = { .rate = 0.15, .mean = 3, .most = 100 };
+    ses_span_options s = { .rate = 0.15, .mean_length = 3, .max_spans = 100 };
     for (uint64_t r = 0; r < 60000; r++) {
-        ses_draws d = ses_draws_of(1, r, 2);
+        ses_rng_stream d = ses_rng_stream_of(1, r, 2);
         int64_t n = 150 + (int64_t)(r % 50), sum = 0;
         if (!ses_spans_draw(n, &s, &d, &cut, NULL)) return;
         for (size_t i = 0; i < cut.n; i++) {
@@ -150,8 +152,8 @@ static void test_spans(void)
     CHECK(wrong == 0);
     for (int64_t n = 1; n < 30; n++)
         for (uint64_t r = 0; r < 20; r++) { /* short texts, few sentinels, much noise */
-            ses_draws d = ses_draws_of(1, r, 2);
-            ses_spans few = { .rate = r % 2 ? 0.9 : 0.15, .mean = 3, .most = 2 };
+            ses_rng_stream d = ses_rng_stream_of(1, r, 2);
+            ses_span_options few = { .rate = r % 2 ? 0.9 : 0.15, .mean_length = 3, .max_spans = 2 };
             int64_t sum = 0;
             CHECK(ses_spans_draw(n, &few, &d, &cut, NULL) && cut.n <= 4 && cut.n % 2 == 0);
             for (size_t i = 0; i < cut.n; i++) sum += cut.p[i];
@@ -164,8 +166,8 @@ static void test_fragment(void)
 {
     int64_t tokens = 0, inside = 0, wrong = 0;
     for (uint64_t r = 0; r < 100000; r++) {
-        ses_draws d = ses_draws_of(1, r, 2);
-        int64_t n = 90 + (int64_t)(r % 31), begin, len = ses_fragment_draw(n, 0.5, &d, &begin);
+        ses_rng_stream d = ses_rng_stream_of(1, r, 2);
+        int64_t n = 90 + (int64_t)(r % 31), begin, len = ses_span_draw(n, 0.5, &d, &begin);
         wrong += begin < 0 || begin + len > n || len < 1;
         tokens += n, inside += len;
     }
@@ -176,12 +178,12 @@ static void test_fragment(void)
 
 enum { PERMUTE = 1, DELETE = 2, HIDE = 4, INFILL = 8, ROTATE = 16 };
 
-static bool noise(ses_noised *t, int which, const ses_passage *p, uint64_t r)
+static bool noise(ses_noised_text *t, int which, const ses_passage *p, uint64_t r)
 {
-    ses_draws d = ses_draws_of(1, r, 2);
-    return ses_noised_begin(t, p, NULL) && (!(which & PERMUTE) || ses_noise_permute(t, &d, NULL)) &&
+    ses_rng_stream d = ses_rng_stream_of(1, r, 2);
+    return ses_noised_text_init(t, p, NULL) && (!(which & PERMUTE) || ses_noise_permute(t, &d, NULL)) &&
            (!(which & DELETE) || ses_noise_delete(t, 0.3, &d, NULL)) &&
-           (!(which & HIDE) || ses_noise_hide(t, 0.3, 4, &d, NULL)) &&
+           (!(which & HIDE) || ses_noise_mask(t, 0.3, 4, &d, NULL)) &&
            (!(which & INFILL) || ses_noise_infill(t, 0.3, 3, false, 4, &d, NULL)) &&
            (!(which & ROTATE) || ses_noise_rotate(t, &d, NULL));
 }
@@ -190,44 +192,45 @@ static int by_number(const void *a, const void *b) { return *(const int32_t *)a 
 
 /* Every token that is left is one of the passage, none twice; put back where it came from, with the target
  * for what is missing, the passage is whole. Returns how many are left. */
-static int64_t check_noised(const ses_noised *t, const ses_passage *p)
+static int64_t check_noised(const ses_noised_text *t, const ses_passage *p)
 {
     int32_t from[2 * LONGEST];
     int64_t n = 0, wrong = 0;
     for (size_t i = 0; i < t->id.n; i++) {
-        if (t->from.p[i] < 0)
+        if (t->source_pos.p[i] < 0)
             wrong += t->id.p[i] != 4;
         else
-            wrong += t->id.p[i] != p->id[t->from.p[i]], from[n++] = t->from.p[i];
+            wrong += t->id.p[i] != p->id[t->source_pos.p[i]], from[n++] = t->source_pos.p[i];
     }
     qsort(from, (size_t)n, sizeof *from, by_number);
     for (int64_t i = 0; i < n; i++) wrong += from[i] < 0 || from[i] >= p->n || (i && from[i] == from[i - 1]);
-    CHECK(wrong == 0 && t->starts.n == t->id.n && t->from.n == t->id.n);
+    CHECK(wrong == 0 && t->starts.n == t->id.n && t->source_pos.n == t->id.n);
     return n;
 }
 
 /* Of infilling alone: what is left is in order, each stretch that is missing has one mask and begins and
  * ends with a word; no two masks are neighbors. */
-static void check_infilled(const ses_noised *t, const ses_passage *p)
+static void check_infilled(const ses_noised_text *t, const ses_passage *p)
 {
     int64_t next = 0, wrong = 0;
     for (size_t i = 0; i < t->id.n; i++) {
-        bool mask = t->from.p[i] < 0;
+        bool mask = t->source_pos.p[i] < 0;
         if (mask) {
-            wrong += i + 1 < t->id.n && t->from.p[i + 1] < 0;
-            next = i + 1 < t->id.n ? t->from.p[i + 1] : p->n;
+            wrong += i + 1 < t->id.n && t->source_pos.p[i + 1] < 0;
+            next = i + 1 < t->id.n ? t->source_pos.p[i + 1] : p->n;
             wrong += next < p->n && !p->starts[next];
         } else {
-            wrong += t->from.p[i] != next++;
+            wrong += t->source_pos.p[i] != next++;
         }
     }
     CHECK(wrong == 0 && next == p->n);
 }
 
-static bool in_order(const ses_noised *t, const ses_passage *p, int flags)
+static bool in_order(const ses_noised_text *t, const ses_passage *p, int flags)
 {
-    for (size_t i = 1; i < t->from.n; i++)
-        if (t->from.p[i] != t->from.p[i - 1] + 1 && !(p->starts[t->from.p[i]] & flags)) return false;
+    for (size_t i = 1; i < t->source_pos.n; i++)
+        if (t->source_pos.p[i] != t->source_pos.p[i - 1] + 1 && !(p->starts[t->source_pos.p[i]] & flags))
+            return false;
     return true;
 }
 
@@ -235,7 +238,7 @@ static void test_bart(void)
 {
     static text x;
     static const int all[] = { PERMUTE, DELETE, HIDE, INFILL, ROTATE, INFILL | PERMUTE, 31 };
-    ses_noised t = { 0 };
+    ses_noised_text t = { 0 };
     for (size_t k = 0; k < SES_LEN(all); k++) {
         int64_t tokens = 0, left = 0, words = 0, kept = 0;
         for (uint64_t r = 0; r < 20000; r++) {
@@ -247,7 +250,7 @@ static void test_bart(void)
             if (all[k] == PERMUTE) CHECK(in_order(&t, &p, SES_STARTS_SENTENCE));
             if (all[k] == HIDE) CHECK(t.id.n == (size_t)p.n);
             for (int64_t i = 0; i < p.n; i++) words += p.starts[i] != 0;
-            for (size_t i = 0; i < t.id.n; i++) kept += t.from.p[i] >= 0 && p.starts[t.from.p[i]];
+            for (size_t i = 0; i < t.id.n; i++) kept += t.source_pos.p[i] >= 0 && p.starts[t.source_pos.p[i]];
             if (r > 2000 && all[k] != INFILL && all[k] != DELETE && all[k] != HIDE) break;
         }
         double rate = 100 - 100 * (double)left / (double)tokens;
@@ -260,13 +263,13 @@ static void test_bart(void)
     for (int64_t n = 1; n < 9; n++)
         for (uint64_t r = 0; r < 100; r++) { /* short ones, all noises, high rates */
             ses_passage p = fixture_passage(&x, r, n, false);
-            ses_draws d = ses_draws_of(1, r, 2);
+            ses_rng_stream d = ses_rng_stream_of(1, r, 2);
             CHECK(noise(&t, 31, &p, r) && t.id.n > 0);
             check_noised(&t, &p);
-            CHECK(ses_noised_begin(&t, &p, NULL) && ses_noise_infill(&t, 1, 0.5, r % 2, 4, &d, NULL));
+            CHECK(ses_noised_text_init(&t, &p, NULL) && ses_noise_infill(&t, 1, 0.5, r % 2, 4, &d, NULL));
             CHECK(check_noised(&t, &p) == 0 && t.id.n == 1);
         }
-    ses_noised_free(&t);
+    ses_noised_text_free(&t);
 }
 
 /* ---- reading orders ---- */
@@ -278,10 +281,10 @@ static void test_order(void)
     for (uint64_t r = 0; r < 200; r++) {
         uint8_t role[N], hidden[N * N];
         int32_t turn[N], when[N], rank = 0;
-        ses_draws d = ses_draws_of(1, r, 2), roles = ses_draws_of(2, r, 2);
+        ses_rng_stream d = ses_rng_stream_of(1, r, 2), roles = ses_rng_stream_of(2, r, 2);
         int64_t n = 1 + (int64_t)(r % N), wrong = 0;
         for (int64_t i = 0; i < n; i++) role[i] = (uint8_t)(ses_draw_below(&roles, 6) % 3);
-        ses_order_mask(role, n, &d, turn, hidden);
+        ses_permutation_mask(role, n, &d, turn, hidden);
         for (int64_t i = 0; i < n; i++) { /* the same order, as ranks */
             when[i] = 0;
             for (int64_t j = 0; j < n; j++) when[i] += role[j] && turn[j] < turn[i];
@@ -289,8 +292,8 @@ static void test_order(void)
         }
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) {
-                bool before = role[i] && when[j] < when[i], self = i == j && role[i] == SES_ORDER_FUNCTION;
-                bool sees = role[j] == SES_ORDER_SEEN || before || self;
+                bool before = role[i] && when[j] < when[i], self = i == j && role[i] == SES_PERM_FUNCTIONAL;
+                bool sees = role[j] == SES_PERM_CONTEXT || before || self;
                 wrong += hidden[i * n + j] == sees;
             }
         CHECK(wrong == 0 && rank == 0);

@@ -230,7 +230,8 @@ static bool open(opened *o, const char *settings, ses_err *e)
 static bool run(const opened *o, const char *in, size_t n, uint32_t base, ses_text *out, ses_err *e)
 {
     size_t steps = 1;
-    const ses_text_step *step = o->step.stage->steps ? o->step.stage->steps(o->step.self, &steps) : &o->step;
+    const ses_stage_instance *step =
+        o->step.stage->steps ? o->step.stage->steps(o->step.self, &steps) : &o->step;
     ses_text text = { .base = base };
     bool ok = true;
     for (size_t i = 0, k; ok && i < n; i += k) {

@@ -14,7 +14,7 @@ static double of_bits(uint64_t u)
 
 static uint64_t rand64(uint64_t i)
 {
-    ses_key key = { 7, 0, 0 };
+    ses_rng_key key = { 7, 0, 0 };
     return (uint64_t)ses_rand32(key, 2 * i) << 32 | ses_rand32(key, 2 * i + 1);
 }
 
@@ -128,21 +128,21 @@ static void check_reading(void)
 {
     for (size_t i = 0; i < SES_LEN(texts); i++) {
         double got = 1, want = strtod(texts[i], NULL);
-        CHECK_MSG(ses_read_real(texts[i], strlen(texts[i]), &got) && got == want &&
+        CHECK_MSG(ses_parse_double(texts[i], strlen(texts[i]), &got) && got == want &&
                       signbit(got) == signbit(want),
                   "%s: %.17g, want %.17g", texts[i], got, want);
     }
     double x;
-    CHECK(!ses_read_real("1e309", 5, &x) && !ses_read_real("-1e99999999999999999999", 23, &x));
-    CHECK(!ses_read_real("1.7976931348623159e308", 22, &x));
-    CHECK(ses_read_real("1e-99999999999999999999", 23, &x) && x == 0);
+    CHECK(!ses_parse_double("1e309", 5, &x) && !ses_parse_double("-1e99999999999999999999", 23, &x));
+    CHECK(!ses_parse_double("1.7976931348623159e308", 22, &x));
+    CHECK(ses_parse_double("1e-99999999999999999999", 23, &x) && x == 0);
     /* A halfway point that a digit far behind decides: 2^53 + 1 and a thousand zeros. */
     char text[1100];
     memset(text, '0', sizeof text);
     memcpy(text, "9007199254740993.", 17);
-    CHECK(ses_read_real(text, 1050, &x) && x == 9007199254740992.0);
+    CHECK(ses_parse_double(text, 1050, &x) && x == 9007199254740992.0);
     text[1049] = '1';
-    CHECK(ses_read_real(text, 1050, &x) && x == 9007199254740994.0);
+    CHECK(ses_parse_double(text, 1050, &x) && x == 9007199254740994.0);
     long bad = 0;
     for (uint64_t i = 0; i < 300000; i++) {
         char s[64];
@@ -151,10 +151,10 @@ static void check_reading(void)
         int n = snprintf(s, sizeof s, "%.*e", (int)(i % 25),
                          y); /* 1 to 25 digits, most of them no double's own */
         y = strtod(s, NULL);
-        bool fits = ses_read_real(s, (size_t)n, &z);
+        bool fits = ses_parse_double(s, (size_t)n, &z);
         bad += isfinite(y) ? !fits || z != y : fits;
         n = snprintf(s, sizeof s, "%.17g", (double)(int64_t)rand64(i) * 1e-18);
-        bad += !ses_read_real(s, (size_t)n, &z) || z != strtod(s, NULL);
+        bad += !ses_parse_double(s, (size_t)n, &z) || z != strtod(s, NULL);
     }
     CHECK_MSG(!bad, "%ld", bad);
 }
@@ -212,37 +212,37 @@ static bool is_shortest(const char *s, double x, bool single)
 
 static void check_writing(void)
 {
-    char s[SES_REAL_TEXT];
+    char s[SES_NUMBER_CHARS];
     for (size_t i = 0; i < SES_LEN(writes); i++) {
-        size_t n = ses_write_real(writes[i].x, s);
+        size_t n = ses_format_double(writes[i].x, s);
         CHECK_STR(s, writes[i].want);
         CHECK(n == strlen(s));
     }
-    ses_write_float(0.1f, s);
+    ses_format_float(0.1f, s);
     CHECK_STR(s, "0.1");
-    ses_write_float(16777216.f, s);
+    ses_format_float(16777216.f, s);
     CHECK_STR(s, "16777216.0");
-    ses_write_float(1e-45f, s);
+    ses_format_float(1e-45f, s);
     CHECK_STR(s, "1e-45");
-    ses_write_float(3.4028235e38f, s);
+    ses_format_float(3.4028235e38f, s);
     CHECK_STR(s, "3.4028235e+38");
     double y = 0;
-    size_t len = ses_write_float(0x1.5c87fap-84f, s);
-    CHECK(ses_read_real(s, len, &y) && (float)y == 0x1.5c87fap-84f);
+    size_t len = ses_format_float(0x1.5c87fap-84f, s);
+    CHECK(ses_parse_double(s, len, &y) && (float)y == 0x1.5c87fap-84f);
     long bad = 0, long_text = 0;
     for (uint64_t i = 0; i < 200000; i++) {
         uint64_t bits = i % 3 ? rand64(i) : rand64(i) & ~(uint64_t)0xFFFFFFFFFFFFF; /* powers of 2 too */
         double x = of_bits(bits);
         if (!isfinite(x)) continue;
-        size_t n = ses_write_real(x, s);
-        bad += !ses_read_real(s, n, &y) || y != x || strtod(s, NULL) != x || n >= SES_REAL_TEXT;
+        size_t n = ses_format_double(x, s);
+        bad += !ses_parse_double(s, n, &y) || y != x || strtod(s, NULL) != x || n >= SES_NUMBER_CHARS;
         if (i % 8 == 0 && x != 0) long_text += !is_shortest(s, x, false);
         uint32_t u = (uint32_t)(i % 3 == 0 ? rand64(i) & ~(uint64_t)0x7FFFFF : rand64(i));
         float f;
         memcpy(&f, &u, sizeof f);
         if (!isfinite(f)) continue;
-        n = ses_write_float(f, s);
-        bad += !ses_read_real(s, n, &y) || (float)y != f || strtof(s, NULL) != f;
+        n = ses_format_float(f, s);
+        bad += !ses_parse_double(s, n, &y) || (float)y != f || strtof(s, NULL) != f;
         if (i % 8 == 0 && f != 0) long_text += !is_shortest(s, f, true);
     }
     CHECK_MSG(!bad, "%ld", bad);
@@ -260,9 +260,9 @@ static void check_locale(void)
         return;
     }
     double x = 0;
-    char s[SES_REAL_TEXT];
-    CHECK(ses_read_real("9007199254740993.5", 18, &x) && x == 9007199254740994.0);
-    ses_write_real(1.5, s);
+    char s[SES_NUMBER_CHARS];
+    CHECK(ses_parse_double("9007199254740993.5", 18, &x) && x == 9007199254740994.0);
+    ses_format_double(1.5, s);
     CHECK_STR(s, "1.5");
     setlocale(LC_NUMERIC, "C");
 }

@@ -10,15 +10,15 @@ enum { UPDATES = 40 };
 static ses_trainer *trainer(objective_run *r, const char *dir, ses_err *e)
 {
     ses_trainer_options o = { .model = r->model,
-                              .partner = r->partner,
+                              .generator = r->partner,
                               .source = { .ctx = r, .count = run_count, .batch = run_batch },
-                              .loss = ses_aim_loss,
+                              .loss = ses_objective_mix_loss,
                               .loss_ctx = r->aim,
                               .updates = UPDATES,
-                              .clip = 1,
+                              .max_grad_norm = 1,
                               .seed = 4,
                               .dir = dir };
-    if (!ses_optim_usual("adamw", &o.optim, e)) return NULL;
+    if (!ses_optim_defaults("adamw", &o.optim, e)) return NULL;
     o.optim.lr = 1e-2;
     return ses_trainer_new(&o, e);
 }
@@ -28,8 +28,8 @@ static bool train(const run_case *c, int threads, int stop, const char *dir, dou
 {
     objective_run r;
     ses_err e = { 0 };
-    ses_step s;
-    ses_resumed found;
+    ses_step_result s;
+    ses_resume_result found;
     bool ok = run_open(&r, c, threads, 2, &e);
     ses_trainer *t = ok ? trainer(&r, dir, &e) : NULL;
     for (int i = 0; t && i < UPDATES; i++) {
@@ -79,11 +79,11 @@ static void test_measure(const run_case *c)
 {
     objective_run r;
     ses_err e = { 0 };
-    ses_tally tally = { 0 };
+    ses_metric_sums tally = { 0 };
     ses_batch b;
     bool ok = run_open(&r, c, 1, 2, &e);
     ses_tape *t = ok ? ses_tape_new(r.dev, &(ses_tape_options){ 0 }, &e) : NULL;
-    ok = t && run_batch(&r, 0, 0, &b, &e) && ses_aim_measure(r.aim, t, &b, &tally, &e);
+    ok = t && run_batch(&r, 0, 0, &b, &e) && ses_objective_mix_measure(r.aim, t, &b, &tally, &e);
     CHECK_MSG(ok, "%s: %s", c->objectives, e.msg);
     CHECK_MSG(tally.n >= 2, "%s", c->objectives);
     for (size_t i = 0; i < tally.n; i++) {

@@ -11,7 +11,7 @@ static bool loss_at(objective_run *r, ses_tape *t, double *loss, ses_err *e)
     ses_real x = 0;
     ses_tape_reset(t, &(ses_tape_options){ .record = true, .seed = 3 });
     if (!run_batch(r, 0, 0, &b, e)) return false;
-    ses_tensor *l = ses_aim_loss(r->aim, t, &b, e);
+    ses_tensor *l = ses_objective_mix_loss(r->aim, t, &b, e);
     if (!l) return false;
     ses_backward(t, l);
     bool ok = ses_tape_ok(t, e) && ses_tape_read(t, l, &x);
@@ -43,7 +43,7 @@ static void test_case(const run_case *c)
     bool ok = run_open(&r, c, 1, 1, &e);
     ses_tape *t = ok ? ses_tape_new(r.dev, &(ses_tape_options){ .record = true }, &e) : NULL;
     ses_model *of[] = { r.model, r.partner };
-    ses_draws d = ses_draws_of(1, 2, 3);
+    ses_rng_stream d = ses_rng_stream_of(1, 2, 3);
     for (size_t m = 0; t && m < SES_LEN(of) && of[m]; m++) {
         ses_store *s = ses_model_store(of[m]);
         for (size_t i = 0; i < ses_store_count(s); i += 3) {

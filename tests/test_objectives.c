@@ -4,25 +4,27 @@
 #include <math.h>
 
 /* A batch of one passage. */
-static ses_batch lay_one(ses_aim *a, const ses_passage *p)
+static ses_batch lay_one(ses_objective_mix *a, const ses_passage *p)
 {
     ses_err e = { 0 };
     ses_batch b = { 0 };
-    CHECK_MSG(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, p, &e) && ses_aim_batch(a, &b, &e), "%s", e.msg);
+    CHECK_MSG(ses_objective_mix_begin_batch(a, 0, 0, &e) && ses_objective_mix_add_passage(a, p, &e) &&
+                  ses_objective_mix_end_batch(a, &b, &e),
+              "%s", e.msg);
     return b;
 }
 
 /* ---- masked language modeling ---- */
 
 /* Labels and what was kept give the passage back. */
-static void check_undone(const ses_batch *b, int64_t s, const ses_passage *p, const ses_lexicon *x)
+static void check_undone(const ses_batch *b, int64_t s, const ses_passage *p, const ses_special_tokens *x)
 {
-    int64_t i = b->cu[s], k = 0, wrong = 0, labels = 0;
-    for (; i < b->cu[s + 1]; i++) {
-        bool frame = b->labels[i] == SES_IGNORE && (b->ids[i] == x->cls || b->ids[i] == x->sep);
+    int64_t i = b->cu_seqlens[s], k = 0, wrong = 0, labels = 0;
+    for (; i < b->cu_seqlens[s + 1]; i++) {
+        bool frame = b->labels[i] == SES_IGNORE_INDEX && (b->ids[i] == x->cls || b->ids[i] == x->sep);
         if (frame) continue;
-        int32_t was = b->labels[i] == SES_IGNORE ? b->ids[i] : b->labels[i];
-        labels += b->labels[i] != SES_IGNORE;
+        int32_t was = b->labels[i] == SES_IGNORE_INDEX ? b->ids[i] : b->labels[i];
+        labels += b->labels[i] != SES_IGNORE_INDEX;
         wrong += k >= p->n || was != p->id[k++];
     }
     CHECK(wrong == 0 && k == p->n);
@@ -33,27 +35,28 @@ static void test_mlm(void)
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_objective_options o = ses_objective_usual;
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_options o = ses_objective_defaults;
     for (int unit = 0; unit <= SES_MASK_SPANS; unit++) {
         o.mask_unit = unit;
-        ses_aim *a = fixture_aim("mlm", &o, &x, FIXTURE_BERT, 128, &e);
+        ses_objective_mix *a = fixture_aim("mlm", &o, &x, FIXTURE_BERT, 128, &e);
         CHECK_MSG(a, "%s", e.msg);
         if (!a) return;
-        CHECK(ses_aim_fits(a) == 125);
-        CHECK(ses_aim_begin(a, 0, 0, &e));
+        CHECK(ses_objective_mix_max_passage(a) == 125);
+        CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e));
         for (uint64_t i = 0; i < 6; i++) {
             ses_passage p = fixture_passage(&t, i, 125, i % 2);
-            CHECK_MSG(ses_aim_add(a, &p, &e), "%s", e.msg);
+            CHECK_MSG(ses_objective_mix_add_passage(a, &p, &e), "%s", e.msg);
         }
         ses_batch b;
-        CHECK(ses_aim_batch(a, &b, &e) && b.seqs == 6 && !b.seen && !b.target_cu && !b.perm_mask);
+        CHECK(ses_objective_mix_end_batch(a, &b, &e) && b.seqs == 6 && !b.prefix_len &&
+              !b.target_cu_seqlens && !b.perm_mask);
         for (uint64_t i = 0; i < 6; i++) {
             ses_passage p = fixture_passage(&t, i, 125, i % 2);
             check_undone(&b, (int64_t)i, &p, &x);
-            CHECK(b.segments[b.cu[i + 1] - 1] == (int32_t)(i % 2));
+            CHECK(b.segments[b.cu_seqlens[i + 1] - 1] == (int32_t)(i % 2));
         }
-        ses_aim_free(a);
+        ses_objective_mix_free(a);
     }
 }
 
@@ -62,47 +65,47 @@ static void test_same(void)
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_aim *a = fixture_aim("mlm", &ses_objective_usual, &x, FIXTURE_BERT, 128, &e);
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_mix *a = fixture_aim("mlm", &ses_objective_defaults, &x, FIXTURE_BERT, 128, &e);
     int32_t first[128];
     int64_t same = 0, again = 0;
     for (uint64_t number = 0; a && number < 40; number++) {
         ses_passage p = fixture_passage(&t, 3, 100, false);
         p.number = number;
         ses_batch b;
-        CHECK(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, &p, &e) && ses_aim_add(a, &p, &e) &&
-              ses_aim_batch(a, &b, &e));
-        again += !memcmp(b.ids, b.ids + b.cu[1], (size_t)b.cu[1] * sizeof *b.ids);
-        if (number == 0) memcpy(first, b.ids, (size_t)b.cu[1] * sizeof *b.ids);
-        same += !memcmp(b.ids, first, (size_t)b.cu[1] * sizeof *b.ids);
+        CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e) && ses_objective_mix_add_passage(a, &p, &e) &&
+              ses_objective_mix_add_passage(a, &p, &e) && ses_objective_mix_end_batch(a, &b, &e));
+        again += !memcmp(b.ids, b.ids + b.cu_seqlens[1], (size_t)b.cu_seqlens[1] * sizeof *b.ids);
+        if (number == 0) memcpy(first, b.ids, (size_t)b.cu_seqlens[1] * sizeof *b.ids);
+        same += !memcmp(b.ids, first, (size_t)b.cu_seqlens[1] * sizeof *b.ids);
     }
     CHECK(again == 40 && same == 1);
-    ses_aim_free(a);
+    ses_objective_mix_free(a);
 }
 
 static void test_rate_moves(void)
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_objective_options o = ses_objective_usual;
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_options o = ses_objective_defaults;
     o.mask_rate = 0.3, o.mask_rate_end = 0.15;
-    ses_aim *a = fixture_aim("mlm", &o, &x, FIXTURE_BERT, 512, &e);
+    ses_objective_mix *a = fixture_aim("mlm", &o, &x, FIXTURE_BERT, 512, &e);
     for (int at = 0; a && at <= 2; at++) {
         int64_t labels = 0, plain = 0;
-        CHECK(ses_aim_begin(a, 0, at / 2.0, &e));
+        CHECK(ses_objective_mix_begin_batch(a, 0, at / 2.0, &e));
         for (uint64_t i = 0; i < 50; i++) {
             ses_passage p = fixture_passage(&t, i, 500, false);
             for (int64_t k = 0; k < p.n; k++) plain += !x.special[p.id[k]];
-            CHECK(ses_aim_add(a, &p, &e));
+            CHECK(ses_objective_mix_add_passage(a, &p, &e));
         }
         ses_batch b;
-        CHECK(ses_aim_batch(a, &b, &e));
-        for (int64_t i = 0; i < b.tokens; i++) labels += b.labels[i] != SES_IGNORE;
+        CHECK(ses_objective_mix_end_batch(a, &b, &e));
+        for (int64_t i = 0; i < b.tokens; i++) labels += b.labels[i] != SES_IGNORE_INDEX;
         double rate = (double)labels / (double)plain, want = 0.3 - 0.075 * at;
         CHECK_MSG(rate > want - 0.002 && rate < want + 0.002, "%f, expected %f", rate, want);
     }
-    ses_aim_free(a);
+    ses_objective_mix_free(a);
 }
 
 /* What becomes of the chosen tokens: 80, 10 and 10 % in BERT; before ELECTRA's generator 15 % stay. */
@@ -111,33 +114,33 @@ static void check_shares(const char *objective, const char *config, const ses_ob
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_aim *a = fixture_aim(objective, o, &x, config, 512, &e);
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_mix *a = fixture_aim(objective, o, &x, config, 512, &e);
     int64_t chosen = 0, masks = 0, stay = 0;
     CHECK_MSG(a, "%s", e.msg);
     for (uint64_t i = 0; a && i < 400; i++) {
         ses_passage p = fixture_passage(&t, i, 500, false);
         ses_batch b = lay_one(a, &p);
         for (int64_t k = 0; k < b.tokens; k++) {
-            chosen += b.labels[k] != SES_IGNORE;
-            masks += b.labels[k] != SES_IGNORE && b.ids[k] == x.mask;
+            chosen += b.labels[k] != SES_IGNORE_INDEX;
+            masks += b.labels[k] != SES_IGNORE_INDEX && b.ids[k] == x.mask;
             stay += b.labels[k] == b.ids[k];
         }
     }
     double n = chosen ? (double)chosen : 1, m = (double)masks / n, s = (double)stay / n;
     CHECK_MSG(fabs(m - masked) < 0.01 && fabs(s - kept) < 0.012, "%s: %f masked, %f kept", objective, m, s);
-    ses_aim_free(a);
+    ses_objective_mix_free(a);
 }
 
 static void test_shares(void)
 {
-    ses_objective_options o = ses_objective_usual;
+    ses_objective_options o = ses_objective_defaults;
     check_shares("mlm", FIXTURE_BERT, &o, 0.8, 0.1);
     check_shares("rtd", FIXTURE_ELECTRA, &o, 0.85, 0.15);
-    o.as_kept = 0, o.as_random = 0.3;
+    o.keep_rate = 0, o.random_rate = 0.3;
     check_shares("mlm", FIXTURE_BERT, &o, 0.7, 0);
     check_shares("rtd", FIXTURE_ELECTRA, &o, 0.7, 0);
-    o.as_kept = 0.9, o.as_random = 0.1;
+    o.keep_rate = 0.9, o.random_rate = 0.1;
     check_shares("mlm", FIXTURE_BERT, &o, 0, 0.9);
 }
 
@@ -147,8 +150,8 @@ static void test_clm(void)
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_aim *a = fixture_aim("clm", &ses_objective_usual, &x, FIXTURE_GPT, 128, &e);
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_mix *a = fixture_aim("clm", &ses_objective_defaults, &x, FIXTURE_GPT, 128, &e);
     CHECK_MSG(a, "%s", e.msg);
     static const int32_t code[] = { -1, 450 };
     for (int32_t corpus = 0; a && corpus < 2; corpus++) {
@@ -156,8 +159,9 @@ static void test_clm(void)
         ses_batch b;
         t.starts[40] |= SES_STARTS_DOCUMENT;
         p.corpus = corpus;
-        a->w.code = code, a->w.codes = 2;
-        CHECK(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, &p, &e) && ses_aim_batch(a, &b, &e));
+        a->build.control_code = code, a->build.n_control_codes = 2;
+        CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e) && ses_objective_mix_add_passage(a, &p, &e) &&
+              ses_objective_mix_end_batch(a, &b, &e));
         int64_t k = 0, borders = 0;
         for (int64_t i = 0; i < b.tokens; i++) {
             CHECK(b.labels[i] == b.ids[i]);
@@ -168,9 +172,9 @@ static void test_clm(void)
             else
                 CHECK(b.ids[i] == p.id[k++]);
         }
-        CHECK(k == p.n && borders > 0 && b.seen && b.seen[0] == 0);
+        CHECK(k == p.n && borders > 0 && b.prefix_len && b.prefix_len[0] == 0);
     }
-    ses_aim_free(a);
+    ses_objective_mix_free(a);
 }
 
 /* A beginning is seen and not said, the rest is said; of an encoder and a decoder, one each. */
@@ -178,9 +182,9 @@ static void test_prefix(void)
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_aim *one = fixture_aim("prefix", &ses_objective_usual, &x, FIXTURE_GPT, 128, &e);
-    ses_aim *two = fixture_aim("prefix", &ses_objective_usual, &x, FIXTURE_T5, 128, &e);
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_mix *one = fixture_aim("prefix", &ses_objective_defaults, &x, FIXTURE_GPT, 128, &e);
+    ses_objective_mix *two = fixture_aim("prefix", &ses_objective_defaults, &x, FIXTURE_T5, 128, &e);
     CHECK_MSG(one && two, "%s", e.msg);
     int32_t least = 128, most = 0;
     for (uint64_t r = 0; one && two && r < 300; r++) {
@@ -188,21 +192,21 @@ static void test_prefix(void)
         for (int64_t i = 0; i < p.n; i++) t.starts[i] &= (uint8_t)~SES_STARTS_DOCUMENT;
         ses_batch b = lay_one(one, &p);
         int64_t wrong = 0;
-        CHECK(b.tokens == p.n && b.seen[0] >= 1 && b.seen[0] < p.n);
+        CHECK(b.tokens == p.n && b.prefix_len[0] >= 1 && b.prefix_len[0] < p.n);
         for (int64_t i = 0; i < p.n; i++)
-            wrong += b.ids[i] != p.id[i] || b.labels[i] != (i < b.seen[0] ? SES_IGNORE : p.id[i]);
+            wrong += b.ids[i] != p.id[i] || b.labels[i] != (i < b.prefix_len[0] ? SES_IGNORE_INDEX : p.id[i]);
         CHECK(wrong == 0);
-        if (b.seen[0] < least) least = b.seen[0];
-        if (b.seen[0] > most) most = b.seen[0];
-        int32_t split = b.seen[0];
+        if (b.prefix_len[0] < least) least = b.prefix_len[0];
+        if (b.prefix_len[0] > most) most = b.prefix_len[0];
+        int32_t split = b.prefix_len[0];
         b = lay_one(two, &p);
-        CHECK(b.tokens == split + 1 && b.target_cu[1] == p.n - split + 1 && b.ids[split] == x.eos);
+        CHECK(b.tokens == split + 1 && b.target_cu_seqlens[1] == p.n - split + 1 && b.ids[split] == x.eos);
         CHECK(!memcmp(b.ids, p.id, (size_t)split * sizeof *b.ids) &&
               !memcmp(b.labels, p.id + split, (size_t)(p.n - split) * sizeof *b.ids));
     }
     CHECK(least == 1 && most == 99);
-    ses_aim_free(one);
-    ses_aim_free(two);
+    ses_objective_mix_free(one);
+    ses_objective_mix_free(two);
 }
 
 /* Masked next-token prediction, and a sentence with its translation. */
@@ -210,9 +214,9 @@ static void test_masked_kin(void)
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_aim *next = fixture_aim("mntp:1,clm:1", &ses_objective_usual, &x, FIXTURE_GPT, 128, &e);
-    ses_aim *tlm = fixture_aim("tlm", &ses_objective_usual, &x, FIXTURE_BERT, 128, &e);
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_mix *next = fixture_aim("mntp:1,clm:1", &ses_objective_defaults, &x, FIXTURE_GPT, 128, &e);
+    ses_objective_mix *tlm = fixture_aim("tlm", &ses_objective_defaults, &x, FIXTURE_BERT, 128, &e);
     CHECK_MSG(next && tlm, "%s", e.msg);
     int64_t turns = 0;
     for (uint64_t r = 0; next && tlm && r < 100; r++) {
@@ -221,11 +225,11 @@ static void test_masked_kin(void)
         int64_t k = 0, wrong = 0;
         for (int64_t i = 0; i < b.tokens; i++) {
             bool border = b.ids[i] == x.eos;
-            wrong += border ? b.labels[i] != SES_IGNORE
-                            : (b.labels[i] == SES_IGNORE ? b.ids[i] : b.labels[i]) != p.id[k++];
+            wrong += border ? b.labels[i] != SES_IGNORE_INDEX
+                            : (b.labels[i] == SES_IGNORE_INDEX ? b.ids[i] : b.labels[i]) != p.id[k++];
         }
-        CHECK(wrong == 0 && k == p.n && b.seen[0] == b.tokens);
-        turns += (int64_t)ses_aim_turn(next, r);
+        CHECK(wrong == 0 && k == p.n && b.prefix_len[0] == b.tokens);
+        turns += (int64_t)ses_objective_mix_choose(next, r);
         p = fixture_passage(&t, r, 100, true);
         b = lay_one(tlm, &p);
         check_undone(&b, 0, &p, &x);
@@ -234,10 +238,11 @@ static void test_masked_kin(void)
     }
     CHECK_MSG(turns > 30 && turns < 70, "%lld of 100", (long long)turns);
     ses_passage alone = fixture_passage(&t, 1, 50, false);
-    CHECK(tlm && ses_aim_begin(tlm, 0, 0, &e) && !ses_aim_add(tlm, &alone, &e));
+    CHECK(tlm && ses_objective_mix_begin_batch(tlm, 0, 0, &e) &&
+          !ses_objective_mix_add_passage(tlm, &alone, &e));
     CHECK_MSG(strstr(e.msg, "objective tlm needs passages of two segments"), "%s", e.msg);
-    ses_aim_free(next);
-    ses_aim_free(tlm);
+    ses_objective_mix_free(next);
+    ses_objective_mix_free(tlm);
 }
 
 /* Pieces are the text in order; targets of a reading order give it back, and are hidden from what is no
@@ -246,11 +251,11 @@ static void test_pieces(void)
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_objective_options o = ses_objective_usual;
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_options o = ses_objective_defaults;
     o.pieces = 3;
-    ses_aim *xl = fixture_aim("xl", &o, &x, FIXTURE_XL, 40, &e),
-            *plm = fixture_aim("plm", &o, &x, FIXTURE_XLNET, 40, &e);
+    ses_objective_mix *xl = fixture_aim("xl", &o, &x, FIXTURE_XL, 40, &e),
+                      *plm = fixture_aim("plm", &o, &x, FIXTURE_XLNET, 40, &e);
     CHECK_MSG(xl && plm, "%s", e.msg);
     int64_t targets = 0, plain = 0;
     for (uint64_t r = 0; xl && plm && r < 300; r++) {
@@ -264,33 +269,33 @@ static void test_pieces(void)
         int64_t k = 0, wrong = 0;
         CHECK(b.seqs == 3 && b.tokens == 102);
         for (int64_t s = 0; s < 3; s++) {
-            int64_t n = b.cu[s + 1] - b.cu[s], at = b.target_cu[s];
+            int64_t n = b.cu_seqlens[s + 1] - b.cu_seqlens[s], at = b.target_cu_seqlens[s];
             for (int64_t i = 0; i < n; i++) {
                 bool frame = s == 2 && (i == 0 || i == n - 1);
-                bool target = at < b.target_cu[s + 1] && b.target_places[at] == i;
+                bool target = at < b.target_cu_seqlens[s + 1] && b.predict_positions[at] == i;
                 wrong +=
                     target && (frame || b.labels[at] != p.id[k] || !hidden[i * n + i] || x.special[p.id[k]]);
                 at += target;
-                if (!frame) plain += !x.special[p.id[k]], wrong += b.ids[b.cu[s] + i] != p.id[k++];
+                if (!frame) plain += !x.special[p.id[k]], wrong += b.ids[b.cu_seqlens[s] + i] != p.id[k++];
             }
-            wrong += at != b.target_cu[s + 1];
+            wrong += at != b.target_cu_seqlens[s + 1];
             hidden += n * n;
         }
-        targets += b.target_cu[3];
+        targets += b.target_cu_seqlens[3];
         CHECK(wrong == 0 && k == p.n);
     }
     double rate = plain ? (double)targets / (double)plain : 0;
     CHECK_MSG(rate > 0.13 && rate < 0.18, "%f", rate); /* words with an unknown token are left out */
-    ses_aim_free(xl);
-    ses_aim_free(plm);
+    ses_objective_mix_free(xl);
+    ses_objective_mix_free(plm);
 }
 
 /* ---- from text to text ---- */
 
 /* Sentinels of the input give way to what stands behind them in the target. */
-static void check_sentinels(const ses_batch *b, const ses_passage *p, const ses_lexicon *x)
+static void check_sentinels(const ses_batch *b, const ses_passage *p, const ses_special_tokens *x)
 {
-    int64_t k = 0, wrong = 0, t = 0, end = b->target_cu[1] - 1;
+    int64_t k = 0, wrong = 0, t = 0, end = b->target_cu_seqlens[1] - 1;
     for (int64_t i = 0; i + 1 < b->tokens; i++) {
         bool sentinel = b->ids[i] >= 6 && b->ids[i] < 6 + SENTINELS;
         if (!sentinel) {
@@ -309,37 +314,37 @@ static void test_text_to_text(void)
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_objective_options o = ses_objective_usual;
-    ses_aim *t5 = fixture_aim("t5", &o, &x, FIXTURE_T5, 128, &e),
-            *pairs = fixture_aim("t2t", &o, &x, FIXTURE_T5, 128, &e);
-    ses_aim *bart = fixture_aim("bart", &o, &x, FIXTURE_BART, 128, &e),
-            *mass = fixture_aim("mass", &o, &x, FIXTURE_BART, 128, &e);
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_options o = ses_objective_defaults;
+    ses_objective_mix *t5 = fixture_aim("t5", &o, &x, FIXTURE_T5, 128, &e),
+                      *pairs = fixture_aim("t2t", &o, &x, FIXTURE_T5, 128, &e);
+    ses_objective_mix *bart = fixture_aim("bart", &o, &x, FIXTURE_BART, 128, &e),
+                      *mass = fixture_aim("mass", &o, &x, FIXTURE_BART, 128, &e);
     static const int32_t code[] = { 480 };
     CHECK_MSG(t5 && pairs && bart && mass, "%s", e.msg);
     for (uint64_t r = 0; t5 && pairs && bart && mass && r < 200; r++) {
-        ses_passage p = fixture_passage(&t, r, ses_aim_fits(t5) - (int64_t)(r % 7), false);
+        ses_passage p = fixture_passage(&t, r, ses_objective_mix_max_passage(t5) - (int64_t)(r % 7), false);
         ses_batch b = lay_one(t5, &p);
         CHECK(b.tokens <= 128 && b.tokens > 110);
         check_sentinels(&b, &p, &x);
 
         p = fixture_passage(&t, r, 100, true);
         b = lay_one(pairs, &p);
-        CHECK(b.tokens == 51 && !memcmp(b.ids, p.id, 50 * sizeof *b.ids) && b.target_cu[1] == 51 &&
+        CHECK(b.tokens == 51 && !memcmp(b.ids, p.id, 50 * sizeof *b.ids) && b.target_cu_seqlens[1] == 51 &&
               !memcmp(b.labels, p.id + 50, 50 * sizeof *b.labels) && b.labels[50] == x.eos);
 
-        p = fixture_passage(&t, r, ses_aim_fits(bart), false);
-        bart->w.codes = 0;
+        p = fixture_passage(&t, r, ses_objective_mix_max_passage(bart), false);
+        bart->build.n_control_codes = 0;
         b = lay_one(bart, &p);
         CHECK(b.tokens <= 128 && b.ids[0] == x.cls && b.ids[b.tokens - 1] == x.sep && !b.target_ids);
-        CHECK(b.target_cu[1] == p.n + 2 && !memcmp(b.labels + 1, p.id, (size_t)p.n * sizeof *p.id));
-        bart->w.code = code, bart->w.codes = 1; /* mBART */
+        CHECK(b.target_cu_seqlens[1] == p.n + 2 && !memcmp(b.labels + 1, p.id, (size_t)p.n * sizeof *p.id));
+        bart->build.control_code = code, bart->build.n_control_codes = 1; /* mBART */
         b = lay_one(bart, &p);
         CHECK(b.ids[b.tokens - 1] == 480 && b.ids[b.tokens - 2] == x.eos && b.labels[p.n + 1] == 480 &&
               b.labels[p.n] == x.eos && !memcmp(b.labels, p.id, (size_t)p.n * sizeof *p.id));
 
         b = lay_one(mass, &p);
-        int64_t n = b.target_cu[1], begin = b.target_positions[0] - 1, wrong = 0;
+        int64_t n = b.target_cu_seqlens[1], begin = b.target_positions[0] - 1, wrong = 0;
         CHECK(b.tokens == p.n + 2 && (n == p.n / 2 || n == (p.n + 1) / 2) && !b.segments);
         for (int64_t i = 0; i < p.n; i++) { /* the stretch from the labels, the rest as it stands */
             bool inside = i >= begin && i < begin + n;
@@ -349,10 +354,10 @@ static void test_text_to_text(void)
         }
         CHECK(wrong == 0);
     }
-    ses_aim_free(t5);
-    ses_aim_free(pairs);
-    ses_aim_free(bart);
-    ses_aim_free(mass);
+    ses_objective_mix_free(t5);
+    ses_objective_mix_free(pairs);
+    ses_objective_mix_free(bart);
+    ses_objective_mix_free(mass);
 }
 
 /* ---- two segments ---- */
@@ -361,43 +366,45 @@ static void test_pairs(void)
 {
     static text t;
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
-    ses_aim *a = fixture_aim("nsp:1,mlm:1", &ses_objective_usual, &x, FIXTURE_BERT, 64, &e);
+    ses_special_tokens x = fixture_lexicon();
+    ses_objective_mix *a = fixture_aim("nsp:1,mlm:1", &ses_objective_defaults, &x, FIXTURE_BERT, 64, &e);
     ses_batch b;
     CHECK_MSG(a, "%s", e.msg);
     if (!a) return;
-    CHECK(a->ways == 1 && ses_aim_pairing(a) == SES_PAIRS_RANDOM && (ses_aim_needs(a) & SES_NEEDS_PAIRS));
-    CHECK(ses_aim_begin(a, 0, 0, &e));
+    CHECK(a->n_primary == 1 && ses_objective_mix_pairing(a) == SES_PAIRS_RANDOM &&
+          (ses_objective_mix_needs(a) & SES_NEEDS_PAIRS));
+    CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e));
     for (uint64_t i = 0; i < 3; i++) {
         ses_passage p = fixture_passage(&t, i, 40, i < 2);
-        p.strange = i == 1;
-        CHECK(ses_aim_add(a, &p, &e));
+        p.is_negative = i == 1;
+        CHECK(ses_objective_mix_add_passage(a, &p, &e));
     }
-    CHECK(ses_aim_batch(a, &b, &e) && b.pair_labels[0] == 0 && b.pair_labels[1] == 1 &&
-          b.pair_labels[2] == SES_IGNORE);
+    CHECK(ses_objective_mix_end_batch(a, &b, &e) && b.pair_labels[0] == 0 && b.pair_labels[1] == 1 &&
+          b.pair_labels[2] == SES_IGNORE_INDEX);
     ses_passage p = fixture_passage(&t, 1, 40, false);
-    CHECK(ses_aim_begin(a, 0, 0, &e) && ses_aim_add(a, &p, &e) && !ses_aim_batch(a, &b, &e));
+    CHECK(ses_objective_mix_begin_batch(a, 0, 0, &e) && ses_objective_mix_add_passage(a, &p, &e) &&
+          !ses_objective_mix_end_batch(a, &b, &e));
     CHECK_MSG(strstr(e.msg, "objective nsp needs two segments, and no passage of a batch has a second"), "%s",
               e.msg);
-    ses_aim_free(a);
+    ses_objective_mix_free(a);
 }
 
 /* ---- what is refused ---- */
 
-static void refused(const char *objectives, const ses_objective_options *o, const ses_lexicon *x,
+static void refused(const char *objectives, const ses_objective_options *o, const ses_special_tokens *x,
                     const char *config, int64_t length, const char *message)
 {
     ses_err e = { 0 };
-    ses_aim *a = fixture_aim(objectives, o, x, config, length, &e);
+    ses_objective_mix *a = fixture_aim(objectives, o, x, config, length, &e);
     CHECK(!a);
     CHECK_MSG(strstr(e.msg, message), "%s: \"%s\"", objectives, e.msg);
-    ses_aim_free(a);
+    ses_objective_mix_free(a);
 }
 
 static void test_refused(void)
 {
-    ses_lexicon x = fixture_lexicon(), bare = x;
-    ses_objective_options usual = ses_objective_usual, wild = usual;
+    ses_special_tokens x = fixture_lexicon(), bare = x;
+    ses_objective_options usual = ses_objective_defaults, wild = usual;
     bare.mask = -1;
     wild.mask_rate = 1.5;
     refused("mlm", &usual, &bare, FIXTURE_BERT, 128, "needs a mask token, and the vocabulary has none");
@@ -409,13 +416,13 @@ static void test_refused(void)
     refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a mask rate of 1.5");
     wild = usual, wild.mask_rate_end = -0.5;
     refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a mask rate at the end of -0.5; expected 0 to 1, or -1");
-    wild = usual, wild.as_kept = -0.1;
+    wild = usual, wild.keep_rate = -0.1;
     refused("mlm", &wild, &x, FIXTURE_BERT, 128, "a share of kept tokens of -0.1; expected 0 to 1, or -1");
-    wild = usual, wild.as_kept = 0.95;
+    wild = usual, wild.keep_rate = 0.95;
     refused("mlm", &wild, &x, FIXTURE_BERT, 128, "add up to 1.05; expected at most 1");
     refused("mlm", &usual, &x, FIXTURE_BERT, 3, "leave no room for text");
     refused("t5", &usual, &x, FIXTURE_BERT, 128, "needs a model with an encoder and a decoder");
-    bare.sentinels = 0;
+    bare.n_sentinels = 0;
     refused("t5", &usual, &bare, FIXTURE_T5, 128, "needs sentinels: tokens <extra_id_0>");
     wild = usual, wild.noise = "infill,shout";
     refused("bart", &wild, &x, FIXTURE_BART, 128, "no noise \"shout\"; there are mask, delete");
@@ -425,19 +432,20 @@ static void test_refused(void)
 static void test_cannot(const char *objective, const char *config, const char *message)
 {
     ses_err e = { 0 };
-    ses_lexicon x = fixture_lexicon();
+    ses_special_tokens x = fixture_lexicon();
     ses_device *dev = ses_device_open("cpu", NULL, &e);
     ses_json_doc *doc = ses_json_parse(config, strlen(config), &e);
-    ses_aim *a = fixture_aim(objective, &ses_objective_usual, &x, config, 64, &e);
-    ses_model_options o = { .class_name = a && doc ? ses_aim_class(a, ses_json_root(doc), &e) : NULL,
-                            .random = true,
+    ses_objective_mix *a = fixture_aim(objective, &ses_objective_defaults, &x, config, 64, &e);
+    ses_model_options o = { .class_name =
+                                a && doc ? ses_objective_mix_class(a, ses_json_root(doc), &e) : NULL,
+                            .random_init = true,
                             .train = true };
     ses_model *m = o.class_name && dev ? ses_model_new(ses_json_root(doc), dev, &o, &e) : NULL;
     CHECK_MSG(m, "%s", e.msg);
-    CHECK(m && !ses_aim_models(a, m, NULL, &e));
+    CHECK(m && !ses_objective_mix_set_models(a, m, NULL, &e));
     CHECK_MSG(strstr(e.msg, message), "%s", e.msg);
     ses_model_free(m);
-    ses_aim_free(a);
+    ses_objective_mix_free(a);
     ses_json_free(doc);
     ses_device_free(dev);
 }

@@ -10,7 +10,7 @@ static bool run(void *ctx, ses_err *e)
     ses_batch b;
     bool ok = run_open(&r, ctx, 1, 2, e);
     ses_tape *t = ok ? ses_tape_new(r.dev, &(ses_tape_options){ .record = true, .train = true }, e) : NULL;
-    ses_tensor *l = t && run_batch(&r, 0, 0, &b, e) ? ses_aim_loss(r.aim, t, &b, e) : NULL;
+    ses_tensor *l = t && run_batch(&r, 0, 0, &b, e) ? ses_objective_mix_loss(r.aim, t, &b, e) : NULL;
     if (l) ses_backward(t, l);
     ok = l && ses_tape_ok(t, e);
     ses_tape_free(t);
@@ -26,14 +26,16 @@ static bool teach(void *ctx, ses_err *e)
     ses_tensor *l = NULL;
     ses_tape *t = NULL;
     ses_distill *d = NULL;
-    ses_distill_options o = { .heat = 2, .soft = 1, .hard = 1, .cosine = 1, .hidden = 1, .attention = 1 };
+    ses_distill_options o = {
+        .temperature = 2, .soft = 1, .hard = 1, .cosine = 1, .hidden = 1, .attention = 1
+    };
     size_t copied;
     bool ok = run_open(&student, ctx, 1, 1, e) && run_open(&teacher, ctx, 1, 1, e) &&
-              ses_student_begin(student.model, teacher.model, &copied, e);
+              ses_student_init(student.model, teacher.model, &copied, e);
     if (ok) d = ses_distill_new(&o, student.model, teacher.model, e);
-    if (d && ses_aim_teacher(student.aim, d, e))
+    if (d && ses_objective_mix_set_teacher(student.aim, d, e))
         t = ses_tape_new(student.dev, &(ses_tape_options){ .record = true }, e);
-    if (t && run_batch(&student, 0, 0, &b, e)) l = ses_aim_loss(student.aim, t, &b, e);
+    if (t && run_batch(&student, 0, 0, &b, e)) l = ses_objective_mix_loss(student.aim, t, &b, e);
     if (l) ses_backward(t, l);
     ok = l && ses_tape_ok(t, e);
     ses_tape_free(t);

@@ -169,7 +169,7 @@ static void check_word_bpe(void)
 }
 
 typedef struct model_like {
-    ses_spm_kind kind;
+    ses_spm_model_type kind;
     const char *more;  /* a piece of its own, the last; or NULL */
     bool spaces_stay;  /* all of them, at the ends too */
     bool spaces_after; /* words end with one */
@@ -199,7 +199,7 @@ static void put_model_like(const char *name, model_like like)
     ses_buf_free(&n);
 }
 
-static void put_model(const char *name, ses_spm_kind kind)
+static void put_model(const char *name, ses_spm_model_type kind)
 {
     put_model_like(name, (model_like){ .kind = kind });
 }

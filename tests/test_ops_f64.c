@@ -11,7 +11,7 @@ int main(void)
         for (size_t i = 0; (*op)->backward && i < (*op)->n_cases; i++) {
             double worst = 0;
             ses_err_clear(&e);
-            CHECK_MSG(ses_op_differences(dev, *op, &(*op)->cases[i], &worst, &e), "%s case %zu: %s",
+            CHECK_MSG(ses_op_gradcheck(dev, *op, &(*op)->cases[i], &worst, &e), "%s case %zu: %s",
                       (*op)->name, i, e.msg);
             CHECK_MSG(worst <= 1e-6, "%s case %zu: gradient is off by %.3g", (*op)->name, i, worst);
         }

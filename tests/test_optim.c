@@ -24,7 +24,7 @@ static const struct {
         .beta1 = 0.9,
         .beta2 = 0.999,
         .eps = 1e-6,
-        .no_correction = true,
+        .no_bias_correction = true,
         .group = { { 1, 0.1 } } },
       { 0.460164607f, 0.603083372f, 0.201070622f, -0.299596548f, -0.474056751f, -0.214208335f, 0.181277052f,
         0.38564387f, 0.16343613f, -0.227751359f, -0.347590744f, -0.137360588f, 0.284938097f, 0.494706869f,
@@ -94,7 +94,7 @@ static ses_store *store_new(void)
     ses_store *s = ses_store_new(dev, &e);
     ses_store_add(s, "layer.0.ffn.up.weight", matrix, SES_INIT_NORMAL);
     ses_store_add(s, "classify.out.bias", vector, SES_INIT_ZERO);
-    CHECK_MSG(ses_store_ok(s, &e) && ses_store_train(s, &e), "%s", e.msg);
+    CHECK_MSG(ses_store_ok(s, &e) && ses_store_alloc_trainable(s, &e), "%s", e.msg);
     for (int i = 0; i < MATRIX; i++) ses_store_at(s, 0)->tensor->f[i] = (float)(0.5 * sin(1 + i));
     for (int i = 0; i < VECTOR; i++) ses_store_at(s, 1)->tensor->f[i] = (float)(0.5 * sin(13 + i));
     return s;
@@ -149,13 +149,13 @@ static void test_matrices(void)
     enum { TWO = 2, ROWS = 3, COLS = 4, ONE = ROWS * COLS };
     ses_err e = { 0 };
     ses_optim_options o;
-    CHECK(ses_optim_usual("adafactor", &o, &e));
+    CHECK(ses_optim_defaults("adafactor", &o, &e));
     o.lr = 0.01, o.scale_parameter = o.relative_step = false, o.clip_threshold = 1e9;
     ses_store *both = ses_store_new(dev, &e), *apart = ses_store_new(dev, &e);
     ses_store_add(both, "both.weight", (const int64_t[SES_MAX_DIM]){ TWO, ROWS, COLS }, SES_INIT_ZERO);
     ses_store_add(apart, "first.weight", (const int64_t[SES_MAX_DIM]){ ROWS, COLS }, SES_INIT_ZERO);
     ses_store_add(apart, "second.weight", (const int64_t[SES_MAX_DIM]){ ROWS, COLS }, SES_INIT_ZERO);
-    CHECK_MSG(ses_store_train(both, &e) && ses_store_train(apart, &e), "%s", e.msg);
+    CHECK_MSG(ses_store_alloc_trainable(both, &e) && ses_store_alloc_trainable(apart, &e), "%s", e.msg);
     ses_optim *a = ses_optim_new(both, &o, &e), *b = ses_optim_new(apart, &o, &e);
     for (int t = 1; a && b && t <= 3; t++) {
         for (size_t i = 0; i < TWO * ONE; i++) {
@@ -192,7 +192,7 @@ static void test_state(void)
                   !strcmp(from.param, to.param));
             memcpy(to.data, from.data, (size_t)to.n * sizeof *to.data);
         }
-        ses_optim_resume(b, ses_optim_steps(a));
+        ses_optim_set_steps(b, ses_optim_steps(a));
         for (int t = 3; t <= 4; t++) set_grads(s, t, 1), ses_optim_step(b, -1, 1);
         for (int i = 0; i < ALL; i++)
             CHECK_MSG(fabs((double)value(s, i) - (double)cases[c].after[i]) < 3e-7, "%s", cases[c].name);
@@ -210,19 +210,19 @@ static void test_average(void)
     ses_optim_options o = cases[0].o;
     double want[ALL] = { 0 };
     o.name = cases[0].name;
-    o.ema = 0.5;
+    o.ema_decay = 0.5;
     ses_store *s = store_new();
     ses_optim *a = ses_optim_new(s, &o, &e);
-    ses_optim_exchange(a); /* nothing has been averaged yet */
+    ses_optim_swap_ema(a); /* nothing has been averaged yet */
     for (int t = 1; t <= 4; t++) {
         set_grads(s, t, 1);
         ses_optim_step(a, -1, 1);
         double d = t == 1 ? 0 : fmin(0.5, (1.0 + t) / (10.0 + t));
         for (int i = 0; i < ALL; i++) want[i] = d * want[i] + (1 - d) * (double)value(s, i);
     }
-    ses_optim_exchange(a);
+    ses_optim_swap_ema(a);
     for (int i = 0; i < ALL; i++) CHECK(fabs((double)value(s, i) - want[i]) < 1e-6);
-    ses_optim_exchange(a);
+    ses_optim_swap_ema(a);
     for (int i = 0; i < ALL; i++) CHECK(fabs((double)value(s, i) - (double)cases[0].after[i]) < 3e-7);
     CHECK(ses_optim_state_count(a) == 6); /* m, v and ema of two parameters */
     ses_optim_free(a);
@@ -248,7 +248,7 @@ static void test_regroup(void)
     ses_optim_options o;
     int64_t first = 2;
     ses_store *s = store_new();
-    CHECK(ses_optim_usual("lamb", &o, &e));
+    CHECK(ses_optim_defaults("lamb", &o, &e));
     o.group_of = from_level, o.ctx = &first;
     ses_optim *opt = ses_optim_new(s, &o, &e);
     set_grads(s, 1, 1);
@@ -257,7 +257,7 @@ static void test_regroup(void)
     first = 1;
     CHECK(ses_optim_regroup(opt, &e) && ses_optim_state_count(opt) == 4);
     ses_optim_step(opt, -1, 1);
-    CHECK(value(s, 0) != (float)(0.5 * sin(1)) && ses_store_at(s, 0)->tensor->wants_grad);
+    CHECK(value(s, 0) != (float)(0.5 * sin(1)) && ses_store_at(s, 0)->tensor->requires_grad);
     ses_optim_free(opt);
     ses_store_free(s);
 }
@@ -273,31 +273,31 @@ static void test_groups(void)
     ses_err e = { 0 };
     ses_optim_options o;
     ses_store *s = store_new();
-    CHECK(ses_optim_usual("adamw", &o, &e) && !strcmp(o.name, "adamw") && o.group[0].lr_scale == 1);
+    CHECK(ses_optim_defaults("adamw", &o, &e) && !strcmp(o.name, "adamw") && o.group[0].lr_scale == 1);
     o.group_of = frozen_bias;
     ses_optim *opt = ses_optim_new(s, &o, &e);
     set_grads(s, 1, 1);
     ses_optim_step(opt, -1, 1);
     CHECK(ses_optim_state_count(opt) == 2);
     CHECK(value(s, 0) != (float)(0.5 * sin(1)) && value(s, MATRIX) == (float)(0.5 * sin(13)));
-    CHECK(ses_store_at(s, 0)->tensor->wants_grad && !ses_store_at(s, 1)->tensor->wants_grad);
+    CHECK(ses_store_at(s, 0)->tensor->requires_grad && !ses_store_at(s, 1)->tensor->requires_grad);
     ses_optim_free(opt);
 
-    ses_layers layers = { .layers = 2, .frozen = 0 };
-    CHECK(ses_groups_of_layers(&o, &layers, 0.01, 0.5, &e));
+    ses_layer_groups layers = { .layers = 2, .frozen = 0 };
+    CHECK(ses_optim_set_layer_groups(&o, &layers, 0.01, 0.5, &e));
     CHECK(o.group_of(o.ctx, ses_store_at(s, 0)) == 2 && o.group_of(o.ctx, ses_store_at(s, 1)) == 7);
-    CHECK(o.group[2].lr_scale == 0.25 && o.group[2].decay == 0.01);
-    CHECK(o.group[7].lr_scale == 1 && o.group[7].decay == 0);
+    CHECK(o.group[2].lr_scale == 0.25 && o.group[2].weight_decay == 0.01);
+    CHECK(o.group[7].lr_scale == 1 && o.group[7].weight_decay == 0);
     layers.frozen = 2;
     CHECK(o.group_of(o.ctx, ses_store_at(s, 0)) == -1 && o.group_of(o.ctx, ses_store_at(s, 1)) == 7);
     layers.layers = 31;
-    CHECK(!ses_groups_of_layers(&o, &layers, 0, 1, &e) && strstr(e.msg, "layers"));
+    CHECK(!ses_optim_set_layer_groups(&o, &layers, 0, 1, &e) && strstr(e.msg, "layers"));
 
     ses_err_clear(&e);
     o.group_of = too_many;
     CHECK(!ses_optim_new(s, &o, &e) && strstr(e.msg, "group 64 of 64"));
     ses_err_clear(&e);
-    CHECK(!ses_optim_usual("adam2", &o, &e));
+    CHECK(!ses_optim_defaults("adam2", &o, &e));
     CHECK_STR(e.msg, "no optimizer \"adam2\"; there are adamw, bert_adam, sgd, adafactor, lamb");
     ses_store_free(s);
 }
@@ -354,16 +354,16 @@ static void test_schedules(void)
     ses_err e = { 0 };
     for (size_t c = 0; c < SES_LEN(schedules); c++) {
         ses_schedule s;
-        CHECK(ses_schedule_usual(schedules[c].name, &s, &e));
+        CHECK(ses_schedule_defaults(schedules[c].name, &s, &e));
         s.warmup = schedules[c].warmup;
         s.total = 48;
-        if (!strcmp(s.name, "polynomial")) s.power = 2, s.end = 0.05;
+        if (!strcmp(s.name, "polynomial")) s.power = 2, s.end_factor = 0.05;
         for (int i = 0; i < STEPS; i++)
             CHECK_MSG(fabs(ses_schedule_at(&s, at[i]) - schedules[c].factor[i]) < 1e-14, "%s at %d", s.name,
                       (int)at[i]);
     }
     ses_schedule s;
-    CHECK(!ses_schedule_usual("quadratic", &s, &e) && strstr(e.msg, "there are constant, linear, cosine"));
+    CHECK(!ses_schedule_defaults("quadratic", &s, &e) && strstr(e.msg, "there are constant, linear, cosine"));
     CHECK(ses_warmup_updates(0.1, 48) == 5 && ses_warmup_updates(0, 48) == 0 &&
           ses_warmup_updates(0.06, 100) == 6);
     const char *what;

@@ -50,7 +50,7 @@ static const ses_tensor *output(rig *r, const ses_batch *b, const char *name)
     ses_err e = { 0 };
     ses_outputs o = { 0 };
     ses_tape_reset(r->t, NULL);
-    ses_want want = { .logits = true, .hidden_states = true, .mems = true };
+    ses_output_request want = { .logits = true, .hidden_states = true, .mems = true };
     CHECK_MSG(ses_model_forward(r->m, r->t, b, &want, &o, &e), "%s", e.msg);
     for (size_t i = 0; i < o.n; i++)
         if (!strcmp(o.item[i].name, name)) return o.item[i].tensor;
@@ -70,22 +70,23 @@ static void test_alone(ses_isa isa)
     CHECK(ses_rows(x) == 5 && ses_cols(x) == V);
     if (x) memcpy(with, x->f, sizeof with);
     for (int s = 0, pairs = 0; s < 3; s++) {
-        int32_t len = all.cu[s + 1] - all.cu[s], cu[] = { 0, len },
-                targets[] = { 0, all.target_cu[s + 1] - all.target_cu[s] };
-        int32_t before[] = { 0, all.mem_cu[s + 1] - all.mem_cu[s] };
+        int32_t len = all.cu_seqlens[s + 1] - all.cu_seqlens[s], cu[] = { 0, len },
+                targets[] = { 0, all.target_cu_seqlens[s + 1] - all.target_cu_seqlens[s] };
+        int32_t before[] = { 0, all.mem_cu_seqlens[s + 1] - all.mem_cu_seqlens[s] };
         for (int l = 0; l < 2; l++)
-            memcpy(own + l * before[1] * C, mems + (l * 5 + all.mem_cu[s]) * C,
+            memcpy(own + l * before[1] * C, mems + (l * 5 + all.mem_cu_seqlens[s]) * C,
                    (size_t)(before[1] * C) * sizeof *own);
         ses_batch b = { .seqs = 1,
                         .tokens = len,
-                        .cu = cu,
-                        .ids = all.ids + all.cu[s],
-                        .segments = all.segments + all.cu[s] };
-        b.perm_mask = mask + pairs, b.target_cu = targets,
-        b.target_places = all.target_places + all.target_cu[s];
-        b.mem_cu = before, b.mems = own;
+                        .cu_seqlens = cu,
+                        .ids = all.ids + all.cu_seqlens[s],
+                        .segments = all.segments + all.cu_seqlens[s] };
+        b.perm_mask = mask + pairs, b.target_cu_seqlens = targets,
+        b.predict_positions = all.predict_positions + all.target_cu_seqlens[s];
+        b.mem_cu_seqlens = before, b.mems = own;
         x = output(&r, &b, "logits");
-        CHECK(x && !memcmp(x->f, with + all.target_cu[s] * V, (size_t)(targets[1] * V) * sizeof *with));
+        CHECK(x &&
+              !memcmp(x->f, with + all.target_cu_seqlens[s] * V, (size_t)(targets[1] * V) * sizeof *with));
         pairs += len * len;
     }
     rig_free(&r);
@@ -99,18 +100,21 @@ static void test_parts(void)
                          first[] = { 0, CUT }, rest[] = { 0, LEN - CUT };
     ses_real mems[2 * CUT * C], want[LEN * C];
     rig r = rig_new(&one_way, SES_ISA_COUNT - 1);
-    const ses_tensor *x =
-        output(&r, &(ses_batch){ .seqs = 1, .tokens = LEN, .cu = whole, .ids = ids }, "last_hidden_state");
+    const ses_tensor *x = output(
+        &r, &(ses_batch){ .seqs = 1, .tokens = LEN, .cu_seqlens = whole, .ids = ids }, "last_hidden_state");
     if (x) memcpy(want, x->f, sizeof want);
     for (int l = 0; l < 2; l++) {
-        x = output(&r, &(ses_batch){ .seqs = 1, .tokens = CUT, .cu = first, .ids = ids },
+        x = output(&r, &(ses_batch){ .seqs = 1, .tokens = CUT, .cu_seqlens = first, .ids = ids },
                    l ? "mems.1" : "mems.0");
         CHECK(ses_count(x) == CUT * C);
         if (x) memcpy(mems + l * CUT * C, x->f, CUT * C * sizeof *mems);
     }
-    ses_batch b = {
-        .seqs = 1, .tokens = LEN - CUT, .cu = rest, .ids = ids + CUT, .mem_cu = first, .mems = mems
-    };
+    ses_batch b = { .seqs = 1,
+                    .tokens = LEN - CUT,
+                    .cu_seqlens = rest,
+                    .ids = ids + CUT,
+                    .mem_cu_seqlens = first,
+                    .mems = mems };
     x = output(&r, &b, "last_hidden_state");
     double worst = 0;
     for (int i = 0; x && i < (LEN - CUT) * C; i++)
@@ -124,7 +128,7 @@ static void expect_error(rig *r, ses_batch b, const char *want)
     ses_err e = { 0 };
     ses_outputs out;
     ses_tape_reset(r->t, NULL);
-    CHECK(!ses_model_forward(r->m, r->t, &b, &(ses_want){ 0 }, &out, &e));
+    CHECK(!ses_model_forward(r->m, r->t, &b, &(ses_output_request){ 0 }, &out, &e));
     CHECK_STR(e.msg, want);
 }
 
@@ -136,17 +140,17 @@ static void test_bad(void)
     ses_real mems[FIXTURE_MEMS];
     rig r = rig_new(&any_way, SES_ISA_REF);
     ses_batch good = fixture_order(mask, mems), b = good;
-    b.target_places = far;
+    b.predict_positions = far;
     expect_error(&r, b, "target place 7 in sequence 2 of 7 tokens");
-    b = good, b.target_cu = falls;
+    b = good, b.target_cu_seqlens = falls;
     expect_error(&r, b, "target offsets do not rise from 0");
-    b = good, b.mem_cu = falls;
+    b = good, b.mem_cu_seqlens = falls;
     expect_error(&r, b, "memory offsets do not rise from 0");
     b = good, b.mems = NULL;
     expect_error(&r, b, "memory needs both mem_cu and mems");
     b = good, b.labels = labels;
     expect_error(&r, b, "label 37 at place 3, expected 0 to 36");
-    b = good, b.target_cu = NULL;
+    b = good, b.target_cu_seqlens = NULL;
     expect_error(&r, b, "target places need target_cu, and no target_ids");
     rig_free(&r);
 

@@ -11,7 +11,7 @@ static ses_corpus *random_corpus(const corpus_fixture *f, const char *name, size
     ses_err e = { 0 };
     ses_buf b = { 0 };
     corpus_text(&b, bytes, seed);
-    ses_corpus *c = corpus_of(f, name, b.data, (ses_corpus_options){ .held_share = held_share }, &e);
+    ses_corpus *c = corpus_of(f, name, b.data, (ses_corpus_options){ .held_out_fraction = held_share }, &e);
     CHECK_MSG(c, "%s", e.msg);
     ses_buf_free(&b);
     return c;
@@ -20,14 +20,14 @@ static ses_corpus *random_corpus(const corpus_fixture *f, const char *name, size
 /* All tokens of the documents that are held out, or not. */
 static int32_t *all_tokens(const ses_corpus *c, bool held_out, int64_t *n)
 {
-    const ses_corpus_facts *x = ses_corpus_facts_of(c);
+    const ses_corpus_info *x = ses_corpus_info_of(c);
     int32_t *id = ses_alloc_array((size_t)x->tokens + 1, sizeof *id, NULL);
     *n = 0;
     for (int64_t i = 0; i < x->documents; i++) {
         ses_document d = ses_corpus_document(c, i);
         if (d.held_out != held_out) continue;
-        ses_corpus_read(c, &d, 0, d.tokens, id + *n, NULL);
-        *n += d.tokens;
+        ses_corpus_read(c, &d, 0, d.n_tokens, id + *n, NULL);
+        *n += d.n_tokens;
     }
     return id;
 }
@@ -36,14 +36,14 @@ static int32_t *all_tokens(const ses_corpus *c, bool held_out, int64_t *n)
 static void all_once(const ses_corpus *c, ses_packing packing, int64_t length, bool apart, bool held_out)
 {
     ses_err e = { 0 };
-    ses_part_of_mixture part = { c, 1 };
-    ses_passages_options o = { .part = &part,
+    ses_mixture_part part = { c, 1 };
+    ses_passages_options o = { .parts = &part,
                                .n_parts = 1,
                                .exponent = 1,
                                .packing = packing,
-                               .length = length,
-                               .border = 1,
-                               .apart = apart,
+                               .seq_len = length,
+                               .separator_tokens = 1,
+                               .break_at_documents = apart,
                                .held_out = held_out,
                                .in_order = true };
     ses_passages *r = ses_passages_new(&o, &e);
@@ -59,7 +59,7 @@ static void all_once(const ses_corpus *c, ses_packing packing, int64_t length, b
         if (!CHECK(ses_passages_at(r, 0, i, &p, &e))) break;
         int64_t documents = 0;
         for (int64_t k = 1; k < p.n; k++) documents += (p.starts[k] & SES_STARTS_DOCUMENT) != 0;
-        bad += p.n + documents > length || p.n < 1 || at + p.n > n || p.split != p.n || p.strange;
+        bad += p.n + documents > length || p.n < 1 || at + p.n > n || p.split != p.n || p.is_negative;
         bad += (alone && documents) || (whole && !(p.starts[0] & SES_STARTS_SENTENCE));
         if (at + p.n > n) break;
         bad += memcmp(p.id, id + at, (size_t)p.n * sizeof *id) != 0;
@@ -83,15 +83,15 @@ static uint64_t sum_of(const ses_passage *p)
 static void same_rows(const ses_corpus *c, ses_packing packing, ses_pairing pairing)
 {
     ses_err e = { 0 };
-    ses_part_of_mixture part = { c, 1 };
-    ses_passages_options o = { .part = &part,
+    ses_mixture_part part = { c, 1 };
+    ses_passages_options o = { .parts = &part,
                                .n_parts = 1,
                                .exponent = 1,
                                .packing = packing,
                                .pairing = pairing,
-                               .strange = 0.5,
-                               .shorter = 0.1,
-                               .length = 48,
+                               .negative_rate = 0.5,
+                               .short_seq_prob = 0.1,
+                               .seq_len = 48,
                                .seed = 7 };
     ses_passages *a = ses_passages_new(&o, &e), *b = ses_passages_new(&o, &e);
     CHECK(a && b);
@@ -123,11 +123,11 @@ static void same_rows(const ses_corpus *c, ses_packing packing, ses_pairing pair
 static int64_t found_in(const ses_corpus *c, const int32_t *id, int64_t n)
 {
     int32_t text[4096];
-    for (int64_t i = 0; i < ses_corpus_facts_of(c)->documents; i++) {
+    for (int64_t i = 0; i < ses_corpus_info_of(c)->documents; i++) {
         ses_document d = ses_corpus_document(c, i);
-        if (d.tokens > 4096) continue;
-        ses_corpus_read(c, &d, 0, d.tokens, text, NULL);
-        for (int64_t at = 0; at + n <= d.tokens; at++)
+        if (d.n_tokens > 4096) continue;
+        ses_corpus_read(c, &d, 0, d.n_tokens, text, NULL);
+        for (int64_t at = 0; at + n <= d.n_tokens; at++)
             if (!memcmp(text + at, id, (size_t)n * sizeof *id)) return i;
     }
     return -1;
@@ -136,14 +136,14 @@ static int64_t found_in(const ses_corpus *c, const int32_t *id, int64_t n)
 static void pairs(const ses_corpus *c, ses_packing packing, ses_pairing pairing)
 {
     ses_err e = { 0 };
-    ses_part_of_mixture part = { c, 1 };
-    ses_passages_options o = { .part = &part,
+    ses_mixture_part part = { c, 1 };
+    ses_passages_options o = { .parts = &part,
                                .n_parts = 1,
                                .exponent = 1,
                                .packing = packing,
                                .pairing = pairing,
-                               .strange = 0.5,
-                               .length = 60,
+                               .negative_rate = 0.5,
+                               .seq_len = 60,
                                .seed = 3 };
     ses_passages *r = ses_passages_new(&o, &e);
     CHECK_MSG(r, "%s", e.msg);
@@ -154,15 +154,15 @@ static void pairs(const ses_corpus *c, ses_packing packing, ses_pairing pairing)
         int32_t id[64];
         CHECK(ses_passages_at(r, 0, i, &p, &e));
         bad += p.n > 60 || p.split < 1 || p.split >= p.n;
-        strange += p.strange;
+        strange += p.is_negative;
         if (i >= 200) continue;
         int64_t b = p.n - p.split;
         memcpy(id, p.id, (size_t)p.n * sizeof *id);
-        if (p.strange && pairing == SES_PAIRS_SWAPPED) { /* the other way round it is the text */
+        if (p.is_negative && pairing == SES_PAIRS_SWAPPED) { /* the other way round it is the text */
             memcpy(id, p.id + p.split, (size_t)b * sizeof *id);
             memcpy(id + b, p.id, (size_t)p.split * sizeof *id);
         }
-        if (p.strange && pairing == SES_PAIRS_RANDOM)
+        if (p.is_negative && pairing == SES_PAIRS_RANDOM)
             bad +=
                 found_in(c, id, p.split) < 0 || found_in(c, id + p.split, b) < 0 || !(p.starts[p.split] & 2);
         else
@@ -171,7 +171,7 @@ static void pairs(const ses_corpus *c, ses_packing packing, ses_pairing pairing)
     double share = (double)strange / (double)rows;
     CHECK_MSG(!bad, "packing %d, pairing %d: %lld bad of %lld", (int)packing, (int)pairing, (long long)bad,
               (long long)rows);
-    CHECK_MSG(pairing == SES_PAIRS_TRUE ? share == 0 : share > 0.45 && share < 0.55, "%g", share);
+    CHECK_MSG(pairing == SES_PAIRS_POSITIVE ? share == 0 : share > 0.45 && share < 0.55, "%g", share);
     ses_passages_free(r);
 }
 
@@ -182,15 +182,17 @@ static void mixture(const ses_corpus *small, const ses_corpus *large)
     } mix[] = {
         { { 1, 1 }, 1, 0.2 }, { { 1, 1 }, 0, 0.5 }, { { 1, 1 }, 0.5, 1.0 / 3 }, { { 3, 1 }, 0, 0.75 }
     };
-    double fifth = (double)ses_corpus_facts_of(small)->tokens /
-                   (double)(ses_corpus_facts_of(small)->tokens + ses_corpus_facts_of(large)->tokens);
+    double fifth = (double)ses_corpus_info_of(small)->tokens /
+                   (double)(ses_corpus_info_of(small)->tokens + ses_corpus_info_of(large)->tokens);
     CHECK(fifth > 0.18 && fifth < 0.22);
     for (size_t k = 0; k < SES_LEN(mix); k++) {
         ses_err e = { 0 };
-        ses_part_of_mixture part[] = { { small, mix[k].weight[0] }, { large, mix[k].weight[1] } };
-        ses_passages_options o = {
-            .part = part, .n_parts = 2, .exponent = mix[k].exponent, .packing = SES_PACK_BLOCKS, .length = 32
-        };
+        ses_mixture_part part[] = { { small, mix[k].weight[0] }, { large, mix[k].weight[1] } };
+        ses_passages_options o = { .parts = part,
+                                   .n_parts = 2,
+                                   .exponent = mix[k].exponent,
+                                   .packing = SES_PACK_BLOCKS,
+                                   .seq_len = 32 };
         ses_passages *r = ses_passages_new(&o, &e);
         double n[2] = { 0 };
         for (int64_t i = 0; r && i < ses_passages_count(r, 0, &e); i++) {
@@ -208,17 +210,17 @@ static void refusals(const corpus_fixture *f, const ses_corpus *c)
 {
     ses_err e = { 0 };
     ses_corpus *single = corpus_of(f, "single", "a b c\n\nd e\n\nb\n", (ses_corpus_options){ 0 }, &e);
-    ses_part_of_mixture part[] = { { c, 1 }, { single, 1 } };
+    ses_mixture_part part[] = { { c, 1 }, { single, 1 } };
     const struct {
         ses_passages_options o;
         const char *want;
     } bad[] = {
-        { { .part = part, .n_parts = 0, .length = 8 }, "no corpus" },
-        { { .part = part, .n_parts = 1, .length = 1 }, "rows of 1 tokens" },
-        { { .part = part, .n_parts = 1, .length = 8, .held_out = true }, "no document is held out" },
-        { { .part = part + 1, .n_parts = 1, .length = 16, .packing = SES_PACK_SEGMENT_PAIR },
+        { { .parts = part, .n_parts = 0, .seq_len = 8 }, "no corpus" },
+        { { .parts = part, .n_parts = 1, .seq_len = 1 }, "rows of 1 tokens" },
+        { { .parts = part, .n_parts = 1, .seq_len = 8, .held_out = true }, "no document is held out" },
+        { { .parts = part + 1, .n_parts = 1, .seq_len = 16, .packing = SES_PACK_SEGMENT_PAIR },
           "two sentences" },
-        { { .part = &(ses_part_of_mixture){ c, 0 }, .n_parts = 1, .length = 8 }, "has weight 0" },
+        { { .parts = &(ses_mixture_part){ c, 0 }, .n_parts = 1, .seq_len = 8 }, "has weight 0" },
     };
     for (size_t i = 0; i < SES_LEN(bad); i++) {
         e = (ses_err){ 0 };
@@ -247,8 +249,8 @@ int main(void)
             pairs(c, SES_PACK_SENTENCE_PAIR, (ses_pairing)pairing);
             same_rows(c, SES_PACK_SEGMENT_PAIR, (ses_pairing)pairing);
         }
-        same_rows(c, SES_PACK_BLOCKS, SES_PAIRS_TRUE);
-        same_rows(c, SES_PACK_FULL_SENTENCES, SES_PAIRS_TRUE);
+        same_rows(c, SES_PACK_BLOCKS, SES_PAIRS_POSITIVE);
+        same_rows(c, SES_PACK_FULL_SENTENCES, SES_PAIRS_POSITIVE);
         mixture(c, large);
         refusals(&f, c);
     }

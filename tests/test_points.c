@@ -6,13 +6,13 @@
 #include "text/codepoint_offsets.h"
 
 typedef struct dice {
-    ses_key key;
+    ses_rng_key key;
     uint64_t n;
 } dice;
 
 static uint32_t roll(dice *d, uint32_t below) { return ses_rand32(d->key, d->n++) % below; }
 
-enum { BYTES = SES_POINT_SHORT + 3000, RANGES = 3000 };
+enum { BYTES = SES_CODEPOINT_SHORT + 3000, RANGES = 3000 };
 
 static size_t draw_text(dice *d, char *out, size_t want)
 {
@@ -23,7 +23,7 @@ static size_t draw_text(dice *d, char *out, size_t want)
     return n;
 }
 
-static void check_round(uint32_t round, ses_point_table *table)
+static void check_round(uint32_t round, ses_codepoint_table *table)
 {
     static char text[BYTES + 8];
     static ses_offset byte[RANGES], want[RANGES], got[RANGES];
@@ -36,22 +36,22 @@ static void check_round(uint32_t round, ses_point_table *table)
         at = roll(&d, 20) ? end : roll(&d, (uint32_t)n + 3);
     }
     ses_err e = { 0 };
-    CHECK(ses_points(SES_ISA_REF, table, text, n, byte, want, RANGES, &e));
+    CHECK(ses_codepoint_offsets(SES_ISA_REF, table, text, n, byte, want, RANGES, &e));
     ses_isa most = SES_ISA_REF;
 #if defined __x86_64__ && !defined SES_REF_ONLY
     if (__builtin_cpu_supports("avx2")) most = SES_ISA_AVX2;
 #endif
     for (ses_isa isa = SES_ISA_REF; isa <= most; isa++) {
         memset(got, 0, sizeof got);
-        bool ok = ses_points(isa, table, text, n, byte, got, RANGES, &e);
+        bool ok = ses_codepoint_offsets(isa, table, text, n, byte, got, RANGES, &e);
         CHECK_MSG(ok && !memcmp(got, want, sizeof got), "round %u, %zu bytes", round, n);
     }
 }
 
 int main(void)
 {
-    ses_point_table table = { 0 };
+    ses_codepoint_table table = { 0 };
     for (uint32_t round = 0; round < 80; round++) check_round(round, &table);
-    ses_point_table_free(&table);
+    ses_codepoint_table_free(&table);
     return check_report();
 }

@@ -206,7 +206,8 @@ static bool fill(ses_pieces *p, const char *in, size_t n, ses_err *e)
 static bool run(const opened *o, ses_pieces *in, ses_pieces *out, ses_err *e)
 {
     size_t steps = 1;
-    const ses_text_step *step = o->step.stage->steps ? o->step.stage->steps(o->step.self, &steps) : &o->step;
+    const ses_stage_instance *step =
+        o->step.stage->steps ? o->step.stage->steps(o->step.self, &steps) : &o->step;
     bool ok = true;
     for (size_t i = 0; ok && i < steps; i++) {
         ses_pieces next = { 0 };

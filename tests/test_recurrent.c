@@ -37,7 +37,7 @@ static ses_tensor *given(ses_tape *t, const ses_json *v, int64_t rows, int64_t c
 {
     ses_real *x = numbers(v);
     ses_tensor *y = ses_tape_input(t, x, cols ? SES_DIM(rows, cols) : SES_DIM(rows));
-    if (y) y->wants_grad = true;
+    if (y) y->requires_grad = true;
     ses_free(x);
     return y;
 }
@@ -48,11 +48,11 @@ typedef struct layer {
 
 static const char *const parts[] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
 
-static void check_net(ses_device *dev, const char *name, ses_cell cell, const ses_json *net,
+static void check_net(ses_device *dev, const char *name, ses_rnn_type cell, const ses_json *net,
                       const int32_t *cu, int64_t seqs, int64_t width, int64_t size)
 {
     ses_err e = { 0 };
-    int64_t T = cu[seqs], G = (cell == SES_CELL_LSTM ? 4 : 3) * size;
+    int64_t T = cu[seqs], G = (cell == SES_RNN_LSTM ? 4 : 3) * size;
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, &e);
     ses_tensor *x = given(t, ses_json_get(net, "x"), T, width), *y = x, *at = ses_tape_ints(t, cu, seqs + 1);
     layer all[2][2];
@@ -68,7 +68,7 @@ static void check_net(ses_device *dev, const char *name, ses_cell cell, const se
                                                 : 0);
             }
             ses_tensor *in = ses_linear(t, y, all[l][r].w[0], all[l][r].w[2], SES_ACT_NONE, SES_OUT_IN);
-            way[r] = ses_recur(t, in, all[l][r].w[1], all[l][r].w[3], at, cell, r == 1);
+            way[r] = ses_rnn(t, in, all[l][r].w[1], all[l][r].w[3], at, cell, r == 1);
         }
         y = ses_concat(t, 2, way);
     }
@@ -107,8 +107,8 @@ int main(void)
     }
     ses_json_int(ses_json_get(root, "width"), &width);
     ses_json_int(ses_json_get(root, "size"), &size);
-    check_net(dev, "lstm", SES_CELL_LSTM, ses_json_get(nets, "lstm"), cu, seqs, width, size);
-    check_net(dev, "gru", SES_CELL_GRU, ses_json_get(nets, "gru"), cu, seqs, width, size);
+    check_net(dev, "lstm", SES_RNN_LSTM, ses_json_get(nets, "lstm"), cu, seqs, width, size);
+    check_net(dev, "gru", SES_RNN_GRU, ses_json_get(nets, "gru"), cu, seqs, width, size);
     ses_json_free(d);
     ses_device_free(dev);
     return check_report();

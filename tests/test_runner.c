@@ -25,7 +25,8 @@ static bool put(void *ctx, const ses_result *r, ses_err *e)
     record *l = ctx;
     if (l->stop == r->item->number) return ses_fail(e, SES_EIO, "nobody listens");
     for (size_t i = 0; i < r->n; i++) note(l, r->item, r->row[i].label, r->row[i].score);
-    for (int64_t i = 0; i < r->rows * r->cols; i++) note(l, r->item, ses_str("x"), (double)r->x[i]);
+    for (int64_t i = 0; i < r->n_vectors * r->vector_size; i++)
+        note(l, r->item, ses_str("x"), (double)r->vectors[i]);
     return true;
 }
 
@@ -48,9 +49,9 @@ static void run(ses_pipeline *p, record *l, int64_t budget, int64_t stop)
 {
     ses_err e = { 0 };
     *l = (record){ .stop = stop };
-    ses_pipeline_answers(p, put, l);
+    ses_pipeline_set_callback(p, put, l);
     p->refuse = told;
-    ses_pipeline_budget(p, budget);
+    ses_pipeline_set_batch_tokens(p, budget);
     bool ok = true;
     for (int64_t i = 1; i <= ITEMS && ok; i++) ok = feed(p, i, &e);
     ok = ok && ses_pipeline_flush(p, &e);
@@ -79,7 +80,7 @@ static void test(const char *task, const char *dir, ses_device *dev, ses_device 
     const ses_result *r = ses_pipeline_run(p, &(ses_item){ .text = ses_str("at sea"), .number = 3 }, &e);
     CHECK(r && r->item->number == 3); /* the others are answered before it, and not by it */
     CHECK(again.n && !memcmp(first->text, again.text, again.n) && p->items >= 3);
-    ses_pipeline_budget(p, 1);
+    ses_pipeline_set_batch_tokens(p, 1);
     CHECK(feed(p, 1, &e)); /* of the last one nothing was taken: nobody waits for it */
     ses_pipeline_free(p);
 }
@@ -89,7 +90,7 @@ static void test_devices(const char *task, const char *dir, ses_device *one, ses
     static record first;
     first.n = 0;
     ses_device away = *several;
-    away.host = false;
+    away.is_host = false;
     test(task, dir, one, one, &first);
     test(task, dir, several, several, &first);
     test(task, dir, several, &away, &first);
@@ -97,10 +98,11 @@ static void test_devices(const char *task, const char *dir, ses_device *one, ses
 
 enum { ODD = 9 }; /* tokens of a sequence that no batch can have */
 
-static bool pass(ses_pipeline *p, const ses_batch *b, const ses_want *want, ses_outputs *out, ses_err *e)
+static bool pass(ses_pipeline *p, const ses_batch *b, const ses_output_request *want, ses_outputs *out,
+                 ses_err *e)
 {
     for (int64_t s = 0; s < b->seqs; s++)
-        if (b->cu[s + 1] - b->cu[s] == ODD)
+        if (b->cu_seqlens[s + 1] - b->cu_seqlens[s] == ODD)
             return ses_fail(e, SES_EARG, "%d tokens in %d", ODD, p->refuse ? 0 : (int)p->budget);
     return ses_model_forward(p->model, p->tape, b, want, out, e);
 }
@@ -158,7 +160,7 @@ static void test_reads(ses_device *dev, const char *layers, int64_t most, int64_
     ses_device_memory mem = *dev->mem;
     ses_device other = *dev;
     mem.download = download;
-    other.mem = &mem, other.host = false;
+    other.mem = &mem, other.is_host = false;
     p->dev = &other;
     int64_t was = p->read;
     downloads = downloaded = 0;

@@ -195,7 +195,7 @@ static void check_good(void)
         unsigned char *p = assemble(good[i], i < 2 ? 0 : 4, &n);
         ses_safetensors *s = ses_safetensors_from_memory(p, n, "x", &e);
         CHECK_MSG(s, "%s: %s", good[i], e.msg);
-        const ses_entry *last = ses_safetensors_at(s, ses_safetensors_count(s) - 1);
+        const ses_tensor_entry *last = ses_safetensors_at(s, ses_safetensors_count(s) - 1);
         if (i >= 2) CHECK(last && (const unsigned char *)last->data + last->bytes == p + n);
         CHECK(ses_safetensors_at(s, ses_safetensors_count(s)) == NULL);
         ses_safetensors_free(s);
@@ -204,7 +204,7 @@ static void check_good(void)
     size_t n;
     unsigned char *p = assemble(good[3], 4, &n);
     ses_safetensors *s = ses_safetensors_from_memory(p, n, "x", NULL);
-    const ses_entry *a = ses_safetensors_find(s, "a"), *b = ses_safetensors_find(s, "b");
+    const ses_tensor_entry *a = ses_safetensors_find(s, "a"), *b = ses_safetensors_find(s, "b");
     CHECK(a && a->rank == 3 && a->dim[2] == 3 && a->count == 0 && a->bytes == 0 &&
           a == ses_safetensors_at(s, 0));
     CHECK(b && b->rank == 0 && b->count == 1 && b->bytes == 4 && b->dtype == SES_F32);
@@ -279,7 +279,7 @@ static void check_bytes(void)
                 { "i64", SES_I64, 1, { 1 } } };
     ses_err e = { 0 };
     ses_safetensors_writer *w = ses_safetensors_writer_new(&e);
-    bool ok = ses_safetensors_writer_meta(w, "format", "pt", &e);
+    bool ok = ses_safetensors_writer_add_meta(w, "format", "pt", &e);
     for (size_t i = 0; i < SES_LEN(all); i++)
         ok =
             ok && ses_safetensors_writer_add(w, all[i].name, all[i].dtype, all[i].rank, all[i].dim, data, &e);
@@ -293,7 +293,7 @@ static void check_bytes(void)
     ses_safetensors *s = ses_safetensors_open(in_dir("all.safetensors"), &e);
     CHECK(ses_safetensors_count(s) == SES_LEN(all));
     for (size_t i = 0; i < SES_LEN(all) && s; i++) {
-        const ses_entry *t = ses_safetensors_find(s, all[i].name);
+        const ses_tensor_entry *t = ses_safetensors_find(s, all[i].name);
         CHECK(t && t->dtype == all[i].dtype && t->rank == all[i].rank &&
               memcmp(t->data, data, t->bytes) == 0);
         CHECK_STR(t->file, "all.safetensors");
@@ -328,9 +328,9 @@ static void check_writer_misuse(void)
     ses_err_clear(&e);
     CHECK(!ses_safetensors_writer_add(w, "a", SES_F32, 1, dim, &x, &e));
     CHECK_STR(e.msg, "tensor \"a\": declared twice");
-    CHECK(ses_safetensors_writer_meta(w, "k", "v", NULL));
+    CHECK(ses_safetensors_writer_add_meta(w, "k", "v", NULL));
     ses_err_clear(&e);
-    CHECK(!ses_safetensors_writer_meta(w, "k", "w", &e));
+    CHECK(!ses_safetensors_writer_add_meta(w, "k", "w", &e));
     CHECK_STR(e.msg, "metadata \"k\" given twice");
     CHECK(ses_safetensors_writer_add(w, "\xff", SES_F32, 1, dim, &x, NULL));
     ses_err_clear(&e);
@@ -350,7 +350,7 @@ static void check_source(void)
     CHECK(ses_safetensors_writer_add_source(w, "s", SES_U8, 1, &dim, produce, &c, &e));
     CHECK(ses_safetensors_save(w, in_dir("source"), false, &e) && c.calls == 3 && c.next == 3000001);
     ses_safetensors *s = ses_safetensors_open(in_dir("source"), &e);
-    const ses_entry *t = ses_safetensors_find(s, "s");
+    const ses_tensor_entry *t = ses_safetensors_find(s, "s");
     bool same = t != NULL;
     for (size_t i = 0; same && i < t->bytes; i++) same = ((const unsigned char *)t->data)[i] == i % 251;
     CHECK(same);
@@ -369,13 +369,13 @@ static bool rewrite(const char *from, const char *to)
     ses_safetensors_writer *w = ses_safetensors_writer_new(NULL);
     bool ok = s != NULL;
     for (size_t i = ses_safetensors_count(s); i-- > 0;) {
-        const ses_entry *t = ses_safetensors_at(s, i);
+        const ses_tensor_entry *t = ses_safetensors_at(s, i);
         ok = ok && ses_safetensors_writer_add(w, t->name, t->dtype, t->rank, t->dim, t->data, NULL);
     }
     for (size_t i = 0; i < ses_safetensors_meta_count(s); i++) {
         const char *key, *value;
         ok = ok && ses_safetensors_meta_at(s, i, &key, &value) &&
-             ses_safetensors_writer_meta(w, key, value, NULL);
+             ses_safetensors_writer_add_meta(w, key, value, NULL);
     }
     ok = ok && ses_safetensors_save(w, to, true, NULL);
     ses_safetensors_writer_free(w);
@@ -433,7 +433,7 @@ static void check_loaded(const ses_safetensors *s, const unsigned char *p, size_
 {
     bool inside = true;
     for (size_t i = 0; i < ses_safetensors_count(s); i++) {
-        const ses_entry *t = ses_safetensors_at(s, i);
+        const ses_tensor_entry *t = ses_safetensors_at(s, i);
         const unsigned char *at = t->data;
         inside = inside && at >= p + 8 && at <= p + n && t->bytes <= (size_t)(p + n - at) &&
                  ses_safetensors_find(s, t->name) == t;

@@ -37,7 +37,7 @@ static void test_save(void)
             const ses_tensor *y = ses_store_at(ses_model_store(back), i)->tensor;
             CHECK(ses_same_shape(x, y) && !memcmp(x->f, y->f, (size_t)ses_count(x) * sizeof *x->f));
         }
-        CHECK_STR(back ? ses_model_surplus(back) : NULL, "");
+        CHECK_STR(back ? ses_model_unexpected_keys(back) : NULL, "");
         ses_model_free(back);
     }
     snprintf(cmd, sizeof cmd, "rm -r %s", dir);
@@ -54,7 +54,7 @@ static void pass(const ses_model *m, ses_device *dev, ses_real *out, int64_t n)
     ses_outputs o = { 0 };
     ses_batch b = fixture_batch(true);
     ses_tape *t = ses_tape_new(dev, NULL, &e);
-    CHECK_MSG(ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &o, &e), "%s", e.msg);
+    CHECK_MSG(ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &o, &e), "%s", e.msg);
     CHECK(o.n && ses_count(o.item[0].tensor) == n);
     memcpy(out, o.item[0].tensor->f, (size_t)n * sizeof *out);
     ses_tape_free(t);
@@ -81,7 +81,7 @@ static void test_held(ses_device *dev, ses_dtype dtype, ses_dtype tables)
     CHECK_MSG(ses_model_save(m, dir, &(ses_save_options){ .dtype = dtype, .tables = tables }, &e), "%s",
               e.msg);
     ses_model *held = ses_model_open(dir, dev, NULL, &e),
-              *wide = ses_model_open(dir, dev, &(ses_model_options){ .lean = true }, &e);
+              *wide = ses_model_open(dir, dev, &(ses_model_options){ .no_packing = true }, &e);
     CHECK_MSG(held && wide, "%s", e.msg);
     ses_real first[N], again[N], third[N], want[N];
     size_t at_once = packed(held);
@@ -110,16 +110,16 @@ static void test_side_by_side(ses_dtype dtype)
     for (int i = 0; i < N; i++) {
         char name[] = "layer.0";
         name[6] = (char)('0' + i);
-        ses_store_dense(s, ses_store_add(s, name, (int64_t[SES_MAX_DIM]){ WIDE, WIDE }, SES_INIT_NORMAL),
-                        SES_OUT_IN);
-        CHECK(ses_store_own(s, (size_t)i, &e));
+        ses_store_set_dense(s, ses_store_add(s, name, (int64_t[SES_MAX_DIM]){ WIDE, WIDE }, SES_INIT_NORMAL),
+                            SES_OUT_IN);
+        CHECK(ses_store_alloc_one(s, (size_t)i, &e));
     }
     ses_store_init(s, 0.02, 1);
-    CHECK_MSG(ses_store_freeze(s, &e), "%s", e.msg);
+    CHECK_MSG(ses_store_finalize(s, &e), "%s", e.msg);
     const char *end = NULL;
     for (int i = 0; i < N; i++) {
         const ses_tensor *w = ses_store_at(s, (size_t)i)->tensor;
-        const char *data = ses_packed(w, SES_OUT_IN, &dev->k, &dev->exec).data;
+        const char *data = ses_pack_get(w, SES_OUT_IN, &dev->k, &dev->exec).data;
         CHECK(data && (uintptr_t)data % SES_ALIGN == 0);
         CHECK(!end || (data >= end && data < end + SES_ALIGN));
         end = data + ses_pack_bytes(w->pack);
@@ -132,17 +132,17 @@ static void test_side_by_side(ses_dtype dtype)
 static void test_odd_tables(void)
 {
     static const ses_real odd[] = { (ses_real)NAN, (ses_real)INFINITY };
-    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .tables = SES_I8 }, NULL);
+    ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .embedding_dtype = SES_I8 }, NULL);
     for (size_t i = 0; i <= SES_LEN(odd); i++) {
         ses_err e = { 0 };
         ses_store *s = ses_store_new(dev, &e);
         ses_tensor *table =
             ses_store_add(s, "embed.position", (int64_t[SES_MAX_DIM]){ 4, 6 }, SES_INIT_NORMAL);
-        ses_store_table(s, table);
-        CHECK(ses_store_own(s, 0, &e));
+        ses_store_set_embedding(s, table);
+        CHECK(ses_store_alloc_one(s, 0, &e));
         ses_store_init(s, 0.02, 1);
         if (i < SES_LEN(odd)) table->f[7] = odd[i];
-        bool ok = ses_store_freeze(s, &e);
+        bool ok = ses_store_finalize(s, &e);
         CHECK_MSG(ok == (i == SES_LEN(odd)) && !ok == (strstr(e.msg, "embed.position: NaN or") != NULL), "%s",
                   e.msg);
         ses_store_free(s);

@@ -32,9 +32,10 @@ static double by_hand(const ses_model *m, ses_tape *t, const int32_t *ids, int32
 {
     ses_err e = { 0 };
     ses_outputs out;
-    ses_batch b = { .seqs = 1, .tokens = n, .cu = (const int32_t[]){ 0, n }, .ids = ids };
+    ses_batch b = { .seqs = 1, .tokens = n, .cu_seqlens = (const int32_t[]){ 0, n }, .ids = ids };
     ses_tape_reset(t, NULL);
-    if (!CHECK_MSG(ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &out, &e), "%s", e.msg))
+    if (!CHECK_MSG(ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &out, &e), "%s",
+                   e.msg))
         return 0;
     const ses_tensor *x = out.item[out.n - 1].tensor;
     const ses_real *y = x->f + row * ses_cols(x);
@@ -67,17 +68,17 @@ static void test_causal(ses_device *dev)
     for (int i = 0; i < TEXT; i++) id[i] = word_at(i);
     for (size_t h = 0; h < SES_LEN(hows); h++) {
         int W = hows[h].window, S = hows[h].stride < W ? hows[h].stride : W - 1, done = 1;
-        ses_score_options o = { .window = W, .stride = hows[h].stride };
+        ses_scorer_options o = { .window = W, .stride = hows[h].stride };
         ses_scorer *s = k ? ses_scorer_new(m, k, dir, &o, &e) : NULL;
-        ses_scored x = { 0 };
+        ses_text_score x = { 0 };
         double sum = 0, worst = 0;
-        if (!CHECK_MSG(s && ses_scorer_text(s, text, n, &x, &e), "%s", e.msg)) break;
-        CHECK(x.n == TEXT && x.tokens == TEXT - 1 && isnan(x.each[0]));
+        if (!CHECK_MSG(s && ses_scorer_score_text(s, text, n, &x, &e), "%s", e.msg)) break;
+        CHECK(x.n == TEXT && x.n_scored == TEXT - 1 && isnan(x.token_logprob[0]));
         for (int begin = 0; done < TEXT; begin += S) {
             int end = begin + W < TEXT ? begin + W : TEXT;
             for (; done < end; done++) {
                 double want = by_hand(m, t, id + begin, end - begin, done - 1 - begin, id[done]);
-                worst = fmax(worst, fabs(want - (double)x.each[done]));
+                worst = fmax(worst, fabs(want - (double)x.token_logprob[done]));
                 sum += want;
             }
         }
@@ -97,13 +98,14 @@ static void test_masked(ses_device *dev)
     ses_tape *t = ses_tape_new(dev, NULL, &e);
     for (int window = 0; window < 10; window += 9) {
         int n = 12, room = window ? window - 2 : n;
-        ses_score_options o = { .window = window };
+        ses_scorer_options o = { .window = window };
         ses_scorer *s = m && k ? ses_scorer_new(m, k, dir, &o, &e) : NULL;
-        ses_scored x = { 0 };
+        ses_text_score x = { 0 };
         double worst = 0;
-        if (!CHECK_MSG(s && ses_scorer_text(s, text, make_text(text, sizeof text, n), &x, &e), "%s", e.msg))
+        if (!CHECK_MSG(s && ses_scorer_score_text(s, text, make_text(text, sizeof text, n), &x, &e), "%s",
+                       e.msg))
             break;
-        CHECK(x.n == n + 2 && x.tokens == n && isnan(x.each[0]) && isnan(x.each[n + 1]));
+        CHECK(x.n == n + 2 && x.n_scored == n && isnan(x.token_logprob[0]) && isnan(x.token_logprob[n + 1]));
         for (int i = 0; i < n; i++) {
             int begin = i - room / 2 < 0 ? 0 : i - room / 2, end = begin + room < n ? begin + room : n;
             if (end - begin < room && end - room >= 0) begin = end - room;
@@ -111,7 +113,7 @@ static void test_masked(ses_device *dev)
             for (int j = begin; j < end; j++) id[1 + j - begin] = j == i ? 4 : word_at(j);
             id[1 + end - begin] = 3;
             double want = by_hand(m, t, id, end - begin + 2, 1 + i - begin, word_at(i));
-            worst = fmax(worst, fabs(want - (double)x.each[1 + i]));
+            worst = fmax(worst, fabs(want - (double)x.token_logprob[1 + i]));
         }
         CHECK_MSG(worst < 1e-5, "window %d: off by %g", window, worst);
         ses_scorer_free(s);
@@ -126,20 +128,21 @@ static void test_together(ses_device *dev, const char *dir, bool around)
     ses_err e = { 0 };
     char text[TEXTS][256];
     ses_string all[TEXTS];
-    ses_scored x[TEXTS], alone;
+    ses_text_score x[TEXTS], alone;
     double worst = 0;
     int64_t other = 0;
     ses_model *m = ses_model_open(dir, dev, NULL, &e);
     ses_tokenizer *k = words(around, &e);
-    ses_scorer *s = m && k ? ses_scorer_new(m, k, dir, &(ses_score_options){ .start = true }, &e) : NULL;
-    ses_scorer *one = s ? ses_scorer_new(m, k, dir, &(ses_score_options){ .start = true }, &e) : NULL;
+    ses_scorer *s =
+        m && k ? ses_scorer_new(m, k, dir, &(ses_scorer_options){ .prepend_bos = true }, &e) : NULL;
+    ses_scorer *one = s ? ses_scorer_new(m, k, dir, &(ses_scorer_options){ .prepend_bos = true }, &e) : NULL;
     for (int i = 0; i < TEXTS; i++)
         all[i] = (ses_string){ text[i], make_text(text[i], sizeof text[i], 1 + i % 17) };
-    bool ok = one && ses_scorer_texts(s, all, TEXTS, x, &e);
+    bool ok = one && ses_scorer_score(s, all, TEXTS, x, &e);
     for (int i = 0; ok && i < TEXTS; i++) {
-        ok = ses_scorer_text(one, all[i].p, all[i].n, &alone, &e);
+        ok = ses_scorer_score_text(one, all[i].p, all[i].n, &alone, &e);
         worst = fmax(worst, fabs(alone.logprob - x[i].logprob));
-        other += alone.n != x[i].n || alone.tokens != x[i].tokens;
+        other += alone.n != x[i].n || alone.n_scored != x[i].n_scored;
     }
     CHECK_MSG(ok && worst == 0 && !other, "%s: off by %g, %lld other lengths; %s", dir, worst,
               (long long)other, e.msg);

@@ -16,7 +16,7 @@ static ses_model *model(const char *decoder, ses_json_doc **doc, ses_device *dev
              "\"initializer_range\": 0.5, \"is_decoder\": %s}",
              decoder);
     *doc = ses_json_parse(config, strlen(config), e);
-    ses_model_options o = { .class_name = "BertLMHeadModel", .random = true, .seed = 3 };
+    ses_model_options o = { .class_name = "BertLMHeadModel", .random_init = true, .seed = 3 };
     return *doc ? ses_model_new(ses_json_root(*doc), dev, &o, e) : NULL;
 }
 
@@ -24,9 +24,9 @@ static bool logits(const ses_model *m, ses_device *dev, const int32_t *ids, cons
 {
     ses_err e = { 0 };
     ses_outputs y;
-    ses_batch b = { .seqs = SEQS, .tokens = TOKENS, .cu = cu, .ids = ids, .seen = seen };
+    ses_batch b = { .seqs = SEQS, .tokens = TOKENS, .cu_seqlens = cu, .ids = ids, .prefix_len = seen };
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ 0 }, &e);
-    bool ok = t && ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &y, &e) &&
+    bool ok = t && ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &y, &e) &&
               ses_tape_read(t, y.item[0].tensor, out);
     CHECK_MSG(ok, "%s", e.msg);
     ses_tape_free(t);
@@ -73,10 +73,10 @@ static void test_seen(ses_device *dev)
         ids[change] = was;
     }
     CHECK(logits(decoder, dev, ids, some, other) && !memcmp(plain, other, sizeof plain));
-    ses_batch b = { .seqs = SEQS, .tokens = TOKENS, .cu = cu, .ids = ids, .seen = bad };
+    ses_batch b = { .seqs = SEQS, .tokens = TOKENS, .cu_seqlens = cu, .ids = ids, .prefix_len = bad };
     ses_outputs y;
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ 0 }, &e);
-    CHECK(t && !ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &y, &e));
+    CHECK(t && !ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &y, &e));
     CHECK_STR(e.msg, "8 tokens seen by all in sequence 0 of 7");
     ses_tape_free(t);
     ses_model_free(m);

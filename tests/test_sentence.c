@@ -23,7 +23,7 @@ typedef struct words {
 
 static ses_batch batch_of(const words *w)
 {
-    return (ses_batch){ .seqs = w->seqs, .tokens = w->cu[w->seqs], .cu = w->cu, .ids = w->ids };
+    return (ses_batch){ .seqs = w->seqs, .tokens = w->cu[w->seqs], .cu_seqlens = w->cu, .ids = w->ids };
 }
 
 static void add_seq(words *w, const int32_t *id, int64_t n)
@@ -77,8 +77,8 @@ static double apart(const ses_real *got, const double *want, int64_t n)
 /* input_ids and attention_mask of a padded case, unpadded. */
 static void read_words(const ses_safetensors *f, words *w)
 {
-    const ses_entry *ids = ses_safetensors_find(f, "input_ids"),
-                    *mask = ses_safetensors_find(f, "attention_mask");
+    const ses_tensor_entry *ids = ses_safetensors_find(f, "input_ids"),
+                           *mask = ses_safetensors_find(f, "attention_mask");
     if (!CHECK(ids && mask && ids->dim[0] <= MOST_SEQS && ids->dim[1] <= 64)) return;
     for (int64_t s = 0; s < ids->dim[0]; s++) {
         int32_t row[64], on[64], n = 0;
@@ -102,8 +102,8 @@ static void test_case(const char *name, const char *modules)
     if (!CHECK_MSG(f && s, "%s", e.msg)) return;
     read_words(f, &w);
     int32_t prompt[MOST_SEQS], length = 0;
-    const ses_entry *p = ses_safetensors_find(f, "prompt_length"),
-                    *want = ses_safetensors_find(f, "sentence_embedding");
+    const ses_tensor_entry *p = ses_safetensors_find(f, "prompt_length"),
+                           *want = ses_safetensors_find(f, "sentence_embedding");
     if (p) CHECK(ses_convert(&length, SES_I32, p->data, SES_I64, 1, &e));
     for (int i = 0; i < MOST_SEQS; i++) prompt[i] = length;
     static ses_real got[MOST_SEQS * MOST_WIDTH];
@@ -114,7 +114,7 @@ static void test_case(const char *name, const char *modules)
         CHECK_MSG(d < 2e-6, "%s: off by %g", name, d);
         same_alone(s, &w, prompt, got);
     }
-    for (size_t i = 0; i < ses_sentence_modules(s); i++) {
+    for (size_t i = 0; i < ses_sentence_module_count(s); i++) {
         size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "%s%s", i ? "; " : "",
                  ses_sentence_describe(s, i, one, sizeof one));
@@ -132,7 +132,7 @@ static void test_about(void)
     if (!CHECK_MSG(s, "%s", e.msg)) return;
     CHECK_STR(ses_sentence_prompt(s, NULL), "query: ");
     CHECK_STR(ses_sentence_prompt(s, "document"), "");
-    CHECK(!ses_sentence_prompt(s, "none") && ses_sentence_prompts(s) == 2);
+    CHECK(!ses_sentence_prompt(s, "none") && ses_sentence_prompt_count(s) == 2);
     CHECK_STR(ses_sentence_prompt_name(s, 1), "document");
     CHECK_STR(ses_sentence_similarity(s), "dot");
     CHECK(!ses_sentence_lower_case(s) && ses_sentence_pools_prompt(s) && !ses_sentence_normalizes(s));
@@ -142,7 +142,8 @@ static void test_about(void)
     CHECK_STR(ses_sentence_dir(s), "tests/sentence/old-bin/0_Transformer");
     CHECK_STR(ses_sentence_similarity(s), "cosine");
     CHECK(ses_sentence_lower_case(s) && ses_sentence_normalizes(s) && !ses_sentence_prompt(s, NULL));
-    CHECK(ses_sentence_is("tests/sentence/old-bin") && !ses_sentence_is("tests/golden/bert-model"));
+    CHECK(ses_sentence_is_encoder_dir("tests/sentence/old-bin") &&
+          !ses_sentence_is_encoder_dir("tests/golden/bert-model"));
     ses_sentence_free(s);
 }
 
@@ -157,7 +158,7 @@ static void tokenize(const char *dir, const ses_json *texts, int64_t max, words 
     for (size_t i = 0; k && i < ses_json_len(texts); i++) {
         ses_input in = { 0 };
         in.text.p = ses_json_string(ses_json_at(texts, i), &in.text.n);
-        ses_encode_options o = { .truncation = SES_LONGEST_FIRST, .max_length = max };
+        ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = max };
         if (CHECK_MSG(ses_encode(k, &in, &o, &e), "%s", e.msg))
             add_seq(w, ses_tokens_result(k)->id, (int64_t)ses_tokens_result(k)->n);
     }
@@ -207,9 +208,10 @@ static void mean_of(const char *dir, const char *output, const words *w, bool un
     ses_err e = { 0 };
     ses_batch b = batch_of(w);
     ses_outputs o = { 0 };
-    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .bare = true }, &e);
+    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .no_head = true }, &e);
     ses_tape *t = ses_tape_new(dev, NULL, &e);
-    CHECK_MSG(m && ses_model_forward(m, t, &b, &(ses_want){ .hidden_states = true }, &o, &e), "%s", e.msg);
+    CHECK_MSG(m && ses_model_forward(m, t, &b, &(ses_output_request){ .hidden_states = true }, &o, &e), "%s",
+              e.msg);
     for (size_t i = 0; i < o.n; i++) {
         if (strcmp(o.item[i].name, output) != 0) continue;
         const ses_tensor *x = o.item[i].tensor;
@@ -265,11 +267,11 @@ static void test_choices(void)
     ses_err_clear(&e);
     ses_sentence *s =
         ses_sentence_open("tests/sentence/old-bin", dev,
-                          &(ses_sentence_options){ .normalize = SES_NORMALIZE_OFF, .dry = true }, &e);
-    CHECK(s && ses_sentence_modules(s) == 3 && !ses_sentence_normalizes(s));
+                          &(ses_sentence_options){ .normalize = SES_NORMALIZE_OFF, .check_only = true }, &e);
+    CHECK(s && ses_sentence_module_count(s) == 3 && !ses_sentence_normalizes(s));
     ses_sentence_free(s);
     s = ses_sentence_open("tests/golden/t5-v1.0", dev, NULL, &e); /* of a pair, the encoder */
-    CHECK_MSG(s && !strcmp(ses_model_class(ses_sentence_model(s)), "T5EncoderModel"), "%s", e.msg);
+    CHECK_MSG(s && !strcmp(ses_model_class_name(ses_sentence_model(s)), "T5EncoderModel"), "%s", e.msg);
     ses_sentence_free(s);
 }
 
@@ -290,14 +292,14 @@ static void test_save(const char *from, const ses_sentence_options *o)
     if (CHECK_MSG(s && back, "%s: %s", from, e.msg) && embed(s, &w, prompt, before) &&
         embed(back, &w, prompt, after)) {
         CHECK(!memcmp(before, after, (size_t)(w.seqs * ses_sentence_width(s)) * sizeof *before));
-        CHECK(ses_sentence_modules(s) == ses_sentence_modules(back));
-        for (size_t i = 0; i < ses_sentence_modules(back); i++)
+        CHECK(ses_sentence_module_count(s) == ses_sentence_module_count(back));
+        for (size_t i = 0; i < ses_sentence_module_count(back); i++)
             CHECK_STR(ses_sentence_describe(back, i, one, sizeof one),
                       ses_sentence_describe(s, i, two, sizeof two));
         CHECK_STR(ses_sentence_similarity(back), ses_sentence_similarity(s));
         CHECK(ses_sentence_max_tokens(back) == ses_sentence_max_tokens(s));
         CHECK(ses_sentence_lower_case(back) == ses_sentence_lower_case(s));
-        CHECK(ses_sentence_prompts(back) == ses_sentence_prompts(s));
+        CHECK(ses_sentence_prompt_count(back) == ses_sentence_prompt_count(s));
         CHECK(!ses_sentence_save(s, dir, NULL, &e) && e.code == SES_EIO); /* there is one already */
     }
     ses_sentence_free(back);
@@ -469,14 +471,14 @@ static void test_cross(void)
         ses_model *m =
             doc ? ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .seed = 3 }, &e) : NULL;
         if (CHECK_MSG(m, "%s", e.msg)) {
-            bool ok = ses_cross_activation(m, dir, &act, &e);
+            bool ok = ses_cross_encoder_activation(m, dir, &act, &e);
             CHECK_MSG(ok ? (int)act == tries[i].act : tries[i].act < 0, "case %zu: %s", i, e.msg);
             ses_tape *t = ses_tape_new(dev, NULL, NULL);
             ses_batch b = fixture_batch(false);
             b.labels = NULL;
-            ses_tensor *x = ses_cross_score(m, SES_ACT_NONE, t, &b, NULL),
-                       *y = ses_cross_score(m, SES_ACT_SIGMOID, t, &b, NULL);
-            CHECK(x && y && ses_rows(x) == 3 && ses_cols(x) == ses_model_labels(m));
+            ses_tensor *x = ses_cross_encoder_score(m, SES_ACT_NONE, t, &b, NULL),
+                       *y = ses_cross_encoder_score(m, SES_ACT_SIGMOID, t, &b, NULL);
+            CHECK(x && y && ses_rows(x) == 3 && ses_cols(x) == ses_model_label_count(m));
             CHECK(x && y && fabs(1 / (1 + exp(-(double)x->f[1])) - (double)y->f[1]) < 1e-6);
             ses_tape_free(t);
         }
@@ -488,7 +490,7 @@ static void test_cross(void)
     ses_err e = { 0 };
     ses_act act;
     ses_model *m = ses_model_open("tests/golden/bert-tag", dev, NULL, &e);
-    CHECK(m && !ses_cross_activation(m, dir, &act, &e));
+    CHECK(m && !ses_cross_encoder_activation(m, dir, &act, &e));
     CHECK_MSG(strstr(e.msg, "labels sequences, but BertForTokenClassification does not"), "%s", e.msg);
     ses_model_free(m);
     snprintf(cmd, sizeof cmd, "rm -r %s", dir);

@@ -16,7 +16,7 @@ static double loss(const ses_sentence *s, ses_tape *t, bool backward)
     static const int32_t labels[] = { 1, 0, 2 };
     ses_err e = { 0 };
     ses_real y = NAN;
-    ses_batch b = { .seqs = 3, .tokens = 13, .cu = cu, .ids = ids };
+    ses_batch b = { .seqs = 3, .tokens = 13, .cu_seqlens = cu, .ids = ids };
     ses_tape_reset(t, &(ses_tape_options){ .record = true, .train = true, .seed = 4 });
     ses_tensor *x = ses_sentence_embed(s, t, &b, prompt, &e);
     ses_tensor *z = ses_cross_entropy(t, ses_scale(t, x, 4), ses_tape_ints(t, labels, 3));
@@ -28,7 +28,7 @@ static double loss(const ses_sentence *s, ses_tape *t, bool backward)
 
 static double draw(size_t i, int64_t j)
 {
-    return ses_rand_normal((ses_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j);
+    return ses_rand_normal((ses_rng_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j);
 }
 
 static void move(ses_store *s, double h)

@@ -44,8 +44,14 @@ static ses_tensor *contrastive(ses_tape *t, const parts *p)
 }
 
 static ses_tensor *triplet(ses_tape *t, const parts *p) { return ses_loss_triplet(t, p->x, N, 2); }
-static ses_tensor *pairs(ses_tape *t, const parts *p) { return ses_loss_negatives(t, p->x, N, 2, 20); }
-static ses_tensor *triplets(ses_tape *t, const parts *p) { return ses_loss_negatives(t, p->x, N, 3, 20); }
+static ses_tensor *pairs(ses_tape *t, const parts *p)
+{
+    return ses_loss_in_batch_negatives(t, p->x, N, 2, 20);
+}
+static ses_tensor *triplets(ses_tape *t, const parts *p)
+{
+    return ses_loss_in_batch_negatives(t, p->x, N, 3, 20);
+}
 
 static ses_tensor *softmax(ses_tape *t, const parts *p)
 {
@@ -75,7 +81,7 @@ static void check_case(size_t c, ses_device *dev, ses_tape *t)
     p.x = ses_store_add(p.store, "x", SES_DIM(N * cases[c].group, W), SES_INIT_ZERO);
     p.w = ses_store_add(p.store, "w", SES_DIM(LABELS, 3 * W), SES_INIT_ZERO);
     p.b = ses_store_add(p.store, "b", SES_DIM(1, LABELS), SES_INIT_ZERO);
-    CHECK(ses_store_ok(p.store, &e) && ses_store_train(p.store, &e));
+    CHECK(ses_store_ok(p.store, &e) && ses_store_alloc_trainable(p.store, &e));
     make(p.x, 1.1, 0.7, 0.4);
     make(p.w, 0.5, 1.9, 0.1);
     make(p.b, 1, 1, 0);

@@ -25,7 +25,7 @@ static void check_text(const char *pre, const char *post, const char *vocab, con
         const ses_encoding *r = ses_tokens_result(k);
         for (size_t i = 0; i < r->n; i++)
             n += (size_t)snprintf(got + n, sizeof got - n, "%s%d:%u-%u/%d", i ? " " : "", r->id[i],
-                                  r->point[i].begin, r->point[i].end, r->word[i]);
+                                  r->char_offset[i].begin, r->char_offset[i].end, r->word_id[i]);
         CHECK_STR(got, want);
     }
     ses_tokens_free(k);

@@ -8,7 +8,7 @@
 #include "text/spm/spm_to_json.h"
 
 typedef struct setup {
-    ses_spm_kind kind;
+    ses_spm_model_type kind;
     bool bytes, suffix, raw, blank;
 } setup;
 
@@ -141,7 +141,8 @@ static void check_offsets(void)
     CHECK(k && ses_encode(k, &(ses_input){ .text = { " aé  b ", 8 } }, NULL, &e));
     const ses_encoding *r = ses_tokens_result(k);
     for (size_t i = 0; i < r->n; i++)
-        n += (size_t)snprintf(got + n, sizeof got - n, "%u-%u ", r->byte[i].begin, r->byte[i].end);
+        n += (size_t)snprintf(got + n, sizeof got - n, "%u-%u ", r->byte_offset[i].begin,
+                              r->byte_offset[i].end);
     CHECK_STR(got, "1-1 1-2 2-4 4-5 6-7 ");
     ses_tokens_free(k);
     ses_tokenizer_free(t);
@@ -239,13 +240,14 @@ static void check_base64(void)
     size_t n;
     for (size_t i = 0; i < SES_LEN(pair); i++) {
         memset(out, 0, sizeof out);
-        ses_base64_write(pair[i][0], strlen(pair[i][0]), out);
+        ses_base64_encode(pair[i][0], strlen(pair[i][0]), out);
         CHECK_STR(out, pair[i][1]);
         memset(out, 0, sizeof out);
-        CHECK(ses_base64_read(pair[i][1], strlen(pair[i][1]), out, &n, NULL) && n == strlen(pair[i][0]));
+        CHECK(ses_base64_decode(pair[i][1], strlen(pair[i][1]), out, &n, NULL) && n == strlen(pair[i][0]));
         CHECK_STR(out, pair[i][0]);
     }
-    for (size_t i = 0; i < SES_LEN(bad); i++) CHECK(!ses_base64_read(bad[i], strlen(bad[i]), out, &n, NULL));
+    for (size_t i = 0; i < SES_LEN(bad); i++)
+        CHECK(!ses_base64_decode(bad[i], strlen(bad[i]), out, &n, NULL));
 }
 
 int main(void)

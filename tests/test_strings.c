@@ -1,7 +1,7 @@
 /* Small things of src/base that texts go through: base64, hex digits, maps by strings, "did you mean". */
 #include "base/base64.h"
-#include "base/strmap.h"
 #include "base/str.h"
+#include "base/strmap.h"
 #include "base/suggest.h"
 #include "check.h"
 
@@ -24,10 +24,10 @@ static void test_base64(void)
         char text[16] = { 0 }, bytes[16] = { 0 };
         size_t n = strlen(pair[i][0]), got = 99;
         ses_err e = { 0 };
-        CHECK(ses_base64_text(n) == strlen(pair[i][1]));
-        ses_base64_write(pair[i][0], n, text);
+        CHECK(ses_base64_encoded_size(n) == strlen(pair[i][1]));
+        ses_base64_encode(pair[i][0], n, text);
         CHECK_STR(text, pair[i][1]);
-        CHECK_MSG(ses_base64_read(text, strlen(text), bytes, &got, &e), "%s", e.msg);
+        CHECK_MSG(ses_base64_decode(text, strlen(text), bytes, &got, &e), "%s", e.msg);
         CHECK(got == n && !memcmp(bytes, pair[i][0], n));
     }
 }
@@ -40,15 +40,15 @@ static void test_base64_all(void)
     size_t got;
     for (size_t turn = 0; turn < 3; turn++) {
         for (size_t i = 0; i < sizeof in; i++) in[i] = (unsigned char)(i * 7 + turn * 101);
-        ses_base64_write(in, sizeof in, text);
-        CHECK(ses_base64_read(text, sizeof text, out, &got, NULL) && got == sizeof in);
+        ses_base64_encode(in, sizeof in, text);
+        CHECK(ses_base64_decode(text, sizeof text, out, &got, NULL) && got == sizeof in);
         CHECK(!memcmp(in, out, sizeof in));
     }
     for (unsigned v = 0; v < 64; v++) { /* 000000 vvvvvv ... : one digit at a time */
         const unsigned char one[3] = { (unsigned char)(v << 2), 0, (unsigned char)v };
         unsigned char back[3];
-        ses_base64_write(one, 3, text);
-        CHECK(text[0] == text[3] && ses_base64_read(text, 4, back, &got, NULL) && !memcmp(one, back, 3));
+        ses_base64_encode(one, 3, text);
+        CHECK(text[0] == text[3] && ses_base64_decode(text, 4, back, &got, NULL) && !memcmp(one, back, 3));
     }
 }
 
@@ -63,7 +63,7 @@ static void test_base64_refused(void)
         char out[16];
         size_t got;
         ses_err e = { 0 };
-        CHECK(!ses_base64_read(bad[i][0], strlen(bad[i][0]), out, &got, &e) && e.code == SES_EFORMAT);
+        CHECK(!ses_base64_decode(bad[i][0], strlen(bad[i][0]), out, &got, &e) && e.code == SES_EFORMAT);
         CHECK_MSG(strstr(e.msg, bad[i][1]), "%s: %s", bad[i][0], e.msg);
     }
 }

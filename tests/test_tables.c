@@ -20,10 +20,10 @@ static const char *drain(ses_records *r, ses_err *e)
     out[0] = 0;
     bool ok = r != NULL;
     while (ok && (ok = ses_records_next(r, &row, e)) && row)
-        for (size_t k = 0; k < ses_records_fields(r); k++) {
-            CHECK(strlen(row[k].s) == row[k].n);
-            add(row[k].s);
-            add(k + 1 < ses_records_fields(r) ? "|" : "\n");
+        for (size_t k = 0; k < ses_records_field_count(r); k++) {
+            CHECK(strlen(row[k].p) == row[k].n);
+            add(row[k].p);
+            add(k + 1 < ses_records_field_count(r) ? "|" : "\n");
         }
     CHECK(ok || e->code);
     if (!ok) add("! "), add(e->msg);
@@ -34,7 +34,7 @@ static const char *drain(ses_records *r, ses_err *e)
 static const char *rows(const char *text, const ses_records_options *o)
 {
     ses_err e = { 0 };
-    ses_records *r = ses_records_text(text, strlen(text), o, &e);
+    ses_records *r = ses_records_from_text(text, strlen(text), o, &e);
     return drain(r, &e);
 }
 
@@ -83,7 +83,8 @@ static void tsv(void)
               "! this file is UTF-16: convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)");
     CHECK_STR(rows("a\nlong long\n", O(.max_row = 5)), "! line 2: longer than 5 bytes");
     ses_err e = { 0 };
-    CHECK_STR(drain(ses_records_text("a\nx\0y\n", 6, NULL, &e), &e), "! line 2, byte 2: NUL: not a text");
+    CHECK_STR(drain(ses_records_from_text("a\nx\0y\n", 6, NULL, &e), &e),
+              "! line 2, byte 2: NUL: not a text");
 }
 
 static void csv(void)
@@ -120,12 +121,13 @@ static void jsonl(void)
     CHECK(strstr(rows("{\"a\":1}\n{\"a\"}\n", all), "1\n! line 2: "));
     ses_err e = { 0 };
     const char *text = "{\"a\":{\"b\":7}, \"k\":1}";
-    ses_records *r = ses_records_text(text, strlen(text), O(.format = SES_TABLE_JSONL, COLUMNS("k")), &e);
+    ses_records *r =
+        ses_records_from_text(text, strlen(text), O(.format = SES_TABLE_JSONL, COLUMNS("k")), &e);
     const ses_field *row;
     int64_t seven = 0;
     CHECK(r && ses_records_next(r, &row, &e) && row && ses_records_line(r) == 1);
     CHECK(ses_json_int(ses_json_get(ses_json_get(ses_records_json(r), "a"), "b"), &seven) && seven == 7);
-    CHECK_STR(ses_records_name(r, 0), "k");
+    CHECK_STR(ses_records_column_name(r, 0), "k");
     ses_records_free(r);
 }
 
@@ -180,7 +182,7 @@ static void files(void)
     int count = 0;
     bool same = r != NULL;
     for (; same && ses_records_next(r, &row, &e) && row; count++)
-        same = strtol(row[0].s, NULL, 10) == count && row[1].n == (size_t)(count * 7919 % 300);
+        same = strtol(row[0].p, NULL, 10) == count && row[1].n == (size_t)(count * 7919 % 300);
     CHECK(same && count == ROWS && !e.code);
     ses_records_free(r);
     free(big);
@@ -191,17 +193,17 @@ static void files(void)
 static const char *sentences(const char *text, const ses_conll_options *o)
 {
     ses_err e = { 0 };
-    ses_conll *c = ses_conll_text(text, strlen(text), o, &e);
+    ses_conll *c = ses_conll_from_text(text, strlen(text), o, &e);
     ses_conll_sentence s;
     out[0] = 0;
     bool ok = c != NULL;
     while (ok && (ok = ses_conll_next(c, &s, &e)) && s.n) {
         char head[32];
-        snprintf(head, sizeof head, "%d%s:", (int)s.line, s.document ? "*" : "");
+        snprintf(head, sizeof head, "%d%s:", (int)s.line, s.starts_document ? "*" : "");
         add(head);
         for (size_t i = 0; i < s.n * s.n_columns; i++) {
             add(i % s.n_columns ? "/" : " ");
-            add(s.field[i].s);
+            add(s.field[i].p);
         }
         add("\n");
     }
@@ -240,20 +242,20 @@ static void conll(void)
 static const char *questions(const char *text, const ses_squad_options *o)
 {
     ses_err e = { 0 };
-    ses_squad *q = ses_squad_text(text, strlen(text), o, &e);
+    ses_squad *q = ses_squad_from_text(text, strlen(text), o, &e);
     ses_question x;
     bool end = false, ok = q != NULL;
     out[0] = 0;
     while (ok && (ok = ses_squad_next(q, &x, &end, &e)) && !end) {
-        add(x.id.s), add(": "), add(x.question.s);
+        add(x.id.p), add(": "), add(x.question.p);
         for (size_t k = 0; k < x.n_answers; k++) {
             char at[64];
             const ses_answer *a = &x.answers[k];
-            snprintf(at, sizeof at, " [%.20s %d %d]", a->text.s, (int)a->start, (int)a->byte);
+            snprintf(at, sizeof at, " [%.20s %d %d]", a->text.p, (int)a->char_start, (int)a->byte_start);
             add(at);
-            CHECK(!memcmp(x.context.s + a->byte, a->text.s, a->text.n));
+            CHECK(!memcmp(x.context.p + a->byte_start, a->text.p, a->text.n));
         }
-        add(x.impossible ? " none\n" : "\n");
+        add(x.is_impossible ? " none\n" : "\n");
     }
     if (!ok) add("! "), add(e.msg);
     ses_squad_free(q);
@@ -276,10 +278,10 @@ static void squad(void)
     CHECK_STR(questions(moved, NULL),
               "! data[0].paragraphs[0].qas[0]: question x: answer \"cat\" does not stand at 3 "
               "but first at 7");
-    CHECK_STR(questions(moved, &(ses_squad_options){ .anywhere = true }), "x: Q? [cat 7 8]\n");
-    CHECK_STR(questions(moved, &(ses_squad_options){ .skip_bad = true }), "x: Q?\n");
+    CHECK_STR(questions(moved, &(ses_squad_options){ .search_context = true }), "x: Q? [cat 7 8]\n");
+    CHECK_STR(questions(moved, &(ses_squad_options){ .skip_bad_answers = true }), "x: Q?\n");
     CHECK_STR(questions(DATA(QA("y", "{\"text\":\"dog\",\"answer_start\":3}")),
-                        &(ses_squad_options){ .anywhere = true }),
+                        &(ses_squad_options){ .search_context = true }),
               "! data[0].paragraphs[0].qas[0]: question y: answer \"dog\" does not occur in its context");
     CHECK_STR(
         questions(DATA(QA("y", "{\"text\":\"cat\",\"answer_start\":-99}")), NULL),

@@ -6,7 +6,7 @@ static bool records(const char *text, ses_table_format format, ses_err *e)
 {
     const char *columns[] = { "b", "a" };
     ses_records_options o = { .format = format, .columns = columns, .n_columns = 2 };
-    ses_records *r = ses_records_text(text, strlen(text), &o, e);
+    ses_records *r = ses_records_from_text(text, strlen(text), &o, e);
     const ses_field *row;
     bool ok = r != NULL;
     while (ok && (ok = ses_records_next(r, &row, e)) && row) {}
@@ -38,7 +38,7 @@ static bool file(void *ctx, ses_err *e)
 }
 static bool conll(void *ctx, ses_err *e)
 {
-    ses_conll *c = ses_conll_text(ctx, strlen(ctx), NULL, e);
+    ses_conll *c = ses_conll_from_text(ctx, strlen(ctx), NULL, e);
     ses_conll_sentence s;
     bool ok = c != NULL;
     while (ok && (ok = ses_conll_next(c, &s, e)) && s.n) {}
@@ -47,7 +47,7 @@ static bool conll(void *ctx, ses_err *e)
 }
 static bool squad(void *ctx, ses_err *e)
 {
-    ses_squad *q = ses_squad_text(ctx, strlen(ctx), NULL, e);
+    ses_squad *q = ses_squad_from_text(ctx, strlen(ctx), NULL, e);
     ses_question x;
     bool end = false, ok = q != NULL;
     while (ok && (ok = ses_squad_next(q, &x, &end, e)) && !end) {}

@@ -12,7 +12,7 @@ static bool step(ses_device *dev, ses_model *m, size_t limit, bool record, bool 
     ses_batch b = fixture_batch(true);
     ses_tape_options o = { .record = record, .recompute = recompute, .max_bytes = limit };
     ses_tape *t = ses_tape_new(dev, &o, &e);
-    bool ok = ses_model_forward(m, t, &b, &(ses_want){ .logits = !record }, &out, &e);
+    bool ok = ses_model_forward(m, t, &b, &(ses_output_request){ .logits = !record }, &out, &e);
     if (ok && record) ses_backward(t, out.loss);
     bool fine = ses_tape_ok(t, &e);
     CHECK(fine == (e.code == SES_OK));
@@ -71,8 +71,8 @@ static void test_errors(void)
     ses_tape_reset(t, NULL);
     ses_err_clear(&e);
     a = ses_tape_input(t, x, SES_DIM(2, 3));
-    CHECK(!ses_take(t, a, ses_tape_ints(t, labels, 2)) && !ses_tape_ok(t, &e));
-    CHECK_STR(e.msg, "take: row 3 at place 1, expected 0 to 1");
+    CHECK(!ses_gather(t, a, ses_tape_ints(t, labels, 2)) && !ses_tape_ok(t, &e));
+    CHECK_STR(e.msg, "gather: row 3 at place 1, expected 0 to 1");
     ses_tape_reset(t, NULL);
     ses_err_clear(&e);
     CHECK(!ses_tape_tensor(t, SES_DIM(INT64_MAX, 4)) && !ses_tape_ok(t, &e)); /* sizes that overflow */
@@ -89,7 +89,7 @@ static void test_rewind(void)
     enum { N = 1000 };
     ses_real x[N], y[N];
     for (int i = 0; i < N; i++) x[i] = (ses_real)i;
-    ses_tape_mark m = ses_tape_now(t);
+    ses_tape_mark m = ses_tape_get_mark(t);
     ses_tensor *a = ses_tape_input(t, x, SES_DIM(N));
     size_t early = 0;
     for (int i = 0; i < 100; i++) {
@@ -181,9 +181,9 @@ static void test_replay(int kind)
         for (int i = 0; i < N; i++) x[i] = (ses_real)i;
         ses_tape_reset(t, NULL);
         ses_tensor *a = ses_tape_input(t, x, SES_DIM(1, N));
-        g.start = ses_tape_now(t);
+        g.start = ses_tape_get_mark(t);
         a = ses_tape_rewind(t, g.start, ses_scale(t, a, 1));
-        a = ses_replay(t, grow, &g, a, &kind, sizeof kind);
+        a = ses_graph_replay(t, grow, &g, a, &kind, sizeof kind);
         CHECK(a && ses_count(a) == N && ses_tape_read(t, a, y) && ses_tape_ok(t, &e));
         for (int i = 0; i < N; i++) CHECK(y[i] == (ses_real)(3.375 * i));
         ses_tensor *more = ses_scale(t, a, 2); /* takes other memory than what is left */
@@ -219,7 +219,7 @@ static void test_parts(void)
     for (int again = 0; again < 2; again++) {
         ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true, .train = true, .seed = 5 }, &e);
         ses_tensor *a = ses_tape_input(t, x, SES_DIM(1, PART)), *y = a;
-        a->wants_grad = true;
+        a->requires_grad = true;
         for (int i = 0; i < 100; i++) y = again ? ses_recompute(t, part, t, y) : part(t, y);
         ses_tensor *by = ses_tape_input(t, x, SES_DIM(1, PART));
         ses_backward(t, ses_linear(t, ses_dropout(t, y, 0.1), by, NULL, SES_ACT_NONE, SES_OUT_IN));
@@ -246,14 +246,14 @@ static void test_handed_on(void)
     for (int over = 0; over < 2; over++) {
         ses_tape_reset(t, NULL);
         ses_tensor *a = ses_tape_input(t, x, SES_DIM(T, C)), *by = ses_tape_input(t, w, SES_DIM(1, N));
-        a->wants_grad = true;
+        a->requires_grad = true;
         ses_tensor *h = ses_scale(t, a, 3), *places = ses_tape_ints(t, place, T), *q = ses_scale(t, h, 1);
-        q = over ? ses_rotary_over(t, q, places, 8, 4, 10) : ses_rotary(t, q, places, 8, 4, 10);
+        q = over ? ses_rotary_inplace(t, q, places, 8, 4, 10) : ses_rotary(t, q, places, 8, 4, 10);
         ses_tensor *sum = ses_add(t, ses_add(t, q, h), ses_add(t, h, h)); /* one gradient for all three */
         sum = ses_add(t, ses_reshape(t, sum, SES_DIM(1, N)), ses_reshape(t, sum, SES_DIM(1, N)));
         ses_backward(t, ses_linear(t, sum, by, NULL, SES_ACT_NONE, SES_OUT_IN));
         CHECK_MSG(ses_tape_ok(t, &e), "%s", e.msg);
-        CHECK(a->grad_set);
+        CHECK(a->has_grad);
         memcpy(got[over], a->grad, sizeof got[over]);
     }
     CHECK(!memcmp(got[0], got[1], sizeof got[0]));

@@ -97,12 +97,12 @@ static bool is_part(const char *names, const char *key)
     return false;
 }
 
-static bool is_item(const ses_parts *p, const char *key)
+static bool is_item(const ses_item_schema *p, const char *key)
 {
     return is_part(p->text, key) || is_part(p->pair, key) || is_part(p->list, key);
 }
 
-static void one_case(const ses_task_name *t, const char *dir, const ses_json *c)
+static void one_case(const ses_task_entry *t, const char *dir, const ses_json *c)
 {
     ses_err e = { 0 };
     ses_setting set[MAX_SETTINGS + 1] = { 0 };
@@ -112,7 +112,7 @@ static void one_case(const ses_task_name *t, const char *dir, const ses_json *c)
     if (label) set[n++] = (ses_setting){ "top_k", "all" };
     for (size_t i = 0; i < ses_json_len(c) && n < MAX_SETTINGS; i++) {
         const char *key = ses_json_key(c, i, NULL);
-        if (!strcmp(key, "out") || is_item(&t->task->parts, key)) continue;
+        if (!strcmp(key, "out") || is_item(&t->task->item_schema, key)) continue;
         value_text(&value[n], ses_json_at(c, i));
         set[n] = (ses_setting){ key, value[n].data ? value[n].data : "" };
         n++;
@@ -121,10 +121,10 @@ static void one_case(const ses_task_name *t, const char *dir, const ses_json *c)
     ses_string *list = NULL;
     ses_pipeline *p = ses_pipeline_open(t->name, dir, dev, set, &e);
     const ses_result *r =
-        p && ses_pipeline_item(p, c, &item, &list, &e) ? ses_pipeline_run(p, &item, &e) : NULL;
+        p && ses_pipeline_item_from_json(p, c, &item, &list, &e) ? ses_pipeline_run(p, &item, &e) : NULL;
     CHECK_MSG(r, "%s %s: %s", t->name, dir, e.msg);
     ses_json_writer *w = ses_json_writer_new(0, &e);
-    if (r) ses_result_json(r, w);
+    if (r) ses_result_write_json(r, w);
     size_t len = 0;
     const char *text = r ? ses_json_writer_text(w, &len, &e) : NULL;
     ses_json_doc *doc = text ? ses_json_parse(text, len, &e) : NULL;
@@ -160,7 +160,7 @@ static void all_cases(const char *folder)
         const ses_json *set = ses_json_at(root, i);
         const ses_json *cases = ses_json_get(set, "cases");
         const char *task = ses_json_string(ses_json_get(set, "task"), NULL);
-        const ses_task_name *t = ses_task_need(task ? task : ses_json_key(root, i, NULL), NULL);
+        const ses_task_entry *t = ses_task_require(task ? task : ses_json_key(root, i, NULL), NULL);
         snprintf(path, sizeof path, "%s/%s", folder, ses_json_string(ses_json_get(set, "model"), NULL));
         if (!t) {
             SKIP(ses_json_key(root, i, NULL));
@@ -190,10 +190,12 @@ static void sentences(const char *folder)
             ses_item item = { .text = ses_str(ses_json_string(ses_json_at(texts, k), NULL)) };
             const ses_result *r = ses_pipeline_run(p, &item, &e);
             const ses_json *want = ses_json_at(out, k);
-            CHECK_MSG(r && r->rows == 1 && r->cols == (int64_t)ses_json_len(want), "%s: %s", path, e.msg);
+            CHECK_MSG(r && r->n_vectors == 1 && r->vector_size == (int64_t)ses_json_len(want), "%s: %s", path,
+                      e.msg);
             double off = 0, x, most = largest(want);
-            for (int64_t c = 0; r && c < r->cols && ses_json_real(ses_json_at(want, (size_t)c), &x); c++)
-                off = fmax(off, fabs((double)r->x[c] - x));
+            for (int64_t c = 0; r && c < r->vector_size && ses_json_real(ses_json_at(want, (size_t)c), &x);
+                 c++)
+                off = fmax(off, fabs((double)r->vectors[c] - x));
             CHECK_MSG(off <= 2e-5 * most, "%s: vectors off by %.3g", path, off);
         }
         ses_pipeline_free(p);

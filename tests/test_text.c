@@ -35,11 +35,11 @@ static void describe(const ses_tokens *k, const ses_encoding *x, size_t i, char 
     char word[16] = "-", sequence[16] = "-";
     size_t n = 0;
     const char *s = ses_tokens_string(k, x, i, &n);
-    if (x->word[i] >= 0) snprintf(word, sizeof word, "%d", x->word[i]);
-    if (x->sequence[i] >= 0) snprintf(sequence, sizeof sequence, "%d", x->sequence[i]);
-    snprintf(out, size, "%d %.*s %u-%u w%s s%s t%d%s%s", x->id[i], (int)n, s ? s : "", x->point[i].begin,
-             x->point[i].end, word, sequence, x->type[i], x->special[i] ? " special" : "",
-             x->attention[i] ? "" : " pad");
+    if (x->word_id[i] >= 0) snprintf(word, sizeof word, "%d", x->word_id[i]);
+    if (x->sequence_id[i] >= 0) snprintf(sequence, sizeof sequence, "%d", x->sequence_id[i]);
+    snprintf(out, size, "%d %.*s %u-%u w%s s%s t%d%s%s", x->id[i], (int)n, s ? s : "",
+             x->char_offset[i].begin, x->char_offset[i].end, word, sequence, x->type_id[i],
+             x->special_mask[i] ? " special" : "", x->attention_mask[i] ? "" : " pad");
 }
 
 static bool same(const ses_tokens *k, const ses_encoding *x, const ses_json *want, size_t number)
@@ -75,7 +75,7 @@ static ses_encode_options options_of(const ses_json *c)
     ses_json_int(ses_json_get(c, "stride"), &o.stride);
     ses_json_int(ses_json_get(c, "pad_to"), &o.pad_to);
     ses_json_bool(ses_json_get(c, "special"), &special);
-    ses_json_bool(ses_json_get(c, "stored"), &o.stored_limits);
+    ses_json_bool(ses_json_get(c, "stored"), &o.use_stored_limits);
     o.no_special = !special;
     o.truncate_left = side.p && !strcmp(side.p, "left");
     o.pad_left = pad.p && !strcmp(pad.p, "left");
@@ -121,9 +121,9 @@ static void run_case(const ses_json *c, size_t number, ses_tokens *k)
     }
     if (!CHECK_MSG(ok, "case %zu: %s", number, e.msg)) return;
     CHECK(same(k, ses_tokens_result(k), ses_json_at(want, 0), number));
-    CHECK_MSG(ses_tokens_overflows(k) + 1 == ses_json_len(want), "case %zu: %zu parts cut off", number,
-              ses_tokens_overflows(k));
-    for (size_t i = 0; i < ses_tokens_overflows(k); i++) {
+    CHECK_MSG(ses_tokens_overflow_count(k) + 1 == ses_json_len(want), "case %zu: %zu parts cut off", number,
+              ses_tokens_overflow_count(k));
+    for (size_t i = 0; i < ses_tokens_overflow_count(k); i++) {
         const ses_encoding *part = ses_tokens_overflow(k, i, &e);
         CHECK(part && same(k, part, ses_json_at(want, i + 1), number));
     }
@@ -140,7 +140,7 @@ static void check_cases(const ses_json *root)
         ses_tokenizer *t = open_value(ses_json_get(setups, text_of(ses_json_get(c, "t")).p));
         if (!CHECK(t)) continue;
         ses_tokenizer exact = *t;
-        exact.fast = NULL;
+        exact.fast_path = NULL;
         for (int way = 0; way < 2; way++) {
             ses_err e = { 0 };
             ses_tokens *k = ses_tokens_new(way ? &exact : t, &e);
@@ -169,9 +169,10 @@ static void check_decode(const ses_json *root)
     CHECK(ses_decode(k, ids, 0, true, &text, &n, &e) && n == 0);
     CHECK(!ses_decode(k, far, 2, true, &text, &n, &e));
     CHECK_STR(e.msg, "id 900 at 1 is not in the vocabulary of 24");
-    CHECK(ses_tokenizer_id(t, "[MASK]", 6) == 23 && ses_tokenizer_id(t, "hello", 5) == 9 &&
-          ses_tokenizer_id(t, "zz", 2) == -1);
-    CHECK(ses_tokenizer_size(t) == 24 && !ses_tokenizer_token(t, 24, &n) && !ses_tokenizer_token(t, -1, &n));
+    CHECK(ses_tokenizer_token_to_id(t, "[MASK]", 6) == 23 && ses_tokenizer_token_to_id(t, "hello", 5) == 9 &&
+          ses_tokenizer_token_to_id(t, "zz", 2) == -1);
+    CHECK(ses_tokenizer_vocab_size(t) == 24 && !ses_tokenizer_id_to_token(t, 24, &n) &&
+          !ses_tokenizer_id_to_token(t, -1, &n));
     ses_tokens_free(k);
     ses_tokenizer_free(t);
 }
@@ -183,7 +184,7 @@ static void check_bad_bytes(const ses_json *root)
     ses_err e = { 0 };
     ses_tokenizer *t = open_value(ses_json_get(ses_json_get(root, "setups"), "plain"));
     ses_tokenizer exact = *t;
-    exact.fast = NULL;
+    exact.fast_path = NULL;
     for (int way = 0; way < 2; way++) {
         ses_tokens *k = ses_tokens_new(way ? &exact : t, &e);
         /* One U+FFFD for the three bytes of a cut character, one each for the rest. */
@@ -192,11 +193,12 @@ static void check_bad_bytes(const ses_json *root)
         const ses_encoding *x = ses_tokens_result(k);
         const ses_offset byte[] = { { 0, 1 }, { 2, 4 }, { 5, 12 }, { 13, 16 }, { 17, 18 } };
         const ses_offset point[] = { { 0, 1 }, { 2, 3 }, { 4, 11 }, { 12, 13 }, { 14, 15 } };
-        CHECK(x->n == 5 && !memcmp(x->byte, byte, sizeof byte) && !memcmp(x->point, point, sizeof point));
+        CHECK(x->n == 5 && !memcmp(x->byte_offset, byte, sizeof byte) &&
+              !memcmp(x->char_offset, point, sizeof point));
         ses_string words[] = { { "a", 1 }, { "\x80", 1 }, { "b", 1 } };
         CHECK(ses_encode(k, &(ses_input){ .words = words, .n_words = 3 }, NULL, &e));
         x = ses_tokens_result(k);
-        CHECK(x->n == 3 && x->id[0] == 4 && x->id[1] == 1 && x->id[2] == 5 && x->byte[1].end == 1);
+        CHECK(x->n == 3 && x->id[0] == 4 && x->id[1] == 1 && x->id[2] == 5 && x->byte_offset[1].end == 1);
         ses_tokens_free(k);
     }
     ses_tokenizer_free(t);
@@ -332,7 +334,7 @@ static void check_limits(void)
     CHECK(!ses_encode(k, &(ses_input){ .text = { "a", SIZE_MAX } }, NULL, &e) && strstr(e.msg, "a text of"));
     ses_err_clear(&e);
     ses_encode_options o = {
-        .truncation = SES_LONGEST_FIRST, .max_length = 2, .stride = 2, .all_parts = true
+        .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = 2, .stride = 2, .full_overflow = true
     };
     CHECK(!ses_encode(k, &(ses_input){ .text = { "a a a", 5 } }, &o, &e) &&
           strstr(e.msg, "stride 2 must be less"));
@@ -340,8 +342,11 @@ static void check_limits(void)
     o.max_length = -1;
     CHECK(!ses_encode(k, &(ses_input){ .text = { "a", 1 } }, &o, &e));
     ses_err_clear(&e);
-    o = (ses_encode_options){ .truncation = SES_LONGEST_FIRST, .max_length = 2, .all_parts = true };
-    CHECK(ses_encode(k, &(ses_input){ .text = { "a a a a a", 9 } }, &o, &e) && ses_tokens_overflows(k) == 2);
+    o = (ses_encode_options){ .truncation = SES_TRUNCATE_LONGEST_FIRST,
+                              .max_length = 2,
+                              .full_overflow = true };
+    CHECK(ses_encode(k, &(ses_input){ .text = { "a a a a a", 9 } }, &o, &e) &&
+          ses_tokens_overflow_count(k) == 2);
     CHECK(!ses_tokens_overflow(k, 2, &e));
     ses_tokens_free(k);
     ses_tokenizer_free(t);

@@ -26,7 +26,7 @@ static bool encode_and_decode(const ses_tokenizer *t, const ses_encode_options *
     bool ok = k != NULL;
     for (size_t i = 0; ok && i < SES_LEN(in); i++) {
         ok = ses_encode(k, &in[i], o, e);
-        for (size_t j = 0; ok && j < ses_tokens_overflows(k) && j < 3; j++)
+        for (size_t j = 0; ok && j < ses_tokens_overflow_count(k) && j < 3; j++)
             ok = ses_tokens_overflow(k, j, e) != NULL;
     }
     const char *s;
@@ -49,7 +49,9 @@ static bool open_json(void *ctx, ses_err *e)
 
 static bool use(void *ctx, ses_err *e)
 {
-    ses_encode_options o = { .truncation = SES_LONGEST_FIRST, .max_length = 12, .all_parts = true };
+    ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST,
+                             .max_length = 12,
+                             .full_overflow = true };
     return encode_and_decode(ctx, &o, e) && encode_and_decode(ctx, NULL, e);
 }
 
@@ -104,7 +106,7 @@ static void put(const char *name, const char *p, size_t n)
 
 static void put_text(const char *name, const char *s) { put(name, s, strlen(s)); }
 
-static void put_model(const char *name, ses_spm_kind kind)
+static void put_model(const char *name, ses_spm_model_type kind)
 {
     static const char *const piece[] = { "▁", "a", "b", "ab", "▁a", "e", "l", "o" };
     ses_buf b = { 0 }, spec = { 0 };
@@ -161,7 +163,7 @@ static void check_old_files(void)
     sweep_folder("merges.txt");
 
     for (int kind = SES_SPM_UNIGRAM; kind <= SES_SPM_CHAR; kind++) {
-        put_model("spm.model", (ses_spm_kind)kind);
+        put_model("spm.model", (ses_spm_model_type)kind);
         oom_sweep("a .model file", open_path, path);
         clear();
     }
@@ -184,7 +186,7 @@ static bool train(void *ctx, ses_err *e)
 {
     static const char *const line[] = { "low lower lowest", "new newer newest wider",
                                         "low, w\xC3\xB6rld \xFF" };
-    const ses_train_options *o = ctx;
+    const ses_tokenizer_train_options *o = ctx;
     size_t n;
     char *json = NULL;
     ses_tokenizer_trainer *t = ses_tokenizer_trainer_new(o, e);
@@ -205,8 +207,10 @@ int main(void)
     check_setups("tests/text/cases.json", 1);
     check_setups("tests/text/stages.json", 4);
     check_old_files();
-    for (int type = 0; type < SES_TRAIN_COUNT; type++) {
-        ses_train_options o = { .type = (ses_train_type)type, .vocab_size = 24, .threads = 1 + type / 2 };
+    for (int type = 0; type < SES_TOKENIZER_TYPES; type++) {
+        ses_tokenizer_train_options o = { .type = (ses_tokenizer_type)type,
+                                          .vocab_size = 24,
+                                          .threads = 1 + type / 2 };
         oom_sweep("train", train, &o);
     }
     remove(out);

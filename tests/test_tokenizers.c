@@ -51,9 +51,9 @@ static bool same_offsets(const ses_json *want, const ses_encoding *got, char *sa
         int64_t a = -1, b = -1;
         ses_json_int(ses_json_at(ses_json_at(want, i), 0), &a);
         ses_json_int(ses_json_at(ses_json_at(want, i), 1), &b);
-        if (got->point[i].begin == (uint64_t)a && got->point[i].end == (uint64_t)b) continue;
+        if (got->char_offset[i].begin == (uint64_t)a && got->char_offset[i].end == (uint64_t)b) continue;
         snprintf(say, size, "token %zu at [%" PRId64 ", %" PRId64 "), got [%u, %u)", i, a, b,
-                 got->point[i].begin, got->point[i].end);
+                 got->char_offset[i].begin, got->char_offset[i].end);
         return false;
     }
     return ses_json_len(want) == got->n;
@@ -65,7 +65,7 @@ static bool same_words(const ses_json *want, const ses_encoding *got)
     for (size_t i = 0; i < got->n; i++) {
         int64_t w = -1;
         ses_json_int(ses_json_at(want, i), &w);
-        if (got->word[i] != w) return false;
+        if (got->word_id[i] != w) return false;
     }
     return ses_json_len(want) == got->n;
 }
@@ -90,9 +90,9 @@ static bool compare(run *r, int line, const ses_json *v, const ses_encoding *got
         what = "offsets";
     else if (!same_words(ses_json_get(v, "w"), got))
         what = "word ids";
-    else if (!same_bytes(ses_json_get(v, "y"), got->type, got->n))
+    else if (!same_bytes(ses_json_get(v, "y"), got->type_id, got->n))
         what = "type ids";
-    else if (!same_bytes(ses_json_get(v, "s"), got->special, got->n))
+    else if (!same_bytes(ses_json_get(v, "s"), got->special_mask, got->n))
         what = "special tokens mask";
     if (what) differ(r, line, what, say);
     return !what;
@@ -116,7 +116,7 @@ static bool same_text(run *r, int line, const ses_json *v)
 static bool same_overflow(run *r, int line, const ses_json *want)
 {
     char say[160] = "";
-    size_t n = ses_tokens_overflows(r->k);
+    size_t n = ses_tokens_overflow_count(r->k);
     if (n != ses_json_len(want)) {
         snprintf(say, sizeof say, "%zu, got %zu", ses_json_len(want), n);
         return differ(r, line, "overflowing parts", say), false;

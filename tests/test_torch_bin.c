@@ -40,13 +40,13 @@ static void check_z(const char *what, ses_code code, const char *want)
 static void check_floats(const ses_safetensors *s, const char *name, int rank, const int64_t *dim,
                          const float *want)
 {
-    const ses_entry *t = ses_safetensors_find(s, name);
+    const ses_tensor_entry *t = ses_safetensors_find(s, name);
     if (!CHECK_MSG(t, "no %s", name)) return;
     float got[64];
     CHECK_MSG(t->rank == rank && !memcmp(t->dim, dim, (size_t)rank * sizeof *dim), "%s", name);
     CHECK((size_t)t->count * ses_dtype_size(t->dtype) == t->bytes);
     CHECK_STR(t->file, "x");
-    if (t->count <= 64 && CHECK(ses_entry_to_f32(t, got, NULL)))
+    if (t->count <= 64 && CHECK(ses_tensor_entry_to_f32(t, got, NULL)))
         CHECK_MSG(!memcmp(got, want, (size_t)t->count * sizeof *got), "%s", name);
 }
 
@@ -61,7 +61,7 @@ static void check_good(bool plain)
     CHECK(ses_safetensors_count(s) == 3 && !ses_safetensors_meta_count(s));
     check_floats(s, "a", 2, (const int64_t[]){ 2, 3 }, x);
     check_floats(s, "turned", 2, (const int64_t[]){ 3, 2 }, turned);
-    const ses_entry *a = ses_safetensors_at(s, 0), *b = ses_safetensors_at(s, 1);
+    const ses_tensor_entry *a = ses_safetensors_at(s, 0), *b = ses_safetensors_at(s, 1);
     CHECK_STR(b->name, "b");
     CHECK(a->data == z.b.data + z.data[2]); /* in place */
     CHECK(b->data == z.b.data + z.data[3] + 16 && b->bytes == 32 && b->dtype == SES_I64);
@@ -132,7 +132,7 @@ static void check_tensors(void)
         snprintf(words, sizeof words, P_HEAD "} 'w %ss .", good[i].words);
         make_torch_of(&z, words, false);
         ses_safetensors *s = open_bytes(z.b.data, z.b.n, &e);
-        const ses_entry *t = ses_safetensors_find(s, "w");
+        const ses_tensor_entry *t = ses_safetensors_find(s, "w");
         if (CHECK_MSG(t, "%zu: %s", i, e.msg)) {
             const unsigned char *place = z.b.data + z.data[good[i].entry] + good[i].place;
             bool inside = (const unsigned char *)t->data >= z.b.data &&
@@ -429,7 +429,7 @@ static void put_model(const ses_safetensors *s)
     if (n > MODEL_TENSORS) abort();
     put_pickle(&pickle, P_HEAD P_ORDERED "( ");
     for (size_t i = 0; i < n; i++) {
-        const ses_entry *t = ses_safetensors_at(s, i);
+        const ses_tensor_entry *t = ses_safetensors_at(s, i);
         char words[512], sizes[96] = "", strides[96] = "";
         int64_t step = t->count;
         for (int k = 0; k < t->rank; k++) {
@@ -488,10 +488,10 @@ static void check_real(const char *path, bool aligned)
     ses_safetensors *s = ses_checkpoint_open(path, &e);
     if (!CHECK_MSG(ses_safetensors_count(s) == 19, "%s", e.msg)) return;
     float param[24] = { 0 }, t[24] = { 0 }, half[24] = { 0 }, one[3] = { 0 };
-    CHECK(ses_entry_to_f32(ses_safetensors_find(s, "param"), param, NULL) &&
-          ses_entry_to_f32(ses_safetensors_find(s, "t"), t, NULL) &&
-          ses_entry_to_f32(ses_safetensors_find(s, "half"), half, NULL) &&
-          ses_entry_to_f32(ses_safetensors_find(s, "exp"), one, NULL));
+    CHECK(ses_tensor_entry_to_f32(ses_safetensors_find(s, "param"), param, NULL) &&
+          ses_tensor_entry_to_f32(ses_safetensors_find(s, "t"), t, NULL) &&
+          ses_tensor_entry_to_f32(ses_safetensors_find(s, "half"), half, NULL) &&
+          ses_tensor_entry_to_f32(ses_safetensors_find(s, "exp"), one, NULL));
     for (int i = 0; i < 24; i++) {
         float far = half[i] - param[i];
         CHECK(t[i % 4 * 6 + i / 4] == param[i] && far < 0.002f && far > -0.002f && param[i] != 0);

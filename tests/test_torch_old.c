@@ -24,16 +24,16 @@ static void check_good(void)
     ses_safetensors *s = open_exact(b.n, &exact, &e);
     if (CHECK_MSG(s && ses_safetensors_count(s) == 3, "%s", e.msg)) {
         const float *x = torch_numbers();
-        const ses_entry *i = ses_safetensors_find(s, "b");
-        CHECK(ses_entry_to_f32(ses_safetensors_find(s, "a"), a, NULL) && !memcmp(a, x, sizeof a));
-        CHECK(ses_entry_to_f32(ses_safetensors_find(s, "turned"), turned, NULL));
+        const ses_tensor_entry *i = ses_safetensors_find(s, "b");
+        CHECK(ses_tensor_entry_to_f32(ses_safetensors_find(s, "a"), a, NULL) && !memcmp(a, x, sizeof a));
+        CHECK(ses_tensor_entry_to_f32(ses_safetensors_find(s, "turned"), turned, NULL));
         for (int k = 0; k < 6; k++) CHECK(turned[k % 3 * 2 + k / 3] == x[k]);
         CHECK(i && i->dtype == SES_I64 && i->count == 4 && !memcmp(i->data, x + 6 + 4, 32));
         CHECK((const unsigned char *)i->data >= exact && (const unsigned char *)i->data < exact + b.n);
     }
     ses_safetensors_free(s);
     free(exact);
-    CHECK(ses_is_torch(b.data, b.n) && !ses_is_torch(b.data, 14));
+    CHECK(ses_is_torch_file(b.data, b.n) && !ses_is_torch_file(b.data, 14));
 }
 
 #define F SES_EFORMAT
@@ -114,8 +114,8 @@ static void check_damage(void)
             ses_safetensors *s = open_exact(b.n, &exact, &e);
             float sum = 0, x[16];
             for (size_t i = 0; i < ses_safetensors_count(s); i++) {
-                const ses_entry *t = ses_safetensors_at(s, i);
-                if (t->count <= 16 && ses_entry_to_f32(t, x, NULL))
+                const ses_tensor_entry *t = ses_safetensors_at(s, i);
+                if (t->count <= 16 && ses_tensor_entry_to_f32(t, x, NULL))
                     for (int64_t k = 0; k < t->count; k++) sum += x[k];
             }
             CHECK_MSG(s || e.code == F || e.code == U, "byte %zu, bit %d: %s, %g", at, bit, e.msg,

@@ -238,10 +238,10 @@ static bool survives(const unsigned char *p, size_t n)
     ses_safetensors *s = open_bytes(p, n, &e);
     bool ok = s ? e.code == SES_OK : (e.code == F || e.code == U) && !strncmp(e.msg, "x: ", 3);
     for (size_t i = 0; i < ses_safetensors_count(s); i++) {
-        ses_entry t = *ses_safetensors_at(s, i);
+        ses_tensor_entry t = *ses_safetensors_at(s, i);
         ok = ok && (size_t)t.count * ses_dtype_size(t.dtype) == t.bytes;
         if (t.count > 64) t.count = 64;
-        ok = ok && ses_entry_to_f32(&t, out, &e);
+        ok = ok && ses_tensor_entry_to_f32(&t, out, &e);
     }
     ses_safetensors_free(s);
     return ok;

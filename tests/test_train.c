@@ -12,7 +12,7 @@ static const char *const lines[] = { "low lower lowest", "new newer newest wider
                                      "the lowest of the low, the newest of the new" };
 
 /* The tokenizer.json trained on n lines. */
-static char *train(ses_train_options o, const char *const *line, size_t n, size_t *len, ses_err *e)
+static char *train(ses_tokenizer_train_options o, const char *const *line, size_t n, size_t *len, ses_err *e)
 {
     char *text = NULL;
     ses_tokenizer_trainer *t = ses_tokenizer_trainer_new(&o, e);
@@ -29,8 +29,9 @@ static void test_small(void)
     static const char *const merges[][2] = { { "l", "o" }, { "lo", "w" }, { "e", "w" }, { "n", "ew" } };
     ses_err e = { 0 };
     size_t n = 0;
-    char *text = train((ses_train_options){ .type = SES_TRAIN_BPE, .byte_level = true, .vocab_size = 261 },
-                       lines, SES_LEN(lines), &n, &e);
+    char *text = train(
+        (ses_tokenizer_train_options){ .type = SES_TOKENIZER_BPE, .byte_level = true, .vocab_size = 261 },
+        lines, SES_LEN(lines), &n, &e);
     CHECK_MSG(text, "%s", e.msg);
     ses_json_doc *doc = text ? ses_json_parse(text, n, &e) : NULL;
     const ses_json *list = doc ? ses_json_get(ses_json_get(ses_json_root(doc), "model"), "merges") : NULL;
@@ -43,12 +44,12 @@ static void test_small(void)
 }
 
 /* Pieces of a unigram vocabulary, by the reference's trainer: those of two characters and more. */
-static void check_pieces(const char *const *text, size_t texts, ses_train_options o, const char *const *piece,
-                         size_t pieces)
+static void check_pieces(const char *const *text, size_t texts, ses_tokenizer_train_options o,
+                         const char *const *piece, size_t pieces)
 {
     ses_err e = { 0 };
     size_t n = 0;
-    o.type = SES_TRAIN_UNIGRAM;
+    o.type = SES_TOKENIZER_UNIGRAM;
     char *file = train(o, text, texts, &n, &e);
     CHECK_MSG(file, "%s", e.msg);
     ses_json_doc *doc = file ? ses_json_parse(file, n, &e) : NULL;
@@ -82,21 +83,24 @@ static void test_pieces(void)
                                         "dosaba radogu nalona nalona dosaba mio" };
     static const char *const even_pieces[] = { "ba", "lo", "na", "▁mi", "▁na" };
     static const ses_string unknown = { "<unk>", 5 };
-    check_pieces(text, SES_LEN(text), (ses_train_options){ .vocab_size = 38 }, pieces, SES_LEN(pieces));
+    check_pieces(text, SES_LEN(text), (ses_tokenizer_train_options){ .vocab_size = 38 }, pieces,
+                 SES_LEN(pieces));
     check_pieces(even, SES_LEN(even),
-                 (ses_train_options){ .vocab_size = 20, .special = &unknown, .n_special = 1 }, even_pieces,
-                 SES_LEN(even_pieces));
+                 (ses_tokenizer_train_options){ .vocab_size = 20, .special = &unknown, .n_special = 1 },
+                 even_pieces, SES_LEN(even_pieces));
 }
 
 static void test_threads(void)
 {
-    for (int type = 0; type < SES_TRAIN_COUNT; type++) {
+    for (int type = 0; type < SES_TOKENIZER_TYPES; type++) {
         char *first = NULL;
         size_t n_first = 0;
         for (int threads = 1; threads <= 3; threads++) {
             ses_err e = { 0 };
             size_t n = 0;
-            ses_train_options o = { .type = (ses_train_type)type, .vocab_size = 60, .threads = threads };
+            ses_tokenizer_train_options o = { .type = (ses_tokenizer_type)type,
+                                              .vocab_size = 60,
+                                              .threads = threads };
             char *text = train(o, lines, SES_LEN(lines), &n, &e);
             CHECK_MSG(text, "type %d: %s", type, e.msg);
             if (!first) {
@@ -111,7 +115,7 @@ static void test_threads(void)
     }
 }
 
-static void refused(ses_train_options o, size_t n_lines, const char *want)
+static void refused(ses_tokenizer_train_options o, size_t n_lines, const char *want)
 {
     ses_err e = { 0 };
     size_t n;
@@ -124,21 +128,21 @@ static void refused(ses_train_options o, size_t n_lines, const char *want)
 static void test_refused(void)
 {
     static const ses_string twice[] = { { "[UNK]", 5 }, { "[UNK]", 5 } };
-    refused((ses_train_options){ .type = SES_TRAIN_WORDPIECE, .vocab_size = 100 }, 0,
+    refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_WORDPIECE, .vocab_size = 100 }, 0,
             "no text to train on: there is not one word in it");
-    refused((ses_train_options){ .type = SES_TRAIN_WORDPIECE, .vocab_size = 3 }, 4,
+    refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_WORDPIECE, .vocab_size = 3 }, 4,
             "5 special tokens do not fit a vocabulary of 3");
-    refused((ses_train_options){ .type = SES_TRAIN_UNIGRAM, .vocab_size = 10 }, 4,
+    refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_UNIGRAM, .vocab_size = 10 }, 4,
             "a vocabulary of 10 has no room for 14 characters and 2 special tokens");
     refused(
-        (ses_train_options){
-            .type = SES_TRAIN_WORDLEVEL, .vocab_size = 50, .special = twice, .n_special = 2 },
+        (ses_tokenizer_train_options){
+            .type = SES_TOKENIZER_WORDLEVEL, .vocab_size = 50, .special = twice, .n_special = 2 },
         4, "special token \"[UNK]\" is given twice");
-    refused((ses_train_options){ .type = SES_TRAIN_BPE, .vocab_size = 0 }, 4,
+    refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_BPE, .vocab_size = 0 }, 4,
             "a vocabulary of 0, expected 1 to 8388608");
-    refused((ses_train_options){ .type = SES_TRAIN_BPE,
-                                 .vocab_size = 50,
-                                 .stages = "\"normalizer\": {\"type\": \"No\"}" },
+    refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_BPE,
+                                           .vocab_size = 50,
+                                           .stages = "\"normalizer\": {\"type\": \"No\"}" },
             4, "normalizer: normalizer \"No\" is not known");
 }
 
@@ -200,7 +204,7 @@ static bool same_merges(const ses_json *a, const ses_json *b)
     return same;
 }
 
-static void test_reference(const char *name, ses_train_options o, double share)
+static void test_reference(const char *name, ses_tokenizer_train_options o, double share)
 {
     ses_err e = { 0 };
     char path[512];
@@ -221,7 +225,7 @@ static void test_reference(const char *name, ses_train_options o, double share)
     size_t both = common(av, bv, &e);
     CHECK_MSG(ses_json_len(av) == ses_json_len(bv) && (double)both >= share * (double)ses_json_len(bv),
               "%s: %zu of %zu tokens agree", name, both, ses_json_len(bv));
-    if (o.type == SES_TRAIN_BPE) CHECK(same_merges(ses_json_get(a, "merges"), ses_json_get(b, "merges")));
+    if (o.type == SES_TOKENIZER_BPE) CHECK(same_merges(ses_json_get(a, "merges"), ses_json_get(b, "merges")));
     ses_json_free(got);
     ses_json_free(want);
     ses_tokenizer_trainer_free(t);
@@ -235,13 +239,16 @@ int main(void)
     test_threads();
     test_refused();
     test_reference("trained-wordpiece.json",
-                   (ses_train_options){ .type = SES_TRAIN_WORDPIECE, .vocab_size = 1200, .lowercase = true },
+                   (ses_tokenizer_train_options){
+                       .type = SES_TOKENIZER_WORDPIECE, .vocab_size = 1200, .lowercase = true },
                    1);
-    test_reference("trained-bytelevel-bpe.json",
-                   (ses_train_options){ .type = SES_TRAIN_BPE, .vocab_size = 1200, .byte_level = true }, 1);
+    test_reference(
+        "trained-bytelevel-bpe.json",
+        (ses_tokenizer_train_options){ .type = SES_TOKENIZER_BPE, .vocab_size = 1200, .byte_level = true },
+        1);
     test_reference("trained-wordlevel.json",
-                   (ses_train_options){ .type = SES_TRAIN_WORDLEVEL, .vocab_size = 800 }, 1);
+                   (ses_tokenizer_train_options){ .type = SES_TOKENIZER_WORDLEVEL, .vocab_size = 800 }, 1);
     test_reference("trained-unigram.json",
-                   (ses_train_options){ .type = SES_TRAIN_UNIGRAM, .vocab_size = 1000 }, 1);
+                   (ses_tokenizer_train_options){ .type = SES_TOKENIZER_UNIGRAM, .vocab_size = 1000 }, 1);
     return check_report();
 }

@@ -50,20 +50,21 @@ static void run_prepare(run *r, int threads, const char *dir)
     r->model =
         ses_model_new(ses_json_root(r->config), r->dev, &(ses_model_options){ .train = true, .seed = 4 }, &e);
     r->data = examples();
-    r->batches = ses_batches_new(r->data, &(ses_batching){ .examples = BATCH, .seed = 3 }, &e);
+    r->batches = ses_batches_new(r->data, &(ses_batching){ .max_examples = BATCH, .seed = 3 }, &e);
     CHECK_MSG(r->model && r->batches, "%s", e.msg);
     r->o = (ses_trainer_options){ .model = r->model,
                                   .source = ses_batches_source(r->batches),
                                   .accumulate = ACCUMULATE,
                                   .epochs = EPOCHS,
-                                  .clip = 0.5,
+                                  .max_grad_norm = 0.5,
                                   .seed = 77,
                                   .dir = dir,
                                   .eval_every = -1,
                                   .save_every = 2,
-                                  .keep = 3,
+                                  .keep_checkpoints = 3,
                                   .settings = "{\"lr\": 0.01}" };
-    CHECK(ses_optim_usual("adamw", &r->o.optim, &e) && ses_schedule_usual("linear", &r->o.schedule, &e));
+    CHECK(ses_optim_defaults("adamw", &r->o.optim, &e) &&
+          ses_schedule_defaults("linear", &r->o.schedule, &e));
     r->o.optim.lr = 0.01;
     r->o.schedule.warmup = 1;
 }
@@ -81,7 +82,7 @@ static ses_real *bits(const run *r, size_t *n)
     const ses_optim *o = ses_trainer_optim(r->trainer);
     *n = 0;
     for (size_t i = 0; i < ses_optim_state_count(o); i++) *n += (size_t)ses_optim_state_at(o, i).n;
-    ses_real *all = malloc(((size_t)ses_store_numbers(s) + *n) * sizeof *all), *at = all;
+    ses_real *all = malloc(((size_t)ses_store_element_count(s) + *n) * sizeof *all), *at = all;
     for (size_t i = 0; i < ses_store_count(s); i++) {
         const ses_tensor *t = ses_store_at(s, i)->tensor;
         memcpy(at, t->f, (size_t)ses_count(t) * sizeof *at);
@@ -105,7 +106,7 @@ typedef struct watch {
     int n_eval;
 } watch;
 
-static void stepped(void *ctx, const ses_step *s)
+static void stepped(void *ctx, const ses_step_result *s)
 {
     watch *w = ctx;
     w->losses[ses_trainer_state(w->r->trainer)->batches - 1] = s->loss;
@@ -133,10 +134,10 @@ static ses_real *undisturbed(int threads, size_t *n, watch *w)
     ses_run_end end;
     run_prepare(&r, threads, NULL);
     CHECK_MSG(run_start(&r, &e), "%s", e.msg);
-    CHECK(ses_trainer_total(r.trainer) == UPDATES);
+    CHECK(ses_trainer_total_updates(r.trainer) == UPDATES);
     *w = (watch){ .stop_at = -1, .r = &r };
-    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = w, .stepped = stepped }, &end, &e), "%s",
-              e.msg);
+    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_trainer_hooks){ .ctx = w, .on_step = stepped }, &end, &e),
+              "%s", e.msg);
     CHECK(end == SES_RUN_COMPLETE && w->batches == BATCHES);
     CHECK(ses_trainer_state(r.trainer)->updates == UPDATES);
     ses_real *all = bits(&r, n);
@@ -166,25 +167,27 @@ static void test_resume(void)
         ses_err e = { 0 };
         run r;
         ses_run_end end;
-        ses_resumed from;
+        ses_resume_result from;
         run_prepare(&r, 1, folder);
         CHECK_MSG(run_start(&r, &e), "%s", e.msg);
         CHECK(ses_trainer_resume(r.trainer, &from, &e) && !from.found);
         w = (watch){ .stop_at = at, .r = &r };
-        CHECK_MSG(
-            ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = &w, .stepped = stepped, .stop = stop }, &end, &e),
-            "%s", e.msg);
+        CHECK_MSG(ses_trainer_run(r.trainer,
+                                  &(ses_trainer_hooks){ .ctx = &w, .on_step = stepped, .should_stop = stop },
+                                  &end, &e),
+                  "%s", e.msg);
         CHECK(end == SES_RUN_STOPPED && w.batches == at);
         run_free(&r);
 
         run_prepare(&r, 2, folder);
         CHECK_MSG(run_start(&r, &e), "%s", e.msg);
-        CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && from.found && !*from.refused, "%s", e.msg);
+        CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && from.found && !*from.skipped, "%s", e.msg);
         CHECK(ses_trainer_state(r.trainer)->batches == at);
         w.stop_at = -1, w.r = &r;
-        CHECK_MSG(
-            ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = &w, .stepped = stepped, .stop = stop }, &end, &e),
-            "%s", e.msg);
+        CHECK_MSG(ses_trainer_run(r.trainer,
+                                  &(ses_trainer_hooks){ .ctx = &w, .on_step = stepped, .should_stop = stop },
+                                  &end, &e),
+                  "%s", e.msg);
         ses_real *got = bits(&r, &m);
         CHECK_MSG(n == m && !memcmp(want, got, n), "resumed at batch %d", (int)at);
         CHECK(!memcmp(w.losses, whole.losses, sizeof w.losses));
@@ -223,7 +226,8 @@ static void fill_folder(void)
     run r;
     ses_run_end end;
     run_prepare(&r, 1, folder);
-    CHECK_MSG(run_start(&r, &e) && ses_trainer_run(r.trainer, &(ses_hooks){ 0 }, &end, &e), "%s", e.msg);
+    CHECK_MSG(run_start(&r, &e) && ses_trainer_run(r.trainer, &(ses_trainer_hooks){ 0 }, &end, &e), "%s",
+              e.msg);
     run_free(&r);
 }
 
@@ -238,15 +242,15 @@ static void test_damage(void)
     spoil("checkpoint-4", "trainer_state.json", 40);
     ses_err e = { 0 };
     run r;
-    ses_resumed from;
+    ses_resume_result from;
     ses_run_end end;
     run_prepare(&r, 1, folder);
     CHECK(run_start(&r, &e));
     CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && from.found, "%s", e.msg);
     CHECK(strstr(from.dir, "checkpoint-2") &&
-          strstr(from.refused, "checkpoint-6: optimizer.safetensors is damaged"));
-    CHECK(strstr(from.refused, "checkpoint-4: trainer_state.json is damaged"));
-    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ 0 }, &end, &e), "%s",
+          strstr(from.skipped, "checkpoint-6: optimizer.safetensors is damaged"));
+    CHECK(strstr(from.skipped, "checkpoint-4: trainer_state.json is damaged"));
+    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_trainer_hooks){ 0 }, &end, &e), "%s",
               e.msg); /* over the damaged ones */
     ses_real *got = bits(&r, &m);
     CHECK(n == m && !memcmp(want, got, n));
@@ -307,17 +311,17 @@ static void test_counters(void)
     for (size_t i = 0; i < SES_LEN(bad); i++) {
         ses_err e = { 0 };
         run r;
-        ses_resumed from;
+        ses_resume_result from;
         ses_run_end end;
         rewrite("checkpoint-6", bad[i][0], bad[i][1]);
         run_prepare(&r, 1, folder);
         CHECK(run_start(&r, &e));
         CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && strstr(from.dir, "checkpoint-4"),
                   "%s %s: %s %s", bad[i][0], bad[i][1], from.dir, e.msg);
-        CHECK_MSG(strstr(from.refused, "checkpoint-6: trainer_state.json: ") &&
-                      strstr(from.refused, bad[i][0]),
-                  "%s", from.refused);
-        CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ 0 }, &end, &e), "%s", e.msg);
+        CHECK_MSG(strstr(from.skipped, "checkpoint-6: trainer_state.json: ") &&
+                      strstr(from.skipped, bad[i][0]),
+                  "%s", from.skipped);
+        CHECK_MSG(ses_trainer_run(r.trainer, &(ses_trainer_hooks){ 0 }, &end, &e), "%s", e.msg);
         CHECK(there("checkpoint-6") && ses_trainer_state(r.trainer)->updates == UPDATES);
         run_free(&r);
     }
@@ -329,24 +333,27 @@ static void test_passed_over(void)
 {
     ses_err e = { 0 };
     run r;
-    ses_resumed from;
+    ses_resume_result from;
     fill_folder();
     spoil("checkpoint-6", "model.safetensors", 5000);
     run_prepare(&r, 1, folder);
-    r.o.keep = 1;
+    r.o.keep_checkpoints = 1;
     CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) && strstr(from.dir, "checkpoint-4"));
     CHECK(there("checkpoint-6.damaged") && !there("checkpoint-6"));
-    for (ses_step s; ses_trainer_state(r.trainer)->updates < 5;) CHECK(ses_trainer_step(r.trainer, &s, &e));
+    for (ses_step_result s; ses_trainer_state(r.trainer)->updates < 5;)
+        CHECK(ses_trainer_step(r.trainer, &s, &e));
     CHECK_MSG(ses_trainer_save(r.trainer, &e), "%s", e.msg);
     CHECK(there("checkpoint-5") && !there("checkpoint-4"));
     run_free(&r);
 
     run_prepare(&r, 1, folder); /* begun anew in the same folder */
-    r.o.keep = 1;
+    r.o.keep_checkpoints = 1;
     CHECK(run_start(&r, &e));
-    for (ses_step s; ses_trainer_state(r.trainer)->updates < 1;) CHECK(ses_trainer_step(r.trainer, &s, &e));
+    for (ses_step_result s; ses_trainer_state(r.trainer)->updates < 1;)
+        CHECK(ses_trainer_step(r.trainer, &s, &e));
     CHECK(ses_trainer_save(r.trainer, &e) && there("checkpoint-1"));
-    CHECK(ses_trainer_forget(r.trainer, &e) && !there("checkpoint-6.damaged") && !there("checkpoint-5"));
+    CHECK(ses_trainer_delete_checkpoints(r.trainer, &e) && !there("checkpoint-6.damaged") &&
+          !there("checkpoint-5"));
     run_free(&r);
     empty(folder);
 }
@@ -355,7 +362,7 @@ static void test_settings(void)
 {
     ses_err e = { 0 };
     run r;
-    ses_resumed from;
+    ses_resume_result from;
     fill_folder();
     run_prepare(&r, 1, folder);
     r.o.settings = "{\"lr\": 0.02}";
@@ -378,7 +385,7 @@ static void test_settings(void)
             x.origin += 100; /* another file with the same in it */
             CHECK(ses_dataset_add(d, &x, &e));
         }
-        ses_batches *b = ses_batches_new(d, &(ses_batching){ .examples = BATCH, .seed = 3 }, &e);
+        ses_batches *b = ses_batches_new(d, &(ses_batching){ .max_examples = BATCH, .seed = 3 }, &e);
         r.o.source = ses_batches_source(b);
         CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) == !other);
         CHECK_MSG(!other || strstr(e.msg, "begun with other training examples"), "%s", e.msg);
@@ -420,7 +427,7 @@ static void test_kill(void)
             r.o.save_every = 1;
             r.o.updates = 1000000;
             if (!run_start(&r, &e)) _exit(1);
-            ses_trainer_run(r.trainer, &(ses_hooks){ 0 }, &end, &e);
+            ses_trainer_run(r.trainer, &(ses_trainer_hooks){ 0 }, &end, &e);
             _exit(2);
         }
         usleep((useconds_t)(60000 + 37000 * i));
@@ -428,11 +435,11 @@ static void test_kill(void)
         waitpid(child, NULL, 0);
         ses_err e = { 0 };
         run r;
-        ses_resumed from;
+        ses_resume_result from;
         run_prepare(&r, 1, folder);
         r.o.updates = 1000000;
         CHECK_MSG(run_start(&r, &e), "%s", e.msg);
-        CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && !*from.refused, "%s %s", e.msg, from.refused);
+        CHECK_MSG(ses_trainer_resume(r.trainer, &from, &e) && !*from.skipped, "%s %s", e.msg, from.skipped);
         if (from.found) CHECK(ses_trainer_state(r.trainer)->updates > 0);
         CHECK_MSG(ses_trainer_save(r.trainer, &e), "%s", e.msg); /* removes what the other left */
         run_free(&r);
@@ -448,7 +455,7 @@ static void test_replace(void)
 {
     ses_err e = { 0 };
     run r;
-    ses_resumed from;
+    ses_resume_result from;
     char is[128], was[128];
     fill_folder();
     snprintf(is, sizeof is, "%s/checkpoint-6", folder);
@@ -464,7 +471,7 @@ static void test_replace(void)
     CHECK(mkdir(was, 0777) == 0);
     run_prepare(&r, 1, folder);
     CHECK_MSG(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e), "%s", e.msg);
-    CHECK(strstr(from.dir, "checkpoint-6") && !*from.refused && !ses_path_exists(was));
+    CHECK(strstr(from.dir, "checkpoint-6") && !*from.skipped && !ses_path_exists(was));
     run_free(&r);
     empty(folder);
 }
@@ -474,8 +481,8 @@ static void test_full(void)
 {
     ses_err e = { 0 };
     run r;
-    ses_step s;
-    ses_resumed from;
+    ses_step_result s;
+    ses_resume_result from;
     struct rlimit was, small;
     getrlimit(RLIMIT_FSIZE, &was);
     signal(SIGXFSZ, SIG_IGN);
@@ -503,7 +510,7 @@ static void test_nan(void)
 {
     ses_err e = { 0 };
     run r;
-    ses_step s;
+    ses_step_result s;
     run_prepare(&r, 1, NULL);
     CHECK(run_start(&r, &e) && ses_trainer_step(r.trainer, &s, &e));
     size_t last = ses_store_count(ses_model_store(r.model)) - 2; /* classify.out.weight */
@@ -527,16 +534,16 @@ static void test_smoothing(void)
     static const double share = 0.2;
     ses_err e = { 0 };
     run r;
-    ses_step s;
+    ses_step_result s;
     ses_batch b;
     ses_outputs out;
     double want = 0;
     run_prepare(&r, 1, NULL);
     r.o.no_dropout = true;
-    r.o.smoothing = share;
+    r.o.label_smoothing = share;
     ses_tape *t = ses_tape_new(r.dev, NULL, &e);
     CHECK(r.o.source.batch(r.o.source.ctx, 0, 0, &b, &e) &&
-          ses_model_forward(r.model, t, &b, &(ses_want){ .logits = true }, &out, &e));
+          ses_model_forward(r.model, t, &b, &(ses_output_request){ .logits = true }, &out, &e));
     for (int64_t i = 0; i < b.seqs; i++) {
         const ses_real *x = out.item[0].tensor->f + i * LABELS;
         double lse = log(exp((double)x[0]) + exp((double)x[1]) + exp((double)x[2]));
@@ -566,12 +573,12 @@ static void test_early(void)
     r.o.eval_every = 1;
     r.o.save_every = -1;
     r.o.patience = 2;
-    r.o.keep = 1;
+    r.o.keep_checkpoints = 1;
     CHECK(run_start(&r, &e));
     watch w = { .stop_at = -1, .r = &r, .metric = { 0.5, 0.7, 0.6, 0.7, 0.9 } };
-    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = &w, .evaluate = evaluate }, &end, &e), "%s",
-              e.msg);
-    CHECK(end == SES_RUN_EARLY && w.n_eval == 4);
+    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_trainer_hooks){ .ctx = &w, .evaluate = evaluate }, &end, &e),
+              "%s", e.msg);
+    CHECK(end == SES_RUN_EARLY_STOPPED && w.n_eval == 4);
     const ses_train_state *at = ses_trainer_state(r.trainer);
     CHECK(at->updates == 4 && at->best_update == 2 && at->best == 0.7);
     CHECK(there("checkpoint-2") && !there("checkpoint-1") &&
@@ -583,9 +590,10 @@ static void test_early(void)
 
     run_prepare(&r, 1, NULL); /* the weights are those of update 2 */
     CHECK(run_start(&r, &e));
-    for (ses_step s; ses_trainer_state(r.trainer)->updates < 2;) CHECK(ses_trainer_step(r.trainer, &s, &e));
+    for (ses_step_result s; ses_trainer_state(r.trainer)->updates < 2;)
+        CHECK(ses_trainer_step(r.trainer, &s, &e));
     ses_real *two = bits(&r, &m);
-    CHECK(!memcmp(best, two, (size_t)ses_store_numbers(ses_model_store(r.model)) * sizeof *two));
+    CHECK(!memcmp(best, two, (size_t)ses_store_element_count(ses_model_store(r.model)) * sizeof *two));
     free(best);
     free(two);
     run_free(&r);
@@ -596,23 +604,23 @@ static void begin_best(run *r, watch *w, const char *dir, const char *named)
 {
     ses_err e = { 0 };
     ses_run_end end = SES_RUN_COMPLETE;
-    ses_resumed from;
-    const ses_hooks h = { .ctx = w, .stop = stop, .evaluate = evaluate };
+    ses_resume_result from;
+    const ses_trainer_hooks h = { .ctx = w, .should_stop = stop, .evaluate = evaluate };
     run_prepare(r, 1, folder);
-    r->o.eval_every = 1, r->o.save_every = 0, r->o.keep = 1;
+    r->o.eval_every = 1, r->o.save_every = 0, r->o.keep_checkpoints = 1;
     *w = (watch){ .stop_at = 5, .r = r, .metric = { 0.5, 0.7, 0.6, 0.4, 0.3, 0.2 } };
     CHECK_MSG(run_start(r, &e) && ses_trainer_run(r->trainer, &h, &end, &e), "%s", e.msg);
     CHECK(end == SES_RUN_STOPPED && there("checkpoint-2") && there("checkpoint-3"));
     run_free(r);
     if (named) rewrite("checkpoint-3", "best_model_checkpoint", named);
     run_prepare(r, 1, dir);
-    r->o.eval_every = 1, r->o.save_every = 0, r->o.keep = 1;
+    r->o.eval_every = 1, r->o.save_every = 0, r->o.keep_checkpoints = 1;
     w->stop_at = -1;
     CHECK(run_start(r, &e));
     CHECK_MSG(ses_trainer_resume(r->trainer, &from, &e) && from.found, "%s", e.msg);
     bool good = !named || strstr(named, "/checkpoint-2");
-    CHECK_MSG(good ? !*from.refused : strstr(from.refused, "\"best_model_checkpoint\" is ") != NULL, "%s",
-              from.refused);
+    CHECK_MSG(good ? !*from.skipped : strstr(from.skipped, "\"best_model_checkpoint\" is ") != NULL, "%s",
+              from.skipped);
 }
 
 /* The best checkpoint stays, by whichever path the folder is reached. */
@@ -624,7 +632,7 @@ static void test_best_moved(void)
     run r;
     watch w;
     ses_run_end end;
-    const ses_hooks h = { .ctx = &w, .stop = stop, .evaluate = evaluate };
+    const ses_trainer_hooks h = { .ctx = &w, .should_stop = stop, .evaluate = evaluate };
     snprintf(path, sizeof path, "%s/.", folder);
     for (int i = 0; i < 2; i++) {
         begin_best(&r, &w, path, i ? "\"/elsewhere/checkpoint-2\"" : NULL);
@@ -632,7 +640,7 @@ static void test_best_moved(void)
         CHECK(there("checkpoint-2") && there("checkpoint-6") && !there("checkpoint-3"));
         const char *best = ses_trainer_best_dir(r.trainer);
         CHECK(best && !strncmp(best, path, strlen(path)) && strstr(best, "/checkpoint-2"));
-        CHECK(!ses_trainer_lost(r.trainer));
+        CHECK(!ses_trainer_restore_error(r.trainer));
         run_free(&r);
         empty(folder);
     }
@@ -656,10 +664,10 @@ static void test_best_lost(void)
     ses_real *want = undisturbed(1, &n, &whole);
     begin_best(&r, &w, folder, NULL);
     spoil("checkpoint-2", "model.safetensors", 5000);
-    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_hooks){ .ctx = &w, .evaluate = evaluate }, &end, &e), "%s",
-              e.msg);
+    CHECK_MSG(ses_trainer_run(r.trainer, &(ses_trainer_hooks){ .ctx = &w, .evaluate = evaluate }, &end, &e),
+              "%s", e.msg);
     CHECK(end == SES_RUN_COMPLETE && !ses_trainer_best_dir(r.trainer));
-    const char *lost = ses_trainer_lost(r.trainer);
+    const char *lost = ses_trainer_restore_error(r.trainer);
     CHECK_MSG(lost && strstr(lost, "checkpoint-2: model.safetensors is damaged"), "%s", lost ? lost : "");
     ses_real *got = bits(&r, &m);
     CHECK(n == m && !memcmp(want, got, n));
@@ -683,13 +691,13 @@ static void test_stopped_evaluation(void)
     ses_err e = { 0 };
     run r;
     ses_run_end end;
-    ses_resumed from;
+    ses_resume_result from;
     run_prepare(&r, 1, folder);
     r.o.eval_every = 1;
     r.o.save_every = 0;
     CHECK(run_start(&r, &e));
     watch w = { .stop_at = -1, .r = &r, .metric = { 0.5, 0.9, 0.6, 0.7, 0.8, 0.1, 0.1, 0.1 } };
-    ses_hooks h = { .ctx = &w, .evaluate = evaluate_broken, .stop = stop };
+    ses_trainer_hooks h = { .ctx = &w, .evaluate = evaluate_broken, .should_stop = stop };
     CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
     CHECK(end == SES_RUN_STOPPED && e.code == SES_OK && there("checkpoint-2"));
     CHECK(ses_trainer_state(r.trainer)->updates == 2 && ses_trainer_state(r.trainer)->evaluated == 1);
@@ -704,7 +712,7 @@ static void test_stopped_evaluation(void)
     CHECK(run_start(&r, &e) && ses_trainer_resume(r.trainer, &from, &e) && from.found);
     CHECK_MSG(ses_trainer_run(r.trainer, &h, &end, &e), "%s", e.msg);
     const ses_train_state *at = ses_trainer_state(r.trainer);
-    CHECK(end == SES_RUN_EARLY && at->updates == 4 && at->best_update == 2 && at->best == 0.9);
+    CHECK(end == SES_RUN_EARLY_STOPPED && at->updates == 4 && at->best_update == 2 && at->best == 0.9);
     const char *best = ses_trainer_best_dir(r.trainer);
     CHECK(best && strstr(best, "checkpoint-2"));
     run_free(&r);
@@ -713,7 +721,7 @@ static void test_stopped_evaluation(void)
     run_prepare(&r, 1, folder); /* one that fails on its own account is an error */
     r.o.eval_every = 1;
     w = (watch){ .stop_at = -1, .r = &r, .metric = { 0.5 } };
-    h = (ses_hooks){ .ctx = &w, .evaluate = evaluate_broken };
+    h = (ses_trainer_hooks){ .ctx = &w, .evaluate = evaluate_broken };
     CHECK(run_start(&r, &e) && !ses_trainer_run(r.trainer, &h, &end, &e) && e.code == SES_EARG);
     run_free(&r);
     empty(folder);

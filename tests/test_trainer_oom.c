@@ -34,16 +34,16 @@ static ses_dataset *examples(ses_err *e)
 /* One update of two batches, from the start or from a checkpoint between them. */
 static bool train(const parts *p, ses_model *m, ses_batches *b, ses_err *e)
 {
-    ses_step step;
-    ses_resumed from = { 0 };
+    ses_step_result step;
+    ses_resume_result from = { 0 };
     ses_trainer_options o = { .model = m,
                               .source = ses_batches_source(b),
                               .accumulate = 2,
                               .updates = 1,
-                              .clip = 1,
+                              .max_grad_norm = 1,
                               .dir = p->dir,
                               .settings = "{\"lr\": 0.01}" };
-    if (!ses_optim_usual("adamw", &o.optim, e)) return false;
+    if (!ses_optim_defaults("adamw", &o.optim, e)) return false;
     ses_trainer *t = ses_trainer_new(&o, e);
     bool ok = t && (!p->resume || (ses_trainer_resume(t, &from, e) && from.found));
     ok = ok && ses_trainer_log(t, "\"step\": 1", e) && ses_trainer_step(t, &step, e);
@@ -57,7 +57,7 @@ static bool scenario(void *ctx, ses_err *e)
     const parts *p = ctx;
     ses_model_options o = { .train = true, .seed = 4 };
     ses_dataset *d = examples(e);
-    ses_batches *b = d ? ses_batches_new(d, &(ses_batching){ .examples = 2, .seed = 3 }, e) : NULL;
+    ses_batches *b = d ? ses_batches_new(d, &(ses_batching){ .max_examples = 2, .seed = 3 }, e) : NULL;
     ses_model *m = b ? ses_model_new(ses_json_root(p->config), p->dev, &o, e) : NULL;
     bool ok = m && train(p, m, b, e);
     ses_model_free(m);

@@ -215,16 +215,16 @@ static void compare(const ses_model *m, ses_tape *t, const ses_batch *b, memory 
     ses_outputs o = { 0 };
     double loss = 0, n = 0;
     ses_tape_reset(t, NULL);
-    if (!CHECK_MSG(ses_model_forward(m, t, b, &(ses_want){ .logits = true, .mems = true }, &o, &e), "%s",
-                   e.msg))
+    if (!CHECK_MSG(ses_model_forward(m, t, b, &(ses_output_request){ .logits = true, .mems = true }, &o, &e),
+                   "%s", e.msg))
         return;
     for (int s = 0; s < SEQS; s++) {
-        int at = b->cu[s], len = b->cu[s + 1] - at;
+        int at = b->cu_seqlens[s], len = b->cu_seqlens[s + 1] - at;
         forward(m, b->ids + at, len, &mem[s], want);
         double d = apart(find(&o, "logits")->tensor->f + at * V, want[0], len * V);
         CHECK_MSG(d < 1e-10, "log probabilities are off by %g", d);
         for (int i = 0; i + 1 < len; i++)
-            if (b->labels[at + i + 1] != SES_IGNORE) loss -= want[i][b->labels[at + i + 1]], n++;
+            if (b->labels[at + i + 1] != SES_IGNORE_INDEX) loss -= want[i][b->labels[at + i + 1]], n++;
     }
     CHECK_MSG(fabs((double)o.loss->f[0] - loss / n) < 1e-10, "loss %.15g, expected %.15g",
               (double)o.loss->f[0], loss / n);
@@ -240,22 +240,22 @@ static void compare(const ses_model *m, ses_tape *t, const ses_batch *b, memory 
 }
 
 static const int32_t cu[] = { 0, 4, 10 }, ids[] = { 3, 30, 9, 1, 17, 8, 2, 2, 12, 25 },
-                     labels[] = { 3, 30, SES_IGNORE, 1, 17, 8, 16, 2, 12, 25 };
+                     labels[] = { 3, 30, SES_IGNORE_INDEX, 1, 17, 8, 16, 2, 12, 25 };
 
 static void test_segments(const ses_model *m, ses_tape *t)
 {
     static memory mem[SEQS];
-    ses_batch b = { .seqs = SEQS, .tokens = 10, .cu = cu, .ids = ids, .labels = labels };
+    ses_batch b = { .seqs = SEQS, .tokens = 10, .cu_seqlens = cu, .ids = ids, .labels = labels };
     for (int segment = 0; segment < 3; segment++) { /* from nothing, then from what the equations remember */
         int32_t mem_cu[SEQS + 1] = { 0 };
         ses_real mems[L * SEQS * M * C + 1];
         lay_memory(mem, mem_cu, mems);
-        b.mem_cu = mem_cu, b.mems = mems;
+        b.mem_cu_seqlens = mem_cu, b.mems = mems;
         compare(m, t, &b, mem);
     }
     memset(mem, 0, sizeof mem); /* no memory in the batch: mem_len zeros */
     for (int s = 0; s < SEQS; s++) mem[s].n = M;
-    b.mem_cu = NULL, b.mems = NULL;
+    b.mem_cu_seqlens = NULL, b.mems = NULL;
     compare(m, t, &b, mem);
 }
 
@@ -264,7 +264,7 @@ static double loss_of(const ses_model *m, ses_tape *t, const ses_batch *b, bool 
     ses_err e = { 0 };
     ses_outputs o = { 0 };
     ses_tape_reset(t, &(ses_tape_options){ .record = true });
-    CHECK_MSG(ses_model_forward(m, t, b, &(ses_want){ 0 }, &o, &e), "%s", e.msg);
+    CHECK_MSG(ses_model_forward(m, t, b, &(ses_output_request){ 0 }, &o, &e), "%s", e.msg);
     if (backward) ses_backward(t, o.loss);
     return (double)o.loss->f[0];
 }
@@ -276,16 +276,21 @@ static void test_gradient(const ses_model *m, ses_tape *t)
     ses_real mems[L * 4 * C];
     double given = 0, seen = 0, h = 1e-6;
     ses_store *s = ses_model_store(m);
-    for (size_t i = 0; i < SES_LEN(mems); i++) mems[i] = (ses_real)ses_rand_normal((ses_key){ .seed = 5 }, i);
-    ses_batch b = {
-        .seqs = SEQS, .tokens = 10, .cu = cu, .ids = ids, .labels = labels, .mem_cu = mem_cu, .mems = mems
-    };
+    for (size_t i = 0; i < SES_LEN(mems); i++)
+        mems[i] = (ses_real)ses_rand_normal((ses_rng_key){ .seed = 5 }, i);
+    ses_batch b = { .seqs = SEQS,
+                    .tokens = 10,
+                    .cu_seqlens = cu,
+                    .ids = ids,
+                    .labels = labels,
+                    .mem_cu_seqlens = mem_cu,
+                    .mems = mems };
     loss_of(m, t, &b, true);
     for (int sign = 0; sign < 3; sign++) {
         for (size_t i = 0; i < ses_store_count(s); i++) {
             ses_tensor *p = ses_store_at(s, i)->tensor;
             for (int64_t j = 0; j < ses_count(p); j++) {
-                double way = ses_rand_normal((ses_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j);
+                double way = ses_rand_normal((ses_rng_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j);
                 if (!sign) given += (double)p->grad[j] * way;
                 p->f[j] += (ses_real)((sign == 0 ? 1 : sign == 1 ? -2 : 1) * h * way);
             }

@@ -146,14 +146,15 @@ static const int32_t cu[] = { 0, 5, 8 }, ids[] = { 3, 22, 9, 4, 2, 7, 7, 2 };
 static const int32_t target_cu[] = { 0, 3, 7 }, labels[] = { 5, 11, 2, 18, 4, 6, 2 };
 static const int32_t shifted[] = { 1, 5, 11, 1, 18, 4, 6 }; /* behind the start token */
 static const ses_batch batch = {
-    .seqs = SEQS, .tokens = 8, .cu = cu, .ids = ids, .target_cu = target_cu, .labels = labels
+    .seqs = SEQS, .tokens = 8, .cu_seqlens = cu, .ids = ids, .target_cu_seqlens = target_cu, .labels = labels
 };
 
 static double forward(const ses_model *m, ses_tape *t, ses_outputs *o, bool backward)
 {
     ses_err e = { 0 };
     ses_tape_reset(t, &(ses_tape_options){ .record = true });
-    if (!CHECK_MSG(ses_model_forward(m, t, &batch, &(ses_want){ .logits = true }, o, &e), "%s", e.msg))
+    if (!CHECK_MSG(ses_model_forward(m, t, &batch, &(ses_output_request){ .logits = true }, o, &e), "%s",
+                   e.msg))
         exit(1);
     if (backward) ses_backward(t, o->loss);
     return (double)o->loss->f[0];
@@ -196,7 +197,7 @@ static void test_gradient(const ses_model *m, ses_tape *t)
         for (size_t i = 0; i < ses_store_count(s); i++) {
             const ses_param *p = ses_store_at(s, i);
             for (int64_t j = 0; p->role == SES_PARAM_TRAINED && j < ses_count(p->tensor); j++) {
-                double way = ses_rand_normal((ses_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j);
+                double way = ses_rand_normal((ses_rng_key){ .seed = 8, .site = (uint32_t)i }, (uint64_t)j);
                 if (!step) given += (double)p->tensor->grad[j] * way;
                 p->tensor->f[j] += (ses_real)((step ? -2 : 1) * h * way);
             }

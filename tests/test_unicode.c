@@ -58,19 +58,19 @@ static void test_lower(void)
 }
 
 /* The whole text, stretch by stretch, as a normalizer takes it. */
-static bool normalize(ses_form form, const char *p, size_t n, ses_buf *out)
+static bool normalize(ses_nf form, const char *p, size_t n, ses_buf *out)
 {
     out->len = 0;
     ses_changes changes = { 0 };
     bool ok = true;
     for (size_t i = 0; ok && i < n;) {
-        size_t k = ses_form_done(form, p + i, n - i);
+        size_t k = ses_nf_normalized_prefix(form, p + i, n - i);
         if (k) {
             ses_buf_append(out, p + i, k);
         } else {
-            k = ses_form_stretch(form, p + i, n - i);
+            k = ses_nf_segment(form, p + i, n - i);
             changes.n = 0;
-            ok = k && ses_form_run(form, p + i, k, &changes, NULL);
+            ok = k && ses_nf_normalize(form, p + i, k, &changes, NULL);
             for (size_t j = 0; ok && j < changes.n; j++) {
                 char bytes[4];
                 ses_buf_append(out, bytes, ses_utf8_encode(changes.item[j].cp, bytes));
@@ -83,11 +83,11 @@ static bool normalize(ses_form form, const char *p, size_t n, ses_buf *out)
 }
 
 /* The same in one go: cutting must not matter. */
-static bool normalize_whole(ses_form form, const char *p, size_t n, ses_buf *out)
+static bool normalize_whole(ses_nf form, const char *p, size_t n, ses_buf *out)
 {
     out->len = 0;
     ses_changes changes = { 0 };
-    bool ok = ses_form_run(form, p, n, &changes, NULL);
+    bool ok = ses_nf_normalize(form, p, n, &changes, NULL);
     for (size_t j = 0; ok && j < changes.n; j++) {
         char bytes[4];
         ses_buf_append(out, bytes, ses_utf8_encode(changes.item[j].cp, bytes));
@@ -104,7 +104,7 @@ static bool same(const ses_buf *b, const char *want, size_t n)
 static void test_forms(void)
 {
     static const struct {
-        ses_form form;
+        ses_nf form;
         const char *in, *out;
     } cases[] = {
         { SES_NFD, "\xC3\xA9", "e\xCC\x81" },                                /* e acute */
@@ -159,9 +159,9 @@ static size_t check_line(const char *line)
     for (int i = 0; i < 5 && p; i++) {
         const ses_buf *want[4] = { &c[i < 3 ? 1 : 3], &c[i < 3 ? 2 : 4], &c[3], &c[4] };
         for (int form = SES_NFC; form <= (int)SES_NFKD; form++) {
-            bad += !normalize((ses_form)form, c[i].data, c[i].len, &got) ||
+            bad += !normalize((ses_nf)form, c[i].data, c[i].len, &got) ||
                    !same(&got, want[form]->data, want[form]->len);
-            bad += !normalize_whole((ses_form)form, c[i].data, c[i].len, &got) ||
+            bad += !normalize_whole((ses_nf)form, c[i].data, c[i].len, &got) ||
                    !same(&got, want[form]->data, want[form]->len);
         }
     }
@@ -199,7 +199,7 @@ static const char *clusters(const char *text)
     static char out[64];
     size_t n = strlen(text), at = 0;
     for (size_t i = 0, k; i < n; i += k) {
-        k = ses_grapheme(text + i, n - i);
+        k = ses_grapheme_len(text + i, n - i);
         size_t points = 0;
         for (size_t j = 0; j < k; j++) points += (text[i + j] & 0xC0) != 0x80;
         at += (size_t)snprintf(out + at, sizeof out - at, "%zu ", points);
@@ -211,7 +211,7 @@ static const char *clusters(const char *text)
 
 static void test_graphemes(void)
 {
-    CHECK(ses_grapheme("", 0) == 0);
+    CHECK(ses_grapheme_len("", 0) == 0);
     CHECK_STR(clusters("ab"), "1 1");
     CHECK_STR(clusters("a\xCC\x81\xCC\x81z"), "3 1");
     CHECK_STR(clusters("\r\n\n"), "2 1");
@@ -250,7 +250,7 @@ static void test_grapheme_file(void)
             p += 3;
         }
         size_t at = 0, i = 0;
-        while (at < n && i < cuts && (at += ses_grapheme(text + at, n - at)) == cut[i]) i++;
+        while (at < n && i < cuts && (at += ses_grapheme_len(text + at, n - at)) == cut[i]) i++;
         bool right = i == cuts && at == n;
         if (!right) printf("%s", line);
         bad += !right;
@@ -294,13 +294,13 @@ static void test_laws(void)
     for (int round = 0; round < 20000; round++) {
         char text[64 * 4];
         size_t n = random_text(&state, text, random_next(&state) % 64);
-        for (int form = SES_NFC; form < (int)SES_FORMS; form++) {
-            bad += !normalize((ses_form)form, text, n, &a) || !normalize_whole((ses_form)form, text, n, &b) ||
+        for (int form = SES_NFC; form < (int)SES_NF_COUNT; form++) {
+            bad += !normalize((ses_nf)form, text, n, &a) || !normalize_whole((ses_nf)form, text, n, &b) ||
                    !same(&a, b.data, b.len);
-            bad += !normalize((ses_form)form, b.data, b.len, &a) || !same(&a, b.data, b.len);
+            bad += !normalize((ses_nf)form, b.data, b.len, &a) || !same(&a, b.data, b.len);
             if (form & 1) {
-                bad += !normalize((ses_form)(form - 1), b.data, b.len, &a) ||
-                       !normalize((ses_form)(form - 1), text, n, &b) || !same(&a, b.data, b.len);
+                bad += !normalize((ses_nf)(form - 1), b.data, b.len, &a) ||
+                       !normalize((ses_nf)(form - 1), text, n, &b) || !same(&a, b.data, b.len);
             }
         }
     }
@@ -319,9 +319,9 @@ static void test_changes_add_up(void)
         char text[64 * 4];
         size_t n = random_text(&state, text, random_next(&state) % 64), points = 0;
         for (size_t i = 0; i < n; i++) points += (text[i] & 0xC0) != 0x80;
-        for (int form = SES_NFC; form < (int)SES_FORMS; form++) {
+        for (int form = SES_NFC; form < (int)SES_NF_COUNT; form++) {
             c.n = 0;
-            bad += !ses_form_run((ses_form)form, text, n, &c, NULL);
+            bad += !ses_nf_normalize((ses_nf)form, text, n, &c, NULL);
             size_t taken = 0;
             for (size_t i = 0; i < c.n; i++)
                 if (c.item[i].change <= 0) taken += 1 + (size_t)-c.item[i].change;
@@ -345,7 +345,7 @@ static void test_long(void)
         for (size_t i = 0; i < len; i++) text[i] = unit[u][i % k];
         for (int form = SES_NFC; form <= (int)SES_NFKD; form++) {
             clock_t t = clock();
-            CHECK(normalize((ses_form)form, text, len, &out));
+            CHECK(normalize((ses_nf)form, text, len, &out));
             double s = (double)(clock() - t) / CLOCKS_PER_SEC;
             CHECK_MSG(s < 60, "form %d of unit %zu took %.2f s", form, u, s);
         }

@@ -9,7 +9,7 @@
 #include <math.h>
 
 typedef struct dice {
-    ses_key key;
+    ses_rng_key key;
     uint64_t n;
 } dice;
 

@@ -6,7 +6,7 @@
 #include "text/utf8_valid_avx2.h"
 
 typedef struct dice {
-    ses_key key;
+    ses_rng_key key;
     uint64_t n;
 } dice;
 

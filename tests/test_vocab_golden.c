@@ -132,7 +132,7 @@ static void check_strings(void)
             if (!CHECK(ses_decode(k, x->id, x->n, false, &text, &n, NULL))) continue;
             char *copy = malloc(n + 1);
             memcpy(copy, text, n);
-            copy[ses_clean_up(copy, n)] = 0;
+            copy[ses_clean_up_tokenization(copy, n)] = 0;
             CHECK_STR(copy, want);
             free(copy);
         }

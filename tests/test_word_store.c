@@ -5,7 +5,7 @@
 #include "text/fast/word_store_emit.h"
 
 typedef struct dice {
-    ses_key key;
+    ses_rng_key key;
     uint64_t n;
 } dice;
 
@@ -32,24 +32,25 @@ static uint8_t part(uint32_t i, size_t j) { return (uint8_t)(i * 31 + j * 7); }
 
 static void fill(const ses_word_record *x, uint32_t i)
 {
-    ses_word_record_parts p = ses_word_record_open(x);
+    ses_word_record_parts p = ses_word_record_parts_of(x);
     for (size_t j = 0; j < x->n; j++) {
         p.id[j] = (int32_t)(i ^ j);
-        ses_word_record_set(&p, j, (ses_offset){ part(i, j), part(i, j + 1) });
+        ses_word_record_set_offset(&p, j, (ses_offset){ part(i, j), part(i, j + 1) });
         if (x->split) p.word[j] = part(i, j + 2);
     }
 }
 
 /* What a run is given of the record. */
-static bool is_right(const ses_word_record *x, uint32_t i, ses_run *r)
+static bool is_right(const ses_word_record *x, uint32_t i, ses_token_buf *r)
 {
     r->n = 0;
-    r->words = 1000;
-    ses_word_record_put(r, x, i);
-    bool right = r->n == x->n && r->words == 1000u + x->words;
+    r->n_words = 1000;
+    ses_word_record_emit(r, x, i);
+    bool right = r->n == x->n && r->n_words == 1000u + x->words;
     for (size_t j = 0; right && j < r->n; j++)
-        right = r->id[j] == (int32_t)(i ^ j) && r->byte[j].begin == i + part(i, j) &&
-                r->byte[j].end == i + part(i, j + 1) && r->word[j] == 1000 + (x->split ? part(i, j + 2) : 0);
+        right = r->id[j] == (int32_t)(i ^ j) && r->byte_offset[j].begin == i + part(i, j) &&
+                r->byte_offset[j].end == i + part(i, j + 1) &&
+                r->word_id[j] == 1000 + (x->split ? part(i, j + 2) : 0);
     return right;
 }
 
@@ -58,7 +59,7 @@ static void check_ring(void)
     static uint32_t place[WORDS];
     static int32_t id[1100], number[1100];
     static ses_offset byte[1100];
-    ses_run r = { .id = id, .byte = byte, .word = number, .cap = SES_LEN(id) };
+    ses_token_buf r = { .id = id, .byte_offset = byte, .word_id = number, .cap = SES_LEN(id) };
     ses_word_store s;
     ses_err e = { 0 };
     ses_word_hash h = ses_word_hash_new();
@@ -70,13 +71,13 @@ static void check_ring(void)
         ses_word_record *x = ses_word_store_put(&s, &like, word, &place[i]);
         if (!CHECK(x)) break;
         fill(x, i);
-        ses_word_store_name(&s, ses_word_store_hash(&h, word, like.len, like.tag), place[i]);
+        ses_word_store_add_index(&s, ses_word_store_hash(&h, word, like.len, like.tag), place[i]);
         for (uint32_t k = 0; k < 3; k++) {
             uint32_t old = k ? i - (i * 2654435761u >> 7) % (i + 1) : i;
             ses_word_record was = draw(old, word);
             uint64_t hash = ses_word_store_hash(&h, word, was.len, was.tag);
-            const ses_word_record *y = ses_word_store_at(&s, ses_word_store_look(&s, hash));
-            if (y && !ses_word_record_is(y, word, was.len, was.tag)) y = NULL;
+            const ses_word_record *y = ses_word_store_at(&s, ses_word_store_find(&s, hash));
+            if (y && !ses_word_record_matches(y, word, was.len, was.tag)) y = NULL;
             wrong += y && !is_right(y, old, &r);
             wrong += y && y != ses_word_store_at(&s, place[old]);
             newest += k == 0 && y;
@@ -88,9 +89,9 @@ static void check_ring(void)
               newest, found, gone);
     s.head = 1u << 31;
     ses_word_record like = draw(0, word);
-    CHECK(ses_word_store_worn(&s) && !ses_word_store_put(&s, &like, word, &place[0]));
+    CHECK(ses_word_store_exhausted(&s) && !ses_word_store_put(&s, &like, word, &place[0]));
     ses_word_store_clear(&s);
-    CHECK(!ses_word_store_look(&s, ses_word_store_hash(&h, word, like.len, like.tag)));
+    CHECK(!ses_word_store_find(&s, ses_word_store_hash(&h, word, like.len, like.tag)));
     CHECK(!ses_word_store_at(&s, 5) && ses_word_store_put(&s, &like, word, &place[0]) &&
           ses_word_store_at(&s, place[0]));
     ses_word_store_close(&s);

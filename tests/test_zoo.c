@@ -22,8 +22,8 @@ typedef struct mix {
 
 static void draw(mix *x, const ses_model *m, bool pair, uint32_t round)
 {
-    ses_key key = { .seed = 11, .step = round };
-    int64_t seqs = 1 + ses_rand32(key, 0) % MOST, vocab = ses_model_vocab(m);
+    ses_rng_key key = { .seed = 11, .step = round };
+    int64_t seqs = 1 + ses_rand32(key, 0) % MOST, vocab = ses_model_vocab_size(m);
     memset(x, 0, sizeof *x);
     for (int64_t s = 0; s < seqs; s++)
         x->cu[s + 1] = x->cu[s] + 1 + (int32_t)(ses_rand32(key, 1 + (uint64_t)s) % LONG);
@@ -31,8 +31,8 @@ static void draw(mix *x, const ses_model *m, bool pair, uint32_t round)
         x->ids[t] = (int32_t)(ses_rand32(key, 100 + (uint64_t)t) % (uint32_t)vocab);
         x->target[t] = (int32_t)(ses_rand32(key, 500 + (uint64_t)t) % (uint32_t)vocab);
     }
-    x->batch = (ses_batch){ .seqs = seqs, .tokens = x->cu[seqs], .cu = x->cu, .ids = x->ids };
-    if (pair) x->batch.target_cu = x->cu, x->batch.target_ids = x->target;
+    x->batch = (ses_batch){ .seqs = seqs, .tokens = x->cu[seqs], .cu_seqlens = x->cu, .ids = x->ids };
+    if (pair) x->batch.target_cu_seqlens = x->cu, x->batch.target_ids = x->target;
 }
 
 /* Sequence s of a batch as a batch of its own. */
@@ -43,8 +43,9 @@ static void alone(mix *one, const mix *x, int64_t s)
     one->cu[1] = len;
     memcpy(one->ids, x->ids + begin, (size_t)len * sizeof *one->ids);
     memcpy(one->target, x->target + begin, (size_t)len * sizeof *one->target);
-    one->batch = (ses_batch){ .seqs = 1, .tokens = len, .cu = one->cu, .ids = one->ids };
-    if (x->batch.target_cu) one->batch.target_cu = one->cu, one->batch.target_ids = one->target;
+    one->batch = (ses_batch){ .seqs = 1, .tokens = len, .cu_seqlens = one->cu, .ids = one->ids };
+    if (x->batch.target_cu_seqlens)
+        one->batch.target_cu_seqlens = one->cu, one->batch.target_ids = one->target;
 }
 
 /* How a pass is run: each layer's memory taken back or not; which of its outputs are told. */
@@ -58,7 +59,7 @@ static int64_t result(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, 
     ses_err e = { 0 };
     ses_outputs o = { 0 };
     ses_tape_reset(t, NULL);
-    ses_want want = { .logits = true, .hidden_states = !w.lean };
+    ses_output_request want = { .logits = true, .hidden_states = !w.lean };
     if (!CHECK_MSG(ses_model_forward(m, t, b, &want, &o, &e), "%s", e.msg)) return 0;
     int64_t at = 0;
     for (size_t i = 0; i < o.n; i++) {
@@ -66,7 +67,7 @@ static int64_t result(ses_model *m, ses_tape *t, const ses_batch *b, int64_t s, 
         int64_t cols = ses_cols(x->tensor), from = s, n = 1;
         if (w.but_hidden && strstr(x->name, "hidden_states.")) continue;
         if (x->axis == SES_PER_TOKEN || x->axis == SES_PER_TARGET)
-            from = b->cu[s], n = b->cu[s + 1] - b->cu[s];
+            from = b->cu_seqlens[s], n = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
         if (!CHECK(at + n * cols <= OUT)) return 0;
         memcpy(out + at, x->tensor->f + from * cols, (size_t)(n * cols) * sizeof *out);
         at += n * cols;
@@ -80,17 +81,17 @@ static void test_batches(const char *dir, const ses_json *config, ses_device *de
     static ses_real with[OUT], by_itself[OUT];
     ses_err e = { 0 };
     ses_model *m =
-        ses_model_open(dir, dev, &(ses_model_options){ .config = config, .random = config != NULL }, &e);
+        ses_model_open(dir, dev, &(ses_model_options){ .config = config, .random_init = config != NULL }, &e);
     ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL;
     if (!CHECK_MSG(t, "%s: %s", dir, e.msg)) return;
-    bool pair = false, echo = strstr(ses_model_class(m), "SequenceClassification") != NULL ||
-                              strstr(ses_model_class(m), "QuestionAnswering") != NULL;
+    bool pair = false, echo = strstr(ses_model_class_name(m), "SequenceClassification") != NULL ||
+                              strstr(ses_model_class_name(m), "QuestionAnswering") != NULL;
     ses_json_bool(ses_json_get(ses_model_config(m), "is_encoder_decoder"), &pair);
     int bad = 0;
     for (uint32_t i = 0; i < TRIES; i++) {
         mix x, one;
         draw(&x, m, pair && !echo, i);
-        int64_t s = ses_rand32((ses_key){ .seed = 12, .step = i }, 0) % x.batch.seqs;
+        int64_t s = ses_rand32((ses_rng_key){ .seed = 12, .step = i }, 0) % x.batch.seqs;
         alone(&one, &x, s);
         bool lean[] = { i & 1, i & 2 }, bare = lean[0] || lean[1];
         int64_t n = result(m, t, &x.batch, s, (way){ lean[0], bare }, with);
@@ -106,7 +107,7 @@ static void test_save(const char *dir, ses_device *dev)
 {
     char to[] = "/tmp/sesame-zoo-XXXXXX", cmd[64];
     ses_err e = { 0 };
-    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .lean = true }, &e), *back = NULL;
+    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .no_packing = true }, &e), *back = NULL;
     CHECK(mkdtemp(to));
     if (m && ses_model_save(m, to, &(ses_save_options){ .shard_bytes = 20000 }, &e))
         back = ses_model_open(to, dev, &(ses_model_options){ .train = true }, &e);
@@ -151,10 +152,10 @@ static bool learn(ses_model *m, ses_tape *t, const ses_batch *b, bool recompute,
     ses_tape_options how = { .record = true, .train = true, .recompute = recompute, .seed = 3, .step = 9 };
     ses_store_zero_grad(s);
     ses_tape_reset(t, &how);
-    if (!ses_model_forward(m, t, b, &(ses_want){ .logits = true }, &o, e)) return false;
+    if (!ses_model_forward(m, t, b, &(ses_output_request){ .logits = true }, &o, e)) return false;
     ses_tensor *x = o.item[0].tensor;
-    ses_real *zeros = ses_tape_host(t, (size_t)ses_count(x), sizeof *zeros);
-    ses_tensor *loss = ses_target_loss(t, x, ses_tape_input(t, zeros, x->dim), SES_LOSS_SQUARE);
+    ses_real *zeros = ses_tape_host_alloc(t, (size_t)ses_count(x), sizeof *zeros);
+    ses_tensor *loss = ses_target_loss(t, x, ses_tape_input(t, zeros, x->dim), SES_LOSS_MSE);
     ses_backward(t, loss);
     if (!ses_tape_ok(t, e)) return false;
     copy_gradients(s, *loss->f, grad);
@@ -196,19 +197,21 @@ static void test_rows(const char *dir, const ses_json *config, ses_device *dev)
     ses_err e = { 0 };
     ses_outputs o = { 0 };
     ses_model *m = ses_model_open(
-        dir, dev, &(ses_model_options){ .bare = true, .config = config, .random = config != NULL }, &e);
+        dir, dev, &(ses_model_options){ .no_head = true, .config = config, .random_init = config != NULL },
+        &e);
     ses_tape *t = m ? ses_tape_new(dev, NULL, &e) : NULL, *some = m ? ses_tape_new(dev, NULL, &e) : NULL;
     for (uint32_t i = 0; t && some && i < 4; i++) {
         mix x;
         draw(&x, m, false, i); /* bare: an encoder alone */
         int32_t T = x.cu[x.batch.seqs], row[] = { T - 1, 0, T / 2, 0 }, beyond[] = { T };
         ses_tape_reset(t, NULL), ses_tape_reset(some, NULL);
-        if (!ses_model_forward(m, t, &x.batch, &(ses_want){ 0 }, &o, &e)) break;
+        if (!ses_model_forward(m, t, &x.batch, &(ses_output_request){ 0 }, &o, &e)) break;
         const ses_tensor *all = o.item[0].tensor;
         for (size_t j = 0; j < o.n; j++)
             if (!strcmp(o.item[j].name, "last_hidden_state")) all = o.item[j].tensor;
         int64_t C = ses_cols(all);
-        if (!ses_model_forward(m, some, &x.batch, &(ses_want){ .rows = row, .n_rows = 4 }, &o, &e)) break;
+        if (!ses_model_forward(m, some, &x.batch, &(ses_output_request){ .rows = row, .n_rows = 4 }, &o, &e))
+            break;
         int bad = 0;
         for (size_t j = 0; j < o.n; j++)
             for (int k = 0; o.item[j].axis == SES_PER_ROW && k < 4; k++)
@@ -216,7 +219,8 @@ static void test_rows(const char *dir, const ses_json *config, ses_device *dev)
                     memcmp(o.item[j].tensor->f + k * C, all->f + row[k] * C, (size_t)C * sizeof *all->f) != 0;
         CHECK_MSG(!bad && o.item[o.n - 1].axis == SES_PER_ROW, "%s: %d rows differ", dir, bad);
         ses_tape_reset(some, NULL);
-        CHECK(!ses_model_forward(m, some, &x.batch, &(ses_want){ .rows = beyond, .n_rows = 1 }, &o, &e));
+        CHECK(!ses_model_forward(m, some, &x.batch, &(ses_output_request){ .rows = beyond, .n_rows = 1 }, &o,
+                                 &e));
         CHECK(strstr(e.msg, "is asked for"));
         ses_err_clear(&e);
     }
@@ -229,7 +233,7 @@ static void test_rows(const char *dir, const ses_json *config, ses_device *dev)
 static int short_products(ses_tape *t, int64_t tokens)
 {
     int n = 0;
-    for (const ses_node *i = ses_tape_last(t); i; i = i->prev)
+    for (const ses_node *i = ses_tape_last_node(t); i; i = i->prev)
         n += !strcmp(i->op->name, "linear") && ses_rows(i->out) < tokens;
     return n;
 }
@@ -243,7 +247,8 @@ static bool learn_labels(ses_model *m, ses_tape *t, const ses_batch *b, bool all
     ses_outputs o = { 0 };
     ses_store_zero_grad(s);
     ses_tape_reset(t, &(ses_tape_options){ .record = true });
-    if (!ses_model_forward(m, t, b, &(ses_want){ .hidden_states = all }, &o, e) || !o.loss) return false;
+    if (!ses_model_forward(m, t, b, &(ses_output_request){ .hidden_states = all }, &o, e) || !o.loss)
+        return false;
     *products = short_products(t, b->tokens);
     ses_backward(t, o.loss);
     if (!ses_tape_ok(t, e)) return false;
@@ -257,7 +262,7 @@ static int test_few_labels(const char *dir, ses_device *dev)
 {
     ses_err e = { 0 };
     ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .train = true }, &e);
-    const char *head = m ? ses_model_head(m) : NULL;
+    const char *head = m ? ses_model_head_name(m) : NULL;
     bool words = head && (!strcmp(head, "masked-lm") || !strcmp(head, "causal-lm")), pair = false;
     if (m) ses_json_bool(ses_json_get(ses_model_config(m), "is_encoder_decoder"), &pair);
     if (!CHECK_MSG(m, "%s: %s", dir, e.msg) || !words || pair) {
@@ -272,7 +277,8 @@ static int test_few_labels(const char *dir, ses_device *dev)
     for (uint32_t i = 0; i < 4; i++) {
         mix x;
         draw(&x, m, false, i);
-        for (int32_t j = 0; j < x.batch.tokens; j++) x.target[j] = j % 5 == 3 && i ? x.target[j] : SES_IGNORE;
+        for (int32_t j = 0; j < x.batch.tokens; j++)
+            x.target[j] = j % 5 == 3 && i ? x.target[j] : SES_IGNORE_INDEX;
         x.batch.labels = x.target; /* of the first batch none */
         memset(some, 0, (size_t)n * sizeof *some), memset(every, 0, (size_t)n * sizeof *every);
         int products[2] = { 0 };
@@ -299,9 +305,9 @@ static void test_own_heads(const char *dir, ses_device *dev)
     ses_err e = { 0 };
     ses_json_doc *base = ses_model_config_open(dir, NULL, &e);
     for (size_t i = 0; CHECK(base) && i < SES_LEN(kind); i++) {
-        ses_model_change c = SES_NO_CHANGE;
-        c.head = kind[i], c.size[0] = 5, c.n_sizes = i > 0;
-        ses_json_doc *doc = ses_model_config_change(ses_json_root(base), &c, &e);
+        ses_config_patch c = SES_CONFIG_PATCH_NONE;
+        c.head = kind[i], c.sizes[0] = 5, c.n_sizes = i > 0;
+        ses_json_doc *doc = ses_model_config_patch(ses_json_root(base), &c, &e);
         if (CHECK_MSG(doc, "%s", e.msg)) test_batches(dir, ses_json_root(doc), dev);
         ses_json_free(doc);
     }

@@ -124,7 +124,7 @@ static void lanes(const function *f)
     for (int t = 0; t < 200; t++) {
         float x[VF_LANES], y[VF_LANES], one[VF_LANES], part[VF_LANES];
         for (unsigned i = 0; i < VF_LANES; i++)
-            x[i] = (float)(8 * ses_rand_normal((ses_key){ .seed = 5 }, (unsigned)t * VF_LANES + i));
+            x[i] = (float)(8 * ses_rand_normal((ses_rng_key){ .seed = 5 }, (unsigned)t * VF_LANES + i));
         vf_store(y, f->fn(vf_load(x)));
         bool same = true;
         for (int i = 0; i < VF_LANES; i++) {
@@ -146,7 +146,7 @@ static void reductions(void)
         float x[VF_LANES], max = -INFINITY;
         double sum = 0, size = 0;
         for (unsigned i = 0; i < VF_LANES; i++) {
-            x[i] = (float)ses_rand_normal((ses_key){ .seed = 6 }, (unsigned)t * VF_LANES + i);
+            x[i] = (float)ses_rand_normal((ses_rng_key){ .seed = 6 }, (unsigned)t * VF_LANES + i);
             sum += x[i], size += fabs(x[i]), max = fmaxf(max, x[i]);
         }
         CHECK(fabs(vf_sum(vf_load(x)) - sum) <= size * 0x1p-22);
@@ -159,7 +159,7 @@ static void random_numbers(void)
 {
     static const uint64_t start[] = { 0, 7, 0xfffffff9u, UINT64_C(0x123456789abcdef) };
     for (size_t s = 0; s < SES_LEN(start); s++) {
-        ses_key key = { UINT64_C(0xfeedface12345678), 3, (uint32_t)s };
+        ses_rng_key key = { UINT64_C(0xfeedface12345678), 3, (uint32_t)s };
         uint32_t out[4 * VF_LANES];
         vf_philox(out, key, start[s]);
         bool same = true;
@@ -171,8 +171,8 @@ static void random_numbers(void)
         vf_drop_draws(draw, key, start[s]);
         vf_drop_keys(keys, key, first);
         for (unsigned i = 0; i < SES_LEN(draw); i++)
-            same = same && draw[i] == ses_drop_draw(key, 8 * start[s] + i) &&
-                   keys[i] == ses_drop_draw(key, 8 * first + ses_drop_place(i));
+            same = same && draw[i] == ses_dropout_draw(key, 8 * start[s] + i) &&
+                   keys[i] == ses_dropout_draw(key, 8 * first + ses_dropout_swizzle(i));
         CHECK(same);
     }
 }

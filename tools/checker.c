@@ -23,7 +23,7 @@ int checker_main(const checker *c, char **argv)
         return 2;
     }
     if (a.help) return help(c), 0;
-    ses_device_options o = ses_shared_options(&a.shared);
+    ses_device_options o = ses_compute_device_options(&a.shared);
     ses_device *dev = ses_device_open(a.shared.device, &o, &e);
     if (!dev) return fprintf(stderr, "%s: %s\n", c->name, e.msg), 2;
     for (int i = 0; i < n; i++) {

@@ -5,12 +5,12 @@
 #include "cli/compute_args.h"
 
 typedef struct checker_args {
-    ses_shared shared;
+    ses_compute_args shared;
     bool verbose, help;
 } checker_args;
 
 #define CHECKER_OPTIONS(each)                                                                        \
-    SES_OPT_SHARED(checker_args, shared),                                                            \
+    SES_OPT_COMPUTE(checker_args, shared),                                                           \
         { .name = "verbose",                                                                         \
           .letter = 'v',                                                                             \
           .type = SES_OPT_FLAG,                                                                      \

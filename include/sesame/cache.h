@@ -20,7 +20,7 @@ typedef struct ses_cache ses_cache;
 ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_err *e);
 void ses_cache_free(ses_cache *c);
 int64_t ses_cache_slots(const ses_cache *c);
-int64_t ses_cache_room(const ses_cache *c);
+int64_t ses_cache_capacity(const ses_cache *c);
 size_t ses_cache_bytes(const ses_cache *c);
 /* More slots, longer ones, or both; neither number may be less than it is. */
 bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length, ses_err *e);
@@ -30,6 +30,6 @@ void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len); /* forget what fol
 
 /* Slot to[i] becomes what slot from[i] is, for all i < n at once. Only rows in which the two may differ are
  * copied: beams that parted a few tokens ago cost those tokens. */
-bool ses_cache_take(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, ses_err *e);
+bool ses_cache_reorder(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, ses_err *e);
 
 #endif

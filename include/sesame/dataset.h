@@ -14,7 +14,7 @@ typedef enum {
     SES_TARGET_NONE,
     SES_TARGET_CLASS,  /* one of several */
     SES_TARGET_VALUES, /* numbers: regression, several labels at once */
-    SES_TARGET_TAGS,   /* one of several for every token; SES_IGNORE: none */
+    SES_TARGET_TAGS,   /* one of several for every token; SES_IGNORE_INDEX: none */
     SES_TARGET_SPAN,   /* first and last token of an answer */
     SES_TARGET_TEXT    /* what an encoder-decoder should say */
 } ses_target;
@@ -26,7 +26,7 @@ typedef struct ses_sequence {
     int32_t label, start, end;     /* as the dataset's kind of target says */
     const ses_real *values;
     const int32_t *tags;
-    const int32_t *target;
+    const int32_t *target_ids;
     int64_t n_target;
     int64_t origin; /* where it came from, for messages: a line */
 } ses_sequence;
@@ -43,17 +43,17 @@ ses_sequence ses_dataset_at(const ses_dataset *d, int64_t sequence); /* borrowed
 
 /* How examples come together. */
 typedef struct ses_batching {
-    int64_t examples; /* a batch; its last may have fewer */
-    int64_t tokens;   /* or: what fits into so many tokens, at least one example; 0: by examples */
-    bool in_order;    /* else shuffled anew each epoch */
-    int64_t bucket;   /* sorted by length within what is so many batches, then cut; 0: not sorted */
+    int64_t max_examples;   /* a batch; its last may have fewer */
+    int64_t max_tokens;     /* or: what fits into so many tokens, at least one example; 0: by examples */
+    bool in_order;          /* else shuffled anew each epoch */
+    int64_t bucket_batches; /* sorted by length within what is so many batches, then cut; 0: not sorted */
     uint64_t seed;
 } ses_batching;
 
 typedef struct ses_batches ses_batches;
 ses_batches *ses_batches_new(const ses_dataset *d, const ses_batching *how, ses_err *e);
 void ses_batches_free(ses_batches *b);
-ses_source ses_batches_source(ses_batches *b);
+ses_batch_source ses_batches_source(ses_batches *b);
 
 /* The examples of a batch by number, as they lie in it. Valid until another epoch is asked for. */
 const int64_t *ses_batches_examples(ses_batches *b, int64_t epoch, int64_t index, int64_t *n, ses_err *e);

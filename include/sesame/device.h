@@ -15,11 +15,11 @@ typedef struct ses_device_options {
      * activations are held in, trained or not; parameters and statistics stay f32. */
     ses_dtype dtype;
     /* SES_I8: tables of embeddings are rounded to it, too, where nothing is trained. */
-    ses_dtype tables;
+    ses_dtype embedding_dtype;
     /* On a GPU: the quickest way of a product whose shape comes often is looked for at once, as benchmarks
      * want it; else as time allows, a twentieth of what has gone by. Results have the same bits either
      * way. */
-    bool steady;
+    bool autotune_eagerly;
 } ses_device_options;
 
 /* name: "cpu", or "cuda" / "cuda:N" where the build has it. options may be NULL. */

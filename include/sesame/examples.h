@@ -19,10 +19,10 @@ typedef enum {
     SES_DATA_TAG,      /* tokens: a label each */
     SES_DATA_SPAN,     /* question (text_a) and context (text_b): answers */
     SES_DATA_CHOICE,   /* a text, perhaps a second, and choices: which is right (label) */
-    SES_DATA_REWRITE,  /* a text becomes another */
+    SES_DATA_SEQ2SEQ,  /* a text becomes another */
     SES_DATA_TEXT,     /* texts, with nothing said about them */
     SES_DATA_TUPLE,    /* a text, one that belongs to it (text_b), and perhaps some that do not (parts) */
-    SES_DATA_KINDS
+    SES_DATA_KIND_COUNT
 } ses_data_kind;
 
 const char *ses_data_kind_name(ses_data_kind k); /* "classification", "tagging", ... */
@@ -34,7 +34,7 @@ typedef enum {
     SES_DATA_MULTIRC, /* MultiRC's JSON lines: an example for each answer */
     SES_DATA_RECORD,  /* ReCoRD's JSON lines: an example for each query */
     SES_DATA_LINES,   /* plain text, an example for each line, with its end */
-    SES_DATA_FORMATS
+    SES_DATA_FORMAT_COUNT
 } ses_data_format;
 
 /* How a file is read. Lists are texts with '|' between. */
@@ -42,7 +42,7 @@ typedef struct ses_data_spec {
     ses_data_kind kind;
     ses_data_format format;
     const char *text_a, *text_b, *label; /* columns of a table: names, or numbers from 1; b may be NULL */
-    const char *lead;                    /* column put in front of the first text, "lead: text"; or NULL */
+    const char *prefix_column;           /* column put in front of the first text, "lead: text"; or NULL */
     const char *choices;                 /* columns of the choices; of tuples: of what does not belong */
     ses_table_format table;
     ses_quotes quotes;
@@ -50,26 +50,27 @@ typedef struct ses_data_spec {
     bool no_header, ragged;
     int token_column, tag_column; /* of CoNLL; 0: the first, the last */
     bool conllu;
-    bool no_labels;     /* there are none, or they do not matter: to predict */
-    bool skip_bad;      /* SQuAD: leave answers out that do not stand in their context, instead of failing */
-    const char *values; /* labels as they stand in the file, in order; NULL: those that occur, sorted */
-    const char *names;  /* of the labels; NULL: the values */
-    const char *metrics, *best; /* names of sesame/metric.h; the score to choose a model by */
+    bool no_labels; /* there are none, or they do not matter: to predict */
+    bool
+        skip_bad_answers; /* SQuAD: leave answers out that do not stand in their context, instead of failing */
+    const char *label_values; /* labels as they stand in the file, in order; NULL: those that occur, sorted */
+    const char *label_names;  /* of the labels; NULL: the values */
+    const char *metrics, *best_metric; /* names of sesame/metric.h; the score to choose a model by */
 } ses_data_spec;
 
-typedef struct ses_datum {
+typedef struct ses_labeled_example {
     uint64_t line; /* of its file, from 1 (SQuAD: the question's number) */
     ses_field id, text_a, text_b;
-    int32_t label; /* of classification, of choice; SES_IGNORE: none */
+    int32_t label; /* of classification, of choice; SES_IGNORE_INDEX: none */
     double target;
-    const ses_field *part; /* tokens, or choices */
+    const ses_field *parts; /* tokens, or choices */
     size_t n_parts;
     int32_t *labels; /* of tokens; or those that apply */
     size_t n_labels;
     const ses_answer *answers;
     size_t n_answers;
-    bool impossible; /* has no answer */
-} ses_datum;
+    bool is_impossible; /* has no answer */
+} ses_labeled_example;
 
 typedef struct ses_examples ses_examples;
 
@@ -79,21 +80,21 @@ ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, con
 void ses_examples_free(ses_examples *d);
 
 /* No examples, only labels, in this order: a `like`. */
-ses_examples *ses_examples_labeled(ses_data_kind kind, const char *const *names, size_t n, ses_err *e);
+ses_examples *ses_examples_from_labels(ses_data_kind kind, const char *const *names, size_t n, ses_err *e);
 
 /* Labels get the order and the names of like's, matched by their names or else by their values, in either
  * case of letters. Unless both have the same set: false with both lists, and nothing is changed. */
-bool ses_examples_order(ses_examples *d, const ses_examples *like, ses_err *e);
+bool ses_examples_align_labels(ses_examples *d, const ses_examples *like, ses_err *e);
 ses_data_kind ses_examples_kind(const ses_examples *d);
 size_t ses_examples_count(const ses_examples *d);
-const ses_datum *ses_examples_at(const ses_examples *d, size_t i);
-size_t ses_examples_labels(const ses_examples *d);
-const char *ses_examples_label(const ses_examples *d, size_t i); /* its name */
-const char *ses_examples_value(const ses_examples *d, size_t i); /* as it stands in the file */
-size_t ses_examples_skipped(const ses_examples *d);              /* answers left out by skip_bad */
+const ses_labeled_example *ses_examples_at(const ses_examples *d, size_t i);
+size_t ses_examples_label_count(const ses_examples *d);
+const char *ses_examples_label_name(const ses_examples *d, size_t i);  /* its name */
+const char *ses_examples_label_value(const ses_examples *d, size_t i); /* as it stands in the file */
+size_t ses_examples_skipped(const ses_examples *d);                    /* answers left out by skip_bad */
 
 /* False and the reason where there is nothing to learn: no examples, one class only, one number only. */
-bool ses_examples_learnable(const ses_examples *d, ses_err *e);
+bool ses_examples_check_learnable(const ses_examples *d, ses_err *e);
 
 /* ---- named benchmarks ---- */
 
@@ -103,8 +104,8 @@ typedef struct ses_benchmark {
     const char *train, *dev, *test; /* files in the benchmark's folder; NULL: has none (with labels) */
 } ses_benchmark;
 
-const ses_benchmark *ses_benchmark_at(size_t i);                       /* NULL past the last */
-const ses_benchmark *ses_benchmark_find(const char *name);             /* NULL: none */
-const ses_benchmark *ses_benchmark_need(const char *name, ses_err *e); /* names those there are */
+const ses_benchmark *ses_benchmark_at(size_t i);                          /* NULL past the last */
+const ses_benchmark *ses_benchmark_find(const char *name);                /* NULL: none */
+const ses_benchmark *ses_benchmark_require(const char *name, ses_err *e); /* names those there are */
 
 #endif

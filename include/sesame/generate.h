@@ -1,7 +1,7 @@
 /* Generation: texts continued by a decoder, or written by an encoder-decoder, token by token.
  *
- *     ses_generation *g = ses_generation_open(model, &e);            what the folder says
- *     ses_generate_options o = *ses_generation_options(g);           and what you say
+ *     ses_generation_config *g = ses_generation_config_open(model, &e);            what the folder says
+ *     ses_generate_options o = *ses_generation_config_options(g);           and what you say
  *     o.max_new_tokens = 40, o.num_beams = 4;
  *     ses_generated *r = ses_generate(model, &prompt, 1, &o, &e);
  *
@@ -21,7 +21,7 @@ typedef struct ses_ids {
 
 /* When beam search ends: when nothing better is likely (by the length so far), as soon as there are as many
  * texts as beams, or when nothing better is possible. */
-typedef enum { SES_EARLY_FALSE, SES_EARLY_TRUE, SES_EARLY_NEVER } ses_early;
+typedef enum { SES_EARLY_FALSE, SES_EARLY_TRUE, SES_EARLY_NEVER } ses_early_stopping;
 
 typedef struct ses_id_bias {
     ses_ids ids; /* added to the score of the last where the ones before it have just been written */
@@ -31,9 +31,9 @@ typedef struct ses_id_bias {
 /* A token was written. sequence: which of num_return_sequences. */
 typedef struct ses_token_event {
     int64_t prompt, sequence;
-    const int32_t *id; /* [n]: all tokens so far, the new one last */
-    int64_t n, given;  /* the first `given` of them were not written but given */
-    float logprob;     /* of the new one, by the model alone */
+    const int32_t *id;     /* [n]: all tokens so far, the new one last */
+    int64_t n, prompt_len; /* the first `given` of them were not written but given */
+    float logprob;         /* of the new one, by the model alone */
 } ses_token_event;
 
 typedef struct ses_generate_options {
@@ -49,7 +49,7 @@ typedef struct ses_generate_options {
     double min_p, top_h, epsilon_cutoff, eta_cutoff;          /* 0: all */
     int64_t num_beams, num_beam_groups, num_return_sequences; /* at least 1 */
     double length_penalty, diversity_penalty;
-    ses_early early_stopping;
+    ses_early_stopping early_stopping;
 
     double repetition_penalty, encoder_repetition_penalty; /* 1: none */
     int64_t no_repeat_ngram_size, encoder_no_repeat_ngram_size;
@@ -77,34 +77,35 @@ typedef struct ses_generate_options {
 
 /* What a model's folder says: generation_config.json, or the keys of old in config.json. Lists of the
  * options are borrowed from it. */
-typedef struct ses_generation ses_generation;
-ses_generation *ses_generation_open(const ses_model *m, ses_err *e);
-void ses_generation_free(ses_generation *g);
-const ses_generate_options *ses_generation_options(const ses_generation *g);
+typedef struct ses_generation_config ses_generation_config;
+ses_generation_config *ses_generation_config_open(const ses_model *m, ses_err *e);
+void ses_generation_config_free(ses_generation_config *g);
+const ses_generate_options *ses_generation_config_options(const ses_generation_config *g);
 /* Keys of an object ("task_specific_params", say) over what is there. */
-bool ses_generation_read(ses_generation *g, const ses_json *keys, ses_generate_options *o, ses_err *e);
+bool ses_generation_config_read(ses_generation_config *g, const ses_json *keys, ses_generate_options *o,
+                                ses_err *e);
 
 typedef struct ses_prompt {
-    ses_ids ids;     /* what a decoder continues, or an encoder reads */
-    ses_ids decoder; /* what the decoder of a pair begins with, after its start token; n 0: nothing */
+    ses_ids ids;         /* what a decoder continues, or an encoder reads */
+    ses_ids decoder_ids; /* what the decoder of a pair begins with, after its start token; n 0: nothing */
 } ses_prompt;
 
-typedef enum { SES_FINISH_EOS, SES_FINISH_LENGTH, SES_FINISH_STOP, SES_FINISH_ENDED } ses_finish;
+typedef enum { SES_FINISH_EOS, SES_FINISH_LENGTH, SES_FINISH_STOP, SES_FINISH_CANCELLED } ses_finish_reason;
 
-typedef struct ses_written {
+typedef struct ses_generated_sequence {
     int64_t prompt;
     ses_ids ids; /* all of it: `given` tokens, then the written ones */
-    int64_t given;
+    int64_t prompt_len;
     const float *logprob; /* [ids.n - given]: of each written token by the model alone */
     double score;         /* with beams: what they were ranked by; else the sum of logprob */
-    ses_finish finish;
-} ses_written;
+    ses_finish_reason finish;
+} ses_generated_sequence;
 
 typedef struct ses_generated {
-    ses_written *text; /* num_return_sequences of each prompt, the best first */
+    ses_generated_sequence *sequence; /* num_return_sequences of each prompt, the best first */
     int64_t n;
-    int64_t read, written; /* tokens in all */
-    bool ended;            /* on_token said so */
+    int64_t tokens_read, tokens_generated; /* tokens in all */
+    bool cancelled;                        /* on_token said so */
 } ses_generated;
 
 ses_generated *ses_generate(const ses_model *m, const ses_prompt *prompt, int64_t n,

@@ -1,5 +1,5 @@
 /* JSON (RFC 8259), strict: one value, UTF-8 without a byte order mark, no trailing bytes, no duplicate
- * keys, at most SES_JSON_DEPTH levels. Every refusal names line, column and byte.
+ * keys, at most SES_JSON_MAX_DEPTH levels. Every refusal names line, column and byte.
  *
  * A document owns its values and strings; they are borrowed until ses_json_free and may be read from
  * several threads. Memory: at most 24 bytes for each byte of text, plus a few kilobytes; a typical file
@@ -13,7 +13,7 @@
 
 #include "sesame/err.h"
 
-enum { SES_JSON_DEPTH = 128 };
+enum { SES_JSON_MAX_DEPTH = 128 };
 
 typedef struct ses_json ses_json;         /* a value */
 typedef struct ses_json_doc ses_json_doc; /* what owns it */
@@ -59,7 +59,7 @@ typedef struct ses_json_writer ses_json_writer;
  * line, that many spaces deeper each level; below: no space at all. */
 ses_json_writer *ses_json_writer_new(int indent, ses_err *e);
 /* Escape all but ASCII, as Python does; else UTF-8. */
-void ses_json_writer_ascii(ses_json_writer *w, bool on);
+void ses_json_writer_set_ascii(ses_json_writer *w, bool on);
 void ses_json_writer_free(ses_json_writer *w);
 void ses_json_begin_object(ses_json_writer *w);
 void ses_json_end_object(ses_json_writer *w);

@@ -20,8 +20,9 @@ typedef struct ses_metric ses_metric;
 typedef struct ses_evaluation {
     size_t n; /* examples */
 
-    const int32_t *gold, *pred; /* labels: [n], or with cu [cu[n]]; a gold one of SES_IGNORE is left out */
-    const size_t *cu;           /* [n + 1] for tags: example i has labels cu[i] .. cu[i + 1] - 1 */
+    const int32_t *gold,
+        *pred;        /* labels: [n], or with cu [cu[n]]; a gold one of SES_IGNORE_INDEX is left out */
+    const size_t *cu; /* [n + 1] for tags: example i has labels cu[i] .. cu[i + 1] - 1 */
     size_t n_labels;
     const char *const *labels; /* [n_labels] names; NULL: their numbers (entities need names) */
 
@@ -79,6 +80,6 @@ typedef enum {
 const char *ses_metric_at(size_t i, const char **what, ses_metric_kind *kind);
 
 /* counts[g * n_labels + p]: examples (or tags) of label g predicted as p. */
-bool ses_confusion(const ses_evaluation *v, int64_t *counts, ses_err *e);
+bool ses_confusion_matrix(const ses_evaluation *v, int64_t *counts, ses_err *e);
 
 #endif

@@ -14,18 +14,18 @@ typedef struct ses_model ses_model;
 /* A new low-rank adapter (LoRA, Hu et al. 2021) to be trained while the model stays as it is. */
 typedef struct ses_lora {
     int64_t rank;
-    double alpha, drop;  /* what it adds is scaled by alpha / rank */
-    const char *targets; /* dense layers with commas between: the reference's modules ("query", "c_attn") or
+    double alpha, dropout; /* what it adds is scaled by alpha / rank */
+    const char *targets;   /* dense layers with commas between: the reference's modules ("query", "c_attn") or
                             Sesame's ("attn.query", "ffn.up"), by the end of their names; "all" */
 } ses_lora;
 
 typedef struct ses_model_options {
     const char *class_name; /* "BertForMaskedLM"; NULL: what config.json says */
-    bool bare;              /* hidden states only: no head, no pooler, no decoder behind an encoder */
+    bool no_head;           /* hidden states only: no head, no pooler, no decoder behind an encoder */
     bool train;             /* values copied and gradients made; else the file is mapped */
-    bool random;            /* no weights are read: begin at random */
-    bool dry;               /* shapes are checked, no number is read: tensors have no data */
-    bool lean;              /* no second copy of the weights in the order kernels read: half the memory */
+    bool random_init;       /* no weights are read: begin at random */
+    bool check_only;        /* shapes are checked, no number is read: tensors have no data */
+    bool no_packing;        /* no second copy of the weights in the order kernels read: half the memory */
     bool strict;            /* a tensor of the checkpoint that is not used is an error */
     uint64_t seed;          /* of random */
     const ses_json *config; /* in place of the folder's config.json; outlives the model */
@@ -61,9 +61,9 @@ typedef struct ses_save_options {
 bool ses_model_save(const ses_model *m, const char *dir, const ses_save_options *options, ses_err *e);
 
 /* The weights that ses_model_save wrote to dir, open; the caller frees them. */
-struct ses_safetensors *ses_model_saved(const ses_model *m, const char *dir, ses_err *e);
+struct ses_safetensors *ses_model_open_saved(const ses_model *m, const char *dir, ses_err *e);
 /* The name of parameter i of the store in them; false: they do not hold it. */
-bool ses_model_file_name(const ses_model *m, size_t i, char *buf, size_t n);
+bool ses_model_saved_name(const ses_model *m, size_t i, char *buf, size_t n);
 
 /* The config of a folder: its config.json, or that of the model its adapter belongs to (base: in place of the
  * one it names) made for the adapter's task. */
@@ -76,30 +76,30 @@ bool ses_model_is_adapter(const char *dir);
  * be moved together, else the whole path. To be freed with free(); NULL: the model is not there. */
 char *ses_adapter_base_name(const char *base, const char *dir);
 
-/* A config with settings changed, in the keys of its model type. Start from SES_NO_CHANGE. */
-typedef struct ses_model_change {
-    double drop, drop_attention, drop_head; /* dropout rates; below 0: as they are */
-    const char *head;                       /* "linear", "mlp", "lstm", "gru"; NULL: as it is */
-    int64_t size[4];                        /* of its hidden layers */
+/* A config with settings changed, in the keys of its model type. Start from SES_CONFIG_PATCH_NONE. */
+typedef struct ses_config_patch {
+    double dropout, attention_dropout, head_dropout; /* dropout rates; below 0: as they are */
+    const char *head;                                /* "linear", "mlp", "lstm", "gru"; NULL: as it is */
+    int64_t sizes[4];                                /* of its hidden layers */
     size_t n_sizes;
-    bool mix_layers; /* a learned mix of all layers in place of the last */
-} ses_model_change;
-#define SES_NO_CHANGE                                     \
-    {                                                     \
-        .drop = -1, .drop_attention = -1, .drop_head = -1 \
+    bool scalar_mix; /* a learned mix of all layers in place of the last */
+} ses_config_patch;
+#define SES_CONFIG_PATCH_NONE                                      \
+    {                                                              \
+        .dropout = -1, .attention_dropout = -1, .head_dropout = -1 \
     }
-ses_json_doc *ses_model_config_change(const ses_json *config, const ses_model_change *c, ses_err *e);
+ses_json_doc *ses_model_config_patch(const ses_json *config, const ses_config_patch *c, ses_err *e);
 
 /* What a forward pass gives: tensors on the tape. */
 typedef enum {
-    SES_PER_TOKEN,       /* [tokens, ...] */
-    SES_PER_SEQUENCE,    /* [seqs, ...] (or [questions, choices]) */
-    SES_PER_PAIR,        /* attention: sequence after sequence [heads, queries, keys] */
-    SES_PER_TARGET,      /* [tokens of the decoder, ...] */
-    SES_PER_TARGET_PAIR, /* the decoder's attention to itself */
-    SES_PER_CROSS_PAIR,  /* its attention to the encoder */
-    SES_PER_MEMORY,      /* rows of what a batch's mems may be next: sequence after sequence */
-    SES_PER_ROW          /* [n_rows, ...]: the rows that were asked for */
+    SES_PER_TOKEN,            /* [tokens, ...] */
+    SES_PER_SEQUENCE,         /* [seqs, ...] (or [questions, choices]) */
+    SES_PER_QUERY_KEY,        /* attention: sequence after sequence [heads, queries, keys] */
+    SES_PER_TARGET,           /* [tokens of the decoder, ...] */
+    SES_PER_TARGET_QUERY_KEY, /* the decoder's attention to itself */
+    SES_PER_CROSS_QUERY_KEY,  /* its attention to the encoder */
+    SES_PER_MEMORY,           /* rows of what a batch's mems may be next: sequence after sequence */
+    SES_PER_ROW               /* [n_rows, ...]: the rows that were asked for */
 } ses_axis;
 
 typedef struct ses_output {
@@ -114,17 +114,18 @@ typedef struct ses_head_output {
     ses_tensor *loss;          /* its part of the loss; NULL without labels */
 } ses_head_output;
 
-enum { SES_MOST_HEADS = 2 };
+enum { SES_MAX_OUTPUT_HEADS = 2 };
 typedef struct ses_outputs {
     ses_tensor *loss; /* NULL without labels */
     const ses_output *item;
     size_t n;
-    ses_head_output head[SES_MOST_HEADS];
+    ses_head_output head[SES_MAX_OUTPUT_HEADS];
     size_t heads;
-    const int32_t *mem_cu; /* of the outputs "mems.N", as a next batch wants it; NULL: there are none */
+    const int32_t
+        *mem_cu_seqlens; /* of the outputs "mems.N", as a next batch wants it; NULL: there are none */
 } ses_outputs;
 
-typedef struct ses_want {
+typedef struct ses_output_request {
     bool logits; /* what the heads say, for every token or sequence (else only the loss) */
     bool hidden_states, attentions;
     bool attention_scores; /* before softmax and any bias, of self-attention */
@@ -133,23 +134,23 @@ typedef struct ses_want {
      * tokens of the batch, or of the decoder where that is what the head looks at. NULL: for all. */
     const int32_t *rows;
     int64_t n_rows;
-} ses_want;
+} ses_output_request;
 
 /* Run the model. The batch is checked against the model first: ids, lengths, labels. */
-bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_want *want,
+bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *want,
                        ses_outputs *out, ses_err *e);
 
 ses_store *ses_model_store(const ses_model *m);
-const char *ses_model_type(const ses_model *m);  /* "bert" */
-const char *ses_model_class(const ses_model *m); /* "BertForMaskedLM" */
-const char *ses_model_head(const ses_model *m);  /* its first head: "masked-lm"; NULL: none */
+const char *ses_model_type(const ses_model *m);       /* "bert" */
+const char *ses_model_class_name(const ses_model *m); /* "BertForMaskedLM" */
+const char *ses_model_head_name(const ses_model *m);  /* its first head: "masked-lm"; NULL: none */
 const ses_json *ses_model_config(const ses_model *m);
 int64_t ses_model_max_tokens(const ses_model *m); /* longest sequence */
-int64_t ses_model_vocab(const ses_model *m);
-int64_t ses_model_layers(const ses_model *m); /* of the encoder, or the only stack */
-int64_t ses_model_labels(const ses_model *m);
-const char *ses_model_label(const ses_model *m, int64_t i); /* NULL when it has no name */
-ses_dtype ses_model_dtype(const ses_model *m);              /* of the weights in the file */
+int64_t ses_model_vocab_size(const ses_model *m);
+int64_t ses_model_layer_count(const ses_model *m); /* of the encoder, or the only stack */
+int64_t ses_model_label_count(const ses_model *m);
+const char *ses_model_label_name(const ses_model *m, int64_t i); /* NULL when it has no name */
+ses_dtype ses_model_dtype(const ses_model *m);                   /* of the weights in the file */
 
 /* The reference's name of parameter i of the store; buf of size n is filled. */
 bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n);
@@ -158,20 +159,20 @@ bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n);
 int64_t ses_model_find_tensor(const ses_model *m, const char *theirs);
 
 /* Parameters that began at random because the file has none such, joined by commas: see new_heads. */
-const char *ses_model_fresh(const ses_model *m);
+const char *ses_model_missing_keys(const ses_model *m);
 
 /* The class of this config's model_type that has this head: "classify", "tag", "span", ... NULL: none. Or
  * that has all of these and no other. */
-const char *ses_model_class_with(const ses_json *config, const char *head, ses_err *e);
-const char *ses_model_class_with_all(const ses_json *config, const char *const head[], size_t n, ses_err *e);
+const char *ses_model_class_for_head(const ses_json *config, const char *head, ses_err *e);
+const char *ses_model_class_for_heads(const ses_json *config, const char *const head[], size_t n, ses_err *e);
 
 /* Was this parameter read from the checkpoint (and not computed)? */
-bool ses_model_in_file(const ses_model *m, const ses_param *p);
+bool ses_model_param_in_file(const ses_model *m, const ses_param *p);
 
 /* Tensors of the checkpoint that the model does not use, joined by commas; "" when there is none. */
-const char *ses_model_surplus(const ses_model *m);
+const char *ses_model_unexpected_keys(const ses_model *m);
 
 /* False and the tensor's name when a weight is NaN or infinite. Reads every weight. */
-bool ses_model_finite(const ses_model *m, ses_err *e);
+bool ses_model_check_finite(const ses_model *m, ses_err *e);
 
 #endif

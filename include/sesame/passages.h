@@ -20,30 +20,30 @@ typedef enum {
 
 /* What the second segment of a strange pair is. */
 typedef enum {
-    SES_PAIRS_TRUE,   /* no pair is strange */
-    SES_PAIRS_RANDOM, /* of another document (next sentence prediction) */
-    SES_PAIRS_SWAPPED /* what stood before the first (sentence order prediction) */
+    SES_PAIRS_POSITIVE, /* no pair is strange */
+    SES_PAIRS_RANDOM,   /* of another document (next sentence prediction) */
+    SES_PAIRS_SWAPPED   /* what stood before the first (sentence order prediction) */
 } ses_pairing;
 
 /* A corpus of a mixture: share q of an epoch's tokens, proportional to weight * (its tokens) ^ exponent. */
-typedef struct ses_part_of_mixture {
+typedef struct ses_mixture_part {
     const ses_corpus *corpus;
     double weight;
-} ses_part_of_mixture;
+} ses_mixture_part;
 
 typedef struct ses_passages_options {
-    const ses_part_of_mixture *part;
+    const ses_mixture_part *parts;
     size_t n_parts;
     double exponent; /* XLM's smoothing over languages; 1: as much of each as there is; 0: the same of each */
     ses_packing packing;
-    ses_pairing pairing; /* of pairs */
-    double strange;      /* share of strange pairs; usually 0.5 */
-    double shorter;      /* share of segment pairs of a random shorter length; BERT's: 0.1 */
-    int64_t length;      /* most tokens of a row; special tokens are not counted */
-    int64_t border;      /* tokens to leave free for each document's start within a row: separators */
-    bool apart;          /* a document's end is a row's, so that documents do not see each other */
-    bool held_out;       /* the documents kept for evaluation instead of the others */
-    bool in_order;       /* not shuffled */
+    ses_pairing pairing;      /* of pairs */
+    double negative_rate;     /* share of strange pairs; usually 0.5 */
+    double short_seq_prob;    /* share of segment pairs of a random shorter length; BERT's: 0.1 */
+    int64_t seq_len;          /* most tokens of a row; special tokens are not counted */
+    int64_t separator_tokens; /* tokens to leave free for each document's start within a row: separators */
+    bool break_at_documents;  /* a document's end is a row's, so that documents do not see each other */
+    bool held_out;            /* the documents kept for evaluation instead of the others */
+    bool in_order;            /* not shuffled */
     uint64_t seed;
 } ses_passages_options;
 

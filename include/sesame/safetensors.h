@@ -12,20 +12,20 @@
 
 #include "sesame/err.h"
 
-enum { SES_ENTRY_DIM = 8, SES_HEADER_MAX = 100000000 };
+enum { SES_ENTRY_MAX_DIM = 8, SES_SAFETENSORS_MAX_HEADER = 100000000 };
 
 typedef struct ses_safetensors ses_safetensors; /* an open file, or an open folder of shards */
 
-typedef struct ses_entry {
+typedef struct ses_tensor_entry {
     const char *name;
     ses_dtype dtype;
     int rank; /* 0: a scalar */
-    int64_t dim[SES_ENTRY_DIM];
+    int64_t dim[SES_ENTRY_MAX_DIM];
     int64_t count;    /* of numbers */
     const void *data; /* may be unaligned: read it by ses_convert, or memcpy */
     size_t bytes;
     const char *file; /* its name without folder */
-} ses_entry;
+} ses_tensor_entry;
 
 ses_safetensors *ses_safetensors_open(const char *path, ses_err *e); /* one file */
 /* A folder with model.safetensors, or model.safetensors.index.json and its shards, or else
@@ -35,17 +35,18 @@ void ses_safetensors_free(ses_safetensors *s);
 
 size_t ses_safetensors_count(const ses_safetensors *s);
 /* By offset, a .bin's as its dict has them; shards in order. */
-const ses_entry *ses_safetensors_at(const ses_safetensors *s, size_t i);
-const ses_entry *ses_safetensors_find(const ses_safetensors *s, const char *name); /* NULL when absent */
+const ses_tensor_entry *ses_safetensors_at(const ses_safetensors *s, size_t i);
+const ses_tensor_entry *ses_safetensors_find(const ses_safetensors *s,
+                                             const char *name); /* NULL when absent */
 
 /* Are a tensor's bytes pages of its file, or a copy? */
-bool ses_safetensors_mapped(const ses_safetensors *s, const ses_entry *x);
+bool ses_safetensors_is_mapped(const ses_safetensors *s, const ses_tensor_entry *x);
 
 /* The pairs of __metadata__. */
 size_t ses_safetensors_meta_count(const ses_safetensors *s);
 bool ses_safetensors_meta_at(const ses_safetensors *s, size_t i, const char **key, const char **value);
 
-bool ses_entry_to_f32(const ses_entry *t, float *out, ses_err *e); /* count numbers */
+bool ses_tensor_entry_to_f32(const ses_tensor_entry *t, float *out, ses_err *e); /* count numbers */
 
 /* Writer: declare all tensors, then write. Order of the calls does not matter: a file's tensors are
  * sorted as the reference library sorts them (wide dtypes first, then by name). */
@@ -61,7 +62,8 @@ bool ses_safetensors_writer_add(ses_safetensors_writer *w, const char *name, ses
                                 const int64_t *dim, const void *data, ses_err *e);
 bool ses_safetensors_writer_add_source(ses_safetensors_writer *w, const char *name, ses_dtype dtype, int rank,
                                        const int64_t *dim, ses_tensor_source *source, void *ctx, ses_err *e);
-bool ses_safetensors_writer_meta(ses_safetensors_writer *w, const char *key, const char *value, ses_err *e);
+bool ses_safetensors_writer_add_meta(ses_safetensors_writer *w, const char *key, const char *value,
+                                     ses_err *e);
 
 /* One file. An existing one is refused unless overwrite. */
 bool ses_safetensors_save(const ses_safetensors_writer *w, const char *path, bool overwrite, ses_err *e);

@@ -8,19 +8,19 @@
 
 typedef struct ses_sentence ses_sentence;
 
-typedef enum { SES_NORMALIZE_AS_FOLDER, SES_NORMALIZE_ON, SES_NORMALIZE_OFF } ses_normalize;
+typedef enum { SES_NORMALIZE_DEFAULT, SES_NORMALIZE_ON, SES_NORMALIZE_OFF } ses_normalize;
 
 typedef struct ses_sentence_options {
     const char *pooling; /* "mean", or several to be joined: "cls,max"; NULL: the folder's, or mean.
                             Of cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken */
     int64_t layer; /* whose states are pooled: 1 the first, -1 the last, -2 the one before; 0: the last */
-    ses_normalize normalize; /* to length 1 at the end */
-    int64_t max_tokens;      /* longer texts are to be cut; 0: as the folder says */
-    bool train, dry, lean;   /* as of ses_model_options, */
-    uint64_t seed;           /* too */
-    const ses_json *config;  /* without a folder: a model of this config.json at random */
-    const ses_lora *lora;    /* of the model, as of ses_model_options: an adapter to be trained, */
-    const char *base;        /* or of the folder's adapter: the model it belongs to */
+    ses_normalize normalize;            /* to length 1 at the end */
+    int64_t max_tokens;                 /* longer texts are to be cut; 0: as the folder says */
+    bool train, check_only, no_packing; /* as of ses_model_options, */
+    uint64_t seed;                      /* too */
+    const ses_json *config;             /* without a folder: a model of this config.json at random */
+    const ses_lora *lora;               /* of the model, as of ses_model_options: an adapter to be trained, */
+    const char *base;                   /* or of the folder's adapter: the model it belongs to */
 } ses_sentence_options;
 
 /* dir NULL: with options->config a new one. */
@@ -49,18 +49,19 @@ const char *ses_sentence_similarity(const ses_sentence *s); /* "cosine", "dot", 
 
 /* Texts put in front: the one of this name; NULL: the default. NULL: there is none. */
 const char *ses_sentence_prompt(const ses_sentence *s, const char *name);
-size_t ses_sentence_prompts(const ses_sentence *s);
+size_t ses_sentence_prompt_count(const ses_sentence *s);
 const char *ses_sentence_prompt_name(const ses_sentence *s, size_t i);
 
 /* The modules in words, "Pooling (mean)"; buf of size n is filled. */
-size_t ses_sentence_modules(const ses_sentence *s);
+size_t ses_sentence_module_count(const ses_sentence *s);
 const char *ses_sentence_describe(const ses_sentence *s, size_t i, char *buf, size_t n);
-bool ses_sentence_is(const char *dir); /* does the folder have a modules.json? */
+bool ses_sentence_is_encoder_dir(const char *dir); /* does the folder have a modules.json? */
 
 /* Cross-encoders: a model with a head that labels sequences. What its logits go through, by the folder's
  * files; where they are silent, a sigmoid for one label and nothing for several. */
-bool ses_cross_activation(const ses_model *m, const char *dir, ses_act *out, ses_err *e);
+bool ses_cross_encoder_activation(const ses_model *m, const char *dir, ses_act *out, ses_err *e);
 /* [seqs, labels] on the tape; NULL after an error. */
-ses_tensor *ses_cross_score(const ses_model *m, ses_act act, ses_tape *t, const ses_batch *b, ses_err *e);
+ses_tensor *ses_cross_encoder_score(const ses_model *m, ses_act act, ses_tape *t, const ses_batch *b,
+                                    ses_err *e);
 
 #endif

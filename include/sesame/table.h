@@ -15,7 +15,7 @@
 #include "sesame/json.h"
 
 typedef struct ses_field {
-    const char *s; /* NUL after n bytes, none within */
+    const char *p; /* NUL after n bytes, none within */
     size_t n;
 } ses_field;
 
@@ -51,17 +51,18 @@ typedef struct ses_records ses_records;
 /* "-" is standard input; o may be NULL. Wrong columns are told here, those present listed. */
 ses_records *ses_records_open(const char *path, const ses_records_options *o, ses_err *e);
 /* The text is borrowed until the records are freed. */
-ses_records *ses_records_text(const char *text, size_t n, const ses_records_options *o, ses_err *e);
+ses_records *ses_records_from_text(const char *text, size_t n, const ses_records_options *o, ses_err *e);
 void ses_records_free(ses_records *r);
 
 /* The next row, its wanted fields in the order they were asked for; *row NULL at the end. Of JSON:
  * numbers and booleans as their text, null as "", an array of these joined by ','. Empty lines are
  * skipped. */
 bool ses_records_next(ses_records *r, const ses_field **row, ses_err *e);
-size_t ses_records_fields(const ses_records *r);              /* fields of a row */
-const char *ses_records_name(const ses_records *r, size_t i); /* field i's column; NULL: it has no name */
-uint64_t ses_records_line(const ses_records *r);              /* where the last row begins, from 1 */
-const ses_json *ses_records_json(const ses_records *r);       /* the last row's whole object; NULL: no JSON */
+size_t ses_records_field_count(const ses_records *r); /* fields of a row */
+const char *ses_records_column_name(const ses_records *r,
+                                    size_t i);          /* field i's column; NULL: it has no name */
+uint64_t ses_records_line(const ses_records *r);        /* where the last row begins, from 1 */
+const ses_json *ses_records_json(const ses_records *r); /* the last row's whole object; NULL: no JSON */
 
 /* ---- sentences ---- */
 
@@ -77,13 +78,13 @@ typedef struct ses_conll_sentence {
     size_t n, n_columns;
     const ses_field *field; /* [n, n_columns] */
     uint64_t line;          /* where it begins */
-    bool document;          /* the first after a -DOCSTART- line */
+    bool starts_document;   /* the first after a -DOCSTART- line */
 } ses_conll_sentence;
 
 typedef struct ses_conll ses_conll;
 
 ses_conll *ses_conll_open(const char *path, const ses_conll_options *o, ses_err *e);
-ses_conll *ses_conll_text(const char *text, size_t n, const ses_conll_options *o, ses_err *e);
+ses_conll *ses_conll_from_text(const char *text, size_t n, const ses_conll_options *o, ses_err *e);
 void ses_conll_free(ses_conll *c);
 bool ses_conll_next(ses_conll *c, ses_conll_sentence *s, ses_err *e); /* s->n is 0 at the end */
 
@@ -91,27 +92,27 @@ bool ses_conll_next(ses_conll *c, ses_conll_sentence *s, ses_err *e); /* s->n is
 
 typedef struct ses_answer {
     ses_field text;
-    size_t start; /* in the context, code points */
-    size_t byte;  /* the same, bytes */
+    size_t char_start; /* in the context, code points */
+    size_t byte_start; /* the same, bytes */
 } ses_answer;
 
 typedef struct ses_question {
     ses_field id, title, context, question; /* id and title may be empty */
     const ses_answer *answers;
     size_t n_answers;
-    bool impossible; /* the file says it has no answer (2.0) */
+    bool is_impossible; /* the file says it has no answer (2.0) */
 } ses_question;
 
 typedef struct ses_squad_options {
-    bool skip_bad; /* leave out answers that do not stand where they should, instead of failing, */
-    bool anywhere; /* or take the first place in the context where they do, if there is one */
+    bool skip_bad_answers; /* leave out answers that do not stand where they should, instead of failing, */
+    bool search_context;   /* or take the first place in the context where they do, if there is one */
 } ses_squad_options;
 
 typedef struct ses_squad ses_squad;
 
 /* The whole file is parsed first: memory is some five times its size. */
 ses_squad *ses_squad_open(const char *path, const ses_squad_options *o, ses_err *e);
-ses_squad *ses_squad_text(const char *text, size_t n, const ses_squad_options *o, ses_err *e);
+ses_squad *ses_squad_from_text(const char *text, size_t n, const ses_squad_options *o, ses_err *e);
 void ses_squad_free(ses_squad *q);
 bool ses_squad_next(ses_squad *q, ses_question *out, bool *end, ses_err *e);
 const char *ses_squad_version(const ses_squad *q); /* "1.1", "v2.0"; "" when it says none */

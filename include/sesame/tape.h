@@ -40,14 +40,14 @@ typedef struct ses_tape_mark {
     void *block[2];
     size_t used[2];
 } ses_tape_mark;
-ses_tape_mark ses_tape_now(const ses_tape *t);
+ses_tape_mark ses_tape_get_mark(const ses_tape *t);
 ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep);
 
 /* Gradients of the scalar `loss` by everything that wants them; parameters' are added to the store's. */
 void ses_backward(ses_tape *t, ses_tensor *loss);
 
 /* Put "where: " before the tape's error, once, when leaving a part of a model. */
-void ses_tape_where(ses_tape *t, const char *fmt, ...) SES_PRINTF(2, 3);
+void ses_tape_wrap_error(ses_tape *t, const char *fmt, ...) SES_PRINTF(2, 3);
 void ses_tape_fail(ses_tape *t, ses_code code, const char *fmt, ...) SES_PRINTF(3, 4);
 
 #endif

@@ -6,7 +6,7 @@
 #include "sesame/err.h"
 
 typedef struct ses_pack ses_pack;
-typedef struct ses_rows8 ses_rows8;
+typedef struct ses_i8_rows ses_i8_rows;
 
 typedef struct ses_tensor {
     union { /* on the tensor's device */
@@ -17,14 +17,14 @@ typedef struct ses_tensor {
     ses_dtype dtype;          /* SES_REAL, SES_I32, or SES_BF16 on a device of narrow reals */
     int64_t dim[SES_MAX_DIM]; /* outermost first; 0 after the last axis */
     ses_real *grad;           /* NULL until a backward pass needs it; a parameter's is the store's */
-    bool wants_grad;
-    bool grad_set; /* grad holds something: further contributions are added */
+    bool requires_grad;
+    bool has_grad; /* grad holds something: further contributions are added */
     /* On a device of narrow reals: a parameter's or an input's numbers in full, which its gradient is too;
      * data is their copy. NULL otherwise. */
-    ses_real *wide;
-    int64_t room;   /* numbers its buffers hold, those past the last being zeros; 0: as many as it has */
-    ses_pack *pack; /* of a parameter that does not change: its copy in the order gemm reads; may be NULL */
-    const ses_rows8 *rounded; /* NULL, or what only products with 8-bit weights read: data is NULL then */
+    ses_real *master;
+    int64_t capacity; /* numbers its buffers hold, those past the last being zeros; 0: as many as it has */
+    ses_pack *pack;   /* of a parameter that does not change: its copy in the order gemm reads; may be NULL */
+    const ses_i8_rows *i8_rows; /* NULL, or what only products with 8-bit weights read: data is NULL then */
 } ses_tensor;
 
 /* All of these take NULL for a tensor and answer 0. */
@@ -35,7 +35,7 @@ int64_t ses_cols(const ses_tensor *t);  /* the last */
 bool ses_same_shape(const ses_tensor *a, const ses_tensor *b);
 
 /* A parameter's numbers in full. */
-ses_real *ses_values(const ses_tensor *t);
+ses_real *ses_master_data(const ses_tensor *t);
 
 size_t ses_dtype_size(ses_dtype d);
 const char *ses_dtype_name(ses_dtype d); /* as safetensors spells it: "F32", "BF16", ... */

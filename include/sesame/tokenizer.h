@@ -22,16 +22,17 @@ void ses_tokenizer_free(ses_tokenizer *t);
 
 /* The string of an id is what it is decoded from: of an added token that is sought in normalized text, its
  * normal form. */
-int64_t ses_tokenizer_size(const ses_tokenizer *t);                             /* ids run below this */
-const char *ses_tokenizer_token(const ses_tokenizer *t, int32_t id, size_t *n); /* NULL: no such id */
-int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n);  /* -1: no such token */
+int64_t ses_tokenizer_vocab_size(const ses_tokenizer *t);                             /* ids run below this */
+const char *ses_tokenizer_id_to_token(const ses_tokenizer *t, int32_t id, size_t *n); /* NULL: no such id */
+int32_t ses_tokenizer_token_to_id(const ses_tokenizer *t, const char *token,
+                                  size_t n); /* -1: no such token */
 
 /* What kind it is, and the truncation its file stores. */
 typedef struct ses_tokenizer_traits {
-    const char *model;     /* "WordPiece", "BPE", "Unigram", "WordLevel" */
-    bool marks_subwords;   /* tokens inside a word begin with a mark, as "##ing" */
-    int64_t stored_length; /* 0: none */
-    bool truncate_left;    /* where that cuts */
+    const char *model;       /* "WordPiece", "BPE", "Unigram", "WordLevel" */
+    bool has_subword_prefix; /* tokens inside a word begin with a mark, as "##ing" */
+    int64_t max_length;      /* 0: none */
+    bool truncate_left;      /* where that cuts */
 } ses_tokenizer_traits;
 ses_tokenizer_traits ses_tokenizer_traits_of(const ses_tokenizer *t);
 
@@ -53,18 +54,23 @@ typedef struct ses_input {
     size_t n_words, n_pair_words;
 } ses_input;
 
-typedef enum { SES_TRUNCATE_NONE, SES_LONGEST_FIRST, SES_ONLY_FIRST, SES_ONLY_SECOND } ses_truncation;
+typedef enum {
+    SES_TRUNCATE_NONE,
+    SES_TRUNCATE_LONGEST_FIRST,
+    SES_TRUNCATE_ONLY_FIRST,
+    SES_TRUNCATE_ONLY_SECOND
+} ses_truncation;
 
 typedef struct ses_encode_options {
     bool no_special;           /* leave the template's special tokens out */
-    bool stored_limits;        /* apply the truncation and padding the file stores; what follows overrides */
+    bool use_stored_limits;    /* apply the truncation and padding the file stores; what follows overrides */
     ses_truncation truncation; /* to max_length tokens, special ones included */
     int64_t max_length;
     int64_t stride; /* tokens a part repeats of the one before; less than the room it has */
     bool truncate_left;
-    bool all_parts; /* with truncation: tokenize to the end. The reference (since 0.23) stops soon after
+    bool full_overflow; /* with truncation: tokenize to the end. The reference (since 0.23) stops soon after
                        max_length tokens of a text, and what follows is in no overflowing part */
-    int64_t pad_to; /* pad to this many tokens; 0: none */
+    int64_t pad_to;     /* pad to this many tokens; 0: none */
     bool pad_left;
 } ses_encode_options;
 
@@ -76,11 +82,11 @@ typedef struct ses_offset {
 typedef struct ses_encoding {
     size_t n;
     const int32_t *id;
-    const ses_offset *byte;  /* in bytes */
-    const ses_offset *point; /* in Unicode code points */
-    const int32_t *word;     /* the pre-tokenizer's word (or the caller's); -1: a special token */
-    const int8_t *sequence;  /* 0 text, 1 pair; -1: a special token */
-    const uint8_t *type, *special, *attention;
+    const ses_offset *byte_offset; /* in bytes */
+    const ses_offset *char_offset; /* in Unicode code points */
+    const int32_t *word_id;        /* the pre-tokenizer's word (or the caller's); -1: a special token */
+    const int8_t *sequence_id;     /* 0 text, 1 pair; -1: a special token */
+    const uint8_t *type_id, *special_mask, *attention_mask;
 } ses_encoding;
 
 ses_tokens *ses_tokens_new(const ses_tokenizer *t, ses_err *e);
@@ -97,7 +103,7 @@ const ses_encoding *ses_tokens_result(const ses_tokens *k);
 const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_t i, size_t *n);
 
 /* Parts cut off by truncation, each an encoding, made on demand: valid until the next is asked for. */
-size_t ses_tokens_overflows(const ses_tokens *k);
+size_t ses_tokens_overflow_count(const ses_tokens *k);
 const ses_encoding *ses_tokens_overflow(ses_tokens *k, size_t i, ses_err *e);
 
 /* Ids of a text and nothing else: the fastest way. Valid until the next call. */
@@ -115,18 +121,18 @@ bool ses_decode_strings(ses_tokens *k, const ses_string *token, size_t n, const 
 /* ---- training ---- */
 
 typedef enum {
-    SES_TRAIN_WORDPIECE,
-    SES_TRAIN_BPE,
-    SES_TRAIN_UNIGRAM,
-    SES_TRAIN_WORDLEVEL,
-    SES_TRAIN_COUNT
-} ses_train_type;
+    SES_TOKENIZER_WORDPIECE,
+    SES_TOKENIZER_BPE,
+    SES_TOKENIZER_UNIGRAM,
+    SES_TOKENIZER_WORDLEVEL,
+    SES_TOKENIZER_TYPES
+} ses_tokenizer_type;
 
-typedef struct ses_train_options {
-    ses_train_type type;
+typedef struct ses_tokenizer_train_options {
+    ses_tokenizer_type type;
     int64_t vocab_size;        /* of everything, special tokens included */
     int64_t min_frequency;     /* pairs (or words) seen less often are left alone; 0: none are */
-    int64_t alphabet;          /* most characters to begin with, the commonest; 0: all */
+    int64_t limit_alphabet;    /* most characters to begin with, the commonest; 0: all */
     bool byte_level;           /* of BPE: over bytes instead of characters */
     bool lowercase;            /* of WordPiece, and where a normalizer is asked for */
     const ses_string *special; /* first ids, in this order; NULL: what is usual for the type */
@@ -138,18 +144,18 @@ typedef struct ses_train_options {
     /* Told every so often what is done; false ends the training. NULL: nobody. */
     bool (*progress)(void *ctx, const char *what, int64_t done, int64_t of);
     void *ctx;
-} ses_train_options;
+} ses_tokenizer_train_options;
 
 /* One thread feeds texts one by one (any number, any size), then finishes: the text of a tokenizer.json, to
  * be freed with free(). The result depends on the texts and options only, not on the threads. */
 typedef struct ses_tokenizer_trainer ses_tokenizer_trainer;
-ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_train_options *o, ses_err *e);
+ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_tokenizer_train_options *o, ses_err *e);
 void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t);
 bool ses_tokenizer_trainer_feed(ses_tokenizer_trainer *t, const char *text, size_t n, ses_err *e);
 char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err *e);
 
 /* English spacing put right in a decoded text, in place, as the reference does: " ." to ".", " 's" to
  * "'s". Returns the bytes left. */
-size_t ses_clean_up(char *text, size_t n);
+size_t ses_clean_up_tokenization(char *text, size_t n);
 
 #endif

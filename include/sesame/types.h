@@ -59,31 +59,31 @@ typedef enum {
 } ses_act;
 
 /* How a dense layer's weight is stored. */
-typedef enum { SES_OUT_IN, SES_IN_OUT } ses_weight;
-typedef enum { SES_CELL_LSTM, SES_CELL_GRU } ses_cell; /* of recurrent layers */
+typedef enum { SES_OUT_IN, SES_IN_OUT } ses_weight_layout;
+typedef enum { SES_RNN_LSTM, SES_RNN_GRU } ses_rnn_type; /* of recurrent layers */
 
 /* How the rows of a sequence become one. */
 typedef enum { SES_POOL_FIRST, SES_POOL_MEAN, SES_POOL_MAX, SES_POOL_COUNT } ses_pool_kind;
 
 /* A loss between an output and a target of real numbers, each element alone. */
 typedef enum {
-    SES_LOSS_SQUARE, /* (x - t)^2 */
-    SES_LOSS_BINARY, /* cross entropy of the yes-or-no t in [0, 1], x a logit */
+    SES_LOSS_MSE, /* (x - t)^2 */
+    SES_LOSS_BCE, /* cross entropy of the yes-or-no t in [0, 1], x a logit */
     SES_LOSS_COUNT
 } ses_loss;
 
 /* How far a row is from one it should be like. */
 typedef enum {
-    SES_MATCH_SOFT,   /* T^2 KL(softmax(y / T) || softmax(x / T)) */
-    SES_MATCH_COSINE, /* 1 - cos(x, y) */
-    SES_MATCH_SQUARE, /* the mean of (x - y)^2 */
-    SES_MATCH_COUNT
-} ses_match_kind;
+    SES_TEACHER_KL,     /* T^2 KL(softmax(y / T) || softmax(x / T)) */
+    SES_TEACHER_COSINE, /* 1 - cos(x, y) */
+    SES_TEACHER_MSE,    /* the mean of (x - y)^2 */
+    SES_TEACHER_LOSS_COUNT
+} ses_teacher_loss_kind;
 
 /* Instruction set levels of the CPU kernels; each includes the ones before it. */
 typedef enum { SES_ISA_REF, SES_ISA_AVX2, SES_ISA_AVX512, SES_ISA_COUNT } ses_isa;
 
 /* The label that counts for nothing in a loss. */
-enum { SES_IGNORE = -100 };
+enum { SES_IGNORE_INDEX = -100 };
 
 #endif

@@ -28,7 +28,7 @@ void *ses_alloc_array(size_t n, size_t size, ses_err *e)
     return ses_alloc(total, e);
 }
 
-void *ses_alloc_pages(size_t n, size_t size, ses_err *e)
+void *ses_alloc_huge(size_t n, size_t size, ses_err *e)
 {
     char *p = ses_alloc_array(n, size, e);
 #ifdef MADV_HUGEPAGE
@@ -48,7 +48,7 @@ void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e)
     return q ? q : no_memory(total, e);
 }
 
-bool ses_alloc_room(void *array, size_t *room, size_t n, size_t size, ses_err *e)
+bool ses_array_reserve(void *array, size_t *room, size_t n, size_t size, ses_err *e)
 {
     void *p; /* whatever type the pointer at `array` has */
     if (n <= *room) return true;

@@ -10,12 +10,12 @@ enum { SES_ALIGN = 64 };
 void *ses_alloc(size_t size, ses_err *e);                 /* zeroed; size 0 gives a unique block */
 void *ses_alloc_array(size_t n, size_t size, ses_err *e); /* n * size, overflow checked */
 /* The same for megabytes that are filled from their begin: in large pages where the system has them. */
-void *ses_alloc_pages(size_t n, size_t size, ses_err *e);
+void *ses_alloc_huge(size_t n, size_t size, ses_err *e);
 /* What it grows by is not zeroed; on failure p stays as it was. */
 void *ses_realloc_array(void *p, size_t n, size_t size, ses_err *e);
 /* Room for n elements in all, and for more where it has to grow, so that arrays are filled one by one in
  * linear time. array: the address of the pointer to the first; on failure both stay as they were. */
-bool ses_alloc_room(void *array, size_t *room, size_t n, size_t size, ses_err *e);
+bool ses_array_reserve(void *array, size_t *room, size_t n, size_t size, ses_err *e);
 void *ses_alloc_aligned(size_t size, ses_err *e); /* SES_ALIGN, not zeroed; ses_free */
 char *ses_strdup(const char *s, ses_err *e);
 char *ses_strndup(const char *s, size_t n, ses_err *e);

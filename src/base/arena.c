@@ -25,7 +25,7 @@ static void push(ses_arena *a, ses_block *b)
 static size_t taken(const ses_arena *a)
 {
     size_t sum = 0;
-    if (a->spare) return a->total;
+    if (a->free_blocks) return a->total;
     for (const ses_block *b = a->head; b; b = b->prev)
         sum += ((b == a->head ? a->used : b->used) + SES_ALIGN - 1) & ~(size_t)(SES_ALIGN - 1);
     return sum;
@@ -34,7 +34,7 @@ static size_t taken(const ses_arena *a)
 /* The first spare block that is large enough, or NULL. */
 static ses_block *reuse(ses_arena *a, size_t want)
 {
-    for (ses_block **at = &a->spare; *at; at = &(*at)->prev)
+    for (ses_block **at = &a->free_blocks; *at; at = &(*at)->prev)
         if ((*at)->size >= want) {
             ses_block *b = *at;
             *at = b->prev;
@@ -49,8 +49,8 @@ static size_t drop(ses_arena *a, ses_block *b)
     while (b) {
         ses_block *prev = b->prev;
         bytes += b->size;
-        if (a->source.free)
-            a->source.free(a->source.ctx, b->data);
+        if (a->allocator.free)
+            a->allocator.free(a->allocator.ctx, b->data);
         else
             ses_free(b->data);
         ses_free(b);
@@ -71,18 +71,18 @@ static bool grow(ses_arena *a, size_t want, ses_err *e)
         push(a, spare);
         return true;
     }
-    size_t grain = a->grain ? a->grain : DEFAULT_GRAIN, size = want > grain ? want : grain;
-    if (!a->total && a->whole > size) size = a->whole;
+    size_t grain = a->min_block ? a->min_block : DEFAULT_GRAIN, size = want > grain ? want : grain;
+    if (!a->total && a->high_water > size) size = a->high_water;
     if (over_limit(a, want)) { /* spare blocks, all too small, make room */
-        a->total -= drop(a, a->spare);
-        a->spare = NULL;
+        a->total -= drop(a, a->free_blocks);
+        a->free_blocks = NULL;
     }
     if (over_limit(a, want))
         return ses_fail(e, SES_ENOMEM, "arena limit of %zu bytes reached (%zu more wanted)", a->limit, want);
     if (a->limit && size > a->limit - a->total) size = want;
     ses_block *b = ses_alloc(sizeof *b, e);
     if (!b) return false;
-    b->data = a->source.alloc ? a->source.alloc(a->source.ctx, size, e) : ses_alloc_aligned(size, e);
+    b->data = a->allocator.alloc ? a->allocator.alloc(a->allocator.ctx, size, e) : ses_alloc_aligned(size, e);
     if (!b->data) {
         ses_free(b);
         return false;
@@ -96,8 +96,8 @@ static bool grow(ses_arena *a, size_t want, ses_err *e)
 static void *take(ses_arena *a, size_t size, size_t align, ses_err *e)
 {
     size_t start = (a->used + align - 1) & ~(align - 1);
-    if (a->head && a->head == a->held && start < a->held_to && start + size > a->held_from)
-        start = (a->held_to + align - 1) & ~(align - 1);
+    if (a->head && a->head == a->pinned && start < a->pinned_to && start + size > a->pinned_from)
+        start = (a->pinned_to + align - 1) & ~(align - 1);
     if (!a->head || size > a->head->size || start > a->head->size - size) {
         if (!grow(a, size, e)) return NULL;
         start = 0;
@@ -140,49 +140,49 @@ char *ses_arena_strndup(ses_arena *a, const char *s, size_t n, ses_err *e)
 /* Behind what a rewind left alone: it came before. */
 ses_mark ses_arena_mark(const ses_arena *a)
 {
-    bool before = a->head && a->head == a->held && a->used < a->held_to;
-    return (ses_mark){ a->head, before ? a->held_to : a->used };
+    bool before = a->head && a->head == a->pinned && a->used < a->pinned_to;
+    return (ses_mark){ a->head, before ? a->pinned_to : a->used };
 }
 
-bool ses_arena_rewind_but(ses_arena *a, ses_mark m, const void *p, size_t size)
+bool ses_arena_rewind_except(ses_arena *a, ses_mark m, const void *p, size_t size)
 {
     ses_block *b = a->head;
     uintptr_t at = (uintptr_t)p - (uintptr_t)(b ? b->data : NULL);
     if (!b || b != m.block || at < m.used || at > b->size || size > b->size - at) return false;
     a->used = m.used;
-    a->held = b, a->held_from = at, a->held_to = at + size;
+    a->pinned = b, a->pinned_from = at, a->pinned_to = at + size;
     return true;
 }
 
 void ses_arena_rewind(ses_arena *a, ses_mark m)
 {
-    a->held = NULL;
+    a->pinned = NULL;
     while (a->head != m.block) {
         ses_block *b = a->head;
         a->head = b->prev;
-        b->prev = a->spare;
-        a->spare = b;
+        b->prev = a->free_blocks;
+        a->free_blocks = b;
     }
     a->used = m.used;
 }
 
-bool ses_arena_single(const ses_arena *a) { return !a->spare && !(a->head && a->head->prev); }
+bool ses_arena_is_single_block(const ses_arena *a) { return !a->free_blocks && !(a->head && a->head->prev); }
 
 void ses_arena_reset(ses_arena *a)
 {
-    if (!ses_arena_single(a)) { /* several blocks: next time one that holds it all */
+    if (!ses_arena_is_single_block(a)) { /* several blocks: next time one that holds it all */
         size_t all = taken(a);
-        if (all > a->whole) a->whole = all;
+        if (all > a->high_water) a->high_water = all;
         ses_arena_free(a);
     }
     a->used = 0;
-    a->held = NULL;
+    a->pinned = NULL;
 }
 
 void ses_arena_free(ses_arena *a)
 {
     drop(a, a->head);
-    drop(a, a->spare);
-    a->head = a->spare = a->held = NULL;
+    drop(a, a->free_blocks);
+    a->head = a->free_blocks = a->pinned = NULL;
     a->used = a->total = 0;
 }

@@ -8,23 +8,23 @@
 typedef struct ses_block ses_block;
 
 /* Where blocks come from when not from the heap: a GPU's memory, say. Must be SES_ALIGN aligned. */
-typedef struct ses_arena_source {
+typedef struct ses_allocator {
     void *(*alloc)(void *ctx, size_t size, ses_err *e);
     void (*free)(void *ctx, void *p);
     void *ctx;
-} ses_arena_source;
+} ses_allocator;
 
 typedef struct ses_arena {
-    ses_arena_source source; /* zeroed: the heap */
+    ses_allocator allocator; /* zeroed: the heap */
     ses_block *head;         /* newest block */
-    ses_block *spare;        /* blocks a rewind gave up, to be used again */
+    ses_block *free_blocks;  /* blocks a rewind gave up, to be used again */
     size_t used;             /* bytes taken in head */
     size_t total;            /* bytes of all blocks, spare ones too */
     size_t limit;            /* most bytes all blocks may have; 0: no limit */
-    size_t grain;            /* smallest block; 0: a default */
-    size_t whole;            /* of the first block: what was taken between two resets at most */
-    ses_block *held;         /* a block, and its bytes that a rewind left alone; NULL: none */
-    size_t held_from, held_to;
+    size_t min_block;        /* smallest block; 0: a default */
+    size_t high_water;       /* of the first block: what was taken between two resets at most */
+    ses_block *pinned;       /* a block, and its bytes that a rewind left alone; NULL: none */
+    size_t pinned_from, pinned_to;
 } ses_arena;
 
 typedef struct ses_mark {
@@ -40,9 +40,9 @@ ses_mark ses_arena_mark(const ses_arena *a);
 void ses_arena_rewind(ses_arena *a, ses_mark m); /* what came after m is gone */
 /* The same but for `size` bytes at p, which stay until the next rewind to m or an earlier mark, or a reset;
  * false, and nothing is done, where they do not lie in m's block or it is not the newest. */
-bool ses_arena_rewind_but(ses_arena *a, ses_mark m, const void *p, size_t size);
-bool ses_arena_single(const ses_arena *a); /* has it one block at most? */
-void ses_arena_reset(ses_arena *a);        /* empty; blocks are merged so the next round needs one */
-void ses_arena_free(ses_arena *a);         /* back to zero; the struct may be used again */
+bool ses_arena_rewind_except(ses_arena *a, ses_mark m, const void *p, size_t size);
+bool ses_arena_is_single_block(const ses_arena *a); /* has it one block at most? */
+void ses_arena_reset(ses_arena *a);                 /* empty; blocks are merged so the next round needs one */
+void ses_arena_free(ses_arena *a);                  /* back to zero; the struct may be used again */
 
 #endif

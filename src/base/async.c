@@ -4,18 +4,18 @@
 
 #include <pthread.h>
 
-struct ses_aside {
+struct ses_async {
     pthread_t thread;
     pthread_mutex_t lock; /* guards the state; what stands below it is the thread's own while it runs */
     pthread_cond_t change;
     enum { IDLE, RUNNING, STOP } state;
-    ses_aside_fn *fn;
+    ses_async_fn *fn;
     void *ctx;
     bool ok;
     ses_err err;
 };
 
-static void change_to(ses_aside *a, int state)
+static void change_to(ses_async *a, int state)
 {
     a->state = state;
     pthread_cond_broadcast(&a->change);
@@ -23,7 +23,7 @@ static void change_to(ses_aside *a, int state)
 
 static void *work(void *arg)
 {
-    ses_aside *a = arg;
+    ses_async *a = arg;
     pthread_mutex_lock(&a->lock);
     for (;;) {
         while (a->state == IDLE) pthread_cond_wait(&a->change, &a->lock);
@@ -38,9 +38,9 @@ static void *work(void *arg)
     return NULL;
 }
 
-ses_aside *ses_aside_new(ses_err *e)
+ses_async *ses_async_new(ses_err *e)
 {
-    ses_aside *a = ses_alloc(sizeof *a, e);
+    ses_async *a = ses_alloc(sizeof *a, e);
     if (!a) return NULL;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->change, NULL);
@@ -52,12 +52,12 @@ ses_aside *ses_aside_new(ses_err *e)
     return NULL;
 }
 
-static void await(ses_aside *a)
+static void await(ses_async *a)
 {
     while (a->state == RUNNING) pthread_cond_wait(&a->change, &a->lock);
 }
 
-void ses_aside_free(ses_aside *a)
+void ses_async_free(ses_async *a)
 {
     if (!a) return;
     pthread_mutex_lock(&a->lock);
@@ -70,7 +70,7 @@ void ses_aside_free(ses_aside *a)
     ses_free(a);
 }
 
-void ses_aside_begin(ses_aside *a, ses_aside_fn *fn, void *ctx)
+void ses_async_start(ses_async *a, ses_async_fn *fn, void *ctx)
 {
     pthread_mutex_lock(&a->lock);
     a->fn = fn;
@@ -79,7 +79,7 @@ void ses_aside_begin(ses_aside *a, ses_aside_fn *fn, void *ctx)
     pthread_mutex_unlock(&a->lock);
 }
 
-bool ses_aside_end(ses_aside *a, ses_err *e)
+bool ses_async_wait(ses_async *a, ses_err *e)
 {
     pthread_mutex_lock(&a->lock);
     await(a);

@@ -2,7 +2,7 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-void ses_base64_write(const void *bytes, size_t n, char *out)
+void ses_base64_encode(const void *bytes, size_t n, char *out)
 {
     const unsigned char *p = bytes;
     for (size_t i = 0; i < n; i += 3) {
@@ -21,7 +21,7 @@ static int value_of(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-bool ses_base64_read(const char *text, size_t n, void *out, size_t *bytes, ses_err *e)
+bool ses_base64_decode(const char *text, size_t n, void *out, size_t *bytes, ses_err *e)
 {
     unsigned char *p = out;
     size_t got = 0;

@@ -4,10 +4,16 @@
 
 #include "sesame/err.h"
 
-static inline size_t ses_base64_text(size_t n) { return (n + 2) / 3 * 4; } /* characters for n bytes */
-static inline size_t ses_base64_bytes(size_t n) { return n / 4 * 3; }      /* at most, for n characters */
+static inline size_t ses_base64_encoded_size(size_t n)
+{
+    return (n + 2) / 3 * 4;
+} /* characters for n bytes */
+static inline size_t ses_base64_max_decoded_size(size_t n)
+{
+    return n / 4 * 3;
+} /* at most, for n characters */
 
-void ses_base64_write(const void *bytes, size_t n, char *out);
-bool ses_base64_read(const char *text, size_t n, void *out, size_t *bytes, ses_err *e);
+void ses_base64_encode(const void *bytes, size_t n, char *out);
+bool ses_base64_decode(const char *text, size_t n, void *out, size_t *bytes, ses_err *e);
 
 #endif

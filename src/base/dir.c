@@ -58,7 +58,7 @@ bool ses_dir_remove(const char *path, ses_err *e)
 
 static char *parent(const char *path, ses_err *e)
 {
-    const char *base = ses_path_base(path);
+    const char *base = ses_path_basename(path);
     return base == path ? ses_strdup(".", e) : ses_strndup(path, (size_t)(base - path), e);
 }
 
@@ -69,7 +69,7 @@ bool ses_dir_replace(const char *from, const char *to, ses_err *e)
 {
     ses_buf aside = { 0 };
     bool ok = false, there = ses_path_exists(to);
-    const char *base = ses_path_base(to);
+    const char *base = ses_path_basename(to);
     char *above = parent(to, e);
     ses_buf_append(&aside, to, (size_t)(base - to));
     ses_buf_appendf(&aside, "%s%s", OLD, base);
@@ -140,14 +140,14 @@ bool ses_dir_move_into(const char *from, const char *to, const char *last, ses_e
     return ok;
 }
 
-struct ses_lock {
+struct ses_dir_lock {
     int fd;
 };
 
-ses_lock *ses_lock_new(const char *dir, ses_err *e)
+ses_dir_lock *ses_dir_lock_new(const char *dir, ses_err *e)
 {
     char who[32] = "";
-    ses_lock *l = ses_alloc(sizeof *l, e);
+    ses_dir_lock *l = ses_alloc(sizeof *l, e);
     char *path = l ? ses_path_join(dir, ".lock", e) : NULL;
     if (!path) goto fail;
     l->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -168,11 +168,11 @@ ses_lock *ses_lock_new(const char *dir, ses_err *e)
     return l;
 fail:
     ses_free(path);
-    ses_lock_free(l);
+    ses_dir_lock_free(l);
     return NULL;
 }
 
-void ses_lock_free(ses_lock *l)
+void ses_dir_lock_free(ses_dir_lock *l)
 {
     if (!l) return;
     if (l->fd > 0) close(l->fd);

@@ -19,8 +19,8 @@ bool ses_dir_recover(const char *dir, ses_err *e); /* only while nobody replaces
 bool ses_dir_move_into(const char *from, const char *to, const char *last, ses_err *e);
 
 /* Held by one process at a time, and given back when it ends, however it ends. The file is DIR/.lock. */
-typedef struct ses_lock ses_lock;
-ses_lock *ses_lock_new(const char *dir, ses_err *e);
-void ses_lock_free(ses_lock *l);
+typedef struct ses_dir_lock ses_dir_lock;
+ses_dir_lock *ses_dir_lock_new(const char *dir, ses_err *e);
+void ses_dir_lock_free(ses_dir_lock *l);
 
 #endif

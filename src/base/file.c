@@ -75,9 +75,9 @@ fail:
     return NULL;
 }
 
-bool ses_map_open(ses_map *m, const char *path, ses_err *e)
+bool ses_mmap_open(ses_mmap *m, const char *path, ses_err *e)
 {
-    *m = (ses_map){ 0 };
+    *m = (ses_mmap){ 0 };
     size_t size;
     int fd = open_regular(path, &size, e);
     if (fd < 0) return ses_wrap(e, "%s", path);
@@ -85,17 +85,17 @@ bool ses_map_open(ses_map *m, const char *path, ses_err *e)
     if (data == MAP_FAILED) ses_fail(e, SES_EIO, "cannot map %zu bytes: %s", size, strerror(errno));
     close(fd);
     if (data == MAP_FAILED) return ses_wrap(e, "%s", path);
-    *m = (ses_map){ data, size };
+    *m = (ses_mmap){ data, size };
     return true;
 }
 
-void ses_map_free(ses_map *m)
+void ses_mmap_free(ses_mmap *m)
 {
     if (m->size) munmap((void *)m->data, m->size);
-    *m = (ses_map){ 0 };
+    *m = (ses_mmap){ 0 };
 }
 
-void ses_map_drop(const void *p, size_t n)
+void ses_mmap_release(const void *p, size_t n)
 {
     long page = sysconf(_SC_PAGESIZE);
     if (page <= 0) return;
@@ -115,7 +115,7 @@ char *ses_path_join(const char *dir, const char *name, ses_err *e)
     return path;
 }
 
-const char *ses_path_base(const char *path)
+const char *ses_path_basename(const char *path)
 {
     size_t n = strlen(path);
     while (n > 0 && path[n - 1] == '/') n--;
@@ -126,7 +126,7 @@ const char *ses_path_base(const char *path)
 ses_path_name ses_path_name_of(const char *path)
 {
     ses_path_name name;
-    snprintf(name.s, sizeof name.s, "%s", ses_path_base(path));
+    snprintf(name.s, sizeof name.s, "%s", ses_path_basename(path));
     ses_path_trim(name.s);
     return name;
 }

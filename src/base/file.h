@@ -9,22 +9,22 @@
 char *ses_file_read(const char *path, size_t max_bytes, size_t *n, ses_err *e);
 
 /* A regular file mapped for reading; an empty file has size 0 and no data. Another program that cuts the
- * file short meanwhile takes the mapped pages away: files are to be replaced (as ses_writer does), not
+ * file short meanwhile takes the mapped pages away: files are to be replaced (as ses_file_writer does), not
  * rewritten. */
-typedef struct ses_map {
+typedef struct ses_mmap {
     const unsigned char *data;
     size_t size;
-} ses_map;
+} ses_mmap;
 
-bool ses_map_open(ses_map *m, const char *path, ses_err *e);
-void ses_map_free(ses_map *m); /* back to zero */
+bool ses_mmap_open(ses_mmap *m, const char *path, ses_err *e);
+void ses_mmap_free(ses_mmap *m); /* back to zero */
 /* Whole pages among n bytes of a map leave this process's memory; who reads them again gets them again. */
-void ses_map_drop(const void *p, size_t n);
+void ses_mmap_release(const void *p, size_t n);
 
 /* Folder and name with one '/' between; ses_free. */
 char *ses_path_join(const char *dir, const char *name, ses_err *e);
-const char *ses_path_base(const char *path); /* the last name, with the slashes behind it if there are */
-void ses_path_trim(char *path);              /* takes those away; of "//" one is left */
+const char *ses_path_basename(const char *path); /* the last name, with the slashes behind it if there are */
+void ses_path_trim(char *path);                  /* takes those away; of "//" one is left */
 
 /* The last name of a path, for people: slashes behind it left out. */
 typedef struct ses_path_name {
@@ -44,15 +44,16 @@ bool ses_file_remove(const char *path, ses_err *e); /* fine when it is not there
 /* Replaces a file as a whole: the bytes go to a temporary file in the same folder, which commit makes
  * durable (fsync) and gives its name. Whatever fails before that, an older file stands as it was and the
  * temporary is removed; only a killed process can leave one (.sesame-*.tmp). */
-typedef struct ses_writer ses_writer;
+typedef struct ses_file_writer ses_file_writer;
 
 /* Without overwrite an existing file is refused. */
-ses_writer *ses_writer_open(const char *path, bool overwrite, ses_err *e);
-bool ses_writer_expect(ses_writer *w, uint64_t bytes, ses_err *e); /* false: the disk has less room */
-bool ses_writer_put(ses_writer *w, const void *p, size_t n, ses_err *e);
-bool ses_writer_sync(ses_writer *w, ses_err *e);   /* all bytes are on the disk; no more may follow */
-bool ses_writer_commit(ses_writer *w, ses_err *e); /* syncs unless done, then renames */
-void ses_writer_free(ses_writer *w);               /* before a commit: as if it had never been */
+ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err *e);
+bool ses_file_writer_check_space(ses_file_writer *w, uint64_t bytes,
+                                 ses_err *e); /* false: the disk has less room */
+bool ses_file_writer_put(ses_file_writer *w, const void *p, size_t n, ses_err *e);
+bool ses_file_writer_sync(ses_file_writer *w, ses_err *e); /* all bytes are on the disk; no more may follow */
+bool ses_file_writer_commit(ses_file_writer *w, ses_err *e); /* syncs unless done, then renames */
+void ses_file_writer_free(ses_file_writer *w);               /* before a commit: as if it had never been */
 
 bool ses_file_write(const char *path, const void *p, size_t n, bool overwrite, ses_err *e);
 

@@ -16,7 +16,7 @@
 
 enum { BUFFER = 64 * 1024, TRIES = 8 };
 
-struct ses_writer {
+struct ses_file_writer {
     char *path, *dir, *temp; /* temp: NULL when there is nothing to remove */
     int fd;                  /* -1 once synced */
     bool overwrite, failed, synced, committed;
@@ -25,7 +25,7 @@ struct ses_writer {
     char *buffer; /* gone once synced */
 };
 
-static bool broken(ses_writer *w, const char *doing, ses_err *e)
+static bool broken(ses_file_writer *w, const char *doing, ses_err *e)
 {
     int why = errno;
     w->failed = true;
@@ -35,13 +35,13 @@ static bool broken(ses_writer *w, const char *doing, ses_err *e)
 
 static char *folder_of(const char *path, ses_err *e)
 {
-    const char *base = ses_path_base(path);
+    const char *base = ses_path_basename(path);
     if (base == path) return ses_strdup(".", e);
     size_t n = (size_t)(base - path);
     return ses_strndup(path, n > 1 ? n - 1 : 1, e);
 }
 
-static bool make_temp(ses_writer *w, ses_err *e)
+static bool make_temp(ses_file_writer *w, ses_err *e)
 {
     for (int i = 0; i < TRIES; i++) {
         char name[48];
@@ -59,9 +59,9 @@ static bool make_temp(ses_writer *w, ses_err *e)
     return broken(w, "cannot create a file there", e);
 }
 
-ses_writer *ses_writer_open(const char *path, bool overwrite, ses_err *e)
+ses_file_writer *ses_file_writer_open(const char *path, bool overwrite, ses_err *e)
 {
-    ses_writer *w = ses_alloc(sizeof *w, e);
+    ses_file_writer *w = ses_alloc(sizeof *w, e);
     if (!w) return NULL;
     w->fd = -1;
     w->overwrite = overwrite;
@@ -90,11 +90,11 @@ ses_writer *ses_writer_open(const char *path, bool overwrite, ses_err *e)
     }
     return w;
 fail:
-    ses_writer_free(w);
+    ses_file_writer_free(w);
     return NULL;
 }
 
-bool ses_writer_expect(ses_writer *w, uint64_t bytes, ses_err *e)
+bool ses_file_writer_check_space(ses_file_writer *w, uint64_t bytes, ses_err *e)
 {
     struct statvfs fs;
     if (statvfs(w->dir, &fs) != 0 || fs.f_blocks == 0) return true; /* unknown: the writes will tell */
@@ -106,7 +106,7 @@ bool ses_writer_expect(ses_writer *w, uint64_t bytes, ses_err *e)
                     bytes, room);
 }
 
-static bool write_all(ses_writer *w, const char *p, size_t n, ses_err *e)
+static bool write_all(ses_file_writer *w, const char *p, size_t n, ses_err *e)
 {
     for (size_t done = 0; done < n;) {
         ssize_t k = write(w->fd, p + done, n - done);
@@ -123,21 +123,21 @@ static bool write_all(ses_writer *w, const char *p, size_t n, ses_err *e)
     return true;
 }
 
-static bool usable(ses_writer *w, ses_err *e)
+static bool usable(ses_file_writer *w, ses_err *e)
 {
     if (!w->failed && !w->committed) return true;
     return ses_fail(e, SES_EIO, "%s: %s", w->path,
                     w->failed ? "an earlier write failed" : "already complete");
 }
 
-static bool flush(ses_writer *w, ses_err *e)
+static bool flush(ses_file_writer *w, ses_err *e)
 {
     size_t n = w->used;
     w->used = 0;
     return write_all(w, w->buffer, n, e);
 }
 
-bool ses_writer_put(ses_writer *w, const void *p, size_t n, ses_err *e)
+bool ses_file_writer_put(ses_file_writer *w, const void *p, size_t n, ses_err *e)
 {
     if (!usable(w, e)) return false;
     if (w->synced) return ses_fail(e, SES_EIO, "%s: already complete", w->path);
@@ -148,7 +148,7 @@ bool ses_writer_put(ses_writer *w, const void *p, size_t n, ses_err *e)
     return true;
 }
 
-bool ses_writer_sync(ses_writer *w, ses_err *e)
+bool ses_file_writer_sync(ses_file_writer *w, ses_err *e)
 {
     if (!usable(w, e)) return false;
     if (w->synced) return true;
@@ -167,7 +167,7 @@ bool ses_writer_sync(ses_writer *w, ses_err *e)
 
 /* Gives the temporary its name. Without overwrite a file that came up meanwhile must win: link refuses then,
  * rename would not; where there are no hard links a check just before must do. */
-static bool take_name(ses_writer *w, ses_err *e)
+static bool take_name(ses_file_writer *w, ses_err *e)
 {
     if (!w->overwrite) {
         if (link(w->temp, w->path) == 0) {
@@ -180,7 +180,7 @@ static bool take_name(ses_writer *w, ses_err *e)
     return rename(w->temp, w->path) == 0 || broken(w, "cannot take its name", e);
 }
 
-static bool sync_folder(ses_writer *w, ses_err *e)
+static bool sync_folder(ses_file_writer *w, ses_err *e)
 {
     int fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return true; /* a folder we may write but not read; the rename itself was atomic */
@@ -190,16 +190,16 @@ static bool sync_folder(ses_writer *w, ses_err *e)
     return ok;
 }
 
-bool ses_writer_commit(ses_writer *w, ses_err *e)
+bool ses_file_writer_commit(ses_file_writer *w, ses_err *e)
 {
-    if (!ses_writer_sync(w, e) || !take_name(w, e)) return false;
+    if (!ses_file_writer_sync(w, e) || !take_name(w, e)) return false;
     ses_free(w->temp);
     w->temp = NULL;
     w->committed = true;
     return sync_folder(w, e);
 }
 
-void ses_writer_free(ses_writer *w)
+void ses_file_writer_free(ses_file_writer *w)
 {
     if (!w) return;
     if (w->fd >= 0) close(w->fd);
@@ -213,8 +213,8 @@ void ses_writer_free(ses_writer *w)
 
 bool ses_file_write(const char *path, const void *p, size_t n, bool overwrite, ses_err *e)
 {
-    ses_writer *w = ses_writer_open(path, overwrite, e);
-    bool ok = w && ses_writer_put(w, p, n, e) && ses_writer_commit(w, e);
-    ses_writer_free(w);
+    ses_file_writer *w = ses_file_writer_open(path, overwrite, e);
+    bool ok = w && ses_file_writer_put(w, p, n, e) && ses_file_writer_commit(w, e);
+    ses_file_writer_free(w);
     return ok;
 }

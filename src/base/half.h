@@ -14,14 +14,14 @@ static inline uint32_t ses_f32_bits(float x)
     return u;
 }
 
-static inline float ses_f32_of_bits(uint32_t u)
+static inline float ses_f32_from_bits(uint32_t u)
 {
     float x;
     memcpy(&x, &u, sizeof x);
     return x;
 }
 
-static inline float ses_bf16_to_f32(uint16_t h) { return ses_f32_of_bits((uint32_t)h << 16); }
+static inline float ses_bf16_to_f32(uint16_t h) { return ses_f32_from_bits((uint32_t)h << 16); }
 
 static inline uint16_t ses_f32_to_bf16(float x)
 {
@@ -38,7 +38,7 @@ static inline float ses_f16_to_f32(uint16_t h)
     uint32_t tiny = ses_f32_bits((float)(int32_t)bits * 0x1p-24f); /* subnormal: exact */
     uint32_t u = bits < 0x0400 ? tiny : (bits << 13) + ((127 - 15) << 23);
     u = bits >= 0x7C00 ? 0x7F800000 | bits << 13 : u; /* infinity, NaN */
-    return ses_f32_of_bits(sign | u);
+    return ses_f32_from_bits(sign | u);
 }
 
 uint16_t ses_f32_to_f16(float x);

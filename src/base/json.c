@@ -2,10 +2,10 @@
 #include "json_impl.h"
 
 #include "alloc.h"
+#include "base/unicode/utf8.h"
 #include "file.h"
 #include "number.h"
 #include "str.h"
-#include "base/unicode/utf8.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct parser {
     char *str;      /* next free byte of d->str */
     ses_hash_key key;
     int depth;
-    frame frame[SES_JSON_DEPTH];
+    frame frame[SES_JSON_MAX_DEPTH];
     ses_err *e;
 } parser;
 
@@ -195,7 +195,7 @@ static bool read_string(parser *p)
         if (!escape(p)) return false;
     }
     p->at++;
-    v->len = (uint32_t)(p->str - v->str) & SES_JSON_MAX;
+    v->len = (uint32_t)(p->str - v->str) & SES_JSON_MAX_BYTES;
     *p->str++ = 0;
     return true;
 }
@@ -260,7 +260,8 @@ static bool read_number(parser *p)
     }
     v->type = SES_JSON_REAL;
     v->len = integer ? SES_JSON_WAS_INTEGER : 0;
-    if (!ses_read_real(p->text + start, p->at - start, &v->d)) return refuse(p, start, "number out of range");
+    if (!ses_parse_double(p->text + start, p->at - start, &v->d))
+        return refuse(p, start, "number out of range");
     return true;
 }
 
@@ -351,7 +352,7 @@ static bool close(parser *p)
     if (f->object && !index_object(p, kid, n / 2)) return false;
     ses_json *v = push(p, f->object ? SES_JSON_OBJECT : SES_JSON_ARRAY, f->pos);
     v->kid = kid;
-    v->len = (uint32_t)(f->object ? n / 2 : n) & SES_JSON_MAX;
+    v->len = (uint32_t)(f->object ? n / 2 : n) & SES_JSON_MAX_BYTES;
     return true;
 }
 
@@ -372,8 +373,8 @@ typedef enum { FAILED, WHOLE /* a value ends here */, MORE /* a value is to be r
 static step open(parser *p)
 {
     bool object = peek(p) == '{';
-    if (p->depth == SES_JSON_DEPTH)
-        return refuse(p, p->at, "nested deeper than %d levels", SES_JSON_DEPTH), FAILED;
+    if (p->depth == SES_JSON_MAX_DEPTH)
+        return refuse(p, p->at, "nested deeper than %d levels", SES_JSON_MAX_DEPTH), FAILED;
     p->frame[p->depth++] = (frame){ p->top, (uint32_t)p->at, object };
     p->at++;
     skip_space(p);
@@ -433,8 +434,8 @@ static size_t count_structure(const char *s, size_t n)
 
 ses_json_doc *ses_json_parse(const char *text, size_t n, ses_err *e)
 {
-    if (n > SES_JSON_MAX) {
-        ses_fail(e, SES_EFORMAT, "JSON text of %zu bytes: at most %d are read", n, SES_JSON_MAX);
+    if (n > SES_JSON_MAX_BYTES) {
+        ses_fail(e, SES_EFORMAT, "JSON text of %zu bytes: at most %d are read", n, SES_JSON_MAX_BYTES);
         return NULL;
     }
     ses_json_doc *d = ses_alloc(sizeof *d, e);

@@ -31,9 +31,9 @@ struct ses_json {
 };
 
 enum {
-    SES_JSON_MAX = (1 << 29) - 1, /* bytes of text */
-    SES_JSON_LINEAR = 8,          /* members found by comparing; more get a lookup */
-    SES_JSON_WAS_INTEGER = 1      /* len of a real whose text was an integer too large for 64 bits */
+    SES_JSON_MAX_BYTES = (1 << 29) - 1, /* bytes of text */
+    SES_JSON_LINEAR = 8,                /* members found by comparing; more get a lookup */
+    SES_JSON_WAS_INTEGER = 1            /* len of a real whose text was an integer too large for 64 bits */
 };
 
 typedef struct ses_json_lookup {

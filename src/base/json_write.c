@@ -2,9 +2,9 @@
 #include "json_impl.h"
 
 #include "alloc.h"
+#include "base/unicode/utf8.h"
 #include "number.h"
 #include "str.h"
-#include "base/unicode/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,7 +21,7 @@ struct ses_json_writer {
     bool keyed; /* a key waits for its value */
     bool done;  /* the outermost value is complete */
     int depth;
-    level level[SES_JSON_DEPTH];
+    level level[SES_JSON_MAX_DEPTH];
     ses_err err; /* the first */
 };
 
@@ -39,7 +39,7 @@ void ses_json_writer_free(ses_json_writer *w)
     ses_free(w);
 }
 
-void ses_json_writer_ascii(ses_json_writer *w, bool on) { w->ascii = on; }
+void ses_json_writer_set_ascii(ses_json_writer *w, bool on) { w->ascii = on; }
 
 static bool misuse(ses_json_writer *w, const char *what)
 {
@@ -80,7 +80,7 @@ static void finish(ses_json_writer *w) { w->done = w->depth == 0; }
 static void begin(ses_json_writer *w, bool object)
 {
     if (!start(w)) return;
-    if (w->depth == SES_JSON_DEPTH) {
+    if (w->depth == SES_JSON_MAX_DEPTH) {
         misuse(w, "nested too deep");
         return;
     }
@@ -204,15 +204,15 @@ void ses_json_put_uint(ses_json_writer *w, uint64_t x)
 
 void ses_json_put_real(ses_json_writer *w, double x)
 {
-    char s[SES_REAL_TEXT] = "null";
-    if (isfinite(x)) ses_write_real(x, s);
+    char s[SES_NUMBER_CHARS] = "null";
+    if (isfinite(x)) ses_format_double(x, s);
     put_text(w, s);
 }
 
 void ses_json_put_float(ses_json_writer *w, float x)
 {
-    char s[SES_REAL_TEXT] = "null";
-    if (isfinite(x)) ses_write_float(x, s);
+    char s[SES_NUMBER_CHARS] = "null";
+    if (isfinite(x)) ses_format_float(x, s);
     put_text(w, s);
 }
 
@@ -253,7 +253,7 @@ void ses_json_put_value(ses_json_writer *w, const ses_json *v)
     struct {
         const ses_json *v;
         size_t next;
-    } open[SES_JSON_DEPTH];
+    } open[SES_JSON_MAX_DEPTH];
     int depth = 0;
     for (;;) {
         ses_json_type t = ses_json_type_of(v);

@@ -87,14 +87,14 @@ static shortest shorten_real(uint64_t bits)
     return frac ? shorten(frac, -1074, false) : (shortest){ 0, 0 };
 }
 
-size_t ses_write_real(double x, char out[SES_REAL_TEXT])
+size_t ses_format_double(double x, char out[SES_NUMBER_CHARS])
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     return format(bits >> 63, shorten_real(bits), out);
 }
 
-uint64_t ses_real_digits(double x, int *exp)
+uint64_t ses_double_digits(double x, int *exp)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -104,7 +104,7 @@ uint64_t ses_real_digits(double x, int *exp)
     return d.digits;
 }
 
-size_t ses_write_float(float x, char out[SES_REAL_TEXT])
+size_t ses_format_float(float x, char out[SES_NUMBER_CHARS])
 {
     uint32_t bits, frac;
     memcpy(&bits, &x, sizeof bits);

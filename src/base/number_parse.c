@@ -106,7 +106,7 @@ static double read_slowly(const char *s, const char *end)
     return x;
 }
 
-bool ses_read_real(const char *text, size_t n, double *out)
+bool ses_parse_double(const char *text, size_t n, double *out)
 {
     static const double ten[EXACT + 1] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                            1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,

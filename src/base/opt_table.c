@@ -54,7 +54,7 @@ static bool starts_number(
 static bool set_int(const ses_opt *o, int64_t *out, const char *from, const char *text, ses_err *e)
 {
     char *end = NULL;
-    if (o->zero && !strcmp(text, o->zero)) {
+    if (o->zero_word && !strcmp(text, o->zero_word)) {
         *out = 0;
         return true;
     }
@@ -62,7 +62,7 @@ static bool set_int(const ses_opt *o, int64_t *out, const char *from, const char
     long long x = strtoll(text, &end, 10);
     if (!starts_number(text) || *end)
         return ses_fail(e, SES_EUSAGE, "%s: \"%s\" is not a whole number%s%s", from, text,
-                        o->zero ? " or " : "", o->zero ? o->zero : "");
+                        o->zero_word ? " or " : "", o->zero_word ? o->zero_word : "");
     if (errno || !in_range(o, (double)x)) return range_error(o, from, text, e);
     *out = x;
     return true;
@@ -117,7 +117,7 @@ static bool set_choice(const ses_opt *o, int *out, const char *from, const char 
     return ses_suggest_add(&s, "", e);
 }
 
-static bool set_list(ses_list *l, const char *text, ses_err *e)
+static bool set_list(ses_opt_list *l, const char *text, ses_err *e)
 {
     const char **item = ses_realloc_array(l->item, l->n + 1, sizeof *item, e);
     if (!item) return false;
@@ -151,9 +151,9 @@ static bool set(const ses_opt *o, void *args, const char *from, const char *text
 
 bool ses_opt_set(const ses_opt *o, void *args, const char *from, const char *text, ses_err *e)
 {
-    if (!text && o->bare) text = o->bare;
+    if (!text && o->implicit_value) text = o->implicit_value;
     if (!set(o, args, from, text, e)) return false;
-    if (o->given) *(bool *)((char *)args + o->given) = true;
+    if (o->was_set) *(bool *)((char *)args + o->was_set) = true;
     return true;
 }
 
@@ -179,8 +179,8 @@ void ses_opt_free(const ses_opt *opt, size_t n, void *args)
 {
     for (size_t i = 0; i < n; i++)
         if (opt[i].type == SES_OPT_LIST) {
-            ses_list *l = (ses_list *)(void *)((char *)args + opt[i].offset);
+            ses_opt_list *l = (ses_opt_list *)(void *)((char *)args + opt[i].offset);
             ses_free(l->item);
-            *l = (ses_list){ 0 };
+            *l = (ses_opt_list){ 0 };
         }
 }

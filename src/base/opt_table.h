@@ -12,36 +12,37 @@ typedef enum {
     SES_OPT_REAL,   /* double, finite */
     SES_OPT_SIZE,   /* int64_t, bytes: 4096, 512K, 64M, 2G, 1T (powers of 1024) */
     SES_OPT_CHOICE, /* int, the index in `choices`; -1 without a default */
-    SES_OPT_LIST    /* ses_list; may be given again and again */
+    SES_OPT_LIST    /* ses_opt_list; may be given again and again */
 } ses_opt_type;
 
-typedef struct ses_list {
+typedef struct ses_opt_list {
     const char **item;
     size_t n;
-} ses_list;
+} ses_opt_list;
 
 typedef struct ses_opt {
     const char *name; /* without the dashes */
     char letter;      /* -x, or 0 */
     ses_opt_type type;
     size_t offset;
-    const char *value;   /* what help calls the value: N, FILE; of a choice: its choices */
-    const char *def;     /* as it would be typed; NULL: zero, false, none */
-    const char *choices; /* of a choice: "ref|avx2|avx512" */
-    const char *zero;    /* of a whole number: a word that stands for 0, "all" */
-    const char *env;     /* variable that gives the value when the option is absent; empty counts as unset */
-    double min, max;     /* of a number, both included; both 0: any */
-    bool required;       /* text, choice, list */
-    bool model;          /* text: a model's folder, or the name of one that comes with Sesame */
-    const char *bare;    /* of a choice: what it is without a value. A value then follows = or is, as the next
+    const char *value;     /* what help calls the value: N, FILE; of a choice: its choices */
+    const char *def;       /* as it would be typed; NULL: zero, false, none */
+    const char *choices;   /* of a choice: "ref|avx2|avx512" */
+    const char *zero_word; /* of a whole number: a word that stands for 0, "all" */
+    const char *env; /* variable that gives the value when the option is absent; empty counts as unset */
+    double min, max; /* of a number, both included; both 0: any */
+    bool required;   /* text, choice, list */
+    bool is_model;   /* text: a model's folder, or the name of one that comes with Sesame */
+    const char
+        *implicit_value; /* of a choice: what it is without a value. A value then follows = or is, as the next
                             word, exactly one of the choices */
-    size_t given;        /* offset of a bool that tells the option was used; 0: nobody asks */
+    size_t was_set;      /* offset of a bool that tells the option was used; 0: nobody asks */
     const char *help;    /* one sentence without a period */
 } ses_opt;
 
-typedef struct ses_example {
+typedef struct ses_usage_example {
     const char *line, *what; /* the command as typed, and what it does */
-} ses_example;
+} ses_usage_example;
 
 /* The value of an option, from its text, into args. `from` names the option in messages (SES_EUSAGE). Texts
  * are borrowed. A flag's text is NULL, "true" or "false". */

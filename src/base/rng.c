@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-double ses_rand_normal(ses_key key, uint64_t i)
+double ses_rand_normal(ses_rng_key key, uint64_t i)
 {
     uint32_t b[4];
     ses_philox(b, key, i >> 1);

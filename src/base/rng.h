@@ -14,12 +14,12 @@
 #endif
 
 /* Where in a run a draw happens: the run, the step, and which use within the step. */
-typedef struct ses_key {
+typedef struct ses_rng_key {
     uint64_t seed;
     uint32_t step, site;
-} ses_key;
+} ses_rng_key;
 
-SES_HD static inline void ses_philox_rounds(uint32_t out[4], ses_key key, uint64_t index, int rounds)
+SES_HD static inline void ses_philox_rounds(uint32_t out[4], ses_rng_key key, uint64_t index, int rounds)
 {
     uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = key.step, c3 = key.site;
     uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
@@ -32,13 +32,13 @@ SES_HD static inline void ses_philox_rounds(uint32_t out[4], ses_key key, uint64
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-SES_HD static inline void ses_philox(uint32_t out[4], ses_key key, uint64_t index)
+SES_HD static inline void ses_philox(uint32_t out[4], ses_rng_key key, uint64_t index)
 {
     ses_philox_rounds(out, key, index, 10);
 }
 
 /* One 32-bit draw for element i: four neighbors share a Philox block. */
-SES_HD static inline uint32_t ses_rand32(ses_key key, uint64_t i)
+SES_HD static inline uint32_t ses_rand32(ses_rng_key key, uint64_t i)
 {
     uint32_t b[4];
     ses_philox(b, key, i >> 2);
@@ -46,24 +46,24 @@ SES_HD static inline uint32_t ses_rand32(ses_key key, uint64_t i)
 }
 
 /* In [0, 1), 24 bits. */
-SES_HD static inline float ses_rand_unit(ses_key key, uint64_t i)
+SES_HD static inline float ses_rand_unit(ses_rng_key key, uint64_t i)
 {
     return (float)(ses_rand32(key, i) >> 8) * 0x1p-24f;
 }
 
 /* Dropout draws 16 bits an element, so that eight neighbors share a block; of 7 rounds, which pass every test
  * of the paper's. */
-enum { SES_DROP_ROUNDS = 7 };
+enum { SES_DROPOUT_ROUNDS = 7 };
 
-SES_HD static inline uint32_t ses_drop_draw(ses_key key, uint64_t i)
+SES_HD static inline uint32_t ses_dropout_draw(ses_rng_key key, uint64_t i)
 {
     uint32_t b[4];
-    ses_philox_rounds(b, key, i >> 3, SES_DROP_ROUNDS);
+    ses_philox_rounds(b, key, i >> 3, SES_DROPOUT_ROUNDS);
     return b[(i >> 1) & 3] >> 16 * (i & 1) & 0xffff;
 }
 
 /* It keeps element i iff its draw is at least this threshold: the rate is right within 1 / 131072. */
-SES_HD static inline uint32_t ses_drop_threshold(double p)
+SES_HD static inline uint32_t ses_dropout_threshold(double p)
 {
     return p <= 0 ? 0 : p >= 1 ? 65536 : (uint32_t)(p * 65536 + 0.5);
 }
@@ -71,13 +71,13 @@ SES_HD static inline uint32_t ses_drop_threshold(double p)
 /* Which of its row's draws key j takes where rows of attention are dropped out: of 32 keys 8 b + 2 c + d the
  * one at 8 c + 2 b + d. So a lane of a GPU's tensor cores, which holds columns 2 c and 2 c + 1 of every 8,
  * finds all its draws in one block. Rows begin on whole groups of 32. */
-SES_HD static inline uint64_t ses_drop_place(uint64_t j)
+SES_HD static inline uint64_t ses_dropout_swizzle(uint64_t j)
 {
     return (j & ~(uint64_t)30) | (j >> 3 & 3) << 1 | (j >> 1 & 3) << 3;
 }
 
-SES_HD static inline uint64_t ses_drop_row(uint64_t keys) { return (keys + 31) & ~(uint64_t)31; }
+SES_HD static inline uint64_t ses_dropout_row_stride(uint64_t keys) { return (keys + 31) & ~(uint64_t)31; }
 
-double ses_rand_normal(ses_key key, uint64_t i); /* mean 0, deviation 1 (Box-Muller) */
+double ses_rand_normal(ses_rng_key key, uint64_t i); /* mean 0, deviation 1 (Box-Muller) */
 
 #endif

@@ -18,7 +18,7 @@
 enum { SPINS = 20000, JOIN_SPINS = 2000, PARTS = 16, LINE = 64 };
 
 typedef struct worker {
-    ses_pool *pool;
+    ses_thread_pool *pool;
     pthread_t thread;
     void *scratch;
     int part; /* the first it draws from */
@@ -30,7 +30,7 @@ typedef struct part {
     char apart[LINE - 16];
 } part;
 
-struct ses_pool {
+struct ses_thread_pool {
     int threads, started; /* workers started: threads - 1 of them */
     pthread_mutex_t turn; /* held by the caller whose job runs */
     pthread_mutex_t lock; /* guards sleeping on `wake` */
@@ -55,7 +55,7 @@ static void relax(void)
 #endif
 }
 
-static void draw_part(ses_pool *p, part *from, void *scratch)
+static void draw_part(ses_thread_pool *p, part *from, void *scratch)
 {
     long long left = atomic_load_explicit(&from->left, memory_order_relaxed);
     while (left > 0) {
@@ -68,19 +68,19 @@ static void draw_part(ses_pool *p, part *from, void *scratch)
     }
 }
 
-static void draw(ses_pool *p, const worker *w)
+static void draw(ses_thread_pool *p, const worker *w)
 {
     for (int i = 0; i < p->parts; i++) draw_part(p, &p->part[(w->part + i) % p->parts], w->scratch);
 }
 
-static bool idle(ses_pool *p)
+static bool idle(ses_thread_pool *p)
 {
     for (int i = 0; i < p->parts; i++)
         if (atomic_load(&p->part[i].left) > 0) return false;
     return !atomic_load(&p->stop);
 }
 
-static void await_job(ses_pool *p)
+static void await_job(ses_thread_pool *p)
 {
     for (int i = 0; i < SPINS; i++) {
         if (!idle(p)) return;
@@ -105,7 +105,7 @@ static void *work(void *arg)
 
 /* After what workers wait for has changed, sequentially consistent: a worker either sees it or is counted
  * asleep. */
-static void wake_up(ses_pool *p)
+static void wake_up(ses_thread_pool *p)
 {
     if (!atomic_load(&p->sleepers)) return;
     pthread_mutex_lock(&p->lock);
@@ -115,7 +115,7 @@ static void wake_up(ses_pool *p)
 
 /* Wait until every chunk is done. Where threads outnumber cores a worker amid one may not even be running:
  * give it the core rather than spin through a time slice. */
-static void join(ses_pool *p)
+static void join(ses_thread_pool *p)
 {
     for (int spins = 0; atomic_load_explicit(&p->pending, memory_order_acquire) > 0;) {
         if (spins < JOIN_SPINS) {
@@ -127,9 +127,9 @@ static void join(ses_pool *p)
     }
 }
 
-ses_pool *ses_pool_new(int threads, ses_err *e)
+ses_thread_pool *ses_thread_pool_new(int threads, ses_err *e)
 {
-    ses_pool *p = ses_alloc(sizeof *p, e);
+    ses_thread_pool *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
     pthread_mutex_init(&p->turn, NULL);
     pthread_mutex_init(&p->lock, NULL);
@@ -145,7 +145,7 @@ ses_pool *ses_pool_new(int threads, ses_err *e)
     for (int i = 0; i < threads; i++) {
         p->w[i].pool = p;
         p->w[i].part = i % p->parts;
-        p->w[i].scratch = ses_alloc_aligned(SES_SCRATCH, e);
+        p->w[i].scratch = ses_alloc_aligned(SES_SCRATCH_BYTES, e);
         if (!p->w[i].scratch) goto fail;
     }
     for (int i = 1; i < threads; i++, p->started++)
@@ -155,11 +155,11 @@ ses_pool *ses_pool_new(int threads, ses_err *e)
         }
     return p;
 fail:
-    ses_pool_free(p);
+    ses_thread_pool_free(p);
     return NULL;
 }
 
-void ses_pool_free(ses_pool *p)
+void ses_thread_pool_free(ses_thread_pool *p)
 {
     if (!p) return;
     atomic_store(&p->stop, true);
@@ -173,10 +173,10 @@ void ses_pool_free(ses_pool *p)
     ses_free(p);
 }
 
-int ses_pool_threads(const ses_pool *p) { return p->threads; }
+int ses_thread_pool_size(const ses_thread_pool *p) { return p->threads; }
 
 /* The workers' parts before the caller's own: who sees a job begins with its part. */
-static void publish(ses_pool *p, int64_t chunks)
+static void publish(ses_thread_pool *p, int64_t chunks)
 {
     int64_t some = chunks / p->parts, more = chunks % p->parts, end = chunks;
     for (int i = p->parts; i-- > 0;) {
@@ -187,7 +187,7 @@ static void publish(ses_pool *p, int64_t chunks)
     }
 }
 
-void ses_parallel(ses_pool *p, int64_t chunks, ses_chunk_fn *fn, void *ctx)
+void ses_parallel_for(ses_thread_pool *p, int64_t chunks, ses_chunk_fn *fn, void *ctx)
 {
     if (chunks <= 0) return;
     pthread_mutex_lock(&p->turn);

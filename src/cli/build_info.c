@@ -37,9 +37,9 @@ static const library libraries[] = {
     { "oneDNN", "opponent in 'sesame bench gemm'", { "libdnnl.so.3", "libdnnl.so.2" } },
 };
 
-static ses_part find(const library *l)
+static ses_build_feature find(const library *l)
 {
-    ses_part p = { l->name, l->use, false, "not found" };
+    ses_build_feature p = { l->name, l->use, false, "not found" };
     for (size_t i = 0; i < SES_LEN(l->file) && l->file[i] && !p.here; i++) {
         void *h = dlopen(l->file[i], RTLD_LAZY | RTLD_LOCAL);
         if (!h) continue;
@@ -50,21 +50,21 @@ static ses_part find(const library *l)
     return p;
 }
 
-size_t ses_parts(ses_part out[SES_MAX_PARTS])
+size_t ses_build_features(ses_build_feature out[SES_MAX_PARTS])
 {
     size_t n = 0;
 #ifdef SES_CUDA
     ses_gpu gpu;
     bool gpu_here = ses_gpu_describe(0, &gpu);
-    out[n++] =
-        (ses_part){ "CUDA", "GPU device", gpu_here, gpu_here ? "GPU found" : "in this build, no GPU found" };
+    out[n++] = (ses_build_feature){ "CUDA", "GPU device", gpu_here,
+                                    gpu_here ? "GPU found" : "in this build, no GPU found" };
 #else
-    out[n++] = (ses_part){ "CUDA", "GPU device", false, "not in this build" };
+    out[n++] = (ses_build_feature){ "CUDA", "GPU device", false, "not in this build" };
 #endif
 #ifdef SES_PCRE2
-    out[n++] = (ses_part){ "PCRE2", "unusual patterns of tokenizers", true, "in this build" };
+    out[n++] = (ses_build_feature){ "PCRE2", "unusual patterns of tokenizers", true, "in this build" };
 #else
-    out[n++] = (ses_part){ "PCRE2", "unusual patterns of tokenizers", false, "not in this build" };
+    out[n++] = (ses_build_feature){ "PCRE2", "unusual patterns of tokenizers", false, "not in this build" };
 #endif
     static const struct {
         const char *name, *unpacks, *use;
@@ -72,9 +72,9 @@ size_t ses_parts(ses_part out[SES_MAX_PARTS])
                    { "liblzma", "xz", "texts packed with xz" },
                    { "libzstd", "zstd", "texts packed with Zstandard" } };
     for (size_t i = 0; i < SES_LEN(packed); i++) {
-        bool here = ses_packed_can(packed[i].unpacks);
-        out[n++] =
-            (ses_part){ packed[i].name, packed[i].use, here, here ? "in this build" : "not in this build" };
+        bool here = ses_input_stream_supports(packed[i].unpacks);
+        out[n++] = (ses_build_feature){ packed[i].name, packed[i].use, here,
+                                        here ? "in this build" : "not in this build" };
     }
     for (size_t i = 0; i < SES_LEN(libraries); i++) out[n++] = find(&libraries[i]);
     return n;
@@ -89,7 +89,7 @@ void ses_version_print(FILE *out, bool verbose)
     for (int i = 0; i < SES_ISA_COUNT; i++)
         if (ses_isa_built((ses_isa)i)) fprintf(out, " %s", ses_isa_name((ses_isa)i));
     fprintf(out, "; best here: %s\n", ses_isa_name(ses_isa_best()));
-    ses_part part[SES_MAX_PARTS];
-    size_t n = ses_parts(part);
+    ses_build_feature part[SES_MAX_PARTS];
+    size_t n = ses_build_features(part);
     for (size_t i = 0; i < n; i++) fprintf(out, "%s (%s): %s\n", part[i].name, part[i].use, part[i].how);
 }

@@ -2,8 +2,8 @@
 #ifndef SES_CLI_COMMAND_H
 #define SES_CLI_COMMAND_H
 
-#include "option_parser.h"
 #include "cli/ui/term.h"
+#include "option_parser.h"
 
 typedef struct ses_command ses_command;
 
@@ -12,25 +12,27 @@ typedef struct ses_call {
     const ses_command *command;
     const void *args; /* the command's struct, filled from its table */
     void *task_args;  /* of a pipeline: its task's */
-    char **rest;      /* operands, then NULL */
-    int n_rest;
+    char **operands;  /* operands, then NULL */
+    int n_operands;
     ses_term out, err; /* what stdout and stderr are: terminal, width, color */
     bool quiet;
 } ses_call;
 
 struct ses_command {
     const char *name;
-    const char *usage;           /* the operands: "DIR", "[FILE...]", "" */
-    const char *summary;         /* one line, lower case, no period */
-    const char *description;     /* paragraphs, a blank line (\n\n) between them */
-    const ses_example *examples; /* ends with { 0 } */
+    const char *usage;                 /* the operands: "DIR", "[FILE...]", "" */
+    const char *summary;               /* one line, lower case, no period */
+    const char *description;           /* paragraphs, a blank line (\n\n) between them */
+    const ses_usage_example *examples; /* ends with { 0 } */
     const ses_opt *opt;
     size_t n_opt, args_size;
-    int min_rest, max_rest; /* how many operands; max_rest < 0: any number */
-    const char *rest_words; /* completion of operands: "bash|zsh|fish", "COMMAND" for the names of commands,
+    int min_operands, max_operands; /* how many operands; max_rest < 0: any number */
+    const char
+        *operand_words; /* completion of operands: "bash|zsh|fish", "COMMAND" for the names of commands,
                                 NULL for files */
-    bool hidden;            /* not in the list of commands */
-    bool model_first; /* the first operand is a model: its folder or its name; or --model is, if it has it */
+    bool hidden;        /* not in the list of commands */
+    bool
+        has_model_operand; /* the first operand is a model: its folder or its name; or --model is, if it has it */
     const struct ses_task *task; /* of a pipeline: its options come first, its words are the description */
     /* Data on stdout, talk on stderr. false with an error in e: main prints it and picks the exit code;
      * false without one: the work failed and the command has said so (exit 1). */
@@ -39,29 +41,29 @@ struct ses_command {
 
 const ses_command *const *ses_commands(void);          /* in the order of commands.def, then NULL */
 const ses_command *ses_command_find(const char *name); /* NULL: none */
-const ses_command *ses_command_need(const char *name, ses_err *e); /* with "did you mean" */
+const ses_command *ses_command_require(const char *name, ses_err *e); /* with "did you mean" */
 
 /* The options, a pipeline's task's first; NULL past the end. And the words about it. */
 const ses_opt *ses_command_opt(const ses_command *c, size_t i);
 const char *ses_command_description(const ses_command *c);
-const ses_example *ses_command_examples(const ses_command *c); /* NULL: none */
+const ses_usage_example *ses_command_examples(const ses_command *c); /* NULL: none */
 
 #define SES_TASK(id, name, summary) extern const ses_command ses_pipeline_##id;
 #define SES_TASK_ALIAS(alias, id, name) extern const ses_command ses_pipeline_##alias;
 #include "task/tasks.def"
 #undef SES_TASK
 #undef SES_TASK_ALIAS
-extern const char ses_pipeline_words[]; /* what is to be said of every pipeline */
+extern const char ses_pipeline_description[]; /* what is to be said of every pipeline */
 
 /* Options of every command: --help, --color, --quiet; and of sesame itself. */
-typedef struct ses_general {
+typedef struct ses_general_args {
     bool help, quiet;
     int color; /* ses_color_when */
-} ses_general;
+} ses_general_args;
 
-typedef struct ses_top {
+typedef struct ses_top_args {
     bool version, verbose;
-} ses_top;
+} ses_top_args;
 
 extern const ses_opt ses_general_opt[], ses_top_opt[];
 extern const size_t ses_n_general_opt, ses_n_top_opt;

@@ -34,7 +34,7 @@ const char *ses_command_description(const ses_command *c)
     return c->task ? c->task->description : c->description;
 }
 
-const ses_example *ses_command_examples(const ses_command *c)
+const ses_usage_example *ses_command_examples(const ses_command *c)
 {
     return c->task ? c->task->examples : c->examples;
 }
@@ -45,13 +45,13 @@ const ses_command *ses_command_find(const char *name)
 {
     for (size_t i = 0; list[i]; i++)
         if (!strcmp(list[i]->name, name)) return list[i];
-    const ses_task_name *t = ses_task_find(name); /* by a name that says more */
+    const ses_task_entry *t = ses_task_find(name); /* by a name that says more */
     for (size_t i = 0; t && list[i]; i++)
         if (list[i]->task == t->task) return list[i];
     return NULL;
 }
 
-const ses_command *ses_command_need(const char *name, ses_err *e)
+const ses_command *ses_command_require(const char *name, ses_err *e)
 {
     const ses_command *c = ses_command_find(name);
     if (c) return c;
@@ -66,19 +66,19 @@ const ses_command *ses_command_need(const char *name, ses_err *e)
 const ses_opt ses_general_opt[] = {
     { .name = "color",
       .type = SES_OPT_CHOICE,
-      .offset = offsetof(ses_general, color),
+      .offset = offsetof(ses_general_args, color),
       .def = "auto",
       .choices = "auto|always|never",
       .help = "color the output; auto: on a terminal, unless NO_COLOR is set" },
     { .name = "quiet",
       .letter = 'q',
       .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_general, quiet),
+      .offset = offsetof(ses_general_args, quiet),
       .help = "no progress and no remarks on stderr, only errors" },
     { .name = "help",
       .letter = 'h',
       .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_general, help),
+      .offset = offsetof(ses_general_args, help),
       .help = "show this help" },
 };
 const size_t ses_n_general_opt = SES_LEN(ses_general_opt);
@@ -87,12 +87,12 @@ const ses_opt ses_top_opt[] = {
     { .name = "version",
       .letter = 'V',
       .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_top, version),
+      .offset = offsetof(ses_top_args, version),
       .help = "show the version" },
     { .name = "verbose",
       .letter = 'v',
       .type = SES_OPT_FLAG,
-      .offset = offsetof(ses_top, verbose),
+      .offset = offsetof(ses_top_args, verbose),
       .help = "with --version: compiler, instruction sets and optional parts too" },
 };
 const size_t ses_n_top_opt = SES_LEN(ses_top_opt);

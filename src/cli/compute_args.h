@@ -1,19 +1,19 @@
 /* Options of every command that computes: --threads, --isa, --device, --json.
- * Put a ses_shared into the command's args and SES_OPT_SHARED(args, field) into its table. */
+ * Put a ses_compute_args into the command's args and SES_OPT_COMPUTE(args, field) into its table. */
 #ifndef SES_CLI_SHARED_H
 #define SES_CLI_SHARED_H
 
 #include "option_parser.h"
 #include "sesame/model.h"
 
-typedef struct ses_shared {
-    int64_t threads;    /* 0: one for each core this process may use */
-    int isa;            /* ses_isa, or -1: the best */
-    int dtype;          /* of the choices below */
-    bool tables8;       /* embeddings in 8 bits, too: quantize's */
-    const char *device; /* "cpu", "cuda", "cuda:N" */
+typedef struct ses_compute_args {
+    int64_t threads;      /* 0: one for each core this process may use */
+    int isa;              /* ses_isa, or -1: the best */
+    int dtype;            /* of the choices below */
+    bool int8_embeddings; /* embeddings in 8 bits, too: quantize's */
+    const char *device;   /* "cpu", "cuda", "cuda:N" */
     bool json;
-} ses_shared;
+} ses_compute_args;
 
 #define SES_OPT_JSON(struct_, field)                                                             \
     {                                                                                            \
@@ -28,7 +28,7 @@ typedef struct ses_shared {
         .help = "worker threads; 0: one for each core"                                             \
     }
 
-#define SES_OPT_SHARED(struct_, field)                                                  \
+#define SES_OPT_COMPUTE(struct_, field)                                                 \
     SES_OPT_THREADS(struct_, field.threads),                                            \
         { .name = "isa",                                                                \
           .type = SES_OPT_CHOICE,                                                       \
@@ -55,7 +55,7 @@ typedef struct ses_shared {
 #define SES_OPT_TOKENIZER(struct_, field)                                                         \
     {                                                                                             \
         .name = "model", .letter = 'm', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), \
-        .value = "PATH", .required = true, .model = true,                                         \
+        .value = "PATH", .required = true, .is_model = true,                                      \
         .help = "model folder, tokenizer.json, SentencePiece .model or vocab.txt"                 \
     }
 
@@ -69,14 +69,14 @@ typedef struct ses_shared {
 #define SES_OPT_ADAPTER(struct_, field)                                                              \
     {                                                                                                \
         .name = "adapter", .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), .value = "DIR", \
-        .model = true, .help = "a LoRA adapter, as the peft library writes it, for the model"        \
+        .is_model = true, .help = "a LoRA adapter, as the peft library writes it, for the model"     \
     }
 
 /* A line on stderr about tensors that were passed over, and one about code that is not run. */
-void ses_tell_surplus(const ses_model *m);
+void ses_notify_unused_tensors(const ses_model *m);
 
-ses_isa ses_shared_isa(const ses_shared *s); /* what will run: capped by what CPU and build have */
-int ses_shared_threads(const ses_shared *s); /* at least 1 */
-ses_device_options ses_shared_options(const ses_shared *s);
+ses_isa ses_compute_isa(const ses_compute_args *s); /* what will run: capped by what CPU and build have */
+int ses_compute_threads(const ses_compute_args *s); /* at least 1 */
+ses_device_options ses_compute_device_options(const ses_compute_args *s);
 
 #endif

@@ -54,7 +54,7 @@ static bool read_count(const char *dir, const char *name, uint64_t *out)
 }
 
 typedef struct search {
-    ses_meter *m;
+    ses_energy_meter *m;
     const char *root;
 } search;
 
@@ -63,7 +63,7 @@ typedef struct search {
 static bool look(void *ctx, const char *entry)
 {
     const search *s = ctx;
-    ses_meter *m = s->m;
+    ses_energy_meter *m = s->m;
     char name[32];
     uint64_t last, range;
     const char *colon = strchr(entry, ':');
@@ -87,9 +87,9 @@ static bool look(void *ctx, const char *entry)
     return true;
 }
 
-void ses_meter_start(ses_meter *m, const char *root)
+void ses_energy_meter_start(ses_energy_meter *m, const char *root)
 {
-    *m = (ses_meter){ 0 };
+    *m = (ses_energy_meter){ 0 };
     search s = { m, root ? root : "/sys/class/powercap" };
     ses_dir_each(s.root, look, &s, NULL);
     if (!m->n && !*m->why) snprintf(m->why, sizeof m->why, "the machine has no RAPL counters");
@@ -98,7 +98,7 @@ void ses_meter_start(ses_meter *m, const char *root)
     m->cpu = ses_cpu_seconds();
 }
 
-static void read_all(ses_meter *m)
+static void read_all(ses_energy_meter *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         uint64_t now, last = m->zone[i].last, range = m->zone[i].range;
@@ -113,7 +113,7 @@ static void read_all(ses_meter *m)
     }
 }
 
-void ses_meter_tick(ses_meter *m)
+void ses_energy_meter_update(ses_energy_meter *m)
 {
     double now = ses_seconds();
     if (!m->n || now - m->read < OFTEN) return;
@@ -121,7 +121,7 @@ void ses_meter_tick(ses_meter *m)
     read_all(m);
 }
 
-ses_energy ses_meter_stop(ses_meter *m, double core_watts)
+ses_energy ses_energy_meter_stop(ses_energy_meter *m, double core_watts)
 {
     ses_energy x = { 0 };
     read_all(m);
@@ -157,16 +157,16 @@ static void put(char *out, size_t size, double x, const char *small, const char 
         snprintf(out, size, "%.4g %s", x / 1000, large);
 }
 
-const char *ses_watt_hours(char buf[SES_HUMAN], double joules)
+const char *ses_watt_hours_text(char buf[SES_NUMBER_TEXT], double joules)
 {
-    put(buf, SES_HUMAN, joules / 3600, "mWh", "Wh", "kWh");
+    put(buf, SES_NUMBER_TEXT, joules / 3600, "mWh", "Wh", "kWh");
     return buf;
 }
 
 const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, const ses_energy_args *a)
 {
-    char energy[SES_HUMAN], gas[48], how[96] = "";
-    ses_watt_hours(energy, x->joules);
+    char energy[SES_NUMBER_TEXT], gas[48], how[96] = "";
+    ses_watt_hours_text(energy, x->joules);
     put(gas, sizeof gas, 1000 * ses_energy_co2(x, a), "mg", "g", "kg");
     if (!x->measured) snprintf(how, sizeof how, ", %g W a core", a->core_watts);
     snprintf(buf, SES_ENERGY_TEXT, "%s, %s CO2 (%s%s, %g g a kWh)", energy, gas, x->source, how, a->grams);

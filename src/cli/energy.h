@@ -8,8 +8,8 @@
 #ifndef SES_CLI_ENERGY_H
 #define SES_CLI_ENERGY_H
 
-#include "option_parser.h"
 #include "cli/ui/term.h"
+#include "option_parser.h"
 
 typedef struct ses_energy_args {
     double core_watts, grams; /* grams of CO2 a kWh */
@@ -37,7 +37,7 @@ typedef struct ses_energy {
 } ses_energy;
 
 /* Running: counters as they were last read. */
-typedef struct ses_meter {
+typedef struct ses_energy_meter {
     struct {
         char path[256];
         uint64_t last, range; /* microjoules; the counter goes from range to 0 */
@@ -45,12 +45,13 @@ typedef struct ses_meter {
     size_t n;
     double joules, wall, cpu, read; /* wall, cpu: clocks at the start; read: the last time */
     char names[128], why[128];      /* why: nothing can be read */
-} ses_meter;
+} ses_energy_meter;
 
 /* root: where the counters are; NULL: /sys/class/powercap. */
-void ses_meter_start(ses_meter *m, const char *root);
-void ses_meter_tick(ses_meter *m); /* every few minutes at least, before a counter has gone round twice */
-ses_energy ses_meter_stop(ses_meter *m, double core_watts);
+void ses_energy_meter_start(ses_energy_meter *m, const char *root);
+void ses_energy_meter_update(
+    ses_energy_meter *m); /* every few minutes at least, before a counter has gone round twice */
+ses_energy ses_energy_meter_stop(ses_energy_meter *m, double core_watts);
 
 double ses_cpu_seconds(void);   /* of all threads of this process */
 uint64_t ses_peak_memory(void); /* bytes */
@@ -58,7 +59,8 @@ uint64_t ses_peak_memory(void); /* bytes */
 enum { SES_ENERGY_TEXT = 400 };
 /* "12.3 Wh, 5.9 g CO2 (estimate: ...)". Returns buf. */
 const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, const ses_energy_args *a);
-const char *ses_watt_hours(char buf[SES_HUMAN], double joules); /* "12.3 Wh", in the unit that fits */
+const char *ses_watt_hours_text(char buf[SES_NUMBER_TEXT],
+                                double joules); /* "12.3 Wh", in the unit that fits */
 double ses_energy_kwh(const ses_energy *x);
 double ses_energy_co2(const ses_energy *x, const ses_energy_args *a); /* kg */
 

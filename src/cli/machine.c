@@ -65,7 +65,7 @@ static void look_limits(ses_machine *m) /* control groups version 2 */
     m->memory_limit = number_after("/sys/fs/cgroup/memory.max", ""); /* "max" reads as 0 */
 }
 
-ses_machine ses_machine_look(void)
+ses_machine ses_machine_detect(void)
 {
     ses_machine m = { 0 };
     look_cpu(&m);
@@ -106,13 +106,13 @@ static void read_chunk(void *ctx, int64_t i, void *scratch)
     for (int k = 0; k < 8; k++) r->sum[i] += s[k];
 }
 
-double ses_read_speed(int threads, double seconds, ses_err *e)
+double ses_memory_bandwidth(int threads, double seconds, ses_err *e)
 {
     double best = -1;
     int64_t chunks = 32; /* 128 MiB, past most caches; less where memory is short */
-    uint64_t room = ses_machine_look().free / 4 / CHUNK;
+    uint64_t room = ses_machine_detect().free / 4 / CHUNK;
     if (room && room < 32) chunks = (int64_t)room;
-    ses_pool *pool = ses_pool_new(threads, e);
+    ses_thread_pool *pool = ses_thread_pool_new(threads, e);
     uint64_t *data = ses_alloc_aligned((size_t)chunks * CHUNK, e);
     uint64_t *sum = ses_alloc_array((size_t)chunks, sizeof *sum, e);
     if (pool && data && sum) {
@@ -121,13 +121,13 @@ double ses_read_speed(int threads, double seconds, ses_err *e)
         double start = ses_seconds();
         do {
             double t = ses_seconds();
-            ses_parallel(pool, chunks, read_chunk, &r);
+            ses_parallel_for(pool, chunks, read_chunk, &r);
             double speed = (double)chunks * CHUNK / (ses_seconds() - t);
             if (speed > best) best = speed;
         } while (ses_seconds() - start < seconds);
     }
     ses_free(sum);
     ses_free(data);
-    ses_pool_free(pool);
+    ses_thread_pool_free(pool);
     return best;
 }

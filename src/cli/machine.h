@@ -16,10 +16,10 @@ typedef struct ses_machine {
     char system[96];       /* "Linux 6.1.0 x86_64" */
 } ses_machine;
 
-ses_machine ses_machine_look(void);
+ses_machine ses_machine_detect(void);
 
 /* Bytes a second that all threads together read from memory, best of a few passes over a large buffer
  * in about `seconds`. Negative and an error when there is no memory for it. */
-double ses_read_speed(int threads, double seconds, ses_err *e);
+double ses_memory_bandwidth(int threads, double seconds, ses_err *e);
 
 #endif

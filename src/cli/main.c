@@ -1,8 +1,8 @@
 /* sesame: finds the command, parses its options, runs it, reports its error. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
-#include "command.h"
 #include "bundled_models.h"
+#include "command.h"
 #include "task/task.h"
 
 #include <errno.h>
@@ -29,18 +29,18 @@ static void put_model_first(ses_call *c, void *args)
 {
     const ses_command *cmd = c->command;
     for (size_t i = 0; i < cmd->n_opt; i++) {
-        if (!cmd->opt[i].model || strcmp(cmd->opt[i].name, "model") != 0) continue;
+        if (!cmd->opt[i].is_model || strcmp(cmd->opt[i].name, "model") != 0) continue;
         const char *const *model = (const void *)((char *)args + cmd->opt[i].offset);
         if (!*model) continue;
-        memmove(c->rest + 1, c->rest, ((size_t)c->n_rest++ + 1) * sizeof *c->rest);
-        c->rest[0] = (char *)(uintptr_t)*model;
+        memmove(c->operands + 1, c->operands, ((size_t)c->n_operands++ + 1) * sizeof *c->operands);
+        c->operands[0] = (char *)(uintptr_t)*model;
     }
 }
 
-static bool run_command(const ses_command *cmd, const char *name, ses_general *general, char **argv,
+static bool run_command(const ses_command *cmd, const char *name, ses_general_args *general, char **argv,
                         ses_err *e)
 {
-    ses_call call = { .command = cmd, .rest = argv };
+    ses_call call = { .command = cmd, .operands = argv };
     const ses_task *task = cmd->task;
     void *args = ses_alloc(cmd->args_size, e), *task_args = ses_alloc(task ? task->args_size : 0, e);
     if (!args || !task_args) {
@@ -53,24 +53,24 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general *g
     const ses_opt_group group[] = { { task ? task->opt : NULL, task ? task->n_opt : 0, task_args },
                                     { cmd->opt, cmd->n_opt, args },
                                     { ses_general_opt, ses_n_general_opt, general } };
-    bool ok = ses_options_parse(group, SES_LEN(group), argv, false, &call.n_rest, e) &&
-              (!task || ses_task_called(task, task_args, name, e));
+    bool ok = ses_options_parse(group, SES_LEN(group), argv, false, &call.n_operands, e) &&
+              (!task || ses_task_set_called_name(task, task_args, name, e));
     if (ok) {
         call.out = ses_term_of(stdout, (ses_color_when)general->color);
         call.err = ses_term_of(stderr, (ses_color_when)general->color);
         call.quiet = general->quiet;
-        if (cmd->model_first) put_model_first(&call, args);
+        if (cmd->has_model_operand) put_model_first(&call, args);
     }
     if (ok && general->help) {
         ses_help_command(cmd, &call.out, stdout);
-    } else if (ok && call.n_rest < cmd->min_rest) {
+    } else if (ok && call.n_operands < cmd->min_operands) {
         ok = ses_fail(e, SES_EUSAGE, "missing argument; usage: sesame %s %s", cmd->name, cmd->usage);
-    } else if (ok && cmd->max_rest >= 0 && call.n_rest > cmd->max_rest) {
-        ok = ses_fail(e, SES_EUSAGE, "unexpected argument '%s'", call.rest[cmd->max_rest]);
+    } else if (ok && cmd->max_operands >= 0 && call.n_operands > cmd->max_operands) {
+        ok = ses_fail(e, SES_EUSAGE, "unexpected argument '%s'", call.operands[cmd->max_operands]);
     } else if (ok) {
-        char *own[SES_SHIPPED_MOST] = { 0 };
-        ok = ses_options_complete(group, SES_LEN(group), e) &&
-             ses_shipped_fill(cmd, args, call.rest, own, e) && cmd->run(&call, e);
+        char *own[SES_BUNDLED_MAX_ARGS] = { 0 };
+        ok = ses_options_check_required(group, SES_LEN(group), e) &&
+             ses_bundled_resolve_args(cmd, args, call.operands, own, e) && cmd->run(&call, e);
         for (size_t i = 0; i < SES_LEN(own); i++) ses_free(own[i]);
     }
     ses_options_free(group, SES_LEN(group));
@@ -82,8 +82,8 @@ static bool run_command(const ses_command *cmd, const char *name, ses_general *g
 /* The options before the command, then the command. *cmd tells main whose usage was wrong. */
 static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
 {
-    ses_general general = { 0 };
-    ses_top top = { 0 };
+    ses_general_args general = { 0 };
+    ses_top_args top = { 0 };
     const ses_opt_group group[] = { { ses_top_opt, ses_n_top_opt, &top },
                                     { ses_general_opt, ses_n_general_opt, &general } };
     int n = 0;
@@ -98,7 +98,7 @@ static bool dispatch(char **argv, const ses_command **cmd, ses_err *e)
         return true;
     }
     if (!n) return ses_fail(e, SES_EUSAGE, "no command given");
-    *cmd = ses_command_need(argv[0], e);
+    *cmd = ses_command_require(argv[0], e);
     return *cmd && run_command(*cmd, argv[0], &general, argv + 1, e);
 }
 
@@ -120,7 +120,7 @@ static void report(const ses_err *e, const ses_command *cmd)
 {
     if (e->code == SES_OK) return; /* the command has said it itself */
     fputs("sesame: ", stderr);
-    ses_put_clean(stderr, e->msg);
+    ses_put_escaped(stderr, e->msg);
     putc('\n', stderr);
     if (e->code != SES_EUSAGE) return;
     if (cmd)

@@ -20,7 +20,7 @@ typedef struct worker {
 typedef struct stream {
     ses_line_fn *fn;
     void *ctx;
-    ses_pool *pool;
+    ses_thread_pool *pool;
     worker *worker;
     int threads;
     int64_t lines; /* of this file, written so far */
@@ -59,7 +59,7 @@ static bool run(stream *s, const char *p, const char *end, ses_err *e)
         s->worker[i].p = p;
         s->worker[i].end = p = stop;
     }
-    ses_parallel(s->pool, parts, work, s);
+    ses_parallel_for(s->pool, parts, work, s);
     for (int i = 0; i < parts; i++) {
         worker *w = &s->worker[i];
         if (fwrite(w->out.data ? w->out.data : "", 1, w->out.len, stdout) != w->out.len) return false;
@@ -72,18 +72,18 @@ static bool run(stream *s, const char *p, const char *end, ses_err *e)
 }
 
 /* Read until a chunk is full, a line is there and no more waits, or the end (*done). */
-static bool fill(stream *s, ses_packed *file, size_t have, bool *done, ses_err *e)
+static bool fill(stream *s, ses_input_stream *file, size_t have, bool *done, ses_err *e)
 {
     size_t want = have + CHUNK;
     while (s->in.len < want) {
         size_t got;
         if (!ses_buf_reserve(&s->in, want - s->in.len)) return ses_buf_ok(&s->in, e);
-        if (!ses_packed_read(file, s->in.data + s->in.len, want - s->in.len, &got, e)) return false;
+        if (!ses_input_stream_read(file, s->in.data + s->in.len, want - s->in.len, &got, e)) return false;
         *done = got == 0;
         if (*done) return true;
         bool line = memchr(s->in.data + s->in.len, '\n', got) != NULL;
         s->in.len += got;
-        if (line && !ses_packed_waits(file)) return true;
+        if (line && !ses_input_stream_ready(file)) return true;
     }
     return true;
 }
@@ -95,7 +95,7 @@ static size_t last_line_end(const char *p, size_t known, size_t n)
     return n > known ? n : 0;
 }
 
-static bool run_file(stream *s, ses_packed *file, ses_err *e)
+static bool run_file(stream *s, ses_input_stream *file, ses_err *e)
 {
     bool done = false;
     s->lines = 0;
@@ -122,23 +122,23 @@ static bool run_file(stream *s, ses_packed *file, ses_err *e)
 
 static bool open_and_run(stream *s, const char *path, ses_err *e)
 {
-    ses_packed *file = ses_packed_open(path, e);
+    ses_input_stream *file = ses_input_stream_open(path, e);
     bool ok = file && run_file(s, file, e);
-    ses_packed_free(file);
+    ses_input_stream_free(file);
     return ok || ses_wrap(e, "%s", strcmp(path, "-") ? path : "standard input");
 }
 
-bool ses_text_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e)
+bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e)
 {
     stream s = { .fn = fn, .ctx = ctx, .threads = threads };
-    s.pool = ses_pool_new(threads, e);
+    s.pool = ses_thread_pool_new(threads, e);
     s.worker = s.pool ? ses_alloc_array((size_t)threads, sizeof *s.worker, e) : NULL;
     bool ok = s.worker != NULL;
     if (ok && !*files) ok = open_and_run(&s, "-", e);
     for (; ok && *files; files++) ok = open_and_run(&s, *files, e);
     for (int i = 0; s.worker && i < threads; i++) ses_buf_free(&s.worker[i].out);
     ses_free(s.worker);
-    ses_pool_free(s.pool);
+    ses_thread_pool_free(s.pool);
     ses_buf_free(&s.in);
     return ok;
 }

@@ -11,6 +11,6 @@
 typedef bool ses_line_fn(void *ctx, int worker, const char *line, size_t n, ses_buf *out, ses_err *e);
 
 /* files ends with NULL; empty: stdin, as is "-". */
-bool ses_text_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e);
+bool ses_map_lines(char *const *files, int threads, ses_line_fn *fn, void *ctx, ses_err *e);
 
 #endif

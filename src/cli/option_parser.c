@@ -70,7 +70,7 @@ static bool parse_long(const ses_opt_group *group, size_t n_groups, char ***at, 
         if (value) return ses_fail(e, SES_EUSAGE, "%s takes no value", from);
         return ses_opt_set(f.opt, f.args, from, NULL, e);
     }
-    if (!value && f.opt->bare) {
+    if (!value && f.opt->implicit_value) {
         if (ses_opt_is_choice(f.opt, (*at)[1])) value = *++*at;
         return ses_opt_set(f.opt, f.args, from, value, e);
     }
@@ -135,12 +135,12 @@ static bool missing(const ses_opt *o, const void *args)
     switch (o->type) {
     case SES_OPT_TEXT: return !*(const char *const *)at;
     case SES_OPT_CHOICE: return *(const int *)at < 0;
-    case SES_OPT_LIST: return !((const ses_list *)at)->n;
+    case SES_OPT_LIST: return !((const ses_opt_list *)at)->n;
     default: return false;
     }
 }
 
-bool ses_options_complete(const ses_opt_group *group, size_t n_groups, ses_err *e)
+bool ses_options_check_required(const ses_opt_group *group, size_t n_groups, ses_err *e)
 {
     for (size_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < group[g].n; i++) {

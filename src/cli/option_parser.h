@@ -20,12 +20,12 @@ typedef struct ses_opt_group {
 bool ses_options_parse(const ses_opt_group *group, size_t n_groups, char **argv, bool first_only, int *n_rest,
                        ses_err *e);
 /* Fails where a required option was not given. */
-bool ses_options_complete(const ses_opt_group *group, size_t n_groups, ses_err *e);
+bool ses_options_check_required(const ses_opt_group *group, size_t n_groups, ses_err *e);
 void ses_options_free(const ses_opt_group *group, size_t n_groups);
 
 /* option_writer.c: what a struct holds, told again. A member for each option, by its name; and the words that
  * would set it, but for the defaults: " --name value", quoted for a shell where they must be. */
-void ses_options_put(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w);
-void ses_options_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out);
+void ses_options_put_json(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w);
+void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out);
 
 #endif

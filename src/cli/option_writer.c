@@ -24,14 +24,14 @@ static void put_value(const ses_opt *o, const void *at, ses_json_writer *w)
         break;
     case SES_OPT_LIST:
         ses_json_begin_array(w);
-        for (size_t i = 0; i < ((const ses_list *)at)->n; i++)
-            ses_json_put_string(w, ((const ses_list *)at)->item[i]);
+        for (size_t i = 0; i < ((const ses_opt_list *)at)->n; i++)
+            ses_json_put_string(w, ((const ses_opt_list *)at)->item[i]);
         ses_json_end_array(w);
         break;
     }
 }
 
-void ses_options_put(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w)
+void ses_options_put_json(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w)
 {
     ses_json_begin_object(w);
     for (size_t i = 0; i < n; i++) {
@@ -87,14 +87,14 @@ typedef union value {
     int64_t n;
     double x;
     int choice;
-    ses_list list;
+    ses_opt_list list;
 } value;
 
 static value default_of(const ses_opt *o)
 {
     ses_opt alone = *o; /* its value at the beginning of what it is told to fill */
     value v = { 0 };
-    alone.offset = alone.given = 0;
+    alone.offset = alone.was_set = 0;
     if (o->type == SES_OPT_CHOICE) v.choice = -1;
     if (o->def) ses_opt_set(&alone, &v, o->name, o->def, NULL);
     return v;
@@ -105,12 +105,12 @@ static void put_text(ses_buf *out, const ses_opt *o, const char *word, const cha
     if (word && (!usual || strcmp(word, usual))) put_option(out, o, word, strlen(word));
 }
 
-void ses_options_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out)
+void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out)
 {
     for (size_t i = 0; i < n; i++) {
         const ses_opt *o = &opt[i];
         const void *at = (const char *)args + o->offset;
-        const ses_list *l = at;
+        const ses_opt_list *l = at;
         value usual = default_of(o);
         const char *word;
         size_t len;

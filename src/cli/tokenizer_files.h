@@ -6,8 +6,8 @@
 
 enum { SES_TOKENIZER_FILES = 12 };
 
-extern const char *const ses_tokenizer_file[SES_TOKENIZER_FILES];
+extern const char *const ses_tokenizer_file_names[SES_TOKENIZER_FILES];
 
-bool ses_has_tokenizer(const char *dir); /* any of them */
+bool ses_dir_has_tokenizer(const char *dir); /* any of them */
 
 #endif

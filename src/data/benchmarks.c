@@ -16,7 +16,7 @@ const ses_benchmark *ses_benchmark_find(const char *name)
     return NULL;
 }
 
-const ses_benchmark *ses_benchmark_need(const char *name, ses_err *e)
+const ses_benchmark *ses_benchmark_require(const char *name, ses_err *e)
 {
     const ses_benchmark *b = ses_benchmark_find(name);
     if (b) return b;

@@ -9,14 +9,14 @@
 #include <math.h>
 #include <string.h>
 
-_Static_assert(sizeof(ses_corpus_head) <= CORPUS_HEAD, "the head fits");
+_Static_assert(sizeof(ses_corpus_header) <= CORPUS_HEADER_BYTES, "the head fits");
 _Static_assert(sizeof(ses_corpus_entry) == 24, "entries as they are in the file");
 
 struct ses_corpus {
-    ses_map map; /* of a file; else borrowed */
+    ses_mmap map; /* of a file; else borrowed */
     const unsigned char *data;
-    ses_corpus_head head;
-    ses_corpus_facts facts;
+    ses_corpus_header head;
+    ses_corpus_info facts;
     const void *ids;
     const uint8_t *words;
     const uint32_t *sentence;
@@ -29,7 +29,7 @@ uint64_t ses_corpus_hash(const void *p, size_t n)
     return ses_hash(key, p, n);
 }
 
-bool ses_corpus_holds_out(uint64_t hash, double share)
+bool ses_corpus_is_held_out(uint64_t hash, double share)
 {
     static const ses_hash_key key = { 0x736573616d65, 3 };
     return (double)(ses_hash(key, &hash, sizeof hash) >> 11) * 0x1p-53 < share;
@@ -37,7 +37,7 @@ bool ses_corpus_holds_out(uint64_t hash, double share)
 
 /* ---- where things lie ---- */
 
-static bool part_size(const ses_corpus_head *h, int part, size_t *out)
+static bool part_size(const ses_corpus_header *h, int part, size_t *out)
 {
     size_t words;
     switch (part) {
@@ -49,9 +49,9 @@ static bool part_size(const ses_corpus_head *h, int part, size_t *out)
     }
 }
 
-bool ses_corpus_layout(const ses_corpus_head *h, size_t at[CORPUS_PARTS + 1])
+bool ses_corpus_layout(const ses_corpus_header *h, size_t at[CORPUS_PARTS + 1])
 {
-    at[0] = CORPUS_HEAD;
+    at[0] = CORPUS_HEADER_BYTES;
     for (int i = 0; i < CORPUS_PARTS; i++) {
         size_t size, end;
         if (!part_size(h, i, &size) || !ses_add_size(at[i], size, &end) || !ses_add_size(end, 7, &end))
@@ -61,7 +61,7 @@ bool ses_corpus_layout(const ses_corpus_head *h, size_t at[CORPUS_PARTS + 1])
     return true;
 }
 
-size_t ses_corpus_part_bytes(const ses_corpus_head *h, int part)
+size_t ses_corpus_part_bytes(const ses_corpus_header *h, int part)
 {
     size_t n = 0;
     return part_size(h, part, &n) ? n : 0;
@@ -71,18 +71,18 @@ size_t ses_corpus_part_bytes(const ses_corpus_head *h, int part)
 
 static bool check_head(const ses_corpus *c, size_t n, ses_err *e)
 {
-    const ses_corpus_head *h = &c->head;
+    const ses_corpus_header *h = &c->head;
     size_t at[CORPUS_PARTS + 1];
     if (h->version != CORPUS_VERSION)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "version %" PRIu32 " of the format; this sesame reads %d: build it again", h->version,
                         CORPUS_VERSION);
-    if (h->hash != ses_corpus_hash(c->data, offsetof(ses_corpus_head, hash)))
+    if (h->hash != ses_corpus_hash(c->data, offsetof(ses_corpus_header, hash)))
         return ses_fail(e, SES_EFORMAT, "the head is damaged");
     bool fits =
         h->vocab && h->vocab <= INT32_MAX && (h->id_bytes == 4 || (h->id_bytes == 2 && h->vocab <= 65536));
     if (!fits || h->tokens > INT64_MAX / 8 || h->sentences > h->tokens || h->documents > h->sentences ||
-        h->documents > UINT32_MAX || !(h->held_share >= 0 && h->held_share <= 1) ||
+        h->documents > UINT32_MAX || !(h->held_out_fraction >= 0 && h->held_out_fraction <= 1) ||
         memchr(h->label, 0, 32) == NULL)
         return ses_fail(e, SES_EFORMAT, "the head makes no sense");
     if (!ses_corpus_layout(h, at) || at[CORPUS_PARTS] != n)
@@ -93,7 +93,7 @@ static bool check_head(const ses_corpus *c, size_t n, ses_err *e)
 
 static bool check_document(const ses_corpus *c, uint64_t i, ses_err *e)
 {
-    const ses_corpus_head *h = &c->head;
+    const ses_corpus_header *h = &c->head;
     const ses_corpus_entry *d = &c->document[i];
     bool last = i + 1 == h->documents;
     uint64_t token = last ? h->tokens : d[1].token, sentence = last ? h->sentences : d[1].sentence;
@@ -110,29 +110,29 @@ static bool check_document(const ses_corpus *c, uint64_t i, ses_err *e)
 
 static void set_facts(ses_corpus *c)
 {
-    const ses_corpus_head *h = &c->head;
-    c->facts = (ses_corpus_facts){ .vocab = (int64_t)h->vocab,
-                                   .documents = (int64_t)h->documents,
-                                   .sentences = (int64_t)h->sentences,
-                                   .tokens = (int64_t)h->tokens,
-                                   .unknown = (int64_t)h->unknown,
-                                   .bytes = (int64_t)h->bytes,
-                                   .duplicates = (int64_t)h->duplicates,
-                                   .empty = (int64_t)h->empty,
-                                   .bad_lines = (int64_t)h->bad_lines,
-                                   .cut = (int64_t)h->cut,
-                                   .held_out = (int64_t)h->held_out,
-                                   .held_tokens = (int64_t)h->held_tokens,
-                                   .held_share = h->held_share,
-                                   .tokenizer = h->tokenizer,
-                                   .content = ses_corpus_hash(h->part, sizeof h->part) };
+    const ses_corpus_header *h = &c->head;
+    c->facts = (ses_corpus_info){ .vocab_size = (int64_t)h->vocab,
+                                  .documents = (int64_t)h->documents,
+                                  .sentences = (int64_t)h->sentences,
+                                  .tokens = (int64_t)h->tokens,
+                                  .unknown_tokens = (int64_t)h->unknown,
+                                  .bytes = (int64_t)h->bytes,
+                                  .duplicates = (int64_t)h->duplicates,
+                                  .empty = (int64_t)h->empty,
+                                  .invalid_lines = (int64_t)h->bad_lines,
+                                  .split_documents = (int64_t)h->split_documents,
+                                  .held_out = (int64_t)h->held_out,
+                                  .held_out_tokens = (int64_t)h->held_out_tokens,
+                                  .held_out_fraction = h->held_out_fraction,
+                                  .tokenizer_fingerprint = h->tokenizer,
+                                  .content_hash = ses_corpus_hash(h->part, sizeof h->part) };
     memcpy(c->facts.label, h->label, sizeof h->label);
 }
 
 static bool read_all(ses_corpus *c, size_t n, ses_err *e)
 {
     size_t at[CORPUS_PARTS + 1];
-    if (n < CORPUS_HEAD || memcmp(c->data, CORPUS_MAGIC, 8))
+    if (n < CORPUS_HEADER_BYTES || memcmp(c->data, CORPUS_MAGIC, 8))
         return ses_fail(e, SES_EFORMAT, "not a corpus; sesame corpus build makes one of texts");
     memcpy(&c->head, c->data, sizeof c->head);
     if (!check_head(c, n, e) || !ses_corpus_layout(&c->head, at)) return false;
@@ -146,7 +146,7 @@ static bool read_all(ses_corpus *c, size_t n, ses_err *e)
     return true;
 }
 
-ses_corpus *ses_corpus_from(const void *data, size_t n, ses_err *e)
+ses_corpus *ses_corpus_from_memory(const void *data, size_t n, ses_err *e)
 {
     ses_corpus *c = ses_alloc(sizeof *c, e);
     if (!c) return NULL;
@@ -158,11 +158,11 @@ ses_corpus *ses_corpus_from(const void *data, size_t n, ses_err *e)
 
 ses_corpus *ses_corpus_open(const char *path, ses_err *e)
 {
-    ses_map map;
-    if (!ses_map_open(&map, path, e)) return NULL;
-    ses_corpus *c = ses_corpus_from(map.data, map.size, e);
+    ses_mmap map;
+    if (!ses_mmap_open(&map, path, e)) return NULL;
+    ses_corpus *c = ses_corpus_from_memory(map.data, map.size, e);
     if (c) return c->map = map, c;
-    ses_map_free(&map);
+    ses_mmap_free(&map);
     ses_wrap(e, "%s", path);
     return NULL;
 }
@@ -170,7 +170,7 @@ ses_corpus *ses_corpus_open(const char *path, ses_err *e)
 void ses_corpus_free(ses_corpus *c)
 {
     if (!c) return;
-    ses_map_free(&c->map);
+    ses_mmap_free(&c->map);
     ses_free(c);
 }
 
@@ -192,7 +192,7 @@ bool ses_corpus_verify(const ses_corpus *c, ses_err *e)
     return true;
 }
 
-const ses_corpus_facts *ses_corpus_facts_of(const ses_corpus *c) { return &c->facts; }
+const ses_corpus_info *ses_corpus_info_of(const ses_corpus *c) { return &c->facts; }
 
 /* ---- reading ---- */
 
@@ -202,23 +202,23 @@ ses_document ses_corpus_document(const ses_corpus *c, int64_t i)
     bool last = (uint64_t)i + 1 == c->head.documents;
     uint64_t token = last ? c->head.tokens : d[1].token;
     uint64_t sentence = last ? c->head.sentences : d[1].sentence;
-    return (ses_document){ .number = i,
-                           .sentence = (int64_t)d->sentence,
-                           .sentences = (int64_t)(sentence - d->sentence),
-                           .token = (int64_t)d->token,
-                           .tokens = (int64_t)(token - d->token),
-                           .held_out = ses_corpus_holds_out(d->hash, c->head.held_share) };
+    return (ses_document){ .index = i,
+                           .first_sentence = (int64_t)d->sentence,
+                           .n_sentences = (int64_t)(sentence - d->sentence),
+                           .first_token = (int64_t)d->token,
+                           .n_tokens = (int64_t)(token - d->token),
+                           .held_out = ses_corpus_is_held_out(d->hash, c->head.held_out_fraction) };
 }
 
-int64_t ses_corpus_sentence(const ses_corpus *c, const ses_document *d, int64_t s)
+int64_t ses_corpus_sentence_start(const ses_corpus *c, const ses_document *d, int64_t s)
 {
-    return s < d->sentences ? (int64_t)c->sentence[d->sentence + s] : d->tokens;
+    return s < d->n_sentences ? (int64_t)c->sentence[d->first_sentence + s] : d->n_tokens;
 }
 
-int64_t ses_corpus_sentence_at(const ses_corpus *c, const ses_document *d, int64_t token)
+int64_t ses_corpus_sentence_of_token(const ses_corpus *c, const ses_document *d, int64_t token)
 {
-    const uint32_t *s = c->sentence + d->sentence;
-    int64_t low = 0, high = d->sentences; /* s[low] <= token < s[high] */
+    const uint32_t *s = c->sentence + d->first_sentence;
+    int64_t low = 0, high = d->n_sentences; /* s[low] <= token < s[high] */
     while (high - low > 1) {
         int64_t mid = low + (high - low) / 2;
         if ((int64_t)s[mid] <= token)
@@ -231,12 +231,12 @@ int64_t ses_corpus_sentence_at(const ses_corpus *c, const ses_document *d, int64
 
 static void read_starts(const ses_corpus *c, const ses_document *d, int64_t first, int64_t n, uint8_t *starts)
 {
-    const uint8_t *bit = c->words + d->token / 8 + d->number;
+    const uint8_t *bit = c->words + d->first_token / 8 + d->index;
     for (int64_t i = 0; i < n; i++) starts[i] = bit[(first + i) / 8] >> ((first + i) % 8) & 1;
-    int64_t s = ses_corpus_sentence_at(c, d, first);
-    if (ses_corpus_sentence(c, d, s) < first) s++;
-    for (; s < d->sentences; s++) {
-        int64_t at = ses_corpus_sentence(c, d, s) - first;
+    int64_t s = ses_corpus_sentence_of_token(c, d, first);
+    if (ses_corpus_sentence_start(c, d, s) < first) s++;
+    for (; s < d->n_sentences; s++) {
+        int64_t at = ses_corpus_sentence_start(c, d, s) - first;
         if (at >= n) break;
         starts[at] |= SES_STARTS_SENTENCE | SES_STARTS_WORD;
     }
@@ -247,10 +247,10 @@ void ses_corpus_read(const ses_corpus *c, const ses_document *d, int64_t first, 
                      uint8_t *starts)
 {
     if (id && c->head.id_bytes == 2) {
-        const uint16_t *from = (const uint16_t *)c->ids + d->token + first;
+        const uint16_t *from = (const uint16_t *)c->ids + d->first_token + first;
         for (int64_t i = 0; i < n; i++) id[i] = from[i];
     } else if (id) {
-        memcpy(id, (const uint32_t *)c->ids + d->token + first, (size_t)n * sizeof *id);
+        memcpy(id, (const uint32_t *)c->ids + d->first_token + first, (size_t)n * sizeof *id);
     }
     if (starts) read_starts(c, d, first, n, starts);
 }

@@ -27,7 +27,7 @@ typedef struct build {
     ses_corpus_place at;
     ses_spool spool;
     seen seen;
-    ses_pool *pool;
+    ses_thread_pool *pool;
     int threads;
     ses_corpus_worker *worker;
     ses_texts texts;
@@ -93,14 +93,14 @@ static bool put_tokens(build *b, const ses_corpus_text *t, ses_err *e)
 
 static bool put_document(build *b, const ses_corpus_text *t, ses_err *e)
 {
-    ses_corpus_head *h = &b->at.head;
+    ses_corpus_header *h = &b->at.head;
     bool fresh = true;
     h->bytes += t->bytes;
     h->bad_lines += t->bad_lines;
     if (!t->tokens) return h->empty++, true;
     if (!b->o->keep_duplicates && !seen_add(&b->seen, t->hash, &fresh, e)) return false;
     if (!fresh) return h->duplicates++, true;
-    if (t->cut) h->cut++;
+    if (t->cut) h->split_documents++;
     ses_corpus_entry d = { h->tokens, h->sentences, t->hash };
     if (h->documents == UINT32_MAX)
         return ses_fail(e, SES_EARG, "more than %" PRIu32 " documents", UINT32_MAX);
@@ -109,7 +109,8 @@ static bool put_document(build *b, const ses_corpus_text *t, ses_err *e)
     h->sentences += (uint64_t)t->sentences;
     h->unknown += (uint64_t)t->unknown;
     h->documents++;
-    if (ses_corpus_holds_out(t->hash, h->held_share)) h->held_out++, h->held_tokens += (uint64_t)t->tokens;
+    if (ses_corpus_is_held_out(t->hash, h->held_out_fraction))
+        h->held_out++, h->held_out_tokens += (uint64_t)t->tokens;
     static const char zero[8] = { 0 }; /* the next document's bits begin at their own byte */
     return ses_spool_put(&b->spool, PART_WORDS, zero,
                          (size_t)(h->tokens / 8 + h->documents - b->spool.size[PART_WORDS]), e);
@@ -141,10 +142,10 @@ static void deal(build *b)
 
 static bool round_of(build *b, const char *path, ses_err *e)
 {
-    if (!ses_texts_next(&b->texts, b->o->round_bytes > 0 ? (size_t)b->o->round_bytes : ROUND, e))
+    if (!ses_texts_next(&b->texts, b->o->chunk_bytes > 0 ? (size_t)b->o->chunk_bytes : ROUND, e))
         return ses_wrap(e, "%s", path);
     deal(b);
-    ses_parallel(b->pool, b->threads, work, b);
+    ses_parallel_for(b->pool, b->threads, work, b);
     for (int w = 0; w < b->threads; w++) {
         const ses_corpus_worker *k = &b->worker[w];
         for (size_t i = 0; i < k->n_out; i++) {
@@ -171,9 +172,9 @@ static bool told(build *b, uint64_t in_file, ses_err *e)
 
 static bool is_jsonl(const ses_corpus_options *o, const char *path)
 {
-    if (o->format != SES_CORPUS_BY_NAME) return o->format == SES_CORPUS_JSONL;
-    return ses_packed_named(path, ".jsonl") || ses_packed_named(path, ".ndjson") ||
-           ses_packed_named(path, ".json");
+    if (o->format != SES_CORPUS_AUTO) return o->format == SES_CORPUS_JSONL;
+    return ses_input_stream_has_suffix(path, ".jsonl") || ses_input_stream_has_suffix(path, ".ndjson") ||
+           ses_input_stream_has_suffix(path, ".json");
 }
 
 static bool one_file(build *b, const char *path, ses_err *e)
@@ -187,7 +188,7 @@ static bool one_file(build *b, const char *path, ses_err *e)
             ok = ses_spool_mark(&b->spool, &b->at, e);
             b->marked = b->at.head.bytes;
         }
-        ok = ok && told(b, b->texts.in ? ses_packed_taken(b->texts.in) : 0, e);
+        ok = ok && told(b, b->texts.in ? ses_input_stream_consumed(b->texts.in) : 0, e);
     }
     ses_texts_free(&b->texts);
     return ok;
@@ -207,8 +208,8 @@ static char *settings_of(build *b, ses_err *e)
     ses_json_put_string(w, hex);
     for (size_t i = 0; i < o->n_files; i++) {
         struct stat st = { 0 };
-        bool there = stat(o->file[i], &st) == 0 && S_ISREG(st.st_mode);
-        ses_json_put_string(w, o->file[i]);
+        bool there = stat(o->files[i], &st) == 0 && S_ISREG(st.st_mode);
+        ses_json_put_string(w, o->files[i]);
         ses_json_put_uint(w, there ? (uint64_t)st.st_size : 0);
         ses_json_put_int(w, there ? (int64_t)st.st_mtime : 0);
         b->total += there ? (uint64_t)st.st_size : 0;
@@ -217,8 +218,8 @@ static char *settings_of(build *b, ses_err *e)
     ses_json_put_string(w, o->field);
     ses_json_put_bool(w, o->split_sentences);
     ses_json_put_bool(w, o->keep_duplicates);
-    ses_json_put_bool(w, o->line_ends);
-    ses_json_put_real(w, o->held_share);
+    ses_json_put_bool(w, o->newline_tokens);
+    ses_json_put_real(w, o->held_out_fraction);
     ses_json_end_array(w);
     const char *text = ses_json_writer_text(w, NULL, e);
     if (text) copy = ses_strdup(text, e);
@@ -229,17 +230,17 @@ static char *settings_of(build *b, ses_err *e)
 static bool prepare(build *b, ses_err *e)
 {
     const ses_corpus_options *o = b->o;
-    ses_corpus_head *h = &b->at.head;
-    int64_t vocab = ses_tokenizer_size(o->tokenizer);
+    ses_corpus_header *h = &b->at.head;
+    int64_t vocab = ses_tokenizer_vocab_size(o->tokenizer);
     h->vocab = (uint64_t)vocab;
     h->id_bytes = vocab <= 65536 ? 2 : 4;
-    h->held_share = o->held_share;
+    h->held_out_fraction = o->held_out_fraction;
     if (o->label) snprintf(h->label, sizeof h->label, "%s", o->label);
-    if (!(o->held_share >= 0 && o->held_share < 1))
-        return ses_fail(e, SES_EARG, "a share of %g cannot be held out; 0 to 1", o->held_share);
+    if (!(o->held_out_fraction >= 0 && o->held_out_fraction < 1))
+        return ses_fail(e, SES_EARG, "a share of %g cannot be held out; 0 to 1", o->held_out_fraction);
     if (!ses_tokenizer_fingerprint(o->tokenizer, &h->tokenizer, e)) return false;
     b->threads = o->threads > 0 ? o->threads : 1;
-    b->pool = ses_pool_new(b->threads, e);
+    b->pool = ses_thread_pool_new(b->threads, e);
     b->worker = ses_alloc_array((size_t)b->threads, sizeof *b->worker, e);
     if (!b->pool || !b->worker) return false;
     for (int i = 0; i < b->threads; i++)
@@ -251,7 +252,7 @@ static void build_free(build *b)
 {
     for (int i = 0; b->worker && i < b->threads; i++) ses_corpus_worker_free(&b->worker[i]);
     ses_free(b->worker);
-    ses_pool_free(b->pool);
+    ses_thread_pool_free(b->pool);
     ses_texts_free(&b->texts);
     ses_free(b->seen.slot);
     ses_spool_free(&b->spool);
@@ -270,12 +271,12 @@ static bool run(build *b, const char *path, int64_t *resumed, ses_err *e)
         return false;
     for (size_t i = 0; i < o->n_files; i++) {
         struct stat st = { 0 };
-        if (i >= b->at.file && !one_file(b, o->file[i], e)) return false;
+        if (i >= b->at.file && !one_file(b, o->files[i], e)) return false;
         if (i >= b->at.file) b->at.offset = b->at.line = 0, b->at.file = i + 1;
-        if (stat(o->file[i], &st) == 0 && S_ISREG(st.st_mode)) b->done += (uint64_t)st.st_size;
+        if (stat(o->files[i], &st) == 0 && S_ISREG(st.st_mode)) b->done += (uint64_t)st.st_size;
     }
     if (!b->at.head.documents)
-        return ses_fail(e, SES_EFORMAT, "no text in %s%s", o->n_files ? o->file[0] : "any file",
+        return ses_fail(e, SES_EFORMAT, "no text in %s%s", o->n_files ? o->files[0] : "any file",
                         o->n_files > 1 ? " and the others" : "");
     return ses_spool_finish(&b->spool, path, o->overwrite, &b->at.head, e);
 }

@@ -17,11 +17,13 @@ static const char *const name[CORPUS_PARTS] = { "tokens", "words", "sentences", 
 
 /* ---- the journal ---- */
 
-#define FIELDS(X) X(file) X(offset) X(line)
-#define COUNTS(X) \
-    X(documents)  \
-    X(sentences)  \
-    X(tokens) X(unknown) X(bytes) X(duplicates) X(empty) X(bad_lines) X(cut) X(held_out) X(held_tokens)
+/* X(member, key of journal.json) */
+#define FIELDS(X) X(file, "file") X(offset, "offset") X(line, "line")
+#define COUNTS(X)                                                                                         \
+    X(documents, "documents")                                                                             \
+    X(sentences, "sentences") X(tokens, "tokens") X(unknown, "unknown") X(bytes, "bytes")                 \
+        X(duplicates, "duplicates") X(empty, "empty") X(bad_lines, "bad_lines") X(split_documents, "cut") \
+            X(held_out, "held_out") X(held_out_tokens, "held_tokens")
 
 bool ses_spool_mark(ses_spool *s, const ses_corpus_place *at, ses_err *e)
 {
@@ -36,10 +38,10 @@ bool ses_spool_mark(ses_spool *s, const ses_corpus_place *at, ses_err *e)
         ses_json_begin_object(w);
         ses_json_put_key(w, "settings");
         ses_json_put_string(w, s->settings);
-#define PUT(field) ses_json_put_key(w, #field), ses_json_put_uint(w, at->field);
+#define PUT(field, key) ses_json_put_key(w, key), ses_json_put_uint(w, at->field);
         FIELDS(PUT)
 #undef PUT
-#define PUT(field) ses_json_put_key(w, #field), ses_json_put_uint(w, at->head.field);
+#define PUT(field, key) ses_json_put_key(w, key), ses_json_put_uint(w, at->head.field);
         COUNTS(PUT)
 #undef PUT
         ses_json_end_object(w);
@@ -65,10 +67,10 @@ static bool read_journal(ses_spool *s, ses_corpus_place *at, bool *found, ses_er
     if (!there) return true;
     const ses_json *root = d ? ses_json_root(d) : NULL;
     const char *settings = ses_json_string(ses_json_get(root, "settings"), NULL);
-#define GET(field) ok = ok && ses_json_uint(ses_json_get(root, #field), &at->field);
+#define GET(field, key) ok = ok && ses_json_uint(ses_json_get(root, key), &at->field);
     FIELDS(GET)
 #undef GET
-#define GET(field) ok = ok && ses_json_uint(ses_json_get(root, #field), &at->head.field);
+#define GET(field, key) ok = ok && ses_json_uint(ses_json_get(root, key), &at->head.field);
     COUNTS(GET)
 #undef GET
     if (d && (!settings || !ok))
@@ -143,13 +145,15 @@ bool ses_spool_open(ses_spool *s, const char *path, const char *settings, bool r
     if (!ses_buf_ok(&dir, e)) return false;
     s->dir = dir.data;
     s->settings = ses_strdup(settings, e);
-    if (!s->settings || !ses_dir_make(s->dir, e) || !(s->lock = ses_lock_new(s->dir, e))) return false;
+    if (!s->settings || !ses_dir_make(s->dir, e) || !(s->lock = ses_dir_lock_new(s->dir, e))) return false;
     if (restart ? !remove_parts(s->dir, e) : !read_journal(s, place, &found, e)) return false;
     if (!found && !restart && !remove_parts(s->dir, e)) return false; /* killed before the first mark */
     for (int i = 0; i < CORPUS_PARTS; i++)
-        if (!open_part(s, i, (i == 0 && found ? CORPUS_HEAD : 0) + ses_corpus_part_bytes(&place->head, i), e))
+        if (!open_part(s, i,
+                       (i == 0 && found ? CORPUS_HEADER_BYTES : 0) + ses_corpus_part_bytes(&place->head, i),
+                       e))
             return false;
-    static const char head[CORPUS_HEAD]; /* its place, filled at the end */
+    static const char head[CORPUS_HEADER_BYTES]; /* its place, filled at the end */
     return found || ses_spool_put(s, PART_TOKENS, head, sizeof head, e);
 }
 
@@ -159,16 +163,16 @@ void ses_spool_free(ses_spool *s)
         if (s->dir && s->fd[i] >= 0) close(s->fd[i]);
         ses_buf_free(&s->buf[i]);
     }
-    ses_lock_free(s->lock);
+    ses_dir_lock_free(s->lock);
     ses_free(s->dir);
     ses_free(s->settings);
     *s = (ses_spool){ 0 };
 }
 
-static bool map_part(const ses_spool *s, int part, ses_map *m, ses_err *e)
+static bool map_part(const ses_spool *s, int part, ses_mmap *m, ses_err *e)
 {
     char *path = ses_path_join(s->dir, name[part], e);
-    bool ok = path && ses_map_open(m, path, e);
+    bool ok = path && ses_mmap_open(m, path, e);
     ses_free(path);
     return ok;
 }
@@ -176,13 +180,13 @@ static bool map_part(const ses_spool *s, int part, ses_map *m, ses_err *e)
 bool ses_spool_documents(ses_spool *s, uint64_t n,
                          bool (*fn)(void *ctx, const ses_corpus_entry *d, ses_err *e), void *ctx, ses_err *e)
 {
-    ses_map m = { 0 };
+    ses_mmap m = { 0 };
     if (!n) return true;
     if (!map_part(s, PART_DOCUMENTS, &m, e)) return false;
     const ses_corpus_entry *d = (const void *)m.data;
     bool ok = true;
     for (uint64_t i = 0; ok && i < n && (i + 1) * sizeof *d <= m.size; i++) ok = fn(ctx, &d[i], e);
-    ses_map_free(&m);
+    ses_mmap_free(&m);
     return ok;
 }
 
@@ -190,17 +194,17 @@ bool ses_spool_documents(ses_spool *s, uint64_t n,
 
 /* The other parts behind the tokens, each hashed on the way. The journal stays true until the file has its
  * name: tokens beyond it are taken back by the next run. */
-static bool join_part(ses_spool *s, int part, ses_corpus_head *h, ses_err *e)
+static bool join_part(ses_spool *s, int part, ses_corpus_header *h, ses_err *e)
 {
     static const char zero[8] = { 0 };
-    ses_map m = { 0 };
+    ses_mmap m = { 0 };
     if (!ses_spool_put(s, part, NULL, 0, e) || !map_part(s, part, &m, e)) return false;
-    size_t skip = part == PART_TOKENS ? CORPUS_HEAD : 0;
+    size_t skip = part == PART_TOKENS ? CORPUS_HEADER_BYTES : 0;
     h->part[part] = ses_corpus_hash(m.size ? m.data + skip : NULL, m.size - skip);
     bool ok = true;
     for (size_t at = 0; part != PART_TOKENS && ok && at < m.size; at += BUFFER)
         ok = ses_spool_put(s, PART_TOKENS, m.data + at, m.size - at < BUFFER ? m.size - at : BUFFER, e);
-    ses_map_free(&m);
+    ses_mmap_free(&m);
     return ok && ses_spool_put(s, PART_TOKENS, zero, -s->size[PART_TOKENS] & 7, e);
 }
 
@@ -213,23 +217,23 @@ static bool give_name(const ses_spool *s, const char *path, bool overwrite, ses_
     if (ok && rename(from, path) != 0) ok = ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
     ses_free(from);
     if (!ok) return false;
-    const char *base = ses_path_base(path);
+    const char *base = ses_path_basename(path);
     char *dir = base == path ? ses_strdup(".", e) : ses_strndup(path, (size_t)(base - path), e);
     ok = dir && ses_dir_sync(dir, e);
     ses_free(dir);
     return ok;
 }
 
-bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus_head *h, ses_err *e)
+bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus_header *h, ses_err *e)
 {
-    char block[CORPUS_HEAD] = { 0 };
+    char block[CORPUS_HEADER_BYTES] = { 0 };
     for (int i = 0; i < CORPUS_PARTS; i++)
         if (!join_part(s, i, h, e)) return false;
     if (!ses_spool_put(s, PART_TOKENS, NULL, 0, e)) return false;
     memcpy(h->magic, CORPUS_MAGIC, sizeof h->magic);
     h->version = CORPUS_VERSION;
     memcpy(block, h, sizeof *h);
-    h->hash = ses_corpus_hash(block, offsetof(ses_corpus_head, hash));
+    h->hash = ses_corpus_hash(block, offsetof(ses_corpus_header, hash));
     memcpy(block, h, sizeof *h);
     if (pwrite(s->fd[PART_TOKENS], block, sizeof block, 0) != (ssize_t)sizeof block ||
         fsync(s->fd[PART_TOKENS]) != 0)

@@ -10,12 +10,12 @@
 /* Where a build stands: after whole documents. */
 typedef struct ses_corpus_place {
     uint64_t file, offset, line; /* in the texts */
-    ses_corpus_head head;        /* its counts are of what the parts hold */
+    ses_corpus_header head;      /* its counts are of what the parts hold */
 } ses_corpus_place;
 
 typedef struct ses_spool {
     char *dir, *settings;
-    ses_lock *lock;
+    ses_dir_lock *lock;
     bool marked; /* there is a journal */
     int fd[CORPUS_PARTS];
     uint64_t size[CORPUS_PARTS]; /* bytes, those in buf too */
@@ -37,6 +37,6 @@ bool ses_spool_documents(ses_spool *s, uint64_t n,
                          bool (*fn)(void *ctx, const ses_corpus_entry *d, ses_err *e), void *ctx, ses_err *e);
 
 /* Puts the parts together as the file at path, and removes the folder. */
-bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus_head *head, ses_err *e);
+bool ses_spool_finish(ses_spool *s, const char *path, bool overwrite, ses_corpus_header *head, ses_err *e);
 
 #endif

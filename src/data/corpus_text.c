@@ -8,12 +8,12 @@ bool ses_texts_open(ses_texts *t, const char *path, bool lines, uint64_t offset,
 {
     char skipped[4096];
     t->lines = lines;
-    t->in = ses_packed_open(path, e);
+    t->in = ses_input_stream_open(path, e);
     if (!t->in) return false;
     while (t->offset < offset) {
         size_t want = sizeof skipped, got;
         if (offset - t->offset < want) want = (size_t)(offset - t->offset);
-        if (!ses_packed_read(t->in, skipped, want, &got, e)) return false;
+        if (!ses_input_stream_read(t->in, skipped, want, &got, e)) return false;
         if (!got)
             return ses_fail(e, SES_EFORMAT, "%llu bytes, fewer than were read before it was interrupted",
                             (unsigned long long)t->offset);
@@ -25,7 +25,7 @@ bool ses_texts_open(ses_texts *t, const char *path, bool lines, uint64_t offset,
 
 void ses_texts_free(ses_texts *t)
 {
-    ses_packed_free(t->in);
+    ses_input_stream_free(t->in);
     ses_buf_free(&t->buf);
     ses_free(t->doc);
     *t = (ses_texts){ 0 };
@@ -36,7 +36,7 @@ static bool fill(ses_texts *t, size_t want, ses_err *e)
     while (t->buf.len < want && !t->end) {
         size_t got;
         if (!ses_buf_reserve(&t->buf, want - t->buf.len)) return ses_buf_ok(&t->buf, e);
-        if (!ses_packed_read(t->in, t->buf.data + t->buf.len, want - t->buf.len, &got, e)) return false;
+        if (!ses_input_stream_read(t->in, t->buf.data + t->buf.len, want - t->buf.len, &got, e)) return false;
         t->buf.len += got;
         t->end = got == 0;
     }
@@ -52,7 +52,7 @@ static bool blank(const char *p, size_t n)
 
 static bool add(ses_texts *t, ses_text_document d, ses_err *e)
 {
-    if (!ses_alloc_room(&t->doc, &t->cap, t->n + 1, sizeof *t->doc, e)) return false;
+    if (!ses_array_reserve(&t->doc, &t->cap, t->n + 1, sizeof *t->doc, e)) return false;
     t->doc[t->n++] = d;
     return true;
 }

@@ -15,7 +15,7 @@ typedef struct ses_text_document {
 } ses_text_document;
 
 typedef struct ses_texts {
-    ses_packed *in;
+    ses_input_stream *in;
     bool lines;      /* JSON lines: every line is a document */
     bool end;        /* of the file */
     uint64_t offset; /* bytes of documents given out, and what lies between them */

@@ -34,7 +34,7 @@ void ses_corpus_worker_free(ses_corpus_worker *w)
 static bool marked(const ses_tokenizer *t, int32_t id)
 {
     size_t n;
-    const char *s = ses_tokenizer_token(t, id, &n);
+    const char *s = ses_tokenizer_id_to_token(t, id, &n);
     return s && ((n >= 3 && !memcmp(s, "\xe2\x96\x81", 3)) || (n >= 2 && !memcmp(s, "\xc4\xa0", 2)));
 }
 
@@ -48,10 +48,10 @@ static bool sentence(ses_corpus_worker *w, place *at, const char *p, size_t n, s
     ses_buf_append(&w->sentence, &first, sizeof first);
     ses_buf_append(&w->id, x->id, x->n * sizeof *x->id);
     for (size_t i = 0; i < x->n; i++) {
-        bool starts =
-            i == 0 || x->word[i] != x->word[i - 1] || x->word[i] < 0 || marked(w->o->tokenizer, x->id[i]);
+        bool starts = i == 0 || x->word_id[i] != x->word_id[i - 1] || x->word_id[i] < 0 ||
+                      marked(w->o->tokenizer, x->id[i]);
         ses_buf_put(&w->word, (char)starts);
-        at->text.unknown += x->id[i] == w->o->unknown;
+        at->text.unknown += x->id[i] == w->o->unk_id;
     }
     at->text.tokens += (int64_t)x->n;
     at->text.sentences++;
@@ -69,7 +69,7 @@ static bool line(ses_corpus_worker *w, place *at, const char *p, size_t n, bool 
         size_t end = w->o->split_sentences ? ses_sentence_end(p, n) : n;
         const char *text = p;
         size_t len = end;
-        if (w->o->line_ends && more && end == n) {
+        if (w->o->newline_tokens && more && end == n) {
             w->line.len = 0;
             ses_buf_append(&w->line, p, end);
             ses_buf_put(&w->line, '\n');
@@ -158,7 +158,7 @@ bool ses_tokenizer_fingerprint(const ses_tokenizer *t, uint64_t *print, ses_err 
 {
     static const ses_hash_key key = { 0x736573616d65, 5 };
     static const char extra[] = "Hello, World!  It's 3.14 \xc3\x89t\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87\tend";
-    int64_t size = ses_tokenizer_size(t);
+    int64_t size = ses_tokenizer_vocab_size(t);
     ses_buf all = { 0 };
     ses_tokens *k = ses_tokens_new(t, e);
     const int32_t *id = NULL;
@@ -166,7 +166,7 @@ bool ses_tokenizer_fingerprint(const ses_tokenizer *t, uint64_t *print, ses_err 
     bool ok = k != NULL;
     for (int64_t i = 0; i < size && ok; i++) {
         size_t n = 0;
-        const char *s = ses_tokenizer_token(t, (int32_t)i, &n);
+        const char *s = ses_tokenizer_id_to_token(t, (int32_t)i, &n);
         if (s) ses_buf_append(&all, s, n);
         ok = ses_buf_put(&all, s ? ' ' : '\n');
     }

@@ -49,9 +49,9 @@ void ses_dataset_free(ses_dataset *d)
 static bool room(ses_dataset *d, ses_err *e)
 {
     size_t n = (size_t)d->sequences + 1;
-    if (!ses_alloc_room(&d->origin, &d->origin_cap, n, sizeof *d->origin, e)) return false;
+    if (!ses_array_reserve(&d->origin, &d->origin_cap, n, sizeof *d->origin, e)) return false;
     size_t values = d->target == SES_TARGET_VALUES ? n * (size_t)d->width : 0;
-    if (!ses_alloc_room(&d->values, &d->values_cap, values, sizeof *d->values, e)) return false;
+    if (!ses_array_reserve(&d->values, &d->values_cap, values, sizeof *d->values, e)) return false;
     return true;
 }
 
@@ -59,11 +59,11 @@ bool ses_dataset_add(ses_dataset *d, const ses_sequence *s, ses_err *e)
 {
     bool tags = d->target == SES_TARGET_TAGS, text = d->target == SES_TARGET_TEXT;
     if (s->n < 1) return ses_fail(e, SES_EARG, "an example without tokens");
-    if (!room(d, e) || !ses_ints_add(&d->ids, s->ids, s->n, e) ||
-        !ses_ints_add(&d->segments, s->segments, s->n, e))
+    if (!room(d, e) || !ses_ints_append(&d->ids, s->ids, s->n, e) ||
+        !ses_ints_append(&d->segments, s->segments, s->n, e))
         return false;
-    if (tags && !ses_ints_add(&d->tags, s->tags, s->n, e)) return false;
-    if (text && !ses_ints_add(&d->said, s->target, s->n_target, e)) return false;
+    if (tags && !ses_ints_append(&d->tags, s->tags, s->n, e)) return false;
+    if (text && !ses_ints_append(&d->said, s->target_ids, s->n_target, e)) return false;
     if (!ses_ints_push(&d->cu, (int32_t)d->ids.n, e) || !ses_ints_push(&d->said_cu, (int32_t)d->said.n, e))
         return false;
     if (!ses_ints_push(&d->label, d->target == SES_TARGET_SPAN ? s->start : s->label, e) ||
@@ -89,7 +89,7 @@ ses_sequence ses_dataset_at(const ses_dataset *d, int64_t s)
                            .end = d->end.p[s],
                            .values = d->values ? d->values + s * d->width : NULL,
                            .tags = d->tags.p ? d->tags.p + at : NULL,
-                           .target = d->said.p ? d->said.p + said : NULL,
+                           .target_ids = d->said.p ? d->said.p + said : NULL,
                            .n_target = d->said_cu.p[s + 1] - said,
                            .origin = d->origin[s] };
 }
@@ -119,7 +119,7 @@ ses_batches *ses_batches_new(const ses_dataset *d, const ses_batching *how, ses_
     b->how = *how;
     b->n = ses_dataset_size(d);
     b->epoch = -1;
-    if (!b->n || (how->examples < 1 && how->tokens < 1)) {
+    if (!b->n || (how->max_examples < 1 && how->max_tokens < 1)) {
         ses_fail(e, SES_EARG, b->n ? "a batch of 0 examples" : "no examples");
         goto fail;
     }
@@ -144,7 +144,7 @@ void ses_batches_free(ses_batches *b)
     ses_free(b);
 }
 
-static void shuffle(int64_t *a, int64_t n, ses_key key)
+static void shuffle(int64_t *a, int64_t n, ses_rng_key key)
 {
     for (int64_t i = n - 1; i > 0; i--) {
         int64_t j = (int64_t)((uint64_t)ses_rand32(key, (uint64_t)i) * (uint64_t)(i + 1) >> 32), x = a[i];
@@ -193,7 +193,8 @@ static void cut_batches(ses_batches *b)
     b->cut[0] = 0;
     for (int64_t i = 0; i < b->n; i++) {
         int64_t len = length(b, b->order[i]);
-        bool full = b->how.tokens > 0 ? tokens + len > b->how.tokens : examples == b->how.examples;
+        bool full =
+            b->how.max_tokens > 0 ? tokens + len > b->how.max_tokens : examples == b->how.max_examples;
         if (i && full) b->cut[++b->count] = i, tokens = examples = 0;
         tokens += len;
         examples++;
@@ -204,24 +205,24 @@ static void cut_batches(ses_batches *b)
 /* A typical batch's examples, for the size of a bucket. */
 static int64_t typical(const ses_batches *b)
 {
-    if (b->how.tokens < 1) return b->how.examples;
+    if (b->how.max_tokens < 1) return b->how.max_examples;
     int64_t mean = ses_dataset_tokens(b->d) / b->n;
-    return b->how.tokens / (mean > 0 ? mean : 1) + 1;
+    return b->how.max_tokens / (mean > 0 ? mean : 1) + 1;
 }
 
 static bool plan(ses_batches *b, int64_t epoch, ses_err *e)
 {
     if (epoch < 0) return ses_fail(e, SES_EARG, "epoch %" PRId64 " of a data set", epoch);
     if (b->epoch == epoch) return true;
-    ses_key key = { .seed = b->how.seed, .step = (uint32_t)epoch, .site = SITE_ORDER };
+    ses_rng_key key = { .seed = b->how.seed, .step = (uint32_t)epoch, .site = SITE_ORDER };
     for (int64_t i = 0; i < b->n; i++) b->order[i] = i;
     if (!b->how.in_order) shuffle(b->order, b->n, key);
-    int64_t window = b->how.bucket * typical(b);
-    if (b->how.bucket > 0 && !sort_windows(b, window < b->n ? window : b->n, e)) return false;
+    int64_t window = b->how.bucket_batches * typical(b);
+    if (b->how.bucket_batches > 0 && !sort_windows(b, window < b->n ? window : b->n, e)) return false;
     cut_batches(b);
     for (int64_t i = 0; i < b->count; i++) b->turn[i] = i;
     key.site = SITE_TURN;
-    if (!b->how.in_order && b->how.bucket > 0) shuffle(b->turn, b->count, key);
+    if (!b->how.in_order && b->how.bucket_batches > 0) shuffle(b->turn, b->count, key);
     b->epoch = epoch;
     return true;
 }
@@ -229,7 +230,7 @@ static bool plan(ses_batches *b, int64_t epoch, ses_err *e)
 static int64_t count(void *ctx, int64_t epoch)
 {
     ses_batches *b = ctx;
-    if (b->how.tokens < 1) return (b->n + b->how.examples - 1) / b->how.examples;
+    if (b->how.max_tokens < 1) return (b->n + b->how.max_examples - 1) / b->how.max_examples;
     return plan(b, epoch, NULL) ? b->count : 1;
 }
 
@@ -248,7 +249,7 @@ const int64_t *ses_batches_examples(ses_batches *b, int64_t epoch, int64_t index
 static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_err *e)
 {
     size_t width = (size_t)b->d->width, want = ((size_t)at + 1) * width;
-    if (!ses_alloc_room(&b->values, &b->values_cap, want, sizeof *b->values, e)) return false;
+    if (!ses_array_reserve(&b->values, &b->values_cap, want, sizeof *b->values, e)) return false;
     memcpy(b->values + (size_t)at * width, s->values, width * sizeof *s->values);
     return true;
 }
@@ -257,16 +258,16 @@ static bool add_values(ses_batches *b, const ses_sequence *s, int64_t at, ses_er
 static bool add_sequence(ses_batches *b, int64_t sequence, bool first, int64_t example, ses_err *e)
 {
     ses_sequence s = ses_dataset_at(b->d, sequence);
-    if (!ses_ints_add(&b->ids, s.ids, s.n, e) || !ses_ints_add(&b->segments, s.segments, s.n, e) ||
+    if (!ses_ints_append(&b->ids, s.ids, s.n, e) || !ses_ints_append(&b->segments, s.segments, s.n, e) ||
         !ses_ints_push(&b->cu, (int32_t)b->ids.n, e))
         return false;
     switch (b->d->target) {
     case SES_TARGET_CLASS: return !first || ses_ints_push(&b->label, s.label, e);
     case SES_TARGET_VALUES: return !first || add_values(b, &s, example, e);
-    case SES_TARGET_TAGS: return ses_ints_add(&b->tags, s.tags, s.n, e);
+    case SES_TARGET_TAGS: return ses_ints_append(&b->tags, s.tags, s.n, e);
     case SES_TARGET_SPAN: return ses_ints_push(&b->label, s.start, e) && ses_ints_push(&b->end, s.end, e);
     case SES_TARGET_TEXT:
-        return ses_ints_add(&b->tags, s.target, s.n_target, e) &&
+        return ses_ints_append(&b->tags, s.target_ids, s.n_target, e) &&
                ses_ints_push(&b->said_cu, (int32_t)b->tags.n, e);
     case SES_TARGET_NONE: break;
     }
@@ -286,14 +287,14 @@ static bool batch(void *ctx, int64_t epoch, int64_t index, ses_batch *out, ses_e
         if (!add_sequence(b, example[i / c] * c + i % c, i % c == 0, i / c, e)) return false;
     *out = (ses_batch){ .seqs = n * c,
                         .tokens = (int64_t)b->ids.n,
-                        .cu = b->cu.p,
+                        .cu_seqlens = b->cu.p,
                         .ids = b->ids.p,
                         .segments = b->segments.p,
                         .choices = c > 1 ? c : 0 };
     if (target == SES_TARGET_CLASS) out->labels = b->label.p;
     if (target == SES_TARGET_VALUES) out->targets = b->values;
     if (target == SES_TARGET_TAGS || target == SES_TARGET_TEXT) out->labels = b->tags.p;
-    if (target == SES_TARGET_TEXT) out->target_cu = b->said_cu.p;
+    if (target == SES_TARGET_TEXT) out->target_cu_seqlens = b->said_cu.p;
     if (target == SES_TARGET_SPAN) out->starts = b->label.p, out->ends = b->end.p;
     return true;
 }
@@ -330,7 +331,7 @@ static uint64_t hash(void *ctx)
     return ses_hash(key, sum, sizeof sum);
 }
 
-ses_source ses_batches_source(ses_batches *b)
+ses_batch_source ses_batches_source(ses_batches *b)
 {
-    return (ses_source){ .ctx = b, .count = count, .batch = batch, .describe = describe, .hash = hash };
+    return (ses_batch_source){ .ctx = b, .count = count, .batch = batch, .describe = describe, .hash = hash };
 }

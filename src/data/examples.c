@@ -11,7 +11,7 @@ static const size_t max_bytes = (size_t)8 << 30;
 
 const char *ses_data_kind_name(ses_data_kind k)
 {
-    static const char *const name[SES_DATA_KINDS] = {
+    static const char *const name[SES_DATA_KIND_COUNT] = {
         "classification", "several labels",     "regression",
         "tagging",        "question answering", "multiple choice",
         "text to text",   "plain text",         "texts that belong together"
@@ -40,17 +40,17 @@ size_t ses_list_len(const char *list)
     return k;
 }
 
-bool ses_examples_add(ses_examples *d, const ses_datum *x, ses_err *e)
+bool ses_examples_add(ses_examples *d, const ses_labeled_example *x, ses_err *e)
 {
-    if (!ses_alloc_room(&d->item, &d->cap, d->n + 1, sizeof *d->item, e)) return false;
+    if (!ses_array_reserve(&d->item, &d->cap, d->n + 1, sizeof *d->item, e)) return false;
     d->item[d->n++] = *x;
     return true;
 }
 
 bool ses_examples_keep(ses_examples *d, ses_field *f, ses_err *e)
 {
-    f->s = ses_arena_strndup(&d->arena, f->s, f->n, e);
-    return f->s != NULL;
+    f->p = ses_arena_strndup(&d->arena, f->p, f->n, e);
+    return f->p != NULL;
 }
 
 /* ---- labels ---- */
@@ -113,13 +113,13 @@ static bool fix_labels(ses_examples *d, const ses_data_spec *spec, const ses_exa
 {
     const char *s, *name;
     size_t n, name_len;
-    bool counted = spec->kind == SES_DATA_CHOICE && !spec->values; /* choices, from 0 */
-    d->fixed = like || spec->values || counted;
+    bool counted = spec->kind == SES_DATA_CHOICE && !spec->label_values; /* choices, from 0 */
+    d->fixed = like || spec->label_values || counted;
     for (size_t k = 0; like && k < like->n_labels; k++)
         if (!add_label(d, like->value[k], strlen(like->value[k]), like->name[k], strlen(like->name[k]), e))
             return false;
-    for (size_t k = 0; !like && ses_list_at(spec->values, k, &s, &n); k++) {
-        if (!ses_list_at(spec->names, k, &name, &name_len)) name = NULL, name_len = 0;
+    for (size_t k = 0; !like && ses_list_at(spec->label_values, k, &s, &n); k++) {
+        if (!ses_list_at(spec->label_names, k, &name, &name_len)) name = NULL, name_len = 0;
         if (!add_label(d, s, n, name, name_len, e)) return false;
     }
     for (size_t k = 0; !like && counted && k < ses_list_len(spec->choices); k++) {
@@ -157,7 +157,7 @@ static void renumber(ses_examples *d, const int32_t *now)
 {
     for (size_t k = 0; k < d->map.count; k++) d->map.entry[k].value = now[d->map.entry[k].value];
     for (size_t i = 0; i < d->n; i++) {
-        ses_datum *x = &d->item[i];
+        ses_labeled_example *x = &d->item[i];
         if (x->label >= 0 && d->kind == SES_DATA_CLASSIFY) x->label = now[x->label];
         for (size_t k = 0; x->labels && k < x->n_labels; k++)
             if (x->labels[k] >= 0) x->labels[k] = now[x->labels[k]];
@@ -223,7 +223,7 @@ static bool differ(const ses_examples *d, const ses_examples *like, ses_err *e)
     return false;
 }
 
-bool ses_examples_order(ses_examples *d, const ses_examples *like, ses_err *e)
+bool ses_examples_align_labels(ses_examples *d, const ses_examples *like, ses_err *e)
 {
     size_t n = d->n_labels;
     if (n != like->n_labels) return differ(d, like, e);
@@ -246,7 +246,7 @@ bool ses_examples_order(ses_examples *d, const ses_examples *like, ses_err *e)
     return ok;
 }
 
-ses_examples *ses_examples_labeled(ses_data_kind kind, const char *const *names, size_t n, ses_err *e)
+ses_examples *ses_examples_from_labels(ses_data_kind kind, const char *const *names, size_t n, ses_err *e)
 {
     ses_examples *d = ses_alloc(sizeof *d, e);
     if (!d) return NULL;
@@ -271,7 +271,7 @@ static bool has_classes(ses_data_kind k)
 ses_examples *ses_examples_open(const char *path, const ses_data_spec *spec, const ses_examples *like,
                                 ses_err *e)
 {
-    static bool (*const read[SES_DATA_FORMATS])(ses_examples *, const char *, ses_err *) = {
+    static bool (*const read[SES_DATA_FORMAT_COUNT])(ses_examples *, const char *, ses_err *) = {
         [SES_DATA_TABLE] = ses_read_table,   [SES_DATA_CONLL] = ses_read_conll,
         [SES_DATA_SQUAD] = ses_read_squad,   [SES_DATA_MULTIRC] = ses_read_multirc,
         [SES_DATA_RECORD] = ses_read_record, [SES_DATA_LINES] = ses_read_lines,
@@ -315,25 +315,28 @@ void ses_examples_free(ses_examples *d)
 
 ses_data_kind ses_examples_kind(const ses_examples *d) { return d->kind; }
 size_t ses_examples_count(const ses_examples *d) { return d->n; }
-const ses_datum *ses_examples_at(const ses_examples *d, size_t i) { return i < d->n ? &d->item[i] : NULL; }
-size_t ses_examples_labels(const ses_examples *d) { return d->n_labels; }
-const char *ses_examples_label(const ses_examples *d, size_t i)
+const ses_labeled_example *ses_examples_at(const ses_examples *d, size_t i)
+{
+    return i < d->n ? &d->item[i] : NULL;
+}
+size_t ses_examples_label_count(const ses_examples *d) { return d->n_labels; }
+const char *ses_examples_label_name(const ses_examples *d, size_t i)
 {
     return i < d->n_labels ? d->name[i] : NULL;
 }
-const char *ses_examples_value(const ses_examples *d, size_t i)
+const char *ses_examples_label_value(const ses_examples *d, size_t i)
 {
     return i < d->n_labels ? d->value[i] : NULL;
 }
 size_t ses_examples_skipped(const ses_examples *d) { return d->skipped; }
 
-bool ses_examples_learnable(const ses_examples *d, ses_err *e)
+bool ses_examples_check_learnable(const ses_examples *d, ses_err *e)
 {
-    const ses_datum *first = &d->item[0];
+    const ses_labeled_example *first = &d->item[0];
     bool differs = d->kind == SES_DATA_CHOICE || (!has_classes(d->kind) && d->kind != SES_DATA_REGRESS);
     if (!d->n) return ses_fail(e, SES_EFORMAT, "no examples");
     for (size_t i = 0; i < d->n && !differs; i++) {
-        const ses_datum *x = &d->item[i];
+        const ses_labeled_example *x = &d->item[i];
         differs = x->label != first->label || x->target != first->target;
         for (size_t k = 0; k < x->n_labels && !differs; k++) differs = x->labels[k] != first->labels[0];
         if (d->kind == SES_DATA_MULTI) differs = differs || x->n_labels != first->n_labels;
@@ -342,8 +345,8 @@ bool ses_examples_learnable(const ses_examples *d, ses_err *e)
     if (d->kind == SES_DATA_REGRESS)
         return ses_fail(e, SES_EARG, "all %zu examples have the number %g: nothing to learn", d->n,
                         first->target);
-    const char *name = d->kind == SES_DATA_CLASSIFY ? ses_examples_label(d, (size_t)first->label)
-                       : first->n_labels            ? ses_examples_label(d, (size_t)first->labels[0])
+    const char *name = d->kind == SES_DATA_CLASSIFY ? ses_examples_label_name(d, (size_t)first->label)
+                       : first->n_labels            ? ses_examples_label_name(d, (size_t)first->labels[0])
                                                     : NULL;
     return ses_fail(e, SES_EARG, "all %zu examples have the label \"%s\": nothing to learn", d->n,
                     name ? name : "");

@@ -3,15 +3,15 @@
 #define SES_DATA_EXAMPLES_H
 
 #include "base/arena.h"
-#include "base/strmap.h"
 #include "base/str.h"
+#include "base/strmap.h"
 #include "sesame/examples.h"
 
 struct ses_examples {
     const ses_data_spec *spec; /* while it is read */
     ses_data_kind kind;
     ses_arena arena;
-    ses_datum *item;
+    ses_labeled_example *item;
     size_t n, cap, skipped;
     const char **value, **name; /* of labels */
     size_t n_labels, label_cap;
@@ -19,7 +19,7 @@ struct ses_examples {
     bool fixed;     /* no new labels */
 };
 
-bool ses_examples_add(ses_examples *d, const ses_datum *x, ses_err *e);
+bool ses_examples_add(ses_examples *d, const ses_labeled_example *x, ses_err *e);
 bool ses_examples_keep(ses_examples *d, ses_field *f, ses_err *e); /* a copy that stays */
 
 /* The label of this text, a new one if there may be. */

@@ -29,7 +29,7 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
     size_t n;
     if (!s->text_a) return ses_fail(e, SES_EARG, "which column is the text?");
     if (!add_role(r, s->text_a, strlen(s->text_a), e)) return false;
-    bool target = s->kind == SES_DATA_REWRITE; /* what is to be predicted */
+    bool target = s->kind == SES_DATA_SEQ2SEQ; /* what is to be predicted */
     if (s->text_b && !(target && s->no_labels)) {
         r->b = r->n;
         if (!add_role(r, s->text_b, strlen(s->text_b), e)) return false;
@@ -38,9 +38,9 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
         r->label = r->n;
         if (!add_role(r, s->label, strlen(s->label), e)) return false;
     }
-    if (s->lead) {
+    if (s->prefix_column) {
         r->lead = r->n;
-        if (!add_role(r, s->lead, strlen(s->lead), e)) return false;
+        if (!add_role(r, s->prefix_column, strlen(s->prefix_column), e)) return false;
     }
     r->choice = r->n;
     bool tuple = s->kind == SES_DATA_TUPLE;
@@ -59,7 +59,7 @@ static bool make_roles(roles *r, const ses_data_spec *s, ses_err *e)
 
 static bool read_number(const ses_field *f, double *x, ses_err *e)
 {
-    const char *s = f->s;
+    const char *s = f->p;
     size_t n = f->n, i = 0, digits = 0;
     while (n && *s == ' ') s++, n--;
     while (n && s[n - 1] == ' ') n--;
@@ -73,19 +73,19 @@ static bool read_number(const ses_field *f, double *x, ses_err *e)
         i += i + 1 < n && (s[i + 1] == '+' || s[i + 1] == '-') ? 2 : 1;
         for (digits = 0; i < n && s[i] >= '0' && s[i] <= '9'; i++) digits++;
     }
-    if (whole && digits && i == n && ses_read_real(s, n, x) && isfinite(*x)) return true;
-    return ses_fail(e, SES_EFORMAT, "\"%s\" is not a finite number", ses_quoted_of(f->s, f->n).s);
+    if (whole && digits && i == n && ses_parse_double(s, n, x) && isfinite(*x)) return true;
+    return ses_fail(e, SES_EFORMAT, "\"%s\" is not a finite number", ses_quoted_of(f->p, f->n).s);
 }
 
 /* Labels with ',' between; an empty field: none applies. */
-static bool read_set(ses_examples *d, const ses_field *f, ses_datum *x, ses_err *e)
+static bool read_set(ses_examples *d, const ses_field *f, ses_labeled_example *x, ses_err *e)
 {
     size_t most = 1, at = 0;
-    for (size_t i = 0; i < f->n; i++) most += f->s[i] == ',';
+    for (size_t i = 0; i < f->n; i++) most += f->p[i] == ',';
     x->labels = ses_arena_array(&d->arena, most, sizeof *x->labels, e);
     if (!x->labels) return false;
     while (at < f->n) {
-        const char *s = f->s + at;
+        const char *s = f->p + at;
         size_t n = strcspn(s, ",");
         at += n + 1;
         while (n && *s == ' ') s++, n--;
@@ -99,7 +99,8 @@ static bool read_set(ses_examples *d, const ses_field *f, ses_datum *x, ses_err 
     return true;
 }
 
-static bool read_choices(ses_examples *d, const ses_field *row, const roles *r, ses_datum *x, ses_err *e)
+static bool read_choices(ses_examples *d, const ses_field *row, const roles *r, ses_labeled_example *x,
+                         ses_err *e)
 {
     ses_field *part = ses_arena_array(&d->arena, r->n_choices, sizeof *part, e);
     if (!part) return false;
@@ -107,7 +108,7 @@ static bool read_choices(ses_examples *d, const ses_field *row, const roles *r, 
         part[k] = row[r->choice + k];
         if (!ses_examples_keep(d, &part[k], e)) return false;
     }
-    x->part = part;
+    x->parts = part;
     x->n_parts = r->n_choices;
     if (x->label >= (int32_t)r->n_choices)
         return ses_fail(e, SES_EARG, "the right one is none of the choices");
@@ -118,20 +119,21 @@ static bool read_text(ses_examples *d, const ses_field *text, const ses_field *l
                       ses_err *e)
 {
     ses_buf b = { 0 };
-    if (lead) ses_buf_appendf(&b, "%s: %s", lead->s, text->s);
+    if (lead) ses_buf_appendf(&b, "%s: %s", lead->p, text->p);
     *out = lead ? (ses_field){ b.data, b.len } : *text;
     bool ok = ses_buf_ok(&b, e) && ses_examples_keep(d, out, e);
     ses_buf_free(&b);
     return ok;
 }
 
-static bool read_row(ses_examples *d, const ses_field *row, const roles *r, ses_datum *x, ses_err *e)
+static bool read_row(ses_examples *d, const ses_field *row, const roles *r, ses_labeled_example *x,
+                     ses_err *e)
 {
     const ses_field *label = r->label ? &row[r->label] : NULL;
     if (!read_text(d, &row[TEXT_A], r->lead ? &row[r->lead] : NULL, &x->text_a, e)) return false;
     if (r->b) x->text_b = row[r->b];
     if (r->b && !ses_examples_keep(d, &x->text_b, e)) return false;
-    switch (label ? d->kind : SES_DATA_REWRITE) {
+    switch (label ? d->kind : SES_DATA_SEQ2SEQ) {
     case SES_DATA_REGRESS:
         if (!read_number(label, &x->target, e)) return false;
         break;
@@ -140,7 +142,7 @@ static bool read_row(ses_examples *d, const ses_field *row, const roles *r, ses_
         break;
     case SES_DATA_CLASSIFY:
     case SES_DATA_CHOICE:
-        if (!ses_examples_take_label(d, label->s, label->n, &x->label, e)) return false;
+        if (!ses_examples_take_label(d, label->p, label->n, &x->label, e)) return false;
         break;
     default: break;
     }
@@ -170,8 +172,8 @@ bool ses_read_table(ses_examples *d, const char *path, ses_err *e)
         ok = in != NULL;
     }
     while (ok && (ok = ses_records_next(in, &row, e) || ses_wrap(e, "%s", path)) && row) {
-        ses_datum x = {
-            .line = ses_records_line(in), .label = SES_IGNORE, .id = { "", 0 }, .text_b = { "", 0 }
+        ses_labeled_example x = {
+            .line = ses_records_line(in), .label = SES_IGNORE_INDEX, .id = { "", 0 }, .text_b = { "", 0 }
         };
         ok = read_row(d, row, &r, &x, e) || ses_wrap(e, "%s: line %llu", path, (unsigned long long)x.line);
         ok = ok && ses_examples_add(d, &x, e);

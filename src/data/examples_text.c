@@ -13,15 +13,15 @@ static const ses_field empty = { "", 0 };
 
 bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
 {
-    ses_textfile in = { 0 };
+    ses_text_reader in = { 0 };
     ses_buf b = { 0 };
     const char *s = NULL;
     size_t n;
     if (d->spec->kind != SES_DATA_TEXT)
         return ses_fail(e, SES_EARG, "%s is not read from plain text", ses_data_kind_name(d->spec->kind));
-    bool ok = ses_textfile_open(&in, path, MAX_LINE, e);
-    while (ok && (ok = ses_textfile_next(&in, &s, &n, e) || ses_wrap(e, "%s", path)) && s) {
-        ses_datum x = { .line = in.line, .label = SES_IGNORE, .id = empty, .text_b = empty };
+    bool ok = ses_text_reader_open(&in, path, MAX_LINE, e);
+    while (ok && (ok = ses_text_reader_next(&in, &s, &n, e) || ses_wrap(e, "%s", path)) && s) {
+        ses_labeled_example x = { .line = in.line, .label = SES_IGNORE_INDEX, .id = empty, .text_b = empty };
         b.len = 0;
         ses_buf_append(&b, s, n);
         ses_buf_put(&b, '\n');
@@ -29,24 +29,24 @@ bool ses_read_lines(ses_examples *d, const char *path, ses_err *e)
         ok = ses_buf_ok(&b, e) && ses_examples_keep(d, &x.text_a, e) && ses_examples_add(d, &x, e);
     }
     ses_buf_free(&b);
-    ses_textfile_free(&in);
+    ses_text_reader_free(&in);
     return ok;
 }
 
-static bool keep_sentence(ses_examples *d, const ses_conll_sentence *s, ses_datum *x, ses_err *e)
+static bool keep_sentence(ses_examples *d, const ses_conll_sentence *s, ses_labeled_example *x, ses_err *e)
 {
     ses_field *part = ses_arena_array(&d->arena, s->n, sizeof *part, e);
     bool tags = s->n_columns > 1;
     x->labels = part && tags ? ses_arena_array(&d->arena, s->n, sizeof *x->labels, e) : NULL;
     if (!part || (tags && !x->labels)) return false;
-    x->part = part;
+    x->parts = part;
     x->n_parts = s->n;
     x->n_labels = tags ? s->n : 0;
     for (size_t i = 0; i < s->n; i++) {
         const ses_field *f = s->field + i * s->n_columns;
         part[i] = f[0];
         if (!ses_examples_keep(d, &part[i], e)) return false;
-        if (tags && !ses_examples_take_label(d, f[1].s, f[1].n, &x->labels[i], e))
+        if (tags && !ses_examples_take_label(d, f[1].p, f[1].n, &x->labels[i], e))
             return ses_wrap(e, "token %zu", i + 1);
     }
     return true;
@@ -63,8 +63,8 @@ bool ses_read_conll(ses_examples *d, const char *path, ses_err *e)
     ses_conll_sentence sentence;
     bool ok = in != NULL;
     while (ok && (ok = ses_conll_next(in, &sentence, e) || ses_wrap(e, "%s", path)) && sentence.n) {
-        ses_datum x = {
-            .line = sentence.line, .label = SES_IGNORE, .id = empty, .text_a = empty, .text_b = empty
+        ses_labeled_example x = {
+            .line = sentence.line, .label = SES_IGNORE_INDEX, .id = empty, .text_a = empty, .text_b = empty
         };
         ok = keep_sentence(d, &sentence, &x, e) ||
              ses_wrap(e, "%s: the sentence at line %llu", path, (unsigned long long)x.line);
@@ -76,13 +76,14 @@ bool ses_read_conll(ses_examples *d, const char *path, ses_err *e)
 
 /* ---- questions ---- */
 
-static bool keep_answers(ses_examples *d, const ses_answer *from, size_t n, ses_datum *x, ses_err *e)
+static bool keep_answers(ses_examples *d, const ses_answer *from, size_t n, ses_labeled_example *x,
+                         ses_err *e)
 {
     ses_answer *a = ses_arena_array(&d->arena, n, sizeof *a, e);
     if (!a) return false;
     for (size_t k = 0; k < n; k++) {
         a[k] = from[k];
-        a[k].text.s = x->text_b.s + a[k].byte; /* it stands there; no NUL after it, so: */
+        a[k].text.p = x->text_b.p + a[k].byte_start; /* it stands there; no NUL after it, so: */
         if (!ses_examples_keep(d, &a[k].text, e)) return false;
     }
     x->answers = a;
@@ -92,7 +93,7 @@ static bool keep_answers(ses_examples *d, const ses_answer *from, size_t n, ses_
 
 bool ses_read_squad(ses_examples *d, const char *path, ses_err *e)
 {
-    ses_squad_options o = { .skip_bad = d->spec->skip_bad };
+    ses_squad_options o = { .skip_bad_answers = d->spec->skip_bad_answers };
     if (d->spec->kind != SES_DATA_SPAN)
         return ses_fail(e, SES_EARG, "%s is not read from SQuAD's JSON", ses_data_kind_name(d->spec->kind));
     ses_squad *in = ses_squad_open(path, &o, e);
@@ -101,14 +102,16 @@ bool ses_read_squad(ses_examples *d, const char *path, ses_err *e)
     const char *was = NULL;
     bool end = false, ok = in != NULL;
     while (ok && (ok = ses_squad_next(in, &q, &end, e) || ses_wrap(e, "%s", path)) && !end) {
-        ses_datum x = { .line = d->n + 1, .label = SES_IGNORE, .id = q.id, .text_a = q.question };
-        if (was != q.context.s) {
-            was = q.context.s;
+        ses_labeled_example x = {
+            .line = d->n + 1, .label = SES_IGNORE_INDEX, .id = q.id, .text_a = q.question
+        };
+        if (was != q.context.p) {
+            was = q.context.p;
             context = q.context;
             ok = ses_examples_keep(d, &context, e);
         }
         x.text_b = context;
-        x.impossible = q.impossible;
+        x.is_impossible = q.is_impossible;
         ok = ok && ses_examples_keep(d, &x.id, e) && ses_examples_keep(d, &x.text_a, e) &&
              keep_answers(d, q.answers, q.n_answers, &x, e) && ses_examples_add(d, &x, e);
     }
@@ -121,8 +124,8 @@ bool ses_read_squad(ses_examples *d, const char *path, ses_err *e)
 
 static bool text_of(const ses_json *v, const char *key, ses_field *out, ses_err *e)
 {
-    out->s = ses_json_string(ses_json_get(v, key), &out->n);
-    if (out->s && strlen(out->s) == out->n) return true;
+    out->p = ses_json_string(ses_json_get(v, key), &out->n);
+    if (out->p && strlen(out->p) == out->n) return true;
     return ses_fail(e, SES_EFORMAT, "no \"%s\", a text", key);
 }
 
@@ -161,7 +164,7 @@ static bool each(ses_examples *d, const char *path, each_fn *fn, ses_err *e)
 static bool add_multirc(ses_examples *d, const ses_json *question, const ses_json *answer,
                         const ses_field *passage, uint64_t line, ses_err *e)
 {
-    ses_datum x = { .line = line, .label = SES_IGNORE, .text_a = *passage };
+    ses_labeled_example x = { .line = line, .label = SES_IGNORE_INDEX, .text_a = *passage };
     ses_field q, a;
     int64_t right = 0;
     if (!text_of(question, "question", &q, e) || !text_of(answer, "text", &a, e)) return false;
@@ -176,7 +179,7 @@ static bool add_multirc(ses_examples *d, const ses_json *question, const ses_jso
             return false;
     }
     ses_buf b = { 0 }; /* question and answer are the second text */
-    ses_buf_appendf(&b, "%s %s", q.s, a.s);
+    ses_buf_appendf(&b, "%s %s", q.p, a.p);
     bool ok = ses_buf_ok(&b, e) && id_of(d, question, &x.id, e);
     x.text_b = (ses_field){ b.data, b.len };
     ok = ok && ses_examples_keep(d, &x.text_b, e) && ses_examples_add(d, &x, e);
@@ -205,7 +208,7 @@ bool ses_read_multirc(ses_examples *d, const char *path, ses_err *e) { return ea
 static bool add_record(ses_examples *d, const ses_json *qa, const ses_field *passage, uint64_t line,
                        ses_err *e)
 {
-    ses_datum x = { .line = line, .label = SES_IGNORE, .text_b = *passage };
+    ses_labeled_example x = { .line = line, .label = SES_IGNORE_INDEX, .text_b = *passage };
     const ses_json *list = ses_json_get(qa, "answers");
     size_t n = ses_json_len(list);
     if (!text_of(qa, "query", &x.text_a, e) || !ses_examples_keep(d, &x.text_a, e) || !id_of(d, qa, &x.id, e))
@@ -215,13 +218,14 @@ static bool add_record(ses_examples *d, const ses_json *qa, const ses_field *pas
     for (size_t k = 0; k < n && !d->spec->no_labels; k++) {
         const ses_json *v = ses_json_at(list, k);
         if (!text_of(v, "text", &a[k].text, e)) return ses_wrap(e, "answer %zu", k);
-        const char *at = a[k].text.n ? strstr(passage->s, a[k].text.s) : NULL;
+        const char *at = a[k].text.n ? strstr(passage->p, a[k].text.p) : NULL;
         if (!at)
             return ses_fail(e, SES_EFORMAT, "answer \"%s\" does not occur in its passage",
-                            ses_quoted_of(a[k].text.s, a[k].text.n).s);
+                            ses_quoted_of(a[k].text.p, a[k].text.n).s);
         if (!ses_examples_keep(d, &a[k].text, e)) return false;
-        a[k].byte = (size_t)(at - passage->s);
-        for (size_t i = 0; i < a[k].byte; i++) a[k].start += ((unsigned char)passage->s[i] & 0xC0) != 0x80;
+        a[k].byte_start = (size_t)(at - passage->p);
+        for (size_t i = 0; i < a[k].byte_start; i++)
+            a[k].char_start += ((unsigned char)passage->p[i] & 0xC0) != 0x80;
     }
     x.answers = a;
     x.n_answers = d->spec->no_labels ? 0 : n;

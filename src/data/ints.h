@@ -9,9 +9,9 @@ typedef struct ses_ints {
     size_t n, cap;
 } ses_ints;
 
-bool ses_ints_add(ses_ints *a, const int32_t *from, int64_t n, ses_err *e); /* from NULL: zeros */
+bool ses_ints_append(ses_ints *a, const int32_t *from, int64_t n, ses_err *e); /* from NULL: zeros */
 bool ses_ints_push(ses_ints *a, int32_t x, ses_err *e);
-bool ses_ints_size(ses_ints *a, int64_t n, ses_err *e); /* n numbers; new ones are zero */
+bool ses_ints_resize(ses_ints *a, int64_t n, ses_err *e); /* n numbers; new ones are zero */
 void ses_ints_free(ses_ints *a);
 
 #endif

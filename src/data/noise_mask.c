@@ -6,7 +6,8 @@ static bool breaks(const ses_passage *p, int64_t i)
     return i == 0 || i == p->split || (p->starts[i] & SES_STARTS_DOCUMENT);
 }
 
-bool ses_bounds_find(ses_bounds *w, const ses_passage *p, const uint8_t *special, bool tokens, ses_err *e)
+bool ses_word_spans_find(ses_word_spans *w, const ses_passage *p, const uint8_t *special, bool tokens,
+                         ses_err *e)
 {
     const uint8_t begins = SES_STARTS_WORD | SES_STARTS_SENTENCE | SES_STARTS_DOCUMENT;
     int64_t last = -1; /* where the newest word ended */
@@ -26,7 +27,7 @@ bool ses_bounds_find(ses_bounds *w, const ses_passage *p, const uint8_t *special
     return true;
 }
 
-void ses_bounds_free(ses_bounds *w)
+void ses_word_spans_free(ses_word_spans *w)
 {
     ses_ints_free(&w->begin);
     ses_ints_free(&w->end);
@@ -41,22 +42,23 @@ typedef struct choice {
 } choice;
 
 /* Words [k, k + words) or, where they are more than is wanted, as often as keeps the mean. */
-static void take(choice *c, const ses_bounds *w, int64_t k, int64_t words, ses_draws *d, int32_t *chosen)
+static void take(choice *c, const ses_word_spans *w, int64_t k, int64_t words, ses_rng_stream *d,
+                 int32_t *chosen)
 {
     int64_t begin = w->begin.p[k], end = w->end.p[k + words - 1], n = end - begin;
     bool fits = n <= c->left;
-    if (fits || ses_draw(d) * (double)n < (double)c->left) {
+    if (fits || ses_draw_unit(d) * (double)n < (double)c->left) {
         c->units++;
         for (int64_t i = begin; i < end; i++) chosen[i] = c->units;
     }
     c->left = fits ? c->left - n : 0;
 }
 
-static bool choose_alone(choice *c, ses_bounds *w, ses_draws *d, int32_t *chosen, ses_err *e)
+static bool choose_alone(choice *c, ses_word_spans *w, ses_rng_stream *d, int32_t *chosen, ses_err *e)
 {
     int64_t n = (int64_t)w->begin.n;
     w->order.n = 0;
-    if (!ses_ints_add(&w->order, NULL, n, e)) return false;
+    if (!ses_ints_append(&w->order, NULL, n, e)) return false;
     for (int64_t k = 0; k < n; k++) w->order.p[k] = (int32_t)k;
     for (int64_t k = 0; k < n && c->left > 0; k++) { /* a shuffle, as far as it is needed */
         int64_t j = k + ses_draw_below(d, n - k);
@@ -68,7 +70,7 @@ static bool choose_alone(choice *c, ses_bounds *w, ses_draws *d, int32_t *chosen
 }
 
 /* Do words [k, k + words) stand together, none of them chosen, and with `gap` none beside them? */
-static bool is_free(const ses_bounds *w, const ses_passage *p, int64_t k, int64_t words, bool gap,
+static bool is_free(const ses_word_spans *w, const ses_passage *p, int64_t k, int64_t words, bool gap,
                     const int32_t *chosen)
 {
     if (k + words > (int64_t)w->begin.n) return false;
@@ -81,14 +83,15 @@ static bool is_free(const ses_bounds *w, const ses_passage *p, int64_t k, int64_
 
 /* Lengths first, then places: a length that finds no place in so many attempts is drawn again. Where all is
  * full of spans with gaps, the gaps are given up. */
-static void choose_runs(const ses_masking *m, choice *c, const ses_bounds *w, const ses_passage *p,
-                        ses_draws *d, int32_t *chosen)
+static void choose_runs(const ses_masking *m, choice *c, const ses_word_spans *w, const ses_passage *p,
+                        ses_rng_stream *d, int32_t *chosen)
 {
     enum { PLACES = 8 };
     bool gap = m->unit == SES_MASK_SPANS;
     int64_t n = (int64_t)w->begin.n, misses = 0;
     while (c->left > 0 && misses < 4 * n + 64) {
-        int64_t words = gap ? ses_draw_geometric(d, m->p, m->longest) : ses_draw_harmonic(d, m->longest);
+        int64_t words =
+            gap ? ses_draw_geometric(d, m->geometric_p, m->max_words) : ses_draw_harmonic(d, m->max_words);
         bool found = false;
         for (int i = 0; i < PLACES && !found; i++) {
             int64_t k = ses_draw_below(d, n);
@@ -99,29 +102,29 @@ static void choose_runs(const ses_masking *m, choice *c, const ses_bounds *w, co
     }
 }
 
-bool ses_mask_choose(const ses_masking *m, const ses_passage *p, const uint8_t *special, ses_draws *d,
-                     ses_bounds *w, int32_t *chosen, ses_err *e)
+bool ses_mask_choose(const ses_masking *m, const ses_passage *p, const uint8_t *special, ses_rng_stream *d,
+                     ses_word_spans *w, int32_t *chosen, ses_err *e)
 {
     for (int64_t i = 0; i < p->n; i++) chosen[i] = 0;
-    if (!ses_bounds_find(w, p, special, m->unit == SES_MASK_TOKENS, e)) return false;
+    if (!ses_word_spans_find(w, p, special, m->unit == SES_MASK_TOKENS, e)) return false;
     choice c = { .left = ses_draw_round(d, m->rate * (double)w->tokens) };
     if (m->unit == SES_MASK_TOKENS || m->unit == SES_MASK_WORDS) return choose_alone(&c, w, d, chosen, e);
     if (w->begin.n) choose_runs(m, &c, w, p, d, chosen);
     return true;
 }
 
-void ses_mask_apply(const ses_masking *m, const ses_passage *p, const ses_lexicon *x, const int32_t *chosen,
-                    ses_draws *d, int32_t *out)
+void ses_mask_apply(const ses_masking *m, const ses_passage *p, const ses_special_tokens *x,
+                    const int32_t *chosen, ses_rng_stream *d, int32_t *out)
 {
     double u = 0;
     for (int64_t i = 0; i < p->n; i++) {
         out[i] = p->id[i];
         if (!chosen[i]) continue;
         bool as_before = m->unit == SES_MASK_SPANS && i && chosen[i] == chosen[i - 1];
-        if (!as_before) u = ses_draw(d);
-        if (u < m->as_mask)
+        if (!as_before) u = ses_draw_unit(d);
+        if (u < m->mask_rate)
             out[i] = x->mask;
-        else if (u < m->as_mask + m->as_random)
-            out[i] = x->plain[ses_draw_below(d, x->n_plain)];
+        else if (u < m->mask_rate + m->random_rate)
+            out[i] = x->ordinary[ses_draw_below(d, x->n_ordinary)];
     }
 }

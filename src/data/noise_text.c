@@ -2,46 +2,47 @@
  * it was. */
 #include "noise.h"
 
-bool ses_noised_begin(ses_noised *t, const ses_passage *p, ses_err *e)
+bool ses_noised_text_init(ses_noised_text *t, const ses_passage *p, ses_err *e)
 {
-    t->id.n = t->starts.n = t->from.n = 0;
+    t->id.n = t->starts.n = t->source_pos.n = 0;
     for (int64_t i = 0; i < p->n; i++)
         if (!ses_ints_push(&t->id, p->id[i], e) || !ses_ints_push(&t->starts, p->starts[i], e) ||
-            !ses_ints_push(&t->from, (int32_t)i, e))
+            !ses_ints_push(&t->source_pos, (int32_t)i, e))
             return false;
     return true;
 }
 
-void ses_noised_free(ses_noised *t)
+void ses_noised_text_free(ses_noised_text *t)
 {
-    ses_ints *all[] = { &t->id, &t->starts, &t->from, &t->old_id, &t->old_starts, &t->old_from, &t->order };
+    ses_ints *all[] = { &t->id,         &t->starts,   &t->source_pos, &t->old_id,
+                        &t->old_starts, &t->old_from, &t->order };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_ints_free(all[i]);
 }
 
 /* What is written from now on is taken from what was there. */
-static void turn_over(ses_noised *t)
+static void turn_over(ses_noised_text *t)
 {
     ses_ints id = t->old_id, starts = t->old_starts, from = t->old_from;
-    t->old_id = t->id, t->old_starts = t->starts, t->old_from = t->from;
-    t->id = id, t->starts = starts, t->from = from;
-    t->id.n = t->starts.n = t->from.n = 0;
+    t->old_id = t->id, t->old_starts = t->starts, t->old_from = t->source_pos;
+    t->id = id, t->starts = starts, t->source_pos = from;
+    t->id.n = t->starts.n = t->source_pos.n = 0;
 }
 
-static bool copy(ses_noised *t, int64_t begin, int64_t end, ses_err *e)
+static bool copy(ses_noised_text *t, int64_t begin, int64_t end, ses_err *e)
 {
-    return ses_ints_add(&t->id, t->old_id.p + begin, end - begin, e) &&
-           ses_ints_add(&t->starts, t->old_starts.p + begin, end - begin, e) &&
-           ses_ints_add(&t->from, t->old_from.p + begin, end - begin, e);
+    return ses_ints_append(&t->id, t->old_id.p + begin, end - begin, e) &&
+           ses_ints_append(&t->starts, t->old_starts.p + begin, end - begin, e) &&
+           ses_ints_append(&t->source_pos, t->old_from.p + begin, end - begin, e);
 }
 
-static bool put_mask(ses_noised *t, int32_t mask, ses_err *e)
+static bool put_mask(ses_noised_text *t, int32_t mask, ses_err *e)
 {
     return ses_ints_push(&t->id, mask, e) && ses_ints_push(&t->starts, SES_STARTS_WORD, e) &&
-           ses_ints_push(&t->from, -1, e);
+           ses_ints_push(&t->source_pos, -1, e);
 }
 
 /* Where parts begin that start with any of the flags, and the end. */
-static bool find_parts(ses_noised *t, const ses_ints *starts, int flags, ses_err *e)
+static bool find_parts(ses_noised_text *t, const ses_ints *starts, int flags, ses_err *e)
 {
     t->order.n = 0;
     for (size_t i = 0; i < starts->n; i++)
@@ -50,21 +51,21 @@ static bool find_parts(ses_noised *t, const ses_ints *starts, int flags, ses_err
     return ses_ints_push(&t->order, (int32_t)starts->n, e);
 }
 
-bool ses_noise_permute(ses_noised *t, ses_draws *d, ses_err *e)
+bool ses_noise_permute(ses_noised_text *t, ses_rng_stream *d, ses_err *e)
 {
     turn_over(t);
     if (!find_parts(t, &t->old_starts, SES_STARTS_SENTENCE | SES_STARTS_DOCUMENT, e)) return false;
     int64_t n = (int64_t)t->order.n - 1;
-    if (!ses_ints_add(&t->order, NULL, n, e)) return false;
+    if (!ses_ints_append(&t->order, NULL, n, e)) return false;
     int32_t *begin = t->order.p, *turn = t->order.p + n + 1;
     for (int64_t i = 0; i < n; i++) turn[i] = (int32_t)i;
-    ses_draw_order(d, turn, n);
+    ses_draw_shuffle(d, turn, n);
     for (int64_t i = 0; i < n; i++)
         if (!copy(t, begin[turn[i]], begin[turn[i] + 1], e)) return false;
     return true;
 }
 
-bool ses_noise_rotate(ses_noised *t, ses_draws *d, ses_err *e)
+bool ses_noise_rotate(ses_noised_text *t, ses_rng_stream *d, ses_err *e)
 {
     turn_over(t);
     int64_t n = (int64_t)t->old_id.n, first = ses_draw_below(d, n);
@@ -72,13 +73,14 @@ bool ses_noise_rotate(ses_noised *t, ses_draws *d, ses_err *e)
 }
 
 /* Some tokens, exactly as many as the rate says on average: each hidden, or gone. At least one is left. */
-static bool each_token(ses_noised *t, double rate, bool gone, int32_t mask, ses_draws *d, ses_err *e)
+static bool each_token(ses_noised_text *t, double rate, bool gone, int32_t mask, ses_rng_stream *d,
+                       ses_err *e)
 {
     turn_over(t);
     int64_t n = (int64_t)t->old_id.n, want = ses_draw_round(d, rate * (double)n);
     if (gone && want > n - 1) want = n - 1;
     for (int64_t i = 0; i < n; i++) {
-        bool chosen = ses_draw(d) * (double)(n - i) < (double)want;
+        bool chosen = ses_draw_unit(d) * (double)(n - i) < (double)want;
         want -= chosen;
         if (!chosen ? !copy(t, i, i + 1, e) : !gone && !put_mask(t, mask, e)) return false;
         if (chosen && !gone) t->starts.p[t->starts.n - 1] = t->old_starts.p[i];
@@ -86,18 +88,18 @@ static bool each_token(ses_noised *t, double rate, bool gone, int32_t mask, ses_
     return true;
 }
 
-bool ses_noise_hide(ses_noised *t, double rate, int32_t mask, ses_draws *d, ses_err *e)
+bool ses_noise_mask(ses_noised_text *t, double rate, int32_t mask, ses_rng_stream *d, ses_err *e)
 {
     return each_token(t, rate, false, mask, d, e);
 }
 
-bool ses_noise_delete(ses_noised *t, double rate, ses_draws *d, ses_err *e)
+bool ses_noise_delete(ses_noised_text *t, double rate, ses_rng_stream *d, ses_err *e)
 {
     return each_token(t, rate, true, 0, d, e);
 }
 
 /* Lengths of spans, 0 among them, that cover `words` in all. The numbers follow those of t->order. */
-static bool draw_lengths(ses_noised *t, int64_t words, double mean, ses_draws *d, ses_err *e)
+static bool draw_lengths(ses_noised_text *t, int64_t words, double mean, ses_rng_stream *d, ses_err *e)
 {
     while (words > 0) {
         int64_t len = ses_draw_poisson(d, mean);
@@ -108,8 +110,8 @@ static bool draw_lengths(ses_noised *t, int64_t words, double mean, ses_draws *d
     return true;
 }
 
-bool ses_noise_infill(ses_noised *t, double rate, double mean, bool tokens, int32_t mask, ses_draws *d,
-                      ses_err *e)
+bool ses_noise_infill(ses_noised_text *t, double rate, double mean, bool tokens, int32_t mask,
+                      ses_rng_stream *d, ses_err *e)
 {
     const int begins = SES_STARTS_WORD | SES_STARTS_SENTENCE | SES_STARTS_DOCUMENT;
     turn_over(t);
@@ -121,7 +123,7 @@ bool ses_noise_infill(ses_noised *t, double rate, double mean, bool tokens, int3
     /* Spans stand in different gaps between the words that stay, so no two masks are neighbors. */
     int64_t spans = (int64_t)(t->order.n - first), gaps = words - hidden + 1, at = 0;
     for (int64_t g = 0, k = 0; g < gaps; g++) {
-        bool here = k < spans && ses_draw(d) * (double)(gaps - g) < (double)(spans - k);
+        bool here = k < spans && ses_draw_unit(d) * (double)(gaps - g) < (double)(spans - k);
         if (here) {
             if (!put_mask(t, mask, e)) return false;
             at += len[k++];

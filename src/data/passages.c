@@ -12,9 +12,9 @@ enum { FOR_COPIES = 101, FOR_ORDER, FOR_ROWS, FOR_CUTS };
 
 /* ---- making one ---- */
 
-static const ses_corpus_facts *facts(const ses_passages *r, size_t part)
+static const ses_corpus_info *facts(const ses_passages *r, size_t part)
 {
-    return ses_corpus_facts_of(r->part[part].corpus);
+    return ses_corpus_info_of(r->part[part].corpus);
 }
 
 static bool pairs(const ses_passages *r)
@@ -32,15 +32,15 @@ ses_member ses_passages_member(const ses_passages *r, uint32_t number)
 static bool check(const ses_passages_options *o, ses_err *e)
 {
     if (!o->n_parts) return ses_fail(e, SES_EARG, "no corpus");
-    if (o->length < 2 || o->length > 1 << 20)
-        return ses_fail(e, SES_EARG, "rows of %lld tokens; 2 to %d are possible", (long long)o->length,
+    if (o->seq_len < 2 || o->seq_len > 1 << 20)
+        return ses_fail(e, SES_EARG, "rows of %lld tokens; 2 to %d are possible", (long long)o->seq_len,
                         1 << 20);
     if (!(o->exponent >= 0 && o->exponent <= 10))
         return ses_fail(e, SES_EARG, "an exponent of %g for the mixture; 0 to 1 are usual", o->exponent);
     for (size_t i = 0; i < o->n_parts; i++)
-        if (!(o->part[i].weight > 0 && isfinite(o->part[i].weight)))
+        if (!(o->parts[i].weight > 0 && isfinite(o->parts[i].weight)))
             return ses_fail(e, SES_EARG, "corpus %zu has weight %g; more than 0 is expected", i + 1,
-                            o->part[i].weight);
+                            o->parts[i].weight);
     return true;
 }
 
@@ -60,7 +60,7 @@ static bool find_usable(ses_passages *r, ses_err *e)
         r->base[i + 1] = r->base[i] + (uint32_t)facts(r, i)->documents;
         for (int64_t k = 0; k < facts(r, i)->documents; k++) {
             ses_document d = ses_corpus_document(r->part[i].corpus, k);
-            bool enough = pairs(r) ? d.sentences > 1 || d.tokens > r->o.length / 2 : d.tokens > 0;
+            bool enough = pairs(r) ? d.n_sentences > 1 || d.n_tokens > r->o.seq_len / 2 : d.n_tokens > 0;
             if (enough && d.held_out == r->o.held_out) r->usable[n++] = r->base[i] + (uint32_t)k;
         }
         r->usable_at[i + 1] = n;
@@ -88,7 +88,7 @@ static bool find_copies(ses_passages *r, ses_err *e)
     double *tokens = ses_alloc_array(r->o.n_parts, sizeof *tokens, e);
     for (size_t i = 0; i < r->o.n_parts && r->copies && tokens; i++) {
         for (uint32_t k = r->usable_at[i]; k < r->usable_at[i + 1]; k++)
-            tokens[i] += (double)ses_passages_member(r, r->usable[k]).d.tokens;
+            tokens[i] += (double)ses_passages_member(r, r->usable[k]).d.n_tokens;
         r->copies[i] = r->part[i].weight * pow(tokens[i], r->o.exponent);
         all += tokens[i];
         sum += r->copies[i];
@@ -113,11 +113,11 @@ ses_passages *ses_passages_new(const ses_passages_options *o, ses_err *e)
     r->o = *o;
     r->epoch = r->here = -1;
     r->part = ses_alloc_array(o->n_parts, sizeof *r->part, e);
-    r->id = ses_alloc_array((size_t)o->length, sizeof *r->id, e);
-    r->starts = ses_alloc_array((size_t)o->length, sizeof *r->starts, e);
+    r->id = ses_alloc_array((size_t)o->seq_len, sizeof *r->id, e);
+    r->starts = ses_alloc_array((size_t)o->seq_len, sizeof *r->starts, e);
     if (r->part && r->id && r->starts) {
-        memcpy(r->part, o->part, o->n_parts * sizeof *r->part);
-        r->o.part = r->part;
+        memcpy(r->part, o->parts, o->n_parts * sizeof *r->part);
+        r->o.parts = r->part;
         if (find_usable(r, e) && find_copies(r, e) && ses_passages_count(r, 0, e) > 0) return r;
     }
     ses_passages_free(r);
@@ -149,17 +149,17 @@ static uint64_t epoch_key(int64_t epoch, uint64_t of) { return (uint64_t)epoch <
 static bool lay_order(ses_passages *r, int64_t epoch, ses_err *e)
 {
     size_t n = 0;
-    ses_draws d = ses_draws_of(r->o.seed, epoch_key(epoch, 0), FOR_COPIES);
+    ses_rng_stream d = ses_rng_stream_of(r->o.seed, epoch_key(epoch, 0), FOR_COPIES);
     for (size_t i = 0; i < r->o.n_parts; i++)
         for (uint32_t k = r->usable_at[i]; k < r->usable_at[i + 1]; k++) {
             int64_t copies = r->copies[i] == 1 ? 1 : ses_draw_round(&d, r->copies[i]);
             size_t room = n + (size_t)copies + 1; /* for the one there is at least, too */
-            if (!ses_alloc_room(&r->order, &r->order_cap, room, sizeof *r->order, e)) return false;
+            if (!ses_array_reserve(&r->order, &r->order_cap, room, sizeof *r->order, e)) return false;
             for (int64_t c = 0; c < copies; c++) r->order[n++] = r->usable[k];
         }
     if (!n) r->order[n++] = r->usable[0];
     r->n_order = n;
-    d = ses_draws_of(r->o.seed, epoch_key(epoch, 0), FOR_ORDER);
+    d = ses_rng_stream_of(r->o.seed, epoch_key(epoch, 0), FOR_ORDER);
     for (size_t i = n; !r->o.in_order && i > 1; i--) {
         size_t k = (size_t)ses_draw_below(&d, (int64_t)i);
         uint32_t x = r->order[i - 1];
@@ -171,7 +171,8 @@ static bool lay_order(ses_passages *r, int64_t epoch, ses_err *e)
 
 static bool add_stretch(ses_passages *r, size_t from, ses_err *e)
 {
-    if (!ses_alloc_room(&r->stretch, &r->stretch_cap, r->stretches + 2, sizeof *r->stretch, e)) return false;
+    if (!ses_array_reserve(&r->stretch, &r->stretch_cap, r->stretches + 2, sizeof *r->stretch, e))
+        return false;
     r->stretch[r->stretches++] = (ses_stretch){ .from = from };
     r->stretch[r->stretches] = (ses_stretch){ .from = r->n_order };
     return true;
@@ -179,7 +180,7 @@ static bool add_stretch(ses_passages *r, size_t from, ses_err *e)
 
 static void shuffle_rows(ses_passages *r, int64_t stretch)
 {
-    ses_draws d = ses_draws_of(r->o.seed, epoch_key(r->epoch, (uint64_t)stretch), FOR_ROWS);
+    ses_rng_stream d = ses_rng_stream_of(r->o.seed, epoch_key(r->epoch, (uint64_t)stretch), FOR_ROWS);
     for (size_t i = r->cuts; !r->o.in_order && i > 1; i--) {
         size_t k = (size_t)ses_draw_below(&d, (int64_t)i);
         ses_passage_cut x = r->cut[i - 1];
@@ -195,13 +196,13 @@ static bool enter(ses_passages *r, int64_t stretch, ses_err *e)
     const ses_stretch *s = &r->stretch[stretch];
     size_t n = s[1].from - s->from;
     r->here = -1;
-    if (!ses_alloc_room(&r->member, &r->member_cap, n, sizeof *r->member, e)) return false;
+    if (!ses_array_reserve(&r->member, &r->member_cap, n, sizeof *r->member, e)) return false;
     r->members = 0;
     for (size_t part = 0; part < r->o.n_parts; part++)
         for (size_t i = s->from; i < s[1].from; i++)
             if (r->order[i] >= r->base[part] && r->order[i] < r->base[part + 1])
                 r->member[r->members++] = ses_passages_member(r, r->order[i]);
-    ses_draws d = ses_draws_of(r->o.seed, epoch_key(r->epoch, (uint64_t)stretch), FOR_CUTS);
+    ses_rng_stream d = ses_rng_stream_of(r->o.seed, epoch_key(r->epoch, (uint64_t)stretch), FOR_CUTS);
     if (!ses_passages_cut(r, &d, e)) return false;
     shuffle_rows(r, stretch);
     r->here = stretch;
@@ -219,7 +220,7 @@ static bool begin_epoch(ses_passages *r, int64_t epoch, ses_err *e)
     for (size_t i = 0; i < r->n_order; i++) {
         if (tokens >= STRETCH && !add_stretch(r, i, e)) return false;
         if (tokens >= STRETCH) tokens = 0;
-        tokens += ses_passages_member(r, r->order[i]).d.tokens;
+        tokens += ses_passages_member(r, r->order[i]).d.n_tokens;
     }
     r->epoch = epoch;
     for (size_t i = 0; i < r->stretches; i++) {
@@ -271,7 +272,7 @@ static void read_from(ses_passages *r, size_t place, int64_t first, int64_t at, 
 {
     for (; at < end; place++, first = 0) {
         const ses_member *m = &r->member[place];
-        int64_t n = m->d.tokens - first < end - at ? m->d.tokens - first : end - at;
+        int64_t n = m->d.n_tokens - first < end - at ? m->d.n_tokens - first : end - at;
         ses_corpus_read(r->part[m->part].corpus, &m->d, first, n, r->id + at, r->starts + at);
         at += n;
     }
@@ -286,7 +287,7 @@ bool ses_passages_at(ses_passages *r, int64_t epoch, int64_t i, ses_passage *out
                           .starts = r->starts,
                           .n = n,
                           .split = split,
-                          .strange = c->random || c->swapped,
+                          .is_negative = c->random || c->swapped,
                           .number = epoch_key(epoch, (uint64_t)i),
                           .corpus = r->member[c->place].part };
     if (c->random) {

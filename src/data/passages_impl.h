@@ -27,7 +27,7 @@ typedef struct ses_stretch {
 
 struct ses_passages {
     ses_passages_options o;
-    ses_part_of_mixture *part;
+    ses_mixture_part *part;
     uint32_t *base; /* [parts + 1]: numbers of a part's documents in the mixture begin there */
     /* Documents to be used, part after part; [parts + 1] where a part's begin. */
     uint32_t *usable, *usable_at;
@@ -52,6 +52,6 @@ struct ses_passages {
 ses_member ses_passages_member(const ses_passages *r, uint32_t number);
 
 /* Cuts the members of a stretch into r->cut; draws are its own. */
-bool ses_passages_cut(ses_passages *r, ses_draws *d, ses_err *e);
+bool ses_passages_cut(ses_passages *r, ses_rng_stream *d, ses_err *e);
 
 #endif

@@ -2,26 +2,26 @@
 
 #include <math.h>
 
-int64_t ses_draw_geometric(ses_draws *d, double p, int64_t most)
+int64_t ses_draw_geometric(ses_rng_stream *d, double p, int64_t most)
 {
-    double q = 1 - p, all = 1 - pow(q, (double)most), u = ses_draw(d) * all;
+    double q = 1 - p, all = 1 - pow(q, (double)most), u = ses_draw_unit(d) * all;
     if (q <= 0 || all <= 0) return 1;
     int64_t k = 1 + (int64_t)(log1p(-u) / log(q));
     return k < most ? k : most;
 }
 
-int64_t ses_draw_harmonic(ses_draws *d, int64_t most)
+int64_t ses_draw_harmonic(ses_rng_stream *d, int64_t most)
 {
-    double all = 0, u = ses_draw(d);
+    double all = 0, u = ses_draw_unit(d);
     for (int64_t k = 1; k <= most; k++) all += 1 / (double)k;
     for (int64_t k = 1; k < most; k++)
         if ((u -= 1 / (all * (double)k)) < 0) return k;
     return most;
 }
 
-int64_t ses_draw_poisson(ses_draws *d, double mean)
+int64_t ses_draw_poisson(ses_rng_stream *d, double mean)
 {
-    double p = exp(-mean), u = ses_draw(d);
+    double p = exp(-mean), u = ses_draw_unit(d);
     int64_t k = 0;
     while (u >= p && k < 1000) {
         u -= p;
@@ -30,7 +30,7 @@ int64_t ses_draw_poisson(ses_draws *d, double mean)
     return k;
 }
 
-void ses_draw_order(ses_draws *d, int32_t *x, int64_t n)
+void ses_draw_shuffle(ses_rng_stream *d, int32_t *x, int64_t n)
 {
     for (int64_t i = n - 1; i > 0; i--) {
         int64_t j = ses_draw_below(d, i + 1);

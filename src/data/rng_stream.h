@@ -5,39 +5,39 @@
 
 #include "base/rng.h"
 
-typedef struct ses_draws {
-    ses_key key;
+typedef struct ses_rng_stream {
+    ses_rng_key key;
     uint64_t next;
     uint32_t block[4];
-} ses_draws;
+} ses_rng_stream;
 
-static inline ses_draws ses_draws_of(uint64_t seed, uint64_t number, uint32_t purpose)
+static inline ses_rng_stream ses_rng_stream_of(uint64_t seed, uint64_t number, uint32_t purpose)
 {
-    return (ses_draws){ .key = { .seed = seed ^ (number >> 32) * 0x9E3779B97F4A7C15u,
-                                 .step = (uint32_t)number,
-                                 .site = purpose } };
+    return (ses_rng_stream){ .key = { .seed = seed ^ (number >> 32) * 0x9E3779B97F4A7C15u,
+                                      .step = (uint32_t)number,
+                                      .site = purpose } };
 }
 
-static inline uint32_t ses_draw32(ses_draws *d)
+static inline uint32_t ses_draw_u32(ses_rng_stream *d)
 {
     if (d->next % 4 == 0) ses_philox(d->block, d->key, d->next / 4);
     return d->block[d->next++ % 4];
 }
 
-static inline double ses_draw(ses_draws *d) { return ses_draw32(d) * 0x1p-32; } /* in [0, 1) */
+static inline double ses_draw_unit(ses_rng_stream *d) { return ses_draw_u32(d) * 0x1p-32; } /* in [0, 1) */
 
 /* 0 .. n - 1, for n up to 2^32: a bias of at most n / 2^32. */
-static inline int64_t ses_draw_below(ses_draws *d, int64_t n)
+static inline int64_t ses_draw_below(ses_rng_stream *d, int64_t n)
 {
-    return (int64_t)(((uint64_t)ses_draw32(d) * (uint64_t)n) >> 32);
+    return (int64_t)(((uint64_t)ses_draw_u32(d) * (uint64_t)n) >> 32);
 }
 
 /* One of the two whole numbers around x, x on average. */
-static inline int64_t ses_draw_round(ses_draws *d, double x) { return (int64_t)(x + ses_draw(d)); }
+static inline int64_t ses_draw_round(ses_rng_stream *d, double x) { return (int64_t)(x + ses_draw_unit(d)); }
 
-int64_t ses_draw_geometric(ses_draws *d, double p, int64_t most); /* 1 .. most; P(k) ~ (1 - p)^(k - 1) */
-int64_t ses_draw_harmonic(ses_draws *d, int64_t most);            /* 1 .. most; P(k) ~ 1 / k */
-int64_t ses_draw_poisson(ses_draws *d, double mean);              /* 0, 1, ... */
-void ses_draw_order(ses_draws *d, int32_t *x, int64_t n);         /* shuffles x */
+int64_t ses_draw_geometric(ses_rng_stream *d, double p, int64_t most); /* 1 .. most; P(k) ~ (1 - p)^(k - 1) */
+int64_t ses_draw_harmonic(ses_rng_stream *d, int64_t most);            /* 1 .. most; P(k) ~ 1 / k */
+int64_t ses_draw_poisson(ses_rng_stream *d, double mean);              /* 0, 1, ... */
+void ses_draw_shuffle(ses_rng_stream *d, int32_t *x, int64_t n);       /* shuffles x */
 
 #endif

@@ -10,21 +10,21 @@
 static int32_t named(const ses_tokenizer *t, const char *const name[], size_t n)
 {
     int32_t id = -1;
-    for (size_t i = 0; i < n && id < 0; i++) id = ses_tokenizer_id(t, name[i], strlen(name[i]));
+    for (size_t i = 0; i < n && id < 0; i++) id = ses_tokenizer_token_to_id(t, name[i], strlen(name[i]));
     return id;
 }
 #define NAMED(t, ...) \
     named(t, (const char *const[]){ __VA_ARGS__ }, SES_LEN(((const char *const[]){ __VA_ARGS__ })))
 
-static bool find_sentinels(ses_lexicon *x, const ses_tokenizer *t, int64_t vocab, ses_err *e)
+static bool find_sentinels(ses_special_tokens *x, const ses_tokenizer *t, int64_t vocab, ses_err *e)
 {
     char name[32];
     int64_t n = 0, more = vocab > x->size ? vocab - x->size : 0;
     while (snprintf(name, sizeof name, "<extra_id_%d>", (int)n), NAMED(t, name) >= 0) n++;
-    x->sentinels = n ? n : more;
-    x->sentinel = ses_alloc_array((size_t)x->sentinels, sizeof *x->sentinel, e);
+    x->n_sentinels = n ? n : more;
+    x->sentinel = ses_alloc_array((size_t)x->n_sentinels, sizeof *x->sentinel, e);
     if (!x->sentinel) return false;
-    for (int64_t i = 0; i < x->sentinels; i++) {
+    for (int64_t i = 0; i < x->n_sentinels; i++) {
         snprintf(name, sizeof name, "<extra_id_%d>", (int)i);
         x->sentinel[i] = n ? NAMED(t, name) : (int32_t)(vocab - 1 - i);
         if (n) x->special[x->sentinel[i]] = 1;
@@ -32,44 +32,44 @@ static bool find_sentinels(ses_lexicon *x, const ses_tokenizer *t, int64_t vocab
     return true;
 }
 
-static void put(ses_frame_part *p, int32_t id, int32_t segment)
+static void put(ses_template_part *p, int32_t id, int32_t segment)
 {
-    if (p->n < SES_FRAME_MOST) p->id[p->n] = id, p->segment[p->n++] = segment;
+    if (p->n < SES_MAX_TEMPLATE_PART) p->id[p->n] = id, p->segment[p->n++] = segment;
 }
 
 /* What the tokenizer puts around two texts. One that puts nothing, but has BERT's tokens, means BERT's. */
-static bool find_frame(ses_lexicon *x, const ses_tokenizer *t, ses_err *e)
+static bool find_frame(ses_special_tokens *x, const ses_tokenizer *t, ses_err *e)
 {
     ses_tokens *k = ses_tokens_new(t, e);
     ses_input in = { .text = { "a", 1 }, .pair = { "a", 1 } };
     bool ok = k && ses_encode(k, &in, NULL, e);
     const ses_encoding *r = ok ? ses_tokens_result(k) : NULL;
-    ses_frame_part *part = &x->first;
+    ses_template_part *part = &x->before;
     for (size_t i = 0; ok && i < r->n; i++) {
-        if (r->sequence[i] >= 0) {
-            part = r->sequence[i] ? &x->last : &x->between;
-            if (r->sequence[i]) x->second = r->type[i];
+        if (r->sequence_id[i] >= 0) {
+            part = r->sequence_id[i] ? &x->after : &x->between;
+            if (r->sequence_id[i]) x->segment_b = r->type_id[i];
         } else {
-            put(part, r->id[i], r->type[i]);
+            put(part, r->id[i], r->type_id[i]);
             x->special[r->id[i]] = 1;
         }
     }
     ses_tokens_free(k);
     int32_t cls = ok ? NAMED(t, "[CLS]") : -1, sep = ok ? NAMED(t, "[SEP]") : -1;
-    if (x->first.n + x->between.n + x->last.n || cls < 0 || sep < 0) return ok;
-    put(&x->first, cls, 0), put(&x->between, sep, 0), put(&x->last, sep, 1);
-    x->second = 1;
+    if (x->before.n + x->between.n + x->after.n || cls < 0 || sep < 0) return ok;
+    put(&x->before, cls, 0), put(&x->between, sep, 0), put(&x->after, sep, 1);
+    x->segment_b = 1;
     return true;
 }
 
-ses_lexicon *ses_lexicon_new(const ses_tokenizer *t, int64_t vocab, ses_err *e)
+ses_special_tokens *ses_special_tokens_new(const ses_tokenizer *t, int64_t vocab, ses_err *e)
 {
-    ses_lexicon *x = ses_alloc(sizeof *x, e);
+    ses_special_tokens *x = ses_alloc(sizeof *x, e);
     if (!x) return NULL;
-    x->size = ses_tokenizer_size(t);
+    x->size = ses_tokenizer_vocab_size(t);
     x->special = ses_alloc_array((size_t)x->size, 1, e);
-    x->plain = x->special ? ses_alloc_array((size_t)x->size, sizeof *x->plain, e) : NULL;
-    if (!x->plain || !find_sentinels(x, t, vocab, e)) goto fail;
+    x->ordinary = x->special ? ses_alloc_array((size_t)x->size, sizeof *x->ordinary, e) : NULL;
+    if (!x->ordinary || !find_sentinels(x, t, vocab, e)) goto fail;
     for (size_t i = 0; i < t->added.n; i++)
         if (t->added.token[i].special) x->special[t->added.token[i].id] = 1;
     x->mask = NAMED(t, "[MASK]", "<mask>");
@@ -84,21 +84,21 @@ ses_lexicon *ses_lexicon_new(const ses_tokenizer *t, int64_t vocab, ses_err *e)
     if (!find_frame(x, t, e)) goto fail;
     for (int64_t i = 0; i < x->size; i++) {
         size_t n;
-        if (!ses_tokenizer_token(t, (int32_t)i, &n)) x->special[i] = 1; /* a hole in the numbering */
-        if (!x->special[i] && i < vocab) x->plain[x->n_plain++] = (int32_t)i;
+        if (!ses_tokenizer_id_to_token(t, (int32_t)i, &n)) x->special[i] = 1; /* a hole in the numbering */
+        if (!x->special[i] && i < vocab) x->ordinary[x->n_ordinary++] = (int32_t)i;
     }
-    if (x->n_plain) return x;
+    if (x->n_ordinary) return x;
     ses_fail(e, SES_EARG, "the vocabulary has special tokens only");
 fail:
-    ses_lexicon_free(x);
+    ses_special_tokens_free(x);
     return NULL;
 }
 
-void ses_lexicon_free(ses_lexicon *x)
+void ses_special_tokens_free(ses_special_tokens *x)
 {
     if (!x) return;
     ses_free(x->special);
-    ses_free(x->plain);
+    ses_free(x->ordinary);
     ses_free(x->sentinel);
     ses_free(x);
 }

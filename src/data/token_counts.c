@@ -4,18 +4,18 @@
 
 enum { CHUNK = 4096 };
 
-void ses_unigram_count(const ses_corpus *c, ses_counted which, int64_t *count)
+void ses_unigram_count(const ses_corpus *c, ses_count_split which, int64_t *count)
 {
-    const ses_corpus_facts *f = ses_corpus_facts_of(c);
+    const ses_corpus_info *f = ses_corpus_info_of(c);
     for (int64_t i = 0; i < f->documents; i++) {
         ses_document d = ses_corpus_document(c, i);
         if (which != SES_COUNT_ALL && d.held_out != (which == SES_COUNT_HELD_OUT)) continue;
-        for (int64_t at = 0; at < d.tokens; at += CHUNK) {
+        for (int64_t at = 0; at < d.n_tokens; at += CHUNK) {
             int32_t id[CHUNK];
-            int64_t n = d.tokens - at < CHUNK ? d.tokens - at : CHUNK;
+            int64_t n = d.n_tokens - at < CHUNK ? d.n_tokens - at : CHUNK;
             ses_corpus_read(c, &d, at, n, id, NULL);
             for (int64_t k = 0; k < n; k++)
-                if (id[k] >= 0 && id[k] < f->vocab) count[id[k]]++;
+                if (id[k] >= 0 && id[k] < f->vocab_size) count[id[k]]++;
         }
     }
 }

@@ -4,10 +4,10 @@
 
 #include "sesame/corpus.h"
 
-typedef enum { SES_COUNT_TRAIN, SES_COUNT_HELD_OUT, SES_COUNT_ALL } ses_counted;
+typedef enum { SES_COUNT_TRAIN, SES_COUNT_HELD_OUT, SES_COUNT_ALL } ses_count_split;
 
 /* Adds how often each token occurs in these documents to count[vocab]. */
-void ses_unigram_count(const ses_corpus *c, ses_counted which, int64_t *count);
+void ses_unigram_count(const ses_corpus *c, ses_count_split which, int64_t *count);
 
 double ses_unigram_entropy(const int64_t *count, int64_t vocab); /* nats a token */
 

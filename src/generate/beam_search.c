@@ -17,7 +17,7 @@ typedef struct candidate {
     int32_t beam, id; /* the lane it continues */
     float logprob;
     bool ends;
-    ses_finish why;
+    ses_finish_reason why;
 } candidate;
 
 typedef struct ended { /* a finished text */
@@ -26,7 +26,7 @@ typedef struct ended { /* a finished text */
     int32_t *id;
     float *logprob;
     int64_t n;
-    ses_finish why;
+    ses_finish_reason why;
 } ended;
 
 typedef struct group {
@@ -48,11 +48,11 @@ typedef struct search {
 
 static int64_t lanes(const ses_generate_options *o) { return o->num_beams; }
 
-static ended *texts(ses_work *k, int64_t n, ses_err *e)
+static ended *texts(ses_prompt_state *k, int64_t n, ses_err *e)
 {
     ended *x = ses_arena_array(&k->mem, (size_t)n, sizeof *x, e);
     for (int64_t i = 0; x && i < n; i++) {
-        x[i] = (ended){ .score = NEVER, .n = k->given, .why = SES_FINISH_ENDED };
+        x[i] = (ended){ .score = NEVER, .n = k->given, .why = SES_FINISH_CANCELLED };
         x[i].id = ses_arena_array(&k->mem, (size_t)k->max_length, sizeof *x->id, e);
         x[i].logprob = ses_arena_array(&k->mem, (size_t)k->max_length, sizeof *x->logprob, e);
         if (!x[i].id || !x[i].logprob) return NULL;
@@ -61,7 +61,7 @@ static ended *texts(ses_work *k, int64_t n, ses_err *e)
     return x;
 }
 
-static bool begin(ses_scribe *w, ses_work *k, ses_err *e)
+static bool begin(ses_generate_ctx *w, ses_prompt_state *k, ses_err *e)
 {
     search *s = ses_arena_array(&k->mem, 1, sizeof *s, e);
     if (!s) return false;
@@ -105,27 +105,29 @@ static void enter(candidate *list, int64_t *n, int64_t most, const candidate *c)
 }
 
 /* What the earlier groups chose in this step costs. */
-static void diversify(ses_scribe *w, const search *s, const group *g)
+static void diversify(ses_generate_ctx *w, const search *s, const group *g)
 {
     for (int64_t i = 0; i < g->first; i++)
         if (!s->group[i / g->beams].done) w->score[s->chosen[i]] -= (float)w->o.diversity_penalty;
 }
 
 /* Gumbel noise on every score makes the best by key a draw without replacement. */
-static float noisy(const ses_scribe *w, const ses_work *k, float score, int64_t place, uint64_t which)
+static float noisy(const ses_generate_ctx *w, const ses_prompt_state *k, float score, int64_t place,
+                   uint64_t which)
 {
-    ses_key key = { .seed = w->o.seed, .step = (uint32_t)place, .site = k->mark };
+    ses_rng_key key = { .seed = w->o.seed, .step = (uint32_t)place, .site = k->mark };
     double u = ((double)ses_rand32(key, which) + 0.5) * 0x1p-32;
     return (float)((double)score - log(-log(u)));
 }
 
 /* The best continuations of a group's beams. */
-static int64_t find(ses_scribe *w, ses_work *k, search *s, const group *g, const ses_real *const *raw)
+static int64_t find(ses_generate_ctx *w, ses_prompt_state *k, search *s, const group *g,
+                    const ses_real *const *raw)
 {
     int64_t n = 0, place = k->lane[g->first].n - k->given;
     for (int64_t b = 0; b < g->beams; b++) {
-        const ses_lane *l = &k->lane[g->first + b];
-        double lse = ses_scribe_score(w, k, l, raw[g->first + b], true);
+        const ses_hypothesis *l = &k->lane[g->first + b];
+        double lse = ses_generate_next_scores(w, k, l, raw[g->first + b], true);
         diversify(w, s, g);
         for (int32_t id = 0; id < w->vocab; id++) {
             float score = w->score[id] + l->score;
@@ -141,21 +143,22 @@ static int64_t find(ses_scribe *w, ses_work *k, search *s, const group *g, const
     return n;
 }
 
-static bool judge(ses_scribe *w, ses_work *k, search *s, int64_t n, bool *all_end, ses_err *e)
+static bool judge(ses_generate_ctx *w, ses_prompt_state *k, search *s, int64_t n, bool *all_end, ses_err *e)
 {
     *all_end = true;
     for (int64_t i = 0; i < n; i++) {
         candidate *c = &s->found[i];
-        const ses_lane *l = &k->lane[c->beam];
+        const ses_hypothesis *l = &k->lane[c->beam];
         memcpy(s->probe, l->id, (size_t)l->n * sizeof *s->probe);
         s->probe[l->n] = c->id;
-        if (!ses_stops(w, k, s->probe, l->n + 1, &c->why, &c->ends, e)) return false;
+        if (!ses_generate_check_stop(w, k, s->probe, l->n + 1, &c->why, &c->ends, e)) return false;
         *all_end &= c->ends;
     }
     return true;
 }
 
-static void copy_text(int32_t *id, float *logprob, const ses_work *k, const ses_lane *l, const candidate *c)
+static void copy_text(int32_t *id, float *logprob, const ses_prompt_state *k, const ses_hypothesis *l,
+                      const candidate *c)
 {
     memcpy(id, l->id, (size_t)l->n * sizeof *id);
     memcpy(logprob, l->logprob, (size_t)(l->n - k->given) * sizeof *logprob);
@@ -163,7 +166,7 @@ static void copy_text(int32_t *id, float *logprob, const ses_work *k, const ses_
 }
 
 /* Finished texts: what there was and what has just ended among the best, by the score for their length. */
-static void settle(const ses_scribe *w, ses_work *k, const search *s, group *g, int64_t n)
+static void settle(const ses_generate_ctx *w, ses_prompt_state *k, const search *s, group *g, int64_t n)
 {
     int64_t written = k->lane[g->first].n + 1 - k->given, m = 0, i = 0;
     float by = (float)pow((double)written, w->o.length_penalty);
@@ -188,7 +191,7 @@ static void settle(const ses_scribe *w, ses_work *k, const search *s, group *g, 
             continue;
         }
         const candidate *x = &s->sorted[c++];
-        const ses_lane *l = &k->lane[x->beam];
+        const ses_hypothesis *l = &k->lane[x->beam];
         copy_text(to->id, to->logprob, k, l, x);
         to->n = l->n + 1, to->score = x->score, to->is = x->ends, to->why = x->why;
     }
@@ -197,7 +200,7 @@ static void settle(const ses_scribe *w, ses_work *k, const search *s, group *g, 
 }
 
 /* The best that go on become the group's beams; their slots follow. */
-static void carry_on(ses_scribe *w, ses_work *k, search *s, const group *g, int64_t n)
+static void carry_on(ses_generate_ctx *w, ses_prompt_state *k, search *s, const group *g, int64_t n)
 {
     int64_t m = 0;
     for (int64_t c = 0; c < n; c++) {
@@ -210,10 +213,10 @@ static void carry_on(ses_scribe *w, ses_work *k, search *s, const group *g, int6
         int64_t at = g->first + b;
         copy_text(s->id[at], s->logprob[at], k, &k->lane[x->beam], x);
         s->chosen[at] = x->id;
-        ses_scribe_take(w, k->lane[at].slot, k->lane[x->beam].slot);
+        ses_generate_reorder_cache(w, k->lane[at].slot, k->lane[x->beam].slot);
     }
     for (int64_t b = 0; b < m; b++) {
-        ses_lane *l = &k->lane[g->first + b];
+        ses_hypothesis *l = &k->lane[g->first + b];
         int32_t *id = l->id;
         float *logprob = l->logprob;
         l->id = s->id[g->first + b], s->id[g->first + b] = id;
@@ -223,7 +226,7 @@ static void carry_on(ses_scribe *w, ses_work *k, search *s, const group *g, int6
 }
 
 /* Can a running beam become better than the worst finished text? */
-static bool hope(const ses_scribe *w, const ses_work *k, const group *g, int64_t n)
+static bool hope(const ses_generate_ctx *w, const ses_prompt_state *k, const group *g, int64_t n)
 {
     bool far = w->o.early_stopping == SES_EARLY_NEVER && w->o.length_penalty > 0;
     int64_t length = (far ? k->max_length : n) - k->given;
@@ -236,8 +239,8 @@ static bool hope(const ses_scribe *w, const ses_work *k, const group *g, int64_t
     return best > worst || (open && best > NEVER);
 }
 
-static bool step_group(ses_scribe *w, ses_work *k, search *s, group *g, const ses_real *const *raw,
-                       ses_err *e)
+static bool step_group(ses_generate_ctx *w, ses_prompt_state *k, search *s, group *g,
+                       const ses_real *const *raw, ses_err *e)
 {
     bool all_end, full = true;
     int64_t n = find(w, k, s, g, raw);
@@ -250,7 +253,7 @@ static bool step_group(ses_scribe *w, ses_work *k, search *s, group *g, const se
     return true;
 }
 
-static bool step(ses_scribe *w, ses_work *k, const ses_real *const *raw, ses_err *e)
+static bool step(ses_generate_ctx *w, ses_prompt_state *k, const ses_real *const *raw, ses_err *e)
 {
     search *s = k->state;
     k->done = true;
@@ -266,7 +269,7 @@ static bool step(ses_scribe *w, ses_work *k, const ses_real *const *raw, ses_err
     return true;
 }
 
-static bool finish(ses_scribe *w, ses_work *k, ses_written *out, ses_err *e)
+static bool finish(ses_generate_ctx *w, ses_prompt_state *k, ses_generated_sequence *out, ses_err *e)
 {
     search *s = k->state;
     for (int64_t i = 0; i < w->o.num_return_sequences; i++) {
@@ -276,11 +279,11 @@ static bool finish(ses_scribe *w, ses_work *k, ses_written *out, ses_err *e)
                 ended *x = &s->group[g].text[t];
                 if (x->id && (!best || x->score > best->score)) best = x;
             }
-        if (!ses_written_copy(&out[i], k, best->id, best->n, best->logprob, e)) return false;
-        out[i].score = (double)best->score, out[i].finish = best->is ? best->why : SES_FINISH_ENDED;
+        if (!ses_generated_sequence_copy(&out[i], k, best->id, best->n, best->logprob, e)) return false;
+        out[i].score = (double)best->score, out[i].finish = best->is ? best->why : SES_FINISH_CANCELLED;
         best->id = NULL;
     }
     return true;
 }
 
-const ses_search ses_search_beam = { lanes, begin, step, finish };
+const ses_decoding ses_decoding_beam = { lanes, begin, step, finish };

@@ -90,7 +90,7 @@ static bool check_forced(ses_ids forced, ses_ids suppress, const char *what, ses
                     what, (int)forced.id[0]);
 }
 
-static bool check_words(const ses_scribe *w, ses_err *e)
+static bool check_words(const ses_generate_ctx *w, ses_err *e)
 {
     const ses_generate_options *o = &w->o;
     if (o->n_stop_strings && !o->tokenizer) return ses_fail(e, SES_EARG, "stop_strings need a tokenizer");
@@ -110,7 +110,7 @@ static bool check_words(const ses_scribe *w, ses_err *e)
 
 /* ---- prompts ---- */
 
-static void work_free(ses_work *k)
+static void work_free(ses_prompt_state *k)
 {
     if (!k) return;
     ses_arena_free(&k->mem);
@@ -118,16 +118,16 @@ static void work_free(ses_work *k)
 }
 
 /* The tokens a prompt's lanes begin with. */
-static ses_ids beginning(const ses_scribe *w, const ses_prompt *p, int32_t *room)
+static ses_ids beginning(const ses_generate_ctx *w, const ses_prompt *p, int32_t *room)
 {
     if (!w->pair) return p->ids;
     int64_t n = 0;
-    if (!p->decoder.n || p->decoder.id[0] != w->o.decoder_start) room[n++] = w->o.decoder_start;
-    for (int64_t i = 0; i < p->decoder.n; i++) room[n++] = p->decoder.id[i];
+    if (!p->decoder_ids.n || p->decoder_ids.id[0] != w->o.decoder_start) room[n++] = w->o.decoder_start;
+    for (int64_t i = 0; i < p->decoder_ids.n; i++) room[n++] = p->decoder_ids.id[i];
     return (ses_ids){ room, n };
 }
 
-static bool lengths(const ses_scribe *w, ses_work *k, ses_err *e)
+static bool lengths(const ses_generate_ctx *w, ses_prompt_state *k, ses_err *e)
 {
     const ses_generate_options *o = &w->o;
     int64_t most = ses_model_max_tokens(w->model);
@@ -146,12 +146,12 @@ static bool lengths(const ses_scribe *w, ses_work *k, ses_err *e)
     return true;
 }
 
-static bool lanes_new(ses_scribe *w, ses_work *k, ses_ids from, int64_t place, ses_err *e)
+static bool lanes_new(ses_generate_ctx *w, ses_prompt_state *k, ses_ids from, int64_t place, ses_err *e)
 {
     k->lanes = w->search->lanes(&w->o);
     k->lane = ses_arena_array(&k->mem, (size_t)k->lanes, sizeof *k->lane, e);
     for (int64_t i = 0; k->lane && i < k->lanes; i++) {
-        ses_lane *l = &k->lane[i];
+        ses_hypothesis *l = &k->lane[i];
         l->slot = (int32_t)(place * k->lanes + i), l->n = from.n;
         l->id = ses_arena_array(&k->mem, (size_t)k->max_length, sizeof *l->id, e);
         l->logprob = ses_arena_array(&k->mem, (size_t)k->max_length, sizeof *l->logprob, e);
@@ -161,11 +161,11 @@ static bool lanes_new(ses_scribe *w, ses_work *k, ses_ids from, int64_t place, s
     return k->lane != NULL;
 }
 
-static ses_work *work_new(ses_scribe *w, int64_t index, int64_t place, ses_err *e)
+static ses_prompt_state *work_new(ses_generate_ctx *w, int64_t index, int64_t place, ses_err *e)
 {
     const ses_prompt *p = &w->prompt[index];
-    ses_work *k = ses_alloc(sizeof *k, e);
-    int32_t *room = k ? ses_arena_array(&k->mem, (size_t)p->decoder.n + 1, sizeof *room, e) : NULL;
+    ses_prompt_state *k = ses_alloc(sizeof *k, e);
+    int32_t *room = k ? ses_arena_array(&k->mem, (size_t)p->decoder_ids.n + 1, sizeof *room, e) : NULL;
     if (!room) goto fail;
     ses_ids from = beginning(w, p, room);
     k->index = index, k->source = p->ids, k->given = from.n;
@@ -179,36 +179,37 @@ fail:
 
 /* ---- passes ---- */
 
-double ses_scribe_score(ses_scribe *w, const ses_work *k, const ses_lane *l, const ses_real *raw, bool logs)
+double ses_generate_next_scores(ses_generate_ctx *w, const ses_prompt_state *k, const ses_hypothesis *l,
+                                const ses_real *raw, bool logs)
 {
     for (int64_t i = 0; i < w->vocab; i++) w->score[i] = (float)raw[i];
     double lse = ses_log_sum_exp(w->score, w->vocab);
     for (int64_t i = 0; logs && i < w->vocab; i++) w->score[i] = (float)((double)w->score[i] - lse);
-    ses_scoring s = {
-        .o = &w->o, .score = w->score, .vocab = w->vocab, .id = l->id, .n = l->n, .given = k->given
+    ses_logits_ctx s = {
+        .o = &w->o, .score = w->score, .vocab = w->vocab, .id = l->id, .n = l->n, .prompt_len = k->given
     };
     s.max_length = k->max_length, s.min_length = k->min_length, s.source = k->source, s.rank = w->rank;
     s.keep = w->o.num_beams > 1 ? (w->o.eos.n ? w->o.eos.n : 1) + 1 : 1;
     if (s.keep > w->vocab) s.keep = w->vocab;
-    ses_process(&s);
+    ses_logits_process(&s);
     return lse;
 }
 
-void ses_scribe_take(ses_scribe *w, int32_t to, int32_t from)
+void ses_generate_reorder_cache(ses_generate_ctx *w, int32_t to, int32_t from)
 {
     if (to == from) return;
     w->to[w->n_take] = to, w->from[w->n_take++] = from;
 }
 
-static bool take_slots(ses_scribe *w, ses_err *e)
+static bool take_slots(ses_generate_ctx *w, ses_err *e)
 {
-    bool ok = !w->n_take || (w->memory ? ses_memory_take(w->memory, w->n_take, w->to, w->from, e)
-                                       : ses_cache_take(w->cache, w->n_take, w->to, w->from, e));
+    bool ok = !w->n_take || (w->memory ? ses_mems_reorder(w->memory, w->n_take, w->to, w->from, e)
+                                       : ses_cache_reorder(w->cache, w->n_take, w->to, w->from, e));
     w->n_take = 0;
     return ok;
 }
 
-static bool row_room(ses_scribe *w, int64_t rows, ses_err *e)
+static bool row_room(ses_generate_ctx *w, int64_t rows, ses_err *e)
 {
     size_t n;
     if (rows <= w->row_room) return true;
@@ -220,14 +221,14 @@ static bool row_room(ses_scribe *w, int64_t rows, ses_err *e)
 }
 
 /* The model reads the batch, whose sequences' last tokens are asked; their scores go to w->raw. */
-static bool pass(ses_scribe *w, const ses_batch *b, ses_err *e)
+static bool pass(ses_generate_ctx *w, const ses_batch *b, ses_err *e)
 {
     ses_outputs out;
-    if (w->memory && !(b = ses_memory_begin(w->memory, b, e))) return false;
-    const int32_t *cu = b->target_cu ? b->target_cu : b->cu;
+    if (w->memory && !(b = ses_mems_begin_pass(w->memory, b, e))) return false;
+    const int32_t *cu = b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
     int32_t *last = ses_alloc_array((size_t)b->seqs, sizeof *last, e);
     for (int64_t s = 0; last && s < b->seqs; s++) last[s] = cu[s + 1] - 1;
-    ses_want want = { .logits = true, .rows = last, .n_rows = b->seqs, .mems = w->memory };
+    ses_output_request want = { .logits = true, .rows = last, .n_rows = b->seqs, .mems = w->memory };
     ses_tape_reset(w->tape, NULL);
     bool ok = last && row_room(w, b->seqs, e) && ses_model_forward(w->model, w->tape, b, &want, &out, e);
     const ses_tensor *x = NULL;
@@ -235,9 +236,9 @@ static bool pass(ses_scribe *w, const ses_batch *b, ses_err *e)
         if (out.item[i].axis == SES_PER_ROW && !strcmp(out.item[i].name, w->output)) x = out.item[i].tensor;
     ok = x && ses_count(x) == b->seqs * w->vocab && ses_tape_read(w->tape, x, w->raw);
     ses_free(last);
-    w->out->read += cu[b->seqs] + (b->target_cu && b->ids ? b->tokens : 0);
+    w->out->tokens_read += cu[b->seqs] + (b->target_cu_seqlens && b->ids ? b->tokens : 0);
     if (!ok) return ses_fail(e, SES_EARG, "the model gave no scores of its vocabulary");
-    return !w->memory || ses_memory_end(w->memory, w->tape, &out, e);
+    return !w->memory || ses_mems_end_pass(w->memory, w->tape, &out, e);
 }
 
 /* Sequences of a pass. */
@@ -265,18 +266,18 @@ static void packed_add(packed *p, int32_t slot, const int32_t *id, int64_t n, se
     p->source_cu[p->n] = (int32_t)(p->sources += source.n);
 }
 
-static ses_batch packed_batch(const ses_scribe *w, const packed *p)
+static ses_batch packed_batch(const ses_generate_ctx *w, const packed *p)
 {
-    ses_batch b = { .seqs = p->n, .tokens = p->tokens, .cu = p->cu, .ids = p->id };
-    if (w->pair) b = (ses_batch){ .seqs = p->n, .target_cu = p->cu, .target_ids = p->id };
+    ses_batch b = { .seqs = p->n, .tokens = p->tokens, .cu_seqlens = p->cu, .ids = p->id };
+    if (w->pair) b = (ses_batch){ .seqs = p->n, .target_cu_seqlens = p->cu, .target_ids = p->id };
     b.slots = p->slot, b.cache = w->cache;
     if (!w->pair) return b;
-    if (p->sources) b.tokens = p->sources, b.cu = p->source_cu, b.ids = p->source;
+    if (p->sources) b.tokens = p->sources, b.cu_seqlens = p->source_cu, b.ids = p->source;
     return b;
 }
 
 /* Every lane of a prompt steps from its row of raw; a NULL stride gives all the first. */
-static bool step(ses_scribe *w, ses_work *k, const ses_real *raw, bool shared, ses_err *e)
+static bool step(ses_generate_ctx *w, ses_prompt_state *k, const ses_real *raw, bool shared, ses_err *e)
 {
     const ses_real **row = ses_alloc_array((size_t)k->lanes, sizeof *row, e);
     int64_t at = 0;
@@ -290,7 +291,7 @@ static bool step(ses_scribe *w, ses_work *k, const ses_real *raw, bool shared, s
 }
 
 /* New prompts, from place `first` on, are read and step for the first time. */
-static bool read_new(ses_scribe *w, const int64_t *place, int64_t n, ses_err *e)
+static bool read_new(ses_generate_ctx *w, const int64_t *place, int64_t n, ses_err *e)
 {
     int64_t tokens = 0, sources = 0;
     packed p;
@@ -300,20 +301,21 @@ static bool read_new(ses_scribe *w, const int64_t *place, int64_t n, ses_err *e)
     }
     if (!packed_new(&p, n, tokens, sources, e)) return false;
     for (int64_t i = 0; i < n; i++) {
-        const ses_work *k = w->work[place[i]];
+        const ses_prompt_state *k = w->work[place[i]];
         packed_add(&p, k->lane[0].slot, k->lane[0].id, k->given, w->pair ? k->source : (ses_ids){ NULL, 0 });
-        for (int64_t l = 1; l < k->lanes; l++) ses_scribe_take(w, k->lane[l].slot, k->lane[0].slot);
+        for (int64_t l = 1; l < k->lanes; l++)
+            ses_generate_reorder_cache(w, k->lane[l].slot, k->lane[0].slot);
     }
     ses_batch b = packed_batch(w, &p);
     bool ok = pass(w, &b, e) && take_slots(w, e);
     ses_free(p.cu);
-    for (int64_t i = 0; ok && i < n && !w->out->ended; i++)
+    for (int64_t i = 0; ok && i < n && !w->out->cancelled; i++)
         ok = step(w, w->work[place[i]], w->raw + i * w->vocab, true, e);
     return ok && take_slots(w, e);
 }
 
 /* Prompts come to free places, some at a time. */
-static bool admit(ses_scribe *w, ses_err *e)
+static bool admit(ses_generate_ctx *w, ses_err *e)
 {
     int64_t *place = ses_alloc_array((size_t)w->places, sizeof *place, e), n = 0, tokens = 0;
     bool ok = place != NULL;
@@ -327,15 +329,15 @@ static bool admit(ses_scribe *w, ses_err *e)
         if (tokens < READ_TOKENS) continue;
         ok = read_new(w, place, n, e);
         n = tokens = 0;
-        if (w->out->ended) break;
+        if (w->out->cancelled) break;
     }
-    if (ok && n && !w->out->ended) ok = read_new(w, place, n, e);
+    if (ok && n && !w->out->cancelled) ok = read_new(w, place, n, e);
     ses_free(place);
     return ok;
 }
 
 /* A text that ends while another goes on keeps its slot until the prompt is done. */
-static bool go_on(ses_scribe *w, ses_err *e)
+static bool go_on(ses_generate_ctx *w, ses_err *e)
 {
     int64_t lanes = 0, at = 0;
     packed p;
@@ -345,13 +347,13 @@ static bool go_on(ses_scribe *w, ses_err *e)
     if (!packed_new(&p, lanes, lanes, 0, e)) return false;
     for (int64_t i = 0; i < w->places; i++)
         for (int64_t l = 0; w->work[i] && l < w->work[i]->lanes; l++) {
-            const ses_lane *x = &w->work[i]->lane[l];
+            const ses_hypothesis *x = &w->work[i]->lane[l];
             if (!x->done) packed_add(&p, x->slot, x->id + x->n - 1, 1, (ses_ids){ NULL, 0 });
         }
     ses_batch b = packed_batch(w, &p);
     bool ok = pass(w, &b, e);
-    for (int64_t i = 0; ok && i < w->places && !w->out->ended; i++) {
-        ses_work *k = w->work[i];
+    for (int64_t i = 0; ok && i < w->places && !w->out->cancelled; i++) {
+        ses_prompt_state *k = w->work[i];
         int64_t mine = 0;
         for (int64_t l = 0; k && l < k->lanes; l++) mine += !k->lane[l].done;
         if (k) ok = step(w, k, w->raw + at * w->vocab, false, e);
@@ -361,24 +363,24 @@ static bool go_on(ses_scribe *w, ses_err *e)
     return ok && take_slots(w, e);
 }
 
-static void forget(ses_scribe *w, int32_t slot)
+static void forget(ses_generate_ctx *w, int32_t slot)
 {
     if (w->memory)
-        ses_memory_forget(w->memory, slot);
+        ses_mems_clear_slot(w->memory, slot);
     else
         ses_cache_trim(w->cache, slot, 0);
 }
 
 /* Finished prompts give their texts and their places away. */
-static bool collect(ses_scribe *w, ses_err *e)
+static bool collect(ses_generate_ctx *w, ses_err *e)
 {
     for (int64_t i = 0; i < w->places; i++) {
-        ses_work *k = w->work[i];
-        if (!k || !(k->done || w->out->ended)) continue;
-        ses_written *text = w->out->text + k->index * w->o.num_return_sequences;
+        ses_prompt_state *k = w->work[i];
+        if (!k || !(k->done || w->out->cancelled)) continue;
+        ses_generated_sequence *text = w->out->sequence + k->index * w->o.num_return_sequences;
         if (!w->search->finish(w, k, text, e)) return false;
         for (int64_t r = 0; r < w->o.num_return_sequences; r++)
-            w->out->written += text[r].ids.n - text[r].given;
+            w->out->tokens_generated += text[r].ids.n - text[r].prompt_len;
         for (int64_t l = 0; l < k->lanes; l++) forget(w, k->lane[l].slot);
         work_free(k);
         w->work[i] = NULL;
@@ -389,13 +391,13 @@ static bool collect(ses_scribe *w, ses_err *e)
 /* ---- the whole ---- */
 
 /* The longest text decides the room of a slot; how many are kept follows. */
-static bool prepare(ses_scribe *w, ses_err *e)
+static bool prepare(ses_generate_ctx *w, ses_err *e)
 {
     int64_t room = 1, lanes = w->search->lanes(&w->o),
             kept = w->o.cache_tokens ? w->o.cache_tokens : CACHE_TOKENS;
     for (int64_t i = 0; i < w->n_prompts; i++) {
-        ses_work k = { .index = i, .given = w->prompt[i].ids.n };
-        if (w->pair) k.given = w->prompt[i].decoder.n + 1;
+        ses_prompt_state k = { .index = i, .given = w->prompt[i].ids.n };
+        if (w->pair) k.given = w->prompt[i].decoder_ids.n + 1;
         if (w->prompt[i].ids.n < 1) return ses_fail(e, SES_EARG, "prompt %lld is empty", (long long)i);
         if (!check_ids(w->prompt[i].ids, w->vocab, "prompt", e) || !lengths(w, &k, e)) return false;
         if (k.max_length > room) room = k.max_length;
@@ -403,8 +405,8 @@ static bool prepare(ses_scribe *w, ses_err *e)
     w->places = kept / room < MOST_LANES ? kept / room / lanes : MOST_LANES / lanes;
     if (w->places < 1) w->places = 1;
     if (w->places > w->n_prompts) w->places = w->n_prompts;
-    if (w->model->desc->ways)
-        w->memory = ses_memory_new(w->model, w->places * lanes, e);
+    if (w->model->desc->vtable)
+        w->memory = ses_mems_new(w->model, w->places * lanes, e);
     else
         w->cache = ses_cache_new(w->model, w->places * lanes, room, e);
     w->tape = w->cache || w->memory ? ses_tape_new(w->model->dev, NULL, e) : NULL;
@@ -418,38 +420,38 @@ static bool prepare(ses_scribe *w, ses_err *e)
     if (!ses_mul_size((size_t)w->n_prompts, (size_t)w->o.num_return_sequences, &texts))
         return ses_fail(e, SES_ENOMEM, "too many texts");
     w->out->n = (int64_t)texts;
-    w->out->text = ses_alloc_array(texts, sizeof *w->out->text, e);
+    w->out->sequence = ses_alloc_array(texts, sizeof *w->out->sequence, e);
     return w->tape && (w->tokens || !w->o.n_stop_strings) && w->work && w->to && w->from && w->score &&
-           w->rank && w->out->text;
+           w->rank && w->out->sequence;
 }
 
-static bool run(ses_scribe *w, ses_err *e)
+static bool run(ses_generate_ctx *w, ses_err *e)
 {
     bool busy = true;
-    while (busy && !w->out->ended) {
-        if (!admit(w, e) || !collect(w, e) || (!w->out->ended && !go_on(w, e)) || !collect(w, e))
+    while (busy && !w->out->cancelled) {
+        if (!admit(w, e) || !collect(w, e) || (!w->out->cancelled && !go_on(w, e)) || !collect(w, e))
             return false;
         busy = w->next < w->n_prompts;
         for (int64_t i = 0; i < w->places; i++) busy |= w->work[i] != NULL;
     }
     for (int64_t i = 0; i < w->out->n; i++) /* prompts that were not reached */
-        if (!w->out->text[i].ids.id)
-            w->out->text[i] =
-                (ses_written){ .prompt = i / w->o.num_return_sequences, .finish = SES_FINISH_ENDED };
+        if (!w->out->sequence[i].ids.id)
+            w->out->sequence[i] = (ses_generated_sequence){ .prompt = i / w->o.num_return_sequences,
+                                                            .finish = SES_FINISH_CANCELLED };
     return true;
 }
 
 /* Can this class write? */
-static bool check_model(ses_scribe *w, ses_err *e)
+static bool check_model(ses_generate_ctx *w, ses_err *e)
 {
-    const ses_head_use *use = ses_class_writer(w->model->desc, w->model->class);
+    const ses_head_use *use = ses_class_lm_head(w->model->desc, w->model->class);
     if (!use)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "%s does not write texts: a class for causal language modeling or conditional "
                         "generation is needed",
-                        ses_model_class(w->model));
+                        ses_model_class_name(w->model));
     w->output = use->output;
-    w->pair = use->head == &ses_head_target_lm;
+    w->pair = use->head == &ses_head_seq2seq_lm;
     if (w->pair && w->o.decoder_start < 0) w->o.decoder_start = w->o.bos;
     if (w->pair && w->o.decoder_start >= w->vocab)
         return ses_fail(e, SES_EARG, "decoder_start_token_id is %d, expected 0 to %lld",
@@ -462,14 +464,16 @@ static bool check_model(ses_scribe *w, ses_err *e)
 ses_generated *ses_generate(const ses_model *m, const ses_prompt *prompt, int64_t n,
                             const ses_generate_options *o, ses_err *e)
 {
-    ses_scribe w = { .model = m, .o = *o, .prompt = prompt, .n_prompts = n, .vocab = ses_model_vocab(m) };
-    w.search = o->num_beams > 1 ? &ses_search_beam : &ses_search_sample;
+    ses_generate_ctx w = {
+        .model = m, .o = *o, .prompt = prompt, .n_prompts = n, .vocab = ses_model_vocab_size(m)
+    };
+    w.search = o->num_beams > 1 ? &ses_decoding_beam : &ses_decoding_sample;
     w.out = ses_alloc(sizeof *w.out, e);
     bool ok = w.out && check_model(&w, e) && check_beams(o, e) && check_numbers(o, e) && check_words(&w, e);
     ok = ok && (n < 1 || (prepare(&w, e) && run(&w, e)));
     for (int64_t i = 0; w.work && i < w.places; i++) work_free(w.work[i]);
     ses_cache_free(w.cache);
-    ses_memory_free(w.memory);
+    ses_mems_free(w.memory);
     ses_tape_free(w.tape);
     ses_tokens_free(w.tokens);
     ses_free(w.work), ses_free(w.to), ses_free(w.from), ses_free(w.raw), ses_free(w.score), ses_free(w.rank);
@@ -481,10 +485,10 @@ ses_generated *ses_generate(const ses_model *m, const ses_prompt *prompt, int64_
 void ses_generated_free(ses_generated *r)
 {
     if (!r) return;
-    for (int64_t i = 0; r->text && i < r->n; i++) {
-        ses_free((void *)(uintptr_t)r->text[i].ids.id);
-        ses_free((void *)(uintptr_t)r->text[i].logprob);
+    for (int64_t i = 0; r->sequence && i < r->n; i++) {
+        ses_free((void *)(uintptr_t)r->sequence[i].ids.id);
+        ses_free((void *)(uintptr_t)r->sequence[i].logprob);
     }
-    ses_free(r->text);
+    ses_free(r->sequence);
     ses_free(r);
 }

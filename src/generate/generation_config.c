@@ -10,7 +10,7 @@
 
 enum { CONFIG_MAX = 16 << 20, MOST_LENGTH = 1 << 30 };
 
-struct ses_generation {
+struct ses_generation_config {
     ses_generate_options o;
     ses_arena mem; /* lists */
 };
@@ -72,7 +72,7 @@ static bool wrong(const ses_json *v, const char *want, ses_err *e)
 }
 
 /* A number, or a list of them. */
-static bool read_ids(ses_generation *g, const ses_json *v, ses_ids *out, ses_err *e)
+static bool read_ids(ses_generation_config *g, const ses_json *v, ses_ids *out, ses_err *e)
 {
     bool list = ses_json_type_of(v) == SES_JSON_ARRAY;
     int64_t n = list ? (int64_t)ses_json_len(v) : 1;
@@ -87,7 +87,7 @@ static bool read_ids(ses_generation *g, const ses_json *v, ses_ids *out, ses_err
     return id != NULL;
 }
 
-static bool read_lists(ses_generation *g, const ses_json *v, ses_generate_options *o, ses_err *e)
+static bool read_lists(ses_generation_config *g, const ses_json *v, ses_generate_options *o, ses_err *e)
 {
     size_t n = ses_json_len(v);
     ses_ids *list = ses_arena_array(&g->mem, n + 1, sizeof *list, e);
@@ -99,7 +99,7 @@ static bool read_lists(ses_generation *g, const ses_json *v, ses_generate_option
 }
 
 /* [[[ids], bias], ...] */
-static bool read_biases(ses_generation *g, const ses_json *v, ses_generate_options *o, ses_err *e)
+static bool read_biases(ses_generation_config *g, const ses_json *v, ses_generate_options *o, ses_err *e)
 {
     size_t n = ses_json_len(v);
     ses_id_bias *list = ses_arena_array(&g->mem, n + 1, sizeof *list, e);
@@ -113,7 +113,7 @@ static bool read_biases(ses_generation *g, const ses_json *v, ses_generate_optio
     return list != NULL;
 }
 
-static bool read_strings(ses_generation *g, const ses_json *v, ses_generate_options *o, ses_err *e)
+static bool read_strings(ses_generation_config *g, const ses_json *v, ses_generate_options *o, ses_err *e)
 {
     bool one = ses_json_type_of(v) == SES_JSON_STRING;
     size_t n = one ? 1 : ses_json_len(v), len;
@@ -127,7 +127,7 @@ static bool read_strings(ses_generation *g, const ses_json *v, ses_generate_opti
     return list != NULL;
 }
 
-static bool read_early(const ses_json *v, ses_early *out, ses_err *e)
+static bool read_early(const ses_json *v, ses_early_stopping *out, ses_err *e)
 {
     bool on;
     const char *s = ses_json_string(v, NULL);
@@ -160,8 +160,8 @@ static bool read_int(const ses_json *v, int64_t *out, ses_err *e)
     return true;
 }
 
-static bool read_key(ses_generation *g, const struct key *k, const ses_json *v, ses_generate_options *o,
-                     ses_err *e)
+static bool read_key(ses_generation_config *g, const struct key *k, const ses_json *v,
+                     ses_generate_options *o, ses_err *e)
 {
     void *to = (char *)o + k->offset;
     switch (k->kind) {
@@ -179,7 +179,8 @@ static bool read_key(ses_generation *g, const struct key *k, const ses_json *v, 
     return true;
 }
 
-bool ses_generation_read(ses_generation *g, const ses_json *from, ses_generate_options *o, ses_err *e)
+bool ses_generation_config_read(ses_generation_config *g, const ses_json *from, ses_generate_options *o,
+                                ses_err *e)
 {
     for (size_t i = 0; i < SES_LEN(keys); i++) {
         const ses_json *v = ses_json_get(from, keys[i].name);
@@ -190,21 +191,21 @@ bool ses_generation_read(ses_generation *g, const ses_json *from, ses_generate_o
 }
 
 /* Of a folder without generation_config.json: what config.json says, and what the architecture implies. */
-static bool read_config(ses_generation *g, const ses_model *m, ses_err *e)
+static bool read_config(ses_generation_config *g, const ses_model *m, ses_err *e)
 {
     int32_t *id = ses_arena_array(&g->mem, 1, sizeof *id, e);
-    if (!id || !ses_generation_read(g, m->config, &g->o, e)) return false;
-    if (!m->desc->pair) return true;
-    *id = (int32_t)m->c.eos;
-    if (!g->o.eos.n && m->c.eos > 0) g->o.eos = (ses_ids){ id, 1 };
-    if (g->o.decoder_start < 0) g->o.decoder_start = (int32_t)m->c.start;
+    if (!id || !ses_generation_config_read(g, m->config, &g->o, e)) return false;
+    if (!m->desc->encoder_decoder) return true;
+    *id = (int32_t)m->c.eos_id;
+    if (!g->o.eos.n && m->c.eos_id > 0) g->o.eos = (ses_ids){ id, 1 };
+    if (g->o.decoder_start < 0) g->o.decoder_start = (int32_t)m->c.decoder.start_id;
     return true;
 }
 
-ses_generation *ses_generation_open(const ses_model *m, ses_err *e)
+ses_generation_config *ses_generation_config_open(const ses_model *m, ses_err *e)
 {
     ses_json_doc *doc = NULL;
-    ses_generation *g = ses_alloc(sizeof *g, e);
+    ses_generation_config *g = ses_alloc(sizeof *g, e);
     char *path = g && m->dir ? ses_path_join(m->dir, "generation_config.json", e) : NULL;
     bool ok = g && (path || !m->dir);
     if (!ok) goto done;
@@ -217,21 +218,21 @@ ses_generation *ses_generation_open(const ses_model *m, ses_err *e)
         ok = read_config(g, m, e);
     } else {
         doc = ses_json_load(path, CONFIG_MAX, e);
-        ok = doc && (ses_generation_read(g, ses_json_root(doc), &g->o, e) || ses_wrap(e, "%s", path));
+        ok = doc && (ses_generation_config_read(g, ses_json_root(doc), &g->o, e) || ses_wrap(e, "%s", path));
     }
 done:
     ses_json_free(doc);
     ses_free(path);
     if (ok) return g;
-    ses_generation_free(g);
+    ses_generation_config_free(g);
     return NULL;
 }
 
-void ses_generation_free(ses_generation *g)
+void ses_generation_config_free(ses_generation_config *g)
 {
     if (!g) return;
     ses_arena_free(&g->mem);
     ses_free(g);
 }
 
-const ses_generate_options *ses_generation_options(const ses_generation *g) { return &g->o; }
+const ses_generate_options *ses_generation_config_options(const ses_generation_config *g) { return &g->o; }

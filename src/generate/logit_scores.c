@@ -42,7 +42,7 @@ static void sift(const float *x, int32_t *heap, int64_t n, int64_t i)
     }
 }
 
-int64_t ses_top_of(const float *x, int64_t n, int64_t k, int32_t *at)
+int64_t ses_top_k(const float *x, int64_t n, int64_t k, int32_t *at)
 {
     if (k > n) k = n;
     for (int64_t i = 0; i < k; i++) at[i] = (int32_t)i;

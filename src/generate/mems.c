@@ -18,7 +18,7 @@ typedef struct trace { /* what is remembered of a text; slots share it */
     ses_real x[]; /* [layers][rows, hidden] */
 } trace;
 
-struct ses_memory {
+struct ses_mems {
     const ses_model *model;
     int64_t slots, layers, hidden;
     trace **trace;  /* [slots]; NULL: nothing was read */
@@ -26,20 +26,20 @@ struct ses_memory {
     ses_batch batch;
 };
 
-ses_memory *ses_memory_new(const ses_model *m, int64_t slots, ses_err *e)
+ses_mems *ses_mems_new(const ses_model *m, int64_t slots, ses_err *e)
 {
     const ses_config *c = &m->c;
-    if (c->two_ways || (c->remembers && !c->mem_len)) {
+    if (c->xl.bi_data || (c->xl.segment_recurrence && !c->xl.mem_len)) {
         ses_fail(e, SES_EUNSUPPORTED, "a model whose config says %s writes no texts",
-                 c->two_ways ? "\"bi_data\": true" : "\"mem_len\": 0");
+                 c->xl.bi_data ? "\"bi_data\": true" : "\"mem_len\": 0");
         return NULL;
     }
-    ses_memory *k = ses_alloc(sizeof *k, e);
+    ses_mems *k = ses_alloc(sizeof *k, e);
     if (!k) return NULL;
-    *k = (ses_memory){ .model = m, .slots = slots, .layers = ses_model_layers(m), .hidden = c->hidden };
+    *k = (ses_mems){ .model = m, .slots = slots, .layers = ses_model_layer_count(m), .hidden = c->hidden };
     k->trace = ses_alloc_array((size_t)slots, sizeof(trace *), e);
     if (k->trace) return k;
-    ses_memory_free(k);
+    ses_mems_free(k);
     return NULL;
 }
 
@@ -48,7 +48,7 @@ static void leave(trace *t)
     if (t && !--t->users) ses_free(t);
 }
 
-void ses_memory_free(ses_memory *k)
+void ses_mems_free(ses_mems *k)
 {
     if (!k) return;
     for (int64_t s = 0; k->trace && s < k->slots; s++) leave(k->trace[s]);
@@ -57,13 +57,13 @@ void ses_memory_free(ses_memory *k)
     ses_free(k);
 }
 
-void ses_memory_forget(ses_memory *k, int64_t slot)
+void ses_mems_clear_slot(ses_mems *k, int64_t slot)
 {
     leave(k->trace[slot]);
     k->trace[slot] = NULL;
 }
 
-bool ses_memory_take(ses_memory *k, int64_t n, const int32_t *to, const int32_t *from, ses_err *e)
+bool ses_mems_reorder(ses_mems *k, int64_t n, const int32_t *to, const int32_t *from, ses_err *e)
 {
     trace **now = ses_alloc_array((size_t)n, sizeof(trace *), e);
     if (!now) return false;
@@ -79,10 +79,10 @@ bool ses_memory_take(ses_memory *k, int64_t n, const int32_t *to, const int32_t 
 
 /* ---- a pass ---- */
 
-static bool asks(const ses_memory *k) { return k->model->c.any_order; }
+static bool asks(const ses_mems *k) { return k->model->c.xl.permutation_lm; }
 
 /* The tokens to be read: the one that is read again, the new ones, the place that is asked about. */
-static bool lay_tokens(ses_memory *k, const ses_batch *b, ses_err *e)
+static bool lay_tokens(ses_mems *k, const ses_batch *b, ses_err *e)
 {
     size_t most = (size_t)b->tokens + 2 * (size_t)b->seqs, n = 0;
     int32_t *cu = ses_arena_array(&k->work, (size_t)b->seqs + 1, sizeof *cu, e);
@@ -91,21 +91,22 @@ static bool lay_tokens(ses_memory *k, const ses_batch *b, ses_err *e)
     for (int64_t s = 0; s < b->seqs; s++) {
         const trace *t = k->trace[b->slots[s]];
         if (t && t->last >= 0) id[n++] = t->last;
-        for (int32_t i = b->cu[s]; i < b->cu[s + 1]; i++) id[n++] = b->ids[i];
+        for (int32_t i = b->cu_seqlens[s]; i < b->cu_seqlens[s + 1]; i++) id[n++] = b->ids[i];
         if (asks(k)) id[n++] = 0;
         cu[s + 1] = (int32_t)n;
     }
-    k->batch = (ses_batch){ .seqs = b->seqs, .tokens = (int64_t)n, .cu = cu, .ids = id, .slots = b->slots };
+    k->batch =
+        (ses_batch){ .seqs = b->seqs, .tokens = (int64_t)n, .cu_seqlens = cu, .ids = id, .slots = b->slots };
     return true;
 }
 
 /* Every sequence is asked about its last place, which no token of it sees. */
-static bool lay_places(ses_memory *k, ses_err *e)
+static bool lay_places(ses_mems *k, ses_err *e)
 {
     ses_batch *b = &k->batch;
     size_t pairs = 0, at = 0;
     for (int64_t s = 0; s < b->seqs; s++) {
-        size_t len = (size_t)(b->cu[s + 1] - b->cu[s]);
+        size_t len = (size_t)(b->cu_seqlens[s + 1] - b->cu_seqlens[s]);
         pairs += len * len;
     }
     int32_t *cu = ses_arena_array(&k->work, (size_t)b->seqs + 1, sizeof *cu, e);
@@ -113,17 +114,17 @@ static bool lay_places(ses_memory *k, ses_err *e)
     uint8_t *mask = ses_arena_array(&k->work, pairs, 1, e);
     if (!cu || !place || !mask) return false;
     for (int64_t s = 0; s < b->seqs; s++) {
-        int32_t len = b->cu[s + 1] - b->cu[s];
+        int32_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
         cu[s + 1] = (int32_t)s + 1;
         place[s] = len - 1;
         for (int32_t i = 0; i < len; i++, at += (size_t)len) mask[at + (size_t)len - 1] = 1;
     }
-    b->target_cu = cu, b->target_places = place, b->perm_mask = mask;
+    b->target_cu_seqlens = cu, b->predict_positions = place, b->perm_mask = mask;
     return true;
 }
 
 /* What is remembered of the sequences, one after the other; nothing where none has a past. */
-static bool lay_memory(ses_memory *k, ses_err *e)
+static bool lay_memory(ses_mems *k, ses_err *e)
 {
     ses_batch *b = &k->batch;
     int32_t *cu = ses_arena_array(&k->work, (size_t)b->seqs + 1, sizeof *cu, e);
@@ -142,30 +143,31 @@ static bool lay_memory(ses_memory *k, ses_err *e)
                 memcpy(x + ((size_t)l * all + (size_t)cu[s]) * C, k->trace[b->slots[s]]->x + (size_t)l * n,
                        n * sizeof *x);
         }
-    b->mem_cu = cu, b->mems = x;
+    b->mem_cu_seqlens = cu, b->mems = x;
     return x != NULL;
 }
 
-const ses_batch *ses_memory_begin(ses_memory *k, const ses_batch *b, ses_err *e)
+const ses_batch *ses_mems_begin_pass(ses_mems *k, const ses_batch *b, ses_err *e)
 {
     ses_arena_reset(&k->work);
     bool ok = lay_tokens(k, b, e) && (!asks(k) || lay_places(k, e)) && lay_memory(k, e);
     return ok ? &k->batch : NULL;
 }
 
-/* Rows a sequence leaves among the mems: see ses_recall_note. */
-static int64_t left(const ses_memory *k, int64_t s)
+/* Rows a sequence leaves among the mems: see ses_xl_output_mems. */
+static int64_t left(const ses_mems *k, int64_t s)
 {
     const ses_config *c = &k->model->c;
     const ses_batch *b = &k->batch;
-    int64_t len = b->cu[s + 1] - b->cu[s];
-    int64_t before = b->mem_cu ? b->mem_cu[s + 1] - b->mem_cu[s] : asks(k) ? 0 : c->mem_len;
-    if (c->reuse_len && c->reuse_len < len) len = c->reuse_len;
-    return c->mem_len && before + len > c->mem_len ? c->mem_len : before + len;
+    int64_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
+    int64_t before = b->mem_cu_seqlens ? b->mem_cu_seqlens[s + 1] - b->mem_cu_seqlens[s]
+                     : asks(k)         ? 0
+                                       : c->xl.mem_len;
+    if (c->xl.reuse_len && c->xl.reuse_len < len) len = c->xl.reuse_len;
+    return c->xl.mem_len && before + len > c->xl.mem_len ? c->xl.mem_len : before + len;
 }
 
-static bool keep(ses_memory *k, int64_t s, const ses_real *const *mem, int64_t first, int64_t rows,
-                 ses_err *e)
+static bool keep(ses_mems *k, int64_t s, const ses_real *const *mem, int64_t first, int64_t rows, ses_err *e)
 {
     const ses_batch *b = &k->batch;
     enum { AGAIN = 2 }; /* the last token and the place behind it */
@@ -177,7 +179,7 @@ static bool keep(ses_memory *k, int64_t s, const ses_real *const *mem, int64_t f
     trace *t = ses_alloc(bytes, e);
     if (!t) return false;
     t->users = 1, t->rows = n;
-    t->last = asks(k) ? b->ids[b->cu[s + 1] - AGAIN] : -1;
+    t->last = asks(k) ? b->ids[b->cu_seqlens[s + 1] - AGAIN] : -1;
     for (int64_t l = 0; each && l < k->layers; l++)
         memcpy(t->x + (size_t)l * each, mem[l] + first * k->hidden, each * sizeof *t->x);
     leave(k->trace[b->slots[s]]);
@@ -185,7 +187,7 @@ static bool keep(ses_memory *k, int64_t s, const ses_real *const *mem, int64_t f
     return true;
 }
 
-bool ses_memory_end(ses_memory *k, ses_tape *tape, const ses_outputs *out, ses_err *e)
+bool ses_mems_end_pass(ses_mems *k, ses_tape *tape, const ses_outputs *out, ses_err *e)
 {
     const ses_batch *b = &k->batch;
     int64_t all = 0, first = 0;

@@ -2,8 +2,8 @@
 #include "sesame/scorer.h"
 
 #include "base/alloc.h"
-#include "op/op.h"
 #include "logits_processor.h"
+#include "op/op.h"
 #include "task/task.h"
 #include "tensor/device_impl.h"
 
@@ -14,7 +14,7 @@ enum { PASS_TOKENS = 4096, PASS_ROWS = 512 }; /* of a pass, at least one sequenc
 
 struct ses_scorer {
     const ses_model *model;
-    ses_score_options o;
+    ses_scorer_options o;
     bool masked;
     int32_t mask, start; /* -1: none */
     const char *output;  /* the scores' name */
@@ -44,13 +44,13 @@ static bool set_up(ses_scorer *s, const ses_tokenizer *t, const char *dir, ses_e
     const ses_head *h = use->head;
     s->output = use->output;
     int64_t most = ses_model_max_tokens(s->model);
-    ses_facts f;
+    ses_tokenizer_config f;
     if (h != &ses_head_causal_lm && h != &ses_head_masked_lm)
         return ses_fail(
             e, SES_EUNSUPPORTED,
             "a %s gives no probabilities of a text's tokens: a causal or a masked language model does",
-            ses_model_class(s->model));
-    if (!ses_facts_read(&f, dir, ses_model_type(s->model), t, e)) return false;
+            ses_model_class_name(s->model));
+    if (!ses_tokenizer_config_read(&f, dir, ses_model_type(s->model), t, e)) return false;
     s->masked = h == &ses_head_masked_lm && !s->model->class->decoder_only;
     s->mask = f.role[SES_ROLE_MASK], s->start = f.role[SES_ROLE_BOS];
     if (s->masked && s->mask < 0)
@@ -65,7 +65,7 @@ static bool set_up(ses_scorer *s, const ses_tokenizer *t, const char *dir, ses_e
 }
 
 ses_scorer *ses_scorer_new(const ses_model *m, const ses_tokenizer *t, const char *dir,
-                           const ses_score_options *o, ses_err *e)
+                           const ses_scorer_options *o, ses_err *e)
 {
     ses_scorer *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
@@ -98,9 +98,10 @@ static bool read_losses(ses_scorer *s, const asked *a, const ses_tensor *x, ses_
     ses_tensor *each = ses_tape_input(s->tape, lost, SES_DIM(a->n));
     ses_tensor *lse = ses_tape_input(s->tape, lost, SES_DIM(a->n));
     if (!right || !each || !lse) return false;
-    const ses_kernels *k = x->dtype == SES_REAL ? &d->wide : &d->k;
-    k->xent_rows(&d->exec, ses_values(each), ses_values(lse), x->f, right->i, a->n, ses_cols(x), ses_cols(x));
-    d->mem->download(d, lost, ses_values(each), (size_t)a->n * sizeof *lost);
+    const ses_kernels *k = x->dtype == SES_REAL ? &d->k_f32 : &d->k;
+    k->xent_rows(&d->exec, ses_master_data(each), ses_master_data(lse), x->f, right->i, a->n, ses_cols(x),
+                 ses_cols(x));
+    d->mem->download(d, lost, ses_master_data(each), (size_t)a->n * sizeof *lost);
     return true;
 }
 
@@ -108,8 +109,8 @@ static bool judge(ses_scorer *s, asked *a, ses_err *e)
 {
     ses_outputs out;
     ses_real lost[PASS_ROWS] = { 0 };
-    ses_batch b = { .seqs = a->seqs, .tokens = a->cu[a->seqs], .cu = a->cu, .ids = s->batch_id };
-    ses_want want = { .logits = true, .rows = a->row, .n_rows = a->n };
+    ses_batch b = { .seqs = a->seqs, .tokens = a->cu[a->seqs], .cu_seqlens = a->cu, .ids = s->batch_id };
+    ses_output_request want = { .logits = true, .rows = a->row, .n_rows = a->n };
     ses_tape_reset(s->tape, NULL);
     if (!a->n) return a->seqs = 0, true;
     if (!ses_model_forward(s->model, s->tape, &b, &want, &out, e)) return false;
@@ -207,16 +208,16 @@ static bool put_text(ses_scorer *s, ses_string text, ses_err *e)
 {
     if (!ses_encode(s->tokens, &(ses_input){ .text = text }, NULL, e)) return false;
     const ses_encoding *x = ses_tokens_result(s->tokens);
-    bool start = s->o.start && !s->masked && s->start >= 0 && !(x->n && x->id[0] == s->start);
+    bool start = s->o.prepend_bos && !s->masked && s->start >= 0 && !(x->n && x->id[0] == s->start);
     if (!make_room(s, s->n + (int64_t)x->n + 1, e)) return false;
     int64_t from = s->n;
     if (start) s->id[s->n] = s->start, s->special[s->n++] = 1;
-    for (size_t i = 0; i < x->n; i++) s->special[s->n] = x->special[i], s->id[s->n++] = x->id[i];
+    for (size_t i = 0; i < x->n; i++) s->special[s->n] = x->special_mask[i], s->id[s->n++] = x->id[i];
     for (int64_t i = from; i < s->n; i++) s->each[i] = NAN;
     return true;
 }
 
-bool ses_scorer_texts(ses_scorer *s, const ses_string *text, size_t n, ses_scored *out, ses_err *e)
+bool ses_scorer_score(ses_scorer *s, const ses_string *text, size_t n, ses_text_score *out, ses_err *e)
 {
     asked *a = ses_alloc(sizeof *a, e);
     bool ok = a != NULL;
@@ -224,7 +225,7 @@ bool ses_scorer_texts(ses_scorer *s, const ses_string *text, size_t n, ses_score
     for (size_t i = 0; ok && i < n; i++) {
         int64_t from = s->n;
         ok = put_text(s, text[i], e);
-        out[i] = (ses_scored){ .n = s->n - from };
+        out[i] = (ses_text_score){ .n = s->n - from };
     }
     int64_t from = 0;
     for (size_t i = 0; ok && i < n; from += out[i++].n)
@@ -234,15 +235,16 @@ bool ses_scorer_texts(ses_scorer *s, const ses_string *text, size_t n, ses_score
     from = 0;
     for (size_t i = 0; ok && i < n; from += out[i++].n) {
         out[i].id = s->id + from;
-        out[i].each = s->each + from;
+        out[i].token_logprob = s->each + from;
         for (int64_t k = 0; k < out[i].n; k++)
-            if (!isnan(out[i].each[k])) out[i].logprob += (double)out[i].each[k], out[i].tokens++;
+            if (!isnan(out[i].token_logprob[k]))
+                out[i].logprob += (double)out[i].token_logprob[k], out[i].n_scored++;
     }
     return ok;
 }
 
-bool ses_scorer_text(ses_scorer *s, const char *text, size_t n, ses_scored *out, ses_err *e)
+bool ses_scorer_score_text(ses_scorer *s, const char *text, size_t n, ses_text_score *out, ses_err *e)
 {
-    *out = (ses_scored){ 0 };
-    return ses_scorer_texts(s, &(ses_string){ text, n }, 1, out, e);
+    *out = (ses_text_score){ 0 };
+    return ses_scorer_score(s, &(ses_string){ text, n }, 1, out, e);
 }

@@ -14,18 +14,18 @@ static bool has(ses_ids ids, int32_t id)
 
 /* What the last tokens say, as many as a stop string can cover; ids beyond the tokenizer's say nothing. */
 enum { TAIL = 512 };
-static bool say(ses_scribe *w, const int32_t *id, int64_t n, const char **text, size_t *len, ses_err *e)
+static bool say(ses_generate_ctx *w, const int32_t *id, int64_t n, const char **text, size_t *len, ses_err *e)
 {
     int32_t known[TAIL];
     size_t m = 0;
     for (int64_t i = n < TAIL ? 0 : n - TAIL; i < n; i++)
-        if (id[i] < ses_tokenizer_size(w->o.tokenizer)) known[m++] = id[i];
+        if (id[i] < ses_tokenizer_vocab_size(w->o.tokenizer)) known[m++] = id[i];
     *text = "", *len = 0;
     return !m || ses_decode(w->tokens, known, m, true, text, len, e);
 }
 
 /* Does one of the strings stand in the text, reaching into its last token? */
-static bool completes(ses_scribe *w, const int32_t *id, int64_t n, bool *found, ses_err *e)
+static bool completes(ses_generate_ctx *w, const int32_t *id, int64_t n, bool *found, ses_err *e)
 {
     const ses_generate_options *o = &w->o;
     size_t longest = 0, before, len;
@@ -46,8 +46,8 @@ static bool completes(ses_scribe *w, const int32_t *id, int64_t n, bool *found, 
     return true;
 }
 
-bool ses_stops(ses_scribe *w, const ses_work *k, const int32_t *id, int64_t n, ses_finish *why, bool *ends,
-               ses_err *e)
+bool ses_generate_check_stop(ses_generate_ctx *w, const ses_prompt_state *k, const int32_t *id, int64_t n,
+                             ses_finish_reason *why, bool *ends, ses_err *e)
 {
     bool stop = false;
     if (w->o.n_stop_strings && !completes(w, id, n, &stop, e)) return false;
@@ -57,12 +57,14 @@ bool ses_stops(ses_scribe *w, const ses_work *k, const int32_t *id, int64_t n, s
     return true;
 }
 
-bool ses_written_copy(ses_written *out, const ses_work *k, const int32_t *id, int64_t n, const float *logprob,
-                      ses_err *e)
+bool ses_generated_sequence_copy(ses_generated_sequence *out, const ses_prompt_state *k, const int32_t *id,
+                                 int64_t n, const float *logprob, ses_err *e)
 {
     int32_t *ids = ses_alloc_array((size_t)n + 1, sizeof *ids, e);
     float *logs = ses_alloc_array((size_t)(n - k->given) + 1, sizeof *logs, e);
-    *out = (ses_written){ .prompt = k->index, .ids = { ids, n }, .given = k->given, .logprob = logs };
+    *out = (ses_generated_sequence){
+        .prompt = k->index, .ids = { ids, n }, .prompt_len = k->given, .logprob = logs
+    };
     if (!ids || !logs) return false;
     memcpy(ids, id, (size_t)n * sizeof *ids);
     memcpy(logs, logprob, (size_t)(n - k->given) * sizeof *logs);

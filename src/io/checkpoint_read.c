@@ -67,14 +67,14 @@ static bool check_map(const ses_safetensors *s, const ses_json *map, ses_err *e)
     for (size_t i = 0; i < ses_json_len(map); i++) {
         size_t n;
         const char *name = ses_json_key(map, i, &n), *file = ses_json_string(ses_json_at(map, i), NULL);
-        const ses_entry *t = strlen(name) == n ? ses_safetensors_find(s, name) : NULL;
+        const ses_tensor_entry *t = strlen(name) == n ? ses_safetensors_find(s, name) : NULL;
         if (!t) return ses_fail(e, SES_EFORMAT, "tensor \"%s\" is not in %s", ses_quoted_of(name, n).s, file);
         if (strcmp(t->file, file) != 0)
             return ses_fail(e, SES_EFORMAT, "tensor \"%s\" is in %s, not in %s", ses_quoted_of(name, n).s,
                             t->file, file);
     }
     for (size_t i = 0; i < s->n_entry; i++) {
-        const ses_entry *t = &s->entry[i];
+        const ses_tensor_entry *t = &s->entry[i];
         if (!ses_json_get(map, t->name))
             return ses_fail(e, SES_EFORMAT, "tensor \"%s\" of %s is not in weight_map",
                             ses_quoted_of(t->name, strlen(t->name)).s, t->file);
@@ -105,7 +105,7 @@ static bool read_index(ses_safetensors *s, const char *text, size_t n, ses_tenso
 {
     shards all = { 0 };
     bool ok = false;
-    ses_json_doc *doc = ses_refuse_lfs(text, n, "index", e) ? ses_json_parse(text, n, e) : NULL;
+    ses_json_doc *doc = ses_check_not_lfs(text, n, "index", e) ? ses_json_parse(text, n, e) : NULL;
     const ses_json *map = doc ? weight_map(doc, e) : NULL;
     if (!map || !collect_shards(&all, map, e)) goto done;
     for (size_t i = 0; i < all.n; i++) {
@@ -144,11 +144,11 @@ static bool map_shard(void *ctx, const char *file, const void **bytes, size_t *n
 {
     folder *f = ctx;
     ses_safetensors *s = f->s;
-    ses_map *map = ses_realloc_array(s->map, s->n_map + 1, sizeof *map, e);
+    ses_mmap *map = ses_realloc_array(s->map, s->n_map + 1, sizeof *map, e);
     if (!map) return false;
     s->map = map;
     char *path = ses_path_join(f->dir, file, e);
-    bool ok = path && ses_map_open(&map[s->n_map], path, e);
+    bool ok = path && ses_mmap_open(&map[s->n_map], path, e);
     ses_free(path);
     if (!ok) return false;
     *bytes = map[s->n_map].data;
@@ -161,7 +161,7 @@ static ses_safetensors *open_index(const char *dir, const char *path, ses_tensor
 {
     size_t n;
     folder f = { dir, NULL };
-    char *text = ses_file_read(path, SES_HEADER_MAX, &n, e);
+    char *text = ses_file_read(path, SES_SAFETENSORS_MAX_HEADER, &n, e);
     if (!text) return NULL;
     f.s = ses_alloc(sizeof *f.s, e);
     if (f.s && !read_index(f.s, text, n, read, map_shard, &f, e)) {

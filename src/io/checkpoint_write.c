@@ -17,7 +17,7 @@ enum { NAME = 48, MAX_SHARDS = 99999 };
 typedef struct shard {
     char name[NAME];
     size_t first, n; /* items, in the order of declaration */
-    ses_writer *file;
+    ses_file_writer *file;
 } shard;
 
 typedef struct plan {
@@ -26,7 +26,7 @@ typedef struct plan {
     bool overwrite;
     shard *shard;
     size_t n;
-    ses_writer *index; /* NULL for a single file */
+    ses_file_writer *index; /* NULL for a single file */
 } plan;
 
 /* "model-00001-of-00002.safetensors" */
@@ -93,7 +93,7 @@ static bool put_index(const plan *p, name_place *all, ses_err *e)
     if (!j) return false;
     uint64_t total = 0;
     for (size_t i = 0; i < w->n; i++) total += w->item[i].bytes;
-    ses_json_writer_ascii(j, true);
+    ses_json_writer_set_ascii(j, true);
     ses_json_begin_object(j);
     ses_json_put_key(j, "metadata");
     ses_json_begin_object(j);
@@ -110,16 +110,16 @@ static bool put_index(const plan *p, name_place *all, ses_err *e)
     ses_json_end_object(j);
     size_t n = 0;
     const char *text = ses_json_writer_text(j, &n, e);
-    bool ok = text && ses_writer_put(p->index, text, n, e) && ses_writer_put(p->index, "\n", 1, e);
+    bool ok = text && ses_file_writer_put(p->index, text, n, e) && ses_file_writer_put(p->index, "\n", 1, e);
     ses_json_writer_free(j);
-    return ok && ses_writer_sync(p->index, e);
+    return ok && ses_file_writer_sync(p->index, e);
 }
 
 static bool prepare_index(plan *p, ses_err *e)
 {
     name_place *all = ses_alloc_array(p->w->n, sizeof *all, e);
     char *path = ses_path_join(p->dir, index_name, e);
-    if (path) p->index = ses_writer_open(path, p->overwrite, e);
+    if (path) p->index = ses_file_writer_open(path, p->overwrite, e);
     ses_free(path);
     bool ok = all && p->index;
     for (size_t i = 0; i < p->n && ok; i++)
@@ -200,8 +200,8 @@ static bool save(plan *p, size_t limit, ses_err *e)
     for (size_t i = 0; i < p->n && ok; i++) ok = prepare_shard(p, &p->shard[i], e);
     if (ok && p->n > 1) ok = prepare_index(p, e);
     ok = ok && drop_index(p, e);
-    for (size_t i = 0; i < p->n && ok; i++) ok = ses_writer_commit(p->shard[i].file, e);
-    ok = ok && (!p->index || ses_writer_commit(p->index, e)) && remove_stale(&old, e);
+    for (size_t i = 0; i < p->n && ok; i++) ok = ses_file_writer_commit(p->shard[i].file, e);
+    ok = ok && (!p->index || ses_file_writer_commit(p->index, e)) && remove_stale(&old, e);
     ses_buf_free(&old.names);
     return ok;
 }
@@ -223,8 +223,8 @@ bool ses_checkpoint_save(const ses_safetensors_writer *w, const char *dir, size_
     with.meta = meta;
     plan p = { .w = &with, .dir = dir, .overwrite = overwrite };
     bool ok = save(&p, max_shard_bytes, e);
-    for (size_t i = 0; i < p.n; i++) ses_writer_free(p.shard[i].file);
-    ses_writer_free(p.index);
+    for (size_t i = 0; i < p.n; i++) ses_file_writer_free(p.shard[i].file);
+    ses_file_writer_free(p.index);
     ses_free(p.shard);
     ses_free(meta);
     return ok;

@@ -1,14 +1,14 @@
 /* Sentences in columns: a token a line, an empty line between sentences. */
 #include "base/alloc.h"
-#include "text_reader.h"
 #include "sesame/table.h"
+#include "text_reader.h"
 
 #include <string.h>
 
 enum { MAX_SENTENCE = 16 << 20, MAX_COLUMNS = 256 };
 
 struct ses_conll {
-    ses_textfile lines;
+    ses_text_reader lines;
     bool conllu, keep_documents;
     size_t max;
     int *want;
@@ -39,7 +39,7 @@ static size_t columns(const ses_conll *c, const char *s, size_t n, ses_field *f)
     return count;
 }
 
-static bool is_document(const ses_field *f) { return f->n == 10 && !memcmp(f->s, "-DOCSTART-", 10); }
+static bool is_document(const ses_field *f) { return f->n == 10 && !memcmp(f->p, "-DOCSTART-", 10); }
 
 static bool make_room(ses_conll *c, ses_err *e)
 {
@@ -65,7 +65,7 @@ static bool take(ses_conll *c, const ses_field *f, size_t n, ses_err *e)
             return ses_fail(e, SES_EFORMAT, "%zu column%s, column %d is wanted", n, n == 1 ? "" : "s", want);
         c->begin[c->n * c->n_want + k] = c->bytes.len;
         c->len[c->n * c->n_want + k] = f[at].n;
-        ses_buf_append(&c->bytes, f[at].s, f[at].n);
+        ses_buf_append(&c->bytes, f[at].p, f[at].n);
         ses_buf_put(&c->bytes, 0);
     }
     c->n++;
@@ -81,7 +81,7 @@ static bool read_line(ses_conll *c, const char *s, size_t n, ses_err *e)
     size_t count = columns(c, s, n, f);
     if (!count) return true;
     if (count == MAX_COLUMNS) return ses_fail(e, SES_EFORMAT, "%d columns or more", (int)MAX_COLUMNS);
-    if (c->conllu && (memchr(f->s, '-', f->n) || memchr(f->s, '.', f->n))) return true;
+    if (c->conllu && (memchr(f->p, '-', f->n) || memchr(f->p, '.', f->n))) return true;
     if (is_document(f) && !c->conllu) {
         c->document = true;
         return !c->keep_documents || take(c, f, count, e);
@@ -96,11 +96,11 @@ static bool read_line(ses_conll *c, const char *s, size_t n, ses_err *e)
 static bool give(ses_conll *c, ses_conll_sentence *s, ses_err *e)
 {
     size_t count = c->n * c->n_want;
-    if (!ses_alloc_room(&c->out, &c->out_cap, count, sizeof *c->out, e)) return false;
+    if (!ses_array_reserve(&c->out, &c->out_cap, count, sizeof *c->out, e)) return false;
     for (size_t i = 0; i < count; i++) c->out[i] = (ses_field){ c->bytes.data + c->begin[i], c->len[i] };
     s->n = c->n;
     s->field = c->out;
-    s->document = c->document;
+    s->starts_document = c->document;
     if (c->n) c->any = true, c->document = false;
     return true;
 }
@@ -112,7 +112,7 @@ bool ses_conll_next(ses_conll *c, ses_conll_sentence *s, ses_err *e)
     *s = (ses_conll_sentence){ .n_columns = c->n_want };
     c->n = c->bytes.len = 0;
     for (;;) {
-        if (!ses_textfile_next(&c->lines, &p, &n, e)) return false;
+        if (!ses_text_reader_next(&c->lines, &p, &n, e)) return false;
         size_t blanks = 0;
         while (p && blanks < n && is_blank(p[blanks])) blanks++;
         if (!p || blanks == n) {
@@ -154,23 +154,23 @@ fail:
 ses_conll *ses_conll_open(const char *path, const ses_conll_options *o, ses_err *e)
 {
     ses_conll *c = make(o, e);
-    if (c && ses_textfile_open(&c->lines, path, c->max, e)) return c;
+    if (c && ses_text_reader_open(&c->lines, path, c->max, e)) return c;
     ses_wrap(e, "%s", path);
     ses_conll_free(c);
     return NULL;
 }
 
-ses_conll *ses_conll_text(const char *text, size_t n, const ses_conll_options *o, ses_err *e)
+ses_conll *ses_conll_from_text(const char *text, size_t n, const ses_conll_options *o, ses_err *e)
 {
     ses_conll *c = make(o, e);
-    if (c) ses_textfile_text(&c->lines, text, n, c->max);
+    if (c) ses_text_reader_from_text(&c->lines, text, n, c->max);
     return c;
 }
 
 void ses_conll_free(ses_conll *c)
 {
     if (!c) return;
-    ses_textfile_free(&c->lines);
+    ses_text_reader_free(&c->lines);
     ses_buf_free(&c->bytes);
     ses_free(c->want);
     ses_free(c->begin);

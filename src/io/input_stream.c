@@ -41,7 +41,7 @@ typedef struct unpacker {
     void (*close)(void *m);
 } unpacker;
 
-struct ses_packed {
+struct ses_input_stream {
     int fd;
     const unpacker *kind; /* NULL: bytes as they are */
     void *machine;
@@ -167,14 +167,14 @@ static const unpacker unpackers[] = {
     { "zstd", "zstd -dc", "\x28\xb5\x2f\xfd", 4, ZST },
 };
 
-bool ses_packed_can(const char *name)
+bool ses_input_stream_supports(const char *name)
 {
     for (size_t i = 0; i < SES_LEN(unpackers); i++)
         if (!strcmp(unpackers[i].name, name)) return unpackers[i].open != NULL;
     return false;
 }
 
-bool ses_packed_named(const char *path, const char *end)
+bool ses_input_stream_has_suffix(const char *path, const char *end)
 {
     static const char *const packed[] = { ".gz", ".xz", ".zst" };
     size_t n = strlen(path), k = strlen(end);
@@ -190,7 +190,7 @@ bool ses_packed_named(const char *path, const char *end)
 
 /* ---- reading ---- */
 
-static bool fill(ses_packed *p, ses_err *e)
+static bool fill(ses_input_stream *p, ses_err *e)
 {
     ssize_t got;
     if (p->w.n_in) memmove(p->buf, p->w.in, p->w.n_in);
@@ -212,7 +212,7 @@ static bool may_be_packed(const window *w)
     return false;
 }
 
-static bool find_kind(ses_packed *p, ses_err *e)
+static bool find_kind(ses_input_stream *p, ses_err *e)
 {
     do
         if (!fill(p, e)) return false;
@@ -231,9 +231,9 @@ static bool find_kind(ses_packed *p, ses_err *e)
     return true;
 }
 
-ses_packed *ses_packed_open(const char *path, ses_err *e)
+ses_input_stream *ses_input_stream_open(const char *path, ses_err *e)
 {
-    ses_packed *p = ses_alloc(sizeof *p, e);
+    ses_input_stream *p = ses_alloc(sizeof *p, e);
     if (!p) return NULL;
     bool in = !strcmp(path, "-");
     do p->fd = in ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -242,11 +242,11 @@ ses_packed *ses_packed_open(const char *path, ses_err *e)
         ses_fail(e, SES_EIO, "%s", strerror(errno));
     else if ((p->buf = ses_alloc(INPUT, e)) && find_kind(p, e))
         return p;
-    ses_packed_free(p);
+    ses_input_stream_free(p);
     return NULL;
 }
 
-void ses_packed_free(ses_packed *p)
+void ses_input_stream_free(ses_input_stream *p)
 {
     if (!p) return;
     if (p->machine) p->kind->close(p->machine);
@@ -255,7 +255,7 @@ void ses_packed_free(ses_packed *p)
     ses_free(p);
 }
 
-static bool unpack(ses_packed *p, void *buf, size_t n, size_t *got, ses_err *e)
+static bool unpack(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
 {
     p->w.out = buf;
     p->w.n_out = n;
@@ -281,7 +281,7 @@ static bool unpack(ses_packed *p, void *buf, size_t n, size_t *got, ses_err *e)
     return true;
 }
 
-bool ses_packed_read(ses_packed *p, void *buf, size_t n, size_t *got, ses_err *e)
+bool ses_input_stream_read(ses_input_stream *p, void *buf, size_t n, size_t *got, ses_err *e)
 {
     *got = 0;
     if (!n) return true;
@@ -294,10 +294,10 @@ bool ses_packed_read(ses_packed *p, void *buf, size_t n, size_t *got, ses_err *e
     return true;
 }
 
-bool ses_packed_waits(const ses_packed *p)
+bool ses_input_stream_ready(const ses_input_stream *p)
 {
     struct pollfd f = { .fd = p->fd, .events = POLLIN };
     return p->w.n_in || p->end || (poll(&f, 1, 0) == 1 && (f.revents & POLLIN));
 }
 
-uint64_t ses_packed_taken(const ses_packed *p) { return p->taken - p->w.n_in; }
+uint64_t ses_input_stream_consumed(const ses_input_stream *p) { return p->taken - p->w.n_in; }

@@ -105,7 +105,7 @@ static bool known(const npy *h)
     return (h->kind == 'u' || h->kind == 'b') && h->size == 1;
 }
 
-bool ses_matrix_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e)
+bool ses_matrix_from_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e)
 {
     const unsigned char *p = bytes;
     npy h = { .dim = { 1, 1 } };
@@ -138,7 +138,7 @@ bool ses_matrix_npy(ses_matrix *m, const void *bytes, size_t n, ses_err *e)
 
 static bool read_field(const ses_field *f, float *out)
 {
-    const char *s = f->s;
+    const char *s = f->p;
     size_t i = *s == '-', digits = 0;
     double x;
     for (; s[i] >= '0' && s[i] <= '9'; i++) digits++;
@@ -148,7 +148,7 @@ static bool read_field(const ses_field *f, float *out)
         i += s[i + 1] == '+' || s[i + 1] == '-' ? 2 : 1;
         for (digits = 0; s[i] >= '0' && s[i] <= '9'; i++) digits++;
     }
-    if (!digits || i != f->n || !ses_read_real(s, f->n, &x)) return false;
+    if (!digits || i != f->n || !ses_parse_double(s, f->n, &x)) return false;
     *out = (float)x;
     return isfinite(*out);
 }
@@ -158,7 +158,7 @@ static bool read_rows(ses_matrix *m, ses_records *r, ses_err *e)
     const ses_field *row = NULL;
     size_t cap = 0;
     bool ok = true;
-    m->cols = ses_records_fields(r);
+    m->cols = ses_records_field_count(r);
     for (; (ok = ses_records_next(r, &row, e)) && row; m->rows++) {
         if (m->rows == cap) {
             size_t more = cap ? 2 * cap : 64, count;
@@ -172,7 +172,7 @@ static bool read_rows(ses_matrix *m, ses_records *r, ses_err *e)
             if (!read_field(&row[k], &m->x[m->rows * m->cols + k]))
                 return ses_fail(e, SES_EFORMAT, "line %llu, field %zu: \"%s\" is not a finite number",
                                 (unsigned long long)ses_records_line(r), k + 1,
-                                ses_quoted_of(row[k].s, row[k].n).s);
+                                ses_quoted_of(row[k].p, row[k].n).s);
     }
     return ok;
 }
@@ -183,10 +183,10 @@ bool ses_matrix_read(ses_matrix *m, const char *path, const ses_records_options 
     size_t n = strlen(path);
     bool ok;
     if (n > 4 && !strcmp(path + n - 4, ".npy")) {
-        ses_map map;
-        if (!ses_map_open(&map, path, e)) return false;
-        ok = ses_matrix_npy(m, map.data, map.size, e);
-        ses_map_free(&map);
+        ses_mmap map;
+        if (!ses_mmap_open(&map, path, e)) return false;
+        ok = ses_matrix_from_npy(m, map.data, map.size, e);
+        ses_mmap_free(&map);
         return ok || ses_wrap(e, "%s", path);
     }
     ses_records *r = ses_records_open(path, o, e);

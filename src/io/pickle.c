@@ -66,14 +66,14 @@ typedef struct operand {
 
 static bool push(ses_pickle *p, uint32_t x, ses_err *e)
 {
-    if (!ses_alloc_room(&p->stack, &p->cap_stack, p->n_stack + 1, sizeof *p->stack, e)) return false;
+    if (!ses_array_reserve(&p->stack, &p->cap_stack, p->n_stack + 1, sizeof *p->stack, e)) return false;
     p->stack[p->n_stack++] = x;
     return true;
 }
 
 static bool add(ses_pickle *p, ses_pickle_node x, uint32_t *out, ses_err *e)
 {
-    if (!ses_alloc_room(&p->node, &p->cap_node, p->n_node + 1, sizeof *p->node, e)) return false;
+    if (!ses_array_reserve(&p->node, &p->cap_node, p->n_node + 1, sizeof *p->node, e)) return false;
     *out = (uint32_t)p->n_node;
     p->node[p->n_node++] = x;
     return true;
@@ -93,7 +93,7 @@ static bool push_int(ses_pickle *p, int64_t i, ses_err *e)
 /* The top n values become items. */
 static bool pop_items(ses_pickle *p, size_t n, uint32_t *first, ses_err *e)
 {
-    if (!ses_alloc_room(&p->item, &p->cap_item, p->n_item + n, sizeof *p->item, e)) return false;
+    if (!ses_array_reserve(&p->item, &p->cap_item, p->n_item + n, sizeof *p->item, e)) return false;
     *first = (uint32_t)p->n_item;
     p->n_stack -= n;
     if (n) memcpy(p->item + p->n_item, p->stack + p->n_stack, n * sizeof *p->item);
@@ -145,7 +145,7 @@ static bool extend(ses_pickle *p, ses_pickle_kind kind, size_t n, size_t unit, s
                         ses_pickle_kind_name(to->kind));
     if (n % unit) return ses_fail(e, SES_EFORMAT, "a key without a value");
     if (!n) return true;
-    if (!ses_alloc_room(&p->span, &p->cap_span, p->n_span + 1, sizeof *p->span, e) ||
+    if (!ses_array_reserve(&p->span, &p->cap_span, p->n_span + 1, sizeof *p->span, e) ||
         !pop_items(p, n, &first, e))
         return false;
     span *s = p->span;
@@ -213,7 +213,7 @@ static bool reduce(ses_pickle *p, ses_err *e)
     case SES_PICKLE_NEW_DICT:
         if (args->n) return ses_fail(e, SES_EUNSUPPORTED, "calls %s.%s with arguments", g->module, g->name);
         return push_new(p, (ses_pickle_node){ .kind = SES_PICKLE_DICT }, e);
-    case SES_PICKLE_SAME:
+    case SES_PICKLE_IDENTITY:
         if (args->n == 1 && p->node[p->item[args->u.first]].kind == SES_PICKLE_TUPLE)
             return push(p, p->item[args->u.first], e);
         return ses_fail(e, SES_EFORMAT, "calls %s.%s with something else than a tuple", g->module, g->name);
@@ -410,8 +410,8 @@ static bool read_all(ses_pickle *p, ses_err *e)
     uint32_t i;
     for (size_t k = 0; k < NODES; k++)
         if (!add(p, fixed[k], &i, e)) return false;
-    if (p->n > SES_PICKLE_MAX)
-        return ses_fail(e, SES_EUNSUPPORTED, "pickle of %zu bytes (at most %d)", p->n, SES_PICKLE_MAX);
+    if (p->n > SES_PICKLE_MAX_BYTES)
+        return ses_fail(e, SES_EUNSUPPORTED, "pickle of %zu bytes (at most %d)", p->n, SES_PICKLE_MAX_BYTES);
     if (p->n < 2 || p->bytes[0] != 0x80) return ses_fail(e, SES_EFORMAT, "not a pickle of protocol 2 to 5");
     if (p->bytes[1] < 2 || p->bytes[1] > 5)
         return ses_fail(e, SES_EUNSUPPORTED, "pickle of protocol %d (2 to 5 are read)", p->bytes[1]);
@@ -451,7 +451,7 @@ ses_pickle *ses_pickle_read_first(const void *bytes, size_t n, const ses_pickle_
                                   size_t n_allowed, size_t *used, ses_err *e)
 {
     ses_pickle of = { .bytes = bytes, .first = true, .allowed = allowed, .n_allowed = n_allowed };
-    of.n = n < SES_PICKLE_MAX ? n : SES_PICKLE_MAX;
+    of.n = n < SES_PICKLE_MAX_BYTES ? n : SES_PICKLE_MAX_BYTES;
     ses_pickle *p = read_one(of, e);
     if (p) *used = p->n;
     return p;
@@ -475,11 +475,11 @@ ses_pickle_kind ses_pickle_kind_of(const ses_pickle_node *x) { return (ses_pickl
 
 const char *ses_pickle_kind_name(ses_pickle_kind kind)
 {
-    static const char *const name[SES_PICKLE_KINDS] = {
+    static const char *const name[SES_PICKLE_KIND_COUNT] = {
         "None",    "a boolean", "an integer", "a float",  "a string", "bytes",
         "a tuple", "a list",    "a dict",     "a global", "a call",   "a persistent id",
     };
-    return kind < SES_PICKLE_KINDS ? name[kind] : "nothing";
+    return kind < SES_PICKLE_KIND_COUNT ? name[kind] : "nothing";
 }
 
 bool ses_pickle_int(const ses_pickle_node *x, int64_t *out)
@@ -516,27 +516,27 @@ const ses_pickle_node *ses_pickle_at(const ses_pickle *p, const ses_pickle_node 
     return &p->node[p->item[tuple->u.first + i]];
 }
 
-const ses_pickle_node *ses_pickle_inside(const ses_pickle *p, const ses_pickle_node *x)
+const ses_pickle_node *ses_pickle_payload(const ses_pickle *p, const ses_pickle_node *x)
 {
     return x->kind == SES_PICKLE_CALL || x->kind == SES_PICKLE_PERSID ? &p->node[x->n] : NULL;
 }
 
-ses_pickle_pairs ses_pickle_pairs_of(const ses_pickle_node *x)
+ses_pickle_iter ses_pickle_iter_of(const ses_pickle_node *x)
 {
     bool grows = x->kind == SES_PICKLE_DICT || x->kind == SES_PICKLE_LIST;
-    return (ses_pickle_pairs){ grows ? x->u.span.first : 0, 0 };
+    return (ses_pickle_iter){ grows ? x->u.span.first : 0, 0 };
 }
 
-const ses_pickle_node *ses_pickle_next_item(const ses_pickle *p, ses_pickle_pairs *it)
+const ses_pickle_node *ses_pickle_next_item(const ses_pickle *p, ses_pickle_iter *it)
 {
     if (!it->span) return NULL;
     const span *s = &p->span[it->span - 1];
     const ses_pickle_node *x = &p->node[p->item[s->first + it->next++]];
-    if (it->next == s->n) *it = (ses_pickle_pairs){ s->next, 0 };
+    if (it->next == s->n) *it = (ses_pickle_iter){ s->next, 0 };
     return x;
 }
 
-bool ses_pickle_next(const ses_pickle *p, ses_pickle_pairs *it, const ses_pickle_node **key,
+bool ses_pickle_next(const ses_pickle *p, ses_pickle_iter *it, const ses_pickle_node **key,
                      const ses_pickle_node **value)
 {
     *key = ses_pickle_next_item(p, it);

@@ -10,7 +10,7 @@
 
 #include "sesame/err.h"
 
-enum { SES_PICKLE_MAX = 1 << 23 }; /* bytes: names and shapes of some 40,000 tensors */
+enum { SES_PICKLE_MAX_BYTES = 1 << 23 }; /* bytes: names and shapes of some 40,000 tensors */
 
 typedef enum {
     SES_PICKLE_NONE,
@@ -25,15 +25,15 @@ typedef enum {
     SES_PICKLE_GLOBAL,
     SES_PICKLE_CALL,   /* of a global */
     SES_PICKLE_PERSID, /* what the pickle's writer keeps elsewhere, under this value */
-    SES_PICKLE_KINDS
+    SES_PICKLE_KIND_COUNT
 } ses_pickle_kind;
 
 /* What a listed global is good for. */
 typedef enum {
-    SES_PICKLE_NAME,     /* to be named only */
-    SES_PICKLE_FUNCTION, /* its calls become nodes */
-    SES_PICKLE_NEW_DICT, /* called without arguments, it is {} */
-    SES_PICKLE_SAME      /* called with one tuple, it is that tuple */
+    SES_PICKLE_NAME_ONLY, /* to be named only */
+    SES_PICKLE_FUNCTION,  /* its calls become nodes */
+    SES_PICKLE_NEW_DICT,  /* called without arguments, it is {} */
+    SES_PICKLE_IDENTITY   /* called with one tuple, it is that tuple */
 } ses_pickle_role;
 
 typedef struct ses_pickle_global {
@@ -66,16 +66,16 @@ size_t ses_pickle_len(const ses_pickle_node *x); /* items of a tuple or list, pa
 /* i < ses_pickle_len(tuple). */
 const ses_pickle_node *ses_pickle_at(const ses_pickle *p, const ses_pickle_node *tuple, size_t i);
 /* The tuple of a call's arguments, or the value under a persistent id; NULL for other kinds. */
-const ses_pickle_node *ses_pickle_inside(const ses_pickle *p, const ses_pickle_node *x);
+const ses_pickle_node *ses_pickle_payload(const ses_pickle *p, const ses_pickle_node *x);
 
 /* The pairs of a dict as they were set: keys are of any kind, and one may come twice. Or a list's items. */
-typedef struct ses_pickle_pairs {
+typedef struct ses_pickle_iter {
     uint32_t span, next;
-} ses_pickle_pairs;
+} ses_pickle_iter;
 
-ses_pickle_pairs ses_pickle_pairs_of(const ses_pickle_node *x);
-bool ses_pickle_next(const ses_pickle *p, ses_pickle_pairs *it, const ses_pickle_node **key,
+ses_pickle_iter ses_pickle_iter_of(const ses_pickle_node *x);
+bool ses_pickle_next(const ses_pickle *p, ses_pickle_iter *it, const ses_pickle_node **key,
                      const ses_pickle_node **value);
-const ses_pickle_node *ses_pickle_next_item(const ses_pickle *p, ses_pickle_pairs *it); /* NULL at the end */
+const ses_pickle_node *ses_pickle_next_item(const ses_pickle *p, ses_pickle_iter *it); /* NULL at the end */
 
 #endif

@@ -1,8 +1,8 @@
 /* Rows of TSV, CSV and JSON-lines files. */
 #include "base/alloc.h"
 #include "base/number.h"
-#include "text_reader.h"
 #include "sesame/table.h"
+#include "text_reader.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef struct place {
 } place;
 
 struct ses_records {
-    ses_textfile lines;
+    ses_text_reader lines;
     ses_table_format format;
     char delimiter;
     bool quotes, ragged, header;
@@ -71,7 +71,7 @@ static bool quoted(ses_records *r, const char **s, size_t *n, size_t *i, ses_err
         ses_buf_append(&r->bytes, *s + *i, to - *i);
         *i = to + 1;
         if (!stop) {
-            if (!ses_textfile_next(&r->lines, s, n, e)) return false;
+            if (!ses_text_reader_next(&r->lines, s, n, e)) return false;
             if (!*s)
                 return ses_fail(e, SES_EFORMAT,
                                 "a quote that never closes (are quotes plain characters here?)");
@@ -118,7 +118,7 @@ static bool read_row(ses_records *r, bool *there, ses_err *e)
     const char *s = NULL;
     size_t n = 0;
     do
-        if (!ses_textfile_next(&r->lines, &s, &n, e)) return false;
+        if (!ses_text_reader_next(&r->lines, &s, &n, e)) return false;
     while (s && !n);
     *there = s != NULL;
     r->line = r->lines.line;
@@ -234,7 +234,7 @@ static bool give(ses_records *r, ses_err *e)
 
 static bool put_json(ses_records *r, const ses_json *v, int depth, ses_err *e)
 {
-    char text[SES_REAL_TEXT];
+    char text[SES_NUMBER_CHARS];
     bool yes = false;
     int64_t i = 0;
     uint64_t u = 0;
@@ -248,7 +248,7 @@ static bool put_json(ses_records *r, const ses_json *v, int depth, ses_err *e)
     case SES_JSON_UINT: ses_json_uint(v, &u), ses_buf_appendf(&r->bytes, "%" PRIu64, u); break;
     case SES_JSON_REAL:
         ses_json_real(v, &x);
-        n = ses_write_real(x, text);
+        n = ses_format_double(x, text);
         ses_buf_append(&r->bytes, text, n);
         break;
     case SES_JSON_STRING: {
@@ -332,7 +332,7 @@ static bool next_json(ses_records *r, bool *there, ses_err *e)
     const char *s = NULL;
     size_t n = 0;
     do
-        if (!ses_textfile_next(&r->lines, &s, &n, e)) return false;
+        if (!ses_text_reader_next(&r->lines, &s, &n, e)) return false;
     while (s && is_blank(s, n));
     *there = s != NULL;
     r->line = r->lines.line;
@@ -376,9 +376,9 @@ static bool begin_json(ses_records *r, ses_err *e)
 
 static ses_table_format format_of(const char *path)
 {
-    if (ses_packed_named(path, ".csv")) return SES_TABLE_CSV;
-    bool json = ses_packed_named(path, ".jsonl") || ses_packed_named(path, ".ndjson") ||
-                ses_packed_named(path, ".json");
+    if (ses_input_stream_has_suffix(path, ".csv")) return SES_TABLE_CSV;
+    bool json = ses_input_stream_has_suffix(path, ".jsonl") || ses_input_stream_has_suffix(path, ".ndjson") ||
+                ses_input_stream_has_suffix(path, ".json");
     return json ? SES_TABLE_JSONL : SES_TABLE_TSV;
 }
 
@@ -413,16 +413,16 @@ static bool start(ses_records *r, ses_err *e)
 ses_records *ses_records_open(const char *path, const ses_records_options *o, ses_err *e)
 {
     ses_records *r = make(path, o, e);
-    if (r && ses_textfile_open(&r->lines, path, r->max_row, e) && start(r, e)) return r;
+    if (r && ses_text_reader_open(&r->lines, path, r->max_row, e) && start(r, e)) return r;
     ses_wrap(e, "%s", path);
     ses_records_free(r);
     return NULL;
 }
 
-ses_records *ses_records_text(const char *text, size_t n, const ses_records_options *o, ses_err *e)
+ses_records *ses_records_from_text(const char *text, size_t n, const ses_records_options *o, ses_err *e)
 {
     ses_records *r = make("", o, e);
-    if (r) ses_textfile_text(&r->lines, text, n, r->max_row);
+    if (r) ses_text_reader_from_text(&r->lines, text, n, r->max_row);
     if (r && start(r, e)) return r;
     ses_records_free(r);
     return NULL;
@@ -433,7 +433,7 @@ void ses_records_free(ses_records *r)
     if (!r) return;
     for (size_t k = 0; k < r->n_want; k++) ses_free(r->want[k]);
     for (size_t k = 0; k < r->n_names; k++) ses_free(r->name[k]);
-    ses_textfile_free(&r->lines);
+    ses_text_reader_free(&r->lines);
     ses_buf_free(&r->bytes);
     ses_json_free(r->doc);
     ses_free(r->want);
@@ -458,11 +458,11 @@ bool ses_records_next(ses_records *r, const ses_field **row, ses_err *e)
     return true;
 }
 
-size_t ses_records_fields(const ses_records *r) { return r->n_out; }
+size_t ses_records_field_count(const ses_records *r) { return r->n_out; }
 uint64_t ses_records_line(const ses_records *r) { return r->line; }
 const ses_json *ses_records_json(const ses_records *r) { return r->doc ? ses_json_root(r->doc) : NULL; }
 
-const char *ses_records_name(const ses_records *r, size_t i)
+const char *ses_records_column_name(const ses_records *r, size_t i)
 {
     if (i >= r->n_out) return NULL;
     if (r->format == SES_TABLE_JSONL) return r->want[i];

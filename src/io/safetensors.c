@@ -21,7 +21,7 @@ typedef struct layout {
 
 /* A tensor as the header tells it, before it is in order. */
 typedef struct claim {
-    ses_entry entry;
+    ses_tensor_entry entry;
     uint64_t begin, end;
 } claim;
 
@@ -32,7 +32,7 @@ static uint64_t le64(const unsigned char *p)
     return x;
 }
 
-bool ses_refuse_lfs(const void *p, size_t n, const char *what, ses_err *e)
+bool ses_check_not_lfs(const void *p, size_t n, const char *what, ses_err *e)
 {
     static const char lfs[] = "version https://git-lfs.github.com/spec/";
     if (n < sizeof lfs - 1 || memcmp(p, lfs, sizeof lfs - 1) != 0) return true;
@@ -41,13 +41,13 @@ bool ses_refuse_lfs(const void *p, size_t n, const char *what, ses_err *e)
 
 static bool read_header(const unsigned char *p, size_t n, ses_json_doc **doc, layout *l, ses_err *e)
 {
-    if (!ses_refuse_lfs(p, n, "weights", e)) return false;
+    if (!ses_check_not_lfs(p, n, "weights", e)) return false;
     if (n < 8)
         return ses_fail(e, SES_EFORMAT, "file of %zu bytes: no room for the header's length (8 bytes)", n);
     uint64_t len = le64(p);
-    if (len > SES_HEADER_MAX)
+    if (len > SES_SAFETENSORS_MAX_HEADER)
         return ses_fail(e, SES_EFORMAT, "header of %" PRIu64 " bytes: not a safetensors file (at most %d)",
-                        len, SES_HEADER_MAX);
+                        len, SES_SAFETENSORS_MAX_HEADER);
     if (len > n - 8)
         return ses_fail(e, SES_EFORMAT,
                         "header of %" PRIu64 " bytes past the end (file has %zu after its length)", len,
@@ -98,8 +98,8 @@ static bool read_shape(claim *c, const ses_json *shape, ses_err *e)
         return ses_fail(e, SES_EFORMAT, "shape: an array expected, not %s",
                         ses_json_type_name(ses_json_type_of(shape)));
     size_t rank = ses_json_len(shape);
-    if (rank > SES_ENTRY_DIM)
-        return ses_fail(e, SES_EUNSUPPORTED, "shape of %zu axes (at most %d)", rank, SES_ENTRY_DIM);
+    if (rank > SES_ENTRY_MAX_DIM)
+        return ses_fail(e, SES_EUNSUPPORTED, "shape of %zu axes (at most %d)", rank, SES_ENTRY_MAX_DIM);
     c->entry.rank = (int)rank;
     c->entry.count = 1;
     for (size_t i = 0; i < rank; i++) {
@@ -188,15 +188,15 @@ static bool check_contiguous(const claim *c, size_t n, uint64_t size, ses_err *e
     return true;
 }
 
-bool ses_entry_room(ses_safetensors *s, size_t more, ses_err *e)
+bool ses_tensor_entries_reserve(ses_safetensors *s, size_t more, ses_err *e)
 {
-    ses_entry *entry = ses_realloc_array(s->entry, s->n_entry + more, sizeof *entry, e);
+    ses_tensor_entry *entry = ses_realloc_array(s->entry, s->n_entry + more, sizeof *entry, e);
     if (!entry) return false;
     s->entry = entry;
     return ses_strmap_reserve(&s->names, s->n_entry + more, e);
 }
 
-bool ses_entry_put(ses_safetensors *s, const ses_entry *x, ses_err *e)
+bool ses_tensor_entry_add(ses_safetensors *s, const ses_tensor_entry *x, ses_err *e)
 {
     bool fresh = false;
     size_t n = strlen(x->name);
@@ -213,9 +213,9 @@ bool ses_entry_put(ses_safetensors *s, const ses_entry *x, ses_err *e)
 
 static bool add_entries(ses_safetensors *s, const claim *c, size_t n, ses_err *e)
 {
-    if (!ses_entry_room(s, n, e)) return false;
+    if (!ses_tensor_entries_reserve(s, n, e)) return false;
     for (size_t i = 0; i < n; i++)
-        if (!ses_entry_put(s, &c[i].entry, e)) return false;
+        if (!ses_tensor_entry_add(s, &c[i].entry, e)) return false;
     return true;
 }
 
@@ -279,10 +279,10 @@ ses_safetensors *ses_tensors_open(ses_tensor_reader *read, const char *path, ses
     ses_safetensors *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
     s->map = ses_alloc(sizeof *s->map, e);
-    if (!s->map || !ses_map_open(s->map, path, e)) goto fail;
+    if (!s->map || !ses_mmap_open(s->map, path, e)) goto fail;
     s->n_map = 1;
-    if (!read) read = ses_is_torch(s->map->data, s->map->size) ? ses_torch_add : ses_safetensors_add;
-    if (!read(s, s->map->data, s->map->size, ses_path_base(path), e)) {
+    if (!read) read = ses_is_torch_file(s->map->data, s->map->size) ? ses_torch_add : ses_safetensors_add;
+    if (!read(s, s->map->data, s->map->size, ses_path_basename(path), e)) {
         ses_wrap(e, "%s", path);
         goto fail;
     }
@@ -300,7 +300,7 @@ ses_safetensors *ses_safetensors_open(const char *path, ses_err *e)
 void ses_safetensors_free(ses_safetensors *s)
 {
     if (!s) return;
-    for (size_t i = 0; i < s->n_map; i++) ses_map_free(&s->map[i]);
+    for (size_t i = 0; i < s->n_map; i++) ses_mmap_free(&s->map[i]);
     ses_free(s->map);
     ses_free(s->entry);
     ses_free(s->meta);
@@ -311,18 +311,18 @@ void ses_safetensors_free(ses_safetensors *s)
 
 size_t ses_safetensors_count(const ses_safetensors *s) { return s ? s->n_entry : 0; }
 
-const ses_entry *ses_safetensors_at(const ses_safetensors *s, size_t i)
+const ses_tensor_entry *ses_safetensors_at(const ses_safetensors *s, size_t i)
 {
     return i < ses_safetensors_count(s) ? &s->entry[i] : NULL;
 }
 
-const ses_entry *ses_safetensors_find(const ses_safetensors *s, const char *name)
+const ses_tensor_entry *ses_safetensors_find(const ses_safetensors *s, const char *name)
 {
     int64_t i;
     return s && ses_strmap_find(&s->names, name, strlen(name), &i) ? &s->entry[i] : NULL;
 }
 
-bool ses_safetensors_mapped(const ses_safetensors *s, const ses_entry *x)
+bool ses_safetensors_is_mapped(const ses_safetensors *s, const ses_tensor_entry *x)
 {
     uintptr_t at = (uintptr_t)x->data;
     for (size_t i = 0; i < s->n_map; i++)
@@ -340,7 +340,7 @@ bool ses_safetensors_meta_at(const ses_safetensors *s, size_t i, const char **ke
     return true;
 }
 
-bool ses_entry_to_f32(const ses_entry *t, float *out, ses_err *e)
+bool ses_tensor_entry_to_f32(const ses_tensor_entry *t, float *out, ses_err *e)
 {
     return ses_convert(out, SES_F32, t->data, t->dtype, (size_t)t->count, e);
 }

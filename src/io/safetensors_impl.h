@@ -12,9 +12,9 @@ typedef struct ses_meta {
 } ses_meta;
 
 struct ses_safetensors {
-    ses_map *map; /* of the files; none when read from memory */
+    ses_mmap *map; /* of the files; none when read from memory */
     size_t n_map;
-    ses_entry *entry;
+    ses_tensor_entry *entry;
     size_t n_entry;
     ses_strmap names; /* to an entry's index */
     ses_meta *meta;
@@ -26,17 +26,19 @@ struct ses_safetensors {
 typedef bool ses_tensor_reader(ses_safetensors *s, const void *bytes, size_t n, const char *file, ses_err *e);
 ses_tensor_reader ses_safetensors_add, ses_torch_add;
 
-bool ses_is_torch(const unsigned char *p, size_t n); /* by its first bytes; no safetensors file begins so */
+bool ses_is_torch_file(const unsigned char *p,
+                       size_t n); /* by its first bytes; no safetensors file begins so */
 
-bool ses_entry_room(ses_safetensors *s, size_t more, ses_err *e);       /* for so many more entries */
-bool ses_entry_put(ses_safetensors *s, const ses_entry *x, ses_err *e); /* there is room; false too when it is
+bool ses_tensor_entries_reserve(ses_safetensors *s, size_t more, ses_err *e); /* for so many more entries */
+bool ses_tensor_entry_add(ses_safetensors *s, const ses_tensor_entry *x,
+                          ses_err *e); /* there is room; false too when it is
                                                                             there already */
 
 /* One file; read NULL: by what its bytes look like. */
 ses_safetensors *ses_tensors_open(ses_tensor_reader *read, const char *path, ses_err *e);
 
 /* False when the bytes are the stub Git LFS leaves in place of a large file. */
-bool ses_refuse_lfs(const void *p, size_t n, const char *what, ses_err *e);
+bool ses_check_not_lfs(const void *p, size_t n, const char *what, ses_err *e);
 
 /* One file from bytes that outlive it, for tests and fuzzing. */
 ses_safetensors *ses_safetensors_from_memory(const void *bytes, size_t n, const char *file, ses_err *e);
@@ -53,7 +55,7 @@ typedef struct ses_pending_entry {
     const char *name;
     ses_dtype dtype;
     int rank;
-    int64_t dim[SES_ENTRY_DIM];
+    int64_t dim[SES_ENTRY_MAX_DIM];
     size_t bytes;
     const void *data;          /* or */
     ses_tensor_source *source; /* not NULL: called for the bytes */
@@ -69,8 +71,8 @@ struct ses_safetensors_writer {
     ses_arena arena;
 };
 
-/* Sorts the items and writes them to a file that lacks only its name: ses_writer_commit gives it. */
-ses_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item, size_t n,
-                                    const char *path, bool overwrite, ses_err *e);
+/* Sorts the items and writes them to a file that lacks only its name: ses_file_writer_commit gives it. */
+ses_file_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item,
+                                         size_t n, const char *path, bool overwrite, ses_err *e);
 
 #endif

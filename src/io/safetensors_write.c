@@ -29,8 +29,8 @@ void ses_safetensors_writer_free(ses_safetensors_writer *w)
 
 static bool measure(ses_pending_entry *x, int rank, const int64_t *dim, ses_err *e)
 {
-    if (rank < 0 || rank > SES_ENTRY_DIM)
-        return ses_fail(e, SES_EARG, "%d axes (at most %d)", rank, SES_ENTRY_DIM);
+    if (rank < 0 || rank > SES_ENTRY_MAX_DIM)
+        return ses_fail(e, SES_EARG, "%d axes (at most %d)", rank, SES_ENTRY_MAX_DIM);
     int64_t count = 1;
     for (int i = 0; i < rank; i++) {
         if (dim[i] < 0 || !ses_mul_i64(count, dim[i], &count))
@@ -48,7 +48,7 @@ static bool add(ses_safetensors_writer *w, const char *name, const ses_pending_e
 {
     size_t n = strlen(name);
     ses_pending_entry x = *from;
-    if (!ses_alloc_room(&w->item, &w->cap, w->n + 1, sizeof *w->item, e)) return false;
+    if (!ses_array_reserve(&w->item, &w->cap, w->n + 1, sizeof *w->item, e)) return false;
     bool fresh = false;
     if (strcmp(name, "__metadata__") == 0)
         ses_fail(e, SES_EARG, "the format keeps this name for itself");
@@ -72,9 +72,10 @@ bool ses_safetensors_writer_add_source(ses_safetensors_writer *w, const char *na
     return add(w, name, &(ses_pending_entry){ .dtype = dtype, .source = source, .ctx = ctx }, rank, dim, e);
 }
 
-bool ses_safetensors_writer_meta(ses_safetensors_writer *w, const char *key, const char *value, ses_err *e)
+bool ses_safetensors_writer_add_meta(ses_safetensors_writer *w, const char *key, const char *value,
+                                     ses_err *e)
 {
-    if (!ses_alloc_room(&w->meta, &w->cap_meta, w->n_meta + 1, sizeof *w->meta, e)) return false;
+    if (!ses_array_reserve(&w->meta, &w->cap_meta, w->n_meta + 1, sizeof *w->meta, e)) return false;
     for (size_t i = 0; i < w->n_meta; i++)
         if (strcmp(w->meta[i].key, key) == 0)
             return ses_fail(e, SES_EARG, "metadata \"%s\" given twice", ses_quoted_of(key, strlen(key)).s);
@@ -148,8 +149,8 @@ static bool make_header(ses_buf *out, const ses_safetensors_writer *w, const ses
     const char *text = fits ? ses_json_writer_text(j, &len, e) : NULL;
     if (!fits) ses_fail(e, SES_EARG, "tensors of more bytes than fit 64 bits");
     size_t padded = (len + 7) & ~(size_t)7;
-    if (text && padded > SES_HEADER_MAX) {
-        ses_fail(e, SES_EARG, "header of %zu bytes (at most %d)", padded, SES_HEADER_MAX);
+    if (text && padded > SES_SAFETENSORS_MAX_HEADER) {
+        ses_fail(e, SES_EARG, "header of %zu bytes (at most %d)", padded, SES_SAFETENSORS_MAX_HEADER);
         text = NULL;
     }
     if (text) {
@@ -162,43 +163,44 @@ static bool make_header(ses_buf *out, const ses_safetensors_writer *w, const ses
     return text && ses_buf_ok(out, e);
 }
 
-static bool put_data(ses_writer *f, const ses_pending_entry *x, char *chunk, ses_err *e)
+static bool put_data(ses_file_writer *f, const ses_pending_entry *x, char *chunk, ses_err *e)
 {
-    if (!x->source) return ses_writer_put(f, x->data, x->bytes, e);
+    if (!x->source) return ses_file_writer_put(f, x->data, x->bytes, e);
     for (size_t at = 0; at < x->bytes;) {
         size_t n = x->bytes - at < CHUNK ? x->bytes - at : CHUNK;
         if (!x->source(x->ctx, chunk, at, n, e))
             return ses_wrap(e, "tensor \"%s\"", ses_quoted_of(x->name, strlen(x->name)).s);
-        if (!ses_writer_put(f, chunk, n, e)) return false;
+        if (!ses_file_writer_put(f, chunk, n, e)) return false;
         at += n;
     }
     return true;
 }
 
-ses_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item, size_t n,
-                                    const char *path, bool overwrite, ses_err *e)
+ses_file_writer *ses_safetensors_prepare(const ses_safetensors_writer *w, const ses_pending_entry **item,
+                                         size_t n, const char *path, bool overwrite, ses_err *e)
 {
     ses_buf header = { 0 };
     uint64_t total = 0;
     char *chunk = NULL;
-    ses_writer *f = NULL;
+    ses_file_writer *f = NULL;
     if (n) qsort(item, n, sizeof *item, by_place);
     if (!make_header(&header, w, item, n, &total, e)) {
         ses_wrap(e, "%s", path);
         goto fail;
     }
     chunk = ses_alloc_aligned(CHUNK, e);
-    f = chunk ? ses_writer_open(path, overwrite, e) : NULL;
-    if (!f || !ses_writer_expect(f, total + header.len, e) || !ses_writer_put(f, header.data, header.len, e))
+    f = chunk ? ses_file_writer_open(path, overwrite, e) : NULL;
+    if (!f || !ses_file_writer_check_space(f, total + header.len, e) ||
+        !ses_file_writer_put(f, header.data, header.len, e))
         goto fail;
     for (size_t i = 0; i < n; i++)
         if (!put_data(f, item[i], chunk, e)) goto fail;
-    if (!ses_writer_sync(f, e)) goto fail;
+    if (!ses_file_writer_sync(f, e)) goto fail;
     ses_free(chunk);
     ses_buf_free(&header);
     return f;
 fail:
-    ses_writer_free(f);
+    ses_file_writer_free(f);
     ses_free(chunk);
     ses_buf_free(&header);
     return NULL;
@@ -209,9 +211,9 @@ bool ses_safetensors_save(const ses_safetensors_writer *w, const char *path, boo
     const ses_pending_entry **item = ses_alloc_array(w->n, sizeof *item, e);
     if (!item) return false;
     for (size_t i = 0; i < w->n; i++) item[i] = &w->item[i];
-    ses_writer *f = ses_safetensors_prepare(w, item, w->n, path, overwrite, e);
-    bool ok = f && ses_writer_commit(f, e);
-    ses_writer_free(f);
+    ses_file_writer *f = ses_safetensors_prepare(w, item, w->n, path, overwrite, e);
+    bool ok = f && ses_file_writer_commit(f, e);
+    ses_file_writer_free(f);
     ses_free(item);
     return ok;
 }

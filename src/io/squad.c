@@ -27,7 +27,7 @@ static bool text_of(const ses_json *object, const char *key, bool optional, ses_
         return v ? ses_fail(e, SES_EFORMAT, "\"%s\" is %s, a text is expected", key,
                             ses_json_type_name(ses_json_type_of(v)))
                  : ses_fail(e, SES_EFORMAT, "no \"%s\"", key);
-    out->s = s;
+    out->p = s;
     return strlen(s) == out->n || ses_fail(e, SES_EFORMAT, "\"%s\" has a NUL in it", key);
 }
 
@@ -43,7 +43,7 @@ static bool byte_of(const ses_field *text, size_t n, size_t *byte)
 {
     size_t at = 0;
     uint32_t cp;
-    for (; n && at < text->n; n--) at += ses_utf8_next(text->s + at, &cp);
+    for (; n && at < text->n; n--) at += ses_utf8_next(text->p + at, &cp);
     *byte = at;
     return n == 0;
 }
@@ -51,33 +51,33 @@ static bool byte_of(const ses_field *text, size_t n, size_t *byte)
 static size_t points_before(const ses_field *text, size_t byte)
 {
     size_t n = 0;
-    for (size_t i = 0; i < byte; i++) n += ((unsigned char)text->s[i] & 0xC0) != 0x80;
+    for (size_t i = 0; i < byte; i++) n += ((unsigned char)text->p[i] & 0xC0) != 0x80;
     return n;
 }
 
 static bool stands_at(const ses_field *context, const ses_field *text, size_t byte)
 {
-    return byte <= context->n && context->n - byte >= text->n && !memcmp(context->s + byte, text->s, text->n);
+    return byte <= context->n && context->n - byte >= text->n && !memcmp(context->p + byte, text->p, text->n);
 }
 
 /* Where the answer stands; false and the reason when not where it should. */
 static bool place(const ses_squad *q, const ses_field *context, int64_t start, ses_answer *a, ses_err *e)
 {
-    ses_quoted text = ses_quoted_of(a->text.s, a->text.n > 60 ? 60 : a->text.n);
-    bool within = start >= 0 && byte_of(context, (size_t)start, &a->byte);
-    if (within && a->text.n && stands_at(context, &a->text, a->byte)) {
-        a->start = (size_t)start;
+    ses_quoted text = ses_quoted_of(a->text.p, a->text.n > 60 ? 60 : a->text.n);
+    bool within = start >= 0 && byte_of(context, (size_t)start, &a->byte_start);
+    if (within && a->text.n && stands_at(context, &a->text, a->byte_start)) {
+        a->char_start = (size_t)start;
         return true;
     }
     if (!a->text.n) return ses_fail(e, SES_EFORMAT, "an empty answer");
-    const char *found = strstr(context->s, a->text.s);
+    const char *found = strstr(context->p, a->text.p);
     if (!found) return ses_fail(e, SES_EFORMAT, "answer \"%s\" does not occur in its context", text.s);
-    size_t byte = (size_t)(found - context->s), point = points_before(context, byte);
-    if (!q->o.anywhere)
+    size_t byte = (size_t)(found - context->p), point = points_before(context, byte);
+    if (!q->o.search_context)
         return ses_fail(e, SES_EFORMAT, "answer \"%s\" does not stand at %lld but first at %zu", text.s,
                         (long long)start, point);
-    a->byte = byte;
-    a->start = point;
+    a->byte_start = byte;
+    a->char_start = point;
     return true;
 }
 
@@ -87,7 +87,7 @@ static bool read_answers(ses_squad *q, const ses_json *qa, ses_question *out, se
     if (!list) return true; /* questions to be answered */
     if (!list_of(qa, "answers", &list, e)) return false;
     size_t n = ses_json_len(list);
-    if (!ses_alloc_room(&q->answer, &q->cap, n, sizeof *q->answer, e)) return false;
+    if (!ses_array_reserve(&q->answer, &q->cap, n, sizeof *q->answer, e)) return false;
     for (size_t k = 0; k < n; k++) {
         const ses_json *v = ses_json_at(list, k);
         ses_answer *a = &q->answer[out->n_answers];
@@ -100,7 +100,7 @@ static bool read_answers(ses_squad *q, const ses_json *qa, ses_question *out, se
         if (!ses_json_int(ses_json_get(v, "answer_start"), &start))
             return ses_fail(e, SES_EFORMAT, "answer %zu: no \"answer_start\", a whole number", k);
         bool good = place(q, &out->context, start, a, &why);
-        if (!good && !q->o.skip_bad) return ses_fail(e, why.code, "%s", why.msg);
+        if (!good && !q->o.skip_bad_answers) return ses_fail(e, why.code, "%s", why.msg);
         q->skipped += !good;
         out->n_answers += good;
     }
@@ -116,9 +116,9 @@ static bool read_question(ses_squad *q, const ses_json *article, const ses_json 
         !text_of(paragraph, "context", false, &out->context, e) || !text_of(qa, "id", true, &out->id, e) ||
         !text_of(qa, "question", false, &out->question, e))
         return false;
-    ses_json_bool(ses_json_get(qa, "is_impossible"), &out->impossible);
+    ses_json_bool(ses_json_get(qa, "is_impossible"), &out->is_impossible);
     if (read_answers(q, qa, out, e)) return out->answers = q->answer, true;
-    return out->id.n ? ses_wrap(e, "question %s", ses_quoted_of(out->id.s, out->id.n).s) : false;
+    return out->id.n ? ses_wrap(e, "question %s", ses_quoted_of(out->id.p, out->id.n).s) : false;
 }
 
 bool ses_squad_next(ses_squad *q, ses_question *out, bool *end, ses_err *e)
@@ -162,7 +162,7 @@ ses_squad *ses_squad_open(const char *path, const ses_squad_options *o, ses_err 
     return q;
 }
 
-ses_squad *ses_squad_text(const char *text, size_t n, const ses_squad_options *o, ses_err *e)
+ses_squad *ses_squad_from_text(const char *text, size_t n, const ses_squad_options *o, ses_err *e)
 {
     return make(ses_json_parse(text, n, e), o, e);
 }

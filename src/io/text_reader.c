@@ -7,34 +7,34 @@
 
 enum { CHUNK = 1 << 16 };
 
-bool ses_textfile_open(ses_textfile *l, const char *path, size_t max, ses_err *e)
+bool ses_text_reader_open(ses_text_reader *l, const char *path, size_t max, ses_err *e)
 {
     l->max = max;
-    l->in = ses_packed_open(path, e);
+    l->in = ses_input_stream_open(path, e);
     return l->in != NULL;
 }
 
-void ses_textfile_text(ses_textfile *l, const char *text, size_t n, size_t max)
+void ses_text_reader_from_text(ses_text_reader *l, const char *text, size_t n, size_t max)
 {
-    *l = (ses_textfile){ .at = text, .left = n, .max = max, .done = true };
+    *l = (ses_text_reader){ .at = text, .left = n, .max = max, .done = true };
 }
 
-void ses_textfile_free(ses_textfile *l)
+void ses_text_reader_free(ses_text_reader *l)
 {
-    ses_packed_free(l->in);
+    ses_input_stream_free(l->in);
     ses_buf_free(&l->buf);
-    *l = (ses_textfile){ 0 };
+    *l = (ses_text_reader){ 0 };
 }
 
 /* More bytes after those that are left. */
-static bool fill(ses_textfile *l, ses_err *e)
+static bool fill(ses_text_reader *l, ses_err *e)
 {
     if (l->left) memmove(l->buf.data, l->at, l->left);
     l->buf.len = l->left;
     size_t more = l->left > CHUNK ? l->left : CHUNK; /* doubling: a long line costs linear time */
     if (!ses_buf_reserve(&l->buf, more)) return ses_buf_ok(&l->buf, e);
     size_t got;
-    if (!ses_packed_read(l->in, l->buf.data + l->buf.len, more, &got, e)) return false;
+    if (!ses_input_stream_read(l->in, l->buf.data + l->buf.len, more, &got, e)) return false;
     l->buf.len += got;
     l->at = l->buf.data;
     l->left = l->buf.len;
@@ -59,7 +59,7 @@ static const char *other_kind(const char *s, size_t n)
     return NULL;
 }
 
-static bool check(const ses_textfile *l, const char *s, size_t n, ses_err *e)
+static bool check(const ses_text_reader *l, const char *s, size_t n, ses_err *e)
 {
     unsigned long long line = l->line;
     const char *what = line == 1 ? other_kind(s, n) : NULL;
@@ -74,7 +74,7 @@ static bool check(const ses_textfile *l, const char *s, size_t n, ses_err *e)
     return true;
 }
 
-bool ses_textfile_next(ses_textfile *l, const char **s, size_t *n, ses_err *e)
+bool ses_text_reader_next(ses_text_reader *l, const char **s, size_t *n, ses_err *e)
 {
     const char *lf = NULL;
     size_t seen = 0;

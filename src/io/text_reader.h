@@ -5,23 +5,23 @@
 #include "base/str.h"
 #include "input_stream.h"
 
-typedef struct ses_textfile {
-    ses_packed *in;    /* NULL: memory */
-    const char *at;    /* what is left of memory, or of buf */
-    size_t left, next; /* next: bytes of `at` that the last line took */
+typedef struct ses_text_reader {
+    ses_input_stream *in; /* NULL: memory */
+    const char *at;       /* what is left of memory, or of buf */
+    size_t left, next;    /* next: bytes of `at` that the last line took */
     ses_buf buf;
     size_t max; /* bytes a line may have */
     bool done;  /* nothing more will come */
     uint64_t line;
-} ses_textfile;
+} ses_text_reader;
 
 /* Zero it first; free it whatever happens. "-" is standard input. */
-bool ses_textfile_open(ses_textfile *l, const char *path, size_t max, ses_err *e);
-void ses_textfile_text(ses_textfile *l, const char *text, size_t n, size_t max);
-void ses_textfile_free(ses_textfile *l);
+bool ses_text_reader_open(ses_text_reader *l, const char *path, size_t max, ses_err *e);
+void ses_text_reader_from_text(ses_text_reader *l, const char *text, size_t n, size_t max);
+void ses_text_reader_free(ses_text_reader *l);
 
 /* The next line without its end, borrowed until the next call; *s NULL at the end. It is UTF-8 without
  * NUL. */
-bool ses_textfile_next(ses_textfile *l, const char **s, size_t *n, ses_err *e);
+bool ses_text_reader_next(ses_text_reader *l, const char **s, size_t *n, ses_err *e);
 
 #endif

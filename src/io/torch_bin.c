@@ -22,18 +22,18 @@ enum { CONTAINER, TENSOR, TENSOR_V2, TENSOR_V3, PARAMETER, STORAGE = 16, DTYPE =
     {                                                 \
         "torch._utils", name, SES_PICKLE_FUNCTION, id \
     }
-#define STORAGE_OF(name, dtype)                                     \
-    {                                                               \
-        "torch", name "Storage", SES_PICKLE_NAME, STORAGE + (dtype) \
+#define STORAGE_OF(name, dtype)                                          \
+    {                                                                    \
+        "torch", name "Storage", SES_PICKLE_NAME_ONLY, STORAGE + (dtype) \
     }
-#define DTYPE_OF(name, dtype)                           \
-    {                                                   \
-        "torch", name, SES_PICKLE_NAME, DTYPE + (dtype) \
+#define DTYPE_OF(name, dtype)                                \
+    {                                                        \
+        "torch", name, SES_PICKLE_NAME_ONLY, DTYPE + (dtype) \
     }
 
 static const ses_pickle_global allowed[] = {
     { "collections", "OrderedDict", SES_PICKLE_NEW_DICT, CONTAINER },
-    { "torch", "Size", SES_PICKLE_SAME, CONTAINER },
+    { "torch", "Size", SES_PICKLE_IDENTITY, CONTAINER },
     FUNCTION("_rebuild_tensor", TENSOR),
     FUNCTION("_rebuild_tensor_v2", TENSOR_V2),
     FUNCTION("_rebuild_tensor_v3", TENSOR_V3),
@@ -48,7 +48,7 @@ static const ses_pickle_global allowed[] = {
     STORAGE_OF("Char", SES_I8),
     STORAGE_OF("Byte", SES_U8),
     STORAGE_OF("Bool", SES_BOOL),
-    { "torch.storage", "UntypedStorage", SES_PICKLE_NAME, STORAGE + SES_U8 }, /* counted in bytes */
+    { "torch.storage", "UntypedStorage", SES_PICKLE_NAME_ONLY, STORAGE + SES_U8 }, /* counted in bytes */
     DTYPE_OF("float32", SES_F32),
     DTYPE_OF("float16", SES_F16),
     DTYPE_OF("bfloat16", SES_BF16),
@@ -86,7 +86,7 @@ typedef struct reader {
 
 /* A tensor as the pickle tells it. */
 typedef struct shape {
-    int64_t offset, stride[SES_ENTRY_DIM]; /* in numbers */
+    int64_t offset, stride[SES_ENTRY_MAX_DIM]; /* in numbers */
 } shape;
 
 /* ---- the archive ---- */
@@ -165,7 +165,7 @@ static bool read_storage(reader *r, const ses_pickle_node *x, storage *s, ses_er
     if (ses_pickle_kind_of(x) != SES_PICKLE_PERSID)
         return ses_fail(e, SES_EFORMAT, "storage: a persistent id expected, not %s",
                         ses_pickle_kind_name(ses_pickle_kind_of(x)));
-    const ses_pickle_node *id = ses_pickle_inside(r->pickle, x);
+    const ses_pickle_node *id = ses_pickle_payload(r->pickle, x);
     if (ses_pickle_kind_of(id) != SES_PICKLE_TUPLE || ses_pickle_len(id) != want)
         return ses_fail(e, SES_EFORMAT, "storage: a persistent id of %zu parts expected", want);
     const char *word = ses_pickle_string(r->pickle, ses_pickle_at(r->pickle, id, 0), &word_len);
@@ -195,7 +195,7 @@ static bool find_storage(reader *r, const ses_pickle_node *x, storage *s, ses_er
 }
 
 /* Sizes and strides, of the same length. */
-static bool read_shape(reader *r, const ses_pickle_node *args, ses_entry *t, shape *g, ses_err *e)
+static bool read_shape(reader *r, const ses_pickle_node *args, ses_tensor_entry *t, shape *g, ses_err *e)
 {
     const ses_pickle_node *size = ses_pickle_at(r->pickle, args, 2),
                           *stride = ses_pickle_at(r->pickle, args, 3);
@@ -206,8 +206,8 @@ static bool read_shape(reader *r, const ses_pickle_node *args, ses_entry *t, sha
                         ses_pickle_kind_name(ses_pickle_kind_of(size)),
                         ses_pickle_kind_name(ses_pickle_kind_of(stride)));
     size_t rank = ses_pickle_len(size);
-    if (rank > SES_ENTRY_DIM)
-        return ses_fail(e, SES_EUNSUPPORTED, "shape of %zu axes (at most %d)", rank, SES_ENTRY_DIM);
+    if (rank > SES_ENTRY_MAX_DIM)
+        return ses_fail(e, SES_EUNSUPPORTED, "shape of %zu axes (at most %d)", rank, SES_ENTRY_MAX_DIM);
     if (ses_pickle_len(stride) != rank)
         return ses_fail(e, SES_EFORMAT, "shape of %zu axes, but %zu strides", rank, ses_pickle_len(stride));
     t->rank = (int)rank;
@@ -224,7 +224,7 @@ static bool read_shape(reader *r, const ses_pickle_node *args, ses_entry *t, sha
 }
 
 /* Number `offset + sum (dim - 1) stride` is the last one used: it must be there. */
-static bool check_reach(const ses_entry *t, const shape *g, const storage *s, ses_err *e)
+static bool check_reach(const ses_tensor_entry *t, const shape *g, const storage *s, ses_err *e)
 {
     size_t last = (size_t)g->offset, step, have = s->bytes / ses_dtype_size(t->dtype);
     bool fits = true;
@@ -236,7 +236,7 @@ static bool check_reach(const ses_entry *t, const shape *g, const storage *s, se
     return true;
 }
 
-static bool in_order(const ses_entry *t, const shape *g)
+static bool in_order(const ses_tensor_entry *t, const shape *g)
 {
     int64_t step = 1;
     for (int i = t->rank; i-- > 0; step *= t->dim[i])
@@ -245,10 +245,10 @@ static bool in_order(const ses_entry *t, const shape *g)
 }
 
 /* Numbers by the order of the shape; axes are counted as a clock counts. */
-static void gather(unsigned char *to, const unsigned char *from, const ses_entry *t, const shape *g,
+static void gather(unsigned char *to, const unsigned char *from, const ses_tensor_entry *t, const shape *g,
                    size_t size)
 {
-    int64_t at[SES_ENTRY_DIM] = { 0 };
+    int64_t at[SES_ENTRY_MAX_DIM] = { 0 };
     size_t i = 0;
     for (int64_t k = 0; k < t->count; k++) {
         memcpy(to + (size_t)k * size, from + i * size, size);
@@ -261,7 +261,7 @@ static void gather(unsigned char *to, const unsigned char *from, const ses_entry
     }
 }
 
-static bool put_data(reader *r, ses_entry *t, const shape *g, const storage *s, ses_err *e)
+static bool put_data(reader *r, ses_tensor_entry *t, const shape *g, const storage *s, ses_err *e)
 {
     size_t size = ses_dtype_size(t->dtype);
     t->data = s->data;
@@ -293,7 +293,7 @@ static const ses_pickle_node *arguments(const reader *r, const ses_pickle_node *
     } count[] = { [TENSOR] = { 4, 4 }, [TENSOR_V2] = { 6, 7 }, [TENSOR_V3] = { 7, 8 } };
     *id = id_of(r, x, SES_PICKLE_CALL);
     if (*id == PARAMETER) { /* (tensor, requires_grad, hooks) */
-        x = ses_pickle_inside(r->pickle, x);
+        x = ses_pickle_payload(r->pickle, x);
         if (ses_pickle_len(x) != 3) {
             ses_fail(e, SES_EFORMAT, "parameter of %zu arguments (3 expected)", ses_pickle_len(x));
             return NULL;
@@ -305,14 +305,14 @@ static const ses_pickle_node *arguments(const reader *r, const ses_pickle_node *
         ses_fail(e, SES_EUNSUPPORTED, "%s, not a tensor", ses_pickle_kind_name(ses_pickle_kind_of(x)));
         return NULL;
     }
-    const ses_pickle_node *args = ses_pickle_inside(r->pickle, x);
+    const ses_pickle_node *args = ses_pickle_payload(r->pickle, x);
     size_t n = ses_pickle_len(args);
     if (n >= count[*id].least && n <= count[*id].most) return args;
     ses_fail(e, SES_EFORMAT, "%zu arguments of %s", n, ses_pickle_global_of(r->pickle, x)->name);
     return NULL;
 }
 
-static bool read_tensor(reader *r, const ses_pickle_node *x, ses_entry *t, ses_err *e)
+static bool read_tensor(reader *r, const ses_pickle_node *x, ses_tensor_entry *t, ses_err *e)
 {
     int id;
     storage s = { 0 };
@@ -336,11 +336,11 @@ static bool read_pair(reader *r, const ses_pickle_node *key, const ses_pickle_no
     if (!name)
         return ses_fail(e, SES_EUNSUPPORTED, "a key of the dict is %s, not a tensor's name",
                         ses_pickle_kind_name(ses_pickle_kind_of(key)));
-    ses_entry t = { .file = file };
+    ses_tensor_entry t = { .file = file };
     if (memchr(name, 0, n))
         ses_fail(e, SES_EFORMAT, "NUL in its name");
     else if (read_tensor(r, value, &t, e))
-        return (t.name = ses_arena_strndup(&r->to->arena, name, n, e)) && ses_entry_put(r->to, &t, e);
+        return (t.name = ses_arena_strndup(&r->to->arena, name, n, e)) && ses_tensor_entry_add(r->to, &t, e);
     return ses_wrap(e, "tensor \"%s\"", ses_quoted_of(name, n).s);
 }
 
@@ -354,8 +354,8 @@ static bool check_dict(const reader *r, ses_err *e)
 static bool read_dict(reader *r, const char *file, ses_err *e)
 {
     const ses_pickle_node *root = ses_pickle_root(r->pickle), *key, *value;
-    if (!ses_entry_room(r->to, ses_pickle_len(root), e)) return false;
-    for (ses_pickle_pairs it = ses_pickle_pairs_of(root); ses_pickle_next(r->pickle, &it, &key, &value);)
+    if (!ses_tensor_entries_reserve(r->to, ses_pickle_len(root), e)) return false;
+    for (ses_pickle_iter it = ses_pickle_iter_of(root); ses_pickle_next(r->pickle, &it, &key, &value);)
         if (!read_pair(r, key, value, file, e)) return false;
     return true;
 }
@@ -386,14 +386,14 @@ static bool in_old(reader *r, storage *s, ses_err *e)
 static bool collect(reader *r, ses_err *e)
 {
     const ses_pickle_node *key, *value, *args;
-    ses_pickle_pairs it = ses_pickle_pairs_of(ses_pickle_root(r->pickle));
+    ses_pickle_iter it = ses_pickle_iter_of(ses_pickle_root(r->pickle));
     while (ses_pickle_next(r->pickle, &it, &key, &value)) {
         int id;
         bool fresh;
         storage s = { 0 };
         if (!(args = arguments(r, value, &id, &(ses_err){ 0 }))) continue; /* read_dict names it */
         if (!read_storage(r, ses_pickle_at(r->pickle, args, 0), &s, e)) return false;
-        if (!ses_alloc_room(&r->old, &r->room_old, r->n_old + 1, sizeof s, e) ||
+        if (!ses_array_reserve(&r->old, &r->room_old, r->n_old + 1, sizeof s, e) ||
             !ses_strmap_insert(&r->keys, s.key, s.key_len, (int64_t)r->n_old, &fresh, e))
             return false;
         if (fresh) r->old[r->n_old++] = s;
@@ -413,7 +413,7 @@ static bool place(reader *r, const ses_pickle *keys, const unsigned char *p, siz
 {
     enum { COUNT = 8 };
     const ses_pickle_node *key;
-    ses_pickle_pairs it = ses_pickle_pairs_of(ses_pickle_root(keys));
+    ses_pickle_iter it = ses_pickle_iter_of(ses_pickle_root(keys));
     while ((key = ses_pickle_next_item(keys, &it))) {
         size_t len = 0;
         int64_t i;
@@ -446,7 +446,7 @@ static bool check_system(const ses_pickle *version, const ses_pickle *system, se
     const ses_pickle_node *key, *value;
     if (!ses_pickle_int(ses_pickle_root(version), &format) || format != 1001)
         return ses_fail(e, SES_EUNSUPPORTED, "not of format 1001");
-    ses_pickle_pairs it = ses_pickle_pairs_of(ses_pickle_root(system));
+    ses_pickle_iter it = ses_pickle_iter_of(ses_pickle_root(system));
     while (ses_pickle_next(system, &it, &key, &value)) {
         size_t n;
         bool little = true;
@@ -492,7 +492,7 @@ bool ses_torch_add(ses_safetensors *s, const void *bytes, size_t n, const char *
 {
     reader r = { .to = s, .room = n };
     file = ses_arena_strndup(&s->arena, file, strlen(file), e);
-    bool ok = file && ses_refuse_lfs(bytes, n, "weights", e) &&
+    bool ok = file && ses_check_not_lfs(bytes, n, "weights", e) &&
               (magic_size(bytes, n) ? read_old(&r, bytes, n, file, e) : read_archive(&r, bytes, n, file, e));
     ses_pickle_free(r.pickle);
     ses_zip_free(&r.zip);
@@ -502,7 +502,7 @@ bool ses_torch_add(ses_safetensors *s, const void *bytes, size_t n, const char *
     return ok;
 }
 
-bool ses_is_torch(const unsigned char *p, size_t n)
+bool ses_is_torch_file(const unsigned char *p, size_t n)
 {
     return (n >= 10 && !memcmp(p, "PK\3\4", 4) && p[8] != '{') || magic_size(p, n);
 }

@@ -13,15 +13,16 @@ typedef struct ses_attn_part {
 
 SES_HD static inline int64_t ses_attn_keys(const ses_attn *a, int64_t s)
 {
-    return a->len_k ? a->len_k[s] : a->cu_k[s + 1] - a->cu_k[s];
+    return a->len_k ? a->len_k[s] : a->cu_seqlens_k[s + 1] - a->cu_seqlens_k[s];
 }
 
 SES_HD static inline ses_attn_part ses_attn_part_of(const ses_attn *a, int64_t index)
 {
     int64_t s = index / a->heads, h = index % a->heads, before = 0;
-    int64_t q0 = a->cu_q[s], len_q = a->cu_q[s + 1] - q0, k0 = a->cu_k[s], len_k = ses_attn_keys(a, s);
+    int64_t q0 = a->cu_seqlens_q[s], len_q = a->cu_seqlens_q[s + 1] - q0, k0 = a->cu_seqlens_k[s],
+            len_k = ses_attn_keys(a, s);
     for (int64_t i = 0; (a->probs || a->bias) && i < s; i++)
-        before += (int64_t)(a->cu_q[i + 1] - a->cu_q[i]) * ses_attn_keys(a, i);
+        before += (int64_t)(a->cu_seqlens_q[i + 1] - a->cu_seqlens_q[i]) * ses_attn_keys(a, i);
     ses_attn_part part = { s, h, q0, len_q, k0, len_k, before * a->heads + h * len_q * len_k };
     return part;
 }
@@ -36,8 +37,8 @@ SES_HD static inline ses_attn_view ses_attn_sees(const ses_attn *a, ses_attn_par
     int64_t at = i + part.len_k - part.len_q; /* the query's own place among the keys */
     ses_attn_view v = { 0, part.len_k };
     if (a->causal && at + 1 < v.end) v.end = at + 1;
-    if (a->reach && at + a->reach < v.end) v.end = at + a->reach;
-    if (a->reach && at - a->reach + 1 > v.begin) v.begin = at - a->reach + 1;
+    if (a->window && at + a->window < v.end) v.end = at + a->window;
+    if (a->window && at - a->window + 1 > v.begin) v.begin = at - a->window + 1;
     if (v.end < 0) v.end = 0;
     if (v.begin > v.end) v.begin = v.end;
     return v;
@@ -49,8 +50,8 @@ SES_HD static inline ses_attn_view ses_attn_seen_by(const ses_attn *a, ses_attn_
     int64_t at = j - (part.len_k - part.len_q); /* the query that stands where the key does */
     ses_attn_view v = { 0, part.len_q };
     if (a->causal && at > v.begin) v.begin = at;
-    if (a->reach && at - a->reach + 1 > v.begin) v.begin = at - a->reach + 1;
-    if (a->reach && at + a->reach < v.end) v.end = at + a->reach;
+    if (a->window && at - a->window + 1 > v.begin) v.begin = at - a->window + 1;
+    if (a->window && at + a->window < v.end) v.end = at + a->window;
     if (v.end < 0) v.end = 0;
     if (v.begin > v.end) v.begin = v.end;
     return v;
@@ -59,7 +60,7 @@ SES_HD static inline ses_attn_view ses_attn_seen_by(const ses_attn *a, ses_attn_
 /* Row of dist for query i and key j. */
 SES_HD static inline int64_t ses_attn_distance(const ses_attn *a, ses_attn_part part, int64_t i, int64_t j)
 {
-    return j - (i + part.len_k - part.len_q) + a->max_k - 1;
+    return j - (i + part.len_k - part.len_q) + a->max_seqlen_k - 1;
 }
 
 SES_HD static inline int64_t ses_attn_head(int64_t stride, const ses_attn *a)
@@ -70,24 +71,24 @@ SES_HD static inline int64_t ses_attn_head(int64_t stride, const ses_attn *a)
 /* Where query i's entry of lse and delta, [heads][queries], stands. */
 SES_HD static inline int64_t ses_attn_stat(const ses_attn *a, ses_attn_part part, int64_t i)
 {
-    return part.head * a->cu_q[a->seqs] + part.q0 + i;
+    return part.head * a->cu_seqlens_q[a->seqs] + part.q0 + i;
 }
 
 /* Which draw decides on query i and key j. */
 SES_HD static inline uint64_t ses_attn_draw(const ses_attn *a, ses_attn_part part, int64_t i, int64_t j)
 {
-    return (uint64_t)ses_attn_stat(a, part, i) * ses_drop_row((uint64_t)a->max_k) +
-           ses_drop_place((uint64_t)j);
+    return (uint64_t)ses_attn_stat(a, part, i) * ses_dropout_row_stride((uint64_t)a->max_seqlen_k) +
+           ses_dropout_swizzle((uint64_t)j);
 }
 
-/* What attention8 rounds: attention that is nothing but products and a softmax, of heads and numbers of keys
+/* What attention_i8 rounds: attention that is nothing but products and a softmax, of heads and numbers of keys
  * that its sums have room for. The rest is computed as attention does. */
-static inline bool ses_attn8_plain(const ses_attn *a)
+static inline bool ses_attn_i8_supported(const ses_attn *a)
 {
-    return a->dim <= SES_ATTN8_DIM && !a->causal && !a->reach && !a->dist && !a->bias && !a->lse &&
-           !a->probs && a->drop <= 0;
+    return a->dim <= SES_ATTN_I8_MAX_DIM && !a->causal && !a->window && !a->rel_bias && !a->bias && !a->lse &&
+           !a->probs && a->dropout <= 0;
 }
 
-static inline bool ses_attn8_takes(int64_t keys) { return keys > 0 && keys <= SES_ATTN8_KEYS; }
+static inline bool ses_attn_i8_fits(int64_t keys) { return keys > 0 && keys <= SES_ATTN_I8_MAX_KEYS; }
 
 #endif

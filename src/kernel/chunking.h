@@ -33,9 +33,9 @@ static inline int64_t ses_part_size(int64_t n)
     return size > SES_CHUNK ? size : SES_CHUNK;
 }
 
-static inline void ses_put(ses_sink to, int64_t i, double v)
+static inline void ses_put(ses_dst to, int64_t i, double v)
 {
-    to.data[i] = (ses_real)(to.add ? to.data[i] + v : v);
+    to.data[i] = (ses_real)(to.accumulate ? to.data[i] + v : v);
 }
 
 /* The factor of what dropout keeps. */

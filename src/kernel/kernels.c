@@ -61,7 +61,7 @@ ses_kernels ses_kernels_cpu(ses_isa cap)
 #define ASKED__ false
 #define ASKED_N false
 
-const char *ses_kernels_gap(const ses_kernels *k)
+const char *ses_kernels_missing(const ses_kernels *k)
 {
     const char *gap = NULL;
 #define SES_KERNEL(name, a2, a5, cu, result, params) \
@@ -79,7 +79,7 @@ const ses_kernel_info *ses_kernel_list(size_t *n)
 
 static ses_gemm product(ses_real *c, int64_t m, int64_t n, int64_t k)
 {
-    return (ses_gemm){ .m = m, .n = n, .k = k, .c = c, .ldc = n, .packed_as = SES_REAL };
+    return (ses_gemm){ .m = m, .n = n, .k = k, .c = c, .ldc = n, .packed_dtype = SES_REAL };
 }
 
 static ses_gemm with(ses_gemm g, const ses_real *a, int64_t a_row, int64_t a_col, const ses_real *b,

@@ -55,7 +55,7 @@ static void direction(state *t)
 
 /* A length that lowers the value enough and flattens the slope: bisection between one too short and one too
  * long (Lewis and Overton 2013). False: none found, the rounding is reached. */
-static bool search(state *t, ses_smooth_fn *f, void *ctx, double slope, double *value)
+static bool search(state *t, ses_lbfgs_fn *f, void *ctx, double slope, double *value)
 {
     const double enough = 1e-4, flatter = 0.9;
     double low = 0, high = INFINITY, length = t->pairs ? 1 : 1 / fmax(1, sqrt(dot(t->g, t->g, t->n)));
@@ -86,8 +86,8 @@ static void remember(state *t)
     if (t->pairs < PAIRS) t->pairs++;
 }
 
-bool ses_lbfgs(double *x, size_t n, ses_smooth_fn *f, void *ctx, double tolerance, int64_t iterations,
-               ses_lbfgs_result *r, ses_err *e)
+bool ses_lbfgs_minimize(double *x, size_t n, ses_lbfgs_fn *f, void *ctx, double tolerance, int64_t iterations,
+                        ses_lbfgs_result *r, ses_err *e)
 {
     size_t count;
     if (!ses_mul_size(n, 4 + 2 * PAIRS, &count)) return ses_fail(e, SES_ENOMEM, "%zu parameters", n);

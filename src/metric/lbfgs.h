@@ -5,7 +5,7 @@
 #include "sesame/err.h"
 
 /* The value at x [n], and its gradient into g. */
-typedef double ses_smooth_fn(void *ctx, const double *x, double *g);
+typedef double ses_lbfgs_fn(void *ctx, const double *x, double *g);
 
 typedef struct ses_lbfgs_result {
     int64_t iterations;
@@ -13,7 +13,7 @@ typedef struct ses_lbfgs_result {
 } ses_lbfgs_result;
 
 /* From x to the least; x is replaced. */
-bool ses_lbfgs(double *x, size_t n, ses_smooth_fn *f, void *ctx, double tolerance, int64_t iterations,
-               ses_lbfgs_result *r, ses_err *e);
+bool ses_lbfgs_minimize(double *x, size_t n, ses_lbfgs_fn *f, void *ctx, double tolerance, int64_t iterations,
+                        ses_lbfgs_result *r, ses_err *e);
 
 #endif

@@ -143,8 +143,9 @@ bool ses_logreg_fit(ses_logreg *m, const float *x, const int32_t *y, const size_
     weigh(&p, o->balanced);
     p.penalty = 1 / (c * p.total);
     ses_lbfgs_result r;
-    bool ok = ses_lbfgs(m->weight, m->rows * (width + 1), value, &p, o->tolerance > 0 ? o->tolerance : 1e-7,
-                        o->iterations > 0 ? o->iterations : 1000, &r, e);
+    bool ok = ses_lbfgs_minimize(m->weight, m->rows * (width + 1), value, &p,
+                                 o->tolerance > 0 ? o->tolerance : 1e-7,
+                                 o->iterations > 0 ? o->iterations : 1000, &r, e);
     ses_free(p.class_weight);
     if (ok) m->iterations = r.iterations, m->converged = r.converged;
     return ok;

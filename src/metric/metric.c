@@ -51,7 +51,7 @@ void ses_scores_free(ses_scores *s)
 void ses_scores_put(ses_scores *s, double value, const char *fmt, ...)
 {
     if (s->failed) return;
-    s->failed = !ses_alloc_room(&s->item, &s->cap, s->n + 1, sizeof *s->item, NULL);
+    s->failed = !ses_array_reserve(&s->item, &s->cap, s->n + 1, sizeof *s->item, NULL);
     if (s->failed) return;
     ses_score *x = &s->item[s->n++];
     *x = (ses_score){ .value = value, .low = NAN, .high = NAN };
@@ -61,7 +61,7 @@ void ses_scores_put(ses_scores *s, double value, const char *fmt, ...)
     va_end(ap);
 }
 
-bool ses_rows_new(ses_rows *r, size_t width, size_t work, ses_err *e)
+bool ses_example_stats_new(ses_example_stats *r, size_t width, size_t work, ses_err *e)
 {
     size_t count;
     if (!ses_mul_size(r->n, width, &count))
@@ -73,7 +73,7 @@ bool ses_rows_new(ses_rows *r, size_t width, size_t work, ses_err *e)
     return r->work != NULL;
 }
 
-static void rows_free(ses_rows *r)
+static void rows_free(ses_example_stats *r)
 {
     ses_free(r->x);
     ses_free(r->work);
@@ -81,11 +81,11 @@ static void rows_free(ses_rows *r)
     ses_free(r->name_len);
 }
 
-void ses_rows_sum(const ses_rows *r, const ses_pick *p, double *sum)
+void ses_example_stats_sum(const ses_example_stats *r, const ses_resample *p, double *sum)
 {
     for (size_t j = 0; j < r->width; j++) sum[j] = 0;
     for (size_t i = 0; i < p->n; i++) {
-        const double *x = ses_rows_at(r, p, i);
+        const double *x = ses_example_stats_at(r, p, i);
         for (size_t j = 0; j < r->width; j++) sum[j] += x[j];
     }
 }
@@ -104,7 +104,7 @@ bool ses_labels_check(const ses_evaluation *v, ses_err *e)
 {
     size_t n = v->cu ? v->cu[v->n] : v->n;
     for (size_t i = 0; i < n; i++) {
-        if (v->gold[i] == SES_IGNORE) continue;
+        if (v->gold[i] == SES_IGNORE_INDEX) continue;
         const int32_t both[2] = { v->gold[i], v->pred[i] };
         for (int k = 0; k < 2; k++)
             if (both[k] < 0 || (size_t)both[k] >= v->n_labels)
@@ -177,8 +177,8 @@ static void keep(const ses_scores *drawn, const ses_score *item, size_t n, doubl
     }
 }
 
-static bool bootstrap(const ses_metric *m, const ses_rows *r, const ses_bootstrap *b, ses_score *item,
-                      size_t n, ses_err *e)
+static bool bootstrap(const ses_metric *m, const ses_example_stats *r, const ses_bootstrap *b,
+                      ses_score *item, size_t n, ses_err *e)
 {
     enum { SITE = 0x626f6f74 };
     size_t resamples = (size_t)b->resamples, count;
@@ -192,10 +192,10 @@ static bool bootstrap(const ses_metric *m, const ses_rows *r, const ses_bootstra
     ses_scores drawn = { 0 };
     bool ok = value != NULL;
     for (size_t k = 0; ok && k < resamples; k++) {
-        ses_key key = { b->seed, (uint32_t)k, SITE };
+        ses_rng_key key = { b->seed, (uint32_t)k, SITE };
         for (size_t i = 0; i < r->n; i++) at[i] = (uint32_t)(((uint64_t)ses_rand32(key, i) * r->n) >> 32);
         drawn.n = 0;
-        m->finish(r, &(ses_pick){ at, r->n }, &drawn);
+        m->finish(r, &(ses_resample){ at, r->n }, &drawn);
         ok = !drawn.failed || ses_fail(e, SES_ENOMEM, "out of memory");
         if (ok) keep(&drawn, item, n, value, resamples, k);
     }
@@ -211,10 +211,10 @@ bool ses_metric_run(const char *name, const ses_evaluation *v, const ses_bootstr
 {
     const ses_metric *m = find(name, e);
     if (!m) return false;
-    ses_rows r = { .v = v, .n = v->n };
+    ses_example_stats r = { .v = v, .n = v->n };
     size_t before = out->n;
     bool ok = check(m, v, e) && m->measure(m, &r, e);
-    if (ok) m->finish(&r, &(ses_pick){ NULL, r.n }, out);
+    if (ok) m->finish(&r, &(ses_resample){ NULL, r.n }, out);
     if (ok && out->failed) ok = ses_fail(e, SES_ENOMEM, "out of memory");
     if (ok && b && b->resamples) ok = bootstrap(m, &r, b, out->item + before, out->n - before, e);
     rows_free(&r);
@@ -224,13 +224,13 @@ bool ses_metric_run(const char *name, const ses_evaluation *v, const ses_bootstr
     return ses_wrap(e, "metric %s", name);
 }
 
-bool ses_confusion(const ses_evaluation *v, int64_t *counts, ses_err *e)
+bool ses_confusion_matrix(const ses_evaluation *v, int64_t *counts, ses_err *e)
 {
     if (!v->gold || !v->pred || !v->n_labels) return ses_fail(e, SES_EARG, "a confusion matrix needs labels");
     if (!ses_labels_check(v, e)) return false;
     memset(counts, 0, v->n_labels * v->n_labels * sizeof *counts);
     size_t n = v->cu ? v->cu[v->n] : v->n;
     for (size_t i = 0; i < n; i++)
-        if (v->gold[i] != SES_IGNORE) counts[(size_t)v->gold[i] * v->n_labels + (size_t)v->pred[i]]++;
+        if (v->gold[i] != SES_IGNORE_INDEX) counts[(size_t)v->gold[i] * v->n_labels + (size_t)v->pred[i]]++;
     return true;
 }

@@ -1,23 +1,23 @@
 /* The part of labels that are right. */
 #include "metric_impl.h"
 
-static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     (void)m;
     const ses_evaluation *v = r->v;
-    if (!ses_rows_new(r, 2, 2, e)) return false;
+    if (!ses_example_stats_new(r, 2, 2, e)) return false;
     for (size_t i = 0; i < v->n; i++)
         for (size_t j = v->cu ? v->cu[i] : i; j < (v->cu ? v->cu[i + 1] : i + 1); j++) {
-            if (v->gold[j] == SES_IGNORE) continue;
+            if (v->gold[j] == SES_IGNORE_INDEX) continue;
             r->x[2 * i] += v->gold[j] == v->pred[j];
             r->x[2 * i + 1] += 1;
         }
     return true;
 }
 
-static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
-    ses_rows_sum(r, p, r->work);
+    ses_example_stats_sum(r, p, r->work);
     ses_scores_put(out, r->work[1] > 0 ? r->work[0] / r->work[1] : 0, "accuracy");
 }
 

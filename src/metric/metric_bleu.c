@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { HYP_LEN, REF_LEN, CORRECT, TOTAL = CORRECT + SES_GRAM, WIDTH = TOTAL + SES_GRAM };
+enum { HYP_LEN, REF_LEN, CORRECT, TOTAL = CORRECT + SES_MAX_NGRAM, WIDTH = TOTAL + SES_MAX_NGRAM };
 
 /* ---- tokenization 13a ---- */
 
@@ -101,13 +101,13 @@ static size_t without_end(const char *s) /* length without white space at the en
 typedef struct counter {
     ses_buf *text; /* [texts]: hypothesis, then references; kept while the lexicon borrows their words */
     ses_word_ids *words;
-    ses_grams *grams;
+    ses_ngrams *grams;
     size_t texts;
     ses_buf spare;
     bool plain;
 } counter;
 
-static bool read_text(counter *c, size_t k, ses_wordbook *x, const char *s, ses_err *e)
+static bool read_text(counter *c, size_t k, ses_word_interner *x, const char *s, ses_err *e)
 {
     ses_buf *b = &c->text[k];
     b->len = c->words[k].n = 0;
@@ -141,22 +141,22 @@ static size_t nearest(const counter *c, size_t refs)
 static bool count(counter *c, const ses_evaluation *v, size_t i, double *x, ses_err *e)
 {
     size_t from = v->gold_cu ? v->gold_cu[i] : i, refs = v->gold_cu ? v->gold_cu[i + 1] - from : 1;
-    ses_wordbook lexicon = { 0 };
+    ses_word_interner lexicon = { 0 };
     if (!refs) return ses_fail(e, SES_EARG, "example %zu has no reference", i);
     bool ok = read_text(c, 0, &lexicon, v->pred_texts[i], e);
     for (size_t k = 0; ok && k < refs; k++) ok = read_text(c, k + 1, &lexicon, v->gold_texts[from + k], e);
-    for (size_t n = 1; ok && n <= SES_GRAM; n++) {
-        for (size_t k = 0; ok && k <= refs; k++) ok = ses_grams_of(&c->grams[k], &c->words[k], n, e);
+    for (size_t n = 1; ok && n <= SES_MAX_NGRAM; n++) {
+        for (size_t k = 0; ok && k <= refs; k++) ok = ses_ngrams_build(&c->grams[k], &c->words[k], n, e);
         if (!ok) break;
-        x[CORRECT + n - 1] = (double)ses_grams_match(&c->grams[0], c->grams + 1, refs);
+        x[CORRECT + n - 1] = (double)ses_ngrams_count_matches(&c->grams[0], c->grams + 1, refs);
         x[TOTAL + n - 1] = (double)c->grams[0].n;
     }
     if (ok) x[HYP_LEN] = (double)c->words[0].n, x[REF_LEN] = (double)nearest(c, refs);
-    ses_wordbook_free(&lexicon);
+    ses_word_interner_free(&lexicon);
     return ok;
 }
 
-static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     const ses_evaluation *v = r->v;
     counter c = { .plain = m->settings != NULL, .texts = 2 };
@@ -165,12 +165,12 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
     c.text = ses_alloc_array(c.texts, sizeof *c.text, e);
     c.words = c.text ? ses_alloc_array(c.texts, sizeof *c.words, e) : NULL;
     c.grams = c.words ? ses_alloc_array(c.texts, sizeof *c.grams, e) : NULL;
-    bool ok = c.grams && ses_rows_new(r, WIDTH, WIDTH, e);
+    bool ok = c.grams && ses_example_stats_new(r, WIDTH, WIDTH, e);
     for (size_t i = 0; ok && i < v->n; i++) ok = count(&c, v, i, r->x + i * WIDTH, e);
     for (size_t k = 0; c.grams && k < c.texts; k++) {
         ses_buf_free(&c.text[k]);
         ses_word_ids_free(&c.words[k]);
-        ses_grams_free(&c.grams[k]);
+        ses_ngrams_free(&c.grams[k]);
     }
     ses_buf_free(&c.spare);
     ses_free(c.text);
@@ -179,20 +179,20 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
     return ok;
 }
 
-static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
-    double s[WIDTH], precision[SES_GRAM] = { 0 }, logs = 0, halve = 1, any = 0;
-    ses_rows_sum(r, p, s);
-    for (int k = 0; k < SES_GRAM; k++) any += s[CORRECT + k];
-    for (int k = 0; k < SES_GRAM && any > 0 && s[TOTAL + k] > 0; k++) {
+    double s[WIDTH], precision[SES_MAX_NGRAM] = { 0 }, logs = 0, halve = 1, any = 0;
+    ses_example_stats_sum(r, p, s);
+    for (int k = 0; k < SES_MAX_NGRAM; k++) any += s[CORRECT + k];
+    for (int k = 0; k < SES_MAX_NGRAM && any > 0 && s[TOTAL + k] > 0; k++) {
         bool none = !(s[CORRECT + k] > 0); /* the k-th zero counts as 1 / 2^k */
         if (none) halve *= 2;
         precision[k] = 100 * (none ? 1 / halve : s[CORRECT + k]) / s[TOTAL + k];
     }
-    for (int k = 0; k < SES_GRAM; k++) logs += precision[k] > 0 ? log(precision[k]) : -INFINITY;
+    for (int k = 0; k < SES_MAX_NGRAM; k++) logs += precision[k] > 0 ? log(precision[k]) : -INFINITY;
     double brevity = s[HYP_LEN] >= s[REF_LEN] ? 1 : s[HYP_LEN] > 0 ? exp(1 - s[REF_LEN] / s[HYP_LEN]) : 0;
-    ses_scores_put(out, brevity * exp(logs / SES_GRAM), "bleu");
-    for (int k = 0; k < SES_GRAM; k++) ses_scores_put(out, precision[k], "bleu_precision_%d", k + 1);
+    ses_scores_put(out, brevity * exp(logs / SES_MAX_NGRAM), "bleu");
+    for (int k = 0; k < SES_MAX_NGRAM; k++) ses_scores_put(out, precision[k], "bleu_precision_%d", k + 1);
     ses_scores_put(out, brevity, "bleu_brevity");
     ses_scores_put(out, s[REF_LEN] > 0 ? s[HYP_LEN] / s[REF_LEN] : 0, "bleu_length_ratio");
 }

@@ -55,7 +55,7 @@ static void type_name(const char *label, bool strict, const char **name, size_t 
 }
 
 /* Every label's prefix and the number of its type, types in the order of the labels. */
-static bool read_labels(ses_rows *r, bool strict, tag *tags, ses_err *e)
+static bool read_labels(ses_example_stats *r, bool strict, tag *tags, ses_err *e)
 {
     const ses_evaluation *v = r->v;
     r->name = ses_alloc_array(v->n_labels + 1, sizeof *r->name, e);
@@ -196,7 +196,7 @@ static size_t spans(const scheme *s, const scratch *w, const int32_t *label, con
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
-        if (gold[i] != SES_IGNORE) w->seq[kept++] = w->tags[label[i]];
+        if (gold[i] != SES_IGNORE_INDEX) w->seq[kept++] = w->tags[label[i]];
     tag outside = w->tags[n_labels];
     return s ? strict_spans(s, w->seq, kept, outside, out) : lax_spans(w->seq, kept, outside, out);
 }
@@ -217,7 +217,7 @@ static void count(double *x, const span *gold, size_t n_gold, const span *pred, 
 static bool allowed(const ses_evaluation *v, const scheme *s, const tag *tags, ses_err *e)
 {
     for (size_t i = 0; s && i < v->cu[v->n]; i++) {
-        if (v->gold[i] == SES_IGNORE) continue;
+        if (v->gold[i] == SES_IGNORE_INDEX) continue;
         const int32_t both[2] = { v->gold[i], v->pred[i] };
         for (int k = 0; k < 2; k++)
             if (!(tags[both[k]].prefix & s->allowed))
@@ -227,7 +227,7 @@ static bool allowed(const ses_evaluation *v, const scheme *s, const tag *tags, s
     return true;
 }
 
-static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     const ses_evaluation *v = r->v;
     const scheme *s = m->settings;
@@ -240,7 +240,7 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
     w.gold = w.seq ? ses_alloc_array(longest + 1, sizeof *w.gold, e) : NULL;
     w.pred = w.gold ? ses_alloc_array(longest + 1, sizeof *w.pred, e) : NULL;
     bool ok = w.pred && read_labels(r, s != NULL, w.tags, e) && allowed(v, s, w.tags, e) &&
-              ses_rows_new(r, 3 * r->names + 2, 3 * r->names + 2, e);
+              ses_example_stats_new(r, 3 * r->names + 2, 3 * r->names + 2, e);
     for (size_t i = 0; ok && i < v->n; i++) {
         const int32_t *gold = v->gold + v->cu[i], *pred = v->pred + v->cu[i];
         size_t n = v->cu[i + 1] - v->cu[i];
@@ -249,7 +249,7 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
         size_t n_pred = spans(s, &w, pred, gold, n, v->n_labels, w.pred);
         count(x, w.gold, n_gold, w.pred, n_pred);
         for (size_t k = 0; k < n; k++) {
-            if (gold[k] == SES_IGNORE) continue;
+            if (gold[k] == SES_IGNORE_INDEX) continue;
             tokens[0] += gold[k] == pred[k];
             tokens[1] += 1;
         }
@@ -261,25 +261,25 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
     return ok;
 }
 
-static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     double right = 0, predicted = 0, actual = 0;
     const double *tokens = r->work + 3 * r->names;
-    ses_rows_sum(r, p, r->work);
+    ses_example_stats_sum(r, p, r->work);
     for (size_t t = 0; t < r->names; t++) {
         const double *x = r->work + 3 * t;
         right += x[0], predicted += x[1], actual += x[2];
     }
-    ses_prf all = ses_prf_of(right, predicted, actual);
+    ses_prf all = ses_prf_compute(right, predicted, actual);
     ses_scores_put(out, all.p, "precision");
     ses_scores_put(out, all.r, "recall");
     ses_scores_put(out, all.f, "f1");
     ses_scores_put(out, tokens[1] > 0 ? tokens[0] / tokens[1] : 0, "accuracy");
-    ses_put_averages(out, r->work, r->names);
+    ses_scores_put_averages(out, r->work, r->names);
     for (size_t t = 0; t < r->names; t++) {
         const double *x = r->work + 3 * t;
         if (!x[1] && !x[2]) continue;
-        ses_prf one = ses_prf_of(x[0], x[1], x[2]);
+        ses_prf one = ses_prf_compute(x[0], x[1], x[2]);
         char name[40];
         ses_quote(name, sizeof name, r->name[t], r->name_len[t]);
         ses_scores_put(out, one.p, "%s_precision", name);

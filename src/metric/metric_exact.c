@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     (void)m;
     const ses_evaluation *v = r->v;
-    if (!ses_rows_new(r, 1, 1, e)) return false;
+    if (!ses_example_stats_new(r, 1, 1, e)) return false;
     for (size_t i = 0; i < v->n; i++) {
         size_t from = v->gold_cu ? v->gold_cu[i] : i, to = v->gold_cu ? v->gold_cu[i + 1] : i + 1;
         for (size_t k = from; k < to && v->pred_texts[i]; k++)
@@ -16,9 +16,9 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
     return true;
 }
 
-static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
-    ses_rows_sum(r, p, r->work);
+    ses_example_stats_sum(r, p, r->work);
     ses_scores_put(out, r->work[0] / (double)p->n, "exact_match");
 }
 

@@ -3,24 +3,24 @@
 
 #include <math.h>
 
-static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     (void)m;
     const ses_evaluation *v = r->v;
     if (v->cu) return ses_fail(e, SES_EUNSUPPORTED, "one label an example is expected, not tags");
-    if (!ses_rows_new(r, 2, 2 * v->n_labels, e)) return false;
+    if (!ses_example_stats_new(r, 2, 2 * v->n_labels, e)) return false;
     for (size_t i = 0; i < v->n; i++) r->x[2 * i] = v->gold[i], r->x[2 * i + 1] = v->pred[i];
     return true;
 }
 
-static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     size_t labels = r->v->n_labels;
     double *gold = r->work, *pred = gold + labels, n = 0, right = 0;
     for (size_t k = 0; k < 2 * labels; k++) r->work[k] = 0;
     for (size_t i = 0; i < p->n; i++) {
-        const double *x = ses_rows_at(r, p, i);
-        if (x[0] < 0) continue; /* SES_IGNORE */
+        const double *x = ses_example_stats_at(r, p, i);
+        if (x[0] < 0) continue; /* SES_IGNORE_INDEX */
         gold[(size_t)x[0]]++, pred[(size_t)x[1]]++, n++;
         right += x[0] == x[1];
     }

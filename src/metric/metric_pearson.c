@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     (void)m;
     const ses_evaluation *v = r->v;
-    if (!ses_rows_new(r, 2, 6 * v->n, e))
+    if (!ses_example_stats_new(r, 2, 6 * v->n, e))
         return false; /* both sides; and to rank them, one with its places */
     for (size_t i = 0; i < v->n; i++) {
         r->x[2 * i] = v->gold_reals[i], r->x[2 * i + 1] = v->pred_reals[i];
@@ -36,10 +36,10 @@ static double correlate(const double *a, const double *b, size_t n)
     return c > 1 ? 1 : c < -1 ? -1 : c;
 }
 
-static void gather(const ses_rows *r, const ses_pick *p)
+static void gather(const ses_example_stats *r, const ses_resample *p)
 {
     for (size_t i = 0; i < p->n; i++) {
-        const double *x = ses_rows_at(r, p, i);
+        const double *x = ses_example_stats_at(r, p, i);
         r->work[i] = x[0], r->work[p->n + i] = x[1];
     }
 }
@@ -64,13 +64,13 @@ static void rank(double *x, size_t n, placed *order)
     }
 }
 
-static void pearson(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void pearson(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     gather(r, p);
     ses_scores_put(out, correlate(r->work, r->work + p->n, p->n), "pearson");
 }
 
-static void spearman(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void spearman(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     gather(r, p);
     placed *order = (placed *)(void *)(r->work + 2 * p->n);
@@ -79,11 +79,11 @@ static void spearman(const ses_rows *r, const ses_pick *p, ses_scores *out)
     ses_scores_put(out, correlate(r->work, r->work + p->n, p->n), "spearmanr");
 }
 
-static void squared_error(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void squared_error(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     double sum = 0;
     for (size_t i = 0; i < p->n; i++) {
-        const double *x = ses_rows_at(r, p, i);
+        const double *x = ses_example_stats_at(r, p, i);
         sum += (x[0] - x[1]) * (x[0] - x[1]);
     }
     ses_scores_put(out, sum / (double)p->n, "mse");

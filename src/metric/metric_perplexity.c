@@ -3,11 +3,11 @@
 
 #include <math.h>
 
-static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     (void)m;
     const ses_evaluation *v = r->v;
-    if (!ses_rows_new(r, 2, 2, e)) return false;
+    if (!ses_example_stats_new(r, 2, 2, e)) return false;
     for (size_t i = 0; i < v->n; i++) {
         r->x[2 * i] = v->nll[i], r->x[2 * i + 1] = (double)v->n_nll[i];
         if (v->n_nll[i] < 0) return ses_fail(e, SES_EARG, "example %zu: a negative count of tokens", i);
@@ -15,9 +15,9 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
     return true;
 }
 
-static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
-    ses_rows_sum(r, p, r->work);
+    ses_example_stats_sum(r, p, r->work);
     double mean = r->work[1] > 0 ? r->work[0] / r->work[1] : NAN;
     ses_scores_put(out, mean, "loss");
     ses_scores_put(out, exp(mean), "perplexity");

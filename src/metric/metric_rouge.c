@@ -19,7 +19,7 @@ typedef struct text {
 
 typedef struct work {
     text gold, pred;
-    ses_grams gg, pg;
+    ses_ngrams gg, pg;
     int32_t *table, *left[2], *common; /* of common subsequences; how often a word may still be counted; 1 for
                                           words of gold that have a partner */
     size_t n_table, n_left[2], n_common;
@@ -28,7 +28,7 @@ typedef struct work {
 
 static bool end_line(text *t, ses_err *e)
 {
-    if (!ses_alloc_room(&t->line, &t->cap, t->lines + 1, sizeof *t->line, e)) return false;
+    if (!ses_array_reserve(&t->line, &t->cap, t->lines + 1, sizeof *t->line, e)) return false;
     t->line[t->lines++] = t->all.n;
     return true;
 }
@@ -36,7 +36,7 @@ static bool end_line(text *t, ses_err *e)
 static bool is_word_char(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 /* Words stand in t->lower, where stems replace them; empty lines are no sentences. */
-static bool read_text(text *t, ses_wordbook *x, const char *s, bool stem, ses_err *e)
+static bool read_text(text *t, ses_word_interner *x, const char *s, bool stem, ses_err *e)
 {
     t->lower.len = t->all.n = t->lines = 0;
     if (!s) return ses_fail(e, SES_EARG, "a text is missing");
@@ -48,7 +48,7 @@ static bool read_text(text *t, ses_wordbook *x, const char *s, bool stem, ses_er
     for (size_t i = 0; i < t->lower.len; i++) {
         if (is_word_char(p[i])) continue;
         size_t n = i - begin;
-        if (stem && n > 3) n = ses_porter(p + begin, n);
+        if (stem && n > 3) n = ses_porter_stem(p + begin, n);
         if (n && !ses_word_ids_add(&t->all, x, p + begin, n, e)) return false;
         begin = i + 1;
         if (p[i] != '\n') continue;
@@ -64,7 +64,7 @@ static bool fill_table(work *w, const int32_t *a, size_t n, const int32_t *b, si
 {
     size_t rows, cells;
     if (!ses_add_size(n, 1, &rows) || !ses_mul_size(rows, m + 1, &cells) ||
-        !ses_alloc_room(&w->table, &w->n_table, cells, sizeof *w->table, e))
+        !ses_array_reserve(&w->table, &w->n_table, cells, sizeof *w->table, e))
         return ses_fail(e, SES_ENOMEM, "texts of %zu and %zu words", n, m);
     for (size_t j = 0; j <= m; j++) w->table[j] = 0;
     for (size_t i = 1; i <= n; i++) {
@@ -81,7 +81,7 @@ static bool common_length(work *w, const ses_word_ids *a, const ses_word_ids *b,
 {
     size_t width = b->n + 1, cells;
     if (!ses_mul_size(2, width, &cells) ||
-        !ses_alloc_room(&w->table, &w->n_table, cells, sizeof *w->table, e))
+        !ses_array_reserve(&w->table, &w->n_table, cells, sizeof *w->table, e))
         return false;
     memset(w->table, 0, cells * sizeof *w->table);
     for (size_t i = 0; i < a->n; i++) {
@@ -127,9 +127,9 @@ static bool summary(work *w, size_t words, double *f, ses_err *e)
     size_t hits = 0;
     *f = 0;
     if (!g->all.n || !p->all.n) return true;
-    if (!ses_alloc_room(&w->left[0], &w->n_left[0], words, sizeof *w->left[0], e) ||
-        !ses_alloc_room(&w->left[1], &w->n_left[1], words, sizeof *w->left[1], e) ||
-        !ses_alloc_room(&w->common, &w->n_common, g->all.n, sizeof *w->common, e))
+    if (!ses_array_reserve(&w->left[0], &w->n_left[0], words, sizeof *w->left[0], e) ||
+        !ses_array_reserve(&w->left[1], &w->n_left[1], words, sizeof *w->left[1], e) ||
+        !ses_array_reserve(&w->common, &w->n_common, g->all.n, sizeof *w->common, e))
         return false;
     memset(w->common, 0, g->all.n * sizeof *w->common);
     memset(w->left[0], 0, words * sizeof *w->left[0]);
@@ -143,30 +143,31 @@ static bool summary(work *w, size_t words, double *f, ses_err *e)
         if (!w->common[i] || !w->left[0][id] || !w->left[1][id]) continue;
         hits++, w->left[0][id]--, w->left[1][id]--;
     }
-    *f = ses_prf_of((double)hits, (double)p->all.n, (double)g->all.n).f;
+    *f = ses_prf_compute((double)hits, (double)p->all.n, (double)g->all.n).f;
     return true;
 }
 
 static bool score(work *w, const char *gold, const char *pred, double *x, ses_err *e)
 {
-    ses_wordbook lexicon = { 0 };
+    ses_word_interner lexicon = { 0 };
     double f[WIDTH] = { 0 };
     const ses_word_ids *g = &w->gold.all, *p = &w->pred.all;
     bool ok =
         read_text(&w->gold, &lexicon, gold, w->stem, e) && read_text(&w->pred, &lexicon, pred, w->stem, e);
     for (size_t n = 1; ok && n <= 2; n++) {
-        ok = ses_grams_of(&w->gg, g, n, e) && ses_grams_of(&w->pg, p, n, e);
+        ok = ses_ngrams_build(&w->gg, g, n, e) && ses_ngrams_build(&w->pg, p, n, e);
         if (ok)
-            f[R1 + n - 1] =
-                ses_prf_of((double)ses_grams_match(&w->gg, &w->pg, 1), (double)w->pg.n, (double)w->gg.n).f;
+            f[R1 + n - 1] = ses_prf_compute((double)ses_ngrams_count_matches(&w->gg, &w->pg, 1),
+                                            (double)w->pg.n, (double)w->gg.n)
+                                .f;
     }
     size_t common = 0;
     ok = ok && common_length(w, g, p, &common, e);
-    if (ok) f[RL] = ses_prf_of((double)common, (double)p->n, (double)g->n).f;
+    if (ok) f[RL] = ses_prf_compute((double)common, (double)p->n, (double)g->n).f;
     ok = ok && summary(w, lexicon.map.count, &f[RLSUM], e);
     for (int k = 0; ok && k < WIDTH; k++)
         if (f[k] > x[k]) x[k] = f[k];
-    ses_wordbook_free(&lexicon);
+    ses_word_interner_free(&lexicon);
     return ok;
 }
 
@@ -177,11 +178,11 @@ static void text_free(text *t)
     ses_free(t->line);
 }
 
-static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     const ses_evaluation *v = r->v;
     work w = { .stem = m->settings != NULL };
-    bool ok = ses_rows_new(r, WIDTH, 0, e);
+    bool ok = ses_example_stats_new(r, WIDTH, 0, e);
     for (size_t i = 0; ok && i < v->n; i++) {
         size_t from = v->gold_cu ? v->gold_cu[i] : i, to = v->gold_cu ? v->gold_cu[i + 1] : i + 1;
         if (from == to) ok = ses_fail(e, SES_EARG, "example %zu has no reference", i);
@@ -190,8 +191,8 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
     }
     text_free(&w.gold);
     text_free(&w.pred);
-    ses_grams_free(&w.gg);
-    ses_grams_free(&w.pg);
+    ses_ngrams_free(&w.gg);
+    ses_ngrams_free(&w.pg);
     ses_free(w.table);
     ses_free(w.left[0]);
     ses_free(w.left[1]);
@@ -199,11 +200,11 @@ static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
     return ok;
 }
 
-static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     static const char *const name[WIDTH] = { "rouge1", "rouge2", "rougeL", "rougeLsum" };
     double s[WIDTH];
-    ses_rows_sum(r, p, s);
+    ses_example_stats_sum(r, p, s);
     for (int k = 0; k < WIDTH; k++) ses_scores_put(out, s[k] / (double)p->n, "%s", name[k]);
 }
 

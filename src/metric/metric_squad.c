@@ -65,23 +65,23 @@ static bool normalize(answer *a, const char *s, ses_err *e)
 typedef struct pair {
     answer gold, pred;
     ses_word_ids g, p;
-    ses_grams gg, pg;
+    ses_ngrams gg, pg;
 } pair;
 
 /* `empty`: F1 where one of them has no words, as 2.0 has it (1.1 gives 0). */
 static bool compare(pair *a, bool empty, double *exact, double *f1, ses_err *e)
 {
-    ses_wordbook x = { 0 };
+    ses_word_interner x = { 0 };
     a->g.n = a->p.n = 0;
     *exact = a->gold.text.len == a->pred.text.len &&
              !memcmp(a->gold.text.data, a->pred.text.data, a->gold.text.len);
     bool ok = ses_word_ids_split(&a->g, &x, a->gold.text.data, a->gold.text.len, e) &&
               ses_word_ids_split(&a->p, &x, a->pred.text.data, a->pred.text.len, e) &&
-              ses_grams_of(&a->gg, &a->g, 1, e) && ses_grams_of(&a->pg, &a->p, 1, e);
-    ses_wordbook_free(&x);
+              ses_ngrams_build(&a->gg, &a->g, 1, e) && ses_ngrams_build(&a->pg, &a->p, 1, e);
+    ses_word_interner_free(&x);
     if (!ok) return false;
-    double same = (double)ses_grams_match(&a->pg, &a->gg, 1);
-    *f1 = ses_prf_of(same, (double)a->p.n, (double)a->g.n).f;
+    double same = (double)ses_ngrams_count_matches(&a->pg, &a->gg, 1);
+    *f1 = ses_prf_compute(same, (double)a->p.n, (double)a->g.n).f;
     if (empty && (!a->g.n || !a->p.n)) *f1 = a->g.n == a->p.n;
     return true;
 }
@@ -118,23 +118,23 @@ static void pair_free(pair *a)
     ses_buf_free(&a->pred.text);
     ses_word_ids_free(&a->g);
     ses_word_ids_free(&a->p);
-    ses_grams_free(&a->gg);
-    ses_grams_free(&a->pg);
+    ses_ngrams_free(&a->gg);
+    ses_ngrams_free(&a->pg);
 }
 
-static bool measure(const ses_metric *m, ses_rows *r, ses_err *e)
+static bool measure(const ses_metric *m, ses_example_stats *r, ses_err *e)
 {
     pair a = { 0 };
-    bool ok = ses_rows_new(r, WIDTH, 5 * r->n, e);
+    bool ok = ses_example_stats_new(r, WIDTH, 5 * r->n, e);
     for (size_t i = 0; ok && i < r->n; i++) ok = best(&a, r->v, i, m->settings != NULL, r->x + i * WIDTH, e);
     pair_free(&a);
     return ok;
 }
 
-static void finish(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void finish(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     double sum[WIDTH];
-    ses_rows_sum(r, p, sum);
+    ses_example_stats_sum(r, p, sum);
     ses_scores_put(out, 100 * sum[EXACT] / (double)p->n, "exact_match");
     ses_scores_put(out, 100 * sum[F1] / (double)p->n, "f1");
 }
@@ -152,13 +152,13 @@ static int ascending(const void *a, const void *b)
 
 /* The threshold on "no answer" that would have been best, and the score it would have given. Below 0
  * everything has no answer; then one question after another gets its answer, the least doubtful first. */
-static void put_best(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void put_best(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     static const char *const name[2] = { "exact", "f1" };
     sure *s = (sure *)(void *)r->work;
     double none = 0;
     for (size_t i = 0; i < p->n; i++) {
-        const double *x = ses_rows_at(r, p, i);
+        const double *x = ses_example_stats_at(r, p, i);
         bool answered = r->v->pred_texts[p->at ? p->at[i] : i] && *r->v->pred_texts[p->at ? p->at[i] : i];
         none += !x[HAS_ANSWER];
         s[i] = (sure){ x[SURE], { 0 }, (double)i };
@@ -176,11 +176,11 @@ static void put_best(const ses_rows *r, const ses_pick *p, ses_scores *out)
     }
 }
 
-static void finish_two(const ses_rows *r, const ses_pick *p, ses_scores *out)
+static void finish_two(const ses_example_stats *r, const ses_resample *p, ses_scores *out)
 {
     double n[2] = { 0 }, exact[2] = { 0 }, f1[2] = { 0 };
     for (size_t i = 0; i < p->n; i++) {
-        const double *x = ses_rows_at(r, p, i);
+        const double *x = ses_example_stats_at(r, p, i);
         int has = x[HAS_ANSWER] > 0;
         n[has]++, exact[has] += x[EXACT], f1[has] += x[F1];
     }

@@ -160,7 +160,7 @@ static size_t step5(char *w, size_t n)
     return ends(w, n, "ll") && measure(w, n - 1) > 1 ? n - 1 : n;
 }
 
-size_t ses_porter(char *word, size_t n)
+size_t ses_porter_stem(char *word, size_t n)
 {
     static const char *const irregular[][2] = {
         { "sky", "sky" },         { "skies", "sky" },        { "dying", "die" },

@@ -73,18 +73,18 @@ bool ses_lower_append(ses_buf *out, const char *s, size_t n)
     return true;
 }
 
-void ses_wordbook_free(ses_wordbook *x) { ses_strmap_free(&x->map); }
+void ses_word_interner_free(ses_word_interner *x) { ses_strmap_free(&x->map); }
 
-bool ses_word_ids_add(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
+bool ses_word_ids_add(ses_word_ids *w, ses_word_interner *x, const char *s, size_t n, ses_err *e)
 {
-    if (!ses_alloc_room(&w->id, &w->cap, w->n + 1, sizeof *w->id, e)) return false;
+    if (!ses_array_reserve(&w->id, &w->cap, w->n + 1, sizeof *w->id, e)) return false;
     bool fresh;
     const int64_t *id = ses_strmap_insert(&x->map, s, n, (int64_t)x->map.count, &fresh, e);
     if (id) w->id[w->n++] = (int32_t)*id;
     return id != NULL;
 }
 
-bool ses_word_ids_split(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e)
+bool ses_word_ids_split(ses_word_ids *w, ses_word_interner *x, const char *s, size_t n, ses_err *e)
 {
     size_t begin = 0, k;
     for (size_t i = 0; i <= n; i += k) {
@@ -105,30 +105,30 @@ void ses_word_ids_free(ses_word_ids *w)
 
 static int in_order(const void *a, const void *b)
 {
-    const ses_gram *x = a, *y = b;
-    for (int k = 0; k < SES_GRAM; k++)
+    const ses_ngram *x = a, *y = b;
+    for (int k = 0; k < SES_MAX_NGRAM; k++)
         if (x->id[k] != y->id[k]) return x->id[k] < y->id[k] ? -1 : 1;
     return 0;
 }
 
-bool ses_grams_of(ses_grams *g, const ses_word_ids *w, size_t order, ses_err *e)
+bool ses_ngrams_build(ses_ngrams *g, const ses_word_ids *w, size_t order, ses_err *e)
 {
     g->n = w->n >= order ? w->n - order + 1 : 0;
-    if (!ses_alloc_room(&g->item, &g->cap, g->n, sizeof *g->item, e)) return false;
+    if (!ses_array_reserve(&g->item, &g->cap, g->n, sizeof *g->item, e)) return false;
     for (size_t i = 0; i < g->n; i++)
-        for (size_t k = 0; k < SES_GRAM; k++) g->item[i].id[k] = k < order ? w->id[i + k] : -1;
+        for (size_t k = 0; k < SES_MAX_NGRAM; k++) g->item[i].id[k] = k < order ? w->id[i + k] : -1;
     if (g->n) qsort(g->item, g->n, sizeof *g->item, in_order);
     return true;
 }
 
-void ses_grams_free(ses_grams *g)
+void ses_ngrams_free(ses_ngrams *g)
 {
     ses_free(g->item);
-    *g = (ses_grams){ 0 };
+    *g = (ses_ngrams){ 0 };
 }
 
 /* How often x is among the sorted. */
-static size_t count_of(const ses_grams *g, const ses_gram *x)
+static size_t count_of(const ses_ngrams *g, const ses_ngram *x)
 {
     size_t low = 0, high = g->n, n = 0;
     while (low < high) {
@@ -142,7 +142,7 @@ static size_t count_of(const ses_grams *g, const ses_gram *x)
     return n;
 }
 
-size_t ses_grams_match(const ses_grams *g, const ses_grams *other, size_t n_others)
+size_t ses_ngrams_count_matches(const ses_ngrams *g, const ses_ngrams *other, size_t n_others)
 {
     size_t match = 0;
     for (size_t i = 0, j; i < g->n; i = j) {

@@ -3,8 +3,8 @@
 #ifndef SES_TRAIN_WORDS_H
 #define SES_TRAIN_WORDS_H
 
-#include "base/strmap.h"
 #include "base/str.h"
+#include "base/strmap.h"
 
 /* One character: bytes taken, at least 1 where n is; *cp above 0x10FFFF for a byte that is not UTF-8. */
 size_t ses_char_at(const char *s, size_t n, uint32_t *cp);
@@ -15,40 +15,40 @@ bool ses_char_is_word(uint32_t cp);  /* \w of Python's regular expressions */
 bool ses_lower_append(ses_buf *out, const char *s, size_t n);
 
 /* Numbers of words: equal words, equal numbers. Zeroed: empty and ready. The texts are borrowed until
- * ses_wordbook_free. */
-typedef struct ses_wordbook {
+ * ses_word_interner_free. */
+typedef struct ses_word_interner {
     ses_strmap map;
-} ses_wordbook;
-void ses_wordbook_free(ses_wordbook *x);
+} ses_word_interner;
+void ses_word_interner_free(ses_word_interner *x);
 
 /* A text as numbers of words. Zeroed: empty and ready, and used again text after text. */
 typedef struct ses_word_ids {
     int32_t *id;
     size_t n, cap;
 } ses_word_ids;
-bool ses_word_ids_add(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e);
+bool ses_word_ids_add(ses_word_ids *w, ses_word_interner *x, const char *s, size_t n, ses_err *e);
 /* The words between white space. */
-bool ses_word_ids_split(ses_word_ids *w, ses_wordbook *x, const char *s, size_t n, ses_err *e);
+bool ses_word_ids_split(ses_word_ids *w, ses_word_interner *x, const char *s, size_t n, ses_err *e);
 void ses_word_ids_free(ses_word_ids *w);
 
 /* n-grams of a text, sorted, so that counting is a merge. */
-enum { SES_GRAM = 4 };
-typedef struct ses_gram {
-    int32_t id[SES_GRAM]; /* -1 after the n-th */
-} ses_gram;
-typedef struct ses_grams {
-    ses_gram *item;
+enum { SES_MAX_NGRAM = 4 };
+typedef struct ses_ngram {
+    int32_t id[SES_MAX_NGRAM]; /* -1 after the n-th */
+} ses_ngram;
+typedef struct ses_ngrams {
+    ses_ngram *item;
     size_t n, cap;
-} ses_grams;
-bool ses_grams_of(ses_grams *g, const ses_word_ids *w, size_t order, ses_err *e);
-void ses_grams_free(ses_grams *g);
+} ses_ngrams;
+bool ses_ngrams_build(ses_ngrams *g, const ses_word_ids *w, size_t order, ses_err *e);
+void ses_ngrams_free(ses_ngrams *g);
 
 /* How many n-grams of g are also in one of the others: each at most as often as in the other that has the
  * most of it. */
-size_t ses_grams_match(const ses_grams *g, const ses_grams *other, size_t n_others);
+size_t ses_ngrams_count_matches(const ses_ngrams *g, const ses_ngrams *other, size_t n_others);
 
 /* The stem of an English word in lower case, by Porter's rules with NLTK's changes; rewritten in place, and
  * never longer than before. Returns its length. */
-size_t ses_porter(char *word, size_t n);
+size_t ses_porter_stem(char *word, size_t n);
 
 #endif

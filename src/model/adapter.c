@@ -17,12 +17,13 @@ ses_adapter *ses_adapter_new(const ses_lora *l, const char *base, ses_err *e)
 {
     ses_adapter *a = ses_alloc(sizeof *a, e);
     if (!a) return NULL;
-    a->fresh = true;
+    a->is_new = true;
     a->lora = *l;
     a->base = ses_strdup(base, e);
     a->targets = a->base ? ses_strdup(l->targets ? l->targets : "", e) : NULL;
-    if (a->targets && l->rank >= 1 && l->drop >= 0 && l->drop < 1) return a;
-    if (a->targets) ses_fail(e, SES_EARG, "an adapter of rank %lld, dropout %g", (long long)l->rank, l->drop);
+    if (a->targets && l->rank >= 1 && l->dropout >= 0 && l->dropout < 1) return a;
+    if (a->targets)
+        ses_fail(e, SES_EARG, "an adapter of rank %lld, dropout %g", (long long)l->rank, l->dropout);
     ses_adapter_free(a);
     return NULL;
 }
@@ -55,7 +56,7 @@ void ses_adapter_free(ses_adapter *a)
 }
 
 const char *ses_adapter_base(const ses_adapter *a) { return a->base; }
-bool ses_adapter_is_new(const ses_adapter *a) { return a && a->fresh; }
+bool ses_adapter_is_new(const ses_adapter *a) { return a && a->is_new; }
 
 /* ---- which layers ---- */
 
@@ -69,79 +70,83 @@ static bool ends_in(const char *name, const char *end, size_t n)
 /* Without a word about it: queries and values, alone or with the keys in one matrix. */
 static const char *targets_of(const ses_adapter *a) { return *a->targets ? a->targets : "query,value,qkv"; }
 
-static bool targeted(const ses_adapter *a, const ses_adapted *d)
+static bool targeted(const ses_adapter *a, const ses_lora_target *d)
 {
     for (const char *at = targets_of(a); *at;) {
         size_t n = strcspn(at, ",");
         if (n == 3 && !strncmp(at, "all", n)) return true;
-        if ((*a->targets && ends_in(d->theirs, at, n)) || ends_in(d->ours, at, n)) return true;
+        if ((*a->targets && ends_in(d->hf_name, at, n)) || ends_in(d->name, at, n)) return true;
         at += n + (at[n] == ',');
     }
     return false;
 }
 
-static const ses_entry *entry(const ses_adapter *a, const ses_model *m, const ses_adapted *d,
-                              const char *part)
+static const ses_tensor_entry *entry(const ses_adapter *a, const ses_model *m, const ses_lora_target *d,
+                                     const char *part)
 {
     char name[256];
-    snprintf(name, sizeof name, "%s%s", d->theirs, part);
+    snprintf(name, sizeof name, "%s%s", d->hf_name, part);
     return ses_entry_find(m, a->file, SES_ADAPTER_PREFIX, name);
 }
 
-static void use(ses_adapter *a, const ses_entry *x) { a->used[x - ses_safetensors_at(a->file, 0)] = true; }
+static void use(ses_adapter *a, const ses_tensor_entry *x)
+{
+    a->used[x - ses_safetensors_at(a->file, 0)] = true;
+}
 
 /* Asked as each dense layer is declared. One that was read is merged, so nothing is declared for it. */
-static bool wants(void *ctx, const char *dense, ses_weight order)
+static bool wants(void *ctx, const char *dense, ses_weight_layout order)
 {
     ses_adapter *a = ctx;
     char name[200], theirs[200];
-    ses_adapted d = { .order = order };
+    ses_lora_target d = { .layout = order };
     snprintf(name, sizeof name, "%s.weight", dense);
-    if (a->err.code || !ses_name_theirs(a->declaring, name, theirs, sizeof theirs)) return false;
+    if (a->err.code || !ses_name_to_hf(a->declaring, name, theirs, sizeof theirs)) return false;
     size_t n = strlen(theirs), end = strlen(".weight");
     if (n < end || strcmp(theirs + n - end, ".weight")) return false; /* no module of the reference's */
-    snprintf(d.ours, sizeof d.ours, "%s", dense);
-    snprintf(d.theirs, sizeof d.theirs, "%.*s", (int)(n - end), theirs);
-    if (a->fresh) {
-        d.has = targeted(a, &d);
+    snprintf(d.name, sizeof d.name, "%s", dense);
+    snprintf(d.hf_name, sizeof d.hf_name, "%.*s", (int)(n - end), theirs);
+    if (a->is_new) {
+        d.has_lora = targeted(a, &d);
     } else {
-        d.down = entry(a, a->declaring, &d, DOWN), d.up = entry(a, a->declaring, &d, UP);
-        d.has = d.down && d.up;
+        d.lora_a = entry(a, a->declaring, &d, DOWN), d.lora_b = entry(a, a->declaring, &d, UP);
+        d.has_lora = d.lora_a && d.lora_b;
     }
-    if (!ses_alloc_room(&a->dense, &a->cap, a->n + 1, sizeof *a->dense, &a->err)) return false;
+    if (!ses_array_reserve(&a->dense, &a->cap, a->n + 1, sizeof *a->dense, &a->err)) return false;
     a->dense[a->n++] = d;
-    return a->fresh && d.has;
+    return a->is_new && d.has_lora;
 }
 
 void ses_adapter_begin(ses_adapter *a, ses_model *m)
 {
-    a->asks = (ses_adapting){ a->lora.rank, a->lora.alpha / (double)a->lora.rank, a->lora.drop, wants, a };
+    a->hook =
+        (ses_lora_hook){ a->lora.rank, a->lora.alpha / (double)a->lora.rank, a->lora.dropout, wants, a };
     a->declaring = m;
     a->n = 0;
-    ses_store_adapt(m->store, &a->asks);
+    ses_store_set_lora_hook(m->store, &a->hook);
 }
 
 /* The names a target could have had, each once. */
 static void list_modules(const ses_adapter *a, ses_buf *list)
 {
     for (size_t i = 0; i < a->n; i++) {
-        const char *last = strrchr(a->dense[i].theirs, '.'), *name = last ? last + 1 : a->dense[i].theirs;
+        const char *last = strrchr(a->dense[i].hf_name, '.'), *name = last ? last + 1 : a->dense[i].hf_name;
         bool there = false;
-        for (size_t j = 0; j < i && !there; j++) there = ends_in(a->dense[j].theirs, name, strlen(name));
+        for (size_t j = 0; j < i && !there; j++) there = ends_in(a->dense[j].hf_name, name, strlen(name));
         if (!there) ses_buf_appendf(list, "%s%s", list->len ? ", " : "", name);
     }
 }
 
 bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e)
 {
-    ses_store_adapt(m->store, NULL);
+    ses_store_set_lora_hook(m->store, NULL);
     if (a->err.code) return ses_fail(e, a->err.code, "%s", a->err.msg);
-    if (!a->fresh) return true;
+    if (!a->is_new) return true;
     for (const char *at = targets_of(a); *at;) {
         size_t n = strcspn(at, ","), hits = n == 3 && !strncmp(at, "all", n);
         for (size_t i = 0; i < a->n; i++)
-            hits += *a->targets ? ends_in(a->dense[i].theirs, at, n) || ends_in(a->dense[i].ours, at, n)
-                                : a->dense[i].has; /* of the usual ones any will do */
+            hits += *a->targets ? ends_in(a->dense[i].hf_name, at, n) || ends_in(a->dense[i].name, at, n)
+                                : a->dense[i].has_lora; /* of the usual ones any will do */
         if (!hits) {
             ses_buf list = { 0 };
             list_modules(a, &list);
@@ -157,20 +162,20 @@ bool ses_adapter_end(ses_adapter *a, ses_model *m, ses_err *e)
 
 /* ---- reading ---- */
 
-const ses_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *ours)
+const ses_tensor_entry *ses_adapter_find(ses_adapter *a, const ses_model *m, const char *ours)
 {
     char name[256];
-    const ses_entry *x = NULL;
-    for (int i = 0; a->file && !x && ses_name_any(m, ours, i, name, sizeof name); i++)
+    const ses_tensor_entry *x = NULL;
+    for (int i = 0; a->file && !x && ses_name_to_hf_any(m, ours, i, name, sizeof name); i++)
         x = ses_entry_find(m, a->file, SES_ADAPTER_PREFIX, name);
     if (x) use(a, x);
     return x;
 }
 
-static bool shapes(const ses_adapted *d, const ses_tensor *w, ses_err *e)
+static bool shapes(const ses_lora_target *d, const ses_tensor *w, ses_err *e)
 {
-    const ses_entry *A = d->down, *B = d->up;
-    int64_t out = w->dim[d->order == SES_IN_OUT], in = w->dim[d->order != SES_IN_OUT];
+    const ses_tensor_entry *A = d->lora_a, *B = d->lora_b;
+    int64_t out = w->dim[d->layout == SES_IN_OUT], in = w->dim[d->layout != SES_IN_OUT];
     if (A->rank == 2 && B->rank == 2 && A->dim[0] == B->dim[1] && A->dim[1] == in && B->dim[0] == out)
         return true;
     return ses_fail(e, SES_EFORMAT,
@@ -180,7 +185,7 @@ static bool shapes(const ses_adapted *d, const ses_tensor *w, ses_err *e)
                     (long long)in, (long long)out, (long long)in, (long long)out);
 }
 
-static ses_real *numbers(ses_device *dev, const ses_entry *x, double scale, ses_err *e)
+static ses_real *numbers(ses_device *dev, const ses_tensor_entry *x, double scale, ses_err *e)
 {
     size_t n = (size_t)x->count;
     ses_real *host = ses_alloc_array(n, sizeof *host, e), *on = NULL;
@@ -193,41 +198,42 @@ static ses_real *numbers(ses_device *dev, const ses_entry *x, double scale, ses_
 }
 
 /* w += scale B A, or its transpose where w is stored [in, out]. */
-static bool add_product(const ses_adapter *a, ses_device *dev, const ses_adapted *d, ses_tensor *w,
+static bool add_product(const ses_adapter *a, ses_device *dev, const ses_lora_target *d, ses_tensor *w,
                         ses_err *e)
 {
-    int64_t rank = d->down->dim[0], in = d->down->dim[1], out = d->up->dim[0];
-    double scale = a->lora.alpha / (a->by_root ? sqrt((double)rank) : (double)rank);
-    ses_real *A = numbers(dev, d->down, 1, e), *B = A ? numbers(dev, d->up, scale, e) : NULL;
+    int64_t rank = d->lora_a->dim[0], in = d->lora_a->dim[1], out = d->lora_b->dim[0];
+    double scale = a->lora.alpha / (a->use_rslora ? sqrt((double)rank) : (double)rank);
+    ses_real *A = numbers(dev, d->lora_a, 1, e), *B = A ? numbers(dev, d->lora_b, scale, e) : NULL;
     if (B) {
-        ses_gemm g = ses_gemm_nn(ses_values(w), B, A, out, in, rank);
-        if (d->order == SES_IN_OUT) {
-            g = ses_gemm_tn(ses_values(w), A, B, in, out, rank);
+        ses_gemm g = ses_gemm_nn(ses_master_data(w), B, A, out, in, rank);
+        if (d->layout == SES_IN_OUT) {
+            g = ses_gemm_tn(ses_master_data(w), A, B, in, out, rank);
             g.b_row = 1, g.b_col = rank;
         }
-        g.add = true;
-        dev->wide.gemm(&dev->exec, &g);
+        g.accumulate = true;
+        dev->k_f32.gemm(&dev->exec, &g);
     }
     if (A) dev->mem->free(dev, A);
     if (B) dev->mem->free(dev, B);
     return B != NULL;
 }
 
-static bool merge_one(ses_adapter *a, ses_model *m, const ses_adapted *d, const ses_model_options *o,
+static bool merge_one(ses_adapter *a, ses_model *m, const ses_lora_target *d, const ses_model_options *o,
                       ses_err *e)
 {
     char name[128];
     size_t i = 0;
-    snprintf(name, sizeof name, "%s.weight", d->ours);
+    snprintf(name, sizeof name, "%s.weight", d->name);
     while (strcmp(ses_store_at(m->store, i)->name, name)) i++;
     const ses_param *p = ses_store_at(m->store, i);
-    use(a, d->down), use(a, d->up);
+    use(a, d->lora_a), use(a, d->lora_b);
     if (!shapes(d, p->tensor, e)) return false;
-    if (o->dry) return true;
-    const ses_real *was = ses_values(p->tensor);
-    if (!p->tensor->grad && !p->own) { /* a file's: not to be written to */
-        if (!ses_store_own(m->store, i, e)) return false;
-        m->dev->mem->move(m->dev, ses_values(p->tensor), was, (size_t)ses_count(p->tensor) * sizeof *was);
+    if (o->check_only) return true;
+    const ses_real *was = ses_master_data(p->tensor);
+    if (!p->tensor->grad && !p->owned) { /* a file's: not to be written to */
+        if (!ses_store_alloc_one(m->store, i, e)) return false;
+        m->dev->mem->move(m->dev, ses_master_data(p->tensor), was,
+                          (size_t)ses_count(p->tensor) * sizeof *was);
     }
     return add_product(a, m->dev, d, p->tensor, e);
 }
@@ -236,8 +242,8 @@ static bool merge_one(ses_adapter *a, ses_model *m, const ses_adapted *d, const 
 static bool all_used(const ses_adapter *a, const ses_model *m, const ses_model_options *o, ses_err *e)
 {
     for (size_t i = 0; i < ses_safetensors_count(a->file); i++) {
-        const ses_entry *x = ses_safetensors_at(a->file, i);
-        if (a->used[i] || o->bare || (o->class_name && !strstr(x->name, ".lora_"))) continue;
+        const ses_tensor_entry *x = ses_safetensors_at(a->file, i);
+        if (a->used[i] || o->no_head || (o->class_name && !strstr(x->name, ".lora_"))) continue;
         return ses_fail(e, SES_EFORMAT, "tensor \"%s\" has no place in a %s",
                         ses_quoted_of(x->name, strlen(x->name)).s, m->class->name);
     }
@@ -248,7 +254,7 @@ bool ses_adapter_merge(ses_adapter *a, ses_model *m, const ses_model_options *o,
 {
     bool ok = true;
     for (size_t i = 0; ok && i < a->n; i++)
-        if (a->dense[i].has) ok = merge_one(a, m, &a->dense[i], o, e);
+        if (a->dense[i].has_lora) ok = merge_one(a, m, &a->dense[i], o, e);
     return (ok && all_used(a, m, o, e)) || ses_wrap(e, SES_ADAPTER_FILE);
 }
 
@@ -258,6 +264,6 @@ bool ses_adapter_name(const ses_model *m, size_t i, char *buf, size_t n)
 {
     const ses_param *p = ses_store_at(m->store, i);
     char name[256];
-    if (p->role != SES_PARAM_TRAINED || !ses_name_theirs(m, p->name, name, sizeof name)) return false;
+    if (p->role != SES_PARAM_TRAINED || !ses_name_to_hf(m, p->name, name, sizeof name)) return false;
     return (size_t)snprintf(buf, n, SES_ADAPTER_PREFIX "%s", name) < n;
 }

@@ -101,7 +101,7 @@ bool ses_adapter_read_config(ses_adapter *a, const char *dir, const char *base, 
         ok = ses_fail(e, SES_EFORMAT, "%s/" SES_ADAPTER_CONFIG ": \"lora_alpha\" is missing or no number",
                       dir);
     if (ok) {
-        ses_json_bool(ses_json_get(c, "use_rslora"), &a->by_root);
+        ses_json_bool(ses_json_get(c, "use_rslora"), &a->use_rslora);
         a->lora.rank = 1; /* each layer's is its tensors' */
         a->base = base_of(c, dir, base, e);
         ok = a->base != NULL;
@@ -126,7 +126,7 @@ static const char *class_of(const ses_json *adapter, const ses_json *config)
 {
     const char *task = ses_json_string(ses_json_get(adapter, "task_type"), NULL);
     for (size_t i = 0; task && i < SES_LEN(tasks); i++)
-        if (!strcmp(task, tasks[i].task)) return ses_model_class_with(config, tasks[i].head, NULL);
+        if (!strcmp(task, tasks[i].task)) return ses_model_class_for_head(config, tasks[i].head, NULL);
     return NULL;
 }
 
@@ -137,7 +137,7 @@ static int64_t count_labels(const char *dir)
     ses_safetensors *f = path ? ses_safetensors_open(path, NULL) : NULL;
     int64_t least = 0;
     for (size_t i = 0; f && i < ses_safetensors_count(f); i++) {
-        const ses_entry *x = ses_safetensors_at(f, i);
+        const ses_tensor_entry *x = ses_safetensors_at(f, i);
         if (x->rank != 2 || strstr(x->name, ".lora_")) continue;
         if (!least || x->dim[0] < least) least = x->dim[0];
     }
@@ -214,11 +214,12 @@ static const char *last_of(const char *module)
 
 /* The shortest name that means this layer and no layer without an adapter, as peft reads names: by their
  * end. */
-static const char *target_name(const ses_adapter *a, const ses_adapted *d)
+static const char *target_name(const ses_adapter *a, const ses_lora_target *d)
 {
     for (size_t i = 0; i < a->n; i++)
-        if (!a->dense[i].has && !strcmp(last_of(a->dense[i].theirs), last_of(d->theirs))) return d->theirs;
-    return last_of(d->theirs);
+        if (!a->dense[i].has_lora && !strcmp(last_of(a->dense[i].hf_name), last_of(d->hf_name)))
+            return d->hf_name;
+    return last_of(d->hf_name);
 }
 
 static void put_targets(const ses_adapter *a, ses_json_writer *w)
@@ -226,11 +227,11 @@ static void put_targets(const ses_adapter *a, ses_json_writer *w)
     ses_json_put_key(w, "target_modules");
     ses_json_begin_array(w);
     for (size_t i = 0; i < a->n; i++) {
-        if (!a->dense[i].has) continue;
+        if (!a->dense[i].has_lora) continue;
         const char *name = target_name(a, &a->dense[i]);
         bool there = false;
         for (size_t j = 0; j < i && !there; j++)
-            there = a->dense[j].has && !strcmp(target_name(a, &a->dense[j]), name);
+            there = a->dense[j].has_lora && !strcmp(target_name(a, &a->dense[j]), name);
         if (!there) ses_json_put_string(w, name);
     }
     ses_json_end_array(w);
@@ -270,7 +271,7 @@ static void put_saved(const ses_model *m, ses_json_writer *w)
 char *ses_adapter_base_name(const char *base, const char *dir)
 {
     char *whole = realpath(base, NULL), *own = whole ? realpath(dir, NULL) : NULL;
-    const char *last = own ? ses_path_base(own) : NULL, *name = own ? ses_path_base(whole) : NULL;
+    const char *last = own ? ses_path_basename(own) : NULL, *name = own ? ses_path_basename(whole) : NULL;
     size_t n = own ? (size_t)(name - whole) : 0;
     if (n >= 3 && n == (size_t)(last - own) && !strncmp(own, whole, n) && strcmp(name, last)) {
         memmove(whole + 3, name, strlen(name) + 1); /* "/x/NAME" to "../NAME" */
@@ -290,14 +291,14 @@ static void put_config(const ses_model *m, ses_json_writer *w)
     char *whole = realpath(a->base, NULL); /* found from any folder */
     ses_json_begin_object(w);
     put_pair(w, "peft_type", "LORA");
-    put_pair(w, "task_type", head ? head->peft : "FEATURE_EXTRACTION");
+    put_pair(w, "task_type", head ? head->peft_task : "FEATURE_EXTRACTION");
     put_pair(w, "base_model_name_or_path", whole ? whole : a->base);
     ses_json_put_key(w, "r"), ses_json_put_int(w, a->lora.rank);
     ses_json_put_key(w, "lora_alpha"), ses_json_put_real(w, a->lora.alpha);
-    ses_json_put_key(w, "lora_dropout"), ses_json_put_real(w, a->lora.drop);
+    ses_json_put_key(w, "lora_dropout"), ses_json_put_real(w, a->lora.dropout);
     put_targets(a, w);
     put_saved(m, w);
-    put_flag(w, "fan_in_fan_out", m->c.in_out);
+    put_flag(w, "fan_in_fan_out", m->c.weights_in_out);
     put_flag(w, "inference_mode", true);
     put_flag(w, "init_lora_weights", true);
     put_pair(w, "bias", "none");

@@ -10,24 +10,24 @@
 #define SES_ADAPTER_PREFIX "base_model.model."
 
 /* A dense layer that could have an adapter. */
-typedef struct ses_adapted {
-    char ours[96], theirs[160]; /* "layer.0.attn.query", "bert.encoder.layer.0.attention.self.query" */
-    ses_weight order;
-    bool has;
-    const ses_entry *down, *up; /* of an adapter that was read */
-} ses_adapted;
+typedef struct ses_lora_target {
+    char name[96], hf_name[160]; /* "layer.0.attn.query", "bert.encoder.layer.0.attention.self.query" */
+    ses_weight_layout layout;
+    bool has_lora;
+    const ses_tensor_entry *lora_a, *lora_b; /* of an adapter that was read */
+} ses_lora_target;
 
 struct ses_adapter {
-    bool fresh; /* to be trained; else read */
-    char *base; /* folder of the model */
+    bool is_new; /* to be trained; else read */
+    char *base;  /* folder of the model */
     ses_lora lora;
     char *targets;
-    bool by_root; /* scaled by alpha / sqrt(rank), "use_rslora" */
+    bool use_rslora; /* scaled by alpha / sqrt(rank), "use_rslora" */
     ses_safetensors *file;
     bool *used; /* [tensors of file] */
-    ses_adapting asks;
+    ses_lora_hook hook;
     const ses_model *declaring;
-    ses_adapted *dense;
+    ses_lora_target *dense;
     size_t n, cap;
     ses_err err;
 };

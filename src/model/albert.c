@@ -3,27 +3,27 @@
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
-    SES_INT("embedding_size", embed, 1, SES_MOST_WIDTH),
-    SES_INT("num_hidden_groups", groups, 1, SES_MAX_LAYERS),
-    SES_INT("inner_group_num", inner, 1, SES_MAX_LAYERS),
-    SES_RATE("classifier_dropout_prob", drop_head),
+    SES_KEY_INTEGER("embedding_size", embed.width, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("num_hidden_groups", layer_groups, 1, SES_MAX_LAYERS),
+    SES_KEY_INTEGER("inner_group_num", layers_per_group, 1, SES_MAX_LAYERS),
+    SES_KEY_RATE("classifier_dropout_prob", dropout.head),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
-    if (c->groups * c->inner > SES_MAX_LAYERS)
+    if (c->layer_groups * c->layers_per_group > SES_MAX_LAYERS)
         return ses_fail(e, SES_EARG,
                         "\"num_hidden_groups\" %lld x \"inner_group_num\" %lld are more than %d layers",
-                        (long long)c->groups, (long long)c->inner, SES_MAX_LAYERS);
-    if (c->layers * c->inner > SES_MAX_LAYERS)
+                        (long long)c->layer_groups, (long long)c->layers_per_group, SES_MAX_LAYERS);
+    if (c->layers * c->layers_per_group > SES_MAX_LAYERS)
         return ses_fail(e, SES_EARG, "%lld layers of %lld each are more than %d", (long long)c->layers,
-                        (long long)c->inner, SES_MAX_LAYERS);
-    c->layers *= c->inner; /* every application counts as a layer */
-    return ses_bert_finish(c, config, e);
+                        (long long)c->layers_per_group, SES_MAX_LAYERS);
+    c->layers *= c->layers_per_group; /* every application counts as a layer */
+    return ses_bert_post_read(c, config, e);
 }
 
 #define LAYER "encoder.albert_layer_groups.#.albert_layers.@."
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "embeddings.word_embeddings.weight" },
     { "embed.position", "embeddings.position_embeddings.weight" },
     { "embed.segment", "embeddings.token_type_embeddings.weight" },
@@ -53,35 +53,35 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "AlbertModel", .pooler = true },
-    SES_POOLED("AlbertForPreTraining", SES_ON(masked_lm, "prediction_logits"),
-               SES_ON_PAIRS(sentence_order, "sop_logits")),
-    SES_CLASS("AlbertForMaskedLM", SES_ON(masked_lm, "logits")),
-    SES_POOLED("AlbertForSequenceClassification", SES_ON(classify, "logits")),
-    SES_POOLED("AlbertForMultipleChoice", SES_ON(choice, "logits")),
-    SES_CLASS("AlbertForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("AlbertForQuestionAnswering", SES_ON(span, "")),
+    SES_POOLED_CLASS("AlbertForPreTraining", SES_USE_HEAD(masked_lm, "prediction_logits"),
+                     SES_USE_PAIR_HEAD(sentence_order, "sop_logits")),
+    SES_CLASS("AlbertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
+    SES_POOLED_CLASS("AlbertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_POOLED_CLASS("AlbertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
+    SES_CLASS("AlbertForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("AlbertForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_albert = {
     .name = "albert",
     .prefix = "albert.",
-    .arch = { .segments = 2,
-              .pad = 0,
-              .embed = 128,
-              .groups = 1,
-              .inner = 1,
-              .norm_eps = 1e-12,
-              .drop_embed = -1,
-              .drop_head = 0.1,
-              .init_range = 0.02,
-              .act = SES_ACT_GELU_TANH,
-              .pooler_act = SES_ACT_TANH,
-              .embed_norm = true,
-              .tied = true,
-              .lm_bias = true,
-              .always_project = true },
+    .defaults = { .embed.segments = 2,
+                  .pad_id = 0,
+                  .embed.width = 128,
+                  .layer_groups = 1,
+                  .layers_per_group = 1,
+                  .norm.eps = 1e-12,
+                  .dropout.embed = -1,
+                  .dropout.head = 0.1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_GELU_TANH,
+                  .pooler.act = SES_ACT_TANH,
+                  .embed.norm = true,
+                  .embed.tied = true,
+                  .lm.bias = true,
+                  .embed.always_project = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

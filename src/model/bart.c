@@ -6,27 +6,27 @@
 enum { APART_NAMES = 1 }; /* of the tables below */
 
 const ses_config_key ses_bart_keys[SES_BART_KEYS] = {
-    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
-    SES_NEED("d_model", hidden, SES_MOST_WIDTH),
-    SES_NEED("encoder_layers", layers, SES_MAX_LAYERS),
-    SES_NEED("encoder_attention_heads", heads, SES_MOST_WIDTH),
-    SES_NEED("encoder_ffn_dim", ffn, SES_MOST_FFN),
-    SES_NEED("decoder_layers", decoder_layers, SES_MAX_LAYERS),
-    SES_NEED("decoder_attention_heads", decoder_heads, SES_MOST_WIDTH),
-    SES_NEED("decoder_ffn_dim", decoder_ffn, SES_MOST_FFN),
-    SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_INT("eos_token_id", eos, -1, SES_MOST_TOKENS),
-    SES_INT("decoder_start_token_id", start, -1, SES_MOST_TOKENS),
-    SES_RATE("dropout", drop),
-    SES_RATE("attention_dropout", drop_attention),
-    SES_RATE("activation_dropout", drop_act),
-    SES_RATE("classifier_dropout", drop_head),
-    SES_RATE("classif_dropout", drop_head),
-    SES_NUMBER("init_std", init_range, 0, 100),
-    SES_ACTIVATION("activation_function", act),
-    SES_SWITCH("scale_embedding", scale_embed),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("d_model", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("encoder_layers", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("encoder_attention_heads", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("encoder_ffn_dim", ffn.width, SES_MAX_FFN),
+    SES_KEY_REQUIRED("decoder_layers", decoder.layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("decoder_attention_heads", decoder.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("decoder_ffn_dim", decoder.ffn_width, SES_MAX_FFN),
+    SES_KEY_REQUIRED("max_position_embeddings", position.max, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("eos_token_id", eos_id, -1, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("decoder_start_token_id", decoder.start_id, -1, SES_MAX_VOCAB),
+    SES_KEY_RATE("dropout", dropout.hidden),
+    SES_KEY_RATE("attention_dropout", dropout.attention),
+    SES_KEY_RATE("activation_dropout", dropout.act),
+    SES_KEY_RATE("classifier_dropout", dropout.head),
+    SES_KEY_RATE("classif_dropout", dropout.head),
+    SES_KEY_NUMBER("init_std", init.range, 0, 100),
+    SES_KEY_ACTIVATION("activation_function", ffn.act),
+    SES_KEY_FLAG("scale_embedding", embed.scale_by_sqrt_hidden),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
 /* One table for both, unless nothing is tied; Marian may say it of the two alone. */
@@ -41,8 +41,8 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"decoder_vocab_size\" %lld other than \"vocab_size\" %lld is not supported",
                         (long long)targets, (long long)c->vocab);
-    c->tables_apart = !c->tied || !shared;
-    if (c->tables_apart) c->first_names = APART_NAMES;
+    c->decoder.separate_embeddings = !c->embed.tied || !shared;
+    if (c->decoder.separate_embeddings) c->name_table = APART_NAMES;
     return true;
 }
 
@@ -66,7 +66,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
         ours "final_norm.*", theirs "layer_norm.*"                                    \
     }
 
-const ses_name ses_bart_tensors[SES_BART_TENSORS] = {
+const ses_tensor_name ses_bart_tensors[SES_BART_TENSORS] = {
     { "embed.token", "shared.weight" },
     { "embed.token", "encoder.embed_tokens.weight" },
     { "embed.token", "decoder.embed_tokens.weight" },
@@ -81,17 +81,22 @@ const ses_name ses_bart_tensors[SES_BART_TENSORS] = {
     { "span.*", "/qa_outputs.*" },
 };
 
-static const ses_name apart[] = { { "embed.token", "encoder.embed_tokens.weight" } };
+static const ses_tensor_name apart[] = { { "embed.token", "encoder.embed_tokens.weight" } };
 
-#define CLASSES(stem, generation)                                                                    \
-    { .name = stem "Model", .echo = true }, SES_CLASS(stem generation, SES_ON(target_lm, "logits")), \
-    {                                                                                                \
-        .name = stem "ForCausalLM", .decoder_only = true, .head = { SES_ON(masked_lm, "logits") }    \
-    }
-#define READING(stem)                                                                                   \
-    { .name = stem "ForSequenceClassification", .echo = true, .head = { SES_ON(classify, "logits") } }, \
+#define CLASSES(stem, generation)                                                                       \
+    { .name = stem "Model", .decoder_input_from_source = true },                                        \
+        SES_CLASS(stem generation, SES_USE_HEAD(seq2seq_lm, "logits")),                                 \
     {                                                                                                   \
-        .name = stem "ForQuestionAnswering", .echo = true, .head = { SES_ON(span, "") }                 \
+        .name = stem "ForCausalLM", .decoder_only = true, .head = { SES_USE_HEAD(masked_lm, "logits") } \
+    }
+#define READING(stem)                                                                     \
+    { .name = stem "ForSequenceClassification",                                           \
+      .decoder_input_from_source = true,                                                  \
+      .head = { SES_USE_HEAD(classify, "logits") } },                                     \
+    {                                                                                     \
+        .name = stem "ForQuestionAnswering", .decoder_input_from_source = true, .head = { \
+            SES_USE_HEAD(span, "")                                                        \
+        }                                                                                 \
     }
 static const ses_class bart[] = { CLASSES("Bart", "ForConditionalGeneration"), READING("Bart") };
 static const ses_class mbart[] = { CLASSES("MBart", "ForConditionalGeneration"), READING("MBart") };
@@ -104,33 +109,34 @@ static const ses_class mass[] = { CLASSES("Mass", "ForConditionalGeneration") };
     const ses_model_desc ses_model_##id = {                           \
         .name = #id,                                                  \
         .prefix = "model.",                                           \
-        .pair = true,                                                 \
-        .arch = { .pad = 1,                                           \
-                  .eos = 2,                                           \
-                  .start = 2,                                         \
-                  .norm_eps = 1e-5,                                   \
-                  .drop = 0.1,                                        \
-                  .drop_embed = -1,                                   \
-                  .init_range = 0.02,                                 \
-                  .act = SES_ACT_GELU,                                \
-                  .summary = SES_SUMMARY_EOS,                         \
-                  .summary_act = SES_ACT_TANH,                        \
-                  .drop_summary_in = true,                            \
-                  .tied = true,                                       \
-                  .lm_plain = true,                                   \
-                  .lm_fixed_bias = true,                              \
-                  more },                                             \
+        .encoder_decoder = true,                                      \
+        .defaults = { .pad_id = 1,                                    \
+                      .eos_id = 2,                                    \
+                      .decoder.start_id = 2,                          \
+                      .norm.eps = 1e-5,                               \
+                      .dropout.hidden = 0.1,                          \
+                      .dropout.embed = -1,                            \
+                      .init.range = 0.02,                             \
+                      .ffn.act = SES_ACT_GELU,                        \
+                      .summary.kind = SES_SUMMARY_EOS,                \
+                      .summary.act = SES_ACT_TANH,                    \
+                      .dropout.head_on_summary_input = true,          \
+                      .embed.tied = true,                             \
+                      .lm.no_transform = true,                        \
+                      .lm.final_logits_bias = true,                   \
+                      more },                                         \
         .keys = { SES_TABLE(ses_bart_keys) },                         \
-        .finish = finish,                                             \
+        .post_read = finish,                                          \
         .tensors = { SES_TABLE(ses_bart_tensors), SES_TABLE(apart) }, \
         .class = id,                                                  \
         .n_classes = SES_LEN(id),                                     \
     };
 #define AND ,
 
-BART(bart, .embed_norm = true AND.pos_offset = 2 AND.pos_extra = 2)
-BART(mbart, .embed_norm = true AND.pos_offset = 2 AND.pos_extra = 2 AND.place = SES_PRE_NORM AND.final_norm =
-                true AND.shift = SES_SHIFT_LAST)
-BART(marian, .pos = SES_POS_SINUSOID)
-BART(pegasus, .pos = SES_POS_SINUSOID AND.place = SES_PRE_NORM AND.final_norm = true)
-BART(mass, .embed_norm = true AND.pos_offset = 2 AND.pos_extra = 2)
+BART(bart, .embed.norm = true AND.position.offset = 2 AND.position.extra_rows = 2)
+BART(mbart, .embed.norm = true AND.position.offset = 2 AND.position.extra_rows = 2 AND.norm.placement =
+                SES_PRE_NORM AND.norm.after_last_layer = true AND.decoder.label_shift = SES_SHIFT_WRAP_LAST)
+BART(marian, .position.kind = SES_POS_SINUSOID)
+BART(pegasus,
+     .position.kind = SES_POS_SINUSOID AND.norm.placement = SES_PRE_NORM AND.norm.after_last_layer = true)
+BART(mass, .embed.norm = true AND.position.offset = 2 AND.position.extra_rows = 2)

@@ -21,11 +21,11 @@ static bool check_offsets(const int32_t *cu, int64_t seqs, int64_t tokens, int64
     return true;
 }
 
-/* Each of n values in 0 .. limit - 1, or SES_IGNORE where that is allowed. */
+/* Each of n values in 0 .. limit - 1, or SES_IGNORE_INDEX where that is allowed. */
 static bool check_range(const int32_t *x, int64_t n, int64_t limit, bool ignore, const char *what, ses_err *e)
 {
     for (int64_t i = 0; x && i < n; i++)
-        if ((x[i] < 0 || x[i] >= limit) && !(ignore && x[i] == SES_IGNORE))
+        if ((x[i] < 0 || x[i] >= limit) && !(ignore && x[i] == SES_IGNORE_INDEX))
             return ses_fail(e, SES_EARG, "%s %d at place %lld, expected 0 to %lld", what, (int)x[i],
                             (long long)i, (long long)limit - 1);
     return true;
@@ -34,15 +34,16 @@ static bool check_range(const int32_t *x, int64_t n, int64_t limit, bool ignore,
 static bool check_labels(const ses_model *m, const ses_head_use *use, const ses_batch *b, ses_err *e)
 {
     const int32_t *labels = ses_head_labels(use, b);
-    int64_t classes = use->head->classes(&m->c), choices = b->choices ? b->choices : 1;
+    int64_t classes = use->head->class_count(&m->c), choices = b->choices ? b->choices : 1;
     switch (use->head->axis) {
     case SES_LABEL_PER_TOKEN:
-        return check_range(labels, b->target_places ? b->target_cu[b->seqs] : b->tokens, classes, true,
-                           "label", e);
+        return check_range(labels, b->predict_positions ? b->target_cu_seqlens[b->seqs] : b->tokens, classes,
+                           true, "label", e);
     case SES_LABEL_PER_SEQUENCE: return check_range(labels, b->seqs, classes, true, "label", e);
     case SES_LABEL_PER_QUESTION: return check_range(labels, b->seqs / choices, choices, true, "label", e);
     case SES_LABEL_PER_TARGET:
-        return check_range(labels, b->target_cu ? b->target_cu[b->seqs] : 0, classes, true, "label", e);
+        return check_range(labels, b->target_cu_seqlens ? b->target_cu_seqlens[b->seqs] : 0, classes, true,
+                           "label", e);
     case SES_LABEL_SPAN: return true; /* positions outside the sequence count for nothing */
     }
     return true;
@@ -51,13 +52,13 @@ static bool check_labels(const ses_model *m, const ses_head_use *use, const ses_
 /* A decoder that reads a target needs one: given, or by its labels. */
 static bool check_target(const ses_model *m, const ses_batch *b, ses_err *e)
 {
-    bool reads = m->stack[1].layer && (b->target_cu || !m->c.echo);
+    bool reads = m->stack[1].layer && (b->target_cu_seqlens || !m->c.decoder.input_from_source);
     if (!reads) return true;
-    if (!b->target_cu || (!b->target_ids && !b->labels))
+    if (!b->target_cu_seqlens || (!b->target_ids && !b->labels))
         return ses_fail(e, SES_EARG,
                         "the decoder has nothing to read: target_cu with target_ids or labels is needed");
-    int64_t tokens = b->target_cu[b->seqs];
-    return check_offsets(b->target_cu, b->seqs, tokens, ses_model_max_tokens(m), "target: ", e) &&
+    int64_t tokens = b->target_cu_seqlens[b->seqs];
+    return check_offsets(b->target_cu_seqlens, b->seqs, tokens, ses_model_max_tokens(m), "target: ", e) &&
            check_range(b->target_ids, tokens, m->c.vocab, false, "target: token id", e) &&
            check_range(b->target_positions, tokens, ses_model_max_tokens(m), false, "target: position", e);
 }
@@ -73,24 +74,27 @@ static bool rises(const int32_t *cu, int64_t seqs)
 static bool check_order(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_head *head = m->class->head[0].head;
-    bool memory = b->mem_cu || b->mems, order = b->perm_mask || b->target_places;
+    bool memory = b->mem_cu_seqlens || b->mems, order = b->perm_mask || b->predict_positions;
     if (!memory && !order) return true;
-    if (!m->c.any_order && (order || !m->c.remembers))
+    if (!m->c.xl.permutation_lm && (order || !m->c.xl.segment_recurrence))
         return ses_fail(e, SES_EARG, "%s takes no permutation mask, target places or memory", m->desc->name);
-    if (!b->mem_cu != !b->mems) return ses_fail(e, SES_EARG, "memory needs both mem_cu and mems");
-    if (b->mem_cu && !rises(b->mem_cu, b->seqs))
+    if (!b->mem_cu_seqlens != !b->mems) return ses_fail(e, SES_EARG, "memory needs both mem_cu and mems");
+    if (b->mem_cu_seqlens && !rises(b->mem_cu_seqlens, b->seqs))
         return ses_fail(e, SES_EARG, "memory offsets do not rise from 0");
-    if (!b->target_places) return true;
+    if (!b->predict_positions) return true;
     if (head && head->axis != SES_LABEL_PER_TOKEN)
         return ses_fail(e, SES_EARG, "%s is not asked about places", m->class->name);
-    if (!b->target_cu || b->target_ids)
+    if (!b->target_cu_seqlens || b->target_ids)
         return ses_fail(e, SES_EARG, "target places need target_cu, and no target_ids");
-    if (!rises(b->target_cu, b->seqs)) return ses_fail(e, SES_EARG, "target offsets do not rise from 0");
+    if (!rises(b->target_cu_seqlens, b->seqs))
+        return ses_fail(e, SES_EARG, "target offsets do not rise from 0");
     for (int64_t s = 0; s < b->seqs; s++)
-        for (int32_t t = b->target_cu[s]; t < b->target_cu[s + 1]; t++)
-            if (b->target_places[t] < 0 || b->target_places[t] >= b->cu[s + 1] - b->cu[s])
+        for (int32_t t = b->target_cu_seqlens[s]; t < b->target_cu_seqlens[s + 1]; t++)
+            if (b->predict_positions[t] < 0 ||
+                b->predict_positions[t] >= b->cu_seqlens[s + 1] - b->cu_seqlens[s])
                 return ses_fail(e, SES_EARG, "target place %d in sequence %lld of %d tokens",
-                                (int)b->target_places[t], (long long)s, (int)(b->cu[s + 1] - b->cu[s]));
+                                (int)b->predict_positions[t], (long long)s,
+                                (int)(b->cu_seqlens[s + 1] - b->cu_seqlens[s]));
     return true;
 }
 
@@ -99,16 +103,16 @@ static bool check_order(const ses_model *m, const ses_batch *b, ses_err *e)
 static bool check_seen(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     bool causal = true;
-    for (int64_t s = 0; b->seen && s < b->seqs; s++) {
-        int64_t len = b->cu[s + 1] - b->cu[s];
-        if (b->seen[s] < 0 || b->seen[s] > len)
-            return ses_fail(e, SES_EARG, "%d tokens seen by all in sequence %lld of %lld", (int)b->seen[s],
-                            (long long)s, (long long)len);
-        causal &= b->seen[s] <= 1;
+    for (int64_t s = 0; b->prefix_len && s < b->seqs; s++) {
+        int64_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
+        if (b->prefix_len[s] < 0 || b->prefix_len[s] > len)
+            return ses_fail(e, SES_EARG, "%d tokens seen by all in sequence %lld of %lld",
+                            (int)b->prefix_len[s], (long long)s, (long long)len);
+        causal &= b->prefix_len[s] <= 1;
     }
-    if (!b->seen || (m->c.causal && causal)) return true;
+    if (!b->prefix_len || (m->c.attention.causal && causal)) return true;
     if (b->cache) return ses_fail(e, SES_EARG, "a cache reads word by word: nobody sees what follows");
-    return !(m->stack[0].ways && m->stack[0].ways->run) ||
+    return !(m->stack[0].vtable && m->stack[0].vtable->run) ||
            ses_fail(e, SES_EARG, "%s cannot be told which tokens are seen", m->desc->name);
 }
 
@@ -116,9 +120,9 @@ static bool check_seen(const ses_model *m, const ses_batch *b, ses_err *e)
 static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
 {
     const ses_cache *k = b->cache;
-    const int32_t *cu = b->target_cu ? b->target_cu : b->cu;
+    const int32_t *cu = b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
     if (k->model != m) return ses_fail(e, SES_EARG, "the cache was made for another model");
-    if (!b->slots || b->labels || (b->target_cu && !b->target_ids))
+    if (!b->slots || b->labels || (b->target_cu_seqlens && !b->target_ids))
         return ses_fail(e, SES_EARG, "a cache needs slots, and takes tokens, no labels");
     for (int64_t s = 0; s < b->seqs; s++) {
         int32_t slot = b->slots[s];
@@ -127,9 +131,9 @@ static bool check_cache(const ses_model *m, const ses_batch *b, ses_err *e)
         for (int64_t i = 0; i < s; i++)
             if (b->slots[i] == slot) return ses_fail(e, SES_EARG, "slot %d twice in a batch", (int)slot);
         int64_t len = k->len[slot] + cu[s + 1] - cu[s], longest = ses_model_max_tokens(m);
-        if (len > k->room)
+        if (len > k->capacity)
             return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the cache has room for %lld", (int)slot,
-                            (long long)len, (long long)k->room);
+                            (long long)len, (long long)k->capacity);
         if (len > longest)
             return ses_fail(e, SES_EARG, "slot %d: %lld tokens, the model takes at most %lld", (int)slot,
                             (long long)len, (long long)longest);
@@ -146,24 +150,26 @@ bool ses_model_check_batch(const ses_model *m, const ses_batch *b, ses_err *e)
     const ses_config *c = &m->c;
     int64_t longest = ses_model_max_tokens(m);
     bool goes_on = b->cache && b->cache->cross.layers && !b->ids;
-    if (b->seqs < 1 || (!goes_on && (b->tokens < 1 || !b->cu || !b->ids)))
+    if (b->seqs < 1 || (!goes_on && (b->tokens < 1 || !b->cu_seqlens || !b->ids)))
         return ses_fail(e, SES_EARG, "empty batch");
     if (goes_on) return check_target(m, b, e) && check_cache(m, b, e);
     if (b->tokens > INT32_MAX) return ses_fail(e, SES_EARG, "%lld tokens in one batch", (long long)b->tokens);
-    if (!check_offsets(b->cu, b->seqs, b->tokens, b->positions ? 0 : longest, "", e) ||
+    if (!check_offsets(b->cu_seqlens, b->seqs, b->tokens, b->positions ? 0 : longest, "", e) ||
         !check_target(m, b, e) || !check_order(m, b, e) || !check_seen(m, b, e) ||
         (b->cache && !check_cache(m, b, e)) ||
         !check_range(b->ids, b->tokens, c->vocab, false, "token id", e) ||
-        (c->segments && !check_range(b->segments, b->tokens, c->segments, false, "segment id", e)) ||
+        (c->embed.segments &&
+         !check_range(b->segments, b->tokens, c->embed.segments, false, "segment id", e)) ||
         !check_range(b->positions, b->tokens, longest, false, "position", e))
         return false;
     if (b->choices < 0 || (b->choices && b->seqs % b->choices))
         return ses_fail(e, SES_EARG, "%lld sequences do not make questions of %lld choices",
                         (long long)b->seqs, (long long)b->choices);
-    for (int64_t s = 0; b->choice_places && s < b->seqs; s++)
-        if (b->choice_places[s] < 0 || b->choice_places[s] >= b->cu[s + 1] - b->cu[s])
+    for (int64_t s = 0; b->choice_positions && s < b->seqs; s++)
+        if (b->choice_positions[s] < 0 || b->choice_positions[s] >= b->cu_seqlens[s + 1] - b->cu_seqlens[s])
             return ses_fail(e, SES_EARG, "choice place %d in sequence %lld of %d tokens",
-                            (int)b->choice_places[s], (long long)s, (int)(b->cu[s + 1] - b->cu[s]));
+                            (int)b->choice_positions[s], (long long)s,
+                            (int)(b->cu_seqlens[s + 1] - b->cu_seqlens[s]));
     for (size_t i = 0; i < SES_LEN(m->class->head) && m->class->head[i].head; i++)
         if (!check_labels(m, &m->class->head[i], b, e)) return false;
     return true;

@@ -4,24 +4,24 @@
 #include <string.h>
 
 const ses_config_key ses_bert_keys[SES_BERT_KEYS] = {
-    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
-    SES_NEED("hidden_size", hidden, SES_MOST_WIDTH),
-    SES_NEED("num_hidden_layers", layers, SES_MAX_LAYERS),
-    SES_NEED("num_attention_heads", heads, SES_MOST_WIDTH),
-    SES_NEED("intermediate_size", ffn, SES_MOST_FFN),
-    SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
-    SES_INT("type_vocab_size", segments, 0, SES_MOST_WIDTH),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_NUMBER("layer_norm_eps", norm_eps, 0, 1),
-    SES_RATE("hidden_dropout_prob", drop),
-    SES_RATE("attention_probs_dropout_prob", drop_attention),
-    SES_RATE("classifier_dropout", drop_head),
-    SES_NUMBER("initializer_range", init_range, 0, 100),
-    SES_ACTIVATION("hidden_act", act),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("hidden_size", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("num_hidden_layers", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("num_attention_heads", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("intermediate_size", ffn.width, SES_MAX_FFN),
+    SES_KEY_REQUIRED("max_position_embeddings", position.max, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("type_vocab_size", embed.segments, 0, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_NUMBER("layer_norm_eps", norm.eps, 0, 1),
+    SES_KEY_RATE("hidden_dropout_prob", dropout.hidden),
+    SES_KEY_RATE("attention_probs_dropout_prob", dropout.attention),
+    SES_KEY_RATE("classifier_dropout", dropout.head),
+    SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
+    SES_KEY_ACTIVATION("hidden_act", ffn.act),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
-const ses_name ses_bert_tensors[SES_BERT_TENSORS] = {
+const ses_tensor_name ses_bert_tensors[SES_BERT_TENSORS] = {
     { "embed.token", "embeddings.word_embeddings.weight" },
     { "embed.position", "embeddings.position_embeddings.weight" },
     { "embed.segment", "embeddings.token_type_embeddings.weight" },
@@ -37,12 +37,12 @@ const ses_name ses_bert_tensors[SES_BERT_TENSORS] = {
     { "pooler.*", "pooler.dense.*" },
 };
 
-bool ses_bert_finish(ses_config *c, const ses_json *config, ses_err *e)
+bool ses_bert_post_read(ses_config *c, const ses_json *config, ses_err *e)
 {
     const char *kind = NULL;
     bool cross = false;
     if (!ses_config_text(config, "position_embedding_type", &kind, e) ||
-        !ses_config_bool(config, "is_decoder", &c->causal, e) ||
+        !ses_config_bool(config, "is_decoder", &c->attention.causal, e) ||
         !ses_config_bool(config, "add_cross_attention", &cross, e))
         return false;
     if (cross)
@@ -52,17 +52,17 @@ bool ses_bert_finish(ses_config *c, const ses_json *config, ses_err *e)
     if (kind && strcmp(kind, "absolute"))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"position_embedding_type\" is \"%s\": only \"absolute\" is supported", kind);
-    if (c->lm_act == SES_ACT_NONE) c->lm_act = c->act;
+    if (c->lm.act == SES_ACT_NONE) c->lm.act = c->ffn.act;
     return true;
 }
 
 static const ses_config_key keys[] = {
     /* of SpanBERT's head, which the reference does not have */
-    SES_INT("span_boundary_places", span_places, 1, SES_MOST_POSITIONS),
-    SES_INT("span_boundary_size", span_width, 1, SES_MOST_WIDTH),
+    SES_KEY_INTEGER("span_boundary_places", head.boundary_positions, 1, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("span_boundary_size", head.boundary_width, 1, SES_MAX_WIDTH),
 };
 
-const ses_name ses_bert_heads[SES_BERT_HEADS] = {
+const ses_tensor_name ses_bert_heads[SES_BERT_HEADS] = {
     { "lm.dense.*", "/cls.predictions.transform.dense.*" },
     { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
     { "lm.out.weight", "/cls.predictions.decoder.weight" },
@@ -79,40 +79,40 @@ const ses_name ses_bert_heads[SES_BERT_HEADS] = {
 
 static const ses_class classes[] = {
     { .name = "BertModel", .pooler = true },
-    SES_POOLED("BertForPreTraining", SES_ON(masked_lm, "prediction_logits"),
-               SES_ON_PAIRS(next_sentence, "seq_relationship_logits")),
-    SES_CLASS("BertForMaskedLM", SES_ON(masked_lm, "logits")),
-    SES_CLASS("BertLMHeadModel", SES_ON(causal_lm, "logits")),
-    SES_CLASS("SpanBertForPreTraining", SES_ON(masked_lm, "prediction_logits"),
-              SES_ON(boundary, "span_boundary_logits")),
-    SES_POOLED("BertForNextSentencePrediction", SES_ON(next_sentence, "logits")),
-    SES_POOLED("BertForSequenceClassification", SES_ON(classify, "logits")),
-    SES_POOLED("BertForMultipleChoice", SES_ON(choice, "logits")),
-    SES_CLASS("BertForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("BertForQuestionAnswering", SES_ON(span, "")),
+    SES_POOLED_CLASS("BertForPreTraining", SES_USE_HEAD(masked_lm, "prediction_logits"),
+                     SES_USE_PAIR_HEAD(next_sentence, "seq_relationship_logits")),
+    SES_CLASS("BertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
+    SES_CLASS("BertLMHeadModel", SES_USE_HEAD(causal_lm, "logits")),
+    SES_CLASS("SpanBertForPreTraining", SES_USE_HEAD(masked_lm, "prediction_logits"),
+              SES_USE_HEAD(boundary, "span_boundary_logits")),
+    SES_POOLED_CLASS("BertForNextSentencePrediction", SES_USE_HEAD(next_sentence, "logits")),
+    SES_POOLED_CLASS("BertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_POOLED_CLASS("BertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
+    SES_CLASS("BertForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("BertForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_bert = {
     .name = "bert",
     .prefix = "bert.",
-    .told_segments = true,
-    .arch = { .segments = 2,
-              .pad = -1,
-              .span_places = 20,
-              .span_width = 200,
-              .norm_eps = 1e-12,
-              .drop = 0.1,
-              .drop_attention = 0.1,
-              .drop_embed = -1,
-              .drop_head = -1,
-              .init_range = 0.02,
-              .act = SES_ACT_GELU,
-              .pooler_act = SES_ACT_TANH,
-              .embed_norm = true,
-              .tied = true,
-              .lm_bias = true },
+    .tokenizer_sets_segments = true,
+    .defaults = { .embed.segments = 2,
+                  .pad_id = -1,
+                  .head.boundary_positions = 20,
+                  .head.boundary_width = 200,
+                  .norm.eps = 1e-12,
+                  .dropout.hidden = 0.1,
+                  .dropout.attention = 0.1,
+                  .dropout.embed = -1,
+                  .dropout.head = -1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_GELU,
+                  .pooler.act = SES_ACT_TANH,
+                  .embed.norm = true,
+                  .embed.tied = true,
+                  .lm.bias = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
-    .finish = ses_bert_finish,
+    .post_read = ses_bert_post_read,
     .tensors = { SES_TABLE(ses_bert_tensors), SES_TABLE(ses_bert_heads) },
     .class = classes,
     .n_classes = SES_LEN(classes),

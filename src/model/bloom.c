@@ -2,33 +2,33 @@
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
-    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
-    SES_INT("hidden_size", hidden, 1, SES_MOST_WIDTH),
-    SES_INT("n_embed", hidden, 1, SES_MOST_WIDTH),
-    SES_INT("n_layer", layers, 1, SES_MAX_LAYERS),
-    SES_INT("num_hidden_layers", layers, 1, SES_MAX_LAYERS),
-    SES_INT("n_head", heads, 1, SES_MOST_WIDTH),
-    SES_INT("num_attention_heads", heads, 1, SES_MOST_WIDTH),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
-    SES_RATE("hidden_dropout", drop),
-    SES_RATE("attention_dropout", drop_attention),
-    SES_NUMBER("initializer_range", init_range, 0, 100),
-    SES_SWITCH("apply_residual_connection_post_layernorm", normed_residual),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("hidden_size", hidden, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("n_embed", hidden, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("n_layer", layers, 1, SES_MAX_LAYERS),
+    SES_KEY_INTEGER("num_hidden_layers", layers, 1, SES_MAX_LAYERS),
+    SES_KEY_INTEGER("n_head", attention.heads, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("num_attention_heads", attention.heads, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_NUMBER("layer_norm_epsilon", norm.eps, 0, 1),
+    SES_KEY_RATE("hidden_dropout", dropout.hidden),
+    SES_KEY_RATE("attention_dropout", dropout.attention),
+    SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
+    SES_KEY_FLAG("apply_residual_connection_post_layernorm", norm.residual_post_norm),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     (void)config;
-    if (!c->hidden || !c->layers || !c->heads)
+    if (!c->hidden || !c->layers || !c->attention.heads)
         return ses_fail(e, SES_EFORMAT, "\"hidden_size\", \"n_layer\" or \"n_head\" is missing");
-    c->ffn = 4 * c->hidden;
-    c->positions = SES_MOST_POSITIONS; /* no table: any length */
+    c->ffn.width = 4 * c->hidden;
+    c->position.max = SES_MAX_POSITIONS; /* no table: any length */
     return true;
 }
 
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "word_embeddings.weight" },
     { "embed.norm.*", "word_embeddings_layernorm.*" },
     { "layer.#.attn.norm.*", "h.#.input_layernorm.*" },
@@ -46,33 +46,33 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "BloomModel" },
-    SES_CLASS("BloomForCausalLM", SES_ON(causal_lm, "logits")),
-    SES_CLASS("BloomForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("BloomForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("BloomForQuestionAnswering", SES_ON(span, "")),
+    SES_CLASS("BloomForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
+    SES_CLASS("BloomForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("BloomForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("BloomForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_bloom = {
     .name = "bloom",
     .prefix = "transformer.",
-    .arch = { .pad = -1,
-              .norm_eps = 1e-5,
-              .drop_head = 0.1,
-              .init_range = 0.02,
-              .act = SES_ACT_GELU_TANH,
-              .place = SES_PRE_NORM,
-              .pos = SES_POS_ALIBI,
-              .qkv = SES_QKV_HEADS,
-              .summary = SES_SUMMARY_LAST,
-              .embed_norm = true,
-              .final_norm = true,
-              .no_summary_bias = true,
-              .causal = true,
-              .lm_plain = true,
-              .tied = true,
-              .pad_learns = true },
+    .defaults = { .pad_id = -1,
+                  .norm.eps = 1e-5,
+                  .dropout.head = 0.1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_GELU_TANH,
+                  .norm.placement = SES_PRE_NORM,
+                  .position.kind = SES_POS_ALIBI,
+                  .attention.qkv_layout = SES_QKV_INTERLEAVED,
+                  .summary.kind = SES_SUMMARY_LAST_NON_PAD,
+                  .embed.norm = true,
+                  .norm.after_last_layer = true,
+                  .head.no_classifier_bias = true,
+                  .attention.causal = true,
+                  .lm.no_transform = true,
+                  .embed.tied = true,
+                  .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

@@ -6,12 +6,12 @@
 /* Does the file have every trained parameter, each in its shape? */
 static bool has_all(const ses_model *m)
 {
-    static const ses_model_options dry = { .dry = true };
+    static const ses_model_options dry = { .check_only = true };
     ses_err none = { 0 };
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         const ses_param *p = ses_store_at(m->store, i);
         if (p->role != SES_PARAM_TRAINED) continue;
-        const ses_entry *x = ses_model_find(m, p->name);
+        const ses_tensor_entry *x = ses_model_find(m, p->name);
         if (!x || !ses_param_load(m->store, i, m->file, x, &dry, true, &none)) return false;
     }
     return true;
@@ -30,7 +30,7 @@ static bool fits(const ses_model *m, const ses_class *class)
     return ok;
 }
 
-bool ses_model_lacks(const ses_model *m, const char *tensor, const char *shape, ses_err *e)
+bool ses_model_missing_tensor(const ses_model *m, const char *tensor, const char *shape, ses_err *e)
 {
     ses_buf list = { 0 };
     for (size_t i = 0; i < m->desc->n_classes; i++)

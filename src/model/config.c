@@ -31,7 +31,7 @@ static void unknown(const char *type, const char *known, const ses_json *config,
     ses_suggest_add(&near, "", e);
 }
 
-const ses_model_desc *ses_config_model(const ses_json *config, ses_err *e)
+const ses_model_desc *ses_config_find_model(const ses_json *config, ses_err *e)
 {
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);
     char known[512] = "";
@@ -68,9 +68,9 @@ static bool read_number(const ses_config_key *k, const ses_json *v, ses_config *
     int64_t n;
     bool whole = ses_json_int(v, &n);
     if (!ses_json_real(v, &x))
-        return wrong_type(k->key, v, k->type == SES_KEY_INT ? "an integer" : "a number", e);
+        return wrong_type(k->key, v, k->type == SES_KEY_TYPE_INT ? "an integer" : "a number", e);
     if (!(x >= k->min && x <= k->max)) return out_of_range(k, x, e);
-    if (k->type == SES_KEY_REAL)
+    if (k->type == SES_KEY_TYPE_REAL)
         memcpy((char *)c + k->offset, &x, sizeof x);
     else if (whole)
         memcpy((char *)c + k->offset, &n, sizeof n);
@@ -99,8 +99,8 @@ static bool read_key(const ses_config_key *k, const ses_json *config, ses_config
     bool yes;
     if (ses_json_type_of(v) == SES_JSON_NULL) /* what the model's arch says stays */
         return !k->required || ses_fail(e, SES_EFORMAT, "\"%s\" is missing", k->key);
-    if (k->type == SES_KEY_ACT) return read_act(k, v, c, e);
-    if (k->type != SES_KEY_BOOL) return read_number(k, v, c, e);
+    if (k->type == SES_KEY_TYPE_ACT) return read_act(k, v, c, e);
+    if (k->type != SES_KEY_TYPE_BOOL) return read_number(k, v, c, e);
     if (!ses_json_bool(v, &yes)) return wrong_type(k->key, v, "true or false", e);
     memcpy((char *)c + k->offset, &yes, sizeof yes);
     return true;
@@ -177,12 +177,12 @@ static bool read_problem(const ses_json *config, ses_config *c, ses_err *e)
                                          [SES_PROBLEM_MULTI] = "multi_label_classification" };
     const ses_json *v = ses_json_get(config, "problem_type");
     const char *name = ses_json_string(v, NULL);
-    c->problem = SES_PROBLEM_UNSET;
+    c->head.problem = SES_PROBLEM_UNSET;
     if (ses_json_type_of(v) == SES_JSON_NULL) return true;
     if (!name) return wrong_type("problem_type", v, "a string", e);
     for (int i = SES_PROBLEM_REGRESSION; i <= SES_PROBLEM_MULTI; i++)
-        if (!strcmp(name, names[i])) c->problem = (ses_problem)i;
-    if (c->problem != SES_PROBLEM_UNSET) return true;
+        if (!strcmp(name, names[i])) c->head.problem = (ses_problem)i;
+    if (c->head.problem != SES_PROBLEM_UNSET) return true;
     return ses_fail(e, SES_EFORMAT, "\"problem_type\" is \"%s\", expected %s, %s or %s", name, names[1],
                     names[2], names[3]);
 }
@@ -194,57 +194,58 @@ static bool read_own_head(const ses_json *config, ses_config *c, ses_err *e)
     const ses_json *own = ses_json_get(config, "sesame_head"), *sizes = ses_json_get(own, "sizes");
     const ses_json *act = ses_json_get(own, "activation");
     size_t kind;
-    c->own_act = SES_ACT_RELU;
+    c->custom_head.act = SES_ACT_RELU;
     if (ses_json_type_of(own) == SES_JSON_NULL) return true;
     if (ses_json_type_of(own) != SES_JSON_OBJECT) return wrong_type("sesame_head", own, "an object", e);
     if (!ses_config_name(own, "kind", kinds, SES_LEN(kinds), &kind, e)) return ses_wrap(e, "\"sesame_head\"");
-    c->own_head = (ses_own_head)kind;
-    if (!ses_config_bool(own, "mix_layers", &c->mix_layers, e)) return ses_wrap(e, "\"sesame_head\"");
-    if (act && !read_act(&(const ses_config_key)SES_ACTIVATION("activation", own_act), act, c, e))
+    c->custom_head.kind = (ses_custom_head)kind;
+    if (!ses_config_bool(own, "mix_layers", &c->custom_head.scalar_mix, e))
         return ses_wrap(e, "\"sesame_head\"");
-    c->own_layers = (int64_t)ses_json_len(sizes);
-    bool hidden = c->own_head >= SES_OWN_MLP;
-    if (c->own_layers > SES_MOST_OWN || hidden != (c->own_layers > 0))
+    if (act && !read_act(&(const ses_config_key)SES_KEY_ACTIVATION("activation", custom_head.act), act, c, e))
+        return ses_wrap(e, "\"sesame_head\"");
+    c->custom_head.layers = (int64_t)ses_json_len(sizes);
+    bool hidden = c->custom_head.kind >= SES_CUSTOM_MLP;
+    if (c->custom_head.layers > SES_MAX_CUSTOM_LAYERS || hidden != (c->custom_head.layers > 0))
         return ses_fail(e, SES_EFORMAT, "\"sesame_head\": \"sizes\" has %lld entries, expected %s",
-                        (long long)c->own_layers, hidden ? "1 to 4" : "none");
-    for (int64_t i = 0; i < c->own_layers; i++)
-        if (!ses_json_int(ses_json_at(sizes, (size_t)i), &c->own_size[i]) || c->own_size[i] < 1 ||
-            c->own_size[i] > SES_MOST_WIDTH)
-            return ses_fail(e, SES_EFORMAT, "\"sesame_head\": a size is not from 1 to %d", SES_MOST_WIDTH);
+                        (long long)c->custom_head.layers, hidden ? "1 to 4" : "none");
+    for (int64_t i = 0; i < c->custom_head.layers; i++)
+        if (!ses_json_int(ses_json_at(sizes, (size_t)i), &c->custom_head.sizes[i]) ||
+            c->custom_head.sizes[i] < 1 || c->custom_head.sizes[i] > SES_MAX_WIDTH)
+            return ses_fail(e, SES_EFORMAT, "\"sesame_head\": a size is not from 1 to %d", SES_MAX_WIDTH);
     return true;
 }
 
 /* What holds for every model. */
 static bool check(const ses_config *c, ses_err *e)
 {
-    if (!c->head_size && c->hidden % c->heads)
+    if (!c->attention.head_size && c->hidden % c->attention.heads)
         return ses_fail(e, SES_EARG, "a width of %lld cannot be split among %lld heads", (long long)c->hidden,
-                        (long long)c->heads);
-    if (c->decoder_heads && !c->head_size && c->hidden % c->decoder_heads)
+                        (long long)c->attention.heads);
+    if (c->decoder.heads && !c->attention.head_size && c->hidden % c->decoder.heads)
         return ses_fail(e, SES_EARG, "a width of %lld cannot be split among %lld decoder heads",
-                        (long long)c->hidden, (long long)c->decoder_heads);
-    if (c->pad >= c->vocab)
+                        (long long)c->hidden, (long long)c->decoder.heads);
+    if (c->pad_id >= c->vocab)
         return ses_fail(e, SES_EARG, "\"pad_token_id\" %lld is outside the vocabulary of %lld",
-                        (long long)c->pad, (long long)c->vocab);
-    if (c->start >= c->vocab || c->eos >= c->vocab)
+                        (long long)c->pad_id, (long long)c->vocab);
+    if (c->decoder.start_id >= c->vocab || c->eos_id >= c->vocab)
         return ses_fail(e, SES_EARG,
                         "\"decoder_start_token_id\" or \"eos_token_id\" is outside the vocabulary of %lld",
                         (long long)c->vocab);
-    if (c->positions + c->pos_extra <= c->pos_offset)
-        return ses_fail(e, SES_EARG, "%lld positions leave room for no token", (long long)c->positions);
+    if (c->position.max + c->position.extra_rows <= c->position.offset)
+        return ses_fail(e, SES_EARG, "%lld positions leave room for no token", (long long)c->position.max);
     return true;
 }
 
 bool ses_config_read(const ses_model_desc *d, const ses_json *config, ses_config *c, ses_err *e)
 {
-    *c = d->arch;
-    if (!c->drop_ffn) c->drop_ffn = -1; /* as the rest, unless the model says otherwise */
+    *c = d->defaults;
+    if (!c->dropout.ffn) c->dropout.ffn = -1; /* as the rest, unless the model says otherwise */
     for (size_t i = 0; i < SES_LEN(d->keys); i++)
         for (size_t j = 0; j < d->keys[i].n; j++)
             if (!read_key(&d->keys[i].key[j], config, c, e)) return false;
     if (!read_labels(config, c, e) || !read_problem(config, c, e) || !read_own_head(config, c, e))
         return false;
-    return (!d->finish || d->finish(c, config, e)) && check(c, e);
+    return (!d->post_read || d->post_read(c, config, e)) && check(c, e);
 }
 
 const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *config, const char *name,
@@ -273,11 +274,11 @@ const ses_class *ses_config_class(const ses_model_desc *d, const ses_json *confi
     return NULL;
 }
 
-const ses_class *ses_config_bare(const ses_model_desc *d, ses_err *e)
+const ses_class *ses_config_headless_class(const ses_model_desc *d, ses_err *e)
 {
     for (size_t i = 0; i < d->n_classes; i++)
         if (d->class[i].encoder_only && !d->class[i].head[0].head) return &d->class[i];
-    if (!d->pair) return &d->class[0];
+    if (!d->encoder_decoder) return &d->class[0];
     ses_fail(e, SES_EUNSUPPORTED, "\"model_type\" \"%s\" has no class that is its encoder alone", d->name);
     return NULL;
 }

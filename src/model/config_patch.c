@@ -19,7 +19,7 @@ static const ses_config_key *key_of(const ses_model_desc *d, const ses_json *con
     for (size_t i = 0; i < SES_LEN(d->keys); i++)
         for (size_t j = 0; j < d->keys[i].n; j++) {
             const ses_config_key *k = &d->keys[i].key[j];
-            if (k->offset != field || k->type != SES_KEY_REAL) continue;
+            if (k->offset != field || k->type != SES_KEY_TYPE_REAL) continue;
             if (ses_json_get(config, k->key)) return k;
             if (!first) first = k;
         }
@@ -55,7 +55,7 @@ static bool planned(const edit *x, const char *key)
     return false;
 }
 
-static void put_head(ses_json_writer *w, const ses_model_change *c)
+static void put_head(ses_json_writer *w, const ses_config_patch *c)
 {
     ses_json_put_key(w, "sesame_head");
     ses_json_begin_object(w);
@@ -63,35 +63,36 @@ static void put_head(ses_json_writer *w, const ses_model_change *c)
     if (c->head) {
         ses_json_put_key(w, "sizes");
         ses_json_begin_array(w);
-        for (size_t i = 0; i < c->n_sizes; i++) ses_json_put_int(w, c->size[i]);
+        for (size_t i = 0; i < c->n_sizes; i++) ses_json_put_int(w, c->sizes[i]);
         ses_json_end_array(w);
     }
-    ses_json_put_key(w, "mix_layers"), ses_json_put_bool(w, c->mix_layers);
+    ses_json_put_key(w, "mix_layers"), ses_json_put_bool(w, c->scalar_mix);
     ses_json_end_object(w);
 }
 
-ses_json_doc *ses_model_config_change(const ses_json *config, const ses_model_change *c, ses_err *e)
+ses_json_doc *ses_model_config_patch(const ses_json *config, const ses_config_patch *c, ses_err *e)
 {
     const change all[] = {
         { "dropout",
-          c->drop,
-          { offsetof(ses_config, drop), offsetof(ses_config, drop_embed), offsetof(ses_config, drop_ffn) },
+          c->dropout,
+          { offsetof(ses_config, dropout.hidden), offsetof(ses_config, dropout.embed),
+            offsetof(ses_config, dropout.ffn) },
           3 },
-        { "dropout of attention", c->drop_attention, { offsetof(ses_config, drop_attention) }, 1 },
+        { "dropout of attention", c->attention_dropout, { offsetof(ses_config, dropout.attention) }, 1 },
         { "dropout of the classifier",
-          c->drop_head,
-          { offsetof(ses_config, drop_head), offsetof(ses_config, drop_summary),
-            offsetof(ses_config, drop_span) },
+          c->head_dropout,
+          { offsetof(ses_config, dropout.head), offsetof(ses_config, dropout.summary_first),
+            offsetof(ses_config, dropout.span) },
           3 },
     };
-    const ses_model_desc *d = ses_config_model(config, e);
+    const ses_model_desc *d = ses_config_find_model(config, e);
     edit x = { 0 };
     if (!d) return NULL;
     for (size_t i = 0; i < SES_LEN(all); i++)
         if (all[i].value >= 0 && !plan(&x, d, config, &all[i], e)) return NULL;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return NULL;
-    bool head = c->head || c->mix_layers;
+    bool head = c->head || c->scalar_mix;
     ses_json_begin_object(w);
     for (size_t i = 0; i < ses_json_len(config); i++) {
         const char *key = ses_json_key(config, i, NULL);

@@ -22,10 +22,10 @@ static bool is_classifier(const ses_model *m, ses_err *e)
     const ses_head *h = m->class->head[0].head;
     return h == &ses_head_classify ||
            ses_fail(e, SES_EUNSUPPORTED, "a cross-encoder labels sequences, but %s does not",
-                    ses_model_class(m));
+                    ses_model_class_name(m));
 }
 
-bool ses_cross_activation(const ses_model *m, const char *dir, ses_act *out, ses_err *e)
+bool ses_cross_encoder_activation(const ses_model *m, const char *dir, ses_act *out, ses_err *e)
 {
     enum { CONFIG_MAX = 1 << 20 };
     ses_json_doc *about = NULL;
@@ -33,7 +33,7 @@ bool ses_cross_activation(const ses_model *m, const char *dir, ses_act *out, ses
     char *path = ses_path_join(dir, "config_sentence_transformers.json", e);
     bool ok = path != NULL;
     if (ok && ses_path_exists(path)) ok = (about = ses_json_load(path, CONFIG_MAX, e)) != NULL;
-    *out = ses_model_labels(m) == 1 ? SES_ACT_SIGMOID : SES_ACT_NONE;
+    *out = ses_model_label_count(m) == 1 ? SES_ACT_SIGMOID : SES_ACT_NONE;
     const char *name = said(ses_json_root(about), ses_model_config(m));
     if (ok && name) ok = ses_act_from_path(name, out, e) || ses_wrap(e, "%s", dir);
     ses_json_free(about);
@@ -41,10 +41,11 @@ bool ses_cross_activation(const ses_model *m, const char *dir, ses_act *out, ses
     return ok;
 }
 
-ses_tensor *ses_cross_score(const ses_model *m, ses_act act, ses_tape *t, const ses_batch *b, ses_err *e)
+ses_tensor *ses_cross_encoder_score(const ses_model *m, ses_act act, ses_tape *t, const ses_batch *b,
+                                    ses_err *e)
 {
     ses_outputs out;
-    if (!is_classifier(m, e) || !ses_model_forward(m, t, b, &(ses_want){ .logits = true }, &out, e))
+    if (!is_classifier(m, e) || !ses_model_forward(m, t, b, &(ses_output_request){ .logits = true }, &out, e))
         return NULL;
     ses_tensor *x = out.n ? out.item[out.n - 1].tensor : NULL;
     if (act != SES_ACT_NONE) x = ses_activate(t, x, act);

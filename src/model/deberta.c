@@ -11,17 +11,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KEYS                                                                                          \
-    SES_INT("max_relative_positions", rel_span, -1, SES_MOST_POSITIONS),                              \
-        SES_SWITCH("relative_attention", relative), SES_ACTIVATION("pooler_hidden_act", summary_act), \
-        SES_RATE("pooler_dropout", drop_summary), SES_RATE("cls_dropout", drop_head)
+#define KEYS                                                                                               \
+    SES_KEY_INTEGER("max_relative_positions", disentangled.max_relative_positions, -1, SES_MAX_POSITIONS), \
+        SES_KEY_FLAG("relative_attention", disentangled.enabled),                                          \
+        SES_KEY_ACTIVATION("pooler_hidden_act", summary.act),                                              \
+        SES_KEY_RATE("pooler_dropout", dropout.summary_first), SES_KEY_RATE("cls_dropout", dropout.head)
 static const ses_config_key keys_v1[] = { KEYS };
 static const ses_config_key keys_v2[] = {
     KEYS,
-    SES_INT("position_buckets", rel_buckets, -1, SES_MOST_POSITIONS),
-    SES_SWITCH("share_att_key", rel_shared),
-    SES_INT("conv_kernel_size", conv, 0, 255),
-    SES_ACTIVATION("conv_act", conv_act),
+    SES_KEY_INTEGER("position_buckets", disentangled.buckets, -1, SES_MAX_POSITIONS),
+    SES_KEY_FLAG("share_att_key", disentangled.share_att_key),
+    SES_KEY_INTEGER("conv_kernel_size", conv.kernel_size, 0, 255),
+    SES_KEY_ACTIVATION("conv_act", conv.act),
 };
 
 enum { NAMES_MODERN = 3 }; /* of the tables below, the head's names where "legacy" is false */
@@ -38,9 +39,9 @@ static bool add_kind(ses_config *c, const char *s, size_t n, ses_err *e)
     if (!content && !place)
         return ses_fail(e, SES_EUNSUPPORTED, "\"pos_att_type\" has \"%.*s\", expected p2c and c2p", (int)n,
                         s);
-    if (content ? c->rel_by_query : c->rel_by_key)
+    if (content ? c->disentangled.c2p : c->disentangled.p2c)
         return ses_fail(e, SES_EFORMAT, "\"pos_att_type\" has \"%.*s\" twice", (int)n, s);
-    *(content ? &c->rel_by_query : &c->rel_by_key) = true;
+    *(content ? &c->disentangled.c2p : &c->disentangled.p2c) = true;
     return true;
 }
 
@@ -90,21 +91,25 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
                         width != c->hidden ? "embedding_size" : "pooler_hidden_size");
     if (talking) return ses_fail(e, SES_EUNSUPPORTED, "\"talking_head\" is not supported");
     if (!read_kinds(c, ses_json_get(config, "pos_att_type"), e)) return false;
-    if (!c->relative && (c->rel_by_query || c->rel_by_key || c->rel_buckets > 0))
+    if (!c->disentangled.enabled &&
+        (c->disentangled.c2p || c->disentangled.p2c || c->disentangled.buckets > 0))
         return ses_fail(e, SES_EARG, "\"relative_attention\" is false, but \"%s\" asks for it",
-                        c->rel_buckets > 0 ? "position_buckets" : "pos_att_type");
-    if (c->rel_span < 1) c->rel_span = c->positions;
-    if (c->rel_buckets == 1 || (c->rel_buckets > 1 && c->rel_span <= c->rel_buckets / 2 + 1))
-        return ses_fail(e, SES_EARG,
-                        "distances up to %lld (\"max_relative_positions\") cannot fill %lld buckets",
-                        (long long)c->rel_span, (long long)c->rel_buckets);
-    if (!biased) c->pos = SES_POS_NONE, c->positions = SES_MOST_POSITIONS; /* no table: any length */
-    c->attention_scale =
-        1 / sqrt((double)(c->hidden / c->heads) * (1 + (c->rel_by_query ? 1 : 0) + (c->rel_by_key ? 1 : 0)));
-    c->first_names = legacy ? 0 : NAMES_MODERN;
-    if (!legacy) c->tied = true; /* such a head has no projection of its own */
-    c->drop_tag = c->drop > 0 ? c->drop : -1;
-    return ses_bert_finish(c, config, e);
+                        c->disentangled.buckets > 0 ? "position_buckets" : "pos_att_type");
+    if (c->disentangled.max_relative_positions < 1) c->disentangled.max_relative_positions = c->position.max;
+    if (c->disentangled.buckets == 1 ||
+        (c->disentangled.buckets > 1 &&
+         c->disentangled.max_relative_positions <= c->disentangled.buckets / 2 + 1))
+        return ses_fail(
+            e, SES_EARG, "distances up to %lld (\"max_relative_positions\") cannot fill %lld buckets",
+            (long long)c->disentangled.max_relative_positions, (long long)c->disentangled.buckets);
+    if (!biased)
+        c->position.kind = SES_POS_NONE, c->position.max = SES_MAX_POSITIONS; /* no table: any length */
+    c->attention.scale = 1 / sqrt((double)(c->hidden / c->attention.heads) *
+                                  (1 + (c->disentangled.c2p ? 1 : 0) + (c->disentangled.p2c ? 1 : 0)));
+    c->name_table = legacy ? 0 : NAMES_MODERN;
+    if (!legacy) c->embed.tied = true; /* such a head has no projection of its own */
+    c->dropout.token_classification = c->dropout.hidden > 0 ? c->dropout.hidden : -1;
+    return ses_bert_post_read(c, config, e);
 }
 
 static bool finish_v2(ses_config *c, const ses_json *config, ses_err *e)
@@ -114,13 +119,13 @@ static bool finish_v2(ses_config *c, const ses_json *config, ses_err *e)
     if (!ses_config_int(config, "conv_groups", &groups, e) ||
         !ses_config_text(config, "norm_rel_ebd", &norm, e))
         return false;
-    if (c->conv && groups != 1)
+    if (c->conv.kernel_size && groups != 1)
         return ses_fail(e, SES_EUNSUPPORTED, "\"conv_groups\" is %lld: only 1 is supported",
                         (long long)groups);
-    if (c->conv && c->conv % 2 == 0)
+    if (c->conv.kernel_size && c->conv.kernel_size % 2 == 0)
         return ses_fail(e, SES_EARG, "\"conv_kernel_size\" is %lld, expected an odd number",
-                        (long long)c->conv);
-    c->rel_norm = has_word(norm, "layer_norm");
+                        (long long)c->conv.kernel_size);
+    c->disentangled.norm_table = has_word(norm, "layer_norm");
     return finish(c, config, e);
 }
 
@@ -142,34 +147,36 @@ typedef struct own {
 static void add_far(far *d, const ses_stack *k, ses_store *s, const ses_config *c, int i)
 {
     char name[64];
-    bool one = c->qkv != SES_QKV_APART;
+    bool one = c->attention.qkv_layout != SES_QKV_SEPARATE;
     if (one) {
         snprintf(name, sizeof name, "layer.%d.attn.q_bias", i);
         d->q_bias = ses_store_add(s, name, SES_DIM(c->hidden), SES_INIT_ZERO);
         snprintf(name, sizeof name, "layer.%d.attn.v_bias", i);
         d->v_bias = ses_store_add(s, name, SES_DIM(c->hidden), SES_INIT_ZERO);
     }
-    if (c->rel_shared) { /* the same as tokens' */
+    if (c->disentangled.share_att_key) { /* the same as tokens' */
         d->key = k->layer[i].self.key, d->query = k->layer[i].self.query;
         return;
     }
     ses_bias bias = one ? SES_NO_BIAS : SES_BIAS;
-    if (c->relative && c->rel_by_query)
+    if (c->disentangled.enabled && c->disentangled.c2p)
         d->key = ses_dense_add(s, c->hidden, c->hidden, bias, "layer.%d.rel.key", i);
-    if (c->relative && c->rel_by_key)
+    if (c->disentangled.enabled && c->disentangled.p2c)
         d->query = ses_dense_add(s, c->hidden, c->hidden, SES_BIAS, "layer.%d.rel.query", i);
 }
 
 static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     own *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
-    k->own = o;
-    if (!o || !ses_stack_add_usual(k, s, c, e)) return false;
-    int64_t rows = 2 * (c->rel_buckets > 0 ? c->rel_buckets : c->rel_span), C = c->hidden;
-    if (c->relative) o->table = ses_store_add(s, "rel.table", SES_DIM(rows, C), SES_INIT_NORMAL);
-    if (c->rel_norm) o->norm = ses_norm_add(s, C, SES_NORM_LAYER, "rel.norm");
-    if (c->conv) {
-        o->conv = ses_store_add(s, "conv.weight", SES_DIM(C, C, c->conv), SES_INIT_NORMAL);
+    k->priv = o;
+    if (!o || !ses_stack_add_default(k, s, c, e)) return false;
+    int64_t rows = 2 * (c->disentangled.buckets > 0 ? c->disentangled.buckets
+                                                    : c->disentangled.max_relative_positions),
+            C = c->hidden;
+    if (c->disentangled.enabled) o->table = ses_store_add(s, "rel.table", SES_DIM(rows, C), SES_INIT_NORMAL);
+    if (c->disentangled.norm_table) o->norm = ses_norm_add(s, C, SES_NORM_LAYER, "rel.norm");
+    if (c->conv.kernel_size) {
+        o->conv = ses_store_add(s, "conv.weight", SES_DIM(C, C, c->conv.kernel_size), SES_INIT_NORMAL);
         o->conv_bias = ses_store_add(s, "conv.bias", SES_DIM(C), SES_INIT_ZERO);
         o->conv_norm = ses_norm_add(s, C, SES_NORM_LAYER, "conv.norm");
     }
@@ -191,45 +198,47 @@ static int64_t bucket(int64_t distance, int64_t buckets, int64_t most)
 }
 
 /* The rows of the table that distances within the batch have, and which of them for each distance. */
-static void begin(const ses_stack *k, ses_pass *p, ses_common *all)
+static void begin(const ses_stack *k, ses_forward_ctx *p, ses_stack_ctx *all)
 {
-    const own *o = k->own;
+    const own *o = k->priv;
     const ses_config *c = p->c;
-    int64_t span = ses_rows(o->table) / 2, n = 2 * all->seqs->longest - 1, least = 2 * span, most = 0;
-    int32_t *at = o->table ? ses_tape_host(p->tape, (size_t)n, sizeof *at) : NULL;
+    int64_t span = ses_rows(o->table) / 2, n = 2 * all->seqs->max_seqlen - 1, least = 2 * span, most = 0;
+    int32_t *at = o->table ? ses_tape_host_alloc(p->tape, (size_t)n, sizeof *at) : NULL;
     for (int64_t i = 0; at && i < n; i++) { /* query minus key */
-        int64_t row = bucket(all->seqs->longest - 1 - i, c->rel_buckets, c->rel_span) + span;
+        int64_t row = bucket(all->seqs->max_seqlen - 1 - i, c->disentangled.buckets,
+                             c->disentangled.max_relative_positions) +
+                      span;
         row = row < 0 ? 0 : row >= 2 * span ? 2 * span - 1 : row;
         at[i] = (int32_t)row;
         if (row < least) least = row;
         if (row > most) most = row;
     }
-    int32_t *used = at ? ses_tape_host(p->tape, (size_t)(most - least + 1), sizeof *used) : NULL;
+    int32_t *used = at ? ses_tape_host_alloc(p->tape, (size_t)(most - least + 1), sizeof *used) : NULL;
     if (!used) return;
     for (int64_t i = 0; i < n; i++) at[i] -= (int32_t)least;
     for (int64_t i = 0; i <= most - least; i++) used[i] = (int32_t)(least + i);
-    all->rel_at = ses_tape_ints(p->tape, at, n);
-    all->rel = ses_take(p->tape, o->table, ses_tape_ints(p->tape, used, most - least + 1));
-    if (c->rel_norm) all->rel = ses_norm_run(p->tape, o->norm, all->rel, NULL, c->norm_eps);
+    all->rel_dist_to_row = ses_tape_ints(p->tape, at, n);
+    all->rel = ses_gather(p->tape, o->table, ses_tape_ints(p->tape, used, most - least + 1));
+    if (c->disentangled.norm_table) all->rel = ses_norm_run(p->tape, o->norm, all->rel, NULL, c->norm.eps);
 }
 
 /* Version 1's bias [3 C]: for each head that of its query, none, that of its value. */
 static ses_tensor *fused_bias(ses_tape *t, const far *d, int64_t heads)
 {
     int64_t C = ses_count(d->q_bias), dim = C / heads;
-    ses_real *zero = ses_tape_host(t, (size_t)C, sizeof *zero);
+    ses_real *zero = ses_tape_host_alloc(t, (size_t)C, sizeof *zero);
     ses_tensor *part[] = { ses_reshape(t, d->q_bias, SES_DIM(heads, dim)),
                            zero ? ses_tape_input(t, zero, SES_DIM(heads, dim)) : NULL,
                            ses_reshape(t, d->v_bias, SES_DIM(heads, dim)) };
     return ses_reshape(t, ses_concat(t, 3, part), SES_DIM(3 * C));
 }
 
-static void project(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x,
+static void project(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
                     ses_attention_inputs *in, int i)
 {
     const ses_config *c = p->c;
-    const far *d = &((const own *)k->own)->layer[i];
-    const ses_attend *a = &k->layer[i].self;
+    const far *d = &((const own *)k->priv)->layer[i];
+    const ses_attn_params *a = &k->layer[i].self;
     ses_tape *t = p->tape;
     if (d->q_bias) {
         ses_dense all_three = a->query;
@@ -240,31 +249,33 @@ static void project(const ses_stack *k, ses_pass *p, const ses_common *all, ses_
         in->k = ses_dense_run(t, a->key, x, SES_ACT_NONE);
         in->v = ses_dense_run(t, a->value, x, SES_ACT_NONE);
     }
-    if (!all->rel || !(c->rel_by_query || c->rel_by_key)) return;
-    ses_tensor *rel = ses_dropout(t, all->rel, c->drop);
-    ses_relative_inputs r = { .cu_q = all->seqs->cu, .cu_k = all->seqs->cu, .at = all->rel_at };
+    if (!all->rel || !(c->disentangled.c2p || c->disentangled.p2c)) return;
+    ses_tensor *rel = ses_dropout(t, all->rel, c->dropout.hidden);
+    ses_relative_inputs r = { .cu_seqlens_q = all->seqs->cu_seqlens,
+                              .cu_seqlens_k = all->seqs->cu_seqlens,
+                              .dist_to_row = all->rel_dist_to_row };
     int n = 0;
-    if (c->rel_by_query)
+    if (c->disentangled.c2p)
         r.term[n++] = (ses_relative_term){ .x = in->q, .r = ses_dense_run(t, d->key, rel, SES_ACT_NONE) };
-    if (c->rel_by_key)
+    if (c->disentangled.p2c)
         r.term[n++] = (ses_relative_term){ .x = in->k ? in->k : in->q,
                                            .r = ses_dense_run(t, d->query, rel, SES_ACT_NONE),
                                            .side = SES_BY_KEY };
-    for (int j = 0; j < n; j++) r.term[j].layout = c->qkv;
+    for (int j = 0; j < n; j++) r.term[j].layout = c->attention.qkv_layout;
     in->bias = ses_relative_scores(t, &r,
                                    &(ses_relative_options){ .heads = k->heads,
-                                                            .max_k = all->seqs->longest,
-                                                            .pairs = all->seqs->pairs,
-                                                            .scale = c->attention_scale });
+                                                            .max_seqlen_k = all->seqs->max_seqlen,
+                                                            .pairs = all->seqs->token_pairs,
+                                                            .scale = c->attention.scale });
 }
 
 /* norm(y + act(conv(x))), conv over neighbors: a product for each of them. */
-static ses_tensor *convolve(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x,
+static ses_tensor *convolve(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
                             ses_tensor *y)
 {
-    const own *o = k->own;
+    const own *o = k->priv;
     ses_tape *t = p->tape;
-    int64_t C = p->c->hidden, width = p->c->conv;
+    int64_t C = p->c->hidden, width = p->c->conv.kernel_size;
     ses_tensor *w = ses_reshape(t, o->conv, SES_DIM(C * C, width)), *sum = NULL;
     for (int64_t i = 0; i < width; i++) {
         ses_tensor *part = ses_linear(t, ses_seqs_shift(p, all->seqs, x, i - width / 2),
@@ -272,36 +283,37 @@ static ses_tensor *convolve(const ses_stack *k, ses_pass *p, const ses_common *a
                                       i ? NULL : o->conv_bias, SES_ACT_NONE, SES_OUT_IN);
         sum = sum ? ses_add(t, sum, part) : part;
     }
-    sum = ses_activate(t, ses_dropout(t, sum, p->c->drop), p->c->conv_act);
-    return ses_norm_run(t, o->conv_norm, ses_layer_kept(k, p, all, sum, 0), y, p->c->norm_eps);
+    sum = ses_activate(t, ses_dropout(t, sum, p->c->dropout.hidden), p->c->conv.act);
+    return ses_norm_run(t, o->conv_norm, ses_layer_used_rows(k, p, all, sum, 0), y, p->c->norm.eps);
 }
 
-static ses_tensor *layer(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+                         int i)
 {
-    const own *o = k->own;
+    const own *o = k->priv;
     ses_tensor *y = ses_layer_run(k, p, all, x, i);
     return i == 0 && o->conv ? convolve(k, p, all, x, y) : y;
 }
 
-static const ses_ways ways = { .add = add, .begin = begin, .project = project, .layer = layer };
+static const ses_stack_vtable ways = { .add = add, .begin = begin, .project = project, .layer = layer };
 
 /* ---- tables ---- */
 
 #define SELF "encoder.layer.#.attention.self."
-static const ses_name v1[] = {
+static const ses_tensor_name v1[] = {
     { "layer.#.attn.qkv.*", SELF "in_proj.*" },     { "layer.#.attn.q_bias", SELF "q_bias" },
     { "layer.#.attn.v_bias", SELF "v_bias" },       { "layer.#.rel.key.*", SELF "pos_proj.*" },
     { "layer.#.rel.query.*", SELF "pos_q_proj.*" },
 };
 
-static const ses_name v2[] = {
+static const ses_tensor_name v2[] = {
     { "layer.#.attn.query.*", SELF "query_proj.*" },    { "layer.#.attn.key.*", SELF "key_proj.*" },
     { "layer.#.attn.value.*", SELF "value_proj.*" },    { "layer.#.rel.key.*", SELF "pos_key_proj.*" },
     { "layer.#.rel.query.*", SELF "pos_query_proj.*" }, { "rel.norm.*", "encoder.LayerNorm.*" },
     { "conv.norm.*", "encoder.conv.LayerNorm.*" },      { "conv.*", "encoder.conv.conv.*" },
 };
 
-static const ses_name heads[] = {
+static const ses_tensor_name heads[] = {
     { "rel.table", "encoder.rel_embeddings.weight" },
     { "lm.dense.*", "/cls.predictions.transform.dense.*" },
     { "lm.norm.*", "/cls.predictions.transform.LayerNorm.*" },
@@ -317,7 +329,7 @@ static const ses_name heads[] = {
     { "span.*", "/qa_outputs.*" },
 };
 
-static const ses_name modern[] = {
+static const ses_tensor_name modern[] = {
     { "lm.dense.*", "/lm_predictions.lm_head.dense.*" },
     { "lm.norm.*", "/lm_predictions.lm_head.LayerNorm.*" },
     { "lm.out.weight", "/lm_predictions.lm_head.weight" },
@@ -326,48 +338,48 @@ static const ses_name modern[] = {
 
 static const ses_class classes_v1[] = {
     { .name = "DebertaModel" },
-    SES_CLASS("DebertaForMaskedLM", SES_ON(masked_lm, "logits")),
-    SES_CLASS("DebertaForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("DebertaForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("DebertaForQuestionAnswering", SES_ON(span, "")),
+    SES_CLASS("DebertaForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
+    SES_CLASS("DebertaForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("DebertaForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("DebertaForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 static const ses_class classes_v2[] = {
     { .name = "DebertaV2Model" },
-    SES_CLASS("DebertaV2ForMaskedLM", SES_ON(masked_lm, "logits")),
-    SES_CLASS("DebertaV2ForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("DebertaV2ForMultipleChoice", SES_ON(choice, "logits")),
-    SES_CLASS("DebertaV2ForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("DebertaV2ForQuestionAnswering", SES_ON(span, "")),
+    SES_CLASS("DebertaV2ForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
+    SES_CLASS("DebertaV2ForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("DebertaV2ForMultipleChoice", SES_USE_HEAD(choice, "logits")),
+    SES_CLASS("DebertaV2ForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("DebertaV2ForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 #define DEBERTA(id, type, v, layout, finish_)                                                          \
     const ses_model_desc ses_model_##id = {                                                            \
         .name = type,                                                                                  \
         .prefix = "deberta.",                                                                          \
-        .told_segments = true,                                                                         \
-        .ways = &ways,                                                                                 \
-        .arch = { .norm_eps = 1e-7,                                                                    \
-                  .rel_span = -1,                                                                      \
-                  .drop = 0.1,                                                                         \
-                  .drop_attention = 0.1,                                                               \
-                  .drop_embed = -1,                                                                    \
-                  .drop_head = -1,                                                                     \
-                  .init_range = 0.02,                                                                  \
-                  .act = SES_ACT_GELU,                                                                 \
-                  .summary_act = SES_ACT_GELU,                                                         \
-                  .conv_act = SES_ACT_TANH,                                                            \
-                  .qkv = layout,                                                                       \
-                  .no_qkv_bias = layout != SES_QKV_APART,                                              \
-                  .embed_norm = true,                                                                  \
-                  .tied = true,                                                                        \
-                  .lm_bias = true },                                                                   \
+        .tokenizer_sets_segments = true,                                                               \
+        .vtable = &ways,                                                                               \
+        .defaults = { .norm.eps = 1e-7,                                                                \
+                      .disentangled.max_relative_positions = -1,                                       \
+                      .dropout.hidden = 0.1,                                                           \
+                      .dropout.attention = 0.1,                                                        \
+                      .dropout.embed = -1,                                                             \
+                      .dropout.head = -1,                                                              \
+                      .init.range = 0.02,                                                              \
+                      .ffn.act = SES_ACT_GELU,                                                         \
+                      .summary.act = SES_ACT_GELU,                                                     \
+                      .conv.act = SES_ACT_TANH,                                                        \
+                      .attention.qkv_layout = layout,                                                  \
+                      .attention.no_qkv_bias = layout != SES_QKV_SEPARATE,                             \
+                      .embed.norm = true,                                                              \
+                      .embed.tied = true,                                                              \
+                      .lm.bias = true },                                                               \
         .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys_##v) },                                     \
-        .finish = finish_,                                                                             \
+        .post_read = finish_,                                                                          \
         .tensors = { SES_TABLE(v), SES_TABLE(heads), SES_TABLE(ses_bert_tensors), SES_TABLE(modern) }, \
         .class = classes_##v,                                                                          \
         .n_classes = SES_LEN(classes_##v),                                                             \
     };
 
-DEBERTA(deberta, "deberta", v1, SES_QKV_HEADS, finish)
-DEBERTA(deberta_v2, "deberta-v2", v2, SES_QKV_APART, finish_v2)
+DEBERTA(deberta, "deberta", v1, SES_QKV_INTERLEAVED, finish)
+DEBERTA(deberta_v2, "deberta-v2", v2, SES_QKV_SEPARATE, finish_v2)

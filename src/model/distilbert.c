@@ -2,30 +2,30 @@
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
-    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
-    SES_NEED("dim", hidden, SES_MOST_WIDTH),
-    SES_NEED("n_layers", layers, SES_MAX_LAYERS),
-    SES_NEED("n_heads", heads, SES_MOST_WIDTH),
-    SES_NEED("hidden_dim", ffn, SES_MOST_FFN),
-    SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_RATE("dropout", drop),
-    SES_RATE("attention_dropout", drop_attention),
-    SES_RATE("seq_classif_dropout", drop_head),
-    SES_RATE("qa_dropout", drop_span),
-    SES_NUMBER("initializer_range", init_range, 0, 100),
-    SES_ACTIVATION("activation", act),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("dim", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("n_layers", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("n_heads", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("hidden_dim", ffn.width, SES_MAX_FFN),
+    SES_KEY_REQUIRED("max_position_embeddings", position.max, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_RATE("dropout", dropout.hidden),
+    SES_KEY_RATE("attention_dropout", dropout.attention),
+    SES_KEY_RATE("seq_classif_dropout", dropout.head),
+    SES_KEY_RATE("qa_dropout", dropout.span),
+    SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
+    SES_KEY_ACTIVATION("activation", ffn.act),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     (void)config, (void)e;
-    c->lm_act = c->act;
+    c->lm.act = c->ffn.act;
     return true;
 }
 
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "embeddings.word_embeddings.weight" },
     { "embed.position", "embeddings.position_embeddings.weight" },
     { "embed.norm.*", "embeddings.LayerNorm.*" },
@@ -51,31 +51,31 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "DistilBertModel" },
-    SES_CLASS("DistilBertForMaskedLM", SES_ON(masked_lm, "logits")),
-    SES_CLASS("DistilBertForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("DistilBertForMultipleChoice", SES_ON(choice, "logits")),
-    SES_CLASS("DistilBertForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("DistilBertForQuestionAnswering", SES_ON(span, "")),
+    SES_CLASS("DistilBertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
+    SES_CLASS("DistilBertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("DistilBertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
+    SES_CLASS("DistilBertForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("DistilBertForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_distilbert = {
     .name = "distilbert",
     .prefix = "distilbert.",
-    .arch = { .pad = 0,
-              .norm_eps = 1e-12,
-              .drop = 0.1,
-              .drop_attention = 0.1,
-              .drop_embed = -1,
-              .drop_head = 0.2,
-              .drop_span = 0.1,
-              .init_range = 0.02,
-              .act = SES_ACT_GELU,
-              .summary_act = SES_ACT_RELU,
-              .embed_norm = true,
-              .tied = true,
-              .lm_bias = true },
+    .defaults = { .pad_id = 0,
+                  .norm.eps = 1e-12,
+                  .dropout.hidden = 0.1,
+                  .dropout.attention = 0.1,
+                  .dropout.embed = -1,
+                  .dropout.head = 0.2,
+                  .dropout.span = 0.1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_GELU,
+                  .summary.act = SES_ACT_RELU,
+                  .embed.norm = true,
+                  .embed.tied = true,
+                  .lm.bias = true },
     .keys = { SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

@@ -3,24 +3,24 @@
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
-    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
-    SES_NEED("n_embd", hidden, SES_MOST_WIDTH),
-    SES_NEED("n_layer", layers, SES_MAX_LAYERS),
-    SES_NEED("n_head", heads, SES_MOST_WIDTH),
-    SES_NEED("n_positions", positions, SES_MOST_POSITIONS),
-    SES_INT("n_inner", ffn, 1, SES_MOST_FFN),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
-    SES_RATE("resid_pdrop", drop),
-    SES_RATE("attn_pdrop", drop_attention),
-    SES_RATE("embd_pdrop", drop_embed),
-    SES_RATE("summary_first_dropout", drop_summary),
-    SES_NUMBER("initializer_range", init_range, 0, 100),
-    SES_ACTIVATION("activation_function", act),
-    SES_ACTIVATION("afn", act),
-    SES_ACTIVATION("summary_activation", choice_act),
-    SES_SWITCH("scale_attn_by_inverse_layer_idx", scale_by_layer),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("n_embd", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("n_layer", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("n_head", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("n_positions", position.max, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("n_inner", ffn.width, 1, SES_MAX_FFN),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_NUMBER("layer_norm_epsilon", norm.eps, 0, 1),
+    SES_KEY_RATE("resid_pdrop", dropout.hidden),
+    SES_KEY_RATE("attn_pdrop", dropout.attention),
+    SES_KEY_RATE("embd_pdrop", dropout.embed),
+    SES_KEY_RATE("summary_first_dropout", dropout.summary_first),
+    SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
+    SES_KEY_ACTIVATION("activation_function", ffn.act),
+    SES_KEY_ACTIVATION("afn", ffn.act),
+    SES_KEY_ACTIVATION("summary_activation", head.choice_act),
+    SES_KEY_FLAG("scale_attn_by_inverse_layer_idx", attention.scale_by_layer),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
@@ -35,19 +35,19 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     if (cross)
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"add_cross_attention\" is true: only the decoder alone is supported");
-    if (!c->ffn) c->ffn = 4 * c->hidden;
-    if (!scaled) c->attention_scale = 1;
+    if (!c->ffn.width) c->ffn.width = 4 * c->hidden;
+    if (!scaled) c->attention.scale = 1;
     return true;
 }
 
 /* In GPT's config "gelu" means what others call "gelu_new". */
 static bool finish_gpt(ses_config *c, const ses_json *config, ses_err *e)
 {
-    if (c->act == SES_ACT_GELU) c->act = SES_ACT_GELU_TANH;
+    if (c->ffn.act == SES_ACT_GELU) c->ffn.act = SES_ACT_GELU_TANH;
     return finish(c, config, e);
 }
 
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "wte.weight" },
     { "embed.position", "wpe.weight" },
     { "layer.#.attn.norm.*", "h.#.ln_1.*" },
@@ -64,7 +64,7 @@ static const ses_name tensors[] = {
     { "span.*", "/qa_outputs.*" },
 };
 
-static const ses_name tensors_gpt[] = {
+static const ses_tensor_name tensors_gpt[] = {
     /* before the ones above */
     { "embed.token", "tokens_embed.weight" },
     { "embed.position", "positions_embed.weight" },
@@ -73,51 +73,51 @@ static const ses_name tensors_gpt[] = {
 /* One head continues the text, the other scores it among several by the token the batch names. */
 #define DOUBLE_HEADS(class)                                                                \
     {                                                                                      \
-        .name = class, .summary = SES_SUMMARY_PLACE, .head = {                             \
-            SES_ON(causal_lm, "logits"),                                                   \
+        .name = class, .summary = SES_SUMMARY_CLS_INDEX, .head = {                         \
+            SES_USE_HEAD(causal_lm, "logits"),                                             \
             { &ses_head_choice, "mc_logits", offsetof(ses_batch, pair_labels), "mc_loss" } \
         }                                                                                  \
     }
 
 static const ses_class classes[] = {
     { .name = "GPT2Model" },
-    SES_CLASS("GPT2LMHeadModel", SES_ON(causal_lm, "logits")),
+    SES_CLASS("GPT2LMHeadModel", SES_USE_HEAD(causal_lm, "logits")),
     DOUBLE_HEADS("GPT2DoubleHeadsModel"),
-    SES_CLASS("GPT2ForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("GPT2ForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("GPT2ForQuestionAnswering", SES_ON(span, "")),
+    SES_CLASS("GPT2ForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("GPT2ForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("GPT2ForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 static const ses_class classes_gpt[] = {
     { .name = "OpenAIGPTModel" },
-    SES_CLASS("OpenAIGPTLMHeadModel", SES_ON(causal_lm, "logits")),
+    SES_CLASS("OpenAIGPTLMHeadModel", SES_USE_HEAD(causal_lm, "logits")),
     DOUBLE_HEADS("OpenAIGPTDoubleHeadsModel"),
-    SES_CLASS("OpenAIGPTForSequenceClassification", SES_ON(classify, "logits")),
+    SES_CLASS("OpenAIGPTForSequenceClassification", SES_USE_HEAD(classify, "logits")),
 };
 
 const ses_model_desc ses_model_gpt2 = {
     .name = "gpt2",
     .prefix = "transformer.",
-    .arch = { .pad = -1,
-              .norm_eps = 1e-5,
-              .drop = 0.1,
-              .drop_attention = 0.1,
-              .drop_embed = 0.1,
-              .drop_head = 0.1,
-              .init_range = 0.02,
-              .act = SES_ACT_GELU_TANH,
-              .place = SES_PRE_NORM,
-              .qkv = SES_QKV_SIDE,
-              .summary = SES_SUMMARY_LAST,
-              .final_norm = true,
-              .in_out = true,
-              .no_summary_bias = true,
-              .causal = true,
-              .lm_plain = true,
-              .tied = true,
-              .pad_learns = true },
+    .defaults = { .pad_id = -1,
+                  .norm.eps = 1e-5,
+                  .dropout.hidden = 0.1,
+                  .dropout.attention = 0.1,
+                  .dropout.embed = 0.1,
+                  .dropout.head = 0.1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_GELU_TANH,
+                  .norm.placement = SES_PRE_NORM,
+                  .attention.qkv_layout = SES_QKV_FUSED,
+                  .summary.kind = SES_SUMMARY_LAST_NON_PAD,
+                  .norm.after_last_layer = true,
+                  .weights_in_out = true,
+                  .head.no_classifier_bias = true,
+                  .attention.causal = true,
+                  .lm.no_transform = true,
+                  .embed.tied = true,
+                  .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),
@@ -126,25 +126,25 @@ const ses_model_desc ses_model_gpt2 = {
 const ses_model_desc ses_model_openai_gpt = {
     .name = "openai-gpt",
     .prefix = "transformer.",
-    .arch = { .pad = -1,
-              .norm_eps = 1e-5,
-              .drop = 0.1,
-              .drop_attention = 0.1,
-              .drop_embed = 0.1,
-              .drop_head = 0.1,
-              .init_range = 0.02,
-              .act = SES_ACT_GELU_TANH,
-              .place = SES_POST_NORM,
-              .qkv = SES_QKV_SIDE,
-              .summary = SES_SUMMARY_LAST,
-              .in_out = true,
-              .no_summary_bias = true,
-              .causal = true,
-              .lm_plain = true,
-              .tied = true,
-              .pad_learns = true },
+    .defaults = { .pad_id = -1,
+                  .norm.eps = 1e-5,
+                  .dropout.hidden = 0.1,
+                  .dropout.attention = 0.1,
+                  .dropout.embed = 0.1,
+                  .dropout.head = 0.1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_GELU_TANH,
+                  .norm.placement = SES_POST_NORM,
+                  .attention.qkv_layout = SES_QKV_FUSED,
+                  .summary.kind = SES_SUMMARY_LAST_NON_PAD,
+                  .weights_in_out = true,
+                  .head.no_classifier_bias = true,
+                  .attention.causal = true,
+                  .lm.no_transform = true,
+                  .embed.tied = true,
+                  .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
-    .finish = finish_gpt,
+    .post_read = finish_gpt,
     .tensors = { SES_TABLE(tensors_gpt), SES_TABLE(tensors) },
     .class = classes_gpt,
     .n_classes = SES_LEN(classes_gpt),

@@ -5,22 +5,22 @@
 #include <string.h>
 
 static const ses_config_key keys[] = {
-    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
-    SES_NEED("hidden_size", hidden, SES_MOST_WIDTH),
-    SES_NEED("num_layers", layers, SES_MAX_LAYERS),
-    SES_NEED("num_heads", heads, SES_MOST_WIDTH),
-    SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
-    SES_INT("intermediate_size", ffn, 1, SES_MOST_FFN),
-    SES_INT("window_size", window, 1, SES_MOST_POSITIONS),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
-    SES_RATE("resid_dropout", drop),
-    SES_RATE("attention_dropout", drop_attention),
-    SES_RATE("embed_dropout", drop_embed),
-    SES_RATE("classifier_dropout", drop_head),
-    SES_NUMBER("initializer_range", init_range, 0, 100),
-    SES_ACTIVATION("activation_function", act),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("hidden_size", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("num_layers", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("num_heads", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("max_position_embeddings", position.max, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("intermediate_size", ffn.width, 1, SES_MAX_FFN),
+    SES_KEY_INTEGER("window_size", attention.window, 1, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_NUMBER("layer_norm_epsilon", norm.eps, 0, 1),
+    SES_KEY_RATE("resid_dropout", dropout.hidden),
+    SES_KEY_RATE("attention_dropout", dropout.attention),
+    SES_KEY_RATE("embed_dropout", dropout.embed),
+    SES_KEY_RATE("classifier_dropout", dropout.head),
+    SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
+    SES_KEY_ACTIVATION("activation_function", ffn.act),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
 static bool mark(ses_config *c, int64_t layer, const ses_json *kind, ses_err *e)
@@ -29,7 +29,7 @@ static bool mark(ses_config *c, int64_t layer, const ses_json *kind, ses_err *e)
     if (!name || (strcmp(name, "global") && strcmp(name, "local")))
         return ses_fail(e, SES_EFORMAT, "attention of layer %lld is not \"global\" or \"local\"",
                         (long long)layer);
-    if (!strcmp(name, "local")) c->local[layer / 64] |= (uint64_t)1 << layer % 64;
+    if (!strcmp(name, "local")) c->attention.local_layers[layer / 64] |= (uint64_t)1 << layer % 64;
     return true;
 }
 
@@ -40,7 +40,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     const ses_json *each = ses_json_get(config, "attention_layers"),
                    *types = ses_json_get(config, "attention_types");
     int64_t n = 0;
-    if (!c->ffn) c->ffn = 4 * c->hidden;
+    if (!c->ffn.width) c->ffn.width = 4 * c->hidden;
     for (; n < c->layers && n < (int64_t)ses_json_len(each); n++)
         if (!mark(c, n, ses_json_at(each, (size_t)n), e)) return false;
     for (size_t i = 0; !each && i < ses_json_len(types); i++) {
@@ -56,7 +56,7 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
                     (long long)n, (long long)c->layers);
 }
 
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "wte.weight" },
     { "embed.position", "wpe.weight" },
     { "layer.#.attn.norm.*", "h.#.ln_1.*" },
@@ -76,33 +76,33 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "GPTNeoModel" },
-    SES_CLASS("GPTNeoForCausalLM", SES_ON(causal_lm, "logits")),
-    SES_CLASS("GPTNeoForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("GPTNeoForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("GPTNeoForQuestionAnswering", SES_ON(span, "")),
+    SES_CLASS("GPTNeoForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
+    SES_CLASS("GPTNeoForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("GPTNeoForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("GPTNeoForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_gpt_neo = {
     .name = "gpt_neo",
     .prefix = "transformer.",
-    .arch = { .pad = -1,
-              .window = 256,
-              .norm_eps = 1e-5,
-              .drop_head = 0.1,
-              .init_range = 0.02,
-              .attention_scale = 1,
-              .act = SES_ACT_GELU_TANH,
-              .place = SES_PRE_NORM,
-              .summary = SES_SUMMARY_LAST,
-              .final_norm = true,
-              .no_qkv_bias = true,
-              .no_summary_bias = true,
-              .causal = true,
-              .lm_plain = true,
-              .tied = true,
-              .pad_learns = true },
+    .defaults = { .pad_id = -1,
+                  .attention.window = 256,
+                  .norm.eps = 1e-5,
+                  .dropout.head = 0.1,
+                  .init.range = 0.02,
+                  .attention.scale = 1,
+                  .ffn.act = SES_ACT_GELU_TANH,
+                  .norm.placement = SES_PRE_NORM,
+                  .summary.kind = SES_SUMMARY_LAST_NON_PAD,
+                  .norm.after_last_layer = true,
+                  .attention.no_qkv_bias = true,
+                  .head.no_classifier_bias = true,
+                  .attention.causal = true,
+                  .lm.no_transform = true,
+                  .embed.tied = true,
+                  .embed.train_pad = true },
     .keys = { SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

@@ -22,8 +22,8 @@ static void shape_text(char *buf, size_t n, const int64_t *dim, int rank)
 
 /* The spellings a tensor may have: as it is, with or without the base model's prefix, and a norm's weight and
  * bias under their old names gamma and beta. */
-const ses_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file, const char *before,
-                                const char *name)
+const ses_tensor_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file, const char *before,
+                                       const char *name)
 {
     static const char *const tail[][2] = { { ".weight", ".gamma" }, { ".bias", ".beta" } };
     char spelling[2][NAME + 32];
@@ -35,7 +35,7 @@ const ses_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file,
     else
         snprintf(spelling[1], sizeof spelling[1], "%s%s%s", before, prefix, name);
     for (int i = 0; i < 2; i++) {
-        const ses_entry *found = ses_safetensors_find(file, spelling[i]);
+        const ses_tensor_entry *found = ses_safetensors_find(file, spelling[i]);
         for (size_t t = 0; t < SES_LEN(tail) && !found; t++) {
             size_t len = strlen(spelling[i]), end = strlen(tail[t][0]);
             char old[NAME + 32];
@@ -48,21 +48,22 @@ const ses_entry *ses_entry_find(const ses_model *m, const ses_safetensors *file,
     return NULL;
 }
 
-static const ses_entry *find(const ses_model *m, const char *name)
+static const ses_tensor_entry *find(const ses_model *m, const char *name)
 {
     return ses_entry_find(m, m->file, "", name);
 }
 
 /* A parameter of ours, by any name it ever had. */
-const ses_entry *ses_model_find(const ses_model *m, const char *ours)
+const ses_tensor_entry *ses_model_find(const ses_model *m, const char *ours)
 {
     char name[NAME];
-    const ses_entry *x = NULL;
-    for (int i = 0; !x && ses_name_any(m, ours, i, name, sizeof name); i++) x = find(m, name);
+    const ses_tensor_entry *x = NULL;
+    for (int i = 0; !x && ses_name_to_hf_any(m, ours, i, name, sizeof name); i++) x = find(m, name);
     return x;
 }
 
-static bool shape_fits(const ses_tensor *t, const ses_entry *x, const ses_entry *scale, ses_err *e)
+static bool shape_fits(const ses_tensor *t, const ses_tensor_entry *x, const ses_tensor_entry *scale,
+                       ses_err *e)
 {
     char want[96], got[160];
     bool same = x->rank == ses_rank(t);
@@ -82,14 +83,15 @@ static bool shape_fits(const ses_tensor *t, const ses_entry *x, const ses_entry 
 }
 
 /* The scales of a weight of 8 bits, one for each output of the dense layer; NULL: x has none. */
-static const ses_entry *scale_of(const ses_safetensors *file, const ses_param *p, const ses_entry *x)
+static const ses_tensor_entry *scale_of(const ses_safetensors *file, const ses_param *p,
+                                        const ses_tensor_entry *x)
 {
     char name[NAME + 32];
     snprintf(name, sizeof name, "%s_scale", x->name);
-    const ses_entry *scale =
-        x->dtype == SES_I8 && (p->dense || p->table) ? ses_safetensors_find(file, name) : NULL;
-    bool fits =
-        scale && scale->dtype == SES_F32 && scale->count == ses_weight_dim(p->tensor, p->order == SES_IN_OUT);
+    const ses_tensor_entry *scale =
+        x->dtype == SES_I8 && (p->dense || p->embedding) ? ses_safetensors_find(file, name) : NULL;
+    bool fits = scale && scale->dtype == SES_F32 &&
+                scale->count == ses_weight_dim(p->tensor, p->layout == SES_IN_OUT);
     for (int64_t i = 0; fits && i < scale->count; i++) {
         float by;
         memcpy(&by, (const char *)scale->data + (size_t)i * sizeof by, sizeof by);
@@ -99,18 +101,18 @@ static const ses_entry *scale_of(const ses_safetensors *file, const ses_param *p
 }
 
 /* n numbers of x from `at` on. */
-static bool convert(ses_real *to, const ses_param *p, const ses_entry *x, const ses_entry *scale, size_t at,
-                    size_t n, ses_err *e)
+static bool convert(ses_real *to, const ses_param *p, const ses_tensor_entry *x,
+                    const ses_tensor_entry *scale, size_t at, size_t n, ses_err *e)
 {
     const char *data = x->data;
     if (!ses_convert(to, SES_REAL, data + at * ses_dtype_size(x->dtype), x->dtype, n, e)) return false;
     if (!scale) return true;
     size_t outputs = (size_t)scale->count,
-           cols = p->order == SES_OUT_IN ? (size_t)x->count / outputs : outputs;
+           cols = p->layout == SES_OUT_IN ? (size_t)x->count / outputs : outputs;
     size_t row = at / cols, col = at % cols;
     for (size_t i = 0; i < n; i++) {
         float by;
-        memcpy(&by, (const char *)scale->data + (p->order == SES_OUT_IN ? row : col) * sizeof by, sizeof by);
+        memcpy(&by, (const char *)scale->data + (p->layout == SES_OUT_IN ? row : col) * sizeof by, sizeof by);
         to[i] *= by;
         if (++col == cols) row++, col = 0;
     }
@@ -118,8 +120,8 @@ static bool convert(ses_real *to, const ses_param *p, const ses_entry *x, const 
 }
 
 /* Piece by piece, through a buffer on the stack, so that any device's memory will do. */
-static bool copy_in(ses_device *dev, const ses_param *p, const ses_entry *x, const ses_entry *scale,
-                    ses_err *e)
+static bool copy_in(ses_device *dev, const ses_param *p, const ses_tensor_entry *x,
+                    const ses_tensor_entry *scale, ses_err *e)
 {
     enum { PIECE = 2048 };
     ses_real piece[PIECE];
@@ -127,26 +129,26 @@ static bool copy_in(ses_device *dev, const ses_param *p, const ses_entry *x, con
     for (size_t at = 0; at < count; at += PIECE) {
         size_t n = count - at < PIECE ? count - at : PIECE;
         if (!convert(piece, p, x, scale, at, n, e)) return false;
-        dev->mem->upload(dev, ses_values(p->tensor) + at, piece, n * sizeof *piece);
+        dev->mem->upload(dev, ses_master_data(p->tensor) + at, piece, n * sizeof *piece);
     }
     return true;
 }
 
 /* Packed straight from the file, where products read what it has. */
-static bool take(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
-                 const ses_entry *scale, bool *taken, ses_err *e)
+static bool take(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
+                 const ses_tensor_entry *scale, bool *taken, ses_err *e)
 {
     const float *by = scale ? scale->data : NULL;
-    ses_table from = { .data = x->data, .as = x->dtype, .scale = by };
+    ses_quant_rows from = { .data = x->data, .dtype = x->dtype, .scale = by };
     *taken = false;
     if (x->dtype != SES_I8 && x->dtype != SES_F16 && x->dtype != SES_BF16) return true;
     if ((uintptr_t)by % sizeof *by) return true;
-    return ses_store_take(s, i, &from, ses_safetensors_mapped(file, x), taken, e);
+    return ses_store_load_quantized(s, i, &from, ses_safetensors_is_mapped(file, x), taken, e);
 }
 
 /* A weight that products read rounded, and nobody else reads: only that form of it stays. */
-static bool load_rounded(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
-                         const ses_entry *scale, ses_err *e)
+static bool load_rounded(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
+                         const ses_tensor_entry *scale, ses_err *e)
 {
     const ses_param *p = ses_store_at(s, i);
     bool taken;
@@ -155,58 +157,59 @@ static bool load_rounded(ses_store *s, size_t i, const ses_safetensors *file, co
     ses_real *all = ses_alloc_array((size_t)x->count, sizeof *all, e);
     bool ok = all && convert(all, p, x, scale, 0, (size_t)x->count, e);
     p->tensor->f = all;
-    ok = ok && ses_store_round(s, i, scale ? SES_I8 : SES_REAL, e);
+    ok = ok && ses_store_quantize(s, i, scale ? SES_I8 : SES_REAL, e);
     p->tensor->f = NULL;
     ses_free(all);
     return ok;
 }
 
 /* Embeddings read a table where the file has it, products what is made of it. */
-static bool load_table(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
-                       const ses_entry *scale, ses_err *e)
+static bool load_table(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
+                       const ses_tensor_entry *scale, ses_err *e)
 {
     return (!ses_store_at(s, i)->dense || load_rounded(s, i, file, x, scale, e)) &&
-           ses_store_hold(s, i, x->data, x->dtype, scale ? scale->data : NULL, e);
+           ses_store_bind_quantized(s, i, x->data, x->dtype, scale ? scale->data : NULL, e);
 }
 
-bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const ses_entry *x,
+bool ses_param_load(ses_store *s, size_t i, const ses_safetensors *file, const ses_tensor_entry *x,
                     const ses_model_options *o, bool final, ses_err *e)
 {
     const ses_param *p = ses_store_at(s, i);
     ses_device *dev = ses_store_device(s);
-    const ses_entry *scale = scale_of(file, p, x);
+    const ses_tensor_entry *scale = scale_of(file, p, x);
     bool train = o->train && p->role != SES_PARAM_BASE;
     if (!shape_fits(p->tensor, x, scale, e)) return false;
-    if (o->dry) return true;
-    bool mapped = !train && dev->host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
+    if (o->check_only) return true;
+    bool mapped =
+        !train && dev->is_host && x->dtype == SES_REAL && (uintptr_t)x->data % sizeof(ses_real) == 0;
     if (mapped) {
-        ses_store_bind(s, i, x->data, ses_safetensors_mapped(file, x));
+        ses_store_bind(s, i, x->data, ses_safetensors_is_mapped(file, x));
         return true;
     }
-    bool stays = final && !train && !o->lean && dev->host,
+    bool stays = final && !train && !o->no_packing && dev->is_host,
          narrow = x->dtype == SES_F16 || x->dtype == SES_BF16 || x->dtype == SES_I8;
-    if (stays && p->table && narrow) return load_table(s, i, file, x, scale, e);
-    if (stays && p->dense && !p->table && (narrow || ses_device_dtype(dev) != SES_REAL))
+    if (stays && p->embedding && narrow) return load_table(s, i, file, x, scale, e);
+    if (stays && p->dense && !p->embedding && (narrow || ses_device_dtype(dev) != SES_REAL))
         return load_rounded(s, i, file, x, scale, e);
-    return (train || ses_store_own(s, i, e)) && copy_in(dev, p, x, scale, e);
+    return (train || ses_store_alloc_one(s, i, e)) && copy_in(dev, p, x, scale, e);
 }
 
 /* The entry that was read for what x is another name of; NULL: x is none. */
-static const ses_entry *twin(const ses_model *m, const ses_entry *x)
+static const ses_tensor_entry *twin(const ses_model *m, const ses_tensor_entry *x)
 {
     char name[NAME];
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         const char *ours = ses_store_at(m->store, i)->name;
-        for (int k = 1; ses_name_any(m, ours, k, name, sizeof name); k++)
+        for (int k = 1; ses_name_to_hf_any(m, ours, k, name, sizeof name); k++)
             if (find(m, name) == x) return ses_model_find(m, ours);
     }
     return NULL;
 }
 
 /* A tensor nobody asked for. What is tied may be stored more than once if it is the same. */
-static bool pass_over(ses_model *m, const ses_entry *x, ses_buf *list, ses_err *e)
+static bool pass_over(ses_model *m, const ses_tensor_entry *x, ses_buf *list, ses_err *e)
 {
-    const ses_entry *first = m->c.tied ? twin(m, x) : NULL;
+    const ses_tensor_entry *first = m->c.embed.tied ? twin(m, x) : NULL;
     if (first && (first->bytes != x->bytes || memcmp(first->data, x->data, x->bytes)))
         return ses_fail(e, SES_EFORMAT,
                         "\"%s\" differs from \"%s\", but config.json ties them (\"tie_word_embeddings\")",
@@ -216,19 +219,19 @@ static bool pass_over(ses_model *m, const ses_entry *x, ses_buf *list, ses_err *
 }
 
 /* Sines, zeros or ones: what no file needs to hold. */
-bool ses_model_compute(ses_model *m, size_t i, ses_err *e)
+bool ses_model_compute_buffer(ses_model *m, size_t i, ses_err *e)
 {
     const ses_param *p = ses_store_at(m->store, i);
     for (size_t k = 0; k < SES_LEN(m->stack); k++)
         if (m->stack[k].position == p->tensor) return ses_stack_compute(&m->stack[k], m->store, &m->c, e);
-    m->dev->mem->zero(m->dev, ses_values(p->tensor), (size_t)ses_count(p->tensor) * sizeof(ses_real));
+    m->dev->mem->zero(m->dev, ses_master_data(p->tensor), (size_t)ses_count(p->tensor) * sizeof(ses_real));
     static const ses_real one = 1;
     for (int64_t j = 0; p->init == SES_INIT_ONE && j < ses_count(p->tensor); j++)
-        m->dev->mem->upload(m->dev, ses_values(p->tensor) + j, &one, sizeof one);
+        m->dev->mem->upload(m->dev, ses_master_data(p->tensor) + j, &one, sizeof one);
     return true;
 }
 
-bool ses_model_in_file(const ses_model *m, const ses_param *p)
+bool ses_model_param_in_file(const ses_model *m, const ses_param *p)
 {
     return m->file && ses_model_find(m, p->name);
 }
@@ -236,11 +239,11 @@ bool ses_model_in_file(const ses_model *m, const ses_param *p)
 static bool of_adapter(const ses_param *p) { return strstr(p->name, ".lora_") != NULL; }
 
 /* Of a new adapter; or of a head, where heads may be new, and not in the file in this shape. */
-static bool begins_anew(const ses_model *m, size_t i, const ses_entry *x, const ses_model_options *o)
+static bool begins_anew(const ses_model *m, size_t i, const ses_tensor_entry *x, const ses_model_options *o)
 {
     const ses_tensor *t = ses_store_at(m->store, i)->tensor;
     if (of_adapter(ses_store_at(m->store, i))) return true;
-    if (!o->new_heads || i < m->first_head) return false;
+    if (!o->new_heads || i < m->first_head_param) return false;
     bool same = x && x->rank == ses_rank(t);
     for (int d = 0; same && d < x->rank; d++) same = x->dim[d] == t->dim[d];
     return !same;
@@ -248,8 +251,8 @@ static bool begins_anew(const ses_model *m, size_t i, const ses_entry *x, const 
 
 static bool begin_anew(ses_model *m, size_t i, const ses_model_options *o, ses_err *e)
 {
-    if (!o->train && !ses_store_own(m->store, i, e)) return false;
-    ses_model_begin_param(m, i, o->seed);
+    if (!o->train && !ses_store_alloc_one(m->store, i, e)) return false;
+    ses_model_init_param(m, i, o->seed);
     return true;
 }
 
@@ -258,22 +261,24 @@ static bool load_param(ses_model *m, size_t i, const ses_model_options *o, bool 
 {
     char name[NAME] = "", shape[96];
     const ses_param *p = ses_store_at(m->store, i);
-    bool computed = p->role == SES_PARAM_COMPUTED || p->role == SES_PARAM_FIXED,
+    bool computed = p->role == SES_PARAM_BUFFER || p->role == SES_PARAM_CONSTANT,
          named = ses_model_tensor_name(m, i, name, sizeof name);
-    const ses_entry *x = m->adapter ? ses_adapter_find(m->adapter, m, p->name) : NULL;
+    const ses_tensor_entry *x = m->adapter ? ses_adapter_find(m->adapter, m, p->name) : NULL;
     bool base = !x;
-    if (!x && p->role != SES_PARAM_FIXED) x = ses_model_find(m, p->name);
+    if (!x && p->role != SES_PARAM_CONSTANT) x = ses_model_find(m, p->name);
     if (!x && computed)
-        return o->dry || ((o->train || ses_store_own(m->store, i, e)) && ses_model_compute(m, i, e));
+        return o->check_only ||
+               ((o->train || ses_store_alloc_one(m->store, i, e)) && ses_model_compute_buffer(m, i, e));
     if (!named) return ses_fail(e, SES_EUNSUPPORTED, "no name is known for parameter \"%s\"", p->name);
     if (begins_anew(m, i, x, o)) {
-        ses_store_role(m->store, p->tensor, SES_PARAM_TRAINED); /* with an adapter, too */
-        return o->dry || begin_anew(m, i, o, e);
+        ses_store_set_role(m->store, p->tensor, SES_PARAM_TRAINED); /* with an adapter, too */
+        return o->check_only || begin_anew(m, i, o, e);
     }
     shape_text(shape, sizeof shape, p->tensor->dim, ses_rank(p->tensor));
-    if (!x) return ses_model_lacks(m, name, shape, e);
-    const ses_entry *scale = base ? scale_of(m->file, p, x) : NULL;
-    const ses_entry *instead = base ? x : ses_model_find(m, p->name); /* the adapter's own stands for it */
+    if (!x) return ses_model_missing_tensor(m, name, shape, e);
+    const ses_tensor_entry *scale = base ? scale_of(m->file, p, x) : NULL;
+    const ses_tensor_entry *instead =
+        base ? x : ses_model_find(m, p->name); /* the adapter's own stands for it */
     if (instead) used[instead - ses_safetensors_at(m->file, 0)] = true;
     if (scale) used[scale - ses_safetensors_at(m->file, 0)] = true;
     return ses_param_load(m->store, i, m->file, x, o, !m->adapter, e) ||
@@ -291,24 +296,24 @@ static bool load_all(ses_model *m, const ses_model_options *o, bool *used, ses_e
 static bool list_fresh(ses_model *m, const ses_model_options *o, ses_err *e)
 {
     ses_buf list = { 0 };
-    for (size_t i = m->first_head; i < ses_store_count(m->store); i++) {
+    for (size_t i = m->first_head_param; i < ses_store_count(m->store); i++) {
         char name[NAME];
         const ses_param *p = ses_store_at(m->store, i);
         if (p->role != SES_PARAM_TRAINED || of_adapter(p)) continue;
-        const ses_entry *x = m->adapter ? ses_adapter_find(m->adapter, m, p->name) : NULL;
+        const ses_tensor_entry *x = m->adapter ? ses_adapter_find(m->adapter, m, p->name) : NULL;
         if (!begins_anew(m, i, x ? x : ses_model_find(m, p->name), o)) continue;
         if (ses_model_tensor_name(m, i, name, sizeof name))
             ses_buf_appendf(&list, "%s%s", list.len ? ", " : "", name);
     }
-    m->fresh = ses_strndup(list.len ? list.data : "", list.len, e);
-    bool ok = m->fresh && ses_buf_ok(&list, e);
+    m->missing_keys = ses_strndup(list.len ? list.data : "", list.len, e);
+    bool ok = m->missing_keys && ses_buf_ok(&list, e);
     ses_buf_free(&list);
     return ok;
 }
 
 bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, ses_err *e)
 {
-    bool train = o->train && !o->dry;
+    bool train = o->train && !o->check_only;
     ses_buf list = { 0 };
     bool ok = false, *used = NULL;
     m->file = ses_checkpoint_open(dir, e);
@@ -316,9 +321,9 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
     size_t n = ses_safetensors_count(m->file);
     used = ses_alloc_array(n, sizeof *used, e);
     ses_model_options check = *o;
-    check.dry = true; /* every shape against the file first, memory after */
-    if (!used || !load_all(m, &check, used, e) || (train && !ses_store_train(m->store, e)) ||
-        (!o->dry && !load_all(m, o, used, e)))
+    check.check_only = true; /* every shape against the file first, memory after */
+    if (!used || !load_all(m, &check, used, e) || (train && !ses_store_alloc_trainable(m->store, e)) ||
+        (!o->check_only && !load_all(m, o, used, e)))
         goto done;
     for (size_t i = 0; i < n; i++)
         if (!used[i] && !pass_over(m, ses_safetensors_at(m->file, i), &list, e)) goto done;
@@ -327,9 +332,10 @@ bool ses_model_load(ses_model *m, const char *dir, const ses_model_options *o, s
         goto done;
     }
     m->dtype = n ? ses_safetensors_at(m->file, 0)->dtype : SES_F32;
-    m->surplus = ses_strndup(list.len ? list.data : "", list.len, e);
-    ok = m->surplus && list_fresh(m, o, e) && (train || o->dry || o->lean || ses_store_freeze(m->store, e));
-    if (ok && !o->dry) ses_store_refresh(m->store);
+    m->unexpected_keys = ses_strndup(list.len ? list.data : "", list.len, e);
+    ok = m->unexpected_keys && list_fresh(m, o, e) &&
+         (train || o->check_only || o->no_packing || ses_store_finalize(m->store, e));
+    if (ok && !o->check_only) ses_store_sync_bf16(m->store);
 done:
     ses_wrap(e, "%s", dir);
     ses_free(used);

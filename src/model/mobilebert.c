@@ -8,12 +8,12 @@
 #include <string.h>
 
 static const ses_config_key keys[] = {
-    SES_INT("embedding_size", embed, 1, SES_MOST_WIDTH),
-    SES_INT("intra_bottleneck_size", bottleneck, 1, SES_MOST_WIDTH),
-    SES_INT("num_feedforward_networks", ffns, 1, 64),
-    SES_SWITCH("trigram_input", trigram),
-    SES_SWITCH("use_bottleneck_attention", bottleneck_all),
-    SES_SWITCH("key_query_shared_bottleneck", bottleneck_shared),
+    SES_KEY_INTEGER("embedding_size", embed.width, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("intra_bottleneck_size", bottleneck.width, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("num_feedforward_networks", bottleneck.ffns, 1, 64),
+    SES_KEY_FLAG("trigram_input", embed.trigram),
+    SES_KEY_FLAG("use_bottleneck_attention", bottleneck.for_attention),
+    SES_KEY_FLAG("key_query_shared_bottleneck", bottleneck.key_query_shared),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
@@ -27,24 +27,24 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     if (norm && strcmp(norm, "no_norm") && strcmp(norm, "layer_norm"))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"normalization_type\" is \"%s\", expected no_norm or layer_norm", norm);
-    if (c->segments < 1) return ses_fail(e, SES_EARG, "\"type_vocab_size\" is 0, expected 1 or more");
-    if (!narrow) c->bottleneck = 0;
-    int64_t width = narrow ? c->bottleneck : c->hidden;
-    if (width % c->heads)
+    if (c->embed.segments < 1) return ses_fail(e, SES_EARG, "\"type_vocab_size\" is 0, expected 1 or more");
+    if (!narrow) c->bottleneck.width = 0;
+    int64_t width = narrow ? c->bottleneck.width : c->hidden;
+    if (width % c->attention.heads)
         return ses_fail(e, SES_EARG, "a width of %lld cannot be split among %lld heads", (long long)width,
-                        (long long)c->heads);
-    if (narrow && !c->bottleneck_all && !c->bottleneck_shared && width != c->hidden)
+                        (long long)c->attention.heads);
+    if (narrow && !c->bottleneck.for_attention && !c->bottleneck.key_query_shared && width != c->hidden)
         return ses_fail(e, SES_EARG,
                         "attention is %lld wide (\"intra_bottleneck_size\") but its input %lld: "
                         "\"key_query_shared_bottleneck\" or \"use_bottleneck_attention\" must be true",
                         (long long)width, (long long)c->hidden);
-    if (c->embed > c->hidden)
+    if (c->embed.width > c->hidden)
         return ses_fail(e, SES_EARG, "\"embedding_size\" %lld is above \"hidden_size\" %lld",
-                        (long long)c->embed, (long long)c->hidden);
-    c->head_size = width / c->heads;
-    c->plain_norm = !norm || !strcmp(norm, "no_norm");
-    c->pooler_plain = !activate;
-    return ses_bert_finish(c, config, e);
+                        (long long)c->embed.width, (long long)c->hidden);
+    c->attention.head_size = width / c->attention.heads;
+    c->norm.affine_only = !norm || !strcmp(norm, "no_norm");
+    c->pooler.no_dense = !activate;
+    return ses_bert_post_read(c, config, e);
 }
 
 /* ---- parameters ---- */
@@ -79,43 +79,46 @@ static change change_add(ses_store *s, int64_t out, int64_t in, int i, const cha
 
 static void add_layer(ses_layer *l, bottleneck *b, ses_store *s, const ses_config *c, int i)
 {
-    int64_t C = c->hidden, W = c->head_size * c->heads, V = c->bottleneck && c->bottleneck_all ? W : C;
+    int64_t C = c->hidden, W = c->attention.head_size * c->attention.heads,
+            V = c->bottleneck.width && c->bottleneck.for_attention ? W : C;
     l->self.query = ses_dense_add(s, W, W, SES_BIAS, "layer.%d.attn.query", i);
     l->self.key = ses_dense_add(s, W, W, SES_BIAS, "layer.%d.attn.key", i);
     l->self.value = ses_dense_add(s, W, V, SES_BIAS, "layer.%d.attn.value", i);
     l->self.out = ses_dense_add(s, W, W, SES_BIAS, "layer.%d.attn.out", i);
     l->self_norm = ses_norm_add(s, W, SES_NORM_LAYER, "layer.%d.attn.norm", i);
-    l->up = ses_dense_add(s, c->ffn, W, SES_BIAS, "layer.%d.ffn.up", i);
-    l->down = ses_dense_add(s, W, c->ffn, SES_BIAS, "layer.%d.ffn.down", i);
+    l->up = ses_dense_add(s, c->ffn.width, W, SES_BIAS, "layer.%d.ffn.up", i);
+    l->down = ses_dense_add(s, W, c->ffn.width, SES_BIAS, "layer.%d.ffn.down", i);
     l->ffn_norm = ses_norm_add(s, W, SES_NORM_LAYER, "layer.%d.ffn.norm", i);
-    if (c->bottleneck) {
+    if (c->bottleneck.width) {
         b->in = change_add(s, W, C, i, "narrow.input");
-        if (c->bottleneck_shared) b->attend = change_add(s, W, C, i, "narrow.attention");
+        if (c->bottleneck.key_query_shared) b->attend = change_add(s, W, C, i, "narrow.attention");
         b->back = change_add(s, C, W, i, "back");
     }
-    for (int j = 0; j < (int)c->ffns - 1; j++) { /* their names end as the reference's */
-        b->more[j].up = ses_dense_add(s, c->ffn, W, SES_BIAS, "layer.%d.stack.%d.intermediate.dense", i, j);
-        b->more[j].down = ses_dense_add(s, W, c->ffn, SES_BIAS, "layer.%d.stack.%d.output.dense", i, j);
+    for (int j = 0; j < (int)c->bottleneck.ffns - 1; j++) { /* their names end as the reference's */
+        b->more[j].up =
+            ses_dense_add(s, c->ffn.width, W, SES_BIAS, "layer.%d.stack.%d.intermediate.dense", i, j);
+        b->more[j].down = ses_dense_add(s, W, c->ffn.width, SES_BIAS, "layer.%d.stack.%d.output.dense", i, j);
         b->more[j].norm = ses_norm_add(s, W, SES_NORM_LAYER, "layer.%d.stack.%d.output.LayerNorm", i, j);
     }
 }
 
 static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
-    size_t n = (size_t)k->depth, more = (size_t)c->ffns - 1;
+    size_t n = (size_t)k->depth, more = (size_t)c->bottleneck.ffns - 1;
     own *o = ses_alloc(sizeof *o + n * (sizeof *o->layer + more * sizeof(block)), e);
-    k->own = o;
-    k->distinct = k->depth;
+    k->priv = o;
+    k->n_unique = k->depth;
     k->layer = o ? ses_alloc_array(n, sizeof *k->layer, e) : NULL;
     if (!k->layer) return false;
     for (size_t i = 0; i < n; i++) o->layer[i].more = (block *)(void *)(o->layer + n) + i * more;
-    k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, c->embed), SES_INIT_NORMAL);
-    k->position = ses_store_add(s, "embed.position", SES_DIM(c->positions, c->hidden), SES_INIT_NORMAL);
-    k->segment = ses_store_add(s, "embed.segment", SES_DIM(c->segments, c->hidden), SES_INIT_NORMAL);
-    ses_store_table(s, k->token);
-    ses_store_table(s, k->position);
-    ses_store_table(s, k->segment);
-    o->embed = ses_dense_add(s, c->hidden, c->embed * (c->trigram ? 3 : 1), SES_BIAS, "embed.project");
+    k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, c->embed.width), SES_INIT_NORMAL);
+    k->position = ses_store_add(s, "embed.position", SES_DIM(c->position.max, c->hidden), SES_INIT_NORMAL);
+    k->segment = ses_store_add(s, "embed.segment", SES_DIM(c->embed.segments, c->hidden), SES_INIT_NORMAL);
+    ses_store_set_embedding(s, k->token);
+    ses_store_set_embedding(s, k->position);
+    ses_store_set_embedding(s, k->segment);
+    o->embed =
+        ses_dense_add(s, c->hidden, c->embed.width * (c->embed.trigram ? 3 : 1), SES_BIAS, "embed.project");
     k->embed_norm = ses_norm_add(s, c->hidden, SES_NORM_LAYER, "embed.norm");
     for (int i = 0; i < (int)n; i++) add_layer(&k->layer[i], &o->layer[i], s, c, i);
     return ses_store_ok(s, e);
@@ -124,69 +127,71 @@ static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 /* ---- forward ---- */
 
 /* The norm of x + residual, or their scale and shift alone. */
-static ses_tensor *norm(ses_pass *p, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps)
+static ses_tensor *norm(ses_forward_ctx *p, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps)
 {
-    if (!p->c->plain_norm) return ses_norm_run(p->tape, n, x, residual, eps);
+    if (!p->c->norm.affine_only) return ses_norm_run(p->tape, n, x, residual, eps);
     return ses_affine(p->tape, residual ? ses_add(p->tape, x, residual) : x, n.gain, n.bias);
 }
 
-static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
+static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    ses_tensor *x = ses_embed(t, 1, &k->token, &q->ids, (int32_t)c->pad);
-    if (c->trigram)
+    ses_tensor *x = ses_embed(t, 1, &k->token, &q->ids, (int32_t)c->pad_id);
+    if (c->embed.trigram)
         x = ses_concat(t, 3,
                        (ses_tensor *const[]){ ses_seqs_shift(p, q, x, 1), x, ses_seqs_shift(p, q, x, -1) });
-    if (c->trigram || c->embed != c->hidden)
-        x = ses_dense_run(t, ((const own *)k->own)->embed, x, SES_ACT_NONE);
+    if (c->embed.trigram || c->embed.width != c->hidden)
+        x = ses_dense_run(t, ((const own *)k->priv)->embed, x, SES_ACT_NONE);
     x = ses_add(t, x, ses_embed(t, 1, &k->position, &q->positions, -1));
     x = norm(p, k->embed_norm, x, ses_embed(t, 1, &k->segment, &q->segments, -1), norm_eps);
-    return ses_dropout(t, x, c->drop);
+    return ses_dropout(t, x, c->dropout.hidden);
 }
 
-static ses_tensor *feed_forward(ses_pass *p, ses_dense up, ses_dense down, ses_tensor *x)
+static ses_tensor *feed_forward(ses_forward_ctx *p, ses_dense up, ses_dense down, ses_tensor *x)
 {
-    return ses_dense_run(p->tape, down, ses_dense_run(p->tape, up, x, p->c->act), SES_ACT_NONE);
+    return ses_dense_run(p->tape, down, ses_dense_run(p->tape, up, x, p->c->ffn.act), SES_ACT_NONE);
 }
 
-static ses_tensor *into(ses_pass *p, const change *n, ses_tensor *x)
+static ses_tensor *into(ses_forward_ctx *p, const change *n, ses_tensor *x)
 {
-    return norm(p, n->norm, ses_dense_run(p->tape, n->dense, x, SES_ACT_NONE), NULL, p->c->norm_eps);
+    return norm(p, n->norm, ses_dense_run(p->tape, n->dense, x, SES_ACT_NONE), NULL, p->c->norm.eps);
 }
 
-static ses_tensor *layer(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+static ses_tensor *layer(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+                         int i)
 {
     const ses_config *c = p->c;
     const ses_layer *l = &k->layer[i];
-    const bottleneck *b = &((const own *)k->own)->layer[i];
+    const bottleneck *b = &((const own *)k->priv)->layer[i];
     ses_tape *t = p->tape;
-    bool narrow = c->bottleneck > 0;
-    double drop = narrow ? 0 : c->drop; /* a bottleneck has its dropout at the end */
+    bool narrow = c->bottleneck.width > 0;
+    double drop = narrow ? 0 : c->dropout.hidden; /* a bottleneck has its dropout at the end */
     ses_tensor *in = narrow ? into(p, &b->in, x) : x, *ask = x;
-    if (narrow && c->bottleneck_all)
+    if (narrow && c->bottleneck.for_attention)
         ask = in;
-    else if (narrow && c->bottleneck_shared)
+    else if (narrow && c->bottleneck.key_query_shared)
         ask = into(p, &b->attend, x);
-    ses_attention_inputs a = { .q = ses_dense_run(t, l->self.query, ask, SES_ACT_NONE),
-                               .k = ses_dense_run(t, l->self.key, ask, SES_ACT_NONE),
-                               .v = ses_dense_run(t, l->self.value, narrow && c->bottleneck_all ? in : x,
-                                                  SES_ACT_NONE) };
-    ses_tensor *y = ses_dense_run(t, l->self.out, ses_attend_run(k, p, all, a, 0, i), SES_ACT_NONE);
-    y = norm(p, l->self_norm, ses_dropout(t, y, drop), in, c->norm_eps);
-    for (int64_t j = 0; j < c->ffns - 1; j++)
-        y = norm(p, b->more[j].norm, feed_forward(p, b->more[j].up, b->more[j].down, y), y, c->norm_eps);
+    ses_attention_inputs a = {
+        .q = ses_dense_run(t, l->self.query, ask, SES_ACT_NONE),
+        .k = ses_dense_run(t, l->self.key, ask, SES_ACT_NONE),
+        .v = ses_dense_run(t, l->self.value, narrow && c->bottleneck.for_attention ? in : x, SES_ACT_NONE)
+    };
+    ses_tensor *y = ses_dense_run(t, l->self.out, ses_self_attention(k, p, all, a, 0, i), SES_ACT_NONE);
+    y = norm(p, l->self_norm, ses_dropout(t, y, drop), in, c->norm.eps);
+    for (int64_t j = 0; j < c->bottleneck.ffns - 1; j++)
+        y = norm(p, b->more[j].norm, feed_forward(p, b->more[j].up, b->more[j].down, y), y, c->norm.eps);
     y = norm(p, l->ffn_norm, ses_dropout(t, feed_forward(p, l->up, l->down, y), drop), y, norm_eps);
     if (!narrow) return y;
-    y = ses_dropout(t, ses_dense_run(t, b->back.dense, y, SES_ACT_NONE), c->drop);
-    return norm(p, b->back.norm, y, x, c->norm_eps);
+    y = ses_dropout(t, ses_dense_run(t, b->back.dense, y, SES_ACT_NONE), c->dropout.hidden);
+    return norm(p, b->back.norm, y, x, c->norm.eps);
 }
 
-static const ses_ways ways = { .add = add, .embed = embed, .layer = layer };
+static const ses_stack_vtable ways = { .add = add, .embed = embed, .layer = layer };
 
 /* ---- tables ---- */
 
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.project.*", "embeddings.embedding_transformation.*" },
     { "layer.#.narrow.input.dense.*", "encoder.layer.#.bottleneck.input.dense.*" },
     { "layer.#.narrow.input.norm.*", "encoder.layer.#.bottleneck.input.LayerNorm.*" },
@@ -200,39 +205,39 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "MobileBertModel", .pooler = true },
-    SES_POOLED("MobileBertForPreTraining", SES_ON(masked_lm, "prediction_logits"),
-               SES_ON_PAIRS(next_sentence, "seq_relationship_logits")),
-    SES_CLASS("MobileBertForMaskedLM", SES_ON(masked_lm, "logits")),
-    SES_POOLED("MobileBertForNextSentencePrediction", SES_ON(next_sentence, "logits")),
-    SES_POOLED("MobileBertForSequenceClassification", SES_ON(classify, "logits")),
-    SES_POOLED("MobileBertForMultipleChoice", SES_ON(choice, "logits")),
-    SES_CLASS("MobileBertForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("MobileBertForQuestionAnswering", SES_ON(span, "")),
+    SES_POOLED_CLASS("MobileBertForPreTraining", SES_USE_HEAD(masked_lm, "prediction_logits"),
+                     SES_USE_PAIR_HEAD(next_sentence, "seq_relationship_logits")),
+    SES_CLASS("MobileBertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
+    SES_POOLED_CLASS("MobileBertForNextSentencePrediction", SES_USE_HEAD(next_sentence, "logits")),
+    SES_POOLED_CLASS("MobileBertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_POOLED_CLASS("MobileBertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
+    SES_CLASS("MobileBertForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("MobileBertForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_mobilebert = {
     .name = "mobilebert",
     .prefix = "mobilebert.",
-    .told_segments = true,
-    .ways = &ways,
-    .arch = { .segments = 2,
-              .pad = 0,
-              .embed = 128,
-              .bottleneck = 128,
-              .ffns = 4,
-              .norm_eps = 1e-12,
-              .drop_attention = 0.1,
-              .drop_head = -1,
-              .init_range = 0.02,
-              .act = SES_ACT_RELU,
-              .pooler_act = SES_ACT_TANH,
-              .trigram = true,
-              .bottleneck_shared = true,
-              .tied = true,
-              .lm_bias = true,
-              .lm_wide = true },
+    .tokenizer_sets_segments = true,
+    .vtable = &ways,
+    .defaults = { .embed.segments = 2,
+                  .pad_id = 0,
+                  .embed.width = 128,
+                  .bottleneck.width = 128,
+                  .bottleneck.ffns = 4,
+                  .norm.eps = 1e-12,
+                  .dropout.attention = 0.1,
+                  .dropout.head = -1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_RELU,
+                  .pooler.act = SES_ACT_TANH,
+                  .embed.trigram = true,
+                  .bottleneck.key_query_shared = true,
+                  .embed.tied = true,
+                  .lm.bias = true,
+                  .lm.extra_cols = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors), SES_TABLE(ses_bert_heads), SES_TABLE(ses_bert_tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

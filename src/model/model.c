@@ -19,7 +19,7 @@ static const ses_head_use *uses(const ses_model *m, size_t *n)
 /* An encoder, a decoder, or one after the other over the same token table. */
 static bool has_decoder(const ses_model *m)
 {
-    return m->desc->pair && !m->class->encoder_only && !m->class->decoder_only;
+    return m->desc->encoder_decoder && !m->class->encoder_only && !m->class->decoder_only;
 }
 
 static bool declare_stacks(ses_model *m, ses_err *e)
@@ -27,94 +27,99 @@ static bool declare_stacks(ses_model *m, ses_err *e)
     const ses_config *c = &m->c;
     ses_stack *k = m->stack;
     if (m->class->decoder_only) {
-        k[0] = (ses_stack){ .prefix = "decoder.", .outputs = "", .causal = true, .alone = true };
-        k[0].depth = c->decoder_layers, k[0].heads = c->decoder_heads, k[0].ffn = c->decoder_ffn;
+        k[0] = (ses_stack){ .prefix = "decoder.", .outputs = "", .causal = true, .cross_unused = true };
+        k[0].depth = c->decoder.layers, k[0].heads = c->decoder.heads, k[0].ffn = c->decoder.ffn_width;
         return ses_stack_add(&k[0], m->store, c, e);
     }
-    k[0] = (ses_stack){ .prefix = "", .outputs = has_decoder(m) ? "encoder_" : "", .causal = c->causal };
-    k[0].ways = m->desc->ways;
-    k[0].depth = c->layers, k[0].heads = c->heads, k[0].ffn = c->ffn;
+    k[0] = (ses_stack){ .prefix = "",
+                        .outputs = has_decoder(m) ? "encoder_" : "",
+                        .causal = c->attention.causal };
+    k[0].vtable = m->desc->vtable;
+    k[0].depth = c->layers, k[0].heads = c->attention.heads, k[0].ffn = c->ffn.width;
     if (!ses_stack_add(&k[0], m->store, c, e)) return false;
     if (!has_decoder(m)) return true;
     k[1] = (ses_stack){ .prefix = "decoder.", .outputs = "decoder_", .causal = true, .cross = true };
-    k[1].depth = c->decoder_layers, k[1].heads = c->decoder_heads, k[1].ffn = c->decoder_ffn;
-    k[1].token = c->tables_apart ? NULL : k[0].token;
+    k[1].depth = c->decoder.layers, k[1].heads = c->decoder.heads, k[1].ffn = c->decoder.ffn_width;
+    k[1].token = c->decoder.separate_embeddings ? NULL : k[0].token;
     return ses_stack_add(&k[1], m->store, c, e);
 }
 
 bool ses_model_declare(ses_model *m, const ses_json *config, const ses_model_options *o, ses_err *e)
 {
     m->config = config;
-    m->desc = ses_config_model(config, e);
+    m->desc = ses_config_find_model(config, e);
     if (!m->desc || !ses_config_read(m->desc, config, &m->c, e)) return false;
-    m->class = o->bare ? ses_config_bare(m->desc, e) : ses_config_class(m->desc, config, o->class_name, e);
+    m->class = o->no_head ? ses_config_headless_class(m->desc, e)
+                          : ses_config_class(m->desc, config, o->class_name, e);
     if (!m->class) return false;
-    m->c.pooler = m->class->pooler && !o->bare && !m->c.own_head;
-    m->c.echo = m->class->echo;
-    if (m->class->summary) m->c.summary = m->class->summary;
-    if (m->class->told_act) m->c.summary_act = m->c.told_act;
-    if (m->class->decoder_only) m->c.lm_fixed_bias = false;
+    m->c.pooler.present = m->class->pooler && !o->no_head && !m->c.custom_head.kind;
+    m->c.decoder.input_from_source = m->class->decoder_input_from_source;
+    if (m->class->summary) m->c.summary.kind = m->class->summary;
+    if (m->class->uses_sequence_summary_act) m->c.summary.act = m->c.summary.sequence_summary_act;
+    if (m->class->decoder_only) m->c.lm.final_logits_bias = false;
     m->store = ses_store_new(m->dev, e);
     if (m->store && m->adapter) ses_adapter_begin(m->adapter, m);
     if (!m->store || !declare_stacks(m, e)) return false;
-    m->first_head = ses_store_count(m->store);
-    if (m->c.pooler && !m->c.pooler_plain)
+    m->first_head_param = ses_store_count(m->store);
+    if (m->c.pooler.present && !m->c.pooler.no_dense)
         m->pooler = ses_dense_add(m->store, m->c.hidden, m->c.hidden, SES_BIAS, "pooler");
     size_t n;
     const ses_head_use *use = uses(m, &n);
     ses_tensor *projection = m->stack[1].token ? m->stack[1].token : m->stack[0].token;
     bool apart = m->adapter && n && !use[0].head->pretrained; /* the head is the adapter's */
     if (apart && !ses_adapter_end(m->adapter, m, e)) return false;
-    if (m->c.mix_layers && n) m->mix = ses_mix_add(m->store, m->stack[has_decoder(m)].depth);
+    if (m->c.custom_head.scalar_mix && n)
+        m->scalar_mix = ses_scalar_mix_add(m->store, m->stack[has_decoder(m)].depth);
     for (size_t i = 0; i < n; i++) use[i].head->add(&m->head[i], m->store, &m->c, projection);
     if (m->adapter && !apart && !ses_adapter_end(m->adapter, m, e)) return false;
-    ses_store_delicate(m->store, m->first_head);
+    ses_store_keep_16bit(m->store, m->first_head_param);
     return ses_store_ok(m->store, e);
 }
 
 /* A decoder's (one that stands alone may have the head that fills places: it sees none behind the last), or
  * of a model that reads in any order the one that fills any place, the next too. Models with ways of their
  * own keep no keys and values: they must remember in theirs. */
-const ses_head_use *ses_class_writer(const ses_model_desc *d, const ses_class *c)
+const ses_head_use *ses_class_lm_head(const ses_model_desc *d, const ses_class *c)
 {
-    if (d->ways && !d->arch.any_order && !d->arch.remembers) return NULL;
+    if (d->vtable && !d->defaults.xl.permutation_lm && !d->defaults.xl.segment_recurrence) return NULL;
     for (size_t i = 0; i < SES_LEN(c->head); i++) {
         const ses_head *h = c->head[i].head;
-        if (h == &ses_head_causal_lm || h == &ses_head_target_lm ||
-            (h == &ses_head_masked_lm && (d->arch.any_order || c->decoder_only)))
+        if (h == &ses_head_causal_lm || h == &ses_head_seq2seq_lm ||
+            (h == &ses_head_masked_lm && (d->defaults.xl.permutation_lm || c->decoder_only)))
             return &c->head[i];
     }
     return NULL;
 }
 
 /* T5's deviations: scores are not scaled, so queries begin smaller by the square root of the head's size. */
-void ses_model_begin_param(ses_model *m, size_t i, uint64_t seed)
+void ses_model_init_param(ses_model *m, size_t i, uint64_t seed)
 {
     const ses_config *c = &m->c;
     const ses_param *p = ses_store_at(m->store, i);
     double inputs = strstr(p->name, "buckets") ? (double)c->hidden : (double)ses_cols(p->tensor);
-    bool plain = !c->init_fan || strstr(p->name, "embed.token") || strstr(p->name, "lm.out");
-    if (strstr(p->name, ".query")) inputs *= (double)(c->head_size ? c->head_size : c->hidden / c->heads);
-    ses_store_init_one(m->store, i, plain ? c->init_range : c->init_range / sqrt(inputs), seed);
+    bool plain = !c->init.by_fan_in || strstr(p->name, "embed.token") || strstr(p->name, "lm.out");
+    if (strstr(p->name, ".query"))
+        inputs *= (double)(c->attention.head_size ? c->attention.head_size : c->hidden / c->attention.heads);
+    ses_store_init_one(m->store, i, plain ? c->init.range : c->init.range / sqrt(inputs), seed);
 }
 
 /* Memory for every parameter, then random numbers. */
 static bool begin_random(ses_model *m, const ses_model_options *o, ses_err *e)
 {
-    m->surplus = ses_strdup("", e);
-    if (!m->surplus || o->dry) return m->surplus != NULL;
+    m->unexpected_keys = ses_strdup("", e);
+    if (!m->unexpected_keys || o->check_only) return m->unexpected_keys != NULL;
     if (o->train) {
-        if (!ses_store_train(m->store, e)) return false;
+        if (!ses_store_alloc_trainable(m->store, e)) return false;
     } else {
         for (size_t i = 0; i < ses_store_count(m->store); i++)
-            if (!ses_store_own(m->store, i, e)) return false;
+            if (!ses_store_alloc_one(m->store, i, e)) return false;
     }
-    for (size_t i = 0; i < ses_store_count(m->store); i++) ses_model_begin_param(m, i, o->seed);
+    for (size_t i = 0; i < ses_store_count(m->store); i++) ses_model_init_param(m, i, o->seed);
     for (size_t i = 0; i < ses_store_count(m->store); i++)
-        if (ses_store_at(m->store, i)->role == SES_PARAM_COMPUTED && !ses_model_compute(m, i, e))
+        if (ses_store_at(m->store, i)->role == SES_PARAM_BUFFER && !ses_model_compute_buffer(m, i, e))
             return false;
-    ses_store_refresh(m->store);
-    return o->train || o->lean || ses_store_freeze(m->store, e);
+    ses_store_sync_bf16(m->store);
+    return o->train || o->no_packing || ses_store_finalize(m->store, e);
 }
 
 ses_model *ses_model_new(const ses_json *config, ses_device *dev, const ses_model_options *options,
@@ -135,7 +140,7 @@ static bool open_adapter(ses_model *m, const char *dir, const ses_model_options 
 {
     bool adapted = ses_model_is_adapter(dir);
     if (!adapted && !o->lora) return true;
-    if (o->lora && (adapted || !o->train || o->random))
+    if (o->lora && (adapted || !o->train || o->random_init))
         return ses_fail(e, SES_EARG, "%s: %s", dir,
                         adapted ? "has an adapter already; merge it first (sesame convert)"
                                 : "an adapter is trained beside a trained model");
@@ -151,7 +156,7 @@ static bool open_folder(ses_model *m, const char *dir, const ses_model_options *
     if (!o->config && !m->doc) return false;
     if (!ses_model_declare(m, o->config ? o->config : ses_json_root(m->doc), o, e))
         return ses_wrap(e, "%s/config.json", dir);
-    if (o->random) return begin_random(m, o, e);
+    if (o->random_init) return begin_random(m, o, e);
     return ses_model_load(m, m->adapter ? ses_adapter_base(m->adapter) : dir, o, e);
 }
 
@@ -174,63 +179,63 @@ void ses_model_free(ses_model *m)
     ses_safetensors_free(m->file);
     ses_adapter_free(m->adapter);
     ses_json_free(m->doc);
-    ses_free(m->surplus);
-    ses_free(m->fresh);
+    ses_free(m->unexpected_keys);
+    ses_free(m->missing_keys);
     ses_free(m->dir);
     ses_free(m);
 }
 
 /* The stacks and the pooler: what heads look at. */
-static ses_state run_stacks(const ses_model *m, ses_pass *p)
+static ses_state run_stacks(const ses_model *m, ses_forward_ctx *p)
 {
     ses_state at = { .seqs = &p->in };
     int64_t depth = m->stack[has_decoder(m)].depth;
     size_t n;
     const ses_head_use *use = uses(m, &n);
-    if (m->mix.weight)
-        p->layer =
-            ses_tape_host(p->tape, (size_t)(m->stack[0].depth + m->stack[1].depth) + 1, sizeof *p->layer);
-    ses_kept_choose(p, has_decoder(m) ? &p->target : &p->in, use, n);
+    if (m->scalar_mix.weight)
+        p->layer = ses_tape_host_alloc(p->tape, (size_t)(m->stack[0].depth + m->stack[1].depth) + 1,
+                                       sizeof *p->layer);
+    ses_used_rows_select(p, has_decoder(m) ? &p->target : &p->in, use, n);
     if (p->batch->ids)
         at.x = ses_stack_run(&m->stack[0], p, &p->in, NULL); /* else a cache has what it said */
-    if (p->batch->target_places) at.seqs = &p->target;
+    if (p->batch->predict_positions) at.seqs = &p->target;
     if (has_decoder(m)) {
-        if (at.x) ses_pass_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
+        if (at.x) ses_forward_output(p, SES_PER_TOKEN, at.x, "encoder_last_hidden_state");
         at = (ses_state){ .x = ses_stack_run(&m->stack[1], p, &p->target, at.x), .seqs = &p->target };
     }
-    if (p->layer) at.x = ses_mix_run(&m->mix, p->tape, p->layer, depth + 1);
-    if (m->c.pooler) {
+    if (p->layer) at.x = ses_scalar_mix_run(&m->scalar_mix, p->tape, p->layer, depth + 1);
+    if (m->c.pooler.present) {
         ses_tensor *first = ses_summary_first(p, &at);
-        at.pooled = m->pooler.w ? ses_dense_run(p->tape, m->pooler, first, m->c.pooler_act) : first;
+        at.pooled = m->pooler.w ? ses_dense_run(p->tape, m->pooler, first, m->c.pooler.act) : first;
     }
     return at;
 }
 
-bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_want *want,
+bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, const ses_output_request *want,
                        ses_outputs *out, ses_err *e)
 {
     if (!ses_model_check_batch(m, b, e)) return false;
     if (b->cache && ses_tape_recording(t))
         return ses_fail(e, SES_EARG, "a tape that records cannot use a cache: nothing goes back through it");
-    ses_pass p = { .tape = t, .c = &m->c, .batch = b, .want = want };
-    ses_pass_begin(&p, 5 * (size_t)m->c.layers + 3 * (size_t)m->c.decoder_layers + 16);
+    ses_forward_ctx p = { .tape = t, .c = &m->c, .batch = b, .request = want };
+    ses_forward_begin(&p, 5 * (size_t)m->c.layers + 3 * (size_t)m->c.decoder.layers + 16);
     ses_state at = run_stacks(m, &p);
     size_t n;
     const ses_head_use *use = uses(m, &n);
     ses_axis axis = at.seqs == &p.in ? SES_PER_TOKEN : SES_PER_TARGET;
-    ses_tensor *last = n ? NULL : ses_state_asked(&p, &at, &axis);
-    if (last) ses_pass_output(&p, axis, last, "last_hidden_state");
-    if (!n && at.pooled) ses_pass_output(&p, SES_PER_SEQUENCE, at.pooled, "pooler_output");
+    ses_tensor *last = n ? NULL : ses_state_requested(&p, &at, &axis);
+    if (last) ses_forward_output(&p, axis, last, "last_hidden_state");
+    if (!n && at.pooled) ses_forward_output(&p, SES_PER_SEQUENCE, at.pooled, "pooler_output");
     *out = (ses_outputs){ .heads = n };
     ses_tensor *loss = NULL;
     for (size_t i = 0; i < n; i++) {
         p.loss = NULL;
         use[i].head->run(&m->head[i], &use[i], &p, &at);
-        ses_tape_where(t, "%s head", use[i].head->name);
+        ses_tape_wrap_error(t, "%s head", use[i].head->name);
         out->head[i] = (ses_head_output){ use[i].head->name, use[i].output, p.loss };
         loss = loss && p.loss ? ses_add(t, loss, p.loss) : loss ? loss : p.loss;
     }
-    out->loss = loss, out->item = p.item, out->n = p.n, out->mem_cu = p.mem_cu;
+    out->loss = loss, out->item = p.item, out->n = p.n, out->mem_cu_seqlens = p.mem_cu_seqlens;
     bool ok = ses_tape_ok(t, e);
     if (b->cache) ses_cache_end(&p, ok);
     return ok;
@@ -239,36 +244,39 @@ bool ses_model_forward(const ses_model *m, ses_tape *t, const ses_batch *b, cons
 ses_cache *ses_cache_new(const ses_model *m, int64_t slots, int64_t length, ses_err *e)
 {
     const ses_stack *k = &m->stack[has_decoder(m)];
-    if (m->stack[0].ways || !k->causal || m->c.echo || m->c.pos_skips_pad) {
+    if (m->stack[0].vtable || !k->causal || m->c.decoder.input_from_source || m->c.position.skips_pad) {
         ses_fail(e, SES_EUNSUPPORTED,
                  "%s (%s) has no key-value cache: it is no decoder that reads word by word", m->class->name,
                  m->desc->name);
         return NULL;
     }
-    int64_t width = m->c.head_size ? m->c.head_size * k->heads : m->c.hidden;
-    ses_cache *c = ses_cache_make(m->dev, k, width, slots, length, e);
+    int64_t width = m->c.attention.head_size ? m->c.attention.head_size * k->heads : m->c.hidden;
+    ses_cache *c = ses_cache_create(m->dev, k, width, slots, length, e);
     if (c) c->model = m;
     return c;
 }
 
 ses_store *ses_model_store(const ses_model *m) { return m->store; }
 const char *ses_model_type(const ses_model *m) { return m->desc->name; }
-const char *ses_model_class(const ses_model *m) { return m->class->name; }
+const char *ses_model_class_name(const ses_model *m) { return m->class->name; }
 
-const char *ses_model_head(const ses_model *m)
+const char *ses_model_head_name(const ses_model *m)
 {
     const ses_head *head = m->class->head[0].head;
     return head ? head->name : NULL;
 }
 
 const ses_json *ses_model_config(const ses_model *m) { return m->config; }
-int64_t ses_model_max_tokens(const ses_model *m) { return m->c.positions + m->c.pos_extra - m->c.pos_offset; }
-int64_t ses_model_vocab(const ses_model *m) { return m->c.vocab; }
-int64_t ses_model_layers(const ses_model *m) { return m->stack[0].depth; }
-int64_t ses_model_labels(const ses_model *m) { return m->c.labels; }
+int64_t ses_model_max_tokens(const ses_model *m)
+{
+    return m->c.position.max + m->c.position.extra_rows - m->c.position.offset;
+}
+int64_t ses_model_vocab_size(const ses_model *m) { return m->c.vocab; }
+int64_t ses_model_layer_count(const ses_model *m) { return m->stack[0].depth; }
+int64_t ses_model_label_count(const ses_model *m) { return m->c.labels; }
 ses_dtype ses_model_dtype(const ses_model *m) { return m->dtype; }
-const char *ses_model_surplus(const ses_model *m) { return m->surplus; }
-const char *ses_model_fresh(const ses_model *m) { return m->fresh ? m->fresh : ""; }
+const char *ses_model_unexpected_keys(const ses_model *m) { return m->unexpected_keys; }
+const char *ses_model_missing_keys(const ses_model *m) { return m->missing_keys ? m->missing_keys : ""; }
 
 /* Does the class have these heads and no other, in any order? */
 static bool has_heads(const ses_class *c, const char *const head[], size_t n)
@@ -280,9 +288,9 @@ static bool has_heads(const ses_class *c, const char *const head[], size_t n)
     return has == n && found == n;
 }
 
-const char *ses_model_class_with_all(const ses_json *config, const char *const head[], size_t n, ses_err *e)
+const char *ses_model_class_for_heads(const ses_json *config, const char *const head[], size_t n, ses_err *e)
 {
-    const ses_model_desc *d = ses_config_model(config, e);
+    const ses_model_desc *d = ses_config_find_model(config, e);
     ses_buf names = { 0 };
     for (size_t i = 0; d && i < d->n_classes; i++)
         if (has_heads(&d->class[i], head, n)) return d->class[i].name;
@@ -294,12 +302,12 @@ const char *ses_model_class_with_all(const ses_json *config, const char *const h
     return NULL;
 }
 
-const char *ses_model_class_with(const ses_json *config, const char *head, ses_err *e)
+const char *ses_model_class_for_head(const ses_json *config, const char *head, ses_err *e)
 {
-    return ses_model_class_with_all(config, &head, 1, e);
+    return ses_model_class_for_heads(config, &head, 1, e);
 }
 
-const char *ses_model_label(const ses_model *m, int64_t i)
+const char *ses_model_label_name(const ses_model *m, int64_t i)
 {
     char id[24];
     snprintf(id, sizeof id, "%lld", (long long)i);
@@ -308,13 +316,14 @@ const char *ses_model_label(const ses_model *m, int64_t i)
 
 bool ses_model_tensor_name(const ses_model *m, size_t i, char *buf, size_t n)
 {
-    return ses_name_theirs(m, ses_store_at(m->store, i)->name, buf, n);
+    return ses_name_to_hf(m, ses_store_at(m->store, i)->name, buf, n);
 }
 
 int64_t ses_model_find_tensor(const ses_model *m, const char *theirs)
 {
     char name[256];
-    bool tied = m->c.tied && ses_name_theirs(m, "lm.out.weight", name, sizeof name) && !strcmp(name, theirs);
+    bool tied =
+        m->c.embed.tied && ses_name_to_hf(m, "lm.out.weight", name, sizeof name) && !strcmp(name, theirs);
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         if (tied && ses_store_at(m->store, i)->tensor == ses_model_projection(m)) return (int64_t)i;
         if (ses_model_tensor_name(m, i, name, sizeof name) && !strcmp(name, theirs)) return (int64_t)i;
@@ -330,14 +339,14 @@ static int64_t first_bad(const ses_model *m, const ses_tensor *x)
     int64_t count = ses_count(x);
     for (int64_t at = 0; at < count; at += PIECE) {
         int64_t n = count - at < PIECE ? count - at : PIECE;
-        m->dev->mem->download(m->dev, piece, ses_values(x) + at, (size_t)n * sizeof *piece);
+        m->dev->mem->download(m->dev, piece, ses_master_data(x) + at, (size_t)n * sizeof *piece);
         for (int64_t i = 0; i < n; i++)
             if (!isfinite(piece[i])) return at + i;
     }
     return -1;
 }
 
-bool ses_model_finite(const ses_model *m, ses_err *e)
+bool ses_model_check_finite(const ses_model *m, ses_err *e)
 {
     for (size_t i = 0; i < ses_store_count(m->store); i++) {
         char name[256];

@@ -5,26 +5,26 @@
 #include <string.h>
 
 static const ses_config_key keys[] = {
-    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
-    SES_NEED("hidden_size", hidden, SES_MOST_WIDTH),
-    SES_NEED("num_hidden_layers", layers, SES_MAX_LAYERS),
-    SES_NEED("num_attention_heads", heads, SES_MOST_WIDTH),
-    SES_NEED("intermediate_size", ffn, SES_MOST_FFN),
-    SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
-    SES_INT("local_attention", window, 1, SES_MOST_POSITIONS),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_NUMBER("norm_eps", norm_eps, 0, 1),
-    SES_RATE("attention_dropout", drop_attention),
-    SES_RATE("mlp_dropout", drop_act),
-    SES_RATE("embedding_dropout", drop_embed),
-    SES_RATE("classifier_dropout", drop_head),
-    SES_NUMBER("global_rope_theta", theta, 1, 1e12),
-    SES_NUMBER("local_rope_theta", local_theta, 1, 1e12),
-    SES_NUMBER("initializer_range", init_range, 0, 100),
-    SES_ACTIVATION("hidden_activation", act),
-    SES_ACTIVATION("classifier_activation", summary_act),
-    SES_SWITCH("tie_word_embeddings", tied),
-    SES_SWITCH("decoder_bias", lm_bias),
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("hidden_size", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("num_hidden_layers", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("num_attention_heads", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("intermediate_size", ffn.width, SES_MAX_FFN),
+    SES_KEY_REQUIRED("max_position_embeddings", position.max, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("local_attention", attention.window, 1, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_NUMBER("norm_eps", norm.eps, 0, 1),
+    SES_KEY_RATE("attention_dropout", dropout.attention),
+    SES_KEY_RATE("mlp_dropout", dropout.act),
+    SES_KEY_RATE("embedding_dropout", dropout.embed),
+    SES_KEY_RATE("classifier_dropout", dropout.head),
+    SES_KEY_NUMBER("global_rope_theta", position.rope_theta, 1, 1e12),
+    SES_KEY_NUMBER("local_rope_theta", position.local_rope_theta, 1, 1e12),
+    SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
+    SES_KEY_ACTIVATION("hidden_activation", ffn.act),
+    SES_KEY_ACTIVATION("classifier_activation", summary.act),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
+    SES_KEY_FLAG("decoder_bias", lm.bias),
 };
 
 /* Which layers are local: by "layer_types", or all but every n-th. */
@@ -44,7 +44,7 @@ static bool read_layers(ses_config *c, const ses_json *config, ses_err *e)
             return ses_fail(e, SES_EFORMAT,
                             "\"layer_types\" entry %lld is not full_attention or sliding_attention",
                             (long long)i);
-        if (local) c->local[i / 64] |= (uint64_t)1 << i % 64;
+        if (local) c->attention.local_layers[i / 64] |= (uint64_t)1 << i % 64;
     }
     return true;
 }
@@ -72,23 +72,25 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     size_t pooling;
     for (size_t i = 0; i < SES_LEN(biases); i++)
         if (!ses_config_bool(config, biases[i], &has[i], e)) return false;
-    c->no_attn_bias = !has[0], c->no_ffn_bias = !has[1], c->no_lm_bias = !has[3];
-    c->norm = has[2] ? SES_NORM_LAYER : SES_NORM_GAIN;
+    c->attention.no_bias = !has[0], c->ffn.no_bias = !has[1], c->lm.no_transform_bias = !has[3];
+    c->norm.kind = has[2] ? SES_NORM_LAYER : SES_NORM_LAYER_NO_BIAS;
     if (!ses_config_name(config, "classifier_pooling", poolings, SES_LEN(poolings), &pooling, e))
         return false;
-    c->summary = pooling ? SES_SUMMARY_MEAN : SES_SUMMARY_FIRST;
-    c->drop_span = c->drop_head;
-    if (c->hidden / c->heads % 2) return ses_fail(e, SES_EARG, "rotary positions need heads of an even size");
-    c->window = c->window / 2 + 1;
-    c->drop = c->drop_attention;
-    c->lm_act = c->summary_act;
-    return read_theta(&c->theta, ropes, "full_attention", e) &&
-           read_theta(&c->local_theta, ropes, "sliding_attention", e) && read_layers(c, config, e);
+    c->summary.kind = pooling ? SES_SUMMARY_MEAN : SES_SUMMARY_FIRST;
+    c->dropout.span = c->dropout.head;
+    if (c->hidden / c->attention.heads % 2)
+        return ses_fail(e, SES_EARG, "rotary positions need heads of an even size");
+    c->attention.window = c->attention.window / 2 + 1;
+    c->dropout.hidden = c->dropout.attention;
+    c->lm.act = c->summary.act;
+    return read_theta(&c->position.rope_theta, ropes, "full_attention", e) &&
+           read_theta(&c->position.local_rope_theta, ropes, "sliding_attention", e) &&
+           read_layers(c, config, e);
 }
 
 #define HEAD(ours) \
     { ours ".dense.*", "/head.dense.*" }, { ours ".norm.*", "/head.norm.*" }
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "embeddings.tok_embeddings.weight" },
     { "embed.norm.*", "embeddings.norm.*" },
     { "layer.#.attn.norm.*", "layers.#.attn_norm.*" },
@@ -113,38 +115,38 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "ModernBertModel" },
-    SES_CLASS("ModernBertForMaskedLM", SES_ON(masked_lm, "logits")),
-    SES_CLASS("ModernBertForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("ModernBertForMultipleChoice", SES_ON(choice, "logits")),
-    SES_CLASS("ModernBertForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("ModernBertForQuestionAnswering", SES_ON(span, "")),
+    SES_CLASS("ModernBertForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
+    SES_CLASS("ModernBertForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("ModernBertForMultipleChoice", SES_USE_HEAD(choice, "logits")),
+    SES_CLASS("ModernBertForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("ModernBertForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_modernbert = {
     .name = "modernbert",
     .prefix = "model.",
-    .arch = { .pad = -1,
-              .window = 128,
-              .norm_eps = 1e-5,
-              .drop_ffn = 0,
-              .init_range = 0.02,
-              .theta = 160000,
-              .local_theta = 10000,
-              .act = SES_ACT_GELU,
-              .summary_act = SES_ACT_GELU,
-              .place = SES_PRE_NORM,
-              .pos = SES_POS_ROTARY,
-              .qkv = SES_QKV_SIDE,
-              .embed_norm = true,
-              .final_norm = true,
-              .no_first_norm = true,
-              .gated = true,
-              .head_norm = true,
-              .fused_gate = true,
-              .lm_bias = true,
-              .tied = true },
+    .defaults = { .pad_id = -1,
+                  .attention.window = 128,
+                  .norm.eps = 1e-5,
+                  .dropout.ffn = 0,
+                  .init.range = 0.02,
+                  .position.rope_theta = 160000,
+                  .position.local_rope_theta = 10000,
+                  .ffn.act = SES_ACT_GELU,
+                  .summary.act = SES_ACT_GELU,
+                  .norm.placement = SES_PRE_NORM,
+                  .position.kind = SES_POS_ROTARY,
+                  .attention.qkv_layout = SES_QKV_FUSED,
+                  .embed.norm = true,
+                  .norm.after_last_layer = true,
+                  .norm.no_first_attn_norm = true,
+                  .ffn.gated = true,
+                  .head.prediction_head = true,
+                  .ffn.fused_gate = true,
+                  .lm.bias = true,
+                  .embed.tied = true },
     .keys = { SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

@@ -4,17 +4,17 @@
 /* The reference has 32 buckets, whatever the table's size. */
 enum { BUCKETS = 32 };
 
-static const ses_config_key keys[] = { SES_INT("relative_attention_num_buckets", bucket_rows, BUCKETS,
-                                               SES_MOST_WIDTH) };
+static const ses_config_key keys[] = { SES_KEY_INTEGER("relative_attention_num_buckets", rel_bias.table_rows,
+                                                       BUCKETS, SES_MAX_WIDTH) };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
-    c->pad = 1; /* the reference's tables know no other, whatever the config says */
-    c->pos_offset = c->pad + 1;
-    return ses_bert_finish(c, config, e);
+    c->pad_id = 1; /* the reference's tables know no other, whatever the config says */
+    c->position.offset = c->pad_id + 1;
+    return ses_bert_post_read(c, config, e);
 }
 
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     /* before RoBERTa's and BERT's */
     { "buckets", "encoder.relative_attention_bias.weight" },
     { "layer.#.attn.query.*", "encoder.layer.#.attention.attn.q.*" },
@@ -26,36 +26,36 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "MPNetModel", .pooler = true },
-    SES_CLASS("MPNetForMaskedLM", SES_ON(masked_lm, "logits")),
-    SES_CLASS("MPNetForSequenceClassification", SES_ON(classify, "logits")),
-    SES_POOLED("MPNetForMultipleChoice", SES_ON(choice, "logits")),
-    SES_CLASS("MPNetForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("MPNetForQuestionAnswering", SES_ON(span, "")),
+    SES_CLASS("MPNetForMaskedLM", SES_USE_HEAD(masked_lm, "logits")),
+    SES_CLASS("MPNetForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_POOLED_CLASS("MPNetForMultipleChoice", SES_USE_HEAD(choice, "logits")),
+    SES_CLASS("MPNetForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("MPNetForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_mpnet = {
     .name = "mpnet",
     .prefix = "mpnet.",
-    .arch = { .pad = 1,
-              .buckets = BUCKETS,
-              .max_distance = 128,
-              .norm_eps = 1e-12,
-              .drop = 0.1,
-              .drop_attention = 0.1,
-              .drop_embed = -1,
-              .drop_head = -1,
-              .drop_summary_in = true,
-              .init_range = 0.02,
-              .act = SES_ACT_GELU,
-              .pooler_act = SES_ACT_TANH,
-              .summary_act = SES_ACT_TANH,
-              .lm_act = SES_ACT_GELU,
-              .pos_skips_pad = true,
-              .embed_norm = true,
-              .tied = true,
-              .lm_bias = true },
+    .defaults = { .pad_id = 1,
+                  .rel_bias.buckets = BUCKETS,
+                  .rel_bias.max_distance = 128,
+                  .norm.eps = 1e-12,
+                  .dropout.hidden = 0.1,
+                  .dropout.attention = 0.1,
+                  .dropout.embed = -1,
+                  .dropout.head = -1,
+                  .dropout.head_on_summary_input = true,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_GELU,
+                  .pooler.act = SES_ACT_TANH,
+                  .summary.act = SES_ACT_TANH,
+                  .lm.act = SES_ACT_GELU,
+                  .position.skips_pad = true,
+                  .embed.norm = true,
+                  .embed.tied = true,
+                  .lm.bias = true },
     .keys = { SES_TABLE(ses_bert_keys), SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors), SES_TABLE(ses_roberta_heads), SES_TABLE(ses_bert_tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

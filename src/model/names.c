@@ -48,20 +48,20 @@ const char *ses_class_prefix(const ses_model *m)
     return m->class->prefix ? m->class->prefix : m->desc->prefix;
 }
 
-bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, size_t n)
+bool ses_name_to_hf_alias(const ses_model *m, const char *ours, int which, char *buf, size_t n)
 {
     const ses_model_desc *d = m->desc;
     for (size_t i = 0; i <= SES_LEN(d->tensors); i++) { /* the table asked first, then all */
-        const ses_name_table *table = &d->tensors[i ? i - 1 : (size_t)m->c.first_names];
-        for (const ses_name *t = table->name; t < table->name + table->n; t++) {
+        const ses_name_table *table = &d->tensors[i ? i - 1 : (size_t)m->c.name_table];
+        for (const ses_tensor_name *t = table->name; t < table->name + table->n; t++) {
             int number = 0;
             const char *rest = "";
-            const char *theirs = t->theirs + (*t->theirs == '~');
-            if ((*t->theirs == '~' && m->c.tied) || !match(t->ours, ours, &number, &rest) || which--)
+            const char *theirs = t->hf_name + (*t->hf_name == '~');
+            if ((*t->hf_name == '~' && m->c.embed.tied) || !match(t->name, ours, &number, &rest) || which--)
                 continue;
             bool head = *theirs == '/', base_class = m->class == &d->class[0];
             return expand(buf, n, head || base_class ? "" : ses_class_prefix(m), theirs + head, number,
-                          m->c.inner ? (int)m->c.inner : 1, rest);
+                          m->c.layers_per_group ? (int)m->c.layers_per_group : 1, rest);
         }
     }
     /* of heads that the reference does not have, the same in every model */
@@ -70,9 +70,9 @@ bool ses_name_other(const ses_model *m, const char *ours, int which, char *buf, 
     return (size_t)snprintf(buf, n, "sesame_head.%s", ours + strlen(own)) < n;
 }
 
-bool ses_name_theirs(const ses_model *m, const char *ours, char *buf, size_t n)
+bool ses_name_to_hf(const ses_model *m, const char *ours, char *buf, size_t n)
 {
-    return ses_name_other(m, ours, 0, buf, n);
+    return ses_name_to_hf_alias(m, ours, 0, buf, n);
 }
 
 const ses_tensor *ses_model_projection(const ses_model *m)
@@ -80,12 +80,12 @@ const ses_tensor *ses_model_projection(const ses_model *m)
     return m->stack[1].token ? m->stack[1].token : m->stack[0].token;
 }
 
-bool ses_name_any(const ses_model *m, const char *ours, int which, char *buf, size_t n)
+bool ses_name_to_hf_any(const ses_model *m, const char *ours, int which, char *buf, size_t n)
 {
     int known = 0;
-    while (known <= which && ses_name_other(m, ours, known, buf, n)) known++;
+    while (known <= which && ses_name_to_hf_alias(m, ours, known, buf, n)) known++;
     if (known > which) return true;
     const ses_param *p = ses_store_find(m->store, ours);
-    bool twin = m->c.tied && p && p->tensor == ses_model_projection(m);
-    return twin && ses_name_other(m, "lm.out.weight", which - known, buf, n);
+    bool twin = m->c.embed.tied && p && p->tensor == ses_model_projection(m);
+    return twin && ses_name_to_hf_alias(m, "lm.out.weight", which - known, buf, n);
 }

@@ -3,19 +3,19 @@
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
-    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
-    SES_NEED("hidden_size", hidden, SES_MOST_WIDTH),
-    SES_NEED("num_hidden_layers", layers, SES_MAX_LAYERS),
-    SES_NEED("num_attention_heads", heads, SES_MOST_WIDTH),
-    SES_NEED("ffn_dim", ffn, SES_MOST_FFN),
-    SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
-    SES_INT("word_embed_proj_dim", embed, 1, SES_MOST_WIDTH),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_RATE("dropout", drop),
-    SES_RATE("attention_dropout", drop_attention),
-    SES_NUMBER("init_std", init_range, 0, 100),
-    SES_ACTIVATION("activation_function", act),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("hidden_size", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("num_hidden_layers", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("num_attention_heads", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("ffn_dim", ffn.width, SES_MAX_FFN),
+    SES_KEY_REQUIRED("max_position_embeddings", position.max, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("word_embed_proj_dim", embed.width, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_RATE("dropout", dropout.hidden),
+    SES_KEY_RATE("attention_dropout", dropout.attention),
+    SES_KEY_NUMBER("init_std", init.range, 0, 100),
+    SES_KEY_ACTIVATION("activation_function", ffn.act),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
@@ -26,15 +26,15 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
         !ses_config_bool(config, "enable_bias", &bias, e) ||
         !ses_config_bool(config, "layer_norm_elementwise_affine", &affine, e))
         return false;
-    if (!affine) c->norm = SES_NORM_PLAIN;
-    c->place = before ? SES_PRE_NORM : SES_POST_NORM;
-    c->final_norm = before && !removed;
-    c->no_attn_bias = c->no_ffn_bias = !bias;
+    if (!affine) c->norm.kind = SES_NORM_LAYER_NO_AFFINE;
+    c->norm.placement = before ? SES_PRE_NORM : SES_POST_NORM;
+    c->norm.after_last_layer = before && !removed;
+    c->attention.no_bias = c->ffn.no_bias = !bias;
     return true;
 }
 
 #define LAYER "decoder.layers.#."
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "decoder.embed_tokens.weight" },
     { "embed.position", "decoder.embed_positions.weight" },
     { "embed.project.*", "decoder.project_in.*" },
@@ -55,31 +55,31 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "OPTModel" },
-    SES_CLASS("OPTForCausalLM", SES_ON(causal_lm, "logits")),
-    SES_CLASS("OPTForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("OPTForQuestionAnswering", SES_ON(span, "")),
+    SES_CLASS("OPTForCausalLM", SES_USE_HEAD(causal_lm, "logits")),
+    SES_CLASS("OPTForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("OPTForQuestionAnswering", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_opt = {
     .name = "opt",
     .prefix = "model.",
-    .arch = { .pad = 1,
-              .norm_eps = 1e-5,
-              .drop = 0.1,
-              .drop_head = -1,
-              .init_range = 0.02,
-              .act = SES_ACT_RELU,
-              .summary = SES_SUMMARY_LAST,
-              .pos_offset = 2,
-              .pos_extra = 2,
-              .pos_by_mask = true,
-              .no_summary_bias = true,
-              .causal = true,
-              .lm_plain = true,
-              .tied = true,
-              .project_early = true },
+    .defaults = { .pad_id = 1,
+                  .norm.eps = 1e-5,
+                  .dropout.hidden = 0.1,
+                  .dropout.head = -1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_RELU,
+                  .summary.kind = SES_SUMMARY_LAST_NON_PAD,
+                  .position.offset = 2,
+                  .position.extra_rows = 2,
+                  .position.from_mask = true,
+                  .head.no_classifier_bias = true,
+                  .attention.causal = true,
+                  .lm.no_transform = true,
+                  .embed.tied = true,
+                  .embed.project_before_positions = true },
     .keys = { SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Which output of a dense layer number i of its weight belongs to. */
-static size_t output_of(const ses_tensor *t, ses_weight order, size_t i)
+static size_t output_of(const ses_tensor *t, ses_weight_layout order, size_t i)
 {
     size_t cols = (size_t)ses_weight_dim(t, 1);
     return order == SES_OUT_IN ? i / cols : i % cols;
@@ -20,7 +20,7 @@ static size_t output_of(const ses_tensor *t, ses_weight order, size_t i)
 static void to_multiples(const ses_param_source *s, ses_real *x, size_t at, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        float scale = s->scale[output_of(s->t, s->order, at + i)];
+        float scale = s->scale[output_of(s->t, s->layout, at + i)];
         x[i] = scale > 0 ? (ses_real)rint(x[i] / (ses_real)scale) : 0;
     }
 }
@@ -30,8 +30,8 @@ static void to_multiples(const ses_param_source *s, ses_real *x, size_t at, size
 static ses_dtype stored_as(const ses_param *p, const ses_save_options *o)
 {
     if (o->dtype != SES_I8) return o->dtype;
-    if (p->table && o->tables == SES_I8) return SES_I8;
-    if (p->dense && !p->delicate && !p->table) return SES_I8;
+    if (p->embedding && o->tables == SES_I8) return SES_I8;
+    if (p->dense && !p->keep_16bit && !p->embedding) return SES_I8;
     return ses_rank(p->tensor) > 1 ? SES_F16 : SES_F32;
 }
 
@@ -44,7 +44,7 @@ bool ses_param_read(void *ctx, void *out, size_t offset, size_t bytes, ses_err *
     size_t size = ses_dtype_size(s->dtype), at = offset / size, end = (offset + bytes) / size;
     for (char *to = out; at < end;) {
         size_t n = end - at < PIECE ? end - at : PIECE;
-        s->dev->mem->download(s->dev, piece, ses_values(s->t) + at, n * sizeof *piece);
+        s->dev->mem->download(s->dev, piece, ses_master_data(s->t) + at, n * sizeof *piece);
         if (s->scale) to_multiples(s, piece, at, n);
         if (!ses_convert(to, s->dtype, piece, SES_REAL, n, e)) return false;
         to += n * size;
@@ -53,14 +53,14 @@ bool ses_param_read(void *ctx, void *out, size_t offset, size_t bytes, ses_err *
     return true;
 }
 
-bool ses_model_file_name(const ses_model *m, size_t i, char *buf, size_t n)
+bool ses_model_saved_name(const ses_model *m, size_t i, char *buf, size_t n)
 {
     if (ses_adapter_is_new(m->adapter)) return ses_adapter_name(m, i, buf, n);
-    return ses_store_at(m->store, i)->role != SES_PARAM_FIXED && /* which no file holds */
+    return ses_store_at(m->store, i)->role != SES_PARAM_CONSTANT && /* which no file holds */
            ses_model_tensor_name(m, i, buf, n);
 }
 
-ses_safetensors *ses_model_saved(const ses_model *m, const char *dir, ses_err *e)
+ses_safetensors *ses_model_open_saved(const ses_model *m, const char *dir, ses_err *e)
 {
     if (!ses_adapter_is_new(m->adapter)) return ses_checkpoint_open(dir, e);
     char *path = ses_path_join(dir, SES_ADAPTER_FILE, e);
@@ -85,13 +85,13 @@ static const float *scales(const ses_model *m, const ses_param *p, ses_arena *me
     enum { PIECE = 2048 };
     ses_real piece[PIECE];
     const ses_tensor *t = p->tensor;
-    size_t count = (size_t)ses_count(t), outputs = (size_t)ses_weight_dim(t, p->order == SES_IN_OUT);
+    size_t count = (size_t)ses_count(t), outputs = (size_t)ses_weight_dim(t, p->layout == SES_IN_OUT);
     float *scale = ses_arena_array(mem, outputs, sizeof *scale, e);
     for (size_t at = 0; scale && at < count; at += PIECE) {
         size_t n = count - at < PIECE ? count - at : PIECE;
-        m->dev->mem->download(m->dev, piece, ses_values(t) + at, n * sizeof *piece);
+        m->dev->mem->download(m->dev, piece, ses_master_data(t) + at, n * sizeof *piece);
         for (size_t i = 0; i < n; i++) {
-            float *most = &scale[output_of(t, p->order, at + i)], x = (float)fabs((double)piece[i]);
+            float *most = &scale[output_of(t, p->layout, at + i)], x = (float)fabs((double)piece[i]);
             if (!(x <= *most)) *most = x;
         }
     }
@@ -105,11 +105,11 @@ static bool add_param(const ses_model *m, size_t i, const ses_save_options *o, s
     char name[256], scale_name[256 + 8];
     const ses_param *p = ses_store_at(m->store, i);
     const ses_tensor *t = p->tensor;
-    *from = (ses_param_source){ .dev = m->dev, .t = t, .dtype = stored_as(p, o), .order = p->order };
-    if (!ses_model_file_name(m, i, name, sizeof name)) return true;
+    *from = (ses_param_source){ .dev = m->dev, .t = t, .dtype = stored_as(p, o), .layout = p->layout };
+    if (!ses_model_saved_name(m, i, name, sizeof name)) return true;
     if (!t->f) return ses_fail(e, SES_EARG, "\"%s\" is held rounded: open the model lean to save it", name);
     if (from->dtype == SES_I8) {
-        int64_t outputs = ses_weight_dim(t, p->order == SES_IN_OUT);
+        int64_t outputs = ses_weight_dim(t, p->layout == SES_IN_OUT);
         snprintf(scale_name, sizeof scale_name, "%s_scale", name);
         from->scale = scales(m, p, mem, e);
         if (!from->scale ||
@@ -127,7 +127,7 @@ static bool save_weights(const ses_model *m, const char *dir, const ses_save_opt
     ses_arena mem = { 0 };
     ses_param_source *from = ses_alloc_array(n, sizeof *from, e);
     ses_safetensors_writer *w = from ? ses_safetensors_writer_new(e) : NULL;
-    if (!w || !ses_safetensors_writer_meta(w, "format", "pt", e)) goto done;
+    if (!w || !ses_safetensors_writer_add_meta(w, "format", "pt", e)) goto done;
     for (size_t i = 0; i < n; i++)
         if (!add_param(m, i, o, w, &from[i], &mem, e)) goto done;
     if (ses_adapter_is_new(m->adapter))

@@ -40,7 +40,8 @@ static bool read_list(ses_sentence *s, const ses_sentence_options *o, ses_err *e
         return ses_fail(e, SES_EUNSUPPORTED, "%s/modules.json: no Pooling: this is no sentence encoder",
                         s->dir);
     if (m->n == 1) {
-        m->item[m->n] = (ses_module){ .kind = ses_module_find("Pooling"), .pool = { SES_SENTENCE_MEAN } };
+        m->item[m->n] =
+            (ses_module){ .kind = ses_module_find("Pooling"), .pool = { SES_SENTENCE_POOL_MEAN } };
         m->item[m->n++].pools = 1;
     }
     return true;
@@ -117,19 +118,19 @@ static bool choose_layer(ses_sentence *s, int64_t layer, ses_err *e)
     if (i < 0 || i > depth)
         return ses_fail(e, SES_EARG, "layer %lld is asked for, the model has %lld", (long long)layer,
                         (long long)depth);
-    s->states = layer && i != depth;
+    s->needs_hidden_states = layer && i != depth;
     snprintf(s->layer, sizeof s->layer, "last_hidden_state");
-    if (s->states) snprintf(s->layer, sizeof s->layer, "hidden_states.%d", (int)i);
+    if (s->needs_hidden_states) snprintf(s->layer, sizeof s->layer, "hidden_states.%d", (int)i);
     return true;
 }
 
 static bool open_model(ses_sentence *s, ses_device *dev, const ses_sentence_options *o, ses_err *e)
 {
     const char *path = s->modules.item[0].path;
-    ses_model_options m = { .bare = true,
+    ses_model_options m = { .no_head = true,
                             .train = o->train,
-                            .dry = o->dry,
-                            .lean = o->lean,
+                            .check_only = o->check_only,
+                            .no_packing = o->no_packing,
                             .seed = o->seed,
                             .lora = o->lora,
                             .base = o->base };
@@ -152,7 +153,7 @@ static bool load_module(ses_sentence *s, size_t i, size_t from, size_t to, const
     bool ok = path && s->file[i];
     for (size_t p = from; ok && p < to; p++) {
         const char *name = strchr(ses_store_at(s->store, p)->name, '.') + 1; /* behind the module's number */
-        const ses_entry *x = ses_safetensors_find(s->file[i], name);
+        const ses_tensor_entry *x = ses_safetensors_find(s->file[i], name);
         ok = x ? ses_param_load(s->store, p, s->file[i], x, o, true, e) ||
                      ses_wrap(e, "%s: tensor \"%s\"", x->file, name)
                : ses_fail(e, SES_EFORMAT, "tensor \"%s\" is missing", name);
@@ -179,8 +180,8 @@ static int64_t model_width(const ses_model *m)
 
 static bool add_modules(ses_sentence *s, ses_device *dev, const ses_sentence_options *o, ses_err *e)
 {
-    size_t first[SES_MOST_MODULES + 1] = { 0 };
-    ses_model_options check = { .dry = true }, load = { .train = o->train };
+    size_t first[SES_MAX_MODULES + 1] = { 0 };
+    ses_model_options check = { .check_only = true }, load = { .train = o->train };
     s->width = model_width(s->model);
     s->store = ses_store_new(dev, e);
     if (!s->store) return false;
@@ -191,10 +192,10 @@ static bool add_modules(ses_sentence *s, ses_device *dev, const ses_sentence_opt
         first[i + 1] = ses_store_count(s->store);
     }
     if (!load_modules(s, first, &check, e)) return false;
-    if (o->dry) return true;
-    if (o->train && ses_store_count(s->store) && !ses_store_train(s->store, e)) return false;
-    bool ok = load_modules(s, first, &load, e) && (o->train || ses_store_freeze(s->store, e));
-    ses_store_refresh(s->store);
+    if (o->check_only) return true;
+    if (o->train && ses_store_count(s->store) && !ses_store_alloc_trainable(s->store, e)) return false;
+    bool ok = load_modules(s, first, &load, e) && (o->train || ses_store_finalize(s->store, e));
+    ses_store_sync_bf16(s->store);
     return ok;
 }
 
@@ -205,7 +206,7 @@ ses_sentence *ses_sentence_open(const char *dir, ses_device *dev, const ses_sent
     ses_sentence *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
     if (dir && !(s->dir = ses_strdup(dir, e))) goto fail;
-    if ((dir && !load_json(dir, "", "config_sentence_transformers.json", &s->about, e)) ||
+    if ((dir && !load_json(dir, "", "config_sentence_transformers.json", &s->st_config, e)) ||
         !read_list(s, &o, e) || !read_modules(s, &o, e))
         goto fail;
     choose_normalize(s, o.normalize);
@@ -222,7 +223,7 @@ void ses_sentence_free(ses_sentence *s)
     for (size_t i = 0; i < SES_LEN(s->file); i++) ses_safetensors_free(s->file[i]);
     ses_model_free(s->model);
     ses_modules_free(&s->modules);
-    ses_json_free(s->about);
+    ses_json_free(s->st_config);
     ses_free(s->model_dir);
     ses_free(s->dir);
     ses_free(s);
@@ -240,12 +241,12 @@ typedef struct field {
 
 static bool field_of(field *f, ses_tape *t, const ses_batch *b, const int32_t *prompt)
 {
-    *f = (field){ .b = b, .host_cu = b->cu };
-    f->skipped = ses_tape_host(t, (size_t)b->seqs, sizeof *f->skipped);
-    int32_t *cu = ses_tape_host(t, (size_t)b->seqs + 1, sizeof *cu);
+    *f = (field){ .b = b, .host_cu = b->cu_seqlens };
+    f->skipped = ses_tape_host_alloc(t, (size_t)b->seqs, sizeof *f->skipped);
+    int32_t *cu = ses_tape_host_alloc(t, (size_t)b->seqs + 1, sizeof *cu);
     if (!f->skipped || !cu) return false;
     for (int64_t s = 0; prompt && s < b->seqs; s++) {
-        int32_t len = b->cu[s + 1] - b->cu[s], skip = prompt[s] < 0 ? 0 : prompt[s];
+        int32_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s], skip = prompt[s] < 0 ? 0 : prompt[s];
         f->skipped[s] = skip < len ? skip : len;
         cu[s + 1] = cu[s] + len - f->skipped[s];
     }
@@ -260,25 +261,25 @@ static bool field_fill(field *f, ses_tape *t, ses_tensor *x)
     int64_t n = 0;
     f->x = x;
     f->cu = ses_tape_ints(t, f->host_cu, b->seqs + 1);
-    if (f->host_cu == b->cu) return true;
-    int32_t *row = ses_tape_host(t, (size_t)b->tokens, sizeof *row);
+    if (f->host_cu == b->cu_seqlens) return true;
+    int32_t *row = ses_tape_host_alloc(t, (size_t)b->tokens, sizeof *row);
     if (!row) return false;
     for (int64_t s = 0; s < b->seqs; s++)
-        for (int32_t i = b->cu[s] + f->skipped[s]; i < b->cu[s + 1]; i++) row[n++] = i;
-    f->x = ses_take(t, x, ses_tape_ints(t, row, n ? n : 1)); /* a tensor has a row, perhaps nobody's */
+        for (int32_t i = b->cu_seqlens[s] + f->skipped[s]; i < b->cu_seqlens[s + 1]; i++) row[n++] = i;
+    f->x = ses_gather(t, x, ses_tape_ints(t, row, n ? n : 1)); /* a tensor has a row, perhaps nobody's */
     return true;
 }
 
-/* One token a sequence, the first or the last; none is left: the first all the same, or SES_IGNORE. */
+/* One token a sequence, the first or the last; none is left: the first all the same, or SES_IGNORE_INDEX. */
 static int32_t *pick(const field *f, ses_tape *t, ses_sentence_pool how)
 {
     const ses_batch *b = f->b;
-    int32_t *row = ses_tape_host(t, (size_t)b->seqs, sizeof *row);
+    int32_t *row = ses_tape_host_alloc(t, (size_t)b->seqs, sizeof *row);
     for (int64_t s = 0; row && s < b->seqs; s++) {
-        int32_t begin = b->cu[s], end = b->cu[s + 1], first = begin + f->skipped[s];
-        row[s] = how == SES_SENTENCE_LAST ? (first == end ? SES_IGNORE : end - 1)
-                 : first == end           ? begin
-                                          : first;
+        int32_t begin = b->cu_seqlens[s], end = b->cu_seqlens[s + 1], first = begin + f->skipped[s];
+        row[s] = how == SES_SENTENCE_POOL_LAST ? (first == end ? SES_IGNORE_INDEX : end - 1)
+                 : first == end                ? begin
+                                               : first;
     }
     return row;
 }
@@ -286,7 +287,7 @@ static int32_t *pick(const field *f, ses_tape *t, ses_sentence_pool how)
 /* The mean, with token i of a sequence (counted from 1, the prompt's too) weighing i. */
 static ses_tensor *weighted(const field *f, ses_tape *t)
 {
-    ses_real *w = ses_tape_host(t, (size_t)ses_rows(f->x), sizeof *w);
+    ses_real *w = ses_tape_host_alloc(t, (size_t)ses_rows(f->x), sizeof *w);
     for (int64_t s = 0; w && s < f->b->seqs; s++) {
         int32_t begin = f->host_cu[s], n = f->host_cu[s + 1] - begin;
         double first = f->skipped[s] + 1, sum = n * (first + (n - 1) / 2.0);
@@ -301,7 +302,7 @@ static ses_tensor *weighted(const field *f, ses_tape *t)
 static ses_tensor *by_root(const field *f, ses_tape *t)
 {
     int64_t seqs = f->b->seqs;
-    ses_real *w = ses_tape_host(t, (size_t)seqs, sizeof *w);
+    ses_real *w = ses_tape_host_alloc(t, (size_t)seqs, sizeof *w);
     if (!w) return NULL;
     for (int64_t s = 0; s < seqs; s++) w[s] = (ses_real)sqrt((double)(f->host_cu[s + 1] - f->host_cu[s]));
     return ses_scale_rows(t, ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN),
@@ -312,16 +313,16 @@ static ses_tensor *by_root(const field *f, ses_tape *t)
 static ses_tensor *pool_one(const field *f, ses_tape *t, ses_tensor *x, ses_sentence_pool how)
 {
     switch (how) {
-    case SES_SENTENCE_MAX: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MAX);
-    case SES_SENTENCE_MEAN: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN);
-    case SES_SENTENCE_SQRT: return by_root(f, t);
-    case SES_SENTENCE_WEIGHTED: return weighted(f, t);
-    case SES_SENTENCE_FIRST:
-    case SES_SENTENCE_LAST:
-    case SES_SENTENCE_POOLS: break;
+    case SES_SENTENCE_POOL_MAX: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MAX);
+    case SES_SENTENCE_POOL_MEAN: return ses_pool_rows(t, f->x, f->cu, SES_POOL_MEAN);
+    case SES_SENTENCE_POOL_SQRT: return by_root(f, t);
+    case SES_SENTENCE_POOL_WEIGHTED: return weighted(f, t);
+    case SES_SENTENCE_POOL_FIRST:
+    case SES_SENTENCE_POOL_LAST:
+    case SES_SENTENCE_POOL_COUNT: break;
     }
     const int32_t *row = pick(f, t, how);
-    return row ? ses_take(t, x, ses_tape_ints(t, row, f->b->seqs)) : NULL;
+    return row ? ses_gather(t, x, ses_tape_ints(t, row, f->b->seqs)) : NULL;
 }
 
 /* All the ways side by side. */
@@ -340,10 +341,11 @@ static ses_tensor *pool(const ses_module *m, ses_tape *t, field *f, ses_tensor *
 static const int32_t *rows_asked(const ses_sentence *s, ses_tape *t, const field *f)
 {
     const ses_module *m = &s->modules.item[1];
-    bool one = m->pools == 1 && (m->pool[0] == SES_SENTENCE_FIRST || m->pool[0] == SES_SENTENCE_LAST);
-    const int32_t *row = one && !s->states ? pick(f, t, m->pool[0]) : NULL;
+    bool one =
+        m->pools == 1 && (m->pool[0] == SES_SENTENCE_POOL_FIRST || m->pool[0] == SES_SENTENCE_POOL_LAST);
+    const int32_t *row = one && !s->needs_hidden_states ? pick(f, t, m->pool[0]) : NULL;
     for (int64_t i = 0; row && i < f->b->seqs; i++)
-        if (row[i] == SES_IGNORE) return NULL;
+        if (row[i] == SES_IGNORE_INDEX) return NULL;
     return row;
 }
 
@@ -358,14 +360,16 @@ ses_tensor *ses_sentence_embed(const ses_sentence *s, ses_tape *t, const ses_bat
         ses_tape_ok(t, e); /* tells why */
         return NULL;
     }
-    ses_want want = { .hidden_states = s->states, .rows = rows_asked(s, t, &f), .n_rows = b->seqs };
+    ses_output_request want = { .hidden_states = s->needs_hidden_states,
+                                .rows = rows_asked(s, t, &f),
+                                .n_rows = b->seqs };
     if (!ses_model_forward(s->model, t, b, &want, &out, e)) return NULL;
     for (size_t i = 0; i < out.n; i++)
         if (!strcmp(out.item[i].name, s->layer)) x = out.item[i].tensor;
     if (!want.rows) x = pool(m, t, &f, x);
     for (size_t i = 2; i < s->modules.n; i++) {
         x = s->modules.item[i].kind->run(&s->modules.item[i], t, x);
-        ses_tape_where(t, "module %zu (%s)", i, s->modules.item[i].kind->name);
+        ses_tape_wrap_error(t, "module %zu (%s)", i, s->modules.item[i].kind->name);
     }
     return ses_tape_ok(t, e) ? x : NULL;
 }
@@ -379,7 +383,7 @@ int64_t ses_sentence_width(const ses_sentence *s) { return s->width; }
 int64_t ses_sentence_max_tokens(const ses_sentence *s) { return s->max_tokens; }
 bool ses_sentence_lower_case(const ses_sentence *s) { return s->lower_case; }
 bool ses_sentence_pools_prompt(const ses_sentence *s) { return !s->modules.item[1].skip_prompt; }
-size_t ses_sentence_modules(const ses_sentence *s) { return s->modules.n; }
+size_t ses_sentence_module_count(const ses_sentence *s) { return s->modules.n; }
 
 bool ses_sentence_normalizes(const ses_sentence *s)
 {
@@ -388,22 +392,22 @@ bool ses_sentence_normalizes(const ses_sentence *s)
 
 const char *ses_sentence_similarity(const ses_sentence *s)
 {
-    const char *name = ses_json_string(ses_json_get(ses_json_root(s->about), "similarity_fn_name"), NULL);
+    const char *name = ses_json_string(ses_json_get(ses_json_root(s->st_config), "similarity_fn_name"), NULL);
     return name ? name : "cosine";
 }
 
 static const ses_json *prompts(const ses_sentence *s)
 {
-    return ses_json_get(ses_json_root(s->about), "prompts");
+    return ses_json_get(ses_json_root(s->st_config), "prompts");
 }
 
 const char *ses_sentence_prompt(const ses_sentence *s, const char *name)
 {
-    if (!name) name = ses_json_string(ses_json_get(ses_json_root(s->about), "default_prompt_name"), NULL);
+    if (!name) name = ses_json_string(ses_json_get(ses_json_root(s->st_config), "default_prompt_name"), NULL);
     return name ? ses_json_string(ses_json_get(prompts(s), name), NULL) : NULL;
 }
 
-size_t ses_sentence_prompts(const ses_sentence *s)
+size_t ses_sentence_prompt_count(const ses_sentence *s)
 {
     return ses_json_type_of(prompts(s)) == SES_JSON_OBJECT ? ses_json_len(prompts(s)) : 0;
 }
@@ -429,7 +433,7 @@ const char *ses_sentence_describe(const ses_sentence *s, size_t i, char *buf, si
     return buf;
 }
 
-bool ses_sentence_is(const char *dir)
+bool ses_sentence_is_encoder_dir(const char *dir)
 {
     char *path = ses_path_join(dir, "modules.json", NULL);
     bool is = path && ses_path_exists(path);

@@ -18,8 +18,8 @@ static bool read_size(const ses_json *config, const char *key, int64_t *out, ses
 {
     const ses_json *v = ses_json_get(config, key);
     if (!ses_json_int(v, out)) return wrong(key, v, "an integer", e);
-    if (*out >= 1 && *out <= SES_MOST_FFN) return true;
-    return ses_fail(e, SES_EARG, "\"%s\" is %lld, expected 1 to %d", key, (long long)*out, SES_MOST_FFN);
+    if (*out >= 1 && *out <= SES_MAX_FFN) return true;
+    return ses_fail(e, SES_EARG, "\"%s\" is %lld, expected 1 to %d", key, (long long)*out, SES_MAX_FFN);
 }
 
 static bool read_switch(const ses_json *config, const char *key, bool *out, ses_err *e)
@@ -75,23 +75,23 @@ bool ses_act_from_path(const char *path, ses_act *out, ses_err *e)
 
 static const struct {
     const char *name, *old; /* today's, and a switch in older folders */
-} pools[SES_SENTENCE_POOLS] = {
-    [SES_SENTENCE_FIRST] = { "cls", "pooling_mode_cls_token" },
-    [SES_SENTENCE_MAX] = { "max", "pooling_mode_max_tokens" },
-    [SES_SENTENCE_MEAN] = { "mean", "pooling_mode_mean_tokens" },
-    [SES_SENTENCE_SQRT] = { "mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens" },
-    [SES_SENTENCE_WEIGHTED] = { "weightedmean", "pooling_mode_weightedmean_tokens" },
-    [SES_SENTENCE_LAST] = { "lasttoken", "pooling_mode_lasttoken" },
+} pools[SES_SENTENCE_POOL_COUNT] = {
+    [SES_SENTENCE_POOL_FIRST] = { "cls", "pooling_mode_cls_token" },
+    [SES_SENTENCE_POOL_MAX] = { "max", "pooling_mode_max_tokens" },
+    [SES_SENTENCE_POOL_MEAN] = { "mean", "pooling_mode_mean_tokens" },
+    [SES_SENTENCE_POOL_SQRT] = { "mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens" },
+    [SES_SENTENCE_POOL_WEIGHTED] = { "weightedmean", "pooling_mode_weightedmean_tokens" },
+    [SES_SENTENCE_POOL_LAST] = { "lasttoken", "pooling_mode_lasttoken" },
 };
 
 const char *ses_sentence_pool_name(ses_sentence_pool p) { return pools[p].name; }
-const char *ses_sentence_pool_switch(ses_sentence_pool p) { return pools[p].old; }
+const char *ses_sentence_pool_legacy_key(ses_sentence_pool p) { return pools[p].old; }
 
 static bool add_pool(ses_module *m, const char *name, size_t len, ses_err *e)
 {
-    if (m->pools == SES_MOST_POOLS)
-        return ses_fail(e, SES_EARG, "more than %d ways of pooling", SES_MOST_POOLS);
-    for (int i = 0; i < SES_SENTENCE_POOLS; i++)
+    if (m->pools == SES_MAX_POOLS)
+        return ses_fail(e, SES_EARG, "more than %d ways of pooling", SES_MAX_POOLS);
+    for (int i = 0; i < SES_SENTENCE_POOL_COUNT; i++)
         if (strlen(pools[i].name) == len && !memcmp(pools[i].name, name, len)) {
             m->pool[m->pools++] = (ses_sentence_pool)i;
             return true;
@@ -134,12 +134,12 @@ static bool read_pooling(ses_module *m, const ses_json *config, ses_err *e)
     if (!read_switch(config, "include_prompt", &prompt, e)) return false;
     m->skip_prompt = !prompt;
     if (ses_json_type_of(mode) != SES_JSON_NULL) return read_modes(m, mode, e);
-    for (int i = 0; i < SES_SENTENCE_POOLS; i++) {
+    for (int i = 0; i < SES_SENTENCE_POOL_COUNT; i++) {
         bool on = false;
         if (!read_switch(config, pools[i].old, &on, e)) return false;
         if (on) m->pool[m->pools++] = (ses_sentence_pool)i;
     }
-    if (!m->pools) m->pool[m->pools++] = SES_SENTENCE_MEAN; /* nothing is said */
+    if (!m->pools) m->pool[m->pools++] = SES_SENTENCE_POOL_MEAN; /* nothing is said */
     return true;
 }
 
@@ -179,7 +179,7 @@ static bool add_dense(ses_module *m, ses_store *s, int number, int64_t *width, s
     if (!fits(m->in, *width, e)) return false;
     m->dense = ses_dense_add(s, m->out, m->in, m->no_bias ? SES_NO_BIAS : SES_BIAS, "%d.linear", number);
     if (m->residual && m->in != m->out)
-        m->side = ses_dense_add(s, m->out, m->in, SES_NO_BIAS, "%d.residual", number);
+        m->residual_proj = ses_dense_add(s, m->out, m->in, SES_NO_BIAS, "%d.residual", number);
     *width = m->out;
     return ses_store_ok(s, e);
 }
@@ -188,7 +188,7 @@ static ses_tensor *run_dense(const ses_module *m, ses_tape *t, ses_tensor *x)
 {
     ses_tensor *y = ses_dense_run(t, m->dense, x, m->act);
     if (!m->residual) return y;
-    return ses_add(t, y, m->side.w ? ses_dense_run(t, m->side, x, SES_ACT_NONE) : x);
+    return ses_add(t, y, m->residual_proj.w ? ses_dense_run(t, m->residual_proj, x, SES_ACT_NONE) : x);
 }
 
 static bool read_norm(ses_module *m, const ses_json *config, ses_err *e)
@@ -217,22 +217,22 @@ static bool read_normalize(ses_module *m, const ses_json *config, ses_err *e)
 static ses_tensor *run_normalize(const ses_module *m, ses_tape *t, ses_tensor *x)
 {
     (void)m;
-    return ses_unit_run(t, x);
+    return ses_l2_normalize(t, x);
 }
 
 static bool read_dropout(ses_module *m, const ses_json *config, ses_err *e)
 {
     const ses_json *v = ses_json_get(config, "dropout");
-    m->drop = 0.2;
+    m->dropout = 0.2;
     if (ses_json_type_of(v) == SES_JSON_NULL) return true;
-    if (!ses_json_real(v, &m->drop)) return wrong("dropout", v, "a number", e);
-    if (m->drop >= 0 && m->drop < 1) return true;
-    return ses_fail(e, SES_EARG, "\"dropout\" is %.17g, expected 0 to 1, 1 excluded", m->drop);
+    if (!ses_json_real(v, &m->dropout)) return wrong("dropout", v, "a number", e);
+    if (m->dropout >= 0 && m->dropout < 1) return true;
+    return ses_fail(e, SES_EARG, "\"dropout\" is %.17g, expected 0 to 1, 1 excluded", m->dropout);
 }
 
 static ses_tensor *run_dropout(const ses_module *m, ses_tape *t, ses_tensor *x)
 {
-    return ses_dropout(t, x, m->drop);
+    return ses_dropout(t, x, m->dropout);
 }
 
 /* ---- the list ---- */
@@ -318,9 +318,9 @@ bool ses_modules_read(ses_modules *m, const ses_json *list, ses_err *e)
 {
     if (ses_json_type_of(list) != SES_JSON_ARRAY)
         return ses_fail(e, SES_EFORMAT, "not an array but %s", ses_json_type_name(ses_json_type_of(list)));
-    if (ses_json_len(list) > SES_MOST_MODULES - 2) /* the caller may add two */
+    if (ses_json_len(list) > SES_MAX_MODULES - 2) /* the caller may add two */
         return ses_fail(e, SES_EARG, "%zu modules, expected at most %d", ses_json_len(list),
-                        SES_MOST_MODULES - 2);
+                        SES_MAX_MODULES - 2);
     for (size_t i = 0; i < ses_json_len(list); i++)
         if (!read_module(&m->item[m->n++], ses_json_at(list, i), e)) return ses_wrap(e, "module %zu", i);
     if (!m->n || m->item[0].kind != &transformer)

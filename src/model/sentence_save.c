@@ -82,7 +82,7 @@ static void put_limits(ses_json_writer *w, const ses_sentence *s, const ses_modu
 static void put_about(ses_json_writer *w, const ses_sentence *s, const ses_module *m)
 {
     (void)m;
-    ses_json_put_value(w, ses_json_root(s->about));
+    ses_json_put_value(w, ses_json_root(s->st_config));
 }
 
 /* A module's config.json. Pooling in the usual order is written in switches, which every version reads. */
@@ -99,10 +99,10 @@ static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_modu
         for (int i = 0; i < m->pools; i++) ses_json_put_string(w, ses_sentence_pool_name(m->pool[i]));
         ses_json_end_array(w);
     }
-    for (int p = 0; m->pools && rising && p < SES_SENTENCE_POOLS; p++) {
+    for (int p = 0; m->pools && rising && p < SES_SENTENCE_POOL_COUNT; p++) {
         bool on = false;
         for (int i = 0; i < m->pools; i++) on |= (int)m->pool[i] == p;
-        put_bool(w, ses_sentence_pool_switch((ses_sentence_pool)p), on);
+        put_bool(w, ses_sentence_pool_legacy_key((ses_sentence_pool)p), on);
     }
     if (m->pools) put_bool(w, "include_prompt", !m->skip_prompt);
     if (m->dense.w) {
@@ -115,7 +115,7 @@ static void put_config(ses_json_writer *w, const ses_sentence *s, const ses_modu
     if (m->norm.gain) put_int(w, "dimension", m->in);
     if (m->kind == ses_module_find("Dropout")) {
         ses_json_put_key(w, "dropout");
-        ses_json_put_real(w, m->drop);
+        ses_json_put_real(w, m->dropout);
     }
     ses_json_end_object(w);
 }
@@ -131,7 +131,7 @@ static bool save_weights(const ses_sentence *s, const ses_module *m, const char 
     len = strlen(prefix);
     ses_param_source *from = ses_alloc_array(n, sizeof *from, e);
     ses_safetensors_writer *w = from ? ses_safetensors_writer_new(e) : NULL;
-    bool ok = w && ses_safetensors_writer_meta(w, "format", "pt", e);
+    bool ok = w && ses_safetensors_writer_add_meta(w, "format", "pt", e);
     for (size_t i = 0; ok && i < n; i++) {
         const ses_param *p = ses_store_at(s->store, i);
         if (strncmp(p->name, prefix, len) != 0) continue;
@@ -165,7 +165,7 @@ bool ses_sentence_save(const ses_sentence *s, const char *dir, const ses_save_op
     for (size_t i = 1; i < s->modules.n; i++)
         if (!save_module(s, &s->modules.item[i], dir, &o, e)) return false;
     return write_json(dir, "sentence_bert_config.json", put_limits, s, NULL, o.overwrite, e) &&
-           (!s->about ||
+           (!s->st_config ||
             write_json(dir, "config_sentence_transformers.json", put_about, s, NULL, o.overwrite, e)) &&
            write_json(dir, "modules.json", put_list, s, NULL, o.overwrite,
                       e); /* last: it makes the folder one */

@@ -7,23 +7,23 @@
 #include <string.h>
 
 static const ses_config_key keys[] = {
-    SES_NEED("vocab_size", vocab, SES_MOST_TOKENS),
-    SES_NEED("d_model", hidden, SES_MOST_WIDTH),
-    SES_NEED("d_kv", head_size, SES_MOST_WIDTH),
-    SES_NEED("d_ff", ffn, SES_MOST_FFN),
-    SES_NEED("num_layers", layers, SES_MAX_LAYERS),
-    SES_NEED("num_heads", heads, SES_MOST_WIDTH),
-    SES_INT("num_decoder_layers", decoder_layers, 1, SES_MAX_LAYERS),
-    SES_INT("relative_attention_num_buckets", buckets, 4, SES_MOST_WIDTH),
-    SES_INT("relative_attention_max_distance", max_distance, 1, SES_MOST_POSITIONS),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_INT("eos_token_id", eos, -1, SES_MOST_TOKENS),
-    SES_INT("decoder_start_token_id", start, -1, SES_MOST_TOKENS),
-    SES_NUMBER("layer_norm_epsilon", norm_eps, 0, 1),
-    SES_NUMBER("initializer_factor", init_range, 0, 100),
-    SES_RATE("dropout_rate", drop),
-    SES_RATE("classifier_dropout", drop_head),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_REQUIRED("vocab_size", vocab, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("d_model", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("d_kv", attention.head_size, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("d_ff", ffn.width, SES_MAX_FFN),
+    SES_KEY_REQUIRED("num_layers", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("num_heads", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("num_decoder_layers", decoder.layers, 1, SES_MAX_LAYERS),
+    SES_KEY_INTEGER("relative_attention_num_buckets", rel_bias.buckets, 4, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("relative_attention_max_distance", rel_bias.max_distance, 1, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("eos_token_id", eos_id, -1, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("decoder_start_token_id", decoder.start_id, -1, SES_MAX_VOCAB),
+    SES_KEY_NUMBER("layer_norm_epsilon", norm.eps, 0, 1),
+    SES_KEY_NUMBER("initializer_factor", init.range, 0, 100),
+    SES_KEY_RATE("dropout_rate", dropout.hidden),
+    SES_KEY_RATE("classifier_dropout", dropout.head),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
 /* "relu", "gated-gelu", ...: in the gated form "gelu" means the tanh one. */
@@ -31,33 +31,33 @@ static bool read_ffn(ses_config *c, const ses_json *config, ses_err *e)
 {
     const char *kind = "relu";
     if (!ses_config_text(config, "feed_forward_proj", &kind, e)) return false;
-    c->gated = !strncmp(kind, "gated-", 6);
-    if (!ses_act_from_name(kind + (c->gated ? 6 : 0), &c->act))
+    c->ffn.gated = !strncmp(kind, "gated-", 6);
+    if (!ses_act_from_name(kind + (c->ffn.gated ? 6 : 0), &c->ffn.act))
         return ses_fail(e, SES_EUNSUPPORTED,
                         "\"feed_forward_proj\" is \"%s\", expected an activation or gated-ACTIVATION", kind);
-    if (c->gated && c->act == SES_ACT_GELU) c->act = SES_ACT_GELU_TANH;
+    if (c->ffn.gated && c->ffn.act == SES_ACT_GELU) c->ffn.act = SES_ACT_GELU_TANH;
     return true;
 }
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
-    if (!c->decoder_layers) c->decoder_layers = c->layers;
-    c->decoder_heads = c->heads, c->decoder_ffn = c->ffn;
-    c->drop_attention = c->drop_act = c->drop_final = c->drop;
-    c->positions = SES_MOST_POSITIONS; /* no table: any length */
-    if (c->max_distance <= c->buckets / 2)
+    if (!c->decoder.layers) c->decoder.layers = c->layers;
+    c->decoder.heads = c->attention.heads, c->decoder.ffn_width = c->ffn.width;
+    c->dropout.attention = c->dropout.act = c->dropout.final = c->dropout.hidden;
+    c->position.max = SES_MAX_POSITIONS; /* no table: any length */
+    if (c->rel_bias.max_distance <= c->rel_bias.buckets / 2)
         return ses_fail(e, SES_EARG,
                         "\"relative_attention_max_distance\" %lld leaves no room for %lld buckets",
-                        (long long)c->max_distance, (long long)c->buckets);
+                        (long long)c->rel_bias.max_distance, (long long)c->rel_bias.buckets);
     return read_ffn(c, config, e);
 }
 
 /* A tied model scales its output, unless the config says otherwise. */
 static bool finish_t5(ses_config *c, const ses_json *config, ses_err *e)
 {
-    bool scale = c->tied;
+    bool scale = c->embed.tied;
     if (!ses_config_bool(config, "scale_decoder_outputs", &scale, e)) return false;
-    c->logit_scale = scale ? 1 / sqrt((double)c->hidden) : 0;
+    c->lm.logit_scale = scale ? 1 / sqrt((double)c->hidden) : 0;
     return finish(c, config, e);
 }
 
@@ -77,7 +77,7 @@ static bool finish_t5(ses_config *c, const ses_json *config, ses_err *e)
         ours "final_norm.*", theirs "final_layer_norm.*"                                       \
     }
 
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "shared.weight" },
     { "embed.token", "encoder.embed_tokens.weight" },
     { "embed.token", "decoder.embed_tokens.weight" },
@@ -95,47 +95,56 @@ static const ses_name tensors[] = {
     { "span.*", "/qa_outputs.*" },
 };
 
-#define T5(id, stem, finish_)                                                                               \
-    static const ses_class classes_##id[] = {                                                               \
-        { .name = stem "Model" },                                                                           \
-        { .name = stem "ForConditionalGeneration", .prefix = "", .head = { SES_ON(target_lm, "logits") } }, \
-        { .name = stem "EncoderModel", .prefix = "", .encoder_only = true },                                \
-        { .name = stem "ForSequenceClassification", .echo = true, .head = { SES_ON(classify, "logits") } }, \
-        { .name = stem "ForTokenClassification", .encoder_only = true, .head = { SES_ON(tag, "logits") } }, \
-        { .name = stem "ForQuestionAnswering", .prefix = "", .echo = true, .head = { SES_ON(span, "") } },  \
-    };                                                                                                      \
-    const ses_model_desc ses_model_##id = {                                                                 \
-        .name = #id,                                                                                        \
-        .prefix = "transformer.",                                                                           \
-        .pair = true,                                                                                       \
-        .sentinels = 100,                                                                                   \
-        .arch = { .pad = 0,                                                                                 \
-                  .eos = 1,                                                                                 \
-                  .buckets = 32,                                                                            \
-                  .max_distance = 128,                                                                      \
-                  .norm_eps = 1e-6,                                                                         \
-                  .drop = 0.1,                                                                              \
-                  .drop_embed = -1,                                                                         \
-                  .init_range = 1,                                                                          \
-                  .init_fan = true,                                                                         \
-                  .attention_scale = 1,                                                                     \
-                  .norm = SES_NORM_RMS,                                                                     \
-                  .place = SES_PRE_NORM,                                                                    \
-                  .pos = SES_POS_NONE,                                                                      \
-                  .summary = SES_SUMMARY_EOS,                                                               \
-                  .summary_act = SES_ACT_TANH,                                                              \
-                  .drop_summary_in = true,                                                                  \
-                  .final_norm = true,                                                                       \
-                  .no_attn_bias = true,                                                                     \
-                  .no_ffn_bias = true,                                                                      \
-                  .tied = true,                                                                             \
-                  .lm_plain = true,                                                                         \
-                  .pad_learns = true },                                                                     \
-        .keys = { SES_TABLE(keys) },                                                                        \
-        .finish = finish_,                                                                                  \
-        .tensors = { SES_TABLE(tensors) },                                                                  \
-        .class = classes_##id,                                                                              \
-        .n_classes = SES_LEN(classes_##id),                                                                 \
+#define T5(id, stem, finish_)                                                \
+    static const ses_class classes_##id[] = {                                \
+        { .name = stem "Model" },                                            \
+        { .name = stem "ForConditionalGeneration",                           \
+          .prefix = "",                                                      \
+          .head = { SES_USE_HEAD(seq2seq_lm, "logits") } },                  \
+        { .name = stem "EncoderModel", .prefix = "", .encoder_only = true }, \
+        { .name = stem "ForSequenceClassification",                          \
+          .decoder_input_from_source = true,                                 \
+          .head = { SES_USE_HEAD(classify, "logits") } },                    \
+        { .name = stem "ForTokenClassification",                             \
+          .encoder_only = true,                                              \
+          .head = { SES_USE_HEAD(tag, "logits") } },                         \
+        { .name = stem "ForQuestionAnswering",                               \
+          .prefix = "",                                                      \
+          .decoder_input_from_source = true,                                 \
+          .head = { SES_USE_HEAD(span, "") } },                              \
+    };                                                                       \
+    const ses_model_desc ses_model_##id = {                                  \
+        .name = #id,                                                         \
+        .prefix = "transformer.",                                            \
+        .encoder_decoder = true,                                             \
+        .sentinels = 100,                                                    \
+        .defaults = { .pad_id = 0,                                           \
+                      .eos_id = 1,                                           \
+                      .rel_bias.buckets = 32,                                \
+                      .rel_bias.max_distance = 128,                          \
+                      .norm.eps = 1e-6,                                      \
+                      .dropout.hidden = 0.1,                                 \
+                      .dropout.embed = -1,                                   \
+                      .init.range = 1,                                       \
+                      .init.by_fan_in = true,                                \
+                      .attention.scale = 1,                                  \
+                      .norm.kind = SES_NORM_RMS,                             \
+                      .norm.placement = SES_PRE_NORM,                        \
+                      .position.kind = SES_POS_NONE,                         \
+                      .summary.kind = SES_SUMMARY_EOS,                       \
+                      .summary.act = SES_ACT_TANH,                           \
+                      .dropout.head_on_summary_input = true,                 \
+                      .norm.after_last_layer = true,                         \
+                      .attention.no_bias = true,                             \
+                      .ffn.no_bias = true,                                   \
+                      .embed.tied = true,                                    \
+                      .lm.no_transform = true,                               \
+                      .embed.train_pad = true },                             \
+        .keys = { SES_TABLE(keys) },                                         \
+        .post_read = finish_,                                                \
+        .tensors = { SES_TABLE(tensors) },                                   \
+        .class = classes_##id,                                               \
+        .n_classes = SES_LEN(classes_##id),                                  \
     };
 
 T5(t5, "T5", finish_t5)

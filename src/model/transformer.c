@@ -6,7 +6,7 @@
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
-    SES_NUMBER("layer_norm_eps", norm_eps, 0, 1),
+    SES_KEY_NUMBER("layer_norm_eps", norm.eps, 0, 1),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
@@ -17,35 +17,35 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
     if (!ses_config_bool(config, "attention_bias", &biased, e) ||
         !ses_config_name(config, "sinusoids", layouts, SES_LEN(layouts), &layout, e))
         return false;
-    c->no_attn_bias = !biased;
-    if (layout) c->pos = SES_POS_SINUSOID;
+    c->attention.no_bias = !biased;
+    if (layout) c->position.kind = SES_POS_SINUSOID;
     return true;
 }
 
 static const ses_class classes[] = {
     { .name = "TransformerModel" },
-    SES_CLASS("TransformerForConditionalGeneration", SES_ON(target_lm, "logits")),
+    SES_CLASS("TransformerForConditionalGeneration", SES_USE_HEAD(seq2seq_lm, "logits")),
     { .name = "TransformerEncoderModel", .encoder_only = true },
 };
 
 const ses_model_desc ses_model_transformer = {
     .name = "transformer",
     .prefix = "model.",
-    .pair = true,
-    .arch = { .pad = 1,
-              .eos = 2,
-              .start = 2,
-              .norm_eps = 1e-5,
-              .drop = 0.1,
-              .drop_embed = -1,
-              .init_range = 0.02,
-              .act = SES_ACT_RELU,
-              .pos = SES_POS_INTERLEAVED,
-              .scale_embed = true,
-              .tied = true,
-              .lm_plain = true },
+    .encoder_decoder = true,
+    .defaults = { .pad_id = 1,
+                  .eos_id = 2,
+                  .decoder.start_id = 2,
+                  .norm.eps = 1e-5,
+                  .dropout.hidden = 0.1,
+                  .dropout.embed = -1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_RELU,
+                  .position.kind = SES_POS_INTERLEAVED,
+                  .embed.scale_by_sqrt_hidden = true,
+                  .embed.tied = true,
+                  .lm.no_transform = true },
     .keys = { { ses_bart_keys, SES_BART_KEYS }, SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { { ses_bart_tensors, SES_BART_TENSORS } },
     .class = classes,
     .n_classes = SES_LEN(classes),

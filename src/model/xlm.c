@@ -3,30 +3,30 @@
 #include "model_desc.h"
 
 static const ses_config_key keys[] = {
-    SES_INT("vocab_size", vocab, 1, SES_MOST_TOKENS),
-    SES_INT("n_words", vocab, 1, SES_MOST_TOKENS),
-    SES_NEED("emb_dim", hidden, SES_MOST_WIDTH),
-    SES_NEED("n_layers", layers, SES_MAX_LAYERS),
-    SES_NEED("n_heads", heads, SES_MOST_WIDTH),
-    SES_NEED("max_position_embeddings", positions, SES_MOST_POSITIONS),
-    SES_INT("n_langs", segments, 1, SES_MOST_WIDTH),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_INT("pad_index", pad, -1, SES_MOST_TOKENS),
-    SES_NUMBER("layer_norm_eps", norm_eps, 0, 1),
-    SES_RATE("dropout", drop),
-    SES_RATE("attention_dropout", drop_attention),
-    SES_RATE("summary_first_dropout", drop_head),
-    SES_NUMBER("init_std", init_range, 0, 100),
-    SES_ACTIVATION("summary_activation", score_act),
-    SES_SWITCH("causal", causal),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_INTEGER("vocab_size", vocab, 1, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("n_words", vocab, 1, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("emb_dim", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("n_layers", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("n_heads", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("max_position_embeddings", position.max, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("n_langs", embed.segments, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("pad_index", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_NUMBER("layer_norm_eps", norm.eps, 0, 1),
+    SES_KEY_RATE("dropout", dropout.hidden),
+    SES_KEY_RATE("attention_dropout", dropout.attention),
+    SES_KEY_RATE("summary_first_dropout", dropout.head),
+    SES_KEY_NUMBER("init_std", init.range, 0, 100),
+    SES_KEY_ACTIVATION("summary_activation", head.score_act),
+    SES_KEY_FLAG("causal", attention.causal),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
 static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     static const char *const summaries[] = { "first", "last", "mean", "cls_index" };
-    static const ses_summary summary[] = { SES_SUMMARY_FIRST, SES_SUMMARY_END, SES_SUMMARY_MEAN,
-                                           SES_SUMMARY_END };
+    static const ses_summary summary[] = { SES_SUMMARY_FIRST, SES_SUMMARY_LAST_TOKEN, SES_SUMMARY_MEAN,
+                                           SES_SUMMARY_LAST_TOKEN };
     bool gelu = true, told = true, adaptive = false, project = true, to_labels = true;
     size_t kind;
     if (!ses_config_bool(config, "summary_use_proj", &project, e) ||
@@ -39,15 +39,15 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
         return ses_fail(e, SES_EUNSUPPORTED, "\"%s\" is false: a summary that is no label is not supported",
                         project ? "summary_proj_to_labels" : "summary_use_proj");
     if (!ses_config_name(config, "summary_type", summaries, SES_LEN(summaries), &kind, e)) return false;
-    c->summary = summary[kind];
+    c->summary.kind = summary[kind];
     if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing");
-    if (!told || c->segments < 2) c->segments = 0;
-    c->act = gelu ? SES_ACT_GELU : SES_ACT_RELU;
-    c->ffn = 4 * c->hidden;
+    if (!told || c->embed.segments < 2) c->embed.segments = 0;
+    c->ffn.act = gelu ? SES_ACT_GELU : SES_ACT_RELU;
+    c->ffn.width = 4 * c->hidden;
     return true;
 }
 
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "embeddings.weight" },
     { "embed.position", "position_embeddings.weight" },
     { "embed.segment", "lang_embeddings.weight" },
@@ -71,32 +71,32 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "XLMModel" },
-    SES_CLASS("XLMWithLMHeadModel", SES_ON(masked_lm, "logits")),
-    SES_CLASS("XLMForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("XLMForMultipleChoice", SES_ON(choice, "logits")),
-    SES_CLASS("XLMForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("XLMForQuestionAnsweringSimple", SES_ON(span, "")),
+    SES_CLASS("XLMWithLMHeadModel", SES_USE_HEAD(masked_lm, "logits")),
+    SES_CLASS("XLMForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("XLMForMultipleChoice", SES_USE_HEAD(choice, "logits")),
+    SES_CLASS("XLMForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("XLMForQuestionAnsweringSimple", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_xlm = {
     .name = "xlm",
     .prefix = "transformer.",
-    .arch = { .pad = 2,
-              .norm_eps = 1e-12,
-              .drop = 0.1,
-              .drop_attention = 0.1,
-              .drop_embed = -1,
-              .drop_head = 0.1,
-              .init_range = 0.02,
-              .act = SES_ACT_GELU,
-              .embed_norm = true,
-              .summary_plain = true,
-              .choice_by_label = true,
-              .lm_plain = true,
-              .lm_bias = true,
-              .tied = true },
+    .defaults = { .pad_id = 2,
+                  .norm.eps = 1e-12,
+                  .dropout.hidden = 0.1,
+                  .dropout.attention = 0.1,
+                  .dropout.embed = -1,
+                  .dropout.head = 0.1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_GELU,
+                  .embed.norm = true,
+                  .summary.no_proj = true,
+                  .head.choice_from_labels = true,
+                  .lm.no_transform = true,
+                  .lm.bias = true,
+                  .embed.tied = true },
     .keys = { SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

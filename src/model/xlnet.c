@@ -11,27 +11,27 @@
 #include <string.h>
 
 static const ses_config_key keys[] = {
-    SES_INT("n_token", vocab, 1, SES_MOST_TOKENS),
-    SES_INT("vocab_size", vocab, 1, SES_MOST_TOKENS),
-    SES_NEED("d_model", hidden, SES_MOST_WIDTH),
-    SES_NEED("n_layer", layers, SES_MAX_LAYERS),
-    SES_NEED("n_head", heads, SES_MOST_WIDTH),
-    SES_NEED("d_inner", ffn, SES_MOST_FFN),
-    SES_INT("d_head", head_size, 1, SES_MOST_WIDTH),
-    SES_INT("pad_token_id", pad, -1, SES_MOST_TOKENS),
-    SES_INT("mem_len", mem_len, 0, SES_MOST_POSITIONS),
-    SES_INT("reuse_len", reuse_len, 0, SES_MOST_POSITIONS),
-    SES_INT("clamp_len", clamp, -1, SES_MOST_POSITIONS),
-    SES_NUMBER("layer_norm_eps", norm_eps, 0, 1),
-    SES_RATE("dropout", drop),
-    SES_RATE("summary_first_dropout", drop_summary),
-    SES_RATE("summary_last_dropout", drop_head),
-    SES_NUMBER("initializer_range", init_range, 0, 100),
-    SES_ACTIVATION("ff_activation", act),
-    SES_ACTIVATION("summary_activation", summary_act),
-    SES_SWITCH("bi_data", two_ways),
-    SES_SWITCH("same_length", same_length),
-    SES_SWITCH("tie_word_embeddings", tied),
+    SES_KEY_INTEGER("n_token", vocab, 1, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("vocab_size", vocab, 1, SES_MAX_VOCAB),
+    SES_KEY_REQUIRED("d_model", hidden, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("n_layer", layers, SES_MAX_LAYERS),
+    SES_KEY_REQUIRED("n_head", attention.heads, SES_MAX_WIDTH),
+    SES_KEY_REQUIRED("d_inner", ffn.width, SES_MAX_FFN),
+    SES_KEY_INTEGER("d_head", attention.head_size, 1, SES_MAX_WIDTH),
+    SES_KEY_INTEGER("pad_token_id", pad_id, -1, SES_MAX_VOCAB),
+    SES_KEY_INTEGER("mem_len", xl.mem_len, 0, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("reuse_len", xl.reuse_len, 0, SES_MAX_POSITIONS),
+    SES_KEY_INTEGER("clamp_len", xl.clamp_len, -1, SES_MAX_POSITIONS),
+    SES_KEY_NUMBER("layer_norm_eps", norm.eps, 0, 1),
+    SES_KEY_RATE("dropout", dropout.hidden),
+    SES_KEY_RATE("summary_first_dropout", dropout.summary_first),
+    SES_KEY_RATE("summary_last_dropout", dropout.head),
+    SES_KEY_NUMBER("initializer_range", init.range, 0, 100),
+    SES_KEY_ACTIVATION("ff_activation", ffn.act),
+    SES_KEY_ACTIVATION("summary_activation", summary.act),
+    SES_KEY_FLAG("bi_data", xl.bi_data),
+    SES_KEY_FLAG("same_length", xl.same_length),
+    SES_KEY_FLAG("tie_word_embeddings", embed.tied),
 };
 
 /* Is the key there, and null? */
@@ -45,8 +45,8 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
 {
     static const char *const ways[] = { "bi", "uni" };
     static const char *const summaries[] = { "last", "first", "mean", "cls_index" };
-    static const ses_summary summary[] = { SES_SUMMARY_END, SES_SUMMARY_FIRST, SES_SUMMARY_MEAN,
-                                           SES_SUMMARY_END };
+    static const ses_summary summary[] = { SES_SUMMARY_LAST_TOKEN, SES_SUMMARY_FIRST, SES_SUMMARY_MEAN,
+                                           SES_SUMMARY_LAST_TOKEN };
     size_t way, kind;
     bool project = true;
     if (!ses_config_name(config, "attn_type", ways, SES_LEN(ways), &way, e) ||
@@ -54,18 +54,19 @@ static bool finish(ses_config *c, const ses_json *config, ses_err *e)
         !ses_config_bool(config, "summary_use_proj", &project, e))
         return false;
     if (!c->vocab) return ses_fail(e, SES_EFORMAT, "\"vocab_size\" is missing");
-    if (c->hidden % c->heads || (c->head_size && c->head_size != c->hidden / c->heads))
+    if (c->hidden % c->attention.heads ||
+        (c->attention.head_size && c->attention.head_size != c->hidden / c->attention.heads))
         return ses_fail(e, SES_EARG, "\"d_head\" must be \"d_model\" / \"n_head\"");
     if (c->hidden % 2)
         return ses_fail(e, SES_EARG, "\"d_model\" %lld is odd: sines need pairs", (long long)c->hidden);
-    if (is_null(config, "mem_len")) c->mem_len = 0;
-    if (is_null(config, "summary_activation")) c->summary_act = SES_ACT_NONE;
-    if (c->clamp < 0) c->clamp = 0;
-    c->causal = way == 1;
-    c->summary = summary[kind];
-    c->summary_plain = !project;
-    c->drop_attention = c->drop_act = c->drop;
-    c->positions = SES_MOST_POSITIONS; /* no table: any length */
+    if (is_null(config, "mem_len")) c->xl.mem_len = 0;
+    if (is_null(config, "summary_activation")) c->summary.act = SES_ACT_NONE;
+    if (c->xl.clamp_len < 0) c->xl.clamp_len = 0;
+    c->attention.causal = way == 1;
+    c->summary.kind = summary[kind];
+    c->summary.no_proj = !project;
+    c->dropout.attention = c->dropout.act = c->dropout.hidden;
+    c->position.max = SES_MAX_POSITIONS; /* no table: any length */
     return true;
 }
 
@@ -83,13 +84,14 @@ typedef struct own {
 } own;
 
 /* [C, heads, D], as the reference stores every projection of attention. */
-static ses_dense cube(ses_store *s, const ses_config *c, ses_weight order, int i, const char *what)
+static ses_dense cube(ses_store *s, const ses_config *c, ses_weight_layout order, int i, const char *what)
 {
     char name[64];
     snprintf(name, sizeof name, "layer.%d.attn.%s", i, what);
-    ses_dense d = { .order = order };
-    d.w = ses_store_add(s, name, SES_DIM(c->hidden, c->heads, c->hidden / c->heads), SES_INIT_NORMAL);
-    ses_store_dense(s, d.w, order);
+    ses_dense d = { .layout = order };
+    d.w = ses_store_add(s, name, SES_DIM(c->hidden, c->attention.heads, c->hidden / c->attention.heads),
+                        SES_INIT_NORMAL);
+    ses_store_set_dense(s, d.w, order);
     return d;
 }
 
@@ -97,7 +99,8 @@ static ses_tensor *matrix(ses_store *s, const ses_config *c, int i, const char *
 {
     char name[64];
     snprintf(name, sizeof name, "layer.%d.attn.%s", i, what);
-    return ses_store_add(s, name, SES_DIM(c->heads, c->hidden / c->heads), SES_INIT_NORMAL);
+    return ses_store_add(s, name, SES_DIM(c->attention.heads, c->hidden / c->attention.heads),
+                         SES_INIT_NORMAL);
 }
 
 static void add_layer(ses_layer *l, relative *r, ses_store *s, const ses_config *c, int i)
@@ -112,22 +115,23 @@ static void add_layer(ses_layer *l, relative *r, ses_store *s, const ses_config 
     r->place_bias = matrix(s, c, i, "place_bias");
     r->segment_bias = matrix(s, c, i, "segment_bias");
     snprintf(name, sizeof name, "layer.%d.attn.segment", i);
-    r->segment = ses_store_add(s, name, SES_DIM(2, c->heads, c->hidden / c->heads), SES_INIT_NORMAL);
+    r->segment = ses_store_add(s, name, SES_DIM(2, c->attention.heads, c->hidden / c->attention.heads),
+                               SES_INIT_NORMAL);
     l->self_norm = ses_norm_add(s, c->hidden, SES_NORM_LAYER, "layer.%d.attn.norm", i);
-    l->up = ses_dense_add(s, c->ffn, c->hidden, SES_BIAS, "layer.%d.ffn.up", i);
-    l->down = ses_dense_add(s, c->hidden, c->ffn, SES_BIAS, "layer.%d.ffn.down", i);
+    l->up = ses_dense_add(s, c->ffn.width, c->hidden, SES_BIAS, "layer.%d.ffn.up", i);
+    l->down = ses_dense_add(s, c->hidden, c->ffn.width, SES_BIAS, "layer.%d.ffn.down", i);
     l->ffn_norm = ses_norm_add(s, c->hidden, SES_NORM_LAYER, "layer.%d.ffn.norm", i);
 }
 
 static bool add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
     own *o = ses_alloc(sizeof *o + (size_t)k->depth * sizeof *o->layer, e);
-    k->own = o;
-    k->distinct = k->depth;
+    k->priv = o;
+    k->n_unique = k->depth;
     k->layer = o ? ses_alloc_array((size_t)k->depth, sizeof *k->layer, e) : NULL;
     if (!k->layer) return false;
     k->token = ses_store_add(s, "embed.token", SES_DIM(c->vocab, c->hidden), SES_INIT_NORMAL);
-    ses_store_table(s, k->token);
+    ses_store_set_embedding(s, k->token);
     o->mask = ses_store_add(s, "embed.mask", SES_DIM(1, 1, c->hidden), SES_INIT_NORMAL);
     for (int i = 0; i < (int)k->depth; i++) add_layer(&k->layer[i], &o->layer[i], s, c, i);
     return ses_store_ok(s, e);
@@ -148,9 +152,9 @@ typedef struct stream {
 /* What all layers see. */
 typedef struct scene {
     const ses_stack *k;
-    ses_pass *p;
+    ses_forward_ctx *p;
     stream content, query; /* query.seqs NULL: no place is asked about */
-    ses_recall keys;
+    ses_xl_keys keys;
 } scene;
 
 /* May the query at token i, counted in its sequence, see key j of sequence s? A token of the content stream
@@ -159,9 +163,9 @@ static bool sees(const scene *v, const stream *q, int64_t s, int64_t i, int64_t 
                  int64_t len)
 {
     const ses_config *c = v->p->c;
-    int64_t mem = ses_recall_length(&v->keys, s);
+    int64_t mem = ses_xl_mem_len(&v->keys, s);
     if (q == &v->content && j == mem + i) return true;
-    if (c->causal && (j > mem + i || (c->same_length && j < i))) return false;
+    if (c->attention.causal && (j > mem + i || (c->xl.same_length && j < i))) return false;
     return !(perm && j >= mem && perm[i * len + j - mem]);
 }
 
@@ -171,20 +175,21 @@ static void lay_stream(scene *v, stream *q, const ses_seqs *seqs, const int32_t 
     static const ses_real hidden = -1e30f; /* the reference's: where all is hidden, all is seen alike */
     const ses_batch *b = v->p->batch;
     ses_tape *t = v->p->tape;
-    bool masked = b->perm_mask || v->p->c->causal;
+    bool masked = b->perm_mask || v->p->c->attention.causal;
     int64_t n = 0, perm = 0;
     q->seqs = seqs;
     for (int64_t s = 0; s < b->seqs; s++)
-        q->pairs += (int64_t)(seqs->host_cu[s + 1] - seqs->host_cu[s]) *
-                    (v->keys.host_cu[s + 1] - v->keys.host_cu[s]);
-    ses_real *mask = masked ? ses_tape_host(t, (size_t)q->pairs, sizeof *mask) : NULL;
-    int32_t *place = places ? ses_tape_host(t, (size_t)seqs->tokens, sizeof *place) : NULL;
+        q->pairs += (int64_t)(seqs->host_cu_seqlens[s + 1] - seqs->host_cu_seqlens[s]) *
+                    (v->keys.host_cu_seqlens[s + 1] - v->keys.host_cu_seqlens[s]);
+    ses_real *mask = masked ? ses_tape_host_alloc(t, (size_t)q->pairs, sizeof *mask) : NULL;
+    int32_t *place = places ? ses_tape_host_alloc(t, (size_t)seqs->tokens, sizeof *place) : NULL;
     for (int64_t s = 0; (mask || place) && s < b->seqs; s++) {
-        int64_t len = b->cu[s + 1] - b->cu[s];
-        for (int32_t r = seqs->host_cu[s]; r < seqs->host_cu[s + 1]; r++) {
-            int64_t i = places ? places[r] : r - seqs->host_cu[s];
-            if (place) place[r] = (int32_t)(i + ses_recall_length(&v->keys, s));
-            for (int64_t j = 0; mask && j < v->keys.host_cu[s + 1] - v->keys.host_cu[s]; j++, n++)
+        int64_t len = b->cu_seqlens[s + 1] - b->cu_seqlens[s];
+        for (int32_t r = seqs->host_cu_seqlens[s]; r < seqs->host_cu_seqlens[s + 1]; r++) {
+            int64_t i = places ? places[r] : r - seqs->host_cu_seqlens[s];
+            if (place) place[r] = (int32_t)(i + ses_xl_mem_len(&v->keys, s));
+            for (int64_t j = 0; mask && j < v->keys.host_cu_seqlens[s + 1] - v->keys.host_cu_seqlens[s];
+                 j++, n++)
                 if (!sees(v, q, s, i, j, b->perm_mask ? b->perm_mask + perm : NULL, len)) mask[n] = hidden;
         }
         perm += len * len;
@@ -202,18 +207,18 @@ static ses_tensor *attend(const scene *v, const stream *q, const keys_of *keyed,
     ses_tape *t = v->p->tape;
     const ses_config *c = v->p->c;
     const ses_layer *l = &v->k->layer[i];
-    const relative *r = &((const own *)v->k->own)->layer[i];
-    bool want = v->p->want->attentions;
-    ses_recall_attend in = { .seqs = q->seqs, .place = q->place, .mask = q->mask, .pairs = q->pairs };
+    const relative *r = &((const own *)v->k->priv)->layer[i];
+    bool want = v->p->request->attentions;
+    ses_xl_attention_inputs in = { .seqs = q->seqs, .q_pos = q->place, .mask = q->mask, .pairs = q->pairs };
     in.query = ses_dense_run(t, l->self.query, x, SES_ACT_NONE);
     in.key = keyed->key, in.value = keyed->value, in.distance = keyed->place;
     in.content_bias = r->content_bias, in.distance_bias = r->place_bias, in.segment_bias = r->segment_bias;
     if (v->keys.label) in.segment = ses_reshape(t, r->segment, SES_DIM(2, c->hidden));
-    in.turned = c->two_ways ? v->p->batch->seqs / 2 : 0;
-    ses_tensor *probs, *y = ses_recall_run(&v->keys, &in, want ? &probs : NULL);
-    if (want) ses_pass_output(v->p, q->pair, probs, "%s.%d", q->attentions, i);
-    y = ses_dropout(t, ses_dense_run(t, l->self.out, y, SES_ACT_NONE), c->drop);
-    return ses_layer_end(l, v->p, ses_norm_run(t, l->self_norm, y, x, c->norm_eps));
+    in.reversed_from = c->xl.bi_data ? v->p->batch->seqs / 2 : 0;
+    ses_tensor *probs, *y = ses_xl_attention(&v->keys, &in, want ? &probs : NULL);
+    if (want) ses_forward_output(v->p, q->pair, probs, "%s.%d", q->attentions, i);
+    y = ses_dropout(t, ses_dense_run(t, l->self.out, y, SES_ACT_NONE), c->dropout.hidden);
+    return ses_layer_ffn(l, v->p, ses_norm_run(t, l->self_norm, y, x, c->norm.eps));
 }
 
 /* Both streams through layer i: g asks h, h asks itself. */
@@ -221,9 +226,9 @@ static void layer(const scene *v, ses_tensor **h, ses_tensor **g, int i)
 {
     ses_tape *t = v->p->tape;
     const ses_layer *l = &v->k->layer[i];
-    const relative *r = &((const own *)v->k->own)->layer[i];
-    ses_tensor *all = ses_recall_with(&v->keys, *h, i);
-    ses_recall_note(&v->keys, all, i);
+    const relative *r = &((const own *)v->k->priv)->layer[i];
+    ses_tensor *all = ses_xl_concat_mems(&v->keys, *h, i);
+    ses_xl_output_mems(&v->keys, all, i);
     keys_of keyed = { .key = ses_dense_run(t, l->self.key, all, SES_ACT_NONE),
                       .value = ses_dense_run(t, l->self.value, all, SES_ACT_NONE),
                       .place = ses_dense_run(t, r->place, v->keys.sines, SES_ACT_NONE) };
@@ -234,57 +239,58 @@ static void layer(const scene *v, ses_tensor **h, ses_tensor **g, int i)
 /* hidden_states.N: with two streams the content's and the query's take turns. */
 static void note_hidden(const scene *v, ses_tensor *h, ses_tensor *g, int i)
 {
-    if (!v->p->want->hidden_states) return;
-    ses_pass_output(v->p, SES_PER_TOKEN, h, "hidden_states.%d", g ? 2 * i : i);
-    if (g) ses_pass_output(v->p, SES_PER_TARGET, g, "hidden_states.%d", 2 * i + 1);
+    if (!v->p->request->hidden_states) return;
+    ses_forward_output(v->p, SES_PER_TOKEN, h, "hidden_states.%d", g ? 2 * i : i);
+    if (g) ses_forward_output(v->p, SES_PER_TARGET, g, "hidden_states.%d", 2 * i + 1);
 }
 
-static scene scene_of(const ses_stack *k, ses_pass *p, const ses_seqs *seqs)
+static scene scene_of(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
 {
     scene v = { .k = k, .p = p, .keys = { .p = p } };
-    v.content = (stream){ .pair = SES_PER_PAIR, .attentions = "attentions" };
-    v.query = (stream){ .pair = SES_PER_CROSS_PAIR, .attentions = "query_attentions" };
-    if (p->c->two_ways && p->batch->seqs % 2)
+    v.content = (stream){ .pair = SES_PER_QUERY_KEY, .attentions = "attentions" };
+    v.query = (stream){ .pair = SES_PER_CROSS_QUERY_KEY, .attentions = "query_attentions" };
+    if (p->c->xl.bi_data && p->batch->seqs % 2)
         ses_tape_fail(p->tape, SES_EARG,
                       "\"bi_data\" is true: the second half of a batch is read backwards, but "
                       "%lld sequences have no halves",
                       (long long)p->batch->seqs);
-    if (!ses_recall_begin(&v.keys, true)) return v;
+    if (!ses_xl_keys_begin(&v.keys, true)) return v;
     lay_stream(&v, &v.content, seqs, NULL);
-    if (p->batch->target_places) lay_stream(&v, &v.query, &p->target, p->batch->target_places);
+    if (p->batch->predict_positions) lay_stream(&v, &v.query, &p->target, p->batch->predict_positions);
     return v;
 }
 
-static ses_tensor *run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs)
+static ses_tensor *run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
 {
     ses_tape *t = p->tape;
-    const own *o = k->own;
+    const own *o = k->priv;
     scene v = scene_of(k, p, seqs);
     if (!ses_tape_ok(t, NULL)) return NULL; /* there may be no keys, no queries */
-    bool lean = !p->want->hidden_states && !p->want->attentions && !p->want->mems && !v.query.seqs;
-    ses_tape_mark start = ses_tape_now(t);
-    ses_tensor *g = NULL, *h = ses_dropout(t, ses_embed(t, 1, &k->token, &seqs->ids, -1), p->c->drop);
+    bool lean = !p->request->hidden_states && !p->request->attentions && !p->request->mems && !v.query.seqs;
+    ses_tape_mark start = ses_tape_get_mark(t);
+    ses_tensor *g = NULL,
+               *h = ses_dropout(t, ses_embed(t, 1, &k->token, &seqs->ids, -1), p->c->dropout.hidden);
     if (v.query.seqs) { /* every place begins alike */
-        const int32_t *zero = ses_tape_host(t, (size_t)p->target.tokens, sizeof *zero);
+        const int32_t *zero = ses_tape_host_alloc(t, (size_t)p->target.tokens, sizeof *zero);
         ses_tensor *mask = ses_reshape(t, o->mask, SES_DIM(1, p->c->hidden));
-        g = zero ? ses_take(t, mask, ses_tape_ints(t, zero, p->target.tokens)) : NULL;
-        g = ses_dropout(t, g, p->c->drop);
+        g = zero ? ses_gather(t, mask, ses_tape_ints(t, zero, p->target.tokens)) : NULL;
+        g = ses_dropout(t, g, p->c->dropout.hidden);
     }
     for (int i = 0; i < (int)k->depth; i++) {
         note_hidden(&v, h, g, i);
         layer(&v, &h, &g, i);
         if (lean) h = ses_tape_rewind(t, start, h);
-        ses_tape_where(t, "layer %d", i);
+        ses_tape_wrap_error(t, "layer %d", i);
     }
     note_hidden(&v, h, g, (int)k->depth);
-    return ses_dropout(t, g ? g : h, p->c->drop);
+    return ses_dropout(t, g ? g : h, p->c->dropout.hidden);
 }
 
-static const ses_ways ways = { .add = add, .run = run };
+static const ses_stack_vtable ways = { .add = add, .run = run };
 
 /* ---- tables ---- */
 
-static const ses_name tensors[] = {
+static const ses_tensor_name tensors[] = {
     { "embed.token", "word_embedding.weight" },
     { "embed.mask", "mask_emb" },
     { "layer.#.attn.query", "layer.#.rel_attn.q" },
@@ -312,35 +318,35 @@ static const ses_name tensors[] = {
 
 static const ses_class classes[] = {
     { .name = "XLNetModel" },
-    SES_CLASS("XLNetLMHeadModel", SES_ON(masked_lm, "logits")),
-    SES_CLASS("XLNetForSequenceClassification", SES_ON(classify, "logits")),
-    SES_CLASS("XLNetForMultipleChoice", SES_ON(choice, "logits")),
-    SES_CLASS("XLNetForTokenClassification", SES_ON(tag, "logits")),
-    SES_CLASS("XLNetForQuestionAnsweringSimple", SES_ON(span, "")),
+    SES_CLASS("XLNetLMHeadModel", SES_USE_HEAD(masked_lm, "logits")),
+    SES_CLASS("XLNetForSequenceClassification", SES_USE_HEAD(classify, "logits")),
+    SES_CLASS("XLNetForMultipleChoice", SES_USE_HEAD(choice, "logits")),
+    SES_CLASS("XLNetForTokenClassification", SES_USE_HEAD(tag, "logits")),
+    SES_CLASS("XLNetForQuestionAnsweringSimple", SES_USE_HEAD(span, "")),
 };
 
 const ses_model_desc ses_model_xlnet = {
     .name = "xlnet",
     .prefix = "transformer.",
-    .ways = &ways,
-    .arch = { .pad = 5,
-              .mem_len = 512,
-              .norm_eps = 1e-12,
-              .drop = 0.1,
-              .drop_head = 0.1,
-              .drop_tag = -1,
-              .init_range = 0.02,
-              .act = SES_ACT_GELU,
-              .summary_act = SES_ACT_TANH,
-              .pos = SES_POS_NONE,
-              .tied = true,
-              .lm_plain = true,
-              .lm_bias = true,
-              .segment_pairs = true,
-              .pad_learns = true,
-              .any_order = true },
+    .vtable = &ways,
+    .defaults = { .pad_id = 5,
+                  .xl.mem_len = 512,
+                  .norm.eps = 1e-12,
+                  .dropout.hidden = 0.1,
+                  .dropout.head = 0.1,
+                  .dropout.token_classification = -1,
+                  .init.range = 0.02,
+                  .ffn.act = SES_ACT_GELU,
+                  .summary.act = SES_ACT_TANH,
+                  .position.kind = SES_POS_NONE,
+                  .embed.tied = true,
+                  .lm.no_transform = true,
+                  .lm.bias = true,
+                  .xl.relative_segments = true,
+                  .embed.train_pad = true,
+                  .xl.permutation_lm = true },
     .keys = { SES_TABLE(keys) },
-    .finish = finish,
+    .post_read = finish,
     .tensors = { SES_TABLE(tensors) },
     .class = classes,
     .n_classes = SES_LEN(classes),

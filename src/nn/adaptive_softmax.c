@@ -6,21 +6,21 @@
 #include <stdio.h>
 
 /* Clusters of one width share a table. */
-static int tables(const ses_config *c) { return c->narrower == 1 ? 1 : (int)c->clusters; }
+static int tables(const ses_config *c) { return c->adaptive.div_val == 1 ? 1 : (int)c->adaptive.clusters; }
 
 static int64_t width(const ses_config *c, int i)
 {
-    int64_t w = c->embed ? c->embed : c->hidden;
-    for (; i > 0 && c->narrower > 1; i--) w /= c->narrower;
+    int64_t w = c->embed.width ? c->embed.width : c->hidden;
+    for (; i > 0 && c->adaptive.div_val > 1; i--) w /= c->adaptive.div_val;
     return w;
 }
 
 static int64_t size(const ses_config *c, int i)
 {
-    return c->narrower == 1 ? c->vocab : c->cut[i + 1] - c->cut[i];
+    return c->adaptive.div_val == 1 ? c->vocab : c->adaptive.cutoffs[i + 1] - c->adaptive.cutoffs[i];
 }
 
-static bool projected(const ses_config *c) { return c->narrower != 1 || width(c, 0) != c->hidden; }
+static bool projected(const ses_config *c) { return c->adaptive.div_val != 1 || width(c, 0) != c->hidden; }
 
 static ses_tensor *add(ses_store *s, const char *what, int i, const char *tail,
                        const int64_t dim[SES_MAX_DIM], ses_init init)
@@ -30,7 +30,7 @@ static ses_tensor *add(ses_store *s, const char *what, int i, const char *tail,
     return ses_store_add(s, name, dim, init);
 }
 
-void ses_clusters_add(ses_clusters *k, ses_store *s, const ses_config *c)
+void ses_adaptive_softmax_add(ses_adaptive_softmax *k, ses_store *s, const ses_config *c)
 {
     for (int i = 0; i < tables(c); i++)
         k->table[i] = add(s, "embed.cluster", i, ".table", SES_DIM(size(c, i), width(c, i)), SES_INIT_NORMAL);
@@ -48,52 +48,53 @@ static ses_tensor *shared(const ses_store *s, int i, const char *tail)
     return p ? p->tensor : NULL;
 }
 
-void ses_clusters_add_lm(ses_clusters *k, ses_store *s, const ses_config *c)
+void ses_adaptive_softmax_add_lm(ses_adaptive_softmax *k, ses_store *s, const ses_config *c)
 {
     for (int i = 0; i < tables(c); i++) {
         int64_t n = size(c, i), w = width(c, i);
-        k->table[i] = c->tied ? shared(s, i, ".table")
-                              : add(s, "lm.cluster", i, ".weight", SES_DIM(n, w), SES_INIT_NORMAL);
+        k->table[i] = c->embed.tied ? shared(s, i, ".table")
+                                    : add(s, "lm.cluster", i, ".weight", SES_DIM(n, w), SES_INIT_NORMAL);
         k->bias[i] = add(s, "lm.cluster", i, ".bias", SES_DIM(n), SES_INIT_ZERO);
     }
-    for (int i = 0; i < (int)c->clusters && projected(c); i++)
-        k->project[i] = c->tied_projects >> i & 1
-                            ? shared(s, c->narrower == 1 ? 0 : i, ".project")
+    for (int i = 0; i < (int)c->adaptive.clusters && projected(c); i++)
+        k->project[i] = c->adaptive.tie_projs >> i & 1
+                            ? shared(s, c->adaptive.div_val == 1 ? 0 : i, ".project")
                             : add(s, "lm.project", i, "", SES_DIM(c->hidden, width(c, i)), SES_INIT_NORMAL);
-    if (c->clusters > 1) k->rest = ses_dense_add(s, c->clusters - 1, width(c, 0), SES_BIAS, "lm.clusters");
+    if (c->adaptive.clusters > 1)
+        k->cluster = ses_dense_add(s, c->adaptive.clusters - 1, width(c, 0), SES_BIAS, "lm.clusters");
 }
 
 /* ---- embedding ---- */
 
 /* The tokens of cluster i: looked up, projected, and put where they stand; NULL: there are none. */
-static ses_tensor *embed_cluster(const ses_clusters *k, ses_pass *p, const ses_seqs *q, int i)
+static ses_tensor *embed_cluster(const ses_adaptive_softmax *k, ses_forward_ctx *p, const ses_seqs *q, int i)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    int32_t *id = ses_tape_host(t, (size_t)q->tokens, sizeof *id),
-            *row = ses_tape_host(t, (size_t)q->tokens, sizeof *row);
+    int32_t *id = ses_tape_host_alloc(t, (size_t)q->tokens, sizeof *id),
+            *row = ses_tape_host_alloc(t, (size_t)q->tokens, sizeof *row);
     int64_t n = 0;
     for (int64_t j = 0; id && row && j < q->tokens; j++) {
-        bool mine = q->host_ids[j] >= c->cut[i] && q->host_ids[j] < c->cut[i + 1];
-        row[j] = mine ? (int32_t)n : SES_IGNORE;
-        if (mine) id[n++] = (int32_t)(q->host_ids[j] - c->cut[i]);
+        bool mine = q->host_ids[j] >= c->adaptive.cutoffs[i] && q->host_ids[j] < c->adaptive.cutoffs[i + 1];
+        row[j] = mine ? (int32_t)n : SES_IGNORE_INDEX;
+        if (mine) id[n++] = (int32_t)(q->host_ids[j] - c->adaptive.cutoffs[i]);
     }
     if (!n) return NULL;
-    ses_tensor *x = ses_take(t, k->table[i], ses_tape_ints(t, id, n));
+    ses_tensor *x = ses_gather(t, k->table[i], ses_tape_ints(t, id, n));
     x = ses_linear(t, x, k->project[i], NULL, SES_ACT_NONE, SES_OUT_IN);
-    return ses_take(t, x, ses_tape_ints(t, row, q->tokens));
+    return ses_gather(t, x, ses_tape_ints(t, row, q->tokens));
 }
 
-ses_tensor *ses_clusters_embed(const ses_clusters *k, ses_pass *p, const ses_seqs *q)
+ses_tensor *ses_adaptive_softmax_embed(const ses_adaptive_softmax *k, ses_forward_ctx *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
     ses_tensor *x = NULL;
-    if (c->narrower == 1) {
-        x = ses_take(t, k->table[0], q->ids);
+    if (c->adaptive.div_val == 1) {
+        x = ses_gather(t, k->table[0], q->ids);
         if (k->project[0]) x = ses_linear(t, x, k->project[0], NULL, SES_ACT_NONE, SES_OUT_IN);
     } else {
-        for (int i = 0; i < (int)c->clusters; i++) {
+        for (int i = 0; i < (int)c->adaptive.clusters; i++) {
             ses_tensor *y = embed_cluster(k, p, q, i);
             x = x && y ? ses_add(t, x, y) : x ? x : y;
         }
@@ -105,7 +106,7 @@ ses_tensor *ses_clusters_embed(const ses_clusters *k, ses_pass *p, const ses_seq
 
 /* Hidden states in the width of cluster i. The projection is used the other way round than in embedding, so
  * it goes without its packed copy, which stands for one way only. */
-static ses_tensor *narrow(const ses_clusters *k, ses_tape *t, ses_tensor *x, int i)
+static ses_tensor *narrow(const ses_adaptive_softmax *k, ses_tape *t, ses_tensor *x, int i)
 {
     if (!k->project[i]) return x;
     ses_tensor *w = ses_reshape(t, k->project[i], k->project[i]->dim);
@@ -113,80 +114,85 @@ static ses_tensor *narrow(const ses_clusters *k, ses_tape *t, ses_tensor *x, int
 }
 
 /* Logits of cluster i's tokens. */
-static ses_tensor *inside(const ses_clusters *k, const ses_config *c, ses_tape *t, ses_tensor *x, int i)
+static ses_tensor *inside(const ses_adaptive_softmax *k, const ses_config *c, ses_tape *t, ses_tensor *x,
+                          int i)
 {
-    if (c->narrower != 1) return ses_linear(t, x, k->table[i], k->bias[i], SES_ACT_NONE, SES_OUT_IN);
+    if (c->adaptive.div_val != 1) return ses_linear(t, x, k->table[i], k->bias[i], SES_ACT_NONE, SES_OUT_IN);
     ses_tensor *y = ses_linear(t, x, k->table[0], k->bias[0], SES_ACT_NONE, SES_OUT_IN);
-    return c->clusters == 1 ? y : ses_columns(t, y, c->cut[i], c->cut[i + 1] - c->cut[i]);
+    return c->adaptive.clusters == 1 ? y
+                                     : ses_columns(t, y, c->adaptive.cutoffs[i],
+                                                   c->adaptive.cutoffs[i + 1] - c->adaptive.cutoffs[i]);
 }
 
 /* Logits of the short list, and of each other cluster as a whole. */
-static ses_tensor *first(const ses_clusters *k, const ses_config *c, ses_tape *t, ses_tensor *x)
+static ses_tensor *first(const ses_adaptive_softmax *k, const ses_config *c, ses_tape *t, ses_tensor *x)
 {
     ses_tensor *near = narrow(k, t, x, 0), *y = inside(k, c, t, near, 0);
-    if (!k->rest.w) return y;
-    ses_tensor *const both[] = { y, ses_dense_run(t, k->rest, near, SES_ACT_NONE) };
+    if (!k->cluster.w) return y;
+    ses_tensor *const both[] = { y, ses_dense_run(t, k->cluster, near, SES_ACT_NONE) };
     return ses_concat(t, 2, both);
 }
 
 /* Each row's number in column `col`, n times. */
 static ses_tensor *spread(ses_tape *t, ses_tensor *x, int64_t col, int64_t n)
 {
-    ses_real *one = ses_tape_host(t, (size_t)n, sizeof *one);
+    ses_real *one = ses_tape_host_alloc(t, (size_t)n, sizeof *one);
     if (!one) return NULL;
     for (int64_t j = 0; j < n; j++) one[j] = 1;
     return ses_linear(t, ses_columns(t, x, col, 1), ses_tape_input(t, one, SES_DIM(n, 1)), NULL, SES_ACT_NONE,
                       SES_OUT_IN);
 }
 
-ses_tensor *ses_clusters_logits(const ses_clusters *k, ses_pass *p, ses_tensor *x)
+ses_tensor *ses_adaptive_softmax_logits(const ses_adaptive_softmax *k, ses_forward_ctx *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    ses_tensor *head = ses_log_softmax(t, first(k, c, t, x)), *part[SES_MOST_CLUSTERS];
-    if (c->clusters == 1) return head;
-    part[0] = ses_columns(t, head, 0, c->cut[1]);
-    for (int i = 1; i < (int)c->clusters; i++) {
+    ses_tensor *head = ses_log_softmax(t, first(k, c, t, x)), *part[SES_MAX_CLUSTERS];
+    if (c->adaptive.clusters == 1) return head;
+    part[0] = ses_columns(t, head, 0, c->adaptive.cutoffs[1]);
+    for (int i = 1; i < (int)c->adaptive.clusters; i++) {
         ses_tensor *y = ses_log_softmax(t, inside(k, c, t, narrow(k, t, x, i), i));
-        part[i] = ses_add(t, y, spread(t, head, c->cut[1] + i - 1, ses_cols(y)));
+        part[i] = ses_add(t, y, spread(t, head, c->adaptive.cutoffs[1] + i - 1, ses_cols(y)));
     }
-    return ses_concat(t, (int)c->clusters, part);
+    return ses_concat(t, (int)c->adaptive.clusters, part);
 }
 
 /* The loss of guessing right inside cluster i, as its share of n rows; NULL: no label is there. */
-static ses_tensor *loss_inside(const ses_clusters *k, ses_pass *p, ses_tensor *x, const int32_t *label,
-                               int64_t n, int i)
+static ses_tensor *loss_inside(const ses_adaptive_softmax *k, ses_forward_ctx *p, ses_tensor *x,
+                               const int32_t *label, int64_t n, int i)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    int32_t *row = ses_tape_host(t, (size_t)n, sizeof *row),
-            *kept = ses_tape_host(t, (size_t)n, sizeof *kept);
+    int32_t *row = ses_tape_host_alloc(t, (size_t)n, sizeof *row),
+            *kept = ses_tape_host_alloc(t, (size_t)n, sizeof *kept);
     int64_t mine = 0;
     for (int64_t j = 0; row && kept && j < n; j++)
-        if (label[j] >= c->cut[i] && label[j] < c->cut[i + 1])
-            row[mine] = (int32_t)j, kept[mine++] = (int32_t)(label[j] - c->cut[i]);
+        if (label[j] >= c->adaptive.cutoffs[i] && label[j] < c->adaptive.cutoffs[i + 1])
+            row[mine] = (int32_t)j, kept[mine++] = (int32_t)(label[j] - c->adaptive.cutoffs[i]);
     if (!mine) return NULL;
-    ses_tensor *y = narrow(k, t, ses_take(t, x, ses_tape_ints(t, row, mine)), i),
+    ses_tensor *y = narrow(k, t, ses_gather(t, x, ses_tape_ints(t, row, mine)), i),
                *want = ses_tape_ints(t, kept, mine);
-    ses_tensor *loss = c->narrower == 1 ? ses_cross_entropy(t, inside(k, c, t, y, i), want)
-                                        : ses_linear_cross_entropy(t, y, k->table[i], k->bias[i], want);
+    ses_tensor *loss = c->adaptive.div_val == 1
+                           ? ses_cross_entropy(t, inside(k, c, t, y, i), want)
+                           : ses_linear_cross_entropy(t, y, k->table[i], k->bias[i], want);
     return ses_scale(t, loss, (double)mine / (double)n);
 }
 
-ses_tensor *ses_clusters_loss(const ses_clusters *k, ses_pass *p, ses_tensor *x, const int32_t *label,
-                              int64_t n)
+ses_tensor *ses_adaptive_softmax_loss(const ses_adaptive_softmax *k, ses_forward_ctx *p, ses_tensor *x,
+                                      const int32_t *label, int64_t n)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    int32_t *kept = ses_tape_host(t, (size_t)n, sizeof *kept); /* a token of the short list, or a cluster */
+    int32_t *kept =
+        ses_tape_host_alloc(t, (size_t)n, sizeof *kept); /* a token of the short list, or a cluster */
     if (!kept) return NULL;
     for (int64_t j = 0; j < n; j++) {
         int64_t i = 0;
-        while (i + 1 < c->clusters && label[j] >= c->cut[i + 1]) i++;
-        kept[j] = i ? (int32_t)(c->cut[1] + i - 1) : label[j];
+        while (i + 1 < c->adaptive.clusters && label[j] >= c->adaptive.cutoffs[i + 1]) i++;
+        kept[j] = i ? (int32_t)(c->adaptive.cutoffs[1] + i - 1) : label[j];
     }
     ses_tensor *loss = ses_cross_entropy(t, first(k, c, t, x), ses_tape_ints(t, kept, n));
-    for (int i = 1; i < (int)c->clusters; i++) {
+    for (int i = 1; i < (int)c->adaptive.clusters; i++) {
         ses_tensor *more = loss_inside(k, p, x, label, n, i);
         if (more) loss = ses_add(t, loss, more);
     }

@@ -4,32 +4,32 @@
 #include <math.h>
 #include <stdio.h>
 
-ses_attend ses_attend_add(ses_store *s, const ses_config *c, int64_t heads, const char *name)
+ses_attn_params ses_attn_params_add(ses_store *s, const ses_config *c, int64_t heads, const char *name)
 {
-    int64_t C = c->hidden, inner = c->head_size ? c->head_size * heads : C;
-    ses_bias qkv = c->no_attn_bias || c->no_qkv_bias ? SES_NO_BIAS : SES_BIAS,
-             out = c->no_attn_bias ? SES_NO_BIAS : SES_BIAS;
-    ses_weight order = c->in_out ? SES_IN_OUT : SES_OUT_IN;
-    ses_attend a = { 0 };
+    int64_t C = c->hidden, inner = c->attention.head_size ? c->attention.head_size * heads : C;
+    ses_bias qkv = c->attention.no_bias || c->attention.no_qkv_bias ? SES_NO_BIAS : SES_BIAS,
+             out = c->attention.no_bias ? SES_NO_BIAS : SES_BIAS;
+    ses_weight_layout order = c->weights_in_out ? SES_IN_OUT : SES_OUT_IN;
+    ses_attn_params a = { 0 };
     char part[160], names[3][160];
     snprintf(part, sizeof part, "%s.qkv", name);
-    if (c->qkv != SES_QKV_APART) {
-        a.query = ses_dense_add_as(s, order, 3 * inner, C, qkv, part);
+    if (c->attention.qkv_layout != SES_QKV_SEPARATE) {
+        a.query = ses_dense_add_layout(s, order, 3 * inner, C, qkv, part);
     } else {
         static const char *const of[] = { "query", "key", "value" };
         for (int i = 0; i < 3; i++) snprintf(names[i], sizeof names[i], "%s.%s", name, of[i]);
-        ses_dense_add_side(s, (ses_dense *const[]){ &a.query, &a.key, &a.value }, 3, inner, C, qkv,
-                           (const char *const[]){ names[0], names[1], names[2] });
+        ses_dense_add_fused(s, (ses_dense *const[]){ &a.query, &a.key, &a.value }, 3, inner, C, qkv,
+                            (const char *const[]){ names[0], names[1], names[2] });
     }
     snprintf(part, sizeof part, "%s.out", name);
-    a.out = ses_dense_add_as(s, order, C, inner, out, part);
+    a.out = ses_dense_add_layout(s, order, C, inner, out, part);
     return a;
 }
 
 /* T5's buckets: near distances apart, far ones together, those beyond max_distance in the last. */
 static int32_t bucket(const ses_config *c, int64_t distance, bool both_ways)
 {
-    int64_t n = c->buckets, from = 0, d = -distance;
+    int64_t n = c->rel_bias.buckets, from = 0, d = -distance;
     if (both_ways) {
         n /= 2;
         if (distance > 0) from = n;
@@ -40,7 +40,7 @@ static int32_t bucket(const ses_config *c, int64_t distance, bool both_ways)
     int64_t exact = n / 2;
     if (d < exact) return (int32_t)(from + d);
     /* Rounded where the reference rounds. */
-    float far = logf((float)d / (float)exact) / (float)log((double)c->max_distance / (double)exact);
+    float far = logf((float)d / (float)exact) / (float)log((double)c->rel_bias.max_distance / (double)exact);
     int64_t b = exact + (int64_t)(far * (float)(n - exact));
     return (int32_t)(from + (b < n ? b : n - 1));
 }
@@ -54,16 +54,16 @@ static double slope(int64_t head, int64_t heads)
     return pow(2, -4.0 / (double)n * (double)(2 * (head - n) + 1));
 }
 
-ses_tensor *ses_attend_dist(const ses_stack *k, ses_pass *p, const ses_seqs *seqs)
+ses_tensor *ses_attn_rel_bias(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs)
 {
-    int64_t rows = 2 * seqs->longest - 1, zero = seqs->longest - 1;
-    if (k->buckets) {
-        int32_t *id = ses_tape_host(p->tape, (size_t)rows, sizeof *id);
+    int64_t rows = 2 * seqs->max_seqlen - 1, zero = seqs->max_seqlen - 1;
+    if (k->rel_bias_table) {
+        int32_t *id = ses_tape_host_alloc(p->tape, (size_t)rows, sizeof *id);
         for (int64_t r = 0; id && r < rows; r++) id[r] = bucket(p->c, r - zero, !k->causal);
-        return id ? ses_take(p->tape, k->buckets, ses_tape_ints(p->tape, id, rows)) : NULL;
+        return id ? ses_gather(p->tape, k->rel_bias_table, ses_tape_ints(p->tape, id, rows)) : NULL;
     }
-    if (p->c->pos == SES_POS_ALIBI) {
-        ses_real *x = ses_tape_host(p->tape, (size_t)(rows * k->heads), sizeof *x);
+    if (p->c->position.kind == SES_POS_ALIBI) {
+        ses_real *x = ses_tape_host_alloc(p->tape, (size_t)(rows * k->heads), sizeof *x);
         for (int64_t i = 0; x && i < rows * k->heads; i++)
             x[i] = (ses_real)(slope(i % k->heads, k->heads) * (double)(i / k->heads - zero));
         return x ? ses_tape_input(p->tape, x, SES_DIM(rows, k->heads)) : NULL;

@@ -8,35 +8,40 @@
 
 enum { KNOWN_SLOTS = 1024 }; /* with more of them, what slots have in common is not tracked */
 
-static void *at(const ses_shelf *s, int64_t layer, int part, int64_t head, int64_t row)
+static void *at(const ses_kv_buffer *s, int64_t layer, int part, int64_t head, int64_t row)
 {
-    return s->data + (size_t)((((2 * layer + part) * s->heads + head) * s->rows + row) * s->dim) * s->cell;
+    return s->data +
+           (size_t)((((2 * layer + part) * s->heads + head) * s->rows + row) * s->dim) * s->elem_size;
 }
 
-static bool shelf_new(ses_device *dev, ses_shelf *s, ses_err *e)
+static bool shelf_new(ses_device *dev, ses_kv_buffer *s, ses_err *e)
 {
     int64_t n;
     size_t bytes;
     if (s->rows > INT32_MAX || !ses_mul_i64(2 * s->layers, s->rows, &n) ||
-        !ses_mul_i64(n, s->heads * s->dim, &n) || !ses_mul_size((size_t)n, ses_dtype_size(dev->real), &bytes))
+        !ses_mul_i64(n, s->heads * s->dim, &n) ||
+        !ses_mul_size((size_t)n, ses_dtype_size(dev->activation_dtype), &bytes))
         return ses_fail(e, SES_ENOMEM, "a cache of %lld tokens is too large", (long long)s->rows);
-    s->cell = ses_dtype_size(dev->real);
+    s->elem_size = ses_dtype_size(dev->activation_dtype);
     s->data = dev->mem->alloc(dev, bytes ? bytes : 1, e);
     return s->data != NULL;
 }
 
-static void shelf_free(ses_device *dev, ses_shelf *s)
+static void shelf_free(ses_device *dev, ses_kv_buffer *s)
 {
     if (s->data) dev->mem->free(dev, s->data);
     s->data = NULL;
 }
 
 /* Of one head. */
-static size_t row_bytes(const ses_shelf *s, int64_t rows) { return (size_t)(rows * s->dim) * s->cell; }
+static size_t row_bytes(const ses_kv_buffer *s, int64_t rows)
+{
+    return (size_t)(rows * s->dim) * s->elem_size;
+}
 
 /* Rows from .. from + n - 1 of one shelf go to `to` of another (or the same) in every layer. */
-static void move_rows(ses_device *dev, const ses_shelf *a, int64_t to, const ses_shelf *b, int64_t from,
-                      int64_t n)
+static void move_rows(ses_device *dev, const ses_kv_buffer *a, int64_t to, const ses_kv_buffer *b,
+                      int64_t from, int64_t n)
 {
     for (int64_t l = 0; n > 0 && l < a->layers; l++)
         for (int part = 0; part < 2; part++)
@@ -49,17 +54,17 @@ void ses_cache_free(ses_cache *c)
     if (!c) return;
     shelf_free(c->dev, &c->self);
     shelf_free(c->dev, &c->cross);
-    if (c->stage) c->dev->mem->free(c->dev, c->stage);
+    if (c->staging) c->dev->mem->free(c->dev, c->staging);
     ses_free(c->len);
-    ses_free(c->common[0]);
-    ses_free(c->common[1]);
+    ses_free(c->shared_prefix[0]);
+    ses_free(c->shared_prefix[1]);
     ses_free(c->source_of);
     ses_free(c->source);
     ses_free(c);
 }
 
 int64_t ses_cache_slots(const ses_cache *c) { return c->slots; }
-int64_t ses_cache_room(const ses_cache *c) { return c->room; }
+int64_t ses_cache_capacity(const ses_cache *c) { return c->capacity; }
 int64_t ses_cache_len(const ses_cache *c, int64_t slot) { return c->len[slot]; }
 
 size_t ses_cache_bytes(const ses_cache *c)
@@ -77,7 +82,7 @@ static bool grow_slots(ses_cache *c, int64_t slots, ses_err *e)
     size_t n = (size_t)slots;
     int64_t *len = ses_alloc_array(n, sizeof *len, e);
     int32_t *source_of = ses_alloc_array(n, sizeof *source_of, e);
-    ses_cached_source *source = ses_alloc_array(n, sizeof *source, e);
+    ses_cache_source *source = ses_alloc_array(n, sizeof *source, e);
     int32_t *common[2] = { NULL, NULL };
     for (int i = 0; known && i < 2; i++) common[i] = ses_alloc_array(n * n, sizeof **common, e);
     if (!len || !source_of || !source || (known && (!common[0] || !common[1]))) {
@@ -89,22 +94,23 @@ static bool grow_slots(ses_cache *c, int64_t slots, ses_err *e)
         len[s] = old ? c->len[s] : 0;
         source_of[s] = old ? c->source_of[s] : -1;
         if (old) source[s] = c->source[s];
-        if (old && known && c->common[0])
-            memcpy(common[0] + s * slots, c->common[0] + s * c->slots, (size_t)c->slots * sizeof **common);
+        if (old && known && c->shared_prefix[0])
+            memcpy(common[0] + s * slots, c->shared_prefix[0] + s * c->slots,
+                   (size_t)c->slots * sizeof **common);
     }
-    ses_free(c->len), ses_free(c->source_of), ses_free(c->source), ses_free(c->common[0]),
-        ses_free(c->common[1]);
+    ses_free(c->len), ses_free(c->source_of), ses_free(c->source), ses_free(c->shared_prefix[0]),
+        ses_free(c->shared_prefix[1]);
     c->len = len, c->source_of = source_of, c->source = source;
-    c->common[0] = common[0], c->common[1] = common[1];
+    c->shared_prefix[0] = common[0], c->shared_prefix[1] = common[1];
     return true;
 }
 
 bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length, ses_err *e)
 {
     if (slots < c->slots) slots = c->slots;
-    if (length < c->room) length = c->room;
-    if (slots == c->slots && length == c->room) return true;
-    ses_shelf bigger = c->self;
+    if (length < c->capacity) length = c->capacity;
+    if (slots == c->slots && length == c->capacity) return true;
+    ses_kv_buffer bigger = c->self;
     if (slots < 1 || length < 1 || !ses_mul_i64(slots, length, &bigger.rows))
         return ses_fail(e, SES_EARG, "a cache of %lld slots with %lld tokens each", (long long)slots,
                         (long long)length);
@@ -115,20 +121,20 @@ bool ses_cache_grow(ses_cache *c, int64_t slots, int64_t length, ses_err *e)
         return false;
     }
     for (int64_t s = 0; s < c->slots; s++)
-        move_rows(c->dev, &bigger, s * length, &c->self, s * c->room, c->len[s]);
+        move_rows(c->dev, &bigger, s * length, &c->self, s * c->capacity, c->len[s]);
     shelf_free(c->dev, &c->self);
-    c->self = bigger, c->slots = slots, c->room = length;
+    c->self = bigger, c->slots = slots, c->capacity = length;
     return true;
 }
 
-ses_cache *ses_cache_make(ses_device *dev, const ses_stack *k, int64_t width, int64_t slots, int64_t length,
-                          ses_err *e)
+ses_cache *ses_cache_create(ses_device *dev, const ses_stack *k, int64_t width, int64_t slots, int64_t length,
+                            ses_err *e)
 {
     ses_cache *c = ses_alloc(sizeof *c, e);
     if (!c) return NULL;
     c->dev = dev;
-    c->self = c->cross = (ses_shelf){ .layers = k->depth, .heads = k->heads, .dim = width / k->heads };
-    if (!k->cross || k->alone) c->cross.layers = 0;
+    c->self = c->cross = (ses_kv_buffer){ .layers = k->depth, .heads = k->heads, .dim = width / k->heads };
+    if (!k->cross || k->cross_unused) c->cross.layers = 0;
     if (ses_cache_grow(c, slots, length, e)) return c;
     ses_cache_free(c);
     return NULL;
@@ -138,7 +144,7 @@ ses_cache *ses_cache_make(ses_device *dev, const ses_stack *k, int64_t width, in
 
 static void leave_source(ses_cache *c, int64_t slot)
 {
-    if (c->source_of[slot] >= 0) c->source[c->source_of[slot]].users--;
+    if (c->source_of[slot] >= 0) c->source[c->source_of[slot]].refcount--;
     c->source_of[slot] = -1;
 }
 
@@ -147,8 +153,9 @@ void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len)
     if (len < 0) len = 0;
     if (len < c->len[slot]) c->len[slot] = len;
     if (!len) leave_source(c, slot);
-    for (int64_t x = 0; c->common[0] && x < c->slots; x++) {
-        int32_t *ab = &c->common[0][slot * c->slots + x], *ba = &c->common[0][x * c->slots + slot];
+    for (int64_t x = 0; c->shared_prefix[0] && x < c->slots; x++) {
+        int32_t *ab = &c->shared_prefix[0][slot * c->slots + x],
+                *ba = &c->shared_prefix[0][x * c->slots + slot];
         if (*ab > len) *ab = *ba = (int32_t)len;
     }
 }
@@ -156,17 +163,17 @@ void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len)
 /* From which row on slot b differs from slot a, as far as known. */
 static int64_t differ(const ses_cache *c, int64_t a, int64_t b)
 {
-    return a == b ? c->len[a] : c->common[0] ? c->common[0][a * c->slots + b] : 0;
+    return a == b ? c->len[a] : c->shared_prefix[0] ? c->shared_prefix[0][a * c->slots + b] : 0;
 }
 
 static bool stage_room(ses_cache *c, int64_t rows, ses_err *e)
 {
-    if (rows <= c->stage_rows) return true;
-    if (c->stage) c->dev->mem->free(c->dev, c->stage);
-    c->stage_rows = 0;
-    c->stage = c->dev->mem->alloc(c->dev, row_bytes(&c->self, rows), e);
-    if (c->stage) c->stage_rows = rows;
-    return c->stage != NULL;
+    if (rows <= c->staging_rows) return true;
+    if (c->staging) c->dev->mem->free(c->dev, c->staging);
+    c->staging_rows = 0;
+    c->staging = c->dev->mem->alloc(c->dev, row_bytes(&c->self, rows), e);
+    if (c->staging) c->staging_rows = rows;
+    return c->staging != NULL;
 }
 
 static void through_stage(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, int64_t layer,
@@ -174,11 +181,11 @@ static void through_stage(ses_cache *c, int64_t n, const int32_t *to, const int3
 {
     const ses_device_memory *mem = c->dev->mem;
     for (int out = 0; out < 2; out++) {
-        char *stage = c->stage;
+        char *stage = c->staging;
         for (int64_t i = 0; i < n; i++) {
             int64_t skip = differ(c, to[i], from[i]), rows = c->len[from[i]] - skip;
             if (rows <= 0) continue;
-            void *slot = at(&c->self, layer, part, head, (out ? to[i] : from[i]) * c->room + skip);
+            void *slot = at(&c->self, layer, part, head, (out ? to[i] : from[i]) * c->capacity + skip);
             mem->move(c->dev, out ? slot : stage, out ? stage : slot, row_bytes(&c->self, rows));
             stage += row_bytes(&c->self, rows);
         }
@@ -189,17 +196,17 @@ static void through_stage(ses_cache *c, int64_t n, const int32_t *to, const int3
 static void renumber(ses_cache *c, const int32_t *was)
 {
     int64_t n = c->slots;
-    for (int64_t a = 0; c->common[0] && a < n; a++)
-        for (int64_t b = 0; b < n; b++) c->common[1][a * n + b] = (int32_t)differ(c, was[a], was[b]);
-    int32_t *now = c->common[1];
-    c->common[1] = c->common[0], c->common[0] = now;
+    for (int64_t a = 0; c->shared_prefix[0] && a < n; a++)
+        for (int64_t b = 0; b < n; b++) c->shared_prefix[1][a * n + b] = (int32_t)differ(c, was[a], was[b]);
+    int32_t *now = c->shared_prefix[1];
+    c->shared_prefix[1] = c->shared_prefix[0], c->shared_prefix[0] = now;
     for (int64_t s = 0; s < n; s++) /* all join before any leaves: a source in use is never free in between */
-        if (c->source_of[was[s]] >= 0) c->source[c->source_of[was[s]]].users++;
+        if (c->source_of[was[s]] >= 0) c->source[c->source_of[was[s]]].refcount++;
     for (int64_t s = 0; s < n; s++)
-        if (c->source_of[s] >= 0) c->source[c->source_of[s]].users--;
+        if (c->source_of[s] >= 0) c->source[c->source_of[s]].refcount--;
 }
 
-bool ses_cache_take(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, ses_err *e)
+bool ses_cache_reorder(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, ses_err *e)
 {
     int64_t rows = 0;
     int32_t *was = ses_alloc_array(2 * (size_t)c->slots, sizeof *was, e),
@@ -236,15 +243,15 @@ bool ses_cache_take(ses_cache *c, int64_t n, const int32_t *to, const int32_t *f
 static int64_t behind(const ses_cache *c, int64_t row, int64_t len)
 {
     for (int64_t i = 0; i < c->slots; i++) {
-        const ses_cached_source *s = &c->source[i];
-        if (s->users && row < s->row + s->len && s->row < row + len) return s->row + s->len;
+        const ses_cache_source *s = &c->source[i];
+        if (s->refcount && row < s->row + s->len && s->row < row + len) return s->row + s->len;
     }
     return -1;
 }
 
 static bool grow_cross(ses_cache *c, int64_t rows, ses_err *e)
 {
-    ses_shelf bigger = c->cross;
+    ses_kv_buffer bigger = c->cross;
     if (rows <= c->cross.rows) return true;
     bigger.rows = rows > 2 * c->cross.rows ? rows : 2 * c->cross.rows;
     bigger.data = NULL;
@@ -262,8 +269,8 @@ static bool join_source(ses_cache *c, int64_t slot, int64_t len, ses_err *e)
     while ((next = behind(c, row, len)) >= 0) row = next;
     if (!grow_cross(c, row + len, e)) return false;
     leave_source(c, slot);
-    while (c->source[i].users) i++; /* there are as many as slots, and this one has none */
-    c->source[i] = (ses_cached_source){ row, len, 1 };
+    while (c->source[i].refcount) i++; /* there are as many as slots, and this one has none */
+    c->source[i] = (ses_cache_source){ row, len, 1 };
     c->source_of[slot] = (int32_t)i;
     return true;
 }
@@ -271,57 +278,60 @@ static bool join_source(ses_cache *c, int64_t slot, int64_t len, ses_err *e)
 /* ---- a pass ---- */
 
 /* Where the sources of the batch's sequences lie; new ones are found a place first. */
-static void begin_sources(ses_pass *p, ses_cache *c)
+static void begin_sources(ses_forward_ctx *p, ses_cache *c)
 {
     const ses_batch *b = p->batch;
     ses_seqs *q = &p->source;
     ses_err e = { 0 };
-    int32_t *begin = ses_tape_host(p->tape, (size_t)b->seqs + 1, sizeof *begin),
-            *len = ses_tape_host(p->tape, (size_t)b->seqs, sizeof *len);
-    int32_t *row = b->ids ? ses_tape_host(p->tape, (size_t)b->tokens, sizeof *row) : NULL;
+    int32_t *begin = ses_tape_host_alloc(p->tape, (size_t)b->seqs + 1, sizeof *begin),
+            *len = ses_tape_host_alloc(p->tape, (size_t)b->seqs, sizeof *len);
+    int32_t *row = b->ids ? ses_tape_host_alloc(p->tape, (size_t)b->tokens, sizeof *row) : NULL;
     if (!begin || !len || (b->ids && !row)) return;
     for (int64_t s = 0; b->ids && s < b->seqs; s++)
-        if (!join_source(c, b->slots[s], b->cu[s + 1] - b->cu[s], &e)) {
+        if (!join_source(c, b->slots[s], b->cu_seqlens[s + 1] - b->cu_seqlens[s], &e)) {
             ses_tape_fail(p->tape, e.code, "%s", e.msg);
             return;
         }
     for (int64_t s = 0; s < b->seqs; s++) {
-        const ses_cached_source *x = &c->source[c->source_of[b->slots[s]]];
+        const ses_cache_source *x = &c->source[c->source_of[b->slots[s]]];
         begin[s] = (int32_t)x->row, len[s] = (int32_t)x->len;
-        if (x->len > q->longest) q->longest = x->len;
-        for (int32_t t = 0; row && t < len[s]; t++) row[b->cu[s] + t] = begin[s] + t;
+        if (x->len > q->max_seqlen) q->max_seqlen = x->len;
+        for (int32_t t = 0; row && t < len[s]; t++) row[b->cu_seqlens[s] + t] = begin[s] + t;
     }
-    q->cu = ses_tape_ints(p->tape, begin, b->seqs + 1);
-    q->len = ses_tape_ints(p->tape, len, b->seqs);
-    if (row) q->row = ses_tape_ints(p->tape, row, b->tokens);
+    q->cu_seqlens = ses_tape_ints(p->tape, begin, b->seqs + 1);
+    q->key_lens = ses_tape_ints(p->tape, len, b->seqs);
+    if (row) q->key_rows = ses_tape_ints(p->tape, row, b->tokens);
 }
 
 /* Offsets of the decoder's new tokens. */
-static const int32_t *offsets(const ses_batch *b) { return b->target_cu ? b->target_cu : b->cu; }
+static const int32_t *offsets(const ses_batch *b)
+{
+    return b->target_cu_seqlens ? b->target_cu_seqlens : b->cu_seqlens;
+}
 
-void ses_cache_begin(ses_pass *p)
+void ses_cache_begin(ses_forward_ctx *p)
 {
     const ses_batch *b = p->batch;
     const int32_t *cu = offsets(b);
     ses_cache *c = b->cache;
     if (c->cross.layers) begin_sources(p, c);
-    int32_t *begin = ses_tape_host(p->tape, (size_t)b->seqs + 1, sizeof *begin),
-            *len = ses_tape_host(p->tape, (size_t)b->seqs, sizeof *len),
-            *row = ses_tape_host(p->tape, (size_t)cu[b->seqs], sizeof *row);
+    int32_t *begin = ses_tape_host_alloc(p->tape, (size_t)b->seqs + 1, sizeof *begin),
+            *len = ses_tape_host_alloc(p->tape, (size_t)b->seqs, sizeof *len),
+            *row = ses_tape_host_alloc(p->tape, (size_t)cu[b->seqs], sizeof *row);
     ses_seqs *keys = &p->past;
     if (!begin || !len || !row) return;
     for (int64_t s = 0; s < b->seqs; s++) {
         int32_t had = (int32_t)c->len[b->slots[s]], more = cu[s + 1] - cu[s];
-        begin[s] = (int32_t)(b->slots[s] * c->room), len[s] = had + more;
-        if (len[s] > keys->longest) keys->longest = len[s];
+        begin[s] = (int32_t)(b->slots[s] * c->capacity), len[s] = had + more;
+        if (len[s] > keys->max_seqlen) keys->max_seqlen = len[s];
         for (int32_t t = 0; t < more; t++) row[cu[s] + t] = begin[s] + had + t;
     }
-    keys->cu = ses_tape_ints(p->tape, begin, b->seqs + 1);
-    keys->len = ses_tape_ints(p->tape, len, b->seqs);
-    keys->row = ses_tape_ints(p->tape, row, cu[b->seqs]);
+    keys->cu_seqlens = ses_tape_ints(p->tape, begin, b->seqs + 1);
+    keys->key_lens = ses_tape_ints(p->tape, len, b->seqs);
+    keys->key_rows = ses_tape_ints(p->tape, row, cu[b->seqs]);
 }
 
-void ses_cache_end(ses_pass *p, bool ok)
+void ses_cache_end(ses_forward_ctx *p, bool ok)
 {
     const ses_batch *b = p->batch;
     const int32_t *cu = offsets(b);
@@ -336,48 +346,49 @@ typedef struct rows_from { /* heads of a row: from which column on, and how far 
     int64_t column, row, head;
 } rows_from;
 
-static void put(ses_pass *p, const ses_shelf *s, const ses_seqs *keys, int i, int part, rows_from a)
+static void put(ses_forward_ctx *p, const ses_kv_buffer *s, const ses_seqs *keys, int i, int part,
+                rows_from a)
 {
     ses_device *dev = ses_tape_device(p->tape);
-    if (!keys->row) return;
-    const void *first = (const char *)a.x->data + (size_t)a.column * s->cell;
-    dev->k.put_heads(&dev->exec, at(s, i, part, 0, 0), s->rows * s->dim, keys->row->i, first, a.row, a.head,
-                     ses_count(keys->row), s->heads, s->dim);
+    if (!keys->key_rows) return;
+    const void *first = (const char *)a.x->data + (size_t)a.column * s->elem_size;
+    dev->k.put_heads(&dev->exec, at(s, i, part, 0, 0), s->rows * s->dim, keys->key_rows->i, first, a.row,
+                     a.head, ses_count(keys->key_rows), s->heads, s->dim);
 }
 
-static ses_tensor *whole(ses_pass *p, const ses_shelf *s, int i, int part)
+static ses_tensor *whole(ses_forward_ctx *p, const ses_kv_buffer *s, int i, int part)
 {
     ses_err e = { 0 };
-    ses_tensor *x = ses_tensor_over(p->tape, at(s, i, part, 0, 0), ses_tape_device(p->tape)->real,
+    ses_tensor *x = ses_tensor_wrap(p->tape, at(s, i, part, 0, 0), ses_tape_device(p->tape)->activation_dtype,
                                     SES_DIM(s->rows, s->heads * s->dim), &e);
     if (!x) ses_tape_fail(p->tape, e.code, "%s", e.msg);
     return x;
 }
 
-void ses_cache_extend(ses_pass *p, int i, ses_attention_inputs *in)
+void ses_cache_extend(ses_forward_ctx *p, int i, ses_attention_inputs *in)
 {
-    const ses_shelf *s = &p->batch->cache->self;
+    const ses_kv_buffer *s = &p->batch->cache->self;
     int64_t D = s->dim, C = s->heads * D;
     if (!in->q || (!in->k) != (!in->v)) return; /* the tape has failed */
     if (in->k) {
         put(p, s, &p->past, i, 0, (rows_from){ in->k, 0, C, D });
         put(p, s, &p->past, i, 1, (rows_from){ in->v, 0, C, D });
     } else {
-        bool side = p->c->qkv == SES_QKV_SIDE;
+        bool side = p->c->attention.qkv_layout == SES_QKV_FUSED;
         int64_t part = side ? C : D, head = side ? D : 3 * D;
         put(p, s, &p->past, i, 0, (rows_from){ in->q, part, 3 * C, head });
         put(p, s, &p->past, i, 1, (rows_from){ in->q, 2 * part, 3 * C, head });
     }
-    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1), in->by_head = true;
+    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1), in->head_major = true;
 }
 
-void ses_cache_cross(ses_pass *p, int i, ses_attention_inputs *in)
+void ses_cache_cross(ses_forward_ctx *p, int i, ses_attention_inputs *in)
 {
-    const ses_shelf *s = &p->batch->cache->cross;
+    const ses_kv_buffer *s = &p->batch->cache->cross;
     int64_t D = s->dim, C = s->heads * D;
     if (in->k && in->v) {
         put(p, s, &p->source, i, 0, (rows_from){ in->k, 0, C, D });
         put(p, s, &p->source, i, 1, (rows_from){ in->v, 0, C, D });
     }
-    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1), in->by_head = true;
+    in->k = whole(p, s, i, 0), in->v = whole(p, s, i, 1), in->head_major = true;
 }

@@ -1,168 +1,240 @@
-/* Every way two models may differ, as data. A model's file gives the values its kind implies; config.json
- * the rest. */
+/* The configuration of a model: every architectural difference, as data. The model's file (src/model/NAME.c)
+ * sets the defaults of its type, config.json the rest. Plain values: a ses_config owns nothing, and it is
+ * constant once the model is open, so all threads may read it. */
 #ifndef SES_NN_CONFIG_H
 #define SES_NN_CONFIG_H
 
 #include "sesame/ops.h"
 
-enum { SES_MAX_LAYERS = 1024, SES_MOST_CLUSTERS = 8 };
+enum { SES_MAX_LAYERS = 1024, SES_MAX_CLUSTERS = 8, SES_MAX_CUSTOM_LAYERS = 4 };
 
+/* problem_type of config.json. */
 typedef enum { SES_PROBLEM_UNSET, SES_PROBLEM_REGRESSION, SES_PROBLEM_SINGLE, SES_PROBLEM_MULTI } ses_problem;
 
-/* Layer norm, layer norm without a bias, RMS norm, or layer norm without weights. */
-typedef enum { SES_NORM_LAYER, SES_NORM_GAIN, SES_NORM_RMS, SES_NORM_PLAIN } ses_norm_kind;
-/* After the residual sum, or before the sublayer. */
-typedef enum { SES_POST_NORM, SES_PRE_NORM } ses_norm_place;
-
-/* How a token knows its place. */
 typedef enum {
-    SES_POS_LEARNED,     /* a table, trained */
-    SES_POS_SINUSOID,    /* a table of sines | cosines, stored or computed, never trained */
-    SES_POS_INTERLEAVED, /* the same with sine and cosine of a frequency beside each other */
-    SES_POS_FAIRSEQ,     /* sines | cosines of fairseq's frequencies, computed */
-    SES_POS_ROTARY,      /* queries and keys turned by an angle (ModernBERT) */
-    SES_POS_ALIBI,       /* a fixed bias on the scores that falls with distance (BLOOM) */
+    SES_NORM_LAYER,          /* layer norm with weight and bias */
+    SES_NORM_LAYER_NO_BIAS,  /* layer norm with weight only */
+    SES_NORM_RMS,            /* RMS norm with weight */
+    SES_NORM_LAYER_NO_AFFINE /* layer norm without parameters */
+} ses_norm_kind;
+
+/* SES_POST_NORM: after the residual sum; SES_PRE_NORM: before the sublayer. */
+typedef enum { SES_POST_NORM, SES_PRE_NORM } ses_norm_placement;
+
+/* Position encodings. */
+typedef enum {
+    SES_POS_LEARNED,     /* trained table */
+    SES_POS_SINUSOID,    /* fixed table, sines | cosines; read from the file or computed */
+    SES_POS_INTERLEAVED, /* fixed table, sine and cosine of each frequency in adjacent columns */
+    SES_POS_FAIRSEQ,     /* sines | cosines with fairseq's frequencies, computed */
+    SES_POS_ROTARY,      /* rotary: rotates queries and keys (ModernBERT) */
+    SES_POS_ALIBI,       /* fixed bias on the scores, linear in the distance (BLOOM) */
     SES_POS_NONE
-} ses_pos;
+} ses_position_kind;
 
-/* What a classifier looks at where there is no pooler. */
+/* Input of a sequence classifier in models without a pooler. */
 typedef enum {
-    SES_SUMMARY_FIRST, /* dense and activation over the first token */
-    SES_SUMMARY_LAST,  /* the last token that is no pad, as it is */
-    SES_SUMMARY_PLACE, /* the token the batch names, or the last, as it is */
-    SES_SUMMARY_EOS,   /* dense and activation over the last end-of-sequence token, */
-    SES_SUMMARY_END,   /* over the last token, */
-    SES_SUMMARY_MEAN   /* over the mean of all */
+    SES_SUMMARY_FIRST,        /* first token, dense layer, activation */
+    SES_SUMMARY_LAST_NON_PAD, /* last token that is not padding, unchanged */
+    SES_SUMMARY_CLS_INDEX,    /* token given by ses_batch.choice_positions, or the last one, unchanged */
+    SES_SUMMARY_EOS,          /* last EOS token, dense layer, activation */
+    SES_SUMMARY_LAST_TOKEN,   /* last token, dense layer, activation */
+    SES_SUMMARY_MEAN          /* mean of all tokens, dense layer, activation */
 } ses_summary;
 
-/* How labels become the decoder's input: shifted right behind a start token, or behind the row's own last
- * one. */
-typedef enum { SES_SHIFT_START, SES_SHIFT_LAST } ses_shift;
+/* Decoder input made from labels: shifted right behind the start token, or behind the sequence's own last
+ * token (mBART). */
+typedef enum { SES_SHIFT_START, SES_SHIFT_WRAP_LAST } ses_label_shift;
 
-/* A head of Sesame's own in place of the model's: hidden layers, or recurrent ones in both directions. */
-typedef enum { SES_OWN_NONE, SES_OWN_LINEAR, SES_OWN_MLP, SES_OWN_LSTM, SES_OWN_GRU } ses_own_head;
-enum { SES_MOST_OWN = 4 };
+/* Task head of Sesame in place of the model's: a linear layer, an MLP, or bidirectional recurrent layers. */
+typedef enum {
+    SES_CUSTOM_NONE,
+    SES_CUSTOM_LINEAR,
+    SES_CUSTOM_MLP,
+    SES_CUSTOM_LSTM,
+    SES_CUSTOM_GRU
+} ses_custom_head;
 
 typedef struct ses_config {
-    /* ---- sizes ---- */
-    int64_t vocab, hidden, layers, heads, ffn, positions, segments, labels, pad;
-    int64_t embed;         /* width of the token table; 0: hidden */
-    int64_t head_size;     /* 0: hidden / heads */
-    int64_t groups, inner; /* layers that share parameters: distinct groups, layers in each; 0: none */
-    int64_t decoder_layers, decoder_heads, decoder_ffn;
-    int64_t start, eos;  /* decoder_start_token_id, eos_token_id */
-    int64_t first_names; /* the table of tensor names this config asks first */
+    int64_t vocab, hidden, layers, labels;
+    int64_t pad_id, eos_id; /* below 0: none */
+    /* Parameter sharing (ALBERT): unique groups, layers in each group; 0: none. */
+    int64_t layer_groups, layers_per_group;
+    int64_t name_table;  /* index of the tensor name table that is searched first */
+    bool weights_in_out; /* dense weights are stored [in, out] (GPT-2) */
 
-    /* ---- tokens ---- */
-    bool tied;           /* the vocabulary projection is the token table */
-    bool tables_apart;   /* encoder and decoder have token tables of their own */
-    bool scale_embed;    /* tokens times sqrt(hidden) */
-    bool embed_norm;     /* a norm after the embeddings */
-    bool pad_learns;     /* looking the pad token up passes a gradient */
-    bool project_early;  /* from embed to hidden before positions are added, back after the last layer */
-    bool always_project; /* from embed to hidden also where the two are equal */
-    bool trigram;        /* a token's input is it and its neighbors */
-    /* Of a vocabulary in clusters: the first is a short list, cluster i has tokens cut[i] .. cut[i + 1] - 1
-     * in vectors of embed / narrower^i numbers; clusters 0: the vocabulary is one table. */
-    int64_t clusters, narrower, cut[SES_MOST_CLUSTERS + 1];
-    uint32_t tied_projects; /* bit i: cluster i's projection serves embedding and prediction */
+    struct {
+        int64_t width;             /* columns of the token table; 0: hidden */
+        int64_t segments;          /* rows of the segment (token type) table; 0: no table */
+        bool tied;                 /* the LM head's projection is the token table */
+        bool scale_by_sqrt_hidden; /* token vectors are multiplied by sqrt(hidden) */
+        bool norm;                 /* norm after the sum of the embeddings */
+        bool train_pad;            /* the padding token's vector receives gradients */
+        /* width -> hidden before positions are added, back after the last layer (OPT) */
+        bool project_before_positions;
+        bool always_project; /* the projection exists even if width equals hidden */
+        bool trigram;        /* input of a token: its vector and both neighbors' (MobileBERT) */
+    } embed;
 
-    /* ---- places ---- */
-    ses_pos pos;
-    int64_t pos_offset; /* rows of the position table before position 0 */
-    int64_t pos_extra;  /* rows of it beyond `positions` */
-    bool pos_skips_pad; /* a token with the pad's id stands at the pad's row and is not counted */
-    bool pos_by_mask;   /* the reference counts positions over real tokens, not over places of a padded row */
-    double theta, local_theta; /* of rotary positions, in layers that see all and in local ones */
+    /* Adaptive embeddings and softmax (Transformer-XL). Cluster i holds tokens cutoffs[i] .. cutoffs[i + 1]
+     * - 1 in vectors of embed.width / div_val^i columns; cluster 0 is the shortlist. */
+    struct {
+        int64_t clusters; /* 0: one plain table */
+        int64_t div_val;
+        int64_t cutoffs[SES_MAX_CLUSTERS + 1];
+        uint32_t tie_projs; /* bit i: embedding and softmax share the projection of cluster i */
+    } adaptive;
 
-    /* ---- attention ---- */
-    bool causal;
-    double attention_scale;              /* 0: 1 / sqrt(head size) */
-    bool scale_by_layer;                 /* scores also divided by the layer's number */
-    int64_t window;                      /* of layers marked local; 0: none */
-    uint64_t local[SES_MAX_LAYERS / 64]; /* bit i: layer i sees `window` tokens only */
-    ses_qkv_layout qkv;
-    bool segment_pairs; /* attention tells tokens of one segment from others: any number */
-    int64_t conv;       /* width of a convolution beside the first layer; 0: none */
-    /* A trained bias on the scores by bucketed distance (T5); 0: none. */
-    int64_t buckets, max_distance;
-    int64_t bucket_rows; /* of its table, where it has more than are used; 0: as many as buckets */
-    /* Scores by distance from a table of vectors (DeBERTa): distances -span .. span - 1 have rows of their
-     * own, or share buckets. */
-    bool relative;
-    int64_t rel_span, rel_buckets;
-    bool rel_by_query, rel_by_key; /* with the query's content, with the key's */
-    bool rel_shared;               /* tokens and distances have the same projections */
-    bool rel_norm;                 /* the table goes through a norm */
+    struct {
+        ses_position_kind kind;
+        int64_t max;        /* longest sequence */
+        int64_t offset;     /* rows of the table before position 0 */
+        int64_t extra_rows; /* rows of the table beyond `max` */
+        bool skips_pad;     /* a token with the padding id gets the padding row and is not counted */
+        bool from_mask;     /* transformers counts positions over the attention mask (OPT) */
+        double rope_theta, local_rope_theta; /* rotary base in layers with full attention, in local layers */
+    } position;
 
-    /* ---- layers ---- */
-    ses_norm_kind norm;
-    ses_norm_place place;
-    double norm_eps, final_eps; /* of norms; of the one behind the last layer, 0: as the others */
-    bool normed_residual;       /* of pre-norm: what is added is the norm's output */
-    bool no_first_norm;         /* the first layer's attention has no norm before it */
-    bool final_norm;            /* a norm after the last layer */
-    bool plain_norm;            /* norms inside layers scale and shift without statistics */
-    ses_act act, conv_act;
-    bool gated;      /* feed-forward: act(gate x) * up x */
-    bool fused_gate; /* gate and linear part are one matrix, one above the other */
-    bool in_out;     /* weights stored [in, out] */
-    /* Dense layers without a bias: of all attention, of query, key and value alone, of the feed-forward. */
-    bool no_attn_bias, no_qkv_bias, no_ffn_bias;
-    int64_t bottleneck;     /* width inside a layer (MobileBERT); 0: none */
-    int64_t ffns;           /* of a bottleneck: feed-forwards after each other */
-    bool bottleneck_shared; /* queries and keys have a bottleneck of their own, */
-    bool bottleneck_all;    /* or that of everything, values too */
+    struct {
+        int64_t heads;
+        int64_t head_size; /* 0: hidden / heads */
+        bool causal;
+        double scale;                               /* factor of the scores; 0: 1 / sqrt(head size) */
+        bool scale_by_layer;                        /* scores are divided by the layer number, too */
+        int64_t window;                             /* window of local layers; 0: none */
+        uint64_t local_layers[SES_MAX_LAYERS / 64]; /* bit i: layer i is local */
+        ses_qkv_layout qkv_layout;
+        bool no_bias;     /* all four projections lack a bias */
+        bool no_qkv_bias; /* query, key and value projections lack a bias */
+    } attention;
 
-    /* ---- what goes on from batch to batch, what is read in any order ---- */
-    bool any_order;             /* takes permutation masks, places to predict, memories (XLNet) */
-    bool remembers;             /* takes a memory and gives one (Transformer-XL) */
-    int64_t mem_len, reuse_len; /* of a memory: tokens in it, tokens of a batch among them; 0: all */
-    int64_t clamp;              /* farther distances from it are as this one; 0: none is */
-    bool two_ways;              /* of any_order: half of a batch is read backwards */
-    bool same_length;           /* of any_order and causal: every token sees as many others */
-    bool shared_biases;         /* of remembers: all layers have the same biases of queries */
+    /* Trained bias on the scores by bucketed distance (T5). */
+    struct {
+        int64_t buckets; /* 0: none */
+        int64_t max_distance;
+        int64_t table_rows; /* rows of the table in the file; 0: buckets */
+    } rel_bias;
 
-    /* ---- a decoder beside an encoder ---- */
-    ses_shift shift;
-    bool echo; /* the decoder reads the encoder's input, shifted right */
+    /* Disentangled attention (DeBERTa): scores of content and relative position vectors. */
+    struct {
+        bool enabled;
+        int64_t
+            max_relative_positions; /* distances -max .. max - 1 have rows of their own, or share buckets */
+        int64_t buckets;            /* 0: none */
+        bool c2p, p2c;              /* content-to-position, position-to-content term */
+        bool share_att_key;         /* content and position share their projections */
+        bool norm_table;            /* the position table is normalized */
+    } disentangled;
 
-    /* ---- heads ---- */
-    ses_problem problem;
-    bool pooler;       /* the class has one */
-    bool pooler_plain; /* which is the first token as it is */
-    bool head_norm;    /* a dense layer and a norm before what any head says */
-    ses_act pooler_act;
-    ses_summary summary;
-    bool summary_plain;   /* no dense layer before the classifier */
-    bool no_summary_bias; /* the classifier has no bias */
-    ses_act summary_act;
-    ses_act told_act;     /* of a summary, in classes that ask the config */
-    ses_act score_act;    /* of a classifier's scores themselves */
-    ses_act choice_act;   /* of a choice's score */
-    bool choice_by_label; /* a choice's score is made of scores of labels */
-    ses_act lm_act;
-    double logit_scale;     /* 0: 1 */
-    bool lm_plain, lm_bias; /* vocabulary projection without a layer before it; with a bias */
-    bool no_lm_bias;        /* the dense layer before it, or that of head_norm, has none */
-    bool lm_fixed_bias;     /* the projection's bias is [1, V] and never trained */
-    bool lm_wide; /* the projection's input is `hidden` wide: columns beyond the token table have their own */
-    /* Of a span boundary head: places in a span, width of each one's vector. */
-    int64_t span_places, span_width;
-    ses_own_head own_head;
-    int64_t own_layers, own_size[SES_MOST_OWN]; /* of it */
-    ses_act own_act;
-    bool mix_layers; /* a learned mix of all layers stands for the last (ELMo) */
+    struct {
+        int64_t kernel_size; /* convolution beside the first layer (DeBERTa-v2); 0: none */
+        ses_act act;
+    } conv;
 
-    /* ---- dropout and first values ---- */
-    double drop, drop_attention, drop_act, drop_final;
-    double drop_embed, drop_head, drop_ffn; /* below 0: as drop */
-    double drop_span;
-    double drop_summary;  /* before the summary's dense layer, */
-    bool drop_summary_in; /* or there, too, the rate that is behind it */
-    double drop_tag;      /* of a label for every token; 0: as drop_head, below 0: none */
-    double init_range;
-    bool init_fan; /* matrices begin with a deviation of init_range / sqrt(inputs), queries smaller yet */
+    /* Transformer-XL and XLNet. */
+    struct {
+        bool segment_recurrence; /* accepts and returns mems */
+        bool permutation_lm;     /* accepts permutation masks, positions to predict and mems */
+        bool relative_segments;  /* attention compares segments, so that any segment id is valid */
+        bool bi_data;            /* the second half of a batch is reversed */
+        bool same_length;        /* causal: all tokens attend to equally many keys */
+        bool shared_biases;      /* all layers share the query biases */
+        int64_t mem_len;         /* tokens in the mems */
+        int64_t reuse_len;       /* tokens of a batch that enter the mems; 0: all */
+        int64_t clamp_len;       /* maximum relative distance; 0: unlimited */
+    } xl;
+
+    struct {
+        ses_norm_kind kind;
+        ses_norm_placement placement;
+        double eps, final_eps;   /* final_eps: after the last layer; 0: eps */
+        bool residual_post_norm; /* pre-norm: the residual is the norm's output (BLOOM) */
+        bool no_first_attn_norm; /* no norm before the first layer's attention (ModernBERT) */
+        bool after_last_layer;
+        bool affine_only; /* norms inside layers scale and shift without statistics (MobileBERT NoNorm) */
+    } norm;
+
+    struct {
+        int64_t width; /* intermediate_size */
+        ses_act act;
+        bool gated;      /* act(gate x) * up x */
+        bool fused_gate; /* gate and up projection are one matrix, gate rows first */
+        bool no_bias;
+    } ffn;
+
+    /* Bottleneck layers (MobileBERT). */
+    struct {
+        int64_t width;         /* inside a layer; 0: none */
+        int64_t ffns;          /* consecutive feed-forward blocks */
+        bool key_query_shared; /* queries and keys read a bottleneck of their own */
+        bool for_attention;    /* queries, keys and values read the layer's bottleneck */
+    } bottleneck;
+
+    /* The decoder of an encoder-decoder model. */
+    struct {
+        int64_t layers, heads, ffn_width;
+        int64_t start_id; /* decoder_start_token_id */
+        ses_label_shift label_shift;
+        bool input_from_source;   /* without decoder ids: the encoder's input, shifted right (BART) */
+        bool separate_embeddings; /* encoder and decoder do not share the token table */
+    } decoder;
+
+    struct {
+        bool present;  /* in the model's class */
+        bool no_dense; /* the pooled vector is the first token's */
+        ses_act act;
+    } pooler;
+
+    /* The vector a sequence classifier reads in models without a pooler. */
+    struct {
+        ses_summary kind;
+        bool no_proj; /* no dense layer */
+        ses_act act;
+        ses_act sequence_summary_act; /* replaces act in classes with uses_sequence_summary_act (ELECTRA) */
+    } summary;
+
+    struct {
+        ses_problem problem;
+        bool prediction_head; /* dense, activation and norm before every head (ModernBERT) */
+        bool no_classifier_bias;
+        ses_act score_act;       /* of the classifier's scores */
+        ses_act choice_act;      /* of a multiple-choice score */
+        bool choice_from_labels; /* a multiple-choice score is computed from the label scores (XLM) */
+        int64_t boundary_positions,
+            boundary_width; /* span boundary head: positions in a span, vector width */
+    } head;
+
+    struct {
+        ses_act act;            /* of the transform */
+        double logit_scale;     /* 0: 1 */
+        bool no_transform;      /* no dense layer before the vocabulary projection */
+        bool no_transform_bias; /* this dense layer, or that of prediction_head, has no bias */
+        bool bias;              /* of the vocabulary projection */
+        bool final_logits_bias; /* the bias is a [1, V] buffer, never trained (BART) */
+        bool extra_cols; /* input is `hidden` wide; columns beyond embed.width have weights of their own */
+    } lm;
+
+    struct {
+        ses_custom_head kind;
+        int64_t layers, sizes[SES_MAX_CUSTOM_LAYERS];
+        ses_act act;
+        bool scalar_mix; /* heads read a learned mix of all layers (ELMo), not the last layer */
+    } custom_head;
+
+    /* Dropout rates. */
+    struct {
+        double hidden, attention, act, final;
+        double embed, head, ffn;     /* below 0: hidden */
+        double span;                 /* question answering head */
+        double token_classification; /* 0: head; below 0: none */
+        double summary_first;        /* before the summary's dense layer */
+        bool head_on_summary_input;  /* the head's rate applies there, too */
+    } dropout;
+
+    struct {
+        double range;   /* standard deviation */
+        bool by_fan_in; /* matrices: range / sqrt(inputs), queries smaller (T5) */
+    } init;
 } ses_config;
 
 #endif

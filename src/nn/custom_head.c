@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 /* Gates beside each other: of an LSTM input, forget, cell, output; of a GRU reset, update, new. */
-static int64_t gates(const ses_config *c) { return c->own_head == SES_OWN_LSTM ? 4 : 3; }
+static int64_t gates(const ses_config *c) { return c->custom_head.kind == SES_CUSTOM_LSTM ? 4 : 3; }
 
-bool ses_own_recurrent(const ses_config *c) { return c->own_head >= SES_OWN_LSTM; }
+bool ses_custom_head_is_recurrent(const ses_config *c) { return c->custom_head.kind >= SES_CUSTOM_LSTM; }
 
 static ses_tensor *add(ses_store *s, const char *what, int layer, const char *way,
                        const int64_t dim[SES_MAX_DIM])
@@ -17,27 +17,27 @@ static ses_tensor *add(ses_store *s, const char *what, int layer, const char *wa
     return ses_store_add(s, name, dim, SES_INIT_FAN_IN);
 }
 
-static ses_recurrent recurrent_add(ses_store *s, const ses_config *c, int layer, int64_t width,
-                                   const char *way)
+static ses_rnn_params recurrent_add(ses_store *s, const ses_config *c, int layer, int64_t width,
+                                    const char *way)
 {
-    int64_t size = c->own_size[layer], G = gates(c) * size;
-    return (ses_recurrent){ .in = { .w = add(s, "weight_ih", layer, way, SES_DIM(G, width)),
-                                    .b = add(s, "bias_ih", layer, way, SES_DIM(G)) },
-                            .w = add(s, "weight_hh", layer, way, SES_DIM(G, size)),
-                            .b = add(s, "bias_hh", layer, way, SES_DIM(G)) };
+    int64_t size = c->custom_head.sizes[layer], G = gates(c) * size;
+    return (ses_rnn_params){ .in = { .w = add(s, "weight_ih", layer, way, SES_DIM(G, width)),
+                                     .b = add(s, "bias_ih", layer, way, SES_DIM(G)) },
+                             .w = add(s, "weight_hh", layer, way, SES_DIM(G, size)),
+                             .b = add(s, "bias_hh", layer, way, SES_DIM(G)) };
 }
 
-void ses_own_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
+void ses_custom_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
 {
     int64_t width = ses_head_width(c);
-    for (int i = 0; i < (int)c->own_layers; i++) {
-        int64_t size = c->own_size[i];
-        if (ses_own_recurrent(c)) {
+    for (int i = 0; i < (int)c->custom_head.layers; i++) {
+        int64_t size = c->custom_head.sizes[i];
+        if (ses_custom_head_is_recurrent(c)) {
             h->rnn[i][0] = recurrent_add(s, c, i, width, "");
             h->rnn[i][1] = recurrent_add(s, c, i, width, "_reverse");
             width = 2 * size;
         } else {
-            h->own[i] = ses_dense_add(s, size, width, SES_BIAS, "own.dense.%d", i);
+            h->custom[i] = ses_dense_add(s, size, width, SES_BIAS, "own.dense.%d", i);
             width = size;
         }
     }
@@ -45,40 +45,42 @@ void ses_own_head_add(ses_head_params *h, ses_store *s, const ses_config *c)
 }
 
 /* [T, 2 size]: every token as read from the left | from the right. */
-static ses_tensor *both_ways(const ses_recurrent r[2], ses_pass *p, ses_tensor *x, const ses_seqs *q)
+static ses_tensor *both_ways(const ses_rnn_params r[2], ses_forward_ctx *p, ses_tensor *x, const ses_seqs *q)
 {
     ses_tensor *way[2];
-    ses_cell cell = p->c->own_head == SES_OWN_LSTM ? SES_CELL_LSTM : SES_CELL_GRU;
+    ses_rnn_type cell = p->c->custom_head.kind == SES_CUSTOM_LSTM ? SES_RNN_LSTM : SES_RNN_GRU;
     for (int i = 0; i < 2; i++)
-        way[i] = ses_recur(p->tape, ses_dense_run(p->tape, r[i].in, x, SES_ACT_NONE), r[i].w, r[i].b, q->cu,
-                           cell, i == 1);
+        way[i] = ses_rnn(p->tape, ses_dense_run(p->tape, r[i].in, x, SES_ACT_NONE), r[i].w, r[i].b,
+                         q->cu_seqlens, cell, i == 1);
     return ses_concat(p->tape, 2, way);
 }
 
 /* [B, 2 size]: where each reader ends, the last token and the first. */
-static ses_tensor *ends(ses_pass *p, ses_tensor *x, const ses_seqs *q)
+static ses_tensor *ends(ses_forward_ctx *p, ses_tensor *x, const ses_seqs *q)
 {
     int64_t half = ses_cols(x) / 2;
-    int32_t *last = ses_tape_host(p->tape, (size_t)q->seqs, sizeof *last);
-    for (int64_t s = 0; last && s < q->seqs; s++) last[s] = q->host_cu[s + 1] - 1;
+    int32_t *last = ses_tape_host_alloc(p->tape, (size_t)q->seqs, sizeof *last);
+    for (int64_t s = 0; last && s < q->seqs; s++) last[s] = q->host_cu_seqlens[s + 1] - 1;
     if (!last) return NULL;
-    ses_tensor *left =
-                   ses_take(p->tape, ses_columns(p->tape, x, 0, half), ses_tape_ints(p->tape, last, q->seqs)),
-               *right = ses_pool_rows(p->tape, ses_columns(p->tape, x, half, half), q->cu, SES_POOL_FIRST);
+    ses_tensor *left = ses_gather(p->tape, ses_columns(p->tape, x, 0, half),
+                                  ses_tape_ints(p->tape, last, q->seqs)),
+               *right =
+                   ses_pool_rows(p->tape, ses_columns(p->tape, x, half, half), q->cu_seqlens, SES_POOL_FIRST);
     return ses_concat(p->tape, 2, (ses_tensor *const[]){ left, right });
 }
 
-ses_tensor *ses_own_head_run(const ses_head_params *h, ses_pass *p, const ses_state *at, bool per_token)
+ses_tensor *ses_custom_head_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at,
+                                bool per_token)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    double drop = ses_head_drop(c);
-    ses_tensor *x = per_token || ses_own_recurrent(c) ? at->x : ses_summary_pick(p, at);
-    for (int i = 0; i < (int)c->own_layers && x; i++) {
+    double drop = ses_head_dropout_rate(c);
+    ses_tensor *x = per_token || ses_custom_head_is_recurrent(c) ? at->x : ses_summary_gather(p, at);
+    for (int i = 0; i < (int)c->custom_head.layers && x; i++) {
         x = ses_dropout(t, x, drop);
-        x = ses_own_recurrent(c) ? both_ways(h->rnn[i], p, x, at->seqs)
-                                 : ses_dense_run(t, h->own[i], x, c->own_act);
+        x = ses_custom_head_is_recurrent(c) ? both_ways(h->rnn[i], p, x, at->seqs)
+                                            : ses_dense_run(t, h->custom[i], x, c->custom_head.act);
     }
-    if (x && ses_own_recurrent(c) && !per_token) x = ends(p, x, at->seqs);
+    if (x && ses_custom_head_is_recurrent(c) && !per_token) x = ends(p, x, at->seqs);
     return x ? ses_dropout(t, x, drop) : NULL;
 }

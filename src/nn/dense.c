@@ -23,22 +23,22 @@ static ses_tensor *add(ses_store *s, const char *base, const char *part, const i
  * changes at first (Hu et al. 2021). */
 static void adapt(ses_store *s, ses_dense *d, const char *base, int64_t out, int64_t in)
 {
-    const ses_adapting *a = ses_store_adapting(s);
-    if (!a || !a->wants(a->ctx, base, d->order)) return;
-    d->down = add(s, base, "lora_A.weight", SES_DIM(a->rank, in), SES_INIT_FAN_IN);
-    ses_store_role(s, d->down, SES_PARAM_TRAINED);
-    d->up = add(s, base, "lora_B.weight", SES_DIM(out, a->rank), SES_INIT_ZERO);
-    ses_store_role(s, d->up, SES_PARAM_TRAINED);
-    d->scale = a->scale;
-    d->drop = a->drop;
+    const ses_lora_hook *a = ses_store_lora_hook(s);
+    if (!a || !a->is_target(a->ctx, base, d->layout)) return;
+    d->lora_a = add(s, base, "lora_A.weight", SES_DIM(a->rank, in), SES_INIT_FAN_IN);
+    ses_store_set_role(s, d->lora_a, SES_PARAM_TRAINED);
+    d->lora_b = add(s, base, "lora_B.weight", SES_DIM(out, a->rank), SES_INIT_ZERO);
+    ses_store_set_role(s, d->lora_b, SES_PARAM_TRAINED);
+    d->lora_scale = a->scale;
+    d->lora_dropout = a->dropout;
 }
 
-ses_dense ses_dense_add_as(ses_store *s, ses_weight order, int64_t out, int64_t in, ses_bias bias,
-                           const char *name)
+ses_dense ses_dense_add_layout(ses_store *s, ses_weight_layout order, int64_t out, int64_t in, ses_bias bias,
+                               const char *name)
 {
-    ses_dense d = { .order = order };
+    ses_dense d = { .layout = order };
     d.w = add(s, name, "weight", order == SES_IN_OUT ? SES_DIM(in, out) : SES_DIM(out, in), SES_INIT_NORMAL);
-    ses_store_dense(s, d.w, order);
+    ses_store_set_dense(s, d.w, order);
     if (bias == SES_BIAS) d.b = add(s, name, "bias", SES_DIM(out), SES_INIT_ZERO);
     adapt(s, &d, name, out, in);
     return d;
@@ -51,16 +51,16 @@ ses_dense ses_dense_add(ses_store *s, int64_t out, int64_t in, ses_bias bias, co
     va_start(ap, fmt);
     vsnprintf(base, sizeof base, fmt, ap);
     va_end(ap);
-    return ses_dense_add_as(s, SES_OUT_IN, out, in, bias, base);
+    return ses_dense_add_layout(s, SES_OUT_IN, out, in, bias, base);
 }
 
-void ses_dense_add_side(ses_store *s, ses_dense *const d[], int n, int64_t out, int64_t in, ses_bias bias,
-                        const char *const name[])
+void ses_dense_add_fused(ses_store *s, ses_dense *const d[], int n, int64_t out, int64_t in, ses_bias bias,
+                         const char *const name[])
 {
     for (int i = 0; i < n; i++) {
-        *d[i] = (ses_dense){ .order = SES_OUT_IN,
+        *d[i] = (ses_dense){ .layout = SES_OUT_IN,
                              .w = add(s, name[i], "weight", SES_DIM(out, in), SES_INIT_NORMAL) };
-        ses_store_dense(s, d[i]->w, SES_OUT_IN);
+        ses_store_set_dense(s, d[i]->w, SES_OUT_IN);
     }
     for (int i = 0; i < n && bias == SES_BIAS; i++)
         d[i]->b = add(s, name[i], "bias", SES_DIM(out), SES_INIT_ZERO);
@@ -71,9 +71,10 @@ void ses_dense_add_side(ses_store *s, ses_dense *const d[], int n, int64_t out, 
 static bool lies_at(const ses_tensor *first, const ses_tensor *part, int64_t n)
 {
     const char *data = first->data, *at = part->data;
-    return data && at == data + n * (int64_t)ses_dtype_size(first->dtype) && !first->wide == !part->wide &&
-           (!first->wide || part->wide == first->wide + n) && first->wants_grad == part->wants_grad &&
-           (!first->wants_grad || part->grad == first->grad + n);
+    return data && at == data + n * (int64_t)ses_dtype_size(first->dtype) &&
+           !first->master == !part->master && (!first->master || part->master == first->master + n) &&
+           first->requires_grad == part->requires_grad &&
+           (!first->requires_grad || part->grad == first->grad + n);
 }
 
 /* Parameters of one shape that lie one after the other, as one of n times the rows; NULL: they do not. */
@@ -82,33 +83,33 @@ static ses_tensor *joined(ses_tape *t, ses_tensor *const part[], int n)
     const ses_tensor *first = part[0];
     for (int i = 0; i < n; i++)
         if (!lies_at(first, part[i], i * ses_count(first))) return NULL;
-    ses_tensor *all = ses_tape_host(t, 1, sizeof *all);
+    ses_tensor *all = ses_tape_host_alloc(t, 1, sizeof *all);
     if (!all) return NULL;
     *all = *first;
     all->dim[0] *= n;
-    all->room = 0;
+    all->capacity = 0;
     all->pack = NULL;
     return all;
 }
 
-ses_tensor *ses_dense_run_side(ses_tape *t, const ses_dense d[], int n, ses_tensor *x, int64_t heads)
+ses_tensor *ses_dense_run_fused(ses_tape *t, const ses_dense d[], int n, ses_tensor *x, int64_t heads)
 {
     enum { MOST = 4 };
     ses_tensor *w[MOST], *b[MOST], *bias = NULL;
     int packed = 0, narrow = 0; /* each by itself */
     assert(n <= MOST);
     for (int i = 0; i < n; i++) {
-        if (!d[i].w || d[i].down || !d[i].b != !d[0].b) return NULL;
+        if (!d[i].w || d[i].lora_a || !d[i].b != !d[0].b) return NULL;
         w[i] = d[i].w, b[i] = d[i].b;
-        packed += ses_tape_device(t)->host && w[i]->pack;
-        narrow += ses_tape_device(t)->host && ses_pack_as(w[i]) == SES_I8;
+        packed += ses_tape_device(t)->is_host && w[i]->pack;
+        narrow += ses_tape_device(t)->is_host && ses_pack_dtype(w[i]) == SES_I8;
     }
-    if (narrow == n && !ses_tape_recording(t)) return ses_linear_side(t, x, n, w, b, d[0].order, heads);
+    if (narrow == n && !ses_tape_recording(t)) return ses_linear_fused(t, x, n, w, b, d[0].layout, heads);
     if (packed) return NULL;
     ses_tensor *weight = joined(t, w, n);
     if (weight && b[0]) bias = joined(t, b, n);
     if (!weight || (b[0] && !bias)) return NULL;
-    return ses_linear(t, x, weight, bias, SES_ACT_NONE, d[0].order);
+    return ses_linear(t, x, weight, bias, SES_ACT_NONE, d[0].layout);
 }
 
 ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const char *fmt, ...)
@@ -119,44 +120,47 @@ ses_norm ses_norm_add(ses_store *s, int64_t width, ses_norm_kind kind, const cha
     vsnprintf(base, sizeof base, fmt, ap);
     va_end(ap);
     ses_norm n = { .gain = add(s, base, "weight", SES_DIM(width), SES_INIT_ONE) };
-    if (kind == SES_NORM_PLAIN) ses_store_role(s, n.gain, SES_PARAM_FIXED);
+    if (kind == SES_NORM_LAYER_NO_AFFINE) ses_store_set_role(s, n.gain, SES_PARAM_CONSTANT);
     if (kind != SES_NORM_RMS) n.bias = add(s, base, "bias", SES_DIM(width), SES_INIT_ZERO);
-    if (kind == SES_NORM_GAIN || kind == SES_NORM_PLAIN) ses_store_role(s, n.bias, SES_PARAM_FIXED);
+    if (kind == SES_NORM_LAYER_NO_BIAS || kind == SES_NORM_LAYER_NO_AFFINE)
+        ses_store_set_role(s, n.bias, SES_PARAM_CONSTANT);
     return n;
 }
 
 ses_tensor *ses_dense_run(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act)
 {
-    if (!d.down) return ses_linear(t, x, d.w, d.b, act, d.order);
-    ses_tensor *y = ses_linear(t, x, d.w, d.b, SES_ACT_NONE, d.order);
-    ses_tensor *low = ses_linear(t, ses_dropout(t, x, d.drop), d.down, NULL, SES_ACT_NONE, SES_OUT_IN);
-    y = ses_add(t, y, ses_linear(t, ses_scale(t, low, d.scale), d.up, NULL, SES_ACT_NONE, SES_OUT_IN));
+    if (!d.lora_a) return ses_linear(t, x, d.w, d.b, act, d.layout);
+    ses_tensor *y = ses_linear(t, x, d.w, d.b, SES_ACT_NONE, d.layout);
+    ses_tensor *low =
+        ses_linear(t, ses_dropout(t, x, d.lora_dropout), d.lora_a, NULL, SES_ACT_NONE, SES_OUT_IN);
+    y = ses_add(t, y,
+                ses_linear(t, ses_scale(t, low, d.lora_scale), d.lora_b, NULL, SES_ACT_NONE, SES_OUT_IN));
     return act == SES_ACT_NONE ? y : ses_activate(t, y, act);
 }
 
 /* Does `next` alone read what d makes, in 8 bits? */
 static bool goes_on(const ses_tape *t, const ses_dense *d, const ses_dense *next)
 {
-    return !d->down && !next->down && ses_tape_device(t)->host && ses_pack_as(next->w) == SES_I8;
+    return !d->lora_a && !next->lora_a && ses_tape_device(t)->is_host && ses_pack_dtype(next->w) == SES_I8;
 }
 
-ses_tensor *ses_dense_run_before(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
+ses_tensor *ses_dense_run_i8_out(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
 {
-    if (goes_on(t, &d, next)) return ses_linear_rounded(t, x, d.w, d.b, act, d.order);
+    if (goes_on(t, &d, next)) return ses_linear_i8_out(t, x, d.w, d.b, act, d.layout);
     return ses_dense_run(t, d, x, act);
 }
 
 ses_tensor *ses_dense_run_gated(ses_tape *t, ses_dense d, ses_tensor *x, ses_act act, const ses_dense *next)
 {
-    if (goes_on(t, &d, next)) return ses_linear_gated(t, x, d.w, d.b, act, d.order);
+    if (goes_on(t, &d, next)) return ses_linear_gated(t, x, d.w, d.b, act, d.layout);
     return ses_glu(t, ses_dense_run(t, d, x, SES_ACT_NONE), act);
 }
 
-ses_tensor *ses_dense_run_both(ses_tape *t, ses_dense up, ses_tensor *x, ses_act act, ses_dense down)
+ses_tensor *ses_dense_run_ffn(ses_tape *t, ses_dense up, ses_tensor *x, ses_act act, ses_dense down)
 {
-    bool alike = !up.down && !down.down && up.order == down.order;
-    if (!alike || !ses_tape_recording(t) || ses_tape_device(t)->host) return NULL;
-    return ses_feed_forward(t, x, up.w, up.b, down.w, down.b, act, up.order);
+    bool alike = !up.lora_a && !down.lora_a && up.layout == down.layout;
+    if (!alike || !ses_tape_recording(t) || ses_tape_device(t)->is_host) return NULL;
+    return ses_feed_forward(t, x, up.w, up.b, down.w, down.b, act, up.layout);
 }
 
 ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *residual, double eps)
@@ -166,27 +170,27 @@ ses_tensor *ses_norm_run(ses_tape *t, ses_norm n, ses_tensor *x, ses_tensor *res
 }
 
 /* By way of x / sqrt(mean x^2) / sqrt(width). */
-ses_tensor *ses_unit_run(ses_tape *t, ses_tensor *x)
+ses_tensor *ses_l2_normalize(ses_tape *t, ses_tensor *x)
 {
     int64_t width = x ? ses_cols(x) : 0;
-    ses_real *gain = x ? ses_tape_host(t, (size_t)width, sizeof *gain) : NULL;
+    ses_real *gain = x ? ses_tape_host_alloc(t, (size_t)width, sizeof *gain) : NULL;
     if (!gain) return NULL;
     for (int64_t i = 0; i < width; i++) gain[i] = (ses_real)(1 / sqrt((double)width));
     /* not reshaped: where reals are narrow a norm wants the gain in full, which only an input itself has */
     return ses_rms_norm(t, x, ses_tape_input(t, gain, SES_DIM(width)), 1e-24 / (double)width);
 }
 
-ses_tensor *ses_norm_run_dropped(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,
+ses_tensor *ses_norm_run_dropout(ses_tape *t, ses_norm n, ses_tensor *x, double rate, ses_tensor *residual,
                                  double eps)
 {
-    if (n.bias) return ses_layer_norm_dropped(t, x, rate, residual, n.gain, n.bias, eps);
+    if (n.bias) return ses_layer_norm_dropout(t, x, rate, residual, n.gain, n.bias, eps);
     return ses_norm_run(t, n, ses_dropout(t, x, rate), residual, eps);
 }
 
 ses_tensor *ses_dense_run_normed(ses_tape *t, ses_dense d, ses_tensor *x, ses_norm n, double rate,
                                  ses_tensor *residual, double eps)
 {
-    if (!d.down && n.bias && ses_tape_device(t)->host && ses_linear_norm_takes(t, d.w))
-        return ses_linear_norm(t, x, d.w, d.b, d.order, residual, n.gain, n.bias, eps);
-    return ses_norm_run_dropped(t, n, ses_dense_run(t, d, x, SES_ACT_NONE), rate, residual, eps);
+    if (!d.lora_a && n.bias && ses_tape_device(t)->is_host && ses_linear_norm_supports(t, d.w))
+        return ses_linear_norm(t, x, d.w, d.b, d.layout, residual, n.gain, n.bias, eps);
+    return ses_norm_run_dropout(t, n, ses_dense_run(t, d, x, SES_ACT_NONE), rate, residual, eps);
 }

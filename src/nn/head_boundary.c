@@ -10,13 +10,15 @@ static int64_t classes(const ses_config *c) { return c->vocab; }
 static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
     int64_t C = c->hidden;
-    h->place = ses_store_add(s, "boundary.position_embeddings.weight", SES_DIM(c->span_places, c->span_width),
-                             SES_INIT_NORMAL);
-    h->dense = ses_dense_add(s, C, 2 * C + c->span_width, SES_BIAS, "boundary.linear1");
-    h->norm = ses_norm_add(s, C, c->norm, "boundary.layer_norm1");
+    h->boundary_position =
+        ses_store_add(s, "boundary.position_embeddings.weight",
+                      SES_DIM(c->head.boundary_positions, c->head.boundary_width), SES_INIT_NORMAL);
+    h->dense = ses_dense_add(s, C, 2 * C + c->head.boundary_width, SES_BIAS, "boundary.linear1");
+    h->norm = ses_norm_add(s, C, c->norm.kind, "boundary.layer_norm1");
     h->dense2 = ses_dense_add(s, C, C, SES_BIAS, "boundary.linear2");
-    h->norm2 = ses_norm_add(s, C, c->norm, "boundary.layer_norm2");
-    h->out.w = c->tied ? token : ses_store_add(s, "boundary.weight", SES_DIM(c->vocab, C), SES_INIT_NORMAL);
+    h->norm2 = ses_norm_add(s, C, c->norm.kind, "boundary.layer_norm2");
+    h->out.w =
+        c->embed.tied ? token : ses_store_add(s, "boundary.weight", SES_DIM(c->vocab, C), SES_INIT_NORMAL);
     h->out.b = ses_store_add(s, "boundary.bias", SES_DIM(c->vocab), SES_INIT_ZERO);
 }
 
@@ -29,13 +31,13 @@ typedef struct spans {
 static void find(spans *f, const ses_seqs *q, const int32_t *labels, int64_t places)
 {
     for (int64_t s = 0; s < q->seqs; s++) {
-        int32_t first = q->host_cu[s], end = q->host_cu[s + 1], begin = first;
+        int32_t first = q->host_cu_seqlens[s], end = q->host_cu_seqlens[s + 1], begin = first;
         for (int32_t t = first; t < end; t++) {
-            if (labels[t] == SES_IGNORE) {
+            if (labels[t] == SES_IGNORE_INDEX) {
                 begin = t + 1;
                 continue;
             }
-            if (t + 1 < end && labels[t + 1] != SES_IGNORE) continue; /* the span goes on */
+            if (t + 1 < end && labels[t + 1] != SES_IGNORE_INDEX) continue; /* the span goes on */
             for (int32_t i = begin; begin > first && t + 1 < end && i <= t && i - begin < places; i++) {
                 f->left[f->n] = begin - 1, f->right[f->n] = t + 1;
                 f->place[f->n] = i - begin, f->label[f->n++] = labels[i];
@@ -45,39 +47,42 @@ static void find(spans *f, const ses_seqs *q, const int32_t *labels, int64_t pla
     }
 }
 
-static ses_tensor *transform(const ses_head_params *h, ses_pass *p, ses_tensor *x, const spans *f)
+static ses_tensor *transform(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x, const spans *f)
 {
     ses_tape *t = p->tape;
-    ses_tensor *part[] = { ses_take(t, x, ses_tape_ints(t, f->left, f->n)),
-                           ses_take(t, x, ses_tape_ints(t, f->right, f->n)),
-                           ses_take(t, h->place, ses_tape_ints(t, f->place, f->n)) };
+    ses_tensor *part[] = { ses_gather(t, x, ses_tape_ints(t, f->left, f->n)),
+                           ses_gather(t, x, ses_tape_ints(t, f->right, f->n)),
+                           ses_gather(t, h->boundary_position, ses_tape_ints(t, f->place, f->n)) };
     x = ses_dense_run(t, h->dense, ses_concat(t, SES_LEN(part), part), SES_ACT_GELU);
-    x = ses_norm_run(t, h->norm, x, NULL, p->c->norm_eps);
+    x = ses_norm_run(t, h->norm, x, NULL, p->c->norm.eps);
     x = ses_dense_run(t, h->dense2, x, SES_ACT_GELU);
-    return ses_norm_run(t, h->norm2, x, NULL, p->c->norm_eps);
+    return ses_norm_run(t, h->norm2, x, NULL, p->c->norm.eps);
 }
 
-static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
+static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, const ses_state *at)
 {
     const int32_t *labels = ses_head_labels(use, p->batch);
     ses_tape *t = p->tape;
     size_t T = (size_t)at->seqs->tokens;
     if (!labels) return;
-    spans f = { .left = ses_tape_host(t, T, sizeof *f.left), .right = ses_tape_host(t, T, sizeof *f.right) };
-    f.place = ses_tape_host(t, T, sizeof *f.place), f.label = ses_tape_host(t, T, sizeof *f.label);
+    spans f = { .left = ses_tape_host_alloc(t, T, sizeof *f.left),
+                .right = ses_tape_host_alloc(t, T, sizeof *f.right) };
+    f.place = ses_tape_host_alloc(t, T, sizeof *f.place),
+    f.label = ses_tape_host_alloc(t, T, sizeof *f.label);
     if (!f.left || !f.right || !f.place || !f.label) return;
-    find(&f, at->seqs, labels, p->c->span_places);
+    find(&f, at->seqs, labels, p->c->head.boundary_positions);
     if (!f.n) return;
     ses_tensor *y = transform(h, p, at->x, &f);
-    if (p->want->logits)
-        ses_pass_output(p, SES_PER_ROW, ses_dense_run(t, h->out, y, SES_ACT_NONE), "%s", use->output);
-    ses_pass_loss(p, ses_linear_cross_entropy(t, y, h->out.w, h->out.b, ses_tape_ints(t, f.label, f.n)));
+    if (p->request->logits)
+        ses_forward_output(p, SES_PER_ROW, ses_dense_run(t, h->out, y, SES_ACT_NONE), "%s", use->output);
+    ses_forward_add_loss(p,
+                         ses_linear_cross_entropy(t, y, h->out.w, h->out.b, ses_tape_ints(t, f.label, f.n)));
 }
 
 const ses_head ses_head_boundary = { .name = "span-boundary",
                                      .pretrained = true,
-                                     .does = "says a masked span from the tokens around it",
+                                     .description = "says a masked span from the tokens around it",
                                      .axis = SES_LABEL_PER_TOKEN,
-                                     .classes = classes,
+                                     .class_count = classes,
                                      .add = add,
                                      .run = run };

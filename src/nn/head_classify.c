@@ -6,47 +6,47 @@ static int64_t classes(const ses_config *c) { return c->labels; }
 static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
     (void)token;
-    if (c->own_head) {
-        ses_own_head_add(h, s, c);
+    if (c->custom_head.kind) {
+        ses_custom_head_add(h, s, c);
         return;
     }
     ses_summary_add(h, s, c, "classify");
-    h->out = ses_dense_add(s, c->labels, ses_head_width(c), c->no_summary_bias ? SES_NO_BIAS : SES_BIAS,
-                           "classify.out");
+    h->out = ses_dense_add(s, c->labels, ses_head_width(c),
+                           c->head.no_classifier_bias ? SES_NO_BIAS : SES_BIAS, "classify.out");
 }
 
 /* The reference's rule where the config is silent: one output is a number to hit, else the labels' type
  * tells. */
-static ses_problem problem(const ses_pass *p)
+static ses_problem problem(const ses_forward_ctx *p)
 {
-    if (p->c->problem != SES_PROBLEM_UNSET) return p->c->problem;
+    if (p->c->head.problem != SES_PROBLEM_UNSET) return p->c->head.problem;
     if (p->c->labels == 1) return SES_PROBLEM_REGRESSION;
     return p->batch->targets ? SES_PROBLEM_MULTI : SES_PROBLEM_SINGLE;
 }
 
-static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
+static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, const ses_state *at)
 {
     ses_tape *t = p->tape;
     const ses_batch *b = p->batch;
     const int32_t *labels = ses_head_labels(use, b);
-    ses_tensor *x = p->c->own_head ? ses_own_head_run(h, p, at, false) : ses_summary_run(h, p, at);
-    ses_tensor *y = ses_dense_run(t, h->out, x, p->c->score_act);
-    ses_pass_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
+    ses_tensor *x = p->c->custom_head.kind ? ses_custom_head_run(h, p, at, false) : ses_summary_run(h, p, at);
+    ses_tensor *y = ses_dense_run(t, h->out, x, p->c->head.score_act);
+    ses_forward_output(p, SES_PER_SEQUENCE, y, "%s", use->output);
     if (problem(p) == SES_PROBLEM_SINGLE) {
-        if (labels) ses_pass_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, b->seqs)));
+        if (labels) ses_forward_add_loss(p, ses_cross_entropy(t, y, ses_tape_ints(t, labels, b->seqs)));
     } else if (b->targets) {
         ses_tensor *target = ses_tape_input(t, b->targets, SES_DIM(b->seqs, p->c->labels));
-        ses_loss kind = problem(p) == SES_PROBLEM_MULTI ? SES_LOSS_BINARY : SES_LOSS_SQUARE;
-        ses_pass_loss(p, ses_target_loss(t, y, target, kind));
+        ses_loss kind = problem(p) == SES_PROBLEM_MULTI ? SES_LOSS_BCE : SES_LOSS_MSE;
+        ses_forward_add_loss(p, ses_target_loss(t, y, target, kind));
     }
 }
 
 const ses_head ses_head_classify = { .name = "classify",
-                                     .takes_own = true,
-                                     .peft = "SEQ_CLS",
-                                     .does = "labels a text or a pair of texts",
+                                     .allows_custom = true,
+                                     .peft_task = "SEQ_CLS",
+                                     .description = "labels a text or a pair of texts",
                                      .axis = SES_LABEL_PER_SEQUENCE,
-                                     .classes = classes,
+                                     .class_count = classes,
                                      .add = add,
                                      .run = run,
-                                     .reads = ses_summary_reads };
+                                     .mark_used = ses_summary_mark_used };

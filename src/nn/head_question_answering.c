@@ -10,35 +10,35 @@ static int64_t classes(const ses_config *c)
 static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tensor *token)
 {
     (void)token;
-    ses_head_in_add(h, s, c, "span");
+    ses_prediction_head_add(h, s, c, "span");
     h->out = ses_dense_add(s, 2, ses_head_width(c), SES_BIAS, "span");
 }
 
 /* [B, 2]: start and end side by side. Positions past the sequence count for nothing, as in the reference. */
-static ses_tensor *ends(ses_pass *p)
+static ses_tensor *ends(ses_forward_ctx *p)
 {
     const ses_batch *b = p->batch;
-    int32_t *both = ses_tape_host(p->tape, 2 * (size_t)b->seqs, sizeof *both);
+    int32_t *both = ses_tape_host_alloc(p->tape, 2 * (size_t)b->seqs, sizeof *both);
     for (int64_t s = 0; both && s < b->seqs; s++) both[2 * s] = b->starts[s], both[2 * s + 1] = b->ends[s];
     return both ? ses_tape_ints(p->tape, both, 2 * b->seqs) : NULL;
 }
 
-static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
+static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, const ses_state *at)
 {
     (void)use; /* two outputs, with names of their own */
-    ses_tensor *x = ses_dropout(p->tape, ses_head_in(h, p, at->x), p->c->drop_span),
+    ses_tensor *x = ses_dropout(p->tape, ses_prediction_head_run(h, p, at->x), p->c->dropout.span),
                *y = ses_dense_run(p->tape, h->out, x, SES_ACT_NONE);
     ses_axis axis = at->seqs == &p->in ? SES_PER_TOKEN : SES_PER_TARGET; /* of the text, or of its echo */
-    ses_pass_column(p, axis, y, 0, "start_logits");
-    ses_pass_column(p, axis, y, 1, "end_logits");
+    ses_forward_output_column(p, axis, y, 0, "start_logits");
+    ses_forward_output_column(p, axis, y, 1, "end_logits");
     if (p->batch->starts && p->batch->ends)
-        ses_pass_loss(p, ses_segment_cross_entropy(p->tape, y, at->seqs->cu, ends(p)));
+        ses_forward_add_loss(p, ses_span_cross_entropy(p->tape, y, at->seqs->cu_seqlens, ends(p)));
 }
 
 const ses_head ses_head_span = { .name = "span",
-                                 .peft = "QUESTION_ANS",
-                                 .does = "answers a question from a passage",
+                                 .peft_task = "QUESTION_ANS",
+                                 .description = "answers a question from a passage",
                                  .axis = SES_LABEL_SPAN,
-                                 .classes = classes,
+                                 .class_count = classes,
                                  .add = add,
                                  .run = run };

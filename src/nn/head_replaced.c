@@ -15,36 +15,36 @@ static void add(ses_head_params *h, ses_store *s, const ses_config *c, ses_tenso
 }
 
 /* Labels as targets 0 and 1, and the rows that have one. */
-static ses_tensor *loss(ses_pass *p, ses_tensor *y, const int32_t *labels, int64_t T)
+static ses_tensor *loss(ses_forward_ctx *p, ses_tensor *y, const int32_t *labels, int64_t T)
 {
     ses_tape *t = p->tape;
-    int32_t *rows = ses_tape_host(t, (size_t)T, sizeof *rows);
-    ses_real *target = ses_tape_host(t, (size_t)T, sizeof *target);
+    int32_t *rows = ses_tape_host_alloc(t, (size_t)T, sizeof *rows);
+    ses_real *target = ses_tape_host_alloc(t, (size_t)T, sizeof *target);
     int64_t n = 0;
     for (int64_t i = 0; rows && target && i < T; i++)
-        if (labels[i] != SES_IGNORE) rows[n] = (int32_t)i, target[n++] = (ses_real)labels[i];
+        if (labels[i] != SES_IGNORE_INDEX) rows[n] = (int32_t)i, target[n++] = (ses_real)labels[i];
     if (!rows || !target) return NULL;
     bool none = !n; /* nothing is labeled: one row that counts for nothing keeps the loss a number */
     if (none) n = 1;
-    if (n < T) y = ses_take(t, y, ses_tape_ints(t, rows, n));
-    ses_tensor *l = ses_target_loss(t, y, ses_tape_input(t, target, SES_DIM(n, 1)), SES_LOSS_BINARY);
+    if (n < T) y = ses_gather(t, y, ses_tape_ints(t, rows, n));
+    ses_tensor *l = ses_target_loss(t, y, ses_tape_input(t, target, SES_DIM(n, 1)), SES_LOSS_BCE);
     return none ? ses_scale(t, l, 0) : l;
 }
 
-static void run(const ses_head_params *h, const ses_head_use *use, ses_pass *p, const ses_state *at)
+static void run(const ses_head_params *h, const ses_head_use *use, ses_forward_ctx *p, const ses_state *at)
 {
     const int32_t *labels = ses_head_labels(use, p->batch);
     ses_tensor *y =
-        ses_dense_run(p->tape, h->out, ses_dense_run(p->tape, h->dense, at->x, p->c->act), SES_ACT_NONE);
-    ses_pass_output(p, SES_PER_TOKEN, y, "%s", use->output);
+        ses_dense_run(p->tape, h->out, ses_dense_run(p->tape, h->dense, at->x, p->c->ffn.act), SES_ACT_NONE);
+    ses_forward_output(p, SES_PER_TOKEN, y, "%s", use->output);
     ses_tensor *l = labels ? loss(p, y, labels, at->seqs->tokens) : NULL;
-    if (l) ses_pass_loss(p, l);
+    if (l) ses_forward_add_loss(p, l);
 }
 
 const ses_head ses_head_replaced = { .name = "replaced-tokens",
                                      .pretrained = true,
-                                     .does = "tells which tokens were replaced",
+                                     .description = "tells which tokens were replaced",
                                      .axis = SES_LABEL_PER_TOKEN,
-                                     .classes = classes,
+                                     .class_count = classes,
                                      .add = add,
                                      .run = run };

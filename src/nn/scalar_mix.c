@@ -1,13 +1,13 @@
 /* A learned mix of all layers in place of the last. */
 #include "nn.h"
 
-ses_mix ses_mix_add(ses_store *s, int64_t layers)
+ses_scalar_mix ses_scalar_mix_add(ses_store *s, int64_t layers)
 {
-    return (ses_mix){ .weight = ses_store_add(s, "own.mix.weight", SES_DIM(layers + 1), SES_INIT_ZERO),
-                      .gain = ses_store_add(s, "own.mix.gain", SES_DIM(1), SES_INIT_ONE) };
+    return (ses_scalar_mix){ .weight = ses_store_add(s, "own.mix.weight", SES_DIM(layers + 1), SES_INIT_ZERO),
+                             .gain = ses_store_add(s, "own.mix.gain", SES_DIM(1), SES_INIT_ONE) };
 }
 
-ses_tensor *ses_mix_run(const ses_mix *m, ses_tape *t, ses_tensor *const *h, int64_t n)
+ses_tensor *ses_scalar_mix_run(const ses_scalar_mix *m, ses_tape *t, ses_tensor *const *h, int64_t n)
 {
     ses_tensor *share = ses_softmax(t, ses_reshape(t, m->weight, SES_DIM(1, n))), *sum = NULL;
     for (int64_t i = 0; i < n; i++) {
@@ -15,7 +15,7 @@ ses_tensor *ses_mix_run(const ses_mix *m, ses_tape *t, ses_tensor *const *h, int
             ses_tape_fail(t, SES_EUNSUPPORTED, "the layers of this model cannot be mixed");
             return NULL;
         }
-        sum = ses_add_weighed(t, sum, h[i], share, i);
+        sum = ses_add_weighted(t, sum, h[i], share, i);
     }
-    return ses_add_weighed(t, NULL, sum, m->gain, 0);
+    return ses_add_weighted(t, NULL, sum, m->gain, 0);
 }

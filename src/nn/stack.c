@@ -9,12 +9,12 @@
 #include <math.h>
 #include <stdio.h>
 
-static ses_bias bias_of(const ses_config *c) { return c->no_ffn_bias ? SES_NO_BIAS : SES_BIAS; }
+static ses_bias bias_of(const ses_config *c) { return c->ffn.no_bias ? SES_NO_BIAS : SES_BIAS; }
 
 /* [out, in], or [in, out] where the model stores it so. */
 static ses_dense dense(ses_store *s, const ses_config *c, int64_t out, int64_t in, const char *name)
 {
-    return ses_dense_add_as(s, c->in_out ? SES_IN_OUT : SES_OUT_IN, out, in, bias_of(c), name);
+    return ses_dense_add_layout(s, c->weights_in_out ? SES_IN_OUT : SES_OUT_IN, out, in, bias_of(c), name);
 }
 
 static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c, int i)
@@ -23,19 +23,21 @@ static ses_layer layer_add(const ses_stack *k, ses_store *s, const ses_config *c
     ses_layer l = { 0 };
     snprintf(name, sizeof name, "%slayer.%d", k->prefix, i);
     snprintf(part, sizeof part, "%s.attn", name);
-    l.self = ses_attend_add(s, c, k->heads, part);
-    if (!c->no_first_norm || i) l.self_norm = ses_norm_add(s, c->hidden, c->norm, "%s.attn.norm", name);
+    l.self = ses_attn_params_add(s, c, k->heads, part);
+    if (!c->norm.no_first_attn_norm || i)
+        l.self_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.attn.norm", name);
     snprintf(part, sizeof part, "%s.cross", name);
-    if (k->cross || k->alone) l.cross = ses_attend_add(s, c, k->heads, part);
-    if (k->cross || k->alone) l.cross_norm = ses_norm_add(s, c->hidden, c->norm, "%s.cross.norm", name);
+    if (k->cross || k->cross_unused) l.cross = ses_attn_params_add(s, c, k->heads, part);
+    if (k->cross || k->cross_unused)
+        l.cross_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.cross.norm", name);
     snprintf(part, sizeof part, "%s.ffn.gate", name);
-    if (c->gated && !c->fused_gate) l.gate = dense(s, c, k->ffn, c->hidden, part);
+    if (c->ffn.gated && !c->ffn.fused_gate) l.gate = dense(s, c, k->ffn, c->hidden, part);
     snprintf(part, sizeof part, "%s.ffn.%s", name, l.gate.w ? "linear" : "up");
-    l.up = dense(s, c, c->fused_gate ? 2 * k->ffn : k->ffn, c->hidden, part);
+    l.up = dense(s, c, c->ffn.fused_gate ? 2 * k->ffn : k->ffn, c->hidden, part);
     snprintf(part, sizeof part, "%s.ffn.down", name);
     l.down = dense(s, c, c->hidden, k->ffn, part);
-    l.ffn_norm = ses_norm_add(s, c->hidden, c->norm, "%s.ffn.norm", name);
-    if (c->local[i / 64] >> (i % 64) & 1) l.reach = c->window;
+    l.ffn_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.ffn.norm", name);
+    if (c->attention.local_layers[i / 64] >> (i % 64) & 1) l.window = c->attention.window;
     return l;
 }
 
@@ -48,51 +50,54 @@ static ses_tensor *table(const ses_stack *k, ses_store *s, const char *name, int
 
 static void embeddings_add(ses_stack *k, ses_store *s, const ses_config *c)
 {
-    int64_t E = c->embed ? c->embed : c->hidden, width = c->project_early ? c->hidden : E;
+    int64_t E = c->embed.width ? c->embed.width : c->hidden,
+            width = c->embed.project_before_positions ? c->hidden : E;
     if (!k->token) k->token = table(k, s, "embed.token", c->vocab, E);
-    ses_store_table(s, k->token);
-    if (c->pos <= SES_POS_FAIRSEQ)
-        k->position = table(k, s, "embed.position", c->positions + c->pos_extra, width);
-    if (c->pos > SES_POS_LEARNED && c->pos <= SES_POS_FAIRSEQ)
-        ses_store_role(s, k->position, SES_PARAM_COMPUTED);
-    if (c->segments) k->segment = table(k, s, "embed.segment", c->segments, width);
-    ses_store_table(s, k->position);
-    ses_store_table(s, k->segment);
-    if (c->embed_norm) k->embed_norm = ses_norm_add(s, width, c->norm, "%sembed.norm", k->prefix);
-    if (E == c->hidden && !c->always_project) return;
-    k->project = ses_dense_add(s, c->hidden, E, c->project_early ? SES_NO_BIAS : SES_BIAS, "%sembed.project",
-                               k->prefix);
-    if (c->project_early)
+    ses_store_set_embedding(s, k->token);
+    if (c->position.kind <= SES_POS_FAIRSEQ)
+        k->position = table(k, s, "embed.position", c->position.max + c->position.extra_rows, width);
+    if (c->position.kind > SES_POS_LEARNED && c->position.kind <= SES_POS_FAIRSEQ)
+        ses_store_set_role(s, k->position, SES_PARAM_BUFFER);
+    if (c->embed.segments) k->segment = table(k, s, "embed.segment", c->embed.segments, width);
+    ses_store_set_embedding(s, k->position);
+    ses_store_set_embedding(s, k->segment);
+    if (c->embed.norm) k->embed_norm = ses_norm_add(s, width, c->norm.kind, "%sembed.norm", k->prefix);
+    if (E == c->hidden && !c->embed.always_project) return;
+    k->project = ses_dense_add(s, c->hidden, E, c->embed.project_before_positions ? SES_NO_BIAS : SES_BIAS,
+                               "%sembed.project", k->prefix);
+    if (c->embed.project_before_positions)
         k->project_out = ses_dense_add(s, E, c->hidden, SES_NO_BIAS, "%sproject_out", k->prefix);
 }
 
-bool ses_stack_add_usual(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
+bool ses_stack_add_default(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
-    k->distinct = c->groups ? c->groups * c->inner : k->depth;
-    k->layer = ses_alloc_array((size_t)k->distinct, sizeof *k->layer, e);
+    k->n_unique = c->layer_groups ? c->layer_groups * c->layers_per_group : k->depth;
+    k->layer = ses_alloc_array((size_t)k->n_unique, sizeof *k->layer, e);
     if (!k->layer) return false;
     embeddings_add(k, s, c);
-    for (int i = 0; i < (int)k->distinct; i++) k->layer[i] = layer_add(k, s, c, i);
-    if (c->buckets)
-        k->buckets = table(k, s, "buckets", c->bucket_rows ? c->bucket_rows : c->buckets, k->heads);
-    if (c->final_norm) k->final_norm = ses_norm_add(s, c->hidden, c->norm, "%sfinal_norm", k->prefix);
+    for (int i = 0; i < (int)k->n_unique; i++) k->layer[i] = layer_add(k, s, c, i);
+    if (c->rel_bias.buckets)
+        k->rel_bias_table = table(
+            k, s, "buckets", c->rel_bias.table_rows ? c->rel_bias.table_rows : c->rel_bias.buckets, k->heads);
+    if (c->norm.after_last_layer)
+        k->final_norm = ses_norm_add(s, c->hidden, c->norm.kind, "%sfinal_norm", k->prefix);
     return ses_store_ok(s, e);
 }
 
 bool ses_stack_add(ses_stack *k, ses_store *s, const ses_config *c, ses_err *e)
 {
-    return k->ways && k->ways->add ? k->ways->add(k, s, c, e) : ses_stack_add_usual(k, s, c, e);
+    return k->vtable && k->vtable->add ? k->vtable->add(k, s, c, e) : ses_stack_add_default(k, s, c, e);
 }
 
 void ses_stack_free(ses_stack *k)
 {
     ses_free(k->layer);
-    ses_free(k->own);
+    ses_free(k->priv);
 }
 
 /* Row `place` of a table of sines | cosines. fairseq spreads the frequencies to the last one, others do
  * not. */
-static void sines(ses_real *row, int64_t place, int64_t width, ses_pos kind)
+static void sines(ses_real *row, int64_t place, int64_t width, ses_position_kind kind)
 {
     bool fairseq = kind == SES_POS_FAIRSEQ, pairs = kind == SES_POS_INTERLEAVED;
     int64_t half = width / 2, cut = fairseq ? half : (width + 1) / 2;
@@ -113,9 +118,10 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
     ses_device *dev = ses_store_device(s);
     ses_real *row = ses_alloc_array((size_t)width, sizeof *row, e);
     for (int64_t r = 0; row && r < ses_rows(k->position); r++) {
-        sines(row, r, width, c->pos);
-        for (int64_t j = 0; c->pos == SES_POS_FAIRSEQ && r == c->pad && j < width; j++) row[j] = 0;
-        dev->mem->upload(dev, ses_values(k->position) + r * width, row, (size_t)width * sizeof *row);
+        sines(row, r, width, c->position.kind);
+        for (int64_t j = 0; c->position.kind == SES_POS_FAIRSEQ && r == c->pad_id && j < width; j++)
+            row[j] = 0;
+        dev->mem->upload(dev, ses_master_data(k->position) + r * width, row, (size_t)width * sizeof *row);
     }
     ses_free(row);
     return row != NULL;
@@ -124,45 +130,50 @@ bool ses_stack_compute(const ses_stack *k, ses_store *s, const ses_config *c, se
 /* ---- forward ---- */
 
 /* The sequences' queries against keys that stand where `theirs` says; cross: of other sequences. */
-static ses_tensor *attend_run(const ses_stack *k, ses_pass *p, const ses_seqs *mine, const ses_seqs *theirs,
-                              ses_attention_inputs in, ses_qkv_layout layout, int64_t reach, int i)
+static ses_tensor *attend_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *mine,
+                              const ses_seqs *theirs, ses_attention_inputs in, ses_qkv_layout layout,
+                              int64_t reach, int i)
 {
     const ses_config *c = p->c;
     bool cross = theirs == &p->source || (mine == &p->target && theirs == &p->in);
-    bool want = p->want->attentions;
+    bool want = p->request->attentions;
     ses_attention_options o = { .heads = k->heads,
-                                .max_q = mine->longest,
-                                .max_k = theirs->longest,
-                                .scale = c->attention_scale,
-                                .drop = c->drop_attention,
+                                .max_seqlen_q = mine->max_seqlen,
+                                .max_seqlen_k = theirs->max_seqlen,
+                                .scale = c->attention.scale,
+                                .dropout = c->dropout.attention,
                                 .causal = k->causal && !cross,
-                                .reach = reach,
+                                .window = reach,
                                 .layout = layout };
-    if (c->scale_by_layer) {
-        double width = (double)(c->head_size ? c->head_size : c->hidden / k->heads);
+    if (c->attention.scale_by_layer) {
+        double width = (double)(c->attention.head_size ? c->attention.head_size : c->hidden / k->heads);
         o.scale = (o.scale > 0 ? o.scale : 1 / sqrt(width)) / (double)(i + 1);
     }
-    if (p->sight != SES_SIGHT_MODEL && mine == &p->in && theirs == &p->in) {
-        o.causal = p->sight == SES_SIGHT_CAUSAL;
-        in.bias = in.bias && p->hides ? ses_add(p->tape, in.bias, p->hides) : p->hides ? p->hides : in.bias;
+    if (p->attn_mask != SES_ATTN_MASK_DEFAULT && mine == &p->in && theirs == &p->in) {
+        o.causal = p->attn_mask == SES_ATTN_MASK_CAUSAL;
+        in.bias = in.bias && p->mask_bias ? ses_add(p->tape, in.bias, p->mask_bias)
+                  : p->mask_bias          ? p->mask_bias
+                                          : in.bias;
     }
-    in.cu_q = mine->cu, in.cu_k = theirs->cu, in.len_k = theirs->len;
-    if (p->want->attention_scores && mine == theirs)
-        ses_pass_output(p, k->cross ? SES_PER_TARGET_PAIR : SES_PER_PAIR,
-                        ses_pair_scores(p->tape, in.q, in.k, mine->host_cu, mine->seqs, &o),
-                        "%sattention_scores.%d", k->outputs, i);
+    in.cu_seqlens_q = mine->cu_seqlens, in.cu_seqlens_k = theirs->cu_seqlens, in.len_k = theirs->key_lens;
+    if (p->request->attention_scores && mine == theirs)
+        ses_forward_output(p, k->cross ? SES_PER_TARGET_QUERY_KEY : SES_PER_QUERY_KEY,
+                           ses_attention_scores(p->tape, in.q, in.k, mine->host_cu_seqlens, mine->seqs, &o),
+                           "%sattention_scores.%d", k->outputs, i);
     ses_tensor *probs, *y = ses_attention(p->tape, &in, &o, want ? &probs : NULL);
-    if (want && cross) ses_pass_output(p, SES_PER_CROSS_PAIR, probs, "cross_attentions.%d", i);
+    if (want && cross) ses_forward_output(p, SES_PER_CROSS_QUERY_KEY, probs, "cross_attentions.%d", i);
     if (want && !cross)
-        ses_pass_output(p, k->cross ? SES_PER_TARGET_PAIR : SES_PER_PAIR, probs, "%sattentions.%d",
-                        k->outputs, i);
+        ses_forward_output(p, k->cross ? SES_PER_TARGET_QUERY_KEY : SES_PER_QUERY_KEY, probs,
+                           "%sattentions.%d", k->outputs, i);
     return y;
 }
 
-ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_attention_inputs in,
-                           int64_t reach, int i)
+ses_tensor *ses_self_attention(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all,
+                               ses_attention_inputs in, int64_t reach, int i)
 {
-    ses_qkv_layout layout = in.k ? SES_QKV_APART : p->c->qkv == SES_QKV_APART ? SES_QKV_SIDE : p->c->qkv;
+    ses_qkv_layout layout = in.k                                             ? SES_QKV_SEPARATE
+                            : p->c->attention.qkv_layout == SES_QKV_SEPARATE ? SES_QKV_FUSED
+                                                                             : p->c->attention.qkv_layout;
     bool cached = p->batch->cache && k->causal;
     if (cached) ses_cache_extend(p, i, &in);
     return attend_run(k, p, all->seqs, cached ? &p->past : all->seqs, in, layout, reach, i);
@@ -170,199 +181,212 @@ ses_tensor *ses_attend_run(const ses_stack *k, ses_pass *p, const ses_common *al
 
 /* Is a layer's attention products and a softmax over all of a sequence, wherever its queries stand, and
  * nobody looks into it? */
-static bool is_plain(const ses_stack *k, const ses_layer *l, const ses_pass *p, const ses_common *all)
+static bool is_plain(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
+                     const ses_stack_ctx *all)
 {
-    return !k->causal && !l->reach && !all->dist && p->sight == SES_SIGHT_MODEL && !p->want->attentions &&
-           !p->want->attention_scores;
+    return !k->causal && !l->window && !all->rel_bias && p->attn_mask == SES_ATTN_MASK_DEFAULT &&
+           !p->request->attentions && !p->request->attention_scores;
 }
 
 /* The heads of a layer whose attention reads what products of 8-bit weights left in as many bits; 0: it does
  * not. */
-static int64_t narrow_heads(const ses_stack *k, const ses_layer *l, const ses_pass *p, const ses_common *all)
+static int64_t narrow_heads(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
+                            const ses_stack_ctx *all)
 {
     const ses_config *c = p->c;
-    int64_t dim = c->head_size ? c->head_size : c->hidden / k->heads;
-    bool takes = is_plain(k, l, p, all) && !ses_tape_training(p->tape) && dim <= SES_ATTN8_DIM;
-    return takes && all->seqs->longest <= SES_ATTN8_KEYS ? k->heads : 0;
+    int64_t dim = c->attention.head_size ? c->attention.head_size : c->hidden / k->heads;
+    bool takes = is_plain(k, l, p, all) && !ses_tape_training(p->tape) && dim <= SES_ATTN_I8_MAX_DIM;
+    return takes && all->seqs->max_seqlen <= SES_ATTN_I8_MAX_KEYS ? k->heads : 0;
 }
 
 /* Does the last layer ask for the rows that are kept alone? */
-static bool asks_few(const ses_stack *k, const ses_layer *l, const ses_pass *p, const ses_common *all, int i)
+static bool asks_few(const ses_stack *k, const ses_layer *l, const ses_forward_ctx *p,
+                     const ses_stack_ctx *all, int i)
 {
-    bool own = k->ways && k->ways->project;
-    return i + 1 == k->depth && ses_kept_of(p, all->seqs) && is_plain(k, l, p, all) && !k->cross && !own &&
-           p->c->qkv == SES_QKV_APART && p->c->pos != SES_POS_ROTARY;
+    bool own = k->vtable && k->vtable->project;
+    return i + 1 == k->depth && ses_used_rows_active(p, all->seqs) && is_plain(k, l, p, all) && !k->cross &&
+           !own && p->c->attention.qkv_layout == SES_QKV_SEPARATE && p->c->position.kind != SES_POS_ROTARY;
 }
 
 /* Queries from x, keys and values from `from`; NULL: a cache has them. heads: see narrow_heads. */
-static void project(const ses_attend *a, const ses_layer *l, ses_pass *p, const ses_common *all,
-                    ses_tensor *x, ses_tensor *from, int64_t heads, ses_attention_inputs *in)
+static void project(const ses_attn_params *a, const ses_layer *l, ses_forward_ctx *p,
+                    const ses_stack_ctx *all, ses_tensor *x, ses_tensor *from, int64_t heads,
+                    ses_attention_inputs *in)
 {
     const ses_config *c = p->c;
-    bool apart = c->qkv == SES_QKV_APART;
+    bool apart = c->attention.qkv_layout == SES_QKV_SEPARATE;
     if (apart && from == x && !p->batch->cache) /* all three by one product, where they lie so */
-        in->q = ses_dense_run_side(p->tape, (const ses_dense[]){ a->query, a->key, a->value }, 3, x, heads);
+        in->q = ses_dense_run_fused(p->tape, (const ses_dense[]){ a->query, a->key, a->value }, 3, x, heads);
     if (in->q) return;
     in->q = ses_dense_run(p->tape, a->query, x, SES_ACT_NONE);
-    if (c->pos == SES_POS_ROTARY) { /* queries and keys, side by side before the values */
-        int64_t dim = ses_cols(in->q) / (3 * c->heads);
-        in->q = ses_rotary_over(p->tape, in->q, all->seqs->positions, 2 * c->heads * dim, dim,
-                                l->reach ? c->local_theta : c->theta);
+    if (c->position.kind == SES_POS_ROTARY) { /* queries and keys, side by side before the values */
+        int64_t dim = ses_cols(in->q) / (3 * c->attention.heads);
+        in->q = ses_rotary_inplace(p->tape, in->q, all->seqs->positions, 2 * c->attention.heads * dim, dim,
+                                   l->window ? c->position.local_rope_theta : c->position.rope_theta);
     }
     if (!apart || !from) return;
-    if (!p->batch->cache && !p->want->attention_scores) /* both want keys by themselves */
-        in->k = ses_dense_run_side(p->tape, (const ses_dense[]){ a->key, a->value }, 2, from, heads);
+    if (!p->batch->cache && !p->request->attention_scores) /* both want keys by themselves */
+        in->k = ses_dense_run_fused(p->tape, (const ses_dense[]){ a->key, a->value }, 2, from, heads);
     if (in->k) return;
     in->k = ses_dense_run(p->tape, a->key, from, SES_ACT_NONE);
     in->v = ses_dense_run(p->tape, a->value, from, SES_ACT_NONE);
 }
 
 /* ask: the rows of x whose queries are wanted. */
-static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_pass *p, const ses_common *all,
-                          ses_tensor *x, ses_tensor *ask, int i)
+static ses_tensor *attend(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
+                          const ses_stack_ctx *all, ses_tensor *x, ses_tensor *ask, int i)
 {
-    ses_attention_inputs in = { .dist = all->dist };
-    in.narrow = l->self.query.w && ses_pack_as(l->self.query.w) == SES_I8;
-    if (k->ways && k->ways->project)
-        k->ways->project(k, p, all, x, &in, i);
+    ses_attention_inputs in = { .rel_bias = all->rel_bias };
+    in.allow_i8 = l->self.query.w && ses_pack_dtype(l->self.query.w) == SES_I8;
+    if (k->vtable && k->vtable->project)
+        k->vtable->project(k, p, all, x, &in, i);
     else
         project(&l->self, l, p, all, ask, x, narrow_heads(k, l, p, all), &in);
-    if (ask == x) return ses_attend_run(k, p, all, in, l->reach, i);
-    return attend_run(k, p, &p->kept.seqs, all->seqs, in, SES_QKV_APART, 0, i);
+    if (ask == x) return ses_self_attention(k, p, all, in, l->window, i);
+    return attend_run(k, p, &p->used.seqs, all->seqs, in, SES_QKV_SEPARATE, 0, i);
 }
 
-static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_pass *p, const ses_common *all,
-                                ses_tensor *x, int i)
+static ses_tensor *attend_cross(const ses_stack *k, const ses_layer *l, ses_forward_ctx *p,
+                                const ses_stack_ctx *all, ses_tensor *x, int i)
 {
     ses_attention_inputs in = { 0 };
-    project(&l->cross, l, p, all, x, all->memory, 0, &in);
+    project(&l->cross, l, p, all, x, all->encoder_states, 0, &in);
     if (p->batch->cache) ses_cache_cross(p, i, &in);
     const ses_seqs *from = p->batch->cache ? &p->source : &p->in;
-    return attend_run(k, p, all->seqs, from, in, SES_QKV_APART, l->reach, i);
+    return attend_run(k, p, all->seqs, from, in, SES_QKV_SEPARATE, l->window, i);
 }
 
-static ses_tensor *feed_forward(const ses_layer *l, ses_pass *p, ses_tensor *x)
+static ses_tensor *feed_forward(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
-    ses_tensor *h = c->fused_gate ? ses_dense_run_gated(p->tape, l->up, x, c->act, &l->down)
-                    : c->gated    ? ses_dense_run(p->tape, l->up, x, SES_ACT_NONE)
-                                  : ses_dense_run_before(p->tape, l->up, x, c->act, &l->down);
-    if (l->gate.w) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->act), h);
-    return ses_dropout(p->tape, h, c->drop_act);
+    ses_tensor *h = c->ffn.fused_gate ? ses_dense_run_gated(p->tape, l->up, x, c->ffn.act, &l->down)
+                    : c->ffn.gated    ? ses_dense_run(p->tape, l->up, x, SES_ACT_NONE)
+                                      : ses_dense_run_i8_out(p->tape, l->up, x, c->ffn.act, &l->down);
+    if (l->gate.w) h = ses_mul(p->tape, ses_dense_run(p->tape, l->gate, x, c->ffn.act), h);
+    return ses_dropout(p->tape, h, c->dropout.act);
 }
 
 /* Its end included, where that is one with it; NULL: it is not. */
-static ses_tensor *feed_forward_whole(const ses_layer *l, ses_pass *p, ses_tensor *x)
+static ses_tensor *feed_forward_whole(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
-    bool more = c->gated || (c->drop_act > 0 && ses_tape_training(p->tape));
-    return more ? NULL : ses_dense_run_both(p->tape, l->up, x, c->act, l->down);
+    bool more = c->ffn.gated || (c->dropout.act > 0 && ses_tape_training(p->tape));
+    return more ? NULL : ses_dense_run_ffn(p->tape, l->up, x, c->ffn.act, l->down);
 }
 
 /* x + f(norm(x)), or norm(x + f(x)); what f gives, by the layer d at its end, is dropped out at this rate. d
  * NULL: y has come to that end. */
-static ses_tensor *before(ses_pass *p, ses_norm n, ses_tensor *x)
+static ses_tensor *before(ses_forward_ctx *p, ses_norm n, ses_tensor *x)
 {
-    return p->c->place == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm_eps) : x;
+    return p->c->norm.placement == SES_PRE_NORM && n.gain ? ses_norm_run(p->tape, n, x, NULL, p->c->norm.eps)
+                                                          : x;
 }
 
-static ses_tensor *after(ses_pass *p, const ses_dense *d, ses_norm n, ses_tensor *y, double rate,
+static ses_tensor *after(ses_forward_ctx *p, const ses_dense *d, ses_norm n, ses_tensor *y, double rate,
                          ses_tensor *x)
 {
     ses_tape *t = p->tape;
-    if (p->c->place == SES_PRE_NORM)
+    if (p->c->norm.placement == SES_PRE_NORM)
         return ses_add(t, x, ses_dropout(t, d ? ses_dense_run(t, *d, y, SES_ACT_NONE) : y, rate));
-    if (!d) return ses_norm_run_dropped(t, n, y, rate, x, p->c->norm_eps);
-    return ses_dense_run_normed(t, *d, y, n, rate, x, p->c->norm_eps);
+    if (!d) return ses_norm_run_dropout(t, n, y, rate, x, p->c->norm.eps);
+    return ses_dense_run_normed(t, *d, y, n, rate, x, p->c->norm.eps);
 }
 
-ses_tensor *ses_layer_end(const ses_layer *l, ses_pass *p, ses_tensor *x)
+ses_tensor *ses_layer_ffn(const ses_layer *l, ses_forward_ctx *p, ses_tensor *x)
 {
     const ses_config *c = p->c;
     ses_tensor *in = before(p, l->ffn_norm, x), *whole = feed_forward_whole(l, p, in);
     return after(p, whole ? NULL : &l->down, l->ffn_norm, whole ? whole : feed_forward(l, p, in),
-                 c->drop_ffn < 0 ? c->drop : c->drop_ffn, c->normed_residual ? in : x);
+                 c->dropout.ffn < 0 ? c->dropout.hidden : c->dropout.ffn,
+                 c->norm.residual_post_norm ? in : x);
 }
 
-static ses_tensor *embed(const ses_stack *k, ses_pass *p, const ses_seqs *q)
+static ses_tensor *embed(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *q)
 {
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
     ses_tensor *table[SES_MAX_TABLES] = { k->token }, *id[SES_MAX_TABLES] = { q->ids };
-    double scale = c->scale_embed ? sqrt((double)c->hidden) : 1;
-    bool alone = scale != 1 || c->project_early; /* something happens to tokens before places are added */
+    double scale = c->embed.scale_by_sqrt_hidden ? sqrt((double)c->hidden) : 1;
+    bool alone = scale != 1 ||
+                 c->embed.project_before_positions; /* something happens to tokens before places are added */
     int n = 1;
     ses_tensor *x = NULL;
     if (alone) {
-        x = ses_embed(t, 1, table, id, c->pad_learns ? -1 : (int32_t)c->pad);
+        x = ses_embed(t, 1, table, id, c->embed.train_pad ? -1 : (int32_t)c->pad_id);
         if (scale != 1) x = ses_scale(t, x, scale);
-        if (c->project_early && k->project.w) x = ses_dense_run(t, k->project, x, SES_ACT_NONE);
+        if (c->embed.project_before_positions && k->project.w)
+            x = ses_dense_run(t, k->project, x, SES_ACT_NONE);
         n = 0;
     }
     if (k->position) table[n] = k->position, id[n++] = q->positions;
     if (k->segment) table[n] = k->segment, id[n++] = q->segments;
-    int32_t pad[SES_MAX_TABLES] = { alone || c->pad_learns ? -1 : (int32_t)c->pad, -1, -1, -1 };
-    if (c->pos_skips_pad && !alone) pad[1] = (int32_t)c->pad; /* the row of tokens that are not counted */
-    ses_tensor *rest = n ? ses_embed_padded(t, n, table, id, pad) : NULL;
+    int32_t pad[SES_MAX_TABLES] = { alone || c->embed.train_pad ? -1 : (int32_t)c->pad_id, -1, -1, -1 };
+    if (c->position.skips_pad && !alone)
+        pad[1] = (int32_t)c->pad_id; /* the row of tokens that are not counted */
+    ses_tensor *rest = n ? ses_embed_with_pads(t, n, table, id, pad) : NULL;
     x = x && rest ? ses_add(t, x, rest) : x ? x : rest;
-    if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm_eps);
-    x = ses_dropout(t, x, c->drop_embed < 0 ? c->drop : c->drop_embed);
-    return k->project.w && !c->project_early ? ses_dense_run(t, k->project, x, SES_ACT_NONE) : x;
+    if (k->embed_norm.gain) x = ses_norm_run(t, k->embed_norm, x, NULL, c->norm.eps);
+    x = ses_dropout(t, x, c->dropout.embed < 0 ? c->dropout.hidden : c->dropout.embed);
+    return k->project.w && !c->embed.project_before_positions ? ses_dense_run(t, k->project, x, SES_ACT_NONE)
+                                                              : x;
 }
 
-static void note_hidden(const ses_stack *k, ses_pass *p, ses_tensor *x, int64_t i)
+static void note_hidden(const ses_stack *k, ses_forward_ctx *p, ses_tensor *x, int64_t i)
 {
     if (p->layer) p->layer[i] = x;
-    if (p->want->hidden_states)
-        ses_pass_output(p, k->cross ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d", k->outputs,
-                        (int)i);
+    if (p->request->hidden_states)
+        ses_forward_output(p, k->cross ? SES_PER_TARGET : SES_PER_TOKEN, x, "%shidden_states.%d", k->outputs,
+                           (int)i);
 }
 
 /* Which of the distinct layers is the i-th: each group is run through its inner layers, groups follow
  * each other. */
 static const ses_layer *layer_at(const ses_stack *k, const ses_config *c, int64_t i)
 {
-    if (!c->groups) return &k->layer[i];
-    int64_t group = i / c->inner * c->groups / (k->depth / c->inner);
-    return &k->layer[group * c->inner + i % c->inner];
+    if (!c->layer_groups) return &k->layer[i];
+    int64_t group = i / c->layers_per_group * c->layer_groups / (k->depth / c->layers_per_group);
+    return &k->layer[group * c->layers_per_group + i % c->layers_per_group];
 }
 
-ses_tensor *ses_layer_kept(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+ses_tensor *ses_layer_used_rows(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all,
+                                ses_tensor *x, int i)
 {
-    return i + 1 == k->depth ? ses_kept_rows(p, all->seqs, x) : x;
+    return i + 1 == k->depth ? ses_used_rows_gather(p, all->seqs, x) : x;
 }
 
-ses_tensor *ses_layer_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+ses_tensor *ses_layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+                          int i)
 {
     const ses_config *c = p->c;
     const ses_layer *l = layer_at(k, c, i);
-    ses_tensor *in = before(p, l->self_norm, x), *rest = c->normed_residual ? in : x, *ask = in;
+    ses_tensor *in = before(p, l->self_norm, x), *rest = c->norm.residual_post_norm ? in : x, *ask = in;
     bool same = rest == in;
-    if (!k->cross) rest = ses_layer_kept(k, p, all, rest, i);
-    if (asks_few(k, l, p, all, i)) ask = same ? rest : ses_kept_rows(p, all->seqs, in);
+    if (!k->cross) rest = ses_layer_used_rows(k, p, all, rest, i);
+    if (asks_few(k, l, p, all, i)) ask = same ? rest : ses_used_rows_gather(p, all->seqs, in);
     ses_tensor *y = attend(k, l, p, all, in, ask, i);
-    if (!k->cross) y = ses_layer_kept(k, p, all, y, i);
-    x = after(p, &l->self.out, l->self_norm, y, c->drop, rest);
+    if (!k->cross) y = ses_layer_used_rows(k, p, all, y, i);
+    x = after(p, &l->self.out, l->self_norm, y, c->dropout.hidden, rest);
     if (k->cross) {
         y = attend_cross(k, l, p, all, before(p, l->cross_norm, x), i);
-        y = ses_layer_kept(k, p, all, y, i), x = ses_layer_kept(k, p, all, x, i);
-        x = after(p, &l->cross.out, l->cross_norm, y, c->drop, x);
+        y = ses_layer_used_rows(k, p, all, y, i), x = ses_layer_used_rows(k, p, all, x, i);
+        x = after(p, &l->cross.out, l->cross_norm, y, c->dropout.hidden, x);
     }
-    return ses_layer_end(l, p, x);
+    return ses_layer_ffn(l, p, x);
 }
 
-static ses_tensor *layer_run(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x, int i)
+static ses_tensor *layer_run(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all, ses_tensor *x,
+                             int i)
 {
-    return k->ways && k->ways->layer ? k->ways->layer(k, p, all, x, i) : ses_layer_run(k, p, all, x, i);
+    return k->vtable && k->vtable->layer ? k->vtable->layer(k, p, all, x, i) : ses_layer_run(k, p, all, x, i);
 }
 
 /* A layer and all it reads, as long as the tape: the pass itself ends before the way back. */
 typedef struct repeated {
     const ses_stack *k;
-    ses_pass p;
-    ses_common all;
+    ses_forward_ctx p;
+    ses_stack_ctx all;
     ses_batch batch;
-    ses_want want;
+    ses_output_request want;
     int i;
 } repeated;
 
@@ -372,13 +396,13 @@ static ses_tensor *run_again(void *ctx, ses_tensor *x)
     return layer_run(l->k, &l->p, &l->all, x, l->i);
 }
 
-static ses_tensor *layer_recompute(const ses_stack *k, ses_pass *p, const ses_common *all, ses_tensor *x,
-                                   int i)
+static ses_tensor *layer_recompute(const ses_stack *k, ses_forward_ctx *p, const ses_stack_ctx *all,
+                                   ses_tensor *x, int i)
 {
-    repeated *l = ses_tape_host(p->tape, 1, sizeof *l);
+    repeated *l = ses_tape_host_alloc(p->tape, 1, sizeof *l);
     if (!l) return NULL;
-    *l = (repeated){ k, *p, *all, *p->batch, *p->want, i };
-    l->p.batch = &l->batch, l->p.want = &l->want;
+    *l = (repeated){ k, *p, *all, *p->batch, *p->request, i };
+    l->p.batch = &l->batch, l->p.request = &l->want;
     l->all.seqs = all->seqs == &p->target ? &l->p.target : &l->p.in;
     return ses_recompute(p->tape, run_again, l, x);
 }
@@ -386,8 +410,8 @@ static ses_tensor *layer_recompute(const ses_stack *k, ses_pass *p, const ses_co
 /* All layers, one after the other. */
 typedef struct layers {
     const ses_stack *k;
-    ses_pass *p;
-    const ses_common *all;
+    ses_forward_ctx *p;
+    const ses_stack_ctx *all;
     ses_tape_mark start;
     bool lean, again;
 } layers;
@@ -401,7 +425,7 @@ static ses_tensor *run_layers(void *ctx, ses_tensor *x)
         x = l->again ? layer_recompute(l->k, l->p, l->all, x, (int)i)
                      : layer_run(l->k, l->p, l->all, x, (int)i);
         if (l->lean) x = ses_tape_rewind(t, l->start, x);
-        ses_tape_where(t, "%slayer %d", l->k->prefix, (int)i);
+        ses_tape_wrap_error(t, "%slayer %d", l->k->prefix, (int)i);
     }
     return x;
 }
@@ -418,52 +442,56 @@ typedef struct replay_key {
 static ses_tensor *replay_layers(layers *l, const ses_seqs *seqs, ses_tensor *x)
 {
     enum { MOST = 64 << 20 }; /* numbers of a hidden state; beyond, nothing of it shows */
-    const ses_pass *p = l->p;
-    bool plain = !l->k->ways && !l->k->cross && !p->batch->cache && p->sight == SES_SIGHT_MODEL;
-    if (!l->lean || !plain || seqs->tokens * p->c->hidden > MOST || !seqs->cu) return run_layers(l, x);
-    const ses_kept *kept = &p->kept;
+    const ses_forward_ctx *p = l->p;
+    bool plain = !l->k->vtable && !l->k->cross && !p->batch->cache && p->attn_mask == SES_ATTN_MASK_DEFAULT;
+    if (!l->lean || !plain || seqs->tokens * p->c->hidden > MOST || !seqs->cu_seqlens)
+        return run_layers(l, x);
+    const ses_used_rows *kept = &p->used;
     replay_key key = { l->k,
                        p->c,
-                       seqs->cu->data,
+                       seqs->cu_seqlens->data,
                        seqs->positions ? seqs->positions->data : NULL,
-                       l->all->dist ? l->all->dist->data : NULL,
+                       l->all->rel_bias ? l->all->rel_bias->data : NULL,
                        kept->rows ? kept->rows->data : NULL,
-                       kept->rows ? kept->seqs.cu->data : NULL,
+                       kept->rows ? kept->seqs.cu_seqlens->data : NULL,
                        seqs->seqs,
                        seqs->tokens,
-                       seqs->longest,
+                       seqs->max_seqlen,
                        kept->seqs.tokens,
-                       kept->seqs.longest };
-    return ses_replay(p->tape, run_layers, l, x, &key, sizeof key);
+                       kept->seqs.max_seqlen };
+    return ses_graph_replay(p->tape, run_layers, l, x, &key, sizeof key);
 }
 
-ses_tensor *ses_stack_run(const ses_stack *k, ses_pass *p, const ses_seqs *seqs, ses_tensor *memory)
+ses_tensor *ses_stack_run(const ses_stack *k, ses_forward_ctx *p, const ses_seqs *seqs, ses_tensor *memory)
 {
-    static const ses_ways none = { 0 };
-    const ses_ways *ways = k->ways ? k->ways : &none;
+    static const ses_stack_vtable none = { 0 };
+    const ses_stack_vtable *ways = k->vtable ? k->vtable : &none;
     const ses_config *c = p->c;
     ses_tape *t = p->tape;
-    bool lean = !p->want->hidden_states && !p->want->attentions && !p->want->attention_scores && !p->layer;
-    bool again = ses_tape_recomputing(t) && !p->want->attentions && !p->want->attention_scores;
+    bool lean =
+        !p->request->hidden_states && !p->request->attentions && !p->request->attention_scores && !p->layer;
+    bool again = ses_tape_recomputing(t) && !p->request->attentions && !p->request->attention_scores;
     if (ways->run && again)
         ses_tape_fail(
             t, SES_EUNSUPPORTED,
             "layers of this model cannot be recomputed, as it has its own way of running them: leave out "
             "--recompute");
-    if (ways->run) return ses_kept_rows(p, seqs, ways->run(k, p, seqs));
-    ses_common all = { .seqs = seqs,
-                       .memory = memory,
-                       .dist = ses_attend_dist(k, p, p->batch->cache && k->causal ? &p->past : seqs) };
+    if (ways->run) return ses_used_rows_gather(p, seqs, ways->run(k, p, seqs));
+    ses_stack_ctx all = { .seqs = seqs,
+                          .encoder_states = memory,
+                          .rel_bias =
+                              ses_attn_rel_bias(k, p, p->batch->cache && k->causal ? &p->past : seqs) };
     if (ways->begin) ways->begin(k, p, &all);
-    if (seqs == &p->in) ses_pass_sight(p, k->heads);
-    ses_tape_mark start = ses_tape_now(t);
+    if (seqs == &p->in) ses_forward_set_mask(p, k->heads);
+    ses_tape_mark start = ses_tape_get_mark(t);
     ses_tensor *x = ways->embed ? ways->embed(k, p, seqs) : embed(k, p, seqs);
     if (lean) x = ses_tape_rewind(t, start, x);
-    x = ses_kept_rows(p, seqs, replay_layers(&(layers){ k, p, &all, start, lean, again }, seqs, x));
+    x = ses_used_rows_gather(p, seqs, replay_layers(&(layers){ k, p, &all, start, lean, again }, seqs, x));
     if (k->final_norm.gain)
         x = ses_dropout(
-            t, ses_norm_run(t, k->final_norm, x, NULL, c->final_eps > 0 ? c->final_eps : c->norm_eps),
-            c->drop_final);
+            t,
+            ses_norm_run(t, k->final_norm, x, NULL, c->norm.final_eps > 0 ? c->norm.final_eps : c->norm.eps),
+            c->dropout.final);
     if (k->project_out.w) x = ses_dense_run(t, k->project_out, x, SES_ACT_NONE);
     note_hidden(k, p, x, k->depth);
     return x;

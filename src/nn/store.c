@@ -12,10 +12,10 @@
 
 struct ses_store {
     ses_device *dev;
-    ses_arena names;    /* strings and tensor headers */
-    ses_arena own;      /* values of single parameters, on the device */
-    ses_arena copies;   /* their narrow ones: apart, so that neighbors lie side by side in both */
-    ses_pack_room room; /* packed weights */
+    ses_arena names;     /* strings and tensor headers */
+    ses_arena own;       /* values of single parameters, on the device */
+    ses_arena copies;    /* their narrow ones: apart, so that neighbors lie side by side in both */
+    ses_pack_arena room; /* packed weights */
     ses_strmap index;
     ses_param *param;
     size_t n, cap;
@@ -23,7 +23,7 @@ struct ses_store {
     char *narrow;           /* what value is to ops where the device's reals are narrow */
     bool fresh;             /* parameters of their own have come since the last refresh */
     size_t flat;            /* numbers in each, gaps included */
-    const ses_adapting *adapting;
+    const ses_lora_hook *adapting;
     ses_err err;
 };
 
@@ -35,9 +35,9 @@ ses_store *ses_store_new(ses_device *dev, ses_err *e)
     ses_store *s = ses_alloc(sizeof *s, e);
     if (!s) return NULL;
     s->dev = dev;
-    ses_pack_room_init(&s->room, dev);
-    s->own.source = s->copies.source = ses_device_source(dev);
-    if (!dev->host) s->own.grain = s->copies.grain = DEVICE_GRAIN;
+    ses_pack_arena_init(&s->room, dev);
+    s->own.allocator = s->copies.allocator = ses_device_allocator(dev);
+    if (!dev->is_host) s->own.min_block = s->copies.min_block = DEVICE_GRAIN;
     return s;
 }
 
@@ -45,7 +45,7 @@ void ses_store_free(ses_store *s)
 {
     if (!s) return;
     for (size_t i = 0; i < s->n; i++) ses_pack_free(s->param[i].tensor->pack);
-    ses_pack_room_free(&s->room);
+    ses_pack_arena_free(&s->room);
     if (s->value) s->dev->mem->free(s->dev, s->value);
     if (s->grad) s->dev->mem->free(s->dev, s->grad);
     if (s->narrow) s->dev->mem->free(s->dev, s->narrow);
@@ -78,15 +78,15 @@ ses_tensor *ses_store_add(ses_store *s, const char *name, const int64_t dim[SES_
         return NULL;
     assert(fresh); /* a model declares each name once */
     memcpy(t->dim, dim, sizeof t->dim);
-    t->dtype = s->dev->real;
+    t->dtype = s->dev->activation_dtype;
     ses_param_role role = s->adapting ? SES_PARAM_BASE : SES_PARAM_TRAINED;
     s->param[s->n++] =
         (ses_param){ .name = copy, .tensor = t, .init = init, .role = role, .decay = ses_rank(t) > 1 };
     return t;
 }
 
-void ses_store_adapt(ses_store *s, const ses_adapting *a) { s->adapting = a; }
-const ses_adapting *ses_store_adapting(const ses_store *s) { return s->adapting; }
+void ses_store_set_lora_hook(ses_store *s, const ses_lora_hook *a) { s->adapting = a; }
+const ses_lora_hook *ses_store_lora_hook(const ses_store *s) { return s->adapting; }
 
 static ses_param *param_of(ses_store *s, const ses_tensor *t)
 {
@@ -95,27 +95,27 @@ static ses_param *param_of(ses_store *s, const ses_tensor *t)
     return NULL;
 }
 
-void ses_store_role(ses_store *s, const ses_tensor *t, ses_param_role role)
+void ses_store_set_role(ses_store *s, const ses_tensor *t, ses_param_role role)
 {
     ses_param *p = param_of(s, t);
     if (p) p->role = role;
 }
 
-void ses_store_dense(ses_store *s, const ses_tensor *t, ses_weight order)
+void ses_store_set_dense(ses_store *s, const ses_tensor *t, ses_weight_layout order)
 {
     ses_param *p = param_of(s, t);
-    if (p) p->dense = true, p->order = order;
+    if (p) p->dense = true, p->layout = order;
 }
 
-void ses_store_table(ses_store *s, const ses_tensor *t)
+void ses_store_set_embedding(ses_store *s, const ses_tensor *t)
 {
     ses_param *p = param_of(s, t);
-    if (p) p->table = p->delicate = true;
+    if (p) p->embedding = p->keep_16bit = true;
 }
 
-void ses_store_delicate(ses_store *s, size_t from)
+void ses_store_keep_16bit(ses_store *s, size_t from)
 {
-    for (size_t i = from; i < s->n; i++) s->param[i].delicate = true;
+    for (size_t i = from; i < s->n; i++) s->param[i].keep_16bit = true;
 }
 
 bool ses_store_ok(const ses_store *s, ses_err *e)
@@ -133,18 +133,18 @@ const ses_param *ses_store_find(const ses_store *s, const char *name)
     return ses_strmap_find(&s->index, name, strlen(name), &i) ? &s->param[i] : NULL;
 }
 
-int64_t ses_store_numbers(const ses_store *s)
+int64_t ses_store_element_count(const ses_store *s)
 {
     int64_t n = 0;
     for (size_t i = 0; i < s->n; i++) n += ses_count(s->param[i].tensor);
     return n;
 }
 
-int64_t ses_store_trained(const ses_store *s)
+int64_t ses_store_trainable_count(const ses_store *s)
 {
     int64_t n = 0;
     for (size_t i = 0; i < s->n; i++)
-        if (s->param[i].tensor->wants_grad) n += ses_count(s->param[i].tensor);
+        if (s->param[i].tensor->requires_grad) n += ses_count(s->param[i].tensor);
     return n;
 }
 
@@ -157,7 +157,7 @@ static size_t padded(const ses_tensor *t)
     return (n + GRAIN - 1) / GRAIN * GRAIN;
 }
 
-static bool narrow(const ses_store *s) { return s->dev->real != SES_REAL; }
+static bool narrow(const ses_store *s) { return s->dev->activation_dtype != SES_REAL; }
 
 static ses_real *flat_new(ses_store *s, ses_err *e)
 {
@@ -171,7 +171,7 @@ static ses_real *flat_new(ses_store *s, ses_err *e)
     return p;
 }
 
-bool ses_store_train(ses_store *s, ses_err *e)
+bool ses_store_alloc_trainable(ses_store *s, ses_err *e)
 {
     s->flat = 0;
     for (size_t i = 0; i < s->n; i++)
@@ -179,17 +179,17 @@ bool ses_store_train(ses_store *s, ses_err *e)
     s->value = flat_new(s, e);
     s->grad = s->value ? flat_new(s, e) : NULL;
     if (!s->grad) return false;
-    size_t at = 0, cell = ses_dtype_size(s->dev->real);
+    size_t at = 0, cell = ses_dtype_size(s->dev->activation_dtype);
     if (narrow(s) && !(s->narrow = s->dev->mem->alloc(s->dev, s->flat * cell, e))) return false;
     for (size_t i = 0; i < s->n; i++) {
         ses_tensor *t = s->param[i].tensor;
         if (s->param[i].role == SES_PARAM_BASE) continue;
         t->f = s->value + at;
-        if (narrow(s)) t->wide = t->f, t->data = s->narrow + at * cell;
+        if (narrow(s)) t->master = t->f, t->data = s->narrow + at * cell;
         t->grad = s->grad + at;
-        t->room = (int64_t)padded(t);
-        t->wants_grad = s->param[i].role == SES_PARAM_TRAINED;
-        t->grad_set = true;
+        t->capacity = (int64_t)padded(t);
+        t->requires_grad = s->param[i].role == SES_PARAM_TRAINED;
+        t->has_grad = true;
         at += padded(t);
     }
     return true;
@@ -200,30 +200,30 @@ void ses_store_share(ses_store *s, size_t i, const ses_tensor *with)
     ses_tensor *t = s->param[i].tensor;
     assert(ses_same_shape(t, with) && t->grad && with->grad);
     t->f = with->f;
-    t->wide = with->wide;
+    t->master = with->master;
     t->grad = with->grad;
     s->param[i].role = SES_PARAM_SHARED;
 }
 
-bool ses_store_own(ses_store *s, size_t i, ses_err *e)
+bool ses_store_alloc_one(ses_store *s, size_t i, ses_err *e)
 {
     ses_tensor *t = s->param[i].tensor;
     t->data = ses_arena_alloc(&s->own, (size_t)ses_count(t) * sizeof(ses_real), e);
-    s->param[i].own = t->data != NULL;
+    s->param[i].owned = t->data != NULL;
     if (!t->data || !narrow(s)) return t->data != NULL;
-    t->wide = t->f;
+    t->master = t->f;
     t->data = ses_arena_alloc(&s->copies, (size_t)ses_count(t) * ses_dtype_size(t->dtype), e);
     s->fresh = true;
     return t->data != NULL;
 }
 
-void ses_store_refresh(ses_store *s)
+void ses_store_sync_bf16(ses_store *s)
 {
     if (!narrow(s)) return;
-    if (s->value) s->dev->mem->narrow(s->dev, s->narrow, s->value, (int64_t)s->flat);
+    if (s->value) s->dev->mem->to_bf16(s->dev, s->narrow, s->value, (int64_t)s->flat);
     for (size_t i = 0; (!s->value || s->fresh) && i < s->n; i++) {
         const ses_tensor *t = s->param[i].tensor;
-        if (t->wide) s->dev->mem->narrow(s->dev, t->data, t->wide, ses_count(t));
+        if (t->master) s->dev->mem->to_bf16(s->dev, t->data, t->master, ses_count(t));
     }
     s->fresh = false;
 }
@@ -238,10 +238,10 @@ void ses_store_bind(ses_store *s, size_t i, const ses_real *data, bool mapped)
  * products would overflow. */
 static ses_dtype rounded(const ses_store *s, const ses_param *p, ses_dtype as)
 {
-    ses_dtype want = as == SES_REAL ? s->dev->dtype : as;
-    bool deep = ses_weight_dim(p->tensor, p->order == SES_OUT_IN) > SES_GEMM8_DEPTH;
+    ses_dtype want = as == SES_REAL ? s->dev->weight_dtype : as;
+    bool deep = ses_weight_dim(p->tensor, p->layout == SES_OUT_IN) > SES_GEMM_I8_MAX_K;
     if (!p->dense) return SES_REAL;
-    return want == SES_I8 && (deep || (p->delicate && as != SES_I8)) ? SES_F16 : want;
+    return want == SES_I8 && (deep || (p->keep_16bit && as != SES_I8)) ? SES_F16 : want;
 }
 
 /* Numbers that cannot be rounded: NaN, infinity, too large for 16 bits. */
@@ -262,12 +262,12 @@ static bool can_round(const ses_tensor *t, ses_dtype to, ses_err *e)
 static ses_pack *new_pack(ses_store *s, ses_dtype as, bool mapped, ses_err *e)
 {
     enum { BLOCK = 64 << 20 }; /* or the model, if smaller: what nobody takes of a block is no memory */
-    size_t whole = (size_t)ses_store_numbers(s) * sizeof(ses_real);
-    s->room.arena.grain = whole < BLOCK ? whole : BLOCK;
+    size_t whole = (size_t)ses_store_element_count(s) * sizeof(ses_real);
+    s->room.arena.min_block = whole < BLOCK ? whole : BLOCK;
     return ses_pack_new(&s->room, as, mapped, e);
 }
 
-bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e)
+bool ses_store_quantize(ses_store *s, size_t i, ses_dtype as, ses_err *e)
 {
     const ses_param *p = &s->param[i];
     ses_tensor *t = p->tensor;
@@ -275,41 +275,46 @@ bool ses_store_round(ses_store *s, size_t i, ses_dtype as, ses_err *e)
     if (to == SES_REAL || t->pack) return true;
     if (!can_round(t, to, e)) return false;
     t->pack = new_pack(s, to, p->mapped, e);
-    return t->pack && ses_pack_make(t, p->order, &s->dev->k, &s->dev->exec, e);
+    return t->pack && ses_pack_build(t, p->layout, &s->dev->k, &s->dev->exec, e);
 }
 
-bool ses_store_take(ses_store *s, size_t i, const ses_table *from, bool mapped, bool *taken, ses_err *e)
+bool ses_store_load_quantized(ses_store *s, size_t i, const ses_quant_rows *from, bool mapped, bool *taken,
+                              ses_err *e)
 {
     const ses_param *p = &s->param[i];
-    *taken = rounded(s, p, from->as) == from->as &&
-             (from->as == SES_I8 || s->dev->dtype == SES_REAL || s->dev->dtype == from->as);
+    *taken =
+        rounded(s, p, from->dtype) == from->dtype &&
+        (from->dtype == SES_I8 || s->dev->weight_dtype == SES_REAL || s->dev->weight_dtype == from->dtype);
     if (!*taken) return true;
-    p->tensor->pack = new_pack(s, from->as, mapped, e);
-    return p->tensor->pack && ses_pack_take(p->tensor, p->order, from, &s->dev->k, &s->dev->exec, e);
+    p->tensor->pack = new_pack(s, from->dtype, mapped, e);
+    return p->tensor->pack &&
+           ses_pack_from_quantized(p->tensor, p->layout, from, &s->dev->k, &s->dev->exec, e);
 }
 
-bool ses_store_hold(ses_store *s, size_t i, const void *data, ses_dtype as, const void *scale, ses_err *e)
+bool ses_store_bind_quantized(ses_store *s, size_t i, const void *data, ses_dtype as, const void *scale,
+                              ses_err *e)
 {
     ses_tensor *t = s->param[i].tensor;
     if (!t->pack && !(t->pack = new_pack(s, SES_REAL, false, e))) return false;
     return ses_pack_borrow_rows(t, data, as, scale, e);
 }
 
-bool ses_store_freeze(ses_store *s, ses_err *e)
+bool ses_store_finalize(ses_store *s, ses_err *e)
 {
     for (size_t i = 0; i < s->n; i++) {
         const ses_param *p = &s->param[i];
         ses_tensor *t = p->tensor;
-        bool rounds = p->table && s->dev->tables == SES_I8;
-        if (!ses_store_round(s, i, rounds ? SES_I8 : SES_REAL, e)) return ses_wrap(e, "%s", p->name);
+        bool rounds = p->embedding && s->dev->embedding_dtype == SES_I8;
+        if (!ses_store_quantize(s, i, rounds ? SES_I8 : SES_REAL, e)) return ses_wrap(e, "%s", p->name);
         if (ses_rank(t) > 1 && !t->pack && !(t->pack = new_pack(s, SES_REAL, p->mapped, e))) return false;
-        if (rounds && !ses_pack_rows(t) && (!can_round(t, SES_I8, e) || !ses_pack_round_rows(t, SES_I8, e)))
+        if (rounds && !ses_pack_quant_rows(t) &&
+            (!can_round(t, SES_I8, e) || !ses_pack_quantize_rows(t, SES_I8, e)))
             return ses_wrap(e, "%s", p->name);
     }
     return true;
 }
 
-static double drawn(const ses_param *p, double deviation, ses_key key, uint64_t i)
+static double drawn(const ses_param *p, double deviation, ses_rng_key key, uint64_t i)
 {
     switch (p->init) {
     case SES_INIT_NORMAL: return deviation * ses_rand_normal(key, i);
@@ -327,7 +332,7 @@ typedef struct drawing {
     ses_store *store;
     const ses_param *param;
     double deviation;
-    ses_key key;
+    ses_rng_key key;
 } drawing;
 
 static void draw_values(void *ctx, int64_t chunk, void *scratch)
@@ -340,13 +345,13 @@ static void draw_values(void *ctx, int64_t chunk, void *scratch)
             len = count - at < DRAWN ? count - at : DRAWN;
     for (int64_t j = 0; j < len; j++)
         row[j] = (ses_real)drawn(d->param, d->deviation, d->key, (uint64_t)(at + j));
-    dev->mem->upload(dev, ses_values(d->param->tensor) + at, row, (size_t)len * sizeof *row);
+    dev->mem->upload(dev, ses_master_data(d->param->tensor) + at, row, (size_t)len * sizeof *row);
 }
 
 void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed)
 {
     drawing d = { s, &s->param[i], deviation, { .seed = seed, .site = (uint32_t)i } };
-    ses_parallel(s->dev->exec.pool, (ses_count(d.param->tensor) + DRAWN - 1) / DRAWN, draw_values, &d);
+    ses_parallel_for(s->dev->exec.pool, (ses_count(d.param->tensor) + DRAWN - 1) / DRAWN, draw_values, &d);
 }
 
 void ses_store_init(ses_store *s, double deviation, uint64_t seed)
@@ -361,5 +366,5 @@ void ses_store_zero_grad(ses_store *s)
 
 double ses_store_grad_norm(const ses_store *s)
 {
-    return s->grad ? sqrt(s->dev->wide.sum_squares(&s->dev->exec, s->grad, (int64_t)s->flat)) : 0;
+    return s->grad ? sqrt(s->dev->k_f32.sum_squares(&s->dev->exec, s->grad, (int64_t)s->flat)) : 0;
 }

@@ -2,86 +2,92 @@
  * layer where the model has one. */
 #include "nn.h"
 
-int64_t ses_head_width(const ses_config *c) { return c->project_early && c->embed ? c->embed : c->hidden; }
-
-void ses_head_in_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name)
+int64_t ses_head_width(const ses_config *c)
 {
-    if (!c->head_norm) return;
-    h->dense =
-        ses_dense_add(s, c->hidden, c->hidden, c->no_lm_bias ? SES_NO_BIAS : SES_BIAS, "%s.dense", name);
-    h->norm = ses_norm_add(s, c->hidden, c->norm, "%s.norm", name);
+    return c->embed.project_before_positions && c->embed.width ? c->embed.width : c->hidden;
 }
 
-ses_tensor *ses_head_in(const ses_head_params *h, ses_pass *p, ses_tensor *x)
+void ses_prediction_head_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name)
+{
+    if (!c->head.prediction_head) return;
+    h->dense = ses_dense_add(s, c->hidden, c->hidden, c->lm.no_transform_bias ? SES_NO_BIAS : SES_BIAS,
+                             "%s.dense", name);
+    h->norm = ses_norm_add(s, c->hidden, c->norm.kind, "%s.norm", name);
+}
+
+ses_tensor *ses_prediction_head_run(const ses_head_params *h, ses_forward_ctx *p, ses_tensor *x)
 {
     if (!h->dense.w) return x;
-    x = ses_dense_run(p->tape, h->dense, x, p->c->summary_act);
-    return h->norm.gain ? ses_norm_run(p->tape, h->norm, x, NULL, p->c->norm_eps) : x;
+    x = ses_dense_run(p->tape, h->dense, x, p->c->summary.act);
+    return h->norm.gain ? ses_norm_run(p->tape, h->norm, x, NULL, p->c->norm.eps) : x;
 }
 
 void ses_summary_add(ses_head_params *h, ses_store *s, const ses_config *c, const char *name)
 {
-    bool as_it_is = c->summary == SES_SUMMARY_LAST || c->summary == SES_SUMMARY_PLACE;
-    ses_head_in_add(h, s, c, name);
-    if (!h->dense.w && !c->pooler && !c->summary_plain && !as_it_is)
+    bool as_it_is = c->summary.kind == SES_SUMMARY_LAST_NON_PAD || c->summary.kind == SES_SUMMARY_CLS_INDEX;
+    ses_prediction_head_add(h, s, c, name);
+    if (!h->dense.w && !c->pooler.present && !c->summary.no_proj && !as_it_is)
         h->dense = ses_dense_add(s, c->hidden, c->hidden, SES_BIAS, "%s.dense", name);
 }
 
 /* The token of sequence s that stands for it: the first, or by the batch's word, the last, the last that is
  * no pad, or the last that ends a text. */
-static int32_t place_of(const ses_pass *p, const ses_seqs *q, int64_t s)
+static int32_t place_of(const ses_forward_ctx *p, const ses_seqs *q, int64_t s)
 {
     const int32_t *id = p->batch->ids;
-    int32_t first = q->host_cu[s], last = q->host_cu[s + 1] - 1, t = last;
-    if (p->c->summary == SES_SUMMARY_FIRST) return first;
-    if (p->c->summary == SES_SUMMARY_PLACE && p->batch->choice_places)
-        return first + p->batch->choice_places[s];
-    if (p->c->summary == SES_SUMMARY_LAST) {
-        while (t > first && id[t] == p->c->pad) t--;
+    int32_t first = q->host_cu_seqlens[s], last = q->host_cu_seqlens[s + 1] - 1, t = last;
+    if (p->c->summary.kind == SES_SUMMARY_FIRST) return first;
+    if (p->c->summary.kind == SES_SUMMARY_CLS_INDEX && p->batch->choice_positions)
+        return first + p->batch->choice_positions[s];
+    if (p->c->summary.kind == SES_SUMMARY_LAST_NON_PAD) {
+        while (t > first && id[t] == p->c->pad_id) t--;
         return t;
     }
-    if (p->c->summary != SES_SUMMARY_EOS) return last;
-    while (t >= first && id[t] != p->c->eos) t--;
+    if (p->c->summary.kind != SES_SUMMARY_EOS) return last;
+    while (t >= first && id[t] != p->c->eos_id) t--;
     return t < first ? last : t;
 }
 
-static ses_tensor *take(ses_pass *p, const ses_state *at, bool firsts)
+static ses_tensor *take(ses_forward_ctx *p, const ses_state *at, bool firsts)
 {
     const ses_seqs *q = at->seqs;
-    int32_t *token = ses_tape_host(p->tape, (size_t)q->seqs, sizeof *token);
-    for (int64_t s = 0; token && s < q->seqs; s++) token[s] = firsts ? q->host_cu[s] : place_of(p, q, s);
-    return token ? ses_state_take(p, at, token, q->seqs) : NULL;
+    int32_t *token = ses_tape_host_alloc(p->tape, (size_t)q->seqs, sizeof *token);
+    for (int64_t s = 0; token && s < q->seqs; s++)
+        token[s] = firsts ? q->host_cu_seqlens[s] : place_of(p, q, s);
+    return token ? ses_state_gather(p, at, token, q->seqs) : NULL;
 }
 
-ses_tensor *ses_summary_first(ses_pass *p, const ses_state *at) { return take(p, at, true); }
+ses_tensor *ses_summary_first(ses_forward_ctx *p, const ses_state *at) { return take(p, at, true); }
 
-ses_tensor *ses_summary_pick(ses_pass *p, const ses_state *at)
+ses_tensor *ses_summary_gather(ses_forward_ctx *p, const ses_state *at)
 {
-    if (p->c->summary == SES_SUMMARY_MEAN) return ses_pool_rows(p->tape, at->x, at->seqs->cu, SES_POOL_MEAN);
+    if (p->c->summary.kind == SES_SUMMARY_MEAN)
+        return ses_pool_rows(p->tape, at->x, at->seqs->cu_seqlens, SES_POOL_MEAN);
     return take(p, at, false);
 }
 
-void ses_summary_reads(const ses_head_use *use, const ses_pass *p, const ses_seqs *q, int32_t *read)
+void ses_summary_mark_used(const ses_head_use *use, const ses_forward_ctx *p, const ses_seqs *q,
+                           int32_t *read)
 {
     (void)use;
-    bool all = p->c->summary == SES_SUMMARY_MEAN || ses_own_recurrent(p->c);
-    if (p->c->pooler) return; /* it has done so */
+    bool all = p->c->summary.kind == SES_SUMMARY_MEAN || ses_custom_head_is_recurrent(p->c);
+    if (p->c->pooler.present) return; /* it has done so */
     for (int64_t t = 0; all && t < q->tokens; t++) read[t] = 1;
     for (int64_t s = 0; !all && s < q->seqs; s++) read[place_of(p, q, s)] = 1;
 }
 
-ses_tensor *ses_summary_run(const ses_head_params *h, ses_pass *p, const ses_state *at)
+ses_tensor *ses_summary_run(const ses_head_params *h, ses_forward_ctx *p, const ses_state *at)
 {
     ses_tape *t = p->tape;
-    double drop = ses_head_drop(p->c);
+    double drop = ses_head_dropout_rate(p->c);
     if (at->pooled) return ses_dropout(t, at->pooled, drop);
-    ses_tensor *x = ses_summary_pick(p, at);
-    if (p->c->summary == SES_SUMMARY_LAST) return x;
-    if (p->c->summary == SES_SUMMARY_PLACE) return ses_dropout(t, x, p->c->drop_summary);
-    x = ses_dropout(t, x, p->c->drop_summary_in ? drop : p->c->drop_summary);
+    ses_tensor *x = ses_summary_gather(p, at);
+    if (p->c->summary.kind == SES_SUMMARY_LAST_NON_PAD) return x;
+    if (p->c->summary.kind == SES_SUMMARY_CLS_INDEX) return ses_dropout(t, x, p->c->dropout.summary_first);
+    x = ses_dropout(t, x, p->c->dropout.head_on_summary_input ? drop : p->c->dropout.summary_first);
     if (h->dense.w)
-        x = ses_head_in(h, p, x);
-    else if (p->c->summary_act != SES_ACT_NONE)
-        x = ses_activate(t, x, p->c->summary_act);
+        x = ses_prediction_head_run(h, p, x);
+    else if (p->c->summary.act != SES_ACT_NONE)
+        x = ses_activate(t, x, p->c->summary.act);
     return ses_dropout(t, x, drop);
 }

@@ -7,7 +7,7 @@ typedef struct attr {
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    return ses_want_input(n, 0, "x", e) && ses_node_out(n, n->in[0]->dim, e);
+    return ses_check_input(n, 0, "x", e) && ses_node_out(n, n->in[0]->dim, e);
 }
 
 static void forward(const ses_node *n)

@@ -3,7 +3,7 @@
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    if (!ses_want_input(n, 0, "a", e) || !ses_want_input(n, 1, "b", e)) return false;
+    if (!ses_check_input(n, 0, "a", e) || !ses_check_input(n, 1, "b", e)) return false;
     if (!ses_same_shape(n->in[0], n->in[1])) return ses_fail(e, SES_EARG, "the two must have one shape");
     return ses_node_out(n, n->in[0]->dim, e);
 }
@@ -16,8 +16,8 @@ static void forward(const ses_node *n)
 static void backward(const ses_node *n)
 {
     for (int i = 0; i < 2; i++) {
-        if (i == 1 && ses_grad_give(n, 1)) return;
-        ses_sink d = ses_grad(n, i);
+        if (i == 1 && ses_grad_donate(n, 1)) return;
+        ses_dst d = ses_grad(n, i);
         if (d.data) n->k->scale(n->exec, d, n->out->grad, 1, ses_count(n->out));
     }
 }

@@ -11,11 +11,11 @@ static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *a = n->in[0], *x = n->in[1], *w = n->in[2];
     const attr *k = n->attr;
-    if (!ses_want_input(n, 1, "x", e) || !ses_want_input(n, 2, "weights", e)) return false;
+    if (!ses_check_input(n, 1, "x", e) || !ses_check_input(n, 2, "weights", e)) return false;
     if (a && ses_count(a) != ses_count(x)) return ses_fail(e, SES_EARG, "a and x have two sizes");
     if (k->at < 0 || k->at >= ses_count(w))
         return ses_fail(e, SES_EARG, "weight %lld of %lld", (long long)k->at, (long long)ses_count(w));
-    if (!ses_tape_device(n->tape)->host)
+    if (!ses_tape_device(n->tape)->is_host)
         return ses_fail(e, SES_EUNSUPPORTED, "a weighed sum is computed on the CPU only");
     return ses_node_out(n, x->dim, e);
 }
@@ -25,7 +25,7 @@ static ses_real weight(const ses_node *n) { return n->in[2]->f[((const attr *)n-
 static void forward(const ses_node *n)
 {
     const ses_tensor *a = n->in[0], *x = n->in[1];
-    n->k->scale(n->exec, (ses_sink){ n->out->f, false }, x->f, weight(n), ses_count(x));
+    n->k->scale(n->exec, (ses_dst){ n->out->f, false }, x->f, weight(n), ses_count(x));
     if (a) n->k->add(n->exec, n->out->f, n->out->f, a->f, ses_count(x));
 }
 
@@ -33,13 +33,13 @@ static void backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[1];
     int64_t count = ses_count(x);
-    ses_sink da = n->in[0] ? ses_grad(n, 0) : (ses_sink){ 0 }, dx = ses_grad(n, 1);
+    ses_dst da = n->in[0] ? ses_grad(n, 0) : (ses_dst){ 0 }, dx = ses_grad(n, 1);
     ses_real *dw = ses_grad_zeroed(n, 2).data;
     if (da.data) n->k->scale(n->exec, da, n->out->grad, 1, count);
     if (dx.data) n->k->scale(n->exec, dx, n->out->grad, weight(n), count);
     if (dw) {
         ses_gemm g = ses_gemm_nt(dw + ((const attr *)n->attr)->at, n->out->grad, x->f, 1, 1, count);
-        g.add = true;
+        g.accumulate = true;
         n->k->gemm(n->exec, &g);
     }
 }
@@ -49,8 +49,8 @@ static const ses_case cases[] = {
     { .dim = { { 0 }, { 5, 33 }, { 4 } }, .attr = &(const attr){ 3 } }, /* nothing to add to */
     { .dim = { { 3, 1 }, { 3, 1 }, { 1 } }, .attr = &(const attr){ 0 }, .scale = 1e4 },
 };
-const ses_op ses_op_add_weighed = {
-    .name = "add_weighed",
+const ses_op ses_op_add_weighted = {
+    .name = "add_weighted",
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),
@@ -59,7 +59,7 @@ const ses_op ses_op_add_weighed = {
     .backward = backward,
 };
 
-ses_tensor *ses_add_weighed(ses_tape *t, ses_tensor *a, ses_tensor *x, ses_tensor *w, int64_t at)
+ses_tensor *ses_add_weighted(ses_tape *t, ses_tensor *a, ses_tensor *x, ses_tensor *w, int64_t at)
 {
-    return ses_apply(t, &ses_op_add_weighed, SES_IN(a, x, w), &(attr){ at });
+    return ses_apply(t, &ses_op_add_weighted, SES_IN(a, x, w), &(attr){ at });
 }

@@ -3,9 +3,9 @@
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    if (!ses_want_input(n, 0, "x", e)) return false;
+    if (!ses_check_input(n, 0, "x", e)) return false;
     for (int i = 1; i <= 2; i++)
-        if (n->in[i] && (!ses_want_input(n, i, "row", e) || ses_count(n->in[i]) != ses_cols(n->in[0])))
+        if (n->in[i] && (!ses_check_input(n, i, "row", e) || ses_count(n->in[i]) != ses_cols(n->in[0])))
             return ses_fail(e, SES_EARG, "a row of %lld for %lld columns", (long long)ses_count(n->in[i]),
                             (long long)ses_cols(n->in[0]));
     return ses_node_out(n, n->in[0]->dim, e);
@@ -13,20 +13,20 @@ static bool infer(ses_node *n, ses_err *e)
 
 static void forward(const ses_node *n)
 {
-    n->k->affine(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, ses_wide(n, 1), ses_wide(n, 2),
-                 ses_rows(n->out), ses_cols(n->out));
+    n->k->affine(n->exec, (ses_dst){ n->out->f, false }, n->in[0]->f, ses_input_f32(n, 1),
+                 ses_input_f32(n, 2), ses_rows(n->out), ses_cols(n->out));
 }
 
 static void backward(const ses_node *n)
 {
     int64_t rows = ses_rows(n->out), cols = ses_cols(n->out);
     const ses_real *dy = n->out->grad;
-    ses_sink dx = ses_grad(n, 0);
-    ses_sink dgain = ses_grad_zeroed(n, 1), dbias = ses_grad_zeroed(n, 2);
-    if (dx.data) n->k->affine(n->exec, dx, dy, ses_wide(n, 1), NULL, rows, cols);
+    ses_dst dx = ses_grad(n, 0);
+    ses_dst dgain = ses_grad_zeroed(n, 1), dbias = ses_grad_zeroed(n, 2);
+    if (dx.data) n->k->affine(n->exec, dx, dy, ses_input_f32(n, 1), NULL, rows, cols);
     ses_real *part = dgain.data ? ses_scratch(n, rows * cols) : NULL;
     if (part) {
-        n->k->mul(n->exec, (ses_sink){ part, false }, dy, n->in[0]->f, rows * cols);
+        n->k->mul(n->exec, (ses_dst){ part, false }, dy, n->in[0]->f, rows * cols);
         n->k->col_sum(n->exec, dgain, part, rows, cols, cols);
     }
     if (dbias.data) n->k->col_sum(n->exec, dbias, dy, rows, cols, cols);
@@ -40,7 +40,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_affine = {
     .name = "affine",
-    .wide = 1 << 1 | 1 << 2,
+    .f32_inputs = 1 << 1 | 1 << 2,
     .cases = cases,
     .n_cases = SES_LEN(cases),
     .infer = infer,

@@ -11,7 +11,7 @@ enum { Q, K, V, CU_Q, CU_K, LEN_K, DIST, BIAS, INPUTS };
 typedef struct attr {
     ses_attention_options o;
     bool want_probs, by_head, narrow;
-    ses_key key;
+    ses_rng_key key;
 } attr;
 
 static const attr *attr_of(const ses_node *n) { return n->attr; }
@@ -19,21 +19,21 @@ static const attr *attr_of(const ses_node *n) { return n->attr; }
 static int64_t head_size(const ses_node *n)
 {
     const ses_attention_options *o = &attr_of(n)->o;
-    return ses_cols(n->in[Q]) / (o->layout == SES_QKV_APART ? o->heads : 3 * o->heads);
+    return ses_cols(n->in[Q]) / (o->layout == SES_QKV_SEPARATE ? o->heads : 3 * o->heads);
 }
 
 /* Where each of query, key and value begins in its row, and from head to head, when they share one tensor. */
 static int64_t part_of(const ses_attn *a, ses_qkv_layout layout)
 {
-    return layout == SES_QKV_SIDE ? a->heads * a->dim : a->dim;
+    return layout == SES_QKV_FUSED ? a->heads * a->dim : a->dim;
 }
 
 static void place_shared(const ses_node *n, ses_attn *a, ses_qkv_layout layout, const ses_real *x)
 {
     int64_t part = part_of(a, layout);
-    a->q = x, a->k = ses_real_at(n, x, part), a->v = ses_real_at(n, x, 2 * part);
+    a->q = x, a->k = ses_elem_at(n, x, part), a->v = ses_elem_at(n, x, 2 * part);
     a->q_row = a->k_row = a->v_row = 3 * a->heads * a->dim;
-    a->q_head = a->k_head = a->v_head = layout == SES_QKV_SIDE ? a->dim : 3 * a->dim;
+    a->q_head = a->k_head = a->v_head = layout == SES_QKV_FUSED ? a->dim : 3 * a->dim;
 }
 
 /* Keys and values of a tensor of their own, one after the other or side by side. */
@@ -42,48 +42,50 @@ static void place_keys(const ses_node *n, ses_attn *a)
     ses_tensor *const *in = n->in;
     int64_t C = a->heads * a->dim;
     bool by_head = attr_of(n)->by_head;
-    a->k = in[K]->f, a->v = in[V] ? in[V]->f : ses_real_at(n, in[K]->f, C);
+    a->k = in[K]->f, a->v = in[V] ? in[V]->f : ses_elem_at(n, in[K]->f, C);
     a->k_row = a->v_row = by_head ? a->dim : in[V] ? C : 2 * C;
     a->k_head = a->v_head = by_head ? ses_rows(in[K]) * a->dim : 0;
 }
 
-/* Parts of x that came rounded: see ses_linear_side. */
-static void place_rounded(const ses_attn *a, const ses_tensor *x, int n, ses_rows8 *const part[])
+/* Parts of x that came rounded: see ses_linear_fused. */
+static void place_rounded(const ses_attn *a, const ses_tensor *x, int n, ses_i8_rows *const part[])
 {
     for (int i = 0; i < n; i++)
-        *part[i] = ses_rows8_plane(x->rounded, i, ses_rows(x), a->heads, a->heads * a->dim);
+        *part[i] = ses_i8_rows_plane(x->i8_rows, i, ses_rows(x), a->heads, a->heads * a->dim);
 }
 
 static const ses_real *reals(const ses_tensor *x) { return x ? x->f : NULL; }
 static const int32_t *ints(const ses_tensor *x) { return x ? x->i : NULL; }
 
-static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->host; }
+static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->is_host; }
 
 static ses_attn arguments(const ses_node *n)
 {
     const ses_attention_options *o = &attr_of(n)->o;
     ses_tensor *const *in = n->in;
-    ses_attn a = {
-        .heads = o->heads, .max_q = o->max_q, .max_k = o->max_k, .causal = o->causal, .reach = o->reach
-    };
+    ses_attn a = { .heads = o->heads,
+                   .max_seqlen_q = o->max_seqlen_q,
+                   .max_seqlen_k = o->max_seqlen_k,
+                   .causal = o->causal,
+                   .window = o->window };
     a.seqs = ses_count(in[CU_Q]) - 1;
     a.dim = head_size(n);
     a.scale = (ses_real)(o->scale ? o->scale : 1 / sqrt((double)a.dim));
-    a.cu_q = in[CU_Q]->i, a.cu_k = in[CU_K]->i, a.len_k = ints(in[LEN_K]);
+    a.cu_seqlens_q = in[CU_Q]->i, a.cu_seqlens_k = in[CU_K]->i, a.len_k = ints(in[LEN_K]);
     a.q = in[Q]->f;
     a.q_row = a.k_row = a.v_row = a.out_row = a.heads * a.dim;
-    if (in[Q]->rounded)
-        place_rounded(&a, in[Q], 3, (ses_rows8 *const[]){ &a.q8, &a.k8, &a.v8 });
-    else if (o->layout != SES_QKV_APART)
+    if (in[Q]->i8_rows)
+        place_rounded(&a, in[Q], 3, (ses_i8_rows *const[]){ &a.q_i8, &a.k_i8, &a.v_i8 });
+    else if (o->layout != SES_QKV_SEPARATE)
         place_shared(n, &a, o->layout, in[Q]->f);
-    if (in[K] && in[K]->rounded)
-        place_rounded(&a, in[K], 2, (ses_rows8 *const[]){ &a.k8, &a.v8 });
+    if (in[K] && in[K]->i8_rows)
+        place_rounded(&a, in[K], 2, (ses_i8_rows *const[]){ &a.k_i8, &a.v_i8 });
     else if (in[K])
         place_keys(n, &a);
-    a.dist = reals(in[DIST]), a.bias = reals(in[BIAS]);
+    a.rel_bias = reals(in[DIST]), a.bias = reals(in[BIAS]);
     a.out = n->out->f, a.lse = n->saved[0], a.probs = n->aux ? n->aux->f : NULL;
-    if (a.lse && !on_host(n)) a.rest = a.lse + a.heads * ses_rows(in[Q]);
-    a.drop = o->drop, a.key = attr_of(n)->key;
+    if (a.lse && !on_host(n)) a.lse_lo = a.lse + a.heads * ses_rows(in[Q]);
+    a.dropout = o->dropout, a.rng_key = attr_of(n)->key;
     return a;
 }
 
@@ -104,7 +106,7 @@ static bool fits(const ses_node *n, ses_err *e)
 {
     const ses_attention_options *o = &attr_of(n)->o;
     const ses_tensor *const *in = (const ses_tensor *const *)n->in;
-    bool apart = o->layout == SES_QKV_APART;
+    bool apart = o->layout == SES_QKV_SEPARATE;
     int64_t parts = apart ? o->heads : 3 * o->heads;
     if (o->heads < 1 || ses_cols(in[Q]) % parts)
         return ses_fail(e, SES_EARG, "%lld columns cannot be split among %lld heads",
@@ -116,9 +118,9 @@ static bool fits(const ses_node *n, ses_err *e)
     if (ses_count(in[CU_Q]) != ses_count(in[CU_K]) ||
         (in[LEN_K] && ses_count(in[LEN_K]) != ses_count(in[CU_Q]) - 1))
         return ses_fail(e, SES_EARG, "offsets of queries and keys do not fit each other");
-    if (in[DIST] && ses_count(in[DIST]) != (2 * o->max_k - 1) * o->heads)
+    if (in[DIST] && ses_count(in[DIST]) != (2 * o->max_seqlen_k - 1) * o->heads)
         return ses_fail(e, SES_EARG, "the bias by distance must be [%lld, %lld]",
-                        (long long)(2 * o->max_k - 1), (long long)o->heads);
+                        (long long)(2 * o->max_seqlen_k - 1), (long long)o->heads);
     if (in[BIAS] && ses_count(in[BIAS]) != pairs(n))
         return ses_fail(e, SES_EARG, "the bias must have %lld numbers", (long long)pairs(n));
     return true;
@@ -127,48 +129,48 @@ static bool fits(const ses_node *n, ses_err *e)
 /* Reals, or rounded where that is all there is of keys and values. */
 static bool comes(ses_node *n, int i, bool whole, const char *name, ses_err *e)
 {
-    bool rounded = n->in[i] && n->in[i]->rounded && whole && attr_of(n)->narrow;
-    return rounded || ses_want_input(n, i, name, e);
+    bool rounded = n->in[i] && n->in[i]->i8_rows && whole && attr_of(n)->narrow;
+    return rounded || ses_check_input(n, i, name, e);
 }
 
 static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
-    bool apart = a->o.layout == SES_QKV_APART, own_v = n->in[V] != NULL;
-    if (!comes(n, Q, !apart, "q", e) || !ses_want_ints(n, CU_Q, "cu_q", e) ||
-        !ses_want_ints(n, CU_K, "cu_k", e) || (apart && !comes(n, K, !own_v, "k", e)) ||
-        (own_v && !ses_want_input(n, V, "v", e)) || !fits(n, e))
+    bool apart = a->o.layout == SES_QKV_SEPARATE, own_v = n->in[V] != NULL;
+    if (!comes(n, Q, !apart, "q", e) || !ses_check_ints(n, CU_Q, "cu_seqlens_q", e) ||
+        !ses_check_ints(n, CU_K, "cu_seqlens_k", e) || (apart && !comes(n, K, !own_v, "k", e)) ||
+        (own_v && !ses_check_input(n, V, "v", e)) || !fits(n, e))
         return false;
     int64_t rows = ses_rows(n->in[Q]);
     if (!ses_node_out(n, SES_DIM(rows, a->o.heads * head_size(n)), e)) return false;
     if (a->want_probs) {
         int64_t count = pairs(n);
-        ses_real *p = count > 0 && ses_node_save_cells(n, 1, count, e) ? n->saved[1] : NULL;
-        n->aux = p ? ses_tensor_over(n->tape, p, n->dtype, SES_DIM(count), e) : NULL;
+        ses_real *p = count > 0 && ses_node_save_elems(n, 1, count, e) ? n->saved[1] : NULL;
+        n->aux = p ? ses_tensor_wrap(n->tape, p, n->dtype, SES_DIM(count), e) : NULL;
         if (!n->aux) return false;
     }
-    return !ses_node_keeps(n) || ses_node_save(n, 0, (on_host(n) ? 1 : 2) * a->o.heads * rows, e);
+    return !ses_node_needs_backward(n) || ses_node_save(n, 0, (on_host(n) ? 1 : 2) * a->o.heads * rows, e);
 }
 
 static void forward(const ses_node *n)
 {
     ses_attn a = arguments(n);
-    if (attr_of(n)->narrow && n->k->attention8)
-        n->k->attention8(n->exec, &a, false);
+    if (attr_of(n)->narrow && n->k->attention_i8)
+        n->k->attention_i8(n->exec, &a, false);
     else
         n->k->attention(n->exec, &a);
 }
 
 /* Keys that no sequence has (room to grow) get a gradient of zero. */
-static ses_sink key_grad(const ses_node *n, int i)
+static ses_dst key_grad(const ses_node *n, int i)
 {
     return n->in[LEN_K] ? ses_grad_zeroed(n, i) : ses_grad(n, i);
 }
 
 /* Keys and values beside the queries that nobody reads (others are given) too. */
-static ses_sink query_grad(const ses_node *n)
+static ses_dst query_grad(const ses_node *n)
 {
-    bool part = n->in[K] && attr_of(n)->o.layout != SES_QKV_APART;
+    bool part = n->in[K] && attr_of(n)->o.layout != SES_QKV_SEPARATE;
     return part ? ses_grad_zeroed(n, Q) : ses_grad(n, Q);
 }
 
@@ -197,10 +199,10 @@ static void backward(const ses_node *n)
     g.dq = query_grad(n), g.dk = key_grad(n, K), g.dv = key_grad(n, V);
     if (!n->in[K] && g.dq.data) { /* three parts of one gradient */
         int64_t part = part_of(&a, attr_of(n)->o.layout);
-        g.dk = ses_sink_at(n, g.dq, part), g.dv = ses_sink_at(n, g.dq, 2 * part);
+        g.dk = ses_dst_at(n, g.dq, part), g.dv = ses_dst_at(n, g.dq, 2 * part);
     }
-    if (n->in[K] && !n->in[V] && g.dk.data) g.dv = ses_sink_at(n, g.dk, a.heads * a.dim); /* two of one */
-    g.ddist = ses_grad(n, DIST), g.dbias = ses_grad(n, BIAS);
+    if (n->in[K] && !n->in[V] && g.dk.data) g.dv = ses_dst_at(n, g.dk, a.heads * a.dim); /* two of one */
+    g.drel_bias = ses_grad(n, DIST), g.dbias = ses_grad(n, BIAS);
     keep_probs(n, &a, &g);
     n->k->attention_bwd(n->exec, &a, &g);
 }
@@ -212,40 +214,46 @@ static const int32_t roomy[] = { 0, 5, 10, 16 }, lens[] = { 4, 3, 6 };
 static const ses_case cases[] = {
     { .dim = { { 9, 8 }, { 9, 8 }, { 9, 8 }, { 4 }, { 4 } },
       OFFSETS(three, three),
-      .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5 } } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5 } } },
     { .dim = { { 9, 15 }, { 11, 15 }, { 11, 15 }, { 4 }, { 4 } },
       OFFSETS(three, other), /* cross */
-      .attr = &(const attr){ .o = { .heads = 3, .max_q = 5, .max_k = 5 }, .want_probs = true } },
+      .attr =
+          &(const attr){ .o = { .heads = 3, .max_seqlen_q = 5, .max_seqlen_k = 5 }, .want_probs = true } },
     { .dim = { { 70, 34 }, { 70, 34 }, { 70, 34 }, { 2 }, { 2 } },
       OFFSETS(one, one),
-      .attr = &(const attr){ .o = { .heads = 2, .max_q = 70, .max_k = 70, .causal = true } } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 70, .max_seqlen_k = 70, .causal = true } } },
     { .dim = { { 9, 3 }, { 9, 3 }, { 9, 3 }, { 4 }, { 4 } },
       OFFSETS(three, three), /* one column a head */
-      .attr =
-          &(const attr){ .o = { .heads = 3, .max_q = 5, .max_k = 5, .scale = 0.7 }, .want_probs = true } },
+      .attr = &(const attr){ .o = { .heads = 3, .max_seqlen_q = 5, .max_seqlen_k = 5, .scale = 0.7 },
+                             .want_probs = true } },
     { .dim = { { 70, 32 }, { 70, 32 }, { 70, 32 }, { 2 }, { 2 } },
       OFFSETS(one, one),
-      .attr =
-          &(const attr){ .o = { .heads = 2, .max_q = 70, .max_k = 70, .drop = 0.3 }, .key = { 7, 1, 2 } } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 70, .max_seqlen_k = 70, .dropout = 0.3 },
+                             .key = { 7, 1, 2 } } },
     { .dim = { { 9, 8 }, { 9, 8 }, { 9, 8 }, { 4 }, { 4 } },
       OFFSETS(three, three),
       .scale = 1e4,
-      .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5, .scale = 1e-8 } } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5, .scale = 1e-8 } } },
     { .dim = { { 9, 30 }, { 0 }, { 0 }, { 4 }, { 4 } },
       OFFSETS(three, three), /* one tensor, side by side */
-      .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5, .layout = SES_QKV_SIDE } } },
+      .attr = &(
+          const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5, .layout = SES_QKV_FUSED } } },
     { .dim = { { 70, 54 }, { 0 }, { 0 }, { 2 }, { 2 } },
       OFFSETS(one, one), /* one tensor, head by head */
-      .attr =
-          &(const attr){
-              .o = { .heads = 2, .max_q = 70, .max_k = 70, .layout = SES_QKV_HEADS, .causal = true } } },
+      .attr = &(const attr){ .o = { .heads = 2,
+                                    .max_seqlen_q = 70,
+                                    .max_seqlen_k = 70,
+                                    .layout = SES_QKV_INTERLEAVED,
+                                    .causal = true } } },
     { .dim = { { 70, 16 }, { 70, 16 }, { 70, 16 }, { 2 }, { 2 }, { 0 }, { 139, 2 } },
       OFFSETS(one, one), /* near ones */
-      .attr =
-          &(const attr){ .o = { .heads = 2, .max_q = 70, .max_k = 70, .reach = 9 }, .want_probs = true } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 70, .max_seqlen_k = 70, .window = 9 },
+                             .want_probs = true } },
     { .dim = { { 9, 8 }, { 9, 8 }, { 9, 8 }, { 4 }, { 4 }, { 0 }, { 9, 2 }, { 70 } },
       OFFSETS(three, three),
-      .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5, .causal = true, .reach = 3 } } },
+      .attr =
+          &(const attr){
+              .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5, .causal = true, .window = 3 } } },
     { .dim = { { 9, 8 },
                { 16, 8 },
                { 16, 8 },
@@ -254,22 +262,25 @@ static const ses_case cases[] = {
                { 3 },
                { 11, 2 } }, /* a cache with room to grow */
       .ints = { [CU_Q] = three, [CU_K] = roomy, [LEN_K] = lens },
-      .attr =
-          &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 6, .causal = true }, .want_probs = true } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 6, .causal = true },
+                             .want_probs = true } },
     { .dim = { { 9, 15 }, { 11, 15 }, { 11, 15 }, { 4 }, { 4 } },
       OFFSETS(three, other), /* keys and values head after head */
-      .attr = &(const attr){ .o = { .heads = 3, .max_q = 5, .max_k = 5 }, .by_head = true } },
+      .attr = &(const attr){ .o = { .heads = 3, .max_seqlen_q = 5, .max_seqlen_k = 5 }, .by_head = true } },
     { .dim = { { 9, 24 }, { 16, 8 }, { 16, 8 }, { 4 }, { 4 }, { 3 } }, /* queries of one tensor, other keys */
       .ints = { [CU_Q] = three, [CU_K] = roomy, [LEN_K] = lens },
-      .attr =
-          &(const attr){
-              .o = { .heads = 2, .max_q = 5, .max_k = 6, .causal = true, .layout = SES_QKV_HEADS } } },
+      .attr = &(const attr){ .o = { .heads = 2,
+                                    .max_seqlen_q = 5,
+                                    .max_seqlen_k = 6,
+                                    .causal = true,
+                                    .layout = SES_QKV_INTERLEAVED } } },
     { .dim = { { 9, 10 }, { 11, 20 }, { 0 }, { 4 }, { 4 } }, /* keys and values side by side */
       OFFSETS(three, other),
-      .attr = &(const attr){ .o = { .heads = 2, .max_q = 5, .max_k = 5 }, .want_probs = true } },
+      .attr =
+          &(const attr){ .o = { .heads = 2, .max_seqlen_q = 5, .max_seqlen_k = 5 }, .want_probs = true } },
     { .dim = { { 5, 128 }, { 140, 256 }, { 0 }, { 4 }, { 4 } }, /* few queries, of one sequence none */
       OFFSETS(few, many),
-      .attr = &(const attr){ .o = { .heads = 2, .max_q = 3, .max_k = 129 } } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_q = 3, .max_seqlen_k = 129 } } },
 };
 const ses_op ses_op_attention = {
     .name = "attention",
@@ -284,13 +295,12 @@ const ses_op ses_op_attention = {
 ses_tensor *ses_attention(ses_tape *t, const ses_attention_inputs *in, const ses_attention_options *o,
                           ses_tensor **probs)
 {
-    attr a = { .o = *o, .want_probs = probs != NULL, .by_head = in->by_head, .key = ses_tape_key(t) };
-    a.narrow = in->narrow && !ses_tape_recording(t) && !ses_tape_training(t);
-    if (!ses_tape_training(t)) a.o.drop = 0;
-    ses_tensor *const list[INPUTS] = {
-        in->q, in->k, in->v, in->cu_q, in->cu_k, in->len_k, in->dist, in->bias
-    };
-    ses_node *n = ses_run(t, &ses_op_attention, list, INPUTS, &a);
+    attr a = { .o = *o, .want_probs = probs != NULL, .by_head = in->head_major, .key = ses_tape_rng_key(t) };
+    a.narrow = in->allow_i8 && !ses_tape_recording(t) && !ses_tape_training(t);
+    if (!ses_tape_training(t)) a.o.dropout = 0;
+    ses_tensor *const list[INPUTS] = { in->q,     in->k,        in->v,   in->cu_seqlens_q, in->cu_seqlens_k,
+                                       in->len_k, in->rel_bias, in->bias };
+    ses_node *n = ses_apply_node(t, &ses_op_attention, list, INPUTS, &a);
     if (probs) *probs = n ? n->aux : NULL;
     return n ? n->out : NULL;
 }

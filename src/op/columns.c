@@ -8,7 +8,7 @@ typedef struct attr {
 static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
-    if (!ses_want_input(n, 0, "x", e)) return false;
+    if (!ses_check_input(n, 0, "x", e)) return false;
     if (a->from < 0 || a->count < 1 || a->from > ses_cols(n->in[0]) - a->count)
         return ses_fail(e, SES_EARG, "columns %lld to %lld of %lld", (long long)a->from,
                         (long long)(a->from + a->count - 1), (long long)ses_cols(n->in[0]));
@@ -18,16 +18,16 @@ static bool infer(ses_node *n, ses_err *e)
 static void forward(const ses_node *n)
 {
     const attr *a = n->attr;
-    n->k->copy_cols(n->exec, (ses_sink){ n->out->f, false }, a->count, ses_real_at(n, n->in[0]->f, a->from),
+    n->k->copy_cols(n->exec, (ses_dst){ n->out->f, false }, a->count, ses_elem_at(n, n->in[0]->f, a->from),
                     ses_cols(n->in[0]), ses_rows(n->out), a->count);
 }
 
 static void backward(const ses_node *n)
 {
     const attr *a = n->attr;
-    ses_sink dx = ses_grad_zeroed(n, 0);
+    ses_dst dx = ses_grad_zeroed(n, 0);
     if (dx.data)
-        n->k->copy_cols(n->exec, ses_sink_at(n, dx, a->from), ses_cols(n->in[0]), n->out->grad, a->count,
+        n->k->copy_cols(n->exec, ses_dst_at(n, dx, a->from), ses_cols(n->in[0]), n->out->grad, a->count,
                         ses_rows(n->out), a->count);
 }
 

@@ -5,7 +5,7 @@ static bool infer(ses_node *n, ses_err *e)
 {
     int64_t cols = 0;
     for (int i = 0; i < n->n_in; i++) {
-        if (!ses_want_input(n, i, "x", e)) return false;
+        if (!ses_check_input(n, i, "x", e)) return false;
         if (ses_rows(n->in[i]) != ses_rows(n->in[0]))
             return ses_fail(e, SES_EARG, "part %d has %lld rows, the first %lld", i + 1,
                             (long long)ses_rows(n->in[i]), (long long)ses_rows(n->in[0]));
@@ -19,7 +19,7 @@ static void forward(const ses_node *n)
     int64_t rows = ses_rows(n->out), width = ses_cols(n->out), at = 0;
     for (int i = 0; i < n->n_in; i++) {
         int64_t cols = ses_cols(n->in[i]);
-        n->k->copy_cols(n->exec, (ses_sink){ ses_real_at(n, n->out->f, at), false }, width, n->in[i]->f, cols,
+        n->k->copy_cols(n->exec, (ses_dst){ ses_elem_at(n, n->out->f, at), false }, width, n->in[i]->f, cols,
                         rows, cols);
         at += cols;
     }
@@ -30,8 +30,8 @@ static void backward(const ses_node *n)
     int64_t rows = ses_rows(n->out), width = ses_cols(n->out), at = 0;
     for (int i = 0; i < n->n_in; i++) {
         int64_t cols = ses_cols(n->in[i]);
-        ses_sink d = ses_grad(n, i);
-        if (d.data) n->k->copy_cols(n->exec, d, cols, ses_real_at(n, n->out->grad, at), width, rows, cols);
+        ses_dst d = ses_grad(n, i);
+        if (d.data) n->k->copy_cols(n->exec, d, cols, ses_elem_at(n, n->out->grad, at), width, rows, cols);
         at += cols;
     }
 }

@@ -5,15 +5,15 @@
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0];
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_ints(n, 1, "labels", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_ints(n, 1, "labels", e)) return false;
     if (ses_count(n->in[1]) != ses_rows(x))
         return ses_fail(e, SES_EARG, "%lld labels for %lld rows", (long long)ses_count(n->in[1]),
                         (long long)ses_rows(x));
-    if (!ses_want_range(n, 1, ses_cols(x), true, "label", e)) return false;
+    if (!ses_check_range(n, 1, ses_cols(x), true, "label", e)) return false;
     if (!ses_node_save(n, 0, 2, e) || !ses_node_save(n, 1, ses_rows(x), e) ||
         !ses_node_save(n, 2, ses_rows(x), e))
         return false;
-    n->out = ses_tensor_over(n->tape, n->saved[0], SES_REAL, SES_DIM(1), e);
+    n->out = ses_tensor_wrap(n->tape, n->saved[0], SES_REAL, SES_DIM(1), e);
     return n->out != NULL;
 }
 
@@ -32,8 +32,8 @@ static void backward(const ses_node *n)
                    ses_rows(x), ses_cols(x), ses_cols(x));
 }
 
-static const int32_t labels[] = { 2, SES_IGNORE, 0, 6 }, none[] = { SES_IGNORE, SES_IGNORE },
-                     zero[] = { 0, 0 };
+static const int32_t labels[] = { 2, SES_IGNORE_INDEX, 0, 6 },
+                     none[] = { SES_IGNORE_INDEX, SES_IGNORE_INDEX }, zero[] = { 0, 0 };
 static const ses_case cases[] = {
     { .dim = { { 4, 7 }, { 4 } }, .ints = { [1] = labels } },
     { .dim = { { 4, 33 }, { 4 } }, .ints = { [1] = labels }, .scale = 30 },

@@ -4,7 +4,7 @@
 
 typedef struct attr {
     double p;
-    ses_key key;
+    ses_rng_key key;
 } attr;
 
 static bool infer(ses_node *n, ses_err *e)
@@ -12,19 +12,19 @@ static bool infer(ses_node *n, ses_err *e)
     const attr *a = n->attr;
     if (!(a->p >= 0 && a->p < 1))
         return ses_fail(e, SES_EARG, "rate %g; it must be at least 0 and below 1", a->p);
-    return ses_want_input(n, 0, "x", e) && ses_node_out(n, n->in[0]->dim, e);
+    return ses_check_input(n, 0, "x", e) && ses_node_out(n, n->in[0]->dim, e);
 }
 
 static void forward(const ses_node *n)
 {
     const attr *a = n->attr;
-    n->k->dropout(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, ses_count(n->out), a->p, a->key);
+    n->k->dropout(n->exec, (ses_dst){ n->out->f, false }, n->in[0]->f, ses_count(n->out), a->p, a->key);
 }
 
 static void backward(const ses_node *n)
 {
     const attr *a = n->attr;
-    ses_sink dx = ses_grad(n, 0);
+    ses_dst dx = ses_grad(n, 0);
     if (dx.data) n->k->dropout(n->exec, dx, n->out->grad, ses_count(n->out), a->p, a->key);
 }
 
@@ -45,7 +45,7 @@ const ses_op ses_op_dropout = {
 
 ses_tensor *ses_dropout(ses_tape *t, ses_tensor *x, double p)
 {
-    attr a = { p, ses_tape_key(t) }; /* the place counts whether or not it draws */
+    attr a = { p, ses_tape_rng_key(t) }; /* the place counts whether or not it draws */
     if (p == 0 || !ses_tape_training(t)) return x;
     return ses_apply(t, &ses_op_dropout, SES_IN(x), &a);
 }

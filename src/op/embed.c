@@ -12,10 +12,10 @@ typedef struct attr {
 static bool infer(ses_node *n, ses_err *e)
 {
     for (int i = 0; i < n->n_in; i += 2) {
-        if (!ses_want_input(n, i, "table", e) || !ses_want_ints(n, i + 1, "ids", e)) return false;
+        if (!ses_check_input(n, i, "table", e) || !ses_check_ints(n, i + 1, "ids", e)) return false;
         if (ses_cols(n->in[i]) != ses_cols(n->in[0]) || ses_count(n->in[i + 1]) != ses_count(n->in[1]))
             return ses_fail(e, SES_EARG, "tables must have equal widths and ids equal lengths");
-        if (!ses_want_range(n, i + 1, ses_rows(n->in[i]), false, "id", e)) return false;
+        if (!ses_check_range(n, i + 1, ses_rows(n->in[i]), false, "id", e)) return false;
     }
     return ses_node_out(n, SES_DIM(ses_count(n->in[1]), ses_cols(n->in[0])), e);
 }
@@ -27,7 +27,7 @@ static bool widen(const ses_node *n, int i, const ses_real **table, const int32_
     ses_real *rows = ses_scratch(n, T * C);
     int32_t *order = (int32_t *)(void *)ses_scratch(n, T);
     if (!rows || !order) return false;
-    n->k->widen_rows(n->exec, rows, ses_pack_rows(n->in[i]), *id, T, C);
+    n->k->dequantize_rows(n->exec, rows, ses_pack_quant_rows(n->in[i]), *id, T, C);
     for (int64_t t = 0; t < T; t++) order[t] = (int32_t)t;
     *table = rows, *id = order;
     return true;
@@ -40,7 +40,7 @@ static void forward(const ses_node *n)
     for (int i = 0; i < n->n_in; i += 2) {
         table[i / 2] = n->in[i]->f;
         id[i / 2] = n->in[i + 1]->i;
-        if (ses_pack_rows(n->in[i]) && !widen(n, i, &table[i / 2], &id[i / 2])) return;
+        if (ses_pack_quant_rows(n->in[i]) && !widen(n, i, &table[i / 2], &id[i / 2])) return;
     }
     n->k->gather(n->exec, n->out->f, table, id, n->n_in / 2, ses_rows(n->out), ses_cols(n->out));
 }
@@ -49,7 +49,7 @@ static void backward(const ses_node *n)
 {
     const attr *a = n->attr;
     for (int i = 0; i < n->n_in; i += 2) {
-        ses_sink grad = ses_grad_zeroed(n, i);
+        ses_dst grad = ses_grad_zeroed(n, i);
         if (grad.data)
             n->k->scatter_add(n->exec, grad, n->out->grad, n->in[i + 1]->i, ses_rows(n->out),
                               ses_cols(n->out), a->pad[i / 2]);
@@ -82,11 +82,11 @@ ses_tensor *ses_embed(ses_tape *t, int n, ses_tensor *const table[], ses_tensor 
 {
     int32_t each[SES_MAX_TABLES] = { pad };
     for (int i = 1; i < SES_MAX_TABLES; i++) each[i] = -1;
-    return ses_embed_padded(t, n, table, id, each);
+    return ses_embed_with_pads(t, n, table, id, each);
 }
 
-ses_tensor *ses_embed_padded(ses_tape *t, int n, ses_tensor *const table[], ses_tensor *const id[],
-                             const int32_t pad[SES_MAX_TABLES])
+ses_tensor *ses_embed_with_pads(ses_tape *t, int n, ses_tensor *const table[], ses_tensor *const id[],
+                                const int32_t pad[SES_MAX_TABLES])
 {
     attr a;
     ses_tensor *in[SES_MAX_IN] = { NULL };

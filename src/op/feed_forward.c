@@ -7,7 +7,7 @@ enum { X, UP, UP_BIAS, DOWN, DOWN_BIAS };
 
 typedef struct attr {
     ses_act act;
-    ses_weight order;
+    ses_weight_layout order;
 } attr;
 
 typedef struct sizes {
@@ -16,12 +16,12 @@ typedef struct sizes {
 
 static sizes sizes_of(const ses_node *n)
 {
-    ses_weight order = ((const attr *)n->attr)->order;
+    ses_weight_layout order = ((const attr *)n->attr)->order;
     return (sizes){ ses_rows(n->in[X]), ses_cols(n->in[X]), ses_weight_out(n->in[UP], order),
                     ses_weight_out(n->in[DOWN], order) };
 }
 
-static bool fits(const ses_tensor *w, ses_weight order, int64_t inputs, const ses_tensor *bias)
+static bool fits(const ses_tensor *w, ses_weight_layout order, int64_t inputs, const ses_tensor *bias)
 {
     return ses_rank(w) == 2 && ses_weight_in(w, order) == inputs &&
            (!bias || ses_count(bias) == ses_weight_out(w, order));
@@ -29,29 +29,29 @@ static bool fits(const ses_tensor *w, ses_weight order, int64_t inputs, const se
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    ses_weight order = ((const attr *)n->attr)->order;
-    if (!ses_want_input(n, X, "x", e) || !ses_want_input(n, UP, "the first weight", e) ||
-        !ses_want_input(n, DOWN, "the second weight", e))
+    ses_weight_layout order = ((const attr *)n->attr)->order;
+    if (!ses_check_input(n, X, "x", e) || !ses_check_input(n, UP, "the first weight", e) ||
+        !ses_check_input(n, DOWN, "the second weight", e))
         return false;
     sizes z = sizes_of(n);
     if (!fits(n->in[UP], order, z.K, n->in[UP_BIAS]) || !fits(n->in[DOWN], order, z.F, n->in[DOWN_BIAS]))
         return ses_fail(e, SES_EARG, "weights must have %lld and %lld inputs, and biases their outputs",
                         (long long)z.K, (long long)z.F);
     return ses_node_out(n, SES_DIM(z.T, z.N), e) &&
-           (!ses_node_keeps(n) || ses_node_save_cells(n, 0, z.T * z.F, e));
+           (!ses_node_needs_backward(n) || ses_node_save_elems(n, 0, z.T * z.F, e));
 }
 
 static void forward(const ses_node *n)
 {
     const attr *a = n->attr;
     sizes z = sizes_of(n);
-    ses_real *h = ses_scratch_cells(n, z.T * z.F);
+    ses_real *h = ses_scratch_elems(n, z.T * z.F);
     if (!h) return;
-    ses_gemm up = ses_gemm_of(h, n->in[X]->f, n->in[UP], a->order, z.T, z.F, z.K);
-    ses_gemm down = ses_gemm_of(n->out->f, h, n->in[DOWN], a->order, z.T, z.N, z.F);
+    ses_gemm up = ses_gemm_for_weight(h, n->in[X]->f, n->in[UP], a->order, z.T, z.F, z.K);
+    ses_gemm down = ses_gemm_for_weight(n->out->f, h, n->in[DOWN], a->order, z.T, z.N, z.F);
     up.bias = n->in[UP_BIAS] ? n->in[UP_BIAS]->f : NULL;
     up.act = a->act;
-    up.pre = n->saved[0];
+    up.pre_act = n->saved[0];
     down.bias = n->in[DOWN_BIAS] ? n->in[DOWN_BIAS]->f : NULL;
     ses_gemm_weight(n, &up, n->in[X], n->in[UP], a->order, NULL);
     ses_gemm_weight(n, &down, NULL, n->in[DOWN], a->order, NULL);
@@ -61,7 +61,7 @@ static void forward(const ses_node *n)
 static void through_act(const ses_node *n, ses_real *dh, ses_real *pre, sizes z)
 {
     ses_act act = ((const attr *)n->attr)->act;
-    ses_sink dz = { .data = dh }, sum = ses_grad_zeroed(n, UP_BIAS);
+    ses_dst dz = { .data = dh }, sum = ses_grad_zeroed(n, UP_BIAS);
     if (sum.data) {
         n->k->act_bwd_sum(n->exec, dz, sum, pre, dh, pre, z.T, z.F, act);
     } else {
@@ -75,15 +75,15 @@ static void backward(const ses_node *n)
     const attr *a = n->attr;
     sizes z = sizes_of(n);
     const ses_real *dy = n->out->grad;
-    ses_real *pre = n->saved[0], *dh = ses_scratch_cells(n, z.T * z.F);
-    const ses_sink none = { .data = NULL };
+    ses_real *pre = n->saved[0], *dh = ses_scratch_elems(n, z.T * z.F);
+    const ses_dst none = { .data = NULL };
     if (!dh) return;
-    ses_sink db = ses_grad_zeroed(n, DOWN_BIAS);
+    ses_dst db = ses_grad_zeroed(n, DOWN_BIAS);
     if (db.data) n->k->col_sum(n->exec, db, dy, z.T, z.N, z.N);
-    ses_gemm_weight_bwd(n, (ses_sink){ .data = dh }, none, dy, NULL, n->in[DOWN], a->order, z.T, z.N, z.F);
+    ses_gemm_weight_bwd(n, (ses_dst){ .data = dh }, none, dy, NULL, n->in[DOWN], a->order, z.T, z.N, z.F);
     through_act(n, dh, pre, z);
     ses_gemm_weight_bwd(n, none, ses_grad(n, DOWN), dy, pre, n->in[DOWN], a->order, z.T, z.N, z.F);
-    ses_sink dx = ses_grad(n, X), dw = ses_grad(n, UP);
+    ses_dst dx = ses_grad(n, X), dw = ses_grad(n, UP);
     ses_gemm_weight_bwd(n, dx, dw, dh, n->in[X]->f, n->in[UP], a->order, z.T, z.F, z.K);
 }
 
@@ -113,7 +113,7 @@ const ses_op ses_op_feed_forward = {
 };
 
 ses_tensor *ses_feed_forward(ses_tape *t, ses_tensor *x, ses_tensor *up, ses_tensor *up_bias,
-                             ses_tensor *down, ses_tensor *down_bias, ses_act act, ses_weight order)
+                             ses_tensor *down, ses_tensor *down_bias, ses_act act, ses_weight_layout order)
 {
     return ses_apply(t, &ses_op_feed_forward, SES_IN(x, up, up_bias, down, down_bias), &(attr){ act, order });
 }

@@ -7,7 +7,7 @@ typedef struct attr {
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    if (!ses_want_input(n, 0, "x", e)) return false;
+    if (!ses_check_input(n, 0, "x", e)) return false;
     if (ses_cols(n->in[0]) % 2) return ses_fail(e, SES_EARG, "an odd number of columns has no halves");
     return ses_node_out(n, SES_DIM(ses_rows(n->in[0]), ses_cols(n->in[0]) / 2), e);
 }

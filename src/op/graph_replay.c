@@ -12,7 +12,7 @@ enum { ARENAS = 2, SLOTS = 16, TRIES = 4 };
 
 /* All that decides which addresses the work reads and writes. */
 typedef struct replay_key {
-    unsigned char given[SES_REPLAY_KEY];
+    unsigned char given[SES_MAX_GRAPH_KEY];
     const void *x;
     int64_t dim[SES_MAX_DIM];
     ses_arena at[ARENAS]; /* where memory is taken from */
@@ -28,7 +28,7 @@ typedef struct replay {
     ses_tensor out;
 } replay;
 
-struct ses_replays {
+struct ses_graph_cache {
     replay slot[SLOTS];
 };
 
@@ -40,18 +40,18 @@ static void forget(ses_tape *t, replay *r)
     memset(r, 0, sizeof *r);
 }
 
-void ses_replay_free(ses_tape *t)
+void ses_graph_cache_free(ses_tape *t)
 {
-    for (int i = 0; t->replays && i < SLOTS; i++) forget(t, &t->replays->slot[i]);
-    ses_free(t->replays);
-    t->replays = NULL;
+    for (int i = 0; t->graphs && i < SLOTS; i++) forget(t, &t->graphs->slot[i]);
+    ses_free(t->graphs);
+    t->graphs = NULL;
 }
 
 static replay *slot_of(ses_tape *t, const replay_key *key)
 {
-    if (!t->replays) t->replays = ses_alloc(sizeof *t->replays, NULL);
+    if (!t->graphs) t->graphs = ses_alloc(sizeof *t->graphs, NULL);
     uint64_t hash = ses_hash((ses_hash_key){ 0 }, key, sizeof *key);
-    return t->replays ? &t->replays->slot[hash % SLOTS] : NULL;
+    return t->graphs ? &t->graphs->slot[hash % SLOTS] : NULL;
 }
 
 static void set(ses_tape *t, const ses_arena as[ARENAS])
@@ -61,7 +61,7 @@ static void set(ses_tape *t, const ses_arena as[ARENAS])
 
 /* f is called, but what it queues is kept, not run. Where that fails nothing has happened: a graph gets no
  * memory, so arenas of one block have changed in what is taken only. */
-static void keep(ses_tape *t, replay *r, ses_part_fn *f, void *ctx, ses_tensor *x)
+static void keep(ses_tape *t, replay *r, ses_segment_fn *f, void *ctx, ses_tensor *x)
 {
     const ses_device_graphs *g = t->dev->mem->graphs;
     if (!g->begin(t->dev)) return; /* somebody else makes one: another time */
@@ -78,7 +78,8 @@ static void keep(ses_tape *t, replay *r, ses_part_fn *f, void *ctx, ses_tensor *
     r->failed++;
 }
 
-ses_tensor *ses_replay(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x, const void *key, size_t size)
+ses_tensor *ses_graph_replay(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x, const void *key,
+                             size_t size)
 {
     const ses_device_graphs *g = t->dev->mem->graphs;
     if (!g || !x || t->err.code || t->opt.record || t->opt.train) return f(ctx, x);
@@ -86,12 +87,12 @@ ses_tensor *ses_replay(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x, co
     memset(&now, 0, sizeof now);
     assert(size <= sizeof now.given);
     memcpy(now.given, key, size);
-    now.x = x->data, now.moves = g->moves(t->dev);
+    now.x = x->data, now.moves = g->free_epoch(t->dev);
     memcpy(now.dim, x->dim, sizeof now.dim);
     for (int i = 0; i < ARENAS; i++) now.at[i] = *arena(t, i);
     replay *r = slot_of(t, &now);
     bool known = r && r->seen && !memcmp(&r->key, &now, sizeof now), whole = true;
-    for (int i = 0; i < ARENAS; i++) whole &= ses_arena_single(arena(t, i));
+    for (int i = 0; i < ARENAS; i++) whole &= ses_arena_is_single_block(arena(t, i));
     if (r && !known) {
         forget(t, r);
         r->key = now, r->seen = true;
@@ -102,6 +103,6 @@ ses_tensor *ses_replay(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x, co
     bool ran = r->graph && g->run(t->dev, r->graph, now.moves);
     set(t, ran ? r->end : r->key.at);
     const ses_tensor *at = ran ? &r->out : &given;
-    ses_tensor *y = ses_tensor_over(t, at->data, at->dtype, at->dim, &t->err);
+    ses_tensor *y = ses_tensor_wrap(t, at->data, at->dtype, at->dim, &t->err);
     return ran || !y ? y : f(ctx, y);
 }

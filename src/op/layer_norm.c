@@ -4,11 +4,11 @@
 
 typedef struct attr {
     double eps;
-    ses_drop drop; /* rate 0: none */
-    bool take;     /* x is given up: the sum takes its place */
+    ses_dropout_spec drop; /* rate 0: none */
+    bool take;             /* x is given up: the sum takes its place */
 } attr;
 
-static const ses_drop *drop_of(const ses_node *n)
+static const ses_dropout_spec *drop_of(const ses_node *n)
 {
     const attr *a = n->attr;
     return a->drop.rate > 0 ? &a->drop : NULL;
@@ -17,7 +17,7 @@ static const ses_drop *drop_of(const ses_node *n)
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *residual = n->in[1], *gain = n->in[2], *bias = n->in[3];
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 2, "gain", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 2, "gain", e)) return false;
     if (residual && !ses_same_shape(x, residual))
         return ses_fail(e, SES_EARG, "the residual must have the shape of x");
     if (ses_count(gain) != ses_cols(x) || !ses_same_shape(gain, bias))
@@ -25,11 +25,11 @@ static bool infer(ses_node *n, ses_err *e)
     if (drop_of(n) && drop_of(n)->rate >= 1)
         return ses_fail(e, SES_EARG, "rate %g; it must be at least 0 and below 1", drop_of(n)->rate);
     if (!ses_node_out(n, x->dim, e)) return false;
-    bool keeps = ses_node_keeps(n), sums = (keeps && residual) || drop_of(n);
+    bool keeps = ses_node_needs_backward(n), sums = (keeps && residual) || drop_of(n);
     const attr *a = n->attr;
     if (sums && a->take) n->saved[1] = x->f;
     return (!keeps || ses_node_save(n, 0, 2 * ses_rows(x), e)) &&
-           (!sums || n->saved[1] || ses_node_save_cells(n, 1, ses_count(x), e));
+           (!sums || n->saved[1] || ses_node_save_elems(n, 1, ses_count(x), e));
 }
 
 static void forward(const ses_node *n)
@@ -37,16 +37,16 @@ static void forward(const ses_node *n)
     const attr *a = n->attr;
     const ses_tensor *x = n->in[0], *residual = n->in[1];
     n->k->norm(n->exec, n->out->f, n->saved[1], n->saved[0], x->f, residual ? residual->f : NULL,
-               ses_wide(n, 2), ses_wide(n, 3), ses_rows(x), ses_cols(x), a->eps, drop_of(n));
+               ses_input_f32(n, 2), ses_input_f32(n, 3), ses_rows(x), ses_cols(x), a->eps, drop_of(n));
 }
 
 static void backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0];
-    ses_sink dx = ses_grad(n, 0), dres = ses_grad(n, 1);
+    ses_dst dx = ses_grad(n, 0), dres = ses_grad(n, 1);
     ses_real *dgain = ses_grad_vector(n, 2), *dbias = ses_grad_vector(n, 3);
     n->k->norm_bwd(n->exec, dx, dres, dgain, dbias, n->out->grad, n->saved[1] ? n->saved[1] : x->f,
-                   n->saved[0], ses_wide(n, 2), ses_rows(x), ses_cols(x), drop_of(n));
+                   n->saved[0], ses_input_f32(n, 2), ses_rows(x), ses_cols(x), drop_of(n));
 }
 
 static const ses_case cases[] = {
@@ -64,7 +64,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_layer_norm = {
     .name = "layer_norm",
-    .wide = 1 << 2 | 1 << 3,
+    .f32_inputs = 1 << 2 | 1 << 3,
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),
@@ -79,10 +79,10 @@ ses_tensor *ses_layer_norm(ses_tape *t, ses_tensor *x, ses_tensor *residual, ses
     return ses_apply(t, &ses_op_layer_norm, SES_IN(x, residual, gain, bias), &(attr){ .eps = eps });
 }
 
-ses_tensor *ses_layer_norm_dropped(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,
+ses_tensor *ses_layer_norm_dropout(ses_tape *t, ses_tensor *x, double rate, ses_tensor *residual,
                                    ses_tensor *gain, ses_tensor *bias, double eps)
 {
-    attr a = { eps, { rate, ses_tape_key(t) }, true }; /* the place counts whether or not it draws */
+    attr a = { eps, { rate, ses_tape_rng_key(t) }, true }; /* the place counts whether or not it draws */
     if (!ses_tape_training(t)) a.drop.rate = 0;
     return ses_apply(t, &ses_op_layer_norm, SES_IN(x, residual, gain, bias), &a);
 }

@@ -5,7 +5,7 @@
 
 typedef struct attr {
     ses_act act;
-    ses_weight order;
+    ses_weight_layout order;
     bool round; /* to 8 bits, where there are rows enough to do it on the way */
     bool gated; /* the same of act(a) b, x w' + b being a | b: there are enough */
 } attr;
@@ -19,17 +19,17 @@ static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     const attr *a = n->attr;
-    bool rounded = x && x->rounded && ses_pack_as(w) == SES_I8;
-    if ((!rounded && !ses_want_input(n, 0, "x", e)) || !ses_want_input(n, 1, "weight", e)) return false;
+    bool rounded = x && x->i8_rows && ses_pack_dtype(w) == SES_I8;
+    if ((!rounded && !ses_check_input(n, 0, "x", e)) || !ses_check_input(n, 1, "weight", e)) return false;
     if (ses_rank(w) < 2 || ses_weight_in(w, a->order) != ses_cols(x))
         return ses_fail(e, SES_EARG, "weight must have %lld inputs", (long long)ses_cols(x));
     if (b && ses_count(b) != width(n))
         return ses_fail(e, SES_EARG, "bias must have %lld entries", (long long)width(n));
-    if (a->round && ses_rows_enough(n->exec, ses_rows(x), width(n)))
-        return ses_node_out_rows8(n, SES_DIM(ses_rows(x), width(n) / (a->gated ? 2 : 1)), e);
+    if (a->round && ses_has_enough_rows(n->exec, ses_rows(x), width(n)))
+        return ses_node_out_i8(n, SES_DIM(ses_rows(x), width(n) / (a->gated ? 2 : 1)), e);
     if (!ses_node_out(n, SES_DIM(ses_rows(x), width(n)), e)) return false;
-    bool keep_pre = a->act != SES_ACT_NONE && ses_node_keeps(n);
-    return !keep_pre || ses_node_save_cells(n, 0, ses_count(n->out), e);
+    bool keep_pre = a->act != SES_ACT_NONE && ses_node_needs_backward(n);
+    return !keep_pre || ses_node_save_elems(n, 0, ses_count(n->out), e);
 }
 
 static void forward(const ses_node *n)
@@ -37,13 +37,13 @@ static void forward(const ses_node *n)
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
     const attr *a = n->attr;
     int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
-    ses_gemm g = ses_gemm_of(n->out->f, x->f, w, a->order, M, N, K);
+    ses_gemm g = ses_gemm_for_weight(n->out->f, x->f, w, a->order, M, N, K);
     g.bias = b ? b->f : NULL;
     g.act = a->gated ? SES_ACT_NONE : a->act;
-    g.pre = n->saved[0];
-    const ses_rows8 *to = n->out->rounded;
+    g.pre_act = n->saved[0];
+    const ses_i8_rows *to = n->out->i8_rows;
     ses_gemm_weight(n, &g, x, w, a->order,
-                    to ? &(ses_rows_end){ .gated = a->gated, .gate = a->act, .to = *to } : NULL);
+                    to ? &(ses_gemm_epilogue){ .gated = a->gated, .gate = a->act, .i8_out = *to } : NULL);
 }
 
 static void backward(const ses_node *n)
@@ -52,15 +52,15 @@ static void backward(const ses_node *n)
     const attr *a = n->attr;
     int64_t M = ses_rows(x), N = width(n), K = ses_cols(x);
     ses_real *dz = n->out->grad; /* done with dy: its buffer takes the gradient of x w' + b */
-    ses_sink db = ses_grad_zeroed(n, 2);
+    ses_dst db = ses_grad_zeroed(n, 2);
     if (a->act != SES_ACT_NONE && db.data)
-        n->k->act_bwd_sum(n->exec, (ses_sink){ dz, false }, db, NULL, dz, n->saved[0], M, N, a->act);
+        n->k->act_bwd_sum(n->exec, (ses_dst){ dz, false }, db, NULL, dz, n->saved[0], M, N, a->act);
     else if (a->act != SES_ACT_NONE)
-        n->k->act_bwd(n->exec, (ses_sink){ dz, false }, dz, n->saved[0], M * N, a->act);
+        n->k->act_bwd(n->exec, (ses_dst){ dz, false }, dz, n->saved[0], M * N, a->act);
     else if (db.data)
         n->k->col_sum(n->exec, db, dz, M, N, N);
 
-    ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
+    ses_dst dx = ses_grad(n, 0), dw = ses_grad(n, 1);
     ses_gemm_weight_bwd(n, dx, dw, dz, x->f, w, a->order, M, N, K);
 }
 
@@ -91,22 +91,23 @@ const ses_op ses_op_linear = {
 };
 
 ses_tensor *ses_linear(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
-                       ses_weight order)
+                       ses_weight_layout order)
 {
     return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order });
 }
 
-ses_tensor *ses_linear_rounded(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
-                               ses_weight order)
+ses_tensor *ses_linear_i8_out(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
+                              ses_weight_layout order)
 {
-    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order, ses_rows_go_on(t, w) });
+    return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias),
+                     &(attr){ act, order, ses_output_may_be_i8(t, w) });
 }
 
 ses_tensor *ses_linear_gated(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_act act,
-                             ses_weight order)
+                             ses_weight_layout order)
 {
-    bool round = x && ses_rows_go_on(t, w) &&
-                 ses_rows_enough(&ses_tape_device(t)->exec, ses_rows(x), ses_weight_out(w, order));
+    bool round = x && ses_output_may_be_i8(t, w) &&
+                 ses_has_enough_rows(&ses_tape_device(t)->exec, ses_rows(x), ses_weight_out(w, order));
     if (!round) return ses_glu(t, ses_linear(t, x, w, bias, SES_ACT_NONE, order), act);
     return ses_apply(t, &ses_op_linear, SES_IN(x, w, bias), &(attr){ act, order, true, true });
 }

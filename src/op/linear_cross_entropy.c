@@ -10,7 +10,7 @@ static const int64_t KEPT = 16 << 20, GPU_KEPT = INT64_C(1) << 31; /* at most ke
 enum { GPU_ROW = 64 };       /* a GPU's products want rows of logits to begin on these */
 enum { LOSS, ROWS, LOGITS }; /* saved: as in cross_entropy.c; lse and each row's loss; logits */
 
-static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->host; }
+static bool on_host(const ses_node *n) { return ses_tape_device(n->tape)->is_host; }
 
 static int64_t pitch(const ses_node *n)
 {
@@ -25,13 +25,13 @@ static int64_t columns(const ses_node *n)
     enum { PACK = 8 };
     const ses_tensor *w = n->in[1], *b = n->in[2];
     int64_t V = w->dim[0], N = (V + PACK - 1) / PACK * PACK;
-    bool room = !on_host(n) && w->room >= N * w->dim[1] && (!b || b->room >= N);
+    bool room = !on_host(n) && w->capacity >= N * w->dim[1] && (!b || b->capacity >= N);
     return room ? N : V;
 }
 
 static bool keeps_logits(const ses_node *n)
 {
-    return ses_node_keeps(n) && !(on_host(n) && ses_tape_recomputing(n->tape)) &&
+    return ses_node_needs_backward(n) && !(on_host(n) && ses_tape_recomputing(n->tape)) &&
            ses_rows(n->in[0]) * pitch(n) <= (on_host(n) ? KEPT : GPU_KEPT);
 }
 
@@ -46,27 +46,27 @@ static int64_t rows_at_once(const ses_node *n)
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "weight", e) ||
-        !ses_want_ints(n, 3, "labels", e))
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "weight", e) ||
+        !ses_check_ints(n, 3, "labels", e))
         return false;
     if (ses_rank(w) != 2 || w->dim[1] != ses_cols(x) || (b && ses_count(b) != w->dim[0]))
         return ses_fail(e, SES_EARG, "weight must be [V, %lld] and the bias [V]", (long long)ses_cols(x));
     if (ses_count(n->in[3]) != ses_rows(x))
         return ses_fail(e, SES_EARG, "%lld labels for %lld rows", (long long)ses_count(n->in[3]),
                         (long long)ses_rows(x));
-    if (!ses_want_range(n, 3, w->dim[0], true, "label", e)) return false;
+    if (!ses_check_range(n, 3, w->dim[0], true, "label", e)) return false;
     if (!ses_node_save(n, LOSS, 2, e) || !ses_node_save(n, ROWS, 2 * ses_rows(x), e)) return false;
     bool kept =
-        keeps_logits(n) && ses_node_save_cells(n, LOGITS, ses_rows(x) * pitch(n), on_host(n) ? e : NULL);
+        keeps_logits(n) && ses_node_save_elems(n, LOGITS, ses_rows(x) * pitch(n), on_host(n) ? e : NULL);
     if (on_host(n) && keeps_logits(n) && !kept) return false; /* a GPU that has no room makes them again */
-    n->out = ses_tensor_over(n->tape, n->saved[LOSS], SES_REAL, SES_DIM(1), e);
+    n->out = ses_tensor_wrap(n->tape, n->saved[LOSS], SES_REAL, SES_DIM(1), e);
     return n->out != NULL;
 }
 
 static void logits(const ses_node *n, ses_real *out, int64_t from, int64_t rows)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2];
-    ses_gemm g = ses_gemm_nt(out, ses_real_at(n, x->f, from * w->dim[1]), w->f, rows, columns(n), w->dim[1]);
+    ses_gemm g = ses_gemm_nt(out, ses_elem_at(n, x->f, from * w->dim[1]), w->f, rows, columns(n), w->dim[1]);
     g.bias = b ? b->f : NULL;
     g.ldc = pitch(n);
     ses_gemm_weight(n, &g, NULL, w, SES_OUT_IN, NULL);
@@ -77,10 +77,10 @@ static void forward(const ses_node *n)
     int64_t all = ses_rows(n->in[0]), V = n->in[1]->dim[0], ld = pitch(n), step = rows_at_once(n);
     const int32_t *label = n->in[3]->i;
     ses_real *lse = n->saved[ROWS], *loss = lse + all;
-    ses_real *kept = n->saved[LOGITS], *chunk = kept ? kept : ses_scratch_cells(n, step * ld);
+    ses_real *kept = n->saved[LOGITS], *chunk = kept ? kept : ses_scratch_elems(n, step * ld);
     for (int64_t from = 0; chunk && from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
-        if (kept) chunk = ses_real_at(n, kept, from * ld);
+        if (kept) chunk = ses_elem_at(n, kept, from * ld);
         logits(n, chunk, from, rows);
         n->k->xent_rows(n->exec, loss + from, lse + from, chunk, label + from, rows, V, ld);
     }
@@ -93,30 +93,30 @@ static void backward(const ses_node *n)
     int64_t all = ses_rows(x), V = w->dim[0], N = columns(n), C = w->dim[1], ld = pitch(n),
             step = rows_at_once(n);
     const int32_t *label = n->in[3]->i;
-    ses_real *kept = n->saved[LOGITS], *chunk = kept ? kept : ses_scratch_cells(n, step * ld);
+    ses_real *kept = n->saved[LOGITS], *chunk = kept ? kept : ses_scratch_elems(n, step * ld);
     if (!chunk) return;
-    ses_sink dx = ses_grad(n, 0), dw = ses_grad(n, 1);
-    ses_sink db = ses_grad_zeroed(n, 2);
+    ses_dst dx = ses_grad(n, 0), dw = ses_grad(n, 1);
+    ses_dst db = ses_grad_zeroed(n, 2);
     for (int64_t from = 0; from < all; from += step) {
         int64_t rows = from + step < all ? step : all - from;
         if (kept)
-            chunk = ses_real_at(n, kept, from * ld); /* their gradient takes their place */
+            chunk = ses_elem_at(n, kept, from * ld); /* their gradient takes their place */
         else
             logits(n, chunk, from, rows);
-        n->k->xent_bwd(n->exec, (ses_sink){ chunk, false }, n->out->grad, n->saved[LOSS],
+        n->k->xent_bwd(n->exec, (ses_dst){ chunk, false }, n->out->grad, n->saved[LOSS],
                        n->saved[ROWS] + from, chunk, label + from, rows, V, ld);
-        ses_gemm gx = ses_gemm_nn(ses_sink_at(n, dx, from * C).data, chunk, w->f, rows, C, N);
-        ses_gemm gw = ses_gemm_tn(dw.data, chunk, ses_real_at(n, x->f, from * C), N, C, rows);
+        ses_gemm gx = ses_gemm_nn(ses_dst_at(n, dx, from * C).data, chunk, w->f, rows, C, N);
+        ses_gemm gw = ses_gemm_tn(dw.data, chunk, ses_elem_at(n, x->f, from * C), N, C, rows);
         gx.a_row = gw.a_col = ld;
-        gx.add = dx.add, gx.wide = dx.wide;
-        gw.add = dw.add || from > 0, gw.wide = dw.wide;
+        gx.accumulate = dx.accumulate, gx.is_f32 = dx.is_f32;
+        gw.accumulate = dw.accumulate || from > 0, gw.is_f32 = dw.is_f32;
         if (dx.data) n->k->gemm(n->exec, &gx);
         if (dw.data) ses_gemm_grad(n, &gw);
         if (db.data) n->k->col_sum(n->exec, db, chunk, rows, N, ld);
     }
 }
 
-static const int32_t labels[] = { 2, SES_IGNORE, 0, 6, 1 }, zero[] = { 0 };
+static const int32_t labels[] = { 2, SES_IGNORE_INDEX, 0, 6, 1 }, zero[] = { 0 };
 static const ses_case cases[] = {
     { .dim = { { 5, 9 }, { 7, 9 }, { 7 }, { 5 } }, .ints = { [3] = labels } },
     { .dim = { { 5, 9 }, { 7, 9 }, { 0 }, { 5 } }, .ints = { [3] = labels } }, /* no bias */

@@ -1,5 +1,5 @@
 /* x w' + b for several weights of 8 bits, side by side: [T, n N], for passes of which nothing is recorded.
- * For attention to read it may be rounded by heads only: planes [n][heads][T][4 ses_quads(N / heads)], and
+ * For attention to read it may be rounded by heads only: planes [n][heads][T][4 ses_quad_count(N / heads)], and
  * the largest magnitudes [n][heads][T]. */
 #include "gemm_weight.h"
 
@@ -7,7 +7,7 @@ enum { MOST = 4 };
 
 typedef struct attr {
     int n;
-    ses_weight order;
+    ses_weight_layout order;
     int64_t heads; /* 0: reals are wanted */
 } attr;
 
@@ -17,7 +17,7 @@ static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = attr_of(n);
     ses_tensor *x = n->in[0];
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "weight", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "weight", e)) return false;
     int64_t T = ses_rows(x), N = ses_weight_out(n->in[1], a->order);
     if (ses_weight_in(n->in[1], a->order) != ses_cols(x) || (a->heads && N % a->heads))
         return ses_fail(e, SES_EARG, "x, weight and heads do not fit each other");
@@ -26,10 +26,10 @@ static bool infer(ses_node *n, ses_err *e)
         if (!ses_same_shape(w, n->in[1]) || (b && ses_count(b) != N))
             return ses_fail(e, SES_EARG, "weights and biases must have one shape");
     }
-    if (!a->heads || !ses_rows_enough(n->exec, T, N)) return ses_node_out(n, SES_DIM(T, a->n * N), e);
-    n->out = ses_tensor_over(n->tape, NULL, n->dtype, SES_DIM(T, a->n * N), e);
-    if (n->out) n->out->rounded = ses_tape_rows8(n->tape, a->n * T * a->heads, N / a->heads);
-    return n->out && n->out->rounded;
+    if (!a->heads || !ses_has_enough_rows(n->exec, T, N)) return ses_node_out(n, SES_DIM(T, a->n * N), e);
+    n->out = ses_tensor_wrap(n->tape, NULL, n->dtype, SES_DIM(T, a->n * N), e);
+    if (n->out) n->out->i8_rows = ses_tape_i8_rows(n->tape, a->n * T * a->heads, N / a->heads);
+    return n->out && n->out->i8_rows;
 }
 
 static void forward(const ses_node *n)
@@ -37,27 +37,29 @@ static void forward(const ses_node *n)
     const attr *a = attr_of(n);
     ses_tensor *x = n->in[0];
     int64_t T = ses_rows(x), N = ses_weight_out(n->in[1], a->order);
-    const ses_rows8 *to = n->out->rounded;
+    const ses_i8_rows *to = n->out->i8_rows;
     ses_gemm g[MOST];
-    ses_rows_end end[MOST] = { 0 };
+    ses_gemm_epilogue end[MOST] = { 0 };
     for (int i = 0; i < a->n; i++) {
         const ses_tensor *w = n->in[1 + i], *b = n->in[1 + a->n + i];
         g[i] = ses_gemm_nt(to ? NULL : n->out->f + i * N, x->f, NULL, T, N, ses_cols(x));
         g[i].ldc = a->n * N;
-        g[i].packed = ses_packed(w, a->order, n->k, n->exec).data, g[i].packed_as = SES_I8;
+        g[i].packed = ses_pack_get(w, a->order, n->k, n->exec).data, g[i].packed_dtype = SES_I8;
         g[i].bias = b ? b->f : NULL;
-        if (to) end[i] = (ses_rows_end){ .to = ses_rows8_plane(to, i, T, a->heads, N), .part = N / a->heads };
+        if (to)
+            end[i] = (ses_gemm_epilogue){ .i8_out = ses_i8_rows_plane(to, i, T, a->heads, N),
+                                          .group_cols = N / a->heads };
     }
-    const ses_rows8 *rows = ses_rows_rounded(n, &g[0], x);
-    if (rows) n->k->gemm8(n->exec, g, a->n, *rows, to ? end : NULL);
+    const ses_i8_rows *rows = ses_rows_quantized(n, &g[0], x);
+    if (rows) n->k->gemm_i8(n->exec, g, a->n, *rows, to ? end : NULL);
 }
 
 static const ses_op op = {
     .name = "linear_side", .attr_size = sizeof(attr), .infer = infer, .forward = forward
 };
 
-ses_tensor *ses_linear_side(ses_tape *t, ses_tensor *x, int n, ses_tensor *const w[], ses_tensor *const b[],
-                            ses_weight order, int64_t heads)
+ses_tensor *ses_linear_fused(ses_tape *t, ses_tensor *x, int n, ses_tensor *const w[], ses_tensor *const b[],
+                             ses_weight_layout order, int64_t heads)
 {
     ses_tensor *in[1 + 2 * MOST] = { x };
     for (int i = 0; i < n && i < MOST; i++) in[1 + i] = w[i], in[1 + n + i] = b[i];

@@ -5,16 +5,16 @@
 enum { X, W, B, RESIDUAL, GAIN, BIAS };
 
 typedef struct attr {
-    ses_weight order;
+    ses_weight_layout order;
     double eps;
 } attr;
 
 static bool infer(ses_node *n, ses_err *e)
 {
     ses_tensor *const *in = n->in;
-    bool rounded = in[X] && in[X]->rounded;
-    if ((!rounded && !ses_want_input(n, X, "x", e)) || !ses_want_input(n, W, "weight", e) ||
-        !ses_want_input(n, RESIDUAL, "residual", e) || !ses_want_input(n, GAIN, "gain", e))
+    bool rounded = in[X] && in[X]->i8_rows;
+    if ((!rounded && !ses_check_input(n, X, "x", e)) || !ses_check_input(n, W, "weight", e) ||
+        !ses_check_input(n, RESIDUAL, "residual", e) || !ses_check_input(n, GAIN, "gain", e))
         return false;
     const attr *a = n->attr;
     int64_t N = ses_weight_out(in[W], a->order);
@@ -29,29 +29,31 @@ static void forward(const ses_node *n)
 {
     ses_tensor *const *in = n->in;
     const attr *a = n->attr;
-    ses_packed_weight w = ses_packed(in[W], a->order, n->k, n->exec);
+    ses_packed_weight w = ses_pack_get(in[W], a->order, n->k, n->exec);
     ses_gemm g = ses_gemm_nt(n->out->f, in[X]->f, NULL, ses_rows(in[X]), ses_cols(n->out), ses_cols(in[X]));
-    g.packed = w.data, g.packed_as = w.as;
+    g.packed = w.data, g.packed_dtype = w.dtype;
     g.bias = in[B] ? in[B]->f : NULL;
-    ses_rows_end end = { .gain = in[GAIN]->f, .bias = in[BIAS]->f, .res = in[RESIDUAL]->f, .eps = a->eps };
-    bool whole = ses_rows_enough(n->exec, g.m, g.n);
-    const ses_rows8 none = { 0 }, *rows = ses_tape_rounded(n->tape, in[X]), *to = NULL;
-    if (!rows) rows = whole ? &none : ses_rows_rounded(n, &g, in[X]);
-    if (whole) to = ses_tape_rows8(n->tape, g.m, g.n);
+    ses_gemm_epilogue end = {
+        .gain = in[GAIN]->f, .bias = in[BIAS]->f, .residual = in[RESIDUAL]->f, .eps = a->eps
+    };
+    bool whole = ses_has_enough_rows(n->exec, g.m, g.n);
+    const ses_i8_rows none = { 0 }, *rows = ses_tape_cached_i8(n->tape, in[X]), *to = NULL;
+    if (!rows) rows = whole ? &none : ses_rows_quantized(n, &g, in[X]);
+    if (whole) to = ses_tape_i8_rows(n->tape, g.m, g.n);
     if (!rows || (whole && !to)) return;
-    if (whole) end.to = *to, ses_tape_keep(n->tape, n->out, to);
-    n->k->gemm8(n->exec, &g, 1, *rows, whole ? &end : NULL);
+    if (whole) end.i8_out = *to, ses_tape_cache_i8(n->tape, n->out, to);
+    n->k->gemm_i8(n->exec, &g, 1, *rows, whole ? &end : NULL);
     if (!whole)
-        n->k->norm(n->exec, g.c, NULL, NULL, g.c, end.res, end.gain, end.bias, g.m, g.n, a->eps, NULL);
+        n->k->norm(n->exec, g.c, NULL, NULL, g.c, end.residual, end.gain, end.bias, g.m, g.n, a->eps, NULL);
 }
 
 static const ses_op op = {
     .name = "linear_norm", .attr_size = sizeof(attr), .infer = infer, .forward = forward
 };
 
-bool ses_linear_norm_takes(const ses_tape *t, const ses_tensor *w) { return ses_rows_go_on(t, w); }
+bool ses_linear_norm_supports(const ses_tape *t, const ses_tensor *w) { return ses_output_may_be_i8(t, w); }
 
-ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, ses_weight order,
+ses_tensor *ses_linear_norm(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, ses_weight_layout order,
                             ses_tensor *residual, ses_tensor *gain, ses_tensor *bias, double eps)
 {
     return ses_apply(t, &op, SES_IN(x, w, b, residual, gain, bias), &(attr){ order, eps });

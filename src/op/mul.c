@@ -3,20 +3,20 @@
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    if (!ses_want_input(n, 0, "a", e) || !ses_want_input(n, 1, "b", e)) return false;
+    if (!ses_check_input(n, 0, "a", e) || !ses_check_input(n, 1, "b", e)) return false;
     if (!ses_same_shape(n->in[0], n->in[1])) return ses_fail(e, SES_EARG, "the two must have one shape");
     return ses_node_out(n, n->in[0]->dim, e);
 }
 
 static void forward(const ses_node *n)
 {
-    n->k->mul(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, n->in[1]->f, ses_count(n->out));
+    n->k->mul(n->exec, (ses_dst){ n->out->f, false }, n->in[0]->f, n->in[1]->f, ses_count(n->out));
 }
 
 static void backward(const ses_node *n)
 {
     for (int i = 0; i < 2; i++) {
-        ses_sink d = ses_grad(n, i);
+        ses_dst d = ses_grad(n, i);
         if (d.data) n->k->mul(n->exec, d, n->out->grad, n->in[1 - i]->f, ses_count(n->out));
     }
 }

@@ -11,18 +11,18 @@ static int64_t count(const int64_t dim[SES_MAX_DIM])
 }
 
 /* Input i of a case: given integers, or normal random numbers at the case's scale. */
-static ses_tensor *input(ses_trial *r, ses_tape *t, const ses_case *c, int i, const ses_nudge *nudge,
+static ses_tensor *input(ses_trial *r, ses_tape *t, const ses_case *c, int i, const ses_perturbation *nudge,
                          ses_err *e)
 {
     int64_t n = count(c->dim[i]);
     if (c->ints[i]) return ses_tape_ints(t, c->ints[i], n);
     ses_real *x = ses_arena_array(&r->mem, (size_t)n, sizeof *x, e);
-    ses_key key = { .seed = 17, .site = (uint32_t)i };
+    ses_rng_key key = { .seed = 17, .site = (uint32_t)i };
     for (int64_t j = 0; x && j < n; j++)
         x[j] = (ses_real)((c->scale ? c->scale : 1) * ses_rand_normal(key, (uint64_t)j));
-    if (x && nudge && nudge->input == i) x[nudge->at] += (ses_real)nudge->by;
+    if (x && nudge && nudge->input == i) x[nudge->index] += (ses_real)nudge->delta;
     ses_tensor *y = x ? ses_tape_input(t, x, c->dim[i]) : NULL;
-    if (y) y->wants_grad = !(c->constant >> i & 1);
+    if (y) y->requires_grad = !(c->constant >> i & 1);
     return y;
 }
 
@@ -32,7 +32,7 @@ static ses_tensor *weigh(ses_trial *r, ses_tape *t, ses_tensor *x, ses_err *e)
     int64_t n = ses_count(x);
     ses_real *w = ses_arena_array(&r->mem, (size_t)n, sizeof *w, e);
     for (int64_t j = 0; w && j < n; j++)
-        w[j] = (ses_real)ses_rand_normal((ses_key){ .seed = 23 }, (uint64_t)j);
+        w[j] = (ses_real)ses_rand_normal((ses_rng_key){ .seed = 23 }, (uint64_t)j);
     if (w && n == 1)
         return ses_reshape(t, ses_scale(t, x, (double)w[0]), SES_DIM(1)); /* a loss, which stays wide */
     ses_tensor *weight = w ? ses_tape_input(t, w, SES_DIM(1, n)) : NULL;
@@ -49,8 +49,8 @@ static ses_real *keep(ses_trial *r, ses_tape *t, const ses_tensor *x, int64_t *n
     return y;
 }
 
-static void run_on(ses_trial *r, ses_tape *t, const ses_op *op, const ses_case *c, const ses_nudge *nudge,
-                   ses_err *e)
+static void run_on(ses_trial *r, ses_tape *t, const ses_op *op, const ses_case *c,
+                   const ses_perturbation *nudge, ses_err *e)
 {
     ses_tensor *in[SES_MAX_IN] = { NULL };
     int n_in = 0;
@@ -59,7 +59,7 @@ static void run_on(ses_trial *r, ses_tape *t, const ses_op *op, const ses_case *
             in[i] = input(r, t, c, i, nudge, e);
             n_in = i + 1;
         }
-    ses_node *n = ses_run(t, op, in, n_in, c->attr);
+    ses_node *n = ses_apply_node(t, op, in, n_in, c->attr);
     if (!n) return;
     r->out = keep(r, t, n->out, &r->n_out, e);
     r->aux = keep(r, t, n->aux, &r->n_aux, e);
@@ -69,16 +69,16 @@ static void run_on(ses_trial *r, ses_tape *t, const ses_op *op, const ses_case *
     r->loss = (double)sum;
     ses_backward(t, loss);
     for (int i = 0; i < n_in; i++) {
-        if (!in[i] || !in[i]->wants_grad) continue;
+        if (!in[i] || !in[i]->requires_grad) continue;
         ses_tensor grad = *in[i];
-        grad.dtype = SES_REAL, grad.wide = NULL;
+        grad.dtype = SES_REAL, grad.master = NULL;
         grad.data = in[i]->grad; /* NULL: the op gave none, and the comparison will say so */
         if (grad.data) r->grad[i] = keep(r, t, &grad, &r->n_grad[i], e);
     }
 }
 
-bool ses_trial_run(ses_trial *r, ses_device *dev, const ses_op *op, const ses_case *c, const ses_nudge *nudge,
-                   ses_err *e)
+bool ses_trial_run(ses_trial *r, ses_device *dev, const ses_op *op, const ses_case *c,
+                   const ses_perturbation *nudge, ses_err *e)
 {
     memset(r, 0, sizeof *r);
     ses_tape *t = ses_tape_new(dev, &(ses_tape_options){ .record = true }, e);
@@ -129,8 +129,8 @@ static bool differences_of(ses_device *dev, const ses_op *op, const ses_case *c,
     int64_t n = count(c->dim[i]), stride = n / MOST | 1;
     for (int64_t j = 0; j < n; j += stride) {
         ses_trial up, down = { 0 };
-        bool ok = ses_trial_run(&up, dev, op, c, &(ses_nudge){ i, j, h }, e) &&
-                  ses_trial_run(&down, dev, op, c, &(ses_nudge){ i, j, -h }, e);
+        bool ok = ses_trial_run(&up, dev, op, c, &(ses_perturbation){ i, j, h }, e) &&
+                  ses_trial_run(&down, dev, op, c, &(ses_perturbation){ i, j, -h }, e);
         double slope = (up.loss - down.loss) / (2 * h), given = (double)base->grad[i][j];
         ses_trial_free(&up);
         ses_trial_free(&down);
@@ -143,7 +143,7 @@ static bool differences_of(ses_device *dev, const ses_op *op, const ses_case *c,
     return true;
 }
 
-bool ses_op_differences(ses_device *dev, const ses_op *op, const ses_case *c, double *worst, ses_err *e)
+bool ses_op_gradcheck(ses_device *dev, const ses_op *op, const ses_case *c, double *worst, ses_err *e)
 {
     ses_trial base;
     bool ok = ses_trial_run(&base, dev, op, c, NULL, e);

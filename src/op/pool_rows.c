@@ -8,7 +8,7 @@ typedef struct attr {
 static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_ints(n, 1, "cu", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_ints(n, 1, "cu", e)) return false;
     if (!ses_node_out(n, SES_DIM(ses_count(n->in[1]) - 1, ses_cols(n->in[0])), e)) return false;
     return a->kind != SES_POOL_MAX || ses_node_save(n, 0, ses_count(n->out), e); /* argmax: an int32 each */
 }
@@ -23,7 +23,7 @@ static void forward(const ses_node *n)
 static void backward(const ses_node *n)
 {
     const attr *a = n->attr;
-    ses_sink dx = ses_grad_zeroed(n, 0);
+    ses_dst dx = ses_grad_zeroed(n, 0);
     if (dx.data)
         n->k->pool_bwd(n->exec, dx, n->out->grad, (const int32_t *)(const void *)n->saved[0], n->in[1]->i,
                        ses_rows(n->out), ses_cols(n->out), a->kind);

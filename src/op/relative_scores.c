@@ -26,8 +26,8 @@ static const int32_t *ints(const ses_tensor *x) { return x ? x->i : NULL; }
 /* Where the side's columns begin in a row of x. */
 static int64_t column(const term *m, int64_t heads, int64_t dim)
 {
-    if (m->layout == SES_QKV_APART || m->side == SES_BY_QUERY) return 0;
-    return m->layout == SES_QKV_SIDE ? heads * dim : dim;
+    if (m->layout == SES_QKV_SEPARATE || m->side == SES_BY_QUERY) return 0;
+    return m->layout == SES_QKV_FUSED ? heads * dim : dim;
 }
 
 static ses_relative arguments(const ses_node *n, int i)
@@ -36,17 +36,17 @@ static ses_relative arguments(const ses_node *n, int i)
     const term *m = &attr_of(n)->term[i];
     ses_tensor *const *in = n->in;
     const ses_tensor *x = in[i ? X1 : X0], *r = in[i ? R1 : R0];
-    ses_relative a = { .seqs = ses_count(in[CU_Q]) - 1, .heads = o->heads, .max_k = o->max_k };
+    ses_relative a = { .seqs = ses_count(in[CU_Q]) - 1, .heads = o->heads, .max_seqlen_k = o->max_seqlen_k };
     a.dim = ses_cols(r) / o->heads;
-    a.cu_q = in[CU_Q]->i, a.cu_k = in[CU_K]->i, a.place = ints(in[PLACE]);
-    if (m->rows == SES_ROWS_BY_DISTANCE) a.at = in[AT]->i;
+    a.cu_seqlens_q = in[CU_Q]->i, a.cu_seqlens_k = in[CU_K]->i, a.q_pos = ints(in[PLACE]);
+    if (m->rows == SES_ROWS_BY_DISTANCE) a.dist_to_row = in[AT]->i;
     a.label = ints(in[LABEL]);
-    a.turned = o->turned ? o->turned : a.seqs;
-    a.x = ses_real_at(n, x->f, column(m, o->heads, a.dim)), a.x_row = ses_cols(x);
-    a.x_head = m->layout == SES_QKV_HEADS ? 3 * a.dim : a.dim;
-    a.by_key = m->side == SES_BY_KEY;
+    a.reversed_from = o->reversed_from ? o->reversed_from : a.seqs;
+    a.x = ses_elem_at(n, x->f, column(m, o->heads, a.dim)), a.x_row = ses_cols(x);
+    a.x_head = m->layout == SES_QKV_INTERLEAVED ? 3 * a.dim : a.dim;
+    a.x_is_key = m->side == SES_BY_KEY;
     a.r = r->f, a.rows = ses_rows(r);
-    a.mask = i == 0 ? ses_wide(n, MASK) : NULL;
+    a.mask = i == 0 ? ses_input_f32(n, MASK) : NULL;
     a.scale = (ses_real)(o->scale ? o->scale : 1 / sqrt((double)a.dim));
     return a;
 }
@@ -57,7 +57,7 @@ static bool offsets(const ses_node *n, int i, int64_t tokens, const char *what, 
     const int32_t *cu = n->in[i]->i;
     int64_t seqs = ses_count(n->in[i]) - 1;
     bool rise = true;
-    if (!ses_tape_device(n->tape)->host) return true;
+    if (!ses_tape_device(n->tape)->is_host) return true;
     for (int64_t s = 0; s < seqs; s++) rise &= cu[s] <= cu[s + 1];
     if (rise && cu[0] == 0 && (tokens < 0 || cu[seqs] == tokens)) return true;
     return ses_fail(e, SES_EARG, "offsets of %s do not go from 0 to %lld", what, (long long)tokens);
@@ -68,7 +68,7 @@ static bool pairs_fit(const ses_node *n, ses_err *e)
 {
     const int32_t *q = n->in[CU_Q]->i, *k = n->in[CU_K]->i;
     int64_t total = 0, longest = 0;
-    if (!ses_tape_device(n->tape)->host) return true;
+    if (!ses_tape_device(n->tape)->is_host) return true;
     for (int64_t s = 0; s + 1 < ses_count(n->in[CU_Q]); s++) {
         int64_t len = k[s + 1] - k[s];
         total += (q[s + 1] - q[s]) * len;
@@ -78,17 +78,17 @@ static bool pairs_fit(const ses_node *n, ses_err *e)
                 return ses_fail(e, SES_EARG, "query %d stands at place %d of %lld", (int)i,
                                 (int)n->in[PLACE]->i[i], (long long)len);
     }
-    if (total == attr_of(n)->o.pairs && longest <= attr_of(n)->o.max_k) return true;
+    if (total == attr_of(n)->o.pairs && longest <= attr_of(n)->o.max_seqlen_k) return true;
     return ses_fail(e, SES_EARG, "%lld pairs of tokens in sequences up to %lld, expected %lld and %lld",
                     (long long)total, (long long)longest, (long long)attr_of(n)->o.pairs,
-                    (long long)attr_of(n)->o.max_k);
+                    (long long)attr_of(n)->o.max_seqlen_k);
 }
 
 static bool term_fits(const ses_node *n, int i, ses_err *e)
 {
     const term *m = &attr_of(n)->term[i];
     const ses_tensor *x = n->in[i ? X1 : X0], *r = n->in[i ? R1 : R0];
-    int64_t parts = m->layout == SES_QKV_APART ? 1 : 3, heads = attr_of(n)->o.heads;
+    int64_t parts = m->layout == SES_QKV_SEPARATE ? 1 : 3, heads = attr_of(n)->o.heads;
     if (ses_cols(x) != parts * ses_cols(r) || heads < 1 || ses_cols(r) % heads)
         return ses_fail(e, SES_EARG, "%lld columns and rows of %lld do not fit for %lld heads",
                         (long long)ses_cols(x), (long long)ses_cols(r), (long long)heads);
@@ -96,16 +96,16 @@ static bool term_fits(const ses_node *n, int i, ses_err *e)
                  m->side == SES_BY_KEY ? "keys" : "queries", e))
         return false;
     if (m->rows == SES_ROWS_BY_DISTANCE)
-        return ses_want_ints(n, AT, "at", e) && ses_want_range(n, AT, ses_rows(r), false, "row", e);
+        return ses_check_ints(n, AT, "at", e) && ses_check_range(n, AT, ses_rows(r), false, "row", e);
     if (ses_rows(r) != 2)
         return ses_fail(e, SES_EARG, "rows by label are two, not %lld", (long long)ses_rows(r));
-    return ses_want_ints(n, LABEL, "label", e) && offsets(n, CU_K, ses_count(n->in[LABEL]), "labels", e);
+    return ses_check_ints(n, LABEL, "label", e) && offsets(n, CU_K, ses_count(n->in[LABEL]), "labels", e);
 }
 
 static bool fits(const ses_node *n, ses_err *e)
 {
     ses_tensor *const *in = n->in;
-    int64_t distances = 2 * attr_of(n)->o.max_k - 1;
+    int64_t distances = 2 * attr_of(n)->o.max_seqlen_k - 1;
     if (ses_count(in[CU_Q]) != ses_count(in[CU_K]))
         return ses_fail(e, SES_EARG, "offsets of queries and keys do not fit each other");
     if (in[AT] && ses_count(in[AT]) != distances)
@@ -119,9 +119,10 @@ static bool fits(const ses_node *n, ses_err *e)
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    if (!ses_want_input(n, X0, "x", e) || !ses_want_input(n, R0, "r", e) ||
-        (n->in[X1] && !ses_want_input(n, R1, "the second r", e)) || !ses_want_ints(n, CU_Q, "cu_q", e) ||
-        !ses_want_ints(n, CU_K, "cu_k", e) || !fits(n, e))
+    if (!ses_check_input(n, X0, "x", e) || !ses_check_input(n, R0, "r", e) ||
+        (n->in[X1] && !ses_check_input(n, R1, "the second r", e)) ||
+        !ses_check_ints(n, CU_Q, "cu_seqlens_q", e) || !ses_check_ints(n, CU_K, "cu_seqlens_k", e) ||
+        !fits(n, e))
         return false;
     return ses_node_out(n, SES_DIM(attr_of(n)->o.pairs * attr_of(n)->o.heads), e);
 }
@@ -130,7 +131,7 @@ static void forward(const ses_node *n)
 {
     for (int i = 0; i < 2 && n->in[i ? X1 : X0]; i++) {
         ses_relative a = arguments(n, i);
-        n->k->relative(n->exec, &a, (ses_sink){ n->out->f, i > 0 });
+        n->k->relative(n->exec, &a, (ses_dst){ n->out->f, i > 0 });
     }
 }
 
@@ -141,8 +142,8 @@ static void backward(const ses_node *n)
         int x = i ? X1 : X0, r = i ? R1 : R0;
         ses_relative a = arguments(n, i);
         /* where x is more than this side, the rest of its gradient is 0 */
-        ses_sink dx = m->layout == SES_QKV_APART ? ses_grad(n, x) : ses_grad_zeroed(n, x);
-        dx = ses_sink_at(n, dx, column(m, a.heads, a.dim));
+        ses_dst dx = m->layout == SES_QKV_SEPARATE ? ses_grad(n, x) : ses_grad_zeroed(n, x);
+        dx = ses_dst_at(n, dx, column(m, a.heads, a.dim));
         n->k->relative_bwd(n->exec, &a, n->out->grad, dx, ses_grad(n, r));
     }
 }
@@ -160,30 +161,30 @@ static const int32_t far[] = { 9, 9, 9, 9, 8, 8, 8, 8, 8, 8, 7, 7, 7, 6, 6, 5, 4
 static const ses_case cases[] = {
     { .dim = { { 9, 8 }, { 7, 8 }, { 0 }, { 0 }, { 0 }, { 4 }, { 4 }, { 0 }, { 9 } },
       .ints = { [CU_Q] = three, [CU_K] = three, [AT] = near },
-      .attr =
-          &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 35 }, .term = { DISTANCE(SES_BY_QUERY) } } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_k = 5, .pairs = 35 },
+                             .term = { DISTANCE(SES_BY_QUERY) } } },
     { .dim = { { 34, 57 }, { 10, 57 }, { 34, 57 }, { 10, 57 }, { 0 }, { 3 }, { 3 }, { 0 }, { 35 } },
       .ints = { [CU_Q] = two, [CU_K] = two, [AT] = far }, /* both sides, odd width */
-      .attr = &(const attr){ .o = { .heads = 3, .max_k = 18, .pairs = 580, .scale = 0.3 },
+      .attr = &(const attr){ .o = { .heads = 3, .max_seqlen_k = 18, .pairs = 580, .scale = 0.3 },
                              .term = { DISTANCE(SES_BY_QUERY), DISTANCE(SES_BY_KEY) } } },
     { .dim = { { 9, 18 }, { 7, 6 }, { 9, 18 }, { 7, 6 }, { 0 }, { 4 }, { 4 }, { 0 }, { 9 } },
       .ints = { [CU_Q] = three, [CU_K] = three, [AT] = near }, /* query, key and value in one, head by head */
-      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 35 },
-                             .term = { DISTANCE(SES_BY_QUERY, .layout = SES_QKV_HEADS),
-                                       DISTANCE(SES_BY_KEY, .layout = SES_QKV_HEADS) } } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_k = 5, .pairs = 35 },
+                             .term = { DISTANCE(SES_BY_QUERY, .layout = SES_QKV_INTERLEAVED),
+                                       DISTANCE(SES_BY_KEY, .layout = SES_QKV_INTERLEAVED) } } },
     { .dim = { { 9, 6 }, { 7, 2 }, { 9, 6 }, { 7, 2 }, { 0 }, { 4 }, { 4 }, { 0 }, { 9 } },
       .ints = { [CU_Q] = three, [CU_K] = three, [AT] = near }, /* side by side, one column a head */
       .scale = 1e4,
-      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 35 },
-                             .term = { DISTANCE(SES_BY_KEY, .layout = SES_QKV_SIDE),
-                                       DISTANCE(SES_BY_QUERY, .layout = SES_QKV_SIDE) } } },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_k = 5, .pairs = 35 },
+                             .term = { DISTANCE(SES_BY_KEY, .layout = SES_QKV_FUSED),
+                                       DISTANCE(SES_BY_QUERY, .layout = SES_QKV_FUSED) } } },
     { .dim = { { 9, 8 }, { 7, 8 }, { 9, 8 }, { 2, 8 }, { 42 }, { 4 }, { 4 }, { 0 }, { 9 }, { 12 } },
       .ints = { [CU_Q] = three,
                 [CU_K] = more,
                 [AT] = near,
                 [LABEL] = labels }, /* keys before the first query */
       .constant = 1u << MASK,
-      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 42 },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_k = 5, .pairs = 42 },
                              .term = { DISTANCE(SES_BY_QUERY), { .rows = SES_ROWS_BY_LABEL } } } },
     { .dim = { { 3, 8 }, { 7, 8 }, { 3, 8 }, { 2, 8 }, { 0 }, { 4 }, { 4 }, { 3 }, { 9 }, { 12 } },
       .ints = { [CU_Q] = few,
@@ -191,12 +192,12 @@ static const ses_case cases[] = {
                 [PLACE] = places,
                 [AT] = near,
                 [LABEL] = labels }, /* here and there */
-      .attr = &(const attr){ .o = { .heads = 2, .max_k = 5, .pairs = 15, .turned = 2 },
+      .attr = &(const attr){ .o = { .heads = 2, .max_seqlen_k = 5, .pairs = 15, .reversed_from = 2 },
                              .term = { DISTANCE(SES_BY_QUERY), { .rows = SES_ROWS_BY_LABEL } } } },
 };
 const ses_op ses_op_relative_scores = {
     .name = "relative_scores",
-    .wide = 1 << MASK,
+    .f32_inputs = 1 << MASK,
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),
@@ -210,7 +211,8 @@ ses_tensor *ses_relative_scores(ses_tape *t, const ses_relative_inputs *in, cons
     const ses_relative_term *m = in->term;
     attr a = { .o = *o };
     for (int i = 0; i < 2; i++) a.term[i] = (term){ m[i].side, m[i].rows, m[i].layout };
-    ses_tensor *const list[INPUTS] = { m[0].x,   m[0].r,   m[1].x,    m[1].r, in->mask,
-                                       in->cu_q, in->cu_k, in->place, in->at, in->label };
+    ses_tensor *const list[INPUTS] = { m[0].x,          m[0].r,           m[1].x,           m[1].r,
+                                       in->mask,        in->cu_seqlens_q, in->cu_seqlens_k, in->q_pos,
+                                       in->dist_to_row, in->label };
     return ses_apply(t, &ses_op_relative_scores, list, INPUTS, &a);
 }

@@ -10,8 +10,8 @@ typedef struct attr {
 static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
-    if (!ses_want_input(n, 0, "x", e)) return false;
-    n->out = ses_tensor_over(n->tape, n->in[0]->data, n->dtype, a->dim, e);
+    if (!ses_check_input(n, 0, "x", e)) return false;
+    n->out = ses_tensor_wrap(n->tape, n->in[0]->data, n->dtype, a->dim, e);
     if (!n->out) return false;
     if (ses_count(n->out) == ses_count(n->in[0])) return true;
     return ses_fail(e, SES_EARG, "%lld numbers cannot become %lld", (long long)ses_count(n->in[0]),
@@ -22,8 +22,8 @@ static void forward(const ses_node *n) { (void)n; }
 
 static void backward(const ses_node *n)
 {
-    if (ses_grad_give(n, 0)) return;
-    ses_sink dx = ses_grad(n, 0);
+    if (ses_grad_donate(n, 0)) return;
+    ses_dst dx = ses_grad(n, 0);
     if (dx.data) n->k->scale(n->exec, dx, n->out->grad, 1, ses_count(n->out));
 }
 

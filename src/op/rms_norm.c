@@ -8,25 +8,25 @@ typedef struct attr {
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *gain = n->in[1];
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "gain", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "gain", e)) return false;
     if (ses_count(gain) != ses_cols(x))
         return ses_fail(e, SES_EARG, "gain must have %lld entries", (long long)ses_cols(x));
-    return ses_node_out(n, x->dim, e) && (!ses_node_keeps(n) || ses_node_save(n, 0, ses_rows(x), e));
+    return ses_node_out(n, x->dim, e) && (!ses_node_needs_backward(n) || ses_node_save(n, 0, ses_rows(x), e));
 }
 
 static void forward(const ses_node *n)
 {
     const attr *a = n->attr;
     const ses_tensor *x = n->in[0];
-    n->k->rms(n->exec, n->out->f, n->saved[0], x->f, ses_wide(n, 1), ses_rows(x), ses_cols(x), a->eps);
+    n->k->rms(n->exec, n->out->f, n->saved[0], x->f, ses_input_f32(n, 1), ses_rows(x), ses_cols(x), a->eps);
 }
 
 static void backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0];
-    ses_sink dx = ses_grad(n, 0);
+    ses_dst dx = ses_grad(n, 0);
     ses_real *dgain = ses_grad_vector(n, 1);
-    n->k->rms_bwd(n->exec, dx, dgain, n->out->grad, x->f, n->saved[0], ses_wide(n, 1), ses_rows(x),
+    n->k->rms_bwd(n->exec, dx, dgain, n->out->grad, x->f, n->saved[0], ses_input_f32(n, 1), ses_rows(x),
                   ses_cols(x));
 }
 
@@ -38,7 +38,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_rms_norm = {
     .name = "rms_norm",
-    .wide = 1 << 1,
+    .f32_inputs = 1 << 1,
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),

@@ -9,24 +9,24 @@
 #include <string.h>
 
 typedef struct attr {
-    ses_cell cell;
+    ses_rnn_type cell;
     bool reverse;
 } attr;
 
-static int64_t gates(const ses_node *n) { return ((const attr *)n->attr)->cell == SES_CELL_LSTM ? 4 : 3; }
+static int64_t gates(const ses_node *n) { return ((const attr *)n->attr)->cell == SES_RNN_LSTM ? 4 : 3; }
 
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1], *b = n->in[2], *cu = n->in[3];
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "weight", e) ||
-        !ses_want_input(n, 2, "bias", e) || !ses_want_ints(n, 3, "cu", e))
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "weight", e) ||
+        !ses_check_input(n, 2, "bias", e) || !ses_check_ints(n, 3, "cu", e))
         return false;
     int64_t G = ses_cols(x), H = ses_cols(w), T = ses_rows(x);
     if (G != gates(n) * H || ses_rows(w) != G || ses_count(b) != G)
         return ses_fail(e, SES_EARG,
                         "x, weight and bias must have %lld times as many gates as the state %lld",
                         (long long)gates(n), (long long)H);
-    if (!ses_tape_device(n->tape)->host)
+    if (!ses_tape_device(n->tape)->is_host)
         return ses_fail(e, SES_EUNSUPPORTED, "recurrent layers are computed on the CPU only");
     int64_t last = ses_count(cu) - 1;
     for (int64_t s = 0; s < last; s++)
@@ -52,12 +52,12 @@ static bool course_begin(course *c, const ses_node *n)
 {
     const ses_tensor *cu = n->in[3];
     *c = (course){ .seqs = ses_count(cu) - 1, .cu = cu->i, .reverse = ((const attr *)n->attr)->reverse };
-    int32_t *room = ses_tape_host(n->tape, 3 * (size_t)c->seqs + 1, sizeof *room);
+    int32_t *room = ses_tape_host_alloc(n->tape, 3 * (size_t)c->seqs + 1, sizeof *room);
     if (!room) return false;
     c->order = room, c->row = room + c->seqs, c->before = room + 2 * c->seqs;
     for (int64_t s = 0; s < c->seqs; s++)
         if (length(c, s) > c->steps) c->steps = length(c, s);
-    int32_t *from = ses_tape_host(n->tape, (size_t)c->steps + 2, sizeof *from);
+    int32_t *from = ses_tape_host_alloc(n->tape, (size_t)c->steps + 2, sizeof *from);
     if (!from) return false;
     for (int64_t s = 0; s < c->seqs; s++) from[c->steps - length(c, s) + 1]++;
     for (int64_t i = 0; i <= c->steps; i++) from[i + 1] += from[i];
@@ -77,17 +77,17 @@ static int64_t course_at(course *c, int64_t t)
     return n;
 }
 
-static ses_cell_step step_of(const ses_node *n, const course *c, int64_t count)
+static ses_rnn_step step_of(const ses_node *n, const course *c, int64_t count)
 {
-    return (ses_cell_step){ .n = count,
-                            .size = ses_cols(n->in[1]),
-                            .row = c->row,
-                            .before = c->before,
-                            .x = n->in[0]->f,
-                            .bias = n->in[2]->f,
-                            .gate = n->saved[0],
-                            .cell = n->saved[1],
-                            .y = n->out->f };
+    return (ses_rnn_step){ .n = count,
+                           .size = ses_cols(n->in[1]),
+                           .row = c->row,
+                           .prev_row = c->before,
+                           .x = n->in[0]->f,
+                           .bias = n->in[2]->f,
+                           .gate = n->saved[0],
+                           .cell = n->saved[1],
+                           .y = n->out->f };
 }
 
 /* The weights in the order a product wants them, once for all steps; NULL: as they are. */
@@ -103,15 +103,15 @@ static void forward(const ses_node *n)
 {
     course c;
     int64_t H = ses_cols(n->in[1]), G = gates(n) * H;
-    bool lstm = ((const attr *)n->attr)->cell == SES_CELL_LSTM;
+    bool lstm = ((const attr *)n->attr)->cell == SES_RNN_LSTM;
     if (!course_begin(&c, n)) return;
     ses_real *h = ses_scratch(n, c.seqs * G), *state = ses_scratch(n, c.seqs * H);
     if (!h || !state) return;
     ses_gemm g = ses_gemm_nt(h, state, n->in[1]->f, c.seqs, G, H);
-    g.packed = pack(n, &g), g.packed_as = SES_REAL;
+    g.packed = pack(n, &g), g.packed_dtype = SES_REAL;
     memset(h, 0, (size_t)(c.seqs * G) * sizeof *h);
     for (int64_t t = 0; t < c.steps; t++) {
-        ses_cell_step s = step_of(n, &c, course_at(&c, t));
+        ses_rnn_step s = step_of(n, &c, course_at(&c, t));
         s.h = h, s.state = state;
         g.m = s.n;
         if (t) n->k->gemm(n->exec, &g);
@@ -123,8 +123,8 @@ static void forward(const ses_node *n)
 static void weight_grads(const ses_node *n, course *c, const ses_real *dh)
 {
     int64_t T = ses_rows(n->out), H = ses_cols(n->out), G = gates(n) * H;
-    ses_sink dw = ses_grad(n, 1);
-    ses_sink db = ses_grad_zeroed(n, 2);
+    ses_dst dw = ses_grad(n, 1);
+    ses_dst db = ses_grad_zeroed(n, 2);
     ses_real *was = dw.data ? ses_scratch(n, T * H) : NULL;
     if (db.data) n->k->col_sum(n->exec, db, dh, T, G, G);
     if (!was) return;
@@ -133,7 +133,7 @@ static void weight_grads(const ses_node *n, course *c, const ses_real *dh)
         for (int64_t i = 0, rows = course_at(c, t); i < rows; i++)
             memcpy(was + c->row[i] * H, n->out->f + c->before[i] * H, (size_t)H * sizeof *was);
     ses_gemm g = ses_gemm_tn(dw.data, dh, was, G, H, T);
-    g.add = dw.add;
+    g.accumulate = dw.accumulate;
     n->k->gemm(n->exec, &g);
 }
 
@@ -141,23 +141,23 @@ static void backward(const ses_node *n)
 {
     course c;
     int64_t T = ses_rows(n->out), H = ses_cols(n->out), G = gates(n) * H;
-    bool lstm = ((const attr *)n->attr)->cell == SES_CELL_LSTM;
+    bool lstm = ((const attr *)n->attr)->cell == SES_RNN_LSTM;
     if (!course_begin(&c, n)) return;
     ses_real *d = ses_scratch(n, c.seqs * G), *carry = ses_scratch(n, 2 * c.seqs * H),
              *all = ses_scratch(n, 2 * T * G);
     if (!d || !carry || !all) return;
     memset(carry, 0, (size_t)(2 * c.seqs * H) * sizeof *carry);
-    ses_cell_grad grad = { n->out->grad, carry, carry + c.seqs * H, all, all + T * G, d };
+    ses_rnn_grad grad = { n->out->grad, carry, carry + c.seqs * H, all, all + T * G, d };
     ses_gemm g = ses_gemm_nn(carry, d, n->in[1]->f, c.seqs, H, G);
-    g.packed = pack(n, &g), g.packed_as = SES_REAL;
-    g.add = true; /* to what goes by the gates */
+    g.packed = pack(n, &g), g.packed_dtype = SES_REAL;
+    g.accumulate = true; /* to what goes by the gates */
     for (int64_t t = c.steps - 1; t >= 0; t--) {
-        ses_cell_step s = step_of(n, &c, course_at(&c, t));
+        ses_rnn_step s = step_of(n, &c, course_at(&c, t));
         (lstm ? n->k->lstm_bwd : n->k->gru_bwd)(n->exec, &s, &grad);
         g.m = s.n;
         if (t) n->k->gemm(n->exec, &g);
     }
-    ses_sink dx = ses_grad(n, 0);
+    ses_dst dx = ses_grad(n, 0);
     if (dx.data) n->k->scale(n->exec, dx, grad.dx, 1, T * G);
     weight_grads(n, &c, grad.dh);
 }
@@ -166,31 +166,31 @@ static const int32_t cu[] = { 0, 3, 4, 9 }, none[] = { 0, 0, 5, 5, 9 };
 static const ses_case cases[] = {
     { .dim = { { 9, 20 }, { 20, 5 }, { 20 }, { 4 } },
       .ints = { [3] = cu },
-      .attr = &(const attr){ SES_CELL_LSTM, false } },
+      .attr = &(const attr){ SES_RNN_LSTM, false } },
     { .dim = { { 9, 68 }, { 68, 17 }, { 68 }, { 4 } },
       .ints = { [3] = cu },
-      .attr = &(const attr){ SES_CELL_LSTM, true },
+      .attr = &(const attr){ SES_RNN_LSTM, true },
       .tol = 3e-5 },
     { .dim = { { 9, 4 }, { 4, 1 }, { 4 }, { 5 } },
       .ints = { [3] = none },
-      .attr = &(const attr){ SES_CELL_LSTM, false } },
+      .attr = &(const attr){ SES_RNN_LSTM, false } },
     { .dim = { { 9, 15 }, { 15, 5 }, { 15 }, { 4 } },
       .ints = { [3] = cu },
-      .attr = &(const attr){ SES_CELL_GRU, false } },
+      .attr = &(const attr){ SES_RNN_GRU, false } },
     { .dim = { { 9, 51 }, { 51, 17 }, { 51 }, { 4 } },
       .ints = { [3] = cu },
-      .attr = &(const attr){ SES_CELL_GRU, true },
+      .attr = &(const attr){ SES_RNN_GRU, true },
       .tol = 3e-5 },
     { .dim = { { 9, 3 }, { 3, 1 }, { 3 }, { 5 } },
       .ints = { [3] = none },
-      .attr = &(const attr){ SES_CELL_GRU, true } },
+      .attr = &(const attr){ SES_RNN_GRU, true } },
     { .dim = { { 9, 20 }, { 20, 5 }, { 20 }, { 4 } },
       .ints = { [3] = cu },
-      .attr = &(const attr){ SES_CELL_LSTM, true },
+      .attr = &(const attr){ SES_RNN_LSTM, true },
       .scale = 1e4 },
 };
-const ses_op ses_op_recur = {
-    .name = "recur",
+const ses_op ses_op_rnn = {
+    .name = "rnn",
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),
@@ -199,8 +199,8 @@ const ses_op ses_op_recur = {
     .backward = backward,
 };
 
-ses_tensor *ses_recur(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_tensor *offsets,
-                      ses_cell cell, bool reverse)
+ses_tensor *ses_rnn(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *bias, ses_tensor *offsets,
+                    ses_rnn_type cell, bool reverse)
 {
-    return ses_apply(t, &ses_op_recur, SES_IN(x, w, bias, offsets), &(attr){ cell, reverse });
+    return ses_apply(t, &ses_op_rnn, SES_IN(x, w, bias, offsets), &(attr){ cell, reverse });
 }

@@ -12,7 +12,7 @@ typedef struct attr {
 static bool infer(ses_node *n, ses_err *e)
 {
     const attr *a = n->attr;
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_ints(n, 1, "place", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_ints(n, 1, "place", e)) return false;
     if (a->dim < 2 || a->dim % 2 || a->turned % a->dim || a->turned > ses_cols(n->in[0]))
         return ses_fail(e, SES_EARG, "%lld columns are not heads of an even size %lld", (long long)a->turned,
                         (long long)a->dim);
@@ -20,23 +20,23 @@ static bool infer(ses_node *n, ses_err *e)
         return ses_fail(e, SES_EARG, "%lld places for %lld tokens", (long long)ses_count(n->in[1]),
                         (long long)ses_rows(n->in[0]));
     if (!a->over) return ses_node_out(n, n->in[0]->dim, e);
-    n->out = ses_tensor_over(n->tape, n->in[0]->data, n->dtype, n->in[0]->dim, e);
+    n->out = ses_tensor_wrap(n->tape, n->in[0]->data, n->dtype, n->in[0]->dim, e);
     return n->out != NULL;
 }
 
-static void run(const ses_node *n, ses_sink y, const ses_real *x, double sign)
+static void run(const ses_node *n, ses_dst y, const ses_real *x, double sign)
 {
     const attr *a = n->attr;
     n->k->rotary(n->exec, y, x, n->in[1]->i, ses_rows(n->out), ses_cols(n->out), a->turned, a->dim, a->theta,
                  sign);
 }
 
-static void forward(const ses_node *n) { run(n, (ses_sink){ n->out->f, false }, n->in[0]->f, 1); }
+static void forward(const ses_node *n) { run(n, (ses_dst){ n->out->f, false }, n->in[0]->f, 1); }
 
 static void backward(const ses_node *n) /* turned back */
 {
     ses_real *dy = n->out->grad;
-    ses_sink dx = { ses_grad_give(n, 0) ? dy : NULL, false };
+    ses_dst dx = { ses_grad_donate(n, 0) ? dy : NULL, false };
     if (!dx.data) dx = ses_grad(n, 0);
     if (dx.data) run(n, dx, dy, -1);
 }
@@ -68,8 +68,8 @@ ses_tensor *ses_rotary(ses_tape *t, ses_tensor *x, ses_tensor *places, int64_t t
     return ses_apply(t, &ses_op_rotary, SES_IN(x, places), &(attr){ turned, dim, theta, false });
 }
 
-ses_tensor *ses_rotary_over(ses_tape *t, ses_tensor *x, ses_tensor *places, int64_t turned, int64_t dim,
-                            double theta)
+ses_tensor *ses_rotary_inplace(ses_tape *t, ses_tensor *x, ses_tensor *places, int64_t turned, int64_t dim,
+                               double theta)
 {
     return ses_apply(t, &ses_op_rotary, SES_IN(x, places), &(attr){ turned, dim, theta, true });
 }

@@ -7,19 +7,19 @@ typedef struct attr {
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    return ses_want_input(n, 0, "x", e) && ses_node_out(n, n->in[0]->dim, e);
+    return ses_check_input(n, 0, "x", e) && ses_node_out(n, n->in[0]->dim, e);
 }
 
 static void forward(const ses_node *n)
 {
     const attr *a = n->attr;
-    n->k->scale(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, (ses_real)a->s, ses_count(n->out));
+    n->k->scale(n->exec, (ses_dst){ n->out->f, false }, n->in[0]->f, (ses_real)a->s, ses_count(n->out));
 }
 
 static void backward(const ses_node *n)
 {
     const attr *a = n->attr;
-    ses_sink dx = ses_grad(n, 0);
+    ses_dst dx = ses_grad(n, 0);
     if (dx.data) n->k->scale(n->exec, dx, n->out->grad, (ses_real)a->s, ses_count(n->out));
 }
 

@@ -4,7 +4,7 @@
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0], *w = n->in[1];
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "weight", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "weight", e)) return false;
     if (ses_count(w) != ses_rows(x))
         return ses_fail(e, SES_EARG, "%lld weights for %lld rows", (long long)ses_count(w),
                         (long long)ses_rows(x));
@@ -13,15 +13,15 @@ static bool infer(ses_node *n, ses_err *e)
 
 static void forward(const ses_node *n)
 {
-    n->k->scale_rows(n->exec, (ses_sink){ n->out->f, false }, n->in[0]->f, ses_wide(n, 1), ses_rows(n->out),
-                     ses_cols(n->out));
+    n->k->scale_rows(n->exec, (ses_dst){ n->out->f, false }, n->in[0]->f, ses_input_f32(n, 1),
+                     ses_rows(n->out), ses_cols(n->out));
 }
 
 static void backward(const ses_node *n)
 {
-    ses_sink dx = ses_grad(n, 0);
+    ses_dst dx = ses_grad(n, 0);
     if (dx.data)
-        n->k->scale_rows(n->exec, dx, n->out->grad, ses_wide(n, 1), ses_rows(n->out), ses_cols(n->out));
+        n->k->scale_rows(n->exec, dx, n->out->grad, ses_input_f32(n, 1), ses_rows(n->out), ses_cols(n->out));
 }
 
 static const ses_case cases[] = {
@@ -31,7 +31,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_scale_rows = {
     .name = "scale_rows",
-    .wide = 1 << 1,
+    .f32_inputs = 1 << 1,
     .cases = cases,
     .n_cases = SES_LEN(cases),
     .infer = infer,

@@ -24,19 +24,19 @@ ses_tape *ses_tape_new(ses_device *dev, const ses_tape_options *options, ses_err
     if (!t) return NULL;
     t->dev = dev;
     t->acts = &t->mem;
-    t->mem.source = t->again.source = t->tmp.source = ses_device_source(dev);
-    if (!dev->host) t->mem.grain = t->again.grain = t->tmp.grain = DEVICE_GRAIN;
+    t->mem.allocator = t->recompute_mem.allocator = t->tmp.allocator = ses_device_allocator(dev);
+    if (!dev->is_host) t->mem.min_block = t->recompute_mem.min_block = t->tmp.min_block = DEVICE_GRAIN;
     if (options) t->opt = *options;
-    t->mem.limit = t->again.limit = t->tmp.limit = t->opt.max_bytes;
+    t->mem.limit = t->recompute_mem.limit = t->tmp.limit = t->opt.max_bytes;
     return t;
 }
 
 void ses_tape_free(ses_tape *t)
 {
     if (!t) return;
-    ses_replay_free(t);
+    ses_graph_cache_free(t);
     ses_arena_free(&t->mem);
-    ses_arena_free(&t->again);
+    ses_arena_free(&t->recompute_mem);
     ses_arena_free(&t->tmp);
     ses_arena_free(&t->host);
     ses_free(t);
@@ -47,11 +47,11 @@ void ses_tape_reset(ses_tape *t, const ses_tape_options *options)
     if (options) t->opt = *options;
     ses_arena_reset(&t->mem);
     ses_arena_reset(&t->host);
-    t->mem.limit = t->again.limit = t->tmp.limit = t->opt.max_bytes;
+    t->mem.limit = t->recompute_mem.limit = t->tmp.limit = t->opt.max_bytes;
     t->last = NULL;
-    t->spares = NULL;
+    t->free_buffers = NULL;
     t->site = 0;
-    ses_tape_keep(t, NULL, NULL);
+    ses_tape_cache_i8(t, NULL, NULL);
     ses_err_clear(&t->err);
 }
 
@@ -61,13 +61,13 @@ bool ses_tape_ok(const ses_tape *t, ses_err *e)
     return !t->dev->mem->ok || t->dev->mem->ok(t->dev, e);
 }
 
-size_t ses_tape_bytes(const ses_tape *t) { return t->mem.total + t->again.total + t->tmp.total; }
+size_t ses_tape_bytes(const ses_tape *t) { return t->mem.total + t->recompute_mem.total + t->tmp.total; }
 bool ses_tape_recording(const ses_tape *t) { return t->opt.record; }
 bool ses_tape_recomputing(const ses_tape *t) { return t->opt.record && t->opt.recompute; }
 bool ses_tape_training(const ses_tape *t) { return t->opt.train; }
 ses_device *ses_tape_device(const ses_tape *t) { return t->dev; }
 
-void ses_tape_where(ses_tape *t, const char *fmt, ...)
+void ses_tape_wrap_error(ses_tape *t, const char *fmt, ...)
 {
     char where[128];
     va_list ap;
@@ -87,12 +87,12 @@ void ses_tape_fail(ses_tape *t, ses_code code, const char *fmt, ...)
     ses_fail(&t->err, code, "%s", what);
 }
 
-ses_key ses_tape_key(ses_tape *t)
+ses_rng_key ses_tape_rng_key(ses_tape *t)
 {
-    return (ses_key){ .seed = t->opt.seed, .step = t->opt.step, .site = t->site++ };
+    return (ses_rng_key){ .seed = t->opt.seed, .step = t->opt.step, .site = t->site++ };
 }
 
-void *ses_tape_host(ses_tape *t, size_t n, size_t size)
+void *ses_tape_host_alloc(ses_tape *t, size_t n, size_t size)
 {
     return t->err.code ? NULL : ses_arena_array(&t->host, n, size, &t->err);
 }
@@ -116,7 +116,7 @@ static void *device_bytes(ses_arena *a, int64_t count, size_t size, ses_err *e)
     return ses_arena_alloc(a, bytes, e);
 }
 
-ses_tensor *ses_tensor_over(ses_tape *t, void *data, ses_dtype dtype, const int64_t dim[SES_MAX_DIM],
+ses_tensor *ses_tensor_wrap(ses_tape *t, void *data, ses_dtype dtype, const int64_t dim[SES_MAX_DIM],
                             ses_err *e)
 {
     ses_tensor *x = ses_arena_array(&t->host, 1, sizeof *x, e);
@@ -132,12 +132,12 @@ static ses_tensor *tensor_new(ses_tape *t, ses_dtype dtype, const int64_t dim[SE
     int64_t count;
     if (!count_of(dim, &count, e)) return NULL;
     void *data = device_bytes(t->acts, count, ses_dtype_size(dtype), e);
-    return data ? ses_tensor_over(t, data, dtype, dim, e) : NULL;
+    return data ? ses_tensor_wrap(t, data, dtype, dim, e) : NULL;
 }
 
 ses_tensor *ses_tape_tensor(ses_tape *t, const int64_t dim[SES_MAX_DIM])
 {
-    return t->err.code ? NULL : tensor_new(t, t->dev->real, dim, &t->err);
+    return t->err.code ? NULL : tensor_new(t, t->dev->activation_dtype, dim, &t->err);
 }
 
 static ses_tensor *from_host(ses_tape *t, ses_dtype dtype, const void *host, const int64_t dim[SES_MAX_DIM])
@@ -150,11 +150,11 @@ static ses_tensor *from_host(ses_tape *t, ses_dtype dtype, const void *host, con
 ses_tensor *ses_tape_input(ses_tape *t, const ses_real *host, const int64_t dim[SES_MAX_DIM])
 {
     ses_tensor *x = from_host(t, SES_REAL, host, dim);
-    if (!x || t->dev->real == SES_REAL) return x;
-    ses_tensor *copy = tensor_new(t, t->dev->real, dim, &t->err);
+    if (!x || t->dev->activation_dtype == SES_REAL) return x;
+    ses_tensor *copy = tensor_new(t, t->dev->activation_dtype, dim, &t->err);
     if (!copy) return NULL;
-    copy->wide = x->f;
-    t->dev->mem->narrow(t->dev, copy->data, copy->wide, ses_count(x));
+    copy->master = x->f;
+    t->dev->mem->to_bf16(t->dev, copy->data, copy->master, ses_count(x));
     return copy;
 }
 
@@ -173,7 +173,7 @@ bool ses_tape_read(ses_tape *t, const ses_tensor *x, ses_real *host)
     return ses_tape_ok(t, &t->err);
 }
 
-ses_tape_mark ses_tape_now(const ses_tape *t)
+ses_tape_mark ses_tape_get_mark(const ses_tape *t)
 {
     ses_mark m = ses_arena_mark(&t->mem), h = ses_arena_mark(&t->host);
     return (ses_tape_mark){ { m.block, h.block }, { m.used, h.used } };
@@ -182,12 +182,12 @@ ses_tape_mark ses_tape_now(const ses_tape *t)
 /* ---- rows in 8 bits, and memory given back ---- */
 
 /* q and scale in one piece of an arena, so many bytes a row. */
-static int64_t row8_bytes(int64_t cols) { return 4 * ses_quads(cols) + (int64_t)sizeof(ses_real); }
+static int64_t row8_bytes(int64_t cols) { return 4 * ses_quad_count(cols) + (int64_t)sizeof(ses_real); }
 
-static const ses_rows8 *rows8_new(ses_tape *t, ses_arena *a, int64_t rows, int64_t cols)
+static const ses_i8_rows *rows8_new(ses_tape *t, ses_arena *a, int64_t rows, int64_t cols)
 {
     int64_t bytes;
-    ses_rows8 *r = ses_tape_host(t, 1, sizeof *r);
+    ses_i8_rows *r = ses_tape_host_alloc(t, 1, sizeof *r);
     if (!r) return NULL;
     if (!ses_mul_i64(rows, row8_bytes(cols), &bytes)) {
         ses_tape_fail(t, SES_ENOMEM, "out of memory (%lld rows wanted)", (long long)rows);
@@ -198,33 +198,33 @@ static const ses_rows8 *rows8_new(ses_tape *t, ses_arena *a, int64_t rows, int64
     return r;
 }
 
-const ses_rows8 *ses_tape_rows8(ses_tape *t, int64_t rows, int64_t cols)
+const ses_i8_rows *ses_tape_i8_rows(ses_tape *t, int64_t rows, int64_t cols)
 {
     return rows8_new(t, t->acts, rows, cols);
 }
 
-const ses_rows8 *ses_tape_rounded(const ses_tape *t, const ses_tensor *x)
+const ses_i8_rows *ses_tape_cached_i8(const ses_tape *t, const ses_tensor *x)
 {
-    return x->rounded ? x->rounded : x == t->rounded_of ? t->rounded : NULL;
+    return x->i8_rows ? x->i8_rows : x == t->i8_source ? t->i8_rows : NULL;
 }
 
-void ses_tape_keep(ses_tape *t, const ses_tensor *x, const ses_rows8 *rounded)
+void ses_tape_cache_i8(ses_tape *t, const ses_tensor *x, const ses_i8_rows *rounded)
 {
-    t->rounded_of = x;
-    t->rounded = rounded;
+    t->i8_source = x;
+    t->i8_rows = rounded;
 }
 
 /* Without moving x: its memory, and that of its rows in 8 bits, stays taken until the next time. */
 static ses_tensor *rewind_around(ses_tape *t, ses_mark mem, ses_mark host, const ses_tensor *x,
-                                 ses_rows8 rows)
+                                 ses_i8_rows rows)
 {
     const char *begin = x->data, *end = begin + (size_t)ses_count(x) * ses_dtype_size(x->dtype);
     if (rows.q) end = (const char *)rows.scale + ses_rows(x) * row8_bytes(ses_cols(x));
-    if (end < begin || !ses_arena_rewind_but(&t->mem, mem, begin, (size_t)(end - begin))) return NULL;
+    if (end < begin || !ses_arena_rewind_except(&t->mem, mem, begin, (size_t)(end - begin))) return NULL;
     ses_arena_rewind(&t->host, host);
-    ses_rows8 *kept = rows.q ? ses_tape_host(t, 1, sizeof *kept) : NULL;
-    ses_tensor *same = ses_tensor_over(t, x->data, x->dtype, x->dim, &t->err);
-    if (kept) *kept = rows, ses_tape_keep(t, same, kept);
+    ses_i8_rows *kept = rows.q ? ses_tape_host_alloc(t, 1, sizeof *kept) : NULL;
+    ses_tensor *same = ses_tensor_wrap(t, x->data, x->dtype, x->dim, &t->err);
+    if (kept) *kept = rows, ses_tape_cache_i8(t, same, kept);
     return same;
 }
 
@@ -232,10 +232,10 @@ ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
 {
     if (t->opt.record || t->err.code || !keep) return keep;
     ses_mark mem = { m.block[0], m.used[0] }, host = { m.block[1], m.used[1] };
-    ses_tensor old = *keep; /* its own header is about to go, */
-    ses_rows8 rows = { 0 }; /* and that of its rows in 8 bits, which lie behind it */
-    if (t->rounded_of == keep) rows = *t->rounded;
-    ses_tape_keep(t, NULL, NULL);
+    ses_tensor old = *keep;   /* its own header is about to go, */
+    ses_i8_rows rows = { 0 }; /* and that of its rows in 8 bits, which lie behind it */
+    if (t->i8_source == keep) rows = *t->i8_rows;
+    ses_tape_cache_i8(t, NULL, NULL);
     ses_tensor *x = rewind_around(t, mem, host, &old, rows);
     if (x || t->err.code) return x;
     ses_arena_rewind(&t->mem, mem);
@@ -247,7 +247,7 @@ ses_tensor *ses_tape_rewind(ses_tape *t, ses_tape_mark m, ses_tensor *keep)
 
 /* ---- nodes ---- */
 
-bool ses_node_keeps(const ses_node *n) { return n->tape->opt.record && n->op->backward; }
+bool ses_node_needs_backward(const ses_node *n) { return n->tape->opt.record && n->op->backward; }
 
 bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
 {
@@ -255,16 +255,16 @@ bool ses_node_out(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
     return n->out != NULL;
 }
 
-const ses_rows8 *ses_scratch_rows8(const ses_node *n, int64_t rows, int64_t cols)
+const ses_i8_rows *ses_scratch_i8_rows(const ses_node *n, int64_t rows, int64_t cols)
 {
     return rows8_new(n->tape, &n->tape->tmp, rows, cols);
 }
 
-bool ses_node_out_rows8(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
+bool ses_node_out_i8(ses_node *n, const int64_t dim[SES_MAX_DIM], ses_err *e)
 {
-    n->out = ses_tensor_over(n->tape, NULL, n->dtype, dim, e);
-    if (n->out) n->out->rounded = ses_tape_rows8(n->tape, ses_rows(n->out), ses_cols(n->out));
-    return n->out && n->out->rounded;
+    n->out = ses_tensor_wrap(n->tape, NULL, n->dtype, dim, e);
+    if (n->out) n->out->i8_rows = ses_tape_i8_rows(n->tape, ses_rows(n->out), ses_cols(n->out));
+    return n->out && n->out->i8_rows;
 }
 
 bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e)
@@ -273,31 +273,31 @@ bool ses_node_save(ses_node *n, int i, int64_t count, ses_err *e)
     return n->saved[i] != NULL;
 }
 
-bool ses_node_save_cells(ses_node *n, int i, int64_t count, ses_err *e)
+bool ses_node_save_elems(ses_node *n, int i, int64_t count, ses_err *e)
 {
     n->saved[i] = device_bytes(n->tape->acts, count, ses_dtype_size(n->dtype), e);
     return n->saved[i] != NULL;
 }
 
-bool ses_want_input(const ses_node *n, int i, const char *what, ses_err *e)
+bool ses_check_input(const ses_node *n, int i, const char *what, ses_err *e)
 {
     const ses_tensor *x = n->in[i];
-    if (x && x->dtype == n->dtype && (x->data || !x->rounded)) return true;
+    if (x && x->dtype == n->dtype && (x->data || !x->i8_rows)) return true;
     return ses_fail(e, SES_EARG, "%s is missing or not real", what);
 }
 
-bool ses_want_ints(const ses_node *n, int i, const char *what, ses_err *e)
+bool ses_check_ints(const ses_node *n, int i, const char *what, ses_err *e)
 {
     if (n->in[i] && n->in[i]->dtype == SES_I32) return true;
     return ses_fail(e, SES_EARG, "%s is missing or not of integers", what);
 }
 
-bool ses_want_range(const ses_node *n, int i, int64_t limit, bool ignore, const char *what, ses_err *e)
+bool ses_check_range(const ses_node *n, int i, int64_t limit, bool ignore, const char *what, ses_err *e)
 {
     const int32_t *x = n->in[i]->i;
-    int64_t count = n->tape->dev->host ? ses_count(n->in[i]) : 0;
+    int64_t count = n->tape->dev->is_host ? ses_count(n->in[i]) : 0;
     for (int64_t j = 0; j < count; j++)
-        if ((x[j] < 0 || x[j] >= limit) && !(ignore && x[j] == SES_IGNORE))
+        if ((x[j] < 0 || x[j] >= limit) && !(ignore && x[j] == SES_IGNORE_INDEX))
             return ses_fail(e, SES_EARG, "%s %d at place %lld, expected 0 to %lld", what, (int)x[j],
                             (long long)j, (long long)limit - 1);
     return true;
@@ -307,8 +307,8 @@ const int32_t *ses_node_ints(const ses_node *n, int i)
 {
     const ses_tensor *x = n->in[i];
     ses_device *d = n->tape->dev;
-    if (!x || d->host) return x ? x->i : NULL;
-    int32_t *copy = ses_tape_host(n->tape, (size_t)ses_count(x), sizeof *copy);
+    if (!x || d->is_host) return x ? x->i : NULL;
+    int32_t *copy = ses_tape_host_alloc(n->tape, (size_t)ses_count(x), sizeof *copy);
     if (copy) d->mem->download(d, copy, x->data, (size_t)ses_count(x) * sizeof *copy);
     return copy;
 }
@@ -319,10 +319,10 @@ static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, 
     if (!n) return NULL;
     n->op = op;
     n->tape = t;
-    n->dtype = t->dev->real;
+    n->dtype = t->dev->activation_dtype;
     for (int i = n_in; i-- > 0;) /* the first real input's: a loss stays wide */
         if (in[i] && in[i]->dtype != SES_I32) n->dtype = in[i]->dtype;
-    n->k = n->dtype == SES_REAL ? &t->dev->wide : &t->dev->k;
+    n->k = n->dtype == SES_REAL ? &t->dev->k_f32 : &t->dev->k;
     n->exec = &t->dev->exec;
     n->n_in = n_in;
     memcpy(n->in, in, (size_t)n_in * sizeof *in);
@@ -337,12 +337,12 @@ static ses_node *node_new(ses_tape *t, const ses_op *op, ses_tensor *const *in, 
 static bool wide_enough(const ses_node *n, ses_err *e)
 {
     for (int i = 0; i < n->n_in; i++)
-        if (n->op->wide >> i & 1 && n->in[i] && !n->in[i]->wide && n->in[i]->dtype != SES_REAL)
+        if (n->op->f32_inputs >> i & 1 && n->in[i] && !n->in[i]->master && n->in[i]->dtype != SES_REAL)
             return ses_fail(e, SES_EUNSUPPORTED, "input %d must be a parameter where reals are narrow", i);
     return true;
 }
 
-ses_node *ses_run(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)
+ses_node *ses_apply_node(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)
 {
     if (t->err.code) return NULL;
     ses_node *n = node_new(t, op, in, n_in, attr);
@@ -355,9 +355,9 @@ ses_node *ses_run(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in
     ses_arena_reset(&t->tmp);
     if (t->err.code) return NULL;
     bool wants = false;
-    for (int i = 0; i < n_in; i++) wants |= in[i] && in[i]->wants_grad;
-    if (wants && ses_node_keeps(n)) {
-        n->out->wants_grad = true;
+    for (int i = 0; i < n_in; i++) wants |= in[i] && in[i]->requires_grad;
+    if (wants && ses_node_needs_backward(n)) {
+        n->out->requires_grad = true;
         n->prev = t->last;
         t->last = n;
     }
@@ -366,7 +366,7 @@ ses_node *ses_run(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in
 
 ses_tensor *ses_apply(ses_tape *t, const ses_op *op, ses_tensor *const *in, int n_in, const void *attr)
 {
-    ses_node *n = ses_run(t, op, in, n_in, attr);
+    ses_node *n = ses_apply_node(t, op, in, n_in, attr);
     return n ? n->out : NULL;
 }
 
@@ -377,39 +377,39 @@ ses_real *ses_scratch(const ses_node *n, int64_t count)
     return device_bytes(&n->tape->tmp, count, sizeof(ses_real), &n->tape->err);
 }
 
-ses_real *ses_scratch_cells(const ses_node *n, int64_t count)
+ses_real *ses_scratch_elems(const ses_node *n, int64_t count)
 {
     return device_bytes(&n->tape->tmp, count, ses_dtype_size(n->dtype), &n->tape->err);
 }
 
-void *ses_real_at(const ses_node *n, const void *array, int64_t i)
+void *ses_elem_at(const ses_node *n, const void *array, int64_t i)
 {
     return (void *)((uintptr_t)array + (uintptr_t)(i * (int64_t)ses_dtype_size(n->dtype)));
 }
 
-ses_sink ses_sink_at(const ses_node *n, ses_sink s, int64_t i)
+ses_dst ses_dst_at(const ses_node *n, ses_dst s, int64_t i)
 {
-    if (s.data) s.data = s.wide ? s.data + i : ses_real_at(n, s.data, i);
+    if (s.data) s.data = s.is_f32 ? s.data + i : ses_elem_at(n, s.data, i);
     return s;
 }
 
-const ses_real *ses_wide(const ses_node *n, int i)
+const ses_real *ses_input_f32(const ses_node *n, int i)
 {
     const ses_tensor *x = n->in[i];
-    assert(n->op->wide >> i & 1);
-    return x ? ses_values(x) : NULL;
+    assert(n->op->f32_inputs >> i & 1);
+    return x ? ses_master_data(x) : NULL;
 }
 
 /* A parameter's gradient, and an input's, is wide. */
 static size_t grad_bytes(const ses_tensor *x)
 {
-    return (size_t)ses_count(x) * ses_dtype_size(x->wide ? SES_REAL : x->dtype);
+    return (size_t)ses_count(x) * ses_dtype_size(x->master ? SES_REAL : x->dtype);
 }
 
 static bool grad_ready(ses_tape *t, ses_tensor *x)
 {
     size_t bytes = grad_bytes(x);
-    for (spare **at = &t->spares; !x->grad && *at; at = &(*at)->next)
+    for (spare **at = &t->free_buffers; !x->grad && *at; at = &(*at)->next)
         if ((*at)->bytes == bytes) {
             x->grad = (*at)->buffer;
             *at = (*at)->next;
@@ -422,48 +422,49 @@ static bool grad_ready(ses_tape *t, ses_tensor *x)
 /* A node's output has passed its gradient on. */
 static void grad_done(ses_tape *t, ses_tensor *x)
 {
-    x->grad_set = false;
+    x->has_grad = false;
     if (!x->grad) return; /* given away */
     spare *s = ses_arena_array(&t->host, 1, sizeof *s, &t->err);
     if (!s) return;
-    *s = (spare){ t->spares, x->grad, grad_bytes(x) };
-    t->spares = s;
+    *s = (spare){ t->free_buffers, x->grad, grad_bytes(x) };
+    t->free_buffers = s;
     x->grad = NULL;
 }
 
-ses_sink ses_grad(const ses_node *n, int i)
+ses_dst ses_grad(const ses_node *n, int i)
 {
     ses_tensor *x = n->in[i];
-    if (!x || !x->wants_grad || !grad_ready(n->tape, x)) return (ses_sink){ .data = NULL };
-    ses_sink s = { x->grad, x->grad_set, x->wide != NULL };
-    x->grad_set = true;
+    if (!x || !x->requires_grad || !grad_ready(n->tape, x)) return (ses_dst){ .data = NULL };
+    ses_dst s = { x->grad, x->has_grad, x->master != NULL };
+    x->has_grad = true;
     return s;
 }
 
-bool ses_grad_give(const ses_node *n, int i)
+bool ses_grad_donate(const ses_node *n, int i)
 {
     ses_tensor *x = n->in[i], *y = n->out;
-    if (!x || !x->wants_grad || x->grad || x->wide || x->dtype != y->dtype || grad_bytes(x) != grad_bytes(y))
+    if (!x || !x->requires_grad || x->grad || x->master || x->dtype != y->dtype ||
+        grad_bytes(x) != grad_bytes(y))
         return false;
     x->grad = y->grad;
-    x->grad_set = true;
+    x->has_grad = true;
     y->grad = NULL;
     return true;
 }
 
-ses_sink ses_grad_zeroed(const ses_node *n, int i)
+ses_dst ses_grad_zeroed(const ses_node *n, int i)
 {
-    ses_sink s = ses_grad(n, i);
+    ses_dst s = ses_grad(n, i);
     ses_device *d = n->tape->dev;
-    if (s.data && !s.add) d->mem->zero(d, s.data, grad_bytes(n->in[i]));
-    s.add = true;
+    if (s.data && !s.accumulate) d->mem->zero(d, s.data, grad_bytes(n->in[i]));
+    s.accumulate = true;
     return s;
 }
 
 ses_real *ses_grad_vector(const ses_node *n, int i)
 {
-    ses_sink s = ses_grad_zeroed(n, i);
-    if (!s.data || s.wide || n->dtype == SES_REAL) return s.data;
+    ses_dst s = ses_grad_zeroed(n, i);
+    if (!s.data || s.is_f32 || n->dtype == SES_REAL) return s.data;
     ses_tape_fail(n->tape, SES_EUNSUPPORTED, "input %d must be a parameter where reals are narrow", i);
     return NULL;
 }
@@ -471,7 +472,7 @@ ses_real *ses_grad_vector(const ses_node *n, int i)
 static void walk_back(ses_tape *t, ses_node *last)
 {
     for (ses_node *n = last; n && !t->err.code; n = n->prev) {
-        if (!n->out->grad_set) continue; /* nothing of the loss came this way */
+        if (!n->out->has_grad) continue; /* nothing of the loss came this way */
         n->op->backward(n);
         ses_arena_reset(&t->tmp);
         grad_done(t, n->out);
@@ -482,7 +483,7 @@ static void walk_back(ses_tape *t, ses_node *last)
 void ses_backward(ses_tape *t, ses_tensor *loss)
 {
     if (t->err.code) return;
-    if (!t->opt.record || !loss || ses_count(loss) != 1 || !loss->wants_grad) {
+    if (!t->opt.record || !loss || ses_count(loss) != 1 || !loss->requires_grad) {
         ses_tape_fail(t, SES_EARG,
                       "backward: needs a recording tape and a scalar that depends on parameters");
         return;
@@ -492,14 +493,14 @@ void ses_backward(ses_tape *t, ses_tensor *loss)
     unsigned char first[sizeof one];
     if (!ses_convert(first, loss->dtype, &one, SES_REAL, 1, &t->err)) return;
     t->dev->mem->upload(t->dev, loss->grad, first, ses_dtype_size(loss->dtype));
-    loss->grad_set = true;
+    loss->has_grad = true;
     walk_back(t, t->last);
 }
 
 /* ---- parts that are made again ---- */
 
 typedef struct part {
-    ses_part_fn *f;
+    ses_segment_fn *f;
     void *ctx;
     uint32_t site; /* where its draws begin */
 } part;
@@ -507,7 +508,7 @@ typedef struct part {
 /* Nodes of f(x), apart from those before; their activations last until part_end. */
 static ses_tensor *part_begin(ses_tape *t, const part *p, ses_tensor *x)
 {
-    t->acts = &t->again;
+    t->acts = &t->recompute_mem;
     t->last = NULL;
     t->site = p->site;
     return p->f(p->ctx, x);
@@ -515,7 +516,7 @@ static ses_tensor *part_begin(ses_tape *t, const part *p, ses_tensor *x)
 
 static void part_end(ses_tape *t, ses_node *last, uint32_t site)
 {
-    ses_arena_reset(&t->again);
+    ses_arena_reset(&t->recompute_mem);
     t->acts = &t->mem;
     t->last = last;
     t->site = site;
@@ -530,7 +531,7 @@ static void part_backward(const ses_node *n)
     ses_tensor *y = part_begin(t, n->attr, n->in[0]);
     if (y) {
         y->grad = n->out->grad;
-        y->grad_set = true;
+        y->has_grad = true;
         n->out->grad = NULL;
         walk_back(t, t->last);
     }
@@ -539,7 +540,7 @@ static void part_backward(const ses_node *n)
 
 static const ses_op part_op = { .name = "recompute", .attr_size = sizeof(part), .backward = part_backward };
 
-ses_tensor *ses_recompute(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x)
+ses_tensor *ses_recompute(ses_tape *t, ses_segment_fn *f, void *ctx, ses_tensor *x)
 {
     part p = { f, ctx, t->site };
     ses_node *last = t->last, *n = t->err.code ? NULL : node_new(t, &part_op, &x, 1, &p);
@@ -549,16 +550,16 @@ ses_tensor *ses_recompute(ses_tape *t, ses_part_fn *f, void *ctx, ses_tensor *x)
     if (y) n->out = tensor_new(t, y->dtype, y->dim, &t->err);
     if (n->out) {
         t->dev->mem->move(t->dev, n->out->data, y->data, (size_t)ses_count(y) * ses_dtype_size(y->dtype));
-        n->out->wants_grad = y->wants_grad;
+        n->out->requires_grad = y->requires_grad;
         n->prev = last;
     }
-    part_end(t, n->out && y->wants_grad ? n : last, t->site);
+    part_end(t, n->out && y->requires_grad ? n : last, t->site);
     return n->out;
 }
 
 /* ---- one node run again and again: benchmarks ---- */
 
-ses_node *ses_tape_last(const ses_tape *t) { return t->err.code ? NULL : t->last; }
+ses_node *ses_tape_last_node(const ses_tape *t) { return t->err.code ? NULL : t->last; }
 
 void ses_node_forward(ses_node *n)
 {
@@ -569,7 +570,7 @@ void ses_node_forward(ses_node *n)
 void ses_node_backward(ses_node *n)
 {
     if (!grad_ready(n->tape, n->out)) return;
-    n->out->grad_set = true;
+    n->out->has_grad = true;
     n->op->backward(n);
     ses_arena_reset(&n->tape->tmp);
     if (!n->out->grad) grad_ready(n->tape, n->out); /* given away */

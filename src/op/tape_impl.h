@@ -8,20 +8,20 @@
 struct ses_tape {
     ses_device *dev;
     ses_tape_options opt;
-    ses_arena mem;   /* activations and gradients, on the device */
-    ses_arena again; /* activations of a part that is made again, see ses_recompute */
-    ses_arena *acts; /* which of the two takes activations now */
-    ses_arena tmp;   /* scratch of one op's call, on the device */
-    ses_arena host;  /* tensors, nodes, attributes */
-    struct ses_spare *spares;
-    ses_node *last;               /* newest recorded node */
-    const ses_tensor *rounded_of; /* see ses_tape_keep */
-    const ses_rows8 *rounded;
-    uint32_t site;               /* places that drew random numbers in this step */
-    struct ses_replays *replays; /* see ses_replay; NULL: none yet */
+    ses_arena mem;           /* activations and gradients, on the device */
+    ses_arena recompute_mem; /* activations of a part that is made again, see ses_recompute */
+    ses_arena *acts;         /* which of the two takes activations now */
+    ses_arena tmp;           /* scratch of one op's call, on the device */
+    ses_arena host;          /* tensors, nodes, attributes */
+    struct ses_spare *free_buffers;
+    ses_node *last;              /* newest recorded node */
+    const ses_tensor *i8_source; /* see ses_tape_cache_i8 */
+    const ses_i8_rows *i8_rows;
+    uint32_t site;                  /* places that drew random numbers in this step */
+    struct ses_graph_cache *graphs; /* see ses_graph_replay; NULL: none yet */
     ses_err err;
 };
 
-void ses_replay_free(ses_tape *t);
+void ses_graph_cache_free(ses_tape *t);
 
 #endif

@@ -8,29 +8,30 @@ typedef struct attr {
 
 static bool infer(ses_node *n, ses_err *e)
 {
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "target", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "target", e)) return false;
     if (ses_count(n->in[0]) != ses_count(n->in[1]))
         return ses_fail(e, SES_EARG, "%lld targets for %lld outputs", (long long)ses_count(n->in[1]),
                         (long long)ses_count(n->in[0]));
     n->out =
-        ses_node_save(n, 0, 1, e) ? ses_tensor_over(n->tape, n->saved[0], SES_REAL, SES_DIM(1), e) : NULL;
+        ses_node_save(n, 0, 1, e) ? ses_tensor_wrap(n->tape, n->saved[0], SES_REAL, SES_DIM(1), e) : NULL;
     return n->out != NULL;
 }
 
 static void forward(const ses_node *n)
 {
-    bool binary = ((const attr *)n->attr)->kind == SES_LOSS_BINARY;
-    (binary ? n->k->bce : n->k->mse)(n->exec, n->out->f, n->in[0]->f, ses_wide(n, 1), ses_count(n->in[0]));
+    bool binary = ((const attr *)n->attr)->kind == SES_LOSS_BCE;
+    (binary ? n->k->bce : n->k->mse)(n->exec, n->out->f, n->in[0]->f, ses_input_f32(n, 1),
+                                     ses_count(n->in[0]));
 }
 
 static void backward(const ses_node *n)
 {
-    bool binary = ((const attr *)n->attr)->kind == SES_LOSS_BINARY;
+    bool binary = ((const attr *)n->attr)->kind == SES_LOSS_BCE;
     (binary ? n->k->bce_bwd : n->k->mse_bwd)(n->exec, ses_grad(n, 0), n->out->grad, n->in[0]->f,
-                                             ses_wide(n, 1), ses_count(n->in[0]));
+                                             ses_input_f32(n, 1), ses_count(n->in[0]));
 }
 
-static const attr square = { SES_LOSS_SQUARE }, binary = { SES_LOSS_BINARY };
+static const attr square = { SES_LOSS_MSE }, binary = { SES_LOSS_BCE };
 static const ses_case cases[] = {
     { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &square, .constant = 2 },
     { .dim = { { 1 }, { 1 } }, .attr = &square, .constant = 2 },
@@ -41,7 +42,7 @@ static const ses_case cases[] = {
 };
 const ses_op ses_op_target_loss = {
     .name = "target_loss",
-    .wide = 1 << 1,
+    .f32_inputs = 1 << 1,
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),

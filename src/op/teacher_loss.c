@@ -1,9 +1,9 @@
 /* How far rows of x [R, N] are from what others say they should be (y, which gets no gradient), the mean over
- * rows: T^2 KL(softmax(y / T) || softmax(x / T)), 1 - cos, or mean square; see ses_match_kind. */
+ * rows: T^2 KL(softmax(y / T) || softmax(x / T)), 1 - cos, or mean square; see ses_teacher_loss_kind. */
 #include "op.h"
 
 typedef struct attr {
-    ses_match_kind kind;
+    ses_teacher_loss_kind kind;
     double heat;
 } attr;
 
@@ -12,10 +12,10 @@ enum { LOSS, STAT };
 static bool infer(ses_node *n, ses_err *e)
 {
     const ses_tensor *x = n->in[0];
-    if (!ses_want_input(n, 0, "x", e) || !ses_want_input(n, 1, "y", e)) return false;
+    if (!ses_check_input(n, 0, "x", e) || !ses_check_input(n, 1, "y", e)) return false;
     if (!ses_same_shape(x, n->in[1])) return ses_fail(e, SES_EARG, "the two must have one shape");
     if (!ses_node_save(n, LOSS, 1, e) || !ses_node_save(n, STAT, 3 * ses_rows(x), e)) return false;
-    n->out = ses_tensor_over(n->tape, n->saved[LOSS], SES_REAL, SES_DIM(1), e);
+    n->out = ses_tensor_wrap(n->tape, n->saved[LOSS], SES_REAL, SES_DIM(1), e);
     return n->out != NULL;
 }
 
@@ -35,8 +35,8 @@ static void backward(const ses_node *n)
                     ses_cols(x), a->kind, a->heat);
 }
 
-static const attr soft = { SES_MATCH_SOFT, 2 }, plain = { SES_MATCH_SOFT, 1 },
-                  cosine = { SES_MATCH_COSINE, 1 }, square = { SES_MATCH_SQUARE, 1 };
+static const attr soft = { SES_TEACHER_KL, 2 }, plain = { SES_TEACHER_KL, 1 },
+                  cosine = { SES_TEACHER_COSINE, 1 }, square = { SES_TEACHER_MSE, 1 };
 static const ses_case cases[] = {
     { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &soft, .constant = 2 },
     { .dim = { { 4, 33 }, { 4, 33 } }, .attr = &plain, .constant = 2, .scale = 10 },
@@ -46,8 +46,8 @@ static const ses_case cases[] = {
     { .dim = { { 3, 7 }, { 3, 7 } }, .attr = &square, .constant = 2 },
     { .dim = { { 5, 33 }, { 5, 33 } }, .attr = &square, .constant = 2, .scale = 1e4 },
 };
-const ses_op ses_op_match_loss = {
-    .name = "match_loss",
+const ses_op ses_op_teacher_loss = {
+    .name = "teacher_loss",
     .attr_size = sizeof(attr),
     .cases = cases,
     .n_cases = SES_LEN(cases),
@@ -56,7 +56,8 @@ const ses_op ses_op_match_loss = {
     .backward = backward,
 };
 
-ses_tensor *ses_match_loss(ses_tape *t, ses_tensor *x, ses_tensor *y, ses_match_kind kind, double heat)
+ses_tensor *ses_teacher_loss(ses_tape *t, ses_tensor *x, ses_tensor *y, ses_teacher_loss_kind kind,
+                             double heat)
 {
-    return ses_apply(t, &ses_op_match_loss, SES_IN(x, y), &(attr){ kind, heat });
+    return ses_apply(t, &ses_op_teacher_loss, SES_IN(x, y), &(attr){ kind, heat });
 }

@@ -1,8 +1,8 @@
 /* The options of the tasks that write, under the reference's names. */
 #include "generation_task.h"
 
-#define AT(field) .offset = offsetof(ses_writing_args, field)
-#define GIVEN(i) .given = offsetof(ses_writing_args, given) + (i)
+#define AT(field) .offset = offsetof(ses_generation_args, field)
+#define GIVEN(i) .was_set = offsetof(ses_generation_args, given) + (i)
 #define COUNT(i, name_, field, least, most, help_)                                                          \
     [i] = {                                                                                                 \
         .name = name_, .type = SES_OPT_INT, AT(o.field), GIVEN(i), .min = least, .max = most, .help = help_ \
@@ -16,7 +16,7 @@
 #define TEXT(i, name_, field, value_, help_) \
     [i] = { .name = name_, .type = SES_OPT_TEXT, AT(field), .value = value_, .help = help_ }
 
-const ses_opt ses_writing_opt[SES_WRITING_OPTIONS] = {
+const ses_opt ses_generation_opt[SES_GENERATION_OPTION_COUNT] = {
     COUNT(0, "max-new-tokens", max_new_tokens, 1, 1e9,
           "write at most so many tokens (256, or what the folder says)"),
     COUNT(1, "max-length", max_length, 1, 1e9, "most tokens, the prompt's included; --max-new-tokens wins"),
@@ -35,7 +35,7 @@ const ses_opt ses_writing_opt[SES_WRITING_OPTIONS] = {
             AT(o.early_stopping),
             GIVEN(9),
             .choices = "false|true|never",
-            .bare = "true",
+            .implicit_value = "true",
             .def = "false",
             .help =
                 "of beams: end with as many texts as beams; never: not before nothing better is possible" },
@@ -43,7 +43,7 @@ const ses_opt ses_writing_opt[SES_WRITING_OPTIONS] = {
              .type = SES_OPT_CHOICE,
              AT(do_sample),
              .choices = "false|true",
-             .bare = "true",
+             .implicit_value = "true",
              .help = "draw tokens by their probability; without it the likeliest is taken" },
     NUMBER(11, "temperature", temperature, 1e-6, 1e6,
            "divide scores by this before drawing: below 1 is bolder"),
@@ -52,7 +52,7 @@ const ses_opt ses_writing_opt[SES_WRITING_OPTIONS] = {
              AT(o.top_k),
              GIVEN(12),
              .value = "N|all",
-             .zero = "all",
+             .zero_word = "all",
              .min = 1,
              .max = 1 << 24,
              .help = "draw among the N likeliest tokens (50, or what the folder says)" },
@@ -89,7 +89,7 @@ const ses_opt ses_writing_opt[SES_WRITING_OPTIONS] = {
              .type = SES_OPT_CHOICE,
              AT(full_text),
              .choices = "false|true",
-             .bare = "true",
+             .implicit_value = "true",
              .help =
                  "of text-generation: give the prompt with what follows it (true), or what follows alone" },
     TEXT(31, "prefix", prefix, "TEXT", "put this before every text"),
@@ -113,7 +113,7 @@ const ses_opt ses_writing_opt[SES_WRITING_OPTIONS] = {
              .type = SES_OPT_CHOICE,
              AT(renormalize),
              .choices = "false|true",
-             .bare = "true",
+             .implicit_value = "true",
              .help = "make scores probabilities again after all changes to them" },
     [39] = { .name = "logprobs",
              .type = SES_OPT_FLAG,

@@ -15,23 +15,23 @@ enum { HOST_BUDGET = 2048, DEVICE_BUDGET = 16384, UNLIMITED = 1 << 20 };
 static bool no_fit(const ses_pipeline *p, const ses_model_desc *d, const ses_class *c, ses_err *e)
 {
     char can[512];
-    ses_tasks_of(d, c, can, sizeof can);
+    ses_tasks_supported(d, c, can, sizeof can);
     return ses_fail(e, SES_EUNSUPPORTED, "a %s does not serve %s; it serves %s", c->name,
-                    ses_task_title(p->task), can);
+                    ses_task_canonical_name(p->task), can);
 }
 
 /* How to open the model: as its own class when that has a head for the task; else for its hidden states
  * alone, of an encoder and decoder the latter's. */
 static bool pick_class(const ses_pipeline *p, const ses_json *config, ses_model_options *o, ses_err *e)
 {
-    const ses_model_desc *d = ses_config_model(config, e);
+    const ses_model_desc *d = ses_config_find_model(config, e);
     const ses_class *c = d ? ses_config_class(d, config, NULL, e) : NULL;
     if (!c) return false;
-    if (p->task->head) return ses_task_fits(p->task, d, c) || no_fit(p, d, c, e);
-    if (d->pair && !c->encoder_only && !p->task->encoder_alone)
+    if (p->task->head) return ses_task_supports(p->task, d, c) || no_fit(p, d, c, e);
+    if (d->encoder_decoder && !c->encoder_only && !p->task->encoder_alone)
         o->class_name = d->class[0].name;
     else
-        o->bare = true;
+        o->no_head = true;
     return true;
 }
 
@@ -72,7 +72,7 @@ static bool open_tokenizer(ses_pipeline *p, ses_err *e)
 
 static bool check_fit(const ses_pipeline *p, ses_err *e)
 {
-    int64_t has = ses_tokenizer_size(p->tokenizer), takes = ses_model_vocab(p->model);
+    int64_t has = ses_tokenizer_vocab_size(p->tokenizer), takes = ses_model_vocab_size(p->model);
     return has <= takes || ses_fail(e, SES_EARG,
                                     "%s: the tokenizer has ids up to %lld, the model's embedding table has "
                                     "%lld rows: they do not belong together",
@@ -82,7 +82,7 @@ static bool check_fit(const ses_pipeline *p, ses_err *e)
 static void set_limit(ses_pipeline *p)
 {
     int64_t model = ses_model_max_tokens(p->model);
-    const ses_facts *f = &p->facts;
+    const ses_tokenizer_config *f = &p->facts;
     p->most = p->limit = model;
     if (f->stored_max && f->stored_max < p->limit) p->limit = f->stored_max;
     if (f->max_length && f->max_length < p->limit && (p->task->tokenizer_limit || model >= UNLIMITED))
@@ -100,13 +100,13 @@ ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char
     p->dev = dev;
     p->args = args;
     p->want.logits = true;
-    p->budget = dev->host ? HOST_BUDGET : DEVICE_BUDGET;
+    p->budget = dev->is_host ? HOST_BUDGET : DEVICE_BUDGET;
     p->dir = ses_strdup(dir, e);
     if (p->dir && base && !(p->base = ses_strdup(base, e))) goto fail;
     p->self = p->dir ? ses_arena_array(&p->mem, 1, task->self_size, e) : NULL;
     if (!p->self || !(task->load ? task->load(p, e) : open_model(p, e))) goto fail;
     if (!open_tokenizer(p, e) || !check_fit(p, e) ||
-        !ses_facts_read(&p->facts, p->dir, ses_model_type(p->model), p->tokenizer, e))
+        !ses_tokenizer_config_read(&p->facts, p->dir, ses_model_type(p->model), p->tokenizer, e))
         goto fail;
     set_limit(p);
     p->tokens = ses_tokens_new(p->tokenizer, e);
@@ -132,7 +132,7 @@ static bool apply(const ses_task *t, void *args, const ses_setting *s, ses_err *
         if (same_name(t->opt[i].name, s->name)) return ses_opt_set(&t->opt[i], args, s->name, s->value, e);
         ses_suggest_offer(&near, t->opt[i].name, strlen(t->opt[i].name));
     }
-    ses_fail(e, SES_EUSAGE, "%s has no option \"%s\"", ses_task_title(t), s->name);
+    ses_fail(e, SES_EUSAGE, "%s has no option \"%s\"", ses_task_canonical_name(t), s->name);
     return ses_suggest_add(&near, "", e);
 }
 
@@ -145,17 +145,17 @@ static ses_setting copy_setting(ses_arena *mem, const ses_setting *s, ses_err *e
 ses_pipeline *ses_pipeline_open(const char *task, const char *dir, ses_device *dev, const ses_setting *set,
                                 ses_err *e)
 {
-    const ses_task_name *named = ses_task_need(task, e);
+    const ses_task_entry *named = ses_task_require(task, e);
     const ses_task *t = named ? named->task : NULL;
     void *args = t ? ses_alloc(t->args_size, e) : NULL;
-    ses_arena mem = { .grain = 1024 };
+    ses_arena mem = { .min_block = 1024 };
     bool ok = args && ses_opt_defaults(t->opt, t->n_opt, args, e);
     for (; ok && set && set->name; set++) {
         ses_setting s = copy_setting(&mem, set, e);
         ok = (s.value || !set->value) && apply(t, args, &s, e);
     }
     const char *called = ok ? ses_arena_strndup(&mem, task, strlen(task), e) : NULL;
-    ok = called && ses_task_called(t, args, called, e);
+    ok = called && ses_task_set_called_name(t, args, called, e);
     ses_pipeline *p = ok ? ses_pipeline_new(t, dir, NULL, dev, args, e) : NULL;
     if (p) {
         p->own_args = true;
@@ -189,15 +189,15 @@ void ses_pipeline_free(ses_pipeline *p)
     ses_free(p);
 }
 
-void ses_pipeline_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx)
+void ses_pipeline_set_stream(ses_pipeline *p, ses_stream_fn *fn, void *ctx)
 {
     p->stream = fn;
     p->stream_ctx = ctx;
 }
 
-const char *ses_pipeline_remarks(const ses_pipeline *p) { return p->remarks.data ? p->remarks.data : ""; }
+const char *ses_pipeline_warnings(const ses_pipeline *p) { return p->remarks.data ? p->remarks.data : ""; }
 
-bool ses_pipeline_remark(ses_pipeline *p, ses_err *e, const char *fmt, ...)
+bool ses_pipeline_warn(ses_pipeline *p, ses_err *e, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -259,10 +259,10 @@ static bool read_list(const ses_json *v, const char *names, bool need, ses_item 
     return true;
 }
 
-bool ses_pipeline_item(const ses_pipeline *p, const ses_json *v, ses_item *item, ses_string **list,
-                       ses_err *e)
+bool ses_pipeline_item_from_json(const ses_pipeline *p, const ses_json *v, ses_item *item, ses_string **list,
+                                 ses_err *e)
 {
-    const ses_parts *parts = &p->task->parts;
+    const ses_item_schema *parts = &p->task->item_schema;
     *list = NULL;
     if (ses_json_type_of(v) == SES_JSON_STRING) {
         item->text.p = ses_json_string(v, &item->text.n);
@@ -271,11 +271,11 @@ bool ses_pipeline_item(const ses_pipeline *p, const ses_json *v, ses_item *item,
     if (ses_json_type_of(v) != SES_JSON_OBJECT)
         return ses_fail(e, SES_EFORMAT, "an object or a string is expected, not %s",
                         ses_json_type_name(ses_json_type_of(v)));
-    if (!read_list(v, parts->list, parts->need_list, item, list, e)) return false;
-    bool given = ses_task_pair_given(p->task, p->args);
-    bool need = !(parts->list_is_text && item->list) && !given; /* words stand for the text */
+    if (!read_list(v, parts->list, parts->requires_list, item, list, e)) return false;
+    bool given = ses_task_has_pair_option(p->task, p->args);
+    bool need = !(parts->list_replaces_text && item->list) && !given; /* words stand for the text */
     if (!read_text(v, parts->text, need, &item->text, e) ||
-        !read_text(v, parts->pair, parts->need_pair && !given, &item->pair, e))
+        !read_text(v, parts->pair, parts->requires_pair && !given, &item->pair, e))
         return false;
     return item->text.p || item->pair.p || item->list ||
            ses_fail(e, SES_EFORMAT, "key \"%.*s\" is missing", first_len(parts->text), parts->text);

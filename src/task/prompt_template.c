@@ -15,7 +15,7 @@
 
 enum { FILE_MAX = 64 << 20 };
 
-struct ses_template {
+struct ses_prompt_template {
     ses_json_doc *doc;
     const ses_json *root;
     const char **stop;
@@ -53,7 +53,7 @@ static bool put(ses_buf *out, const ses_json *pattern, const ses_json *values, c
     return true;
 }
 
-static bool check(ses_template *t, ses_err *e)
+static bool check(ses_prompt_template *t, ses_err *e)
 {
     const ses_json *stop = ses_json_get(t->root, "stop"), *examples = ses_json_get(t->root, "examples");
     const char *query = ses_json_string(ses_json_get(t->root, "query"), NULL);
@@ -72,9 +72,9 @@ static bool check(ses_template *t, ses_err *e)
     return t->stop != NULL;
 }
 
-ses_template *ses_template_new(ses_json_doc *doc, ses_err *e)
+ses_prompt_template *ses_prompt_template_new(ses_json_doc *doc, ses_err *e)
 {
-    ses_template *t = ses_alloc(sizeof *t, e);
+    ses_prompt_template *t = ses_alloc(sizeof *t, e);
     if (t) {
         t->doc = doc;
         t->root = ses_json_root(doc);
@@ -82,19 +82,19 @@ ses_template *ses_template_new(ses_json_doc *doc, ses_err *e)
     } else {
         ses_json_free(doc);
     }
-    ses_template_free(t);
+    ses_prompt_template_free(t);
     return NULL;
 }
 
-ses_template *ses_template_open(const char *path, ses_err *e)
+ses_prompt_template *ses_prompt_template_open(const char *path, ses_err *e)
 {
     ses_json_doc *doc = ses_json_load(path, FILE_MAX, e);
-    ses_template *t = doc ? ses_template_new(doc, e) : NULL;
+    ses_prompt_template *t = doc ? ses_prompt_template_new(doc, e) : NULL;
     if (doc && !t) ses_wrap(e, "%s", path);
     return t;
 }
 
-void ses_template_free(ses_template *t)
+void ses_prompt_template_free(ses_prompt_template *t)
 {
     if (!t) return;
     ses_json_free(t->doc);
@@ -102,8 +102,8 @@ void ses_template_free(ses_template *t)
     ses_free(t);
 }
 
-char *ses_template_prompt(const ses_template *t, ses_string text, ses_string pair, int64_t shots, size_t *n,
-                          ses_err *e)
+char *ses_prompt_template_fill(const ses_prompt_template *t, ses_string text, ses_string pair, int64_t shots,
+                               size_t *n, ses_err *e)
 {
     const ses_json *examples = ses_json_get(t->root, "examples");
     size_t most = ses_json_len(examples), take = shots < 0 || (size_t)shots > most ? most : (size_t)shots;
@@ -119,7 +119,7 @@ char *ses_template_prompt(const ses_template *t, ses_string text, ses_string pai
     return NULL;
 }
 
-size_t ses_template_stops(const ses_template *t, const char *const **stop)
+size_t ses_prompt_template_stops(const ses_prompt_template *t, const char *const **stop)
 {
     *stop = t->stop;
     return t->n_stops;

@@ -9,7 +9,8 @@ static void put_string(ses_json_writer *w, ses_string s)
         ses_json_put_null(w);
 }
 
-static void put_field(ses_json_writer *w, const ses_result *r, const ses_row *row, ses_field_kind kind)
+static void put_field(ses_json_writer *w, const ses_result *r, const ses_result_row *row,
+                      ses_result_field_kind kind)
 {
     switch (kind) {
     case SES_FIELD_LABEL: put_string(w, row->label); break;
@@ -18,37 +19,37 @@ static void put_field(ses_json_writer *w, const ses_result *r, const ses_row *ro
     case SES_FIELD_SCORE: ses_json_put_float(w, (float)row->score); break;
     case SES_FIELD_TOKEN: ses_json_put_int(w, row->token); break;
     case SES_FIELD_INDEX: ses_json_put_int(w, row->index); break;
-    case SES_FIELD_START: ses_json_put_int(w, row->point.begin); break;
-    case SES_FIELD_END: ses_json_put_int(w, row->point.end); break;
+    case SES_FIELD_START: ses_json_put_int(w, row->char_span.begin); break;
+    case SES_FIELD_END: ses_json_put_int(w, row->char_span.end); break;
     case SES_FIELD_ITEM: put_string(w, r->item->text); break;
     }
 }
 
-static void put_logprobs(ses_json_writer *w, const ses_row *row)
+static void put_logprobs(ses_json_writer *w, const ses_result_row *row)
 {
     ses_json_put_key(w, "logprobs");
     ses_json_begin_array(w);
     for (size_t i = 0; i < row->n_logprobs; i++) {
         ses_json_begin_object(w);
         ses_json_put_key(w, "id");
-        ses_json_put_int(w, row->logprob[i].id);
+        ses_json_put_int(w, row->logprobs[i].id);
         ses_json_put_key(w, "token");
-        put_string(w, row->logprob[i].token);
+        put_string(w, row->logprobs[i].token);
         ses_json_put_key(w, "logprob");
-        ses_json_put_float(w, row->logprob[i].logprob);
+        ses_json_put_float(w, row->logprobs[i].logprob);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
 }
 
-static void put_row(ses_json_writer *w, const ses_result *r, const ses_row *row)
+static void put_row(ses_json_writer *w, const ses_result *r, const ses_result_row *row)
 {
     ses_json_begin_object(w);
-    for (const ses_shape_field *f = r->shape->field; f->key; f++) {
+    for (const ses_result_field *f = r->schema->field; f->key; f++) {
         ses_json_put_key(w, f->key);
         put_field(w, r, row, f->kind);
     }
-    if (row->logprob) put_logprobs(w, row);
+    if (row->logprobs) put_logprobs(w, row);
     ses_json_end_object(w);
 }
 
@@ -67,7 +68,7 @@ static void put_rows(ses_json_writer *w, const ses_result *r)
 static void put_columns(ses_json_writer *w, const ses_result *r)
 {
     ses_json_begin_object(w);
-    for (const ses_shape_field *f = r->shape->field; f->key; f++) {
+    for (const ses_result_field *f = r->schema->field; f->key; f++) {
         ses_json_put_key(w, f->key);
         if (f->kind == SES_FIELD_ITEM) {
             put_string(w, r->item->text);
@@ -83,7 +84,7 @@ static void put_columns(ses_json_writer *w, const ses_result *r)
 static void put_list(ses_json_writer *w, const ses_result *r)
 {
     ses_json_begin_array(w);
-    for (size_t i = 0; i < r->n; i++) put_field(w, r, &r->row[i], r->shape->field[0].kind);
+    for (size_t i = 0; i < r->n; i++) put_field(w, r, &r->row[i], r->schema->field[0].kind);
     ses_json_end_array(w);
 }
 
@@ -97,13 +98,13 @@ static void put_vector(ses_json_writer *w, const float *x, int64_t n)
 static void put_matrix(ses_json_writer *w, const ses_result *r)
 {
     ses_json_begin_array(w);
-    for (int64_t i = 0; i < r->rows; i++) put_vector(w, r->x + i * r->cols, r->cols);
+    for (int64_t i = 0; i < r->n_vectors; i++) put_vector(w, r->vectors + i * r->vector_size, r->vector_size);
     ses_json_end_array(w);
 }
 
-void ses_result_json(const ses_result *r, ses_json_writer *w)
+void ses_result_write_json(const ses_result *r, ses_json_writer *w)
 {
-    switch (r->shape->form) {
+    switch (r->schema->form) {
     case SES_FORM_ROWS: put_rows(w, r); break;
     case SES_FORM_ONE:
         if (r->n)
@@ -114,6 +115,6 @@ void ses_result_json(const ses_result *r, ses_json_writer *w)
     case SES_FORM_COLUMNS: put_columns(w, r); break;
     case SES_FORM_LIST: put_list(w, r); break;
     case SES_FORM_MATRIX: put_matrix(w, r); break;
-    case SES_FORM_VECTOR: put_vector(w, r->x, r->rows ? r->cols : 0); break;
+    case SES_FORM_VECTOR: put_vector(w, r->vectors, r->n_vectors ? r->vector_size : 0); break;
     }
 }

@@ -12,17 +12,17 @@ enum { JOB_GRAIN = 4096 };
 
 /* ---- jobs ---- */
 
-static ses_job *job_new(ses_pipeline *p, ses_err *e)
+static ses_request *job_new(ses_pipeline *p, ses_err *e)
 {
-    ses_job *j = p->spare;
+    ses_request *j = p->spare;
     if (j)
         p->spare = j->next;
     else
         j = ses_alloc(sizeof *j, e);
     if (!j) return NULL;
     ses_arena mem = j->mem;
-    *j = (ses_job){ .mem = mem };
-    j->mem.grain = JOB_GRAIN;
+    *j = (ses_request){ .mem = mem };
+    j->mem.min_block = JOB_GRAIN;
     ses_arena_reset(&j->mem);
     j->state = ses_arena_array(&j->mem, 1, p->task->job_size, e);
     if (j->state) return j;
@@ -31,17 +31,17 @@ static ses_job *job_new(ses_pipeline *p, ses_err *e)
     return NULL;
 }
 
-static void job_done(ses_pipeline *p, ses_job *j)
+static void job_done(ses_pipeline *p, ses_request *j)
 {
     if (!j) return;
     j->next = p->spare;
     p->spare = j;
 }
 
-static void free_jobs(ses_job *j)
+static void free_jobs(ses_request *j)
 {
     while (j) {
-        ses_job *next = j->next;
+        ses_request *next = j->next;
         ses_arena_free(&j->mem);
         ses_free(j);
         j = next;
@@ -50,7 +50,7 @@ static void free_jobs(ses_job *j)
 
 void ses_runner_free(ses_pipeline *p)
 {
-    ses_aside_free(p->aside);
+    ses_async_free(p->aside);
     free_jobs(p->first);
     free_jobs(p->spare);
     free_jobs(p->kept);
@@ -62,7 +62,7 @@ void ses_runner_free(ses_pipeline *p)
 /* Everything that waits is dropped: after an error nothing half done stays. */
 static bool drop_all(ses_pipeline *p)
 {
-    if (p->flies && p->dev->host) (void)ses_aside_end(p->aside, NULL);
+    if (p->flies && p->dev->is_host) (void)ses_async_wait(p->aside, NULL);
     p->flies = false;
     if (p->last) {
         p->last->next = p->spare;
@@ -77,7 +77,7 @@ static bool drop_all(ses_pipeline *p)
 /* ---- one batch ---- */
 
 /* Items may need no sequence at all. */
-static ses_job *next_with_work(ses_job *j)
+static ses_request *next_with_work(ses_request *j)
 {
     while (j && !j->n_seqs) j = j->next;
     return j;
@@ -88,7 +88,7 @@ static bool pick(ses_pipeline *p, ses_seq_group *b, ses_err *e)
 {
     ses_arena_reset(&p->batch_mem);
     for (int pass = 0; pass < 2; pass++) { /* count, then list */
-        ses_job *j = p->next_job;
+        ses_request *j = p->next_job;
         size_t i = p->next_seq, n = 0;
         int64_t tokens = 0;
         while (j && (!n || tokens + (int64_t)j->seq[i].n <= p->budget)) {
@@ -102,7 +102,7 @@ static bool pick(ses_pipeline *p, ses_seq_group *b, ses_err *e)
             p->next_job = j, p->next_seq = i;
             break;
         }
-        b->job = ses_arena_array(&p->batch_mem, n, sizeof(ses_job *), e);
+        b->job = ses_arena_array(&p->batch_mem, n, sizeof(ses_request *), e);
         b->seq = ses_arena_array(&p->batch_mem, n, sizeof(ses_seq *), e);
         if (!b->job || !b->seq) return false;
     }
@@ -113,15 +113,16 @@ static bool pick(ses_pipeline *p, ses_seq_group *b, ses_err *e)
 /* What a decoder reads where nothing else is said: the text, shifted right. */
 static void shift_right(const ses_config *c, const int32_t *id, size_t n, int32_t *to)
 {
-    to[0] = c->shift == SES_SHIFT_START ? (int32_t)c->start : id[n - 1];
+    to[0] = c->decoder.label_shift == SES_SHIFT_START ? (int32_t)c->decoder.start_id : id[n - 1];
     memcpy(to + 1, id, (n - 1) * sizeof *id);
 }
 
-static bool fill(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_want *want, ses_err *e)
+static bool fill(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_output_request *want,
+                 ses_err *e)
 {
     const ses_config *c = &p->model->c;
-    bool types = (c->segments > 1 || c->segment_pairs) && p->facts.types;
-    bool target = p->model->stack[1].layer && !c->echo;
+    bool types = (c->embed.segments > 1 || c->xl.relative_segments) && p->facts.types;
+    bool target = p->model->stack[1].layer && !c->decoder.input_from_source;
     size_t rows = 0;
     for (size_t s = 0; s < b->n; s++) rows += b->seq[s]->n_rows;
     int32_t *cu = ses_arena_array(&p->batch_mem, b->n + 1, sizeof *cu, e);
@@ -140,16 +141,16 @@ static bool fill(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_wa
         cu[s + 1] = (int32_t)at;
     }
     p->cu = cu;
-    *out = (ses_batch){ .seqs = (int64_t)b->n, .tokens = b->tokens, .cu = cu, .ids = ids };
+    *out = (ses_batch){ .seqs = (int64_t)b->n, .tokens = b->tokens, .cu_seqlens = cu, .ids = ids };
     if (types) out->segments = type;
-    if (target) out->target_cu = cu, out->target_ids = to;
+    if (target) out->target_cu_seqlens = cu, out->target_ids = to;
     *want = p->want;
     if (rows) want->rows = ask, want->n_rows = (int64_t)rows;
     return true;
 }
 
 /* Is this error the item's, so that others can go on? It is kept with the item. */
-static bool blame(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool blame(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     if (!p->refuse || e->code == SES_OK || e->code == SES_EIO) return false;
     if (!j->bad) j->bad = ses_arena_array(&j->mem, 1, sizeof *j->bad, e);
@@ -163,7 +164,7 @@ static bool blame(ses_pipeline *p, ses_job *j, ses_err *e)
 static bool launch(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
 {
     ses_batch batch;
-    ses_want want;
+    ses_output_request want;
     if (!fill(p, b, &batch, &want, e)) return false;
     ses_tape_reset(p->tape, NULL);
     p->raw_of = NULL;
@@ -183,12 +184,12 @@ static bool take_all(ses_pipeline *p, const ses_seq_group *b, ses_err *e)
     return true;
 }
 
-static ses_result begin_result(const ses_job *j)
+static ses_result begin_result(const ses_request *j)
 {
-    return (ses_result){ .item = &j->item, .groups = 1, .tokens = j->tokens, .cut = j->cut };
+    return (ses_result){ .item = &j->item, .groups = 1, .tokens = j->tokens, .truncated = j->cut };
 }
 
-static bool answer(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool answer(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     *r = begin_result(j);
     if (!p->task->finish(p, j, r, e)) return false;
@@ -202,7 +203,7 @@ static bool answer(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
 static bool answer_done(ses_pipeline *p, ses_err *e)
 {
     while (p->first && p->first != p->next_job && p->first->taken == p->first->n_seqs) {
-        ses_job *j = p->first;
+        ses_request *j = p->first;
         if (!j->bad && !answer(p, j, &p->result, e) && !blame(p, j, e)) return false;
         if (j->bad ? !p->refuse(p->fn_ctx, &j->item, j->bad, e) : p->fn && !p->fn(p->fn_ctx, &p->result, e))
             return false;
@@ -265,8 +266,8 @@ static bool fly(void *ctx, ses_err *e)
 /* A host whose threads are several has one more for it, that begins the work they share. */
 static bool can_fly(ses_pipeline *p)
 {
-    if (!p->dev->host || p->task->run) return false;
-    if (!p->aside && ses_pool_threads(p->dev->exec.pool) > 1) p->aside = ses_aside_new(NULL);
+    if (!p->dev->is_host || p->task->run) return false;
+    if (!p->aside && ses_thread_pool_size(p->dev->exec.pool) > 1) p->aside = ses_async_new(NULL);
     return p->aside;
 }
 
@@ -274,7 +275,7 @@ static bool land(ses_pipeline *p, ses_err *e)
 {
     if (!p->flies) return true;
     p->flies = false;
-    return settle(p, !p->dev->host || ses_aside_end(p->aside, e), e);
+    return settle(p, !p->dev->is_host || ses_async_wait(p->aside, e), e);
 }
 
 /* more: items may follow. While the batch flies, what has been answered before is told; its own answers are
@@ -284,11 +285,11 @@ static bool run_batch(ses_pipeline *p, bool more, ses_err *e)
     ses_seq_group *b = &p->batch;
     if (!land(p, e) || !pick(p, b, e)) return false;
     if (more && can_fly(p)) {
-        ses_aside_begin(p->aside, fly, p);
+        ses_async_start(p->aside, fly, p);
         p->flies = true;
     } else {
         bool ran = p->task->run ? p->task->run(p, b->job, b->seq, b->n, e) : launch(p, b, e);
-        p->flies = ran && !p->task->run && !p->dev->host;
+        p->flies = ran && !p->task->run && !p->dev->is_host;
         if (!p->flies && !settle(p, ran, e)) return false;
     }
     return answer_done(p, e);
@@ -296,19 +297,19 @@ static bool run_batch(ses_pipeline *p, bool more, ses_err *e)
 
 /* ---- the stream ---- */
 
-void ses_pipeline_answers(ses_pipeline *p, ses_result_fn *fn, void *ctx)
+void ses_pipeline_set_callback(ses_pipeline *p, ses_result_fn *fn, void *ctx)
 {
     p->fn = fn;
     p->fn_ctx = ctx;
 }
 
-void ses_pipeline_budget(ses_pipeline *p, int64_t tokens) { p->budget = tokens > 0 ? tokens : 1; }
+void ses_pipeline_set_batch_tokens(ses_pipeline *p, int64_t tokens) { p->budget = tokens > 0 ? tokens : 1; }
 
 bool ses_pipeline_feed(ses_pipeline *p, const ses_item *item, ses_err *e)
 {
-    ses_job *j = job_new(p, e);
+    ses_request *j = job_new(p, e);
     if (!j) return false;
-    if (!ses_job_take(j, item, e) || !p->task->encode(p, j, e)) {
+    if (!ses_request_copy_item(j, item, e) || !p->task->encode(p, j, e)) {
         job_done(p, j);
         return false;
     }
@@ -367,30 +368,31 @@ static void place(const ses_pipeline *p, const ses_seq *q, ses_axis axis, int64_
 static const ses_real *read_rows(ses_pipeline *p, const ses_tensor *x, int64_t first, int64_t n, ses_err *e)
 {
     int64_t wide = ses_cols(x), want = first * wide, from = 0, count = ses_count(x), to = 0;
-    if (p->dev->host) return x->f + want;
+    if (p->dev->is_host) return x->f + want;
     if (p->raw_of == x) return p->raw + want;
     if (p->raw_of) from = want, count = n * wide, to = ses_count(p->raw_of);
-    if (!ses_alloc_room(&p->raw, &p->raw_room, (size_t)(to + count), sizeof *p->raw, e) ||
+    if (!ses_array_reserve(&p->raw, &p->raw_room, (size_t)(to + count), sizeof *p->raw, e) ||
         !ses_device_read(p->dev, x, from, count, p->raw + to, e))
         return NULL;
     if (!p->raw_of) p->raw_of = x;
     return p->raw + to + want - from;
 }
 
-ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e)
+ses_output_rows ses_request_output_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e)
 {
     const ses_output *o = find(p, output);
     assert(o);
     int64_t wide = ses_cols(o->tensor), first = 0;
-    ses_taken r = { .cols = o->cols ? o->cols : wide };
+    ses_output_rows r = { .cols = o->cols ? o->cols : wide };
     place(p, q, o->axis, &first, &r.n);
     const ses_real *x = read_rows(p, o->tensor, first, r.n, e);
-    if (!x || !ses_alloc_room(&p->rows, &p->rows_room, (size_t)(r.n * r.cols), sizeof *p->rows, e)) return r;
+    if (!x || !ses_array_reserve(&p->rows, &p->rows_room, (size_t)(r.n * r.cols), sizeof *p->rows, e))
+        return r;
     for (int64_t i = 0; i < r.n; i++)
         for (int64_t k = 0; k < r.cols; k++) {
             ses_real v = x[i * wide + o->col + k];
             if (!isfinite(v)) { /* NaN comes out where NaN is in the weights: then the tensor's name helps */
-                if (ses_model_finite(p->model, e))
+                if (ses_model_check_finite(p->model, e))
                     ses_fail(e, SES_EARG, "the model's output \"%s\" is not a number", output);
                 ses_wrap(e, "%s", p->dir);
                 return r;

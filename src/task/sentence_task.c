@@ -2,16 +2,16 @@
 
 #include "base/alloc.h"
 
-bool ses_encoder_load(ses_pipeline *p, ses_err *e)
+bool ses_sentence_task_load(ses_pipeline *p, ses_err *e)
 {
-    const ses_encoder_args *a = p->args;
-    ses_encoder *my = p->self;
+    const ses_sentence_args *a = p->args;
+    ses_sentence_task *my = p->self;
     if (a->normalize && a->no_normalize)
         return ses_fail(e, SES_EUSAGE, "--normalize and --no-normalize exclude each other");
     ses_sentence_options o = { .pooling = a->pooling, .layer = a->layer, .base = p->base };
     o.normalize = a->normalize      ? SES_NORMALIZE_ON
                   : a->no_normalize ? SES_NORMALIZE_OFF
-                                    : SES_NORMALIZE_AS_FOLDER;
+                                    : SES_NORMALIZE_DEFAULT;
     my->sentence = ses_sentence_open(p->dir, p->dev, &o, e);
     if (!my->sentence) return false;
     p->borrowed = true;
@@ -23,21 +23,21 @@ bool ses_encoder_load(ses_pipeline *p, ses_err *e)
 }
 
 /* Tokens of the prompt at the front of a sequence: as it is tokenized alone, without what closes it. */
-static bool count_prompt(ses_pipeline *p, ses_encoder *my, ses_err *e)
+static bool count_prompt(ses_pipeline *p, ses_sentence_task *my, ses_err *e)
 {
     if (!my->prompt.n || ses_sentence_pools_prompt(my->sentence)) return true;
-    ses_encode_options o = { .truncation = SES_LONGEST_FIRST, .max_length = p->limit };
+    ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = p->limit };
     if (!ses_encode(p->tokens, &(ses_input){ .text = my->prompt }, &o, e)) return false;
     const ses_encoding *x = ses_tokens_result(p->tokens);
-    my->closed = x->n && x->special[x->n - 1];
+    my->closed = x->n && x->special_mask[x->n - 1];
     my->prompt_tokens = (int32_t)x->n - my->closed;
     return true;
 }
 
-bool ses_encoder_open(ses_pipeline *p, ses_err *e)
+bool ses_sentence_task_open(ses_pipeline *p, ses_err *e)
 {
-    const ses_encoder_args *a = p->args;
-    ses_encoder *my = p->self;
+    const ses_sentence_args *a = p->args;
+    ses_sentence_task *my = p->self;
     int64_t most = ses_sentence_max_tokens(my->sentence);
     if (a->prompt && a->prompt_name)
         return ses_fail(e, SES_EUSAGE, "--prompt and --prompt-name exclude each other");
@@ -50,16 +50,17 @@ bool ses_encoder_open(ses_pipeline *p, ses_err *e)
     return count_prompt(p, my, e);
 }
 
-void ses_encoder_close(ses_pipeline *p)
+void ses_sentence_task_close(ses_pipeline *p)
 {
-    ses_encoder *my = p->self;
+    ses_sentence_task *my = p->self;
     ses_sentence_free(my->sentence);
 }
 
-bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want, ses_outputs *out, ses_err *e)
+bool ses_sentence_task_forward(ses_pipeline *p, const ses_batch *b, const ses_output_request *want,
+                               ses_outputs *out, ses_err *e)
 {
     (void)want;
-    ses_encoder *my = p->self;
+    ses_sentence_task *my = p->self;
     int32_t *prompt = NULL;
     if (my->prompt_tokens) {
         int64_t most = p->limit - my->closed; /* the limit may have been lowered since */
@@ -74,9 +75,9 @@ bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want,
     return my->output.tensor != NULL;
 }
 
-ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *e)
+ses_seq *ses_sentence_task_add(ses_pipeline *p, ses_request *j, ses_string text, ses_err *e)
 {
-    const ses_encoder *my = p->self;
+    const ses_sentence_task *my = p->self;
     if (my->prompt.n) {
         char *s = ses_arena_alloc(&j->mem, my->prompt.n + text.n + 1, e);
         if (!s) return NULL;
@@ -85,10 +86,10 @@ ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *
         s[my->prompt.n + text.n] = 0;
         text = (ses_string){ s, my->prompt.n + text.n };
     }
-    return ses_job_encode(p, j, &(ses_input){ .text = text }, SES_LONGEST_FIRST, e);
+    return ses_request_encode(p, j, &(ses_input){ .text = text }, SES_TRUNCATE_LONGEST_FIRST, e);
 }
 
-ses_taken ses_encoder_vector(ses_pipeline *p, const ses_seq *q, ses_err *e)
+ses_output_rows ses_sentence_task_vector(ses_pipeline *p, const ses_seq *q, ses_err *e)
 {
-    return ses_seq_rows(p, q, "sentence_embedding", e);
+    return ses_request_output_rows(p, q, "sentence_embedding", e);
 }

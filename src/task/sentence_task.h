@@ -5,21 +5,21 @@
 #include "sesame/sentence.h"
 #include "task.h"
 
-typedef struct ses_encoder_args { /* first in the options' struct */
+typedef struct ses_sentence_args { /* first in the options' struct */
     const char *pooling, *prompt, *prompt_name;
     int64_t layer;
     bool normalize, no_normalize;
-} ses_encoder_args;
+} ses_sentence_args;
 
-typedef struct ses_encoder { /* first in the pipeline's own */
+typedef struct ses_sentence_task { /* first in the pipeline's own */
     ses_sentence *sentence;
     ses_output output;
     ses_string prompt;
     int32_t prompt_tokens; /* at the front of each sequence, where these are not pooled */
     bool closed;           /* a special token stands behind a prompt alone */
-} ses_encoder;
+} ses_sentence_task;
 
-#define SES_ENCODER_OPT(args, field)                                                                        \
+#define SES_SENTENCE_OPT(args, field)                                                                       \
     { .name = "pooling",                                                                                    \
       .type = SES_OPT_TEXT,                                                                                 \
       .offset = offsetof(args, field.pooling),                                                              \
@@ -54,13 +54,15 @@ typedef struct ses_encoder { /* first in the pipeline's own */
     }
 
 /* Slots of a task. */
-bool ses_encoder_load(ses_pipeline *p, ses_err *e);
-bool ses_encoder_open(ses_pipeline *p, ses_err *e);
-void ses_encoder_close(ses_pipeline *p);
-bool ses_encoder_pass(ses_pipeline *p, const ses_batch *b, const ses_want *want, ses_outputs *out,
-                      ses_err *e);
+bool ses_sentence_task_load(ses_pipeline *p, ses_err *e);
+bool ses_sentence_task_open(ses_pipeline *p, ses_err *e);
+void ses_sentence_task_close(ses_pipeline *p);
+bool ses_sentence_task_forward(ses_pipeline *p, const ses_batch *b, const ses_output_request *want,
+                               ses_outputs *out, ses_err *e);
 
-ses_seq *ses_encoder_add(ses_pipeline *p, ses_job *j, ses_string text, ses_err *e); /* a text's sequence */
-ses_taken ses_encoder_vector(ses_pipeline *p, const ses_seq *q, ses_err *e); /* of the one being taken */
+ses_seq *ses_sentence_task_add(ses_pipeline *p, ses_request *j, ses_string text,
+                               ses_err *e); /* a text's sequence */
+ses_output_rows ses_sentence_task_vector(ses_pipeline *p, const ses_seq *q,
+                                         ses_err *e); /* of the one being taken */
 
 #endif

@@ -28,12 +28,12 @@ typedef enum {
     SES_FIELD_START, /* in code points */
     SES_FIELD_END,
     SES_FIELD_ITEM /* the item's text; of columns, once */
-} ses_field_kind;
+} ses_result_field_kind;
 
-typedef struct ses_shape_field {
+typedef struct ses_result_field {
     const char *key;
-    ses_field_kind kind;
-} ses_shape_field;
+    ses_result_field_kind kind;
+} ses_result_field;
 
 typedef enum {
     SES_FORM_ROWS,    /* [{...}, ...]; of several groups [[{...}, ...], ...] */
@@ -42,7 +42,7 @@ typedef enum {
     SES_FORM_LIST,    /* [...]: the only field of each row */
     SES_FORM_MATRIX,  /* [[...], ...]: the vectors */
     SES_FORM_VECTOR   /* [...]: the first of them */
-} ses_answer_form;
+} ses_result_form;
 
 /* How a person is shown it. */
 typedef enum {
@@ -54,13 +54,13 @@ typedef enum {
     SES_VIEW_ARRAY,   /* vectors of all answers as one NumPy file */
     SES_VIEW_JSON,    /* as JSON, a line each */
     SES_VIEW_TEXT     /* the rows' texts */
-} ses_view_kind;
+} ses_result_view;
 
-typedef struct ses_shape {
-    ses_answer_form form;
-    ses_view_kind view;
-    ses_shape_field field[8]; /* in this order; ends with a NULL key */
-} ses_shape;
+typedef struct ses_result_schema {
+    ses_result_form form;
+    ses_result_view view;
+    ses_result_field field[8]; /* in this order; ends with a NULL key */
+} ses_result_schema;
 
 /* ---- an item at work ---- */
 
@@ -77,8 +77,8 @@ typedef struct ses_seq { /* one sequence the model reads; arrays of n */
     size_t n_rows;
 } ses_seq;
 
-typedef struct ses_job {
-    struct ses_job *next;
+typedef struct ses_request {
+    struct ses_request *next;
     ses_arena mem; /* everything below */
     ses_item item;
     ses_seq *seq;
@@ -86,9 +86,9 @@ typedef struct ses_job {
     ses_err *bad; /* why it cannot be answered; NULL: it can */
     void *state;  /* the task's */
     int64_t tokens, cut;
-    ses_row *row; /* by ses_job_row */
+    ses_result_row *row; /* by ses_request_add_row */
     size_t n_rows, cap_rows;
-} ses_job;
+} ses_request;
 
 /* ---- what the tokenizer's folder says about it ---- */
 
@@ -101,9 +101,9 @@ typedef enum {
     SES_ROLE_CLS,
     SES_ROLE_MASK,
     SES_ROLE_COUNT
-} ses_role;
+} ses_token_role;
 
-typedef struct ses_facts {
+typedef struct ses_tokenizer_config {
     int32_t role[SES_ROLE_COUNT]; /* ids; -1: none */
     int64_t max_length;           /* model_max_length; 0: not said */
     int64_t stored_max;           /* of the truncation stored in tokenizer.json; 0: none */
@@ -112,49 +112,50 @@ typedef struct ses_facts {
     bool types;                   /* the model is told which segment a token is of */
     bool truncate_left;
     bool subwords; /* tokens inside a word are marked as such ("##") */
-} ses_facts;
+} ses_tokenizer_config;
 
 /* model_type stands for the tokenizer's class where its files do not name one. Files that are not there are
- * NULL to ses_facts_take. */
-void ses_facts_take(ses_facts *f, const ses_json *config, const ses_json *map, const char *model_type,
-                    const ses_tokenizer *t);
-bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const ses_tokenizer *t,
-                    ses_err *e);
+ * NULL to ses_tokenizer_config_from_json. */
+void ses_tokenizer_config_from_json(ses_tokenizer_config *f, const ses_json *config, const ses_json *map,
+                                    const char *model_type, const ses_tokenizer *t);
+bool ses_tokenizer_config_read(ses_tokenizer_config *f, const char *dir, const char *model_type,
+                               const ses_tokenizer *t, ses_err *e);
 
 /* ---- the task ---- */
 
 /* What an item's parts are called in JSON; other names after a |. NULL: it has no such part. */
-typedef struct ses_parts {
+typedef struct ses_item_schema {
     const char *text, *pair, *list;
-    bool need_pair, need_list, list_is_text; /* list_is_text: words, which stand for the text */
+    bool requires_pair, requires_list, list_replaces_text; /* list_is_text: words, which stand for the text */
     const char *pair_option; /* options that give all items one of the two, "context|question"; NULL: none */
-} ses_parts;
+} ses_item_schema;
 
 struct ses_task {
     const char *description; /* paragraphs, for help */
-    const ses_example *examples;
+    const ses_usage_example *examples;
     const ses_opt *opt;
     size_t n_opt, args_size;     /* the options' table and struct */
     size_t self_size, job_size;  /* what the task keeps: of a pipeline (zeroed), of an item (zeroed) */
     const ses_head *const *head; /* heads that serve it, the best first, then NULL; NULL: the base model */
-    ses_parts parts;
+    ses_item_schema item_schema;
     bool encoder_alone;   /* without a head: of an encoder and decoder the former */
     bool tokenizer_limit; /* model_max_length of the tokenizer holds; else only what the model can take */
-    bool writes;          /* a text, a token after the other: see ses_class_writer */
+    bool writes;          /* a text, a token after the other: see ses_class_lm_head */
     bool looks_ahead;     /* at what stands behind a token: not by a decoder alone, whatever its head */
-    bool streams;         /* what it writes can be shown as it is written: run tells p->stream */
+    bool can_stream;      /* what it writes can be shown as it is written: run tells p->stream */
     /* Slots that may be NULL: the model opened in a way of its own (p->model, and p->borrowed where the task
      * frees it); options against the model; what it has made. */
     bool (*load)(ses_pipeline *p, ses_err *e);
     bool (*open)(ses_pipeline *p, ses_err *e);
     void (*close)(ses_pipeline *p);
-    bool (*encode)(ses_pipeline *p, ses_job *j, ses_err *e);
-    bool (*take)(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e);
-    bool (*finish)(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e);
+    bool (*encode)(ses_pipeline *p, ses_request *j, ses_err *e);
+    bool (*take)(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e);
+    bool (*finish)(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e);
     /* NULL: ses_model_forward. */
-    bool (*pass)(ses_pipeline *p, const ses_batch *b, const ses_want *want, ses_outputs *out, ses_err *e);
+    bool (*pass)(ses_pipeline *p, const ses_batch *b, const ses_output_request *want, ses_outputs *out,
+                 ses_err *e);
     /* In place of passes and take: runs and takes these sequences. NULL: a pass, then take for each. */
-    bool (*run)(ses_pipeline *p, ses_job *const *job, ses_seq *const *seq, size_t n, ses_err *e);
+    bool (*run)(ses_pipeline *p, ses_request *const *job, ses_seq *const *seq, size_t n, ses_err *e);
 };
 
 #define SES_TASK(id, name, summary) extern const ses_task ses_task_##id;
@@ -163,24 +164,25 @@ struct ses_task {
 #undef SES_TASK
 #undef SES_TASK_ALIAS
 
-typedef struct ses_task_name {
+typedef struct ses_task_entry {
     const char *name, *summary; /* summary NULL: an alias */
     const ses_task *task;
-} ses_task_name;
-const ses_task_name *ses_task_names(void);                        /* ends with a NULL name */
-const ses_task_name *ses_task_find(const char *name);             /* NULL: none */
-const ses_task_name *ses_task_need(const char *name, ses_err *e); /* with "did you mean" */
-bool ses_task_pair_given(const ses_task *t, const void *args);    /* by one of parts.pair_option */
+} ses_task_entry;
+const ses_task_entry *ses_task_entries(void);                         /* ends with a NULL name */
+const ses_task_entry *ses_task_find(const char *name);                /* NULL: none */
+const ses_task_entry *ses_task_require(const char *name, ses_err *e); /* with "did you mean" */
+bool ses_task_has_pair_option(const ses_task *t, const void *args);   /* by one of parts.pair_option */
 /* The name a task was called by goes to its option --task, where it has one and it is not given. */
-bool ses_task_called(const ses_task *t, void *args, const char *name, ses_err *e);
-const char *ses_task_title(const ses_task *t);               /* its own name */
-bool ses_task_headed(const ses_task *t, const ses_class *c); /* a head of this class serves it */
-bool ses_task_fits(const ses_task *t, const ses_model_desc *d, const ses_class *c); /* and the model can */
+bool ses_task_set_called_name(const ses_task *t, void *args, const char *name, ses_err *e);
+const char *ses_task_canonical_name(const ses_task *t);        /* its own name */
+bool ses_task_has_head(const ses_task *t, const ses_class *c); /* a head of this class serves it */
+bool ses_task_supports(const ses_task *t, const ses_model_desc *d,
+                       const ses_class *c); /* and the model can */
 /* "fill-mask, embed": those that fit. */
-void ses_tasks_of(const ses_model_desc *d, const ses_class *c, char *buf, size_t size);
+void ses_tasks_supported(const ses_model_desc *d, const ses_class *c, char *buf, size_t size);
 
 typedef struct ses_seq_group { /* sequences that run together */
-    ses_job **job;
+    ses_request **job;
     ses_seq **seq;
     size_t n;
     int64_t tokens;
@@ -193,17 +195,17 @@ struct ses_pipeline {
     ses_tokenizer *tokenizer;
     ses_tokens *tokens;
     ses_tape *tape;
-    ses_facts facts;
+    ses_tokenizer_config facts;
     const ses_head_use *use; /* of the model's head that serves the task; NULL: the base model */
     char *dir, *base; /* base: the model's folder, where dir is an adapter's and it is named; else NULL */
     void *args, *self;
     bool own_args;
-    ses_want want; /* a task's open may ask for more than logits */
-    bool borrowed; /* the model is not freed with the pipeline */
-    bool lower;    /* texts are put in lower case; set by a task's load */
-    bool uncut;    /* texts are read whole or not at all: `limit` has no effect */
-    int64_t most;  /* tokens the model can take */
-    int64_t limit; /* tokens it is given at once; at most `most` */
+    ses_output_request want; /* a task's open may ask for more than logits */
+    bool borrowed;           /* the model is not freed with the pipeline */
+    bool lower;              /* texts are put in lower case; set by a task's load */
+    bool uncut;              /* texts are read whole or not at all: `limit` has no effect */
+    int64_t most;            /* tokens the model can take */
+    int64_t limit;           /* tokens it is given at once; at most `most` */
     int64_t budget;
     ses_arena mem, args_mem; /* what lives as long as the pipeline */
     ses_buf remarks;
@@ -218,24 +220,24 @@ struct ses_pipeline {
     int64_t written;             /* tokens */
     int64_t stopped; /* texts that end because the model holds no more tokens, not where they were told to */
     /* runner.c */
-    ses_job *first, *last; /* not yet answered, in order */
-    ses_job *spare;        /* to be used again */
-    ses_job *next_job;     /* whose sequence next_seq runs next; NULL: none waits */
+    ses_request *first, *last; /* not yet answered, in order */
+    ses_request *spare;        /* to be used again */
+    ses_request *next_job;     /* whose sequence next_seq runs next; NULL: none waits */
     size_t next_seq;
     int64_t waiting;                /* tokens of sequences that have not run */
     int64_t items, sequences, read; /* answered; run; tokens run */
     ses_arena batch_mem;
     ses_seq_group batch; /* in hand */
     bool flies;          /* it is computed meanwhile: `out`, `tape` and batch_mem are not ours */
-    ses_aside *aside;    /* by this thread of a host's; NULL: not yet needed */
+    ses_async *aside;    /* by this thread of a host's; NULL: not yet needed */
     ses_outputs out;     /* of it */
     const int32_t *cu;
     int64_t at_seq, at_row;   /* of the sequence being taken: its number in the batch, its first asked row */
-    const ses_tensor *raw_of; /* the output of this batch that ses_seq_rows read first, */
+    const ses_tensor *raw_of; /* the output of this batch that ses_request_output_rows read first, */
     ses_real *raw;            /* all of it; behind it rows of another, */
     float *rows;              /* and a sequence's rows */
     size_t raw_room, rows_room;
-    ses_job *kept; /* of ses_pipeline_run: what its result stands on */
+    ses_request *kept; /* of ses_pipeline_run: what its result stands on */
     ses_result result;
 };
 
@@ -245,50 +247,54 @@ ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char
                                void *args, ses_err *e);
 
 void ses_runner_free(ses_pipeline *p);
-bool ses_job_take(ses_job *j, const ses_item *item, ses_err *e); /* the item, copied, as UTF-8 */
+bool ses_request_copy_item(ses_request *j, const ses_item *item, ses_err *e); /* the item, copied, as UTF-8 */
 
 /* ---- for tasks ---- */
 
-/* Something the user should know about the settings: see ses_pipeline_remarks. */
-bool ses_pipeline_remark(ses_pipeline *p, ses_err *e, const char *fmt, ...) SES_PRINTF(3, 4);
+/* Something the user should know about the settings: see ses_pipeline_warnings. */
+bool ses_pipeline_warn(ses_pipeline *p, ses_err *e, const char *fmt, ...) SES_PRINTF(3, 4);
 
 /* Copies an encoding as the job's next sequence; NULL: no memory. */
-ses_seq *ses_job_add(ses_pipeline *p, ses_job *j, const ses_encoding *from, ses_err *e);
+ses_seq *ses_request_add_sequence(ses_pipeline *p, ses_request *j, const ses_encoding *from, ses_err *e);
 
 /* Encode, cut to the model's limit where too long: what was cut is counted in j->cut. */
-ses_seq *ses_job_encode(ses_pipeline *p, ses_job *j, const ses_input *in, ses_truncation how, ses_err *e);
+ses_seq *ses_request_encode(ses_pipeline *p, ses_request *j, const ses_input *in, ses_truncation how,
+                            ses_err *e);
 
 /* Encode in windows that share `stride` tokens, nothing is cut. */
-bool ses_job_windows(ses_pipeline *p, ses_job *j, const ses_input *in, ses_truncation how, int64_t stride,
-                     ses_err *e);
+bool ses_request_encode_windows(ses_pipeline *p, ses_request *j, const ses_input *in, ses_truncation how,
+                                int64_t stride, ses_err *e);
 
-ses_row *ses_job_row(ses_job *j, ses_err *e); /* the next row, zeroed; NULL: no memory */
-ses_string ses_job_copy(ses_job *j, const char *s, size_t n, ses_err *e); /* p NULL: no memory */
+ses_result_row *ses_request_add_row(ses_request *j, ses_err *e); /* the next row, zeroed; NULL: no memory */
+ses_string ses_request_copy_string(ses_request *j, const char *s, size_t n,
+                                   ses_err *e); /* p NULL: no memory */
 
 /* Of the sequence being taken: its rows of an output, on the host until the next call. */
-typedef struct ses_taken {
+typedef struct ses_output_rows {
     const float *x; /* [n, cols]; NULL: the error is told */
     int64_t n, cols;
-} ses_taken;
-ses_taken ses_seq_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e);
+} ses_output_rows;
+ses_output_rows ses_request_output_rows(ses_pipeline *p, const ses_seq *q, const char *output, ses_err *e);
 
 /* Ids to text, as the reference's tokenizer decodes; on the job. */
-ses_string ses_job_decode(ses_pipeline *p, ses_job *j, const int32_t *id, size_t n, bool keep_special,
-                          ses_err *e);
+ses_string ses_request_decode(ses_pipeline *p, ses_request *j, const int32_t *id, size_t n, bool keep_special,
+                              ses_err *e);
 
-ses_string ses_job_lower(ses_job *j, ses_string s, ses_err *e); /* in lower case; p NULL: no memory */
+ses_string ses_request_lowercase(ses_request *j, ses_string s,
+                                 ses_err *e); /* in lower case; p NULL: no memory */
 
 /* The label's name, or "LABEL_n". */
-ses_string ses_job_label(ses_pipeline *p, ses_job *j, int64_t i, ses_err *e);
+ses_string ses_request_label(ses_pipeline *p, ses_request *j, int64_t i, ses_err *e);
 
 /* Lists given by commas and by repeating: all parts, on the pipeline; trimmed of blanks if asked. */
-bool ses_split_list(ses_pipeline *p, const ses_list *l, bool trim, ses_string **out, size_t *n, ses_err *e);
+bool ses_pipeline_split_list(ses_pipeline *p, const ses_opt_list *l, bool trim, ses_string **out, size_t *n,
+                             ses_err *e);
 
 /* scores.c: the arithmetic of the reference, in float. */
 void ses_softmax_row(float *y, const float *x, int64_t n);
 void ses_sigmoid_row(float *y, const float *x, int64_t n);
 int64_t ses_argmax(const float *x, int64_t n); /* the first of equals */
 /* The k highest, best first, ties by index; at[] gets their indices. Returns how many. */
-int64_t ses_top_of(const float *x, int64_t n, int64_t k, int32_t *at);
+int64_t ses_top_k(const float *x, int64_t n, int64_t k, int32_t *at);
 
 #endif

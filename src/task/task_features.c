@@ -67,7 +67,7 @@ static bool open(ses_pipeline *p, ses_err *e)
 {
     const args *a = p->args;
     self *my = p->self;
-    int64_t depth = ses_model_layers(p->model);
+    int64_t depth = ses_model_layer_count(p->model);
     for (const char *at = a->layers; *at;) {
         char *end;
         long long n = strtoll(at, &end, 10);
@@ -84,15 +84,16 @@ static bool open(ses_pipeline *p, ses_err *e)
     return my->n > 0 || ses_fail(e, SES_EUSAGE, "--layer: at least one is needed");
 }
 
-static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     ses_input in = { .text = j->item.text, .pair = j->item.pair };
     if (j->item.n_list) in = (ses_input){ .words = j->item.list, .n_words = j->item.n_list };
-    return ses_job_encode(p, j, &in, j->item.n_list ? SES_ONLY_FIRST : SES_LONGEST_FIRST, e) != NULL;
+    return ses_request_encode(
+               p, j, &in, j->item.n_list ? SES_TRUNCATE_ONLY_FIRST : SES_TRUNCATE_LONGEST_FIRST, e) != NULL;
 }
 
 /* All layers asked for of every token: [n, cols]. */
-static float *layers_of(ses_pipeline *p, ses_job *j, ses_seq *q, int64_t *cols, ses_err *e)
+static float *layers_of(ses_pipeline *p, ses_request *j, ses_seq *q, int64_t *cols, ses_err *e)
 {
     const args *a = p->args;
     const self *my = p->self;
@@ -100,9 +101,9 @@ static float *layers_of(ses_pipeline *p, ses_job *j, ses_seq *q, int64_t *cols, 
     float *all = NULL;
     for (int64_t k = 0; k < my->n; k++) {
         char name[32] = "last_hidden_state";
-        if (my->layer[k] < ses_model_layers(p->model))
+        if (my->layer[k] < ses_model_layer_count(p->model))
             snprintf(name, sizeof name, "hidden_states.%lld", (long long)my->layer[k]);
-        ses_taken r = ses_seq_rows(p, q, name, e);
+        ses_output_rows r = ses_request_output_rows(p, q, name, e);
         if (!r.x) return NULL;
         *cols = apart ? my->n * r.cols : r.cols;
         if (!all && !(all = ses_arena_array(&j->mem, (size_t)(r.n * *cols), sizeof *all, e))) return NULL;
@@ -134,14 +135,14 @@ static void pool(float *to, const float *x, reach r, int64_t cols, bool max)
     }
 }
 
-static bool note(ses_job *j, const ses_seq *q, reach r, ses_err *e)
+static bool note(ses_request *j, const ses_seq *q, reach r, ses_err *e)
 {
-    ses_row *row = ses_job_row(j, e);
+    ses_result_row *row = ses_request_add_row(j, e);
     if (!row) return false;
     row->index = (int64_t)r.begin;
     row->token = q->id[r.begin];
-    row->point = (ses_offset){ q->point[r.begin].begin, q->point[r.end - 1].end };
-    row->byte = (ses_offset){ q->byte[r.begin].begin, q->byte[r.end - 1].end };
+    row->char_span = (ses_offset){ q->point[r.begin].begin, q->point[r.end - 1].end };
+    row->byte_span = (ses_offset){ q->byte[r.begin].begin, q->byte[r.end - 1].end };
     return true;
 }
 
@@ -156,7 +157,7 @@ static reach next_word(const ses_seq *q, size_t at)
     return r;
 }
 
-static bool take_words(const args *a, ses_job *j, const ses_seq *q, state *s, const float *x, ses_err *e)
+static bool take_words(const args *a, ses_request *j, const ses_seq *q, state *s, const float *x, ses_err *e)
 {
     s->x = ses_arena_array(&j->mem, q->n * (size_t)s->cols, sizeof *s->x, e);
     for (reach r = next_word(q, 0); s->x && r.begin < q->n; r = next_word(q, r.end)) {
@@ -167,7 +168,7 @@ static bool take_words(const args *a, ses_job *j, const ses_seq *q, state *s, co
     return s->x != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
+static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
 {
     const args *a = p->args;
     state *s = j->state;
@@ -194,50 +195,52 @@ static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
 }
 
 /* The text of a word, or the token itself. */
-static bool name_rows(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool name_rows(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     const args *a = p->args;
     for (size_t i = 0; i < j->n_rows; i++) {
-        ses_row *row = &j->row[i];
+        ses_result_row *row = &j->row[i];
         size_t n = 0;
-        const char *word = ses_tokenizer_token(p->tokenizer, row->token, &n);
+        const char *word = ses_tokenizer_id_to_token(p->tokenizer, row->token, &n);
         int32_t at = j->item.n_list ? j->seq[0].word[row->index] : -1;
         if (a->pool == POOL_WORDS && at >= 0)
             word = j->item.list[at].p, n = j->item.list[at].n;
         else if (a->pool == POOL_WORDS)
-            word = j->item.text.p + row->byte.begin, n = (size_t)(row->byte.end - row->byte.begin);
-        row->word = ses_job_copy(j, word, n, e);
+            word = j->item.text.p + row->byte_span.begin,
+            n = (size_t)(row->byte_span.end - row->byte_span.begin);
+        row->word = ses_request_copy_string(j, word, n, e);
         if (!row->word.p) return false;
     }
     return true;
 }
 
-static const ses_shape one[] = {
+static const ses_result_schema one[] = {
     { SES_FORM_VECTOR, SES_VIEW_ARRAY, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_JSON, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_NUMBERS, { { 0 } } },
     { SES_FORM_VECTOR, SES_VIEW_VECTORS, { { 0 } } },
 };
-static const ses_shape several[] = {
+static const ses_result_schema several[] = {
     { SES_FORM_MATRIX, SES_VIEW_ARRAY, { { 0 } } },
     { SES_FORM_MATRIX, SES_VIEW_JSON, { { 0 } } },
     { SES_FORM_MATRIX, SES_VIEW_NUMBERS, { { 0 } } },
     { SES_FORM_MATRIX, SES_VIEW_VECTORS, { { 0 } } },
 };
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     const args *a = p->args;
     const state *s = j->state;
     if (!name_rows(p, j, e)) return false;
-    r->x = s->x;
-    r->rows = s->rows;
-    r->cols = s->cols;
-    r->shape = &(a->pool >= POOL_WORDS ? several : one)[a->output < 0 ? SES_LEN(one) - 1 : (size_t)a->output];
+    r->vectors = s->x;
+    r->n_vectors = s->rows;
+    r->vector_size = s->cols;
+    r->schema =
+        &(a->pool >= POOL_WORDS ? several : one)[a->output < 0 ? SES_LEN(one) - 1 : (size_t)a->output];
     return true;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame features -m distilbert-base-uncased -f train.tsv --column sentence -o npy --to train.npy",
       "[CLS] vectors of a column, for sesame logreg" },
     { "sesame features -m bert-base-uncased --layer -4,-3,-2,-1 --pool words -o tsv \"New York\"",
@@ -257,10 +260,10 @@ const ses_task ses_task_features = {
     .args_size = sizeof(args),
     .self_size = sizeof(self),
     .job_size = sizeof(state),
-    .parts = { .text = "text|sentence",
-               .pair = "pair|text_pair",
-               .list = "words|tokens",
-               .list_is_text = true },
+    .item_schema = { .text = "text|sentence",
+                     .pair = "pair|text_pair",
+                     .list = "words|tokens",
+                     .list_replaces_text = true },
     .encoder_alone = true,
     .open = open,
     .encode = encode,

@@ -9,7 +9,7 @@
 typedef struct args {
     int64_t top_k, seed;
     double temperature;
-    ses_list targets;
+    ses_opt_list targets;
     bool sample;
 } args;
 
@@ -20,7 +20,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, top_k),
       .value = "N|all",
       .def = "5",
-      .zero = "all",
+      .zero_word = "all",
       .min = 1,
       .max = 1 << 24,
       .help = "so many tokens for each mask, the likeliest first" },
@@ -48,12 +48,12 @@ static const ses_opt opt[] = {
       .help = "of --do-sample: another seed, other tokens" },
 };
 
-static const ses_shape shape = { SES_FORM_ROWS,
-                                 SES_VIEW_BARS,
-                                 { { "score", SES_FIELD_SCORE },
-                                   { "token", SES_FIELD_TOKEN },
-                                   { "token_str", SES_FIELD_WORD },
-                                   { "sequence", SES_FIELD_TEXT } } };
+static const ses_result_schema shape = { SES_FORM_ROWS,
+                                         SES_VIEW_BARS,
+                                         { { "score", SES_FIELD_SCORE },
+                                           { "token", SES_FIELD_TOKEN },
+                                           { "token_str", SES_FIELD_WORD },
+                                           { "sequence", SES_FIELD_TEXT } } };
 
 typedef struct self {
     int32_t *target; /* rising */
@@ -91,15 +91,15 @@ static bool target_id(ses_pipeline *p, ses_string s, int32_t *id, ses_err *e)
 {
     const int32_t *ids;
     size_t n;
-    *id = ses_tokenizer_id(p->tokenizer, s.p, s.n);
+    *id = ses_tokenizer_token_to_id(p->tokenizer, s.p, s.n);
     if (*id >= 0) return true;
     if (!ses_encode_ids(p->tokens, s.p, s.n, false, &ids, &n, e)) return false;
-    if (!n) return ses_pipeline_remark(p, e, "target \"%s\" gives no token and is left out", s.p);
+    if (!n) return ses_pipeline_warn(p, e, "target \"%s\" gives no token and is left out", s.p);
     *id = ids[0];
     size_t len = 0;
-    const char *token = ses_tokenizer_token(p->tokenizer, *id, &len);
-    return ses_pipeline_remark(p, e, "target \"%s\" is not one token: \"%.*s\" stands for it", s.p, (int)len,
-                               token);
+    const char *token = ses_tokenizer_id_to_token(p->tokenizer, *id, &len);
+    return ses_pipeline_warn(p, e, "target \"%s\" is not one token: \"%.*s\" stands for it", s.p, (int)len,
+                             token);
 }
 
 static bool find_targets(ses_pipeline *p, ses_err *e)
@@ -109,7 +109,7 @@ static bool find_targets(ses_pipeline *p, ses_err *e)
     ses_string *list;
     size_t n, kept = 0;
     if (!a->targets.n) return true;
-    if (!ses_split_list(p, &a->targets, false, &list, &n, e)) return false;
+    if (!ses_pipeline_split_list(p, &a->targets, false, &list, &n, e)) return false;
     my->target = ses_arena_array(&p->mem, n + 1, sizeof *my->target, e);
     if (!my->target) return false;
     for (size_t i = 0; i < n; i++) {
@@ -135,7 +135,7 @@ static bool begin(ses_pipeline *p, ses_err *e)
 
 static size_t room_around(const ses_seq *q, size_t at) { return at < q->n - 1 - at ? at : q->n - 1 - at; }
 
-static bool note_mask(ses_job *j, size_t s, size_t at, size_t room, ses_err *e)
+static bool note_mask(ses_request *j, size_t s, size_t at, size_t room, ses_err *e)
 {
     state *st = j->state;
     uint32_t byte = j->seq[s].byte[at].begin;
@@ -152,7 +152,7 @@ static bool note_mask(ses_job *j, size_t s, size_t at, size_t room, ses_err *e)
 
 /* Places to ask about in each window; windows without one do not run. A window's rows are its masks, in the
  * order of st->list from its mark on. */
-static bool ask(ses_job *j, ses_err *e)
+static bool ask(ses_request *j, ses_err *e)
 {
     state *st = j->state;
     size_t *first = ses_arena_array(&j->mem, j->n_seqs + 1, sizeof *first, e), kept = 0;
@@ -183,7 +183,7 @@ static bool ask(ses_job *j, ses_err *e)
 }
 
 /* Tokens of the text itself in all windows, those they share once. */
-static size_t text_tokens(const ses_job *j)
+static size_t text_tokens(const ses_request *j)
 {
     size_t n = 0;
     uint32_t end = 0, last = 0;
@@ -196,7 +196,7 @@ static size_t text_tokens(const ses_job *j)
 }
 
 /* Each mask is seen in one window: what is outside of the longest of these is left out. */
-static void count_cut(ses_job *j, size_t whole)
+static void count_cut(ses_request *j, size_t whole)
 {
     size_t seen = 0;
     for (size_t s = 0; s < j->n_seqs; s++) {
@@ -207,17 +207,17 @@ static void count_cut(ses_job *j, size_t whole)
     j->cut = whole > seen ? (int64_t)(whole - seen) : 0;
 }
 
-static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     state *st = j->state;
     int32_t mask = p->facts.role[SES_ROLE_MASK];
     ses_input in = { .text = j->item.text };
-    if (!ses_job_windows(p, j, &in, SES_ONLY_FIRST, p->limit / 2, e)) return false;
+    if (!ses_request_encode_windows(p, j, &in, SES_TRUNCATE_ONLY_FIRST, p->limit / 2, e)) return false;
     size_t most = 0, whole = text_tokens(j);
     for (size_t s = 0; s < j->n_seqs; s++)
         for (size_t i = 0; i < j->seq[s].n; i++) most += j->seq[s].id[i] == mask;
     size_t len = 0;
-    const char *name = ses_tokenizer_token(p->tokenizer, mask, &len);
+    const char *name = ses_tokenizer_id_to_token(p->tokenizer, mask, &len);
     if (!most) return ses_fail(e, SES_EARG, "no mask in the text: write %.*s where one is", (int)len, name);
     st->spot = ses_arena_array(&j->mem, most, sizeof *st->spot, e);
     for (size_t s = 0; st->spot && s < j->n_seqs; s++)
@@ -234,7 +234,7 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
  * item's number, the mask and the token alone. */
 static void add_noise(float *y, const float *p, int64_t n, const args *a, int64_t item, size_t group)
 {
-    ses_key key = { (uint64_t)a->seed, (uint32_t)item, (uint32_t)group };
+    ses_rng_key key = { (uint64_t)a->seed, (uint32_t)item, (uint32_t)group };
     for (int64_t i = 0; i < n; i++) {
         uint32_t r[4];
         ses_philox(r, key, (uint64_t)i);
@@ -243,7 +243,7 @@ static void add_noise(float *y, const float *p, int64_t n, const args *a, int64_
     }
 }
 
-static bool guess_one(ses_pipeline *p, ses_job *j, spot *x, size_t group, const float *logit, int64_t V,
+static bool guess_one(ses_pipeline *p, ses_request *j, spot *x, size_t group, const float *logit, int64_t V,
                       ses_err *e)
 {
     const args *a = p->args;
@@ -258,7 +258,7 @@ static bool guess_one(ses_pipeline *p, ses_job *j, spot *x, size_t group, const 
         for (int64_t i = 0; my->target && i < n; i++) order[i] = work[my->target[i]];
         if (!my->target) memcpy(order, work, (size_t)n * sizeof *order);
         if (a->sample) add_noise(order, order, n, a, j->item.number, group);
-        x->n = ses_top_of(order, n, k, at);
+        x->n = ses_top_k(order, n, k, at);
         for (int64_t i = 0; i < x->n; i++) {
             int32_t id = my->target ? my->target[at[i]] : at[i];
             x->guess[i] = (guess){ id, work[id] };
@@ -269,10 +269,10 @@ static bool guess_one(ses_pipeline *p, ses_job *j, spot *x, size_t group, const 
     return x->guess != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
+static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
 {
     state *st = j->state;
-    ses_taken r = ses_seq_rows(p, q, p->use->output, e);
+    ses_output_rows r = ses_request_output_rows(p, q, p->use->output, e);
     for (size_t i = 0; r.x && i < q->n_rows; i++) {
         size_t at = st->list[(size_t)q->mark + i];
         if (!guess_one(p, j, &st->spot[at], at, r.x + (int64_t)i * r.cols, r.cols, e)) return false;
@@ -281,8 +281,8 @@ static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
 }
 
 /* The sequence with one mask filled in, without padding. */
-static ses_string filled(ses_pipeline *p, ses_job *j, const ses_seq *q, size_t at, int32_t id, bool single,
-                         ses_err *e)
+static ses_string filled(ses_pipeline *p, ses_request *j, const ses_seq *q, size_t at, int32_t id,
+                         bool single, ses_err *e)
 {
     int32_t *ids = ses_alloc_array(q->n, sizeof *ids, e);
     size_t n = 0;
@@ -290,39 +290,40 @@ static ses_string filled(ses_pipeline *p, ses_job *j, const ses_seq *q, size_t a
         int32_t x = i == at ? id : q->id[i];
         if (x != p->facts.role[SES_ROLE_PAD]) ids[n++] = x;
     }
-    ses_string text = ids ? ses_job_decode(p, j, ids, n, !single, e) : (ses_string){ 0 };
+    ses_string text = ids ? ses_request_decode(p, j, ids, n, !single, e) : (ses_string){ 0 };
     ses_free(ids);
     return text;
 }
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     const state *st = j->state;
     for (size_t g = 0; g < st->n; g++)
         for (int64_t i = 0; i < st->spot[g].n; i++) {
             const spot *x = &st->spot[g];
             const ses_seq *q = &j->seq[x->seq];
-            ses_row *row = ses_job_row(j, e);
+            ses_result_row *row = ses_request_add_row(j, e);
             if (!row) return false;
             row->token = x->guess[i].id;
             row->score = (double)x->guess[i].score;
             row->group = g;
             row->index = (int64_t)x->at;
-            row->point = q->point[x->at];
-            row->byte = q->byte[x->at];
-            bool known = row->token < ses_tokenizer_size(p->tokenizer); /* tables may have spare rows */
-            row->word = known ? ses_job_decode(p, j, &row->token, 1, true, e) : ses_job_copy(j, "", 0, e);
+            row->char_span = q->point[x->at];
+            row->byte_span = q->byte[x->at];
+            bool known = row->token < ses_tokenizer_vocab_size(p->tokenizer); /* tables may have spare rows */
+            row->word = known ? ses_request_decode(p, j, &row->token, 1, true, e)
+                              : ses_request_copy_string(j, "", 0, e);
             row->text =
                 filled(p, j, q, x->at, known ? row->token : p->facts.role[SES_ROLE_PAD], st->n == 1, e);
             if (!row->word.p || !row->text.p) return false;
         }
     r->groups = st->n;
-    r->shape = &shape;
+    r->schema = &shape;
     return true;
 }
 
-static const ses_head *const heads[] = { &ses_head_masked_lm, &ses_head_target_lm, NULL };
-static const ses_example examples[] = {
+static const ses_head *const heads[] = { &ses_head_masked_lm, &ses_head_seq2seq_lm, NULL };
+static const ses_usage_example examples[] = {
     { "sesame fill-mask -m bert-base-uncased \"Paris is the [MASK] of France.\"", "five tokens that fit" },
     { "sesame fill-mask -m DIR --targets he,she \"[MASK] is a nurse.\"", "how likely each of two words is" },
     { "sesame fill-mask -m DIR --top-k 1 --json -f texts.txt", "one object a line, as the reference has it" },
@@ -342,7 +343,7 @@ const ses_task ses_task_fill_mask = {
     .self_size = sizeof(self),
     .job_size = sizeof(state),
     .head = heads,
-    .parts = { .text = "text" },
+    .item_schema = { .text = "text" },
     .looks_ahead = true,
     .open = begin,
     .encode = encode,

@@ -13,7 +13,7 @@ static const ses_opt opt[] = {
       .help = "compare log-probabilities a token, not of the whole: length does not count" },
 };
 
-static const ses_shape shape = {
+static const ses_result_schema shape = {
     SES_FORM_ROWS,
     SES_VIEW_TEXT,
     { { "text", SES_FIELD_TEXT }, { "score", SES_FIELD_SCORE }, { "index", SES_FIELD_INDEX } }
@@ -31,22 +31,24 @@ static bool begin(ses_pipeline *p, ses_err *e)
 {
     self *my = p->self;
     p->uncut = true;
-    my->scorer = ses_scorer_new(p->model, p->tokenizer, p->dir, &(ses_score_options){ .start = true }, e);
+    my->scorer =
+        ses_scorer_new(p->model, p->tokenizer, p->dir, &(ses_scorer_options){ .prepend_bos = true }, e);
     return my->scorer != NULL;
 }
 
 static void end(ses_pipeline *p) { ses_scorer_free(((self *)p->self)->scorer); }
 
 /* One sequence stands for the item; the scorer makes its own. */
-static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     if (!j->item.pair.p) return ses_fail(e, SES_EARG, "a second text is needed: \"text_pair\"");
-    if (!ses_job_encode(p, j, &(ses_input){ .text = j->item.text }, SES_LONGEST_FIRST, e)) return false;
+    if (!ses_request_encode(p, j, &(ses_input){ .text = j->item.text }, SES_TRUNCATE_LONGEST_FIRST, e))
+        return false;
     j->cut = 0; /* long texts are judged in windows, whole */
     return true;
 }
 
-static bool run(ses_pipeline *p, ses_job *const *job, ses_seq *const *seq, size_t n, ses_err *e)
+static bool run(ses_pipeline *p, ses_request *const *job, ses_seq *const *seq, size_t n, ses_err *e)
 {
     const args *a = p->args;
     const self *my = p->self;
@@ -54,32 +56,32 @@ static bool run(ses_pipeline *p, ses_job *const *job, ses_seq *const *seq, size_
     for (size_t i = 0; i < 2 * n; i++) {
         state *s = job[i / 2]->state;
         ses_string text = i % 2 ? job[i / 2]->item.pair : job[i / 2]->item.text;
-        ses_scored x;
-        if (!ses_scorer_text(my->scorer, text.p, text.n, &x, e)) return false;
-        if (!x.tokens) return ses_fail(e, SES_EARG, "\"%.60s\" is too short to be judged", text.p);
-        s->score[i % 2] = x.logprob / (a->per_token ? (double)x.tokens : 1);
+        ses_text_score x;
+        if (!ses_scorer_score_text(my->scorer, text.p, text.n, &x, e)) return false;
+        if (!x.n_scored) return ses_fail(e, SES_EARG, "\"%.60s\" is too short to be judged", text.p);
+        s->score[i % 2] = x.logprob / (a->per_token ? (double)x.n_scored : 1);
     }
     return true;
 }
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     const state *s = j->state;
     int first = s->score[1] > s->score[0];
     (void)p;
     for (int i = 0; i < 2; i++) {
-        ses_row *row = ses_job_row(j, e);
+        ses_result_row *row = ses_request_add_row(j, e);
         if (!row) return false;
         row->index = first ^ i;
         row->text = first ^ i ? j->item.pair : j->item.text;
         row->score = s->score[first ^ i];
     }
-    r->shape = &shape;
+    r->schema = &shape;
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_causal_lm, &ses_head_masked_lm, NULL };
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame prefer -m gpt2 \"The cats are here.\" \"The cats is here.\"", "the likelier one first" },
     { 0 },
 };
@@ -97,7 +99,7 @@ const ses_task ses_task_prefer = {
     .self_size = sizeof(self),
     .job_size = sizeof(state),
     .head = heads,
-    .parts = { .text = "text", .pair = "text_pair", .need_pair = true },
+    .item_schema = { .text = "text", .pair = "text_pair", .requires_pair = true },
     .open = begin,
     .close = end,
     .encode = encode,

@@ -64,8 +64,8 @@ static const ses_opt opt[] = {
             "answer", SES_FIELD_TEXT                                                          \
         }                                                                                     \
     }
-static const ses_shape one = { SES_FORM_ONE, SES_VIEW_ANSWER, FIELDS };
-static const ses_shape many = { SES_FORM_ROWS, SES_VIEW_ANSWER, FIELDS };
+static const ses_result_schema one = { SES_FORM_ONE, SES_VIEW_ANSWER, FIELDS };
+static const ses_result_schema many = { SES_FORM_ROWS, SES_VIEW_ANSWER, FIELDS };
 
 typedef struct span {
     size_t begin, end; /* tokens, both included */
@@ -88,7 +88,7 @@ static bool begin(ses_pipeline *p, ses_err *e)
     return true;
 }
 
-static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     const args *a = p->args;
     state *s = j->state;
@@ -108,7 +108,7 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
                         (long long)question, (long long)p->limit);
     s->none = 1e6;
     ses_input in = { .text = j->item.text, .pair = j->item.pair };
-    return ses_job_windows(p, j, &in, SES_ONLY_SECOND, stride, e);
+    return ses_request_encode_windows(p, j, &in, SES_TRUNCATE_ONLY_SECOND, stride, e);
 }
 
 /* ---- spans of one window ---- */
@@ -187,7 +187,7 @@ static size_t slot_of(const state *s, ses_string low)
 }
 
 /* Room for one more: slots at most half full. */
-static bool reserve(ses_job *j, state *s, ses_err *e)
+static bool reserve(ses_request *j, state *s, ses_err *e)
 {
     if (2 * (j->n_rows + 1) <= s->n_slots) return true;
     size_t n = s->n_slots ? 2 * s->n_slots : 64;
@@ -202,27 +202,29 @@ static bool reserve(ses_job *j, state *s, ses_err *e)
 }
 
 /* Answers that say the same are one, with the sum of their scores, as in the reference: it may be above 1. */
-static bool add_answer(ses_job *j, ses_offset point, ses_offset byte, double score, ses_err *e)
+static bool add_answer(ses_request *j, ses_offset point, ses_offset byte, double score, ses_err *e)
 {
     state *s = j->state;
     ses_string text = { j->item.pair.p + byte.begin, byte.end > byte.begin ? byte.end - byte.begin : 0 };
-    ses_string low = ses_job_lower(j, text, e);
+    ses_string low = ses_request_lowercase(j, text, e);
     if (!low.p || !reserve(j, s, e)) return false;
     uint32_t *slot = &s->slot[slot_of(s, low)];
     if (*slot) {
         j->row[*slot - 1].score += score;
         return true;
     }
-    ses_row *row = ses_job_row(j, e);
+    ses_result_row *row = ses_request_add_row(j, e);
     if (!row) return false;
     s->low[j->n_rows - 1] = low;
     *slot = (uint32_t)j->n_rows;
-    *row =
-        (ses_row){ .text = ses_job_copy(j, text.p, text.n, e), .score = score, .point = point, .byte = byte };
+    *row = (ses_result_row){ .text = ses_request_copy_string(j, text.p, text.n, e),
+                             .score = score,
+                             .char_span = point,
+                             .byte_span = byte };
     return row->text.p != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
+static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
 {
     const args *a = p->args;
     state *s = j->state;
@@ -230,10 +232,11 @@ static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
     float *start = ses_alloc_array(2 * q->n, sizeof *start, e), *end = start + q->n;
     span *best = start ? ses_alloc_array(room, sizeof *best, e) : NULL;
     bool ok = best != NULL;
-    ses_taken r = { 0 };
-    if (ok && (r = ses_seq_rows(p, q, "start_logits", e)).x)
+    ses_output_rows r = { 0 };
+    if (ok && (r = ses_request_output_rows(p, q, "start_logits", e)).x)
         shares(start, r.x, q, p->facts.role[SES_ROLE_CLS]);
-    if (r.x && (r = ses_seq_rows(p, q, "end_logits", e)).x) shares(end, r.x, q, p->facts.role[SES_ROLE_CLS]);
+    if (r.x && (r = ses_request_output_rows(p, q, "end_logits", e)).x)
+        shares(end, r.x, q, p->facts.role[SES_ROLE_CLS]);
     ok = ok && r.x;
     if (ok) {
         double none = (double)start[0] * (double)end[0];
@@ -253,31 +256,31 @@ static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
 
 static int by_score(const void *a, const void *b)
 {
-    const ses_row *x = a, *y = b;
+    const ses_result_row *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
     return (x->group > y->group) - (x->group < y->group); /* found earlier */
 }
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     const args *a = p->args;
     const state *s = j->state;
     if (a->impossible) {
-        ses_row *row = ses_job_row(j, e);
+        ses_result_row *row = ses_request_add_row(j, e);
         if (!row) return false;
-        *row = (ses_row){ .text = ses_job_copy(j, "", 0, e), .score = s->none };
+        *row = (ses_result_row){ .text = ses_request_copy_string(j, "", 0, e), .score = s->none };
         if (!row->text.p) return false;
     }
     for (size_t i = 0; i < j->n_rows; i++) j->row[i].group = i;
     if (j->n_rows) qsort(j->row, j->n_rows, sizeof *j->row, by_score);
     if (j->n_rows > (size_t)a->top_k) j->n_rows = (size_t)a->top_k;
     for (size_t i = 0; i < j->n_rows; i++) j->row[i].group = 0;
-    r->shape = j->n_rows == 1 ? &one : &many;
+    r->schema = j->n_rows == 1 ? &one : &many;
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_span, NULL };
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame question-answering -m DIR \"Where do I live?\" \"My name is Sarah and I live in London.\"",
       "the answer, in its context" },
     { "sesame question-answering -m DIR --question \"Who wrote it?\" -f books.txt -k 3",
@@ -301,7 +304,10 @@ const ses_task ses_task_question_answering = {
     .args_size = sizeof(args),
     .job_size = sizeof(state),
     .head = heads,
-    .parts = { .text = "question", .pair = "context", .need_pair = true, .pair_option = "context|question" },
+    .item_schema = { .text = "question",
+                     .pair = "context",
+                     .requires_pair = true,
+                     .pair_option = "context|question" },
     .tokenizer_limit = true,
     .open = begin,
     .encode = encode,

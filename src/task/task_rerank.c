@@ -16,7 +16,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, top),
       .value = "N|all",
       .def = "all",
-      .zero = "all",
+      .zero_word = "all",
       .min = 1,
       .max = 1 << 24,
       .help = "so many texts, the best first" },
@@ -30,14 +30,14 @@ static const ses_opt opt[] = {
       .help = "with --json: the texts too" },
 };
 
-static const ses_shape plain = { SES_FORM_ROWS,
-                                 SES_VIEW_BARS,
-                                 { { "index", SES_FIELD_INDEX }, { "score", SES_FIELD_SCORE } } },
-                       with_text = { SES_FORM_ROWS,
-                                     SES_VIEW_BARS,
-                                     { { "index", SES_FIELD_INDEX },
-                                       { "score", SES_FIELD_SCORE },
-                                       { "text", SES_FIELD_TEXT } } };
+static const ses_result_schema plain = { SES_FORM_ROWS,
+                                         SES_VIEW_BARS,
+                                         { { "index", SES_FIELD_INDEX }, { "score", SES_FIELD_SCORE } } },
+                               with_text = { SES_FORM_ROWS,
+                                             SES_VIEW_BARS,
+                                             { { "index", SES_FIELD_INDEX },
+                                               { "score", SES_FIELD_SCORE },
+                                               { "text", SES_FIELD_TEXT } } };
 
 typedef struct self {
     ses_act act;
@@ -50,14 +50,14 @@ typedef struct state {
 static bool begin(ses_pipeline *p, ses_err *e)
 {
     self *my = p->self;
-    int64_t n = ses_model_labels(p->model);
+    int64_t n = ses_model_label_count(p->model);
     if (n != 1)
         return ses_fail(e, SES_EUNSUPPORTED, "rerank wants a model with one output, this one has %lld labels",
                         (long long)n);
-    return ses_cross_activation(p->model, p->dir, &my->act, e);
+    return ses_cross_encoder_activation(p->model, p->dir, &my->act, e);
 }
 
-static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     state *s = j->state;
     const ses_item *item = &j->item;
@@ -65,7 +65,7 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
     s->score = ses_arena_array(&j->mem, item->n_list, sizeof *s->score, e);
     for (size_t i = 0; s->score && i < item->n_list; i++) {
         ses_input in = { .text = item->text, .pair = item->list[i] };
-        ses_seq *q = ses_job_encode(p, j, &in, SES_LONGEST_FIRST, e);
+        ses_seq *q = ses_request_encode(p, j, &in, SES_TRUNCATE_LONGEST_FIRST, e);
         if (!q) return false;
         q->mark = (int64_t)i;
     }
@@ -82,37 +82,37 @@ static float activate(ses_act act, float x)
     }
 }
 
-static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
+static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
 {
     const args *a = p->args;
     const self *my = p->self;
     state *s = j->state;
-    ses_taken r = ses_seq_rows(p, q, p->use->output, e);
+    ses_output_rows r = ses_request_output_rows(p, q, p->use->output, e);
     if (r.x) s->score[q->mark] = a->raw ? r.x[0] : activate(my->act, r.x[0]);
     return r.x != NULL;
 }
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     const args *a = p->args;
     const state *s = j->state;
     int64_t n = (int64_t)j->item.n_list, k = a->top && a->top < n ? a->top : n;
     int32_t *at = ses_arena_array(&j->mem, (size_t)k, sizeof *at, e);
     if (!at) return false;
-    ses_top_of(s->score, n, k, at);
+    ses_top_k(s->score, n, k, at);
     for (int64_t i = 0; i < k; i++) {
-        ses_row *row = ses_job_row(j, e);
+        ses_result_row *row = ses_request_add_row(j, e);
         if (!row) return false;
         row->index = at[i];
         row->score = (double)s->score[at[i]];
         row->text = j->item.list[at[i]];
     }
-    r->shape = a->text ? &with_text : &plain;
+    r->schema = a->text ? &with_text : &plain;
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_classify, NULL };
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame rerank -m DIR \"how many people live in Berlin?\" \"Berlin has 3.5 million inhabitants.\" "
       "\"Berlin is known for its museums.\"",
       "the better answer first" },
@@ -132,7 +132,7 @@ const ses_task ses_task_rerank = {
     .self_size = sizeof(self),
     .job_size = sizeof(state),
     .head = heads,
-    .parts = { .text = "query", .list = "texts|documents", .need_list = true },
+    .item_schema = { .text = "query", .list = "texts|documents", .requires_list = true },
     .open = begin,
     .encode = encode,
     .take = take,

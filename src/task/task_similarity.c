@@ -6,7 +6,7 @@
 typedef enum { COSINE, DOT, EUCLIDEAN, MANHATTAN } measure;
 
 typedef struct args {
-    ses_encoder_args encoder;
+    ses_sentence_args encoder;
     int measure;
 } args;
 
@@ -18,13 +18,13 @@ static const ses_opt opt[] = {
       .help =
           "how two vectors are compared; distances count as less than 0. Without it as the folder says, else "
           "cosine" },
-    SES_ENCODER_OPT(args, encoder),
+    SES_SENTENCE_OPT(args, encoder),
 };
 
-static const ses_shape shape = { SES_FORM_LIST, SES_VIEW_BARS, { { "score", SES_FIELD_SCORE } } };
+static const ses_result_schema shape = { SES_FORM_LIST, SES_VIEW_BARS, { { "score", SES_FIELD_SCORE } } };
 
 typedef struct self {
-    ses_encoder encoder;
+    ses_sentence_task encoder;
     measure measure;
 } self;
 
@@ -37,7 +37,7 @@ static bool begin(ses_pipeline *p, ses_err *e)
 {
     const args *a = p->args;
     self *my = p->self;
-    if (!ses_encoder_open(p, e)) return false;
+    if (!ses_sentence_task_open(p, e)) return false;
     my->measure = a->measure < 0 ? COSINE : (measure)a->measure;
     const char *named = ses_sentence_similarity(my->encoder.sentence), *word;
     size_t n;
@@ -46,24 +46,24 @@ static bool begin(ses_pipeline *p, ses_err *e)
     return true;
 }
 
-static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     state *s = j->state;
     const ses_item *item = &j->item;
     if (!item->n_list) return ses_fail(e, SES_EARG, "a second text is needed to compare the first with");
     s->x = ses_arena_array(&j->mem, item->n_list + 1, sizeof *s->x, e);
     for (size_t i = 0; s->x && i <= item->n_list; i++) {
-        ses_seq *q = ses_encoder_add(p, j, i ? item->list[i - 1] : item->text, e);
+        ses_seq *q = ses_sentence_task_add(p, j, i ? item->list[i - 1] : item->text, e);
         if (!q) return false;
         q->mark = (int64_t)i;
     }
     return s->x != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
+static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
 {
     state *s = j->state;
-    ses_taken r = ses_encoder_vector(p, q, e);
+    ses_output_rows r = ses_sentence_task_vector(p, q, e);
     float *x = r.x ? ses_arena_array(&j->mem, (size_t)r.cols, sizeof *x, e) : NULL;
     if (!x) return false;
     memcpy(x, r.x, (size_t)r.cols * sizeof *x);
@@ -89,22 +89,22 @@ static double compare(measure how, const float *a, const float *b, int64_t n)
     return dot / (fmax(sqrt(aa), 1e-12) * fmax(sqrt(bb), 1e-12));
 }
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     const self *my = p->self;
     const state *s = j->state;
     for (size_t i = 0; i < j->item.n_list; i++) {
-        ses_row *row = ses_job_row(j, e);
+        ses_result_row *row = ses_request_add_row(j, e);
         if (!row) return false;
         row->index = (int64_t)i;
         row->text = j->item.list[i];
         row->score = compare(my->measure, s->x[0], s->x[i + 1], s->n);
     }
-    r->shape = &shape;
+    r->schema = &shape;
     return true;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame similarity -m all-MiniLM-L6-v2 \"A man eats.\" \"Someone has a meal.\" \"It rains.\"",
       "how alike the first is to each of the others" },
     { 0 },
@@ -121,11 +121,11 @@ const ses_task ses_task_similarity = {
     .args_size = sizeof(args),
     .self_size = sizeof(self),
     .job_size = sizeof(state),
-    .parts = { .text = "source_sentence|text", .list = "sentences|texts", .need_list = true },
-    .load = ses_encoder_load,
+    .item_schema = { .text = "source_sentence|text", .list = "sentences|texts", .requires_list = true },
+    .load = ses_sentence_task_load,
     .open = begin,
-    .close = ses_encoder_close,
-    .pass = ses_encoder_pass,
+    .close = ses_sentence_task_close,
+    .pass = ses_sentence_task_forward,
     .encode = encode,
     .take = take,
     .finish = finish,

@@ -16,7 +16,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, top_k),
       .value = "N|all",
       .def = "1",
-      .zero = "all",
+      .zero_word = "all",
       .min = 1,
       .max = 1 << 24,
       .help = "so many labels, the likeliest first" },
@@ -34,9 +34,9 @@ static const ses_opt opt[] = {
       .help = "the second text, of each pair" },
 };
 
-static const ses_shape shape = { SES_FORM_ROWS,
-                                 SES_VIEW_BARS,
-                                 { { "label", SES_FIELD_LABEL }, { "score", SES_FIELD_SCORE } } };
+static const ses_result_schema shape = { SES_FORM_ROWS,
+                                         SES_VIEW_BARS,
+                                         { { "label", SES_FIELD_LABEL }, { "score", SES_FIELD_SCORE } } };
 
 typedef struct self {
     function function;
@@ -49,8 +49,8 @@ typedef struct state {
 
 static function usual(const ses_config *c)
 {
-    if (c->problem == SES_PROBLEM_REGRESSION) return FN_NONE;
-    return c->problem == SES_PROBLEM_MULTI || c->labels == 1 ? FN_SIGMOID : FN_SOFTMAX;
+    if (c->head.problem == SES_PROBLEM_REGRESSION) return FN_NONE;
+    return c->head.problem == SES_PROBLEM_MULTI || c->labels == 1 ? FN_SIGMOID : FN_SOFTMAX;
 }
 
 static bool begin(ses_pipeline *p, ses_err *e)
@@ -62,20 +62,20 @@ static bool begin(ses_pipeline *p, ses_err *e)
     return true;
 }
 
-static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     const args *a = p->args;
     ses_input in = { .text = j->item.text, .pair = j->item.pair };
     if (!in.pair.p && a->pair) in.pair = ses_str(a->pair);
     if (!in.pair.n) in.pair.p = NULL; /* as the reference: an empty one is none */
-    return ses_job_encode(p, j, &in, SES_LONGEST_FIRST, e) != NULL;
+    return ses_request_encode(p, j, &in, SES_TRUNCATE_LONGEST_FIRST, e) != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
+static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
 {
     state *s = j->state;
     const self *my = p->self;
-    ses_taken r = ses_seq_rows(p, q, p->use->output, e);
+    ses_output_rows r = ses_request_output_rows(p, q, p->use->output, e);
     if (!r.x || !(s->score = ses_arena_array(&j->mem, (size_t)r.cols, sizeof *s->score, e))) return false;
     s->n = r.cols;
     if (my->function == FN_SIGMOID)
@@ -87,28 +87,28 @@ static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
     return true;
 }
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     const args *a = p->args;
     const state *s = j->state;
     int64_t k = a->top_k && a->top_k < s->n ? a->top_k : s->n;
     int32_t *at = ses_arena_array(&j->mem, (size_t)k, sizeof *at, e);
     if (!at) return false;
-    k = ses_top_of(s->score, s->n, k, at);
+    k = ses_top_k(s->score, s->n, k, at);
     for (int64_t i = 0; i < k; i++) {
-        ses_row *row = ses_job_row(j, e);
+        ses_result_row *row = ses_request_add_row(j, e);
         if (!row) return false;
-        row->label = ses_job_label(p, j, at[i], e);
+        row->label = ses_request_label(p, j, at[i], e);
         if (!row->label.p) return false;
         row->score = (double)s->score[at[i]];
         row->index = at[i];
     }
-    r->shape = &shape;
+    r->schema = &shape;
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_classify, NULL };
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame sentiment-analysis -m DIR \"What a fine day.\"", "the likeliest label" },
     { "sesame text-classification -m DIR --top-k all --json -f reviews.txt", "all labels of each line" },
     { "sesame text-classification -m DIR --text-pair \"It rains.\" \"The street is wet.\"", "of a pair" },
@@ -126,7 +126,7 @@ const ses_task ses_task_text_classification = {
     .self_size = sizeof(self),
     .job_size = sizeof(state),
     .head = heads,
-    .parts = { .text = "text", .pair = "text_pair" },
+    .item_schema = { .text = "text", .pair = "text_pair" },
     .open = begin,
     .encode = encode,
     .take = take,

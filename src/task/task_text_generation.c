@@ -1,15 +1,17 @@
 /* text-generation: a text goes on. */
 #include "generation_task.h"
 
-static const ses_shape shape = { SES_FORM_ROWS, SES_VIEW_TEXT, { { "generated_text", SES_FIELD_TEXT } } };
+static const ses_result_schema shape = { SES_FORM_ROWS,
+                                         SES_VIEW_TEXT,
+                                         { { "generated_text", SES_FIELD_TEXT } } };
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
-    return ses_writing_finish(p, j, r, &shape, e);
+    return ses_generation_task_finish(p, j, r, &shape, e);
 }
 
 static const ses_head *const heads[] = { &ses_head_causal_lm, &ses_head_masked_lm, NULL };
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame text-generation -m gpt2 \"Once upon a time\"", "at most 256 tokens more" },
     { "sesame text-generation -m DIR --do-sample --top-p 0.9 --seed 7 \"Dear Sir,\"", "one of many letters" },
     { "sesame text-generation -m DIR --num-beams 4 --no-repeat-ngram-size 2 --json -f prompts.txt",
@@ -28,6 +30,6 @@ const ses_task ses_task_text_generation = {
         "examples are shown.",
     .examples = examples,
     .head = heads,
-    .parts = { .text = "text", .pair = "text_pair|pair" },
-    SES_WRITING_TASK(finish),
+    .item_schema = { .text = "text", .pair = "text_pair|pair" },
+    SES_GENERATION_TASK(finish),
 };

@@ -8,7 +8,7 @@ typedef enum { NONE, SIMPLE, FIRST, AVERAGE, MAX } strategy;
 
 typedef struct args {
     int strategy;
-    ses_list ignore;
+    ses_opt_list ignore;
     int64_t stride;
     const char *delimiter;
 } args;
@@ -42,21 +42,21 @@ static const ses_opt opt[] = {
       .help = "what stands between words that were given one by one" },
 };
 
-static const ses_shape each = { SES_FORM_ROWS,
-                                SES_VIEW_SPANS,
-                                { { "entity", SES_FIELD_LABEL },
-                                  { "score", SES_FIELD_SCORE },
-                                  { "index", SES_FIELD_INDEX },
-                                  { "word", SES_FIELD_WORD },
-                                  { "start", SES_FIELD_START },
-                                  { "end", SES_FIELD_END } } },
-                       grouped = { SES_FORM_ROWS,
-                                   SES_VIEW_SPANS,
-                                   { { "entity_group", SES_FIELD_LABEL },
-                                     { "score", SES_FIELD_SCORE },
-                                     { "word", SES_FIELD_WORD },
-                                     { "start", SES_FIELD_START },
-                                     { "end", SES_FIELD_END } } };
+static const ses_result_schema each = { SES_FORM_ROWS,
+                                        SES_VIEW_SPANS,
+                                        { { "entity", SES_FIELD_LABEL },
+                                          { "score", SES_FIELD_SCORE },
+                                          { "index", SES_FIELD_INDEX },
+                                          { "word", SES_FIELD_WORD },
+                                          { "start", SES_FIELD_START },
+                                          { "end", SES_FIELD_END } } },
+                               grouped = { SES_FORM_ROWS,
+                                           SES_VIEW_SPANS,
+                                           { { "entity_group", SES_FIELD_LABEL },
+                                             { "score", SES_FIELD_SCORE },
+                                             { "word", SES_FIELD_WORD },
+                                             { "start", SES_FIELD_START },
+                                             { "end", SES_FIELD_END } } };
 
 typedef struct self {
     ses_string *ignore;
@@ -87,15 +87,16 @@ static bool begin(ses_pipeline *p, ses_err *e)
 {
     const args *a = p->args;
     self *my = p->self;
-    my->labels = ses_model_labels(p->model);
+    my->labels = ses_model_label_count(p->model);
     my->label = ses_arena_array(&p->mem, (size_t)my->labels, sizeof *my->label, e);
     for (int64_t i = 0; my->label && i < my->labels; i++) {
-        ses_job here = { .mem = p->mem };
-        my->label[i] = ses_job_label(p, &here, i, e);
+        ses_request here = { .mem = p->mem };
+        my->label[i] = ses_request_label(p, &here, i, e);
         p->mem = here.mem;
         if (!my->label[i].p) return false;
     }
-    if (!my->label || !ses_split_list(p, &a->ignore, true, &my->ignore, &my->n_ignore, e)) return false;
+    if (!my->label || !ses_pipeline_split_list(p, &a->ignore, true, &my->ignore, &my->n_ignore, e))
+        return false;
     if (a->ignore.n) return true;
     my->ignore[0] = ses_str("O");
     my->n_ignore = 1;
@@ -105,7 +106,7 @@ static bool begin(ses_pipeline *p, ses_err *e)
 /* ---- tokens ---- */
 
 /* Words given one by one: the text is made of them, and offsets count in it. */
-static bool join_words(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool join_words(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     const args *a = p->args;
     state *s = j->state;
@@ -129,7 +130,7 @@ static bool join_words(ses_pipeline *p, ses_job *j, ses_err *e)
     return true;
 }
 
-static void move_offsets(ses_job *j)
+static void move_offsets(ses_request *j)
 {
     const state *s = j->state;
     for (size_t q = 0; s->word_byte && q < j->n_seqs; q++)
@@ -142,7 +143,7 @@ static void move_offsets(ses_job *j)
         }
 }
 
-static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     const args *a = p->args;
     state *s = j->state;
@@ -152,16 +153,16 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
         if (!join_words(p, j, e)) return false;
         in = (ses_input){ .words = j->item.list, .n_words = j->item.n_list };
     }
-    if (!ses_job_windows(p, j, &in, SES_ONLY_FIRST, s->stride, e)) return false;
+    if (!ses_request_encode_windows(p, j, &in, SES_TRUNCATE_ONLY_FIRST, s->stride, e)) return false;
     move_offsets(j);
     s->score = ses_arena_array(&j->mem, j->n_seqs, sizeof *s->score, e);
     return s->score != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
+static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
 {
     state *s = j->state;
-    ses_taken r = ses_seq_rows(p, q, p->use->output, e);
+    ses_output_rows r = ses_request_output_rows(p, q, p->use->output, e);
     float *y = r.x ? ses_arena_array(&j->mem, (size_t)(r.n * r.cols), sizeof *y, e) : NULL;
     if (!y) return false;
     for (int64_t i = 0; i < r.n; i++) ses_softmax_row(y + i * r.cols, r.x + i * r.cols, r.cols);
@@ -185,7 +186,7 @@ static bool inside_word(const ses_pipeline *p, ses_string text, ses_string token
 }
 
 /* The tokens of a window that are no special ones; *n of them. */
-static piece *gather(ses_pipeline *p, ses_job *j, size_t window, size_t *n, ses_err *e)
+static piece *gather(ses_pipeline *p, ses_request *j, size_t window, size_t *n, ses_err *e)
 {
     const self *my = p->self;
     const state *s = j->state;
@@ -200,7 +201,7 @@ static piece *gather(ses_pipeline *p, ses_job *j, size_t window, size_t *n, ses_
                       .point = q->point[i],
                       .byte = q->byte[i],
                       .index = (int64_t)i };
-        x->word.p = ses_tokenizer_token(p->tokenizer, q->id[i], &x->word.n);
+        x->word.p = ses_tokenizer_id_to_token(p->tokenizer, q->id[i], &x->word.n);
         x->sub = inside_word(p, text, x->word, x->byte);
         if (q->id[i] == p->facts.role[SES_ROLE_UNK]) {
             x->word = (ses_string){ text.p + x->byte.begin, x->byte.end - x->byte.begin };
@@ -215,18 +216,18 @@ static piece *gather(ses_pipeline *p, ses_job *j, size_t window, size_t *n, ses_
 /* ---- putting together ---- */
 
 /* The words of pieces as one text, as the tokenizer's decoder has it. */
-static bool join(ses_pipeline *p, ses_job *j, const piece *x, size_t n, ses_string *out, ses_err *e)
+static bool join(ses_pipeline *p, ses_request *j, const piece *x, size_t n, ses_string *out, ses_err *e)
 {
     ses_string *word = ses_arena_array(&j->mem, n, sizeof *word, e);
     const char *text;
     size_t len;
     for (size_t i = 0; word && i < n; i++) word[i] = x[i].word;
     if (!word || !ses_decode_strings(p->tokens, word, n, &text, &len, e)) return false;
-    *out = ses_job_copy(j, text, len, e);
+    *out = ses_request_copy_string(j, text, len, e);
     return out->p != NULL;
 }
 
-static bool one_word(ses_pipeline *p, ses_job *j, const piece *x, size_t n, strategy how, piece *out,
+static bool one_word(ses_pipeline *p, ses_request *j, const piece *x, size_t n, strategy how, piece *out,
                      ses_err *e)
 {
     const self *my = p->self;
@@ -251,7 +252,7 @@ static bool one_word(ses_pipeline *p, ses_job *j, const piece *x, size_t n, stra
 }
 
 /* Tokens to words, in place: of one label each. */
-static bool make_words(ses_pipeline *p, ses_job *j, piece *x, size_t *n, strategy how, ses_err *e)
+static bool make_words(ses_pipeline *p, ses_request *j, piece *x, size_t *n, strategy how, ses_err *e)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *n;) {
@@ -283,16 +284,16 @@ static bool ignored(const self *my, ses_string label)
     return false;
 }
 
-static bool put_row(ses_job *j, const piece *x, ses_string label, double score, ses_err *e)
+static bool put_row(ses_request *j, const piece *x, ses_string label, double score, ses_err *e)
 {
-    ses_row *row = ses_job_row(j, e);
+    ses_result_row *row = ses_request_add_row(j, e);
     if (!row) return false;
-    *row = (ses_row){ .label = label,
-                      .word = ses_job_copy(j, x->word.p, x->word.n, e),
-                      .score = score,
-                      .index = x->index,
-                      .point = x->point,
-                      .byte = x->byte };
+    *row = (ses_result_row){ .label = label,
+                             .word = ses_request_copy_string(j, x->word.p, x->word.n, e),
+                             .score = score,
+                             .index = x->index,
+                             .char_span = x->point,
+                             .byte_span = x->byte };
     return row->word.p != NULL;
 }
 
@@ -303,7 +304,7 @@ static ses_string group_name(ses_string label)
     return dash ? (ses_string){ dash + 1, label.n - (size_t)(dash + 1 - label.p) } : label;
 }
 
-static bool put_group(ses_pipeline *p, ses_job *j, const piece *x, size_t n, ses_err *e)
+static bool put_group(ses_pipeline *p, ses_request *j, const piece *x, size_t n, ses_err *e)
 {
     const self *my = p->self;
     ses_string name = group_name(my->label[x[0].label]);
@@ -316,7 +317,7 @@ static bool put_group(ses_pipeline *p, ses_job *j, const piece *x, size_t n, ses
     return join(p, j, x, n, &all.word, e) && put_row(j, &all, name, (double)(float)(sum / (double)n), e);
 }
 
-static bool make_groups(ses_pipeline *p, ses_job *j, const piece *x, size_t n, ses_err *e)
+static bool make_groups(ses_pipeline *p, ses_request *j, const piece *x, size_t n, ses_err *e)
 {
     const self *my = p->self;
     for (size_t i = 0; i < n;) {
@@ -336,32 +337,33 @@ static bool make_groups(ses_pipeline *p, ses_job *j, const piece *x, size_t n, s
 
 static int by_start(const void *a, const void *b)
 {
-    const ses_row *x = a, *y = b;
-    if (x->point.begin != y->point.begin) return x->point.begin < y->point.begin ? -1 : 1;
+    const ses_result_row *x = a, *y = b;
+    if (x->char_span.begin != y->char_span.begin) return x->char_span.begin < y->char_span.begin ? -1 : 1;
     return (x->group > y->group) - (x->group < y->group); /* found earlier */
 }
 
 /* Of groups that overlap, found in two windows, the longer stays, or the surer. */
-static void merge(ses_job *j)
+static void merge(ses_request *j)
 {
     size_t kept = 0;
     for (size_t i = 0; i < j->n_rows; i++) j->row[i].group = i;
     qsort(j->row, j->n_rows, sizeof *j->row, by_start);
     for (size_t i = 0; i < j->n_rows; i++) {
-        ses_row *x = &j->row[i], *last = kept ? &j->row[kept - 1] : NULL;
+        ses_result_row *x = &j->row[i], *last = kept ? &j->row[kept - 1] : NULL;
         x->group = 0;
-        if (!last || x->point.begin >= last->point.end) { /* those of a start before are not here: sorted */
+        if (!last ||
+            x->char_span.begin >= last->char_span.end) { /* those of a start before are not here: sorted */
             j->row[kept++] = *x;
             continue;
         }
-        uint32_t a = x->point.end - x->point.begin, b = last->point.end - last->point.begin;
+        uint32_t a = x->char_span.end - x->char_span.begin, b = last->char_span.end - last->char_span.begin;
         if (a > b || (a == b && x->score > last->score)) *last = *x;
     }
     j->n_rows = kept;
 }
 
 /* Every token once, from the window where most is seen around it. Its index is the one it has in the text. */
-static bool each_token(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool each_token(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     const self *my = p->self;
     const state *s = j->state;
@@ -386,11 +388,11 @@ static bool each_token(ses_pipeline *p, ses_job *j, ses_err *e)
     return true;
 }
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     const args *a = p->args;
     strategy how = (strategy)a->strategy;
-    r->shape = how == NONE ? &each : &grouped;
+    r->schema = how == NONE ? &each : &grouped;
     if (how == NONE) return each_token(p, j, e);
     for (size_t w = 0; w < j->n_seqs; w++) {
         size_t n;
@@ -403,7 +405,7 @@ static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
 }
 
 static const ses_head *const heads[] = { &ses_head_tag, NULL };
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame ner -m DIR -a simple \"My name is Sarah and I live in London.\"", "names, marked in the text" },
     { "sesame token-classification -m DIR -a first --json -f book.txt", "one list of names for each line" },
     { 0 },
@@ -421,7 +423,7 @@ const ses_task ses_task_token_classification = {
     .self_size = sizeof(self),
     .job_size = sizeof(state),
     .head = heads,
-    .parts = { .text = "text", .list = "words|tokens", .list_is_text = true },
+    .item_schema = { .text = "text", .list = "words|tokens", .list_replaces_text = true },
     .tokenizer_limit = true,
     .open = begin,
     .encode = encode,

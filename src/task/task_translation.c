@@ -1,15 +1,17 @@
 /* translation: a text in another language. */
 #include "generation_task.h"
 
-static const ses_shape shape = { SES_FORM_ROWS, SES_VIEW_TEXT, { { "translation_text", SES_FIELD_TEXT } } };
+static const ses_result_schema shape = { SES_FORM_ROWS,
+                                         SES_VIEW_TEXT,
+                                         { { "translation_text", SES_FIELD_TEXT } } };
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
-    return ses_writing_finish(p, j, r, &shape, e);
+    return ses_generation_task_finish(p, j, r, &shape, e);
 }
 
-static const ses_head *const heads[] = { &ses_head_target_lm, NULL };
-static const ses_example examples[] = {
+static const ses_head *const heads[] = { &ses_head_seq2seq_lm, NULL };
+static const ses_usage_example examples[] = {
     { "sesame translation -m opus-mt-en-de \"Good morning.\"", "a model of one direction" },
     { "sesame translation_en_to_fr -m t5-small \"Good morning.\"", "a direction of several, by its name" },
     { "sesame translation -m mbart-large-50 --src-lang en_XX --tgt-lang de_DE \"Good morning.\"",
@@ -24,6 +26,6 @@ const ses_task ses_task_translation = {
                    "their tokens.",
     .examples = examples,
     .head = heads,
-    .parts = { .text = "text" },
-    SES_WRITING_TASK(finish),
+    .item_schema = { .text = "text" },
+    SES_GENERATION_TASK(finish),
 };

@@ -4,7 +4,7 @@
 #include <math.h>
 
 typedef struct args {
-    ses_list labels;
+    ses_opt_list labels;
     const char *template;
     bool multi;
 } args;
@@ -28,7 +28,7 @@ static const ses_opt opt[] = {
       .help = "each label may hold or not; else one of them does" },
 };
 
-static const ses_shape shape = {
+static const ses_result_schema shape = {
     SES_FORM_COLUMNS,
     SES_VIEW_BARS,
     { { "sequence", SES_FIELD_ITEM }, { "labels", SES_FIELD_LABEL }, { "scores", SES_FIELD_SCORE } }
@@ -59,19 +59,19 @@ static bool begins(const char *s, const char *with)
 static bool find_columns(ses_pipeline *p, ses_err *e)
 {
     self *my = p->self;
-    int64_t n = ses_model_labels(p->model);
+    int64_t n = ses_model_label_count(p->model);
     if (n < 2)
         return ses_fail(e, SES_EUNSUPPORTED, "a model with %lld label does not tell what a text entails",
                         (long long)n);
     my->entails = -1;
     for (int64_t i = 0; i < n && my->entails < 0; i++) {
-        const char *name = ses_model_label(p->model, i);
+        const char *name = ses_model_label_name(p->model, i);
         if (name && begins(name, "entail")) my->entails = i;
     }
     my->contradicts = my->entails == 0 ? n - 1 : 0;
     if (my->entails >= 0) return true;
     my->entails = n - 1;
-    return ses_pipeline_remark(p, e, "no label of the model begins with \"entail\": its last one is taken");
+    return ses_pipeline_warn(p, e, "no label of the model begins with \"entail\": its last one is taken");
 }
 
 static bool begin(ses_pipeline *p, ses_err *e)
@@ -82,10 +82,10 @@ static bool begin(ses_pipeline *p, ses_err *e)
     if (!place || strstr(place + 2, "{}"))
         return ses_fail(e, SES_EUSAGE, "--hypothesis-template: \"%s\" has %s {} where the label goes",
                         a->template, place ? "more than one" : "no");
-    return find_columns(p, e) && ses_split_list(p, &a->labels, true, &my->label, &my->n, e);
+    return find_columns(p, e) && ses_pipeline_split_list(p, &a->labels, true, &my->label, &my->n, e);
 }
 
-static ses_string hypothesis(ses_job *j, const char *template, ses_string label, ses_err *e)
+static ses_string hypothesis(ses_request *j, const char *template, ses_string label, ses_err *e)
 {
     const char *at = strstr(template, "{}");
     size_t before = (size_t)(at - template), after = strlen(at + 2);
@@ -97,7 +97,7 @@ static ses_string hypothesis(ses_job *j, const char *template, ses_string label,
     return (ses_string){ s, before + label.n + after };
 }
 
-static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
+static bool encode(ses_pipeline *p, ses_request *j, ses_err *e)
 {
     const args *a = p->args;
     const self *my = p->self;
@@ -111,7 +111,7 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
     for (size_t i = 0; s->score && i < s->n; i++) {
         j->cut = 0;
         ses_input in = { .text = j->item.text, .pair = hypothesis(j, a->template, s->label[i], e) };
-        ses_seq *q = in.pair.p ? ses_job_encode(p, j, &in, SES_ONLY_FIRST, e) : NULL;
+        ses_seq *q = in.pair.p ? ses_request_encode(p, j, &in, SES_TRUNCATE_ONLY_FIRST, e) : NULL;
         if (!q) return ses_wrap(e, "label \"%s\"", ses_quoted_of(s->label[i].p, s->label[i].n).s);
         q->mark = (int64_t)i;
         if (j->cut > cut) cut = j->cut;
@@ -120,18 +120,18 @@ static bool encode(ses_pipeline *p, ses_job *j, ses_err *e)
     return s->score != NULL;
 }
 
-static bool take(ses_pipeline *p, ses_job *j, ses_seq *q, ses_err *e)
+static bool take(ses_pipeline *p, ses_request *j, ses_seq *q, ses_err *e)
 {
     const self *my = p->self;
     state *s = j->state;
-    ses_taken r = ses_seq_rows(p, q, p->use->output, e);
+    ses_output_rows r = ses_request_output_rows(p, q, p->use->output, e);
     if (!r.x) return false;
     s->score[2 * q->mark] = r.x[my->contradicts];
     s->score[2 * q->mark + 1] = r.x[my->entails];
     return true;
 }
 
-static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
+static bool finish(ses_pipeline *p, ses_request *j, ses_result *r, ses_err *e)
 {
     const args *a = p->args;
     const state *s = j->state;
@@ -152,20 +152,20 @@ static bool finish(ses_pipeline *p, ses_job *j, ses_result *r, ses_err *e)
         float x = score[i];
         score[i] = score[n - 1 - i], score[n - 1 - i] = x;
     }
-    ses_top_of(score, n, n, at);
+    ses_top_k(score, n, n, at);
     for (int64_t i = 0; i < n; i++) {
-        ses_row *row = ses_job_row(j, e);
+        ses_result_row *row = ses_request_add_row(j, e);
         if (!row) return false;
         row->index = n - 1 - at[i];
         row->label = s->label[row->index];
         row->score = (double)score[at[i]];
     }
-    r->shape = &shape;
+    r->schema = &shape;
     return true;
 }
 
 static const ses_head *const heads[] = { &ses_head_classify, NULL };
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame zero-shot-classification -m DIR -c travel,cooking \"One day I will see the world.\"",
       "which label fits better" },
     { "sesame zero-shot-classification -m DIR -c urgent,phone --multi-label -f mails.txt --json",
@@ -185,7 +185,7 @@ const ses_task ses_task_zero_shot = {
     .self_size = sizeof(self),
     .job_size = sizeof(state),
     .head = heads,
-    .parts = { .text = "text|sequence", .list = "candidate_labels" },
+    .item_schema = { .text = "text|sequence", .list = "candidate_labels" },
     .tokenizer_limit = true,
     .open = begin,
     .encode = encode,

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static const ses_task_name list[] = {
+static const ses_task_entry list[] = {
 #define SES_TASK(id, name, summary) { name, summary, &ses_task_##id },
 #define SES_TASK_ALIAS(alias, id, name) { name, NULL, &ses_task_##id },
 #include "tasks.def"
@@ -13,24 +13,24 @@ static const ses_task_name list[] = {
     { 0 },
 };
 
-const ses_task_name *ses_task_names(void) { return list; }
+const ses_task_entry *ses_task_entries(void) { return list; }
 
 /* "translation_en_to_de" and its like are translation. */
-static bool is_called(const ses_task_name *t, const char *name)
+static bool is_called(const ses_task_entry *t, const char *name)
 {
     size_t n = strlen(t->name);
     return !strcmp(t->name, name) ||
            (!strcmp(t->name, "translation") && !strncmp(name, "translation_", n + 1) && strstr(name, "_to_"));
 }
 
-const ses_task_name *ses_task_find(const char *name)
+const ses_task_entry *ses_task_find(const char *name)
 {
-    for (const ses_task_name *t = list; t->name; t++)
+    for (const ses_task_entry *t = list; t->name; t++)
         if (is_called(t, name)) return t;
     return NULL;
 }
 
-bool ses_task_called(const ses_task *t, void *args, const char *name, ses_err *e)
+bool ses_task_set_called_name(const ses_task *t, void *args, const char *name, ses_err *e)
 {
     for (size_t i = 0; i < t->n_opt; i++)
         if (!strcmp(t->opt[i].name, "task") && !*(const char **)(void *)((char *)args + t->opt[i].offset))
@@ -38,10 +38,10 @@ bool ses_task_called(const ses_task *t, void *args, const char *name, ses_err *e
     return true;
 }
 
-const ses_task_name *ses_task_need(const char *name, ses_err *e)
+const ses_task_entry *ses_task_require(const char *name, ses_err *e)
 {
     ses_suggestion s = { .word = name };
-    for (const ses_task_name *t = list; t->name; t++) {
+    for (const ses_task_entry *t = list; t->name; t++) {
         if (is_called(t, name)) return t;
         ses_suggest_offer(&s, t->name, strlen(t->name));
     }
@@ -50,11 +50,12 @@ const ses_task_name *ses_task_need(const char *name, ses_err *e)
     return NULL;
 }
 
-bool ses_task_pair_given(const ses_task *t, const void *args)
+bool ses_task_has_pair_option(const ses_task *t, const void *args)
 {
     const char *word;
     size_t n;
-    for (int k = 0; t->parts.pair_option && ses_choice_at(t->parts.pair_option, k, &word, &n); k++)
+    for (int k = 0; t->item_schema.pair_option && ses_choice_at(t->item_schema.pair_option, k, &word, &n);
+         k++)
         for (size_t i = 0; i < t->n_opt; i++) {
             const void *at = (const char *)args + t->opt[i].offset;
             if (strlen(t->opt[i].name) == n && !memcmp(t->opt[i].name, word, n) && *(const char *const *)at)
@@ -63,14 +64,14 @@ bool ses_task_pair_given(const ses_task *t, const void *args)
     return false;
 }
 
-const char *ses_task_title(const ses_task *t)
+const char *ses_task_canonical_name(const ses_task *t)
 {
-    for (const ses_task_name *n = list; n->name; n++)
+    for (const ses_task_entry *n = list; n->name; n++)
         if (n->task == t && n->summary) return n->name;
     return "";
 }
 
-bool ses_task_headed(const ses_task *t, const ses_class *c)
+bool ses_task_has_head(const ses_task *t, const ses_class *c)
 {
     if (!t->head) return true;
     for (const ses_head *const *h = t->head; *h; h++)
@@ -78,17 +79,17 @@ bool ses_task_headed(const ses_task *t, const ses_class *c)
     return false;
 }
 
-bool ses_task_fits(const ses_task *t, const ses_model_desc *d, const ses_class *c)
+bool ses_task_supports(const ses_task *t, const ses_model_desc *d, const ses_class *c)
 {
-    return ses_task_headed(t, c) && (!t->writes || ses_class_writer(d, c)) &&
+    return ses_task_has_head(t, c) && (!t->writes || ses_class_lm_head(d, c)) &&
            !(t->looks_ahead && c->decoder_only);
 }
 
-void ses_tasks_of(const ses_model_desc *d, const ses_class *c, char *buf, size_t size)
+void ses_tasks_supported(const ses_model_desc *d, const ses_class *c, char *buf, size_t size)
 {
     size_t at = 0;
     buf[0] = 0;
-    for (const ses_task_name *n = list; n->name; n++)
-        if (n->summary && ses_task_fits(n->task, d, c) && at < size)
+    for (const ses_task_entry *n = list; n->name; n++)
+        if (n->summary && ses_task_supports(n->task, d, c) && at < size)
             at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? ", " : "", n->name);
 }

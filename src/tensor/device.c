@@ -30,16 +30,16 @@ void ses_device_free(ses_device *d)
 }
 
 const char *ses_device_name(const ses_device *d) { return d->name; }
-int ses_device_threads(const ses_device *d) { return d->exec.pool ? ses_pool_threads(d->exec.pool) : 1; }
+int ses_device_threads(const ses_device *d) { return d->exec.pool ? ses_thread_pool_size(d->exec.pool) : 1; }
 ses_isa ses_device_isa(const ses_device *d) { return d->isa; }
-ses_dtype ses_device_dtype(const ses_device *d) { return d->dtype; }
+ses_dtype ses_device_dtype(const ses_device *d) { return d->weight_dtype; }
 
 bool ses_device_read(ses_device *d, const ses_tensor *x, int64_t first, int64_t n, ses_real *host, ses_err *e)
 {
     size_t size = ses_dtype_size(x->dtype), count = (size_t)n;
     if (!x->data) return ses_fail(e, SES_EARG, "held rounded: open the model lean to read it");
-    if (x->wide || x->dtype == SES_REAL) {
-        d->mem->download(d, host, ses_values(x) + first, count * sizeof *host);
+    if (x->master || x->dtype == SES_REAL) {
+        d->mem->download(d, host, ses_master_data(x) + first, count * sizeof *host);
         return true;
     }
     void *narrow = ses_alloc_array(count, size, e);
@@ -62,7 +62,7 @@ static void source_free(void *ctx, void *p)
     d->mem->free(d, p);
 }
 
-ses_arena_source ses_device_source(ses_device *d)
+ses_allocator ses_device_allocator(ses_device *d)
 {
-    return (ses_arena_source){ .alloc = source_alloc, .free = source_free, .ctx = d };
+    return (ses_allocator){ .alloc = source_alloc, .free = source_free, .ctx = d };
 }

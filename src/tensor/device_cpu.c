@@ -29,7 +29,7 @@ static void cpu_copy(ses_device *d, void *to, const void *from, size_t size)
     memmove(to, from, size);
 }
 
-static void cpu_close(ses_device *d) { ses_pool_free(d->exec.pool); }
+static void cpu_close(ses_device *d) { ses_thread_pool_free(d->exec.pool); }
 
 static const ses_device_memory memory = {
     .alloc = cpu_alloc,
@@ -47,16 +47,16 @@ bool ses_device_open_cpu(ses_device *d, const ses_device_options *o, ses_err *e)
     if (o->dtype != SES_F32 && o->dtype != SES_F16 && o->dtype != SES_BF16 && o->dtype != SES_I8)
         return ses_fail(e, SES_EARG, "no products with weights of %s: f32, f16, bf16 or int8",
                         ses_dtype_name(o->dtype));
-    if (o->tables != SES_F32 && o->tables != SES_I8)
+    if (o->embedding_dtype != SES_F32 && o->embedding_dtype != SES_I8)
         return ses_fail(e, SES_EARG, "embeddings cannot be read as %s, only as they are or as I8",
-                        ses_dtype_name(o->tables));
-    d->dtype = o->dtype == SES_F32 ? SES_REAL : o->dtype;
-    d->tables = o->tables;
+                        ses_dtype_name(o->embedding_dtype));
+    d->weight_dtype = o->dtype == SES_F32 ? SES_REAL : o->dtype;
+    d->embedding_dtype = o->embedding_dtype;
     d->mem = &memory;
-    d->host = true;
+    d->is_host = true;
     d->isa = o->isa < best ? o->isa : best;
-    d->real = SES_REAL;
-    d->k = d->wide = ses_kernels_cpu(d->isa);
-    d->exec.pool = ses_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
+    d->activation_dtype = SES_REAL;
+    d->k = d->k_f32 = ses_kernels_cpu(d->isa);
+    d->exec.pool = ses_thread_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
     return d->exec.pool != NULL;
 }

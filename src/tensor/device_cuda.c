@@ -155,7 +155,7 @@ static bool gpu_ok(ses_device *d, ses_err *e) { return ses_cuda_ok(d->exec.cuda,
 
 static void gpu_close(ses_device *d)
 {
-    ses_pool_free(d->exec.pool);
+    ses_thread_pool_free(d->exec.pool);
     ses_cuda_free(d->exec.cuda);
     if (!d->extra) return;
     cudaFreeHost(d->extra->staging);
@@ -227,12 +227,12 @@ bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e
     d->real = o->dtype;
     d->k = ses_kernels_cuda(narrow);
     d->wide = ses_kernels_cuda(false);
-    const char *gap = ses_kernels_gap(&d->k);
+    const char *gap = ses_kernels_missing(&d->k);
     if (gap) return ses_fail(e, SES_EUNSUPPORTED, "kernel \"%s\" has no CUDA variant: use cpu", gap);
     d->exec.cuda = ses_cuda_new(index, o->steady, e);
     if (!d->exec.cuda || !stage(d, e)) return false;
     /* For what the host prepares. */
-    d->exec.pool = ses_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
+    d->exec.pool = ses_thread_pool_new(o->threads ? o->threads : ses_cpu_count(), e);
     return d->exec.pool != NULL;
 }
 

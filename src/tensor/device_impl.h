@@ -16,7 +16,7 @@ typedef struct ses_device_graphs {
     void *(*end)(ses_device *d);
     bool (*run)(ses_device *d, void *graph, uint64_t moves);
     void (*free)(ses_device *d, void *graph);
-    uint64_t (*moves)(ses_device *d);
+    uint64_t (*free_epoch)(ses_device *d);
 } ses_device_graphs;
 
 typedef struct ses_device_memory {
@@ -26,8 +26,8 @@ typedef struct ses_device_memory {
     void (*upload)(ses_device *d, void *to, const void *host, size_t size);
     void (*download)(ses_device *d, void *host, const void *from, size_t size); /* waits */
     void (*move)(ses_device *d, void *to, const void *from, size_t size);       /* may overlap */
-    void (*narrow)(ses_device *d, void *to, const ses_real *from, int64_t n);   /* where reals are narrow */
-    size_t (*used)(ses_device *d);         /* bytes of it in use, by anyone; NULL: not told */
+    void (*to_bf16)(ses_device *d, void *to, const ses_real *from, int64_t n);  /* where reals are narrow */
+    size_t (*used_bytes)(ses_device *d);   /* bytes of it in use, by anyone; NULL: not told */
     bool (*ok)(ses_device *d, ses_err *e); /* has nothing failed that was queued so far? NULL: nothing can */
     const ses_device_graphs *graphs;       /* NULL: it has none */
     void (*close)(ses_device *d);
@@ -38,14 +38,14 @@ typedef struct ses_device_extra ses_device_extra; /* what a kind of device keeps
 struct ses_device {
     const ses_device_memory *mem;
     char name[16];
-    bool host; /* its memory is the host's: files may be mapped, no copies */
+    bool is_host; /* its memory is the host's: files may be mapped, no copies */
     ses_isa isa;
-    ses_dtype dtype;  /* of dense weights in products; SES_REAL: as they are */
-    ses_dtype tables; /* of embeddings: SES_I8, or as they are */
-    ses_dtype real;   /* of activations: SES_REAL, or narrower */
-    ses_kernels k;    /* over such reals, */
+    ses_dtype weight_dtype;     /* of dense weights in products; SES_REAL: as they are */
+    ses_dtype embedding_dtype;  /* of embeddings: SES_I8, or as they are */
+    ses_dtype activation_dtype; /* of activations: SES_REAL, or narrower */
+    ses_kernels k;              /* over such reals, */
     /* Over ses_real: losses, parameters, optimizers; the same as k where reals are not narrow. */
-    ses_kernels wide;
+    ses_kernels k_f32;
     ses_exec exec;
     ses_device_extra *extra;
 };
@@ -56,13 +56,13 @@ bool ses_device_open_cuda(ses_device *d, const ses_device_options *o, ses_err *e
 /* What GPU i is; false when there is none, or no CUDA in this build. */
 typedef struct ses_gpu {
     char name[256];
-    int major, minor, cores;
-    size_t memory;
+    int major, minor, sm_count;
+    size_t memory_bytes;
 } ses_gpu;
 bool ses_gpu_describe(int i, ses_gpu *out);
 /* Numbers first .. first + n - 1 of a tensor of reals, as the host reads them. */
 bool ses_device_read(ses_device *d, const ses_tensor *x, int64_t first, int64_t n, ses_real *host,
                      ses_err *e);
-ses_arena_source ses_device_source(ses_device *d); /* an arena of device memory */
+ses_allocator ses_device_allocator(ses_device *d); /* an arena of device memory */
 
 #endif

@@ -27,7 +27,7 @@ int64_t ses_rows(const ses_tensor *t)
     return cols ? ses_count(t) / cols : 0;
 }
 
-ses_real *ses_values(const ses_tensor *t) { return t->wide ? t->wide : t->f; }
+ses_real *ses_master_data(const ses_tensor *t) { return t->master ? t->master : t->f; }
 
 bool ses_same_shape(const ses_tensor *a, const ses_tensor *b)
 {

@@ -30,7 +30,7 @@ static void matcher_put(ses_matcher *m, const char *p, size_t n, int32_t token)
     if (m->node[at].token < 0) m->node[at].token = token; /* of equal patterns the first counts */
 }
 
-size_t ses_matcher_at(const ses_matcher *m, const char *text, size_t n, int32_t *token)
+size_t ses_matcher_longest(const ses_matcher *m, const char *text, size_t n, int32_t *token)
 {
     size_t best = 0;
     uint32_t at = n ? m->root[(uint8_t)text[0]] : 0;
@@ -49,7 +49,7 @@ size_t ses_matcher_at(const ses_matcher *m, const char *text, size_t n, int32_t 
 static bool put(ses_matches *l, size_t begin, size_t end, int32_t token, ses_err *e)
 {
     if (begin == end) return true;
-    if (!ses_alloc_room(&l->match, &l->cap, l->n + 1, sizeof *l->match, e)) return false;
+    if (!ses_array_reserve(&l->match, &l->cap, l->n + 1, sizeof *l->match, e)) return false;
     l->match[l->n++] = (ses_match){ (uint32_t)begin, (uint32_t)end, token };
     return true;
 }
@@ -101,7 +101,7 @@ bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text,
     out->n = 0;
     for (size_t i = 0; m->n && i < n;) {
         int32_t token = -1;
-        size_t len = m->root[(uint8_t)text[i]] ? ses_matcher_at(m, text + i, n - i, &token) : 0;
+        size_t len = m->root[(uint8_t)text[i]] ? ses_matcher_longest(m, text + i, n - i, &token) : 0;
         if (!len) {
             i++;
             continue;
@@ -128,12 +128,12 @@ bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text,
 
 /* ---- the list ---- */
 
-const ses_added_token *ses_added_find(const ses_added *a, int32_t id)
+const ses_added_token *ses_added_by_id(const ses_added *a, int32_t id)
 {
     return id >= 0 && id < a->n_ids && a->by_id[id] >= 0 ? &a->token[a->by_id[id]] : NULL;
 }
 
-const ses_added_token *ses_added_named(const ses_added *a, const char *token, size_t n)
+const ses_added_token *ses_added_by_name(const ses_added *a, const char *token, size_t n)
 {
     int64_t i;
     return ses_strmap_find(&a->by_name, token, n, &i) ? &a->token[i] : NULL;
@@ -179,7 +179,7 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
         if (ok && !fresh)
             ok = ses_fail(e, SES_EFORMAT, "token \"%s\" is there twice",
                           ses_quoted_of(token->content.p, token->content.n).s);
-        token->normal = token->content;
+        token->normalized_content = token->content;
         if (ok)
             token->id = number(t, token, &last);
         else
@@ -193,7 +193,7 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
 /* The normal form of a token's content, as the pipeline would make it. */
 static bool normalize(const ses_tokenizer *t, ses_added_token *token, ses_arena *mem, ses_err *e)
 {
-    const ses_text_steps *steps = &t->steps[SES_NORMALIZER];
+    const ses_stage_list *steps = &t->steps[SES_NORMALIZER];
     ses_text step[2] = { 0 };
     bool ok = ses_text_put(&step[0], token->content.p, token->content.n, (ses_offset){ 0, 0 }, e);
     for (size_t i = 0; ok && i < steps->n; i++) {
@@ -207,8 +207,9 @@ static bool normalize(const ses_tokenizer *t, ses_added_token *token, ses_arena 
         ok = ses_fail(e, SES_EUNSUPPORTED, "token \"%s\" is normalized away to nothing",
                       ses_quoted_of(token->content.p, token->content.n).s);
     if (ok) {
-        token->normal = (ses_string){ ses_arena_strndup(mem, step[0].byte, step[0].n, e), step[0].n };
-        ok = token->normal.p != NULL;
+        token->normalized_content =
+            (ses_string){ ses_arena_strndup(mem, step[0].byte, step[0].n, e), step[0].n };
+        ok = token->normalized_content.p != NULL;
     }
     ses_text_free(&step[0]);
     ses_text_free(&step[1]);
@@ -220,13 +221,15 @@ static bool build(ses_added *a, ses_matcher *m, bool normalized, ses_arena *mem,
 {
     size_t bytes = 0;
     for (size_t i = 0; i < a->n; i++)
-        if (a->token[i].normalized == normalized && !ses_add_size(bytes, a->token[i].normal.n, &bytes))
+        if (a->token[i].normalized == normalized &&
+            !ses_add_size(bytes, a->token[i].normalized_content.n, &bytes))
             return ses_fail(e, SES_ENOMEM, "too many tokens");
     m->node = ses_arena_array(mem, bytes + 1, sizeof *m->node, e);
     for (int special = 1; m->node && special >= 0; special--)
         for (size_t i = 0; i < a->n; i++)
             if (a->token[i].normalized == normalized && a->token[i].special == !!special)
-                matcher_put(m, a->token[i].normal.p, a->token[i].normal.n, (int32_t)i);
+                matcher_put(m, a->token[i].normalized_content.p, a->token[i].normalized_content.n,
+                            (int32_t)i);
     return m->node != NULL;
 }
 
@@ -254,7 +257,7 @@ void ses_added_save(const ses_added *a, ses_json_writer *w)
 {
     ses_json_begin_array(w);
     for (int64_t id = 0; id < a->n_ids; id++) { /* by id, as the reference writes them */
-        const ses_added_token *t = ses_added_find(a, (int32_t)id);
+        const ses_added_token *t = ses_added_by_id(a, (int32_t)id);
         if (!t) continue;
         ses_json_begin_object(w);
         ses_json_put_key(w, "id");

@@ -49,20 +49,20 @@ static ses_offset convert(cursor *c, ses_offset byte)
     return p;
 }
 
-bool ses_points(ses_isa isa, ses_point_table *table, const char *text, size_t n, const ses_offset *byte,
-                ses_offset *point, size_t count, ses_err *e)
+bool ses_codepoint_offsets(ses_isa isa, ses_codepoint_table *table, const char *text, size_t n,
+                           const ses_offset *byte, ses_offset *point, size_t count, ses_err *e)
 {
 #if defined __x86_64__ && !defined SES_REF_ONLY
-    if (isa >= SES_ISA_AVX2 && n <= SES_POINT_SHORT) {
-        if (!table->point) table->point = ses_alloc_array(SES_POINT_SHORT + 16, sizeof *table->point, e);
+    if (isa >= SES_ISA_AVX2 && n <= SES_CODEPOINT_SHORT) {
+        if (!table->point) table->point = ses_alloc_array(SES_CODEPOINT_SHORT + 16, sizeof *table->point, e);
         if (!table->point) return false;
-        ses_points_short_avx2(table->point, text, n, byte, point, count);
+        ses_codepoint_offsets_short_avx2(table->point, text, n, byte, point, count);
         return true;
     }
     if (isa >= SES_ISA_AVX2) {
         size_t blocks = n / 64 + 1;
-        if (!ses_alloc_room(&table->block, &table->cap, blocks, sizeof *table->block, e)) return false;
-        ses_points_avx2(table->block, text, n, byte, point, count);
+        if (!ses_array_reserve(&table->block, &table->cap, blocks, sizeof *table->block, e)) return false;
+        ses_codepoint_offsets_avx2(table->block, text, n, byte, point, count);
         return true;
     }
 #endif
@@ -72,9 +72,9 @@ bool ses_points(ses_isa isa, ses_point_table *table, const char *text, size_t n,
     return true;
 }
 
-void ses_point_table_free(ses_point_table *t)
+void ses_codepoint_table_free(ses_codepoint_table *t)
 {
     ses_free(t->block);
     ses_free(t->point);
-    *t = (ses_point_table){ 0 };
+    *t = (ses_codepoint_table){ 0 };
 }

@@ -12,34 +12,34 @@ static uint64_t inside_of(const char *p)
     return ~((uint64_t)y << 32 | x);
 }
 
-static void fill(ses_point_block *block, const char *text, size_t n)
+static void fill(ses_codepoint_block *block, const char *text, size_t n)
 {
     uint64_t before = 0;
     size_t i = 0;
     for (; i + 64 <= n; i += 64, block++) {
-        *block = (ses_point_block){ inside_of(text + i), before };
+        *block = (ses_codepoint_block){ inside_of(text + i), before };
         before += (uint64_t)__builtin_popcountll(block->inside);
     }
     char tail[64] = { 0 };
     if (n > i) memcpy(tail, text + i, n - i);
-    *block = (ses_point_block){ inside_of(tail), before };
+    *block = (ses_codepoint_block){ inside_of(tail), before };
 }
 
 /* Characters that begin before at. */
-static inline uint32_t leads(const ses_point_block *block, size_t at)
+static inline uint32_t leads(const ses_codepoint_block *block, size_t at)
 {
-    const ses_point_block *b = &block[at / 64];
+    const ses_codepoint_block *b = &block[at / 64];
     uint64_t low = b->inside & (((uint64_t)1 << at % 64) - 1);
     return (uint32_t)(at - b->before - (uint64_t)__builtin_popcountll(low));
 }
 
-static inline uint32_t point_at(const ses_point_block *block, size_t at)
+static inline uint32_t point_at(const ses_codepoint_block *block, size_t at)
 {
     return leads(block, at) - (uint32_t)(block[at / 64].inside >> at % 64 & 1);
 }
 
-void ses_points_avx2(ses_point_block *block, const char *text, size_t n, const ses_offset *byte,
-                     ses_offset *point, size_t count)
+void ses_codepoint_offsets_avx2(ses_codepoint_block *block, const char *text, size_t n,
+                                const ses_offset *byte, ses_offset *point, size_t count)
 {
     fill(block, text, n);
     for (size_t i = 0; i < count; i++) {
@@ -67,8 +67,8 @@ static inline void list_eight(uint32_t *list, uint64_t word, size_t at, uint64_t
     *before += sums >> 56;
 }
 
-void ses_points_short_avx2(uint32_t *list, const char *text, size_t n, const ses_offset *byte,
-                           ses_offset *point, size_t count)
+void ses_codepoint_offsets_short_avx2(uint32_t *list, const char *text, size_t n, const ses_offset *byte,
+                                      ses_offset *point, size_t count)
 {
     uint64_t before = 0, word = 0;
     size_t at = 0;

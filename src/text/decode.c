@@ -16,7 +16,7 @@ static bool join(ses_tokens *k, const char *between, ses_err *e)
 static bool finish(ses_tokens *k, const char **text, size_t *len, ses_err *e)
 {
     const ses_tokenizer *t = k->t;
-    const ses_text_steps *steps = &t->steps[SES_DECODER];
+    const ses_stage_list *steps = &t->steps[SES_DECODER];
     for (size_t i = 0; i < steps->n; i++)
         if (!steps->step[i].stage->decode(steps->step[i].self, &k->strings, e)) return false;
     if (!ses_buf_reserve(&k->text, 1) || !join(k, t->stage[SES_DECODER].stage ? "" : " ", e))
@@ -39,12 +39,12 @@ bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, c
     begin(k);
     for (size_t i = 0; i < n; i++) {
         size_t bytes = 0;
-        const char *s = ses_tokenizer_token(t, id[i], &bytes);
+        const char *s = ses_tokenizer_id_to_token(t, id[i], &bytes);
         if (!s)
             return ses_fail(e, SES_EARG, "id %d at %zu is not in the vocabulary of %lld", id[i], i,
-                            (long long)t->size);
+                            (long long)t->vocab_size);
         /* By name: some models have the string of a special token under a second id too. */
-        const ses_added_token *a = keep_special ? NULL : ses_added_named(&t->added, s, bytes);
+        const ses_added_token *a = keep_special ? NULL : ses_added_by_name(&t->added, s, bytes);
         if (a && a->special) continue;
         if (!ses_strings_put(&k->strings, s, bytes, e)) return false;
     }

@@ -13,50 +13,51 @@ ses_tokens *ses_tokens_new(const ses_tokenizer *t, ses_err *e)
     ses_tokens *k = ses_alloc(sizeof *k, e);
     if (!k) return NULL;
     k->t = t;
-    if (t->fast && t->fast->work_new && !(k->fast_work = t->fast->work_new(t->fast_self, e))) {
+    if (t->fast_path && t->fast_path->work_new &&
+        !(k->fast_path_work = t->fast_path->work_new(t->fast_path_self, e))) {
         ses_tokens_free(k);
         return NULL;
     }
     return k;
 }
 
-static void free_out(ses_out *o)
+static void free_out(ses_encoding_buf *o)
 {
     ses_free(o->id);
-    ses_free(o->word);
-    ses_free(o->byte);
-    ses_free(o->point);
-    ses_free(o->from);
-    ses_free(o->sequence);
-    ses_free(o->type);
-    ses_free(o->special);
-    ses_free(o->attention);
+    ses_free(o->word_id);
+    ses_free(o->byte_offset);
+    ses_free(o->char_offset);
+    ses_free(o->token_index);
+    ses_free(o->sequence_id);
+    ses_free(o->type_id);
+    ses_free(o->special_mask);
+    ses_free(o->attention_mask);
 }
 
 void ses_tokens_free(ses_tokens *k)
 {
     if (!k) return;
-    if (k->fast_work) k->t->fast->work_free(k->fast_work);
-    ses_free(k->run.id);
-    ses_free(k->run.byte);
-    ses_free(k->run.word);
-    ses_free(k->point);
-    ses_point_table_free(&k->table);
-    ses_free(k->mark);
-    ses_buf_free(&k->surface);
+    if (k->fast_path_work) k->t->fast_path->work_free(k->fast_path_work);
+    ses_free(k->tokens.id);
+    ses_free(k->tokens.byte_offset);
+    ses_free(k->tokens.word_id);
+    ses_free(k->char_offset);
+    ses_codepoint_table_free(&k->codepoint_table);
+    ses_free(k->override);
+    ses_buf_free(&k->override_text);
     ses_text_free(&k->raw);
     for (int i = 0; i < 2; i++) {
-        ses_text_free(&k->half[i]);
+        ses_text_free(&k->normalized[i]);
         ses_pieces_free(&k->pieces[i]);
     }
-    ses_free(k->outer.match);
-    ses_free(k->inner.match);
-    ses_token_list_free(&k->list);
+    ses_free(k->raw_matches.match);
+    ses_free(k->normal_matches.match);
+    ses_token_list_free(&k->piece_tokens);
     ses_arena_free(&k->scratch);
     ses_arena_free(&k->inputs);
-    ses_free(k->first);
-    free_out(&k->main);
-    free_out(&k->over);
+    ses_free(k->piece_start);
+    free_out(&k->result);
+    free_out(&k->overflow);
     ses_free(k->strings.string);
     ses_arena_free(&k->strings.mem);
     ses_buf_free(&k->text);
@@ -133,8 +134,8 @@ static bool take(ses_tokens *k, ses_string *s, const uint32_t **original, ses_er
 {
     if (s->n > MAX_TEXT) return ses_fail(e, SES_EARG, "a text of %zu bytes (at most %d)", s->n, MAX_TEXT);
     if (is_ascii(s->p, s->n)) return true;
-    k->ascii = false;
-    if (k->t->fast && k->t->fast->validates) return true; /* told later, by k->bad */
+    k->is_ascii = false;
+    if (k->t->fast_path && k->t->fast_path->validates_utf8) return true; /* told later, by k->bad */
     return is_utf8(k, *s) || replace_bad(s, original, &k->inputs, e);
 }
 
@@ -159,11 +160,11 @@ static bool take_source(ses_tokens *k, ses_input_text *s, ses_string text, const
 
 static bool reserve_points(ses_tokens *k, ses_err *e)
 {
-    if (k->run.cap <= k->point_cap) return true;
-    ses_offset *point = ses_realloc_array(k->point, k->run.cap, sizeof *point, e);
+    if (k->tokens.cap <= k->cap_char_offset) return true;
+    ses_offset *point = ses_realloc_array(k->char_offset, k->tokens.cap, sizeof *point, e);
     if (!point) return false;
-    k->point = point;
-    k->point_cap = k->run.cap;
+    k->char_offset = point;
+    k->cap_char_offset = k->tokens.cap;
     return true;
 }
 
@@ -171,18 +172,19 @@ static bool reserve_points(ses_tokens *k, ses_err *e)
 static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, size_t begin, size_t end,
                        ses_err *e)
 {
-    if (k->ascii) { /* of a token past the text's end the reference shows two characters */
-        for (size_t i = begin; k->past && i < end; i++) {
-            ses_offset *b = &k->run.byte[i];
+    if (k->is_ascii) { /* of a token past the text's end the reference shows two characters */
+        for (size_t i = begin; k->past_piece_end && i < end; i++) {
+            ses_offset *b = &k->tokens.byte_offset[i];
             if (b->begin < s.n && b->end > s.n) b->end = b->begin + 2;
         }
         return true;
     }
     if (!reserve_points(k, e)) return false;
-    if (!ses_points(k->t->isa, &k->table, s.p, s.n, k->run.byte + begin, k->point + begin, end - begin, e))
+    if (!ses_codepoint_offsets(k->t->isa, &k->codepoint_table, s.p, s.n, k->tokens.byte_offset + begin,
+                               k->char_offset + begin, end - begin, e))
         return false;
     for (size_t i = begin; original && i < end; i++) {
-        ses_offset *b = &k->run.byte[i];
+        ses_offset *b = &k->tokens.byte_offset[i];
         if (b->end <= s.n) *b = (ses_offset){ original[b->begin], original[b->end] };
     }
     return true;
@@ -193,29 +195,29 @@ static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, si
 /* Whether the token is an added one. */
 static bool is_added(const ses_tokens *k, size_t token)
 {
-    size_t low = 0, high = k->n_mark;
+    size_t low = 0, high = k->n_overrides;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (k->mark[mid].token < token)
+        if (k->override[mid].index < token)
             low = mid + 1;
         else
             high = mid;
     }
-    return low < k->n_mark && k->mark[low].token == token && k->mark[low].added;
+    return low < k->n_overrides && k->override[low].index == token && k->override[low].is_added;
 }
 
-/* What ses_encode_exact does on the way, for a shortcut that has found all tokens (from begin on, of words
+/* What ses_encode_by_stages does on the way, for a shortcut that has found all tokens (from begin on, of words
  * from first on) already: the piece that brings the count to max is the last one, unless it is an added
  * token. */
 static void limit_right(ses_tokens *k, size_t begin, size_t max)
 {
-    const ses_run *r = &k->run;
+    const ses_token_buf *r = &k->tokens;
     size_t at = begin + (max ? max - 1 : 0);
     while (at < r->n) {
         size_t end = at + 1;
-        while (end < r->n && r->word[end] == r->word[at]) end++;
+        while (end < r->n && r->word_id[end] == r->word_id[at]) end++;
         if (!is_added(k, at)) {
-            ses_run_back(k, end, (uint32_t)r->word[at] + 1);
+            ses_tokens_rewind(k, end, (uint32_t)r->word_id[at] + 1);
             return;
         }
         at = end;
@@ -224,76 +226,76 @@ static void limit_right(ses_tokens *k, size_t begin, size_t max)
 
 static void limit_left(ses_tokens *k, size_t begin, size_t max, uint32_t first)
 {
-    const ses_run *r = &k->run;
+    const ses_token_buf *r = &k->tokens;
     size_t n = r->n - begin;
     if (!n || max > n) return;
     size_t at = r->n - (max ? max : 1);
     for (;;) {
-        while (at > begin && r->word[at - 1] == r->word[at]) at--;
+        while (at > begin && r->word_id[at - 1] == r->word_id[at]) at--;
         if (at == begin || !is_added(k, at)) break;
         at--;
     }
-    if (at > begin) ses_run_drop(k, begin, at - begin, (uint32_t)r->word[at] - first);
+    if (at > begin) ses_tokens_remove(k, begin, at - begin, (uint32_t)r->word_id[at] - first);
 }
 
-static bool encode_once(ses_tokens *k, ses_string s, const ses_limit *limit, ses_err *e)
+static bool encode_once(ses_tokens *k, ses_string s, const ses_token_limit *limit, ses_err *e)
 {
-    const ses_fast *fast = k->t->fast;
-    size_t begin = k->run.n;
-    uint32_t first = k->run.words;
-    k->bad = false;
-    if (!fast || (limit && !fast->no_empty)) {
-        k->bad = !k->ascii && !is_utf8(k, s);
-        return !k->bad && ses_encode_exact(k, s.p, 0, s.n, limit, e);
+    const ses_fast_path *fast = k->t->fast_path;
+    size_t begin = k->tokens.n;
+    uint32_t first = k->tokens.n_words;
+    k->invalid_utf8 = false;
+    if (!fast || (limit && !fast->no_empty_pieces)) {
+        k->invalid_utf8 = !k->is_ascii && !is_utf8(k, s);
+        return !k->invalid_utf8 && ses_encode_by_stages(k, s.p, 0, s.n, limit, e);
     }
-    if (!fast->encode(k->t->fast_self, k->fast_work, k, s.p, s.n, e)) return false;
-    if (limit && limit->left)
-        limit_left(k, begin, limit->max, first);
+    if (!fast->encode(k->t->fast_path_self, k->fast_path_work, k, s.p, s.n, e)) return false;
+    if (limit && limit->from_left)
+        limit_left(k, begin, limit->max_tokens, first);
     else if (limit)
-        limit_right(k, begin, limit->max);
+        limit_right(k, begin, limit->max_tokens);
     return true;
 }
 
-void ses_run_back(ses_tokens *k, size_t n, uint32_t words)
+void ses_tokens_rewind(ses_tokens *k, size_t n, uint32_t words)
 {
-    k->run.n = n;
-    k->run.words = words;
-    while (k->n_mark && k->mark[k->n_mark - 1].token >= n) k->n_mark--;
+    k->tokens.n = n;
+    k->tokens.n_words = words;
+    while (k->n_overrides && k->override[k->n_overrides - 1].index >= n) k->n_overrides--;
 }
 
 /* A shortcut that looks at the text as it goes may find bytes that are not UTF-8 late. */
-static bool encode_string(ses_tokens *k, ses_string *s, const uint32_t **original, const ses_limit *limit,
-                          ses_err *e)
+static bool encode_string(ses_tokens *k, ses_string *s, const uint32_t **original,
+                          const ses_token_limit *limit, ses_err *e)
 {
-    size_t begin = k->run.n;
-    uint32_t words = k->run.words;
+    size_t begin = k->tokens.n;
+    uint32_t words = k->tokens.n_words;
     if (!encode_once(k, *s, limit, e)) {
-        if (!k->bad) return false;
-        ses_run_back(k, begin, words);
+        if (!k->invalid_utf8) return false;
+        ses_tokens_rewind(k, begin, words);
         if (!replace_bad(s, original, &k->inputs, e) || !encode_once(k, *s, limit, e)) return false;
     }
-    return set_points(k, *s, *original, begin, k->run.n, e);
+    return set_points(k, *s, *original, begin, k->tokens.n, e);
 }
 
-static bool encode_source(ses_tokens *k, int which, const ses_limit *limit, ses_err *e)
+static bool encode_source(ses_tokens *k, int which, const ses_token_limit *limit, ses_err *e)
 {
     ses_input_text *s = &k->source[which];
-    k->cut[which] = (ses_truncated){ .begin = k->run.n, .parts = 1 };
-    k->run.words = 0;
+    k->truncation[which] = (ses_truncation_plan){ .begin = k->tokens.n, .parts = 1 };
+    k->tokens.n_words = 0;
     if (!s->words && !encode_string(k, &s->text, &s->original[0], limit, e)) return false;
     for (size_t i = 0; s->words && i < s->n_words; i++) {
-        size_t begin = k->run.n;
+        size_t begin = k->tokens.n;
         if (!encode_string(k, &s->words[i], &s->original[i], limit, e)) return ses_wrap(e, "word %zu", i);
-        for (size_t j = begin; j < k->run.n; j++) k->run.word[j] = (int32_t)i;
+        for (size_t j = begin; j < k->tokens.n; j++) k->tokens.word_id[j] = (int32_t)i;
     }
-    k->cut[which].end = k->run.n;
+    k->truncation[which].end = k->tokens.n;
     return true;
 }
 
-static size_t specials_before(const ses_slots *s)
+static size_t specials_before(const ses_post_template *s)
 {
     size_t n = 0;
-    while (n < s->n && s->slot[n].kind == SES_SLOT_SPECIAL) n++;
+    while (n < s->n && s->item[n].kind == SES_TEMPLATE_SPECIAL) n++;
     return n;
 }
 
@@ -303,7 +305,7 @@ static ses_encode_options settle(const ses_tokenizer *t, const ses_encode_option
     ses_encode_options o = { 0 };
     if (options) o = *options;
     const ses_stored_limits *s = &t->stored;
-    if (!o.stored_limits) return o;
+    if (!o.use_stored_limits) return o;
     if (s->truncate && o.truncation == SES_TRUNCATE_NONE) {
         o.truncation = s->strategy;
         o.max_length = s->max_length;
@@ -320,33 +322,34 @@ static ses_encode_options settle(const ses_tokenizer *t, const ses_encode_option
 bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *options, ses_err *e)
 {
     ses_encode_options o = settle(k->t, options);
-    k->pair = in->pair.p || in->pair_words;
-    k->special = !o.no_special;
-    k->slots = k->t->slots[k->pair];
+    k->has_pair = in->pair.p || in->pair_words;
+    k->add_special = !o.no_special;
+    k->post_template = k->t->post_template[k->has_pair];
     k->pad_to = o.pad_to;
     k->pad_left = o.pad_left;
-    k->pad_stored = o.stored_limits && k->t->stored.pad && !(options && options->pad_to);
-    k->ascii = true;
-    k->past = false;
-    k->n_mark = k->surface.len = 0;
+    k->pad_stored = o.use_stored_limits && k->t->stored.pad && !(options && options->pad_to);
+    k->is_ascii = true;
+    k->past_piece_end = false;
+    k->n_overrides = k->override_text.len = 0;
     ses_arena_reset(&k->inputs);
     if (o.max_length < 0 || o.stride < 0 || o.pad_to < 0 || o.pad_to > INT32_MAX)
         return ses_fail(e, SES_EARG, "max_length, stride and pad_to must not be negative");
     if (!take_source(k, &k->source[0], in->text, in->words, in->n_words, e)) return false;
-    if (k->pair && !take_source(k, &k->source[1], in->pair, in->pair_words, in->n_pair_words, e))
+    if (k->has_pair && !take_source(k, &k->source[1], in->pair, in->pair_words, in->n_pair_words, e))
         return false;
 
-    ses_limit limit = { (size_t)o.max_length, o.truncate_left };
-    bool stop = o.truncation != SES_TRUNCATE_NONE && !o.all_parts;
-    const ses_limit *second = stop ? &limit : NULL, *first = o.truncation == SES_ONLY_SECOND ? NULL : second;
-    size_t lead = k->pair || !k->special ? 0 : specials_before(&k->slots);
-    k->run.n = 0;
-    if (!ses_run_reserve(&k->run, lead + 1, e)) return false;
-    k->run.n = lead; /* so that special tokens go around a single text without moving it */
-    if (!encode_source(k, 0, first, e)) return k->pair ? ses_wrap(e, "first text") : false;
-    if (k->pair && !encode_source(k, 1, second, e)) return ses_wrap(e, "second text");
+    ses_token_limit limit = { (size_t)o.max_length, o.truncate_left };
+    bool stop = o.truncation != SES_TRUNCATE_NONE && !o.full_overflow;
+    const ses_token_limit *second = stop ? &limit : NULL,
+                          *first = o.truncation == SES_TRUNCATE_ONLY_SECOND ? NULL : second;
+    size_t lead = k->has_pair || !k->add_special ? 0 : specials_before(&k->post_template);
+    k->tokens.n = 0;
+    if (!ses_token_buf_reserve(&k->tokens, lead + 1, e)) return false;
+    k->tokens.n = lead; /* so that special tokens go around a single text without moving it */
+    if (!encode_source(k, 0, first, e)) return k->has_pair ? ses_wrap(e, "first text") : false;
+    if (k->has_pair && !encode_source(k, 1, second, e)) return ses_wrap(e, "second text");
     bool stored = !options || options->truncation == SES_TRUNCATE_NONE;
-    return ses_result_cut(k, &o, stored, e) && ses_result_make(k, e);
+    return ses_result_truncate(k, &o, stored, e) && ses_result_build(k, e);
 }
 
 bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, const int32_t **id,
@@ -354,7 +357,7 @@ bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, con
 {
     ses_encode_options o = { .no_special = !special };
     if (!ses_encode(k, &(ses_input){ .text = { text, n } }, &o, e)) return false;
-    *id = k->main.enc.id;
-    *n_ids = k->main.enc.n;
+    *id = k->result.encoding.id;
+    *n_ids = k->result.encoding.n;
     return true;
 }

@@ -1,14 +1,14 @@
 #include "language_token.h"
 
-bool ses_language_id(const ses_tokenizer *t, const char *code, int32_t *id, ses_err *e)
+bool ses_language_token_id(const ses_tokenizer *t, const char *code, int32_t *id, ses_err *e)
 {
-    *id = ses_tokenizer_id(t, code, strlen(code));
+    *id = ses_tokenizer_token_to_id(t, code, strlen(code));
     return *id >= 0 ||
            ses_fail(e, SES_EUSAGE, "the tokenizer has no token \"%s\"", ses_quoted_of(code, strlen(code)).s);
 }
 
-bool ses_language_put(const ses_facts *f, int32_t language, const uint8_t *special, int32_t *id, size_t n,
-                      ses_err *e)
+bool ses_language_token_replace(const ses_tokenizer_config *f, int32_t language, const uint8_t *special,
+                                int32_t *id, size_t n, ses_err *e)
 {
     bool found = false;
     for (size_t i = 0; i < n; i++) {

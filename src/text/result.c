@@ -6,12 +6,12 @@
 
 /* ---- truncation ---- */
 
-static bool cut_to(ses_truncated *c, size_t max, const ses_encode_options *o, ses_err *e)
+static bool cut_to(ses_truncation_plan *c, size_t max, const ses_encode_options *o, ses_err *e)
 {
     size_t n = c->end - c->begin, stride = (size_t)o->stride;
     if (max >= n) return true;
     if (!max) {
-        c->nothing = true;
+        c->first_is_empty = true;
         c->parts = 2;
         return true;
     }
@@ -29,8 +29,9 @@ static bool cut_to(ses_truncated *c, size_t max, const ses_encode_options *o, se
 
 static bool cut_longest(ses_tokens *k, size_t room, const ses_encode_options *o, ses_err *e)
 {
-    if (!k->pair) return cut_to(&k->cut[0], room, o, e);
-    size_t n[2] = { k->cut[0].end - k->cut[0].begin, k->cut[1].end - k->cut[1].begin };
+    if (!k->has_pair) return cut_to(&k->truncation[0], room, o, e);
+    size_t n[2] = { k->truncation[0].end - k->truncation[0].begin,
+                    k->truncation[1].end - k->truncation[1].begin };
     int small = n[0] > n[1];
     size_t a = n[small], b = a > room ? a : room - a > a ? room - a : a;
     if (a + b > room) {
@@ -39,38 +40,39 @@ static bool cut_longest(ses_tokens *k, size_t room, const ses_encode_options *o,
     }
     n[small] = a;
     n[!small] = b;
-    return cut_to(&k->cut[0], n[0], o, e) && cut_to(&k->cut[1], n[1], o, e);
+    return cut_to(&k->truncation[0], n[0], o, e) && cut_to(&k->truncation[1], n[1], o, e);
 }
 
-static size_t specials(const ses_slots *s)
+static size_t specials(const ses_post_template *s)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->n; i++) n += s->slot[i].kind == SES_SLOT_SPECIAL;
+    for (size_t i = 0; i < s->n; i++) n += s->item[i].kind == SES_TEMPLATE_SPECIAL;
     return n;
 }
 
 /* A stride the caller sets is held against the room one text has, needed or not, as the reference does; one
  * the file stores only where a text is cut. */
-bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, bool stored, ses_err *e)
+bool ses_result_truncate(ses_tokens *k, const ses_encode_options *o, bool stored, ses_err *e)
 {
-    size_t max = (size_t)o->max_length, added = k->special ? specials(&k->slots) : 0;
+    size_t max = (size_t)o->max_length, added = k->add_special ? specials(&k->post_template) : 0;
     if (o->truncation == SES_TRUNCATE_NONE) return true;
     if (max < added)
         return ses_fail(e, SES_EARG, "max_length %zu has no room for %zu special tokens", max, added);
-    size_t one = specials(&k->t->slots[0]);
+    size_t one = specials(&k->t->post_template[0]);
     if (!stored && (max < (size_t)o->stride || (max >= one && max - one < (size_t)o->stride)))
         return ses_fail(e, SES_EARG,
                         "stride %lld must be less than max_length %zu without the %zu special tokens",
                         (long long)o->stride, max, one);
-    size_t room = max - added, total = k->cut[0].end - k->cut[0].begin;
-    if (k->pair) total += k->cut[1].end - k->cut[1].begin;
-    if (!room) return cut_to(&k->cut[0], 0, o, e) && (!k->pair || cut_to(&k->cut[1], 0, o, e));
+    size_t room = max - added, total = k->truncation[0].end - k->truncation[0].begin;
+    if (k->has_pair) total += k->truncation[1].end - k->truncation[1].begin;
+    if (!room)
+        return cut_to(&k->truncation[0], 0, o, e) && (!k->has_pair || cut_to(&k->truncation[1], 0, o, e));
     if (total <= room) return true;
-    if (o->truncation == SES_LONGEST_FIRST) return cut_longest(k, room, o, e);
-    bool second = o->truncation == SES_ONLY_SECOND;
-    if (second && !k->pair)
+    if (o->truncation == SES_TRUNCATE_LONGEST_FIRST) return cut_longest(k, room, o, e);
+    bool second = o->truncation == SES_TRUNCATE_ONLY_SECOND;
+    if (second && !k->has_pair)
         return ses_fail(e, SES_EARG, "only_second truncates a second text, and there is none");
-    ses_truncated *c = &k->cut[second];
+    ses_truncation_plan *c = &k->truncation[second];
     size_t n = c->end - c->begin;
     if (n <= total - room)
         return ses_fail(e, SES_EARG, "the %s text has %zu tokens, too few to come down to max_length %zu",
@@ -79,12 +81,12 @@ bool ses_result_cut(ses_tokens *k, const ses_encode_options *o, bool stored, ses
 }
 
 /* Tokens [*begin, *end) of the run: part i of a text. */
-static void part_of(const ses_truncated *c, size_t i, size_t *begin, size_t *end)
+static void part_of(const ses_truncation_plan *c, size_t i, size_t *begin, size_t *end)
 {
     *begin = c->begin;
     *end = c->end;
-    if (c->nothing && !i) *end = *begin;
-    if (c->nothing || c->parts == 1) return;
+    if (c->first_is_empty && !i) *end = *begin;
+    if (c->first_is_empty || c->parts == 1) return;
     size_t n = c->end - c->begin, skip = i * c->step;
     if (c->left) {
         *end = c->end - skip;
@@ -99,38 +101,39 @@ static void part_of(const ses_truncated *c, size_t i, size_t *begin, size_t *end
 
 static const char *name_of(const ses_tokens *k, size_t at, size_t *n)
 {
-    size_t low = 0, high = k->n_mark;
+    size_t low = 0, high = k->n_overrides;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (k->mark[mid].token < at)
+        if (k->override[mid].index < at)
             low = mid + 1;
         else
             high = mid;
     }
-    const ses_text_step *model = &k->t->model;
-    if (low == k->n_mark || k->mark[low].token != at)
-        return model->stage->token(model->self, k->run.id[at], n);
-    const ses_mark_token *m = &k->mark[low];
-    if (m->n == SES_BY_ID) {
-        const ses_added_token *a = ses_added_find(&k->t->added, k->run.id[at]);
+    const ses_stage_instance *model = &k->t->model;
+    if (low == k->n_overrides || k->override[low].index != at)
+        return model->stage->token(model->self, k->tokens.id[at], n);
+    const ses_token_override *m = &k->override[low];
+    if (m->n == SES_STRING_OF_ID) {
+        const ses_added_token *a = ses_added_by_id(&k->t->added, k->tokens.id[at]);
         *n = a->content.n;
         return a->content.p;
     }
     *n = m->n;
-    return k->surface.data + m->begin;
+    return k->override_text.data + m->begin;
 }
 
 const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_t i, size_t *n)
 {
-    const ses_out *o = of == &k->over.enc ? &k->over : &k->main;
-    size_t at = o->enc.id == k->run.id ? i : o->from[i];
-    if (at >= k->cut[0].begin && at < k->cut[k->pair].end) return name_of(k, at, n);
-    for (size_t j = 0; of->attention[i] && j < k->slots.n; j++)
-        if (k->slots.slot[j].kind == SES_SLOT_SPECIAL && k->slots.slot[j].id == of->id[i]) {
-            *n = k->slots.slot[j].name.n;
-            return k->slots.slot[j].name.p;
+    const ses_encoding_buf *o = of == &k->overflow.encoding ? &k->overflow : &k->result;
+    size_t at = o->encoding.id == k->tokens.id ? i : o->token_index[i];
+    if (at >= k->truncation[0].begin && at < k->truncation[k->has_pair].end) return name_of(k, at, n);
+    for (size_t j = 0; of->attention_mask[i] && j < k->post_template.n; j++)
+        if (k->post_template.item[j].kind == SES_TEMPLATE_SPECIAL &&
+            k->post_template.item[j].id == of->id[i]) {
+            *n = k->post_template.item[j].name.n;
+            return k->post_template.item[j].name.p;
         }
-    if (of->attention[i] || !k->t->stored.pad) return ses_tokenizer_token(k->t, of->id[i], n);
+    if (of->attention_mask[i] || !k->t->stored.pad) return ses_tokenizer_id_to_token(k->t, of->id[i], n);
     *n = k->t->stored.pad_token.n;
     return k->t->stored.pad_token.p;
 }
@@ -155,21 +158,21 @@ static void follow(const ses_tokens *k, size_t at, bool second, ses_offset was, 
                    const ses_offset *point)
 {
     const ses_input_text *s = &k->source[second];
-    size_t word = s->words ? (size_t)k->run.word[at] : 0;
+    size_t word = s->words ? (size_t)k->tokens.word_id[at] : 0;
     if (s->original[word]) return; /* bytes of a text with replacements: left as they are */
     ses_string text = s->words ? s->words[word] : s->text;
     byte->begin = (uint32_t)step_char(text.p, text.n, byte->begin, (int64_t)point->begin - was.begin);
     byte->end = (uint32_t)step_char(text.p, text.n, byte->end, (int64_t)point->end - was.end);
 }
 
-static void trim_one(const ses_tokens *k, size_t at, bool second, bool first, ses_blanks b, ses_offset *byte,
-                     ses_offset *point)
+static void trim_one(const ses_tokens *k, size_t at, bool second, bool first, ses_space_margins b,
+                     ses_offset *byte, ses_offset *point)
 {
     const ses_tokenizer *t = k->t;
     ses_offset was = *point;
-    for (size_t j = 0; j < t->n_trims; j++) ses_trim(t->trim_prefix[j], first, b, point);
+    for (size_t j = 0; j < t->n_trims; j++) ses_trim_offsets(t->trim_prefix[j], first, b, point);
     if (byte == point || (was.begin == point->begin && was.end == point->end)) return;
-    if (k->ascii)
+    if (k->is_ascii)
         *byte = *point;
     else
         follow(k, at, second, was, byte, point);
@@ -182,22 +185,22 @@ static void trim(const ses_tokens *k, size_t at, size_t n, bool second, ses_offs
     enum { LIST = 256 };
     const ses_tokenizer *t = k->t;
     uint32_t list[LIST];
-    for (size_t i = 0; k->n_mark && i < n; i++) { /* some are not called by their ids */
+    for (size_t i = 0; k->n_overrides && i < n; i++) { /* some are not called by their ids */
         size_t len = 0;
         const char *name = name_of(k, at + i, &len);
-        ses_blanks b = ses_blanks_of(name, len);
+        ses_space_margins b = ses_space_margins_of(name, len);
         if (b.front | b.back) trim_one(k, at + i, second, !i, b, &byte[i], &point[i]);
     }
-    for (size_t from = 0; !k->n_mark && from < n; from += LIST) {
+    for (size_t from = 0; !k->n_overrides && from < n; from += LIST) {
         size_t count = 0, to = n - from < LIST ? n : from + LIST;
         for (size_t i = from; i < to; i++) {
-            ses_blanks b = t->blanks[k->run.id[at + i]];
+            ses_space_margins b = t->margins[k->tokens.id[at + i]];
             list[count] = (uint32_t)i;
             count += (b.front | b.back) != 0;
         }
         for (size_t j = 0; j < count; j++) {
             size_t i = list[j];
-            trim_one(k, at + i, second, !i, t->blanks[k->run.id[at + i]], &byte[i], &point[i]);
+            trim_one(k, at + i, second, !i, t->margins[k->tokens.id[at + i]], &byte[i], &point[i]);
         }
     }
 }
@@ -213,61 +216,63 @@ static bool grow(void *array, size_t size, size_t n, ses_err *e)
     return p != NULL;
 }
 
-static bool reserve_flags(ses_out *o, size_t n, ses_err *e)
+static bool reserve_flags(ses_encoding_buf *o, size_t n, ses_err *e)
 {
     if (n <= o->cap_flags) return true;
     n += n / 2;
-    if (!grow(&o->sequence, 1, n, e) || !grow(&o->type, 1, n, e) || !grow(&o->special, 1, n, e) ||
-        !grow(&o->attention, 1, n, e))
+    if (!grow(&o->sequence_id, 1, n, e) || !grow(&o->type_id, 1, n, e) || !grow(&o->special_mask, 1, n, e) ||
+        !grow(&o->attention_mask, 1, n, e))
         return false;
     o->cap_flags = n;
     return true;
 }
 
-static bool reserve_out(ses_out *o, size_t n, ses_err *e)
+static bool reserve_out(ses_encoding_buf *o, size_t n, ses_err *e)
 {
     if (!reserve_flags(o, n, e)) return false;
     if (n <= o->cap) return true;
     n += n / 2;
-    if (!grow(&o->id, sizeof *o->id, n, e) || !grow(&o->word, sizeof *o->word, n, e) ||
-        !grow(&o->byte, sizeof *o->byte, n, e) || !grow(&o->point, sizeof *o->point, n, e) ||
-        !grow(&o->from, sizeof *o->from, n, e))
+    if (!grow(&o->id, sizeof *o->id, n, e) || !grow(&o->word_id, sizeof *o->word_id, n, e) ||
+        !grow(&o->byte_offset, sizeof *o->byte_offset, n, e) ||
+        !grow(&o->char_offset, sizeof *o->char_offset, n, e) ||
+        !grow(&o->token_index, sizeof *o->token_index, n, e))
         return false;
     o->cap = n;
     return true;
 }
 
-static void put_flags(ses_out *o, size_t at, size_t n, int sequence, uint8_t type, bool special,
+static void put_flags(ses_encoding_buf *o, size_t at, size_t n, int sequence, uint8_t type, bool special,
                       bool attention)
 {
     if (!n) return;
-    memset(o->sequence + at, sequence, n);
-    memset(o->type + at, type, n);
-    memset(o->special + at, special, n);
-    memset(o->attention + at, attention, n);
+    memset(o->sequence_id + at, sequence, n);
+    memset(o->type_id + at, type, n);
+    memset(o->special_mask + at, special, n);
+    memset(o->attention_mask + at, attention, n);
 }
 
-static void put_nowhere(ses_out *o, size_t at, int32_t id)
+static void put_nowhere(ses_encoding_buf *o, size_t at, int32_t id)
 {
     o->id[at] = id;
-    o->word[at] = -1;
-    o->byte[at] = o->point[at] = (ses_offset){ 0, 0 };
-    o->from[at] = SIZE_MAX;
+    o->word_id[at] = -1;
+    o->byte_offset[at] = o->char_offset[at] = (ses_offset){ 0, 0 };
+    o->token_index[at] = SIZE_MAX;
 }
 
-static void put_part(ses_tokens *k, ses_out *o, size_t at, size_t begin, size_t end, bool second)
+static void put_part(ses_tokens *k, ses_encoding_buf *o, size_t at, size_t begin, size_t end, bool second)
 {
     size_t n = end - begin;
     if (!n) return;
-    memcpy(o->id + at, k->run.id + begin, n * sizeof *o->id);
-    memcpy(o->word + at, k->run.word + begin, n * sizeof *o->word);
-    memcpy(o->byte + at, k->run.byte + begin, n * sizeof *o->byte);
-    memcpy(o->point + at, (k->ascii ? k->run.byte : k->point) + begin, n * sizeof *o->point);
-    for (size_t i = 0; i < n; i++) o->from[at + i] = begin + i;
-    if (k->t->n_trims) trim(k, begin, n, second, o->byte + at, o->point + at);
+    memcpy(o->id + at, k->tokens.id + begin, n * sizeof *o->id);
+    memcpy(o->word_id + at, k->tokens.word_id + begin, n * sizeof *o->word_id);
+    memcpy(o->byte_offset + at, k->tokens.byte_offset + begin, n * sizeof *o->byte_offset);
+    memcpy(o->char_offset + at, (k->is_ascii ? k->tokens.byte_offset : k->char_offset) + begin,
+           n * sizeof *o->char_offset);
+    for (size_t i = 0; i < n; i++) o->token_index[at + i] = begin + i;
+    if (k->t->n_trims) trim(k, begin, n, second, o->byte_offset + at, o->char_offset + at);
 }
 
-static void pad(const ses_tokens *k, ses_out *o, size_t at, size_t n)
+static void pad(const ses_tokens *k, ses_encoding_buf *o, size_t at, size_t n)
 {
     const ses_stored_limits *s = &k->t->stored;
     for (size_t i = 0; i < n; i++) put_nowhere(o, at + i, (int32_t)s->pad_id);
@@ -279,21 +284,23 @@ static size_t padded(const ses_tokens *k, size_t n)
     return k->pad_to > 0 && (size_t)k->pad_to > n ? (size_t)k->pad_to : n;
 }
 
-static void publish(ses_out *o, size_t n)
+static void publish(ses_encoding_buf *o, size_t n)
 {
-    o->enc = (ses_encoding){ n,           o->id,   o->byte,    o->point,    o->word,
-                             o->sequence, o->type, o->special, o->attention };
+    o->encoding = (ses_encoding){
+        n,          o->id,           o->byte_offset,   o->char_offset, o->word_id, o->sequence_id,
+        o->type_id, o->special_mask, o->attention_mask
+    };
 }
 
 static size_t length_of(const ses_tokens *k, size_t a, size_t b)
 {
     size_t begin, end, n = 0;
-    for (size_t i = 0; i < k->slots.n; i++) {
-        ses_slot_kind kind = k->slots.slot[i].kind;
-        if (kind == SES_SLOT_SPECIAL) {
-            n += k->special;
+    for (size_t i = 0; i < k->post_template.n; i++) {
+        ses_template_item_kind kind = k->post_template.item[i].kind;
+        if (kind == SES_TEMPLATE_SPECIAL) {
+            n += k->add_special;
         } else {
-            part_of(&k->cut[kind], kind == SES_SLOT_A ? a : b, &begin, &end);
+            part_of(&k->truncation[kind], kind == SES_TEMPLATE_A ? a : b, &begin, &end);
             n += end - begin;
         }
     }
@@ -301,25 +308,25 @@ static size_t length_of(const ses_tokens *k, size_t a, size_t b)
 }
 
 /* Parts a of the first text and b of the second, put together by the template. */
-static bool assemble(ses_tokens *k, ses_out *o, size_t a, size_t b, ses_err *e)
+static bool assemble(ses_tokens *k, ses_encoding_buf *o, size_t a, size_t b, ses_err *e)
 {
     size_t begin[2], end[2], part[2] = { a, b }, n = length_of(k, a, b);
-    for (int i = 0; i <= k->pair; i++) part_of(&k->cut[i], part[i], &begin[i], &end[i]);
+    for (int i = 0; i <= k->has_pair; i++) part_of(&k->truncation[i], part[i], &begin[i], &end[i]);
     size_t total = padded(k, n), at = k->pad_left ? total - n : 0;
     if (!reserve_out(o, total, e)) return false;
     pad(k, o, k->pad_left ? 0 : n, total - n);
-    for (size_t i = 0; i < k->slots.n; i++) {
-        const ses_slot *s = &k->slots.slot[i];
-        if (s->kind == SES_SLOT_SPECIAL) {
-            if (!k->special) continue;
+    for (size_t i = 0; i < k->post_template.n; i++) {
+        const ses_template_item *s = &k->post_template.item[i];
+        if (s->kind == SES_TEMPLATE_SPECIAL) {
+            if (!k->add_special) continue;
             put_nowhere(o, at, s->id);
-            put_flags(o, at++, 1, -1, s->type, true, true);
+            put_flags(o, at++, 1, -1, s->type_id, true, true);
             continue;
         }
         size_t len = end[s->kind] - begin[s->kind];
-        bool whole = !part[s->kind] || (k->slots.all_parts && k->special);
-        put_part(k, o, at, begin[s->kind], end[s->kind], s->kind == SES_SLOT_B);
-        put_flags(o, at, len, (int)s->kind, whole ? s->type : (uint8_t)s->kind, false, true);
+        bool whole = !part[s->kind] || (k->post_template.types_in_overflow && k->add_special);
+        put_part(k, o, at, begin[s->kind], end[s->kind], s->kind == SES_TEMPLATE_B);
+        put_flags(o, at, len, (int)s->kind, whole ? s->type_id : (uint8_t)s->kind, false, true);
         at += len;
     }
     publish(o, total);
@@ -329,37 +336,38 @@ static bool assemble(ses_tokens *k, ses_out *o, size_t a, size_t b, ses_err *e)
 /* One text, not cut, not padded: the run itself, with special tokens set around it. */
 static bool wrap_run(ses_tokens *k, ses_err *e)
 {
-    ses_out *o = &k->main;
-    ses_run *r = &k->run;
-    size_t lead = k->cut[0].begin, len = r->n - lead, after = 0;
+    ses_encoding_buf *o = &k->result;
+    ses_token_buf *r = &k->tokens;
+    size_t lead = k->truncation[0].begin, len = r->n - lead, after = 0;
     uint8_t type = 0;
-    for (size_t i = 0; i < k->slots.n; i++) {
-        if (k->slots.slot[i].kind == SES_SLOT_A) type = k->slots.slot[i].type;
-        after += k->special && k->slots.slot[i].kind == SES_SLOT_SPECIAL;
+    for (size_t i = 0; i < k->post_template.n; i++) {
+        if (k->post_template.item[i].kind == SES_TEMPLATE_A) type = k->post_template.item[i].type_id;
+        after += k->add_special && k->post_template.item[i].kind == SES_TEMPLATE_SPECIAL;
     }
     after -= lead;
-    if (!ses_run_reserve(r, after, e) || !reserve_flags(o, r->n + after, e)) return false;
-    if (!k->ascii && r->cap > k->point_cap) {
-        if (!grow(&k->point, sizeof *k->point, r->cap, e)) return false;
-        k->point_cap = r->cap;
+    if (!ses_token_buf_reserve(r, after, e) || !reserve_flags(o, r->n + after, e)) return false;
+    if (!k->is_ascii && r->cap > k->cap_char_offset) {
+        if (!grow(&k->char_offset, sizeof *k->char_offset, r->cap, e)) return false;
+        k->cap_char_offset = r->cap;
     }
-    ses_offset *point = k->ascii ? r->byte : k->point;
+    ses_offset *point = k->is_ascii ? r->byte_offset : k->char_offset;
     put_flags(o, lead, len, 0, type, false, true);
-    if (k->t->n_trims) trim(k, lead, len, false, r->byte + lead, point + lead);
+    if (k->t->n_trims) trim(k, lead, len, false, r->byte_offset + lead, point + lead);
     size_t at = 0;
-    for (size_t i = 0; i < k->slots.n; i++) {
-        const ses_slot *s = &k->slots.slot[i];
-        if (s->kind != SES_SLOT_SPECIAL) {
+    for (size_t i = 0; i < k->post_template.n; i++) {
+        const ses_template_item *s = &k->post_template.item[i];
+        if (s->kind != SES_TEMPLATE_SPECIAL) {
             at += len;
-        } else if (k->special) {
+        } else if (k->add_special) {
             r->id[at] = s->id;
-            r->word[at] = -1;
-            r->byte[at] = point[at] = (ses_offset){ 0, 0 };
-            put_flags(o, at++, 1, -1, s->type, true, true);
+            r->word_id[at] = -1;
+            r->byte_offset[at] = point[at] = (ses_offset){ 0, 0 };
+            put_flags(o, at++, 1, -1, s->type_id, true, true);
         }
     }
-    o->enc =
-        (ses_encoding){ at, r->id, r->byte, point, r->word, o->sequence, o->type, o->special, o->attention };
+    o->encoding =
+        (ses_encoding){ at,         r->id,           r->byte_offset,   point, r->word_id, o->sequence_id,
+                        o->type_id, o->special_mask, o->attention_mask };
     return true;
 }
 
@@ -372,20 +380,20 @@ static void settle_padding(ses_tokens *k, size_t n)
     if (s->pad_multiple) k->pad_to = (k->pad_to + s->pad_multiple - 1) / s->pad_multiple * s->pad_multiple;
 }
 
-bool ses_result_make(ses_tokens *k, ses_err *e)
+bool ses_result_build(ses_tokens *k, ses_err *e)
 {
     size_t n = length_of(k, 0, 0);
     settle_padding(k, n);
-    if (!k->pair && k->cut[0].parts == 1 && padded(k, n) == n) return wrap_run(k, e);
-    return assemble(k, &k->main, 0, 0, e);
+    if (!k->has_pair && k->truncation[0].parts == 1 && padded(k, n) == n) return wrap_run(k, e);
+    return assemble(k, &k->result, 0, 0, e);
 }
 
-const ses_encoding *ses_tokens_result(const ses_tokens *k) { return &k->main.enc; }
+const ses_encoding *ses_tokens_result(const ses_tokens *k) { return &k->result.encoding; }
 
 /* Every part of one text goes with every part of the other; the pair of both first parts is the result. */
-size_t ses_tokens_overflows(const ses_tokens *k)
+size_t ses_tokens_overflow_count(const ses_tokens *k)
 {
-    return k->cut[0].parts * (k->pair ? k->cut[1].parts : 1) - 1;
+    return k->truncation[0].parts * (k->has_pair ? k->truncation[1].parts : 1) - 1;
 }
 
 /* The order is the reference's: later parts of the text that stands first in the template, each with all
@@ -393,14 +401,15 @@ size_t ses_tokens_overflows(const ses_tokens *k)
 const ses_encoding *ses_tokens_overflow(ses_tokens *k, size_t i, ses_err *e)
 {
     bool swapped = false;
-    for (size_t j = 0; k->pair && j < k->slots.n && k->slots.slot[j].kind != SES_SLOT_A; j++)
-        swapped |= k->slots.slot[j].kind == SES_SLOT_B;
-    size_t outer = k->cut[swapped].parts, inner = k->pair ? k->cut[!swapped].parts : 1;
+    for (size_t j = 0;
+         k->has_pair && j < k->post_template.n && k->post_template.item[j].kind != SES_TEMPLATE_A; j++)
+        swapped |= k->post_template.item[j].kind == SES_TEMPLATE_B;
+    size_t outer = k->truncation[swapped].parts, inner = k->has_pair ? k->truncation[!swapped].parts : 1;
     if (i >= outer * inner - 1) {
         ses_fail(e, SES_EARG, "there is no overflowing part %zu", i);
         return NULL;
     }
     size_t a = i / inner + 1, b = i % inner;
     if (a == outer) a = 0, b++;
-    return assemble(k, &k->over, swapped ? b : a, swapped ? a : b, e) ? &k->over.enc : NULL;
+    return assemble(k, &k->overflow, swapped ? b : a, swapped ? a : b, e) ? &k->overflow.encoding : NULL;
 }

@@ -78,27 +78,27 @@ typedef enum {
 typedef struct ses_stage ses_stage;
 
 /* A stage with its settings. */
-typedef struct ses_text_step {
+typedef struct ses_stage_instance {
     const ses_stage *stage;
     void *self; /* made by open, on the tokenizer's arena */
-} ses_text_step;
+} ses_stage_instance;
 
 /* What a post-processor assembles: who stands where. */
-typedef enum { SES_SLOT_A, SES_SLOT_B, SES_SLOT_SPECIAL } ses_slot_kind;
+typedef enum { SES_TEMPLATE_A, SES_TEMPLATE_B, SES_TEMPLATE_SPECIAL } ses_template_item_kind;
 
-typedef struct ses_slot {
-    ses_slot_kind kind;
+typedef struct ses_template_item {
+    ses_template_item_kind kind;
     int32_t id; /* of a special token */
-    uint8_t type;
+    uint8_t type_id;
     ses_string name; /* of a special token: the template's word for it, which need not be the vocabulary's */
-} ses_slot;
+} ses_template_item;
 
-typedef struct ses_slots { /* owned by the stage */
-    const ses_slot *slot;
+typedef struct ses_post_template { /* owned by the stage */
+    const ses_template_item *item;
     size_t n;
     /* With special tokens, types hold for overflowing parts too; else those keep 0 for A and 1 for B. */
-    bool all_parts;
-} ses_slots;
+    bool types_in_overflow;
+} ses_post_template;
 
 /* Tokens on their way back to text: strings that decoders rewrite, split or join. */
 typedef struct ses_strings {
@@ -120,7 +120,7 @@ struct ses_stage {
     void (*save)(const void *self, ses_json_writer *w); /* the members of its object but "type"; NULL: none */
 
     /* A Sequence: its steps, run one after the other by the runner; it needs no function of its kind. */
-    const ses_text_step *(*steps)(const void *self, size_t *n);
+    const ses_stage_instance *(*steps)(const void *self, size_t *n);
 
     /* Normalizer: append the normal form of in[begin, end) to out. Never looks outside the range. */
     bool (*normalize)(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,
@@ -136,14 +136,16 @@ struct ses_stage {
     int64_t (*count)(const void *self); /* entries: added tokens are numbered from here; NULL: size */
     const char *(*token)(const void *self, int32_t id, size_t *n);
     int32_t (*id)(const void *self, const char *token, size_t n);
-    int32_t (*surface)(const void *self); /* the id whose tokens are called by their text (Unigram's unknown);
+    int32_t (*text_named_id)(
+        const void *self); /* the id whose tokens are called by their text (Unigram's unknown);
                                              -1: none. May be NULL */
-    bool (*marks)(const void *self); /* tokens inside a word begin with a mark ("##"); NULL: they do not */
+    bool (*has_subword_prefix)(
+        const void *self); /* tokens inside a word begin with a mark ("##"); NULL: they do not */
 
     /* Post-processor: the template for one text and for two (NULL: A, then B with type 1), and whether it
      * leaves blanks at tokens' ends out of their ranges (NULL: it does not); *prefix_space: see trim_offsets.h. */
-    ses_slots (*slots)(const void *self, bool pair);
-    bool (*trims)(const void *self, bool *prefix_space);
+    ses_post_template (*post_template)(const void *self, bool pair);
+    bool (*trims_offsets)(const void *self, bool *prefix_space);
 
     /* Decoder: rewrite the strings in place. */
     bool (*decode)(const void *self, ses_strings *s, ses_err *e);
@@ -163,9 +165,10 @@ bool ses_setting_string(const ses_json *settings, const char *key, const char *d
 bool ses_setting_absent(const ses_json *settings, const char *key); /* no such key, or null */
 
 /* Open the stage an object of tokenizer.json describes ({"type": ...}); null gives a step with stage NULL. */
-bool ses_text_step_open(ses_text_step *step, ses_stage_kind kind, const ses_json *settings, ses_arena *mem,
-                        ses_err *e);
-void ses_text_step_close(ses_text_step *step);
-void ses_text_step_save(const ses_text_step *step, ses_json_writer *w); /* the whole object, or null */
+bool ses_stage_instance_open(ses_stage_instance *step, ses_stage_kind kind, const ses_json *settings,
+                             ses_arena *mem, ses_err *e);
+void ses_stage_instance_close(ses_stage_instance *step);
+void ses_stage_instance_save(const ses_stage_instance *step,
+                             ses_json_writer *w); /* the whole object, or null */
 
 #endif

@@ -31,10 +31,10 @@ static const char *guess_model(const ses_json *settings)
     return "WordLevel";
 }
 
-bool ses_text_step_open(ses_text_step *step, ses_stage_kind kind, const ses_json *settings, ses_arena *mem,
-                        ses_err *e)
+bool ses_stage_instance_open(ses_stage_instance *step, ses_stage_kind kind, const ses_json *settings,
+                             ses_arena *mem, ses_err *e)
 {
-    *step = (ses_text_step){ 0 };
+    *step = (ses_stage_instance){ 0 };
     ses_json_type json = ses_json_type_of(settings);
     if (!settings || json == SES_JSON_NULL) return true;
     if (json != SES_JSON_OBJECT)
@@ -53,13 +53,13 @@ bool ses_text_step_open(ses_text_step *step, ses_stage_kind kind, const ses_json
     return true;
 }
 
-void ses_text_step_close(ses_text_step *step)
+void ses_stage_instance_close(ses_stage_instance *step)
 {
     if (step->stage && step->stage->close) step->stage->close(step->self);
-    *step = (ses_text_step){ 0 };
+    *step = (ses_stage_instance){ 0 };
 }
 
-void ses_text_step_save(const ses_text_step *step, ses_json_writer *w)
+void ses_stage_instance_save(const ses_stage_instance *step, ses_json_writer *w)
 {
     if (!step->stage) {
         ses_json_put_null(w);

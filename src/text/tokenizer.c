@@ -9,10 +9,10 @@
 static const char *const stage_key[SES_STAGE_KINDS] = { "normalizer", "pre_tokenizer", "model",
                                                         "post_processor", "decoder" };
 
-static const ses_fast *const fasts[] = {
-#define SES_FAST(name) &ses_fast_##name,
+static const ses_fast_path *const fasts[] = {
+#define SES_FAST_PATH(name) &ses_fast_path_##name,
 #include "text/fast/fast_paths.def"
-#undef SES_FAST
+#undef SES_FAST_PATH
     NULL,
 };
 
@@ -42,7 +42,7 @@ static bool read_truncation(ses_stored_limits *s, const ses_json *v, ses_err *e)
         !one_of(v, "strategy", strategies, 3, &strategy, e) || !one_of(v, "direction", sides, 2, &side, e))
         return false;
     s->truncate = true;
-    s->strategy = (ses_truncation)(SES_LONGEST_FIRST + (int)strategy);
+    s->strategy = (ses_truncation)(SES_TRUNCATE_LONGEST_FIRST + (int)strategy);
     s->truncate_left = side == 1;
     return true;
 }
@@ -79,7 +79,7 @@ static void save_limits(const ses_stored_limits *s, ses_json_writer *w)
         ses_json_put_key(w, "max_length");
         ses_json_put_int(w, s->max_length);
         ses_json_put_key(w, "strategy");
-        ses_json_put_string(w, strategies[s->strategy - SES_LONGEST_FIRST]);
+        ses_json_put_string(w, strategies[s->strategy - SES_TRUNCATE_LONGEST_FIRST]);
         ses_json_put_key(w, "stride");
         ses_json_put_int(w, s->stride);
         ses_json_end_object(w);
@@ -122,10 +122,11 @@ static void save_limits(const ses_stored_limits *s, ses_json_writer *w)
 static bool open_stages(ses_tokenizer *t, const ses_json *root, ses_err *e)
 {
     for (int kind = 0; kind < SES_STAGE_KINDS; kind++) {
-        ses_text_step *step = &t->stage[kind];
-        if (!ses_text_step_open(step, (ses_stage_kind)kind, ses_json_get(root, stage_key[kind]), &t->mem, e))
+        ses_stage_instance *step = &t->stage[kind];
+        if (!ses_stage_instance_open(step, (ses_stage_kind)kind, ses_json_get(root, stage_key[kind]), &t->mem,
+                                     e))
             return ses_wrap(e, "%s", stage_key[kind]);
-        t->steps[kind] = (ses_text_steps){ step, step->stage != NULL };
+        t->steps[kind] = (ses_stage_list){ step, step->stage != NULL };
         if (step->stage && step->stage->steps)
             t->steps[kind].step = step->stage->steps(step->self, &t->steps[kind].n);
     }
@@ -138,42 +139,42 @@ static bool open_stages(ses_tokenizer *t, const ses_json *root, ses_err *e)
  * says. */
 static bool lower_first(ses_tokenizer *t, ses_err *e)
 {
-    ses_text_steps *norm = &t->steps[SES_NORMALIZER];
+    ses_stage_list *norm = &t->steps[SES_NORMALIZER];
     for (size_t i = 0; i < norm->n; i++)
         if (norm->step[i].stage == &ses_stage_norm_lowercase) return true;
-    ses_text_step *step = ses_arena_array(&t->mem, norm->n + 1, sizeof *step, e);
+    ses_stage_instance *step = ses_arena_array(&t->mem, norm->n + 1, sizeof *step, e);
     if (!step) return false;
     step[0].stage = &ses_stage_norm_lowercase;
     step[0].self = step[0].stage->open(NULL, &t->mem, e);
     if (norm->n) memcpy(step + 1, norm->step, norm->n * sizeof *step);
-    *norm = (ses_text_steps){ step, norm->n + 1 };
+    *norm = (ses_stage_list){ step, norm->n + 1 };
     return step[0].self != NULL;
 }
 
-static const ses_slot plain[] = { { .kind = SES_SLOT_A, .id = -1 },
-                                  { .kind = SES_SLOT_B, .id = -1, .type = 1 } };
+static const ses_template_item plain[] = { { .kind = SES_TEMPLATE_A, .id = -1 },
+                                           { .kind = SES_TEMPLATE_B, .id = -1, .type_id = 1 } };
 
 /* Several post-processors may stand in a sequence, but one of them only may bring a template. */
 static bool choose_slots(ses_tokenizer *t, ses_err *e)
 {
-    const ses_text_steps *post = &t->steps[SES_POST_PROCESSOR];
-    const ses_text_step *with = NULL;
+    const ses_stage_list *post = &t->steps[SES_POST_PROCESSOR];
+    const ses_stage_instance *with = NULL;
     for (size_t i = 0; i < post->n; i++) {
         const ses_stage *stage = post->step[i].stage;
-        if (stage->slots && with)
+        if (stage->post_template && with)
             return ses_fail(e, SES_EUNSUPPORTED, "post_processor: %s and %s cannot both add special tokens",
                             with->stage->type, stage->type);
-        if (stage->slots) with = &post->step[i];
+        if (stage->post_template) with = &post->step[i];
     }
     for (int pair = 0; pair < 2; pair++) {
-        t->slots[pair] =
-            with ? with->stage->slots(with->self, pair) : (ses_slots){ plain, pair ? 2 : 1, false };
-        for (size_t i = 0; i < t->slots[pair].n; i++) {
-            const ses_slot *slot = &t->slots[pair].slot[i];
+        t->post_template[pair] = with ? with->stage->post_template(with->self, pair)
+                                      : (ses_post_template){ plain, pair ? 2 : 1, false };
+        for (size_t i = 0; i < t->post_template[pair].n; i++) {
+            const ses_template_item *slot = &t->post_template[pair].item[i];
             size_t n;
-            if (slot->kind == SES_SLOT_SPECIAL && !ses_tokenizer_token(t, slot->id, &n))
+            if (slot->kind == SES_TEMPLATE_SPECIAL && !ses_tokenizer_id_to_token(t, slot->id, &n))
                 return ses_fail(e, SES_EFORMAT, "post_processor: id %d is not in the vocabulary of %lld",
-                                slot->id, (long long)t->size);
+                                slot->id, (long long)t->vocab_size);
         }
     }
     return true;
@@ -181,20 +182,21 @@ static bool choose_slots(ses_tokenizer *t, ses_err *e)
 
 static bool choose_trims(ses_tokenizer *t, ses_err *e)
 {
-    const ses_text_steps *post = &t->steps[SES_POST_PROCESSOR];
+    const ses_stage_list *post = &t->steps[SES_POST_PROCESSOR];
     t->trim_prefix = ses_arena_array(&t->mem, post->n, sizeof *t->trim_prefix, e);
     for (size_t i = 0; t->trim_prefix && i < post->n; i++) {
-        const ses_text_step *s = &post->step[i];
-        t->n_trims += s->stage->trims && s->stage->trims(s->self, &t->trim_prefix[t->n_trims]);
+        const ses_stage_instance *s = &post->step[i];
+        t->n_trims +=
+            s->stage->trims_offsets && s->stage->trims_offsets(s->self, &t->trim_prefix[t->n_trims]);
     }
     if (!t->trim_prefix || !t->n_trims) return t->trim_prefix != NULL;
-    t->blanks = ses_arena_array(&t->mem, (size_t)t->size, sizeof *t->blanks, e);
-    for (int64_t id = 0; t->blanks && id < t->size; id++) {
+    t->margins = ses_arena_array(&t->mem, (size_t)t->vocab_size, sizeof *t->margins, e);
+    for (int64_t id = 0; t->margins && id < t->vocab_size; id++) {
         size_t n = 0;
         const char *token = t->model.stage->token(t->model.self, (int32_t)id, &n);
-        if (token) t->blanks[id] = ses_blanks_of(token, n);
+        if (token) t->margins[id] = ses_space_margins_of(token, n);
     }
-    return t->blanks != NULL;
+    return t->margins != NULL;
 }
 
 static ses_isa best_isa(void)
@@ -211,9 +213,9 @@ static ses_isa best_isa(void)
 static bool choose_fast(ses_tokenizer *t, ses_err *e)
 {
     t->isa = best_isa();
-    for (size_t i = 0; fasts[i] && !t->fast; i++) {
-        if (!fasts[i]->open(t, t->isa, &t->mem, &t->fast_self, e)) return false;
-        if (t->fast_self) t->fast = fasts[i];
+    for (size_t i = 0; fasts[i] && !t->fast_path; i++) {
+        if (!fasts[i]->open(t, t->isa, &t->mem, &t->fast_path_self, e)) return false;
+        if (t->fast_path_self) t->fast_path = fasts[i];
     }
     return true;
 }
@@ -245,8 +247,8 @@ static ses_tokenizer *from_value(const ses_json *root, bool lower, ses_err *e)
         ses_wrap(e, "added_tokens");
         goto fail;
     }
-    t->size = t->model.stage->size(t->model.self);
-    if (t->added.n_ids > t->size) t->size = t->added.n_ids;
+    t->vocab_size = t->model.stage->size(t->model.self);
+    if (t->added.n_ids > t->vocab_size) t->vocab_size = t->added.n_ids;
     if (!choose_slots(t, e) || !choose_trims(t, e) || !choose_fast(t, e)) goto fail;
     return t;
 fail:
@@ -270,7 +272,7 @@ ses_tokenizer *ses_tokenizer_from_json(const char *text, size_t n, ses_err *e)
 static ses_tokenizer *open_path(const char *path, bool exact, bool lower, ses_err *e)
 {
     size_t n;
-    char *text = ses_tokenizer_text(path, exact, &n, e);
+    char *text = ses_tokenizer_read_json(path, exact, &n, e);
     ses_tokenizer *t = text ? from_text(text, n, lower, e) : NULL;
     if (text && !t) {
         char *in = ses_path_is_dir(path) ? ses_path_join(path, "tokenizer.json", NULL) : NULL;
@@ -299,28 +301,28 @@ bool ses_tokenizer_convert(const char *path, const char *out, bool overwrite, se
 void ses_tokenizer_free(ses_tokenizer *t)
 {
     if (!t) return;
-    if (t->fast && t->fast->close) t->fast->close(t->fast_self);
+    if (t->fast_path && t->fast_path->close) t->fast_path->close(t->fast_path_self);
     ses_added_close(&t->added);
-    for (int kind = 0; kind < SES_STAGE_KINDS; kind++) ses_text_step_close(&t->stage[kind]);
+    for (int kind = 0; kind < SES_STAGE_KINDS; kind++) ses_stage_instance_close(&t->stage[kind]);
     ses_arena_free(&t->mem);
     ses_free(t);
 }
 
 /* ---- questions ---- */
 
-int64_t ses_tokenizer_size(const ses_tokenizer *t) { return t->size; }
+int64_t ses_tokenizer_vocab_size(const ses_tokenizer *t) { return t->vocab_size; }
 
-const char *ses_tokenizer_token(const ses_tokenizer *t, int32_t id, size_t *n)
+const char *ses_tokenizer_id_to_token(const ses_tokenizer *t, int32_t id, size_t *n)
 {
-    const ses_added_token *a = ses_added_find(&t->added, id);
+    const ses_added_token *a = ses_added_by_id(&t->added, id);
     if (!a) return t->model.stage->token(t->model.self, id, n);
-    *n = a->normal.n;
-    return a->normal.p;
+    *n = a->normalized_content.n;
+    return a->normalized_content.p;
 }
 
-int32_t ses_tokenizer_id(const ses_tokenizer *t, const char *token, size_t n)
+int32_t ses_tokenizer_token_to_id(const ses_tokenizer *t, const char *token, size_t n)
 {
-    const ses_added_token *a = ses_added_named(&t->added, token, n);
+    const ses_added_token *a = ses_added_by_name(&t->added, token, n);
     return a ? a->id : t->model.stage->id(t->model.self, token, n);
 }
 
@@ -340,7 +342,7 @@ bool ses_tokenizer_save(const ses_tokenizer *t, const char *path, bool overwrite
                                             SES_DECODER, SES_MODEL_STAGE };
     for (size_t i = 0; i < SES_LEN(order); i++) {
         ses_json_put_key(w, stage_key[order[i]]);
-        ses_text_step_save(&t->stage[order[i]], w);
+        ses_stage_instance_save(&t->stage[order[i]], w);
     }
     ses_json_end_object(w);
     size_t n;

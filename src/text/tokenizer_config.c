@@ -24,7 +24,8 @@ static const char *token_of(const ses_json *from, const char *key, size_t *n)
     return s ? s : ses_json_string(ses_json_get(v, "content"), n);
 }
 
-static void find_roles(ses_facts *f, const ses_json *config, const ses_json *map, const ses_tokenizer *t)
+static void find_roles(ses_tokenizer_config *f, const ses_json *config, const ses_json *map,
+                       const ses_tokenizer *t)
 {
     static const struct {
         const char *key, *usual[2];
@@ -41,10 +42,10 @@ static void find_roles(ses_facts *f, const ses_json *config, const ses_json *map
         size_t n = 0;
         const char *s = token_of(config, role[i].key, &n);
         if (!s) s = token_of(map, role[i].key, &n);
-        f->role[i] = s ? ses_tokenizer_id(t, s, n) : -1;
+        f->role[i] = s ? ses_tokenizer_token_to_id(t, s, n) : -1;
         for (size_t j = 0; !s && j < SES_LEN(role[i].usual) && f->role[i] < 0; j++)
             if (role[i].usual[j])
-                f->role[i] = ses_tokenizer_id(t, role[i].usual[j], strlen(role[i].usual[j]));
+                f->role[i] = ses_tokenizer_token_to_id(t, role[i].usual[j], strlen(role[i].usual[j]));
     }
 }
 
@@ -71,11 +72,11 @@ static bool gives_types(const char *class, const char *model_type)
 {
     for (const ses_model_desc *const *d = ses_models(); *d; d++)
         if (class ? named_for(class, (*d)->name) : !strcmp((*d)->name, model_type))
-            return (*d)->told_segments;
+            return (*d)->tokenizer_sets_segments;
     return false;
 }
 
-static void read_config(ses_facts *f, const ses_json *c)
+static void read_config(ses_tokenizer_config *f, const ses_json *c)
 {
     double most = 0;
     if (ses_json_real(ses_json_get(c, "model_max_length"), &most) && most >= 1 && most < 1e9)
@@ -89,24 +90,25 @@ static void read_config(ses_facts *f, const ses_json *c)
     if (side) f->truncate_left = !strcmp(side, "left");
 }
 
-void ses_facts_take(ses_facts *f, const ses_json *config, const ses_json *map, const char *model_type,
-                    const ses_tokenizer *t)
+void ses_tokenizer_config_from_json(ses_tokenizer_config *f, const ses_json *config, const ses_json *map,
+                                    const char *model_type, const ses_tokenizer *t)
 {
     ses_tokenizer_traits traits = ses_tokenizer_traits_of(t);
-    *f = (ses_facts){ .truncate_left = traits.truncate_left,
-                      .stored_max = traits.stored_length,
-                      .subwords = traits.marks_subwords,
-                      .may_clean = strcmp(traits.model, "BPE") != 0 };
+    *f = (ses_tokenizer_config){ .truncate_left = traits.truncate_left,
+                                 .stored_max = traits.max_length,
+                                 .subwords = traits.has_subword_prefix,
+                                 .may_clean = strcmp(traits.model, "BPE") != 0 };
     f->types = gives_types(ses_json_string(ses_json_get(config, "tokenizer_class"), NULL), model_type);
     find_roles(f, config, map, t);
     read_config(f, config);
 }
 
-bool ses_facts_read(ses_facts *f, const char *dir, const char *model_type, const ses_tokenizer *t, ses_err *e)
+bool ses_tokenizer_config_read(ses_tokenizer_config *f, const char *dir, const char *model_type,
+                               const ses_tokenizer *t, ses_err *e)
 {
     ses_json_doc *config = NULL, *map = NULL;
     bool ok = load(dir, "tokenizer_config.json", &config, e) && load(dir, "special_tokens_map.json", &map, e);
-    if (ok) ses_facts_take(f, ses_json_root(config), ses_json_root(map), model_type, t);
+    if (ok) ses_tokenizer_config_from_json(f, ses_json_root(config), ses_json_root(map), model_type, t);
     ses_json_free(map);
     ses_json_free(config);
     return ok;

@@ -5,9 +5,9 @@ ses_tokenizer_traits ses_tokenizer_traits_of(const ses_tokenizer *t)
 {
     const ses_stage *model = t->model.stage;
     ses_tokenizer_traits out = { .model = model->type };
-    out.marks_subwords = model->marks && model->marks(t->model.self);
+    out.has_subword_prefix = model->has_subword_prefix && model->has_subword_prefix(t->model.self);
     if (t->stored.truncate) {
-        out.stored_length = t->stored.max_length;
+        out.max_length = t->stored.max_length;
         out.truncate_left = t->stored.truncate_left;
     }
     return out;

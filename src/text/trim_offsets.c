@@ -5,9 +5,9 @@
 
 static bool blank(uint32_t c) { return c == 0x120 || ses_cp_is(c, SES_CP_SPACE); }
 
-ses_blanks ses_blanks_of(const char *token, size_t n)
+ses_space_margins ses_space_margins_of(const char *token, size_t n)
 {
-    ses_blanks b = { 0 };
+    ses_space_margins b = { 0 };
     uint32_t c;
     size_t k;
     for (size_t i = 0; i < n && (k = ses_utf8_decode(token + i, n - i, &c)) && blank(c); i += k)

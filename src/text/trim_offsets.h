@@ -4,16 +4,16 @@
 
 #include "stage.h"
 
-typedef struct ses_blanks {
+typedef struct ses_space_margins {
     uint16_t front, back; /* characters */
-} ses_blanks;
+} ses_space_margins;
 
 /* U+0120 is how such tokens spell a space. */
-ses_blanks ses_blanks_of(const char *token, size_t n);
+ses_space_margins ses_space_margins_of(const char *token, size_t n);
 
 /* Of a part's first token, and any that begins where the text does, a single space in front may be one
  * that was put there (prefix_space) and is not in the text. */
-static inline void ses_trim(bool prefix_space, bool first, ses_blanks b, ses_offset *point)
+static inline void ses_trim_offsets(bool prefix_space, bool first, ses_space_margins b, ses_offset *point)
 {
     uint32_t front = prefix_space && b.front == 1 && (first || !point->begin) ? 0 : b.front;
     uint32_t begin = point->begin + front;

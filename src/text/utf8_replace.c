@@ -16,7 +16,7 @@ static size_t fitting(const unsigned char *p, size_t n)
     return i;
 }
 
-size_t ses_lossy_step(const char *p, size_t n, bool *good)
+size_t ses_utf8_next_subpart(const char *p, size_t n, bool *good)
 {
     uint32_t c;
     size_t step = ses_utf8_decode(p, n, &c);
@@ -24,7 +24,7 @@ size_t ses_lossy_step(const char *p, size_t n, bool *good)
     return step ? step : fitting((const unsigned char *)p, n);
 }
 
-bool ses_lossy_append(ses_buf *out, const char *p, size_t n)
+bool ses_utf8_replace_invalid(ses_buf *out, const char *p, size_t n)
 {
     bool ok = true, good;
     while (n && ok) {
@@ -32,7 +32,7 @@ bool ses_lossy_append(ses_buf *out, const char *p, size_t n)
         if (step) {
             ok = ses_buf_append(out, p, step);
         } else {
-            step = ses_lossy_step(p, n, &good);
+            step = ses_utf8_next_subpart(p, n, &good);
             ok = ses_buf_append(out, "\xef\xbf\xbd", 3);
         }
         p += step, n -= step;

@@ -6,8 +6,8 @@
 #include "base/str.h"
 
 /* Bytes at p that are one character (*good) or become one U+FFFD; n > 0. */
-size_t ses_lossy_step(const char *p, size_t n, bool *good);
+size_t ses_utf8_next_subpart(const char *p, size_t n, bool *good);
 
-bool ses_lossy_append(ses_buf *out, const char *p, size_t n);
+bool ses_utf8_replace_invalid(ses_buf *out, const char *p, size_t n);
 
 #endif

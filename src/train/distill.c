@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const ses_distill_options ses_distill_usual = { .heat = 2, .soft = 5, .hard = 2, .cosine = 1 };
+const ses_distill_options ses_distill_defaults = { .temperature = 2, .soft = 5, .hard = 2, .cosine = 1 };
 
 struct ses_distill {
     ses_distill_options o;
@@ -25,21 +25,23 @@ struct ses_distill {
 static bool check(const ses_distill *d, ses_err *e)
 {
     const ses_distill_options *o = &d->o;
-    int64_t ours = ses_model_vocab(d->student), theirs = ses_model_vocab(d->teacher);
+    int64_t ours = ses_model_vocab_size(d->student), theirs = ses_model_vocab_size(d->teacher);
     if (ours != theirs)
         return ses_fail(
             e, SES_EARG,
             "the student's vocabulary has %lld tokens, the teacher's %lld: both must read the same "
             "tokens",
             (long long)ours, (long long)theirs);
-    if (ses_model_labels(d->student) != ses_model_labels(d->teacher))
+    if (ses_model_label_count(d->student) != ses_model_label_count(d->teacher))
         return ses_fail(e, SES_EARG, "the student has %lld labels, the teacher %lld",
-                        (long long)ses_model_labels(d->student), (long long)ses_model_labels(d->teacher));
+                        (long long)ses_model_label_count(d->student),
+                        (long long)ses_model_label_count(d->teacher));
     const ses_device *at = ses_store_device(ses_model_store(d->student));
     const ses_device *teacher_at = ses_store_device(ses_model_store(d->teacher));
-    if (at != teacher_at && !(at->host && teacher_at->host))
+    if (at != teacher_at && !(at->is_host && teacher_at->is_host))
         return ses_fail(e, SES_EARG, "the student and the teacher must be on one device");
-    if (!(o->heat > 0)) return ses_fail(e, SES_EARG, "a temperature of %g; expected above 0", o->heat);
+    if (!(o->temperature > 0))
+        return ses_fail(e, SES_EARG, "a temperature of %g; expected above 0", o->temperature);
     if (!(o->soft > 0 || o->cosine > 0 || o->hidden > 0 || o->attention > 0))
         return ses_fail(e, SES_EARG, "no weight for anything the teacher says");
     return true;
@@ -53,7 +55,7 @@ static bool add_projections(ses_distill *d, ses_err *e)
     if (!d->store) return false;
     d->project[0] = ses_store_add(d->store, "distill.embed", SES_DIM(theirs, ours), SES_INIT_NORMAL);
     d->project[1] = ses_store_add(d->store, "distill.hidden", SES_DIM(theirs, ours), SES_INIT_NORMAL);
-    if (!ses_store_ok(d->store, e) || !ses_store_train(d->store, e)) return false;
+    if (!ses_store_ok(d->store, e) || !ses_store_alloc_trainable(d->store, e)) return false;
     ses_store_init(d->store, 1 / sqrt((double)ours), 0);
     return true;
 }
@@ -104,7 +106,7 @@ static ses_tensor *answer(lesson *l, const ses_tensor *x, const ses_output *y, c
     if (!x && !ses_tape_ok(l->t, l->e)) return NULL;
     if (!x || !y) {
         ses_fail(l->e, SES_EUNSUPPORTED, "%s of %s and %s cannot be compared", what,
-                 ses_model_class(l->d->student), ses_model_class(l->d->teacher));
+                 ses_model_class_name(l->d->student), ses_model_class_name(l->d->teacher));
         return NULL;
     }
     if (!ses_same_shape(x, y->tensor)) {
@@ -137,8 +139,8 @@ static bool learn_scores(lesson *l)
     ses_tensor *right = answer(l, x ? x->tensor : NULL, y, "scores");
     if (!right) return false;
     /* Regression has no choice. */
-    ses_match_kind kind = ses_cols(right) > 1 ? SES_MATCH_SOFT : SES_MATCH_SQUARE;
-    return add(l, ses_match_loss(l->t, x->tensor, right, kind, l->d->o.heat), l->d->o.soft);
+    ses_teacher_loss_kind kind = ses_cols(right) > 1 ? SES_TEACHER_KL : SES_TEACHER_MSE;
+    return add(l, ses_teacher_loss(l->t, x->tensor, right, kind, l->d->o.temperature), l->d->o.soft);
 }
 
 /* A hidden state of layer i at the teacher's width. */
@@ -154,7 +156,7 @@ static bool learn_last(lesson *l)
     const ses_output *last = numbered(&l->ours, "hidden_states", ours - 1);
     ses_tensor *x = last ? widened(l, last->tensor, ours - 1) : NULL;
     ses_tensor *right = answer(l, x, numbered(&l->theirs, "hidden_states", theirs - 1), "hidden states");
-    return right && add(l, ses_match_loss(l->t, x, right, SES_MATCH_COSINE, 1), l->d->o.cosine);
+    return right && add(l, ses_teacher_loss(l->t, x, right, SES_TEACHER_COSINE, 1), l->d->o.cosine);
 }
 
 /* Layer by layer. Hidden states count the embeddings as layer 0; an attention is the last of its range. */
@@ -170,7 +172,7 @@ static bool learn_layers(lesson *l, const char *what, const char *told, int64_t 
         if (embeddings) x = widened(l, x, i);
         int64_t at = embeddings ? i * t / s : (i + 1) * t / s - 1;
         ses_tensor *right = answer(l, x, numbered(&l->theirs, what, at), told);
-        if (!right || !add(l, ses_match_loss(l->t, x, right, SES_MATCH_SQUARE, 1), weight)) return false;
+        if (!right || !add(l, ses_teacher_loss(l->t, x, right, SES_TEACHER_MSE, 1), weight)) return false;
     }
     return true;
 }
@@ -181,12 +183,12 @@ ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses
     const ses_distill_options *o = &d->o;
     lesson l = { .d = d, .t = t, .e = e };
     const ses_head *head = d->student->class->head[0].head;
-    ses_want want = { .logits = o->soft > 0,
-                      .hidden_states = o->cosine > 0 || o->hidden > 0,
-                      .attention_scores = o->attention > 0 };
+    ses_output_request want = { .logits = o->soft > 0,
+                                .hidden_states = o->cosine > 0 || o->hidden > 0,
+                                .attention_scores = o->attention > 0 };
     int32_t *rows, *labels;
     ses_batch plain = *b; /* the teacher answers, it is not asked for a loss */
-    if (head && head->says_words) {
+    if (head && head->is_lm) {
         want.n_rows = ses_label_rows(t, b, head->name, &rows, &labels);
         want.rows = rows;
         want.logits &= want.n_rows > 0;
@@ -230,15 +232,15 @@ static int64_t layers_of(const ses_store *s, const char *prefix)
     return most;
 }
 
-bool ses_student_begin(ses_model *student, const ses_model *teacher, size_t *copied, ses_err *e)
+bool ses_student_init(ses_model *student, const ses_model *teacher, size_t *copied, ses_err *e)
 {
     ses_store *to = ses_model_store(student);
     const ses_store *from = ses_model_store(teacher);
     ses_device *dev = ses_store_device(to), *theirs = ses_store_device(from);
     *copied = 0;
-    if (ses_model_vocab(student) != ses_model_vocab(teacher))
+    if (ses_model_vocab_size(student) != ses_model_vocab_size(teacher))
         return ses_fail(e, SES_EARG, "the student's vocabulary has %lld tokens, the teacher's %lld",
-                        (long long)ses_model_vocab(student), (long long)ses_model_vocab(teacher));
+                        (long long)ses_model_vocab_size(student), (long long)ses_model_vocab_size(teacher));
     for (size_t i = 0; i < ses_store_count(to); i++) {
         const ses_param *p = ses_store_at(to, i);
         const char *prefix = strncmp(p->name, "decoder.", 8) ? "layer." : "decoder.layer.";
@@ -250,11 +252,11 @@ bool ses_student_begin(ses_model *student, const ses_model *teacher, size_t *cop
         size_t bytes = (size_t)ses_count(p->tensor) * sizeof(ses_real);
         ses_real *host = ses_alloc_aligned(bytes, e);
         if (!host) return false;
-        theirs->mem->download(theirs, host, ses_values(q->tensor), bytes);
-        dev->mem->upload(dev, ses_values(p->tensor), host, bytes);
+        theirs->mem->download(theirs, host, ses_master_data(q->tensor), bytes);
+        dev->mem->upload(dev, ses_master_data(p->tensor), host, bytes);
         ses_free(host);
         ++*copied;
     }
-    ses_store_refresh(to);
+    ses_store_sync_bf16(to);
     return *copied > 0 || ses_fail(e, SES_EARG, "no tensor of the teacher has the shape of the student's");
 }

@@ -12,11 +12,11 @@
 #include "sesame/trainer.h"
 
 typedef struct ses_distill_options {
-    double heat; /* T */
+    double temperature; /* T */
     double soft, hard, cosine, hidden, attention;
 } ses_distill_options;
 
-extern const ses_distill_options ses_distill_usual; /* DistilBERT's: T = 2, 5, 2, 1 */
+extern const ses_distill_options ses_distill_defaults; /* DistilBERT's: T = 2, 5, 2, 1 */
 
 typedef struct ses_distill ses_distill;
 
@@ -24,7 +24,7 @@ typedef struct ses_distill ses_distill;
 ses_distill *ses_distill_new(const ses_distill_options *o, ses_model *student, const ses_model *teacher,
                              ses_err *e);
 void ses_distill_free(ses_distill *d);
-ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses_err *e); /* a ses_loss_of */
+ses_tensor *ses_distill_loss(void *distill, ses_tape *t, const ses_batch *b, ses_err *e); /* a ses_loss_fn */
 
 /* What is learned beside the student, for the trainer's `more`: where widths differ, two matrices that bring
  * the student's hidden states to the teacher's width, one for the embeddings (TinyBERT). NULL: nothing. */
@@ -32,6 +32,6 @@ ses_store *ses_distill_store(const ses_distill *d);
 
 /* Parameters of the teacher that fit: layer i of the student from layer i t / s (every other one of twice as
  * many), the rest by name. copied: how many were. */
-bool ses_student_begin(ses_model *student, const ses_model *teacher, size_t *copied, ses_err *e);
+bool ses_student_init(ses_model *student, const ses_model *teacher, size_t *copied, ses_err *e);
 
 #endif

@@ -15,11 +15,11 @@ enum { MANIFEST_MAX = 1 << 20 };
 static bool hash_file(const char *dir, const char *name, uint64_t *size, uint64_t *hash, ses_err *e)
 {
     static const ses_hash_key key = { 0x736573616d65, 1 }; /* fixed: the hash is kept */
-    ses_map m = { 0 };
+    ses_mmap m = { 0 };
     char *path = ses_path_join(dir, name, e);
-    bool ok = path && ses_map_open(&m, path, e);
+    bool ok = path && ses_mmap_open(&m, path, e);
     if (ok) *size = m.size, *hash = ses_hash(key, m.data, m.size);
-    if (ok) ses_map_free(&m);
+    if (ok) ses_mmap_free(&m);
     ses_free(path);
     return ok;
 }

@@ -34,50 +34,51 @@ static int noises(const char *list, ses_err *e)
     }
 }
 
-static bool corrupt(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_err *e)
+static bool corrupt(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_err *e)
 {
-    ses_noised *t = &w->noised;
-    ses_draws d = ses_passage_draws(w, p, SES_DRAW_MASK);
-    double rate = ses_rate_of(w, o), mean = w->o.span_length >= 0 ? w->o.span_length : o->span;
+    ses_noised_text *t = &w->noised;
+    ses_rng_stream d = ses_passage_rng(w, p, SES_RNG_MASK);
+    double rate = ses_mask_rate_at(w, o), mean = w->o.span_length >= 0 ? w->o.span_length : o->span_length;
     bool tokens = w->o.mask_unit == SES_MASK_TOKENS;
-    int32_t mask = w->x->mask;
+    int32_t mask = w->special_tokens->mask;
     int which = noises(w->o.noise, e);
-    if (!which || !ses_noised_begin(t, p, e)) return false;
+    if (!which || !ses_noised_text_init(t, p, e)) return false;
     if ((which & PERMUTE) && !ses_noise_permute(t, &d, e)) return false;
     if ((which & DELETE) && !ses_noise_delete(t, rate, &d, e)) return false;
-    if ((which & HIDE) && !ses_noise_hide(t, rate, mask, &d, e)) return false;
+    if ((which & HIDE) && !ses_noise_mask(t, rate, mask, &d, e)) return false;
     if ((which & INFILL) && !ses_noise_infill(t, rate, mean, tokens, mask, &d, e)) return false;
     return !(which & ROTATE) || ses_noise_rotate(t, &d, e);
 }
 
-static bool put(const ses_laying *w, const int32_t *id, int64_t n, int32_t code, ses_ints *to, ses_err *e)
+static bool put(const ses_build_ctx *w, const int32_t *id, int64_t n, int32_t code, ses_ints *to, ses_err *e)
 {
-    const ses_frame_part *first = &w->x->first, *last = &w->x->last;
-    int32_t end = w->x->eos >= 0 ? w->x->eos : w->x->sep;
+    const ses_template_part *first = &w->special_tokens->before, *last = &w->special_tokens->after;
+    int32_t end = w->special_tokens->eos >= 0 ? w->special_tokens->eos : w->special_tokens->sep;
     if (code >= 0)
-        return ses_ints_add(to, id, n, e) && (end < 0 || ses_ints_push(to, end, e)) &&
+        return ses_ints_append(to, id, n, e) && (end < 0 || ses_ints_push(to, end, e)) &&
                ses_ints_push(to, code, e);
-    return ses_ints_add(to, first->id, first->n, e) && ses_ints_add(to, id, n, e) &&
-           ses_ints_add(to, last->id, last->n, e);
+    return ses_ints_append(to, first->id, first->n, e) && ses_ints_append(to, id, n, e) &&
+           ses_ints_append(to, last->id, last->n, e);
 }
 
-static bool lay(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e)
+static bool lay(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                ses_err *e)
 {
     if (!corrupt(w, o, p, e)) return false;
-    int32_t code = ses_code_of(w, p);
-    int64_t n = (int64_t)w->noised.id.n, room = ses_framed_room(w);
+    int32_t code = ses_control_code_of(w, p);
+    int64_t n = (int64_t)w->noised.id.n, room = ses_framed_max_passage(w);
     return put(w, w->noised.id.p, n < room ? n : room, code, &d->ids, e) &&
-           put(w, p->id, p->n, code, &d->labels, e) && ses_draft_end_sequence(d, e) &&
-           ses_draft_end_target(d, e);
+           put(w, p->id, p->n, code, &d->labels, e) && ses_batch_builder_end_sequence(d, e) &&
+           ses_batch_builder_end_target(d, e);
 }
 
-static bool check(const ses_laying *w, ses_err *e) { return noises(w->o.noise, e) != 0; }
+static bool check(const ses_build_ctx *w, ses_err *e) { return noises(w->o.noise, e) != 0; }
 
 const ses_objective ses_objective_bart = { .name = "bart",
-                                           .does = "denoising (BART; mBART with codes)",
+                                           .description = "denoising (BART; mBART with codes)",
                                            .needs = SES_NEEDS_MASK | SES_NEEDS_DECODER,
                                            .head = "conditional-generation",
-                                           .rate = 0.3,
-                                           .span = 3,
-                                           .lay = lay,
+                                           .mask_rate = 0.3,
+                                           .span_length = 3,
+                                           .build = lay,
                                            .check = check };

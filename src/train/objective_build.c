@@ -9,30 +9,40 @@
 
 /* ---- a batch in the making ---- */
 
-bool ses_draft_begin(ses_draft *d, ses_err *e)
+bool ses_batch_builder_begin(ses_batch_builder *d, ses_err *e)
 {
-    ses_ints *all[] = { &d->ids,         &d->segments,     &d->positions,
-                        &d->cu,          &d->seen,         &d->labels,
-                        &d->pair_labels, &d->target_ids,   &d->target_positions,
-                        &d->target_cu,   &d->target_places };
+    ses_ints *all[] = { &d->ids,
+                        &d->segments,
+                        &d->positions,
+                        &d->cu_seqlens,
+                        &d->prefix_len,
+                        &d->labels,
+                        &d->pair_labels,
+                        &d->target_ids,
+                        &d->target_positions,
+                        &d->target_cu_seqlens,
+                        &d->predict_positions };
     for (size_t i = 0; i < SES_LEN(all); i++) all[i]->n = 0;
     d->n_perm = 0;
-    return ses_ints_push(&d->cu, 0, e) && ses_ints_push(&d->target_cu, 0, e);
+    return ses_ints_push(&d->cu_seqlens, 0, e) && ses_ints_push(&d->target_cu_seqlens, 0, e);
 }
 
-bool ses_draft_end_sequence(ses_draft *d, ses_err *e) { return ses_ints_push(&d->cu, (int32_t)d->ids.n, e); }
-
-bool ses_draft_end_target(ses_draft *d, ses_err *e)
+bool ses_batch_builder_end_sequence(ses_batch_builder *d, ses_err *e)
 {
-    size_t n = d->target_places.n ? d->target_places.n : d->labels.n;
-    return ses_ints_push(&d->target_cu, (int32_t)n, e);
+    return ses_ints_push(&d->cu_seqlens, (int32_t)d->ids.n, e);
 }
 
-uint8_t *ses_draft_perm(ses_draft *d, int64_t n, ses_err *e)
+bool ses_batch_builder_end_target(ses_batch_builder *d, ses_err *e)
+{
+    size_t n = d->predict_positions.n ? d->predict_positions.n : d->labels.n;
+    return ses_ints_push(&d->target_cu_seqlens, (int32_t)n, e);
+}
+
+uint8_t *ses_batch_builder_add_perm(ses_batch_builder *d, int64_t n, ses_err *e)
 {
     size_t want;
     if (!ses_add_size(d->n_perm, (size_t)n, &want)) return NULL;
-    if (!ses_alloc_room(&d->perm, &d->perm_cap, want, 1, e)) return NULL;
+    if (!ses_array_reserve(&d->perm, &d->perm_cap, want, 1, e)) return NULL;
     uint8_t *at = d->perm + d->n_perm;
     memset(at, 0, (size_t)n);
     d->n_perm = want;
@@ -41,121 +51,131 @@ uint8_t *ses_draft_perm(ses_draft *d, int64_t n, ses_err *e)
 
 static const int32_t *filled(const ses_ints *a) { return a->n ? a->p : NULL; }
 
-ses_batch ses_draft_batch(const ses_draft *d)
+ses_batch ses_batch_builder_batch(const ses_batch_builder *d)
 {
-    return (ses_batch){ .seqs = (int64_t)d->cu.n - 1,
+    return (ses_batch){ .seqs = (int64_t)d->cu_seqlens.n - 1,
                         .tokens = (int64_t)d->ids.n,
-                        .cu = d->cu.p,
+                        .cu_seqlens = d->cu_seqlens.p,
                         .ids = d->ids.p,
                         .segments = filled(&d->segments),
                         .positions = filled(&d->positions),
-                        .seen = filled(&d->seen),
+                        .prefix_len = filled(&d->prefix_len),
                         .labels = filled(&d->labels),
                         .pair_labels = filled(&d->pair_labels),
-                        .target_cu = d->target_cu.n > 1 ? d->target_cu.p : NULL,
+                        .target_cu_seqlens = d->target_cu_seqlens.n > 1 ? d->target_cu_seqlens.p : NULL,
                         .target_ids = filled(&d->target_ids),
                         .target_positions = filled(&d->target_positions),
-                        .target_places = filled(&d->target_places),
+                        .predict_positions = filled(&d->predict_positions),
                         .perm_mask = d->n_perm ? d->perm : NULL };
 }
 
-void ses_draft_free(ses_draft *d)
+void ses_batch_builder_free(ses_batch_builder *d)
 {
-    ses_ints *all[] = { &d->ids,         &d->segments,     &d->positions,
-                        &d->cu,          &d->seen,         &d->labels,
-                        &d->pair_labels, &d->target_ids,   &d->target_positions,
-                        &d->target_cu,   &d->target_places };
+    ses_ints *all[] = { &d->ids,
+                        &d->segments,
+                        &d->positions,
+                        &d->cu_seqlens,
+                        &d->prefix_len,
+                        &d->labels,
+                        &d->pair_labels,
+                        &d->target_ids,
+                        &d->target_positions,
+                        &d->target_cu_seqlens,
+                        &d->predict_positions };
     for (size_t i = 0; i < SES_LEN(all); i++) ses_ints_free(all[i]);
     ses_free(d->perm);
 }
 
 /* ---- settings and draws ---- */
 
-double ses_rate_of(const ses_laying *w, const ses_objective *o)
+double ses_mask_rate_at(const ses_build_ctx *w, const ses_objective *o)
 {
-    double from = w->o.mask_rate >= 0 ? w->o.mask_rate : o->rate;
+    double from = w->o.mask_rate >= 0 ? w->o.mask_rate : o->mask_rate;
     return w->o.mask_rate_end < 0 ? from : from + (w->o.mask_rate_end - from) * w->progress;
 }
 
-ses_masking ses_masking_of(const ses_laying *w, const ses_objective *o)
+ses_masking ses_masking_settings(const ses_build_ctx *w, const ses_objective *o)
 {
-    double mean = w->o.span_length > 0 ? w->o.span_length : o->span;
-    double kept = w->o.as_kept >= 0 ? w->o.as_kept : o->kept;
-    double random = w->o.as_random >= 0 ? w->o.as_random : o->random;
-    return (ses_masking){ .unit = w->o.mask_unit >= 0 ? (ses_mask_unit)w->o.mask_unit : o->unit,
-                          .rate = ses_rate_of(w, o),
-                          .as_mask = 1 - (kept + random), /* 0.9 and 0.1 leave 0, not a little less */
-                          .as_random = random,
-                          .p = mean > 1 ? 1 / mean : 1,
-                          .longest = w->o.span_longest > 0 ? w->o.span_longest : o->longest };
+    double mean = w->o.span_length > 0 ? w->o.span_length : o->span_length;
+    double kept = w->o.keep_rate >= 0 ? w->o.keep_rate : o->keep_rate;
+    double random = w->o.random_rate >= 0 ? w->o.random_rate : o->random_rate;
+    return (ses_masking){ .unit = w->o.mask_unit >= 0 ? (ses_mask_unit)w->o.mask_unit : o->mask_unit,
+                          .rate = ses_mask_rate_at(w, o),
+                          .mask_rate = 1 - (kept + random), /* 0.9 and 0.1 leave 0, not a little less */
+                          .random_rate = random,
+                          .geometric_p = mean > 1 ? 1 / mean : 1,
+                          .max_words = w->o.max_span > 0 ? w->o.max_span : o->max_span };
 }
 
-ses_draws ses_passage_draws(const ses_laying *w, const ses_passage *p, uint32_t purpose)
+ses_rng_stream ses_passage_rng(const ses_build_ctx *w, const ses_passage *p, uint32_t purpose)
 {
-    return ses_draws_of(w->seed, p->number, purpose);
+    return ses_rng_stream_of(w->seed, p->number, purpose);
 }
 
-int32_t ses_code_of(const ses_laying *w, const ses_passage *p)
+int32_t ses_control_code_of(const ses_build_ctx *w, const ses_passage *p)
 {
-    return p->corpus >= 0 && p->corpus < w->codes ? w->code[p->corpus] : -1;
+    return p->corpus >= 0 && p->corpus < w->n_control_codes ? w->control_code[p->corpus] : -1;
 }
 
 /* ---- sequences ---- */
 
-int64_t ses_framed_room(const ses_laying *w)
+int64_t ses_framed_max_passage(const ses_build_ctx *w)
 {
-    return w->length - w->x->first.n - w->x->between.n - w->x->last.n;
+    return w->length - w->special_tokens->before.n - w->special_tokens->between.n -
+           w->special_tokens->after.n;
 }
 
-static bool put_part(const ses_frame_part *f, bool labels, ses_draft *d, ses_err *e)
+static bool put_part(const ses_template_part *f, bool labels, ses_batch_builder *d, ses_err *e)
 {
     for (int64_t i = 0; i < f->n; i++)
         if (!ses_ints_push(&d->ids, f->id[i], e) || !ses_ints_push(&d->segments, f->segment[i], e) ||
-            (labels && !ses_ints_push(&d->labels, SES_IGNORE, e)))
+            (labels && !ses_ints_push(&d->labels, SES_IGNORE_INDEX, e)))
             return false;
     return true;
 }
 
-static bool put_text(const int32_t *id, const int32_t *label, int64_t n, int32_t segment, ses_draft *d,
-                     ses_err *e)
+static bool put_text(const int32_t *id, const int32_t *label, int64_t n, int32_t segment,
+                     ses_batch_builder *d, ses_err *e)
 {
-    if (!ses_ints_add(&d->ids, id, n, e) || (label && !ses_ints_add(&d->labels, label, n, e))) return false;
+    if (!ses_ints_append(&d->ids, id, n, e) || (label && !ses_ints_append(&d->labels, label, n, e)))
+        return false;
     size_t from = d->segments.n;
-    if (!ses_ints_add(&d->segments, NULL, n, e)) return false;
+    if (!ses_ints_append(&d->segments, NULL, n, e)) return false;
     for (size_t i = from; i < d->segments.n; i++) d->segments.p[i] = segment;
     return true;
 }
 
-bool ses_lay_framed(const ses_laying *w, const ses_passage *p, const int32_t *id, const int32_t *label,
-                    ses_draft *d, ses_err *e)
+bool ses_build_framed(const ses_build_ctx *w, const ses_passage *p, const int32_t *id, const int32_t *label,
+                      ses_batch_builder *d, ses_err *e)
 {
-    const ses_lexicon *x = w->x;
+    const ses_special_tokens *x = w->special_tokens;
     bool two = p->split < p->n, labels = label != NULL;
-    ses_frame_part last = x->last;
-    int64_t whole = p->n + x->first.n + (two ? x->between.n : 0) + last.n;
+    ses_template_part last = x->after;
+    int64_t whole = p->n + x->before.n + (two ? x->between.n : 0) + last.n;
     if (whole > w->length)
         return ses_fail(e, SES_EARG,
                         "a passage of %lld tokens, %lld with special ones, expected at most %lld",
                         (long long)p->n, (long long)whole, (long long)w->length);
     for (int64_t i = 0; !two && i < last.n; i++)
-        if (last.segment[i] == x->second) last.segment[i] = 0;
-    if (!put_part(&x->first, labels, d, e) || !put_text(id, label, p->split, 0, d, e)) return false;
-    if (two && (!put_part(&x->between, labels, d, e) ||
-                !put_text(id + p->split, labels ? label + p->split : NULL, p->n - p->split, x->second, d, e)))
+        if (last.segment[i] == x->segment_b) last.segment[i] = 0;
+    if (!put_part(&x->before, labels, d, e) || !put_text(id, label, p->split, 0, d, e)) return false;
+    if (two &&
+        (!put_part(&x->between, labels, d, e) ||
+         !put_text(id + p->split, labels ? label + p->split : NULL, p->n - p->split, x->segment_b, d, e)))
         return false;
-    return put_part(&last, labels, d, e) && ses_draft_end_sequence(d, e);
+    return put_part(&last, labels, d, e) && ses_batch_builder_end_sequence(d, e);
 }
 
-bool ses_lay_masks(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_err *e)
+bool ses_build_masked(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_err *e)
 {
-    ses_masking m = ses_masking_of(w, o);
-    ses_draws d = ses_passage_draws(w, p, SES_DRAW_MASK);
+    ses_masking m = ses_masking_settings(w, o);
+    ses_rng_stream d = ses_passage_rng(w, p, SES_RNG_MASK);
     w->chosen.n = w->text.n = 0;
-    if (!ses_ints_size(&w->chosen, p->n, e) || !ses_ints_size(&w->text, p->n, e) ||
-        !ses_mask_choose(&m, p, w->x->special, &d, &w->words, w->chosen.p, e))
+    if (!ses_ints_resize(&w->chosen, p->n, e) || !ses_ints_resize(&w->text, p->n, e) ||
+        !ses_mask_choose(&m, p, w->special_tokens->special, &d, &w->words, w->chosen.p, e))
         return false;
-    ses_mask_apply(&m, p, w->x, w->chosen.p, &d, w->text.p);
-    for (int64_t i = 0; i < p->n; i++) w->chosen.p[i] = w->chosen.p[i] ? p->id[i] : SES_IGNORE;
+    ses_mask_apply(&m, p, w->special_tokens, w->chosen.p, &d, w->text.p);
+    for (int64_t i = 0; i < p->n; i++) w->chosen.p[i] = w->chosen.p[i] ? p->id[i] : SES_IGNORE_INDEX;
     return true;
 }
 
@@ -170,22 +190,22 @@ const ses_output *ses_output_named(const ses_outputs *out, const char *name)
 
 int64_t ses_label_rows(ses_tape *t, const ses_batch *b, const char *head, int32_t **rows, int32_t **labels)
 {
-    const ses_head *h = ses_head_named(head);
-    bool next = h && h->successor, pair = h && h->axis == SES_LABEL_PER_SEQUENCE;
+    const ses_head *h = ses_head_find(head);
+    bool next = h && h->shifts_labels, pair = h && h->axis == SES_LABEL_PER_SEQUENCE;
     const int32_t *from = pair ? b->pair_labels : b->labels;
-    int64_t n = 0, most = pair ? b->seqs : b->target_cu ? b->target_cu[b->seqs] : b->tokens;
-    *rows = ses_tape_host(t, (size_t)most, sizeof **rows);
-    *labels = ses_tape_host(t, (size_t)most, sizeof **labels);
+    int64_t n = 0, most = pair ? b->seqs : b->target_cu_seqlens ? b->target_cu_seqlens[b->seqs] : b->tokens;
+    *rows = ses_tape_host_alloc(t, (size_t)most, sizeof **rows);
+    *labels = ses_tape_host_alloc(t, (size_t)most, sizeof **labels);
     if (!*rows || !*labels || !from) return 0;
     for (int64_t i = 0; i < most && !next; i++)
-        if (from[i] != SES_IGNORE) (*rows)[n] = (int32_t)i, (*labels)[n++] = from[i];
+        if (from[i] != SES_IGNORE_INDEX) (*rows)[n] = (int32_t)i, (*labels)[n++] = from[i];
     for (int64_t s = 0; s < b->seqs && next; s++)
-        for (int32_t i = b->cu[s]; i + 1 < b->cu[s + 1]; i++)
-            if (from[i + 1] != SES_IGNORE) (*rows)[n] = i, (*labels)[n++] = from[i + 1];
+        for (int32_t i = b->cu_seqlens[s]; i + 1 < b->cu_seqlens[s + 1]; i++)
+            if (from[i + 1] != SES_IGNORE_INDEX) (*rows)[n] = i, (*labels)[n++] = from[i + 1];
     return n;
 }
 
-int64_t ses_count_right(ses_tape *t, const ses_tensor *x, const int32_t *label, int64_t n, ses_err *e)
+int64_t ses_count_correct(ses_tape *t, const ses_tensor *x, const int32_t *label, int64_t n, ses_err *e)
 {
     int64_t V = ses_cols(x), right = 0;
     ses_real *y = ses_alloc_array((size_t)ses_count(x), sizeof *y, e);

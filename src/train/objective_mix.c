@@ -19,16 +19,16 @@ static const ses_objective *const all[] = {
     NULL
 };
 
-const ses_objective_options ses_objective_usual = { .mask_rate = -1,
-                                                    .mask_rate_end = -1,
-                                                    .as_kept = -1,
-                                                    .as_random = -1,
-                                                    .mask_unit = -1,
-                                                    .span_length = -1,
-                                                    .span_longest = -1,
-                                                    .pieces = 2,
-                                                    .replaced_weight = 50,
-                                                    .sampling_heat = 1 };
+const ses_objective_options ses_objective_defaults = { .mask_rate = -1,
+                                                       .mask_rate_end = -1,
+                                                       .keep_rate = -1,
+                                                       .random_rate = -1,
+                                                       .mask_unit = -1,
+                                                       .span_length = -1,
+                                                       .max_span = -1,
+                                                       .pieces = 2,
+                                                       .replaced_weight = 50,
+                                                       .sampling_temperature = 1 };
 
 static const ses_objective *find(const char *name, size_t n, ses_err *e)
 {
@@ -43,22 +43,23 @@ static const ses_objective *find(const char *name, size_t n, ses_err *e)
 }
 
 /* Those that lay come first, in the order given. */
-static bool add_item(ses_aim *a, const ses_objective *o, double weight, ses_err *e)
+static bool add_item(ses_objective_mix *a, const ses_objective *o, double weight, ses_err *e)
 {
-    if (a->n == SES_AIM_MOST) return ses_fail(e, SES_EARG, "more than %d objectives", SES_AIM_MOST);
+    if (a->n == SES_MAX_OBJECTIVES)
+        return ses_fail(e, SES_EARG, "more than %d objectives", SES_MAX_OBJECTIVES);
     for (size_t i = 0; i < a->n; i++)
         if (a->item[i].objective == o) return ses_fail(e, SES_EARG, "objective %s twice", o->name);
-    size_t at = o->rides ? a->n : a->ways;
+    size_t at = o->is_auxiliary ? a->n : a->n_primary;
     memmove(&a->item[at + 1], &a->item[at], (a->n - at) * sizeof a->item[0]);
     a->item[at].objective = o;
     a->item[at].weight = weight;
     a->n++;
-    a->ways += !o->rides;
+    a->n_primary += !o->is_auxiliary;
     return true;
 }
 
 /* "mlm:1,nsp:0.5" */
-static bool parse(ses_aim *a, const char *text, ses_err *e)
+static bool parse(ses_objective_mix *a, const char *text, ses_err *e)
 {
     for (const char *p = text;; p++) {
         size_t n = strcspn(p, ":,");
@@ -87,9 +88,9 @@ static bool check_share(double x, const char *what, ses_err *e)
 }
 
 /* The vocabulary and the model have what each objective needs. */
-static bool check(const ses_aim *a, ses_err *e)
+static bool check(const ses_objective_mix *a, ses_err *e)
 {
-    const ses_lexicon *x = a->w.x;
+    const ses_special_tokens *x = a->build.special_tokens;
     for (size_t i = 0; i < a->n; i++) {
         const ses_objective *o = a->item[i].objective;
         if ((o->needs & SES_NEEDS_MASK) && x->mask < 0)
@@ -98,98 +99,103 @@ static bool check(const ses_aim *a, ses_err *e)
                 "objective %s needs a mask token, and the vocabulary has none: train the tokenizer "
                 "with [MASK] or <mask> among its special tokens",
                 o->name);
-        if ((o->needs & SES_NEEDS_SENTINELS) && x->sentinels < 1)
+        if ((o->needs & SES_NEEDS_SENTINELS) && x->n_sentinels < 1)
             return ses_fail(e, SES_EARG,
                             "objective %s needs sentinels: tokens <extra_id_0>, <extra_id_1>, ... in the "
                             "vocabulary, or a model whose vocabulary is larger than the tokenizer's",
                             o->name);
-        if ((o->needs & SES_NEEDS_DECODER) && !a->w.pair)
+        if ((o->needs & SES_NEEDS_DECODER) && !a->build.encoder_decoder)
             return ses_fail(e, SES_EARG, "objective %s needs a model with an encoder and a decoder", o->name);
-        if (o->check && !o->check(&a->w, e)) return false;
+        if (o->check && !o->check(&a->build, e)) return false;
     }
-    const ses_objective_options *o = &a->w.o;
+    const ses_objective_options *o = &a->build.o;
     if (!check_share(o->mask_rate, "mask rate", e) ||
         !check_share(o->mask_rate_end, "mask rate at the end", e) ||
-        !check_share(o->as_kept, "share of kept tokens", e) ||
-        !check_share(o->as_random, "share of random tokens", e))
+        !check_share(o->keep_rate, "share of kept tokens", e) ||
+        !check_share(o->random_rate, "share of random tokens", e))
         return false;
-    for (size_t i = 0; i < a->ways; i++) {
-        ses_masking m = ses_masking_of(&a->w, a->item[i].objective);
-        if (m.as_mask < 0)
+    for (size_t i = 0; i < a->n_primary; i++) {
+        ses_masking m = ses_masking_settings(&a->build, a->item[i].objective);
+        if (m.mask_rate < 0)
             return ses_fail(e, SES_EARG, "shares of kept and random tokens add up to %g; expected at most 1",
-                            1 - m.as_mask);
+                            1 - m.mask_rate);
     }
-    return ses_aim_fits(a) > 0 ||
-           ses_fail(e, SES_EARG, "sequences of %lld tokens leave no room for text", (long long)a->w.length);
+    return ses_objective_mix_max_passage(a) > 0 ||
+           ses_fail(e, SES_EARG, "sequences of %lld tokens leave no room for text",
+                    (long long)a->build.length);
 }
 
 /* Does the model have an encoder and a decoder? */
 static bool has_pair(const ses_json *config, bool *pair, ses_err *e)
 {
     ses_err none = { 0 };
-    *pair = ses_model_class_with(config, "conditional-generation", &none) != NULL;
+    *pair = ses_model_class_for_head(config, "conditional-generation", &none) != NULL;
     return none.code != SES_ENOMEM || ses_fail(e, none.code, "%s", none.msg);
 }
 
-ses_aim *ses_aim_new(const ses_aim_options *o, const ses_json *config, ses_err *e)
+ses_objective_mix *ses_objective_mix_new(const ses_objective_mix_options *o, const ses_json *config,
+                                         ses_err *e)
 {
-    ses_aim *a = ses_alloc(sizeof *a, e);
+    ses_objective_mix *a = ses_alloc(sizeof *a, e);
     if (!a) return NULL;
-    a->w = (ses_laying){
-        .o = o->o, .x = o->lexicon, .code = o->code, .codes = o->codes, .length = o->length, .seed = o->seed
-    };
-    if (has_pair(config, &a->w.pair, e) && parse(a, o->objectives, e) && check(a, e) &&
-        ses_draft_begin(&a->draft, e))
+    a->build = (ses_build_ctx){ .o = o->o,
+                                .special_tokens = o->lexicon,
+                                .control_code = o->control_code,
+                                .n_control_codes = o->n_control_codes,
+                                .length = o->length,
+                                .seed = o->seed };
+    if (has_pair(config, &a->build.encoder_decoder, e) && parse(a, o->objectives, e) && check(a, e) &&
+        ses_batch_builder_begin(&a->builder, e))
         return a;
-    ses_aim_free(a);
+    ses_objective_mix_free(a);
     return NULL;
 }
 
-void ses_aim_free(ses_aim *a)
+void ses_objective_mix_free(ses_objective_mix *a)
 {
     if (!a) return;
-    ses_draft_free(&a->draft);
-    ses_bounds_free(&a->w.words);
-    ses_ints_free(&a->w.chosen);
-    ses_ints_free(&a->w.text);
-    ses_noised_free(&a->w.noised);
+    ses_batch_builder_free(&a->builder);
+    ses_word_spans_free(&a->build.words);
+    ses_ints_free(&a->build.chosen);
+    ses_ints_free(&a->build.text);
+    ses_noised_text_free(&a->build.noised);
     ses_free(a);
 }
 
-unsigned ses_aim_needs(const ses_aim *a)
+unsigned ses_objective_mix_needs(const ses_objective_mix *a)
 {
     unsigned needs = 0;
     for (size_t i = 0; i < a->n; i++) needs |= a->item[i].objective->needs;
     return needs;
 }
 
-ses_pairing ses_aim_pairing(const ses_aim *a)
+ses_pairing ses_objective_mix_pairing(const ses_objective_mix *a)
 {
-    ses_pairing p = SES_PAIRS_TRUE;
+    ses_pairing p = SES_PAIRS_POSITIVE;
     for (size_t i = 0; i < a->n; i++)
-        if (a->item[i].objective->pairing != SES_PAIRS_TRUE) p = a->item[i].objective->pairing;
+        if (a->item[i].objective->pairing != SES_PAIRS_POSITIVE) p = a->item[i].objective->pairing;
     return p;
 }
 
-int64_t ses_aim_fits(const ses_aim *a)
+int64_t ses_objective_mix_max_passage(const ses_objective_mix *a)
 {
-    int64_t framed = ses_framed_room(&a->w), least = a->ways ? INT64_MAX : framed;
-    for (size_t i = 0; i < a->ways; i++) {
+    int64_t framed = ses_framed_max_passage(&a->build), least = a->n_primary ? INT64_MAX : framed;
+    for (size_t i = 0; i < a->n_primary; i++) {
         const ses_objective *o = a->item[i].objective;
-        int64_t n = o->fits ? o->fits(&a->w, o) : framed;
+        int64_t n = o->max_passage ? o->max_passage(&a->build, o) : framed;
         if (n < least) least = n;
     }
     return least;
 }
 
-static const char *head_of(const ses_aim *a, const ses_objective *o)
+static const char *head_of(const ses_objective_mix *a, const ses_objective *o)
 {
-    return a->w.pair && o->pair_head ? o->pair_head : o->head;
+    return a->build.encoder_decoder && o->seq2seq_head ? o->seq2seq_head : o->head;
 }
 
-const char *ses_aim_class(const ses_aim *a, const ses_json *config, ses_err *e)
+const char *ses_objective_mix_class(const ses_objective_mix *a, const ses_json *config, ses_err *e)
 {
-    const char *head[SES_AIM_MOST];
+    const char *head[SES_MAX_OBJECTIVES];
     size_t n = 0;
     for (size_t i = 0; i < a->n; i++) {
         bool known = false;
@@ -197,43 +203,43 @@ const char *ses_aim_class(const ses_aim *a, const ses_json *config, ses_err *e)
         for (size_t j = 0; j < n; j++) known |= !strcmp(head[j], h);
         if (!known) head[n++] = h;
     }
-    return ses_model_class_with_all(config, head, n, e);
+    return ses_model_class_for_heads(config, head, n, e);
 }
 
 /* The model can do what its objectives ask. */
-static bool can(const ses_aim *a, const ses_model *m, ses_err *e)
+static bool can(const ses_objective_mix *a, const ses_model *m, ses_err *e)
 {
     for (size_t i = 0; i < a->n; i++) {
         const ses_objective *o = a->item[i].objective;
-        if ((o->needs & SES_NEEDS_ORDER) && !m->c.any_order)
+        if ((o->needs & SES_NEEDS_PERMUTATION) && !m->c.xl.permutation_lm)
             return ses_fail(e, SES_EARG,
                             "objective %s needs a model that reads in any order, as xlnet; not %s", o->name,
                             m->desc->name);
-        if ((o->needs & SES_NEEDS_MEMORY) && !m->c.remembers)
+        if ((o->needs & SES_NEEDS_RECURRENCE) && !m->c.xl.segment_recurrence)
             return ses_fail(e, SES_EARG, "objective %s needs a model that remembers, as transfo-xl; not %s",
                             o->name, m->desc->name);
     }
     return true;
 }
 
-bool ses_aim_models(ses_aim *a, ses_model *model, ses_model *partner, ses_err *e)
+bool ses_objective_mix_set_models(ses_objective_mix *a, ses_model *model, ses_model *partner, ses_err *e)
 {
     if (!can(a, model, e)) return false;
-    if ((ses_aim_needs(a) & SES_NEEDS_PARTNER) && !partner)
+    if ((ses_objective_mix_needs(a) & SES_NEEDS_GENERATOR) && !partner)
         return ses_fail(e, SES_EARG, "objective %s needs a generator beside the model",
                         a->item[0].objective->name);
-    if (partner && ses_model_vocab(partner) != ses_model_vocab(model))
+    if (partner && ses_model_vocab_size(partner) != ses_model_vocab_size(model))
         return ses_fail(e, SES_EARG, "the generator's vocabulary has %lld tokens, the model's %lld",
-                        (long long)ses_model_vocab(partner), (long long)ses_model_vocab(model));
-    if (ses_model_vocab(model) < a->w.x->size)
+                        (long long)ses_model_vocab_size(partner), (long long)ses_model_vocab_size(model));
+    if (ses_model_vocab_size(model) < a->build.special_tokens->size)
         return ses_fail(e, SES_EARG, "the model's vocabulary has %lld tokens, the tokenizer's %lld",
-                        (long long)ses_model_vocab(model), (long long)a->w.x->size);
+                        (long long)ses_model_vocab_size(model), (long long)a->build.special_tokens->size);
     a->model = model;
-    a->partner = partner;
+    a->generator = partner;
     return !partner || ses_share_embeddings(model, partner, e);
 }
 
-bool ses_aim_teacher(ses_aim *a, ses_distill *d, ses_err *e)
+bool ses_objective_mix_set_teacher(ses_objective_mix *a, ses_distill *d, ses_err *e)
 {
     for (size_t i = 0; i < a->n; i++)
         if (a->item[i].objective->loss)
@@ -245,44 +251,44 @@ bool ses_aim_teacher(ses_aim *a, ses_distill *d, ses_err *e)
 
 /* ---- batches ---- */
 
-size_t ses_aim_turn(const ses_aim *a, uint64_t number)
+size_t ses_objective_mix_choose(const ses_objective_mix *a, uint64_t number)
 {
     double sum = 0;
-    ses_draws d = ses_draws_of(a->w.seed, number, SES_DRAW_TURN);
-    for (size_t i = 0; i < a->ways; i++) sum += a->item[i].weight;
-    double u = ses_draw(&d) * sum;
-    for (size_t i = 0; i + 1 < a->ways; i++)
+    ses_rng_stream d = ses_rng_stream_of(a->build.seed, number, SES_RNG_OBJECTIVE);
+    for (size_t i = 0; i < a->n_primary; i++) sum += a->item[i].weight;
+    double u = ses_draw_unit(&d) * sum;
+    for (size_t i = 0; i + 1 < a->n_primary; i++)
         if ((u -= a->item[i].weight) < 0) return i;
-    return a->ways ? a->ways - 1 : 0;
+    return a->n_primary ? a->n_primary - 1 : 0;
 }
 
-bool ses_aim_begin(ses_aim *a, size_t way, double progress, ses_err *e)
+bool ses_objective_mix_begin_batch(ses_objective_mix *a, size_t way, double progress, ses_err *e)
 {
-    a->way = way;
-    a->w.progress = progress;
-    return ses_draft_begin(&a->draft, e);
+    a->primary = way;
+    a->build.progress = progress;
+    return ses_batch_builder_begin(&a->builder, e);
 }
 
-bool ses_aim_add(ses_aim *a, const ses_passage *p, ses_err *e)
+bool ses_objective_mix_add_passage(ses_objective_mix *a, const ses_passage *p, ses_err *e)
 {
-    const ses_objective *lays = a->ways ? a->item[a->way].objective : NULL;
-    if (lays ? !lays->lay(&a->w, lays, p, &a->draft, e)
-             : !ses_lay_framed(&a->w, p, p->id, NULL, &a->draft, e))
+    const ses_objective *lays = a->n_primary ? a->item[a->primary].objective : NULL;
+    if (lays ? !lays->build(&a->build, lays, p, &a->builder, e)
+             : !ses_build_framed(&a->build, p, p->id, NULL, &a->builder, e))
         return false;
-    for (size_t i = a->ways; i < a->n; i++) {
+    for (size_t i = a->n_primary; i < a->n; i++) {
         const ses_objective *rider = a->item[i].objective;
-        if (!rider->lay(&a->w, rider, p, &a->draft, e)) return false;
+        if (!rider->build(&a->build, rider, p, &a->builder, e)) return false;
     }
     return true;
 }
 
-bool ses_aim_batch(ses_aim *a, ses_batch *out, ses_err *e)
+bool ses_objective_mix_end_batch(ses_objective_mix *a, ses_batch *out, ses_err *e)
 {
-    *out = ses_draft_batch(&a->draft);
+    *out = ses_batch_builder_batch(&a->builder);
     if (out->seqs < 1) return ses_fail(e, SES_EARG, "a batch of no passages");
-    if (!a->ways) out->labels = out->pair_labels; /* a class with that head alone reads them there */
+    if (!a->n_primary) out->labels = out->pair_labels; /* a class with that head alone reads them there */
     bool asked = !out->pair_labels;
-    for (int64_t s = 0; !asked && s < out->seqs; s++) asked = out->pair_labels[s] != SES_IGNORE;
+    for (int64_t s = 0; !asked && s < out->seqs; s++) asked = out->pair_labels[s] != SES_IGNORE_INDEX;
     return asked || ses_fail(e, SES_EARG,
                              "objective %s needs two segments, and no passage of a batch has a second: texts "
                              "of at least two sentences, packed in pairs",
@@ -292,22 +298,22 @@ bool ses_aim_batch(ses_aim *a, ses_batch *out, ses_err *e)
 /* ---- losses ---- */
 
 /* The objective a head's loss belongs to: the batch's own, or one that rides. */
-static double weight_of(const ses_aim *a, const char *head, bool *ours)
+static double weight_of(const ses_objective_mix *a, const char *head, bool *ours)
 {
     *ours = true;
-    if (a->ways && !strcmp(head_of(a, a->item[a->way].objective), head))
-        return a->ways == 1 ? a->item[0].weight : 1;
-    for (size_t i = a->ways; i < a->n; i++)
+    if (a->n_primary && !strcmp(head_of(a, a->item[a->primary].objective), head))
+        return a->n_primary == 1 ? a->item[0].weight : 1;
+    for (size_t i = a->n_primary; i < a->n; i++)
         if (!strcmp(head_of(a, a->item[i].objective), head)) return a->item[i].weight;
     *ours = false;
     return 0;
 }
 
-static ses_tensor *heads_loss(const ses_aim *a, ses_tape *t, const ses_batch *b, ses_err *e)
+static ses_tensor *heads_loss(const ses_objective_mix *a, ses_tape *t, const ses_batch *b, ses_err *e)
 {
     ses_outputs out;
     ses_tensor *sum = NULL;
-    if (!ses_model_forward(a->model, t, b, &(ses_want){ 0 }, &out, e)) return NULL;
+    if (!ses_model_forward(a->model, t, b, &(ses_output_request){ 0 }, &out, e)) return NULL;
     for (size_t i = 0; i < out.heads; i++) {
         bool ours;
         double weight = out.head[i].loss ? weight_of(a, out.head[i].name, &ours) : 0;
@@ -316,39 +322,40 @@ static ses_tensor *heads_loss(const ses_aim *a, ses_tape *t, const ses_batch *b,
         sum = sum ? ses_add(t, sum, l) : l;
     }
     if (!sum)
-        ses_fail(e, SES_EARG, "%s has no head for objective %s", ses_model_class(a->model),
+        ses_fail(e, SES_EARG, "%s has no head for objective %s", ses_model_class_name(a->model),
                  a->item[0].objective->name);
     return sum;
 }
 
-ses_tensor *ses_aim_loss(void *aim, ses_tape *t, const ses_batch *b, ses_err *e)
+ses_tensor *ses_objective_mix_loss(void *aim, ses_tape *t, const ses_batch *b, ses_err *e)
 {
-    ses_aim *a = aim;
-    const ses_objective *o = a->item[a->ways ? a->way : 0].objective;
+    ses_objective_mix *a = aim;
+    const ses_objective *o = a->item[a->n_primary ? a->primary : 0].objective;
     if (a->distill) return ses_distill_loss(a->distill, t, b, e);
     ses_tensor *l = o->loss ? o->loss(a, o, t, b, e) : heads_loss(a, t, b, e);
-    double weight = o->loss && a->ways == 1 ? a->item[0].weight : 1;
+    double weight = o->loss && a->n_primary == 1 ? a->item[0].weight : 1;
     return l && weight != 1 ? ses_scale(t, l, weight) : l;
 }
 
 /* ---- evaluation ---- */
 
-void ses_tally_add(ses_tally *t, const char *objective, const char *what, double sum, double count)
+void ses_metric_sums_add(ses_metric_sums *t, const char *objective, const char *what, double sum,
+                         double count)
 {
     char name[40];
     size_t i = 0;
     snprintf(name, sizeof name, "%s_%s", objective, what);
     while (i < t->n && strcmp(t->item[i].name, name)) i++;
-    if (i == SES_TALLY_MOST) return;
+    if (i == SES_MAX_METRIC_SUMS) return;
     if (i == t->n) {
-        t->item[t->n] = (ses_tally_item){ 0 };
+        t->item[t->n] = (ses_metric_sum){ 0 };
         memcpy(t->item[t->n++].name, name, sizeof name);
     }
     t->item[i].sum += sum;
     t->item[i].count += count;
 }
 
-double ses_tally_mean(const ses_tally *t, const char *objective, const char *what)
+double ses_metric_sums_mean(const ses_metric_sums *t, const char *objective, const char *what)
 {
     char name[sizeof t->item[0].name];
     snprintf(name, sizeof name, "%s_%s", objective, what);
@@ -357,47 +364,50 @@ double ses_tally_mean(const ses_tally *t, const char *objective, const char *wha
     return 0;
 }
 
-double ses_aim_total(const ses_aim *a, const ses_tally *tally)
+double ses_objective_mix_total_loss(const ses_objective_mix *a, const ses_metric_sums *tally)
 {
     double loss = 0, weights = 0;
-    for (size_t i = 0; i < a->ways; i++) weights += a->item[i].weight;
+    for (size_t i = 0; i < a->n_primary; i++) weights += a->item[i].weight;
     for (size_t i = 0; i < a->n; i++) {
         const ses_objective *o = a->item[i].objective;
-        double weight = a->item[i].weight / (i < a->ways && a->ways > 1 ? weights : 1);
-        loss += weight * (o->total ? o->total(a, o, tally) : ses_tally_mean(tally, o->name, "loss"));
+        double weight = a->item[i].weight / (i < a->n_primary && a->n_primary > 1 ? weights : 1);
+        loss += weight *
+                (o->total_loss ? o->total_loss(a, o, tally) : ses_metric_sums_mean(tally, o->name, "loss"));
     }
     return loss;
 }
 
-bool ses_tally_head(ses_tally *tally, const char *objective, ses_tape *t, const ses_outputs *out, size_t i,
-                    const int32_t *label, int64_t n, ses_err *e)
+bool ses_metric_sums_add_head(ses_metric_sums *tally, const char *objective, ses_tape *t,
+                              const ses_outputs *out, size_t i, const int32_t *label, int64_t n, ses_err *e)
 {
     ses_real loss = 0;
     if (!n) return true;
     if (!ses_tape_read(t, out->head[i].loss, &loss)) return ses_tape_ok(t, e);
-    ses_tally_add(tally, objective, "loss", (double)loss * (double)n, (double)n);
+    ses_metric_sums_add(tally, objective, "loss", (double)loss * (double)n, (double)n);
     const ses_output *x = ses_output_named(out, out->head[i].output);
     if (!x || ses_rows(x->tensor) != n) return true;
-    int64_t right = ses_count_right(t, x->tensor, label, n, e);
-    if (right >= 0) ses_tally_add(tally, objective, "accuracy", (double)right, (double)n);
+    int64_t right = ses_count_correct(t, x->tensor, label, n, e);
+    if (right >= 0) ses_metric_sums_add(tally, objective, "accuracy", (double)right, (double)n);
     return right >= 0;
 }
 
-bool ses_aim_measure(ses_aim *a, ses_tape *t, const ses_batch *b, ses_tally *tally, ses_err *e)
+bool ses_objective_mix_measure(ses_objective_mix *a, ses_tape *t, const ses_batch *b, ses_metric_sums *tally,
+                               ses_err *e)
 {
-    const ses_objective *o = a->item[a->ways ? a->way : 0].objective;
+    const ses_objective *o = a->item[a->n_primary ? a->primary : 0].objective;
     if (o->measure) return o->measure(a, o, t, b, tally, e);
     ses_outputs out;
     int32_t *rows, *label;
     int64_t n = ses_label_rows(t, b, head_of(a, o), &rows, &label);
-    ses_want want = { .logits = true, .rows = rows, .n_rows = n };
+    ses_output_request want = { .logits = true, .rows = rows, .n_rows = n };
     if (!ses_tape_ok(t, e) || !ses_model_forward(a->model, t, b, &want, &out, e)) return false;
     for (size_t i = 0; i < out.heads; i++)
         for (size_t j = 0; out.head[i].loss && j < a->n; j++) {
             const ses_objective *of = a->item[j].objective;
-            if ((j < a->ways && j != a->way) || strcmp(head_of(a, of), out.head[i].name)) continue;
+            if ((j < a->n_primary && j != a->primary) || strcmp(head_of(a, of), out.head[i].name)) continue;
             n = ses_label_rows(t, b, out.head[i].name, &rows, &label);
-            if (!ses_tape_ok(t, e) || !ses_tally_head(tally, of->name, t, &out, i, label, n, e)) return false;
+            if (!ses_tape_ok(t, e) || !ses_metric_sums_add_head(tally, of->name, t, &out, i, label, n, e))
+                return false;
         }
     return true;
 }

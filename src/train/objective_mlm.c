@@ -3,19 +3,20 @@
  * (mask_copies, BERT's duplication factor); at a rate that changes over the run. */
 #include "objective.h"
 
-static bool lay(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e)
+static bool lay(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                ses_err *e)
 {
-    return ses_lay_masks(w, o, p, e) && ses_lay_framed(w, p, w->text.p, w->chosen.p, d, e);
+    return ses_build_masked(w, o, p, e) && ses_build_framed(w, p, w->text.p, w->chosen.p, d, e);
 }
 
 const ses_objective ses_objective_mlm = { .name = "mlm",
-                                          .does = "masked language modeling (BERT)",
+                                          .description = "masked language modeling (BERT)",
                                           .needs = SES_NEEDS_MASK,
                                           .head = "masked-lm",
-                                          .rate = 0.15,
-                                          .kept = 0.1,
-                                          .random = 0.1,
-                                          .unit = SES_MASK_TOKENS,
-                                          .span = 5,
-                                          .longest = 10,
-                                          .lay = lay };
+                                          .mask_rate = 0.15,
+                                          .keep_rate = 0.1,
+                                          .random_rate = 0.1,
+                                          .mask_unit = SES_MASK_TOKENS,
+                                          .span_length = 5,
+                                          .max_span = 10,
+                                          .build = lay };

@@ -12,18 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static int64_t pieces_of(const ses_laying *w) { return w->o.pieces > 0 ? w->o.pieces : 2; }
+static int64_t pieces_of(const ses_build_ctx *w) { return w->o.pieces > 0 ? w->o.pieces : 2; }
 
 /* Pieces of equal length, or one longer. */
 static int64_t cut(int64_t n, int64_t piece, int64_t pieces) { return n * piece / pieces; }
 
 /* ---- laying ---- */
 
-static bool lay_xl(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e)
+static bool lay_xl(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                   ses_err *e)
 {
     int64_t pieces = pieces_of(w);
     w->text.n = 0;
-    if (!ses_lay_causal(w, p, p->id, 0, &w->text, e)) return false;
+    if (!ses_build_causal(w, p, p->id, 0, &w->text, e)) return false;
     int64_t n = (int64_t)w->text.n;
     if (n > pieces * w->length) n = pieces * w->length;
     if (n < 2 * pieces)
@@ -31,61 +32,62 @@ static bool lay_xl(ses_laying *w, const ses_objective *o, const ses_passage *p, 
                         o->name, (long long)n, (long long)pieces);
     for (int64_t i = 0; i < pieces; i++) {
         int64_t from = cut(n, i, pieces), count = cut(n, i + 1, pieces) - from;
-        if (!ses_ints_add(&d->ids, w->text.p + from, count, e) ||
-            !ses_ints_add(&d->labels, w->text.p + from, count, e) || !ses_draft_end_sequence(d, e))
+        if (!ses_ints_append(&d->ids, w->text.p + from, count, e) ||
+            !ses_ints_append(&d->labels, w->text.p + from, count, e) || !ses_batch_builder_end_sequence(d, e))
             return false;
     }
     return true;
 }
 
-static int64_t fits_xl(const ses_laying *w, const ses_objective *o)
+static int64_t fits_xl(const ses_build_ctx *w, const ses_objective *o)
 {
     (void)o;
-    return pieces_of(w) * w->length - (w->codes > 0 ? 2 : 1);
+    return pieces_of(w) * w->length - (w->n_control_codes > 0 ? 2 : 1);
 }
 
 /* Which token of the passage stands at place i of its sequence; -1: a special one. */
-static int64_t text_at(const ses_lexicon *x, const ses_passage *p, int64_t i)
+static int64_t text_at(const ses_special_tokens *x, const ses_passage *p, int64_t i)
 {
-    int64_t k = i - x->first.n;
+    int64_t k = i - x->before.n;
     if (k >= p->split && p->split < p->n) k = k < p->split + x->between.n ? -1 : k - x->between.n;
     return k < p->n ? k : -1;
 }
 
 /* One piece: a sequence, its targets, and who sees whom. */
-static bool lay_order(ses_laying *w, const ses_objective *o, const ses_passage *p, uint32_t piece,
-                      ses_draft *d, ses_err *e)
+static bool lay_order(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, uint32_t piece,
+                      ses_batch_builder *d, ses_err *e)
 {
     size_t from = d->ids.n;
-    ses_masking m = ses_masking_of(w, o);
-    ses_draws draws = ses_passage_draws(w, p, SES_DRAW_ORDER + (piece << 8));
+    ses_masking m = ses_masking_settings(w, o);
+    ses_rng_stream draws = ses_passage_rng(w, p, SES_RNG_PERMUTE + (piece << 8));
     w->chosen.n = w->text.n = 0;
-    if (!ses_ints_size(&w->chosen, p->n, e) ||
-        !ses_mask_choose(&m, p, w->x->special, &draws, &w->words, w->chosen.p, e) ||
-        !ses_lay_framed(w, p, p->id, NULL, d, e))
+    if (!ses_ints_resize(&w->chosen, p->n, e) ||
+        !ses_mask_choose(&m, p, w->special_tokens->special, &draws, &w->words, w->chosen.p, e) ||
+        !ses_build_framed(w, p, p->id, NULL, d, e))
         return false;
     int64_t n = (int64_t)(d->ids.n - from);
-    uint8_t *hidden = ses_draft_perm(d, n * n, e);
-    if (!hidden || !ses_ints_size(&w->text, 2 * n, e)) return false;
+    uint8_t *hidden = ses_batch_builder_add_perm(d, n * n, e);
+    if (!hidden || !ses_ints_resize(&w->text, 2 * n, e)) return false;
     uint8_t *role = (uint8_t *)(w->text.p + n);
     for (int64_t i = 0; i < n; i++) {
-        int64_t k = text_at(w->x, p, i);
+        int64_t k = text_at(w->special_tokens, p, i);
         bool target = k >= 0 && w->chosen.p[k];
-        role[i] = k < 0 ? SES_ORDER_FUNCTION : target ? SES_ORDER_TARGET : SES_ORDER_SEEN;
+        role[i] = k < 0 ? SES_PERM_FUNCTIONAL : target ? SES_PERM_TARGET : SES_PERM_CONTEXT;
         if (target &&
-            (!ses_ints_push(&d->target_places, (int32_t)i, e) || !ses_ints_push(&d->labels, p->id[k], e)))
+            (!ses_ints_push(&d->predict_positions, (int32_t)i, e) || !ses_ints_push(&d->labels, p->id[k], e)))
             return false;
     }
-    ses_order_mask(role, n, &draws, w->text.p, hidden);
-    return ses_ints_push(&d->target_cu, (int32_t)d->target_places.n, e);
+    ses_permutation_mask(role, n, &draws, w->text.p, hidden);
+    return ses_ints_push(&d->target_cu_seqlens, (int32_t)d->predict_positions.n, e);
 }
 
-static bool lay_plm(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e)
+static bool lay_plm(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                    ses_err *e)
 {
     int64_t pieces = pieces_of(w);
-    const ses_lexicon *x = w->x;
-    ses_lexicon bare = *x; /* only the last piece has special tokens */
-    bare.first.n = bare.between.n = bare.last.n = 0;
+    const ses_special_tokens *x = w->special_tokens;
+    ses_special_tokens bare = *x; /* only the last piece has special tokens */
+    bare.before.n = bare.between.n = bare.after.n = 0;
     if (pieces > 1 && p->split < p->n)
         return ses_fail(e, SES_EARG, "objective %s: a passage of two segments is one piece: --pieces 1",
                         o->name);
@@ -98,17 +100,17 @@ static bool lay_plm(ses_laying *w, const ses_objective *o, const ses_passage *p,
         ses_passage part = *p;
         part.id += from, part.starts += from, part.n = n;
         part.split = pieces > 1 ? n : p->split;
-        w->x = i + 1 < pieces ? &bare : x;
+        w->special_tokens = i + 1 < pieces ? &bare : x;
         ok = lay_order(w, o, &part, (uint32_t)i, d, e);
     }
-    w->x = x;
+    w->special_tokens = x;
     return ok;
 }
 
-static int64_t fits_plm(const ses_laying *w, const ses_objective *o)
+static int64_t fits_plm(const ses_build_ctx *w, const ses_objective *o)
 {
     (void)o;
-    return pieces_of(w) * ses_framed_room(w);
+    return pieces_of(w) * ses_framed_max_passage(w);
 }
 
 /* ---- reading ---- */
@@ -117,34 +119,36 @@ static int64_t fits_plm(const ses_laying *w, const ses_objective *o)
 static bool pick(ses_tape *t, const ses_batch *b, int64_t p, int64_t pieces, ses_batch *out)
 {
     int64_t seqs = b->seqs / pieces, tokens = 0, targets = 0, pairs = 0, before = 0;
-    size_t n = (size_t)b->tokens, m = b->target_cu ? (size_t)b->target_cu[b->seqs] : n,
+    size_t n = (size_t)b->tokens, m = b->target_cu_seqlens ? (size_t)b->target_cu_seqlens[b->seqs] : n,
            size = sizeof(int32_t);
     for (int64_t s = 0; s < b->seqs; s++)
-        pairs += (int64_t)(b->cu[s + 1] - b->cu[s]) * (b->cu[s + 1] - b->cu[s]);
-    int32_t *cu = ses_tape_host(t, (size_t)seqs + 1, size),
-            *target_cu = ses_tape_host(t, (size_t)seqs + 1, size);
-    int32_t *ids = ses_tape_host(t, n, size), *segments = ses_tape_host(t, n, size);
-    int32_t *labels = ses_tape_host(t, m, size), *places = ses_tape_host(t, m, size);
-    uint8_t *perm = ses_tape_host(t, b->perm_mask ? (size_t)pairs : 1, 1);
+        pairs +=
+            (int64_t)(b->cu_seqlens[s + 1] - b->cu_seqlens[s]) * (b->cu_seqlens[s + 1] - b->cu_seqlens[s]);
+    int32_t *cu = ses_tape_host_alloc(t, (size_t)seqs + 1, size),
+            *target_cu = ses_tape_host_alloc(t, (size_t)seqs + 1, size);
+    int32_t *ids = ses_tape_host_alloc(t, n, size), *segments = ses_tape_host_alloc(t, n, size);
+    int32_t *labels = ses_tape_host_alloc(t, m, size), *places = ses_tape_host_alloc(t, m, size);
+    uint8_t *perm = ses_tape_host_alloc(t, b->perm_mask ? (size_t)pairs : 1, 1);
     if (!cu || !target_cu || !ids || !segments || !labels || !places || !perm) return false;
     pairs = 0;
     for (int64_t s = 0; s < b->seqs; s++) {
-        int64_t from = b->cu[s], len = b->cu[s + 1] - from;
+        int64_t from = b->cu_seqlens[s], len = b->cu_seqlens[s + 1] - from;
         if (s % pieces == p) {
             memcpy(ids + tokens, b->ids + from, (size_t)len * size);
             if (b->segments) memcpy(segments + tokens, b->segments + from, (size_t)len * size);
-            if (!b->target_cu) memcpy(labels + tokens, b->labels + from, (size_t)len * size);
-            for (int64_t i = b->target_cu ? b->target_cu[s] : 0; b->target_cu && i < b->target_cu[s + 1]; i++)
-                places[targets] = b->target_places[i], labels[targets++] = b->labels[i];
+            if (!b->target_cu_seqlens) memcpy(labels + tokens, b->labels + from, (size_t)len * size);
+            for (int64_t i = b->target_cu_seqlens ? b->target_cu_seqlens[s] : 0;
+                 b->target_cu_seqlens && i < b->target_cu_seqlens[s + 1]; i++)
+                places[targets] = b->predict_positions[i], labels[targets++] = b->labels[i];
             if (b->perm_mask) memcpy(perm + pairs, b->perm_mask + before, (size_t)(len * len));
             tokens += len, pairs += len * len;
             cu[s / pieces + 1] = (int32_t)tokens, target_cu[s / pieces + 1] = (int32_t)targets;
         }
         before += len * len;
     }
-    *out = (ses_batch){ .seqs = seqs, .tokens = tokens, .cu = cu, .ids = ids, .labels = labels };
+    *out = (ses_batch){ .seqs = seqs, .tokens = tokens, .cu_seqlens = cu, .ids = ids, .labels = labels };
     if (b->segments) out->segments = segments;
-    if (b->target_cu) out->target_cu = target_cu, out->target_places = places;
+    if (b->target_cu_seqlens) out->target_cu_seqlens = target_cu, out->predict_positions = places;
     if (b->perm_mask) out->perm_mask = perm;
     return true;
 }
@@ -157,21 +161,21 @@ static bool remember(ses_tape *t, const ses_outputs *out, ses_batch *next)
     const ses_output *x;
     for (; snprintf(name, sizeof name, "mems.%d", (int)layers), (x = ses_output_named(out, name)); layers++)
         count = ses_count(x->tensor);
-    ses_real *mems = ses_tape_host(t, (size_t)(layers * count), sizeof *mems);
+    ses_real *mems = ses_tape_host_alloc(t, (size_t)(layers * count), sizeof *mems);
     for (int64_t i = 0; mems && i < layers; i++) {
         snprintf(name, sizeof name, "mems.%d", (int)i);
         if (!ses_tape_read(t, ses_output_named(out, name)->tensor, mems + i * count)) return false;
     }
     next->mems = mems;
-    next->mem_cu = out->mem_cu;
+    next->mem_cu_seqlens = out->mem_cu_seqlens;
     return mems != NULL;
 }
 
 /* Every piece with the memory of those before. Loss: the mean over all labels. */
-static ses_tensor *read_pieces(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
-                               ses_tally *tally, ses_err *e)
+static ses_tensor *read_pieces(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                               ses_metric_sums *tally, ses_err *e)
 {
-    int64_t pieces = pieces_of(&a->w), all = 0;
+    int64_t pieces = pieces_of(&a->build), all = 0;
     int32_t *rows, *labels;
     ses_batch memory = { 0 };
     ses_tensor *sum = NULL;
@@ -180,47 +184,48 @@ static ses_tensor *read_pieces(ses_aim *a, const ses_objective *o, ses_tape *t, 
         ses_batch part;
         ses_outputs out;
         if (!pick(t, b, p, pieces, &part)) break;
-        part.mems = memory.mems, part.mem_cu = memory.mem_cu;
+        part.mems = memory.mems, part.mem_cu_seqlens = memory.mem_cu_seqlens;
         int64_t n = ses_label_rows(t, &part, o->head, &rows, &labels);
-        ses_want want = { .mems = p + 1 < pieces, .logits = tally != NULL };
-        if (tally && !part.target_places) want.rows = rows, want.n_rows = n;
+        ses_output_request want = { .mems = p + 1 < pieces, .logits = tally != NULL };
+        if (tally && !part.predict_positions) want.rows = rows, want.n_rows = n;
         if (!ses_model_forward(a->model, t, &part, &want, &out, e)) return NULL;
         if (p + 1 < pieces && !remember(t, &out, &memory)) break;
-        if (tally && !ses_tally_head(tally, o->name, t, &out, 0, labels, n, e)) return NULL;
+        if (tally && !ses_metric_sums_add_head(tally, o->name, t, &out, 0, labels, n, e)) return NULL;
         ses_tensor *l = ses_scale(t, out.loss, all ? (double)n / (double)all : 1);
         sum = sum ? ses_add(t, sum, l) : l;
     }
     return ses_tape_ok(t, e) ? sum : NULL;
 }
 
-static ses_tensor *loss(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b, ses_err *e)
+static ses_tensor *loss(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                        ses_err *e)
 {
     return read_pieces(a, o, t, b, NULL, e);
 }
 
-static bool measure(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b, ses_tally *tally,
-                    ses_err *e)
+static bool measure(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                    ses_metric_sums *tally, ses_err *e)
 {
     return read_pieces(a, o, t, b, tally, e) != NULL;
 }
 
 const ses_objective ses_objective_xl = { .name = "xl",
-                                         .does = "causal, in pieces that remember (Transformer-XL)",
-                                         .needs = SES_NEEDS_MEMORY,
+                                         .description = "causal, in pieces that remember (Transformer-XL)",
+                                         .needs = SES_NEEDS_RECURRENCE,
                                          .head = "causal-lm",
-                                         .lay = lay_xl,
-                                         .fits = fits_xl,
+                                         .build = lay_xl,
+                                         .max_passage = fits_xl,
                                          .loss = loss,
                                          .measure = measure };
 const ses_objective ses_objective_plm = { .name = "plm",
-                                          .does = "permutation language modeling (XLNet)",
-                                          .needs = SES_NEEDS_ORDER,
+                                          .description = "permutation language modeling (XLNet)",
+                                          .needs = SES_NEEDS_PERMUTATION,
                                           .head = "masked-lm",
-                                          .rate = 1.0 / 6,
-                                          .unit = SES_MASK_NGRAMS,
-                                          .span = 5,
-                                          .longest = 5,
-                                          .lay = lay_plm,
-                                          .fits = fits_plm,
+                                          .mask_rate = 1.0 / 6,
+                                          .mask_unit = SES_MASK_NGRAMS,
+                                          .span_length = 5,
+                                          .max_span = 5,
+                                          .build = lay_plm,
+                                          .max_passage = fits_plm,
                                           .loss = loss,
                                           .measure = measure };

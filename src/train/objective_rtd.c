@@ -13,17 +13,18 @@
 #include <math.h>
 #include <string.h>
 
-static bool lay(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e)
+static bool lay(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                ses_err *e)
 {
-    return ses_lay_masks(w, o, p, e) && ses_lay_framed(w, p, w->text.p, w->chosen.p, d, e);
+    return ses_build_masked(w, o, p, e) && ses_build_framed(w, p, w->text.p, w->chosen.p, d, e);
 }
 
 /* One token of each row x [n, V], drawn from softmax(x / heat); only these leave the device. */
 static bool draw_tokens(ses_tape *t, const ses_tensor *x, double heat, int64_t n, int32_t *out, ses_err *e)
 {
     ses_device *d = ses_tape_device(t);
-    const ses_kernels *k = x->dtype == SES_REAL ? &d->wide : &d->k;
-    ses_key key = ses_tape_key(t);
+    const ses_kernels *k = x->dtype == SES_REAL ? &d->k_f32 : &d->k;
+    ses_rng_key key = ses_tape_rng_key(t);
     ses_tensor *pick = ses_tape_ints(t, out, n);
     if (!pick) return ses_tape_ok(t, e);
     k->draw(&d->exec, pick->i, x->f, n, ses_cols(x), heat, key);
@@ -41,26 +42,26 @@ typedef struct doubled {
 
 static int32_t *copy(ses_tape *t, const int32_t *from, int64_t n)
 {
-    int32_t *x = ses_tape_host(t, (size_t)n, sizeof *x);
+    int32_t *x = ses_tape_host_alloc(t, (size_t)n, sizeof *x);
     if (x) memcpy(x, from, (size_t)n * sizeof *x);
     return x;
 }
 
-static bool generate(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b, doubled *g,
-                     ses_err *e)
+static bool generate(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                     doubled *g, ses_err *e)
 {
     g->n = ses_label_rows(t, b, "masked-lm", &g->row, &g->original);
-    ses_want want = { .logits = g->n > 0, .rows = g->row, .n_rows = g->n };
-    if (!ses_tape_ok(t, e) || !ses_model_forward(a->partner, t, b, &want, &g->generator, e)) return false;
+    ses_output_request want = { .logits = g->n > 0, .rows = g->row, .n_rows = g->n };
+    if (!ses_tape_ok(t, e) || !ses_model_forward(a->generator, t, b, &want, &g->generator, e)) return false;
     int32_t *ids = copy(t, b->ids, b->tokens), *labels = copy(t, b->ids, b->tokens);
-    g->drawn = ses_tape_host(t, (size_t)g->n, sizeof *g->drawn);
+    g->drawn = ses_tape_host_alloc(t, (size_t)g->n, sizeof *g->drawn);
     if (!ids || !labels || !g->drawn) return ses_tape_ok(t, e);
     const ses_output *x = g->n ? ses_output_named(&g->generator, g->generator.head[0].output) : NULL;
-    if (x && !draw_tokens(t, x->tensor, a->w.o.sampling_heat, g->n, g->drawn, e)) return false;
-    bool every = !(o->asks & SES_ASKS_MASKED), tokens = o->asks & SES_ASKS_TOKENS;
+    if (x && !draw_tokens(t, x->tensor, a->build.o.sampling_temperature, g->n, g->drawn, e)) return false;
+    bool every = !(o->rtd_targets & SES_RTD_MASKED_ONLY), tokens = o->rtd_targets & SES_RTD_PREDICT_TOKENS;
     for (int64_t i = 0; i < b->tokens; i++) {
-        bool frame = tokens && a->w.x->special[b->ids[i]];
-        labels[i] = !every || frame ? SES_IGNORE : tokens ? b->ids[i] : 0;
+        bool frame = tokens && a->build.special_tokens->special[b->ids[i]];
+        labels[i] = !every || frame ? SES_IGNORE_INDEX : tokens ? b->ids[i] : 0;
     }
     for (int64_t i = 0; i < g->n; i++) {
         ids[g->row[i]] = g->drawn[i];
@@ -73,29 +74,31 @@ static bool generate(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_
 }
 
 /* Of the model's loss beside the generator's. */
-static double weight_of(const ses_aim *a, const ses_objective *o)
+static double weight_of(const ses_objective_mix *a, const ses_objective *o)
 {
-    return o->asks & SES_ASKS_TOKENS ? 1 : a->w.o.replaced_weight;
+    return o->rtd_targets & SES_RTD_PREDICT_TOKENS ? 1 : a->build.o.replaced_weight;
 }
 
-static double total(const ses_aim *a, const ses_objective *o, const ses_tally *tally)
+static double total(const ses_objective_mix *a, const ses_objective *o, const ses_metric_sums *tally)
 {
-    return ses_tally_mean(tally, "generator", "loss") +
-           weight_of(a, o) * ses_tally_mean(tally, o->name, "loss");
+    return ses_metric_sums_mean(tally, "generator", "loss") +
+           weight_of(a, o) * ses_metric_sums_mean(tally, o->name, "loss");
 }
 
-static ses_tensor *loss(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b, ses_err *e)
+static ses_tensor *loss(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                        ses_err *e)
 {
     doubled g = { 0 };
     ses_outputs out;
-    if (!generate(a, o, t, b, &g, e) || !ses_model_forward(a->model, t, &g.batch, &(ses_want){ 0 }, &out, e))
+    if (!generate(a, o, t, b, &g, e) ||
+        !ses_model_forward(a->model, t, &g.batch, &(ses_output_request){ 0 }, &out, e))
         return NULL;
     return ses_add(t, g.generator.loss, ses_scale(t, out.loss, weight_of(a, o)));
 }
 
 /* Of yes-or-no scores: how many are right, and of what was replaced. */
 static bool count_found(ses_tape *t, const doubled *g, const ses_tensor *x, const char *name,
-                        ses_tally *tally, ses_err *e)
+                        ses_metric_sums *tally, ses_err *e)
 {
     int64_t n = ses_count(x), asked = 0, right = 0, replaced = 0, found = 0;
     ses_real *y = ses_alloc_array((size_t)n, sizeof *y, e);
@@ -103,40 +106,40 @@ static bool count_found(ses_tape *t, const doubled *g, const ses_tensor *x, cons
     bool ok = ses_tape_read(t, x, y);
     for (int64_t i = 0; ok && i < n; i++) {
         int32_t label = g->batch.labels[i];
-        if (label == SES_IGNORE) continue;
+        if (label == SES_IGNORE_INDEX) continue;
         asked++;
         right += (y[i] > 0) == (label == 1);
         replaced += label == 1;
         found += label == 1 && y[i] > 0;
     }
     ses_free(y);
-    ses_tally_add(tally, name, "accuracy", (double)right, (double)asked);
-    ses_tally_add(tally, name, "found", (double)found, (double)replaced);
-    ses_tally_add(tally, name, "replaced", (double)replaced, (double)asked);
+    ses_metric_sums_add(tally, name, "accuracy", (double)right, (double)asked);
+    ses_metric_sums_add(tally, name, "found", (double)found, (double)replaced);
+    ses_metric_sums_add(tally, name, "replaced", (double)replaced, (double)asked);
     return ok || (ses_tape_ok(t, e), false);
 }
 
-static bool measure(ses_aim *a, const ses_objective *o, ses_tape *t, const ses_batch *b, ses_tally *tally,
-                    ses_err *e)
+static bool measure(ses_objective_mix *a, const ses_objective *o, ses_tape *t, const ses_batch *b,
+                    ses_metric_sums *tally, ses_err *e)
 {
     doubled g = { 0 };
     ses_outputs out;
     ses_real of_generator = 0, of_model = 0;
     int32_t *row, *label;
     if (!generate(a, o, t, b, &g, e)) return false;
-    bool tokens = o->asks & SES_ASKS_TOKENS;
+    bool tokens = o->rtd_targets & SES_RTD_PREDICT_TOKENS;
     int64_t n = ses_label_rows(t, &g.batch, "masked-lm", &row, &label);
-    ses_want want = { .logits = true, .rows = tokens ? row : NULL, .n_rows = tokens ? n : 0 };
+    ses_output_request want = { .logits = true, .rows = tokens ? row : NULL, .n_rows = tokens ? n : 0 };
     if (!ses_tape_ok(t, e) || !ses_model_forward(a->model, t, &g.batch, &want, &out, e)) return false;
     if (!ses_tape_read(t, g.generator.loss, &of_generator) || !ses_tape_read(t, out.loss, &of_model))
         return ses_tape_ok(t, e);
-    ses_tally_add(tally, "generator", "loss", (double)of_generator * (double)g.n, (double)g.n);
-    ses_tally_add(tally, o->name, "loss", (double)of_model * (double)n, (double)n);
+    ses_metric_sums_add(tally, "generator", "loss", (double)of_generator * (double)g.n, (double)g.n);
+    ses_metric_sums_add(tally, o->name, "loss", (double)of_model * (double)n, (double)n);
     const ses_output *x = ses_output_named(&out, out.head[0].output);
     if (!x) return true;
     if (!tokens) return count_found(t, &g, x->tensor, o->name, tally, e);
-    int64_t right = ses_count_right(t, x->tensor, label, n, e);
-    if (right >= 0) ses_tally_add(tally, o->name, "accuracy", (double)right, (double)n);
+    int64_t right = ses_count_correct(t, x->tensor, label, n, e);
+    if (right >= 0) ses_metric_sums_add(tally, o->name, "accuracy", (double)right, (double)n);
     return right >= 0;
 }
 
@@ -193,24 +196,24 @@ ses_json_doc *ses_generator_config(const ses_json *config, double share, ses_err
     return doc;
 }
 
-#define REPLACED(id, name_, does_, head_, asks_)                                            \
-    const ses_objective ses_objective_##id = { .name = name_,                               \
-                                               .does = does_,                               \
-                                               .needs = SES_NEEDS_MASK | SES_NEEDS_PARTNER, \
-                                               .head = head_,                               \
-                                               .asks = asks_,                               \
-                                               .rate = 0.15,                                \
-                                               .kept = 0.15,                                \
-                                               .unit = SES_MASK_TOKENS,                     \
-                                               .span = 5,                                   \
-                                               .longest = 10,                               \
-                                               .lay = lay,                                  \
-                                               .loss = loss,                                \
-                                               .measure = measure,                          \
-                                               .total = total }
+#define REPLACED(id, name_, does_, head_, asks_)                                              \
+    const ses_objective ses_objective_##id = { .name = name_,                                 \
+                                               .description = does_,                          \
+                                               .needs = SES_NEEDS_MASK | SES_NEEDS_GENERATOR, \
+                                               .head = head_,                                 \
+                                               .rtd_targets = asks_,                          \
+                                               .mask_rate = 0.15,                             \
+                                               .keep_rate = 0.15,                             \
+                                               .mask_unit = SES_MASK_TOKENS,                  \
+                                               .span_length = 5,                              \
+                                               .max_span = 10,                                \
+                                               .build = lay,                                  \
+                                               .loss = loss,                                  \
+                                               .measure = measure,                            \
+                                               .total_loss = total }
 
 REPLACED(rtd, "rtd", "replaced token detection (ELECTRA)", "replaced-tokens", 0);
-REPLACED(rtd15, "rtd15", "the same, asked about masked tokens alone", "replaced-tokens", SES_ASKS_MASKED);
+REPLACED(rtd15, "rtd15", "the same, asked about masked tokens alone", "replaced-tokens", SES_RTD_MASKED_ONLY);
 REPLACED(replace, "replace", "masked tokens behind a generator's guesses", "masked-lm",
-         SES_ASKS_MASKED | SES_ASKS_TOKENS);
-REPLACED(alltok, "alltok", "all tokens behind a generator's guesses", "masked-lm", SES_ASKS_TOKENS);
+         SES_RTD_MASKED_ONLY | SES_RTD_PREDICT_TOKENS);
+REPLACED(alltok, "alltok", "all tokens behind a generator's guesses", "masked-lm", SES_RTD_PREDICT_TOKENS);

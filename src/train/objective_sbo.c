@@ -2,7 +2,8 @@
  * around them. Its labels are those of the masks. */
 #include "objective.h"
 
-static bool lay(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e)
+static bool lay(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                ses_err *e)
 {
     (void)w, (void)o, (void)p;
     return d->labels.n == d->ids.n ||
@@ -10,8 +11,8 @@ static bool lay(ses_laying *w, const ses_objective *o, const ses_passage *p, ses
 }
 
 const ses_objective ses_objective_sbo = { .name = "sbo",
-                                          .does = "span boundary objective (SpanBERT)",
-                                          .rides = true,
+                                          .description = "span boundary objective (SpanBERT)",
+                                          .is_auxiliary = true,
                                           .needs = SES_NEEDS_MASK,
                                           .head = "span-boundary",
-                                          .lay = lay };
+                                          .build = lay };

@@ -2,15 +2,16 @@
  * together, so that each helps to say the other. The second counts its places from 0 again. */
 #include "objective.h"
 
-static bool lay(ses_laying *w, const ses_objective *o, const ses_passage *p, ses_draft *d, ses_err *e)
+static bool lay(ses_build_ctx *w, const ses_objective *o, const ses_passage *p, ses_batch_builder *d,
+                ses_err *e)
 {
     if (p->split >= p->n)
         return ses_fail(e, SES_EARG,
                         "objective %s needs passages of two segments: a text and its translation", o->name);
     size_t from = d->ids.n;
-    if (!ses_lay_masks(w, o, p, e) || !ses_lay_framed(w, p, w->text.p, w->chosen.p, d, e)) return false;
+    if (!ses_build_masked(w, o, p, e) || !ses_build_framed(w, p, w->text.p, w->chosen.p, d, e)) return false;
     /* of the tokens between them, half (rounded up) are the first's */
-    int64_t second = w->x->first.n + p->split + (w->x->between.n + 1) / 2;
+    int64_t second = w->special_tokens->before.n + p->split + (w->special_tokens->between.n + 1) / 2;
     for (int64_t i = 0; i < (int64_t)(d->ids.n - from); i++) {
         d->segments.p[from + (size_t)i] = i >= second; /* its language */
         if (!ses_ints_push(&d->positions, (int32_t)(i < second ? i : i - second), e)) return false;
@@ -19,13 +20,14 @@ static bool lay(ses_laying *w, const ses_objective *o, const ses_passage *p, ses
 }
 
 const ses_objective ses_objective_tlm = { .name = "tlm",
-                                          .does = "translation language modeling (XLM), on parallel texts",
+                                          .description =
+                                              "translation language modeling (XLM), on parallel texts",
                                           .needs = SES_NEEDS_MASK | SES_NEEDS_PAIRS,
                                           .head = "masked-lm",
-                                          .rate = 0.15,
-                                          .kept = 0.1,
-                                          .random = 0.1,
-                                          .unit = SES_MASK_TOKENS,
-                                          .span = 5,
-                                          .longest = 10,
-                                          .lay = lay };
+                                          .mask_rate = 0.15,
+                                          .keep_rate = 0.1,
+                                          .random_rate = 0.1,
+                                          .mask_unit = SES_MASK_TOKENS,
+                                          .span_length = 5,
+                                          .max_span = 10,
+                                          .build = lay };

@@ -46,7 +46,7 @@ static const ses_optim_kind *find(const char *name, ses_err *e)
     return NULL;
 }
 
-bool ses_optim_usual(const char *name, ses_optim_options *out, ses_err *e)
+bool ses_optim_defaults(const char *name, ses_optim_options *out, ses_err *e)
 {
     const ses_optim_kind *k = find(name, e);
     if (!k) return false;
@@ -74,28 +74,29 @@ int64_t ses_param_level(const ses_param *p, int64_t layers)
     return i < layers ? i : layers;
 }
 
-int64_t ses_layers_frozen(const ses_layers *l, int64_t epoch)
+int64_t ses_layer_groups_frozen_at(const ses_layer_groups *l, int64_t epoch)
 {
     int64_t frozen = l->layers + 1 - epoch;
-    return frozen > l->least ? frozen : l->least;
+    return frozen > l->min_frozen ? frozen : l->min_frozen;
 }
 
 int ses_group_by_layer(void *ctx, const ses_param *p)
 {
-    const ses_layers *c = ctx;
+    const ses_layer_groups *c = ctx;
     int64_t level = ses_param_level(p, c->layers);
     return level < c->frozen ? -1 : (int)(2 * level + (p->decay ? 0 : 1));
 }
 
-bool ses_groups_of_layers(ses_optim_options *o, ses_layers *ctx, double decay, double fall, ses_err *e)
+bool ses_optim_set_layer_groups(ses_optim_options *o, ses_layer_groups *ctx, double decay, double fall,
+                                ses_err *e)
 {
     if (ctx->layers < 0 || 2 * (ctx->layers + 2) > SES_MAX_GROUPS)
         return ses_fail(e, SES_EARG, "rates by layer for at most %d layers, not %lld", SES_MAX_GROUPS / 2 - 2,
                         (long long)ctx->layers);
     for (int64_t l = 0; l < ctx->layers + 2; l++) {
         double scale = pow(fall, (double)(ctx->layers + 1 - l));
-        o->group[2 * l] = (ses_group){ scale, decay };
-        o->group[2 * l + 1] = (ses_group){ scale, 0 };
+        o->group[2 * l] = (ses_param_group){ scale, decay };
+        o->group[2 * l + 1] = (ses_param_group){ scale, 0 };
     }
     o->group_of = ses_group_by_layer;
     o->ctx = ctx;
@@ -109,7 +110,7 @@ double ses_clip_scale(double norm, double most) { return most > 0 ? fmin(1, most
 static void keeps(const ses_optim *o, const ses_tensor *w, ses_optim_buffer b[SES_OPTIM_BUFFERS])
 {
     o->kind->keeps(&o->opt, w, b);
-    b[SES_OPTIM_KEPT] = (ses_optim_buffer){ "ema", o->opt.ema > 0 ? ses_count(w) : 0 };
+    b[SES_OPTIM_MAX_STATE] = (ses_optim_buffer){ "ema", o->opt.ema_decay > 0 ? ses_count(w) : 0 };
 }
 
 static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
@@ -120,7 +121,7 @@ static bool prepare(ses_optim *o, size_t i, int64_t *largest, ses_err *e)
     if (o->group[i] >= SES_MAX_GROUPS)
         return ses_fail(e, SES_EARG, "parameter \"%s\": group %d of %d", p->name, o->group[i],
                         SES_MAX_GROUPS);
-    if (p->role != SES_PARAM_SHARED) p->tensor->wants_grad = o->group[i] >= 0;
+    if (p->role != SES_PARAM_SHARED) p->tensor->requires_grad = o->group[i] >= 0;
     if (o->group[i] < 0) return true;
     if (ses_count(p->tensor) > *largest) *largest = ses_count(p->tensor);
     if (o->begun[i] < 0) o->begun[i] = o->steps;
@@ -140,7 +141,7 @@ bool ses_optim_regroup(ses_optim *o, ses_err *e)
     int64_t largest = 0;
     for (size_t i = 0; i < ses_store_count(o->store); i++)
         if (!prepare(o, i, &largest, e)) return false;
-    if ((!o->kind->scratch && !(o->opt.ema > 0)) || largest <= o->largest) return true;
+    if ((!o->kind->scratch && !(o->opt.ema_decay > 0)) || largest <= o->largest) return true;
     ses_real *scratch = o->dev->mem->alloc(o->dev, (size_t)largest * sizeof *scratch, e);
     if (!scratch) return false;
     if (o->scratch) o->dev->mem->free(o->dev, o->scratch);
@@ -185,27 +186,28 @@ void ses_optim_free(ses_optim *o)
 /* average = d average + (1 - d) w, with a shorter memory d in the beginning: min(ema, (1 + t) / (10 + t)). */
 static void follow(const ses_optim *o, const ses_optim_call *c)
 {
-    ses_real *average = c->state[SES_OPTIM_KEPT];
+    ses_real *average = c->state[SES_OPTIM_MAX_STATE];
     int64_t n = ses_count(c->w);
-    double t = (double)c->step, d = c->step == 1 ? 0 : fmin(o->opt.ema, (1 + t) / (10 + t));
+    double t = (double)c->step, d = c->step == 1 ? 0 : fmin(o->opt.ema_decay, (1 + t) / (10 + t));
     if (!average) return;
-    o->dev->wide.scale(&o->dev->exec, (ses_sink){ average, false }, average, (ses_real)d, n);
-    o->dev->wide.scale(&o->dev->exec, (ses_sink){ average, true }, ses_values(c->w), (ses_real)(1 - d), n);
+    o->dev->k_f32.scale(&o->dev->exec, (ses_dst){ average, false }, average, (ses_real)d, n);
+    o->dev->k_f32.scale(&o->dev->exec, (ses_dst){ average, true }, ses_master_data(c->w), (ses_real)(1 - d),
+                        n);
 }
 
-void ses_optim_exchange(ses_optim *o)
+void ses_optim_swap_ema(ses_optim *o)
 {
-    if (!(o->opt.ema > 0) || !o->steps) return;
+    if (!(o->opt.ema_decay > 0) || !o->steps) return;
     for (size_t i = 0; i < ses_store_count(o->store); i++) {
-        ses_real *average = o->state[SES_OPTIM_BUFFERS * i + SES_OPTIM_KEPT];
+        ses_real *average = o->state[SES_OPTIM_BUFFERS * i + SES_OPTIM_MAX_STATE];
         const ses_tensor *w = ses_store_at(o->store, i)->tensor;
         size_t bytes = (size_t)ses_count(w) * sizeof *average;
         if (!average || o->group[i] < 0) continue;
-        o->dev->mem->move(o->dev, o->scratch, ses_values(w), bytes);
-        o->dev->mem->move(o->dev, ses_values(w), average, bytes);
+        o->dev->mem->move(o->dev, o->scratch, ses_master_data(w), bytes);
+        o->dev->mem->move(o->dev, ses_master_data(w), average, bytes);
         o->dev->mem->move(o->dev, average, o->scratch, bytes);
     }
-    ses_store_refresh(o->store);
+    ses_store_sync_bf16(o->store);
 }
 
 void ses_optim_step(ses_optim *o, double lr, double grad_scale)
@@ -220,18 +222,18 @@ void ses_optim_step(ses_optim *o, double lr, double grad_scale)
                                          .w = ses_store_at(o->store, i)->tensor,
                                          .state = &o->state[SES_OPTIM_BUFFERS * i],
                                          .lr = (lr < 0 ? o->opt.lr : lr) * o->opt.group[o->group[i]].lr_scale,
-                                         .decay = o->opt.group[o->group[i]].decay,
+                                         .decay = o->opt.group[o->group[i]].weight_decay,
                                          .scale = grad_scale,
                                          .step = o->steps - o->begun[i] };
     }
     for (size_t i = 0; i < n && !o->kind->all; i++) o->kind->step(&o->call[i]);
     if (n && o->kind->all) o->kind->all(o->call, n);
     for (size_t i = 0; i < n; i++) follow(o, &o->call[i]);
-    if (!o->kind->all) ses_store_refresh(o->store);
+    if (!o->kind->all) ses_store_sync_bf16(o->store);
 }
 
 int64_t ses_optim_steps(const ses_optim *o) { return o->steps; }
-void ses_optim_resume(ses_optim *o, int64_t steps) { o->steps = steps; }
+void ses_optim_set_steps(ses_optim *o, int64_t steps) { o->steps = steps; }
 
 size_t ses_optim_state_count(const ses_optim *o)
 {

@@ -20,7 +20,7 @@ static void keeps(const ses_optim_options *o, const ses_tensor *w, ses_optim_buf
 static double rms(const ses_optim_call *c, const ses_real *a)
 {
     int64_t n = ses_count(c->w);
-    return sqrt(c->dev->wide.sum_squares(&c->dev->exec, a, n) / (double)n);
+    return sqrt(c->dev->k_f32.sum_squares(&c->dev->exec, a, n) / (double)n);
 }
 
 static double rate(const ses_optim_call *c)
@@ -31,16 +31,16 @@ static double rate(const ses_optim_call *c)
         double floor = o->warmup_init ? 1e-6 * t : 1e-2;
         lr = fmin(floor, 1 / sqrt(t));
     }
-    return o->scale_parameter ? lr * fmax(o->eps_scale, rms(c, ses_values(c->w))) : lr;
+    return o->scale_parameter ? lr * fmax(o->eps_scale, rms(c, ses_master_data(c->w))) : lr;
 }
 
 static void step(const ses_optim_call *c)
 {
     const ses_optim_options *o = c->opt;
-    const ses_kernels *k = &c->dev->wide;
+    const ses_kernels *k = &c->dev->k_f32;
     ses_exec *x = &c->dev->exec;
     ses_tensor *w = c->w;
-    ses_real *value = ses_values(w);
+    ses_real *value = ses_master_data(w);
     int64_t n = ses_count(w);
     double lr = rate(c);
     ses_adafactor a = { .beta2 = 1 - pow((double)c->step, o->decay_rate), .eps = o->eps, .scale = c->scale };
@@ -55,13 +55,13 @@ static void step(const ses_optim_call *c)
     double factor = lr / fmax(1, rms(c, c->scratch) / o->clip_threshold);
     ses_real *update = c->scratch;
     if (c->state[0]) {
-        k->scale(x, (ses_sink){ c->state[0], false }, c->state[0], (ses_real)o->beta1, n);
-        k->scale(x, (ses_sink){ c->state[0], true }, c->scratch, (ses_real)((1 - o->beta1) * factor), n);
+        k->scale(x, (ses_dst){ c->state[0], false }, c->state[0], (ses_real)o->beta1, n);
+        k->scale(x, (ses_dst){ c->state[0], true }, c->scratch, (ses_real)((1 - o->beta1) * factor), n);
         update = c->state[0];
         factor = 1;
     }
-    if (c->decay != 0) k->scale(x, (ses_sink){ value, false }, value, (ses_real)(1 - c->decay * lr), n);
-    k->scale(x, (ses_sink){ value, true }, update, (ses_real)-factor, n);
+    if (c->decay != 0) k->scale(x, (ses_dst){ value, false }, value, (ses_real)(1 - c->decay * lr), n);
+    k->scale(x, (ses_dst){ value, true }, update, (ses_real)-factor, n);
 }
 
 const ses_optim_kind ses_optim_adafactor = {

@@ -18,9 +18,9 @@ ses_adamw ses_adam_numbers(const ses_optim_call *c)
                         .beta1 = o->beta1,
                         .beta2 = o->beta2,
                         .eps = o->eps,
-                        .decay = c->decay,
-                        .correction1 = o->no_correction ? 1 : 1 / (1 - pow(o->beta1, t)),
-                        .correction2 = o->no_correction ? 1 : 1 / (1 - pow(o->beta2, t)),
+                        .weight_decay = c->decay,
+                        .correction1 = o->no_bias_correction ? 1 : 1 / (1 - pow(o->beta1, t)),
+                        .correction2 = o->no_bias_correction ? 1 : 1 / (1 - pow(o->beta2, t)),
                         .scale = c->scale };
 }
 
@@ -28,20 +28,17 @@ void ses_adam_all(const ses_optim_call *c, size_t n)
 {
     enum { MOST = 128 };
     for (size_t from = 0; from < n; from += MOST) {
-        ses_adamw_part part[MOST];
+        ses_adamw_tensor part[MOST];
         size_t some = n - from < MOST ? n - from : MOST;
         for (size_t i = 0; i < some; i++) {
             const ses_optim_call *one = &c[from + i];
             ses_tensor *w = one->w;
-            part[i] = (ses_adamw_part){ ses_values(w),
-                                        w->grad,
-                                        one->state[0],
-                                        one->state[1],
-                                        w->wide ? w->data : NULL,
-                                        ses_count(w),
-                                        ses_adam_numbers(one) };
+            part[i] = (ses_adamw_tensor){
+                ses_master_data(w),         w->grad,      one->state[0],        one->state[1],
+                w->master ? w->data : NULL, ses_count(w), ses_adam_numbers(one)
+            };
         }
-        c->dev->wide.adamw_list(&c->dev->exec, part, (int64_t)some);
+        c->dev->k_f32.adamw_list(&c->dev->exec, part, (int64_t)some);
     }
 }
 

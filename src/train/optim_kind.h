@@ -6,7 +6,7 @@
 #include "tensor/device_impl.h"
 
 /* What a kind may keep for a parameter; and the moving average, which is any kind's. */
-enum { SES_OPTIM_KEPT = 3, SES_OPTIM_BUFFERS = SES_OPTIM_KEPT + 1 };
+enum { SES_OPTIM_MAX_STATE = 3, SES_OPTIM_BUFFERS = SES_OPTIM_MAX_STATE + 1 };
 
 /* A buffer kept for a parameter. */
 typedef struct ses_optim_buffer {

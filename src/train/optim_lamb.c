@@ -5,12 +5,12 @@
 static void step(const ses_optim_call *c)
 {
     ses_exec *x = &c->dev->exec;
-    const ses_kernels *k = &c->dev->wide;
+    const ses_kernels *k = &c->dev->k_f32;
     ses_adamw a = ses_adam_numbers(c);
-    ses_real *value = ses_values(c->w);
+    ses_real *value = ses_master_data(c->w);
     int64_t n = ses_count(c->w);
     k->lamb(x, c->scratch, value, c->w->grad, c->state[0], c->state[1], n, &a);
-    k->lamb_move(x, value, c->scratch, n, c->lr);
+    k->lamb_update(x, value, c->scratch, n, c->lr);
 }
 
 const ses_optim_kind ses_optim_lamb = {

@@ -12,11 +12,12 @@ static void step(const ses_optim_call *c)
     const ses_optim_options *o = c->opt;
     ses_sgd s = { .lr = c->lr,
                   .momentum = o->momentum,
-                  .keep = c->step == 1 ? 1 : 1 - o->dampening, /* the buffer begins as the first gradient */
-                  .decay = c->decay,
+                  .grad_weight =
+                      c->step == 1 ? 1 : 1 - o->dampening, /* the buffer begins as the first gradient */
+                  .weight_decay = c->decay,
                   .scale = c->scale,
                   .nesterov = o->nesterov };
-    c->dev->wide.sgd(&c->dev->exec, ses_values(c->w), c->w->grad, c->state[0], ses_count(c->w), &s);
+    c->dev->k_f32.sgd(&c->dev->exec, ses_master_data(c->w), c->w->grad, c->state[0], ses_count(c->w), &s);
 }
 
 const ses_optim_kind ses_optim_sgd = {

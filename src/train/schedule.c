@@ -27,7 +27,7 @@ static double linear(const ses_schedule *s, double t) { return fmax(0, 1 - progr
 
 static double cosine(const ses_schedule *s, double t)
 {
-    return fmax(0, 0.5 * (1 + cos(3.141592653589793 * 2 * s->cycles * progress(s, t))));
+    return fmax(0, 0.5 * (1 + cos(3.141592653589793 * 2 * s->num_cycles * progress(s, t))));
 }
 
 static double inverse_sqrt(const ses_schedule *s, double t)
@@ -38,18 +38,18 @@ static double inverse_sqrt(const ses_schedule *s, double t)
 
 static double polynomial(const ses_schedule *s, double t)
 {
-    if (t > (double)s->total) return s->end;
-    return (1 - s->end) * pow(fmax(0, 1 - progress(s, t)), s->power) + s->end;
+    if (t > (double)s->total) return s->end_factor;
+    return (1 - s->end_factor) * pow(fmax(0, 1 - progress(s, t)), s->power) + s->end_factor;
 }
 
 /* Howard and Ruder 2018, equation 3: up over the first `cut` of the run, then down, never below 1 / ratio. */
 static double slanted(const ses_schedule *s, double t)
 {
-    double cut = floor((double)s->total * s->cut), p;
+    double cut = floor((double)s->total * s->cut_frac), p;
     if (t < cut)
         p = t / cut;
     else
-        p = fmax(0, 1 - (t - cut) / fmax(1, cut * (1 / s->cut - 1)));
+        p = fmax(0, 1 - (t - cut) / fmax(1, cut * (1 / s->cut_frac - 1)));
     return (1 + p * (s->ratio - 1)) / s->ratio;
 }
 
@@ -81,7 +81,7 @@ const char *ses_schedule_name(size_t i, const char **what)
     return kinds[i]->name;
 }
 
-bool ses_schedule_usual(const char *name, ses_schedule *out, ses_err *e)
+bool ses_schedule_defaults(const char *name, ses_schedule *out, ses_err *e)
 {
     const ses_schedule_kind *k = find(name);
     if (!k) {
@@ -93,7 +93,7 @@ bool ses_schedule_usual(const char *name, ses_schedule *out, ses_err *e)
         ses_buf_free(&list);
         return false;
     }
-    *out = (ses_schedule){ .name = k->name, .power = 1, .cycles = 0.5, .cut = 0.1, .ratio = 32 };
+    *out = (ses_schedule){ .name = k->name, .power = 1, .num_cycles = 0.5, .cut_frac = 0.1, .ratio = 32 };
     return true;
 }
 

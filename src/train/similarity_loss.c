@@ -5,16 +5,16 @@
 /* Texts `from` and on of every example, all of one place together: [n * (to - from), W]. */
 static ses_tensor *texts(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, int64_t from, int64_t to)
 {
-    int32_t *row = ses_tape_host(t, (size_t)(n * (to - from)), sizeof *row);
+    int32_t *row = ses_tape_host_alloc(t, (size_t)(n * (to - from)), sizeof *row);
     for (int64_t k = from; row && k < to; k++)
         for (int64_t i = 0; i < n; i++) row[(k - from) * n + i] = (int32_t)(i * group + k);
-    return row ? ses_take(t, x, ses_tape_ints(t, row, n * (to - from))) : NULL;
+    return row ? ses_gather(t, x, ses_tape_ints(t, row, n * (to - from))) : NULL;
 }
 
 /* n numbers of one value, as [n] or [n, 1] or [1, n]. */
 static ses_tensor *filled(ses_tape *t, double value, int64_t n, const int64_t dim[SES_MAX_DIM])
 {
-    ses_real *a = ses_tape_host(t, (size_t)n, sizeof *a);
+    ses_real *a = ses_tape_host_alloc(t, (size_t)n, sizeof *a);
     for (int64_t i = 0; a && i < n; i++) a[i] = (ses_real)value;
     return a ? ses_tape_input(t, a, dim) : NULL;
 }
@@ -46,7 +46,8 @@ static ses_tensor *mean(ses_tape *t, ses_tensor *x)
 
 static ses_tensor *cosines(ses_tape *t, ses_tensor *x, int64_t n)
 {
-    return dots(t, ses_unit_run(t, texts(t, x, n, 2, 0, 1)), ses_unit_run(t, texts(t, x, n, 2, 1, 2)));
+    return dots(t, ses_l2_normalize(t, texts(t, x, n, 2, 0, 1)),
+                ses_l2_normalize(t, texts(t, x, n, 2, 1, 2)));
 }
 
 ses_tensor *ses_loss_softmax(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tensor *b, const int32_t *label,
@@ -62,14 +63,14 @@ ses_tensor *ses_loss_softmax(ses_tape *t, ses_tensor *x, ses_tensor *w, ses_tens
 
 ses_tensor *ses_loss_cosine(ses_tape *t, ses_tensor *x, const ses_real *target, int64_t n)
 {
-    return ses_target_loss(t, cosines(t, x, n), ses_tape_input(t, target, SES_DIM(n)), SES_LOSS_SQUARE);
+    return ses_target_loss(t, cosines(t, x, n), ses_tape_input(t, target, SES_DIM(n)), SES_LOSS_MSE);
 }
 
 ses_tensor *ses_loss_contrastive(ses_tape *t, ses_tensor *x, const ses_real *y, int64_t n, double margin)
 {
     ses_tensor *d = from_number(t, 1, cosines(t, x, n));
     ses_tensor *near = ses_activate(t, from_number(t, margin, d), SES_ACT_RELU);
-    ses_real *rest = ses_tape_host(t, (size_t)n, sizeof *rest);
+    ses_real *rest = ses_tape_host_alloc(t, (size_t)n, sizeof *rest);
     for (int64_t i = 0; rest && i < n; i++) rest[i] = 1 - y[i];
     if (!rest) return NULL;
     ses_tensor *same = ses_scale_rows(t, ses_mul(t, d, d), ses_tape_input(t, y, SES_DIM(n))),
@@ -81,7 +82,7 @@ ses_tensor *ses_loss_contrastive(ses_tape *t, ses_tensor *x, const ses_real *y, 
 static ses_tensor *distance(ses_tape *t, ses_tensor *a, ses_tensor *b)
 {
     ses_tensor *d = minus(t, a, b);
-    return dots(t, d, ses_unit_run(t, d));
+    return dots(t, d, ses_l2_normalize(t, d));
 }
 
 ses_tensor *ses_loss_triplet(ses_tape *t, ses_tensor *x, int64_t n, double margin)
@@ -91,11 +92,11 @@ ses_tensor *ses_loss_triplet(ses_tape *t, ses_tensor *x, int64_t n, double margi
     return mean(t, ses_activate(t, from_number(t, margin, gap), SES_ACT_RELU));
 }
 
-ses_tensor *ses_loss_negatives(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, double scale)
+ses_tensor *ses_loss_in_batch_negatives(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, double scale)
 {
-    ses_tensor *first = ses_unit_run(t, texts(t, x, n, group, 0, 1)),
-               *all = ses_unit_run(t, texts(t, x, n, group, 1, group));
-    int32_t *right = ses_tape_host(t, (size_t)n, sizeof *right);
+    ses_tensor *first = ses_l2_normalize(t, texts(t, x, n, group, 0, 1)),
+               *all = ses_l2_normalize(t, texts(t, x, n, group, 1, group));
+    int32_t *right = ses_tape_host_alloc(t, (size_t)n, sizeof *right);
     for (int64_t i = 0; right && i < n; i++) right[i] = (int32_t)i;
     if (!right) return NULL;
     ses_tensor *cos = ses_linear(t, first, all, NULL, SES_ACT_NONE, SES_OUT_IN);

@@ -21,6 +21,6 @@ ses_tensor *ses_loss_triplet(ses_tape *t, ses_tensor *x, int64_t n, double margi
 
 /* Which of all the batch's second (and further) texts belongs to a first one? Cross entropy of scale times
  * cosines. (Henderson et al. 2017) */
-ses_tensor *ses_loss_negatives(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, double scale);
+ses_tensor *ses_loss_in_batch_negatives(ses_tape *t, ses_tensor *x, int64_t n, int64_t group, double scale);
 
 #endif

@@ -20,7 +20,7 @@ static int64_t updates_of(const ses_trainer *t, int64_t batches)
 /* Updates of a run of so many epochs; the rest of the last one rounded up, as the reference does. */
 static bool count_updates(ses_trainer *t, ses_err *e)
 {
-    const ses_source *s = &t->o.source;
+    const ses_batch_source *s = &t->o.source;
     int64_t total = 0;
     if (t->o.updates > 0) return t->total = t->o.updates, true;
     for (int64_t i = 0; (double)i < t->o.epochs; i++) {
@@ -40,19 +40,19 @@ double ses_trainer_epoch(const ses_trainer *t)
 
 static bool thaw(ses_trainer *t, int64_t epoch, ses_err *e)
 {
-    if (!t->o.gradual) return true;
-    t->o.gradual->frozen = ses_layers_frozen(t->o.gradual, epoch);
+    if (!t->o.unfreezing) return true;
+    t->o.unfreezing->frozen = ses_layer_groups_frozen_at(t->o.unfreezing, epoch);
     for (size_t i = 0; i < t->n; i++)
         if (t->optim[i] && !ses_optim_regroup(t->optim[i], e)) return false;
     return true;
 }
 
 /* What began to move when, as a run comes to this epoch. */
-bool ses_trainer_rethaw(ses_trainer *t, ses_err *e)
+bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e)
 {
     int64_t updates = 0;
-    for (int64_t k = 0; t->o.gradual && k <= t->at.epoch; k++) {
-        for (size_t i = 0; i < t->n; i++) ses_optim_resume(t->optim[i], updates);
+    for (int64_t k = 0; t->o.unfreezing && k <= t->at.epoch; k++) {
+        for (size_t i = 0; i < t->n; i++) ses_optim_set_steps(t->optim[i], updates);
         if (!thaw(t, k, e)) return false;
         updates += updates_of(t, t->o.source.count(t->o.source.ctx, k));
     }
@@ -65,7 +65,7 @@ static bool check_models(const ses_trainer *t, ses_err *e)
 {
     for (size_t i = 0; i < t->n; i++) {
         const ses_store *s = t->store[i];
-        if (!ses_store_trained(s)) return ses_fail(e, SES_EARG, "the model is not open for training");
+        if (!ses_store_trainable_count(s)) return ses_fail(e, SES_EARG, "the model is not open for training");
         if (ses_store_device(s) != t->dev)
             return ses_fail(e, SES_EARG, "what is trained together is on two devices");
     }
@@ -78,22 +78,22 @@ ses_trainer *ses_trainer_new(const ses_trainer_options *o, ses_err *e)
     if (!t) return NULL;
     t->o = *o;
     if (t->o.accumulate < 1) t->o.accumulate = 1;
-    if (t->o.keep < 1) t->o.keep = 2;
+    if (t->o.keep_checkpoints < 1) t->o.keep_checkpoints = 2;
     t->model[t->n_models++] = o->model;
-    if (o->partner) t->model[t->n_models++] = o->partner;
+    if (o->generator) t->model[t->n_models++] = o->generator;
     for (size_t i = 0; i < t->n_models; i++) t->store[t->n++] = ses_model_store(t->model[i]);
-    for (size_t i = 0; i < SES_LEN(o->more); i++)
-        if (o->more[i] && ses_store_count(o->more[i])) t->store[t->n++] = o->more[i];
+    for (size_t i = 0; i < SES_LEN(o->extra_params); i++)
+        if (o->extra_params[i] && ses_store_count(o->extra_params[i])) t->store[t->n++] = o->extra_params[i];
     t->dev = ses_store_device(ses_model_store(o->model));
     t->at = (ses_train_state){ .evaluated = -1, .saved = -1, .best = NAN, .best_update = -1 };
     if (!check_models(t, e) || !count_updates(t, e)) goto fail;
     t->count = o->source.count(o->source.ctx, 0);
-    if (!o->schedule.name && !ses_schedule_usual("constant", &t->o.schedule, e)) goto fail;
+    if (!o->schedule.name && !ses_schedule_defaults("constant", &t->o.schedule, e)) goto fail;
     if (!t->o.schedule.total) t->o.schedule.total = t->total;
     if (!t->o.schedule.warmup) t->o.schedule.warmup = ses_warmup_updates(o->warmup_ratio, t->total);
     t->settings = ses_strdup(o->settings ? o->settings : "{}", e);
     if (!t->settings || (o->dir && !(t->dir = ses_strdup(o->dir, e)))) goto fail;
-    if (t->dir && (!ses_dir_make(t->dir, e) || !(t->lock = ses_lock_new(t->dir, e)))) goto fail;
+    if (t->dir && (!ses_dir_make(t->dir, e) || !(t->lock = ses_dir_lock_new(t->dir, e)))) goto fail;
     if (t->dir && !ses_dir_recover(t->dir, e)) goto fail;
     if (t->dir && o->source.hash)
         snprintf(t->data, sizeof t->data, "%016" PRIx64, o->source.hash(o->source.ctx));
@@ -113,7 +113,7 @@ void ses_trainer_free(ses_trainer *t)
     ses_tape_free(t->tape);
     for (size_t i = 0; i < t->n; i++) ses_optim_free(t->optim[i]);
     ses_buf_free(&t->log);
-    ses_lock_free(t->lock);
+    ses_dir_lock_free(t->lock);
     ses_free(t->dir);
     ses_free(t->settings);
     ses_free(t->best_dir);
@@ -127,7 +127,7 @@ void ses_trainer_free(ses_trainer *t)
 static bool at_batch(const ses_trainer *t, ses_err *e)
 {
     char what[200] = "";
-    const ses_source *s = &t->o.source;
+    const ses_batch_source *s = &t->o.source;
     if (s->describe) s->describe(s->ctx, t->at.epoch, t->at.index, what, sizeof what);
     return ses_wrap(e, "update %" PRId64 ", epoch %" PRId64 ", batch %" PRId64 "%s%s%s", t->at.updates + 1,
                     t->at.epoch + 1, t->at.index + 1, *what ? " (" : "", what, *what ? ")" : "");
@@ -142,8 +142,8 @@ static bool blame(const ses_trainer *t, const char *what, double was, ses_err *e
             for (size_t i = ses_store_count(t->store[m]); i-- > 0;) {
                 char name[256];
                 const ses_param *p = ses_store_at(t->store[m], i);
-                const ses_real *x = gradients ? p->tensor->grad : ses_values(p->tensor);
-                if (!x || isfinite(t->dev->wide.sum_squares(&t->dev->exec, x, ses_count(p->tensor))))
+                const ses_real *x = gradients ? p->tensor->grad : ses_master_data(p->tensor);
+                if (!x || isfinite(t->dev->k_f32.sum_squares(&t->dev->exec, x, ses_count(p->tensor))))
                     continue;
                 if (m >= t->n_models || !ses_model_tensor_name(t->model[m], i, name, sizeof name))
                     snprintf(name, sizeof name, "%s", p->name);
@@ -166,11 +166,11 @@ static double grad_norm(const ses_trainer *t)
 /* The label of each row of scores; what comes next is its successor's. */
 static ses_tensor *aligned(ses_trainer *t, const ses_batch *b, int64_t rows)
 {
-    if (!t->o.model->class->head[0].head->successor) return ses_tape_ints(t->tape, b->labels, rows);
-    int32_t *next = ses_tape_host(t->tape, (size_t)rows, sizeof *next);
+    if (!t->o.model->class->head[0].head->shifts_labels) return ses_tape_ints(t->tape, b->labels, rows);
+    int32_t *next = ses_tape_host_alloc(t->tape, (size_t)rows, sizeof *next);
     for (int64_t s = 0; next && s < b->seqs; s++)
-        for (int32_t i = b->cu[s]; i < b->cu[s + 1]; i++)
-            next[i] = i + 1 < b->cu[s + 1] ? b->labels[i + 1] : SES_IGNORE;
+        for (int32_t i = b->cu_seqlens[s]; i < b->cu_seqlens[s + 1]; i++)
+            next[i] = i + 1 < b->cu_seqlens[s + 1] ? b->labels[i + 1] : SES_IGNORE_INDEX;
     return next ? ses_tape_ints(t->tape, next, rows) : NULL;
 }
 
@@ -181,11 +181,11 @@ static ses_tensor *smoothed(ses_trainer *t, const ses_batch *b, const ses_output
     for (size_t i = 0; i < out->n; i++)
         if (!strcmp(out->item[i].name, "logits")) x = out->item[i].tensor;
     if (!x || !b->labels) {
-        ses_fail(e, SES_EUNSUPPORTED, "labels of %s cannot be smoothed", ses_model_class(t->o.model));
+        ses_fail(e, SES_EUNSUPPORTED, "labels of %s cannot be smoothed", ses_model_class_name(t->o.model));
         return NULL;
     }
-    ses_tensor *margin = ses_label_margin(t->tape, x, aligned(t, b, ses_rows(x)));
-    return ses_add(t->tape, out->loss, ses_scale(t->tape, margin, t->o.smoothing));
+    ses_tensor *margin = ses_label_smoothing(t->tape, x, aligned(t, b, ses_rows(x)));
+    return ses_add(t->tape, out->loss, ses_scale(t->tape, margin, t->o.label_smoothing));
 }
 
 static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
@@ -196,24 +196,25 @@ static ses_tensor *loss_of(ses_trainer *t, const ses_batch *b, ses_err *e)
         if (!loss && ses_tape_ok(t->tape, e)) ses_fail(e, SES_EARG, "the objective gave no loss");
         return loss;
     }
-    bool smooth = t->o.smoothing > 0;
-    if (!ses_model_forward(t->o.model, t->tape, b, &(ses_want){ .logits = smooth }, &out, e)) return NULL;
-    if (!out.loss) ses_fail(e, SES_EARG, "the batch has no labels for %s", ses_model_class(t->o.model));
+    bool smooth = t->o.label_smoothing > 0;
+    if (!ses_model_forward(t->o.model, t->tape, b, &(ses_output_request){ .logits = smooth }, &out, e))
+        return NULL;
+    if (!out.loss) ses_fail(e, SES_EARG, "the batch has no labels for %s", ses_model_class_name(t->o.model));
     return smooth && out.loss ? smoothed(t, b, &out, e) : out.loss;
 }
 
 /* Will there be an update after this batch? */
 static bool is_due(const ses_trainer *t)
 {
-    return t->at.waiting + 1 >= t->o.accumulate || t->at.index + 1 >= t->count;
+    return t->at.accumulated + 1 >= t->o.accumulate || t->at.index + 1 >= t->count;
 }
 
 /* The batch that comes after this one, if one does, is made while a device of its own still computes. */
 static void make_next(const ses_trainer *t)
 {
-    const ses_source *s = &t->o.source;
+    const ses_batch_source *s = &t->o.source;
     bool last = t->at.index + 1 >= t->count, over = is_due(t) && t->at.updates + 1 >= t->total;
-    if (s->ahead && !over) s->ahead(s->ctx, t->at.epoch + last, last ? 0 : t->at.index + 1);
+    if (s->prefetch && !over) s->prefetch(s->ctx, t->at.epoch + last, last ? 0 : t->at.index + 1);
 }
 
 /* Forward and backward; gradients are added to the store's. */
@@ -226,7 +227,7 @@ static bool learn(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
                            .seed = t->o.seed,
                            .step = (uint32_t)t->at.batches };
     ses_tape_reset(t->tape, &o);
-    for (size_t i = 0; i < t->n && !t->at.waiting; i++) ses_store_zero_grad(t->store[i]);
+    for (size_t i = 0; i < t->n && !t->at.accumulated; i++) ses_store_zero_grad(t->store[i]);
     ses_tensor *l = loss_of(t, b, e);
     if (!l) return false;
     ses_backward(t->tape, l);
@@ -237,24 +238,24 @@ static bool learn(ses_trainer *t, const ses_batch *b, double *loss, ses_err *e)
     return isfinite(*loss) || blame(t, "loss", *loss, e);
 }
 
-static bool update(ses_trainer *t, ses_step *out, ses_err *e)
+static bool update(ses_trainer *t, ses_step_result *out, ses_err *e)
 {
-    double mean = 1 / (double)t->at.waiting;
+    double mean = 1 / (double)t->at.accumulated;
     out->grad_norm = grad_norm(t) * mean;
     out->lr = t->o.optim.lr * ses_schedule_at(&t->o.schedule, t->at.updates);
-    out->loss = t->at.waiting_loss * mean;
+    out->loss = t->at.accumulated_loss * mean;
     out->updated = true;
     if (!isfinite(out->grad_norm)) return blame(t, "gradient norm", out->grad_norm, e);
     for (size_t i = 0; i < t->n; i++)
-        ses_optim_step(t->optim[i], out->lr, mean * ses_clip_scale(out->grad_norm, t->o.clip));
+        ses_optim_step(t->optim[i], out->lr, mean * ses_clip_scale(out->grad_norm, t->o.max_grad_norm));
     return true;
 }
 
-bool ses_trainer_step(ses_trainer *t, ses_step *out, ses_err *e)
+bool ses_trainer_step(ses_trainer *t, ses_step_result *out, ses_err *e)
 {
-    const ses_source *s = &t->o.source;
+    const ses_batch_source *s = &t->o.source;
     ses_batch b = { 0 };
-    *out = (ses_step){ 0 };
+    *out = (ses_step_result){ 0 };
     if (t->at.index >= t->count) { /* the next epoch */
         t->at.epoch++;
         t->at.index = 0;
@@ -264,11 +265,11 @@ bool ses_trainer_step(ses_trainer *t, ses_step *out, ses_err *e)
     if (!s->batch(s->ctx, t->at.epoch, t->at.index, &b, e) || !learn(t, &b, &out->loss, e))
         return at_batch(t, e);
     bool due = is_due(t);
-    t->at.waiting++;
-    t->at.waiting_loss += out->loss;
+    t->at.accumulated++;
+    t->at.accumulated_loss += out->loss;
     if (due && !update(t, out, e)) return at_batch(t, e);
-    if (due) t->at.updates++, t->at.waiting = 0, t->at.waiting_loss = 0;
-    out->tokens = b.tokens + (b.target_cu ? b.target_cu[b.seqs] : 0);
+    if (due) t->at.updates++, t->at.accumulated = 0, t->at.accumulated_loss = 0;
+    out->tokens = b.tokens + (b.target_cu_seqlens ? b.target_cu_seqlens[b.seqs] : 0);
     out->sequences = b.seqs;
     t->at.index++;
     t->at.batches++;
@@ -280,9 +281,9 @@ bool ses_trainer_step(ses_trainer *t, ses_step *out, ses_err *e)
 
 bool ses_trainer_done(const ses_trainer *t) { return t->at.updates >= t->total; }
 const ses_train_state *ses_trainer_state(const ses_trainer *t) { return &t->at; }
-int64_t ses_trainer_total(const ses_trainer *t) { return t->total; }
-size_t ses_trainer_bytes(const ses_trainer *t) { return ses_tape_bytes(t->tape); }
-const char *ses_trainer_lost(const ses_trainer *t) { return t->lost.code ? t->lost.msg : NULL; }
+int64_t ses_trainer_total_updates(const ses_trainer *t) { return t->total; }
+size_t ses_trainer_tape_bytes(const ses_trainer *t) { return ses_tape_bytes(t->tape); }
+const char *ses_trainer_restore_error(const ses_trainer *t) { return t->lost.code ? t->lost.msg : NULL; }
 ses_optim *ses_trainer_optim(const ses_trainer *t) { return t->optim[0]; }
 
 bool ses_trainer_log(ses_trainer *t, const char *members, ses_err *e)

@@ -11,8 +11,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/alloc.h"
 #include "base/file.h"
-#include "manifest.h"
 #include "checkpoint_dir.h"
+#include "manifest.h"
 #include "sesame/safetensors.h"
 #include "sesame/tensor.h"
 #include "trainer_impl.h"
@@ -58,7 +58,7 @@ static bool pass(pile *p, const char *name, ses_real *data, int64_t n, ses_err *
         *s = (numbers){ p->t->dev, data };
         return ses_safetensors_writer_add_source(p->w, name, SES_REAL, 1, &n, read_numbers, s, e);
     }
-    const ses_entry *x = ses_safetensors_find(p->r, name);
+    const ses_tensor_entry *x = ses_safetensors_find(p->r, name);
     if (!x || x->dtype != SES_REAL || x->count != n)
         return ses_fail(e, SES_EFORMAT, "%s: \"%s\" is %s", p->file, name,
                         x ? "of another size" : "not there");
@@ -96,7 +96,7 @@ static bool pass_partner(pile *p, ses_err *e)
     const ses_store *s = ses_model_store(p->t->model[1]);
     for (size_t i = 0; i < ses_store_count(s); i++) {
         const ses_param *x = ses_store_at(s, i);
-        if (!pass(p, x->name, ses_values(x->tensor), ses_count(x->tensor), e)) return false;
+        if (!pass(p, x->name, ses_master_data(x->tensor), ses_count(x->tensor), e)) return false;
     }
     return true;
 }
@@ -108,7 +108,7 @@ static bool pass_more(pile *p, ses_err *e)
             char name[NAME];
             const ses_param *x = ses_store_at(p->t->store[m], i);
             snprintf(name, sizeof name, "%zu/%s", m, x->name);
-            if (!pass(p, name, ses_values(x->tensor), ses_count(x->tensor), e)) return false;
+            if (!pass(p, name, ses_master_data(x->tensor), ses_count(x->tensor), e)) return false;
         }
     return true;
 }
@@ -124,7 +124,7 @@ static bool always(const ses_trainer *t)
     (void)t;
     return true;
 }
-static bool waits(const ses_trainer *t) { return t->at.waiting > 0; }
+static bool waits(const ses_trainer *t) { return t->at.accumulated > 0; }
 static bool paired(const ses_trainer *t) { return t->n_models > 1; }
 static bool more(const ses_trainer *t) { return t->n > t->n_models; }
 
@@ -163,7 +163,7 @@ static bool read_part(ses_trainer *t, const part *p, const char *dir, ses_err *e
     char *path = ses_path_join(dir, p->file, e);
     x.r = path ? ses_safetensors_open(path, e) : NULL;
     bool ok = x.r && p->pass(&x, e);
-    for (size_t m = 0; m < t->n; m++) ses_store_refresh(t->store[m]);
+    for (size_t m = 0; m < t->n; m++) ses_store_sync_bf16(t->store[m]);
     ses_safetensors_free(x.r);
     ses_free(path);
     return ok;
@@ -178,14 +178,14 @@ static const struct {
 } counters[] = {
     { "epoch", offsetof(ses_train_state, epoch) },
     { "index", offsetof(ses_train_state, index) },
-    { "waiting", offsetof(ses_train_state, waiting) },
+    { "waiting", offsetof(ses_train_state, accumulated) },
     { "updates", offsetof(ses_train_state, updates) },
     { "batches", offsetof(ses_train_state, batches) },
     { "sequences", offsetof(ses_train_state, sequences) },
     { "tokens", offsetof(ses_train_state, tokens) },
     { "evaluated", offsetof(ses_train_state, evaluated) },
     { "best_update", offsetof(ses_train_state, best_update) },
-    { "worse", offsetof(ses_train_state, worse) },
+    { "worse", offsetof(ses_train_state, bad_evals) },
 };
 
 static int64_t *counter(ses_train_state *s, size_t i)
@@ -203,11 +203,11 @@ static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err
     } all[] = {
         { "updates", s->updates, 0, t->total },
         { "epoch", s->epoch, 0, s->updates }, /* an epoch ends with an update */
-        { "waiting", s->waiting, 0, t->o.accumulate - 1 },
+        { "waiting", s->accumulated, 0, t->o.accumulate - 1 },
         { "batches", s->batches, 0, far },
         { "sequences", s->sequences, 0, far },
         { "tokens", s->tokens, 0, far },
-        { "worse", s->worse, 0, far },
+        { "worse", s->bad_evals, 0, far },
         { "evaluated", s->evaluated, -1, s->updates },
         { "best_update", s->best_update, -1, s->updates },
     };
@@ -218,7 +218,7 @@ static bool check_counts(const ses_trainer *t, const ses_train_state *s, ses_err
     int64_t count = t->o.source.count(t->o.source.ctx, s->epoch);
     if (s->index < 0 || s->index > count)
         return ses_fail(e, SES_EFORMAT, "\"index\" is %" PRId64 ", not from 0 to %" PRId64, s->index, count);
-    return isfinite(s->waiting_loss) || ses_fail(e, SES_EFORMAT, "\"waiting_loss\" is not finite");
+    return isfinite(s->accumulated_loss) || ses_fail(e, SES_EFORMAT, "\"waiting_loss\" is not finite");
 }
 
 /* A JSON text as a value; null where it is none. */
@@ -255,7 +255,7 @@ static bool put_own(ses_trainer *t, ses_json_writer *w, ses_err *e)
         ses_json_put_int(w, *counter(&t->at, i));
     }
     ses_json_put_key(w, "waiting_loss");
-    ses_json_put_real(w, t->at.waiting_loss);
+    ses_json_put_real(w, t->at.accumulated_loss);
     ses_json_put_key(w, "seed");
     ses_json_put_uint(w, t->o.seed);
     ses_json_put_key(w, "data");
@@ -346,7 +346,7 @@ static bool read_counts(const ses_trainer *t, const ses_json *own, ses_train_sta
     for (size_t i = 0; i < SES_LEN(counters); i++)
         if (!ses_json_int(ses_json_get(own, counters[i].key), counter(at, i)))
             return ses_fail(e, SES_EFORMAT, "\"sesame\" has no count \"%s\"", counters[i].key);
-    if (!ses_json_real(ses_json_get(own, "waiting_loss"), &at->waiting_loss))
+    if (!ses_json_real(ses_json_get(own, "waiting_loss"), &at->accumulated_loss))
         return ses_fail(e, SES_EFORMAT, "\"sesame\" has no \"waiting_loss\"");
     return check_counts(t, at, e);
 }
@@ -357,9 +357,9 @@ static bool read_best(ses_trainer *t, const char *named, int64_t update, ses_err
     ses_free(t->best_dir);
     t->best_dir = NULL;
     if (!named) return true;
-    char *path = ses_place_path(t->dir, (ses_place){ update, 0 }, e);
+    char *path = ses_checkpoint_dir_path(t->dir, (ses_checkpoint_dir){ update, 0 }, e);
     if (!path) return false;
-    if (update < 0 || strcmp(ses_path_base(named), ses_path_base(path))) {
+    if (update < 0 || strcmp(ses_path_basename(named), ses_path_basename(path))) {
         ses_free(path);
         return ses_fail(e, SES_EFORMAT, "\"best_model_checkpoint\" is \"%s\", but the best update %" PRId64,
                         ses_quoted_of(named, strlen(named)).s, update);
@@ -387,7 +387,7 @@ static bool read_state(ses_trainer *t, const char *path, ses_err *e)
     if (ok && !(read_counts(t, own, &at, e) && read_log(t, ses_json_get(root, "log_history"), e) &&
                 read_best(t, ses_json_string(ses_json_get(root, "best_model_checkpoint"), NULL),
                           at.best_update, e)))
-        ok = ses_wrap(e, "%s", ses_path_base(path));
+        ok = ses_wrap(e, "%s", ses_path_basename(path));
     if (ok) {
         if (!ses_json_real(ses_json_get(root, "best_metric"), &at.best)) at.best = NAN;
         t->at = at;
@@ -406,12 +406,12 @@ static bool pass_weights(ses_trainer *t, const ses_safetensors *s, bool take, se
         char name[NAME];
         const ses_param *p = ses_store_at(ses_model_store(m), i);
         const ses_tensor *x = p->tensor;
-        if (!ses_model_file_name(m, i, name, sizeof name)) continue;
-        const ses_entry *from = ses_safetensors_find(s, name);
+        if (!ses_model_saved_name(m, i, name, sizeof name)) continue;
+        const ses_tensor_entry *from = ses_safetensors_find(s, name);
         if (!from && p->role != SES_PARAM_TRAINED) continue; /* never moved: no file holds it */
         if (!from || from->dtype != SES_REAL || from->count != ses_count(x))
             return ses_fail(e, SES_EFORMAT, "\"%s\" is %s", name, from ? "of another size" : "not there");
-        if (take) t->dev->mem->upload(t->dev, ses_values(x), from->data, from->bytes);
+        if (take) t->dev->mem->upload(t->dev, ses_master_data(x), from->data, from->bytes);
     }
     return true;
 }
@@ -419,9 +419,9 @@ static bool pass_weights(ses_trainer *t, const ses_safetensors *s, bool take, se
 /* All of them or none. */
 static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
 {
-    ses_safetensors *s = ses_model_saved(t->o.model, dir, e);
+    ses_safetensors *s = ses_model_open_saved(t->o.model, dir, e);
     bool ok = s && pass_weights(t, s, false, e) && pass_weights(t, s, true, e);
-    ses_store_refresh(ses_model_store(t->o.model));
+    ses_store_sync_bf16(ses_model_store(t->o.model));
     ses_safetensors_free(s);
     return ok;
 }
@@ -431,8 +431,9 @@ static bool read_weights(ses_trainer *t, const char *dir, ses_err *e)
 /* What a killed process left half written. The lock is ours: nobody is writing it now. */
 static bool remove_leftover(void *ctx, const char *name)
 {
-    char *path =
-        strncmp(name, SES_PLACE_TEMP, strlen(SES_PLACE_TEMP)) ? NULL : ses_path_join(ctx, name, NULL);
+    char *path = strncmp(name, SES_CHECKPOINT_TEMP, strlen(SES_CHECKPOINT_TEMP))
+                     ? NULL
+                     : ses_path_join(ctx, name, NULL);
     if (path) ses_dir_remove(path, NULL);
     ses_free(path);
     return true;
@@ -441,29 +442,29 @@ static bool remove_leftover(void *ctx, const char *name)
 /* All but the newest `keep`, the best and the one just saved go. */
 static bool prune(ses_trainer *t, const char *saved, ses_err *e)
 {
-    ses_places l;
-    bool ok = ses_places_find(t->dir, &l, e);
-    for (size_t i = (size_t)t->o.keep; ok && i < l.n; i++) {
-        char *path = ses_place_path(t->dir, l.p[i], e);
+    ses_checkpoint_dirs l;
+    bool ok = ses_checkpoint_dirs_find(t->dir, &l, e);
+    for (size_t i = (size_t)t->o.keep_checkpoints; ok && i < l.n; i++) {
+        char *path = ses_checkpoint_dir_path(t->dir, l.p[i], e);
         ok = path && (!strcmp(path, saved) || (t->best_dir && !strcmp(path, t->best_dir)) ||
-                      ses_place_remove(path, e));
+                      ses_checkpoint_remove(path, e));
         ses_free(path);
     }
     ses_free(l.p);
     return ok;
 }
 
-bool ses_trainer_forget(ses_trainer *t, ses_err *e)
+bool ses_trainer_delete_checkpoints(ses_trainer *t, ses_err *e)
 {
-    ses_places l;
-    bool ok = !t->dir || ses_places_find(t->dir, &l, e);
+    ses_checkpoint_dirs l;
+    bool ok = !t->dir || ses_checkpoint_dirs_find(t->dir, &l, e);
     for (size_t i = 0; ok && t->dir && i < l.n; i++) {
-        char *path = ses_place_path(t->dir, l.p[i], e);
-        ok = path && ses_place_remove(path, e);
+        char *path = ses_checkpoint_dir_path(t->dir, l.p[i], e);
+        ok = path && ses_checkpoint_remove(path, e);
         ses_free(path);
     }
     if (t->dir) ses_free(l.p);
-    return ok && (!t->dir || ses_places_clear_aside(t->dir, e));
+    return ok && (!t->dir || ses_checkpoint_remove_quarantined(t->dir, e));
 }
 
 static bool write_all(ses_trainer *t, const char *temp, ses_err *e)
@@ -482,10 +483,12 @@ bool ses_trainer_save(ses_trainer *t, ses_err *e)
 {
     char name[80];
     if (!t->dir) return ses_fail(e, SES_EARG, "the run has no folder for checkpoints");
-    snprintf(name, sizeof name, SES_PLACE_TEMP "%ld", (long)getpid());
+    snprintf(name, sizeof name, SES_CHECKPOINT_TEMP "%ld", (long)getpid());
     char *temp = ses_path_join(t->dir, name, e),
-         *path = temp ? ses_place_path(t->dir, (ses_place){ t->at.updates, t->at.waiting }, e) : NULL;
-    bool ok = path != NULL, best = t->at.best_update == t->at.updates && !t->at.waiting;
+         *path = temp ? ses_checkpoint_dir_path(t->dir,
+                                                (ses_checkpoint_dir){ t->at.updates, t->at.accumulated }, e)
+                      : NULL;
+    bool ok = path != NULL, best = t->at.best_update == t->at.updates && !t->at.accumulated;
     if (ok && best) { /* the state inside names the checkpoint it is in */
         ses_free(t->best_dir);
         t->best_dir = ses_strdup(path, e);
@@ -505,37 +508,38 @@ bool ses_trainer_save(ses_trainer *t, ses_err *e)
 static bool load(ses_trainer *t, const char *dir, ses_err *e)
 {
     char *state = ses_path_join(dir, "trainer_state.json", e);
-    bool ok = state && read_state(t, state, e) && ses_trainer_rethaw(t, e) && read_weights(t, dir, e);
+    bool ok =
+        state && read_state(t, state, e) && ses_trainer_restore_unfrozen(t, e) && read_weights(t, dir, e);
     for (size_t i = 0; ok && i < SES_LEN(parts); i++)
         if (parts[i].there(t)) ok = read_part(t, &parts[i], dir, e);
-    for (size_t i = 0; ok && i < t->n; i++) ses_optim_resume(t->optim[i], t->at.updates);
+    for (size_t i = 0; ok && i < t->n; i++) ses_optim_set_steps(t->optim[i], t->at.updates);
     if (ok) t->at.saved = t->at.updates;
     ses_free(state);
     return ok;
 }
 
 /* Those passed over are put aside: they would count as the newest, and what the run saves from now on go. */
-static bool set_aside(const ses_trainer *t, const ses_place *p, size_t n, ses_err *e)
+static bool set_aside(const ses_trainer *t, const ses_checkpoint_dir *p, size_t n, ses_err *e)
 {
     bool ok = true;
     for (size_t i = 0; ok && i < n; i++) {
-        char *path = ses_place_path(t->dir, p[i], e);
-        ok = path && ses_place_set_aside(path, e);
+        char *path = ses_checkpoint_dir_path(t->dir, p[i], e);
+        ok = path && ses_checkpoint_quarantine(path, e);
         ses_free(path);
     }
     return ok;
 }
 
-bool ses_trainer_resume(ses_trainer *t, ses_resumed *out, ses_err *e)
+bool ses_trainer_resume(ses_trainer *t, ses_resume_result *out, ses_err *e)
 {
-    ses_places l;
+    ses_checkpoint_dirs l;
     size_t passed = 0;
-    *out = (ses_resumed){ 0 };
+    *out = (ses_resume_result){ 0 };
     if (!t->dir) return ses_fail(e, SES_EARG, "the run has no folder for checkpoints");
-    bool ok = ses_places_find(t->dir, &l, e);
+    bool ok = ses_checkpoint_dirs_find(t->dir, &l, e);
     for (size_t i = 0; ok && !out->found && i < l.n; i++) {
         ses_err why = { 0 };
-        char *path = ses_place_path(t->dir, l.p[i], e);
+        char *path = ses_checkpoint_dir_path(t->dir, l.p[i], e);
         out->found = path && ses_manifest_check(path, &why) && load(t, path, &why);
         ok = path != NULL;
         if (why.code == SES_EARG || why.code == SES_ENOMEM) /* it may well be whole */
@@ -544,14 +548,14 @@ bool ses_trainer_resume(ses_trainer *t, ses_resumed *out, ses_err *e)
             snprintf(out->dir, sizeof out->dir, "%s", path);
             passed = i;
         } else if (ok) {
-            size_t used = strlen(out->refused);
-            snprintf(out->refused + used, sizeof out->refused - used, "%s%s: %s", used ? "; " : "",
-                     ses_path_base(path), why.msg);
+            size_t used = strlen(out->skipped);
+            snprintf(out->skipped + used, sizeof out->skipped - used, "%s%s: %s", used ? "; " : "",
+                     ses_path_basename(path), why.msg);
         }
         ses_free(path);
     }
     if (ok && !out->found && l.n)
-        ok = ses_fail(e, SES_EFORMAT, "%s: no checkpoint is whole: %s", t->dir, out->refused);
+        ok = ses_fail(e, SES_EFORMAT, "%s: no checkpoint is whole: %s", t->dir, out->skipped);
     ok = ok && set_aside(t, l.p, passed, e);
     ses_free(l.p);
     return ok;
@@ -559,7 +563,7 @@ bool ses_trainer_resume(ses_trainer *t, ses_resumed *out, ses_err *e)
 
 const char *ses_trainer_best_dir(const ses_trainer *t) { return t->best_dir; }
 
-bool ses_trainer_best(ses_trainer *t, ses_err *e)
+bool ses_trainer_restore_best(ses_trainer *t, ses_err *e)
 {
     if (!t->best_dir) return true;
     return (ses_manifest_check(t->best_dir, e) || ses_wrap(e, "%s", t->best_dir)) &&

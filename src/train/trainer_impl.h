@@ -21,12 +21,12 @@ struct ses_trainer {
     ses_train_state at;
     int64_t total, count; /* updates of the run, batches of the epoch at.epoch */
     ses_buf log;          /* entries, one a line */
-    ses_lock *lock;
+    ses_dir_lock *lock;
     char data[24];                   /* the source's hash, in hex; empty: it has none */
     char *dir, *settings, *best_dir; /* best_dir: a folder of dir */
     ses_err lost;                    /* why the best weights could not be read at the end */
 };
 
-bool ses_trainer_rethaw(ses_trainer *t, ses_err *e); /* what moves in the epoch of a resumed run */
+bool ses_trainer_restore_unfrozen(ses_trainer *t, ses_err *e); /* what moves in the epoch of a resumed run */
 
 #endif

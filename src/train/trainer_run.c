@@ -8,7 +8,7 @@
 /* The run stands between two updates, at the end of an epoch or every so many. */
 static bool due(const ses_trainer *t, int64_t every)
 {
-    if (t->at.waiting || !t->at.updates) return false;
+    if (t->at.accumulated || !t->at.updates) return false;
     if (ses_trainer_done(t)) return true;
     if (every > 0) return t->at.updates % every == 0;
     return every == 0 && t->at.index == t->count;
@@ -25,17 +25,16 @@ static bool passed(const ses_trainer *t, double epochs)
 static bool evaluation_due(const ses_trainer *t)
 {
     if (t->o.eval_epochs <= 0) return due(t, t->o.eval_every);
-    return due(t, -1) || (!t->at.waiting && t->at.updates && passed(t, t->o.eval_epochs));
+    return due(t, -1) || (!t->at.accumulated && t->at.updates && passed(t, t->o.eval_epochs));
 }
 
 static bool better(const ses_trainer *t, double metric)
 {
     if (isnan(t->at.best)) return !isnan(metric);
-    return t->o.lower_is_better ? metric < t->at.best - t->o.least_gain
-                                : metric > t->at.best + t->o.least_gain;
+    return t->o.lower_is_better ? metric < t->at.best - t->o.min_delta : metric > t->at.best + t->o.min_delta;
 }
 
-static bool evaluate(ses_trainer *t, const ses_hooks *h, ses_err *e)
+static bool evaluate(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
 {
     double metric = NAN;
     int64_t before = t->at.evaluated;
@@ -47,44 +46,44 @@ static bool evaluate(ses_trainer *t, const ses_hooks *h, ses_err *e)
     if (better(t, metric)) {
         t->at.best = metric;
         t->at.best_update = t->at.updates;
-        t->at.worse = 0;
+        t->at.bad_evals = 0;
         if (t->at.saved == t->at.updates)
             t->at.saved = -1; /* once more, as the best: stopped before it was */
     } else {
-        t->at.worse++;
+        t->at.bad_evals++;
     }
     return true;
 }
 
-static bool save(ses_trainer *t, const ses_hooks *h, ses_err *e)
+static bool save(ses_trainer *t, const ses_trainer_hooks *h, ses_err *e)
 {
     if (!t->dir) return true;
     if (!ses_trainer_save(t, e)) return false;
-    if (h->saved) h->saved(h->ctx, t->dir);
+    if (h->on_saved) h->on_saved(h->ctx, t->dir);
     return true;
 }
 
 /* Is a checkpoint wanted here: the plan says so, or the evaluation was the best so far? */
 static bool save_due(const ses_trainer *t)
 {
-    if (t->at.saved == t->at.updates || t->at.waiting) return false;
+    if (t->at.saved == t->at.updates || t->at.accumulated) return false;
     bool best = t->at.best_update == t->at.updates && t->at.evaluated == t->at.updates;
     return best || (t->o.save_every == 0 ? t->at.evaluated == t->at.updates : due(t, t->o.save_every));
 }
 
-static bool asked_to_stop(const ses_hooks *h) { return h->stop && h->stop(h->ctx); }
+static bool asked_to_stop(const ses_trainer_hooks *h) { return h->should_stop && h->should_stop(h->ctx); }
 
-static bool stop_here(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_err *e)
+static bool stop_here(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
 {
     *end = SES_RUN_STOPPED;
-    return (t->at.saved == t->at.updates && !t->at.waiting) || save(t, h, e);
+    return (t->at.saved == t->at.updates && !t->at.accumulated) || save(t, h, e);
 }
 
-bool ses_trainer_run(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_err *e)
+bool ses_trainer_run(ses_trainer *t, const ses_trainer_hooks *h, ses_run_end *end, ses_err *e)
 {
     *end = SES_RUN_COMPLETE;
     for (;;) {
-        ses_step s;
+        ses_step_result s;
         if (h->evaluate && evaluation_due(t) && t->at.evaluated != t->at.updates && !evaluate(t, h, e)) {
             if (!asked_to_stop(h)) return false;
             if (e) *e = (ses_err){ 0 }; /* it broke off because it was asked to */
@@ -92,15 +91,16 @@ bool ses_trainer_run(ses_trainer *t, const ses_hooks *h, ses_run_end *end, ses_e
         }
         if (save_due(t) && !save(t, h, e)) return false;
         if (ses_trainer_done(t)) break;
-        if (t->o.patience > 0 && t->at.worse >= t->o.patience) {
-            *end = SES_RUN_EARLY;
+        if (t->o.patience > 0 && t->at.bad_evals >= t->o.patience) {
+            *end = SES_RUN_EARLY_STOPPED;
             break;
         }
         if (asked_to_stop(h)) return stop_here(t, h, end, e);
         if (!ses_trainer_step(t, &s, e)) return false;
-        if (h->stepped) h->stepped(h->ctx, &s);
+        if (h->on_step) h->on_step(h->ctx, &s);
     }
-    if (h->evaluate && !ses_trainer_best(t, &t->lost)) { /* a run is not lost with its best checkpoint */
+    if (h->evaluate &&
+        !ses_trainer_restore_best(t, &t->lost)) { /* a run is not lost with its best checkpoint */
         ses_free(t->best_dir);
         t->best_dir = NULL;
     }

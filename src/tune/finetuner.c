@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const ses_tune_kind *const kinds[] = {
-#define SES_TUNE(name) &ses_tune_##name,
+static const ses_finetune_task *const kinds[] = {
+#define SES_FINETUNE_TASK(name) &ses_finetune_task_##name,
 #include "finetune_tasks.def"
-#undef SES_TUNE
+#undef SES_FINETUNE_TASK
 };
 
-const char *ses_tune_name(size_t i, const char **what)
+const char *ses_finetune_task_name(size_t i, const char **what)
 {
     if (i >= SES_LEN(kinds)) return NULL;
-    if (what) *what = kinds[i]->what;
+    if (what) *what = kinds[i]->summary;
     return kinds[i]->name;
 }
 
-const ses_tune_kind *ses_tune_need(const char *name, ses_err *e)
+const ses_finetune_task *ses_finetune_task_need(const char *name, ses_err *e)
 {
     char list[256] = "";
     for (size_t i = 0; i < SES_LEN(kinds); i++) {
@@ -36,17 +36,17 @@ const ses_tune_kind *ses_tune_need(const char *name, ses_err *e)
     return NULL;
 }
 
-const ses_tune_kind *ses_tune_with_loss(const ses_tune_kind *k, const char *loss, ses_err *e)
+const ses_finetune_task *ses_finetune_task_with_loss(const ses_finetune_task *k, const char *loss, ses_err *e)
 {
     char list[128];
     if (!loss) return k;
-    if (!k->others) {
+    if (!k->other_losses) {
         ses_fail(e, SES_EUSAGE, "--loss: %s has but one", k->name);
         return NULL;
     }
     snprintf(list, sizeof list, "%s", k->loss_name);
     if (!strcmp(k->loss_name, loss)) return k;
-    for (const ses_tune_kind *const *o = k->others; *o; o++) {
+    for (const ses_finetune_task *const *o = k->other_losses; *o; o++) {
         size_t used = strlen(list);
         if (!strcmp((*o)->loss_name, loss)) return *o;
         snprintf(list + used, sizeof list - used, ", %s", (*o)->loss_name);
@@ -57,55 +57,55 @@ const ses_tune_kind *ses_tune_with_loss(const ses_tune_kind *k, const char *loss
 
 /* ---- rows and sets ---- */
 
-void ses_tune_set_free(ses_tune_set *s)
+void ses_finetune_set_free(ses_finetune_set *s)
 {
     ses_dataset_free(s->data);
     ses_free(s->row);
     ses_free(s->word);
-    ses_free(s->bytes);
-    ses_free(s->rest);
-    *s = (ses_tune_set){ 0 };
+    ses_free(s->byte_span);
+    ses_free(s->pending);
+    *s = (ses_finetune_set){ 0 };
 }
 
-void ses_predicted_free(ses_predicted *p)
+void ses_task_outputs_free(ses_task_outputs *p)
 {
     ses_arena_free(&p->mem);
-    *p = (ses_predicted){ 0 };
+    *p = (ses_task_outputs){ 0 };
 }
 
 /* ---- the tuner ---- */
 
-static bool open_tokenizer(ses_tuner *t, bool lower, ses_err *e)
+static bool open_tokenizer(ses_finetuner *t, bool lower, ses_err *e)
 {
     ses_tokens_free(t->tokens);
     ses_tokenizer_free(t->tokenizer);
     t->tokens = NULL;
-    t->tokenizer = ses_tokenizer_open_lower(t->home, lower, e);
+    t->tokenizer = ses_tokenizer_open_lower(t->tokenizer_path, lower, e);
     if (t->tokenizer) t->tokens = ses_tokens_new(t->tokenizer, e);
     return t->tokens != NULL;
 }
 
-ses_tuner *ses_tuner_new(const ses_tune_options *o, const char *tokenizer, const char *model_type,
-                         ses_device *dev, ses_err *e)
+ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tokenizer,
+                                 const char *model_type, ses_device *dev, ses_err *e)
 {
-    ses_tuner *t = ses_alloc(sizeof *t, e);
+    ses_finetuner *t = ses_alloc(sizeof *t, e);
     if (!t) return NULL;
     t->o = *o;
     t->dev = dev;
-    t->home = ses_arena_strndup(&t->mem, tokenizer, strlen(tokenizer), e);
-    if (t->home && open_tokenizer(t, false, e) &&
-        ses_facts_read(&t->facts, tokenizer, model_type, t->tokenizer, e))
+    t->tokenizer_path = ses_arena_strndup(&t->mem, tokenizer, strlen(tokenizer), e);
+    if (t->tokenizer_path && open_tokenizer(t, false, e) &&
+        ses_tokenizer_config_read(&t->facts, tokenizer, model_type, t->tokenizer, e))
         return t;
-    ses_tuner_free(t);
+    ses_finetuner_free(t);
     return NULL;
 }
 
-void ses_tuner_free(ses_tuner *t)
+void ses_finetuner_free(ses_finetuner *t)
 {
     if (!t) return;
     ses_tape_free(t->tape);
-    ses_generation_free(t->generation);
-    ses_store_free(t->more);
+    ses_generation_config_free(t->generation);
+    ses_store_free(t->extra_params);
     t->sentence ? ses_sentence_free(t->sentence) : ses_model_free(t->model);
     ses_json_free(t->config);
     ses_tokens_free(t->tokens);
@@ -115,31 +115,33 @@ void ses_tuner_free(ses_tuner *t)
     ses_free(t);
 }
 
-int32_t *ses_tuner_scratch(ses_tuner *t, size_t n, ses_err *e)
+int32_t *ses_finetuner_scratch(ses_finetuner *t, size_t n, ses_err *e)
 {
-    return ses_alloc_room(&t->scratch, &t->scratch_cap, n, sizeof *t->scratch, e) ? t->scratch : NULL;
+    return ses_array_reserve(&t->scratch, &t->scratch_cap, n, sizeof *t->scratch, e) ? t->scratch : NULL;
 }
 
 /* ---- labels ---- */
 
-ses_data_spec ses_tune_spec(const ses_tune_kind *k)
+ses_data_spec ses_finetune_task_spec(const ses_finetune_task *k)
 {
-    return (ses_data_spec){ .kind = k->data, .format = k->format, .metrics = k->metrics, .best = k->best };
+    return (ses_data_spec){
+        .kind = k->data, .format = k->format, .metrics = k->metrics, .best_metric = k->best_metric
+    };
 }
 
-bool ses_tuner_labels(ses_tuner *t, const ses_examples *train, ses_err *e)
+bool ses_finetuner_set_labels(ses_finetuner *t, const ses_examples *train, ses_err *e)
 {
-    bool named = t->o.kind->named;
-    t->classes = ses_examples_labels(train);
+    bool named = t->o.kind->has_label_names;
+    t->n_classes = ses_examples_label_count(train);
     for (size_t i = 0; i < ses_examples_count(train); i++)
-        t->top = fmax(t->top, fabs(ses_examples_at(train, i)->target));
+        t->max_abs_target = fmax(t->max_abs_target, fabs(ses_examples_at(train, i)->target));
     if (!t->o.kind->head) return true;
     if (!named && t->o.kind->target != SES_TARGET_VALUES) return true;
     /* A number: one output, called as the reference does. */
-    t->n_labels = named ? ses_examples_labels(train) : 1;
+    t->n_labels = named ? ses_examples_label_count(train) : 1;
     t->label = ses_arena_array(&t->mem, t->n_labels + 1, sizeof *t->label, e);
     for (size_t i = 0; t->label && i < t->n_labels; i++) {
-        const char *name = named ? ses_examples_label(train, i) : "LABEL_0";
+        const char *name = named ? ses_examples_label_name(train, i) : "LABEL_0";
         t->label[i] = ses_arena_strndup(&t->mem, name, strlen(name), e);
         if (!t->label[i]) return false;
     }
@@ -148,7 +150,7 @@ bool ses_tuner_labels(ses_tuner *t, const ses_examples *train, ses_err *e)
 
 /* ---- the model ---- */
 
-static void put_labels(ses_json_writer *w, const ses_tuner *t)
+static void put_labels(ses_json_writer *w, const ses_finetuner *t)
 {
     ses_json_put_key(w, "id2label");
     ses_json_begin_object(w);
@@ -168,7 +170,7 @@ static void put_labels(ses_json_writer *w, const ses_tuner *t)
     ses_json_end_object(w);
 }
 
-static bool replaced(const char *key, const ses_tuner *t, int64_t vocab)
+static bool replaced(const char *key, const ses_finetuner *t, int64_t vocab)
 {
     static const char *const own[] = { "architectures", "id2label", "label2id", "num_labels",
                                        "problem_type" };
@@ -177,10 +179,10 @@ static bool replaced(const char *key, const ses_tuner *t, int64_t vocab)
     return vocab > 0 && !strcmp(key, "vocab_size");
 }
 
-bool ses_tuner_config(ses_tuner *t, const ses_json *base, int64_t vocab, ses_err *e)
+bool ses_finetuner_build_config(ses_finetuner *t, const ses_json *base, int64_t vocab, ses_err *e)
 {
-    const ses_tune_kind *k = t->o.kind;
-    const char *class = k->head ? ses_model_class_with(base, k->head->name, e) : NULL;
+    const ses_finetune_task *k = t->o.kind;
+    const char *class = k->head ? ses_model_class_for_head(base, k->head->name, e) : NULL;
     ses_json_writer *w = class || !k->head ? ses_json_writer_new(2, e) : NULL;
     if (!w) return false;
     ses_json_begin_object(w);
@@ -196,7 +198,7 @@ bool ses_tuner_config(ses_tuner *t, const ses_json *base, int64_t vocab, ses_err
         ses_json_put_value(w, ses_json_at(base, i));
     }
     if (vocab > 0) ses_json_put_key(w, "vocab_size"), ses_json_put_int(w, vocab);
-    if (k->problem) ses_json_put_key(w, "problem_type"), ses_json_put_string(w, k->problem);
+    if (k->problem_type) ses_json_put_key(w, "problem_type"), ses_json_put_string(w, k->problem_type);
     if (t->n_labels) put_labels(w, t);
     ses_json_end_object(w);
     size_t n;
@@ -208,9 +210,9 @@ bool ses_tuner_config(ses_tuner *t, const ses_json *base, int64_t vocab, ses_err
 }
 
 /* Labels nobody named, called as the reference calls them. */
-static bool number_labels(ses_tuner *t, ses_err *e)
+static bool number_labels(ses_finetuner *t, ses_err *e)
 {
-    size_t n = (size_t)ses_model_labels(t->model);
+    size_t n = (size_t)ses_model_label_count(t->model);
     t->label = ses_arena_array(&t->mem, n + 1, sizeof *t->label, e);
     for (size_t i = 0; t->label && i < n; i++) {
         char name[32];
@@ -222,7 +224,7 @@ static bool number_labels(ses_tuner *t, ses_err *e)
     return t->label != NULL;
 }
 
-static bool open_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
+static bool open_model(ses_finetuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
 {
     const ses_json *config = ses_json_root(t->config);
     ses_model_options o = { .train = train, .seed = seed, .config = config, .new_heads = train };
@@ -238,77 +240,80 @@ static bool open_model(ses_tuner *t, const char *dir, bool train, uint64_t seed,
     return t->model != NULL;
 }
 
-bool ses_tuner_model(ses_tuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
+bool ses_finetuner_open_model(ses_finetuner *t, const char *dir, bool train, uint64_t seed, ses_err *e)
 {
     t->seed = seed;
     if (!open_model(t, dir, train, seed, e)) return false;
     int64_t most = t->sentence ? ses_sentence_max_tokens(t->sentence) : ses_model_max_tokens(t->model);
-    t->limit = t->o.max_length > 0 && t->o.max_length < most ? t->o.max_length : most;
-    if (ses_tokenizer_size(t->tokenizer) > ses_model_vocab(t->model))
+    t->max_tokens = t->o.max_length > 0 && t->o.max_length < most ? t->o.max_length : most;
+    if (ses_tokenizer_vocab_size(t->tokenizer) > ses_model_vocab_size(t->model))
         return ses_fail(e, SES_EARG,
                         "the tokenizer has %" PRId64 " tokens, the model's table %" PRId64
                         " rows: they do not belong together",
-                        ses_tokenizer_size(t->tokenizer), ses_model_vocab(t->model));
-    if (t->o.kind->named && !t->n_labels && !number_labels(t, e)) return false;
-    if (t->o.stride > t->limit / 3) t->o.stride = t->limit / 3; /* windows must go on */
+                        ses_tokenizer_vocab_size(t->tokenizer), ses_model_vocab_size(t->model));
+    if (t->o.kind->has_label_names && !t->n_labels && !number_labels(t, e)) return false;
+    if (t->o.stride > t->max_tokens / 3) t->o.stride = t->max_tokens / 3; /* windows must go on */
     t->tape = ses_tape_new(t->dev, NULL, e);
     return t->tape && (!t->o.kind->open || t->o.kind->open(t, e));
 }
 
-bool ses_tuner_save(const ses_tuner *t, const char *dir, const ses_save_options *o, ses_err *e)
+bool ses_finetuner_save(const ses_finetuner *t, const char *dir, const ses_save_options *o, ses_err *e)
 {
     return t->sentence ? ses_sentence_save(t->sentence, dir, o, e) : ses_model_save(t->model, dir, o, e);
 }
 
 /* ---- sequences ---- */
 
-bool ses_tuner_add(ses_tuner *t, ses_tune_set *s, int32_t row, const ses_encoding *k, ses_sequence *q,
-                   const int32_t *word, const ses_offset *bytes, ses_err *e)
+bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t row, const ses_encoding *k,
+                                ses_sequence *q, const int32_t *word, const ses_offset *bytes, ses_err *e)
 {
     size_t was = s->tokens_cap, n = s->tokens + k->n;
     int32_t *segments = ses_alloc_array(k->n + 1, sizeof *segments, e);
     if (!segments) return false;
-    for (size_t i = 0; i < k->n; i++) segments[i] = t->facts.types && k->type ? k->type[i] : 0;
+    for (size_t i = 0; i < k->n; i++) segments[i] = t->facts.types && k->type_id ? k->type_id[i] : 0;
     q->n = (int64_t)k->n;
     q->ids = k->id;
     q->segments = segments;
     q->origin = (int64_t)ses_examples_at(s->rows, (size_t)row)->line;
-    bool ok = ses_alloc_room(&s->row, &s->cap, s->n + 1, sizeof *s->row, e) && ses_dataset_add(s->data, q, e);
+    bool ok =
+        ses_array_reserve(&s->row, &s->cap, s->n + 1, sizeof *s->row, e) && ses_dataset_add(s->data, q, e);
     ses_free(segments);
     if (!ok) return false;
     s->row[s->n++] = row;
-    if (word && (!ses_alloc_room(&s->word, &was, n, sizeof *s->word, e))) return false;
+    if (word && (!ses_array_reserve(&s->word, &was, n, sizeof *s->word, e))) return false;
     if (word) memcpy(s->word + s->tokens, word, k->n * sizeof *word), s->tokens_cap = was;
     was = s->tokens_cap;
-    if (bytes && !ses_alloc_room(&s->bytes, &was, n, sizeof *s->bytes, e)) return false;
-    if (bytes) memcpy(s->bytes + s->tokens, bytes, k->n * sizeof *bytes), s->tokens_cap = was;
+    if (bytes && !ses_array_reserve(&s->byte_span, &was, n, sizeof *s->byte_span, e)) return false;
+    if (bytes) memcpy(s->byte_span + s->tokens, bytes, k->n * sizeof *bytes), s->tokens_cap = was;
     s->tokens = n;
     return true;
 }
 
-bool ses_tuner_encode(ses_tuner *t, const ses_examples *rows, ses_tune_set *s, ses_err *e)
+bool ses_finetuner_encode(ses_finetuner *t, const ses_examples *rows, ses_finetune_set *s, ses_err *e)
 {
-    const ses_tune_kind *k = t->o.kind;
-    int64_t width = k->target != SES_TARGET_VALUES ? 0 : k->width ? k->width : ses_model_labels(t->model);
-    *s = (ses_tune_set){ .rows = rows, .n_rows = ses_examples_count(rows) };
+    const ses_finetune_task *k = t->o.kind;
+    int64_t width = k->target != SES_TARGET_VALUES ? 0
+                    : k->width                     ? k->width
+                                                   : ses_model_label_count(t->model);
+    *s = (ses_finetune_set){ .rows = rows, .n_rows = ses_examples_count(rows) };
     if (!s->n_rows) return ses_fail(e, SES_EFORMAT, "no examples");
     s->data = ses_dataset_new(k->target, width, k->group ? k->group(t, rows) : 1, e);
     for (size_t r = 0; s->data && r < s->n_rows; r++)
         if (!k->encode(t, ses_examples_at(rows, r), (int32_t)r, s, e))
             return ses_wrap(e, "line %" PRIu64, ses_examples_at(rows, r)->line);
-    if (!s->data || (k->encoded && !k->encoded(t, s, e))) return false;
+    if (!s->data || (k->finish_encoding && !k->finish_encoding(t, s, e))) return false;
     return s->n || ses_fail(e, SES_EFORMAT, "no example has a token");
 }
 
-bool ses_tuner_evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
-                          ses_arena *mem, ses_err *e)
+bool ses_finetuner_fill_evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
+                                   ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     *v = (ses_evaluation){ .n = s->n_rows, .n_labels = t->n_labels, .labels = t->label };
-    return t->o.kind->evaluation(t, s, p, v, mem, e);
+    return t->o.kind->fill_evaluation(t, s, p, v, mem, e);
 }
 
-bool ses_tuner_score(const ses_tuner *t, const ses_evaluation *v, const ses_bootstrap *b, ses_scores *out,
-                     ses_err *e)
+bool ses_finetuner_score(const ses_finetuner *t, const ses_evaluation *v, const ses_bootstrap *b,
+                         ses_scores *out, ses_err *e)
 {
     const char *at = t->o.metrics ? t->o.metrics : t->o.kind->metrics;
     bool ok = true;
@@ -342,51 +347,52 @@ typedef struct host {
 } host;
 
 /* The head's output, whole. An answer's two scores are columns of one tensor. */
-static bool read_output(ses_tuner *t, const ses_outputs *out, host *h, ses_err *e)
+static bool read_output(ses_finetuner *t, const ses_outputs *out, host *h, ses_err *e)
 {
     const ses_output *o = named(out, "logits");
     if (!o) o = named(out, "start_logits");
-    if (!o) return ses_fail(e, SES_EARG, "%s has no logits", ses_model_class(t->model));
+    if (!o) return ses_fail(e, SES_EARG, "%s has no logits", ses_model_class_name(t->model));
     size_t n = (size_t)ses_count(o->tensor);
     h->cols = ses_cols(o->tensor);
-    if (!ses_alloc_room(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) ||
-        !ses_alloc_room(&h->x, &h->cap, n, sizeof *h->x, e) || !ses_tape_read(t->tape, o->tensor, h->raw))
+    if (!ses_array_reserve(&h->raw, &h->raw_cap, n, sizeof *h->raw, e) ||
+        !ses_array_reserve(&h->x, &h->cap, n, sizeof *h->x, e) || !ses_tape_read(t->tape, o->tensor, h->raw))
         return false;
     for (size_t i = 0; i < n; i++) h->x[i] = (float)h->raw[i];
     return true;
 }
 
-static bool predict_batch(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, const ses_batch *b,
-                          int64_t first, host *h, ses_err *e)
+static bool predict_batch(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p,
+                          const ses_batch *b, int64_t first, host *h, ses_err *e)
 {
-    const ses_tune_kind *k = t->o.kind;
+    const ses_finetune_task *k = t->o.kind;
     ses_outputs out;
     ses_real loss = 0;
     bool per_token = k->target == SES_TARGET_TAGS || k->target == SES_TARGET_SPAN;
     ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
-    if (!ses_model_forward(t->model, t->tape, b, &(ses_want){ .logits = true }, &out, e) ||
+    if (!ses_model_forward(t->model, t->tape, b, &(ses_output_request){ .logits = true }, &out, e) ||
         !read_output(t, &out, h, e))
         return false;
     if (out.loss && !ses_tape_read(t->tape, out.loss, &loss)) return false;
     p->loss += out.loss ? (double)loss * (double)b->seqs : NAN;
     int64_t group = b->choices ? b->choices : 1;
     for (int64_t i = 0; i < b->seqs; i += group) {
-        int64_t at = per_token ? b->cu[i] : i / group, n = per_token ? b->cu[i + 1] - b->cu[i] : 1;
-        if (!k->take(t, s, p, first + i, h->x + at * h->cols, n, h->cols, e)) return false;
+        int64_t at = per_token ? b->cu_seqlens[i] : i / group,
+                n = per_token ? b->cu_seqlens[i + 1] - b->cu_seqlens[i] : 1;
+        if (!k->collect(t, s, p, first + i, h->x + at * h->cols, n, h->cols, e)) return false;
     }
     return true;
 }
 
-bool ses_tuner_predict(ses_tuner *t, const ses_tune_set *s, ses_predicted *p,
-                       bool (*progress)(void *ctx, int64_t done, int64_t of), void *ctx, ses_err *e)
+bool ses_finetuner_predict(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p,
+                           bool (*progress)(void *ctx, int64_t done, int64_t of), void *ctx, ses_err *e)
 {
-    const ses_tune_kind *k = t->o.kind;
+    const ses_finetune_task *k = t->o.kind;
     host h = { 0 };
     int64_t done = 0;
-    *p = (ses_predicted){ 0 };
+    *p = (ses_task_outputs){ 0 };
     ses_batches *batches =
-        ses_batches_new(s->data, &(ses_batching){ .tokens = EVAL_TOKENS, .in_order = true }, e);
-    ses_source from = batches ? ses_batches_source(batches) : (ses_source){ 0 };
+        ses_batches_new(s->data, &(ses_batching){ .max_tokens = EVAL_TOKENS, .in_order = true }, e);
+    ses_batch_source from = batches ? ses_batches_source(batches) : (ses_batch_source){ 0 };
     bool ok = batches && k->begin(t, s, p, e);
     for (int64_t i = 0; ok && i < from.count(from.ctx, 0); i++) {
         ses_batch b;
@@ -403,8 +409,8 @@ bool ses_tuner_predict(ses_tuner *t, const ses_tune_set *s, ses_predicted *p,
     return ok;
 }
 
-bool ses_tuner_numbers(const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v, ses_arena *mem,
-                       ses_err *e)
+bool ses_finetuner_fill_reals(const ses_finetune_set *s, const ses_task_outputs *p, ses_evaluation *v,
+                              ses_arena *mem, ses_err *e)
 {
     double *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
            *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
@@ -417,8 +423,8 @@ bool ses_tuner_numbers(const ses_tune_set *s, const ses_predicted *p, ses_evalua
     return gold && pred;
 }
 
-bool ses_tuner_best(const ses_tune_set *s, const ses_predicted *p, size_t cols, ses_evaluation *v,
-                    ses_arena *mem, ses_err *e)
+bool ses_finetuner_fill_labels(const ses_finetune_set *s, const ses_task_outputs *p, size_t cols,
+                               ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
             *pred = ses_arena_array(mem, v->n, sizeof *pred, e);
@@ -431,7 +437,7 @@ bool ses_tuner_best(const ses_tune_set *s, const ses_predicted *p, size_t cols, 
     return gold && pred;
 }
 
-int64_t ses_tuner_softmax(const float *x, size_t cols, double *probability)
+int64_t ses_finetuner_softmax(const float *x, size_t cols, double *probability)
 {
     int64_t best = ses_argmax(x, (int64_t)cols);
     double sum = 0;

@@ -7,49 +7,51 @@
 
 /* First and last token of the answer in this window; the first token of all (which stands for none) where the
  * answer is not wholly in it. */
-static void find_span(const ses_datum *r, const ses_encoding *k, ses_sequence *q)
+static void find_span(const ses_labeled_example *r, const ses_encoding *k, ses_sequence *q)
 {
     size_t first = 0, last = k->n;
     q->start = q->end = 0;
-    while (first < k->n && k->sequence[first] != 1) first++;
-    while (last > first && k->sequence[last - 1] != 1) last--;
+    while (first < k->n && k->sequence_id[first] != 1) first++;
+    while (last > first && k->sequence_id[last - 1] != 1) last--;
     if (!r->n_answers || first == last) return;
-    uint32_t begin = (uint32_t)r->answers[0].byte, end = begin + (uint32_t)r->answers[0].text.n;
-    if (k->byte[first].begin > begin || k->byte[last - 1].end < end) return;
+    uint32_t begin = (uint32_t)r->answers[0].byte_start, end = begin + (uint32_t)r->answers[0].text.n;
+    if (k->byte_offset[first].begin > begin || k->byte_offset[last - 1].end < end) return;
     size_t a = first, b = last;
-    while (a + 1 < last && k->byte[a + 1].begin <= begin) a++;
-    while (b - 1 > first && k->byte[b - 2].end >= end) b--;
+    while (a + 1 < last && k->byte_offset[a + 1].begin <= begin) a++;
+    while (b - 1 > first && k->byte_offset[b - 2].end >= end) b--;
     if (b - 1 < a) return;
     q->start = (int32_t)a;
     q->end = (int32_t)(b - 1);
 }
 
-static bool add_window(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *s, const ses_encoding *k,
-                       ses_err *e)
+static bool add_window(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                       const ses_encoding *k, ses_err *e)
 {
     ses_arena mem = { 0 };
     ses_sequence q = { 0 };
     ses_offset *bytes = ses_arena_array(&mem, k->n, sizeof *bytes, e);
     bool ok = bytes != NULL;
     for (size_t i = 0; ok && i < k->n; i++)
-        bytes[i] = k->sequence[i] == 1 ? k->byte[i] : (ses_offset){ 1, 0 };
+        bytes[i] = k->sequence_id[i] == 1 ? k->byte_offset[i] : (ses_offset){ 1, 0 };
     find_span(r, k, &q);
-    ok = ok && ses_tuner_add(t, s, row, k, &q, NULL, bytes, e);
+    ok = ok && ses_finetuner_add_sequence(t, s, row, k, &q, NULL, bytes, e);
     ses_arena_free(&mem);
     return ok;
 }
 
-static bool encode(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *s, ses_err *e)
+static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                   ses_err *e)
 {
-    ses_input in = { .text = { r->text_a.s, r->text_a.n }, .pair = { r->text_b.s, r->text_b.n } };
-    ses_encode_options o = {
-        .truncation = SES_ONLY_SECOND, .max_length = t->limit, .stride = t->o.stride, .all_parts = true
-    };
+    ses_input in = { .text = { r->text_a.p, r->text_a.n }, .pair = { r->text_b.p, r->text_b.n } };
+    ses_encode_options o = { .truncation = SES_TRUNCATE_ONLY_SECOND,
+                             .max_length = t->max_tokens,
+                             .stride = t->o.stride,
+                             .full_overflow = true };
     while (in.text.n && strchr(" \t\n\r", in.text.p[0])) in.text.p++, in.text.n--;
     if (!ses_encode(t->tokens, &in, &o, e)) return false;
     if (!add_window(t, r, row, s, ses_tokens_result(t->tokens), e)) return false;
-    size_t more = ses_tokens_overflows(t->tokens);
-    s->cut += more > 0;
+    size_t more = ses_tokens_overflow_count(t->tokens);
+    s->n_truncated += more > 0;
     for (size_t i = 0; i < more; i++) {
         const ses_encoding *k = ses_tokens_overflow(t->tokens, i, e);
         if (!k || !add_window(t, r, row, s, k, e)) return false;
@@ -64,14 +66,14 @@ typedef struct found {
     bool any, seen;
 } found;
 
-static bool begin(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
 {
     (void)t;
     size_t n = s->n_rows;
-    p->own = ses_arena_array(&p->mem, n, sizeof(found), e);
+    p->state = ses_arena_array(&p->mem, n, sizeof(found), e);
     p->text = ses_arena_array(&p->mem, n, sizeof *p->text, e);
     p->no_answer = ses_arena_array(&p->mem, n, sizeof *p->no_answer, e);
-    return p->own && p->text && p->no_answer;
+    return p->state && p->text && p->no_answer;
 }
 
 /* The `most` tokens with the highest of one score, best first. */
@@ -87,16 +89,16 @@ static int64_t top(const float *x, int64_t n, int64_t col, int64_t most, int32_t
     return k;
 }
 
-static bool take(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, int64_t sequence, const float *x,
-                 int64_t n, int64_t cols, ses_err *e)
+static bool take(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, int64_t sequence,
+                 const float *x, int64_t n, int64_t cols, ses_err *e)
 {
     enum { MOST = 64 };
     int32_t start[MOST], end[MOST];
     (void)cols, (void)e;
-    found *f = (found *)p->own + s->row[sequence];
+    found *f = (found *)p->state + s->row[sequence];
     const ses_offset *bytes =
-        s->bytes + (ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids);
-    int64_t most = t->o.best < MOST ? t->o.best : MOST, a = top(x, n, 0, most, start),
+        s->byte_span + (ses_dataset_at(s->data, sequence).ids - ses_dataset_at(s->data, 0).ids);
+    int64_t most = t->o.n_best < MOST ? t->o.n_best : MOST, a = top(x, n, 0, most, start),
             b = top(x, n, 1, most, end);
     double none = (double)x[0] + (double)x[1];
     if (!f->seen || none < f->none) f->none = none;
@@ -106,7 +108,7 @@ static bool take(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, int64_t 
             ses_offset from = bytes[start[i]], to = bytes[end[j]];
             double score = (double)x[2 * start[i]] + (double)x[2 * end[j] + 1];
             if (from.begin > from.end || to.begin > to.end || end[j] < start[i] ||
-                end[j] - start[i] + 1 > t->o.longest || (f->any && score <= f->score))
+                end[j] - start[i] + 1 > t->o.max_answer || (f->any && score <= f->score))
                 continue;
             f->any = true;
             f->score = score;
@@ -115,21 +117,21 @@ static bool take(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, int64_t 
     return true;
 }
 
-static bool finish(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
 {
-    const found *f = p->own;
+    const found *f = p->state;
     for (size_t r = 0; r < s->n_rows; r++) {
         p->no_answer[r] = f[r].any ? f[r].none - f[r].score : INFINITY;
-        bool none = !f[r].any || (t->o.may_lack && p->no_answer[r] > t->o.threshold);
-        const char *from = ses_examples_at(s->rows, r)->text_b.s + f[r].at.begin;
+        bool none = !f[r].any || (t->o.allow_no_answer && p->no_answer[r] > t->o.null_threshold);
+        const char *from = ses_examples_at(s->rows, r)->text_b.p + f[r].at.begin;
         p->text[r] = none ? "" : ses_arena_strndup(&p->mem, from, f[r].at.end - f[r].at.begin, e);
         if (!p->text[r]) return false;
     }
     return true;
 }
 
-static bool evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
-                       ses_arena *mem, ses_err *e)
+static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
+                       ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     size_t all = 0;
     (void)t;
@@ -138,8 +140,8 @@ static bool evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted 
     const char **gold = ses_arena_array(mem, all + 1, sizeof *gold, e);
     all = 0;
     for (size_t r = 0; cu && gold && r < v->n; r++) {
-        const ses_datum *x = ses_examples_at(s->rows, r);
-        for (size_t i = 0; i < x->n_answers; i++) gold[all++] = x->answers[i].text.s;
+        const ses_labeled_example *x = ses_examples_at(s->rows, r);
+        for (size_t i = 0; i < x->n_answers; i++) gold[all++] = x->answers[i].text.p;
         cu[r + 1] = all;
     }
     v->pred_texts = p->text;
@@ -149,29 +151,30 @@ static bool evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted 
     return cu && gold;
 }
 
-static void put(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, size_t row, ses_json_writer *w)
+static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
+                ses_json_writer *w)
 {
-    const ses_datum *r = ses_examples_at(s->rows, row);
-    if (r->id.n) ses_json_put_key(w, "id"), ses_json_put_stringn(w, r->id.s, r->id.n);
+    const ses_labeled_example *r = ses_examples_at(s->rows, row);
+    if (r->id.n) ses_json_put_key(w, "id"), ses_json_put_stringn(w, r->id.p, r->id.n);
     ses_json_put_key(w, "answer");
     ses_json_put_string(w, p->text[row]);
-    if (t->o.may_lack) ses_json_put_key(w, "no_answer"), ses_json_put_real(w, p->no_answer[row]);
+    if (t->o.allow_no_answer) ses_json_put_key(w, "no_answer"), ses_json_put_real(w, p->no_answer[row]);
 }
 
-const ses_tune_kind ses_tune_answer = {
+const ses_finetune_task ses_finetune_task_answer = {
     .name = "answer",
-    .what = "where in a passage a question is answered",
+    .summary = "where in a passage a question is answered",
     .head = &ses_head_span,
     .data = SES_DATA_SPAN,
     .format = SES_DATA_SQUAD,
     .target = SES_TARGET_SPAN,
-    .usual_length = 384,
+    .default_max_length = 384,
     .metrics = "squad",
-    .best = "f1",
+    .best_metric = "f1",
     .encode = encode,
     .begin = begin,
-    .take = take,
+    .collect = take,
     .finish = finish,
-    .evaluation = evaluation,
-    .put = put,
+    .fill_evaluation = evaluation,
+    .put_prediction = put,
 };

@@ -14,33 +14,34 @@
 
 static bool tuples(const ses_examples *rows) { return ses_examples_kind(rows) == SES_DATA_TUPLE; }
 
-static int64_t group(const ses_tuner *t, const ses_examples *rows)
+static int64_t group(const ses_finetuner *t, const ses_examples *rows)
 {
     (void)t;
     return 2 + (tuples(rows) ? (int64_t)ses_examples_at(rows, 0)->n_parts : 0);
 }
 
-static bool add_text(ses_tuner *t, const ses_field *text, int32_t row, ses_real value, ses_tune_set *s,
-                     bool *cut, ses_err *e)
+static bool add_text(ses_finetuner *t, const ses_field *text, int32_t row, ses_real value,
+                     ses_finetune_set *s, bool *cut, ses_err *e)
 {
-    ses_string x = { text->s, text->n };
-    ses_encode_options o = { .truncation = SES_LONGEST_FIRST, .max_length = t->limit };
+    ses_string x = { text->p, text->n };
+    ses_encode_options o = { .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = t->max_tokens };
     bool ok = ses_encode(t->tokens, &(ses_input){ .text = x }, &o, e) &&
-              ses_tuner_add(t, s, row, ses_tokens_result(t->tokens), &(ses_sequence){ .values = &value },
-                            NULL, NULL, e);
-    *cut |= ok && ses_tokens_overflows(t->tokens) > 0;
+              ses_finetuner_add_sequence(t, s, row, ses_tokens_result(t->tokens),
+                                         &(ses_sequence){ .values = &value }, NULL, NULL, e);
+    *cut |= ok && ses_tokens_overflow_count(t->tokens) > 0;
     return ok;
 }
 
-static bool encode(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *s, ses_err *e)
+static bool encode(ses_finetuner *t, const ses_labeled_example *r, int32_t row, ses_finetune_set *s,
+                   ses_err *e)
 {
     bool cut = false, label = ses_examples_kind(s->rows) == SES_DATA_CLASSIFY;
-    ses_real value = (ses_real)(label ? r->label : r->target / (t->scaled ? t->top : 1));
+    ses_real value = (ses_real)(label ? r->label : r->target / (t->scale_targets ? t->max_abs_target : 1));
     if (!add_text(t, &r->text_a, row, value, s, &cut, e) || !add_text(t, &r->text_b, row, value, s, &cut, e))
         return false;
     for (size_t i = 0; tuples(s->rows) && i < r->n_parts; i++)
-        if (!add_text(t, &r->part[i], row, value, s, &cut, e)) return false;
-    s->cut += cut;
+        if (!add_text(t, &r->parts[i], row, value, s, &cut, e)) return false;
+    s->n_truncated += cut;
     return true;
 }
 
@@ -48,18 +49,18 @@ static bool encode(ses_tuner *t, const ses_datum *r, int32_t row, ses_tune_set *
 
 static int64_t examples(const ses_batch *b) { return b->seqs / b->choices; }
 
-static double margin(const ses_tuner *t, double usual) { return t->o.margin < 0 ? usual : t->o.margin; }
+static double margin(const ses_finetuner *t, double usual) { return t->o.margin < 0 ? usual : t->o.margin; }
 
 static ses_tensor *negatives(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
-    const ses_tuner *t = ctx;
+    const ses_finetuner *t = ctx;
     ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
-    return x ? ses_loss_negatives(tape, x, examples(b), b->choices, 1 / t->o.temperature) : NULL;
+    return x ? ses_loss_in_batch_negatives(tape, x, examples(b), b->choices, 1 / t->o.temperature) : NULL;
 }
 
 static ses_tensor *triplet(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
-    const ses_tuner *t = ctx;
+    const ses_finetuner *t = ctx;
     if (b->choices != 3) {
         ses_fail(e, SES_EUSAGE, "triplets need one column of texts that do not belong: --choices");
         return NULL;
@@ -70,14 +71,14 @@ static ses_tensor *triplet(void *ctx, ses_tape *tape, const ses_batch *b, ses_er
 
 static ses_tensor *cosine(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
-    const ses_tuner *t = ctx;
+    const ses_finetuner *t = ctx;
     ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
     return x ? ses_loss_cosine(tape, x, b->targets, examples(b)) : NULL;
 }
 
 static ses_tensor *contrastive(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
-    const ses_tuner *t = ctx;
+    const ses_finetuner *t = ctx;
     for (int64_t i = 0; i < examples(b); i++)
         if (b->targets[i] != 0 && b->targets[i] != 1) {
             ses_fail(e, SES_EFORMAT, "the label of a contrastive pair is %g, not 0 or 1",
@@ -90,39 +91,39 @@ static ses_tensor *contrastive(void *ctx, ses_tape *tape, const ses_batch *b, se
 
 static ses_tensor *softmax(void *ctx, ses_tape *tape, const ses_batch *b, ses_err *e)
 {
-    const ses_tuner *t = ctx;
+    const ses_finetuner *t = ctx;
     int64_t n = examples(b);
     ses_tensor *x = ses_sentence_embed(t->sentence, tape, b, NULL, e);
-    int32_t *label = x ? ses_tape_host(tape, (size_t)n, sizeof *label) : NULL;
+    int32_t *label = x ? ses_tape_host_alloc(tape, (size_t)n, sizeof *label) : NULL;
     for (int64_t i = 0; label && i < n; i++) label[i] = (int32_t)b->targets[i];
     return label ? ses_loss_softmax(tape, x, t->class_w, t->class_b, label, n) : NULL;
 }
 
 /* The classifier over u, v, |u - v|; it is not part of what is saved. */
-static bool open_softmax(ses_tuner *t, ses_err *e)
+static bool open_softmax(ses_finetuner *t, ses_err *e)
 {
-    if (!ses_store_trained(ses_model_store(t->model))) return true;
-    int64_t n = (int64_t)t->classes, width = 3 * ses_sentence_width(t->sentence);
-    t->more = ses_store_new(t->dev, e);
-    if (!t->more) return false;
-    t->class_w = ses_store_add(t->more, "classifier.weight", SES_DIM(n, width), SES_INIT_FAN_IN);
-    t->class_b = ses_store_add(t->more, "classifier.bias", SES_DIM(n), SES_INIT_ZERO);
-    if (!ses_store_ok(t->more, e) || !ses_store_train(t->more, e)) return false;
-    ses_store_init(t->more, 0, t->seed);
+    if (!ses_store_trainable_count(ses_model_store(t->model))) return true;
+    int64_t n = (int64_t)t->n_classes, width = 3 * ses_sentence_width(t->sentence);
+    t->extra_params = ses_store_new(t->dev, e);
+    if (!t->extra_params) return false;
+    t->class_w = ses_store_add(t->extra_params, "classifier.weight", SES_DIM(n, width), SES_INIT_FAN_IN);
+    t->class_b = ses_store_add(t->extra_params, "classifier.bias", SES_DIM(n), SES_INIT_ZERO);
+    if (!ses_store_ok(t->extra_params, e) || !ses_store_alloc_trainable(t->extra_params, e)) return false;
+    ses_store_init(t->extra_params, 0, t->seed);
     return true;
 }
 
 /* Scores of 0 to 5 are divided by 5: a cosine is at most 1. */
-static bool open_cosine(ses_tuner *t, ses_err *e)
+static bool open_cosine(ses_finetuner *t, ses_err *e)
 {
     (void)e;
-    t->scaled = t->top > 1;
+    t->scale_targets = t->max_abs_target > 1;
     return true;
 }
 
 /* ---- measuring ---- */
 
-static bool begin(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e)
+static bool begin(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
 {
     size_t n = (size_t)(group(t, s->rows) - 1);
     p->score = ses_arena_array(&p->mem, s->n_rows * n, sizeof *p->score, e);
@@ -137,8 +138,8 @@ static double dot(const ses_real *a, const ses_real *b, int64_t n)
 }
 
 /* Cosines of a row's first text and each of the others. */
-static bool pass(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, const ses_batch *b, int64_t first,
-                 ses_err *e)
+static bool pass(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, const ses_batch *b,
+                 int64_t first, ses_err *e)
 {
     int64_t g = b->choices, W = ses_sentence_width(t->sentence);
     ses_tape_reset(t->tape, &(ses_tape_options){ 0 });
@@ -154,7 +155,7 @@ static bool pass(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, const se
     return ok;
 }
 
-static bool finish(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_err *e)
+static bool finish(ses_finetuner *t, const ses_finetune_set *s, ses_task_outputs *p, ses_err *e)
 {
     (void)t, (void)s, (void)e;
     p->loss = NAN; /* what is measured with is not what the loss learns from */
@@ -162,7 +163,7 @@ static bool finish(ses_tuner *t, const ses_tune_set *s, ses_predicted *p, ses_er
 }
 
 /* Right where the first text is closer to the second than to all that do not belong. */
-static bool evaluate_triplets(const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
+static bool evaluate_triplets(const ses_finetune_set *s, const ses_task_outputs *p, ses_evaluation *v,
                               ses_arena *mem, ses_err *e)
 {
     int32_t *gold = ses_arena_array(mem, v->n, sizeof *gold, e),
@@ -180,15 +181,16 @@ static bool evaluate_triplets(const ses_tune_set *s, const ses_predicted *p, ses
     return gold && pred;
 }
 
-static bool evaluation(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, ses_evaluation *v,
-                       ses_arena *mem, ses_err *e)
+static bool evaluation(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p,
+                       ses_evaluation *v, ses_arena *mem, ses_err *e)
 {
     (void)t;
     if (tuples(s->rows)) return evaluate_triplets(s, p, v, mem, e);
-    return ses_tuner_numbers(s, p, v, mem, e);
+    return ses_finetuner_fill_reals(s, p, v, mem, e);
 }
 
-static void put(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, size_t row, ses_json_writer *w)
+static void put(ses_finetuner *t, const ses_finetune_set *s, const ses_task_outputs *p, size_t row,
+                ses_json_writer *w)
 {
     int64_t n = group(t, s->rows) - 1;
     ses_json_put_key(w, n > 1 ? "similarities" : "similarity");
@@ -199,20 +201,21 @@ static void put(ses_tuner *t, const ses_tune_set *s, const ses_predicted *p, siz
 
 /* ---- the task, with each of its losses ---- */
 
-#define EMBED                                                                               \
-    .name = "embed", .what = "vectors of texts, alike where they mean the same",            \
-    .target = SES_TARGET_VALUES, .width = 1, .group = group, .metrics = "spearman|pearson", \
-    .best = "spearmanr", .encode = encode, .begin = begin, .pass = pass, .finish = finish,  \
-    .evaluation = evaluation, .put = put
+#define EMBED                                                                                     \
+    .name = "embed", .summary = "vectors of texts, alike where they mean the same",               \
+    .target = SES_TARGET_VALUES, .width = 1, .group = group, .metrics = "spearman|pearson",       \
+    .best_metric = "spearmanr", .encode = encode, .begin = begin, .pass = pass, .finish = finish, \
+    .fill_evaluation = evaluation, .put_prediction = put
 
-static const ses_tune_kind by_softmax = { EMBED, .loss_name = "softmax", .data = SES_DATA_CLASSIFY,
-                                          .open = open_softmax, .loss = softmax };
-static const ses_tune_kind by_cosine = { EMBED, .loss_name = "cosine", .data = SES_DATA_REGRESS,
-                                         .open = open_cosine, .loss = cosine };
-static const ses_tune_kind by_contrastive = { EMBED, .loss_name = "contrastive", .data = SES_DATA_REGRESS,
-                                              .loss = contrastive };
-static const ses_tune_kind by_triplet = { EMBED, .loss_name = "triplet", .data = SES_DATA_TUPLE,
-                                          .triplets = true, .loss = triplet };
-static const ses_tune_kind *const others[] = { &by_softmax, &by_cosine, &by_contrastive, &by_triplet, NULL };
-const ses_tune_kind ses_tune_embed = { EMBED, .loss_name = "negatives", .others = others,
-                                       .data = SES_DATA_TUPLE, .loss = negatives };
+static const ses_finetune_task by_softmax = { EMBED, .loss_name = "softmax", .data = SES_DATA_CLASSIFY,
+                                              .open = open_softmax, .loss = softmax };
+static const ses_finetune_task by_cosine = { EMBED, .loss_name = "cosine", .data = SES_DATA_REGRESS,
+                                             .open = open_cosine, .loss = cosine };
+static const ses_finetune_task by_contrastive = { EMBED, .loss_name = "contrastive", .data = SES_DATA_REGRESS,
+                                                  .loss = contrastive };
+static const ses_finetune_task by_triplet = { EMBED, .loss_name = "triplet", .data = SES_DATA_TUPLE,
+                                              .eval_triplets = true, .loss = triplet };
+static const ses_finetune_task *const others[] = { &by_softmax, &by_cosine, &by_contrastive, &by_triplet,
+                                                   NULL };
+const ses_finetune_task ses_finetune_task_embed = { EMBED, .loss_name = "negatives", .other_losses = others,
+                                                    .data = SES_DATA_TUPLE, .loss = negatives };

@@ -51,7 +51,7 @@ typedef struct dice {
 
 static uint32_t roll(dice *d, uint32_t below)
 {
-    ses_key key = { d->execution, 0, 0 };
+    ses_rng_key key = { d->execution, 0, 0 };
     return below ? ses_rand32(key, d->next++) % below : 0;
 }
 

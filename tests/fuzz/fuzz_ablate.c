@@ -20,9 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     fuzz_file(recipe, data, n);
     void *args = calloc(1, c->args_size);
     ses_opt_group g = { c->opt, c->n_opt, args };
-    ses_call call = { .command = c, .args = args, .rest = words, .quiet = true };
-    MUST(args && ses_options_parse(&g, 1, words, false, &call.n_rest, NULL));
-    bool ok = ses_options_complete(&g, 1, &e) && c->run(&call, &e);
+    ses_call call = { .command = c, .args = args, .operands = words, .quiet = true };
+    MUST(args && ses_options_parse(&g, 1, words, false, &call.n_operands, NULL));
+    bool ok = ses_options_check_required(&g, 1, &e) && c->run(&call, &e);
     MUST(ok || e.code != SES_OK);
     ses_options_free(&g, 1);
     free(args);

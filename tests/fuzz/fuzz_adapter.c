@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!dev || !folder()) return 0;
     put("adapter_config.json", data, n);
     /* the model given, or looked for as the config says */
-    ses_model_options o = { .dry = true, .base = n % 2 ? NULL : base };
+    ses_model_options o = { .check_only = true, .base = n % 2 ? NULL : base };
     ses_model *m = ses_model_open(dir, dev, &o, &e);
     MUST((m != NULL) == (e.code == SES_OK));
     ses_model_free(m);

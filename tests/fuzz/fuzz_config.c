@@ -8,11 +8,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     ses_json_doc *doc = dev ? ses_json_parse((const char *)data, n, &e) : NULL;
     if (doc) {
-        ses_model *m = ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .dry = true }, &e);
+        ses_model *m = ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .check_only = true }, &e);
         MUST((m != NULL) == (e.code == SES_OK));
         if (m) {
-            MUST(ses_model_vocab(m) > 0 && ses_model_max_tokens(m) > 0 && ses_model_labels(m) > 0);
-            MUST(ses_store_numbers(ses_model_store(m)) > 0);
+            MUST(ses_model_vocab_size(m) > 0 && ses_model_max_tokens(m) > 0 && ses_model_label_count(m) > 0);
+            MUST(ses_store_element_count(ses_model_store(m)) > 0);
         }
         ses_model_free(m);
     }

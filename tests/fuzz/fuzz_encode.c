@@ -39,16 +39,17 @@ static void same(const ses_encoding *a, const ses_encoding *b)
 {
     MUST(a->n == b->n);
     for (size_t i = 0; i < a->n; i++) {
-        MUST(a->id[i] == b->id[i] && a->word[i] == b->word[i] && a->type[i] == b->type[i]);
-        MUST(!memcmp(&a->byte[i], &b->byte[i], sizeof *a->byte) &&
-             !memcmp(&a->point[i], &b->point[i], sizeof *a->point));
+        MUST(a->id[i] == b->id[i] && a->word_id[i] == b->word_id[i] && a->type_id[i] == b->type_id[i]);
+        MUST(!memcmp(&a->byte_offset[i], &b->byte_offset[i], sizeof *a->byte_offset) &&
+             !memcmp(&a->char_offset[i], &b->char_offset[i], sizeof *a->char_offset));
     }
 }
 
 static void in_text(const ses_encoding *x, size_t n)
 {
     for (size_t i = 0; i < x->n; i++)
-        MUST(x->byte[i].begin <= x->byte[i].end && x->byte[i].end <= n && x->point[i].end <= x->byte[i].end);
+        MUST(x->byte_offset[i].begin <= x->byte_offset[i].end && x->byte_offset[i].end <= n &&
+             x->char_offset[i].end <= x->byte_offset[i].end);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -57,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n < 2) return 0;
     const ses_tokenizer *t = all[data[0] % n_all];
     ses_tokenizer exact = *t;
-    exact.fast = NULL;
+    exact.fast_path = NULL;
     ses_encode_options o = { .no_special = data[1] & 1 };
     if (data[1] & 2) {
         o.truncation = (ses_truncation)(1 + data[1] / 4 % 3);
@@ -73,8 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (ok[0]) {
         same(ses_tokens_result(k[0]), ses_tokens_result(k[1]));
         if (data[0] % n_all < n_plain) in_text(ses_tokens_result(k[0]), n - 2);
-        MUST(ses_tokens_overflows(k[0]) == ses_tokens_overflows(k[1]));
-        for (size_t i = 0; i < ses_tokens_overflows(k[0]) && i < 8; i++)
+        MUST(ses_tokens_overflow_count(k[0]) == ses_tokens_overflow_count(k[1]));
+        for (size_t i = 0; i < ses_tokens_overflow_count(k[0]) && i < 8; i++)
             same(ses_tokens_overflow(k[0], i, NULL), ses_tokens_overflow(k[1], i, NULL));
     }
     for (int i = 0; i < 2; i++) ses_tokens_free(k[i]);

@@ -9,9 +9,9 @@
 
 static void read_as(const ses_json *config, const ses_json *map, const ses_tokenizer *t)
 {
-    ses_facts f;
-    ses_facts_take(&f, config, map, "bert", t);
-    for (int i = 0; i < SES_ROLE_COUNT; i++) MUST(f.role[i] >= -1 && f.role[i] < ses_tokenizer_size(t));
+    ses_tokenizer_config f;
+    ses_tokenizer_config_from_json(&f, config, map, "bert", t);
+    for (int i = 0; i < SES_ROLE_COUNT; i++) MUST(f.role[i] >= -1 && f.role[i] < ses_tokenizer_vocab_size(t));
     MUST(f.max_length >= 0 && f.stored_max == 0 && (!f.clean_up || f.may_clean));
 }
 

@@ -21,19 +21,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     ses_device *dev = ses_device_open("cpu", &(ses_device_options){ .threads = 1 }, &e);
     ses_model *m = ses_model_new(ses_json_root(config), dev, &(ses_model_options){ .seed = 1 }, &e);
-    ses_generation *g = m ? ses_generation_open(m, &e) : NULL;
+    ses_generation_config *g = m ? ses_generation_config_open(m, &e) : NULL;
     MUST(g);
-    ses_generate_options o = *ses_generation_options(g);
-    if (ses_generation_read(g, ses_json_root(doc), &o, &e)) {
+    ses_generate_options o = *ses_generation_config_options(g);
+    if (ses_generation_config_read(g, ses_json_root(doc), &o, &e)) {
         o.num_beams = at_most(o.num_beams, 6), o.num_return_sequences = at_most(o.num_return_sequences, 6);
         o.n_stop_strings = 0; /* no tokenizer */
         ses_generated *r = ses_generate(m, &(ses_prompt){ .ids = { id, 3 } }, 1, &o, &e);
         for (int64_t i = 0; r && i < r->n; i++)
-            for (int64_t t = 0; t < r->text[i].ids.n; t++)
-                MUST(r->text[i].ids.id[t] >= 0 && r->text[i].ids.id[t] < 23);
+            for (int64_t t = 0; t < r->sequence[i].ids.n; t++)
+                MUST(r->sequence[i].ids.id[t] >= 0 && r->sequence[i].ids.id[t] < 23);
         ses_generated_free(r);
     }
-    ses_generation_free(g);
+    ses_generation_config_free(g);
     ses_model_free(m);
     ses_device_free(dev);
     ses_json_free(config);

@@ -14,10 +14,10 @@ static void read_for(const ses_task *t, const ses_json *v)
     void *args = ses_alloc(t->args_size, &e);
     MUST(args && ses_opt_defaults(t->opt, t->n_opt, args, &e));
     ses_pipeline p = { .task = t, .args = args };
-    if (ses_pipeline_item(&p, v, &item, &list, &e)) {
-        ses_job j = { 0 };
+    if (ses_pipeline_item_from_json(&p, v, &item, &list, &e)) {
+        ses_request j = { 0 };
         MUST(item.text.p || item.pair.p || item.list);
-        MUST(ses_job_take(&j, &item, &e) && j.item.n_list == item.n_list);
+        MUST(ses_request_copy_item(&j, &item, &e) && j.item.n_list == item.n_list);
         check_text(j.item.text);
         check_text(j.item.pair);
         for (size_t i = 0; i < j.item.n_list; i++) check_text(j.item.list[i]);
@@ -33,7 +33,7 @@ static void read_for(const ses_task *t, const ses_json *v)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     ses_json_doc *doc = ses_json_parse((const char *)data, n, NULL);
-    for (const ses_task_name *t = ses_task_names(); doc && t->name; t++)
+    for (const ses_task_entry *t = ses_task_entries(); doc && t->name; t++)
         if (t->summary) read_for(t->task, ses_json_root(doc));
     ses_json_free(doc);
     return 0;

@@ -6,7 +6,7 @@ static char *written(const ses_json *v, int indent, size_t *n)
 {
     ses_json_writer *w = ses_json_writer_new(indent, NULL);
     MUST(w);
-    ses_json_writer_ascii(w, indent == 0);
+    ses_json_writer_set_ascii(w, indent == 0);
     ses_json_put_value(w, v);
     const char *s = ses_json_writer_text(w, n, NULL);
     MUST(s && strlen(s) == *n);

@@ -41,7 +41,7 @@ static void check(const ses_text *out, size_t n)
 }
 
 /* Alone, and between an e before it and an acute accent after: what stands beside it must not matter. */
-static void run(const ses_text_step *step, const char *text, size_t n)
+static void run(const ses_stage_instance *step, const char *text, size_t n)
 {
     ses_text in = { 0 }, out = { 0 }, wide = { .base = 1 }, part = { 0 };
     put(&in, text, n, 0);
@@ -66,11 +66,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const char *json = settings[data[0] % SES_LEN(settings)], *text = (const char *)data + 1;
     ses_arena mem = { 0 };
     ses_err e = { 0 };
-    ses_text_step step;
+    ses_stage_instance step;
     ses_json_doc *doc = ses_json_parse(json, strlen(json), &e);
-    MUST(doc && ses_text_step_open(&step, SES_NORMALIZER, ses_json_root(doc), &mem, &e));
+    MUST(doc && ses_stage_instance_open(&step, SES_NORMALIZER, ses_json_root(doc), &mem, &e));
     run(&step, text, ses_utf8_valid(text, n - 1));
-    ses_text_step_close(&step);
+    ses_stage_instance_close(&step);
     ses_arena_free(&mem);
     ses_json_free(doc);
     return 0;

@@ -16,15 +16,15 @@ static void read_all(text *t, const char *path, size_t step)
 {
     ses_err e = { 0 };
     size_t got = 1;
-    ses_packed *p = ses_packed_open(path, &e);
+    ses_input_stream *p = ses_input_stream_open(path, &e);
     for (t->n = 0; p && got && t->n < MOST; t->n += got) {
         size_t room = MOST - t->n < step ? MOST - t->n : step;
-        if (!ses_packed_read(p, t->at + t->n, room, &got, &e)) break;
+        if (!ses_input_stream_read(p, t->at + t->n, room, &got, &e)) break;
         MUST(got <= room);
-        MUST(got || ses_packed_waits(p)); /* the end is there at once */
+        MUST(got || ses_input_stream_ready(p)); /* the end is there at once */
     }
     t->code = e.code;
-    ses_packed_free(p);
+    ses_input_stream_free(p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

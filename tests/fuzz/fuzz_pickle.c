@@ -9,9 +9,9 @@ static void check(const ses_safetensors *s, const uint8_t *data, const uint8_t *
 {
     size_t copied = 0;
     for (size_t i = 0; i < ses_safetensors_count(s); i++) {
-        const ses_entry *t = ses_safetensors_at(s, i);
+        const ses_tensor_entry *t = ses_safetensors_at(s, i);
         const uint8_t *p = t->data;
-        MUST(ses_safetensors_find(s, t->name) == t && t->rank >= 0 && t->rank <= SES_ENTRY_DIM);
+        MUST(ses_safetensors_find(s, t->name) == t && t->rank >= 0 && t->rank <= SES_ENTRY_MAX_DIM);
         int64_t count = 1;
         for (int k = 0; k < t->rank; k++) count *= t->dim[k];
         MUST(count == t->count && (size_t)count * ses_dtype_size(t->dtype) == t->bytes);

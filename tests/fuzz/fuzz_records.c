@@ -12,7 +12,7 @@ static void drain(ses_records *r, size_t most)
     while (r && (ok = ses_records_next(r, &row, &e)) && row) {
         MUST(++rows <= most && ses_records_line(r) >= line);
         line = ses_records_line(r);
-        for (size_t k = 0; k < ses_records_fields(r); k++) MUST(strlen(row[k].s) == row[k].n);
+        for (size_t k = 0; k < ses_records_field_count(r); k++) MUST(strlen(row[k].p) == row[k].n);
     }
     MUST(ok == !e.code);
     MUST(ok || e.code == SES_EFORMAT || e.code == SES_EARG);
@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                               .max_row = data[0] & 128 ? 16 : 0 };
     if (data[0] & 64) o.columns = columns, o.n_columns = 2;
     ses_err e = { 0 };
-    ses_records *r = ses_records_text((const char *)data + 1, n - 1, &o, &e);
+    ses_records *r = ses_records_from_text((const char *)data + 1, n - 1, &o, &e);
     MUST(r || e.code == SES_EFORMAT || e.code == SES_EARG);
     drain(r, n);
     return 0;

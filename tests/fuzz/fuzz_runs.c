@@ -39,24 +39,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     char dir[40], path[64], svg[64];
     ses_err e = { 0 };
-    ses_runs l = { 0 };
+    ses_run_records l = { 0 };
     double step;
     fuzz_folder(dir);
     fill(dir, (const char *)data, n);
-    bool ok = ses_runs_add(&l, dir, &e);
+    bool ok = ses_run_records_add(&l, dir, &e);
     MUST(ok == (e.code == SES_OK) && (!ok || l.n == 1));
     for (size_t i = 0; i < l.n; i++) {
         const ses_run_record *r = &l.item[i];
-        ses_run_record_score(r);
-        ses_run_record_best(r, &step);
+        ses_run_record_final_score(r);
+        ses_run_record_best_score(r, &step);
         for (size_t k = 0; k < r->n_series; k++) MUST(r->series[k].n > 0);
-        for (size_t k = 0; k < 4; k++) ses_runs_setting(&l, k);
+        for (size_t k = 0; k < 4; k++) ses_run_records_setting(&l, k);
     }
-    ses_runs_free(&l);
+    ses_run_records_free(&l);
     snprintf(path, sizeof path, "%s/%s", dir, name[1]);
     snprintf(svg, sizeof svg, "%s/curve.svg", dir);
     e = (ses_err){ 0 };
-    ok = ses_run_svg(path, svg, "run", &e);
+    ok = ses_loss_curve_svg(path, svg, "run", &e);
     MUST(ok == (e.code == SES_OK));
     unlink(svg);
     for (size_t i = 0; i < SES_LEN(name); i++) {

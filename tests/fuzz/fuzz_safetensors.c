@@ -12,15 +12,15 @@ static void check(const uint8_t *p, size_t n)
     MUST(s || strncmp(e.msg, "x: ", 3) == 0);
     const uint8_t *at = NULL;
     for (size_t i = 0; i < ses_safetensors_count(s); i++) {
-        const ses_entry *t = ses_safetensors_at(s, i);
-        MUST(ses_safetensors_find(s, t->name) == t && t->rank >= 0 && t->rank <= SES_ENTRY_DIM);
+        const ses_tensor_entry *t = ses_safetensors_at(s, i);
+        MUST(ses_safetensors_find(s, t->name) == t && t->rank >= 0 && t->rank <= SES_ENTRY_MAX_DIM);
         MUST((size_t)t->count * ses_dtype_size(t->dtype) == t->bytes);
         MUST((const uint8_t *)t->data >= p + 8 && (!at || t->data == at)); /* end to end, to the last byte */
         at = (const uint8_t *)t->data + t->bytes;
         float one;
-        ses_entry head = *t;
+        ses_tensor_entry head = *t;
         head.count = t->count > 0;
-        MUST(ses_entry_to_f32(&head, &one, &e));
+        MUST(ses_tensor_entry_to_f32(&head, &one, &e));
     }
     MUST(!at || at == p + n);
     const char *key, *value;

@@ -7,7 +7,7 @@ static void read_list(const ses_json *list)
     ses_err e = { 0 };
     ses_modules m = { 0 };
     bool ok = ses_modules_read(&m, list, &e);
-    MUST(ok == (e.code == SES_OK) && m.n <= SES_MOST_MODULES);
+    MUST(ok == (e.code == SES_OK) && m.n <= SES_MAX_MODULES);
     for (size_t i = 0; ok && i < m.n; i++) {
         char path[512];
         MUST(m.item[i].kind && m.item[i].path && m.item[i].path[0] != '/');
@@ -24,7 +24,7 @@ static void read_config(const ses_json *config)
         ses_module m = { .kind = *k };
         bool ok = !(*k)->read || (*k)->read(&m, config, &e);
         MUST(ok == (e.code == SES_OK));
-        MUST(m.pools >= 0 && m.pools <= SES_MOST_POOLS && (!ok || !(m.drop < 0 || m.drop >= 1)));
+        MUST(m.pools >= 0 && m.pools <= SES_MAX_POOLS && (!ok || !(m.dropout < 0 || m.dropout >= 1)));
     }
 }
 

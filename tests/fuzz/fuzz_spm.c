@@ -15,7 +15,8 @@ static void encode(ses_tokens *k, const char *p, size_t n)
         return;
     }
     const ses_encoding *r = ses_tokens_result(k);
-    for (size_t i = 0; i < r->n; i++) MUST(r->byte[i].begin <= r->byte[i].end && r->byte[i].end <= n);
+    for (size_t i = 0; i < r->n; i++)
+        MUST(r->byte_offset[i].begin <= r->byte_offset[i].end && r->byte_offset[i].end <= n);
     MUST(ses_decode(k, r->id, r->n, true, &text, &len, &e) || e.msg[0]);
 }
 

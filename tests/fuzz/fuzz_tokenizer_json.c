@@ -10,8 +10,8 @@ static const char text[] =
 static void check(const ses_tokenizer *t, const ses_encoding *x, size_t n)
 {
     for (size_t i = 0; i < x->n; i++) {
-        MUST(x->id[i] >= 0 && x->id[i] < ses_tokenizer_size(t));
-        MUST(x->byte[i].begin <= n && x->byte[i].end <= n);
+        MUST(x->id[i] >= 0 && x->id[i] < ses_tokenizer_vocab_size(t));
+        MUST(x->byte_offset[i].begin <= n && x->byte_offset[i].end <= n);
     }
 }
 
@@ -24,7 +24,7 @@ static void encode(const ses_tokenizer *t)
     MUST(k);
     ses_input in = { .text = { text, sizeof text - 1 }, .pair = { "b a", 3 } };
     ses_encode_options o = {
-        .truncation = SES_LONGEST_FIRST, .max_length = 9, .stride = 1, .stored_limits = true
+        .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = 9, .stride = 1, .use_stored_limits = true
     };
     if (ses_encode(k, &in, NULL, &e)) {
         check(t, ses_tokens_result(k), sizeof text - 1);
@@ -36,7 +36,8 @@ static void encode(const ses_tokenizer *t)
         MUST(e.msg[0]);
     }
     if (ses_encode(k, &in, &o, NULL))
-        for (size_t i = 0; i < ses_tokens_overflows(k) && i < 20; i++) MUST(ses_tokens_overflow(k, i, NULL));
+        for (size_t i = 0; i < ses_tokens_overflow_count(k) && i < 20; i++)
+            MUST(ses_tokens_overflow(k, i, NULL));
     ses_tokens_free(k);
 }
 

@@ -9,7 +9,7 @@
 
 const double *gold_numbers(gold_case *c, const char *name, int64_t *count, ses_err *e)
 {
-    const ses_entry *x = ses_safetensors_find(c->gold, name);
+    const ses_tensor_entry *x = ses_safetensors_find(c->gold, name);
     if (!x) return NULL;
     double *out = ses_arena_array(&c->mem, (size_t)x->count, sizeof *out, e);
     if (!out || !ses_convert(out, SES_F64, x->data, x->dtype, (size_t)x->count, e)) return NULL;
@@ -19,7 +19,7 @@ const double *gold_numbers(gold_case *c, const char *name, int64_t *count, ses_e
 
 static bool find_shape(gold_case *c, ses_err *e)
 {
-    const ses_entry *ids = ses_safetensors_find(c->gold, "input.input_ids");
+    const ses_tensor_entry *ids = ses_safetensors_find(c->gold, "input.input_ids");
     if (!ids) return ses_fail(e, SES_EFORMAT, "golden.safetensors: no \"input.input_ids\"");
     if (ids->rank < 2 || ids->rank > 3 || ids->count < 1 || ids->count > INT32_MAX)
         return ses_fail(e, SES_EFORMAT,
@@ -67,7 +67,7 @@ static bool lay_out(gold_case *c, ses_err *e)
     c->place = place;
     c->batch.seqs = c->rows;
     c->batch.tokens = t;
-    c->batch.cu = cu;
+    c->batch.cu_seqlens = cu;
     c->batch.positions = position;
     return true;
 }
@@ -90,7 +90,7 @@ static bool ints(gold_case *c, const char *name, const int32_t **out, ses_err *e
 }
 
 /* Labels of a decoder: rows of another width than the input, real up to the first ignored one. */
-static bool targets(gold_case *c, const ses_entry *x, ses_err *e)
+static bool targets(gold_case *c, const ses_tensor_entry *x, ses_err *e)
 {
     int64_t count, n = 0;
     const double *wide = gold_numbers(c, x->name, &count, e);
@@ -101,18 +101,18 @@ static bool targets(gold_case *c, const ses_entry *x, ses_err *e)
     for (int64_t i = 0; i < count; i++) {
         if (i % c->target_width == 0) cu[i / c->target_width] = (int32_t)n;
         bool first = n == cu[i / c->target_width] + i % c->target_width;
-        if (wide[i] != SES_IGNORE && first && !whole(wide[i], &y[n++], x->name, e)) return false;
+        if (wide[i] != SES_IGNORE_INDEX && first && !whole(wide[i], &y[n++], x->name, e)) return false;
     }
     cu[c->rows] = (int32_t)n;
     c->batch.labels = y;
-    c->batch.target_cu = cu;
+    c->batch.target_cu_seqlens = cu;
     return true;
 }
 
 /* What the decoder reads, where it is given: rows of another width, real where their mask says so. */
 static bool decoder_input(gold_case *c, ses_err *e)
 {
-    const ses_entry *x = ses_safetensors_find(c->gold, "input.decoder_input_ids");
+    const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.decoder_input_ids");
     int64_t count, masked = 0, n = 0;
     if (!x) return true;
     if (x->rank != 2 || x->dim[0] != c->rows || x->count < 1)
@@ -132,7 +132,7 @@ static bool decoder_input(gold_case *c, ses_err *e)
     }
     cu[c->rows] = (int32_t)n;
     c->batch.target_ids = y;
-    c->batch.target_cu = cu;
+    c->batch.target_cu_seqlens = cu;
     return true;
 }
 
@@ -143,9 +143,9 @@ static bool answers(gold_case *c, const char *name, const int32_t **out, ses_err
     if (!ints(c, name, &at, e) || !at) return !e->code;
     int32_t *y = ses_arena_array(&c->mem, (size_t)c->rows, sizeof *y, e);
     for (int64_t s = 0; y && s < c->rows; s++) {
-        y[s] = SES_IGNORE;
-        for (int32_t t = c->batch.cu[s]; t < c->batch.cu[s + 1]; t++)
-            if (c->batch.positions[t] == at[s]) y[s] = t - c->batch.cu[s];
+        y[s] = SES_IGNORE_INDEX;
+        for (int32_t t = c->batch.cu_seqlens[s]; t < c->batch.cu_seqlens[s + 1]; t++)
+            if (c->batch.positions[t] == at[s]) y[s] = t - c->batch.cu_seqlens[s];
     }
     *out = y;
     return y != NULL;
@@ -154,7 +154,7 @@ static bool answers(gold_case *c, const char *name, const int32_t **out, ses_err
 /* target_mapping [B, P, S]: which place each target asks about. A row of zeros is no target. */
 static bool asked(gold_case *c, ses_err *e)
 {
-    const ses_entry *x = ses_safetensors_find(c->gold, "input.target_mapping");
+    const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.target_mapping");
     int64_t count, n = 0, P = x && x->rank == 3 ? x->dim[1] : 0;
     if (!x) return true;
     if (x->rank != 3 || x->dim[0] != c->rows || x->dim[2] != c->width)
@@ -167,9 +167,9 @@ static bool asked(gold_case *c, ses_err *e)
     for (int64_t r = 0; r < c->rows * P; r++) {
         int64_t s = r / P;
         if (r % P == 0) cu[s] = (int32_t)n;
-        for (int32_t t = c->batch.cu[s]; t < c->batch.cu[s + 1]; t++)
+        for (int32_t t = c->batch.cu_seqlens[s]; t < c->batch.cu_seqlens[s + 1]; t++)
             if (map[r * c->width + c->place[t] % c->width] != 0) {
-                place[n] = t - c->batch.cu[s];
+                place[n] = t - c->batch.cu_seqlens[s];
                 from[n++] = (int32_t)r;
                 break;
             }
@@ -177,8 +177,8 @@ static bool asked(gold_case *c, ses_err *e)
     cu[c->rows] = (int32_t)n;
     c->target_width = P;
     c->target_place = from;
-    c->batch.target_cu = cu;
-    c->batch.target_places = place;
+    c->batch.target_cu_seqlens = cu;
+    c->batch.predict_positions = place;
     return true;
 }
 
@@ -186,7 +186,7 @@ static bool asked(gold_case *c, ses_err *e)
 static bool order(gold_case *c, ses_err *e)
 {
     int64_t count, n = 0, pairs = 0;
-    const int32_t *cu = c->batch.cu, *place = c->place;
+    const int32_t *cu = c->batch.cu_seqlens, *place = c->place;
     const double *mask = gold_numbers(c, "input.perm_mask", &count, e);
     if (!mask) return !e->code;
     if (count != c->rows * c->width * c->width)
@@ -208,7 +208,7 @@ static bool memory(gold_case *c, ses_err *e)
     char name[32];
     for (;; layers++) {
         snprintf(name, sizeof name, "input.mems.%lld", (long long)layers);
-        const ses_entry *x = ses_safetensors_find(c->gold, name);
+        const ses_tensor_entry *x = ses_safetensors_find(c->gold, name);
         if (!x) break;
         if (x->rank != 3 || x->dim[1] != c->rows || (layers && (x->dim[0] != M || x->dim[2] != C)))
             return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" must be [M, B, C]", name);
@@ -228,7 +228,7 @@ static bool memory(gold_case *c, ses_err *e)
     }
     for (int64_t s = 0; s <= c->rows; s++) cu[s] = (int32_t)(s * M);
     c->memory = M;
-    c->batch.mem_cu = cu;
+    c->batch.mem_cu_seqlens = cu;
     c->batch.mems = y;
     return true;
 }
@@ -236,7 +236,7 @@ static bool memory(gold_case *c, ses_err *e)
 /* An array this checker knows must have the size its use has; a kernel would read past a shorter one. */
 static bool right_size(gold_case *c, const char *name, int64_t per_row, int64_t per_token, ses_err *e)
 {
-    const ses_entry *x = ses_safetensors_find(c->gold, name);
+    const ses_tensor_entry *x = ses_safetensors_find(c->gold, name);
     int64_t n = c->rows * c->width;
     if (!x || (per_token && x->count == n) || (per_row && x->count == per_row)) return true;
     return ses_fail(e, SES_EFORMAT, "golden.safetensors: \"%s\" has %lld numbers for %lld rows of %lld", name,
@@ -250,7 +250,7 @@ static bool choices(gold_case *c, ses_err *e)
     int64_t examples = c->rows / (c->batch.choices ? c->batch.choices : 1);
     if (!right_size(c, "input.mc_token_ids", c->rows, 0, e) ||
         !right_size(c, "input.mc_labels", examples, 0, e) ||
-        !answers(c, "input.mc_token_ids", &c->batch.choice_places, e))
+        !answers(c, "input.mc_token_ids", &c->batch.choice_positions, e))
         return false;
     c->one_of_two = ses_safetensors_find(c->gold, "output.mc_loss") &&
                     !ses_safetensors_find(c->gold, "grad.multiple_choice_head.summary.weight");
@@ -258,9 +258,9 @@ static bool choices(gold_case *c, ses_err *e)
 }
 
 /* Labels of the places asked about, [B, P]. */
-static bool asked_labels(gold_case *c, const ses_entry *x, ses_err *e)
+static bool asked_labels(gold_case *c, const ses_tensor_entry *x, ses_err *e)
 {
-    int64_t count, n = c->batch.target_cu[c->rows];
+    int64_t count, n = c->batch.target_cu_seqlens[c->rows];
     const double *wide = gold_numbers(c, x->name, &count, e);
     int32_t *y = wide ? ses_arena_array(&c->mem, (size_t)n + 1, sizeof *y, e) : NULL;
     if (y && count != c->rows * c->target_width)
@@ -276,7 +276,7 @@ static bool asked_labels(gold_case *c, const ses_entry *x, ses_err *e)
 static bool whole_labels(gold_case *c, ses_err *e)
 {
     const ses_batch *b = &c->batch;
-    const ses_entry *x = ses_safetensors_find(c->gold, "input.labels");
+    const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.labels");
     int64_t examples = c->rows / (b->choices ? b->choices : 1), n = x->count,
             most = b->tokens > c->rows ? b->tokens : c->rows;
     const int32_t *given;
@@ -284,22 +284,22 @@ static bool whole_labels(gold_case *c, ses_err *e)
     if (!ints(c, "input.labels", &given, e)) return false;
     if (n == c->rows * c->width && n != c->rows) n = b->tokens;
     int32_t *y = ses_arena_array(&c->mem, (size_t)most, sizeof *y, e);
-    for (int64_t i = 0; y && i < most; i++) y[i] = i < n ? given[i] : SES_IGNORE;
+    for (int64_t i = 0; y && i < most; i++) y[i] = i < n ? given[i] : SES_IGNORE_INDEX;
     c->batch.labels = y;
     return y != NULL;
 }
 
 static bool labels(gold_case *c, ses_err *e)
 {
-    const ses_entry *x = ses_safetensors_find(c->gold, "input.labels");
+    const ses_tensor_entry *x = ses_safetensors_find(c->gold, "input.labels");
     int64_t count;
     if (!x) return true;
-    if (c->batch.target_places) return asked_labels(c, x, e);
+    if (c->batch.predict_positions) return asked_labels(c, x, e);
     bool real = x->dtype == SES_F32 || x->dtype == SES_F64;
-    if (c->pair && !c->batch.target_cu && x->rank == 2 && !real && x->dim[0] == c->rows)
+    if (c->pair && !c->batch.target_cu_seqlens && x->rank == 2 && !real && x->dim[0] == c->rows)
         return targets(c, x, e);
     if (!real) return whole_labels(c, e);
-    const ses_entry *logits = ses_safetensors_find(c->gold, "output.logits");
+    const ses_tensor_entry *logits = ses_safetensors_find(c->gold, "output.logits");
     if (!logits || logits->count != x->count)
         return ses_fail(e, SES_EFORMAT,
                         "golden.safetensors: \"input.labels\" has %lld numbers, expected as many as "
@@ -340,7 +340,7 @@ bool gold_case_open(gold_case *c, const char *dir, ses_err *e)
 {
     memset(c, 0, sizeof *c);
     c->dir = dir;
-    c->name = ses_path_base(dir);
+    c->name = ses_path_basename(dir);
     char *path = ses_path_join(dir, "golden.safetensors", e);
     c->gold = path ? ses_safetensors_open(path, e) : NULL;
     ses_free(path);

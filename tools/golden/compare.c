@@ -91,14 +91,16 @@ static void walk_pairs(walk *w, const gold_case *c, const grid *q, const grid *k
 
 /* [M, rows, C] against what each sequence would remember: the last of its memory and its tokens. Theirs are
  * of the padded row, so they meet where the token is real. */
-static bool walk_memory(walk *w, const gold_case *c, const ses_entry *x, int64_t n)
+static bool walk_memory(walk *w, const gold_case *c, const ses_tensor_entry *x, int64_t n)
 {
     int64_t at = 0, M = x->dim[0], C = x->rank == 3 ? x->dim[2] : 0, first = c->memory + c->width - M;
     if (x->rank != 3 || x->dim[1] != c->rows || first < 0) return false;
     for (int64_t s = 0; s < c->rows; s++) {
-        int64_t len = c->batch.cu[s + 1] - c->batch.cu[s], mine = c->memory + len < M ? c->memory + len : M;
+        int64_t len = c->batch.cu_seqlens[s + 1] - c->batch.cu_seqlens[s],
+                mine = c->memory + len < M ? c->memory + len : M;
         for (int64_t j = c->memory + len - mine; j < c->memory + len; j++, at++) {
-            int64_t col = j < c->memory ? j : c->memory + c->place[c->batch.cu[s] + j - c->memory] % c->width;
+            int64_t col =
+                j < c->memory ? j : c->memory + c->place[c->batch.cu_seqlens[s] + j - c->memory] % c->width;
             if ((at + 1) * C > n) return false;
             if (col >= first) span(w, ((col - first) * c->rows + s) * C, at * C, C);
         }
@@ -106,19 +108,20 @@ static bool walk_memory(walk *w, const gold_case *c, const ses_entry *x, int64_t
     return at * C == n;
 }
 
-static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const ses_entry *x, gold_result *r,
-                           ses_err *e)
+static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const ses_tensor_entry *x,
+                           gold_result *r, ses_err *e)
 {
     const ses_batch *b = &c->batch;
     int64_t count, want = 0, n = ses_count(o->tensor), cols = ses_cols(o->tensor);
     /* A model that reads its input twice has the same rows. */
-    grid in = { c->width, b->cu, c->place }, target = in;
-    if (b->target_cu) target = (grid){ c->target_width, b->target_cu, c->target_place };
-    bool by_target =
-        o->axis == SES_PER_TARGET || o->axis == SES_PER_TARGET_PAIR || o->axis == SES_PER_CROSS_PAIR;
-    bool pair = o->axis == SES_PER_PAIR || o->axis == SES_PER_TARGET_PAIR || o->axis == SES_PER_CROSS_PAIR;
+    grid in = { c->width, b->cu_seqlens, c->place }, target = in;
+    if (b->target_cu_seqlens) target = (grid){ c->target_width, b->target_cu_seqlens, c->target_place };
+    bool by_target = o->axis == SES_PER_TARGET || o->axis == SES_PER_TARGET_QUERY_KEY ||
+                     o->axis == SES_PER_CROSS_QUERY_KEY;
+    bool pair = o->axis == SES_PER_QUERY_KEY || o->axis == SES_PER_TARGET_QUERY_KEY ||
+                o->axis == SES_PER_CROSS_QUERY_KEY;
     bool memory = o->axis == SES_PER_MEMORY;
-    const grid *q = by_target ? &target : &in, *k = o->axis == SES_PER_TARGET_PAIR ? &target : &in;
+    const grid *q = by_target ? &target : &in, *k = o->axis == SES_PER_TARGET_QUERY_KEY ? &target : &in;
     ses_real *ours = ses_arena_array(&c->mem, (size_t)n, sizeof *ours, e);
     walk w = { .theirs = gold_numbers(c, x->name, &count, e), .ours = ours };
     if (!ours || !w.theirs || !ses_tape_read(t, o->tensor, ours)) return false;
@@ -149,7 +152,7 @@ static bool compare_output(gold_case *c, ses_tape *t, const ses_output *o, const
 bool gold_compare_outputs(gold_case *c, ses_tape *t, const ses_outputs *out, gold_result *r, ses_err *e)
 {
     for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) {
-        const ses_entry *x = ses_safetensors_at(c->gold, i);
+        const ses_tensor_entry *x = ses_safetensors_at(c->gold, i);
         const ses_output *found = NULL;
         if (strncmp(x->name, "output.", 7) || !strcmp(x->name, "output.loss")) continue;
         for (size_t j = 0; j < out->n; j++)
@@ -202,7 +205,7 @@ bool gold_compare_grads(gold_case *c, const ses_model *m, gold_result *r, ses_er
     if (e->code || !compare_scalar(c, "grad_norm", 0, ses_store_grad_norm(s), &r->norm, r, "grad_norm", e))
         return false;
     for (size_t i = 0; i < ses_safetensors_count(c->gold); i++) {
-        const ses_entry *x = ses_safetensors_at(c->gold, i);
+        const ses_tensor_entry *x = ses_safetensors_at(c->gold, i);
         if (strncmp(x->name, "grad.", 5)) continue;
         int64_t count, p = ses_model_find_tensor(m, x->name + 5);
         const double *g = gold_numbers(c, x->name, &count, e);

@@ -18,9 +18,9 @@ static const struct way {
 static int64_t sure(const gold_case *c)
 {
     int64_t longest = 0;
-    if (!c->lost_positions || !c->batch.target_cu) return INT64_MAX;
+    if (!c->lost_positions || !c->batch.target_cu_seqlens) return INT64_MAX;
     for (int64_t s = 0; s < c->rows; s++) {
-        int64_t n = c->batch.target_cu[s + 1] - c->batch.target_cu[s];
+        int64_t n = c->batch.target_cu_seqlens[s + 1] - c->batch.target_cu_seqlens[s];
         if (n > longest) longest = n;
     }
     return longest + 1;
@@ -28,7 +28,7 @@ static int64_t sure(const gold_case *c)
 
 /* Tokens that differ among the first `most` of a row; behind our text the reference fills up, with pads or
  * ends. */
-static int64_t differ(const ses_written *ours, const double *theirs, int64_t width, int64_t most,
+static int64_t differ(const ses_generated_sequence *ours, const double *theirs, int64_t width, int64_t most,
                       const ses_generate_options *o)
 {
     int64_t bad = ours->ids.n > width && most > width ? ours->ids.n - width : 0;
@@ -45,7 +45,7 @@ static bool compare(gold_case *c, const ses_model *m, const struct way *way,
                     const ses_generate_options *given, gold_result *r, ses_err *e)
 {
     int64_t count, inputs, bad = 0;
-    const ses_entry *shape = ses_safetensors_find(c->gold, "generate.input_ids");
+    const ses_tensor_entry *shape = ses_safetensors_find(c->gold, "generate.input_ids");
     const double *theirs = gold_numbers(c, way->name, &count, e),
                  *in = gold_numbers(c, "generate.input_ids", &inputs, e);
     int64_t most = sure(c);
@@ -63,7 +63,7 @@ static bool compare(gold_case *c, const ses_model *m, const struct way *way,
     ses_generated *ours = ses_generate(m, prompt, rows, &o, e);
     if (!ours) return false;
     for (int64_t i = 0; i < rows; i++)
-        bad += differ(&ours->text[i], theirs + i * (count / rows), count / rows, most, &o);
+        bad += differ(&ours->sequence[i], theirs + i * (count / rows), count / rows, most, &o);
     ses_generated_free(ours);
     if (r->verbose) printf("  %-60s %lld tokens differ\n", way->name, (long long)bad);
     if (!r->written.any || bad) {
@@ -75,10 +75,11 @@ static bool compare(gold_case *c, const ses_model *m, const struct way *way,
 
 bool gold_compare_written(gold_case *c, const ses_model *m, gold_result *r, ses_err *e)
 {
-    ses_generation *g = ses_generation_open(m, e);
+    ses_generation_config *g = ses_generation_config_open(m, e);
     bool ok = g != NULL;
     for (size_t i = 0; ok && i < SES_LEN(ways); i++)
-        ok = compare(c, m, &ways[i], ses_generation_options(g), r, e) || ses_wrap(e, "%s", ways[i].name);
-    ses_generation_free(g);
+        ok = compare(c, m, &ways[i], ses_generation_config_options(g), r, e) ||
+             ses_wrap(e, "%s", ways[i].name);
+    ses_generation_config_free(g);
     return ok;
 }

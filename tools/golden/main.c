@@ -26,7 +26,7 @@ static double scalar(ses_tape *t, const ses_tensor *x)
 
 static bool within(const gold_score *s) { return !s->any || s->share <= 1; }
 
-static const ses_want everything = {
+static const ses_output_request everything = {
     .logits = true, .hidden_states = true, .attentions = true, .mems = true
 };
 
@@ -36,7 +36,7 @@ static ses_model *open_model(gold_case *c, ses_device *dev, bool train, ses_err 
     ses_outputs out;
     bool ok = true;
     ses_model *m = ses_model_open(c->dir, dev, &(ses_model_options){ .train = train }, e);
-    if (m && c->by_place && (m->c.pos_skips_pad || m->c.pos_by_mask)) c->batch.positions = NULL;
+    if (m && c->by_place && (m->c.position.skips_pad || m->c.position.from_mask)) c->batch.positions = NULL;
     if (!m || !c->lost_positions) return m;
     ses_tape *t = ses_tape_new(dev, NULL, e);
     ok = t && ses_model_forward(m, t, &c->batch, &everything, &out, e) &&
@@ -55,12 +55,15 @@ static bool check_inference(gold_case *c, ses_device *dev, gold_result *r, ses_e
     ses_model *m = open_model(c, dev, false, e);
     ses_tape *t = m ? ses_tape_new(dev, NULL, e) : NULL;
     if (!t || !ses_model_forward(m, t, &c->batch, &everything, &out, e)) goto done;
-    r->farthest = c->batch.target_cu || m->c.causal || m->c.norm != SES_NORM_LAYER ? 1e-2 : 2e-3;
-    if (dev->real != SES_REAL) r->farthest = r->farthest > 2e-3 ? 1e-1 : 3e-2; /* and activations, too */
+    r->farthest =
+        c->batch.target_cu_seqlens || m->c.attention.causal || m->c.norm.kind != SES_NORM_LAYER ? 1e-2 : 2e-3;
+    if (dev->activation_dtype != SES_REAL)
+        r->farthest = r->farthest > 2e-3 ? 1e-1 : 3e-2; /* and activations, too */
     if (!gold_compare_outputs(c, t, &out, r, e)) goto done;
     ses_tensor *loss = c->one_of_two ? out.head[0].loss : out.loss;
     if (r->coarse && loss && !gold_compare_loss(c, scalar(t, loss), r, e)) goto done;
-    if (!isfinite(r->out.share) && !ses_model_finite(m, e)) goto done; /* not our arithmetic: the weights */
+    if (!isfinite(r->out.share) && !ses_model_check_finite(m, e))
+        goto done; /* not our arithmetic: the weights */
     ok = true;
 done:
     ses_tape_free(t);
@@ -96,7 +99,7 @@ static bool step(gold_case *c, ses_model *m, ses_tape *t, double *loss, ses_err 
     if (c->one_of_two) b.pair_labels = NULL;
     ses_tape_reset(t, NULL);
     ses_store_zero_grad(ses_model_store(m));
-    if (!ses_model_forward(m, t, &b, &(ses_want){ 0 }, &out, e)) return false;
+    if (!ses_model_forward(m, t, &b, &(ses_output_request){ 0 }, &out, e)) return false;
     if (!out.loss)
         return ses_fail(e, SES_EFORMAT, "golden.safetensors: a loss is given, but no labels for it");
     ses_backward(t, out.loss);
@@ -107,10 +110,12 @@ static bool step(gold_case *c, ses_model *m, ses_tape *t, double *loss, ses_err 
 /* As a trainer runs it: loss, gradients, five steps of AdamW. */
 static bool check_training(gold_case *c, ses_device *dev, gold_result *r, ses_err *e)
 {
-    static const ses_optim_options adamw = {
-        .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .group = { { .lr_scale = 1, .decay = 0.01 } }
-    };
-    const ses_entry *losses = ses_safetensors_find(c->gold, "adamw.losses");
+    static const ses_optim_options adamw = { .lr = 1e-3,
+                                             .beta1 = 0.9,
+                                             .beta2 = 0.999,
+                                             .eps = 1e-8,
+                                             .group = { { .lr_scale = 1, .weight_decay = 0.01 } } };
+    const ses_tensor_entry *losses = ses_safetensors_find(c->gold, "adamw.losses");
     double loss;
     bool ok = false;
     ses_optim *o = NULL;
@@ -158,8 +163,8 @@ static int check_case(const char *dir, ses_device *dev, bool verbose)
     ses_err e = { 0 };
     gold_case c;
     gold_result r = { .verbose = verbose,
-                      .slack = dev->host || dev->real != SES_REAL ? 1 : GPU_LIMITS,
-                      .coarse = ses_device_dtype(dev) != SES_REAL || dev->real != SES_REAL };
+                      .slack = dev->is_host || dev->activation_dtype != SES_REAL ? 1 : GPU_LIMITS,
+                      .coarse = ses_device_dtype(dev) != SES_REAL || dev->activation_dtype != SES_REAL };
     int code = 3;
     bool ok = gold_case_open(&c, dir, &e) && check_outputs(&c, dev, &r, &e);
     bool train =

@@ -20,7 +20,7 @@ static bool correct(gold_case *c, ses_tape *t, const ses_output *o, const ses_te
     ses_real *ours = ses_arena_array(&c->mem, (size_t)ses_count(o->tensor), sizeof *ours, e);
     bool *done = ses_arena_array(&c->mem, (size_t)ses_rows(table), sizeof *done, e);
     if (!row || !ours || !done || !ses_tape_read(t, o->tensor, ours)) return false;
-    dev->mem->download(dev, row, ses_values(table), bytes);
+    dev->mem->download(dev, row, ses_master_data(table), bytes);
     for (int64_t s = 0; s < c->rows; s++)
         for (int64_t i = cu[s]; i < cu[s + 1]; i++) {
             int64_t place = i - cu[s] + offset;
@@ -29,7 +29,7 @@ static bool correct(gold_case *c, ses_tape *t, const ses_output *o, const ses_te
                     (ses_real)(theirs[(s * width + i - cu[s]) * cols + j] - (double)ours[i * cols + j]);
             done[place] = true;
         }
-    dev->mem->upload(dev, ses_values(table), row, bytes);
+    dev->mem->upload(dev, ses_master_data(table), row, bytes);
     return true;
 }
 
@@ -51,16 +51,16 @@ bool gold_restore(gold_case *c, const ses_model *m, ses_tape *t, const ses_outpu
         snprintf(name, sizeof name, "output.%s", stack[i].output);
         const double *theirs = gold_numbers(c, name, &count, e);
         if (e->code) return false;
-        if (!p || p->role != SES_PARAM_COMPUTED || !theirs) continue;
-        if (ses_model_in_file(m, p)) continue;
-        const int32_t *cu = stack[i].target ? b->target_cu : b->cu;
+        if (!p || p->role != SES_PARAM_BUFFER || !theirs) continue;
+        if (ses_model_param_in_file(m, p)) continue;
+        const int32_t *cu = stack[i].target ? b->target_cu_seqlens : b->cu_seqlens;
         int64_t width = stack[i].target ? c->target_width : c->width,
                 offset = ses_rows(p->tensor) - ses_model_max_tokens(m);
         for (size_t j = 0; cu && j < out->n; j++)
             if (!strcmp(out->item[j].name, stack[i].output) &&
                 count == c->rows * width * ses_cols(p->tensor)) {
                 if (!correct(c, t, &out->item[j], p->tensor, theirs, width, cu, offset, e)) return false;
-                ses_store_refresh(ses_model_store(m));
+                ses_store_sync_bf16(ses_model_store(m));
                 *restored = true;
             }
     }

@@ -111,7 +111,7 @@ typedef struct scene {
     ses_dataset *data;
     ses_batches *batches;
     ses_trainer *trainer;
-    ses_facts facts;
+    ses_tokenizer_config facts;
     ses_real *values;
 } scene;
 
@@ -129,7 +129,7 @@ static void scene_free(scene *s)
 /* A class by number, or numbers to hit: the row's last element. */
 static bool read_label(scene *s, const ses_json *v, ses_sequence *q, bool classes, ses_err *e)
 {
-    int64_t label, width = ses_model_labels(s->model);
+    int64_t label, width = ses_model_label_count(s->model);
     if (classes && ses_json_int(v, &label)) return q->label = (int32_t)label, true;
     bool list = ses_json_type_of(v) == SES_JSON_ARRAY;
     for (int64_t i = 0; i < width; i++) {
@@ -147,7 +147,7 @@ static bool add_row(scene *s, const recipe *r, const ses_json *row, bool classes
 {
     size_t n = ses_json_len(row);
     ses_input in = { 0 };
-    ses_encode_options o = { .truncation = r->max_length ? SES_LONGEST_FIRST : SES_TRUNCATE_NONE,
+    ses_encode_options o = { .truncation = r->max_length ? SES_TRUNCATE_LONGEST_FIRST : SES_TRUNCATE_NONE,
                              .max_length = r->max_length };
     if (n != 2 && n != 3) return ses_fail(e, SES_EFORMAT, "%zu elements; 2 or 3 were expected", n);
     in.text.p = ses_json_string(ses_json_at(row, 0), &in.text.n);
@@ -156,7 +156,7 @@ static bool add_row(scene *s, const recipe *r, const ses_json *row, bool classes
     if (!ses_encode(s->tokens, &in, &o, e)) return false;
     const ses_encoding *k = ses_tokens_result(s->tokens);
     int32_t *segments = ses_alloc_array(k->n, sizeof *segments, e);
-    for (size_t i = 0; segments && i < k->n; i++) segments[i] = s->facts.types ? k->type[i] : 0;
+    for (size_t i = 0; segments && i < k->n; i++) segments[i] = s->facts.types ? k->type_id[i] : 0;
     ses_sequence q = { .n = (int64_t)k->n, .ids = k->id, .segments = segments };
     bool ok =
         segments && read_label(s, ses_json_at(row, n - 1), &q, classes, e) && ses_dataset_add(s->data, &q, e);
@@ -166,7 +166,7 @@ static bool add_row(scene *s, const recipe *r, const ses_json *row, bool classes
 
 static bool read_data(scene *s, const recipe *r, ses_err *e)
 {
-    int64_t width = ses_model_labels(s->model), label;
+    int64_t width = ses_model_label_count(s->model), label;
     const ses_json *first = ses_json_at(r->data, 0);
     bool classes =
         width > 1 && ses_json_len(first) && ses_json_int(ses_json_at(first, ses_json_len(first) - 1), &label);
@@ -181,28 +181,29 @@ static bool read_data(scene *s, const recipe *r, ses_err *e)
 
 static bool prepare(scene *s, const recipe *r, const char *dir, ses_device *dev, ses_err *e)
 {
-    ses_trainer_options o = { .updates = r->total, .clip = r->clip, .accumulate = r->accumulate };
+    ses_trainer_options o = { .updates = r->total, .max_grad_norm = r->clip, .accumulate = r->accumulate };
     double decay = r->weight_decay;
     s->model = ses_model_open(dir, dev, &(ses_model_options){ .train = true }, e);
     s->tokenizer = s->model ? ses_tokenizer_open(dir, e) : NULL;
     s->tokens = s->tokenizer ? ses_tokens_new(s->tokenizer, e) : NULL;
-    if (!s->tokens || !ses_facts_read(&s->facts, dir, ses_model_type(s->model), s->tokenizer, e) ||
+    if (!s->tokens || !ses_tokenizer_config_read(&s->facts, dir, ses_model_type(s->model), s->tokenizer, e) ||
         !read_data(s, r, e))
         return false;
-    s->batches = ses_batches_new(s->data, &(ses_batching){ .examples = r->batch_size, .in_order = true }, e);
+    s->batches =
+        ses_batches_new(s->data, &(ses_batching){ .max_examples = r->batch_size, .in_order = true }, e);
     if (!s->batches) return false;
-    if (!ses_optim_usual(r->optimizer ? r->optimizer : "adamw", &o.optim, e)) return false;
+    if (!ses_optim_defaults(r->optimizer ? r->optimizer : "adamw", &o.optim, e)) return false;
     o.optim.lr = r->lr;
     if (r->beta1 >= 0) o.optim.beta1 = r->beta1;
     if (r->beta2 >= 0) o.optim.beta2 = r->beta2;
     if (r->eps >= 0) o.optim.eps = r->eps;
     if (r->momentum >= 0) o.optim.momentum = r->momentum;
     o.optim.nesterov = r->nesterov;
-    o.optim.no_correction |= r->no_correction;
-    o.optim.group[0] = (ses_group){ 1, decay };
-    o.optim.group[1] = (ses_group){ 1, r->decay_all ? decay : 0 };
+    o.optim.no_bias_correction |= r->no_correction;
+    o.optim.group[0] = (ses_param_group){ 1, decay };
+    o.optim.group[1] = (ses_param_group){ 1, r->decay_all ? decay : 0 };
     o.optim.group_of = ses_group_by_decay;
-    if (!ses_schedule_usual(r->schedule ? r->schedule : "linear", &o.schedule, e)) return false;
+    if (!ses_schedule_defaults(r->schedule ? r->schedule : "linear", &o.schedule, e)) return false;
     o.schedule.warmup = r->warmup;
     o.warmup_ratio = r->warmup_ratio;
     o.model = s->model;
@@ -230,7 +231,7 @@ static void compare(score *s, double ours, const ses_json *theirs, int64_t updat
 static bool run(scene *s, const recipe *r, score *loss, score *norm, bool verbose, ses_err *e)
 {
     while (!ses_trainer_done(s->trainer)) {
-        ses_step step;
+        ses_step_result step;
         int64_t at = ses_trainer_state(s->trainer)->updates;
         if (!ses_trainer_step(s->trainer, &step, e)) return false;
         if (!step.updated) continue;

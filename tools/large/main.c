@@ -88,7 +88,7 @@ static bool make(const char *dir, const char *config, ses_device *dev, size_t *b
     uint8_t size[8];
     ses_json_doc *doc = ses_json_parse(config, strlen(config), e);
     ses_model *m =
-        doc ? ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .dry = true }, e) : NULL;
+        doc ? ses_model_new(ses_json_root(doc), dev, &(ses_model_options){ .check_only = true }, e) : NULL;
     size_t n = m ? describe(m, text, sizeof text, bytes) : 0;
     for (int i = 0; i < 8; i++) size[i] = (uint8_t)(n >> 8 * i);
     bool ok = n && (!mkdir(dir, 0777) || access(dir, W_OK) == 0) &&
@@ -106,9 +106,9 @@ static bool pass(const ses_model *m, ses_tape *t, bool pair, ses_err *e)
     const int32_t cu[] = { 0, TOKENS };
     ses_outputs out;
     for (int i = 0; i < TOKENS; i++) ids[i] = 5 + i;
-    ses_batch b = { .seqs = 1, .tokens = TOKENS, .cu = cu, .ids = ids };
-    if (pair) b.target_cu = cu, b.target_ids = ids;
-    return ses_model_forward(m, t, &b, &(ses_want){ .logits = true }, &out, e);
+    ses_batch b = { .seqs = 1, .tokens = TOKENS, .cu_seqlens = cu, .ids = ids };
+    if (pair) b.target_cu_seqlens = cu, b.target_ids = ids;
+    return ses_model_forward(m, t, &b, &(ses_output_request){ .logits = true }, &out, e);
 }
 
 static bool measure(const char *dir, size_t shape, bool packed, ses_err *e)
@@ -117,7 +117,7 @@ static bool measure(const char *dir, size_t shape, bool packed, ses_err *e)
     ses_device *dev = ses_device_open("cpu", NULL, e);
     if (!dev || !make(dir, shapes[shape].config, dev, &bytes, e)) return false;
     double start = status("VmRSS:");
-    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .lean = !packed }, e);
+    ses_model *m = ses_model_open(dir, dev, &(ses_model_options){ .no_packing = !packed }, e);
     ses_tape *t = m ? ses_tape_new(dev, NULL, e) : NULL;
     double opened = status("VmRSS:") - start;
     if (!t || !pass(m, t, shapes[shape].pair, e)) return false;

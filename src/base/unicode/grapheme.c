@@ -55,7 +55,7 @@ static bool joins(const cluster *c, ses_gb g)
     }
 }
 
-size_t ses_grapheme(const char *p, size_t n)
+size_t ses_grapheme_len(const char *p, size_t n)
 {
     if (!n) return 0;
     uint32_t cp;

@@ -6,15 +6,18 @@
 
 #include <string.h>
 
-static bool is_old(ses_form form) { return form >= SES_NFC9; }
-static bool is_compat(ses_form form) { return (form & 3) >= SES_NFKC; }
-static bool composes(ses_form form) { return (form & 1) == 0; }
+static bool is_old(ses_nf form) { return form >= SES_NFC9; }
+static bool is_compat(ses_nf form) { return (form & 3) >= SES_NFKC; }
+static bool composes(ses_nf form) { return (form & 1) == 0; }
 
 /* In Unicode 9 a new character is unassigned: no mark, no decomposition. */
-static uint8_t class_of(const ses_cp_info *c, bool old) { return old && c->flags & SES_CP_NEW ? 0 : c->ccc; }
+static uint8_t class_of(const ses_cp_info *c, bool old)
+{
+    return old && c->flags & SES_CP_AFTER9 ? 0 : c->ccc;
+}
 static uint32_t flags_of(const ses_cp_info *c, bool old)
 {
-    return old && c->flags & SES_CP_NEW ? 0 : c->flags;
+    return old && c->flags & SES_CP_AFTER9 ? 0 : c->flags;
 }
 
 size_t ses_cp_lower(uint32_t cp, uint32_t out[2])
@@ -54,10 +57,10 @@ static uint32_t hangul_compose(uint32_t a, uint32_t b)
 
 /* ---- single characters and pairs ---- */
 
-size_t ses_cp_decompose(uint32_t cp, ses_form form, uint32_t out[SES_MAX_DECOMPOSITION])
+size_t ses_cp_decompose(uint32_t cp, ses_nf form, uint32_t out[SES_MAX_DECOMPOSITION])
 {
     if (cp - S0 < NS) return hangul_decompose(cp, out);
-    if (is_old(form) && ses_cp_is(cp, SES_CP_NEW)) return out[0] = cp, 1;
+    if (is_old(form) && ses_cp_is(cp, SES_CP_AFTER9)) return out[0] = cp, 1;
     const uint32_t *seq = NULL;
     uint32_t at = is_compat(form) ? ses_compat_row[(size_t)ses_compat_page[cp >> 6] << 6 | (cp & 63)] : 0;
     if (at)
@@ -74,7 +77,7 @@ size_t ses_cp_decompose(uint32_t cp, ses_form form, uint32_t out[SES_MAX_DECOMPO
 
 uint32_t ses_cp_compose(uint32_t a, uint32_t b)
 {
-    if (!ses_cp_is(b, SES_CP_FOLLOWS)) return 0;
+    if (!ses_cp_is(b, SES_CP_COMPOSES_SECOND)) return 0;
     uint32_t hangul = hangul_compose(a, b);
     if (hangul) return hangul;
     size_t low = 0, high = ses_pairs; /* triples a, b, composite in order */
@@ -122,11 +125,12 @@ void ses_changes_free(ses_changes *c)
 
 /* Already in the form: nothing moves, marks are in order, nothing may compose. Cut places are before
  * characters that do not join. */
-size_t ses_form_done(ses_form form, const char *p, size_t n)
+size_t ses_nf_normalized_prefix(ses_nf form, const char *p, size_t n)
 {
     const bool old = is_old(form);
-    const uint32_t joins = (uint32_t)SES_CP_JOINS << (form & 3), moves = (uint32_t)SES_CP_MOVES << (form & 3);
-    const uint32_t stop = composes(form) ? moves | SES_CP_FOLLOWS : moves;
+    const uint32_t joins = (uint32_t)SES_CP_NO_BOUNDARY << (form & 3),
+                   moves = (uint32_t)SES_CP_QC_NO << (form & 3);
+    const uint32_t stop = composes(form) ? moves | SES_CP_COMPOSES_SECOND : moves;
     size_t cut = 0, i = 0;
     uint8_t last = 0; /* class of the character before */
     while (i < n) {
@@ -148,10 +152,10 @@ size_t ses_form_done(ses_form form, const char *p, size_t n)
     return n;
 }
 
-size_t ses_form_stretch(ses_form form, const char *p, size_t n)
+size_t ses_nf_segment(ses_nf form, const char *p, size_t n)
 {
     const bool old = is_old(form);
-    const uint32_t joins = (uint32_t)SES_CP_JOINS << (form & 3);
+    const uint32_t joins = (uint32_t)SES_CP_NO_BOUNDARY << (form & 3);
     for (size_t i = 0; i < n;) {
         uint32_t cp;
         size_t k = ses_utf8_next(p + i, &cp);
@@ -161,11 +165,11 @@ size_t ses_form_stretch(ses_form form, const char *p, size_t n)
     return n;
 }
 
-/* One call of ses_form_run. */
+/* One call of ses_nf_normalize. */
 typedef struct run {
     ses_changes *out;
     size_t begin, marks; /* where its output begins; where the marks that are still to be sorted do */
-    ses_form form;
+    ses_nf form;
     bool old;
 } run;
 
@@ -226,7 +230,7 @@ static void compose(const run *r)
         int ccc = class_of(ses_cp(x.cp), r->old);
         if (starter != SIZE_MAX && last < ccc) {
             uint32_t whole = ses_cp_compose(c->item[starter].cp, x.cp);
-            if (whole && !(r->old && ses_cp_is(whole, SES_CP_NEW))) {
+            if (whole && !(r->old && ses_cp_is(whole, SES_CP_AFTER9))) {
                 c->item[starter].cp = whole;
                 c->item[starter].change += x.change - 1;
                 continue;
@@ -246,7 +250,7 @@ static bool finish(run *r, ses_err *e)
     return true;
 }
 
-bool ses_form_run(ses_form form, const char *p, size_t n, ses_changes *out, ses_err *e)
+bool ses_nf_normalize(ses_nf form, const char *p, size_t n, ses_changes *out, ses_err *e)
 {
     run r = { out, out->n, out->n, form, is_old(form) };
     for (size_t i = 0; i < n;) {
@@ -257,7 +261,7 @@ bool ses_form_run(ses_form form, const char *p, size_t n, ses_changes *out, ses_
     return finish(&r, e);
 }
 
-bool ses_form_points(ses_form form, const uint32_t *cp, size_t n, ses_changes *out, ses_err *e)
+bool ses_nf_normalize_points(ses_nf form, const uint32_t *cp, size_t n, ses_changes *out, ses_err *e)
 {
     run r = { out, out->n, out->n, form, is_old(form) };
     for (size_t i = 0; i < n; i++)

@@ -9,20 +9,20 @@
 
 /* In the order of tools/gen_unicode. */
 enum {
-    SES_CP_SPACE = 1 << 0,    /* White_Space */
-    SES_CP_OTHER8 = 1 << 1,   /* Cc, Cf, Co of Unicode 8, but tab, line feed and carriage return */
-    SES_CP_MN8 = 1 << 2,      /* nonspacing marks of Unicode 8 */
-    SES_CP_PUNCT8 = 1 << 3,   /* punctuation of Unicode 8, and every ASCII symbol */
-    SES_CP_MARK9 = 1 << 4,    /* marks of Unicode 9 */
-    SES_CP_NUMERIC = 1 << 5,  /* Nd, Nl, No of Unicode 17 */
-    SES_CP_WORD = 1 << 6,     /* \w of the reference's linear-time regular expressions, Unicode 16 */
-    SES_CP_OWORD = 1 << 7,    /* \w of its backtracking ones, Unicode 16 */
-    SES_CP_CJK = 1 << 8,      /* what BERT sets apart as Chinese */
-    SES_CP_KNOT = 1 << 9,     /* its NFD holds a non-starter that is not MN8 */
-    SES_CP_NEW = 1 << 10,     /* has a class or a decomposition, and was not in Unicode 9 */
-    SES_CP_FOLLOWS = 1 << 11, /* second of a pair that composes */
-    SES_CP_JOINS = 1 << 12,   /* << form: that form may not be cut before it */
-    SES_CP_MOVES = 1 << 16    /* << form: that form turns it into something else */
+    SES_CP_SPACE = 1 << 0,            /* White_Space */
+    SES_CP_OTHER8 = 1 << 1,           /* Cc, Cf, Co of Unicode 8, but tab, line feed and carriage return */
+    SES_CP_MN8 = 1 << 2,              /* nonspacing marks of Unicode 8 */
+    SES_CP_PUNCT8 = 1 << 3,           /* punctuation of Unicode 8, and every ASCII symbol */
+    SES_CP_MARK9 = 1 << 4,            /* marks of Unicode 9 */
+    SES_CP_NUMERIC = 1 << 5,          /* Nd, Nl, No of Unicode 17 */
+    SES_CP_WORD = 1 << 6,             /* \w of the reference's linear-time regular expressions, Unicode 16 */
+    SES_CP_OWORD = 1 << 7,            /* \w of its backtracking ones, Unicode 16 */
+    SES_CP_CJK = 1 << 8,              /* what BERT sets apart as Chinese */
+    SES_CP_NFD_NON_MN8 = 1 << 9,      /* its NFD holds a non-starter that is not MN8 */
+    SES_CP_AFTER9 = 1 << 10,          /* has a class or a decomposition, and was not in Unicode 9 */
+    SES_CP_COMPOSES_SECOND = 1 << 11, /* second of a pair that composes */
+    SES_CP_NO_BOUNDARY = 1 << 12,     /* << form: that form may not be cut before it */
+    SES_CP_QC_NO = 1 << 16            /* << form: that form turns it into something else */
 };
 
 /* General categories of Unicode 16, for regular expressions. */
@@ -116,7 +116,7 @@ static inline bool ses_gc_in(uint32_t cp, uint32_t set) { return (1u << ses_cp(c
 size_t ses_cp_lower(uint32_t cp, uint32_t out[2]);
 
 /* Bytes of the first extended grapheme cluster; 0 when n is. Text must be valid UTF-8. In grapheme.c. */
-size_t ses_grapheme(const char *p, size_t n);
+size_t ses_grapheme_len(const char *p, size_t n);
 
 /* The script by Unicode 9, numbered; 0: none. Hiragana and Katakana count as Han. */
 uint8_t ses_cp_script(uint32_t cp);
@@ -134,14 +134,14 @@ typedef enum {
     SES_NFD9,
     SES_NFKC9,
     SES_NFKD9,
-    SES_FORMS
-} ses_form;
+    SES_NF_COUNT
+} ses_nf;
 
 enum { SES_MAX_DECOMPOSITION = 18 };
 
 /* Full decomposition of one character by NFD or NFKD (or NFC, NFKC before composing): how many it has, 1 and
  * itself where there is none. Hangul too. */
-size_t ses_cp_decompose(uint32_t cp, ses_form form, uint32_t out[SES_MAX_DECOMPOSITION]);
+size_t ses_cp_decompose(uint32_t cp, ses_nf form, uint32_t out[SES_MAX_DECOMPOSITION]);
 uint32_t ses_cp_compose(uint32_t a, uint32_t b); /* 0: the pair does not compose */
 
 /* A character of a normal form and where it comes from, as the reference counts: change 0 stands for one
@@ -161,13 +161,13 @@ void ses_changes_free(ses_changes *c);
 
 /* Text in two kinds of stretches: bytes at p that are in this form already, whatever follows them; and, where
  * that is 0, bytes up to the next place where the form may be cut. Text must be valid UTF-8. */
-size_t ses_form_done(ses_form form, const char *p, size_t n);
-size_t ses_form_stretch(ses_form form, const char *p, size_t n);
+size_t ses_nf_normalized_prefix(ses_nf form, const char *p, size_t n);
+size_t ses_nf_segment(ses_nf form, const char *p, size_t n);
 
 /* Append the normal form of the text, which starts where the form may be cut. Linear time. */
-bool ses_form_run(ses_form form, const char *p, size_t n, ses_changes *out, ses_err *e);
+bool ses_nf_normalize(ses_nf form, const char *p, size_t n, ses_changes *out, ses_err *e);
 
 /* The same for code points; `out` must not be in use for anything else. */
-bool ses_form_points(ses_form form, const uint32_t *cp, size_t n, ses_changes *out, ses_err *e);
+bool ses_nf_normalize_points(ses_nf form, const uint32_t *cp, size_t n, ses_changes *out, ses_err *e);
 
 #endif

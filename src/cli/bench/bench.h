@@ -15,13 +15,13 @@ typedef struct ses_bench {
     ses_device *dev; /* the one being measured */
     double peak; /* GFLOP/s of multiply-adds in registers on these threads, measured just now; 0: not known */
     ses_progress progress;
-    int64_t done, total;   /* measurements, for the progress line */
-    const char *only;      /* gemm: rows with this in "BENCH SHAPE"; NULL: all */
-    const char *model;     /* model: this folder; NULL: sizes of its own, at random */
-    const ses_list *loads; /* model: batches of that folder */
-    bool train;            /* model: and steps of training in place of passes */
-    bool recompute;        /* model: of training steps, see ses_tape_options */
-    bool turns;            /* rounds are asked for on standard input */
+    int64_t done, total;       /* measurements, for the progress line */
+    const char *only;          /* gemm: rows with this in "BENCH SHAPE"; NULL: all */
+    const char *model;         /* model: this folder; NULL: sizes of its own, at random */
+    const ses_opt_list *loads; /* model: batches of that folder */
+    bool train;                /* model: and steps of training in place of passes */
+    bool recompute;            /* model: of training steps, see ses_tape_options */
+    bool turns;                /* rounds are asked for on standard input */
 } ses_bench;
 
 typedef struct ses_bench_kind {
@@ -41,19 +41,19 @@ bool ses_bench_stopped(void);
 void ses_bench_peak(ses_bench *b);
 
 /* One of several that take turns, so that a slow spell of the machine meets them all. */
-typedef struct ses_timed {
+typedef struct ses_bench_case {
     void (*fn)(void *ctx, int64_t call); /* call: counts up, for those who rotate over buffers */
     void (*prepare)(void *ctx);          /* before each call, not timed; may be NULL */
     void *ctx;
     double best; /* seconds of the fastest call; 0: not measured */
     int64_t calls;
     char name[64]; /* "BENCH SHAPE", told to who takes turns; may be empty */
-} ses_timed;
+} ses_bench_case;
 
 /* A few rounds; in each, every one of n runs for a short while, at least once. With turns: {"ready": [NAMES]}
  * is printed; then each line on standard input is a round, answered with {"seconds": [...]}, the fastest call
  * of each, and the line "next" ends the measurement, as does the end of the input. */
-void ses_bench_time(ses_bench *b, ses_timed *t, size_t n);
+void ses_bench_time(ses_bench *b, ses_bench_case *t, size_t n);
 
 /* A result. In JSON it is a line with exactly these keys; as text each kind prints its own table.
  * share: of the peak, below 0: none. */
@@ -63,12 +63,12 @@ bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, dou
 const char *ses_bench_dtype(const ses_bench *b); /* as --dtype has it */
 
 /* What share of the peak this rate (GFLOP/s) is; below 0 where no peak is known. */
-double ses_bench_share(const ses_bench *b, double rate);
+double ses_bench_fraction(const ses_bench *b, double rate);
 
 /* A heading over a table: bold, then the rest. */
 void ses_bench_heading(const ses_bench *b, const char *title, const char *fmt, ...) SES_PRINTF(3, 4);
 
 /* Green from 0.8 of the peak, yellow below 0.5, plain without one. */
-ses_style ses_share_style(double share);
+ses_style ses_fraction_style(double share);
 
 #endif

@@ -30,7 +30,7 @@ typedef struct weights {
     float *scale;
     float *x, *y, *dw, *bias; /* [MAX_M, k], [MAX_M, n], [n, k], [n] */
     ses_device *dev;
-    const ses_opponent *opponent;
+    const ses_gemm_peer *opponent;
 } weights;
 
 /* ---- what is measured ---- */
@@ -39,7 +39,7 @@ static void multiply(const weights *v, const float *packed, const float *bias, s
 {
     ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
     g.packed = packed;
-    g.packed_as = SES_REAL;
+    g.packed_dtype = SES_REAL;
     g.bias = bias;
     g.act = act;
     v->dev->k.gemm(&v->dev->exec, &g);
@@ -62,7 +62,7 @@ static void multiply_half(const weights *v, int64_t copy)
 {
     ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
     g.packed = v->half + copy * v->packed_size;
-    g.packed_as = SES_F16;
+    g.packed_dtype = SES_F16;
     v->dev->k.gemm(&v->dev->exec, &g);
 }
 
@@ -82,10 +82,10 @@ static void multiply_bytes(const weights *v, int64_t copy)
 {
     ses_gemm g = ses_gemm_nt(v->y, v->x, v->w, v->m, v->s.n, v->s.k);
     g.packed = v->bytes + copy * v->bytes_size;
-    g.packed_as = SES_I8;
-    ses_rows8 rows = { v->rows, v->scale };
-    v->dev->k.round_rows(&v->dev->exec, rows, v->x, v->m, v->s.k);
-    v->dev->k.gemm8(&v->dev->exec, &g, 1, rows, NULL);
+    g.packed_dtype = SES_I8;
+    ses_i8_rows rows = { v->rows, v->scale };
+    v->dev->k.quantize_rows(&v->dev->exec, rows, v->x, v->m, v->s.k);
+    v->dev->k.gemm_i8(&v->dev->exec, &g, 1, rows, NULL);
 }
 
 static void bytes_hot(void *ctx, int64_t call)
@@ -131,7 +131,7 @@ static void dw(void *ctx, int64_t call) /* dw = y' x */
 
 static void their_product(const weights *v, const float *w)
 {
-    ses_product p = { false, true, v->m, v->s.n, v->s.k, v->x, w, v->y };
+    ses_gemm_problem p = { false, true, v->m, v->s.n, v->s.k, v->x, w, v->y };
     v->opponent->multiply(v->opponent, &p);
 }
 
@@ -152,7 +152,7 @@ static void their_dx(void *ctx, int64_t call)
 {
     const weights *v = ctx;
     (void)call;
-    ses_product p = { false, false, v->m, v->s.k, v->s.n, v->y, v->w, v->x };
+    ses_gemm_problem p = { false, false, v->m, v->s.k, v->s.n, v->y, v->w, v->x };
     v->opponent->multiply(v->opponent, &p);
 }
 
@@ -160,7 +160,7 @@ static void their_dw(void *ctx, int64_t call)
 {
     const weights *v = ctx;
     (void)call;
-    ses_product p = { true, false, v->s.n, v->s.k, v->m, v->y, v->x, v->dw };
+    ses_gemm_problem p = { true, false, v->s.n, v->s.k, v->m, v->y, v->x, v->dw };
     v->opponent->multiply(v->opponent, &p);
 }
 
@@ -182,13 +182,13 @@ static const contest contests[] = {
     { "gemm_dw", "backward dW", dw, their_dw },
 };
 
-enum { CONTESTS = SES_LEN(contests), ROWS = CONTESTS * (1 + SES_OPPONENTS) };
+enum { CONTESTS = SES_LEN(contests), ROWS = CONTESTS * (1 + SES_GEMM_PEERS) };
 
 /* Row r of the table: a contest, by us (side 0) or by an opponent. */
 static void row_of(size_t r, size_t *contest_, size_t *side)
 {
-    *contest_ = r / (1 + SES_OPPONENTS);
-    *side = r % (1 + SES_OPPONENTS);
+    *contest_ = r / (1 + SES_GEMM_PEERS);
+    *side = r % (1 + SES_GEMM_PEERS);
 }
 
 /* ---- buffers ---- */
@@ -235,10 +235,10 @@ static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
     v->y = numbers(MAX_M * s.n, e);
     v->dw = numbers(count, e);
     v->bias = numbers(s.n, e);
-    v->bytes_size = (b->dev->k.gemm8_pack_size(s.n, s.k) + 63) / 64 * 64;
+    v->bytes_size = (b->dev->k.gemm_i8_pack_size(s.n, s.k) + 63) / 64 * 64;
     v->half = ses_alloc_aligned((size_t)(v->copies * v->packed_size) * sizeof *v->half, e);
     v->bytes = ses_alloc_aligned((size_t)(v->copies * v->bytes_size), e);
-    v->rows = ses_alloc_aligned((size_t)(MAX_M * 4 * ses_quads(s.k)), e);
+    v->rows = ses_alloc_aligned((size_t)(MAX_M * 4 * ses_quad_count(s.k)), e);
     v->scale = numbers(MAX_M, e);
     if (!v->w || !v->packed || !v->x || !v->y || !v->dw || !v->bias || !v->half || !v->bytes || !v->rows ||
         !v->scale)
@@ -248,7 +248,8 @@ static bool weights_new(weights *v, ses_bench *b, shape s, ses_err *e)
                             s.n, s.k);
         b->dev->k.gemm_pack(&b->dev->exec, v->half + i * v->packed_size, SES_F16, v->w + i * count, 1, s.k,
                             s.n, s.k);
-        b->dev->k.gemm8_pack(&b->dev->exec, v->bytes + i * v->bytes_size, v->w + i * count, 1, s.k, s.n, s.k);
+        b->dev->k.gemm_i8_pack(&b->dev->exec, v->bytes + i * v->bytes_size, v->w + i * count, 1, s.k, s.n,
+                               s.k);
     }
     return true;
 }
@@ -276,7 +277,7 @@ typedef struct label {
     char bench[32], shape[32];
 } label;
 
-static label label_of(const weights *v, size_t row, size_t size, const ses_opponent *opponent)
+static label label_of(const weights *v, size_t row, size_t size, const ses_gemm_peer *opponent)
 {
     label l;
     size_t c, s;
@@ -288,7 +289,7 @@ static label label_of(const weights *v, size_t row, size_t size, const ses_oppon
 }
 
 /* Nothing of this N x K is asked for. */
-static bool left_out(const ses_bench *b, const weights *v, const ses_opponent *opponent)
+static bool left_out(const ses_bench *b, const weights *v, const ses_gemm_peer *opponent)
 {
     for (size_t row = 0; b->only && row < ROWS; row++)
         for (size_t size = 0; size < SIZES; size++) {
@@ -300,10 +301,10 @@ static bool left_out(const ses_bench *b, const weights *v, const ses_opponent *o
     return b->only != NULL;
 }
 
-static void measure(ses_bench *b, weights *side, size_t n_sides, const ses_opponent *opponent, size_t size,
+static void measure(ses_bench *b, weights *side, size_t n_sides, const ses_gemm_peer *opponent, size_t size,
                     result *r)
 {
-    ses_timed timed[ROWS];
+    ses_bench_case timed[ROWS];
     size_t place[ROWS], n = 0;
     for (size_t row = 0; row < ROWS; row++) {
         size_t c, s;
@@ -312,7 +313,7 @@ static void measure(ses_bench *b, weights *side, size_t n_sides, const ses_oppon
         bool here = s < n_sides && fn && (!s || side[s].opponent->call) && !too_slow(r, row, size);
         if (!here) continue;
         side[s].m = sizes[size];
-        timed[n] = (ses_timed){ .fn = fn, .ctx = &side[s] };
+        timed[n] = (ses_bench_case){ .fn = fn, .ctx = &side[s] };
         label l = label_of(&side[0], row, size, opponent);
         snprintf(timed[n].name, sizeof timed[n].name, "%s %s", l.bench, l.shape);
         if (b->only && !strstr(timed[n].name, b->only)) continue;
@@ -322,7 +323,7 @@ static void measure(ses_bench *b, weights *side, size_t n_sides, const ses_oppon
     for (size_t i = 0; i < n; i++) r->seconds[place[i]][size] = timed[i].best;
 }
 
-static bool emit(const ses_bench *b, const weights *v, const ses_opponent *opponent, const result *r,
+static bool emit(const ses_bench *b, const weights *v, const ses_gemm_peer *opponent, const result *r,
                  ses_err *e)
 {
     bool ok = true;
@@ -336,16 +337,16 @@ static bool emit(const ses_bench *b, const weights *v, const ses_opponent *oppon
     return ok;
 }
 
-static void cells(ses_listing *t, const ses_bench *b, const weights *v, const double *seconds)
+static void cells(ses_text_table *t, const ses_bench *b, const weights *v, const double *seconds)
 {
     for (size_t size = 0; size < SIZES; size++) {
         if (b->quick && !quick_size[size]) continue;
         double rate = seconds[size] > 0 ? 1e-9 * flops(v, sizes[size]) / seconds[size] : 0;
         if (rate > 0)
-            ses_listing_cell(t, rate < 10 ? "%.1f %2.0f%%" : "%.0f %2.0f%%", rate, 100 * rate / b->peak);
+            ses_text_table_cell(t, rate < 10 ? "%.1f %2.0f%%" : "%.0f %2.0f%%", rate, 100 * rate / b->peak);
         else
-            ses_listing_cell(t, "-");
-        ses_listing_style(t, rate > 0 ? ses_share_style(rate / b->peak) : SES_DIM);
+            ses_text_table_cell(t, "-");
+        ses_text_table_style(t, rate > 0 ? ses_fraction_style(rate / b->peak) : SES_DIM);
     }
 }
 
@@ -356,37 +357,37 @@ static bool measured(const result *r, size_t row)
     return false;
 }
 
-static bool show(const ses_bench *b, const weights *v, const ses_opponent *opponent, const result *r,
+static bool show(const ses_bench *b, const weights *v, const ses_gemm_peer *opponent, const result *r,
                  ses_err *e)
 {
-    ses_listing *t = ses_listing_new(b->quick ? "GFLOP/s, share of peak|>M = 8|>128|>512"
-                                              : "GFLOP/s, share of peak|>M = 1|>8|>32|>128|>512|>2048",
-                                     e);
+    ses_text_table *t = ses_text_table_new(b->quick ? "GFLOP/s, share of peak|>M = 8|>128|>512"
+                                                    : "GFLOP/s, share of peak|>M = 1|>8|>32|>128|>512|>2048",
+                                           e);
     if (!t) return false;
     for (size_t row = 0; row < ROWS; row++) {
         size_t c, s;
         row_of(row, &c, &s);
         if (s && (!opponent[s - 1].call || !contests[c].theirs)) continue;
         if (b->only && !measured(r, row)) continue;
-        ses_listing_cell(t, s ? "  %s" : "%s", s ? opponent[s - 1].name : contests[c].title);
-        ses_listing_style(t, s ? SES_DIM : SES_PLAIN);
+        ses_text_table_cell(t, s ? "  %s" : "%s", s ? opponent[s - 1].name : contests[c].title);
+        ses_text_table_style(t, s ? SES_DIM : SES_PLAIN);
         cells(t, b, v, r->seconds[row]);
     }
     ses_bench_heading(b, "gemm", "  N x K = %" PRId64 " x %" PRId64 ", %s, %d thread%s, peak %.0f GFLOP/s",
                       v->s.n, v->s.k, ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
-    bool ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
+    bool ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
     fflush(stdout);
-    ses_listing_free(t);
+    ses_text_table_free(t);
     return ok;
 }
 
-static bool one_shape(ses_bench *b, shape s, const ses_opponent *opponent, ses_err *e)
+static bool one_shape(ses_bench *b, shape s, const ses_gemm_peer *opponent, ses_err *e)
 {
-    weights side[1 + SES_OPPONENTS]; /* the same buffers, each with its own opponent */
+    weights side[1 + SES_GEMM_PEERS]; /* the same buffers, each with its own opponent */
     result r = { 0 };
     bool ok = weights_new(&side[0], b, s, e);
-    for (size_t i = 0; i < SES_OPPONENTS; i++) {
+    for (size_t i = 0; i < SES_GEMM_PEERS; i++) {
         side[1 + i] = side[0];
         side[1 + i].opponent = &opponent[i];
     }
@@ -402,9 +403,9 @@ static bool one_shape(ses_bench *b, shape s, const ses_opponent *opponent, ses_e
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_opponent opponent[SES_OPPONENTS];
-    ses_opponents_open(opponent, b->threads, b->isa);
-    for (size_t i = 0; i < SES_OPPONENTS; i++)
+    ses_gemm_peer opponent[SES_GEMM_PEERS];
+    ses_gemm_peers_open(opponent, b->threads, b->isa);
+    for (size_t i = 0; i < SES_GEMM_PEERS; i++)
         if (!opponent[i].call && !b->call->quiet && b->isa != SES_ISA_REF)
             fprintf(stderr, "%s is not installed: no comparison with it\n", opponent[i].name);
     bool any = false;

@@ -63,10 +63,13 @@ static bool feed(subject *s, int64_t more)
     for (int64_t i = 0; ids && i < s->texts * more; i++) ids[i] = (int32_t)(i * 7919 % VOCAB);
     for (int64_t i = 0; i <= s->texts; i++) cu[i] = (int32_t)(i * more);
     for (int64_t i = 0; i < s->texts; i++) last[i] = cu[i + 1] - 1;
-    ses_batch b = {
-        .seqs = s->texts, .tokens = s->texts * more, .cu = cu, .ids = ids, .cache = s->cache, .slots = slots
-    };
-    ses_want want = { .logits = true, .rows = last, .n_rows = s->texts };
+    ses_batch b = { .seqs = s->texts,
+                    .tokens = s->texts * more,
+                    .cu_seqlens = cu,
+                    .ids = ids,
+                    .cache = s->cache,
+                    .slots = slots };
+    ses_output_request want = { .logits = true, .rows = last, .n_rows = s->texts };
     ses_tape_reset(s->tape, NULL);
     bool ok = ids && ses_model_forward(s->model, s->tape, &b, &want, &out, NULL);
     ses_free(ids);
@@ -86,28 +89,28 @@ static void back(void *ctx)
     for (int64_t i = 0; i < s->texts; i++) ses_cache_trim(s->cache, i, s->place);
 }
 
-static bool measure(ses_bench *b, subject *s, const size *z, ses_listing *t, double *first, ses_err *e)
+static bool measure(ses_bench *b, subject *s, const size *z, ses_text_table *t, double *first, ses_err *e)
 {
     char shape[64];
     for (int64_t i = 0; i < MOST; i++) ses_cache_trim(s->cache, i, 0);
     s->failed = !feed(s, s->place);
-    ses_timed timed = { .fn = one_token, .prepare = back, .ctx = s };
+    ses_bench_case timed = { .fn = one_token, .prepare = back, .ctx = s };
     if (!s->failed) ses_bench_time(b, &timed, 1);
     if (s->failed) return ses_fail(e, SES_EARG, "%s cannot be run", z->name);
     if (!timed.best) return true;
     if (!*first) *first = timed.best;
-    ses_listing_cell(t, "%s", z->name);
-    ses_listing_cell(t, "%" PRId64, s->texts);
-    ses_listing_cell(t, "%" PRId64, s->place);
-    ses_listing_cell(t, "%.2f", 1e3 * timed.best);
-    ses_listing_cell(t, "%.0f", (double)s->texts / timed.best);
-    ses_listing_cell(t, "%.2f", timed.best / *first);
+    ses_text_table_cell(t, "%s", z->name);
+    ses_text_table_cell(t, "%" PRId64, s->texts);
+    ses_text_table_cell(t, "%" PRId64, s->place);
+    ses_text_table_cell(t, "%.2f", 1e3 * timed.best);
+    ses_text_table_cell(t, "%.0f", (double)s->texts / timed.best);
+    ses_text_table_cell(t, "%.2f", timed.best / *first);
     snprintf(shape, sizeof shape, "%s %" PRId64 "x1 at %" PRId64, z->name, s->texts, s->place);
     return ses_bench_row(b, "generate.token", shape, 1e3 * timed.best, "ms", -1, e) &&
            ses_bench_row(b, "generate.token", shape, (double)s->texts / timed.best, "tokens/s", -1, e);
 }
 
-static bool one_size(ses_bench *b, const size *z, ses_listing *t, ses_err *e)
+static bool one_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
 {
     subject s;
     bool ok = subject_new(&s, b, z, e);
@@ -124,19 +127,19 @@ static bool one_size(ses_bench *b, const size *z, ses_listing *t, ses_err *e)
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_listing *t = ses_listing_new("Model|>Texts|>At token|>ms|>tokens/s|>to the first", e);
+    ses_text_table *t = ses_text_table_new("Model|>Texts|>At token|>ms|>tokens/s|>to the first", e);
     bool ok = t != NULL;
     for (size_t i = 0; ok && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
         if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
     ses_progress_end(&b->progress);
     if (ok && !b->json) {
         ses_bench_heading(b, "generate", "  one more token of each text, random weights, %s, %d thread%s",
-                          b->dev->host ? ses_isa_name(b->isa) : ses_device_name(b->dev), b->threads,
+                          b->dev->is_host ? ses_isa_name(b->isa) : ses_device_name(b->dev), b->threads,
                           b->threads == 1 ? "" : "s");
-        ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
+        ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
         putchar('\n');
     }
-    ses_listing_free(t);
+    ses_text_table_free(t);
     return ok;
 }
 

@@ -165,18 +165,18 @@ static int64_t lay_out(const load *l, int32_t *cu)
 /* Of a token, or of a sequence where that is what the head says. */
 static void fill_labels(subject *s, int64_t seqs, int64_t T, bool causal)
 {
-    const char *head = ses_model_head(s->model);
+    const char *head = ses_model_head_name(s->model);
     bool whole = head && !strcmp(head, "classify");
-    int64_t kinds = whole ? ses_model_labels(s->model) : 1;
+    int64_t kinds = whole ? ses_model_label_count(s->model) : 1;
     for (int64_t i = 0; i < T; i++)
-        s->labels[i] = whole                  ? i < seqs ? (int32_t)(i % kinds) : SES_IGNORE
-                       : i % EVERY && !causal ? SES_IGNORE
+        s->labels[i] = whole                  ? i < seqs ? (int32_t)(i % kinds) : SES_IGNORE_INDEX
+                       : i % EVERY && !causal ? SES_IGNORE_INDEX
                                               : s->ids[i];
 }
 
 static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_err *e)
 {
-    int64_t T = lay_out(l, NULL), vocab = ses_model_vocab(s->model);
+    int64_t T = lay_out(l, NULL), vocab = ses_model_vocab_size(s->model);
     ses_free(s->cu);
     ses_free(s->ids);
     ses_free(s->labels);
@@ -188,7 +188,7 @@ static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_e
     for (int64_t i = 0; i < T; i++) s->ids[i] = (int32_t)(i * 7919 % vocab);
     fill_labels(s, l->seqs, T, causal);
     s->batch = (ses_batch){
-        .seqs = l->seqs, .tokens = T, .cu = s->cu, .ids = s->ids, .labels = train ? s->labels : NULL
+        .seqs = l->seqs, .tokens = T, .cu_seqlens = s->cu, .ids = s->ids, .labels = train ? s->labels : NULL
     };
     return true;
 }
@@ -197,7 +197,7 @@ static bool load_batch(subject *s, const load *l, bool causal, bool train, ses_e
 static void wait_for(ses_device *dev, const ses_tensor *x)
 {
     ses_real one;
-    if (!dev->host && x) ses_device_read(dev, x, 0, 1, &one, NULL);
+    if (!dev->is_host && x) ses_device_read(dev, x, 0, 1, &one, NULL);
 }
 
 static void pass(void *ctx, int64_t call)
@@ -206,7 +206,8 @@ static void pass(void *ctx, int64_t call)
     ses_outputs out;
     (void)call;
     ses_tape_reset(s->tape, NULL);
-    if (ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ .logits = true }, &out, &s->why))
+    if (ses_model_forward(s->model, s->tape, &s->batch, &(ses_output_request){ .logits = true }, &out,
+                          &s->why))
         wait_for(s->dev, out.item[0].tensor);
 }
 
@@ -218,7 +219,7 @@ static void step(void *ctx, int64_t call)
     o.recompute = s->recompute;
     ses_tape_reset(s->tape, &o);
     ses_store_zero_grad(ses_model_store(s->model));
-    if (!ses_model_forward(s->model, s->tape, &s->batch, &(ses_want){ 0 }, &out, &s->why)) return;
+    if (!ses_model_forward(s->model, s->tape, &s->batch, &(ses_output_request){ 0 }, &out, &s->why)) return;
     ses_backward(s->tape, out.loss);
     ses_optim_step(s->optim, -1, 1);
     wait_for(s->dev, out.loss);
@@ -245,9 +246,12 @@ static double flops(const size *z, const load *l, bool train)
 /* ---- measuring and showing ---- */
 
 /* Bytes of a device's own memory, what the driver takes for itself included; 0: not told. */
-static size_t memory_of(const subject *s) { return s->dev->mem->used ? s->dev->mem->used(s->dev) : 0; }
+static size_t memory_of(const subject *s)
+{
+    return s->dev->mem->used_bytes ? s->dev->mem->used_bytes(s->dev) : 0;
+}
 
-static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool train, ses_listing *t,
+static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool train, ses_text_table *t,
                     ses_err *e)
 {
     if (!load_batch(s, l, z->causal, train, e)) return false;
@@ -258,7 +262,7 @@ static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool
     else
         snprintf(tokens, sizeof tokens, "%" PRId64 "x%" PRId64, l->seqs, l->len);
     snprintf(shape, sizeof shape, "%s%s%s", z->name, *z->name ? " " : "", tokens);
-    ses_timed timed = { .fn = train ? step : pass, .ctx = s };
+    ses_bench_case timed = { .fn = train ? step : pass, .ctx = s };
     snprintf(timed.name, sizeof timed.name, "%s %s", name, shape);
     for (int i = 0; i < 2; i++) timed.fn(s, -1); /* weights are packed on their second use, pages are there */
     if (!s->why.code) ses_bench_time(b, &timed, 1);
@@ -266,16 +270,16 @@ static bool measure(ses_bench *b, subject *s, const size *z, const load *l, bool
     if (!ses_tape_ok(s->tape, e)) return false;
     if (!timed.best) return true;
     double rate = (double)s->batch.tokens / timed.best;
-    double share = z->layers ? ses_bench_share(b, 1e-9 * flops(z, l, train) / timed.best) : -1;
-    ses_listing_cell(t, "%s", z->name);
-    ses_listing_cell(t, "%s", train ? "training step" : "forward");
-    ses_listing_cell(t, "%s", tokens);
-    ses_listing_cell(t, "%.2f", 1e3 * timed.best);
-    ses_listing_cell(t, "%.0f", rate);
-    ses_listing_cell(t, share < 0 ? "-" : "%.0f%%", 100 * share);
-    ses_listing_style(t, ses_share_style(share));
+    double share = z->layers ? ses_bench_fraction(b, 1e-9 * flops(z, l, train) / timed.best) : -1;
+    ses_text_table_cell(t, "%s", z->name);
+    ses_text_table_cell(t, "%s", train ? "training step" : "forward");
+    ses_text_table_cell(t, "%s", tokens);
+    ses_text_table_cell(t, "%.2f", 1e3 * timed.best);
+    ses_text_table_cell(t, "%.0f", rate);
+    ses_text_table_cell(t, share < 0 ? "-" : "%.0f%%", 100 * share);
+    ses_text_table_style(t, ses_fraction_style(share));
     double bytes = (double)memory_of(s);
-    ses_listing_cell(t, bytes ? "%.1f" : "-", 1e-9 * bytes);
+    ses_text_table_cell(t, bytes ? "%.1f" : "-", 1e-9 * bytes);
     return (!bytes || ses_bench_row(b, name, shape, bytes, "bytes", -1, e)) &&
            ses_bench_row(b, name, shape, 1e3 * timed.best, "ms", share, e) &&
            ses_bench_row(b, name, shape, rate, "tokens/s", share, e);
@@ -303,7 +307,7 @@ static bool read_load(const char *text, load *l, int64_t **lengths, ses_err *e)
     return true;
 }
 
-static bool one_folder(ses_bench *b, ses_listing *t, ses_err *e)
+static bool one_folder(ses_bench *b, ses_text_table *t, ses_err *e)
 {
     subject s;
     const size z = { .name = "" };
@@ -318,7 +322,7 @@ static bool one_folder(ses_bench *b, ses_listing *t, ses_err *e)
     return ok;
 }
 
-static bool one_size(ses_bench *b, const size *z, ses_listing *t, ses_err *e)
+static bool one_size(ses_bench *b, const size *z, ses_text_table *t, ses_err *e)
 {
     subject s;
     ses_bench_peak(b);
@@ -332,7 +336,7 @@ static bool one_size(ses_bench *b, const size *z, ses_listing *t, ses_err *e)
     return ok;
 }
 
-static bool one_row(ses_bench *b, const struct gpu_row *r, ses_listing *t, ses_err *e)
+static bool one_row(ses_bench *b, const struct gpu_row *r, ses_text_table *t, ses_err *e)
 {
     subject s = { 0 };
     load l = r->load;
@@ -348,27 +352,27 @@ static bool one_row(ses_bench *b, const struct gpu_row *r, ses_listing *t, ses_e
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_listing *t = ses_listing_new("Model||>Tokens|>ms|>tokens/s|>of peak|>GB", e);
+    ses_text_table *t = ses_text_table_new("Model||>Tokens|>ms|>tokens/s|>of peak|>GB", e);
     bool ok = t && (!b->model || one_folder(b, t, e)), sized = !b->model;
-    for (size_t i = 0; ok && sized && b->dev->host && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
+    for (size_t i = 0; ok && sized && b->dev->is_host && i < SES_LEN(sizes) && !ses_bench_stopped(); i++)
         if (sizes[i].quick || !b->quick) ok = one_size(b, &sizes[i], t, e);
-    for (size_t i = 0; ok && sized && !b->dev->host && i < SES_LEN(gpu_rows) && !ses_bench_stopped(); i++)
+    for (size_t i = 0; ok && sized && !b->dev->is_host && i < SES_LEN(gpu_rows) && !ses_bench_stopped(); i++)
         if (gpu_rows[i].size.quick || !b->quick) ok = one_row(b, &gpu_rows[i], t, e);
     ses_progress_end(&b->progress);
     if (ok && !b->json) {
         if (b->model)
             ses_bench_heading(b, "model", "  %s, %s, %d thread%s", b->model, ses_bench_dtype(b), b->threads,
                               b->threads == 1 ? "" : "s");
-        else if (b->dev->host)
+        else if (b->dev->is_host)
             ses_bench_heading(b, "model", "  random weights, %s, %d thread%s, peak %.0f GFLOP/s",
                               ses_isa_name(b->isa), b->threads, b->threads == 1 ? "" : "s", b->peak);
         else
             ses_bench_heading(b, "model", "  random weights, %s, %s", ses_device_name(b->dev),
-                              ses_dtype_name(b->dev->real));
-        ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
+                              ses_dtype_name(b->dev->activation_dtype));
+        ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
         putchar('\n');
     }
-    ses_listing_free(t);
+    ses_text_table_free(t);
     return ok;
 }
 

@@ -42,13 +42,13 @@ static ses_tensor *real(ses_tape *t, const int64_t dim[SES_MAX_DIM])
         state = state * 1664525 + 1013904223;
         x->f[i] = (ses_real)(state >> 8) * (ses_real)0x1p-23 - 1;
     }
-    if (x) x->wants_grad = true;
+    if (x) x->requires_grad = true;
     return x;
 }
 
 static ses_tensor *ints(ses_tape *t, int64_t n, int32_t limit)
 {
-    int32_t *host = ses_tape_host(t, (size_t)n, sizeof *host);
+    int32_t *host = ses_tape_host_alloc(t, (size_t)n, sizeof *host);
     uint32_t state = 7;
     for (int64_t i = 0; host && i < n; i++) {
         state = state * 1664525 + 1013904223;
@@ -59,7 +59,7 @@ static ses_tensor *ints(ses_tape *t, int64_t n, int32_t limit)
 
 static ses_tensor *offsets(ses_tape *t, int64_t seqs, int64_t len)
 {
-    int32_t *host = ses_tape_host(t, (size_t)seqs + 1, sizeof *host);
+    int32_t *host = ses_tape_host_alloc(t, (size_t)seqs + 1, sizeof *host);
     for (int64_t i = 0; host && i <= seqs; i++) host[i] = (int32_t)(i * len);
     return host ? ses_tape_ints(t, host, seqs + 1) : NULL;
 }
@@ -96,9 +96,10 @@ static ses_tensor *attend(ses_tape *t, int64_t seqs, int64_t len)
     ses_attention_inputs in = { .q = real(t, SES_DIM(rows, C)),
                                 .k = real(t, SES_DIM(rows, C)),
                                 .v = real(t, SES_DIM(rows, C)),
-                                .cu_q = cu,
-                                .cu_k = cu };
-    return ses_attention(t, &in, &(ses_attention_options){ .heads = H, .max_q = len, .max_k = len }, NULL);
+                                .cu_seqlens_q = cu,
+                                .cu_seqlens_k = cu };
+    return ses_attention(
+        t, &in, &(ses_attention_options){ .heads = H, .max_seqlen_q = len, .max_seqlen_k = len }, NULL);
 }
 
 static ses_tensor *attention(ses_tape *t) { return attend(t, B, S); }
@@ -116,7 +117,7 @@ static ses_tensor *concat(ses_tape *t)
 }
 
 static ses_tensor *reshape(ses_tape *t) { return ses_reshape(t, real(t, SES_DIM(T, C)), SES_DIM(B, S, C)); }
-static ses_tensor *take(ses_tape *t) { return ses_take(t, real(t, SES_DIM(T, C)), ints(t, LABELED, T)); }
+static ses_tensor *take(ses_tape *t) { return ses_gather(t, real(t, SES_DIM(T, C)), ints(t, LABELED, T)); }
 
 static ses_tensor *pool_rows(ses_tape *t)
 {
@@ -134,16 +135,16 @@ static ses_tensor *linear_cross_entropy(ses_tape *t)
                                     real(t, SES_DIM(V)), ints(t, LABELED, V));
 }
 
-static ses_tensor *segment_cross_entropy(ses_tape *t)
+static ses_tensor *span_cross_entropy(ses_tape *t)
 {
-    return ses_segment_cross_entropy(t, real(t, SES_DIM(T, 2)), offsets(t, B, S), ints(t, 2 * B, S));
+    return ses_span_cross_entropy(t, real(t, SES_DIM(T, 2)), offsets(t, B, S), ints(t, 2 * B, S));
 }
 
 static ses_tensor *target_loss(ses_tape *t)
 {
     ses_tensor *target = real(t, SES_DIM(T, C));
-    if (target) target->wants_grad = false;
-    return ses_target_loss(t, real(t, SES_DIM(T, C)), target, SES_LOSS_SQUARE);
+    if (target) target->requires_grad = false;
+    return ses_target_loss(t, real(t, SES_DIM(T, C)), target, SES_LOSS_MSE);
 }
 
 /* DeBERTa's two terms: queries against distances, and distances against keys. */
@@ -153,11 +154,11 @@ static ses_tensor *relative_scores(ses_tape *t)
     ses_relative_inputs in = {
         .term = { { .x = real(t, SES_DIM(T, C)), .r = real(t, SES_DIM(LONG, C)) },
                   { .x = real(t, SES_DIM(T, C)), .r = real(t, SES_DIM(LONG, C)), .side = SES_BY_KEY } },
-        .cu_q = cu,
-        .cu_k = cu,
-        .at = offsets(t, 2 * S - 2, 1) /* a row for each distance */
+        .cu_seqlens_q = cu,
+        .cu_seqlens_k = cu,
+        .dist_to_row = offsets(t, 2 * S - 2, 1) /* a row for each distance */
     };
-    ses_relative_options o = { .heads = H, .max_k = S, .pairs = B * S * S };
+    ses_relative_options o = { .heads = H, .max_seqlen_k = S, .pairs = B * S * S };
     return ses_relative_scores(t, &in, &o);
 }
 
@@ -203,12 +204,12 @@ static const bench_op table[] = {
     { &ses_op_scale, "1024x768", scale, 0, M(2 * T * C), M(2 * T * C), 0 },
     { &ses_op_concat, "3 of 1024x768", concat, 0, M(6 * T * C), M(6 * T * C), 0 },
     { &ses_op_reshape, "1024x768", reshape, 0, 0, M(2 * T * C), 0 },
-    { &ses_op_take, "154 of 1024x768", take, 0, M(2 * LABELED * C), M((T + 3 * LABELED) * C), 0 },
+    { &ses_op_gather, "154 of 1024x768", take, 0, M(2 * LABELED * C), M((T + 3 * LABELED) * C), 0 },
     { &ses_op_pool_rows, "mean of 8x128x768", pool_rows, 0, M((T + B) * C), M((T + B) * C), 0 },
     { &ses_op_cross_entropy, "154x30522", cross_entropy, 0, M(LABELED *V), M(2 * LABELED * V), 0 },
     { &ses_op_linear_cross_entropy, "154x30522x768", linear_cross_entropy, M(2.0 * LABELED * C * V), 0, 0,
       6 },
-    { &ses_op_segment_cross_entropy, "8x128x2", segment_cross_entropy, 0, M(T * 2), M(2 * T * 2), 0 },
+    { &ses_op_span_cross_entropy, "8x128x2", span_cross_entropy, 0, M(T * 2), M(2 * T * 2), 0 },
     { &ses_op_target_loss, "1024x768 square", target_loss, 0, M(2 * T * C), M(3 * T * C), 0 },
 };
 #undef M
@@ -241,7 +242,7 @@ static void prepare(void *ctx)
     const ses_node *n = r->node;
     memcpy(n->out->grad, r->dy, (size_t)ses_count(n->out) * sizeof *r->dy);
     for (int i = 0; i < n->n_in; i++)
-        if (n->in[i]) n->in[i]->grad_set = r->o->weights >> i & 1;
+        if (n->in[i]) n->in[i]->has_grad = r->o->weights >> i & 1;
 }
 
 static bool measure(ses_bench *b, const bench_op *o, double seconds[2], ses_err *e)
@@ -251,13 +252,13 @@ static bool measure(ses_bench *b, const bench_op *o, double seconds[2], ses_err 
     ses_tape *t = ses_tape_new(b->dev, &(ses_tape_options){ .record = true, .train = true }, e);
     if (!t) return false;
     ses_tensor *y = o->build(t);
-    r.node = ses_tape_last(t);
-    r.dy = y && r.node ? ses_tape_host(t, (size_t)ses_count(y), sizeof *r.dy) : NULL;
+    r.node = ses_tape_last_node(t);
+    r.dy = y && r.node ? ses_tape_host_alloc(t, (size_t)ses_count(y), sizeof *r.dy) : NULL;
     if (r.dy) {
         for (int64_t i = 0; i < ses_count(y); i++) r.dy[i] = (ses_real)1 / (ses_real)(1 + i % 7);
         ses_node_backward(r.node); /* makes the buffers */
-        ses_timed timed[] = { { .fn = forward, .ctx = &r },
-                              { .fn = backward, .prepare = prepare, .ctx = &r } };
+        ses_bench_case timed[] = { { .fn = forward, .ctx = &r },
+                                   { .fn = backward, .prepare = prepare, .ctx = &r } };
         ses_bench_time(b, timed, o->read > 0 || o->flop > 0 ? 2 : 1);
         if (!(o->read > 0 || o->flop > 0)) { /* nothing is done forward */
             timed[0].best = 0;
@@ -300,24 +301,24 @@ static bool emit(const ses_bench *b, const bench_op *o, const double seconds[2],
     return ok;
 }
 
-static void cells(ses_listing *t, const ses_bench *b, const bench_op *o, const double seconds[2])
+static void cells(ses_text_table *t, const ses_bench *b, const bench_op *o, const double seconds[2])
 {
-    ses_listing_cell(t, "%s", o->op->name);
-    ses_listing_cell(t, "%s", o->shape);
+    ses_text_table_cell(t, "%s", o->op->name);
+    ses_text_table_cell(t, "%s", o->shape);
     for (int pass = 0; pass < 2; pass++) {
         if (!seconds[pass]) {
-            ses_listing_cell(t, "-");
-            ses_listing_cell(t, "-");
+            ses_text_table_cell(t, "-");
+            ses_text_table_cell(t, "-");
             continue;
         }
         speed s = speed_of(b, o, pass, seconds[pass]);
         double ms = 1e3 * seconds[pass];
-        ses_listing_cell(t, ms < 1 ? "%.3f" : ms < 10 ? "%.2f" : ms < 100 ? "%.1f" : "%.0f", ms);
+        ses_text_table_cell(t, ms < 1 ? "%.3f" : ms < 10 ? "%.2f" : ms < 100 ? "%.1f" : "%.0f", ms);
         if (s.share < 0)
-            ses_listing_cell(t, s.value < 100 ? "%.1f GB/s" : "%.0f GB/s", s.value);
+            ses_text_table_cell(t, s.value < 100 ? "%.1f GB/s" : "%.0f GB/s", s.value);
         else
-            ses_listing_cell(t, "%.0f G %2.0f%%", s.value, 100 * s.share);
-        ses_listing_style(t, s.share < 0 ? SES_PLAIN : ses_share_style(s.share));
+            ses_text_table_cell(t, "%.0f G %2.0f%%", s.value, 100 * s.share);
+        ses_text_table_style(t, s.share < 0 ? SES_PLAIN : ses_fraction_style(s.share));
     }
 }
 
@@ -333,7 +334,7 @@ static void tell_missing(const ses_bench *b)
 
 static bool run(ses_bench *b, ses_err *e)
 {
-    ses_listing *t = ses_listing_new("Op|Shape|>ms|>forward|>ms|>backward", e);
+    ses_text_table *t = ses_text_table_new("Op|Shape|>ms|>forward|>ms|>backward", e);
     bool ok = t != NULL;
     tell_missing(b);
     ses_bench_peak(b);
@@ -347,10 +348,10 @@ static bool run(ses_bench *b, ses_err *e)
     if (ok && !b->json) {
         ses_bench_heading(b, "ops", "  %s, %d thread%s, peak %.0f GFLOP/s", ses_isa_name(b->isa), b->threads,
                           b->threads == 1 ? "" : "s", b->peak);
-        ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
+        ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
         putchar('\n');
     }
-    ses_listing_free(t);
+    ses_text_table_free(t);
     return ok;
 }
 

@@ -147,8 +147,8 @@ static bool measure(ses_bench *b, const char *dir, const subject *s, result *r, 
     bool ok = l.p != NULL;
     if (ok) {
         fill(&l);
-        ses_pipeline_answers(l.p, ignore, NULL);
-        ses_timed timed = { .fn = pass, .ctx = &l };
+        ses_pipeline_set_callback(l.p, ignore, NULL);
+        ses_bench_case timed = { .fn = pass, .ctx = &l };
         pass(&l, 0);
         double tokens = (double)l.p->read;
         ses_bench_time(b, &timed, 1);
@@ -169,19 +169,19 @@ static bool show(const ses_bench *b, const result *r, size_t n, ses_err *e)
                  ses_bench_row(b, "pipelines", subjects[i].task, r[i].tokens, "tokens/s", -1, e);
         return ok;
     }
-    ses_listing *t = ses_listing_new("Pipeline|>Texts/s|>Tokens/s", e);
+    ses_text_table *t = ses_text_table_new("Pipeline|>Texts/s|>Tokens/s", e);
     if (!t) return false;
     for (size_t i = 0; i < n; i++) {
-        ses_listing_cell(t, "%s", subjects[i].task);
-        ses_listing_cell(t, "%.0f", r[i].texts);
-        ses_listing_cell(t, "%.0f", r[i].tokens);
+        ses_text_table_cell(t, "%s", subjects[i].task);
+        ses_text_table_cell(t, "%.0f", r[i].texts);
+        ses_text_table_cell(t, "%.0f", r[i].tokens);
     }
     ses_bench_heading(b, "pipelines", "  a BERT of 4 layers, 256 wide; texts of 5 to 64 words; %d thread%s",
                       b->threads, b->threads == 1 ? "" : "s");
-    bool ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
+    bool ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
     fflush(stdout);
-    ses_listing_free(t);
+    ses_text_table_free(t);
     return ok;
 }
 

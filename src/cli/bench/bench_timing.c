@@ -1,8 +1,8 @@
 #include "bench.h"
 
 #include "base/thread_pool.h"
-#include "kernel/peak_flops.h"
 #include "cli/ui/show_values.h"
+#include "kernel/peak_flops.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -28,12 +28,12 @@ void ses_bench_peak(ses_bench *b)
     burst p = { .isa = b->isa, .seconds = b->quick ? 0.05 : 0.15 };
     int n = b->threads < MAX_THREADS ? b->threads : MAX_THREADS;
     double sum = 0;
-    ses_parallel(b->dev->exec.pool, n, run_burst, &p);
+    ses_parallel_for(b->dev->exec.pool, n, run_burst, &p);
     for (int i = 0; i < n; i++) sum += p.rate[i];
     if (sum > b->peak) b->peak = sum;
 }
 
-static void one_round(ses_timed *t, double window, int least)
+static void one_round(ses_bench_case *t, double window, int least)
 {
     double start = ses_seconds(), now = start;
     for (int n = 0; (now - start < window || n < least) && !ses_bench_stopped(); n++) {
@@ -45,7 +45,7 @@ static void one_round(ses_timed *t, double window, int least)
     }
 }
 
-static void tell_ready(const ses_timed *t, size_t n)
+static void tell_ready(const ses_bench_case *t, size_t n)
 {
     printf("{\"ready\": [");
     for (size_t i = 0; i < n; i++) printf("%s\"%s\"", i ? ", " : "", t[i].name);
@@ -54,7 +54,7 @@ static void tell_ready(const ses_timed *t, size_t n)
 }
 
 /* Short calls get longer rounds than above: the caches were another program's. */
-static void take_turns(ses_bench *b, ses_timed *t, size_t n)
+static void take_turns(ses_bench *b, ses_bench_case *t, size_t n)
 {
     char line[16];
     tell_ready(t, n);
@@ -72,7 +72,7 @@ static void take_turns(ses_bench *b, ses_timed *t, size_t n)
     }
 }
 
-void ses_bench_time(ses_bench *b, ses_timed *t, size_t n)
+void ses_bench_time(ses_bench *b, ses_bench_case *t, size_t n)
 {
     if (b->turns) {
         take_turns(b, t, n);
@@ -99,26 +99,26 @@ bool ses_bench_row(const ses_bench *b, const char *bench, const char *shape, dou
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_pair(w, "bench", bench);
-    ses_json_pair(w, "shape", shape);
-    ses_json_count(w, "threads", b->threads);
-    ses_json_pair(w, "isa", ses_isa_name(b->isa));
-    ses_json_pair(w, "dtype", ses_bench_dtype(b));
+    ses_json_member_string(w, "bench", bench);
+    ses_json_member_string(w, "shape", shape);
+    ses_json_member_int(w, "threads", b->threads);
+    ses_json_member_string(w, "isa", ses_isa_name(b->isa));
+    ses_json_member_string(w, "dtype", ses_bench_dtype(b));
     ses_json_put_key(w, "value");
     ses_json_put_float(w, (float)value);
-    ses_json_pair(w, "unit", unit);
+    ses_json_member_string(w, "unit", unit);
     ses_json_put_key(w, "peak_share");
     if (share < 0)
         ses_json_put_null(w);
     else
         ses_json_put_float(w, (float)share);
     ses_json_end_object(w);
-    bool ok = ses_json_print(w, e);
+    bool ok = ses_json_writer_print(w, e);
     fflush(stdout);
     return ok;
 }
 
-double ses_bench_share(const ses_bench *b, double rate) { return b->peak > 0 ? rate / b->peak : -1; }
+double ses_bench_fraction(const ses_bench *b, double rate) { return b->peak > 0 ? rate / b->peak : -1; }
 
 void ses_bench_heading(const ses_bench *b, const char *title, const char *fmt, ...)
 {
@@ -131,7 +131,7 @@ void ses_bench_heading(const ses_bench *b, const char *title, const char *fmt, .
     printf("\n\n");
 }
 
-ses_style ses_share_style(double share)
+ses_style ses_fraction_style(double share)
 {
     return share >= 0.8 ? SES_GREEN : share >= 0 && share < 0.5 ? SES_YELLOW : SES_PLAIN;
 }

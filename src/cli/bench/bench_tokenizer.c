@@ -2,8 +2,8 @@
  * the folder of shared test data is, made-up ones elsewhere. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/thread_pool.h"
 #include "base/str.h"
+#include "base/thread_pool.h"
 #include "bench.h"
 #include "cli/ui/text_table.h"
 #include "sesame/tokenizer.h"
@@ -27,7 +27,7 @@ typedef struct share {
 } share;
 
 typedef struct run {
-    ses_pool *pool;
+    ses_thread_pool *pool;
     share *share;
     int threads;
 } run;
@@ -162,13 +162,13 @@ static void encode(void *ctx, int64_t call)
 {
     run *r = ctx;
     (void)call;
-    ses_parallel(r->pool, r->threads, encode_share, r);
+    ses_parallel_for(r->pool, r->threads, encode_share, r);
 }
 
 /* Seconds of one pass over the text; 0: failed. */
 static double measure(ses_bench *b, const ses_tokenizer *t, const ses_buf *in, size_t *tokens, ses_err *e)
 {
-    run r = { .threads = b->threads, .pool = ses_pool_new(b->threads, e) };
+    run r = { .threads = b->threads, .pool = ses_thread_pool_new(b->threads, e) };
     r.share = ses_alloc_array((size_t)r.threads, sizeof *r.share, e);
     bool ok = r.pool && r.share;
     size_t at = 0;
@@ -180,7 +180,7 @@ static double measure(ses_bench *b, const ses_tokenizer *t, const ses_buf *in, s
         ok = r.share[i].k != NULL;
         at = end;
     }
-    ses_timed timed = { .fn = encode, .ctx = &r };
+    ses_bench_case timed = { .fn = encode, .ctx = &r };
     if (ok) ses_bench_time(b, &timed, 1);
     *tokens = 0;
     for (int i = 0; r.share && i < r.threads; i++) {
@@ -189,7 +189,7 @@ static double measure(ses_bench *b, const ses_tokenizer *t, const ses_buf *in, s
         ses_tokens_free(r.share[i].k);
     }
     ses_free(r.share);
-    ses_pool_free(r.pool);
+    ses_thread_pool_free(r.pool);
     return ok ? timed.best : 0;
 }
 
@@ -210,21 +210,21 @@ static bool show(const ses_bench *b, const result *r, size_t n, ses_err *e)
         }
         return ok;
     }
-    ses_listing *t = ses_listing_new("Tokenizer|Text|>MB/s|>M tokens/s|>ms to load", e);
+    ses_text_table *t = ses_text_table_new("Tokenizer|Text|>MB/s|>M tokens/s|>ms to load", e);
     if (!t) return false;
     for (size_t i = 0; i < n; i++) {
-        ses_listing_cell(t, "%s", r[i].model);
-        ses_listing_cell(t, "%s", r[i].text);
-        ses_listing_cell(t, r[i].mb > 0 ? "%.0f" : "failed", r[i].mb);
-        ses_listing_cell(t, "%.1f", r[i].tokens);
-        ses_listing_cell(t, "%.1f", 1e3 * r[i].load);
+        ses_text_table_cell(t, "%s", r[i].model);
+        ses_text_table_cell(t, "%s", r[i].text);
+        ses_text_table_cell(t, r[i].mb > 0 ? "%.0f" : "failed", r[i].mb);
+        ses_text_table_cell(t, "%.1f", r[i].tokens);
+        ses_text_table_cell(t, "%.1f", 1e3 * r[i].load);
     }
     ses_bench_heading(b, "tokenizer", "  ids and offsets, line by line, %d thread%s", b->threads,
                       b->threads == 1 ? "" : "s");
-    bool ok = ses_listing_print(t, stdout, &b->call->out, 0, e);
+    bool ok = ses_text_table_print(t, stdout, &b->call->out, 0, e);
     putchar('\n');
     fflush(stdout);
-    ses_listing_free(t);
+    ses_text_table_free(t);
     return ok;
 }
 

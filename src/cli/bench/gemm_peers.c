@@ -14,7 +14,7 @@ typedef int dnnl_sgemm_fn(char ta, char tb, int64_t m, int64_t n, int64_t k, flo
                           int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 typedef void set_threads_fn(int n);
 
-static void by_openblas(const ses_opponent *o, const ses_product *p)
+static void by_openblas(const ses_gemm_peer *o, const ses_gemm_problem *p)
 {
     enum { ROWS = 101, PLAIN = 111, TRANSPOSED = 112 };
     cblas_sgemm_fn *f;
@@ -23,7 +23,7 @@ static void by_openblas(const ses_opponent *o, const ses_product *p)
       (int)(p->ta ? p->m : p->k), p->b, (int)(p->tb ? p->k : p->n), 0, p->c, (int)p->n);
 }
 
-static void by_onednn(const ses_opponent *o, const ses_product *p)
+static void by_onednn(const ses_gemm_peer *o, const ses_gemm_problem *p)
 {
     dnnl_sgemm_fn *f;
     SES_FUNCTION(f, o->call);
@@ -40,15 +40,15 @@ static void set_threads(void *lib, const char *name, int threads)
     f(threads);
 }
 
-void ses_opponents_open(ses_opponent out[SES_OPPONENTS], int threads, ses_isa isa)
+void ses_gemm_peers_open(ses_gemm_peer out[SES_GEMM_PEERS], int threads, ses_isa isa)
 {
     if (isa == SES_ISA_AVX2) { /* like with like; both look once, when loaded or first called */
         setenv("OPENBLAS_CORETYPE", "Haswell", 1);
         setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
         setenv("DNNL_MAX_CPU_ISA", "AVX2", 1);
     }
-    out[0] = (ses_opponent){ .name = "OpenBLAS", .key = "openblas", .multiply = by_openblas };
-    out[1] = (ses_opponent){ .name = "oneDNN", .key = "onednn", .multiply = by_onednn };
+    out[0] = (ses_gemm_peer){ .name = "OpenBLAS", .key = "openblas", .multiply = by_openblas };
+    out[1] = (ses_gemm_peer){ .name = "oneDNN", .key = "onednn", .multiply = by_onednn };
     if (isa == SES_ISA_REF) return; /* nobody competes with plain loops */
     out[0].lib = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (out[0].lib) out[0].call = dlsym(out[0].lib, "cblas_sgemm");

@@ -5,23 +5,23 @@
 #include "sesame/types.h"
 
 /* C [m, n] = A B; A is [m, k], or stored [k, m] when ta; B is [k, n], or stored [n, k] when tb. */
-typedef struct ses_product {
+typedef struct ses_gemm_problem {
     bool ta, tb;
     int64_t m, n, k;
     const float *a, *b;
     float *c;
-} ses_product;
+} ses_gemm_problem;
 
-typedef struct ses_opponent {
+typedef struct ses_gemm_peer {
     const char *name, *key; /* "OpenBLAS", "openblas" */
     void *lib, *call;       /* call NULL: not here */
-    void (*multiply)(const struct ses_opponent *o, const ses_product *p);
-} ses_opponent;
+    void (*multiply)(const struct ses_gemm_peer *o, const ses_gemm_problem *p);
+} ses_gemm_peer;
 
-enum { SES_OPPONENTS = 2 };
+enum { SES_GEMM_PEERS = 2 };
 
 /* Opens what is there, for so many threads and at most this level. The libraries stay loaded: their threads
  * do not survive being taken out. */
-void ses_opponents_open(ses_opponent out[SES_OPPONENTS], int threads, ses_isa isa);
+void ses_gemm_peers_open(ses_gemm_peer out[SES_GEMM_PEERS], int threads, ses_isa isa);
 
 #endif

@@ -6,10 +6,10 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "cli/command.h"
-#include "cli/ui/text_table.h"
-#include "sesame/json.h"
 #include "cli/compute_args.h"
 #include "cli/ui/show_values.h"
+#include "cli/ui/text_table.h"
+#include "sesame/json.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -68,7 +68,7 @@ typedef struct study {
 
 static const char *text_of(study *s, const ses_json *v, ses_err *e)
 {
-    char number[SES_REAL_TEXT];
+    char number[SES_NUMBER_CHARS];
     double x;
     int64_t n;
     const char *text = ses_json_string(v, NULL);
@@ -76,7 +76,7 @@ static const char *text_of(study *s, const ses_json *v, ses_err *e)
     if (ses_json_int(v, &n))
         snprintf(number, sizeof number, "%" PRId64, n);
     else if (ses_json_real(v, &x))
-        ses_write_real(x, number);
+        ses_format_double(x, number);
     else {
         ses_fail(e, SES_EFORMAT, "a value is %s; a string, a number or true is expected",
                  ses_json_type_name(ses_json_type_of(v)));
@@ -268,10 +268,10 @@ static bool pretrain(study *s, words w, const char *dir, bool resume, ses_err *e
     void *their = ses_alloc(cmd->args_size, e);
     ses_opt_group g = { cmd->opt, cmd->n_opt, their };
     ses_call call = { .command = cmd, .args = their, .out = s->c->out, .err = s->c->err, .quiet = true };
-    call.rest = w.word;
-    ok = their && ses_options_parse(&g, 1, w.word, false, &call.n_rest, e) &&
-         ses_options_complete(&g, 1, e) &&
-         (!call.n_rest || ses_fail(e, SES_EUSAGE, "\"%s\" is no option of pretrain", w.word[0])) &&
+    call.operands = w.word;
+    ok = their && ses_options_parse(&g, 1, w.word, false, &call.n_operands, e) &&
+         ses_options_check_required(&g, 1, e) &&
+         (!call.n_operands || ses_fail(e, SES_EUSAGE, "\"%s\" is no option of pretrain", w.word[0])) &&
          cmd->run(&call, e);
     if (their) ses_options_free(&g, 1);
     ses_free(their);
@@ -353,21 +353,21 @@ static bool show(const study *s, ses_err *e)
     ses_buf_puts(&head, "Run");
     for (size_t i = 0; i < s->n_scores; i++) ses_buf_appendf(&head, "|>%s", s->score[i]);
     ses_buf_puts(&head, "|>tokens/s|>seconds");
-    ses_listing *t = ses_buf_ok(&head, e) ? ses_listing_new(head.data, e) : NULL;
+    ses_text_table *t = ses_buf_ok(&head, e) ? ses_text_table_new(head.data, e) : NULL;
     for (size_t i = 0; t && i < s->n; i++) {
         const attempt *a = &s->run[i];
-        ses_listing_cell(t, "%s", a->name);
+        ses_text_table_cell(t, "%s", a->name);
         for (size_t k = 0; k < s->n_scores; k++) {
             if (isnan(a->score[k]))
-                ses_listing_cell(t, "-");
+                ses_text_table_cell(t, "-");
             else
-                ses_listing_cell(t, "%.4f", a->score[k]);
+                ses_text_table_cell(t, "%.4f", a->score[k]);
         }
-        ses_listing_cell(t, "%.0f", a->rate);
-        ses_listing_cell(t, "%.0f", a->seconds);
+        ses_text_table_cell(t, "%.0f", a->rate);
+        ses_text_table_cell(t, "%.0f", a->seconds);
     }
-    bool ok = t && ses_listing_print(t, stdout, &s->c->out, 0, e);
-    ses_listing_free(t);
+    bool ok = t && ses_text_table_print(t, stdout, &s->c->out, 0, e);
+    ses_text_table_free(t);
     ses_buf_free(&head);
     return ok;
 }
@@ -379,21 +379,21 @@ static bool print_json(const study *s, ses_err *e)
     ses_json_begin_array(w);
     for (size_t i = 0; i < s->n; i++) {
         ses_json_begin_object(w);
-        ses_json_pair(w, "run", s->run[i].name);
-        for (size_t k = 0; k < s->n_scores; k++) ses_json_number(w, s->score[k], s->run[i].score[k]);
-        ses_json_number(w, "train_tokens_per_second", s->run[i].rate);
-        ses_json_number(w, "train_runtime", s->run[i].seconds);
+        ses_json_member_string(w, "run", s->run[i].name);
+        for (size_t k = 0; k < s->n_scores; k++) ses_json_member_real(w, s->score[k], s->run[i].score[k]);
+        ses_json_member_real(w, "train_tokens_per_second", s->run[i].rate);
+        ses_json_member_real(w, "train_runtime", s->run[i].seconds);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
 {
     study s = { .c = c, .a = c->args };
-    ses_json_doc *d = ses_json_load_object(c->rest[0], FILE_MAX, e);
-    bool ok = d && (read_recipe(&s, ses_json_root(d), e) || ses_wrap(e, "%s", c->rest[0])) &&
+    ses_json_doc *d = ses_json_load_object(c->operands[0], FILE_MAX, e);
+    bool ok = d && (read_recipe(&s, ses_json_root(d), e) || ses_wrap(e, "%s", c->operands[0])) &&
               ses_dir_make(s.a->output, e);
     for (size_t i = 0; ok && i < s.n; i++) ok = one(&s, i, e);
     if (ok) ok = s.a->json ? print_json(&s, e) : show(&s, e);
@@ -402,7 +402,7 @@ static bool run(ses_call *c, ses_err *e)
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame ablate recipe.json -o study", "every run of the recipe, and a table of their scores" },
     { 0 },
 };
@@ -424,7 +424,7 @@ const ses_command ses_command_ablate = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 1,
-    .max_rest = 1,
+    .min_operands = 1,
+    .max_operands = 1,
     .run = run,
 };

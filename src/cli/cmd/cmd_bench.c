@@ -9,10 +9,10 @@
 #include <string.h>
 
 typedef struct args {
-    ses_shared shared;
+    ses_compute_args shared;
     bool quick, train, recompute, turns;
     const char *only, *model;
-    ses_list loads;
+    ses_opt_list loads;
 } args;
 
 static const ses_opt opt[] = {
@@ -30,7 +30,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, model),
       .value = "DIR",
-      .model = true,
+      .is_model = true,
       .help = "model: this folder, in place of sizes with random weights" },
     { .name = "load",
       .letter = 'l',
@@ -50,7 +50,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, turns),
       .help = "take turns with another program: a round for each line on standard input" },
-    SES_OPT_SHARED(args, shared),
+    SES_OPT_COMPUTE(args, shared),
 };
 
 static const ses_bench_kind *const kinds[] = {
@@ -79,12 +79,12 @@ static const ses_bench_kind *find(const char *name, ses_err *e)
 
 static bool run_on(ses_bench *b, const ses_bench_kind *k, int threads, const char *device, ses_err *e)
 {
-    ses_device_options o = { .threads = threads, .isa = b->isa, .dtype = b->dtype, .steady = true };
+    ses_device_options o = { .threads = threads, .isa = b->isa, .dtype = b->dtype, .autotune_eagerly = true };
     b->threads = threads;
     b->peak = 0;
     b->dev = ses_device_open(device, &o, e);
     if (!b->dev) return false;
-    if (k->host && !b->dev->host) {
+    if (k->host && !b->dev->is_host) {
         ses_device_free(b->dev);
         return ses_fail(e, SES_EUNSUPPORTED, "bench %s runs on a CPU only, not on %s", k->name, device);
     }
@@ -99,7 +99,7 @@ static bool run_on(ses_bench *b, const ses_bench_kind *k, int threads, const cha
 
 static bool run_kind(ses_bench *b, const ses_bench_kind *k, const args *a, ses_err *e)
 {
-    int all = ses_shared_threads(&a->shared);
+    int all = ses_compute_threads(&a->shared);
     bool alone = k->both && !a->shared.threads && all > 1;
     if (alone && !run_on(b, k, 1, a->shared.device, e)) return false;
     return ses_bench_stopped() || run_on(b, k, all, a->shared.device, e);
@@ -108,8 +108,10 @@ static bool run_kind(ses_bench *b, const ses_bench_kind *k, const args *a, ses_e
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_bench b = { .call = c, .json = a->shared.json, .quick = a->quick, .isa = ses_shared_isa(&a->shared) };
-    b.dtype = ses_shared_options(&a->shared).dtype;
+    ses_bench b = {
+        .call = c, .json = a->shared.json, .quick = a->quick, .isa = ses_compute_isa(&a->shared)
+    };
+    b.dtype = ses_compute_device_options(&a->shared).dtype;
     b.only = a->only, b.model = a->model, b.loads = &a->loads, b.train = a->train, b.turns = a->turns;
     b.recompute = a->recompute;
     if (!a->model != !a->loads.n || (a->train && !a->model))
@@ -117,20 +119,20 @@ static bool run(ses_call *c, ses_err *e)
     if (a->recompute && a->model && !a->train)
         return ses_fail(e, SES_EUSAGE, "--recompute is of training: give --train, too");
     bool ok = true;
-    for (int i = 0; i < c->n_rest; i++) /* before minutes of measuring */
-        if (!find(c->rest[i], e)) return false;
+    for (int i = 0; i < c->n_operands; i++) /* before minutes of measuring */
+        if (!find(c->operands[i], e)) return false;
     struct sigaction once = { .sa_handler = stop, .sa_flags = (int)SA_RESETHAND }, before;
     sigaction(SIGINT, NULL, &before);
     if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &once, NULL); /* a second Ctrl-C ends at once */
-    for (int i = 0; ok && i < c->n_rest && !ses_bench_stopped(); i++)
-        ok = run_kind(&b, find(c->rest[i], e), a, e);
+    for (int i = 0; ok && i < c->n_operands && !ses_bench_stopped(); i++)
+        ok = run_kind(&b, find(c->operands[i], e), a, e);
     sigaction(SIGINT, &before, NULL);
     if (!ok || !ses_bench_stopped()) return ok;
     if (!c->quiet) fputs("Stopped; what was measured is shown.\n", stderr);
     return false;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame bench gemm", "matrix products of BERT's shapes on one thread and on all" },
     { "sesame bench model --threads 2 --json", "whole models, a JSON object a row" },
     { "sesame bench gemm ops model --quick", "a first look" },
@@ -165,8 +167,8 @@ const ses_command ses_command_bench = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 1,
-    .max_rest = -1,
-    .rest_words = "gemm|ops|model|tokenizer|generate|pipelines",
+    .min_operands = 1,
+    .max_operands = -1,
+    .operand_words = "gemm|ops|model|tokenizer|generate|pipelines",
     .run = run,
 };

@@ -1,11 +1,11 @@
 /* compare: runs side by side. */
 #include "cli/command.h"
-#include "cli/ui/sparkline.h"
-#include "cli/energy.h"
-#include "cli/ui/text_table.h"
-#include "cli/inspect/run_record.h"
 #include "cli/compute_args.h"
+#include "cli/energy.h"
+#include "cli/inspect/run_record.h"
 #include "cli/ui/show_values.h"
+#include "cli/ui/sparkline.h"
+#include "cli/ui/text_table.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const ses_opt opt[] = { SES_OPT_JSON(args, json) };
 /* ---- for people ---- */
 
 /* One metric is a column's title; several are named in their cells. */
-static const char *common_metric(const ses_runs *l)
+static const char *common_metric(const ses_run_records *l)
 {
     for (size_t i = 1; i < l->n; i++)
         if (strcmp(l->item[i].metric, l->item[0].metric)) return NULL;
@@ -32,55 +32,56 @@ static void put_title(ses_buf *b, const char *title)
     ses_buf_put(b, '|');
 }
 
-static ses_listing *table_of(const ses_runs *l, ses_err *e)
+static ses_text_table *table_of(const ses_run_records *l, ses_err *e)
 {
     const char *metric = common_metric(l), *name;
     ses_buf b = { 0 };
     ses_buf_puts(&b, "run|");
-    for (size_t i = 0; (name = ses_runs_setting(l, i)); i++) put_title(&b, name);
+    for (size_t i = 0; (name = ses_run_records_setting(l, i)); i++) put_title(&b, name);
     ses_buf_put(&b, '>');
     put_title(&b, metric && *metric ? metric + strlen("eval_") : "score");
     ses_buf_puts(&b, ">best|>at|>eval loss|>train loss|>time|>tokens/s|>energy|train loss");
-    ses_listing *t = ses_buf_ok(&b, e) ? ses_listing_new(b.data, e) : NULL;
+    ses_text_table *t = ses_buf_ok(&b, e) ? ses_text_table_new(b.data, e) : NULL;
     ses_buf_free(&b);
     return t;
 }
 
-static void put_number(ses_listing *t, const char *what, double x)
+static void put_number(ses_text_table *t, const char *what, double x)
 {
     if (isnan(x))
-        ses_listing_cell(t, "-");
+        ses_text_table_cell(t, "-");
     else
-        ses_listing_cell(t, "%s%s%.4f", what, *what ? " " : "", x);
+        ses_text_table_cell(t, "%s%s%.4f", what, *what ? " " : "", x);
 }
 
-static void put_row(ses_listing *t, const ses_runs *l, const ses_run_record *r, const ses_term *term)
+static void put_row(ses_text_table *t, const ses_run_records *l, const ses_run_record *r,
+                    const ses_term *term)
 {
-    char buf[200], human[SES_HUMAN], curve[SES_BAR_SIZE];
+    char buf[200], human[SES_NUMBER_TEXT], curve[SES_BAR_SIZE];
     const char *name;
-    double step = NAN, best = ses_run_record_best(r, &step),
+    double step = NAN, best = ses_run_record_best_score(r, &step),
            seconds = ses_run_record_number(r, "train_runtime"),
            rate = ses_run_record_number(r, "train_tokens_per_second"),
            kwh = ses_run_record_number(r, "train_energy_kwh");
-    ses_listing_cell(t, "%s", r->name);
-    for (size_t i = 0; (name = ses_runs_setting(l, i)); i++)
-        ses_listing_cell(t, "%s", ses_json_brief(buf, sizeof buf, ses_json_get(r->options, name)));
+    ses_text_table_cell(t, "%s", r->name);
+    for (size_t i = 0; (name = ses_run_records_setting(l, i)); i++)
+        ses_text_table_cell(t, "%s", ses_json_value_text(buf, sizeof buf, ses_json_get(r->options, name)));
     put_number(t, common_metric(l) || !*r->metric ? "" : r->metric + strlen("eval_"),
-               ses_run_record_score(r));
+               ses_run_record_final_score(r));
     put_number(t, "", best);
-    isnan(step) ? ses_listing_cell(t, "-") : ses_listing_cell(t, "%.0f", step);
+    isnan(step) ? ses_text_table_cell(t, "-") : ses_text_table_cell(t, "%.0f", step);
     put_number(t, "", ses_run_record_number(r, "eval_loss"));
     put_number(t, "", ses_run_record_number(r, "train_loss"));
-    ses_listing_cell(t, "%s", isnan(seconds) ? "-" : ses_time_text(human, seconds));
-    ses_listing_cell(t, "%s", isnan(rate) ? "-" : ses_human_count(human, (uint64_t)rate));
-    ses_listing_cell(t, "%s", isnan(kwh) ? "-" : ses_watt_hours(human, 3.6e6 * kwh));
-    ses_run_record_curve(r, "loss", term, curve);
-    ses_listing_cell(t, "%s", curve);
+    ses_text_table_cell(t, "%s", isnan(seconds) ? "-" : ses_duration_text(human, seconds));
+    ses_text_table_cell(t, "%s", isnan(rate) ? "-" : ses_count_text(human, (uint64_t)rate));
+    ses_text_table_cell(t, "%s", isnan(kwh) ? "-" : ses_watt_hours_text(human, 3.6e6 * kwh));
+    ses_run_record_sparkline(r, "loss", term, curve);
+    ses_text_table_cell(t, "%s", curve);
 }
 
 /* ---- for programs ---- */
 
-static void put_json(const ses_runs *l, const ses_run_record *r, ses_json_writer *w)
+static void put_json(const ses_run_records *l, const ses_run_record *r, ses_json_writer *w)
 {
     static const char *const copied[] = { "eval_loss",
                                           "train_loss",
@@ -91,55 +92,55 @@ static void put_json(const ses_runs *l, const ses_run_record *r, ses_json_writer
                                           "train_co2_kg",
                                           "train_peak_memory_bytes" };
     const char *name;
-    double step = NAN, best = ses_run_record_best(r, &step);
+    double step = NAN, best = ses_run_record_best_score(r, &step);
     ses_json_begin_object(w);
-    ses_json_pair(w, "run", r->name);
-    ses_json_pair(w, "dir", r->dir);
+    ses_json_member_string(w, "run", r->name);
+    ses_json_member_string(w, "dir", r->dir);
     ses_json_put_key(w, "settings");
     ses_json_begin_object(w);
-    for (size_t i = 0; (name = ses_runs_setting(l, i)); i++) {
+    for (size_t i = 0; (name = ses_run_records_setting(l, i)); i++) {
         const ses_json *v = ses_json_get(r->options, name);
         ses_json_put_key(w, name);
         v ? ses_json_put_value(w, v) : ses_json_put_null(w);
     }
     ses_json_end_object(w);
-    ses_json_pair(w, "metric", *r->metric ? r->metric : NULL);
-    ses_json_number(w, "score", ses_run_record_score(r));
-    ses_json_number(w, "best", best);
-    ses_json_number(w, "best_step", step);
+    ses_json_member_string(w, "metric", *r->metric ? r->metric : NULL);
+    ses_json_member_real(w, "score", ses_run_record_final_score(r));
+    ses_json_member_real(w, "best", best);
+    ses_json_member_real(w, "best_step", step);
     for (size_t i = 0; i < SES_LEN(copied); i++)
-        ses_json_number(w, copied[i], ses_run_record_number(r, copied[i]));
+        ses_json_member_real(w, copied[i], ses_run_record_number(r, copied[i]));
     ses_json_end_object(w);
 }
 
-static bool print_json(const ses_runs *l, ses_err *e)
+static bool print_json(const ses_run_records *l, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_array(w);
     for (size_t i = 0; i < l->n; i++) put_json(l, &l->item[i], w);
     ses_json_end_array(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_runs l;
-    bool ok = ses_runs_open(&l, c->rest, (size_t)c->n_rest, e);
+    ses_run_records l;
+    bool ok = ses_run_records_open(&l, c->operands, (size_t)c->n_operands, e);
     if (ok && a->json) {
         ok = print_json(&l, e);
     } else if (ok) {
-        ses_listing *t = table_of(&l, e);
+        ses_text_table *t = table_of(&l, e);
         for (size_t i = 0; t && i < l.n; i++) put_row(t, &l, &l.item[i], &c->out);
-        ok = t && ses_listing_print(t, stdout, &c->out, 0, e);
-        ses_listing_free(t);
+        ok = t && ses_text_table_print(t, stdout, &c->out, 0, e);
+        ses_text_table_free(t);
     }
-    ses_runs_free(&l);
+    ses_run_records_free(&l);
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame compare first second", "two runs" },
     { "sesame compare search", "all runs of a search" },
     { 0 },
@@ -157,7 +158,7 @@ const ses_command ses_command_compare = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 1,
-    .max_rest = -1,
+    .min_operands = 1,
+    .max_operands = -1,
     .run = run,
 };

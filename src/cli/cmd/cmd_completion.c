@@ -32,11 +32,11 @@ static void put_words(const char *choices) /* "a|b" as "a b" */
 
 static void put_rest_words(const ses_command *c)
 {
-    if (!c->rest_words) return;
-    if (!strcmp(c->rest_words, "COMMAND"))
+    if (!c->operand_words) return;
+    if (!strcmp(c->operand_words, "COMMAND"))
         put_names();
     else
-        put_words(c->rest_words);
+        put_words(c->operand_words);
 }
 
 static bool takes_file(const ses_opt *o) { return o->type == SES_OPT_TEXT || o->type == SES_OPT_LIST; }
@@ -154,11 +154,11 @@ static void zsh_command(const ses_command *c)
     printf("        %s)\n            _arguments -s -S", c->name);
     each_option(c, zsh_option);
     fputs(" \\\n            '*:argument:", stdout);
-    if (c->rest_words) {
+    if (c->operand_words) {
         putchar('(');
         put_rest_words(c);
         putchar(')');
-    } else if (c->max_rest) {
+    } else if (c->max_operands) {
         fputs("_files", stdout);
     }
     puts("' ;;");
@@ -226,7 +226,7 @@ static void fish(void)
         printf("complete -c sesame -n __fish_use_subcommand -xa %s -d '", (*c)->name);
         for (const char *s = (*c)->summary; *s; s++) printf(*s == '\'' || *s == '\\' ? "\\%c" : "%c", *s);
         puts("'");
-        if ((*c)->rest_words) {
+        if ((*c)->operand_words) {
             printf("complete -c sesame -n '__fish_seen_subcommand_from %s' -xa '", (*c)->name);
             put_rest_words(*c);
             puts("'");
@@ -244,18 +244,18 @@ static bool run(ses_call *c, ses_err *e)
 {
     static const shell shells[] = { { "bash", bash }, { "zsh", zsh }, { "fish", fish } };
     for (size_t i = 0; i < SES_LEN(shells); i++)
-        if (!strcmp(c->rest[0], shells[i].name)) {
+        if (!strcmp(c->operands[0], shells[i].name)) {
             shells[i].write();
             return true;
         }
-    ses_suggestion s = { .word = c->rest[0] };
+    ses_suggestion s = { .word = c->operands[0] };
     for (size_t i = 0; i < SES_LEN(shells); i++)
         ses_suggest_offer(&s, shells[i].name, strlen(shells[i].name));
-    ses_fail(e, SES_EUSAGE, "\"%s\" is not one of bash|zsh|fish", c->rest[0]);
+    ses_fail(e, SES_EUSAGE, "\"%s\" is not one of bash|zsh|fish", c->operands[0]);
     return ses_suggest_add(&s, "", e);
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "source <(sesame completion bash)", "in ~/.bashrc" },
     { "sesame completion zsh > ~/.zfunc/_sesame", "in a folder of $fpath" },
     { "sesame completion fish > ~/.config/fish/completions/sesame.fish", "for fish" },
@@ -269,8 +269,8 @@ const ses_command ses_command_completion = {
     .description = "Writes a script that makes the shell complete commands, options and their values. "
                    "'make install' puts them where the shells look.",
     .examples = examples,
-    .min_rest = 1,
-    .max_rest = 1,
-    .rest_words = "bash|zsh|fish",
+    .min_operands = 1,
+    .max_operands = 1,
+    .operand_words = "bash|zsh|fish",
     .run = run,
 };

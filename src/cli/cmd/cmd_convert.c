@@ -4,13 +4,13 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/compute_args.h"
+#include "cli/tokenizer_files.h"
+#include "cli/ui/show_values.h"
 #include "convert_model.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "sesame/sentence.h"
-#include "cli/compute_args.h"
-#include "cli/ui/show_values.h"
-#include "cli/tokenizer_files.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -43,7 +43,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(args, adapter),
       .value = "DIR",
-      .model = true,
+      .is_model = true,
       .help = "a LoRA adapter to add to the weights; where DIR is an adapter's folder itself, it is" },
     { .name = "keep-adapter",
       .type = SES_OPT_FLAG,
@@ -116,7 +116,7 @@ static bool check_modules(job *j, ses_err *e)
 static bool check_rounding(job *j, ses_err *e)
 {
     const ses_store *s = ses_model_store(j->model);
-    if (!ses_model_finite(j->model, e)) return ses_wrap(e, "%s", j->from);
+    if (!ses_model_check_finite(j->model, e)) return ses_wrap(e, "%s", j->from);
     for (size_t i = 0; i < ses_store_count(s); i++) {
         char name[256];
         if (!ses_model_tensor_name(j->model, i, name, sizeof name)) name[0] = 0;
@@ -166,10 +166,11 @@ static bool copy_named(job *j, const char *dir, const char *name, ses_err *e)
 static bool copy_rest(job *j, ses_err *e)
 {
     const char *dir = j->sentence ? ses_sentence_dir(j->sentence) : j->from;
-    char *home = ses_has_tokenizer(dir) ? NULL : ses_model_base_dir(dir, j->base, NULL);
+    char *home = ses_dir_has_tokenizer(dir) ? NULL : ses_model_base_dir(dir, j->base, NULL);
     if (home) dir = home;
     bool ok = j->sentence || copy_named(j, dir, "config_sentence_transformers.json", e);
-    for (size_t i = 0; i < SES_TOKENIZER_FILES && ok; i++) ok = copy_named(j, dir, ses_tokenizer_file[i], e);
+    for (size_t i = 0; i < SES_TOKENIZER_FILES && ok; i++)
+        ok = copy_named(j, dir, ses_tokenizer_file_names[i], e);
     ses_free(home);
     return ok;
 }
@@ -180,7 +181,7 @@ static bool list_files(job *j, ses_err *e)
     ses_safetensors *s = ses_checkpoint_open(j->to, e);
     const char *last = "";
     for (size_t i = 0; s && i < ses_safetensors_count(s); i++) {
-        const ses_entry *x = ses_safetensors_at(s, i);
+        const ses_tensor_entry *x = ses_safetensors_at(s, i);
         j->bytes += x->bytes;
         if (!strcmp(x->file, last)) continue;
         last = x->file;
@@ -206,7 +207,7 @@ static bool out_is_free(const job *j, ses_err *e)
 
 static void show(const ses_call *c, const job *j)
 {
-    char a[SES_HUMAN], b[SES_HUMAN];
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     const ses_term *t = &c->out;
     const char *first = j->files.data, *end = strstr(first, ", "), *last = strrchr(first, ' ');
     if (end)
@@ -216,20 +217,20 @@ static void show(const ses_call *c, const job *j)
         ses_show_line(t, "Wrote", "%s: config.json, %s", j->to, first);
     if (j->sentence)
         ses_show_line(t, "", "modules.json and %zu module%s behind the model",
-                      ses_sentence_modules(j->sentence) - 1,
-                      ses_sentence_modules(j->sentence) == 2 ? "" : "s");
+                      ses_sentence_module_count(j->sentence) - 1,
+                      ses_sentence_module_count(j->sentence) == 2 ? "" : "s");
     ses_dtype was = ses_model_dtype(j->model), now = j->save.dtype;
     ses_show_line(t, "Weights", "%s parameters, %s%s%s, %s",
-                  ses_grouped(a, ses_store_numbers(ses_model_store(j->model))), ses_dtype_name(was),
-                  was == now ? "" : " to ", was == now ? "" : ses_dtype_name(now),
-                  ses_human_bytes(b, j->bytes));
+                  ses_grouped_text(a, ses_store_element_count(ses_model_store(j->model))),
+                  ses_dtype_name(was), was == now ? "" : " to ", was == now ? "" : ses_dtype_name(now),
+                  ses_bytes_text(b, j->bytes));
     if (j->loss.error > 0)
         ses_show_line(t, "Rounding", "by at most %.2g; %s became 0", j->loss.error,
-                      j->loss.zeros ? ses_grouped(a, j->loss.zeros) : "none");
+                      j->loss.zeros ? ses_grouped_text(a, j->loss.zeros) : "none");
     if (j->copied.len) ses_show_line(t, "Copied", "%s", j->copied.data);
-    if (*ses_model_surplus(j->model))
-        ses_show_line(t, "Left out", "%s (not part of a %s)", ses_model_surplus(j->model),
-                      ses_model_class(j->model));
+    if (*ses_model_unexpected_keys(j->model))
+        ses_show_line(t, "Left out", "%s (not part of a %s)", ses_model_unexpected_keys(j->model),
+                      ses_model_class_name(j->model));
 }
 
 static bool print_json(const job *j, ses_err *e)
@@ -237,35 +238,35 @@ static bool print_json(const job *j, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_pair(w, "from", j->from);
-    ses_json_pair(w, "to", j->to);
-    ses_json_pair(w, "model_type", ses_model_type(j->model));
-    ses_json_pair(w, "class", ses_model_class(j->model));
-    ses_json_count(w, "parameters", ses_store_numbers(ses_model_store(j->model)));
-    ses_json_pair(w, "dtype", ses_dtype_name(j->save.dtype));
-    ses_json_split(w, "files", j->files.data);
-    ses_json_count(w, "bytes", (int64_t)j->bytes);
-    ses_json_number(w, "rounding", j->loss.error);
-    ses_json_count(w, "became_zero", j->loss.zeros);
-    ses_json_split(w, "copied", j->copied.len ? j->copied.data : "");
-    ses_json_split(w, "left_out", ses_model_surplus(j->model));
+    ses_json_member_string(w, "from", j->from);
+    ses_json_member_string(w, "to", j->to);
+    ses_json_member_string(w, "model_type", ses_model_type(j->model));
+    ses_json_member_string(w, "class", ses_model_class_name(j->model));
+    ses_json_member_int(w, "parameters", ses_store_element_count(ses_model_store(j->model)));
+    ses_json_member_string(w, "dtype", ses_dtype_name(j->save.dtype));
+    ses_json_member_list(w, "files", j->files.data);
+    ses_json_member_int(w, "bytes", (int64_t)j->bytes);
+    ses_json_member_real(w, "rounding", j->loss.error);
+    ses_json_member_int(w, "became_zero", j->loss.zeros);
+    ses_json_member_list(w, "copied", j->copied.len ? j->copied.data : "");
+    ses_json_member_list(w, "left_out", ses_model_unexpected_keys(j->model));
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
 static bool open_model(job *j, ses_device *dev, bool strict, ses_err *e)
 {
-    ses_model_options values = { .lean = true }; /* also of weights that are stored in 8 bits */
-    if (!ses_sentence_is(j->from)) {
+    ses_model_options values = { .no_packing = true }; /* also of weights that are stored in 8 bits */
+    if (!ses_sentence_is_encoder_dir(j->from)) {
         values.strict = strict, values.base = j->base;
         j->model = ses_model_open(j->from, dev, &values, e);
         return j->model != NULL;
     }
-    j->sentence = ses_sentence_open(j->from, dev, &(ses_sentence_options){ .lean = true }, e);
+    j->sentence = ses_sentence_open(j->from, dev, &(ses_sentence_options){ .no_packing = true }, e);
     if (!j->sentence) return false;
     /* with the head or pooler the checkpoint may have, though no sentence needs it */
     j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, NULL);
-    values.bare = true;
+    values.no_head = true;
     if (!j->model) j->model = ses_model_open(ses_sentence_dir(j->sentence), dev, &values, e);
     return j->model != NULL;
 }
@@ -289,13 +290,13 @@ static bool convert(job *j, ses_device *dev, int dtype, bool strict, ses_err *e)
 
 static bool run_job(ses_call *c, const args *a, ses_err *e)
 {
-    job j = { .from = a->adapter ? a->adapter : c->rest[0],
-              .base = a->adapter ? c->rest[0] : NULL,
-              .to = c->rest[1],
+    job j = { .from = a->adapter ? a->adapter : c->operands[0],
+              .base = a->adapter ? c->operands[0] : NULL,
+              .to = c->operands[1],
               .save = { .tables = a->tables, .shard_bytes = (size_t)a->shard, .overwrite = a->overwrite } };
     ses_device *dev = ses_device_open("cpu", NULL, e);
     bool ok = dev && convert(&j, dev, a->dtype, a->strict, e);
-    if (ok && !c->quiet) ses_tell_surplus(j.model);
+    if (ok && !c->quiet) ses_notify_unused_tensors(j.model);
     if (ok && a->json)
         ok = print_json(&j, e);
     else if (ok && !c->quiet)
@@ -314,18 +315,18 @@ static bool run(ses_call *c, ses_err *e)
     if (!a->keep) return run_job(c, a, e);
     if (a->adapter || a->shard || a->strict)
         return ses_fail(e, SES_EUSAGE, "--keep-adapter excludes --merge-adapter, --shard-size and --strict");
-    return ses_convert_adapter(c, c->rest[0], c->rest[1], a->dtype >= 0 ? dtypes[a->dtype] : SES_F32,
+    return ses_convert_adapter(c, c->operands[0], c->operands[1], a->dtype >= 0 ? dtypes[a->dtype] : SES_F32,
                                a->overwrite, a->json, e);
 }
 
-bool ses_convert_to(ses_call *c, ses_dtype dtype, ses_dtype tables, bool overwrite, ses_err *e)
+bool ses_convert_model(ses_call *c, ses_dtype dtype, ses_dtype tables, bool overwrite, ses_err *e)
 {
     args a = { .overwrite = overwrite, .tables = tables };
     while (dtypes[a.dtype] != dtype) a.dtype++;
     return run_job(c, &a, e);
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame convert bert-base-uncased bert-base-f16 --dtype f16", "a copy of half the size" },
     { "sesame convert bert-base-uncased sst2 --merge-adapter sst2-lora", "model and adapter in one" },
     { "sesame convert sst2-lora sentiment --keep-adapter --dtype f16", "an adapter in half the space" },
@@ -349,8 +350,8 @@ const ses_command ses_command_convert = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 2,
-    .max_rest = 2,
-    .model_first = true,
+    .min_operands = 2,
+    .max_operands = 2,
+    .has_model_operand = true,
     .run = run,
 };

@@ -1,9 +1,9 @@
 /* corpus: texts to a file of tokens, and what is in such a file. */
 #include "cli/command.h"
-#include "cli/inspect/corpus_show.h"
 #include "cli/compute_args.h"
-#include "task/task.h"
+#include "cli/inspect/corpus_show.h"
 #include "cli/train/train_monitor.h"
+#include "task/task.h"
 
 #include "base/number.h"
 #include "base/thread_pool.h"
@@ -79,7 +79,7 @@ static bool share_of(const char *text, double *out, ses_err *e)
 {
     size_t n = strlen(text), digits = strspn(text, "0123456789."), percent = n && text[n - 1] == '%';
     if (!digits || digits + percent != n || *text == '.' || text[digits - 1] == '.' ||
-        !ses_read_real(text, digits, out) || (*out /= percent ? 100 : 1) >= 1)
+        !ses_parse_double(text, digits, out) || (*out /= percent ? 100 : 1) >= 1)
         return ses_fail(e, SES_EUSAGE, "--held-out: \"%s\" is no share; a number from 0 to 1, or as 0.5%%",
                         text);
     return true;
@@ -90,33 +90,33 @@ static bool progress(void *ctx, uint64_t done, uint64_t of)
     ses_progress *line = ctx;
     line->total = (int64_t)of;
     ses_progress_show(line, (int64_t)done);
-    return !ses_watch_stop(NULL);
+    return !ses_train_monitor_should_stop(NULL);
 }
 
 static bool build(ses_call *c, const args *a, ses_err *e)
 {
     double share = 0, start = ses_seconds();
     int64_t resumed = 0;
-    ses_facts facts;
+    ses_tokenizer_config facts;
     if (!a->tokenizer || !a->output) return ses_fail(e, SES_EUSAGE, "build needs --tokenizer and --output");
     if (!share_of(a->held_out, &share, e)) return false;
     if (a->label && strlen(a->label) > 31) return ses_fail(e, SES_EUSAGE, "--label: longer than 31 bytes");
     ses_tokenizer *t = ses_tokenizer_open(a->tokenizer, e);
     if (!t) return false;
-    ses_watch_signals();
+    ses_train_monitor_catch_signals();
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "reading", 0);
-    bool ok = ses_facts_read(&facts, a->tokenizer, "", t, e);
+    bool ok = ses_tokenizer_config_read(&facts, a->tokenizer, "", t, e);
     const char *input[] = { "-" };
     ses_corpus_options o = { .tokenizer = t,
-                             .unknown = ok ? facts.role[SES_ROLE_UNK] : -1,
-                             .file = c->n_rest > 1 ? (const char *const *)c->rest + 1 : input,
-                             .n_files = c->n_rest > 1 ? (size_t)c->n_rest - 1 : 1,
+                             .unk_id = ok ? facts.role[SES_ROLE_UNK] : -1,
+                             .files = c->n_operands > 1 ? (const char *const *)c->operands + 1 : input,
+                             .n_files = c->n_operands > 1 ? (size_t)c->n_operands - 1 : 1,
                              .format = (ses_corpus_format)a->format,
                              .field = a->field,
                              .split_sentences = a->split,
                              .keep_duplicates = a->keep,
-                             .line_ends = a->line_ends,
-                             .held_share = share,
+                             .newline_tokens = a->line_ends,
+                             .held_out_fraction = share,
                              .label = a->label,
                              .restart = a->restart,
                              .overwrite = a->overwrite,
@@ -135,19 +135,20 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     bool ok = true;
-    if (!strcmp(c->rest[0], "build")) return build(c, a, e);
-    if (strcmp(c->rest[0], "info"))
+    if (!strcmp(c->operands[0], "build")) return build(c, a, e);
+    if (strcmp(c->operands[0], "info"))
         return ses_fail(e, SES_EUSAGE,
-                        "\"%s\" is not something to do with a corpus; there are build and info", c->rest[0]);
-    if (c->n_rest < 2) return ses_fail(e, SES_EUSAGE, "info needs a corpus");
-    for (int i = 1; i < c->n_rest && ok; i++) {
+                        "\"%s\" is not something to do with a corpus; there are build and info",
+                        c->operands[0]);
+    if (c->n_operands < 2) return ses_fail(e, SES_EUSAGE, "info needs a corpus");
+    for (int i = 1; i < c->n_operands && ok; i++) {
         if (i > 1 && !a->json) puts("");
-        ok = ses_corpus_show(c->rest[i], &(ses_corpus_view){ &c->out, a->json, 0 }, e);
+        ok = ses_corpus_show(c->operands[i], &(ses_corpus_view){ &c->out, a->json, 0 }, e);
     }
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame corpus build --tokenizer t.json --held-out 0.5% -o c.ids books.txt.xz",
       "a corpus with documents kept for evaluation" },
     { "zcat web.gz | sesame corpus build --format jsonl --tokenizer gpt2 -o web.ids",
@@ -173,8 +174,8 @@ const ses_command ses_command_corpus = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 1,
-    .max_rest = -1,
-    .rest_words = "build|info",
+    .min_operands = 1,
+    .max_operands = -1,
+    .operand_words = "build|info",
     .run = run,
 };

@@ -2,11 +2,11 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/train/data_options.h"
-#include "cli/inspect/data_stats.h"
-#include "cli/ui/text_table.h"
 #include "cli/compute_args.h"
+#include "cli/inspect/data_stats.h"
+#include "cli/train/data_options.h"
 #include "cli/ui/show_values.h"
+#include "cli/ui/text_table.h"
 
 #include <string.h>
 
@@ -36,25 +36,25 @@ static bool list_json(const ses_benchmark *b, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_pair(w, "name", b->name);
-    ses_json_pair(w, "title", b->title);
-    ses_json_pair(w, "kind", ses_data_kind_name(b->spec.kind));
-    ses_json_pair(w, "train", b->train);
-    ses_json_pair(w, "dev", b->dev);
-    ses_json_pair(w, "test", b->test);
-    ses_json_pair(w, "text", b->spec.text_a);
-    ses_json_pair(w, "pair", b->spec.text_b);
-    ses_json_pair(w, "label", b->spec.label);
-    ses_json_pair(w, "labels", b->spec.names ? b->spec.names : b->spec.values);
-    ses_json_pair(w, "metrics", b->spec.metrics);
-    ses_json_pair(w, "best", b->spec.best);
+    ses_json_member_string(w, "name", b->name);
+    ses_json_member_string(w, "title", b->title);
+    ses_json_member_string(w, "kind", ses_data_kind_name(b->spec.kind));
+    ses_json_member_string(w, "train", b->train);
+    ses_json_member_string(w, "dev", b->dev);
+    ses_json_member_string(w, "test", b->test);
+    ses_json_member_string(w, "text", b->spec.text_a);
+    ses_json_member_string(w, "pair", b->spec.text_b);
+    ses_json_member_string(w, "label", b->spec.label);
+    ses_json_member_string(w, "labels", b->spec.label_names ? b->spec.label_names : b->spec.label_values);
+    ses_json_member_string(w, "metrics", b->spec.metrics);
+    ses_json_member_string(w, "best", b->spec.best_metric);
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
 static bool list(const ses_call *c, bool json, ses_err *e)
 {
-    ses_listing *table = json ? NULL : ses_listing_new("Name|Kind|Best by|What", e);
+    ses_text_table *table = json ? NULL : ses_text_table_new("Name|Kind|Best by|What", e);
     bool ok = json || table;
     const ses_benchmark *b;
     for (size_t i = 0; ok && (b = ses_benchmark_at(i)); i++) {
@@ -62,13 +62,13 @@ static bool list(const ses_call *c, bool json, ses_err *e)
             ok = list_json(b, e);
             continue;
         }
-        ses_listing_cell(table, "%s", b->name);
-        ses_listing_cell(table, "%s", ses_data_kind_name(b->spec.kind));
-        ses_listing_cell(table, "%s", b->spec.best);
-        ses_listing_cell(table, "%s", b->title);
+        ses_text_table_cell(table, "%s", b->name);
+        ses_text_table_cell(table, "%s", ses_data_kind_name(b->spec.kind));
+        ses_text_table_cell(table, "%s", b->spec.best_metric);
+        ses_text_table_cell(table, "%s", b->title);
     }
-    if (ok && table) ok = ses_listing_print(table, stdout, &c->out, 0, e);
-    ses_listing_free(table);
+    if (ok && table) ok = ses_text_table_print(table, stdout, &c->out, 0, e);
+    ses_text_table_free(table);
     return ok;
 }
 
@@ -77,7 +77,7 @@ static bool show_file(const ses_call *c, const ses_data_view *v, ses_examples **
 {
     const args *a = c->args;
     ses_data_stats s = { 0 };
-    ses_examples *d = ses_data_open(v->spec, v->path, *like, e);
+    ses_examples *d = ses_data_args_open(v->spec, v->path, *like, e);
     bool ok = d && ses_data_stats_of(d, &s, e);
     if (ok && *like && !a->json) puts("");
     ok = ok && (a->json ? ses_data_print_json(d, &s, v, e) : ses_data_show(d, &s, v, &c->out, e));
@@ -118,14 +118,14 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     if (a->list) return list(c, a->json, e);
-    if (!c->n_rest) return ses_fail(e, SES_EUSAGE, "which file? (or --list for the benchmarks)");
+    if (!c->n_operands) return ses_fail(e, SES_EUSAGE, "which file? (or --list for the benchmarks)");
     ses_data_spec spec;
     ses_data_view v = { .spec = &spec, .show = a->show };
     ses_examples *like = NULL;
     if (!ses_data_args_spec(&a->data, &spec, &v.benchmark, e)) return false;
     bool ok = true;
-    for (int i = 0; ok && i < c->n_rest; i++) {
-        v.path = c->rest[i];
+    for (int i = 0; ok && i < c->n_operands; i++) {
+        v.path = c->operands[i];
         v.split = NULL;
         ok = ses_path_is_dir(v.path) ? show_folder(c, v.path, &v, &like, e) : show_file(c, &v, &like, e);
     }
@@ -133,7 +133,7 @@ static bool run(ses_call *c, ses_err *e)
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame data --list", "the benchmarks Sesame knows by name" },
     { "sesame data SST-2 --task sst2", "train and dev of SST-2 in this folder" },
     { "sesame data train.csv dev.csv --text review --label stars",
@@ -160,6 +160,6 @@ const ses_command ses_command_data = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .max_rest = -1,
+    .max_operands = -1,
     .run = run,
 };

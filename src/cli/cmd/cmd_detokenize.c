@@ -1,10 +1,10 @@
 /* detokenize: ids back to text. */
 #include "base/alloc.h"
 #include "cli/command.h"
-#include "sesame/json.h"
-#include "sesame/tokenizer.h"
 #include "cli/compute_args.h"
 #include "cli/map_lines.h"
+#include "sesame/json.h"
+#include "sesame/tokenizer.h"
 #include "token_json.h"
 
 typedef struct args {
@@ -43,7 +43,7 @@ static bool read_ids(job *j, const ses_json *v, ses_err *e)
     if (ses_json_type_of(v) != SES_JSON_ARRAY)
         return ses_fail(e, SES_EFORMAT, "a line must be an array of ids, not %s",
                         ses_json_type_name(ses_json_type_of(v)));
-    if (!ses_alloc_room(&j->id, &j->cap, n, sizeof *j->id, e)) return false;
+    if (!ses_array_reserve(&j->id, &j->cap, n, sizeof *j->id, e)) return false;
     for (size_t i = 0; i < n; i++) {
         int64_t id;
         if (!ses_json_int(ses_json_at(v, i), &id))
@@ -69,10 +69,10 @@ static bool one_line(void *ctx, int worker, const char *line, size_t n, ses_buf 
         j->text.len = 0;
         ok = ses_buf_append(&j->text, text, len) || ses_buf_ok(&j->text, e);
         text = j->text.data;
-        len = ok ? ses_clean_up(j->text.data, len) : 0;
+        len = ok ? ses_clean_up_tokenization(j->text.data, len) : 0;
     }
     if (ok && j->a->json)
-        ses_put_json_string(out, text, len);
+        ses_buf_put_json_string(out, text, len);
     else if (ok)
         ses_buf_append(out, text, len);
     if (ok) ses_buf_put(out, '\n');
@@ -85,7 +85,7 @@ static bool run(ses_call *c, ses_err *e)
     job j = { .a = c->args };
     ses_tokenizer *t = ses_tokenizer_open(j.a->model, e);
     j.k = t ? ses_tokens_new(t, e) : NULL;
-    bool ok = j.k && ses_text_lines(c->rest, 1, one_line, &j, e);
+    bool ok = j.k && ses_map_lines(c->operands, 1, one_line, &j, e);
     ses_free(j.id);
     ses_buf_free(&j.text);
     ses_tokens_free(j.k);
@@ -93,7 +93,7 @@ static bool run(ses_call *c, ses_err *e)
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "echo '[101, 7592, 2088, 102]' | sesame detokenize -m bert-base-uncased", "hello world" },
     { 0 },
 };
@@ -109,6 +109,6 @@ const ses_command ses_command_detokenize = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .max_rest = -1,
+    .max_operands = -1,
     .run = run,
 };

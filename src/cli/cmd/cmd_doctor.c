@@ -1,26 +1,26 @@
 /* doctor: what this machine is, what Sesame will use of it, and how fast that is. */
 #include "base/alloc.h"
 #include "base/thread_pool.h"
+#include "cli/build_info.h"
 #include "cli/command.h"
+#include "cli/compute_args.h"
+#include "cli/machine.h"
+#include "cli/ui/text_table.h"
 #include "kernel/kernel.h"
 #include "kernel/peak_flops.h"
-#include "cli/ui/text_table.h"
-#include "cli/machine.h"
 #include "sesame/json.h"
-#include "cli/compute_args.h"
 #include "tensor/device_impl.h"
-#include "cli/build_info.h"
 
 #include <string.h>
 
 typedef struct args {
-    ses_shared shared;
+    ses_compute_args shared;
     double seconds;
     bool quick;
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_SHARED(args, shared),
+    SES_OPT_COMPUTE(args, shared),
     { .name = "seconds",
       .letter = 's',
       .type = SES_OPT_REAL,
@@ -41,7 +41,7 @@ typedef struct speed {
 
 typedef struct report {
     ses_machine machine;
-    ses_part part[SES_MAX_PARTS];
+    ses_build_feature part[SES_MAX_PARTS];
     size_t n_parts;
     ses_isa isa, best;
     int threads;
@@ -64,14 +64,14 @@ static void run_burst(void *ctx, int64_t i, void *scratch)
 /* All threads at once, each at its best burst; more threads than cores take turns and do not add up. */
 static double peak_gflops(ses_isa isa, int threads, int cores, double seconds, ses_err *e)
 {
-    ses_pool *pool = ses_pool_new(threads, e);
+    ses_thread_pool *pool = ses_thread_pool_new(threads, e);
     double *rate = ses_alloc_array((size_t)threads, sizeof *rate, e), sum = 0;
     if (pool && rate) {
-        ses_parallel(pool, threads, run_burst, &(burst){ isa, seconds, rate });
+        ses_parallel_for(pool, threads, run_burst, &(burst){ isa, seconds, rate });
         for (int i = 0; i < threads; i++) sum += rate[i];
     }
     ses_free(rate);
-    ses_pool_free(pool);
+    ses_thread_pool_free(pool);
     return threads > cores ? sum * cores / threads : sum;
 }
 
@@ -86,7 +86,7 @@ static bool measure(report *r, double seconds, ses_err *e)
         r->speed[r->n_speeds++] = (speed){ "multiply-add", "GFLOP/s", counts[i], rate };
     }
     for (size_t i = 0; i < n; i++) {
-        double rate = ses_read_speed(counts[i], each, e);
+        double rate = ses_memory_bandwidth(counts[i], each, e);
         if (e->code) return false;
         r->speed[r->n_speeds++] = (speed){ "memory read", "GB/s", counts[i], 1e-9 * rate };
     }
@@ -103,23 +103,22 @@ static void line(const ses_call *c, const char *name, const char *value)
 static void show_machine(const ses_call *c, const report *r)
 {
     const ses_machine *m = &r->machine;
-    char text[256], a[SES_HUMAN], b[SES_HUMAN];
+    char text[256], a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     line(c, "System", m->system);
     line(c, "CPU", m->cpu);
     line(c, "Features", m->features);
     int n = snprintf(text, sizeof text, "%d online, %d for this process", m->cores, m->usable);
     if (m->quota > 0) snprintf(text + n, sizeof text - (size_t)n, ", %.1f by the control group", m->quota);
     line(c, "Cores", text);
-    n = snprintf(text, sizeof text, "%s, %s free", ses_human_bytes(a, m->memory),
-                 ses_human_bytes(b, m->free));
+    n = snprintf(text, sizeof text, "%s, %s free", ses_bytes_text(a, m->memory), ses_bytes_text(b, m->free));
     if (!m->memory) text[0] = 0;
     if (m->memory_limit && m->memory_limit < m->memory)
         snprintf(text + n, sizeof text - (size_t)n, ", %s by the control group",
-                 ses_human_bytes(a, m->memory_limit));
+                 ses_bytes_text(a, m->memory_limit));
     line(c, "Memory", text);
-    n = snprintf(text, sizeof text, "%s", ses_human_bytes(a, m->page));
+    n = snprintf(text, sizeof text, "%s", ses_bytes_text(a, m->page));
     if (m->huge && *m->huge_mode)
-        snprintf(text + n, sizeof text - (size_t)n, ", huge %s: %s", ses_human_bytes(b, m->huge),
+        snprintf(text + n, sizeof text - (size_t)n, ", huge %s: %s", ses_bytes_text(b, m->huge),
                  m->huge_mode);
     line(c, "Pages", text);
     n = snprintf(text, sizeof text, "%s", ses_isa_name(r->isa));
@@ -137,18 +136,18 @@ static void show_machine(const ses_call *c, const report *r)
 static void show_gpus(const ses_call *c)
 {
     ses_gpu g;
-    char text[400], name[24], memory[SES_HUMAN];
+    char text[400], name[24], memory[SES_NUMBER_TEXT];
     for (int i = 0; ses_gpu_describe(i, &g); i++) {
         snprintf(name, sizeof name, "GPU %d", i);
         snprintf(text, sizeof text, "%s, %s, compute capability %d.%d, %d multiprocessors: --device cuda:%d",
-                 g.name, ses_human_bytes(memory, g.memory), g.major, g.minor, g.cores, i);
+                 g.name, ses_bytes_text(memory, g.memory_bytes), g.major, g.minor, g.sm_count, i);
         line(c, name, text);
     }
 }
 
 static bool show_speeds(const ses_call *c, const report *r, ses_err *e)
 {
-    ses_listing *t = ses_listing_new("Speed|>threads|>||", e);
+    ses_text_table *t = ses_text_table_new("Speed|>threads|>||", e);
     if (!t) return false;
     for (size_t i = 0; i < r->n_speeds; i++) {
         const speed *s = &r->speed[i];
@@ -156,23 +155,23 @@ static bool show_speeds(const ses_call *c, const report *r, ses_err *e)
         for (size_t j = 0; j < r->n_speeds; j++)
             if (!strcmp(r->speed[j].unit, s->unit) && r->speed[j].value > most) most = r->speed[j].value;
         char bar[SES_BAR_SIZE];
-        ses_listing_cell(t, "%s", s->what);
-        ses_listing_cell(t, "%d", s->threads);
-        ses_listing_cell(t, "%.1f", s->value);
-        ses_listing_cell(t, "%s", s->unit);
-        ses_listing_cell(t, "%s", ses_bar(&c->out, bar, most > 0 ? s->value / most : 0, 30));
-        ses_listing_style(t, SES_GREEN);
+        ses_text_table_cell(t, "%s", s->what);
+        ses_text_table_cell(t, "%d", s->threads);
+        ses_text_table_cell(t, "%.1f", s->value);
+        ses_text_table_cell(t, "%s", s->unit);
+        ses_text_table_cell(t, "%s", ses_bar_text(&c->out, bar, most > 0 ? s->value / most : 0, 30));
+        ses_text_table_style(t, SES_GREEN);
     }
     putchar('\n');
-    bool ok = ses_listing_print(t, stdout, &c->out, 0, e);
-    ses_listing_free(t);
+    bool ok = ses_text_table_print(t, stdout, &c->out, 0, e);
+    ses_text_table_free(t);
     return ok;
 }
 
 /* The levels kernel k is written for, a bit each; CUDA's comes after the instruction sets. */
 static unsigned levels(const ses_kernel_info *k)
 {
-    unsigned mask = k->cuda ? 1u << SES_ISA_COUNT : 0;
+    unsigned mask = k->has_cuda ? 1u << SES_ISA_COUNT : 0;
     for (int i = 0; i < SES_ISA_COUNT; i++)
         if (k->has[i] && ses_isa_built((ses_isa)i)) mask |= 1u << i;
     return mask;
@@ -247,7 +246,7 @@ static void json_kernels(ses_json_writer *w)
         for (int isa = 0; isa < SES_ISA_COUNT; isa++)
             if (k[i].has[isa] && ses_isa_built((ses_isa)isa))
                 ses_json_put_string(w, ses_isa_name((ses_isa)isa));
-        if (k[i].cuda) ses_json_put_string(w, "cuda");
+        if (k[i].has_cuda) ses_json_put_string(w, "cuda");
         ses_json_end_array(w);
     }
     ses_json_end_object(w);
@@ -261,9 +260,9 @@ static void json_gpus(ses_json_writer *w)
     for (int i = 0; ses_gpu_describe(i, &g); i++) {
         ses_json_begin_object(w);
         json_pair(w, "name", g.name);
-        json_count(w, "memory_bytes", g.memory);
+        json_count(w, "memory_bytes", g.memory_bytes);
         json_count(w, "capability", (uint64_t)(10 * g.major + g.minor));
-        json_count(w, "multiprocessors", (uint64_t)g.cores);
+        json_count(w, "multiprocessors", (uint64_t)g.sm_count);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
@@ -309,11 +308,11 @@ static bool show_json(const report *r, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    report r = { .machine = ses_machine_look(),
-                 .isa = ses_shared_isa(&a->shared),
+    report r = { .machine = ses_machine_detect(),
+                 .isa = ses_compute_isa(&a->shared),
                  .best = ses_isa_best(),
-                 .threads = ses_shared_threads(&a->shared) };
-    r.n_parts = ses_parts(r.part);
+                 .threads = ses_compute_threads(&a->shared) };
+    r.n_parts = ses_build_features(r.part);
     if (!a->quick && !measure(&r, a->seconds, e)) return false;
     if (a->shared.json) return show_json(&r, e);
     show_machine(c, &r);
@@ -323,7 +322,7 @@ static bool run(ses_call *c, ses_err *e)
     return true;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame doctor", "look and measure, in about a second" },
     { "sesame doctor --isa avx2 --threads 1", "the speed of one core without AVX-512" },
     { "sesame doctor --json --quick", "the facts alone, for a program" },

@@ -1,19 +1,19 @@
 /* eval: how good a fine-tuned model is on a labeled file. */
-#include "cli/train/minimal_pairs.h"
 #include "cli/train/eval_report.h"
-#include "cli/ui/show_values.h"
 #include "cli/train/finetune_data.h"
+#include "cli/train/minimal_pairs.h"
+#include "cli/ui/show_values.h"
 
 typedef struct args {
-    ses_tune_args tune;
-    ses_judge_args judge;
+    ses_finetune_data_args tune;
+    ses_bootstrap_args judge;
 } args;
 
 static const ses_opt opt[] = {
     SES_OPT_TASK(args, tune),
-    SES_OPT_TUNED(args, tune),
+    SES_OPT_FINETUNED_MODEL(args, tune),
     SES_OPT_TUNE(args, tune),
-    SES_OPT_JUDGE(args, judge),
+    SES_OPT_BOOTSTRAP(args, judge),
     { .name = "seed",
       .letter = 's',
       .type = SES_OPT_INT,
@@ -23,40 +23,40 @@ static const ses_opt opt[] = {
       .max = 9e15,
       .help = "of the resamples" },
     SES_OPT_ADAPTER(args, tune.adapter),
-    SES_OPT_SHARED(args, tune.shared),
+    SES_OPT_COMPUTE(args, tune.shared),
 };
 
-static bool print_json(const ses_judged *j, ses_err *e)
+static bool print_json(const ses_eval_report *j, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_judged_put(j, w);
+    ses_eval_report_put(j, w);
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_tune_run r;
-    ses_judged j = { 0 };
-    if (ses_is_pairs_task(a->tune.data.task))
-        return ses_eval_pairs(c->rest[0], c->rest[1], &a->tune.shared, c, e);
-    bool ok =
-        ses_tune_run_open(&r, &a->tune, c, true, e) && ses_judge(&j, r.tuner, &r.set, &r.said, &a->judge, e);
+    ses_prediction_run r;
+    ses_eval_report j = { 0 };
+    if (ses_is_minimal_pairs_task(a->tune.data.task))
+        return ses_eval_minimal_pairs(c->operands[0], c->operands[1], &a->tune.shared, c, e);
+    bool ok = ses_prediction_run_open(&r, &a->tune, c, true, e) &&
+              ses_eval_report_make(&j, r.tuner, &r.set, &r.predictions, &a->judge, e);
     if (ok && a->tune.shared.json) {
         ok = print_json(&j, e);
     } else if (ok) {
-        ses_judged_show(&j, &c->out);
-        ok = ses_judged_show_classes(&j, &c->out, e);
+        ses_eval_report_show(&j, &c->out);
+        ok = ses_eval_report_show_classes(&j, &c->out, e);
     }
-    ses_judged_free(&j);
-    ses_tune_run_free(&r);
+    ses_eval_report_free(&j);
+    ses_prediction_run_free(&r);
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame eval sst2 --task classify SST-2/dev.tsv", "loss, accuracy and F1, of each class too" },
     { "sesame eval sst2 --task classify SST-2/dev.tsv --bootstrap 1000", "with confidence intervals" },
     { "sesame eval mini --task blimp blimp.tsv", "how often the grammatical sentence is likelier" },
@@ -79,8 +79,8 @@ const ses_command ses_command_eval = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 2,
-    .max_rest = 2,
-    .model_first = true,
+    .min_operands = 2,
+    .max_operands = 2,
+    .has_model_operand = true,
     .run = run,
 };

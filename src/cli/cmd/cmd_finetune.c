@@ -29,7 +29,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(model),
       .value = "DIR",
-      .model = true,
+      .is_model = true,
       .help = "folder of the model to begin with, or its name" },
     { .name = "config",
       .type = SES_OPT_TEXT,
@@ -125,13 +125,13 @@ static const ses_opt opt[] = {
       .value = "NAME=VALUE,VALUE...",
       .help = "runs with each of these values of an option; of several options, every combination" },
     SES_OPT_LOGS(ses_finetune_args),
-    SES_OPT_JUDGE(ses_finetune_args, judge),
+    SES_OPT_BOOTSTRAP(ses_finetune_args, judge),
     SES_OPT_ENERGY(ses_finetune_args, energy),
-    SES_OPT_AGAIN(ses_finetune_args),
-    SES_OPT_SHARED(ses_finetune_args, tune.shared),
+    SES_OPT_RESUME(ses_finetune_args),
+    SES_OPT_COMPUTE(ses_finetune_args, tune.shared),
 };
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame finetune --model bert-base-uncased --task classify --train SST-2/train.tsv --eval "
       "SST-2/dev.tsv --output sst2",
       "a sentiment classifier" },

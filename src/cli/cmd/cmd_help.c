@@ -2,16 +2,16 @@
 
 static bool run(ses_call *c, ses_err *e)
 {
-    if (!c->n_rest) {
+    if (!c->n_operands) {
         ses_help_top(&c->out, stdout);
         return true;
     }
-    const ses_command *which = ses_command_need(c->rest[0], e);
+    const ses_command *which = ses_command_require(c->operands[0], e);
     if (which) ses_help_command(which, &c->out, stdout);
     return which != NULL;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame help doctor", "the same as 'sesame doctor --help'" },
     { 0 },
 };
@@ -22,7 +22,7 @@ const ses_command ses_command_help = {
     .summary = "show help for a command",
     .description = "Shows the options of a command with examples, or, without a name, the list of commands.",
     .examples = examples,
-    .max_rest = 1,
-    .rest_words = "COMMAND",
+    .max_operands = 1,
+    .operand_words = "COMMAND",
     .run = run,
 };

@@ -1,7 +1,7 @@
 /* info: what a model is, without running it. */
 #include "base/file.h"
-#include "cli/inspect/model_info.h"
 #include "cli/compute_args.h"
+#include "cli/inspect/model_info.h"
 
 typedef struct args {
     bool json;
@@ -31,23 +31,23 @@ static const ses_opt opt[] = {
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_info i = { 0 };
-    bool ok = ses_info_read(&i, c->rest[0], a->tokens, a->tensors, a->strict, e);
+    ses_model_info i = { 0 };
+    bool ok = ses_model_info_read(&i, c->operands[0], a->tokens, a->tensors, a->strict, e);
     if (ok && !i.model && ses_path_is_dir(i.path) && !c->quiet && !a->json)
         fprintf(stderr, "sesame: only the tensors are shown: %s\n", i.problem.msg);
-    if (ok && i.model && !c->quiet) ses_tell_surplus(i.model);
+    if (ok && i.model && !c->quiet) ses_notify_unused_tensors(i.model);
     if (ok && a->json)
-        ok = ses_info_print_json(&i, a->tensors, e);
+        ok = ses_model_info_print_json(&i, a->tensors, e);
     else if (ok && a->tensors)
-        ok = ses_info_show_tensors(&i, &c->out, e);
+        ok = ses_model_info_show_tensors(&i, &c->out, e);
     else if (ok)
-        ok = ses_info_show(&i, &c->out, e);
-    if (ok && !ses_stats_finite(i.weights, i.stats, e)) ok = ses_wrap(e, "%s", c->rest[0]);
-    ses_info_free(&i);
+        ok = ses_model_info_show(&i, &c->out, e);
+    if (ok && !ses_tensor_stats_check_finite(i.weights, i.stats, e)) ok = ses_wrap(e, "%s", c->operands[0]);
+    ses_model_info_free(&i);
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame info bert-base-uncased",
       "architecture, sizes, parameters and memory of the model in this folder" },
     { "sesame info bert-base-uncased --tensors | less", "every tensor of its weights" },
@@ -73,8 +73,8 @@ const ses_command ses_command_info = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 1,
-    .max_rest = 1,
-    .model_first = true,
+    .min_operands = 1,
+    .max_operands = 1,
+    .has_model_operand = true,
     .run = run,
 };

@@ -2,10 +2,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/ui/text_table.h"
-#include "cli/train/logreg_run.h"
 #include "cli/compute_args.h"
+#include "cli/train/logreg_run.h"
 #include "cli/ui/show_values.h"
+#include "cli/ui/text_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,19 +122,19 @@ static bool read_grid(const char *text, ses_logreg_plan *p, ses_err *e)
 
 static bool show_grid(const ses_logreg_plan *p, const ses_logreg_result *r, const ses_term *t, ses_err *e)
 {
-    ses_listing *table = ses_listing_new(">C|>Accuracy|>Deviation|", e);
+    ses_text_table *table = ses_text_table_new(">C|>Accuracy|>Deviation|", e);
     if (!table) return false;
     for (size_t k = 0; k < p->n_tried; k++) {
         const ses_logreg_try *x = &p->tried[k];
-        ses_listing_cell(table, "%g", x->c);
-        ses_listing_cell(table, "%.4f", x->mean);
-        ses_listing_cell(table, "%.4f", x->deviation);
-        ses_listing_cell(table, "%s%s", k == r->best ? "best" : "",
-                         x->unfinished ? " (not converged: more --iterations)" : "");
+        ses_text_table_cell(table, "%g", x->c);
+        ses_text_table_cell(table, "%.4f", x->mean);
+        ses_text_table_cell(table, "%.4f", x->deviation);
+        ses_text_table_cell(table, "%s%s", k == r->best ? "best" : "",
+                            x->unfinished ? " (not converged: more --iterations)" : "");
     }
     printf("\nCross-validation, %d folds\n", (int)p->folds);
-    bool ok = ses_listing_print(table, stdout, t, 2, e);
-    ses_listing_free(table);
+    bool ok = ses_text_table_print(table, stdout, t, 2, e);
+    ses_text_table_free(table);
     return ok;
 }
 
@@ -147,19 +147,19 @@ static bool show_confusion(const ses_logreg_data *d, const ses_logreg_result *r,
     if (n > MOST) return true;
     for (size_t k = 0; k < n; k++) {
         size_t used = strlen(head);
-        ses_clean(name, 12, ses_logreg_label(d, k, buf));
+        ses_escape_controls(name, 12, ses_logreg_label(d, k, buf));
         snprintf(head + used, sizeof head - used, "|>%s", name);
     }
-    ses_listing *table = ses_listing_new(head, e);
+    ses_text_table *table = ses_text_table_new(head, e);
     if (!table) return false;
     for (size_t g = 0; g < n; g++) {
-        ses_clean(name, sizeof name, ses_logreg_label(d, g, buf));
-        ses_listing_cell(table, "%s", name);
-        for (size_t k = 0; k < n; k++) ses_listing_cell(table, "%lld", (long long)r->confusion[g * n + k]);
+        ses_escape_controls(name, sizeof name, ses_logreg_label(d, g, buf));
+        ses_text_table_cell(table, "%s", name);
+        for (size_t k = 0; k < n; k++) ses_text_table_cell(table, "%lld", (long long)r->confusion[g * n + k]);
     }
     puts("\nTest, confusion");
-    bool ok = ses_listing_print(table, stdout, t, 2, e);
-    ses_listing_free(table);
+    bool ok = ses_text_table_print(table, stdout, t, 2, e);
+    ses_text_table_free(table);
     return ok;
 }
 
@@ -167,11 +167,11 @@ static bool show(const ses_logreg_data *d, const ses_logreg_plan *p, const ses_l
                  const ses_term *t, ses_err *e)
 {
     static const char *const wanted[] = { "accuracy", "f1_macro", "matthews_correlation" };
-    char a[SES_HUMAN], b[SES_HUMAN];
-    ses_show_line(t, "Examples", "%s of %zu numbers, %zu classes", ses_grouped(a, (int64_t)d->x.rows),
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
+    ses_show_line(t, "Examples", "%s of %zu numbers, %zu classes", ses_grouped_text(a, (int64_t)d->x.rows),
                   d->x.cols, d->classes);
-    ses_show_line(t, "Split", "%s to learn from, %s to test", ses_grouped(a, (int64_t)r->n_learn),
-                  ses_grouped(b, (int64_t)r->n_test));
+    ses_show_line(t, "Split", "%s to learn from, %s to test", ses_grouped_text(a, (int64_t)r->n_learn),
+                  ses_grouped_text(b, (int64_t)r->n_test));
     if (p->folds && !show_grid(p, r, t, e)) return false;
     puts("");
     ses_show_line(t, "C", "%g, %s after %lld steps", p->tried[r->best].c,
@@ -195,18 +195,18 @@ static void put_model(ses_json_writer *w, const ses_logreg_data *d, const ses_lo
 {
     const ses_logreg *m = &r->model;
     char buf[24];
-    ses_json_number(w, "c", p->tried[r->best].c);
-    ses_json_array(w, "classes");
+    ses_json_member_real(w, "c", p->tried[r->best].c);
+    ses_json_member_array(w, "classes");
     for (size_t c = 0; c < m->classes; c++) ses_json_put_string(w, ses_logreg_label(d, c, buf));
     ses_json_end_array(w);
-    ses_json_array(w, "coef");
+    ses_json_member_array(w, "coef");
     for (size_t k = 0; k < m->rows; k++) {
         ses_json_begin_array(w);
         for (size_t i = 0; i < m->width; i++) ses_json_put_real(w, m->weight[k * m->width + i]);
         ses_json_end_array(w);
     }
     ses_json_end_array(w);
-    ses_json_array(w, "intercept");
+    ses_json_member_array(w, "intercept");
     for (size_t k = 0; k < m->rows; k++) ses_json_put_real(w, m->bias[k]);
     ses_json_end_array(w);
 }
@@ -217,24 +217,24 @@ static bool print_json(const ses_logreg_data *d, const ses_logreg_plan *p, const
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_count(w, "examples", (int64_t)d->x.rows);
-    ses_json_count(w, "features", (int64_t)d->x.cols);
-    ses_json_count(w, "classes", (int64_t)d->classes);
-    ses_json_count(w, "train", (int64_t)r->n_learn);
-    ses_json_count(w, "test", (int64_t)r->n_test);
-    ses_json_array(w, "cross_validation");
+    ses_json_member_int(w, "examples", (int64_t)d->x.rows);
+    ses_json_member_int(w, "features", (int64_t)d->x.cols);
+    ses_json_member_int(w, "classes", (int64_t)d->classes);
+    ses_json_member_int(w, "train", (int64_t)r->n_learn);
+    ses_json_member_int(w, "test", (int64_t)r->n_test);
+    ses_json_member_array(w, "cross_validation");
     for (size_t k = 0; p->folds && k < p->n_tried; k++) {
         ses_json_begin_object(w);
-        ses_json_number(w, "c", p->tried[k].c);
-        ses_json_number(w, "accuracy", p->tried[k].mean);
-        ses_json_number(w, "deviation", p->tried[k].deviation);
+        ses_json_member_real(w, "c", p->tried[k].c);
+        ses_json_member_real(w, "accuracy", p->tried[k].mean);
+        ses_json_member_real(w, "deviation", p->tried[k].deviation);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
-    ses_json_number(w, "best_c", p->tried[r->best].c);
-    ses_json_flag(w, "converged", r->model.converged);
-    ses_json_count(w, "iterations", r->model.iterations);
-    ses_json_number(w, "train_accuracy", r->learned);
+    ses_json_member_real(w, "best_c", p->tried[r->best].c);
+    ses_json_member_bool(w, "converged", r->model.converged);
+    ses_json_member_int(w, "iterations", r->model.iterations);
+    ses_json_member_real(w, "train_accuracy", r->learned);
     for (size_t i = 0; i < r->scores.n; i++) {
         const ses_score *s = &r->scores.item[i];
         ses_json_put_key(w, s->name);
@@ -245,7 +245,7 @@ static bool print_json(const ses_logreg_data *d, const ses_logreg_plan *p, const
         ses_json_end_array(w);
     }
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
 static bool save(const char *path, bool overwrite, const ses_logreg_data *d, const ses_logreg_plan *p,
@@ -284,9 +284,9 @@ static bool run(ses_call *c, ses_err *e)
         return ses_fail(e, SES_EUSAGE, "--test-features and --test-labels go together");
     if (a->output && !a->overwrite && ses_path_exists(a->output))
         return ses_fail(e, SES_EIO, "%s: is there already (--overwrite replaces it)", a->output);
-    bool ok = ses_logreg_data_read(&d, c->rest[0], c->rest[1], &spec, NULL, e);
+    bool ok = ses_logreg_data_read(&d, c->operands[0], c->operands[1], &spec, NULL, e);
     if (ok && a->test_features) ok = ses_logreg_data_read(&t, a->test_features, a->test_labels, &spec, &d, e);
-    ok = ok && ses_logreg_work(&d, a->test_features ? &t : NULL, &p, &r, e) &&
+    ok = ok && ses_logreg_plan_run(&d, a->test_features ? &t : NULL, &p, &r, e) &&
          (a->json ? print_json(&d, &p, &r, e) : show(&d, &p, &r, &c->out, e));
     if (ok && a->output) ok = save(a->output, a->overwrite, &d, &p, &r, e);
     ses_logreg_result_free(&r);
@@ -295,7 +295,7 @@ static bool run(ses_call *c, ses_err *e)
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame logreg vectors.npy train.tsv", "learn the column label from a row of vectors.npy each" },
     { "sesame logreg vectors.npy train.tsv -C 0.01,0.1,1,10,100", "choose C by cross-validation" },
     { "sesame logreg x.npy y.npy --test-features x2.npy --test-labels y2.npy -o model.json",
@@ -318,7 +318,7 @@ const ses_command ses_command_logreg = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 2,
-    .max_rest = 2,
+    .min_operands = 2,
+    .max_operands = 2,
     .run = run,
 };

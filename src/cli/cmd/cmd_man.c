@@ -143,15 +143,15 @@ static void put_command_page(const ses_command *c)
     put_paragraphs(ses_command_description(c));
     if (c->task) {
         puts(".PP");
-        put_paragraphs(ses_pipeline_words);
+        put_paragraphs(ses_pipeline_description);
     }
     puts(".SH OPTIONS");
     const ses_opt *o;
     for (size_t i = 0; (o = ses_command_opt(c, i)); i++) put_option(o);
     put_options(ses_general_opt, ses_n_general_opt);
-    const ses_example *examples_of = ses_command_examples(c);
+    const ses_usage_example *examples_of = ses_command_examples(c);
     if (examples_of) puts(".SH EXAMPLES");
-    for (const ses_example *x = examples_of; x && x->line; x++) {
+    for (const ses_usage_example *x = examples_of; x && x->line; x++) {
         fputs(".TP\n\\fB", stdout);
         put_text(x->line, true);
         puts("\\fR");
@@ -187,16 +187,16 @@ static void put_overview(void)
 
 static bool run(ses_call *c, ses_err *e)
 {
-    if (!c->n_rest) {
+    if (!c->n_operands) {
         put_overview();
         return true;
     }
-    const ses_command *which = ses_command_need(c->rest[0], e);
+    const ses_command *which = ses_command_require(c->operands[0], e);
     if (which) put_command_page(which);
     return which != NULL;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame man doctor | man -l -", "read a page without installing it" },
     { 0 },
 };
@@ -209,8 +209,8 @@ const ses_command ses_command_man = {
         "Writes the manual page of a command, or of sesame itself, in roff to standard output. The "
         "installation uses it; it is not in the list of commands.",
     .examples = examples,
-    .max_rest = 1,
-    .rest_words = "COMMAND",
+    .max_operands = 1,
+    .operand_words = "COMMAND",
     .hidden = true,
     .run = run,
 };

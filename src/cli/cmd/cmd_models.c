@@ -2,10 +2,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/ui/text_table.h"
-#include "cli/compute_args.h"
 #include "cli/bundled_models.h"
+#include "cli/compute_args.h"
 #include "cli/ui/show_values.h"
+#include "cli/ui/text_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static bool add(void *ctx, const char *name)
          *config = dir ? ses_path_join(dir, "config.json", j->e) : NULL,
          *scores = config ? ses_path_join(dir, "scores.json", j->e) : NULL;
     bool model = scores && ses_path_exists(config) && !seen(j, name), ok = scores != NULL;
-    if (ok && model) ok = ses_alloc_room(&j->item, &j->cap, j->n + 1, sizeof *j->item, j->e);
+    if (ok && model) ok = ses_array_reserve(&j->item, &j->cap, j->n + 1, sizeof *j->item, j->e);
     if (ok && model) {
         j->bytes = 0, j->under = dir;
         found f = { .name = ses_strdup(name, j->e), .dir = dir };
@@ -81,7 +81,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const found *)a)->name, ((const found *)b)->name);
 }
 
-static bool look(job *j, const ses_shipped_places *p, ses_err *e)
+static bool look(job *j, const ses_bundled_dirs *p, ses_err *e)
 {
     j->e = e;
     for (size_t i = 0; i < p->n; i++) {
@@ -104,15 +104,15 @@ static void put_tasks(ses_buf *b, const char *name)
 {
     const char *task;
     b->len = 0;
-    for (int i = 0; (task = ses_shipped_task(name, i)); i++) ses_buf_appendf(b, "%s%s", i ? ", " : "", task);
+    for (int i = 0; (task = ses_bundled_task(name, i)); i++) ses_buf_appendf(b, "%s%s", i ? ", " : "", task);
     if (!b->len) ses_buf_appendf(b, "-");
 }
 
 static bool show(const job *j, const ses_term *t, ses_err *e)
 {
-    char human[SES_HUMAN], value[32];
+    char human[SES_NUMBER_TEXT], value[32];
     ses_buf tasks = { 0 };
-    ses_listing *table = ses_listing_new("Model|>Size|Score|Default of", e);
+    ses_text_table *table = ses_text_table_new("Model|>Size|Score|Default of", e);
     for (size_t i = 0; table && i < j->n; i++) {
         const ses_json *s = first_score(&j->item[i]);
         const char *name = ses_json_string(ses_json_get(s, "name"), NULL);
@@ -120,15 +120,15 @@ static bool show(const job *j, const ses_term *t, ses_err *e)
         bool has = name && ses_json_real(ses_json_get(s, "value"), &x);
         if (has) snprintf(value, sizeof value, " %.1f", x);
         put_tasks(&tasks, j->item[i].name);
-        ses_listing_cell(table, "%s", j->item[i].name);
-        ses_listing_style(table, SES_BOLD);
-        ses_listing_cell(table, "%s", ses_human_bytes(human, j->item[i].bytes));
-        ses_listing_cell(table, "%s%s", has ? name : "-", has ? value : "");
-        ses_listing_cell(table, "%s", tasks.data);
+        ses_text_table_cell(table, "%s", j->item[i].name);
+        ses_text_table_style(table, SES_BOLD);
+        ses_text_table_cell(table, "%s", ses_bytes_text(human, j->item[i].bytes));
+        ses_text_table_cell(table, "%s%s", has ? name : "-", has ? value : "");
+        ses_text_table_cell(table, "%s", tasks.data);
     }
-    bool ok = table && ses_buf_ok(&tasks, e) && ses_listing_print(table, stdout, t, 0, e);
+    bool ok = table && ses_buf_ok(&tasks, e) && ses_text_table_print(table, stdout, t, 0, e);
     if (ok) printf("\nCards, with data, recipes, scores and limits: %s/README.md, ...\n", j->item[0].dir);
-    ses_listing_free(table);
+    ses_text_table_free(table);
     ses_buf_free(&tasks);
     return ok;
 }
@@ -142,11 +142,11 @@ static bool print_json(const job *j, ses_err *e)
     for (size_t i = 0; i < j->n; i++) {
         const found *f = &j->item[i];
         ses_json_begin_object(w);
-        ses_json_pair(w, "name", f->name);
-        ses_json_pair(w, "path", f->dir);
-        ses_json_count(w, "bytes", (int64_t)f->bytes);
-        ses_json_array(w, "default_of");
-        for (int k = 0; (task = ses_shipped_task(f->name, k)); k++) ses_json_put_string(w, task);
+        ses_json_member_string(w, "name", f->name);
+        ses_json_member_string(w, "path", f->dir);
+        ses_json_member_int(w, "bytes", (int64_t)f->bytes);
+        ses_json_member_array(w, "default_of");
+        for (int k = 0; (task = ses_bundled_task(f->name, k)); k++) ses_json_put_string(w, task);
         ses_json_end_array(w);
         if (f->scores) {
             ses_json_put_key(w, "scores");
@@ -155,10 +155,10 @@ static bool print_json(const job *j, ses_err *e)
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
-static void tell_none(const ses_shipped_places *p)
+static void tell_none(const ses_bundled_dirs *p)
 {
     fputs("No models are here", stderr);
     for (size_t i = 0; i < p->n; i++) fprintf(stderr, "%s%s", i ? ", " : "; looked in ", p->dir[i]);
@@ -168,9 +168,9 @@ static void tell_none(const ses_shipped_places *p)
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_shipped_places p;
+    ses_bundled_dirs p;
     job j = { 0 };
-    bool ok = ses_shipped_find_places(&p, e);
+    bool ok = ses_bundled_find_dirs(&p, e);
     if (!ok) return false;
     ok = look(&j, &p, e);
     if (ok && a->json)
@@ -184,11 +184,11 @@ static bool run(ses_call *c, ses_err *e)
         ses_free(j.item[i].dir);
     }
     ses_free(j.item);
-    ses_shipped_places_free(&p);
+    ses_bundled_dirs_free(&p);
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame models", "names, sizes, scores, and which pipelines use them by default" },
     { "sesame info sesame-small", "more about one; names stand for folders in every command" },
     { 0 },

@@ -1,10 +1,10 @@
 /* perplexity: how well a model predicts texts. */
 #include "base/str.h"
 #include "cli/command.h"
-#include "io/input_stream.h"
-#include "sesame/scorer.h"
 #include "cli/compute_args.h"
 #include "cli/ui/show_values.h"
+#include "io/input_stream.h"
+#include "sesame/scorer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,9 +13,9 @@
 enum { TEXT_MAX = 1 << 30, CHUNK = 1 << 16 };
 
 typedef struct args {
-    ses_shared shared;
+    ses_compute_args shared;
     const char *model;
-    ses_list texts;
+    ses_opt_list texts;
     int64_t stride, window;
     bool lines, tokens, start;
 } args;
@@ -27,7 +27,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, model),
       .value = "DIR",
       .required = true,
-      .model = true,
+      .is_model = true,
       .help = "model folder, with its tokenizer, or a name that 'sesame models' lists" },
     { .name = "text",
       .type = SES_OPT_LIST,
@@ -58,7 +58,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, tokens),
       .help = "with --json: the log-probability of each token too" },
-    SES_OPT_SHARED(args, shared),
+    SES_OPT_COMPUTE(args, shared),
 };
 
 typedef struct job {
@@ -69,30 +69,30 @@ typedef struct job {
     int64_t tokens, bytes, texts;
 } job;
 
-static void put_tokens(ses_json_writer *w, const job *j, const ses_scored *x)
+static void put_tokens(ses_json_writer *w, const job *j, const ses_text_score *x)
 {
     ses_json_put_key(w, "tokens_logprob");
     ses_json_begin_array(w);
     for (int64_t i = 0; i < x->n; i++) {
         size_t n = 0;
-        const char *s = ses_tokenizer_token(j->tokenizer, x->id[i], &n);
+        const char *s = ses_tokenizer_id_to_token(j->tokenizer, x->id[i], &n);
         ses_json_begin_array(w);
         ses_json_put_stringn(w, s ? s : "", n);
-        ses_json_put_real(w, isnan(x->each[i]) ? NAN : (double)x->each[i]);
+        ses_json_put_real(w, isnan(x->token_logprob[i]) ? NAN : (double)x->token_logprob[i]);
         ses_json_end_array(w);
     }
     ses_json_end_array(w);
 }
 
 static bool put(const job *j, const char *name, double logprob, int64_t tokens, int64_t bytes,
-                const ses_scored *x, ses_err *e)
+                const ses_text_score *x, ses_err *e)
 {
     double loss = tokens ? -logprob / (double)tokens : NAN,
            bits = bytes ? -logprob / log(2) / (double)bytes : NAN;
     if (!j->a->shared.json) {
         printf("perplexity %.4f  loss %.4f  bits a byte %.4f  %" PRId64 " tokens  ", exp(loss), loss, bits,
                tokens);
-        ses_put_clean(stdout, name);
+        ses_put_escaped(stdout, name);
         putchar('\n');
         return true;
     }
@@ -107,32 +107,32 @@ static bool put(const job *j, const char *name, double logprob, int64_t tokens, 
     ses_json_put_key(w, "tokens"), ses_json_put_int(w, tokens);
     if (x && j->a->tokens) put_tokens(w, j, x);
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
 static bool judge(job *j, const char *name, const char *text, size_t n, ses_err *e)
 {
-    ses_scored x;
-    if (!ses_scorer_text(j->scorer, text, n, &x, e)) return ses_wrap(e, "%s", name);
-    if (!x.tokens) return ses_fail(e, SES_EARG, "%s: too short: no token has another before it", name);
-    j->logprob += x.logprob, j->tokens += x.tokens, j->bytes += (int64_t)n, j->texts++;
-    return put(j, name, x.logprob, x.tokens, (int64_t)n, &x, e);
+    ses_text_score x;
+    if (!ses_scorer_score_text(j->scorer, text, n, &x, e)) return ses_wrap(e, "%s", name);
+    if (!x.n_scored) return ses_fail(e, SES_EARG, "%s: too short: no token has another before it", name);
+    j->logprob += x.logprob, j->tokens += x.n_scored, j->bytes += (int64_t)n, j->texts++;
+    return put(j, name, x.logprob, x.n_scored, (int64_t)n, &x, e);
 }
 
 /* All of a file, or of what a pipe brings. */
 static bool read_whole(const char *path, ses_buf *text, ses_err *e)
 {
-    ses_packed *in = ses_packed_open(path, e);
+    ses_input_stream *in = ses_input_stream_open(path, e);
     size_t got = 1;
     bool ok = in != NULL;
     while (ok && got) {
         ses_buf_reserve(text, CHUNK);
-        ok = ses_buf_ok(text, e) && ses_packed_read(in, text->data + text->len, CHUNK, &got, e);
+        ok = ses_buf_ok(text, e) && ses_input_stream_read(in, text->data + text->len, CHUNK, &got, e);
         if (ok) text->len += got;
         if (ok && text->len > TEXT_MAX)
             ok = ses_fail(e, SES_EFORMAT, "more than %d bytes: more are not read at once", TEXT_MAX);
     }
-    ses_packed_free(in);
+    ses_input_stream_free(in);
     return ok || ses_wrap(e, "%s", path);
 }
 
@@ -164,8 +164,8 @@ static bool run_all(job *j, const ses_call *c, ses_err *e)
 {
     for (size_t i = 0; i < j->a->texts.n; i++)
         if (!judge(j, j->a->texts.item[i], j->a->texts.item[i], strlen(j->a->texts.item[i]), e)) return false;
-    for (int i = 0; i < c->n_rest; i++)
-        if (!judge_file(j, c->rest[i], e)) return false;
+    for (int i = 0; i < c->n_operands; i++)
+        if (!judge_file(j, c->operands[i], e)) return false;
     return j->texts < 2 || put(j, "all", j->logprob, j->tokens, j->bytes, NULL, e);
 }
 
@@ -173,13 +173,13 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     job j = { .a = a };
-    if (!c->n_rest && !a->texts.n)
+    if (!c->n_operands && !a->texts.n)
         return ses_fail(e, SES_EUSAGE, "no file and no --text given; - is standard input");
-    ses_device_options o = ses_shared_options(&a->shared);
+    ses_device_options o = ses_compute_device_options(&a->shared);
     ses_device *dev = ses_device_open(a->shared.device, &o, e);
     ses_model *m = dev ? ses_model_open(a->model, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(a->model, e) : NULL;
-    ses_score_options s = { .window = a->window, .stride = a->stride, .start = a->start };
+    ses_scorer_options s = { .window = a->window, .stride = a->stride, .prepend_bos = a->start };
     j.tokenizer = t;
     j.scorer = t ? ses_scorer_new(m, t, a->model, &s, e) : NULL;
     bool ok = j.scorer && run_all(&j, c, e);
@@ -190,7 +190,7 @@ static bool run(ses_call *c, ses_err *e)
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame perplexity -m gpt2 --stride 512 wiki.txt", "of a whole file, in windows that overlap by half" },
     { "sesame perplexity -m bert-base-uncased --lines sentences.txt",
       "pseudo-perplexity of each line, and of all" },
@@ -210,6 +210,6 @@ const ses_command ses_command_perplexity = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .max_rest = -1,
+    .max_operands = -1,
     .run = run,
 };

@@ -2,22 +2,22 @@
 #include "cli/train/finetune_data.h"
 
 typedef struct args {
-    ses_tune_args tune;
+    ses_finetune_data_args tune;
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_TASK(args, tune),          SES_OPT_TUNED(args, tune),
-    SES_OPT_TUNE(args, tune),          SES_OPT_ADAPTER(args, tune.adapter),
-    SES_OPT_SHARED(args, tune.shared),
+    SES_OPT_TASK(args, tune),           SES_OPT_FINETUNED_MODEL(args, tune),
+    SES_OPT_TUNE(args, tune),           SES_OPT_ADAPTER(args, tune.adapter),
+    SES_OPT_COMPUTE(args, tune.shared),
 };
 
-static bool print_row(ses_tune_run *r, size_t row, ses_err *e)
+static bool print_row(ses_prediction_run *r, size_t row, ses_err *e)
 {
     size_t n;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    r->tuner->o.kind->put(r->tuner, &r->set, &r->said, row, w);
+    r->tuner->o.kind->put_prediction(r->tuner, &r->set, &r->predictions, row, w);
     ses_json_end_object(w);
     const char *text = ses_json_writer_text(w, &n, e);
     bool ok =
@@ -29,14 +29,14 @@ static bool print_row(ses_tune_run *r, size_t row, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_tune_run r;
-    bool ok = ses_tune_run_open(&r, &a->tune, c, false, e);
+    ses_prediction_run r;
+    bool ok = ses_prediction_run_open(&r, &a->tune, c, false, e);
     for (size_t i = 0; ok && i < r.n; i++) ok = print_row(&r, i, e);
-    ses_tune_run_free(&r);
+    ses_prediction_run_free(&r);
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame predict sst2 --task classify reviews.tsv", "a line of JSON for each row" },
     { 0 },
 };
@@ -53,8 +53,8 @@ const ses_command ses_command_predict = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 2,
-    .max_rest = 2,
-    .model_first = true,
+    .min_operands = 2,
+    .max_operands = 2,
+    .has_model_operand = true,
     .run = run,
 };

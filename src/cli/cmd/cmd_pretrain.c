@@ -41,7 +41,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = AT(model),
       .value = "DIR",
-      .model = true,
+      .is_model = true,
       .help = "go on with the model in this folder, or of this name" },
     { .name = "set",
       .type = SES_OPT_LIST,
@@ -164,14 +164,14 @@ static const ses_opt opt[] = {
       .help = "checkpoints kept" },
     SES_OPT_SEED(ses_pretrain_args),
     SES_OPT_LOGS(ses_pretrain_args),
-    SES_OPT_AGAIN(ses_pretrain_args),
+    SES_OPT_RESUME(ses_pretrain_args),
     SES_OPT_OBJECTIVE(ses_pretrain_args, o),
     SES_OPT_TEACHER(ses_pretrain_args, teacher),
     SES_OPT_ENERGY(ses_pretrain_args, energy),
-    SES_OPT_SHARED(ses_pretrain_args, shared),
+    SES_OPT_COMPUTE(ses_pretrain_args, shared),
 };
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame pretrain -c c.ids --tokenizer t.json -p bert-mini --epochs 10 -o mini",
       "masked language modeling" },
     { "sesame pretrain -c c --tokenizer t.json -p bert-base --objective mlm,nsp -o x",

@@ -1,13 +1,13 @@
 /* quantize: a model in fewer bits, and what that costs on a labeled file. */
-#include "convert_model.h"
 #include "cli/train/eval_report.h"
-#include "cli/ui/show_values.h"
 #include "cli/train/finetune_data.h"
+#include "cli/ui/show_values.h"
+#include "convert_model.h"
 
 #include <math.h>
 
 typedef struct args {
-    ses_tune_args tune;
+    ses_finetune_data_args tune;
     const char *eval, *metric;
     double most;
     int embeddings; /* 0: 16 bits, 1: 8 */
@@ -46,31 +46,32 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, overwrite),
       .help = "replace a model that is in OUT already" },
     SES_OPT_TUNE(args, tune),
-    SES_OPT_SHARED(args, tune.shared),
+    SES_OPT_COMPUTE(args, tune.shared),
 };
 
 /* The score of the model with its weights as they are (0) or rounded. */
 static bool measure(const args *a, const ses_call *c, int dtype, double *score, const char **name, ses_err *e)
 {
-    ses_tune_args t = a->tune;
-    char *rest[2] = { c->rest[0], (char *)(uintptr_t)a->eval };
+    ses_finetune_data_args t = a->tune;
+    char *rest[2] = { c->operands[0], (char *)(uintptr_t)a->eval };
     ses_call call = *c;
-    ses_tune_run r;
-    ses_judged j = { 0 };
-    const ses_tune_kind *kind;
+    ses_prediction_run r;
+    ses_eval_report j = { 0 };
+    const ses_finetune_task *kind;
     ses_data_spec spec;
     t.shared.dtype = dtype;
-    t.shared.tables8 = dtype && a->embeddings;
-    call.rest = rest;
-    if (!ses_tune_resolve(&t, &kind, &spec, e)) return false;
-    *name = a->metric ? a->metric : spec.best;
-    bool ok = ses_tune_run_open(&r, &t, &call, true, e) &&
-              ses_judge(&j, r.tuner, &r.set, &r.said, &(ses_judge_args){ .confidence = 95 }, e);
+    t.shared.int8_embeddings = dtype && a->embeddings;
+    call.operands = rest;
+    if (!ses_finetune_resolve_task(&t, &kind, &spec, e)) return false;
+    *name = a->metric ? a->metric : spec.best_metric;
+    bool ok = ses_prediction_run_open(&r, &t, &call, true, e) &&
+              ses_eval_report_make(&j, r.tuner, &r.set, &r.predictions,
+                                   &(ses_bootstrap_args){ .confidence = 95 }, e);
     if (ok && !ses_scores_find(&j.scores, *name, score))
         ok = ses_fail(e, SES_EUSAGE, "--metric: no score is called \"%s\" here; the first is %s", *name,
                       j.scores.n ? j.scores.item[0].name : "none");
-    ses_judged_free(&j);
-    ses_tune_run_free(&r);
+    ses_eval_report_free(&j);
+    ses_prediction_run_free(&r);
     return ok;
 }
 
@@ -81,7 +82,7 @@ static bool weigh(const args *a, const ses_call *c, ses_err *e)
     if (!a->tune.data.task) return ses_fail(e, SES_EUSAGE, "--eval needs --task: what the labels are for");
     if (!measure(a, c, 0, &whole, &name, e) || !measure(a, c, a->tune.shared.dtype, &rounded, &name, e))
         return false;
-    bool lower = ses_tune_lower(name);
+    bool lower = ses_metric_lower_is_better(name);
     double drop = 100 * (lower ? rounded / whole - 1 : whole - rounded);
     const char *unit = lower ? "%" : "points";
     if (!c->quiet)
@@ -97,16 +98,16 @@ static bool weigh(const args *a, const ses_call *c, ses_err *e)
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_device_options o = ses_shared_options(&a->tune.shared);
+    ses_device_options o = ses_compute_device_options(&a->tune.shared);
     ses_dtype tables = a->embeddings ? SES_I8 : SES_F16;
     if (o.dtype == SES_F32)
         return ses_fail(e, SES_EUSAGE, "--dtype must be int8, f16 or bf16: f32 leaves weights as they are");
     if (a->embeddings && o.dtype != SES_I8)
         return ses_fail(e, SES_EUSAGE, "--embeddings int8 goes with --dtype int8");
-    return (!a->eval || weigh(a, c, e)) && ses_convert_to(c, o.dtype, tables, a->overwrite, e);
+    return (!a->eval || weigh(a, c, e)) && ses_convert_model(c, o.dtype, tables, a->overwrite, e);
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame quantize sst2 sst2-int8 --dtype int8 --task sst2 --eval SST-2/dev.tsv --max-drop 0.5",
       "a quarter of the size, if that costs at most half a point of accuracy" },
     { 0 },
@@ -128,8 +129,8 @@ const ses_command ses_command_quantize = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 2,
-    .max_rest = 2,
-    .model_first = true,
+    .min_operands = 2,
+    .max_operands = 2,
+    .has_model_operand = true,
     .run = run,
 };

@@ -25,15 +25,15 @@ static const ses_opt opt[] = {
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    ses_runs l;
-    bool ok =
-        ses_runs_open(&l, c->rest, (size_t)c->n_rest, e) && ses_report_write(&l, a->output, a->overwrite, e);
+    ses_run_records l;
+    bool ok = ses_run_records_open(&l, c->operands, (size_t)c->n_operands, e) &&
+              ses_html_report_write(&l, a->output, a->overwrite, e);
     if (ok && !c->quiet) fprintf(stderr, "%s: %zu run%s\n", a->output, l.n, l.n == 1 ? "" : "s");
-    ses_runs_free(&l);
+    ses_run_records_free(&l);
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame report search --output search.html", "all runs of a search on one page" },
     { 0 },
 };
@@ -50,7 +50,7 @@ const ses_command ses_command_report = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 1,
-    .max_rest = -1,
+    .min_operands = 1,
+    .max_operands = -1,
     .run = run,
 };

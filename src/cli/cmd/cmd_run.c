@@ -1,9 +1,9 @@
 /* run: sequences of token ids through a model. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/inspect/run_model.h"
+#include "cli/tokenizer_files.h"
 #include "cli/ui/show_values.h"
 #include "tensor/device_impl.h"
-#include "cli/tokenizer_files.h"
 
 #include "base/alloc.h"
 
@@ -105,7 +105,7 @@ static const ses_opt opt[] = {
       .help = "half the memory: no second copy of the weights in the order kernels read" },
     SES_OPT_STRICT(ses_run_args, strict),
     SES_OPT_ADAPTER(ses_run_args, adapter),
-    SES_OPT_SHARED(ses_run_args, shared),
+    SES_OPT_COMPUTE(ses_run_args, shared),
 };
 
 /* ---- options against the model ---- */
@@ -118,12 +118,13 @@ static bool has_head(const ses_model *m, const ses_head *h)
 static bool predicts_tokens(const ses_model *m)
 {
     return has_head(m, &ses_head_masked_lm) || has_head(m, &ses_head_causal_lm) ||
-           has_head(m, &ses_head_target_lm);
+           has_head(m, &ses_head_seq2seq_lm);
 }
 
 static bool needs(const ses_model *m, bool has, bool given, const char *name, ses_err *e)
 {
-    return !given || has || ses_fail(e, SES_EUSAGE, "%s means nothing to a %s", name, ses_model_class(m));
+    return !given || has ||
+           ses_fail(e, SES_EUSAGE, "%s means nothing to a %s", name, ses_model_class_name(m));
 }
 
 static bool in_model(int64_t x, int64_t n, const char *name, ses_err *e)
@@ -144,7 +145,7 @@ static bool check_options(const ses_runner *r, ses_err *e)
         return false;
     if (choice && !a->choices)
         return ses_fail(e, SES_EUSAGE, "a %s picks one of several sequences: --choices says of how many",
-                        ses_model_class(m));
+                        ses_model_class_name(m));
     if (a->position >= 0 && a->mask_id >= 0)
         return ses_fail(e, SES_EUSAGE, "--position and --mask-id exclude each other");
     if (!a->attentions && (a->layer >= 0 || a->head >= 0))
@@ -166,10 +167,10 @@ static bool check_numbers(ses_runner *r, const char *dir, ses_err *e)
         int64_t count = ses_count(o->tensor);
         for (int64_t at = 0; at < count; at += PIECE) {
             int64_t n = count - at < PIECE ? count - at : PIECE;
-            const float *x = ses_run_numbers(r, o, at, n, e);
+            const float *x = ses_run_values(r, o, at, n, e);
             if (!x) return false;
             for (int64_t j = 0; j < n; j++)
-                if (!isfinite(x[j])) return ses_model_finite(r->model, e) || ses_wrap(e, "%s", dir);
+                if (!isfinite(x[j])) return ses_model_check_finite(r->model, e) || ses_wrap(e, "%s", dir);
         }
     }
     return true;
@@ -177,7 +178,7 @@ static bool check_numbers(ses_runner *r, const char *dir, ses_err *e)
 
 static void put_ints(ses_json_writer *w, const char *key, const int32_t *x, int64_t n)
 {
-    ses_json_array(w, key);
+    ses_json_member_array(w, key);
     for (int64_t i = 0; i < n; i++) ses_json_put_int(w, x[i]);
     ses_json_end_array(w);
 }
@@ -185,10 +186,10 @@ static void put_ints(ses_json_writer *w, const char *key, const int32_t *x, int6
 static void put_tokens(const ses_runner *r, const int32_t *id, int64_t n)
 {
     if (!r->tokenizer) return;
-    ses_json_array(r->w, "tokens");
+    ses_json_member_array(r->w, "tokens");
     for (int64_t i = 0; i < n; i++) {
         size_t len = 0;
-        const char *text = ses_tokenizer_token(r->tokenizer, id[i], &len);
+        const char *text = ses_tokenizer_id_to_token(r->tokenizer, id[i], &len);
         if (text)
             ses_json_put_stringn(r->w, text, len);
         else
@@ -207,20 +208,20 @@ static bool show_inside(ses_runner *r, int64_t s, ses_err *e)
 /* Who this is: the sequence, or the sequences of a question, each with what is inside it. */
 static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 {
-    const ses_origin *o = &r->lines.origin[s];
+    const ses_id_origin *o = &r->lines.origin[s];
     ses_json_begin_object(r->w);
-    ses_json_count(r->w, n > 1 ? "question" : "sequence", (o->number - 1) / n + 1);
-    if (o->file) ses_json_pair(r->w, "file", o->file);
-    if (o->file) ses_json_count(r->w, "line", o->line);
-    if (n > 1) ses_json_array(r->w, "sequences");
+    ses_json_member_int(r->w, n > 1 ? "question" : "sequence", (o->number - 1) / n + 1);
+    if (o->file) ses_json_member_string(r->w, "file", o->file);
+    if (o->file) ses_json_member_int(r->w, "line", o->line);
+    if (n > 1) ses_json_member_array(r->w, "sequences");
     for (int64_t i = s; i < s + n; i++) {
-        ses_slice x = ses_run_text(r, i), target = ses_run_target(r, i);
+        ses_token_slice x = ses_run_input_tokens(r, i), target = ses_run_target_tokens(r, i);
         if (n > 1) ses_json_begin_object(r->w);
         put_ints(r->w, "ids", x.id, x.n);
         put_tokens(r, x.id, x.n);
         const int32_t *segment = r->lines.segments.id + x.first;
         if (segment[x.n - 1]) put_ints(r->w, "segments", segment, x.n);
-        if (ses_reads_target(r->model)) put_ints(r->w, "target_ids", target.id, target.n);
+        if (ses_model_reads_target(r->model)) put_ints(r->w, "target_ids", target.id, target.n);
         if (!show_inside(r, i, e)) return false;
         if (n > 1) ses_json_end_object(r->w);
     }
@@ -231,15 +232,15 @@ static bool begin_json(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 /* "Sequence 3 (ids.txt, line 3), 7 tokens" */
 static void begin_text(const ses_runner *r, int64_t s, int64_t n)
 {
-    const ses_id_lines *l = &r->lines;
-    const ses_origin *o = &l->origin[s];
+    const ses_id_batch *l = &r->lines;
+    const ses_id_origin *o = &l->origin[s];
     if (o->number > 1) putchar('\n');
     printf("%s%s %" PRId64 "%s", ses_style_on(r->term, SES_BOLD), n > 1 ? "Question" : "Sequence",
            (o->number - 1) / n + 1, ses_style_on(r->term, SES_PLAIN));
     if (o->file) {
         fputs(" (", stdout);
         if (strcmp(o->file, "-") != 0) {
-            ses_put_clean(stdout, o->file);
+            ses_put_escaped(stdout, o->file);
             fputs(", ", stdout);
         }
         printf("line %" PRId64, o->line);
@@ -253,11 +254,12 @@ static void begin_text(const ses_runner *r, int64_t s, int64_t n)
 static bool check_position(const ses_runner *r, int64_t s, ses_err *e)
 {
     char where[256];
-    int64_t n = has_head(r->model, &ses_head_target_lm) ? ses_run_target(r, s).n : ses_run_text(r, s).n;
+    int64_t n = has_head(r->model, &ses_head_seq2seq_lm) ? ses_run_target_tokens(r, s).n
+                                                         : ses_run_input_tokens(r, s).n;
     if (r->a->position < n) return true;
     ses_fail(e, SES_EARG, "--position %" PRId64 ", but the sequence has %" PRId64 " tokens", r->a->position,
              n);
-    return ses_wrap(e, "%s", ses_origin_text(where, sizeof where, &r->lines.origin[s]));
+    return ses_wrap(e, "%s", ses_id_origin_text(where, sizeof where, &r->lines.origin[s]));
 }
 
 /* n: sequences shown together, one or a question's. */
@@ -270,7 +272,7 @@ static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
     if (!r->w) begin_text(r, s, n);
     ok = ok && (k->head[0].head || ses_view_vectors(r, s, e));
     for (size_t h = 0; ok && h < SES_LEN(k->head) && k->head[h].head; h++) {
-        ses_view_fn *view = ses_view_of(k->head[h].head);
+        ses_view_fn *view = ses_view_for_head(k->head[h].head);
         ok = view ? view(r, &k->head[h], s, e)
                   : ses_fail(e, SES_EUNSUPPORTED, "no view of a %s head", k->head[h].head->name);
     }
@@ -280,7 +282,7 @@ static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
     r->w = NULL;
     if (ok) {
         ses_json_end_object(w);
-        return ses_json_print(w, e);
+        return ses_json_writer_print(w, e);
     }
     ses_json_writer_free(w);
     return false;
@@ -288,17 +290,19 @@ static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 
 static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
 {
-    const ses_id_lines *l = &r->lines;
+    const ses_id_batch *l = &r->lines;
     int64_t n = r->a->choices ? r->a->choices : 1;
     if (!l->seqs) return true;
     ses_batch b = { .seqs = l->seqs,
                     .tokens = l->text.n,
-                    .cu = l->text.cu,
+                    .cu_seqlens = l->text.cu,
                     .ids = l->text.id,
                     .segments = l->segments.id,
                     .choices = r->a->choices };
-    if (ses_reads_target(r->model)) b.target_cu = l->target.cu, b.target_ids = l->target.id;
-    ses_want want = { .logits = true, .hidden_states = r->a->hidden_states, .attentions = r->a->attentions };
+    if (ses_model_reads_target(r->model)) b.target_cu_seqlens = l->target.cu, b.target_ids = l->target.id;
+    ses_output_request want = { .logits = true,
+                                .hidden_states = r->a->hidden_states,
+                                .attentions = r->a->attentions };
     ses_tape_reset(r->tape, NULL);
     if (!ses_model_forward(r->model, r->tape, &b, &want, &r->out, e) || !check_numbers(r, dir, e))
         return false;
@@ -306,7 +310,7 @@ static bool run_batch(ses_runner *r, const char *dir, ses_err *e)
         if (!show(r, s, n, e)) return false;
     r->sequences += l->seqs;
     r->tokens += l->text.n;
-    ses_id_lines_clear(&r->lines);
+    ses_id_batch_clear(&r->lines);
     return fflush(stdout) == 0; /* main tells why */
 }
 
@@ -321,7 +325,7 @@ static bool cut_question(ses_runner *r, ses_err *e)
 {
     char where[256];
     int64_t n = r->lines.seqs % r->a->choices;
-    ses_origin_text(where, sizeof where, &r->lines.origin[r->lines.seqs - 1]);
+    ses_id_origin_text(where, sizeof where, &r->lines.origin[r->lines.seqs - 1]);
     return ses_fail(e, SES_EFORMAT, "%s: the input ends after %" PRId64 " of %" PRId64 " choices", where, n,
                     r->a->choices);
 }
@@ -336,18 +340,18 @@ static bool finish(ses_runner *r, const char *dir, ses_err *bad, ses_err *e)
     return !bad->code || ses_fail(e, bad->code, "%s", bad->msg);
 }
 
-static bool run_all(ses_runner *r, ses_reader *in, const char *dir, ses_progress *progress, ses_err *e)
+static bool run_all(ses_runner *r, ses_id_reader *in, const char *dir, ses_progress *progress, ses_err *e)
 {
     const ses_config *c = &r->model->c;
-    ses_limits limit = { .vocab = c->vocab,
-                         .tokens = ses_model_max_tokens(r->model),
-                         .segments = c->segments > 0    ? c->segments
-                                     : c->segment_pairs ? 1 << 16
-                                                        : 1,
-                         .target = ses_reads_target(r->model),
-                         .start = c->shift == SES_SHIFT_START ? c->start : -1 };
+    ses_id_limits limit = { .vocab = c->vocab,
+                            .tokens = ses_model_max_tokens(r->model),
+                            .segments = c->embed.segments > 0     ? c->embed.segments
+                                        : c->xl.relative_segments ? 1 << 16
+                                                                  : 1,
+                            .target = ses_model_reads_target(r->model),
+                            .start = c->decoder.label_shift == SES_SHIFT_START ? c->decoder.start_id : -1 };
     ses_err bad = { 0 };
-    while (ses_reader_next(in, &limit, &r->lines, &bad) == SES_READ_ONE) {
+    while (ses_id_reader_next(in, &limit, &r->lines, &bad) == SES_ID_READ_OK) {
         bool person = in->f == stdin && isatty(STDIN_FILENO); /* who waits for an answer after each line */
         if ((r->lines.text.n + r->lines.target.n < r->a->batch_tokens && !person) || !whole_questions(r))
             continue;
@@ -372,9 +376,9 @@ static int64_t input_bytes(char **file)
 
 static void tell_speed(const ses_runner *r, double seconds)
 {
-    char a[SES_HUMAN], b[SES_HUMAN];
-    fprintf(stderr, "%s sequence%s, %s token%s in ", ses_grouped(a, r->sequences),
-            r->sequences == 1 ? "" : "s", ses_grouped(b, r->tokens), r->tokens == 1 ? "" : "s");
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
+    fprintf(stderr, "%s sequence%s, %s token%s in ", ses_grouped_text(a, r->sequences),
+            r->sequences == 1 ? "" : "s", ses_grouped_text(b, r->tokens), r->tokens == 1 ? "" : "s");
     fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
     fprintf(stderr, ": %s sequences/s, %s tokens/s\n", ses_rate_text(a, r->sequences, seconds),
             ses_rate_text(b, r->tokens, seconds));
@@ -384,20 +388,21 @@ static bool run(ses_call *c, ses_err *e)
 {
     char dash[] = "-", *standard[] = { dash, NULL };
     const ses_run_args *a = c->args;
-    const char *dir = a->adapter ? a->adapter : c->rest[0];
+    const char *dir = a->adapter ? a->adapter : c->operands[0];
     ses_runner r = { .a = a, .term = &c->out };
-    ses_reader in = { .given = a->ids, .file = c->n_rest > 1 || a->ids.n ? c->rest + 1 : standard };
-    ses_device_options o = ses_shared_options(&a->shared);
+    ses_id_reader in = { .given = a->ids,
+                         .file = c->n_operands > 1 || a->ids.n ? c->operands + 1 : standard };
+    ses_device_options o = ses_compute_device_options(&a->shared);
     ses_model_options mo = { .class_name = a->class_name,
                              .strict = a->strict,
-                             .lean = a->lean,
-                             .base = a->adapter ? c->rest[0] : NULL };
+                             .no_packing = a->lean,
+                             .base = a->adapter ? c->operands[0] : NULL };
     r.dev = ses_device_open(a->shared.device, &o, e);
     r.model = r.dev ? ses_model_open(dir, r.dev, &mo, e) : NULL;
     r.tape = r.model ? ses_tape_new(r.dev, NULL, e) : NULL;
     bool ok = r.tape && check_options(&r, e);
-    if (ok && !c->quiet) ses_tell_surplus(r.model);
-    if (ok && ses_has_tokenizer(dir)) r.tokenizer = ses_tokenizer_open(dir, NULL); /* ids will do */
+    if (ok && !c->quiet) ses_notify_unused_tensors(r.model);
+    if (ok && ses_dir_has_tokenizer(dir)) r.tokenizer = ses_tokenizer_open(dir, NULL); /* ids will do */
     if (ok && !c->quiet && in.file == standard && isatty(STDIN_FILENO))
         fputs("Token ids, one sequence a line, are read from this terminal; Ctrl-D ends.\n", stderr);
     if (ok) { /* a moving line would cut through answers on the same terminal */
@@ -407,8 +412,8 @@ static bool run(ses_call *c, ses_err *e)
         ses_progress_end(&p);
         if (ok && !c->quiet) tell_speed(&r, ses_seconds() - p.start);
     }
-    ses_reader_close(&in);
-    ses_id_lines_free(&r.lines);
+    ses_id_reader_close(&in);
+    ses_id_batch_free(&r.lines);
     ses_free(r.row);
     ses_tokenizer_free(r.tokenizer);
     ses_tape_free(r.tape);
@@ -417,7 +422,7 @@ static bool run(ses_call *c, ses_err *e)
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame run bert-base-uncased --ids \"101 7592 103 102\" --mask-id 103",
       "what fits in place of token 103" },
     { "sesame tokenize -m bert-base-uncased --json in.txt | sesame run bert-base-uncased -m 103",
@@ -451,8 +456,8 @@ const ses_command ses_command_run = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(ses_run_args),
-    .min_rest = 1,
-    .max_rest = -1,
-    .model_first = true,
+    .min_operands = 1,
+    .max_operands = -1,
+    .has_model_operand = true,
     .run = run,
 };

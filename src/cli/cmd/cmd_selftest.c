@@ -2,10 +2,10 @@
  * them. */
 #include "base/arena.h"
 #include "cli/command.h"
+#include "cli/compute_args.h"
 #include "kernel/kernel.h"
 #include "op/op_check.h"
 #include "sesame/json.h"
-#include "cli/compute_args.h"
 #include "tensor/device_impl.h"
 
 #include <math.h>
@@ -13,10 +13,10 @@
 #include <string.h>
 
 typedef struct args {
-    ses_shared shared;
+    ses_compute_args shared;
 } args;
 
-static const ses_opt opt[] = { SES_OPT_SHARED(args, shared) };
+static const ses_opt opt[] = { SES_OPT_COMPUTE(args, shared) };
 
 /* One op at one level: its worst case. */
 typedef struct row {
@@ -35,7 +35,7 @@ static row check_op(const ses_op *op, const char *level, ses_device *dev, ses_de
         if (ses_trial_run(&b, ref, op, &op->cases[i], NULL, &r.error) &&
             ses_trial_run(&a, dev, op, &op->cases[i], NULL, &r.error)) {
             double d = ses_trial_distance(&a, &b, &op->cases[i], &where);
-            if (dev->real != SES_REAL) d /= SES_NARROW_TOL;
+            if (dev->activation_dtype != SES_REAL) d /= SES_BF16_TOL_FACTOR;
             if (!(d <= r.worst)) r.worst = d, r.where = where;
         }
         ses_trial_free(&a);
@@ -95,14 +95,14 @@ static int check_level(const char *level, ses_device *dev, ses_device *ref, bool
 }
 
 /* A CPU at each of its levels up to the chosen one; another device has one level, its own. */
-static int check_device(const ses_shared *s, ses_device *ref, ses_err *e)
+static int check_device(const ses_compute_args *s, ses_device *ref, ses_err *e)
 {
     bool cpu = !strcmp(s->device, "cpu");
-    int failed = 0, last = cpu ? (int)ses_shared_isa(s) : SES_ISA_REF;
+    int failed = 0, last = cpu ? (int)ses_compute_isa(s) : SES_ISA_REF;
     for (int isa = SES_ISA_REF; failed >= 0 && isa <= last; isa++) {
-        ses_device_options o = { .threads = ses_shared_threads(s),
+        ses_device_options o = { .threads = ses_compute_threads(s),
                                  .isa = (ses_isa)isa,
-                                 .dtype = ses_shared_options(s).dtype };
+                                 .dtype = ses_compute_device_options(s).dtype };
         ses_device *dev = ses_device_open(s->device, &o, e);
         const char *level = cpu ? ses_isa_name((ses_isa)isa) : s->device;
         int n = dev ? check_level(level, dev, ref, s->json, e) : -1;
@@ -124,10 +124,11 @@ static bool run(ses_call *c, ses_err *e)
     return failed == 0;
 }
 
-static const ses_example examples[] = { { "sesame selftest", "check this machine" },
-                                        { "sesame selftest --device cuda", "check its GPU" },
-                                        { "sesame selftest --isa avx2 --json", "one object an op and level" },
-                                        { 0 } };
+static const ses_usage_example examples[] = { { "sesame selftest", "check this machine" },
+                                              { "sesame selftest --device cuda", "check its GPU" },
+                                              { "sesame selftest --isa avx2 --json",
+                                                "one object an op and level" },
+                                              { 0 } };
 
 const ses_command ses_command_selftest = {
     .name = "selftest",

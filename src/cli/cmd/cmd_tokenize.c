@@ -2,10 +2,10 @@
 #include "base/alloc.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
-#include "sesame/json.h"
-#include "sesame/tokenizer.h"
 #include "cli/compute_args.h"
 #include "cli/map_lines.h"
+#include "sesame/json.h"
+#include "sesame/tokenizer.h"
 #include "token_json.h"
 
 #include <string.h>
@@ -92,8 +92,9 @@ static void put_tokens(const job *j, const ses_tokens *k, const ses_encoding *e,
         size_t n;
         const char *s = ses_tokens_string(k, e, i, &n);
         if (i) ses_buf_put(out, ' ');
-        ses_buf_puts(
-            out, ses_style_on(j->term, e->special[i] ? SES_DIM : cycle[(size_t)e->word[i] % SES_LEN(cycle)]));
+        ses_buf_puts(out, ses_style_on(j->term, e->special_mask[i]
+                                                    ? SES_DIM
+                                                    : cycle[(size_t)e->word_id[i] % SES_LEN(cycle)]));
         put_name(out, s ? s : "", s ? n : 0);
         ses_buf_puts(out, ses_style_on(j->term, SES_PLAIN));
     }
@@ -104,7 +105,7 @@ static bool show(const job *j, ses_tokens *k, ses_buf *out, ses_err *e)
 {
     if (j->a->json) return ses_token_json(k, out, e);
     put_tokens(j, k, ses_tokens_result(k), out);
-    for (size_t i = 0; i < ses_tokens_overflows(k); i++) {
+    for (size_t i = 0; i < ses_tokens_overflow_count(k); i++) {
         const ses_encoding *part = ses_tokens_overflow(k, i, e);
         if (!part) return false;
         ses_buf_puts(out, "  + ");
@@ -191,7 +192,7 @@ static bool one_line(void *ctx, int worker, const char *line, size_t n, ses_buf 
     if (e->code == SES_ENOMEM) return false;
     out->len = at;
     ses_buf_puts(out, "{\"error\":");
-    ses_put_json_string(out, e->msg, strlen(e->msg));
+    ses_buf_put_json_string(out, e->msg, strlen(e->msg));
     ses_buf_puts(out, "}\n");
     ses_err_clear(e);
     j->failed[worker] = true;
@@ -200,7 +201,7 @@ static bool one_line(void *ctx, int worker, const char *line, size_t n, ses_buf 
 
 static bool set_options(const args *a, ses_encode_options *o, ses_err *e)
 {
-    *o = (ses_encode_options){ .no_special = a->no_special, .stored_limits = a->stored };
+    *o = (ses_encode_options){ .no_special = a->no_special, .use_stored_limits = a->stored };
     if (a->max_length < 0) {
         if (a->stride) return ses_fail(e, SES_EUSAGE, "--stride needs --max-length");
         if (a->truncation >= 0) return ses_fail(e, SES_EUSAGE, "--truncation needs --max-length");
@@ -210,8 +211,8 @@ static bool set_options(const args *a, ses_encode_options *o, ses_err *e)
     if (a->stride && a->stride >= a->max_length)
         return ses_fail(e, SES_EUSAGE, "--stride %lld must be less than --max-length %lld",
                         (long long)a->stride, (long long)a->max_length);
-    o->truncation =
-        a->truncation < 0 ? SES_LONGEST_FIRST : (ses_truncation)(SES_LONGEST_FIRST + a->truncation);
+    o->truncation = a->truncation < 0 ? SES_TRUNCATE_LONGEST_FIRST
+                                      : (ses_truncation)(SES_TRUNCATE_LONGEST_FIRST + a->truncation);
     o->max_length = a->max_length;
     o->stride = a->stride;
     o->truncate_left = a->side == 0;
@@ -229,7 +230,7 @@ static bool run(ses_call *c, ses_err *e)
     j.failed = j.tokens ? ses_alloc_array((size_t)threads, sizeof *j.failed, e) : NULL;
     bool ok = j.failed != NULL;
     for (int i = 0; ok && i < threads; i++) ok = (j.tokens[i] = ses_tokens_new(t, e)) != NULL;
-    ok = ok && ses_text_lines(c->rest, threads, one_line, &j, e);
+    ok = ok && ses_map_lines(c->operands, threads, one_line, &j, e);
     for (int i = 0; i < threads; i++) {
         if (j.tokens) ses_tokens_free(j.tokens[i]);
         if (j.failed && j.failed[i]) ok = false;
@@ -240,7 +241,7 @@ static bool run(ses_call *c, ses_err *e)
     return ok;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "echo 'Hello world' | sesame tokenize -m bert-base-uncased", "tokens of a line" },
     { "sesame tokenize -m tokenizer.json --json book.txt", "ids, tokens and offsets, one object a line" },
     { "sesame tokenize -m DIR --jsonl --json --max-length 384 --stride 128 pairs.jsonl",
@@ -265,6 +266,6 @@ const ses_command ses_command_tokenize = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .max_rest = -1,
+    .max_operands = -1,
     .run = run,
 };

@@ -18,13 +18,13 @@ static const ses_opt opt[] = {
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
-    if (strcmp(c->rest[0], "convert"))
+    if (strcmp(c->operands[0], "convert"))
         return ses_fail(e, SES_EUSAGE, "\"%s\" is not something to do with a tokenizer; there is convert",
-                        c->rest[0]);
-    return ses_tokenizer_convert(c->rest[1], c->rest[2], a->overwrite, e);
+                        c->operands[0]);
+    return ses_tokenizer_convert(c->operands[1], c->operands[2], a->overwrite, e);
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame tokenizer convert t5-base tokenizer.json", "spiece.model and its 100 sentinels in one file" },
     { 0 },
 };
@@ -44,8 +44,8 @@ const ses_command ses_command_tokenizer = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .min_rest = 3,
-    .max_rest = 3,
-    .rest_words = "convert",
+    .min_operands = 3,
+    .max_operands = 3,
+    .operand_words = "convert",
     .run = run,
 };

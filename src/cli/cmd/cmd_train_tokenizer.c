@@ -2,10 +2,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/command.h"
-#include "sesame/json.h"
-#include "sesame/tokenizer.h"
 #include "cli/compute_args.h"
 #include "cli/map_lines.h"
+#include "sesame/json.h"
+#include "sesame/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct args {
     int type;
     int64_t vocab_size, min_frequency, alphabet, threads;
     const char *output, *stages;
-    ses_list special;
+    ses_opt_list special;
     bool lowercase, characters, overwrite;
 } args;
 
@@ -111,7 +111,7 @@ static bool feed(void *ctx, int worker, const char *line, size_t n, ses_buf *out
 }
 
 /* Items of the list, those with commas cut at them. */
-static ses_string *special_tokens(const ses_list *list, size_t *n, ses_err *e)
+static ses_string *special_tokens(const ses_opt_list *list, size_t *n, ses_err *e)
 {
     size_t most = 0;
     for (size_t i = 0; i < list->n; i++) most += strlen(list->item[i]) + 1;
@@ -153,18 +153,18 @@ static char *read_stages(const char *path, ses_err *e)
 
 static void report(const job *j, const args *a, size_t bytes, double seconds)
 {
-    char read[SES_HUMAN], wrote[SES_HUMAN];
+    char read[SES_NUMBER_TEXT], wrote[SES_NUMBER_TEXT];
     if (j->call->quiet) return;
     fprintf(stderr,
             "%lld texts, %s in %.1f s\n%s: %s\nTry it: echo \"some text\" | sesame tokenize --model %s\n",
-            (long long)j->texts, ses_human_bytes(read, (uint64_t)j->bytes), seconds, a->output,
-            ses_human_bytes(wrote, bytes), a->output);
+            (long long)j->texts, ses_bytes_text(read, (uint64_t)j->bytes), seconds, a->output,
+            ses_bytes_text(wrote, bytes), a->output);
 }
 
 static bool run(ses_call *c, ses_err *e)
 {
-    static const ses_train_type types[] = { SES_TRAIN_WORDPIECE, SES_TRAIN_BPE, SES_TRAIN_UNIGRAM,
-                                            SES_TRAIN_WORDLEVEL };
+    static const ses_tokenizer_type types[] = { SES_TOKENIZER_WORDPIECE, SES_TOKENIZER_BPE,
+                                                SES_TOKENIZER_UNIGRAM, SES_TOKENIZER_WORDLEVEL };
     const args *a = c->args;
     job j = { .call = c };
     size_t n = 0, n_special = 0;
@@ -174,20 +174,20 @@ static bool run(ses_call *c, ses_err *e)
     char *stages = a->stages ? read_stages(a->stages, e) : NULL, *text = NULL;
     ses_string *special = special_tokens(&a->special, &n_special, e);
     if (!special || (a->stages && !stages)) goto done;
-    ses_train_options o = { .type = types[a->type],
-                            .vocab_size = a->vocab_size,
-                            .min_frequency = a->min_frequency,
-                            .alphabet = a->alphabet,
-                            .byte_level = !a->characters,
-                            .lowercase = a->lowercase,
-                            .special = n_special ? special : NULL,
-                            .n_special = n_special,
-                            .stages = stages,
-                            .threads = (int)a->threads,
-                            .progress = show,
-                            .ctx = &j };
+    ses_tokenizer_train_options o = { .type = types[a->type],
+                                      .vocab_size = a->vocab_size,
+                                      .min_frequency = a->min_frequency,
+                                      .limit_alphabet = a->alphabet,
+                                      .byte_level = !a->characters,
+                                      .lowercase = a->lowercase,
+                                      .special = n_special ? special : NULL,
+                                      .n_special = n_special,
+                                      .stages = stages,
+                                      .threads = (int)a->threads,
+                                      .progress = show,
+                                      .ctx = &j };
     j.trainer = ses_tokenizer_trainer_new(&o, e);
-    if (j.trainer && ses_text_lines(c->rest, 1, feed, &j, e))
+    if (j.trainer && ses_map_lines(c->operands, 1, feed, &j, e))
         text = ses_tokenizer_trainer_finish(j.trainer, &n, e);
     if (j.what) ses_progress_end(&j.line);
     if (text && ses_file_write(a->output, text, n, a->overwrite, e)) report(&j, a, n, ses_seconds() - start);
@@ -199,7 +199,7 @@ done:
     return !e->code;
 }
 
-static const ses_example examples[] = {
+static const ses_usage_example examples[] = {
     { "sesame train-tokenizer --type wordpiece --lowercase --vocab-size 8000 -o tokenizer.json corpus.txt",
       "BERT's kind" },
     { "sesame train-tokenizer --type bpe -o tokenizer.json corpus.txt.xz",
@@ -219,6 +219,6 @@ const ses_command ses_command_train_tokenizer = {
     .opt = opt,
     .n_opt = SES_LEN(opt),
     .args_size = sizeof(args),
-    .max_rest = -1,
+    .max_operands = -1,
     .run = run,
 };

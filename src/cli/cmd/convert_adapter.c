@@ -2,11 +2,11 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
+#include "cli/tokenizer_files.h"
+#include "cli/ui/show_values.h"
 #include "convert_model.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
-#include "cli/ui/show_values.h"
-#include "cli/tokenizer_files.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static char *file_of(const char *dir, const char *name, ses_err *e) { return ses
 
 /* ---- the numbers ---- */
 
-static bool add_tensor(job *j, const ses_entry *x, ses_safetensors_writer *w, ses_err *e)
+static bool add_tensor(job *j, const ses_tensor_entry *x, ses_safetensors_writer *w, ses_err *e)
 {
     size_t n = (size_t)x->count, bytes = n * ses_dtype_size(j->dtype);
     void *data = ses_arena_array(&j->mem, n, ses_dtype_size(j->dtype), e);
@@ -49,7 +49,7 @@ static bool put_numbers(job *j, ses_err *e)
          *to = from ? file_of(j->to, "adapter_model.safetensors", e) : NULL;
     ses_safetensors *file = to ? ses_safetensors_open(from, e) : NULL;
     ses_safetensors_writer *w = file ? ses_safetensors_writer_new(e) : NULL;
-    bool ok = w && ses_safetensors_writer_meta(w, "format", "pt", e);
+    bool ok = w && ses_safetensors_writer_add_meta(w, "format", "pt", e);
     for (size_t i = 0; ok && i < ses_safetensors_count(file); i++)
         ok = add_tensor(j, ses_safetensors_at(file, i), w, e);
     ok = ok && ses_safetensors_save(w, to, j->overwrite, e);
@@ -161,7 +161,8 @@ static bool convert(job *j, ses_err *e)
         return ses_fail(e, SES_EIO, "%s: there is a model already; --overwrite replaces it", j->to);
     if (!copy(j, "config.json", e) || !copy_modules(j, e)) return false;
     for (size_t i = 0; i < SES_TOKENIZER_FILES; i++)
-        if (!base_has(j, ses_tokenizer_file[i]) && !copy(j, ses_tokenizer_file[i], e)) return false;
+        if (!base_has(j, ses_tokenizer_file_names[i]) && !copy(j, ses_tokenizer_file_names[i], e))
+            return false;
     return put_numbers(j, e) && put_config(j, e) && ses_buf_ok(&j->copied, e);
 }
 
@@ -170,20 +171,20 @@ static bool print_json(const job *j, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_pair(w, "from", j->from);
-    ses_json_pair(w, "to", j->to);
-    ses_json_pair(w, "base", j->base);
-    ses_json_pair(w, "dtype", ses_dtype_name(j->dtype));
-    ses_json_count(w, "bytes", (int64_t)j->bytes);
-    ses_json_split(w, "copied", j->copied.len ? j->copied.data : "");
+    ses_json_member_string(w, "from", j->from);
+    ses_json_member_string(w, "to", j->to);
+    ses_json_member_string(w, "base", j->base);
+    ses_json_member_string(w, "dtype", ses_dtype_name(j->dtype));
+    ses_json_member_int(w, "bytes", (int64_t)j->bytes);
+    ses_json_member_list(w, "copied", j->copied.len ? j->copied.data : "");
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
 bool ses_convert_adapter(const ses_call *c, const char *from, const char *to, ses_dtype dtype, bool overwrite,
                          bool json, ses_err *e)
 {
-    char human[SES_HUMAN];
+    char human[SES_NUMBER_TEXT];
     job j = { .from = from, .to = to, .dtype = dtype, .overwrite = overwrite };
     bool ok = convert(&j, e);
     if (ok && json) {
@@ -191,7 +192,7 @@ bool ses_convert_adapter(const ses_call *c, const char *from, const char *to, se
     } else if (ok && !c->quiet) {
         ses_show_line(&c->out, "Wrote", "%s: adapter_config.json, adapter_model.safetensors", to);
         ses_show_line(&c->out, "Adapter", "of %s: %zu tensors, %s, %s", j.base, j.tensors,
-                      ses_dtype_name(dtype), ses_human_bytes(human, j.bytes));
+                      ses_dtype_name(dtype), ses_bytes_text(human, j.bytes));
         if (j.copied.len) ses_show_line(&c->out, "Copied", "%s", j.copied.data);
     }
     ses_buf_free(&j.copied);

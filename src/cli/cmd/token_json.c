@@ -88,7 +88,7 @@ static void put_offsets(ses_buf *out, const char *name, const ses_offset *x, siz
     close(out, p, n > 0);
 }
 
-void ses_put_json_string(ses_buf *out, const char *s, size_t n)
+void ses_buf_put_json_string(ses_buf *out, const char *s, size_t n)
 {
     if (!ses_buf_reserve(out, 6 * n + 2)) return;
     char *p = out->data + out->len;
@@ -120,7 +120,7 @@ static void put_strings(ses_buf *out, const ses_tokens *k, const ses_encoding *x
         size_t n = 0;
         const char *s = ses_tokens_string(k, x, i, &n);
         if (i) ses_buf_put(out, ',');
-        ses_put_json_string(out, s ? s : "", s ? n : 0);
+        ses_buf_put_json_string(out, s ? s : "", s ? n : 0);
     }
     ses_buf_put(out, ']');
 }
@@ -129,16 +129,16 @@ static void put_encoding(ses_buf *out, const ses_tokens *k, const ses_encoding *
 {
     put_ints(out, "ids", x->id, x->n, false, true);
     put_strings(out, k, x);
-    put_offsets(out, "offsets", x->point, x->n);
-    put_offsets(out, "byte_offsets", x->byte, x->n);
-    put_ints(out, "word_ids", x->word, x->n, true, false);
-    put_bytes(out, "type_ids", x->type, x->n);
-    put_bytes(out, "special_tokens_mask", x->special, x->n);
+    put_offsets(out, "offsets", x->char_offset, x->n);
+    put_offsets(out, "byte_offsets", x->byte_offset, x->n);
+    put_ints(out, "word_ids", x->word_id, x->n, true, false);
+    put_bytes(out, "type_ids", x->type_id, x->n);
+    put_bytes(out, "special_tokens_mask", x->special_mask, x->n);
 }
 
 bool ses_token_json(ses_tokens *k, ses_buf *out, ses_err *e)
 {
-    size_t parts = ses_tokens_overflows(k);
+    size_t parts = ses_tokens_overflow_count(k);
     put_encoding(out, k, ses_tokens_result(k));
     if (parts) key(out, "overflowing", false);
     for (size_t i = 0; i < parts; i++) {

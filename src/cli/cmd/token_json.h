@@ -6,6 +6,6 @@
 #include "sesame/tokenizer.h"
 
 bool ses_token_json(ses_tokens *k, ses_buf *out, ses_err *e); /* the result and its parts, as a line */
-void ses_put_json_string(ses_buf *out, const char *s, size_t n);
+void ses_buf_put_json_string(ses_buf *out, const char *s, size_t n);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef SES_CLI_CORPUS_SHOW_H
 #define SES_CLI_CORPUS_SHOW_H
 
-#include "sesame/corpus.h"
 #include "cli/ui/term.h"
+#include "sesame/corpus.h"
 
 typedef struct ses_corpus_view {
     const ses_term *term;

@@ -1,9 +1,9 @@
 /* What a data set holds, for a person. */
 #include "base/file.h"
 #include "base/str.h"
-#include "data_stats.h"
-#include "cli/ui/text_table.h"
 #include "cli/ui/show_values.h"
+#include "cli/ui/text_table.h"
+#include "data_stats.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bool has_labels(const ses_examples *d)
     return k == SES_DATA_CLASSIFY || k == SES_DATA_MULTI || k == SES_DATA_TAG || k == SES_DATA_CHOICE;
 }
 
-static void show_spread(const ses_term *t, const char *name, const ses_spread *s)
+static void show_spread(const ses_term *t, const char *name, const ses_distribution *s)
 {
     ses_show_line(t, name, "%.1f on average; shortest %.0f, median %.1f, 95 %% up to %.0f, longest %.0f",
                   s->mean, s->least, s->median, s->p95, s->most);
@@ -24,61 +24,61 @@ static void show_spread(const ses_term *t, const char *name, const ses_spread *s
 
 static bool show_labels(const ses_examples *d, const ses_data_stats *s, const ses_term *t, ses_err *e)
 {
-    char n[SES_HUMAN], bar[SES_BAR_SIZE], name[64];
+    char n[SES_NUMBER_TEXT], bar[SES_BAR_SIZE], name[64];
     int64_t all = 0, most = 1;
-    size_t labels = ses_examples_labels(d);
+    size_t labels = ses_examples_label_count(d);
     for (size_t k = 0; k < labels; k++) {
         all += s->count[k];
         if (s->count[k] > most) most = s->count[k];
     }
-    ses_listing *table = ses_listing_new("Label|>Number|>Share|", e);
+    ses_text_table *table = ses_text_table_new("Label|>Number|>Share|", e);
     if (!table) return false;
     for (size_t k = 0; k < labels && k < MAX_LABELS; k++) {
-        ses_clean(name, sizeof name, ses_examples_label(d, k));
-        ses_listing_cell(table, "%s", name);
-        ses_listing_cell(table, "%s", ses_grouped(n, s->count[k]));
-        ses_listing_cell(table, "%.1f %%", all ? 100 * (double)s->count[k] / (double)all : 0.0);
+        ses_escape_controls(name, sizeof name, ses_examples_label_name(d, k));
+        ses_text_table_cell(table, "%s", name);
+        ses_text_table_cell(table, "%s", ses_grouped_text(n, s->count[k]));
+        ses_text_table_cell(table, "%.1f %%", all ? 100 * (double)s->count[k] / (double)all : 0.0);
         int room = t->width - 40 < MAX_BAR ? t->width - 40 : MAX_BAR;
-        ses_listing_cell(table, "%s",
-                         ses_bar(t, bar, (double)s->count[k] / (double)most, room < 8 ? 8 : room));
+        ses_text_table_cell(table, "%s",
+                            ses_bar_text(t, bar, (double)s->count[k] / (double)most, room < 8 ? 8 : room));
     }
     puts("");
-    bool ok = ses_listing_print(table, stdout, t, 0, e);
+    bool ok = ses_text_table_print(table, stdout, t, 0, e);
     if (labels > MAX_LABELS) printf("... and %zu more labels\n", labels - MAX_LABELS);
-    ses_listing_free(table);
+    ses_text_table_free(table);
     return ok;
 }
 
 static void quote(const char *what, const ses_field *f)
 {
     char text[MAX_TEXT];
-    ses_quote(text, sizeof text, f->s, f->n);
+    ses_quote(text, sizeof text, f->p, f->n);
     printf("  %s%s%s\n", what, *what ? ": " : "", text);
 }
 
-static void show_tokens(const ses_examples *d, const ses_datum *x)
+static void show_tokens(const ses_examples *d, const ses_labeled_example *x)
 {
     ses_buf b = { 0 };
     for (size_t k = 0; k < x->n_parts && b.len < 2 * MAX_TEXT; k++) {
-        const char *tag = k < x->n_labels ? ses_examples_label(d, (size_t)x->labels[k]) : NULL;
+        const char *tag = k < x->n_labels ? ses_examples_label_name(d, (size_t)x->labels[k]) : NULL;
         bool plain = !tag || !strcmp(tag, "O");
-        ses_buf_appendf(&b, "%s%s%s%s", k ? " " : "", x->part[k].s, plain ? "" : "/", plain ? "" : tag);
+        ses_buf_appendf(&b, "%s%s%s%s", k ? " " : "", x->parts[k].p, plain ? "" : "/", plain ? "" : tag);
     }
     quote("", &(ses_field){ b.data ? b.data : "", b.len });
     ses_buf_free(&b);
 }
 
-static void show_answers(const ses_datum *x)
+static void show_answers(const ses_labeled_example *x)
 {
-    if (!x->n_answers) puts(x->impossible ? "  has no answer" : "  no answer is given");
+    if (!x->n_answers) puts(x->is_impossible ? "  has no answer" : "  no answer is given");
     for (size_t k = 0; k < x->n_answers && k < 3; k++) quote("answer", &x->answers[k].text);
 }
 
-static void show_example(const ses_examples *d, const ses_datum *x, const ses_term *t)
+static void show_example(const ses_examples *d, const ses_labeled_example *x, const ses_term *t)
 {
     ses_data_kind kind = ses_examples_kind(d);
     char name[64] = "";
-    if (x->label >= 0) ses_clean(name, sizeof name, ses_examples_label(d, (size_t)x->label));
+    if (x->label >= 0) ses_escape_controls(name, sizeof name, ses_examples_label_name(d, (size_t)x->label));
     if (kind == SES_DATA_REGRESS) snprintf(name, sizeof name, "%g", x->target);
     printf("%s%s %" PRIu64 "%s%s%s\n", ses_style_on(t, SES_BOLD), kind == SES_DATA_SPAN ? "question" : "line",
            x->line, *name ? ": " : "", name, ses_style_on(t, SES_PLAIN));
@@ -89,9 +89,9 @@ static void show_example(const ses_examples *d, const ses_datum *x, const ses_te
     quote("", &x->text_a);
     if (x->text_b.n) quote(kind == SES_DATA_SPAN ? "context" : "", &x->text_b);
     for (size_t k = 0; k < x->n_parts; k++)
-        quote(x->label == (int32_t)k ? "right choice" : "choice", &x->part[k]);
+        quote(x->label == (int32_t)k ? "right choice" : "choice", &x->parts[k]);
     for (size_t k = 0; k < x->n_labels; k++) {
-        const char *label = ses_examples_label(d, (size_t)x->labels[k]);
+        const char *label = ses_examples_label_name(d, (size_t)x->labels[k]);
         quote("label", &(ses_field){ label, strlen(label) });
     }
     if (kind == SES_DATA_SPAN) show_answers(x);
@@ -106,20 +106,20 @@ static void show_metrics(const ses_data_spec *s, const ses_term *t)
         if (*p == '|') text[n++] = ' ';
     }
     text[n] = 0;
-    ses_show_line(t, "Metrics", "%s; the best model by %s", text, s->best);
+    ses_show_line(t, "Metrics", "%s; the best model by %s", text, s->best_metric);
 }
 
 bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_data_view *v, const ses_term *t,
                    ses_err *e)
 {
-    char n[SES_HUMAN], m[SES_HUMAN];
+    char n[SES_NUMBER_TEXT], m[SES_NUMBER_TEXT];
     size_t count = ses_examples_count(d);
     ses_data_kind kind = ses_examples_kind(d);
     ses_show_line(t, "File", "%s%s%s%s", strcmp(v->path, "-") ? v->path : "standard input",
                   v->split ? " (" : "", v->split ? v->split : "", v->split ? ")" : "");
     if (v->benchmark) ses_show_line(t, "Benchmark", "%s", v->benchmark->title);
-    ses_show_line(t, "Examples", "%s of %s", ses_grouped(n, (int64_t)count), ses_data_kind_name(kind));
-    if (kind == SES_DATA_TAG) ses_show_line(t, "Tokens", "%s", ses_grouped(n, s->tokens));
+    ses_show_line(t, "Examples", "%s of %s", ses_grouped_text(n, (int64_t)count), ses_data_kind_name(kind));
+    if (kind == SES_DATA_TAG) ses_show_line(t, "Tokens", "%s", ses_grouped_text(n, s->tokens));
     show_spread(t, "Words", &s->words);
     show_spread(t, "Characters", &s->characters);
     if (kind == SES_DATA_REGRESS)
@@ -127,13 +127,14 @@ bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_dat
                       s->targets.most, s->targets.mean, s->targets.deviation);
     if (kind == SES_DATA_SPAN)
         ses_show_line(t, "Answers", "%s questions have one, %s have none",
-                      ses_grouped(n, (int64_t)count - s->unanswered), ses_grouped(m, s->unanswered));
+                      ses_grouped_text(n, (int64_t)count - s->unanswered),
+                      ses_grouped_text(m, s->unanswered));
     if (ses_examples_skipped(d))
         ses_show_line(t, "Left out", "%s answers that do not stand in their context",
-                      ses_grouped(n, (int64_t)ses_examples_skipped(d)));
-    ses_show_line(t, "Duplicates", "%s%s%s", s->duplicates ? ses_grouped(n, s->duplicates) : "none",
+                      ses_grouped_text(n, (int64_t)ses_examples_skipped(d)));
+    ses_show_line(t, "Duplicates", "%s%s%s", s->duplicates ? ses_grouped_text(n, s->duplicates) : "none",
                   s->contradictions ? ", with another label: " : "",
-                  s->contradictions ? ses_grouped(m, s->contradictions) : "");
+                  s->contradictions ? ses_grouped_text(m, s->contradictions) : "");
     show_metrics(v->spec, t);
     if (has_labels(d) && !show_labels(d, s, t, e)) return false;
     for (size_t i = 0; i < count && i < (size_t)v->show; i++) {
@@ -145,16 +146,16 @@ bool ses_data_show(const ses_examples *d, const ses_data_stats *s, const ses_dat
 
 /* ---- JSON ---- */
 
-static void put_spread(ses_json_writer *w, const char *key, const ses_spread *s)
+static void put_spread(ses_json_writer *w, const char *key, const ses_distribution *s)
 {
     ses_json_put_key(w, key);
     ses_json_begin_object(w);
-    ses_json_number(w, "mean", s->mean);
-    ses_json_number(w, "deviation", s->deviation);
-    ses_json_number(w, "min", s->least);
-    ses_json_number(w, "median", s->median);
-    ses_json_number(w, "p95", s->p95);
-    ses_json_number(w, "max", s->most);
+    ses_json_member_real(w, "mean", s->mean);
+    ses_json_member_real(w, "deviation", s->deviation);
+    ses_json_member_real(w, "min", s->least);
+    ses_json_member_real(w, "median", s->median);
+    ses_json_member_real(w, "p95", s->p95);
+    ses_json_member_real(w, "max", s->most);
     ses_json_end_object(w);
 }
 
@@ -162,33 +163,33 @@ static void put_text(ses_json_writer *w, const char *key, const ses_field *f)
 {
     if (!f->n) return;
     ses_json_put_key(w, key);
-    ses_json_put_stringn(w, f->s, f->n);
+    ses_json_put_stringn(w, f->p, f->n);
 }
 
-static void put_example(ses_json_writer *w, const ses_examples *d, const ses_datum *x)
+static void put_example(ses_json_writer *w, const ses_examples *d, const ses_labeled_example *x)
 {
     ses_json_begin_object(w);
-    ses_json_count(w, "line", (int64_t)x->line);
+    ses_json_member_int(w, "line", (int64_t)x->line);
     put_text(w, "id", &x->id);
     put_text(w, "text", &x->text_a);
     put_text(w, "pair", &x->text_b);
-    if (x->label >= 0) ses_json_pair(w, "label", ses_examples_label(d, (size_t)x->label));
-    if (ses_examples_kind(d) == SES_DATA_REGRESS) ses_json_number(w, "label", x->target);
+    if (x->label >= 0) ses_json_member_string(w, "label", ses_examples_label_name(d, (size_t)x->label));
+    if (ses_examples_kind(d) == SES_DATA_REGRESS) ses_json_member_real(w, "label", x->target);
     if (x->n_parts) {
-        ses_json_array(w, ses_examples_kind(d) == SES_DATA_TAG ? "tokens" : "choices");
-        for (size_t k = 0; k < x->n_parts; k++) ses_json_put_stringn(w, x->part[k].s, x->part[k].n);
+        ses_json_member_array(w, ses_examples_kind(d) == SES_DATA_TAG ? "tokens" : "choices");
+        for (size_t k = 0; k < x->n_parts; k++) ses_json_put_stringn(w, x->parts[k].p, x->parts[k].n);
         ses_json_end_array(w);
     }
     if (x->n_labels) {
-        ses_json_array(w, "labels");
+        ses_json_member_array(w, "labels");
         for (size_t k = 0; k < x->n_labels; k++)
-            ses_json_put_string(w, ses_examples_label(d, (size_t)x->labels[k]));
+            ses_json_put_string(w, ses_examples_label_name(d, (size_t)x->labels[k]));
         ses_json_end_array(w);
     }
     if (ses_examples_kind(d) == SES_DATA_SPAN) {
-        ses_json_array(w, "answers");
+        ses_json_member_array(w, "answers");
         for (size_t k = 0; k < x->n_answers; k++)
-            ses_json_put_stringn(w, x->answers[k].text.s, x->answers[k].text.n);
+            ses_json_put_stringn(w, x->answers[k].text.p, x->answers[k].text.n);
         ses_json_end_array(w);
     }
     ses_json_end_object(w);
@@ -196,12 +197,12 @@ static void put_example(ses_json_writer *w, const ses_examples *d, const ses_dat
 
 static void put_labels(ses_json_writer *w, const ses_examples *d, const ses_data_stats *s)
 {
-    ses_json_array(w, "labels");
-    for (size_t k = 0; k < ses_examples_labels(d); k++) {
+    ses_json_member_array(w, "labels");
+    for (size_t k = 0; k < ses_examples_label_count(d); k++) {
         ses_json_begin_object(w);
-        ses_json_pair(w, "name", ses_examples_label(d, k));
-        ses_json_pair(w, "value", ses_examples_value(d, k));
-        ses_json_count(w, "count", s->count[k]);
+        ses_json_member_string(w, "name", ses_examples_label_name(d, k));
+        ses_json_member_string(w, "value", ses_examples_label_value(d, k));
+        ses_json_member_int(w, "count", s->count[k]);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
@@ -213,28 +214,28 @@ bool ses_data_print_json(const ses_examples *d, const ses_data_stats *s, const s
     if (!w) return false;
     size_t count = ses_examples_count(d);
     ses_json_begin_object(w);
-    ses_json_pair(w, "file", v->path);
-    if (v->benchmark) ses_json_pair(w, "benchmark", v->benchmark->name);
-    if (v->split) ses_json_pair(w, "split", v->split);
-    ses_json_pair(w, "kind", ses_data_kind_name(ses_examples_kind(d)));
-    ses_json_count(w, "examples", (int64_t)count);
+    ses_json_member_string(w, "file", v->path);
+    if (v->benchmark) ses_json_member_string(w, "benchmark", v->benchmark->name);
+    if (v->split) ses_json_member_string(w, "split", v->split);
+    ses_json_member_string(w, "kind", ses_data_kind_name(ses_examples_kind(d)));
+    ses_json_member_int(w, "examples", (int64_t)count);
     put_spread(w, "words", &s->words);
     put_spread(w, "characters", &s->characters);
     if (ses_examples_kind(d) == SES_DATA_REGRESS) put_spread(w, "targets", &s->targets);
-    if (ses_examples_kind(d) == SES_DATA_SPAN) ses_json_count(w, "unanswered", s->unanswered);
-    if (ses_examples_kind(d) == SES_DATA_TAG) ses_json_count(w, "tokens", s->tokens);
-    ses_json_count(w, "duplicates", s->duplicates);
-    ses_json_count(w, "contradictions", s->contradictions);
-    ses_json_count(w, "skipped_answers", (int64_t)ses_examples_skipped(d));
-    ses_json_array(w, "metrics");
+    if (ses_examples_kind(d) == SES_DATA_SPAN) ses_json_member_int(w, "unanswered", s->unanswered);
+    if (ses_examples_kind(d) == SES_DATA_TAG) ses_json_member_int(w, "tokens", s->tokens);
+    ses_json_member_int(w, "duplicates", s->duplicates);
+    ses_json_member_int(w, "contradictions", s->contradictions);
+    ses_json_member_int(w, "skipped_answers", (int64_t)ses_examples_skipped(d));
+    ses_json_member_array(w, "metrics");
     for (const char *p = v->spec->metrics; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
         ses_json_put_stringn(w, p, strcspn(p, "|"));
     ses_json_end_array(w);
-    ses_json_pair(w, "best", v->spec->best);
+    ses_json_member_string(w, "best", v->spec->best_metric);
     if (has_labels(d)) put_labels(w, d, s);
-    ses_json_array(w, "first");
+    ses_json_member_array(w, "first");
     for (size_t i = 0; i < count && i < (size_t)v->show; i++) put_example(w, d, ses_examples_at(d, i));
     ses_json_end_array(w);
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }

@@ -1,8 +1,8 @@
 #include "data_stats.h"
 
 #include "base/alloc.h"
-#include "base/strmap.h"
 #include "base/str.h"
+#include "base/strmap.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static ses_spread spread_of(double *x, size_t n)
+static ses_distribution spread_of(double *x, size_t n)
 {
-    ses_spread s = { 0 };
+    ses_distribution s = { 0 };
     double square = 0;
     qsort(x, n, sizeof *x, ascending);
     for (size_t i = 0; i < n; i++) s.mean += x[i];
@@ -34,7 +34,7 @@ static void measure(const ses_field *f, double *words, double *characters)
 {
     bool in = false;
     for (size_t i = 0; i < f->n; i++) {
-        unsigned char c = (unsigned char)f->s[i];
+        unsigned char c = (unsigned char)f->p[i];
         bool space = c == ' ' || (c >= 9 && c <= 13);
         *words += !space && !in;
         *characters += (c & 0xC0) != 0x80;
@@ -43,20 +43,20 @@ static void measure(const ses_field *f, double *words, double *characters)
 }
 
 /* All texts of an example with a byte between that is in none. */
-static bool join(const ses_datum *x, ses_buf *b, ses_err *e)
+static bool join(const ses_labeled_example *x, ses_buf *b, ses_err *e)
 {
     b->len = 0;
-    ses_buf_append(b, x->text_a.s, x->text_a.n);
+    ses_buf_append(b, x->text_a.p, x->text_a.n);
     ses_buf_put(b, 0);
-    ses_buf_append(b, x->text_b.s, x->text_b.n);
+    ses_buf_append(b, x->text_b.p, x->text_b.n);
     for (size_t k = 0; k < x->n_parts; k++) {
         ses_buf_put(b, 0);
-        ses_buf_append(b, x->part[k].s, x->part[k].n);
+        ses_buf_append(b, x->parts[k].p, x->parts[k].n);
     }
     return ses_buf_ok(b, e);
 }
 
-static bool same_answer(const ses_datum *a, const ses_datum *b)
+static bool same_answer(const ses_labeled_example *a, const ses_labeled_example *b)
 {
     return a->label == b->label && a->target == b->target && a->n_labels == b->n_labels &&
            (!a->n_labels || !memcmp(a->labels, b->labels, a->n_labels * sizeof *a->labels));
@@ -70,7 +70,7 @@ static bool find_duplicates(const ses_examples *d, ses_data_stats *s, ses_err *e
     char **kept = ses_alloc_array(n, sizeof *kept, e);
     bool ok = kept != NULL, fresh = false;
     for (size_t i = 0; ok && i < n; i++) {
-        const ses_datum *x = ses_examples_at(d, i);
+        const ses_labeled_example *x = ses_examples_at(d, i);
         int64_t before;
         ok = join(x, &b, e);
         if (ok && ses_strmap_find(&seen, b.data, b.len, &before)) {
@@ -93,14 +93,14 @@ bool ses_data_stats_of(const ses_examples *d, ses_data_stats *s, ses_err *e)
 {
     size_t n = ses_examples_count(d);
     double *x = ses_alloc_array(3 * n, sizeof *x, e), *words = x, *characters = x ? x + n : NULL;
-    s->count = x ? ses_alloc_array(ses_examples_labels(d), sizeof *s->count, e) : NULL;
+    s->count = x ? ses_alloc_array(ses_examples_label_count(d), sizeof *s->count, e) : NULL;
     for (size_t i = 0; s->count && i < n; i++) {
-        const ses_datum *one = ses_examples_at(d, i);
+        const ses_labeled_example *one = ses_examples_at(d, i);
         if (one->label >= 0) s->count[one->label]++;
         for (size_t k = 0; k < one->n_labels; k++) s->count[one->labels[k]]++;
         measure(&one->text_a, &words[i], &characters[i]);
         measure(&one->text_b, &words[i], &characters[i]);
-        for (size_t k = 0; k < one->n_parts; k++) measure(&one->part[k], &words[i], &characters[i]);
+        for (size_t k = 0; k < one->n_parts; k++) measure(&one->parts[k], &words[i], &characters[i]);
         if (ses_examples_kind(d) == SES_DATA_TAG) words[i] = (double)one->n_parts;
         s->tokens += (int64_t)one->n_parts;
         s->unanswered += one->n_answers == 0;

@@ -2,22 +2,22 @@
 #ifndef SES_CLI_DATA_STATS_H
 #define SES_CLI_DATA_STATS_H
 
-#include "sesame/examples.h"
 #include "cli/ui/term.h"
+#include "sesame/examples.h"
 
 /* Of a list of numbers. */
-typedef struct ses_spread {
+typedef struct ses_distribution {
     double mean, deviation, least, median, p95, most;
-} ses_spread;
+} ses_distribution;
 
 typedef struct ses_data_stats {
-    int64_t *count;               /* [labels] */
-    ses_spread words, characters; /* of all texts of an example together */
-    ses_spread targets;           /* of regression */
-    int64_t duplicates;           /* examples whose texts are those of one before */
-    int64_t contradictions;       /* ... with another label */
-    int64_t unanswered;           /* questions without an answer */
-    int64_t tokens;               /* of tagging */
+    int64_t *count;                     /* [labels] */
+    ses_distribution words, characters; /* of all texts of an example together */
+    ses_distribution targets;           /* of regression */
+    int64_t duplicates;                 /* examples whose texts are those of one before */
+    int64_t contradictions;             /* ... with another label */
+    int64_t unanswered;                 /* questions without an answer */
+    int64_t tokens;                     /* of tagging */
 } ses_data_stats;
 
 bool ses_data_stats_of(const ses_examples *d, ses_data_stats *s, ses_err *e);

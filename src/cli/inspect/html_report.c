@@ -2,10 +2,10 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "cli/ui/svg_chart.h"
-#include "cli/ui/sparkline.h"
 #include "cli/energy.h"
 #include "cli/ui/show_values.h"
+#include "cli/ui/sparkline.h"
+#include "cli/ui/svg_chart.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -67,20 +67,20 @@ static void heading(ses_buf *b, const char *class, const char *text)
 
 /* ---- all runs ---- */
 
-static void put_overview(ses_buf *b, const ses_runs *l)
+static void put_overview(ses_buf *b, const ses_run_records *l)
 {
     static const char *const columns[] = { "score",      "best", "at",       "eval loss",
                                            "train loss", "time", "tokens/s", "energy" };
     const char *name;
     ses_buf_puts(b, "<div class=\"wide\"><table><thead><tr><th>run</th>");
-    for (size_t i = 0; (name = ses_runs_setting(l, i)); i++) heading(b, "", name);
+    for (size_t i = 0; (name = ses_run_records_setting(l, i)); i++) heading(b, "", name);
     ses_buf_puts(b, "<th>metric</th>");
     for (size_t i = 0; i < SES_LEN(columns); i++) heading(b, " class=\"n\"", columns[i]);
     ses_buf_puts(b, "</tr></thead>\n");
     for (size_t i = 0; i < l->n; i++) {
         const ses_run_record *r = &l->item[i];
-        char text[200], human[SES_HUMAN];
-        double step = NAN, best = ses_run_record_best(r, &step),
+        char text[200], human[SES_NUMBER_TEXT];
+        double step = NAN, best = ses_run_record_best_score(r, &step),
                seconds = ses_run_record_number(r, "train_runtime"),
                rate = ses_run_record_number(r, "train_tokens_per_second"),
                kwh = ses_run_record_number(r, "train_energy_kwh");
@@ -88,24 +88,24 @@ static void put_overview(ses_buf *b, const ses_runs *l)
                         i % SES_CHART_COLORS);
         ses_html_text(b, r->name);
         ses_buf_puts(b, "</td>");
-        for (size_t k = 0; (name = ses_runs_setting(l, k)); k++)
-            cell(b, ses_json_brief(text, sizeof text, ses_json_get(r->options, name)));
+        for (size_t k = 0; (name = ses_run_records_setting(l, k)); k++)
+            cell(b, ses_json_value_text(text, sizeof text, ses_json_get(r->options, name)));
         cell(b, *r->metric ? r->metric + strlen("eval_") : "-");
-        number(b, ses_run_record_score(r));
+        number(b, ses_run_record_final_score(r));
         number(b, best);
         snprintf(text, sizeof text, "%.0f", step);
         number_text(b, isnan(step) ? "-" : text);
         number(b, ses_run_record_number(r, "eval_loss"));
         number(b, ses_run_record_number(r, "train_loss"));
-        number_text(b, isnan(seconds) ? "-" : ses_time_text(human, seconds));
-        number_text(b, isnan(rate) ? "-" : ses_human_count(human, (uint64_t)rate));
-        number_text(b, isnan(kwh) ? "-" : ses_watt_hours(human, 3.6e6 * kwh));
+        number_text(b, isnan(seconds) ? "-" : ses_duration_text(human, seconds));
+        number_text(b, isnan(rate) ? "-" : ses_count_text(human, (uint64_t)rate));
+        number_text(b, isnan(kwh) ? "-" : ses_watt_hours_text(human, 3.6e6 * kwh));
         ses_buf_puts(b, "</tr>\n");
     }
     ses_buf_puts(b, "</table></div>\n");
 }
 
-static bool put_chart(ses_buf *b, const ses_runs *l, const char *name, const char *title, ses_err *e)
+static bool put_chart(ses_buf *b, const ses_run_records *l, const char *name, const char *title, ses_err *e)
 {
     ses_chart_line *line = ses_alloc_array(l->n, sizeof *line, e);
     if (!line) return false;
@@ -117,7 +117,7 @@ static bool put_chart(ses_buf *b, const ses_runs *l, const char *name, const cha
 }
 
 /* Losses, rate, norm, and the scores that runs are chosen by. */
-static bool put_charts(ses_buf *b, const ses_runs *l, ses_err *e)
+static bool put_charts(ses_buf *b, const ses_run_records *l, ses_err *e)
 {
     static const struct {
         const char *name, *title;
@@ -268,7 +268,7 @@ static void put_settings(ses_buf *b, const ses_run_record *r)
         char text[400];
         ses_buf_puts(b, "<tr>");
         cell(b, ses_json_key(r->options, i, NULL));
-        cell(b, ses_json_brief(text, sizeof text, ses_json_at(r->options, i)));
+        cell(b, ses_json_value_text(text, sizeof text, ses_json_at(r->options, i)));
         ses_buf_puts(b, "</tr>\n");
     }
     ses_buf_puts(b, "</table></details>\n");
@@ -290,7 +290,7 @@ static void put_run(ses_buf *b, const ses_run_record *r)
     ses_free(m);
 }
 
-bool ses_report_write(const ses_runs *l, const char *path, bool overwrite, ses_err *e)
+bool ses_html_report_write(const ses_run_records *l, const char *path, bool overwrite, ses_err *e)
 {
     ses_buf b = { 0 };
     ses_buf_puts(&b, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
@@ -310,12 +310,12 @@ bool ses_report_write(const ses_runs *l, const char *path, bool overwrite, ses_e
     return ok;
 }
 
-bool ses_report_of(const char *dir, ses_err *e)
+bool ses_html_report_write_run(const char *dir, ses_err *e)
 {
-    ses_runs l = { 0 };
+    ses_run_records l = { 0 };
     char *path = ses_path_join(dir, "report.html", e);
-    bool ok = path && ses_runs_add(&l, dir, e) && ses_report_write(&l, path, true, e);
-    ses_runs_free(&l);
+    bool ok = path && ses_run_records_add(&l, dir, e) && ses_html_report_write(&l, path, true, e);
+    ses_run_records_free(&l);
     ses_free(path);
     return ok;
 }

@@ -6,9 +6,9 @@
 
 #include "run_record.h"
 
-bool ses_report_write(const ses_runs *l, const char *path, bool overwrite, ses_err *e);
+bool ses_html_report_write(const ses_run_records *l, const char *path, bool overwrite, ses_err *e);
 
 /* DIR/report.html of the one run in DIR. */
-bool ses_report_of(const char *dir, ses_err *e);
+bool ses_html_report_write_run(const char *dir, ses_err *e);
 
 #endif

@@ -11,24 +11,24 @@
 
 /* ---- the batch in hand ---- */
 
-void ses_id_lines_clear(ses_id_lines *l) { l->seqs = l->text.n = l->target.n = l->segments.n = 0; }
+void ses_id_batch_clear(ses_id_batch *l) { l->seqs = l->text.n = l->target.n = l->segments.n = 0; }
 
-static void ids_free(ses_laid_ids *x)
+static void ids_free(ses_packed_ids *x)
 {
     ses_free(x->cu);
     ses_free(x->id);
 }
 
-void ses_id_lines_free(ses_id_lines *l)
+void ses_id_batch_free(ses_id_batch *l)
 {
     ids_free(&l->text);
     ids_free(&l->target);
     ids_free(&l->segments);
     ses_free(l->origin);
-    *l = (ses_id_lines){ 0 };
+    *l = (ses_id_batch){ 0 };
 }
 
-const char *ses_origin_text(char *buf, size_t size, const ses_origin *o)
+const char *ses_id_origin_text(char *buf, size_t size, const ses_id_origin *o)
 {
     if (!o->file)
         snprintf(buf, size, "--ids: sequence %" PRId64, o->line);
@@ -38,7 +38,7 @@ const char *ses_origin_text(char *buf, size_t size, const ses_origin *o)
     return buf;
 }
 
-static bool more_offsets(ses_laid_ids *x, size_t seqs, ses_err *e)
+static bool more_offsets(ses_packed_ids *x, size_t seqs, ses_err *e)
 {
     int32_t *cu = ses_realloc_array(x->cu, seqs + 1, sizeof *cu, e);
     if (!cu) return false;
@@ -47,11 +47,11 @@ static bool more_offsets(ses_laid_ids *x, size_t seqs, ses_err *e)
     return true;
 }
 
-static bool room_for_seq(ses_id_lines *l, ses_err *e)
+static bool room_for_seq(ses_id_batch *l, ses_err *e)
 {
     if ((size_t)l->seqs < l->seq_room) return true;
     size_t n = l->seq_room ? 2 * l->seq_room : 64;
-    ses_origin *origin = ses_realloc_array(l->origin, n, sizeof *origin, e);
+    ses_id_origin *origin = ses_realloc_array(l->origin, n, sizeof *origin, e);
     if (!origin) return false;
     l->origin = origin;
     if (!more_offsets(&l->text, n, e) || !more_offsets(&l->target, n, e)) return false;
@@ -59,9 +59,9 @@ static bool room_for_seq(ses_id_lines *l, ses_err *e)
     return true;
 }
 
-static bool push(ses_laid_ids *x, int64_t id, ses_err *e)
+static bool push(ses_packed_ids *x, int64_t id, ses_err *e)
 {
-    if (!ses_alloc_room(&x->id, &x->room, (size_t)x->n + 1, sizeof *x->id, e)) return false;
+    if (!ses_array_reserve(&x->id, &x->room, (size_t)x->n + 1, sizeof *x->id, e)) return false;
     x->id[x->n++] = (int32_t)id;
     return true;
 }
@@ -69,17 +69,17 @@ static bool push(ses_laid_ids *x, int64_t id, ses_err *e)
 /* ---- one line ---- */
 
 typedef struct line {
-    ses_id_lines *to;
-    const ses_limits *limit;
+    ses_id_batch *to;
+    const ses_id_limits *limit;
     int64_t begin, target_begin; /* where it begins in to */
     int64_t segment;
     bool target; /* a > was read */
 } line;
 
 /* Where the next token of the line goes, and how many are there before it. */
-static ses_laid_ids *sink(const line *l, int64_t *place)
+static ses_packed_ids *sink(const line *l, int64_t *place)
 {
-    ses_laid_ids *x = l->target ? &l->to->target : &l->to->text;
+    ses_packed_ids *x = l->target ? &l->to->target : &l->to->text;
     *place = x->n - (l->target ? l->target_begin : l->begin);
     return x;
 }
@@ -87,7 +87,7 @@ static ses_laid_ids *sink(const line *l, int64_t *place)
 static bool add_id(line *l, int64_t id, const char *word, ses_err *e)
 {
     int64_t place;
-    ses_laid_ids *x = sink(l, &place);
+    ses_packed_ids *x = sink(l, &place);
     if (id < 0 || id >= l->limit->vocab)
         return ses_fail(e, SES_EARG, "token id %s at place %" PRId64 ", expected 0 to %" PRId64, word, place,
                         l->limit->vocab - 1);
@@ -120,7 +120,7 @@ static bool add_word(line *l, const char *word, size_t n, ses_err *e)
 
 static bool segment_is_empty(const line *l)
 {
-    const ses_laid_ids *s = &l->to->segments;
+    const ses_packed_ids *s = &l->to->segments;
     return s->n == l->begin || s->id[s->n - 1] != l->segment;
 }
 
@@ -150,7 +150,7 @@ static bool end_line(line *l, ses_err *e)
 
 /* ---- characters ---- */
 
-static int get(ses_reader *r)
+static int get(ses_id_reader *r)
 {
     if (!r->f) return *r->text ? (unsigned char)*r->text++ : EOF;
     int c = getc_unlocked(r->f);
@@ -158,7 +158,7 @@ static int get(ses_reader *r)
     return c;
 }
 
-static void unget(ses_reader *r, int c)
+static void unget(ses_id_reader *r, int c)
 {
     if (c == EOF) return;
     if (!r->f) {
@@ -173,7 +173,7 @@ static bool ends_line(int c) { return c == '\n' || c == EOF; }
 static bool is_blank(int c) { return c == ' ' || c == '\t' || c == ',' || c == '\r'; }
 
 /* The next word of the line up to a blank, a mark or the end, cut to what a message needs. */
-static size_t get_word(ses_reader *r, char *word, size_t size)
+static size_t get_word(ses_id_reader *r, char *word, size_t size)
 {
     size_t n = 0;
     int c;
@@ -187,7 +187,7 @@ static size_t get_word(ses_reader *r, char *word, size_t size)
 /* ---- lines of JSON, as `sesame tokenize --json` writes them ---- */
 
 /* The rest of the line; whatever it says, it is not held beyond MAX_LINE bytes. */
-static bool get_line(ses_reader *r, ses_buf *text, ses_err *e)
+static bool get_line(ses_id_reader *r, ses_buf *text, ses_err *e)
 {
     enum { MAX_LINE = 64 << 20 };
     text->limit = MAX_LINE;
@@ -242,7 +242,7 @@ static bool add_object(line *l, const ses_json *o, ses_err *e)
     return true;
 }
 
-static bool parse_json(ses_reader *r, line *l, ses_err *e)
+static bool parse_json(ses_id_reader *r, line *l, ses_err *e)
 {
     ses_buf text = { 0 };
     bool ok = get_line(r, &text, e);
@@ -254,7 +254,7 @@ static bool parse_json(ses_reader *r, line *l, ses_err *e)
 }
 
 /* The line's tokens, up to its end or the first thing wrong in it. */
-static bool parse_line(ses_reader *r, line *l, ses_err *e)
+static bool parse_line(ses_id_reader *r, line *l, ses_err *e)
 {
     char word[64];
     int c;
@@ -276,26 +276,26 @@ static bool parse_line(ses_reader *r, line *l, ses_err *e)
 
 /* ---- sources ---- */
 
-static bool read_failed(const ses_reader *r, ses_err *e)
+static bool read_failed(const ses_id_reader *r, ses_err *e)
 {
     return ses_fail(e, SES_EIO, "%s: %s", strcmp(r->name, "-") != 0 ? r->name : "standard input",
                     strerror(errno));
 }
 
-void ses_reader_close(ses_reader *r)
+void ses_id_reader_close(ses_id_reader *r)
 {
     if (r->f && r->f != stdin) fclose(r->f);
     r->f = NULL;
 }
 
 /* Stand before the next line there is. */
-static ses_read find_line(ses_reader *r, ses_err *e)
+static ses_id_read_status find_line(ses_id_reader *r, ses_err *e)
 {
     for (;;) {
         if (!r->f && r->next_given < r->given.n) {
             r->text = r->given.item[r->next_given++];
             r->line++;
-            return SES_READ_ONE;
+            return SES_ID_READ_OK;
         }
         if (r->f) {
             errno = 0;
@@ -303,37 +303,38 @@ static ses_read find_line(ses_reader *r, ses_err *e)
             if (c != EOF) {
                 unget(r, c);
                 r->line++;
-                return SES_READ_ONE;
+                return SES_ID_READ_OK;
             }
-            if (ferror(r->f)) return read_failed(r, e), SES_READ_ERROR;
-            ses_reader_close(r);
+            if (ferror(r->f)) return read_failed(r, e), SES_ID_READ_ERROR;
+            ses_id_reader_close(r);
         }
-        if (!*r->file) return SES_READ_END;
+        if (!*r->file) return SES_ID_READ_END;
         r->name = *r->file++;
         r->line = 0;
         r->f = strcmp(r->name, "-") != 0 ? fopen(r->name, "r") : stdin;
-        if (!r->f) return read_failed(r, e), SES_READ_ERROR;
+        if (!r->f) return read_failed(r, e), SES_ID_READ_ERROR;
     }
 }
 
-ses_read ses_reader_next(ses_reader *r, const ses_limits *limit, ses_id_lines *to, ses_err *e)
+ses_id_read_status ses_id_reader_next(ses_id_reader *r, const ses_id_limits *limit, ses_id_batch *to,
+                                      ses_err *e)
 {
-    ses_read found = find_line(r, e);
-    if (found != SES_READ_ONE) return found;
+    ses_id_read_status found = find_line(r, e);
+    if (found != SES_ID_READ_OK) return found;
     line l = { .to = to, .limit = limit, .begin = to->text.n, .target_begin = to->target.n };
-    ses_origin o = { r->f ? r->name : NULL, r->line, ++r->number };
+    ses_id_origin o = { r->f ? r->name : NULL, r->line, ++r->number };
     char where[256];
-    if (!room_for_seq(to, e)) return SES_READ_ERROR;
+    if (!room_for_seq(to, e)) return SES_ID_READ_ERROR;
     bool ok = parse_line(r, &l, e);
     if (r->f && ferror(r->f)) ok = read_failed(r, e);
     if (!ok) {
-        ses_wrap(e, "%s", ses_origin_text(where, sizeof where, &o));
+        ses_wrap(e, "%s", ses_id_origin_text(where, sizeof where, &o));
         to->text.n = to->segments.n = l.begin;
         to->target.n = l.target_begin;
-        return SES_READ_ERROR;
+        return SES_ID_READ_ERROR;
     }
     to->origin[to->seqs++] = o;
     to->text.cu[to->seqs] = (int32_t)to->text.n;
     to->target.cu[to->seqs] = (int32_t)to->target.n;
-    return SES_READ_ONE;
+    return SES_ID_READ_OK;
 }

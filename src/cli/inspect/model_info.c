@@ -48,7 +48,7 @@ static const char *part_of(const ses_model *m, const char *name)
     return strstr(row[r].part, "attention") ? "decoder attention" : "decoder feed-forward";
 }
 
-static void count_parts(ses_info *i)
+static void count_parts(ses_model_info *i)
 {
     const ses_store *s = ses_model_store(i->model);
     for (size_t p = 0; p < ses_store_count(s); p++) {
@@ -56,7 +56,7 @@ static void count_parts(ses_info *i)
         const char *name = part_of(i->model, x->name);
         size_t k = 0;
         while (k < i->n_parts && strcmp(i->part[k].name, name) != 0) k++;
-        if (k == i->n_parts) i->part[i->n_parts++] = (ses_info_part){ name, 0 };
+        if (k == i->n_parts) i->part[i->n_parts++] = (ses_model_info_part){ name, 0 };
         i->part[k].numbers += ses_count(x->tensor);
     }
 }
@@ -82,37 +82,38 @@ static uint64_t packed_bytes(const ses_model *m, ses_isa isa)
  * attention, 2 more of F where the feed-forward is gated. A vocabulary head adds two rows of C and one of V;
  * the layers' blocks are free by then, but too small for it. Attention's tiles stay in each thread's
  * scratch. */
-uint64_t ses_info_activations(const ses_model *m, int64_t tokens)
+uint64_t ses_model_info_activations(const ses_model *m, int64_t tokens)
 {
     const ses_config *c = &m->c;
     int64_t row = 0;
     for (size_t i = 0; i < SES_LEN(m->stack) && m->stack[i].layer; i++) {
         const ses_stack *k = &m->stack[i];
-        int64_t layer = (k->cross ? 13 : 9) * c->hidden + (c->gated || c->fused_gate ? 3 : 1) * k->ffn;
+        int64_t layer =
+            (k->cross ? 13 : 9) * c->hidden + (c->ffn.gated || c->ffn.fused_gate ? 3 : 1) * k->ffn;
         if (layer > row) row = layer;
     }
     for (size_t h = 0; h < SES_LEN(m->class->head) && m->class->head[h].head; h++) {
         const ses_head *head = m->class->head[h].head;
         bool each = head->axis == SES_LABEL_PER_TOKEN || head->axis == SES_LABEL_PER_TARGET;
-        if (each && head->classes(c) == c->vocab) row += 2 * c->hidden + c->vocab;
+        if (each && head->class_count(c) == c->vocab) row += 2 * c->hidden + c->vocab;
     }
     return (uint64_t)tokens * (uint64_t)row * sizeof(ses_real);
 }
 
 static bool is_real(ses_dtype d) { return d == SES_F32 || d == SES_F16 || d == SES_BF16 || d == SES_F64; }
 
-static void count_memory(ses_info *i)
+static void count_memory(ses_model_info *i)
 {
-    ses_info_memory *m = &i->memory;
+    ses_model_info_memory *m = &i->memory;
     for (size_t f = 0; f < i->n_files; f++) m->mapped += i->file[f].bytes;
     for (size_t t = 0; t < ses_safetensors_count(i->weights); t++) {
-        const ses_entry *x = ses_safetensors_at(i->weights, t);
+        const ses_tensor_entry *x = ses_safetensors_at(i->weights, t);
         bool as_it_is = x->dtype == SES_F32 && (uintptr_t)x->data % sizeof(float) == 0;
         if (is_real(x->dtype) && !as_it_is) m->copied += (uint64_t)x->count * sizeof(float);
     }
     m->packed = packed_bytes(i->model, ses_device_isa(i->dev));
-    m->activations = ses_info_activations(i->model, i->tokens);
-    m->training = (uint64_t)ses_store_numbers(ses_model_store(i->model)) * 4 * sizeof(float);
+    m->activations = ses_model_info_activations(i->model, i->tokens);
+    m->training = (uint64_t)ses_store_element_count(ses_model_store(i->model)) * 4 * sizeof(float);
 }
 
 static uint64_t file_size(const char *path)
@@ -121,47 +122,47 @@ static uint64_t file_size(const char *path)
     return path && stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static bool add_file(ses_info *i, const char *name, ses_err *e)
+static bool add_file(ses_model_info *i, const char *name, ses_err *e)
 {
     for (size_t f = 0; f < i->n_files; f++)
         if (!strcmp(i->file[f].name, name)) return true;
-    ses_info_file *more = ses_realloc_array(i->file, i->n_files + 1, sizeof *more, e);
+    ses_model_info_file *more = ses_realloc_array(i->file, i->n_files + 1, sizeof *more, e);
     if (!more) return false;
     i->file = more;
     char *path = ses_path_is_dir(i->dir) ? ses_path_join(i->dir, name, e) : ses_strdup(i->dir, e);
     if (!path) return false;
-    i->file[i->n_files++] = (ses_info_file){ name, file_size(path) };
+    i->file[i->n_files++] = (ses_model_info_file){ name, file_size(path) };
     ses_free(path);
     return true;
 }
 
-static bool look_at_files(ses_info *i, ses_err *e)
+static bool look_at_files(ses_model_info *i, ses_err *e)
 {
     for (size_t t = 0; t < ses_safetensors_count(i->weights); t++) {
-        const ses_entry *x = ses_safetensors_at(i->weights, t);
+        const ses_tensor_entry *x = ses_safetensors_at(i->weights, t);
         i->numbers[x->dtype] += x->count;
         if (!add_file(i, x->file, e)) return false;
     }
     return true;
 }
 
-static bool look_for_tokenizer(ses_info *i, ses_err *e)
+static bool look_for_tokenizer(ses_model_info *i, ses_err *e)
 {
-    const char *home = i->base && !ses_has_tokenizer(i->dir) ? i->base : i->dir;
+    const char *home = i->base && !ses_dir_has_tokenizer(i->dir) ? i->base : i->dir;
     for (size_t k = 0; k < SES_TOKENIZER_FILES; k++) {
-        char *path = ses_path_join(home, ses_tokenizer_file[k], e);
+        char *path = ses_path_join(home, ses_tokenizer_file_names[k], e);
         if (!path) return false;
-        if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = ses_tokenizer_file[k];
+        if (ses_path_exists(path)) i->tokenizer[i->n_tokenizer++] = ses_tokenizer_file_names[k];
         ses_free(path);
     }
     if (!i->n_tokenizer) return true;
     ses_tokenizer *t = ses_tokenizer_open(home, &i->tokenizer_problem);
-    if (t) i->tokenizer_size = ses_tokenizer_size(t);
+    if (t) i->tokenizer_size = ses_tokenizer_vocab_size(t);
     ses_tokenizer_free(t);
     return true;
 }
 
-static bool look_at_model(ses_info *i, int64_t tokens, ses_err *e)
+static bool look_at_model(ses_model_info *i, int64_t tokens, ses_err *e)
 {
     int64_t longest = ses_model_max_tokens(i->model);
     if (tokens > longest)
@@ -175,22 +176,23 @@ static bool look_at_model(ses_info *i, int64_t tokens, ses_err *e)
 }
 
 /* The model, or where modules.json says that more stands on it, a sentence encoder's. */
-static bool open_model(ses_info *i, bool strict)
+static bool open_model(ses_model_info *i, bool strict)
 {
-    bool modules = ses_sentence_is(i->path);
+    bool modules = ses_sentence_is_encoder_dir(i->path);
     i->dir = i->path;
     if (modules)
-        i->sentence = ses_sentence_open(i->path, i->dev, &(ses_sentence_options){ .dry = true }, &i->problem);
+        i->sentence =
+            ses_sentence_open(i->path, i->dev, &(ses_sentence_options){ .check_only = true }, &i->problem);
     if (i->sentence) i->dir = ses_sentence_dir(i->sentence);
     if (!modules || i->sentence)
-        i->model = ses_model_open(i->dir, i->dev,
-                                  &(ses_model_options){ .bare = modules, .dry = true, .strict = strict },
-                                  &i->problem);
+        i->model = ses_model_open(
+            i->dir, i->dev, &(ses_model_options){ .no_head = modules, .check_only = true, .strict = strict },
+            &i->problem);
     return i->model != NULL;
 }
 
 /* The folder's own numbers: of an adapter those alone. */
-static bool open_weights(ses_info *i, ses_err *e)
+static bool open_weights(ses_model_info *i, ses_err *e)
 {
     char *file = NULL;
     if (ses_model_is_adapter(i->dir)) {
@@ -203,7 +205,8 @@ static bool open_weights(ses_info *i, ses_err *e)
     return i->weights != NULL;
 }
 
-bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, bool strict, ses_err *e)
+bool ses_model_info_read(ses_model_info *i, const char *path, int64_t tokens, bool lenient, bool strict,
+                         ses_err *e)
 {
     i->path = path;
     i->dev = ses_device_open("cpu", NULL, e);
@@ -215,11 +218,11 @@ bool ses_info_read(ses_info *i, const char *path, int64_t tokens, bool lenient, 
     if (!open_model(i, strict) && !lenient) return ses_fail(e, i->problem.code, "%s", i->problem.msg);
     if (!open_weights(i, e) || !look_at_files(i, e) || !look_for_tokenizer(i, e)) return false;
     if (i->model && !look_at_model(i, tokens, e)) return false;
-    i->stats = ses_stats_read(i->weights, ses_cpu_count(), e);
+    i->stats = ses_tensor_stats_read(i->weights, ses_cpu_count(), e);
     return i->stats != NULL;
 }
 
-void ses_info_free(ses_info *i)
+void ses_model_info_free(ses_model_info *i)
 {
     ses_free(i->stats);
     ses_free(i->file);
@@ -228,5 +231,5 @@ void ses_info_free(ses_info *i)
     ses_sentence_free(i->sentence);
     ses_safetensors_free(i->weights);
     ses_device_free(i->dev);
-    *i = (ses_info){ 0 };
+    *i = (ses_model_info){ 0 };
 }

@@ -1,36 +1,36 @@
 /* What is known of a model, as JSON. */
-#include "model_info.h"
-#include "model/model_desc.h"
 #include "cli/ui/show_values.h"
+#include "model/model_desc.h"
+#include "model_info.h"
 
 static void put_config(ses_json_writer *w, const ses_model *m)
 {
     const ses_config *c = &m->c;
     ses_json_put_key(w, "sizes");
     ses_json_begin_object(w);
-    ses_json_count(w, "vocabulary", c->vocab);
-    ses_json_count(w, "hidden", c->hidden);
-    ses_json_count(w, "layers", m->stack[0].depth);
-    ses_json_count(w, "heads", m->stack[0].heads);
-    ses_json_count(w, "feed_forward", m->stack[0].ffn);
-    if (m->stack[1].layer) ses_json_count(w, "decoder_layers", m->stack[1].depth);
-    ses_json_count(w, "longest", ses_model_max_tokens(m));
-    ses_json_count(w, "segments", c->segments);
-    ses_json_pair(w, "activation", ses_act_name(c->act));
+    ses_json_member_int(w, "vocabulary", c->vocab);
+    ses_json_member_int(w, "hidden", c->hidden);
+    ses_json_member_int(w, "layers", m->stack[0].depth);
+    ses_json_member_int(w, "heads", m->stack[0].heads);
+    ses_json_member_int(w, "feed_forward", m->stack[0].ffn);
+    if (m->stack[1].layer) ses_json_member_int(w, "decoder_layers", m->stack[1].depth);
+    ses_json_member_int(w, "longest", ses_model_max_tokens(m));
+    ses_json_member_int(w, "segments", c->embed.segments);
+    ses_json_member_string(w, "activation", ses_act_name(c->ffn.act));
     ses_json_end_object(w);
-    ses_json_array(w, "labels");
-    for (int64_t k = 0; k < c->labels && ses_model_label(m, k); k++)
-        ses_json_put_string(w, ses_model_label(m, k));
+    ses_json_member_array(w, "labels");
+    for (int64_t k = 0; k < c->labels && ses_model_label_name(m, k); k++)
+        ses_json_put_string(w, ses_model_label_name(m, k));
     ses_json_end_array(w);
 }
 
 static void put_heads(ses_json_writer *w, const ses_class *k)
 {
-    ses_json_array(w, "heads");
+    ses_json_member_array(w, "heads");
     for (size_t h = 0; h < SES_LEN(k->head) && k->head[h].head; h++) {
         ses_json_begin_object(w);
-        ses_json_pair(w, "name", k->head[h].head->name);
-        ses_json_pair(w, "does", k->head[h].head->does);
+        ses_json_member_string(w, "name", k->head[h].head->name);
+        ses_json_member_string(w, "does", k->head[h].head->description);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
@@ -41,122 +41,122 @@ static void put_sentence(ses_json_writer *w, const ses_sentence *s)
     char one[160];
     ses_json_put_key(w, "sentence");
     ses_json_begin_object(w);
-    ses_json_array(w, "modules");
-    for (size_t k = 0; k < ses_sentence_modules(s); k++)
+    ses_json_member_array(w, "modules");
+    for (size_t k = 0; k < ses_sentence_module_count(s); k++)
         ses_json_put_string(w, ses_sentence_describe(s, k, one, sizeof one));
     ses_json_end_array(w);
-    ses_json_count(w, "width", ses_sentence_width(s));
-    ses_json_count(w, "longest", ses_sentence_max_tokens(s));
-    ses_json_pair(w, "similarity", ses_sentence_similarity(s));
+    ses_json_member_int(w, "width", ses_sentence_width(s));
+    ses_json_member_int(w, "longest", ses_sentence_max_tokens(s));
+    ses_json_member_string(w, "similarity", ses_sentence_similarity(s));
     ses_json_put_key(w, "prompts");
     ses_json_begin_object(w);
-    for (size_t k = 0; k < ses_sentence_prompts(s); k++) {
+    for (size_t k = 0; k < ses_sentence_prompt_count(s); k++) {
         const char *name = ses_sentence_prompt_name(s, k);
-        ses_json_pair(w, name, ses_sentence_prompt(s, name));
+        ses_json_member_string(w, name, ses_sentence_prompt(s, name));
     }
     ses_json_end_object(w);
     ses_json_end_object(w);
 }
 
-static void put_parts(ses_json_writer *w, const ses_info *i)
+static void put_parts(ses_json_writer *w, const ses_model_info *i)
 {
-    int64_t total = ses_store_numbers(ses_model_store(i->model));
+    int64_t total = ses_store_element_count(ses_model_store(i->model));
     ses_json_put_key(w, "parameters");
     ses_json_begin_object(w);
-    ses_json_count(w, "total", total);
-    ses_json_array(w, "parts");
+    ses_json_member_int(w, "total", total);
+    ses_json_member_array(w, "parts");
     for (size_t p = 0; p < i->n_parts; p++) {
         ses_json_begin_object(w);
-        ses_json_pair(w, "name", i->part[p].name);
-        ses_json_count(w, "count", i->part[p].numbers);
-        ses_json_number(w, "share", (double)i->part[p].numbers / (double)total);
+        ses_json_member_string(w, "name", i->part[p].name);
+        ses_json_member_int(w, "count", i->part[p].numbers);
+        ses_json_member_real(w, "share", (double)i->part[p].numbers / (double)total);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
     ses_json_end_object(w);
 }
 
-static void put_memory(ses_json_writer *w, const ses_info *i)
+static void put_memory(ses_json_writer *w, const ses_model_info *i)
 {
-    const ses_info_memory *m = &i->memory;
+    const ses_model_info_memory *m = &i->memory;
     ses_json_put_key(w, "memory");
     ses_json_begin_object(w);
-    ses_json_count(w, "tokens", i->tokens);
-    ses_json_count(w, "mapped_bytes", (int64_t)m->mapped);
-    ses_json_count(w, "converted_bytes", (int64_t)m->copied);
-    ses_json_count(w, "packed_bytes", (int64_t)m->packed);
-    ses_json_count(w, "activation_bytes", (int64_t)m->activations);
-    ses_json_count(w, "training_bytes", (int64_t)m->training);
+    ses_json_member_int(w, "tokens", i->tokens);
+    ses_json_member_int(w, "mapped_bytes", (int64_t)m->mapped);
+    ses_json_member_int(w, "converted_bytes", (int64_t)m->copied);
+    ses_json_member_int(w, "packed_bytes", (int64_t)m->packed);
+    ses_json_member_int(w, "activation_bytes", (int64_t)m->activations);
+    ses_json_member_int(w, "training_bytes", (int64_t)m->training);
     ses_json_end_object(w);
 }
 
-static void put_files(ses_json_writer *w, const ses_info *i)
+static void put_files(ses_json_writer *w, const ses_model_info *i)
 {
     ses_json_put_key(w, "dtypes");
     ses_json_begin_object(w);
     for (int d = 0; d < SES_DTYPE_COUNT; d++)
-        if (i->numbers[d]) ses_json_count(w, ses_dtype_name((ses_dtype)d), i->numbers[d]);
+        if (i->numbers[d]) ses_json_member_int(w, ses_dtype_name((ses_dtype)d), i->numbers[d]);
     ses_json_end_object(w);
-    ses_json_array(w, "files");
+    ses_json_member_array(w, "files");
     for (size_t f = 0; f < i->n_files; f++) {
         ses_json_begin_object(w);
-        ses_json_pair(w, "name", i->file[f].name);
-        ses_json_count(w, "bytes", (int64_t)i->file[f].bytes);
+        ses_json_member_string(w, "name", i->file[f].name);
+        ses_json_member_int(w, "bytes", (int64_t)i->file[f].bytes);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
-    ses_json_array(w, "tokenizer_files");
+    ses_json_member_array(w, "tokenizer_files");
     for (size_t k = 0; k < i->n_tokenizer; k++) ses_json_put_string(w, i->tokenizer[k]);
     ses_json_end_array(w);
-    ses_json_count(w, "tokenizer_size", i->tokenizer_size);
+    ses_json_member_int(w, "tokenizer_size", i->tokenizer_size);
 }
 
-static void put_tensors(ses_json_writer *w, const ses_info *i)
+static void put_tensors(ses_json_writer *w, const ses_model_info *i)
 {
-    ses_json_array(w, "tensors");
+    ses_json_member_array(w, "tensors");
     for (size_t k = 0; k < ses_safetensors_count(i->weights); k++) {
-        const ses_entry *x = ses_safetensors_at(i->weights, k);
-        const ses_stats *s = &i->stats[k];
+        const ses_tensor_entry *x = ses_safetensors_at(i->weights, k);
+        const ses_tensor_stats *s = &i->stats[k];
         ses_json_begin_object(w);
-        ses_json_pair(w, "name", x->name);
-        ses_json_pair(w, "dtype", ses_dtype_name(x->dtype));
-        ses_json_array(w, "shape");
+        ses_json_member_string(w, "name", x->name);
+        ses_json_member_string(w, "dtype", ses_dtype_name(x->dtype));
+        ses_json_member_array(w, "shape");
         for (int d = 0; d < x->rank; d++) ses_json_put_int(w, x->dim[d]);
         ses_json_end_array(w);
-        ses_json_pair(w, "file", x->file);
-        ses_json_number(w, "min", s->min); /* infinite where there is no number: null */
-        ses_json_number(w, "max", s->max);
-        ses_json_number(w, "norm", s->norm);
-        ses_json_count(w, "nan", s->nan);
-        ses_json_count(w, "inf", s->infinite);
+        ses_json_member_string(w, "file", x->file);
+        ses_json_member_real(w, "min", s->min); /* infinite where there is no number: null */
+        ses_json_member_real(w, "max", s->max);
+        ses_json_member_real(w, "norm", s->norm);
+        ses_json_member_int(w, "nan", s->nan);
+        ses_json_member_int(w, "inf", s->infinite);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
 }
 
-bool ses_info_print_json(const ses_info *i, bool tensors, ses_err *e)
+bool ses_model_info_print_json(const ses_model_info *i, bool tensors, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(2, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_pair(w, "path", i->path);
-    ses_json_flag(w, "supported", i->model != NULL);
+    ses_json_member_string(w, "path", i->path);
+    ses_json_member_bool(w, "supported", i->model != NULL);
     if (i->model) {
-        ses_json_pair(w, "model_type", ses_model_type(i->model));
-        ses_json_pair(w, "class", ses_model_class(i->model));
+        ses_json_member_string(w, "model_type", ses_model_type(i->model));
+        ses_json_member_string(w, "class", ses_model_class_name(i->model));
         put_heads(w, i->model->class);
         if (i->sentence) put_sentence(w, i->sentence);
         put_config(w, i->model);
         put_parts(w, i);
         put_memory(w, i);
-        ses_json_split(w, "not_used", ses_model_surplus(i->model));
+        ses_json_member_list(w, "not_used", ses_model_unexpected_keys(i->model));
     } else {
-        ses_json_pair(w, "problem", i->problem.msg);
+        ses_json_member_string(w, "problem", i->problem.msg);
     }
     put_files(w, i);
     if (tensors) put_tensors(w, i);
-    if (i->base) ses_json_pair(w, "base", i->base);
-    ses_json_flag(w, "finite", ses_stats_finite(i->weights, i->stats, NULL));
+    if (i->base) ses_json_member_string(w, "base", i->base);
+    ses_json_member_bool(w, "finite", ses_tensor_stats_check_finite(i->weights, i->stats, NULL));
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }

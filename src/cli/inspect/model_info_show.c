@@ -1,23 +1,23 @@
 /* What is known of a model, for a person. */
 #include "base/str.h"
-#include "model_info.h"
+#include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "model/model_desc.h"
-#include "cli/ui/show_values.h"
+#include "model_info.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum { MAX_BAR = 40 };
 
-static void show_heads(const ses_info *i, const ses_term *t)
+static void show_heads(const ses_model_info *i, const ses_term *t)
 {
     const ses_class *k = i->model->class;
     if (!k->head[0].head)
         ses_show_line(t, "Head", "none: gives a vector for every token%s",
-                      i->model->c.pooler ? " and one for the sequence" : "");
+                      i->model->c.pooler.present ? " and one for the sequence" : "");
     for (size_t h = 0; h < SES_LEN(k->head) && k->head[h].head; h++)
-        ses_show_line(t, h ? "" : "Head", "%s: %s%s", k->head[h].head->name, k->head[h].head->does,
+        ses_show_line(t, h ? "" : "Head", "%s: %s%s", k->head[h].head->name, k->head[h].head->description,
                       i->model->head[h].out.w && i->model->head[h].out.w == i->model->stack[0].token
                           ? " (by the token table)"
                           : "");
@@ -27,7 +27,7 @@ static bool show_modules(const ses_sentence *s, const ses_term *t, ses_err *e)
 {
     ses_buf text = { 0 };
     char one[160];
-    for (size_t k = 0; k < ses_sentence_modules(s); k++)
+    for (size_t k = 0; k < ses_sentence_module_count(s); k++)
         ses_buf_appendf(&text, "%s%s", k ? ", " : "", ses_sentence_describe(s, k, one, sizeof one));
     bool ok = ses_buf_ok(&text, e);
     if (ok) ses_show_line(t, "Modules", "%s", text.data);
@@ -45,21 +45,21 @@ static bool has_labels(const ses_model *m)
     return h == &ses_head_classify || h == &ses_head_tag;
 }
 
-static bool show_labels(const ses_info *i, const ses_term *t, ses_err *e)
+static bool show_labels(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
     static const char *const problem[] = { [SES_PROBLEM_UNSET] = "",
                                            [SES_PROBLEM_REGRESSION] = " (numbers)",
                                            [SES_PROBLEM_SINGLE] = " (one applies)",
                                            [SES_PROBLEM_MULTI] = " (each applies or not)" };
     enum { SHOWN = 20 };
-    int64_t n = ses_model_labels(i->model);
+    int64_t n = ses_model_label_count(i->model);
     ses_buf list = { 0 };
-    for (int64_t k = 0; k < n && k < SHOWN && ses_model_label(i->model, k); k++)
-        ses_buf_appendf(&list, "%s%s", k ? ", " : ": ", ses_model_label(i->model, k));
+    for (int64_t k = 0; k < n && k < SHOWN && ses_model_label_name(i->model, k); k++)
+        ses_buf_appendf(&list, "%s%s", k ? ", " : ": ", ses_model_label_name(i->model, k));
     if (list.len && n > SHOWN) ses_buf_puts(&list, ", ...");
     bool ok = ses_buf_ok(&list, e);
     if (ok)
-        ses_show_line(t, "Labels", "%" PRId64 "%s%s", n, problem[i->model->c.problem],
+        ses_show_line(t, "Labels", "%" PRId64 "%s%s", n, problem[i->model->c.head.problem],
                       list.len ? list.data : "");
     ses_buf_free(&list);
     return ok;
@@ -68,39 +68,40 @@ static bool show_labels(const ses_info *i, const ses_term *t, ses_err *e)
 static void show_stack(const ses_config *c, const ses_stack *k, const ses_term *t)
 {
     char shared[64] = "";
-    if (k->distinct && k->distinct < k->depth)
-        snprintf(shared, sizeof shared, " sharing %d set%s of weights", (int)k->distinct,
-                 k->distinct == 1 ? "" : "s");
+    if (k->n_unique && k->n_unique < k->depth)
+        snprintf(shared, sizeof shared, " sharing %d set%s of weights", (int)k->n_unique,
+                 k->n_unique == 1 ? "" : "s");
     ses_show_line(t, k->causal ? "Decoder" : "Encoder",
                   "%" PRId64 " layers%s, %" PRId64 " wide, %" PRId64 " heads of %" PRId64
                   ", feed-forward %" PRId64 " (%s%s)",
-                  k->depth, shared, c->hidden, k->heads, c->head_size ? c->head_size : c->hidden / k->heads,
-                  k->ffn, c->gated || c->fused_gate ? "gated " : "", ses_act_name(c->act));
+                  k->depth, shared, c->hidden, k->heads,
+                  c->attention.head_size ? c->attention.head_size : c->hidden / k->heads, k->ffn,
+                  c->ffn.gated || c->ffn.fused_gate ? "gated " : "", ses_act_name(c->ffn.act));
 }
 
-static void show_config(const ses_info *i, const ses_term *t)
+static void show_config(const ses_model_info *i, const ses_term *t)
 {
     const ses_model *m = i->model;
-    char n[SES_HUMAN];
+    char n[SES_NUMBER_TEXT];
     for (size_t k = 0; k < SES_LEN(m->stack) && m->stack[k].layer; k++) show_stack(&m->c, &m->stack[k], t);
-    ses_show_line(t, "Vocabulary", "%s tokens", ses_grouped(n, m->c.vocab));
-    if (ses_model_max_tokens(m) >= SES_MOST_POSITIONS)
+    ses_show_line(t, "Vocabulary", "%s tokens", ses_grouped_text(n, m->c.vocab));
+    if (ses_model_max_tokens(m) >= SES_MAX_POSITIONS)
         ses_show_line(t, "Longest", "no limit on the length of a sequence");
     else
-        ses_show_line(t, "Longest", "%s tokens a sequence%s", ses_grouped(n, ses_model_max_tokens(m)),
-                      m->c.segments > 1 ? ", two segments" : "");
+        ses_show_line(t, "Longest", "%s tokens a sequence%s", ses_grouped_text(n, ses_model_max_tokens(m)),
+                      m->c.embed.segments > 1 ? ", two segments" : "");
 }
 
-static bool show_files(const ses_info *i, const ses_term *t, ses_err *e)
+static bool show_files(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
     ses_buf text = { 0 };
-    char size[SES_HUMAN];
+    char size[SES_NUMBER_TEXT];
     uint64_t bytes = 0;
     for (int d = 0; d < SES_DTYPE_COUNT; d++)
         if (i->numbers[d])
             ses_buf_appendf(&text, "%s%s", text.len ? " and " : "", ses_dtype_name((ses_dtype)d));
     for (size_t f = 0; f < i->n_files; f++) bytes += i->file[f].bytes;
-    ses_buf_appendf(&text, ", %s in ", ses_human_bytes(size, bytes));
+    ses_buf_appendf(&text, ", %s in ", ses_bytes_text(size, bytes));
     if (i->n_files == 1)
         ses_buf_puts(&text, i->file[0].name);
     else
@@ -113,15 +114,15 @@ static bool show_files(const ses_info *i, const ses_term *t, ses_err *e)
     return ok;
 }
 
-static bool show_tokenizer(const ses_info *i, const ses_term *t, ses_err *e)
+static bool show_tokenizer(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
     ses_buf text = { 0 };
     for (size_t k = 0; k < i->n_tokenizer; k++)
         ses_buf_appendf(&text, "%s%s", k ? ", " : "", i->tokenizer[k]);
-    char size[SES_HUMAN];
+    char size[SES_NUMBER_TEXT];
     bool ok = ses_buf_ok(&text, e);
     if (ok && i->tokenizer_size)
-        ses_show_line(t, "Tokenizer", "%s tokens: %s", ses_grouped(size, i->tokenizer_size), text.data);
+        ses_show_line(t, "Tokenizer", "%s tokens: %s", ses_grouped_text(size, i->tokenizer_size), text.data);
     else if (ok && text.len)
         ses_show_line(t, "Tokenizer", "%s; cannot be used: %s", text.data, i->tokenizer_problem.msg);
     else if (ok)
@@ -136,30 +137,34 @@ static void heading(const ses_term *t, const char *title, const char *value)
            14 - (int)strlen(title), "", value);
 }
 
-static bool show_parts(const ses_info *i, const ses_term *t, ses_err *e)
+static bool show_parts(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
-    char n[SES_HUMAN], bar[SES_BAR_SIZE];
-    int64_t total = ses_store_numbers(ses_model_store(i->model));
-    ses_listing *table = ses_listing_new("|>|>|", e);
+    char n[SES_NUMBER_TEXT], bar[SES_BAR_SIZE];
+    int64_t total = ses_store_element_count(ses_model_store(i->model));
+    ses_text_table *table = ses_text_table_new("|>|>|", e);
     if (!table) return false;
     int room = t->width - 2 - 20 - 2 - 15 - 2 - 7 - 2; /* what the other columns leave */
     for (size_t p = 0; p < i->n_parts; p++) {
         double share = (double)i->part[p].numbers / (double)total;
-        ses_listing_cell(table, "%s", i->part[p].name);
-        ses_listing_cell(table, "%s", ses_grouped(n, i->part[p].numbers));
-        ses_listing_cell(table, "%.1f %%", 100 * share);
-        ses_listing_cell(table, "%s", ses_bar(t, bar, share, room < 8 ? 8 : room > MAX_BAR ? MAX_BAR : room));
-        ses_listing_style(table, SES_GREEN);
+        ses_text_table_cell(table, "%s", i->part[p].name);
+        ses_text_table_cell(table, "%s", ses_grouped_text(n, i->part[p].numbers));
+        ses_text_table_cell(table, "%.1f %%", 100 * share);
+        ses_text_table_cell(table, "%s",
+                            ses_bar_text(t, bar, share,
+                                         room < 8         ? 8
+                                         : room > MAX_BAR ? MAX_BAR
+                                                          : room));
+        ses_text_table_style(table, SES_GREEN);
     }
-    heading(t, "Parameters", ses_grouped(n, total));
-    bool ok = ses_listing_print(table, stdout, t, 2, e);
-    ses_listing_free(table);
+    heading(t, "Parameters", ses_grouped_text(n, total));
+    bool ok = ses_text_table_print(table, stdout, t, 2, e);
+    ses_text_table_free(table);
     return ok;
 }
 
-static bool show_memory(const ses_info *i, const ses_term *t, ses_err *e)
+static bool show_memory(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
-    const ses_info_memory *m = &i->memory;
+    const ses_model_info_memory *m = &i->memory;
     const struct {
         const char *name, *what;
         uint64_t bytes;
@@ -170,59 +175,59 @@ static bool show_memory(const ses_info *i, const ses_term *t, ses_err *e)
         { "activations", "an estimate", m->activations },
         { "training", "weights, gradients and AdamW; activations on top", m->training },
     };
-    char size[SES_HUMAN], what[64];
-    ses_listing *table = ses_listing_new("|>|", e);
+    char size[SES_NUMBER_TEXT], what[64];
+    ses_text_table *table = ses_text_table_new("|>|", e);
     if (!table) return false;
     for (size_t r = 0; r < SES_LEN(row); r++) {
         if (!row[r].bytes) continue;
-        ses_listing_cell(table, "%s", row[r].name);
-        ses_listing_cell(table, "%s", ses_human_bytes(size, row[r].bytes));
-        ses_listing_cell(table, "%s", row[r].what);
-        ses_listing_style(table, SES_DIM);
+        ses_text_table_cell(table, "%s", row[r].name);
+        ses_text_table_cell(table, "%s", ses_bytes_text(size, row[r].bytes));
+        ses_text_table_cell(table, "%s", row[r].what);
+        ses_text_table_style(table, SES_DIM);
     }
     snprintf(what, sizeof what, "for one sequence of %" PRId64 " tokens", i->tokens);
     heading(t, "Memory", what);
-    bool ok = ses_listing_print(table, stdout, t, 2, e);
-    ses_listing_free(table);
+    bool ok = ses_text_table_print(table, stdout, t, 2, e);
+    ses_text_table_free(table);
     return ok;
 }
 
-bool ses_info_show(const ses_info *i, const ses_term *t, ses_err *e)
+bool ses_model_info_show(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
     const ses_model *m = i->model;
     ses_show_line(t, "Folder", "%s", i->path);
-    ses_show_line(t, "Architecture", "%s (%s)", ses_model_type(m), ses_model_class(m));
+    ses_show_line(t, "Architecture", "%s (%s)", ses_model_type(m), ses_model_class_name(m));
     show_heads(i, t);
     if (i->sentence && !show_modules(i->sentence, t, e)) return false;
     show_config(i, t);
     if (has_labels(m) && !show_labels(i, t, e)) return false;
     if (!show_files(i, t, e) || !show_tokenizer(i, t, e)) return false;
-    if (*ses_model_surplus(m)) ses_show_line(t, "Not used", "%s", ses_model_surplus(m));
+    if (*ses_model_unexpected_keys(m)) ses_show_line(t, "Not used", "%s", ses_model_unexpected_keys(m));
     return show_parts(i, t, e) && show_memory(i, t, e);
 }
 
 /* The name comes last, as in ls -l: it is the one column that may be long. */
-bool ses_info_show_tensors(const ses_info *i, const ses_term *t, ses_err *e)
+bool ses_model_info_show_tensors(const ses_model_info *i, const ses_term *t, ses_err *e)
 {
-    ses_listing *table = ses_listing_new("Dtype|>Shape|>Min|>Max|>Norm|>NaN|>Inf|Tensor", e);
+    ses_text_table *table = ses_text_table_new("Dtype|>Shape|>Min|>Max|>Norm|>NaN|>Inf|Tensor", e);
     if (!table) return false;
     for (size_t k = 0; k < ses_safetensors_count(i->weights); k++) {
-        const ses_entry *x = ses_safetensors_at(i->weights, k);
-        const ses_stats *s = &i->stats[k];
+        const ses_tensor_entry *x = ses_safetensors_at(i->weights, k);
+        const ses_tensor_stats *s = &i->stats[k];
         char shape[160];
         bool any = s->min <= s->max;
-        ses_listing_cell(table, "%s", ses_dtype_name(x->dtype));
-        ses_listing_cell(table, "%s", ses_shape_text(shape, sizeof shape, x->dim, x->rank));
-        ses_listing_cell(table, any ? "%.4g" : "-", s->min);
-        ses_listing_cell(table, any ? "%.4g" : "-", s->max);
-        ses_listing_cell(table, any ? "%.4g" : "-", s->norm);
-        ses_listing_cell(table, "%" PRId64, s->nan);
-        ses_listing_style(table, s->nan ? SES_RED : SES_PLAIN);
-        ses_listing_cell(table, "%" PRId64, s->infinite);
-        ses_listing_style(table, s->infinite ? SES_RED : SES_PLAIN);
-        ses_listing_cell(table, "%s", x->name);
+        ses_text_table_cell(table, "%s", ses_dtype_name(x->dtype));
+        ses_text_table_cell(table, "%s", ses_shape_text(shape, sizeof shape, x->dim, x->rank));
+        ses_text_table_cell(table, any ? "%.4g" : "-", s->min);
+        ses_text_table_cell(table, any ? "%.4g" : "-", s->max);
+        ses_text_table_cell(table, any ? "%.4g" : "-", s->norm);
+        ses_text_table_cell(table, "%" PRId64, s->nan);
+        ses_text_table_style(table, s->nan ? SES_RED : SES_PLAIN);
+        ses_text_table_cell(table, "%" PRId64, s->infinite);
+        ses_text_table_style(table, s->infinite ? SES_RED : SES_PLAIN);
+        ses_text_table_cell(table, "%s", x->name);
     }
-    bool ok = ses_listing_print(table, stdout, t, 0, e);
-    ses_listing_free(table);
+    bool ok = ses_text_table_print(table, stdout, t, 0, e);
+    ses_text_table_free(table);
     return ok;
 }

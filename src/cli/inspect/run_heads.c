@@ -1,8 +1,8 @@
 /* What each head says, for people and for programs. */
 #include "base/alloc.h"
+#include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "run_model.h"
-#include "cli/ui/show_values.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,8 +18,8 @@ int ses_view_bar_width(const ses_term *t, int used)
 
 static void put_label(ses_json_writer *w, const ses_model *m, int64_t i)
 {
-    ses_json_count(w, "id", i);
-    if (ses_model_label(m, i)) ses_json_pair(w, "label", ses_model_label(m, i));
+    ses_json_member_int(w, "id", i);
+    if (ses_model_label_name(m, i)) ses_json_member_string(w, "label", ses_model_label_name(m, i));
 }
 
 /* Seven digits are all a float has. */
@@ -29,49 +29,50 @@ static void put_share(ses_json_writer *w, const char *key, double p)
     ses_json_put_float(w, (float)p);
 }
 
-static const char *label_text(const ses_model *m, int64_t i, char buf[SES_HUMAN])
+static const char *label_text(const ses_model *m, int64_t i, char buf[SES_NUMBER_TEXT])
 {
-    const char *name = ses_model_label(m, i);
+    const char *name = ses_model_label_name(m, i);
     if (name) return name;
-    snprintf(buf, SES_HUMAN, "label %d", (int)i);
+    snprintf(buf, SES_NUMBER_TEXT, "label %d", (int)i);
     return buf;
 }
 
-static void cell_share(ses_listing *t, const ses_term *term, double p, int used)
+static void cell_share(ses_text_table *t, const ses_term *term, double p, int used)
 {
     char bar[SES_BAR_SIZE];
-    ses_listing_cell(t, p >= 0.001 ? "%.1f %%" : "%.2g %%", 100 * p);
-    ses_listing_cell(t, "%s", ses_bar(term, bar, p, ses_view_bar_width(term, used)));
-    ses_listing_style(t, SES_GREEN);
+    ses_text_table_cell(t, p >= 0.001 ? "%.1f %%" : "%.2g %%", 100 * p);
+    ses_text_table_cell(t, "%s", ses_bar_text(term, bar, p, ses_view_bar_width(term, used)));
+    ses_text_table_style(t, SES_GREEN);
 }
 
-static bool print_table(ses_listing *t, const ses_runner *r, ses_err *e)
+static bool print_table(ses_text_table *t, const ses_runner *r, ses_err *e)
 {
-    bool ok = ses_listing_print(t, stdout, r->term, INDENT, e);
-    ses_listing_free(t);
+    bool ok = ses_text_table_print(t, stdout, r->term, INDENT, e);
+    ses_text_table_free(t);
     return ok;
 }
 
 /* ---- masked-lm, causal-lm, conditional-generation: the likeliest tokens at each place asked for ---- */
 
-static bool wants_place(const ses_runner *r, ses_slice at, int64_t place)
+static bool wants_place(const ses_runner *r, ses_token_slice at, int64_t place)
 {
     if (r->a->position >= 0) return place == r->a->position;
     if (r->a->mask_id >= 0) return at.id[place] == r->a->mask_id;
     return true;
 }
 
-static void put_place(ses_runner *r, int32_t id, int64_t place, const ses_best *best, int64_t k, double sum)
+static void put_place(ses_runner *r, int32_t id, int64_t place, const ses_top_score *best, int64_t k,
+                      double sum)
 {
     ses_json_begin_object(r->w);
-    ses_json_count(r->w, "position", place);
-    ses_json_count(r->w, "id", id);
-    ses_json_token(r, "token", id);
-    ses_json_array(r->w, "top");
+    ses_json_member_int(r->w, "position", place);
+    ses_json_member_int(r->w, "id", id);
+    ses_json_member_token(r, "token", id);
+    ses_json_member_array(r->w, "top");
     for (int64_t i = 0; i < k; i++) {
         ses_json_begin_object(r->w);
-        ses_json_count(r->w, "id", best[i].i);
-        ses_json_token(r, "token", best[i].i);
+        ses_json_member_int(r->w, "id", best[i].i);
+        ses_json_member_token(r, "token", best[i].i);
         put_share(r->w, "probability", exp(best[i].score - sum));
         ses_json_end_object(r->w);
     }
@@ -79,42 +80,42 @@ static void put_place(ses_runner *r, int32_t id, int64_t place, const ses_best *
     ses_json_end_object(r->w);
 }
 
-static void cells_of_place(const ses_runner *r, ses_listing *t, int32_t id, int64_t place,
-                           const ses_best *best, int64_t k, double sum)
+static void cells_of_place(const ses_runner *r, ses_text_table *t, int32_t id, int64_t place,
+                           const ses_top_score *best, int64_t k, double sum)
 {
     char text[SES_TOKEN_TEXT];
     for (int64_t i = 0; i < k; i++) {
-        ses_listing_cell(t, i ? "" : "%" PRId64, place);
-        ses_listing_cell(t, "%s", i ? "" : ses_run_token(r, id, text));
-        ses_listing_cell(t, "%s", ses_run_token(r, (int32_t)best[i].i, text));
+        ses_text_table_cell(t, i ? "" : "%" PRId64, place);
+        ses_text_table_cell(t, "%s", i ? "" : ses_run_token_text(r, id, text));
+        ses_text_table_cell(t, "%s", ses_run_token_text(r, (int32_t)best[i].i, text));
         cell_share(t, r->term, exp(best[i].score - sum), 46);
     }
 }
 
 static bool put_logits(ses_runner *r, const ses_output *o, int64_t s, const char *name, ses_err *e)
 {
-    ses_slice at = ses_run_slice(r, o, s);
-    ses_json_array(r->w, name);
+    ses_token_slice at = ses_run_output_tokens(r, o, s);
+    ses_json_member_array(r->w, name);
     for (int64_t place = 0; place < at.n; place++) {
         if (!wants_place(r, at, place)) continue;
         const float *x = ses_run_rows(r, o, at.first + place, 1, e);
         if (!x) return false;
-        ses_json_floats(r->w, x, ses_run_cols(o));
+        ses_json_put_floats(r->w, x, ses_run_cols(o));
     }
     ses_json_end_array(r->w);
     return true;
 }
 
-static bool predict_into(ses_runner *r, const ses_output *o, int64_t s, ses_best *best, ses_listing *t,
-                         int64_t *shown, ses_err *e)
+static bool predict_into(ses_runner *r, const ses_output *o, int64_t s, ses_top_score *best,
+                         ses_text_table *t, int64_t *shown, ses_err *e)
 {
-    ses_slice at = ses_run_slice(r, o, s);
+    ses_token_slice at = ses_run_output_tokens(r, o, s);
     int64_t V = ses_run_cols(o);
     for (int64_t place = 0; place < at.n; place++) {
         if (!wants_place(r, at, place)) continue;
         const float *x = ses_run_rows(r, o, at.first + place, 1, e);
         if (!x) return false;
-        int64_t k = ses_best_of(best, r->a->top, x, V);
+        int64_t k = ses_top_scores(best, r->a->top, x, V);
         double sum = ses_log_sum(x, V);
         if (r->w)
             put_place(r, at.id[place], place, best, k, sum);
@@ -130,17 +131,17 @@ static bool predict(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *
     const char *columns = r->tokenizer ? ">Position|Token|Predicted|>Probability|"
                                        : ">Position|>Token|>Predicted|>Probability|";
     const ses_output *o = ses_run_output(r, use->output);
-    ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
-    ses_listing *t = best && !r->w ? ses_listing_new(columns, e) : NULL;
+    ses_top_score *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
+    ses_text_table *t = best && !r->w ? ses_text_table_new(columns, e) : NULL;
     int64_t shown = 0;
-    if (r->w) ses_json_array(r->w, "predictions");
+    if (r->w) ses_json_member_array(r->w, "predictions");
     bool ok = best && (t || r->w) && predict_into(r, o, s, best, t, &shown, e);
     if (r->w) ses_json_end_array(r->w);
     if (ok && r->w && r->a->logits) ok = put_logits(r, o, s, use->output, e);
     if (ok && !r->w && !shown) printf("  no token %" PRId64 " in this sequence\n", r->a->mask_id);
     ses_free(best);
     if (ok && !r->w && shown) return print_table(t, r, e);
-    ses_listing_free(t);
+    ses_text_table_free(t);
     return ok;
 }
 
@@ -149,7 +150,7 @@ static bool predict(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *
 /* As the head decides it in training. */
 static ses_problem problem_of(const ses_model *m)
 {
-    if (m->c.problem != SES_PROBLEM_UNSET) return m->c.problem;
+    if (m->c.head.problem != SES_PROBLEM_UNSET) return m->c.head.problem;
     return m->c.labels == 1 ? SES_PROBLEM_REGRESSION : SES_PROBLEM_SINGLE;
 }
 
@@ -160,24 +161,24 @@ static double chance(ses_problem kind, double score, double sum)
 
 static bool numbers(ses_runner *r, const float *x, int64_t n, ses_err *e)
 {
-    char name[SES_HUMAN];
+    char name[SES_NUMBER_TEXT];
     if (r->w) {
         ses_json_put_key(r->w, "values");
-        ses_json_floats(r->w, x, n);
+        ses_json_put_floats(r->w, x, n);
         return true;
     }
-    ses_listing *t = ses_listing_new("|>", e);
+    ses_text_table *t = ses_text_table_new("|>", e);
     if (!t) return false;
     for (int64_t i = 0; i < n; i++) {
-        ses_listing_cell(t, "%s", label_text(r->model, i, name));
-        ses_listing_cell(t, "%.6g", (double)x[i]);
+        ses_text_table_cell(t, "%s", label_text(r->model, i, name));
+        ses_text_table_cell(t, "%.6g", (double)x[i]);
     }
     return print_table(t, r, e);
 }
 
-static void put_labels(ses_runner *r, ses_problem kind, const ses_best *best, int64_t k, double sum)
+static void put_labels(ses_runner *r, ses_problem kind, const ses_top_score *best, int64_t k, double sum)
 {
-    ses_json_array(r->w, "labels");
+    ses_json_member_array(r->w, "labels");
     for (int64_t i = 0; i < k; i++) {
         ses_json_begin_object(r->w);
         put_label(r->w, r->model, best[i].i);
@@ -187,21 +188,21 @@ static void put_labels(ses_runner *r, ses_problem kind, const ses_best *best, in
     ses_json_end_array(r->w);
 }
 
-static bool show_labels(ses_runner *r, ses_problem kind, const ses_best *best, int64_t k, double sum,
+static bool show_labels(ses_runner *r, ses_problem kind, const ses_top_score *best, int64_t k, double sum,
                         ses_err *e)
 {
-    char name[SES_HUMAN];
-    ses_listing *t = ses_listing_new("|>|", e);
+    char name[SES_NUMBER_TEXT];
+    ses_text_table *t = ses_text_table_new("|>|", e);
     if (!t) return false;
     for (int64_t i = 0; i < k; i++) {
         double p = chance(kind, best[i].score, sum);
-        ses_listing_cell(t, "%s", label_text(r->model, best[i].i, name));
+        ses_text_table_cell(t, "%s", label_text(r->model, best[i].i, name));
         bool applies = kind == SES_PROBLEM_MULTI ? p >= 0.5 : i == 0;
-        ses_listing_style(t, applies ? SES_BOLD : SES_PLAIN);
+        ses_text_table_style(t, applies ? SES_BOLD : SES_PLAIN);
         cell_share(t, r->term, p, 40);
     }
     if (!print_table(t, r, e)) return false;
-    int64_t more = ses_model_labels(r->model) - k;
+    int64_t more = ses_model_label_count(r->model) - k;
     if (more > 0) printf("  and %" PRId64 " more (--top)\n", more);
     return true;
 }
@@ -215,12 +216,12 @@ static bool classify(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
     ses_problem kind = problem_of(r->model);
     if (r->w) {
         ses_json_put_key(r->w, use->output);
-        ses_json_floats(r->w, x, n);
+        ses_json_put_floats(r->w, x, n);
     }
     if (kind == SES_PROBLEM_REGRESSION) return numbers(r, x, n, e);
-    ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
+    ses_top_score *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
     if (!best) return false;
-    int64_t k = ses_best_of(best, r->a->top, x, n);
+    int64_t k = ses_top_scores(best, r->a->top, x, n);
     double sum = ses_log_sum(x, n);
     bool ok = true;
     if (r->w)
@@ -236,9 +237,9 @@ static bool classify(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
 static void put_tag(ses_runner *r, int64_t place, int32_t id, int64_t label, double p)
 {
     ses_json_begin_object(r->w);
-    ses_json_count(r->w, "position", place);
-    ses_json_count(r->w, "token_id", id);
-    ses_json_token(r, "token", id);
+    ses_json_member_int(r->w, "position", place);
+    ses_json_member_int(r->w, "token_id", id);
+    ses_json_member_token(r, "token", id);
     put_label(r->w, r->model, label);
     put_share(r->w, "probability", p);
     ses_json_end_object(r->w);
@@ -247,24 +248,24 @@ static void put_tag(ses_runner *r, int64_t place, int32_t id, int64_t label, dou
 static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     const ses_output *o = ses_run_output(r, use->output);
-    char name[SES_HUMAN], text[SES_TOKEN_TEXT];
-    ses_slice at = ses_run_slice(r, o, s);
+    char name[SES_NUMBER_TEXT], text[SES_TOKEN_TEXT];
+    ses_token_slice at = ses_run_output_tokens(r, o, s);
     int64_t n = ses_run_cols(o);
     const float *x = ses_run_rows(r, o, at.first, at.n, e);
-    ses_listing *t = x && !r->w ? ses_listing_new(">Position|>Token|Label|>Probability|", e) : NULL;
+    ses_text_table *t = x && !r->w ? ses_text_table_new(">Position|>Token|Label|>Probability|", e) : NULL;
     if (!x || (!t && !r->w)) return false;
-    if (r->w) ses_json_array(r->w, "tags");
+    if (r->w) ses_json_member_array(r->w, "tags");
     for (int64_t i = 0; i < at.n; i++, x += n) {
-        ses_best best = { 0 };
-        ses_best_of(&best, 1, x, n);
+        ses_top_score best = { 0 };
+        ses_top_scores(&best, 1, x, n);
         double p = exp(best.score - ses_log_sum(x, n));
         if (r->w) {
             put_tag(r, i, at.id[i], best.i, p);
             continue;
         }
-        ses_listing_cell(t, "%" PRId64, i);
-        ses_listing_cell(t, "%s", ses_run_token(r, at.id[i], text));
-        ses_listing_cell(t, "%s", label_text(r->model, best.i, name));
+        ses_text_table_cell(t, "%" PRId64, i);
+        ses_text_table_cell(t, "%s", ses_run_token_text(r, at.id[i], text));
+        ses_text_table_cell(t, "%s", label_text(r->model, best.i, name));
         cell_share(t, r->term, p, 50);
     }
     if (!r->w) return print_table(t, r, e);
@@ -278,18 +279,18 @@ static bool tag(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 static void answer_range(const ses_runner *r, int64_t s, int64_t *from, int64_t *to)
 {
     const int32_t *segment = r->lines.segments.id + r->lines.text.cu[s];
-    *to = ses_run_text(r, s).n;
+    *to = ses_run_input_tokens(r, s).n;
     *from = *to - 1;
     while (*from > 0 && segment[*from - 1] == segment[*to - 1]) --*from;
 }
 
-static void put_answers(ses_runner *r, const ses_best *best, int64_t k)
+static void put_answers(ses_runner *r, const ses_top_score *best, int64_t k)
 {
-    ses_json_array(r->w, "answers");
+    ses_json_member_array(r->w, "answers");
     for (int64_t i = 0; i < k; i++) {
         ses_json_begin_object(r->w);
-        ses_json_count(r->w, "start", best[i].i);
-        ses_json_count(r->w, "end", best[i].j);
+        ses_json_member_int(r->w, "start", best[i].i);
+        ses_json_member_int(r->w, "end", best[i].j);
         put_share(r->w, "probability", exp(best[i].score));
         ses_json_end_object(r->w);
     }
@@ -300,15 +301,15 @@ static void put_answers(ses_runner *r, const ses_best *best, int64_t k)
 static size_t answer_token(const ses_runner *r, int32_t id, const char *blank, char *to, size_t room)
 {
     char text[SES_TOKEN_TEXT];
-    const char *word = strchr(ses_run_token(r, id, text), ' ');
+    const char *word = strchr(ses_run_token_text(r, id, text), ' ');
     int n = snprintf(to, room, "%s%s", blank, word ? word + 1 : text);
     return n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static bool show_answers(ses_runner *r, int64_t s, const ses_best *best, int64_t k, ses_err *e)
+static bool show_answers(ses_runner *r, int64_t s, const ses_top_score *best, int64_t k, ses_err *e)
 {
-    const int32_t *ids = ses_run_text(r, s).id;
-    ses_listing *t = ses_listing_new(">From|>To|>Probability||Tokens", e);
+    const int32_t *ids = ses_run_input_tokens(r, s).id;
+    ses_text_table *t = ses_text_table_new(">From|>To|>Probability||Tokens", e);
     if (!t) return false;
     for (int64_t i = 0; i < k; i++) {
         char text[2 * SES_TOKEN_TEXT] = "", bar[SES_BAR_SIZE];
@@ -316,12 +317,12 @@ static bool show_answers(ses_runner *r, int64_t s, const ses_best *best, int64_t
         int64_t j = best[i].i;
         for (; j <= best[i].j && at < 40; j++)
             at += answer_token(r, ids[j], at ? " " : "", text + at, sizeof text - at);
-        ses_listing_cell(t, "%" PRId64, best[i].i);
-        ses_listing_cell(t, "%" PRId64, best[i].j);
-        ses_listing_cell(t, "%.1f %%", 100 * exp(best[i].score));
-        ses_listing_cell(t, "%s", ses_bar(r->term, bar, exp(best[i].score), 20));
-        ses_listing_style(t, SES_GREEN);
-        ses_listing_cell(t, "%s%s", text, j <= best[i].j ? " ..." : "");
+        ses_text_table_cell(t, "%" PRId64, best[i].i);
+        ses_text_table_cell(t, "%" PRId64, best[i].j);
+        ses_text_table_cell(t, "%.1f %%", 100 * exp(best[i].score));
+        ses_text_table_cell(t, "%s", ses_bar_text(r->term, bar, exp(best[i].score), 20));
+        ses_text_table_style(t, SES_GREEN);
+        ses_text_table_cell(t, "%s%s", text, j <= best[i].j ? " ..." : "");
     }
     return print_table(t, r, e);
 }
@@ -329,8 +330,8 @@ static bool show_answers(ses_runner *r, int64_t s, const ses_best *best, int64_t
 static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     (void)use; /* two outputs, with names of their own */
-    int64_t first = ses_run_text(r, s).first, T = ses_run_text(r, s).n, from, to, k = 0;
-    ses_best *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
+    int64_t first = ses_run_input_tokens(r, s).first, T = ses_run_input_tokens(r, s).n, from, to, k = 0;
+    ses_top_score *best = ses_alloc_array((size_t)r->a->top, sizeof *best, e);
     float *start = ses_alloc_array(2 * (size_t)T, sizeof *start, e), *end = start ? start + T : NULL;
     bool ok = best && start;
     const float *x = ok ? ses_run_rows(r, ses_run_output(r, "start_logits"), first, T, e) : NULL;
@@ -342,13 +343,14 @@ static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
     double sum = ok ? ses_log_sum(start + from, to - from) + ses_log_sum(end + from, to - from) : 0;
     for (int64_t i = from; ok && i < to; i++)
         for (int64_t j = i; j < to && j < i + r->a->max_answer; j++)
-            ses_best_offer(best, &k, r->a->top, (ses_best){ i, j, (double)start[i] + (double)end[j] - sum });
+            ses_top_scores_offer(best, &k, r->a->top,
+                                 (ses_top_score){ i, j, (double)start[i] + (double)end[j] - sum });
     if (ok && r->w) {
         put_answers(r, best, k);
         ses_json_put_key(r->w, "start_logits");
-        ses_json_floats(r->w, start, T);
+        ses_json_put_floats(r->w, start, T);
         ses_json_put_key(r->w, "end_logits");
-        ses_json_floats(r->w, end, T);
+        ses_json_put_floats(r->w, end, T);
     } else if (ok) {
         ok = show_answers(r, s, best, k, e);
     }
@@ -362,26 +364,26 @@ static bool span(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e)
 {
     const ses_output *o = ses_run_output(r, use->output);
-    ses_slice at = ses_run_slice(r, o, s);
+    ses_token_slice at = ses_run_output_tokens(r, o, s);
     char text[SES_TOKEN_TEXT];
     const float *x = ses_run_rows(r, o, at.first, at.n, e);
-    ses_listing *t = x && !r->w ? ses_listing_new(">Position|>Token|>Replaced|", e) : NULL;
+    ses_text_table *t = x && !r->w ? ses_text_table_new(">Position|>Token|>Replaced|", e) : NULL;
     if (!x || (!t && !r->w)) return false;
-    if (r->w) ses_json_array(r->w, "replaced");
+    if (r->w) ses_json_member_array(r->w, "replaced");
     for (int64_t i = 0; i < at.n; i++) {
         double p = 1 / (1 + exp(-(double)x[i]));
         if (r->w) {
             ses_json_put_float(r->w, (float)p);
             continue;
         }
-        ses_listing_cell(t, "%" PRId64, i);
-        ses_listing_cell(t, "%s", ses_run_token(r, at.id[i], text));
+        ses_text_table_cell(t, "%" PRId64, i);
+        ses_text_table_cell(t, "%s", ses_run_token_text(r, at.id[i], text));
         cell_share(t, r->term, p, 40);
     }
     if (!r->w) return print_table(t, r, e);
     ses_json_end_array(r->w);
     ses_json_put_key(r->w, use->output);
-    ses_json_floats(r->w, x, at.n);
+    ses_json_put_floats(r->w, x, at.n);
     return true;
 }
 
@@ -390,16 +392,16 @@ static bool replaced(ses_runner *r, const ses_head_use *use, int64_t s, ses_err 
 static bool show_shares(ses_runner *r, const char *const *name, const float *x, int64_t n, ses_err *e)
 {
     double sum = ses_log_sum(x, n);
-    ses_listing *t = ses_listing_new("|>|", e);
+    ses_text_table *t = ses_text_table_new("|>|", e);
     if (!t) return false;
     for (int64_t i = 0; i < n; i++) {
         if (name)
-            ses_listing_cell(t, "%s", name[i]);
+            ses_text_table_cell(t, "%s", name[i]);
         else
-            ses_listing_cell(t, "choice %" PRId64, i);
+            ses_text_table_cell(t, "choice %" PRId64, i);
         bool most = true;
         for (int64_t j = 0; j < n; j++) most &= x[j] <= x[i];
-        ses_listing_style(t, most ? SES_BOLD : SES_PLAIN);
+        ses_text_table_style(t, most ? SES_BOLD : SES_PLAIN);
         cell_share(t, r->term, exp((double)x[i] - sum), 40);
     }
     return print_table(t, r, e);
@@ -413,7 +415,7 @@ static bool pair(ses_runner *r, const ses_head_use *use, const char *const name[
     if (!r->w) return show_shares(r, name, x, 2, e);
     put_share(r->w, key, exp((double)x[0] - ses_log_sum(x, 2)));
     ses_json_put_key(r->w, use->output);
-    ses_json_floats(r->w, x, 2);
+    ses_json_put_floats(r->w, x, 2);
     return true;
 }
 
@@ -435,15 +437,15 @@ static bool choice(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *e
     const float *x = ses_run_rows(r, ses_run_output(r, use->output), s / n, 1, e);
     if (!x) return false;
     if (!r->w) return show_shares(r, NULL, x, n, e);
-    ses_best best = { 0 };
-    ses_best_of(&best, 1, x, n);
+    ses_top_score best = { 0 };
+    ses_top_scores(&best, 1, x, n);
     double sum = ses_log_sum(x, n);
-    ses_json_count(r->w, "best", best.i);
-    ses_json_array(r->w, "probabilities");
+    ses_json_member_int(r->w, "best", best.i);
+    ses_json_member_array(r->w, "probabilities");
     for (int64_t i = 0; i < n; i++) ses_json_put_float(r->w, (float)exp((double)x[i] - sum));
     ses_json_end_array(r->w);
     ses_json_put_key(r->w, use->output);
-    ses_json_floats(r->w, x, n);
+    ses_json_put_floats(r->w, x, n);
     return true;
 }
 
@@ -454,12 +456,12 @@ static bool nothing(ses_runner *r, const ses_head_use *use, int64_t s, ses_err *
     return true;
 }
 
-ses_view_fn *ses_view_of(const ses_head *h)
+ses_view_fn *ses_view_for_head(const ses_head *h)
 {
     static const ses_view view[] = {
         { &ses_head_masked_lm, predict },
         { &ses_head_causal_lm, predict },
-        { &ses_head_target_lm, predict },
+        { &ses_head_seq2seq_lm, predict },
         { &ses_head_boundary, nothing },
         { &ses_head_next_sentence, next_sentence },
         { &ses_head_sentence_order, sentence_order },

@@ -63,8 +63,8 @@ static void put_label(const ses_runner *r, int64_t q, int32_t id)
 {
     enum { WORD = LEFT - 7 };
     char token[SES_TOKEN_TEXT], clean[SES_TOKEN_TEXT];
-    const char *word = strchr(ses_run_token(r, id, token), ' ');
-    ses_clean(clean, sizeof clean, word ? word + 1 : token);
+    const char *word = strchr(ses_run_token_text(r, id, token), ' ');
+    ses_escape_controls(clean, sizeof clean, word ? word + 1 : token);
     size_t end = 0, width = 0;
     while (clean[end] && (width < WORD - 1 || ((unsigned char)clean[end] & 0xC0) == 0x80))
         width += ((unsigned char)clean[end++] & 0xC0) != 0x80;

@@ -22,34 +22,37 @@ const ses_output *ses_run_output(const ses_runner *r, const char *name)
     return o;
 }
 
-bool ses_reads_target(const ses_model *m) { return m->stack[1].layer && !m->c.echo; }
-
-static ses_slice slice(const ses_laid_ids *x, int64_t s)
+bool ses_model_reads_target(const ses_model *m)
 {
-    return (ses_slice){ x->id + x->cu[s], x->cu[s], x->cu[s + 1] - x->cu[s] };
+    return m->stack[1].layer && !m->c.decoder.input_from_source;
 }
 
-ses_slice ses_run_text(const ses_runner *r, int64_t s) { return slice(&r->lines.text, s); }
-
-ses_slice ses_run_target(const ses_runner *r, int64_t s)
+static ses_token_slice slice(const ses_packed_ids *x, int64_t s)
 {
-    return slice(ses_reads_target(r->model) ? &r->lines.target : &r->lines.text, s);
+    return (ses_token_slice){ x->id + x->cu[s], x->cu[s], x->cu[s + 1] - x->cu[s] };
 }
 
-ses_slice ses_run_slice(const ses_runner *r, const ses_output *o, int64_t s)
+ses_token_slice ses_run_input_tokens(const ses_runner *r, int64_t s) { return slice(&r->lines.text, s); }
+
+ses_token_slice ses_run_target_tokens(const ses_runner *r, int64_t s)
 {
-    return o->axis == SES_PER_TARGET ? ses_run_target(r, s) : ses_run_text(r, s);
+    return slice(ses_model_reads_target(r->model) ? &r->lines.target : &r->lines.text, s);
+}
+
+ses_token_slice ses_run_output_tokens(const ses_runner *r, const ses_output *o, int64_t s)
+{
+    return o->axis == SES_PER_TARGET ? ses_run_target_tokens(r, s) : ses_run_input_tokens(r, s);
 }
 
 int64_t ses_run_cols(const ses_output *o) { return o->cols ? o->cols : ses_cols(o->tensor); }
 
 static float *make_room(ses_runner *r, int64_t n, ses_err *e)
 {
-    if (!ses_alloc_room(&r->row, &r->row_room, (size_t)n, sizeof *r->row, e)) return NULL;
+    if (!ses_array_reserve(&r->row, &r->row_room, (size_t)n, sizeof *r->row, e)) return NULL;
     return r->row;
 }
 
-const float *ses_run_numbers(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
+const float *ses_run_values(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
 {
     assert(first + n <= ses_count(o->tensor));
     float *to = make_room(r, n, e);
@@ -59,25 +62,25 @@ const float *ses_run_numbers(ses_runner *r, const ses_output *o, int64_t first, 
 const float *ses_run_rows(ses_runner *r, const ses_output *o, int64_t first, int64_t n, ses_err *e)
 {
     int64_t wide = ses_cols(o->tensor), cols = ses_run_cols(o);
-    float *x = (float *)(uintptr_t)ses_run_numbers(r, o, first * wide, n * wide, e);
+    float *x = (float *)(uintptr_t)ses_run_values(r, o, first * wide, n * wide, e);
     if (x && cols != wide) /* some columns of a wider tensor: close up */
         for (int64_t i = 0; i < n; i++)
             memmove(x + i * cols, x + i * wide + o->col, (size_t)cols * sizeof *x);
     return x;
 }
 
-const char *ses_run_token(const ses_runner *r, int32_t id, char buf[SES_TOKEN_TEXT])
+const char *ses_run_token_text(const ses_runner *r, int32_t id, char buf[SES_TOKEN_TEXT])
 {
     size_t n = 0;
-    const char *text = r->tokenizer ? ses_tokenizer_token(r->tokenizer, id, &n) : NULL;
+    const char *text = r->tokenizer ? ses_tokenizer_id_to_token(r->tokenizer, id, &n) : NULL;
     snprintf(buf, SES_TOKEN_TEXT, text ? "%d %.*s" : "%d", (int)id, n < 60 ? (int)n : 60, text ? text : "");
     return buf;
 }
 
-void ses_json_token(const ses_runner *r, const char *key, int64_t id)
+void ses_json_member_token(const ses_runner *r, const char *key, int64_t id)
 {
     size_t n = 0;
-    const char *text = r->tokenizer ? ses_tokenizer_token(r->tokenizer, (int32_t)id, &n) : NULL;
+    const char *text = r->tokenizer ? ses_tokenizer_id_to_token(r->tokenizer, (int32_t)id, &n) : NULL;
     if (!text) return;
     ses_json_put_key(r->w, key);
     ses_json_put_stringn(r->w, text, n);
@@ -92,7 +95,7 @@ double ses_log_sum(const float *x, int64_t n)
     return most + log(sum);
 }
 
-void ses_best_offer(ses_best *best, int64_t *n, int64_t room, ses_best x)
+void ses_top_scores_offer(ses_top_score *best, int64_t *n, int64_t room, ses_top_score x)
 {
     if (*n == room && !(x.score > best[room - 1].score)) return;
     int64_t at = *n < room ? (*n)++ : room - 1;
@@ -100,14 +103,15 @@ void ses_best_offer(ses_best *best, int64_t *n, int64_t room, ses_best x)
     best[at] = x;
 }
 
-int64_t ses_best_of(ses_best *best, int64_t room, const float *x, int64_t n)
+int64_t ses_top_scores(ses_top_score *best, int64_t room, const float *x, int64_t n)
 {
     int64_t k = 0;
-    for (int64_t i = 0; i < n; i++) ses_best_offer(best, &k, room, (ses_best){ i, 0, (double)x[i] });
+    for (int64_t i = 0; i < n; i++)
+        ses_top_scores_offer(best, &k, room, (ses_top_score){ i, 0, (double)x[i] });
     return k;
 }
 
-void ses_json_floats(ses_json_writer *w, const float *x, int64_t n)
+void ses_json_put_floats(ses_json_writer *w, const float *x, int64_t n)
 {
     ses_json_begin_array(w);
     for (int64_t i = 0; i < n; i++) ses_json_put_float(w, x[i]);

@@ -3,9 +3,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/ui/sparkline.h"
-#include "cli/ui/show_values.h"
 #include "cli/train/train_folder.h"
+#include "cli/ui/show_values.h"
+#include "cli/ui/sparkline.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { FILE_MAX = 1 << 28, MAX_SERIES = 1000 };
 
-void ses_runs_free(ses_runs *l)
+void ses_run_records_free(ses_run_records *l)
 {
     for (size_t i = 0; i < l->n; i++) {
         ses_run_record *r = &l->item[i];
@@ -28,7 +28,7 @@ void ses_runs_free(ses_runs *l)
         ses_json_free(r->results);
     }
     ses_free(l->item);
-    *l = (ses_runs){ 0 };
+    *l = (ses_run_records){ 0 };
 }
 
 /* ---- curves ---- */
@@ -37,7 +37,7 @@ static ses_series *series_of(ses_run_record *r, const char *name, ses_err *e)
 {
     for (size_t i = 0; i < r->n_series; i++)
         if (!strcmp(r->series[i].name, name)) return &r->series[i];
-    if (!ses_alloc_room(&r->series, &r->cap, r->n_series + 1, sizeof *r->series, e)) return NULL;
+    if (!ses_array_reserve(&r->series, &r->cap, r->n_series + 1, sizeof *r->series, e)) return NULL;
     ses_series *s = &r->series[r->n_series++];
     *s = (ses_series){ 0 };
     snprintf(s->name, sizeof s->name, "%s", name);
@@ -138,10 +138,10 @@ static void find_metric(ses_run_record *r)
     const char *told = r->run ? ses_json_string(ses_json_get(ses_json_root(r->run), "metric"), NULL) : NULL;
     if (told) {
         snprintf(r->metric, sizeof r->metric, "eval_%s", told);
-        ses_json_bool(ses_json_get(ses_json_root(r->run), "lower_is_better"), &r->lower);
+        ses_json_bool(ses_json_get(ses_json_root(r->run), "lower_is_better"), &r->lower_is_better);
     }
     if (told && ses_run_record_series(r, r->metric)) return;
-    r->lower = false;
+    r->lower_is_better = false;
     r->metric[0] = 0;
     static const char *const none[] = { "eval_loss", "eval_runtime", "eval_samples_per_second",
                                         "eval_steps_per_second" };
@@ -152,19 +152,19 @@ static void find_metric(ses_run_record *r)
     }
     if (*r->metric || !ses_run_record_series(r, "eval_loss")) return;
     snprintf(r->metric, sizeof r->metric, "eval_loss");
-    r->lower = true;
+    r->lower_is_better = true;
 }
 
-static bool add_run(ses_runs *l, const char *dir, const char *name, ses_err *e)
+static bool add_run(ses_run_records *l, const char *dir, const char *name, ses_err *e)
 {
-    if (!ses_alloc_room(&l->item, &l->cap, l->n + 1, sizeof *l->item, e)) return false;
+    if (!ses_array_reserve(&l->item, &l->cap, l->n + 1, sizeof *l->item, e)) return false;
     ses_run_record *r = &l->item[l->n++];
     *r = (ses_run_record){ 0 };
     bool log = there(dir, SES_RUN_LOG);
     char *path = ses_path_join(dir, log ? SES_RUN_LOG : "trainer_state.json", e);
     bool ok = path && (r->dir = ses_strdup(dir, e)) && (r->name = ses_strdup(name, e)) &&
               (log ? read_log(r, path, e) : read_history(r, path, e)) &&
-              load(dir, SES_RUN_FILE, &r->run, e) && load(dir, "all_results.json", &r->results, e);
+              load(dir, SES_RUN_INFO, &r->run, e) && load(dir, "all_results.json", &r->results, e);
     ses_free(path);
     if (!ok) return ses_wrap(e, "%s", dir);
     r->options = r->run ? ses_json_get(ses_json_root(r->run), "options") : NULL;
@@ -196,7 +196,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool add_inner(ses_runs *l, const char *dir, ses_err *e)
+static bool add_inner(ses_run_records *l, const char *dir, ses_err *e)
 {
     listing found = { .dir = dir };
     bool ok = ses_dir_each(dir, note, &found, e) && ses_buf_ok(&found.names, e);
@@ -221,19 +221,19 @@ static bool add_inner(ses_runs *l, const char *dir, ses_err *e)
     return ok;
 }
 
-bool ses_runs_add(ses_runs *l, const char *path, ses_err *e)
+bool ses_run_records_add(ses_run_records *l, const char *path, ses_err *e)
 {
     if (!ses_dir_check(path, e)) return false;
     char *plain = ses_strdup(path, e);
     if (!plain) return false;
     ses_path_trim(plain);
-    bool ok = is_run(plain) ? add_run(l, plain, ses_path_base(plain), e) : add_inner(l, plain, e);
+    bool ok = is_run(plain) ? add_run(l, plain, ses_path_basename(plain), e) : add_inner(l, plain, e);
     ses_free(plain);
     return ok;
 }
 
 /* Two of one name go by their paths. */
-static bool tell_apart(ses_runs *l, ses_err *e)
+static bool tell_apart(ses_run_records *l, ses_err *e)
 {
     for (size_t i = 0; i < l->n; i++)
         for (size_t k = 0; k < i; k++) {
@@ -247,13 +247,13 @@ static bool tell_apart(ses_runs *l, ses_err *e)
     return true;
 }
 
-bool ses_runs_open(ses_runs *l, char *const *paths, size_t n, ses_err *e)
+bool ses_run_records_open(ses_run_records *l, char *const *paths, size_t n, ses_err *e)
 {
-    *l = (ses_runs){ 0 };
+    *l = (ses_run_records){ 0 };
     for (size_t i = 0; i < n; i++) {
         if (n > 1 && ses_path_exists(paths[i]) && !ses_path_is_dir(paths[i]))
             continue; /* a file of a search */
-        if (!ses_runs_add(l, paths[i], e)) return false;
+        if (!ses_run_records_add(l, paths[i], e)) return false;
     }
     return l->n ? tell_apart(l, e) : ses_fail(e, SES_EFORMAT, "no folder of a run was given");
 }
@@ -266,39 +266,39 @@ double ses_run_record_number(const ses_run_record *r, const char *key)
     return ses_json_real(ses_json_get(r->outcome, key), &x) ? x : NAN;
 }
 
-double ses_run_record_score(const ses_run_record *r)
+double ses_run_record_final_score(const ses_run_record *r)
 {
     const ses_series *s = ses_run_record_series(r, r->metric);
     double x = ses_run_record_number(r, r->metric);
     return isnan(x) && s ? s->value[s->n - 1] : x;
 }
 
-double ses_run_record_best(const ses_run_record *r, double *step)
+double ses_run_record_best_score(const ses_run_record *r, double *step)
 {
     const ses_series *s = ses_run_record_series(r, r->metric);
     double best = NAN;
     for (size_t i = 0; s && i < s->n; i++)
-        if (isnan(best) || (r->lower ? s->value[i] < best : s->value[i] > best)) {
+        if (isnan(best) || (r->lower_is_better ? s->value[i] < best : s->value[i] > best)) {
             best = s->value[i];
             *step = s->step[i];
         }
     return best;
 }
 
-void ses_run_record_curve(const ses_run_record *r, const char *name, const ses_term *t,
-                          char buf[SES_BAR_SIZE])
+void ses_run_record_sparkline(const ses_run_record *r, const char *name, const ses_term *t,
+                              char buf[SES_BAR_SIZE])
 {
     const ses_series *s = ses_run_record_series(r, name);
-    ses_spark spark = { 0 };
-    for (size_t i = 0; s && i < s->n; i++) ses_spark_add(&spark, s->value[i]);
-    ses_spark_text(&spark, t, buf);
+    ses_sparkline spark = { 0 };
+    for (size_t i = 0; s && i < s->n; i++) ses_sparkline_add(&spark, s->value[i]);
+    ses_sparkline_text(&spark, t, buf);
 }
 
 /* They say where and how fast, not what. */
 static const char *const ASIDE[] = { "output", "log",  "tensorboard", "resume", "overwrite",
                                      "json",   "grid", "seeds",       NULL };
 
-bool ses_runs_differ(const ses_runs *l, const char *option)
+bool ses_run_records_differ(const ses_run_records *l, const char *option)
 {
     char first[200], x[200];
     const ses_json *was = NULL;
@@ -307,7 +307,7 @@ bool ses_runs_differ(const ses_runs *l, const char *option)
     for (size_t i = 0; i < l->n; i++) {
         if (!l->item[i].options) continue;
         const ses_json *v = ses_json_get(l->item[i].options, option);
-        ses_json_brief(x, sizeof x, v);
+        ses_json_value_text(x, sizeof x, v);
         if (was && strcmp(first, x)) return true;
         was = l->item[i].options;
         memcpy(first, x, sizeof first);
@@ -315,14 +315,14 @@ bool ses_runs_differ(const ses_runs *l, const char *option)
     return false;
 }
 
-const char *ses_runs_setting(const ses_runs *l, size_t i)
+const char *ses_run_records_setting(const ses_run_records *l, size_t i)
 {
     for (size_t r = 0; r < l->n; r++) {
         const ses_json *o = l->item[r].options;
         if (!o) continue;
         for (size_t k = 0; k < ses_json_len(o); k++) {
             const char *key = ses_json_key(o, k, NULL);
-            if (ses_runs_differ(l, key) && i-- == 0) return key;
+            if (ses_run_records_differ(l, key) && i-- == 0) return key;
         }
         return NULL;
     }

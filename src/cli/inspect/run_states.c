@@ -1,8 +1,8 @@
 /* What is inside a model: vectors of tokens, hidden states of layers, attention. */
 #include "base/alloc.h"
+#include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
 #include "run_model.h"
-#include "cli/ui/show_values.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,51 +18,51 @@ static double dot(const float *a, const float *b, int64_t n)
 
 /* ---- vectors ---- */
 
-static void vector_cells(ses_listing *t, const float *x, int64_t n, int numbers)
+static void vector_cells(ses_text_table *t, const float *x, int64_t n, int numbers)
 {
     char text[512] = "";
     size_t at = 0;
-    ses_listing_cell(t, "%.4g", sqrt(dot(x, x, n)));
+    ses_text_table_cell(t, "%.4g", sqrt(dot(x, x, n)));
     for (int64_t i = 0; i < n && i < numbers; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%8.4f", i ? " " : "", (double)x[i]);
-    ses_listing_cell(t, "%s%s", text, n > numbers ? " ..." : "");
+    ses_text_table_cell(t, "%s%s", text, n > numbers ? " ..." : "");
 }
 
 static bool show_vectors(ses_runner *r, const ses_output *states, const ses_output *pooled, int64_t s,
                          ses_err *e)
 {
     char text[SES_TOKEN_TEXT];
-    ses_slice at = ses_run_slice(r, states, s);
+    ses_token_slice at = ses_run_output_tokens(r, states, s);
     int64_t C = ses_run_cols(states);
     int room = (r->term->width - 36) / 9, numbers = room < 1 ? 1 : room > 16 ? 16 : room;
     const float *x = ses_run_rows(r, states, at.first, at.n, e);
-    ses_listing *t = x ? ses_listing_new(">Position|>Token|>Norm|First numbers", e) : NULL;
+    ses_text_table *t = x ? ses_text_table_new(">Position|>Token|>Norm|First numbers", e) : NULL;
     if (!t) return false;
     for (int64_t i = 0; i < at.n; i++) {
-        ses_listing_cell(t, "%" PRId64, i);
-        ses_listing_cell(t, "%s", ses_run_token(r, at.id[i], text));
+        ses_text_table_cell(t, "%" PRId64, i);
+        ses_text_table_cell(t, "%s", ses_run_token_text(r, at.id[i], text));
         vector_cells(t, x + i * C, C, numbers);
     }
     x = pooled ? ses_run_rows(r, pooled, s, 1, e) : NULL;
     if (x) {
-        ses_listing_cell(t, "pooled");
-        ses_listing_cell(t, "%s", "");
+        ses_text_table_cell(t, "pooled");
+        ses_text_table_cell(t, "%s", "");
         vector_cells(t, x, ses_run_cols(pooled), numbers);
     }
-    bool ok = (x || !pooled) && ses_listing_print(t, stdout, r->term, 2, e);
-    ses_listing_free(t);
+    bool ok = (x || !pooled) && ses_text_table_print(t, stdout, r->term, 2, e);
+    ses_text_table_free(t);
     return ok;
 }
 
 /* [[...], ...] of the sequence's rows, under a key or as an element. */
 static bool put_rows(ses_runner *r, const ses_output *o, int64_t s, ses_err *e)
 {
-    ses_slice at = ses_run_slice(r, o, s);
+    ses_token_slice at = ses_run_output_tokens(r, o, s);
     ses_json_begin_array(r->w);
     for (int64_t i = 0; i < at.n; i++) {
         const float *x = ses_run_rows(r, o, at.first + i, 1, e);
         if (!x) return false;
-        ses_json_floats(r->w, x, ses_run_cols(o));
+        ses_json_put_floats(r->w, x, ses_run_cols(o));
     }
     ses_json_end_array(r->w);
     return true;
@@ -79,7 +79,7 @@ bool ses_view_vectors(ses_runner *r, int64_t s, ses_err *e)
     const float *x = ses_run_rows(r, pooled, s, 1, e);
     if (!x) return false;
     ses_json_put_key(r->w, pooled->name);
-    ses_json_floats(r->w, x, ses_run_cols(pooled));
+    ses_json_put_floats(r->w, x, ses_run_cols(pooled));
     return true;
 }
 
@@ -109,7 +109,7 @@ static const ses_output *layer(const ses_runner *r, const family *f, int64_t i)
 /* ---- hidden states ---- */
 
 /* A layer's row: how long its vectors are, and how much they turned from the layer below. */
-static void layer_cells(ses_listing *t, const float *x, const float *below, int64_t T, int64_t C)
+static void layer_cells(ses_text_table *t, const float *x, const float *below, int64_t T, int64_t C)
 {
     double sum = 0, least = INFINITY, most = 0, turn = 0;
     for (int64_t i = 0; i < T; i++) {
@@ -120,32 +120,32 @@ static void layer_cells(ses_listing *t, const float *x, const float *below, int6
         most = norm > most ? norm : most;
         turn += norm > 0 && other > 0 ? dot(a, b, C) / (norm * other) : 0;
     }
-    ses_listing_cell(t, "%.4g", sum / (double)T);
-    ses_listing_cell(t, "%.4g", least);
-    ses_listing_cell(t, "%.4g", most);
-    ses_listing_cell(t, below ? "%.3f" : "", turn / (double)T);
+    ses_text_table_cell(t, "%.4g", sum / (double)T);
+    ses_text_table_cell(t, "%.4g", least);
+    ses_text_table_cell(t, "%.4g", most);
+    ses_text_table_cell(t, below ? "%.3f" : "", turn / (double)T);
 }
 
 static bool show_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
 {
     const ses_output *o = layer(r, f, 0);
-    ses_slice at = ses_run_slice(r, o, s);
+    ses_token_slice at = ses_run_output_tokens(r, o, s);
     size_t bytes = (size_t)(at.n * ses_run_cols(o)) * sizeof(float);
     float *below = ses_alloc(bytes, e);
-    ses_listing *t =
-        below ? ses_listing_new(">Layer|>Mean norm|>least|>most|>Cosine to the layer below", e) : NULL;
+    ses_text_table *t =
+        below ? ses_text_table_new(">Layer|>Mean norm|>least|>most|>Cosine to the layer below", e) : NULL;
     bool ok = t != NULL;
     for (int64_t l = 0; ok && (o = layer(r, f, l)) != NULL && ses_run_cols(o) * at.n * 4 == (int64_t)bytes;
          l++) {
         const float *x = ses_run_rows(r, o, at.first, at.n, e);
         if (!(ok = x != NULL)) break;
-        ses_listing_cell(t, l ? "%" PRId64 : "embeddings", l - 1);
+        ses_text_table_cell(t, l ? "%" PRId64 : "embeddings", l - 1);
         layer_cells(t, x, l ? below : NULL, at.n, ses_run_cols(o));
         memcpy(below, x, bytes);
     }
     if (ok) printf(*f->title ? "\n  %s\n" : "%s\n", f->title);
-    ok = ok && ses_listing_print(t, stdout, r->term, 2, e);
-    ses_listing_free(t);
+    ok = ok && ses_text_table_print(t, stdout, r->term, 2, e);
+    ses_text_table_free(t);
     ses_free(below);
     return ok;
 }
@@ -153,7 +153,7 @@ static bool show_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
 static bool put_layers(ses_runner *r, const family *f, int64_t s, ses_err *e)
 {
     const ses_output *o;
-    ses_json_array(r->w, f->name);
+    ses_json_member_array(r->w, f->name);
     for (int64_t l = 0; (o = layer(r, f, l)) != NULL; l++)
         if (!put_rows(r, o, s, e)) return false;
     ses_json_end_array(r->w);
@@ -173,18 +173,18 @@ bool ses_view_hidden_states(ses_runner *r, int64_t s, ses_err *e)
 
 /* Where sequence s's [heads, queries, keys] are. */
 typedef struct maps {
-    ses_slice q, k;
+    ses_token_slice q, k;
     int64_t heads, first;
 } maps;
 
-static ses_slice queries_of(const ses_runner *r, const ses_output *o, int64_t s)
+static ses_token_slice queries_of(const ses_runner *r, const ses_output *o, int64_t s)
 {
-    return o->axis == SES_PER_PAIR ? ses_run_text(r, s) : ses_run_target(r, s);
+    return o->axis == SES_PER_QUERY_KEY ? ses_run_input_tokens(r, s) : ses_run_target_tokens(r, s);
 }
 
-static ses_slice keys_of(const ses_runner *r, const ses_output *o, int64_t s)
+static ses_token_slice keys_of(const ses_runner *r, const ses_output *o, int64_t s)
 {
-    return o->axis == SES_PER_TARGET_PAIR ? ses_run_target(r, s) : ses_run_text(r, s);
+    return o->axis == SES_PER_TARGET_QUERY_KEY ? ses_run_target_tokens(r, s) : ses_run_input_tokens(r, s);
 }
 
 static maps maps_of(const ses_runner *r, const ses_output *o, int64_t s)
@@ -201,15 +201,15 @@ static maps maps_of(const ses_runner *r, const ses_output *o, int64_t s)
 static bool put_attentions(ses_runner *r, const family *f, int64_t s, ses_err *e)
 {
     const ses_output *o;
-    ses_json_array(r->w, f->name);
+    ses_json_member_array(r->w, f->name);
     for (int64_t l = 0; (o = layer(r, f, l)) != NULL; l++) {
         maps m = maps_of(r, o, s);
-        const float *p = ses_run_numbers(r, o, m.first, m.heads * m.q.n * m.k.n, e);
+        const float *p = ses_run_values(r, o, m.first, m.heads * m.q.n * m.k.n, e);
         if (!p) return false;
         ses_json_begin_array(r->w);
         for (int64_t h = 0; h < m.heads; h++) {
             ses_json_begin_array(r->w);
-            for (int64_t q = 0; q < m.q.n; q++, p += m.k.n) ses_json_floats(r->w, p, m.k.n);
+            for (int64_t q = 0; q < m.q.n; q++, p += m.k.n) ses_json_put_floats(r->w, p, m.k.n);
             ses_json_end_array(r->w);
         }
         ses_json_end_array(r->w);
@@ -228,7 +228,7 @@ static bool show_attention(ses_runner *r, const family *f, int64_t s, ses_err *e
     if (!o) return true; /* of two stacks one may have fewer layers */
     maps m = maps_of(r, o, s);
     int64_t n = m.q.n * m.k.n;
-    const float *p = ses_run_numbers(r, o, m.first, m.heads * n, e);
+    const float *p = ses_run_values(r, o, m.first, m.heads * n, e);
     float *map = p ? ses_alloc_array((size_t)n, sizeof *map, e) : NULL;
     if (!map) return false;
     for (int64_t h = 0; h < m.heads; h++)

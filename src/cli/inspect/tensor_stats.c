@@ -1,8 +1,8 @@
 #include "tensor_stats.h"
 
 #include "base/alloc.h"
-#include "base/thread_pool.h"
 #include "base/str.h"
+#include "base/thread_pool.h"
 #include "sesame/tensor.h"
 
 #include <inttypes.h>
@@ -12,14 +12,17 @@
 enum { CHUNK = 1 << 18, PIECE = 1024 }; /* numbers a thread takes at once; numbers converted at once */
 
 typedef struct chunk {
-    const ses_entry *tensor;
-    int64_t begin, end; /* numbers */
-    ses_stats stats;    /* norm: still the sum of squares */
+    const ses_tensor_entry *tensor;
+    int64_t begin, end;     /* numbers */
+    ses_tensor_stats stats; /* norm: still the sum of squares */
 } chunk;
 
-static ses_stats nothing(void) { return (ses_stats){ .min = INFINITY, .max = -INFINITY, .first_bad = -1 }; }
+static ses_tensor_stats nothing(void)
+{
+    return (ses_tensor_stats){ .min = INFINITY, .max = -INFINITY, .first_bad = -1 };
+}
 
-static void note_bad(ses_stats *s, double x, int64_t at)
+static void note_bad(ses_tensor_stats *s, double x, int64_t at)
 {
     if (isnan(x))
         s->nan++;
@@ -29,7 +32,7 @@ static void note_bad(ses_stats *s, double x, int64_t at)
 }
 
 /* Four of everything: one sum would wait for itself at every step. */
-static void add_numbers(ses_stats *s, const double *x, int64_t n, int64_t at)
+static void add_numbers(ses_tensor_stats *s, const double *x, int64_t n, int64_t at)
 {
     double lo[4], hi[4], sum[4] = { 0 };
     for (int j = 0; j < 4; j++) lo[j] = INFINITY, hi[j] = -INFINITY;
@@ -73,7 +76,7 @@ static void read_chunk(void *ctx, int64_t index, void *scratch)
     }
 }
 
-static int64_t chunks_of(const ses_entry *t) { return t->count / CHUNK + (t->count % CHUNK != 0); }
+static int64_t chunks_of(const ses_tensor_entry *t) { return t->count / CHUNK + (t->count % CHUNK != 0); }
 
 static chunk *cut(const ses_safetensors *s, int64_t *n, ses_err *e)
 {
@@ -81,7 +84,7 @@ static chunk *cut(const ses_safetensors *s, int64_t *n, ses_err *e)
     for (size_t i = 0; i < ses_safetensors_count(s); i++) *n += chunks_of(ses_safetensors_at(s, i));
     chunk *list = ses_alloc_array((size_t)*n, sizeof *list, e), *at = list;
     for (size_t i = 0; list && i < ses_safetensors_count(s); i++) {
-        const ses_entry *t = ses_safetensors_at(s, i);
+        const ses_tensor_entry *t = ses_safetensors_at(s, i);
         for (int64_t begin = 0; begin < t->count; begin += CHUNK)
             *at++ = (chunk){ .tensor = t,
                              .begin = begin,
@@ -90,7 +93,7 @@ static chunk *cut(const ses_safetensors *s, int64_t *n, ses_err *e)
     return list;
 }
 
-static void join(ses_stats *s, const ses_stats *part)
+static void join(ses_tensor_stats *s, const ses_tensor_stats *part)
 {
     if (part->min < s->min) s->min = part->min;
     if (part->max > s->max) s->max = part->max;
@@ -100,15 +103,15 @@ static void join(ses_stats *s, const ses_stats *part)
     s->infinite += part->infinite;
 }
 
-ses_stats *ses_stats_read(const ses_safetensors *s, int threads, ses_err *e)
+ses_tensor_stats *ses_tensor_stats_read(const ses_safetensors *s, int threads, ses_err *e)
 {
     size_t count = ses_safetensors_count(s);
     int64_t n;
-    ses_pool *pool = ses_pool_new(threads, e);
-    ses_stats *stats = ses_alloc_array(count, sizeof *stats, e);
+    ses_thread_pool *pool = ses_thread_pool_new(threads, e);
+    ses_tensor_stats *stats = ses_alloc_array(count, sizeof *stats, e);
     chunk *list = cut(s, &n, e);
     bool ok = pool && stats && list;
-    if (ok) ses_parallel(pool, n, read_chunk, list);
+    if (ok) ses_parallel_for(pool, n, read_chunk, list);
     const chunk *at = list;
     for (size_t i = 0; ok && i < count; i++) {
         stats[i] = nothing();
@@ -116,16 +119,16 @@ ses_stats *ses_stats_read(const ses_safetensors *s, int threads, ses_err *e)
         stats[i].norm = sqrt(stats[i].norm);
     }
     ses_free(list);
-    ses_pool_free(pool);
+    ses_thread_pool_free(pool);
     if (ok) return stats;
     ses_free(stats);
     return NULL;
 }
 
-bool ses_stats_finite(const ses_safetensors *s, const ses_stats *stats, ses_err *e)
+bool ses_tensor_stats_check_finite(const ses_safetensors *s, const ses_tensor_stats *stats, ses_err *e)
 {
     for (size_t i = 0; i < ses_safetensors_count(s); i++) {
-        const ses_entry *t = ses_safetensors_at(s, i);
+        const ses_tensor_entry *t = ses_safetensors_at(s, i);
         if (stats[i].first_bad < 0) continue;
         return ses_fail(e, SES_EFORMAT,
                         "%s: tensor \"%s\": number %" PRId64 " is NaN or infinite (%" PRId64

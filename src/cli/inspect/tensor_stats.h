@@ -5,16 +5,16 @@
 
 #include "sesame/safetensors.h"
 
-typedef struct ses_stats {
+typedef struct ses_tensor_stats {
     double min, max, norm; /* of the finite numbers; min > max: there is none */
     int64_t nan, infinite; /* how many */
     int64_t first_bad;     /* where the first of either stands; -1: all are finite */
-} ses_stats;
+} ses_tensor_stats;
 
 /* One for each tensor of s; ses_free. */
-ses_stats *ses_stats_read(const ses_safetensors *s, int threads, ses_err *e);
+ses_tensor_stats *ses_tensor_stats_read(const ses_safetensors *s, int threads, ses_err *e);
 
 /* The first tensor that has a NaN or an infinity is an error naming it. */
-bool ses_stats_finite(const ses_safetensors *s, const ses_stats *stats, ses_err *e);
+bool ses_tensor_stats_check_finite(const ses_safetensors *s, const ses_tensor_stats *stats, ses_err *e);
 
 #endif

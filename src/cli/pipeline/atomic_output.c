@@ -11,13 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-bool ses_redirect_begin(ses_redirect *r, const char *path, bool overwrite, ses_err *e)
+bool ses_atomic_output_begin(ses_atomic_output *r, const char *path, bool overwrite, ses_err *e)
 {
     ses_buf name = { 0 };
-    *r = (ses_redirect){ .before = -1 };
+    *r = (ses_atomic_output){ .before = -1 };
     if (!overwrite && ses_path_exists(path))
         return ses_fail(e, SES_EIO, "%s: is there already; --overwrite replaces it", path);
-    ses_buf_appendf(&name, "%.*s.sesame-%ld.tmp", (int)(ses_path_base(path) - path), path, (long)getpid());
+    ses_buf_appendf(&name, "%.*s.sesame-%ld.tmp", (int)(ses_path_basename(path) - path), path,
+                    (long)getpid());
     r->path = ses_strdup(path, e);
     r->temp = r->path && ses_buf_ok(&name, e) ? ses_strdup(name.data, e) : NULL;
     ses_buf_free(&name);
@@ -32,11 +33,11 @@ bool ses_redirect_begin(ses_redirect *r, const char *path, bool overwrite, ses_e
     bool ok = fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0;
     if (fd >= 0) close(fd);
     if (!ok && fd >= 0) ses_fail(e, SES_EIO, "%s: %s", path, strerror(errno));
-    if (!ok) ses_redirect_end(r);
+    if (!ok) ses_atomic_output_end(r);
     return ok;
 }
 
-bool ses_redirect_commit(ses_redirect *r, ses_err *e)
+bool ses_atomic_output_commit(ses_atomic_output *r, ses_err *e)
 {
     if (fflush(stdout) || fsync(STDOUT_FILENO) || rename(r->temp, r->path))
         return ses_fail(e, SES_EIO, "%s: %s", r->path, strerror(errno));
@@ -45,7 +46,7 @@ bool ses_redirect_commit(ses_redirect *r, ses_err *e)
     return true;
 }
 
-void ses_redirect_end(ses_redirect *r)
+void ses_atomic_output_end(ses_atomic_output *r)
 {
     fflush(stdout);
     if (r->before >= 0) {
@@ -55,5 +56,5 @@ void ses_redirect_end(ses_redirect *r)
     if (r->temp) unlink(r->temp);
     ses_free(r->temp);
     ses_free(r->path);
-    *r = (ses_redirect){ .before = -1 };
+    *r = (ses_atomic_output){ .before = -1 };
 }

@@ -49,7 +49,7 @@ static bool more(ses_line_reader *r, ses_err *e)
     return true;
 }
 
-ses_line_got ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e)
+ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e)
 {
     size_t seen = 0; /* bytes after at known to hold no end of a line */
     for (;;) {
@@ -66,7 +66,7 @@ ses_line_got ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses
             if (lf && *n && lf[-1] == '\r') --*n;
             *line = p;
             r->line++;
-            return SES_LINE_ONE;
+            return SES_LINE_OK;
         }
         seen = have;
         if (r->end) {
@@ -78,7 +78,7 @@ ses_line_got ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses
     }
 }
 
-bool ses_line_waits(const ses_line_reader *r)
+bool ses_line_ready(const ses_line_reader *r)
 {
     if (!r->name) return r->n_files > 0;
     if (r->end || memchr(r->buf.data + r->at, '\n', r->buf.len - r->at)) return true;
@@ -86,7 +86,7 @@ bool ses_line_waits(const ses_line_reader *r)
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLIN | POLLHUP));
 }
 
-int64_t ses_line_total(const ses_line_reader *r)
+int64_t ses_line_total_bytes(const ses_line_reader *r)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < r->n_files; i++) {

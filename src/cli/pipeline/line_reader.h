@@ -16,12 +16,12 @@ typedef struct ses_line_reader {
     int64_t line, bytes; /* of the file, from 1; of all files, read so far */
 } ses_line_reader;
 
-typedef enum { SES_LINE_END, SES_LINE_ONE, SES_LINE_ERROR } ses_line_got;
+typedef enum { SES_LINE_END, SES_LINE_OK, SES_LINE_ERROR } ses_line_status;
 
 /* The next line without its end (LF or CRLF), borrowed until the next call. */
-ses_line_got ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e);
-bool ses_line_waits(const ses_line_reader *r);    /* a line, or a part of one, can be had without waiting */
-int64_t ses_line_total(const ses_line_reader *r); /* bytes of all files; 0: some is no regular file */
+ses_line_status ses_line_next(ses_line_reader *r, const char **line, size_t *n, ses_err *e);
+bool ses_line_ready(const ses_line_reader *r); /* a line, or a part of one, can be had without waiting */
+int64_t ses_line_total_bytes(const ses_line_reader *r); /* bytes of all files; 0: some is no regular file */
 void ses_line_reader_close(ses_line_reader *r);
 
 #endif

@@ -3,13 +3,13 @@
 #define SES_CLI_PIPELINE_H
 
 #include "cli/command.h"
-#include "sesame/pipeline.h"
 #include "cli/compute_args.h"
+#include "sesame/pipeline.h"
 
 typedef struct ses_pipeline_args {
-    ses_shared shared;
+    ses_compute_args shared;
     const char *model, *adapter;
-    ses_list files;
+    ses_opt_list files;
     int64_t batch_tokens, max_seq_len;
     const char *column, *to;
     bool jsonl, keep_going, no_header, overwrite;

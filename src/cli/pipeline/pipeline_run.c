@@ -1,11 +1,11 @@
 /* A pipeline over arguments, files or standard input. */
 #define _POSIX_C_SOURCE 200809L
+#include "atomic_output.h"
+#include "cli/ui/show_values.h"
 #include "line_reader.h"
 #include "npy_writer.h"
 #include "pipeline_command.h"
-#include "atomic_output.h"
 #include "sesame/table.h"
-#include "cli/ui/show_values.h"
 #include "task/task.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ typedef struct job {
     const char *name; /* of the file whose lines are at work */
     ses_progress progress;
     ses_npy npy;
-    ses_redirect to;
+    ses_atomic_output to;
     bool lines;     /* numbers of items are those of lines; else of arguments */
     bool several;   /* more than one item */
     int64_t cut;    /* texts of which something was left out */
@@ -45,11 +45,11 @@ static void where(char *buf, size_t size, const job *j, int64_t number)
 static void tell_cut(job *j, const ses_result *r)
 {
     char at[300];
-    if (!r->cut || j->call->quiet || ++j->cut > CUT_LINES) return;
+    if (!r->truncated || j->call->quiet || ++j->cut > CUT_LINES) return;
     where(at, sizeof at, j, r->item->number);
     fputs("sesame: ", stderr);
-    ses_put_clean(stderr, at);
-    fprintf(stderr, ": %" PRId64 " tokens were left out: the model reads %" PRId64 " at once\n", r->cut,
+    ses_put_escaped(stderr, at);
+    fprintf(stderr, ": %" PRId64 " tokens were left out: the model reads %" PRId64 " at once\n", r->truncated,
             j->p->limit);
 }
 
@@ -57,8 +57,8 @@ static bool put_json(const ses_result *r, ses_err *e)
 {
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
-    ses_result_json(r, w);
-    return ses_json_print(w, e);
+    ses_result_write_json(r, w);
+    return ses_json_writer_print(w, e);
 }
 
 /* A piece of a text that is being written. */
@@ -113,9 +113,9 @@ static sigset_t block_signals(void)
 
 static bool put_rows(job *j, const ses_result *r, ses_err *e)
 {
-    for (int64_t i = 0; i < r->rows; i++)
-        if (!ses_npy_add(&j->npy, r->x + i * r->cols, r->cols, e)) return false;
-    j->npy.cols = r->cols;
+    for (int64_t i = 0; i < r->n_vectors; i++)
+        if (!ses_npy_add(&j->npy, r->vectors + i * r->vector_size, r->vector_size, e)) return false;
+    j->npy.cols = r->vector_size;
     return true;
 }
 
@@ -127,8 +127,8 @@ static bool put_answer(job *j, const ses_result *r, ses_err *e)
         putchar('\n');
         return true;
     }
-    if (r->shape->view == SES_VIEW_ARRAY) return put_rows(j, r, e);
-    if (j->a->shared.json || r->shape->view == SES_VIEW_JSON) return put_json(r, e);
+    if (r->schema->view == SES_VIEW_ARRAY) return put_rows(j, r, e);
+    if (j->a->shared.json || r->schema->view == SES_VIEW_JSON) return put_json(r, e);
     return ses_pipeline_show(r, &j->call->out, j->several, e);
 }
 
@@ -152,15 +152,15 @@ static bool put_refusal(void *ctx, const ses_item *item, ses_err *bad, ses_err *
     if (j->over) return ses_fail(e, bad->code, "%s", bad->msg);
     j->failed++;
     fputs("sesame: ", stderr);
-    ses_put_clean(stderr, bad->msg);
+    ses_put_escaped(stderr, bad->msg);
     putc('\n', stderr);
     if (!j->a->shared.json) return true;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_pair(w, "error", bad->msg);
+    ses_json_member_string(w, "error", bad->msg);
     ses_json_end_object(w);
-    return ses_json_print(w, e) && !fflush(stdout);
+    return ses_json_writer_print(w, e) && !fflush(stdout);
 }
 
 /* An item that was not taken; those before it are answered first. */
@@ -182,17 +182,17 @@ static bool feed(job *j, ses_item *item, int64_t number, ses_err *e)
 
 static bool pair_given(const job *j)
 {
-    return ses_task_pair_given(j->call->command->task, j->call->task_args);
+    return ses_task_has_pair_option(j->call->command->task, j->call->task_args);
 }
 
 /* How many of n words make the next item: its text, its pair, its list. */
 static size_t item_of(const job *j, ses_string *word, size_t n, ses_item *item)
 {
-    const ses_parts *parts = &j->call->command->task->parts;
+    const ses_item_schema *parts = &j->call->command->task->item_schema;
     *item = (ses_item){ .text = word[0] };
     size_t used = 1;
-    if (used < n && parts->need_pair && !pair_given(j)) item->pair = word[used++];
-    if (!parts->need_list || parts->list_is_text) return used;
+    if (used < n && parts->requires_pair && !pair_given(j)) item->pair = word[used++];
+    if (!parts->requires_list || parts->list_replaces_text) return used;
     item->list = word + used;
     item->n_list = n - used;
     return n;
@@ -200,10 +200,10 @@ static size_t item_of(const job *j, ses_string *word, size_t n, ses_item *item)
 
 static bool run_arguments(job *j, ses_err *e)
 {
-    size_t n = (size_t)j->call->n_rest;
+    size_t n = (size_t)j->call->n_operands;
     ses_string *word = ses_alloc_array(n, sizeof *word, e);
     bool ok = word != NULL;
-    for (size_t i = 0; ok && i < n; i++) word[i] = ses_str(j->call->rest[i]);
+    for (size_t i = 0; ok && i < n; i++) word[i] = ses_str(j->call->operands[i]);
     int64_t number = 0;
     for (size_t at = 0; ok && at < n;) {
         ses_item item;
@@ -222,7 +222,7 @@ static bool feed_json(job *j, const char *line, size_t n, ses_err *e)
     ses_item item = { 0 };
     ses_string *list = NULL;
     ses_json_doc *doc = ses_json_parse_line(line, n, &bad);
-    bool ok = doc && ses_pipeline_item(j->p, ses_json_root(doc), &item, &list, &bad);
+    bool ok = doc && ses_pipeline_item_from_json(j->p, ses_json_root(doc), &item, &list, &bad);
     ok = ok ? feed(j, &item, j->in.line, e) : refuse(j, j->in.line, &bad, e);
     ses_free(list);
     ses_json_free(doc);
@@ -232,8 +232,9 @@ static bool feed_json(job *j, const char *line, size_t n, ses_err *e)
 /* A line of text; where the task reads several, they are apart by tabs. */
 static bool feed_line(job *j, const char *line, size_t n, ses_err *e)
 {
-    const ses_parts *parts = &j->call->command->task->parts;
-    bool several = (parts->need_pair && !pair_given(j)) || (parts->need_list && !parts->list_is_text);
+    const ses_item_schema *parts = &j->call->command->task->item_schema;
+    bool several =
+        (parts->requires_pair && !pair_given(j)) || (parts->requires_list && !parts->list_replaces_text);
     size_t words = 1;
     for (size_t i = 0; several && i < n; i++) words += line[i] == '\t';
     ses_string *word = ses_alloc_array(words, sizeof *word, e);
@@ -255,15 +256,15 @@ static bool run_lines(job *j, ses_err *e)
 {
     const char *line;
     size_t n;
-    ses_line_got got;
+    ses_line_status got;
     j->several = true;
-    while ((got = ses_line_next(&j->in, &line, &n, e)) == SES_LINE_ONE) {
+    while ((got = ses_line_next(&j->in, &line, &n, e)) == SES_LINE_OK) {
         if (j->in.line == 1) { /* another file: messages about lines name theirs */
             if (!ses_pipeline_flush(j->p, e)) return false;
             j->name = j->in.name;
         }
         if (!(j->a->jsonl ? feed_json(j, line, n, e) : feed_line(j, line, n, e))) return false;
-        if (!ses_line_waits(&j->in) && (!ses_pipeline_flush(j->p, e) || fflush(stdout))) return false;
+        if (!ses_line_ready(&j->in) && (!ses_pipeline_flush(j->p, e) || fflush(stdout))) return false;
         ses_progress_show(&j->progress, j->progress.total ? j->in.bytes : j->p->items);
     }
     if (got == SES_LINE_ERROR) { /* what was read is answered */
@@ -285,7 +286,7 @@ static bool run_column(job *j, ses_err *e)
         bool ok = r != NULL;
         j->name = j->in.file[i];
         while (ok && (ok = ses_records_next(r, &row, e)) && row) {
-            ses_item item = { .text = { row[0].s, row[0].n } };
+            ses_item item = { .text = { row[0].p, row[0].n } };
             ok = feed(j, &item, (int64_t)ses_records_line(r), e);
             ses_progress_show(&j->progress, j->p->items);
         }
@@ -299,25 +300,25 @@ static bool run_column(job *j, ses_err *e)
 
 static void tell_speed(const job *j, double seconds)
 {
-    char a[SES_HUMAN], b[SES_HUMAN];
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT];
     int64_t tokens = j->p->written ? j->p->written : j->p->read;
-    fprintf(stderr, "%s text%s, %s tokens%s in ", ses_grouped(a, j->p->items), j->p->items == 1 ? "" : "s",
-            ses_grouped(b, tokens), j->p->written ? " written" : "");
+    fprintf(stderr, "%s text%s, %s tokens%s in ", ses_grouped_text(a, j->p->items),
+            j->p->items == 1 ? "" : "s", ses_grouped_text(b, tokens), j->p->written ? " written" : "");
     fprintf(stderr, seconds < 1 ? "%.3g ms" : "%.2f s", seconds < 1 ? 1000 * seconds : seconds);
     fprintf(stderr, ": %s texts/s, %s tokens/s\n", ses_rate_text(a, j->p->items, seconds),
             ses_rate_text(b, tokens, seconds));
     if (j->cut > CUT_LINES)
-        fprintf(stderr, "sesame: of %s texts something was left out\n", ses_grouped(a, j->cut));
+        fprintf(stderr, "sesame: of %s texts something was left out\n", ses_grouped_text(a, j->cut));
 }
 
 static void tell_stopped(const job *j)
 {
-    char a[SES_HUMAN];
+    char a[SES_NUMBER_TEXT];
     if (!j->p->stopped || j->call->quiet) return;
     fprintf(stderr,
             "sesame: %s text%s before the length asked for: the model holds %" PRId64
             " tokens, prompt and answer together\n",
-            ses_grouped(a, j->p->stopped), j->p->stopped == 1 ? " ends" : "s end",
+            ses_grouped_text(a, j->p->stopped), j->p->stopped == 1 ? " ends" : "s end",
             ses_model_max_tokens(j->p->model));
 }
 
@@ -336,14 +337,15 @@ static bool end_array(job *j, ses_err *e)
     if (j->npy.begun) return ses_npy_end(&j->npy, e);
     if (j->p->items || !output_given(j->call)) return true;
     const ses_result *r = ses_pipeline_run(j->p, &(ses_item){ .text = ses_str("a") }, e);
-    if (!r || r->shape->view != SES_VIEW_ARRAY) return r != NULL;
-    j->npy.cols = r->cols;
+    if (!r || r->schema->view != SES_VIEW_ARRAY) return r != NULL;
+    j->npy.cols = r->vector_size;
     return ses_npy_end(&j->npy, e);
 }
 
 static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *e)
 {
-    if (c->n_rest && a->files.n) return ses_fail(e, SES_EUSAGE, "arguments and --file exclude each other");
+    if (c->n_operands && a->files.n)
+        return ses_fail(e, SES_EUSAGE, "arguments and --file exclude each other");
     if (a->column && a->jsonl)
         return ses_fail(e, SES_EUSAGE, "--column reads JSON lines by itself: no --jsonl");
     if (a->shared.json && output_given(c)) /* --json is a form of output, too */
@@ -353,13 +355,13 @@ static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *
 
 static void tell_remarks(const job *j)
 {
-    const char *s = ses_pipeline_remarks(j->p);
+    const char *s = ses_pipeline_warnings(j->p);
     while (*s && !j->call->quiet) {
         size_t n = strcspn(s, "\n");
         fputs("sesame: ", stderr);
         char line[512];
         snprintf(line, sizeof line, "%.*s", (int)(n < 500 ? n : 500), s);
-        ses_put_clean(stderr, line);
+        ses_put_escaped(stderr, line);
         putc('\n', stderr);
         s += n + (s[n] == '\n');
     }
@@ -369,30 +371,30 @@ static bool run(job *j, ses_err *e)
 {
     static const char *const standard[] = { "-" };
     const ses_call *c = j->call;
-    bool texts = c->n_rest && !j->a->jsonl && !j->a->column; /* else arguments are files */
-    ses_pipeline_answers(j->p, put, j);
+    bool texts = c->n_operands && !j->a->jsonl && !j->a->column; /* else arguments are files */
+    ses_pipeline_set_callback(j->p, put, j);
     j->p->refuse = put_refusal;
-    if (j->a->batch_tokens) ses_pipeline_budget(j->p, j->a->batch_tokens);
+    if (j->a->batch_tokens) ses_pipeline_set_batch_tokens(j->p, j->a->batch_tokens);
     if (j->a->max_seq_len) j->p->limit = j->a->max_seq_len < j->p->most ? j->a->max_seq_len : j->p->most;
-    if (j->p->task->streams && !j->a->shared.json && (c->out.tty || j->p->wants_stream)) {
-        ses_pipeline_stream(j->p, put_piece, j);
-        ses_pipeline_budget(j->p, 1); /* one text after the other */
+    if (j->p->task->can_stream && !j->a->shared.json && (c->out.tty || j->p->wants_stream)) {
+        ses_pipeline_set_stream(j->p, put_piece, j);
+        ses_pipeline_set_batch_tokens(j->p, 1); /* one text after the other */
     }
     if (j->a->max_seq_len && j->p->uncut &&
-        !ses_pipeline_remark(j->p, e, "--max-seq-len has no effect here: texts are not cut"))
+        !ses_pipeline_warn(j->p, e, "--max-seq-len has no effect here: texts are not cut"))
         return false;
     tell_remarks(j);
     if (texts) return run_arguments(j, e);
     j->lines = true;
     j->in.file = j->a->files.item;
     j->in.n_files = j->a->files.n;
-    if (c->n_rest) j->in.file = (const char *const *)c->rest, j->in.n_files = (size_t)c->n_rest;
+    if (c->n_operands) j->in.file = (const char *const *)c->operands, j->in.n_files = (size_t)c->n_operands;
     bool given = j->in.n_files > 0;
     if (!given) j->in.file = standard, j->in.n_files = 1;
     if (!given && !c->quiet && isatty(STDIN_FILENO))
         fputs("Texts, one a line, are read from this terminal; Ctrl-D ends.\n", stderr);
     j->progress = ses_progress_start(stderr, &c->err, c->quiet || (c->out.tty && !j->a->to), "texts",
-                                     j->a->column ? 0 : ses_line_total(&j->in));
+                                     j->a->column ? 0 : ses_line_total_bytes(&j->in));
     bool ok = j->a->column ? run_column(j, e) : run_lines(j, e);
     ses_progress_end(&j->progress);
     if (ok && !c->quiet) tell_speed(j, ses_seconds() - j->progress.start);
@@ -403,8 +405,9 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
 {
     const ses_pipeline_args *a = c->args;
     job j = { .call = c, .a = a, .npy = { .f = stdout } };
-    if (!check_usage(c, a, e) || (a->to && !ses_redirect_begin(&j.to, a->to, a->overwrite, e))) return false;
-    ses_device_options o = ses_shared_options(&a->shared);
+    if (!check_usage(c, a, e) || (a->to && !ses_atomic_output_begin(&j.to, a->to, a->overwrite, e)))
+        return false;
+    ses_device_options o = ses_compute_device_options(&a->shared);
     catch_signals();
     sigset_t was = block_signals();
     ses_device *dev = ses_device_open(a->shared.device, &o, e);
@@ -414,8 +417,8 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
               : NULL;
     bool ok = j.p && run(&j, e);
     if (j.p) tell_stopped(&j);
-    ok = ok && end_array(&j, e) && (!a->to || ses_redirect_commit(&j.to, e));
-    if (a->to) ses_redirect_end(&j.to);
+    ok = ok && end_array(&j, e) && (!a->to || ses_atomic_output_commit(&j.to, e));
+    if (a->to) ses_atomic_output_end(&j.to);
     ses_npy_free(&j.npy);
     ses_line_reader_close(&j.in);
     ses_pipeline_free(j.p);

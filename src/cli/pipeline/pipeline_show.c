@@ -17,7 +17,7 @@ static void put_bytes(const char *p, size_t n) /* control characters do not reac
         piece[k] = 0;
         for (size_t i = 0; i < k; i++)
             if (!piece[i] || piece[i] == '\n' || piece[i] == '\t') piece[i] = ' ';
-        ses_put_clean(stdout, piece);
+        ses_put_escaped(stdout, piece);
         p += k, n -= k;
     }
 }
@@ -29,15 +29,15 @@ static void put_styled(const ses_term *t, ses_style s, ses_string text)
     fputs(ses_style_on(t, SES_PLAIN), stdout);
 }
 
-static bool has_field(const ses_shape *s, ses_field_kind kind)
+static bool has_field(const ses_result_schema *s, ses_result_field_kind kind)
 {
-    for (const ses_shape_field *f = s->field; f->key; f++)
+    for (const ses_result_field *f = s->field; f->key; f++)
         if (f->kind == kind) return true;
     return false;
 }
 
 /* What a row is about: its label, or its word. */
-static ses_string name_of(const ses_row *row)
+static ses_string name_of(const ses_result_row *row)
 {
     if (row->label.p) return row->label;
     return row->word.p ? row->word : row->text.p ? row->text : ses_str("");
@@ -45,27 +45,27 @@ static ses_string name_of(const ses_row *row)
 
 static bool show_bars(const ses_result *r, const ses_term *t, ses_err *e)
 {
-    bool token = has_field(r->shape, SES_FIELD_TOKEN), text = token && has_field(r->shape, SES_FIELD_TEXT);
+    bool token = has_field(r->schema, SES_FIELD_TOKEN), text = token && has_field(r->schema, SES_FIELD_TEXT);
     for (size_t g = 0, i = 0; g < r->groups; g++) {
         if (r->groups > 1) printf("  mask %zu\n", g + 1);
-        ses_listing *table = ses_listing_new(text ? "|>||" : "|>|", e);
+        ses_text_table *table = ses_text_table_new(text ? "|>||" : "|>|", e);
         if (!table) return false;
         for (; i < r->n && r->row[i].group == g; i++) {
-            const ses_row *row = &r->row[i];
+            const ses_result_row *row = &r->row[i];
             char bar[SES_BAR_SIZE], name[100], whole[200];
-            ses_clean(name, sizeof name, name_of(row).p);
-            ses_listing_cell(table, "%s", name);
-            ses_listing_style(table, SES_BOLD);
-            ses_listing_cell(table, "%.4f", row->score);
-            ses_listing_cell(table, "%s", ses_bar(t, bar, row->score, BAR));
-            ses_listing_style(table, SES_GREEN);
+            ses_escape_controls(name, sizeof name, name_of(row).p);
+            ses_text_table_cell(table, "%s", name);
+            ses_text_table_style(table, SES_BOLD);
+            ses_text_table_cell(table, "%.4f", row->score);
+            ses_text_table_cell(table, "%s", ses_bar_text(t, bar, row->score, BAR));
+            ses_text_table_style(table, SES_GREEN);
             if (!text) continue;
-            ses_clean(whole, sizeof whole, row->text.p);
-            ses_listing_cell(table, "%s", whole);
-            ses_listing_style(table, SES_DIM);
+            ses_escape_controls(whole, sizeof whole, row->text.p);
+            ses_text_table_cell(table, "%s", whole);
+            ses_text_table_style(table, SES_DIM);
         }
-        bool ok = ses_listing_print(table, stdout, t, 2, e);
-        ses_listing_free(table);
+        bool ok = ses_text_table_print(table, stdout, t, 2, e);
+        ses_text_table_free(table);
         if (!ok) return false;
     }
     return true;
@@ -79,20 +79,21 @@ static bool show_spans(const ses_result *r, const ses_term *t)
     size_t at = 0;
     fputs("  ", stdout);
     for (size_t i = 0; i < r->n; i++) {
-        const ses_row *row = &r->row[i];
-        if (row->byte.begin < at || row->byte.end > text.n) continue;
+        const ses_result_row *row = &r->row[i];
+        if (row->byte_span.begin < at || row->byte_span.end > text.n) continue;
         uint32_t hash = 0;
         const char *tag = row->label.p;
         if (tag[0] && tag[1] == '-') tag += 2; /* B-PER and I-PER are one color */
         for (; *tag; tag++) hash = hash * 31 + (unsigned char)*tag;
         ses_style s = cycle[hash % SES_LEN(cycle)];
-        put_bytes(text.p + at, row->byte.begin - at);
+        put_bytes(text.p + at, row->byte_span.begin - at);
         if (!t->color) putchar('[');
-        put_styled(t, s, (ses_string){ text.p + row->byte.begin, row->byte.end - row->byte.begin });
+        put_styled(t, s,
+                   (ses_string){ text.p + row->byte_span.begin, row->byte_span.end - row->byte_span.begin });
         putchar(' ');
         put_styled(t, SES_DIM, row->label);
         if (!t->color) putchar(']');
-        at = row->byte.end;
+        at = row->byte_span.end;
     }
     put_bytes(text.p + at, text.n - at);
     putchar('\n');
@@ -104,14 +105,14 @@ static bool show_answer(const ses_result *r, const ses_term *t)
 {
     enum { AROUND = 60 };
     for (size_t i = 0; i < r->n; i++) {
-        const ses_row *row = &r->row[i];
+        const ses_result_row *row = &r->row[i];
         printf("  %.4f  ", row->score);
         if (!row->text.n) {
             printf("%s(no answer)%s\n", ses_style_on(t, SES_DIM), ses_style_on(t, SES_PLAIN));
             continue;
         }
         ses_string c = r->item->pair;
-        size_t begin = row->byte.begin, end = row->byte.end;
+        size_t begin = row->byte_span.begin, end = row->byte_span.end;
         size_t from = begin > AROUND ? begin - AROUND : 0, to = end + AROUND < c.n ? end + AROUND : c.n;
         while (from && ((unsigned char)c.p[from] & 0xC0) == 0x80) from--;
         while (to < c.n && ((unsigned char)c.p[to] & 0xC0) == 0x80) to++;
@@ -128,16 +129,17 @@ static bool show_answer(const ses_result *r, const ses_term *t)
 
 static bool show_vectors(const ses_result *r, const ses_term *t)
 {
-    printf("  %" PRId64 " x %" PRId64 "\n", r->rows, r->cols);
-    for (int64_t i = 0; i < r->rows; i++) {
+    printf("  %" PRId64 " x %" PRId64 "\n", r->n_vectors, r->vector_size);
+    for (int64_t i = 0; i < r->n_vectors; i++) {
         fputs("  ", stdout);
         if ((size_t)i < r->n) {
             char name[24];
-            ses_clean(name, sizeof name, name_of(&r->row[i]).p);
+            ses_escape_controls(name, sizeof name, name_of(&r->row[i]).p);
             printf("%s%-14s%s", ses_style_on(t, SES_BOLD), name, ses_style_on(t, SES_PLAIN));
         }
-        for (int64_t k = 0; k < r->cols && k < NUMBERS; k++) printf(" %8.4f", (double)r->x[i * r->cols + k]);
-        puts(r->cols > NUMBERS ? " ..." : "");
+        for (int64_t k = 0; k < r->vector_size && k < NUMBERS; k++)
+            printf(" %8.4f", (double)r->vectors[i * r->vector_size + k]);
+        puts(r->vector_size > NUMBERS ? " ..." : "");
     }
     return true;
 }
@@ -145,13 +147,14 @@ static bool show_vectors(const ses_result *r, const ses_term *t)
 /* A line each vector; of words and tokens behind their text's number and themselves. */
 static bool show_numbers(const ses_result *r)
 {
-    for (int64_t i = 0; i < r->rows; i++) {
+    for (int64_t i = 0; i < r->n_vectors; i++) {
         if (r->n) {
             printf("%lld\t", (long long)r->item->number);
-            ses_put_clean(stdout, r->row[i].word.p);
+            ses_put_escaped(stdout, r->row[i].word.p);
             putchar('\t');
         }
-        for (int64_t k = 0; k < r->cols; k++) printf("%s%.9g", k ? "\t" : "", (double)r->x[i * r->cols + k]);
+        for (int64_t k = 0; k < r->vector_size; k++)
+            printf("%s%.9g", k ? "\t" : "", (double)r->vectors[i * r->vector_size + k]);
         putchar('\n');
     }
     return true;
@@ -159,13 +162,13 @@ static bool show_numbers(const ses_result *r)
 
 static bool show_text(const ses_result *r)
 {
-    bool score = has_field(r->shape, SES_FIELD_SCORE);
+    bool score = has_field(r->schema, SES_FIELD_SCORE);
     for (size_t i = 0; i < r->n; i++) {
         if (score) printf("%11.4f  ", r->row[i].score);
         put_bytes(r->row[i].text.p, r->row[i].text.n);
         putchar('\n');
         for (size_t k = 0; k < r->row[i].n_logprobs; k++) {
-            const ses_token_logprob *x = &r->row[i].logprob[k];
+            const ses_token_logprob *x = &r->row[i].logprobs[k];
             printf("%11.4f  ", (double)x->logprob);
             put_bytes(x->token.p ? x->token.p : "", x->token.n);
             putchar('\n');
@@ -175,18 +178,18 @@ static bool show_text(const ses_result *r)
 }
 
 /* Where the text itself is not in what is shown. */
-static bool needs_title(ses_view_kind v)
+static bool needs_title(ses_result_view v)
 {
     return v == SES_VIEW_BARS || v == SES_VIEW_ANSWER || v == SES_VIEW_VECTORS;
 }
 
 bool ses_pipeline_show(const ses_result *r, const ses_term *t, bool several, ses_err *e)
 {
-    if (several && needs_title(r->shape->view)) {
+    if (several && needs_title(r->schema->view)) {
         put_styled(t, SES_BOLD, r->item->text);
         putchar('\n');
     }
-    switch (r->shape->view) {
+    switch (r->schema->view) {
     case SES_VIEW_BARS: return show_bars(r, t, e);
     case SES_VIEW_SPANS: return show_spans(r, t);
     case SES_VIEW_ANSWER: return show_answer(r, t);

@@ -8,7 +8,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_TEXT,
       .offset = offsetof(ses_pipeline_args, model),
       .value = "DIR",
-      .model = true,
+      .is_model = true,
       .help =
           "model folder, with its tokenizer, or a name that 'sesame models' lists; without it the one that "
           "comes with Sesame for this" },
@@ -61,10 +61,10 @@ static const ses_opt opt[] = {
       .max = 1 << 24,
       .help = "run texts together up to this many tokens (default 2048, on a GPU 16384); answers do not "
               "depend on it" },
-    SES_OPT_SHARED(ses_pipeline_args, shared),
+    SES_OPT_COMPUTE(ses_pipeline_args, shared),
 };
 
-const char ses_pipeline_words[] =
+const char ses_pipeline_description[] =
     "The texts are the arguments, or the lines of each --file; without either, those of standard input. "
     "With --jsonl or --column arguments are files. "
     "Answers come in the order of the texts and as soon as they are there. With --json each is one line, in "
@@ -78,7 +78,7 @@ const char ses_pipeline_words[] =
                                              .opt = opt,                             \
                                              .n_opt = SES_LEN(opt),                  \
                                              .args_size = sizeof(ses_pipeline_args), \
-                                             .max_rest = -1,                         \
+                                             .max_operands = -1,                     \
                                              .hidden = hidden_,                      \
                                              .task = &ses_task_##task_,              \
                                              .run = ses_pipeline_command };

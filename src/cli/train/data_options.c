@@ -10,13 +10,13 @@
 
 static bool start_spec(const char *task, ses_data_spec *spec, const ses_benchmark **b, ses_err *e)
 {
-    const ses_tune_kind *k = ses_tune_need(task, NULL);
+    const ses_finetune_task *k = ses_finetune_task_need(task, NULL);
     *b = k ? NULL : ses_benchmark_find(task);
-    if (k) return *spec = ses_tune_spec(k), true;
+    if (k) return *spec = ses_finetune_task_spec(k), true;
     if (*b) return *spec = (*b)->spec, true;
     const char *name;
     ses_buf list = { 0 };
-    for (size_t i = 0; (name = ses_tune_name(i, NULL)); i++)
+    for (size_t i = 0; (name = ses_finetune_task_name(i, NULL)); i++)
         ses_buf_appendf(&list, "%s%s", i ? ", " : "", name);
     if (ses_buf_ok(&list, e))
         ses_fail(e, SES_EUSAGE,
@@ -73,10 +73,10 @@ bool ses_data_args_spec(const ses_data_args *a, ses_data_spec *spec, const ses_b
     set_format(a->format, spec);
     if (!set_columns(a, spec, e)) return false;
     if (a->choices) spec->choices = a->choices;
-    if (a->labels) spec->values = a->labels, spec->names = NULL;
+    if (a->labels) spec->label_values = a->labels, spec->label_names = NULL;
     if (a->no_header) spec->no_header = true;
     if (a->quotes) spec->quotes = (ses_quotes)a->quotes;
-    spec->skip_bad = a->skip_bad;
+    spec->skip_bad_answers = a->skip_bad;
     if (!a->delimiter) return true;
     bool tab = !strcmp(a->delimiter, "\\t") || !strcmp(a->delimiter, "tab");
     if (!tab && (strlen(a->delimiter) != 1 || *a->delimiter == '"' || *a->delimiter == '\n'))
@@ -108,8 +108,8 @@ static const char *const usual_label[] = { "label", "labels", "score", "class", 
 static const char *usual(const ses_records *r, const char *const *names)
 {
     for (; *names; names++)
-        for (size_t i = 0; i < ses_records_fields(r); i++) {
-            const char *name = ses_records_name(r, i);
+        for (size_t i = 0; i < ses_records_field_count(r); i++) {
+            const char *name = ses_records_column_name(r, i);
             if (name && !strcmp(name, *names)) return *names;
         }
     return NULL;
@@ -134,13 +134,13 @@ static bool is_table(const char *path)
 
 static bool is_labeled(const ses_data_spec *s)
 {
-    return !s->no_labels && s->kind != SES_DATA_REWRITE && s->kind != SES_DATA_TEXT &&
+    return !s->no_labels && s->kind != SES_DATA_SEQ2SEQ && s->kind != SES_DATA_TEXT &&
            s->kind != SES_DATA_TUPLE;
 }
 
 static bool is_complete(const ses_data_spec *s)
 {
-    bool target = s->kind == SES_DATA_REWRITE && !s->no_labels;
+    bool target = s->kind == SES_DATA_SEQ2SEQ && !s->no_labels;
     if (s->kind == SES_DATA_TUPLE) return s->text_a && s->text_b && s->choices;
     return s->text_a && (s->label || !is_labeled(s)) && (s->text_b || !target);
 }
@@ -149,7 +149,7 @@ static bool is_complete(const ses_data_spec *s)
 static void count_columns(ses_data_spec *s)
 {
     if (!s->text_a) s->text_a = "1";
-    if (!s->text_b && (s->kind == SES_DATA_REWRITE || s->kind == SES_DATA_TUPLE)) s->text_b = "2";
+    if (!s->text_b && (s->kind == SES_DATA_SEQ2SEQ || s->kind == SES_DATA_TUPLE)) s->text_b = "2";
     if (!s->label && is_labeled(s)) s->label = s->text_b ? "3" : "2";
 }
 
@@ -166,7 +166,7 @@ static bool guess_columns(ses_data_spec *s, const char *path, ses_err *e)
     if (s->format == SES_DATA_LINES && is_table(path)) s->format = SES_DATA_TABLE;
     if (s->format != SES_DATA_TABLE || is_complete(s)) return true;
     if (s->no_header) return count_columns(s), true;
-    bool rewrite = s->kind == SES_DATA_REWRITE;
+    bool rewrite = s->kind == SES_DATA_SEQ2SEQ;
     if (read_once(path))
         return ses_fail(
             e, SES_EUSAGE,
@@ -197,7 +197,8 @@ static bool guess_columns(ses_data_spec *s, const char *path, ses_err *e)
     return true;
 }
 
-ses_examples *ses_data_open(const ses_data_spec *spec, const char *path, const ses_examples *like, ses_err *e)
+ses_examples *ses_data_args_open(const ses_data_spec *spec, const char *path, const ses_examples *like,
+                                 ses_err *e)
 {
     ses_data_spec s = *spec;
     return guess_columns(&s, path, e) ? ses_examples_open(path, &s, like, e) : NULL;

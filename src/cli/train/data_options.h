@@ -91,7 +91,7 @@ typedef struct ses_data_args {
 /* What the options say, over what the named benchmark says; *b NULL where the task is a kind. */
 bool ses_data_args_spec(const ses_data_args *a, ses_data_spec *spec, const ses_benchmark **b, ses_err *e);
 /* ses_examples_open, with columns that nobody named looked for by their usual names. */
-ses_examples *ses_data_open(const ses_data_spec *spec, const char *path, const ses_examples *like,
-                            ses_err *e);
+ses_examples *ses_data_args_open(const ses_data_spec *spec, const char *path, const ses_examples *like,
+                                 ses_err *e);
 
 #endif

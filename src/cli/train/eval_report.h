@@ -4,16 +4,16 @@
 #define SES_CLI_JUDGED_H
 
 #include "cli/option_parser.h"
+#include "cli/ui/term.h"
 #include "sesame/json.h"
 #include "tune/finetuner.h"
-#include "cli/ui/term.h"
 
-typedef struct ses_judge_args {
+typedef struct ses_bootstrap_args {
     int64_t resamples, seed;
     double confidence; /* percent */
-} ses_judge_args;
+} ses_bootstrap_args;
 
-#define SES_OPT_JUDGE(struct_, field)                                                              \
+#define SES_OPT_BOOTSTRAP(struct_, field)                                                          \
     { .name = "bootstrap",                                                                         \
       .type = SES_OPT_INT,                                                                         \
       .offset = offsetof(struct_, field.resamples),                                                \
@@ -33,24 +33,25 @@ typedef struct ses_class_score {
     double precision, recall, f1, number;
 } ses_class_score;
 
-typedef struct ses_judged {
+typedef struct ses_eval_report {
     ses_scores scores;
     double loss;
     size_t n; /* examples */
-    const ses_tuner *tuner;
+    const ses_finetuner *tuner;
     ses_class_score *classes;
     size_t n_classes;
     int64_t *confusion; /* [right, said] over the tuner's labels; NULL: they have no names */
     double level;       /* of the intervals; 0: there are none */
-} ses_judged;
+} ses_eval_report;
 
-bool ses_judge(ses_judged *j, ses_tuner *t, const ses_tune_set *s, const ses_predicted *p,
-               const ses_judge_args *a, ses_err *e);
-void ses_judged_free(ses_judged *j); /* back to zero */
+bool ses_eval_report_make(ses_eval_report *j, ses_finetuner *t, const ses_finetune_set *s,
+                          const ses_task_outputs *p, const ses_bootstrap_args *a, ses_err *e);
+void ses_eval_report_free(ses_eval_report *j); /* back to zero */
 
 /* Members eval_NAME, eval_NAME_low and _high, eval_loss, eval_samples, eval_labels, eval_confusion_matrix. */
-void ses_judged_put(const ses_judged *j, ses_json_writer *w);
-void ses_judged_show(const ses_judged *j, const ses_term *t); /* loss and scores, for a summary */
-bool ses_judged_show_classes(const ses_judged *j, const ses_term *t, ses_err *e); /* tables on stdout */
+void ses_eval_report_put(const ses_eval_report *j, ses_json_writer *w);
+void ses_eval_report_show(const ses_eval_report *j, const ses_term *t); /* loss and scores, for a summary */
+bool ses_eval_report_show_classes(const ses_eval_report *j, const ses_term *t,
+                                  ses_err *e); /* tables on stdout */
 
 #endif

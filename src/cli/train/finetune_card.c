@@ -21,7 +21,7 @@ static const struct {
     { &ses_head_span, "question-answering", "'some question' 'some passage'" },
     { &ses_head_choice, "multiple-choice", "'a beginning' 'one end' 'another'" },
     { &ses_head_causal_lm, "text-generation", "'a beginning'" },
-    { &ses_head_target_lm, "text2text-generation", "'some text'" },
+    { &ses_head_seq2seq_lm, "text2text-generation", "'some text'" },
 };
 
 static size_t use_of(const ses_head *head)
@@ -110,8 +110,8 @@ static void put_top(ses_buf *b, const ses_finetune *f)
 
 static void put_labels(ses_buf *b, const ses_finetune *f)
 {
-    const ses_tuner *t = f->tuner;
-    if (!f->kind->named || !t->n_labels) return;
+    const ses_finetuner *t = f->tuner;
+    if (!f->kind->has_label_names || !t->n_labels) return;
     ses_buf_puts(b, "\nLabels: ");
     for (size_t i = 0; i < t->n_labels && i < LABELS; i++) {
         if (i) ses_buf_puts(b, ", ");
@@ -123,7 +123,7 @@ static void put_labels(ses_buf *b, const ses_finetune *f)
 
 static void put_scores(ses_buf *b, const ses_finetune *f)
 {
-    const ses_judged *j = &f->judged;
+    const ses_eval_report *j = &f->judged;
     if (!f->eval.data) return;
     ses_buf_puts(b, "\n## Scores\n\nOn ");
     put_cell(b, ses_path_name_of(f->a->eval).s);
@@ -151,7 +151,7 @@ static void put_scores(ses_buf *b, const ses_finetune *f)
 
 static void put_matrix(ses_buf *b, const ses_finetune *f)
 {
-    const ses_judged *j = &f->judged;
+    const ses_eval_report *j = &f->judged;
     size_t n = f->tuner->n_labels;
     if (!f->eval.data || !j->confusion || n > MATRIX) return;
     ses_buf_puts(b, "\nRows are what is right, columns what was said:\n\n| |");
@@ -177,7 +177,7 @@ static void put_training(ses_buf *b, const ses_finetune *f)
 {
     const ses_finetune_args *a = f->a;
     const ses_train_state *at = ses_trainer_state(f->trainer);
-    char text[SES_ENERGY_TEXT], time[SES_HUMAN];
+    char text[SES_ENERGY_TEXT], time[SES_NUMBER_TEXT];
     ses_buf_puts(b, "\n## Training\n\n| | |\n|---|---|\n");
     put_row(b, "begun with", a->model ? ses_path_name_of(a->model).s : "random weights");
     ses_buf_puts(b, "| data | ");
@@ -185,7 +185,7 @@ static void put_training(ses_buf *b, const ses_finetune *f)
     ses_buf_appendf(b, ", %" PRId64 " sequences, %" PRId64 " tokens |\n", ses_dataset_size(f->train.data),
                     ses_dataset_tokens(f->train.data));
     ses_buf_appendf(b, "| updates | %" PRId64 " of %" PRId64 ", %s %" PRId64, at->updates,
-                    ses_trainer_total(f->trainer), a->tokens ? "tokens a batch" : "batch size",
+                    ses_trainer_total_updates(f->trainer), a->tokens ? "tokens a batch" : "batch size",
                     a->tokens ? a->tokens : a->batch);
     if (a->accumulate > 1) ses_buf_appendf(b, ", %" PRId64 " batches an update", a->accumulate);
     ses_buf_puts(b, " |\n");
@@ -194,10 +194,10 @@ static void put_training(ses_buf *b, const ses_finetune *f)
         ses_optim_name((size_t)a->optimizer, NULL), a->lr, ses_schedule_name((size_t)a->schedule, NULL),
         a->warmup, a->decay, a->clip, a->seed);
     ses_transfer_card(&a->transfer, b);
-    put_row(b, "time", ses_time_text(time, f->watch.seconds));
+    put_row(b, "time", ses_duration_text(time, f->watch.seconds));
     put_row(b, "energy", ses_energy_text(text, &f->watch.energy, &a->energy));
     ses_buf_puts(b, "\n```\nsesame finetune");
-    ses_options_line(ses_command_finetune.opt, ses_command_finetune.n_opt, a, b);
+    ses_options_put_command_line(ses_command_finetune.opt, ses_command_finetune.n_opt, a, b);
     ses_buf_puts(b, "\n```\n");
 }
 
@@ -207,7 +207,7 @@ static void put_usage(ses_buf *b, const ses_finetune *f)
     ses_buf_appendf(b, "\n## Use\n\n```\nsesame %s\n```\n",
                     ses_finetune_usage(usage, sizeof usage, f->kind->head, "FOLDER"));
     size_t use = use_of(f->kind->head);
-    bool plain = f->a->transfer.adapter == SES_ADAPT_NONE && f->a->transfer.head == SES_HEAD_USUAL;
+    bool plain = f->a->transfer.adapter == SES_ADAPT_NONE && f->a->transfer.head == SES_HEAD_DEFAULT;
     if (plain && use < SES_LEN(uses) && f->kind->head != &ses_head_choice)
         ses_buf_appendf(
             b, "\n```python\nfrom transformers import pipeline\nmodel = pipeline(\"%s\", \"FOLDER\")\n```\n",
@@ -217,14 +217,15 @@ static void put_usage(ses_buf *b, const ses_finetune *f)
 
 bool ses_finetune_card(const ses_finetune *f, const char *dir, ses_err *e)
 {
-    char human[SES_HUMAN];
+    char human[SES_NUMBER_TEXT];
     ses_buf b = { 0 };
     put_top(&b, f);
     ses_buf_puts(&b, "# ");
     put_cell(&b, ses_path_name_of(f->a->output).s);
     ses_buf_appendf(&b, "\n\nA %s of %s parameters, trained with Sesame for: %s.\n",
-                    ses_model_class(f->tuner->model),
-                    ses_grouped(human, ses_store_numbers(ses_model_store(f->tuner->model))), f->kind->what);
+                    ses_model_class_name(f->tuner->model),
+                    ses_grouped_text(human, ses_store_element_count(ses_model_store(f->tuner->model))),
+                    f->kind->summary);
     put_labels(&b, f);
     put_scores(&b, f);
     put_matrix(&b, f);

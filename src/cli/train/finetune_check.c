@@ -13,27 +13,29 @@ bool ses_finetune_labels(ses_finetune *f, ses_err *e)
 {
     ses_err none = { 0 }; /* labels that cannot be read, or are not these, are no reason not to train */
     (void)e;
-    if (!f->a->model || !f->kind->named) return true;
-    if (!ses_tune_labels(ses_json_root(f->base), f->kind->data, &f->had, &f->told, &none)) return true;
-    f->same = f->told && ses_examples_order(f->train_rows, f->had, &none);
+    if (!f->a->model || !f->kind->has_label_names) return true;
+    if (!ses_config_labels(ses_json_root(f->base), f->kind->data, &f->had, &f->told, &none)) return true;
+    f->same = f->told && ses_examples_align_labels(f->train_rows, f->had, &none);
     return none.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "out of memory");
 }
 
 static void put_labels(const ses_examples *d)
 {
-    size_t n = ses_examples_labels(d);
-    for (size_t i = 0; i < n && i < 20; i++) fprintf(stderr, "%s%s", i ? ", " : "", ses_examples_label(d, i));
+    size_t n = ses_examples_label_count(d);
+    for (size_t i = 0; i < n && i < 20; i++)
+        fprintf(stderr, "%s%s", i ? ", " : "", ses_examples_label_name(d, i));
     if (n > 20) fprintf(stderr, ", ... (%zu)", n);
 }
 
 void ses_finetune_tell_head(const ses_finetune *f)
 {
-    const char *fresh = ses_model_fresh(f->tuner->model);
-    if (f->tuner->scaled)
-        fprintf(stderr, "scores go up to %g, cosines to 1: they are divided by it\n", f->tuner->top);
+    const char *fresh = ses_model_missing_keys(f->tuner->model);
+    if (f->tuner->scale_targets)
+        fprintf(stderr, "scores go up to %g, cosines to 1: they are divided by it\n",
+                f->tuner->max_abs_target);
     if (!f->a->model) return;
     if (*fresh) fprintf(stderr, "begun at random: %s\n", fresh);
-    if (!f->kind->named || f->same || (*fresh && !f->told)) return;
+    if (!f->kind->has_label_names || f->same || (*fresh && !f->told)) return;
     fprintf(stderr, "%s labels were ", *fresh ? "the model's" : "the model's head is kept; its");
     if (f->told)
         put_labels(f->had);
@@ -49,7 +51,7 @@ void ses_finetune_tell_head(const ses_finetune *f)
 /* Scores as the metrics name them, of a small evaluation in which every label is right once. */
 static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *out, ses_err *e)
 {
-    const ses_tuner *t = f->tuner;
+    const ses_finetuner *t = f->tuner;
     size_t labels = t->n_labels ? t->n_labels : 2, n = labels > 2 ? labels : 2;
     ses_arena mem = { 0 };
     int32_t *gold = ses_arena_array(&mem, n, sizeof *gold, e);
@@ -81,7 +83,7 @@ static bool score_names(const ses_finetune *f, const char *metrics, ses_scores *
                          .pred_texts = texts,
                          .gold_texts = texts,
                          .gold_cu = cu,
-                         .no_answer = t->o.may_lack ? reals : NULL };
+                         .no_answer = t->o.allow_no_answer ? reals : NULL };
     for (const char *at = metrics; ok && *at;) {
         char name[64];
         size_t len = strcspn(at, "|");
@@ -129,7 +131,7 @@ static bool add_metric(ses_finetune *f, const char *usual, const char *score, bo
 
 bool ses_finetune_metric(ses_finetune *f, ses_err *e)
 {
-    const char *name = f->a->metric ? f->a->metric : f->spec.best,
+    const char *name = f->a->metric ? f->a->metric : f->spec.best_metric,
                *usual = f->tuner->o.metrics ? f->tuner->o.metrics : f->kind->metrics;
     ses_scores s = { 0 };
     double x;

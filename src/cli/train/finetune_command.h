@@ -4,18 +4,18 @@
 #define SES_CLI_FINETUNE_H
 
 #include "eval_report.h"
+#include "finetune_data.h"
 #include "sesame/trainer.h"
 #include "teacher.h"
 #include "train_folder.h"
-#include "train_options.h"
 #include "train_monitor.h"
+#include "train_options.h"
 #include "transfer_options.h"
-#include "finetune_data.h"
 
 extern const ses_command ses_command_finetune;
 
 typedef struct ses_finetune_args {
-    ses_tune_args tune;
+    ses_finetune_data_args tune;
     const char *model, *config, *tokenizer, *train, *eval, *output, *metric, *log, *board;
     int64_t steps, batch, tokens, bucket, accumulate, eval_every, patience, save_every, keep, seed;
     double epochs, eval_epochs, lr, warmup, decay, clip, smoothing;
@@ -23,15 +23,15 @@ typedef struct ses_finetune_args {
     ses_teacher_args teacher;
     int optimizer, schedule;
     bool recompute, resume, overwrite;
-    ses_list grid;
+    ses_opt_list grid;
     int64_t seeds;
     ses_energy_args energy;
-    ses_judge_args judge;
+    ses_bootstrap_args judge;
 } ses_finetune_args;
 
 typedef struct ses_finetune {
     const ses_finetune_args *a;
-    const ses_tune_kind *kind;
+    const ses_finetune_task *kind;
     const ses_term *talk;
     bool quiet, lower;
     ses_device *dev;
@@ -40,18 +40,18 @@ typedef struct ses_finetune {
     ses_examples *had; /* labels of the model to begin with, or NULL */
     bool told, same;   /* they have names; they are those of the data, which keep their order */
     ses_data_spec spec;
-    ses_tuner *tuner;
-    ses_tune_set train, eval;
+    ses_finetuner *tuner;
+    ses_finetune_set train, eval;
     ses_batches *batches;
-    ses_layers layers;
+    ses_layer_groups layers;
     ses_lora lora;
     ses_teacher teacher;
     ses_trainer *trainer;
     char *settings;
-    ses_watch watch;
-    char *log, *board; /* where they are written */
-    char *metrics;     /* the tuner's, where --metric asks for more than the usual */
-    ses_judged judged; /* the last evaluation */
+    ses_train_monitor watch;
+    char *log, *board;      /* where they are written */
+    char *metrics;          /* the tuner's, where --metric asks for more than the usual */
+    ses_eval_report judged; /* the last evaluation */
     double eval_seconds;
 } ses_finetune;
 

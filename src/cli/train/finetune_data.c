@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-static const ses_tune_kind *kind_of(ses_data_kind data)
+static const ses_finetune_task *kind_of(ses_data_kind data)
 {
     const char *name;
-    for (size_t i = 0; (name = ses_tune_name(i, NULL)); i++) {
-        const ses_tune_kind *k = ses_tune_need(name, NULL);
+    for (size_t i = 0; (name = ses_finetune_task_name(i, NULL)); i++) {
+        const ses_finetune_task *k = ses_finetune_task_need(name, NULL);
         if (k->data == data) return k;
     }
     return NULL;
@@ -33,31 +33,34 @@ static bool check_metrics(const char *list, ses_err *e)
     return true;
 }
 
-bool ses_tune_resolve(const ses_tune_args *a, const ses_tune_kind **kind, ses_data_spec *spec, ses_err *e)
+bool ses_finetune_resolve_task(const ses_finetune_data_args *a, const ses_finetune_task **kind,
+                               ses_data_spec *spec, ses_err *e)
 {
     const ses_benchmark *b;
     if (!ses_data_args_spec(&a->data, spec, &b, e)) return false;
-    *kind = ses_tune_with_loss(b ? kind_of(spec->kind) : ses_tune_need(a->data.task, NULL), a->loss, e);
+    *kind = ses_finetune_task_with_loss(b ? kind_of(spec->kind) : ses_finetune_task_need(a->data.task, NULL),
+                                        a->loss, e);
     if (!*kind) return false;
     if (!(*kind)->head) { /* which data there are, the loss says; how they are measured, the option */
-        bool triplets = ses_tune_measured(a, *kind, spec).kind == SES_DATA_TUPLE;
+        bool triplets = ses_finetune_eval_spec(a, *kind, spec).kind == SES_DATA_TUPLE;
         spec->kind = (*kind)->data;
         spec->metrics = triplets ? "accuracy" : (*kind)->metrics;
-        spec->best = triplets ? "accuracy" : (*kind)->best;
+        spec->best_metric = triplets ? "accuracy" : (*kind)->best_metric;
     }
     if (a->metrics) spec->metrics = a->metrics;
     return !a->metrics || check_metrics(a->metrics, e);
 }
 
-ses_data_spec ses_tune_measured(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *spec)
+ses_data_spec ses_finetune_eval_spec(const ses_finetune_data_args *a, const ses_finetune_task *k,
+                                     const ses_data_spec *spec)
 {
     ses_data_spec s = *spec;
-    bool triplets = a->measure == SES_MEASURE_AUTO ? k->triplets : a->measure == SES_MEASURE_TRIPLETS;
+    bool triplets = a->eval_with == SES_EVAL_AUTO ? k->eval_triplets : a->eval_with == SES_EVAL_TRIPLETS;
     if (!k->head) s.kind = triplets ? SES_DATA_TUPLE : SES_DATA_REGRESS;
     return s;
 }
 
-bool ses_tune_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *told, ses_err *e)
+bool ses_config_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *told, ses_err *e)
 {
     const ses_json *names = ses_json_get(config, "id2label");
     size_t n = ses_json_len(names);
@@ -74,37 +77,38 @@ bool ses_tune_labels(const ses_json *config, ses_data_kind kind, ses_examples **
         if (!name[i]) ok = ses_fail(e, SES_EFORMAT, "config.json: id2label: label %zu has no name", i);
     }
     if (ok && n) {
-        *out = ses_examples_labeled(kind, name, n, e);
+        *out = ses_examples_from_labels(kind, name, n, e);
         ok = *out != NULL;
     }
     ses_free(name);
     return ok;
 }
 
-ses_tune_options ses_tune_options_of(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *s)
+ses_finetuner_options ses_finetuner_options_from(const ses_finetune_data_args *a, const ses_finetune_task *k,
+                                                 const ses_data_spec *s)
 {
     bool v2 = k->target == SES_TARGET_SPAN && s->metrics && !strcmp(s->metrics, "squad_v2");
-    return (ses_tune_options){ .kind = k,
-                               .metrics = a->may_lack && !v2 ? "squad_v2" : s->metrics,
-                               .max_length = a->max_length ? a->max_length : k->usual_length,
-                               .stride = a->stride,
-                               .all_pieces = a->all_pieces,
-                               .best = a->best,
-                               .longest = a->longest,
-                               .may_lack = a->may_lack || v2,
-                               .threshold = a->threshold,
-                               .lines = a->lines,
-                               .prefix = a->prefix,
-                               .max_target = a->max_target,
-                               .beams = a->beams,
-                               .src_lang = a->src_lang,
-                               .tgt_lang = a->tgt_lang,
-                               .pooling = a->pooling,
-                               .margin = a->margin,
-                               .temperature = a->temperature };
+    return (ses_finetuner_options){ .kind = k,
+                                    .metrics = a->allow_no_answer && !v2 ? "squad_v2" : s->metrics,
+                                    .max_length = a->max_length ? a->max_length : k->default_max_length,
+                                    .stride = a->stride,
+                                    .all_pieces = a->all_pieces,
+                                    .n_best = a->n_best,
+                                    .max_answer = a->max_answer,
+                                    .allow_no_answer = a->allow_no_answer || v2,
+                                    .null_threshold = a->null_threshold,
+                                    .line_by_line = a->line_by_line,
+                                    .prefix = a->prefix,
+                                    .max_target = a->max_target,
+                                    .num_beams = a->num_beams,
+                                    .src_lang = a->src_lang,
+                                    .tgt_lang = a->tgt_lang,
+                                    .pooling = a->pooling,
+                                    .margin = a->margin,
+                                    .temperature = a->temperature };
 }
 
-bool ses_tune_lower(const char *score)
+bool ses_metric_lower_is_better(const char *score)
 {
     return !strcmp(score, "loss") || !strcmp(score, "mse") || !strcmp(score, "perplexity");
 }

@@ -3,28 +3,28 @@
 #define SES_CLI_TUNE_H
 
 #include "cli/command.h"
-#include "data_options.h"
 #include "cli/compute_args.h"
+#include "data_options.h"
 #include "tune/finetuner.h"
 
 /* How a file is read, and what the task is told. */
-typedef struct ses_tune_args {
-    ses_shared shared;
+typedef struct ses_finetune_data_args {
+    ses_compute_args shared;
     ses_data_args data;
     const char *prefix, *src_lang, *tgt_lang, *loss, *pooling, *metrics;
-    int measure; /* ses_tune_measure */
+    int eval_with; /* ses_embed_metric */
     double margin, temperature;
-    bool all_pieces, may_lack, lines;
-    int64_t max_length, stride, longest, best, max_target, beams;
-    double threshold;
+    bool all_pieces, allow_no_answer, line_by_line;
+    int64_t max_length, stride, max_answer, n_best, max_target, num_beams;
+    double null_threshold;
     const char *adapter, *model; /* of eval and predict; the model, if it is not the first operand */
-} ses_tune_args;
+} ses_finetune_data_args;
 
 #define SES_OPT_TASK(struct_, field) SES_OPT_DATA_TASK(struct_, field.data, true)
-#define SES_OPT_TUNED(struct_, field)                                                                   \
+#define SES_OPT_FINETUNED_MODEL(struct_, field)                                                         \
     {                                                                                                   \
         .name = "model", .letter = 'm', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field.model), \
-        .value = "DIR", .model = true, .help = "the model, in place of the first argument"              \
+        .value = "DIR", .is_model = true, .help = "the model, in place of the first argument"           \
     }
 #define SES_OPT_TUNE(struct_, field)                                                                       \
     SES_OPT_DATA(struct_, field.data),                                                                     \
@@ -44,30 +44,30 @@ typedef struct ses_tune_args {
           .help = "answer: tokens that two windows of a passage share" },                                  \
         { .name = "max-answer",                                                                            \
           .type = SES_OPT_INT,                                                                             \
-          .offset = offsetof(struct_, field.longest),                                                      \
+          .offset = offsetof(struct_, field.max_answer),                                                   \
           .def = "30",                                                                                     \
           .min = 1,                                                                                        \
           .max = 1 << 16,                                                                                  \
           .help = "answer: the longest, in tokens" },                                                      \
         { .name = "n-best",                                                                                \
           .type = SES_OPT_INT,                                                                             \
-          .offset = offsetof(struct_, field.best),                                                         \
+          .offset = offsetof(struct_, field.n_best),                                                       \
           .def = "20",                                                                                     \
           .min = 1,                                                                                        \
           .max = 64,                                                                                       \
           .help = "answer: so many beginnings and ends are tried" },                                       \
         { .name = "no-answers",                                                                            \
           .type = SES_OPT_FLAG,                                                                            \
-          .offset = offsetof(struct_, field.may_lack),                                                     \
+          .offset = offsetof(struct_, field.allow_no_answer),                                              \
           .help = "answer: a passage may have none, as in SQuAD 2.0" },                                    \
         { .name = "null-threshold",                                                                        \
           .type = SES_OPT_REAL,                                                                            \
-          .offset = offsetof(struct_, field.threshold),                                                    \
+          .offset = offsetof(struct_, field.null_threshold),                                               \
           .def = "0",                                                                                      \
           .help = "answer: how much more likely none must be to be said" },                                \
         { .name = "lines",                                                                                 \
           .type = SES_OPT_FLAG,                                                                            \
-          .offset = offsetof(struct_, field.lines),                                                        \
+          .offset = offsetof(struct_, field.line_by_line),                                                 \
           .help = "continue: each line or row is a sequence of its own; else all are joined and cut in "   \
                   "blocks" },                                                                              \
         { .name = "prefix",                                                                                \
@@ -84,7 +84,7 @@ typedef struct ses_tune_args {
           .help = "rewrite: most tokens of a text to write" },                                             \
         { .name = "num-beams",                                                                             \
           .type = SES_OPT_INT,                                                                             \
-          .offset = offsetof(struct_, field.beams),                                                        \
+          .offset = offsetof(struct_, field.num_beams),                                                    \
           .def = "0",                                                                                      \
           .min = 0,                                                                                        \
           .max = 1024,                                                                                     \
@@ -128,7 +128,7 @@ typedef struct ses_tune_args {
           .help = "embed: cosines of negatives are divided by it" },                                       \
         { .name = "measure",                                                                               \
           .type = SES_OPT_CHOICE,                                                                          \
-          .offset = offsetof(struct_, field.measure),                                                      \
+          .offset = offsetof(struct_, field.eval_with),                                                    \
           .def = "auto",                                                                                   \
           .choices = "auto|scores|triplets",                                                               \
           .help = "embed: what is measured with: pairs with a score, or triplets; auto: triplets where "   \
@@ -145,35 +145,40 @@ typedef struct ses_tune_args {
     }
 
 /* What vectors are measured with. */
-typedef enum { SES_MEASURE_AUTO, SES_MEASURE_SCORES, SES_MEASURE_TRIPLETS } ses_tune_measure;
+typedef enum { SES_EVAL_AUTO, SES_EVAL_SCORES, SES_EVAL_TRIPLETS } ses_embed_metric;
 
 /* finetune_data.c */
-bool ses_tune_resolve(const ses_tune_args *a, const ses_tune_kind **kind, ses_data_spec *spec, ses_err *e);
+bool ses_finetune_resolve_task(const ses_finetune_data_args *a, const ses_finetune_task **kind,
+                               ses_data_spec *spec, ses_err *e);
 /* How a file to measure with is read: as the training data, vectors apart. */
-ses_data_spec ses_tune_measured(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *spec);
+ses_data_spec ses_finetune_eval_spec(const ses_finetune_data_args *a, const ses_finetune_task *k,
+                                     const ses_data_spec *spec);
 /* The labels of a config, as a `like`; NULL where it has none. told: not just LABEL_0, LABEL_1, ... */
-bool ses_tune_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *told, ses_err *e);
-ses_tune_options ses_tune_options_of(const ses_tune_args *a, const ses_tune_kind *k, const ses_data_spec *s);
+bool ses_config_labels(const ses_json *config, ses_data_kind kind, ses_examples **out, bool *told,
+                       ses_err *e);
+ses_finetuner_options ses_finetuner_options_from(const ses_finetune_data_args *a, const ses_finetune_task *k,
+                                                 const ses_data_spec *s);
 
 /* prediction_run.c: the model in c->rest[0] over the file c->rest[1] */
-typedef struct ses_tune_run {
+typedef struct ses_prediction_run {
     ses_device *dev;
     ses_json_doc *config;
     ses_examples *rows, *labels; /* labels: the model's, or NULL */
-    bool told;                   /* they have names */
+    bool has_label_names;        /* they have names */
     size_t n;                    /* rows, or what else is predicted: blocks of a text */
-    ses_tuner *tuner;
-    ses_tune_set set;
-    ses_predicted said;
-} ses_tune_run;
+    ses_finetuner *tuner;
+    ses_finetune_set set;
+    ses_task_outputs predictions;
+} ses_prediction_run;
 /* labels: whether the file must have them */
-bool ses_tune_run_open(ses_tune_run *r, const ses_tune_args *a, const ses_call *c, bool labels, ses_err *e);
-void ses_tune_run_free(ses_tune_run *r); /* fine after a failed open */
+bool ses_prediction_run_open(ses_prediction_run *r, const ses_finetune_data_args *a, const ses_call *c,
+                             bool labels, ses_err *e);
+void ses_prediction_run_free(ses_prediction_run *r); /* fine after a failed open */
 
-bool ses_tune_lower(const char *score); /* the lower the better */
+bool ses_metric_lower_is_better(const char *score); /* the lower the better */
 
 /* finetune_notify.c */
 /* On stderr: how many rows were too long, and what became of them; nothing where none was. */
-void ses_tune_tell_cut(const ses_tuner *t, const ses_tune_set *s, const char *path);
+void ses_notify_truncated(const ses_finetuner *t, const ses_finetune_set *s, const char *path);
 
 #endif

@@ -14,17 +14,17 @@
 
 void ses_finetune_free(ses_finetune *f)
 {
-    ses_watch_close(&f->watch);
+    ses_train_monitor_close(&f->watch);
     ses_trainer_free(f->trainer);
     ses_teacher_free(&f->teacher);
     ses_batches_free(f->batches);
-    ses_tune_set_free(&f->train);
-    ses_tune_set_free(&f->eval);
-    ses_tuner_free(f->tuner);
+    ses_finetune_set_free(&f->train);
+    ses_finetune_set_free(&f->eval);
+    ses_finetuner_free(f->tuner);
     ses_examples_free(f->train_rows);
     ses_examples_free(f->eval_rows);
     ses_examples_free(f->had);
-    ses_judged_free(&f->judged);
+    ses_eval_report_free(&f->judged);
     ses_json_free(f->base);
     ses_free(f->settings);
     ses_free(f->log);
@@ -44,16 +44,16 @@ bool ses_finetune_config(ses_finetune *f, ses_err *e)
 
 static void put_train(const ses_finetune *f, ses_json_writer *w)
 {
-    ses_watch_put(&f->watch, w);
-    ses_json_count(w, "train_samples", ses_dataset_size(f->train.data));
+    ses_train_monitor_put_results(&f->watch, w);
+    ses_json_member_int(w, "train_samples", ses_dataset_size(f->train.data));
 }
 
 static void put_eval(const ses_finetune *f, ses_json_writer *w)
 {
     if (!f->eval.data) return;
-    ses_judged_put(&f->judged, w);
-    ses_json_number(w, "eval_runtime", f->eval_seconds);
-    ses_json_number(w, "eval_samples_per_second", (double)f->eval.n_rows / fmax(f->eval_seconds, 1e-9));
+    ses_eval_report_put(&f->judged, w);
+    ses_json_member_real(w, "eval_runtime", f->eval_seconds);
+    ses_json_member_real(w, "eval_samples_per_second", (double)f->eval.n_rows / fmax(f->eval_seconds, 1e-9));
 }
 
 static bool write_results(const ses_finetune *f, const char *dir, const char *name, bool train, bool eval,
@@ -78,19 +78,19 @@ static bool write_results(const ses_finetune *f, const char *dir, const char *na
 
 static bool write_run(const ses_finetune *f, const char *dir, ses_err *e)
 {
-    ses_run_told told = { .command = &ses_command_finetune,
+    ses_run_info told = { .command = &ses_command_finetune,
                           .args = f->a,
                           .model = f->tuner->model,
                           .metric = ses_finetune_metric_name(f),
-                          .lower = f->lower };
-    return ses_train_folder_told(&told, dir, e);
+                          .lower_is_better = f->lower };
+    return ses_run_info_write(&told, dir, e);
 }
 
 /* How the model that was begun with writes. */
 static bool write_generation(const ses_finetune *f, const char *dir, ses_err *e)
 {
     bool there;
-    return !f->kind->writes || !f->a->model ||
+    return !f->kind->generates || !f->a->model ||
            ses_train_folder_copy(f->a->model, "generation_config.json", dir, &there, e);
 }
 
@@ -100,7 +100,7 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
 {
     ses_finetune *f = ctx;
     char *state = ses_path_join(dir, "trainer_state.json", e);
-    bool ok = state && ses_tuner_save(f->tuner, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
+    bool ok = state && ses_finetuner_save(f->tuner, dir, &(ses_save_options){ .dtype = SES_F32 }, e) &&
               ses_train_folder_tokenizer(f->a->tokenizer ? f->a->tokenizer : f->a->model, f->tuner->tokenizer,
                                          dir, e) &&
               write_generation(f, dir, e) && ses_trainer_write_state(f->trainer, state, false, e) &&
@@ -114,11 +114,12 @@ static bool write_all(void *ctx, const char *dir, ses_err *e)
 
 bool ses_finetune_write(ses_finetune *f, ses_err *e)
 {
-    const char *lost = ses_trainer_lost(f->trainer);
+    const char *lost = ses_trainer_restore_error(f->trainer);
     if (lost) fprintf(stderr, "sesame: %s; the model has the last weights, not the best\n", lost);
     if (!ses_train_folder_write(f->a->output, write_all, f, e)) return false;
     ses_err none = { 0 };
-    if (!ses_report_of(f->a->output, &none)) fprintf(stderr, "sesame: report.html: %s\n", none.msg);
+    if (!ses_html_report_write_run(f->a->output, &none))
+        fprintf(stderr, "sesame: report.html: %s\n", none.msg);
     return true;
 }
 
@@ -130,12 +131,12 @@ void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end 
     const char *best = ses_trainer_best_dir(f->trainer);
     char usage[600];
     if (f->a->tune.shared.json) return;
-    ses_show_line(t, "Model", "%s: %s", f->a->output, ses_model_class(f->tuner->model));
-    if (f->eval.data) ses_judged_show(&f->judged, t);
+    ses_show_line(t, "Model", "%s: %s", f->a->output, ses_model_class_name(f->tuner->model));
+    if (f->eval.data) ses_eval_report_show(&f->judged, t);
     if (f->eval.data && best)
         ses_show_line(t, "Best", "of update %" PRId64 ", in %s", ses_trainer_state(f->trainer)->best_update,
                       best);
-    ses_watch_summary(&f->watch, t, end);
+    ses_train_monitor_show_summary(&f->watch, t, end);
     ses_show_line(t, "Files",
                   "in %s: README.md (model card), report.html (curves), all_results.json, trainer_state.json",
                   f->a->output);
@@ -149,9 +150,9 @@ bool ses_finetune_print(const ses_finetune *f, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_pair(w, "output", f->a->output);
+    ses_json_member_string(w, "output", f->a->output);
     put_train(f, w);
     put_eval(f, w);
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }

@@ -7,8 +7,8 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/suggest.h"
-#include "cli/ui/text_table.h"
 #include "cli/ui/show_values.h"
+#include "cli/ui/text_table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -135,7 +135,7 @@ static bool name_run(search *s, size_t i, ses_err *e)
 static bool args_of(const search *s, size_t i, ses_finetune_args *out, ses_err *e)
 {
     *out = *s->a;
-    out->grid = (ses_list){ 0 };
+    out->grid = (ses_opt_list){ 0 };
     out->seeds = 1;
     for (size_t k = 0; k < s->n_axes; k++) {
         char from[80];
@@ -183,7 +183,7 @@ static bool same_options(const ses_json *was, const ses_finetune_args *a, const 
     size_t n;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
-    ses_options_put(ses_command_finetune.opt, ses_command_finetune.n_opt, a, w);
+    ses_options_put_json(ses_command_finetune.opt, ses_command_finetune.n_opt, a, w);
     const char *text = ses_json_writer_text(w, &n, e);
     ses_json_doc *d = text ? ses_json_parse(text, n, e) : NULL;
     ses_json_writer_free(w);
@@ -192,8 +192,8 @@ static bool same_options(const ses_json *was, const ses_finetune_args *a, const 
     for (size_t i = 0; ok && i < ses_json_len(now); i++) {
         const char *key = ses_json_key(now, i, NULL);
         char x[200], y[200];
-        ses_json_brief(x, sizeof x, ses_json_get(was, key));
-        ses_json_brief(y, sizeof y, ses_json_at(now, i));
+        ses_json_value_text(x, sizeof x, ses_json_get(was, key));
+        ses_json_value_text(y, sizeof y, ses_json_at(now, i));
         if (!is_word(key, FREE) && strcmp(x, y))
             ok = ses_fail(e, SES_EARG, "%s: was made with %s %s, not %s; --overwrite makes all anew", dir,
                           key, x, y);
@@ -221,7 +221,7 @@ static bool is_whole(const char *dir) /* its config came last */
 /* The result of a finished run, from its folder; r->done stays false where it is not finished. */
 static bool read_result(search *s, attempt *r, const ses_finetune_args *a, ses_err *e)
 {
-    ses_json_doc *about = load(r->dir, SES_RUN_FILE), *all = load(r->dir, "all_results.json");
+    ses_json_doc *about = load(r->dir, SES_RUN_INFO), *all = load(r->dir, "all_results.json");
     char key[80];
     bool ok = true;
     if (about && all && is_whole(r->dir)) {
@@ -287,14 +287,14 @@ static size_t best_point(const search *s)
 static void put_run(const attempt *r, ses_json_writer *w)
 {
     ses_json_begin_object(w);
-    ses_json_pair(w, "name", r->name);
-    ses_json_count(w, "seed", r->seed);
+    ses_json_member_string(w, "name", r->name);
+    ses_json_member_int(w, "seed", r->seed);
     if (r->done) {
-        ses_json_number(w, "score", r->score);
-        ses_json_number(w, "train_runtime", r->seconds);
-        ses_json_number(w, "train_energy_kwh", r->kwh);
+        ses_json_member_real(w, "score", r->score);
+        ses_json_member_real(w, "train_runtime", r->seconds);
+        ses_json_member_real(w, "train_energy_kwh", r->kwh);
     }
-    if (*r->failed) ses_json_pair(w, "failed", r->failed);
+    if (*r->failed) ses_json_member_string(w, "failed", r->failed);
     ses_json_end_object(w);
 }
 
@@ -302,17 +302,18 @@ static void put_all(const search *s, ses_json_writer *w)
 {
     size_t best = best_point(s);
     ses_json_begin_object(w);
-    ses_json_pair(w, "metric", *s->metric ? s->metric : NULL);
-    ses_json_flag(w, "lower_is_better", s->lower);
-    ses_json_pair(w, "best", best == SIZE_MAX ? NULL : s->run[sum_up(s, best).best].name);
-    ses_json_array(w, "points");
+    ses_json_member_string(w, "metric", *s->metric ? s->metric : NULL);
+    ses_json_member_bool(w, "lower_is_better", s->lower);
+    ses_json_member_string(w, "best", best == SIZE_MAX ? NULL : s->run[sum_up(s, best).best].name);
+    ses_json_member_array(w, "points");
     for (size_t p = 0; p < s->points; p++) {
         summary x = sum_up(s, p);
         ses_json_begin_object(w);
-        for (size_t k = 0; k < s->n_axes; k++) ses_json_pair(w, s->axis[k].opt->name, value_at(s, p, k));
-        ses_json_number(w, "mean", x.mean);
-        ses_json_number(w, "deviation", x.deviation);
-        ses_json_array(w, "runs");
+        for (size_t k = 0; k < s->n_axes; k++)
+            ses_json_member_string(w, s->axis[k].opt->name, value_at(s, p, k));
+        ses_json_member_real(w, "mean", x.mean);
+        ses_json_member_real(w, "deviation", x.deviation);
+        ses_json_member_array(w, "runs");
         for (size_t k = 0; k < s->seeds; k++) put_run(&s->run[p * s->seeds + k], w);
         ses_json_end_array(w);
         ses_json_end_object(w);
@@ -334,43 +335,43 @@ static bool write_grid(const search *s, ses_err *e)
     return ok;
 }
 
-static ses_listing *table_of(const search *s, ses_err *e)
+static ses_text_table *table_of(const search *s, ses_err *e)
 {
     ses_buf columns = { 0 };
     for (size_t k = 0; k < s->n_axes; k++) ses_buf_appendf(&columns, "%s|", s->axis[k].opt->name);
     ses_buf_appendf(&columns, ">%s|>deviation|>runs|>time|>energy", s->metric);
-    ses_listing *t = ses_buf_ok(&columns, e) ? ses_listing_new(columns.data, e) : NULL;
+    ses_text_table *t = ses_buf_ok(&columns, e) ? ses_text_table_new(columns.data, e) : NULL;
     ses_buf_free(&columns);
     return t;
 }
 
-static void put_score(ses_listing *t, ses_style style, bool there, double x)
+static void put_score(ses_text_table *t, ses_style style, bool there, double x)
 {
-    there ? ses_listing_cell(t, "%.4f", x) : ses_listing_cell(t, "-");
-    ses_listing_style(t, style);
+    there ? ses_text_table_cell(t, "%.4f", x) : ses_text_table_cell(t, "-");
+    ses_text_table_style(t, style);
 }
 
 static bool show(const search *s, ses_err *e)
 {
     size_t best = best_point(s);
-    ses_listing *t = table_of(s, e);
+    ses_text_table *t = table_of(s, e);
     if (!t) return false;
     for (size_t p = 0; p < s->points; p++) {
         summary x = sum_up(s, p);
-        char time[SES_HUMAN], energy[SES_HUMAN];
+        char time[SES_NUMBER_TEXT], energy[SES_NUMBER_TEXT];
         ses_style style = p == best ? SES_GREEN : SES_PLAIN;
         for (size_t k = 0; k < s->n_axes; k++) {
-            ses_listing_cell(t, "%s", value_at(s, p, k));
-            ses_listing_style(t, style);
+            ses_text_table_cell(t, "%s", value_at(s, p, k));
+            ses_text_table_style(t, style);
         }
         put_score(t, style, x.n > 0, x.mean);
         put_score(t, style, x.n > 1, x.deviation);
-        ses_listing_cell(t, "%zu", x.n);
-        ses_listing_cell(t, "%s", x.n ? ses_time_text(time, x.seconds) : "-");
-        ses_listing_cell(t, "%s", x.n ? ses_watt_hours(energy, 3.6e6 * x.kwh) : "-");
+        ses_text_table_cell(t, "%zu", x.n);
+        ses_text_table_cell(t, "%s", x.n ? ses_duration_text(time, x.seconds) : "-");
+        ses_text_table_cell(t, "%s", x.n ? ses_watt_hours_text(energy, 3.6e6 * x.kwh) : "-");
     }
-    bool ok = ses_listing_print(t, stdout, &s->c->out, 0, e);
-    ses_listing_free(t);
+    bool ok = ses_text_table_print(t, stdout, &s->c->out, 0, e);
+    ses_text_table_free(t);
     if (ok && best != SIZE_MAX) {
         const attempt *r = &s->run[sum_up(s, best).best];
         ses_show_line(&s->c->out, "Best", "%s: %s %.4f", r->dir, s->metric, r->score);
@@ -435,7 +436,7 @@ static bool run_all(search *s, bool *stopped, ses_err *e)
     for (size_t i = 0; i < n && !*stopped; i++) {
         if (!run_one(s, i, stopped, e) || !write_grid(s, e)) return false;
         failed += *s->run[i].failed != 0;
-        *stopped |= ses_watch_stop(NULL) && i + 1 < n;
+        *stopped |= ses_train_monitor_should_stop(NULL) && i + 1 < n;
     }
     return failed < n || ses_fail(e, SES_EARG, "no run came to its end; the first: %s", s->run[0].failed);
 }
@@ -444,19 +445,19 @@ bool ses_finetune_search(ses_call *c, ses_err *e)
 {
     search s = { .c = c, .a = c->args };
     bool stopped = false;
-    ses_lock *lock = NULL;
+    ses_dir_lock *lock = NULL;
     bool ok = plan(&s, e) && has_room(s.a, e) && ses_dir_make(s.a->output, e) &&
-              (lock = ses_lock_new(s.a->output, e)) != NULL && (s.a->resume || write_grid(&s, e)) &&
+              (lock = ses_dir_lock_new(s.a->output, e)) != NULL && (s.a->resume || write_grid(&s, e)) &&
               run_all(&s, &stopped, e);
     if (ok && stopped) fprintf(stderr, "the search was stopped; the same command with --resume goes on\n");
     if (ok && s.a->tune.shared.json) {
         ses_json_writer *w = ses_json_writer_new(0, e);
         if (w) put_all(&s, w);
-        ok = w && ses_json_print(w, e);
+        ok = w && ses_json_writer_print(w, e);
     } else if (ok && !c->quiet && *s.metric) {
         ok = show(&s, e);
     }
-    ses_lock_free(lock);
+    ses_dir_lock_free(lock);
     ses_arena_free(&s.mem);
     return ok && !stopped;
 }

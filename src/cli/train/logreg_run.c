@@ -46,7 +46,7 @@ static bool take_names(ses_logreg_data *d, const char *path, const ses_data_spec
         return ses_fail(e, SES_EFORMAT, "%s: %zu labels for %zu rows of features", path, n, d->x.rows);
     d->y = ses_alloc_array(n, sizeof *d->y, e);
     for (size_t i = 0; d->y && i < n; i++) d->y[i] = ses_examples_at(d->labels, i)->label;
-    d->classes = ses_examples_labels(d->labels);
+    d->classes = ses_examples_label_count(d->labels);
     return d->y != NULL;
 }
 
@@ -74,7 +74,7 @@ void ses_logreg_data_free(ses_logreg_data *d)
 
 const char *ses_logreg_label(const ses_logreg_data *d, size_t i, char buf[24])
 {
-    if (d->labels) return ses_examples_label(d->labels, i);
+    if (d->labels) return ses_examples_label_name(d->labels, i);
     snprintf(buf, 24, "%zu", i);
     return buf;
 }
@@ -103,7 +103,7 @@ static bool shuffle(const ses_logreg_data *d, uint64_t seed, size_t *order, ses_
     if (!seen) return ses_free(p), false;
     for (size_t i = 0; i < n; i++) order[i] = i, seen[d->classes + (size_t)d->y[i]]++;
     for (size_t i = n; i > 1; i--) {
-        size_t j = (size_t)(((uint64_t)ses_rand32((ses_key){ seed, 0, SITE }, i) * i) >> 32),
+        size_t j = (size_t)(((uint64_t)ses_rand32((ses_rng_key){ seed, 0, SITE }, i) * i) >> 32),
                t = order[i - 1];
         order[i - 1] = order[j], order[j] = t;
     }
@@ -196,7 +196,7 @@ static bool measure(const ses_logreg_data *t, const size_t *rows, size_t n, ses_
     ses_bootstrap b = { .resamples = 1000, .level = 0.95, .seed = seed };
     bool ok = ses_metric_run("accuracy", &v, &b, &r->scores, e) &&
               ses_metric_run("f1", &v, &b, &r->scores, e) &&
-              ses_metric_run("matthews", &v, &b, &r->scores, e) && ses_confusion(&v, r->confusion, e);
+              ses_metric_run("matthews", &v, &b, &r->scores, e) && ses_confusion_matrix(&v, r->confusion, e);
     for (size_t c = 0; ok && c < classes; c++) {
         int64_t sum = 0;
         for (size_t k = 0; k < classes; k++) sum += r->confusion[c * classes + k];
@@ -206,8 +206,8 @@ static bool measure(const ses_logreg_data *t, const size_t *rows, size_t n, ses_
     return ok;
 }
 
-bool ses_logreg_work(const ses_logreg_data *d, const ses_logreg_data *test, ses_logreg_plan *p,
-                     ses_logreg_result *r, ses_err *e)
+bool ses_logreg_plan_run(const ses_logreg_data *d, const ses_logreg_data *test, ses_logreg_plan *p,
+                         ses_logreg_result *r, ses_err *e)
 {
     size_t n = d->x.rows;
     r->order = ses_alloc_array(n, sizeof *r->order, e);

@@ -49,8 +49,8 @@ typedef struct ses_logreg_result {
 } ses_logreg_result;
 
 /* test NULL: a part of d, as the plan says, drawn class by class. */
-bool ses_logreg_work(const ses_logreg_data *d, const ses_logreg_data *test, ses_logreg_plan *plan,
-                     ses_logreg_result *r, ses_err *e);
+bool ses_logreg_plan_run(const ses_logreg_data *d, const ses_logreg_data *test, ses_logreg_plan *plan,
+                         ses_logreg_result *r, ses_err *e);
 void ses_logreg_result_free(ses_logreg_result *r);
 
 #endif

@@ -152,20 +152,20 @@ static void put_text(ses_buf *b, const char *s)
             ses_buf_put(b, *s);
 }
 
-bool ses_run_svg(const char *log, const char *path, const char *title, ses_err *e)
+bool ses_loss_curve_svg(const char *log, const char *path, const char *title, ses_err *e)
 {
     picture p = { 0 };
-    ses_textfile f = { 0 };
+    ses_text_reader f = { 0 };
     ses_buf b = { 0 };
     const char *s = NULL;
     size_t n;
-    bool ok = ses_textfile_open(&f, log, 1 << 20, e);
-    while (ok && (ok = ses_textfile_next(&f, &s, &n, e)) && s) {
+    bool ok = ses_text_reader_open(&f, log, 1 << 20, e);
+    while (ok && (ok = ses_text_reader_next(&f, &s, &n, e)) && s) {
         ses_json_doc *d = ses_json_parse(s, n, NULL);
         if (d) read_line(&p, ses_json_root(d));
         ses_json_free(d);
     }
-    ses_textfile_free(&f);
+    ses_text_reader_free(&f);
     find_range(&p);
     ses_buf_appendf(
         &b,

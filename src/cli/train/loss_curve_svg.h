@@ -5,6 +5,6 @@
 #include "sesame/err.h"
 
 /* log: the JSON lines a run has written (train_monitor.h). The picture is SVG. */
-bool ses_run_svg(const char *log, const char *path, const char *title, ses_err *e);
+bool ses_loss_curve_svg(const char *log, const char *path, const char *title, ses_err *e);
 
 #endif

@@ -1,21 +1,21 @@
 #include "minimal_pairs.h"
 
 #include "base/alloc.h"
-#include "base/strmap.h"
 #include "base/str.h"
-#include "io/text_reader.h"
+#include "base/strmap.h"
+#include "cli/ui/show_values.h"
 #include "cli/ui/text_table.h"
+#include "io/text_reader.h"
 #include "sesame/device.h"
 #include "sesame/scorer.h"
 #include "sesame/table.h"
-#include "cli/ui/show_values.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum { MAX_BAR = 30, COLUMNS = 32, LINE_MAX = 1 << 20, BLOCK = 64, BLOCK_BYTES = 1 << 20 };
 
-bool ses_is_pairs_task(const char *task)
+bool ses_is_minimal_pairs_task(const char *task)
 {
     return task && (!strcmp(task, "blimp") || !strcmp(task, "agreement"));
 }
@@ -41,8 +41,8 @@ typedef struct block {
 
 typedef struct job {
     ses_scorer *scorer;
-    ses_records *records; /* of Gulordava's table, which has quotes; */
-    ses_textfile lines;   /* else rows may lack their last fields */
+    ses_records *records;  /* of Gulordava's table, which has quotes; */
+    ses_text_reader lines; /* else rows may lack their last fields */
     ses_buf line, title;
     ses_field field[COLUMNS], name_of[COLUMNS];
     size_t n_names;
@@ -84,7 +84,7 @@ static bool next_row(job *j, const ses_field **row, ses_err *e)
     *row = NULL;
     if (j->records) return ses_records_next(j->records, row, e);
     do
-        if (!ses_textfile_next(&j->lines, &s, &n, e)) return false;
+        if (!ses_text_reader_next(&j->lines, &s, &n, e)) return false;
     while (s && !n);
     if (!s) return true;
     *row = j->field;
@@ -98,11 +98,11 @@ static bool open_rows(job *j, const char *path, ses_err *e)
     if (len > 4 && !strcmp(path + len - 4, ".tab")) {
         j->records =
             ses_records_open(path, &(ses_records_options){ .ragged = true, .quotes = SES_QUOTES_ON }, e);
-        for (size_t i = 0; j->records && i < ses_records_fields(j->records) && i < COLUMNS; i++)
-            j->name_of[j->n_names++] = (ses_field){ ses_records_name(j->records, i), 0 };
+        for (size_t i = 0; j->records && i < ses_records_field_count(j->records) && i < COLUMNS; i++)
+            j->name_of[j->n_names++] = (ses_field){ ses_records_column_name(j->records, i), 0 };
         return j->records != NULL;
     }
-    if (!ses_textfile_open(&j->lines, path, LINE_MAX, e) || !ses_textfile_next(&j->lines, &s, &n, e))
+    if (!ses_text_reader_open(&j->lines, path, LINE_MAX, e) || !ses_text_reader_next(&j->lines, &s, &n, e))
         return ses_wrap(e, "%s", path);
     return !s || split(&j->title, s, n, j->name_of, &j->n_names, e);
 }
@@ -110,7 +110,7 @@ static bool open_rows(job *j, const char *path, ses_err *e)
 static int column(const job *j, const char *name)
 {
     for (size_t i = 0; i < j->n_names; i++)
-        if (j->name_of[i].s && !strcmp(j->name_of[i].s, name)) return (int)i;
+        if (j->name_of[i].p && !strcmp(j->name_of[i].p, name)) return (int)i;
     return -1;
 }
 
@@ -145,11 +145,11 @@ static bool find_columns(job *j, ses_err *e)
 static group *group_of(job *j, const ses_field *name, const ses_field *above, ses_err *e)
 {
     int64_t at = 0;
-    const char *key = name ? name->s : "all";
+    const char *key = name ? name->p : "all";
     if (ses_strmap_find(&j->index, key, strlen(key), &at)) return &j->group[at];
-    if (!ses_alloc_room(&j->group, &j->cap, j->n + 1, sizeof *j->group, e)) return NULL;
+    if (!ses_array_reserve(&j->group, &j->cap, j->n + 1, sizeof *j->group, e)) return NULL;
     group *g = &j->group[j->n];
-    *g = (group){ .name = ses_strdup(key, e), .above = above ? ses_strdup(above->s, e) : NULL };
+    *g = (group){ .name = ses_strdup(key, e), .above = above ? ses_strdup(above->p, e) : NULL };
     bool fresh;
     if (!g->name || !ses_strmap_insert(&j->index, g->name, strlen(g->name), (int64_t)j->n, &fresh, e)) {
         ses_free(g->name);
@@ -174,9 +174,9 @@ static bool keep(job *j, int which, const char *s, size_t n, ses_err *e)
 static bool put_form(job *j, int which, const ses_field *row, ses_err *e)
 {
     static const char mark[] = " <eos>";
-    const char *s = row[j->sent].s, *end = s + row[j->sent].n;
+    const char *s = row[j->sent].p, *end = s + row[j->sent].n;
     int64_t word = 0;
-    for (size_t i = 0; i < row[j->prefix].n && i < 4; i++) word = 10 * word + (row[j->prefix].s[i] - '0');
+    for (size_t i = 0; i < row[j->prefix].n && i < 4; i++) word = 10 * word + (row[j->prefix].p[i] - '0');
     if ((size_t)(end - s) > strlen(mark) && !strcmp(end - strlen(mark), mark)) end -= strlen(mark);
     const char *at = s;
     for (int64_t i = 0; i < word && at; i++) at = (at = memchr(at, ' ', (size_t)(end - at))) ? at + 1 : NULL;
@@ -185,7 +185,7 @@ static bool put_form(job *j, int which, const ses_field *row, ses_err *e)
     ses_buf *b = &j->text[which];
     b->len = 0;
     ses_buf_append(b, s, (size_t)(at - s));
-    ses_buf_append(b, row[j->form].s, row[j->form].n);
+    ses_buf_append(b, row[j->form].p, row[j->form].n);
     if (after) ses_buf_append(b, after, (size_t)(end - after));
     return ses_buf_ok(b, e);
 }
@@ -200,13 +200,13 @@ static bool next_pair(job *j, const ses_field **row, int *n, ses_err *e)
         const ses_field *r = *row;
         bool third = j->bad2 >= 0 && r[j->bad2].n;
         *n = third ? 3 : 2;
-        return keep(j, 0, r[j->good].s, r[j->good].n, e) && keep(j, 1, r[j->bad].s, r[j->bad].n, e) &&
-               (!third || keep(j, 2, r[j->bad2].s, r[j->bad2].n, e));
+        return keep(j, 0, r[j->good].p, r[j->good].n, e) && keep(j, 1, r[j->bad].p, r[j->bad].n, e) &&
+               (!third || keep(j, 2, r[j->bad2].p, r[j->bad2].n, e));
     }
     for (int i = 0; i < 2; i++) {
         if (i && (!next_row(j, row, e) || !*row))
             return ses_fail(e, SES_EFORMAT, "the last sentence has one form only");
-        bool right = !strcmp((*row)[j->class_of].s, "correct");
+        bool right = !strcmp((*row)[j->class_of].p, "correct");
         if (!put_form(j, right ? 0 : 1, *row, e)) return false;
     }
     *n = 2;
@@ -228,11 +228,11 @@ static void put_pair(block *b, const job *j, size_t in_group, int texts)
 static bool score(job *j, block *b, ses_err *e)
 {
     ses_string text[3 * BLOCK];
-    ses_scored x[3 * BLOCK];
+    ses_text_score x[3 * BLOCK];
     if (!ses_buf_ok(&b->text, e)) return false;
     for (size_t i = 0, from = 0; i < b->n; from = b->end[i++])
         text[i] = (ses_string){ b->text.data + from, b->end[i] - from };
-    if (b->n && !ses_scorer_texts(j->scorer, text, b->n, x, e))
+    if (b->n && !ses_scorer_score(j->scorer, text, b->n, x, e))
         return ses_wrap(e, "lines %" PRIu64 " to %" PRIu64, b->pair[0].line, b->pair[b->pairs - 1].line);
     for (size_t i = 0, k = 0; i < b->pairs; k += (size_t)b->pair[i++].texts) {
         group *g = &j->group[b->pair[i].group];
@@ -282,19 +282,20 @@ static bool show(const job *j, const ses_term *t, ses_err *e)
     double mean, pairs;
     char bar[SES_BAR_SIZE];
     totals(j, &mean, &pairs);
-    ses_listing *table =
-        ses_listing_new(j->above >= 0 ? "Term|Paradigm|>Pairs|>Right|" : "Case|>Pairs|>Right|", e);
+    ses_text_table *table =
+        ses_text_table_new(j->above >= 0 ? "Term|Paradigm|>Pairs|>Right|" : "Case|>Pairs|>Right|", e);
     if (!table) return false;
     for (size_t i = 0; i < j->n; i++) {
         const group *g = &j->group[i];
-        if (j->above >= 0) ses_listing_cell(table, "%s", i && !strcmp(g->above, g[-1].above) ? "" : g->above);
-        ses_listing_cell(table, "%s", g->name);
-        ses_listing_cell(table, "%" PRId64, g->n);
-        ses_listing_cell(table, "%.1f %%", 100 * share(g->right, g->n));
-        ses_listing_cell(table, "%s", ses_bar(t, bar, share(g->right, g->n), MAX_BAR));
+        if (j->above >= 0)
+            ses_text_table_cell(table, "%s", i && !strcmp(g->above, g[-1].above) ? "" : g->above);
+        ses_text_table_cell(table, "%s", g->name);
+        ses_text_table_cell(table, "%" PRId64, g->n);
+        ses_text_table_cell(table, "%.1f %%", 100 * share(g->right, g->n));
+        ses_text_table_cell(table, "%s", ses_bar_text(t, bar, share(g->right, g->n), MAX_BAR));
     }
-    bool ok = ses_listing_print(table, stdout, t, 0, e);
-    ses_listing_free(table);
+    bool ok = ses_text_table_print(table, stdout, t, 0, e);
+    ses_text_table_free(table);
     puts("");
     ses_show_line(t, "Accuracy", "%.2f %% over %zu paradigms, %.2f %% of %" PRId64 " pairs", 100 * mean, j->n,
                   100 * pairs, j->pairs);
@@ -308,33 +309,34 @@ static bool print_json(const job *j, ses_err *e)
     if (!w) return false;
     totals(j, &mean, &pairs);
     ses_json_begin_object(w);
-    ses_json_number(w, "eval_accuracy", mean);
-    ses_json_number(w, "eval_pairs_accuracy", pairs);
-    ses_json_count(w, "eval_samples", j->pairs);
-    ses_json_array(w, "paradigms");
+    ses_json_member_real(w, "eval_accuracy", mean);
+    ses_json_member_real(w, "eval_pairs_accuracy", pairs);
+    ses_json_member_int(w, "eval_samples", j->pairs);
+    ses_json_member_array(w, "paradigms");
     for (size_t i = 0; i < j->n; i++) {
         ses_json_begin_object(w);
-        ses_json_pair(w, "name", j->group[i].name);
-        if (j->group[i].above) ses_json_pair(w, "term", j->group[i].above);
-        ses_json_number(w, "accuracy", share(j->group[i].right, j->group[i].n));
-        ses_json_count(w, "pairs", j->group[i].n);
+        ses_json_member_string(w, "name", j->group[i].name);
+        if (j->group[i].above) ses_json_member_string(w, "term", j->group[i].above);
+        ses_json_member_real(w, "accuracy", share(j->group[i].right, j->group[i].n));
+        ses_json_member_int(w, "pairs", j->group[i].n);
         ses_json_end_object(w);
     }
     ses_json_end_array(w);
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }
 
-bool ses_eval_pairs(const char *dir, const char *path, const ses_shared *s, ses_call *c, ses_err *e)
+bool ses_eval_minimal_pairs(const char *dir, const char *path, const ses_compute_args *s, ses_call *c,
+                            ses_err *e)
 {
     job j = { 0 };
     block b = { 0 };
-    ses_device_options o = ses_shared_options(s);
+    ses_device_options o = ses_compute_device_options(s);
     bool ok = open_rows(&j, path, e) && (find_columns(&j, e) || ses_wrap(e, "%s", path));
     ses_device *dev = ok ? ses_device_open(s->device, &o, e) : NULL;
     ses_model *m = dev ? ses_model_open(dir, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(dir, e) : NULL;
-    j.scorer = t ? ses_scorer_new(m, t, dir, &(ses_score_options){ .start = true }, e) : NULL;
+    j.scorer = t ? ses_scorer_new(m, t, dir, &(ses_scorer_options){ .prepend_bos = true }, e) : NULL;
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "pairs", 0);
     ok = j.scorer && (judge(&j, &line, &b, e) || ses_wrap(e, "%s", path));
     ses_progress_end(&line);
@@ -344,7 +346,7 @@ bool ses_eval_pairs(const char *dir, const char *path, const ses_shared *s, ses_
     ses_model_free(m);
     ses_device_free(dev);
     ses_records_free(j.records);
-    ses_textfile_free(&j.lines);
+    ses_text_reader_free(&j.lines);
     ses_buf_free(&b.text);
     ses_buf_free(&j.line);
     ses_buf_free(&j.title);

@@ -99,8 +99,8 @@ ses_json_doc *ses_preset_load(const char *name, ses_err *e)
 
 typedef struct fit {
     const ses_json *config;
-    const ses_lexicon *x;
-    const ses_list *set;
+    const ses_special_tokens *x;
+    const ses_opt_list *set;
     int64_t vocab;
 } fit;
 
@@ -161,7 +161,7 @@ static void put_member(const fit *f, ses_json_writer *w, size_t i)
         ses_json_put_value(w, value);
 }
 
-static bool check_sets(const ses_list *set, ses_err *e)
+static bool check_sets(const ses_opt_list *set, ses_err *e)
 {
     for (size_t i = 0; set && i < set->n; i++)
         if (!strchr(set->item[i], '=') || set->item[i][0] == '=')
@@ -170,18 +170,19 @@ static bool check_sets(const ses_list *set, ses_err *e)
     return true;
 }
 
-ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const ses_list *set, ses_err *e)
+ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const ses_opt_list *set,
+                             ses_err *e)
 {
-    fit f = { .config = config, .set = set, .vocab = ses_tokenizer_size(t) };
-    const ses_model_desc *d = ses_config_model(config, e);
+    fit f = { .config = config, .set = set, .vocab = ses_tokenizer_vocab_size(t) };
+    const ses_model_desc *d = ses_config_find_model(config, e);
     if (!d) return NULL;
     ses_json_doc *out = NULL;
     size_t n;
-    ses_lexicon *x = check_sets(set, e) ? ses_lexicon_new(t, f.vocab, e) : NULL;
+    ses_special_tokens *x = check_sets(set, e) ? ses_special_tokens_new(t, f.vocab, e) : NULL;
     ses_json_writer *w = x ? ses_json_writer_new(0, e) : NULL;
     if (w) {
         f.x = x;
-        if (!x->sentinels) f.vocab += d->sentinels;
+        if (!x->n_sentinels) f.vocab += d->sentinels;
         ses_json_begin_object(w);
         for (size_t i = 0; i < ses_json_len(config); i++) put_member(&f, w, i);
         for (size_t i = 0; set && i < set->n; i++) { /* keys that are new */
@@ -196,6 +197,6 @@ ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, con
         out = text ? ses_json_parse(text, n, e) : NULL;
     }
     ses_json_writer_free(w);
-    ses_lexicon_free(x);
+    ses_special_tokens_free(x);
     return out;
 }

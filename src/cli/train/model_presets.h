@@ -16,6 +16,7 @@ ses_json_doc *ses_preset_load(const char *name, ses_err *e);
 
 /* The same fitted to a tokenizer: the vocabulary's size (of T5: with 100 sentinels, where the tokenizer has
  * none), the ids of special tokens. Then what is set: "KEY=VALUE", VALUE a number, true, false or a word. */
-ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const ses_list *set, ses_err *e);
+ses_json_doc *ses_preset_fit(const ses_json *config, const ses_tokenizer *t, const ses_opt_list *set,
+                             ses_err *e);
 
 #endif

@@ -4,19 +4,19 @@
 #define SES_CLI_PRETRAIN_H
 
 #include "cli/command.h"
-#include "objective_options.h"
 #include "cli/compute_args.h"
+#include "objective_options.h"
 #include "teacher.h"
 #include "train/curriculum.h"
 #include "train_folder.h"
-#include "train_options.h"
 #include "train_monitor.h"
+#include "train_options.h"
 
 extern const ses_command ses_command_pretrain;
 
 typedef struct ses_pretrain_args {
-    ses_shared shared;
-    ses_list corpus, set;
+    ses_compute_args shared;
+    ses_opt_list corpus, set;
     const char *objective, *config, *preset, *generator, *model, *tokenizer, *output, *eval;
     const char *length, *max_time, *log, *board;
     ses_objective_options o;
@@ -34,26 +34,27 @@ typedef struct ses_pretrain {
     bool quiet;
     ses_device *dev;
     ses_tokenizer *tokenizer;
-    ses_lexicon *lexicon;
+    ses_special_tokens *lexicon;
     ses_json_doc *config, *generator_config;
     ses_corpus **corpus; /* those to train on, then one to measure with */
     size_t n_corpora;
-    ses_part_of_mixture *part;
+    ses_mixture_part *part;
     size_t n_parts, n_eval;
     bool eval_held; /* measured with documents held out of the corpora themselves */
     int32_t *code;
-    ses_aim *aim;
+    ses_objective_mix *aim;
     ses_model *model, *generator;
     ses_teacher teacher;
-    ses_course *course;
+    ses_curriculum *course;
     ses_trainer *trainer;
     char *settings;
-    ses_watch watch;
+    ses_train_monitor watch;
     char *log, *board;
     ses_scores scores; /* of the last evaluation */
     double eval_loss, budget, deadline;
-    double by_frequency[SES_AIM_MOST]; /* what each objective that lays would lose by frequencies of labels */
-    int64_t updates; /* of the run, where it is known before: fitted to a time, or a resumed one's */
+    double by_frequency
+        [SES_MAX_OBJECTIVES]; /* what each objective that lays would lose by frequencies of labels */
+    int64_t updates;          /* of the run, where it is known before: fitted to a time, or a resumed one's */
     bool out_of_time;
 } ses_pretrain;
 
@@ -61,8 +62,8 @@ typedef struct ses_pretrain {
 bool ses_pretrain_texts(ses_pretrain *p, ses_err *e);  /* tokenizer, config, corpora, objectives */
 bool ses_pretrain_models(ses_pretrain *p, ses_err *e); /* new ones, also where there were some */
 /* Of one stage, by its length; 0: of all. */
-ses_course *ses_pretrain_course(const ses_pretrain *p, int64_t length, int64_t updates, ses_err *e);
-bool ses_pretrain_stages(const ses_pretrain *p, ses_course_options *o, ses_err *e); /* of --length */
+ses_curriculum *ses_pretrain_course(const ses_pretrain *p, int64_t length, int64_t updates, ses_err *e);
+bool ses_pretrain_stages(const ses_pretrain *p, ses_curriculum_options *o, ses_err *e); /* of --length */
 bool ses_pretrain_trainer(ses_pretrain *p, ses_err *e);
 bool ses_pretrain_optimizer(const ses_pretrain *p, ses_trainer_options *o, ses_err *e);
 void ses_pretrain_free(ses_pretrain *p);

@@ -2,9 +2,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "pretrain_command.h"
-#include "loss_curve_svg.h"
 #include "cli/ui/show_values.h"
+#include "loss_curve_svg.h"
+#include "pretrain_command.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -28,7 +28,7 @@ bool ses_pretrain_remember(const ses_pretrain *p, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_count(w, "updates", ses_trainer_total(p->trainer));
+    ses_json_member_int(w, "updates", ses_trainer_total_updates(p->trainer));
     ses_json_end_object(w);
     bool ok = write_json(p->a->output, SES_RUN_PLAN, w, true, e);
     ses_json_writer_free(w);
@@ -54,23 +54,23 @@ bool ses_pretrain_recall(ses_pretrain *p, ses_err *e)
 
 static void put_train(const ses_pretrain *p, ses_json_writer *w)
 {
-    ses_watch_put(&p->watch, w);
-    ses_json_count(w, "train_tokens", ses_trainer_state(p->trainer)->tokens);
+    ses_train_monitor_put_results(&p->watch, w);
+    ses_json_member_int(w, "train_tokens", ses_trainer_state(p->trainer)->tokens);
 }
 
 static void put_eval(const ses_pretrain *p, ses_json_writer *w)
 {
     if (!p->scores.n) return;
-    ses_json_number(w, "eval_loss", p->eval_loss);
+    ses_json_member_real(w, "eval_loss", p->eval_loss);
     for (size_t i = 0; i < p->scores.n; i++) {
         char key[80];
         snprintf(key, sizeof key, "eval_%s", p->scores.item[i].name);
-        ses_json_number(w, key, p->scores.item[i].value);
+        ses_json_member_real(w, key, p->scores.item[i].value);
     }
-    for (size_t i = 0; i < p->aim->ways; i++) {
+    for (size_t i = 0; i < p->aim->n_primary; i++) {
         char key[80];
         snprintf(key, sizeof key, "eval_%s_by_frequency", ses_pretrain_way(p, i));
-        if (!isnan(p->by_frequency[i])) ses_json_number(w, key, p->by_frequency[i]);
+        if (!isnan(p->by_frequency[i])) ses_json_member_real(w, key, p->by_frequency[i]);
     }
 }
 
@@ -93,9 +93,9 @@ static bool write_results(const ses_pretrain *p, const char *dir, const char *na
 /* For the reference, which looks up the special tokens' names there. */
 static bool write_tokenizer_config(const ses_pretrain *p, const char *dir, ses_err *e)
 {
-    const ses_lexicon *x = p->lexicon;
-    int32_t unknown = ses_tokenizer_id(p->tokenizer, "[UNK]", 5);
-    if (unknown < 0) unknown = ses_tokenizer_id(p->tokenizer, "<unk>", 5);
+    const ses_special_tokens *x = p->lexicon;
+    int32_t unknown = ses_tokenizer_token_to_id(p->tokenizer, "[UNK]", 5);
+    if (unknown < 0) unknown = ses_tokenizer_token_to_id(p->tokenizer, "<unk>", 5);
     const struct {
         const char *key;
         int32_t id;
@@ -109,12 +109,12 @@ static bool write_tokenizer_config(const ses_pretrain *p, const char *dir, ses_e
     ses_json_writer *w = ses_json_writer_new(2, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_pair(w, "tokenizer_class", "PreTrainedTokenizerFast");
+    ses_json_member_string(w, "tokenizer_class", "PreTrainedTokenizerFast");
     int64_t most = ses_model_max_tokens(p->model);
-    if (most > 0 && most < 1 << 20) ses_json_count(w, "model_max_length", most);
+    if (most > 0 && most < 1 << 20) ses_json_member_int(w, "model_max_length", most);
     for (size_t i = 0; i < SES_LEN(role); i++) {
         size_t n;
-        const char *s = role[i].id >= 0 ? ses_tokenizer_token(p->tokenizer, role[i].id, &n) : NULL;
+        const char *s = role[i].id >= 0 ? ses_tokenizer_id_to_token(p->tokenizer, role[i].id, &n) : NULL;
         if (s) ses_json_put_key(w, role[i].key), ses_json_put_stringn(w, s, n);
     }
     ses_json_end_object(w);
@@ -131,17 +131,17 @@ static bool write_card(const ses_pretrain *p, const char *dir, ses_err *e)
     ses_buf_appendf(&b, "---\nlibrary_name: transformers\ntags:\n- sesame\n---\n\n# %s\n\n",
                     ses_path_name_of(a->output).s);
     ses_buf_appendf(&b, "%s, pretrained with the objective %s.\n\n| | |\n|---|---|\n",
-                    ses_model_class(p->model), a->objective);
+                    ses_model_class_name(p->model), a->objective);
     ses_buf_appendf(&b, "| begun with | %s |\n", a->model ? ses_path_name_of(a->model).s : "random weights");
     for (size_t i = 0; i < p->n_parts; i++) {
-        const ses_corpus_facts *f = ses_corpus_facts_of(p->corpus[i]);
+        const ses_corpus_info *f = ses_corpus_info_of(p->corpus[i]);
         ses_buf_appendf(&b,
                         "| text | %s: %" PRId64 " tokens, %" PRId64 " documents, %" PRId64 " held out |\n",
                         ses_path_name_of(a->corpus.item[i]).s, f->tokens, f->documents, f->held_out);
     }
     ses_buf_appendf(
         &b, "| trained | %" PRId64 " updates of %" PRId64 ", %" PRId64 " tokens in sequences of %s |\n",
-        at->updates, ses_trainer_total(p->trainer), at->tokens, a->length);
+        at->updates, ses_trainer_total_updates(p->trainer), at->tokens, a->length);
     ses_buf_appendf(
         &b, "| optimizer | %s, rate %g, %s, warm-up %g, decay %g, clip %g |\n| seed | %" PRId64 " |\n",
         ses_optim_name((size_t)a->optimizer, NULL), a->lr, ses_schedule_name((size_t)a->schedule, NULL),
@@ -158,16 +158,18 @@ static bool write_card(const ses_pretrain *p, const char *dir, ses_err *e)
 
 static bool write_run(const ses_pretrain *p, const char *dir, ses_err *e)
 {
-    ses_run_told told = {
-        .command = &ses_command_pretrain, .args = p->a, .model = p->model, .metric = "loss", .lower = true
-    };
-    return ses_train_folder_told(&told, dir, e);
+    ses_run_info told = { .command = &ses_command_pretrain,
+                          .args = p->a,
+                          .model = p->model,
+                          .metric = "loss",
+                          .lower_is_better = true };
+    return ses_run_info_write(&told, dir, e);
 }
 
 static bool write_curve(const ses_pretrain *p, const char *dir, ses_err *e)
 {
     char *path = ses_path_join(dir, "curve.svg", e);
-    bool ok = path && ses_run_svg(p->log, path, ses_path_name_of(p->a->output).s, e);
+    bool ok = path && ses_loss_curve_svg(p->log, path, ses_path_name_of(p->a->output).s, e);
     ses_free(path);
     return ok;
 }
@@ -205,14 +207,14 @@ void ses_pretrain_summary(const ses_pretrain *p, const ses_call *c, ses_run_end 
 {
     const ses_term *t = &c->out;
     if (p->a->shared.json) return;
-    ses_show_line(t, "Model", "%s: %s", p->a->output, ses_model_class(p->model));
+    ses_show_line(t, "Model", "%s: %s", p->a->output, ses_model_class_name(p->model));
     for (size_t i = 0; i < p->scores.n; i++)
         ses_show_line(t, i ? "" : "Held out", "%s %.4f", p->scores.item[i].name, p->scores.item[i].value);
-    for (size_t i = 0; i < p->aim->ways; i++)
+    for (size_t i = 0; i < p->aim->n_primary; i++)
         if (!isnan(p->by_frequency[i]))
             ses_show_line(t, i ? "" : "Frequency", "alone would give %s_loss %.4f", ses_pretrain_way(p, i),
                           p->by_frequency[i]);
-    ses_watch_summary(&p->watch, t, end);
+    ses_train_monitor_show_summary(&p->watch, t, end);
     ses_show_line(t, "Curve", "%s/curve.svg", p->a->output);
 }
 
@@ -221,9 +223,9 @@ bool ses_pretrain_print(const ses_pretrain *p, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
-    ses_json_pair(w, "output", p->a->output);
+    ses_json_member_string(w, "output", p->a->output);
     put_train(p, w);
     put_eval(p, w);
     ses_json_end_object(w);
-    return ses_json_print(w, e);
+    return ses_json_writer_print(w, e);
 }

@@ -1,8 +1,8 @@
 /* A pretraining run: what it says, evaluations, the time it may take. */
 #include "base/alloc.h"
 #include "base/file.h"
-#include "pretrain_command.h"
 #include "cli/ui/show_values.h"
+#include "pretrain_command.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,11 +14,11 @@
 static bool go_on(void *ctx)
 {
     (void)ctx;
-    return !ses_watch_stop(NULL);
+    return !ses_train_monitor_should_stop(NULL);
 }
 
 /* Of what was chosen among the vocabulary, not of yes or no. */
-static bool of_tokens(const ses_aim *a, const char *name, size_t n)
+static bool of_tokens(const ses_objective_mix *a, const char *name, size_t n)
 {
     for (size_t i = 0; i < a->n; i++) {
         const ses_objective *o = a->item[i].objective;
@@ -29,7 +29,7 @@ static bool of_tokens(const ses_aim *a, const char *name, size_t n)
 }
 
 /* Means; the exponential of a loss is its perplexity. */
-static bool scores_of(ses_pretrain *p, const ses_tally *t, ses_err *e)
+static bool scores_of(ses_pretrain *p, const ses_metric_sums *t, ses_err *e)
 {
     ses_scores_free(&p->scores);
     p->scores.item = ses_alloc_array(2 * t->n + 1, sizeof *p->scores.item, e);
@@ -51,12 +51,13 @@ static bool scores_of(ses_pretrain *p, const ses_tally *t, ses_err *e)
 
 static bool measure(ses_pretrain *p, ses_err *e)
 {
-    ses_tally t;
+    ses_metric_sums t;
     ses_optim *optim = p->trainer ? ses_trainer_optim(p->trainer) : NULL;
-    if (optim) ses_optim_exchange(optim);
-    bool ok = ses_course_evaluate(p->course, p->a->eval_tokens, go_on, NULL, &t, e) && scores_of(p, &t, e);
-    if (optim) ses_optim_exchange(optim);
-    if (ok) p->eval_loss = ses_aim_total(p->aim, &t);
+    if (optim) ses_optim_swap_ema(optim);
+    bool ok =
+        ses_curriculum_evaluate(p->course, p->a->eval_tokens, go_on, NULL, &t, e) && scores_of(p, &t, e);
+    if (optim) ses_optim_swap_ema(optim);
+    if (ok) p->eval_loss = ses_objective_mix_total_loss(p->aim, &t);
     return ok;
 }
 
@@ -65,16 +66,19 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     ses_pretrain *p = ctx;
     *metric = NAN;
-    return measure(p, e) && ses_watch_evaluated(&p->watch, &p->scores, p->eval_loss, NAN, e);
+    return measure(p, e) && ses_train_monitor_on_evaluation(&p->watch, &p->scores, p->eval_loss, NAN, e);
 }
 
-static void stepped(void *ctx, const ses_step *s) { ses_watch_stepped(&((ses_pretrain *)ctx)->watch, s); }
+static void stepped(void *ctx, const ses_step_result *s)
+{
+    ses_train_monitor_on_step(&((ses_pretrain *)ctx)->watch, s);
+}
 
 static bool stop(void *ctx)
 {
     ses_pretrain *p = ctx;
     p->out_of_time = p->deadline > 0 && ses_seconds() > p->deadline;
-    return p->out_of_time || ses_watch_stop(NULL);
+    return p->out_of_time || ses_train_monitor_should_stop(NULL);
 }
 
 /* ---- time ---- */
@@ -105,25 +109,26 @@ static double time_of(ses_pretrain *p, int64_t length, double most, ses_err *e)
 {
     double start = ses_seconds(), first = 0;
     int64_t batches = 0;
-    ses_course *c = ses_pretrain_course(p, length, 1000000, e);
+    ses_curriculum *c = ses_pretrain_course(p, length, 1000000, e);
     ses_trainer_options o = { .model = p->model,
-                              .partner = p->generator,
-                              .loss = ses_aim_loss,
+                              .generator = p->generator,
+                              .loss = ses_objective_mix_loss,
                               .loss_ctx = p->aim,
-                              .more = { ses_distill_store(p->teacher.distill) },
-                              .clip = p->a->clip,
+                              .extra_params = { ses_distill_store(p->teacher.distill) },
+                              .max_grad_norm = p->a->clip,
                               .recompute = p->a->recompute,
                               .updates = 1000000 };
-    if (c) o.source = ses_course_source(c);
+    if (c) o.source = ses_curriculum_source(c);
     ses_trainer *t = c && ses_pretrain_optimizer(p, &o, e) ? ses_trainer_new(&o, e) : NULL;
     bool ok = t != NULL;
-    for (ses_step s; ok && (batches < 3 || (ses_seconds() - start < most && batches < 200)); batches++) {
+    for (ses_step_result s; ok && (batches < 3 || (ses_seconds() - start < most && batches < 200));
+         batches++) {
         ok = ses_trainer_step(t, &s, e);
         if (!batches) first = ses_seconds(); /* the first one makes room */
     }
     double each = ok && batches > 1 ? (ses_seconds() - first) / (double)(batches - 1) : -1;
     ses_trainer_free(t);
-    ses_course_free(c);
+    ses_curriculum_free(c);
     return each * (double)p->a->accumulate;
 }
 
@@ -132,14 +137,14 @@ static double time_of(ses_pretrain *p, int64_t length, double most, ses_err *e)
 static bool fit_time(ses_pretrain *p, ses_err *e)
 {
     double start = ses_seconds(), mean = 0;
-    ses_course_options o = { 0 };
+    ses_curriculum_options o = { 0 };
     if (!p->a->max_time || p->updates) return true;
     if (!parse_time(p->a->max_time, &p->budget, e)) return false;
     if (!ses_pretrain_stages(p, &o, e)) return false;
-    for (size_t i = 0; i < o.stages; i++) {
-        double t = time_of(p, o.stage[i].length, p->budget * 0.02 / (double)o.stages, e);
+    for (size_t i = 0; i < o.n_stages; i++) {
+        double t = time_of(p, o.stage[i].length, p->budget * 0.02 / (double)o.n_stages, e);
         if (t < 0) return false;
-        mean += o.stage[i].share * t;
+        mean += o.stage[i].fraction * t;
     }
     if (!ses_pretrain_models(p, e)) return false; /* as they were */
     double left = p->budget - (ses_seconds() - start);
@@ -156,32 +161,34 @@ static bool fit_time(ses_pretrain *p, ses_err *e)
 const char *ses_pretrain_way(const ses_pretrain *p, size_t way)
 {
     const ses_objective *o = p->aim->item[way].objective;
-    return o->needs & SES_NEEDS_PARTNER ? "generator" : o->name;
+    return o->needs & SES_NEEDS_GENERATOR ? "generator" : o->name;
 }
 
 static bool find_frequencies(ses_pretrain *p, ses_err *e)
 {
-    for (size_t i = 0; i < p->aim->ways; i++)
-        if (!ses_course_by_frequency(p->course, i, p->a->eval_tokens, &p->by_frequency[i], e)) return false;
+    for (size_t i = 0; i < p->aim->n_primary; i++)
+        if (!ses_curriculum_unigram_loss(p->course, i, p->a->eval_tokens, &p->by_frequency[i], e))
+            return false;
     return true;
 }
 
 static void announce(const ses_pretrain *p)
 {
-    char a[SES_HUMAN], b[SES_HUMAN], c[SES_HUMAN];
+    char a[SES_NUMBER_TEXT], b[SES_NUMBER_TEXT], c[SES_NUMBER_TEXT];
     if (p->quiet) return;
-    double pass = (double)ses_course_pass_tokens(p->course);
-    fprintf(stderr, "%s%s%s: %s parameters", ses_style_on(p->talk, SES_BOLD), ses_model_class(p->model),
-            ses_style_on(p->talk, SES_PLAIN), ses_grouped(a, ses_store_numbers(ses_model_store(p->model))));
+    double pass = (double)ses_curriculum_pass_tokens(p->course);
+    fprintf(stderr, "%s%s%s: %s parameters", ses_style_on(p->talk, SES_BOLD), ses_model_class_name(p->model),
+            ses_style_on(p->talk, SES_PLAIN),
+            ses_grouped_text(a, ses_store_element_count(ses_model_store(p->model))));
     if (p->generator)
         fprintf(stderr, " and a generator of %s",
-                ses_grouped(a, ses_store_numbers(ses_model_store(p->generator))));
-    fprintf(stderr, "; %s; %s tokens a pass, %s updates", p->a->objective, ses_human_count(b, (uint64_t)pass),
-            ses_grouped(c, ses_trainer_total(p->trainer)));
-    if (*ses_model_fresh(p->model) && p->a->model)
-        fprintf(stderr, "; begun at random: %s", ses_model_fresh(p->model));
+                ses_grouped_text(a, ses_store_element_count(ses_model_store(p->generator))));
+    fprintf(stderr, "; %s; %s tokens a pass, %s updates", p->a->objective, ses_count_text(b, (uint64_t)pass),
+            ses_grouped_text(c, ses_trainer_total_updates(p->trainer)));
+    if (*ses_model_missing_keys(p->model) && p->a->model)
+        fprintf(stderr, "; begun at random: %s", ses_model_missing_keys(p->model));
     fputs("\n", stderr);
-    for (size_t i = 0; i < p->aim->ways; i++)
+    for (size_t i = 0; i < p->aim->n_primary; i++)
         if (!isnan(p->by_frequency[i]))
             fprintf(stderr, "by frequency alone %s_loss would be %.4f\n", ses_pretrain_way(p, i),
                     p->by_frequency[i]);
@@ -191,28 +198,30 @@ static bool prepare_logs(ses_pretrain *p, ses_err *e)
 {
     const ses_pretrain_args *a = p->a;
     p->log = a->log ? ses_strdup(a->log, e) : ses_path_join(a->output, SES_RUN_LOG, e);
-    p->board = a->board ? ses_strdup(a->board, e) : ses_path_join(a->output, SES_RUN_BOARD, e);
+    p->board = a->board ? ses_strdup(a->board, e) : ses_path_join(a->output, SES_RUN_TENSORBOARD, e);
     if (!p->log || !p->board) return false;
-    if (a->resume) return ses_watch_resume(p->trainer, a->output, p->quiet, e);
-    return ses_trainer_forget(p->trainer, e) && (a->board || ses_event_files_remove(p->board, e)) &&
-           ses_pretrain_remember(p, e);
+    if (a->resume) return ses_train_monitor_resume(p->trainer, a->output, p->quiet, e);
+    return ses_trainer_delete_checkpoints(p->trainer, e) &&
+           (a->board || ses_event_files_remove(p->board, e)) && ses_pretrain_remember(p, e);
 }
 
 static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
 {
-    ses_hooks h = { .ctx = p, .stepped = stepped, .stop = stop, .evaluate = p->n_eval ? evaluate : NULL };
-    ses_watch_options o = { .talk = p->talk,
-                            .quiet = p->quiet,
-                            .log = p->log,
-                            .append = p->a->resume,
-                            .board = p->board,
-                            .metric = "loss",
-                            .lower = true,
-                            .energy = p->a->energy };
-    if (!find_frequencies(p, e) || !ses_watch_open(&p->watch, &o, p->trainer, e)) return false;
+    ses_trainer_hooks h = {
+        .ctx = p, .on_step = stepped, .should_stop = stop, .evaluate = p->n_eval ? evaluate : NULL
+    };
+    ses_train_monitor_options o = { .term = p->talk,
+                                    .quiet = p->quiet,
+                                    .log = p->log,
+                                    .append = p->a->resume,
+                                    .tensorboard_dir = p->board,
+                                    .metric = "loss",
+                                    .lower_is_better = true,
+                                    .energy = p->a->energy };
+    if (!find_frequencies(p, e) || !ses_train_monitor_open(&p->watch, &o, p->trainer, e)) return false;
     announce(p);
     bool ok = ses_trainer_run(p->trainer, &h, end, e);
-    ses_watch_close(&p->watch);
+    ses_train_monitor_close(&p->watch);
     bool late = ok && *end == SES_RUN_STOPPED && p->out_of_time;
     if (late) *end = SES_RUN_COMPLETE;
     bool measured = p->scores.n && !late; /* not where a run was resumed at its end */
@@ -224,18 +233,18 @@ bool ses_pretrain_command(ses_call *c, ses_err *e)
     ses_pretrain p = { .a = c->args, .talk = &c->err, .quiet = c->quiet };
     const ses_pretrain_args *a = p.a;
     ses_run_end end = SES_RUN_COMPLETE;
-    ses_train_place place = { a->output, a->log, a->resume, a->overwrite };
-    if (!ses_train_folder_room(&place, e)) return false;
-    ses_device_options o = ses_shared_options(&a->shared);
+    ses_train_output place = { a->output, a->log, a->resume, a->overwrite };
+    if (!ses_train_folder_check(&place, e)) return false;
+    ses_device_options o = ses_compute_device_options(&a->shared);
     p.dev = ses_device_open(a->shared.device, &o, e);
     bool ok = p.dev && ses_pretrain_texts(&p, e) && ses_pretrain_models(&p, e) &&
               ses_pretrain_recall(&p, e) && fit_time(&p, e) && ses_pretrain_trainer(&p, e) &&
               prepare_logs(&p, e) && train(&p, &end, e);
     if (ok && end == SES_RUN_STOPPED) {
-        ses_watch_tell_stopped(&p.watch);
+        ses_train_monitor_notify_stopped(&p.watch);
         ok = false;
     } else if (ok) {
-        ses_optim_exchange(ses_trainer_optim(p.trainer));
+        ses_optim_swap_ema(ses_trainer_optim(p.trainer));
         ok = ses_pretrain_write(&p, e);
         if (ok && !c->quiet) ses_pretrain_summary(&p, c, end);
         if (ok && a->shared.json) ok = ses_pretrain_print(&p, e);

@@ -3,9 +3,9 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "cli/ui/show_values.h"
 #include "model_presets.h"
 #include "pretrain_command.h"
-#include "cli/ui/show_values.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,10 +13,10 @@
 
 void ses_pretrain_free(ses_pretrain *p)
 {
-    ses_watch_close(&p->watch);
+    ses_train_monitor_close(&p->watch);
     ses_trainer_free(p->trainer);
-    ses_course_free(p->course);
-    ses_aim_free(p->aim);
+    ses_curriculum_free(p->course);
+    ses_objective_mix_free(p->aim);
     ses_teacher_free(&p->teacher);
     ses_model_free(p->generator);
     ses_model_free(p->model);
@@ -26,7 +26,7 @@ void ses_pretrain_free(ses_pretrain *p)
     ses_free(p->code);
     ses_json_free(p->config);
     ses_json_free(p->generator_config);
-    ses_lexicon_free(p->lexicon);
+    ses_special_tokens_free(p->lexicon);
     ses_tokenizer_free(p->tokenizer);
     ses_scores_free(&p->scores);
     ses_free(p->settings);
@@ -44,7 +44,7 @@ static char *split_weight(const char *text, double *weight, ses_err *e)
     size_t n = colon ? strlen(colon + 1) : 0;
     *weight = 1;
     bool number = n && strspn(colon + 1, "0123456789.") == n && colon[1] != '.' && colon[n] != '.';
-    if (!number || !ses_read_real(colon + 1, n, weight)) return ses_strdup(text, e);
+    if (!number || !ses_parse_double(colon + 1, n, weight)) return ses_strdup(text, e);
     return ses_strndup(text, (size_t)(colon - text), e);
 }
 
@@ -54,11 +54,11 @@ static ses_corpus *open_corpus(const ses_pretrain *p, const char *path, ses_err 
     ses_corpus *c = ses_corpus_open(path, e);
     bool ok = c && (ses_corpus_verify(c, e) || ses_wrap(e, "%s", path)) &&
               ses_tokenizer_fingerprint(p->tokenizer, &print, e);
-    if (ok && print != ses_corpus_facts_of(c)->tokenizer)
+    if (ok && print != ses_corpus_info_of(c)->tokenizer_fingerprint)
         ok = ses_fail(e, SES_EARG,
                       "%s: was built with another tokenizer (fingerprint %016" PRIx64
                       ", that of %s is %016" PRIx64 "): build it again with this one",
-                      path, ses_corpus_facts_of(c)->tokenizer,
+                      path, ses_corpus_info_of(c)->tokenizer_fingerprint,
                       p->a->tokenizer ? p->a->tokenizer : p->a->model, print);
     if (ok) return c;
     ses_corpus_free(c);
@@ -88,7 +88,7 @@ static int32_t code_of(const ses_pretrain *p, const char *label)
                 ses_buf_puts(&b, label), s++;
             else
                 ses_buf_put(&b, *s);
-        if (b.data) id = ses_tokenizer_id(p->tokenizer, b.data, b.len);
+        if (b.data) id = ses_tokenizer_token_to_id(p->tokenizer, b.data, b.len);
         ses_buf_free(&b);
     }
     return id;
@@ -105,12 +105,12 @@ static bool open_corpora(ses_pretrain *p, ses_err *e)
     if (!p->corpus || !p->part || !p->code) return false;
     for (; p->n_parts < a->corpus.n; p->n_parts++) {
         if (!add_corpus(p, a->corpus.item[p->n_parts], p->n_parts, e)) return false;
-        p->code[p->n_parts] = code_of(p, ses_corpus_facts_of(p->corpus[p->n_parts])->label);
+        p->code[p->n_parts] = code_of(p, ses_corpus_info_of(p->corpus[p->n_parts])->label);
     }
     if (a->eval) return add_corpus(p, a->eval, p->n_parts, e) && (p->n_eval = 1);
     p->eval_held = true;
     for (size_t i = 0; i < p->n_parts; i++)
-        if (ses_corpus_facts_of(p->corpus[i])->held_out) p->part[p->n_parts + p->n_eval++] = p->part[i];
+        if (ses_corpus_info_of(p->corpus[i])->held_out) p->part[p->n_parts + p->n_eval++] = p->part[i];
     return true;
 }
 
@@ -143,19 +143,19 @@ static bool open_generator(ses_pretrain *p, ses_err *e)
 {
     const ses_pretrain_args *a = p->a;
     const ses_json *config = ses_json_root(p->config);
-    if (!(ses_aim_needs(p->aim) & SES_NEEDS_PARTNER)) return true;
+    if (!(ses_objective_mix_needs(p->aim) & SES_NEEDS_GENERATOR)) return true;
     ses_json_doc *base = !p->generator_config && a->generator ? ses_preset_load(a->generator, e) : NULL;
     if (base) p->generator_config = ses_preset_fit(ses_json_root(base), p->tokenizer, NULL, e);
     if (!a->generator && !p->generator_config) p->generator_config = ses_generator_config(config, 0.25, e);
     ses_json_free(base);
     if (!p->generator_config) return false;
     config = ses_json_root(p->generator_config);
-    const char *class_name = ses_model_class_with(config, "masked-lm", e);
+    const char *class_name = ses_model_class_for_head(config, "masked-lm", e);
     if (!class_name) return ses_wrap(e, "the generator");
     p->generator = ses_model_new(
         config, p->dev,
         &(ses_model_options){
-            .class_name = class_name, .train = true, .random = true, .seed = (uint64_t)a->seed + 1 },
+            .class_name = class_name, .train = true, .random_init = true, .seed = (uint64_t)a->seed + 1 },
         e);
     return p->generator != NULL;
 }
@@ -166,11 +166,11 @@ static bool open_teacher(ses_pretrain *p, ses_err *e)
     const ses_teacher_args *a = &p->a->teacher;
     char *path = a->dir ? ses_path_join(a->dir, "config.json", e) : NULL;
     ses_json_doc *config = path ? ses_json_load_object(path, 1 << 24, e) : NULL;
-    const char *class_name = config ? ses_aim_class(p->aim, ses_json_root(config), e) : NULL;
+    const char *class_name = config ? ses_objective_mix_class(p->aim, ses_json_root(config), e) : NULL;
     ses_teacher_free(&p->teacher);
     bool ok = (!a->dir || class_name) &&
               ses_teacher_open(&p->teacher, a, class_name, p->model, p->tokenizer, p->dev, e) &&
-              (!a->dir || ses_aim_teacher(p->aim, p->teacher.distill, e));
+              (!a->dir || ses_objective_mix_set_teacher(p->aim, p->teacher.distill, e));
     ses_json_free(config);
     ses_free(path);
     return ok;
@@ -183,39 +183,41 @@ bool ses_pretrain_models(ses_pretrain *p, ses_err *e)
     ses_model_free(p->generator);
     ses_model_free(p->model);
     p->generator = p->model = NULL;
-    ses_model_options o = { .class_name = ses_aim_class(p->aim, config, e),
+    ses_model_options o = { .class_name = ses_objective_mix_class(p->aim, config, e),
                             .train = true,
-                            .random = !a->model,
+                            .random_init = !a->model,
                             .new_heads = true,
                             .seed = (uint64_t)a->seed };
     if (!o.class_name) return false;
     p->model = a->model ? ses_model_open(a->model, p->dev, &o, e) : ses_model_new(config, p->dev, &o, e);
     if (!p->model && a->config) return ses_wrap(e, "%s", a->config);
-    return p->model && open_generator(p, e) && ses_aim_models(p->aim, p->model, p->generator, e) &&
-           open_teacher(p, e);
+    return p->model && open_generator(p, e) &&
+           ses_objective_mix_set_models(p->aim, p->model, p->generator, e) && open_teacher(p, e);
 }
 
 /* ---- objectives ---- */
 
 /* "128" or "128:0.9,512:0.1": stages. A last one without a share has what is left. */
-bool ses_pretrain_stages(const ses_pretrain *p, ses_course_options *o, ses_err *e)
+bool ses_pretrain_stages(const ses_pretrain *p, ses_curriculum_options *o, ses_err *e)
 {
     const char *text = p->a->length;
     double left = 1;
     for (const char *s = text;;) {
         size_t digits = strspn(s, "0123456789"), share = 0;
         double length = 0;
-        if (o->stages == SES_STAGES || !digits || digits > 7 || !ses_read_real(s, digits, &length)) break;
-        ses_stage_of_run *g = &o->stage[o->stages++];
+        if (o->n_stages == SES_MAX_STAGES || !digits || digits > 7 || !ses_parse_double(s, digits, &length))
+            break;
+        ses_curriculum_stage *g = &o->stage[o->n_stages++];
         g->length = (int64_t)length;
-        g->share = left;
+        g->fraction = left;
         s += digits;
         if (*s == ':') {
             share = strspn(s + 1, "0123456789.");
-            if (!share || s[1] == '.' || s[share] == '.' || !ses_read_real(s + 1, share, &g->share)) break;
+            if (!share || s[1] == '.' || s[share] == '.' || !ses_parse_double(s + 1, share, &g->fraction))
+                break;
             s += 1 + share;
         }
-        left -= g->share;
+        left -= g->fraction;
         if (!*s) {
             if (fabs(left) < 1e-9) return true;
             return ses_fail(e, SES_EUSAGE, "--length %s: shares add up to %g, not to 1", text, 1 - left);
@@ -231,22 +233,23 @@ bool ses_pretrain_stages(const ses_pretrain *p, ses_course_options *o, ses_err *
 static bool open_aim(ses_pretrain *p, ses_err *e)
 {
     const ses_pretrain_args *a = p->a;
-    ses_course_options stages = { 0 };
+    ses_curriculum_options stages = { 0 };
     int64_t vocab = 0, codes = 0;
     const ses_json *config = ses_json_root(p->config);
-    if (!ses_json_int(ses_json_get(config, "vocab_size"), &vocab)) vocab = ses_tokenizer_size(p->tokenizer);
-    p->lexicon = ses_lexicon_new(p->tokenizer, vocab, e);
+    if (!ses_json_int(ses_json_get(config, "vocab_size"), &vocab))
+        vocab = ses_tokenizer_vocab_size(p->tokenizer);
+    p->lexicon = ses_special_tokens_new(p->tokenizer, vocab, e);
     if (!p->lexicon || !ses_pretrain_stages(p, &stages, e)) return false;
     for (size_t i = 0; i < p->n_parts; i++)
         if (p->code[i] >= 0) codes = (int64_t)p->n_parts;
-    p->aim = ses_aim_new(&(ses_aim_options){ .objectives = a->objective,
-                                             .o = a->o,
-                                             .lexicon = p->lexicon,
-                                             .code = p->code,
-                                             .codes = codes,
-                                             .length = stages.stage[0].length,
-                                             .seed = (uint64_t)a->seed },
-                         config, e);
+    p->aim = ses_objective_mix_new(&(ses_objective_mix_options){ .objectives = a->objective,
+                                                                 .o = a->o,
+                                                                 .lexicon = p->lexicon,
+                                                                 .control_code = p->code,
+                                                                 .n_control_codes = codes,
+                                                                 .length = stages.stage[0].length,
+                                                                 .seed = (uint64_t)a->seed },
+                                   config, e);
     return p->aim || ses_wrap(e, "--objective %s", a->objective);
 }
 
@@ -257,9 +260,9 @@ bool ses_pretrain_texts(ses_pretrain *p, ses_err *e)
 
 /* ---- course ---- */
 
-static bool causal(const ses_aim *a)
+static bool causal(const ses_objective_mix *a)
 {
-    for (size_t i = 0; i < a->ways; i++)
+    for (size_t i = 0; i < a->n_primary; i++)
         if (!strcmp(a->item[i].objective->head, "causal-lm")) return true;
     return false;
 }
@@ -271,51 +274,51 @@ static ses_packing packing_of(const ses_pretrain *p)
                                          SES_PACK_DOC_SENTENCES, SES_PACK_SEGMENT_PAIR,
                                          SES_PACK_SENTENCE_PAIR, SES_PACK_BLOCKS };
     if (p->a->packing) return named[p->a->packing];
-    if (ses_aim_needs(p->aim) & SES_NEEDS_PAIRS) return SES_PACK_SEGMENT_PAIR;
+    if (ses_objective_mix_needs(p->aim) & SES_NEEDS_PAIRS) return SES_PACK_SEGMENT_PAIR;
     return causal(p->aim) ? SES_PACK_BLOCKS : SES_PACK_FULL_SENTENCES;
 }
 
 static bool check_pairs(const ses_pretrain *p, ses_packing packing, ses_err *e)
 {
     bool pairs = packing == SES_PACK_SEGMENT_PAIR || packing == SES_PACK_SENTENCE_PAIR;
-    if (!(ses_aim_needs(p->aim) & SES_NEEDS_PAIRS) || pairs) return true;
+    if (!(ses_objective_mix_needs(p->aim) & SES_NEEDS_PAIRS) || pairs) return true;
     return ses_fail(e, SES_EUSAGE, "--objective %s needs pairs: --packing segment-pair or sentence-pair",
                     p->a->objective);
 }
 
-ses_course *ses_pretrain_course(const ses_pretrain *p, int64_t length, int64_t updates, ses_err *e)
+ses_curriculum *ses_pretrain_course(const ses_pretrain *p, int64_t length, int64_t updates, ses_err *e)
 {
     const ses_pretrain_args *a = p->a;
-    ses_course_options o = { .aim = p->aim,
-                             .rows = a->tokens ? 0 : a->batch,
-                             .tokens = a->tokens,
-                             .ramp = length ? 0 : a->ramp,
-                             .ramp_from = a->ramp_from,
-                             .accumulate = a->accumulate,
-                             .updates = updates,
-                             .epochs = a->epochs };
+    ses_curriculum_options o = { .objectives = p->aim,
+                                 .sequences = a->tokens ? 0 : a->batch,
+                                 .tokens = a->tokens,
+                                 .batch_ramp = length ? 0 : a->ramp,
+                                 .ramp_from = a->ramp_from,
+                                 .accumulate = a->accumulate,
+                                 .updates = updates,
+                                 .epochs = a->epochs };
     if (!ses_pretrain_stages(p, &o, e)) return NULL;
-    if (length) o.stages = 1, o.stage[0] = (ses_stage_of_run){ length, 1 };
-    for (size_t i = 0; i < o.stages; i++)
+    if (length) o.n_stages = 1, o.stage[0] = (ses_curriculum_stage){ length, 1 };
+    for (size_t i = 0; i < o.n_stages; i++)
         if (o.stage[i].length > ses_model_max_tokens(p->model)) {
             ses_fail(e, SES_EARG, "--length %" PRId64 ": %s has positions for %" PRId64 " tokens",
-                     o.stage[i].length, ses_model_class(p->model), ses_model_max_tokens(p->model));
+                     o.stage[i].length, ses_model_class_name(p->model), ses_model_max_tokens(p->model));
             return NULL;
         }
-    o.passages = (ses_passages_options){ .part = p->part,
+    o.passages = (ses_passages_options){ .parts = p->part,
                                          .n_parts = p->n_parts,
                                          .exponent = a->exponent,
                                          .packing = packing_of(p),
-                                         .pairing = ses_aim_pairing(p->aim),
-                                         .strange = 0.5,
-                                         .shorter = 0.1,
-                                         .border = 1,
-                                         .apart = a->apart,
+                                         .pairing = ses_objective_mix_pairing(p->aim),
+                                         .negative_rate = 0.5,
+                                         .short_seq_prob = 0.1,
+                                         .separator_tokens = 1,
+                                         .break_at_documents = a->apart,
                                          .seed = (uint64_t)a->seed };
     o.eval_part = p->part + p->n_parts;
-    o.eval_parts = p->n_eval;
+    o.n_eval_parts = p->n_eval;
     o.eval_held_out = p->eval_held;
-    return check_pairs(p, o.passages.packing, e) ? ses_course_new(&o, e) : NULL;
+    return check_pairs(p, o.passages.packing, e) ? ses_curriculum_new(&o, e) : NULL;
 }
 
 /* ---- trainer ---- */
@@ -327,36 +330,36 @@ static char *settings(const ses_pretrain *p, ses_err *e)
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return NULL;
     ses_json_begin_object(w);
-    ses_json_pair(w, "objective", a->objective);
-    ses_json_pair(w, "class", ses_model_class(p->model));
-    ses_json_pair(w, "length", a->length);
-    ses_json_count(w, "packing", packing_of(p));
-    ses_json_count(w, "updates", ses_course_updates(p->course));
-    ses_json_count(w, "batch_size", a->tokens ? 0 : a->batch);
-    ses_json_count(w, "tokens_per_batch", a->tokens);
-    ses_json_count(w, "accumulate", a->accumulate);
-    ses_json_number(w, "batch_ramp", a->ramp);
-    ses_json_number(w, "mask_rate", a->o.mask_rate);
-    ses_json_number(w, "mask_rate_end", a->o.mask_rate_end);
-    ses_json_count(w, "mask_unit", a->o.mask_unit);
-    ses_json_count(w, "mask_copies", a->o.mask_copies);
-    ses_json_number(w, "mask_keep", a->o.as_kept);
-    ses_json_number(w, "mask_random", a->o.as_random);
-    ses_json_number(w, "span_length", a->o.span_length);
-    ses_json_count(w, "span_longest", a->o.span_longest);
-    ses_json_pair(w, "noise", a->o.noise ? a->o.noise : "");
-    ses_json_count(w, "pieces", a->o.pieces);
-    ses_json_number(w, "replaced_weight", a->o.replaced_weight);
-    ses_json_number(w, "sampling_heat", a->o.sampling_heat);
-    ses_teacher_settings(&a->teacher, w);
-    ses_json_number(w, "lr", a->lr);
-    ses_json_pair(w, "optimizer", ses_optim_name((size_t)a->optimizer, NULL));
-    ses_json_pair(w, "schedule", ses_schedule_name((size_t)a->schedule, NULL));
-    ses_json_number(w, "warmup", a->warmup);
-    ses_json_number(w, "weight_decay", a->decay);
-    ses_json_number(w, "clip", a->clip);
-    ses_json_number(w, "ema", a->ema);
-    ses_json_count(w, "seed", a->seed);
+    ses_json_member_string(w, "objective", a->objective);
+    ses_json_member_string(w, "class", ses_model_class_name(p->model));
+    ses_json_member_string(w, "length", a->length);
+    ses_json_member_int(w, "packing", packing_of(p));
+    ses_json_member_int(w, "updates", ses_curriculum_updates(p->course));
+    ses_json_member_int(w, "batch_size", a->tokens ? 0 : a->batch);
+    ses_json_member_int(w, "tokens_per_batch", a->tokens);
+    ses_json_member_int(w, "accumulate", a->accumulate);
+    ses_json_member_real(w, "batch_ramp", a->ramp);
+    ses_json_member_real(w, "mask_rate", a->o.mask_rate);
+    ses_json_member_real(w, "mask_rate_end", a->o.mask_rate_end);
+    ses_json_member_int(w, "mask_unit", a->o.mask_unit);
+    ses_json_member_int(w, "mask_copies", a->o.mask_copies);
+    ses_json_member_real(w, "mask_keep", a->o.keep_rate);
+    ses_json_member_real(w, "mask_random", a->o.random_rate);
+    ses_json_member_real(w, "span_length", a->o.span_length);
+    ses_json_member_int(w, "span_longest", a->o.max_span);
+    ses_json_member_string(w, "noise", a->o.noise ? a->o.noise : "");
+    ses_json_member_int(w, "pieces", a->o.pieces);
+    ses_json_member_real(w, "replaced_weight", a->o.replaced_weight);
+    ses_json_member_real(w, "sampling_heat", a->o.sampling_temperature);
+    ses_teacher_put_settings(&a->teacher, w);
+    ses_json_member_real(w, "lr", a->lr);
+    ses_json_member_string(w, "optimizer", ses_optim_name((size_t)a->optimizer, NULL));
+    ses_json_member_string(w, "schedule", ses_schedule_name((size_t)a->schedule, NULL));
+    ses_json_member_real(w, "warmup", a->warmup);
+    ses_json_member_real(w, "weight_decay", a->decay);
+    ses_json_member_real(w, "clip", a->clip);
+    ses_json_member_real(w, "ema", a->ema);
+    ses_json_member_int(w, "seed", a->seed);
     ses_json_end_object(w);
     const char *text = ses_json_writer_text(w, NULL, e);
     char *copy = text ? ses_strdup(text, e) : NULL;
@@ -367,16 +370,16 @@ static char *settings(const ses_pretrain *p, ses_err *e)
 bool ses_pretrain_optimizer(const ses_pretrain *p, ses_trainer_options *o, ses_err *e)
 {
     const ses_pretrain_args *a = p->a;
-    if (!ses_optim_usual(ses_optim_name((size_t)a->optimizer, NULL), &o->optim, e)) return false;
+    if (!ses_optim_defaults(ses_optim_name((size_t)a->optimizer, NULL), &o->optim, e)) return false;
     o->optim.lr = a->lr;
-    o->optim.ema = a->ema;
+    o->optim.ema_decay = a->ema;
     if (a->beta2 > 0) o->optim.beta2 = a->beta2;
     if (!strcmp(o->optim.name, "adafactor"))
         o->optim.relative_step = o->optim.scale_parameter = false; /* the rate is ours */
-    o->optim.group[0] = (ses_group){ 1, a->decay };
-    o->optim.group[1] = (ses_group){ 1, 0 };
+    o->optim.group[0] = (ses_param_group){ 1, a->decay };
+    o->optim.group[1] = (ses_param_group){ 1, 0 };
     o->optim.group_of = ses_group_by_decay;
-    if (!ses_schedule_usual(ses_schedule_name((size_t)a->schedule, NULL), &o->schedule, e)) return false;
+    if (!ses_schedule_defaults(ses_schedule_name((size_t)a->schedule, NULL), &o->schedule, e)) return false;
     if (a->warmup >= 1)
         o->schedule.warmup = (int64_t)a->warmup;
     else if (strcmp(o->schedule.name, "slanted"))
@@ -391,21 +394,21 @@ bool ses_pretrain_trainer(ses_pretrain *p, ses_err *e)
     p->settings = p->course ? settings(p, e) : NULL;
     if (!p->settings) return false;
     ses_trainer_options o = { .model = p->model,
-                              .partner = p->generator,
-                              .source = ses_course_source(p->course),
-                              .loss = ses_aim_loss,
+                              .generator = p->generator,
+                              .source = ses_curriculum_source(p->course),
+                              .loss = ses_objective_mix_loss,
                               .loss_ctx = p->aim,
-                              .more = { ses_distill_store(p->teacher.distill) },
-                              .clip = a->clip,
+                              .extra_params = { ses_distill_store(p->teacher.distill) },
+                              .max_grad_norm = a->clip,
                               .accumulate = a->accumulate,
                               .recompute = a->recompute,
-                              .updates = ses_course_updates(p->course),
+                              .updates = ses_curriculum_updates(p->course),
                               .seed = (uint64_t)a->seed,
                               .eval_every = a->eval_every,
                               .lower_is_better = true,
                               .dir = a->output,
                               .save_every = a->save_every,
-                              .keep = a->keep,
+                              .keep_checkpoints = a->keep,
                               .settings = p->settings };
     p->trainer = ses_pretrain_optimizer(p, &o, e) ? ses_trainer_new(&o, e) : NULL;
     return p->trainer != NULL;

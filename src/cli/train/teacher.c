@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "sesame/corpus.h"
 #include "cli/ui/show_values.h"
+#include "sesame/corpus.h"
 
 #include <string.h>
 
@@ -29,8 +29,8 @@ static bool same_tokens(const char *dir, const ses_tokenizer *ours, ses_err *e)
 /* Labels have one order. */
 static bool same_labels(const ses_model *teacher, const ses_model *student, ses_err *e)
 {
-    for (int64_t i = 0; i < ses_model_labels(student) && i < ses_model_labels(teacher); i++) {
-        const char *a = ses_model_label(student, i), *b = ses_model_label(teacher, i);
+    for (int64_t i = 0; i < ses_model_label_count(student) && i < ses_model_label_count(teacher); i++) {
+        const char *a = ses_model_label_name(student, i), *b = ses_model_label_name(teacher, i);
         if (a && b && strcmp(a, b))
             return ses_fail(e, SES_EARG, "label %lld is \"%s\" to the student, \"%s\" to the teacher",
                             (long long)i, a, b);
@@ -43,18 +43,18 @@ bool ses_teacher_open(ses_teacher *t, const ses_teacher_args *a, const char *cla
 {
     ses_model_options o = { .class_name = class_name };
     *t = (ses_teacher){ 0 };
-    if (!a->dir) return !a->begin || ses_fail(e, SES_EUSAGE, "--from-teacher needs --teacher DIR");
+    if (!a->dir) return !a->init_student || ses_fail(e, SES_EUSAGE, "--from-teacher needs --teacher DIR");
     t->model = ses_model_open(a->dir, dev, &o, e);
     if (!t->model) return false;
-    const char *ours = ses_model_head(student), *theirs = ses_model_head(t->model);
+    const char *ours = ses_model_head_name(student), *theirs = ses_model_head_name(t->model);
     if (!ours || !theirs || strcmp(ours, theirs)) {
-        ses_fail(e, SES_EARG, "the teacher is a %s, the student a %s", ses_model_class(t->model),
-                 ses_model_class(student));
+        ses_fail(e, SES_EARG, "the teacher is a %s, the student a %s", ses_model_class_name(t->model),
+                 ses_model_class_name(student));
         return ses_wrap(e, "%s", a->dir);
     }
     t->distill = ses_distill_new(&a->distill, student, t->model, e);
     if (!t->distill || !same_labels(t->model, student, e) || !same_tokens(a->dir, tokenizer, e) ||
-        (a->begin && !ses_student_begin(student, t->model, &t->copied, e)))
+        (a->init_student && !ses_student_init(student, t->model, &t->n_copied, e)))
         return ses_wrap(e, "%s", a->dir);
     return true;
 }
@@ -66,13 +66,13 @@ void ses_teacher_free(ses_teacher *t)
     *t = (ses_teacher){ 0 };
 }
 
-void ses_teacher_settings(const ses_teacher_args *a, ses_json_writer *w)
+void ses_teacher_put_settings(const ses_teacher_args *a, ses_json_writer *w)
 {
     if (!a->dir) return;
-    ses_json_number(w, "temperature", a->distill.heat);
-    ses_json_number(w, "soft_weight", a->distill.soft);
-    ses_json_number(w, "hard_weight", a->distill.hard);
-    ses_json_number(w, "cosine_weight", a->distill.cosine);
-    ses_json_number(w, "hidden_weight", a->distill.hidden);
-    ses_json_number(w, "attention_weight", a->distill.attention);
+    ses_json_member_real(w, "temperature", a->distill.temperature);
+    ses_json_member_real(w, "soft_weight", a->distill.soft);
+    ses_json_member_real(w, "hard_weight", a->distill.hard);
+    ses_json_member_real(w, "cosine_weight", a->distill.cosine);
+    ses_json_member_real(w, "hidden_weight", a->distill.hidden);
+    ses_json_member_real(w, "attention_weight", a->distill.attention);
 }

@@ -8,7 +8,7 @@
 
 typedef struct ses_teacher_args {
     const char *dir;
-    bool begin;
+    bool init_student;
     ses_distill_options distill;
 } ses_teacher_args;
 
@@ -22,15 +22,15 @@ typedef struct ses_teacher_args {
       .type = SES_OPT_TEXT,                                                                            \
       .offset = offsetof(struct_, field.dir),                                                          \
       .value = "DIR",                                                                                  \
-      .model = true,                                                                                   \
+      .is_model = true,                                                                                \
       .help = "learn what the model in this folder says, too (distillation)" },                        \
         { .name = "from-teacher",                                                                      \
           .type = SES_OPT_FLAG,                                                                        \
-          .offset = offsetof(struct_, field.begin),                                                    \
+          .offset = offsetof(struct_, field.init_student),                                             \
           .help = "begin with the teacher's weights where they fit, of evenly spread layers" },        \
         { .name = "temperature",                                                                       \
           .type = SES_OPT_REAL,                                                                        \
-          .offset = offsetof(struct_, field.distill.heat),                                             \
+          .offset = offsetof(struct_, field.distill.temperature),                                      \
           .def = "2",                                                                                  \
           .min = 0.01,                                                                                 \
           .max = 1000,                                                                                 \
@@ -49,7 +49,7 @@ typedef struct ses_teacher_args {
 typedef struct ses_teacher {
     ses_model *model;
     ses_distill *distill; /* for ses_distill_loss */
-    size_t copied;        /* parameters the student began with */
+    size_t n_copied;      /* parameters the student began with */
 } ses_teacher;
 
 /* The student: its model, open for training, and its tokenizer, which must be the teacher's. class_name: of
@@ -58,6 +58,6 @@ bool ses_teacher_open(ses_teacher *t, const ses_teacher_args *a, const char *cla
                       const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e);
 void ses_teacher_free(ses_teacher *t);
 /* What a resumed run must share. */
-void ses_teacher_settings(const ses_teacher_args *a, ses_json_writer *w);
+void ses_teacher_put_settings(const ses_teacher_args *a, ses_json_writer *w);
 
 #endif

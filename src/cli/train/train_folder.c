@@ -5,8 +5,8 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/ui/show_values.h"
 #include "cli/tokenizer_files.h"
+#include "cli/ui/show_values.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,14 +28,14 @@ static bool look(void *ctx, const char *name)
         f->checkpoint = true;
     else if (!strcmp(name, ".lock"))
         f->lock = true;
-    else if (!strcmp(name, SES_RUN_LOG) || !strcmp(name, SES_RUN_BOARD) || !strcmp(name, SES_RUN_PLAN))
+    else if (!strcmp(name, SES_RUN_LOG) || !strcmp(name, SES_RUN_TENSORBOARD) || !strcmp(name, SES_RUN_PLAN))
         f->logs = true;
     else if (strncmp(name, ".sesame-", 8))
         f->other = true;
     return true;
 }
 
-static bool log_is_free(const ses_train_place *a, ses_err *e)
+static bool log_is_free(const ses_train_output *a, ses_err *e)
 {
     struct stat s;
     if (!a->log || a->overwrite || a->resume || stat(a->log, &s) || !S_ISREG(s.st_mode)) return true;
@@ -43,7 +43,7 @@ static bool log_is_free(const ses_train_place *a, ses_err *e)
                     a->log);
 }
 
-bool ses_train_folder_room(const ses_train_place *a, ses_err *e)
+bool ses_train_folder_check(const ses_train_output *a, ses_err *e)
 {
     found f = { 0 };
     if (a->overwrite && a->resume)
@@ -86,8 +86,8 @@ bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const 
     bool ok = true, whole = false;
     for (size_t i = 0; ok && ses_path_is_dir(from) && i < SES_TOKENIZER_FILES; i++) {
         bool there;
-        ok = ses_train_folder_copy(from, ses_tokenizer_file[i], dir, &there, e);
-        whole |= there && !strcmp(ses_tokenizer_file[i], "tokenizer.json");
+        ok = ses_train_folder_copy(from, ses_tokenizer_file_names[i], dir, &there, e);
+        whole |= there && !strcmp(ses_tokenizer_file_names[i], "tokenizer.json");
     }
     char *to = ok && !whole ? ses_path_join(dir, "tokenizer.json", e) : NULL;
     if (ok && !whole) ok = to && ses_tokenizer_save(t, to, false, e);
@@ -143,25 +143,25 @@ bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char 
     return ok || ses_wrap(e, "%s: the model was not written", out);
 }
 
-bool ses_train_folder_told(const ses_run_told *r, const char *dir, ses_err *e)
+bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e)
 {
     size_t n;
     const ses_command *c = r->command;
     ses_buf line = { 0 };
     ses_json_writer *w = ses_json_writer_new(2, e);
-    char *path = w ? ses_path_join(dir, SES_RUN_FILE, e) : NULL;
+    char *path = w ? ses_path_join(dir, SES_RUN_INFO, e) : NULL;
     const char *text = NULL;
     ses_buf_appendf(&line, "sesame %s", c->name);
-    ses_options_line(c->opt, c->n_opt, r->args, &line);
+    ses_options_put_command_line(c->opt, c->n_opt, r->args, &line);
     if (path && ses_buf_ok(&line, e)) {
         ses_json_begin_object(w);
-        ses_json_pair(w, "command", line.data);
-        ses_json_pair(w, "class", ses_model_class(r->model));
-        ses_json_count(w, "parameters", ses_store_numbers(ses_model_store(r->model)));
-        ses_json_pair(w, "metric", r->metric);
-        ses_json_flag(w, "lower_is_better", r->lower);
+        ses_json_member_string(w, "command", line.data);
+        ses_json_member_string(w, "class", ses_model_class_name(r->model));
+        ses_json_member_int(w, "parameters", ses_store_element_count(ses_model_store(r->model)));
+        ses_json_member_string(w, "metric", r->metric);
+        ses_json_member_bool(w, "lower_is_better", r->lower_is_better);
         ses_json_put_key(w, "options");
-        ses_options_put(c->opt, c->n_opt, r->args, w);
+        ses_options_put_json(c->opt, c->n_opt, r->args, w);
         ses_json_end_object(w);
         text = ses_json_writer_text(w, &n, e);
     }

@@ -20,7 +20,7 @@ static volatile sig_atomic_t interrupted; /* the signal that asked to stop */
 
 static void on_signal(int sig) { interrupted = sig; }
 
-void ses_watch_signals(void)
+void ses_train_monitor_catch_signals(void)
 {
     struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
     sigemptyset(&a.sa_mask);
@@ -28,7 +28,7 @@ void ses_watch_signals(void)
     sigaction(SIGTERM, &a, NULL);
 }
 
-bool ses_watch_stop(void *watch)
+bool ses_train_monitor_should_stop(void *watch)
 {
     (void)watch;
     return interrupted != 0;
@@ -36,16 +36,16 @@ bool ses_watch_stop(void *watch)
 
 /* ---- begin and end ---- */
 
-bool ses_watch_resume(ses_trainer *t, const char *dir, bool quiet, ses_err *e)
+bool ses_train_monitor_resume(ses_trainer *t, const char *dir, bool quiet, ses_err *e)
 {
-    ses_resumed from;
+    ses_resume_result from;
     if (!ses_trainer_resume(t, &from, e)) return false;
-    if (*from.refused) fprintf(stderr, "sesame: passed over: %s\n", from.refused);
-    if (!from.found && *from.refused)
+    if (*from.skipped) fprintf(stderr, "sesame: passed over: %s\n", from.skipped);
+    if (!from.found && *from.skipped)
         return ses_fail(e, SES_EFORMAT, "%s: no checkpoint is whole; --overwrite begins anew", dir);
     if (from.found && !quiet)
         fprintf(stderr, "going on from %s: update %" PRId64 " of %" PRId64 "\n", from.dir,
-                ses_trainer_state(t)->updates, ses_trainer_total(t));
+                ses_trainer_state(t)->updates, ses_trainer_total_updates(t));
     return true;
 }
 
@@ -70,67 +70,69 @@ static FILE *open_log(const char *path, bool append)
     return f;
 }
 
-bool ses_watch_open(ses_watch *w, const ses_watch_options *o, ses_trainer *t, ses_err *e)
+bool ses_train_monitor_open(ses_train_monitor *w, const ses_train_monitor_options *o, ses_trainer *t,
+                            ses_err *e)
 {
     const ses_train_state *at = ses_trainer_state(t);
-    *w = (ses_watch){ .o = *o,
-                      .trainer = t,
-                      .first_update = at->updates,
-                      .first_tokens = at->tokens,
-                      .first_sequences = at->sequences };
-    if (!w->o.metric) w->o.metric = "loss";
+    *w = (ses_train_monitor){ .options = *o,
+                              .trainer = t,
+                              .first_update = at->updates,
+                              .first_tokens = at->tokens,
+                              .first_sequences = at->sequences };
+    if (!w->options.metric) w->options.metric = "loss";
     if (o->log && !(w->log = open_log(o->log, o->append)))
         return ses_fail(e, SES_EIO, "%s: cannot be written", o->log);
-    if (o->board && !(w->board = ses_event_file_new(o->board, wall_clock(), at->updates + 1, e)))
+    if (o->tensorboard_dir &&
+        !(w->events = ses_event_file_new(o->tensorboard_dir, wall_clock(), at->updates + 1, e)))
         return false;
-    ses_watch_signals();
+    ses_train_monitor_catch_signals();
     w->start = ses_seconds();
-    ses_meter_start(&w->meter, NULL);
+    ses_energy_meter_start(&w->meter, NULL);
     return true;
 }
 
-static double elapsed(const ses_watch *w) { return ses_seconds() - w->start; }
+static double elapsed(const ses_train_monitor *w) { return ses_seconds() - w->start; }
 
-void ses_watch_clear(const ses_watch *w)
+void ses_train_monitor_clear_line(const ses_train_monitor *w)
 {
-    if (w->o.talk && w->o.talk->tty && !w->o.quiet) fputs("\r\033[K", stderr);
+    if (w->options.term && w->options.term->tty && !w->options.quiet) fputs("\r\033[K", stderr);
 }
 
-static void settle(ses_watch *w)
+static void settle(ses_train_monitor *w)
 {
     w->loss_all += w->loss_sum, w->loss_n += w->loss_count;
     w->loss_sum = 0, w->loss_count = 0;
 }
 
-void ses_watch_close(ses_watch *w)
+void ses_train_monitor_close(ses_train_monitor *w)
 {
     if (!w->trainer || w->seconds > 0) return; /* never opened, or closed */
     w->seconds = fmax(elapsed(w), 1e-9);
-    w->energy = ses_meter_stop(&w->meter, w->o.energy.core_watts);
-    ses_watch_clear(w);
+    w->energy = ses_energy_meter_stop(&w->meter, w->options.energy.core_watts);
+    ses_train_monitor_clear_line(w);
     bool bad = w->log && ferror(w->log) != 0;
-    if (w->log && (fclose(w->log) || bad) && !w->lost.code)
-        ses_fail(&w->lost, SES_EIO, "%s: could not be written whole", w->o.log);
+    if (w->log && (fclose(w->log) || bad) && !w->log_error.code)
+        ses_fail(&w->log_error, SES_EIO, "%s: could not be written whole", w->options.log);
     w->log = NULL;
-    ses_event_file_free(w->board);
-    w->board = NULL;
-    if (w->lost.code) fprintf(stderr, "sesame: the log is not whole: %s\n", w->lost.msg);
+    ses_event_file_free(w->events);
+    w->events = NULL;
+    if (w->log_error.code) fprintf(stderr, "sesame: the log is not whole: %s\n", w->log_error.msg);
     settle(w);
 }
 
 /* ---- updates ---- */
 
 /* What does not fit on the terminal's line is left out, the least important first. */
-static void draw(ses_watch *w, const ses_step *s)
+static void draw(ses_train_monitor *w, const ses_step_result *s)
 {
     const ses_train_state *at = ses_trainer_state(w->trainer);
     double now = ses_seconds(), done = (double)(at->updates - w->first_update), seconds = elapsed(w);
-    int64_t total = ses_trainer_total(w->trainer);
-    if (!w->o.talk->tty || w->o.quiet || now - w->drawn < 0.1) return;
+    int64_t total = ses_trainer_total_updates(w->trainer);
+    if (!w->options.term->tty || w->options.quiet || now - w->drawn < 0.1) return;
     w->drawn = now;
-    char left[SES_HUMAN], spark[SES_BAR_SIZE], rate[SES_HUMAN], part[8][SES_BAR_SIZE];
-    ses_time_text(left, done > 0 ? seconds / done * (double)(total - at->updates) : 0);
-    ses_human_count(rate, (uint64_t)((double)(at->tokens - w->first_tokens) / fmax(seconds, 1e-9)));
+    char left[SES_NUMBER_TEXT], spark[SES_BAR_SIZE], rate[SES_NUMBER_TEXT], part[8][SES_BAR_SIZE];
+    ses_duration_text(left, done > 0 ? seconds / done * (double)(total - at->updates) : 0);
+    ses_count_text(rate, (uint64_t)((double)(at->tokens - w->first_tokens) / fmax(seconds, 1e-9)));
     snprintf(part[0], sizeof part[0], "%" PRId64 "/%" PRId64, at->updates, total);
     snprintf(part[1], sizeof part[1], "  loss %.4f", s->loss);
     snprintf(part[2], sizeof part[2], "  %s left", left);
@@ -138,19 +140,19 @@ static void draw(ses_watch *w, const ses_step *s)
     snprintf(part[4], sizeof part[4], "  rate %.2e", s->lr);
     snprintf(part[5], sizeof part[5], "  norm %.2f", s->grad_norm);
     snprintf(part[6], sizeof part[6], "  epoch %.2f", s->epoch);
-    snprintf(part[7], sizeof part[7], "  %s", ses_spark_text(&w->spark, w->o.talk, spark));
+    snprintf(part[7], sizeof part[7], "  %s", ses_sparkline_text(&w->spark, w->options.term, spark));
     fputs("\r\033[K", stderr);
     int used = 0;
     for (size_t i = 0; i < SES_LEN(part); i++) {
         used += (int)ses_text_width(part[i]);
-        if (used >= w->o.talk->width) break;
+        if (used >= w->options.term->width) break;
         fputs(part[i], stderr);
     }
     fflush(stderr);
 }
 
 /* A finished object as a line of the log and, where asked, as an entry of log_history; frees it. */
-static bool put_entry(ses_watch *w, ses_json_writer *j, bool log, bool history, ses_err *e)
+static bool put_entry(ses_train_monitor *w, ses_json_writer *j, bool log, bool history, ses_err *e)
 {
     size_t n;
     ses_json_end_object(j);
@@ -166,20 +168,20 @@ static bool put_entry(ses_watch *w, ses_json_writer *j, bool log, bool history, 
     return ok;
 }
 
-static void log_update(ses_watch *w, const ses_step *s, double loss, bool history)
+static void log_update(ses_train_monitor *w, const ses_step_result *s, double loss, bool history)
 {
     ses_json_writer *j = ses_json_writer_new(0, NULL);
     if (!j) return; /* a line less: no reason to end a run */
     ses_json_begin_object(j);
-    ses_json_number(j, "epoch", s->epoch);
-    ses_json_number(j, "grad_norm", s->grad_norm);
-    ses_json_number(j, "learning_rate", s->lr);
-    ses_json_number(j, "loss", loss);
-    ses_json_count(j, "step", ses_trainer_state(w->trainer)->updates);
+    ses_json_member_real(j, "epoch", s->epoch);
+    ses_json_member_real(j, "grad_norm", s->grad_norm);
+    ses_json_member_real(j, "learning_rate", s->lr);
+    ses_json_member_real(j, "loss", loss);
+    ses_json_member_int(j, "step", ses_trainer_state(w->trainer)->updates);
     put_entry(w, j, !history, history, NULL);
 }
 
-static void show_update(ses_watch *w, const ses_step *s)
+static void show_update(ses_train_monitor *w, const ses_step_result *s)
 {
     const ses_train_state *at = ses_trainer_state(w->trainer);
     const ses_event_value v[] = {
@@ -189,19 +191,20 @@ static void show_update(ses_watch *w, const ses_step *s)
         { "train/epoch", s->epoch },
         { "train/tokens_per_second", (double)(at->tokens - w->first_tokens) / fmax(elapsed(w), 1e-9) },
     };
-    if (!w->lost.code) ses_event_file_put(w->board, wall_clock(), at->updates, v, SES_LEN(v), &w->lost);
+    if (!w->log_error.code)
+        ses_event_file_put(w->events, wall_clock(), at->updates, v, SES_LEN(v), &w->log_error);
 }
 
-void ses_watch_stepped(void *watch, const ses_step *s)
+void ses_train_monitor_on_step(void *watch, const ses_step_result *s)
 {
-    ses_watch *w = watch;
+    ses_train_monitor *w = watch;
     if (!s->updated) return;
-    ses_meter_tick(&w->meter);
+    ses_energy_meter_update(&w->meter);
     w->loss_sum += s->loss;
     w->loss_count++;
-    ses_spark_add(&w->spark, s->loss);
+    ses_sparkline_add(&w->spark, s->loss);
     if (w->log) log_update(w, s, s->loss, false);
-    if (w->board) show_update(w, s);
+    if (w->events) show_update(w, s);
     w->window_sum += s->loss;
     if (++w->window == WINDOW || ses_trainer_done(w->trainer)) {
         log_update(w, s, w->window_sum / (double)w->window, true);
@@ -212,50 +215,53 @@ void ses_watch_stepped(void *watch, const ses_step *s)
 
 /* ---- evaluations ---- */
 
-static void tell_evaluation(const ses_watch *w, double loss, double value)
+static void tell_evaluation(const ses_train_monitor *w, double loss, double value)
 {
-    char time[SES_HUMAN], trained[48] = ""; /* nothing was, where a stopped evaluation is done again */
+    char time[SES_NUMBER_TEXT], trained[48] = ""; /* nothing was, where a stopped evaluation is done again */
     const ses_train_state *at = ses_trainer_state(w->trainer);
-    bool best = !isnan(value) && (isnan(at->best) || (w->o.lower ? value < at->best : value > at->best));
-    ses_watch_clear(w);
-    if (w->o.quiet) return;
+    bool best = !isnan(value) &&
+                (isnan(at->best) || (w->options.lower_is_better ? value < at->best : value > at->best));
+    ses_train_monitor_clear_line(w);
+    if (w->options.quiet) return;
     if (w->loss_count)
         snprintf(trained, sizeof trained, "  train loss %.4f", w->loss_sum / (double)w->loss_count);
     fprintf(stderr, "update %" PRId64 "  epoch %.2f%s", at->updates, ses_trainer_epoch(w->trainer), trained);
     if (!isnan(loss)) fprintf(stderr, "  eval loss %.4f", loss);
-    if (strcmp(w->o.metric, "loss")) fprintf(stderr, "  %s %.4f", w->o.metric, value);
-    fprintf(stderr, "%s  (%s)\n", best ? " best" : "", ses_time_text(time, elapsed(w)));
+    if (strcmp(w->options.metric, "loss")) fprintf(stderr, "  %s %.4f", w->options.metric, value);
+    fprintf(stderr, "%s  (%s)\n", best ? " best" : "", ses_duration_text(time, elapsed(w)));
 }
 
-static void show_evaluation(ses_watch *w, const ses_scores *scores, double loss)
+static void show_evaluation(ses_train_monitor *w, const ses_scores *scores, double loss)
 {
     int64_t at = ses_trainer_state(w->trainer)->updates;
     ses_event_value v = { "eval/loss", loss };
-    if (!w->lost.code && !isnan(loss)) ses_event_file_put(w->board, wall_clock(), at, &v, 1, &w->lost);
-    for (size_t i = 0; scores && !w->lost.code && i < scores->n; i++) {
+    if (!w->log_error.code && !isnan(loss))
+        ses_event_file_put(w->events, wall_clock(), at, &v, 1, &w->log_error);
+    for (size_t i = 0; scores && !w->log_error.code && i < scores->n; i++) {
         char tag[96];
         snprintf(tag, sizeof tag, "eval/%s", scores->item[i].name);
         v = (ses_event_value){ tag, scores->item[i].value };
-        ses_event_file_put(w->board, wall_clock(), at, &v, 1, &w->lost);
+        ses_event_file_put(w->events, wall_clock(), at, &v, 1, &w->log_error);
     }
 }
 
-bool ses_watch_evaluated(ses_watch *w, const ses_scores *scores, double loss, double value, ses_err *e)
+bool ses_train_monitor_on_evaluation(ses_train_monitor *w, const ses_scores *scores, double loss,
+                                     double value, ses_err *e)
 {
     ses_json_writer *j = ses_json_writer_new(0, e);
     if (!j) return false;
     ses_json_begin_object(j);
-    ses_json_number(j, "epoch", ses_trainer_epoch(w->trainer));
+    ses_json_member_real(j, "epoch", ses_trainer_epoch(w->trainer));
     for (size_t i = 0; scores && i < scores->n; i++) {
         char key[96];
         snprintf(key, sizeof key, "eval_%s", scores->item[i].name);
-        ses_json_number(j, key, scores->item[i].value);
+        ses_json_member_real(j, key, scores->item[i].value);
     }
     double known;
-    if (!scores || !ses_scores_find(scores, "loss", &known)) ses_json_number(j, "eval_loss", loss);
-    ses_json_count(j, "step", ses_trainer_state(w->trainer)->updates);
+    if (!scores || !ses_scores_find(scores, "loss", &known)) ses_json_member_real(j, "eval_loss", loss);
+    ses_json_member_int(j, "step", ses_trainer_state(w->trainer)->updates);
     bool ok = put_entry(w, j, true, true, e);
-    if (w->board) show_evaluation(w, scores, loss);
+    if (w->events) show_evaluation(w, scores, loss);
     tell_evaluation(w, loss, value);
     settle(w);
     return ok;
@@ -263,45 +269,48 @@ bool ses_watch_evaluated(ses_watch *w, const ses_scores *scores, double loss, do
 
 /* ---- afterwards ---- */
 
-static double train_loss(const ses_watch *w) { return w->loss_n ? w->loss_all / (double)w->loss_n : NAN; }
-
-void ses_watch_put(const ses_watch *w, ses_json_writer *out)
+static double train_loss(const ses_train_monitor *w)
 {
-    const ses_train_state *at = ses_trainer_state(w->trainer);
-    ses_json_number(out, "epoch", ses_trainer_epoch(w->trainer));
-    ses_json_number(out, "train_loss", train_loss(w));
-    ses_json_number(out, "train_runtime", w->seconds);
-    ses_json_number(out, "train_samples_per_second",
-                    (double)(at->sequences - w->first_sequences) / w->seconds);
-    ses_json_number(out, "train_steps_per_second", (double)(at->updates - w->first_update) / w->seconds);
-    ses_json_number(out, "train_tokens_per_second", (double)(at->tokens - w->first_tokens) / w->seconds);
-    ses_json_number(out, "train_energy_kwh", ses_energy_kwh(&w->energy));
-    ses_json_number(out, "train_co2_kg", ses_energy_co2(&w->energy, &w->o.energy));
-    ses_json_pair(out, "train_energy_source", w->energy.source);
-    ses_json_count(out, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
-    if (w->first_update) ses_json_count(out, "train_resumed_step", w->first_update);
+    return w->loss_n ? w->loss_all / (double)w->loss_n : NAN;
 }
 
-void ses_watch_summary(const ses_watch *w, const ses_term *t, ses_run_end end)
+void ses_train_monitor_put_results(const ses_train_monitor *w, ses_json_writer *out)
 {
-    char time[SES_HUMAN], rate[SES_HUMAN], memory[SES_HUMAN], spark[SES_BAR_SIZE], energy[SES_ENERGY_TEXT],
-        since[64] = "";
+    const ses_train_state *at = ses_trainer_state(w->trainer);
+    ses_json_member_real(out, "epoch", ses_trainer_epoch(w->trainer));
+    ses_json_member_real(out, "train_loss", train_loss(w));
+    ses_json_member_real(out, "train_runtime", w->seconds);
+    ses_json_member_real(out, "train_samples_per_second",
+                         (double)(at->sequences - w->first_sequences) / w->seconds);
+    ses_json_member_real(out, "train_steps_per_second", (double)(at->updates - w->first_update) / w->seconds);
+    ses_json_member_real(out, "train_tokens_per_second", (double)(at->tokens - w->first_tokens) / w->seconds);
+    ses_json_member_real(out, "train_energy_kwh", ses_energy_kwh(&w->energy));
+    ses_json_member_real(out, "train_co2_kg", ses_energy_co2(&w->energy, &w->options.energy));
+    ses_json_member_string(out, "train_energy_source", w->energy.source);
+    ses_json_member_int(out, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
+    if (w->first_update) ses_json_member_int(out, "train_resumed_step", w->first_update);
+}
+
+void ses_train_monitor_show_summary(const ses_train_monitor *w, const ses_term *t, ses_run_end end)
+{
+    char time[SES_NUMBER_TEXT], rate[SES_NUMBER_TEXT], memory[SES_NUMBER_TEXT], spark[SES_BAR_SIZE],
+        energy[SES_ENERGY_TEXT], since[64] = "";
     const ses_train_state *at = ses_trainer_state(w->trainer);
     if (w->first_update) snprintf(since, sizeof since, " since update %" PRId64, w->first_update);
     ses_show_line(t, "Trained", "%" PRId64 " updates%s, loss %.4f  %s", at->updates,
-                  end == SES_RUN_EARLY ? " (ended early: no better score)" : "", train_loss(w),
-                  ses_spark_text(&w->spark, t, spark));
+                  end == SES_RUN_EARLY_STOPPED ? " (ended early: no better score)" : "", train_loss(w),
+                  ses_sparkline_text(&w->spark, t, spark));
     ses_show_line(t, "Time", "%s%s: %s tokens/s, %.1f examples/s; memory at most %s",
-                  ses_time_text(time, w->seconds), since,
-                  ses_human_count(rate, (uint64_t)((double)(at->tokens - w->first_tokens) / w->seconds)),
+                  ses_duration_text(time, w->seconds), since,
+                  ses_count_text(rate, (uint64_t)((double)(at->tokens - w->first_tokens) / w->seconds)),
                   (double)(at->sequences - w->first_sequences) / w->seconds,
-                  ses_human_bytes(memory, ses_peak_memory()));
-    ses_show_line(t, "Energy", "%s", ses_energy_text(energy, &w->energy, &w->o.energy));
+                  ses_bytes_text(memory, ses_peak_memory()));
+    ses_show_line(t, "Energy", "%s", ses_energy_text(energy, &w->energy, &w->options.energy));
 }
 
-void ses_watch_tell_stopped(const ses_watch *w)
+void ses_train_monitor_notify_stopped(const ses_train_monitor *w)
 {
     fprintf(stderr,
             "stopped after update %" PRId64 " of %" PRId64 "; the same command with --resume goes on\n",
-            ses_trainer_state(w->trainer)->updates, ses_trainer_total(w->trainer));
+            ses_trainer_state(w->trainer)->updates, ses_trainer_total_updates(w->trainer));
 }

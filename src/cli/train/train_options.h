@@ -100,7 +100,7 @@
         .help = "the same as event files for TensorBoard; without it OUT/runs"                           \
     }
 
-#define SES_OPT_AGAIN(struct_)                                                                \
+#define SES_OPT_RESUME(struct_)                                                               \
     { .name = "resume",                                                                       \
       .type = SES_OPT_FLAG,                                                                   \
       .offset = offsetof(struct_, resume),                                                    \

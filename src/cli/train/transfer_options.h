@@ -15,7 +15,7 @@ typedef struct ses_transfer_args {
     const char *targets;
     const char *freeze;
     bool unfreeze;
-    double fall;
+    double layer_decay;
     double drop, drop_attention, drop_head;
     int head; /* ses_transfer_head */
     const char *sizes;
@@ -23,7 +23,7 @@ typedef struct ses_transfer_args {
 } ses_transfer_args;
 
 typedef enum {
-    SES_HEAD_USUAL,
+    SES_HEAD_DEFAULT,
     SES_HEAD_LINEAR,
     SES_HEAD_MLP1,
     SES_HEAD_MLP2,
@@ -69,7 +69,7 @@ typedef enum { SES_ADAPT_NONE, SES_ADAPT_LORA } ses_adapter_kind;
                   "without it attention's queries and values" },                                            \
         { .name = "layer-decay",                                                                            \
           .type = SES_OPT_REAL,                                                                             \
-          .offset = offsetof(struct_, field.fall),                                                          \
+          .offset = offsetof(struct_, field.layer_decay),                                                   \
           .def = "1",                                                                                       \
           .min = 0.01,                                                                                      \
           .max = 1,                                                                                         \
@@ -127,8 +127,8 @@ const ses_lora *ses_transfer_lora(const ses_transfer_args *a, ses_lora *l);
 /* *config is replaced where an option changes it. */
 bool ses_transfer_config(const ses_transfer_args *a, ses_json_doc **config, ses_err *e);
 /* Groups of the optimizer, by layer; *gradual: l, where it is to be thawed epoch by epoch. */
-bool ses_transfer_groups(const ses_transfer_args *a, const ses_model *m, double decay, ses_layers *l,
-                         ses_optim_options *o, ses_layers **gradual, ses_err *e);
+bool ses_transfer_groups(const ses_transfer_args *a, const ses_model *m, double decay, ses_layer_groups *l,
+                         ses_optim_options *o, ses_layer_groups **gradual, ses_err *e);
 /* What a resumed run must share. */
 void ses_transfer_settings(const ses_transfer_args *a, ses_json_writer *w);
 void ses_transfer_card(const ses_transfer_args *a, ses_buf *b); /* a row of the model card's table, or none */

@@ -48,12 +48,12 @@ void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
     ses_put_wrapped(out, ses_command_description(c), 0, 0, width_of(t));
     if (c->task) {
         putc('\n', out);
-        ses_put_wrapped(out, ses_pipeline_words, 0, 0, width_of(t));
+        ses_put_wrapped(out, ses_pipeline_description, 0, 0, width_of(t));
     }
-    const ses_example *examples = ses_command_examples(c);
+    const ses_usage_example *examples = ses_command_examples(c);
     if (examples) {
         heading(t, out, "Examples");
-        for (const ses_example *x = examples; x->line; x++) {
+        for (const ses_usage_example *x = examples; x->line; x++) {
             fprintf(out, "  %s\n      ", x->line);
             ses_put_wrapped(out, x->what, 6, 6, width_of(t));
         }

@@ -6,12 +6,12 @@
 
 enum { NAME = 14, MAX_WIDTH = 100 };
 
-const char *ses_grouped(char buf[SES_HUMAN], int64_t n)
+const char *ses_grouped_text(char buf[SES_NUMBER_TEXT], int64_t n)
 {
-    char digits[SES_HUMAN];
+    char digits[SES_NUMBER_TEXT];
     snprintf(digits, sizeof digits, "%" PRId64, n);
     size_t len = strlen(digits), sign = n < 0, at = 0;
-    if (len + (len - 1) / 3 >= SES_HUMAN) return memcpy(buf, digits, len + 1);
+    if (len + (len - 1) / 3 >= SES_NUMBER_TEXT) return memcpy(buf, digits, len + 1);
     for (size_t i = 0; i < len; i++) {
         if (i > sign && (len - i) % 3 == 0) buf[at++] = ',';
         buf[at++] = digits[i];
@@ -20,11 +20,11 @@ const char *ses_grouped(char buf[SES_HUMAN], int64_t n)
     return buf;
 }
 
-const char *ses_rate_text(char buf[SES_HUMAN], int64_t n, double seconds)
+const char *ses_rate_text(char buf[SES_NUMBER_TEXT], int64_t n, double seconds)
 {
     double rate = seconds > 1e-9 ? (double)n / seconds : 0;
-    if (rate >= 100) return ses_grouped(buf, (int64_t)rate);
-    snprintf(buf, SES_HUMAN, "%.1f", rate);
+    if (rate >= 100) return ses_grouped_text(buf, (int64_t)rate);
+    snprintf(buf, SES_NUMBER_TEXT, "%.1f", rate);
     return buf;
 }
 
@@ -35,7 +35,7 @@ void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(raw, sizeof raw, fmt, ap);
     va_end(ap);
-    ses_clean(value, sizeof value, raw);
+    ses_escape_controls(value, sizeof value, raw);
     printf("%s%-*s%s", ses_style_on(t, SES_BOLD), NAME, name, ses_style_on(t, SES_PLAIN));
     ses_put_wrapped(stdout, value, NAME, NAME, t->width < MAX_WIDTH ? t->width : MAX_WIDTH);
 }
@@ -49,39 +49,39 @@ const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank)
     return buf;
 }
 
-void ses_json_pair(ses_json_writer *w, const char *key, const char *value)
+void ses_json_member_string(ses_json_writer *w, const char *key, const char *value)
 {
     ses_json_put_key(w, key);
     ses_json_put_string(w, value);
 }
 
-void ses_json_count(ses_json_writer *w, const char *key, int64_t value)
+void ses_json_member_int(ses_json_writer *w, const char *key, int64_t value)
 {
     ses_json_put_key(w, key);
     ses_json_put_int(w, value);
 }
 
-void ses_json_number(ses_json_writer *w, const char *key, double value)
+void ses_json_member_real(ses_json_writer *w, const char *key, double value)
 {
     ses_json_put_key(w, key);
     ses_json_put_real(w, value);
 }
 
-void ses_json_flag(ses_json_writer *w, const char *key, bool value)
+void ses_json_member_bool(ses_json_writer *w, const char *key, bool value)
 {
     ses_json_put_key(w, key);
     ses_json_put_bool(w, value);
 }
 
-void ses_json_array(ses_json_writer *w, const char *key)
+void ses_json_member_array(ses_json_writer *w, const char *key)
 {
     ses_json_put_key(w, key);
     ses_json_begin_array(w);
 }
 
-void ses_json_split(ses_json_writer *w, const char *key, const char *list)
+void ses_json_member_list(ses_json_writer *w, const char *key, const char *list)
 {
-    ses_json_array(w, key);
+    ses_json_member_array(w, key);
     while (*list) {
         const char *end = strstr(list, ", ");
         size_t n = end ? (size_t)(end - list) : strlen(list);
@@ -91,7 +91,7 @@ void ses_json_split(ses_json_writer *w, const char *key, const char *list)
     ses_json_end_array(w);
 }
 
-const char *ses_json_brief(char *buf, size_t size, const ses_json *v)
+const char *ses_json_value_text(char *buf, size_t size, const ses_json *v)
 {
     const char *text = ses_json_string(v, NULL);
     if (text || !v || ses_json_type_of(v) == SES_JSON_NULL) {
@@ -106,7 +106,7 @@ const char *ses_json_brief(char *buf, size_t size, const ses_json *v)
     return buf;
 }
 
-bool ses_json_print(ses_json_writer *w, ses_err *e)
+bool ses_json_writer_print(ses_json_writer *w, ses_err *e)
 {
     size_t n;
     const char *text = ses_json_writer_text(w, &n, e);

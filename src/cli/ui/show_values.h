@@ -6,8 +6,9 @@
 #include "term.h"
 
 /* "12,403". Returns buf. */
-const char *ses_grouped(char buf[SES_HUMAN], int64_t n);
-const char *ses_rate_text(char buf[SES_HUMAN], int64_t n, double seconds); /* n a second: "2,837", "5.3" */
+const char *ses_grouped_text(char buf[SES_NUMBER_TEXT], int64_t n);
+const char *ses_rate_text(char buf[SES_NUMBER_TEXT], int64_t n,
+                          double seconds); /* n a second: "2,837", "5.3" */
 
 /* "name   value": a bold name in a column of its own, the value wrapped to the terminal, at most 100 wide. */
 void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...) SES_PRINTF(3, 4);
@@ -16,19 +17,19 @@ void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...) SE
 const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank);
 
 /* Members of the object being written. */
-void ses_json_pair(ses_json_writer *w, const char *key, const char *value);
-void ses_json_count(ses_json_writer *w, const char *key, int64_t value);
-void ses_json_number(ses_json_writer *w, const char *key, double value);
-void ses_json_flag(ses_json_writer *w, const char *key, bool value);
-void ses_json_array(ses_json_writer *w, const char *key); /* begins it */
+void ses_json_member_string(ses_json_writer *w, const char *key, const char *value);
+void ses_json_member_int(ses_json_writer *w, const char *key, int64_t value);
+void ses_json_member_real(ses_json_writer *w, const char *key, double value);
+void ses_json_member_bool(ses_json_writer *w, const char *key, bool value);
+void ses_json_member_array(ses_json_writer *w, const char *key); /* begins it */
 
 /* An array of the names joined by ", ": a tensor or file that has this in its name is unheard of. */
-void ses_json_split(ses_json_writer *w, const char *key, const char *list);
+void ses_json_member_list(ses_json_writer *w, const char *key, const char *list);
 
 /* A value for people: a text without quotes, anything else as JSON, "-" for null. Returns buf. */
-const char *ses_json_brief(char *buf, size_t size, const ses_json *v);
+const char *ses_json_value_text(char *buf, size_t size, const ses_json *v);
 
 /* Writes the finished text as a line to stdout and frees the writer. */
-bool ses_json_print(ses_json_writer *w, ses_err *e);
+bool ses_json_writer_print(ses_json_writer *w, ses_err *e);
 
 #endif

@@ -5,7 +5,7 @@
 
 enum { COLUMNS = 32 };
 
-void ses_spark_add(ses_spark *s, double x)
+void ses_sparkline_add(ses_sparkline *s, double x)
 {
     if (!s->each) s->each = 1;
     if (s->n == COLUMNS * s->each) { /* full: two columns become one */
@@ -22,7 +22,7 @@ void ses_spark_add(ses_spark *s, double x)
     s->count[at]++;
 }
 
-const char *ses_spark_text(const ses_spark *s, const ses_term *t, char buf[SES_BAR_SIZE])
+const char *ses_sparkline_text(const ses_sparkline *s, const ses_term *t, char buf[SES_BAR_SIZE])
 {
     static const char *const block[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
     double low = INFINITY, high = -INFINITY;
@@ -39,16 +39,16 @@ const char *ses_spark_text(const ses_spark *s, const ses_term *t, char buf[SES_B
     return buf;
 }
 
-const char *ses_time_text(char buf[SES_HUMAN], double seconds)
+const char *ses_duration_text(char buf[SES_NUMBER_TEXT], double seconds)
 {
     int64_t s = (int64_t)(seconds + 0.5);
     if (seconds < 10)
-        snprintf(buf, SES_HUMAN, "%.1fs", seconds);
+        snprintf(buf, SES_NUMBER_TEXT, "%.1fs", seconds);
     else if (s < 60)
-        snprintf(buf, SES_HUMAN, "%llds", (long long)s);
+        snprintf(buf, SES_NUMBER_TEXT, "%llds", (long long)s);
     else if (s < 3600)
-        snprintf(buf, SES_HUMAN, "%lldm%02llds", (long long)(s / 60), (long long)(s % 60));
+        snprintf(buf, SES_NUMBER_TEXT, "%lldm%02llds", (long long)(s / 60), (long long)(s % 60));
     else
-        snprintf(buf, SES_HUMAN, "%lldh%02lldm", (long long)(s / 3600), (long long)(s / 60 % 60));
+        snprintf(buf, SES_NUMBER_TEXT, "%lldh%02lldm", (long long)(s / 3600), (long long)(s / 60 % 60));
     return buf;
 }

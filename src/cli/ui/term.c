@@ -78,7 +78,7 @@ static int clean_next(char out[8], const char **s)
     return snprintf(out, 8, c < 0x20 || c == 0x7F ? "\\x%02X" : "%c", c);
 }
 
-void ses_put_clean(FILE *f, const char *s)
+void ses_put_escaped(FILE *f, const char *s)
 {
     char piece[8];
     while (*s) {
@@ -87,7 +87,7 @@ void ses_put_clean(FILE *f, const char *s)
     }
 }
 
-void ses_clean(char *out, size_t size, const char *s)
+void ses_escape_controls(char *out, size_t size, const char *s)
 {
     char piece[8];
     size_t at = 0;
@@ -125,7 +125,7 @@ void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width)
     putc('\n', f);
 }
 
-const char *ses_bar(const ses_term *t, char buf[SES_BAR_SIZE], double share, int width)
+const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double share, int width)
 {
     if (width > SES_BAR_MAX) width = SES_BAR_MAX;
     if (!(share > 0)) share = 0;
@@ -146,7 +146,7 @@ const char *ses_bar(const ses_term *t, char buf[SES_BAR_SIZE], double share, int
     return buf;
 }
 
-static const char *human(char buf[SES_HUMAN], uint64_t n, double step, const char *const unit[],
+static const char *human(char buf[SES_NUMBER_TEXT], uint64_t n, double step, const char *const unit[],
                          size_t n_units)
 {
     double x = (double)n;
@@ -159,17 +159,17 @@ static const char *human(char buf[SES_HUMAN], uint64_t n, double step, const cha
         x /= step;
         u++;
     }
-    snprintf(buf, SES_HUMAN, u ? "%.1f%s" : "%.0f%s", x, unit[u]);
+    snprintf(buf, SES_NUMBER_TEXT, u ? "%.1f%s" : "%.0f%s", x, unit[u]);
     return buf;
 }
 
-const char *ses_human_bytes(char buf[SES_HUMAN], uint64_t n)
+const char *ses_bytes_text(char buf[SES_NUMBER_TEXT], uint64_t n)
 {
     static const char *const unit[] = { " B", " KiB", " MiB", " GiB", " TiB", " PiB" };
     return human(buf, n, 1024, unit, SES_LEN(unit));
 }
 
-const char *ses_human_count(char buf[SES_HUMAN], uint64_t n)
+const char *ses_count_text(char buf[SES_NUMBER_TEXT], uint64_t n)
 {
     static const char *const unit[] = { "", " k", " M", " G", " T" };
     return human(buf, n, 1000, unit, SES_LEN(unit));
@@ -199,7 +199,7 @@ void ses_progress_show(ses_progress *p, int64_t done)
     if (p->total > 0) {
         double share = (double)done / (double)p->total,
                left = share > 0 ? (now - p->start) * (1 / share - 1) : 0;
-        ses_bar(&p->term, bar, share, 20);
+        ses_bar_text(&p->term, bar, share, 20);
         int pad = 20 - (int)ses_text_width(bar);
         fprintf(p->f, "\r%s [%s%*s] %3.0f%% %02d:%02d left\033[K", p->label, bar, pad, "", 100 * share,
                 (int)left / 60, (int)left % 60);

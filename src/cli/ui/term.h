@@ -34,20 +34,20 @@ const char *ses_style_on(const ses_term *t, ses_style s);
 size_t ses_text_width(const char *s);
 
 /* Write s with control characters as \xNN, so that names from files cannot steer the terminal. */
-void ses_put_clean(FILE *f, const char *s);
-void ses_clean(char *out, size_t size, const char *s); /* the same to memory, cut to size */
+void ses_put_escaped(FILE *f, const char *s);
+void ses_escape_controls(char *out, size_t size, const char *s); /* the same to memory, cut to size */
 
 /* Break text at blanks to `width` columns, every line after `indent` blanks; the first line is taken to
  * stand at column `at` already. */
 void ses_put_wrapped(FILE *f, const char *text, int at, int indent, int width);
 
-enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1, SES_HUMAN = 24 };
+enum { SES_BAR_MAX = 64, SES_BAR_SIZE = 3 * SES_BAR_MAX + 1, SES_NUMBER_TEXT = 24 };
 
 /* A bar of share (0 to 1) of `width` columns, in eighths of blocks, or in '#'. Returns buf. */
-const char *ses_bar(const ses_term *t, char buf[SES_BAR_SIZE], double share, int width);
+const char *ses_bar_text(const ses_term *t, char buf[SES_BAR_SIZE], double share, int width);
 
-const char *ses_human_bytes(char buf[SES_HUMAN], uint64_t n); /* "417.6 MiB" */
-const char *ses_human_count(char buf[SES_HUMAN], uint64_t n); /* "109.5 M" */
+const char *ses_bytes_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "417.6 MiB" */
+const char *ses_count_text(char buf[SES_NUMBER_TEXT], uint64_t n); /* "109.5 M" */
 
 /* One moving line on a terminal, nothing elsewhere. Redrawn at most ten times a second. */
 typedef struct ses_progress {

@@ -16,7 +16,7 @@ typedef struct column {
     bool right;
 } column;
 
-struct ses_listing {
+struct ses_text_table {
     column *col;
     size_t n_cols;
     cell *cell;
@@ -24,9 +24,9 @@ struct ses_listing {
     ses_err err;
 };
 
-ses_listing *ses_listing_new(const char *columns, ses_err *e)
+ses_text_table *ses_text_table_new(const char *columns, ses_err *e)
 {
-    ses_listing *t = ses_alloc(sizeof *t, e);
+    ses_text_table *t = ses_alloc(sizeof *t, e);
     if (!t) return NULL;
     size_t n = 1;
     for (const char *c = columns; *c; c++) n += *c == '|';
@@ -43,11 +43,11 @@ ses_listing *ses_listing_new(const char *columns, ses_err *e)
     }
     return t;
 fail:
-    ses_listing_free(t);
+    ses_text_table_free(t);
     return NULL;
 }
 
-void ses_listing_free(ses_listing *t)
+void ses_text_table_free(ses_text_table *t)
 {
     if (!t) return;
     for (size_t i = 0; t->col && i < t->n_cols; i++) ses_free(t->col[i].title);
@@ -57,21 +57,21 @@ void ses_listing_free(ses_listing *t)
     ses_free(t);
 }
 
-void ses_listing_cell(ses_listing *t, const char *fmt, ...)
+void ses_text_table_cell(ses_text_table *t, const char *fmt, ...)
 {
     char raw[512], text[512]; /* a longer cell is cut: nobody reads a wider table */
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(raw, sizeof raw, fmt, ap);
     va_end(ap);
-    ses_clean(text, sizeof text, raw);
+    ses_escape_controls(text, sizeof text, raw);
     if (t->err.code) return;
-    if (!ses_alloc_room(&t->cell, &t->room, t->n + 1, sizeof *t->cell, &t->err)) return;
+    if (!ses_array_reserve(&t->cell, &t->room, t->n + 1, sizeof *t->cell, &t->err)) return;
     char *copy = ses_strdup(text, &t->err);
     if (copy) t->cell[t->n++] = (cell){ .text = copy };
 }
 
-void ses_listing_style(ses_listing *t, ses_style s)
+void ses_text_table_style(ses_text_table *t, ses_style s)
 {
     if (t->n && !t->err.code) t->cell[t->n - 1].style = s;
 }
@@ -87,7 +87,7 @@ static void put(FILE *f, const ses_term *term, const char *text, ses_style style
     if (style != SES_PLAIN) fputs(ses_style_on(term, SES_PLAIN), f);
 }
 
-bool ses_listing_print(const ses_listing *t, FILE *f, const ses_term *term, int indent, ses_err *e)
+bool ses_text_table_print(const ses_text_table *t, FILE *f, const ses_term *term, int indent, ses_err *e)
 {
     if (t->err.code) return ses_fail(e, t->err.code, "%s", t->err.msg);
     assert(t->n % t->n_cols == 0); /* rows are whole */

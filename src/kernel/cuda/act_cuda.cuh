@@ -103,12 +103,12 @@ template <class T> __device__ static inline float slope_for(ses_act act, float x
 
 template <class T> static void act_fwd(ses_exec *x, ses_real *y, const ses_real *a, int64_t n, ses_act kind)
 {
-    ses_sink to = { y, false, false };
+    ses_dst to = { y, false, false };
     map<T>(x, to, a, NULL, n, [=] __device__(int64_t, float u, float) { return act_for<T>(kind, u); });
 }
 
 template <class T>
-static void act_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *a, int64_t n, ses_act kind)
+static void act_bwd(ses_exec *x, ses_dst da, const ses_real *dy, const ses_real *a, int64_t n, ses_act kind)
 {
     map<T>(x, da, dy, a, n, [=] __device__(int64_t, float d, float u) { return d * slope_for<T>(kind, u); });
 }

@@ -283,13 +283,17 @@ template <class T> __global__ void attend_bwd_distances(ses_attn a, ses_attn_gra
     int64_t row = blockIdx.x / a.heads, head = blockIdx.x % a.heads, before = 0;
     float sum = 0;
     for (int64_t s = 0; s < a.seqs; s++) {
-        ses_attn_part p = {
-            s, head, a.cu_q[s], a.cu_q[s + 1] - a.cu_q[s], a.cu_k[s], ses_attn_keys(&a, s), 0
-        };
+        ses_attn_part p = { s,
+                            head,
+                            a.cu_seqlens_q[s],
+                            a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s],
+                            a.cu_seqlens_k[s],
+                            ses_attn_keys(&a, s),
+                            0 };
         p.probs = before * a.heads + head * p.len_q * p.len_k;
         before += p.len_q * p.len_k;
         for (int64_t i = threadIdx.x; i < p.len_q; i += blockDim.x) {
-            int64_t j = row - (a.max_k - 1) + i + p.len_k - p.len_q;
+            int64_t j = row - (a.max_seqlen_k - 1) + i + p.len_k - p.len_q;
             ses_attn_view sees = ses_attn_sees(&a, p, i);
             if (j >= sees.begin && j < sees.end) sum += slope<T>(a, g, p, drop, i, j);
         }
@@ -308,7 +312,7 @@ static size_t shared_bytes(const ses_attn *a, int rows_a_warp)
 
 template <class T, int R> static void forward(ses_cuda *g, const ses_attn *a)
 {
-    int64_t tiles = ceil_div(a->max_q, WARPS);
+    int64_t tiles = ceil_div(a->max_seqlen_q, WARPS);
     size_t bytes = shared_bytes(a, 1);
     allow_shared(g, attend<T, R>, bytes);
     attend<T, R><<<(unsigned)(a->seqs * a->heads * tiles), BLOCK, bytes, ses_cuda_stream(g)>>>(
@@ -318,7 +322,7 @@ template <class T, int R> static void forward(ses_cuda *g, const ses_attn *a)
 
 template <class T> static void distances(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
-    unsigned blocks = (unsigned)((2 * a->max_k - 1) * a->heads);
+    unsigned blocks = (unsigned)((2 * a->max_seqlen_k - 1) * a->heads);
     if (!grad->ddist.data) return;
     attend_bwd_distances<T><<<blocks, BLOCK, 0, ses_cuda_stream(g)>>>(*a, *grad, dropping_of(a->drop));
     launched(g);
@@ -326,7 +330,7 @@ template <class T> static void distances(ses_cuda *g, const ses_attn *a, const s
 
 template <class T, int R> static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
-    int64_t q_tiles = ceil_div(a->max_q, WARPS), k_tiles = ceil_div(a->max_k, WARPS),
+    int64_t q_tiles = ceil_div(a->max_seqlen_q, WARPS), k_tiles = ceil_div(a->max_seqlen_k, WARPS),
             parts = a->seqs * a->heads;
     size_t bytes = shared_bytes(a, 2);
     cudaStream_t stream = ses_cuda_stream(g);
@@ -356,7 +360,7 @@ static const struct way {
 
 template <class T> static void attention(ses_exec *x, const ses_attn *a)
 {
-    if (a->seqs * a->heads * a->max_q <= 0) return;
+    if (a->seqs * a->heads * a->max_seqlen_q <= 0) return;
     for (const way &w : ways)
         if (sizeof(T) < sizeof(float) && w.forward(x->cuda, a)) return;
     if (a->dim > 256) return fail(x->cuda, too_wide);
@@ -368,7 +372,7 @@ template <class T> static void attention(ses_exec *x, const ses_attn *a)
 
 template <class T> static void attention_bwd(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
 {
-    if (a->seqs * a->heads * a->max_q <= 0) return;
+    if (a->seqs * a->heads * a->max_seqlen_q <= 0) return;
     for (const way &w : ways)
         if (sizeof(T) < sizeof(float) && w.backward(x->cuda, a, g)) return distances<T>(x->cuda, a, g);
     if (a->dim > 256) return fail(x->cuda, too_wide);

@@ -7,9 +7,9 @@
 /* A head of a sequence; for all threads of a block. */
 __device__ static inline ses_attn_part part_of(const ses_attn &a, int64_t index)
 {
-    int64_t s = index / a.heads, h = index % a.heads, q0 = a.cu_q[s], k0 = a.cu_k[s];
-    int64_t len_q = a.cu_q[s + 1] - q0, len_k = ses_attn_keys(&a, s), before = 0;
-    if (a.probs || a.bias) before = pairs_before(s, a.cu_q, a.cu_k, a.len_k);
+    int64_t s = index / a.heads, h = index % a.heads, q0 = a.cu_seqlens_q[s], k0 = a.cu_seqlens_k[s];
+    int64_t len_q = a.cu_seqlens_q[s + 1] - q0, len_k = ses_attn_keys(&a, s), before = 0;
+    if (a.probs || a.bias) before = pairs_before(s, a.cu_seqlens_q, a.cu_seqlens_k, a.len_k);
     ses_attn_part part = { s, h, q0, len_q, k0, len_k, before * a.heads + h * len_q * len_k };
     return part;
 }

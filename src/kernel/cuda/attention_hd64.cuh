@@ -40,9 +40,9 @@ struct work {
 __device__ static inline work work_of(const ses_attn &a, unsigned at, int tiles, int rows)
 {
     unsigned index = at / (unsigned)tiles, heads = (unsigned)a.heads;
-    int64_t s = index / heads, q0 = a.cu_q[s], k0 = a.cu_k[s];
+    int64_t s = index / heads, q0 = a.cu_seqlens_q[s], k0 = a.cu_seqlens_k[s];
     work w;
-    w.len_q = (int)(a.cu_q[s + 1] - q0), w.len_k = (int)ses_attn_keys(&a, s);
+    w.len_q = (int)(a.cu_seqlens_q[s + 1] - q0), w.len_k = (int)ses_attn_keys(&a, s);
     w.part = { s, index % heads, q0, w.len_q, k0, w.len_k, 0 };
     w.first = (int)(at % (unsigned)tiles) * rows;
     return w;
@@ -209,13 +209,14 @@ static inline int rows_for(int64_t longest)
 static inline bool fits(const ses_attn *a)
 {
     int64_t steps = a->q_row | a->k_row | a->v_row | a->out_row | a->q_head | a->k_head | a->v_head;
-    int64_t blocks = a->seqs * a->heads * ceil_div(a->max_q > a->max_k ? a->max_q : a->max_k, 16);
+    int64_t blocks = a->seqs * a->heads *
+                     ceil_div(a->max_seqlen_q > a->max_seqlen_k ? a->max_seqlen_q : a->max_seqlen_k, 16);
     return a->dim == DH && !a->dist && !a->bias && steps % 8 == 0 && blocks < INT32_MAX &&
-           a->max_q < INT32_MAX / 2 && a->max_k < INT32_MAX / 2 && whole_packs(a->q) && whole_packs(a->k) &&
-           whole_packs(a->v) && whole_packs(a->out);
+           a->max_seqlen_q < INT32_MAX / 2 && a->max_seqlen_k < INT32_MAX / 2 && whole_packs(a->q) &&
+           whole_packs(a->k) && whole_packs(a->v) && whole_packs(a->out);
 }
 
-static inline bool whole_sink(ses_sink s) { return s.wide || whole_packs(s.data); }
+static inline bool whole_sink(ses_dst s) { return s.wide || whole_packs(s.data); }
 
 static inline bool fits_bwd(const ses_attn *a, const ses_attn_grad *g)
 {

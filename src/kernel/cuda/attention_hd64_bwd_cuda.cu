@@ -332,15 +332,17 @@ static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
     cudaStream_t stream = ses_cuda_stream(g);
     dropout drop = dropout_of(a);
     unsigned parts = (unsigned)(a->seqs * a->heads);
-    int rows_q = rows_for(a->max_q), rows_k = rows_for(a->max_k), side = rows_q > rows_k ? rows_q : rows_k;
-    if (a->max_q <= MOST && a->max_k <= MOST) {
+    int rows_q = rows_for(a->max_seqlen_q), rows_k = rows_for(a->max_seqlen_k),
+        side = rows_q > rows_k ? rows_q : rows_k;
+    if (a->max_seqlen_q <= MOST && a->max_seqlen_k <= MOST) {
         size_t bytes = (size_t)(4 * side * LD + side * (side + 8)) * sizeof(bf16);
         allow_shared(g, attend_short<PLAIN, DROP>, bytes);
         attend_short<PLAIN, DROP><<<parts, side * 2, bytes, stream>>>(*a, *grad, drop, side);
         launched(g);
         return;
     }
-    unsigned tiles_q = (unsigned)ceil_div(a->max_q, rows_q), tiles_k = (unsigned)ceil_div(a->max_k, rows_k);
+    unsigned tiles_q = (unsigned)ceil_div(a->max_seqlen_q, rows_q),
+             tiles_k = (unsigned)ceil_div(a->max_seqlen_k, rows_k);
     size_t bytes_q = (size_t)(2 * rows_q * LD + 4 * TILE) * sizeof(bf16),
            bytes_k = (size_t)(2 * rows_k * LD + 4 * TILE) * sizeof(bf16);
     allow_shared(g, attend_fast_queries<PLAIN, DROP>, bytes_q);

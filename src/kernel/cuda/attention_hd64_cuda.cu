@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(THREADS, 2) attend_fast(ses_attn a, dropout dr
 
 template <bool PLAIN, bool DROP> static void forward(ses_cuda *g, const ses_attn *a)
 {
-    int rows = rows_for(a->max_q), tiles = (int)ceil_div(a->max_q, rows);
+    int rows = rows_for(a->max_seqlen_q), tiles = (int)ceil_div(a->max_seqlen_q, rows);
     size_t bytes = (size_t)(rows * LD + 4 * TILE) * sizeof(bf16);
     allow_shared(g, attend_fast<PLAIN, DROP>, bytes);
     attend_fast<PLAIN, DROP><<<(unsigned)(a->seqs * a->heads * tiles), rows * 2, bytes, ses_cuda_stream(g)>>>(

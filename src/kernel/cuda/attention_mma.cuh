@@ -206,21 +206,21 @@ __device__ static inline float load_columns(column_stats *to, const ses_attn &a,
     return to->mend[c] = there ? mend_of(a, stat) : 1;
 }
 
-/* ---- dropout: see ses_drop_place ---- */
+/* ---- dropout: see ses_dropout_swizzle ---- */
 
 /* As the kernels take it: what is added to Philox's key in each round stands beside the other arguments,
  * where it costs no instruction. */
 struct dropout {
     uint32_t threshold;
     float scale;
-    uint32_t key[SES_DROP_ROUNDS][2];
+    uint32_t key[SES_DROPOUT_ROUNDS][2];
 };
 
 static inline dropout dropout_of(const ses_attn *a)
 {
     dropping d = dropping_of(a->drop);
     dropout x = { d.threshold, d.scale, {} };
-    for (uint32_t r = 0; r < SES_DROP_ROUNDS; r++) {
+    for (uint32_t r = 0; r < SES_DROPOUT_ROUNDS; r++) {
         x.key[r][0] = (uint32_t)a->key.seed + r * 0x9E3779B9u;
         x.key[r][1] = (uint32_t)(a->key.seed >> 32) + r * 0xBB67AE85u;
     }
@@ -232,10 +232,10 @@ static inline dropout dropout_of(const ses_attn *a)
 __device__ static inline void draw_block(uint32_t word[4], const ses_attn &a, const dropout &drop,
                                          uint64_t stat, uint32_t j0, uint32_t c)
 {
-    uint64_t index = stat * (ses_drop_row((uint64_t)a.max_k) / 8) + j0 / 8 + c;
+    uint64_t index = stat * (ses_dropout_row_stride((uint64_t)a.max_seqlen_k) / 8) + j0 / 8 + c;
     uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = a.key.step, c3 = a.key.site;
 #pragma unroll
-    for (int r = 0; r < SES_DROP_ROUNDS; r++) {
+    for (int r = 0; r < SES_DROPOUT_ROUNDS; r++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
         c0 = (uint32_t)(p1 >> 32) ^ c1 ^ drop.key[r][0], c1 = (uint32_t)p1;
         c2 = (uint32_t)(p0 >> 32) ^ c3 ^ drop.key[r][1], c3 = (uint32_t)p0;

@@ -205,7 +205,8 @@ __global__ void __launch_bounds__(THREADS, DH <= 64 ? 3 : 1)
 /* delta_i = dout_i . out_i; LANES lanes a row and head, a pack each and further ones in steps. */
 template <int LANES> __global__ void attend_delta(ses_attn a, ses_attn_grad g)
 {
-    int64_t rows = a.cu_q[a.seqs], step = (int64_t)gridDim.x * blockDim.x / LANES, all = rows * a.heads;
+    int64_t rows = a.cu_seqlens_q[a.seqs], step = (int64_t)gridDim.x * blockDim.x / LANES,
+            all = rows * a.heads;
     int lane = threadIdx.x % LANES;
     int64_t first = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES;
     for (int64_t at = first; at - first % (WARP / LANES) < all; at += step) { /* whole warps go together */
@@ -383,7 +384,7 @@ static bool fits(const ses_attn *a)
 
 template <int DH> static void forward(ses_cuda *g, const ses_attn *a)
 {
-    int64_t tiles = ceil_div(a->max_q, SIDE);
+    int64_t tiles = ceil_div(a->max_seqlen_q, SIDE);
     size_t bytes = 5 * shape<DH>::TILE * sizeof(bf16);
     allow_shared(g, attend_mma<DH>, bytes);
     attend_mma<DH><<<(unsigned)(a->seqs * a->heads * tiles), THREADS, bytes, ses_cuda_stream(g)>>>(
@@ -400,7 +401,7 @@ bool attention_mma(ses_cuda *g, const ses_attn *a)
 
 template <int DH> static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
-    int64_t q_tiles = ceil_div(a->max_q, SIDE), k_tiles = ceil_div(a->max_k, SIDE),
+    int64_t q_tiles = ceil_div(a->max_seqlen_q, SIDE), k_tiles = ceil_div(a->max_seqlen_k, SIDE),
             parts = a->seqs * a->heads;
     size_t bytes = 6 * shape<DH>::TILE * sizeof(bf16);
     cudaStream_t stream = ses_cuda_stream(g);

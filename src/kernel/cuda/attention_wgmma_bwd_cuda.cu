@@ -460,7 +460,8 @@ static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
     unsigned parts = (unsigned)(a->seqs * a->heads),
              blocks = parts < (unsigned)g->cores ? parts : (unsigned)g->cores;
-    int64_t each = a->max_k > WIDE ? ceil_div(a->max_q, WIDE) * WIDE * DH / 4 : 0; /* sums of dq */
+    int64_t each =
+        a->max_seqlen_k > WIDE ? ceil_div(a->max_seqlen_q, WIDE) * WIDE * DH / 4 : 0; /* sums of dq */
     size_t bytes = ROOM + 1024;
     float4 *sums = (float4 *)scratch_lock(g, (size_t)each * blocks * sizeof *sums);
     if (!sums) return;
@@ -473,7 +474,8 @@ static void backward(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 
 bool attention_wgmma_bwd(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
-    bool brief = a->max_q <= SHORT && a->max_k <= SHORT, few = a->seqs * a->heads * 2 < g->cores;
+    bool brief = a->max_seqlen_q <= SHORT && a->max_seqlen_k <= SHORT,
+         few = a->seqs * a->heads * 2 < g->cores;
     if (g->major != 9 || brief || few || !fits_bwd(a, grad)) return false;
     by_kind(a, [=](auto plain, auto drop) { backward<plain.value, drop.value>(g, a, grad); });
     return true;

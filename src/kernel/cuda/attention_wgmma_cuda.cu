@@ -205,12 +205,12 @@ __global__ void __launch_bounds__(FORWARD, 2) attend_wide(ses_attn a, dropout dr
 
 template <bool PLAIN, bool DROP> static void forward(ses_cuda *g, const ses_attn *a)
 {
-    int tiles = (int)ceil_div(a->max_q, WIDE);
+    int tiles = (int)ceil_div(a->max_seqlen_q, WIDE);
     unsigned items = (unsigned)(a->seqs * a->heads * tiles), most = 2 * (unsigned)g->cores;
     size_t bytes = 6 * STEP * sizeof(bf16) + 1024;
     /* Items of one tile are alike, and blocks stay for many; longer ones are left to the card to share out.
      * */
-    unsigned blocks = a->max_k <= WIDE && items > most ? most : items;
+    unsigned blocks = a->max_seqlen_k <= WIDE && items > most ? most : items;
     allow_shared(g, attend_wide<PLAIN, DROP>, bytes);
     attend_wide<PLAIN, DROP><<<blocks, FORWARD, bytes, ses_cuda_stream(g)>>>(*a, dropout_of(a), tiles, items);
     launched(g);
@@ -218,7 +218,8 @@ template <bool PLAIN, bool DROP> static void forward(ses_cuda *g, const ses_attn
 
 bool attention_wgmma(ses_cuda *g, const ses_attn *a)
 {
-    if (g->major != 9 || !fits(a) || a->probs || (a->max_q <= SHORT && a->max_k <= SHORT)) return false;
+    if (g->major != 9 || !fits(a) || a->probs || (a->max_seqlen_q <= SHORT && a->max_seqlen_k <= SHORT))
+        return false;
     by_kind(a, [=](auto plain, auto drop) { forward<plain.value, drop.value>(g, a); });
     return true;
 }

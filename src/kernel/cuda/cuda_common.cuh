@@ -124,13 +124,13 @@ template <> __device__ inline bf16 cell<bf16>(float x) { return __float2bfloat16
 template <class T> static inline T *cells(ses_real *p) { return (T *)(void *)p; }
 template <class T> static inline const T *cells(const ses_real *p) { return (const T *)(const void *)p; }
 
-/* A ses_sink of elements T, or of floats where it is wide. */
+/* A ses_dst of elements T, or of floats where it is wide. */
 template <class T> struct sink {
     T *data;
     bool add, wide;
 };
 
-template <class T> __host__ __device__ static inline sink<T> sink_of(ses_sink s)
+template <class T> __host__ __device__ static inline sink<T> sink_of(ses_dst s)
 {
     sink<T> to = { (T *)(void *)s.data, s.add, s.wide };
     return to;
@@ -186,7 +186,7 @@ __global__ void map_cells(sink<T> to, const T *a, const T *b, int64_t n, bool pa
 }
 
 template <class T, class F>
-static void map(ses_exec *x, ses_sink to, const ses_real *a, const ses_real *b, int64_t n, F f)
+static void map(ses_exec *x, ses_dst to, const ses_real *a, const ses_real *b, int64_t n, F f)
 {
     if (n <= 0 || !to.data) return;
     bool packed = !to.wide && whole_packs(to.data) && whole_packs(a) && whole_packs(b);
@@ -238,19 +238,20 @@ __device__ static inline float block_max(float x)
 }
 
 /* Pairs of a query and a key in the sequences before s; for all threads of a block. */
-__device__ static inline int64_t pairs_before(int64_t s, const int32_t *cu_q, const int32_t *cu_k,
-                                              const int32_t *len_k)
+__device__ static inline int64_t pairs_before(int64_t s, const int32_t *cu_seqlens_q,
+                                              const int32_t *cu_seqlens_k, const int32_t *len_k)
 {
     double sum = 0; /* exact far beyond what memory holds */
     for (int64_t i = threadIdx.x; i < s; i += blockDim.x)
-        sum += (double)(cu_q[i + 1] - cu_q[i]) * (len_k ? len_k[i] : cu_k[i + 1] - cu_k[i]);
+        sum += (double)(cu_seqlens_q[i + 1] - cu_seqlens_q[i]) *
+               (len_k ? len_k[i] : cu_seqlens_k[i + 1] - cu_seqlens_k[i]);
     return (int64_t)block_sum(sum);
 }
 
 /* What dropout leaves of element i: 0, or the factor of what is kept. */
-__device__ static inline float kept(ses_key key, uint64_t i, uint32_t threshold, float scale)
+__device__ static inline float kept(ses_rng_key key, uint64_t i, uint32_t threshold, float scale)
 {
-    return ses_drop_draw(key, i) >= threshold ? scale : 0;
+    return ses_dropout_draw(key, i) >= threshold ? scale : 0;
 }
 
 struct dropping {
@@ -260,16 +261,17 @@ struct dropping {
 
 static inline dropping dropping_of(double p)
 {
-    dropping d = { ses_drop_threshold(p), (float)(p < 1 ? 1 / (1 - p) : 0) };
+    dropping d = { ses_dropout_threshold(p), (float)(p < 1 ? 1 / (1 - p) : 0) };
     return d;
 }
 
 /* What dropout leaves of elements i .. i + N - 1, N being 4 or 8 and i a multiple of it: parts of one
  * Philox block. */
-template <int N> __device__ static inline void drop_pack(float keep[N], ses_key key, int64_t i, dropping drop)
+template <int N>
+__device__ static inline void drop_pack(float keep[N], ses_rng_key key, int64_t i, dropping drop)
 {
     uint32_t word[4];
-    ses_philox_rounds(word, key, (uint64_t)i >> 3, SES_DROP_ROUNDS);
+    ses_philox_rounds(word, key, (uint64_t)i >> 3, SES_DROPOUT_ROUNDS);
     if (N == 4 && (i & 4)) word[0] = word[2], word[1] = word[3];
 #pragma unroll
     for (int k = 0; k < N; k++) {

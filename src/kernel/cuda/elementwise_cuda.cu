@@ -1,8 +1,8 @@
 #include "act_cuda.cuh"
 
-static ses_sink store(ses_real *y)
+static ses_dst store(ses_real *y)
 {
-    ses_sink to = { y, false, false };
+    ses_dst to = { y, false, false };
     return to;
 }
 
@@ -11,18 +11,18 @@ template <class T> static void add(ses_exec *x, ses_real *y, const ses_real *a, 
     map<T>(x, store(y), a, b, n, [] __device__(int64_t, float u, float v) { return u + v; });
 }
 
-template <class T> static void scale(ses_exec *x, ses_sink y, const ses_real *a, ses_real s, int64_t n)
+template <class T> static void scale(ses_exec *x, ses_dst y, const ses_real *a, ses_real s, int64_t n)
 {
     map<T>(x, y, a, NULL, n, [=] __device__(int64_t, float u, float) { return s * u; });
 }
 
-template <class T> static void mul(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *b, int64_t n)
+template <class T> static void mul(ses_exec *x, ses_dst y, const ses_real *a, const ses_real *b, int64_t n)
 {
     map<T>(x, y, a, b, n, [] __device__(int64_t, float u, float v) { return u * v; });
 }
 
 template <class T>
-static void affine(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *gain, const ses_real *bias,
+static void affine(ses_exec *x, ses_dst y, const ses_real *a, const ses_real *gain, const ses_real *bias,
                    int64_t rows, int64_t cols)
 {
     sink<T> to = sink_of<T>(y);
@@ -92,7 +92,7 @@ static void glu(ses_exec *x, ses_real *y, const ses_real *ab, int64_t rows, int6
 }
 
 template <class T>
-static void glu_bwd(ses_exec *x, ses_sink dab, const ses_real *dy, const ses_real *ab, int64_t rows,
+static void glu_bwd(ses_exec *x, ses_dst dab, const ses_real *dy, const ses_real *ab, int64_t rows,
                     int64_t cols, ses_act act)
 {
     sink<T> to = sink_of<T>(dab);
@@ -114,7 +114,7 @@ static void glu_bwd(ses_exec *x, ses_sink dab, const ses_real *dy, const ses_rea
 
 /* Eight neighbors share a Philox block: a thread draws it once for its pack. */
 template <class T>
-__global__ void drop_cells(sink<T> to, const T *a, int64_t n, bool packed, dropping drop, ses_key key)
+__global__ void drop_cells(sink<T> to, const T *a, int64_t n, bool packed, dropping drop, ses_rng_key key)
 {
     enum { N = pack<T>::N };
     int64_t step = (int64_t)gridDim.x * blockDim.x * N;
@@ -139,7 +139,7 @@ __global__ void drop_cells(sink<T> to, const T *a, int64_t n, bool packed, dropp
 }
 
 template <class T>
-static void dropout(ses_exec *x, ses_sink y, const ses_real *a, int64_t n, double p, ses_key key)
+static void dropout(ses_exec *x, ses_dst y, const ses_real *a, int64_t n, double p, ses_rng_key key)
 {
     if (!y.data || n <= 0) return;
     bool packed = !y.wide && whole_packs(y.data) && whole_packs(a);
@@ -149,7 +149,7 @@ static void dropout(ses_exec *x, ses_sink y, const ses_real *a, int64_t n, doubl
 }
 
 template <class T>
-static void copy_cols(ses_exec *x, ses_sink y, int64_t y_row, const ses_real *a, int64_t a_row, int64_t rows,
+static void copy_cols(ses_exec *x, ses_dst y, int64_t y_row, const ses_real *a, int64_t a_row, int64_t rows,
                       int64_t cols)
 {
     sink<T> to = sink_of<T>(y);
@@ -162,7 +162,7 @@ static void copy_cols(ses_exec *x, ses_sink y, int64_t y_row, const ses_real *a,
 
 /* w is wide. */
 template <class T>
-static void scale_rows(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *w, int64_t rows,
+static void scale_rows(ses_exec *x, ses_dst y, const ses_real *a, const ses_real *w, int64_t rows,
                        int64_t cols)
 {
     sink<T> to = sink_of<T>(y);

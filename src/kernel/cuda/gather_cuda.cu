@@ -18,7 +18,7 @@ template <class T> static void gather_packs(ses_exec *x, T *to, tables<T> g, int
         float sum[N] = {};
         for (int k = 0; k < g.n; k++) {
             int32_t at = g.id[k][t];
-            if (at == SES_IGNORE) continue;
+            if (at == SES_IGNORE_INDEX) continue;
             pack<T> p = *(const pack<T> *)(g.table[k] + at * cols + j);
 #pragma unroll
             for (int n = 0; n < N; n++) sum[n] += num(p.at[n]);
@@ -47,7 +47,7 @@ static void gather(ses_exec *x, ses_real *y, const ses_real *const *table, const
         float sum = 0;
         for (int k = 0; k < g.n; k++) {
             int32_t at = g.id[k][t];
-            if (at != SES_IGNORE) sum += num(g.table[k][at * cols + j]);
+            if (at != SES_IGNORE_INDEX) sum += num(g.table[k][at * cols + j]);
         }
         to[t * cols + j] = cell<T>(sum);
     });
@@ -115,7 +115,7 @@ template <class T> __global__ void scatter_pieces(scatter<T> s)
 static size_t aligned(size_t n) { return (n + 255) / 256 * 256; }
 
 template <class T>
-static void scatter_add(ses_exec *x, ses_sink table, const ses_real *dy, const int32_t *id, int64_t rows,
+static void scatter_add(ses_exec *x, ses_dst table, const ses_real *dy, const int32_t *id, int64_t rows,
                         int64_t cols, int32_t skip)
 {
     if (rows <= 0 || cols <= 0) return;
@@ -186,7 +186,7 @@ static void pool(ses_exec *x, ses_real *y, int32_t *arg, const ses_real *a, cons
 }
 
 template <class T>
-static void pool_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const int32_t *arg, const int32_t *cu,
+static void pool_bwd(ses_exec *x, ses_dst da, const ses_real *dy, const int32_t *arg, const int32_t *cu,
                      int64_t seqs, int64_t cols, ses_pool_kind kind)
 {
     sink<T> to = sink_of<T>(da);

@@ -9,7 +9,7 @@ __global__ void xent_row(float *row_loss, float *lse, const T *a, const int32_t 
     enum { N = pack<T>::N };
     int64_t row = blockIdx.x, whole = packed ? cols / N * N : 0;
     int32_t right = label[row];
-    if (right == SES_IGNORE) {
+    if (right == SES_IGNORE_INDEX) {
         if (threadIdx.x == 0) lse[row] = row_loss[row] = 0;
         return;
     }
@@ -59,8 +59,8 @@ static void xent_rows(ses_exec *x, ses_real *row_loss, ses_real *lse, const ses_
 __global__ void mean_of_rows(ses_real *loss, const ses_real *row_loss, const int32_t *label, int64_t rows)
 {
     double sum =
-        block_total(rows, [=](int64_t i) { return label[i] != SES_IGNORE ? (double)row_loss[i] : 0; });
-    double count = block_total(rows, [=](int64_t i) { return label[i] != SES_IGNORE ? 1.0 : 0; });
+        block_total(rows, [=](int64_t i) { return label[i] != SES_IGNORE_INDEX ? (double)row_loss[i] : 0; });
+    double count = block_total(rows, [=](int64_t i) { return label[i] != SES_IGNORE_INDEX ? 1.0 : 0; });
     if (threadIdx.x) return;
     loss[0] = (float)(count > 0 ? sum / count : 0);
     loss[1] = (float)(count > 0 ? 1 / count : 0);
@@ -80,10 +80,10 @@ __global__ void xent_bwd_row(sink<T> to, const float *dloss, const float *loss, 
     enum { N = pack<T>::N };
     int64_t row = blockIdx.x, whole = packed ? cols / N * N : 0;
     int32_t right = label[row];
-    float scale = right == SES_IGNORE ? 0 : loss[1] * dloss[0], base = lse[row];
+    float scale = right == SES_IGNORE_INDEX ? 0 : loss[1] * dloss[0], base = lse[row];
     auto slope = [=](float v, int64_t j) {
         float p = sizeof(T) < sizeof(float) ? __expf(v - base) : expf(v - base);
-        return right == SES_IGNORE ? 0 : scale * (p - (j == right));
+        return right == SES_IGNORE_INDEX ? 0 : scale * (p - (j == right));
     };
     for (int64_t j = threadIdx.x * N; j < whole; j += blockDim.x * N) {
         pack<T> p = *(const pack<T> *)(a + row * ld + j);
@@ -97,7 +97,7 @@ __global__ void xent_bwd_row(sink<T> to, const float *dloss, const float *loss, 
 }
 
 template <class T>
-static void xent_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
+static void xent_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
                      const ses_real *lse, const ses_real *a, const int32_t *label, int64_t rows, int64_t cols,
                      int64_t ld)
 {
@@ -114,7 +114,8 @@ template <class T> __global__ void margin_row(float *margin, const T *a, const i
     int64_t row = blockIdx.x;
     a += row * cols;
     double mean = block_total(cols, [=](int64_t j) { return (double)num(a[j]); }) / (double)cols;
-    if (threadIdx.x == 0) margin[row] = label[row] == SES_IGNORE ? 0 : (float)(num(a[label[row]]) - mean);
+    if (threadIdx.x == 0)
+        margin[row] = label[row] == SES_IGNORE_INDEX ? 0 : (float)(num(a[label[row]]) - mean);
 }
 
 template <class T>
@@ -132,14 +133,14 @@ static void margin(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t
 }
 
 template <class T>
-static void margin_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
+static void margin_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
                        const int32_t *label, int64_t rows, int64_t cols)
 {
     sink<T> to = sink_of<T>(da);
     if (!da.data) return;
     each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
         float d = loss[1] * dloss[0] * ((j == label[row]) - 1 / (float)cols);
-        put(to, row * cols + j, label[row] == SES_IGNORE ? 0 : d);
+        put(to, row * cols + j, label[row] == SES_IGNORE_INDEX ? 0 : d);
     });
 }
 
@@ -189,8 +190,8 @@ __global__ void seg_mean(ses_real *loss, const float *pair_loss, const int32_t *
 }
 
 template <class T>
-static void xent_seg(ses_exec *x, ses_real *loss, ses_real *lse, const ses_real *a, const int32_t *cu,
-                     const int32_t *label, int64_t seqs, int64_t cols)
+static void xent_span(ses_exec *x, ses_real *loss, ses_real *lse, const ses_real *a, const int32_t *cu,
+                      const int32_t *label, int64_t seqs, int64_t cols)
 {
     float *pair_loss = (float *)scratch_lock(x->cuda, (size_t)(seqs * cols + 1) * sizeof *pair_loss);
     if (!pair_loss) return;
@@ -222,9 +223,9 @@ __global__ void seg_bwd(sink<T> da, const float *dloss, const float *loss, const
 }
 
 template <class T>
-static void xent_seg_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
-                         const ses_real *lse, const ses_real *a, const int32_t *cu, const int32_t *label,
-                         int64_t seqs, int64_t cols)
+static void xent_span_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
+                          const ses_real *lse, const ses_real *a, const int32_t *cu, const int32_t *label,
+                          int64_t seqs, int64_t cols)
 {
     if (!da.data || seqs <= 0) return;
     seg_bwd<T><<<(unsigned)seqs, BLOCK, 0, ses_cuda_stream(x->cuda)>>>(sink_of<T>(da), dloss, loss, lse,
@@ -238,7 +239,7 @@ __global__ void target_mean(float *loss, const T *a, const float *target, int64_
 {
     double sum = block_total(n, [=](int64_t i) {
         float v = num(a[i]), t = target[i];
-        if (kind == SES_LOSS_SQUARE) return ((double)v - t) * ((double)v - t);
+        if (kind == SES_LOSS_MSE) return ((double)v - t) * ((double)v - t);
         return (double)(fmaxf(v, 0) - v * t + log1pf(expf(-fabsf(v))));
     });
     if (threadIdx.x == 0) loss[0] = (float)(sum / (double)n);
@@ -252,14 +253,14 @@ static void target_loss(ses_exec *x, ses_real *loss, const ses_real *a, const se
 }
 
 template <class T, ses_loss KIND>
-static void target_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *a,
+static void target_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *a,
                        const ses_real *target, int64_t n)
 {
     sink<T> to = sink_of<T>(da);
     const T *from = cells<T>(a);
     if (!da.data) return;
     each(x, n, [=] __device__(int64_t i) {
-        float v = num(from[i]), d = KIND == SES_LOSS_SQUARE ? 2 * (v - target[i]) : sigmoid(v) - target[i];
+        float v = num(from[i]), d = KIND == SES_LOSS_MSE ? 2 * (v - target[i]) : sigmoid(v) - target[i];
         put(to, i, d * dloss[0] / (float)n);
     });
 }
@@ -268,9 +269,9 @@ template <class T> static void fill(ses_kernels *k)
 {
     k->xent_rows = xent_rows<T>, k->xent_mean = xent_mean, k->xent_bwd = xent_bwd<T>;
     k->margin = margin<T>, k->margin_bwd = margin_bwd<T>;
-    k->xent_seg = xent_seg<T>, k->xent_seg_bwd = xent_seg_bwd<T>;
-    k->bce = target_loss<T, SES_LOSS_BINARY>, k->bce_bwd = target_bwd<T, SES_LOSS_BINARY>;
-    k->mse = target_loss<T, SES_LOSS_SQUARE>, k->mse_bwd = target_bwd<T, SES_LOSS_SQUARE>;
+    k->xent_span = xent_span<T>, k->xent_span_bwd = xent_span_bwd<T>;
+    k->bce = target_loss<T, SES_LOSS_BCE>, k->bce_bwd = target_bwd<T, SES_LOSS_BCE>;
+    k->mse = target_loss<T, SES_LOSS_MSE>, k->mse_bwd = target_bwd<T, SES_LOSS_MSE>;
 }
 
 void ses_cuda_loss(ses_kernels *k, bool narrow) { narrow ? fill<bf16>(k) : fill<float>(k); }

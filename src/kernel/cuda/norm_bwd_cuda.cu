@@ -8,7 +8,7 @@ template <class T> struct norm_grad {
     const float *stat, *gain;
     int64_t rows, cols;
     dropping drop; /* of what da is the gradient of */
-    ses_key key;
+    ses_rng_key key;
     float2 *part; /* NULL, or [blocks][cols]: each block's sums for the gradients of gain and bias */
 };
 
@@ -270,9 +270,9 @@ template <class T> static void bwd_by_rows(ses_exec *x, const norm_grad<T> &b, f
 }
 
 template <class T>
-static void norm_bwd(ses_exec *x, ses_sink da, ses_sink dres, ses_real *dgain, ses_real *dbias,
+static void norm_bwd(ses_exec *x, ses_dst da, ses_dst dres, ses_real *dgain, ses_real *dbias,
                      const ses_real *dy, const ses_real *s, const ses_real *stat, const ses_real *gain,
-                     int64_t rows, int64_t cols, const ses_drop *drop)
+                     int64_t rows, int64_t cols, const ses_dropout_spec *drop)
 {
     norm_grad<T> b = { sink_of<T>(da),
                        sink_of<T>(dres),

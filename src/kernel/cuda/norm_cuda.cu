@@ -9,7 +9,7 @@ template <class T> struct norm_args {
     int64_t rows, cols;
     float eps;
     dropping drop; /* of a */
-    ses_key key;
+    ses_rng_key key;
 };
 
 /* s as it is or would be stored: the result is the same with and without storing it. */
@@ -148,7 +148,7 @@ template <class T> static bool by_packs(cudaStream_t stream, const norm_args<T> 
 template <class T>
 static void norm(ses_exec *x, ses_real *y, ses_real *s, ses_real *stat, const ses_real *a,
                  const ses_real *res, const ses_real *gain, const ses_real *bias, int64_t rows, int64_t cols,
-                 double eps, const ses_drop *drop)
+                 double eps, const ses_dropout_spec *drop)
 {
     norm_args<T> f = { cells<T>(y),
                        cells<T>(s),

@@ -6,9 +6,9 @@
 
 void ses_cuda_norm_bwd(ses_kernels *k, bool narrow);
 
-static inline ses_key key_of(const ses_drop *d)
+static inline ses_rng_key key_of(const ses_dropout_spec *d)
 {
-    ses_key none = { 0, 0, 0 };
+    ses_rng_key none = { 0, 0, 0 };
     return d ? d->key : none;
 }
 

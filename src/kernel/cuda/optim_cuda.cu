@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(BLOCK) adam_pieces(const __grid_constant__ ada
     for (unsigned i = max(begin, whole) + threadIdx.x; i < end; i += BLOCK) adam_at(o, p, p.decay, i);
 }
 
-static adam_part adam_part_of(const ses_adamw_part *p, unsigned first)
+static adam_part adam_part_of(const ses_adamw_tensor *p, unsigned first)
 {
     adam_part part = { p->w,
                        p->m,
@@ -101,7 +101,7 @@ static adam_part adam_part_of(const ses_adamw_part *p, unsigned first)
 }
 
 /* The parts have betas, epsilon and scale in common. */
-static void adamw_list(ses_exec *x, const ses_adamw_part *part, int64_t n)
+static void adamw_list(ses_exec *x, const ses_adamw_tensor *part, int64_t n)
 {
     for (int64_t i = 0; i < n;) {
         adam_list list = { adam_of(&part[i].o), 0, {} };
@@ -120,7 +120,7 @@ static void adamw_list(ses_exec *x, const ses_adamw_part *part, int64_t n)
 static void adamw(ses_exec *x, ses_real *w, const ses_real *g, ses_real *m, ses_real *v, int64_t n,
                   const ses_adamw *o)
 {
-    ses_adamw_part one = { w, g, m, v, NULL, n, *o };
+    ses_adamw_tensor one = { w, g, m, v, NULL, n, *o };
     adamw_list(x, &one, 1);
 }
 
@@ -142,7 +142,7 @@ static __global__ void move_by_norms(ses_real *w, const ses_real *u, int64_t n, 
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) w[i] += by * u[i];
 }
 
-static void lamb_move(ses_exec *x, ses_real *w, const ses_real *u, int64_t n, double lr)
+static void lamb_update(ses_exec *x, ses_real *w, const ses_real *u, int64_t n, double lr)
 {
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     double *part = n > 0 ? (double *)scratch_lock(x->cuda, 2 * PARTS * sizeof *part) : NULL;
@@ -231,6 +231,6 @@ static void adafactor_each(ses_exec *x, ses_real *u, ses_real *v, const ses_real
 void ses_cuda_optim(ses_kernels *k)
 {
     k->adamw = adamw, k->adamw_list = adamw_list, k->sgd = sgd, k->lamb = lamb;
-    k->lamb_move = lamb_move;
+    k->lamb_update = lamb_update;
     k->adafactor_matrix = adafactor_matrix, k->adafactor_each = adafactor_each;
 }

@@ -2,7 +2,7 @@
 #include "reduce_cuda.cuh"
 
 template <class T>
-static void col_sum(ses_exec *x, ses_sink y, const ses_real *a, int64_t rows, int64_t cols, int64_t ld)
+static void col_sum(ses_exec *x, ses_dst y, const ses_real *a, int64_t rows, int64_t cols, int64_t ld)
 {
     enum { N = pack<T>::N };
     const T *from = cells<T>(a);
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(BLOCK, 4) act_strips(float *part, int64_t stri
 }
 
 template <class T>
-static void act_bwd_sum(ses_exec *x, ses_sink da, ses_sink sum, ses_real *y, const ses_real *dy,
+static void act_bwd_sum(ses_exec *x, ses_dst da, ses_dst sum, ses_real *y, const ses_real *dy,
                         const ses_real *a, int64_t rows, int64_t cols, ses_act act)
 {
     enum { N = pack<T>::N };

@@ -4,11 +4,17 @@
 /* Head `index % heads` of sequence `index / heads`; for all threads of a block. */
 __device__ static inline ses_rel_part part_of(const ses_relative &a, int64_t index)
 {
-    int64_t s = index / a.heads, head = index % a.heads, before = pairs_before(s, a.cu_q, a.cu_k, NULL);
-    ses_rel_part p = {
-        s, head,   a.cu_q[s],    a.cu_q[s + 1] - a.cu_q[s], a.cu_k[s], a.cu_k[s + 1] - a.cu_k[s],
-        0, before, s >= a.turned
-    };
+    int64_t s = index / a.heads, head = index % a.heads,
+            before = pairs_before(s, a.cu_seqlens_q, a.cu_seqlens_k, NULL);
+    ses_rel_part p = { s,
+                       head,
+                       a.cu_seqlens_q[s],
+                       a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s],
+                       a.cu_seqlens_k[s],
+                       a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
+                       0,
+                       before,
+                       s >= a.turned };
     p.scores = before * a.heads + head * p.len_q * p.len_k;
     return p;
 }
@@ -34,18 +40,18 @@ __device__ static inline float score(const ses_relative &a, const ses_rel_part &
     return a.scale * sum + (a.mask ? a.mask[p.mask + i * p.len_k + j] : 0);
 }
 
-/* max_k blocks a part: block i takes queries i, i + max_k, ... */
+/* max_seqlen_k blocks a part: block i takes queries i, i + max_seqlen_k, ... */
 template <class T> __global__ void relative_scores(ses_relative a, sink<T> y)
 {
-    ses_rel_part p = part_of(a, blockIdx.x / a.max_k);
-    for (int64_t i = blockIdx.x % a.max_k; i < p.len_q; i += a.max_k)
+    ses_rel_part p = part_of(a, blockIdx.x / a.max_seqlen_k);
+    for (int64_t i = blockIdx.x % a.max_seqlen_k; i < p.len_q; i += a.max_seqlen_k)
         for (int64_t j = threadIdx.x; j < p.len_k; j += blockDim.x)
             put(y, p.scores + i * p.len_k + j, score<T>(a, p, i, j));
 }
 
-template <class T> static void relative(ses_exec *x, const ses_relative *a, ses_sink y)
+template <class T> static void relative(ses_exec *x, const ses_relative *a, ses_dst y)
 {
-    int64_t blocks = a->seqs * a->heads * a->max_k;
+    int64_t blocks = a->seqs * a->heads * a->max_seqlen_k;
     if (blocks <= 0) return;
     relative_scores<T><<<(unsigned)blocks, 128, 0, ses_cuda_stream(x->cuda)>>>(*a, sink_of<T>(y));
     launched(x->cuda);
@@ -54,9 +60,9 @@ template <class T> static void relative(ses_exec *x, const ses_relative *a, ses_
 /* Gradient of a token of the part: all pairs it speaks for. Threads over the head's columns. */
 template <class T> __global__ void relative_content(ses_relative a, const T *dy, sink<T> dx)
 {
-    ses_rel_part p = part_of(a, blockIdx.x / a.max_k);
+    ses_rel_part p = part_of(a, blockIdx.x / a.max_seqlen_k);
     int64_t tokens = a.by_key ? p.len_k : p.len_q, others = a.by_key ? p.len_q : p.len_k;
-    for (int64_t t = blockIdx.x % a.max_k; t < tokens; t += a.max_k)
+    for (int64_t t = blockIdx.x % a.max_seqlen_k; t < tokens; t += a.max_seqlen_k)
         for (int64_t d = threadIdx.x; d < a.dim; d += blockDim.x) {
             float sum = 0;
             for (int64_t o = 0; o < others; o++) {
@@ -74,7 +80,7 @@ __device__ static inline float distance_sum(const ses_relative &a, const ses_rel
 {
     float sum = 0;
     for (int64_t r = 1 - p.len_k; r < p.len_k; r++) {
-        if (a.at[r + a.max_k - 1] != row) continue;
+        if (a.at[r + a.max_seqlen_k - 1] != row) continue;
         for (int64_t i = warp; i < p.len_q; i += WARPS) {
             int64_t j = ses_rel_place(&a, &p, i) + (p.turned ? -r : r);
             if (j >= 0 && j < p.len_k)
@@ -108,10 +114,15 @@ template <class T> __global__ void relative_rows(ses_relative a, const T *dy, si
         int64_t d = d0 + lane, scores = 0;
         float sum = 0;
         for (int64_t s = 0; s < a.seqs; s++) {
-            ses_rel_part p = {
-                s, head, a.cu_q[s],    a.cu_q[s + 1] - a.cu_q[s], a.cu_k[s], a.cu_k[s + 1] - a.cu_k[s],
-                0, 0,    s >= a.turned
-            };
+            ses_rel_part p = { s,
+                               head,
+                               a.cu_seqlens_q[s],
+                               a.cu_seqlens_q[s + 1] - a.cu_seqlens_q[s],
+                               a.cu_seqlens_k[s],
+                               a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
+                               0,
+                               0,
+                               s >= a.turned };
             p.scores = scores + head * p.len_q * p.len_k;
             scores += a.heads * p.len_q * p.len_k;
             if (d < a.dim) sum += (a.at ? distance_sum<T> : label_sum<T>)(a, p, dy, row, d, warp);
@@ -126,9 +137,9 @@ template <class T> __global__ void relative_rows(ses_relative a, const T *dy, si
 }
 
 template <class T>
-static void relative_bwd(ses_exec *x, const ses_relative *a, const ses_real *dy, ses_sink dx, ses_sink dr)
+static void relative_bwd(ses_exec *x, const ses_relative *a, const ses_real *dy, ses_dst dx, ses_dst dr)
 {
-    int64_t blocks = a->seqs * a->heads * a->max_k;
+    int64_t blocks = a->seqs * a->heads * a->max_seqlen_k;
     unsigned threads = a->dim > WARP ? 2 * WARP : WARP;
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     if (dx.data && blocks > 0)

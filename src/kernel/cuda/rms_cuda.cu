@@ -55,7 +55,7 @@ template <class T> __global__ void rms_bwd_rows(rms_grad<T> b)
 }
 
 template <class T>
-static void rms_bwd(ses_exec *x, ses_sink da, ses_real *dgain, const ses_real *dy, const ses_real *a,
+static void rms_bwd(ses_exec *x, ses_dst da, ses_real *dgain, const ses_real *dy, const ses_real *a,
                     const ses_real *stat, const ses_real *gain, int64_t rows, int64_t cols)
 {
     const T *dys = cells<T>(dy), *as = cells<T>(a);

@@ -81,7 +81,7 @@ template <class T> static void by_columns(ses_exec *x, turning<T> f)
 }
 
 template <class T>
-static void rotary(ses_exec *x, ses_sink y, const ses_real *a, const int32_t *place, int64_t rows,
+static void rotary(ses_exec *x, ses_dst y, const ses_real *a, const int32_t *place, int64_t rows,
                    int64_t cols, int64_t turned, int64_t dim, double theta, double sign)
 {
     enum { N = pack<T>::N };

@@ -1,7 +1,8 @@
 #include "cuda_common.cuh"
 
 /* A block a row; of equal scores the first column's counts, as in sample_ref.c. */
-template <class T> __global__ void draw_row(int32_t *pick, const T *a, int64_t cols, double heat, ses_key key)
+template <class T>
+__global__ void draw_row(int32_t *pick, const T *a, int64_t cols, double heat, ses_rng_key key)
 {
     __shared__ double score[1024];
     __shared__ int32_t column[1024];
@@ -30,7 +31,7 @@ template <class T> __global__ void draw_row(int32_t *pick, const T *a, int64_t c
 
 template <class T>
 static void draw(ses_exec *x, int32_t *pick, const ses_real *a, int64_t rows, int64_t cols, double heat,
-                 ses_key key)
+                 ses_rng_key key)
 {
     if (rows <= 0) return;
     draw_row<T><<<(unsigned)rows, row_threads(cols), 0, ses_cuda_stream(x->cuda)>>>(pick, cells<T>(a), cols,

@@ -39,7 +39,7 @@ __global__ void softmax_bwd_rows(sink<T> da, const T *dy, const T *y, int64_t co
 }
 
 template <class T, bool LOG>
-static void softmax_bwd(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *y, int64_t rows,
+static void softmax_bwd(ses_exec *x, ses_dst da, const ses_real *dy, const ses_real *y, int64_t rows,
                         int64_t cols)
 {
     if (!da.data || rows <= 0) return;

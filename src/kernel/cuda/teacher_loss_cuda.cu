@@ -2,13 +2,14 @@
 
 /* A block a row; stat as teacher_loss_ref.c has it. */
 template <class T>
-__global__ void match_rows(float *stat, const T *a, const T *b, int64_t cols, ses_match_kind kind, float heat)
+__global__ void match_rows(float *stat, const T *a, const T *b, int64_t cols, ses_teacher_loss_kind kind,
+                           float heat)
 {
     a += blockIdx.x * cols;
     b += blockIdx.x * cols;
     stat += 3 * (int64_t)blockIdx.x;
     double s0 = 0, s1 = 0, s2 = 0;
-    if (kind == SES_MATCH_SOFT) {
+    if (kind == SES_TEACHER_KL) {
         float most_a = -INFINITY, most_b = -INFINITY;
         for (int64_t j = threadIdx.x; j < cols; j += blockDim.x)
             most_a = fmaxf(most_a, num(a[j])), most_b = fmaxf(most_b, num(b[j]));
@@ -22,7 +23,7 @@ __global__ void match_rows(float *stat, const T *a, const T *b, int64_t cols, se
             return (double)(expf(num(b[j]) / heat - most_b) * (num(b[j]) - num(a[j])));
         });
         s0 = heat * gap / sum_b + (double)heat * heat * (s1 - s2);
-    } else if (kind == SES_MATCH_COSINE) {
+    } else if (kind == SES_TEACHER_COSINE) {
         double aa = block_total(cols, [=](int64_t j) { return (double)num(a[j]) * num(a[j]); }) + 1e-30;
         double bb = block_total(cols, [=](int64_t j) { return (double)num(b[j]) * num(b[j]); }) + 1e-30;
         double ab = block_total(cols, [=](int64_t j) { return (double)num(a[j]) * num(b[j]); });
@@ -49,7 +50,7 @@ __global__ void match_mean(float *loss, const float *stat, int64_t rows)
 
 template <class T>
 static void match(ses_exec *x, ses_real *loss, ses_real *stat, const ses_real *a, const ses_real *b,
-                  int64_t rows, int64_t cols, ses_match_kind kind, double heat)
+                  int64_t rows, int64_t cols, ses_teacher_loss_kind kind, double heat)
 {
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     if (rows <= 0) return;
@@ -61,8 +62,8 @@ static void match(ses_exec *x, ses_real *loss, ses_real *stat, const ses_real *a
 }
 
 template <class T>
-static void match_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *stat,
-                      const ses_real *a, const ses_real *b, int64_t rows, int64_t cols, ses_match_kind kind,
+static void match_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *stat, const ses_real *a,
+                      const ses_real *b, int64_t rows, int64_t cols, ses_teacher_loss_kind kind,
                       double heat_of)
 {
     sink<T> to = sink_of<T>(da);
@@ -72,9 +73,9 @@ static void match_bwd(ses_exec *x, ses_sink da, const ses_real *dloss, const ses
     each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
         const float *s = stat + 3 * row;
         float u = num(from[row * cols + j]), v = num(like[row * cols + j]), d = 2 * (u - v) / (float)cols;
-        if (kind == SES_MATCH_SOFT)
+        if (kind == SES_TEACHER_KL)
             d = heat * (expf(u / heat - s[1]) - expf(v / heat - s[2]));
-        else if (kind == SES_MATCH_COSINE)
+        else if (kind == SES_TEACHER_COSINE)
             d = u * s[2] - v * s[1];
         put(to, row * cols + j, dloss[0] / (float)rows * d);
     });

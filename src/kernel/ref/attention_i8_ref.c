@@ -12,9 +12,9 @@ static double rounded(int8_t *to, const ses_real *x, int64_t n)
 }
 
 /* Row t of head h, which comes rounded, of `rows` tokens. */
-static double given(int8_t *to, ses_rows8 x, const ses_attn *a, int64_t rows, int64_t t, int64_t h)
+static double given(int8_t *to, ses_i8_rows x, const ses_attn *a, int64_t rows, int64_t t, int64_t h)
 {
-    const uint8_t *q = x.q + (h * rows + t) * 4 * ses_quads(a->dim);
+    const uint8_t *q = x.q + (h * rows + t) * 4 * ses_quad_count(a->dim);
     for (int64_t d = 0; d < a->dim; d++) to[d] = (int8_t)(q[d] - 128);
     return (double)x.scale[h * rows + t] / 127;
 }
@@ -30,7 +30,9 @@ typedef struct head {
     int8_t *q;                 /* [dim] */
 } head;
 
-_Static_assert(SES_ATTN8_KEYS *(3 * 8 + 2 * SES_ATTN8_DIM) + SES_ATTN8_DIM <= SES_SCRATCH, "scratch");
+_Static_assert(SES_ATTN_I8_MAX_KEYS *(3 * 8 + 2 * SES_ATTN_I8_MAX_DIM) + SES_ATTN_I8_MAX_DIM <=
+                   SES_SCRATCH_BYTES,
+               "scratch");
 
 static head head_of(const ses_attn *a, ses_attn_part part, double *scratch)
 {
@@ -40,13 +42,13 @@ static head head_of(const ses_attn *a, ses_attn_part part, double *scratch)
     h.k = (int8_t *)(h.score + keys), h.v = h.k + keys * dim, h.q = h.v + keys * dim;
     double odd = 0;
     for (int64_t j = 0; j < keys; j++) {
-        int64_t t = part.k0 + j, all = a->cu_k[a->seqs];
-        bool come = a->k8.q;
+        int64_t t = part.k0 + j, all = a->cu_seqlens_k[a->seqs];
+        bool come = a->k_i8.q;
         h.k_scale[j] =
-            come ? given(h.k + j * dim, a->k8, a, all, t, part.head)
+            come ? given(h.k + j * dim, a->k_i8, a, all, t, part.head)
                  : rounded(h.k + j * dim, a->k + t * a->k_row + part.head * ses_attn_head(a->k_head, a), dim);
         h.v_scale[j] =
-            come ? given(h.v + j * dim, a->v8, a, all, t, part.head)
+            come ? given(h.v + j * dim, a->v_i8, a, all, t, part.head)
                  : rounded(h.v + j * dim, a->v + t * a->v_row + part.head * ses_attn_head(a->v_head, a), dim);
         h.top = fmax(h.top, h.v_scale[j]);
         odd += h.v_scale[j] - h.v_scale[j];
@@ -60,8 +62,8 @@ static void attend(const head *h, int64_t i)
     const ses_attn *a = h->a;
     int64_t keys = h->part.len_k, dim = a->dim, at = h->part.q0 + i;
     double scale = a->scale;
-    if (a->q8.q)
-        scale *= given(h->q, a->q8, a, a->cu_q[a->seqs], at, h->part.head);
+    if (a->q_i8.q)
+        scale *= given(h->q, a->q_i8, a, a->cu_seqlens_q[a->seqs], at, h->part.head);
     else
         scale *= rounded(h->q, a->q + at * a->q_row + h->part.head * ses_attn_head(a->q_head, a), dim);
     double most = -INFINITY, sum = 0;
@@ -74,12 +76,13 @@ static void attend(const head *h, int64_t i)
     for (int64_t j = 0; j < keys; j++) {
         double p = exp(h->score[j] - most);
         sum += p;
-        h->score[j] = h->top > 0 ? rint(p * SES_ATTN8_UNIT * (h->v_scale[j] / h->top)) : 0;
+        h->score[j] = h->top > 0 ? rint(p * SES_ATTN_I8_PROB_SCALE * (h->v_scale[j] / h->top)) : 0;
     }
     for (int64_t d = 0; d < dim; d++) {
         double y = 0;
         for (int64_t j = 0; j < keys; j++) y += h->score[j] * h->v[j * dim + d];
-        a->out[at * a->out_row + h->part.head * dim + d] = (ses_real)(y * h->top / (SES_ATTN8_UNIT * sum));
+        a->out[at * a->out_row + h->part.head * dim + d] =
+            (ses_real)(y * h->top / (SES_ATTN_I8_PROB_SCALE * sum));
     }
 }
 
@@ -87,21 +90,22 @@ static void chunk(void *ctx, int64_t index, void *scratch)
 {
     const ses_attn *a = ctx;
     ses_attn_part part = ses_attn_part_of(a, index);
-    if (!ses_attn8_takes(part.len_k)) return;
+    if (!ses_attn_i8_fits(part.len_k)) return;
     head h = head_of(a, part, scratch);
     for (int64_t i = 0; i < part.len_q; i++) attend(&h, i);
 }
 
-void ses_k_attention8_ref(ses_exec *x, const ses_attn *a, bool plain)
+void ses_k_attention_i8_ref(ses_exec *x, const ses_attn *a, bool plain)
 {
     (void)plain;
-    if (!ses_attn8_plain(a)) {
+    if (!ses_attn_i8_supported(a)) {
         ses_k_attention_ref(x, a);
         return;
     }
     ses_attn copy = *a, one = *a;
-    ses_parallel(x->pool, a->seqs * a->heads, chunk, &copy);
+    ses_parallel_for(x->pool, a->seqs * a->heads, chunk, &copy);
     one.seqs = 1;
-    for (int64_t s = 0; s < a->seqs; s++, one.cu_q++, one.cu_k++, one.len_k += one.len_k ? 1 : 0)
-        if (!ses_attn8_takes(ses_attn_keys(a, s)) && !a->k8.q) ses_k_attention_ref(x, &one);
+    for (int64_t s = 0; s < a->seqs;
+         s++, one.cu_seqlens_q++, one.cu_seqlens_k++, one.len_k += one.len_k ? 1 : 0)
+        if (!ses_attn_i8_fits(ses_attn_keys(a, s)) && !a->k_i8.q) ses_k_attention_ref(x, &one);
 }

@@ -32,7 +32,7 @@ static double score(const row *r, int64_t j)
 {
     const ses_attn *a = r->a;
     double s = a->scale * dot(r->q, r->k + j * a->k_row, a->dim);
-    if (a->dist) s += a->dist[ses_attn_distance(a, r->part, r->i, j) * a->heads + r->part.head];
+    if (a->rel_bias) s += a->rel_bias[ses_attn_distance(a, r->part, r->i, j) * a->heads + r->part.head];
     if (a->bias) s += a->bias[r->part.probs + r->i * r->part.len_k + j];
     return s;
 }
@@ -41,9 +41,9 @@ static double score(const row *r, int64_t j)
 static double keep(const row *r, int64_t j)
 {
     const ses_attn *a = r->a;
-    if (a->drop <= 0) return 1;
-    uint32_t draw = ses_drop_draw(a->key, ses_attn_draw(a, r->part, r->i, j));
-    return draw >= ses_drop_threshold(a->drop) ? ses_drop_scale(a->drop) : 0;
+    if (a->dropout <= 0) return 1;
+    uint32_t draw = ses_dropout_draw(a->rng_key, ses_attn_draw(a, r->part, r->i, j));
+    return draw >= ses_dropout_threshold(a->dropout) ? ses_drop_scale(a->dropout) : 0;
 }
 
 static double log_sum_exp(const row *r)
@@ -84,7 +84,7 @@ static void forward_chunk(void *ctx, int64_t index, void *scratch)
 void ses_k_attention_ref(ses_exec *x, const ses_attn *a)
 {
     ses_attn copy = *a;
-    ses_parallel(x->pool, a->seqs * a->heads, forward_chunk, &copy);
+    ses_parallel_for(x->pool, a->seqs * a->heads, forward_chunk, &copy);
 }
 
 /* P = exp(S - lse), out = (P * keep) v; delta_i = sum_j P_ij dP_ij = dout_i . out_i
@@ -124,7 +124,7 @@ static const ses_real *dout_of(const backward *b, const row *r)
 }
 
 /* Row t of the head's columns in a sink takes the sums. */
-static void put_row(ses_sink s, int64_t at, const double *sum, int64_t dim)
+static void put_row(ses_dst s, int64_t at, const double *sum, int64_t dim)
 {
     for (int64_t d = 0; s.data && d < dim; d++) ses_put(s, at + d, sum[d]);
 }
@@ -191,7 +191,7 @@ static void distance_grad(void *ctx, int64_t head, void *scratch)
     const backward *b = ctx;
     const ses_attn *a = &b->a;
     double *sum = scratch;
-    int64_t rows = 2 * a->max_k - 1;
+    int64_t rows = 2 * a->max_seqlen_k - 1;
     for (int64_t r = 0; r < rows; r++) sum[r] = 0;
     for (int64_t s = 0; s < a->seqs; s++) {
         ses_attn_part part = ses_attn_part_of(a, s * a->heads + head);
@@ -201,12 +201,12 @@ static void distance_grad(void *ctx, int64_t head, void *scratch)
                 sum[ses_attn_distance(a, part, i, j)] += slope_of(b, &r, dout_of(b, &r), j).ds;
         }
     }
-    for (int64_t r = 0; r < rows; r++) ses_put(b->g.ddist, r * a->heads + head, sum[r]);
+    for (int64_t r = 0; r < rows; r++) ses_put(b->g.drel_bias, r * a->heads + head, sum[r]);
 }
 
 void ses_k_attention_bwd_ref(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
 {
     backward b = { *a, *g };
-    ses_parallel(x->pool, a->seqs * a->heads, backward_chunk, &b);
-    if (g->ddist.data) ses_parallel(x->pool, a->heads, distance_grad, &b);
+    ses_parallel_for(x->pool, a->seqs * a->heads, backward_chunk, &b);
+    if (g->drel_bias.data) ses_parallel_for(x->pool, a->heads, distance_grad, &b);
 }

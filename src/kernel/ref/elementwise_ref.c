@@ -2,17 +2,17 @@
 #include "kernel/chunking.h"
 
 typedef struct pointwise {
-    ses_sink y;
+    ses_dst y;
     const ses_real *a, *b;
     int64_t n;
     double s;
     ses_act act;
-    ses_key key;
+    ses_rng_key key;
 } pointwise;
 
 static void run(ses_exec *x, ses_chunk_fn *fn, pointwise *c)
 {
-    if (c->y.data) ses_parallel(x->pool, ses_chunks(c->n, SES_CHUNK), fn, c);
+    if (c->y.data) ses_parallel_for(x->pool, ses_chunks(c->n, SES_CHUNK), fn, c);
 }
 
 static void add_chunk(void *ctx, int64_t chunk, void *scratch)
@@ -36,7 +36,7 @@ static void scale_chunk(void *ctx, int64_t chunk, void *scratch)
     for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, c->s * c->a[i]);
 }
 
-void ses_k_scale_ref(ses_exec *x, ses_sink y, const ses_real *a, ses_real s, int64_t n)
+void ses_k_scale_ref(ses_exec *x, ses_dst y, const ses_real *a, ses_real s, int64_t n)
 {
     run(x, scale_chunk, &(pointwise){ .y = y, .a = a, .s = s, .n = n });
 }
@@ -49,7 +49,7 @@ static void mul_chunk(void *ctx, int64_t chunk, void *scratch)
     for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, (double)c->a[i] * c->b[i]);
 }
 
-void ses_k_mul_ref(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *b, int64_t n)
+void ses_k_mul_ref(ses_exec *x, ses_dst y, const ses_real *a, const ses_real *b, int64_t n)
 {
     run(x, mul_chunk, &(pointwise){ .y = y, .a = a, .b = b, .n = n });
 }
@@ -75,13 +75,12 @@ static void act_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
     for (int64_t i = r.begin; i < r.end; i++) ses_put(c->y, i, c->b[i] * ses_act_slope_ref(c->act, c->a[i]));
 }
 
-void ses_k_act_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *a, int64_t n,
-                       ses_act act)
+void ses_k_act_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dy, const ses_real *a, int64_t n, ses_act act)
 {
     run(x, act_bwd_chunk, &(pointwise){ .y = da, .a = a, .b = dy, .n = n, .act = act });
 }
 
-void ses_k_act_bwd_sum_ref(ses_exec *x, ses_sink da, ses_sink sum, ses_real *y, const ses_real *dy,
+void ses_k_act_bwd_sum_ref(ses_exec *x, ses_dst da, ses_dst sum, ses_real *y, const ses_real *dy,
                            const ses_real *a, int64_t rows, int64_t cols, ses_act act)
 {
     ses_k_act_bwd_ref(x, da, dy, a, rows * cols, act);
@@ -90,7 +89,7 @@ void ses_k_act_bwd_sum_ref(ses_exec *x, ses_sink da, ses_sink sum, ses_real *y, 
 }
 
 typedef struct glu {
-    ses_sink y;
+    ses_dst y;
     const ses_real *ab, *dy;
     int64_t rows, cols;
     ses_act act;
@@ -115,7 +114,7 @@ static void glu_chunk(void *ctx, int64_t chunk, void *scratch)
 
 static void run_glu(ses_exec *x, glu *c)
 {
-    if (c->y.data) ses_parallel(x->pool, ses_chunks(c->rows, ses_chunk_rows(c->cols)), glu_chunk, c);
+    if (c->y.data) ses_parallel_for(x->pool, ses_chunks(c->rows, ses_chunk_rows(c->cols)), glu_chunk, c);
 }
 
 void ses_k_glu_ref(ses_exec *x, ses_real *y, const ses_real *ab, int64_t rows, int64_t cols, ses_act act)
@@ -123,7 +122,7 @@ void ses_k_glu_ref(ses_exec *x, ses_real *y, const ses_real *ab, int64_t rows, i
     run_glu(x, &(glu){ { y, false }, ab, NULL, rows, cols, act });
 }
 
-void ses_k_glu_bwd_ref(ses_exec *x, ses_sink dab, const ses_real *dy, const ses_real *ab, int64_t rows,
+void ses_k_glu_bwd_ref(ses_exec *x, ses_dst dab, const ses_real *dy, const ses_real *ab, int64_t rows,
                        int64_t cols, ses_act act)
 {
     run_glu(x, &(glu){ dab, ab, dy, rows, cols, act });
@@ -135,21 +134,21 @@ static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const pointwise *c = ctx;
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
-    uint32_t threshold = ses_drop_threshold(c->s);
+    uint32_t threshold = ses_dropout_threshold(c->s);
     ses_real scale = ses_drop_scale(c->s);
     for (int64_t i = r.begin; i < r.end; i++) {
-        ses_real v = ses_drop_draw(c->key, (uint64_t)i) >= threshold ? c->a[i] * scale : 0;
+        ses_real v = ses_dropout_draw(c->key, (uint64_t)i) >= threshold ? c->a[i] * scale : 0;
         ses_put(c->y, i, v);
     }
 }
 
-void ses_k_dropout_ref(ses_exec *x, ses_sink y, const ses_real *a, int64_t n, double p, ses_key key)
+void ses_k_dropout_ref(ses_exec *x, ses_dst y, const ses_real *a, int64_t n, double p, ses_rng_key key)
 {
     run(x, dropout_chunk, &(pointwise){ .y = y, .a = a, .n = n, .s = p, .key = key });
 }
 
 typedef struct columns {
-    ses_sink y;
+    ses_dst y;
     const ses_real *a;
     int64_t y_row, a_row, rows, cols;
 } columns;
@@ -163,16 +162,16 @@ static void copy_rows(void *ctx, int64_t chunk, void *scratch)
         for (int64_t j = 0; j < c->cols; j++) ses_put(c->y, i * c->y_row + j, c->a[i * c->a_row + j]);
 }
 
-void ses_k_copy_cols_ref(ses_exec *x, ses_sink y, int64_t y_row, const ses_real *a, int64_t a_row,
+void ses_k_copy_cols_ref(ses_exec *x, ses_dst y, int64_t y_row, const ses_real *a, int64_t a_row,
                          int64_t rows, int64_t cols)
 {
     if (!y.data) return;
     columns c = { y, a, y_row, a_row, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), copy_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), copy_rows, &c);
 }
 
 typedef struct affine {
-    ses_sink y;
+    ses_dst y;
     const ses_real *a, *gain, *bias;
     int64_t rows, cols;
 } affine;
@@ -191,9 +190,9 @@ static void affine_rows(void *ctx, int64_t chunk, void *scratch)
         }
 }
 
-void ses_k_affine_ref(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *gain, const ses_real *bias,
+void ses_k_affine_ref(ses_exec *x, ses_dst y, const ses_real *a, const ses_real *gain, const ses_real *bias,
                       int64_t rows, int64_t cols)
 {
     affine c = { y, a, gain, bias, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), affine_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), affine_rows, &c);
 }

@@ -20,7 +20,7 @@ static void gather_rows(void *ctx, int64_t chunk, void *scratch)
         for (int64_t j = 0; j < g->cols; j++) {
             double sum = 0;
             for (int k = 0; k < g->n_tables; k++)
-                if (g->id[k][t] != SES_IGNORE) sum += g->table[k][g->id[k][t] * g->cols + j];
+                if (g->id[k][t] != SES_IGNORE_INDEX) sum += g->table[k][g->id[k][t] * g->cols + j];
             g->y[t * g->cols + j] = (ses_real)sum;
         }
 }
@@ -29,43 +29,43 @@ void ses_k_gather_ref(ses_exec *x, ses_real *y, const ses_real *const *table, co
                       int n_tables, int64_t rows, int64_t cols)
 {
     gather g = { y, table, id, n_tables, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
 }
 
 typedef struct widen {
     ses_real *y;
-    const ses_table *table;
+    const ses_quant_rows *table;
     const int32_t *id;
     int64_t rows, cols;
 } widen;
 
-static double number_at(const ses_table *t, int64_t i)
+static double number_at(const ses_quant_rows *t, int64_t i)
 {
     uint16_t half;
-    if (t->as == SES_I8) return ((const int8_t *)t->data)[i];
+    if (t->dtype == SES_I8) return ((const int8_t *)t->data)[i];
     memcpy(&half, (const char *)t->data + i * (int64_t)sizeof half, sizeof half);
-    return t->as == SES_F16 ? ses_f16_to_f32(half) : ses_bf16_to_f32(half);
+    return t->dtype == SES_F16 ? ses_f16_to_f32(half) : ses_bf16_to_f32(half);
 }
 
-static void widen_rows(void *ctx, int64_t chunk, void *scratch)
+static void dequantize_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
     const widen *w = ctx;
     ses_range r = ses_chunk(w->rows, ses_chunk_rows(w->cols), chunk);
     for (int64_t t = r.begin; t < r.end; t++) {
-        int64_t row = w->id ? w->id[t] : t, stride = w->table->row ? w->table->row : w->cols;
-        double by = row != SES_IGNORE && w->table->scale ? (double)w->table->scale[row] : 1;
+        int64_t row = w->id ? w->id[t] : t, stride = w->table->row_stride ? w->table->row_stride : w->cols;
+        double by = row != SES_IGNORE_INDEX && w->table->scale ? (double)w->table->scale[row] : 1;
         for (int64_t j = 0; j < w->cols; j++)
             w->y[t * w->cols + j] =
-                (ses_real)(row == SES_IGNORE ? 0 : number_at(w->table, row * stride + j) * by);
+                (ses_real)(row == SES_IGNORE_INDEX ? 0 : number_at(w->table, row * stride + j) * by);
     }
 }
 
-void ses_k_widen_rows_ref(ses_exec *x, ses_real *y, const ses_table *table, const int32_t *id, int64_t rows,
-                          int64_t cols)
+void ses_k_dequantize_rows_ref(ses_exec *x, ses_real *y, const ses_quant_rows *table, const int32_t *id,
+                               int64_t rows, int64_t cols)
 {
     widen w = { y, table, id, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), widen_rows, &w);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), dequantize_rows, &w);
 }
 
 typedef struct scatter {
@@ -89,11 +89,11 @@ static void scatter_cols(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void ses_k_scatter_add_ref(ses_exec *x, ses_sink table, const ses_real *dy, const int32_t *id, int64_t rows,
+void ses_k_scatter_add_ref(ses_exec *x, ses_dst table, const ses_real *dy, const int32_t *id, int64_t rows,
                            int64_t cols, int32_t skip)
 {
     scatter s = { table.data, dy, id, rows, cols, skip };
-    ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), scatter_cols, &s);
+    ses_parallel_for(x->pool, ses_chunks(cols, SES_COL_BLOCK), scatter_cols, &s);
 }
 
 typedef struct put_heads {
@@ -119,11 +119,11 @@ void ses_k_put_heads_ref(ses_exec *x, ses_real *y, int64_t y_head, const int32_t
                          int64_t a_row, int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
 {
     put_heads p = { y, y_head, row, a, a_row, a_head, rows, heads, dim };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(heads * dim)), put_rows, &p);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(heads * dim)), put_rows, &p);
 }
 
 typedef struct pool {
-    ses_sink to;
+    ses_dst to;
     int32_t *arg;
     const int32_t *arg_in;
     const ses_real *from;
@@ -172,7 +172,7 @@ void ses_k_pool_ref(ses_exec *x, ses_real *y, int32_t *arg, const ses_real *a, c
                     int64_t seqs, int64_t cols, ses_pool_kind kind)
 {
     pool p = { { y, false }, kind == SES_POOL_MAX ? arg : NULL, NULL, a, cu, cols, kind };
-    ses_parallel(x->pool, seqs, pool_seq, &p);
+    ses_parallel_for(x->pool, seqs, pool_seq, &p);
 }
 
 static void pool_bwd_seq(void *ctx, int64_t seq, void *scratch)
@@ -190,16 +190,16 @@ static void pool_bwd_seq(void *ctx, int64_t seq, void *scratch)
         }
 }
 
-void ses_k_pool_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dy, const int32_t *arg, const int32_t *cu,
+void ses_k_pool_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dy, const int32_t *arg, const int32_t *cu,
                         int64_t seqs, int64_t cols, ses_pool_kind kind)
 {
     if (!da.data) return;
     pool p = { da, NULL, arg, dy, cu, cols, kind };
-    ses_parallel(x->pool, seqs, pool_bwd_seq, &p);
+    ses_parallel_for(x->pool, seqs, pool_bwd_seq, &p);
 }
 
 typedef struct row_scale {
-    ses_sink y;
+    ses_dst y;
     const ses_real *a, *w;
     int64_t rows, cols;
 } row_scale;
@@ -214,9 +214,9 @@ static void scale_some(void *ctx, int64_t chunk, void *scratch)
             ses_put(s->y, row * s->cols + j, (double)s->a[row * s->cols + j] * s->w[row]);
 }
 
-void ses_k_scale_rows_ref(ses_exec *x, ses_sink y, const ses_real *a, const ses_real *w, int64_t rows,
+void ses_k_scale_rows_ref(ses_exec *x, ses_dst y, const ses_real *a, const ses_real *w, int64_t rows,
                           int64_t cols)
 {
     row_scale s = { y, a, w, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), scale_some, &s);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), scale_some, &s);
 }

@@ -16,10 +16,10 @@ static int multiple(ses_real a, ses_real most)
     return isfinite(most) && isfinite(127 / most) ? (int)rint(a * (127 / most)) : 0;
 }
 
-void ses_k_round_rows_ref(ses_exec *x, ses_rows8 to, const ses_real *a, int64_t rows, int64_t cols)
+void ses_k_quantize_rows_ref(ses_exec *x, ses_i8_rows to, const ses_real *a, int64_t rows, int64_t cols)
 {
     (void)x;
-    int64_t width = 4 * ses_quads(cols);
+    int64_t width = 4 * ses_quad_count(cols);
     uint8_t *q = to.q;
     for (int64_t r = 0; r < rows; r++, a += cols, q += width) {
         ses_real most = largest(a, cols, 1), odd = 0; /* odd: NaN if anything is not finite */
@@ -31,10 +31,10 @@ void ses_k_round_rows_ref(ses_exec *x, ses_rows8 to, const ses_real *a, int64_t 
 }
 
 /* packed: the scale of each column, then its multiples, column after column */
-int64_t ses_k_gemm8_pack_size_ref(int64_t n, int64_t k) { return n * (int64_t)sizeof(ses_real) + n * k; }
+int64_t ses_k_gemm_i8_pack_size_ref(int64_t n, int64_t k) { return n * (int64_t)sizeof(ses_real) + n * k; }
 
-void ses_k_gemm8_pack_ref(ses_exec *x, void *packed, const ses_real *b, int64_t b_row, int64_t b_col,
-                          int64_t n, int64_t k)
+void ses_k_gemm_i8_pack_ref(ses_exec *x, void *packed, const ses_real *b, int64_t b_row, int64_t b_col,
+                            int64_t n, int64_t k)
 {
     (void)x;
     ses_real *scale = packed;
@@ -46,8 +46,8 @@ void ses_k_gemm8_pack_ref(ses_exec *x, void *packed, const ses_real *b, int64_t 
     }
 }
 
-void ses_k_gemm8_lay_ref(ses_exec *x, void *packed, const int8_t *b, const float *scale, int64_t b_row,
-                         int64_t b_col, int64_t n, int64_t k)
+void ses_k_gemm_i8_pack_quantized_ref(ses_exec *x, void *packed, const int8_t *b, const float *scale,
+                                      int64_t b_row, int64_t b_col, int64_t n, int64_t k)
 {
     (void)x;
     ses_real *to = packed;
@@ -73,20 +73,21 @@ static void row_of(const ses_gemm *g, ses_real *c, ses_real *pre, const uint8_t 
 
 typedef struct rows_job {
     const ses_gemm *g;
-    ses_rows8 a;
-    const ses_rows_end *end;
+    ses_i8_rows a;
+    const ses_gemm_epilogue *end;
 } rows_job;
 
-_Static_assert((SES_GEMM8_WIDTH + 1) * sizeof(ses_real) + SES_GEMM8_DEPTH <= SES_SCRATCH, "scratch");
+_Static_assert((SES_GEMM_I8_MAX_N + 1) * sizeof(ses_real) + SES_GEMM_I8_MAX_K <= SES_SCRATCH_BYTES,
+               "scratch");
 
 /* Row i, of m, is rounded, each part of it for itself. */
-static void end_row(const ses_rows_end *end, int64_t i, const ses_real *row, int64_t m, int64_t n)
+static void end_row(const ses_gemm_epilogue *end, int64_t i, const ses_real *row, int64_t m, int64_t n)
 {
-    int64_t part = end->part ? end->part : n, parts = n / part, width = 4 * ses_quads(part);
+    int64_t part = end->group_cols ? end->group_cols : n, parts = n / part, width = 4 * ses_quad_count(part);
     for (int64_t p = 0; p < parts; p++) {
-        ses_rows8 to = { end->to.q + (p * m + i) * width, end->to.scale + p * m + i };
-        ses_k_round_rows_ref(NULL, to, row + p * part, 1, part);
-        if (end->part) to.scale[0] = largest(row + p * part, part, 1) + (to.scale[0] - to.scale[0]);
+        ses_i8_rows to = { end->i8_out.q + (p * m + i) * width, end->i8_out.scale + p * m + i };
+        ses_k_quantize_rows_ref(NULL, to, row + p * part, 1, part);
+        if (end->group_cols) to.scale[0] = largest(row + p * part, part, 1) + (to.scale[0] - to.scale[0]);
     }
 }
 
@@ -95,10 +96,10 @@ static void whole_row(void *ctx, int64_t i, void *scratch)
     const rows_job *r = ctx;
     const ses_gemm *g = r->g;
     ses_real *row = scratch, *scale = row + g->n;
-    ses_rows8 a = { r->a.q + i * 4 * ses_quads(g->k), r->a.scale + i }, to = r->end->to;
+    ses_i8_rows a = { r->a.q + i * 4 * ses_quad_count(g->k), r->a.scale + i }, to = r->end->i8_out;
     if (!r->a.q) {
-        a = (ses_rows8){ (uint8_t *)(scale + 1), scale };
-        ses_k_round_rows_ref(NULL, a, g->a + i * g->k, 1, g->k);
+        a = (ses_i8_rows){ (uint8_t *)(scale + 1), scale };
+        ses_k_quantize_rows_ref(NULL, a, g->a + i * g->k, 1, g->k);
     }
     row_of(g, r->end->gain ? g->c + i * g->ldc : row, NULL, a.q, a.scale[0]);
     int64_t n = r->end->gated ? g->n / 2 : g->n;
@@ -107,21 +108,23 @@ static void whole_row(void *ctx, int64_t i, void *scratch)
     if (!r->end->gain && to.q) end_row(r->end, i, row, g->m, n);
 }
 
-static void whole_rows(ses_exec *x, const ses_gemm *g, ses_rows8 a, const ses_rows_end *end)
+static void whole_rows(ses_exec *x, const ses_gemm *g, ses_i8_rows a, const ses_gemm_epilogue *end)
 {
     rows_job r = { g, a, end };
-    ses_parallel(x->pool, g->m, whole_row, &r);
+    ses_parallel_for(x->pool, g->m, whole_row, &r);
     if (!end->gain) return;
-    ses_k_norm_ref(x, g->c, NULL, NULL, g->c, end->res, end->gain, end->bias, g->m, g->n, end->eps, NULL);
-    for (int64_t i = 0; end->to.q && i < g->m; i++) end_row(end, i, g->c + i * g->ldc, g->m, g->n);
+    ses_k_norm_ref(x, g->c, NULL, NULL, g->c, end->residual, end->gain, end->bias, g->m, g->n, end->eps,
+                   NULL);
+    for (int64_t i = 0; end->i8_out.q && i < g->m; i++) end_row(end, i, g->c + i * g->ldc, g->m, g->n);
 }
 
-void ses_k_gemm8_ref(ses_exec *x, const ses_gemm *g, int64_t count, ses_rows8 a, const ses_rows_end *end)
+void ses_k_gemm_i8_ref(ses_exec *x, const ses_gemm *g, int64_t count, ses_i8_rows a,
+                       const ses_gemm_epilogue *end)
 {
     for (; count > 0; count--, g++, end += end ? 1 : 0) {
         if (end) whole_rows(x, g, a, end);
         for (int64_t i = 0; !end && i < g->m; i++)
-            row_of(g, g->c + i * g->ldc, g->pre ? g->pre + i * g->ldc : NULL, a.q + i * 4 * ses_quads(g->k),
-                   a.scale[i]);
+            row_of(g, g->c + i * g->ldc, g->pre_act ? g->pre_act + i * g->ldc : NULL,
+                   a.q + i * 4 * ses_quad_count(g->k), a.scale[i]);
     }
 }

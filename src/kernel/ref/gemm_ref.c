@@ -25,9 +25,9 @@ void ses_k_gemm_pack_ref(ses_exec *x, void *packed, ses_dtype as, const ses_real
 static double b_at(const ses_gemm *g, int64_t p, int64_t j)
 {
     if (!g->packed) return g->b[p * g->b_row + j * g->b_col];
-    if (g->packed_as == SES_REAL) return ((const ses_real *)g->packed)[j * g->k + p];
+    if (g->packed_dtype == SES_REAL) return ((const ses_real *)g->packed)[j * g->k + p];
     uint16_t h = ((const uint16_t *)g->packed)[j * g->k + p];
-    return g->packed_as == SES_F16 ? ses_f16_to_f32(h) : ses_bf16_to_f32(h);
+    return g->packed_dtype == SES_F16 ? ses_f16_to_f32(h) : ses_bf16_to_f32(h);
 }
 
 /* C(i, j) for j in r, from the sums over k. */
@@ -36,8 +36,8 @@ static void put(const ses_gemm *g, int64_t i, ses_range r, const double *sum)
     for (int64_t j = r.begin; j < r.end; j++) {
         ses_real *c = g->c + i * g->ldc + j;
         double z = sum[j - r.begin] + (g->bias ? (double)g->bias[j] : 0);
-        if (g->pre) g->pre[i * g->ldc + j] = (ses_real)z;
-        *c = (ses_real)(g->add ? *c + z : ses_act_ref(g->act, z));
+        if (g->pre_act) g->pre_act[i * g->ldc + j] = (ses_real)z;
+        *c = (ses_real)(g->accumulate ? *c + z : ses_act_ref(g->act, z));
     }
 }
 
@@ -59,5 +59,5 @@ static void chunk(void *ctx, int64_t index, void *scratch)
 void ses_k_gemm_ref(ses_exec *x, const ses_gemm *g)
 {
     ses_gemm copy = *g;
-    ses_parallel(x->pool, ses_chunks(g->n, COLS), chunk, &copy);
+    ses_parallel_for(x->pool, ses_chunks(g->n, COLS), chunk, &copy);
 }

@@ -15,7 +15,7 @@ typedef struct xent {
     const ses_real *a;
     const int32_t *label;
     int64_t rows, cols, ld;
-    ses_sink da;
+    ses_dst da;
     double scale;
     const ses_real *lse_in;
 } xent;
@@ -27,7 +27,7 @@ static void xent_chunk(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
     for (int64_t row = r.begin; row < r.end; row++) {
         const ses_real *a = c->a + row * c->ld;
-        bool counts = c->label[row] != SES_IGNORE;
+        bool counts = c->label[row] != SES_IGNORE_INDEX;
         double lse = counts ? log_sum_exp(a, c->cols, 1) : 0;
         c->lse[row] = (ses_real)lse;
         c->row_loss[row] = (ses_real)(counts ? lse - a[c->label[row]] : 0);
@@ -40,7 +40,7 @@ void ses_k_xent_rows_ref(ses_exec *x, ses_real *row_loss, ses_real *lse, const s
     xent c = {
         .row_loss = row_loss, .lse = lse, .a = a, .label = label, .rows = rows, .cols = cols, .ld = ld
     };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_chunk, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_chunk, &c);
 }
 
 void ses_k_xent_mean_ref(ses_exec *x, ses_real *loss, const ses_real *row_loss, const int32_t *label,
@@ -50,7 +50,7 @@ void ses_k_xent_mean_ref(ses_exec *x, ses_real *loss, const ses_real *row_loss, 
     double sum = 0;
     int64_t count = 0;
     for (int64_t i = 0; i < rows; i++)
-        if (label[i] != SES_IGNORE) sum += row_loss[i], count++;
+        if (label[i] != SES_IGNORE_INDEX) sum += row_loss[i], count++;
     loss[0] = (ses_real)(count ? sum / count : 0);
     loss[1] = (ses_real)(count ? 1.0 / count : 0);
 }
@@ -64,15 +64,15 @@ static void xent_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
         const ses_real *a = c->a + row * c->ld;
         for (int64_t j = 0; j < c->cols; j++) {
             double d = 0;
-            if (c->label[row] != SES_IGNORE)
+            if (c->label[row] != SES_IGNORE_INDEX)
                 d = c->scale * (exp(a[j] - (double)c->lse_in[row]) - (j == c->label[row]));
             ses_put(c->da, row * c->ld + j, d);
         }
-        for (int64_t j = c->cols; j < c->ld && !c->da.add; j++) c->da.data[row * c->ld + j] = 0;
+        for (int64_t j = c->cols; j < c->ld && !c->da.accumulate; j++) c->da.data[row * c->ld + j] = 0;
     }
 }
 
-void ses_k_xent_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
+void ses_k_xent_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
                         const ses_real *lse, const ses_real *a, const int32_t *label, int64_t rows,
                         int64_t cols, int64_t ld)
 {
@@ -85,7 +85,7 @@ void ses_k_xent_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const s
                .rows = rows,
                .cols = cols,
                .ld = ld };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_bwd_chunk, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_bwd_chunk, &c);
 }
 
 /* Whether the label of column c of sequence s counts, that is, lies inside the sequence. */
@@ -95,8 +95,8 @@ static bool seg_counts(const int32_t *cu, const int32_t *label, int64_t s, int64
     return l >= 0 && l < cu[s + 1] - cu[s];
 }
 
-void ses_k_xent_seg_ref(ses_exec *x, ses_real *loss, ses_real *lse, const ses_real *a, const int32_t *cu,
-                        const int32_t *label, int64_t seqs, int64_t cols)
+void ses_k_xent_span_ref(ses_exec *x, ses_real *loss, ses_real *lse, const ses_real *a, const int32_t *cu,
+                         const int32_t *label, int64_t seqs, int64_t cols)
 {
     (void)x;
     double total = 0;
@@ -116,9 +116,9 @@ void ses_k_xent_seg_ref(ses_exec *x, ses_real *loss, ses_real *lse, const ses_re
     loss[0] = (ses_real)(total / cols);
 }
 
-void ses_k_xent_seg_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
-                            const ses_real *lse, const ses_real *a, const int32_t *cu, const int32_t *label,
-                            int64_t seqs, int64_t cols)
+void ses_k_xent_span_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
+                             const ses_real *lse, const ses_real *a, const int32_t *cu, const int32_t *label,
+                             int64_t seqs, int64_t cols)
 {
     (void)x;
     if (!da.data) return;
@@ -145,7 +145,7 @@ void ses_k_bce_ref(ses_exec *x, ses_real *loss, const ses_real *a, const ses_rea
     loss[0] = (ses_real)(sum / n);
 }
 
-void ses_k_bce_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *a,
+void ses_k_bce_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *a,
                        const ses_real *target, int64_t n)
 {
     (void)x;
@@ -161,7 +161,7 @@ void ses_k_mse_ref(ses_exec *x, ses_real *loss, const ses_real *a, const ses_rea
     loss[0] = (ses_real)(sum / n);
 }
 
-void ses_k_mse_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *a,
+void ses_k_mse_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *a,
                        const ses_real *target, int64_t n)
 {
     (void)x;
@@ -177,7 +177,7 @@ void ses_k_margin_ref(ses_exec *x, ses_real *loss, const ses_real *a, const int3
     int64_t count = 0;
     for (int64_t r = 0; r < rows; r++) {
         double mean = 0;
-        if (label[r] == SES_IGNORE) continue;
+        if (label[r] == SES_IGNORE_INDEX) continue;
         for (int64_t j = 0; j < cols; j++) mean += a[r * cols + j] / (double)cols;
         sum += a[r * cols + label[r]] - mean;
         count++;
@@ -186,7 +186,7 @@ void ses_k_margin_ref(ses_exec *x, ses_real *loss, const ses_real *a, const int3
     loss[1] = (ses_real)(count ? 1.0 / (double)count : 0);
 }
 
-void ses_k_margin_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *loss,
+void ses_k_margin_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
                           const int32_t *label, int64_t rows, int64_t cols)
 {
     (void)x;
@@ -194,5 +194,5 @@ void ses_k_margin_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const
     for (int64_t r = 0; da.data && r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
             ses_put(da, r * cols + j,
-                    label[r] == SES_IGNORE ? 0 : scale * ((j == label[r]) - 1.0 / (double)cols));
+                    label[r] == SES_IGNORE_INDEX ? 0 : scale * ((j == label[r]) - 1.0 / (double)cols));
 }

@@ -7,13 +7,14 @@ typedef struct forward {
     const ses_real *a, *res, *gain, *bias;
     int64_t rows, cols;
     double eps;
-    const ses_drop *drop;
+    const ses_dropout_spec *drop;
 } forward;
 
-static ses_real keep(const ses_drop *d, int64_t i)
+static ses_real keep(const ses_dropout_spec *d, int64_t i)
 {
     if (!d) return 1;
-    return ses_drop_draw(d->key, (uint64_t)i) >= ses_drop_threshold(d->rate) ? ses_drop_scale(d->rate) : 0;
+    return ses_dropout_draw(d->key, (uint64_t)i) >= ses_dropout_threshold(d->rate) ? ses_drop_scale(d->rate)
+                                                                                   : 0;
 }
 
 /* s as it is or would be stored: the result is the same with and without storing it. */
@@ -55,18 +56,18 @@ static void norm_rows(void *ctx, int64_t chunk, void *scratch)
 
 void ses_k_norm_ref(ses_exec *x, ses_real *y, ses_real *s, ses_real *stat, const ses_real *a,
                     const ses_real *res, const ses_real *gain, const ses_real *bias, int64_t rows,
-                    int64_t cols, double eps, const ses_drop *drop)
+                    int64_t cols, double eps, const ses_dropout_spec *drop)
 {
     forward f = { y, s, stat, a, res, gain, bias, rows, cols, eps, drop };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), norm_rows, &f);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), norm_rows, &f);
 }
 
 typedef struct backward {
-    ses_sink da, dres;
+    ses_dst da, dres;
     ses_real *dgain, *dbias;
     const ses_real *dy, *s, *stat, *gain;
     int64_t rows, cols;
-    const ses_drop *drop;
+    const ses_dropout_spec *drop;
 } backward;
 
 /* With g = dy gain and xhat = (s - mean) rstd: ds = rstd (g - mean(g) - xhat mean(g xhat)). */
@@ -116,11 +117,11 @@ static void bwd_cols(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void ses_k_norm_bwd_ref(ses_exec *x, ses_sink da, ses_sink dres, ses_real *dgain, ses_real *dbias,
+void ses_k_norm_bwd_ref(ses_exec *x, ses_dst da, ses_dst dres, ses_real *dgain, ses_real *dbias,
                         const ses_real *dy, const ses_real *s, const ses_real *stat, const ses_real *gain,
-                        int64_t rows, int64_t cols, const ses_drop *drop)
+                        int64_t rows, int64_t cols, const ses_dropout_spec *drop)
 {
     backward b = { da, dres, dgain, dbias, dy, s, stat, gain, rows, cols, drop };
-    if (dgain || dbias) ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), bwd_cols, &b);
-    if (da.data || dres.data) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
+    if (dgain || dbias) ses_parallel_for(x->pool, ses_chunks(cols, SES_COL_BLOCK), bwd_cols, &b);
+    if (da.data || dres.data) ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
 }

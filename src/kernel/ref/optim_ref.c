@@ -20,7 +20,7 @@ static void adamw_chunk(void *ctx, int64_t chunk, void *scratch)
         double g = o->scale * s->g[i], w = s->w[i];
         double m = o->beta1 * s->m[i] + (1 - o->beta1) * g;
         double v = o->beta2 * s->v[i] + (1 - o->beta2) * g * g;
-        w -= o->lr * o->decay * w;
+        w -= o->lr * o->weight_decay * w;
         w -= o->lr * (m * o->correction1) / (sqrt(v * o->correction2) + o->eps);
         s->w[i] = (ses_real)w;
         s->m[i] = (ses_real)m;
@@ -32,12 +32,12 @@ void ses_k_adamw_ref(ses_exec *x, ses_real *w, const ses_real *g, ses_real *m, s
                      const ses_adamw *o)
 {
     step s = { w, m, v, g, n, *o };
-    ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), adamw_chunk, &s);
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), adamw_chunk, &s);
 }
 
-void ses_k_adamw_list_ref(ses_exec *x, const ses_adamw_part *part, int64_t n)
+void ses_k_adamw_list_ref(ses_exec *x, const ses_adamw_tensor *part, int64_t n)
 {
-    for (const ses_adamw_part *p = part; p < part + n; p++)
+    for (const ses_adamw_tensor *p = part; p < part + n; p++)
         ses_k_adamw_ref(x, p->w, p->g, p->m, p->v, p->n, &p->o);
 }
 
@@ -55,9 +55,9 @@ static void sgd_chunk(void *ctx, int64_t chunk, void *scratch)
     const ses_sgd *o = &s->o;
     ses_range r = ses_chunk(s->n, SES_CHUNK, chunk);
     for (int64_t i = r.begin; i < r.end; i++) {
-        double d = o->scale * s->g[i] + o->decay * s->w[i];
+        double d = o->scale * s->g[i] + o->weight_decay * s->w[i];
         if (s->buf) {
-            double buf = o->momentum * s->buf[i] + o->keep * d;
+            double buf = o->momentum * s->buf[i] + o->grad_weight * d;
             s->buf[i] = (ses_real)buf;
             d = o->nesterov ? d + o->momentum * buf : buf;
         }
@@ -68,7 +68,7 @@ static void sgd_chunk(void *ctx, int64_t chunk, void *scratch)
 void ses_k_sgd_ref(ses_exec *x, ses_real *w, const ses_real *g, ses_real *buf, int64_t n, const ses_sgd *o)
 {
     descent s = { w, buf, g, n, *o };
-    ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), sgd_chunk, &s);
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), sgd_chunk, &s);
 }
 
 typedef struct lamb {
@@ -90,7 +90,8 @@ static void lamb_chunk(void *ctx, int64_t chunk, void *scratch)
         double v = o->beta2 * s->v[i] + (1 - o->beta2) * g * g;
         s->m[i] = (ses_real)m;
         s->v[i] = (ses_real)v;
-        s->u[i] = (ses_real)(m * o->correction1 / (sqrt(v * o->correction2) + o->eps) + o->decay * s->w[i]);
+        s->u[i] =
+            (ses_real)(m * o->correction1 / (sqrt(v * o->correction2) + o->eps) + o->weight_decay * s->w[i]);
     }
 }
 
@@ -98,13 +99,13 @@ void ses_k_lamb_ref(ses_exec *x, ses_real *u, const ses_real *w, const ses_real 
                     int64_t n, const ses_adamw *o)
 {
     lamb s = { u, m, v, w, g, n, *o };
-    ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), lamb_chunk, &s);
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), lamb_chunk, &s);
 }
 
-void ses_k_lamb_move_ref(ses_exec *x, ses_real *w, const ses_real *u, int64_t n, double lr)
+void ses_k_lamb_update_ref(ses_exec *x, ses_real *w, const ses_real *u, int64_t n, double lr)
 {
     double squares_w = ses_k_sum_squares_ref(x, w, n), squares_u = ses_k_sum_squares_ref(x, u, n);
-    ses_k_scale_ref(x, (ses_sink){ w, true }, u, (ses_real)(-lr * ses_lamb_trust(squares_w, squares_u)), n);
+    ses_k_scale_ref(x, (ses_dst){ w, true }, u, (ses_real)(-lr * ses_lamb_trust(squares_w, squares_u)), n);
 }
 
 typedef struct factors {
@@ -159,10 +160,10 @@ void ses_k_adafactor_matrix_ref(ses_exec *x, ses_real *u, ses_real *row, ses_rea
                                 int64_t rows, int64_t cols, const ses_adafactor *o)
 {
     factors f = { u, row, col, g, rows, cols, 0, *o };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), row_means, &f);
-    ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), col_means, &f);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), row_means, &f);
+    ses_parallel_for(x->pool, ses_chunks(cols, SES_COL_BLOCK), col_means, &f);
     for (int64_t i = 0; i < rows; i++) f.mean += row[i] / (double)rows;
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), divide_rows, &f);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), divide_rows, &f);
 }
 
 static void divide_each(void *ctx, int64_t chunk, void *scratch)
@@ -181,5 +182,5 @@ void ses_k_adafactor_each_ref(ses_exec *x, ses_real *u, ses_real *v, const ses_r
                               const ses_adafactor *o)
 {
     factors f = { .u = u, .row = v, .g = g, .cols = n, .o = *o };
-    ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), divide_each, &f);
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), divide_each, &f);
 }

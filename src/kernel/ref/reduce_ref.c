@@ -17,10 +17,10 @@ static void sum_cols(void *ctx, int64_t chunk, void *scratch)
     for (int64_t j = r.begin; j < r.end; j++) c->y[j] = (ses_real)(c->y[j] + sum[j - r.begin]);
 }
 
-void ses_k_col_sum_ref(ses_exec *x, ses_sink y, const ses_real *a, int64_t rows, int64_t cols, int64_t ld)
+void ses_k_col_sum_ref(ses_exec *x, ses_dst y, const ses_real *a, int64_t rows, int64_t cols, int64_t ld)
 {
     col_sum c = { y.data, a, rows, cols, ld };
-    ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), sum_cols, &c);
+    ses_parallel_for(x->pool, ses_chunks(cols, SES_COL_BLOCK), sum_cols, &c);
 }
 
 typedef struct squares {
@@ -43,7 +43,7 @@ double ses_k_sum_squares_ref(ses_exec *x, const ses_real *a, int64_t n)
 {
     squares s = { .a = a, .n = n, .size = ses_part_size(n) };
     int64_t parts = ses_chunks(n, s.size);
-    ses_parallel(x->pool, parts, square_part, &s);
+    ses_parallel_for(x->pool, parts, square_part, &s);
     double sum = 0;
     for (int64_t i = 0; i < parts; i++) sum += s.part[i];
     return sum;

@@ -1,5 +1,5 @@
-#include "kernel/relative_chunking.h"
 #include "kernel/chunking.h"
+#include "kernel/relative_chunking.h"
 
 static double dot(const ses_real *x, const ses_real *y, int64_t n)
 {
@@ -10,9 +10,9 @@ static double dot(const ses_real *x, const ses_real *y, int64_t n)
 
 typedef struct work {
     ses_relative a;
-    ses_sink y;         /* forward: the scores */
+    ses_dst y;          /* forward: the scores */
     const ses_real *dy; /* backward */
-    ses_sink dx, dr;
+    ses_dst dx, dr;
 } work;
 
 /* The head's columns of the token that speaks for query i and key j, and of a row of r. */
@@ -41,25 +41,25 @@ static void forward_part(void *ctx, int64_t index, void *scratch)
         }
 }
 
-void ses_k_relative_ref(ses_exec *x, const ses_relative *a, ses_sink y)
+void ses_k_relative_ref(ses_exec *x, const ses_relative *a, ses_dst y)
 {
     work w = { .a = *a, .y = y };
-    ses_parallel(x->pool, a->seqs * a->heads, forward_part, &w);
+    ses_parallel_for(x->pool, a->seqs * a->heads, forward_part, &w);
 }
 
 /* Gradient of token t of the part: all pairs it speaks for. */
 static void content_grad(const work *w, const ses_rel_part *p, int64_t t, double *sum)
 {
     const ses_relative *a = &w->a;
-    int64_t others = a->by_key ? p->len_q : p->len_k;
+    int64_t others = a->x_is_key ? p->len_q : p->len_k;
     for (int64_t d = 0; d < a->dim; d++) sum[d] = 0;
     for (int64_t o = 0; o < others; o++) {
-        int64_t i = a->by_key ? o : t, j = a->by_key ? t : o;
+        int64_t i = a->x_is_key ? o : t, j = a->x_is_key ? t : o;
         const ses_real *r = a->r + row_at(w, ses_rel_row(a, p, i, j), p->head);
         double dy = a->scale * (double)w->dy[p->scores + i * p->len_k + j];
         for (int64_t d = 0; d < a->dim; d++) sum[d] += dy * r[d];
     }
-    int64_t at = (t + (a->by_key ? p->k0 : p->q0)) * a->x_row + p->head * a->x_head;
+    int64_t at = (t + (a->x_is_key ? p->k0 : p->q0)) * a->x_row + p->head * a->x_head;
     for (int64_t d = 0; d < a->dim; d++) ses_put(w->dx, at + d, sum[d]);
 }
 
@@ -67,7 +67,7 @@ static void content_part(void *ctx, int64_t index, void *scratch)
 {
     const work *w = ctx;
     ses_rel_part p = ses_rel_part_of(&w->a, index);
-    int64_t tokens = w->a.by_key ? p.len_k : p.len_q;
+    int64_t tokens = w->a.x_is_key ? p.len_k : p.len_q;
     for (int64_t t = 0; t < tokens; t++) content_grad(w, &p, t, scratch);
 }
 
@@ -106,16 +106,16 @@ static void row_grad(void *ctx, int64_t index, void *scratch)
     for (int64_t d = 0; d < a->dim; d++) sum[d] = 0;
     for (int64_t s = 0; s < a->seqs; s++) {
         ses_rel_part p = ses_rel_part_of(a, s * a->heads + head);
-        if (!a->at) add_labels(w, &p, row, sum);
-        for (int64_t r = 1 - p.len_k; a->at && r < p.len_k; r++)
-            if (a->at[r + a->max_k - 1] == row) add_distance(w, &p, r, sum);
+        if (!a->dist_to_row) add_labels(w, &p, row, sum);
+        for (int64_t r = 1 - p.len_k; a->dist_to_row && r < p.len_k; r++)
+            if (a->dist_to_row[r + a->max_seqlen_k - 1] == row) add_distance(w, &p, r, sum);
     }
     for (int64_t d = 0; d < a->dim; d++) ses_put(w->dr, row_at(w, row, head) + d, sum[d]);
 }
 
-void ses_k_relative_bwd_ref(ses_exec *x, const ses_relative *a, const ses_real *dy, ses_sink dx, ses_sink dr)
+void ses_k_relative_bwd_ref(ses_exec *x, const ses_relative *a, const ses_real *dy, ses_dst dx, ses_dst dr)
 {
     work w = { .a = *a, .dy = dy, .dx = dx, .dr = dr };
-    if (dx.data) ses_parallel(x->pool, a->seqs * a->heads, content_part, &w);
-    if (dr.data) ses_parallel(x->pool, a->rows * a->heads, row_grad, &w);
+    if (dx.data) ses_parallel_for(x->pool, a->seqs * a->heads, content_part, &w);
+    if (dr.data) ses_parallel_for(x->pool, a->rows * a->heads, row_grad, &w);
 }

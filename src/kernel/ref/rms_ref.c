@@ -28,11 +28,11 @@ void ses_k_rms_ref(ses_exec *x, ses_real *y, ses_real *stat, const ses_real *a, 
                    int64_t rows, int64_t cols, double eps)
 {
     forward f = { y, stat, a, gain, rows, cols, eps };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), rms_rows, &f);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), rms_rows, &f);
 }
 
 typedef struct backward {
-    ses_sink da;
+    ses_dst da;
     ses_real *dgain;
     const ses_real *dy, *a, *stat, *gain;
     int64_t rows, cols;
@@ -67,10 +67,10 @@ static void bwd_cols(void *ctx, int64_t chunk, void *scratch)
         b->dgain[j] = (ses_real)(b->dgain[j] + sum[j - cols.begin]);
 }
 
-void ses_k_rms_bwd_ref(ses_exec *x, ses_sink da, ses_real *dgain, const ses_real *dy, const ses_real *a,
+void ses_k_rms_bwd_ref(ses_exec *x, ses_dst da, ses_real *dgain, const ses_real *dy, const ses_real *a,
                        const ses_real *stat, const ses_real *gain, int64_t rows, int64_t cols)
 {
     backward b = { da, dgain, dy, a, stat, gain, rows, cols };
-    if (dgain) ses_parallel(x->pool, ses_chunks(cols, SES_COL_BLOCK), bwd_cols, &b);
-    if (da.data) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
+    if (dgain) ses_parallel_for(x->pool, ses_chunks(cols, SES_COL_BLOCK), bwd_cols, &b);
+    if (da.data) ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 typedef struct rotary {
-    ses_sink y;
+    ses_dst y;
     const ses_real *a;
     const int32_t *place;
     int64_t rows, cols, turned, dim;
@@ -35,9 +35,9 @@ static void chunk(void *ctx, int64_t n, void *scratch)
     }
 }
 
-void ses_k_rotary_ref(ses_exec *x, ses_sink y, const ses_real *a, const int32_t *place, int64_t rows,
+void ses_k_rotary_ref(ses_exec *x, ses_dst y, const ses_real *a, const int32_t *place, int64_t rows,
                       int64_t cols, int64_t turned, int64_t dim, double theta, double sign)
 {
     rotary c = { y, a, place, rows, cols, turned, dim, theta, sign };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk, &c);
 }

@@ -1,5 +1,5 @@
-#include "kernel/kernel.h"
 #include "kernel/chunking.h"
+#include "kernel/kernel.h"
 
 #include <math.h>
 
@@ -8,7 +8,7 @@ typedef struct draw {
     const ses_real *a;
     int64_t rows, cols;
     double heat;
-    ses_key key;
+    ses_rng_key key;
 } draw;
 
 static void chunk_rows(void *ctx, int64_t chunk, void *scratch)
@@ -30,8 +30,8 @@ static void chunk_rows(void *ctx, int64_t chunk, void *scratch)
 }
 
 void ses_k_draw_ref(ses_exec *x, int32_t *pick, const ses_real *a, int64_t rows, int64_t cols, double heat,
-                    ses_key key)
+                    ses_rng_key key)
 {
     draw d = { pick, a, rows, cols, heat, key };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_rows, &d);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_rows, &d);
 }

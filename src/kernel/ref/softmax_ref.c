@@ -3,7 +3,7 @@
 #include <math.h>
 
 typedef struct softmax {
-    ses_sink to;
+    ses_dst to;
     const ses_real *a, *dy;
     int64_t rows, cols;
 } softmax;
@@ -25,7 +25,7 @@ static void softmax_rows(void *ctx, int64_t chunk, void *scratch)
 void ses_k_softmax_ref(ses_exec *x, ses_real *y, const ses_real *a, int64_t rows, int64_t cols)
 {
     softmax c = { { y, false }, a, NULL, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), softmax_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), softmax_rows, &c);
 }
 
 /* da = y (dy - sum(dy y)) */
@@ -42,12 +42,12 @@ static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void ses_k_softmax_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *y, int64_t rows,
+void ses_k_softmax_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dy, const ses_real *y, int64_t rows,
                            int64_t cols)
 {
     if (!da.data) return;
     softmax c = { da, y, dy, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &c);
 }
 
 static void log_rows(void *ctx, int64_t chunk, void *scratch)
@@ -67,7 +67,7 @@ static void log_rows(void *ctx, int64_t chunk, void *scratch)
 void ses_k_log_softmax_ref(ses_exec *x, ses_real *y, const ses_real *a, int64_t rows, int64_t cols)
 {
     softmax c = { { y, false }, a, NULL, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), log_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), log_rows, &c);
 }
 
 /* da = dy - exp(y) sum(dy) */
@@ -84,10 +84,10 @@ static void log_bwd_rows(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void ses_k_log_softmax_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dy, const ses_real *y, int64_t rows,
+void ses_k_log_softmax_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dy, const ses_real *y, int64_t rows,
                                int64_t cols)
 {
     if (!da.data) return;
     softmax c = { da, y, dy, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), log_bwd_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), log_bwd_rows, &c);
 }

@@ -1,14 +1,14 @@
-#include "kernel/kernel.h"
 #include "kernel/chunking.h"
+#include "kernel/kernel.h"
 
 #include <math.h>
 
 typedef struct match {
-    ses_sink da;
+    ses_dst da;
     ses_real *stat;
     const ses_real *a, *b, *stat_in;
     int64_t rows, cols;
-    ses_match_kind kind;
+    ses_teacher_loss_kind kind;
     double heat, scale;
 } match;
 
@@ -65,11 +65,11 @@ static void chunk_rows(void *ctx, int64_t chunk, void *scratch)
 }
 
 void ses_k_match_ref(ses_exec *x, ses_real *loss, ses_real *stat, const ses_real *a, const ses_real *b,
-                     int64_t rows, int64_t cols, ses_match_kind kind, double heat)
+                     int64_t rows, int64_t cols, ses_teacher_loss_kind kind, double heat)
 {
     match c = { .stat = stat, .a = a, .b = b, .rows = rows, .cols = cols, .kind = kind, .heat = heat };
     double sum = 0;
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_rows, &c);
     for (int64_t i = 0; i < rows; i++) sum += stat[3 * i];
     loss[0] = (ses_real)(sum / (double)rows);
 }
@@ -83,21 +83,21 @@ static void chunk_bwd(void *ctx, int64_t chunk, void *scratch)
         const ses_real *s = c->stat_in + 3 * i;
         for (int64_t j = i * c->cols; j < (i + 1) * c->cols; j++) {
             double a = c->a[j], b = c->b[j], d = 2 * (a - b) / (double)c->cols;
-            if (c->kind == SES_MATCH_SOFT)
+            if (c->kind == SES_TEACHER_KL)
                 d = c->heat * (exp(a / c->heat - s[1]) - exp(b / c->heat - s[2]));
-            else if (c->kind == SES_MATCH_COSINE)
+            else if (c->kind == SES_TEACHER_COSINE)
                 d = a * s[2] - b * s[1];
             ses_put(c->da, j, c->scale * d);
         }
     }
 }
 
-void ses_k_match_bwd_ref(ses_exec *x, ses_sink da, const ses_real *dloss, const ses_real *stat,
+void ses_k_match_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *stat,
                          const ses_real *a, const ses_real *b, int64_t rows, int64_t cols,
-                         ses_match_kind kind, double heat)
+                         ses_teacher_loss_kind kind, double heat)
 {
     match c = { .da = da, .stat_in = stat, .a = a, .b = b, .rows = rows, .cols = cols, .kind = kind };
     c.heat = heat;
     c.scale = dloss[0] / (double)rows;
-    if (da.data) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_bwd, &c);
+    if (da.data) ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_bwd, &c);
 }

@@ -40,7 +40,7 @@ static void parallel_pieces(ses_exec *x, int64_t n, int64_t cost, ses_chunk_fn *
     if (n <= 0) return;
     int64_t chunks = ses_chunks(n, 1 + WORTH / (cost + ALONE));
     pieces p = { fn, ctx, n, ses_chunks(n, chunks) };
-    ses_parallel(x->pool, ses_chunks(n, p.each), run_pieces, &p);
+    ses_parallel_for(x->pool, ses_chunks(n, p.each), run_pieces, &p);
 }
 
 /* 0, or `scale` for what is kept, by the draws at `draw`. */
@@ -58,7 +58,7 @@ static const uint32_t *draw_row(uint32_t *buffer, const ses_attn *a, ses_attn_pa
     uint64_t first = ses_attn_draw(a, part, i, j & ~(int64_t)31) / 8;
     int64_t skipped = j % 32;
     for (int64_t at = 0; at < skipped + n; at += 8 * VF_LANES)
-        vf_drop_keys(buffer + at, a->key, first + (uint64_t)at / 8);
+        vf_drop_keys(buffer + at, a->rng_key, first + (uint64_t)at / 8);
     return buffer + skipped;
 }
 
@@ -66,7 +66,9 @@ static const uint32_t *draw_row(uint32_t *buffer, const ses_attn *a, ses_attn_pa
 static void dist_row(float *out, const ses_attn *a, int64_t head, int64_t r, int64_t n)
 {
     for (int64_t t = 0; t < n; t++, r++)
-        out[t] = r > -a->max_k && r < a->max_k ? a->dist[(r + a->max_k - 1) * a->heads + head] : 0;
+        out[t] = r > -a->max_seqlen_k && r < a->max_seqlen_k
+                     ? a->rel_bias[(r + a->max_seqlen_k - 1) * a->heads + head]
+                     : 0;
 }
 
 /* x in lanes begin .. end-1 counted from lane `at`, else `other`. */
@@ -98,12 +100,12 @@ typedef struct forward {
 _Static_assert(((2 * KEYS + QUERIES) * (MAX_DIM + VF_LANES) + (TILE_ROWS + 1) * KEYS + 3 * QUERIES +
                 VF_LANES + DRAWS) *
                        4 <=
-                   SES_SCRATCH,
+                   SES_SCRATCH_BYTES,
                "scratch");
 
 static forward forward_of(const ses_attn *a, int64_t index, float *scratch)
 {
-    int64_t blocks = (a->max_q + QUERIES - 1) / QUERIES, ld = tile_round_up(a->dim, VF_LANES);
+    int64_t blocks = (a->max_seqlen_q + QUERIES - 1) / QUERIES, ld = tile_round_up(a->dim, VF_LANES);
     forward f = {
         .a = a, .part = ses_attn_part_of(a, index / blocks), .i = index % blocks * QUERIES, .ld = ld
     };
@@ -135,7 +137,7 @@ static float scores(const forward *f, float *s, int64_t i, int64_t begin, int64_
 {
     const ses_attn *a = f->a;
     ses_attn_view sees = view(f, i);
-    const float *dist = a->dist ? f->dist + f->n - 1 - i : NULL;
+    const float *dist = a->rel_bias ? f->dist + f->n - 1 - i : NULL;
     const float *bias = a->bias ? a->bias + f->part.probs + (f->i + i) * f->part.len_k + f->j : NULL;
     vf scale = vf_set1(a->scale), none = vf_set1(-INFINITY), top = none;
     for (int64_t v = begin; v < end; v += VF_LANES) {
@@ -164,10 +166,10 @@ static float exponentials(forward *f, float *s, int64_t i, int64_t begin, int64_
     }
     f->max[i] = max;
     f->sum[i] = f->sum[i] * down + vf_sum(sum);
-    if (a->drop > 0) {
+    if (a->dropout > 0) {
         const uint32_t *draw = draw_row(f->draws, a, f->part, f->i + i, f->j + begin, end - begin);
-        vf scale = vf_set1(ses_drop_scale(a->drop));
-        vi threshold = vi_set1((int32_t)ses_drop_threshold(a->drop));
+        vf scale = vf_set1(ses_drop_scale(a->dropout));
+        vi threshold = vi_set1((int32_t)ses_dropout_threshold(a->dropout));
         for (int64_t v = begin; v < end; v += VF_LANES)
             vf_store(s + v, vf_mul(vf_load(s + v), keep_factor(draw + v - begin, threshold, scale)));
     }
@@ -313,7 +315,7 @@ static void for_blocks(forward *f, int64_t begin, int64_t end, meet_fn *meet)
         if (meet == attend && !alone)
             pack_along(f->values, a->v + at * a->v_row + h * ses_attn_head(a->v_head, a), a->v_row, f->m,
                        a->dim);
-        if (a->dist) { /* a block of keys and all queries of the chunk: row i begins at dist + n - 1 - i */
+        if (a->rel_bias) { /* a block of keys and all queries of the chunk: row i begins at dist + n - 1 - i */
             int64_t last = f->i + f->n - 1 + f->part.len_k - f->part.len_q;
             dist_row(f->dist, a, h, f->j - last, f->m + f->n - 1);
         }
@@ -344,7 +346,7 @@ void VF_NAME(ses_k_attention)(ses_exec *x, const ses_attn *a)
         return;
     }
     ses_attn copy = *a;
-    int64_t blocks = (a->max_q + QUERIES - 1) / QUERIES;
-    parallel_pieces(x, a->seqs * a->heads * blocks, 2 * tile_min(QUERIES, a->max_q) * a->max_k * a->dim,
-                    forward_chunk, &copy);
+    int64_t blocks = (a->max_seqlen_q + QUERIES - 1) / QUERIES;
+    parallel_pieces(x, a->seqs * a->heads * blocks,
+                    2 * tile_min(QUERIES, a->max_seqlen_q) * a->max_seqlen_k * a->dim, forward_chunk, &copy);
 }

@@ -30,20 +30,20 @@ typedef struct backward {
     float *dist;      /* [2 SIDE], the last key's from the block's first query first, as the next */
     float *ddist;
     uint32_t *draws;
-    double *distances; /* [2 max_k - 1]: gradients by distance, of all sequences */
+    double *distances; /* [2 max_seqlen_k - 1]: gradients by distance, of all sequences */
 } backward;
 
 _Static_assert((7 * SIDE * (MAX_DIM + VF_LANES) + 4 * SIDE * SIDE + (3 * TILE_ROWS + 4) * SIDE +
                 2 * VF_LANES + DRAWS + 2 * (MAX_DISTANCES + 1)) *
                        4 <=
-                   SES_SCRATCH,
+                   SES_SCRATCH_BYTES,
                "scratch");
 
 static void place(backward *b, double *scratch)
 {
     int64_t block = SIDE * b->ld;
     b->distances = scratch;
-    b->k = (float *)(void *)(scratch + (b->g.ddist.data ? MAX_DISTANCES + 1 : 0));
+    b->k = (float *)(void *)(scratch + (b->g.drel_bias.data ? MAX_DISTANCES + 1 : 0));
     b->q_across = b->k + block;
     b->dout_across = b->q_across + block;
     b->q_along = b->dout_across + block;
@@ -112,7 +112,8 @@ static void begin_queries(const backward *b)
         vf sum = vf_zero();
         for (int64_t d = 0; d < a->dim; d += VF_LANES) {
             sum = vf_fma(vf_get(dout + d, a->dim - d), vf_get(out + d, a->dim - d), sum);
-            if (b->g.dq.data && !b->g.dq.add) vf_put(b->g.dq.data + q_at(b, i) + d, vf_zero(), a->dim - d);
+            if (b->g.dq.data && !b->g.dq.accumulate)
+                vf_put(b->g.dq.data + q_at(b, i) + d, vf_zero(), a->dim - d);
         }
         b->g.delta[ses_attn_stat(a, b->part, i)] = vf_sum(sum);
     }
@@ -122,8 +123,8 @@ static void begin_queries(const backward *b)
 static void draw_block(const backward *b)
 {
     const ses_attn *a = &b->a;
-    vi threshold = vi_set1((int32_t)ses_drop_threshold(a->drop));
-    vf scale = vf_set1(ses_drop_scale(a->drop));
+    vi threshold = vi_set1((int32_t)ses_dropout_threshold(a->dropout));
+    vf scale = vf_set1(ses_drop_scale(a->dropout));
     for (int64_t i = 0; i < b->nq; i += VF_LANES) {
         float rows[VF_LANES][SIDE];
         int64_t n = tile_min(VF_LANES, b->nq - i);
@@ -144,7 +145,7 @@ static void load_biases(const backward *b)
     for (int64_t i = 0; a->bias && i < b->nq; i += VF_LANES)
         transpose_vector(b->bias + i, SIDE, a->bias + at + i * len, len, tile_min(VF_LANES, b->nq - i),
                          b->nk);
-    if (a->dist) { /* key t's row begins at dist + nk - 1 - t; distances fall from query to query */
+    if (a->rel_bias) { /* key t's row begins at dist + nk - 1 - t; distances fall from query to query */
         int64_t n = b->nq + b->nk - 1, far = b->j + b->nk - 1 - (b->i + len - b->part.len_q);
         float up[2 * SIDE];
         dist_row(up, a, b->part.head, far - n + 1, n);
@@ -159,7 +160,7 @@ static void slopes(const backward *b, int64_t t, int64_t r)
     int64_t stat = ses_attn_stat(a, b->part, b->i);
     ses_attn_view seen = ses_attn_seen_by(a, b->part, b->j + t + r);
     int64_t end = tile_min(seen.end - b->i, b->nq);
-    const float *dist = a->dist ? b->dist + b->nk - 1 - t - r : NULL;
+    const float *dist = a->rel_bias ? b->dist + b->nk - 1 - t - r : NULL;
     const float *bias = a->bias ? b->bias + (t + r) * SIDE : NULL;
     float *p = b->p + r * SIDE, *dp = b->dp + r * SIDE, *ds = b->ds + (t + r) * SIDE;
     vf scale = vf_set1(a->scale), keep = vf_set1(1);
@@ -169,7 +170,7 @@ static void slopes(const backward *b, int64_t t, int64_t r)
         if (dist) x = vf_add(x, vf_load(dist + v));
         if (bias) x = vf_add(x, vf_load(bias + v));
         vf e = within(vf_exp(vf_sub(x, lse)), vf_zero(), seen.begin - b->i, end, v);
-        if (a->drop > 0) keep = vf_load(b->keep + (t + r) * SIDE + v);
+        if (a->dropout > 0) keep = vf_load(b->keep + (t + r) * SIDE + v);
         vf_store(p + v, vf_mul(e, keep));
         vf_store(ds + v, vf_mul(e, vf_sub(vf_mul(keep, vf_load(dp + v)), delta)));
     }
@@ -217,8 +218,8 @@ static void add_ddist(const backward *b)
             vf_put(to, vf_add(vf_get(to, b->nq - v), vf_get(b->ds + t * SIDE + v, b->nq - v)), b->nq - v);
         }
     for (int64_t t = 0; t < n; t++)
-        if (far - t > -b->a.max_k && far - t < b->a.max_k)
-            b->distances[far - t + b->a.max_k - 1] += b->ddist[t];
+        if (far - t > -b->a.max_seqlen_k && far - t < b->a.max_seqlen_k)
+            b->distances[far - t + b->a.max_seqlen_k - 1] += b->ddist[t];
 }
 
 /* The block's dS, queries down. */
@@ -261,11 +262,11 @@ static void meet_keys(backward *b)
         b->nq = tile_min(SIDE, b->part.len_q - b->i);
         if (!in_view(b) && !b->g.dbias.data) continue;
         pack_queries(b);
-        if (a->drop > 0) draw_block(b);
+        if (a->dropout > 0) draw_block(b);
         load_biases(b);
         meet_queries(b);
         if (b->g.dq.data) add_dq(b);
-        if (b->g.ddist.data) add_ddist(b);
+        if (b->g.drel_bias.data) add_ddist(b);
         if (b->g.dbias.data) put_dbias(b);
     }
     for (int64_t r = 0; r < b->nk; r++)
@@ -299,22 +300,23 @@ static void backward_chunk(void *ctx, int64_t index, void *scratch)
 static void backward_head(void *ctx, int64_t head, void *scratch)
 {
     backward b = *(const backward *)ctx;
-    int64_t n = 2 * b.a.max_k - 1;
+    int64_t n = 2 * b.a.max_seqlen_k - 1;
     place(&b, scratch);
     for (int64_t r = 0; r < n; r++) b.distances[r] = 0;
     for (int64_t s = 0; s < b.a.seqs; s++) backward_part(&b, s * b.a.heads + head);
-    for (int64_t r = 0; r < n; r++) ses_put(b.g.ddist, r * b.a.heads + head, b.distances[r]);
+    for (int64_t r = 0; r < n; r++) ses_put(b.g.drel_bias, r * b.a.heads + head, b.distances[r]);
 }
 
 void VF_NAME(ses_k_attention_bwd)(ses_exec *x, const ses_attn *a, const ses_attn_grad *g)
 {
-    if (g->probs || a->dim > MAX_DIM || (g->ddist.data && 2 * a->max_k - 1 > MAX_DISTANCES)) {
+    if (g->probs || a->dim > MAX_DIM || (g->drel_bias.data && 2 * a->max_seqlen_k - 1 > MAX_DISTANCES)) {
         ses_k_attention_bwd_ref(x, a, g);
         return;
     }
     backward b = { .a = *a, .g = *g, .ld = tile_round_up(a->dim, VF_LANES) };
-    if (g->ddist.data)
-        ses_parallel(x->pool, a->heads, backward_head, &b);
+    if (g->drel_bias.data)
+        ses_parallel_for(x->pool, a->heads, backward_head, &b);
     else
-        parallel_pieces(x, a->seqs * a->heads, 5 * a->max_q * a->max_k * a->dim, backward_chunk, &b);
+        parallel_pieces(x, a->seqs * a->heads, 5 * a->max_seqlen_q * a->max_seqlen_k * a->dim, backward_chunk,
+                        &b);
 }

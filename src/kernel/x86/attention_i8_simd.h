@@ -8,7 +8,7 @@
 
 enum { QUERIES8 = 2 * QUERIES, LINE = 16 }; /* LINE: numbers of a cache line */
 
-_Static_assert((int)SES_ATTN8_DIM == (int)MAX_DIM, "one bound");
+_Static_assert((int)SES_ATTN_I8_MAX_DIM == (int)MAX_DIM, "one bound");
 
 /* Keys and values as the tiles read them; the arrays are in scratch. */
 typedef struct narrow {
@@ -23,20 +23,21 @@ typedef struct narrow {
     float *k_scale;  /* [width]: with the factor of all scores, for powers of two */
     float *shut;     /* [width]: 0, minus infinity where there is no key */
     int32_t
-        *values;   /* panels of pairs, [(keys + 1) / 2][width of panel]: two multiples of 16 bits a number */
-    float *weight; /* [width]: the value's largest magnitude / top * SES_ATTN8_UNIT, 0 where there is none */
-    float top;     /* the largest magnitude of the values */
+        *values; /* panels of pairs, [(keys + 1) / 2][width of panel]: two multiples of 16 bits a number */
+    float *
+        weight; /* [width]: the value's largest magnitude / top * SES_ATTN_I8_PROB_SCALE, 0 where there is none */
+    float top;        /* the largest magnitude of the values */
     const uint8_t *q; /* [n][4 quads] */
     float *q_scale;   /* [n] in whole vectors */
     float *scores;    /* [TILE_ROWS][width] */
     int16_t *probs;   /* [TILE_ROWS][width] */
 } narrow;
 
-enum { WIDTH8 = (SES_ATTN8_KEYS + VF_LANES - 1) / VF_LANES * VF_LANES };
+enum { WIDTH8 = (SES_ATTN_I8_MAX_KEYS + VF_LANES - 1) / VF_LANES * VF_LANES };
 
 _Static_assert(WIDTH8 *MAX_DIM + WIDTH8 / 2 * (MAX_DIM + VF_LANES) * 4 + WIDTH8 * 16 +
                        TILE_ROWS * WIDTH8 * 6 + QUERIES8 * (MAX_DIM + 4) <=
-                   SES_SCRATCH,
+                   SES_SCRATCH_BYTES,
                "scratch");
 
 /* Not returned as a struct: a copy of what was just stored in small parts waits for all of them. */
@@ -55,11 +56,11 @@ static void place_in(narrow *f, char *scratch)
 }
 
 /* Where the part's rows, from token t of its head on, lie that come rounded; their largest magnitudes. */
-static const uint8_t *given(const narrow *f, ses_rows8 x, const int32_t *cu, int64_t t)
+static const uint8_t *given(const narrow *f, ses_i8_rows x, const int32_t *cu, int64_t t)
 {
     return x.q + (f->part.head * cu[f->a->seqs] + t) * 4 * f->quads;
 }
-static const float *given_most(const narrow *f, ses_rows8 x, const int32_t *cu, int64_t t)
+static const float *given_most(const narrow *f, ses_i8_rows x, const int32_t *cu, int64_t t)
 {
     return x.scale + f->part.head * cu[f->a->seqs] + t;
 }
@@ -69,11 +70,11 @@ static const float *given_most(const narrow *f, ses_rows8 x, const int32_t *cu, 
 /* A vector of keys that come rounded, `there` of them; returns their largest magnitudes. */
 static vf lay_given_keys(const narrow *f, int8_t *panel, int64_t width, int64_t j, int64_t there)
 {
-    const void *q = given(f, f->a->k8, f->a->cu_k, f->part.k0 + j);
+    const void *q = given(f, f->a->k_i8, f->a->cu_seqlens_k, f->part.k0 + j);
     transpose_vector((float *)(void *)panel, width, q, f->quads, there, f->quads);
     for (int64_t p = 0; p < f->quads; p++, panel += 4 * width)
         vi_store(panel, vi_xor(vi_load(panel), vi_set1((int32_t)0x80808080))); /* 128 less */
-    return vf_get(given_most(f, f->a->k8, f->a->cu_k, f->part.k0 + j), there);
+    return vf_get(given_most(f, f->a->k_i8, f->a->cu_seqlens_k, f->part.k0 + j), there);
 }
 
 /* The same of reals. */
@@ -100,7 +101,7 @@ static void pack_keys(const narrow *f)
         int64_t there = tile_min(VF_LANES, f->part.len_k - j);
         int64_t first = j / TILE_COLS * TILE_COLS, width = panel_width(f->width, first);
         int8_t *panel = f->keys + first * 4 * f->quads + 4 * (j - first);
-        vf most = a->k8.q ? lay_given_keys(f, panel, width, j, there) : lay_keys(f, panel, width, j, there);
+        vf most = a->k_i8.q ? lay_given_keys(f, panel, width, j, there) : lay_keys(f, panel, width, j, there);
         vf_store(f->k_scale + j, vf_mul(most, unit));
         vf_store(f->shut + j, vf_until(vf_zero(), vf_set1(-INFINITY), there));
         vi_store(f->excess + j, excess_of(panel, width, f->quads));
@@ -112,12 +113,12 @@ static void round_queries(narrow *f, uint8_t *room)
 {
     const ses_attn *a = f->a;
     int64_t first = f->part.q0 + f->i;
-    f->q = a->q8.q ? given(f, a->q8, a->cu_q, first) : room;
-    const float *q = a->q8.q ? NULL : a->q + first * a->q_row + f->part.head * ses_attn_head(a->q_head, a);
+    f->q = a->q_i8.q ? given(f, a->q_i8, a->cu_seqlens_q, first) : room;
+    const float *q = a->q_i8.q ? NULL : a->q + first * a->q_row + f->part.head * ses_attn_head(a->q_head, a);
     for (int64_t i = 0; i < f->n; i += VF_LANES) {
         int64_t there = tile_min(VF_LANES, f->n - i);
         vf most = q ? most_of_rows(q + i * a->q_row, a->q_row, there, a->dim)
-                    : vf_get(given_most(f, a->q8, a->cu_q, first + i), there);
+                    : vf_get(given_most(f, a->q_i8, a->cu_seqlens_q, first + i), there);
         vf scale = vf_max(vf_set1(FLT_MIN), vf_mul(most, vf_set1(1.0f / 127))); /* not 0 times infinity */
         vf_store(f->q_scale + i, scale);
         float by[VF_LANES];
@@ -156,13 +157,13 @@ VF_INLINE void pack_pair(const narrow *f, const float *x, const uint8_t *q, cons
 static void pack_values(narrow *f)
 {
     const ses_attn *a = f->a;
-    bool come = a->k8.q;
+    bool come = a->k_i8.q;
     for (int64_t j = 0; j < f->width; j += VF_LANES) {
         int64_t there = tile_min(VF_LANES, f->part.len_k - j), t = f->part.k0 + j;
         const float *v = come ? NULL : a->v + t * a->v_row + f->part.head * ses_attn_head(a->v_head, a);
-        const uint8_t *q = come ? given(f, a->v8, a->cu_k, t) : NULL;
-        vf most =
-            come ? vf_get(given_most(f, a->v8, a->cu_k, t), there) : most_of_rows(v, a->v_row, there, a->dim);
+        const uint8_t *q = come ? given(f, a->v_i8, a->cu_seqlens_k, t) : NULL;
+        vf most = come ? vf_get(given_most(f, a->v_i8, a->cu_seqlens_k, t), there)
+                       : most_of_rows(v, a->v_row, there, a->dim);
         float by[VF_LANES];
         vf_store(by, factors(most));
         vf_store(f->weight + j, most);
@@ -171,7 +172,7 @@ static void pack_values(narrow *f)
                       i + 1 < there, (j + i) / 2);
     }
     f->top = most_of(f->weight, f->width); /* one that is not finite makes all answers so */
-    vf by = vf_set1(f->top > 0 ? SES_ATTN8_UNIT / f->top : 0);
+    vf by = vf_set1(f->top > 0 ? SES_ATTN_I8_PROB_SCALE / f->top : 0);
     for (int64_t j = 0; j < f->width; j += VF_LANES)
         vf_store(f->weight + j, vf_mul(vf_load(f->weight + j), by));
 }
@@ -306,7 +307,7 @@ static void attend8(const narrow *f, int64_t i, int64_t rows)
     for (int64_t r = 0; r < rows; r++) largest[r] = vf_hmax(top[r]);
     for (int64_t r = 0; r < rows; r++) sum[r] = probabilities(f, r, f->q_scale[i + r], largest[r]);
     for (int64_t r = 0; r < VF_LANES; r++) by[r] = r < rows ? vf_sum(sum[r]) : 1;
-    vf_store(by, vf_div(vf_set1(f->top / (127.0f * SES_ATTN8_UNIT)), vf_load(by)));
+    vf_store(by, vf_div(vf_set1(f->top / (127.0f * SES_ATTN_I8_PROB_SCALE)), vf_load(by)));
     for (int64_t d = 0; d < a->dim; d += panel) {
         int64_t width = tile_min(panel, tile_round_up(a->dim, VF_LANES) - d);
         value8[f->dot][rows - 1][width / VF_LANES - 1](f, out, by, d);
@@ -321,16 +322,16 @@ typedef struct narrow_job {
 static void narrow_chunk(void *ctx, int64_t index, void *scratch)
 {
     const narrow_job *b = ctx;
-    int64_t blocks = (b->a->max_q + QUERIES - 1) / QUERIES, pairs = (blocks + 1) / 2;
+    int64_t blocks = (b->a->max_seqlen_q + QUERIES - 1) / QUERIES, pairs = (blocks + 1) / 2;
     int64_t head = index / pairs, block = index % pairs * 2;
     ses_attn_part part = ses_attn_part_of(b->a, head);
-    if (!ses_attn8_takes(part.len_k) && !b->a->k8.q) {
+    if (!ses_attn_i8_fits(part.len_k) && !b->a->k_i8.q) {
         for (int64_t i = block; i < tile_min(block + 2, blocks); i++)
             forward_chunk(b->a, head * blocks + i, scratch);
         return;
     }
     narrow f = {
-        .a = b->a, .part = part, .dot = b->dot, .i = block * QUERIES, .quads = ses_quads(b->a->dim)
+        .a = b->a, .part = part, .dot = b->dot, .i = block * QUERIES, .quads = ses_quad_count(b->a->dim)
     };
     f.n = tile_min(QUERIES8, part.len_q - f.i);
     f.width = tile_round_up(part.len_k, VF_LANES);
@@ -345,14 +346,14 @@ static void narrow_chunk(void *ctx, int64_t index, void *scratch)
     }
 }
 
-void VF_NAME(ses_k_attention8)(ses_exec *x, const ses_attn *a, bool plain)
+void VF_NAME(ses_k_attention_i8)(ses_exec *x, const ses_attn *a, bool plain)
 {
     ses_attn copy = *a;
     narrow_job b = { .a = &copy, .dot = !plain && has_dot() };
-    int64_t blocks = (a->max_q + QUERIES8 - 1) / QUERIES8;
-    if (ses_attn8_plain(a))
-        parallel_pieces(x, a->seqs * a->heads * blocks, tile_min(QUERIES8, a->max_q) * a->max_k * a->dim / 2,
-                        narrow_chunk, &b);
+    int64_t blocks = (a->max_seqlen_q + QUERIES8 - 1) / QUERIES8;
+    if (ses_attn_i8_supported(a))
+        parallel_pieces(x, a->seqs * a->heads * blocks,
+                        tile_min(QUERIES8, a->max_seqlen_q) * a->max_seqlen_k * a->dim / 2, narrow_chunk, &b);
     else
         VF_NAME(ses_k_attention)(x, a);
 }

@@ -2,17 +2,17 @@
 #include "glu_row.h"
 
 typedef struct pointwise {
-    ses_sink y;
+    ses_dst y;
     const float *a, *b;
     int64_t n;
     double s;
     ses_act act;
-    ses_key key;
+    ses_rng_key key;
 } pointwise;
 
 static void run(ses_exec *x, ses_chunk_fn *fn, pointwise *c)
 {
-    if (c->y.data) ses_parallel(x->pool, ses_chunks(c->n, SES_CHUNK), fn, c);
+    if (c->y.data) ses_parallel_for(x->pool, ses_chunks(c->n, SES_CHUNK), fn, c);
 }
 
 static void add_chunk(void *ctx, int64_t chunk, void *scratch)
@@ -41,7 +41,7 @@ static void scale_chunk(void *ctx, int64_t chunk, void *scratch)
         vf_put_sink(c->y, i, vf_mul(s, vf_get(c->a + i, r.end - i)), r.end - i);
 }
 
-void VF_NAME(ses_k_scale)(ses_exec *x, ses_sink y, const float *a, float s, int64_t n)
+void VF_NAME(ses_k_scale)(ses_exec *x, ses_dst y, const float *a, float s, int64_t n)
 {
     run(x, scale_chunk, &(pointwise){ .y = y, .a = a, .s = s, .n = n });
 }
@@ -57,7 +57,7 @@ static void mul_chunk(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void VF_NAME(ses_k_mul)(ses_exec *x, ses_sink y, const float *a, const float *b, int64_t n)
+void VF_NAME(ses_k_mul)(ses_exec *x, ses_dst y, const float *a, const float *b, int64_t n)
 {
     run(x, mul_chunk, &(pointwise){ .y = y, .a = a, .b = b, .n = n });
 }
@@ -114,12 +114,12 @@ static void act_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void VF_NAME(ses_k_act_bwd)(ses_exec *x, ses_sink da, const float *dy, const float *a, int64_t n, ses_act act)
+void VF_NAME(ses_k_act_bwd)(ses_exec *x, ses_dst da, const float *dy, const float *a, int64_t n, ses_act act)
 {
     run(x, act_bwd_chunk, &(pointwise){ .y = da, .a = a, .b = dy, .n = n, .act = act });
 }
 
-void VF_NAME(ses_k_act_bwd_sum)(ses_exec *x, ses_sink da, ses_sink sum, float *y, const float *dy,
+void VF_NAME(ses_k_act_bwd_sum)(ses_exec *x, ses_dst da, ses_dst sum, float *y, const float *dy,
                                 const float *a, int64_t rows, int64_t cols, ses_act act)
 {
     VF_NAME(ses_k_act_bwd)(x, da, dy, a, rows * cols, act);
@@ -128,7 +128,7 @@ void VF_NAME(ses_k_act_bwd_sum)(ses_exec *x, ses_sink da, ses_sink sum, float *y
 }
 
 typedef struct glu {
-    ses_sink y; /* act(a) b, or where dy is given the gradient of a | b */
+    ses_dst y; /* act(a) b, or where dy is given the gradient of a | b */
     const float *ab, *dy;
     int64_t rows, cols;
     ses_act act;
@@ -176,7 +176,7 @@ static void glu_chunk(void *ctx, int64_t chunk, void *scratch)
 
 static void run_glu(ses_exec *x, glu *c)
 {
-    if (c->y.data) ses_parallel(x->pool, ses_chunks(c->rows, ses_chunk_rows(c->cols)), glu_chunk, c);
+    if (c->y.data) ses_parallel_for(x->pool, ses_chunks(c->rows, ses_chunk_rows(c->cols)), glu_chunk, c);
 }
 
 void VF_NAME(ses_k_glu)(ses_exec *x, float *y, const float *ab, int64_t rows, int64_t cols, ses_act act)
@@ -184,7 +184,7 @@ void VF_NAME(ses_k_glu)(ses_exec *x, float *y, const float *ab, int64_t rows, in
     run_glu(x, &(glu){ { y, false }, ab, NULL, rows, cols, act });
 }
 
-void VF_NAME(ses_k_glu_bwd)(ses_exec *x, ses_sink dab, const float *dy, const float *ab, int64_t rows,
+void VF_NAME(ses_k_glu_bwd)(ses_exec *x, ses_dst dab, const float *dy, const float *ab, int64_t rows,
                             int64_t cols, ses_act act)
 {
     run_glu(x, &(glu){ dab, ab, dy, rows, cols, act });
@@ -196,7 +196,7 @@ static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const pointwise *c = ctx;
     ses_range r = ses_chunk(c->n, SES_CHUNK, chunk);
-    vi threshold = vi_set1((int32_t)ses_drop_threshold(c->s));
+    vi threshold = vi_set1((int32_t)ses_dropout_threshold(c->s));
     vf scale = vf_set1(ses_drop_scale(c->s));
     uint32_t draw[8 * VF_LANES];
     for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
@@ -207,13 +207,13 @@ static void dropout_chunk(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void VF_NAME(ses_k_dropout)(ses_exec *x, ses_sink y, const float *a, int64_t n, double p, ses_key key)
+void VF_NAME(ses_k_dropout)(ses_exec *x, ses_dst y, const float *a, int64_t n, double p, ses_rng_key key)
 {
     run(x, dropout_chunk, &(pointwise){ .y = y, .a = a, .n = n, .s = p, .key = key });
 }
 
 typedef struct columns {
-    ses_sink y;
+    ses_dst y;
     const float *a;
     int64_t y_row, a_row, rows, cols;
 } columns;
@@ -225,22 +225,22 @@ static void copy_rows(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
     for (int64_t i = r.begin; i < r.end; i++) {
         const float *from = c->a + i * c->a_row;
-        ses_sink to = { c->y.data + i * c->y_row, c->y.add };
+        ses_dst to = { c->y.data + i * c->y_row, c->y.accumulate };
         for (int64_t j = 0; j < c->cols; j += VF_LANES)
             vf_put_sink(to, j, vf_get(from + j, c->cols - j), c->cols - j);
     }
 }
 
-void VF_NAME(ses_k_copy_cols)(ses_exec *x, ses_sink y, int64_t y_row, const float *a, int64_t a_row,
+void VF_NAME(ses_k_copy_cols)(ses_exec *x, ses_dst y, int64_t y_row, const float *a, int64_t a_row,
                               int64_t rows, int64_t cols)
 {
     if (!y.data) return;
     columns c = { y, a, y_row, a_row, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), copy_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), copy_rows, &c);
 }
 
 typedef struct affine {
-    ses_sink y;
+    ses_dst y;
     const float *a, *gain, *bias;
     int64_t rows, cols;
 } affine;
@@ -260,9 +260,9 @@ static void affine_rows(void *ctx, int64_t chunk, void *scratch)
         }
 }
 
-void VF_NAME(ses_k_affine)(ses_exec *x, ses_sink y, const float *a, const float *gain, const float *bias,
+void VF_NAME(ses_k_affine)(ses_exec *x, ses_dst y, const float *a, const float *gain, const float *bias,
                            int64_t rows, int64_t cols)
 {
     affine c = { y, a, gain, bias, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), affine_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), affine_rows, &c);
 }

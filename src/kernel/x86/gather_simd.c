@@ -21,7 +21,7 @@ static void gather_rows(void *ctx, int64_t chunk, void *scratch)
         const float *from[SES_MAX_TABLES];
         int n = 0;
         for (int k = 0; k < g->n_tables; k++)
-            if (g->id[k][t] != SES_IGNORE) from[n++] = g->table[k] + g->id[k][t] * g->cols;
+            if (g->id[k][t] != SES_IGNORE_INDEX) from[n++] = g->table[k] + g->id[k][t] * g->cols;
         for (int64_t j = 0; j < g->cols; j += VF_LANES) {
             vf sum = n ? vf_get(from[0] + j, g->cols - j) : vf_zero();
             for (int k = 1; k < n; k++) sum = vf_add(sum, vf_get(from[k] + j, g->cols - j));
@@ -34,12 +34,12 @@ void VF_NAME(ses_k_gather)(ses_exec *x, float *y, const float *const *table, con
                            int n_tables, int64_t rows, int64_t cols)
 {
     gather g = { y, table, id, n_tables, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), gather_rows, &g);
 }
 
 typedef struct widen {
     float *y;
-    const ses_table *table;
+    const ses_quant_rows *table;
     const int32_t *id;
     int64_t rows, cols;
 } widen;
@@ -65,35 +65,35 @@ VF_INLINE void widen_row(float *y, const char *row, float by, int64_t cols, cons
     vf_store_part(y + j, as == SES_I8 ? vf_mul(v, vf_set1(by)) : v, cols - j);
 }
 
-static void widen_rows(void *ctx, int64_t chunk, void *scratch)
+static void dequantize_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
     const widen *w = ctx;
-    const ses_table *t = w->table;
+    const ses_quant_rows *t = w->table;
     ses_range r = ses_chunk(w->rows, ses_chunk_rows(w->cols), chunk);
     for (int64_t i = r.begin; i < r.end; i++) {
-        int64_t row = w->id ? w->id[i] : i, at = row * (t->row ? t->row : w->cols);
+        int64_t row = w->id ? w->id[i] : i, at = row * (t->row_stride ? t->row_stride : w->cols);
         float *y = w->y + i * w->cols;
-        if (row == SES_IGNORE)
+        if (row == SES_IGNORE_INDEX)
             memset(y, 0, (size_t)w->cols * sizeof *y);
-        else if (t->as == SES_I8)
+        else if (t->dtype == SES_I8)
             widen_row(y, (const char *)t->data + at, t->scale[row], w->cols, SES_I8);
-        else if (t->as == SES_F16)
+        else if (t->dtype == SES_F16)
             widen_row(y, (const char *)t->data + 2 * at, 1, w->cols, SES_F16);
         else
             widen_row(y, (const char *)t->data + 2 * at, 1, w->cols, SES_BF16);
     }
 }
 
-void VF_NAME(ses_k_widen_rows)(ses_exec *x, float *y, const ses_table *table, const int32_t *id, int64_t rows,
-                               int64_t cols)
+void VF_NAME(ses_k_dequantize_rows)(ses_exec *x, float *y, const ses_quant_rows *table, const int32_t *id,
+                                    int64_t rows, int64_t cols)
 {
     widen w = { y, table, id, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), widen_rows, &w);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), dequantize_rows, &w);
 }
 
 typedef struct pool {
-    ses_sink to;
+    ses_dst to;
     int32_t *arg;
     const int32_t *arg_in;
     const float *from;
@@ -157,7 +157,7 @@ void VF_NAME(ses_k_pool)(ses_exec *x, float *y, int32_t *arg, const float *a, co
                          int64_t cols, ses_pool_kind kind)
 {
     pool p = { { y, false }, kind == SES_POOL_MAX ? arg : NULL, NULL, a, cu, cols, kind };
-    ses_parallel(x->pool, seqs, pool_seq, &p);
+    ses_parallel_for(x->pool, seqs, pool_seq, &p);
 }
 
 static void pool_bwd_seq(void *ctx, int64_t seq, void *scratch)
@@ -183,10 +183,10 @@ static void pool_bwd_seq(void *ctx, int64_t seq, void *scratch)
         }
 }
 
-void VF_NAME(ses_k_pool_bwd)(ses_exec *x, ses_sink da, const float *dy, const int32_t *arg, const int32_t *cu,
+void VF_NAME(ses_k_pool_bwd)(ses_exec *x, ses_dst da, const float *dy, const int32_t *arg, const int32_t *cu,
                              int64_t seqs, int64_t cols, ses_pool_kind kind)
 {
     if (!da.data) return;
     pool p = { da, NULL, arg, dy, cu, cols, kind };
-    ses_parallel(x->pool, seqs, pool_bwd_seq, &p);
+    ses_parallel_for(x->pool, seqs, pool_bwd_seq, &p);
 }

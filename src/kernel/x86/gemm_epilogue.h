@@ -14,14 +14,14 @@ typedef struct tile_turn {
 VF_INLINE void tile_put_act(const ses_gemm *g, tile_turn s, const float *tile, int64_t i, int64_t rows,
                             int64_t j, int64_t cols, const ses_act act, const bool rough)
 {
-    bool add = g->add || !s.first, bias = s.last && g->bias, pre = s.last && g->pre;
+    bool add = g->accumulate || !s.first, bias = s.last && g->bias, pre = s.last && g->pre_act;
     for (int64_t r = 0; r < rows; r++, tile += TILE_COLS) {
         int64_t at = (i + r) * g->ldc + j;
         for (int64_t v = 0; v < cols; v += VF_LANES) {
             vf x = vf_load(tile + v);
             if (add) x = vf_add(vf_get(g->c + at + v, cols - v), x);
             if (bias) x = vf_add(x, vf_get(g->bias + j + v, cols - v));
-            if (pre) vf_put(g->pre + at + v, x, cols - v);
+            if (pre) vf_put(g->pre_act + at + v, x, cols - v);
             vf_put(g->c + at + v, rough ? vf_gelu_rough(x) : vf_act(act, x), cols - v);
         }
     }

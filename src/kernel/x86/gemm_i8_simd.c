@@ -1,7 +1,7 @@
 /* Products of 8-bit numbers, for gemm8_avx2.c and gemm8_avx512.c; see gemm_i8_tile.h. */
+#include "gemm_epilogue.h"
 #include "gemm_i8_tile.h"
 #include "gemm_pack.h"
-#include "gemm_epilogue.h"
 #include "glu_row.h"
 #include "norm_row.h"
 
@@ -92,9 +92,9 @@ enum {
 typedef struct job8 {
     const ses_gemm *g; /* `count` of them */
     int64_t count;
-    ses_rows8 a;
-    const ses_rows_end *end;     /* of each, or NULL */
-    int64_t rows, group, groups; /* as in gemm_simd.h */
+    ses_i8_rows a;
+    const ses_gemm_epilogue *end; /* of each, or NULL */
+    int64_t rows, group, groups;  /* as in gemm_simd.h */
 } job8;
 
 /* What is read soon beside the panels: tiles that have no more of these to fetch fetch it. */
@@ -113,11 +113,11 @@ VF_INLINE void put_gelu(float *c, int64_t ldc, const float *tile, int64_t rows, 
 }
 
 /* Rows i .. end - 1 of A meet the panel of columns from j on. */
-static void run_panel8(const ses_gemm *g, ses_rows8 a, int64_t i, int64_t end, int64_t j, ahead8 *ahead)
+static void run_panel8(const ses_gemm *g, ses_i8_rows a, int64_t i, int64_t end, int64_t j, ahead8 *ahead)
 {
     panels8 b = panels_of(g->packed, g->n);
     int64_t tiles = ses_chunks(end - i, b.dot ? TILE_ROWS : STEP_ROWS);
-    int64_t width = panel_width(g->n, j), quads = ses_quads(g->k);
+    int64_t width = panel_width(g->n, j), quads = ses_quad_count(g->k);
     tile8_in in = { .b = b.panel + j * 4 * quads,
                     .b_scale = b.scale + j,
                     .excess = b.excess + j,
@@ -127,7 +127,7 @@ static void run_panel8(const ses_gemm *g, ses_rows8 a, int64_t i, int64_t end, i
     in.next = in.b + left;
     int form = (b.dot ? DOT : STEP) | (tiles == 1 ? STREAM : 0);
     float tile[TILE_ROWS * TILE_COLS];
-    bool whole = !g->pre && !g->add && j + width <= g->n, direct = whole && g->act == SES_ACT_NONE;
+    bool whole = !g->pre_act && !g->accumulate && j + width <= g->n, direct = whole && g->act == SES_ACT_NONE;
     bool gelu = whole && g->act == SES_ACT_GELU;
     if (direct) in.ldt = g->ldc;
     if (direct || gelu) in.bias = g->bias ? g->bias + j : NULL;
@@ -159,33 +159,34 @@ static void run_chunk8(void *ctx, int64_t index, void *scratch)
     for (; j < j_end; j += TILE_COLS) run_panel8(g, b->a, i, end, j, NULL);
 }
 
-static void round_row(ses_rows8 to, int64_t r, const float *a, int64_t cols)
+static void round_row(ses_i8_rows to, int64_t r, const float *a, int64_t cols)
 {
-    int64_t width = 4 * ses_quads(cols);
+    int64_t width = 4 * ses_quad_count(cols);
     float most = most_of(a, cols);
     to.scale[r] = most / 127;
     round_bytes(to.q + r * width, a, cols, width, factor(most));
 }
 
 /* Row i, of m, each part of it for itself. */
-static void round_parts(const ses_rows_end *end, int64_t i, const float *c, int64_t m, int64_t n)
+static void round_parts(const ses_gemm_epilogue *end, int64_t i, const float *c, int64_t m, int64_t n)
 {
-    int64_t parts = n / end->part, width = 4 * ses_quads(end->part);
-    uint8_t *q = end->to.q + i * width;
+    int64_t parts = n / end->group_cols, width = 4 * ses_quad_count(end->group_cols);
+    uint8_t *q = end->i8_out.q + i * width;
     for (int64_t p = 0; p < parts; p += VF_LANES) {
         int64_t some = tile_min(VF_LANES, parts - p);
         float most[VF_LANES], by[VF_LANES];
-        vf_store(most, most_of_rows(c + p * end->part, end->part, some, end->part));
+        vf_store(most, most_of_rows(c + p * end->group_cols, end->group_cols, some, end->group_cols));
         vf_store(by, factors(vf_load(most)));
         for (int64_t k = 0; k < some; k++) {
-            end->to.scale[(p + k) * m + i] = most[k];
-            round_bytes(q + (p + k) * m * width, c + (p + k) * end->part, end->part, width, by[k]);
+            end->i8_out.scale[(p + k) * m + i] = most[k];
+            round_bytes(q + (p + k) * m * width, c + (p + k) * end->group_cols, end->group_cols, width,
+                        by[k]);
         }
     }
 }
 
 /* Row i of the product, which is at c. */
-static void end_row(const ses_gemm *g, const ses_rows_end *end, int64_t i, float *c)
+static void end_row(const ses_gemm *g, const ses_gemm_epilogue *end, int64_t i, float *c)
 {
     int64_t n = end->gated ? g->n / 2 : g->n;
     if (end->gated) glu_row(c, c, n, end->gate);
@@ -194,22 +195,23 @@ static void end_row(const ses_gemm *g, const ses_rows_end *end, int64_t i, float
             .a = c, .s = c, .gain = end->gain, .bias = end->bias, .cols = g->n, .eps = end->eps
         };
         norm.y = c = g->c + i * g->ldc;
-        norm.res = end->res ? end->res + i * g->n : NULL;
+        norm.res = end->residual ? end->residual + i * g->n : NULL;
         norm_row(&norm, 0, NULL);
     }
-    if (end->to.q && end->part)
+    if (end->i8_out.q && end->group_cols)
         round_parts(end, i, c, g->m, g->n);
-    else if (end->to.q)
-        round_row(end->to, i, c, n);
+    else if (end->i8_out.q)
+        round_row(end->i8_out, i, c, n);
 }
 
 /* Scratch of a row that is taken to its end: numbers of C, and of A rounded. */
-static int64_t row_bytes(const ses_gemm *g) { return 4 * (g->n + 1 + ses_quads(g->k)); }
+static int64_t row_bytes(const ses_gemm *g) { return 4 * (g->n + 1 + ses_quad_count(g->k)); }
 
-_Static_assert(TILE_ROWS * 4 * (SES_GEMM8_WIDTH + 1 + SES_GEMM8_DEPTH / 4) <= SES_SCRATCH, "scratch");
+_Static_assert(TILE_ROWS * 4 * (SES_GEMM_I8_MAX_N + 1 + SES_GEMM_I8_MAX_K / 4) <= SES_SCRATCH_BYTES,
+               "scratch");
 
 /* What the end of these rows writes, brought near by the last panels: what comes earlier is gone by then. */
-static void prefetch_end(const ses_gemm *g, const ses_rows_end *end, ses_range rows, int64_t left)
+static void prefetch_end(const ses_gemm *g, const ses_gemm_epilogue *end, ses_range rows, int64_t left)
 {
     enum { LINE = 16, LAST = 4 };
     if (!end->gain || left > LAST) return;
@@ -219,11 +221,11 @@ static void prefetch_end(const ses_gemm *g, const ses_rows_end *end, ses_range r
 }
 
 /* Rows of A are rounded to scratch behind c, or are there. */
-static ses_rows8 rows_of(const job8 *b, ses_range rows, float *behind)
+static ses_i8_rows rows_of(const job8 *b, ses_range rows, float *behind)
 {
-    int64_t n = rows.end - rows.begin, k = b->g->k, width = 4 * ses_quads(k);
-    if (b->a.q) return (ses_rows8){ b->a.q + rows.begin * width, b->a.scale + rows.begin };
-    ses_rows8 a = { (uint8_t *)(behind + n), behind };
+    int64_t n = rows.end - rows.begin, k = b->g->k, width = 4 * ses_quad_count(k);
+    if (b->a.q) return (ses_i8_rows){ b->a.q + rows.begin * width, b->a.scale + rows.begin };
+    ses_i8_rows a = { (uint8_t *)(behind + n), behind };
     for (int64_t r = 0; r < n; r++) round_row(a, r, b->g->a + (rows.begin + r) * k, k);
     return a;
 }
@@ -235,12 +237,12 @@ static void whole_rows(void *ctx, int64_t index, void *scratch)
     ses_range rows = ses_chunk(b->g->m, b->rows, index);
     int64_t count = rows.end - rows.begin, n = b->g->n;
     float *c = scratch;
-    ses_rows8 a = rows_of(b, rows, c + count * n);
+    ses_i8_rows a = rows_of(b, rows, c + count * n);
     for (int64_t p = 0; p < b->count; p++) {
         const ses_gemm *g = b->g + p;
         ses_gemm part = *g;
-        part.c = c, part.ldc = n, part.pre = NULL;
-        const float *res = b->end[p].res ? b->end[p].res + rows.begin * n : NULL;
+        part.c = c, part.ldc = n, part.pre_act = NULL;
+        const float *res = b->end[p].residual ? b->end[p].residual + rows.begin * n : NULL;
         ahead8 ahead = { (const int8_t *)res, (const int8_t *)(res ? res + count * n : NULL) };
         for (int64_t j = 0; j < n; j += TILE_COLS) {
             prefetch_end(g, b->end + p, rows, ses_chunks(n - j, TILE_COLS));
@@ -253,15 +255,16 @@ static void whole_rows(void *ctx, int64_t index, void *scratch)
 /* As many chunks as keep all threads busy to the end: what a chunk is changes no bit. */
 static void run_whole_rows(ses_exec *x, job8 *b)
 {
-    int64_t m = b->g->m, most = tile_min(ROWS8_WHOLE, SES_SCRATCH / row_bytes(b->g));
-    int64_t threads = ses_pool_threads(x->pool), chunks = ses_chunks(m, most);
+    int64_t m = b->g->m, most = tile_min(ROWS8_WHOLE, SES_SCRATCH_BYTES / row_bytes(b->g));
+    int64_t threads = ses_thread_pool_size(x->pool), chunks = ses_chunks(m, most);
     if (chunks < 2 * threads) chunks = tile_min(2 * threads, ses_chunks(m, tile_min(most, 2 * TILE_ROWS)));
     chunks = ses_chunks(chunks, threads) * threads;
     b->rows = ses_chunks(m, chunks);
-    ses_parallel(x->pool, ses_chunks(m, b->rows), whole_rows, b);
+    ses_parallel_for(x->pool, ses_chunks(m, b->rows), whole_rows, b);
 }
 
-void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, int64_t count, ses_rows8 a, const ses_rows_end *end)
+void VF_NAME(ses_k_gemm_i8)(ses_exec *x, const ses_gemm *g, int64_t count, ses_i8_rows a,
+                            const ses_gemm_epilogue *end)
 {
     if (g->m <= 0 || g->n <= 0) return;
     job8 b = { .g = g, .count = count, .a = a, .end = end };
@@ -274,13 +277,13 @@ void VF_NAME(ses_k_gemm8)(ses_exec *x, const ses_gemm *g, int64_t count, ses_row
     int64_t work = b.rows < FEW8 ? FEW8 : b.rows; /* a few rows wait for B */
     b.group = tile_min(1 + WORK8 / (work * TILE_COLS * (g->k + 1)), panels);
     b.groups = (panels + b.group - 1) / b.group;
-    ses_parallel(x->pool, (g->m + b.rows - 1) / b.rows * b.groups * count, run_chunk8, &b);
+    ses_parallel_for(x->pool, (g->m + b.rows - 1) / b.rows * b.groups * count, run_chunk8, &b);
 }
 
 /* ---- rounding ---- */
 
 typedef struct rounding {
-    ses_rows8 to;
+    ses_i8_rows to;
     const float *a;
     int64_t rows, cols;
 } rounding;
@@ -293,15 +296,15 @@ static void round_chunk(void *ctx, int64_t index, void *scratch)
     for (int64_t r = part.begin; r < part.end; r++) round_row(c->to, r, c->a + r * c->cols, c->cols);
 }
 
-void VF_NAME(ses_k_round_rows)(ses_exec *x, ses_rows8 to, const float *a, int64_t rows, int64_t cols)
+void VF_NAME(ses_k_quantize_rows)(ses_exec *x, ses_i8_rows to, const float *a, int64_t rows, int64_t cols)
 {
     rounding c = { to, a, rows, cols };
-    if (rows > 0) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), round_chunk, &c);
+    if (rows > 0) ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), round_chunk, &c);
 }
 
-int64_t VF_NAME(ses_k_gemm8_pack_size)(int64_t n, int64_t k)
+int64_t VF_NAME(ses_k_gemm_i8_pack_size)(int64_t n, int64_t k)
 {
-    return (int64_t)sizeof(head8) + tile_round_up(n, VF_LANES) * (8 + 4 * ses_quads(k));
+    return (int64_t)sizeof(head8) + tile_round_up(n, VF_LANES) * (8 + 4 * ses_quad_count(k));
 }
 
 /* What becomes panels: reals that are to be rounded, or multiples with the scale of each column. */
@@ -319,7 +322,7 @@ typedef struct packing8 {
 static void take_column(const packing8 *c, int64_t j, int8_t *q)
 {
     int64_t p = 0;
-    for (int64_t i = c->k; i < 4 * ses_quads(c->k); i++) q[i] = 0;
+    for (int64_t i = c->k; i < 4 * ses_quad_count(c->k); i++) q[i] = 0;
     if (c->bytes) {
         for (; p < c->k; p++) q[p] = c->bytes[p * c->b_row + j * c->b_col];
         return;
@@ -362,7 +365,7 @@ static void lay_rows(const packing8 *c, int8_t *to, int64_t width, int64_t j)
  * numbers of 32 bits. */
 static void lay_columns(const packing8 *c, int8_t *to, int64_t width, int64_t j, int64_t n, int8_t *room)
 {
-    int64_t quads = ses_quads(c->k), row = 4 * quads;
+    int64_t quads = ses_quad_count(c->k), row = 4 * quads;
     const int8_t *from = room;
     if (c->bytes && c->b_row == 1 && c->k % 4 == 0 && c->b_col % 4 == 0)
         from = c->bytes + j * c->b_col, row = c->b_col;
@@ -371,12 +374,12 @@ static void lay_columns(const packing8 *c, int8_t *to, int64_t width, int64_t j,
     transpose_vector((float *)(void *)to, width, (const float *)(const void *)from, row / 4, n, quads);
 }
 
-_Static_assert(VF_LANES *SES_GEMM8_DEPTH <= SES_SCRATCH, "scratch");
+_Static_assert(VF_LANES *SES_GEMM_I8_MAX_K <= SES_SCRATCH_BYTES, "scratch");
 
 static void pack_chunk8(void *ctx, int64_t index, void *scratch)
 {
     const packing8 *c = ctx;
-    int64_t begin = index * TILE_COLS, width = panel_width(c->n, begin), quads = ses_quads(c->k);
+    int64_t begin = index * TILE_COLS, width = panel_width(c->n, begin), quads = ses_quad_count(c->k);
     int8_t *panel = c->panel + begin * 4 * quads;
     for (int64_t v = 0; v < width; v += VF_LANES) {
         int64_t j = begin + v, n = tile_min(VF_LANES, c->n - j);
@@ -398,17 +401,17 @@ static void pack8(ses_exec *x, void *packed, packing8 c)
     c.scale = (float *)(void *)(h + 1);
     c.excess = (int32_t *)(void *)(c.scale + width);
     c.panel = (int8_t *)(c.excess + width);
-    ses_parallel(x->pool, (c.n + TILE_COLS - 1) / TILE_COLS, pack_chunk8, &c);
+    ses_parallel_for(x->pool, (c.n + TILE_COLS - 1) / TILE_COLS, pack_chunk8, &c);
 }
 
-void VF_NAME(ses_k_gemm8_pack)(ses_exec *x, void *packed, const float *b, int64_t b_row, int64_t b_col,
-                               int64_t n, int64_t k)
+void VF_NAME(ses_k_gemm_i8_pack)(ses_exec *x, void *packed, const float *b, int64_t b_row, int64_t b_col,
+                                 int64_t n, int64_t k)
 {
     pack8(x, packed, (packing8){ .b = b, .b_row = b_row, .b_col = b_col, .n = n, .k = k });
 }
 
-void VF_NAME(ses_k_gemm8_lay)(ses_exec *x, void *packed, const int8_t *b, const float *scale, int64_t b_row,
-                              int64_t b_col, int64_t n, int64_t k)
+void VF_NAME(ses_k_gemm_i8_pack_quantized)(ses_exec *x, void *packed, const int8_t *b, const float *scale,
+                                           int64_t b_row, int64_t b_col, int64_t n, int64_t k)
 {
     pack8(x, packed,
           (packing8){ .bytes = b, .bytes_scale = scale, .b_row = b_row, .b_col = b_col, .n = n, .k = k });

@@ -4,8 +4,8 @@
  * added to C, which also keeps the chains of roundings short. A chunk is a block of rows times a group of
  * panels; how the chunks are cut changes no bit. */
 #include "base/half.h"
-#include "gemm_pack.h"
 #include "gemm_epilogue.h"
+#include "gemm_pack.h"
 
 enum {
     PASS = 768,
@@ -17,7 +17,7 @@ enum {
     FEW = 4,                 /* rows that take as long as one */
 };
 
-_Static_assert((TILE_COLS + STRIP_ROWS) * PASS * sizeof(float) <= SES_SCRATCH, "scratch");
+_Static_assert((TILE_COLS + STRIP_ROWS) * PASS * sizeof(float) <= SES_SCRATCH_BYTES, "scratch");
 
 typedef struct job {
     ses_gemm g;
@@ -56,7 +56,8 @@ static void run_panel(const job *b, pass s, const float *strips, const void *pan
                       int64_t j)
 {
     const ses_gemm *g = &b->g;
-    tile_direct_fn *const(*direct)[TILE_VECS] = b->half ? tile_half[g->packed_as == SES_BF16] : tile_direct;
+    tile_direct_fn *const(*direct)[TILE_VECS] =
+        b->half ? tile_half[g->packed_dtype == SES_BF16] : tile_direct;
     int64_t width = panel_width(g->n, j), cols = tile_min(TILE_COLS, g->n - j), vecs = width / VF_LANES;
     int64_t tiles = (end - i + TILE_ROWS - 1) / TILE_ROWS;
     float tile[TILE_ROWS * TILE_COLS];
@@ -91,12 +92,13 @@ static void run_pass(const job *b, pass s, int64_t i, int64_t end, int64_t j, in
     for (; j < j_end; j += TILE_COLS) {
         int64_t width = panel_width(g->n, j);
         const void *panel = fresh;
-        if (g->packed && g->packed_as == SES_F32)
+        if (g->packed && g->packed_dtype == SES_F32)
             panel = (const float *)g->packed + j * g->k + s.begin * width;
         else if (g->packed && b->half)
             panel = (const uint16_t *)g->packed + j * g->k + s.begin * width;
         else if (g->packed)
-            widen(fresh, (const uint16_t *)g->packed + j * g->k + s.begin * width, g->packed_as, s.k * width);
+            widen(fresh, (const uint16_t *)g->packed + j * g->k + s.begin * width, g->packed_dtype,
+                  s.k * width);
         else
             pack_panel(fresh, g->b + s.begin * g->b_row + j * g->b_col, g->b_row, g->b_col,
                        tile_min(TILE_COLS, g->n - j), s.k);
@@ -124,7 +126,7 @@ void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
 {
     if (g->m <= 0 || g->n <= 0) return;
     job b = { .g = *g, .strips = g->a_col != 1 };
-    b.half = g->packed && g->packed_as != SES_F32 && !b.strips && g->m <= TILE_ROWS;
+    b.half = g->packed && g->packed_dtype != SES_F32 && !b.strips && g->m <= TILE_ROWS;
     int64_t panels = (g->n + TILE_COLS - 1) / TILE_COLS;
     int64_t rows = tile_min(g->m, b.strips ? STRIP_ROWS : g->packed ? PACKED_ROWS : ROWS);
     int64_t work = rows < FEW ? FEW : rows; /* a few rows wait for B */
@@ -132,7 +134,7 @@ void VF_NAME(ses_k_gemm)(ses_exec *x, const ses_gemm *g)
     b.blocks = (g->m + rows - 1) / rows;
     b.group = tile_min(b.strips ? GROUP : 1 + WORK / (work * TILE_COLS * (g->k + 1)), panels);
     b.groups = (panels + b.group - 1) / b.group;
-    ses_parallel(x->pool, b.blocks * b.groups, run_chunk, &b);
+    ses_parallel_for(x->pool, b.blocks * b.groups, run_chunk, &b);
 }
 
 int64_t VF_NAME(ses_k_gemm_pack_size)(int64_t n, int64_t k) { return tile_round_up(n, VF_LANES) * k; }
@@ -168,5 +170,5 @@ void VF_NAME(ses_k_gemm_pack)(ses_exec *x, void *packed, ses_dtype as, const flo
                               int64_t b_col, int64_t n, int64_t k)
 {
     packing c = { packed, as, b, b_row, b_col, n, k };
-    ses_parallel(x->pool, (n + TILE_COLS - 1) / TILE_COLS, pack_chunk, &c);
+    ses_parallel_for(x->pool, (n + TILE_COLS - 1) / TILE_COLS, pack_chunk, &c);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 
 typedef struct xent {
-    ses_sink da;
+    ses_dst da;
     float *row_loss, *lse;
     const float *a, *lse_in;
     const int32_t *label;
@@ -34,7 +34,7 @@ static void xent_chunk(void *ctx, int64_t chunk, void *scratch)
     ses_range rows = ses_chunk(c->rows, ses_chunk_rows(c->cols), chunk);
     for (int64_t i = rows.begin; i < rows.end; i++) {
         c->lse[i] = c->row_loss[i] = 0;
-        if (c->label[i] == SES_IGNORE) continue;
+        if (c->label[i] == SES_IGNORE_INDEX) continue;
         const float *a = c->a + i * c->ld;
         float max = max_row(a, c->cols);
         exp_row r = { a, vf_set1(max) };
@@ -50,22 +50,22 @@ void VF_NAME(ses_k_xent_rows)(ses_exec *x, float *row_loss, float *lse, const fl
     xent c = {
         .row_loss = row_loss, .lse = lse, .a = a, .label = label, .rows = rows, .cols = cols, .ld = ld
     };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_chunk, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_chunk, &c);
 }
 
 static void bwd_row(const xent *c, int64_t row)
 {
     const float *a = c->a + row * c->ld;
-    ses_sink da = { c->da.data + row * c->ld, c->da.add };
+    ses_dst da = { c->da.data + row * c->ld, c->da.accumulate };
     int32_t label = c->label[row];
-    for (int64_t j = c->cols; j < c->ld && !da.add; j++) da.data[j] = 0;
-    bool counts = label != SES_IGNORE;
-    if (!counts && da.add) return;
+    for (int64_t j = c->cols; j < c->ld && !da.accumulate; j++) da.data[j] = 0;
+    bool counts = label != SES_IGNORE_INDEX;
+    if (!counts && da.accumulate) return;
     vf scale = vf_set1(c->scale), lse = vf_set1(c->lse_in[row]);
     float at_label = 0; /* taken first, since da may be a itself */
     if (counts) {
         vf_store_part(&at_label, vf_exp(vf_sub(vf_set1(a[label]), lse)), 1);
-        at_label = (da.add ? da.data[label] : 0) + c->scale * (at_label - 1);
+        at_label = (da.accumulate ? da.data[label] : 0) + c->scale * (at_label - 1);
     }
     for (int64_t j = 0; j < c->cols; j += VF_LANES) {
         int64_t left = c->cols - j;
@@ -83,12 +83,11 @@ static void xent_bwd_chunk(void *ctx, int64_t chunk, void *scratch)
     for (int64_t i = r.begin; i < r.end; i++) bwd_row(c, i);
 }
 
-void VF_NAME(ses_k_xent_bwd)(ses_exec *x, ses_sink da, const float *dloss, const float *loss,
-                             const float *lse, const float *a, const int32_t *label, int64_t rows,
-                             int64_t cols, int64_t ld)
+void VF_NAME(ses_k_xent_bwd)(ses_exec *x, ses_dst da, const float *dloss, const float *loss, const float *lse,
+                             const float *a, const int32_t *label, int64_t rows, int64_t cols, int64_t ld)
 {
     if (!da.data) return;
     xent c = { .da = da, .a = a, .lse_in = lse, .label = label, .rows = rows, .cols = cols, .ld = ld };
     c.scale = loss[1] * dloss[0];
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_bwd_chunk, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), xent_bwd_chunk, &c);
 }

@@ -15,22 +15,22 @@ static void norm_rows(void *ctx, int64_t chunk, void *scratch)
 
 void VF_NAME(ses_k_norm)(ses_exec *x, float *y, float *s, float *stat, const float *a, const float *res,
                          const float *gain, const float *bias, int64_t rows, int64_t cols, double eps,
-                         const ses_drop *drop)
+                         const ses_dropout_spec *drop)
 {
     if (drop) { /* s holds what is left of a until a + res takes its place */
-        VF_NAME(ses_k_dropout)(x, (ses_sink){ s, false }, a, rows * cols, drop->rate, drop->key);
+        VF_NAME(ses_k_dropout)(x, (ses_dst){ s, false }, a, rows * cols, drop->rate, drop->key);
         a = s;
     }
     norm_job f = { y, s, stat, a, res, gain, bias, rows, cols, eps };
-    ses_parallel(x->pool, ses_chunks(rows, norm_chunk(&f)), norm_rows, &f);
+    ses_parallel_for(x->pool, ses_chunks(rows, norm_chunk(&f)), norm_rows, &f);
 }
 
 typedef struct backward {
-    ses_sink da, dres;
+    ses_dst da, dres;
     float *dgain, *dbias;
     const float *dy, *s, *stat, *gain;
     int64_t rows, cols;
-    const ses_drop *drop;
+    const ses_dropout_spec *drop;
 } backward;
 
 typedef struct grad_row {
@@ -50,9 +50,9 @@ VF_INLINE vf_pair add_grad(vf_pair sum, void *ctx, int64_t i, int64_t left)
 /* What dropout leaves of the numbers from `first`, a multiple of 8, on. */
 enum { DRAWN = 8 * VF_LANES };
 
-static void keep_factors(float keep[DRAWN], const ses_drop *d, int64_t first)
+static void keep_factors(float keep[DRAWN], const ses_dropout_spec *d, int64_t first)
 {
-    uint32_t draw[DRAWN], threshold = ses_drop_threshold(d->rate);
+    uint32_t draw[DRAWN], threshold = ses_dropout_threshold(d->rate);
     float scale = ses_drop_scale(d->rate);
     vf_drop_draws(draw, d->key, (uint64_t)first / 8);
     for (int k = 0; k < DRAWN; k++) keep[k] = draw[k] >= threshold ? scale : 0;
@@ -140,11 +140,11 @@ static void bwd_cols(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void VF_NAME(ses_k_norm_bwd)(ses_exec *x, ses_sink da, ses_sink dres, float *dgain, float *dbias,
+void VF_NAME(ses_k_norm_bwd)(ses_exec *x, ses_dst da, ses_dst dres, float *dgain, float *dbias,
                              const float *dy, const float *s, const float *stat, const float *gain,
-                             int64_t rows, int64_t cols, const ses_drop *drop)
+                             int64_t rows, int64_t cols, const ses_dropout_spec *drop)
 {
     backward b = { da, dres, dgain, dbias, dy, s, stat, gain, rows, cols, drop };
-    if (dgain || dbias) ses_parallel(x->pool, ses_chunks(cols, COL_BLOCK), bwd_cols, &b);
-    if (da.data || dres.data) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
+    if (dgain || dbias) ses_parallel_for(x->pool, ses_chunks(cols, COL_BLOCK), bwd_cols, &b);
+    if (da.data || dres.data) ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
 }

@@ -17,7 +17,7 @@ static void adamw_chunk(void *ctx, int64_t chunk, void *scratch)
     ses_range r = ses_chunk(s->n, SES_CHUNK, chunk);
     vf beta1 = vf_set1((float)o->beta1), rest1 = vf_set1((float)(1 - o->beta1));
     vf beta2 = vf_set1((float)o->beta2), rest2 = vf_set1((float)(1 - o->beta2));
-    vf rate = vf_set1((float)(o->lr * o->correction1)), decay = vf_set1((float)(o->lr * o->decay));
+    vf rate = vf_set1((float)(o->lr * o->correction1)), decay = vf_set1((float)(o->lr * o->weight_decay));
     vf correction2 = vf_set1((float)o->correction2), eps = vf_set1((float)o->eps);
     vf scale = vf_set1((float)o->scale);
     for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
@@ -37,12 +37,12 @@ void VF_NAME(ses_k_adamw)(ses_exec *x, float *w, const float *g, float *m, float
                           const ses_adamw *o)
 {
     step s = { w, m, v, g, n, *o };
-    ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), adamw_chunk, &s);
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), adamw_chunk, &s);
 }
 
-void VF_NAME(ses_k_adamw_list)(ses_exec *x, const ses_adamw_part *part, int64_t n)
+void VF_NAME(ses_k_adamw_list)(ses_exec *x, const ses_adamw_tensor *part, int64_t n)
 {
-    for (const ses_adamw_part *p = part; p < part + n; p++)
+    for (const ses_adamw_tensor *p = part; p < part + n; p++)
         VF_NAME(ses_k_adamw)(x, p->w, p->g, p->m, p->v, p->n, &p->o);
 }
 
@@ -58,8 +58,9 @@ static void sgd_chunk(void *ctx, int64_t chunk, void *scratch)
     (void)scratch;
     const descent *s = ctx;
     ses_range r = ses_chunk(s->n, SES_CHUNK, chunk);
-    vf lr = vf_set1((float)-s->o.lr), decay = vf_set1((float)s->o.decay), scale = vf_set1((float)s->o.scale);
-    vf momentum = vf_set1((float)s->o.momentum), keep = vf_set1((float)s->o.keep);
+    vf lr = vf_set1((float)-s->o.lr), decay = vf_set1((float)s->o.weight_decay),
+       scale = vf_set1((float)s->o.scale);
+    vf momentum = vf_set1((float)s->o.momentum), keep = vf_set1((float)s->o.grad_weight);
     for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
         int64_t left = r.end - i;
         vf w = vf_get(s->w + i, left), d = vf_fma(scale, vf_get(s->g + i, left), vf_mul(decay, w));
@@ -75,7 +76,7 @@ static void sgd_chunk(void *ctx, int64_t chunk, void *scratch)
 void VF_NAME(ses_k_sgd)(ses_exec *x, float *w, const float *g, float *buf, int64_t n, const ses_sgd *o)
 {
     descent s = { w, buf, g, n, *o };
-    ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), sgd_chunk, &s);
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), sgd_chunk, &s);
 }
 
 typedef struct lamb {
@@ -94,7 +95,8 @@ static void lamb_chunk(void *ctx, int64_t chunk, void *scratch)
     vf beta1 = vf_set1((float)o->beta1), rest1 = vf_set1((float)(1 - o->beta1));
     vf beta2 = vf_set1((float)o->beta2), rest2 = vf_set1((float)(1 - o->beta2));
     vf correction1 = vf_set1((float)o->correction1), correction2 = vf_set1((float)o->correction2);
-    vf eps = vf_set1((float)o->eps), decay = vf_set1((float)o->decay), scale = vf_set1((float)o->scale);
+    vf eps = vf_set1((float)o->eps), decay = vf_set1((float)o->weight_decay),
+       scale = vf_set1((float)o->scale);
     for (int64_t i = r.begin; i < r.end; i += VF_LANES) {
         int64_t left = r.end - i;
         vf g = vf_mul(scale, vf_get(s->g + i, left));
@@ -111,11 +113,11 @@ void VF_NAME(ses_k_lamb)(ses_exec *x, float *u, const float *w, const float *g, 
                          const ses_adamw *o)
 {
     lamb s = { u, m, v, w, g, n, *o };
-    ses_parallel(x->pool, ses_chunks(n, SES_CHUNK), lamb_chunk, &s);
+    ses_parallel_for(x->pool, ses_chunks(n, SES_CHUNK), lamb_chunk, &s);
 }
 
-void VF_NAME(ses_k_lamb_move)(ses_exec *x, float *w, const float *u, int64_t n, double lr)
+void VF_NAME(ses_k_lamb_update)(ses_exec *x, float *w, const float *u, int64_t n, double lr)
 {
     double squares_w = VF_NAME(ses_k_sum_squares)(x, w, n), squares_u = VF_NAME(ses_k_sum_squares)(x, u, n);
-    VF_NAME(ses_k_scale)(x, (ses_sink){ w, true }, u, (float)(-lr * ses_lamb_trust(squares_w, squares_u)), n);
+    VF_NAME(ses_k_scale)(x, (ses_dst){ w, true }, u, (float)(-lr * ses_lamb_trust(squares_w, squares_u)), n);
 }

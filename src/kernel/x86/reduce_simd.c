@@ -44,10 +44,10 @@ static void sum_strip(void *ctx, int64_t chunk, void *scratch)
     for (int64_t j = 0; j < left; j++) c->y[cols.begin + j] = (float)(c->y[cols.begin + j] + total[j]);
 }
 
-void VF_NAME(ses_k_col_sum)(ses_exec *x, ses_sink y, const float *a, int64_t rows, int64_t cols, int64_t ld)
+void VF_NAME(ses_k_col_sum)(ses_exec *x, ses_dst y, const float *a, int64_t rows, int64_t cols, int64_t ld)
 {
     col_sum c = { y.data, a, rows, cols, ld };
-    ses_parallel(x->pool, ses_chunks(cols, STRIP_COLS), sum_strip, &c);
+    ses_parallel_for(x->pool, ses_chunks(cols, STRIP_COLS), sum_strip, &c);
 }
 
 typedef struct squares {
@@ -76,7 +76,7 @@ double VF_NAME(ses_k_sum_squares)(ses_exec *x, const float *a, int64_t n)
 {
     squares s = { .a = a, .n = n, .size = ses_part_size(n) };
     int64_t parts = ses_chunks(n, s.size);
-    ses_parallel(x->pool, parts, square_part, &s);
+    ses_parallel_for(x->pool, parts, square_part, &s);
     double sum = 0;
     for (int64_t i = 0; i < parts; i++) sum += s.part[i];
     return sum;

@@ -10,14 +10,14 @@
 enum {
     SPEAKERS = 96, /* tokens of a chunk: the rows are packed once for them */
     ROWS = 256,    /* of a block of the backward pass */
-    LIMIT = SES_SCRATCH / 4 - (TILE_ROWS + 1) * TILE_COLS /* numbers of scratch */
+    LIMIT = SES_SCRATCH_BYTES / 4 - (TILE_ROWS + 1) * TILE_COLS /* numbers of scratch */
 };
 
 typedef struct work {
     ses_relative a;
-    ses_sink y;
+    ses_dst y;
     const float *dy;
-    ses_sink dx, dr;
+    ses_dst dx, dr;
     int64_t ld, blocks; /* dim in whole vectors; chunks of a part, or of the rows */
 } work;
 
@@ -36,12 +36,12 @@ typedef struct span {
 /* The rows that n speakers from t on may meet. */
 static span rows_met(const ses_relative *a, const ses_rel_part *p, int64_t t, int64_t n)
 {
-    if (!a->at || a->place) return (span){ 0, a->rows };
+    if (!a->dist_to_row || a->q_pos) return (span){ 0, a->rows };
     int64_t shift = p->len_k - p->len_q, least = INT64_MAX, most = -1; /* distances from low to high */
-    int64_t low = a->by_key ? t - (p->len_q - 1 + shift) : -(t + n - 1 + shift);
-    int64_t high = a->by_key ? t + n - 1 - shift : p->len_k - 1 - (t + shift);
+    int64_t low = a->x_is_key ? t - (p->len_q - 1 + shift) : -(t + n - 1 + shift);
+    int64_t high = a->x_is_key ? t + n - 1 - shift : p->len_k - 1 - (t + shift);
     for (int64_t d = low; d <= high; d++) {
-        int64_t row = a->at[(p->turned ? -d : d) + a->max_k - 1];
+        int64_t row = a->dist_to_row[(p->turned ? -d : d) + a->max_seqlen_k - 1];
         if (row < least) least = row;
         if (row > most) most = row;
     }
@@ -51,9 +51,9 @@ static span rows_met(const ses_relative *a, const ses_rel_part *p, int64_t t, in
 /* False where there is nobody to meet. */
 static bool group_of(group *g, const work *w, ses_rel_part p, int64_t t)
 {
-    int64_t tokens = w->a.by_key ? p.len_k : p.len_q;
+    int64_t tokens = w->a.x_is_key ? p.len_k : p.len_q;
     *g = (group){
-        .p = p, .t = t, .n = tile_min(SPEAKERS, tokens - t), .others = w->a.by_key ? p.len_q : p.len_k
+        .p = p, .t = t, .n = tile_min(SPEAKERS, tokens - t), .others = w->a.x_is_key ? p.len_q : p.len_k
     };
     if (g->n < 1 || g->others < 1) return false;
     span met = rows_met(&w->a, &p, t, g->n);
@@ -63,7 +63,7 @@ static bool group_of(group *g, const work *w, ses_rel_part p, int64_t t)
 
 static const float *speaker(const work *w, const group *g, int64_t t)
 {
-    return w->a.x + ((w->a.by_key ? g->p.k0 : g->p.q0) + t) * w->a.x_row + g->p.head * w->a.x_head;
+    return w->a.x + ((w->a.x_is_key ? g->p.k0 : g->p.q0) + t) * w->a.x_row + g->p.head * w->a.x_head;
 }
 
 static const float *table(const work *w, const group *g)
@@ -76,7 +76,8 @@ VF_INLINE void rows_of(int32_t *out, const ses_relative *a, const ses_rel_part *
                        int64_t j, int64_t n)
 {
     int64_t place = ses_rel_place(a, p, i), step = p->turned ? -1 : 1;
-    const int32_t *at = a->at ? a->at + a->max_k - 1 + step * (j - place) : NULL, *label = a->label + p->k0;
+    const int32_t *at = a->dist_to_row ? a->dist_to_row + a->max_seqlen_k - 1 + step * (j - place) : NULL,
+                  *label = a->label + p->k0;
     int32_t base = (int32_t)first;
     for (int64_t c = 0; c < n; c++) out[c] = (at ? at[step * c] : label[place] != label[j + c]) - base;
 }
@@ -100,14 +101,14 @@ VF_INLINE void pick(const work *w, const group *g, const float *products, int64_
     for (int64_t c = 0; c < n; c++) {
         float v = a->scale * products[c * ldp + row[c]];
         if (mask) v += mask[c];
-        y[c] = w->y.add ? y[c] + v : v;
+        y[c] = w->y.accumulate ? y[c] + v : v;
     }
 }
 
 static void pick_tile(const work *w, const group *g, const float *products, int64_t ldp, int64_t t,
                       int64_t rows)
 {
-    if (w->a.by_key)
+    if (w->a.x_is_key)
         for (int64_t i = 0; i < g->others; i++) pick(w, g, products, ldp, i, t, rows);
     else
         for (int64_t r = 0; r < rows; r++)
@@ -140,12 +141,12 @@ static void sum_tile(const work *w, const group *g, float *dp, int64_t ldp, int6
 {
     int32_t row[RUN];
     memset(dp, 0, (size_t)(rows * ldp) * sizeof *dp);
-    for (int64_t i = 0; w->a.by_key && i < g->others; i++) {
+    for (int64_t i = 0; w->a.x_is_key && i < g->others; i++) {
         const float *dy = w->dy + g->p.scores + i * g->p.len_k + t;
         rows_of(row, &w->a, &g->p, g->row, i, t, rows);
         for (int64_t r = 0; r < rows; r++) dp[r * ldp + row[r]] += dy[r];
     }
-    for (int64_t r = 0; !w->a.by_key && r < rows; r++)
+    for (int64_t r = 0; !w->a.x_is_key && r < rows; r++)
         for (int64_t j = 0; j < g->others; j += RUN) {
             const float *dy = w->dy + g->p.scores + (t + r) * g->p.len_k + j;
             int64_t n = tile_min(RUN, g->others - j);
@@ -155,7 +156,7 @@ static void sum_tile(const work *w, const group *g, float *dp, int64_t ldp, int6
 }
 
 /* y[rows][dim] (+)= factor a[rows][n] x, with x from pack_along, n in blocks of ROWS that are summed up. */
-static void times_along(ses_sink y, int64_t y_row, const work *w, const float *a, int64_t lda, int64_t rows,
+static void times_along(ses_dst y, int64_t y_row, const work *w, const float *a, int64_t lda, int64_t rows,
                         const float *packed, int64_t n, float factor)
 {
     int64_t dim = w->a.dim, width = part_width(dim);
@@ -183,10 +184,10 @@ static void content_chunk(void *ctx, int64_t index, void *scratch)
 {
     const work *w = ctx;
     ses_rel_part p = ses_rel_part_of(&w->a, index / w->blocks);
-    int64_t first = index % w->blocks * SPEAKERS, tokens = w->a.by_key ? p.len_k : p.len_q;
+    int64_t first = index % w->blocks * SPEAKERS, tokens = w->a.x_is_key ? p.len_k : p.len_q;
     group g;
     if (!group_of(&g, w, p, first)) { /* those who meet nobody */
-        for (int64_t t = first; t < tile_min(tokens, first + SPEAKERS) && !w->dx.add; t++)
+        for (int64_t t = first; t < tile_min(tokens, first + SPEAKERS) && !w->dx.accumulate; t++)
             memset(w->dx.data + (speaker(w, &g, t) - w->a.x), 0, (size_t)w->a.dim * sizeof(float));
         return;
     }
@@ -196,7 +197,7 @@ static void content_chunk(void *ctx, int64_t index, void *scratch)
     for (int64_t t = 0, rows, left = tiles_of(g.n); left > 0; left--, t += rows) {
         rows = even_rows(g.n - t, left);
         sum_tile(w, &g, dp, width, g.t + t, rows);
-        ses_sink to = { w->dx.data + (speaker(w, &g, g.t + t) - w->a.x), w->dx.add };
+        ses_dst to = { w->dx.data + (speaker(w, &g, g.t + t) - w->a.x), w->dx.accumulate };
         times_along(to, w->a.x_row, w, dp, width, rows, packed, g.rows, w->a.scale);
     }
 }
@@ -208,10 +209,10 @@ typedef struct block {
 
 static block block_of(const ses_relative *a, int64_t row)
 {
-    block b = { row, tile_min(ROWS, a->rows - row), a->at ? INT64_MAX : INT64_MIN,
-                a->at ? INT64_MIN : INT64_MAX };
-    for (int64_t d = 1 - a->max_k; a->at && d < a->max_k; d++) {
-        int32_t at = a->at[d + a->max_k - 1];
+    block b = { row, tile_min(ROWS, a->rows - row), a->dist_to_row ? INT64_MAX : INT64_MIN,
+                a->dist_to_row ? INT64_MIN : INT64_MAX };
+    for (int64_t d = 1 - a->max_seqlen_k; a->dist_to_row && d < a->max_seqlen_k; d++) {
+        int32_t at = a->dist_to_row[d + a->max_seqlen_k - 1];
         if (at < row || at >= row + b.n) continue;
         if (d < b.low) b.low = d;
         b.high = d;
@@ -223,7 +224,7 @@ static block block_of(const ses_relative *a, int64_t row)
 static span keys_at(const ses_relative *a, const ses_rel_part *p, const block *b, int64_t i, int64_t begin,
                     int64_t end)
 {
-    if (a->at) {
+    if (a->dist_to_row) {
         int64_t place = ses_rel_place(a, p, i), low = p->turned ? -b->high : b->low,
                 high = p->turned ? -b->low : b->high;
         if (place + low > begin) begin = place + low;
@@ -236,18 +237,18 @@ static span keys_at(const ses_relative *a, const ses_rel_part *p, const block *b
 static void sum_rows(const work *w, const group *g, float *dp, const block *b)
 {
     const ses_relative *a = &w->a;
-    int64_t queries = a->by_key ? g->others : g->n, first = a->by_key ? 0 : g->t;
+    int64_t queries = a->x_is_key ? g->others : g->n, first = a->x_is_key ? 0 : g->t;
     memset(dp, 0, (size_t)(b->n * SPEAKERS) * sizeof *dp);
     for (int64_t i = first; b->low <= b->high && i < first + queries; i++) {
         int32_t row[RUN];
-        span keys = keys_at(a, &g->p, b, i, a->by_key ? g->t : 0, a->by_key ? g->t + g->n : g->others);
+        span keys = keys_at(a, &g->p, b, i, a->x_is_key ? g->t : 0, a->x_is_key ? g->t + g->n : g->others);
         for (int64_t c = 0; c < keys.n; c += RUN) {
             int64_t j = keys.row + c, n = tile_min(RUN, keys.n - c);
             const float *dy = w->dy + g->p.scores + i * g->p.len_k + j;
-            float *to = dp + (a->by_key ? j - g->t : i - g->t);
+            float *to = dp + (a->x_is_key ? j - g->t : i - g->t);
             rows_of(row, a, &g->p, b->row, i, j, n);
             for (int64_t k = 0; k < n; k++)
-                if (row[k] >= 0 && row[k] < b->n) to[row[k] * SPEAKERS + (a->by_key ? k : 0)] += dy[k];
+                if (row[k] >= 0 && row[k] < b->n) to[row[k] * SPEAKERS + (a->x_is_key ? k : 0)] += dy[k];
         }
     }
 }
@@ -270,7 +271,7 @@ static void rows_chunk(void *ctx, int64_t index, void *scratch)
             sum_rows(w, &g, dp, &b);
             pack_along(packed, speaker(w, &g, t), a->x_row, g.n, a->dim);
             for (int64_t r = from; r < to; r += TILE_ROWS)
-                times_along((ses_sink){ sum + r * w->ld, true }, w->ld, w, dp + r * SPEAKERS, SPEAKERS,
+                times_along((ses_dst){ sum + r * w->ld, true }, w->ld, w, dp + r * SPEAKERS, SPEAKERS,
                             tile_min(TILE_ROWS, to - r), packed, g.n, 1);
         }
     }
@@ -292,7 +293,7 @@ static bool fits(const work *w)
 static work work_of(const ses_relative *a)
 {
     int64_t longest = 0;
-    const int32_t *cu = a->by_key ? a->cu_k : a->cu_q;
+    const int32_t *cu = a->x_is_key ? a->cu_seqlens_k : a->cu_seqlens_q;
     for (int64_t s = 0; s < a->seqs; s++)
         if (cu[s + 1] - cu[s] > longest) longest = cu[s + 1] - cu[s];
     return (work){ .a = *a,
@@ -300,18 +301,17 @@ static work work_of(const ses_relative *a)
                    .blocks = (longest + SPEAKERS - 1) / SPEAKERS };
 }
 
-void VF_NAME(ses_k_relative)(ses_exec *x, const ses_relative *a, ses_sink y)
+void VF_NAME(ses_k_relative)(ses_exec *x, const ses_relative *a, ses_dst y)
 {
     work w = work_of(a);
     w.y = y;
     if (fits(&w))
-        ses_parallel(x->pool, a->seqs * a->heads * w.blocks, forward_chunk, &w);
+        ses_parallel_for(x->pool, a->seqs * a->heads * w.blocks, forward_chunk, &w);
     else
         ses_k_relative_ref(x, a, y);
 }
 
-void VF_NAME(ses_k_relative_bwd)(ses_exec *x, const ses_relative *a, const float *dy, ses_sink dx,
-                                 ses_sink dr)
+void VF_NAME(ses_k_relative_bwd)(ses_exec *x, const ses_relative *a, const float *dy, ses_dst dx, ses_dst dr)
 {
     work w = work_of(a);
     w.dy = dy, w.dx = dx, w.dr = dr;
@@ -319,7 +319,7 @@ void VF_NAME(ses_k_relative_bwd)(ses_exec *x, const ses_relative *a, const float
         ses_k_relative_bwd_ref(x, a, dy, dx, dr);
         return;
     }
-    if (dx.data) ses_parallel(x->pool, a->seqs * a->heads * w.blocks, content_chunk, &w);
+    if (dx.data) ses_parallel_for(x->pool, a->seqs * a->heads * w.blocks, content_chunk, &w);
     w.blocks = (a->rows + ROWS - 1) / ROWS;
-    if (dr.data) ses_parallel(x->pool, a->heads * w.blocks, rows_chunk, &w);
+    if (dr.data) ses_parallel_for(x->pool, a->heads * w.blocks, rows_chunk, &w);
 }

@@ -40,11 +40,11 @@ void VF_NAME(ses_k_rms)(ses_exec *x, float *y, float *stat, const float *a, cons
                         int64_t cols, double eps)
 {
     forward f = { y, stat, a, gain, rows, cols, eps };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), rms_rows, &f);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), rms_rows, &f);
 }
 
 typedef struct backward {
-    ses_sink da;
+    ses_dst da;
     float *dgain;
     const float *dy, *a, *stat, *gain;
     int64_t rows, cols;
@@ -108,10 +108,10 @@ static void bwd_cols(void *ctx, int64_t chunk, void *scratch)
         b->dgain[j] = (float)(b->dgain[j] + dgain[j - cols.begin]);
 }
 
-void VF_NAME(ses_k_rms_bwd)(ses_exec *x, ses_sink da, float *dgain, const float *dy, const float *a,
+void VF_NAME(ses_k_rms_bwd)(ses_exec *x, ses_dst da, float *dgain, const float *dy, const float *a,
                             const float *stat, const float *gain, int64_t rows, int64_t cols)
 {
     backward b = { da, dgain, dy, a, stat, gain, rows, cols };
-    if (dgain) ses_parallel(x->pool, ses_chunks(cols, COL_BLOCK), bwd_cols, &b);
-    if (da.data) ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
+    if (dgain) ses_parallel_for(x->pool, ses_chunks(cols, COL_BLOCK), bwd_cols, &b);
+    if (da.data) ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &b);
 }

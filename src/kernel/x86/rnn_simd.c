@@ -3,12 +3,12 @@
 #include "vecmath.h"
 
 typedef struct job {
-    const ses_cell_step *c;
-    const ses_cell_grad *g;
+    const ses_rnn_step *c;
+    const ses_rnn_grad *g;
 } job;
 
 /* What a gate reads: x's part, the state's, the bias. */
-VF_INLINE vf sum(const ses_cell_step *c, int64_t gates, int64_t s, int64_t j, int64_t left)
+VF_INLINE vf sum(const ses_rnn_step *c, int64_t gates, int64_t s, int64_t j, int64_t left)
 {
     int64_t G = gates * c->size;
     return vf_add(vf_add(vf_get(c->x + c->row[s] * G + j, left), vf_get(c->h + s * G + j, left)),
@@ -16,9 +16,9 @@ VF_INLINE vf sum(const ses_cell_step *c, int64_t gates, int64_t s, int64_t j, in
 }
 
 /* Row `before` of something, or 0. */
-VF_INLINE vf was_of(const ses_cell_step *c, const float *of, int64_t s, int64_t j, int64_t left)
+VF_INLINE vf was_of(const ses_rnn_step *c, const float *of, int64_t s, int64_t j, int64_t left)
 {
-    return c->before[s] < 0 ? vf_zero() : vf_get(of + c->before[s] * c->size + j, left);
+    return c->prev_row[s] < 0 ? vf_zero() : vf_get(of + c->prev_row[s] * c->size + j, left);
 }
 
 /* d/dx of a logistic function and of tanh, from their values. */
@@ -28,7 +28,7 @@ VF_INLINE vf slope_tanh(vf y) { return vf_sub(vf_set1(1), vf_mul(y, y)); }
 static void lstm_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const ses_cell_step *c = ((const job *)ctx)->c;
+    const ses_rnn_step *c = ((const job *)ctx)->c;
     int64_t H = c->size;
     ses_range r = ses_chunk(c->n, ses_chunk_rows(4 * H), chunk);
     for (int64_t s = r.begin; s < r.end; s++) {
@@ -48,16 +48,16 @@ static void lstm_rows(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void VF_NAME(ses_k_lstm)(ses_exec *x, const ses_cell_step *c)
+void VF_NAME(ses_k_lstm)(ses_exec *x, const ses_rnn_step *c)
 {
-    ses_parallel(x->pool, ses_chunks(c->n, ses_chunk_rows(4 * c->size)), lstm_rows, &(job){ c, NULL });
+    ses_parallel_for(x->pool, ses_chunks(c->n, ses_chunk_rows(4 * c->size)), lstm_rows, &(job){ c, NULL });
 }
 
 static void lstm_rows_bwd(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const ses_cell_step *c = ((const job *)ctx)->c;
-    const ses_cell_grad *b = ((const job *)ctx)->g;
+    const ses_rnn_step *c = ((const job *)ctx)->c;
+    const ses_rnn_grad *b = ((const job *)ctx)->g;
     int64_t H = c->size;
     ses_range r = ses_chunk(c->n, ses_chunk_rows(4 * H), chunk);
     for (int64_t s = r.begin; s < r.end; s++) {
@@ -77,22 +77,22 @@ static void lstm_rows_bwd(void *ctx, int64_t chunk, void *scratch)
             for (int64_t k = 0; k < 4; k++) {
                 int64_t at = k * H + j;
                 vf_put(b->dx + row * 4 * H + at, d[k], left), vf_put(b->dh + row * 4 * H + at, d[k], left);
-                vf_put(b->d + s * 4 * H + at, d[k], left);
+                vf_put(b->dh_step + s * 4 * H + at, d[k], left);
             }
         }
     }
 }
 
-void VF_NAME(ses_k_lstm_bwd)(ses_exec *x, const ses_cell_step *c, const ses_cell_grad *g)
+void VF_NAME(ses_k_lstm_bwd)(ses_exec *x, const ses_rnn_step *c, const ses_rnn_grad *g)
 {
     job j = { c, g };
-    ses_parallel(x->pool, ses_chunks(c->n, ses_chunk_rows(4 * c->size)), lstm_rows_bwd, &j);
+    ses_parallel_for(x->pool, ses_chunks(c->n, ses_chunk_rows(4 * c->size)), lstm_rows_bwd, &j);
 }
 
 static void gru_rows(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const ses_cell_step *c = ((const job *)ctx)->c;
+    const ses_rnn_step *c = ((const job *)ctx)->c;
     int64_t H = c->size;
     ses_range range = ses_chunk(c->n, ses_chunk_rows(3 * H), chunk);
     for (int64_t s = range.begin; s < range.end; s++) {
@@ -111,16 +111,16 @@ static void gru_rows(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void VF_NAME(ses_k_gru)(ses_exec *x, const ses_cell_step *c)
+void VF_NAME(ses_k_gru)(ses_exec *x, const ses_rnn_step *c)
 {
-    ses_parallel(x->pool, ses_chunks(c->n, ses_chunk_rows(3 * c->size)), gru_rows, &(job){ c, NULL });
+    ses_parallel_for(x->pool, ses_chunks(c->n, ses_chunk_rows(3 * c->size)), gru_rows, &(job){ c, NULL });
 }
 
 static void gru_rows_bwd(void *ctx, int64_t chunk, void *scratch)
 {
     (void)scratch;
-    const ses_cell_step *c = ((const job *)ctx)->c;
-    const ses_cell_grad *b = ((const job *)ctx)->g;
+    const ses_rnn_step *c = ((const job *)ctx)->c;
+    const ses_rnn_grad *b = ((const job *)ctx)->g;
     int64_t H = c->size;
     ses_range range = ses_chunk(c->n, ses_chunk_rows(3 * H), chunk);
     for (int64_t s = range.begin; s < range.end; s++) {
@@ -138,14 +138,14 @@ static void gru_rows_bwd(void *ctx, int64_t chunk, void *scratch)
                 int64_t at = k * H + j;
                 vf dh = k < 2 ? d[k] : vf_mul(dn, r);
                 vf_put(b->dx + row * 3 * H + at, d[k], left), vf_put(b->dh + row * 3 * H + at, dh, left);
-                vf_put(b->d + s * 3 * H + at, dh, left);
+                vf_put(b->dh_step + s * 3 * H + at, dh, left);
             }
         }
     }
 }
 
-void VF_NAME(ses_k_gru_bwd)(ses_exec *x, const ses_cell_step *c, const ses_cell_grad *g)
+void VF_NAME(ses_k_gru_bwd)(ses_exec *x, const ses_rnn_step *c, const ses_rnn_grad *g)
 {
     job j = { c, g };
-    ses_parallel(x->pool, ses_chunks(c->n, ses_chunk_rows(3 * c->size)), gru_rows_bwd, &j);
+    ses_parallel_for(x->pool, ses_chunks(c->n, ses_chunk_rows(3 * c->size)), gru_rows_bwd, &j);
 }

@@ -14,7 +14,7 @@ typedef struct angles {
 } angles;
 
 typedef struct rotary {
-    ses_sink y;
+    ses_dst y;
     const float *a;
     const int32_t *place;
     int64_t rows, cols, turned, dim;
@@ -69,13 +69,13 @@ static void chunk(void *ctx, int64_t number, void *scratch)
         for (int64_t k = 0; k < c->n; k++) cosine[k] = (float)at.cosine[k], sine[k] = (float)at.sine[k];
         turn(c, t * c->cols, cosine, sine);
     }
-    bool in_place = c->y.data == c->a && !c->y.add;
+    bool in_place = c->y.data == c->a && !c->y.accumulate;
     for (int64_t t = r.begin; t < r.end && !c->first && !in_place; t++)
         for (int64_t j = c->turned; j < c->cols; j += VF_LANES)
             vf_put_sink(c->y, t * c->cols + j, vf_get(c->a + t * c->cols + j, c->cols - j), c->cols - j);
 }
 
-void VF_NAME(ses_k_rotary)(ses_exec *x, ses_sink y, const float *a, const int32_t *place, int64_t rows,
+void VF_NAME(ses_k_rotary)(ses_exec *x, ses_dst y, const float *a, const int32_t *place, int64_t rows,
                            int64_t cols, int64_t turned, int64_t dim, double theta, double sign)
 {
     rotary c = { .y = y, .a = a, .place = place, .rows = rows, .cols = cols, .turned = turned, .dim = dim };
@@ -84,6 +84,6 @@ void VF_NAME(ses_k_rotary)(ses_exec *x, ses_sink y, const float *a, const int32_
         for (int64_t k = 0; k < c.n; k++)
             c.rate[k] = sign * pow(theta, -2.0 * (double)(c.first + k) / (double)dim);
         set_angles(&c, &c.step, 1);
-        ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk, &c);
+        ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk, &c);
     }
 }

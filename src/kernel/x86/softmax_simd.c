@@ -3,7 +3,7 @@
 #include "vecmath.h"
 
 typedef struct softmax {
-    ses_sink to;
+    ses_dst to;
     const float *a, *dy;
     int64_t rows, cols;
 } softmax;
@@ -40,7 +40,7 @@ static void softmax_rows(void *ctx, int64_t chunk, void *scratch)
 void VF_NAME(ses_k_softmax)(ses_exec *x, float *y, const float *a, int64_t rows, int64_t cols)
 {
     softmax c = { { y, false }, a, NULL, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), softmax_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), softmax_rows, &c);
 }
 
 typedef struct grad_row {
@@ -71,10 +71,10 @@ static void bwd_rows(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void VF_NAME(ses_k_softmax_bwd)(ses_exec *x, ses_sink da, const float *dy, const float *y, int64_t rows,
+void VF_NAME(ses_k_softmax_bwd)(ses_exec *x, ses_dst da, const float *dy, const float *y, int64_t rows,
                                 int64_t cols)
 {
     if (!da.data) return;
     softmax c = { da, y, dy, rows, cols };
-    ses_parallel(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &c);
+    ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), bwd_rows, &c);
 }

@@ -21,9 +21,9 @@ VF_INLINE void vf_put(float *p, vf v, int64_t left)
         vf_store_part(p, v, left);
 }
 
-VF_INLINE void vf_put_sink(ses_sink to, int64_t i, vf v, int64_t left)
+VF_INLINE void vf_put_sink(ses_dst to, int64_t i, vf v, int64_t left)
 {
-    if (to.add) v = vf_add(vf_get(to.data + i, left), v);
+    if (to.accumulate) v = vf_add(vf_get(to.data + i, left), v);
     vf_put(to.data + i, v, left);
 }
 

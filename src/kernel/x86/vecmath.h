@@ -252,7 +252,7 @@ static inline __attribute__((always_inline)) vf vf_act_grad(ses_act act, vf x)
 /* Draws 4 b .. 4 (b + VF_LANES) - 1 of key: what ses_rand32 gives for each of these numbers.
  * A block is a pair of lanes of c[0..3]; what the odd lanes hold is of no account until the end. Pairs are
  * numbered so that blocks come out in order: the even ones are the first half. */
-static inline void vf_philox_rounds(uint32_t out[4 * VF_LANES], ses_key key, uint64_t b, int rounds)
+static inline void vf_philox_rounds(uint32_t out[4 * VF_LANES], ses_rng_key key, uint64_t b, int rounds)
 {
     enum { HALF = VF_LANES / 2 };
     uint64_t number[HALF];
@@ -275,24 +275,24 @@ static inline void vf_philox_rounds(uint32_t out[4 * VF_LANES], ses_key key, uin
     }
 }
 
-static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_key key, uint64_t b)
+static inline void vf_philox(uint32_t out[4 * VF_LANES], ses_rng_key key, uint64_t b)
 {
     vf_philox_rounds(out, key, b, 10);
 }
 
-/* Draws 8 b .. 8 (b + VF_LANES) - 1 of key: what ses_drop_draw gives for each of these numbers. */
-static inline void vf_drop_draws(uint32_t out[8 * VF_LANES], ses_key key, uint64_t b)
+/* Draws 8 b .. 8 (b + VF_LANES) - 1 of key: what ses_dropout_draw gives for each of these numbers. */
+static inline void vf_drop_draws(uint32_t out[8 * VF_LANES], ses_rng_key key, uint64_t b)
 {
     uint32_t word[4 * VF_LANES];
-    vf_philox_rounds(word, key, b, SES_DROP_ROUNDS);
+    vf_philox_rounds(word, key, b, SES_DROPOUT_ROUNDS);
     for (int i = 0; i < 4 * VF_LANES; i++) out[2 * i] = word[i] & 0xffff, out[2 * i + 1] = word[i] >> 16;
 }
 
-/* The same in the order of keys: see ses_drop_place. */
-static inline void vf_drop_keys(uint32_t out[8 * VF_LANES], ses_key key, uint64_t b)
+/* The same in the order of keys: see ses_dropout_swizzle. */
+static inline void vf_drop_keys(uint32_t out[8 * VF_LANES], ses_rng_key key, uint64_t b)
 {
     uint32_t word[4 * VF_LANES];
-    vf_philox_rounds(word, key, b, SES_DROP_ROUNDS);
+    vf_philox_rounds(word, key, b, SES_DROPOUT_ROUNDS);
     for (int g = 0; g < 4 * VF_LANES; g += 16) /* blocks c, words b */
         for (int i = 0; i < 16; i++) {
             uint32_t two = word[g + i % 4 * 4 + i / 4];

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void ses_roots_find(ses_roots *r, const ses_added *a)
+void ses_added_first_bytes_init(ses_added_first_bytes *r, const ses_added *a)
 {
     r->n = 0;
     for (int c = 0; c < 256; c++) {
@@ -17,10 +17,10 @@ void ses_roots_find(ses_roots *r, const ses_added *a)
 static bool is_match(const ses_added *a, const char *text, size_t n)
 {
     int32_t token;
-    return ses_matcher_at(&a->raw, text, n, &token) || ses_matcher_at(&a->normal, text, n, &token);
+    return ses_matcher_longest(&a->raw, text, n, &token) || ses_matcher_longest(&a->normal, text, n, &token);
 }
 
-bool ses_roots_any(const ses_roots *r, const ses_added *a, const char *text, size_t n)
+bool ses_added_any(const ses_added_first_bytes *r, const ses_added *a, const char *text, size_t n)
 {
     for (size_t i = 0; r->n <= SES_LEN(r->byte) && i < r->n; i++)
         for (const char *p = text, *end = text + n; (p = memchr(p, r->byte[i], (size_t)(end - p))); p++)
@@ -36,19 +36,20 @@ static bool put_added(ses_tokens *k, const ses_added_token *t, const char *text,
                       ses_err *e)
 {
     bool same = t->content.n == end - begin && !memcmp(t->content.p, text + begin, end - begin);
-    if (!ses_mark_put(k, same ? NULL : text + begin, end - begin, true, e) || !ses_run_reserve(&k->run, 1, e))
+    if (!ses_token_override_put(k, same ? NULL : text + begin, end - begin, true, e) ||
+        !ses_token_buf_reserve(&k->tokens, 1, e))
         return false;
-    ses_run *r = &k->run;
+    ses_token_buf *r = &k->tokens;
     r->id[r->n] = t->id;
     /* in whole characters, as the text is */
-    r->byte[r->n] = (ses_offset){ (uint32_t)begin, (uint32_t)end };
-    r->word[r->n++] = (int32_t)r->words++;
+    r->byte_offset[r->n] = (ses_offset){ (uint32_t)begin, (uint32_t)end };
+    r->word_id[r->n++] = (int32_t)r->n_words++;
     return true;
 }
 
 typedef struct each {
     const ses_added *a;
-    ses_stretch_fn *stretch;
+    ses_span_fn *stretch;
     const void *self;
     void *work;
     ses_tokens *k;
@@ -68,8 +69,8 @@ static bool each_normal(each *x, const char *text, const ses_match *m, ses_err *
     return true;
 }
 
-bool ses_added_each(const ses_added *a, ses_stretch_fn *stretch, const void *self, void *work, ses_tokens *k,
-                    const char *text, size_t n, ses_err *e)
+bool ses_added_for_each_span(const ses_added *a, ses_span_fn *stretch, const void *self, void *work,
+                             ses_tokens *k, const char *text, size_t n, ses_err *e)
 {
     each x = { a, stretch, self, work, k, { 0 }, { 0 } };
     bool ok = ses_added_split(a, &a->raw, text, n, &x.outer, e);

@@ -8,7 +8,7 @@
 
 /* ---- windows ---- */
 
-void ses_bert_sort_ref(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n)
+void ses_bert_classify_ref(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i += 64) {
         uint64_t space = 0, mark = 0, check = 0, inside = 0;
@@ -27,41 +27,41 @@ void ses_bert_sort_ref(const ses_bert_fast *f, ses_bert_work *w, const char *tex
     }
 }
 
-static bool put_large(const ses_bert_large *x, ses_run *r, const char *key, uint32_t from)
+static bool put_large(const ses_bert_large_entry *x, ses_token_buf *r, const char *key, uint32_t from)
 {
     if (memcmp(x->key, key, sizeof x->key) && memcmp((++x)->key, key, sizeof x->key)) return false;
-    uint32_t word = r->words - 1;
+    uint32_t word = r->n_words - 1;
     for (size_t i = 0; i < x->n; i++) {
         word += x->starts >> i & 1;
         r->id[r->n] = x->id[i];
-        r->byte[r->n] = (ses_offset){ from + x->begin[i], from + x->end[i] };
-        r->word[r->n++] = (int32_t)word;
+        r->byte_offset[r->n] = (ses_offset){ from + x->begin[i], from + x->end[i] };
+        r->word_id[r->n++] = (int32_t)word;
     }
-    r->words += x->words;
+    r->n_words += x->words;
     return true;
 }
 
-static bool put_small(ses_run *r, const ses_small_entry *x, const char *key, uint32_t from)
+static bool put_small(ses_token_buf *r, const ses_word_cache_entry *x, const char *key, uint32_t from)
 {
     if (memcmp(x->key, key, 15) || x->key[15] != (uint8_t)key[SES_BERT_LONG]) return false;
     for (size_t i = 0; i < x->n; i++) {
         r->id[r->n] = x->id[i];
-        r->byte[r->n] = (ses_offset){ from + (x->place[i] >> 4), from + (x->place[i] & 15u) };
-        r->word[r->n++] = (int32_t)r->words;
+        r->byte_offset[r->n] = (ses_offset){ from + (x->range[i] >> 4), from + (x->range[i] & 15u) };
+        r->word_id[r->n++] = (int32_t)r->n_words;
     }
-    r->words++;
+    r->n_words++;
     return true;
 }
 
-bool ses_bert_words_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
-                        size_t base, size_t n, ses_err *e)
+bool ses_bert_encode_window_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+                                size_t base, size_t n, ses_err *e)
 {
-    size_t count = ses_bert_list(w, n);
+    size_t count = ses_bert_find_pieces(w, n);
     for (size_t i = 0; i < count; i++) {
         size_t at = w->begin[i], len = (size_t)w->end[i] - at + 1, odd = 0;
         uint32_t from = (uint32_t)(base + at);
         if (len > SES_BERT_LONG) {
-            if (!ses_bert_over(f, w, k, text, base, at, len, e)) return false;
+            if (!ses_bert_encode_long(f, w, k, text, base, at, len, e)) return false;
             continue;
         }
         char *key = w->key[0];
@@ -69,17 +69,17 @@ bool ses_bert_words_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k,
         memcpy(key, w->low + at, len);
         for (size_t j = 0; j < len; j++) odd |= (uint8_t)key[j] & 0x80u;
         key[SES_BERT_LONG] = (char)(len | odd);
-        ses_small_entry *x = NULL;
+        ses_word_cache_entry *x = NULL;
         if (len <= SES_BERT_SHORT) {
             uint64_t half[2];
             memcpy(half, key, sizeof half);
             half[1] |= (uint64_t)(uint8_t)key[SES_BERT_LONG] << 56;
             x = &w->small[2 * (ses_bert_hash(f, half[0], half[1]) >> (64 - SES_BERT_SMALL_BITS))];
-            if (put_small(&k->run, x, key, from) || put_small(&k->run, x + 1, key, from)) continue;
+            if (put_small(&k->tokens, x, key, from) || put_small(&k->tokens, x + 1, key, from)) continue;
         }
         uint32_t slot = ses_bert_large_slot(f, key);
-        if (!put_large(&w->large[slot], &k->run, key, from) &&
-            !ses_bert_new(f, w, k, text, from, len, key, slot, x, e))
+        if (!put_large(&w->large[slot], &k->tokens, key, from) &&
+            !ses_bert_encode_miss(f, w, k, text, from, len, key, slot, x, e))
             return false;
     }
     return true;
@@ -88,7 +88,8 @@ bool ses_bert_words_ref(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k,
 static bool run_words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
                       size_t n, ses_err *e)
 {
-    return ses_run_reserve(&k->run, n + SES_BERT_SLACK, e) && f->words(f, w, k, text, base, n, e);
+    return ses_token_buf_reserve(&k->tokens, n + SES_BERT_SLACK, e) &&
+           f->encode_window(f, w, k, text, base, n, e);
 }
 
 typedef enum { NO_HIT, HIT, HARD_HIT } hit;
@@ -107,12 +108,13 @@ static hit check(const ses_bert_fast *f, const ses_bert_work *w, const char *tex
     const ses_added *a = &f->t->added;
     int32_t token = -1;
     uint8_t c = (uint8_t)text[base + at];
-    if (c >= 128 ? f->normal : f->kind[c] == SES_BERT_GONE) return HIT;
-    if (ses_matcher_at(&a->raw, text + base + at, n - base - at, &token))
+    if (c >= 128 ? f->normal : f->kind[c] == SES_BERT_REMOVED) return HIT;
+    if (ses_matcher_longest(&a->raw, text + base + at, n - base - at, &token))
         return is_hard(&a->token[token]) ? HARD_HIT : HIT;
     /* The window may end in the token; then it is taken for one. */
     size_t rest = SES_BERT_WINDOW - at;
-    return f->normal && (rest < 64 || ses_matcher_at(&a->normal, w->low + at, rest, &token)) ? HIT : NO_HIT;
+    return f->normal && (rest < 64 || ses_matcher_longest(&a->normal, w->low + at, rest, &token)) ? HIT
+                                                                                                  : NO_HIT;
 }
 
 /* Whether tokens begin in [begin, end) that look beyond it. */
@@ -121,8 +123,8 @@ static bool looks_out(const ses_bert_fast *f, const char *text, size_t begin, si
     const ses_added *a = &f->t->added;
     int32_t token = -1;
     for (; f->hard && begin < end; begin++)
-        if (a->raw.root[(uint8_t)text[begin]] && ses_matcher_at(&a->raw, text + begin, n - begin, &token) &&
-            is_hard(&a->token[token]))
+        if (a->raw.root[(uint8_t)text[begin]] &&
+            ses_matcher_longest(&a->raw, text + begin, n - begin, &token) && is_hard(&a->token[token]))
             return true;
     return false;
 }
@@ -146,8 +148,8 @@ static bool is_kind(const ses_bert_fast *f, char c, ses_bert_kind kind)
 
 static bool exact(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
 {
-    k->bad = ses_utf8_valid(text + begin, end - begin) != end - begin;
-    return !k->bad && ses_encode_exact(k, text, begin, end, NULL, e);
+    k->invalid_utf8 = ses_utf8_valid(text + begin, end - begin) != end - begin;
+    return !k->invalid_utf8 && ses_encode_by_stages(k, text, begin, end, NULL, e);
 }
 
 /* A run of letters longer than a window: it is one piece, or, with an added token in it, none of our
@@ -157,7 +159,7 @@ static bool long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, 
 {
     size_t begin = *pos, end = begin;
     bool odd = f->normal;
-    while (end < n && !is_kind(f, text[end], SES_BERT_SPACE) && !is_kind(f, text[end], SES_BERT_ALONE)) {
+    while (end < n && !is_kind(f, text[end], SES_BERT_SPACE) && !is_kind(f, text[end], SES_BERT_SINGLE)) {
         uint8_t c = (uint8_t)text[end];
         bool look = c < 128 ? f->check[c & 15] >> (c >> 4) & 1 : f->wide;
         if (!odd && look) odd = check(f, w, text, end, 0, n) != NO_HIT;
@@ -167,13 +169,13 @@ static bool long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, 
     *pos = end;
     *hard = odd && looks_out(f, text, begin, end, n);
     if (*hard) return true;
-    return odd ? exact(k, text, begin, end, e) : ses_bert_wide(f, w, k, text, begin, end, e);
+    return odd ? exact(k, text, begin, end, e) : ses_bert_encode_non_ascii(f, w, k, text, begin, end, e);
 }
 
 /* All of the text the exact way after all. */
-static bool start_over(ses_tokens *k, const char *text, size_t n, ses_run at, ses_err *e)
+static bool start_over(ses_tokens *k, const char *text, size_t n, ses_token_buf at, ses_err *e)
 {
-    ses_run_back(k, at.n, at.words);
+    ses_tokens_rewind(k, at.n, at.n_words);
     return exact(k, text, 0, n, e);
 }
 
@@ -181,10 +183,10 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
 {
     const ses_bert_fast *f = self;
     ses_bert_work *w = work;
-    ses_run start = k->run;
+    ses_token_buf start = k->tokens;
     for (size_t pos = 0; pos < n;) {
         size_t len = n - pos < SES_BERT_WINDOW ? n - pos : SES_BERT_WINDOW, stop = len, at = 0;
-        f->sort(f, w, text + pos, len);
+        f->classify(f, w, text + pos, len);
         memset(w->low + len, 0, 64);
         if (pos + len < n)
             while (stop && w->word[(stop - 1) / 64] >> (stop - 1) % 64 & 1) stop--;
@@ -216,7 +218,7 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
 
 static bool applies(const ses_tokenizer *t)
 {
-    const ses_text_steps *norm = &t->steps[SES_NORMALIZER], *pre = &t->steps[SES_PRE_TOKENIZER];
+    const ses_stage_list *norm = &t->steps[SES_NORMALIZER], *pre = &t->steps[SES_PRE_TOKENIZER];
     if (norm->n > 1 || pre->n != 1 || pre->step[0].stage != &ses_stage_pre_bert) return false;
     if (norm->n && norm->step[0].stage != &ses_stage_norm_bert) return false;
     if (t->model.stage != &ses_stage_model_wordpiece) return false;
@@ -242,16 +244,16 @@ static bool sort_ascii(ses_bert_fast *f, bool *fits, ses_err *e)
     f->lower = true;
     for (uint32_t c = 0; c < 128; c++) {
         ses_bert_char x = { 0 };
-        if (!ses_bert_ask(f, c, &x, e)) return false;
+        if (!ses_bert_normalize_char(f, c, &x, e)) return false;
         f->kind[c] = x.kind;
         uint32_t low = c >= 'A' && c <= 'Z' ? c + 32 : c;
         if (c == 'A') f->lower = x.byte[0] == 'a';
-        if (x.kind == SES_BERT_LETTER || x.kind == SES_BERT_ALONE)
+        if (x.kind == SES_BERT_LETTER || x.kind == SES_BERT_SINGLE)
             *fits &= x.n == 1 && (uint8_t)x.byte[0] == (f->lower ? low : c);
-        if (x.kind == SES_BERT_ODD) *fits = false;
+        if (x.kind == SES_BERT_BY_STAGES) *fits = false;
         if (x.kind == SES_BERT_SPACE) set(f->space, c);
-        if (x.kind == SES_BERT_ALONE) set(f->mark, c);
-        if (x.kind == SES_BERT_GONE || a->raw.root[c] || a->normal.root[low] || a->normal.root[c])
+        if (x.kind == SES_BERT_SINGLE) set(f->mark, c);
+        if (x.kind == SES_BERT_REMOVED || a->raw.root[c] || a->normal.root[low] || a->normal.root[c])
             set(f->check, c);
     }
     f->normal = f->wide = a->normal.n > 0;
@@ -293,11 +295,12 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     if (!make_trie(&f->first, &f->m->vocab, (ses_string){ "", 0 }, mem, e) ||
         !make_trie(&f->next, &f->m->vocab, f->m->prefix, mem, e))
         return false;
-    f->sort = ses_bert_sort_ref;
-    f->words = ses_bert_words_ref;
+    f->classify = ses_bert_classify_ref;
+    f->encode_window = ses_bert_encode_window_ref;
 #if defined __x86_64__ && !defined SES_REF_ONLY
-    if (isa >= SES_ISA_AVX2) f->sort = ses_bert_sort_avx2, f->words = ses_bert_words_avx2;
-    if (isa >= SES_ISA_AVX512) f->sort = ses_bert_sort_avx512;
+    if (isa >= SES_ISA_AVX2)
+        f->classify = ses_bert_classify_avx2, f->encode_window = ses_bert_encode_window_avx2;
+    if (isa >= SES_ISA_AVX512) f->classify = ses_bert_classify_avx512;
 #else
     (void)isa;
 #endif
@@ -325,18 +328,18 @@ static void *work_new(const void *self, ses_err *e)
     w->caches = ses_alloc(SES_ALIGN + small + large, e);
     if (w->caches) {
         char *p = w->caches + (SES_ALIGN - (uintptr_t)w->caches % SES_ALIGN) % SES_ALIGN;
-        w->small = (ses_small_entry *)p;
-        w->large = (ses_bert_large *)(p + small);
+        w->small = (ses_word_cache_entry *)p;
+        w->large = (ses_bert_large_entry *)(p + small);
         return w;
     }
     work_free(w);
     return NULL;
 }
 
-const ses_fast ses_fast_bert = { .name = "bert",
-                                 .open = open,
-                                 .work_new = work_new,
-                                 .work_free = work_free,
-                                 .validates = true,
-                                 .no_empty = true,
-                                 .encode = encode };
+const ses_fast_path ses_fast_path_bert = { .name = "bert",
+                                           .open = open,
+                                           .work_new = work_new,
+                                           .work_free = work_free,
+                                           .validates_utf8 = true,
+                                           .no_empty_pieces = true,
+                                           .encode = encode };

@@ -1,7 +1,7 @@
 #include "fast_bert_simd.h"
 
-bool ses_bert_words_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
-                         size_t base, size_t n, ses_err *e)
+bool ses_bert_encode_window_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+                                 size_t base, size_t n, ses_err *e)
 {
     return words(f, w, k, text, base, n, e);
 }
@@ -17,7 +17,7 @@ static __m256i twice(const uint8_t row[16])
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)row));
 }
 
-void ses_bert_sort_avx2(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n)
+void ses_bert_classify_avx2(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n)
 {
     const uint8_t bit[16] = { 1, 2, 4, 8, 16, 32, 64, 128 };
     const __m256i space = twice(f->space), mark = twice(f->mark), check = twice(f->check), bits = twice(bit);

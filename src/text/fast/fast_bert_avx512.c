@@ -12,7 +12,7 @@ static uint64_t in_set(__m512i rows, __m512i low, __m512i high)
     return _mm512_test_epi8_mask(_mm512_shuffle_epi8(rows, low), high);
 }
 
-void ses_bert_sort_avx512(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n)
+void ses_bert_classify_avx512(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n)
 {
     const uint8_t bit[16] = { 1, 2, 4, 8, 16, 32, 64, 128 };
     const __m512i space = four_times(f->space), mark = four_times(f->mark), check = four_times(f->check);

@@ -31,7 +31,7 @@ static inline uint32_t long_key(const ses_bert_fast *f, ses_bert_work *w, size_t
     return large_key(f, w, w->key[j], a, b, (unsigned)len | odd);
 }
 
-static inline bool same_long(const ses_bert_large *x, const char *key)
+static inline bool same_long(const ses_bert_large_entry *x, const char *key)
 {
     __m256i a = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)x->key),
                                  _mm256_loadu_si256((const __m256i *)key));
@@ -47,40 +47,40 @@ static inline __m256i eight(const uint8_t *p)
 }
 
 /* Whether the piece is in the large cache: then its tokens are in the run. */
-static inline bool put_large(const ses_bert_large *x, const char *key, ses_run *r, uint32_t at)
+static inline bool put_large(const ses_bert_large_entry *x, const char *key, ses_token_buf *r, uint32_t at)
 {
     if (!same_long(x, key) && !same_long(++x, key)) return false;
-    const __m256i base = _mm256_set1_epi32((int)at), words = _mm256_set1_epi32((int)r->words);
+    const __m256i base = _mm256_set1_epi32((int)at), words = _mm256_set1_epi32((int)r->n_words);
     for (size_t i = 0; i < x->n; i += 8) { /* up to seven too many */
         size_t to = r->n + i;
         __m256i begin = _mm256_add_epi32(eight(x->begin + i), base);
         __m256i end = _mm256_add_epi32(eight(x->end + i), base);
         __m256i low = _mm256_unpacklo_epi32(begin, end), high = _mm256_unpackhi_epi32(begin, end);
         _mm256_storeu_si256((__m256i *)(r->id + to), _mm256_loadu_si256((const __m256i *)(x->id + i)));
-        _mm256_storeu_si256((__m256i *)(r->byte + to), _mm256_permute2x128_si256(low, high, 0x20));
-        _mm256_storeu_si256((__m256i *)(r->byte + to + 4), _mm256_permute2x128_si256(low, high, 0x31));
-        _mm256_storeu_si256((__m256i *)(r->word + to), words);
+        _mm256_storeu_si256((__m256i *)(r->byte_offset + to), _mm256_permute2x128_si256(low, high, 0x20));
+        _mm256_storeu_si256((__m256i *)(r->byte_offset + to + 4), _mm256_permute2x128_si256(low, high, 0x31));
+        _mm256_storeu_si256((__m256i *)(r->word_id + to), words);
     }
     if (x->words != 1)
-        for (unsigned i = 0, word = r->words - 1; i < x->n; i++)
-            r->word[r->n + i] = (int32_t)(word += x->starts >> i & 1);
+        for (unsigned i = 0, word = r->n_words - 1; i < x->n; i++)
+            r->word_id[r->n + i] = (int32_t)(word += x->starts >> i & 1);
     r->n += x->n;
-    r->words += x->words;
+    r->n_words += x->words;
     return true;
 }
 
 /* A piece that is not in the small cache, or too long for it: from the large one, or found now. */
 static bool put_other(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
-                      size_t at, size_t len, uint32_t slot, const char *key, ses_small_entry *small,
+                      size_t at, size_t len, uint32_t slot, const char *key, ses_word_cache_entry *small,
                       ses_err *e)
 {
-    if (len > SES_BERT_LONG) return ses_bert_over(f, w, k, text, base, at, len, e);
-    return put_large(&w->large[slot], key, &k->run, (uint32_t)(base + at)) ||
-           ses_bert_new(f, w, k, text, base + at, len, key, slot, small, e);
+    if (len > SES_BERT_LONG) return ses_bert_encode_long(f, w, k, text, base, at, len, e);
+    return put_large(&w->large[slot], key, &k->tokens, (uint32_t)(base + at)) ||
+           ses_bert_encode_miss(f, w, k, text, base + at, len, key, slot, small, e);
 }
 
 static bool put_short(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
-                      size_t at, size_t len, __m128i key, ses_small_entry *small, ses_err *e)
+                      size_t at, size_t len, __m128i key, ses_word_cache_entry *small, ses_err *e)
 {
     __m256i word = _mm256_zextsi128_si256(_mm_bsrli_si128(_mm_bslli_si128(key, 1), 1));
     uint32_t slot = large_key(f, w, w->key[SES_BERT_BATCH], word, _mm_setzero_si128(),
@@ -94,8 +94,8 @@ static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const
     const __m128i iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 127);
     __m128i key[SES_BERT_BATCH];
     uint32_t slot[SES_BERT_BATCH];
-    ses_run *r = &k->run;
-    n = ses_bert_list(w, n);
+    ses_token_buf *r = &k->tokens;
+    n = ses_bert_find_pieces(w, n);
     for (size_t i = 0; i < n; i += SES_BERT_BATCH) {
         size_t count = n - i < SES_BERT_BATCH ? n - i : SES_BERT_BATCH;
         for (size_t j = 0; j < count; j++) {
@@ -115,13 +115,14 @@ static bool words(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const
         }
         for (size_t j = 0; j < count; j++) {
             size_t at = w->begin[i + j], len = (size_t)w->end[i + j] - at + 1;
-            ses_small_entry *x = &w->small[slot[j]];
+            ses_word_cache_entry *x = &w->small[slot[j]];
             if (len > SES_BERT_SHORT) {
                 if (!put_other(f, w, k, text, base, at, len, slot[j], w->key[j], NULL, e)) return false;
-            } else if (ses_small_same(x, key[j]) || (ses_small_same(x + 1, key[j]) && ses_small_promote(x))) {
-                ses_small_put(r, x, (uint32_t)(base + at), _mm_setzero_si128());
+            } else if (ses_word_cache_matches(x, key[j]) ||
+                       (ses_word_cache_matches(x + 1, key[j]) && ses_word_cache_promote(x))) {
+                ses_word_cache_emit(r, x, (uint32_t)(base + at), _mm_setzero_si128());
                 r->n += x->n;
-                r->words++;
+                r->n_words++;
             } else if (!put_short(f, w, k, text, base, at, len, key[j], x, e)) {
                 return false;
             }

@@ -25,11 +25,11 @@ static inline size_t longest(const ses_trie *t, const uint8_t *p, size_t n, int3
 
 typedef struct parts {
     size_t n;
-    int32_t id[SES_BERT_WORD];
-    uint16_t end[SES_BERT_WORD];
+    int32_t id[SES_BERT_MAX_WORD];
+    uint16_t end[SES_BERT_MAX_WORD];
 } parts;
 
-/* Tokens of a normalized word of at most SES_BERT_WORD bytes. */
+/* Tokens of a normalized word of at most SES_BERT_MAX_WORD bytes. */
 static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts *out, ses_err *e)
 {
     size_t chars = 0, at = 0;
@@ -55,14 +55,14 @@ static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts
 
 /* A place for the word, whose key is a large entry's: of two long ones the older goes; of two short ones the
  * second, as the first is for those that have come again. */
-static ses_bert_large *large_room(ses_bert_large *bucket, const char *key)
+static ses_bert_large_entry *large_room(ses_bert_large_entry *bucket, const char *key)
 {
     bucket[1] = bucket[0];
     memcpy(bucket->key, key, sizeof bucket->key);
     return bucket;
 }
 
-static ses_small_entry *small_room(ses_small_entry *bucket, const char *key)
+static ses_word_cache_entry *small_room(ses_word_cache_entry *bucket, const char *key)
 {
     bucket += bucket->key[15] != 0;
     memcpy(bucket->key, key, 15);
@@ -70,7 +70,7 @@ static ses_small_entry *small_room(ses_small_entry *bucket, const char *key)
     return bucket;
 }
 
-static const ses_bert_large *large_find(const ses_bert_large *bucket, const char *key)
+static const ses_bert_large_entry *large_find(const ses_bert_large_entry *bucket, const char *key)
 {
     const size_t n = sizeof bucket->key;
     return !memcmp(bucket->key, key, n) ? bucket : !memcmp(bucket[1].key, key, n) ? bucket + 1 : NULL;
@@ -80,31 +80,32 @@ static const ses_bert_large *large_find(const ses_bert_large *bucket, const char
 typedef struct piece {
     size_t n;
     const int32_t *id;
-    uint8_t begin[SES_BERT_TOKENS], end[SES_BERT_TOKENS], words;
+    uint8_t begin[SES_BERT_MAX_TOKENS], end[SES_BERT_MAX_TOKENS], words;
     uint16_t starts; /* as of a large entry */
 } piece;
 
 /* Under this key, in the small cache where it fits. small NULL: the key is too long for that one. */
-static void keep(ses_small_entry *small, ses_bert_large *large, const char *key, const piece *p)
+static void keep(ses_word_cache_entry *small, ses_bert_large_entry *large, const char *key, const piece *p)
 {
     if (small && p->n <= SES_LEN(small->id) && p->words == 1) {
-        ses_small_entry *x = small_room(small, key);
+        ses_word_cache_entry *x = small_room(small, key);
         x->n = (uint8_t)p->n;
         memcpy(x->id, p->id, p->n * sizeof *x->id);
-        for (size_t i = 0; i < p->n; i++) x->place[i] = (uint8_t)(p->begin[i] << 4 | p->end[i]);
+        for (size_t i = 0; i < p->n; i++) x->range[i] = (uint8_t)(p->begin[i] << 4 | p->end[i]);
         return;
     }
-    ses_bert_large *x = large_room(large, key);
+    ses_bert_large_entry *x = large_room(large, key);
     x->n = (uint8_t)p->n, x->words = p->words, x->starts = p->starts;
     memcpy(x->id, p->id, p->n * sizeof *x->id);
     memcpy(x->begin, p->begin, p->n);
     memcpy(x->end, p->end, p->n);
 }
 
-static void keep_word(ses_small_entry *small, ses_bert_large *large, const char *key, const parts *p)
+static void keep_word(ses_word_cache_entry *small, ses_bert_large_entry *large, const char *key,
+                      const parts *p)
 {
     piece x = { .n = p->n, .id = p->id, .words = 1, .starts = 1 };
-    if (p->n > SES_BERT_TOKENS) return;
+    if (p->n > SES_BERT_MAX_TOKENS) return;
     for (size_t i = 0; i < p->n; i++) {
         x.begin[i] = (uint8_t)(i ? p->end[i - 1] : 0);
         x.end[i] = (uint8_t)p->end[i];
@@ -114,13 +115,13 @@ static void keep_word(ses_small_entry *small, ses_bert_large *large, const char 
 
 /* Tokens of a normalized word that is not in the small cache: from the large one, or found now and kept.
  * The word has 64 zeros behind it. */
-static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t n, ses_small_entry *small,
-                    parts *p, ses_err *e)
+static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t n,
+                    ses_word_cache_entry *small, parts *p, ses_err *e)
 {
     if (n > SES_BERT_LONG) return take_apart(f, (const uint8_t *)word, n, p, e);
     word[SES_BERT_LONG] = (char)n;
-    ses_bert_large *large = &w->large[ses_bert_large_slot(f, word)];
-    const ses_bert_large *x = large_find(large, word);
+    ses_bert_large_entry *large = &w->large[ses_bert_large_slot(f, word)];
+    const ses_bert_large_entry *x = large_find(large, word);
     if (x) {
         p->n = x->n;
         for (size_t i = 0; i < x->n; i++) p->id[i] = x->id[i], p->end[i] = x->end[i];
@@ -133,47 +134,49 @@ static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t
 
 /* Keep the tokens from `first` on, whose words begin with number `words`, under the bytes of the piece that
  * begins at `at`. */
-static void learn(ses_bert_work *w, const ses_run *r, size_t first, uint32_t words, uint32_t at,
-                  const char *key, uint32_t slot, ses_small_entry *small)
+static void learn(ses_bert_work *w, const ses_token_buf *r, size_t first, uint32_t words, uint32_t at,
+                  const char *key, uint32_t slot, ses_word_cache_entry *small)
 {
-    piece x = { .n = r->n - first, .id = r->id + first, .words = (uint8_t)(r->words - words) };
-    if (x.n > SES_BERT_TOKENS) return;
+    piece x = { .n = r->n - first, .id = r->id + first, .words = (uint8_t)(r->n_words - words) };
+    if (x.n > SES_BERT_MAX_TOKENS) return;
     for (size_t i = 0; i < x.n; i++) {
-        const ses_offset *b = &r->byte[first + i];
+        const ses_offset *b = &r->byte_offset[first + i];
         x.begin[i] = (uint8_t)(b->begin - at);
         x.end[i] = (uint8_t)(b->end - at);
-        if (!i || r->word[first + i] != r->word[first + i - 1]) x.starts |= (uint16_t)(1 << i);
+        if (!i || r->word_id[first + i] != r->word_id[first + i - 1]) x.starts |= (uint16_t)(1 << i);
     }
     keep(small, &w->large[slot], key, &x);
 }
 
 /* A word that stands in the text as it is normalized, but for case. */
-static bool put_plain(const ses_bert_fast *f, ses_run *r, const char *word, size_t n, uint32_t at, ses_err *e)
+static bool put_plain(const ses_bert_fast *f, ses_token_buf *r, const char *word, size_t n, uint32_t at,
+                      ses_err *e)
 {
     parts p;
     if (!take_apart(f, (const uint8_t *)word, n, &p, e)) return false;
     for (size_t i = 0, begin = 0; i < p.n; i++) {
         r->id[r->n] = p.id[i];
-        r->byte[r->n] = (ses_offset){ at + (uint32_t)begin, at + p.end[i] };
-        r->word[r->n++] = (int32_t)r->words;
+        r->byte_offset[r->n] = (ses_offset){ at + (uint32_t)begin, at + p.end[i] };
+        r->word_id[r->n++] = (int32_t)r->n_words;
         begin = p.end[i];
     }
-    r->words++;
+    r->n_words++;
     return true;
 }
 
-bool ses_bert_new(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
-                  size_t n, const char *key, uint32_t slot, ses_small_entry *small, ses_err *e)
+bool ses_bert_encode_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+                          size_t begin, size_t n, const char *key, uint32_t slot, ses_word_cache_entry *small,
+                          ses_err *e)
 {
-    ses_run *r = &k->run;
+    ses_token_buf *r = &k->tokens;
     size_t first = r->n;
-    uint32_t words = r->words;
+    uint32_t words = r->n_words;
     bool odd = (uint8_t)key[SES_BERT_LONG] & 0x80;
-    if (!(odd ? ses_bert_wide(f, w, k, text, begin, begin + n, e)
+    if (!(odd ? ses_bert_encode_non_ascii(f, w, k, text, begin, begin + n, e)
               : put_plain(f, r, key, n, (uint32_t)begin, e)))
         return false;
     learn(w, r, first, words, (uint32_t)begin, key, slot, small);
-    return !odd || ses_run_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e);
+    return !odd || ses_token_buf_reserve(r, SES_BERT_WINDOW + SES_BERT_SLACK, e);
 }
 
 static bool all_ascii(const char *p, size_t n)
@@ -185,27 +188,27 @@ static bool all_ascii(const char *p, size_t n)
     return !(any & 0x8080808080808080u);
 }
 
-bool ses_bert_over(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
-                   size_t at, size_t n, ses_err *e)
+bool ses_bert_encode_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+                          size_t base, size_t at, size_t n, ses_err *e)
 {
-    if (n <= SES_BERT_WORD && all_ascii(w->low + at, n))
-        return put_plain(f, &k->run, w->low + at, n, (uint32_t)(base + at), e);
-    return ses_bert_wide(f, w, k, text, base + at, base + at + n, e) &&
-           ses_run_reserve(&k->run, SES_BERT_WINDOW + SES_BERT_SLACK, e);
+    if (n <= SES_BERT_MAX_WORD && all_ascii(w->low + at, n))
+        return put_plain(f, &k->tokens, w->low + at, n, (uint32_t)(base + at), e);
+    return ses_bert_encode_non_ascii(f, w, k, text, base + at, base + at + n, e) &&
+           ses_token_buf_reserve(&k->tokens, SES_BERT_WINDOW + SES_BERT_SLACK, e);
 }
 
 /* ---- characters ---- */
 
-bool ses_bert_ask(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err *e)
+bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err *e)
 {
     ses_text in = { 0 }, out = { 0 };
     char utf8[4];
     size_t n = ses_utf8_encode(cp, utf8), spaces = 0, letters = 0, alone = 0;
-    const ses_text_steps *steps = &f->t->steps[SES_NORMALIZER];
+    const ses_stage_list *steps = &f->t->steps[SES_NORMALIZER];
     bool ok = ses_text_put(&in, utf8, n, (ses_offset){ 0, (uint32_t)n }, e);
     ok = ok && (steps->n ? steps->step[0].stage->normalize(steps->step[0].self, &in, 0, n, &out, e)
                          : ses_text_copy(&out, &in, 0, n, e));
-    c->kind = SES_BERT_ODD;
+    c->kind = SES_BERT_BY_STAGES;
     char *p = out.byte;
     size_t len = out.n;
     if (len > 2 && p[0] == ' ' && p[len - 1] == ' ') p++, len -= 2, alone++; /* Chinese */
@@ -219,27 +222,28 @@ bool ses_bert_ask(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err
         else
             letters++;
     }
-    if (!ok || ses_cp_is(cp, SES_CP_KNOT))
-        c->kind = SES_BERT_ODD;
+    if (!ok || ses_cp_is(cp, SES_CP_NFD_NON_MN8))
+        c->kind = SES_BERT_BY_STAGES;
     else if (!len)
-        c->kind = SES_BERT_GONE;
+        c->kind = SES_BERT_REMOVED;
     else if (spaces && !letters && !alone)
         c->kind = SES_BERT_SPACE;
     else if (len > sizeof c->byte || spaces)
-        c->kind = SES_BERT_ODD;
+        c->kind = SES_BERT_BY_STAGES;
     else if (alone && alone + letters == 1)
-        c->kind = SES_BERT_ALONE;
+        c->kind = SES_BERT_SINGLE;
     else if (alone == 1 && letters == 1 && len != out.n)
-        c->kind = SES_BERT_ALONE;
+        c->kind = SES_BERT_SINGLE;
     else if (!alone)
         c->kind = SES_BERT_LETTER;
-    if (c->kind == SES_BERT_LETTER || c->kind == SES_BERT_ALONE) {
+    if (c->kind == SES_BERT_LETTER || c->kind == SES_BERT_SINGLE) {
         memcpy(c->byte, p, len);
         c->n = (uint8_t)len;
         for (size_t i = 0; i < len; i++) c->chars += ((uint8_t)p[i] & 0xC0) != 0x80;
-        if (c->kind == SES_BERT_ALONE) c->id = f->m->max_chars ? ses_vocab_id(&f->m->vocab, p, len) : -1;
-        if (c->kind == SES_BERT_ALONE && c->id < 0) c->id = f->m->unknown_id;
-        if (c->kind == SES_BERT_ALONE && c->id < 0) c->kind = SES_BERT_ODD; /* an error, if it is met */
+        if (c->kind == SES_BERT_SINGLE) c->id = f->m->max_chars ? ses_vocab_id(&f->m->vocab, p, len) : -1;
+        if (c->kind == SES_BERT_SINGLE && c->id < 0) c->id = f->m->unknown_id;
+        if (c->kind == SES_BERT_SINGLE && c->id < 0)
+            c->kind = SES_BERT_BY_STAGES; /* an error, if it is met */
     }
     ses_text_free(&in);
     ses_text_free(&out);
@@ -251,7 +255,7 @@ static const ses_bert_char *look_up(const ses_bert_fast *f, ses_bert_work *w, ui
     ses_bert_char **page = &w->page[cp >> 6];
     if (!*page && !(*page = ses_arena_array(&w->mem, 64, sizeof **page, e))) return NULL;
     ses_bert_char *c = &(*page)[cp & 63];
-    return c->kind != SES_BERT_UNKNOWN || ses_bert_ask(f, cp, c, e) ? c : NULL;
+    return c->kind != SES_BERT_UNRESOLVED || ses_bert_normalize_char(f, cp, c, e) ? c : NULL;
 }
 
 /* ---- words beyond ASCII ---- */
@@ -262,30 +266,31 @@ typedef struct word {
     uint32_t begin, end; /* in the text: of the first and last character kept */
 } word;
 
-static bool put_entry(ses_tokens *k, const ses_bert_work *w, const ses_small_entry *x, ses_err *e)
+static bool put_entry(ses_tokens *k, const ses_bert_work *w, const ses_word_cache_entry *x, ses_err *e)
 {
-    ses_run *r = &k->run;
-    if (!ses_run_reserve(r, x->n + SES_BERT_SLACK, e)) return false;
+    ses_token_buf *r = &k->tokens;
+    if (!ses_token_buf_reserve(r, x->n + SES_BERT_SLACK, e)) return false;
     for (size_t i = 0; i < x->n; i++) {
         r->id[r->n] = x->id[i];
-        r->byte[r->n] = (ses_offset){ w->from[x->place[i] >> 4].begin, w->from[(x->place[i] & 15) - 1].end };
-        r->word[r->n++] = (int32_t)r->words;
+        r->byte_offset[r->n] =
+            (ses_offset){ w->from[x->range[i] >> 4].begin, w->from[(x->range[i] & 15) - 1].end };
+        r->word_id[r->n++] = (int32_t)r->n_words;
     }
-    r->words++;
+    r->n_words++;
     return true;
 }
 
 static bool put_parts(ses_tokens *k, const ses_bert_work *w, const parts *p, ses_err *e)
 {
-    ses_run *r = &k->run;
-    if (!ses_run_reserve(r, p->n + SES_BERT_SLACK, e)) return false;
+    ses_token_buf *r = &k->tokens;
+    if (!ses_token_buf_reserve(r, p->n + SES_BERT_SLACK, e)) return false;
     for (size_t i = 0, begin = 0; i < p->n; i++) {
         r->id[r->n] = p->id[i];
-        r->byte[r->n] = (ses_offset){ w->from[begin].begin, w->from[p->end[i] - 1].end };
-        r->word[r->n++] = (int32_t)r->words;
+        r->byte_offset[r->n] = (ses_offset){ w->from[begin].begin, w->from[p->end[i] - 1].end };
+        r->word_id[r->n++] = (int32_t)r->n_words;
         begin = p->end[i];
     }
-    r->words++;
+    r->n_words++;
     return true;
 }
 
@@ -311,8 +316,9 @@ static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, wo
     uint64_t key[2];
     memcpy(key, w->byte, sizeof key);
     key[1] |= (uint64_t)n << 56;
-    ses_small_entry *bucket = &w->small[2 * (ses_bert_hash(f, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
-    for (const ses_small_entry *y = bucket; y < bucket + 2; y++) {
+    ses_word_cache_entry *bucket =
+        &w->small[2 * (ses_bert_hash(f, key[0], key[1]) >> (64 - SES_BERT_SMALL_BITS))];
+    for (const ses_word_cache_entry *y = bucket; y < bucket + 2; y++) {
         uint64_t have[2];
         memcpy(have, y->key, sizeof have);
         if (have[0] == key[0] && have[1] == key[1]) return put_entry(k, w, y, e);
@@ -322,11 +328,11 @@ static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, wo
 
 static bool put_alone(ses_tokens *k, const ses_bert_char *c, size_t at, size_t len, ses_err *e)
 {
-    ses_run *r = &k->run;
-    if (!ses_run_reserve(r, 1 + SES_BERT_SLACK, e)) return false;
+    ses_token_buf *r = &k->tokens;
+    if (!ses_token_buf_reserve(r, 1 + SES_BERT_SLACK, e)) return false;
     r->id[r->n] = c->id;
-    r->byte[r->n] = (ses_offset){ (uint32_t)at, (uint32_t)(at + len) };
-    r->word[r->n++] = (int32_t)r->words++;
+    r->byte_offset[r->n] = (ses_offset){ (uint32_t)at, (uint32_t)(at + len) };
+    r->word_id[r->n++] = (int32_t)r->n_words++;
     return true;
 }
 
@@ -338,9 +344,9 @@ static bool word_end(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, co
         uint32_t cp = 0;
         size_t len = ses_utf8_decode(text + *at, end - *at, &cp);
         const ses_bert_char *c = len ? look_up(f, w, cp, e) : NULL;
-        k->bad |= !len;
+        k->invalid_utf8 |= !len;
         if (!c) return false;
-        if (c->kind == SES_BERT_SPACE || c->kind == SES_BERT_ALONE) break;
+        if (c->kind == SES_BERT_SPACE || c->kind == SES_BERT_SINGLE) break;
         *at += len;
     }
     return true;
@@ -374,8 +380,8 @@ static inline void add_char(ses_bert_work *w, word *x, const ses_bert_char *c, s
     x->n += c->n;
 }
 
-bool ses_bert_wide(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t begin,
-                   size_t end, ses_err *e)
+bool ses_bert_encode_non_ascii(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
+                               size_t begin, size_t end, ses_err *e)
 {
     word x = { 0 };
     size_t start = begin; /* of what is not put yet */
@@ -383,19 +389,19 @@ bool ses_bert_wide(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, cons
         uint32_t cp = 0;
         size_t len = decode(text + at, end - at, &cp);
         if (!len) {
-            k->bad = true;
+            k->invalid_utf8 = true;
             return false;
         }
         const ses_bert_char *page = w->page[cp >> 6], *c = page ? &page[cp & 63] : NULL;
-        if ((!c || c->kind == SES_BERT_UNKNOWN) && !(c = look_up(f, w, cp, e))) return false;
-        if (c->kind == SES_BERT_LETTER && x.n < SES_BERT_WORD) {
+        if ((!c || c->kind == SES_BERT_UNRESOLVED) && !(c = look_up(f, w, cp, e))) return false;
+        if (c->kind == SES_BERT_LETTER && x.n < SES_BERT_MAX_WORD) {
             add_char(w, &x, c, at, len, (size_t)f->m->max_chars);
-        } else if (c->kind == SES_BERT_SPACE || c->kind == SES_BERT_ALONE) {
+        } else if (c->kind == SES_BERT_SPACE || c->kind == SES_BERT_SINGLE) {
             if (x.n && !put_word(f, w, k, &x, false, e)) return false;
-            if (c->kind == SES_BERT_ALONE && !put_alone(k, c, at, len, e)) return false;
+            if (c->kind == SES_BERT_SINGLE && !put_alone(k, c, at, len, e)) return false;
             start = at + len;
-        } else if (c->kind != SES_BERT_GONE) {
-            if (!word_end(f, w, k, text, &at, end, e) || !ses_encode_exact(k, text, start, at, NULL, e))
+        } else if (c->kind != SES_BERT_REMOVED) {
+            if (!word_end(f, w, k, text, &at, end, e) || !ses_encode_by_stages(k, text, start, at, NULL, e))
                 return false;
             x = (word){ 0 };
             start = at;
@@ -403,5 +409,6 @@ bool ses_bert_wide(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, cons
         }
         at += len;
     }
-    return (!x.n || put_word(f, w, k, &x, start == begin, e)) && ses_run_reserve(&k->run, SES_BERT_SLACK, e);
+    return (!x.n || put_word(f, w, k, &x, start == begin, e)) &&
+           ses_token_buf_reserve(&k->tokens, SES_BERT_SLACK, e);
 }

@@ -4,39 +4,40 @@
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
-#include "text/vocab/byte_chars.h"
 #include "text/regex/scan_gpt2.h"
+#include "text/vocab/byte_chars.h"
 
 #include <string.h>
 
 /* ---- pieces ---- */
 
 /* A match longer than a window. */
-static bool long_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
+static bool long_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, const char *text,
                       size_t *pos, size_t end, ses_err *e)
 {
     size_t n = ses_scan_gpt2(text + *pos, end - *pos), at = *pos;
     *pos += n;
-    return ses_bytes_whole(f, w, k, text + at, n, (uint32_t)at, e);
+    return ses_byte_bpe_encode_long(f, w, k, text + at, n, (uint32_t)at, e);
 }
 
 /* A word whose first byte is a space that is not in the text: found as any other, and then what lies after
  * the space is one place earlier. The space has the range of the first character, of so many bytes. */
-static bool put_spaced(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, size_t at,
-                       size_t first, ses_err *e)
+static bool put_spaced(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, ses_string word,
+                       size_t at, size_t first, ses_err *e)
 {
-    ses_run *r = &k->run;
+    ses_token_buf *r = &k->tokens;
     size_t from = r->n;
     if (word.n > SES_WORD_STORE_LONG) {
-        if (!ses_bytes_whole(f, w, k, word.p, word.n, (uint32_t)at, e)) return false;
+        if (!ses_byte_bpe_encode_long(f, w, k, word.p, word.n, (uint32_t)at, e)) return false;
     } else {
         memcpy(w->text, word.p, word.n);
         w->begin[0] = 0;
         w->begin[1] = (uint16_t)word.n;
-        if (!ses_run_reserve(r, word.n + SES_BYTES_SLACK, e) || !f->words(f, w, k, at, 1, e)) return false;
+        if (!ses_token_buf_reserve(r, word.n + SES_BYTE_BPE_SLACK, e) || !f->encode_words(f, w, k, at, 1, e))
+            return false;
     }
     for (size_t i = from; i < r->n; i++) {
-        ses_offset *o = &r->byte[i];
+        ses_offset *o = &r->byte_offset[i];
         if (o->end == at + 1)
             *o = (ses_offset){ (uint32_t)at, (uint32_t)(at + first) };
         else
@@ -46,7 +47,7 @@ static bool put_spaced(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k
 }
 
 /* The first match of a piece that a space is put in front of, which it does not have. */
-static bool spaced_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *text,
+static bool spaced_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, const char *text,
                         size_t *pos, size_t end, ses_err *e)
 {
     size_t n = 1, at = *pos, left = end - at;
@@ -72,42 +73,42 @@ static bool spaced_word(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *
 static bool encode_piece(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
                          size_t end, ses_err *e)
 {
-    const ses_bytes_fast *f = self;
-    ses_bytes_work *w = work;
+    const ses_byte_bpe_fast *f = self;
+    ses_byte_bpe_work *w = work;
     size_t pos = begin;
     if (f->prefix_space && text[pos] != ' ' && !spaced_word(f, w, k, text, &pos, end, e)) return false;
     while (pos < end) {
-        size_t left = end - pos, n = left < SES_BYTES_WINDOW ? left : SES_BYTES_WINDOW;
-        bool last = left <= SES_BYTES_WINDOW;
+        size_t left = end - pos, n = left < SES_BYTE_BPE_WINDOW ? left : SES_BYTE_BPE_WINDOW;
+        bool last = left <= SES_BYTE_BPE_WINDOW;
         memcpy(w->text, text + pos, n);
         memset(w->text + n, 0, 128);
-        size_t count = ses_bytes_list(f, w, text + pos, left, last);
-        if (!ses_run_reserve(&k->run, n + SES_BYTES_SLACK, e)) return false;
+        size_t count = ses_byte_bpe_find_matches(f, w, text + pos, left, last);
+        if (!ses_token_buf_reserve(&k->tokens, n + SES_BYTE_BPE_SLACK, e)) return false;
         if (!count) {
             if (!long_word(f, w, k, text, &pos, end, e)) return false;
             continue;
         }
-        if (!f->words(f, w, k, pos, count, e)) return false;
+        if (!f->encode_words(f, w, k, pos, count, e)) return false;
         pos += w->begin[count];
     }
     return true;
 }
 
 /* When the store's places have run out. */
-static void forget(ses_bytes_work *w)
+static void forget(ses_byte_bpe_work *w)
 {
-    if (!ses_word_store_worn(&w->store)) return;
+    if (!ses_word_store_exhausted(&w->store)) return;
     ses_word_store_clear(&w->store);
-    memset(w->small, 0, ((size_t)2 << SES_BYTES_SMALL_BITS) * sizeof *w->small);
+    memset(w->cache, 0, ((size_t)2 << SES_BYTE_BPE_CACHE_BITS) * sizeof *w->cache);
 }
 
 static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
 {
-    const ses_bytes_fast *f = self;
+    const ses_byte_bpe_fast *f = self;
     if (!n) return true;
     forget(work);
-    if (f->roots.n && ses_roots_any(&f->roots, &f->t->added, text, n))
-        return ses_added_each(&f->t->added, encode_piece, f, work, k, text, n, e);
+    if (f->roots.n && ses_added_any(&f->roots, &f->t->added, text, n))
+        return ses_added_for_each_span(&f->t->added, encode_piece, f, work, k, text, n, e);
     return encode_piece(f, work, k, text, 0, n, e);
 }
 
@@ -115,7 +116,7 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
 
 static bool applies(const ses_tokenizer *t)
 {
-    const ses_text_steps *pre = &t->steps[SES_PRE_TOKENIZER];
+    const ses_stage_list *pre = &t->steps[SES_PRE_TOKENIZER];
     if (t->steps[SES_NORMALIZER].n || pre->n != 1 || pre->step[0].stage != &ses_stage_pre_byte_level)
         return false;
     if (t->model.stage != &ses_stage_model_bpe) return false;
@@ -130,10 +131,10 @@ static const uint8_t *sort_plane(ses_arena *mem, ses_err *e)
     for (uint32_t c = 0; plane && c < 0x10000; c++) {
         const ses_cp_info *info = ses_cp(c);
         uint32_t gc = 1u << info->gc;
-        plane[c] = info->flags & SES_CP_SPACE ? SES_BYTES_SPACE
-                   : gc & SES_GCS_L           ? SES_BYTES_LETTER
-                   : gc & SES_GCS_N           ? SES_BYTES_NUMBER
-                                              : SES_BYTES_OTHER;
+        plane[c] = info->flags & SES_CP_SPACE ? SES_BYTE_BPE_SPACE
+                   : gc & SES_GCS_L           ? SES_BYTE_BPE_LETTER
+                   : gc & SES_GCS_N           ? SES_BYTE_BPE_NUMBER
+                                              : SES_BYTE_BPE_OTHER;
     }
     return plane;
 }
@@ -141,7 +142,7 @@ static const uint8_t *sort_plane(ses_arena *mem, ses_err *e)
 static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **self, ses_err *e)
 {
     if (!applies(t)) return true;
-    ses_bytes_fast *f = ses_arena_array(mem, 1, sizeof *f, e);
+    ses_byte_bpe_fast *f = ses_arena_array(mem, 1, sizeof *f, e);
     if (!f) return false;
     f->t = t;
     f->m = t->model.self;
@@ -151,14 +152,15 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
         if (f->id[b] < 0) return true; /* bytes without a token: the exact way has rules for them */
     }
     f->hash = ses_word_hash_new();
-    f->plane = sort_plane(mem, e);
-    if (!f->plane) return false;
-    ses_roots_find(&f->roots, &t->added);
-    f->sort = ses_bytes_sort_ref;
-    f->words = ses_bytes_words_ref;
+    f->char_class = sort_plane(mem, e);
+    if (!f->char_class) return false;
+    ses_added_first_bytes_init(&f->roots, &t->added);
+    f->classify = ses_byte_bpe_classify_ref;
+    f->encode_words = ses_byte_bpe_encode_words_ref;
 #if defined __x86_64__ && !defined SES_REF_ONLY
-    if (isa >= SES_ISA_AVX2) f->sort = ses_bytes_sort_avx2, f->words = ses_bytes_words_avx2;
-    if (isa >= SES_ISA_AVX512) f->sort = ses_bytes_sort_avx512;
+    if (isa >= SES_ISA_AVX2)
+        f->classify = ses_byte_bpe_classify_avx2, f->encode_words = ses_byte_bpe_encode_words_avx2;
+    if (isa >= SES_ISA_AVX512) f->classify = ses_byte_bpe_classify_avx512;
 #else
     (void)isa;
 #endif
@@ -168,28 +170,28 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
 
 static void work_free(void *work)
 {
-    ses_bytes_work *w = work;
+    ses_byte_bpe_work *w = work;
     if (!w) return;
-    ses_free(w->small);
+    ses_free(w->cache);
     ses_word_store_close(&w->store);
-    ses_bpe_walk_close(&w->walk);
+    ses_bpe_backtrack_close(&w->backtrack);
     ses_free(w);
 }
 
 static void *work_new(const void *self, ses_err *e)
 {
     (void)self;
-    ses_bytes_work *w = ses_alloc(sizeof *w, e);
+    ses_byte_bpe_work *w = ses_alloc(sizeof *w, e);
     if (!w) return NULL;
-    w->small = ses_alloc_array((size_t)2 << SES_BYTES_SMALL_BITS, sizeof *w->small, e);
-    if (w->small && ses_word_store_open(&w->store, e)) return w;
+    w->cache = ses_alloc_array((size_t)2 << SES_BYTE_BPE_CACHE_BITS, sizeof *w->cache, e);
+    if (w->cache && ses_word_store_open(&w->store, e)) return w;
     work_free(w);
     return NULL;
 }
 
-const ses_fast ses_fast_bytes = { .name = "bytes",
-                                  .open = open,
-                                  .work_new = work_new,
-                                  .work_free = work_free,
-                                  .no_empty = true,
-                                  .encode = encode };
+const ses_fast_path ses_fast_path_byte_bpe = { .name = "bytes",
+                                               .open = open,
+                                               .work_new = work_new,
+                                               .work_free = work_free,
+                                               .no_empty_pieces = true,
+                                               .encode = encode };

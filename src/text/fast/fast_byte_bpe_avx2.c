@@ -26,7 +26,7 @@ static inline uint64_t in_both(pair v, char low, char span)
     return bits(in(v.a, low, span), in(v.b, low, span));
 }
 
-uint64_t ses_bytes_sort_avx2(ses_bytes_work *w, size_t n)
+uint64_t ses_byte_bpe_classify_avx2(ses_byte_bpe_work *w, size_t n)
 {
     const __m256i bit32 = _mm256_set1_epi8(32);
     uint64_t wide = 0;
@@ -52,26 +52,26 @@ uint64_t ses_bytes_sort_avx2(ses_bytes_work *w, size_t n)
 
 /* Words looked up at a time: their keys, and what has been found so far. */
 typedef struct batch {
-    __m128i key[SES_BYTES_BATCH];    /* of short words */
-    uint64_t hash[SES_BYTES_BATCH];  /* of long ones */
-    uint32_t slot[SES_BYTES_BATCH];  /* the small bucket */
-    uint32_t place[SES_BYTES_BATCH]; /* in the store; 0: none */
+    __m128i key[SES_BYTE_BPE_BATCH];    /* of short words */
+    uint64_t hash[SES_BYTE_BPE_BATCH];  /* of long ones */
+    uint32_t slot[SES_BYTE_BPE_BATCH];  /* the small bucket */
+    uint32_t place[SES_BYTE_BPE_BATCH]; /* in the store; 0: none */
 } batch;
 
-static inline ses_string word_at(const ses_bytes_work *w, size_t i)
+static inline ses_string word_at(const ses_byte_bpe_work *w, size_t i)
 {
     return (ses_string){ w->text + w->begin[i], (size_t)w->begin[i + 1] - w->begin[i] };
 }
 
 /* Keys and hashes of n words from `from` on; whether there are long ones. */
-static inline bool hash_words(const ses_bytes_fast *f, const ses_bytes_work *w, batch *b, size_t from,
+static inline bool hash_words(const ses_byte_bpe_fast *f, const ses_byte_bpe_work *w, batch *b, size_t from,
                               size_t n)
 {
     const __m128i iota = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 127);
     bool any = false;
     for (size_t j = 0; j < n; j++) {
         ses_string word = word_at(w, from + j);
-        if (word.n > SES_BYTES_SHORT) {
+        if (word.n > SES_BYTE_BPE_SHORT) {
             any = true;
             if (word.n > SES_WORD_STORE_LONG) continue;
             b->hash[j] = ses_word_store_hash(&f->hash, word.p, word.n, 0);
@@ -83,62 +83,62 @@ static inline bool hash_words(const ses_bytes_fast *f, const ses_bytes_work *w, 
         v = _mm_or_si128(v, _mm_slli_si128(_mm_cvtsi32_si128((int)word.n), 15));
         uint64_t h =
             ses_word_hash16(&f->hash, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
-        b->slot[j] = 2 * (uint32_t)(h >> (64 - SES_BYTES_SMALL_BITS));
-        _mm_prefetch((const char *)&w->small[b->slot[j]], _MM_HINT_T0);
+        b->slot[j] = 2 * (uint32_t)(h >> (64 - SES_BYTE_BPE_CACHE_BITS));
+        _mm_prefetch((const char *)&w->cache[b->slot[j]], _MM_HINT_T0);
         b->key[j] = v;
     }
     return any;
 }
 
 /* Records that will be wanted, fetched. */
-static void find_places(const ses_bytes_work *w, batch *b, size_t from, size_t n)
+static void find_places(const ses_byte_bpe_work *w, batch *b, size_t from, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
         size_t len = word_at(w, from + j).n;
-        const ses_small_entry *x = &w->small[b->slot[j]];
-        b->place[j] = len <= SES_BYTES_SHORT       ? x->n == SES_BYTES_ELSEWHERE ? (uint32_t)x->id[0] : 0
-                      : len <= SES_WORD_STORE_LONG ? ses_word_store_look(&w->store, b->hash[j])
+        const ses_word_cache_entry *x = &w->cache[b->slot[j]];
+        b->place[j] = len <= SES_BYTE_BPE_SHORT    ? x->n == SES_BYTE_BPE_IN_STORE ? (uint32_t)x->id[0] : 0
+                      : len <= SES_WORD_STORE_LONG ? ses_word_store_find(&w->store, b->hash[j])
                                                    : 0;
-        if (b->place[j]) ses_word_store_fetch(&w->store, b->place[j]);
+        if (b->place[j]) ses_word_store_prefetch(&w->store, b->place[j]);
     }
 }
 
-bool ses_bytes_words_avx2(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base,
-                          size_t count, ses_err *e)
+bool ses_byte_bpe_encode_words_avx2(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+                                    size_t base, size_t count, ses_err *e)
 {
     batch b;
     memset(b.slot, 0, sizeof b.slot);
-    ses_run *r = &k->run;
-    for (size_t i = 0; i < count; i += SES_BYTES_BATCH) {
-        size_t n = count - i < SES_BYTES_BATCH ? count - i : SES_BYTES_BATCH;
+    ses_token_buf *r = &k->tokens;
+    for (size_t i = 0; i < count; i += SES_BYTE_BPE_BATCH) {
+        size_t n = count - i < SES_BYTE_BPE_BATCH ? count - i : SES_BYTE_BPE_BATCH;
         bool any = hash_words(f, w, &b, i, n);
-        if (any || w->far) find_places(w, &b, i, n);
-        w->far = false;
+        if (any || w->prefetch_store) find_places(w, &b, i, n);
+        w->prefetch_store = false;
         for (size_t j = 0; j < n; j++) {
             ses_string word = word_at(w, i + j);
             uint32_t at = (uint32_t)(base + w->begin[i + j]);
-            ses_small_entry *x = NULL;
+            ses_word_cache_entry *x = NULL;
             const ses_word_record *far = NULL;
-            if (word.n <= SES_BYTES_SHORT) {
-                x = &w->small[b.slot[j]];
-                if (ses_small_same(x, b.key[j]) ||
-                    (ses_small_same(x + 1, b.key[j]) && ses_small_promote(x))) {
-                    if (x->n < SES_BYTES_ELSEWHERE) {
-                        ses_small_put(r, x, at, _mm_setzero_si128());
+            if (word.n <= SES_BYTE_BPE_SHORT) {
+                x = &w->cache[b.slot[j]];
+                if (ses_word_cache_matches(x, b.key[j]) ||
+                    (ses_word_cache_matches(x + 1, b.key[j]) && ses_word_cache_promote(x))) {
+                    if (x->n < SES_BYTE_BPE_IN_STORE) {
+                        ses_word_cache_emit(r, x, at, _mm_setzero_si128());
                         r->n += x->n;
-                        r->words++;
+                        r->n_words++;
                         continue;
                     }
-                    w->far = true;
+                    w->prefetch_store = true;
                     far = ses_word_store_at(&w->store, (uint32_t)x->id[0]);
                 }
             } else if (word.n <= SES_WORD_STORE_LONG) {
                 far = ses_word_store_at(&w->store, b.place[j]);
-                if (far && !ses_word_record_is(far, word.p, word.n, 0)) far = NULL;
+                if (far && !ses_word_record_matches(far, word.p, word.n, 0)) far = NULL;
             }
             if (far)
-                ses_word_record_put(r, far, at);
-            else if (!ses_bytes_new(f, w, k, word, at, x, b.hash[j], e))
+                ses_word_record_emit(r, far, at);
+            else if (!ses_byte_bpe_encode_miss(f, w, k, word, at, x, b.hash[j], e))
                 return false;
         }
     }

@@ -7,7 +7,7 @@ static inline uint64_t in(__m512i v, char low, char span)
     return _mm512_cmplt_epu8_mask(_mm512_sub_epi8(v, _mm512_set1_epi8(low)), _mm512_set1_epi8(span));
 }
 
-uint64_t ses_bytes_sort_avx512(ses_bytes_work *w, size_t n)
+uint64_t ses_byte_bpe_classify_avx512(ses_byte_bpe_work *w, size_t n)
 {
     uint64_t wide = 0;
     for (size_t i = 0; i < n; i += 64) {

@@ -16,16 +16,16 @@ typedef struct parts {
 } parts;
 
 /* Merging needs no preparation; reading off does, and is faster after it. */
-static bool prepare(const ses_bytes_fast *f, ses_bytes_work *w, ses_err *e)
+static bool prepare(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_err *e)
 {
     bool fits;
-    if (!ses_bpe_walk_open(&w->walk, f->m, f->id, &fits, e)) return false;
-    w->walks = fits ? SES_WALK_READY : SES_WALK_NEVER;
+    if (!ses_bpe_backtrack_open(&w->backtrack, f->m, f->id, &fits, e)) return false;
+    w->backtrack_state = fits ? SES_BACKTRACK_READY : SES_BACKTRACK_NEVER;
     return true;
 }
 
 /* Tokens of n bytes. id and len have room for n. */
-static bool take_apart(const ses_bytes_fast *f, ses_bytes_work *w, const char *word, size_t n, parts *p,
+static bool take_apart(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const char *word, size_t n, parts *p,
                        ses_arena *scratch, ses_err *e)
 {
     if (f->m->ignore_merges && n <= SES_WORD_STORE_LONG) { /* the word itself, if it is a token */
@@ -37,9 +37,11 @@ static bool take_apart(const ses_bytes_fast *f, ses_bytes_work *w, const char *w
         p->n = 1;
         if (p->id[0] >= 0) return true;
     }
-    if (w->walks == SES_WALK_LATER && (w->merged += n) > SES_BYTES_MERGED && !prepare(f, w, e)) return false;
-    if (w->walks == SES_WALK_READY)
-        return ses_bpe_walk_run(&w->walk, word, n, p->id, p->len, &p->n, scratch, e);
+    if (w->backtrack_state == SES_BACKTRACK_LATER && (w->merged += n) > SES_BYTE_BPE_BACKTRACK_AFTER &&
+        !prepare(f, w, e))
+        return false;
+    if (w->backtrack_state == SES_BACKTRACK_READY)
+        return ses_bpe_backtrack_encode(&w->backtrack, word, n, p->id, p->len, &p->n, scratch, e);
     for (size_t i = 0; i < n; i++) p->id[i] = f->id[(uint8_t)word[i]], p->len[i] = 1;
     p->n = n;
     return ses_merges_apply(&f->m->merges, p->id, p->len, &p->n, NULL, scratch, e);
@@ -55,18 +57,19 @@ static ses_offset whole_chars(const char *word, size_t n, size_t begin, size_t e
     return (ses_offset){ (uint32_t)begin, (uint32_t)end };
 }
 
-static void put_token(ses_run *r, int32_t id, ses_offset o, uint32_t at)
+static void put_token(ses_token_buf *r, int32_t id, ses_offset o, uint32_t at)
 {
     r->id[r->n] = id;
-    r->byte[r->n] = (ses_offset){ at + o.begin, at + o.end };
-    r->word[r->n++] = (int32_t)r->words;
+    r->byte_offset[r->n] = (ses_offset){ at + o.begin, at + o.end };
+    r->word_id[r->n++] = (int32_t)r->n_words;
 }
 
 /* ---- caches ---- */
 
 /* A new word takes the second place: the first is for words that have come again. One whose record is gone
  * takes its own. */
-static ses_small_entry *keep_small(ses_small_entry *bucket, const char *word, size_t n, const parts *p)
+static ses_word_cache_entry *keep_small(ses_word_cache_entry *bucket, const char *word, size_t n,
+                                        const parts *p)
 {
     uint8_t key[16] = { 0 };
     memcpy(key, word, n);
@@ -77,7 +80,7 @@ static ses_small_entry *keep_small(ses_small_entry *bucket, const char *word, si
     for (size_t i = 0, begin = 0; i < p->n; begin += p->len[i++]) {
         ses_offset o = whole_chars(word, n, begin, begin + p->len[i]);
         bucket->id[i] = p->id[i];
-        bucket->place[i] = (uint8_t)(o.begin << 4 | o.end);
+        bucket->range[i] = (uint8_t)(o.begin << 4 | o.end);
     }
     return bucket;
 }
@@ -98,30 +101,31 @@ static uint32_t keep_far(ses_word_store *s, ses_string word, const parts *p)
     };
     ses_word_record *x = ses_word_store_put(s, &like, word.p, &place);
     if (!x) return 0;
-    ses_word_record_parts to = ses_word_record_open(x);
+    ses_word_record_parts to = ses_word_record_parts_of(x);
     memcpy(to.id, p->id, p->n * sizeof *to.id);
     for (size_t i = 0, begin = 0; i < p->n; begin += p->len[i++]) {
-        ses_word_record_set(&to, i, whole_chars(word.p, word.n, begin, begin + p->len[i]));
+        ses_word_record_set_offset(&to, i, whole_chars(word.p, word.n, begin, begin + p->len[i]));
     }
     return place;
 }
 
-static void put_parts(ses_run *r, const parts *p, const char *word, size_t n, uint32_t at)
+static void put_parts(ses_token_buf *r, const parts *p, const char *word, size_t n, uint32_t at)
 {
     for (size_t i = 0, begin = 0; i < p->n; begin += p->len[i++])
         put_token(r, p->id[i], whole_chars(word, n, begin, begin + p->len[i]), at);
-    r->words++;
+    r->n_words++;
 }
 
-bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, ses_string word, uint32_t at,
-                   ses_small_entry *bucket, uint64_t hash, ses_err *e)
+bool ses_byte_bpe_encode_miss(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+                              ses_string word, uint32_t at, ses_word_cache_entry *bucket, uint64_t hash,
+                              ses_err *e)
 {
     int32_t id[SES_WORD_STORE_LONG];
     uint32_t len[SES_WORD_STORE_LONG];
     parts p = { id, len, 0 };
-    if (word.n > SES_WORD_STORE_LONG) return ses_bytes_whole(f, w, k, word.p, word.n, at, e);
+    if (word.n > SES_WORD_STORE_LONG) return ses_byte_bpe_encode_long(f, w, k, word.p, word.n, at, e);
     if (!take_apart(f, w, word.p, word.n, &p, &k->scratch, e)) return false;
-    put_parts(&k->run, &p, word.p, word.n, at);
+    put_parts(&k->tokens, &p, word.p, word.n, at);
     if (bucket && p.n <= SES_LEN(bucket->id)) {
         keep_small(bucket, word.p, word.n, &p);
         return true;
@@ -129,63 +133,63 @@ bool ses_bytes_new(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, se
     uint32_t place = keep_far(&w->store, word, &p);
     if (place && bucket) {
         parts none = { id, len, 0 };
-        ses_small_entry *x = keep_small(bucket, word.p, word.n, &none);
-        x->n = SES_BYTES_ELSEWHERE;
+        ses_word_cache_entry *x = keep_small(bucket, word.p, word.n, &none);
+        x->n = SES_BYTE_BPE_IN_STORE;
         x->id[0] = (int32_t)place;
     } else if (place) {
-        ses_word_store_name(&w->store, hash, place);
+        ses_word_store_add_index(&w->store, hash, place);
     }
     return true;
 }
 
-bool ses_bytes_whole(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, const char *word, size_t n,
-                     uint32_t at, ses_err *e)
+bool ses_byte_bpe_encode_long(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+                              const char *word, size_t n, uint32_t at, ses_err *e)
 {
     ses_mark mark = ses_arena_mark(&k->scratch);
     parts p = { ses_arena_alloc(&k->scratch, n * sizeof *p.id, e), NULL, 0 };
     p.len = p.id ? ses_arena_alloc(&k->scratch, n * sizeof *p.len, e) : NULL;
     bool ok = p.len && take_apart(f, w, word, n, &p, &k->scratch, e) &&
-              ses_run_reserve(&k->run, p.n + SES_BYTES_WINDOW + SES_BYTES_SLACK, e);
-    if (ok) put_parts(&k->run, &p, word, n, at);
+              ses_token_buf_reserve(&k->tokens, p.n + SES_BYTE_BPE_WINDOW + SES_BYTE_BPE_SLACK, e);
+    if (ok) put_parts(&k->tokens, &p, word, n, at);
     ses_arena_rewind(&k->scratch, mark);
     return ok;
 }
 
 /* ---- words, one by one ---- */
 
-bool ses_bytes_words_ref(const ses_bytes_fast *f, ses_bytes_work *w, ses_tokens *k, size_t base, size_t count,
-                         ses_err *e)
+bool ses_byte_bpe_encode_words_ref(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
+                                   size_t base, size_t count, ses_err *e)
 {
-    ses_run *r = &k->run;
+    ses_token_buf *r = &k->tokens;
     for (size_t i = 0; i < count; i++) {
         ses_string word = { w->text + w->begin[i], (size_t)w->begin[i + 1] - w->begin[i] };
         uint32_t from = (uint32_t)(base + w->begin[i]);
         const ses_word_record *far = NULL;
-        ses_small_entry *x = NULL;
+        ses_word_cache_entry *x = NULL;
         uint64_t hash = 0, key[2] = { 0 };
-        if (word.n <= SES_BYTES_SHORT) {
+        if (word.n <= SES_BYTE_BPE_SHORT) {
             memcpy(key, word.p, word.n);
             ((uint8_t *)key)[15] = (uint8_t)word.n;
             hash = ses_word_hash16(&f->hash, key[0], key[1]);
-            x = &w->small[2 * (hash >> (64 - SES_BYTES_SMALL_BITS))];
-            const ses_small_entry *hit = !memcmp(x->key, key, 16)     ? x
-                                         : !memcmp(x[1].key, key, 16) ? x + 1
-                                                                      : NULL;
-            if (hit && hit->n != SES_BYTES_ELSEWHERE) {
+            x = &w->cache[2 * (hash >> (64 - SES_BYTE_BPE_CACHE_BITS))];
+            const ses_word_cache_entry *hit = !memcmp(x->key, key, 16)     ? x
+                                              : !memcmp(x[1].key, key, 16) ? x + 1
+                                                                           : NULL;
+            if (hit && hit->n != SES_BYTE_BPE_IN_STORE) {
                 for (size_t j = 0; j < hit->n; j++)
-                    put_token(r, hit->id[j], (ses_offset){ hit->place[j] >> 4, hit->place[j] & 15u }, from);
-                r->words++;
+                    put_token(r, hit->id[j], (ses_offset){ hit->range[j] >> 4, hit->range[j] & 15u }, from);
+                r->n_words++;
                 continue;
             }
             if (hit) far = ses_word_store_at(&w->store, (uint32_t)hit->id[0]);
         } else if (word.n <= SES_WORD_STORE_LONG) {
             hash = ses_word_store_hash(&f->hash, word.p, word.n, 0);
-            far = ses_word_store_at(&w->store, ses_word_store_look(&w->store, hash));
-            if (far && !ses_word_record_is(far, word.p, word.n, 0)) far = NULL;
+            far = ses_word_store_at(&w->store, ses_word_store_find(&w->store, hash));
+            if (far && !ses_word_record_matches(far, word.p, word.n, 0)) far = NULL;
         }
         if (far)
-            ses_word_record_put(r, far, from);
-        else if (!ses_bytes_new(f, w, k, word, from, x, hash, e))
+            ses_word_record_emit(r, far, from);
+        else if (!ses_byte_bpe_encode_miss(f, w, k, word, from, x, hash, e))
             return false;
     }
     return true;

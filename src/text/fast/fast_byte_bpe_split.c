@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-static ses_bytes_class class_of(uint8_t c)
+static ses_byte_bpe_class class_of(uint8_t c)
 {
-    if ((c | 32) >= 'a' && (c | 32) <= 'z') return SES_BYTES_LETTER;
-    if (c >= '0' && c <= '9') return SES_BYTES_NUMBER;
-    return c == ' ' || (c >= 9 && c <= 13) ? SES_BYTES_SPACE : SES_BYTES_OTHER;
+    if ((c | 32) >= 'a' && (c | 32) <= 'z') return SES_BYTE_BPE_LETTER;
+    if (c >= '0' && c <= '9') return SES_BYTE_BPE_NUMBER;
+    return c == ' ' || (c >= 9 && c <= 13) ? SES_BYTE_BPE_SPACE : SES_BYTE_BPE_OTHER;
 }
 
-uint64_t ses_bytes_sort_ref(ses_bytes_work *w, size_t n)
+uint64_t ses_byte_bpe_classify_ref(ses_byte_bpe_work *w, size_t n)
 {
     uint64_t wide = 0;
     for (size_t i = 0; i < n; i += 64) {
@@ -27,9 +27,9 @@ uint64_t ses_bytes_sort_ref(ses_bytes_work *w, size_t n)
             if (c >= 128) high |= one;
             if ((c & 0xc0) == 0x80) inner |= one;
         }
-        w->letter[i / 64] = mask[SES_BYTES_LETTER];
-        w->number[i / 64] = mask[SES_BYTES_NUMBER];
-        w->space[i / 64] = mask[SES_BYTES_SPACE];
+        w->letter[i / 64] = mask[SES_BYTE_BPE_LETTER];
+        w->number[i / 64] = mask[SES_BYTE_BPE_NUMBER];
+        w->space[i / 64] = mask[SES_BYTE_BPE_SPACE];
         w->blank[i / 64] = blank;
         w->quote[i / 64] = quote;
         w->inner[i / 64] = inner;
@@ -41,13 +41,13 @@ uint64_t ses_bytes_sort_ref(ses_bytes_work *w, size_t n)
 
 /* ---- characters beyond ASCII ---- */
 
-static ses_bytes_class wide_class(const ses_bytes_fast *f, uint32_t cp)
+static ses_byte_bpe_class wide_class(const ses_byte_bpe_fast *f, uint32_t cp)
 {
-    if (cp < 0x10000) return (ses_bytes_class)f->plane[cp];
+    if (cp < 0x10000) return (ses_byte_bpe_class)f->char_class[cp];
     const ses_cp_info *info = ses_cp(cp);
-    if (info->flags & SES_CP_SPACE) return SES_BYTES_SPACE;
+    if (info->flags & SES_CP_SPACE) return SES_BYTE_BPE_SPACE;
     uint32_t gc = 1u << info->gc;
-    return gc & SES_GCS_L ? SES_BYTES_LETTER : gc & SES_GCS_N ? SES_BYTES_NUMBER : SES_BYTES_OTHER;
+    return gc & SES_GCS_L ? SES_BYTE_BPE_LETTER : gc & SES_GCS_N ? SES_BYTE_BPE_NUMBER : SES_BYTE_BPE_OTHER;
 }
 
 /* Bytes of the character at p, which is beyond ASCII. */
@@ -63,7 +63,7 @@ static inline uint64_t mask_if(bool yes) { return 0 - (uint64_t)yes; }
 
 /* Set the masks of the characters beyond ASCII that begin in block i, with no branch on their classes, which
  * cannot be guessed. text: the window's first byte; what is after the window is still text. */
-static void sort_wide(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t i)
+static void sort_wide(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const char *text, size_t i)
 {
     uint64_t letter[2] = { 0 }, number[2] = { 0 }, space[2] = { 0 };
     for (uint64_t lead = w->high[i] & ~w->inner[i]; lead; lead &= lead - 1) {
@@ -71,9 +71,10 @@ static void sort_wide(const ses_bytes_fast *f, ses_bytes_work *w, const char *te
         uint32_t cp;
         uint64_t bytes = ((uint64_t)1 << decode(text + 64 * i + at, &cp)) - 1;
         uint64_t here = bytes << at, more = bytes >> 1 >> (63 - at); /* of this block, and of the next */
-        ses_bytes_class class = wide_class(f, cp);
-        uint64_t is_letter = mask_if(class == SES_BYTES_LETTER),
-                 is_number = mask_if(class == SES_BYTES_NUMBER), is_space = mask_if(class == SES_BYTES_SPACE);
+        ses_byte_bpe_class class = wide_class(f, cp);
+        uint64_t is_letter = mask_if(class == SES_BYTE_BPE_LETTER),
+                 is_number = mask_if(class == SES_BYTE_BPE_NUMBER),
+                 is_space = mask_if(class == SES_BYTE_BPE_SPACE);
         letter[0] |= here & is_letter, letter[1] |= more & is_letter;
         number[0] |= here & is_number, number[1] |= more & is_number;
         space[0] |= here & is_space, space[1] |= more & is_space;
@@ -93,7 +94,7 @@ static inline bool bit(const uint64_t *mask, size_t at) { return mask[at / 64] >
 
 /* Runs of letters, numbers and others begin a match, unless a space stands before: that does. White
  * space begins one with its first character, and with its last if something follows. */
-static void find_starts(ses_bytes_work *w, size_t n, bool last)
+static void find_starts(ses_byte_bpe_work *w, size_t n, bool last)
 {
     uint64_t letter = 0, number = 0, other = 0, space = 0, blank = 0; /* the bit before */
     size_t blocks = (n + 63) / 64;
@@ -122,7 +123,7 @@ static void find_starts(ses_bytes_work *w, size_t n, bool last)
 }
 
 /* 's 't 'm 'd 're 've 'll where an apostrophe begins a match. */
-static void find_contractions(ses_bytes_work *w, size_t n)
+static void find_contractions(ses_byte_bpe_work *w, size_t n)
 {
     for (size_t i = 0; i < (n + 63) / 64; i++)
         for (uint64_t q = w->quote[i] & w->start[i]; q; q &= q - 1) {
@@ -149,15 +150,16 @@ static size_t put_bits(uint64_t bits, size_t base, uint16_t *out)
     return n;
 }
 
-size_t ses_bytes_list(const ses_bytes_fast *f, ses_bytes_work *w, const char *text, size_t n, bool last)
+size_t ses_byte_bpe_find_matches(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const char *text, size_t n,
+                                 bool last)
 {
-    size_t window = n < SES_BYTES_WINDOW ? n : SES_BYTES_WINDOW, blocks = (window + 63) / 64, found = 0;
+    size_t window = n < SES_BYTE_BPE_WINDOW ? n : SES_BYTE_BPE_WINDOW, blocks = (window + 63) / 64, found = 0;
     w->letter[blocks] = w->number[blocks] = w->space[blocks] = w->inner[blocks] = 0;
-    uint64_t wide = f->sort(w, window);
+    uint64_t wide = f->classify(w, window);
     for (; wide; wide &= wide - 1) sort_wide(f, w, text, (size_t)__builtin_ctzll(wide));
     find_starts(w, window, last);
     find_contractions(w, window);
-    size_t certain = last ? window : window - SES_BYTES_EDGE; /* starts below are what they will stay */
+    size_t certain = last ? window : window - SES_BYTE_BPE_EDGE; /* starts below are what they will stay */
     for (size_t i = 0; i < blocks; i++) {
         uint64_t bits = w->start[i];
         if (certain - 64 * i < 64 && certain > 64 * i) bits &= ((uint64_t)1 << (certain - 64 * i)) - 1;

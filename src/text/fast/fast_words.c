@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/unicode/utf8.h"
-#include "text/vocab/bpe.h"
-#include "text/stage/shared/metaspace.h"
-#include "text/stage/norm_replace.h"
 #include "text/spm/spm_norm.h"
+#include "text/stage/norm_replace.h"
+#include "text/stage/shared/metaspace.h"
+#include "text/vocab/bpe.h"
 
 #include <string.h>
 
@@ -27,10 +27,10 @@ static bool calm_around(const ses_words_fast *f, ses_words_work *w, const char *
     uint32_t cp;
     while (((uint8_t)text[before] & 0xC0) == 0x80) before--;
     ses_utf8_next(text + before, &cp);
-    if (!ses_words_calm(f, w, cp, yes, e)) return false;
+    if (!ses_words_split_safe(f, w, cp, yes, e)) return false;
     if (!*yes) return true;
     ses_utf8_next(text + at + 1, &cp);
-    return ses_words_calm(f, w, cp, yes, e);
+    return ses_words_split_safe(f, w, cp, yes, e);
 }
 
 /* Spaces of text[*at, end) to cut at, up to what the list takes; *at: how far they were looked for. A
@@ -39,7 +39,7 @@ static bool list_cuts(const ses_words_fast *f, ses_words_work *w, const char *te
                       size_t *count, ses_err *e)
 {
     size_t n = *count, pos = *at;
-    for (; pos + 1 < end && n <= SES_WORDS_CUTS; pos += 64) {
+    for (; pos + 1 < end && n <= SES_WORDS_MAX_CHUNKS; pos += 64) {
         size_t left = end - 1 - pos; /* the last byte is no place to cut at */
         uint64_t mask;
         if (left >= 64) {
@@ -51,10 +51,10 @@ static bool list_cuts(const ses_words_fast *f, ses_words_work *w, const char *te
         }
         for (; mask; mask &= mask - 1) {
             size_t i = pos + (size_t)__builtin_ctzll(mask);
-            uint8_t a = f->calm[(uint8_t)text[i - 1]], b = f->calm[(uint8_t)text[i + 1]];
+            uint8_t a = f->split_safe[(uint8_t)text[i - 1]], b = f->split_safe[(uint8_t)text[i + 1]];
             bool yes = a & b & 1;
             if (a && b && !yes && !calm_around(f, w, text, i, &yes, e)) return false;
-            w->cut[n] = (uint32_t)i;
+            w->chunk_start[n] = (uint32_t)i;
             n += yes;
         }
     }
@@ -70,8 +70,8 @@ static bool calm_at(const ses_words_fast *f, ses_words_work *w, const char *text
     uint32_t cp;
     size_t here = *at;
     *at += ses_utf8_next(text + here, &cp);
-    if (cp < 0x80) return *yes = f->calm[cp] == 1, true;
-    return ses_words_calm(f, w, cp, yes, e);
+    if (cp < 0x80) return *yes = f->split_safe[cp] == 1, true;
+    return ses_words_split_safe(f, w, cp, yes, e);
 }
 
 /* Whether the first chunk is one for itself. A character dropped at the very beginning may be missed in the
@@ -85,7 +85,7 @@ static bool begins_well(const ses_words_fast *f, ses_words_work *w, const char *
     if (*yes && more && (uint8_t)text[at] < 0x80) return true;
     if (*yes && more && !calm_at(f, w, text, &at, yes, e)) return false;
     if (*yes && more) return true;
-    return ses_words_joins(f, w, (ses_string){ text + begin, end - begin }, false, true, yes, e);
+    return ses_words_context_free(f, w, (ses_string){ text + begin, end - begin }, false, true, yes, e);
 }
 
 static bool encode_stretch(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
@@ -97,34 +97,34 @@ static bool encode_stretch(const void *self, void *work, ses_tokens *k, const ch
     size_t end = all;
     while (f->spm && f->spm_norm->remove_extra_whitespaces && end > begin + 1 && text[end - 1] == ' ') end--;
     const uint32_t ends[2] = { (uint32_t)begin, (uint32_t)end };
-    ses_run start = k->run;
+    ses_token_buf start = k->tokens;
     size_t at = begin + 1, count = 1;
     bool good = true, odd = false, first = true;
-    w->cut[0] = (uint32_t)begin;
+    w->chunk_start[0] = (uint32_t)begin;
     if (f->spm) ses_words_spm_begin(f, w, k, begin);
     while (good && !odd) {
         if (!list_cuts(f, w, text, &at, end, &count, e)) return false;
         bool last = at + 1 >= end;
-        if (first && !f->spm && count > 1 && !begins_well(f, w, text, begin, w->cut[1], &good, e))
+        if (first && !f->spm && count > 1 && !begins_well(f, w, text, begin, w->chunk_start[1], &good, e))
             return false;
         first = false;
         if (!good) break;
-        if (last) w->cut[count] = (uint32_t)end;
+        if (last) w->chunk_start[count] = (uint32_t)end;
         if (!put(f, w, k, text, ends, 0, last ? count : count - 1, &odd, e)) return false;
-        if (last && !odd) return k->run.words += f->spm != NULL, true; /* all of it was one word */
-        w->cut[0] = w->cut[count - 1];
+        if (last && !odd) return k->tokens.n_words += f->spm != NULL, true; /* all of it was one word */
+        w->chunk_start[0] = w->chunk_start[count - 1];
         count = 1;
     }
-    ses_run_back(k, start.n, start.words);
-    return ses_encode_exact(k, text, begin, all, NULL, e);
+    ses_tokens_rewind(k, start.n, start.n_words);
+    return ses_encode_by_stages(k, text, begin, all, NULL, e);
 }
 
 /* When the store's places have run out. */
 static void forget(ses_words_work *w)
 {
-    if (!ses_word_store_worn(&w->store)) return;
+    if (!ses_word_store_exhausted(&w->store)) return;
     ses_word_store_clear(&w->store);
-    memset(w->small, 0, ((size_t)2 << SES_WORDS_SMALL_BITS) * sizeof *w->small);
+    memset(w->cache, 0, ((size_t)2 << SES_WORDS_CACHE_BITS) * sizeof *w->cache);
 }
 
 static bool encode(const void *self, void *work, ses_tokens *k, const char *text, size_t n, ses_err *e)
@@ -134,10 +134,10 @@ static bool encode(const void *self, void *work, ses_tokens *k, const char *text
     if (!n) return true;
     forget(w);
     w->n = n;
-    if (!f->roots.n || !ses_roots_any(&f->roots, &f->t->added, text, n))
+    if (!f->roots.n || !ses_added_any(&f->roots, &f->t->added, text, n))
         return encode_stretch(f, w, k, text, 0, n, e);
-    if (f->single) return ses_encode_exact(k, text, 0, n, NULL, e);
-    return ses_added_each(&f->t->added, encode_stretch, f, w, k, text, n, e);
+    if (f->has_single_word) return ses_encode_by_stages(k, text, 0, n, NULL, e);
+    return ses_added_for_each_span(&f->t->added, encode_stretch, f, w, k, text, n, e);
 }
 
 /* ---- opening ---- */
@@ -154,15 +154,15 @@ static bool is_text(ses_string s, const char *text) { return s.n == strlen(text)
 /* A Replace sees white space, or what has nothing to do with it. */
 static bool fits_replace(const ses_replace *r, ses_words_fast *f)
 {
-    f->looks_around |= r->pattern.is_regex || has_blank(r->content);
-    f->makes_blanks |= !r->pattern.is_regex && has_blank(r->content);
+    f->needs_context_check |= r->pattern.is_regex || has_blank(r->content);
+    f->may_create_spaces |= !r->pattern.is_regex && has_blank(r->content);
     if (!r->pattern.is_regex) return r->pattern.text.n && !has_blank(r->pattern.text);
     return is_text(r->pattern.text, " {2,}") || is_text(r->pattern.text, "\\s{2,}|[\\n\\r\\t]") ||
            is_text(r->pattern.text, "\\s+");
 }
 
 /* Normalizers that look at characters, their clusters, or white space. */
-static bool fits_normalizers(const ses_text_steps *s, ses_words_fast *f)
+static bool fits_normalizers(const ses_stage_list *s, ses_words_fast *f)
 {
     static const ses_stage *const known[] = {
         &ses_stage_norm_bert,  &ses_stage_norm_lowercase,     &ses_stage_norm_nfc,
@@ -174,7 +174,7 @@ static bool fits_normalizers(const ses_text_steps *s, ses_words_fast *f)
         const ses_stage *stage = s->step[i].stage;
         bool fits = false;
         for (size_t j = 0; j < SES_LEN(known); j++) fits |= stage == known[j];
-        f->looks_around |= stage == &ses_stage_norm_strip;
+        f->needs_context_check |= stage == &ses_stage_norm_strip;
         if (!fits) return false;
         if (stage == &ses_stage_norm_replace && !fits_replace(s->step[i].self, f)) return false;
     }
@@ -182,7 +182,7 @@ static bool fits_normalizers(const ses_text_steps *s, ses_words_fast *f)
 }
 
 /* The first cuts at every space; the others work on what is left. */
-static bool fits_pre_tokenizers(const ses_text_steps *s)
+static bool fits_pre_tokenizers(const ses_stage_list *s)
 {
     static const ses_stage *const known[] = {
         &ses_stage_pre_whitespace_split, &ses_stage_pre_whitespace, &ses_stage_pre_bert,
@@ -199,7 +199,7 @@ static bool fits_pre_tokenizers(const ses_text_steps *s)
 }
 
 /* Models that give at least one token for a word. */
-static bool fits_model(const ses_text_step *s)
+static bool fits_model(const ses_stage_instance *s)
 {
     if (s->stage == &ses_stage_model_bpe) return ((const ses_bpe *)s->self)->unk_id >= 0;
     return s->stage == &ses_stage_model_unigram || s->stage == &ses_stage_model_wordlevel ||
@@ -216,9 +216,9 @@ static void work_free(void *work)
 {
     ses_words_work *w = work;
     if (!w) return;
-    ses_free(w->small);
+    ses_free(w->cache);
     ses_word_store_close(&w->store);
-    ses_free(w->calm);
+    ses_free(w->split_safe);
     ses_token_list_free(&w->raw);
     for (size_t i = 0; i < SES_LEN(w->text); i++) ses_text_free(&w->text[i]);
     ses_free(w);
@@ -229,9 +229,9 @@ static void *work_new(const void *self, ses_err *e)
     (void)self;
     ses_words_work *w = ses_alloc(sizeof *w, e);
     if (!w) return NULL;
-    w->small = ses_alloc_array((size_t)2 << SES_WORDS_SMALL_BITS, sizeof *w->small, e);
-    w->calm = ses_alloc_array(0x10000, 1, e);
-    if (w->small && w->calm && ses_word_store_open(&w->store, e)) return w;
+    w->cache = ses_alloc_array((size_t)2 << SES_WORDS_CACHE_BITS, sizeof *w->cache, e);
+    w->split_safe = ses_alloc_array(0x10000, 1, e);
+    if (w->cache && w->split_safe && ses_word_store_open(&w->store, e)) return w;
     work_free(w);
     return NULL;
 }
@@ -240,19 +240,19 @@ static void *work_new(const void *self, ses_err *e)
 static bool sort_ascii(ses_words_fast *f, bool *fits, ses_err *e)
 {
     if (f->spm) { /* chunks are asked about as they come */
-        memset(f->calm, 1, 128);
-        memset(f->calm + 128, 2, 128);
-        f->calm[' '] = 0;
+        memset(f->split_safe, 1, 128);
+        memset(f->split_safe + 128, 2, 128);
+        f->split_safe[' '] = 0;
         return true;
     }
     ses_words_work *w = ses_alloc(sizeof *w, e);
-    bool ok = w && ses_words_stays(f, w, fits, e);
+    bool ok = w && ses_words_unchanged(f, w, fits, e);
     for (uint32_t c = 0; ok && *fits && c < 128; c++) {
         bool yes;
-        ok = ses_words_calm(f, w, c, &yes, e);
-        f->calm[c] = yes;
+        ok = ses_words_split_safe(f, w, c, &yes, e);
+        f->split_safe[c] = yes;
     }
-    memset(f->calm + 128, 2, 128);
+    memset(f->split_safe + 128, 2, 128);
     work_free(w);
     return ok;
 }
@@ -265,12 +265,12 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     if (!ses_words_spm_open(f, t) && (f->spm || !applies(t, f))) return true;
     if (t->added.normal.n) return true; /* tokens sought in normal text go across chunks */
     f->t = t;
-    f->surface = t->model.stage->surface ? t->model.stage->surface(t->model.self) : -1;
-    for (size_t i = 0; i < t->added.n; i++) f->single |= t->added.token[i].single_word;
+    f->surface = t->model.stage->text_named_id ? t->model.stage->text_named_id(t->model.self) : -1;
+    for (size_t i = 0; i < t->added.n; i++) f->has_single_word |= t->added.token[i].single_word;
     if (!sort_ascii(f, &fits, e)) return false;
     if (!fits) return true;
     f->hash = ses_word_hash_new();
-    ses_roots_find(&f->roots, &t->added);
+    ses_added_first_bytes_init(&f->roots, &t->added);
     f->spaces = ses_words_spaces_ref;
     f->put = ses_words_put_ref;
 #if defined __x86_64__ && !defined SES_REF_ONLY
@@ -282,9 +282,9 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     return true;
 }
 
-const ses_fast ses_fast_words = { .name = "words",
-                                  .open = open,
-                                  .work_new = work_new,
-                                  .work_free = work_free,
-                                  .no_empty = true,
-                                  .encode = encode };
+const ses_fast_path ses_fast_path_words = { .name = "words",
+                                            .open = open,
+                                            .work_new = work_new,
+                                            .work_free = work_free,
+                                            .no_empty_pieces = true,
+                                            .encode = encode };

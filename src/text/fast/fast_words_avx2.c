@@ -17,11 +17,11 @@ static const int32_t before[8][4] = {
     { 0, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 }, { 0, 1, 1 }, { 0, 0, 2 }, { 0, 1, 2 }, { 0, 0, 3 }, { 0, 1, 3 },
 };
 
-static inline void put_entry(ses_run *r, const ses_small_entry *x, uint32_t at)
+static inline void put_entry(ses_token_buf *r, const ses_word_cache_entry *x, uint32_t at)
 {
-    ses_small_put(r, x, at, _mm_loadu_si128((const __m128i *)before[x->shape >> 2 & 7]));
+    ses_word_cache_emit(r, x, at, _mm_loadu_si128((const __m128i *)before[x->shape >> 2 & 7]));
     r->n += x->shape & 3;
-    r->words += x->shape >> 5 & 3;
+    r->n_words += x->shape >> 5 & 3;
 }
 
 static inline __m128i load(const char *text, size_t at, size_t len, size_t n)
@@ -49,14 +49,14 @@ static inline bool hash_chunks(const ses_words_fast *f, const ses_words_work *w,
 {
     bool any = false;
     for (size_t j = 0; j < n; j++) {
-        uint32_t at = w->cut[from + j];
-        size_t len = w->cut[from + j + 1] - at;
-        ses_words_place place = ses_words_place_of(w, at, ends);
+        uint32_t at = w->chunk_start[from + j];
+        size_t len = w->chunk_start[from + j + 1] - at;
+        ses_chunk_position place = ses_chunk_position_of(w, at, ends);
         if (len > SES_WORDS_SHORT) {
             any = true;
             if (len > SES_WORD_STORE_LONG) continue;
-            b->hash[j] = ses_word_store_hash(&f->hash, text + at, len,
-                                             ses_words_long_tag(f, w, at, w->cut[from + j + 1], ends));
+            b->hash[j] = ses_word_store_hash(
+                &f->hash, text + at, len, ses_words_long_tag(f, w, at, w->chunk_start[from + j + 1], ends));
             __builtin_prefetch(ses_word_store_bucket(&w->store, b->hash[j]));
             continue;
         }
@@ -64,8 +64,8 @@ static inline bool hash_chunks(const ses_words_fast *f, const ses_words_work *w,
         v = _mm_or_si128(v, _mm_slli_si128(_mm_cvtsi32_si128(ses_words_tag(len, place)), 15));
         uint64_t h =
             ses_word_hash16(&f->hash, (uint64_t)_mm_cvtsi128_si64(v), (uint64_t)_mm_extract_epi64(v, 1));
-        b->slot[j] = 2 * (uint32_t)(h >> (64 - SES_WORDS_SMALL_BITS));
-        _mm_prefetch((const char *)&w->small[b->slot[j]], _MM_HINT_T0);
+        b->slot[j] = 2 * (uint32_t)(h >> (64 - SES_WORDS_CACHE_BITS));
+        _mm_prefetch((const char *)&w->cache[b->slot[j]], _MM_HINT_T0);
         b->key[j] = v;
     }
     return any;
@@ -75,12 +75,12 @@ static inline bool hash_chunks(const ses_words_fast *f, const ses_words_work *w,
 static void find_places(const ses_words_work *w, batch *b, size_t from, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
-        size_t len = w->cut[from + j + 1] - w->cut[from + j];
-        const ses_small_entry *x = &w->small[b->slot[j]];
-        b->place[j] = len <= SES_WORDS_SHORT       ? x->shape & SES_WORDS_ELSEWHERE ? (uint32_t)x->id[0] : 0
-                      : len <= SES_WORD_STORE_LONG ? ses_word_store_look(&w->store, b->hash[j])
+        size_t len = w->chunk_start[from + j + 1] - w->chunk_start[from + j];
+        const ses_word_cache_entry *x = &w->cache[b->slot[j]];
+        b->place[j] = len <= SES_WORDS_SHORT       ? x->shape & SES_WORDS_IN_STORE ? (uint32_t)x->id[0] : 0
+                      : len <= SES_WORD_STORE_LONG ? ses_word_store_find(&w->store, b->hash[j])
                                                    : 0;
-        if (b->place[j]) ses_word_store_fetch(&w->store, b->place[j]);
+        if (b->place[j]) ses_word_store_prefetch(&w->store, b->place[j]);
     }
 }
 
@@ -89,9 +89,9 @@ enum { ROOM = 3 * SES_WORDS_BATCH + SES_WORDS_SLACK }; /* for a batch of entries
 static inline bool put_far(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,
                            uint32_t at, ses_err *e)
 {
-    if (!ses_run_reserve(&k->run, x->n + (size_t)ROOM, e)) return false;
+    if (!ses_token_buf_reserve(&k->tokens, x->n + (size_t)ROOM, e)) return false;
     if (x->surface) return ses_words_put_surface(f, x, k, text, at, e);
-    ses_word_record_put(&k->run, x, at);
+    ses_word_record_emit(&k->tokens, x, at);
     return true;
 }
 
@@ -103,34 +103,35 @@ bool ses_words_put_avx2(const ses_words_fast *f, ses_words_work *w, ses_tokens *
     for (size_t i = from; i < count && !*odd; i += SES_WORDS_BATCH) {
         size_t n = count - i < SES_WORDS_BATCH ? count - i : SES_WORDS_BATCH;
         bool any = hash_chunks(f, w, text, ends, &b, i, n);
-        if (any || w->far) find_places(w, &b, i, n);
-        w->far = false;
-        if (!ses_run_reserve(&k->run, ROOM, e)) return false;
+        if (any || w->prefetch_store) find_places(w, &b, i, n);
+        w->prefetch_store = false;
+        if (!ses_token_buf_reserve(&k->tokens, ROOM, e)) return false;
         for (size_t j = 0; j < n && !*odd; j++) {
-            uint32_t at = w->cut[i + j];
-            size_t len = w->cut[i + j + 1] - at;
-            ses_small_entry *x = NULL;
+            uint32_t at = w->chunk_start[i + j];
+            size_t len = w->chunk_start[i + j + 1] - at;
+            ses_word_cache_entry *x = NULL;
             const ses_word_record *far = NULL;
             if (len <= SES_WORDS_SHORT) {
-                x = &w->small[b.slot[j]];
-                if (ses_small_same(x, b.key[j]) ||
-                    (ses_small_same(x + 1, b.key[j]) && ses_small_promote(x))) {
-                    if (!(x->shape & SES_WORDS_ELSEWHERE)) {
-                        put_entry(&k->run, x, at);
+                x = &w->cache[b.slot[j]];
+                if (ses_word_cache_matches(x, b.key[j]) ||
+                    (ses_word_cache_matches(x + 1, b.key[j]) && ses_word_cache_promote(x))) {
+                    if (!(x->shape & SES_WORDS_IN_STORE)) {
+                        put_entry(&k->tokens, x, at);
                         continue;
                     }
-                    w->far = true;
+                    w->prefetch_store = true;
                     far = ses_word_store_at(&w->store, (uint32_t)x->id[0]);
                 }
             } else if (len <= SES_WORD_STORE_LONG) {
                 far = ses_word_store_at(&w->store, b.place[j]);
-                if (far && !ses_word_record_is(far, text + at, len,
-                                               ses_words_long_tag(f, w, at, w->cut[i + j + 1], ends)))
+                if (far &&
+                    !ses_word_record_matches(far, text + at, len,
+                                             ses_words_long_tag(f, w, at, w->chunk_start[i + j + 1], ends)))
                     far = NULL;
             }
             bool ok = far ? put_far(f, far, k, text, at, e)
-                          : ses_words_new(f, w, k, text, ends, i + j, x, b.hash[j], odd, e) &&
-                                ses_run_reserve(&k->run, ROOM, e);
+                          : ses_words_encode_miss(f, w, k, text, ends, i + j, x, b.hash[j], odd, e) &&
+                                ses_token_buf_reserve(&k->tokens, ROOM, e);
             if (!ok) return false;
         }
     }

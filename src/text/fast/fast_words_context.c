@@ -9,7 +9,7 @@
 /* The normal form of in, appended to out. */
 static bool normalize(const ses_words_fast *f, ses_words_work *w, ses_text *in, ses_text *out, ses_err *e)
 {
-    const ses_text_steps *steps = &f->t->steps[SES_NORMALIZER];
+    const ses_stage_list *steps = &f->t->steps[SES_NORMALIZER];
     if (!steps->n) return ses_text_copy(out, in, 0, in->n, e);
     uint32_t base = in->n ? in->from[0].begin : 0;
     for (size_t i = 0; i < steps->n; i++) {
@@ -65,16 +65,16 @@ static bool is_quiet(uint32_t cp)
            !(i->flags & (SES_CP_SPACE | SES_CP_OTHER8)) && cp != 0x2581;
 }
 
-bool ses_words_calm(const ses_words_fast *f, ses_words_work *w, uint32_t cp, bool *yes, ses_err *e)
+bool ses_words_split_safe(const ses_words_fast *f, ses_words_work *w, uint32_t cp, bool *yes, ses_err *e)
 {
-    if (cp < 0x10000 && w->calm && w->calm[cp]) return *yes = w->calm[cp] == 1, true;
+    if (cp < 0x10000 && w->split_safe && w->split_safe[cp]) return *yes = w->split_safe[cp] == 1, true;
     char c[4];
     ses_string self = { c, ses_utf8_encode(cp, c) };
     *yes = false;
-    if (cp >= 0x10000) return !f->spm || ses_words_spm_calm(f, w, self, yes, e);
+    if (cp >= 0x10000) return !f->spm || ses_words_spm_split_safe(f, w, self, yes, e);
     if (f->spm) {
-        if (!ses_words_spm_calm(f, w, self, yes, e)) return false;
-        w->calm[cp] = *yes ? 1 : 2;
+        if (!ses_words_spm_split_safe(f, w, self, yes, e)) return false;
+        w->split_safe[cp] = *yes ? 1 : 2;
         return true;
     }
     ses_string two[2][2] = { { self, { " a", 2 } }, { { "a", 1 }, { " ", 1 } } };
@@ -91,18 +91,18 @@ bool ses_words_calm(const ses_words_fast *f, ses_words_work *w, uint32_t cp, boo
         if (*yes) ses_utf8_next(t->byte + 2, &first);
         *yes = *yes && is_quiet(first);
     }
-    if (w->calm) w->calm[cp] = *yes ? 1 : 2;
+    if (w->split_safe) w->split_safe[cp] = *yes ? 1 : 2;
     return true;
 }
 
-bool ses_words_joins(const ses_words_fast *f, ses_words_work *w, ses_string chunk, bool left, bool right,
-                     bool *yes, ses_err *e)
+bool ses_words_context_free(const ses_words_fast *f, ses_words_work *w, ses_string chunk, bool left,
+                            bool right, bool *yes, ses_err *e)
 {
     ses_string part[3] = { { "a", left ? 1 : 0 }, chunk, { " a", right ? 2 : 0 } };
     return joins(f, w, part, 3, yes, e);
 }
 
-bool ses_words_stays(const ses_words_fast *f, ses_words_work *w, bool *yes, ses_err *e)
+bool ses_words_unchanged(const ses_words_fast *f, ses_words_work *w, bool *yes, ses_err *e)
 {
     static const ses_string part[] = { { "a", 1 }, { " a", 2 }, { " a", 2 } };
     static const char all[] = "a a a";

@@ -14,13 +14,13 @@ typedef struct given {
 
 static bool fits_small(const given *g, const ses_tokens *k)
 {
-    return g->end - g->begin <= SES_WORDS_SHORT && k->run.n - g->n <= 3 && k->n_mark == g->marks;
+    return g->end - g->begin <= SES_WORDS_SHORT && k->tokens.n - g->n <= 3 && k->n_overrides == g->marks;
 }
 
 /* A new chunk takes the second place: the first is for those that have come again. One whose record is gone
  * takes its own. */
-static ses_small_entry *keep_small(ses_small_entry *bucket, const given *g, const ses_run *r,
-                                   ses_words_place place)
+static ses_word_cache_entry *keep_small(ses_word_cache_entry *bucket, const given *g, const ses_token_buf *r,
+                                        ses_chunk_position place)
 {
     size_t len = g->end - g->begin, n = r->n - g->n;
     uint8_t key[16] = { 0 };
@@ -29,12 +29,12 @@ static ses_small_entry *keep_small(ses_small_entry *bucket, const given *g, cons
     bucket += bucket->key[15] && memcmp(bucket->key, key, sizeof key);
     memset(bucket, 0, sizeof *bucket);
     memcpy(bucket->key, key, sizeof key);
-    bucket->shape = (uint8_t)(n | (r->words - g->words) << 5);
+    bucket->shape = (uint8_t)(n | (r->n_words - g->words) << 5);
     for (size_t i = 0; i < n; i++) {
-        ses_offset o = r->byte[g->n + i];
-        uint32_t word = (uint32_t)r->word[g->n + i] - g->words;
+        ses_offset o = r->byte_offset[g->n + i];
+        uint32_t word = (uint32_t)r->word_id[g->n + i] - g->words;
         bucket->id[i] = r->id[g->n + i];
-        bucket->place[i] = (uint8_t)((o.begin - g->begin) << 4 | (o.end - g->begin));
+        bucket->range[i] = (uint8_t)((o.begin - g->begin) << 4 | (o.end - g->begin));
         if (i) bucket->shape |= (uint8_t)(word << (i == 1 ? 2 : 3));
     }
     return bucket;
@@ -46,26 +46,27 @@ static bool count_names(const given *g, const ses_tokens *k, int32_t surface, ui
 {
     size_t bytes = 0, called = 0;
     bool same = true;
-    for (size_t i = g->n; k->n_mark > g->marks && i < k->run.n; i++) called += k->run.id[i] == surface;
-    for (size_t i = g->marks; i < k->n_mark; i++) {
-        const ses_mark_token *m = &k->mark[i];
-        ses_offset o = k->run.byte[m->token];
-        if (m->added) return false;
-        same &= m->n == o.end - o.begin && !memcmp(k->surface.data + m->begin, g->text + o.begin, m->n);
+    for (size_t i = g->n; k->n_overrides > g->marks && i < k->tokens.n; i++)
+        called += k->tokens.id[i] == surface;
+    for (size_t i = g->marks; i < k->n_overrides; i++) {
+        const ses_token_override *m = &k->override[i];
+        ses_offset o = k->tokens.byte_offset[m->index];
+        if (m->is_added) return false;
+        same &= m->n == o.end - o.begin && !memcmp(k->override_text.data + m->begin, g->text + o.begin, m->n);
         bytes += sizeof(uint16_t) + m->n;
     }
     if (same) bytes = 0;
     *names = (uint16_t)bytes;
-    return bytes <= UINT16_MAX && called == k->n_mark - g->marks;
+    return bytes <= UINT16_MAX && called == k->n_overrides - g->marks;
 }
 
 static void put_names(const given *g, const ses_tokens *k, uint8_t *to)
 {
-    for (size_t i = g->marks; i < k->n_mark; i++) {
-        const ses_mark_token *m = &k->mark[i];
+    for (size_t i = g->marks; i < k->n_overrides; i++) {
+        const ses_token_override *m = &k->override[i];
         uint16_t n = (uint16_t)m->n;
         memcpy(to, &n, sizeof n);
-        memcpy(to + sizeof n, k->surface.data + m->begin, n);
+        memcpy(to + sizeof n, k->override_text.data + m->begin, n);
         to += sizeof n + n;
     }
 }
@@ -73,40 +74,42 @@ static void put_names(const given *g, const ses_tokens *k, uint8_t *to)
 /* The place in the store, or 0. */
 static uint32_t keep_far(ses_word_store *s, const given *g, const ses_tokens *k, int32_t surface, uint8_t tag)
 {
-    const ses_run *r = &k->run;
-    size_t n = r->n - g->n, len = g->end - g->begin, words = r->words - g->words;
+    const ses_token_buf *r = &k->tokens;
+    size_t n = r->n - g->n, len = g->end - g->begin, words = r->n_words - g->words;
     uint32_t at;
     uint16_t names;
-    if (len > SES_WORD_STORE_LONG || n > SES_WORD_STORE_LONG || n > len + SES_WORDS_MORE || words > UINT8_MAX)
+    if (len > SES_WORD_STORE_LONG || n > SES_WORD_STORE_LONG || n > len + SES_WORDS_EXTRA_TOKENS ||
+        words > UINT8_MAX)
         return 0;
     if (!count_names(g, k, surface, &names)) return 0;
     ses_word_record like = {
         .len = (uint16_t)len, .n = (uint16_t)n, .tag = tag, .words = (uint8_t)words, .names = names
     };
-    like.surface = k->n_mark > g->marks;
+    like.surface = k->n_overrides > g->marks;
     like.tiles = n > 0;
     for (size_t i = g->n; i < r->n; i++) {
-        like.tiles &= i + 1 == r->n || r->byte[i].end == r->byte[i + 1].begin;
-        like.split |= (uint32_t)r->word[i] != g->words;
+        like.tiles &= i + 1 == r->n || r->byte_offset[i].end == r->byte_offset[i + 1].begin;
+        like.split |= (uint32_t)r->word_id[i] != g->words;
     }
     const ses_word_record *x = ses_word_store_put(s, &like, g->text + g->begin, &at);
     if (!x) return 0;
-    ses_word_record_parts to = ses_word_record_open(x);
+    ses_word_record_parts to = ses_word_record_parts_of(x);
     for (size_t i = 0; i < n; i++) {
         to.id[i] = r->id[g->n + i];
-        ses_offset o = r->byte[g->n + i];
-        ses_word_record_set(&to, i, (ses_offset){ o.begin - g->begin, o.end - g->begin });
-        if (like.split) to.word[i] = (uint8_t)((uint32_t)r->word[g->n + i] - g->words);
+        ses_offset o = r->byte_offset[g->n + i];
+        ses_word_record_set_offset(&to, i, (ses_offset){ o.begin - g->begin, o.end - g->begin });
+        if (like.split) to.word[i] = (uint8_t)((uint32_t)r->word_id[g->n + i] - g->words);
     }
     if (names) put_names(g, k, to.names);
     return at;
 }
 
 /* Whether all tokens lie in the chunk, as they do but where ranges are one character too early. */
-static bool is_inside(const given *g, const ses_run *r)
+static bool is_inside(const given *g, const ses_token_buf *r)
 {
     for (size_t i = g->n; i < r->n; i++)
-        if (r->byte[i].begin < g->begin || r->byte[i].end > g->end || r->byte[i].begin > r->byte[i].end)
+        if (r->byte_offset[i].begin < g->begin || r->byte_offset[i].end > g->end ||
+            r->byte_offset[i].begin > r->byte_offset[i].end)
             return false;
     return true;
 }
@@ -115,8 +118,8 @@ static bool is_inside(const given *g, const ses_run *r)
 static bool is_plain(const ses_words_fast *f, const char *p, size_t n)
 {
     size_t i = 1;
-    while (i < n && f->calm[(uint8_t)p[i]] == 1) i++;
-    return !f->makes_blanks && *p == ' ' && i == n;
+    while (i < n && f->split_safe[(uint8_t)p[i]] == 1) i++;
+    return !f->may_create_spaces && *p == ' ' && i == n;
 }
 
 /* Whether chunk g is one for itself wherever it stands (*alone) and whether it is none even here (*odd). */
@@ -126,46 +129,49 @@ static bool look_around(const ses_words_fast *f, ses_words_work *w, const given 
     ses_string chunk = { g->text + g->begin, g->end - g->begin };
     bool left = g->begin > ends[0], right = g->end < ends[1], begins = true;
     *alone = true;
-    if (!f->looks_around || is_plain(f, chunk.p, chunk.n)) return true;
+    if (!f->needs_context_check || is_plain(f, chunk.p, chunk.n)) return true;
     if (!left && !right && chunk.n > SES_WORDS_SHORT) return true; /* all there is, and kept as such */
-    if (!ses_words_joins(f, w, chunk, left, true, alone, e)) return false;
+    if (!ses_words_context_free(f, w, chunk, left, true, alone, e)) return false;
     *odd = !*alone && right;
     if (*alone || right || !left) return true;
-    if (!ses_words_joins(f, w, chunk, true, false, &begins, e)) return false; /* nothing stands behind it */
+    if (!ses_words_context_free(f, w, chunk, true, false, &begins, e))
+        return false; /* nothing stands behind it */
     *odd = !begins;
     return true;
 }
 
-bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
-                   const uint32_t ends[2], size_t i, ses_small_entry *bucket, uint64_t hash, bool *odd,
-                   ses_err *e)
+bool ses_words_encode_miss(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
+                           const uint32_t ends[2], size_t i, ses_word_cache_entry *bucket, uint64_t hash,
+                           bool *odd, ses_err *e)
 {
-    given g = { text, w->cut[i], w->cut[i + 1], k->run.words, k->run.n, k->n_mark };
-    ses_words_place place = ses_words_place_of(w, g.begin, ends);
-    bool alone, past = k->past;
+    given g = {
+        text, w->chunk_start[i], w->chunk_start[i + 1], k->tokens.n_words, k->tokens.n, k->n_overrides
+    };
+    ses_chunk_position place = ses_chunk_position_of(w, g.begin, ends);
+    bool alone, past = k->past_piece_end;
     if (!look_around(f, w, &g, ends, &alone, odd, e)) return false;
     if (*odd) return true;
-    k->past = false;
+    k->past_piece_end = false;
     bool ok = f->spm ? ses_words_spm_chunk(f, w, k, text, g.begin, g.end, ends, &alone, odd, e)
-                     : ses_encode_exact(k, text, g.begin, g.end, NULL, e);
+                     : ses_encode_by_stages(k, text, g.begin, g.end, NULL, e);
     if (!ok) return false;
-    if (k->past) return true; /* a token's place is not counted from the chunk */
-    k->past = past;
-    if (*odd || !alone || !is_inside(&g, &k->run)) return true;
+    if (k->past_piece_end) return true; /* a token's place is not counted from the chunk */
+    k->past_piece_end = past;
+    if (*odd || !alone || !is_inside(&g, &k->tokens)) return true;
     if (bucket && fits_small(&g, k)) {
-        keep_small(bucket, &g, &k->run, place);
+        keep_small(bucket, &g, &k->tokens, place);
         return true;
     }
     uint8_t tag = bucket ? (uint8_t)place : ses_words_long_tag(f, w, g.begin, g.end, ends);
     uint32_t far = keep_far(&w->store, &g, k, f->surface, tag);
     if (far && bucket) {
         given none = g;
-        none.n = k->run.n;
-        ses_small_entry *x = keep_small(bucket, &none, &k->run, place);
-        x->shape = SES_WORDS_ELSEWHERE;
+        none.n = k->tokens.n;
+        ses_word_cache_entry *x = keep_small(bucket, &none, &k->tokens, place);
+        x->shape = SES_WORDS_IN_STORE;
         x->id[0] = (int32_t)far;
     } else if (far) {
-        ses_word_store_name(&w->store, hash, far);
+        ses_word_store_add_index(&w->store, hash, far);
     }
     return true;
 }
@@ -173,8 +179,8 @@ bool ses_words_new(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, co
 bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,
                            uint32_t at, ses_err *e)
 {
-    ses_run *r = &k->run;
-    ses_word_record_parts p = ses_word_record_open(x);
+    ses_token_buf *r = &k->tokens;
+    ses_word_record_parts p = ses_word_record_parts_of(x);
     const uint8_t *name = p.names;
     for (size_t i = 0; i < x->n; i++) {
         ses_offset o = ses_word_record_offset(&p, i);
@@ -186,28 +192,28 @@ bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, se
                 s = (ses_string){ (const char *)name + sizeof n, n };
                 name += sizeof n + n;
             }
-            if (!ses_mark_put(k, s.p, s.n, false, e)) return false;
+            if (!ses_token_override_put(k, s.p, s.n, false, e)) return false;
         }
         r->id[r->n] = p.id[i];
-        r->byte[r->n] = (ses_offset){ at + o.begin, at + o.end };
-        r->word[r->n++] = (int32_t)(r->words + (x->split ? p.word[i] : 0u));
+        r->byte_offset[r->n] = (ses_offset){ at + o.begin, at + o.end };
+        r->word_id[r->n++] = (int32_t)(r->n_words + (x->split ? p.word[i] : 0u));
     }
-    r->words += x->words;
+    r->n_words += x->words;
     return true;
 }
 
 /* ---- one by one ---- */
 
-static bool put_entry(ses_run *r, const ses_small_entry *x, uint32_t at, ses_err *e)
+static bool put_entry(ses_token_buf *r, const ses_word_cache_entry *x, uint32_t at, ses_err *e)
 {
-    if (!ses_run_reserve(r, 3, e)) return false;
+    if (!ses_token_buf_reserve(r, 3, e)) return false;
     for (unsigned j = 0; j < (x->shape & 3u); j++) {
         unsigned word = j == 0 ? 0 : j == 1 ? x->shape >> 2 & 1u : x->shape >> 3 & 3u;
         r->id[r->n] = x->id[j];
-        r->byte[r->n] = (ses_offset){ at + (x->place[j] >> 4), at + (x->place[j] & 15u) };
-        r->word[r->n++] = (int32_t)(r->words + word);
+        r->byte_offset[r->n] = (ses_offset){ at + (x->range[j] >> 4), at + (x->range[j] & 15u) };
+        r->word_id[r->n++] = (int32_t)(r->n_words + word);
     }
-    r->words += x->shape >> 5 & 3u;
+    r->n_words += x->shape >> 5 & 3u;
     return true;
 }
 
@@ -215,36 +221,37 @@ bool ses_words_put_ref(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
                        const uint32_t ends[2], size_t from, size_t count, bool *odd, ses_err *e)
 {
     for (size_t i = from; i < count && !*odd; i++) {
-        uint32_t at = w->cut[i];
-        size_t len = w->cut[i + 1] - at;
-        ses_words_place place = ses_words_place_of(w, at, ends);
+        uint32_t at = w->chunk_start[i];
+        size_t len = w->chunk_start[i + 1] - at;
+        ses_chunk_position place = ses_chunk_position_of(w, at, ends);
         const ses_word_record *far = NULL;
-        ses_small_entry *x = NULL;
+        ses_word_cache_entry *x = NULL;
         uint64_t hash = 0, key[2] = { 0 };
         bool ok;
         if (len <= SES_WORDS_SHORT) {
             memcpy(key, text + at, len);
             ((uint8_t *)key)[15] = ses_words_tag(len, place);
             hash = ses_word_hash16(&f->hash, key[0], key[1]);
-            x = &w->small[2 * (hash >> (64 - SES_WORDS_SMALL_BITS))];
-            const ses_small_entry *hit = !memcmp(x->key, key, 16)     ? x
-                                         : !memcmp(x[1].key, key, 16) ? x + 1
-                                                                      : NULL;
-            if (hit && !(hit->shape & SES_WORDS_ELSEWHERE)) {
-                if (!put_entry(&k->run, hit, at, e)) return false;
+            x = &w->cache[2 * (hash >> (64 - SES_WORDS_CACHE_BITS))];
+            const ses_word_cache_entry *hit = !memcmp(x->key, key, 16)     ? x
+                                              : !memcmp(x[1].key, key, 16) ? x + 1
+                                                                           : NULL;
+            if (hit && !(hit->shape & SES_WORDS_IN_STORE)) {
+                if (!put_entry(&k->tokens, hit, at, e)) return false;
                 continue;
             }
             if (hit) far = ses_word_store_at(&w->store, (uint32_t)hit->id[0]);
         } else if (len <= SES_WORD_STORE_LONG) {
-            uint8_t tag = ses_words_long_tag(f, w, at, w->cut[i + 1], ends);
+            uint8_t tag = ses_words_long_tag(f, w, at, w->chunk_start[i + 1], ends);
             hash = ses_word_store_hash(&f->hash, text + at, len, tag);
-            far = ses_word_store_at(&w->store, ses_word_store_look(&w->store, hash));
-            if (far && !ses_word_record_is(far, text + at, len, tag)) far = NULL;
+            far = ses_word_store_at(&w->store, ses_word_store_find(&w->store, hash));
+            if (far && !ses_word_record_matches(far, text + at, len, tag)) far = NULL;
         }
         if (far)
-            ok = ses_run_reserve(&k->run, far->n, e) && ses_words_put_surface(f, far, k, text, at, e);
+            ok =
+                ses_token_buf_reserve(&k->tokens, far->n, e) && ses_words_put_surface(f, far, k, text, at, e);
         else
-            ok = ses_words_new(f, w, k, text, ends, i, x, hash, odd, e);
+            ok = ses_words_encode_miss(f, w, k, text, ends, i, x, hash, odd, e);
         if (!ok) return false;
     }
     return true;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 static const char mark[] = "\xe2\x96\x81";
-static const double near_sum = 15e3; /* up to here chunks are SES_WORDS_INNER, then SES_WORDS_LATE */
+static const double near_sum = 15e3; /* up to here chunks are SES_CHUNK_INNER, then SES_CHUNK_LARGE_SUM */
 static const double most_sum = 9e4;  /* longer texts go the exact way: at 1e5 the library counts anew */
 
 /* No piece has a mark behind something else, and the mark itself is one. */
@@ -36,23 +36,23 @@ static bool fits_pieces(const ses_spm_model *m)
 
 bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t)
 {
-    const ses_text_steps *norm = &t->steps[SES_NORMALIZER];
+    const ses_stage_list *norm = &t->steps[SES_NORMALIZER];
     if (norm->n != 1 || norm->step[0].stage != &ses_stage_norm_sentencepiece) return false;
     if (t->steps[SES_PRE_TOKENIZER].n || t->model.stage != &ses_stage_model_sentencepiece) return false;
     const ses_spm_norm *s = norm->step[0].self;
     const ses_spm_model *m = t->model.self;
-    if (!s->escape_whitespaces || s->whitespace_as_suffix || !ses_spm_norm_spaceless(s)) return false;
+    if (!s->escape_whitespaces || s->whitespace_as_suffix || !ses_spm_norm_is_word_local(s)) return false;
     /* unknown words would be one token, even over a space */
     if (m->kind == SES_SPM_WORD || m->renamed || m->unused || !fits_pieces(m)) return false;
     f->spm = m;
     f->spm_norm = s;
-    f->falls = m->unk_score <= 0;
+    f->scores_not_positive = m->unk_score <= 0;
     for (int32_t i = 0; m->weight && i < m->n; i++) {
-        if (m->weight[i] > -INFINITY) f->most_score = fmax(f->most_score, fabs((double)m->weight[i]));
-        f->falls &= m->weight[i] <= 0;
+        if (m->weight[i] > -INFINITY) f->max_abs_score = fmax(f->max_abs_score, fabs((double)m->weight[i]));
+        f->scores_not_positive &= m->weight[i] <= 0;
     }
-    f->most_score = fmax(f->most_score, fabs((double)m->unk_score));
-    return f->most_score < most_sum / 1000;
+    f->max_abs_score = fmax(f->max_abs_score, fabs((double)m->unk_score));
+    return f->max_abs_score < most_sum / 1000;
 }
 
 static size_t count_chars(const char *p, size_t n)
@@ -68,15 +68,15 @@ static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_tokens
 {
     const ses_spm_model *m = f->spm;
     ses_words_sum s = w->sum;
-    for (; s.token < k->run.n; s.token++) {
-        int32_t id = k->run.id[s.token];
+    for (; s.token < k->tokens.n; s.token++) {
+        int32_t id = k->tokens.id[s.token];
         if (id != m->unk_id) {
             s.sum = m->weight[id] + s.sum;
             continue;
         }
-        while (k->mark[s.mark].token < s.token) s.mark++;
-        const ses_mark_token *name = &k->mark[s.mark];
-        for (size_t i = count_chars(k->surface.data + name->begin, name->n); i; i--)
+        while (k->override[s.mark].index < s.token) s.mark++;
+        const ses_token_override *name = &k->override[s.mark];
+        for (size_t i = count_chars(k->override_text.data + name->begin, name->n); i; i--)
             s.sum = m->unk_score + s.sum;
     }
     s.byte = at;
@@ -88,8 +88,8 @@ static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_tokens
 static double reach(const ses_words_fast *f, const ses_words_work *w, const ses_tokens *k, size_t at,
                     size_t more)
 {
-    size_t sums = k->run.n - w->sum.token + (k->n_mark > w->sum.mark ? at - w->sum.byte : 0) + more;
-    return fabs((double)w->sum.sum) + (double)sums * f->most_score;
+    size_t sums = k->tokens.n - w->sum.token + (k->n_overrides > w->sum.mark ? at - w->sum.byte : 0) + more;
+    return fabs((double)w->sum.sum) + (double)sums * f->max_abs_score;
 }
 
 /* Whether the sum at this byte is less than so far from 0. */
@@ -105,16 +105,17 @@ static bool is_within(const ses_words_fast *f, ses_words_work *w, const ses_toke
 static size_t few(const ses_words_fast *f, const uint32_t *cut, size_t from, size_t count)
 {
     size_t to = from + 1;
-    double room = most_sum / 2 / (f->most_score + 1);
-    while (to < count && (double)(2 * (cut[to + 1] - cut[from]) + SES_WORDS_MORE * (to + 1 - from)) < room)
+    double room = most_sum / 2 / (f->max_abs_score + 1);
+    while (to < count &&
+           (double)(2 * (cut[to + 1] - cut[from]) + SES_WORDS_EXTRA_TOKENS * (to + 1 - from)) < room)
         to++;
     return to;
 }
 
 void ses_words_spm_begin(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t begin)
 {
-    w->sum = (ses_words_sum){ 0, k->run.n, k->n_mark, begin };
-    w->inner = f->falls ? SES_WORDS_INNER : SES_WORDS_LATE;
+    w->sum = (ses_words_sum){ 0, k->tokens.n, k->n_overrides, begin };
+    w->inner = f->scores_not_positive ? SES_CHUNK_INNER : SES_CHUNK_LARGE_SUM;
 }
 
 bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const char *text,
@@ -122,15 +123,16 @@ bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
 {
     if (f->spm->kind != SES_SPM_UNIGRAM) return f->put(f, w, k, text, ends, from, count, odd, e);
     for (size_t i = from, to; i < count && !*odd; i = to) {
-        if (!is_within(f, w, k, w->cut[i], most_sum / 2)) return *odd = true, true;
-        to = few(f, w->cut, i, count);
+        if (!is_within(f, w, k, w->chunk_start[i], most_sum / 2)) return *odd = true, true;
+        to = few(f, w->chunk_start, i, count);
         ses_words_sum sum = w->sum;
-        ses_run start = k->run;
+        ses_token_buf start = k->tokens;
         if (!f->put(f, w, k, text, ends, i, to, odd, e)) return false;
-        if (*odd || w->inner == SES_WORDS_LATE || is_within(f, w, k, w->cut[to], near_sum)) continue;
-        w->inner = SES_WORDS_LATE;
-        if (w->cut[i] == ends[0] && to == i + 1) continue;
-        ses_run_back(k, start.n, start.words); /* some of them were too far: again, with others */
+        if (*odd || w->inner == SES_CHUNK_LARGE_SUM || is_within(f, w, k, w->chunk_start[to], near_sum))
+            continue;
+        w->inner = SES_CHUNK_LARGE_SUM;
+        if (w->chunk_start[i] == ends[0] && to == i + 1) continue;
+        ses_tokens_rewind(k, start.n, start.n_words); /* some of them were too far: again, with others */
         w->sum = sum;
         to = i;
     }
@@ -142,49 +144,50 @@ static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, 
                      bool *certain, ses_err *e)
 {
     const ses_spm_model *m = f->spm;
-    k->list.n = 0;
+    k->piece_tokens.n = 0;
     *certain = true;
     if (m->kind != SES_SPM_UNIGRAM)
-        return k->t->model.stage->tokenize(m, t->byte, t->n, &k->list, &k->scratch, e);
+        return k->t->model.stage->tokenize(m, t->byte, t->n, &k->piece_tokens, &k->scratch, e);
     float gap = INFINITY, *sum = &w->sum.sum;
-    double most = w->inner == SES_WORDS_LATE ? most_sum : near_sum;
+    double most = w->inner == SES_CHUNK_LARGE_SUM ? most_sum : near_sum;
     w->raw.n = 0;
-    if (!ses_spm_unigram_part(m, t->byte, t->n, sum, first ? NULL : &gap, &w->raw, &k->scratch, e))
+    if (!ses_spm_unigram_encode_part(m, t->byte, t->n, sum, first ? NULL : &gap, &w->raw, &k->scratch, e))
         return false;
     /* a path has a sum for each character at most, off by half of FLT_EPSILON; there are two paths, and they
      * were as far off when they were compared here. The first sum is 0, then nothing has to be ahead; but
      * the library must not have counted anew. */
-    *certain = first ? (double)t->n * f->most_score < most_sum
+    *certain = first ? (double)t->n * f->max_abs_score < most_sum
                      : (double)gap > 2.0 * (double)count_chars(t->byte, t->n) * most * FLT_EPSILON &&
                            fabs((double)*sum) < most;
     for (size_t i = 0; m->byte_fallback && i < w->raw.n; i++) *certain &= w->raw.token[i].id != m->unk_id;
-    return ses_spm_settle(m, t->byte, &w->raw, &k->list, e);
+    return ses_spm_resolve_unknown(m, t->byte, &w->raw, &k->piece_tokens, e);
 }
 
 static bool put_tokens(const ses_words_fast *f, ses_tokens *k, const ses_text *t, ses_err *e)
 {
-    ses_run *r = &k->run;
-    if (!ses_run_reserve(r, k->list.n, e)) return false;
-    for (size_t i = 0; i < k->list.n; i++) {
-        const ses_token *x = &k->list.token[i];
-        if (x->id == f->surface && !ses_mark_put(k, t->byte + x->begin, x->end - x->begin, false, e))
+    ses_token_buf *r = &k->tokens;
+    if (!ses_token_buf_reserve(r, k->piece_tokens.n, e)) return false;
+    for (size_t i = 0; i < k->piece_tokens.n; i++) {
+        const ses_token *x = &k->piece_tokens.token[i];
+        if (x->id == f->surface &&
+            !ses_token_override_put(k, t->byte + x->begin, x->end - x->begin, false, e))
             return false;
         r->id[r->n] = x->id;
-        r->byte[r->n] = (ses_offset){ t->from[x->begin].begin, t->from[x->end - 1].end };
-        r->word[r->n++] = (int32_t)r->words;
+        r->byte_offset[r->n] = (ses_offset){ t->from[x->begin].begin, t->from[x->end - 1].end };
+        r->word_id[r->n++] = (int32_t)r->n_words;
     }
     return true;
 }
 
 static bool ends_blank(const ses_text *t) { return t->n >= 3 && !memcmp(t->byte + t->n - 3, mark, 3); }
 
-bool ses_words_spm_calm(const ses_words_fast *f, ses_words_work *w, ses_string c, bool *yes, ses_err *e)
+bool ses_words_spm_split_safe(const ses_words_fast *f, ses_words_work *w, ses_string c, bool *yes, ses_err *e)
 {
     ses_text *in = &w->text[0], *out = &w->text[1];
     in->n = out->n = 0;
     if (!ses_text_put_self(in, c.p, c.n, 0, e)) return false;
     ses_err own = { 0 }; /* a broken map fails again on the text, where it is told */
-    *yes = ses_spm_norm_middle(f->spm_norm, in, 0, in->n, out, &own) && out->n && !ends_blank(out);
+    *yes = ses_spm_norm_run_inner(f->spm_norm, in, 0, in->n, out, &own) && out->n && !ends_blank(out);
     return own.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", own.msg);
 }
 
@@ -199,7 +202,7 @@ static bool normalize(const ses_words_fast *f, ses_words_work *w, const char *te
     in->base = (uint32_t)begin;
     *blank = false;
     if (!ses_text_put_self(in, text + begin, end - begin, begin, e)) return false;
-    if (!(inner ? ses_spm_norm_middle(f->spm_norm, in, 0, in->n, out, e)
+    if (!(inner ? ses_spm_norm_run_inner(f->spm_norm, in, 0, in->n, out, e)
                 : ses_spm_norm_run(f->spm_norm, in, 0, in->n, out, blank, e)))
         return false;
     *blank |= ends_blank(out);
@@ -221,8 +224,8 @@ bool ses_words_spm_chunk(const ses_words_fast *f, ses_words_work *w, ses_tokens 
     bool ok = tokenize(f, w, k, t, !inner, certain, e) && put_tokens(f, k, t, e);
     ses_arena_rewind(&k->scratch, m);
     *certain &= !blank;
-    w->sum.token = k->run.n;
-    w->sum.mark = k->n_mark;
+    w->sum.token = k->tokens.n;
+    w->sum.mark = k->n_overrides;
     w->sum.byte = end;
     return ok;
 }

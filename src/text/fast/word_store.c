@@ -7,7 +7,7 @@ enum { UNITS = 1 << SES_WORD_STORE_BITS };
 bool ses_word_store_open(ses_word_store *s, ses_err *e)
 {
     s->head = 1; /* 0 is no place */
-    s->ring = ses_alloc_pages(UNITS + SES_WORD_STORE_SLACK / 8, sizeof *s->ring, e);
+    s->ring = ses_alloc_huge(UNITS + SES_WORD_STORE_SLACK / 8, sizeof *s->ring, e);
     s->index = ses_alloc_array((size_t)4 << SES_WORD_STORE_INDEX_BITS, sizeof *s->index, e);
     if (s->ring && s->index) return true;
     ses_word_store_close(s);
@@ -34,19 +34,19 @@ ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *li
     size_t parts = offsets * (like->len > SES_WORD_STORE_NARROW ? 2 : 1) + (like->split ? like->n : 0);
     size_t bytes = sizeof *like + like->n * sizeof(int32_t) + like->len + parts + like->names;
     uint32_t units = (uint32_t)((bytes + 7) / 8);
-    if (ses_word_store_worn(s)) return NULL;
+    if (ses_word_store_exhausted(s)) return NULL;
     uint32_t left = UNITS - (s->head & (UNITS - 1)); /* a record lies in one stretch */
     if (left < units) s->head += left;
     *place = s->head;
     s->head += units;
     ses_word_record *x = (ses_word_record *)&s->ring[*place & (UNITS - 1)];
     *x = *like;
-    memcpy(ses_word_record_open(x).key, word, like->len);
+    memcpy(ses_word_record_parts_of(x).key, word, like->len);
     return x;
 }
 
 /* Of four, the one that was there before, or a free one, or the oldest. */
-void ses_word_store_name(ses_word_store *s, uint64_t hash, uint32_t place)
+void ses_word_store_add_index(ses_word_store *s, uint64_t hash, uint32_t place)
 {
     uint64_t *b = ses_word_store_bucket(s, hash);
     int to = 0;

@@ -47,10 +47,10 @@ typedef struct ses_word_record_parts {
 bool ses_word_store_open(ses_word_store *s, ses_err *e);
 void ses_word_store_close(ses_word_store *s);
 /* Places have run out: all of them are to be forgotten, and ses_word_store_clear called. */
-static inline bool ses_word_store_worn(const ses_word_store *s) { return s->head >> 31; }
+static inline bool ses_word_store_exhausted(const ses_word_store *s) { return s->head >> 31; }
 void ses_word_store_clear(ses_word_store *s);
 
-static inline ses_word_record_parts ses_word_record_open(const ses_word_record *x)
+static inline ses_word_record_parts ses_word_record_parts_of(const ses_word_record *x)
 {
     ses_word_record_parts p = { .id = (int32_t *)(x + 1) };
     p.key = (char *)(p.id + x->n);
@@ -71,7 +71,7 @@ static inline ses_offset ses_word_record_offset(const ses_word_record_parts *p, 
     return (ses_offset){ o[0], o[1] };
 }
 
-static inline void ses_word_record_set(const ses_word_record_parts *p, size_t i, ses_offset o)
+static inline void ses_word_record_set_offset(const ses_word_record_parts *p, size_t i, ses_offset o)
 {
     uint16_t x[2] = { (uint16_t)o.begin, (uint16_t)o.end };
     if (p->wide == 1) {
@@ -88,7 +88,7 @@ static inline void ses_word_record_set(const ses_word_record_parts *p, size_t i,
 ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *like, const char *word,
                                     uint32_t *place);
 /* Have the index lead there. */
-void ses_word_store_name(ses_word_store *s, uint64_t hash, uint32_t place);
+void ses_word_store_add_index(ses_word_store *s, uint64_t hash, uint32_t place);
 
 /* NULL: overwritten since. */
 static inline const ses_word_record *ses_word_store_at(const ses_word_store *s, uint32_t place)
@@ -97,7 +97,7 @@ static inline const ses_word_record *ses_word_store_at(const ses_word_store *s, 
     return (const ses_word_record *)&s->ring[place & ((1u << SES_WORD_STORE_BITS) - 1)];
 }
 
-static inline void ses_word_store_fetch(const ses_word_store *s, uint32_t place)
+static inline void ses_word_store_prefetch(const ses_word_store *s, uint32_t place)
 {
     const char *p = (const char *)&s->ring[place & ((1u << SES_WORD_STORE_BITS) - 1)];
     __builtin_prefetch(p);
@@ -122,7 +122,7 @@ static inline uint64_t *ses_word_store_bucket(const ses_word_store *s, uint64_t 
 }
 
 /* The place of the record that may be the word's; 0: there is none. */
-static inline uint32_t ses_word_store_look(const ses_word_store *s, uint64_t hash)
+static inline uint32_t ses_word_store_find(const ses_word_store *s, uint64_t hash)
 {
     const uint64_t *b = ses_word_store_bucket(s, hash);
     for (int i = 0; i < 4; i++)
@@ -131,7 +131,7 @@ static inline uint32_t ses_word_store_look(const ses_word_store *s, uint64_t has
 }
 
 /* Whether a record is of this word, of more than 15 bytes. */
-static inline bool ses_word_record_is(const ses_word_record *x, const char *p, size_t n, uint8_t tag)
+static inline bool ses_word_record_matches(const ses_word_record *x, const char *p, size_t n, uint8_t tag)
 {
     const char *key = (const char *)((const int32_t *)(x + 1) + x->n);
     uint64_t a[2], b[2], differ = 0;

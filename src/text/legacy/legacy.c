@@ -14,7 +14,7 @@ enum { MAX_SMALL = 64 << 20, MAX_FILE = 512 << 20 };
 
 /* ---- files ---- */
 
-bool ses_old_has(const ses_old *o, const char *name)
+bool ses_legacy_has_file(const ses_legacy_converter *o, const char *name)
 {
     char path[4096]; /* the system opens none that is longer */
     int n = snprintf(path, sizeof path, "%s/%s", o->dir, name);
@@ -22,15 +22,15 @@ bool ses_old_has(const ses_old *o, const char *name)
 }
 
 /* Of one of the folder's files; NULL, and a word about all that is missing, where it is not there. */
-static char *path_of(const ses_old *o, const char *name, ses_err *e)
+static char *path_of(const ses_legacy_converter *o, const char *name, ses_err *e)
 {
-    if (o->file || ses_old_has(o, name)) return ses_path_join(o->dir, name, e);
+    if (o->file || ses_legacy_has_file(o, name)) return ses_path_join(o->dir, name, e);
     ses_fail(e, SES_EIO, "%s: no tokenizer.json, nor %s, where models of this kind had their tokens before",
              o->dir, name);
     return NULL;
 }
 
-char *ses_old_read(const ses_old *o, const char *name, size_t *n, ses_err *e)
+char *ses_legacy_read_file(const ses_legacy_converter *o, const char *name, size_t *n, ses_err *e)
 {
     char *path = path_of(o, name, e);
     char *text = path ? ses_file_read(path, MAX_FILE, n, e) : NULL;
@@ -38,14 +38,14 @@ char *ses_old_read(const ses_old *o, const char *name, size_t *n, ses_err *e)
     return text;
 }
 
-bool ses_old_open(ses_old *o, const char *dir, ses_err *e)
+bool ses_legacy_open(ses_legacy_converter *o, const char *dir, ses_err *e)
 {
-    static const char *const name[SES_OLD_DOCS] = { "config.json", "tokenizer_config.json",
-                                                    "special_tokens_map.json", "added_tokens.json" };
-    const ses_json *root[SES_OLD_DOCS] = { NULL };
-    *o = (ses_old){ .dir = dir };
-    for (int i = 0; i < SES_OLD_DOCS; i++) {
-        if (!ses_old_has(o, name[i])) continue;
+    static const char *const name[SES_LEGACY_DOCS] = { "config.json", "tokenizer_config.json",
+                                                       "special_tokens_map.json", "added_tokens.json" };
+    const ses_json *root[SES_LEGACY_DOCS] = { NULL };
+    *o = (ses_legacy_converter){ .dir = dir };
+    for (int i = 0; i < SES_LEGACY_DOCS; i++) {
+        if (!ses_legacy_has_file(o, name[i])) continue;
         char *path = ses_path_join(dir, name[i], e);
         o->doc[i] = path ? ses_json_load(path, MAX_SMALL, e) : NULL;
         root[i] = o->doc[i] ? ses_json_root(o->doc[i]) : NULL;
@@ -60,31 +60,31 @@ bool ses_old_open(ses_old *o, const char *dir, ses_err *e)
     return true;
 }
 
-void ses_old_free(ses_old *o)
+void ses_legacy_free(ses_legacy_converter *o)
 {
-    for (int i = 0; i < SES_OLD_DOCS; i++) ses_json_free(o->doc[i]);
+    for (int i = 0; i < SES_LEGACY_DOCS; i++) ses_json_free(o->doc[i]);
     ses_json_writer_free(o->w);
     ses_strmap_free(&o->by_name);
     ses_free(o->token);
     ses_arena_free(&o->mem);
-    *o = (ses_old){ 0 };
+    *o = (ses_legacy_converter){ 0 };
 }
 
 /* ---- settings ---- */
 
-bool ses_old_bool(const ses_old *o, const char *key, bool def)
+bool ses_legacy_get_bool(const ses_legacy_converter *o, const char *key, bool def)
 {
     bool x;
     return ses_json_bool(ses_json_get(o->settings, key), &x) ? x : def;
 }
 
-int64_t ses_old_int(const ses_old *o, const char *key, int64_t def)
+int64_t ses_legacy_get_int(const ses_legacy_converter *o, const char *key, int64_t def)
 {
     int64_t x;
     return ses_json_int(ses_json_get(o->settings, key), &x) ? x : def;
 }
 
-static const ses_json *role_value(const ses_old *o, const char *role)
+static const ses_json *role_value(const ses_legacy_converter *o, const char *role)
 {
     const ses_json *v = ses_json_get(o->special, role);
     return v ? v : ses_json_get(o->settings, role);
@@ -99,7 +99,7 @@ static ses_string content_of(const ses_json *v)
     return s;
 }
 
-ses_string ses_old_role(const ses_old *o, const char *role, const char *def)
+ses_string ses_legacy_role_token(const ses_legacy_converter *o, const char *role, const char *def)
 {
     const ses_json *v = role_value(o, role);
     if (v && ses_json_type_of(v) == SES_JSON_NULL) return (ses_string){ NULL, 0 };
@@ -110,17 +110,17 @@ ses_string ses_old_role(const ses_old *o, const char *role, const char *def)
 
 /* ---- writing ---- */
 
-bool ses_old_begin(ses_old *o, ses_err *e)
+bool ses_legacy_begin_json(ses_legacy_converter *o, ses_err *e)
 {
     o->w = ses_json_writer_new(-1, e);
     if (!o->w) return false;
     ses_json_begin_object(o->w);
     ses_json_put_key(o->w, "version");
     ses_json_put_string(o->w, "1.0");
-    return ses_old_put(o, "truncation", "null", e) && ses_old_put(o, "padding", "null", e);
+    return ses_legacy_put_json(o, "truncation", "null", e) && ses_legacy_put_json(o, "padding", "null", e);
 }
 
-bool ses_old_put(ses_old *o, const char *key, const char *json, ses_err *e)
+bool ses_legacy_put_json(ses_legacy_converter *o, const char *key, const char *json, ses_err *e)
 {
     ses_json_doc *d = ses_json_parse(json, strlen(json), e);
     if (!d) return false;
@@ -130,9 +130,9 @@ bool ses_old_put(ses_old *o, const char *key, const char *json, ses_err *e)
     return true;
 }
 
-void ses_old_end(ses_old *o) { ses_json_end_object(o->w); }
+void ses_legacy_end_json(ses_legacy_converter *o) { ses_json_end_object(o->w); }
 
-void ses_old_begin_sequence(ses_old *o, const char *key, const char *stages)
+void ses_legacy_begin_sequence(ses_legacy_converter *o, const char *key, const char *stages)
 {
     ses_json_put_key(o->w, key);
     ses_json_begin_object(o->w);
@@ -142,7 +142,7 @@ void ses_old_begin_sequence(ses_old *o, const char *key, const char *stages)
     ses_json_begin_array(o->w);
 }
 
-void ses_old_end_sequence(ses_old *o)
+void ses_legacy_end_sequence(ses_legacy_converter *o)
 {
     ses_json_end_array(o->w);
     ses_json_end_object(o->w);
@@ -161,7 +161,7 @@ static const char *next_word(const char *p, ses_string *name, int *type)
     return n ? p + n : NULL;
 }
 
-static void put_slots(ses_old *o, const char *template)
+static void put_slots(ses_legacy_converter *o, const char *template)
 {
     ses_string name;
     int type;
@@ -181,7 +181,7 @@ static void put_slots(ses_old *o, const char *template)
     ses_json_end_array(o->w);
 }
 
-static bool put_specials(ses_old *o, const char *pair, ses_err *e)
+static bool put_specials(ses_legacy_converter *o, const char *pair, ses_err *e)
 {
     ses_string seen[16], name;
     size_t n = 0;
@@ -192,7 +192,7 @@ static bool put_specials(ses_old *o, const char *pair, ses_err *e)
         size_t i = 0;
         while (i < n && !same(seen[i], name)) i++;
         if (*name.p == '$' || i < n) continue;
-        int64_t id = ses_old_id(o, name);
+        int64_t id = ses_legacy_token_id(o, name);
         if (id < 0 || n == SES_LEN(seen))
             return ses_fail(e, SES_EFORMAT, "the vocabulary lacks \"%s\"", ses_quoted_of(name.p, name.n).s);
         seen[n++] = name;
@@ -214,7 +214,7 @@ static bool put_specials(ses_old *o, const char *pair, ses_err *e)
     return true;
 }
 
-bool ses_old_put_template(ses_old *o, const char *single, const char *pair, ses_err *e)
+bool ses_legacy_put_template(ses_legacy_converter *o, const char *single, const char *pair, ses_err *e)
 {
     ses_json_put_key(o->w, "post_processor");
     ses_json_begin_object(o->w);
@@ -231,7 +231,7 @@ bool ses_old_put_template(ses_old *o, const char *single, const char *pair, ses_
 
 /* ---- vocab.json, merges.txt ---- */
 
-bool ses_old_read_vocab(ses_old *o, const char *name, ses_err *e)
+bool ses_legacy_read_vocab(ses_legacy_converter *o, const char *name, ses_err *e)
 {
     char *path = path_of(o, name, e);
     ses_json_doc *d = path ? ses_json_load(path, MAX_FILE, e) : NULL;
@@ -273,25 +273,27 @@ static bool cut_strictly(const char *p, const char *end, ses_string pair[2])
     return true;
 }
 
-static bool take_line(ses_old_merges *m, ses_old_lines lines, const char *p, const char *end, ses_err *e)
+static bool take_line(ses_legacy_merges *m, ses_legacy_merge_format lines, const char *p, const char *end,
+                      ses_err *e)
 {
     if (end > p && end[-1] == '\r') end--;
     if (p == end || (end - p >= 8 && !memcmp(p, "#version", 8))) return true;
-    if (lines == SES_OLD_STRICT) {
+    if (lines == SES_LEGACY_MERGES_STRICT) {
         if (!cut_strictly(p, end, m->pair[m->n]))
             return ses_fail(e, SES_EFORMAT, "not two tokens and a space between");
         m->n++;
         return true;
     }
     size_t words = cut_words(p, end, m->pair[m->n]);
-    m->n += words == 2 || (words > 2 && lines == SES_OLD_FIRST_WORDS);
+    m->n += words == 2 || (words > 2 && lines == SES_LEGACY_MERGES_FIRST_WORDS);
     return true;
 }
 
-bool ses_old_read_merges(ses_old *o, ses_old_lines lines, ses_old_merges *m, ses_err *e)
+bool ses_legacy_read_merges(ses_legacy_converter *o, ses_legacy_merge_format lines, ses_legacy_merges *m,
+                            ses_err *e)
 {
     size_t n, count = 1, line = 0;
-    *m = (ses_old_merges){ .text = ses_old_read(o, "merges.txt", &n, e) };
+    *m = (ses_legacy_merges){ .text = ses_legacy_read_file(o, "merges.txt", &n, e) };
     if (!m->text) return false;
     size_t good = ses_utf8_valid(m->text, n);
     for (size_t i = 0; i < n; i++) count += m->text[i] == '\n';
@@ -304,13 +306,13 @@ bool ses_old_read_merges(ses_old *o, ses_old_lines lines, ses_old_merges *m, ses
         ok = take_line(m, lines, p, end, e) || ses_wrap(e, "%s/merges.txt: line %zu", o->dir, line + 1);
         p = end + 1;
     }
-    if (!ok) ses_old_merges_free(m);
+    if (!ok) ses_legacy_merges_free(m);
     return ok;
 }
 
-void ses_old_merges_free(ses_old_merges *m)
+void ses_legacy_merges_free(ses_legacy_merges *m)
 {
     ses_free(m->text);
     ses_free(m->pair);
-    *m = (ses_old_merges){ 0 };
+    *m = (ses_legacy_merges){ 0 };
 }

@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-static void put_affix(ses_old *o, const char *key, const char *s)
+static void put_affix(ses_legacy_converter *o, const char *key, const char *s)
 {
     ses_json_put_key(o->w, key);
     ses_json_put_string(o->w, s);
 }
 
-static void write_merges(ses_old *o, const ses_old_merges *m)
+static void write_merges(ses_legacy_converter *o, const ses_legacy_merges *m)
 {
     ses_json_put_key(o->w, "merges");
     ses_json_begin_array(o->w);
@@ -25,7 +25,7 @@ static void write_merges(ses_old *o, const ses_old_merges *m)
     ses_json_end_array(o->w);
 }
 
-static void begin_model(ses_old *o, ses_string unk)
+static void begin_model(ses_legacy_converter *o, ses_string unk)
 {
     ses_json_put_key(o->w, "model");
     ses_json_begin_object(o->w);
@@ -41,7 +41,7 @@ static void begin_model(ses_old *o, ses_string unk)
 
 /* ---- byte-level ---- */
 
-static void write_byte_level(ses_old *o, const char *key, bool prefix)
+static void write_byte_level(ses_legacy_converter *o, const char *key, bool prefix)
 {
     ses_json_put_key(o->w, key);
     ses_json_begin_object(o->w);
@@ -55,16 +55,17 @@ static void write_byte_level(ses_old *o, const char *key, bool prefix)
     ses_json_end_object(o->w);
 }
 
-bool ses_old_write_byte_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
+bool ses_legacy_write_byte_bpe(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e)
 {
-    const ses_old_roles *r = f->row;
-    ses_old_merges m;
-    if (!ses_old_read_vocab(o, "vocab.json", e) || !ses_old_read_merges(o, SES_OLD_STRICT, &m, e))
+    const ses_legacy_roles *r = f->row;
+    ses_legacy_merges m;
+    if (!ses_legacy_read_vocab(o, "vocab.json", e) ||
+        !ses_legacy_read_merges(o, SES_LEGACY_MERGES_STRICT, &m, e))
         return false;
-    bool ok =
-        ses_old_begin(o, e) && ses_old_write_roles(o, r, NULL, e) && ses_old_put(o, "normalizer", "null", e);
-    if (ok) write_byte_level(o, "pre_tokenizer", ses_old_bool(o, "add_prefix_space", false));
-    ok = ok && ses_old_write_post(o, r, e);
+    bool ok = ses_legacy_begin_json(o, e) && ses_legacy_write_roles(o, r, NULL, e) &&
+              ses_legacy_put_json(o, "normalizer", "null", e);
+    if (ok) write_byte_level(o, "pre_tokenizer", ses_legacy_get_bool(o, "add_prefix_space", false));
+    ok = ok && ses_legacy_write_post(o, r, e);
     if (ok) {
         write_byte_level(o, "decoder", true);
         begin_model(o, (ses_string){ NULL, 0 });
@@ -74,16 +75,17 @@ bool ses_old_write_byte_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
         ses_vocab_save(&o->vocab, o->w);
         write_merges(o, &m);
         ses_json_end_object(o->w);
-        ses_old_end(o);
+        ses_legacy_end_json(o);
     }
-    ses_old_merges_free(&m);
+    ses_legacy_merges_free(&m);
     return ok;
 }
 
 /* ---- words with an end mark ---- */
 
 /* The vocabulary as merges spell it. CTRL writes "ab@@" for ab inside a word and "ab" for ab at its end. */
-static ses_string spelled(const ses_old *o, int32_t id, bool at_signs, ses_string unk, ses_buf *buf)
+static ses_string spelled(const ses_legacy_converter *o, int32_t id, bool at_signs, ses_string unk,
+                          ses_buf *buf)
 {
     size_t n;
     const char *s = ses_vocab_token(&o->vocab, id, &n);
@@ -97,8 +99,8 @@ static ses_string spelled(const ses_old *o, int32_t id, bool at_signs, ses_strin
 
 /* Every symbol that merging may make, with an id: those the vocabulary lacks are numbered after it, and
  * are unknown when nothing more becomes of them. */
-static bool respell(ses_old *o, const ses_old_merges *m, bool at_signs, ses_string unk, ses_vocab *v,
-                    ses_err *e)
+static bool respell(ses_legacy_converter *o, const ses_legacy_merges *m, bool at_signs, ses_string unk,
+                    ses_vocab *v, ses_err *e)
 {
     size_t bytes = o->vocab.filled + (size_t)o->vocab.size * 4, size = (size_t)o->vocab.size + 3 * m->n;
     int32_t next = o->vocab.size, other;
@@ -127,7 +129,7 @@ static bool respell(ses_old *o, const ses_old_merges *m, bool at_signs, ses_stri
     return ok;
 }
 
-static void put_pattern(ses_old *o, const char *kind, const char *pattern)
+static void put_pattern(ses_legacy_converter *o, const char *kind, const char *pattern)
 {
     ses_json_put_key(o->w, "pattern");
     ses_json_begin_object(o->w);
@@ -136,11 +138,11 @@ static void put_pattern(ses_old *o, const char *kind, const char *pattern)
     ses_json_end_object(o->w);
 }
 
-static bool write_normalizer(ses_old *o, const ses_old_word_row *r, ses_err *e)
+static bool write_normalizer(ses_legacy_converter *o, const ses_legacy_word_variant *r, ses_err *e)
 {
-    if (!r->replace) return ses_old_put(o, "normalizer", r->normalizer, e);
-    ses_old_begin_sequence(o, "normalizer", "normalizers");
-    for (const ses_old_replace *x = r->replace; x->from; x++) {
+    if (!r->replace) return ses_legacy_put_json(o, "normalizer", r->normalizer, e);
+    ses_legacy_begin_sequence(o, "normalizer", "normalizers");
+    for (const ses_legacy_replace *x = r->replace; x->from; x++) {
         ses_json_begin_object(o->w);
         ses_json_put_key(o->w, "type");
         ses_json_put_string(o->w, "Replace");
@@ -149,14 +151,14 @@ static bool write_normalizer(ses_old *o, const ses_old_word_row *r, ses_err *e)
         ses_json_put_string(o->w, x->to);
         ses_json_end_object(o->w);
     }
-    bool ok = ses_old_put(o, NULL, r->normalizer, e);
-    ses_old_end_sequence(o);
+    bool ok = ses_legacy_put_json(o, NULL, r->normalizer, e);
+    ses_legacy_end_sequence(o);
     return ok;
 }
 
-static bool write_pre_tokenizer(ses_old *o, const ses_old_word_row *r, ses_err *e)
+static bool write_pre_tokenizer(ses_legacy_converter *o, const ses_legacy_word_variant *r, ses_err *e)
 {
-    if (!r->words) return ses_old_put(o, "pre_tokenizer", r->pre_tokenizer, e);
+    if (!r->words) return ses_legacy_put_json(o, "pre_tokenizer", r->pre_tokenizer, e);
     ses_json_put_key(o->w, "pre_tokenizer");
     ses_json_begin_object(o->w);
     ses_json_put_key(o->w, "type");
@@ -170,17 +172,18 @@ static bool write_pre_tokenizer(ses_old *o, const ses_old_word_row *r, ses_err *
     return true;
 }
 
-bool ses_old_write_word_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
+bool ses_legacy_write_word_bpe(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e)
 {
-    const ses_old_word_row *r = f->row;
-    ses_old_merges m;
+    const ses_legacy_word_variant *r = f->row;
+    ses_legacy_merges m;
     ses_vocab v;
-    ses_string unk = ses_old_role(o, "unk_token", "<unk>");
-    if (!ses_old_read_vocab(o, "vocab.json", e) || !ses_old_read_merges(o, r->lines, &m, e)) return false;
-    bool ok = respell(o, &m, r->at_signs, unk, &v, e) && ses_old_begin(o, e) &&
-              ses_old_write_roles(o, &r->roles, r->also, e) && write_normalizer(o, r, e) &&
-              write_pre_tokenizer(o, r, e) && ses_old_write_post(o, &r->roles, e) &&
-              ses_old_put(o, "decoder", "{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}", e);
+    ses_string unk = ses_legacy_role_token(o, "unk_token", "<unk>");
+    if (!ses_legacy_read_vocab(o, "vocab.json", e) || !ses_legacy_read_merges(o, r->lines, &m, e))
+        return false;
+    bool ok = respell(o, &m, r->at_signs, unk, &v, e) && ses_legacy_begin_json(o, e) &&
+              ses_legacy_write_roles(o, &r->roles, r->also, e) && write_normalizer(o, r, e) &&
+              write_pre_tokenizer(o, r, e) && ses_legacy_write_post(o, &r->roles, e) &&
+              ses_legacy_put_json(o, "decoder", "{\"type\":\"BPEDecoder\",\"suffix\":\"</w>\"}", e);
     if (ok) {
         begin_model(o, unk);
         put_affix(o, "end_of_word_suffix", "</w>");
@@ -192,8 +195,8 @@ bool ses_old_write_word_bpe(ses_old *o, const ses_old_family *f, ses_err *e)
         ses_vocab_save(&v, o->w);
         write_merges(o, &m);
         ses_json_end_object(o->w);
-        ses_old_end(o);
+        ses_legacy_end_json(o);
     }
-    ses_old_merges_free(&m);
+    ses_legacy_merges_free(&m);
     return ok;
 }

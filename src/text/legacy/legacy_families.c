@@ -6,47 +6,50 @@
 
 /* ---- rows ---- */
 
-static const ses_old_roles bert = { .unk = "[UNK]",
-                                    .sep = "[SEP]",
-                                    .pad = "[PAD]",
-                                    .cls = "[CLS]",
-                                    .mask = "[MASK]",
-                                    .post = SES_OLD_TEMPLATE,
-                                    .single = "C $A S",
-                                    .pair = "C $A S $B:1 S:1" };
-static const ses_old_roles funnel = { "<s>",
-                                      "</s>",
-                                      "<unk>",
-                                      "<sep>",
-                                      "<pad>",
-                                      "<cls>",
-                                      "<mask>",
-                                      false,
-                                      SES_OLD_TEMPLATE,
-                                      "C:2 $A S",
-                                      "C:2 $A S $B:1 S:1" };
-static const ses_old_roles mpnet = { "<s>",    "</s>", "[UNK]",         "</s>", "<pad>", "<s>",
-                                     "<mask>", true,   SES_OLD_ROBERTA, NULL,   NULL };
-static const ses_old_roles gpt2 = {
-    .bos = "<|endoftext|>", .eos = "<|endoftext|>", .unk = "<|endoftext|>", .post = SES_OLD_BOS
+static const ses_legacy_roles bert = { .unk = "[UNK]",
+                                       .sep = "[SEP]",
+                                       .pad = "[PAD]",
+                                       .cls = "[CLS]",
+                                       .mask = "[MASK]",
+                                       .post = SES_LEGACY_POST_TEMPLATE,
+                                       .single = "C $A S",
+                                       .pair = "C $A S $B:1 S:1" };
+static const ses_legacy_roles funnel = { "<s>",
+                                         "</s>",
+                                         "<unk>",
+                                         "<sep>",
+                                         "<pad>",
+                                         "<cls>",
+                                         "<mask>",
+                                         false,
+                                         SES_LEGACY_POST_TEMPLATE,
+                                         "C:2 $A S",
+                                         "C:2 $A S $B:1 S:1" };
+static const ses_legacy_roles mpnet = {
+    "<s>", "</s>", "[UNK]", "</s>", "<pad>", "<s>", "<mask>", true, SES_LEGACY_POST_ROBERTA, NULL, NULL
 };
-static const ses_old_roles roberta = { "<s>",    "</s>", "<unk>",         "</s>", "<pad>", "<s>",
-                                       "<mask>", true,   SES_OLD_ROBERTA, NULL,   NULL };
-static const ses_old_roles deberta = { "[CLS]",          "[SEP]",  "[UNK]",          "[SEP]",
-                                       "[PAD]",          "[CLS]",  "[MASK]",         true,
-                                       SES_OLD_TEMPLATE, "C $A S", "C $A S $B:1 S:1" };
+static const ses_legacy_roles gpt2 = {
+    .bos = "<|endoftext|>", .eos = "<|endoftext|>", .unk = "<|endoftext|>", .post = SES_LEGACY_POST_BOS
+};
+static const ses_legacy_roles roberta = {
+    "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_LEGACY_POST_ROBERTA, NULL, NULL
+};
+static const ses_legacy_roles deberta = {
+    "[CLS]",  "[SEP]",          "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]", true, SES_LEGACY_POST_TEMPLATE,
+    "C $A S", "C $A S $B:1 S:1"
+};
 
 #define BERT_NORMALIZER                                                                                      \
     "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,\"strip_accents\":null," \
     "\"lowercase\":true}"
-static const ses_old_word_row openai_gpt = { .roles = { .unk = "<unk>" },
-                                             .lines = SES_OLD_TWO_WORDS,
-                                             .normalizer = BERT_NORMALIZER,
-                                             .pre_tokenizer = "{\"type\":\"BertPreTokenizer\"}" };
+static const ses_legacy_word_variant openai_gpt = { .roles = { .unk = "<unk>" },
+                                                    .lines = SES_LEGACY_MERGES_TWO_WORDS,
+                                                    .normalizer = BERT_NORMALIZER,
+                                                    .pre_tokenizer = "{\"type\":\"BertPreTokenizer\"}" };
 /* Words are what is not white space (to Python's module regex: re knows more), and a line's end with them. */
-static const ses_old_word_row ctrl = {
+static const ses_legacy_word_variant ctrl = {
     .roles = { .unk = "<unk>" },
-    .lines = SES_OLD_TWO_WORDS,
+    .lines = SES_LEGACY_MERGES_TWO_WORDS,
     .normalizer = "null",
     .pre_tokenizer = "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\S+\\\\n?\"},"
                      "\"behavior\":\"Removed\","
@@ -64,176 +67,176 @@ static const ses_old_word_row ctrl = {
     " af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX " \
     "sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI"
 
-static const ses_old_spm_row t5 = {
+static const ses_legacy_spm_variant t5 = {
     .file = "spiece.model",
     .roles = { .eos = "</s>",
                .unk = "<unk>",
                .pad = "<pad>",
-               .post = SES_OLD_TEMPLATE,
+               .post = SES_LEGACY_POST_TEMPLATE,
                .single = "$A E",
                .pair = "$A E $B E" },
     .unk = -1,
-    .norm = SES_OLD_MAP,
+    .norm = SES_LEGACY_NORM_CHARSMAP,
     .whitespace = true,
     .extra_ids = 100,
 };
-static const ses_old_spm_row albert = {
+static const ses_legacy_spm_variant albert = {
     .file = "spiece.model",
-    .roles = { "[CLS]", "[SEP]", "<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]", true, SES_OLD_TEMPLATE,
+    .roles = { "[CLS]", "[SEP]", "<unk>", "[SEP]", "<pad>", "[CLS]", "[MASK]", true, SES_LEGACY_POST_TEMPLATE,
                "C $A S", "C $A S $B:1 S:1" },
     .unk = -1,
-    .norm = SES_OLD_QUOTES,
+    .norm = SES_LEGACY_NORM_QUOTES,
     .lower = true,
     .whitespace = true,
     .no_commas = true,
 };
-static const ses_old_spm_row xlnet = {
+static const ses_legacy_spm_variant xlnet = {
     .file = "spiece.model",
-    .roles = { "<s>", "</s>", "<unk>", "<sep>", "<pad>", "<cls>", "<mask>", true, SES_OLD_TEMPLATE,
+    .roles = { "<s>", "</s>", "<unk>", "<sep>", "<pad>", "<cls>", "<mask>", true, SES_LEGACY_POST_TEMPLATE,
                "$A S C:2", "$A S $B:1 S:1 C:2" },
     .unk = -1,
-    .norm = SES_OLD_QUOTES,
+    .norm = SES_LEGACY_NORM_QUOTES,
     .whitespace = true,
     .no_commas = true,
     .also = "<eop> <eod>",
 };
-static const ses_old_spm_row camembert = {
+static const ses_legacy_spm_variant camembert = {
     .file = "sentencepiece.bpe.model",
-    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_OLD_TEMPLATE, "C $A S",
-               "C $A S S $B S" },
+    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_LEGACY_POST_TEMPLATE,
+               "C $A S", "C $A S S $B S" },
     .front = "<s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED",
     .skip = 1,
     .back = "<mask>",
     .unk = 3,
-    .norm = SES_OLD_MAP,
+    .norm = SES_LEGACY_NORM_CHARSMAP,
     .whitespace = true,
 };
-static const ses_old_spm_row xlm_roberta = {
+static const ses_legacy_spm_variant xlm_roberta = {
     .file = "sentencepiece.bpe.model",
-    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_OLD_TEMPLATE, "C $A S",
-               "C $A S S $B S" },
+    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_LEGACY_POST_TEMPLATE,
+               "C $A S", "C $A S S $B S" },
     .front = FAIRSEQ,
     .skip = 3,
     .back = "<mask>",
     .unk = 3,
-    .norm = SES_OLD_MAP,
+    .norm = SES_LEGACY_NORM_CHARSMAP,
     .whitespace = true,
 };
-static const ses_old_spm_row mbart = {
+static const ses_legacy_spm_variant mbart = {
     .file = "sentencepiece.bpe.model",
-    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_OLD_TEMPLATE, "$A E L",
-               "$A $B E L" },
+    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_LEGACY_POST_TEMPLATE,
+               "$A E L", "$A $B E L" },
     .front = FAIRSEQ,
     .skip = 3,
     .back = LANGUAGES " <mask>",
     .unk = 3,
-    .norm = SES_OLD_MAP,
+    .norm = SES_LEGACY_NORM_CHARSMAP,
     .whitespace = true,
     .lang = "en_XX",
 };
-static const ses_old_spm_row mbart50 = {
+static const ses_legacy_spm_variant mbart50 = {
     .file = "sentencepiece.bpe.model",
-    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_OLD_TEMPLATE, "L $A E",
-               "L $A $B E" },
+    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_LEGACY_POST_TEMPLATE,
+               "L $A E", "L $A $B E" },
     .front = FAIRSEQ,
     .skip = 3,
     .back = LANGUAGES_50 " <mask>",
     .unk = 3,
-    .norm = SES_OLD_MAP_SPACES,
+    .norm = SES_LEGACY_NORM_CHARSMAP_SPACES,
     .lang = "en_XX",
 };
-static const ses_old_spm_row pegasus = {
+static const ses_legacy_spm_variant pegasus = {
     .file = "spiece.model",
     .roles = { .eos = "</s>",
                .unk = "<unk>",
                .pad = "<pad>",
                .mask = "<mask_2>",
-               .post = SES_OLD_TEMPLATE,
+               .post = SES_LEGACY_POST_TEMPLATE,
                .single = "$A E",
                .pair = "$A $B E" },
     .front = "<pad> </s> <mask_1> <mask_2> <unk_#>*2*102",
     .skip = 2,
     .unk = 105,
-    .norm = SES_OLD_MAP_SPACES,
+    .norm = SES_LEGACY_NORM_CHARSMAP_SPACES,
 };
-static const ses_old_spm_row xglm = {
+static const ses_legacy_spm_variant xglm = {
     .file = "sentencepiece.bpe.model",
-    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", NULL, false, SES_OLD_TEMPLATE, "E $A",
+    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", NULL, false, SES_LEGACY_POST_TEMPLATE, "E $A",
                "E $A E E $B" },
     .front = FAIRSEQ,
     .skip = 3,
     .back = "<madeupword#>*0*6",
     .unk = 3,
-    .norm = SES_OLD_MAP_SPACES,
+    .norm = SES_LEGACY_NORM_CHARSMAP_SPACES,
 };
-static const ses_old_spm_row barthez = {
+static const ses_legacy_spm_variant barthez = {
     .file = "sentencepiece.bpe.model",
-    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_OLD_TEMPLATE, "C $A S",
-               "C $A S S $B S" },
+    .roles = { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>", true, SES_LEGACY_POST_TEMPLATE,
+               "C $A S", "C $A S S $B S" },
     .unk = -1,
-    .norm = SES_OLD_MAP,
+    .norm = SES_LEGACY_NORM_CHARSMAP,
     .whitespace = true,
 };
-static const ses_old_spm_row deberta_v2 = {
+static const ses_legacy_spm_variant deberta_v2 = {
     .file = "spm.model",
-    .roles = { "[CLS]", "[SEP]", "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]", false, SES_OLD_TEMPLATE,
-               "C $A S", "C $A S $B:1 S:1" },
+    .roles = { "[CLS]", "[SEP]", "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]", false,
+               SES_LEGACY_POST_TEMPLATE, "C $A S", "C $A S $B:1 S:1" },
     .unk = -1,
-    .norm = SES_OLD_STRIPPED,
+    .norm = SES_LEGACY_NORM_LOWER_STRIP,
 };
 
 /* A model nothing is known of: ids as they are, nothing put around a text. */
-static const ses_old_spm_row plain = {
-    .file = "tokenizer.model", .unk = -1, .norm = SES_OLD_MAP_SPACES, .plain = true
+static const ses_legacy_spm_variant plain = {
+    .file = "tokenizer.model", .unk = -1, .norm = SES_LEGACY_NORM_CHARSMAP_SPACES, .plain = true
 };
 
-static const ses_old_word_row xlm = {
-    .roles = { "<s>", NULL, "<unk>", "</s>", "<pad>", "</s>", "<special1>", false, SES_OLD_TEMPLATE, "B $A S",
-               "B $A S $B:1 S:1" },
-    .lines = SES_OLD_FIRST_WORDS,
-    .replace = ses_old_moses_replace,
+static const ses_legacy_word_variant xlm = {
+    .roles = { "<s>", NULL, "<unk>", "</s>", "<pad>", "</s>", "<special1>", false, SES_LEGACY_POST_TEMPLATE,
+               "B $A S", "B $A S $B:1 S:1" },
+    .lines = SES_LEGACY_MERGES_FIRST_WORDS,
+    .replace = ses_legacy_moses_replace,
     .normalizer = "{\"type\":\"BertNormalizer\",\"clean_text\":false,\"handle_chinese_chars\":false,"
                   "\"strip_accents\":true,\"lowercase\":true}",
-    .words = ses_old_moses_words,
+    .words = ses_legacy_moses_words,
     .also =
         "<special0> <special1> <special2> <special3> <special4> <special5> <special6> <special7> <special8> "
         "<special9>",
 };
 
-const ses_old_family ses_old_bert = { "BertTokenizer", "bert", ses_old_write_wordpiece, &bert };
-const ses_old_family ses_old_plain = { "", "", ses_old_write_spm, &plain };
+const ses_legacy_family ses_legacy_bert = { "BertTokenizer", "bert", ses_legacy_write_wordpiece, &bert };
+const ses_legacy_family ses_legacy_plain = { "", "", ses_legacy_write_spm, &plain };
 
 /* Of several that could be meant the first counts, where nothing names one. */
-static const ses_old_family family[] = {
+static const ses_legacy_family family[] = {
     { "BertTokenizer DistilBertTokenizer ElectraTokenizer MobileBertTokenizer ConvBertTokenizer "
       "SqueezeBertTokenizer "
       "LayoutLMTokenizer RetriBertTokenizer DPRQuestionEncoderTokenizer DPRContextEncoderTokenizer "
       "DPRReaderTokenizer",
       "bert distilbert electra mobilebert convbert squeezebert layoutlm retribert dpr megatron-bert nezha "
       "ernie",
-      ses_old_write_wordpiece, &bert },
-    { "FunnelTokenizer", "funnel", ses_old_write_wordpiece, &funnel },
-    { "MPNetTokenizer", "mpnet", ses_old_write_wordpiece, &mpnet },
-    { "GPT2Tokenizer CodeGenTokenizer", "gpt2 gpt_neo gptj opt codegen", ses_old_write_byte_bpe, &gpt2 },
+      ses_legacy_write_wordpiece, &bert },
+    { "FunnelTokenizer", "funnel", ses_legacy_write_wordpiece, &funnel },
+    { "MPNetTokenizer", "mpnet", ses_legacy_write_wordpiece, &mpnet },
+    { "GPT2Tokenizer CodeGenTokenizer", "gpt2 gpt_neo gptj opt codegen", ses_legacy_write_byte_bpe, &gpt2 },
     { "RobertaTokenizer BartTokenizer LongformerTokenizer LEDTokenizer MvpTokenizer",
-      "roberta bart longformer led roberta-prelayernorm data2vec-text mvp ibert", ses_old_write_byte_bpe,
+      "roberta bart longformer led roberta-prelayernorm data2vec-text mvp ibert", ses_legacy_write_byte_bpe,
       &roberta },
-    { "DebertaTokenizer", "deberta", ses_old_write_byte_bpe, &deberta },
-    { "OpenAIGPTTokenizer", "openai-gpt", ses_old_write_word_bpe, &openai_gpt },
-    { "CTRLTokenizer", "ctrl", ses_old_write_word_bpe, &ctrl },
-    { "XLMTokenizer", "xlm flaubert", ses_old_write_word_bpe, &xlm },
-    { "T5Tokenizer", "t5 mt5 umt5 longt5 switch_transformers", ses_old_write_spm, &t5 },
-    { "AlbertTokenizer", "albert", ses_old_write_spm, &albert },
-    { "XLNetTokenizer", "xlnet", ses_old_write_spm, &xlnet },
-    { "CamembertTokenizer", "camembert", ses_old_write_spm, &camembert },
-    { "XLMRobertaTokenizer", "xlm-roberta xlm-roberta-xl xmod", ses_old_write_spm, &xlm_roberta },
-    { "MBartTokenizer", "mbart", ses_old_write_spm, &mbart },
-    { "MBart50Tokenizer", "", ses_old_write_spm, &mbart50 },
-    { "PegasusTokenizer", "pegasus pegasus_x bigbird_pegasus", ses_old_write_spm, &pegasus },
-    { "XGLMTokenizer", "xglm", ses_old_write_spm, &xglm },
-    { "BarthezTokenizer", "", ses_old_write_spm, &barthez },
-    { "DebertaV2Tokenizer", "deberta-v2", ses_old_write_spm, &deberta_v2 },
-    { "MarianTokenizer", "marian", ses_old_write_marian, NULL },
+    { "DebertaTokenizer", "deberta", ses_legacy_write_byte_bpe, &deberta },
+    { "OpenAIGPTTokenizer", "openai-gpt", ses_legacy_write_word_bpe, &openai_gpt },
+    { "CTRLTokenizer", "ctrl", ses_legacy_write_word_bpe, &ctrl },
+    { "XLMTokenizer", "xlm flaubert", ses_legacy_write_word_bpe, &xlm },
+    { "T5Tokenizer", "t5 mt5 umt5 longt5 switch_transformers", ses_legacy_write_spm, &t5 },
+    { "AlbertTokenizer", "albert", ses_legacy_write_spm, &albert },
+    { "XLNetTokenizer", "xlnet", ses_legacy_write_spm, &xlnet },
+    { "CamembertTokenizer", "camembert", ses_legacy_write_spm, &camembert },
+    { "XLMRobertaTokenizer", "xlm-roberta xlm-roberta-xl xmod", ses_legacy_write_spm, &xlm_roberta },
+    { "MBartTokenizer", "mbart", ses_legacy_write_spm, &mbart },
+    { "MBart50Tokenizer", "", ses_legacy_write_spm, &mbart50 },
+    { "PegasusTokenizer", "pegasus pegasus_x bigbird_pegasus", ses_legacy_write_spm, &pegasus },
+    { "XGLMTokenizer", "xglm", ses_legacy_write_spm, &xglm },
+    { "BarthezTokenizer", "", ses_legacy_write_spm, &barthez },
+    { "DebertaV2Tokenizer", "deberta-v2", ses_legacy_write_spm, &deberta_v2 },
+    { "MarianTokenizer", "marian", ses_legacy_write_marian, NULL },
 };
 
 /* ---- telling ---- */
@@ -245,14 +248,14 @@ static bool listed(const char *list, const char *name, size_t n)
     return false;
 }
 
-static const ses_old_family *by_row(const void *row)
+static const ses_legacy_family *by_row(const void *row)
 {
     for (size_t i = 0; i < SES_LEN(family); i++)
         if (family[i].row == row) return &family[i];
     return NULL;
 }
 
-static const ses_old_family *by_name(const ses_json *from, const char *key, bool classes)
+static const ses_legacy_family *by_name(const ses_json *from, const char *key, bool classes)
 {
     size_t n;
     char name[64];
@@ -267,12 +270,12 @@ static const ses_old_family *by_name(const ses_json *from, const char *key, bool
 }
 
 /* Of a vocab.json and merges.txt: words with an end mark, or bytes. */
-static const ses_old_family *by_vocab(const ses_old *o, ses_err *e)
+static const ses_legacy_family *by_vocab(const ses_legacy_converter *o, ses_err *e)
 {
     size_t n;
-    char *vocab = ses_old_read(o, "vocab.json", &n, e),
-         *merges = vocab ? ses_old_read(o, "merges.txt", &n, e) : NULL;
-    const ses_old_family *f = NULL;
+    char *vocab = ses_legacy_read_file(o, "vocab.json", &n, e),
+         *merges = vocab ? ses_legacy_read_file(o, "merges.txt", &n, e) : NULL;
+    const ses_legacy_family *f = NULL;
     if (merges && strstr(merges, "</w>"))
         f = by_row(strstr(vocab, "@@\"") ? (const void *)&ctrl : &openai_gpt);
     else if (merges)
@@ -291,12 +294,12 @@ static bool has_piece(const ses_spm *m, const char *name)
 }
 
 /* Of a SentencePiece model. */
-static const ses_old_family *by_pieces(const ses_old *o, const char *file, ses_err *e)
+static const ses_legacy_family *by_pieces(const ses_legacy_converter *o, const char *file, ses_err *e)
 {
     size_t n;
     ses_spm m;
-    char *bytes = ses_old_read(o, file, &n, e);
-    const ses_old_family *f = NULL;
+    char *bytes = ses_legacy_read_file(o, file, &n, e);
+    const ses_legacy_family *f = NULL;
     if (bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/%s", o->dir, file))) {
         if (!strcmp(file, "spiece.model"))
             f = by_row(has_piece(&m, "<cls>") ? &xlnet : has_piece(&m, "[CLS]") ? &albert : &t5);
@@ -309,23 +312,23 @@ static const ses_old_family *by_pieces(const ses_old *o, const char *file, ses_e
 }
 
 /* By the files alone: the best known model that has such. */
-static const ses_old_family *by_files(const ses_old *o, ses_err *e)
+static const ses_legacy_family *by_files(const ses_legacy_converter *o, ses_err *e)
 {
-    if (ses_old_has(o, "source.spm")) return by_row(NULL);
-    if (ses_old_has(o, "vocab.txt")) return by_row(&bert);
-    if (ses_old_has(o, "vocab.json") && ses_old_has(o, "merges.txt")) return by_vocab(o, e);
-    if (ses_old_has(o, "spiece.model")) return by_pieces(o, "spiece.model", e);
-    if (ses_old_has(o, "sentencepiece.bpe.model")) return by_pieces(o, "sentencepiece.bpe.model", e);
-    if (ses_old_has(o, "spm.model")) return by_row(&deberta_v2);
+    if (ses_legacy_has_file(o, "source.spm")) return by_row(NULL);
+    if (ses_legacy_has_file(o, "vocab.txt")) return by_row(&bert);
+    if (ses_legacy_has_file(o, "vocab.json") && ses_legacy_has_file(o, "merges.txt")) return by_vocab(o, e);
+    if (ses_legacy_has_file(o, "spiece.model")) return by_pieces(o, "spiece.model", e);
+    if (ses_legacy_has_file(o, "sentencepiece.bpe.model")) return by_pieces(o, "sentencepiece.bpe.model", e);
+    if (ses_legacy_has_file(o, "spm.model")) return by_row(&deberta_v2);
     ses_fail(e, SES_EIO,
              "no tokenizer.json, nor vocab.txt, vocab.json and merges.txt, spiece.model, "
              "sentencepiece.bpe.model, spm.model, source.spm");
     return NULL;
 }
 
-const ses_old_family *ses_old_find(const ses_old *o, ses_err *e)
+const ses_legacy_family *ses_legacy_find(const ses_legacy_converter *o, ses_err *e)
 {
-    const ses_old_family *f = by_name(o->settings, "tokenizer_class", true);
+    const ses_legacy_family *f = by_name(o->settings, "tokenizer_class", true);
     if (!f) f = by_name(o->config, "tokenizer_class", true);
     if (!f) f = by_name(o->config, "model_type", false);
     return f ? f : by_files(o, e);

@@ -42,15 +42,15 @@ static bool ends_in(const char *path, const char *end)
 }
 
 /* A folder without tokenizer.json; or a file of its own, of this family. */
-static char *from_folder(const char *dir, const char *file, const ses_old_family *f, bool exact, size_t *n,
+static char *from_folder(const char *dir, const char *file, const ses_legacy_family *f, bool exact, size_t *n,
                          ses_err *e)
 {
-    ses_old o = { 0 };
+    ses_legacy_converter o = { 0 };
     char *text = NULL;
-    if (ses_old_open(&o, dir, e)) {
+    if (ses_legacy_open(&o, dir, e)) {
         o.file = file;
         o.portable = !exact;
-        if (!f) f = ses_old_find(&o, e);
+        if (!f) f = ses_legacy_find(&o, e);
         if (f && f->write(&o, f, e)) {
             text = finish(o.w, n, e);
             o.w = NULL;
@@ -58,21 +58,21 @@ static char *from_folder(const char *dir, const char *file, const ses_old_family
     }
     if (!text && e && strncmp(e->msg, dir, strlen(dir)))
         ses_wrap(e, "%s", dir); /* unless a file is named already */
-    ses_old_free(&o);
+    ses_legacy_free(&o);
     return text;
 }
 
 /* One of a folder's files, alone. */
-static char *from_file(const char *path, const ses_old_family *f, size_t *n, ses_err *e)
+static char *from_file(const char *path, const ses_legacy_family *f, size_t *n, ses_err *e)
 {
-    const char *base = ses_path_base(path);
+    const char *base = ses_path_basename(path);
     char *dir = base == path ? ses_strdup(".", e) : ses_strndup(path, (size_t)(base - path), e);
     char *text = dir ? from_folder(dir, base, f, false, n, e) : NULL;
     ses_free(dir);
     return text;
 }
 
-char *ses_tokenizer_text(const char *path, bool exact, size_t *n, ses_err *e)
+char *ses_tokenizer_read_json(const char *path, bool exact, size_t *n, ses_err *e)
 {
     if (ses_path_is_dir(path)) {
         char *in = ses_path_join(path, "tokenizer.json", e), *text = NULL;
@@ -83,6 +83,7 @@ char *ses_tokenizer_text(const char *path, bool exact, size_t *n, ses_err *e)
         return text;
     }
     if (ends_in(path, ".model") || ends_in(path, ".spm"))
-        return exact ? from_spm(path, n, e) : from_file(path, &ses_old_plain, n, e);
-    return ends_in(path, ".txt") ? from_file(path, &ses_old_bert, n, e) : ses_file_read(path, MAX_FILE, n, e);
+        return exact ? from_spm(path, n, e) : from_file(path, &ses_legacy_plain, n, e);
+    return ends_in(path, ".txt") ? from_file(path, &ses_legacy_bert, n, e)
+                                 : ses_file_read(path, MAX_FILE, n, e);
 }

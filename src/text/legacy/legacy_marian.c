@@ -7,30 +7,30 @@
 
 #include <string.h>
 
-static const ses_old_roles roles = { .eos = "</s>",
-                                     .unk = "<unk>",
-                                     .pad = "<pad>",
-                                     .post = SES_OLD_TEMPLATE,
-                                     .single = "$A E",
-                                     .pair = "$A $B E" };
+static const ses_legacy_roles roles = { .eos = "</s>",
+                                        .unk = "<unk>",
+                                        .pad = "<pad>",
+                                        .post = SES_LEGACY_POST_TEMPLATE,
+                                        .single = "$A E",
+                                        .pair = "$A $B E" };
 
 /* ">>fra<<" at the begin of a text names a language. It is not special: a text written with one shows it. */
-static bool add_languages(ses_old *o, ses_err *e)
+static bool add_languages(ses_legacy_converter *o, ses_err *e)
 {
     for (int32_t id = 0; id < o->vocab.size; id++) {
         size_t n;
         const char *s = ses_vocab_token(&o->vocab, id, &n);
         if (!s || n < 5 || memcmp(s, ">>", 2) || memcmp(s + n - 2, "<<", 2)) continue;
-        if (!ses_old_add(o, (ses_string){ s, n }, false, false, e)) return false;
+        if (!ses_legacy_add(o, (ses_string){ s, n }, false, false, e)) return false;
     }
     return true;
 }
 
 /* In the reference's stages: pieces that source.spm lacks cost so much that only unknown text becomes one. */
-static bool write_unigram(ses_old *o, const ses_spm *m, ses_err *e)
+static bool write_unigram(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
     enum { UNUSED = -100000 };
-    ses_string unk = ses_old_role(o, "unk_token", "<unk>");
+    ses_string unk = ses_legacy_role_token(o, "unk_token", "<unk>");
     double *score = ses_arena_array(&o->mem, (size_t)o->vocab.size, sizeof *score, e);
     if (!score) return false;
     for (int32_t id = 0; id < o->vocab.size; id++) score[id] = UNUSED;
@@ -53,7 +53,7 @@ static bool write_unigram(ses_old *o, const ses_spm *m, ses_err *e)
         if (!s) return ses_fail(e, SES_EFORMAT, "vocab.json: no token has id %d", id);
         ses_json_begin_array(o->w);
         ses_json_put_stringn(o->w, s, n);
-        ses_json_put_real(o->w, ses_score_write(score[id]));
+        ses_json_put_real(o->w, ses_score_to_json(score[id]));
         ses_json_end_array(o->w);
     }
     ses_json_end_array(o->w);
@@ -63,14 +63,14 @@ static bool write_unigram(ses_old *o, const ses_spm *m, ses_err *e)
     return true;
 }
 
-static bool write_portable(ses_old *o, const ses_spm *m, ses_err *e)
+static bool write_portable(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
     static const char metaspace[] =
         "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":true}";
     static const char ends[] =
         "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\A +| +\\\\z\"},\"content\":\"\"}";
     static const char runs[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}";
-    ses_old_begin_sequence(o, "normalizer", "normalizers");
+    ses_legacy_begin_sequence(o, "normalizer", "normalizers");
     bool ok = true;
     if (m->normalizer.charsmap.n) {
         ses_json_begin_object(o->w);
@@ -80,25 +80,26 @@ static bool write_portable(ses_old *o, const ses_spm *m, ses_err *e)
         ses_json_end_object(o->w);
     }
     if (m->normalizer.remove_extra_whitespaces)
-        ok = ok && ses_old_put(o, NULL, ends, e) && ses_old_put(o, NULL, runs, e);
-    ses_old_end_sequence(o);
-    return ok && ses_old_put(o, "pre_tokenizer", metaspace, e) && ses_old_put(o, "decoder", metaspace, e) &&
-           write_unigram(o, m, e);
+        ok = ok && ses_legacy_put_json(o, NULL, ends, e) && ses_legacy_put_json(o, NULL, runs, e);
+    ses_legacy_end_sequence(o);
+    return ok && ses_legacy_put_json(o, "pre_tokenizer", metaspace, e) &&
+           ses_legacy_put_json(o, "decoder", metaspace, e) && write_unigram(o, m, e);
 }
 
-bool ses_old_write_marian(ses_old *o, const ses_old_family *f, ses_err *e)
+bool ses_legacy_write_marian(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e)
 {
     (void)f;
     size_t n;
     ses_spm m = { 0 };
-    char *bytes = ses_old_read(o, "source.spm", &n, e);
-    bool ok =
-        bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/source.spm", o->dir)) &&
-        ses_spm_check(&m, e) && ses_old_read_vocab(o, "vocab.json", e) && ses_old_begin(o, e) &&
-        add_languages(o, e) && ses_old_write_roles(o, &roles, NULL, e) && ses_old_write_post(o, &roles, e) &&
-        (o->portable ? write_portable(o, &m, e)
-                     : ses_spm_write_stages(&m, &o->vocab, ses_old_role(o, "unk_token", "<unk>"), o->w, e));
-    if (ok) ses_old_end(o);
+    char *bytes = ses_legacy_read_file(o, "source.spm", &n, e);
+    bool ok = bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/source.spm", o->dir)) &&
+              ses_spm_check(&m, e) && ses_legacy_read_vocab(o, "vocab.json", e) &&
+              ses_legacy_begin_json(o, e) && add_languages(o, e) &&
+              ses_legacy_write_roles(o, &roles, NULL, e) && ses_legacy_write_post(o, &roles, e) &&
+              (o->portable ? write_portable(o, &m, e)
+                           : ses_spm_write_stages(&m, &o->vocab,
+                                                  ses_legacy_role_token(o, "unk_token", "<unk>"), o->w, e));
+    if (ok) ses_legacy_end_json(o);
     ses_spm_free(&m);
     ses_free(bytes);
     return ok;

@@ -18,7 +18,7 @@ typedef struct cuts {
 
 static bool push(cuts *c, cut x, ses_err *e)
 {
-    if (!ses_alloc_room(&c->item, &c->cap, c->n + 1, sizeof *c->item, e)) return false;
+    if (!ses_array_reserve(&c->item, &c->cap, c->n + 1, sizeof *c->item, e)) return false;
     c->item[c->n++] = x;
     return true;
 }
@@ -42,7 +42,7 @@ static int by_score(const void *a, const void *b)
 
 static bool lead(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
 
-static bool add_cuts(const ses_old *o, ses_string s, double score, cuts *c, ses_err *e)
+static bool add_cuts(const ses_legacy_converter *o, ses_string s, double score, cuts *c, ses_err *e)
 {
     size_t start = c->n;
     uint32_t chars = 0, left = 0;
@@ -61,8 +61,8 @@ static bool add_cuts(const ses_old *o, ses_string s, double score, cuts *c, ses_
 
 static void put_name(ses_json_writer *w, ses_string s) { ses_json_put_stringn(w, s.p, s.n); }
 
-bool ses_old_put_merged(ses_old *o, const ses_string *name, const double *score, size_t n, size_t unk,
-                        bool bytes, ses_err *e)
+bool ses_legacy_put_spm_bpe(ses_legacy_converter *o, const ses_string *name, const double *score, size_t n,
+                            size_t unk, bool bytes, ses_err *e)
 {
     cuts c = { 0 };
     bool ok = true;

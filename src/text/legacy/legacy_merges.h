@@ -6,7 +6,7 @@
 
 /* Write "model": BPE, ids as they stand (o->vocab knows them); merges of the first n pieces in the order of
  * scores. */
-bool ses_old_put_merged(ses_old *o, const ses_string *name, const double *score, size_t n, size_t unk,
-                        bool bytes, ses_err *e);
+bool ses_legacy_put_spm_bpe(ses_legacy_converter *o, const ses_string *name, const double *score, size_t n,
+                            size_t unk, bool bytes, ses_err *e);
 
 #endif

@@ -21,7 +21,7 @@
 #define INNER_POINT "\\.(?!\\.)"
 #define LAST_POINT "(?:\\.(?=" MARK "))?"
 
-const ses_old_replace ses_old_moses_replace[] = {
+const ses_legacy_replace ses_legacy_moses_replace[] = {
     { true, "[，、]", "," },
     { true, "[。．]\\s*", ". " },
     { true, "[”“《》「」„]", "\"" },
@@ -68,7 +68,7 @@ const ses_old_replace ses_old_moses_replace[] = {
 
 /* Words with points inside end in one; runs of points; what an apostrophe begins; words, with points, with
  * commas between digits, and with apostrophes after digits; any other character. */
-const char ses_old_moses_words[] =
+const char ses_legacy_moses_words[] =
     "(?<![\\p{L}\\p{N}.-])(?=[\\p{N}.-]*\\p{L})" WORD "+(?:\\." WORD "+)+\\.(?![\\p{L}\\p{N}.-])|\\.{2,}|"
     "(?:(?<=\\p{L})'\\p{L}(?:'(?=\\p{L}))?|(?:\\A|(?<=\\p{N})(?='s))'\\p{L})" WORD "*(?:" INNER_POINT WORD
     "+)*" LAST_POINT "|(?:(?<![\\p{L}\\p{N}.'-])" INNER_POINT ")?" WORD "+(?:(?:" INNER_POINT

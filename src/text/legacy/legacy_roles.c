@@ -7,21 +7,22 @@
 static const char *const role_name[] = { "bos_token", "eos_token", "unk_token", "sep_token",
                                          "pad_token", "cls_token", "mask_token" };
 
-static const char *def_of(const ses_old_roles *r, int i)
+static const char *def_of(const ses_legacy_roles *r, int i)
 {
     const char *const def[] = { r->bos, r->eos, r->unk, r->sep, r->pad, r->cls, r->mask };
     return def[i];
 }
 
-bool ses_old_write_roles(ses_old *o, const ses_old_roles *r, const char *also, ses_err *e)
+bool ses_legacy_write_roles(ses_legacy_converter *o, const ses_legacy_roles *r, const char *also, ses_err *e)
 {
     for (int i = 0; i < 7; i++)
-        if (!ses_old_add_role(o, role_name[i], def_of(r, i), i == 6 && r->mask_lstrip, e)) return false;
-    return ses_old_add_words(o, also, e) && ses_old_add_listed(o, e) && ses_old_write_tokens(o, e);
+        if (!ses_legacy_add_role(o, role_name[i], def_of(r, i), i == 6 && r->mask_lstrip, e)) return false;
+    return ses_legacy_add_special(o, also, e) && ses_legacy_add_listed(o, e) && ses_legacy_write_tokens(o, e);
 }
 
 /* A template with the letters of roles, and L, replaced by tokens. */
-static bool fill_in(ses_old *o, const ses_old_roles *r, const char *form, ses_buf *out, ses_err *e)
+static bool fill_in(ses_legacy_converter *o, const ses_legacy_roles *r, const char *form, ses_buf *out,
+                    ses_err *e)
 {
     static const char letter[] = "BEUSPCM";
     for (const char *p = form; *p; p++) {
@@ -36,7 +37,7 @@ static bool fill_in(ses_old *o, const ses_old_roles *r, const char *form, ses_bu
             continue;
         }
         int i = (int)(at - letter);
-        ses_string s = ses_old_role(o, role_name[i], def_of(r, i));
+        ses_string s = ses_legacy_role_token(o, role_name[i], def_of(r, i));
         if (!s.p || memchr(s.p, ' ', s.n))
             return ses_fail(e, SES_EFORMAT, "%s: a token without blanks is wanted", role_name[i]);
         ses_buf_append(out, s.p, s.n);
@@ -44,19 +45,20 @@ static bool fill_in(ses_old *o, const ses_old_roles *r, const char *form, ses_bu
     return ses_buf_ok(out, e);
 }
 
-static void put_named(ses_old *o, const char *key, ses_string s)
+static void put_named(ses_legacy_converter *o, const char *key, ses_string s)
 {
     ses_json_put_key(o->w, key);
     ses_json_begin_array(o->w);
     ses_json_put_stringn(o->w, s.p, s.n);
-    ses_json_put_int(o->w, ses_old_id(o, s));
+    ses_json_put_int(o->w, ses_legacy_token_id(o, s));
     ses_json_end_array(o->w);
 }
 
-static bool put_roberta(ses_old *o, const ses_old_roles *r, ses_err *e)
+static bool put_roberta(ses_legacy_converter *o, const ses_legacy_roles *r, ses_err *e)
 {
-    ses_string sep = ses_old_role(o, "sep_token", r->sep), cls = ses_old_role(o, "cls_token", r->cls);
-    if (!sep.p || !cls.p || ses_old_id(o, sep) < 0 || ses_old_id(o, cls) < 0)
+    ses_string sep = ses_legacy_role_token(o, "sep_token", r->sep),
+               cls = ses_legacy_role_token(o, "cls_token", r->cls);
+    if (!sep.p || !cls.p || ses_legacy_token_id(o, sep) < 0 || ses_legacy_token_id(o, cls) < 0)
         return ses_fail(e, SES_EFORMAT, "sep_token and cls_token are wanted");
     ses_json_put_key(o->w, "post_processor");
     ses_json_begin_object(o->w);
@@ -65,25 +67,25 @@ static bool put_roberta(ses_old *o, const ses_old_roles *r, ses_err *e)
     put_named(o, "sep", sep);
     put_named(o, "cls", cls);
     ses_json_put_key(o->w, "trim_offsets");
-    ses_json_put_bool(o->w, ses_old_bool(o, "trim_offsets", true));
+    ses_json_put_bool(o->w, ses_legacy_get_bool(o, "trim_offsets", true));
     ses_json_put_key(o->w, "add_prefix_space");
-    ses_json_put_bool(o->w, ses_old_bool(o, "add_prefix_space", false));
+    ses_json_put_bool(o->w, ses_legacy_get_bool(o, "add_prefix_space", false));
     ses_json_end_object(o->w);
     return true;
 }
 
-bool ses_old_write_post(ses_old *o, const ses_old_roles *r, ses_err *e)
+bool ses_legacy_write_post(ses_legacy_converter *o, const ses_legacy_roles *r, ses_err *e)
 {
     const char *single = r->single, *pair = r->pair;
-    if (r->post == SES_OLD_ROBERTA) return put_roberta(o, r, e);
-    if (r->post == SES_OLD_BOS && ses_old_bool(o, "add_bos_token", false)) {
+    if (r->post == SES_LEGACY_POST_ROBERTA) return put_roberta(o, r, e);
+    if (r->post == SES_LEGACY_POST_BOS && ses_legacy_get_bool(o, "add_bos_token", false)) {
         single = "B $A", pair = "B $A $B:1";
-    } else if (r->post == SES_OLD_PLAIN || r->post == SES_OLD_BOS) {
+    } else if (r->post == SES_LEGACY_POST_NONE || r->post == SES_LEGACY_POST_BOS) {
         single = "$A", pair = "$A $B:1";
     }
     ses_buf one = { 0 }, two = { 0 };
     bool ok = fill_in(o, r, single, &one, e) && fill_in(o, r, pair, &two, e) &&
-              ses_old_put_template(o, one.data, two.data, e);
+              ses_legacy_put_template(o, one.data, two.data, e);
     ses_buf_free(&one);
     ses_buf_free(&two);
     return ok;

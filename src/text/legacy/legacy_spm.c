@@ -82,7 +82,8 @@ static bool digit_comma(ses_string s)
     return ses_utf8_decode(s.p + at, s.n - 1 - at, &c) && ses_cp(c)->gc == SES_GC_ND;
 }
 
-static bool gather(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, pieces *p, ses_err *e)
+static bool gather(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m, pieces *p,
+                   ses_err *e)
 {
     char name[32];
     if ((size_t)r->skip > m->n) return ses_fail(e, SES_EFORMAT, "%zu pieces are too few", m->n);
@@ -94,7 +95,7 @@ static bool gather(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, piece
         if (!put(p, m->piece[i].piece, score, e)) return false;
     }
     p->back = p->n;
-    int64_t extra = r->extra_ids ? ses_old_int(o, "extra_ids", r->extra_ids) : 0;
+    int64_t extra = r->extra_ids ? ses_legacy_get_int(o, "extra_ids", r->extra_ids) : 0;
     if (extra < 0 || extra > 100000)
         return ses_fail(e, SES_EFORMAT, "tokenizer_config.json: extra_ids is %lld", (long long)extra);
     while (extra-- > 0) {
@@ -107,7 +108,8 @@ static bool gather(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, piece
 
 /* Ids of the pieces, and the tokens that are found first: control and user-defined pieces, roles,
  * languages. */
-static bool number(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, const pieces *p, ses_err *e)
+static bool number(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m,
+                   const pieces *p, ses_err *e)
 {
     size_t bytes = 0;
     int32_t other;
@@ -118,21 +120,22 @@ static bool number(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, const
     for (size_t i = 0; i < m->n; i++) {
         ses_string s = m->piece[i].piece;
         bool kept = i >= (size_t)r->skip || ses_vocab_id(&o->vocab, s.p, s.n) >= 0;
-        if (m->piece[i].type == SES_SPM_CONTROL && kept && !ses_old_add(o, s, false, true, e)) return false;
+        if (m->piece[i].type == SES_SPM_CONTROL && kept && !ses_legacy_add(o, s, false, true, e))
+            return false;
     }
-    if (!ses_old_add_words(o, r->also, e)) return false;
+    if (!ses_legacy_add_special(o, r->also, e)) return false;
     for (size_t i = 0; i < p->n; i++) {
         ses_string s = p->name[i];
         bool ours = i < p->front || i >= p->back, unused = s.n > 7 && !memcmp(s.p + s.n - 7, "NOTUSED", 7);
         bool mask = s.n == 6 && !memcmp(s.p, "<mask>", 6);
-        if (ours && !unused && !ses_old_add(o, s, mask && r->roles.mask_lstrip, true, e)) return false;
+        if (ours && !unused && !ses_legacy_add(o, s, mask && r->roles.mask_lstrip, true, e)) return false;
     }
     return true;
 }
 
 /* ---- stages ---- */
 
-static bool put_map(ses_old *o, const ses_spm *m, ses_err *e)
+static bool put_map(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
     if (!m->normalizer.charsmap.n) return true;
     ses_json_begin_object(o->w);
@@ -148,7 +151,7 @@ static const char one_space[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"
 /* What SentencePiece itself does with spaces: none at the ends, one where several were; and one it adds to a
  * text that is not empty, behind it where that is its side. In front it is Metaspace that adds it, but only
  * where there is none: where spaces at the ends stay, it comes before. */
-static bool put_spaces(ses_old *o, const ses_spm *m, ses_err *e)
+static bool put_spaces(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
     static const char ends[] =
         "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(?<![ ▁])[ ▁]++\\\\z|\\\\A \"},"
@@ -157,35 +160,38 @@ static bool put_spaces(ses_old *o, const ses_spm *m, ses_err *e)
                                  "\"content\":\" \"}",
                       before[] = "{\"type\":\"Prepend\",\"prepend\":\" \"}";
     bool remove = m->normalizer.remove_extra_whitespaces;
-    if (remove && (!ses_old_put(o, NULL, one_space, e) || !ses_old_put(o, NULL, ends, e))) return false;
+    if (remove && (!ses_legacy_put_json(o, NULL, one_space, e) || !ses_legacy_put_json(o, NULL, ends, e)))
+        return false;
     if (!m->normalizer.add_dummy_prefix || (remove && !m->whitespace_as_suffix)) return true;
-    return ses_old_put(o, NULL, m->whitespace_as_suffix ? behind : before, e);
+    return ses_legacy_put_json(o, NULL, m->whitespace_as_suffix ? behind : before, e);
 }
 
-static bool put_normalizers(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, ses_err *e)
+static bool put_normalizers(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m,
+                            ses_err *e)
 {
-    bool lower = ses_old_bool(o, "do_lower_case", r->lower), ok = true;
-    if (r->norm == SES_OLD_QUOTES) {
-        ok = ses_old_put(o, NULL,
-                         "{\"type\":\"Replace\",\"pattern\":{\"String\":\"``\"},\"content\":\"\\\"\"}", e) &&
-             ses_old_put(o, NULL,
-                         "{\"type\":\"Replace\",\"pattern\":{\"String\":\"''\"},\"content\":\"\\\"\"}", e);
-        if (ok && !ses_old_bool(o, "keep_accents", false))
-            ok = ses_old_put(o, NULL, "{\"type\":\"NFKD\"}", e) &&
-                 ses_old_put(o, NULL, "{\"type\":\"StripAccents\"}", e);
+    bool lower = ses_legacy_get_bool(o, "do_lower_case", r->lower), ok = true;
+    if (r->norm == SES_LEGACY_NORM_QUOTES) {
+        ok = ses_legacy_put_json(
+                 o, NULL, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"``\"},\"content\":\"\\\"\"}", e) &&
+             ses_legacy_put_json(
+                 o, NULL, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"''\"},\"content\":\"\\\"\"}", e);
+        if (ok && !ses_legacy_get_bool(o, "keep_accents", false))
+            ok = ses_legacy_put_json(o, NULL, "{\"type\":\"NFKD\"}", e) &&
+                 ses_legacy_put_json(o, NULL, "{\"type\":\"StripAccents\"}", e);
     }
-    if (ok && lower && r->norm >= SES_OLD_QUOTES) ok = ses_old_put(o, NULL, "{\"type\":\"Lowercase\"}", e);
-    if (ok && r->norm == SES_OLD_STRIPPED)
-        ok = ses_old_put(o, NULL, "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", e);
+    if (ok && lower && r->norm >= SES_LEGACY_NORM_QUOTES)
+        ok = ses_legacy_put_json(o, NULL, "{\"type\":\"Lowercase\"}", e);
+    if (ok && r->norm == SES_LEGACY_NORM_LOWER_STRIP)
+        ok = ses_legacy_put_json(o, NULL, "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", e);
     ok = ok && put_map(o, m, e);
     if (r->plain) return ok && put_spaces(o, m, e);
-    return ok && (r->norm == SES_OLD_MAP || ses_old_put(o, NULL, one_space, e));
+    return ok && (r->norm == SES_LEGACY_NORM_CHARSMAP || ses_legacy_put_json(o, NULL, one_space, e));
 }
 
-static bool has_prefix(const ses_old *o, const ses_old_spm_row *r, const ses_spm *m)
+static bool has_prefix(const ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m)
 {
     return r->plain ? m->normalizer.add_dummy_prefix && !m->whitespace_as_suffix
-                    : ses_old_bool(o, "add_prefix_space", true);
+                    : ses_legacy_get_bool(o, "add_prefix_space", true);
 }
 
 /* Is there a piece that goes on behind a space? Then a text is not cut at its spaces. */
@@ -208,12 +214,13 @@ static const char *const metaspace[4] = {
     "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":false}",
 };
 
-static bool put_pre(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, bool prefix, ses_err *e)
+static bool put_pre(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m, bool prefix,
+                    ses_err *e)
 {
-    return (!r->whitespace || ses_old_put(o, NULL, "{\"type\":\"WhitespaceSplit\"}", e)) &&
-           (!ses_old_bool(o, "split_by_punct", false) ||
-            ses_old_put(o, NULL, "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}", e)) &&
-           ses_old_put(o, NULL, metaspace[prefix + (r->plain && crosses_spaces(m) ? 2 : 0)], e);
+    return (!r->whitespace || ses_legacy_put_json(o, NULL, "{\"type\":\"WhitespaceSplit\"}", e)) &&
+           (!ses_legacy_get_bool(o, "split_by_punct", false) ||
+            ses_legacy_put_json(o, NULL, "{\"type\":\"Punctuation\",\"behavior\":\"Isolated\"}", e)) &&
+           ses_legacy_put_json(o, NULL, metaspace[prefix + (r->plain && crosses_spaces(m) ? 2 : 0)], e);
 }
 
 /* Pieces may be bytes: these are joined before the space in front goes. */
@@ -227,20 +234,22 @@ static const char *const byte_decoder[2] = {
     "\",\"start\":1,\"stop\":0}]}",
 };
 
-static bool put_stages(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, ses_err *e)
+static bool put_stages(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m, ses_err *e)
 {
-    ses_old_begin_sequence(o, "normalizer", "normalizers");
+    ses_legacy_begin_sequence(o, "normalizer", "normalizers");
     bool prefix = has_prefix(o, r, m), ok = put_normalizers(o, r, m, e);
-    ses_old_end_sequence(o);
-    ses_old_begin_sequence(o, "pre_tokenizer", "pretokenizers");
+    ses_legacy_end_sequence(o);
+    ses_legacy_begin_sequence(o, "pre_tokenizer", "pretokenizers");
     ok = ok && put_pre(o, r, m, prefix, e);
-    ses_old_end_sequence(o);
+    ses_legacy_end_sequence(o);
     if (ok && r->plain && m->byte_fallback)
-        return ses_old_write_post(o, &r->roles, e) && ses_old_put(o, "decoder", byte_decoder[prefix], e);
-    return ok && ses_old_write_post(o, &r->roles, e) && ses_old_put(o, "decoder", metaspace[prefix], e);
+        return ses_legacy_write_post(o, &r->roles, e) &&
+               ses_legacy_put_json(o, "decoder", byte_decoder[prefix], e);
+    return ok && ses_legacy_write_post(o, &r->roles, e) &&
+           ses_legacy_put_json(o, "decoder", metaspace[prefix], e);
 }
 
-static void put_unigram(ses_old *o, const pieces *p, int64_t unk, bool bytes)
+static void put_unigram(ses_legacy_converter *o, const pieces *p, int64_t unk, bool bytes)
 {
     ses_json_put_key(o->w, "model");
     ses_json_begin_object(o->w);
@@ -253,7 +262,7 @@ static void put_unigram(ses_old *o, const pieces *p, int64_t unk, bool bytes)
     for (size_t i = 0; i < p->n; i++) {
         ses_json_begin_array(o->w);
         ses_json_put_stringn(o->w, p->name[i].p, p->name[i].n);
-        ses_json_put_real(o->w, ses_score_write(p->score[i]));
+        ses_json_put_real(o->w, ses_score_to_json(p->score[i]));
         ses_json_end_array(o->w);
     }
     ses_json_end_array(o->w);
@@ -269,7 +278,7 @@ static int64_t unknown_of(const ses_spm *m)
     return -1;
 }
 
-static ses_string setting_of(const ses_old *o, const char *key, const char *def)
+static ses_string setting_of(const ses_legacy_converter *o, const char *key, const char *def)
 {
     ses_string s = { NULL, 0 };
     s.p = ses_json_string(ses_json_get(o->settings, key), &s.n);
@@ -277,36 +286,38 @@ static ses_string setting_of(const ses_old *o, const char *key, const char *def)
     return s;
 }
 
-static bool write_pieces(ses_old *o, const ses_old_spm_row *r, const ses_spm *m, pieces *p, ses_err *e)
+static bool write_pieces(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m,
+                         pieces *p, ses_err *e)
 {
     int64_t unk = r->unk >= 0 ? r->unk : unknown_of(m);
     o->lang = setting_of(o, "src_lang", r->lang);
-    if (!ses_spm_check(m, e) || !gather(o, r, m, p, e) || !number(o, r, m, p, e) || !ses_old_begin(o, e) ||
-        !ses_old_write_roles(o, &r->roles, NULL, e) || !put_stages(o, r, m, e))
+    if (!ses_spm_check(m, e) || !gather(o, r, m, p, e) || !number(o, r, m, p, e) ||
+        !ses_legacy_begin_json(o, e) || !ses_legacy_write_roles(o, &r->roles, NULL, e) ||
+        !put_stages(o, r, m, e))
         return false;
     if (unk < 0 || unk >= (int64_t)p->n) return ses_fail(e, SES_EFORMAT, "there is no unknown piece");
     bool bytes = r->plain && m->byte_fallback;
     if (m->kind != SES_SPM_UNIGRAM) {
         size_t merged = m->kind == SES_SPM_CHAR ? 0 : p->n; /* characters are BPE without merges */
-        if (!ses_old_put_merged(o, p->name, p->score, merged, (size_t)unk, bytes, e)) return false;
+        if (!ses_legacy_put_spm_bpe(o, p->name, p->score, merged, (size_t)unk, bytes, e)) return false;
     } else {
         put_unigram(o, p, unk, bytes);
     }
-    ses_old_end(o);
+    ses_legacy_end_json(o);
     return true;
 }
 
-bool ses_old_write_spm(ses_old *o, const ses_old_family *f, ses_err *e)
+bool ses_legacy_write_spm(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e)
 {
     static const char *const other[] = { "spiece.model", "sentencepiece.bpe.model", "spm.model",
                                          "tokenizer.model" };
-    const ses_old_spm_row *r = f->row;
+    const ses_legacy_spm_variant *r = f->row;
     const char *file = o->file ? o->file : r->file;
-    for (size_t i = 0; !o->file && i < SES_LEN(other) && !ses_old_has(o, file); i++) file = other[i];
+    for (size_t i = 0; !o->file && i < SES_LEN(other) && !ses_legacy_has_file(o, file); i++) file = other[i];
     ses_spm m = { 0 };
     pieces p = { 0 };
     size_t n;
-    char *bytes = ses_old_read(o, file, &n, e);
+    char *bytes = ses_legacy_read_file(o, file, &n, e);
     bool ok = bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/%s", o->dir, file));
     if (ok && m.kind == SES_SPM_WORD)
         ok = ses_fail(e, SES_EUNSUPPORTED, "%s/%s: a model of words cannot be written so", o->dir, file);

@@ -6,24 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static ses_old_token *find(const ses_old *o, ses_string content)
+static ses_legacy_token *find(const ses_legacy_converter *o, ses_string content)
 {
     int64_t at;
     return ses_strmap_find(&o->by_name, content.p, content.n, &at) ? &o->token[at] : NULL;
 }
 
 /* The first that names a token says how it is. */
-static bool put(ses_old *o, ses_old_token t, ses_err *e)
+static bool put(ses_legacy_converter *o, ses_legacy_token t, ses_err *e)
 {
     bool fresh;
     if (!t.content.p || !t.content.n) return true;
-    ses_old_token *there = find(o, t.content);
+    ses_legacy_token *there = find(o, t.content);
     if (there) {
         if (there->id < 0) there->id = t.id;
         there->special |= t.special;
         return true;
     }
-    if (!ses_alloc_room(&o->token, &o->cap_tokens, o->n_tokens + 1, sizeof *o->token, e)) return false;
+    if (!ses_array_reserve(&o->token, &o->cap_tokens, o->n_tokens + 1, sizeof *o->token, e)) return false;
     t.content.p = ses_arena_strndup(&o->mem, t.content.p, t.content.n, e);
     if (!t.content.p ||
         !ses_strmap_insert(&o->by_name, t.content.p, t.content.n, (int64_t)o->n_tokens, &fresh, e))
@@ -33,7 +33,7 @@ static bool put(ses_old *o, ses_old_token t, ses_err *e)
 }
 
 /* A token written as a string or an object; what is not said is of t. */
-static bool put_value(ses_old *o, const ses_json *v, ses_old_token t, ses_err *e)
+static bool put_value(ses_legacy_converter *o, const ses_json *v, ses_legacy_token t, ses_err *e)
 {
     if (ses_json_type_of(v) == SES_JSON_OBJECT) {
         ses_json_bool(ses_json_get(v, "lstrip"), &t.lstrip);
@@ -47,11 +47,11 @@ static bool put_value(ses_old *o, const ses_json *v, ses_old_token t, ses_err *e
     return put(o, t, e);
 }
 
-bool ses_old_add_role(ses_old *o, const char *role, const char *def, bool lstrip, ses_err *e)
+bool ses_legacy_add_role(ses_legacy_converter *o, const char *role, const char *def, bool lstrip, ses_err *e)
 {
     const ses_json *v = ses_json_get(o->special, role);
     if (!v) v = ses_json_get(o->settings, role);
-    ses_old_token t = { .lstrip = lstrip, .special = true, .id = -1 };
+    ses_legacy_token t = { .lstrip = lstrip, .special = true, .id = -1 };
     if (v && ses_json_type_of(v) != SES_JSON_NULL) {
         if (ses_json_type_of(v) == SES_JSON_OBJECT) t.lstrip = false;
         return put_value(o, v, t, e);
@@ -61,28 +61,29 @@ bool ses_old_add_role(ses_old *o, const char *role, const char *def, bool lstrip
     return put(o, t, e);
 }
 
-bool ses_old_add(ses_old *o, ses_string content, bool lstrip, bool special, ses_err *e)
+bool ses_legacy_add(ses_legacy_converter *o, ses_string content, bool lstrip, bool special, ses_err *e)
 {
-    return put(o, (ses_old_token){ .content = content, .lstrip = lstrip, .special = special, .id = -1 }, e);
+    return put(o, (ses_legacy_token){ .content = content, .lstrip = lstrip, .special = special, .id = -1 },
+               e);
 }
 
-bool ses_old_add_words(ses_old *o, const char *words, ses_err *e)
+bool ses_legacy_add_special(ses_legacy_converter *o, const char *words, ses_err *e)
 {
     for (const char *t = words; t && *(t += strspn(t, " ")); t += strcspn(t, " "))
-        if (!ses_old_add(o, (ses_string){ t, strcspn(t, " ") }, false, true, e)) return false;
+        if (!ses_legacy_add(o, (ses_string){ t, strcspn(t, " ") }, false, true, e)) return false;
     return true;
 }
 
-static bool add_list(ses_old *o, const ses_json *list, ses_err *e)
+static bool add_list(ses_legacy_converter *o, const ses_json *list, ses_err *e)
 {
     for (size_t i = 0; i < ses_json_len(list); i++)
-        if (!put_value(o, ses_json_at(list, i), (ses_old_token){ .special = true, .id = -1 }, e))
+        if (!put_value(o, ses_json_at(list, i), (ses_legacy_token){ .special = true, .id = -1 }, e))
             return false;
     return true;
 }
 
 /* {"32000": {"content": ...}, ...} */
-static bool add_decoder(ses_old *o, const ses_json *list, ses_err *e)
+static bool add_decoder(ses_legacy_converter *o, const ses_json *list, ses_err *e)
 {
     for (size_t i = 0; i < ses_json_len(list); i++) {
         size_t n;
@@ -95,12 +96,12 @@ static bool add_decoder(ses_old *o, const ses_json *list, ses_err *e)
         }
         if (!n || id >= INT32_MAX)
             return ses_fail(e, SES_EFORMAT, "added_tokens_decoder: \"%s\" is no id", key);
-        if (!put_value(o, ses_json_at(list, i), (ses_old_token){ .id = id }, e)) return false;
+        if (!put_value(o, ses_json_at(list, i), (ses_legacy_token){ .id = id }, e)) return false;
     }
     return true;
 }
 
-bool ses_old_add_listed(ses_old *o, ses_err *e)
+bool ses_legacy_add_listed(ses_legacy_converter *o, ses_err *e)
 {
     if (!add_decoder(o, ses_json_get(o->settings, "added_tokens_decoder"), e) ||
         !add_list(o, ses_json_get(o->special, "additional_special_tokens"), e) ||
@@ -108,7 +109,7 @@ bool ses_old_add_listed(ses_old *o, ses_err *e)
         !add_list(o, ses_json_get(o->settings, "extra_special_tokens"), e))
         return false;
     for (size_t i = 0; i < ses_json_len(o->added); i++) {
-        ses_old_token t = { .normalized = true };
+        ses_legacy_token t = { .normalized = true };
         t.content.p = ses_json_key(o->added, i, &t.content.n);
         if (!ses_json_int(ses_json_at(o->added, i), &t.id) || t.id < 0 || t.id >= INT32_MAX)
             return ses_fail(e, SES_EFORMAT, "added_tokens.json: \"%s\": an id must be an integer from 0",
@@ -118,19 +119,19 @@ bool ses_old_add_listed(ses_old *o, ses_err *e)
     return true;
 }
 
-int64_t ses_old_id(const ses_old *o, ses_string token)
+int64_t ses_legacy_token_id(const ses_legacy_converter *o, ses_string token)
 {
-    const ses_old_token *t = find(o, token);
+    const ses_legacy_token *t = find(o, token);
     return t && t->id >= 0 ? t->id : ses_vocab_id(&o->vocab, token.p, token.n);
 }
 
 static int by_id(const void *a, const void *b)
 {
-    const ses_old_token *x = a, *y = b;
+    const ses_legacy_token *x = a, *y = b;
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static void write_token(ses_json_writer *w, const ses_old_token *t)
+static void write_token(ses_json_writer *w, const ses_legacy_token *t)
 {
     ses_json_begin_object(w);
     ses_json_put_key(w, "id");
@@ -150,11 +151,11 @@ static void write_token(ses_json_writer *w, const ses_old_token *t)
     ses_json_end_object(w);
 }
 
-bool ses_old_write_tokens(ses_old *o, ses_err *e)
+bool ses_legacy_write_tokens(ses_legacy_converter *o, ses_err *e)
 {
     int64_t next = o->vocab.size;
     for (size_t i = 0; i < o->n_tokens; i++) {
-        ses_old_token *t = &o->token[i];
+        ses_legacy_token *t = &o->token[i];
         int32_t known = ses_vocab_id(&o->vocab, t->content.p, t->content.n);
         if (known >= 0) t->id = known;
         if (t->id >= next) next = t->id + 1;

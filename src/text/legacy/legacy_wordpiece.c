@@ -1,7 +1,7 @@
 /* vocab.txt, one token a line: BERT and those that share its tokenizer. */
 #include "base/alloc.h"
-#include "base/strmap.h"
 #include "base/str.h"
+#include "base/strmap.h"
 #include "base/unicode/utf8.h"
 #include "legacy.h"
 #include "legacy_variants.h"
@@ -17,7 +17,7 @@ static const char *line_end(const char *p, const char *stop, const char **next)
 }
 
 /* A token that stands twice counts at its last line. */
-static bool fill_vocab(ses_old *o, const char *text, size_t n, const char *name, ses_err *e)
+static bool fill_vocab(ses_legacy_converter *o, const char *text, size_t n, const char *name, ses_err *e)
 {
     const char *stop = text + n, *next;
     size_t lines = 0, bad = ses_utf8_valid(text, n);
@@ -39,7 +39,7 @@ static bool fill_vocab(ses_old *o, const char *text, size_t n, const char *name,
     return ok;
 }
 
-static bool write_model(ses_old *o, ses_string unk, ses_err *e)
+static bool write_model(ses_legacy_converter *o, ses_string unk, ses_err *e)
 {
     (void)e;
     ses_json_put_key(o->w, "model");
@@ -58,7 +58,7 @@ static bool write_model(ses_old *o, ses_string unk, ses_err *e)
     return true;
 }
 
-static void write_normalizer(ses_old *o)
+static void write_normalizer(ses_legacy_converter *o)
 {
     bool strip;
     const ses_json *accents = ses_json_get(o->settings, "strip_accents");
@@ -69,31 +69,32 @@ static void write_normalizer(ses_old *o)
     ses_json_put_key(o->w, "clean_text");
     ses_json_put_bool(o->w, true);
     ses_json_put_key(o->w, "handle_chinese_chars");
-    ses_json_put_bool(o->w, ses_old_bool(o, "tokenize_chinese_chars", true));
+    ses_json_put_bool(o->w, ses_legacy_get_bool(o, "tokenize_chinese_chars", true));
     ses_json_put_key(o->w, "strip_accents");
     if (ses_json_bool(accents, &strip))
         ses_json_put_bool(o->w, strip);
     else
         ses_json_put_null(o->w);
     ses_json_put_key(o->w, "lowercase");
-    ses_json_put_bool(o->w, ses_old_bool(o, "do_lower_case", true));
+    ses_json_put_bool(o->w, ses_legacy_get_bool(o, "do_lower_case", true));
     ses_json_end_object(o->w);
 }
 
-bool ses_old_write_wordpiece(ses_old *o, const ses_old_family *f, ses_err *e)
+bool ses_legacy_write_wordpiece(ses_legacy_converter *o, const ses_legacy_family *f, ses_err *e)
 {
-    const ses_old_roles *r = f->row;
+    const ses_legacy_roles *r = f->row;
     size_t n;
     const char *file = o->file ? o->file : "vocab.txt";
-    char *text = ses_old_read(o, file, &n, e);
-    bool ok =
-        text && fill_vocab(o, text, n, file, e) && ses_old_begin(o, e) && ses_old_write_roles(o, r, NULL, e);
+    char *text = ses_legacy_read_file(o, file, &n, e);
+    bool ok = text && fill_vocab(o, text, n, file, e) && ses_legacy_begin_json(o, e) &&
+              ses_legacy_write_roles(o, r, NULL, e);
     if (ok) write_normalizer(o);
-    ok = ok && ses_old_put(o, "pre_tokenizer", "{\"type\":\"BertPreTokenizer\"}", e) &&
-         ses_old_write_post(o, r, e) &&
-         ses_old_put(o, "decoder", "{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}", e) &&
-         write_model(o, ses_old_role(o, "unk_token", r->unk), e);
-    if (ok) ses_old_end(o);
+    ok =
+        ok && ses_legacy_put_json(o, "pre_tokenizer", "{\"type\":\"BertPreTokenizer\"}", e) &&
+        ses_legacy_write_post(o, r, e) &&
+        ses_legacy_put_json(o, "decoder", "{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}", e) &&
+        write_model(o, ses_legacy_role_token(o, "unk_token", r->unk), e);
+    if (ok) ses_legacy_end_json(o);
     ses_free(text);
     return ok;
 }

@@ -29,7 +29,7 @@ typedef struct compiler {
     size_t n, cap;
     size_t *set; /* where the items of each begin */
     size_t sets, cap_sets;
-    ses_re_run *run;
+    ses_re_repeat *run;
     size_t runs, cap_runs;
     group open[MAX_GROUPS];
     size_t depth;
@@ -39,14 +39,14 @@ typedef struct compiler {
     uint32_t folded; /* the letter before, without regard to case; 0: none */
 } compiler;
 
-bool ses_re_wrong(ses_re_parser *r, const char *what)
+bool ses_re_syntax_error(ses_re_parser *r, const char *what)
 {
     return ses_fail(r->e, SES_EFORMAT, "regular expression: %s, at byte %zu", what, r->i);
 }
 
-bool ses_re_beyond(ses_re_parser *r, const char *what)
+bool ses_re_unsupported(ses_re_parser *r, const char *what)
 {
-    r->beyond = what;
+    r->unsupported = what;
     return false;
 }
 
@@ -57,7 +57,7 @@ static bool grow(compiler *c, void *array, size_t n, size_t *cap, size_t size, s
 {
     void *p;
     if (n < *cap) return true;
-    if (n >= limit) return ses_re_beyond(&c->r, "a pattern this long");
+    if (n >= limit) return ses_re_unsupported(&c->r, "a pattern this long");
     size_t more = *cap ? 2 * *cap : 64;
     memcpy(&p, array, sizeof p);
     p = ses_realloc_array(p, more, size, c->r.e);
@@ -108,13 +108,13 @@ static bool literal(compiler *c, uint32_t cp)
 {
     ses_re_parser *r = &c->r;
     uint32_t before = c->folded, low[2];
-    if (!begin_set(c) || !ses_set_add(r, SES_SET_RANGE, cp, cp)) return false;
+    if (!begin_set(c) || !ses_char_set_add(r, SES_CHAR_SET_RANGE, cp, cp)) return false;
     if (r->fold && cp < 0x80) {
-        if (!ses_set_add_case(r, cp)) return false;
-        if (ligature(before, cp | 0x20)) return ses_re_beyond(r, "letters that fold into one");
+        if (!ses_char_set_add_case(r, cp)) return false;
+        if (ligature(before, cp | 0x20)) return ses_re_unsupported(r, "letters that fold into one");
     } else if (r->fold &&
                (ses_gc_in(cp, SES_GCS_L | SES_GCS_M) || ses_cp_lower(cp, low) != 1 || low[0] != cp)) {
-        return ses_re_beyond(r, "characters past ASCII without regard to case");
+        return ses_re_unsupported(r, "characters past ASCII without regard to case");
     }
     if (!end_set(c)) return false;
     c->folded = r->fold ? cp | 0x20 : 0;
@@ -133,18 +133,18 @@ static bool place(compiler *c, ses_re_op op)
 static bool escape(compiler *c)
 {
     ses_re_parser *r = &c->r;
-    if (r->i >= r->n) return ses_re_wrong(r, "\\ at the end");
+    if (r->i >= r->n) return ses_re_syntax_error(r, "\\ at the end");
     switch (r->p[r->i]) {
     case 'A': return r->i++, place(c, SES_RE_TEXT_BEGIN);
     case 'z': return r->i++, place(c, SES_RE_TEXT_END);
     case 'Z': return r->i++, place(c, SES_RE_LAST_LINE);
-    case 'b': return r->i++, place(c, SES_RE_WORD_EDGE);
-    case 'B': return r->i++, place(c, SES_RE_NO_EDGE);
+    case 'b': return r->i++, place(c, SES_RE_WORD_BOUNDARY);
+    case 'B': return r->i++, place(c, SES_RE_NOT_WORD_BOUNDARY);
     default: break;
     }
     bool is_class;
     size_t items = r->items;
-    if (!begin_set(c) || !ses_set_escape(r, false, &is_class)) return false;
+    if (!begin_set(c) || !ses_char_set_escape(r, false, &is_class)) return false;
     if (is_class) return end_set(c);
     c->sets--;
     r->items = items;
@@ -155,8 +155,8 @@ static bool escape(compiler *c)
 static bool dot(compiler *c)
 {
     ses_re_parser *r = &c->r;
-    bool ok = begin_set(c) && ses_set_add(r, SES_SET_RANGE, 0, r->dot ? 0x10FFFF : '\n' - 1);
-    if (ok && !r->dot) ok = ses_set_add(r, SES_SET_RANGE, '\n' + 1, 0x10FFFF);
+    bool ok = begin_set(c) && ses_char_set_add(r, SES_CHAR_SET_RANGE, 0, r->dot ? 0x10FFFF : '\n' - 1);
+    if (ok && !r->dot) ok = ses_char_set_add(r, SES_CHAR_SET_RANGE, '\n' + 1, 0x10FFFF);
     return ok && end_set(c);
 }
 
@@ -170,11 +170,11 @@ static int64_t fixed_length(const compiler *c, size_t begin)
         const ses_re_inst *t = &c->inst[i];
         if (t->op == SES_RE_SET) {
             length++;
-        } else if (t->op == SES_RE_RUN) {
-            const ses_re_run *run = &c->run[t->x];
+        } else if (t->op == SES_RE_REPEAT) {
+            const ses_re_repeat *run = &c->run[t->x];
             if (run->min != run->max) return -1;
             length += run->min;
-        } else if (t->op == SES_RE_LOOK || t->op == SES_RE_LOOK_NOT) {
+        } else if (t->op == SES_RE_LOOKAROUND || t->op == SES_RE_NEGATIVE_LOOKAROUND) {
             i += (size_t)t->x - 1;
         } else if (t->op == SES_RE_SPLIT || t->op == SES_RE_JUMP) {
             return -1;
@@ -190,8 +190,9 @@ static bool end_alternative(compiler *c, const group *g)
 {
     if (!is_behind(g)) return true;
     int64_t length = fixed_length(c, g->alt);
-    if (length < 0 || length > INT32_MAX) return ses_re_beyond(&c->r, "looking behind by a varying length");
-    return insert(c, g->alt, SES_RE_BACK, (int32_t)length, 0);
+    if (length < 0 || length > INT32_MAX)
+        return ses_re_unsupported(&c->r, "looking behind by a varying length");
+    return insert(c, g->alt, SES_RE_STEP_BACK, (int32_t)length, 0);
 }
 
 static bool alternative(compiler *c)
@@ -210,13 +211,13 @@ static bool alternative(compiler *c)
 static bool open_group(compiler *c, group_kind kind)
 {
     ses_re_parser *r = &c->r;
-    if (c->depth == MAX_GROUPS) return ses_re_beyond(r, "groups this deep");
+    if (c->depth == MAX_GROUPS) return ses_re_unsupported(r, "groups this deep");
     group *g = &c->open[c->depth++];
     *g = (group){ .kind = kind, .begin = c->n, .jumps = -1, .fold = r->fold, .dot = r->dot };
     bool ok = true;
-    if (kind == LOOK || kind == BEHIND) ok = emit(c, SES_RE_LOOK, 0, 0);
-    if (kind == LOOK_NOT || kind == BEHIND_NOT) ok = emit(c, SES_RE_LOOK_NOT, 0, 0);
-    if (kind == ATOM) ok = emit(c, SES_RE_ATOM, 0, 0);
+    if (kind == LOOK || kind == BEHIND) ok = emit(c, SES_RE_LOOKAROUND, 0, 0);
+    if (kind == LOOK_NOT || kind == BEHIND_NOT) ok = emit(c, SES_RE_NEGATIVE_LOOKAROUND, 0, 0);
+    if (kind == ATOM) ok = emit(c, SES_RE_ATOMIC, 0, 0);
     g->alt = c->n;
     c->atom = NOTHING;
     c->folded = 0;
@@ -236,10 +237,10 @@ static bool close_group(compiler *c)
     c->folded = 0;
     c->atom = GROUP;
     c->atom_at = g->begin;
-    if (g->kind == ATOM) return emit(c, SES_RE_ATOM_END, 0, 0);
+    if (g->kind == ATOM) return emit(c, SES_RE_ATOMIC_END, 0, 0);
     if (g->kind == PLAIN || g->kind == OPTION) return true;
     c->atom = PLACE;
-    if (!emit(c, SES_RE_LOOKED, 0, 0)) return false;
+    if (!emit(c, SES_RE_LOOKAROUND_END, 0, 0)) return false;
     c->inst[g->begin].x = (int32_t)(c->n - g->begin);
     return true;
 }
@@ -261,7 +262,7 @@ static bool options(compiler *c)
             break;
     }
     bool rest = r->i < r->n && r->p[r->i] == ')'; /* up to the end of the group around it */
-    if (r->i >= r->n || !(rest || r->p[r->i] == ':')) return ses_re_beyond(r, "this kind of (?");
+    if (r->i >= r->n || !(rest || r->p[r->i] == ':')) return ses_re_unsupported(r, "this kind of (?");
     r->i++;
     if (!open_group(c, rest ? OPTION : PLAIN)) return false;
     r->fold = fold;
@@ -273,7 +274,7 @@ static bool named_group(compiler *c)
 {
     ses_re_parser *r = &c->r;
     while (r->i < r->n && r->p[r->i] != '>') r->i++;
-    if (r->i >= r->n) return ses_re_wrong(r, "(?< without >");
+    if (r->i >= r->n) return ses_re_syntax_error(r, "(?< without >");
     r->i++;
     return open_group(c, PLAIN);
 }
@@ -289,7 +290,7 @@ static bool group_begin(compiler *c)
     ses_re_parser *r = &c->r;
     const char *p = r->p + r->i;
     size_t left = r->n - r->i;
-    if (left && *p == '*') return ses_re_beyond(r, "(*");
+    if (left && *p == '*') return ses_re_unsupported(r, "(*");
     if (!left || *p != '?') return open_group(c, PLAIN);
     for (size_t i = 0; i < SES_LEN(kind); i++) {
         size_t k = strlen(kind[i].text);
@@ -299,7 +300,7 @@ static bool group_begin(compiler *c)
     }
     if (left > 1 && p[1] == '#') {
         const char *close = memchr(p, ')', left);
-        if (!close) return ses_re_wrong(r, "(?# without )");
+        if (!close) return ses_re_syntax_error(r, "(?# without )");
         r->i = (size_t)(close + 1 - r->p);
         return true;
     }
@@ -312,7 +313,7 @@ static bool group_end(compiler *c)
 {
     while (c->depth > 1 && c->open[c->depth - 1].kind == OPTION)
         if (!close_group(c)) return false;
-    if (c->depth == 1) return ses_re_wrong(&c->r, ") without (");
+    if (c->depth == 1) return ses_re_syntax_error(&c->r, ") without (");
     return close_group(c);
 }
 
@@ -321,9 +322,10 @@ static bool group_end(compiler *c)
 /* Code of the body, with what makes it a loop around it. greedy: try again before going on. */
 static bool loop(compiler *c, size_t at, bool once, bool greedy)
 {
-    if (c->marks == MAX_MARKS) return ses_re_beyond(&c->r, "loops this many");
+    if (c->marks == MAX_MARKS) return ses_re_unsupported(&c->r, "loops this many");
     int32_t mark = (int32_t)c->marks++, body;
-    if (!insert(c, at, SES_RE_MARK, mark, 0) || !emit(c, SES_RE_MOVED, mark, 2)) return false;
+    if (!insert(c, at, SES_RE_SAVE_POSITION, mark, 0) || !emit(c, SES_RE_CHECK_PROGRESS, mark, 2))
+        return false;
     body = (int32_t)(c->n - at);
     if (once) return emit(c, SES_RE_SPLIT, greedy ? -body : 1, greedy ? 1 : -body);
     return insert(c, at, SES_RE_SPLIT, greedy ? 1 : body + 2, greedy ? body + 2 : 1) &&
@@ -344,7 +346,7 @@ static bool repeat_group(compiler *c, uint32_t min, uint32_t max, bool greedy)
         for (size_t i = 0; ok && i < n; i++) ok = emit(c, body[i].op, body[i].x, body[i].y);
     for (uint32_t k = more; ok && k; k--) {
         size_t rest = (size_t)k * (n + 1);
-        if (rest > MAX_INST) ok = ses_re_beyond(&c->r, "a repetition this long");
+        if (rest > MAX_INST) ok = ses_re_unsupported(&c->r, "a repetition this long");
         if (ok) ok = emit(c, SES_RE_SPLIT, greedy ? 1 : (int32_t)rest, greedy ? (int32_t)rest : 1);
         for (size_t i = 0; ok && i < n; i++) ok = emit(c, body[i].op, body[i].x, body[i].y);
     }
@@ -360,19 +362,19 @@ static bool repeat_group(compiler *c, uint32_t min, uint32_t max, bool greedy)
 static bool repeat(compiler *c, uint32_t min, uint32_t max, ses_re_mode mode)
 {
     c->folded = 0;
-    if (c->atom == NOTHING) return ses_re_wrong(&c->r, "nothing to repeat");
-    if (c->atom == PLACE) return ses_re_wrong(&c->r, "a place cannot be repeated");
+    if (c->atom == NOTHING) return ses_re_syntax_error(&c->r, "nothing to repeat");
+    if (c->atom == PLACE) return ses_re_syntax_error(&c->r, "a place cannot be repeated");
     if (c->atom == CHARACTER) {
-        ses_re_run run = { c->inst[c->atom_at].x, min, max, mode };
+        ses_re_repeat run = { c->inst[c->atom_at].x, min, max, mode };
         if (!grow(c, &c->run, c->runs, &c->cap_runs, sizeof *c->run, MAX_INST)) return false;
         c->run[c->runs++] = run;
-        c->inst[c->atom_at] = (ses_re_inst){ SES_RE_RUN, (int32_t)c->runs - 1, 0 };
+        c->inst[c->atom_at] = (ses_re_inst){ SES_RE_REPEAT, (int32_t)c->runs - 1, 0 };
         c->atom = GROUP;
         return true;
     }
     if (!repeat_group(c, min, max, mode != SES_RE_LAZY)) return false;
     if (mode != SES_RE_POSSESSIVE) return true;
-    return insert(c, c->atom_at, SES_RE_ATOM, 0, 0) && emit(c, SES_RE_ATOM_END, 0, 0);
+    return insert(c, c->atom_at, SES_RE_ATOMIC, 0, 0) && emit(c, SES_RE_ATOMIC_END, 0, 0);
 }
 
 static bool decimal(ses_re_parser *r, uint32_t *out)
@@ -406,9 +408,9 @@ static bool braces(compiler *c)
     ses_re_parser *r = &c->r;
     uint32_t min, max;
     if (!interval(r, &min, &max)) return literal(c, '{');
-    if (min > max) return ses_re_beyond(r, "{n,m} with n above m");
+    if (min > max) return ses_re_unsupported(r, "{n,m} with n above m");
     if (max != UINT32_MAX && max > 1000 && c->atom != CHARACTER)
-        return ses_re_beyond(r, "a repetition this long");
+        return ses_re_unsupported(r, "a repetition this long");
     bool lazy = r->i < r->n && r->p[r->i] == '?';
     r->i += lazy;
     if (!repeat(c, min, max, lazy && min != max ? SES_RE_LAZY : SES_RE_GREEDY)) return false;
@@ -435,7 +437,7 @@ static bool piece(compiler *c)
     case '|': return alternative(c);
     case '(': return group_begin(c);
     case ')': return group_end(c);
-    case '[': return begin_set(c) && ses_set_bracket(r) && end_set(c);
+    case '[': return begin_set(c) && ses_char_set_bracket(r) && end_set(c);
     case '\\': return escape(c);
     case '.': return dot(c);
     case '^': return place(c, SES_RE_LINE_BEGIN);
@@ -456,16 +458,16 @@ static bool parse(compiler *c)
         if (!piece(c)) return false;
     while (c->depth > 1 && c->open[c->depth - 1].kind == OPTION)
         if (!close_group(c)) return false;
-    if (c->depth > 1) return ses_re_wrong(r, "( without )");
+    if (c->depth > 1) return ses_re_syntax_error(r, "( without )");
     return close_group(c) && emit(c, SES_RE_MATCH, 0, 0);
 }
 
 static bool finish(const compiler *c, ses_re_program *p, ses_arena *mem, ses_err *e)
 {
     ses_re_inst *inst = ses_arena_array(mem, c->n, sizeof *inst, e);
-    ses_set_item *item = ses_arena_array(mem, c->r.items + 1, sizeof *item, e);
-    ses_set *set = ses_arena_array(mem, c->sets + 1, sizeof *set, e);
-    ses_re_run *run = ses_arena_array(mem, c->runs + 1, sizeof *run, e);
+    ses_char_set_item *item = ses_arena_array(mem, c->r.items + 1, sizeof *item, e);
+    ses_char_set *set = ses_arena_array(mem, c->sets + 1, sizeof *set, e);
+    ses_re_repeat *run = ses_arena_array(mem, c->runs + 1, sizeof *run, e);
     if (!inst || !item || !set || !run) return false;
     memcpy(inst, c->inst, c->n * sizeof *inst);
     if (c->r.items) memcpy(item, c->r.item, c->r.items * sizeof *item);
@@ -475,7 +477,7 @@ static bool finish(const compiler *c, ses_re_program *p, ses_arena *mem, ses_err
         set[i].item = item + c->set[i];
         set[i].n = end - c->set[i];
         for (uint32_t b = 0; b < 128; b++)
-            if (ses_set_eval(&set[i], b)) set[i].ascii[b >> 6] |= (uint64_t)1 << (b & 63);
+            if (ses_char_set_eval(&set[i], b)) set[i].ascii[b >> 6] |= (uint64_t)1 << (b & 63);
     }
     *p = (ses_re_program){ .inst = inst, .n = c->n, .set = set, .run = run, .marks = c->marks };
     return ses_re_find_first(p, e);
@@ -490,7 +492,7 @@ bool ses_re_compile(ses_re_program *p, const char *pattern, size_t n, ses_arena 
     c->r.n = n;
     c->r.e = e;
     *ok = parse(c);
-    *what = c->r.beyond;
+    *what = c->r.unsupported;
     bool fine = *ok ? finish(c, p, mem, e) : *what != NULL;
     ses_free(c->inst);
     ses_free(c->set);

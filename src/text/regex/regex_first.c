@@ -3,12 +3,12 @@
 #include "regex_program.h"
 
 /* May the set hold characters past ASCII? */
-static bool is_wide(const ses_set *s)
+static bool is_wide(const ses_char_set *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        const ses_set_item *t = &s->item[i];
-        bool narrow =
-            t->op == SES_SET_OPEN || t->op == SES_SET_CLOSE || (t->op == SES_SET_RANGE && t->b < 0x80);
+        const ses_char_set_item *t = &s->item[i];
+        bool narrow = t->op == SES_CHAR_SET_OPEN || t->op == SES_CHAR_SET_CLOSE ||
+                      (t->op == SES_CHAR_SET_RANGE && t->b < 0x80);
         if (!narrow) return true;
     }
     return false;
@@ -25,10 +25,10 @@ bool ses_re_find_first(ses_re_program *p, ses_err *e)
         if (seen[pc]) continue;
         seen[pc] = true;
         const ses_re_inst *t = &p->inst[pc];
-        const ses_set *set = NULL;
+        const ses_char_set *set = NULL;
         switch (t->op) {
         case SES_RE_SET: set = &p->set[t->x]; break;
-        case SES_RE_RUN:
+        case SES_RE_REPEAT:
             set = &p->set[p->run[t->x].set];
             if (!p->run[t->x].min) todo[top++] = pc + 1;
             break;
@@ -37,13 +37,13 @@ bool ses_re_find_first(ses_re_program *p, ses_err *e)
             todo[top++] = (size_t)((int64_t)pc + t->x);
             todo[top++] = (size_t)((int64_t)pc + t->y);
             break;
-        case SES_RE_LOOK:
-        case SES_RE_LOOK_NOT: todo[top++] = pc + (size_t)t->x; break;
+        case SES_RE_LOOKAROUND:
+        case SES_RE_NEGATIVE_LOOKAROUND: todo[top++] = pc + (size_t)t->x; break;
         case SES_RE_MATCH: anything = true; break;
         default: todo[top++] = pc + 1; break;
         }
         for (uint32_t b = 0; set && b < 256; b++)
-            p->first[b] |= b < 0x80 ? ses_set_has(set, b) : is_wide(set);
+            p->first[b] |= b < 0x80 ? ses_char_set_has(set, b) : is_wide(set);
     }
     p->empty = anything;
     ses_free(todo);

@@ -10,24 +10,24 @@ typedef struct ses_re_parser {
     bool fold; /* without regard to case */
     bool dot;  /* . is a line feed too */
 
-    ses_set_item *item; /* of all sets, one after the other */
+    ses_char_set_item *item; /* of all sets, one after the other */
     size_t items, cap_items;
 
-    const char *beyond; /* what the machine cannot do */
+    const char *unsupported; /* what the machine cannot do */
     ses_err *e;
 } ses_re_parser;
 
 /* Both return false: the pattern is not well-formed; it is, but not for this machine. */
-bool ses_re_wrong(ses_re_parser *r, const char *what);
-bool ses_re_beyond(ses_re_parser *r, const char *what);
+bool ses_re_syntax_error(ses_re_parser *r, const char *what);
+bool ses_re_unsupported(ses_re_parser *r, const char *what);
 
 /* A character after \ that stands for itself or by a code (\t, \x{..}); regex_escape.c. */
 bool ses_re_char_escape(ses_re_parser *r, uint32_t *cp);
 
-bool ses_set_add(ses_re_parser *r, ses_set_op op, uint32_t a, uint32_t b);
-bool ses_set_add_case(ses_re_parser *r, uint32_t ascii); /* its other cases */
+bool ses_char_set_add(ses_re_parser *r, ses_char_set_op op, uint32_t a, uint32_t b);
+bool ses_char_set_add_case(ses_re_parser *r, uint32_t ascii); /* its other cases */
 /* \d, \p{..}, ...: after the \; inside of [...] or not. */
-bool ses_set_escape(ses_re_parser *r, bool bracket, bool *is_class);
-bool ses_set_bracket(ses_re_parser *r); /* [...]: after the [ */
+bool ses_char_set_escape(ses_re_parser *r, bool bracket, bool *is_class);
+bool ses_char_set_bracket(ses_re_parser *r); /* [...]: after the [ */
 
 #endif

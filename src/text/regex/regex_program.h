@@ -7,60 +7,60 @@
 /* ---- sets of characters (regex_set.c) ---- */
 
 typedef enum {
-    SES_SET_RANGE, /* a to b */
-    SES_SET_GC,    /* general category among those of mask a */
-    SES_SET_FLAG,  /* SES_CP_* flags a */
-    SES_SET_NOT_GC,
-    SES_SET_NOT_FLAG,
-    SES_SET_OPEN,  /* [ */
-    SES_SET_AND,   /* && */
-    SES_SET_CLOSE, /* ] */
-    SES_SET_CLOSE_NOT
-} ses_set_op;
+    SES_CHAR_SET_RANGE, /* a to b */
+    SES_CHAR_SET_GC,    /* general category among those of mask a */
+    SES_CHAR_SET_FLAG,  /* SES_CP_* flags a */
+    SES_CHAR_SET_NOT_GC,
+    SES_CHAR_SET_NOT_FLAG,
+    SES_CHAR_SET_OPEN,  /* [ */
+    SES_CHAR_SET_AND,   /* && */
+    SES_CHAR_SET_CLOSE, /* ] */
+    SES_CHAR_SET_CLOSE_NOT
+} ses_char_set_op;
 
-enum { SES_SET_DEPTH = 8 };
+enum { SES_CHAR_SET_DEPTH = 8 };
 
-typedef struct ses_set_item {
-    ses_set_op op;
+typedef struct ses_char_set_item {
+    ses_char_set_op op;
     uint32_t a, b;
-} ses_set_item;
+} ses_char_set_item;
 
 /* A formula in brackets: items between OPEN and CLOSE are alternatives. */
-typedef struct ses_set {
-    const ses_set_item *item;
+typedef struct ses_char_set {
+    const ses_char_set_item *item;
     size_t n;
     uint64_t ascii[2]; /* the answer for these */
-} ses_set;
+} ses_char_set;
 
-bool ses_set_eval(const ses_set *s, uint32_t cp); /* by the items */
+bool ses_char_set_eval(const ses_char_set *s, uint32_t cp); /* by the items */
 
-static inline bool ses_set_has(const ses_set *s, uint32_t cp)
+static inline bool ses_char_set_has(const ses_char_set *s, uint32_t cp)
 {
-    return cp < 128 ? s->ascii[cp >> 6] >> (cp & 63) & 1 : ses_set_eval(s, cp);
+    return cp < 128 ? s->ascii[cp >> 6] >> (cp & 63) & 1 : ses_char_set_eval(s, cp);
 }
 
 /* ---- programs (regex_compile.c) ---- */
 
 typedef enum {
-    SES_RE_SET,        /* one character of set x */
-    SES_RE_RUN,        /* as run x says */
-    SES_RE_SPLIT,      /* go on at +x; if that fails, at +y */
-    SES_RE_JUMP,       /* go on at +x */
-    SES_RE_LINE_BEGIN, /* ^ */
-    SES_RE_LINE_END,   /* $ */
-    SES_RE_TEXT_BEGIN, /* \A */
-    SES_RE_TEXT_END,   /* \z */
-    SES_RE_LAST_LINE,  /* \Z */
-    SES_RE_WORD_EDGE,  /* \b */
-    SES_RE_NO_EDGE,    /* \B */
-    SES_RE_LOOK,       /* (?= or (?<=: what follows must match up to LOOKED; then on at +x from here */
-    SES_RE_LOOK_NOT,
-    SES_RE_LOOKED,
-    SES_RE_ATOM, /* (?>: what was tried up to ATOM_END is not tried otherwise */
-    SES_RE_ATOM_END,
-    SES_RE_BACK,  /* x characters back, for (?<= */
-    SES_RE_MARK,  /* remember the place as x */
-    SES_RE_MOVED, /* still at place x: on at +y, out of the loop */
+    SES_RE_SET,               /* one character of set x */
+    SES_RE_REPEAT,            /* as run x says */
+    SES_RE_SPLIT,             /* go on at +x; if that fails, at +y */
+    SES_RE_JUMP,              /* go on at +x */
+    SES_RE_LINE_BEGIN,        /* ^ */
+    SES_RE_LINE_END,          /* $ */
+    SES_RE_TEXT_BEGIN,        /* \A */
+    SES_RE_TEXT_END,          /* \z */
+    SES_RE_LAST_LINE,         /* \Z */
+    SES_RE_WORD_BOUNDARY,     /* \b */
+    SES_RE_NOT_WORD_BOUNDARY, /* \B */
+    SES_RE_LOOKAROUND,        /* (?= or (?<=: what follows must match up to LOOKED; then on at +x from here */
+    SES_RE_NEGATIVE_LOOKAROUND,
+    SES_RE_LOOKAROUND_END,
+    SES_RE_ATOMIC, /* (?>: what was tried up to ATOM_END is not tried otherwise */
+    SES_RE_ATOMIC_END,
+    SES_RE_STEP_BACK,      /* x characters back, for (?<= */
+    SES_RE_SAVE_POSITION,  /* remember the place as x */
+    SES_RE_CHECK_PROGRESS, /* still at place x: on at +y, out of the loop */
     SES_RE_MATCH
 } ses_re_op;
 
@@ -72,17 +72,17 @@ typedef struct ses_re_inst {
 /* A character repeated. */
 typedef enum { SES_RE_GREEDY, SES_RE_LAZY, SES_RE_POSSESSIVE } ses_re_mode;
 
-typedef struct ses_re_run {
+typedef struct ses_re_repeat {
     int32_t set;
     uint32_t min, max; /* UINT32_MAX: no end */
     ses_re_mode mode;
-} ses_re_run;
+} ses_re_repeat;
 
 typedef struct ses_re_program {
     const ses_re_inst *inst;
     size_t n;
-    const ses_set *set;
-    const ses_re_run *run;
+    const ses_char_set *set;
+    const ses_re_repeat *run;
     size_t marks;
     bool first[256]; /* bytes a match may begin with */
     bool empty;      /* or it may be empty */

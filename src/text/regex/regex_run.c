@@ -63,24 +63,24 @@ static bool holds(const ses_re_machine *m, ses_re_op op, size_t pos)
     case SES_RE_TEXT_BEGIN: return pos == 0;
     case SES_RE_TEXT_END: return pos == m->n;
     case SES_RE_LAST_LINE: return pos == m->n || (pos + 1 == m->n && m->text[pos] == '\n');
-    case SES_RE_WORD_EDGE: return at_edge(m, pos);
+    case SES_RE_WORD_BOUNDARY: return at_edge(m, pos);
     default: return !at_edge(m, pos);
     }
 }
 
 /* One character of the set at pos: its length, or 0. */
-static size_t one(const ses_re_machine *m, const ses_set *set, size_t pos)
+static size_t one(const ses_re_machine *m, const ses_char_set *set, size_t pos)
 {
     if (pos >= m->n) return 0;
     uint32_t cp;
     size_t k = ses_utf8_next(m->text + pos, &cp);
-    return ses_set_has(set, cp) ? k : 0;
+    return ses_char_set_has(set, cp) ? k : 0;
 }
 
 static bool run(ses_re_machine *m, state *s, const ses_re_inst *t, bool *fail, ses_err *e)
 {
-    const ses_re_run *r = &m->program->run[t->x];
-    const ses_set *set = &m->program->set[r->set];
+    const ses_re_repeat *r = &m->program->run[t->x];
+    const ses_char_set *set = &m->program->set[r->set];
     uint32_t most = r->mode == SES_RE_LAZY ? r->min : r->max, count = 0;
     size_t pos = s->pos, low = pos, k;
     for (; count < most && (k = one(m, set, pos)) != 0; count++) {
@@ -125,7 +125,7 @@ static bool back(ses_re_machine *m, state *s)
             if (f->pos == f->extra) m->used--;
             return true;
         case STRETCH: {
-            const ses_re_run *r = &m->program->run[m->program->inst[f->at].x];
+            const ses_re_repeat *r = &m->program->run[m->program->inst[f->at].x];
             size_t k = one(m, &m->program->set[r->set], f->pos);
             if (!k) {
                 m->used--;
@@ -139,7 +139,7 @@ static bool back(ses_re_machine *m, state *s)
         case LOOKING:
             m->used--;
             s->bar = f->extra;
-            if (m->program->inst[f->at].op != SES_RE_LOOK_NOT) break;
+            if (m->program->inst[f->at].op != SES_RE_NEGATIVE_LOOKAROUND) break;
             s->pos = f->pos; /* what must not match did not */
             s->pc = f->at + (size_t)m->program->inst[f->at].x;
             return true;
@@ -160,7 +160,7 @@ static bool looked(ses_re_machine *m, state *s)
     cut(m, s);
     s->pos = f.pos;
     s->pc = f.at + (size_t)t->x;
-    return t->op == SES_RE_LOOK;
+    return t->op == SES_RE_LOOKAROUND;
 }
 
 /* Go back x characters; false: there are not that many. */
@@ -182,24 +182,24 @@ static bool step(ses_re_machine *m, state *s, const ses_re_inst *t, ses_err *e)
         s->pc = (size_t)((int64_t)pc + t->x);
         return push(m, WAY, (size_t)((int64_t)pc + t->y), s->pos, 0, e);
     case SES_RE_JUMP: s->pc = (size_t)((int64_t)pc + t->x); return true;
-    case SES_RE_LOOK:
-    case SES_RE_LOOK_NOT:
-    case SES_RE_ATOM: {
+    case SES_RE_LOOKAROUND:
+    case SES_RE_NEGATIVE_LOOKAROUND:
+    case SES_RE_ATOMIC: {
         size_t outer = s->bar;
         s->bar = m->used + 1;
         return push(m, LOOKING, pc, s->pos, outer, e);
     }
-    case SES_RE_LOOKED: return looked(m, s);
-    case SES_RE_ATOM_END: cut(m, s); return true;
-    case SES_RE_BACK:
+    case SES_RE_LOOKAROUND_END: return looked(m, s);
+    case SES_RE_ATOMIC_END: cut(m, s); return true;
+    case SES_RE_STEP_BACK:
         m->budget -= (uint64_t)t->x < m->budget ? (uint64_t)t->x : m->budget;
         return go_back(m, s, t->x);
-    case SES_RE_MARK: {
+    case SES_RE_SAVE_POSITION: {
         size_t old = m->mark[t->x];
         m->mark[t->x] = s->pos;
         return push(m, UNDO, (size_t)t->x, 0, old, e);
     }
-    case SES_RE_MOVED:
+    case SES_RE_CHECK_PROGRESS:
         if (m->mark[t->x] == s->pos) s->pc = (size_t)((int64_t)pc + t->y);
         return true;
     default: return holds(m, t->op, s->pos);
@@ -225,7 +225,7 @@ static bool match(ses_re_machine *m, size_t pos, bool *found, size_t *end, ses_e
             fail = !k;
             s.pos += k;
             s.pc++;
-        } else if (t->op == SES_RE_RUN) {
+        } else if (t->op == SES_RE_REPEAT) {
             if (!run(m, &s, t, &fail, &inner)) fail = true;
         } else if (t->op == SES_RE_MATCH) {
             *end = s.pos;

@@ -8,25 +8,25 @@
 
 enum { MAX_ITEMS = 100000 };
 
-bool ses_set_eval(const ses_set *s, uint32_t cp)
+bool ses_char_set_eval(const ses_char_set *s, uint32_t cp)
 {
-    bool any[SES_SET_DEPTH + 1] = { false }, all[SES_SET_DEPTH + 1]; /* of each level */
+    bool any[SES_CHAR_SET_DEPTH + 1] = { false }, all[SES_CHAR_SET_DEPTH + 1]; /* of each level */
     size_t d = 0;
     all[0] = true;
     const ses_cp_info *info = ses_cp(cp);
     for (size_t i = 0; i < s->n; i++) {
-        const ses_set_item *t = &s->item[i];
+        const ses_char_set_item *t = &s->item[i];
         switch (t->op) {
-        case SES_SET_RANGE: any[d] |= cp >= t->a && cp <= t->b; break;
-        case SES_SET_GC: any[d] |= (1u << info->gc & t->a) != 0; break;
-        case SES_SET_NOT_GC: any[d] |= (1u << info->gc & t->a) == 0; break;
-        case SES_SET_FLAG: any[d] |= (info->flags & t->a) != 0; break;
-        case SES_SET_NOT_FLAG: any[d] |= (info->flags & t->a) == 0; break;
-        case SES_SET_OPEN: d++, any[d] = false, all[d] = true; break;
-        case SES_SET_AND: all[d] = all[d] && any[d], any[d] = false; break;
-        case SES_SET_CLOSE:
-        case SES_SET_CLOSE_NOT:
-            any[d - 1] |= (all[d] && any[d]) != (t->op == SES_SET_CLOSE_NOT);
+        case SES_CHAR_SET_RANGE: any[d] |= cp >= t->a && cp <= t->b; break;
+        case SES_CHAR_SET_GC: any[d] |= (1u << info->gc & t->a) != 0; break;
+        case SES_CHAR_SET_NOT_GC: any[d] |= (1u << info->gc & t->a) == 0; break;
+        case SES_CHAR_SET_FLAG: any[d] |= (info->flags & t->a) != 0; break;
+        case SES_CHAR_SET_NOT_FLAG: any[d] |= (info->flags & t->a) == 0; break;
+        case SES_CHAR_SET_OPEN: d++, any[d] = false, all[d] = true; break;
+        case SES_CHAR_SET_AND: all[d] = all[d] && any[d], any[d] = false; break;
+        case SES_CHAR_SET_CLOSE:
+        case SES_CHAR_SET_CLOSE_NOT:
+            any[d - 1] |= (all[d] && any[d]) != (t->op == SES_CHAR_SET_CLOSE_NOT);
             d--;
             break;
         }
@@ -34,27 +34,27 @@ bool ses_set_eval(const ses_set *s, uint32_t cp)
     return any[0];
 }
 
-bool ses_set_add(ses_re_parser *r, ses_set_op op, uint32_t a, uint32_t b)
+bool ses_char_set_add(ses_re_parser *r, ses_char_set_op op, uint32_t a, uint32_t b)
 {
     if (r->items == r->cap_items) {
-        if (r->items >= MAX_ITEMS) return ses_re_beyond(r, "sets this long");
+        if (r->items >= MAX_ITEMS) return ses_re_unsupported(r, "sets this long");
         size_t more = r->cap_items ? 2 * r->cap_items : 64;
-        ses_set_item *item = ses_realloc_array(r->item, more, sizeof *item, r->e);
+        ses_char_set_item *item = ses_realloc_array(r->item, more, sizeof *item, r->e);
         if (!item) return false;
         r->item = item;
         r->cap_items = more;
     }
-    r->item[r->items++] = (ses_set_item){ op, a, b };
+    r->item[r->items++] = (ses_char_set_item){ op, a, b };
     return true;
 }
 
-bool ses_set_add_case(ses_re_parser *r, uint32_t c)
+bool ses_char_set_add_case(ses_re_parser *r, uint32_t c)
 {
     uint32_t low = c | 0x20;
     if (low < 'a' || low > 'z') return true;
-    if (!ses_set_add(r, SES_SET_RANGE, c ^ 0x20, c ^ 0x20)) return false;
-    if (low == 's') return ses_set_add(r, SES_SET_RANGE, 0x17F, 0x17F);   /* long s */
-    if (low == 'k') return ses_set_add(r, SES_SET_RANGE, 0x212A, 0x212A); /* Kelvin */
+    if (!ses_char_set_add(r, SES_CHAR_SET_RANGE, c ^ 0x20, c ^ 0x20)) return false;
+    if (low == 's') return ses_char_set_add(r, SES_CHAR_SET_RANGE, 0x17F, 0x17F);   /* long s */
+    if (low == 'k') return ses_char_set_add(r, SES_CHAR_SET_RANGE, 0x212A, 0x212A); /* Kelvin */
     return true;
 }
 
@@ -172,59 +172,63 @@ static bool same_name(const char *want, const char *p, size_t n)
 
 static bool add_script(ses_re_parser *r, size_t k, bool negate)
 {
-    bool ok = ses_set_add(r, SES_SET_OPEN, 0, 0);
+    bool ok = ses_char_set_add(r, SES_CHAR_SET_OPEN, 0, 0);
     for (size_t i = 0; ok && i < SES_LEN(script[k].range) && script[k].range[i][1]; i++)
-        ok = ses_set_add(r, SES_SET_RANGE, script[k].range[i][0], script[k].range[i][1]);
-    return ok && ses_set_add(r, negate ? SES_SET_CLOSE_NOT : SES_SET_CLOSE, 0, 0);
+        ok = ses_char_set_add(r, SES_CHAR_SET_RANGE, script[k].range[i][0], script[k].range[i][1]);
+    return ok && ses_char_set_add(r, negate ? SES_CHAR_SET_CLOSE_NOT : SES_CHAR_SET_CLOSE, 0, 0);
 }
 
 /* After \p or \P: {Name} or {^Name}. */
 static bool property(ses_re_parser *r, bool negate)
 {
     const char *p = r->p + r->i, *close = memchr(p, '}', r->n - r->i);
-    if (r->i >= r->n || *p != '{') return ses_re_beyond(r, "\\p without {");
-    if (!close) return ses_re_wrong(r, "\\p{ without }");
+    if (r->i >= r->n || *p != '{') return ses_re_unsupported(r, "\\p without {");
+    if (!close) return ses_re_syntax_error(r, "\\p{ without }");
     p++;
     if (*p == '^') negate = !negate, p++;
     size_t n = (size_t)(close - p);
     r->i = (size_t)(close + 1 - r->p);
     for (size_t i = 0; i < SES_LEN(category); i++)
         if (same_name(category[i].name, p, n))
-            return ses_set_add(r, negate ? SES_SET_NOT_GC : SES_SET_GC, category[i].mask, 0);
+            return ses_char_set_add(r, negate ? SES_CHAR_SET_NOT_GC : SES_CHAR_SET_GC, category[i].mask, 0);
     for (size_t i = 0; i < SES_LEN(script); i++)
         if (same_name(script[i].name, p, n)) return add_script(r, i, negate);
-    return ses_re_beyond(r, "this \\p{...}");
+    return ses_re_unsupported(r, "this \\p{...}");
 }
 
 /* [0-9A-Fa-f], as \h means in these patterns. */
 static bool hex_digits(ses_re_parser *r, bool negate)
 {
-    return ses_set_add(r, SES_SET_OPEN, 0, 0) && ses_set_add(r, SES_SET_RANGE, '0', '9') &&
-           ses_set_add(r, SES_SET_RANGE, 'A', 'F') && ses_set_add(r, SES_SET_RANGE, 'a', 'f') &&
-           ses_set_add(r, negate ? SES_SET_CLOSE_NOT : SES_SET_CLOSE, 0, 0);
+    return ses_char_set_add(r, SES_CHAR_SET_OPEN, 0, 0) &&
+           ses_char_set_add(r, SES_CHAR_SET_RANGE, '0', '9') &&
+           ses_char_set_add(r, SES_CHAR_SET_RANGE, 'A', 'F') &&
+           ses_char_set_add(r, SES_CHAR_SET_RANGE, 'a', 'f') &&
+           ses_char_set_add(r, negate ? SES_CHAR_SET_CLOSE_NOT : SES_CHAR_SET_CLOSE, 0, 0);
 }
 
 /* In brackets six numbers of Latin-1 are no word characters; alone they are. */
 static bool bracket_word(ses_re_parser *r, bool negate)
 {
-    return ses_set_add(r, SES_SET_OPEN, 0, 0) && ses_set_add(r, SES_SET_FLAG, SES_CP_OWORD, 0) &&
-           ses_set_add(r, SES_SET_AND, 0, 0) && ses_set_add(r, SES_SET_NOT_GC, 1u << SES_GC_NO, 0) &&
-           ses_set_add(r, negate ? SES_SET_CLOSE_NOT : SES_SET_CLOSE, 0, 0);
+    return ses_char_set_add(r, SES_CHAR_SET_OPEN, 0, 0) &&
+           ses_char_set_add(r, SES_CHAR_SET_FLAG, SES_CP_OWORD, 0) &&
+           ses_char_set_add(r, SES_CHAR_SET_AND, 0, 0) &&
+           ses_char_set_add(r, SES_CHAR_SET_NOT_GC, 1u << SES_GC_NO, 0) &&
+           ses_char_set_add(r, negate ? SES_CHAR_SET_CLOSE_NOT : SES_CHAR_SET_CLOSE, 0, 0);
 }
 
-bool ses_set_escape(ses_re_parser *r, bool bracket, bool *is_class)
+bool ses_char_set_escape(ses_re_parser *r, bool bracket, bool *is_class)
 {
     *is_class = true;
     char c = r->p[r->i++];
     switch (c) {
-    case 'd': return ses_set_add(r, SES_SET_GC, 1u << SES_GC_ND, 0);
-    case 'D': return ses_set_add(r, SES_SET_NOT_GC, 1u << SES_GC_ND, 0);
-    case 's': return ses_set_add(r, SES_SET_FLAG, SES_CP_SPACE, 0);
-    case 'S': return ses_set_add(r, SES_SET_NOT_FLAG, SES_CP_SPACE, 0);
+    case 'd': return ses_char_set_add(r, SES_CHAR_SET_GC, 1u << SES_GC_ND, 0);
+    case 'D': return ses_char_set_add(r, SES_CHAR_SET_NOT_GC, 1u << SES_GC_ND, 0);
+    case 's': return ses_char_set_add(r, SES_CHAR_SET_FLAG, SES_CP_SPACE, 0);
+    case 'S': return ses_char_set_add(r, SES_CHAR_SET_NOT_FLAG, SES_CP_SPACE, 0);
     case 'w':
     case 'W':
         if (bracket) return bracket_word(r, c == 'W');
-        return ses_set_add(r, c == 'W' ? SES_SET_NOT_FLAG : SES_SET_FLAG, SES_CP_OWORD, 0);
+        return ses_char_set_add(r, c == 'W' ? SES_CHAR_SET_NOT_FLAG : SES_CHAR_SET_FLAG, SES_CP_OWORD, 0);
     case 'h':
     case 'H': return hex_digits(r, c == 'H');
     case 'p':
@@ -246,26 +250,27 @@ static bool posix(ses_re_parser *r)
     p += negate;
     size_t n = 0;
     while (p + n < r->p + r->n && p[n] >= 'a' && p[n] <= 'z') n++;
-    if (r->p + r->n - p < (ptrdiff_t)n + 2 || p[n] != ':' || p[n + 1] != ']') return ses_re_beyond(r, "[:");
+    if (r->p + r->n - p < (ptrdiff_t)n + 2 || p[n] != ':' || p[n + 1] != ']')
+        return ses_re_unsupported(r, "[:");
     r->i = (size_t)(p + n + 2 - r->p);
     if (n == 5 && !memcmp(p, "punct", 5))
-        return ses_set_add(r, negate ? SES_SET_NOT_GC : SES_SET_GC, SES_GCS_P | SES_GCS_S, 0);
+        return ses_char_set_add(r, negate ? SES_CHAR_SET_NOT_GC : SES_CHAR_SET_GC, SES_GCS_P | SES_GCS_S, 0);
     if (n == 5 && !memcmp(p, "space", 5))
-        return ses_set_add(r, negate ? SES_SET_NOT_FLAG : SES_SET_FLAG, SES_CP_SPACE, 0);
+        return ses_char_set_add(r, negate ? SES_CHAR_SET_NOT_FLAG : SES_CHAR_SET_FLAG, SES_CP_SPACE, 0);
     if (n == 5 && !memcmp(p, "digit", 5))
-        return ses_set_add(r, negate ? SES_SET_NOT_GC : SES_SET_GC, 1u << SES_GC_ND, 0);
+        return ses_char_set_add(r, negate ? SES_CHAR_SET_NOT_GC : SES_CHAR_SET_GC, 1u << SES_GC_ND, 0);
     if (n == 6 && !memcmp(p, "xdigit", 6)) return hex_digits(r, negate);
-    return ses_re_beyond(r, "this [:...:]");
+    return ses_re_unsupported(r, "this [:...:]");
 }
 
 static bool add_range(ses_re_parser *r, uint32_t a, uint32_t b)
 {
-    if (a > b) return ses_re_wrong(r, "a range that runs backward");
-    if (!ses_set_add(r, SES_SET_RANGE, a, b)) return false;
+    if (a > b) return ses_re_syntax_error(r, "a range that runs backward");
+    if (!ses_char_set_add(r, SES_CHAR_SET_RANGE, a, b)) return false;
     if (!r->fold) return true;
-    if (b >= 0x80) return ses_re_beyond(r, "characters past ASCII without regard to case");
+    if (b >= 0x80) return ses_re_unsupported(r, "characters past ASCII without regard to case");
     for (uint32_t c = a; c <= b; c++)
-        if (!ses_set_add_case(r, c)) return false;
+        if (!ses_char_set_add_case(r, c)) return false;
     return true;
 }
 
@@ -274,7 +279,7 @@ static bool bracket_char(ses_re_parser *r, uint32_t *cp)
 {
     if (r->p[r->i] != '\\') return r->i += ses_utf8_next(r->p + r->i, cp), true;
     r->i++;
-    if (r->i >= r->n) return ses_re_wrong(r, "\\ at the end");
+    if (r->i >= r->n) return ses_re_syntax_error(r, "\\ at the end");
     if (r->p[r->i] == 'b') return r->i++, *cp = '\b', true;
     return ses_re_char_escape(r, cp);
 }
@@ -287,10 +292,10 @@ static bool bracket_item(ses_re_parser *r)
     if (at(r, 0, '\\') && r->i + 1 < r->n) {
         bool is_class;
         r->i++;
-        if (!ses_set_escape(r, true, &is_class)) return false;
+        if (!ses_char_set_escape(r, true, &is_class)) return false;
         if (is_class) {
-            if (r->fold) return ses_re_beyond(r, "a class in brackets without regard to case");
-            if (at(r, 0, '-') && !at(r, 1, ']')) return ses_re_beyond(r, "- after a class");
+            if (r->fold) return ses_re_unsupported(r, "a class in brackets without regard to case");
+            if (at(r, 0, '-') && !at(r, 1, ']')) return ses_re_unsupported(r, "- after a class");
             return true;
         }
         r->i--;
@@ -299,9 +304,10 @@ static bool bracket_item(ses_re_parser *r)
     if (!bracket_char(r, &a)) return false;
     if (!at(r, 0, '-') || at(r, 1, ']') || r->i + 1 >= r->n) return add_range(r, a, a);
     r->i++;
-    if (at(r, 0, '[') || (at(r, 0, '&') && at(r, 1, '&'))) return ses_re_beyond(r, "a range up to a class");
+    if (at(r, 0, '[') || (at(r, 0, '&') && at(r, 1, '&')))
+        return ses_re_unsupported(r, "a range up to a class");
     if (at(r, 0, '\\') && r->i + 1 < r->n && strchr("dDsSwWhHpP", r->p[r->i + 1]))
-        return ses_re_wrong(r, "a range up to a class");
+        return ses_re_syntax_error(r, "a range up to a class");
     return bracket_char(r, &b) && add_range(r, a, b);
 }
 
@@ -310,34 +316,35 @@ static bool bracket_open(ses_re_parser *r, bool *negate)
 {
     *negate = at(r, 0, '^');
     r->i += *negate;
-    if (*negate && r->fold) return ses_re_beyond(r, "[^ without regard to case");
-    if (!ses_set_add(r, SES_SET_OPEN, 0, 0)) return false;
+    if (*negate && r->fold) return ses_re_unsupported(r, "[^ without regard to case");
+    if (!ses_char_set_add(r, SES_CHAR_SET_OPEN, 0, 0)) return false;
     if (!at(r, 0, ']')) return true;
     r->i++;
-    return memchr(r->p + r->i, ']', r->n - r->i) ? add_range(r, ']', ']') : ses_re_wrong(r, "an empty [...]");
+    return memchr(r->p + r->i, ']', r->n - r->i) ? add_range(r, ']', ']')
+                                                 : ses_re_syntax_error(r, "an empty [...]");
 }
 
-bool ses_set_bracket(ses_re_parser *r)
+bool ses_char_set_bracket(ses_re_parser *r)
 {
-    bool negate[SES_SET_DEPTH];
+    bool negate[SES_CHAR_SET_DEPTH];
     size_t depth = 1;
     if (!bracket_open(r, &negate[0])) return false;
     while (depth) {
-        if (r->i >= r->n) return ses_re_wrong(r, "[ without ]");
+        if (r->i >= r->n) return ses_re_syntax_error(r, "[ without ]");
         bool ok = true;
         if (at(r, 0, ']')) {
             r->i++;
-            ok = ses_set_add(r, negate[--depth] ? SES_SET_CLOSE_NOT : SES_SET_CLOSE, 0, 0);
+            ok = ses_char_set_add(r, negate[--depth] ? SES_CHAR_SET_CLOSE_NOT : SES_CHAR_SET_CLOSE, 0, 0);
         } else if (at(r, 0, '[') && at(r, 1, ':')) {
             r->i += 2;
             ok = posix(r);
         } else if (at(r, 0, '[')) {
             r->i++;
-            if (depth == SES_SET_DEPTH - 1) return ses_re_beyond(r, "brackets this deep");
+            if (depth == SES_CHAR_SET_DEPTH - 1) return ses_re_unsupported(r, "brackets this deep");
             ok = bracket_open(r, &negate[depth++]);
         } else if (at(r, 0, '&') && at(r, 1, '&')) {
             r->i += 2;
-            ok = ses_set_add(r, SES_SET_AND, 0, 0);
+            ok = ses_char_set_add(r, SES_CHAR_SET_AND, 0, 0);
         } else {
             ok = bracket_item(r);
         }

@@ -93,7 +93,7 @@ ses_charsmap_result ses_charsmap_longest(const ses_charsmap *m, const char *p, s
     return *len ? replacement(&w, value, to, e) : SES_CHARSMAP_NONE;
 }
 
-bool ses_charsmap_begins(const ses_charsmap *m, const char *p, size_t n)
+bool ses_charsmap_has_prefix(const ses_charsmap *m, const char *p, size_t n)
 {
     walk w = start(m);
     size_t i = 0;
@@ -101,7 +101,7 @@ bool ses_charsmap_begins(const ses_charsmap *m, const char *p, size_t n)
     return i == n;
 }
 
-bool ses_charsmap_mentions(const ses_charsmap *m, unsigned char byte)
+bool ses_charsmap_has_byte(const ses_charsmap *m, unsigned char byte)
 {
     for (size_t i = 0; i < m->units; i++)
         if ((le32(m->unit + 4 * i) & (1u << 31 | 0xFF)) == byte) return true;

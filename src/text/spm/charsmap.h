@@ -25,9 +25,9 @@ ses_charsmap_result ses_charsmap_shortest(const ses_charsmap *m, const char *p, 
 ses_charsmap_result ses_charsmap_longest(const ses_charsmap *m, const char *p, size_t n, size_t *len,
                                          ses_string *to, ses_err *e);
 
-bool ses_charsmap_begins(const ses_charsmap *m, const char *p, size_t n); /* some key begins so */
+bool ses_charsmap_has_prefix(const ses_charsmap *m, const char *p, size_t n); /* some key begins so */
 
 /* Whether a key may have this byte in it; false: none has. */
-bool ses_charsmap_mentions(const ses_charsmap *m, unsigned char byte);
+bool ses_charsmap_has_byte(const ses_charsmap *m, unsigned char byte);
 
 #endif

@@ -74,7 +74,7 @@ static size_t splits_of(const ses_spm_model *m, int32_t id) /* places between ch
 static int32_t symbol_of(const ses_spm_model *m, const char *p, size_t n)
 {
     int32_t id = ses_trie_find(&m->trie, p, n);
-    if (ses_spm_char(p, n) < n) return id >= 0 && joins(m, id) ? id : -1;
+    if (ses_spm_char_len(p, n) < n) return id >= 0 && joins(m, id) ? id : -1;
     if (id >= 0) return id;
     id = ses_vocab_id(&m->chars, p, n);
     return id < 0 ? -1 : m->n + id;
@@ -86,7 +86,7 @@ static void number_chars(ses_spm_model *m, int32_t id)
     int32_t other;
     size_t end = m->start[id + 1];
     for (size_t i = m->start[id], step; i < end; i += step) {
-        step = ses_spm_char(m->byte + i, end - i);
+        step = ses_spm_char_len(m->byte + i, end - i);
         if (ses_trie_find(&m->trie, m->byte + i, step) < 0)
             ses_vocab_add(&m->chars, m->chars.count, m->byte + i, step, &other);
     }
@@ -95,8 +95,8 @@ static void number_chars(ses_spm_model *m, int32_t id)
 static void add_merges(ses_spm_model *m, int32_t id, uint32_t rank)
 {
     size_t end = m->start[id + 1];
-    for (size_t i = m->start[id] + ses_spm_char(m->byte + m->start[id], end - m->start[id]); i < end;
-         i += ses_spm_char(m->byte + i, end - i)) {
+    for (size_t i = m->start[id] + ses_spm_char_len(m->byte + m->start[id], end - m->start[id]); i < end;
+         i += ses_spm_char_len(m->byte + i, end - i)) {
         int32_t left = symbol_of(m, m->byte + m->start[id], i - m->start[id]);
         int32_t right = left < 0 ? -1 : symbol_of(m, m->byte + i, end - i);
         if (right >= 0) ses_merges_put(&m->merges, left, right, rank, id);
@@ -134,7 +134,7 @@ bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
         if (joins(m, i) && splits_of(m, i)) number_chars(m, i);
     for (int32_t i = 0; ok && i < m->n; i++)
         if (joins(m, i)) add_merges(m, i, rank[i]);
-    ok = ok && ses_merges_edges(&m->merges, m->n + m->chars.count, name_of, m, mem, e);
+    ok = ok && ses_merges_build_filter(&m->merges, m->n + m->chars.count, name_of, m, mem, e);
     if (ok && unused) {
         m->unused = ses_arena_array(mem, (size_t)m->n, 1, e);
         ok = m->unused != NULL;
@@ -195,7 +195,7 @@ static size_t split(const ses_spm_model *m, const char *p, size_t n, int32_t *id
     size_t k = 0;
     for (size_t i = 0, step; i < n; i += step, k++) {
         bool user;
-        step = ses_spm_step(m, p + i, n - i, &user);
+        step = ses_spm_next_symbol(m, p + i, n - i, &user);
         int32_t symbol = user ? ses_trie_find(&m->trie, p + i, step) : symbol_of(m, p + i, step);
         id[k] = user || symbol < 0 ? lone(symbol < 0 ? m->n : symbol) : symbol;
         len[k] = (uint32_t)step;
@@ -209,7 +209,7 @@ bool ses_spm_bpe_encode(const ses_spm_model *m, const char *p, size_t n, ses_tok
     int32_t *id = ses_arena_alloc(scratch, n * sizeof *id, e);
     uint32_t *len = ses_arena_alloc(scratch, n * sizeof *len, e);
     if (!id || !len) return false;
-    ses_merge_watch watch = { m->unused, NULL };
+    ses_merge_trace watch = { m->unused, NULL };
     if (m->unused) {
         watch.parts = ses_arena_alloc(scratch, (size_t)m->n * sizeof *watch.parts, e);
         if (!watch.parts) return false;

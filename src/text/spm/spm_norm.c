@@ -12,8 +12,8 @@ static bool open_map(ses_spm_norm *s, const ses_json *settings, ses_arena *mem, 
     if (!ses_setting_string(settings, "charsmap", "", mem, &s->base64, e)) return false;
     if (!s->base64.n) return true;
     size_t n;
-    char *bytes = ses_arena_array(mem, ses_base64_bytes(s->base64.n), 1, e);
-    return bytes && ses_base64_read(s->base64.p, s->base64.n, bytes, &n, e) &&
+    char *bytes = ses_arena_array(mem, ses_base64_max_decoded_size(s->base64.n), 1, e);
+    return bytes && ses_base64_decode(s->base64.p, s->base64.n, bytes, &n, e) &&
            ses_charsmap_open(&s->map, bytes, n, e);
 }
 
@@ -51,13 +51,14 @@ static void find_quiet(ses_spm_norm *s)
         ses_string to;
         size_t len;
         bool map = s->base64.n != 0;
-        s->quiet[c] = c != ' ' &&
-                      (!map || (ses_charsmap_longest(&s->map, two, 1, &len, &to, NULL) == SES_CHARSMAP_NONE));
-        bool alone = !user_begins(s, two, 1) && (!map || !ses_charsmap_begins(&s->map, two, 1));
-        for (int d = 0; s->quiet[c] && !alone && d < 128; d++) {
+        s->passthrough[c] =
+            c != ' ' &&
+            (!map || (ses_charsmap_longest(&s->map, two, 1, &len, &to, NULL) == SES_CHARSMAP_NONE));
+        bool alone = !user_begins(s, two, 1) && (!map || !ses_charsmap_has_prefix(&s->map, two, 1));
+        for (int d = 0; s->passthrough[c] && !alone && d < 128; d++) {
             two[1] = (char)d;
-            s->quiet[c] = ses_trie_find(&s->user, two, 1) < 0 && !user_begins(s, two, 2) &&
-                          !(map && ses_charsmap_begins(&s->map, two, 2));
+            s->passthrough[c] = ses_trie_find(&s->user, two, 1) < 0 && !user_begins(s, two, 2) &&
+                                !(map && ses_charsmap_has_prefix(&s->map, two, 2));
         }
     }
 }
@@ -150,7 +151,7 @@ static bool put_quiet(output *o, const ses_text *in, size_t *at, size_t end, ses
 {
     const unsigned char *p = (const unsigned char *)in->byte;
     size_t i = *at;
-    while (i + 1 < end && p[i] < 0x80 && p[i + 1] < 0x80 && o->s->quiet[p[i]]) i++;
+    while (i + 1 < end && p[i] < 0x80 && p[i + 1] < 0x80 && o->s->passthrough[p[i]]) i++;
     if (i == *at) return true;
     o->after_space = false;
     bool ok = ses_text_copy(o->text, in, *at, i, e);
@@ -180,18 +181,18 @@ static output output_of(const ses_spm_norm *s, ses_text *out)
     return (output){ s, out, out->n, escape ? mark : " ", escape ? sizeof mark - 1 : 1, false };
 }
 
-bool ses_spm_norm_middle(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end, ses_text *out,
-                         ses_err *e)
+bool ses_spm_norm_run_inner(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end,
+                            ses_text *out, ses_err *e)
 {
     output o = output_of(s, out);
     return put_all(&o, in, begin, end, e);
 }
 
-bool ses_spm_norm_spaceless(const ses_spm_norm *s)
+bool ses_spm_norm_is_word_local(const ses_spm_norm *s)
 {
     for (size_t i = 0; i < s->n_symbols; i++)
         if (memchr(s->symbol[i].p, ' ', s->symbol[i].n)) return false;
-    return !s->base64.n || !ses_charsmap_mentions(&s->map, ' ');
+    return !s->base64.n || !ses_charsmap_has_byte(&s->map, ' ');
 }
 
 bool ses_spm_norm_run(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end, ses_text *out,

@@ -12,7 +12,7 @@ typedef struct ses_spm_norm {
     ses_string *symbol;
     size_t n_symbols;
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, whitespace_as_suffix;
-    bool quiet[128]; /* ASCII that stays as it is when ASCII follows */
+    bool passthrough[128]; /* ASCII that stays as it is when ASCII follows */
 } ses_spm_norm;
 
 /* {"charsmap": base64, "add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces",
@@ -26,10 +26,10 @@ bool ses_spm_norm_run(const ses_spm_norm *s, const ses_text *in, size_t begin, s
 
 /* The same for a part of a text that begins with a space and stands behind something else than a space: the
  * space becomes one, nothing is put in front and nothing taken off at the ends. */
-bool ses_spm_norm_middle(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end, ses_text *out,
-                         ses_err *e);
+bool ses_spm_norm_run_inner(const ses_spm_norm *s, const ses_text *in, size_t begin, size_t end,
+                            ses_text *out, ses_err *e);
 
 /* Whether no rule and no symbol has a space in it, so that none goes across one. */
-bool ses_spm_norm_spaceless(const ses_spm_norm *s);
+bool ses_spm_norm_is_word_local(const ses_spm_norm *s);
 
 #endif

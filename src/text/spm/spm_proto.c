@@ -98,7 +98,7 @@ static bool read_piece(cursor c, ses_spm_piece *piece, ses_err *e)
             memcpy(&piece->score, &bits, sizeof bits);
         }
         if (f.number == 3 && f.wire == VARINT && f.value >= SES_SPM_NORMAL && f.value <= SES_SPM_BYTE)
-            piece->type = (ses_spm_type)f.value;
+            piece->type = (ses_spm_piece_type)f.value;
     }
     return true;
 }
@@ -111,7 +111,7 @@ static bool read_trainer(cursor c, ses_spm *m, ses_err *e)
         switch (f.number) {
         case 3:
             if (f.wire == VARINT && f.value >= SES_SPM_UNIGRAM && f.value <= SES_SPM_CHAR)
-                m->kind = (ses_spm_kind)f.value;
+                m->kind = (ses_spm_model_type)f.value;
             break;
         case 24: take_bool(&f, &m->whitespace_as_suffix); break;
         case 35: take_bool(&f, &m->byte_fallback); break;

@@ -12,14 +12,14 @@ typedef enum {
     SES_SPM_USER_DEFINED,
     SES_SPM_UNUSED,
     SES_SPM_BYTE
-} ses_spm_type;
+} ses_spm_piece_type;
 
-typedef enum { SES_SPM_UNIGRAM = 1, SES_SPM_BPE, SES_SPM_WORD, SES_SPM_CHAR } ses_spm_kind;
+typedef enum { SES_SPM_UNIGRAM = 1, SES_SPM_BPE, SES_SPM_WORD, SES_SPM_CHAR } ses_spm_model_type;
 
 typedef struct ses_spm_piece {
     ses_string piece;
     float score;
-    ses_spm_type type;
+    ses_spm_piece_type type;
 } ses_spm_piece;
 
 typedef struct ses_spm_normalizer {
@@ -30,7 +30,7 @@ typedef struct ses_spm_normalizer {
 typedef struct ses_spm {
     ses_spm_piece *piece;
     size_t n;
-    ses_spm_kind kind;
+    ses_spm_model_type kind;
     bool byte_fallback, whitespace_as_suffix;
     /* Pieces by role; the roles' ids are where the pieces stand. */
     ses_string unk_surface, unk, bos, eos, pad;

@@ -19,15 +19,15 @@ static void put_string(ses_json_writer *w, const char *key, ses_string s)
 
 bool ses_spm_put_charsmap(ses_json_writer *w, const char *key, ses_string charsmap, ses_err *e)
 {
-    char *text = ses_alloc(ses_base64_text(charsmap.n), e);
+    char *text = ses_alloc(ses_base64_encoded_size(charsmap.n), e);
     if (!text) return false;
-    ses_base64_write(charsmap.p, charsmap.n, text);
-    put_string(w, key, (ses_string){ text, ses_base64_text(charsmap.n) });
+    ses_base64_encode(charsmap.p, charsmap.n, text);
+    put_string(w, key, (ses_string){ text, ses_base64_encoded_size(charsmap.n) });
     ses_free(text);
     return true;
 }
 
-static void put_pieces(ses_json_writer *w, const char *key, const ses_spm *m, ses_spm_type type)
+static void put_pieces(ses_json_writer *w, const char *key, const ses_spm *m, ses_spm_piece_type type)
 {
     ses_json_put_key(w, key);
     ses_json_begin_array(w);

@@ -18,26 +18,27 @@ bool ses_spm_unigram_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
         if (normal && m->score[i] < least) least = m->score[i];
     }
     m->unk_score = least - 10;
-    return ses_path32_pieces_open(&m->pieces, &m->trie, m->weight, m->unk_score, m->unk_id, mem, e);
+    return ses_viterbi32_pieces_open(&m->pieces, &m->trie, m->weight, m->unk_score, m->unk_id, mem, e);
 }
 
 static const float most = 1e5f; /* sums past it lose digits, so the library then counts anew from there */
 
-static void rebase(const ses_spm_model *m, ses_path32_list at, size_t from, size_t n)
+static void rebase(const ses_spm_model *m, ses_viterbi32_list at, size_t from, size_t n)
 {
     float offset = at.sum[from];
     for (size_t i = from; i <= n && i - from <= (size_t)m->trie.longest + 4; i++) at.sum[i] -= offset;
 }
 
-SES_PATH_INLINE void forward(const ses_spm_model *m, const char *p, size_t n, ses_path32_list at, bool second)
+SES_VITERBI_INLINE void forward(const ses_spm_model *m, const char *p, size_t n, ses_viterbi32_list at,
+                                bool second)
 {
     for (size_t i = 0, to; i < n; i = to) {
         if (at.sum[i] < -most || at.sum[i] > most) rebase(m, at, i, n);
-        to = ses_path32_offer_ascii(&m->pieces, p, n, i, most, at, second);
+        to = ses_viterbi32_offer_ascii(&m->pieces, p, n, i, most, at, second);
         if (to > i) continue;
-        to = i + ses_spm_char(p + i, n - i);
-        if (!ses_path32_offer_rest(&m->pieces, p, n, i, i, m->trie.root, to, at, second))
-            ses_path32_offer_unknown(&m->pieces, i, to - i, at, second);
+        to = i + ses_spm_char_len(p + i, n - i);
+        if (!ses_viterbi32_offer_rest(&m->pieces, p, n, i, i, m->trie.root, to, at, second))
+            ses_viterbi32_offer_unknown(&m->pieces, i, to - i, at, second);
     }
 }
 
@@ -56,26 +57,26 @@ static bool put_path(const uint64_t *last, size_t n, ses_token_list *out, ses_er
 bool ses_spm_unigram_encode(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out,
                             ses_arena *scratch, ses_err *e)
 {
-    ses_path32_list at;
-    if (!ses_path32_list_open(&at, n, 0, false, scratch, e)) return false;
+    ses_viterbi32_list at;
+    if (!ses_viterbi32_list_open(&at, n, 0, false, scratch, e)) return false;
     forward(m, p, n, at, false);
     return put_path(at.last, n, out, e);
 }
 
 /* Any other path comes to the best one somewhere for the last time, by another piece: it is as far behind as
  * it was there. */
-static float gap_of(ses_path32_list at, size_t n)
+static float gap_of(ses_viterbi32_list at, size_t n)
 {
     float gap = INFINITY;
     for (size_t i = n; i; i = at.last[i] >> 32) gap = fminf(gap, at.sum[i] - at.second[i]);
     return gap;
 }
 
-bool ses_spm_unigram_part(const ses_spm_model *m, const char *p, size_t n, float *sum, float *gap,
-                          ses_token_list *out, ses_arena *scratch, ses_err *e)
+bool ses_spm_unigram_encode_part(const ses_spm_model *m, const char *p, size_t n, float *sum, float *gap,
+                                 ses_token_list *out, ses_arena *scratch, ses_err *e)
 {
-    ses_path32_list at;
-    if (!ses_path32_list_open(&at, n, *sum, gap, scratch, e)) return false;
+    ses_viterbi32_list at;
+    if (!ses_viterbi32_list_open(&at, n, *sum, gap, scratch, e)) return false;
     if (gap)
         forward(m, p, n, at, true), *gap = gap_of(at, n);
     else

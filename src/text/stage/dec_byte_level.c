@@ -2,9 +2,9 @@
  * any other character is taken as it is. */
 #include "base/str.h"
 #include "base/unicode/utf8.h"
-#include "text/vocab/byte_chars.h"
 #include "text/stage/shared/byte_level.h"
 #include "text/utf8_replace.h"
+#include "text/vocab/byte_chars.h"
 
 static void put_token(ses_buf *b, const ses_string *s)
 {
@@ -27,7 +27,7 @@ static bool decode(const void *self, ses_strings *s, ses_err *e)
     (void)self;
     ses_buf bytes = { 0 }, text = { 0 };
     for (size_t i = 0; i < s->n; i++) put_token(&bytes, &s->string[i]);
-    ses_lossy_append(&text, bytes.data, bytes.len);
+    ses_utf8_replace_invalid(&text, bytes.data, bytes.len);
     char *p = ses_buf_ok(&bytes, e) && ses_buf_ok(&text, e)
                   ? ses_arena_strndup(&s->mem, text.data ? text.data : "", text.len, e)
                   : NULL;

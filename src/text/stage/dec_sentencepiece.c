@@ -1,10 +1,10 @@
 /* SentencePiece as a decoder: U+2581 is a space but for the one in front, control symbols are nothing,
  * bytes are the characters they spell, the unknown piece has a text of its own. */
-#include "base/strmap.h"
 #include "base/str.h"
+#include "base/strmap.h"
 #include "base/unicode/utf8.h"
-#include "text/vocab/byte_chars.h"
 #include "text/spm/spm_norm.h"
+#include "text/vocab/byte_chars.h"
 
 #include <string.h>
 

@@ -51,7 +51,7 @@ static const char *const clean[][2] = {
     { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" },
 };
 
-size_t ses_clean_up(char *text, size_t n)
+size_t ses_clean_up_tokenization(char *text, size_t n)
 {
     for (size_t i = 0; i < SES_LEN(clean); i++)
         if (i != DO_NOT) n = replace(text, n, clean[i][0], clean[i][1]); /* that one is the decoder's alone */

@@ -69,7 +69,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     if (!ses_vocab_open(&m->vocab, vocab, mem, e)) return ses_wrap(e, "vocab"), NULL;
     if (!ses_merges_open(&m->merges, merges, &m->vocab, m->prefix.n, mem, e))
         return ses_wrap(e, "merges"), NULL;
-    if (!m->prefix.n && !ses_merges_edges(&m->merges, m->vocab.size, name_of, &m->vocab, mem, e)) return NULL;
+    if (!m->prefix.n && !ses_merges_build_filter(&m->merges, m->vocab.size, name_of, &m->vocab, mem, e))
+        return NULL;
     m->plain = !m->prefix.n && !m->suffix.n;
     m->unk_id = m->unk.p ? ses_vocab_id(&m->vocab, m->unk.p, m->unk.n) : -1;
     if (m->unk_from >= 0 && (m->unk_id < 0 || m->unk_id >= m->unk_from || m->unk_from > m->vocab.size))
@@ -250,5 +251,5 @@ const ses_stage ses_stage_model_bpe = {
     .count = count,
     .token = token,
     .id = id_of,
-    .marks = marks,
+    .has_subword_prefix = marks,
 };

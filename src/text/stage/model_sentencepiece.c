@@ -1,8 +1,8 @@
 /* SentencePiece as a model: the pieces of a .model file, and encoding as its library does it. */
 #include "base/alloc.h"
 #include "base/str.h"
-#include "text/vocab/byte_chars.h"
 #include "text/spm/spm_model.h"
+#include "text/vocab/byte_chars.h"
 
 #include <math.h>
 #include <string.h>
@@ -127,7 +127,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     const ses_json *list = ses_json_get(settings, "pieces");
     size_t n = ses_json_len(list);
     if (!m || !ses_setting_bool(settings, "byte_fallback", false, &m->byte_fallback, e)) return NULL;
-    m->kind = (ses_spm_kind)word_of(ses_json_get(settings, "kind"), kinds, 4);
+    m->kind = (ses_spm_model_type)word_of(ses_json_get(settings, "kind"), kinds, 4);
     if (!m->kind)
         return ses_fail(e, SES_EFORMAT, "key \"kind\" must be \"unigram\", \"bpe\", \"word\" or \"char\""),
                NULL;
@@ -167,7 +167,7 @@ static void save(const void *self, ses_json_writer *w)
 
 /* ---- encoding ---- */
 
-size_t ses_spm_step(const ses_spm_model *m, const char *p, size_t n, bool *user)
+size_t ses_spm_next_symbol(const ses_spm_model *m, const char *p, size_t n, bool *user)
 {
     uint32_t base = m->user.root;
     int32_t id;
@@ -175,7 +175,7 @@ size_t ses_spm_step(const ses_spm_model *m, const char *p, size_t n, bool *user)
     for (size_t i = 0; i < n && ses_trie_step(&m->user, &base, (uint8_t)p[i], &id); i++)
         if (id >= 0) longest = i + 1;
     *user = longest > 0;
-    return longest ? longest : ses_spm_char(p, n);
+    return longest ? longest : ses_spm_char_len(p, n);
 }
 
 /* Words begin at U+2581; characters are user-defined symbols too. */
@@ -184,7 +184,7 @@ static bool encode_simply(const ses_spm_model *m, const char *p, size_t n, ses_t
     for (size_t i = 0, end; i < n; i = end) {
         bool user;
         if (m->kind == SES_SPM_CHAR)
-            end = i + ses_spm_step(m, p + i, n - i, &user);
+            end = i + ses_spm_next_symbol(m, p + i, n - i, &user);
         else
             for (end = i + 1; end < n && (n - end < 3 || memcmp(p + end, "\xe2\x96\x81", 3));) end++;
         int32_t id = ses_trie_find(&m->trie, p + i, end - i);
@@ -193,8 +193,8 @@ static bool encode_simply(const ses_spm_model *m, const char *p, size_t n, ses_t
     return true;
 }
 
-bool ses_spm_settle(const ses_spm_model *m, const char *p, const ses_token_list *raw, ses_token_list *out,
-                    ses_err *e)
+bool ses_spm_resolve_unknown(const ses_spm_model *m, const char *p, const ses_token_list *raw,
+                             ses_token_list *out, ses_err *e)
 {
     bool after_unk = false;
     for (size_t i = 0; i < raw->n; i++) {
@@ -236,7 +236,7 @@ static bool tokenize(const void *self, const char *p, size_t n, ses_token_list *
                                          : encode_simply(m, p, n, &raw, e);
     ses_arena_rewind(scratch, mark);
     size_t from = out->n;
-    ok = ok && ses_spm_settle(m, p, &raw, out, e);
+    ok = ok && ses_spm_resolve_unknown(m, p, &raw, out, e);
     if (ok && m->renamed) rename_tokens(m, p, out, from);
     ses_token_list_free(&raw);
     return ok;
@@ -285,5 +285,5 @@ const ses_stage ses_stage_model_sentencepiece = {
     .count = count,
     .token = token,
     .id = id_of,
-    .surface = surface,
+    .text_named_id = surface,
 };

@@ -19,7 +19,7 @@ static bool read_piece(const ses_json *entry, ses_string *piece, double *score, 
     if (ses_json_type_of(entry) != SES_JSON_ARRAY || ses_json_len(entry) != 2 || !piece->p ||
         !ses_json_real(ses_json_at(entry, 1), score))
         return ses_fail(e, SES_EFORMAT, "must be a piece and its score");
-    *score = ses_score_read(*score);
+    *score = ses_score_from_json(*score);
     return fabs(*score) < 1e200 || ses_fail(e, SES_EFORMAT, "the score is out of range");
 }
 
@@ -77,7 +77,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
         return ses_fail(e, SES_EFORMAT, "unk_id: %lld is not below the %d pieces", (long long)unk, m->n),
                NULL;
     m->unk_id = (int32_t)unk;
-    if (!ses_path64_pieces_open(&m->pieces, &m->trie, m->score, m->unk_score, m->unk_id, mem, e)) return NULL;
+    if (!ses_viterbi64_pieces_open(&m->pieces, &m->trie, m->score, m->unk_score, m->unk_id, mem, e))
+        return NULL;
     char s[SES_BYTE_TOKEN];
     for (int b = 0; b < 256; b++) m->byte_id[b] = ses_trie_find(&m->trie, s, ses_byte_token((uint8_t)b, s));
     return m;
@@ -96,7 +97,7 @@ static void save(const void *self, ses_json_writer *w)
     for (int32_t i = 0; i < m->n; i++) {
         ses_json_begin_array(w);
         ses_json_put_stringn(w, m->byte + m->start[i], m->start[i + 1] - m->start[i]);
-        ses_json_put_real(w, ses_score_write(m->score[i]));
+        ses_json_put_real(w, ses_score_to_json(m->score[i]));
         ses_json_end_array(w);
     }
     ses_json_end_array(w);
@@ -106,20 +107,20 @@ static void save(const void *self, ses_json_writer *w)
 
 /* ---- encoding ---- */
 
-static bool forward(const ses_unigram *m, const char *word, size_t n, ses_path64_list at, ses_err *e)
+static bool forward(const ses_unigram *m, const char *word, size_t n, ses_viterbi64_list at, ses_err *e)
 {
     for (size_t i = 0, to; i < n; i = to) {
         /* without an unk_id an unknown character is an error: looked for one by one */
-        to = m->unk_id < 0 ? i : ses_path64_offer_ascii(&m->pieces, word, n, i, INFINITY, at, false);
+        to = m->unk_id < 0 ? i : ses_viterbi64_offer_ascii(&m->pieces, word, n, i, INFINITY, at, false);
         if (to > i) continue;
         uint32_t c;
         size_t step = ses_utf8_decode(word + i, n - i, &c);
         if (!step) return ses_fail(e, SES_EARG, "byte %zu of a word is not UTF-8", i);
         to = i + step;
-        if (ses_path64_offer_rest(&m->pieces, word, n, i, i, m->trie.root, to, at, false)) continue;
+        if (ses_viterbi64_offer_rest(&m->pieces, word, n, i, i, m->trie.root, to, at, false)) continue;
         if (m->unk_id < 0 && m->unk_score + at.sum[i] > at.sum[to])
             return ses_fail(e, SES_EFORMAT, "byte %zu of a word is unknown and there is no unk_id", i);
-        ses_path64_offer_unknown(&m->pieces, i, step, at, false);
+        ses_viterbi64_offer_unknown(&m->pieces, i, step, at, false);
     }
     return true;
 }
@@ -158,8 +159,8 @@ bool ses_unigram_encode(const ses_unigram *m, const char *word, size_t n, ses_to
 {
     if (!n) return true;
     if (n >= INT32_MAX) return ses_fail(e, SES_EARG, "a word of %zu bytes is too long", n);
-    ses_path64_list at;
-    if (!ses_path64_list_open(&at, n, 0, false, scratch, e) || !forward(m, word, n, at, e)) return false;
+    ses_viterbi64_list at;
+    if (!ses_viterbi64_list_open(&at, n, 0, false, scratch, e) || !forward(m, word, n, at, e)) return false;
     turn(at.last, n);
     for (size_t i = 0, end; i < n; i = end) {
         end = at.last[i] >> 32;
@@ -208,5 +209,5 @@ const ses_stage ses_stage_model_unigram = {
     .size = size,
     .token = token,
     .id = id_of,
-    .surface = surface,
+    .text_named_id = surface,
 };

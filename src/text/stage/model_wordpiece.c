@@ -105,5 +105,5 @@ const ses_stage ses_stage_model_wordpiece = {
     .count = ses_vocab_model_count,
     .token = ses_vocab_model_token,
     .id = ses_vocab_model_id,
-    .marks = marks,
+    .has_subword_prefix = marks,
 };

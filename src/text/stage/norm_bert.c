@@ -8,7 +8,7 @@ typedef struct bert {
     bool strip_set; /* strip_accents is not null; else it follows lowercase */
 } bert;
 
-enum { MOVES_D = SES_CP_MOVES << SES_NFD, JOINS_D = SES_CP_JOINS << SES_NFD };
+enum { MOVES_D = SES_CP_QC_NO << SES_NFD, JOINS_D = SES_CP_NO_BOUNDARY << SES_NFD };
 
 /* The longest that comes of one character: two blanks and four characters. */
 enum { LONGEST = 32 };
@@ -51,10 +51,10 @@ static void emit_lower(const bert *b, ses_text *out, uint32_t cp, ses_offset fro
 {
     uint32_t low[2] = { cp };
     size_t k = b->lower ? ses_cp_lower(cp, low) : 1;
-    for (size_t i = 0; i < k; i++) ses_text_add(out, low[i], from);
+    for (size_t i = 0; i < k; i++) ses_text_put_char_reserved(out, low[i], from);
 }
 
-static bool joins(uint32_t flags) { return flags & JOINS_D && !(flags & SES_CP_NEW); }
+static bool joins(uint32_t flags) { return flags & JOINS_D && !(flags & SES_CP_AFTER9); }
 
 /* ---- knots: marks that stay where accents go ---- NFD sorts a starter's marks by class, and the reference
  * gives the k-th source character's range to the k-th mark after sorting that is not a later part of a
@@ -120,7 +120,7 @@ static bool untie(const bert *b, const ses_text *in, size_t begin, size_t end, s
         k->cap = k->source.n;
     }
     for (size_t j = 0; j < k->source.n; j++) k->cp[j] = k->source.item[j].cp;
-    if (!ses_form_points(SES_NFD9, k->cp, k->source.n, &k->form, e)) return false;
+    if (!ses_nf_normalize_points(SES_NFD9, k->cp, k->source.n, &k->form, e)) return false;
 
     /* A starter that stood before the knot was emitted when it was met. */
     bool starter_done = k->source.n && first + (size_t)k->source.item[0].change < *i;
@@ -144,7 +144,7 @@ static void wide(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, se
     if (dropped(b, cp, flags)) return;
     if (b->clean && flags & SES_CP_SPACE) cp = ' ';
     bool apart = b->cjk && flags & SES_CP_CJK;
-    if (apart) ses_text_add(out, ' ', from);
+    if (apart) ses_text_put_char_reserved(out, ' ', from);
     if (b->strip && flags & (MOVES_D | SES_CP_MN8)) {
         uint32_t part[SES_MAX_DECOMPOSITION];
         size_t n = ses_cp_decompose(cp, SES_NFD9, part);
@@ -153,7 +153,7 @@ static void wide(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, se
     } else {
         emit_lower(b, out, cp, from);
     }
-    if (apart) ses_text_add(out, ' ', from);
+    if (apart) ses_text_put_char_reserved(out, ' ', from);
 }
 
 /* ASCII up to the first other byte; returns where that is. There is room for it. */
@@ -190,7 +190,7 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
             uint32_t cp;
             size_t len = ses_utf8_next(in->byte + i, &cp);
             uint32_t flags = ses_cp(cp)->flags;
-            if (b->strip && flags & SES_CP_KNOT && !dropped(b, cp, flags)) {
+            if (b->strip && flags & SES_CP_NFD_NON_MN8 && !dropped(b, cp, flags)) {
                 ok = untie(b, in, begin, end, &i, out, &k, e);
                 break;
             }

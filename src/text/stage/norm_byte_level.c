@@ -1,7 +1,7 @@
 /* Every byte becomes a printable character: itself where it is one in Latin-1, else one from U+0100 on. */
 #include "base/alloc.h"
-#include "text/vocab/byte_chars.h"
 #include "text/stage/shared/transform.h"
+#include "text/vocab/byte_chars.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
@@ -16,7 +16,8 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
     size_t room;
     if (!ses_mul_size(end - begin, 2, &room)) return ses_fail(e, SES_ENOMEM, "text too long");
     if (!ses_text_reserve(out, room + 4, e)) return false;
-    for (size_t i = begin; i < end; i++) ses_text_add(out, ses_byte_char((uint8_t)in->byte[i]), in->from[i]);
+    for (size_t i = begin; i < end; i++)
+        ses_text_put_char_reserved(out, ses_byte_char((uint8_t)in->byte[i]), in->from[i]);
     return true;
 }
 

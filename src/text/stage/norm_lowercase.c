@@ -21,7 +21,7 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
         while (i < end && (unsigned char)in->byte[i] >= 0x80 && out->cap - out->n >= 8) {
             uint32_t cp, low[2];
             size_t len = ses_utf8_next(in->byte + i, &cp), n = ses_cp_lower(cp, low);
-            for (size_t k = 0; k < n; k++) ses_text_add(out, low[k], in->from[i]);
+            for (size_t k = 0; k < n; k++) ses_text_put_char_reserved(out, low[k], in->from[i]);
             i += len;
         }
     }

@@ -18,9 +18,9 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     precompiled *p = ses_arena_array(mem, 1, sizeof *p, e);
     if (!p || !ses_setting_string(settings, "precompiled_charsmap", NULL, mem, &p->base64, e)) return NULL;
     size_t n;
-    char *bytes = ses_arena_alloc(mem, ses_base64_bytes(p->base64.n) + 1, e);
+    char *bytes = ses_arena_alloc(mem, ses_base64_max_decoded_size(p->base64.n) + 1, e);
     if (!bytes) return NULL;
-    if (!ses_base64_read(p->base64.p, p->base64.n, bytes, &n, e) ||
+    if (!ses_base64_decode(p->base64.p, p->base64.n, bytes, &n, e) ||
         !ses_charsmap_open(&p->map, bytes, n, e)) {
         ses_wrap(e, "key \"precompiled_charsmap\"");
         return NULL;
@@ -124,7 +124,7 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
             if (!push(&w, (unsigned char)*p, 0, e)) return false;
             i++;
         } else {
-            n = ses_grapheme(p, end - i);
+            n = ses_grapheme_len(p, end - i);
             if (!cluster(&w, p, n, e)) return false;
             i += n;
         }

@@ -7,19 +7,19 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     return (void *)&ses_stage_norm_nfc; /* no settings */
 }
 
-static bool run(ses_form form, const ses_text *in, size_t begin, size_t end, ses_text *out, ses_err *e)
+static bool run(ses_nf form, const ses_text *in, size_t begin, size_t end, ses_text *out, ses_err *e)
 {
     ses_transform t = { in, begin, end, begin, out };
     ses_changes c = { 0 };
     bool ok = true;
     while (ok && t.at < end) {
         const char *p = in->byte + t.at;
-        size_t n = ses_form_done(form, p, end - t.at);
+        size_t n = ses_nf_normalized_prefix(form, p, end - t.at);
         ok = ses_transform_copy(&t, n, e);
         if (!ok || t.at == end) break;
         c.n = 0;
-        n = ses_form_stretch(form, p + n, end - t.at);
-        ok = ses_form_run(form, in->byte + t.at, n, &c, e) && ses_transform_changes(&t, &c, e);
+        n = ses_nf_segment(form, p + n, end - t.at);
+        ok = ses_nf_normalize(form, in->byte + t.at, n, &c, e) && ses_transform_changes(&t, &c, e);
     }
     ses_changes_free(&c);
     return ok;

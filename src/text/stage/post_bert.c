@@ -3,7 +3,7 @@
 
 typedef struct bert {
     ses_named_id sep, cls;
-    ses_slot single[3], pair[5];
+    ses_template_item single[3], pair[5];
 } bert;
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
@@ -12,10 +12,11 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     if (!b || !ses_named_id_read(&b->sep, settings, "sep", mem, e) ||
         !ses_named_id_read(&b->cls, settings, "cls", mem, e))
         return NULL;
-    ses_slot cls = { SES_SLOT_SPECIAL, b->cls.id, 0, b->cls.token };
-    ses_slot sep = { SES_SLOT_SPECIAL, b->sep.id, 0, b->sep.token };
-    ses_slot last = { SES_SLOT_SPECIAL, b->sep.id, 1, b->sep.token }, a = { .kind = SES_SLOT_A, .id = -1 },
-             second = { .kind = SES_SLOT_B, .id = -1, .type = 1 };
+    ses_template_item cls = { SES_TEMPLATE_SPECIAL, b->cls.id, 0, b->cls.token };
+    ses_template_item sep = { SES_TEMPLATE_SPECIAL, b->sep.id, 0, b->sep.token };
+    ses_template_item last = { SES_TEMPLATE_SPECIAL, b->sep.id, 1, b->sep.token },
+                      a = { .kind = SES_TEMPLATE_A, .id = -1 },
+                      second = { .kind = SES_TEMPLATE_B, .id = -1, .type_id = 1 };
     b->single[0] = b->pair[0] = cls;
     b->single[1] = b->pair[1] = a;
     b->single[2] = b->pair[2] = sep;
@@ -31,10 +32,11 @@ static void save(const void *self, ses_json_writer *w)
     ses_named_id_save(&b->cls, "cls", w);
 }
 
-static ses_slots slots(const void *self, bool pair)
+static ses_post_template slots(const void *self, bool pair)
 {
     const bert *b = self;
-    return pair ? (ses_slots){ .slot = b->pair, .n = 5 } : (ses_slots){ .slot = b->single, .n = 3 };
+    return pair ? (ses_post_template){ .item = b->pair, .n = 5 }
+                : (ses_post_template){ .item = b->single, .n = 3 };
 }
 
 const ses_stage ses_stage_post_bert = {
@@ -42,5 +44,5 @@ const ses_stage ses_stage_post_bert = {
     .kind = SES_POST_PROCESSOR,
     .open = open,
     .save = save,
-    .slots = slots,
+    .post_template = slots,
 };

@@ -13,5 +13,5 @@ const ses_stage ses_stage_post_byte_level = {
     .kind = SES_POST_PROCESSOR,
     .open = ses_byte_level_open,
     .save = ses_byte_level_save,
-    .trims = trims,
+    .trims_offsets = trims,
 };

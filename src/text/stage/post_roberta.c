@@ -3,7 +3,7 @@
 
 typedef struct roberta {
     ses_named_id sep, cls;
-    ses_slot single[3], pair[6];
+    ses_template_item single[3], pair[6];
     bool trim, prefix_space;
 } roberta;
 
@@ -38,12 +38,12 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
         !ses_setting_bool(settings, "trim_offsets", true, &r->trim, e) ||
         !ses_setting_bool(settings, "add_prefix_space", true, &r->prefix_space, e))
         return NULL;
-    ses_slot cls = { SES_SLOT_SPECIAL, r->cls.id, 0, r->cls.token };
-    ses_slot sep = { SES_SLOT_SPECIAL, r->sep.id, 0, r->sep.token };
+    ses_template_item cls = { SES_TEMPLATE_SPECIAL, r->cls.id, 0, r->cls.token };
+    ses_template_item sep = { SES_TEMPLATE_SPECIAL, r->sep.id, 0, r->sep.token };
     r->single[0] = r->pair[0] = cls;
-    r->single[1] = r->pair[1] = (ses_slot){ .kind = SES_SLOT_A, .id = -1 };
+    r->single[1] = r->pair[1] = (ses_template_item){ .kind = SES_TEMPLATE_A, .id = -1 };
     r->single[2] = r->pair[2] = r->pair[3] = r->pair[5] = sep;
-    r->pair[4] = (ses_slot){ .kind = SES_SLOT_B, .id = -1 };
+    r->pair[4] = (ses_template_item){ .kind = SES_TEMPLATE_B, .id = -1 };
     return r;
 }
 
@@ -58,10 +58,12 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_bool(w, r->prefix_space);
 }
 
-static ses_slots slots(const void *self, bool pair)
+static ses_post_template slots(const void *self, bool pair)
 {
     const roberta *r = self;
-    return (ses_slots){ .slot = pair ? r->pair : r->single, .n = pair ? 6 : 3, .all_parts = true };
+    return (ses_post_template){ .item = pair ? r->pair : r->single,
+                                .n = pair ? 6 : 3,
+                                .types_in_overflow = true };
 }
 
 static bool trims(const void *self, bool *prefix_space)
@@ -76,6 +78,6 @@ const ses_stage ses_stage_post_roberta = {
     .kind = SES_POST_PROCESSOR,
     .open = open,
     .save = save,
-    .slots = slots,
-    .trims = trims,
+    .post_template = slots,
+    .trims_offsets = trims,
 };

@@ -20,7 +20,7 @@ typedef struct piece {
 typedef struct side {
     piece *piece;
     size_t n;
-    ses_slots slots; /* the same with special tokens as ids */
+    ses_post_template slots; /* the same with special tokens as ids */
 } side;
 
 typedef struct template
@@ -107,17 +107,18 @@ static bool make_slots(const template *t, side *s, ses_arena *mem, ses_err *e)
                             ses_quoted_of(s->piece[i].name.p, s->piece[i].name.n).s);
         n += x ? x->n : 1;
     }
-    ses_slot *slot = ses_arena_array(mem, n + 1, sizeof *slot, e);
+    ses_template_item *slot = ses_arena_array(mem, n + 1, sizeof *slot, e);
     if (!slot) return false;
-    s->slots = (ses_slots){ .slot = slot, .n = n };
+    s->slots = (ses_post_template){ .item = slot, .n = n };
     for (size_t i = 0; i < s->n; i++) {
         const piece *p = &s->piece[i];
         const special *x = p->is_special ? find(t, p->name) : NULL;
         if (!x)
-            *slot++ =
-                (ses_slot){ .kind = p->second ? SES_SLOT_B : SES_SLOT_A, .id = -1, .type = (uint8_t)p->type };
+            *slot++ = (ses_template_item){ .kind = p->second ? SES_TEMPLATE_B : SES_TEMPLATE_A,
+                                           .id = -1,
+                                           .type_id = (uint8_t)p->type };
         for (size_t j = 0; x && j < x->n; j++)
-            *slot++ = (ses_slot){ SES_SLOT_SPECIAL, x->id[j], (uint8_t)p->type, x->token[j] };
+            *slot++ = (ses_template_item){ SES_TEMPLATE_SPECIAL, x->id[j], (uint8_t)p->type, x->token[j] };
     }
     return true;
 }
@@ -204,12 +205,15 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_end_object(w);
 }
 
-static ses_slots slots(const void *self, bool pair) { return ((const template *)self)->side[pair].slots; }
+static ses_post_template slots(const void *self, bool pair)
+{
+    return ((const template *)self)->side[pair].slots;
+}
 
 const ses_stage ses_stage_post_template = {
     .type = "TemplateProcessing",
     .kind = SES_POST_PROCESSOR,
     .open = open,
     .save = save,
-    .slots = slots,
+    .post_template = slots,
 };

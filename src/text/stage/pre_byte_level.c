@@ -1,8 +1,8 @@
 /* ByteLevel (GPT-2): words by its pattern, each byte of them written as a visible character. */
 #include "base/unicode/utf8.h"
-#include "text/vocab/byte_chars.h"
-#include "text/stage/shared/byte_level.h"
 #include "text/regex/scan_gpt2.h"
+#include "text/stage/shared/byte_level.h"
+#include "text/vocab/byte_chars.h"
 
 /* in[begin, end) with every byte as the character that stands for it; those of one character share its
  * range. */

@@ -16,13 +16,13 @@ static void save(const void *self, ses_json_writer *w)
 
 static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
 {
-    ses_cut_how how = *(const bool *)self ? SES_CUT_ISOLATED : SES_CUT_CONTIGUOUS;
-    return ses_cut_at(text, begin, end, SES_CP_NUMERIC, how, out, e);
+    ses_split_behavior how = *(const bool *)self ? SES_SPLIT_ISOLATED : SES_SPLIT_CONTIGUOUS;
+    return ses_split_at_property(text, begin, end, SES_CP_NUMERIC, how, out, e);
 }
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_cut(in, out, cut, self, e);
+    return ses_pieces_split(in, out, cut, self, e);
 }
 
 const ses_stage ses_stage_pre_digits = {

@@ -4,24 +4,24 @@
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
-    ses_cut_how *how = ses_arena_array(mem, 1, sizeof *how, e);
-    return how && ses_setting_cut(settings, "behavior", SES_CUT_ISOLATED, how, e) ? how : NULL;
+    ses_split_behavior *how = ses_arena_array(mem, 1, sizeof *how, e);
+    return how && ses_setting_split_behavior(settings, "behavior", SES_SPLIT_ISOLATED, how, e) ? how : NULL;
 }
 
 static void save(const void *self, ses_json_writer *w)
 {
     ses_json_put_key(w, "behavior");
-    ses_json_put_string(w, ses_cut_name(*(const ses_cut_how *)self));
+    ses_json_put_string(w, ses_split_behavior_name(*(const ses_split_behavior *)self));
 }
 
 static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
 {
-    return ses_cut_at(text, begin, end, SES_CP_PUNCT8, *(const ses_cut_how *)self, out, e);
+    return ses_split_at_property(text, begin, end, SES_CP_PUNCT8, *(const ses_split_behavior *)self, out, e);
 }
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_cut(in, out, cut, self, e);
+    return ses_pieces_split(in, out, cut, self, e);
 }
 
 const ses_stage ses_stage_pre_punctuation = {

@@ -1,17 +1,17 @@
 /* Matches of a pattern are delimiters; or, inverted, what lies between them is. */
-#include "text/stage/shared/splitter.h"
 #include "text/stage/shared/pattern.h"
+#include "text/stage/shared/splitter.h"
 
 typedef struct splitter {
     ses_pattern pattern;
-    ses_cut_how how;
+    ses_split_behavior how;
     bool invert;
 } splitter;
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
 {
     splitter *s = ses_arena_array(mem, 1, sizeof *s, e);
-    if (!s || !ses_setting_cut(settings, "behavior", SES_CUT_ISOLATED, &s->how, e) ||
+    if (!s || !ses_setting_split_behavior(settings, "behavior", SES_SPLIT_ISOLATED, &s->how, e) ||
         !ses_setting_bool(settings, "invert", false, &s->invert, e) ||
         !ses_pattern_open(&s->pattern, settings, "pattern", mem, e))
         return NULL;
@@ -25,7 +25,7 @@ static void save(const void *self, ses_json_writer *w)
     const splitter *s = self;
     ses_pattern_save(&s->pattern, "pattern", w);
     ses_json_put_key(w, "behavior");
-    ses_json_put_string(w, ses_cut_name(s->how));
+    ses_json_put_string(w, ses_split_behavior_name(s->how));
     ses_json_put_key(w, "invert");
     ses_json_put_bool(w, s->invert);
 }
@@ -33,23 +33,23 @@ static void save(const void *self, ses_json_writer *w)
 static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)
 {
     const splitter *s = self;
-    ses_cutter c = { .out = out, .how = s->how };
+    ses_splitter c = { .out = out, .how = s->how };
     ses_regex_scan m;
     size_t done = begin;
     bool ok = ses_regex_start(&m, s->pattern.regex, text->byte + begin, end - begin, e);
     while (ok && (ok = ses_regex_next(&m, e)) && m.found) {
-        if (done < begin + m.begin) ok = ses_cutter_add(&c, done, begin + m.begin, s->invert, e);
-        ok = ok && ses_cutter_add(&c, begin + m.begin, begin + m.end, !s->invert, e);
+        if (done < begin + m.begin) ok = ses_splitter_add(&c, done, begin + m.begin, s->invert, e);
+        ok = ok && ses_splitter_add(&c, begin + m.begin, begin + m.end, !s->invert, e);
         done = begin + m.end;
     }
     ses_regex_stop(&m);
-    if (ok && done < end) ok = ses_cutter_add(&c, done, end, s->invert, e);
-    return ok && ses_cutter_end(&c, e);
+    if (ok && done < end) ok = ses_splitter_add(&c, done, end, s->invert, e);
+    return ok && ses_splitter_finish(&c, e);
 }
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_cut(in, out, cut, self, e);
+    return ses_pieces_split(in, out, cut, self, e);
 }
 
 const ses_stage ses_stage_pre_split = {

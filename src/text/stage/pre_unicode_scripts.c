@@ -32,7 +32,7 @@ static bool cut(const void *self, const ses_text *text, size_t begin, size_t end
 
 static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_err *e)
 {
-    return ses_pieces_cut(in, out, cut, self, e);
+    return ses_pieces_split(in, out, cut, self, e);
 }
 
 const ses_stage ses_stage_pre_unicode_scripts = {

@@ -2,10 +2,10 @@
  * of it to a tokenizer.json. */
 #include "tokenizer_trainer.h"
 #include "base/alloc.h"
-#include "base/thread_pool.h"
 #include "base/str.h"
-#include "text/utf8_replace.h"
+#include "base/thread_pool.h"
 #include "text/tokenizer_impl.h"
+#include "text/utf8_replace.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const char *const unigram[] = { "<pad>", "<unk>", NULL };
 
 typedef struct kind {
     const char *name;
-    ses_train_fn *train;
+    ses_tokenizer_train_fn *train;
     const char *const *special;
     const char *stages, *stages_lower; /* the second when lower-casing is asked for */
 } kind;
@@ -43,51 +43,53 @@ typedef struct kind {
 #define LOWER "{\"type\": \"Lowercase\"}"
 #define NFKC_LOWER "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFKC\"}, " LOWER "]}"
 
-static const kind kinds[SES_TRAIN_COUNT] = {
-    [SES_TRAIN_WORDPIECE] = { "WordPiece", ses_train_bpe, bert, BERT_STAGES("false"), BERT_STAGES("true") },
-    [SES_TRAIN_BPE] = { "BPE", ses_train_bpe, gpt, SPLIT_STAGES("null"), SPLIT_STAGES(LOWER) },
-    [SES_TRAIN_UNIGRAM] = { "Unigram", ses_train_unigram, unigram, META_STAGES("{\"type\": \"NFKC\"}"),
-                            META_STAGES(NFKC_LOWER) },
-    [SES_TRAIN_WORDLEVEL] = { "WordLevel", ses_train_wordlevel, bert, SPLIT_STAGES("null"),
-                              SPLIT_STAGES(LOWER) },
+static const kind kinds[SES_TOKENIZER_TYPES] = {
+    [SES_TOKENIZER_WORDPIECE] = { "WordPiece", ses_train_bpe, bert, BERT_STAGES("false"),
+                                  BERT_STAGES("true") },
+    [SES_TOKENIZER_BPE] = { "BPE", ses_train_bpe, gpt, SPLIT_STAGES("null"), SPLIT_STAGES(LOWER) },
+    [SES_TOKENIZER_UNIGRAM] = { "Unigram", ses_train_unigram, unigram, META_STAGES("{\"type\": \"NFKC\"}"),
+                                META_STAGES(NFKC_LOWER) },
+    [SES_TOKENIZER_WORDLEVEL] = { "WordLevel", ses_train_wordlevel, bert, SPLIT_STAGES("null"),
+                                  SPLIT_STAGES(LOWER) },
 };
 
-static const char *stages_of(const ses_train_options *o)
+static const char *stages_of(const ses_tokenizer_train_options *o)
 {
     const kind *k = &kinds[o->type];
     if (o->stages) return o->stages;
-    if (o->type == SES_TRAIN_BPE && o->byte_level)
+    if (o->type == SES_TOKENIZER_BPE && o->byte_level)
         return o->lowercase ? BYTE_STAGES(LOWER) : BYTE_STAGES("null");
     return o->lowercase ? k->stages_lower : k->stages;
 }
 
 /* ---- results ---- */
 
-bool ses_trained_put(ses_trained *t, const char *p, size_t n, ses_err *e)
+bool ses_trained_vocab_put(ses_trained_vocab *t, const char *p, size_t n, ses_err *e)
 {
-    if (!ses_alloc_room(&t->token, &t->cap, t->n + 1, sizeof *t->token, e)) return false;
+    if (!ses_array_reserve(&t->token, &t->cap, t->n + 1, sizeof *t->token, e)) return false;
     char *copy = ses_arena_strndup(t->mem, p, n, e);
     if (!copy) return false;
     t->token[t->n++] = (ses_string){ copy, n };
     return true;
 }
 
-bool ses_trained_merge(ses_trained *t, int32_t left, int32_t right, ses_err *e)
+bool ses_trained_vocab_put_merge(ses_trained_vocab *t, int32_t left, int32_t right, ses_err *e)
 {
-    if (!ses_alloc_room(&t->merge, &t->cap_merges, t->n_merges + 1, sizeof *t->merge, e)) return false;
+    if (!ses_array_reserve(&t->merge, &t->cap_merges, t->n_merges + 1, sizeof *t->merge, e)) return false;
     t->merge[t->n_merges][0] = left;
     t->merge[t->n_merges++][1] = right;
     return true;
 }
 
-void ses_trained_free(ses_trained *t)
+void ses_trained_vocab_free(ses_trained_vocab *t)
 {
     ses_free(t->token);
     ses_free(t->score);
     ses_free(t->merge);
 }
 
-bool ses_train_tell(const ses_train_options *o, const char *what, int64_t done, int64_t of, ses_err *e)
+bool ses_tokenizer_train_report(const ses_tokenizer_train_options *o, const char *what, int64_t done,
+                                int64_t of, ses_err *e)
 {
     if (!o->progress || o->progress(o->ctx, what, done, of)) return true;
     return ses_fail(e, SES_EARG, "stopped");
@@ -102,16 +104,16 @@ enum { LANES = 64, MAX_THREADS = 1024 };
 typedef struct lane {
     ses_tokenizer_trainer *owner;
     ses_tokens *tokens;
-    ses_counter *counter;
+    ses_word_counter *counter;
     ses_err err;
 } lane;
 
 struct ses_tokenizer_trainer {
-    ses_train_options o;
+    ses_tokenizer_train_options o;
     ses_arena mem;
     ses_tokenizer *t; /* the stages, with an empty vocabulary */
     ses_stage counting;
-    ses_pool *pool;
+    ses_thread_pool *pool;
     lane lane[LANES];
     int lanes;
     ses_buf block; /* texts end to end */
@@ -128,11 +130,12 @@ static bool count_word(const void *self, const char *word, size_t n, ses_token_l
     (void)out;
     ses_tokenizer_trainer *t = *(ses_tokenizer_trainer *const *)self;
     for (int i = 0; i < t->lanes; i++)
-        if (&t->lane[i].tokens->scratch == scratch) return ses_counter_add(t->lane[i].counter, word, n, 1, e);
+        if (&t->lane[i].tokens->scratch == scratch)
+            return ses_word_counter_add(t->lane[i].counter, word, n, 1, e);
     return ses_fail(e, SES_EARG, "counting outside of a lane");
 }
 
-static ses_tokenizer *open_stages(const ses_train_options *o, ses_err *e)
+static ses_tokenizer *open_stages(const ses_tokenizer_train_options *o, ses_err *e)
 {
     ses_buf json = { 0 };
     ses_tokenizer *t = NULL;
@@ -146,20 +149,20 @@ static ses_tokenizer *open_stages(const ses_train_options *o, ses_err *e)
     return t;
 }
 
-static bool check_options(const ses_train_options *o, ses_err *e)
+static bool check_options(const ses_tokenizer_train_options *o, ses_err *e)
 {
-    if (o->type >= SES_TRAIN_COUNT) return ses_fail(e, SES_EARG, "no such kind of tokenizer");
+    if (o->type >= SES_TOKENIZER_TYPES) return ses_fail(e, SES_EARG, "no such kind of tokenizer");
     if (o->vocab_size < 1 || o->vocab_size > 1 << 23)
         return ses_fail(e, SES_EARG, "a vocabulary of %lld, expected 1 to %d", (long long)o->vocab_size,
                         1 << 23);
-    if (o->min_frequency < 0 || o->alphabet < 0)
+    if (o->min_frequency < 0 || o->limit_alphabet < 0)
         return ses_fail(e, SES_EARG, "a negative frequency or alphabet");
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return ses_fail(e, SES_EARG, "%d threads, expected 0 to %d", o->threads, MAX_THREADS);
     return true;
 }
 
-ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_train_options *o, ses_err *e)
+ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_tokenizer_train_options *o, ses_err *e)
 {
     if (!check_options(o, e)) return NULL;
     ses_tokenizer_trainer *t = ses_alloc(sizeof *t, e);
@@ -172,14 +175,14 @@ ses_tokenizer_trainer *ses_tokenizer_trainer_new(const ses_train_options *o, ses
     ses_tokenizer_trainer **self = ses_arena_array(&t->mem, 1, sizeof *self, e);
     if (!self) goto fail;
     *self = t;
-    t->t->model = (ses_text_step){ &t->counting, self };
+    t->t->model = (ses_stage_instance){ &t->counting, self };
     int threads = o->threads ? o->threads : ses_cpu_count();
     t->lanes = threads < LANES ? threads : LANES;
-    t->pool = ses_pool_new(t->lanes, e);
+    t->pool = ses_thread_pool_new(t->lanes, e);
     for (int i = 0; t->pool && i < t->lanes; i++) {
         t->lane[i].owner = t;
         t->lane[i].tokens = ses_tokens_new(t->t, e);
-        t->lane[i].counter = t->lane[i].tokens ? ses_counter_new(o->max_words, e) : NULL;
+        t->lane[i].counter = t->lane[i].tokens ? ses_word_counter_new(o->max_words, e) : NULL;
         if (!t->lane[i].counter) goto fail;
     }
     if (t->pool) return t;
@@ -193,9 +196,9 @@ void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t)
     if (!t) return;
     for (int i = 0; i < LANES; i++) {
         ses_tokens_free(t->lane[i].tokens);
-        ses_counter_free(t->lane[i].counter);
+        ses_word_counter_free(t->lane[i].counter);
     }
-    ses_pool_free(t->pool);
+    ses_thread_pool_free(t->pool);
     ses_tokenizer_free(t->t);
     ses_buf_free(&t->block);
     ses_free(t->end);
@@ -211,26 +214,26 @@ static void count_share(void *ctx, int64_t i, void *scratch)
     (void)scratch;
     for (size_t j = (size_t)i; j < t->n && !l->err.code; j += (size_t)t->lanes) {
         size_t begin = j ? t->end[j - 1] : 0;
-        l->tokens->run.n = l->tokens->run.words = 0;
-        l->tokens->n_mark = 0;
-        ses_encode_exact(l->tokens, t->block.data + begin, 0, t->end[j] - begin, NULL, &l->err);
+        l->tokens->tokens.n = l->tokens->tokens.n_words = 0;
+        l->tokens->n_overrides = 0;
+        ses_encode_by_stages(l->tokens, t->block.data + begin, 0, t->end[j] - begin, NULL, &l->err);
     }
 }
 
 static bool flush(ses_tokenizer_trainer *t, ses_err *e)
 {
-    if (t->n) ses_parallel(t->pool, t->lanes, count_share, t);
+    if (t->n) ses_parallel_for(t->pool, t->lanes, count_share, t);
     t->n = t->block.len = 0;
     for (int i = 0; i < t->lanes; i++)
         if (t->lane[i].err.code) return ses_fail(e, t->lane[i].err.code, "%s", t->lane[i].err.msg);
-    return ses_train_tell(&t->o, "counting", t->bytes, 0, e);
+    return ses_tokenizer_train_report(&t->o, "counting", t->bytes, 0, e);
 }
 
 bool ses_tokenizer_trainer_feed(ses_tokenizer_trainer *t, const char *text, size_t n, ses_err *e)
 {
     if (n > INT32_MAX) return ses_fail(e, SES_EARG, "a text of over 2 GiB");
-    if (!ses_alloc_room(&t->end, &t->cap, t->n + 1, sizeof *t->end, e)) return false;
-    if (!ses_lossy_append(&t->block, text, n)) return ses_buf_ok(&t->block, e);
+    if (!ses_array_reserve(&t->end, &t->cap, t->n + 1, sizeof *t->end, e)) return false;
+    if (!ses_utf8_replace_invalid(&t->block, text, n)) return ses_buf_ok(&t->block, e);
     t->end[t->n++] = t->block.len;
     t->bytes += (int64_t)n;
     return t->block.len < BLOCK || flush(t, e);
@@ -238,7 +241,7 @@ bool ses_tokenizer_trainer_feed(ses_tokenizer_trainer *t, const char *text, size
 
 /* ---- the file ---- */
 
-static void put_added(ses_json_writer *w, const ses_trained *r, size_t n)
+static void put_added(ses_json_writer *w, const ses_trained_vocab *r, size_t n)
 {
     static const char *const flags[] = { "single_word", "lstrip", "rstrip", "normalized" };
     ses_json_begin_array(w);
@@ -259,7 +262,7 @@ static void put_added(ses_json_writer *w, const ses_trained *r, size_t n)
     ses_json_end_array(w);
 }
 
-static void put_vocab(ses_json_writer *w, const ses_trained *r)
+static void put_vocab(ses_json_writer *w, const ses_trained_vocab *r)
 {
     if (r->score)
         ses_json_begin_array(w);
@@ -282,7 +285,7 @@ static void put_vocab(ses_json_writer *w, const ses_trained *r)
         ses_json_end_object(w);
 }
 
-static void put_merges(ses_json_writer *w, const ses_trained *r)
+static void put_merges(ses_json_writer *w, const ses_trained_vocab *r)
 {
     ses_json_put_key(w, "merges");
     ses_json_begin_array(w);
@@ -298,7 +301,7 @@ static void put_merges(ses_json_writer *w, const ses_trained *r)
 }
 
 /* The special token that stands for the unknown: the one that says so, or none. */
-static int64_t unknown(const ses_trained *r, size_t n)
+static int64_t unknown(const ses_trained_vocab *r, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j + 3 <= r->token[i].n; j++)
@@ -307,20 +310,21 @@ static int64_t unknown(const ses_trained *r, size_t n)
     return -1;
 }
 
-static void put_model(ses_json_writer *w, const ses_train_options *o, const ses_trained *r, size_t n_special)
+static void put_model(ses_json_writer *w, const ses_tokenizer_train_options *o, const ses_trained_vocab *r,
+                      size_t n_special)
 {
     int64_t unk = unknown(r, n_special);
     ses_json_begin_object(w);
     ses_json_put_key(w, "type");
     ses_json_put_string(w, kinds[o->type].name);
-    if (o->type == SES_TRAIN_UNIGRAM) {
+    if (o->type == SES_TOKENIZER_UNIGRAM) {
         ses_json_put_key(w, "unk_id");
         unk < 0 ? ses_json_put_null(w) : ses_json_put_int(w, unk);
     } else {
         ses_json_put_key(w, "unk_token");
         unk < 0 ? ses_json_put_null(w) : ses_json_put_stringn(w, r->token[unk].p, r->token[unk].n);
     }
-    if (o->type == SES_TRAIN_WORDPIECE) {
+    if (o->type == SES_TOKENIZER_WORDPIECE) {
         ses_json_put_key(w, "continuing_subword_prefix");
         ses_json_put_string(w, "##");
         ses_json_put_key(w, "max_input_chars_per_word");
@@ -328,8 +332,8 @@ static void put_model(ses_json_writer *w, const ses_train_options *o, const ses_
     }
     ses_json_put_key(w, "vocab");
     put_vocab(w, r);
-    if (o->type == SES_TRAIN_BPE) put_merges(w, r);
-    if (o->type == SES_TRAIN_UNIGRAM) {
+    if (o->type == SES_TOKENIZER_BPE) put_merges(w, r);
+    if (o->type == SES_TOKENIZER_UNIGRAM) {
         ses_json_put_key(w, "byte_fallback");
         ses_json_put_bool(w, false);
     }
@@ -337,17 +341,18 @@ static void put_model(ses_json_writer *w, const ses_train_options *o, const ses_
 }
 
 /* The usual frame of BERT's: [CLS] text [SEP] pair [SEP], where both tokens are there. */
-static int64_t id_of(const ses_trained *r, size_t n, const char *name)
+static int64_t id_of(const ses_trained_vocab *r, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (r->token[i].n == strlen(name) && !memcmp(r->token[i].p, name, r->token[i].n)) return (int64_t)i;
     return -1;
 }
 
-static bool frame(ses_buf *out, const ses_train_options *o, const ses_trained *r, size_t n, ses_err *e)
+static bool frame(ses_buf *out, const ses_tokenizer_train_options *o, const ses_trained_vocab *r, size_t n,
+                  ses_err *e)
 {
     int64_t cls = id_of(r, n, "[CLS]"), sep = id_of(r, n, "[SEP]");
-    if (o->stages || o->type != SES_TRAIN_WORDPIECE || cls < 0 || sep < 0) return true;
+    if (o->stages || o->type != SES_TOKENIZER_WORDPIECE || cls < 0 || sep < 0) return true;
     ses_buf_appendf(out,
                     "\"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", %lld], \"cls\": "
                     "[\"[CLS]\", %lld]}, ",
@@ -355,8 +360,8 @@ static bool frame(ses_buf *out, const ses_train_options *o, const ses_trained *r
     return ses_buf_ok(out, e);
 }
 
-static char *assemble(const ses_train_options *o, const ses_trained *r, size_t n_special, size_t *n,
-                      ses_err *e)
+static char *assemble(const ses_tokenizer_train_options *o, const ses_trained_vocab *r, size_t n_special,
+                      size_t *n, ses_err *e)
 {
     ses_json_writer *added = ses_json_writer_new(0, e), *model = added ? ses_json_writer_new(0, e) : NULL;
     const char *added_text = NULL, *model_text = NULL;
@@ -386,12 +391,12 @@ static char *assemble(const ses_train_options *o, const ses_trained *r, size_t n
 }
 
 /* Special tokens first. */
-static bool put_special(ses_tokenizer_trainer *t, ses_trained *r, ses_err *e)
+static bool put_special(ses_tokenizer_trainer *t, ses_trained_vocab *r, ses_err *e)
 {
     for (size_t i = 0; i < t->o.n_special; i++)
-        if (!ses_trained_put(r, t->o.special[i].p, t->o.special[i].n, e)) return false;
+        if (!ses_trained_vocab_put(r, t->o.special[i].p, t->o.special[i].n, e)) return false;
     for (const char *const *s = kinds[t->o.type].special; !t->o.special && *s; s++)
-        if (!ses_trained_put(r, *s, strlen(*s), e)) return false;
+        if (!ses_trained_vocab_put(r, *s, strlen(*s), e)) return false;
     t->o.n_special = r->n;
     for (size_t i = 0; i < r->n; i++)
         for (size_t j = 0; j < i; j++)
@@ -405,15 +410,15 @@ static bool put_special(ses_tokenizer_trainer *t, ses_trained *r, ses_err *e)
 
 char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err *e)
 {
-    ses_trained r = { .mem = &t->mem };
+    ses_trained_vocab r = { .mem = &t->mem };
     ses_counted_words words = { 0 };
     char *text = NULL;
     bool ok = flush(t, e);
     for (int i = 1; ok && i < t->lanes; i++)
-        ok = ses_counter_merge(t->lane[0].counter, t->lane[i].counter, e);
-    ok = ok && ses_counter_words(t->lane[0].counter, &t->mem, &words, e) && put_special(t, &r, e);
+        ok = ses_word_counter_merge(t->lane[0].counter, t->lane[i].counter, e);
+    ok = ok && ses_word_counter_sorted(t->lane[0].counter, &t->mem, &words, e) && put_special(t, &r, e);
     if (ok && !words.n) ok = ses_fail(e, SES_EARG, "no text to train on: there is not one word in it");
     if (ok && kinds[t->o.type].train(&t->o, &words, &r, e)) text = assemble(&t->o, &r, t->o.n_special, n, e);
-    ses_trained_free(&r);
+    ses_trained_vocab_free(&r);
     return text;
 }

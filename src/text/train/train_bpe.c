@@ -40,9 +40,9 @@ typedef struct slot {
 static const uint64_t EMPTY = UINT64_MAX;
 
 typedef struct bpe {
-    const ses_train_options *o;
+    const ses_tokenizer_train_options *o;
     const ses_counted_words *words;
-    ses_trained *out;
+    ses_trained_vocab *out;
     ses_strmap id; /* token to id */
     const char *prefix;
     size_t n_prefix;
@@ -114,7 +114,8 @@ static bool change(bpe *b, int32_t left, int32_t right, int64_t by, uint32_t wor
     s->count += by;
     if (by < 0) return true;
     if (!s->listed) {
-        if (!ses_alloc_room(&b->listed, &b->cap_listed, b->n_listed + 1, sizeof *b->listed, e)) return false;
+        if (!ses_array_reserve(&b->listed, &b->cap_listed, b->n_listed + 1, sizeof *b->listed, e))
+            return false;
         b->listed[b->n_listed++] = pair;
         s->listed = true;
     }
@@ -188,7 +189,7 @@ static bool token_id(bpe *b, const char *p, size_t n, int32_t *id, ses_err *e)
     }
     bool fresh;
     *id = (int32_t)b->out->n;
-    if (!ses_trained_put(b->out, p, n, e)) return false;
+    if (!ses_trained_vocab_put(b->out, p, n, e)) return false;
     const ses_string *copy = &b->out->token[b->out->n - 1];
     return ses_strmap_insert(&b->id, copy->p, copy->n, *id, &fresh, e) != NULL;
 }
@@ -219,7 +220,7 @@ static bool alphabet(bpe *b, uint8_t *kept, ses_err *e)
     int64_t *count = ses_alloc_array(POINTS, sizeof *count, e);
     letter *list = count ? ses_alloc_array(POINTS, sizeof *list, e) : NULL;
     size_t n = 0;
-    bool ok = list != NULL, bytes = b->o->type == SES_TRAIN_BPE && b->o->byte_level;
+    bool ok = list != NULL, bytes = b->o->type == SES_TOKENIZER_BPE && b->o->byte_level;
     for (size_t i = 0; ok && i < b->words->n; i++)
         for (size_t at = 0; at < b->words->word[i].n;) {
             uint32_t c;
@@ -229,9 +230,9 @@ static bool alphabet(bpe *b, uint8_t *kept, ses_err *e)
     for (int i = 0; ok && bytes && i < 256; i++) count[ses_byte_char((uint8_t)i)] = INT64_MAX;
     for (uint32_t c = 0; ok && c < POINTS; c++)
         if (count[c]) list[n++] = (letter){ c, count[c] };
-    if (ok && b->o->alphabet && (int64_t)n > b->o->alphabet) {
+    if (ok && b->o->limit_alphabet && (int64_t)n > b->o->limit_alphabet) {
         qsort(list, n, sizeof *list, by_count);
-        n = (size_t)b->o->alphabet;
+        n = (size_t)b->o->limit_alphabet;
         qsort(list, n, sizeof *list, by_point);
     }
     for (size_t i = 0; ok && i < n; i++) {
@@ -329,7 +330,8 @@ static bool join(bpe *b, int32_t left, int32_t right, int32_t *id, ses_err *e)
 static bool merge_top(bpe *b, const entry *top, ses_err *e)
 {
     int32_t left = (int32_t)(top->pair >> 32), right = (int32_t)(top->pair & UINT32_MAX), joined;
-    if (!join(b, left, right, &joined, e) || !ses_trained_merge(b->out, left, right, e)) return false;
+    if (!join(b, left, right, &joined, e) || !ses_trained_vocab_put_merge(b->out, left, right, e))
+        return false;
     for (uint32_t i = 0; i < top->at.n; i++)
         if (!merge_word(b, top->at.word[i], left, right, joined, e)) return false;
     return enlist(b, e);
@@ -351,15 +353,17 @@ static bool run(bpe *b, ses_err *e)
         }
         bool ok = merge_top(b, &top, e);
         ses_free(top.at.word);
-        if (!ok || !ses_train_tell(b->o, "merging", (int64_t)b->out->n, b->o->vocab_size, e)) return false;
+        if (!ok || !ses_tokenizer_train_report(b->o, "merging", (int64_t)b->out->n, b->o->vocab_size, e))
+            return false;
     }
     return true;
 }
 
-bool ses_train_bpe(const ses_train_options *o, const ses_counted_words *words, ses_trained *out, ses_err *e)
+bool ses_train_bpe(const ses_tokenizer_train_options *o, const ses_counted_words *words,
+                   ses_trained_vocab *out, ses_err *e)
 {
     bpe b = { .o = o, .words = words, .out = out, .prefix = "" };
-    if (o->type == SES_TRAIN_WORDPIECE) b.prefix = "##", b.n_prefix = 2;
+    if (o->type == SES_TOKENIZER_WORDPIECE) b.prefix = "##", b.n_prefix = 2;
     bool ok = true, fresh;
     for (size_t i = 0; ok && i < out->n; i++)
         ok = ses_strmap_insert(&b.id, out->token[i].p, out->token[i].n, (int64_t)i, &fresh, e) != NULL;

@@ -15,11 +15,11 @@ enum { SEEDS = 1000000, ROUNDS = 2 };
 static const double SHRINK = 0.75, RARE = 0.5;
 
 typedef struct trainer {
-    const ses_train_options *o;
+    const ses_tokenizer_train_options *o;
     const ses_counted_words *words;
     ses_arena mem; /* pieces' strings */
     ses_arena tries[2];
-    ses_pieces_model m;
+    ses_piece_model m;
     ses_lattice lattice;
     size_t cap;
     int turn;
@@ -29,7 +29,7 @@ typedef struct trainer {
 
 static bool put(trainer *t, const char *p, size_t n, double score, ses_err *e)
 {
-    ses_pieces_model *m = &t->m;
+    ses_piece_model *m = &t->m;
     if (m->n == t->cap) {
         size_t cap = t->cap ? 2 * t->cap : 4096;
         ses_string *piece = ses_realloc_array(m->piece, cap, sizeof *piece, e);
@@ -49,7 +49,7 @@ static bool rebuild(trainer *t, ses_err *e)
 {
     ses_arena_free(&t->tries[t->turn]);
     t->turn ^= 1;
-    return ses_pieces_model_build(&t->m, &t->tries[t->turn], e);
+    return ses_piece_model_build(&t->m, &t->tries[t->turn], e);
 }
 
 /* Keep the pieces of the list, in its order; piece 0 stays. */
@@ -120,7 +120,7 @@ static bool put_points(trainer *t, const uint32_t *point, uint32_t n, double sco
 /* The best first, of equals the last in the alphabet: the reference's order. */
 static int by_score(const void *a, const void *b)
 {
-    const ses_candidate *x = a, *y = b;
+    const ses_seed_candidate *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
     if (x->rank != y->rank) return x->rank > y->rank ? -1 : 1;
     return x->len > y->len ? -1 : x->len < y->len;
@@ -130,10 +130,10 @@ static int by_score(const void *a, const void *b)
 static bool seed(trainer *t, ses_err *e)
 {
     uint32_t *text = NULL;
-    ses_candidate *list = NULL;
+    ses_seed_candidate *list = NULL;
     size_t n_text, n = 0, n_letters = 0;
     letter *each = letters(t, &n_letters, e);
-    bool ok = each && put(t, NULL, 0, 0, e) && ses_train_seed(t->words, &text, &n_text, &list, &n, e);
+    bool ok = each && put(t, NULL, 0, 0, e) && ses_unigram_seed(t->words, &text, &n_text, &list, &n, e);
     for (size_t i = 0; ok && i < n_letters; i++)
         ok = put_points(t, &each[i].point, 1, (double)each[i].count, e);
     if (ok && n) qsort(list, n, sizeof *list, by_score);
@@ -166,7 +166,7 @@ static bool improve(trainer *t, ses_err *e)
     uint32_t *list = expected ? ses_alloc_array(t->m.n, sizeof *list, e) : NULL;
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < t->words->n; i++)
-        ok = ses_lattice_expect(&t->lattice, &t->m, &t->words->word[i], expected, &log_prob, e);
+        ok = ses_lattice_add_expected(&t->lattice, &t->m, &t->words->word[i], expected, &log_prob, e);
     for (size_t i = 1; ok && i < t->m.n; i++) {
         if (expected[i] < RARE) continue;
         list[n++] = (uint32_t)i;
@@ -299,7 +299,7 @@ static bool polish(trainer *t, scored *list, size_t n, ses_err *e)
         double sum = 0;
         memset(expected, 0, (n + 1) * sizeof *expected);
         for (size_t i = 0; ok && i < t->words->n; i++)
-            ok = ses_lattice_expect(&t->lattice, &t->m, &t->words->word[i], expected, &log_prob, e);
+            ok = ses_lattice_add_expected(&t->lattice, &t->m, &t->words->word[i], expected, &log_prob, e);
         for (size_t i = 1; i <= n; i++) {
             if (expected[i] < RARE) expected[i] = RARE;
             sum += expected[i];
@@ -313,7 +313,7 @@ static bool polish(trainer *t, scored *list, size_t n, ses_err *e)
 
 /* Every character has a place, the rest is filled in the order the last pruning left; special tokens
  * score 0. */
-static bool finish(trainer *t, ses_trained *out, ses_err *e)
+static bool finish(trainer *t, ses_trained_vocab *out, ses_err *e)
 {
     size_t n_letters, n = 0, room = (size_t)t->o->vocab_size - out->n, special = out->n;
     letter *each = letters(t, &n_letters, e);
@@ -340,7 +340,7 @@ static bool finish(trainer *t, ses_trained *out, ses_err *e)
         if (!taken[i]) list[n++] = (scored){ t->m.piece[i], t->m.score[i] };
     ok = ok && polish(t, list, n, e);
     if (ok) qsort(list, n, sizeof *list, by_likelihood);
-    for (size_t i = 0; ok && i < n; i++) ok = ses_trained_put(out, list[i].s.p, list[i].s.n, e);
+    for (size_t i = 0; ok && i < n; i++) ok = ses_trained_vocab_put(out, list[i].s.p, list[i].s.n, e);
     out->score = ok ? ses_alloc_array(out->n, sizeof *out->score, e) : NULL;
     for (size_t i = 0; out->score && i < n; i++) out->score[special + i] = list[i].score;
     ses_free(taken);
@@ -349,7 +349,7 @@ static bool finish(trainer *t, ses_trained *out, ses_err *e)
     return out->score != NULL;
 }
 
-static bool check_room(const trainer *t, const ses_trained *out, ses_err *e)
+static bool check_room(const trainer *t, const ses_trained_vocab *out, ses_err *e)
 {
     size_t n;
     letter *each = letters(t, &n, e);
@@ -360,8 +360,8 @@ static bool check_room(const trainer *t, const ses_trained *out, ses_err *e)
                     (long long)t->o->vocab_size, n, out->n);
 }
 
-bool ses_train_unigram(const ses_train_options *o, const ses_counted_words *words, ses_trained *out,
-                       ses_err *e)
+bool ses_train_unigram(const ses_tokenizer_train_options *o, const ses_counted_words *words,
+                       ses_trained_vocab *out, ses_err *e)
 {
     trainer t = { .o = o, .words = words };
     size_t wanted = (size_t)o->vocab_size * 11 / 10, before = 0;
@@ -369,8 +369,8 @@ bool ses_train_unigram(const ses_train_options *o, const ses_counted_words *word
     size_t first = t.m.n;
     while (ok) {
         for (int i = 0; ok && i < ROUNDS; i++) ok = improve(&t, e);
-        ok =
-            ok && ses_train_tell(o, "pruning", (int64_t)(first - t.m.n), (int64_t)first - (int64_t)wanted, e);
+        ok = ok && ses_tokenizer_train_report(o, "pruning", (int64_t)(first - t.m.n),
+                                              (int64_t)first - (int64_t)wanted, e);
         if (!ok || t.m.n <= wanted || t.m.n == before) break;
         before = t.m.n;
         ok = prune(&t, wanted, e);

@@ -13,8 +13,8 @@ static int by_count(const void *a, const void *b)
     return d ? d : x->n < y->n ? -1 : x->n > y->n;
 }
 
-bool ses_train_wordlevel(const ses_train_options *o, const ses_counted_words *words, ses_trained *out,
-                         ses_err *e)
+bool ses_train_wordlevel(const ses_tokenizer_train_options *o, const ses_counted_words *words,
+                         ses_trained_vocab *out, ses_err *e)
 {
     qsort(words->word, words->n, sizeof *words->word, by_count);
     for (size_t i = 0; i < words->n && (int64_t)out->n < o->vocab_size; i++) {
@@ -23,7 +23,7 @@ bool ses_train_wordlevel(const ses_train_options *o, const ses_counted_words *wo
         for (size_t j = 0; j < out->n && j < o->n_special; j++)
             special |= out->token[j].n == w->n && !memcmp(out->token[j].p, w->p, w->n);
         if (w->count < o->min_frequency) break;
-        if (!special && !ses_trained_put(out, w->p, w->n, e)) return false;
+        if (!special && !ses_trained_vocab_put(out, w->p, w->n, e)) return false;
     }
     return true;
 }

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-bool ses_pieces_model_build(ses_pieces_model *m, ses_arena *mem, ses_err *e)
+bool ses_piece_model_build(ses_piece_model *m, ses_arena *mem, ses_err *e)
 {
     static const double UNKNOWN = 10; /* so much less than the least likely piece */
     double least = 0;
@@ -51,14 +51,14 @@ static size_t char_size(char c)
 
 /* Pieces that begin at p, one after the other; a character without one comes as piece 0. */
 typedef struct walk {
-    const ses_pieces_model *m;
+    const ses_piece_model *m;
     const char *p;
     size_t n, at, first; /* bytes seen; of the first character */
     uint32_t node;
     bool single, done;
 } walk;
 
-static walk walk_from(const ses_pieces_model *m, const char *p, size_t n)
+static walk walk_from(const ses_piece_model *m, const char *p, size_t n)
 {
     return (walk){ .m = m, .p = p, .n = n, .first = char_size(*p), .node = m->trie.root };
 }
@@ -83,7 +83,7 @@ static bool walk_next(walk *w, int32_t *piece, size_t *len)
     return true;
 }
 
-static double score_of(const ses_pieces_model *m, int32_t piece)
+static double score_of(const ses_piece_model *m, int32_t piece)
 {
     return piece ? m->score[piece] : m->unknown;
 }
@@ -95,7 +95,7 @@ static double log_add(double a, double b)
 }
 
 /* forward[i]: log of the summed probabilities of all ways to cut the first i bytes; backward: of the rest. */
-static void sums(ses_lattice *l, const ses_pieces_model *m, const char *p, size_t n)
+static void sums(ses_lattice *l, const ses_piece_model *m, const char *p, size_t n)
 {
     for (size_t i = 0; i <= n; i++) l->forward[i] = l->backward[i] = -INFINITY;
     l->forward[0] = l->backward[n] = 0;
@@ -114,8 +114,8 @@ static void sums(ses_lattice *l, const ses_pieces_model *m, const char *p, size_
     }
 }
 
-bool ses_lattice_expect(ses_lattice *l, const ses_pieces_model *m, const ses_counted_word *w,
-                        double *expected, double *log_prob, ses_err *e)
+bool ses_lattice_add_expected(ses_lattice *l, const ses_piece_model *m, const ses_counted_word *w,
+                              double *expected, double *log_prob, ses_err *e)
 {
     if (!reserve(l, w->n, e)) return false;
     sums(l, m, w->p, w->n);
@@ -134,7 +134,7 @@ bool ses_lattice_expect(ses_lattice *l, const ses_pieces_model *m, const ses_cou
 /* Put a way into the two best of place `at`. */
 static void offer(ses_lattice *l, size_t at, double score, int32_t piece, size_t from, int rank, int ways)
 {
-    struct ses_node2 *b = &l->best[at];
+    struct ses_lattice_node *b = &l->best[at];
     int k = score > b->score[0] ? 0 : ways == 2 && score > b->score[1] ? 1 : 2;
     if (k == 2) return;
     if (k == 0)
@@ -148,7 +148,7 @@ static void trace(ses_lattice *l, size_t n, int way)
     size_t len = 0, at = n;
     uint32_t rank = (uint32_t)way;
     while (at) {
-        const struct ses_node2 *b = &l->best[at];
+        const struct ses_lattice_node *b = &l->best[at];
         l->path[way][len++] = b->piece[rank];
         uint32_t from = b->from[rank];
         rank = b->rank[rank];
@@ -162,8 +162,8 @@ static void trace(ses_lattice *l, size_t n, int way)
     l->n_path[way] = len;
 }
 
-bool ses_lattice_best(ses_lattice *l, const ses_pieces_model *m, const char *p, size_t n, int ways,
-                      int *found, ses_err *e)
+bool ses_lattice_best(ses_lattice *l, const ses_piece_model *m, const char *p, size_t n, int ways, int *found,
+                      ses_err *e)
 {
     if (!reserve(l, n, e)) return false;
     for (size_t i = 0; i <= n; i++) l->best[i].score[0] = l->best[i].score[1] = -INFINITY;

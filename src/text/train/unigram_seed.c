@@ -77,15 +77,15 @@ typedef struct node { /* suffixes from `begin` on share `depth` characters */
 } node;
 
 typedef struct found {
-    ses_candidate *list;
+    ses_seed_candidate *list;
     size_t n, cap;
 } found;
 
 static bool put(found *f, const seed *s, node k, size_t times, ses_err *e)
 {
-    if (!ses_alloc_room(&f->list, &f->cap, f->n + 1, sizeof *f->list, e)) return false;
+    if (!ses_array_reserve(&f->list, &f->cap, f->n + 1, sizeof *f->list, e)) return false;
     f->list[f->n++] =
-        (ses_candidate){ s->suffix[k.begin], k.depth, (uint32_t)k.begin, (double)times * k.depth };
+        (ses_seed_candidate){ s->suffix[k.begin], k.depth, (uint32_t)k.begin, (double)times * k.depth };
     return true;
 }
 
@@ -108,8 +108,8 @@ static bool walk(seed *s, found *f, ses_err *e)
     return true;
 }
 
-bool ses_train_seed(const ses_counted_words *words, uint32_t **text, size_t *n_text, ses_candidate **list,
-                    size_t *n, ses_err *e)
+bool ses_unigram_seed(const ses_counted_words *words, uint32_t **text, size_t *n_text,
+                      ses_seed_candidate **list, size_t *n, ses_err *e)
 {
     size_t total = 0, at = 0, suffixes = 0;
     found f = { 0 };

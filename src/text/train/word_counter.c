@@ -8,21 +8,21 @@
 
 enum { USUAL_MAX = 20000000 };
 
-struct ses_counter {
+struct ses_word_counter {
     ses_strmap map; /* to the count */
     ses_arena keys;
     size_t max;
     int64_t floor; /* words seen so often or less were dropped once: what returns begins anew */
 };
 
-ses_counter *ses_counter_new(size_t max_words, ses_err *e)
+ses_word_counter *ses_word_counter_new(size_t max_words, ses_err *e)
 {
-    ses_counter *c = ses_alloc(sizeof *c, e);
+    ses_word_counter *c = ses_alloc(sizeof *c, e);
     if (c) c->max = max_words ? max_words : USUAL_MAX;
     return c;
 }
 
-void ses_counter_free(ses_counter *c)
+void ses_word_counter_free(ses_word_counter *c)
 {
     if (!c) return;
     ses_strmap_free(&c->map);
@@ -30,7 +30,7 @@ void ses_counter_free(ses_counter *c)
     ses_free(c);
 }
 
-static bool put(ses_counter *c, const char *p, size_t n, int64_t count, ses_err *e)
+static bool put(ses_word_counter *c, const char *p, size_t n, int64_t count, ses_err *e)
 {
     int64_t *value, old;
     bool fresh;
@@ -44,10 +44,10 @@ static bool put(ses_counter *c, const char *p, size_t n, int64_t count, ses_err 
 }
 
 /* Drop words seen `floor` times or less until half the room is free. */
-static bool prune(ses_counter *c, ses_err *e)
+static bool prune(ses_word_counter *c, ses_err *e)
 {
     while (c->map.count > c->max / 2) {
-        ses_counter kept = { .max = c->max, .floor = ++c->floor };
+        ses_word_counter kept = { .max = c->max, .floor = ++c->floor };
         bool ok = true;
         for (size_t i = 0; ok && i < c->map.count; i++) {
             const ses_strmap_entry *x = &c->map.entry[i];
@@ -62,21 +62,21 @@ static bool prune(ses_counter *c, ses_err *e)
     return true;
 }
 
-bool ses_counter_add(ses_counter *c, const char *p, size_t n, int64_t count, ses_err *e)
+bool ses_word_counter_add(ses_word_counter *c, const char *p, size_t n, int64_t count, ses_err *e)
 {
     return put(c, p, n, count, e) && (c->map.count <= c->max || prune(c, e));
 }
 
-bool ses_counter_merge(ses_counter *c, const ses_counter *from, ses_err *e)
+bool ses_word_counter_merge(ses_word_counter *c, const ses_word_counter *from, ses_err *e)
 {
     for (size_t i = 0; i < from->map.count; i++) {
         const ses_strmap_entry *x = &from->map.entry[i];
-        if (!ses_counter_add(c, x->key, x->len, x->value, e)) return false;
+        if (!ses_word_counter_add(c, x->key, x->len, x->value, e)) return false;
     }
     return true;
 }
 
-bool ses_counter_words(const ses_counter *c, ses_arena *mem, ses_counted_words *out, ses_err *e)
+bool ses_word_counter_sorted(const ses_word_counter *c, ses_arena *mem, ses_counted_words *out, ses_err *e)
 {
     size_t n = c->map.count;
     ses_string *key = ses_alloc_array(n, sizeof *key, e);

@@ -26,45 +26,46 @@ static size_t bytes_of(const ses_vocab *v, int32_t id, char *out)
 /* Two orders in 42 bits, mixed so that no bit is lost: a place in a table and the rest tell them apart. */
 static inline uint64_t mix(uint32_t left, uint32_t right)
 {
-    const uint64_t all = ((uint64_t)1 << 2 * SES_WALK_ORDER_BITS) - 1;
-    uint64_t h = (uint64_t)left << SES_WALK_ORDER_BITS | right;
+    const uint64_t all = ((uint64_t)1 << 2 * SES_BACKTRACK_ORDER_BITS) - 1;
+    uint64_t h = (uint64_t)left << SES_BACKTRACK_ORDER_BITS | right;
     h = h * 0x9E3779B97F4A7C15u & all;
-    return (h ^ h >> SES_WALK_ORDER_BITS) * 0xD6E8FEB86659FD93u & all;
+    return (h ^ h >> SES_BACKTRACK_ORDER_BITS) * 0xD6E8FEB86659FD93u & all;
 }
 
 static inline uint64_t pack(uint32_t left, uint32_t right, uint32_t order)
 {
-    return ((uint64_t)left << SES_WALK_ORDER_BITS | right) << SES_WALK_ORDER_BITS | order;
+    return ((uint64_t)left << SES_BACKTRACK_ORDER_BITS | right) << SES_BACKTRACK_ORDER_BITS | order;
 }
 
-static void put_merge(ses_bpe_walk *w, uint32_t left, uint32_t right, uint32_t order)
+static void put_merge(ses_bpe_backtrack *w, uint32_t left, uint32_t right, uint32_t order)
 {
     if (left < 256 && right < 256) {
         w->two[left << 8 | right] = order;
         return;
     }
-    uint64_t h = mix(left, right), bit = h >> (2 * SES_WALK_ORDER_BITS - SES_WALK_FILTER_BITS);
+    uint64_t h = mix(left, right), bit = h >> (2 * SES_BACKTRACK_ORDER_BITS - SES_BACKTRACK_FILTER_BITS);
     w->filter[bit / 64] |= (uint64_t)1 << bit % 64;
     for (h &= w->mask; w->slot[h];) h = (h + 1) & w->mask;
     w->slot[h] = pack(left, right, order);
 }
 
 /* What two tokens merge to; 0: they do not. */
-static inline uint32_t merged(const ses_bpe_walk *w, uint32_t left, uint32_t right)
+static inline uint32_t merged(const ses_bpe_backtrack *w, uint32_t left, uint32_t right)
 {
     if (left < 256 && right < 256) return w->two[left << 8 | right];
-    uint64_t h = mix(left, right), bit = h >> (2 * SES_WALK_ORDER_BITS - SES_WALK_FILTER_BITS);
+    uint64_t h = mix(left, right), bit = h >> (2 * SES_BACKTRACK_ORDER_BITS - SES_BACKTRACK_FILTER_BITS);
     if (!(w->filter[bit / 64] >> bit % 64 & 1)) return 0;
-    uint64_t key = pack(left, right, 0) >> SES_WALK_ORDER_BITS;
+    uint64_t key = pack(left, right, 0) >> SES_BACKTRACK_ORDER_BITS;
     for (h &= w->mask; w->slot[h]; h = (h + 1) & w->mask)
-        if (w->slot[h] >> SES_WALK_ORDER_BITS == key) return w->slot[h] & ((1u << SES_WALK_ORDER_BITS) - 1);
+        if (w->slot[h] >> SES_BACKTRACK_ORDER_BITS == key)
+            return w->slot[h] & ((1u << SES_BACKTRACK_ORDER_BITS) - 1);
     return 0;
 }
 
 /* Whether merging leaves the boundary of two tokens alone. The merges nearest to it are undone one after the
  * other, the later one first; none of the pairs that then lie at the boundary may merge before the part
  * beside it was made. Of equal ranks the left one is first. limit: the first merge that is too late. */
-static bool may_meet(const ses_bpe_walk *w, uint32_t left, uint32_t right, uint32_t limit)
+static bool may_meet(const ses_bpe_backtrack *w, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
         uint32_t order = merged(w, left, right);
@@ -84,7 +85,7 @@ static bool may_meet(const ses_bpe_walk *w, uint32_t left, uint32_t right, uint3
 
 /* What each token is made of, and how long it is, by order; false where two merges make one, or a part comes
  * later than the whole. order: [vocabulary] of each id, to be filled; UINT32_MAX: none. */
-static bool read_merges(ses_bpe_walk *w, const ses_bpe *m, const int32_t id[256], uint32_t *order,
+static bool read_merges(ses_bpe_backtrack *w, const ses_bpe *m, const int32_t id[256], uint32_t *order,
                         uint32_t *len)
 {
     for (uint32_t b = 0; b < 256; b++) {
@@ -100,7 +101,7 @@ static bool read_merges(ses_bpe_walk *w, const ses_bpe *m, const int32_t id[256]
         if (order[s->id] != UINT32_MAX || left == UINT32_MAX || right == UINT32_MAX) return false;
         order[s->id] = own;
         w->id[own] = s->id;
-        w->parts[own] = (ses_walk_parts){ left, right };
+        w->parts[own] = (ses_backtrack_parts){ left, right };
         len[own] = len[left] + len[right];
         put_merge(w, left, right, own);
     }
@@ -108,7 +109,7 @@ static bool read_merges(ses_bpe_walk *w, const ses_bpe *m, const int32_t id[256]
 }
 
 /* Tokens that are their own encoding, into the trie. */
-static bool build_trie(ses_bpe_walk *w, const ses_bpe *m, uint32_t *len, ses_err *e)
+static bool build_trie(ses_bpe_backtrack *w, const ses_bpe *m, uint32_t *len, ses_err *e)
 {
     size_t orders = 256 + (size_t)m->merges.ranks, bytes = 0;
     for (size_t i = 0; i < orders; i++) bytes += len[i];
@@ -117,7 +118,7 @@ static bool build_trie(ses_bpe_walk *w, const ses_bpe *m, uint32_t *len, ses_err
     char *text = ses_arena_array(&own, bytes + m->vocab.filled, 1, e);
     bool ok = key && text;
     for (size_t i = 256; ok && i < orders; i++) { /* parts before wholes */
-        ses_walk_parts p = w->parts[i];
+        ses_backtrack_parts p = w->parts[i];
         if (len[i] && !(len[p.left] && len[p.right] && may_meet(w, p.left, p.right, (uint32_t)i))) len[i] = 0;
     }
     for (size_t i = 0; ok && i < orders; i++) {
@@ -133,7 +134,7 @@ static bool build_trie(ses_bpe_walk *w, const ses_bpe *m, uint32_t *len, ses_err
 }
 
 /* The tables, empty. */
-static bool reserve(ses_bpe_walk *w, size_t orders, ses_err *e)
+static bool reserve(ses_bpe_backtrack *w, size_t orders, ses_err *e)
 {
     size_t slots = 256;
     while (slots < 2 * orders) slots *= 2;
@@ -141,17 +142,18 @@ static bool reserve(ses_bpe_walk *w, size_t orders, ses_err *e)
     w->parts = ses_arena_array(&w->mem, orders, sizeof *w->parts, e);
     w->id = ses_arena_array(&w->mem, orders, sizeof *w->id, e);
     w->two = ses_arena_array(&w->mem, 65536, sizeof *w->two, e);
-    w->filter = ses_arena_array(&w->mem, ((size_t)1 << SES_WALK_FILTER_BITS) / 64, sizeof *w->filter, e);
+    w->filter = ses_arena_array(&w->mem, ((size_t)1 << SES_BACKTRACK_FILTER_BITS) / 64, sizeof *w->filter, e);
     w->slot = ses_arena_array(&w->mem, slots, sizeof *w->slot, e);
-    w->pair = ses_arena_array(&w->mem, (size_t)1 << SES_WALK_PAIR_BITS, sizeof *w->pair, e);
+    w->pair = ses_arena_array(&w->mem, (size_t)1 << SES_BACKTRACK_PAIR_BITS, sizeof *w->pair, e);
     return w->parts && w->id && w->two && w->filter && w->slot && w->pair;
 }
 
-bool ses_bpe_walk_open(ses_bpe_walk *w, const ses_bpe *m, const int32_t id[256], bool *fits, ses_err *e)
+bool ses_bpe_backtrack_open(ses_bpe_backtrack *w, const ses_bpe *m, const int32_t id[256], bool *fits,
+                            ses_err *e)
 {
     size_t size = (size_t)m->vocab.size, orders = 256 + (size_t)m->merges.ranks;
-    *w = (ses_bpe_walk){ 0 };
-    *fits = orders < (size_t)1 << SES_WALK_ORDER_BITS;
+    *w = (ses_bpe_backtrack){ 0 };
+    *fits = orders < (size_t)1 << SES_BACKTRACK_ORDER_BITS;
     if (!*fits) return true;
     ses_arena own = { 0 };
     uint32_t *order = ses_arena_alloc(&own, size * sizeof *order, e);
@@ -161,22 +163,24 @@ bool ses_bpe_walk_open(ses_bpe_walk *w, const ses_bpe *m, const int32_t id[256],
     *fits = ok && read_merges(w, m, id, order, len);
     if (*fits) ok = build_trie(w, m, len, e);
     ses_arena_free(&own);
-    if (!*fits || !ok) ses_bpe_walk_close(w);
+    if (!*fits || !ok) ses_bpe_backtrack_close(w);
     return ok;
 }
 
-void ses_bpe_walk_close(ses_bpe_walk *w)
+void ses_bpe_backtrack_close(ses_bpe_backtrack *w)
 {
     ses_arena_free(&w->mem);
-    *w = (ses_bpe_walk){ 0 };
+    *w = (ses_bpe_backtrack){ 0 };
 }
 
 /* ---- running ---- */
 
-enum { REST_BITS = 2 * SES_WALK_ORDER_BITS - SES_WALK_PAIR_BITS }; /* of a mixed pair, beside its place */
+enum {
+    REST_BITS = 2 * SES_BACKTRACK_ORDER_BITS - SES_BACKTRACK_PAIR_BITS
+}; /* of a mixed pair, beside its place */
 
 /* An entry has the rest of the pair << 2, 2, and whether the two may stand side by side. */
-static inline bool meet(ses_bpe_walk *w, uint32_t left, uint32_t right)
+static inline bool meet(ses_bpe_backtrack *w, uint32_t left, uint32_t right)
 {
     uint64_t h = mix(left, right);
     uint32_t *at = &w->pair[h >> REST_BITS], rest = (uint32_t)(h & ((1u << REST_BITS) - 1)) << 2 | 2;
@@ -191,7 +195,7 @@ typedef struct prefix {
 } prefix;
 
 /* The tokens that n bytes begin with, the longest last. */
-static inline size_t prefixes(const ses_bpe_walk *w, const char *p, size_t n, prefix *out)
+static inline size_t prefixes(const ses_bpe_backtrack *w, const char *p, size_t n, prefix *out)
 {
     uint32_t base = w->trie.root;
     size_t count = 0;
@@ -203,8 +207,8 @@ static inline size_t prefixes(const ses_bpe_walk *w, const char *p, size_t n, pr
     return count;
 }
 
-bool ses_bpe_walk_run(ses_bpe_walk *w, const char *text, size_t n, int32_t *id, uint32_t *len, size_t *count,
-                      ses_arena *scratch, ses_err *e)
+bool ses_bpe_backtrack_encode(ses_bpe_backtrack *w, const char *text, size_t n, int32_t *id, uint32_t *len,
+                              size_t *count, ses_arena *scratch, ses_err *e)
 {
     uint64_t few[4] = { 0 }, *dead = few; /* a bit for each place that no sequence goes on from */
     prefix some[64], *token = some;

@@ -14,30 +14,31 @@
 #include "bpe.h"
 #include "trie.h"
 
-enum { SES_WALK_PAIR_BITS = 16, SES_WALK_FILTER_BITS = 20, SES_WALK_ORDER_BITS = 21 };
+enum { SES_BACKTRACK_PAIR_BITS = 16, SES_BACKTRACK_FILTER_BITS = 20, SES_BACKTRACK_ORDER_BITS = 21 };
 
-typedef struct ses_walk_parts {
+typedef struct ses_backtrack_parts {
     uint32_t left, right;
-} ses_walk_parts;
+} ses_backtrack_parts;
 
-typedef struct ses_bpe_walk {
-    ses_trie trie;         /* tokens by the bytes they stand for; values are orders */
-    ses_walk_parts *parts; /* [orders] */
-    int32_t *id;           /* [orders] in the vocabulary */
-    uint32_t *two;         /* [65536] the order that bytes a, b merge to, at a << 8 | b; 0: they do not */
+typedef struct ses_bpe_backtrack {
+    ses_trie trie;              /* tokens by the bytes they stand for; values are orders */
+    ses_backtrack_parts *parts; /* [orders] */
+    int32_t *id;                /* [orders] in the vocabulary */
+    uint32_t *two;    /* [65536] the order that bytes a, b merge to, at a << 8 | b; 0: they do not */
     uint64_t *filter; /* a bit for each hash of another pair that merges: most that do not are told by it */
     uint64_t *slot;   /* left, right, order of those pairs; 0: free */
     size_t mask;
-    uint32_t *pair; /* [1 << SES_WALK_PAIR_BITS] what is known of two tokens side by side; 0: nothing */
+    uint32_t *pair; /* [1 << SES_BACKTRACK_PAIR_BITS] what is known of two tokens side by side; 0: nothing */
     ses_arena mem;
-} ses_bpe_walk;
+} ses_bpe_backtrack;
 
 /* *fits false: the vocabulary is of another kind. id: of single bytes. */
-bool ses_bpe_walk_open(ses_bpe_walk *w, const ses_bpe *m, const int32_t id[256], bool *fits, ses_err *e);
-void ses_bpe_walk_close(ses_bpe_walk *w);
+bool ses_bpe_backtrack_open(ses_bpe_backtrack *w, const ses_bpe *m, const int32_t id[256], bool *fits,
+                            ses_err *e);
+void ses_bpe_backtrack_close(ses_bpe_backtrack *w);
 
 /* Ids and lengths of the tokens of n > 0 bytes; room for n of each. One thread at a time. */
-bool ses_bpe_walk_run(ses_bpe_walk *w, const char *text, size_t n, int32_t *id, uint32_t *len, size_t *count,
-                      ses_arena *scratch, ses_err *e);
+bool ses_bpe_backtrack_encode(ses_bpe_backtrack *w, const char *text, size_t n, int32_t *id, uint32_t *len,
+                              size_t *count, ses_arena *scratch, ses_err *e);
 
 #endif

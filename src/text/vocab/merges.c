@@ -46,27 +46,27 @@ static uint16_t hash_char(const char *p, size_t n)
     return (uint16_t)(x * 2654435761u >> 16);
 }
 
-static ses_edge edge_of(ses_string s)
+static ses_token_edge edge_of(ses_string s)
 {
     size_t first = 1, last = s.n;
-    if (!s.n) return (ses_edge){ 0, 0 };
+    if (!s.n) return (ses_token_edge){ 0, 0 };
     while (first < s.n && first < 4 && ((uint8_t)s.p[first] & 0xC0) == 0x80) first++;
     while (last > 1 && last + 3 > s.n && ((uint8_t)s.p[last - 1] & 0xC0) == 0x80) last--;
-    return (ses_edge){ hash_char(s.p, first), hash_char(s.p + last - 1, s.n - last + 1) };
+    return (ses_token_edge){ hash_char(s.p, first), hash_char(s.p + last - 1, s.n - last + 1) };
 }
 
-bool ses_merges_edges(ses_merges *m, int32_t n, ses_merges_name_fn *name, const void *ctx, ses_arena *mem,
-                      ses_err *e)
+bool ses_merges_build_filter(ses_merges *m, int32_t n, ses_merges_name_fn *name, const void *ctx,
+                             ses_arena *mem, ses_err *e)
 {
     m->edge = ses_arena_array(mem, (size_t)n, sizeof *m->edge, e);
-    uint64_t *joint = ses_arena_array(mem, ((size_t)1 << SES_JOINT_BITS) / 64, sizeof *joint, e);
+    uint64_t *joint = ses_arena_array(mem, ((size_t)1 << SES_MERGES_FILTER_BITS) / 64, sizeof *joint, e);
     if (!m->edge || !joint) return false;
     m->edges = n;
     for (int32_t i = 0; i < n; i++) m->edge[i] = edge_of(name(ctx, i));
     for (size_t i = 0; i <= m->mask; i++) {
         const ses_merge *s = &m->slot[i];
         if (s->rank == UINT32_MAX || s->left >= n || s->right >= n) continue;
-        uint32_t bit = ses_merges_joint(m->edge[s->left], m->edge[s->right]);
+        uint32_t bit = ses_merges_edge_hash(m->edge[s->left], m->edge[s->right]);
         joint[bit / 64] |= (uint64_t)1 << bit % 64;
     }
     m->joint = joint;

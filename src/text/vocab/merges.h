@@ -13,11 +13,11 @@ typedef struct ses_merge {
 } ses_merge;
 
 /* The characters a token begins and ends with, hashed. */
-typedef struct ses_edge {
+typedef struct ses_token_edge {
     uint16_t first, last;
-} ses_edge;
+} ses_token_edge;
 
-enum { SES_JOINT_BITS = 19 };
+enum { SES_MERGES_FILTER_BITS = 19 };
 
 typedef struct ses_merges {
     ses_merge *slot; /* open addressing, at most half are taken */
@@ -26,8 +26,8 @@ typedef struct ses_merges {
     uint64_t factor;  /* odd, drawn anew for each table, so that nobody can prepare pairs that collide */
     uint32_t *ranked; /* [ranks] the slot of each rank, UINT32_MAX: replaced by a later one */
     uint32_t ranks;
-    uint32_t longest; /* of the ids merged, in bytes */
-    ses_edge *edge;   /* [edges] by id */
+    uint32_t longest;     /* of the ids merged, in bytes */
+    ses_token_edge *edge; /* [edges] by id */
     int32_t edges;
     /* A bit for each hash of two characters that some merge brings together; NULL: not known. */
     uint64_t *joint;
@@ -42,8 +42,8 @@ void ses_merges_put(ses_merges *m, int32_t left, int32_t right, uint32_t rank, i
 /* Once all merges are in: find out which characters never come together in a token, so that long words can be
  * cut there. Ids below n are called name(ctx, id), and what is merged is called by both names end to end. */
 typedef ses_string ses_merges_name_fn(const void *ctx, int32_t id);
-bool ses_merges_edges(ses_merges *m, int32_t n, ses_merges_name_fn *name, const void *ctx, ses_arena *mem,
-                      ses_err *e);
+bool ses_merges_build_filter(ses_merges *m, int32_t n, ses_merges_name_fn *name, const void *ctx,
+                             ses_arena *mem, ses_err *e);
 
 /* ["a b", ...] or [["a", "b"], ...]. The second part loses n_prefix bytes (the continuing-subword prefix)
  * when they are joined. */
@@ -67,28 +67,28 @@ static inline const ses_merge *ses_merges_find(const ses_merges *m, int32_t left
     }
 }
 
-static inline uint32_t ses_merges_joint(ses_edge left, ses_edge right)
+static inline uint32_t ses_merges_edge_hash(ses_token_edge left, ses_token_edge right)
 {
-    return ((uint32_t)left.last << 16 | right.first) * 2654435761u >> (32 - SES_JOINT_BITS);
+    return ((uint32_t)left.last << 16 | right.first) * 2654435761u >> (32 - SES_MERGES_FILTER_BITS);
 }
 
 /* Whether anything could be merged across the border of two symbols, now or when they have grown. */
-static inline bool ses_merges_may_join(const ses_merges *m, int32_t left, int32_t right)
+static inline bool ses_merges_may_cross(const ses_merges *m, int32_t left, int32_t right)
 {
     if ((uint32_t)left >= (uint32_t)m->edges || (uint32_t)right >= (uint32_t)m->edges) return true;
-    uint32_t bit = ses_merges_joint(m->edge[left], m->edge[right]);
+    uint32_t bit = ses_merges_edge_hash(m->edge[left], m->edge[right]);
     return m->joint[bit / 64] >> bit % 64 & 1;
 }
 
 /* For results that must be taken apart again: of the pairs that came up and would make id, the last. */
-typedef struct ses_merge_watch {
+typedef struct ses_merge_trace {
     const uint8_t *wanted; /* by id */
     int32_t (*parts)[2];   /* by id */
-} ses_merge_watch;
+} ses_merge_trace;
 
 /* Merge n symbols, ids and byte lengths side by side, until no pair is left that merges: always the pair of
  * lowest rank, the leftmost of those. Works in place; *n is what remains. Time n log n. */
 bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
-                      const ses_merge_watch *watch, ses_arena *scratch, ses_err *e); /* watch may be NULL */
+                      const ses_merge_trace *watch, ses_arena *scratch, ses_err *e); /* watch may be NULL */
 
 #endif

@@ -15,12 +15,12 @@ enum { FEW = 32, MANY = 512, NONE = -1 };
 
 /* ---- few ---- */
 
-static void note(const ses_merge_watch *w, const ses_merge *s)
+static void note(const ses_merge_trace *w, const ses_merge *s)
 {
     if (w->wanted[s->id]) w->parts[s->id][0] = s->left, w->parts[s->id][1] = s->right;
 }
 
-static uint64_t rank_and_id(const ses_merges *m, int32_t left, int32_t right, const ses_merge_watch *watch)
+static uint64_t rank_and_id(const ses_merges *m, int32_t left, int32_t right, const ses_merge_trace *watch)
 {
     const ses_merge *s = ses_merges_find(m, left, right);
     if (s && watch) note(watch, s);
@@ -28,7 +28,7 @@ static uint64_t rank_and_id(const ses_merges *m, int32_t left, int32_t right, co
 }
 
 static inline size_t apply_few(const ses_merges *m, int32_t *id, uint32_t *len, size_t n,
-                               const ses_merge_watch *watch)
+                               const ses_merge_trace *watch)
 {
     uint64_t pair[FEW]; /* rank and result of symbols i and i + 1 */
     for (size_t i = 0; i + 1 < n; i++) pair[i] = rank_and_id(m, id[i], id[i + 1], watch);
@@ -74,7 +74,7 @@ typedef struct queue {
     uint32_t rank;         /* being worked on; lower ones have no lists */
     uint32_t *open, *room; /* its places in order, and as much room to sort them */
     size_t at, n_open, cap_open;
-    const ses_merge_watch *watch;
+    const ses_merge_trace *watch;
     ses_arena *mem;
 } queue;
 
@@ -244,7 +244,7 @@ static bool queue_open(queue *q, const ses_merges *m, size_t n, ses_arena *mem, 
 }
 
 static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
-                       const ses_merge_watch *watch, ses_arena *scratch, ses_err *e)
+                       const ses_merge_trace *watch, ses_arena *scratch, ses_err *e)
 {
     queue q;
     symbol *s = ses_arena_array(scratch, *n, sizeof *s, e);
@@ -266,7 +266,7 @@ static bool apply_many(const ses_merges *m, int32_t *id, uint32_t *len, size_t *
 }
 
 static bool apply_part(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
-                       const ses_merge_watch *watch, ses_arena *scratch, ses_err *e)
+                       const ses_merge_trace *watch, ses_arena *scratch, ses_err *e)
 {
     if (*n > FEW) {
         ses_mark mark = ses_arena_mark(scratch);
@@ -279,13 +279,13 @@ static bool apply_part(const ses_merges *m, int32_t *id, uint32_t *len, size_t *
 }
 
 bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n,
-                      const ses_merge_watch *watch, ses_arena *scratch, ses_err *e)
+                      const ses_merge_trace *watch, ses_arena *scratch, ses_err *e)
 {
     if (*n > INT32_MAX / 2) return ses_fail(e, SES_EARG, "a word of %zu symbols is too long", *n);
     if (*n <= FEW || !m->joint || watch) return apply_part(m, id, len, n, watch, scratch, e);
     size_t total = *n, kept = 0;
     for (size_t begin = 0, end; begin < total; begin = end) { /* parts that nothing is merged across */
-        for (end = begin + 1; end < total && ses_merges_may_join(m, id[end - 1], id[end]);) end++;
+        for (end = begin + 1; end < total && ses_merges_may_cross(m, id[end - 1], id[end]);) end++;
         size_t k = end - begin;
         if (!apply_part(m, id + begin, len + begin, &k, NULL, scratch, e)) return false;
         memmove(id + kept, id + begin, k * sizeof *id);

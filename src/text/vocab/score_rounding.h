@@ -6,7 +6,7 @@
 
 #include "sesame/types.h"
 
-double ses_score_read(double x);  /* what the reference makes of the shortest text of x */
-double ses_score_write(double x); /* a number whose shortest text it reads as x, if there is one near x */
+double ses_score_from_json(double x); /* what the reference makes of the shortest text of x */
+double ses_score_to_json(double x);   /* a number whose shortest text it reads as x, if there is one near x */
 
 #endif

@@ -143,7 +143,7 @@ typedef struct stack {
 
 static bool push(stack *s, todo t, ses_err *e)
 {
-    if (!ses_alloc_room(&s->item, &s->cap, s->n + 1, sizeof *s->item, e)) return false;
+    if (!ses_array_reserve(&s->item, &s->cap, s->n + 1, sizeof *s->item, e)) return false;
     s->item[s->n++] = t;
     return true;
 }

@@ -5,11 +5,11 @@
 #include "text/stage.h"
 #include "trie.h"
 
-#define SES_PATH_REAL double
-#define SES_PATH(name) ses_path64_##name
+#define SES_VITERBI_REAL double
+#define SES_VITERBI(name) ses_viterbi64_##name
 #include "viterbi_body.h"
-#undef SES_PATH_REAL
-#undef SES_PATH
+#undef SES_VITERBI_REAL
+#undef SES_VITERBI
 
 typedef struct ses_unigram {
     ses_trie trie;    /* pieces; values are ids */
@@ -21,7 +21,7 @@ typedef struct ses_unigram {
     double unk_score; /* of a character no piece covers */
     bool byte_fallback;
     int32_t byte_id[256]; /* of <0x00> to <0xFF>, -1: none */
-    ses_path64_pieces pieces;
+    ses_viterbi64_pieces pieces;
 } ses_unigram;
 
 /* The best way to cut n bytes into pieces: tokens appended to out, unknown characters in a row as one. */

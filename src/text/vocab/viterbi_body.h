@@ -1,55 +1,55 @@
 /* Unigram's best path, for both kinds of its models: of all ways to cut a text into pieces the one whose
- * scores sum highest, of equal ones that found first. Included with SES_PATH_REAL, the type sums are made in,
- * and SES_PATH(name), what things are called for it. Sums run from the left, one addition a piece, as in the
+ * scores sum highest, of equal ones that found first. Included with SES_VITERBI_REAL, the type sums are made in,
+ * and SES_VITERBI(name), what things are called for it. Sums run from the left, one addition a piece, as in the
  * libraries whose ids are wanted: another order would round in another way. */
 #include "trie.h"
 
 #include <math.h>
 
-#ifndef SES_PATH_INLINE /* whether `second` is asked for is known where a loop is made */
-#define SES_PATH_INLINE static inline __attribute__((always_inline))
+#ifndef SES_VITERBI_INLINE /* whether `second` is asked for is known where a loop is made */
+#define SES_VITERBI_INLINE static inline __attribute__((always_inline))
 #endif
 
 /* What a piece of one character of ASCII gives, or an unknown one. */
-typedef struct SES_PATH(alone) {
-    SES_PATH_REAL weight;
+typedef struct SES_VITERBI(alone) {
+    SES_VITERBI_REAL weight;
     uint32_t id;
-} SES_PATH(alone);
+} SES_VITERBI(alone);
 
-typedef struct SES_PATH(pieces) {
-    const ses_trie *trie;        /* values are ids */
-    const SES_PATH_REAL *weight; /* by id; -INFINITY: of no use; so is weight[-1] */
-    SES_PATH_REAL unknown;       /* weight of a character no piece covers */
+typedef struct SES_VITERBI(pieces) {
+    const ses_trie *trie;           /* values are ids */
+    const SES_VITERBI_REAL *weight; /* by id; -INFINITY: of no use; so is weight[-1] */
+    SES_VITERBI_REAL unknown;       /* weight of a character no piece covers */
     int32_t unk_id;
     const uint64_t *pair; /* ses_trie_pairs */
-    SES_PATH(alone) alone[128];
-} SES_PATH(pieces);
+    SES_VITERBI(alone) alone[128];
+} SES_VITERBI(pieces);
 
 /* Of each place in the text the best path to it: the sum, -INFINITY where none leads, and its last piece,
  * start << 32 | id. second: the sum of the next best, of those with another last piece; NULL: not asked. */
-typedef struct SES_PATH(list) {
-    SES_PATH_REAL *sum, *second;
+typedef struct SES_VITERBI(list) {
+    SES_VITERBI_REAL *sum, *second;
     uint64_t *last;
-} SES_PATH(list);
+} SES_VITERBI(list);
 
-static inline bool SES_PATH(pieces_open)(SES_PATH(pieces) * t, const ses_trie *trie,
-                                         const SES_PATH_REAL *weight, SES_PATH_REAL unknown, int32_t unk_id,
-                                         ses_arena *mem, ses_err *e)
+static inline bool SES_VITERBI(pieces_open)(SES_VITERBI(pieces) * t, const ses_trie *trie,
+                                            const SES_VITERBI_REAL *weight, SES_VITERBI_REAL unknown,
+                                            int32_t unk_id, ses_arena *mem, ses_err *e)
 {
-    *t = (SES_PATH(pieces)){ .trie = trie, .weight = weight, .unknown = unknown, .unk_id = unk_id };
+    *t = (SES_VITERBI(pieces)){ .trie = trie, .weight = weight, .unknown = unknown, .unk_id = unk_id };
     for (int c = 0; c < 128; c++) {
         int32_t id = ses_trie_find(trie, &(char){ (char)c }, 1);
         bool used = id >= 0 && weight[id] > -INFINITY;
-        t->alone[c] = (SES_PATH(alone)){ used ? weight[id] : unknown, (uint32_t)(used ? id : unk_id) };
+        t->alone[c] = (SES_VITERBI(alone)){ used ? weight[id] : unknown, (uint32_t)(used ? id : unk_id) };
     }
     t->pair = ses_trie_pairs(trie, mem, e);
     return t->pair != NULL;
 }
 
-static inline bool SES_PATH(list_open)(SES_PATH(list) * at, size_t n, SES_PATH_REAL sum, bool second,
-                                       ses_arena *scratch, ses_err *e)
+static inline bool SES_VITERBI(list_open)(SES_VITERBI(list) * at, size_t n, SES_VITERBI_REAL sum, bool second,
+                                          ses_arena *scratch, ses_err *e)
 {
-    *at = (SES_PATH(list)){ .sum = ses_arena_alloc(scratch, (n + 1) * sizeof *at->sum, e) };
+    *at = (SES_VITERBI(list)){ .sum = ses_arena_alloc(scratch, (n + 1) * sizeof *at->sum, e) };
     at->last = at->sum ? ses_arena_alloc(scratch, (n + 1) * sizeof *at->last, e) : NULL;
     if (!at->last) return false;
     for (size_t i = 0; i <= n; i++) at->sum[i] = -INFINITY, at->last[i] = 0;
@@ -61,17 +61,17 @@ static inline bool SES_PATH(list_open)(SES_PATH(list) * at, size_t n, SES_PATH_R
 }
 
 /* One place's record. */
-typedef struct SES_PATH(place) {
-    SES_PATH_REAL sum, second;
+typedef struct SES_VITERBI(place) {
+    SES_VITERBI_REAL sum, second;
     uint64_t last;
-} SES_PATH(place);
+} SES_VITERBI(place);
 
-SES_PATH_INLINE SES_PATH(place) SES_PATH(load)(SES_PATH(list) at, size_t i, bool second)
+SES_VITERBI_INLINE SES_VITERBI(place) SES_VITERBI(load)(SES_VITERBI(list) at, size_t i, bool second)
 {
-    return (SES_PATH(place)){ at.sum[i], second ? at.second[i] : 0, at.last[i] };
+    return (SES_VITERBI(place)){ at.sum[i], second ? at.second[i] : 0, at.last[i] };
 }
 
-SES_PATH_INLINE void SES_PATH(store)(SES_PATH(list) at, size_t i, SES_PATH(place) p, bool second)
+SES_VITERBI_INLINE void SES_VITERBI(store)(SES_VITERBI(list) at, size_t i, SES_VITERBI(place) p, bool second)
 {
     at.sum[i] = p.sum;
     if (second) at.second[i] = p.second;
@@ -79,9 +79,10 @@ SES_PATH_INLINE void SES_PATH(store)(SES_PATH(list) at, size_t i, SES_PATH(place
 }
 
 /* A path that is not better stays. No branch: which of two is better cannot be guessed. */
-SES_PATH_INLINE void SES_PATH(offer)(SES_PATH(place) * to, SES_PATH_REAL sum, uint64_t last, bool second)
+SES_VITERBI_INLINE void SES_VITERBI(offer)(SES_VITERBI(place) * to, SES_VITERBI_REAL sum, uint64_t last,
+                                           bool second)
 {
-    SES_PATH_REAL old = to->sum, worse = sum < old ? sum : old;
+    SES_VITERBI_REAL old = to->sum, worse = sum < old ? sum : old;
     uint64_t mask = 0 - (uint64_t)(sum > old);
     to->sum = sum > old ? sum : old;
     to->last ^= (to->last ^ last) & mask;
@@ -89,68 +90,69 @@ SES_PATH_INLINE void SES_PATH(offer)(SES_PATH(place) * to, SES_PATH_REAL sum, ui
 }
 
 /* Pieces that begin at i, from the trie's node that k - i bytes lead to. True: one ends at `single`. */
-SES_PATH_INLINE bool SES_PATH(offer_rest)(const SES_PATH(pieces) * t, const char *p, size_t n, size_t i,
-                                          size_t k, uint32_t base, size_t single, SES_PATH(list) at,
-                                          bool second)
+SES_VITERBI_INLINE bool SES_VITERBI(offer_rest)(const SES_VITERBI(pieces) * t, const char *p, size_t n,
+                                                size_t i, size_t k, uint32_t base, size_t single,
+                                                SES_VITERBI(list) at, bool second)
 {
-    const SES_PATH_REAL sum = at.sum[i];
+    const SES_VITERBI_REAL sum = at.sum[i];
     bool found = false;
     int32_t id;
     while (k < n && ses_trie_step(t->trie, &base, (uint8_t)p[k], &id)) {
         k++;
         if (id < 0 || t->weight[id] == -INFINITY) continue;
-        SES_PATH(place) to = SES_PATH(load)(at, k, second);
-        SES_PATH(offer)(&to, t->weight[id] + sum, (uint64_t)i << 32 | (uint32_t)id, second);
-        SES_PATH(store)(at, k, to, second);
+        SES_VITERBI(place) to = SES_VITERBI(load)(at, k, second);
+        SES_VITERBI(offer)(&to, t->weight[id] + sum, (uint64_t)i << 32 | (uint32_t)id, second);
+        SES_VITERBI(store)(at, k, to, second);
         found |= k == single;
     }
     return found;
 }
 
 /* The character of `step` bytes at i as an unknown one. */
-SES_PATH_INLINE void SES_PATH(offer_unknown)(const SES_PATH(pieces) * t, size_t i, size_t step,
-                                             SES_PATH(list) at, bool second)
+SES_VITERBI_INLINE void SES_VITERBI(offer_unknown)(const SES_VITERBI(pieces) * t, size_t i, size_t step,
+                                                   SES_VITERBI(list) at, bool second)
 {
-    SES_PATH(place) to = SES_PATH(load)(at, i + step, second);
-    SES_PATH(offer)(&to, t->unknown + at.sum[i], (uint64_t)i << 32 | (uint32_t)t->unk_id, second);
-    SES_PATH(store)(at, i + step, to, second);
+    SES_VITERBI(place) to = SES_VITERBI(load)(at, i + step, second);
+    SES_VITERBI(offer)(&to, t->unknown + at.sum[i], (uint64_t)i << 32 | (uint32_t)t->unk_id, second);
+    SES_VITERBI(store)(at, i + step, to, second);
 }
 
 /* Pieces that begin at i or behind, up to a character that is not ASCII, the text's last few, or a sum
  * further than `most` from 0; where that is. Most walks through the trie are over after four bytes. So many
  * steps are made without a branch, since when they end cannot be guessed, and the records of the next four
  * places stay in registers. */
-SES_PATH_INLINE size_t SES_PATH(offer_ascii)(const SES_PATH(pieces) * t, const char *text, size_t n, size_t i,
-                                             SES_PATH_REAL most, SES_PATH(list) at, bool second)
+SES_VITERBI_INLINE size_t SES_VITERBI(offer_ascii)(const SES_VITERBI(pieces) * t, const char *text, size_t n,
+                                                   size_t i, SES_VITERBI_REAL most, SES_VITERBI(list) at,
+                                                   bool second)
 {
     const uint8_t *p = (const uint8_t *)text;
     const ses_trie trie = *t->trie;
-    const SES_PATH_REAL *weight = t->weight;
+    const SES_VITERBI_REAL *weight = t->weight;
     const uint64_t *pair = t->pair;
     if (i + 5 > n || p[i] >= 0x80) return i;
-    SES_PATH_REAL sum = at.sum[i];
-    SES_PATH(place)
-    a = SES_PATH(load)(at, i + 1, second), b = SES_PATH(load)(at, i + 2, second),
-    c = SES_PATH(load)(at, i + 3, second), d = SES_PATH(load)(at, i + 4, second);
+    SES_VITERBI_REAL sum = at.sum[i];
+    SES_VITERBI(place)
+    a = SES_VITERBI(load)(at, i + 1, second), b = SES_VITERBI(load)(at, i + 2, second),
+    c = SES_VITERBI(load)(at, i + 3, second), d = SES_VITERBI(load)(at, i + 4, second);
     for (; i + 5 <= n && p[i] < 0x80 && sum >= -most && sum <= most; i++) {
-        const SES_PATH(alone) *one = &t->alone[p[i]];
+        const SES_VITERBI(alone) *one = &t->alone[p[i]];
         const uint64_t from = (uint64_t)i << 32;
         uint64_t u2 = pair[p[i] << 8 | p[i + 1]], u3 = ses_trie_next(&trie, u2, p[i + 2]),
                  u4 = ses_trie_next(&trie, u3, p[i + 3]), u5 = ses_trie_next(&trie, u4, p[i + 4]);
         /* a value of 0: no piece ends there, and its weight is -INFINITY */
         uint64_t v2 = ses_trie_value(u2), v3 = ses_trie_value(u3), v4 = ses_trie_value(u4);
-        SES_PATH(offer)(&a, one->weight + sum, from | one->id, second);
-        SES_PATH(offer)(&b, weight[(int64_t)v2 - 1] + sum, from | (uint32_t)(v2 - 1), second);
-        SES_PATH(offer)(&c, weight[(int64_t)v3 - 1] + sum, from | (uint32_t)(v3 - 1), second);
-        SES_PATH(offer)(&d, weight[(int64_t)v4 - 1] + sum, from | (uint32_t)(v4 - 1), second);
-        if (u5) SES_PATH(offer_rest)(t, text, n, i, i + 4, ses_trie_base(u4), 0, at, second);
-        SES_PATH(store)(at, i + 1, a, second);
+        SES_VITERBI(offer)(&a, one->weight + sum, from | one->id, second);
+        SES_VITERBI(offer)(&b, weight[(int64_t)v2 - 1] + sum, from | (uint32_t)(v2 - 1), second);
+        SES_VITERBI(offer)(&c, weight[(int64_t)v3 - 1] + sum, from | (uint32_t)(v3 - 1), second);
+        SES_VITERBI(offer)(&d, weight[(int64_t)v4 - 1] + sum, from | (uint32_t)(v4 - 1), second);
+        if (u5) SES_VITERBI(offer_rest)(t, text, n, i, i + 4, ses_trie_base(u4), 0, at, second);
+        SES_VITERBI(store)(at, i + 1, a, second);
         sum = a.sum;
-        a = b, b = c, c = d, d = SES_PATH(load)(at, i + 5, second);
+        a = b, b = c, c = d, d = SES_VITERBI(load)(at, i + 5, second);
     }
-    SES_PATH(store)(at, i + 1, a, second);
-    SES_PATH(store)(at, i + 2, b, second);
-    SES_PATH(store)(at, i + 3, c, second);
-    SES_PATH(store)(at, i + 4, d, second);
+    SES_VITERBI(store)(at, i + 1, a, second);
+    SES_VITERBI(store)(at, i + 2, b, second);
+    SES_VITERBI(store)(at, i + 3, c, second);
+    SES_VITERBI(store)(at, i + 4, d, second);
     return i;
 }

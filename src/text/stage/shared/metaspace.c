@@ -21,7 +21,7 @@ static bool read_prepend(ses_metaspace *m, const ses_json *settings, ses_err *e)
         if (i == SES_LEN(scheme))
             return ses_fail(e, SES_EFORMAT,
                             "key \"prepend_scheme\" must be \"first\", \"never\" or \"always\"");
-        m->prepend = (ses_prepend)i;
+        m->prepend = (ses_prepend_scheme)i;
     }
     if (!ses_setting_bool(settings, "add_prefix_space", true, &prefix, e)) return false;
     if (!prefix && m->prepend != SES_PREPEND_NEVER)

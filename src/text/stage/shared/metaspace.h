@@ -4,12 +4,12 @@
 
 #include "text/stage.h"
 
-typedef enum { SES_PREPEND_FIRST, SES_PREPEND_NEVER, SES_PREPEND_ALWAYS } ses_prepend;
+typedef enum { SES_PREPEND_FIRST, SES_PREPEND_NEVER, SES_PREPEND_ALWAYS } ses_prepend_scheme;
 
 typedef struct ses_metaspace {
     char mark[4]; /* what stands for a space, U+2581 mostly */
     uint32_t n_mark;
-    ses_prepend prepend;
+    ses_prepend_scheme prepend;
     bool split;
 } ses_metaspace;
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 typedef struct sequence {
-    ses_text_step *own, *flat; /* as written, and with sequences inside taken apart */
+    ses_stage_instance *own, *flat; /* as written, and with sequences inside taken apart */
     size_t n_own, n_flat;
 } sequence;
 
@@ -21,7 +21,7 @@ static bool flatten(sequence *s, ses_arena *mem, ses_err *e)
     if (!s->flat) return false;
     for (size_t i = 0; i < s->n_own; i++) {
         const ses_stage *stage = s->own[i].stage;
-        const ses_text_step *from = &s->own[i];
+        const ses_stage_instance *from = &s->own[i];
         n = stage != NULL;
         if (stage && stage->steps) from = stage->steps(s->own[i].self, &n);
         memcpy(s->flat + s->n_flat, from, n * sizeof *from);
@@ -41,7 +41,7 @@ void *ses_sequence_open(ses_stage_kind kind, const ses_json *settings, const cha
     sequence *s = ses_arena_array(mem, 1, sizeof *s, e);
     if (!s || !(s->own = ses_arena_array(mem, ses_json_len(list) + 1, sizeof *s->own, e))) return NULL;
     for (size_t i = 0; i < ses_json_len(list); i++) {
-        if (!ses_text_step_open(&s->own[i], kind, ses_json_at(list, i), mem, e)) {
+        if (!ses_stage_instance_open(&s->own[i], kind, ses_json_at(list, i), mem, e)) {
             ses_wrap(e, "%s[%zu]", key, i);
             goto fail;
         }
@@ -56,7 +56,7 @@ fail:
 void ses_sequence_close(void *self)
 {
     sequence *s = self;
-    for (size_t i = 0; i < s->n_own; i++) ses_text_step_close(&s->own[i]);
+    for (size_t i = 0; i < s->n_own; i++) ses_stage_instance_close(&s->own[i]);
 }
 
 void ses_sequence_save(const void *self, const char *key, ses_json_writer *w)
@@ -64,11 +64,11 @@ void ses_sequence_save(const void *self, const char *key, ses_json_writer *w)
     const sequence *s = self;
     ses_json_put_key(w, key);
     ses_json_begin_array(w);
-    for (size_t i = 0; i < s->n_own; i++) ses_text_step_save(&s->own[i], w);
+    for (size_t i = 0; i < s->n_own; i++) ses_stage_instance_save(&s->own[i], w);
     ses_json_end_array(w);
 }
 
-const ses_text_step *ses_sequence_steps(const void *self, size_t *n)
+const ses_stage_instance *ses_sequence_steps(const void *self, size_t *n)
 {
     const sequence *s = self;
     *n = s->n_flat;

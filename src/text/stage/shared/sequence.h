@@ -8,6 +8,7 @@ void *ses_sequence_open(ses_stage_kind kind, const ses_json *settings, const cha
                         ses_err *e);
 void ses_sequence_close(void *self);
 void ses_sequence_save(const void *self, const char *key, ses_json_writer *w);
-const ses_text_step *ses_sequence_steps(const void *self, size_t *n); /* sequences inside are taken apart */
+const ses_stage_instance *ses_sequence_steps(const void *self,
+                                             size_t *n); /* sequences inside are taken apart */
 
 #endif

@@ -6,15 +6,16 @@
 
 #include <string.h>
 
-static const char *const name[] = { [SES_CUT_REMOVED] = "Removed",
-                                    [SES_CUT_ISOLATED] = "Isolated",
-                                    [SES_CUT_MERGED_WITH_PREVIOUS] = "MergedWithPrevious",
-                                    [SES_CUT_MERGED_WITH_NEXT] = "MergedWithNext",
-                                    [SES_CUT_CONTIGUOUS] = "Contiguous" };
+static const char *const name[] = { [SES_SPLIT_REMOVED] = "Removed",
+                                    [SES_SPLIT_ISOLATED] = "Isolated",
+                                    [SES_SPLIT_MERGED_WITH_PREVIOUS] = "MergedWithPrevious",
+                                    [SES_SPLIT_MERGED_WITH_NEXT] = "MergedWithNext",
+                                    [SES_SPLIT_CONTIGUOUS] = "Contiguous" };
 
-const char *ses_cut_name(ses_cut_how how) { return name[how]; }
+const char *ses_split_behavior_name(ses_split_behavior how) { return name[how]; }
 
-bool ses_setting_cut(const ses_json *settings, const char *key, ses_cut_how def, ses_cut_how *out, ses_err *e)
+bool ses_setting_split_behavior(const ses_json *settings, const char *key, ses_split_behavior def,
+                                ses_split_behavior *out, ses_err *e)
 {
     *out = def;
     if (ses_setting_absent(settings, key)) return true;
@@ -22,7 +23,7 @@ bool ses_setting_cut(const ses_json *settings, const char *key, ses_cut_how def,
     const char *s = ses_json_string(ses_json_get(settings, key), &n);
     for (size_t i = 0; s && i < SES_LEN(name); i++) {
         if (!ses_equal(s, n, name[i])) continue;
-        *out = (ses_cut_how)i;
+        *out = (ses_split_behavior)i;
         return true;
     }
     return ses_fail(
@@ -31,26 +32,26 @@ bool ses_setting_cut(const ses_json *settings, const char *key, ses_cut_how def,
         s ? ses_quoted_of(s, n).s : ses_json_type_name(ses_json_type_of(ses_json_get(settings, key))));
 }
 
-static bool put(ses_cutter *c, size_t begin, size_t end, ses_err *e)
+static bool put(ses_splitter *c, size_t begin, size_t end, ses_err *e)
 {
     return begin == end || ses_pieces_put(c->out, (uint32_t)begin, (uint32_t)end, -1, e);
 }
 
 /* Does this part go on with the one held back? The delimiter's kind is that of the last part taken. */
-static bool merges(const ses_cutter *c, bool delimiter)
+static bool merges(const ses_splitter *c, bool delimiter)
 {
     switch (c->how) {
-    case SES_CUT_MERGED_WITH_PREVIOUS: return delimiter && !c->delimiter;
-    case SES_CUT_MERGED_WITH_NEXT: return !delimiter && c->delimiter;
-    case SES_CUT_CONTIGUOUS: return delimiter == c->delimiter;
+    case SES_SPLIT_MERGED_WITH_PREVIOUS: return delimiter && !c->delimiter;
+    case SES_SPLIT_MERGED_WITH_NEXT: return !delimiter && c->delimiter;
+    case SES_SPLIT_CONTIGUOUS: return delimiter == c->delimiter;
     default: return false;
     }
 }
 
-bool ses_cutter_add(ses_cutter *c, size_t begin, size_t end, bool delimiter, ses_err *e)
+bool ses_splitter_add(ses_splitter *c, size_t begin, size_t end, bool delimiter, ses_err *e)
 {
-    if (c->how == SES_CUT_REMOVED) return delimiter || put(c, begin, end, e);
-    if (c->how == SES_CUT_ISOLATED) return put(c, begin, end, e);
+    if (c->how == SES_SPLIT_REMOVED) return delimiter || put(c, begin, end, e);
+    if (c->how == SES_SPLIT_ISOLATED) return put(c, begin, end, e);
     bool ok = true;
     if (c->held && merges(c, delimiter)) {
         c->end = end;
@@ -64,14 +65,14 @@ bool ses_cutter_add(ses_cutter *c, size_t begin, size_t end, bool delimiter, ses
     return ok;
 }
 
-bool ses_cutter_end(ses_cutter *c, ses_err *e)
+bool ses_splitter_finish(ses_splitter *c, ses_err *e)
 {
     bool ok = !c->held || put(c, c->begin, c->end, e);
     c->held = c->delimiter = false;
     return ok;
 }
 
-bool ses_pieces_cut(const ses_pieces *in, ses_pieces *out, ses_cut_fn *cut, const void *self, ses_err *e)
+bool ses_pieces_split(const ses_pieces *in, ses_pieces *out, ses_split_fn *cut, const void *self, ses_err *e)
 {
     if (!ses_text_copy(&out->text, &in->text, 0, in->text.n, e)) return false;
     for (size_t i = 0; i < in->n; i++) {
@@ -83,18 +84,19 @@ bool ses_pieces_cut(const ses_pieces *in, ses_pieces *out, ses_cut_fn *cut, cons
     return true;
 }
 
-bool ses_cut_at(const ses_text *text, size_t begin, size_t end, uint32_t flags, ses_cut_how how,
-                ses_pieces *out, ses_err *e)
+bool ses_split_at_property(const ses_text *text, size_t begin, size_t end, uint32_t flags,
+                           ses_split_behavior how, ses_pieces *out, ses_err *e)
 {
-    ses_cutter c = { .out = out, .how = how };
+    ses_splitter c = { .out = out, .how = how };
     size_t done = begin;
     for (size_t i = begin, len; i < end; i += len) {
         uint32_t cp;
         len = ses_utf8_next(text->byte + i, &cp);
         if (!ses_cp_is(cp, flags)) continue;
-        if ((done < i && !ses_cutter_add(&c, done, i, false, e)) || !ses_cutter_add(&c, i, i + len, true, e))
+        if ((done < i && !ses_splitter_add(&c, done, i, false, e)) ||
+            !ses_splitter_add(&c, i, i + len, true, e))
             return false;
         done = i + len;
     }
-    return (done == end || ses_cutter_add(&c, done, end, false, e)) && ses_cutter_end(&c, e);
+    return (done == end || ses_splitter_add(&c, done, end, false, e)) && ses_splitter_finish(&c, e);
 }

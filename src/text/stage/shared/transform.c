@@ -17,7 +17,7 @@ bool ses_transform_put(ses_transform *t, uint32_t cp, int32_t change, ses_err *e
         from = t->in->from[t->at];
     else if (t->at > t->begin)
         from = t->in->from[t->at - 1];
-    ses_text_add(t->out, cp, from);
+    ses_text_put_char_reserved(t->out, cp, from);
     if (change <= 0) take(t, 1 + (size_t) - (int64_t)change);
     return true;
 }

@@ -22,7 +22,7 @@ bool ses_transform_changes(ses_transform *t, const ses_changes *c, ses_err *e);
 bool ses_transform_copy(ses_transform *t, size_t n, ses_err *e);
 
 /* Append a character to text that has 4 bytes of room. */
-static inline void ses_text_add(ses_text *t, uint32_t cp, ses_offset from)
+static inline void ses_text_put_char_reserved(ses_text *t, uint32_t cp, ses_offset from)
 {
     size_t k = ses_utf8_encode(cp, t->byte + t->n);
     for (size_t i = 0; i < k; i++) t->from[t->n + i] = from;
