@@ -1,15 +1,16 @@
-/* Scores from logits, in double and rounded once. */
-#include "task/task.h"
+/* Softmax, sigmoid, argmax and top-k of one row of logits. */
+#include "logit_scores.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 void ses_softmax_row(float *y, const float *x, int64_t n)
 {
-    double most = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++)
-        if ((double)x[i] > most) most = (double)x[i];
-    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - most);
-    for (int64_t i = 0; i < n; i++) y[i] = (float)(exp((double)x[i] - most) / sum);
+        if ((double)x[i] > max) max = (double)x[i];
+    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - max);
+    for (int64_t i = 0; i < n; i++) y[i] = (float)(exp((double)x[i] - max) / sum);
 }
 
 void ses_sigmoid_row(float *y, const float *x, int64_t n)
@@ -25,7 +26,7 @@ int64_t ses_argmax(const float *x, int64_t n)
     return best;
 }
 
-/* A heap of the k best so far, the worst of them on top; of equals the later is worse. */
+/* A heap of the k best so far with the worst on top; of equal values the later one is worse. */
 static bool worse(const float *x, int32_t a, int32_t b) { return x[a] < x[b] || (x[a] == x[b] && a > b); }
 
 static void sift(const float *x, int32_t *heap, int64_t n, int64_t i)
@@ -52,7 +53,7 @@ int64_t ses_top_k(const float *x, int64_t n, int64_t k, int32_t *at)
             at[0] = (int32_t)i;
             sift(x, at, k, 0);
         }
-    for (int64_t left = k; left > 1; left--) { /* the worst goes to the end */
+    for (int64_t left = k; left > 1; left--) { /* heapsort: move the worst to the end */
         int32_t low = at[0];
         at[0] = at[left - 1];
         at[left - 1] = low;

@@ -3,9 +3,10 @@
 
 #include "base/alloc.h"
 #include "logits_processor.h"
+#include "model/model_desc.h"
 #include "op/op.h"
-#include "task/task.h"
 #include "tensor/device_impl.h"
+#include "text/tokenizer_config.h"
 
 #include <math.h>
 #include <string.h>
@@ -50,13 +51,13 @@ static bool set_up(ses_scorer *s, const ses_tokenizer *t, const char *dir, ses_e
             e, SES_EUNSUPPORTED,
             "a %s gives no probabilities of a text's tokens: a causal or a masked language model does",
             ses_model_class_name(s->model));
-    if (!ses_tokenizer_config_read(&f, dir, ses_model_type(s->model), t, e)) return false;
+    if (!ses_tokenizer_config_read(&f, dir, ses_model_type(s->model), NULL, t, e)) return false;
     s->masked = h == &ses_head_masked_lm && !s->model->class->decoder_only;
     s->mask = f.role[SES_ROLE_MASK], s->start = f.role[SES_ROLE_BOS];
     if (s->masked && s->mask < 0)
         return ses_fail(e, SES_EUNSUPPORTED, "%s: the tokenizer has no mask token", dir);
     /* models without a table of places */
-    if (most > 4096 && f.max_length && f.max_length < most) most = f.max_length;
+    if (most > 4096 && f.model_max_length && f.model_max_length < most) most = f.model_max_length;
     if (!s->o.window || s->o.window > most) s->o.window = most < 4096 ? most : 1024;
     if (s->o.window < 2) return ses_fail(e, SES_EARG, "a window of %lld tokens", (long long)s->o.window);
     if (!s->o.stride) s->o.stride = s->o.window / 2;

@@ -5,14 +5,10 @@
 
 #include "base/str.h"
 #include "base/strmap.h"
+#include "base/unicode/lowercase.h"
 
-/* One character: bytes taken, at least 1 where n is; *cp above 0x10FFFF for a byte that is not UTF-8. */
-size_t ses_char_at(const char *s, size_t n, uint32_t *cp);
 bool ses_char_is_space(uint32_t cp); /* as Python's str.isspace */
 bool ses_char_is_word(uint32_t cp);  /* \w of Python's regular expressions */
-
-/* Appends s in lower case as Python's str.lower does, a final sigma included. */
-bool ses_lower_append(ses_buf *out, const char *s, size_t n);
 
 /* Numbers of words: equal words, equal numbers. Zeroed: empty and ready. The texts are borrowed until
  * ses_word_interner_free. */

@@ -31,6 +31,22 @@ static void unknown(const char *type, const char *known, const ses_json *config,
     ses_suggest_add(&near, "", e);
 }
 
+/* "DebertaV2TokenizerFast" is a tokenizer class of model_type "deberta-v2". */
+static bool is_tokenizer_of(const char *class, const char *model_type)
+{
+    for (; *model_type; model_type++)
+        if (*model_type != '-' && *model_type != '_' && (*class ++ | 0x20) != *model_type) return false;
+    return !strncmp(class, "Tokenizer", 9);
+}
+
+bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type)
+{
+    for (const ses_model_desc *const *d = ses_models(); *d; d++)
+        if (tokenizer_class ? is_tokenizer_of(tokenizer_class, (*d)->name) : !strcmp((*d)->name, model_type))
+            return (*d)->tokenizer_sets_segments;
+    return false;
+}
+
 const ses_model_desc *ses_config_find_model(const ses_json *config, ses_err *e)
 {
     const char *type = ses_json_string(ses_json_get(config, "model_type"), NULL);

@@ -120,6 +120,9 @@ typedef struct ses_model_desc {
 #undef SES_MODEL
 
 const ses_model_desc *const *ses_models(void); /* all of them, NULL at the end */
+/* Do the transformers tokenizers of this class ("DebertaV2TokenizerFast") give the model segment ids?
+ * tokenizer_class NULL: the class that belongs to model_type. */
+bool ses_model_sets_segments(const char *tokenizer_class, const char *model_type);
 
 /* Shared tables: BERT's config keys and encoder names, BART's. */
 enum { SES_BERT_KEYS = 15, SES_BERT_TENSORS = 13 };

@@ -182,7 +182,8 @@ bool ses_generation_task_open(ses_pipeline *p, ses_err *e)
     p->wants_stream = a->stream;
     p->uncut = p->use->head != &ses_head_seq2seq_lm;
     if (p->uncut)
-        p->facts.clean_up = p->facts.may_clean; /* text-generation's way, whatever the folder says */
+        p->facts.clean_up_spaces =
+            p->facts.may_clean_up_spaces; /* text-generation's way, whatever the folder says */
     if (my->o.pad < 0) my->o.pad = p->facts.role[SES_ROLE_PAD];
     return ids_of(p, &a->suppress, "suppress-tokens", &my->o.suppress, e) &&
            ids_of(p, &a->begin_suppress, "begin-suppress-tokens", &my->o.begin_suppress, e) &&
@@ -305,7 +306,7 @@ static bool send(stream *s, const int32_t *id, int64_t n, bool last)
     size_t end = text.n;
     if (!text.p) return false;
     while (!last && end >= 3 && !memcmp(text.p + end - 3, "\xEF\xBF\xBD", 3)) end -= 3;
-    if (!last && s->p->facts.clean_up) end = settled(text.p, end);
+    if (!last && s->p->facts.clean_up_spaces) end = settled(text.p, end);
     bool ok = end <= s->sent || s->p->stream(s->p->stream_ctx, text.p + s->sent, end - s->sent);
     if (end > s->sent) s->sent = end;
     ses_arena_rewind(&s->j->mem, mark);

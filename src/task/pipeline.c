@@ -84,9 +84,10 @@ static void set_limit(ses_pipeline *p)
     int64_t model = ses_model_max_tokens(p->model);
     const ses_tokenizer_config *f = &p->facts;
     p->most = p->limit = model;
-    if (f->stored_max && f->stored_max < p->limit) p->limit = f->stored_max;
-    if (f->max_length && f->max_length < p->limit && (p->task->tokenizer_limit || model >= UNLIMITED))
-        p->limit = f->max_length;
+    if (f->truncation_max_length && f->truncation_max_length < p->limit) p->limit = f->truncation_max_length;
+    if (f->model_max_length && f->model_max_length < p->limit &&
+        (p->task->tokenizer_limit || model >= UNLIMITED))
+        p->limit = f->model_max_length;
 }
 
 /* ---- opening ---- */
@@ -106,7 +107,8 @@ ses_pipeline *ses_pipeline_new(const ses_task *task, const char *dir, const char
     p->self = p->dir ? ses_arena_array(&p->mem, 1, task->self_size, e) : NULL;
     if (!p->self || !(task->load ? task->load(p, e) : open_model(p, e))) goto fail;
     if (!open_tokenizer(p, e) || !check_fit(p, e) ||
-        !ses_tokenizer_config_read(&p->facts, p->dir, ses_model_type(p->model), p->tokenizer, e))
+        !ses_tokenizer_config_read(&p->facts, p->dir, ses_model_type(p->model), ses_model_sets_segments,
+                                   p->tokenizer, e))
         goto fail;
     set_limit(p);
     p->tokens = ses_tokens_new(p->tokenizer, e);

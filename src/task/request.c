@@ -1,9 +1,9 @@
 /* An item at work: its sequences, and what tasks put into its answer. */
 #include "base/alloc.h"
 #include "base/str.h"
+#include "base/unicode/lowercase.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
-#include "metric/word_ids.h"
 #include "task.h"
 #include "text/utf8_replace.h"
 
@@ -123,7 +123,7 @@ ses_string ses_request_decode(ses_pipeline *p, ses_request *j, const int32_t *id
     size_t len = 0;
     if (!ses_decode(p->tokens, id, n, keep_special, &text, &len, e)) return (ses_string){ 0 };
     ses_string s = ses_request_copy_string(j, text, len, e);
-    if (s.p && p->facts.clean_up) {
+    if (s.p && p->facts.clean_up_spaces) {
         s.n = ses_clean_up_tokenization((char *)(uintptr_t)s.p, s.n);
         ((char *)(uintptr_t)s.p)[s.n] = 0;
     }

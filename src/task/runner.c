@@ -121,7 +121,7 @@ static bool fill(ses_pipeline *p, const ses_seq_group *b, ses_batch *out, ses_ou
                  ses_err *e)
 {
     const ses_config *c = &p->model->c;
-    bool types = (c->embed.segments > 1 || c->xl.relative_segments) && p->facts.types;
+    bool types = (c->embed.segments > 1 || c->xl.relative_segments) && p->facts.sets_segments;
     bool target = p->model->stack[1].layer && !c->decoder.input_from_source;
     size_t rows = 0;
     for (size_t s = 0; s < b->n; s++) rows += b->seq[s]->n_rows;

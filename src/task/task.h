@@ -11,8 +11,10 @@
 #include "base/async.h"
 #include "base/opt_table.h"
 #include "base/str.h"
+#include "generate/logit_scores.h"
 #include "model/model_desc.h"
 #include "sesame/pipeline.h"
+#include "text/tokenizer_config.h"
 
 typedef struct ses_task ses_task;
 
@@ -89,37 +91,6 @@ typedef struct ses_request {
     ses_result_row *row; /* by ses_request_add_row */
     size_t n_rows, cap_rows;
 } ses_request;
-
-/* ---- what the tokenizer's folder says about it ---- */
-
-typedef enum {
-    SES_ROLE_BOS,
-    SES_ROLE_EOS,
-    SES_ROLE_UNK,
-    SES_ROLE_SEP,
-    SES_ROLE_PAD,
-    SES_ROLE_CLS,
-    SES_ROLE_MASK,
-    SES_ROLE_COUNT
-} ses_token_role;
-
-typedef struct ses_tokenizer_config {
-    int32_t role[SES_ROLE_COUNT]; /* ids; -1: none */
-    int64_t max_length;           /* model_max_length; 0: not said */
-    int64_t stored_max;           /* of the truncation stored in tokenizer.json; 0: none */
-    bool clean_up;                /* spaces are put right in decoded text */
-    bool may_clean;               /* not of BPE: made for words, the reference leaves its texts alone */
-    bool types;                   /* the model is told which segment a token is of */
-    bool truncate_left;
-    bool subwords; /* tokens inside a word are marked as such ("##") */
-} ses_tokenizer_config;
-
-/* model_type stands for the tokenizer's class where its files do not name one. Files that are not there are
- * NULL to ses_tokenizer_config_from_json. */
-void ses_tokenizer_config_from_json(ses_tokenizer_config *f, const ses_json *config, const ses_json *map,
-                                    const char *model_type, const ses_tokenizer *t);
-bool ses_tokenizer_config_read(ses_tokenizer_config *f, const char *dir, const char *model_type,
-                               const ses_tokenizer *t, ses_err *e);
 
 /* ---- the task ---- */
 
@@ -289,12 +260,5 @@ ses_string ses_request_label(ses_pipeline *p, ses_request *j, int64_t i, ses_err
 /* Lists given by commas and by repeating: all parts, on the pipeline; trimmed of blanks if asked. */
 bool ses_pipeline_split_list(ses_pipeline *p, const ses_opt_list *l, bool trim, ses_string **out, size_t *n,
                              ses_err *e);
-
-/* scores.c: the arithmetic of the reference, in float. */
-void ses_softmax_row(float *y, const float *x, int64_t n);
-void ses_sigmoid_row(float *y, const float *x, int64_t n);
-int64_t ses_argmax(const float *x, int64_t n); /* the first of equals */
-/* The k highest, best first, ties by index; at[] gets their indices. Returns how many. */
-int64_t ses_top_k(const float *x, int64_t n, int64_t k, int32_t *at);
 
 #endif

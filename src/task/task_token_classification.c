@@ -181,7 +181,7 @@ static int64_t points_of(ses_string s)
 static bool inside_word(const ses_pipeline *p, ses_string text, ses_string token, ses_offset at)
 {
     ses_string here = { text.p + at.begin, at.end - at.begin };
-    if (p->facts.subwords) return points_of(token) != points_of(here);
+    if (p->facts.has_subword_prefix) return points_of(token) != points_of(here);
     return at.begin > 0 && text.p[at.begin - 1] != ' ' && !(at.begin < text.n && text.p[at.begin] == ' ');
 }
 

@@ -94,7 +94,7 @@ ses_finetuner *ses_finetuner_new(const ses_finetuner_options *o, const char *tok
     t->dev = dev;
     t->tokenizer_path = ses_arena_strndup(&t->mem, tokenizer, strlen(tokenizer), e);
     if (t->tokenizer_path && open_tokenizer(t, false, e) &&
-        ses_tokenizer_config_read(&t->facts, tokenizer, model_type, t->tokenizer, e))
+        ses_tokenizer_config_read(&t->facts, tokenizer, model_type, ses_model_sets_segments, t->tokenizer, e))
         return t;
     ses_finetuner_free(t);
     return NULL;
@@ -270,7 +270,7 @@ bool ses_finetuner_add_sequence(ses_finetuner *t, ses_finetune_set *s, int32_t r
     size_t was = s->tokens_cap, n = s->tokens + k->n;
     int32_t *segments = ses_alloc_array(k->n + 1, sizeof *segments, e);
     if (!segments) return false;
-    for (size_t i = 0; i < k->n; i++) segments[i] = t->facts.types && k->type_id ? k->type_id[i] : 0;
+    for (size_t i = 0; i < k->n; i++) segments[i] = t->facts.sets_segments && k->type_id ? k->type_id[i] : 0;
     q->n = (int64_t)k->n;
     q->ids = k->id;
     q->segments = segments;

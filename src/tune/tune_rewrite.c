@@ -102,7 +102,7 @@ static const char *say(ses_finetuner *t, const ses_generated_sequence *w, ses_ar
         if (w->ids.id[i] < ses_tokenizer_vocab_size(t->tokenizer)) known[n++] = w->ids.id[i];
     if (!known || !ses_decode(t->tokens, known, n, false, &text, &len, e)) return NULL;
     char *copy = ses_arena_strndup(mem, text, len, e);
-    if (copy && t->facts.clean_up) copy[ses_clean_up_tokenization(copy, len)] = 0;
+    if (copy && t->facts.clean_up_spaces) copy[ses_clean_up_tokenization(copy, len)] = 0;
     return copy;
 }
 

@@ -156,7 +156,7 @@ static bool add_row(scene *s, const recipe *r, const ses_json *row, bool classes
     if (!ses_encode(s->tokens, &in, &o, e)) return false;
     const ses_encoding *k = ses_tokens_result(s->tokens);
     int32_t *segments = ses_alloc_array(k->n, sizeof *segments, e);
-    for (size_t i = 0; segments && i < k->n; i++) segments[i] = s->facts.types ? k->type_id[i] : 0;
+    for (size_t i = 0; segments && i < k->n; i++) segments[i] = s->facts.sets_segments ? k->type_id[i] : 0;
     ses_sequence q = { .n = (int64_t)k->n, .ids = k->id, .segments = segments };
     bool ok =
         segments && read_label(s, ses_json_at(row, n - 1), &q, classes, e) && ses_dataset_add(s->data, &q, e);
@@ -186,7 +186,9 @@ static bool prepare(scene *s, const recipe *r, const char *dir, ses_device *dev,
     s->model = ses_model_open(dir, dev, &(ses_model_options){ .train = true }, e);
     s->tokenizer = s->model ? ses_tokenizer_open(dir, e) : NULL;
     s->tokens = s->tokenizer ? ses_tokens_new(s->tokenizer, e) : NULL;
-    if (!s->tokens || !ses_tokenizer_config_read(&s->facts, dir, ses_model_type(s->model), s->tokenizer, e) ||
+    if (!s->tokens ||
+        !ses_tokenizer_config_read(&s->facts, dir, ses_model_type(s->model), ses_model_sets_segments,
+                                   s->tokenizer, e) ||
         !read_data(s, r, e))
         return false;
     s->batches =

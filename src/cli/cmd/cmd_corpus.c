@@ -3,7 +3,7 @@
 #include "cli/compute_args.h"
 #include "cli/inspect/corpus_show.h"
 #include "cli/train/train_monitor.h"
-#include "task/task.h"
+#include "text/tokenizer_config.h"
 
 #include "base/number.h"
 #include "base/thread_pool.h"
@@ -105,7 +105,7 @@ static bool build(ses_call *c, const args *a, ses_err *e)
     if (!t) return false;
     ses_train_monitor_catch_signals();
     ses_progress line = ses_progress_start(stderr, &c->err, c->quiet, "reading", 0);
-    bool ok = ses_tokenizer_config_read(&facts, a->tokenizer, "", t, e);
+    bool ok = ses_tokenizer_config_read(&facts, a->tokenizer, "", NULL, t, e);
     const char *input[] = { "-" };
     ses_corpus_options o = { .tokenizer = t,
                              .unk_id = ok ? facts.role[SES_ROLE_UNK] : -1,

@@ -10,9 +10,10 @@
 static void read_as(const ses_json *config, const ses_json *map, const ses_tokenizer *t)
 {
     ses_tokenizer_config f;
-    ses_tokenizer_config_from_json(&f, config, map, "bert", t);
+    ses_tokenizer_config_from_json(&f, config, map, "bert", ses_model_sets_segments, t);
     for (int i = 0; i < SES_ROLE_COUNT; i++) MUST(f.role[i] >= -1 && f.role[i] < ses_tokenizer_vocab_size(t));
-    MUST(f.max_length >= 0 && f.stored_max == 0 && (!f.clean_up || f.may_clean));
+    MUST(f.model_max_length >= 0 && f.truncation_max_length == 0 &&
+         (!f.clean_up_spaces || f.may_clean_up_spaces));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
