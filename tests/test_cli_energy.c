@@ -2,9 +2,9 @@
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include "base/alloc.h"
 #include "base/dir.h"
+#include "base/energy_meter.h"
 #include "base/file.h"
 #include "check.h"
-#include "cli/energy.h"
 #include "cli/ui/term.h"
 
 #include <math.h>
@@ -57,7 +57,7 @@ static void test_counters(void)
 static void test_estimate(void)
 {
     ses_energy_meter m;
-    ses_energy_args a = { .core_watts = 10, .grams = 500 };
+    ses_energy_args a = { .core_watts = 10, .co2_per_kwh = 500 };
     char text[SES_ENERGY_TEXT];
     ses_energy_meter_start(&m, "/nowhere");
     double cpu = ses_cpu_seconds();
@@ -86,7 +86,7 @@ static void test_unreadable(void)
     ses_energy_meter_start(&m, root);
     CHECK(m.n == 0);
     ses_energy x = ses_energy_meter_stop(&m, 12);
-    CHECK(!x.measured && strstr(x.source, "estimate; RAPL's counters cannot be read: "));
+    CHECK(!x.measured && strstr(x.source, "estimate; RAPL counters cannot be read: "));
     put("intel-rapl:0", "energy_uj", "7\n");
     ses_energy_meter_start(&m, root);
     CHECK(m.n == 2);

@@ -77,6 +77,15 @@ void ses_json_put_bool(ses_json_writer *w, bool x);
 void ses_json_put_null(ses_json_writer *w);
 void ses_json_put_value(ses_json_writer *w, const ses_json *v); /* a parsed value, whole */
 
+/* Key and value in one call, in the object being written. */
+void ses_json_member_string(ses_json_writer *w, const char *key, const char *value); /* NULL: null */
+void ses_json_member_int(ses_json_writer *w, const char *key, int64_t value);
+void ses_json_member_real(ses_json_writer *w, const char *key, double value);
+void ses_json_member_bool(ses_json_writer *w, const char *key, bool value);
+void ses_json_member_array(ses_json_writer *w, const char *key); /* begins the array */
+/* An array of strings, from a list with ", " between its items. */
+void ses_json_member_list(ses_json_writer *w, const char *key, const char *list);
+
 /* The finished text, owned by the writer and ended by NUL; NULL and the reason when something failed or a
  * begin lacks its end. */
 const char *ses_json_writer_text(ses_json_writer *w, size_t *len, ses_err *e);

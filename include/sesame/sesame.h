@@ -33,6 +33,7 @@ extern "C" {
 #include "sesame/tensor.h"
 #include "sesame/tokenizer.h"
 #include "sesame/trainer.h"
+#include "sesame/training.h"
 #include "sesame/types.h"
 
 #ifdef __cplusplus

@@ -9,12 +9,7 @@
 #ifndef SES_TRAIN_DISTILL_H
 #define SES_TRAIN_DISTILL_H
 
-#include "sesame/trainer.h"
-
-typedef struct ses_distill_options {
-    double temperature; /* T */
-    double soft, hard, cosine, hidden, attention;
-} ses_distill_options;
+#include "sesame/training.h"
 
 extern const ses_distill_options ses_distill_defaults; /* DistilBERT's: T = 2, 5, 2, 1 */
 

@@ -5,12 +5,12 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
-#include "cli/tokenizer_files.h"
 #include "cli/ui/show_values.h"
 #include "convert_model.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "sesame/sentence.h"
+#include "text/tokenizer_files.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -90,7 +90,7 @@ static bool progress(void *ctx, uint64_t done, uint64_t of)
     ses_progress *line = ctx;
     line->total = (int64_t)of;
     ses_progress_show(line, (int64_t)done);
-    return !ses_train_monitor_should_stop(NULL);
+    return !ses_train_monitor_should_stop();
 }
 
 static bool build(ses_call *c, const args *a, ses_err *e)

@@ -1,6 +1,6 @@
 /* pretrain: from a corpus to a model. The options and the words; the run is pretrain_run.c. */
-#include "cli/train/model_presets.h"
 #include "cli/train/pretrain_command.h"
+#include "train/model_presets.h"
 
 #define AT(field) offsetof(ses_pretrain_args, field)
 

@@ -1,9 +1,9 @@
 /* run: sequences of token ids through a model. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/inspect/run_model.h"
-#include "cli/tokenizer_files.h"
 #include "cli/ui/show_values.h"
 #include "tensor/device_impl.h"
+#include "text/tokenizer_files.h"
 
 #include "base/alloc.h"
 

@@ -2,11 +2,11 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/file.h"
-#include "cli/tokenizer_files.h"
 #include "cli/ui/show_values.h"
 #include "convert_model.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
+#include "text/tokenizer_files.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,11 +3,11 @@
 #define SES_CLI_INFO_H
 
 #include "cli/command.h"
-#include "cli/tokenizer_files.h"
 #include "sesame/model.h"
 #include "sesame/safetensors.h"
 #include "sesame/sentence.h"
 #include "tensor_stats.h"
+#include "text/tokenizer_files.h"
 
 typedef struct ses_model_info_part {
     const char *name;

@@ -3,9 +3,9 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/train/train_folder.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
+#include "train/train_folder.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -85,8 +85,8 @@ static void put_top(ses_buf *b, const ses_finetune *f)
     ses_buf_appendf(b, "---\nlibrary_name: transformers\npipeline_tag: %s\ntags:\n- sesame\n- %s\n", task,
                     f->kind->name);
     ses_buf_appendf(b, "co2_eq_emissions:\n  emissions: %.6g\n  source: ",
-                    1000 * ses_energy_co2(&f->watch.energy, &a->energy)); /* grams */
-    put_yaml(b, f->watch.energy.source);
+                    1000 * ses_energy_co2(&f->run_log.energy, &a->energy)); /* grams */
+    put_yaml(b, f->run_log.energy.source);
     ses_buf_appendf(b, "\n  training_type: %s\n", a->model ? "fine-tuning" : "from scratch");
     if (f->eval.data && s->n) {
         ses_buf_puts(b, "model-index:\n- name: ");
@@ -194,8 +194,8 @@ static void put_training(ses_buf *b, const ses_finetune *f)
         ses_optim_name((size_t)a->optimizer, NULL), a->lr, ses_schedule_name((size_t)a->schedule, NULL),
         a->warmup, a->decay, a->clip, a->seed);
     ses_transfer_card(&a->transfer, b);
-    put_row(b, "time", ses_duration_text(time, f->watch.seconds));
-    put_row(b, "energy", ses_energy_text(text, &f->watch.energy, &a->energy));
+    put_row(b, "time", ses_duration_text(time, f->run_log.seconds));
+    put_row(b, "energy", ses_energy_text(text, &f->run_log.energy, &a->energy));
     ses_buf_puts(b, "\n```\nsesame finetune");
     ses_options_put_command_line(ses_command_finetune.opt, ses_command_finetune.n_opt, a, b);
     ses_buf_puts(b, "\n```\n");

@@ -6,8 +6,11 @@
 #include "eval_report.h"
 #include "finetune_data.h"
 #include "sesame/trainer.h"
-#include "teacher.h"
-#include "train_folder.h"
+#include "teacher_options.h"
+#include "train/run_log.h"
+#include "train/teacher.h"
+#include "train/train_folder.h"
+#include "train/training_events.h"
 #include "train_monitor.h"
 #include "train_options.h"
 #include "transfer_options.h"
@@ -20,7 +23,7 @@ typedef struct ses_finetune_args {
     int64_t steps, batch, tokens, bucket, accumulate, eval_every, patience, save_every, keep, seed;
     double epochs, eval_epochs, lr, warmup, decay, clip, smoothing;
     ses_transfer_args transfer;
-    ses_teacher_args teacher;
+    ses_teacher_options teacher;
     int optimizer, schedule;
     bool recompute, resume, overwrite;
     ses_opt_list grid;
@@ -48,7 +51,8 @@ typedef struct ses_finetune {
     ses_teacher teacher;
     ses_trainer *trainer;
     char *settings;
-    ses_train_monitor watch;
+    ses_train_monitor monitor;
+    ses_run_log run_log;
     char *log, *board;      /* where they are written */
     char *metrics;          /* the tuner's, where --metric asks for more than the usual */
     ses_eval_report judged; /* the last evaluation */

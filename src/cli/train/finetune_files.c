@@ -1,11 +1,12 @@
 /* What a fine-tuning run leaves in its folder, and what it says at the end. */
 #include "finetune_command.h"
-#include "model_presets.h"
+#include "train/model_presets.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/inspect/html_report.h"
 #include "cli/ui/show_values.h"
+#include "command_text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 
 void ses_finetune_free(ses_finetune *f)
 {
-    ses_train_monitor_close(&f->watch);
+    ses_run_log_close(&f->run_log);
     ses_trainer_free(f->trainer);
     ses_teacher_free(&f->teacher);
     ses_batches_free(f->batches);
@@ -44,7 +45,7 @@ bool ses_finetune_config(ses_finetune *f, ses_err *e)
 
 static void put_train(const ses_finetune *f, ses_json_writer *w)
 {
-    ses_train_monitor_put_results(&f->watch, w);
+    ses_run_log_put_results(&f->run_log, w);
     ses_json_member_int(w, "train_samples", ses_dataset_size(f->train.data));
 }
 
@@ -78,12 +79,16 @@ static bool write_results(const ses_finetune *f, const char *dir, const char *na
 
 static bool write_run(const ses_finetune *f, const char *dir, ses_err *e)
 {
-    ses_run_info told = { .command = &ses_command_finetune,
-                          .args = f->a,
+    ses_command_text text;
+    if (!ses_command_text_make(&ses_command_finetune, f->a, &text, e)) return false;
+    ses_run_info info = { .command = text.line,
+                          .options = text.options,
                           .model = f->tuner->model,
                           .metric = ses_finetune_metric_name(f),
                           .lower_is_better = f->lower };
-    return ses_run_info_write(&told, dir, e);
+    bool ok = ses_run_info_write(&info, dir, e);
+    ses_command_text_free(&text);
+    return ok;
 }
 
 /* How the model that was begun with writes. */
@@ -136,7 +141,8 @@ void ses_finetune_summary(const ses_finetune *f, const ses_call *c, ses_run_end 
     if (f->eval.data && best)
         ses_show_line(t, "Best", "of update %" PRId64 ", in %s", ses_trainer_state(f->trainer)->best_update,
                       best);
-    ses_train_monitor_show_summary(&f->watch, t, end);
+    ses_training_stats stats = ses_run_log_stats(&f->run_log);
+    ses_train_monitor_show_summary(&f->monitor, f->trainer, &stats, &f->a->energy, t, end);
     ses_show_line(t, "Files",
                   "in %s: README.md (model card), report.html (curves), all_results.json, trainer_state.json",
                   f->a->output);

@@ -16,7 +16,7 @@
 static bool go_on(void *ctx, int64_t done, int64_t of)
 {
     (void)ctx, (void)done, (void)of;
-    return !ses_train_monitor_should_stop(NULL);
+    return !ses_train_monitor_should_stop();
 }
 
 /* last: of the finished model, with confidence intervals where they are asked for. */
@@ -50,12 +50,31 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
     if (strcmp(name, "loss") && !ses_scores_find(s, name, metric))
         return ses_fail(e, SES_EUSAGE, "--metric: no score is called \"%s\" here; the first is %s", name,
                         s->n ? s->item[0].name : "loss");
-    return ses_train_monitor_on_evaluation(&f->watch, s, f->judged.loss, *metric, e);
+    if (!ses_run_log_on_evaluation(&f->run_log, s, f->judged.loss, e)) return false;
+    double best = ses_trainer_state(f->trainer)->best;
+    ses_train_monitor_on_event(
+        &f->monitor,
+        &(ses_training_event){ .kind = SES_TRAINING_EVALUATED,
+                               .trainer = f->trainer,
+                               .loss = f->judged.loss,
+                               .metric = *metric,
+                               .is_best = !isnan(*metric) &&
+                                          (isnan(best) || (f->lower ? *metric < best : *metric > best)) });
+    return true;
 }
 
 static void stepped(void *ctx, const ses_step_result *s)
 {
-    ses_train_monitor_on_step(&((ses_finetune *)ctx)->watch, s);
+    ses_finetune *f = ctx;
+    ses_run_log_on_step(&f->run_log, s);
+    ses_train_monitor_on_event(
+        &f->monitor, &(ses_training_event){ .kind = SES_TRAINING_STEP, .trainer = f->trainer, .step = s });
+}
+
+static bool stop(void *ctx)
+{
+    (void)ctx;
+    return ses_train_monitor_should_stop();
 }
 
 /* ---- the parts ---- */
@@ -66,7 +85,7 @@ static bool prepare_data(ses_finetune *f, ses_err *e)
     if (!a->model == !a->config) return ses_fail(e, SES_EUSAGE, "one of --model and --config is needed");
     if (a->eval_every && a->eval_epochs > 0)
         return ses_fail(e, SES_EUSAGE, "--eval-every counts updates, --eval-epochs epochs: not both");
-    if (a->teacher.dir && a->smoothing > 0)
+    if (a->teacher.model && a->smoothing > 0)
         return ses_fail(e, SES_EUSAGE, "--label-smoothing and --teacher both soften labels: not both");
     if (!a->model && !a->tokenizer) return ses_fail(e, SES_EUSAGE, "--config needs --tokenizer");
     if (!ses_transfer_check(&a->transfer, a->model, f->kind->head && f->kind->head->allows_custom, e))
@@ -153,7 +172,7 @@ static bool prepare_trainer(ses_finetune *f, ses_err *e)
                                                   .bucket_batches = a->bucket,
                                                   .seed = (uint64_t)a->seed },
                                  e);
-    bool taught = a->teacher.dir != NULL;
+    bool taught = a->teacher.model != NULL;
     if (taught && f->kind->loss)
         return ses_fail(e, SES_EUNSUPPORTED, "--teacher: %s is learned from its data alone", f->kind->name);
     f->settings = f->batches ? settings(f, e) : NULL;
@@ -222,28 +241,26 @@ static bool prepare_logs(ses_finetune *f, ses_err *e)
     f->log = a->log ? ses_strdup(a->log, e) : ses_path_join(a->output, SES_RUN_LOG, e);
     f->board = a->board ? ses_strdup(a->board, e) : ses_path_join(a->output, SES_RUN_TENSORBOARD, e);
     if (!f->log || !f->board) return false;
-    if (a->resume) return ses_train_monitor_resume(f->trainer, a->output, f->quiet, e);
+    if (a->resume)
+        return ses_training_resume(f->trainer, a->output, ses_train_monitor_on_event, &f->monitor, e);
     return ses_trainer_delete_checkpoints(f->trainer, e) && (a->board || ses_event_files_remove(f->board, e));
 }
 
 static bool train(ses_finetune *f, ses_run_end *end, ses_err *e)
 {
-    ses_trainer_hooks h = { .ctx = f,
-                            .on_step = stepped,
-                            .should_stop = ses_train_monitor_should_stop,
-                            .evaluate = f->eval.data ? evaluate : NULL };
-    ses_train_monitor_options o = { .term = f->talk,
-                                    .quiet = f->quiet,
-                                    .log = f->log,
-                                    .append = f->a->resume,
-                                    .tensorboard_dir = f->board,
-                                    .metric = ses_finetune_metric_name(f),
-                                    .lower_is_better = f->lower,
-                                    .energy = f->a->energy };
-    if (!ses_train_monitor_open(&f->watch, &o, f->trainer, e)) return false;
+    ses_trainer_hooks h = {
+        .ctx = f, .on_step = stepped, .should_stop = stop, .evaluate = f->eval.data ? evaluate : NULL
+    };
+    ses_run_log_options o = {
+        .path = f->log, .append = f->a->resume, .tensorboard_dir = f->board, .energy = f->a->energy
+    };
+    f->monitor.metric = ses_finetune_metric_name(f);
+    if (!ses_run_log_open(&f->run_log, &o, f->trainer, e)) return false;
+    ses_train_monitor_on_event(&f->monitor,
+                               &(ses_training_event){ .kind = SES_TRAINING_STARTED, .trainer = f->trainer });
     announce(f);
     bool ok = ses_trainer_run(f->trainer, &h, end, e);
-    ses_train_monitor_close(&f->watch);
+    ses_run_log_close(&f->run_log);
     return ok;
 }
 
@@ -252,7 +269,10 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
     ses_finetune f = { .a = a, .talk = &c->err, .quiet = c->quiet };
     ses_run_end end = SES_RUN_COMPLETE;
     ses_device_options o = ses_compute_device_options(&a->tune.shared);
-    ses_train_output place = { a->output, a->log, a->resume, a->overwrite };
+    ses_training_options place = {
+        .output = a->output, .log = a->log, .resume = a->resume, .overwrite = a->overwrite
+    };
+    f.monitor = (ses_train_monitor){ .term = &c->err, .quiet = c->quiet };
     *stopped = false;
     if (!ses_finetune_resolve_task(&a->tune, &f.kind, &f.spec, e) || !ses_train_folder_check(&place, e))
         return false;
@@ -260,12 +280,12 @@ bool ses_finetune_one(ses_call *c, const ses_finetune_args *a, bool part, bool *
     bool ok = f.dev && prepare_data(&f, e) && prepare_model(&f, e) && prepare_trainer(&f, e) &&
               prepare_logs(&f, e) && train(&f, &end, e);
     if (ok && end != SES_RUN_STOPPED && f.eval.data && !measure(&f, true, e)) {
-        ok = ses_train_monitor_should_stop(NULL);
+        ok = ses_train_monitor_should_stop();
         if (ok) *e = (ses_err){ 0 };
         end = SES_RUN_STOPPED;
     }
     *stopped = ok && end == SES_RUN_STOPPED;
-    if (*stopped && !part) ses_train_monitor_notify_stopped(&f.watch);
+    if (*stopped && !part) ses_train_monitor_notify_stopped(f.trainer);
     if (ok && !*stopped) {
         ok = ses_finetune_write(&f, e);
         if (ok && !part && !c->quiet) ses_finetune_summary(&f, c, end);

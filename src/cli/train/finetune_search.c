@@ -436,7 +436,7 @@ static bool run_all(search *s, bool *stopped, ses_err *e)
     for (size_t i = 0; i < n && !*stopped; i++) {
         if (!run_one(s, i, stopped, e) || !write_grid(s, e)) return false;
         failed += *s->run[i].failed != 0;
-        *stopped |= ses_train_monitor_should_stop(NULL) && i + 1 < n;
+        *stopped |= ses_train_monitor_should_stop() && i + 1 < n;
     }
     return failed < n || ses_fail(e, SES_EARG, "no run came to its end; the first: %s", s->run[0].failed);
 }

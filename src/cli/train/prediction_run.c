@@ -2,7 +2,7 @@
 #include "finetune_data.h"
 
 #include "base/alloc.h"
-#include "cli/tokenizer_files.h"
+#include "text/tokenizer_files.h"
 
 #include <string.h>
 

@@ -6,9 +6,12 @@
 #include "cli/command.h"
 #include "cli/compute_args.h"
 #include "objective_options.h"
-#include "teacher.h"
+#include "teacher_options.h"
 #include "train/curriculum.h"
-#include "train_folder.h"
+#include "train/run_log.h"
+#include "train/teacher.h"
+#include "train/train_folder.h"
+#include "train/training_events.h"
 #include "train_monitor.h"
 #include "train_options.h"
 
@@ -20,7 +23,7 @@ typedef struct ses_pretrain_args {
     const char *objective, *config, *preset, *generator, *model, *tokenizer, *output, *eval;
     const char *length, *max_time, *log, *board;
     ses_objective_options o;
-    ses_teacher_args teacher;
+    ses_teacher_options teacher;
     int packing, optimizer, schedule;
     int64_t steps, batch, tokens, accumulate, eval_every, eval_tokens, save_every, keep, seed;
     double epochs, exponent, ramp, ramp_from, lr, beta2, warmup, decay, clip, ema;
@@ -48,7 +51,8 @@ typedef struct ses_pretrain {
     ses_curriculum *course;
     ses_trainer *trainer;
     char *settings;
-    ses_train_monitor watch;
+    ses_train_monitor monitor;
+    ses_run_log run_log;
     char *log, *board;
     ses_scores scores; /* of the last evaluation */
     double eval_loss, budget, deadline;

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "cli/ui/show_values.h"
+#include "command_text.h"
 #include "loss_curve_svg.h"
 #include "pretrain_command.h"
 
@@ -54,7 +55,7 @@ bool ses_pretrain_recall(ses_pretrain *p, ses_err *e)
 
 static void put_train(const ses_pretrain *p, ses_json_writer *w)
 {
-    ses_train_monitor_put_results(&p->watch, w);
+    ses_run_log_put_results(&p->run_log, w);
     ses_json_member_int(w, "train_tokens", ses_trainer_state(p->trainer)->tokens);
 }
 
@@ -158,12 +159,16 @@ static bool write_card(const ses_pretrain *p, const char *dir, ses_err *e)
 
 static bool write_run(const ses_pretrain *p, const char *dir, ses_err *e)
 {
-    ses_run_info told = { .command = &ses_command_pretrain,
-                          .args = p->a,
+    ses_command_text text;
+    if (!ses_command_text_make(&ses_command_pretrain, p->a, &text, e)) return false;
+    ses_run_info info = { .command = text.line,
+                          .options = text.options,
                           .model = p->model,
                           .metric = "loss",
                           .lower_is_better = true };
-    return ses_run_info_write(&told, dir, e);
+    bool ok = ses_run_info_write(&info, dir, e);
+    ses_command_text_free(&text);
+    return ok;
 }
 
 static bool write_curve(const ses_pretrain *p, const char *dir, ses_err *e)
@@ -214,7 +219,8 @@ void ses_pretrain_summary(const ses_pretrain *p, const ses_call *c, ses_run_end 
         if (!isnan(p->by_frequency[i]))
             ses_show_line(t, i ? "" : "Frequency", "alone would give %s_loss %.4f", ses_pretrain_way(p, i),
                           p->by_frequency[i]);
-    ses_train_monitor_show_summary(&p->watch, t, end);
+    ses_training_stats stats = ses_run_log_stats(&p->run_log);
+    ses_train_monitor_show_summary(&p->monitor, p->trainer, &stats, &p->a->energy, t, end);
     ses_show_line(t, "Curve", "%s/curve.svg", p->a->output);
 }
 

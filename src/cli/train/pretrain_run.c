@@ -14,7 +14,7 @@
 static bool go_on(void *ctx)
 {
     (void)ctx;
-    return !ses_train_monitor_should_stop(NULL);
+    return !ses_train_monitor_should_stop();
 }
 
 /* Of what was chosen among the vocabulary, not of yes or no. */
@@ -66,19 +66,30 @@ static bool evaluate(void *ctx, double *metric, ses_err *e)
 {
     ses_pretrain *p = ctx;
     *metric = NAN;
-    return measure(p, e) && ses_train_monitor_on_evaluation(&p->watch, &p->scores, p->eval_loss, NAN, e);
+    if (!measure(p, e) || !ses_run_log_on_evaluation(&p->run_log, &p->scores, p->eval_loss, e)) return false;
+    ses_train_monitor_on_event(&p->monitor, &(ses_training_event){ .kind = SES_TRAINING_EVALUATED,
+                                                                   .trainer = p->trainer,
+                                                                   .scores = &p->scores,
+                                                                   .loss = p->eval_loss,
+                                                                   .metric = NAN });
+    return true;
 }
 
 static void stepped(void *ctx, const ses_step_result *s)
 {
-    ses_train_monitor_on_step(&((ses_pretrain *)ctx)->watch, s);
+    ses_pretrain *p = ctx;
+    ses_run_log_on_step(&p->run_log, s);
+    ses_train_monitor_on_event(
+        &p->monitor,
+        &(ses_training_event){
+            .kind = SES_TRAINING_STEP, .trainer = p->trainer, .step = s, .loss = s->loss, .metric = NAN });
 }
 
 static bool stop(void *ctx)
 {
     ses_pretrain *p = ctx;
     p->out_of_time = p->deadline > 0 && ses_seconds() > p->deadline;
-    return p->out_of_time || ses_train_monitor_should_stop(NULL);
+    return p->out_of_time || ses_train_monitor_should_stop();
 }
 
 /* ---- time ---- */
@@ -200,7 +211,8 @@ static bool prepare_logs(ses_pretrain *p, ses_err *e)
     p->log = a->log ? ses_strdup(a->log, e) : ses_path_join(a->output, SES_RUN_LOG, e);
     p->board = a->board ? ses_strdup(a->board, e) : ses_path_join(a->output, SES_RUN_TENSORBOARD, e);
     if (!p->log || !p->board) return false;
-    if (a->resume) return ses_train_monitor_resume(p->trainer, a->output, p->quiet, e);
+    if (a->resume)
+        return ses_training_resume(p->trainer, a->output, ses_train_monitor_on_event, &p->monitor, e);
     return ses_trainer_delete_checkpoints(p->trainer, e) &&
            (a->board || ses_event_files_remove(p->board, e)) && ses_pretrain_remember(p, e);
 }
@@ -210,18 +222,18 @@ static bool train(ses_pretrain *p, ses_run_end *end, ses_err *e)
     ses_trainer_hooks h = {
         .ctx = p, .on_step = stepped, .should_stop = stop, .evaluate = p->n_eval ? evaluate : NULL
     };
-    ses_train_monitor_options o = { .term = p->talk,
-                                    .quiet = p->quiet,
-                                    .log = p->log,
-                                    .append = p->a->resume,
-                                    .tensorboard_dir = p->board,
-                                    .metric = "loss",
-                                    .lower_is_better = true,
-                                    .energy = p->a->energy };
-    if (!find_frequencies(p, e) || !ses_train_monitor_open(&p->watch, &o, p->trainer, e)) return false;
+    ses_run_log_options o = {
+        .path = p->log, .append = p->a->resume, .tensorboard_dir = p->board, .energy = p->a->energy
+    };
+    if (!find_frequencies(p, e) || !ses_run_log_open(&p->run_log, &o, p->trainer, e)) return false;
+    ses_train_monitor_on_event(&p->monitor,
+                               &(ses_training_event){ .kind = SES_TRAINING_STARTED, .trainer = p->trainer });
     announce(p);
     bool ok = ses_trainer_run(p->trainer, &h, end, e);
-    ses_train_monitor_close(&p->watch);
+    ses_run_log_close(&p->run_log);
+    if (p->run_log.error.code)
+        ses_training_warn(ses_train_monitor_on_event, &p->monitor, "the log is incomplete: %s",
+                          p->run_log.error.msg);
     bool late = ok && *end == SES_RUN_STOPPED && p->out_of_time;
     if (late) *end = SES_RUN_COMPLETE;
     bool measured = p->scores.n && !late; /* not where a run was resumed at its end */
@@ -233,7 +245,10 @@ bool ses_pretrain_command(ses_call *c, ses_err *e)
     ses_pretrain p = { .a = c->args, .talk = &c->err, .quiet = c->quiet };
     const ses_pretrain_args *a = p.a;
     ses_run_end end = SES_RUN_COMPLETE;
-    ses_train_output place = { a->output, a->log, a->resume, a->overwrite };
+    ses_training_options place = {
+        .output = a->output, .log = a->log, .resume = a->resume, .overwrite = a->overwrite
+    };
+    p.monitor = (ses_train_monitor){ .term = &c->err, .quiet = c->quiet, .metric = "loss" };
     if (!ses_train_folder_check(&place, e)) return false;
     ses_device_options o = ses_compute_device_options(&a->shared);
     p.dev = ses_device_open(a->shared.device, &o, e);
@@ -241,7 +256,7 @@ bool ses_pretrain_command(ses_call *c, ses_err *e)
               ses_pretrain_recall(&p, e) && fit_time(&p, e) && ses_pretrain_trainer(&p, e) &&
               prepare_logs(&p, e) && train(&p, &end, e);
     if (ok && end == SES_RUN_STOPPED) {
-        ses_train_monitor_notify_stopped(&p.watch);
+        ses_train_monitor_notify_stopped(p.trainer);
         ok = false;
     } else if (ok) {
         ses_optim_swap_ema(ses_trainer_optim(p.trainer));

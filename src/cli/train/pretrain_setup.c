@@ -4,8 +4,8 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "cli/ui/show_values.h"
-#include "model_presets.h"
 #include "pretrain_command.h"
+#include "train/model_presets.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 void ses_pretrain_free(ses_pretrain *p)
 {
-    ses_train_monitor_close(&p->watch);
+    ses_run_log_close(&p->run_log);
     ses_trainer_free(p->trainer);
     ses_curriculum_free(p->course);
     ses_objective_mix_free(p->aim);
@@ -163,14 +163,14 @@ static bool open_generator(ses_pretrain *p, ses_err *e)
 /* With the heads the student has. */
 static bool open_teacher(ses_pretrain *p, ses_err *e)
 {
-    const ses_teacher_args *a = &p->a->teacher;
-    char *path = a->dir ? ses_path_join(a->dir, "config.json", e) : NULL;
+    const ses_teacher_options *a = &p->a->teacher;
+    char *path = a->model ? ses_path_join(a->model, "config.json", e) : NULL;
     ses_json_doc *config = path ? ses_json_load_object(path, 1 << 24, e) : NULL;
     const char *class_name = config ? ses_objective_mix_class(p->aim, ses_json_root(config), e) : NULL;
     ses_teacher_free(&p->teacher);
-    bool ok = (!a->dir || class_name) &&
+    bool ok = (!a->model || class_name) &&
               ses_teacher_open(&p->teacher, a, class_name, p->model, p->tokenizer, p->dev, e) &&
-              (!a->dir || ses_objective_mix_set_teacher(p->aim, p->teacher.distill, e));
+              (!a->model || ses_objective_mix_set_teacher(p->aim, p->teacher.distill, e));
     ses_json_free(config);
     ses_free(path);
     return ok;

@@ -1,75 +1,43 @@
-/* A training run as people and programs follow it: one moving line on a terminal, a line for each evaluation,
- * JSON lines, TensorBoard's event files, Ctrl-C, and at the end what it took. For every command that trains:
+/* Terminal output of a training run: one line that is redrawn, a line per evaluation, Ctrl-C, the closing summary.
+ * The monitor is the ctx of a ses_training_fn:
  *
- *     ses_train_monitor w = { 0 };
- *     ses_trainer_hooks h = { .ctx = &w, .stepped = ses_train_monitor_on_step, .stop = ses_train_monitor_should_stop, ... };
- *     ok = ses_train_monitor_resume(trainer, dir, quiet, e) && ses_train_monitor_open(&w, &options, trainer, e) &&
- *          ses_trainer_run(trainer, &h, &end, e);
- *     ses_train_monitor_close(&w);
- *     if (end == SES_RUN_STOPPED) ses_train_monitor_notify_stopped(&w);
+ *     ses_train_monitor m = { .term = &call->err, .quiet = call->quiet, .metric = "accuracy" };
+ *     options.on_event = ses_train_monitor_on_event, options.ctx = &m;
  *
- * A hook with a context of its own calls ses_train_monitor_on_step(&its.watch, s). The watch does not own the
- * trainer. */
-#ifndef SES_CLI_TRAIN_WATCH_H
-#define SES_CLI_TRAIN_WATCH_H
+ * It owns nothing. One monitor per process: the signal flag is global. */
+#ifndef SES_CLI_TRAIN_MONITOR_H
+#define SES_CLI_TRAIN_MONITOR_H
 
 #include "cli/energy.h"
 #include "cli/ui/sparkline.h"
-#include "io/event_file.h"
-#include "sesame/json.h"
-#include "sesame/metric.h"
-#include "sesame/trainer.h"
-
-typedef struct ses_train_monitor_options {
-    const ses_term *term; /* what stderr is */
-    bool quiet;
-    const char *log;             /* JSON lines, a line an update and an evaluation; NULL: none */
-    bool append;                 /* to it, as a resumed run does */
-    const char *tensorboard_dir; /* folder of TensorBoard's event files; NULL: none */
-    const char *metric;   /* the score that chooses the best, as people know it; NULL or "loss": the loss */
-    bool lower_is_better; /* is better */
-    ses_energy_args energy;
-} ses_train_monitor_options;
+#include "sesame/training.h"
 
 typedef struct ses_train_monitor {
-    ses_train_monitor_options options;
-    ses_trainer *trainer;
-    FILE *log;
-    ses_event_file *events;
-    ses_err log_error;            /* what could not be logged, the first of it: no reason to end a run */
-    double start, seconds, drawn; /* seconds: of the run, once it is closed */
-    int64_t first_update, first_tokens, first_sequences;
-    double loss_sum, loss_all, window_sum;
-    int64_t loss_count, loss_n, window;
+    const ses_term *term; /* stderr */
+    bool quiet;           /* errors and warnings only */
+    const char *metric;   /* score that selects the best checkpoint; NULL or "loss": the loss */
+    /* Called at SES_TRAINING_STARTED; NULL: nothing is announced. */
+    void (*announce)(void *ctx);
+    void *ctx;
+
+    double start, drawn; /* seconds: start of the run, last redraw */
+    int64_t first_update, first_tokens;
+    double loss_sum; /* over updates since the last evaluation */
+    int64_t loss_count;
     ses_sparkline spark;
-    ses_energy_meter meter;
-    ses_energy energy; /* of the run, once it is closed */
 } ses_train_monitor;
 
-/* What ses_trainer_resume does, told on stderr. Before ses_train_monitor_open. */
-bool ses_train_monitor_resume(ses_trainer *t, const char *dir, bool quiet, ses_err *e);
+/* A ses_training_fn. Returns false after SIGINT or SIGTERM; the first STARTED event installs the handlers. */
+bool ses_train_monitor_on_event(void *monitor, const ses_training_event *event);
 
-/* Opens the logs, catches SIGINT and SIGTERM, starts the clock. A second signal of a kind ends the process
- * as usual. */
-bool ses_train_monitor_open(ses_train_monitor *w, const ses_train_monitor_options *o, ses_trainer *t,
-                            ses_err *e);
-void ses_train_monitor_close(ses_train_monitor *w); /* fine twice, and on a zeroed one */
+/* From now on SIGINT and SIGTERM request a stop; a second signal ends the process. */
+void ses_train_monitor_catch_signals(void);
+bool ses_train_monitor_should_stop(void);
 
-void ses_train_monitor_on_step(void *watch, const ses_step_result *s); /* a hook */
-void ses_train_monitor_catch_signals(
-    void); /* from now on Ctrl-C asks to stop; a second one ends the process */
-bool ses_train_monitor_should_stop(void *watch); /* a hook; NULL does as well: a signal came */
-
-/* An evaluation: its line, and an entry of every log. value: of options.metric. scores may be NULL. */
-bool ses_train_monitor_on_evaluation(ses_train_monitor *w, const ses_scores *scores, double loss,
-                                     double value, ses_err *e);
-void ses_train_monitor_clear_line(
-    const ses_train_monitor *w); /* the moving line, before something else is printed on stderr */
-
-/* Of a closed watch: members in the reference's names (epoch, train_loss, train_runtime, ...); the lines
- * "Trained", "Time", "Energy" of the closing summary on stdout; how to go on. */
-void ses_train_monitor_put_results(const ses_train_monitor *w, ses_json_writer *out);
-void ses_train_monitor_show_summary(const ses_train_monitor *w, const ses_term *t, ses_run_end end);
-void ses_train_monitor_notify_stopped(const ses_train_monitor *w);
+/* Lines "Trained", "Time", "Energy" of the closing summary, on stdout. */
+void ses_train_monitor_show_summary(const ses_train_monitor *m, const ses_trainer *t,
+                                    const ses_training_stats *s, const ses_energy_args *energy,
+                                    const ses_term *out, ses_run_end end);
+void ses_train_monitor_notify_stopped(const ses_trainer *t);
 
 #endif

@@ -16,16 +16,6 @@ void ses_show_line(const ses_term *t, const char *name, const char *fmt, ...) SE
 /* "[24, 24]"; "[]" of a scalar. Returns buf. */
 const char *ses_shape_text(char *buf, size_t size, const int64_t *dim, int rank);
 
-/* Members of the object being written. */
-void ses_json_member_string(ses_json_writer *w, const char *key, const char *value);
-void ses_json_member_int(ses_json_writer *w, const char *key, int64_t value);
-void ses_json_member_real(ses_json_writer *w, const char *key, double value);
-void ses_json_member_bool(ses_json_writer *w, const char *key, bool value);
-void ses_json_member_array(ses_json_writer *w, const char *key); /* begins it */
-
-/* An array of the names joined by ", ": a tensor or file that has this in its name is unheard of. */
-void ses_json_member_list(ses_json_writer *w, const char *key, const char *list);
-
 /* A value for people: a text without quotes, anything else as JSON, "-" for null. Returns buf. */
 const char *ses_json_value_text(char *buf, size_t size, const ses_json *v);
 

@@ -175,13 +175,6 @@ const char *ses_count_text(char buf[SES_NUMBER_TEXT], uint64_t n)
     return human(buf, n, 1000, unit, SES_LEN(unit));
 }
 
-double ses_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 ses_progress ses_progress_start(FILE *f, const ses_term *t, bool quiet, const char *label, int64_t total)
 {
     return (ses_progress){

@@ -3,6 +3,7 @@
 #ifndef SES_CLI_TERM_H
 #define SES_CLI_TERM_H
 
+#include "base/clock.h"
 #include "sesame/err.h"
 
 #include <stdio.h>
@@ -61,7 +62,5 @@ typedef struct ses_progress {
 ses_progress ses_progress_start(FILE *f, const ses_term *t, bool quiet, const char *label, int64_t total);
 void ses_progress_show(ses_progress *p, int64_t done);
 void ses_progress_end(ses_progress *p); /* wipes the line */
-
-double ses_seconds(void); /* a clock that only goes forward */
 
 #endif

@@ -1,3 +1,4 @@
+/* The output folder of a training run: checks, atomic replacement, run.json. */
 #define _POSIX_C_SOURCE 200809L
 #include "train_folder.h"
 
@@ -5,8 +6,7 @@
 #include "base/dir.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "cli/tokenizer_files.h"
-#include "cli/ui/show_values.h"
+#include "text/tokenizer_files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +15,13 @@
 
 enum { FILE_MAX = 1 << 28 };
 
-/* ---- before ---- */
+/* ---- checks ---- */
 
 typedef struct found {
-    bool checkpoint, lock, logs, other; /* other: what a run would replace or mix with */
+    bool checkpoint, lock, logs, other; /* other: files a run would replace or mix with */
 } found;
 
-static bool look(void *ctx, const char *name)
+static bool note_entry(void *ctx, const char *name)
 {
     found *f = ctx;
     if (!strncmp(name, "checkpoint-", 11))
@@ -35,42 +35,42 @@ static bool look(void *ctx, const char *name)
     return true;
 }
 
-static bool log_is_free(const ses_train_output *a, ses_err *e)
+static bool log_is_free(const ses_training_options *o, ses_err *e)
 {
     struct stat s;
-    if (!a->log || a->overwrite || a->resume || stat(a->log, &s) || !S_ISREG(s.st_mode)) return true;
-    return ses_fail(e, SES_EIO, "--log %s: exists already; --overwrite replaces it, --resume adds to it",
-                    a->log);
+    if (!o->log || o->overwrite || o->resume || stat(o->log, &s) || !S_ISREG(s.st_mode)) return true;
+    return ses_fail(e, SES_EIO, "log %s: exists already; overwrite replaces it, resume appends to it",
+                    o->log);
 }
 
-bool ses_train_folder_check(const ses_train_output *a, ses_err *e)
+bool ses_train_folder_check(const ses_training_options *o, ses_err *e)
 {
     found f = { 0 };
-    if (a->overwrite && a->resume)
-        return ses_fail(e, SES_EUSAGE, "--resume goes on with a run, --overwrite replaces it: not both");
-    if (!log_is_free(a, e)) return false;
-    if (a->overwrite || !ses_path_exists(a->output)) return true;
-    if (!ses_dir_each(a->output, look, &f, e)) return false;
-    f.other |= f.logs && !f.lock; /* else a run left them that died before its first checkpoint */
-    if (a->resume && f.other && !f.checkpoint)
+    if (o->overwrite && o->resume)
+        return ses_fail(e, SES_EUSAGE, "resume continues a run, overwrite replaces it: set one");
+    if (!log_is_free(o, e)) return false;
+    if (o->overwrite || !ses_path_exists(o->output)) return true;
+    if (!ses_dir_each(o->output, note_entry, &f, e)) return false;
+    f.other |= f.logs && !f.lock; /* with a lock: left by a run that was killed before its first checkpoint */
+    if (o->resume && f.other && !f.checkpoint)
         return ses_fail(e, SES_EIO,
-                        "%s: has no checkpoint to resume from, but other files; --overwrite replaces them",
-                        a->output);
-    if (a->resume || (!f.checkpoint && !f.other)) return true;
+                        "%s: no checkpoint to resume from, but other files; overwrite replaces them",
+                        o->output);
+    if (o->resume || (!f.checkpoint && !f.other)) return true;
     return ses_fail(
         e, SES_EIO,
-        "%s: is not empty: a model, a run or other files; --resume goes on with it, --overwrite replaces it",
-        a->output);
+        "%s: not empty: a model, a run or other files; resume continues it, overwrite replaces it",
+        o->output);
 }
 
-/* ---- afterwards ---- */
+/* ---- final files ---- */
 
-bool ses_train_folder_copy(const char *from, const char *name, const char *dir, bool *there, ses_err *e)
+bool ses_train_folder_copy(const char *from, const char *name, const char *dir, bool *exists, ses_err *e)
 {
     char *path = ses_path_join(from, name, e), *to = path ? ses_path_join(dir, name, e) : NULL;
     bool ok = to != NULL;
-    *there = ok && ses_path_exists(path);
-    if (*there) {
+    *exists = ok && ses_path_exists(path);
+    if (*exists) {
         size_t n;
         char *data = ses_file_read(path, FILE_MAX, &n, e);
         ok = data && ses_file_write(to, data, n, false, e);
@@ -85,9 +85,9 @@ bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const 
 {
     bool ok = true, whole = false;
     for (size_t i = 0; ok && ses_path_is_dir(from) && i < SES_TOKENIZER_FILES; i++) {
-        bool there;
-        ok = ses_train_folder_copy(from, ses_tokenizer_file_names[i], dir, &there, e);
-        whole |= there && !strcmp(ses_tokenizer_file_names[i], "tokenizer.json");
+        bool exists;
+        ok = ses_train_folder_copy(from, ses_tokenizer_file_names[i], dir, &exists, e);
+        whole |= exists && !strcmp(ses_tokenizer_file_names[i], "tokenizer.json");
     }
     char *to = ok && !whole ? ses_path_join(dir, "tokenizer.json", e) : NULL;
     if (ok && !whole) ok = to && ses_tokenizer_save(t, to, false, e);
@@ -97,8 +97,8 @@ bool ses_train_folder_tokenizer(const char *from, const ses_tokenizer *t, const 
 
 static const char *const STAGE = ".sesame-final-";
 
-/* Of a killed process: a staging folder, or a file that was being written (see ses_file_write). The lock is
- * ours. */
+/* Removes a staging folder or an unfinished file (see ses_file_write) of a killed process. The caller holds the
+ * lock. */
 static bool remove_leftover(void *ctx, const char *name)
 {
     size_t n = strlen(name);
@@ -111,8 +111,8 @@ static bool remove_leftover(void *ctx, const char *name)
     return true;
 }
 
-/* Files an earlier run may have left that this one does not write; first the one without which a folder does
- * not load. */
+/* Removes files of an earlier run that this one may not write; config.json first: without it the folder does not
+ * load. */
 static bool remove_stale(const char *out, ses_err *e)
 {
     static const char *const names[] = {
@@ -146,28 +146,26 @@ bool ses_train_folder_write(const char *out, bool (*fill)(void *ctx, const char 
 bool ses_run_info_write(const ses_run_info *r, const char *dir, ses_err *e)
 {
     size_t n;
-    const ses_command *c = r->command;
-    ses_buf line = { 0 };
+    ses_json_doc *options = NULL;
+    if (r->options && !(options = ses_json_parse(r->options, strlen(r->options), e))) return false;
     ses_json_writer *w = ses_json_writer_new(2, e);
     char *path = w ? ses_path_join(dir, SES_RUN_INFO, e) : NULL;
     const char *text = NULL;
-    ses_buf_appendf(&line, "sesame %s", c->name);
-    ses_options_put_command_line(c->opt, c->n_opt, r->args, &line);
-    if (path && ses_buf_ok(&line, e)) {
+    if (path) {
         ses_json_begin_object(w);
-        ses_json_member_string(w, "command", line.data);
+        ses_json_member_string(w, "command", r->command);
         ses_json_member_string(w, "class", ses_model_class_name(r->model));
         ses_json_member_int(w, "parameters", ses_store_element_count(ses_model_store(r->model)));
         ses_json_member_string(w, "metric", r->metric);
         ses_json_member_bool(w, "lower_is_better", r->lower_is_better);
         ses_json_put_key(w, "options");
-        ses_options_put_json(c->opt, c->n_opt, r->args, w);
+        options ? ses_json_put_value(w, ses_json_root(options)) : ses_json_put_null(w);
         ses_json_end_object(w);
         text = ses_json_writer_text(w, &n, e);
     }
     bool ok = text && ses_file_write(path, text, n, false, e);
-    ses_buf_free(&line);
     ses_json_writer_free(w);
+    ses_json_free(options);
     ses_free(path);
     return ok;
 }

@@ -1,7 +1,7 @@
 /* Models by name: a config.json each, in the sizes they were published in. For every command that begins with
  * random weights. */
-#ifndef SES_CLI_PRESETS_H
-#define SES_CLI_PRESETS_H
+#ifndef SES_TRAIN_PRESETS_H
+#define SES_TRAIN_PRESETS_H
 
 #include "base/opt_table.h"
 #include "data/special_tokens.h"

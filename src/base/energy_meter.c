@@ -1,16 +1,19 @@
+/* Energy meter: RAPL counters, or an estimate from CPU time and memory. */
 #define _DEFAULT_SOURCE
-#include "energy.h"
+#include "energy_meter.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-static const double MEMORY_WATTS = 0.3725; /* a GiB, Green Algorithms' */
-static const double OFTEN = 10;            /* seconds between two looks at the counters */
+static const double MEMORY_WATTS = 0.3725; /* per GiB, as Green Algorithms */
+static const double MIN_INTERVAL = 10;     /* seconds between two readings of the counters */
 
 double ses_cpu_seconds(void)
 {
@@ -58,9 +61,9 @@ typedef struct search {
     const char *root;
 } search;
 
-/* "intel-rapl:0" is a processor, "intel-rapl:0:1" a part of it. The memory is no part of what the processor
- * counts, all others are; "psys", where it is, counts everything once more. */
-static bool look(void *ctx, const char *entry)
+/* Adds a zone. "intel-rapl:0" is a processor, "intel-rapl:0:1" a part of it. The processor's counter includes its
+ * parts except the memory. "psys" counts everything a second time and is skipped. */
+static bool add_zone(void *ctx, const char *entry)
 {
     const search *s = ctx;
     ses_energy_meter *m = s->m;
@@ -72,9 +75,10 @@ static bool look(void *ctx, const char *entry)
     char *dir = ses_path_join(s->root, entry, NULL);
     bool wanted = dir && strlen(dir) < sizeof m->zone[0].path && read_line(dir, "name", name, sizeof name) &&
                   (part ? !strcmp(name, "dram") : !strncmp(name, "package", 7));
-    if (wanted && !*m->why) {
+    if (wanted && !*m->unreadable) {
         if (!read_count(dir, "energy_uj", &last) || !read_count(dir, "max_energy_range_uj", &range))
-            snprintf(m->why, sizeof m->why, "RAPL's counters cannot be read: %s", strerror(errno));
+            snprintf(m->unreadable, sizeof m->unreadable, "RAPL counters cannot be read: %s",
+                     strerror(errno));
         else {
             snprintf(m->zone[m->n].path, sizeof m->zone[0].path, "%s", dir);
             m->zone[m->n].last = last;
@@ -91,9 +95,10 @@ void ses_energy_meter_start(ses_energy_meter *m, const char *root)
 {
     *m = (ses_energy_meter){ 0 };
     search s = { m, root ? root : "/sys/class/powercap" };
-    ses_dir_each(s.root, look, &s, NULL);
-    if (!m->n && !*m->why) snprintf(m->why, sizeof m->why, "the machine has no RAPL counters");
-    if (*m->why) m->n = 0; /* some of several say nothing */
+    ses_dir_each(s.root, add_zone, &s, NULL);
+    if (!m->n && !*m->unreadable)
+        snprintf(m->unreadable, sizeof m->unreadable, "the machine has no RAPL counters");
+    if (*m->unreadable) m->n = 0; /* a subset of the counters would be misleading */
     m->wall = m->read = ses_seconds();
     m->cpu = ses_cpu_seconds();
 }
@@ -103,7 +108,7 @@ static void read_all(ses_energy_meter *m)
     for (size_t i = 0; i < m->n; i++) {
         uint64_t now, last = m->zone[i].last, range = m->zone[i].range;
         if (!read_count(m->zone[i].path, "energy_uj", &now)) {
-            snprintf(m->why, sizeof m->why, "RAPL's counters could no longer be read");
+            snprintf(m->unreadable, sizeof m->unreadable, "RAPL counters could no longer be read");
             m->n = 0;
             return;
         }
@@ -116,7 +121,7 @@ static void read_all(ses_energy_meter *m)
 void ses_energy_meter_update(ses_energy_meter *m)
 {
     double now = ses_seconds();
-    if (!m->n || now - m->read < OFTEN) return;
+    if (!m->n || now - m->read < MIN_INTERVAL) return;
     m->read = now;
     read_all(m);
 }
@@ -133,20 +138,20 @@ ses_energy ses_energy_meter_stop(ses_energy_meter *m, double core_watts)
     }
     double gib = (double)ses_peak_memory() / (1 << 30);
     x.joules = (ses_cpu_seconds() - m->cpu) * core_watts + (ses_seconds() - m->wall) * gib * MEMORY_WATTS;
-    snprintf(x.source, sizeof x.source, "estimate; %s", m->why);
+    snprintf(x.source, sizeof x.source, "estimate; %s", m->unreadable);
     return x;
 }
 
-/* ---- for people ---- */
+/* ---- texts ---- */
 
 double ses_energy_kwh(const ses_energy *x) { return x->joules / 3.6e6; }
 
 double ses_energy_co2(const ses_energy *x, const ses_energy_args *a)
 {
-    return ses_energy_kwh(x) * a->grams / 1000;
+    return ses_energy_kwh(x) * a->co2_per_kwh / 1000;
 }
 
-/* Three digits, in the unit that fits. */
+/* Three digits, in a fitting unit. */
 static void put(char *out, size_t size, double x, const char *small, const char *plain, const char *large)
 {
     if (x < 1)
@@ -157,18 +162,19 @@ static void put(char *out, size_t size, double x, const char *small, const char 
         snprintf(out, size, "%.4g %s", x / 1000, large);
 }
 
-const char *ses_watt_hours_text(char buf[SES_NUMBER_TEXT], double joules)
+const char *ses_watt_hours_text(char buf[SES_WATT_HOURS_TEXT], double joules)
 {
-    put(buf, SES_NUMBER_TEXT, joules / 3600, "mWh", "Wh", "kWh");
+    put(buf, SES_WATT_HOURS_TEXT, joules / 3600, "mWh", "Wh", "kWh");
     return buf;
 }
 
 const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, const ses_energy_args *a)
 {
-    char energy[SES_NUMBER_TEXT], gas[48], how[96] = "";
+    char energy[SES_WATT_HOURS_TEXT], gas[48], how[96] = "";
     ses_watt_hours_text(energy, x->joules);
     put(gas, sizeof gas, 1000 * ses_energy_co2(x, a), "mg", "g", "kg");
-    if (!x->measured) snprintf(how, sizeof how, ", %g W a core", a->core_watts);
-    snprintf(buf, SES_ENERGY_TEXT, "%s, %s CO2 (%s%s, %g g a kWh)", energy, gas, x->source, how, a->grams);
+    if (!x->measured) snprintf(how, sizeof how, ", %g W per core", a->core_watts);
+    snprintf(buf, SES_ENERGY_TEXT, "%s, %s CO2 (%s%s, %g g per kWh)", energy, gas, x->source, how,
+             a->co2_per_kwh);
     return buf;
 }

@@ -1,0 +1,95 @@
+/* Settings and progress reports shared by fine-tuning (sesame/finetune.h) and pretraining (sesame/pretrain.h).
+ *
+ * Structs of settings are values: strings in them are borrowed until the run made from them is freed. Threads:
+ * the callback is called by the thread that trains. */
+#ifndef SESAME_TRAINING_H
+#define SESAME_TRAINING_H
+
+#include "sesame/metric.h"
+#include "sesame/trainer.h"
+
+typedef struct ses_training_options {
+    /* Length of the run and of its batches. */
+    double epochs;      /* passes over the data, may be a fraction */
+    int64_t steps;      /* updates, instead of epochs; 0: epochs decide */
+    int64_t batch_size; /* sequences per batch */
+    int64_t
+        tokens_per_batch; /* instead of batch_size: as many sequences as fit into N tokens; 0: batch_size */
+    int64_t accumulate;   /* batches per update; 0: 1 */
+
+    /* Optimizer. */
+    const char *optimizer, *schedule; /* names of sesame/optim.h and sesame/schedule.h; NULL: adamw, linear */
+    double lr;                        /* peak learning rate */
+    double warmup;                    /* updates with a rising learning rate; below 1: fraction of the run */
+    double weight_decay;              /* not of biases and norms */
+    double max_grad_norm;             /* gradients are clipped to this norm; 0: no clipping */
+    bool recompute;                   /* gradient checkpointing: less memory, identical results */
+    int64_t seed;
+
+    /* Evaluation and checkpoints. */
+    int64_t eval_every; /* updates between evaluations; 0: at the end of each epoch; -1: only at the end */
+    int64_t save_every; /* updates between checkpoints; 0: at each evaluation; -1: only when stopped */
+    int64_t keep_checkpoints; /* newest checkpoints kept, in addition to the best; 0: 2 */
+
+    /* Output folder: nothing in it is replaced without `overwrite`. */
+    const char *output;      /* created if absent; NULL: nothing is written */
+    const char *log;         /* JSON lines, one per update and evaluation; NULL: OUTPUT/log.jsonl */
+    const char *tensorboard; /* folder of event files; NULL: OUTPUT/runs */
+    bool resume;             /* continue from the newest checkpoint in output, bit for bit */
+    bool overwrite;          /* replace the contents of output */
+
+    /* Energy report of train_results.json, if the machine does not measure it. */
+    double core_watts;  /* power of a working core */
+    double co2_per_kwh; /* grams of CO2 per kWh */
+} ses_training_options;
+
+/* Knowledge distillation (Hinton et al. 2015; DistilBERT, Sanh et al. 2019; TinyBERT, Jiao et al. 2020):
+ *   loss = soft T^2 KL(teacher / T || student / T) + hard (loss of the labels)
+ *        + cosine (1 - cos of the last hidden states) + hidden (squared error of hidden states, layer by layer)
+ *        + attention (squared error of attention scores, layer by layer) */
+typedef struct ses_distill_options {
+    double temperature; /* T */
+    double soft, hard, cosine, hidden, attention;
+} ses_distill_options;
+
+typedef struct ses_teacher_options {
+    const char *model; /* folder of the teacher; NULL: no distillation */
+    bool init_student; /* start from the teacher's weights that fit, its layers spread evenly */
+    ses_distill_options distill;
+} ses_teacher_options;
+
+typedef enum {
+    SES_TRAINING_STARTED,    /* data and model are loaded, the first batch follows */
+    SES_TRAINING_STEP,       /* one batch is done: `step` */
+    SES_TRAINING_EVALUATING, /* one batch of an evaluation is done: `done` of `total` sequences */
+    SES_TRAINING_EVALUATED,  /* `scores`, `loss`, `metric`, `is_best` */
+    SES_TRAINING_NOTICE      /* `text`: truncated examples, a new head, a skipped checkpoint, ... */
+} ses_training_event_kind;
+
+/* Fields that an event does not name are 0 or NULL; pointers are valid during the call. */
+typedef struct ses_training_event {
+    ses_training_event_kind kind;
+    const ses_trainer *trainer; /* state, total updates; NULL in notices before training starts */
+    const ses_step_result *step;
+    int64_t done, total;
+    const ses_scores *scores;
+    double loss, metric; /* NaN: unknown; metric: the score that selects the best checkpoint */
+    bool is_best;
+    const char *text; /* one sentence, no newline */
+    bool is_warning;  /* of a notice: not only information */
+} ses_training_event;
+
+/* Returns whether to continue. false stops the run: it saves a checkpoint and returns SES_RUN_STOPPED. */
+typedef bool ses_training_fn(void *ctx, const ses_training_event *event);
+
+/* Figures of a finished run; counts exclude the part before a resume. */
+typedef struct ses_training_stats {
+    double seconds, train_loss;         /* train_loss: mean over updates; NaN: none */
+    int64_t first_update;               /* update the run was resumed at; 0: from the start */
+    int64_t updates, sequences, tokens; /* trained */
+    double joules;
+    bool energy_is_measured;
+    char energy_source[160]; /* counters read, or the reason for an estimate */
+} ses_training_stats;
+
+#endif

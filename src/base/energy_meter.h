@@ -1,0 +1,53 @@
+/* Energy used by a computation, and the CO2 it corresponds to.
+ *
+ * Measured if the kernel exposes RAPL counters of the processors and their memory (/sys/class/powercap). They count
+ * the whole processor, other processes included. Otherwise estimated as in Lannelongue, Grealey and Inouye 2021
+ * ("Green Algorithms"):
+ *     energy = CPU time * watts per core + time * memory in GiB * 0.3725 W
+ * without cooling and other overhead of a computing center. CO2 = energy * grams per kWh.
+ * Values only: nothing to free. A meter belongs to one thread. */
+#ifndef SES_BASE_ENERGY_METER_H
+#define SES_BASE_ENERGY_METER_H
+
+#include "sesame/err.h"
+
+typedef struct ses_energy_args {
+    double core_watts;  /* of a working core, for the estimate */
+    double co2_per_kwh; /* grams */
+} ses_energy_args;
+
+typedef struct ses_energy {
+    double joules;
+    bool measured;
+    char source[160]; /* counters read, or the reason for an estimate */
+} ses_energy;
+
+/* A running measurement. */
+typedef struct ses_energy_meter {
+    struct {
+        char path[256];
+        uint64_t last, range; /* microjoules; the counter wraps to 0 after range */
+    } zone[16];
+    size_t n;
+    double joules, wall, cpu, read;   /* wall, cpu: clocks at the start; read: time of the last reading */
+    char names[128], unreadable[128]; /* unreadable: why no counter can be read; "": they can */
+} ses_energy_meter;
+
+/* root: folder of the counters; NULL: /sys/class/powercap. */
+void ses_energy_meter_start(ses_energy_meter *m, const char *root);
+/* Call it at least every few minutes, before a counter wraps twice. */
+void ses_energy_meter_update(ses_energy_meter *m);
+ses_energy ses_energy_meter_stop(ses_energy_meter *m, double core_watts);
+
+double ses_cpu_seconds(void);   /* of all threads of this process */
+uint64_t ses_peak_memory(void); /* bytes */
+
+enum { SES_ENERGY_TEXT = 400, SES_WATT_HOURS_TEXT = 24 };
+/* "12.3 Wh, 5.9 g CO2 (estimate: ...)". Returns buf. */
+const char *ses_energy_text(char buf[SES_ENERGY_TEXT], const ses_energy *x, const ses_energy_args *a);
+/* "12.3 Wh", in a fitting unit. Returns buf. */
+const char *ses_watt_hours_text(char buf[SES_WATT_HOURS_TEXT], double joules);
+double ses_energy_kwh(const ses_energy *x);
+double ses_energy_co2(const ses_energy *x, const ses_energy_args *a); /* kg */
+
+#endif

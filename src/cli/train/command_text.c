@@ -1,0 +1,32 @@
+/* A command with its options as a command line and as JSON. */
+#include "command_text.h"
+
+#include "base/alloc.h"
+
+bool ses_command_text_make(const ses_command *c, const void *args, ses_command_text *out, ses_err *e)
+{
+    ses_buf line = { 0 };
+    *out = (ses_command_text){ 0 };
+    ses_json_writer *w = ses_json_writer_new(0, e);
+    if (!w) return false;
+    ses_buf_appendf(&line, "sesame %s", c->name);
+    ses_options_put_command_line(c->opt, c->n_opt, args, &line);
+    ses_options_put_json(c->opt, c->n_opt, args, w);
+    const char *options = ses_json_writer_text(w, NULL, e);
+    if (options && ses_buf_ok(&line, e)) {
+        out->line = ses_strdup(line.data, e);
+        out->options = ses_strdup(options, e);
+    }
+    bool ok = out->line && out->options;
+    if (!ok) ses_command_text_free(out);
+    ses_json_writer_free(w);
+    ses_buf_free(&line);
+    return ok;
+}
+
+void ses_command_text_free(ses_command_text *t)
+{
+    ses_free(t->line);
+    ses_free(t->options);
+    *t = (ses_command_text){ 0 };
+}

@@ -1,0 +1,16 @@
+/* A command with its options as texts, for run.json and model cards. */
+#ifndef SES_CLI_COMMAND_TEXT_H
+#define SES_CLI_COMMAND_TEXT_H
+
+#include "cli/command.h"
+
+/* line: the command line without default values, "sesame finetune --task classify ..."; options: all options, a JSON
+ * object. Free both with ses_free. */
+typedef struct ses_command_text {
+    char *line, *options;
+} ses_command_text;
+
+bool ses_command_text_make(const ses_command *c, const void *args, ses_command_text *out, ses_err *e);
+void ses_command_text_free(ses_command_text *t);
+
+#endif

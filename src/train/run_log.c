@@ -1,0 +1,213 @@
+/* Log of a training run: see run_log.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "run_log.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <time.h>
+
+enum { WINDOW = 50 }; /* updates per entry of log_history; transformers: 500 */
+
+static double wall_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A killed process may have left an incomplete last line: the next entry starts a new one. */
+static FILE *open_file(const char *path, bool append)
+{
+    FILE *f = fopen(path, append ? "a+" : "w");
+    if (!f) return NULL;
+    setvbuf(f, NULL, _IOLBF, BUFSIZ); /* whole lines reach the file even if the process is killed */
+    if (append && !fseek(f, -1, SEEK_END)) {
+        int last = getc(f);
+        fseek(f, 0, SEEK_END);
+        if (last != '\n') putc('\n', f);
+    }
+    return f;
+}
+
+bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t, ses_err *e)
+{
+    const ses_train_state *at = ses_trainer_state(t);
+    *l = (ses_run_log){ .options = *o,
+                        .trainer = t,
+                        .first_update = at->updates,
+                        .first_tokens = at->tokens,
+                        .first_sequences = at->sequences };
+    if (o->path && !(l->file = open_file(o->path, o->append)))
+        return ses_fail(e, SES_EIO, "%s: cannot be written", o->path);
+    if (o->tensorboard_dir &&
+        !(l->events = ses_event_file_new(o->tensorboard_dir, wall_clock(), at->updates + 1, e)))
+        return false;
+    l->start = ses_seconds();
+    ses_energy_meter_start(&l->meter, NULL);
+    return true;
+}
+
+static void add_recent(ses_run_log *l)
+{
+    l->recent_loss = l->recent_count ? l->recent_sum / (double)l->recent_count : NAN;
+    l->loss_sum += l->recent_sum, l->loss_count += l->recent_count;
+    l->recent_sum = 0, l->recent_count = 0;
+}
+
+double ses_run_log_elapsed(const ses_run_log *l) { return ses_seconds() - l->start; }
+
+void ses_run_log_close(ses_run_log *l)
+{
+    if (!l->trainer || l->seconds > 0) return; /* never opened, or closed already */
+    l->seconds = fmax(ses_run_log_elapsed(l), 1e-9);
+    l->energy = ses_energy_meter_stop(&l->meter, l->options.energy.core_watts);
+    bool bad = l->file && ferror(l->file) != 0;
+    if (l->file && (fclose(l->file) || bad) && !l->error.code)
+        ses_fail(&l->error, SES_EIO, "%s: write error", l->options.path);
+    l->file = NULL;
+    ses_event_file_free(l->events);
+    l->events = NULL;
+    add_recent(l);
+}
+
+/* ---- updates ---- */
+
+/* Writes a finished object as a line of the log or as an entry of log_history, or both; frees it. */
+static bool put_entry(ses_run_log *l, ses_json_writer *j, bool line, bool history, ses_err *e)
+{
+    size_t n;
+    ses_json_end_object(j);
+    const char *text = ses_json_writer_text(j, &n, e);
+    if (text && line && l->file) fprintf(l->file, "%s\n", text);
+    bool ok = text != NULL;
+    if (ok && history) {
+        char *members = ses_strndup(text + 1, n - 2, e);
+        ok = members && ses_trainer_log(l->trainer, members, e);
+        ses_free(members);
+    }
+    ses_json_writer_free(j);
+    return ok;
+}
+
+static void log_update(ses_run_log *l, const ses_step_result *s, double loss, bool history)
+{
+    ses_json_writer *j = ses_json_writer_new(0, NULL);
+    if (!j) return; /* an entry is missing: no reason to end a run */
+    ses_json_begin_object(j);
+    ses_json_member_real(j, "epoch", s->epoch);
+    ses_json_member_real(j, "grad_norm", s->grad_norm);
+    ses_json_member_real(j, "learning_rate", s->lr);
+    ses_json_member_real(j, "loss", loss);
+    ses_json_member_int(j, "step", ses_trainer_state(l->trainer)->updates);
+    put_entry(l, j, !history, history, NULL);
+}
+
+static double tokens_per_second(const ses_run_log *l, double seconds)
+{
+    return (double)(ses_trainer_state(l->trainer)->tokens - l->first_tokens) / fmax(seconds, 1e-9);
+}
+
+static void write_update_events(ses_run_log *l, const ses_step_result *s)
+{
+    const ses_event_value v[] = {
+        { "train/loss", s->loss },
+        { "train/learning_rate", s->lr },
+        { "train/grad_norm", s->grad_norm },
+        { "train/epoch", s->epoch },
+        { "train/tokens_per_second", tokens_per_second(l, ses_run_log_elapsed(l)) },
+    };
+    if (!l->error.code)
+        ses_event_file_put(l->events, wall_clock(), ses_trainer_state(l->trainer)->updates, v, SES_LEN(v),
+                           &l->error);
+}
+
+void ses_run_log_on_step(ses_run_log *l, const ses_step_result *s)
+{
+    if (!s->updated) return;
+    ses_energy_meter_update(&l->meter);
+    l->recent_sum += s->loss, l->recent_count++;
+    if (l->file) log_update(l, s, s->loss, false);
+    if (l->events) write_update_events(l, s);
+    l->window_sum += s->loss;
+    if (++l->window == WINDOW || ses_trainer_done(l->trainer)) {
+        log_update(l, s, l->window_sum / (double)l->window, true);
+        l->window = 0, l->window_sum = 0;
+    }
+}
+
+/* ---- evaluations ---- */
+
+static void write_evaluation_events(ses_run_log *l, const ses_scores *scores, double loss)
+{
+    int64_t at = ses_trainer_state(l->trainer)->updates;
+    ses_event_value v = { "eval/loss", loss };
+    if (!l->error.code && !isnan(loss)) ses_event_file_put(l->events, wall_clock(), at, &v, 1, &l->error);
+    for (size_t i = 0; scores && !l->error.code && i < scores->n; i++) {
+        char tag[96];
+        snprintf(tag, sizeof tag, "eval/%s", scores->item[i].name);
+        v = (ses_event_value){ tag, scores->item[i].value };
+        ses_event_file_put(l->events, wall_clock(), at, &v, 1, &l->error);
+    }
+}
+
+bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double loss, ses_err *e)
+{
+    ses_json_writer *j = ses_json_writer_new(0, e);
+    if (!j) return false;
+    ses_json_begin_object(j);
+    ses_json_member_real(j, "epoch", ses_trainer_epoch(l->trainer));
+    for (size_t i = 0; scores && i < scores->n; i++) {
+        char key[96];
+        snprintf(key, sizeof key, "eval_%s", scores->item[i].name);
+        ses_json_member_real(j, key, scores->item[i].value);
+    }
+    double known;
+    if (!scores || !ses_scores_find(scores, "loss", &known)) ses_json_member_real(j, "eval_loss", loss);
+    ses_json_member_int(j, "step", ses_trainer_state(l->trainer)->updates);
+    bool ok = put_entry(l, j, true, true, e);
+    if (l->events) write_evaluation_events(l, scores, loss);
+    add_recent(l);
+    return ok;
+}
+
+/* ---- figures ---- */
+
+double ses_run_log_train_loss(const ses_run_log *l)
+{
+    return l->loss_count ? l->loss_sum / (double)l->loss_count : NAN;
+}
+
+ses_training_stats ses_run_log_stats(const ses_run_log *l)
+{
+    const ses_train_state *at = ses_trainer_state(l->trainer);
+    ses_training_stats s = { .seconds = l->seconds,
+                             .train_loss = ses_run_log_train_loss(l),
+                             .first_update = l->first_update,
+                             .updates = at->updates - l->first_update,
+                             .sequences = at->sequences - l->first_sequences,
+                             .tokens = at->tokens - l->first_tokens,
+                             .joules = l->energy.joules,
+                             .energy_is_measured = l->energy.measured };
+    snprintf(s.energy_source, sizeof s.energy_source, "%s", l->energy.source);
+    return s;
+}
+
+void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out)
+{
+    const ses_train_state *at = ses_trainer_state(l->trainer);
+    ses_json_member_real(out, "epoch", ses_trainer_epoch(l->trainer));
+    ses_json_member_real(out, "train_loss", ses_run_log_train_loss(l));
+    ses_json_member_real(out, "train_runtime", l->seconds);
+    ses_json_member_real(out, "train_samples_per_second",
+                         (double)(at->sequences - l->first_sequences) / l->seconds);
+    ses_json_member_real(out, "train_steps_per_second", (double)(at->updates - l->first_update) / l->seconds);
+    ses_json_member_real(out, "train_tokens_per_second", tokens_per_second(l, l->seconds));
+    ses_json_member_real(out, "train_energy_kwh", ses_energy_kwh(&l->energy));
+    ses_json_member_real(out, "train_co2_kg", ses_energy_co2(&l->energy, &l->options.energy));
+    ses_json_member_string(out, "train_energy_source", l->energy.source);
+    ses_json_member_int(out, "train_peak_memory_bytes", (int64_t)ses_peak_memory());
+    if (l->first_update) ses_json_member_int(out, "train_resumed_step", l->first_update);
+}

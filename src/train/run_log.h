@@ -1,0 +1,63 @@
+/* Log of a training run: JSON lines, TensorBoard event files, log_history of trainer_state.json, and the figures
+ * of train_results.json. A log error never ends a run: the first one is kept in `error`.
+ *
+ *     ses_run_log log = { 0 };
+ *     ok = ses_run_log_open(&log, &options, trainer, e);
+ *     ... ses_run_log_on_step(&log, step) after each batch, ses_run_log_on_evaluation(...) after each evaluation
+ *     ses_run_log_close(&log);
+ *     ses_run_log_put_results(&log, writer);
+ *
+ * The log borrows the trainer and the strings of its options. One thread. */
+#ifndef SES_TRAIN_RUN_LOG_H
+#define SES_TRAIN_RUN_LOG_H
+
+#include "base/energy_meter.h"
+#include "io/event_file.h"
+#include "sesame/json.h"
+#include "sesame/training.h"
+
+#include <stdio.h>
+
+typedef struct ses_run_log_options {
+    const char *path;            /* JSON lines: one line per update and per evaluation; NULL: none */
+    bool append;                 /* to an existing file, for a resumed run */
+    const char *tensorboard_dir; /* folder of the event files; NULL: none */
+    ses_energy_args energy;
+} ses_run_log_options;
+
+typedef struct ses_run_log {
+    ses_run_log_options options;
+    ses_trainer *trainer;
+    FILE *file;
+    ses_event_file *events;
+    ses_err error;         /* first error of a log; code SES_OK: none */
+    double start, seconds; /* start of the run; its length, set by close */
+    int64_t first_update, first_tokens,
+        first_sequences; /* state of the trainer at open: not 0 after a resume */
+    double recent_loss;  /* mean over updates between the last two evaluations; NaN: none */
+    double recent_sum;   /* over updates since the last evaluation */
+    int64_t recent_count;
+    double loss_sum; /* over updates until the last evaluation; close adds the rest */
+    int64_t loss_count;
+    double window_sum; /* over updates since the last entry of log_history */
+    int64_t window;
+    ses_energy_meter meter;
+    ses_energy energy; /* set by close */
+} ses_run_log;
+
+/* Opens the files and starts clock and energy meter. The trainer is at the run's first update. */
+bool ses_run_log_open(ses_run_log *l, const ses_run_log_options *o, ses_trainer *t, ses_err *e);
+void ses_run_log_close(ses_run_log *l); /* no effect the second time, or on a zeroed log */
+
+void ses_run_log_on_step(ses_run_log *l, const ses_step_result *s);
+/* scores may be NULL; loss NaN: unknown. */
+bool ses_run_log_on_evaluation(ses_run_log *l, const ses_scores *scores, double loss, ses_err *e);
+
+double ses_run_log_elapsed(const ses_run_log *l);    /* seconds since open */
+double ses_run_log_train_loss(const ses_run_log *l); /* of a closed log: mean over updates; NaN: none */
+/* Of a closed log. */
+ses_training_stats ses_run_log_stats(const ses_run_log *l);
+/* Of a closed log: members with the names transformers uses (epoch, train_loss, train_runtime, ...). */
+void ses_run_log_put_results(const ses_run_log *l, ses_json_writer *out);
+
+#endif

@@ -1,0 +1,79 @@
+/* Opening and checking the teacher of a distillation. */
+#include "teacher.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "sesame/corpus.h"
+
+#include <string.h>
+
+/* Both must encode a text to the same ids. A teacher without tokenizer.json is not checked. */
+static bool same_tokens(const char *dir, const ses_tokenizer *ours, ses_err *e)
+{
+    char *path = ses_path_join(dir, "tokenizer.json", e);
+    bool there = path && ses_path_exists(path), ok = path != NULL;
+    uint64_t a = 0, b = 0;
+    ses_tokenizer *theirs = there ? ses_tokenizer_open(dir, e) : NULL;
+    if (there)
+        ok = theirs && ses_tokenizer_fingerprint(ours, &a, e) && ses_tokenizer_fingerprint(theirs, &b, e) &&
+             (a == b || ses_fail(e, SES_EARG,
+                                 "the teacher's tokenizer differs from the student's; use the tokenizer of "
+                                 "%s for the student",
+                                 dir));
+    ses_tokenizer_free(theirs);
+    ses_free(path);
+    return ok;
+}
+
+/* Labels must have the same order. */
+static bool same_labels(const ses_model *teacher, const ses_model *student, ses_err *e)
+{
+    for (int64_t i = 0; i < ses_model_label_count(student) && i < ses_model_label_count(teacher); i++) {
+        const char *a = ses_model_label_name(student, i), *b = ses_model_label_name(teacher, i);
+        if (a && b && strcmp(a, b))
+            return ses_fail(e, SES_EARG, "label %lld is \"%s\" in the student, \"%s\" in the teacher",
+                            (long long)i, a, b);
+    }
+    return true;
+}
+
+bool ses_teacher_open(ses_teacher *t, const ses_teacher_options *o, const char *class_name,
+                      ses_model *student, const ses_tokenizer *tokenizer, ses_device *dev, ses_err *e)
+{
+    ses_model_options m = { .class_name = class_name };
+    *t = (ses_teacher){ 0 };
+    if (!o->model)
+        return !o->init_student ||
+               ses_fail(e, SES_EUSAGE, "initializing the student from a teacher needs a teacher");
+    t->model = ses_model_open(o->model, dev, &m, e);
+    if (!t->model) return false;
+    const char *ours = ses_model_head_name(student), *theirs = ses_model_head_name(t->model);
+    if (!ours || !theirs || strcmp(ours, theirs)) {
+        ses_fail(e, SES_EARG, "the teacher is a %s, the student a %s", ses_model_class_name(t->model),
+                 ses_model_class_name(student));
+        return ses_wrap(e, "%s", o->model);
+    }
+    t->distill = ses_distill_new(&o->distill, student, t->model, e);
+    if (!t->distill || !same_labels(t->model, student, e) || !same_tokens(o->model, tokenizer, e) ||
+        (o->init_student && !ses_student_init(student, t->model, &t->n_copied, e)))
+        return ses_wrap(e, "%s", o->model);
+    return true;
+}
+
+void ses_teacher_free(ses_teacher *t)
+{
+    ses_distill_free(t->distill);
+    ses_model_free(t->model);
+    *t = (ses_teacher){ 0 };
+}
+
+void ses_teacher_put_settings(const ses_teacher_options *o, ses_json_writer *w)
+{
+    if (!o->model) return;
+    ses_json_member_real(w, "temperature", o->distill.temperature);
+    ses_json_member_real(w, "soft_weight", o->distill.soft);
+    ses_json_member_real(w, "hard_weight", o->distill.hard);
+    ses_json_member_real(w, "cosine_weight", o->distill.cosine);
+    ses_json_member_real(w, "hidden_weight", o->distill.hidden);
+    ses_json_member_real(w, "attention_weight", o->distill.attention);
+}

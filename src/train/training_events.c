@@ -1,0 +1,48 @@
+/* Notices of a training run, and resuming with notices. */
+#include "training_events.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static void notify(ses_training_fn *on_event, void *ctx, bool is_warning, const char *fmt, va_list ap)
+{
+    char text[1000];
+    if (!on_event) return;
+    vsnprintf(text, sizeof text, fmt, ap);
+    on_event(ctx, &(ses_training_event){ .kind = SES_TRAINING_NOTICE,
+                                         .text = text,
+                                         .is_warning = is_warning,
+                                         .loss = NAN,
+                                         .metric = NAN });
+}
+
+void ses_training_notify(ses_training_fn *on_event, void *ctx, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    notify(on_event, ctx, false, fmt, ap);
+    va_end(ap);
+}
+
+void ses_training_warn(ses_training_fn *on_event, void *ctx, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    notify(on_event, ctx, true, fmt, ap);
+    va_end(ap);
+}
+
+bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_event, void *ctx, ses_err *e)
+{
+    ses_resume_result from;
+    if (!ses_trainer_resume(t, &from, e)) return false;
+    if (*from.skipped) ses_training_warn(on_event, ctx, "skipping damaged checkpoint: %s", from.skipped);
+    if (!from.found && *from.skipped)
+        return ses_fail(e, SES_EFORMAT, "%s: no intact checkpoint; overwrite starts anew", dir);
+    if (from.found)
+        ses_training_notify(on_event, ctx, "resuming from %s: update %" PRId64 " of %" PRId64, from.dir,
+                            ses_trainer_state(t)->updates, ses_trainer_total_updates(t));
+    return true;
+}

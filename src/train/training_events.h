@@ -1,0 +1,16 @@
+/* Notices of a training run and resuming with notices, for fine-tuning and pretraining. Nothing is kept. */
+#ifndef SES_TRAIN_TRAINING_EVENTS_H
+#define SES_TRAIN_TRAINING_EVENTS_H
+
+#include "sesame/training.h"
+
+/* Sends a SES_TRAINING_NOTICE of at most 1,000 bytes. on_event NULL: no effect. */
+void ses_training_notify(ses_training_fn *on_event, void *ctx, const char *fmt, ...) SES_PRINTF(3, 4);
+/* The same with is_warning. */
+void ses_training_warn(ses_training_fn *on_event, void *ctx, const char *fmt, ...) SES_PRINTF(3, 4);
+
+/* Continues from the newest intact checkpoint of the trainer's folder `dir`, if there is one. Notices name skipped
+ * checkpoints and the one used. Fails if all are damaged. */
+bool ses_training_resume(ses_trainer *t, const char *dir, ses_training_fn *on_event, void *ctx, ses_err *e);
+
+#endif
