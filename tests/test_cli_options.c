@@ -290,11 +290,14 @@ static void test_commands(void)
 {
     for (const ses_command *const *c = ses_commands(); *c; c++) {
         const ses_opt *a, *b;
-        for (size_t i = 0; (a = ses_command_opt(*c, i)); i++)
-            for (size_t k = 0; k < i && (b = ses_command_opt(*c, k)); k++) {
+        size_t i = 0, k;
+        for (ses_opt_iter at = ses_command_options(*c); (a = ses_opt_next(&at)); i++) {
+            ses_opt_iter before = ses_command_options(*c);
+            for (k = 0; k < i && (b = ses_opt_next(&before)); k++) {
                 CHECK_MSG(strcmp(a->name, b->name) != 0, "%s: --%s twice", (*c)->name, a->name);
                 CHECK_MSG(!a->letter || a->letter != b->letter, "%s: -%c twice", (*c)->name, a->letter);
             }
+        }
     }
 }
 

@@ -7,8 +7,9 @@
 static void help(const checker *c)
 {
     puts(c->usage);
-    for (size_t i = 0; i < c->n_opt; i++)
-        printf("  --%-10s %-20s %s\n", c->opt[i].name, ses_opt_value_name(&c->opt[i]), c->opt[i].help);
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(c->opt, c->n_opt); (o = ses_opt_next(&it));)
+        printf("  --%-10s %-20s %s\n", o->name, ses_opt_value_name(o), o->help);
 }
 
 int checker_main(const checker *c, char **argv)
@@ -23,8 +24,8 @@ int checker_main(const checker *c, char **argv)
         return 2;
     }
     if (a.help) return help(c), 0;
-    ses_device_options o = ses_compute_device_options(&a.shared);
-    ses_device *dev = ses_device_open(a.shared.device, &o, &e);
+    ses_device_options o = ses_compute_device_options(&a.compute);
+    ses_device *dev = ses_device_open(a.compute.device, &o, &e);
     if (!dev) return fprintf(stderr, "%s: %s\n", c->name, e.msg), 2;
     for (int i = 0; i < n; i++) {
         ses_path_trim(argv[1 + i]); /* as a shell completes it */

@@ -5,12 +5,12 @@
 #include "cli/compute_args.h"
 
 typedef struct checker_args {
-    ses_compute_args shared;
+    ses_compute_args compute;
     bool verbose, help;
 } checker_args;
 
 #define CHECKER_OPTIONS(each)                                                                        \
-    SES_OPT_COMPUTE(checker_args, shared),                                                           \
+    SES_OPT_INCLUDE(checker_args, compute, ses_compute_options),                                     \
         { .name = "verbose",                                                                         \
           .letter = 'v',                                                                             \
           .type = SES_OPT_FLAG,                                                                      \

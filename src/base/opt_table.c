@@ -3,6 +3,7 @@
 #include "alloc.h"
 #include "suggest.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -166,21 +167,57 @@ bool ses_opt_is_choice(const ses_opt *o, const char *text)
     return false;
 }
 
+ses_opt_iter ses_opt_begin(const ses_opt *opt, size_t n)
+{
+    ses_opt_iter it = { .depth = 0 };
+    it.level[0].next = opt;
+    it.level[0].end = n ? opt + n : opt;
+    return it;
+}
+
+const ses_opt *ses_opt_next(ses_opt_iter *it)
+{
+    while (it->depth >= 0) {
+        int d = it->depth;
+        if (it->level[d].next == it->level[d].end) {
+            it->depth--;
+            continue;
+        }
+        const ses_opt *o = it->level[d].next++;
+        size_t offset = it->level[d].offset;
+        if (o->table) {
+            assert(d + 1 < SES_OPT_MAX_DEPTH);
+            it->level[d + 1].next = o->table->opt;
+            it->level[d + 1].end = o->table->opt + o->table->n;
+            it->level[d + 1].offset = offset + o->offset;
+            it->depth++;
+            continue;
+        }
+        it->current = *o;
+        it->current.offset += offset;
+        if (o->was_set) it->current.was_set += offset;
+        return &it->current;
+    }
+    return NULL;
+}
+
 bool ses_opt_defaults(const ses_opt *opt, size_t n, void *args, ses_err *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (opt[i].type == SES_OPT_CHOICE) *(int *)((char *)args + opt[i].offset) = -1;
-        if (opt[i].def && !set(&opt[i], args, opt[i].name, opt[i].def, e)) return false;
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) {
+        if (o->type == SES_OPT_CHOICE) *(int *)((char *)args + o->offset) = -1;
+        if (o->def && !set(o, args, o->name, o->def, e)) return false;
     }
     return true;
 }
 
 void ses_opt_free(const ses_opt *opt, size_t n, void *args)
 {
-    for (size_t i = 0; i < n; i++)
-        if (opt[i].type == SES_OPT_LIST) {
-            ses_opt_list *l = (ses_opt_list *)(void *)((char *)args + opt[i].offset);
-            ses_free(l->item);
-            *l = (ses_opt_list){ 0 };
-        }
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) {
+        if (o->type != SES_OPT_LIST) continue;
+        ses_opt_list *l = (ses_opt_list *)(void *)((char *)args + o->offset);
+        ses_free(l->item);
+        *l = (ses_opt_list){ 0 };
+    }
 }

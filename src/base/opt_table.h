@@ -38,7 +38,36 @@ typedef struct ses_opt {
                             word, exactly one of the choices */
     size_t was_set;      /* offset of a bool that tells the option was used; 0: nobody asks */
     const char *help;    /* one sentence without a period */
+    const struct ses_opt_table
+        *table; /* includes these options; `offset` is that of their struct. NULL: none */
 } ses_opt;
+
+typedef struct ses_opt_table {
+    const ses_opt *opt;
+    size_t n;
+} ses_opt_table;
+
+/* An entry that includes ses_opt_table `table_` for member `field` of `struct_`. */
+#define SES_OPT_INCLUDE(struct_, field, table_)                \
+    {                                                          \
+        .table = &(table_), .offset = offsetof(struct_, field) \
+    }
+
+enum { SES_OPT_MAX_DEPTH = 4 };
+
+/* Iterates over the options of a table and of the tables it includes, in order:
+ *     for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) ... */
+typedef struct ses_opt_iter {
+    struct {
+        const ses_opt *next, *end;
+        size_t offset; /* of this table's struct in the outermost one */
+    } level[SES_OPT_MAX_DEPTH];
+    int depth;       /* index of the innermost table; -1: past the end */
+    ses_opt current; /* offsets relative to the outermost struct */
+} ses_opt_iter;
+
+ses_opt_iter ses_opt_begin(const ses_opt *opt, size_t n);
+const ses_opt *ses_opt_next(ses_opt_iter *it); /* valid until the next call; NULL past the end */
 
 typedef struct ses_usage_example {
     const char *line, *what; /* the command as typed, and what it does */

@@ -176,8 +176,8 @@ static bool choose(const ses_command *cmd, const char **at, char *own[SES_BUNDLE
 bool ses_bundled_resolve_args(const ses_command *cmd, void *args, char **rest,
                               char *own[SES_BUNDLED_MAX_ARGS], ses_err *e)
 {
-    for (size_t i = 0; i < cmd->n_opt; i++) {
-        const ses_opt *o = &cmd->opt[i];
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(cmd->opt, cmd->n_opt); (o = ses_opt_next(&it));) {
         if (!o->is_model) continue;
         const char **at = (const char **)(void *)((char *)args + o->offset);
         if (*at && !keep(at, ses_bundled_resolve(*at, e), own)) return false;

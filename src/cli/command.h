@@ -43,8 +43,9 @@ const ses_command *const *ses_commands(void);          /* in the order of comman
 const ses_command *ses_command_find(const char *name); /* NULL: none */
 const ses_command *ses_command_require(const char *name, ses_err *e); /* with "did you mean" */
 
-/* The options, a pipeline's task's first; NULL past the end. And the words about it. */
-const ses_opt *ses_command_opt(const ses_command *c, size_t i);
+/* Iterates over the options, those of a pipeline's task first. Their offsets refer to different structs, so
+ * this is for names and help texts. */
+ses_opt_iter ses_command_options(const ses_command *c);
 const char *ses_command_description(const ses_command *c);
 const ses_usage_example *ses_command_examples(const ses_command *c); /* NULL: none */
 

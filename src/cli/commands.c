@@ -22,11 +22,15 @@ static const ses_command *const list[] = {
     NULL,
 };
 
-const ses_opt *ses_command_opt(const ses_command *c, size_t i)
+ses_opt_iter ses_command_options(const ses_command *c)
 {
-    size_t first = c->task ? c->task->n_opt : 0;
-    if (i < first) return &c->task->opt[i];
-    return i - first < c->n_opt ? &c->opt[i - first] : NULL;
+    ses_opt_iter it = ses_opt_begin(c->opt, c->n_opt);
+    if (c->task) { /* iterated first, then the command's own */
+        it.level[1].next = c->task->opt;
+        it.level[1].end = c->task->opt + c->task->n_opt;
+        it.depth = 1;
+    }
+    return it;
 }
 
 const char *ses_command_description(const ses_command *c)

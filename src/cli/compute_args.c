@@ -1,35 +1,60 @@
+/* The options of commands that compute, and the device they describe. */
 #include "compute_args.h"
 
-#include "base/str.h"
 #include "base/thread_pool.h"
+#include "base/str.h"
 #include "kernel/kernel.h"
 
 #include <stdio.h>
 #include <string.h>
 
-ses_isa ses_compute_isa(const ses_compute_args *s)
+static const ses_opt opt[] = {
+    SES_OPT_THREADS(ses_compute_args, threads),
+    { .name = "isa",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(ses_compute_args, isa),
+      .choices = "ref|avx2|avx512",
+      .env = "SESAME_ISA",
+      .help = "highest instruction set to use; default: the best available" },
+    { .name = "dtype",
+      .type = SES_OPT_CHOICE,
+      .offset = offsetof(ses_compute_args, dtype),
+      .def = "f32",
+      .choices = "f32|f16|bf16|int8",
+      .help = "weight type for inference; on a GPU also the activation type" },
+    { .name = "device",
+      .type = SES_OPT_TEXT,
+      .offset = offsetof(ses_compute_args, device),
+      .def = "cpu",
+      .value = "DEVICE",
+      .env = "SESAME_DEVICE",
+      .help = "cpu, cuda or cuda:N" },
+    SES_OPT_JSON(ses_compute_args, json),
+};
+const ses_opt_table ses_compute_options = { opt, SES_LEN(opt) };
+
+ses_isa ses_compute_isa(const ses_compute_args *a)
 {
     ses_isa best = ses_isa_best();
-    return s->isa < 0 || s->isa > (int)best ? best : (ses_isa)s->isa;
+    return a->isa < 0 || a->isa > (int)best ? best : (ses_isa)a->isa;
 }
 
-int ses_compute_threads(const ses_compute_args *s)
+int ses_compute_threads(const ses_compute_args *a)
 {
-    return s->threads > 0 ? (int)s->threads : ses_cpu_count();
+    return a->threads > 0 ? (int)a->threads : ses_cpu_count();
 }
 
-ses_device_options ses_compute_device_options(const ses_compute_args *s)
+ses_device_options ses_compute_device_options(const ses_compute_args *a)
 {
-    static const ses_dtype choice[] = { SES_F32, SES_F16, SES_BF16,
-                                        SES_I8 }; /* as SES_OPT_COMPUTE has them */
-    return (ses_device_options){ .threads = (int)s->threads,
-                                 .isa = ses_compute_isa(s),
-                                 .dtype = choice[s->dtype],
-                                 .embedding_dtype = s->int8_embeddings ? SES_I8 : SES_F32 };
+    static const ses_dtype choice[] = { SES_F32, SES_F16, SES_BF16, SES_I8 }; /* in the order of --dtype */
+    return (ses_device_options){ .threads = (int)a->threads,
+                                 .isa = ses_compute_isa(a),
+                                 .dtype = choice[a->dtype],
+                                 .embedding_dtype = a->int8_embeddings ? SES_I8 : SES_F32 };
 }
 
-/* Code a folder brings along: its architecture is one of ours, and only ours is run. */
-static void tell_code(const ses_model *m)
+/* auto_map names Python code in the folder. The architecture is a built-in one, so the code is not needed. */
+static void notify_remote_code(const ses_model *m)
 {
     const char *name = ses_json_string(ses_json_at(ses_json_get(ses_model_config(m), "auto_map"), 0), NULL);
     if (name)
@@ -39,7 +64,7 @@ static void tell_code(const ses_model *m)
 
 void ses_notify_unused_tensors(const ses_model *m)
 {
-    tell_code(m);
+    notify_remote_code(m);
     enum { SHOWN = 3 };
     const char *names = ses_model_unexpected_keys(m), *end = names;
     int n = *names != 0;

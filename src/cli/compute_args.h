@@ -1,19 +1,23 @@
-/* Options of every command that computes: --threads, --isa, --device, --json.
- * Put a ses_compute_args into the command's args and SES_OPT_COMPUTE(args, field) into its table. */
-#ifndef SES_CLI_SHARED_H
-#define SES_CLI_SHARED_H
+/* Options of commands that compute: --threads, --isa, --dtype, --device, --json. A command puts a
+ * ses_compute_args into its args and SES_OPT_INCLUDE(args, field, ses_compute_options) into its table.
+ *
+ * Ownership: strings are borrowed from argv and the environment. Threads: plain data, no shared state. */
+#ifndef SES_CLI_COMPUTE_ARGS_H
+#define SES_CLI_COMPUTE_ARGS_H
 
 #include "option_parser.h"
 #include "sesame/model.h"
 
 typedef struct ses_compute_args {
-    int64_t threads;      /* 0: one for each core this process may use */
-    int isa;              /* ses_isa, or -1: the best */
-    int dtype;            /* of the choices below */
-    bool int8_embeddings; /* embeddings in 8 bits, too: quantize's */
+    int64_t threads;      /* 0: one per core this process may use */
+    int isa;              /* ses_isa; -1: the best available */
+    int dtype;            /* index in the choices of --dtype */
+    bool int8_embeddings; /* quantize embedding tables to int8, too; set by quantize */
     const char *device;   /* "cpu", "cuda", "cuda:N" */
     bool json;
 } ses_compute_args;
+
+extern const ses_opt_table ses_compute_options;
 
 #define SES_OPT_JSON(struct_, field)                                                             \
     {                                                                                            \
@@ -25,33 +29,10 @@ typedef struct ses_compute_args {
     {                                                                                              \
         .name = "threads", .letter = 't', .type = SES_OPT_INT, .offset = offsetof(struct_, field), \
         .def = "0", .min = 0, .max = 1024, .env = "SESAME_THREADS",                                \
-        .help = "worker threads; 0: one for each core"                                             \
+        .help = "worker threads; 0: one per core"                                                  \
     }
 
-#define SES_OPT_COMPUTE(struct_, field)                                                 \
-    SES_OPT_THREADS(struct_, field.threads),                                            \
-        { .name = "isa",                                                                \
-          .type = SES_OPT_CHOICE,                                                       \
-          .offset = offsetof(struct_, field.isa),                                       \
-          .choices = "ref|avx2|avx512",                                                 \
-          .env = "SESAME_ISA",                                                          \
-          .help = "highest instruction set to use; without it the best there is" },     \
-        { .name = "dtype",                                                              \
-          .type = SES_OPT_CHOICE,                                                       \
-          .offset = offsetof(struct_, field.dtype),                                     \
-          .def = "f32",                                                                 \
-          .choices = "f32|f16|bf16|int8",                                               \
-          .help = "dense weights where nothing is trained; on a GPU all activations" }, \
-        { .name = "device",                                                             \
-          .type = SES_OPT_TEXT,                                                         \
-          .offset = offsetof(struct_, field.device),                                    \
-          .def = "cpu",                                                                 \
-          .value = "DEVICE",                                                            \
-          .env = "SESAME_DEVICE",                                                       \
-          .help = "where to compute: cpu, cuda or cuda:NUMBER" },                       \
-        SES_OPT_JSON(struct_, field.json)
-
-/* Of commands that need a tokenizer and no model: put a `const char *` there. */
+/* For commands that need a tokenizer but no model. The field is a `const char *`. */
 #define SES_OPT_TOKENIZER(struct_, field)                                                         \
     {                                                                                             \
         .name = "model", .letter = 'm', .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), \
@@ -62,21 +43,22 @@ typedef struct ses_compute_args {
 #define SES_OPT_STRICT(struct_, field)                                              \
     {                                                                               \
         .name = "strict", .type = SES_OPT_FLAG, .offset = offsetof(struct_, field), \
-        .help = "a tensor in the files that the model does not use is an error"     \
+        .help = "fail if the files hold a tensor that the model does not use"       \
     }
 
-/* Of commands that open a model: put a `const char *` there. */
+/* For commands that open a model. The field is a `const char *`. */
 #define SES_OPT_ADAPTER(struct_, field)                                                              \
     {                                                                                                \
         .name = "adapter", .type = SES_OPT_TEXT, .offset = offsetof(struct_, field), .value = "DIR", \
-        .is_model = true, .help = "a LoRA adapter, as the peft library writes it, for the model"     \
+        .is_model = true, .help = "LoRA adapter folder in PEFT format, applied to the model"         \
     }
 
-/* A line on stderr about tensors that were passed over, and one about code that is not run. */
+/* Notes on stderr: tensors in the files that the model does not use, and remote code (auto_map) that is
+ * never run. */
 void ses_notify_unused_tensors(const ses_model *m);
 
-ses_isa ses_compute_isa(const ses_compute_args *s); /* what will run: capped by what CPU and build have */
-int ses_compute_threads(const ses_compute_args *s); /* at least 1 */
-ses_device_options ses_compute_device_options(const ses_compute_args *s);
+ses_isa ses_compute_isa(const ses_compute_args *a); /* limited to what the CPU and the build support */
+int ses_compute_threads(const ses_compute_args *a); /* at least 1 */
+ses_device_options ses_compute_device_options(const ses_compute_args *a);
 
 #endif

@@ -28,9 +28,10 @@ static void fill_standard_streams(void)
 static void put_model_first(ses_call *c, void *args)
 {
     const ses_command *cmd = c->command;
-    for (size_t i = 0; i < cmd->n_opt; i++) {
-        if (!cmd->opt[i].is_model || strcmp(cmd->opt[i].name, "model") != 0) continue;
-        const char *const *model = (const void *)((char *)args + cmd->opt[i].offset);
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(cmd->opt, cmd->n_opt); (o = ses_opt_next(&it));) {
+        if (!o->is_model || strcmp(o->name, "model") != 0) continue;
+        const char *const *model = (const void *)((char *)args + o->offset);
         if (!*model) continue;
         memmove(c->operands + 1, c->operands, ((size_t)c->n_operands++ + 1) * sizeof *c->operands);
         c->operands[0] = (char *)(uintptr_t)*model;

@@ -1,4 +1,4 @@
-/* Options told again: as JSON, and as words for a shell. */
+/* Writes option values as JSON and as a command line. */
 #include "option_parser.h"
 
 #include <inttypes.h>
@@ -33,10 +33,11 @@ static void put_value(const ses_opt *o, const void *at, ses_json_writer *w)
 
 void ses_options_put_json(const ses_opt *opt, size_t n, const void *args, ses_json_writer *w)
 {
+    const ses_opt *o;
     ses_json_begin_object(w);
-    for (size_t i = 0; i < n; i++) {
-        ses_json_put_key(w, opt[i].name);
-        put_value(&opt[i], (const char *)args + opt[i].offset, w);
+    for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) {
+        ses_json_put_key(w, o->name);
+        put_value(o, (const char *)args + o->offset, w);
     }
     ses_json_end_object(w);
 }
@@ -63,7 +64,7 @@ static void put_option(ses_buf *out, const ses_opt *o, const char *value, size_t
     put_word(out, value, n);
 }
 
-/* The shortest text of a number that reads back. */
+/* Writes the shortest text that reads back as x. */
 static void put_real(ses_buf *out, const ses_opt *o, double x)
 {
     char text[40];
@@ -92,42 +93,42 @@ typedef union value {
 
 static value default_of(const ses_opt *o)
 {
-    ses_opt alone = *o; /* its value at the beginning of what it is told to fill */
+    ses_opt alone = *o;
     value v = { 0 };
-    alone.offset = alone.was_set = 0;
+    alone.offset = alone.was_set = 0; /* v is the whole struct */
     if (o->type == SES_OPT_CHOICE) v.choice = -1;
     if (o->def) ses_opt_set(&alone, &v, o->name, o->def, NULL);
     return v;
 }
 
-static void put_text(ses_buf *out, const ses_opt *o, const char *word, const char *usual)
+static void put_text(ses_buf *out, const ses_opt *o, const char *word, const char *def)
 {
-    if (word && (!usual || strcmp(word, usual))) put_option(out, o, word, strlen(word));
+    if (word && (!def || strcmp(word, def))) put_option(out, o, word, strlen(word));
 }
 
 void ses_options_put_command_line(const ses_opt *opt, size_t n, const void *args, ses_buf *out)
 {
-    for (size_t i = 0; i < n; i++) {
-        const ses_opt *o = &opt[i];
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(opt, n); (o = ses_opt_next(&it));) {
         const void *at = (const char *)args + o->offset;
         const ses_opt_list *l = at;
-        value usual = default_of(o);
+        value def = default_of(o);
         const char *word;
         size_t len;
         switch (o->type) {
         case SES_OPT_FLAG:
             if (*(const bool *)at) ses_buf_appendf(out, " --%s", o->name);
             break;
-        case SES_OPT_TEXT: put_text(out, o, *(const char *const *)at, usual.text); break;
+        case SES_OPT_TEXT: put_text(out, o, *(const char *const *)at, def.text); break;
         case SES_OPT_INT:
         case SES_OPT_SIZE:
-            if (*(const int64_t *)at != usual.n) put_int(out, o, *(const int64_t *)at);
+            if (*(const int64_t *)at != def.n) put_int(out, o, *(const int64_t *)at);
             break;
         case SES_OPT_REAL:
-            if (*(const double *)at != usual.x) put_real(out, o, *(const double *)at);
+            if (*(const double *)at != def.x) put_real(out, o, *(const double *)at);
             break;
         case SES_OPT_CHOICE:
-            if (*(const int *)at != usual.choice && ses_choice_at(o->choices, *(const int *)at, &word, &len))
+            if (*(const int *)at != def.choice && ses_choice_at(o->choices, *(const int *)at, &word, &len))
                 put_option(out, o, word, len);
             break;
         case SES_OPT_LIST:

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct args {
-    ses_compute_args shared;
+    ses_compute_args compute;
     bool quick, train, recompute, turns;
     const char *only, *model;
     ses_opt_list loads;
@@ -50,7 +50,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, turns),
       .help = "take turns with another program: a round for each line on standard input" },
-    SES_OPT_COMPUTE(args, shared),
+    SES_OPT_INCLUDE(args, compute, ses_compute_options),
 };
 
 static const ses_bench_kind *const kinds[] = {
@@ -99,19 +99,19 @@ static bool run_on(ses_bench *b, const ses_bench_kind *k, int threads, const cha
 
 static bool run_kind(ses_bench *b, const ses_bench_kind *k, const args *a, ses_err *e)
 {
-    int all = ses_compute_threads(&a->shared);
-    bool alone = k->both && !a->shared.threads && all > 1;
-    if (alone && !run_on(b, k, 1, a->shared.device, e)) return false;
-    return ses_bench_stopped() || run_on(b, k, all, a->shared.device, e);
+    int all = ses_compute_threads(&a->compute);
+    bool alone = k->both && !a->compute.threads && all > 1;
+    if (alone && !run_on(b, k, 1, a->compute.device, e)) return false;
+    return ses_bench_stopped() || run_on(b, k, all, a->compute.device, e);
 }
 
 static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     ses_bench b = {
-        .call = c, .json = a->shared.json, .quick = a->quick, .isa = ses_compute_isa(&a->shared)
+        .call = c, .json = a->compute.json, .quick = a->quick, .isa = ses_compute_isa(&a->compute)
     };
-    b.dtype = ses_compute_device_options(&a->shared).dtype;
+    b.dtype = ses_compute_device_options(&a->compute).dtype;
     b.only = a->only, b.model = a->model, b.loads = &a->loads, b.train = a->train, b.turns = a->turns;
     b.recompute = a->recompute;
     if (!a->model != !a->loads.n || (a->train && !a->model))

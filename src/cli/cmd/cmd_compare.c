@@ -1,7 +1,7 @@
 /* compare: runs side by side. */
+#include "base/energy_meter.h"
 #include "cli/command.h"
 #include "cli/compute_args.h"
-#include "cli/energy.h"
 #include "cli/inspect/run_record.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"

@@ -10,8 +10,8 @@ typedef void option_fn(const ses_command *c, const ses_opt *o);
 static void each_option(const ses_command *c, option_fn *fn)
 {
     const ses_opt *o;
-    for (size_t i = 0; c && (o = ses_command_opt(c, i)); i++) fn(c, o);
-    for (size_t i = 0; !c && i < ses_n_top_opt; i++) fn(c, &ses_top_opt[i]);
+    ses_opt_iter it = c ? ses_command_options(c) : ses_opt_begin(ses_top_opt, ses_n_top_opt);
+    while ((o = ses_opt_next(&it))) fn(c, o);
     for (size_t i = 0; i < ses_n_general_opt; i++) fn(c, &ses_general_opt[i]);
 }
 

@@ -14,13 +14,13 @@
 #include <string.h>
 
 typedef struct args {
-    ses_compute_args shared;
+    ses_compute_args compute;
     double seconds;
     bool quick;
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_COMPUTE(args, shared),
+    SES_OPT_INCLUDE(args, compute, ses_compute_options),
     { .name = "seconds",
       .letter = 's',
       .type = SES_OPT_REAL,
@@ -309,12 +309,12 @@ static bool run(ses_call *c, ses_err *e)
 {
     const args *a = c->args;
     report r = { .machine = ses_machine_detect(),
-                 .isa = ses_compute_isa(&a->shared),
+                 .isa = ses_compute_isa(&a->compute),
                  .best = ses_isa_best(),
-                 .threads = ses_compute_threads(&a->shared) };
+                 .threads = ses_compute_threads(&a->compute) };
     r.n_parts = ses_build_features(r.part);
     if (!a->quick && !measure(&r, a->seconds, e)) return false;
-    if (a->shared.json) return show_json(&r, e);
+    if (a->compute.json) return show_json(&r, e);
     show_machine(c, &r);
     show_gpus(c);
     if (!a->quick && !show_speeds(c, &r, e)) return false;

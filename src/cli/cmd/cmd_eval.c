@@ -23,7 +23,7 @@ static const ses_opt opt[] = {
       .max = 9e15,
       .help = "of the resamples" },
     SES_OPT_ADAPTER(args, tune.adapter),
-    SES_OPT_COMPUTE(args, tune.shared),
+    SES_OPT_INCLUDE(args, tune.shared, ses_compute_options),
 };
 
 static bool print_json(const ses_eval_report *j, ses_err *e)

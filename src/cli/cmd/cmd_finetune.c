@@ -126,9 +126,9 @@ static const ses_opt opt[] = {
       .help = "runs with each of these values of an option; of several options, every combination" },
     SES_OPT_LOGS(ses_finetune_args),
     SES_OPT_BOOTSTRAP(ses_finetune_args, judge),
-    SES_OPT_ENERGY(ses_finetune_args, energy),
+    SES_OPT_INCLUDE(ses_finetune_args, energy, ses_energy_options),
     SES_OPT_RESUME(ses_finetune_args),
-    SES_OPT_COMPUTE(ses_finetune_args, tune.shared),
+    SES_OPT_INCLUDE(ses_finetune_args, tune.shared, ses_compute_options),
 };
 
 static const ses_usage_example examples[] = {

@@ -99,7 +99,7 @@ static bool named_before(const ses_command *const *upto, const ses_opt *o)
 {
     const ses_opt *other;
     for (const ses_command *const *c = ses_commands(); c != upto; c++)
-        for (size_t i = 0; (other = ses_command_opt(*c, i)); i++)
+        for (ses_opt_iter it = ses_command_options(*c); (other = ses_opt_next(&it));)
             if (other->env && !strcmp(other->env, o->env)) return true;
     return false;
 }
@@ -109,7 +109,7 @@ static void put_environment(void)
     puts(".SH ENVIRONMENT");
     const ses_opt *o;
     for (const ses_command *const *c = ses_commands(); *c; c++)
-        for (size_t i = 0; (o = ses_command_opt(*c, i)); i++) {
+        for (ses_opt_iter it = ses_command_options(*c); (o = ses_opt_next(&it));) {
             if (!o->env || named_before(c, o)) continue;
             printf(".TP\n\\fB%s\\fR\nStands for \\fB\\-\\-%s\\fR where that is not given.\n", o->env,
                    o->name);
@@ -147,7 +147,7 @@ static void put_command_page(const ses_command *c)
     }
     puts(".SH OPTIONS");
     const ses_opt *o;
-    for (size_t i = 0; (o = ses_command_opt(c, i)); i++) put_option(o);
+    for (ses_opt_iter it = ses_command_options(c); (o = ses_opt_next(&it));) put_option(o);
     put_options(ses_general_opt, ses_n_general_opt);
     const ses_usage_example *examples_of = ses_command_examples(c);
     if (examples_of) puts(".SH EXAMPLES");

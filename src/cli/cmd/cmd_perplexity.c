@@ -13,7 +13,7 @@
 enum { TEXT_MAX = 1 << 30, CHUNK = 1 << 16 };
 
 typedef struct args {
-    ses_compute_args shared;
+    ses_compute_args compute;
     const char *model;
     ses_opt_list texts;
     int64_t stride, window;
@@ -58,7 +58,7 @@ static const ses_opt opt[] = {
       .type = SES_OPT_FLAG,
       .offset = offsetof(args, tokens),
       .help = "with --json: the log-probability of each token too" },
-    SES_OPT_COMPUTE(args, shared),
+    SES_OPT_INCLUDE(args, compute, ses_compute_options),
 };
 
 typedef struct job {
@@ -89,7 +89,7 @@ static bool put(const job *j, const char *name, double logprob, int64_t tokens, 
 {
     double loss = tokens ? -logprob / (double)tokens : NAN,
            bits = bytes ? -logprob / log(2) / (double)bytes : NAN;
-    if (!j->a->shared.json) {
+    if (!j->a->compute.json) {
         printf("perplexity %.4f  loss %.4f  bits a byte %.4f  %" PRId64 " tokens  ", exp(loss), loss, bits,
                tokens);
         ses_put_escaped(stdout, name);
@@ -175,8 +175,8 @@ static bool run(ses_call *c, ses_err *e)
     job j = { .a = a };
     if (!c->n_operands && !a->texts.n)
         return ses_fail(e, SES_EUSAGE, "no file and no --text given; - is standard input");
-    ses_device_options o = ses_compute_device_options(&a->shared);
-    ses_device *dev = ses_device_open(a->shared.device, &o, e);
+    ses_device_options o = ses_compute_device_options(&a->compute);
+    ses_device *dev = ses_device_open(a->compute.device, &o, e);
     ses_model *m = dev ? ses_model_open(a->model, dev, NULL, e) : NULL;
     ses_tokenizer *t = m ? ses_tokenizer_open(a->model, e) : NULL;
     ses_scorer_options s = { .window = a->window, .stride = a->stride, .prepend_bos = a->start };

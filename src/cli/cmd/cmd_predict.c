@@ -6,9 +6,11 @@ typedef struct args {
 } args;
 
 static const ses_opt opt[] = {
-    SES_OPT_TASK(args, tune),           SES_OPT_FINETUNED_MODEL(args, tune),
-    SES_OPT_TUNE(args, tune),           SES_OPT_ADAPTER(args, tune.adapter),
-    SES_OPT_COMPUTE(args, tune.shared),
+    SES_OPT_TASK(args, tune),
+    SES_OPT_FINETUNED_MODEL(args, tune),
+    SES_OPT_TUNE(args, tune),
+    SES_OPT_ADAPTER(args, tune.adapter),
+    SES_OPT_INCLUDE(args, tune.shared, ses_compute_options),
 };
 
 static bool print_row(ses_prediction_run *r, size_t row, ses_err *e)

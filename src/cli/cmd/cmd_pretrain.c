@@ -167,8 +167,8 @@ static const ses_opt opt[] = {
     SES_OPT_RESUME(ses_pretrain_args),
     SES_OPT_OBJECTIVE(ses_pretrain_args, o),
     SES_OPT_TEACHER(ses_pretrain_args, teacher),
-    SES_OPT_ENERGY(ses_pretrain_args, energy),
-    SES_OPT_COMPUTE(ses_pretrain_args, shared),
+    SES_OPT_INCLUDE(ses_pretrain_args, energy, ses_energy_options),
+    SES_OPT_INCLUDE(ses_pretrain_args, shared, ses_compute_options),
 };
 
 static const ses_usage_example examples[] = {

@@ -46,7 +46,7 @@ static const ses_opt opt[] = {
       .offset = offsetof(args, overwrite),
       .help = "replace a model that is in OUT already" },
     SES_OPT_TUNE(args, tune),
-    SES_OPT_COMPUTE(args, tune.shared),
+    SES_OPT_INCLUDE(args, tune.shared, ses_compute_options),
 };
 
 /* The score of the model with its weights as they are (0) or rounded. */

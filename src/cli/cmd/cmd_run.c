@@ -105,7 +105,7 @@ static const ses_opt opt[] = {
       .help = "half the memory: no second copy of the weights in the order kernels read" },
     SES_OPT_STRICT(ses_run_args, strict),
     SES_OPT_ADAPTER(ses_run_args, adapter),
-    SES_OPT_COMPUTE(ses_run_args, shared),
+    SES_OPT_INCLUDE(ses_run_args, compute, ses_compute_options),
 };
 
 /* ---- options against the model ---- */
@@ -267,7 +267,7 @@ static bool show(ses_runner *r, int64_t s, int64_t n, ses_err *e)
 {
     const ses_class *k = r->model->class;
     if (!check_position(r, s, e)) return false;
-    if (r->a->shared.json && !(r->w = ses_json_writer_new(0, e))) return false;
+    if (r->a->compute.json && !(r->w = ses_json_writer_new(0, e))) return false;
     bool ok = !r->w || begin_json(r, s, n, e);
     if (!r->w) begin_text(r, s, n);
     ok = ok && (k->head[0].head || ses_view_vectors(r, s, e));
@@ -392,12 +392,12 @@ static bool run(ses_call *c, ses_err *e)
     ses_runner r = { .a = a, .term = &c->out };
     ses_id_reader in = { .given = a->ids,
                          .file = c->n_operands > 1 || a->ids.n ? c->operands + 1 : standard };
-    ses_device_options o = ses_compute_device_options(&a->shared);
+    ses_device_options o = ses_compute_device_options(&a->compute);
     ses_model_options mo = { .class_name = a->class_name,
                              .strict = a->strict,
                              .no_packing = a->lean,
                              .base = a->adapter ? c->operands[0] : NULL };
-    r.dev = ses_device_open(a->shared.device, &o, e);
+    r.dev = ses_device_open(a->compute.device, &o, e);
     r.model = r.dev ? ses_model_open(dir, r.dev, &mo, e) : NULL;
     r.tape = r.model ? ses_tape_new(r.dev, NULL, e) : NULL;
     bool ok = r.tape && check_options(&r, e);

@@ -13,10 +13,10 @@
 #include <string.h>
 
 typedef struct args {
-    ses_compute_args shared;
+    ses_compute_args compute;
 } args;
 
-static const ses_opt opt[] = { SES_OPT_COMPUTE(args, shared) };
+static const ses_opt opt[] = { SES_OPT_INCLUDE(args, compute, ses_compute_options) };
 
 /* One op at one level: its worst case. */
 typedef struct row {
@@ -117,7 +117,7 @@ static bool run(ses_call *c, ses_err *e)
     const args *a = c->args;
     ses_device *ref = ses_device_open("cpu", &(ses_device_options){ .threads = 1, .isa = SES_ISA_REF }, e);
     if (!ref) return false;
-    int failed = check_device(&a->shared, ref, e);
+    int failed = check_device(&a->compute, ref, e);
     ses_device_free(ref);
     if (failed > 0 && !c->quiet) fprintf(stderr, "%d failed\n", failed);
     if (failed == 0 && !c->quiet) fputs("all fine\n", stderr);

@@ -1,8 +1,8 @@
 #include "html_report.h"
 
 #include "base/alloc.h"
+#include "base/energy_meter.h"
 #include "base/file.h"
-#include "cli/energy.h"
 #include "cli/ui/show_values.h"
 #include "cli/ui/sparkline.h"
 #include "cli/ui/svg_chart.h"

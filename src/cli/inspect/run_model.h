@@ -9,7 +9,7 @@
 #include "sesame/tokenizer.h"
 
 typedef struct ses_run_args {
-    ses_compute_args shared;
+    ses_compute_args compute;
     ses_opt_list ids;
     const char *class_name, *adapter;
     int64_t batch_tokens, top, position, mask_id, choices, max_answer, layer, head;

@@ -7,7 +7,7 @@
 #include "sesame/pipeline.h"
 
 typedef struct ses_pipeline_args {
-    ses_compute_args shared;
+    ses_compute_args compute;
     const char *model, *adapter;
     ses_opt_list files;
     int64_t batch_tokens, max_seq_len;

@@ -128,7 +128,7 @@ static bool put_answer(job *j, const ses_result *r, ses_err *e)
         return true;
     }
     if (r->schema->view == SES_VIEW_ARRAY) return put_rows(j, r, e);
-    if (j->a->shared.json || r->schema->view == SES_VIEW_JSON) return put_json(r, e);
+    if (j->a->compute.json || r->schema->view == SES_VIEW_JSON) return put_json(r, e);
     return ses_pipeline_show(r, &j->call->out, j->several, e);
 }
 
@@ -154,7 +154,7 @@ static bool put_refusal(void *ctx, const ses_item *item, ses_err *bad, ses_err *
     fputs("sesame: ", stderr);
     ses_put_escaped(stderr, bad->msg);
     putc('\n', stderr);
-    if (!j->a->shared.json) return true;
+    if (!j->a->compute.json) return true;
     ses_json_writer *w = ses_json_writer_new(0, e);
     if (!w) return false;
     ses_json_begin_object(w);
@@ -348,7 +348,7 @@ static bool check_usage(const ses_call *c, const ses_pipeline_args *a, ses_err *
         return ses_fail(e, SES_EUSAGE, "arguments and --file exclude each other");
     if (a->column && a->jsonl)
         return ses_fail(e, SES_EUSAGE, "--column reads JSON lines by itself: no --jsonl");
-    if (a->shared.json && output_given(c)) /* --json is a form of output, too */
+    if (a->compute.json && output_given(c)) /* --json is a form of output, too */
         return ses_fail(e, SES_EUSAGE, "--json and --output exclude each other");
     return true;
 }
@@ -376,7 +376,7 @@ static bool run(job *j, ses_err *e)
     j->p->refuse = put_refusal;
     if (j->a->batch_tokens) ses_pipeline_set_batch_tokens(j->p, j->a->batch_tokens);
     if (j->a->max_seq_len) j->p->limit = j->a->max_seq_len < j->p->most ? j->a->max_seq_len : j->p->most;
-    if (j->p->task->can_stream && !j->a->shared.json && (c->out.tty || j->p->wants_stream)) {
+    if (j->p->task->can_stream && !j->a->compute.json && (c->out.tty || j->p->wants_stream)) {
         ses_pipeline_set_stream(j->p, put_piece, j);
         ses_pipeline_set_batch_tokens(j->p, 1); /* one text after the other */
     }
@@ -407,10 +407,10 @@ bool ses_pipeline_command(ses_call *c, ses_err *e)
     job j = { .call = c, .a = a, .npy = { .f = stdout } };
     if (!check_usage(c, a, e) || (a->to && !ses_atomic_output_begin(&j.to, a->to, a->overwrite, e)))
         return false;
-    ses_device_options o = ses_compute_device_options(&a->shared);
+    ses_device_options o = ses_compute_device_options(&a->compute);
     catch_signals();
     sigset_t was = block_signals();
-    ses_device *dev = ses_device_open(a->shared.device, &o, e);
+    ses_device *dev = ses_device_open(a->compute.device, &o, e);
     pthread_sigmask(SIG_SETMASK, &was, NULL);
     j.p = dev ? ses_pipeline_new(c->command->task, a->adapter ? a->adapter : a->model,
                                  a->adapter ? a->model : NULL, dev, c->task_args, e)

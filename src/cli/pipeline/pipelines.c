@@ -61,7 +61,7 @@ static const ses_opt opt[] = {
       .max = 1 << 24,
       .help = "run texts together up to this many tokens (default 2048, on a GPU 16384); answers do not "
               "depend on it" },
-    SES_OPT_COMPUTE(ses_pipeline_args, shared),
+    SES_OPT_INCLUDE(ses_pipeline_args, compute, ses_compute_options),
 };
 
 const char ses_pipeline_description[] =

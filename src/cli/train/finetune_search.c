@@ -17,7 +17,7 @@
 enum { MAX_AXES = 16, MAX_RUNS = 10000, FILE_MAX = 1 << 28 };
 
 typedef struct axis {
-    const ses_opt *opt;
+    ses_opt opt;
     const char **value;
     size_t n;
 } axis;
@@ -50,23 +50,23 @@ static bool is_word(const char *word, const char *list) /* "a|b|c" */
     return false;
 }
 
-static const ses_opt *option_of(const char *name, ses_err *e)
+static bool find_option(const char *name, ses_opt *out, ses_err *e)
 {
     const ses_command *c = &ses_command_finetune;
     ses_suggestion s = { .word = name };
-    for (size_t i = 0; i < c->n_opt; i++) {
-        const ses_opt *o = &c->opt[i];
+    const ses_opt *o;
+    for (ses_opt_iter it = ses_opt_begin(c->opt, c->n_opt); (o = ses_opt_next(&it));) {
         ses_suggest_offer(&s, o->name, strlen(o->name));
         if (strcmp(o->name, name)) continue;
         if (o->type != SES_OPT_LIST &&
-            !is_word(name, "task|output|log|tensorboard|seeds|resume|overwrite|json|metric|eval"))
-            return o;
-        ses_fail(e, SES_EUSAGE, "--grid: --%s is the same for all runs", name);
-        return NULL;
+            !is_word(name, "task|output|log|tensorboard|seeds|resume|overwrite|json|metric|eval")) {
+            *out = *o;
+            return true;
+        }
+        return ses_fail(e, SES_EUSAGE, "--grid: --%s is the same for all runs", name);
     }
     ses_fail(e, SES_EUSAGE, "--grid: no option is called \"%s\"", name);
-    ses_suggest_add(&s, "", e);
-    return NULL;
+    return ses_suggest_add(&s, "", e);
 }
 
 /* The values of "1e-5,3e-5". */
@@ -83,7 +83,7 @@ static bool read_values(search *s, axis *x, const char *list, ses_err *e)
         list += len + (list[len] == ',');
         for (size_t k = 0; k < i; k++)
             if (!strcmp(x->value[k], x->value[i]))
-                return ses_fail(e, SES_EUSAGE, "--grid: %s=%s is given twice", x->opt->name, x->value[i]);
+                return ses_fail(e, SES_EUSAGE, "--grid: %s=%s is given twice", x->opt.name, x->value[i]);
     }
     return true;
 }
@@ -96,10 +96,10 @@ static bool add_axis(search *s, const char *text, ses_err *e)
     if (!text[len] || !text[len + 1])
         return ses_fail(e, SES_EUSAGE, "--grid %s: expected NAME=VALUE,VALUE...", text);
     const char *name = ses_arena_strndup(&s->mem, text, len, e);
-    x->opt = name ? option_of(name, e) : NULL;
-    if (!x->opt) return false;
+    if (!name || !find_option(name, &x->opt, e)) return false;
     for (size_t i = 0; i < s->n_axes; i++)
-        if (s->axis[i].opt == x->opt) return ses_fail(e, SES_EUSAGE, "--grid: %s is given twice", name);
+        if (!strcmp(s->axis[i].opt.name, name))
+            return ses_fail(e, SES_EUSAGE, "--grid: %s is given twice", name);
     s->n_axes++;
     return read_values(s, x, text + len + 1, e);
 }
@@ -118,7 +118,7 @@ static bool name_run(search *s, size_t i, ses_err *e)
     attempt *r = &s->run[i];
     r->seed = s->a->seed + (int64_t)(i % s->seeds);
     for (size_t k = 0; k < s->n_axes; k++)
-        ses_buf_appendf(&b, "%s%s=%s", k ? "," : "", s->axis[k].opt->name, value_at(s, i / s->seeds, k));
+        ses_buf_appendf(&b, "%s%s=%s", k ? "," : "", s->axis[k].opt.name, value_at(s, i / s->seeds, k));
     if (s->seeds > 1) ses_buf_appendf(&b, "%sseed=%" PRId64, s->n_axes ? "," : "", r->seed);
     for (size_t k = 0; k < b.len; k++)
         if (b.data[k] == '/') b.data[k] = '-';
@@ -139,8 +139,8 @@ static bool args_of(const search *s, size_t i, ses_finetune_args *out, ses_err *
     out->seeds = 1;
     for (size_t k = 0; k < s->n_axes; k++) {
         char from[80];
-        snprintf(from, sizeof from, "--grid %s", s->axis[k].opt->name);
-        if (!ses_opt_set(s->axis[k].opt, out, from, value_at(s, i / s->seeds, k), e)) return false;
+        snprintf(from, sizeof from, "--grid %s", s->axis[k].opt.name);
+        if (!ses_opt_set(&s->axis[k].opt, out, from, value_at(s, i / s->seeds, k), e)) return false;
     }
     if (s->seeds > 1) out->seed = s->run[i].seed;
     out->output = s->run[i].dir;
@@ -161,7 +161,7 @@ static bool plan(search *s, ses_err *e)
         s->points *= s->axis[i].n;
         if (s->points > MAX_RUNS / s->seeds)
             return ses_fail(e, SES_EUSAGE, "--grid: more than %d runs", MAX_RUNS);
-        if (s->seeds > 1 && !strcmp(s->axis[i].opt->name, "seed"))
+        if (s->seeds > 1 && !strcmp(s->axis[i].opt.name, "seed"))
             return ses_fail(e, SES_EUSAGE, "--grid seed and --seeds: not both");
     }
     s->run = ses_arena_array(&s->mem, s->points * s->seeds, sizeof *s->run, e);
@@ -310,7 +310,7 @@ static void put_all(const search *s, ses_json_writer *w)
         summary x = sum_up(s, p);
         ses_json_begin_object(w);
         for (size_t k = 0; k < s->n_axes; k++)
-            ses_json_member_string(w, s->axis[k].opt->name, value_at(s, p, k));
+            ses_json_member_string(w, s->axis[k].opt.name, value_at(s, p, k));
         ses_json_member_real(w, "mean", x.mean);
         ses_json_member_real(w, "deviation", x.deviation);
         ses_json_member_array(w, "runs");
@@ -338,7 +338,7 @@ static bool write_grid(const search *s, ses_err *e)
 static ses_text_table *table_of(const search *s, ses_err *e)
 {
     ses_buf columns = { 0 };
-    for (size_t k = 0; k < s->n_axes; k++) ses_buf_appendf(&columns, "%s|", s->axis[k].opt->name);
+    for (size_t k = 0; k < s->n_axes; k++) ses_buf_appendf(&columns, "%s|", s->axis[k].opt.name);
     ses_buf_appendf(&columns, ">%s|>deviation|>runs|>time|>energy", s->metric);
     ses_text_table *t = ses_buf_ok(&columns, e) ? ses_text_table_new(columns.data, e) : NULL;
     ses_buf_free(&columns);

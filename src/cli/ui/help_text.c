@@ -60,7 +60,7 @@ void ses_help_command(const ses_command *c, const ses_term *t, FILE *out)
     }
     heading(t, out, "Options");
     const ses_opt *o;
-    for (size_t i = 0; (o = ses_command_opt(c, i)); i++) option(o, t, out);
+    for (ses_opt_iter it = ses_command_options(c); (o = ses_opt_next(&it));) option(o, t, out);
     for (size_t i = 0; i < ses_n_general_opt; i++) option(&ses_general_opt[i], t, out);
 }
 
