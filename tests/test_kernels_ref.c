@@ -98,13 +98,13 @@ static void test_dropout(void)
     CHECK(sum == 0);
 }
 
-static void test_put_heads(void)
+static void test_scatter_heads(void)
 {
     /* rows of two heads [query key value], two numbers each; the keys go to rows 2 and 0 of three a head */
     ses_real a[24], y[12] = { 0 };
     const int32_t row[] = { 2, 0 };
     for (int i = 0; i < 24; i++) a[i] = (ses_real)i;
-    ses_k_put_heads_ref(&x, y, 6, row, a + 2, 12, 6, 2, 2, 2);
+    ses_k_scatter_heads_ref(&x, y, 6, row, a + 2, 12, 6, 2, 2, 2);
     CHECK(ALL_NEAR(y, 14, 15, 0, 0, 2, 3, 20, 21, 0, 0, 8, 9));
 }
 
@@ -265,7 +265,7 @@ int main(void)
     test_pointwise();
     test_act();
     test_dropout();
-    test_put_heads();
+    test_scatter_heads();
     test_norm();
     test_norm_bwd();
     test_softmax();

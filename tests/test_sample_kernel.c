@@ -18,7 +18,7 @@ static void test_shares(ses_exec *x, double heat)
     int64_t count[COLS] = { 0 };
     for (int64_t i = 0; i < ROWS * COLS; i++) a[i] = (ses_real)score[i % COLS];
     ses_kernels k = ses_kernels_cpu(SES_ISA_COUNT - 1);
-    k.draw(x, pick, a, ROWS, COLS, heat, (ses_rng_key){ 7, 1, 2 });
+    k.sample(x, pick, a, ROWS, COLS, heat, (ses_rng_key){ 7, 1, 2 });
     for (int64_t i = 0; i < ROWS; i++) count[pick[i]]++;
     for (int j = 0; j < COLS; j++) sum += exp(score[j] / heat);
     for (int j = 0; j < COLS; j++) {
@@ -36,12 +36,12 @@ int main(void)
     test_shares(&x4, 1);
     test_shares(&x4, 0.5);
     for (int i = 0; i < 3 * WIDE; i++) a[i] = (ses_real)(i % 7) / 100;
-    k.draw(&x1, one, a, 3, WIDE, 1, (ses_rng_key){ 7, 1, 2 });
-    k.draw(&x4, four, a, 3, WIDE, 1, (ses_rng_key){ 7, 1, 2 });
-    k.draw(&x4, other, a, 3, WIDE, 1, (ses_rng_key){ 7, 2, 2 });
+    k.sample(&x1, one, a, 3, WIDE, 1, (ses_rng_key){ 7, 1, 2 });
+    k.sample(&x4, four, a, 3, WIDE, 1, (ses_rng_key){ 7, 1, 2 });
+    k.sample(&x4, other, a, 3, WIDE, 1, (ses_rng_key){ 7, 2, 2 });
     CHECK(!memcmp(one, four, sizeof one) && memcmp(one, other, sizeof one) != 0);
     a[WIDE + 500] = 1e4; /* certain */
-    k.draw(&x4, four, a, 3, WIDE, 1, (ses_rng_key){ 7, 1, 2 });
+    k.sample(&x4, four, a, 3, WIDE, 1, (ses_rng_key){ 7, 1, 2 });
     CHECK(four[0] == one[0] && four[1] == 500 && four[2] == one[2]);
     ses_thread_pool_free(x1.pool);
     ses_thread_pool_free(x4.pool);

@@ -352,8 +352,8 @@ static void put(ses_forward_ctx *p, const ses_kv_buffer *s, const ses_seqs *keys
     ses_device *dev = ses_tape_device(p->tape);
     if (!keys->key_rows) return;
     const void *first = (const char *)a.x->data + (size_t)a.column * s->elem_size;
-    dev->k.put_heads(&dev->exec, at(s, i, part, 0, 0), s->rows * s->dim, keys->key_rows->i, first, a.row,
-                     a.head, ses_count(keys->key_rows), s->heads, s->dim);
+    dev->k.scatter_heads(&dev->exec, at(s, i, part, 0, 0), s->rows * s->dim, keys->key_rows->i, first, a.row,
+                         a.head, ses_count(keys->key_rows), s->heads, s->dim);
 }
 
 static ses_tensor *whole(ses_forward_ctx *p, const ses_kv_buffer *s, int i, int part)

@@ -18,14 +18,14 @@ static bool infer(ses_node *n, ses_err *e)
 static void forward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0];
-    n->k->margin(n->exec, n->saved[0], x->f, n->in[1]->i, ses_rows(x), ses_cols(x));
+    n->k->label_smoothing(n->exec, n->saved[0], x->f, n->in[1]->i, ses_rows(x), ses_cols(x));
 }
 
 static void backward(const ses_node *n)
 {
     const ses_tensor *x = n->in[0];
-    n->k->margin_bwd(n->exec, ses_grad(n, 0), n->out->grad, n->saved[0], n->in[1]->i, ses_rows(x),
-                     ses_cols(x));
+    n->k->label_smoothing_bwd(n->exec, ses_grad(n, 0), n->out->grad, n->saved[0], n->in[1]->i, ses_rows(x),
+                              ses_cols(x));
 }
 
 static const int32_t labels[] = { 2, SES_IGNORE_INDEX, 0, 6 },

@@ -23,16 +23,16 @@ static void forward(const ses_node *n)
 {
     const attr *a = n->attr;
     const ses_tensor *x = n->in[0];
-    n->k->match(n->exec, n->saved[LOSS], n->saved[STAT], x->f, n->in[1]->f, ses_rows(x), ses_cols(x), a->kind,
-                a->heat);
+    n->k->teacher_loss(n->exec, n->saved[LOSS], n->saved[STAT], x->f, n->in[1]->f, ses_rows(x), ses_cols(x),
+                       a->kind, a->heat);
 }
 
 static void backward(const ses_node *n)
 {
     const attr *a = n->attr;
     const ses_tensor *x = n->in[0];
-    n->k->match_bwd(n->exec, ses_grad(n, 0), n->out->grad, n->saved[STAT], x->f, n->in[1]->f, ses_rows(x),
-                    ses_cols(x), a->kind, a->heat);
+    n->k->teacher_loss_bwd(n->exec, ses_grad(n, 0), n->out->grad, n->saved[STAT], x->f, n->in[1]->f,
+                           ses_rows(x), ses_cols(x), a->kind, a->heat);
 }
 
 static const attr soft = { SES_TEACHER_KL, 2 }, plain = { SES_TEACHER_KL, 1 },

@@ -27,7 +27,7 @@ static bool draw_tokens(ses_tape *t, const ses_tensor *x, double heat, int64_t n
     ses_rng_key key = ses_tape_rng_key(t);
     ses_tensor *pick = ses_tape_ints(t, out, n);
     if (!pick) return ses_tape_ok(t, e);
-    k->draw(&d->exec, pick->i, x->f, n, ses_cols(x), heat, key);
+    k->sample(&d->exec, pick->i, x->f, n, ses_cols(x), heat, key);
     d->mem->download(d, out, pick->data, (size_t)n * sizeof *out);
     return ses_tape_ok(t, e);
 }

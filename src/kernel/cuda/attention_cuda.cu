@@ -38,8 +38,8 @@ __device__ static inline float dot(const float *x, const float *y, int64_t dim)
 __device__ static inline float keep(const ses_attn &a, const ses_attn_part &p, dropping drop, int64_t i,
                                     int64_t j)
 {
-    if (a.drop <= 0) return 1;
-    return kept(a.key, ses_attn_draw(&a, p, i, j), drop.threshold, drop.scale);
+    if (a.dropout <= 0) return 1;
+    return kept(a.rng_key, ses_attn_draw(&a, p, i, j), drop.threshold, drop.scale);
 }
 
 /* Everywhere with the same bits. */
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(BLOCK) attend(ses_attn a, dropping drop, int64
     for (int r = 0; r < R; r++)
         if (lane + r * WARP < a.dim) to[lane + r * WARP] = cell<T>(sum > 0 ? out[r] / sum : 0);
     if (a.lse && lane == 0) a.lse[ses_attn_stat(&a, p, i)] = lse;
-    if (a.rest && lane == 0) a.rest[ses_attn_stat(&a, p, i)] = rest;
+    if (a.lse_lo && lane == 0) a.lse_lo[ses_attn_stat(&a, p, i)] = rest;
     if (a.probs) put_probs<T>(a, p, i, sees, lse, rest, q);
 }
 
@@ -299,7 +299,7 @@ template <class T> __global__ void attend_bwd_distances(ses_attn a, ses_attn_gra
         }
     }
     sum = block_sum(sum);
-    sink<T> to = sink_of<T>(g.ddist);
+    sink<T> to = sink_of<T>(g.drel_bias);
     if (threadIdx.x == 0) put(to, row * a.heads + head, sum);
 }
 
@@ -316,15 +316,15 @@ template <class T, int R> static void forward(ses_cuda *g, const ses_attn *a)
     size_t bytes = shared_bytes(a, 1);
     allow_shared(g, attend<T, R>, bytes);
     attend<T, R><<<(unsigned)(a->seqs * a->heads * tiles), BLOCK, bytes, ses_cuda_stream(g)>>>(
-        *a, dropping_of(a->drop), tiles);
+        *a, dropping_of(a->dropout), tiles);
     launched(g);
 }
 
 template <class T> static void distances(ses_cuda *g, const ses_attn *a, const ses_attn_grad *grad)
 {
     unsigned blocks = (unsigned)((2 * a->max_seqlen_k - 1) * a->heads);
-    if (!grad->ddist.data) return;
-    attend_bwd_distances<T><<<blocks, BLOCK, 0, ses_cuda_stream(g)>>>(*a, *grad, dropping_of(a->drop));
+    if (!grad->drel_bias.data) return;
+    attend_bwd_distances<T><<<blocks, BLOCK, 0, ses_cuda_stream(g)>>>(*a, *grad, dropping_of(a->dropout));
     launched(g);
 }
 
@@ -334,7 +334,7 @@ template <class T, int R> static void backward(ses_cuda *g, const ses_attn *a, c
             parts = a->seqs * a->heads;
     size_t bytes = shared_bytes(a, 2);
     cudaStream_t stream = ses_cuda_stream(g);
-    dropping drop = dropping_of(a->drop);
+    dropping drop = dropping_of(a->dropout);
     allow_shared(g, attend_bwd_queries<T, R>, bytes);
     allow_shared(g, attend_bwd_keys<T, R>, bytes);
     attend_bwd_queries<T, R><<<(unsigned)(parts * q_tiles), BLOCK, bytes, stream>>>(*a, *grad, drop, q_tiles);

@@ -19,8 +19,8 @@ template <class T>
 __device__ static inline float extra(const ses_attn &a, const ses_attn_part &p, int64_t i, int64_t j)
 {
     float s = 0;
-    if (a.dist)
-        s += num(((const T *)(const void *)a.dist)[ses_attn_distance(&a, p, i, j) * a.heads + p.head]);
+    if (a.rel_bias)
+        s += num(((const T *)(const void *)a.rel_bias)[ses_attn_distance(&a, p, i, j) * a.heads + p.head]);
     if (a.bias) s += num(((const T *)(const void *)a.bias)[p.probs + i * p.len_k + j]);
     return s;
 }
@@ -35,7 +35,10 @@ __device__ static inline const T *head_of(const ses_real *x, int64_t row, int64_
 /* Where lse is larger its last digit is one of probabilities, too: P = exp(S - lse - rest). */
 static const float large = 256;
 
-__device__ static inline float rest_of(const ses_attn &a, int64_t stat) { return a.rest ? a.rest[stat] : 0; }
+__device__ static inline float rest_of(const ses_attn &a, int64_t stat)
+{
+    return a.lse_lo ? a.lse_lo[stat] : 0;
+}
 
 template <class K> static void allow_shared(ses_cuda *g, K kernel, size_t bytes)
 {

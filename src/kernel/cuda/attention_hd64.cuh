@@ -18,7 +18,7 @@ template <class F> static void by_kind(const ses_attn *a, F f)
 {
     std::true_type yes;
     std::false_type no;
-    bool plain = !a->causal && !a->reach, drop = a->drop > 0;
+    bool plain = !a->causal && !a->window, drop = a->dropout > 0;
     if (plain)
         drop ? f(yes, yes) : f(yes, no);
     else
@@ -121,7 +121,7 @@ __device__ static inline void put_rows(sink<bf16> to, const float c[COLS][4], bf
 {
     int lane = lane_of(), g = lane / 4, t = lane % 4;
     if (!to.data || first >= n) return;
-    if (to.add || to.wide) {
+    if (to.accumulate || to.is_f32) {
 #pragma unroll
         for (int d = 0; d < COLS; d++)
 #pragma unroll
@@ -211,12 +211,12 @@ static inline bool fits(const ses_attn *a)
     int64_t steps = a->q_row | a->k_row | a->v_row | a->out_row | a->q_head | a->k_head | a->v_head;
     int64_t blocks = a->seqs * a->heads *
                      ceil_div(a->max_seqlen_q > a->max_seqlen_k ? a->max_seqlen_q : a->max_seqlen_k, 16);
-    return a->dim == DH && !a->dist && !a->bias && steps % 8 == 0 && blocks < INT32_MAX &&
+    return a->dim == DH && !a->rel_bias && !a->bias && steps % 8 == 0 && blocks < INT32_MAX &&
            a->max_seqlen_q < INT32_MAX / 2 && a->max_seqlen_k < INT32_MAX / 2 && whole_packs(a->q) &&
            whole_packs(a->k) && whole_packs(a->v) && whole_packs(a->out);
 }
 
-static inline bool whole_sink(ses_dst s) { return s.wide || whole_packs(s.data); }
+static inline bool whole_sink(ses_dst s) { return s.is_f32 || whole_packs(s.data); }
 
 static inline bool fits_bwd(const ses_attn *a, const ses_attn_grad *g)
 {

@@ -170,7 +170,7 @@ __device__ static inline void put_lse(const ses_attn &a, int64_t stat, float bas
     float log = log2f(sum), lse = seen ? (base + log) / log2_e : -INFINITY;
     float lacks = seen && fabsf(lse) > large ? base - __fmul_rn(lse, log2_e) + log : 0;
     a.lse[stat] = lse;
-    if (a.rest) a.rest[stat] = lacks / log2_e;
+    if (a.lse_lo) a.lse_lo[stat] = lacks / log2_e;
 }
 
 /* On the way back: lse, infinite where nothing is seen, and the factor, 1 for most, that makes of
@@ -218,11 +218,11 @@ struct dropout {
 
 static inline dropout dropout_of(const ses_attn *a)
 {
-    dropping d = dropping_of(a->drop);
+    dropping d = dropping_of(a->dropout);
     dropout x = { d.threshold, d.scale, {} };
     for (uint32_t r = 0; r < SES_DROPOUT_ROUNDS; r++) {
-        x.key[r][0] = (uint32_t)a->key.seed + r * 0x9E3779B9u;
-        x.key[r][1] = (uint32_t)(a->key.seed >> 32) + r * 0xBB67AE85u;
+        x.key[r][0] = (uint32_t)a->rng_key.seed + r * 0x9E3779B9u;
+        x.key[r][1] = (uint32_t)(a->rng_key.seed >> 32) + r * 0xBB67AE85u;
     }
     return x;
 }
@@ -233,7 +233,7 @@ __device__ static inline void draw_block(uint32_t word[4], const ses_attn &a, co
                                          uint64_t stat, uint32_t j0, uint32_t c)
 {
     uint64_t index = stat * (ses_dropout_row_stride((uint64_t)a.max_seqlen_k) / 8) + j0 / 8 + c;
-    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = a.key.step, c3 = a.key.site;
+    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32), c2 = a.rng_key.step, c3 = a.rng_key.site;
 #pragma unroll
     for (int r = 0; r < SES_DROPOUT_ROUNDS; r++) {
         uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;

@@ -103,7 +103,7 @@ __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a
                                             const two_rows &r, int64_t j0)
 {
     int t = threadIdx.x % 4;
-    bool all = !a.dist && !a.bias;
+    bool all = !a.rel_bias && !a.bias;
 #pragma unroll
     for (int h = 0; h < 2; h++) all &= r.sees[h].begin <= j0 && r.sees[h].end >= j0 + SIDE;
 #pragma unroll
@@ -112,7 +112,7 @@ __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a
         for (int e = 0; e < 4; e++) {
             int64_t j = j0 + n * 8 + 2 * t + e % 2;
             bool seen = all || (j >= r.sees[e / 2].begin && j < r.sees[e / 2].end);
-            if (seen && (a.dist || a.bias)) s[n][e] += unscaled_extra(a, p, r.i[e / 2], j);
+            if (seen && (a.rel_bias || a.bias)) s[n][e] += unscaled_extra(a, p, r.i[e / 2], j);
             if (!seen) s[n][e] = -INFINITY;
         }
 }
@@ -121,7 +121,7 @@ __device__ static inline void finish_scores(float s[TILES][4], const ses_attn &a
 __device__ static inline void drop_pairs(float w[TILES][4], const ses_attn &a, const ses_attn_part &p,
                                          dropout drop, const two_rows &r, int64_t j0)
 {
-    if (a.drop <= 0) return;
+    if (a.dropout <= 0) return;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         uint64_t stat = (uint64_t)ses_attn_stat(&a, p, r.i[h]);
@@ -309,7 +309,7 @@ __device__ static inline void key_slopes(float (&s)[TILES][4], float (&dp)[TILES
 #pragma unroll
     for (int n = 0; n < TILES; n++) {
         uint32_t word[2][2] = {};
-        if (a.drop > 0)
+        if (a.dropout > 0)
             draw_keys(word, a, drop, (uint64_t)ses_attn_stat(&a, p, i0 + n * 8 + 2 * t), (uint32_t)k.j[0]);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
@@ -317,8 +317,8 @@ __device__ static inline void key_slopes(float (&s)[TILES][4], float (&dp)[TILES
             int64_t i = i0 + c, j = k.j[e / 2];
             bool seen = i >= k.by[e / 2].begin && i < k.by[e / 2].end;
             float score = s[n][e], stays = 1;
-            if (a.drop > 0) stays = keeps(word[e % 2][e / 2], k.j[0] % 2, drop) ? drop.scale : 0;
-            if (seen && (a.dist || a.bias)) score += unscaled_extra(a, p, i, j);
+            if (a.dropout > 0) stays = keeps(word[e % 2][e / 2], k.j[0] % 2, drop) ? drop.scale : 0;
+            if (seen && (a.rel_bias || a.bias)) score += unscaled_extra(a, p, i, j);
             float prob = seen ? power2(fmaf(score, scale, -known.lse[c])) * known.mend[c] : 0;
             dp[n][e] = seen ? prob * (stays * dp[n][e] - known.delta[c]) : 0;
             s[n][e] = prob * stays;

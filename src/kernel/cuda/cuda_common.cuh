@@ -127,22 +127,22 @@ template <class T> static inline const T *cells(const ses_real *p) { return (con
 /* A ses_dst of elements T, or of floats where it is wide. */
 template <class T> struct sink {
     T *data;
-    bool add, wide;
+    bool accumulate, is_f32;
 };
 
 template <class T> __host__ __device__ static inline sink<T> sink_of(ses_dst s)
 {
-    sink<T> to = { (T *)(void *)s.data, s.add, s.wide };
+    sink<T> to = { (T *)(void *)s.data, s.accumulate, s.is_f32 };
     return to;
 }
 
 template <class T> __device__ static inline void put(sink<T> to, int64_t i, float v)
 {
-    if (to.wide) {
+    if (to.is_f32) {
         float *wide = (float *)(void *)to.data;
-        wide[i] = to.add ? wide[i] + v : v;
+        wide[i] = to.accumulate ? wide[i] + v : v;
     } else {
-        to.data[i] = cell<T>(to.add ? num(to.data[i]) + v : v);
+        to.data[i] = cell<T>(to.accumulate ? num(to.data[i]) + v : v);
     }
 }
 
@@ -155,9 +155,9 @@ template <class T> struct alignas(16) pack {
 template <class T> __device__ static inline void put_pack(sink<T> to, int64_t i, const float *v)
 {
     pack<T> out;
-    if (to.add) out = *(const pack<T> *)(to.data + i);
+    if (to.accumulate) out = *(const pack<T> *)(to.data + i);
 #pragma unroll
-    for (int k = 0; k < pack<T>::N; k++) out.at[k] = cell<T>(to.add ? num(out.at[k]) + v[k] : v[k]);
+    for (int k = 0; k < pack<T>::N; k++) out.at[k] = cell<T>(to.accumulate ? num(out.at[k]) + v[k] : v[k]);
     *(pack<T> *)(to.data + i) = out;
 }
 
@@ -173,10 +173,10 @@ __global__ void map_cells(sink<T> to, const T *a, const T *b, int64_t n, bool pa
         if (packed && i + N <= n) {
             pack<T> va = *(const pack<T> *)(a + i), vb = va, out = va;
             if (b) vb = *(const pack<T> *)(b + i);
-            if (to.add) out = *(const pack<T> *)(to.data + i);
+            if (to.accumulate) out = *(const pack<T> *)(to.data + i);
             for (int k = 0; k < N; k++) {
                 float v = f(i + k, num(va.at[k]), num(vb.at[k]));
-                out.at[k] = cell<T>(to.add ? num(out.at[k]) + v : v);
+                out.at[k] = cell<T>(to.accumulate ? num(out.at[k]) + v : v);
             }
             *(pack<T> *)(to.data + i) = out;
         } else {
@@ -189,7 +189,7 @@ template <class T, class F>
 static void map(ses_exec *x, ses_dst to, const ses_real *a, const ses_real *b, int64_t n, F f)
 {
     if (n <= 0 || !to.data) return;
-    bool packed = !to.wide && whole_packs(to.data) && whole_packs(a) && whole_packs(b);
+    bool packed = !to.is_f32 && whole_packs(to.data) && whole_packs(a) && whole_packs(b);
     map_cells<T><<<blocks_for(x->cuda, ceil_div(n, pack<T>::N)), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
         sink_of<T>(to), cells<T>(a), cells<T>(b), n, packed, f);
     launched(x->cuda);

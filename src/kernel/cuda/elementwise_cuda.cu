@@ -99,7 +99,7 @@ static void glu_bwd(ses_exec *x, ses_dst dab, const ses_real *dy, const ses_real
     const T *from = cells<T>(ab), *slope_of = cells<T>(dy);
     int64_t packs = cols / pack<T>::N, n = rows * packs;
     if (!dab.data || rows <= 0 || cols <= 0) return;
-    if (dab.wide || !whole_packs(dy) || !glu_by_packs<T>(dab.data, ab, rows, cols))
+    if (dab.is_f32 || !whole_packs(dy) || !glu_by_packs<T>(dab.data, ab, rows, cols))
         return each_row(x, rows, cols, [=] __device__(int64_t row, int64_t j) {
             int64_t at = row * 2 * cols + j;
             sloped s = both_for<T>(act, num(from[at]));
@@ -108,7 +108,7 @@ static void glu_bwd(ses_exec *x, ses_dst dab, const ses_real *dy, const ses_real
             put(to, at + cols, d * s.value);
         });
     glu_bwd_packs<T><<<blocks_for(x->cuda, n), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
-        to.data, to.add, slope_of, from, (unsigned)n, (unsigned)packs, act);
+        to.data, to.accumulate, slope_of, from, (unsigned)n, (unsigned)packs, act);
     launched(x->cuda);
 }
 
@@ -123,11 +123,11 @@ __global__ void drop_cells(sink<T> to, const T *a, int64_t n, bool packed, dropp
         drop_pack<N>(keep, key, i, drop);
         if (packed && i + N <= n) {
             pack<T> v = *(const pack<T> *)(a + i), out = v;
-            if (to.add) out = *(const pack<T> *)(to.data + i);
+            if (to.accumulate) out = *(const pack<T> *)(to.data + i);
 #pragma unroll
             for (int k = 0; k < N; k++) {
                 float kept_one = keep[k] > 0 ? num(v.at[k]) * keep[k] : 0;
-                out.at[k] = cell<T>(to.add ? num(out.at[k]) + kept_one : kept_one);
+                out.at[k] = cell<T>(to.accumulate ? num(out.at[k]) + kept_one : kept_one);
             }
             *(pack<T> *)(to.data + i) = out;
         } else {
@@ -142,7 +142,7 @@ template <class T>
 static void dropout(ses_exec *x, ses_dst y, const ses_real *a, int64_t n, double p, ses_rng_key key)
 {
     if (!y.data || n <= 0) return;
-    bool packed = !y.wide && whole_packs(y.data) && whole_packs(a);
+    bool packed = !y.is_f32 && whole_packs(y.data) && whole_packs(a);
     drop_cells<T><<<blocks_for(x->cuda, ceil_div(n, pack<T>::N)), BLOCK, 0, ses_cuda_stream(x->cuda)>>>(
         sink_of<T>(y), cells<T>(a), n, packed, dropping_of(p), key);
     launched(x->cuda);
@@ -173,8 +173,8 @@ static void scale_rows(ses_exec *x, ses_dst y, const ses_real *a, const ses_real
 }
 
 template <class T>
-static void put_heads(ses_exec *x, ses_real *y, int64_t y_head, const int32_t *row, const ses_real *a,
-                      int64_t a_row, int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
+static void scatter_heads(ses_exec *x, ses_real *y, int64_t y_head, const int32_t *row, const ses_real *a,
+                          int64_t a_row, int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
 {
     T *to = cells<T>(y);
     const T *from = cells<T>(a);
@@ -194,7 +194,7 @@ template <class T> static void fill(ses_kernels *k)
 {
     k->add = add<T>, k->scale = scale<T>, k->mul = mul<T>, k->affine = affine<T>, k->act = act_fwd<T>;
     k->act_bwd = act_bwd<T>, k->glu = glu<T>, k->glu_bwd = glu_bwd<T>, k->dropout = dropout<T>;
-    k->copy_cols = copy_cols<T>, k->scale_rows = scale_rows<T>, k->put_heads = put_heads<T>;
+    k->copy_cols = copy_cols<T>, k->scale_rows = scale_rows<T>, k->scatter_heads = scatter_heads<T>;
 }
 
 void ses_cuda_elementwise(ses_kernels *k, bool narrow) { narrow ? fill<bf16>(k) : fill<float>(k); }

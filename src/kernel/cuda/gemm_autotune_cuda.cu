@@ -92,8 +92,8 @@ static bool try_bits(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t, 
     cudaStream_t stream = ses_cuda_stream(gpu);
     cudaMemsetAsync(at, 0, sizeof *at, stream);
     if (!ses_blas_run(gpu, p, g, &t->way, c)) return false;
-    p->key.wide ? look_at<float>(gpu, at, c, g) : look_at<bf16>(gpu, at, c, g);
-    if (g->pre) look_at<bf16>(gpu, at, g->pre, g);
+    p->key.c_is_f32 ? look_at<float>(gpu, at, c, g) : look_at<bf16>(gpu, at, c, g);
+    if (g->pre_act) look_at<bf16>(gpu, at, g->pre_act, g);
     cudaMemcpyAsync(&t->seen, at, sizeof *at, cudaMemcpyDeviceToHost, stream);
     return cudaStreamSynchronize(stream) == cudaSuccess;
 }
@@ -125,11 +125,11 @@ static int race(ses_cuda *gpu, const plan *p, const ses_gemm *g, trial *t, int n
 
 void ses_blas_tune(ses_cuda *gpu, plan *p, const ses_gemm *g)
 {
-    size_t bytes = (size_t)((g->m - 1) * g->ldc + g->n) * (p->key.wide ? 4 : 2);
+    size_t bytes = (size_t)((g->m - 1) * g->ldc + g->n) * (p->key.c_is_f32 ? 4 : 2);
     traits *at = (traits *)gpu->scratch;
-    void *c = g->add ? at + 16 : (void *)g->c; /* what is added to stays as it is */
+    void *c = g->accumulate ? at + 16 : (void *)g->c; /* what is added to stays as it is */
     trial t[TRIED] = {};
-    if (!gpu->scratch || (g->add && bytes + 16 * sizeof *at > gpu->scratch_size)) return;
+    if (!gpu->scratch || (g->accumulate && bytes + 16 * sizeof *at > gpu->scratch_size)) return;
     int tried = gather(gpu->blas, p, t), n = 1;
     if (tried < 2 || !try_bits(gpu, p, g, &t[0], c, at)) return;
     if (t[0].seen.telling < (unsigned long long)(g->m * g->n / 8)) return; /* zeros are alike */

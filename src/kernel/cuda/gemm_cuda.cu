@@ -86,9 +86,9 @@ static bool key_of(const ses_gemm *g, bool narrow, plan_key *key)
 {
     memset(key, 0, sizeof *key);
     key->m = g->m, key->n = g->n, key->k = g->k, key->ldc = g->ldc;
-    key->bias = g->bias != NULL, key->add = g->add;
-    key->narrow = narrow, key->wide = !narrow || g->wide;
-    key->act = (uint8_t)g->act, key->pre = g->pre != NULL;
+    key->bias = g->bias != NULL, key->accumulate = g->accumulate;
+    key->narrow = narrow, key->c_is_f32 = !narrow || g->is_f32;
+    key->act = (uint8_t)g->act, key->pre_act = g->pre_act != NULL;
     key->align_a = alignment(g->a), key->align_b = alignment(g->b), key->align_c = alignment(g->c);
     return g->k > 0 && lies(g->a_row, g->a_col, g->m, g->k, &key->a_turned, &key->lda) &&
            lies(g->b_row, g->b_col, g->k, g->n, &key->b_turned, &key->ldb);
@@ -104,7 +104,7 @@ static cublasLtEpilogue_t epilogue_of(const plan_key *k)
 {
     int e = k->act == SES_ACT_NONE   ? 0
             : k->act == SES_ACT_RELU ? CUBLASLT_EPILOGUE_RELU
-            : k->pre                 ? CUBLASLT_EPILOGUE_GELU_AUX
+            : k->pre_act             ? CUBLASLT_EPILOGUE_GELU_AUX
                                      : CUBLASLT_EPILOGUE_GELU;
     if (k->bias) e |= CUBLASLT_EPILOGUE_BIAS;
     return e ? (cublasLtEpilogue_t)e : CUBLASLT_EPILOGUE_DEFAULT;
@@ -117,14 +117,14 @@ bool ses_blas_describe(ses_blas *b, plan *p)
     cublasOperation_t op_b = k->b_turned ? CUBLAS_OP_T : CUBLAS_OP_N,
                       op_a = k->a_turned ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasLtEpilogue_t epilogue = epilogue_of(k);
-    cudaDataType_t in = k->narrow ? CUDA_R_16BF : CUDA_R_32F, out = k->wide ? CUDA_R_32F : CUDA_R_16BF;
+    cudaDataType_t in = k->narrow ? CUDA_R_16BF : CUDA_R_32F, out = k->c_is_f32 ? CUDA_R_32F : CUDA_R_16BF;
     uint64_t b_rows = (uint64_t)(k->b_turned ? k->k : k->n), b_cols = (uint64_t)(k->b_turned ? k->n : k->k);
     uint64_t a_rows = (uint64_t)(k->a_turned ? k->m : k->k), a_cols = (uint64_t)(k->a_turned ? k->k : k->m);
     return b->MatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
            set(b, p, CUBLASLT_MATMUL_DESC_TRANSA, &op_b, sizeof op_b) &&
            set(b, p, CUBLASLT_MATMUL_DESC_TRANSB, &op_a, sizeof op_a) &&
            set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
-           (!k->pre || set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &k->ldc, sizeof k->ldc)) &&
+           (!k->pre_act || set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &k->ldc, sizeof k->ldc)) &&
            b->MatrixLayoutCreate(&p->b, in, b_rows, b_cols, k->ldb) == CUBLAS_STATUS_SUCCESS &&
            b->MatrixLayoutCreate(&p->a, in, a_rows, a_cols, k->lda) == CUBLAS_STATUS_SUCCESS &&
            b->MatrixLayoutCreate(&p->c, out, (uint64_t)k->n, (uint64_t)k->m, k->ldc) == CUBLAS_STATUS_SUCCESS;
@@ -178,13 +178,14 @@ static plan *plan_for(ses_blas *b, const plan_key *key)
 static bool point(ses_blas *b, plan *p, const ses_gemm *g)
 {
     return (!g->bias || set(b, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g->bias, sizeof g->bias)) &&
-           (!g->pre || set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &g->pre, sizeof g->pre));
+           (!g->pre_act ||
+            set(b, p, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &g->pre_act, sizeof g->pre_act));
 }
 
 bool ses_blas_run(ses_cuda *gpu, const plan *p, const ses_gemm *g, const cublasLtMatmulAlgo_t *way, void *c)
 {
     ses_blas *b = gpu->blas;
-    float one = 1, beta = g->add ? 1 : 0;
+    float one = 1, beta = g->accumulate ? 1 : 0;
     return b->Matmul(b->handle, p->desc, &one, g->b, p->b, g->a, p->a, &beta, g->c, p->c, c, p->c, way,
                      b->workspace, WORKSPACE, ses_cuda_stream(gpu)) == CUBLAS_STATUS_SUCCESS;
 }
@@ -257,7 +258,7 @@ template <class T> static void by_hand(ses_cuda *gpu, const ses_gemm *g, T *c)
 {
     dim3 grid((unsigned)ceil_div(g->n, SIDE), (unsigned)ceil_div(g->m, SIDE)), block(SIDE, SIDE);
     if (grid.y > 65535) return fail(gpu, "gemm: too many rows for strides the library does not take");
-    sink<T> to = { c, g->add, g->wide };
+    sink<T> to = { c, g->accumulate, g->is_f32 };
     product<T><<<grid, block, 0, ses_cuda_stream(gpu)>>>(*g, to);
     launched(gpu);
 }
@@ -281,23 +282,23 @@ static void gemm_pack(ses_exec *x, void *packed, ses_dtype as, const ses_real *b
  * there it serves for both. It wants rows of `pre` on multiples of 8. */
 static bool in_epilogue(const ses_gemm *g, bool narrow)
 {
-    if (!narrow || g->wide || g->add) return false;
-    if (g->act == SES_ACT_RELU) return !g->pre;
+    if (!narrow || g->is_f32 || g->accumulate) return false;
+    if (g->act == SES_ACT_RELU) return !g->pre_act;
     bool gelu = g->act == SES_ACT_GELU || g->act == SES_ACT_GELU_TANH;
-    return gelu && (!g->pre || (g->ldc % 8 == 0 && g->n % 8 == 0 && whole_packs(g->pre)));
+    return gelu && (!g->pre_act || (g->ldc % 8 == 0 && g->n % 8 == 0 && whole_packs(g->pre_act)));
 }
 
 /* Other activations are a pass of their own. */
 template <class T> static void gemm(ses_exec *x, const ses_gemm *g)
 {
     const bool narrow = sizeof(T) < sizeof(float);
-    T *c = cells<T>(g->pre ? g->pre : g->c), *to = cells<T>(g->c);
+    T *c = cells<T>(g->pre_act ? g->pre_act : g->c), *to = cells<T>(g->c);
     int64_t n = g->n, ldc = g->ldc;
     ses_act act = g->act;
     if (g->m <= 0 || g->n <= 0) return;
     if (in_epilogue(g, narrow) && by_library(x->cuda, g, narrow)) return;
     ses_gemm plain = *g;
-    plain.c = g->pre ? g->pre : g->c, plain.pre = NULL, plain.act = SES_ACT_NONE;
+    plain.c = g->pre_act ? g->pre_act : g->c, plain.pre_act = NULL, plain.act = SES_ACT_NONE;
     if (!by_library(x->cuda, &plain, narrow)) by_hand<T>(x->cuda, &plain, c);
     if (c == to && act == SES_ACT_NONE) return;
     if (ldc == n) {

@@ -24,9 +24,9 @@ enum {
 /* A shape, and how its operands lie. */
 struct plan_key {
     int64_t m, n, k, lda, ldb, ldc;
-    bool a_turned, b_turned, bias, add;
-    bool narrow, wide;                 /* a, b and c are bf16; but c is float */
-    bool pre;                          /* what stood before the activation is written, too */
+    bool a_turned, b_turned, bias, accumulate;
+    bool narrow, c_is_f32;             /* a, b and c are bf16; but c is float */
+    bool pre_act;                      /* what stood before the activation is written, too */
     uint8_t act;                       /* a ses_act, of those the library has */
     uint8_t align_a, align_b, align_c; /* of the addresses, in bytes, up to 16 */
 };

@@ -93,7 +93,7 @@ __global__ void xent_bwd_row(sink<T> to, const float *dloss, const float *loss, 
     }
     for (int64_t j = whole + threadIdx.x; j < cols; j += blockDim.x)
         put(to, row * ld + j, slope(num(a[row * ld + j]), j));
-    for (int64_t j = cols + threadIdx.x; j < ld && !to.add; j += blockDim.x) put(to, row * ld + j, 0);
+    for (int64_t j = cols + threadIdx.x; j < ld && !to.accumulate; j += blockDim.x) put(to, row * ld + j, 0);
 }
 
 template <class T>
@@ -102,25 +102,27 @@ static void xent_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_r
                      int64_t ld)
 {
     if (!da.data || rows <= 0) return;
-    bool packed = !da.wide && !da.add && ld % pack<T>::N == 0 && whole_packs(a) && whole_packs(da.data);
+    bool packed =
+        !da.is_f32 && !da.accumulate && ld % pack<T>::N == 0 && whole_packs(a) && whole_packs(da.data);
     unsigned threads = row_threads(cols) < BLOCK ? row_threads(cols) : (unsigned)BLOCK;
     xent_bwd_row<T><<<(unsigned)rows, threads, 0, ses_cuda_stream(x->cuda)>>>(
         sink_of<T>(da), dloss, loss, lse, cells<T>(a), label, cols, ld, packed);
     launched(x->cuda);
 }
 
-template <class T> __global__ void margin_row(float *margin, const T *a, const int32_t *label, int64_t cols)
+template <class T>
+__global__ void margin_row(float *label_smoothing, const T *a, const int32_t *label, int64_t cols)
 {
     int64_t row = blockIdx.x;
     a += row * cols;
     double mean = block_total(cols, [=](int64_t j) { return (double)num(a[j]); }) / (double)cols;
     if (threadIdx.x == 0)
-        margin[row] = label[row] == SES_IGNORE_INDEX ? 0 : (float)(num(a[label[row]]) - mean);
+        label_smoothing[row] = label[row] == SES_IGNORE_INDEX ? 0 : (float)(num(a[label[row]]) - mean);
 }
 
 template <class T>
-static void margin(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t *label, int64_t rows,
-                   int64_t cols)
+static void label_smoothing(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t *label,
+                            int64_t rows, int64_t cols)
 {
     float *each_margin = (float *)scratch_lock(x->cuda, (size_t)(rows + 1) * sizeof *each_margin);
     if (!each_margin) return;
@@ -133,8 +135,8 @@ static void margin(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t
 }
 
 template <class T>
-static void margin_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
-                       const int32_t *label, int64_t rows, int64_t cols)
+static void label_smoothing_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
+                                const int32_t *label, int64_t rows, int64_t cols)
 {
     sink<T> to = sink_of<T>(da);
     if (!da.data) return;
@@ -268,7 +270,7 @@ static void target_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses
 template <class T> static void fill(ses_kernels *k)
 {
     k->xent_rows = xent_rows<T>, k->xent_mean = xent_mean, k->xent_bwd = xent_bwd<T>;
-    k->margin = margin<T>, k->margin_bwd = margin_bwd<T>;
+    k->label_smoothing = label_smoothing<T>, k->label_smoothing_bwd = label_smoothing_bwd<T>;
     k->xent_span = xent_span<T>, k->xent_span_bwd = xent_span_bwd<T>;
     k->bce = target_loss<T, SES_LOSS_BCE>, k->bce_bwd = target_bwd<T, SES_LOSS_BCE>;
     k->mse = target_loss<T, SES_LOSS_MSE>, k->mse_bwd = target_bwd<T, SES_LOSS_MSE>;

@@ -152,7 +152,7 @@ __device__ static inline void put_grads(const norm_grad<bf16> &b, int64_t i, flo
     float keep[8];
     auto put = [&](sink<bf16> to) {
         pack<bf16> out;
-        if (to.add) return put_pack(to, i, ds);
+        if (to.accumulate) return put_pack(to, i, ds);
 #pragma unroll
         for (int k = 0; k < 4; k++) put_two(out, k, make_float2(ds[2 * k], ds[2 * k + 1]));
         *(pack<bf16> *)(to.data + i) = out;
@@ -287,7 +287,7 @@ static void norm_bwd(ses_exec *x, ses_dst da, ses_dst dres, ses_real *dgain, ses
                        NULL };
     if (rows <= 0) return;
     bool aligned = whole_packs(da.data) && whole_packs(dres.data) && whole_packs(dy) && whole_packs(s) &&
-                   !(da.data && da.wide) && !(dres.data && dres.wide);
+                   !(da.data && da.is_f32) && !(dres.data && dres.is_f32);
     by_blocks p = blocks_of<T>(x->cuda, rows, cols, aligned);
     unsigned packs = packs_for<T>(x->cuda, rows, cols, aligned), blocks = packs ? packs : p.blocks;
     if (!blocks) return bwd_by_rows<T>(x, b, dgain, dbias);

@@ -7,9 +7,9 @@ struct adam {
 
 static adam adam_of(const ses_adamw *o)
 {
-    adam a = { (float)o->beta1,       (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2),
-               (float)o->correction1, (float)o->correction2, (float)o->eps,   (float)o->lr,
-               (float)o->decay,       (float)o->scale };
+    adam a = { (float)o->beta1,        (float)(1 - o->beta1), (float)o->beta2, (float)(1 - o->beta2),
+               (float)o->correction1,  (float)o->correction2, (float)o->eps,   (float)o->lr,
+               (float)o->weight_decay, (float)o->scale };
     return a;
 }
 
@@ -90,11 +90,11 @@ static adam_part adam_part_of(const ses_adamw_tensor *p, unsigned first)
                        p->m,
                        p->v,
                        p->g,
-                       (bf16 *)p->narrow,
+                       (bf16 *)p->w_bf16,
                        (unsigned)p->n,
                        first,
                        (float)p->o.lr,
-                       (float)(p->o.lr * p->o.decay),
+                       (float)(p->o.lr * p->o.weight_decay),
                        (float)p->o.correction1,
                        (float)p->o.correction2 };
     return part;
@@ -158,8 +158,8 @@ static void lamb_update(ses_exec *x, ses_real *w, const ses_real *u, int64_t n, 
 
 static void sgd(ses_exec *x, ses_real *w, const ses_real *g, ses_real *buf, int64_t n, const ses_sgd *o)
 {
-    float lr = (float)o->lr, momentum = (float)o->momentum, keep = (float)o->keep, decay = (float)o->decay,
-          scale = (float)o->scale;
+    float lr = (float)o->lr, momentum = (float)o->momentum, keep = (float)o->grad_weight,
+          decay = (float)o->weight_decay, scale = (float)o->scale;
     bool nesterov = o->nesterov;
     each(x, n, [=] __device__(int64_t i) {
         float d = scale * g[i] + decay * w[i];

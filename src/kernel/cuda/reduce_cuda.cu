@@ -58,7 +58,7 @@ static void act_bwd_sum(ses_exec *x, ses_dst da, ses_dst sum, ses_real *y, const
     enum { N = pack<T>::N };
     act_args<T> f = { cells<T>(da.data), cells<T>(y), cells<T>(dy), cells<T>(a), rows, cols, act };
     bool packed = whole_packs(da.data) && whole_packs(dy) && whole_packs(a) && whole_packs(y);
-    if (cols % N || da.add || da.wide || !packed) {
+    if (cols % N || da.accumulate || da.is_f32 || !packed) {
         act_bwd<T>(x, da, dy, a, rows * cols, act);
         if (y) act_fwd<T>(x, y, a, rows * cols, act);
         return col_sum<T>(x, sum, da.data, rows, cols, cols);

@@ -14,7 +14,7 @@ __device__ static inline ses_rel_part part_of(const ses_relative &a, int64_t ind
                        a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
                        0,
                        before,
-                       s >= a.turned };
+                       s >= a.reversed_from };
     p.scores = before * a.heads + head * p.len_q * p.len_k;
     return p;
 }
@@ -61,15 +61,15 @@ template <class T> static void relative(ses_exec *x, const ses_relative *a, ses_
 template <class T> __global__ void relative_content(ses_relative a, const T *dy, sink<T> dx)
 {
     ses_rel_part p = part_of(a, blockIdx.x / a.max_seqlen_k);
-    int64_t tokens = a.by_key ? p.len_k : p.len_q, others = a.by_key ? p.len_q : p.len_k;
+    int64_t tokens = a.x_is_key ? p.len_k : p.len_q, others = a.x_is_key ? p.len_q : p.len_k;
     for (int64_t t = blockIdx.x % a.max_seqlen_k; t < tokens; t += a.max_seqlen_k)
         for (int64_t d = threadIdx.x; d < a.dim; d += blockDim.x) {
             float sum = 0;
             for (int64_t o = 0; o < others; o++) {
-                int64_t i = a.by_key ? o : t, j = a.by_key ? t : o;
+                int64_t i = a.x_is_key ? o : t, j = a.x_is_key ? t : o;
                 sum += num(dy[p.scores + i * p.len_k + j]) * num(row_of<T>(a, p, i, j)[d]);
             }
-            put(dx, (t + (a.by_key ? p.k0 : p.q0)) * a.x_row + p.head * a.x_head + d, a.scale * sum);
+            put(dx, (t + (a.x_is_key ? p.k0 : p.q0)) * a.x_row + p.head * a.x_head + d, a.scale * sum);
         }
 }
 
@@ -80,7 +80,7 @@ __device__ static inline float distance_sum(const ses_relative &a, const ses_rel
 {
     float sum = 0;
     for (int64_t r = 1 - p.len_k; r < p.len_k; r++) {
-        if (a.at[r + a.max_seqlen_k - 1] != row) continue;
+        if (a.dist_to_row[r + a.max_seqlen_k - 1] != row) continue;
         for (int64_t i = warp; i < p.len_q; i += WARPS) {
             int64_t j = ses_rel_place(&a, &p, i) + (p.turned ? -r : r);
             if (j >= 0 && j < p.len_k)
@@ -122,10 +122,10 @@ template <class T> __global__ void relative_rows(ses_relative a, const T *dy, si
                                a.cu_seqlens_k[s + 1] - a.cu_seqlens_k[s],
                                0,
                                0,
-                               s >= a.turned };
+                               s >= a.reversed_from };
             p.scores = scores + head * p.len_q * p.len_k;
             scores += a.heads * p.len_q * p.len_k;
-            if (d < a.dim) sum += (a.at ? distance_sum<T> : label_sum<T>)(a, p, dy, row, d, warp);
+            if (d < a.dim) sum += (a.dist_to_row ? distance_sum<T> : label_sum<T>)(a, p, dy, row, d, warp);
         }
         __syncthreads();
         sums[warp][lane] = sum;

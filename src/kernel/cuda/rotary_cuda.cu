@@ -31,7 +31,7 @@ template <class T> __global__ void rotary_packs(turning<T> f)
     int half = (int)f.dim / 2, tokens = BLOCK / half, d = (int)threadIdx.x % half,
         mine = (int)threadIdx.x / half;
     int slices = half / N, pairs = (int)(f.turned / f.dim) * slices, rest = (int)(f.cols - f.turned) / N;
-    bool in_place = f.to.data == f.from && !f.to.add;
+    bool in_place = f.to.data == f.from && !f.to.accumulate;
     double rate = rate_of(f, d);
     for (int64_t first = (int64_t)blockIdx.x * tokens; first < f.rows; first += (int64_t)gridDim.x * tokens) {
         int here = f.rows - first < tokens ? (int)(f.rows - first) : tokens;
@@ -88,7 +88,7 @@ static void rotary(ses_exec *x, ses_dst y, const ses_real *a, const int32_t *pla
     turning<T> f = { sink_of<T>(y), cells<T>(a), place, rows, cols, turned, dim, theta, sign };
     int64_t half = dim / 2;
     if (!y.data || rows <= 0) return;
-    if (y.wide || half % N || half > BLOCK || cols % N || cols > 1 << 20 || !whole_packs(y.data) ||
+    if (y.is_f32 || half % N || half > BLOCK || cols % N || cols > 1 << 20 || !whole_packs(y.data) ||
         !whole_packs(a))
         return by_columns<T>(x, f);
     int64_t blocks = ceil_div(rows, BLOCK / half), most = (int64_t)x->cuda->cores * 16;

@@ -30,8 +30,8 @@ __global__ void draw_row(int32_t *pick, const T *a, int64_t cols, double heat, s
 }
 
 template <class T>
-static void draw(ses_exec *x, int32_t *pick, const ses_real *a, int64_t rows, int64_t cols, double heat,
-                 ses_rng_key key)
+static void sample(ses_exec *x, int32_t *pick, const ses_real *a, int64_t rows, int64_t cols, double heat,
+                   ses_rng_key key)
 {
     if (rows <= 0) return;
     draw_row<T><<<(unsigned)rows, row_threads(cols), 0, ses_cuda_stream(x->cuda)>>>(pick, cells<T>(a), cols,
@@ -42,7 +42,7 @@ static void draw(ses_exec *x, int32_t *pick, const ses_real *a, int64_t rows, in
 void ses_cuda_draw(ses_kernels *k, bool narrow)
 {
     if (narrow)
-        k->draw = draw<bf16>;
+        k->sample = sample<bf16>;
     else
-        k->draw = draw<float>;
+        k->sample = sample<float>;
 }

@@ -49,8 +49,8 @@ __global__ void match_mean(float *loss, const float *stat, int64_t rows)
 }
 
 template <class T>
-static void match(ses_exec *x, ses_real *loss, ses_real *stat, const ses_real *a, const ses_real *b,
-                  int64_t rows, int64_t cols, ses_teacher_loss_kind kind, double heat)
+static void teacher_loss(ses_exec *x, ses_real *loss, ses_real *stat, const ses_real *a, const ses_real *b,
+                         int64_t rows, int64_t cols, ses_teacher_loss_kind kind, double heat)
 {
     cudaStream_t stream = ses_cuda_stream(x->cuda);
     if (rows <= 0) return;
@@ -62,9 +62,9 @@ static void match(ses_exec *x, ses_real *loss, ses_real *stat, const ses_real *a
 }
 
 template <class T>
-static void match_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *stat, const ses_real *a,
-                      const ses_real *b, int64_t rows, int64_t cols, ses_teacher_loss_kind kind,
-                      double heat_of)
+static void teacher_loss_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *stat,
+                             const ses_real *a, const ses_real *b, int64_t rows, int64_t cols,
+                             ses_teacher_loss_kind kind, double heat_of)
 {
     sink<T> to = sink_of<T>(da);
     const T *from = cells<T>(a), *like = cells<T>(b);
@@ -81,6 +81,9 @@ static void match_bwd(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_
     });
 }
 
-template <class T> static void fill(ses_kernels *k) { k->match = match<T>, k->match_bwd = match_bwd<T>; }
+template <class T> static void fill(ses_kernels *k)
+{
+    k->teacher_loss = teacher_loss<T>, k->teacher_loss_bwd = teacher_loss_bwd<T>;
+}
 
 void ses_cuda_match(ses_kernels *k, bool narrow) { narrow ? fill<bf16>(k) : fill<float>(k); }

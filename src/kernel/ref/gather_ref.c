@@ -115,8 +115,8 @@ static void put_rows(void *ctx, int64_t chunk, void *scratch)
                    (size_t)p->dim * sizeof *p->y);
 }
 
-void ses_k_put_heads_ref(ses_exec *x, ses_real *y, int64_t y_head, const int32_t *row, const ses_real *a,
-                         int64_t a_row, int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
+void ses_k_scatter_heads_ref(ses_exec *x, ses_real *y, int64_t y_head, const int32_t *row, const ses_real *a,
+                             int64_t a_row, int64_t a_head, int64_t rows, int64_t heads, int64_t dim)
 {
     put_heads p = { y, y_head, row, a, a_row, a_head, rows, heads, dim };
     ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(heads * dim)), put_rows, &p);

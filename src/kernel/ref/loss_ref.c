@@ -169,8 +169,8 @@ void ses_k_mse_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses
     for (int64_t i = 0; i < n; i++) ses_put(da, i, 2 * ((double)a[i] - target[i]) * dloss[0] / n);
 }
 
-void ses_k_margin_ref(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t *label, int64_t rows,
-                      int64_t cols)
+void ses_k_label_smoothing_ref(ses_exec *x, ses_real *loss, const ses_real *a, const int32_t *label,
+                               int64_t rows, int64_t cols)
 {
     (void)x;
     double sum = 0;
@@ -186,8 +186,8 @@ void ses_k_margin_ref(ses_exec *x, ses_real *loss, const ses_real *a, const int3
     loss[1] = (ses_real)(count ? 1.0 / (double)count : 0);
 }
 
-void ses_k_margin_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
-                          const int32_t *label, int64_t rows, int64_t cols)
+void ses_k_label_smoothing_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *loss,
+                                   const int32_t *label, int64_t rows, int64_t cols)
 {
     (void)x;
     double scale = (double)loss[1] * dloss[0];

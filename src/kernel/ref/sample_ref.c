@@ -29,8 +29,8 @@ static void chunk_rows(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void ses_k_draw_ref(ses_exec *x, int32_t *pick, const ses_real *a, int64_t rows, int64_t cols, double heat,
-                    ses_rng_key key)
+void ses_k_sample_ref(ses_exec *x, int32_t *pick, const ses_real *a, int64_t rows, int64_t cols, double heat,
+                      ses_rng_key key)
 {
     draw d = { pick, a, rows, cols, heat, key };
     ses_parallel_for(x->pool, ses_chunks(rows, ses_chunk_rows(cols)), chunk_rows, &d);

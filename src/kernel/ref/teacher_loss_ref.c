@@ -64,8 +64,8 @@ static void chunk_rows(void *ctx, int64_t chunk, void *scratch)
         each[c->kind](c, c->a + i * c->cols, c->b + i * c->cols, c->stat + 3 * i);
 }
 
-void ses_k_match_ref(ses_exec *x, ses_real *loss, ses_real *stat, const ses_real *a, const ses_real *b,
-                     int64_t rows, int64_t cols, ses_teacher_loss_kind kind, double heat)
+void ses_k_teacher_loss_ref(ses_exec *x, ses_real *loss, ses_real *stat, const ses_real *a, const ses_real *b,
+                            int64_t rows, int64_t cols, ses_teacher_loss_kind kind, double heat)
 {
     match c = { .stat = stat, .a = a, .b = b, .rows = rows, .cols = cols, .kind = kind, .heat = heat };
     double sum = 0;
@@ -92,9 +92,9 @@ static void chunk_bwd(void *ctx, int64_t chunk, void *scratch)
     }
 }
 
-void ses_k_match_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *stat,
-                         const ses_real *a, const ses_real *b, int64_t rows, int64_t cols,
-                         ses_teacher_loss_kind kind, double heat)
+void ses_k_teacher_loss_bwd_ref(ses_exec *x, ses_dst da, const ses_real *dloss, const ses_real *stat,
+                                const ses_real *a, const ses_real *b, int64_t rows, int64_t cols,
+                                ses_teacher_loss_kind kind, double heat)
 {
     match c = { .da = da, .stat_in = stat, .a = a, .b = b, .rows = rows, .cols = cols, .kind = kind };
     c.heat = heat;
