@@ -3,7 +3,7 @@
 # statically and the matrix library opened at run time, so that the command runs where neither is installed.
 find_package(CUDAToolkit 12.1 REQUIRED) # arguments of kernels past 4 KB: optim_cuda.cu
 file(GLOB cuda_sources CONFIGURE_DEPENDS src/kernel/cuda/*.cu)
-set(nvcc_flags -std=c++17 -O3 --extended-lambda -Xcompiler=-fPIC,-Wall,-Wextra
+set(nvcc_flags -std=c++17 -O3 --extended-lambda -Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra
   -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_80,code=compute_80
   -DSES_CUDA -DSES_CUDA_LIBRARIES="${CUDAToolkit_LIBRARY_DIR}"
   -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include)
@@ -19,8 +19,12 @@ foreach(source ${cuda_sources})
     COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${CUDAToolkit_NVCC_EXECUTABLE} ${nvcc_flags} -MD -MT ${object} -MF ${object}.d
     -c ${source} -o ${object})
   target_sources(sesame PRIVATE ${object})
+  target_sources(sesame-shared PRIVATE ${object})
   set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 endforeach()
-target_compile_definitions(sesame PUBLIC SES_CUDA)
-target_include_directories(sesame PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-target_link_libraries(sesame PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS} stdc++)
+target_compile_definitions(sesame-objects PRIVATE SES_CUDA)
+target_compile_definitions(sesame PUBLIC $<BUILD_INTERFACE:SES_CUDA>)
+target_include_directories(sesame-objects PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(sesame PUBLIC $<BUILD_INTERFACE:CUDA::cudart_static> $<INSTALL_INTERFACE:cudart_static>
+  ${CMAKE_DL_LIBS} rt stdc++)
+target_link_libraries(sesame-shared PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS} stdc++)

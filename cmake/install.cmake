@@ -2,7 +2,8 @@
 # pages and the shells' completions. The last two come from the command itself.
 include(GNUInstallDirs)
 
-install(TARGETS sesame ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS sesame sesame-shared EXPORT sesame-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS sesame-bin RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/sesame DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 
@@ -10,6 +11,16 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/models) # found by name: src/cli/bundled_models.h
   install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/sesame
     PATTERN compare.txt EXCLUDE PATTERN facts.txt EXCLUDE PATTERN scores.jsonl EXCLUDE)
 endif()
+
+# find_package(sesame) gives sesame::sesame (shared) and sesame::static.
+include(CMakePackageConfigHelpers)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/sesame)
+configure_package_config_file(cmake/sesame-config.cmake.in ${CMAKE_BINARY_DIR}/sesame-config.cmake
+  INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/sesame-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(EXPORT sesame-targets NAMESPACE sesame:: DESTINATION ${package})
+install(FILES ${CMAKE_BINARY_DIR}/sesame-config.cmake ${CMAKE_BINARY_DIR}/sesame-config-version.cmake
+  DESTINATION ${package})
 
 # Relocatable: the prefix is told from where the file lies, however deep the library folder is.
 file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")

@@ -5,6 +5,8 @@
 
 #include "sesame/types.h"
 
+SES_BEGIN_DECLS
+
 struct ses_cache;
 
 typedef struct ses_batch {
@@ -44,5 +46,7 @@ typedef struct ses_batch {
     const int32_t *starts, *ends; /* [seqs]: an answer's first and last token, counted in its sequence */
     const ses_real *targets;      /* [seqs, labels]: regression, several labels at once */
 } ses_batch;
+
+SES_END_DECLS
 
 #endif

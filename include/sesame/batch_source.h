@@ -5,6 +5,8 @@
 #include "sesame/batch.h"
 #include "sesame/err.h"
 
+SES_BEGIN_DECLS
+
 /* A batch is a function of its epoch and number, both from 0, and of the source's own
  * seed: asked again, it is the same. What a call returns is borrowed until the next. */
 typedef struct ses_batch_source {
@@ -19,5 +21,7 @@ typedef struct ses_batch_source {
     /* Of what the batches are made of: a run is resumed with the same only. NULL: not compared. */
     uint64_t (*hash)(void *ctx);
 } ses_batch_source;
+
+SES_END_DECLS
 
 #endif

@@ -14,6 +14,8 @@
 
 #include "sesame/model.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_cache ses_cache;
 
 /* Room for `length` tokens in each slot. Models that read in both directions have none: refused. */
@@ -31,5 +33,7 @@ void ses_cache_trim(ses_cache *c, int64_t slot, int64_t len); /* forget what fol
 /* Slot to[i] becomes what slot from[i] is, for all i < n at once. Only rows in which the two may differ are
  * copied: beams that parted a few tokens ago cost those tokens. */
 bool ses_cache_reorder(ses_cache *c, int64_t n, const int32_t *to, const int32_t *from, ses_err *e);
+
+SES_END_DECLS
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "sesame/tokenizer.h"
 
+SES_BEGIN_DECLS
+
 enum { SES_STARTS_WORD = 1, SES_STARTS_SENTENCE = 2, SES_STARTS_DOCUMENT = 4 };
 
 /* A piece of text to learn from, before any corruption: no special tokens in it. */
@@ -96,5 +98,7 @@ bool ses_corpus_build(const char *path, const ses_corpus_options *o, int64_t *re
 
 /* A fingerprint of what a tokenizer does, not of how its file is written: equal ones give equal ids. */
 bool ses_tokenizer_fingerprint(const ses_tokenizer *t, uint64_t *print, ses_err *e);
+
+SES_END_DECLS
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "sesame/batch_source.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_dataset ses_dataset;
 
 /* What an example says about its sequences. */
@@ -57,5 +59,7 @@ ses_batch_source ses_batches_source(ses_batches *b);
 
 /* The examples of a batch by number, as they lie in it. Valid until another epoch is asked for. */
 const int64_t *ses_batches_examples(ses_batches *b, int64_t epoch, int64_t index, int64_t *n, ses_err *e);
+
+SES_END_DECLS
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "sesame/err.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_device ses_device;
 
 typedef struct ses_device_options {
@@ -29,5 +31,7 @@ const char *ses_device_name(const ses_device *d);
 int ses_device_threads(const ses_device *d);
 ses_isa ses_device_isa(const ses_device *d);
 ses_dtype ses_device_dtype(const ses_device *d);
+
+SES_END_DECLS
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "sesame/types.h"
 
+SES_BEGIN_DECLS
+
 typedef enum {
     SES_OK,
     SES_ENOMEM,       /* out of memory, or over a limit the caller set */
@@ -29,5 +31,7 @@ bool ses_fail(ses_err *e, ses_code code, const char *fmt, ...) SES_PRINTF(3, 4);
 bool ses_wrap(ses_err *e, const char *fmt, ...) SES_PRINTF(2, 3);
 
 void ses_err_clear(ses_err *e);
+
+SES_END_DECLS
 
 #endif

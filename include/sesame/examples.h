@@ -11,6 +11,8 @@
 
 #include "sesame/table.h"
 
+SES_BEGIN_DECLS
+
 /* What an example is, and what is asked about it. */
 typedef enum {
     SES_DATA_CLASSIFY, /* a text, perhaps a second: one label */
@@ -107,5 +109,7 @@ typedef struct ses_benchmark {
 const ses_benchmark *ses_benchmark_at(size_t i);                          /* NULL past the last */
 const ses_benchmark *ses_benchmark_find(const char *name);                /* NULL: none */
 const ses_benchmark *ses_benchmark_require(const char *name, ses_err *e); /* names those there are */
+
+SES_END_DECLS
 
 #endif

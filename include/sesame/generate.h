@@ -14,6 +14,8 @@
 #include "sesame/model.h"
 #include "sesame/tokenizer.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_ids {
     const int32_t *id;
     int64_t n;
@@ -111,5 +113,7 @@ typedef struct ses_generated {
 ses_generated *ses_generate(const ses_model *m, const ses_prompt *prompt, int64_t n,
                             const ses_generate_options *o, ses_err *e);
 void ses_generated_free(ses_generated *r);
+
+SES_END_DECLS
 
 #endif

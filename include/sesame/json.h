@@ -13,6 +13,8 @@
 
 #include "sesame/err.h"
 
+SES_BEGIN_DECLS
+
 enum { SES_JSON_MAX_DEPTH = 128 };
 
 typedef struct ses_json ses_json;         /* a value */
@@ -89,5 +91,7 @@ void ses_json_member_list(ses_json_writer *w, const char *key, const char *list)
 /* The finished text, owned by the writer and ended by NUL; NULL and the reason when something failed or a
  * begin lacks its end. */
 const char *ses_json_writer_text(ses_json_writer *w, size_t *len, ses_err *e);
+
+SES_END_DECLS
 
 #endif

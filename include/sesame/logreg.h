@@ -10,6 +10,8 @@
 
 #include "sesame/err.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_logreg {
     size_t classes, width, rows; /* rows: 1 for two classes */
     double *weight;              /* [rows, width] */
@@ -32,5 +34,7 @@ bool ses_logreg_fit(ses_logreg *m, const float *x, const int32_t *y, const size_
                     size_t width, size_t classes, const ses_logreg_options *o, ses_err *e);
 void ses_logreg_predict(const ses_logreg *m, const float *x, double *probability); /* of one row: [classes] */
 void ses_logreg_free(ses_logreg *m);
+
+SES_END_DECLS
 
 #endif

@@ -13,6 +13,8 @@
 
 #include "sesame/err.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_metric ses_metric;
 
 /* What was predicted and what is right; all arrays are the caller's, fields a metric does not read may be
@@ -81,5 +83,7 @@ const char *ses_metric_at(size_t i, const char **what, ses_metric_kind *kind);
 
 /* counts[g * n_labels + p]: examples (or tags) of label g predicted as p. */
 bool ses_confusion_matrix(const ses_evaluation *v, int64_t *counts, ses_err *e);
+
+SES_END_DECLS
 
 #endif

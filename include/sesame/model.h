@@ -9,6 +9,8 @@
 #include "sesame/store.h"
 #include "sesame/tape.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_model ses_model;
 
 /* A new low-rank adapter (LoRA, Hu et al. 2021) to be trained while the model stays as it is. */
@@ -174,5 +176,7 @@ const char *ses_model_unexpected_keys(const ses_model *m);
 
 /* False and the tensor's name when a weight is NaN or infinite. Reads every weight. */
 bool ses_model_check_finite(const ses_model *m, ses_err *e);
+
+SES_END_DECLS
 
 #endif

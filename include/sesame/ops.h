@@ -5,6 +5,8 @@
 
 #include "sesame/tape.h"
 
+SES_BEGIN_DECLS
+
 /* Attention over ragged sequences: what goes in. Sequence i attends within itself only. */
 typedef struct ses_attention_inputs {
     ses_tensor *q, *k, *v; /* [tokens, heads * D]; or all in q, k and v NULL: see layout. Of such a
@@ -69,5 +71,7 @@ typedef struct ses_relative_options {
 #define SES_OP(name, params) ses_tensor *ses_##name params;
 #include "sesame/ops.def"
 #undef SES_OP
+
+SES_END_DECLS
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "sesame/store.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_optim ses_optim;
 
 enum { SES_MAX_GROUPS = 64 };
@@ -84,5 +86,7 @@ bool ses_optim_set_layer_groups(ses_optim_options *o, ses_layer_groups *ctx, dou
 
 /* Factor that brings gradients of this norm down to `most`, as the reference counts it; 1 where most is 0. */
 double ses_clip_scale(double norm, double most);
+
+SES_END_DECLS
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "sesame/corpus.h"
 
+SES_BEGIN_DECLS
+
 /* RoBERTa's four inputs, and blocks. */
 typedef enum {
     SES_PACK_FULL_SENTENCES, /* whole sentences, across documents, as many as fit */
@@ -58,5 +60,7 @@ int64_t ses_passages_tokens(ses_passages *r, int64_t epoch, ses_err *e);
 /* Row i of an epoch; borrowed until the next call. Its length alone costs no reading of tokens. */
 bool ses_passages_at(ses_passages *r, int64_t epoch, int64_t i, ses_passage *out, ses_err *e);
 int64_t ses_passages_length(ses_passages *r, int64_t epoch, int64_t i, ses_err *e);
+
+SES_END_DECLS
 
 #endif

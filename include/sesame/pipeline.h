@@ -19,6 +19,8 @@
 
 #include <string.h>
 
+SES_BEGIN_DECLS
+
 typedef struct ses_pipeline ses_pipeline;
 
 static inline ses_string ses_str(const char *s)
@@ -105,5 +107,7 @@ bool ses_pipeline_item_from_json(const ses_pipeline *p, const ses_json *v, ses_i
 
 /* The answer as one JSON value, in the reference's shape. */
 void ses_result_write_json(const ses_result *r, ses_json_writer *w);
+
+SES_END_DECLS
 
 #endif

@@ -12,6 +12,8 @@
 
 #include "sesame/err.h"
 
+SES_BEGIN_DECLS
+
 enum { SES_ENTRY_MAX_DIM = 8, SES_SAFETENSORS_MAX_HEADER = 100000000 };
 
 typedef struct ses_safetensors ses_safetensors; /* an open file, or an open folder of shards */
@@ -72,5 +74,7 @@ bool ses_safetensors_save(const ses_safetensors_writer *w, const char *path, boo
  * layout is removed once the new files stand. */
 bool ses_checkpoint_save(const ses_safetensors_writer *w, const char *dir, size_t max_shard_bytes,
                          bool overwrite, ses_err *e);
+
+SES_END_DECLS
 
 #endif

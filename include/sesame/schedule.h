@@ -5,6 +5,8 @@
 
 #include "sesame/err.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_schedule {
     /* Of schedules.def: "constant", "linear", "cosine", "inverse_sqrt", "polynomial", "slanted". */
     const char *name;
@@ -25,5 +27,7 @@ double ses_schedule_at(const ses_schedule *s, int64_t step);
 
 /* Updates that `ratio` of a run is, as the reference rounds: up. */
 int64_t ses_warmup_updates(double ratio, int64_t total);
+
+SES_END_DECLS
 
 #endif

@@ -9,6 +9,8 @@
 #include "sesame/model.h"
 #include "sesame/tokenizer.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_scorer_options {
     int64_t window; /* tokens the model sees at once; 0: as many as it takes */
     int64_t stride; /* of a causal model: windows begin so many tokens apart; 0: half a window */
@@ -34,5 +36,7 @@ void ses_scorer_free(ses_scorer *s);
  * call. */
 bool ses_scorer_score(ses_scorer *s, const ses_string *text, size_t n, ses_text_score *out, ses_err *e);
 bool ses_scorer_score_text(ses_scorer *s, const char *text, size_t n, ses_text_score *out, ses_err *e);
+
+SES_END_DECLS
 
 #endif

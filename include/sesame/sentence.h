@@ -6,6 +6,8 @@
 
 #include "sesame/model.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_sentence ses_sentence;
 
 typedef enum { SES_NORMALIZE_DEFAULT, SES_NORMALIZE_ON, SES_NORMALIZE_OFF } ses_normalize;
@@ -63,5 +65,7 @@ bool ses_cross_encoder_activation(const ses_model *m, const char *dir, ses_act *
 /* [seqs, labels] on the tape; NULL after an error. */
 ses_tensor *ses_cross_encoder_score(const ses_model *m, ses_act act, ses_tape *t, const ses_batch *b,
                                     ses_err *e);
+
+SES_END_DECLS
 
 #endif

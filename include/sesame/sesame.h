@@ -1,10 +1,6 @@
-/* All of Sesame. C++ programs include this one: the others declare plain C. */
+/* All public headers of Sesame. Each of them may also be included alone, from C and from C++. */
 #ifndef SESAME_SESAME_H
 #define SESAME_SESAME_H
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #include "sesame/batch.h"
 #include "sesame/batch_source.h"
@@ -14,6 +10,7 @@ extern "C" {
 #include "sesame/device.h"
 #include "sesame/err.h"
 #include "sesame/examples.h"
+#include "sesame/export.h"
 #include "sesame/generate.h"
 #include "sesame/json.h"
 #include "sesame/logreg.h"
@@ -35,9 +32,6 @@ extern "C" {
 #include "sesame/trainer.h"
 #include "sesame/training.h"
 #include "sesame/types.h"
-
-#ifdef __cplusplus
-}
-#endif
+#include "sesame/version.h"
 
 #endif

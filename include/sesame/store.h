@@ -9,6 +9,8 @@
 #include "sesame/device.h"
 #include "sesame/tensor.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_store ses_store;
 
 /* How a parameter begins when it is not loaded. */
@@ -102,5 +104,7 @@ void ses_store_init(ses_store *s, double deviation, uint64_t seed); /* random, b
 void ses_store_init_one(ses_store *s, size_t i, double deviation, uint64_t seed);
 void ses_store_zero_grad(ses_store *s);
 double ses_store_grad_norm(const ses_store *s);
+
+SES_END_DECLS
 
 #endif

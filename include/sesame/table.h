@@ -14,6 +14,8 @@
 
 #include "sesame/json.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_field {
     const char *p; /* NUL after n bytes, none within */
     size_t n;
@@ -117,5 +119,7 @@ void ses_squad_free(ses_squad *q);
 bool ses_squad_next(ses_squad *q, ses_question *out, bool *end, ses_err *e);
 const char *ses_squad_version(const ses_squad *q); /* "1.1", "v2.0"; "" when it says none */
 size_t ses_squad_skipped(const ses_squad *q);      /* answers left out so far */
+
+SES_END_DECLS
 
 #endif

@@ -9,6 +9,8 @@
 #include "sesame/device.h"
 #include "sesame/tensor.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_tape ses_tape;
 
 typedef struct ses_tape_options {
@@ -49,5 +51,7 @@ void ses_backward(ses_tape *t, ses_tensor *loss);
 /* Put "where: " before the tape's error, once, when leaving a part of a model. */
 void ses_tape_wrap_error(ses_tape *t, const char *fmt, ...) SES_PRINTF(2, 3);
 void ses_tape_fail(ses_tape *t, ses_code code, const char *fmt, ...) SES_PRINTF(3, 4);
+
+SES_END_DECLS
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "sesame/err.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_pack ses_pack;
 typedef struct ses_i8_rows ses_i8_rows;
 
@@ -47,5 +49,7 @@ bool ses_convert(void *dst, ses_dtype to, const void *src, ses_dtype from, size_
 
 const char *ses_act_name(ses_act act); /* as config.json spells it: "gelu", ... */
 bool ses_act_from_name(const char *name, ses_act *out);
+
+SES_END_DECLS
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "sesame/err.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_tokenizer ses_tokenizer;
 typedef struct ses_tokens ses_tokens;
 
@@ -157,5 +159,7 @@ char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err 
 /* English spacing put right in a decoded text, in place, as the reference does: " ." to ".", " 's" to
  * "'s". Returns the bytes left. */
 size_t ses_clean_up_tokenization(char *text, size_t n);
+
+SES_END_DECLS
 
 #endif

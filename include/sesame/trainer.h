@@ -13,6 +13,8 @@
 #include "sesame/optim.h"
 #include "sesame/schedule.h"
 
+SES_BEGIN_DECLS
+
 typedef struct ses_trainer ses_trainer;
 
 /* What a batch loses, as a scalar on the tape; NULL with the reason in e, or on the tape. */
@@ -120,5 +122,7 @@ bool ses_trainer_write_state(ses_trainer *t, const char *path, bool overwrite, s
 bool ses_trainer_restore_best(ses_trainer *t,
                               ses_err *e); /* the weights of the best checkpoint; true: or none */
 const char *ses_trainer_best_dir(const ses_trainer *t); /* NULL: none */
+
+SES_END_DECLS
 
 #endif

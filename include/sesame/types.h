@@ -3,9 +3,13 @@
 #ifndef SESAME_TYPES_H
 #define SESAME_TYPES_H
 
+#include "sesame/export.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+SES_BEGIN_DECLS
 
 #define SES_LEN(a) (sizeof(a) / sizeof *(a))
 
@@ -85,5 +89,7 @@ typedef enum { SES_ISA_REF, SES_ISA_AVX2, SES_ISA_AVX512, SES_ISA_COUNT } ses_is
 
 /* The label that counts for nothing in a loss. */
 enum { SES_IGNORE_INDEX = -100 };
+
+SES_END_DECLS
 
 #endif

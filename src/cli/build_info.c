@@ -1,5 +1,7 @@
 #include "build_info.h"
 
+#include "sesame/version.h"
+
 #include "command.h"
 #include "io/input_stream.h"
 #include "kernel/kernel.h"

@@ -9,6 +9,7 @@
 #include "kernel/kernel.h"
 #include "kernel/peak_flops.h"
 #include "sesame/json.h"
+#include "sesame/version.h"
 #include "tensor/device_impl.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Manual pages in roff, from the same tables as --help. */
 #include "cli/command.h"
+#include "sesame/version.h"
 
 #include <string.h>
 
