@@ -304,11 +304,12 @@ static void test_refusals(void)
           "Replace: key \"pattern\": \"a(\": regular expression: ( without ), at byte 2" },
         { "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AAA\"}", "base64 of 3 characters" },
         { "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AA*=\"}", "not base64 at character 2" },
-        { "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"\"}", "charsmap of 0 bytes" },
+        { "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"\"}", "charsmap of 0 bytes is too short" },
         { "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AQAAAA==\"}", "no root" },
         { "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"/////w==\"}",
-          "trie of 1073741823 units in 4 bytes" },
-        { "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"BAAAAAAAAAD/\"}", "not UTF-8 at byte 0" },
+          "trie of 1073741823 units exceeds the 4 bytes" },
+        { "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"BAAAAAAAAAD/\"}",
+          "invalid UTF-8 in the replacements at byte 0" },
     };
     for (size_t i = 0; i < SES_LEN(bad); i++) check_refused(SES_NORMALIZER, bad[i].settings, bad[i].message);
 }
@@ -339,7 +340,7 @@ static void test_astray(void)
     if (CHECK_MSG(open(&o, settings, &e), "%s", e.msg)) {
         CHECK(run(&o, "b", 1, 0, &out, &e) && out.n == 1);
         ses_text_free(&out);
-        CHECK(!run(&o, "ba", 2, 0, &out, &e) && strstr(e.msg, "a replacement at 77"));
+        CHECK(!run(&o, "ba", 2, 0, &out, &e) && strstr(e.msg, "replacement at 77"));
     }
     shut(&o);
 }

@@ -153,7 +153,7 @@ static void check_decoders(void)
     check_decoder(&ses_stage_dec_strip, "{\"content\":\"_\",\"start\":1,\"stop\":2}",
                   TOKENS("__a___", "a_", "b"), "_a_|a|b");
     check_decoder(&ses_stage_dec_strip, "{\"content\":\"_\",\"start\":1,\"stop\":2}", TOKENS("_"),
-                  "Strip: token 0 has fewer characters than are to be stripped");
+                  "Strip: token 0 has fewer characters than must be removed");
     check_decoder(&ses_stage_dec_byte_level, "{}", TOKENS("Ġa", "Ã", "©", "日", "Ä"), " aé日\ufffd");
     /* what is refused */
     check_decoder(&ses_stage_dec_metaspace, "{\"replacement\":\"ab\"}", TOKENS("a"),
@@ -161,7 +161,7 @@ static void check_decoders(void)
     check_decoder(&ses_stage_dec_metaspace, "{\"replacement\":\"▁\",\"prepend_scheme\":\"last\"}",
                   TOKENS("a"), "key \"prepend_scheme\" must be \"first\", \"never\" or \"always\"");
     check_decoder(&ses_stage_dec_metaspace, "{\"replacement\":\"▁\",\"add_prefix_space\":false}", TOKENS("a"),
-                  "\"add_prefix_space\": false needs \"prepend_scheme\": \"never\"");
+                  "\"add_prefix_space\": false requires \"prepend_scheme\": \"never\"");
     check_decoder(&ses_stage_dec_bpe, "{}", TOKENS("a"), "key \"suffix\" is missing");
     check_decoder(&ses_stage_dec_strip, "{\"content\":\"_\",\"start\":-1}", TOKENS("a"),
                   "key \"start\" is -1, must be from 0 to 9223372036854775807");

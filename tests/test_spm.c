@@ -190,20 +190,20 @@ static void check_refused(void)
     ses_buf b = { 0 };
     refused("", 0, "not a SentencePiece model: no pieces");
     refused("\x0b", 1, "not a SentencePiece model: a group at byte 1");
-    refused("\x0a\x05xx", 4, "not a SentencePiece model: a field runs past the end at byte 2");
+    refused("\x0a\x05xx", 4, "not a SentencePiece model: field exceeds the end at byte 2");
     refused("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 11,
-            "not a SentencePiece model: a field runs past the end at byte 11");
+            "not a SentencePiece model: field exceeds the end at byte 11");
     refused("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12,
-            "not a SentencePiece model: a number of more than 10 bytes at byte 11");
-    refused("\x0d\x01", 2, "not a SentencePiece model: a number is cut short at byte 1");
+            "not a SentencePiece model: number of more than 10 bytes at byte 11");
+    refused("\x0d\x01", 2, "not a SentencePiece model: truncated number at byte 1");
     pb_piece(&b, "a", 0, SES_SPM_NORMAL);
-    refused(b.data, b.len, "model: SentencePiece: pieces: none is of type unknown");
+    refused(b.data, b.len, "model: SentencePiece: pieces: no piece has type unknown");
     pb_piece(&b, "a", 0, SES_SPM_NORMAL);
     refused(b.data, b.len, "model: SentencePiece: pieces: entries 0 and 1 are both \"a\"");
     b.len = 0;
     pb_piece(&b, "u", 0, SES_SPM_UNKNOWN);
     pb_piece(&b, "v", 0, SES_SPM_UNKNOWN);
-    refused(b.data, b.len, "model: SentencePiece: pieces: entries 0 and 1 are both the unknown piece");
+    refused(b.data, b.len, "model: SentencePiece: pieces: entries 0 and 1 are both of type unknown");
     b.len = 0;
     pb_piece(&b, "", 0, SES_SPM_UNKNOWN);
     refused(b.data, b.len, "model: SentencePiece: pieces: entry 0: a piece must not be empty");
@@ -212,17 +212,17 @@ static void check_refused(void)
     pb_piece(&b, "<0x41>", 0, SES_SPM_BYTE);
     refused(b.data, b.len, "model: SentencePiece: pieces: entry 1: a byte, but byte_fallback is false");
     pb_bytes(&b, 2, "\x98\x02\x01", 3);
-    refused(b.data, b.len, "model: SentencePiece: pieces: 1 bytes instead of 256");
+    refused(b.data, b.len, "model: SentencePiece: pieces: 1 byte pieces instead of 256");
     b.len = 0;
     pb_piece(&b, "\xff", 0, SES_SPM_UNKNOWN);
-    refused(b.data, b.len, "piece 0 is not UTF-8");
+    refused(b.data, b.len, "piece 0 is not valid UTF-8");
     b.len = 0;
     pb_piece(&b, "u", 0.0f / 0.0f, SES_SPM_UNKNOWN);
     refused(b.data, b.len, "piece 0: the score is not finite");
     b.len = 0;
     pb_piece(&b, "u", 0, SES_SPM_UNKNOWN);
     pb_bytes(&b, 3, "\x12\x02xx", 4);
-    refused(b.data, b.len, "normalizer: SentencePiece: charsmap: charsmap of 2 bytes");
+    refused(b.data, b.len, "normalizer: SentencePiece: charsmap: charsmap of 2 bytes is too short");
     ses_buf_free(&b);
 }
 

@@ -168,7 +168,7 @@ static void check_decode(const ses_json *root)
     CHECK_STR(text, "[CLS] hello world, ab! [SEP]");
     CHECK(ses_decode(k, ids, 0, true, &text, &n, &e) && n == 0);
     CHECK(!ses_decode(k, far, 2, true, &text, &n, &e));
-    CHECK_STR(e.msg, "id 900 at 1 is not in the vocabulary of 24");
+    CHECK_STR(e.msg, "id 900 at index 1 is not in the vocabulary of size 24");
     CHECK(ses_tokenizer_token_to_id(t, "[MASK]", 6) == 23 && ses_tokenizer_token_to_id(t, "hello", 5) == 9 &&
           ses_tokenizer_token_to_id(t, "zz", 2) == -1);
     CHECK(ses_tokenizer_vocab_size(t) == 24 && !ses_tokenizer_id_to_token(t, 24, &n) &&
@@ -236,12 +236,12 @@ static void check_save(const ses_json *root)
 /* ---- bad files ---- */
 
 static const char *const bad[][2] = {
-    { "[]", "a tokenizer must be an object" },
+    { "[]", "a tokenizer must be a JSON object" },
     { "{}", "key \"model\" is missing" },
-    { "{\"version\":\"2.0\"}", "version \"2.0\", expected \"1.0\"" },
-    { "{\"model\":{\"type\":\"Oracle\"}}", "model: model \"Oracle\" is not known" },
+    { "{\"version\":\"2.0\"}", "unsupported version \"2.0\", expected \"1.0\"" },
+    { "{\"model\":{\"type\":\"Oracle\"}}", "model: unknown model type \"Oracle\"" },
     { "{\"model\":{\"type\":\"WordPiece\"}}",
-      "model: WordPiece: key \"vocab\": must be an object of tokens and ids" },
+      "model: WordPiece: key \"vocab\": must be an object that maps tokens to ids" },
     { "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":-1}}}",
       "model: WordPiece: key \"vocab\": \"a\": an id must be" },
     { "{\"model\":{\"type\":\"WordPiece\",\"vocab\":{},\"unk_token\":5}}",
@@ -252,7 +252,7 @@ static const char *const bad[][2] = {
     { "{\"normalizer\":7}", "normalizer: must be an object, not an integer" },
     { "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"BertPreTokenizer\"},{"
       "\"type\":\"Nope\"}]}}",
-      "pre_tokenizer: Sequence: pretokenizers[1]: pre_tokenizer \"Nope\" is not known" },
+      "pre_tokenizer: Sequence: pretokenizers[1]: unknown pre_tokenizer type \"Nope\"" },
     { "{\"pre_tokenizer\":{\"type\":\"Sequence\"}}", "key \"pretokenizers\" must be an array" },
 };
 
@@ -262,7 +262,7 @@ static const char *const bad_more[][2] = {
     { "\"added_tokens\":[3]", "added_tokens: entry 0: must be an object" },
     { "\"added_tokens\":[{\"id\":1}]", "added_tokens: entry 0: key \"content\" is missing" },
     { "\"added_tokens\":[{\"content\":\"x\"},{\"content\":\"x\"}]",
-      "added_tokens: entry 1: token \"x\" is there twice" },
+      "added_tokens: entry 1: duplicate token \"x\"" },
     { "\"added_tokens\":[{\"content\":\"x\",\"lstrip\":1}]",
       "added_tokens: entry 0: key \"lstrip\" must be true or false" },
     { "\"truncation\":{\"max_length\":-1}", "truncation: key \"max_length\" is -1, must be from 0" },
@@ -279,22 +279,22 @@ static const char *const bad_more[][2] = {
     { "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\",1],\"cls\":[\"a\",9]}",
       "post_processor: id 9 is not in the vocabulary of 2" },
     { "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"b\",1]}",
-      "BertProcessing: key \"cls\" must be a token and its id" },
+      "BertProcessing: key \"cls\" must be a pair of token and id" },
     { "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"q\","
       "\"type_id\":0}},"
       "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"pair\":[]}",
       "TemplateProcessing: single: special token \"q\" is not in \"special_tokens\"" },
     { "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"C\",\"type_"
       "id\":0}}],\"pair\":[]}",
-      "TemplateProcessing: single: [0]: a sequence is A or B, not \"C\"" },
+      "TemplateProcessing: single: [0]: a sequence must be A or B, not \"C\"" },
     { "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\"}}],"
       "\"pair\":[{\"Sequence\":"
       "{\"id\":\"A\"}}]}",
-      "TemplateProcessing: pair: must hold sequences A and B, once each" },
+      "TemplateProcessing: pair: must contain sequences A and B, once each" },
     { "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\"}}],"
       "\"pair\":[],"
       "\"special_tokens\":{\"x\":{\"ids\":[1]}}}",
-      "special_tokens: \"x\": needs \"ids\" and \"tokens\", arrays of one length" },
+      "special_tokens: \"x\": requires \"ids\" and \"tokens\", arrays of equal length" },
 };
 
 static void expect_error(const char *json, const char *want)
@@ -329,9 +329,10 @@ static void check_limits(void)
     ses_tokens *k = ses_tokens_new(t, &e);
     CHECK(ses_encode(k, &(ses_input){ .text = { "a a", 3 } }, NULL, &e) && ses_tokens_result(k)->n == 2);
     CHECK(!ses_encode(k, &(ses_input){ .text = { "a b", 3 } }, NULL, &e) &&
-          strstr(e.msg, "unknown token \"[UNK]\""));
+          strstr(e.msg, "unk_token \"[UNK]\" is not in the vocabulary"));
     ses_err_clear(&e);
-    CHECK(!ses_encode(k, &(ses_input){ .text = { "a", SIZE_MAX } }, NULL, &e) && strstr(e.msg, "a text of"));
+    CHECK(!ses_encode(k, &(ses_input){ .text = { "a", SIZE_MAX } }, NULL, &e) &&
+          strstr(e.msg, "is too long"));
     ses_err_clear(&e);
     ses_encode_options o = {
         .truncation = SES_TRUNCATE_LONGEST_FIRST, .max_length = 2, .stride = 2, .full_overflow = true

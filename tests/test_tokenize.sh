@@ -95,7 +95,7 @@ err_has '--stride 4 must be less than --max-length 4'
 says '' 2 '' tokenize
 err_has '--model'
 says '' 3 'a b\n' tokenize -m "$m" --max-length 1
-err_has 'standard input: line 1: max_length 1 has no room for 2 special tokens'
+err_has 'standard input: line 1: max_length 1 is less than the 2 special tokens'
 says '' 3 '' tokenize -m "$tmp/none"
 says '' 3 '' tokenize -m "$m" "$tmp/none"
 err_has 'none'
@@ -122,7 +122,7 @@ a' 0 '[2, 4, 5, 6, 7, 3]\n[]\n[8]' detokenize -m "$m"
 says '"hello world,"' 0 '[4, 5, 6, 7]' detokenize -m "$m" --json
 says '[CLS] a [SEP]' 0 '[2, 8, 3]\n' detokenize -m "$m" --keep-special
 says 'a' 3 '[8]\n[10]\n' detokenize -m "$m"
-err_has 'standard input: line 2: id 10 at 0 is not in the vocabulary of 10'
+err_has 'standard input: line 2: id 10 at index 0 is not in the vocabulary of size 10'
 says '' 3 '{}\n' detokenize -m "$m"
 err_has 'a line must be an array of ids'
 

@@ -129,21 +129,21 @@ static void test_refused(void)
 {
     static const ses_string twice[] = { { "[UNK]", 5 }, { "[UNK]", 5 } };
     refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_WORDPIECE, .vocab_size = 100 }, 0,
-            "no text to train on: there is not one word in it");
+            "no words to train on");
     refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_WORDPIECE, .vocab_size = 3 }, 4,
-            "5 special tokens do not fit a vocabulary of 3");
+            "5 special tokens exceed vocab_size 3");
     refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_UNIGRAM, .vocab_size = 10 }, 4,
-            "a vocabulary of 10 has no room for 14 characters and 2 special tokens");
+            "vocab_size 10 is too small for 14 characters and 2 special tokens");
     refused(
         (ses_tokenizer_train_options){
             .type = SES_TOKENIZER_WORDLEVEL, .vocab_size = 50, .special = twice, .n_special = 2 },
-        4, "special token \"[UNK]\" is given twice");
+        4, "duplicate special token \"[UNK]\"");
     refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_BPE, .vocab_size = 0 }, 4,
-            "a vocabulary of 0, expected 1 to 8388608");
+            "vocab_size 0, expected 1 to 8388608");
     refused((ses_tokenizer_train_options){ .type = SES_TOKENIZER_BPE,
                                            .vocab_size = 50,
                                            .stages = "\"normalizer\": {\"type\": \"No\"}" },
-            4, "normalizer: normalizer \"No\" is not known");
+            4, "normalizer: unknown normalizer type \"No\"");
 }
 
 /* ---- the reference's own results, where they are ---- */

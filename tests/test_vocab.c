@@ -55,11 +55,11 @@ static void check_many(void)
 static void check_refused(void)
 {
     static const char *const bad[][2] = {
-        { "[]", "must be an object of tokens and ids" },
-        { "{\"a\": -1}", "\"a\": an id must be an integer from 0" },
-        { "{\"a\": 1.0}", "\"a\": an id must be an integer from 0" },
-        { "{\"a\": \"1\"}", "\"a\": an id must be an integer from 0" },
-        { "{\"a\": 4294967296}", "\"a\": id 4294967296 is far above the 1 tokens there are" },
+        { "[]", "must be an object that maps tokens to ids" },
+        { "{\"a\": -1}", "\"a\": an id must be a non-negative integer" },
+        { "{\"a\": 1.0}", "\"a\": an id must be a non-negative integer" },
+        { "{\"a\": \"1\"}", "\"a\": an id must be a non-negative integer" },
+        { "{\"a\": 4294967296}", "\"a\": id 4294967296 is too large for a vocabulary of 1 tokens" },
         { "{\"a\": 3, \"b\\n\": 3}", "\"a\" and \"b\\x0a\" have the same id 3" },
     };
     for (size_t i = 0; i < SES_LEN(bad); i++) {

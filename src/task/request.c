@@ -5,7 +5,7 @@
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
 #include "task.h"
-#include "text/utf8_replace.h"
+#include "base/unicode/utf8_replace.h"
 
 #include <stdio.h>
 

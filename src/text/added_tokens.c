@@ -1,4 +1,5 @@
-/* Added tokens: sought in the text before anything else happens to it, or (normalized) in its normal form. */
+/* Added tokens: found in the raw text before any other stage, or in the normalized text if `normalized` is
+ * set. */
 #include "base/alloc.h"
 #include "base/strmap.h"
 #include "base/unicode/unicode.h"
@@ -7,13 +8,13 @@
 
 #include <string.h>
 
-enum { MAX_CONTENT = 4096 }; /* bytes of one added token: bounds the time a failed match takes */
+enum { MAX_CONTENT = 4096 }; /* bytes; bounds the time of a failed match */
 
 static bool is_space(uint32_t c) { return ses_cp_is(c, SES_CP_SPACE); }
 
 static bool is_word(uint32_t c) { return ses_cp_is(c, SES_CP_WORD); }
 
-/* ---- patterns ---- */
+/* ---- pattern matching ---- */
 
 static void matcher_put(ses_matcher *m, const char *p, size_t n, int32_t token)
 {
@@ -27,7 +28,7 @@ static void matcher_put(ses_matcher *m, const char *p, size_t n, int32_t token)
         }
         link = &m->node[at].child;
     }
-    if (m->node[at].token < 0) m->node[at].token = token; /* of equal patterns the first counts */
+    if (m->node[at].token < 0) m->node[at].token = token; /* the first of equal patterns wins */
 }
 
 size_t ses_matcher_longest(const ses_matcher *m, const char *text, size_t n, int32_t *token)
@@ -54,7 +55,7 @@ static bool put(ses_matches *l, size_t begin, size_t end, int32_t token, ses_err
     return true;
 }
 
-/* The character that ends at text + i, i > 0. */
+/* The character that ends at text + i; i > 0. */
 static uint32_t char_before(const char *text, size_t i)
 {
     size_t k = i - 1;
@@ -91,9 +92,9 @@ static size_t spaces_after(const char *text, size_t n, size_t i)
     return i;
 }
 
-/* As the reference: matches do not overlap, but the white space a token takes with it may reach into the next
- * one; a match that is not a word of its own is passed over as a whole. A token wholly inside such space is
- * an error: nothing says where it would lie. */
+/* Same rules as HF Tokenizers. Matches do not overlap, but the white space stripped by one token (lstrip,
+ * rstrip) may extend into the next one. A match that violates single_word is skipped as a whole. A token
+ * entirely inside stripped white space is an error: it has no position. */
 bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text, size_t n, ses_matches *out,
                      ses_err *e)
 {
@@ -115,10 +116,11 @@ bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text,
         else if (t->lstrip)
             begin = done;
         if (t->rstrip) end = spaces_after(text, n, end);
-        if (begin > end) /* the reference panics */
-            return ses_fail(e, SES_EARG,
-                            "added token \"%s\" at byte %zu lies in white space another took with it",
-                            ses_quoted_of(t->content.p, t->content.n).s, i - len);
+        if (begin > end) /* HF Tokenizers panics */
+            return ses_fail(
+                e, SES_EARG,
+                "added token \"%s\" at byte %zu overlaps white space stripped by another added token",
+                ses_quoted_of(t->content.p, t->content.n).s, i - len);
         if (done < begin && !put(out, done, begin, -1, e)) return false;
         if (!put(out, begin, end, token, e)) return false;
         done = end;
@@ -126,7 +128,7 @@ bool ses_added_split(const ses_added *a, const ses_matcher *m, const char *text,
     return done >= n || put(out, done, n, -1, e);
 }
 
-/* ---- the list ---- */
+/* ---- list of added tokens ---- */
 
 const ses_added_token *ses_added_by_id(const ses_added *a, int32_t id)
 {
@@ -153,7 +155,8 @@ static bool read_token(ses_added_token *t, const ses_json *v, ses_arena *mem, se
            ses_setting_bool(v, "normalized", !t->special, &t->normalized, e);
 }
 
-/* The id in the file is for people: the reference gives a token its id in the model, or the next free one. */
+/* The id in the file is ignored, as in HF Tokenizers: a token gets its id in the model, or the next free
+ * id. */
 static int32_t number(const ses_tokenizer *t, const ses_added_token *token, int64_t *last)
 {
     const ses_stage *model = t->model.stage;
@@ -173,11 +176,11 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
         bool fresh = true;
         *token = (ses_added_token){ 0 };
         ok = read_token(token, ses_json_at(list, i), mem, e);
-        if (ok && !token->content.n) continue; /* the reference ignores it */
+        if (ok && !token->content.n) continue; /* HF Tokenizers ignores it */
         ok = ok &&
              ses_strmap_insert(&a->by_name, token->content.p, token->content.n, (int64_t)a->n, &fresh, e);
         if (ok && !fresh)
-            ok = ses_fail(e, SES_EFORMAT, "token \"%s\" is there twice",
+            ok = ses_fail(e, SES_EFORMAT, "duplicate token \"%s\"",
                           ses_quoted_of(token->content.p, token->content.n).s);
         token->normalized_content = token->content;
         if (ok)
@@ -190,7 +193,7 @@ static bool read_list(ses_added *a, const ses_json *list, const ses_tokenizer *t
     return ok;
 }
 
-/* The normal form of a token's content, as the pipeline would make it. */
+/* Run a token's content through the normalizers. */
 static bool normalize(const ses_tokenizer *t, ses_added_token *token, ses_arena *mem, ses_err *e)
 {
     const ses_stage_list *steps = &t->steps[SES_NORMALIZER];
@@ -203,8 +206,8 @@ static bool normalize(const ses_tokenizer *t, ses_added_token *token, ses_arena 
         step[0] = step[1];
         step[1] = swap;
     }
-    if (ok && !step[0].n) /* the reference finds it everywhere, or panics */
-        ok = ses_fail(e, SES_EUNSUPPORTED, "token \"%s\" is normalized away to nothing",
+    if (ok && !step[0].n) /* HF Tokenizers matches it everywhere, or panics */
+        ok = ses_fail(e, SES_EUNSUPPORTED, "the normalizer reduces token \"%s\" to nothing",
                       ses_quoted_of(token->content.p, token->content.n).s);
     if (ok) {
         token->normalized_content =
@@ -216,7 +219,7 @@ static bool normalize(const ses_tokenizer *t, ses_added_token *token, ses_arena 
     return ok;
 }
 
-/* Of two with one normal form the first counts, special tokens first. */
+/* Of tokens with equal normalized content the first wins; special tokens come first. */
 static bool build(ses_added *a, ses_matcher *m, bool normalized, ses_arena *mem, ses_err *e)
 {
     size_t bytes = 0;
@@ -256,7 +259,7 @@ void ses_added_close(ses_added *a) { ses_strmap_free(&a->by_name); }
 void ses_added_save(const ses_added *a, ses_json_writer *w)
 {
     ses_json_begin_array(w);
-    for (int64_t id = 0; id < a->n_ids; id++) { /* by id, as the reference writes them */
+    for (int64_t id = 0; id < a->n_ids; id++) { /* sorted by id, as HF Tokenizers writes them */
         const ses_added_token *t = ses_added_by_id(a, (int32_t)id);
         if (!t) continue;
         ses_json_begin_object(w);

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-/* For offsets that mostly grow: between `byte` and `wide` all is ASCII. */
+/* Position in the text for queries in mostly increasing order. Bytes in [byte, wide) are all ASCII. */
 typedef struct cursor {
     const char *text;
-    size_t n, byte, wide; /* wide: the first byte from `byte` on that is not ASCII; n: none */
-    uint32_t lead;        /* characters that begin before byte */
+    size_t n, byte, wide; /* wide: first non-ASCII byte at or after `byte`; n: none */
+    uint32_t lead;        /* characters that start before `byte` */
 } cursor;
 
 static bool continues(const cursor *c, size_t at) { return ((uint8_t)c->text[at] & 0xC0) == 0x80; }
@@ -31,7 +31,7 @@ static void move(cursor *c, size_t at)
     c->wide = find_wide(c->text, at, c->n);
 }
 
-/* The character byte `at` belongs to; at < n. */
+/* Index of the character that contains byte `at`; at < n. */
 static uint32_t point_at(cursor *c, size_t at)
 {
     if (at < c->byte || at > c->wide) move(c, at);

@@ -1,16 +1,17 @@
-/* Offsets in bytes to offsets in code points, as the reference converts them. */
-#ifndef SES_TEXT_POINTS_H
-#define SES_TEXT_POINTS_H
+/* Converts byte offsets to code point offsets, as Hugging Face Tokenizers does. */
+#ifndef SES_TEXT_CODEPOINT_OFFSETS_H
+#define SES_TEXT_CODEPOINT_OFFSETS_H
 
 #include "sesame/tokenizer.h"
 
-/* Of 64 bytes of text: which of them go on in a character, and how many bytes before these do. */
+/* 64 bytes of text: a mask of UTF-8 continuation bytes, and the number of continuation bytes before the
+ * block. */
 typedef struct ses_codepoint_block {
     uint64_t inside;
     uint64_t before;
 } ses_codepoint_block;
 
-enum { SES_CODEPOINT_SHORT = 1 << 14 }; /* bytes of a text up to which each byte's character is listed */
+enum { SES_CODEPOINT_SHORT = 1 << 14 }; /* bytes; shorter texts use a table with one entry per byte */
 
 typedef struct ses_codepoint_table {
     ses_codepoint_block *block;
@@ -18,12 +19,12 @@ typedef struct ses_codepoint_table {
     uint32_t *point; /* [SES_CODEPOINT_SHORT + 16] */
 } ses_codepoint_table;
 
-/* text is valid UTF-8. A range that begins at its end or past it stays in bytes. */
+/* text is valid UTF-8. An offset that starts at or past the end of the text stays in bytes. */
 bool ses_codepoint_offsets(ses_isa isa, ses_codepoint_table *table, const char *text, size_t n,
                            const ses_offset *byte, ses_offset *point, size_t count, ses_err *e);
 void ses_codepoint_table_free(ses_codepoint_table *t);
 
-/* By the table, which has n / 64 + 1 blocks; or by the list, where the text is short. */
+/* AVX2 versions: with a table of n / 64 + 1 blocks; for short texts, with one table entry per byte. */
 void ses_codepoint_offsets_avx2(ses_codepoint_block *block, const char *text, size_t n,
                                 const ses_offset *byte, ses_offset *point, size_t count);
 void ses_codepoint_offsets_short_avx2(uint32_t *list, const char *text, size_t n, const ses_offset *byte,

@@ -25,7 +25,7 @@ static void fill(ses_codepoint_block *block, const char *text, size_t n)
     *block = (ses_codepoint_block){ inside_of(tail), before };
 }
 
-/* Characters that begin before at. */
+/* Number of characters that start before byte `at`. */
 static inline uint32_t leads(const ses_codepoint_block *block, size_t at)
 {
     const ses_codepoint_block *b = &block[at / 64];
@@ -54,13 +54,14 @@ void ses_codepoint_offsets_avx2(ses_codepoint_block *block, const char *text, si
     }
 }
 
-/* The characters that eight bytes belong to: each is its place less the bytes up to it that go on in a
- * character. *before: of those, how many lie before these eight. */
+/* Character index of eight bytes: the byte's position minus the continuation bytes up to and including it.
+ * *before: continuation bytes before these eight; updated. */
 static inline void list_eight(uint32_t *list, uint64_t word, size_t at, uint64_t *before)
 {
     const __m256i iota = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const uint64_t ones = 0x0101010101010101u;
-    uint64_t sums = (word >> 7 & ~(word >> 6) & ones) * ones; /* byte by byte, from the first on */
+    uint64_t sums =
+        (word >> 7 & ~(word >> 6) & ones) * ones; /* prefix sums of the continuation bytes, one per byte */
     __m256i inner = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)sums));
     __m256i place = _mm256_add_epi32(iota, _mm256_set1_epi32((int)(at - *before)));
     _mm256_storeu_si256((__m256i *)(list + at), _mm256_sub_epi32(place, inner));

@@ -1,8 +1,8 @@
-/* Ids to text. */
+/* Decodes ids to text. */
 #include "base/alloc.h"
 #include "tokenizer_impl.h"
 
-/* One string out of all, with `between` them. */
+/* Concatenate k->strings into k->text, separated by `between`. */
 static bool join(ses_tokens *k, const char *between, ses_err *e)
 {
     for (size_t i = 0; i < k->strings.n; i++) {
@@ -12,7 +12,7 @@ static bool join(ses_tokens *k, const char *between, ses_err *e)
     return ses_buf_ok(&k->text, e);
 }
 
-/* The decoder's steps over k->strings, then one text. */
+/* Run the decoder over k->strings, then join the strings. */
 static bool finish(ses_tokens *k, const char **text, size_t *len, ses_err *e)
 {
     const ses_tokenizer *t = k->t;
@@ -41,9 +41,9 @@ bool ses_decode(ses_tokens *k, const int32_t *id, size_t n, bool keep_special, c
         size_t bytes = 0;
         const char *s = ses_tokenizer_id_to_token(t, id[i], &bytes);
         if (!s)
-            return ses_fail(e, SES_EARG, "id %d at %zu is not in the vocabulary of %lld", id[i], i,
+            return ses_fail(e, SES_EARG, "id %d at index %zu is not in the vocabulary of size %lld", id[i], i,
                             (long long)t->vocab_size);
-        /* By name: some models have the string of a special token under a second id too. */
+        /* by string: some models have the string of a special token under a second id too */
         const ses_added_token *a = keep_special ? NULL : ses_added_by_name(&t->added, s, bytes);
         if (a && a->special) continue;
         if (!ses_strings_put(&k->strings, s, bytes, e)) return false;

@@ -1,6 +1,8 @@
-/* Encoding: inputs made valid, tokens found, offsets in code points, and the workspace itself. */
+/* Encodes one text or a pair: validates the input, runs a fast path or the stages, converts offsets to
+ * code points, truncates and adds special tokens. Also the workspace ses_tokens. */
 #include "base/alloc.h"
 #include "base/unicode/utf8.h"
+#include "base/unicode/utf8_replace.h"
 #include "tokenizer_impl.h"
 #include "utf8_valid_avx2.h"
 
@@ -21,7 +23,7 @@ ses_tokens *ses_tokens_new(const ses_tokenizer *t, ses_err *e)
     return k;
 }
 
-static void free_out(ses_encoding_buf *o)
+static void free_encoding_buf(ses_encoding_buf *o)
 {
     ses_free(o->id);
     ses_free(o->word_id);
@@ -56,8 +58,8 @@ void ses_tokens_free(ses_tokens *k)
     ses_arena_free(&k->scratch);
     ses_arena_free(&k->inputs);
     ses_free(k->piece_start);
-    free_out(&k->result);
-    free_out(&k->overflow);
+    free_encoding_buf(&k->result);
+    free_encoding_buf(&k->overflow);
     ses_free(k->strings.string);
     ses_arena_free(&k->strings.mem);
     ses_buf_free(&k->text);
@@ -66,40 +68,24 @@ void ses_tokens_free(ses_tokens *k)
 
 /* ---- inputs ---- */
 
-/* Bytes of the longest prefix of a character's bytes that cannot go on: what one U+FFFD stands for, as Rust's
- * from_utf8_lossy and the Unicode standard have it ("maximal subpart"). text[0] begins no valid character. */
-static size_t bad_bytes(const uint8_t *p, size_t n)
-{
-    unsigned low = 0x80, high = 0xBF, len = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
-    if (p[0] < 0xC2 || p[0] > 0xF4) return 1;
-    if (p[0] == 0xE0) low = 0xA0;
-    if (p[0] == 0xED) high = 0x9F;
-    if (p[0] == 0xF0) low = 0x90;
-    if (p[0] == 0xF4) high = 0x8F;
-    size_t i = 1;
-    for (; i < len && i < n && p[i] >= low && p[i] <= high; i++) low = 0x80, high = 0xBF;
-    return i;
-}
-
-/* A copy with U+FFFD for what is not UTF-8, and for each of its bytes (and its end) where that was. */
-static bool replace_bad(ses_string *s, const uint32_t **original, ses_arena *mem, ses_err *e)
+/* Copy s with U+FFFD for invalid UTF-8. original[i]: offset in the input of byte i of the copy, and of its
+ * end. */
+static bool replace_invalid(ses_string *s, const uint32_t **original, ses_arena *mem, ses_err *e)
 {
     size_t cap;
     if (!ses_mul_size(s->n, 3, &cap) || cap > MAX_TEXT)
-        return ses_fail(e, SES_EARG, "a text of %zu bytes", s->n);
+        return ses_fail(e, SES_EARG, "text of %zu bytes is too long", s->n);
     char *out = ses_arena_alloc(mem, cap + 1, e);
     uint32_t *from = ses_arena_alloc(mem, (cap + 1) * sizeof *from, e);
     if (!out || !from) return false;
     size_t at = 0, n = 0;
     while (at < s->n) {
-        uint32_t c;
-        size_t len = ses_utf8_decode(s->p + at, s->n - at, &c), put = len;
-        if (len) {
+        bool good;
+        size_t len = ses_utf8_next_subpart(s->p + at, s->n - at, &good), put = len;
+        if (good)
             memcpy(out + n, s->p + at, len);
-        } else {
-            len = bad_bytes((const uint8_t *)s->p + at, s->n - at);
+        else
             put = ses_utf8_encode(0xFFFD, out + n);
-        }
         for (size_t i = 0; i < put; i++) from[n + i] = (uint32_t)(put == len ? at + i : at);
         n += put;
         at += len;
@@ -130,56 +116,60 @@ static bool is_utf8(const ses_tokens *k, ses_string s)
     return ses_utf8_valid(s.p, s.n) == s.n;
 }
 
-static bool take(ses_tokens *k, ses_string *s, const uint32_t **original, ses_err *e)
+/* Check the length, replace invalid UTF-8, and clear k->is_ascii if necessary. */
+static bool validate(ses_tokens *k, ses_string *s, const uint32_t **original, ses_err *e)
 {
-    if (s->n > MAX_TEXT) return ses_fail(e, SES_EARG, "a text of %zu bytes (at most %d)", s->n, MAX_TEXT);
+    if (s->n > MAX_TEXT)
+        return ses_fail(e, SES_EARG, "text of %zu bytes is too long (maximum %d)", s->n, MAX_TEXT);
     if (is_ascii(s->p, s->n)) return true;
     k->is_ascii = false;
-    if (k->t->fast_path && k->t->fast_path->validates_utf8) return true; /* told later, by k->bad */
-    return is_utf8(k, *s) || replace_bad(s, original, &k->inputs, e);
+    if (k->t->fast_path && k->t->fast_path->validates_utf8)
+        return true; /* reported later through k->invalid_utf8 */
+    return is_utf8(k, *s) || replace_invalid(s, original, &k->inputs, e);
 }
 
-static bool take_source(ses_tokens *k, ses_input_text *s, ses_string text, const ses_string *words, size_t n,
-                        ses_err *e)
+static bool set_source(ses_tokens *k, ses_input_text *s, ses_string text, const ses_string *words, size_t n,
+                       ses_err *e)
 {
     *s = (ses_input_text){ .text = text, .n_words = n };
     s->original = ses_arena_array(&k->inputs, words ? n + 1 : 1, sizeof *s->original, e);
     if (!s->original) return false;
-    if (!words) return take(k, &s->text, &s->original[0], e);
+    if (!words) return validate(k, &s->text, &s->original[0], e);
     ses_string *copy = ses_arena_array(&k->inputs, n + 1, sizeof *copy, e);
     if (!copy) return false;
     s->words = copy;
     for (size_t i = 0; i < n; i++) {
         copy[i] = words[i];
-        if (!take(k, &copy[i], &s->original[i], e)) return false;
+        if (!validate(k, &copy[i], &s->original[i], e)) return false;
     }
     return true;
 }
 
 /* ---- offsets ---- */
 
-static bool reserve_points(ses_tokens *k, ses_err *e)
+static bool reserve_char_offsets(ses_tokens *k, ses_err *e)
 {
     if (k->tokens.cap <= k->cap_char_offset) return true;
-    ses_offset *point = ses_realloc_array(k->char_offset, k->tokens.cap, sizeof *point, e);
-    if (!point) return false;
-    k->char_offset = point;
+    ses_offset *offset = ses_realloc_array(k->char_offset, k->tokens.cap, sizeof *offset, e);
+    if (!offset) return false;
+    k->char_offset = offset;
     k->cap_char_offset = k->tokens.cap;
     return true;
 }
 
-/* Points of tokens [begin, end) of one string, and bytes as they were before replacements. */
-static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, size_t begin, size_t end,
-                       ses_err *e)
+/* Set the code point offsets of tokens [begin, end), which belong to string s. Byte offsets are mapped
+ * back to the input if invalid bytes were replaced (original != NULL). */
+static bool set_char_offsets(ses_tokens *k, ses_string s, const uint32_t *original, size_t begin, size_t end,
+                             ses_err *e)
 {
-    if (k->is_ascii) { /* of a token past the text's end the reference shows two characters */
+    if (k->is_ascii) { /* HF Tokenizers reports two characters for a token that ends past the text */
         for (size_t i = begin; k->past_piece_end && i < end; i++) {
             ses_offset *b = &k->tokens.byte_offset[i];
             if (b->begin < s.n && b->end > s.n) b->end = b->begin + 2;
         }
         return true;
     }
-    if (!reserve_points(k, e)) return false;
+    if (!reserve_char_offsets(k, e)) return false;
     if (!ses_codepoint_offsets(k->t->isa, &k->codepoint_table, s.p, s.n, k->tokens.byte_offset + begin,
                                k->char_offset + begin, end - begin, e))
         return false;
@@ -192,24 +182,15 @@ static bool set_points(ses_tokens *k, ses_string s, const uint32_t *original, si
 
 /* ---- tokens ---- */
 
-/* Whether the token is an added one. */
 static bool is_added(const ses_tokens *k, size_t token)
 {
-    size_t low = 0, high = k->n_overrides;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (k->override[mid].index < token)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < k->n_overrides && k->override[low].index == token && k->override[low].is_added;
+    const ses_token_override *o = ses_token_override_find(k, token);
+    return o && o->is_added;
 }
 
-/* What ses_encode_by_stages does on the way, for a shortcut that has found all tokens (from begin on, of words
- * from first on) already: the piece that brings the count to max is the last one, unless it is an added
- * token. */
-static void limit_right(ses_tokens *k, size_t begin, size_t max)
+/* Early stop for a fast path, which encodes the whole text first: drop all words after the one that brings
+ * the count to max. Added tokens do not end the text. Same result as the limit of ses_encode_by_stages. */
+static void stop_early(ses_tokens *k, size_t begin, size_t max)
 {
     const ses_token_buf *r = &k->tokens;
     size_t at = begin + (max ? max - 1 : 0);
@@ -224,7 +205,8 @@ static void limit_right(ses_tokens *k, size_t begin, size_t max)
     }
 }
 
-static void limit_left(ses_tokens *k, size_t begin, size_t max, uint32_t first)
+/* The same for truncation from the left. first: index of the first word. */
+static void stop_early_from_left(ses_tokens *k, size_t begin, size_t max, uint32_t first)
 {
     const ses_token_buf *r = &k->tokens;
     size_t n = r->n - begin;
@@ -238,7 +220,8 @@ static void limit_left(ses_tokens *k, size_t begin, size_t max, uint32_t first)
     if (at > begin) ses_tokens_remove(k, begin, at - begin, (uint32_t)r->word_id[at] - first);
 }
 
-static bool encode_once(ses_tokens *k, ses_string s, const ses_token_limit *limit, ses_err *e)
+/* Encode a string with the fast path, or by stages. False with k->invalid_utf8: not valid UTF-8. */
+static bool encode_valid(ses_tokens *k, ses_string s, const ses_token_limit *limit, ses_err *e)
 {
     const ses_fast_path *fast = k->t->fast_path;
     size_t begin = k->tokens.n;
@@ -250,33 +233,28 @@ static bool encode_once(ses_tokens *k, ses_string s, const ses_token_limit *limi
     }
     if (!fast->encode(k->t->fast_path_self, k->fast_path_work, k, s.p, s.n, e)) return false;
     if (limit && limit->from_left)
-        limit_left(k, begin, limit->max_tokens, first);
+        stop_early_from_left(k, begin, limit->max_tokens, first);
     else if (limit)
-        limit_right(k, begin, limit->max_tokens);
+        stop_early(k, begin, limit->max_tokens);
     return true;
 }
 
-void ses_tokens_rewind(ses_tokens *k, size_t n, uint32_t words)
-{
-    k->tokens.n = n;
-    k->tokens.n_words = words;
-    while (k->n_overrides && k->override[k->n_overrides - 1].index >= n) k->n_overrides--;
-}
-
-/* A shortcut that looks at the text as it goes may find bytes that are not UTF-8 late. */
+/* Encode one string. A fast path that validates UTF-8 itself may find invalid bytes late; then the string is
+ * encoded again with those bytes replaced. */
 static bool encode_string(ses_tokens *k, ses_string *s, const uint32_t **original,
                           const ses_token_limit *limit, ses_err *e)
 {
     size_t begin = k->tokens.n;
     uint32_t words = k->tokens.n_words;
-    if (!encode_once(k, *s, limit, e)) {
+    if (!encode_valid(k, *s, limit, e)) {
         if (!k->invalid_utf8) return false;
         ses_tokens_rewind(k, begin, words);
-        if (!replace_bad(s, original, &k->inputs, e) || !encode_once(k, *s, limit, e)) return false;
+        if (!replace_invalid(s, original, &k->inputs, e) || !encode_valid(k, *s, limit, e)) return false;
     }
-    return set_points(k, *s, *original, begin, k->tokens.n, e);
+    return set_char_offsets(k, *s, *original, begin, k->tokens.n, e);
 }
 
+/* Encode one of the two texts: a string, or a list of words. */
 static bool encode_source(ses_tokens *k, int which, const ses_token_limit *limit, ses_err *e)
 {
     ses_input_text *s = &k->source[which];
@@ -292,15 +270,15 @@ static bool encode_source(ses_tokens *k, int which, const ses_token_limit *limit
     return true;
 }
 
-static size_t specials_before(const ses_post_template *s)
+static size_t count_leading_special(const ses_post_template *s)
 {
     size_t n = 0;
     while (n < s->n && s->item[n].kind == SES_TEMPLATE_SPECIAL) n++;
     return n;
 }
 
-/* The caller's limits, or the ones the file stores. */
-static ses_encode_options settle(const ses_tokenizer *t, const ses_encode_options *options)
+/* The caller's limits, completed by the limits stored in tokenizer.json if use_stored_limits is set. */
+static ses_encode_options resolve_options(const ses_tokenizer *t, const ses_encode_options *options)
 {
     ses_encode_options o = { 0 };
     if (options) o = *options;
@@ -319,37 +297,47 @@ static ses_encode_options settle(const ses_tokenizer *t, const ses_encode_option
     return o;
 }
 
-bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *options, ses_err *e)
+/* Validate both texts and reset the state of the last call. */
+static bool set_input(ses_tokens *k, const ses_input *in, const ses_encode_options *o, ses_err *e)
 {
-    ses_encode_options o = settle(k->t, options);
     k->has_pair = in->pair.p || in->pair_words;
-    k->add_special = !o.no_special;
+    k->add_special = !o->no_special;
     k->post_template = k->t->post_template[k->has_pair];
-    k->pad_to = o.pad_to;
-    k->pad_left = o.pad_left;
-    k->pad_stored = o.use_stored_limits && k->t->stored.pad && !(options && options->pad_to);
+    k->pad_to = o->pad_to;
+    k->pad_left = o->pad_left;
     k->is_ascii = true;
     k->past_piece_end = false;
     k->n_overrides = k->override_text.len = 0;
     ses_arena_reset(&k->inputs);
-    if (o.max_length < 0 || o.stride < 0 || o.pad_to < 0 || o.pad_to > INT32_MAX)
+    if (o->max_length < 0 || o->stride < 0 || o->pad_to < 0 || o->pad_to > INT32_MAX)
         return ses_fail(e, SES_EARG, "max_length, stride and pad_to must not be negative");
-    if (!take_source(k, &k->source[0], in->text, in->words, in->n_words, e)) return false;
-    if (k->has_pair && !take_source(k, &k->source[1], in->pair, in->pair_words, in->n_pair_words, e))
-        return false;
+    if (!set_source(k, &k->source[0], in->text, in->words, in->n_words, e)) return false;
+    return !k->has_pair || set_source(k, &k->source[1], in->pair, in->pair_words, in->n_pair_words, e);
+}
 
-    ses_token_limit limit = { (size_t)o.max_length, o.truncate_left };
-    bool stop = o.truncation != SES_TRUNCATE_NONE && !o.full_overflow;
-    const ses_token_limit *second = stop ? &limit : NULL,
-                          *first = o.truncation == SES_TRUNCATE_ONLY_SECOND ? NULL : second;
-    size_t lead = k->has_pair || !k->add_special ? 0 : specials_before(&k->post_template);
+/* Encode both texts into k->tokens, without special tokens. */
+static bool encode_sources(ses_tokens *k, const ses_encode_options *o, ses_err *e)
+{
+    ses_token_limit limit = { (size_t)o->max_length, o->truncate_left };
+    bool stop_early = o->truncation != SES_TRUNCATE_NONE && !o->full_overflow;
+    const ses_token_limit *second = stop_early ? &limit : NULL;
+    const ses_token_limit *first = o->truncation == SES_TRUNCATE_ONLY_SECOND ? NULL : second;
+    /* leave space for special tokens in front of a single text, so that it is not moved later */
+    size_t lead = k->has_pair || !k->add_special ? 0 : count_leading_special(&k->post_template);
     k->tokens.n = 0;
     if (!ses_token_buf_reserve(&k->tokens, lead + 1, e)) return false;
-    k->tokens.n = lead; /* so that special tokens go around a single text without moving it */
+    k->tokens.n = lead;
     if (!encode_source(k, 0, first, e)) return k->has_pair ? ses_wrap(e, "first text") : false;
-    if (k->has_pair && !encode_source(k, 1, second, e)) return ses_wrap(e, "second text");
-    bool stored = !options || options->truncation == SES_TRUNCATE_NONE;
-    return ses_result_truncate(k, &o, stored, e) && ses_result_build(k, e);
+    return !k->has_pair || encode_source(k, 1, second, e) || ses_wrap(e, "second text");
+}
+
+bool ses_encode(ses_tokens *k, const ses_input *in, const ses_encode_options *options, ses_err *e)
+{
+    ses_encode_options o = resolve_options(k->t, options);
+    bool own_limits = options && options->truncation != SES_TRUNCATE_NONE;
+    k->pad_stored = o.use_stored_limits && k->t->stored.pad && !(options && options->pad_to);
+    return set_input(k, in, &o, e) && encode_sources(k, &o, e) &&
+           ses_result_truncate(k, &o, !own_limits, e) && ses_result_build(k, e);
 }
 
 bool ses_encode_ids(ses_tokens *k, const char *text, size_t n, bool special, const int32_t **id,

@@ -1,50 +1,18 @@
-/* The pipeline step by step: added tokens, normalizer, pre-tokenizer, model. Slow and exact; shortcuts are
- * measured against it. */
+/* Encodes a text stage by stage: added tokens, normalizer, pre-tokenizer, model. This is the
+ * specification; the fast paths in fast/ must produce the same tokens and are tested against it. */
 #include "base/alloc.h"
 #include "tokenizer_impl.h"
 
 #include <string.h>
 
-bool ses_token_buf_reserve(ses_token_buf *r, size_t n, ses_err *e)
-{
-    if (n <= r->cap - r->n) return true;
-    size_t cap;
-    if (!ses_add_size(r->n, n, &cap) || cap > INT32_MAX)
-        return ses_fail(e, SES_EARG, "more than 2^31 tokens");
-    if (cap < 2 * r->cap) cap = 2 * r->cap;
-    if (cap < 256) cap = 256;
-    int32_t *id = ses_realloc_array(r->id, cap, sizeof *id, e);
-    if (!id) return false;
-    r->id = id;
-    int32_t *word = ses_realloc_array(r->word_id, cap, sizeof *word, e);
-    if (!word) return false;
-    r->word_id = word;
-    ses_offset *byte = ses_realloc_array(r->byte_offset, cap, sizeof *byte, e);
-    if (!byte) return false;
-    r->byte_offset = byte;
-    r->cap = cap;
-    return true;
-}
-
-bool ses_token_override_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e)
-{
-    if (!ses_array_reserve(&k->override, &k->cap_overrides, k->n_overrides + 1, sizeof *k->override, e))
-        return false;
-    uint32_t at = (uint32_t)k->override_text.len;
-    if (p && !ses_buf_append(&k->override_text, p, n)) return ses_buf_ok(&k->override_text, e);
-    k->override[k->n_overrides++] =
-        (ses_token_override){ k->tokens.n, at, p ? (uint32_t)n : SES_STRING_OF_ID, added };
-    return true;
-}
-
-/* Bytes [begin, end) of k->raw through every normalizer, appended to out. */
+/* Run bytes [begin, end) of k->raw through all normalizers; append the result to out. */
 static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, ses_err *e)
 {
     const ses_stage_list *steps = &k->t->steps[SES_NORMALIZER];
     if (!steps->n) return ses_text_copy(out, &k->raw, begin, end, e);
     ses_text *in = &k->raw;
     uint32_t base = begin < end ? k->raw.from[begin].begin : 0;
-    /* normal forms are not much longer; a file may ask for anything */
+    /* bounds the memory that a malicious tokenizer.json can request */
     size_t most = 64 * (end - begin) + (1 << 20);
     for (size_t i = 0; i < steps->n; i++) {
         ses_text *to = i + 1 == steps->n ? out : &k->normalized[i & 1];
@@ -52,7 +20,7 @@ static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, se
         in->base = base;
         if (!steps->step[i].stage->normalize(steps->step[i].self, in, begin, end, to, e)) return false;
         if (to != out && to->n > most)
-            return ses_fail(e, SES_EARG, "normalizer: the text grows to over 64 times its length");
+            return ses_fail(e, SES_EARG, "normalizer output exceeds 64 times the input length");
         in = to;
         begin = 0;
         end = to->n;
@@ -60,7 +28,8 @@ static bool normalize(ses_tokens *k, size_t begin, size_t end, ses_text *out, se
     return true;
 }
 
-/* Added tokens out of the text, the rest normalized, added tokens out of that: the first pieces. */
+/* Split the text at added tokens, normalize the parts between them, split those at normalized added
+ * tokens. The result is in k->pieces[0]. */
 static bool extract(ses_tokens *k, const char *text, size_t begin, size_t end, ses_err *e)
 {
     const ses_added *a = &k->t->added;
@@ -91,7 +60,8 @@ static bool extract(ses_tokens *k, const char *text, size_t begin, size_t end, s
     return true;
 }
 
-/* Where a token came from. Offsets outside the piece stay as the model gave them, as in the reference. */
+/* Byte range of the input that a token came from. Offsets outside the piece stay as the model reported
+ * them, as in Hugging Face Tokenizers. */
 static ses_offset origin(const ses_text *t, const ses_piece *p, const ses_token *token)
 {
     uint32_t n = p->end - p->begin, base = t->from[p->begin].begin;
@@ -149,28 +119,9 @@ static bool keep_first(ses_tokens *k, size_t pieces, ses_err *e)
     return true;
 }
 
-void ses_tokens_remove(ses_tokens *k, size_t start, size_t gone, uint32_t words)
-{
-    ses_token_buf *r = &k->tokens;
-    for (size_t i = start; i + gone < r->n; i++) {
-        r->id[i] = r->id[i + gone];
-        r->byte_offset[i] = r->byte_offset[i + gone];
-        r->word_id[i] = r->word_id[i + gone] - (int32_t)words;
-    }
-    r->n -= gone;
-    r->n_words -= words;
-    size_t n = 0;
-    for (size_t i = 0; i < k->n_overrides; i++) {
-        ses_token_override m = k->override[i];
-        if (m.index >= start && m.index < start + gone) continue;
-        if (m.index >= start) m.index -= gone;
-        k->override[n++] = m;
-    }
-    k->n_overrides = n;
-}
-
-/* Truncating from the left, the reference works from the last piece backwards and stops after the first that
- * is no added token and brings the count to max; pieces are then numbered from the one it stopped at. */
+/* Truncation from the left: HF Tokenizers encodes pieces from the last to the first. It stops after the
+ * first piece that is not an added token and brings the count to max. Words are numbered from that piece
+ * on. */
 static void drop_left(ses_tokens *k, const ses_pieces *p, size_t start, size_t max)
 {
     size_t keep = p->n, total = 0, end = k->tokens.n;

@@ -1,4 +1,4 @@
-/* From tokens to encodings: truncation, special tokens in their places, padding; overflowing parts. */
+/* Builds encodings from tokens: truncation, special tokens, padding, overflowing parts. */
 #include "base/alloc.h"
 #include "tokenizer_impl.h"
 
@@ -6,7 +6,7 @@
 
 /* ---- truncation ---- */
 
-static bool cut_to(ses_truncation_plan *c, size_t max, const ses_encode_options *o, ses_err *e)
+static bool truncate_to(ses_truncation_plan *c, size_t max, const ses_encode_options *o, ses_err *e)
 {
     size_t n = c->end - c->begin, stride = (size_t)o->stride;
     if (max >= n) return true;
@@ -16,10 +16,11 @@ static bool cut_to(ses_truncation_plan *c, size_t max, const ses_encode_options 
         return true;
     }
     if (stride >= max)
-        return ses_fail(e, SES_EARG,
-                        "stride %zu must be less than the %zu tokens that are left of max_length %lld beside "
-                        "special tokens and the other text",
-                        stride, max, (long long)o->max_length);
+        return ses_fail(
+            e, SES_EARG,
+            "stride %zu must be less than %zu, the tokens of max_length %lld left for this text after "
+            "special tokens and the other text",
+            stride, max, (long long)o->max_length);
     c->max = max;
     c->step = max - stride;
     c->left = o->truncate_left;
@@ -27,61 +28,60 @@ static bool cut_to(ses_truncation_plan *c, size_t max, const ses_encode_options 
     return true;
 }
 
-static bool cut_longest(ses_tokens *k, size_t room, const ses_encode_options *o, ses_err *e)
+static bool truncate_longest_first(ses_tokens *k, size_t available, const ses_encode_options *o, ses_err *e)
 {
-    if (!k->has_pair) return cut_to(&k->truncation[0], room, o, e);
+    if (!k->has_pair) return truncate_to(&k->truncation[0], available, o, e);
     size_t n[2] = { k->truncation[0].end - k->truncation[0].begin,
                     k->truncation[1].end - k->truncation[1].begin };
     int small = n[0] > n[1];
-    size_t a = n[small], b = a > room ? a : room - a > a ? room - a : a;
-    if (a + b > room) {
-        a = room / 2;
-        b = a + room % 2;
+    size_t a = n[small], b = a > available ? a : available - a > a ? available - a : a;
+    if (a + b > available) {
+        a = available / 2;
+        b = a + available % 2;
     }
     n[small] = a;
     n[!small] = b;
-    return cut_to(&k->truncation[0], n[0], o, e) && cut_to(&k->truncation[1], n[1], o, e);
+    return truncate_to(&k->truncation[0], n[0], o, e) && truncate_to(&k->truncation[1], n[1], o, e);
 }
 
-static size_t specials(const ses_post_template *s)
+static size_t count_special(const ses_post_template *s)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) n += s->item[i].kind == SES_TEMPLATE_SPECIAL;
     return n;
 }
 
-/* A stride the caller sets is held against the room one text has, needed or not, as the reference does; one
- * the file stores only where a text is cut. */
+/* HF Tokenizers checks a caller's stride against max_length even if nothing is truncated. A stride stored
+ * in the file is checked only if a text is truncated. */
 bool ses_result_truncate(ses_tokens *k, const ses_encode_options *o, bool stored, ses_err *e)
 {
-    size_t max = (size_t)o->max_length, added = k->add_special ? specials(&k->post_template) : 0;
+    size_t max = (size_t)o->max_length, added = k->add_special ? count_special(&k->post_template) : 0;
     if (o->truncation == SES_TRUNCATE_NONE) return true;
     if (max < added)
-        return ses_fail(e, SES_EARG, "max_length %zu has no room for %zu special tokens", max, added);
-    size_t one = specials(&k->t->post_template[0]);
+        return ses_fail(e, SES_EARG, "max_length %zu is less than the %zu special tokens", max, added);
+    size_t one = count_special(&k->t->post_template[0]);
     if (!stored && (max < (size_t)o->stride || (max >= one && max - one < (size_t)o->stride)))
-        return ses_fail(e, SES_EARG,
-                        "stride %lld must be less than max_length %zu without the %zu special tokens",
+        return ses_fail(e, SES_EARG, "stride %lld must be less than max_length %zu minus %zu special tokens",
                         (long long)o->stride, max, one);
-    size_t room = max - added, total = k->truncation[0].end - k->truncation[0].begin;
+    size_t available = max - added, total = k->truncation[0].end - k->truncation[0].begin;
     if (k->has_pair) total += k->truncation[1].end - k->truncation[1].begin;
-    if (!room)
-        return cut_to(&k->truncation[0], 0, o, e) && (!k->has_pair || cut_to(&k->truncation[1], 0, o, e));
-    if (total <= room) return true;
-    if (o->truncation == SES_TRUNCATE_LONGEST_FIRST) return cut_longest(k, room, o, e);
+    if (!available)
+        return truncate_to(&k->truncation[0], 0, o, e) &&
+               (!k->has_pair || truncate_to(&k->truncation[1], 0, o, e));
+    if (total <= available) return true;
+    if (o->truncation == SES_TRUNCATE_LONGEST_FIRST) return truncate_longest_first(k, available, o, e);
     bool second = o->truncation == SES_TRUNCATE_ONLY_SECOND;
-    if (second && !k->has_pair)
-        return ses_fail(e, SES_EARG, "only_second truncates a second text, and there is none");
+    if (second && !k->has_pair) return ses_fail(e, SES_EARG, "truncation only_second requires a second text");
     ses_truncation_plan *c = &k->truncation[second];
     size_t n = c->end - c->begin;
-    if (n <= total - room)
-        return ses_fail(e, SES_EARG, "the %s text has %zu tokens, too few to come down to max_length %zu",
+    if (n <= total - available)
+        return ses_fail(e, SES_EARG, "truncating the %s text (%zu tokens) cannot reach max_length %zu",
                         second ? "second" : "first", n, max);
-    return cut_to(c, n - (total - room), o, e);
+    return truncate_to(c, n - (total - available), o, e);
 }
 
-/* Tokens [*begin, *end) of the run: part i of a text. */
-static void part_of(const ses_truncation_plan *c, size_t i, size_t *begin, size_t *end)
+/* Token range [*begin, *end) of part i of a text. */
+static void part_range(const ses_truncation_plan *c, size_t i, size_t *begin, size_t *end)
 {
     *begin = c->begin;
     *end = c->end;
@@ -97,36 +97,27 @@ static void part_of(const ses_truncation_plan *c, size_t i, size_t *begin, size_
     }
 }
 
-/* ---- names and trimming ---- */
+/* ---- token strings and offset trimming ---- */
 
-static const char *name_of(const ses_tokens *k, size_t at, size_t *n)
+static const char *token_string(const ses_tokens *k, size_t index, size_t *n)
 {
-    size_t low = 0, high = k->n_overrides;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (k->override[mid].index < at)
-            low = mid + 1;
-        else
-            high = mid;
-    }
     const ses_stage_instance *model = &k->t->model;
-    if (low == k->n_overrides || k->override[low].index != at)
-        return model->stage->token(model->self, k->tokens.id[at], n);
-    const ses_token_override *m = &k->override[low];
-    if (m->n == SES_STRING_OF_ID) {
-        const ses_added_token *a = ses_added_by_id(&k->t->added, k->tokens.id[at]);
+    const ses_token_override *o = ses_token_override_find(k, index);
+    if (!o) return model->stage->token(model->self, k->tokens.id[index], n);
+    if (o->n == SES_STRING_OF_ID) {
+        const ses_added_token *a = ses_added_by_id(&k->t->added, k->tokens.id[index]);
         *n = a->content.n;
         return a->content.p;
     }
-    *n = m->n;
-    return k->override_text.data + m->begin;
+    *n = o->n;
+    return k->override_text.data + o->begin;
 }
 
 const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_t i, size_t *n)
 {
     const ses_encoding_buf *o = of == &k->overflow.encoding ? &k->overflow : &k->result;
     size_t at = o->encoding.id == k->tokens.id ? i : o->token_index[i];
-    if (at >= k->truncation[0].begin && at < k->truncation[k->has_pair].end) return name_of(k, at, n);
+    if (at >= k->truncation[0].begin && at < k->truncation[k->has_pair].end) return token_string(k, at, n);
     for (size_t j = 0; of->attention_mask[i] && j < k->post_template.n; j++)
         if (k->post_template.item[j].kind == SES_TEMPLATE_SPECIAL &&
             k->post_template.item[j].id == of->id[i]) {
@@ -138,7 +129,7 @@ const char *ses_tokens_string(const ses_tokens *k, const ses_encoding *of, size_
     return k->t->stored.pad_token.p;
 }
 
-static size_t step_char(const char *p, size_t n, size_t at, int64_t chars)
+static size_t advance_chars(const char *p, size_t n, size_t at, int64_t chars)
 {
     while (chars > 0 && at < n) {
         at++;
@@ -153,20 +144,20 @@ static size_t step_char(const char *p, size_t n, size_t at, int64_t chars)
     return at;
 }
 
-/* Bytes after points have changed from `was`. */
-static void follow(const ses_tokens *k, size_t at, bool second, ses_offset was, ses_offset *byte,
-                   const ses_offset *point)
+/* Adjust byte offsets to code point offsets that changed from `was`. */
+static void shift_byte_offsets(const ses_tokens *k, size_t at, bool second, ses_offset was, ses_offset *byte,
+                               const ses_offset *point)
 {
     const ses_input_text *s = &k->source[second];
     size_t word = s->words ? (size_t)k->tokens.word_id[at] : 0;
-    if (s->original[word]) return; /* bytes of a text with replacements: left as they are */
+    if (s->original[word]) return; /* offsets of a text with replaced bytes stay */
     ses_string text = s->words ? s->words[word] : s->text;
-    byte->begin = (uint32_t)step_char(text.p, text.n, byte->begin, (int64_t)point->begin - was.begin);
-    byte->end = (uint32_t)step_char(text.p, text.n, byte->end, (int64_t)point->end - was.end);
+    byte->begin = (uint32_t)advance_chars(text.p, text.n, byte->begin, (int64_t)point->begin - was.begin);
+    byte->end = (uint32_t)advance_chars(text.p, text.n, byte->end, (int64_t)point->end - was.end);
 }
 
-static void trim_one(const ses_tokens *k, size_t at, bool second, bool first, ses_space_margins b,
-                     ses_offset *byte, ses_offset *point)
+static void trim_token(const ses_tokens *k, size_t at, bool second, bool first, ses_space_margins b,
+                       ses_offset *byte, ses_offset *point)
 {
     const ses_tokenizer *t = k->t;
     ses_offset was = *point;
@@ -175,21 +166,22 @@ static void trim_one(const ses_tokens *k, size_t at, bool second, bool first, se
     if (k->is_ascii)
         *byte = *point;
     else
-        follow(k, at, second, was, byte, point);
+        shift_byte_offsets(k, at, second, was, byte, point);
 }
 
-/* Let the post-processors change where n tokens of the run, a part from `at` on, are said to lie. Tokens with
- * blanks are listed first, without a branch: which they are cannot be guessed. */
-static void trim(const ses_tokens *k, size_t at, size_t n, bool second, ses_offset *byte, ses_offset *point)
+/* Apply the offset trimming of the post-processors to n tokens, starting at token `at`. Tokens with spaces
+ * are collected first, without a branch: it would be unpredictable. */
+static void trim_part(const ses_tokens *k, size_t at, size_t n, bool second, ses_offset *byte,
+                      ses_offset *point)
 {
     enum { LIST = 256 };
     const ses_tokenizer *t = k->t;
     uint32_t list[LIST];
-    for (size_t i = 0; k->n_overrides && i < n; i++) { /* some are not called by their ids */
+    for (size_t i = 0; k->n_overrides && i < n; i++) { /* some token strings differ from their id's string */
         size_t len = 0;
-        const char *name = name_of(k, at + i, &len);
+        const char *name = token_string(k, at + i, &len);
         ses_space_margins b = ses_space_margins_of(name, len);
-        if (b.front | b.back) trim_one(k, at + i, second, !i, b, &byte[i], &point[i]);
+        if (b.front | b.back) trim_token(k, at + i, second, !i, b, &byte[i], &point[i]);
     }
     for (size_t from = 0; !k->n_overrides && from < n; from += LIST) {
         size_t count = 0, to = n - from < LIST ? n : from + LIST;
@@ -200,7 +192,7 @@ static void trim(const ses_tokens *k, size_t at, size_t n, bool second, ses_offs
         }
         for (size_t j = 0; j < count; j++) {
             size_t i = list[j];
-            trim_one(k, at + i, second, !i, t->margins[k->tokens.id[at + i]], &byte[i], &point[i]);
+            trim_token(k, at + i, second, !i, t->margins[k->tokens.id[at + i]], &byte[i], &point[i]);
         }
     }
 }
@@ -227,7 +219,7 @@ static bool reserve_flags(ses_encoding_buf *o, size_t n, ses_err *e)
     return true;
 }
 
-static bool reserve_out(ses_encoding_buf *o, size_t n, ses_err *e)
+static bool reserve_encoding(ses_encoding_buf *o, size_t n, ses_err *e)
 {
     if (!reserve_flags(o, n, e)) return false;
     if (n <= o->cap) return true;
@@ -251,7 +243,7 @@ static void put_flags(ses_encoding_buf *o, size_t at, size_t n, int sequence, ui
     memset(o->attention_mask + at, attention, n);
 }
 
-static void put_nowhere(ses_encoding_buf *o, size_t at, int32_t id)
+static void put_special(ses_encoding_buf *o, size_t at, int32_t id)
 {
     o->id[at] = id;
     o->word_id[at] = -1;
@@ -269,22 +261,22 @@ static void put_part(ses_tokens *k, ses_encoding_buf *o, size_t at, size_t begin
     memcpy(o->char_offset + at, (k->is_ascii ? k->tokens.byte_offset : k->char_offset) + begin,
            n * sizeof *o->char_offset);
     for (size_t i = 0; i < n; i++) o->token_index[at + i] = begin + i;
-    if (k->t->n_trims) trim(k, begin, n, second, o->byte_offset + at, o->char_offset + at);
+    if (k->t->n_trims) trim_part(k, begin, n, second, o->byte_offset + at, o->char_offset + at);
 }
 
 static void pad(const ses_tokens *k, ses_encoding_buf *o, size_t at, size_t n)
 {
     const ses_stored_limits *s = &k->t->stored;
-    for (size_t i = 0; i < n; i++) put_nowhere(o, at + i, (int32_t)s->pad_id);
+    for (size_t i = 0; i < n; i++) put_special(o, at + i, (int32_t)s->pad_id);
     put_flags(o, at, n, -1, (uint8_t)s->pad_type, true, false);
 }
 
-static size_t padded(const ses_tokens *k, size_t n)
+static size_t padded_length(const ses_tokens *k, size_t n)
 {
     return k->pad_to > 0 && (size_t)k->pad_to > n ? (size_t)k->pad_to : n;
 }
 
-static void publish(ses_encoding_buf *o, size_t n)
+static void set_encoding(ses_encoding_buf *o, size_t n)
 {
     o->encoding = (ses_encoding){
         n,          o->id,           o->byte_offset,   o->char_offset, o->word_id, o->sequence_id,
@@ -292,7 +284,7 @@ static void publish(ses_encoding_buf *o, size_t n)
     };
 }
 
-static size_t length_of(const ses_tokens *k, size_t a, size_t b)
+static size_t encoding_length(const ses_tokens *k, size_t a, size_t b)
 {
     size_t begin, end, n = 0;
     for (size_t i = 0; i < k->post_template.n; i++) {
@@ -300,26 +292,26 @@ static size_t length_of(const ses_tokens *k, size_t a, size_t b)
         if (kind == SES_TEMPLATE_SPECIAL) {
             n += k->add_special;
         } else {
-            part_of(&k->truncation[kind], kind == SES_TEMPLATE_A ? a : b, &begin, &end);
+            part_range(&k->truncation[kind], kind == SES_TEMPLATE_A ? a : b, &begin, &end);
             n += end - begin;
         }
     }
     return n;
 }
 
-/* Parts a of the first text and b of the second, put together by the template. */
+/* Build the encoding of part a of the first text and part b of the second, as the template prescribes. */
 static bool assemble(ses_tokens *k, ses_encoding_buf *o, size_t a, size_t b, ses_err *e)
 {
-    size_t begin[2], end[2], part[2] = { a, b }, n = length_of(k, a, b);
-    for (int i = 0; i <= k->has_pair; i++) part_of(&k->truncation[i], part[i], &begin[i], &end[i]);
-    size_t total = padded(k, n), at = k->pad_left ? total - n : 0;
-    if (!reserve_out(o, total, e)) return false;
+    size_t begin[2], end[2], part[2] = { a, b }, n = encoding_length(k, a, b);
+    for (int i = 0; i <= k->has_pair; i++) part_range(&k->truncation[i], part[i], &begin[i], &end[i]);
+    size_t total = padded_length(k, n), at = k->pad_left ? total - n : 0;
+    if (!reserve_encoding(o, total, e)) return false;
     pad(k, o, k->pad_left ? 0 : n, total - n);
     for (size_t i = 0; i < k->post_template.n; i++) {
         const ses_template_item *s = &k->post_template.item[i];
         if (s->kind == SES_TEMPLATE_SPECIAL) {
             if (!k->add_special) continue;
-            put_nowhere(o, at, s->id);
+            put_special(o, at, s->id);
             put_flags(o, at++, 1, -1, s->type_id, true, true);
             continue;
         }
@@ -329,12 +321,13 @@ static bool assemble(ses_tokens *k, ses_encoding_buf *o, size_t a, size_t b, ses
         put_flags(o, at, len, (int)s->kind, whole ? s->type_id : (uint8_t)s->kind, false, true);
         at += len;
     }
-    publish(o, total);
+    set_encoding(o, total);
     return true;
 }
 
-/* One text, not cut, not padded: the run itself, with special tokens set around it. */
-static bool wrap_run(ses_tokens *k, ses_err *e)
+/* One text, neither truncated nor padded: the token buffer is the result; add special tokens around it in
+ * place. */
+static bool build_in_place(ses_tokens *k, ses_err *e)
 {
     ses_encoding_buf *o = &k->result;
     ses_token_buf *r = &k->tokens;
@@ -352,7 +345,7 @@ static bool wrap_run(ses_tokens *k, ses_err *e)
     }
     ses_offset *point = k->is_ascii ? r->byte_offset : k->char_offset;
     put_flags(o, lead, len, 0, type, false, true);
-    if (k->t->n_trims) trim(k, lead, len, false, r->byte_offset + lead, point + lead);
+    if (k->t->n_trims) trim_part(k, lead, len, false, r->byte_offset + lead, point + lead);
     size_t at = 0;
     for (size_t i = 0; i < k->post_template.n; i++) {
         const ses_template_item *s = &k->post_template.item[i];
@@ -371,8 +364,8 @@ static bool wrap_run(ses_tokens *k, ses_err *e)
     return true;
 }
 
-/* Where the file stores padding, overflowing parts are padded to the result's length at least. */
-static void settle_padding(ses_tokens *k, size_t n)
+/* With padding stored in the file, overflowing parts are padded at least to the length of the result. */
+static void resolve_padding(ses_tokens *k, size_t n)
 {
     const ses_stored_limits *s = &k->t->stored;
     if (!k->pad_stored) return;
@@ -382,22 +375,23 @@ static void settle_padding(ses_tokens *k, size_t n)
 
 bool ses_result_build(ses_tokens *k, ses_err *e)
 {
-    size_t n = length_of(k, 0, 0);
-    settle_padding(k, n);
-    if (!k->has_pair && k->truncation[0].parts == 1 && padded(k, n) == n) return wrap_run(k, e);
+    size_t n = encoding_length(k, 0, 0);
+    resolve_padding(k, n);
+    if (!k->has_pair && k->truncation[0].parts == 1 && padded_length(k, n) == n) return build_in_place(k, e);
     return assemble(k, &k->result, 0, 0, e);
 }
 
 const ses_encoding *ses_tokens_result(const ses_tokens *k) { return &k->result.encoding; }
 
-/* Every part of one text goes with every part of the other; the pair of both first parts is the result. */
+/* Every part of the first text is combined with every part of the second. The combination of both first
+ * parts is the result, all others are overflow. */
 size_t ses_tokens_overflow_count(const ses_tokens *k)
 {
     return k->truncation[0].parts * (k->has_pair ? k->truncation[1].parts : 1) - 1;
 }
 
-/* The order is the reference's: later parts of the text that stands first in the template, each with all
- * parts of the other; then its first part with the other's later ones. */
+/* Same order as HF Tokenizers: later parts of the text that comes first in the template, each with all
+ * parts of the other text; then the first part with the later parts of the other text. */
 const ses_encoding *ses_tokens_overflow(ses_tokens *k, size_t i, ses_err *e)
 {
     bool swapped = false;
@@ -406,7 +400,7 @@ const ses_encoding *ses_tokens_overflow(ses_tokens *k, size_t i, ses_err *e)
         swapped |= k->post_template.item[j].kind == SES_TEMPLATE_B;
     size_t outer = k->truncation[swapped].parts, inner = k->has_pair ? k->truncation[!swapped].parts : 1;
     if (i >= outer * inner - 1) {
-        ses_fail(e, SES_EARG, "there is no overflowing part %zu", i);
+        ses_fail(e, SES_EARG, "overflowing part %zu does not exist", i);
         return NULL;
     }
     size_t a = i / inner + 1, b = i % inner;

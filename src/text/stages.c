@@ -1,4 +1,4 @@
-/* The table of stages, opening one from its settings, and the readers of settings. */
+/* The table of all stages, opening a stage from its JSON settings, and readers for single settings. */
 #include "base/str.h"
 #include "stage.h"
 
@@ -21,7 +21,7 @@ static const ses_stage *find(ses_stage_kind kind, const char *type, size_t n)
     return NULL;
 }
 
-/* Files from before 2020 name no type for the model; its members tell. */
+/* Files written before 2020 have no "type" key in the model object; infer the type from its other keys. */
 static const char *guess_model(const ses_json *settings)
 {
     if (ses_json_get(settings, "continuing_subword_prefix") && !ses_json_get(settings, "merges"))
@@ -45,7 +45,7 @@ bool ses_stage_instance_open(ses_stage_instance *step, ses_stage_kind kind, cons
     if (!type) return ses_fail(e, SES_EFORMAT, "key \"type\" is missing");
     const ses_stage *stage = find(kind, type, n);
     if (!stage)
-        return ses_fail(e, SES_EUNSUPPORTED, "%s \"%s\" is not known", kind_name[kind],
+        return ses_fail(e, SES_EUNSUPPORTED, "unknown %s type \"%s\"", kind_name[kind],
                         ses_quoted_of(type, n).s);
     step->self = stage->open(settings, mem, e);
     if (!step->self) return ses_wrap(e, "%s", stage->type);

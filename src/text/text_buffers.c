@@ -1,4 +1,4 @@
-/* Growing arrays of the pipeline: text with its origins, pieces, tokens, strings. */
+/* Growing arrays of the pipeline: text with source offsets, pieces, tokens, strings. */
 #include "base/alloc.h"
 #include "stage.h"
 
@@ -6,11 +6,12 @@
 
 enum { MAX_BYTES = INT32_MAX };
 
-/* A capacity for n more than have: doubled, so that growth is amortized. 0 and the reason: too many. */
+/* New capacity for `have` + n elements, at least doubled so that growth is amortized. 0: too many, error
+ * set. */
 static size_t grown(size_t cap, size_t have, size_t n, ses_err *e)
 {
     if (n > MAX_BYTES || have + n > MAX_BYTES) {
-        ses_fail(e, SES_EARG, "a text may grow to 2 GiB, not more");
+        ses_fail(e, SES_EARG, "the text exceeds 2 GiB");
         return 0;
     }
     size_t c = cap < 64 ? 64 : cap;

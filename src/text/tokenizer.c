@@ -1,4 +1,4 @@
-/* A tokenizer from its tokenizer.json, and back. */
+/* Opens a tokenizer from tokenizer.json and saves it as one. */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "text/legacy/legacy_files.h"
@@ -16,7 +16,7 @@ static const ses_fast_path *const fasts[] = {
     NULL,
 };
 
-/* ---- limits stored in the file ---- */
+/* ---- truncation and padding settings of the file ---- */
 
 static bool one_of(const ses_json *v, const char *key, const char *const *word, size_t n, size_t *out,
                    ses_err *e)
@@ -47,7 +47,7 @@ static bool read_truncation(ses_stored_limits *s, const ses_json *v, ses_err *e)
     return true;
 }
 
-enum { MAX_PAD = 1 << 24 }; /* tokens: a file must not ask for gigabytes a text */
+enum { MAX_PAD = 1 << 24 }; /* tokens; bounds the memory a file can request for one text */
 
 static bool read_padding(ses_stored_limits *s, const ses_json *v, ses_arena *mem, ses_err *e)
 {
@@ -135,8 +135,7 @@ static bool open_stages(ses_tokenizer *t, const ses_json *root, ses_err *e)
     return true;
 }
 
-/* Texts in lower case before the file's normalizers, unless one of those does it. Saved is what the file
- * says. */
+/* Prepend a Lowercase normalizer, unless the file has one. Saving still writes the file's own normalizers. */
 static bool lower_first(ses_tokenizer *t, ses_err *e)
 {
     ses_stage_list *norm = &t->steps[SES_NORMALIZER];
@@ -154,7 +153,7 @@ static bool lower_first(ses_tokenizer *t, ses_err *e)
 static const ses_template_item plain[] = { { .kind = SES_TEMPLATE_A, .id = -1 },
                                            { .kind = SES_TEMPLATE_B, .id = -1, .type_id = 1 } };
 
-/* Several post-processors may stand in a sequence, but one of them only may bring a template. */
+/* A sequence may contain several post-processors, but only one may add special tokens. */
 static bool choose_slots(ses_tokenizer *t, ses_err *e)
 {
     const ses_stage_list *post = &t->steps[SES_POST_PROCESSOR];
@@ -227,11 +226,12 @@ static ses_tokenizer *from_value(const ses_json *root, bool lower, ses_err *e)
     size_t n = 0;
     const char *version = ses_json_string(ses_json_get(root, "version"), &n);
     if (ses_json_type_of(root) != SES_JSON_OBJECT) {
-        ses_fail(e, SES_EFORMAT, "a tokenizer must be an object");
+        ses_fail(e, SES_EFORMAT, "a tokenizer must be a JSON object");
         goto fail;
     }
     if (version && !ses_equal(version, n, "1.0")) {
-        ses_fail(e, SES_EUNSUPPORTED, "version \"%s\", expected \"1.0\"", ses_quoted_of(version, n).s);
+        ses_fail(e, SES_EUNSUPPORTED, "unsupported version \"%s\", expected \"1.0\"",
+                 ses_quoted_of(version, n).s);
         goto fail;
     }
     if (!open_stages(t, root, e) || (lower && !lower_first(t, e))) goto fail;
@@ -308,7 +308,7 @@ void ses_tokenizer_free(ses_tokenizer *t)
     ses_free(t);
 }
 
-/* ---- questions ---- */
+/* ---- lookup ---- */
 
 int64_t ses_tokenizer_vocab_size(const ses_tokenizer *t) { return t->vocab_size; }
 

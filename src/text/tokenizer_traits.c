@@ -1,4 +1,4 @@
-/* What callers ask about a tokenizer without looking into its stages. */
+/* Properties of a tokenizer that callers need without access to its stages. */
 #include "tokenizer_impl.h"
 
 ses_tokenizer_traits ses_tokenizer_traits_of(const ses_tokenizer *t)

@@ -12,7 +12,7 @@ static inline uint64_t bits(__m256i a, __m256i b)
     return (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
 }
 
-/* Bytes above c. With the highest bit turned, signed comparison is that of unsigned bytes. */
+/* Mask of bytes greater than c. Flipping the top bit turns signed comparison into unsigned. */
 static inline uint64_t above(block v, uint8_t c)
 {
     __m256i x = _mm256_set1_epi8((char)(c ^ 0x80));
@@ -25,7 +25,7 @@ static inline uint64_t is(block v, uint8_t c)
     return bits(_mm256_cmpeq_epi8(v.a, x), _mm256_cmpeq_epi8(v.b, x));
 }
 
-/* Leads of two, three and four bytes, of the block before: what they want of this one. */
+/* Lead bytes of two-, three- and four-byte characters in the previous block that continue in this one. */
 typedef struct carry {
     uint64_t two, three, four, e0, ed, f0, f4;
 } carry;
@@ -35,7 +35,7 @@ static inline uint64_t later(uint64_t now, uint64_t before, int by)
     return now << by | before >> (64 - by);
 }
 
-/* Whether what is not UTF-8 comes to light in this block. */
+/* Whether the block contains invalid UTF-8, or completes an invalid character of the previous block. */
 static bool wrong(block v, carry *c)
 {
     uint64_t over7f = above(v, 0x7F), over_bf = above(v, 0xBF), over_df = above(v, 0xDF),
@@ -68,7 +68,7 @@ bool ses_utf8_valid_avx2(const char *p, size_t n)
     size_t i = 0;
     for (; i + 64 <= n; i += 64)
         if (wrong(load(p + i), &c)) return false;
-    char tail[64] = { 0 }; /* a zero is no inner byte: a character cut off at the end comes to light */
+    char tail[64] = { 0 }; /* zero is not a continuation byte, so a truncated last character is detected */
     if (i < n) memcpy(tail, p + i, n - i);
     return !wrong(load(tail), &c);
 }

@@ -1,3 +1,4 @@
+/* Added tokens in fast paths: detection, and splitting a text at them. */
 #include "fast_added.h"
 
 #include "base/alloc.h"
@@ -41,7 +42,7 @@ static bool put_added(ses_tokens *k, const ses_added_token *t, const char *text,
         return false;
     ses_token_buf *r = &k->tokens;
     r->id[r->n] = t->id;
-    /* in whole characters, as the text is */
+    /* whole characters, because the text is valid UTF-8 */
     r->byte_offset[r->n] = (ses_offset){ (uint32_t)begin, (uint32_t)end };
     r->word_id[r->n++] = (int32_t)r->n_words++;
     return true;
@@ -53,7 +54,8 @@ typedef struct each {
     const void *self;
     void *work;
     ses_tokens *k;
-    ses_matches outer, inner; /* not the workspace's, which a stretch may go the exact way with */
+    ses_matches outer,
+        inner; /* not those of the workspace: ses_encode_by_stages may use them inside a span */
 } each;
 
 static bool each_normal(each *x, const char *text, const ses_match *m, ses_err *e)

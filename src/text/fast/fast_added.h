@@ -1,22 +1,24 @@
-/* Added tokens in a text, for shortcuts: whether there are any, and the stretches between them. */
+/* Added tokens in fast paths: whether a text contains any, and the spans between them. Read-only after
+ * initialization. */
 #ifndef SES_TEXT_FAST_ADDED_H
 #define SES_TEXT_FAST_ADDED_H
 
 #include "text/tokenizer_impl.h"
 
-/* The bytes that begin added tokens. */
+/* First bytes of all added tokens. */
 typedef struct ses_added_first_bytes {
     uint8_t byte[8];
-    size_t n; /* more than fit: the text is gone through byte by byte */
+    size_t n; /* more than the array holds: every byte of the text is checked */
 } ses_added_first_bytes;
 
 void ses_added_first_bytes_init(ses_added_first_bytes *r, const ses_added *a);
 
-/* Whether the text has an added token anywhere, sought as it is. */
+/* Whether the raw text contains an added token. */
 bool ses_added_any(const ses_added_first_bytes *r, const ses_added *a, const char *text, size_t n);
 
-/* As in the exact way where no normalizer stands between: tokens sought in the text as it is, those for
- * normal text in what lies between. Tokens are put in the run, the rest is handed on. */
+/* Split a text at added tokens, as ses_encode_by_stages does if there is no normalizer: first at tokens
+ * for raw text, then the rest at tokens for normalized text. Added tokens are appended to k->tokens;
+ * `span` is called for the text between them. */
 typedef bool ses_span_fn(const void *self, void *work, ses_tokens *k, const char *text, size_t begin,
                          size_t end, ses_err *e);
 bool ses_added_for_each_span(const ses_added *a, ses_span_fn *stretch, const void *self, void *work,

@@ -1,4 +1,4 @@
-/* fast_bert: opening, windows, and what goes the exact way. */
+/* Fast path for BERT: opening, splitting the text into windows, and the parts that go through the stages. */
 #include "fast_bert.h"
 
 #include "base/alloc.h"
@@ -101,7 +101,7 @@ static bool is_hard(const ses_added_token *t)
     return t->lstrip || t->rstrip || t->single_word || blank;
 }
 
-/* Whether an added token begins at `at`, or something else the window cannot have. */
+/* Whether an added token starts at `at`, or anything else the window code does not support. */
 static hit check(const ses_bert_fast *f, const ses_bert_work *w, const char *text, size_t base, size_t at,
                  size_t n)
 {
@@ -111,13 +111,13 @@ static hit check(const ses_bert_fast *f, const ses_bert_work *w, const char *tex
     if (c >= 128 ? f->normal : f->kind[c] == SES_BERT_REMOVED) return HIT;
     if (ses_matcher_longest(&a->raw, text + base + at, n - base - at, &token))
         return is_hard(&a->token[token]) ? HARD_HIT : HIT;
-    /* The window may end in the token; then it is taken for one. */
+    /* a token may extend past the window; then it counts as a match */
     size_t rest = SES_BERT_WINDOW - at;
     return f->normal && (rest < 64 || ses_matcher_longest(&a->normal, w->low + at, rest, &token)) ? HIT
                                                                                                   : NO_HIT;
 }
 
-/* Whether tokens begin in [begin, end) that look beyond it. */
+/* Whether [begin, end) contains an added token whose match depends on text outside the range. */
 static bool looks_out(const ses_bert_fast *f, const char *text, size_t begin, size_t end, size_t n)
 {
     const ses_added *a = &f->t->added;
@@ -152,8 +152,8 @@ static bool exact(ses_tokens *k, const char *text, size_t begin, size_t end, ses
     return !k->invalid_utf8 && ses_encode_by_stages(k, text, begin, end, NULL, e);
 }
 
-/* A run of letters longer than a window: it is one piece, or, with an added token in it, none of our
- * business. */
+/* A run of letters longer than a window: one piece; if it contains an added token, it goes through the
+ * stages. */
 static bool long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t *pos,
                        size_t n, bool *hard, ses_err *e)
 {
@@ -172,7 +172,7 @@ static bool long_piece(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, 
     return odd ? exact(k, text, begin, end, e) : ses_bert_encode_non_ascii(f, w, k, text, begin, end, e);
 }
 
-/* All of the text the exact way after all. */
+/* Discard the tokens so far and encode the whole text by stages. */
 static bool start_over(ses_tokens *k, const char *text, size_t n, ses_token_buf at, ses_err *e)
 {
     ses_tokens_rewind(k, at.n, at.n_words);
@@ -237,7 +237,7 @@ static bool applies(const ses_tokenizer *t)
 
 static void set(uint8_t row[16], uint32_t c) { row[c & 15] |= (uint8_t)(1 << (c >> 4)); }
 
-/* Classes of ASCII characters, asked of the normalizer. */
+/* Find the class of each ASCII character by running the normalizer on it. */
 static bool sort_ascii(ses_bert_fast *f, bool *fits, ses_err *e)
 {
     const ses_added *a = &f->t->added;
@@ -262,7 +262,7 @@ static bool sort_ascii(ses_bert_fast *f, bool *fits, ses_err *e)
     return true;
 }
 
-/* The tokens that begin with prefix, without it, as a trie. */
+/* Trie of the tokens that start with prefix, without the prefix. */
 static bool make_trie(ses_trie *t, const ses_vocab *v, ses_string prefix, ses_arena *mem, ses_err *e)
 {
     ses_string *key = ses_alloc_array((size_t)v->size + 1, sizeof *key, e);
@@ -322,7 +322,7 @@ static void *work_new(const void *self, ses_err *e)
     (void)self;
     ses_bert_work *w = ses_alloc(sizeof *w, e);
     if (!w) return NULL;
-    /* zeroed pages that nothing has touched yet, entries on whole lines of the processor's cache */
+    /* untouched zero pages; entries aligned to cache lines */
     size_t small = ((size_t)2 << SES_BERT_SMALL_BITS) * sizeof *w->small;
     size_t large = ((size_t)2 << SES_BERT_LARGE_BITS) * sizeof *w->large;
     w->caches = ses_alloc(SES_ALIGN + small + large, e);

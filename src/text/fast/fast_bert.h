@@ -1,13 +1,12 @@
-/* The shortcut for BERT's pipeline (BertNormalizer or none, BertPreTokenizer, WordPiece): what its files
- * share.
- *
- * A window of the text at a time: 64 bytes at once are sorted into words, punctuation and the rest, as bit
- * masks; the bits become the places where pieces begin and end: what lies between ASCII blanks and
- * punctuation. A piece's lower-cased bytes are looked up in caches that hold its tokens. One that is not
- * there is taken apart by tries of the vocabulary; one with characters beyond ASCII, which may be several
- * words, is normalized character by character from a table; what even that does not cover (added tokens,
- * control characters, marks that change places) goes to ses_encode_by_stages, between places where cutting
- * changes nothing. */
+/* Fast path for BERT's pipeline: BertNormalizer or none, BertPreTokenizer, WordPiece. Declarations shared
+ * by its files. ses_bert_fast is read-only and shared between threads; ses_bert_work belongs to one
+ * thread. The text is processed in windows. 64 bytes at a time are classified as word, punctuation or
+ * other, as bit masks. The masks yield the positions of pieces: runs between ASCII spaces and punctuation.
+ * The lower-cased bytes of a piece are looked up in a cache of tokens. On a miss, the piece is split with
+ * tries of the vocabulary. A piece with non-ASCII characters, which may be several words, is normalized
+ * character by character from a table. Everything else (added tokens, control characters, reordered
+ * combining marks) goes through ses_encode_by_stages, split off at positions that do not change the
+ * result. */
 #ifndef SES_TEXT_FAST_BERT_H
 #define SES_TEXT_FAST_BERT_H
 
@@ -21,19 +20,19 @@
 enum {
     SES_BERT_WINDOW = 4096, /* bytes; a multiple of 64 */
     SES_BERT_BLOCKS = SES_BERT_WINDOW / 64,
-    SES_BERT_BATCH = 32,      /* words looked up at a time */
-    SES_BERT_SLACK = 8,       /* tokens an entry may write past its own */
-    SES_BERT_SHORT = 15,      /* bytes of a word that fit a small entry */
-    SES_BERT_LONG = 47,       /* and a large one */
-    SES_BERT_MAX_TOKENS = 12, /* of a large one */
+    SES_BERT_BATCH = 32,      /* words per batch of lookups */
+    SES_BERT_SLACK = 8,       /* tokens that copying an entry may write past its end */
+    SES_BERT_SHORT = 15,      /* maximum bytes of a word in a small entry */
+    SES_BERT_LONG = 47,       /* maximum bytes in a large entry */
+    SES_BERT_MAX_TOKENS = 12, /* maximum tokens in a large entry */
     SES_BERT_SMALL_BITS = 16, /* buckets of two small entries: 4 MiB */
-    SES_BERT_LARGE_BITS = 14, /* of two large entries: 4 MiB */
-    SES_BERT_MAX_WORD = 512,  /* bytes of a word taken apart here; longer ones go the exact way */
+    SES_BERT_LARGE_BITS = 14, /* buckets of two large entries: 4 MiB */
+    SES_BERT_MAX_WORD = 512,  /* maximum bytes of a word split here; longer ones go through the stages */
     SES_BERT_PAGES = 0x110000 >> 6
 };
 
-/* A piece of up to 47 bytes, its length in the last, and up to twelve tokens of any number of words. Short
- * ones are here too, where they have more tokens than a small entry takes. */
+/* A piece of up to 47 bytes (its length is in the last byte) with up to twelve tokens of any number of
+ * words. Also short pieces with more tokens than fit a small entry. */
 typedef struct ses_bert_large_entry {
     uint8_t key[48];
     int32_t id[SES_BERT_MAX_TOKENS];
@@ -42,65 +41,66 @@ typedef struct ses_bert_large_entry {
     uint8_t spare[4];
 } ses_bert_large_entry;
 
-/* What becomes of a character. */
+/* Class of a character after normalization. */
 typedef enum {
-    SES_BERT_UNRESOLVED, /* not asked for yet */
+    SES_BERT_UNRESOLVED, /* not computed yet */
     SES_BERT_LETTER,     /* part of a word */
     SES_BERT_SPACE,
-    SES_BERT_SINGLE, /* a word of its own: punctuation, Chinese */
+    SES_BERT_SINGLE, /* a word by itself: punctuation, CJK */
     SES_BERT_REMOVED,
-    SES_BERT_BY_STAGES /* only the exact way will do */
+    SES_BERT_BY_STAGES /* needs ses_encode_by_stages */
 } ses_bert_kind;
 
 typedef struct ses_bert_char {
     uint8_t kind, n, chars;
-    char byte[13]; /* UTF-8; three letters of a Hangul syllable take 9 */
-    int32_t id;    /* of a word of its own */
+    char byte[13]; /* UTF-8; the three letters of a Hangul syllable take 9 bytes */
+    int32_t id;    /* SES_BERT_SINGLE only */
 } ses_bert_char;
 
-/* One thread's caches. */
+/* Caches of one thread. */
 typedef struct ses_bert_work {
-    char *caches; /* memory of the next two */
-    /* [2 << SES_BERT_SMALL_BITS]. Words beyond ASCII are kept under their bytes in the text too (lower-cased
-     * where ASCII), with the length's top bit set: then places are in the text. */
+    char *caches; /* memory of `small` and `large` */
+    /* [2 << SES_BERT_SMALL_BITS]. Words with non-ASCII characters are also cached under their original
+     * bytes (ASCII lower-cased) with the top bit of the length set; their ranges then refer to the text. */
     ses_word_cache_entry *small;
-    ses_bert_large_entry *large;         /* [2 << SES_BERT_LARGE_BITS], too */
-    ses_bert_char *page[SES_BERT_PAGES]; /* characters by their upper bits; NULL: none asked for */
+    ses_bert_large_entry *large;         /* [2 << SES_BERT_LARGE_BITS] */
+    ses_bert_char *page[SES_BERT_PAGES]; /* characters by their upper bits; NULL: none computed yet */
     ses_arena mem;
 
-    /* a word beyond ASCII */
+    /* a word with non-ASCII characters */
     char byte[SES_BERT_MAX_WORD + 64];
     ses_offset from[SES_BERT_MAX_WORD + 64];
 
     /* a window */
     uint64_t word[SES_BERT_BLOCKS + 1], mark[SES_BERT_BLOCKS + 1], check[SES_BERT_BLOCKS + 1];
     uint16_t begin[SES_BERT_WINDOW + 64], end[SES_BERT_WINDOW + 64];
-    char key[SES_BERT_BATCH + 1][48]; /* of pieces for the large cache; the last: of a short one */
+    char key[SES_BERT_BATCH + 1][48]; /* keys for the large cache; the last one is for a short piece */
     char low[SES_BERT_WINDOW + 128];
 } ses_bert_work;
 
 typedef struct ses_bert_fast ses_bert_fast;
 
-/* Sort n bytes (the text's end may come before the last block's) into masks and lower-case them. Bits
- * beyond n are clear. */
+/* Classify n bytes into masks and lower-case them. Mask bits beyond n are 0. */
 typedef void ses_bert_classify_fn(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n);
 
-/* The first n bytes of the window, which is at `base` of the text: their tokens to the run. */
+/* Append the tokens of the first n bytes of the window, which is at `base` in the text. */
 typedef bool ses_bert_encode_window_fn(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k,
                                        const char *text, size_t base, size_t n, ses_err *e);
 
 struct ses_bert_fast {
     const ses_tokenizer *t;
     const ses_wordpiece *m;
-    /* Sets of ASCII: by the low four bits, a bit for each upper three. */
+    /* Sets of ASCII characters: indexed by the low four bits, one bit per value of the upper three. */
     uint8_t space[16], mark[16], check[16];
-    bool lower;        /* A to Z become a to z */
-    bool normal;       /* there are added tokens that are sought in the normal form */
-    bool wide;         /* or that begin beyond ASCII: every character there is checked */
-    bool hard;         /* there are added tokens that look at what is around them, or hold blanks */
-    uint8_t kind[128]; /* ses_bert_kind of ASCII */
+    bool lower;  /* A-Z are lower-cased */
+    bool normal; /* some added tokens match normalized text */
+    bool
+        /* `normal`, or some added token starts with a non-ASCII byte: check every non-ASCII character */
+        wide;
+    bool hard;         /* some added tokens depend on the text around them, or contain spaces */
+    uint8_t kind[128]; /* ses_bert_kind of each ASCII character */
     uint64_t key[3];
-    ses_trie first, next; /* tokens that begin a word, that go on in it (without the prefix) */
+    ses_trie first, next; /* tokens at the start of a word; tokens inside a word, without the prefix */
     ses_bert_classify_fn *classify;
     ses_bert_encode_window_fn *encode_window;
 };
@@ -111,7 +111,7 @@ static inline uint64_t ses_bert_hash(const ses_bert_fast *f, uint64_t a, uint64_
     return (h ^ h >> 32) * f->key[2];
 }
 
-/* The bucket of a large entry's key; its products do not wait for each other. */
+/* Bucket of a key in the large cache. The multiplications are independent of each other. */
 static inline uint32_t ses_bert_large_slot(const ses_bert_fast *f, const char *key)
 {
     uint64_t a[6], h = 0;
@@ -125,7 +125,7 @@ static inline size_t ses_bert_bit_positions(uint64_t bits, size_t base, uint16_t
 {
     size_t n = (size_t)__builtin_popcountll(bits);
     while (bits) {
-        for (int i = 0; i < 4; i++) { /* too many do no harm */
+        for (int i = 0; i < 4; i++) { /* surplus entries are overwritten */
             *out++ = (uint16_t)(base + (bits ? (size_t)__builtin_ctzll(bits) : 0));
             bits &= bits - 1;
         }
@@ -133,7 +133,8 @@ static inline size_t ses_bert_bit_positions(uint64_t bits, size_t base, uint16_t
     return n;
 }
 
-/* Begins and ends of the words and marks in the first n bytes of the window. */
+/* Find start and end of all words and punctuation in the first n bytes of the window; returns their
+ * number. */
 static inline size_t ses_bert_find_pieces(ses_bert_work *w, size_t n)
 {
     size_t begins = 0, ends = 0, blocks = (n + 63) / 64;
@@ -157,19 +158,20 @@ bool ses_bert_encode_window_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_t
                                  size_t base, size_t n, ses_err *e);
 void ses_bert_classify_avx512(const ses_bert_fast *f, ses_bert_work *w, const char *text, size_t n);
 
-/* What the normalizer makes of one character alone. Marks that NFD may move are odd: they have neighbors. */
+/* Normalize a single character. Marks that NFD may reorder are SES_BERT_BY_STAGES: they depend on
+ * neighbors. */
 bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char *c, ses_err *e);
 
-/* A piece of at most 47 bytes that is in neither cache: its tokens to the run, and to a cache. It may be
- * several words, or none. key: of a large entry, whose bucket is at slot; small: the piece's bucket, NULL
- * where it is too long for one. False with k->bad: not UTF-8. */
+/* A piece of at most 47 bytes that is in neither cache: append its tokens and cache them. It may be
+ * several words, or none. key: key for the large cache, with bucket `slot`; small: bucket of the small
+ * cache, NULL: too long for it. Returns false and sets k->invalid_utf8 for invalid UTF-8. */
 bool ses_bert_encode_miss(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
                           size_t begin, size_t n, const char *key, uint32_t slot, ses_word_cache_entry *small,
                           ses_err *e);
-/* A longer one, which is kept in none: bytes [at, at + n) of the window, at `base` of the text. */
+/* A longer piece, which is not cached: bytes [at, at + n) of the window, which is at `base` in the text. */
 bool ses_bert_encode_long(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
                           size_t base, size_t at, size_t n, ses_err *e);
-/* Bytes [begin, end) of the text between ASCII white space or punctuation, with characters beyond ASCII. */
+/* Bytes [begin, end) of the text, between ASCII white space or punctuation, with non-ASCII characters. */
 bool ses_bert_encode_non_ascii(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
                                size_t begin, size_t end, ses_err *e);
 

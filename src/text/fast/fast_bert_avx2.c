@@ -1,3 +1,4 @@
+/* Fast path for BERT: classification of bytes with AVX2. */
 #include "fast_bert_simd.h"
 
 bool ses_bert_encode_window_avx2(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text,
@@ -29,7 +30,7 @@ void ses_bert_classify_avx2(const ses_bert_fast *f, ses_bert_work *w, const char
         for (size_t h = 0; h < 64; h += 32) {
             char tail[32];
             const char *p = text + i + h;
-            if (i + h + 32 > n) { /* the end is a blank */
+            if (i + h + 32 > n) { /* pad with a space */
                 memset(tail, ' ', sizeof tail);
                 if (i + h < n) memcpy(tail, p, n - i - h);
                 p = tail;

@@ -1,3 +1,4 @@
+/* Fast path for BERT: classification of bytes with AVX-512. */
 #include "fast_bert.h"
 
 #include <immintrin.h>

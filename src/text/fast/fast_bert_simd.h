@@ -1,12 +1,12 @@
-/* Words to tokens with 16-byte vectors: the hot loop of fast_bert, included by the files that have the
- * flags. */
+/* Hot loop of the BERT fast path with 16-byte vectors: words to tokens. Included by the files compiled
+ * with the required flags. */
 #include "fast_bert.h"
 
 #include <immintrin.h>
 #include <string.h>
 
-/* A piece's key for the large cache: its bytes, zeros, and its length with the top bit for bytes beyond
- * ASCII. Returns the bucket, fetched ahead. */
+/* Key of a piece for the large cache: its bytes, zeros, and the length with the top bit set for non-ASCII.
+ * Returns the bucket, which is prefetched. */
 static inline uint32_t large_key(const ses_bert_fast *f, const ses_bert_work *w, char *key, __m256i a,
                                  __m128i b, unsigned size)
 {
@@ -46,12 +46,12 @@ static inline __m256i eight(const uint8_t *p)
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
 }
 
-/* Whether the piece is in the large cache: then its tokens are in the run. */
+/* If the piece is in the large cache, append its tokens and return true. */
 static inline bool put_large(const ses_bert_large_entry *x, const char *key, ses_token_buf *r, uint32_t at)
 {
     if (!same_long(x, key) && !same_long(++x, key)) return false;
     const __m256i base = _mm256_set1_epi32((int)at), words = _mm256_set1_epi32((int)r->n_words);
-    for (size_t i = 0; i < x->n; i += 8) { /* up to seven too many */
+    for (size_t i = 0; i < x->n; i += 8) { /* writes up to seven surplus entries */
         size_t to = r->n + i;
         __m256i begin = _mm256_add_epi32(eight(x->begin + i), base);
         __m256i end = _mm256_add_epi32(eight(x->end + i), base);
@@ -69,7 +69,7 @@ static inline bool put_large(const ses_bert_large_entry *x, const char *key, ses
     return true;
 }
 
-/* A piece that is not in the small cache, or too long for it: from the large one, or found now. */
+/* A piece that is not in the small cache, or too long for it: look in the large cache, else encode it. */
 static bool put_other(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t base,
                       size_t at, size_t len, uint32_t slot, const char *key, ses_word_cache_entry *small,
                       ses_err *e)

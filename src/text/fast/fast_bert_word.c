@@ -1,4 +1,4 @@
-/* fast_bert: a word to its tokens; characters beyond ASCII to words. */
+/* Fast path for BERT: splits a word into tokens, and normalizes text with non-ASCII characters into words. */
 #include "fast_bert.h"
 
 #include "base/alloc.h"
@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-/* ---- taking words apart ---- */
+/* ---- WordPiece ---- */
 
-/* The longest token that begins at p: its bytes, 0 if none. */
+/* Longest token that p starts with: its length in bytes; 0: none. */
 static inline size_t longest(const ses_trie *t, const uint8_t *p, size_t n, int32_t *id)
 {
     uint32_t base = t->root;
@@ -29,7 +29,7 @@ typedef struct parts {
     uint16_t end[SES_BERT_MAX_WORD];
 } parts;
 
-/* Tokens of a normalized word of at most SES_BERT_MAX_WORD bytes. */
+/* Split a normalized word of at most SES_BERT_MAX_WORD bytes into tokens. */
 static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts *out, ses_err *e)
 {
     size_t chars = 0, at = 0;
@@ -43,7 +43,7 @@ static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts
     }
     if (at == n) return true;
     if (f->m->unknown_id < 0)
-        return ses_fail(e, SES_EARG, "a word needs the unknown token \"%s\", which is not in the vocabulary",
+        return ses_fail(e, SES_EARG, "unknown word, and unk_token \"%s\" is not in the vocabulary",
                         ses_quoted_of(f->m->unknown.p, f->m->unknown.n).s);
     out->n = 1;
     out->id[0] = f->m->unknown_id;
@@ -53,8 +53,8 @@ static bool take_apart(const ses_bert_fast *f, const uint8_t *p, size_t n, parts
 
 /* ---- caches ---- */
 
-/* A place for the word, whose key is a large entry's: of two long ones the older goes; of two short ones the
- * second, as the first is for those that have come again. */
+/* An entry for a new key. Large bucket: replaces the older entry. Small bucket: replaces the second one;
+ * the first is for words that were found again. */
 static ses_bert_large_entry *large_room(ses_bert_large_entry *bucket, const char *key)
 {
     bucket[1] = bucket[0];
@@ -76,15 +76,15 @@ static const ses_bert_large_entry *large_find(const ses_bert_large_entry *bucket
     return !memcmp(bucket->key, key, n) ? bucket : !memcmp(bucket[1].key, key, n) ? bucket + 1 : NULL;
 }
 
-/* What a cache has of a piece of text: its tokens, and where each begins and ends. */
+/* A cache entry in the making: the tokens of a piece and their byte ranges. */
 typedef struct piece {
     size_t n;
     const int32_t *id;
     uint8_t begin[SES_BERT_MAX_TOKENS], end[SES_BERT_MAX_TOKENS], words;
-    uint16_t starts; /* as of a large entry */
+    uint16_t starts; /* as in ses_bert_large_entry */
 } piece;
 
-/* Under this key, in the small cache where it fits. small NULL: the key is too long for that one. */
+/* Store under this key, in the small cache if it fits. small NULL: the key is too long for it. */
 static void keep(ses_word_cache_entry *small, ses_bert_large_entry *large, const char *key, const piece *p)
 {
     if (small && p->n <= SES_LEN(small->id) && p->words == 1) {
@@ -113,8 +113,8 @@ static void keep_word(ses_word_cache_entry *small, ses_bert_large_entry *large, 
     keep(small, large, key, &x);
 }
 
-/* Tokens of a normalized word that is not in the small cache: from the large one, or found now and kept.
- * The word has 64 zeros behind it. */
+/* Tokens of a normalized word that is not in the small cache: from the large cache, else computed and
+ * stored. The word is followed by 64 zeros. */
 static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t n,
                     ses_word_cache_entry *small, parts *p, ses_err *e)
 {
@@ -132,8 +132,7 @@ static bool resolve(const ses_bert_fast *f, ses_bert_work *w, char *word, size_t
     return true;
 }
 
-/* Keep the tokens from `first` on, whose words begin with number `words`, under the bytes of the piece that
- * begins at `at`. */
+/* Cache the tokens from `first` on, whose words start at `words`, under the bytes of the piece at `at`. */
 static void learn(ses_bert_work *w, const ses_token_buf *r, size_t first, uint32_t words, uint32_t at,
                   const char *key, uint32_t slot, ses_word_cache_entry *small)
 {
@@ -148,7 +147,7 @@ static void learn(ses_bert_work *w, const ses_token_buf *r, size_t first, uint32
     keep(small, &w->large[slot], key, &x);
 }
 
-/* A word that stands in the text as it is normalized, but for case. */
+/* Append the tokens of a word that normalization changes only in case. */
 static bool put_plain(const ses_bert_fast *f, ses_token_buf *r, const char *word, size_t n, uint32_t at,
                       ses_err *e)
 {
@@ -211,7 +210,7 @@ bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char 
     c->kind = SES_BERT_BY_STAGES;
     char *p = out.byte;
     size_t len = out.n;
-    if (len > 2 && p[0] == ' ' && p[len - 1] == ' ') p++, len -= 2, alone++; /* Chinese */
+    if (len > 2 && p[0] == ' ' && p[len - 1] == ' ') p++, len -= 2, alone++; /* CJK */
     for (size_t i = 0; i < len;) {
         uint32_t x = 0;
         i += ses_utf8_decode(p + i, len - i, &x);
@@ -243,7 +242,7 @@ bool ses_bert_normalize_char(const ses_bert_fast *f, uint32_t cp, ses_bert_char 
         if (c->kind == SES_BERT_SINGLE) c->id = f->m->max_chars ? ses_vocab_id(&f->m->vocab, p, len) : -1;
         if (c->kind == SES_BERT_SINGLE && c->id < 0) c->id = f->m->unknown_id;
         if (c->kind == SES_BERT_SINGLE && c->id < 0)
-            c->kind = SES_BERT_BY_STAGES; /* an error, if it is met */
+            c->kind = SES_BERT_BY_STAGES; /* an error if the character occurs */
     }
     ses_text_free(&in);
     ses_text_free(&out);
@@ -258,12 +257,12 @@ static const ses_bert_char *look_up(const ses_bert_fast *f, ses_bert_work *w, ui
     return c->kind != SES_BERT_UNRESOLVED || ses_bert_normalize_char(f, cp, c, e) ? c : NULL;
 }
 
-/* ---- words beyond ASCII ---- */
+/* ---- words with non-ASCII characters ---- */
 
-/* Where the bytes of the word being made come from: w->byte and w->from. */
+/* The word being built in w->byte and w->from. */
 typedef struct word {
-    size_t n, chars;     /* bytes kept, characters seen */
-    uint32_t begin, end; /* in the text: of the first and last character kept */
+    size_t n, chars;     /* bytes stored, characters counted */
+    uint32_t begin, end; /* range in the text from the first to the last stored character */
 } word;
 
 static bool put_entry(ses_tokens *k, const ses_bert_work *w, const ses_word_cache_entry *x, ses_err *e)
@@ -294,8 +293,8 @@ static bool put_parts(ses_tokens *k, const ses_bert_work *w, const parts *p, ses
     return true;
 }
 
-/* The word made so far. One with too many characters is unknown whatever they are. whole: the piece is
- * this word, and will be kept under its own bytes, so it is not looked up as a word. */
+/* Append the tokens of the word. More than max_chars characters yield the unknown token. whole: the word
+ * is the entire piece, which will be cached under its original bytes, so skip the cache here. */
 static bool put_word(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, word *x, bool whole, ses_err *e)
 {
     size_t n = x->n;
@@ -336,7 +335,7 @@ static bool put_alone(ses_tokens *k, const ses_bert_char *c, size_t at, size_t l
     return true;
 }
 
-/* Past the characters that belong to the word at `at`: the next place where the text may be cut. */
+/* Skip the characters of the word at `at`, to the next position where the text may be split. */
 static bool word_end(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, const char *text, size_t *at,
                      size_t end, ses_err *e)
 {
@@ -352,7 +351,7 @@ static bool word_end(const ses_bert_fast *f, ses_bert_work *w, ses_tokens *k, co
     return true;
 }
 
-/* Strict, with what is common in line. */
+/* Strict UTF-8 decoding with inlined common cases. */
 static inline size_t decode(const char *text, size_t n, uint32_t *cp)
 {
     const uint8_t *p = (const uint8_t *)text;
@@ -371,9 +370,9 @@ static inline void add_char(ses_bert_work *w, word *x, const ses_bert_char *c, s
     if (!x->n) x->begin = from.begin;
     x->end = from.end;
     x->chars += c->chars;
-    if (x->chars > max_chars && x->n) return; /* unknown: what it is made of does not matter */
+    if (x->chars > max_chars && x->n) return; /* unknown in any case: the bytes do not matter */
     memcpy(w->byte + x->n, c->byte, sizeof c->byte);
-    uint64_t both; /* in a register: written as two halves it could not be read as one at once */
+    uint64_t both; /* one 8-byte store: two halves would cause a store-forwarding stall */
     memcpy(&both, &from, sizeof both);
     for (size_t i = 0; i < 4; i++) memcpy(w->from + x->n + i, &both, sizeof both);
     for (size_t i = 4; i < c->n; i++) memcpy(w->from + x->n + i, &both, sizeof both);
@@ -384,7 +383,7 @@ bool ses_bert_encode_non_ascii(const ses_bert_fast *f, ses_bert_work *w, ses_tok
                                size_t begin, size_t end, ses_err *e)
 {
     word x = { 0 };
-    size_t start = begin; /* of what is not put yet */
+    size_t start = begin; /* start of the text not yet encoded */
     for (size_t at = begin; at < end;) {
         uint32_t cp = 0;
         size_t len = decode(text + at, end - at, &cp);

@@ -1,4 +1,4 @@
-/* fast_bytes: opening, windows. */
+/* Fast path for byte-level BPE: opening, and splitting the text into windows. */
 #include "fast_byte_bpe.h"
 
 #include "base/alloc.h"
@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* ---- pieces ---- */
+/* ---- spans ---- */
 
-/* A match longer than a window. */
+/* Encode a match that is longer than a window. */
 static bool long_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, const char *text,
                       size_t *pos, size_t end, ses_err *e)
 {
@@ -20,8 +20,8 @@ static bool long_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_toke
     return ses_byte_bpe_encode_long(f, w, k, text + at, n, (uint32_t)at, e);
 }
 
-/* A word whose first byte is a space that is not in the text: found as any other, and then what lies after
- * the space is one place earlier. The space has the range of the first character, of so many bytes. */
+/* Encode a word that starts with an inserted space: like any other word, then shift the offsets after the
+ * space by one. The space gets the range of the first character, which has `first` bytes. */
 static bool put_spaced(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, ses_string word,
                        size_t at, size_t first, ses_err *e)
 {
@@ -46,14 +46,14 @@ static bool put_spaced(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tok
     return true;
 }
 
-/* The first match of a piece that a space is put in front of, which it does not have. */
+/* First match of a span that does not start with a space, with add_prefix_space. */
 static bool spaced_word(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k, const char *text,
                         size_t *pos, size_t end, ses_err *e)
 {
     size_t n = 1, at = *pos, left = end - at;
     char *copy = NULL;
     ses_mark mark = ses_arena_mark(&k->scratch);
-    for (size_t room = 256;; room *= 4) { /* enough of the piece that the match ends in it */
+    for (size_t room = 256;; room *= 4) { /* copy enough text that the match ends inside */
         size_t have = left < room ? left : room;
         copy = ses_arena_alloc(&k->scratch, have + 1, e);
         if (!copy) return false;
@@ -94,7 +94,7 @@ static bool encode_piece(const void *self, void *work, ses_tokens *k, const char
     return true;
 }
 
-/* When the store's places have run out. */
+/* Clear both caches if the positions of the word store are exhausted. */
 static void forget(ses_byte_bpe_work *w)
 {
     if (!ses_word_store_exhausted(&w->store)) return;
@@ -149,7 +149,7 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     f->prefix_space = ((const ses_byte_level *)t->steps[SES_PRE_TOKENIZER].step[0].self)->add_prefix_space;
     for (int b = 0; b < 256; b++) {
         f->id[b] = f->m->direct[ses_byte_char((uint8_t)b)];
-        if (f->id[b] < 0) return true; /* bytes without a token: the exact way has rules for them */
+        if (f->id[b] < 0) return true; /* a byte has no token: the stages have rules for this */
     }
     f->hash = ses_word_hash_new();
     f->char_class = sort_plane(mem, e);

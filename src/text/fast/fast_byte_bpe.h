@@ -1,12 +1,11 @@
-/* The shortcut for byte-level BPE (no normalizer, ByteLevel with GPT-2's pattern, BPE): what its files
- * share.
- *
- * A window of the text at a time: 64 bytes at once are sorted into letters, numbers and white space, as
- * bit masks; the masks become the places where the pattern's matches begin, which tile the text; a
- * match's bytes, as they stand in the text, are looked up in a cache that holds its tokens. One that is
- * not there is merged, from the ids of its bytes, and kept. */
-#ifndef SES_TEXT_FAST_BYTES_H
-#define SES_TEXT_FAST_BYTES_H
+/* Fast path for byte-level BPE: no normalizer, ByteLevel with GPT-2's pattern, BPE. Declarations shared by
+ * its files. ses_byte_bpe_fast is read-only and shared between threads; ses_byte_bpe_work belongs to one
+ * thread. The text is processed in windows. 64 bytes at a time are classified as letter, number or white
+ * space, as bit masks. The masks yield the start of each match of the pattern; the matches cover the text.
+ * The bytes of a match are looked up in a cache of tokens. On a miss, the word is encoded by merging and
+ * cached. */
+#ifndef SES_TEXT_FAST_BYTE_BPE_H
+#define SES_TEXT_FAST_BYTE_BPE_H
 
 #include "fast_added.h"
 #include "text/stage/shared/byte_level.h"
@@ -17,40 +16,40 @@
 enum {
     SES_BYTE_BPE_WINDOW = 4096, /* a multiple of 64 */
     SES_BYTE_BPE_BLOCKS = SES_BYTE_BPE_WINDOW / 64,
-    SES_BYTE_BPE_EDGE = 8,   /* bytes at a window's end whose matches depend on what follows */
-    SES_BYTE_BPE_BATCH = 32, /* words looked up at a time */
-    SES_BYTE_BPE_SLACK = SES_WORD_STORE_SLACK, /* tokens an entry may write past its own */
-    SES_BYTE_BPE_SHORT = SES_WORD_STORE_SHORT, /* bytes of a word that fit an entry */
+    SES_BYTE_BPE_EDGE = 8,   /* bytes at the end of a window whose matches depend on the next window */
+    SES_BYTE_BPE_BATCH = 32, /* words per batch of lookups */
+    SES_BYTE_BPE_SLACK = SES_WORD_STORE_SLACK, /* tokens that copying an entry may write past its end */
+    SES_BYTE_BPE_SHORT = SES_WORD_STORE_SHORT, /* maximum bytes of a word in a cache entry */
     SES_BYTE_BPE_CACHE_BITS = 17,
-    SES_BYTE_BPE_IN_STORE = 4, /* for the number of tokens: the store has them, id[0] is the place */
-    SES_BYTE_BPE_BACKTRACK_AFTER = 1 << 14 /* bytes merged before another way is prepared */
+    SES_BYTE_BPE_IN_STORE =
+        4, /* as token count of an entry: the tokens are in the store, at position id[0] */
+    SES_BYTE_BPE_BACKTRACK_AFTER = 1 << 14 /* bytes to merge before the backtracking encoder is built */
 };
 
-/* One thread's caches, and a window. */
+/* Caches of one thread, and a window. */
 typedef struct ses_byte_bpe_work {
     ses_word_cache_entry *cache; /* [2 << SES_BYTE_BPE_CACHE_BITS] */
-    ses_word_store store;        /* words that are longer, or have more tokens */
-    bool prefetch_store;         /* the last batch had short words with many tokens */
-    ses_bpe_backtrack backtrack; /* made when enough bytes have been merged to be worth it */
+    ses_word_store store;        /* longer words, or words with more tokens */
+    bool prefetch_store; /* the last batch had short words whose tokens are in the store: prefetch them */
+    ses_bpe_backtrack backtrack; /* built once enough bytes were merged */
     enum { SES_BACKTRACK_LATER, SES_BACKTRACK_READY, SES_BACKTRACK_NEVER } backtrack_state;
-    size_t merged; /* bytes */
-    /* A bit for each byte: part of a letter, of a number, of white space; goes on in a character; and
-     * where matches begin. */
+    size_t merged; /* bytes merged so far */
+    /* One bit per byte: part of a letter, number, white space; UTF-8 continuation byte; start of a match. */
     uint64_t letter[SES_BYTE_BPE_BLOCKS + 1], number[SES_BYTE_BPE_BLOCKS + 1], space[SES_BYTE_BPE_BLOCKS + 1];
-    uint64_t high[SES_BYTE_BPE_BLOCKS + 1]; /* is beyond ASCII */
+    uint64_t high[SES_BYTE_BPE_BLOCKS + 1]; /* non-ASCII */
     uint64_t inner[SES_BYTE_BPE_BLOCKS + 1], start[SES_BYTE_BPE_BLOCKS + 1];
-    uint64_t blank[SES_BYTE_BPE_BLOCKS + 1], quote[SES_BYTE_BPE_BLOCKS + 1]; /* is a space, an apostrophe */
+    uint64_t blank[SES_BYTE_BPE_BLOCKS + 1], quote[SES_BYTE_BPE_BLOCKS + 1]; /* space, apostrophe */
     uint16_t begin[SES_BYTE_BPE_WINDOW + 64];
-    char text[SES_BYTE_BPE_WINDOW + 128]; /* the window, and zeros */
+    char text[SES_BYTE_BPE_WINDOW + 128]; /* the window, followed by zeros */
 } ses_byte_bpe_work;
 
 typedef struct ses_byte_bpe_fast ses_byte_bpe_fast;
 
-/* Masks of the first n bytes of w->text but start; bytes beyond ASCII are left out and their blocks
- * told in `wide`, a bit for each block. */
+/* Compute all masks of the first n bytes of w->text except `start`. Non-ASCII bytes get no class; the
+ * result has one bit per block that contains some. */
 typedef uint64_t ses_byte_bpe_classify_fn(ses_byte_bpe_work *w, size_t n);
 
-/* The tokens of count words, which begin at w->begin[i] and end where the next begins, to the run. */
+/* Append the tokens of `count` words; word i is [w->begin[i], w->begin[i + 1]). */
 typedef bool ses_byte_bpe_encode_words_fn(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
                                           size_t base, size_t count, ses_err *e);
 
@@ -58,10 +57,10 @@ struct ses_byte_bpe_fast {
     const ses_tokenizer *t;
     const ses_bpe *m;
     bool prefix_space;
-    int32_t id[256];    /* of single bytes */
-    ses_word_hash hash; /* of the caches */
+    int32_t id[256];    /* ids of single bytes */
+    ses_word_hash hash; /* hash function of the caches */
     ses_added_first_bytes roots;
-    const uint8_t *char_class; /* [65536] ses_byte_bpe_class of the first characters of Unicode */
+    const uint8_t *char_class; /* [65536] ses_byte_bpe_class of the code points below U+10000 */
     ses_byte_bpe_classify_fn *classify;
     ses_byte_bpe_encode_words_fn *encode_words;
 };
@@ -81,17 +80,17 @@ bool ses_byte_bpe_encode_words_ref(const ses_byte_bpe_fast *f, ses_byte_bpe_work
 bool ses_byte_bpe_encode_words_avx2(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
                                     size_t base, size_t count, ses_err *e);
 
-/* Where the matches of the window's first n bytes begin: their number, w->begin, and the end after the
- * last. last: the text ends with the window. More than a window without a match's end: 0. */
+/* Find the matches in the first n bytes of the window: fills w->begin, including the end of the last
+ * match, and returns their number. last: the text ends with the window. 0: no match ends in the window. */
 size_t ses_byte_bpe_find_matches(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const char *text, size_t n,
                                  bool last);
 
-/* A word that no cache has: its tokens to the run, and kept. bucket: where a short one is kept; hash: of a
- * long one. */
+/* A word that is not cached: append its tokens and cache them. bucket: for a short word; hash: of a long
+ * one. */
 bool ses_byte_bpe_encode_miss(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
                               ses_string word, uint32_t at, ses_word_cache_entry *bucket, uint64_t hash,
                               ses_err *e);
-/* A word of any length, which is not kept. */
+/* Encode a word of any length without caching it. */
 bool ses_byte_bpe_encode_long(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_tokens *k,
                               const char *word, size_t n, uint32_t at, ses_err *e);
 

@@ -1,3 +1,4 @@
+/* Fast path for byte-level BPE with AVX2: classification of bytes, and batched cache lookup. */
 #include "fast_byte_bpe.h"
 #include "word_store_emit.h"
 
@@ -14,7 +15,7 @@ static inline uint64_t bits(__m256i a, __m256i b)
     return (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
 }
 
-/* Bytes from low on, `span` of them. */
+/* Mask of bytes in [low, low + span). */
 static inline __m256i in(__m256i v, char low, char span)
 {
     __m256i x = _mm256_sub_epi8(v, _mm256_set1_epi8(low));
@@ -50,12 +51,12 @@ uint64_t ses_byte_bpe_classify_avx2(ses_byte_bpe_work *w, size_t n)
 
 /* ---- words ---- */
 
-/* Words looked up at a time: their keys, and what has been found so far. */
+/* One batch of lookups: keys, and the results so far. */
 typedef struct batch {
-    __m128i key[SES_BYTE_BPE_BATCH];    /* of short words */
-    uint64_t hash[SES_BYTE_BPE_BATCH];  /* of long ones */
-    uint32_t slot[SES_BYTE_BPE_BATCH];  /* the small bucket */
-    uint32_t place[SES_BYTE_BPE_BATCH]; /* in the store; 0: none */
+    __m128i key[SES_BYTE_BPE_BATCH];    /* short words */
+    uint64_t hash[SES_BYTE_BPE_BATCH];  /* long words */
+    uint32_t slot[SES_BYTE_BPE_BATCH];  /* bucket in the cache */
+    uint32_t place[SES_BYTE_BPE_BATCH]; /* position in the store; 0: none */
 } batch;
 
 static inline ses_string word_at(const ses_byte_bpe_work *w, size_t i)
@@ -63,7 +64,7 @@ static inline ses_string word_at(const ses_byte_bpe_work *w, size_t i)
     return (ses_string){ w->text + w->begin[i], (size_t)w->begin[i + 1] - w->begin[i] };
 }
 
-/* Keys and hashes of n words from `from` on; whether there are long ones. */
+/* Compute keys and hashes of n words from index `from` on; returns whether some are long. */
 static inline bool hash_words(const ses_byte_bpe_fast *f, const ses_byte_bpe_work *w, batch *b, size_t from,
                               size_t n)
 {
@@ -90,7 +91,7 @@ static inline bool hash_words(const ses_byte_bpe_fast *f, const ses_byte_bpe_wor
     return any;
 }
 
-/* Records that will be wanted, fetched. */
+/* Find the store positions of the batch and prefetch their records. */
 static void find_places(const ses_byte_bpe_work *w, batch *b, size_t from, size_t n)
 {
     for (size_t j = 0; j < n; j++) {

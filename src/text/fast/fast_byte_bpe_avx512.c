@@ -1,3 +1,4 @@
+/* Fast path for byte-level BPE: classification of bytes with AVX-512. */
 #include "fast_byte_bpe.h"
 
 #include <immintrin.h>

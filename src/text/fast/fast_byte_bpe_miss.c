@@ -1,4 +1,4 @@
-/* fast_bytes: words that are not in the small cache. */
+/* Fast path for byte-level BPE: encodes words that are not in the cache, and stores them. */
 #include "fast_byte_bpe.h"
 
 #include "base/unicode/utf8.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- taking words apart ---- */
+/* ---- encoding ---- */
 
 typedef struct parts {
     int32_t *id;
@@ -15,7 +15,8 @@ typedef struct parts {
     size_t n;
 } parts;
 
-/* Merging needs no preparation; reading off does, and is faster after it. */
+/* Build the backtracking encoder, once enough bytes were merged. It is faster than merging, but takes time
+ * to build. */
 static bool prepare(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_err *e)
 {
     bool fits;
@@ -24,7 +25,7 @@ static bool prepare(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, ses_err *e
     return true;
 }
 
-/* Tokens of n bytes. id and len have room for n. */
+/* Encode n bytes. id and len have capacity n. */
 static bool take_apart(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const char *word, size_t n, parts *p,
                        ses_arena *scratch, ses_err *e)
 {
@@ -49,7 +50,7 @@ static bool take_apart(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const c
 
 static bool inner(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
 
-/* A token that holds part of a character's bytes is said to come from all of it. */
+/* A token that covers part of a character's bytes gets the range of the whole character. */
 static ses_offset whole_chars(const char *word, size_t n, size_t begin, size_t end)
 {
     while (begin && inner(word[begin])) begin--;
@@ -66,8 +67,8 @@ static void put_token(ses_token_buf *r, int32_t id, ses_offset o, uint32_t at)
 
 /* ---- caches ---- */
 
-/* A new word takes the second place: the first is for words that have come again. One whose record is gone
- * takes its own. */
+/* A new word replaces the second entry of its bucket; the first is for words that were found again. A word
+ * whose record was overwritten replaces its own entry. */
 static ses_word_cache_entry *keep_small(ses_word_cache_entry *bucket, const char *word, size_t n,
                                         const parts *p)
 {
@@ -92,7 +93,7 @@ static bool is_ascii(const char *p, size_t n)
     return any < 0x80;
 }
 
-/* The place in the store, or 0. */
+/* Store the tokens of a word; returns the position in the store, or 0. */
 static uint32_t keep_far(ses_word_store *s, ses_string word, const parts *p)
 {
     uint32_t place;

@@ -1,4 +1,4 @@
-/* fast_bytes: where the matches of GPT-2's pattern begin, by bits. */
+/* Fast path for byte-level BPE: finds the matches of GPT-2's pattern with bit masks. */
 #include "fast_byte_bpe.h"
 
 #include "base/unicode/unicode.h"
@@ -39,7 +39,7 @@ uint64_t ses_byte_bpe_classify_ref(ses_byte_bpe_work *w, size_t n)
     return wide;
 }
 
-/* ---- characters beyond ASCII ---- */
+/* ---- non-ASCII characters ---- */
 
 static ses_byte_bpe_class wide_class(const ses_byte_bpe_fast *f, uint32_t cp)
 {
@@ -50,7 +50,7 @@ static ses_byte_bpe_class wide_class(const ses_byte_bpe_fast *f, uint32_t cp)
     return gc & SES_GCS_L ? SES_BYTE_BPE_LETTER : gc & SES_GCS_N ? SES_BYTE_BPE_NUMBER : SES_BYTE_BPE_OTHER;
 }
 
-/* Bytes of the character at p, which is beyond ASCII. */
+/* Decode a non-ASCII character of valid UTF-8; returns its length. */
 static inline size_t decode(const char *text, uint32_t *cp)
 {
     const uint8_t *p = (const uint8_t *)text;
@@ -61,8 +61,8 @@ static inline size_t decode(const char *text, uint32_t *cp)
 
 static inline uint64_t mask_if(bool yes) { return 0 - (uint64_t)yes; }
 
-/* Set the masks of the characters beyond ASCII that begin in block i, with no branch on their classes, which
- * cannot be guessed. text: the window's first byte; what is after the window is still text. */
+/* Set the masks of the non-ASCII characters that start in block i. Branch-free: their classes are
+ * unpredictable. text: first byte of the window; the text continues after the window. */
 static void sort_wide(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const char *text, size_t i)
 {
     uint64_t letter[2] = { 0 }, number[2] = { 0 }, space[2] = { 0 };
@@ -70,7 +70,7 @@ static void sort_wide(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const ch
         unsigned at = (unsigned)__builtin_ctzll(lead);
         uint32_t cp;
         uint64_t bytes = ((uint64_t)1 << decode(text + 64 * i + at, &cp)) - 1;
-        uint64_t here = bytes << at, more = bytes >> 1 >> (63 - at); /* of this block, and of the next */
+        uint64_t here = bytes << at, more = bytes >> 1 >> (63 - at); /* bits in this block and in the next */
         ses_byte_bpe_class class = wide_class(f, cp);
         uint64_t is_letter = mask_if(class == SES_BYTE_BPE_LETTER),
                  is_number = mask_if(class == SES_BYTE_BPE_NUMBER),
@@ -86,17 +86,17 @@ static void sort_wide(const ses_byte_bpe_fast *f, ses_byte_bpe_work *w, const ch
     }
 }
 
-/* ---- starts ---- */
+/* ---- start of matches ---- */
 
 static inline void put_bit(uint64_t *mask, size_t at) { mask[at / 64] |= (uint64_t)1 << at % 64; }
 
 static inline bool bit(const uint64_t *mask, size_t at) { return mask[at / 64] >> at % 64 & 1; }
 
-/* Runs of letters, numbers and others begin a match, unless a space stands before: that does. White
- * space begins one with its first character, and with its last if something follows. */
+/* A match starts at each run of letters, numbers or other characters, or at the space before it. White
+ * space starts a match at its first character, and at its last one if other text follows. */
 static void find_starts(ses_byte_bpe_work *w, size_t n, bool last)
 {
-    uint64_t letter = 0, number = 0, other = 0, space = 0, blank = 0; /* the bit before */
+    uint64_t letter = 0, number = 0, other = 0, space = 0, blank = 0; /* last bit of the previous block */
     size_t blocks = (n + 63) / 64;
     memset(w->start, 0, (blocks + 1) * sizeof *w->start);
     for (size_t i = 0; i < blocks; i++) {
@@ -105,13 +105,13 @@ static void find_starts(ses_byte_bpe_work *w, size_t n, bool last)
         uint64_t o = inside & ~(l | u | s);
         uint64_t runs = (l & ~(l << 1 | letter)) | (u & ~(u << 1 | number)) | (o & ~(o << 1 | other));
         runs &= ~(w->blank[i] << 1 | blank);
-        /* At the end, as if white space went on. */
+        /* at the end, assume that white space continues */
         uint64_t next = 64 * (i + 1) < n ? w->space[i + 1] & 1 : 1;
         uint64_t tail = s & ~(s >> 1 | next << 63);
         if (n - 64 * i < 64 && last) tail &= inside >> 1;
         uint64_t wide = tail & w->inner[i];
         tail &= ~w->inner[i];
-        for (; wide; wide &= wide - 1) { /* the last byte of a character: back to its first */
+        for (; wide; wide &= wide - 1) { /* last byte of a character: go back to its first byte */
             size_t at = 64 * i + (size_t)__builtin_ctzll(wide);
             while (at && bit(w->inner, at)) at--;
             put_bit(w->start, at);
@@ -122,7 +122,7 @@ static void find_starts(ses_byte_bpe_work *w, size_t n, bool last)
     w->start[0] |= 1;
 }
 
-/* 's 't 'm 'd 're 've 'll where an apostrophe begins a match. */
+/* Contractions 's 't 'm 'd 're 've 'll, if a match starts at the apostrophe. */
 static void find_contractions(ses_byte_bpe_work *w, size_t n)
 {
     for (size_t i = 0; i < (n + 63) / 64; i++)
@@ -142,7 +142,7 @@ static size_t put_bits(uint64_t bits, size_t base, uint16_t *out)
 {
     size_t n = (size_t)__builtin_popcountll(bits);
     while (bits) {
-        for (int i = 0; i < 4; i++) { /* too many do no harm */
+        for (int i = 0; i < 4; i++) { /* surplus entries are overwritten */
             *out++ = (uint16_t)(base + (bits ? (size_t)__builtin_ctzll(bits) : 0));
             bits &= bits - 1;
         }
@@ -159,7 +159,7 @@ size_t ses_byte_bpe_find_matches(const ses_byte_bpe_fast *f, ses_byte_bpe_work *
     for (; wide; wide &= wide - 1) sort_wide(f, w, text, (size_t)__builtin_ctzll(wide));
     find_starts(w, window, last);
     find_contractions(w, window);
-    size_t certain = last ? window : window - SES_BYTE_BPE_EDGE; /* starts below are what they will stay */
+    size_t certain = last ? window : window - SES_BYTE_BPE_EDGE; /* starts before this position are final */
     for (size_t i = 0; i < blocks; i++) {
         uint64_t bits = w->start[i];
         if (certain - 64 * i < 64 && certain > 64 * i) bits &= ((uint64_t)1 << (certain - 64 * i)) - 1;
@@ -169,6 +169,6 @@ size_t ses_byte_bpe_find_matches(const ses_byte_bpe_fast *f, ses_byte_bpe_work *
     if (last)
         w->begin[found] = (uint16_t)window;
     else
-        found--; /* the last one's end is not known; the next window begins with it */
+        found--; /* the end of the last match is unknown: the next window starts with it */
     return found;
 }

@@ -1,4 +1,4 @@
-/* fast_words: opening, and where to cut. */
+/* Fast path for word-local pipelines: opening, and finding positions to split at. */
 #include "fast_words.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* ---- cuts ---- */
+/* ---- splitting into chunks ---- */
 
 uint64_t ses_words_spaces_ref(const char *p)
 {
@@ -19,7 +19,7 @@ uint64_t ses_words_spaces_ref(const char *p)
     return mask;
 }
 
-/* Whether the characters around the space at `at`, which are not both ASCII, are calm. */
+/* Whether the characters around the space at `at` (not both ASCII) are safe to split between. */
 static bool calm_around(const ses_words_fast *f, ses_words_work *w, const char *text, size_t at, bool *yes,
                         ses_err *e)
 {
@@ -33,14 +33,14 @@ static bool calm_around(const ses_words_fast *f, ses_words_work *w, const char *
     return ses_words_split_safe(f, w, cp, yes, e);
 }
 
-/* Spaces of text[*at, end) to cut at, up to what the list takes; *at: how far they were looked for. A
- * character stands before *at. */
+/* List the spaces of text[*at, end) to split at, up to the capacity of the list. *at: position to continue
+ * from; a character precedes it. */
 static bool list_cuts(const ses_words_fast *f, ses_words_work *w, const char *text, size_t *at, size_t end,
                       size_t *count, ses_err *e)
 {
     size_t n = *count, pos = *at;
     for (; pos + 1 < end && n <= SES_WORDS_MAX_CHUNKS; pos += 64) {
-        size_t left = end - 1 - pos; /* the last byte is no place to cut at */
+        size_t left = end - 1 - pos; /* the last byte is not a split position */
         uint64_t mask;
         if (left >= 64) {
             mask = f->spaces(text + pos);
@@ -63,7 +63,7 @@ static bool list_cuts(const ses_words_fast *f, ses_words_work *w, const char *te
     return true;
 }
 
-/* Whether a character that begins a text, beside others than these, is calm and so never dropped. */
+/* Whether the character at the start of a text is split-safe, and therefore never removed. */
 static bool calm_at(const ses_words_fast *f, ses_words_work *w, const char *text, size_t *at, bool *yes,
                     ses_err *e)
 {
@@ -74,8 +74,9 @@ static bool calm_at(const ses_words_fast *f, ses_words_work *w, const char *text
     return ses_words_split_safe(f, w, cp, yes, e);
 }
 
-/* Whether the first chunk is one for itself. A character dropped at the very beginning may be missed in the
- * ranges of all that follow, whatever the normalizers; one that is calm stays, if none joins it. */
+/* Whether the first chunk is independent of the rest. HF Tokenizers may shift all later offsets if a
+ * normalizer removes the first character. A split-safe character is kept, if no rule merges it with its
+ * neighbor. */
 static bool begins_well(const ses_words_fast *f, ses_words_work *w, const char *text, size_t begin,
                         size_t end, bool *yes, ses_err *e)
 {
@@ -111,7 +112,7 @@ static bool encode_stretch(const void *self, void *work, ses_tokens *k, const ch
         if (!good) break;
         if (last) w->chunk_start[count] = (uint32_t)end;
         if (!put(f, w, k, text, ends, 0, last ? count : count - 1, &odd, e)) return false;
-        if (last && !odd) return k->tokens.n_words += f->spm != NULL, true; /* all of it was one word */
+        if (last && !odd) return k->tokens.n_words += f->spm != NULL, true; /* the whole text was one word */
         w->chunk_start[0] = w->chunk_start[count - 1];
         count = 1;
     }
@@ -119,7 +120,7 @@ static bool encode_stretch(const void *self, void *work, ses_tokens *k, const ch
     return ses_encode_by_stages(k, text, begin, all, NULL, e);
 }
 
-/* When the store's places have run out. */
+/* Clear both caches if the positions of the word store are exhausted. */
 static void forget(ses_words_work *w)
 {
     if (!ses_word_store_exhausted(&w->store)) return;
@@ -151,7 +152,7 @@ static bool has_blank(ses_string s)
 
 static bool is_text(ses_string s, const char *text) { return s.n == strlen(text) && !memcmp(s.p, text, s.n); }
 
-/* A Replace sees white space, or what has nothing to do with it. */
+/* A Replace must match white space only, or nothing with white space. */
 static bool fits_replace(const ses_replace *r, ses_words_fast *f)
 {
     f->needs_context_check |= r->pattern.is_regex || has_blank(r->content);
@@ -161,7 +162,7 @@ static bool fits_replace(const ses_replace *r, ses_words_fast *f)
            is_text(r->pattern.text, "\\s+");
 }
 
-/* Normalizers that look at characters, their clusters, or white space. */
+/* Normalizers that depend only on single characters, grapheme clusters, or white space. */
 static bool fits_normalizers(const ses_stage_list *s, ses_words_fast *f)
 {
     static const ses_stage *const known[] = {
@@ -181,7 +182,7 @@ static bool fits_normalizers(const ses_stage_list *s, ses_words_fast *f)
     return true;
 }
 
-/* The first cuts at every space; the others work on what is left. */
+/* The first pre-tokenizer must split at every space; the others refine its pieces. */
 static bool fits_pre_tokenizers(const ses_stage_list *s)
 {
     static const ses_stage *const known[] = {
@@ -198,7 +199,7 @@ static bool fits_pre_tokenizers(const ses_stage_list *s)
     return s->n > 0;
 }
 
-/* Models that give at least one token for a word. */
+/* Models that yield at least one token per word. */
 static bool fits_model(const ses_stage_instance *s)
 {
     if (s->stage == &ses_stage_model_bpe) return ((const ses_bpe *)s->self)->unk_id >= 0;
@@ -236,10 +237,11 @@ static void *work_new(const void *self, ses_err *e)
     return NULL;
 }
 
-/* Which of ASCII is calm, and whether the pipeline is one to cut at all: "a" and " a" stay. */
+/* Find which ASCII characters are split-safe, and whether the pipeline can be split at all: "a" and " a"
+ * must stay unchanged. */
 static bool sort_ascii(ses_words_fast *f, bool *fits, ses_err *e)
 {
-    if (f->spm) { /* chunks are asked about as they come */
+    if (f->spm) { /* checked for each chunk instead */
         memset(f->split_safe, 1, 128);
         memset(f->split_safe + 128, 2, 128);
         f->split_safe[' '] = 0;
@@ -263,7 +265,7 @@ static bool open(const ses_tokenizer *t, ses_isa isa, ses_arena *mem, void **sel
     ses_words_fast *f = ses_arena_array(mem, 1, sizeof *f, e);
     if (!f) return false;
     if (!ses_words_spm_open(f, t) && (f->spm || !applies(t, f))) return true;
-    if (t->added.normal.n) return true; /* tokens sought in normal text go across chunks */
+    if (t->added.normal.n) return true; /* tokens in normalized text may span several chunks */
     f->t = t;
     f->surface = t->model.stage->text_named_id ? t->model.stage->text_named_id(t->model.self) : -1;
     for (size_t i = 0; i < t->added.n; i++) f->has_single_word |= t->added.token[i].single_word;

@@ -1,3 +1,4 @@
+/* Fast path for word-local pipelines with AVX2: finding spaces, and batched cache lookup. */
 #include "fast_words.h"
 #include "word_store_emit.h"
 
@@ -12,7 +13,7 @@ uint64_t ses_words_spaces_avx2(const char *p)
     return (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
 }
 
-/* Words before each of three tokens, by bits 2-4 of the shape. */
+/* Words before each of three tokens, indexed by bits 2-4 of the layout. */
 static const int32_t before[8][4] = {
     { 0, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 }, { 0, 1, 1 }, { 0, 0, 2 }, { 0, 1, 2 }, { 0, 0, 3 }, { 0, 1, 3 },
 };
@@ -35,15 +36,15 @@ static inline __m128i load(const char *text, size_t at, size_t len, size_t n)
     return _mm_loadu_si128((const __m128i *)rest);
 }
 
-/* Chunks looked up at a time: their keys, and what has been found so far. */
+/* One batch of lookups: keys, and the results so far. */
 typedef struct batch {
-    __m128i key[SES_WORDS_BATCH];    /* of short chunks */
-    uint64_t hash[SES_WORDS_BATCH];  /* of long ones */
-    uint32_t slot[SES_WORDS_BATCH];  /* the small bucket */
-    uint32_t place[SES_WORDS_BATCH]; /* in the store; 0: none */
+    __m128i key[SES_WORDS_BATCH];    /* short chunks */
+    uint64_t hash[SES_WORDS_BATCH];  /* long chunks */
+    uint32_t slot[SES_WORDS_BATCH];  /* bucket in the cache */
+    uint32_t place[SES_WORDS_BATCH]; /* position in the store; 0: none */
 } batch;
 
-/* Keys and hashes of n chunks from `from` on; whether there are long ones. */
+/* Compute keys and hashes of n chunks from index `from` on; returns whether some are long. */
 static inline bool hash_chunks(const ses_words_fast *f, const ses_words_work *w, const char *text,
                                const uint32_t ends[2], batch *b, size_t from, size_t n)
 {
@@ -71,7 +72,7 @@ static inline bool hash_chunks(const ses_words_fast *f, const ses_words_work *w,
     return any;
 }
 
-/* Records that will be wanted, fetched. */
+/* Find the store positions of the batch and prefetch their records. */
 static void find_places(const ses_words_work *w, batch *b, size_t from, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
@@ -84,7 +85,7 @@ static void find_places(const ses_words_work *w, batch *b, size_t from, size_t n
     }
 }
 
-enum { ROOM = 3 * SES_WORDS_BATCH + SES_WORDS_SLACK }; /* for a batch of entries */
+enum { ROOM = 3 * SES_WORDS_BATCH + SES_WORDS_SLACK }; /* capacity for a batch of entries */
 
 static inline bool put_far(const ses_words_fast *f, const ses_word_record *x, ses_tokens *k, const char *text,
                            uint32_t at, ses_err *e)

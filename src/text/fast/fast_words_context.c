@@ -1,4 +1,4 @@
-/* fast_words: what the normalizers do beside a space, asked of them. */
+/* Fast path for word-local pipelines: tests whether normalizers treat text next to a space independently. */
 #include "fast_words.h"
 
 #include "base/unicode/unicode.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The normal form of in, appended to out. */
+/* Append the normalized form of `in` to out. */
 static bool normalize(const ses_words_fast *f, ses_words_work *w, ses_text *in, ses_text *out, ses_err *e)
 {
     const ses_stage_list *steps = &f->t->steps[SES_NORMALIZER];
@@ -22,7 +22,7 @@ static bool normalize(const ses_words_fast *f, ses_words_work *w, ses_text *in, 
     return true;
 }
 
-/* Whether the parts are normalized together as they are one by one, ranges included. */
+/* Whether the parts normalize the same together as one by one, source ranges included. */
 static bool joins_at_all(const ses_words_fast *f, ses_words_work *w, const ses_string *part, size_t n,
                          bool *yes, ses_err *e)
 {
@@ -45,7 +45,8 @@ static bool joins_at_all(const ses_words_fast *f, ses_words_work *w, const ses_s
     return true;
 }
 
-/* A normalizer that fails (a broken map, say) fails again on the text, where it is told; here it is a no. */
+/* A normalizer error (a broken character map, for example) counts as no; it occurs again on the text and
+ * is reported there. */
 static bool joins(const ses_words_fast *f, ses_words_work *w, const ses_string *part, size_t n, bool *yes,
                   ses_err *e)
 {
@@ -55,7 +56,7 @@ static bool joins(const ses_words_fast *f, ses_words_work *w, const ses_string *
     return own.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", own.msg);
 }
 
-/* Letters, numbers, punctuation and symbols that no rule joins with a space or drops beside one. */
+/* Letters, numbers, punctuation and symbols that no rule merges with or removes next to a space. */
 static bool is_quiet(uint32_t cp)
 {
     const ses_cp_info *i = ses_cp(cp);
@@ -84,7 +85,7 @@ bool ses_words_split_safe(const ses_words_fast *f, ses_words_work *w, uint32_t c
     *yes = is_quiet(cp);
     for (int i = 0; *yes && i < 2; i++)
         if (!joins(f, w, two[i], 2, yes, e)) return false;
-    if (*yes) { /* and it is not white space itself afterwards */
+    if (*yes) { /* and it does not become white space */
         ses_text *t = &w->text[2];
         uint32_t first;
         *yes = t->n > 2 && t->byte[1] == ' ';

@@ -1,13 +1,14 @@
-/* fast_words: chunks that are not in the small cache. */
+/* Fast path for word-local pipelines: encodes chunks that are not in the cache, and stores them. Also the
+ * reference version of the lookup loop. */
 #include "fast_words.h"
 
 #include <string.h>
 
-/* ---- keeping ---- */
+/* ---- caching ---- */
 
-/* Tokens of the run that a chunk gave: from n on, of words from `words` on. */
+/* Tokens of one chunk in k->tokens: from index n on, words from `words` on. */
 typedef struct given {
-    const char *text; /* all of it */
+    const char *text; /* the whole text */
     uint32_t begin, end, words;
     size_t n, marks;
 } given;
@@ -17,8 +18,8 @@ static bool fits_small(const given *g, const ses_tokens *k)
     return g->end - g->begin <= SES_WORDS_SHORT && k->tokens.n - g->n <= 3 && k->n_overrides == g->marks;
 }
 
-/* A new chunk takes the second place: the first is for those that have come again. One whose record is gone
- * takes its own. */
+/* A new chunk replaces the second entry of its bucket; the first is for chunks that were found again. A
+ * chunk whose record was overwritten replaces its own entry. */
 static ses_word_cache_entry *keep_small(ses_word_cache_entry *bucket, const given *g, const ses_token_buf *r,
                                         ses_chunk_position place)
 {
@@ -40,8 +41,8 @@ static ses_word_cache_entry *keep_small(ses_word_cache_entry *bucket, const give
     return bucket;
 }
 
-/* How the tokens of chunk g that are called by a text are kept: by what stands there, or by names, of so many
- * bytes. False: not at all. */
+/* Bytes needed to store the token strings of chunk g; 0 if they all equal the source text. False: cannot
+ * be cached. */
 static bool count_names(const given *g, const ses_tokens *k, int32_t surface, uint16_t *names)
 {
     size_t bytes = 0, called = 0;
@@ -71,7 +72,7 @@ static void put_names(const given *g, const ses_tokens *k, uint8_t *to)
     }
 }
 
-/* The place in the store, or 0. */
+/* Store the tokens of a chunk; returns the position in the store, or 0. */
 static uint32_t keep_far(ses_word_store *s, const given *g, const ses_tokens *k, int32_t surface, uint8_t tag)
 {
     const ses_token_buf *r = &k->tokens;
@@ -104,7 +105,7 @@ static uint32_t keep_far(ses_word_store *s, const given *g, const ses_tokens *k,
     return at;
 }
 
-/* Whether all tokens lie in the chunk, as they do but where ranges are one character too early. */
+/* Whether all token offsets are inside the chunk. Not so if offsets are shifted by one character. */
 static bool is_inside(const given *g, const ses_token_buf *r)
 {
     for (size_t i = g->n; i < r->n; i++)
@@ -114,7 +115,7 @@ static bool is_inside(const given *g, const ses_token_buf *r)
     return true;
 }
 
-/* A space and calm ASCII: no normalizer has anything to look at across its ends. */
+/* A space and split-safe ASCII: no normalizer depends on its neighbors. */
 static bool is_plain(const ses_words_fast *f, const char *p, size_t n)
 {
     size_t i = 1;
@@ -122,7 +123,7 @@ static bool is_plain(const ses_words_fast *f, const char *p, size_t n)
     return !f->may_create_spaces && *p == ' ' && i == n;
 }
 
-/* Whether chunk g is one for itself wherever it stands (*alone) and whether it is none even here (*odd). */
+/* *alone: chunk g is independent of its neighbors anywhere. *odd: it depends on them here. */
 static bool look_around(const ses_words_fast *f, ses_words_work *w, const given *g, const uint32_t ends[2],
                         bool *alone, bool *odd, ses_err *e)
 {
@@ -130,12 +131,11 @@ static bool look_around(const ses_words_fast *f, ses_words_work *w, const given 
     bool left = g->begin > ends[0], right = g->end < ends[1], begins = true;
     *alone = true;
     if (!f->needs_context_check || is_plain(f, chunk.p, chunk.n)) return true;
-    if (!left && !right && chunk.n > SES_WORDS_SHORT) return true; /* all there is, and kept as such */
+    if (!left && !right && chunk.n > SES_WORDS_SHORT) return true; /* the whole span, cached as such */
     if (!ses_words_context_free(f, w, chunk, left, true, alone, e)) return false;
     *odd = !*alone && right;
     if (*alone || right || !left) return true;
-    if (!ses_words_context_free(f, w, chunk, true, false, &begins, e))
-        return false; /* nothing stands behind it */
+    if (!ses_words_context_free(f, w, chunk, true, false, &begins, e)) return false; /* no chunk follows */
     *odd = !begins;
     return true;
 }
@@ -155,7 +155,7 @@ bool ses_words_encode_miss(const ses_words_fast *f, ses_words_work *w, ses_token
     bool ok = f->spm ? ses_words_spm_chunk(f, w, k, text, g.begin, g.end, ends, &alone, odd, e)
                      : ses_encode_by_stages(k, text, g.begin, g.end, NULL, e);
     if (!ok) return false;
-    if (k->past_piece_end) return true; /* a token's place is not counted from the chunk */
+    if (k->past_piece_end) return true; /* the offset of a token is not relative to the chunk */
     k->past_piece_end = past;
     if (*odd || !alone || !is_inside(&g, &k->tokens)) return true;
     if (bucket && fits_small(&g, k)) {
@@ -202,7 +202,7 @@ bool ses_words_put_surface(const ses_words_fast *f, const ses_word_record *x, se
     return true;
 }
 
-/* ---- one by one ---- */
+/* ---- reference version of the lookup loop ---- */
 
 static bool put_entry(ses_token_buf *r, const ses_word_cache_entry *x, uint32_t at, ses_err *e)
 {

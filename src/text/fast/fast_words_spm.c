@@ -1,10 +1,10 @@
-/* fast_words for SentencePiece's own pipeline. Its text is one piece, but no rule of its normalizer goes
- * across a space and no piece across the begin of a word, so that chunks are for themselves, too, but for one
- * thing: unigram scores are summed from the text's begin in single precision, and rounding may decide between
- * paths that are nearly equal. The first chunk is kept as it is. Of others only those whose best path lies
- * ahead by more than any rounding; that is coarser the larger the sum is, so they are kept twice: for sums
- * near 0, and for others. For the rest the sum is made up, from the tokens before, and the path found with
- * it. */
+/* Fast path for SentencePiece's own pipeline. Its text is one piece, but no normalization rule crosses a
+ * space and no piece crosses the start of a word, so chunks are independent, with one exception. Unigram
+ * scores are summed from the start of the text in single precision, so rounding may decide between nearly
+ * equal paths. The first chunk is cached as it is. Other chunks are cached only if their best path leads
+ * by more than any rounding error. That error grows with the sum, so they are cached twice: for sums near
+ * 0 and for larger ones. For the rest, the sum is recomputed from the tokens before and the path is
+ * searched with it. */
 #include "fast_words.h"
 
 #include "base/unicode/utf8.h"
@@ -16,10 +16,12 @@
 #include <string.h>
 
 static const char mark[] = "\xe2\x96\x81";
-static const double near_sum = 15e3; /* up to here chunks are SES_CHUNK_INNER, then SES_CHUNK_LARGE_SUM */
-static const double most_sum = 9e4;  /* longer texts go the exact way: at 1e5 the library counts anew */
+static const double near_sum =
+    15e3; /* chunks are SES_CHUNK_INNER up to this magnitude, then SES_CHUNK_LARGE_SUM */
+static const double most_sum =
+    9e4; /* longer texts go through the stages: at 1e5 the SentencePiece library restarts the sum */
 
-/* No piece has a mark behind something else, and the mark itself is one. */
+/* U+2581 occurs only at the start of a piece, and is a piece itself. */
 static bool fits_pieces(const ses_spm_model *m)
 {
     int32_t id = ses_trie_find(&m->trie, mark, 3);
@@ -42,7 +44,7 @@ bool ses_words_spm_open(ses_words_fast *f, const ses_tokenizer *t)
     const ses_spm_norm *s = norm->step[0].self;
     const ses_spm_model *m = t->model.self;
     if (!s->escape_whitespaces || s->whitespace_as_suffix || !ses_spm_norm_is_word_local(s)) return false;
-    /* unknown words would be one token, even over a space */
+    /* consecutive unknown words would be one token, even across a space */
     if (m->kind == SES_SPM_WORD || m->renamed || m->unused || !fits_pieces(m)) return false;
     f->spm = m;
     f->spm_norm = s;
@@ -62,8 +64,8 @@ static size_t count_chars(const char *p, size_t n)
     return chars;
 }
 
-/* The sum of the best path to the end of the run, added up as it was: an unknown token is as many as the
- * characters it is called by. */
+/* Recompute the sum of the best path up to the last token, with the same additions: an unknown token
+ * counts once per character of its string. */
 static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at)
 {
     const ses_spm_model *m = f->spm;
@@ -83,8 +85,8 @@ static void make_up(const ses_words_fast *f, ses_words_work *w, const ses_tokens
     w->sum = s;
 }
 
-/* At most so far from 0 is the sum at this byte, and `more` sums behind it: a token is one, or if it is
- * unknown one for each of its bytes. */
+/* Upper bound of the sum's magnitude at this byte after `more` further additions: one per token, or one
+ * per byte of an unknown token. */
 static double reach(const ses_words_fast *f, const ses_words_work *w, const ses_tokens *k, size_t at,
                     size_t more)
 {
@@ -92,7 +94,7 @@ static double reach(const ses_words_fast *f, const ses_words_work *w, const ses_
     return fabs((double)w->sum.sum) + (double)sums * f->max_abs_score;
 }
 
-/* Whether the sum at this byte is less than so far from 0. */
+/* Whether the magnitude of the sum at this byte is below the bound. */
 static bool is_within(const ses_words_fast *f, ses_words_work *w, const ses_tokens *k, size_t at, double most)
 {
     if (reach(f, w, k, at, 0) < most) return true;
@@ -100,8 +102,8 @@ static bool is_within(const ses_words_fast *f, ses_words_work *w, const ses_toke
     return reach(f, w, k, at, 0) < most;
 }
 
-/* How many chunks from `from` on may be looked up before asking whether the sum is near enough to 0 that what
- * was kept holds. */
+/* Number of chunks from `from` on that may be looked up before the magnitude of the sum must be checked
+ * again. */
 static size_t few(const ses_words_fast *f, const uint32_t *cut, size_t from, size_t count)
 {
     size_t to = from + 1;
@@ -132,14 +134,15 @@ bool ses_words_spm_put(const ses_words_fast *f, ses_words_work *w, ses_tokens *k
             continue;
         w->inner = SES_CHUNK_LARGE_SUM;
         if (w->chunk_start[i] == ends[0] && to == i + 1) continue;
-        ses_tokens_rewind(k, start.n, start.n_words); /* some of them were too far: again, with others */
+        ses_tokens_rewind(k, start.n,
+                          start.n_words); /* some were past the bound: repeat with the other entries */
         w->sum = sum;
         to = i;
     }
     return true;
 }
 
-/* Tokens of normalized text to k->list; *certain: whatever stands before it. */
+/* Tokens of normalized text to k->piece_tokens. *certain: independent of the text before. */
 static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, const ses_text *t, bool first,
                      bool *certain, ses_err *e)
 {
@@ -153,9 +156,9 @@ static bool tokenize(const ses_words_fast *f, ses_words_work *w, ses_tokens *k, 
     w->raw.n = 0;
     if (!ses_spm_unigram_encode_part(m, t->byte, t->n, sum, first ? NULL : &gap, &w->raw, &k->scratch, e))
         return false;
-    /* a path has a sum for each character at most, off by half of FLT_EPSILON; there are two paths, and they
-     * were as far off when they were compared here. The first sum is 0, then nothing has to be ahead; but
-     * the library must not have counted anew. */
+    /* A path has at most one addition per character, each off by half of FLT_EPSILON; two paths are
+     * compared, here and in the full text. The first chunk starts at sum 0 and needs no margin, but the
+     * library must not have restarted the sum. */
     *certain = first ? (double)t->n * f->max_abs_score < most_sum
                      : (double)gap > 2.0 * (double)count_chars(t->byte, t->n) * most * FLT_EPSILON &&
                            fabs((double)*sum) < most;
@@ -186,13 +189,13 @@ bool ses_words_spm_split_safe(const ses_words_fast *f, ses_words_work *w, ses_st
     ses_text *in = &w->text[0], *out = &w->text[1];
     in->n = out->n = 0;
     if (!ses_text_put_self(in, c.p, c.n, 0, e)) return false;
-    ses_err own = { 0 }; /* a broken map fails again on the text, where it is told */
+    ses_err own = { 0 }; /* an error in the character map occurs again on the text and is reported there */
     *yes = ses_spm_norm_run_inner(f->spm_norm, in, 0, in->n, out, &own) && out->n && !ends_blank(out);
     return own.code != SES_ENOMEM || ses_fail(e, SES_ENOMEM, "%s", own.msg);
 }
 
-/* Normal form of text[begin, end) to w->text[1]. *blank: white space is at its end, which would swallow a
- * space that follows. */
+/* Normalize text[begin, end) into w->text[1]. *blank: it ends in white space, which would absorb a
+ * following space. */
 static bool normalize(const ses_words_fast *f, ses_words_work *w, const char *text, size_t begin, size_t end,
                       const uint32_t ends[2], bool *blank, ses_err *e)
 {

@@ -1,27 +1,27 @@
-/* A short word and its tokens in 32 bytes: what the shortcuts' caches hold, in buckets of two. A new word
- * takes the second place of its bucket, one that comes again the first. */
-#ifndef SES_TEXT_SMALL_ENTRY_H
-#define SES_TEXT_SMALL_ENTRY_H
+/* A cache entry of 32 bytes: a short word and up to three tokens. The caches have buckets of two entries:
+ * a new word replaces the second, a word found again moves to the first. */
+#ifndef SES_TEXT_WORD_CACHE_H
+#define SES_TEXT_WORD_CACHE_H
 
 #include "text/tokenizer_impl.h"
 
 typedef struct ses_word_cache_entry {
-    uint8_t key[16]; /* up to 15 bytes; in the last the length, and what else tells words apart */
+    uint8_t key[16]; /* up to 15 bytes, zero-padded; the last byte holds the length and a tag */
     int32_t id[3];
-    uint8_t range[3]; /* of each token: where it begins (upper four bits) and ends */
+    uint8_t range[3]; /* of each token: start (upper four bits) and end */
     union {
         uint8_t n;     /* tokens */
-        uint8_t shape; /* of fast_words, whose entries may be of several words: see there */
+        uint8_t shape; /* used by fast_words, whose entries may contain several words; see there */
     };
 } ses_word_cache_entry;
 
-_Static_assert(sizeof(ses_word_cache_entry) == 32, "an entry is one vector");
+_Static_assert(sizeof(ses_word_cache_entry) == 32, "an entry must be one vector");
 
 #ifdef __AVX2__
 #include <immintrin.h>
 
-/* The tokens at the run's end, three at once and one too many; words: added to the run's count. The caller
- * counts both on. */
+/* Append three tokens at once; the fourth entry written is surplus. words: added to the word index. The
+ * caller updates the counts. */
 static inline void ses_word_cache_emit(const ses_token_buf *r, const ses_word_cache_entry *x, uint32_t at,
                                        __m128i words)
 {
@@ -40,7 +40,7 @@ static inline bool ses_word_cache_matches(const ses_word_cache_entry *x, __m128i
     return _mm_testz_si128(v, v);
 }
 
-/* Found in the second place: it comes again, and goes to the first. */
+/* Move an entry that was found again from the second to the first slot. */
 static inline ses_word_cache_entry *ses_word_cache_promote(ses_word_cache_entry *bucket)
 {
     __m256i a = _mm256_loadu_si256((const __m256i *)bucket);

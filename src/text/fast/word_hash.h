@@ -1,4 +1,4 @@
-/* Hash of 16 bytes at a time, for the shortcuts' caches: keyed, so that no text is made to collide. */
+/* Keyed hash of 16 bytes for the caches of the fast paths; the random key prevents prepared collisions. */
 #ifndef SES_TEXT_WORD_HASH_H
 #define SES_TEXT_WORD_HASH_H
 

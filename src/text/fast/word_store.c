@@ -1,3 +1,4 @@
+/* The ring buffer of word records and its index. */
 #include "word_store.h"
 
 #include "base/alloc.h"
@@ -6,7 +7,7 @@ enum { UNITS = 1 << SES_WORD_STORE_BITS };
 
 bool ses_word_store_open(ses_word_store *s, ses_err *e)
 {
-    s->head = 1; /* 0 is no place */
+    s->head = 1; /* 0 means none */
     s->ring = ses_alloc_huge(UNITS + SES_WORD_STORE_SLACK / 8, sizeof *s->ring, e);
     s->index = ses_alloc_array((size_t)4 << SES_WORD_STORE_INDEX_BITS, sizeof *s->index, e);
     if (s->ring && s->index) return true;
@@ -35,7 +36,7 @@ ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *li
     size_t bytes = sizeof *like + like->n * sizeof(int32_t) + like->len + parts + like->names;
     uint32_t units = (uint32_t)((bytes + 7) / 8);
     if (ses_word_store_exhausted(s)) return NULL;
-    uint32_t left = UNITS - (s->head & (UNITS - 1)); /* a record lies in one stretch */
+    uint32_t left = UNITS - (s->head & (UNITS - 1)); /* records are contiguous */
     if (left < units) s->head += left;
     *place = s->head;
     s->head += units;
@@ -45,7 +46,7 @@ ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *li
     return x;
 }
 
-/* Of four, the one that was there before, or a free one, or the oldest. */
+/* Replaces, in this order: the entry with the same hash, a free one, the oldest of the four. */
 void ses_word_store_add_index(ses_word_store *s, uint64_t hash, uint32_t place)
 {
     uint64_t *b = ses_word_store_bucket(s, hash);

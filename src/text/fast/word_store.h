@@ -1,7 +1,7 @@
-/* A bounded cache from words to their tokens: records of any size, end to end in a ring, where a new one
- * takes the place of the oldest. A record is known by its place, which counts on from round to round, so
- * that a place tells whether its record is still there; words are found by an index, or by a place that
- * another cache has kept for them. */
+/* A bounded cache from words to tokens: variable-size records in a ring buffer, where new records
+ * overwrite the oldest. A record is identified by its position, which keeps increasing across rounds, so a
+ * position tells whether its record still exists. Words are found through the index, or by a position
+ * stored in another cache. A store belongs to one thread. */
 #ifndef SES_TEXT_WORD_STORE_H
 #define SES_TEXT_WORD_STORE_H
 
@@ -11,32 +11,34 @@
 #include <string.h>
 
 enum {
-    SES_WORD_STORE_BITS = 21,       /* the ring, in units of 8 bytes */
-    SES_WORD_STORE_INDEX_BITS = 17, /* buckets of four */
-    SES_WORD_STORE_SHORT = 15,      /* words in the index are longer */
-    SES_WORD_STORE_LONG = 1000,     /* bytes of a word, and tokens, at most */
-    SES_WORD_STORE_NARROW = 255,    /* bytes of a word whose offsets take one byte each; else two */
-    SES_WORD_STORE_SLACK = 64       /* bytes past a record that may be read, tokens that may be written */
+    SES_WORD_STORE_BITS = 21,       /* size of the ring, in units of 8 bytes */
+    SES_WORD_STORE_INDEX_BITS = 17, /* buckets of four entries */
+    SES_WORD_STORE_SHORT = 15,      /* bytes; words in the index are longer */
+    SES_WORD_STORE_LONG = 1000,     /* maximum bytes of a word, and maximum tokens */
+    SES_WORD_STORE_NARROW = 255, /* up to this many bytes in the word, offsets take one byte each; else two */
+    SES_WORD_STORE_SLACK = 64    /* bytes readable past a record; tokens writable past the end */
 };
 
-/* Followed by: id[n], the word's bytes, begin[n], end[n], word[n] if `split`, and `names` bytes. tiles: a
- * token ends where the next begins; then end is begin + 1, and there are n + 1 of both. */
+/* Followed by: id[n], the word's bytes, begin[n], end[n], word[n] if `split`, and `names` bytes. tiles:
+ * each token ends where the next starts; then end is begin + 1, and both share n + 1 entries. */
 typedef struct ses_word_record {
-    uint16_t len, n;    /* bytes of the word, and its tokens */
-    uint16_t names;     /* bytes of names: for each token called by one a length, of two, and the name */
-    uint8_t tag, words; /* what else tells the word from others; words that the tokens are of */
+    uint16_t len, n;    /* bytes of the word, number of tokens */
+    uint16_t names;     /* bytes of token strings: for each such token a u16 length and the string */
+    uint8_t tag, words; /* distinguishes equal words in different contexts; number of words */
     bool tiles : 1, split : 1;
-    bool surface : 1; /* tokens are called by a text: a name, or what stands there if there are no names */
-    uint8_t spare[3]; /* so that ids are aligned */
+    bool
+        /* some tokens have their own string: from `names`, or the source text if there are no names */
+        surface : 1;
+    uint8_t spare[3]; /* aligns the ids */
 } ses_word_record;
 
 typedef struct ses_word_store {
-    uint64_t *ring;  /* [1 << SES_WORD_STORE_BITS], and slack */
-    uint64_t *index; /* [4 << SES_WORD_STORE_INDEX_BITS] hash's lower half << 32 | place; 0: free */
-    uint32_t head;   /* the next place */
+    uint64_t *ring;  /* [1 << SES_WORD_STORE_BITS] plus slack */
+    uint64_t *index; /* [4 << SES_WORD_STORE_INDEX_BITS] lower half of the hash << 32 | position; 0: free */
+    uint32_t head;   /* next position */
 } ses_word_store;
 
-/* The record's parts. Offsets are of `wide` bytes each. */
+/* Pointers into a record. Each offset takes `wide` bytes. */
 typedef struct ses_word_record_parts {
     int32_t *id;
     char *key;
@@ -46,7 +48,7 @@ typedef struct ses_word_record_parts {
 
 bool ses_word_store_open(ses_word_store *s, ses_err *e);
 void ses_word_store_close(ses_word_store *s);
-/* Places have run out: all of them are to be forgotten, and ses_word_store_clear called. */
+/* Positions are exhausted: discard all of them and call ses_word_store_clear. */
 static inline bool ses_word_store_exhausted(const ses_word_store *s) { return s->head >> 31; }
 void ses_word_store_clear(ses_word_store *s);
 
@@ -83,14 +85,14 @@ static inline void ses_word_record_set_offset(const ses_word_record_parts *p, si
     memcpy(p->end + 2 * i, &x[1], sizeof x[1]);
 }
 
-/* Room for a record like this, which the caller fills but for the word; *place: what it is known by. NULL:
- * places have run out. */
+/* Allocate a record with the header `like`, and copy the word; the caller fills in the rest. *place: its
+ * position. NULL: positions are exhausted. */
 ses_word_record *ses_word_store_put(ses_word_store *s, const ses_word_record *like, const char *word,
                                     uint32_t *place);
-/* Have the index lead there. */
+/* Add the position to the index. */
 void ses_word_store_add_index(ses_word_store *s, uint64_t hash, uint32_t place);
 
-/* NULL: overwritten since. */
+/* NULL: overwritten. */
 static inline const ses_word_record *ses_word_store_at(const ses_word_store *s, uint32_t place)
 {
     if (!place || s->head - place > 1u << SES_WORD_STORE_BITS) return NULL;
@@ -104,7 +106,7 @@ static inline void ses_word_store_prefetch(const ses_word_store *s, uint32_t pla
     __builtin_prefetch(p + 64);
 }
 
-/* Of a word of more than 15 bytes. */
+/* For words of more than 15 bytes. */
 static inline uint64_t ses_word_store_hash(const ses_word_hash *h, const char *p, size_t n, uint8_t tag)
 {
     uint64_t x = n << 8 | tag, a[2];
@@ -121,7 +123,7 @@ static inline uint64_t *ses_word_store_bucket(const ses_word_store *s, uint64_t 
     return &s->index[hash >> (64 - SES_WORD_STORE_INDEX_BITS) << 2];
 }
 
-/* The place of the record that may be the word's; 0: there is none. */
+/* Position of the record with this hash; 0: none. The word itself must still be compared. */
 static inline uint32_t ses_word_store_find(const ses_word_store *s, uint64_t hash)
 {
     const uint64_t *b = ses_word_store_bucket(s, hash);
@@ -130,7 +132,7 @@ static inline uint32_t ses_word_store_find(const ses_word_store *s, uint64_t has
     return 0;
 }
 
-/* Whether a record is of this word, of more than 15 bytes. */
+/* Whether the record belongs to this word of more than 15 bytes. */
 static inline bool ses_word_record_matches(const ses_word_record *x, const char *p, size_t n, uint8_t tag)
 {
     const char *key = (const char *)((const int32_t *)(x + 1) + x->n);

@@ -1,6 +1,6 @@
-/* The tokens of a record, to a run that has room for them and SES_WORD_STORE_SLACK more. */
-#ifndef SES_TEXT_WORD_STORE_PUT_H
-#define SES_TEXT_WORD_STORE_PUT_H
+/* Appends the tokens of a record to a buffer that has capacity for them and SES_WORD_STORE_SLACK more. */
+#ifndef SES_TEXT_WORD_STORE_EMIT_H
+#define SES_TEXT_WORD_STORE_EMIT_H
 
 #include "text/tokenizer_impl.h"
 #include "word_store.h"

@@ -1,4 +1,5 @@
-/* The small files beside a vocabulary, and the parts of a tokenizer.json that all families share. */
+/* Reads the configuration files of a legacy tokenizer folder, and writes the parts of tokenizer.json that
+ * all families share. */
 #include "legacy.h"
 
 #include "base/alloc.h"
@@ -16,17 +17,16 @@ enum { MAX_SMALL = 64 << 20, MAX_FILE = 512 << 20 };
 
 bool ses_legacy_has_file(const ses_legacy_converter *o, const char *name)
 {
-    char path[4096]; /* the system opens none that is longer */
+    char path[4096]; /* longer paths cannot be opened */
     int n = snprintf(path, sizeof path, "%s/%s", o->dir, name);
     return n > 0 && (size_t)n < sizeof path && ses_path_exists(path);
 }
 
-/* Of one of the folder's files; NULL, and a word about all that is missing, where it is not there. */
+/* Path of a file in the folder. NULL if it does not exist, with an error that names all missing files. */
 static char *path_of(const ses_legacy_converter *o, const char *name, ses_err *e)
 {
     if (o->file || ses_legacy_has_file(o, name)) return ses_path_join(o->dir, name, e);
-    ses_fail(e, SES_EIO, "%s: no tokenizer.json, nor %s, where models of this kind had their tokens before",
-             o->dir, name);
+    ses_fail(e, SES_EIO, "%s: neither tokenizer.json nor %s found", o->dir, name);
     return NULL;
 }
 
@@ -90,7 +90,7 @@ static const ses_json *role_value(const ses_legacy_converter *o, const char *rol
     return v ? v : ses_json_get(o->settings, role);
 }
 
-/* A token is written as a string, or as an object with its content and flags. */
+/* A token is written as a string, or as an object with content and flags. */
 static ses_string content_of(const ses_json *v)
 {
     ses_string s = { NULL, 0 };
@@ -150,7 +150,7 @@ void ses_legacy_end_sequence(ses_legacy_converter *o)
 
 static bool same(ses_string a, ses_string b) { return a.n == b.n && !memcmp(a.p, b.p, a.n); }
 
-/* The next word of a template: its name and type. */
+/* The next item of a template: its name and type id. */
 static const char *next_word(const char *p, ses_string *name, int *type)
 {
     p += strspn(p, " ");
@@ -194,7 +194,8 @@ static bool put_specials(ses_legacy_converter *o, const char *pair, ses_err *e)
         if (*name.p == '$' || i < n) continue;
         int64_t id = ses_legacy_token_id(o, name);
         if (id < 0 || n == SES_LEN(seen))
-            return ses_fail(e, SES_EFORMAT, "the vocabulary lacks \"%s\"", ses_quoted_of(name.p, name.n).s);
+            return ses_fail(e, SES_EFORMAT, "\"%s\" is not in the vocabulary",
+                            ses_quoted_of(name.p, name.n).s);
         seen[n++] = name;
         ses_json_put_keyn(o->w, name.p, name.n);
         ses_json_begin_object(o->w);
@@ -241,7 +242,7 @@ bool ses_legacy_read_vocab(ses_legacy_converter *o, const char *name, ses_err *e
     return ok;
 }
 
-/* White space to Python: that of Unicode and four separators of ASCII. */
+/* White space as in Python: Unicode white space and four ASCII separators. */
 static bool blank(const char *p, const char *end, size_t *step)
 {
     uint32_t c;
@@ -250,7 +251,7 @@ static bool blank(const char *p, const char *end, size_t *step)
     return ses_cp_is(c, SES_CP_SPACE) || (c >= 0x1c && c <= 0x1f);
 }
 
-/* Words of a line: their number, the first two in pair. */
+/* Split a line into words; returns their number, with the first two in pair. */
 static size_t cut_words(const char *p, const char *end, ses_string pair[2])
 {
     size_t n = 0, step;
@@ -280,7 +281,7 @@ static bool take_line(ses_legacy_merges *m, ses_legacy_merge_format lines, const
     if (p == end || (end - p >= 8 && !memcmp(p, "#version", 8))) return true;
     if (lines == SES_LEGACY_MERGES_STRICT) {
         if (!cut_strictly(p, end, m->pair[m->n]))
-            return ses_fail(e, SES_EFORMAT, "not two tokens and a space between");
+            return ses_fail(e, SES_EFORMAT, "must be two tokens separated by a space");
         m->n++;
         return true;
     }
@@ -298,8 +299,8 @@ bool ses_legacy_read_merges(ses_legacy_converter *o, ses_legacy_merge_format lin
     size_t good = ses_utf8_valid(m->text, n);
     for (size_t i = 0; i < n; i++) count += m->text[i] == '\n';
     m->pair = ses_alloc_array(count, sizeof *m->pair, e);
-    bool ok = m->pair &&
-              (good == n || ses_fail(e, SES_EFORMAT, "%s/merges.txt: byte %zu is not UTF-8", o->dir, good));
+    bool ok = m->pair && (good == n ||
+                          ses_fail(e, SES_EFORMAT, "%s/merges.txt: invalid UTF-8 at byte %zu", o->dir, good));
     for (const char *p = m->text, *stop = m->text + n; ok && p < stop; line++) {
         const char *end = memchr(p, '\n', (size_t)(stop - p));
         if (!end) end = stop;

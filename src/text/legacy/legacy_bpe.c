@@ -1,5 +1,5 @@
-/* vocab.json and merges.txt: byte-level BPE (GPT-2, RoBERTa, BART and others), and BPE of whole words
- * with an end mark (OpenAI GPT, CTRL, XLM). */
+/* BPE from vocab.json and merges.txt: byte-level (GPT-2, RoBERTa, BART and others), and word-level with an
+ * end-of-word suffix (OpenAI GPT, CTRL, XLM). */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "legacy_variants.h"
@@ -39,7 +39,7 @@ static void begin_model(ses_legacy_converter *o, ses_string unk)
         ses_json_put_null(o->w);
 }
 
-/* ---- byte-level ---- */
+/* ---- byte-level BPE ---- */
 
 static void write_byte_level(ses_legacy_converter *o, const char *key, bool prefix)
 {
@@ -81,9 +81,9 @@ bool ses_legacy_write_byte_bpe(ses_legacy_converter *o, const ses_legacy_family 
     return ok;
 }
 
-/* ---- words with an end mark ---- */
+/* ---- BPE with an end-of-word suffix ---- */
 
-/* The vocabulary as merges spell it. CTRL writes "ab@@" for ab inside a word and "ab" for ab at its end. */
+/* A token as spelled in the merges. CTRL writes "ab@@" for ab inside a word and "ab" for ab at its end. */
 static ses_string spelled(const ses_legacy_converter *o, int32_t id, bool at_signs, ses_string unk,
                           ses_buf *buf)
 {
@@ -97,8 +97,8 @@ static ses_string spelled(const ses_legacy_converter *o, int32_t id, bool at_sig
     return (ses_string){ buf->data, buf->len };
 }
 
-/* Every symbol that merging may make, with an id: those the vocabulary lacks are numbered after it, and
- * are unknown when nothing more becomes of them. */
+/* Give every symbol that merging can produce an id. Symbols missing in the vocabulary get ids after it;
+ * they are unknown if they remain in the result. */
 static bool respell(ses_legacy_converter *o, const ses_legacy_merges *m, bool at_signs, ses_string unk,
                     ses_vocab *v, ses_err *e)
 {
@@ -111,7 +111,7 @@ static bool respell(ses_legacy_converter *o, const ses_legacy_merges *m, bool at
         ses_string s = spelled(o, id, at_signs, unk, &buf);
         if (s.p && !ses_vocab_add(v, id, s.p, s.n, &other)) {
             ses_buf_free(&buf);
-            return ses_fail(e, SES_EFORMAT, "vocab.json: ids %d and %d are the same token", other, id);
+            return ses_fail(e, SES_EFORMAT, "vocab.json: ids %d and %d have the same token", other, id);
         }
     }
     for (size_t i = 0; i < m->n; i++) {

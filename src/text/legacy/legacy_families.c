@@ -1,10 +1,10 @@
-/* The old families, one row a tokenizer, and how a folder's files tell which it is. */
+/* The legacy families, one row per tokenizer, and detection of the family from a folder's files. */
 #include "base/alloc.h"
 #include "legacy_variants.h"
 
 #include <string.h>
 
-/* ---- rows ---- */
+/* ---- variants ---- */
 
 static const ses_legacy_roles bert = { .unk = "[UNK]",
                                        .sep = "[SEP]",
@@ -46,7 +46,8 @@ static const ses_legacy_word_variant openai_gpt = { .roles = { .unk = "<unk>" },
                                                     .lines = SES_LEGACY_MERGES_TWO_WORDS,
                                                     .normalizer = BERT_NORMALIZER,
                                                     .pre_tokenizer = "{\"type\":\"BertPreTokenizer\"}" };
-/* Words are what is not white space (to Python's module regex: re knows more), and a line's end with them. */
+/* Words are runs of non-white space (as defined by Python's regex module, not re), with an adjacent line
+ * break. */
 static const ses_legacy_word_variant ctrl = {
     .roles = { .unk = "<unk>" },
     .lines = SES_LEGACY_MERGES_TWO_WORDS,
@@ -185,7 +186,7 @@ static const ses_legacy_spm_variant deberta_v2 = {
     .norm = SES_LEGACY_NORM_LOWER_STRIP,
 };
 
-/* A model nothing is known of: ids as they are, nothing put around a text. */
+/* An unknown SentencePiece model: its own ids, no special tokens around a text. */
 static const ses_legacy_spm_variant plain = {
     .file = "tokenizer.model", .unk = -1, .norm = SES_LEGACY_NORM_CHARSMAP_SPACES, .plain = true
 };
@@ -206,7 +207,7 @@ static const ses_legacy_word_variant xlm = {
 const ses_legacy_family ses_legacy_bert = { "BertTokenizer", "bert", ses_legacy_write_wordpiece, &bert };
 const ses_legacy_family ses_legacy_plain = { "", "", ses_legacy_write_spm, &plain };
 
-/* Of several that could be meant the first counts, where nothing names one. */
+/* If several families match and no file names one, the first wins. */
 static const ses_legacy_family family[] = {
     { "BertTokenizer DistilBertTokenizer ElectraTokenizer MobileBertTokenizer ConvBertTokenizer "
       "SqueezeBertTokenizer "
@@ -239,7 +240,7 @@ static const ses_legacy_family family[] = {
     { "MarianTokenizer", "marian", ses_legacy_write_marian, NULL },
 };
 
-/* ---- telling ---- */
+/* ---- detection ---- */
 
 static bool listed(const char *list, const char *name, size_t n)
 {
@@ -269,7 +270,7 @@ static const ses_legacy_family *by_name(const ses_json *from, const char *key, b
     return NULL;
 }
 
-/* Of a vocab.json and merges.txt: words with an end mark, or bytes. */
+/* From vocab.json and merges.txt: words with an end-of-word suffix, or byte-level. */
 static const ses_legacy_family *by_vocab(const ses_legacy_converter *o, ses_err *e)
 {
     size_t n;
@@ -293,7 +294,7 @@ static bool has_piece(const ses_spm *m, const char *name)
     return false;
 }
 
-/* Of a SentencePiece model. */
+/* From a SentencePiece model. */
 static const ses_legacy_family *by_pieces(const ses_legacy_converter *o, const char *file, ses_err *e)
 {
     size_t n;
@@ -311,7 +312,7 @@ static const ses_legacy_family *by_pieces(const ses_legacy_converter *o, const c
     return f;
 }
 
-/* By the files alone: the best known model that has such. */
+/* From file names alone: the best-known model with such files. */
 static const ses_legacy_family *by_files(const ses_legacy_converter *o, ses_err *e)
 {
     if (ses_legacy_has_file(o, "source.spm")) return by_row(NULL);
@@ -321,8 +322,8 @@ static const ses_legacy_family *by_files(const ses_legacy_converter *o, ses_err 
     if (ses_legacy_has_file(o, "sentencepiece.bpe.model")) return by_pieces(o, "sentencepiece.bpe.model", e);
     if (ses_legacy_has_file(o, "spm.model")) return by_row(&deberta_v2);
     ses_fail(e, SES_EIO,
-             "no tokenizer.json, nor vocab.txt, vocab.json and merges.txt, spiece.model, "
-             "sentencepiece.bpe.model, spm.model, source.spm");
+             "neither tokenizer.json nor vocab.txt, vocab.json and merges.txt, spiece.model, "
+             "sentencepiece.bpe.model, spm.model or source.spm found");
     return NULL;
 }
 

@@ -1,3 +1,4 @@
+/* Finds the tokenizer that a path refers to and returns it as the text of a tokenizer.json. */
 #include "legacy_files.h"
 
 #include "base/alloc.h"
@@ -9,7 +10,7 @@
 
 enum { MAX_FILE = 512 << 20 };
 
-/* What a writer holds, as a string of its own. */
+/* The writer's text as a separate string. */
 static char *finish(ses_json_writer *w, size_t *n, ses_err *e)
 {
     const char *text = ses_json_writer_text(w, n, e);
@@ -41,7 +42,7 @@ static bool ends_in(const char *path, const char *end)
     return n >= k && !strcmp(path + n - k, end);
 }
 
-/* A folder without tokenizer.json; or a file of its own, of this family. */
+/* A folder without tokenizer.json, or a single file of family f. */
 static char *from_folder(const char *dir, const char *file, const ses_legacy_family *f, bool exact, size_t *n,
                          ses_err *e)
 {
@@ -57,12 +58,12 @@ static char *from_folder(const char *dir, const char *file, const ses_legacy_fam
         }
     }
     if (!text && e && strncmp(e->msg, dir, strlen(dir)))
-        ses_wrap(e, "%s", dir); /* unless a file is named already */
+        ses_wrap(e, "%s", dir); /* unless the message already names a file */
     ses_legacy_free(&o);
     return text;
 }
 
-/* One of a folder's files, alone. */
+/* A single file without its folder. */
 static char *from_file(const char *path, const ses_legacy_family *f, size_t *n, ses_err *e)
 {
     const char *base = ses_path_basename(path);

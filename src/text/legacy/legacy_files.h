@@ -1,12 +1,12 @@
-/* Tokenizers in other files than tokenizer.json: each is turned into the text of one. */
-#ifndef SES_TEXT_OLD_FILES_H
-#define SES_TEXT_OLD_FILES_H
+/* Conversion of any tokenizer path to the text of a tokenizer.json. Stateless. */
+#ifndef SES_TEXT_LEGACY_FILES_H
+#define SES_TEXT_LEGACY_FILES_H
 
 #include "sesame/json.h"
 
-/* The text of the tokenizer.json that a path stands for: a folder, a tokenizer.json, a .model or a
- * vocab.txt. ses_free. exact: a .model alone follows SentencePiece in every detail; else it is written
- * in the stages of the reference, as for a folder. */
+/* Text of the tokenizer.json for a path: a folder, a tokenizer.json, a .model or a vocab.txt. Free with
+ * ses_free. exact: a single .model file is encoded exactly as by SentencePiece; else with stages of HF
+ * Tokenizers, as in a folder. */
 char *ses_tokenizer_read_json(const char *path, bool exact, size_t *n, ses_err *e);
 
 #endif

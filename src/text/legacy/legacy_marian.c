@@ -1,5 +1,5 @@
-/* Marian: source.spm cuts a text, vocab.json numbers the pieces. There is no tokenizer.json of the
- * reference for it; pieces are those of SentencePiece itself. */
+/* Marian: source.spm segments the text, vocab.json assigns ids to the pieces. transformers has no
+ * tokenizer.json for it; the pieces are those of SentencePiece. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "legacy_variants.h"
@@ -14,7 +14,7 @@ static const ses_legacy_roles roles = { .eos = "</s>",
                                         .single = "$A E",
                                         .pair = "$A $B E" };
 
-/* ">>fra<<" at the begin of a text names a language. It is not special: a text written with one shows it. */
+/* ">>fra<<" at the start of a text names a language. It is not a special token: decoding keeps it. */
 static bool add_languages(ses_legacy_converter *o, ses_err *e)
 {
     for (int32_t id = 0; id < o->vocab.size; id++) {
@@ -26,7 +26,8 @@ static bool add_languages(ses_legacy_converter *o, ses_err *e)
     return true;
 }
 
-/* In the reference's stages: pieces that source.spm lacks cost so much that only unknown text becomes one. */
+/* With stages of HF Tokenizers: pieces missing in source.spm get a score so low that they match only
+ * unknown text. */
 static bool write_unigram(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
     enum { UNUSED = -100000 };

@@ -1,3 +1,4 @@
+/* Derives the merge list of a SentencePiece BPE model. */
 #include "legacy_merges.h"
 
 #include "base/alloc.h"
@@ -5,10 +6,10 @@
 #include <stdlib.h>
 
 typedef struct cut {
-    double score;        /* of the whole piece */
+    double score;        /* score of the merged piece */
     int32_t left, right; /* ids */
     uint32_t left_chars, right_chars;
-    uint32_t order; /* among equals */
+    uint32_t order; /* tie break */
 } cut;
 
 typedef struct cuts {
@@ -30,7 +31,7 @@ static int by_ids(const void *a, const void *b)
     return x->right < y->right ? -1 : x->right > y->right;
 }
 
-/* Highest score first; of equals the longer left part, then the longer right one. */
+/* Highest score first; then the longer left part, then the longer right part. */
 static int by_score(const void *a, const void *b)
 {
     const cut *x = a, *y = b;

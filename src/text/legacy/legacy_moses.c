@@ -1,12 +1,12 @@
-/* XLM's words: Moses' rules for English (punctuation made uniform, words found, points that belong to
- * abbreviations kept with them), as the reference's slow class applies them, in stages of a tokenizer.json.
- * What Moses decides by capital letters is marked before they are made small. */
+/* XLM's word splitting: the Moses rules for English (normalize punctuation, find words, keep the period of
+ * abbreviations) as applied by the slow tokenizer of transformers, expressed as stages of a
+ * tokenizer.json. Decisions that depend on capital letters are marked before lower-casing. */
 #include "legacy_variants.h"
 
-/* Behind a point that stays with its word. */
+/* Marks a period that belongs to its word. */
 #define MARK "\uF8FF"
 
-/* Words a point stays with; all of a length lie in one group, as looking behind wants it. */
+/* Words that keep their period; all words of one length form a group, as lookbehind requires. */
 #define NAMES(before)                                                                                      \
     before                                                                                                 \
         "[A-Zv]|" before "(?:DR|Dr|Hr|Lt|MM|MR|MS|Mr|Ms|Op|Ph|Rt|Sr|St|vs|Rs|Nr)|" before                  \
@@ -53,7 +53,7 @@ const ses_legacy_replace ses_legacy_moses_replace[] = {
     { false, "７", "7" },
     { false, "８", "8" },
     { false, "９", "9" },
-    /* points and commas before the quote that closes */
+    /* periods and commas before a closing quote */
     { false, "\"...", "...\"" },
     { false, "\".", ".\"" },
     { false, "\",", ",\"" },
@@ -66,8 +66,8 @@ const ses_legacy_replace ses_legacy_moses_replace[] = {
     { false, NULL, NULL },
 };
 
-/* Words with points inside end in one; runs of points; what an apostrophe begins; words, with points, with
- * commas between digits, and with apostrophes after digits; any other character. */
+/* Words with inner periods that end in one; runs of periods; text after an apostrophe; words, including
+ * inner periods, commas between digits and apostrophes after digits; any other character. */
 const char ses_legacy_moses_words[] =
     "(?<![\\p{L}\\p{N}.-])(?=[\\p{N}.-]*\\p{L})" WORD "+(?:\\." WORD "+)+\\.(?![\\p{L}\\p{N}.-])|\\.{2,}|"
     "(?:(?<=\\p{L})'\\p{L}(?:'(?=\\p{L}))?|(?:\\A|(?<=\\p{N})(?='s))'\\p{L})" WORD "*(?:" INNER_POINT WORD

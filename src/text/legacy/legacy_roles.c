@@ -1,4 +1,4 @@
-/* Special tokens and post-processors of the old families. */
+/* Special tokens and post-processors of the legacy families. */
 #include "base/str.h"
 #include "legacy_variants.h"
 
@@ -20,7 +20,7 @@ bool ses_legacy_write_roles(ses_legacy_converter *o, const ses_legacy_roles *r, 
     return ses_legacy_add_special(o, also, e) && ses_legacy_add_listed(o, e) && ses_legacy_write_tokens(o, e);
 }
 
-/* A template with the letters of roles, and L, replaced by tokens. */
+/* Replace role letters, and L for the language, in a template by tokens. */
 static bool fill_in(ses_legacy_converter *o, const ses_legacy_roles *r, const char *form, ses_buf *out,
                     ses_err *e)
 {
@@ -39,7 +39,7 @@ static bool fill_in(ses_legacy_converter *o, const ses_legacy_roles *r, const ch
         int i = (int)(at - letter);
         ses_string s = ses_legacy_role_token(o, role_name[i], def_of(r, i));
         if (!s.p || memchr(s.p, ' ', s.n))
-            return ses_fail(e, SES_EFORMAT, "%s: a token without blanks is wanted", role_name[i]);
+            return ses_fail(e, SES_EFORMAT, "%s: must be a token without spaces", role_name[i]);
         ses_buf_append(out, s.p, s.n);
     }
     return ses_buf_ok(out, e);
@@ -59,7 +59,7 @@ static bool put_roberta(ses_legacy_converter *o, const ses_legacy_roles *r, ses_
     ses_string sep = ses_legacy_role_token(o, "sep_token", r->sep),
                cls = ses_legacy_role_token(o, "cls_token", r->cls);
     if (!sep.p || !cls.p || ses_legacy_token_id(o, sep) < 0 || ses_legacy_token_id(o, cls) < 0)
-        return ses_fail(e, SES_EFORMAT, "sep_token and cls_token are wanted");
+        return ses_fail(e, SES_EFORMAT, "sep_token and cls_token are required");
     ses_json_put_key(o->w, "post_processor");
     ses_json_begin_object(o->w);
     ses_json_put_key(o->w, "type");

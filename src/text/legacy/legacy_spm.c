@@ -1,4 +1,4 @@
-/* SentencePiece models inside a folder, with the ids that XLM-R, T5 and others give their pieces. */
+/* SentencePiece models in a folder, with the ids that XLM-R, T5 and others assign to the pieces. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/unicode/unicode.h"
@@ -17,7 +17,7 @@ typedef struct pieces {
     ses_string *name;
     double *score;
     size_t n, cap;
-    size_t front, back; /* where those of the model begin and end */
+    size_t front, back; /* range of the model's pieces */
 } pieces;
 
 static bool put(pieces *p, ses_string name, double score, ses_err *e)
@@ -37,7 +37,7 @@ static bool put(pieces *p, ses_string name, double score, ses_err *e)
     return true;
 }
 
-/* <unk_2> to <unk_102> and the like: # is the number. Pegasus' are never to be used. */
+/* Numbered tokens such as <unk_2> to <unk_102>: # is the number. Pegasus must never use them. */
 static bool put_numbered(pieces *p, const char *name, size_t n, int first, int last, ses_arena *mem,
                          ses_err *e)
 {
@@ -53,7 +53,7 @@ static bool put_numbered(pieces *p, const char *name, size_t n, int first, int l
     return true;
 }
 
-/* Tokens parted by blanks; NAME*FIRST*LAST is numbered. */
+/* Tokens separated by spaces; NAME*FIRST*LAST is a numbered range. */
 static bool put_list(pieces *p, const char *list, ses_arena *mem, ses_err *e)
 {
     while (list && *(list += strspn(list, " "))) {
@@ -72,7 +72,7 @@ static bool put_list(pieces *p, const char *list, ses_arena *mem, ses_err *e)
     return true;
 }
 
-/* Does a piece end in a digit and a comma? */
+/* Whether a piece ends in a digit and a comma. */
 static bool digit_comma(ses_string s)
 {
     if (s.n < 2 || s.p[s.n - 1] != ',') return false;
@@ -86,7 +86,7 @@ static bool gather(ses_legacy_converter *o, const ses_legacy_spm_variant *r, con
                    ses_err *e)
 {
     char name[32];
-    if ((size_t)r->skip > m->n) return ses_fail(e, SES_EFORMAT, "%zu pieces are too few", m->n);
+    if ((size_t)r->skip > m->n) return ses_fail(e, SES_EFORMAT, "only %zu pieces", m->n);
     if (!put_list(p, r->front, &o->mem, e)) return false;
     p->front = p->n;
     for (size_t i = (size_t)r->skip; i < m->n; i++) {
@@ -97,7 +97,7 @@ static bool gather(ses_legacy_converter *o, const ses_legacy_spm_variant *r, con
     p->back = p->n;
     int64_t extra = r->extra_ids ? ses_legacy_get_int(o, "extra_ids", r->extra_ids) : 0;
     if (extra < 0 || extra > 100000)
-        return ses_fail(e, SES_EFORMAT, "tokenizer_config.json: extra_ids is %lld", (long long)extra);
+        return ses_fail(e, SES_EFORMAT, "tokenizer_config.json: invalid extra_ids %lld", (long long)extra);
     while (extra-- > 0) {
         int n = snprintf(name, sizeof name, "<extra_id_%lld>", (long long)extra);
         char *copy = ses_arena_strndup(&o->mem, name, (size_t)n, e);
@@ -106,8 +106,7 @@ static bool gather(ses_legacy_converter *o, const ses_legacy_spm_variant *r, con
     return put_list(p, r->back, &o->mem, e);
 }
 
-/* Ids of the pieces, and the tokens that are found first: control and user-defined pieces, roles,
- * languages. */
+/* Assign ids to the pieces and collect added tokens: control and user-defined pieces, roles, languages. */
 static bool number(ses_legacy_converter *o, const ses_legacy_spm_variant *r, const ses_spm *m,
                    const pieces *p, ses_err *e)
 {
@@ -148,9 +147,9 @@ static bool put_map(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 
 static const char one_space[] = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}";
 
-/* What SentencePiece itself does with spaces: none at the ends, one where several were; and one it adds to a
- * text that is not empty, behind it where that is its side. In front it is Metaspace that adds it, but only
- * where there is none: where spaces at the ends stay, it comes before. */
+/* White space as SentencePiece treats it: trim, collapse runs, and add one space to a non-empty text, at
+ * the end if whitespace_as_suffix is set. A leading space is added by Metaspace, but only if there is
+ * none; if spaces at the ends stay, it must be added here. */
 static bool put_spaces(ses_legacy_converter *o, const ses_spm *m, ses_err *e)
 {
     static const char ends[] =
@@ -194,7 +193,7 @@ static bool has_prefix(const ses_legacy_converter *o, const ses_legacy_spm_varia
                     : ses_legacy_get_bool(o, "add_prefix_space", true);
 }
 
-/* Is there a piece that goes on behind a space? Then a text is not cut at its spaces. */
+/* Whether a piece continues after a space; then the text is not split at spaces. */
 static bool crosses_spaces(const ses_spm *m)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -206,7 +205,7 @@ static bool crosses_spaces(const ses_spm *m)
     return false;
 }
 
-/* Without a space in front, and with one; last where a text is not cut at its spaces. */
+/* Without and with a leading space; the last two do not split at spaces. */
 static const char *const metaspace[4] = {
     "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\",\"split\":true}",
     "{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\",\"split\":true}",
@@ -223,7 +222,7 @@ static bool put_pre(ses_legacy_converter *o, const ses_legacy_spm_variant *r, co
            ses_legacy_put_json(o, NULL, metaspace[prefix + (r->plain && crosses_spaces(m) ? 2 : 0)], e);
 }
 
-/* Pieces may be bytes: these are joined before the space in front goes. */
+/* With byte tokens: join them before the leading space is removed. */
 static const char *const byte_decoder[2] = {
     "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"▁\"},\"content\":"
     "\" \"},"
@@ -295,10 +294,10 @@ static bool write_pieces(ses_legacy_converter *o, const ses_legacy_spm_variant *
         !ses_legacy_begin_json(o, e) || !ses_legacy_write_roles(o, &r->roles, NULL, e) ||
         !put_stages(o, r, m, e))
         return false;
-    if (unk < 0 || unk >= (int64_t)p->n) return ses_fail(e, SES_EFORMAT, "there is no unknown piece");
+    if (unk < 0 || unk >= (int64_t)p->n) return ses_fail(e, SES_EFORMAT, "no piece has type unknown");
     bool bytes = r->plain && m->byte_fallback;
     if (m->kind != SES_SPM_UNIGRAM) {
-        size_t merged = m->kind == SES_SPM_CHAR ? 0 : p->n; /* characters are BPE without merges */
+        size_t merged = m->kind == SES_SPM_CHAR ? 0 : p->n; /* a character model is BPE without merges */
         if (!ses_legacy_put_spm_bpe(o, p->name, p->score, merged, (size_t)unk, bytes, e)) return false;
     } else {
         put_unigram(o, p, unk, bytes);
@@ -320,7 +319,8 @@ bool ses_legacy_write_spm(ses_legacy_converter *o, const ses_legacy_family *f, s
     char *bytes = ses_legacy_read_file(o, file, &n, e);
     bool ok = bytes && (ses_spm_parse(&m, bytes, n, e) || ses_wrap(e, "%s/%s", o->dir, file));
     if (ok && m.kind == SES_SPM_WORD)
-        ok = ses_fail(e, SES_EUNSUPPORTED, "%s/%s: a model of words cannot be written so", o->dir, file);
+        ok = ses_fail(e, SES_EUNSUPPORTED, "%s/%s: a word model has no equivalent in tokenizer.json", o->dir,
+                      file);
     ok = ok && write_pieces(o, r, &m, &p, e);
     ses_free(p.name);
     ses_free(p.score);

@@ -1,4 +1,4 @@
-/* Added tokens of a folder without tokenizer.json: those of a role, those listed, their numbers. */
+/* Added tokens of a legacy folder: tokens of a role, listed tokens, and their ids. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "legacy.h"
@@ -12,7 +12,7 @@ static ses_legacy_token *find(const ses_legacy_converter *o, ses_string content)
     return ses_strmap_find(&o->by_name, content.p, content.n, &at) ? &o->token[at] : NULL;
 }
 
-/* The first that names a token says how it is. */
+/* The first entry for a token determines its flags. */
 static bool put(ses_legacy_converter *o, ses_legacy_token t, ses_err *e)
 {
     bool fresh;
@@ -32,7 +32,7 @@ static bool put(ses_legacy_converter *o, ses_legacy_token t, ses_err *e)
     return true;
 }
 
-/* A token written as a string or an object; what is not said is of t. */
+/* A token written as a string or an object; missing flags are taken from t. */
 static bool put_value(ses_legacy_converter *o, const ses_json *v, ses_legacy_token t, ses_err *e)
 {
     if (ses_json_type_of(v) == SES_JSON_OBJECT) {
@@ -91,11 +91,11 @@ static bool add_decoder(ses_legacy_converter *o, const ses_json *list, ses_err *
         int64_t id = 0;
         for (size_t k = 0; k < n && id < INT32_MAX; k++) {
             if (key[k] < '0' || key[k] > '9')
-                return ses_fail(e, SES_EFORMAT, "added_tokens_decoder: \"%s\" is no id", key);
+                return ses_fail(e, SES_EFORMAT, "added_tokens_decoder: \"%s\" is not an id", key);
             id = id * 10 + (key[k] - '0');
         }
         if (!n || id >= INT32_MAX)
-            return ses_fail(e, SES_EFORMAT, "added_tokens_decoder: \"%s\" is no id", key);
+            return ses_fail(e, SES_EFORMAT, "added_tokens_decoder: \"%s\" is not an id", key);
         if (!put_value(o, ses_json_at(list, i), (ses_legacy_token){ .id = id }, e)) return false;
     }
     return true;
@@ -112,7 +112,7 @@ bool ses_legacy_add_listed(ses_legacy_converter *o, ses_err *e)
         ses_legacy_token t = { .normalized = true };
         t.content.p = ses_json_key(o->added, i, &t.content.n);
         if (!ses_json_int(ses_json_at(o->added, i), &t.id) || t.id < 0 || t.id >= INT32_MAX)
-            return ses_fail(e, SES_EFORMAT, "added_tokens.json: \"%s\": an id must be an integer from 0",
+            return ses_fail(e, SES_EFORMAT, "added_tokens.json: \"%s\": an id must be a non-negative integer",
                             ses_quoted_of(t.content.p, t.content.n).s);
         if (!put(o, t, e)) return false;
     }

@@ -1,4 +1,4 @@
-/* Choosing how a pattern is matched, and going through its matches. */
+/* Selects how a pattern is matched (literal, scanner, backtracking, PCRE2) and iterates over its matches. */
 #include "regex.h"
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 
 typedef enum { SCANNER, LITERAL, PROGRAM, PCRE2 } matcher;
 
-/* A scanner's matches tile the text: bytes of the one that begins at p. */
+/* Returns the length of the match at p. The matches of a scanner cover the whole text. */
 typedef size_t scan_fn(const char *p, size_t n);
 
 struct ses_regex {
@@ -21,7 +21,7 @@ struct ses_regex {
     scan_fn *scan;
     const char *literal; /* not empty */
     size_t n;
-    /* [n] of the literal: how much of it is matched still when the next byte differs. */
+    /* [n] KMP failure function of the literal: length of the prefix that still matches after a mismatch. */
     const size_t *fallback;
     ses_re_program program;
     ses_pcre2 *pcre2;
@@ -32,7 +32,7 @@ struct ses_regex_work {
     ses_pcre2_work *pcre2;
 };
 
-/* ---- patterns known by their text ---- */
+/* ---- known patterns ---- */
 
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
 #define SPACES "\\s+(?!\\S)|\\s+"
@@ -115,9 +115,9 @@ void ses_regex_close(ses_regex *r)
     if (r) ses_pcre2_close(r->pcre2);
 }
 
-/* ---- going through the matches ---- */
+/* ---- iteration ---- */
 
-/* Knuth, Morris and Pratt. */
+/* Knuth-Morris-Pratt search. */
 static bool search_literal(const ses_regex *r, const char *text, size_t n, size_t from, size_t *begin,
                            size_t *end)
 {
@@ -187,7 +187,8 @@ bool ses_regex_next(ses_regex_scan *s, ses_err *e)
         size_t begin = 0, end = 0;
         if (!search(s, &begin, &end, e)) return false;
         if (!s->found) return true;
-        if (begin == end && s->any && end == s->end) { /* empty, right after a match */
+        if (begin == end && s->any &&
+            end == s->end) { /* an empty match right after another match does not count */
             uint32_t cp;
             s->from += s->from < s->n ? ses_utf8_next(s->text + s->from, &cp) : 1;
             s->found = false;

@@ -1,9 +1,9 @@
-/* Regular expressions as tokenizer.json holds them: Oniguruma's syntax and classes, Unicode 16.  A
- * pattern known by its text has a hand-written scanner, linear in the text. Any other that keeps to the
- * usual syntax is compiled to a program for a backtracking machine whose work is limited; what is left
- * (references back, clusters, conditions, ...) goes to PCRE2 where Sesame was built with it and is
- * refused by name where not.  A ses_regex does not change once open and may be shared between threads; a
- * ses_regex_scan is one thread's. */
+/* Regular expressions of tokenizer.json: syntax and classes of Oniguruma, Unicode 16. A well-known pattern
+ * has a hand-written scanner, linear in the text. Other patterns with common syntax are compiled to a
+ * program for a backtracking matcher with a step limit. The rest (back references, grapheme clusters,
+ * conditionals, ...) requires PCRE2; a build without PCRE2 rejects it with an error that names the
+ * construct. A ses_regex is read-only after opening and may be shared between threads; a ses_regex_scan
+ * belongs to one thread. */
 #ifndef SES_TEXT_REGEX_H
 #define SES_TEXT_REGEX_H
 
@@ -12,25 +12,25 @@
 typedef struct ses_regex ses_regex;
 
 ses_regex *ses_regex_open(const char *pattern, size_t n, ses_arena *mem, ses_err *e);
-/* Matches the text itself, as if every special character were escaped. */
+/* Matches the text itself, as if all special characters were escaped. */
 ses_regex *ses_regex_open_literal(const char *text, size_t n, ses_arena *mem, ses_err *e);
-void ses_regex_close(ses_regex *r); /* what mem does not hold */
+void ses_regex_close(ses_regex *r); /* frees everything that is not on mem */
 
-/* All matches in a text, one after the other. An empty match right after another match is none. */
+/* Iterates over all matches in a text. An empty match right after another match is skipped. */
 typedef struct ses_regex_scan {
     const ses_regex *regex;
     const char *text; /* valid UTF-8 */
     size_t n;
-    bool found;        /* set by ses_regex_next: is there a match, */
-    size_t begin, end; /* and where */
+    bool found;        /* set by ses_regex_next: whether there is a match */
+    size_t begin, end; /* its range */
 
-    size_t from; /* where to look next */
-    bool any;    /* there was a match before, that ended at `end` */
+    size_t from; /* start of the next search */
+    bool any;    /* there was a previous match, which ended at `end` */
     struct ses_regex_work *work;
 } ses_regex_scan;
 
 bool ses_regex_start(ses_regex_scan *s, const ses_regex *r, const char *text, size_t n, ses_err *e);
-bool ses_regex_next(ses_regex_scan *s, ses_err *e); /* false: memory, or a limit was hit */
+bool ses_regex_next(ses_regex_scan *s, ses_err *e); /* false: out of memory or limit exceeded */
 void ses_regex_stop(ses_regex_scan *s);
 
 bool ses_regex_has_pcre2(void);

@@ -1,6 +1,6 @@
-/* From a pattern to a program, in one pass: code is emitted as the pattern is read, and moved when an
- * alternative or a repetition turns out to stand around it (all jumps are relative). Open groups are a
- * stack, not recursion. */
+/* Compiles a pattern to a program in one pass. Code is emitted while the pattern is read, and moved when
+ * an alternative or a repetition turns out to enclose it (all jumps are relative). Open groups are kept on
+ * an explicit stack, without recursion. */
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
@@ -14,20 +14,20 @@ typedef enum { PLAIN, OPTION, LOOK, LOOK_NOT, BEHIND, BEHIND_NOT, ATOM } group_k
 
 typedef struct group {
     group_kind kind;
-    size_t begin;   /* of its code, its own LOOK or ATOM included */
-    size_t alt;     /* of the current alternative's */
-    int32_t jumps;  /* the last JUMP to its end, chained by x; -1: none */
-    bool fold, dot; /* of what stands around it */
+    size_t begin;   /* start of its code, including its own LOOKAROUND or ATOMIC */
+    size_t alt;     /* start of the current alternative */
+    int32_t jumps;  /* last JUMP to its end, chained by x; -1: none */
+    bool fold, dot; /* options of the enclosing group */
 } group;
 
-/* What stands last, for a repetition to apply to. */
+/* Kind of the last item, which a repetition applies to. */
 typedef enum { NOTHING, CHARACTER, GROUP, PLACE } atom_kind;
 
 typedef struct compiler {
     ses_re_parser r;
     ses_re_inst *inst;
     size_t n, cap;
-    size_t *set; /* where the items of each begin */
+    size_t *set; /* start of the items of each set */
     size_t sets, cap_sets;
     ses_re_repeat *run;
     size_t runs, cap_runs;
@@ -36,7 +36,7 @@ typedef struct compiler {
     size_t marks;
     atom_kind atom;
     size_t atom_at;
-    uint32_t folded; /* the letter before, without regard to case; 0: none */
+    uint32_t folded; /* previous letter if case is ignored; 0: none */
 } compiler;
 
 bool ses_re_syntax_error(ses_re_parser *r, const char *what)
@@ -50,14 +50,14 @@ bool ses_re_unsupported(ses_re_parser *r, const char *what)
     return false;
 }
 
-/* ---- emitting ---- */
+/* ---- code generation ---- */
 
-/* Room for one more of size bytes; limit is what the machine takes. */
+/* Capacity for one more element; limit: maximum that the matcher supports. */
 static bool grow(compiler *c, void *array, size_t n, size_t *cap, size_t size, size_t limit)
 {
     void *p;
     if (n < *cap) return true;
-    if (n >= limit) return ses_re_unsupported(&c->r, "a pattern this long");
+    if (n >= limit) return ses_re_unsupported(&c->r, "a pattern of this length");
     size_t more = *cap ? 2 * *cap : 64;
     memcpy(&p, array, sizeof p);
     p = ses_realloc_array(p, more, size, c->r.e);
@@ -89,7 +89,7 @@ static bool begin_set(compiler *c)
     return true;
 }
 
-/* The set begun last stands here. */
+/* Emit the set started last. */
 static bool end_set(compiler *c)
 {
     c->atom = CHARACTER;
@@ -98,7 +98,7 @@ static bool end_set(compiler *c)
     return emit(c, SES_RE_SET, (int32_t)c->sets - 1, 0);
 }
 
-/* Letters that without regard to case are one character elsewhere: ss and sharp s, st, ff, fi, fl. */
+/* Letter pairs that fold to a single character: ss and sharp s, st, ff, fi, fl. */
 static bool ligature(uint32_t a, uint32_t b)
 {
     return (a == 's' && (b == 's' || b == 't')) || (a == 'f' && (b == 'f' || b == 'i' || b == 'l'));
@@ -111,10 +111,10 @@ static bool literal(compiler *c, uint32_t cp)
     if (!begin_set(c) || !ses_char_set_add(r, SES_CHAR_SET_RANGE, cp, cp)) return false;
     if (r->fold && cp < 0x80) {
         if (!ses_char_set_add_case(r, cp)) return false;
-        if (ligature(before, cp | 0x20)) return ses_re_unsupported(r, "letters that fold into one");
+        if (ligature(before, cp | 0x20)) return ses_re_unsupported(r, "letters that fold into one character");
     } else if (r->fold &&
                (ses_gc_in(cp, SES_GCS_L | SES_GCS_M) || ses_cp_lower(cp, low) != 1 || low[0] != cp)) {
-        return ses_re_unsupported(r, "characters past ASCII without regard to case");
+        return ses_re_unsupported(r, "case-insensitive non-ASCII characters");
     }
     if (!end_set(c)) return false;
     c->folded = r->fold ? cp | 0x20 : 0;
@@ -162,7 +162,7 @@ static bool dot(compiler *c)
 
 /* ---- groups ---- */
 
-/* Characters that code [begin, n) takes, when that is the same on every way through it; -1: it is not. */
+/* Number of characters that code [begin, n) consumes, if all paths agree; -1: they differ. */
 static int64_t fixed_length(const compiler *c, size_t begin)
 {
     int64_t length = 0;
@@ -185,13 +185,12 @@ static int64_t fixed_length(const compiler *c, size_t begin)
 
 static bool is_behind(const group *g) { return g->kind == BEHIND || g->kind == BEHIND_NOT; }
 
-/* An alternative is complete: one that looks behind first goes back. */
+/* End of an alternative. In a lookbehind, it starts by stepping back. */
 static bool end_alternative(compiler *c, const group *g)
 {
     if (!is_behind(g)) return true;
     int64_t length = fixed_length(c, g->alt);
-    if (length < 0 || length > INT32_MAX)
-        return ses_re_unsupported(&c->r, "looking behind by a varying length");
+    if (length < 0 || length > INT32_MAX) return ses_re_unsupported(&c->r, "variable-length lookbehind");
     return insert(c, g->alt, SES_RE_STEP_BACK, (int32_t)length, 0);
 }
 
@@ -211,7 +210,7 @@ static bool alternative(compiler *c)
 static bool open_group(compiler *c, group_kind kind)
 {
     ses_re_parser *r = &c->r;
-    if (c->depth == MAX_GROUPS) return ses_re_unsupported(r, "groups this deep");
+    if (c->depth == MAX_GROUPS) return ses_re_unsupported(r, "groups nested this deep");
     group *g = &c->open[c->depth++];
     *g = (group){ .kind = kind, .begin = c->n, .jumps = -1, .fold = r->fold, .dot = r->dot };
     bool ok = true;
@@ -261,8 +260,8 @@ static bool options(compiler *c)
         else
             break;
     }
-    bool rest = r->i < r->n && r->p[r->i] == ')'; /* up to the end of the group around it */
-    if (r->i >= r->n || !(rest || r->p[r->i] == ':')) return ses_re_unsupported(r, "this kind of (?");
+    bool rest = r->i < r->n && r->p[r->i] == ')'; /* applies up to the end of the enclosing group */
+    if (r->i >= r->n || !(rest || r->p[r->i] == ':')) return ses_re_unsupported(r, "this kind of (? group");
     r->i++;
     if (!open_group(c, rest ? OPTION : PLAIN)) return false;
     r->fold = fold;
@@ -319,10 +318,10 @@ static bool group_end(compiler *c)
 
 /* ---- repetition ---- */
 
-/* Code of the body, with what makes it a loop around it. greedy: try again before going on. */
+/* Turn the code from `at` on into a loop. greedy: repeat before continuing. */
 static bool loop(compiler *c, size_t at, bool once, bool greedy)
 {
-    if (c->marks == MAX_MARKS) return ses_re_unsupported(&c->r, "loops this many");
+    if (c->marks == MAX_MARKS) return ses_re_unsupported(&c->r, "this many loops");
     int32_t mark = (int32_t)c->marks++, body;
     if (!insert(c, at, SES_RE_SAVE_POSITION, mark, 0) || !emit(c, SES_RE_CHECK_PROGRESS, mark, 2))
         return false;
@@ -332,7 +331,7 @@ static bool loop(compiler *c, size_t at, bool once, bool greedy)
            emit(c, SES_RE_JUMP, -(body + 1), 0);
 }
 
-/* Copies of a body: min of them, then as many more as max allows. */
+/* Copy a body: `min` times, then optional copies up to `max`. */
 static bool repeat_group(compiler *c, uint32_t min, uint32_t max, bool greedy)
 {
     size_t at = c->atom_at, n = c->n - at;
@@ -346,7 +345,7 @@ static bool repeat_group(compiler *c, uint32_t min, uint32_t max, bool greedy)
         for (size_t i = 0; ok && i < n; i++) ok = emit(c, body[i].op, body[i].x, body[i].y);
     for (uint32_t k = more; ok && k; k--) {
         size_t rest = (size_t)k * (n + 1);
-        if (rest > MAX_INST) ok = ses_re_unsupported(&c->r, "a repetition this long");
+        if (rest > MAX_INST) ok = ses_re_unsupported(&c->r, "a repetition count of this size");
         if (ok) ok = emit(c, SES_RE_SPLIT, greedy ? 1 : (int32_t)rest, greedy ? (int32_t)rest : 1);
         for (size_t i = 0; ok && i < n; i++) ok = emit(c, body[i].op, body[i].x, body[i].y);
     }
@@ -363,7 +362,7 @@ static bool repeat(compiler *c, uint32_t min, uint32_t max, ses_re_mode mode)
 {
     c->folded = 0;
     if (c->atom == NOTHING) return ses_re_syntax_error(&c->r, "nothing to repeat");
-    if (c->atom == PLACE) return ses_re_syntax_error(&c->r, "a place cannot be repeated");
+    if (c->atom == PLACE) return ses_re_syntax_error(&c->r, "an assertion cannot be repeated");
     if (c->atom == CHARACTER) {
         ses_re_repeat run = { c->inst[c->atom_at].x, min, max, mode };
         if (!grow(c, &c->run, c->runs, &c->cap_runs, sizeof *c->run, MAX_INST)) return false;
@@ -385,7 +384,7 @@ static bool decimal(ses_re_parser *r, uint32_t *out)
     return r->i > start;
 }
 
-/* {n} {n,} {,m} {n,m}: after the {. What is none of these is text, and r->i does not move. */
+/* {n} {n,} {,m} {n,m}: after the {. Anything else is literal text, and r->i does not move. */
 static bool interval(ses_re_parser *r, uint32_t *min, uint32_t *max)
 {
     size_t start = r->i;
@@ -401,16 +400,15 @@ static bool interval(ses_re_parser *r, uint32_t *min, uint32_t *max)
     return true;
 }
 
-/* A repetition after {...}: a ? makes it lazy, but {n}? means that it may be left out; + repeats it once
- * more. */
+/* A suffix of {...}: ? makes it lazy, but {n}? makes it optional; + repeats it once more. */
 static bool braces(compiler *c)
 {
     ses_re_parser *r = &c->r;
     uint32_t min, max;
     if (!interval(r, &min, &max)) return literal(c, '{');
-    if (min > max) return ses_re_unsupported(r, "{n,m} with n above m");
+    if (min > max) return ses_re_unsupported(r, "{n,m} with n greater than m");
     if (max != UINT32_MAX && max > 1000 && c->atom != CHARACTER)
-        return ses_re_unsupported(r, "a repetition this long");
+        return ses_re_unsupported(r, "a repetition count of this size");
     bool lazy = r->i < r->n && r->p[r->i] == '?';
     r->i += lazy;
     if (!repeat(c, min, max, lazy && min != max ? SES_RE_LAZY : SES_RE_GREEDY)) return false;
@@ -426,7 +424,7 @@ static bool quantifier(compiler *c, uint32_t min, uint32_t max)
     return repeat(c, min, max, mode);
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 static bool piece(compiler *c)
 {

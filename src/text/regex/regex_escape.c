@@ -1,11 +1,11 @@
-/* Characters written as escapes: \t, \x{..}, \u, \0. */
+/* Character escapes: \t, \x{..}, \u, \0. */
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "regex_parse.h"
 
 #include <string.h>
 
-/* Up to `most` digits of this base. */
+/* Read up to `most` digits of this base; returns their number. */
 static size_t number(ses_re_parser *r, unsigned base, size_t most, uint32_t *out)
 {
     size_t k = 0;
@@ -28,7 +28,7 @@ static bool code_escape(ses_re_parser *r, char kind, uint32_t *cp)
             return ses_re_syntax_error(r, "\\x{ without }");
         r->i++;
     } else if (!number(r, 16, 2, cp) || *cp >= 0x80) {
-        return ses_re_unsupported(r, "\\x of a byte");
+        return ses_re_unsupported(r, "\\x for a single byte");
     }
     return ses_utf8_encode(*cp, bytes) ? true : ses_re_syntax_error(r, "not a character");
 }

@@ -1,8 +1,9 @@
-/* Bytes a match may begin with: what the instructions reached without taking a character accept. */
+/* Computes the bytes a match can start with, from the instructions reachable without consuming a
+ * character. */
 #include "base/alloc.h"
 #include "regex_program.h"
 
-/* May the set hold characters past ASCII? */
+/* Whether the set may contain non-ASCII characters. */
 static bool is_wide(const ses_char_set *s)
 {
     for (size_t i = 0; i < s->n; i++) {

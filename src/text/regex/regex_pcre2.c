@@ -1,3 +1,4 @@
+/* Patterns that need PCRE2. Without PCRE2 in the build, opening returns an error. */
 #include "regex_pcre2.h"
 
 #include "regex.h"
@@ -9,7 +10,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* A match that needs more than these is an error, not a hang: steps, depth of nesting, KiB of heap. */
+/* Limits on steps, nesting depth and KiB of heap: a match that exceeds them is an error instead of a hang. */
 enum { MATCH_LIMIT = 10000000, DEPTH_LIMIT = 100000, HEAP_LIMIT = 1 << 18 };
 
 struct ses_pcre2 {
@@ -30,7 +31,7 @@ ses_pcre2 *ses_pcre2_open(const char *pattern, size_t n, const char *why, ses_er
     if (!p) return NULL;
     int code;
     PCRE2_SIZE at;
-    /* \w, \d, \s by Unicode; ^ and $ at every line, as Oniguruma has them. */
+    /* \w, \d, \s follow Unicode; ^ and $ match at every line, as in Oniguruma. */
     uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK;
     p->code = pcre2_compile((PCRE2_SPTR)pattern, n, options, &code, &at, NULL);
     if (p->code) return p;
@@ -60,7 +61,7 @@ ses_pcre2_work *ses_pcre2_work_new(const ses_pcre2 *p, ses_err *e)
         pcre2_set_heap_limit(w->limits, HEAP_LIMIT);
         return w;
     }
-    ses_fail(e, SES_ENOMEM, "no memory for a regular expression");
+    ses_fail(e, SES_ENOMEM, "out of memory for a regular expression");
     ses_pcre2_work_free(w);
     return NULL;
 }
@@ -88,7 +89,7 @@ bool ses_pcre2_search(const ses_pcre2 *p, ses_pcre2_work *w, const char *text, s
     *begin = where[0];
     *end = where[1];
     if (*begin > *end || *begin < from)
-        return ses_fail(e, SES_EARG, "regular expression: a match that goes back");
+        return ses_fail(e, SES_EARG, "regular expression: match moves backward");
     return true;
 }
 
@@ -99,7 +100,8 @@ bool ses_regex_has_pcre2(void) { return false; }
 ses_pcre2 *ses_pcre2_open(const char *pattern, size_t n, const char *why, ses_err *e)
 {
     (void)pattern, (void)n;
-    ses_fail(e, SES_EUNSUPPORTED, "regular expression: %s needs PCRE2, which this build lacks", why);
+    ses_fail(e, SES_EUNSUPPORTED, "regular expression: %s requires PCRE2, which this build does not include",
+             why);
     return NULL;
 }
 

@@ -1,13 +1,14 @@
-/* PCRE2, for patterns beyond Sesame's own machine. Where it was not built in, opening refuses. */
+/* PCRE2, for patterns that the backtracking matcher does not support. Without PCRE2 in the build, opening
+ * fails. */
 #ifndef SES_TEXT_REGEX_PCRE2_H
 #define SES_TEXT_REGEX_PCRE2_H
 
 #include "sesame/err.h"
 
 typedef struct ses_pcre2 ses_pcre2;           /* a pattern, read-only */
-typedef struct ses_pcre2_work ses_pcre2_work; /* one thread's */
+typedef struct ses_pcre2_work ses_pcre2_work; /* belongs to one thread */
 
-/* why: what Sesame's own machine cannot do, for the refusal. */
+/* why: the unsupported construct, for the error message. */
 ses_pcre2 *ses_pcre2_open(const char *pattern, size_t n, const char *why, ses_err *e);
 void ses_pcre2_close(ses_pcre2 *p);
 ses_pcre2_work *ses_pcre2_work_new(const ses_pcre2 *p, ses_err *e);

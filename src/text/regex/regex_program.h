@@ -1,15 +1,16 @@
-/* What the parts of the regular expressions share: a pattern as a program. */
+/* A pattern as a program: shared by the compiler, the character sets and the backtracking matcher.
+ * Programs are on the tokenizer's arena, read-only; a ses_re_machine belongs to one thread. */
 #ifndef SES_TEXT_REGEX_PROGRAM_H
 #define SES_TEXT_REGEX_PROGRAM_H
 
 #include "regex.h"
 
-/* ---- sets of characters (regex_set.c) ---- */
+/* ---- character sets (regex_set.c) ---- */
 
 typedef enum {
     SES_CHAR_SET_RANGE, /* a to b */
-    SES_CHAR_SET_GC,    /* general category among those of mask a */
-    SES_CHAR_SET_FLAG,  /* SES_CP_* flags a */
+    SES_CHAR_SET_GC,    /* general category in mask a */
+    SES_CHAR_SET_FLAG,  /* SES_CP_* flags in a */
     SES_CHAR_SET_NOT_GC,
     SES_CHAR_SET_NOT_FLAG,
     SES_CHAR_SET_OPEN,  /* [ */
@@ -25,14 +26,14 @@ typedef struct ses_char_set_item {
     uint32_t a, b;
 } ses_char_set_item;
 
-/* A formula in brackets: items between OPEN and CLOSE are alternatives. */
+/* A set expression: items between OPEN and CLOSE are alternatives. */
 typedef struct ses_char_set {
     const ses_char_set_item *item;
     size_t n;
-    uint64_t ascii[2]; /* the answer for these */
+    uint64_t ascii[2]; /* result for ASCII */
 } ses_char_set;
 
-bool ses_char_set_eval(const ses_char_set *s, uint32_t cp); /* by the items */
+bool ses_char_set_eval(const ses_char_set *s, uint32_t cp); /* evaluates the items */
 
 static inline bool ses_char_set_has(const ses_char_set *s, uint32_t cp)
 {
@@ -43,9 +44,9 @@ static inline bool ses_char_set_has(const ses_char_set *s, uint32_t cp)
 
 typedef enum {
     SES_RE_SET,               /* one character of set x */
-    SES_RE_REPEAT,            /* as run x says */
-    SES_RE_SPLIT,             /* go on at +x; if that fails, at +y */
-    SES_RE_JUMP,              /* go on at +x */
+    SES_RE_REPEAT,            /* repeat a character, as ses_re_repeat x describes */
+    SES_RE_SPLIT,             /* continue at +x; if that fails, at +y */
+    SES_RE_JUMP,              /* continue at +x */
     SES_RE_LINE_BEGIN,        /* ^ */
     SES_RE_LINE_END,          /* $ */
     SES_RE_TEXT_BEGIN,        /* \A */
@@ -53,14 +54,15 @@ typedef enum {
     SES_RE_LAST_LINE,         /* \Z */
     SES_RE_WORD_BOUNDARY,     /* \b */
     SES_RE_NOT_WORD_BOUNDARY, /* \B */
-    SES_RE_LOOKAROUND,        /* (?= or (?<=: what follows must match up to LOOKED; then on at +x from here */
+    /* (?= or (?<=: the code up to LOOKAROUND_END must match; then continue at +x from here */
+    SES_RE_LOOKAROUND,
     SES_RE_NEGATIVE_LOOKAROUND,
     SES_RE_LOOKAROUND_END,
-    SES_RE_ATOMIC, /* (?>: what was tried up to ATOM_END is not tried otherwise */
+    SES_RE_ATOMIC, /* (?>: alternatives inside, up to ATOMIC_END, are not tried again */
     SES_RE_ATOMIC_END,
-    SES_RE_STEP_BACK,      /* x characters back, for (?<= */
-    SES_RE_SAVE_POSITION,  /* remember the place as x */
-    SES_RE_CHECK_PROGRESS, /* still at place x: on at +y, out of the loop */
+    SES_RE_STEP_BACK,      /* step back x characters, for (?<= */
+    SES_RE_SAVE_POSITION,  /* save the position in slot x */
+    SES_RE_CHECK_PROGRESS, /* position equals slot x (no progress): leave the loop, continue at +y */
     SES_RE_MATCH
 } ses_re_op;
 
@@ -69,12 +71,12 @@ typedef struct ses_re_inst {
     int32_t x, y;
 } ses_re_inst;
 
-/* A character repeated. */
+/* Repetition of a single character. */
 typedef enum { SES_RE_GREEDY, SES_RE_LAZY, SES_RE_POSSESSIVE } ses_re_mode;
 
 typedef struct ses_re_repeat {
     int32_t set;
-    uint32_t min, max; /* UINT32_MAX: no end */
+    uint32_t min, max; /* UINT32_MAX: unlimited */
     ses_re_mode mode;
 } ses_re_repeat;
 
@@ -84,21 +86,21 @@ typedef struct ses_re_program {
     const ses_char_set *set;
     const ses_re_repeat *run;
     size_t marks;
-    bool first[256]; /* bytes a match may begin with */
-    bool empty;      /* or it may be empty */
+    bool first[256]; /* bytes a match can start with */
+    bool empty;      /* an empty match is possible */
 } ses_re_program;
 
-/* *ok false: well-formed as far as seen, but not for this machine; `what` names the first such thing. */
+/* *ok false: valid so far, but not supported by the matcher; *what names the first unsupported construct. */
 bool ses_re_compile(ses_re_program *p, const char *pattern, size_t n, ses_arena *mem, bool *ok,
                     const char **what, ses_err *e);
 
-/* p->first and p->empty, from the rest (regex_first.c). */
+/* Compute p->first and p->empty (regex_first.c). */
 bool ses_re_find_first(ses_re_program *p, ses_err *e);
 
-/* ---- the machine (regex_run.c) ---- */
+/* ---- matcher (regex_run.c) ---- */
 
 typedef struct ses_re_frame {
-    uint32_t kind, at; /* an instruction, mostly */
+    uint32_t kind, at; /* usually `at` is an instruction */
     size_t pos, extra;
 } ses_re_frame;
 
@@ -109,10 +111,10 @@ typedef struct ses_re_machine {
     ses_re_frame *stack;
     size_t used, cap;
     size_t *mark;
-    uint64_t budget; /* steps left */
+    uint64_t budget; /* remaining steps */
 } ses_re_machine;
 
-/* The first match at or after `from`. */
+/* Find the first match at or after `from`. */
 bool ses_re_search(ses_re_machine *m, size_t from, bool *found, size_t *begin, size_t *end, ses_err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* The backtracking machine. Ways not tried yet are frames on a stack of its own; one frame stands for all the
- * lengths a repeated character may have, so that runs of any length take no room. */
+/* The backtracking matcher. Untried alternatives are frames on an explicit stack. One frame represents all
+ * lengths of a repeated character, so long repetitions take no extra memory. */
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
@@ -8,22 +8,26 @@
 enum { MAX_FRAMES = 1 << 24 };
 
 typedef enum {
-    WAY,     /* on at instruction `at` from pos */
-    SHRINK,  /* a greedy run ended at pos: on at `at`, one shorter each time, down to extra */
-    STRETCH, /* a lazy run, instruction `at`, extra long, ended at pos: one longer each time */
-    LOOKING, /* into LOOK or ATOM at `at`, from pos; extra: the bar before */
-    UNDO     /* mark `at` was extra */
+    WAY, /* continue at instruction `at` from pos */
+    /* greedy repetition that ended at pos: continue at `at`, one character shorter each time, down to
+     * extra */
+    SHRINK,
+    /* lazy repetition (instruction `at`, length extra) that ended at pos: one character longer each time */
+    STRETCH,
+    LOOKING, /* inside LOOKAROUND or ATOMIC at `at`, from pos; extra: the previous bar */
+    UNDO     /* slot `at` had the value extra */
 } frame_kind;
 
 typedef struct state {
     size_t pos, pc;
-    size_t bar; /* 1 + the frame of the innermost LOOKING; 0: none */
+    size_t bar; /* 1 + index of the innermost LOOKING frame; 0: none */
 } state;
 
 static bool push(ses_re_machine *m, frame_kind kind, size_t at, size_t pos, size_t extra, ses_err *e)
 {
     if (m->used == m->cap) {
-        if (m->cap >= MAX_FRAMES) return ses_fail(e, SES_EARG, "regular expression: too many ways to match");
+        if (m->cap >= MAX_FRAMES)
+            return ses_fail(e, SES_EARG, "regular expression: backtracking stack limit exceeded");
         size_t cap = m->cap ? 2 * m->cap : 256;
         ses_re_frame *stack = ses_realloc_array(m->stack, cap, sizeof *stack, e);
         if (!stack) return false;
@@ -54,7 +58,7 @@ static bool at_edge(const ses_re_machine *m, size_t pos)
     return left != right;
 }
 
-/* Does this place hold? */
+/* Whether the assertion holds at pos. */
 static bool holds(const ses_re_machine *m, ses_re_op op, size_t pos)
 {
     switch (op) {
@@ -68,7 +72,7 @@ static bool holds(const ses_re_machine *m, ses_re_op op, size_t pos)
     }
 }
 
-/* One character of the set at pos: its length, or 0. */
+/* Length of the character at pos if it is in the set, else 0. */
 static size_t one(const ses_re_machine *m, const ses_char_set *set, size_t pos)
 {
     if (pos >= m->n) return 0;
@@ -85,7 +89,7 @@ static bool run(ses_re_machine *m, state *s, const ses_re_inst *t, bool *fail, s
     size_t pos = s->pos, low = pos, k;
     for (; count < most && (k = one(m, set, pos)) != 0; count++) {
         pos += k;
-        if (count + 1 <= r->min) low = pos; /* not shorter than this */
+        if (count + 1 <= r->min) low = pos; /* minimum length */
     }
     m->budget -= count < m->budget ? count : m->budget;
     *fail = count < r->min;
@@ -98,7 +102,7 @@ static bool run(ses_re_machine *m, state *s, const ses_re_inst *t, bool *fail, s
     return true;
 }
 
-/* Forget the ways since the bar, but not what marks were. */
+/* Discard the alternatives since the bar, but keep the UNDO frames. */
 static void cut(ses_re_machine *m, state *s)
 {
     size_t keep = s->bar - 1;
@@ -108,7 +112,7 @@ static void cut(ses_re_machine *m, state *s)
     m->used = keep;
 }
 
-/* To the newest way not tried yet; false: there is none. */
+/* Backtrack to the newest untried alternative; false: none left. */
 static bool back(ses_re_machine *m, state *s)
 {
     while (m->used) {
@@ -140,7 +144,7 @@ static bool back(ses_re_machine *m, state *s)
             m->used--;
             s->bar = f->extra;
             if (m->program->inst[f->at].op != SES_RE_NEGATIVE_LOOKAROUND) break;
-            s->pos = f->pos; /* what must not match did not */
+            s->pos = f->pos; /* a negative lookaround did not match: success */
             s->pc = f->at + (size_t)m->program->inst[f->at].x;
             return true;
         case UNDO:
@@ -152,7 +156,7 @@ static bool back(ses_re_machine *m, state *s)
     return false;
 }
 
-/* The end of what was looked at: on from where looking began, unless it must not match. */
+/* End of a lookaround: continue where it started, unless it is negative. */
 static bool looked(ses_re_machine *m, state *s)
 {
     ses_re_frame f = m->stack[s->bar - 1];
@@ -163,7 +167,7 @@ static bool looked(ses_re_machine *m, state *s)
     return t->op == SES_RE_LOOKAROUND;
 }
 
-/* Go back x characters; false: there are not that many. */
+/* Step back x characters; false: not that many. */
 static bool go_back(const ses_re_machine *m, state *s, int32_t x)
 {
     for (; x; x--) {
@@ -173,7 +177,7 @@ static bool go_back(const ses_re_machine *m, state *s, int32_t x)
     return true;
 }
 
-/* Instructions other than a character, a run and the end; false: a way is closed, or (e) an error. */
+/* Execute an instruction other than SET, REPEAT and MATCH. False: this path fails, or (e set) an error. */
 static bool step(ses_re_machine *m, state *s, const ses_re_inst *t, ses_err *e)
 {
     size_t pc = s->pc++;
@@ -206,7 +210,7 @@ static bool step(ses_re_machine *m, state *s, const ses_re_inst *t, ses_err *e)
     }
 }
 
-/* A match that begins at pos. */
+/* Try to match at pos. */
 static bool match(ses_re_machine *m, size_t pos, bool *found, size_t *end, ses_err *e)
 {
     state s = { .pos = pos };
@@ -218,7 +222,7 @@ static bool match(ses_re_machine *m, size_t pos, bool *found, size_t *end, ses_e
         bool fail = false;
         if (!m->budget--) {
             m->budget = 0;
-            return ses_fail(e, SES_EARG, "regular expression: this text takes too long to match");
+            return ses_fail(e, SES_EARG, "regular expression: step limit exceeded on this text");
         }
         if (t->op == SES_RE_SET) {
             size_t k = one(m, &m->program->set[t->x], s.pos);

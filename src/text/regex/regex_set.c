@@ -1,4 +1,4 @@
-/* Sets of characters: evaluation, and parsing of [...], \d and its kin, \p{...}. */
+/* Character sets: evaluation, and parsing of [...], \d and similar classes, \p{...}. */
 #include "base/alloc.h"
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
@@ -10,7 +10,7 @@ enum { MAX_ITEMS = 100000 };
 
 bool ses_char_set_eval(const ses_char_set *s, uint32_t cp)
 {
-    bool any[SES_CHAR_SET_DEPTH + 1] = { false }, all[SES_CHAR_SET_DEPTH + 1]; /* of each level */
+    bool any[SES_CHAR_SET_DEPTH + 1] = { false }, all[SES_CHAR_SET_DEPTH + 1]; /* per nesting level */
     size_t d = 0;
     all[0] = true;
     const ses_cp_info *info = ses_cp(cp);
@@ -37,7 +37,7 @@ bool ses_char_set_eval(const ses_char_set *s, uint32_t cp)
 bool ses_char_set_add(ses_re_parser *r, ses_char_set_op op, uint32_t a, uint32_t b)
 {
     if (r->items == r->cap_items) {
-        if (r->items >= MAX_ITEMS) return ses_re_unsupported(r, "sets this long");
+        if (r->items >= MAX_ITEMS) return ses_re_unsupported(r, "sets of this length");
         size_t more = r->cap_items ? 2 * r->cap_items : 64;
         ses_char_set_item *item = ses_realloc_array(r->item, more, sizeof *item, r->e);
         if (!item) return false;
@@ -53,8 +53,8 @@ bool ses_char_set_add_case(ses_re_parser *r, uint32_t c)
     uint32_t low = c | 0x20;
     if (low < 'a' || low > 'z') return true;
     if (!ses_char_set_add(r, SES_CHAR_SET_RANGE, c ^ 0x20, c ^ 0x20)) return false;
-    if (low == 's') return ses_char_set_add(r, SES_CHAR_SET_RANGE, 0x17F, 0x17F);   /* long s */
-    if (low == 'k') return ses_char_set_add(r, SES_CHAR_SET_RANGE, 0x212A, 0x212A); /* Kelvin */
+    if (low == 's') return ses_char_set_add(r, SES_CHAR_SET_RANGE, 0x17F, 0x17F);   /* U+017F, long s */
+    if (low == 'k') return ses_char_set_add(r, SES_CHAR_SET_RANGE, 0x212A, 0x212A); /* U+212A, Kelvin sign */
     return true;
 }
 
@@ -109,7 +109,7 @@ static const struct {
     { "Co", GC1(CO) },
 };
 
-/* Scripts that patterns ask for, as of Unicode 16. */
+/* Supported scripts, as of Unicode 16. */
 static const struct {
     const char *name;
     uint32_t range[24][2];
@@ -159,7 +159,7 @@ static const struct {
         { 0xFFDA, 0xFFDC } } },
 };
 
-/* Names are compared without case, blanks, hyphens and underscores. */
+/* Compare names, ignoring case, spaces, hyphens and underscores. */
 static bool same_name(const char *want, const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -196,7 +196,7 @@ static bool property(ses_re_parser *r, bool negate)
     return ses_re_unsupported(r, "this \\p{...}");
 }
 
-/* [0-9A-Fa-f], as \h means in these patterns. */
+/* \h: [0-9A-Fa-f]. */
 static bool hex_digits(ses_re_parser *r, bool negate)
 {
     return ses_char_set_add(r, SES_CHAR_SET_OPEN, 0, 0) &&
@@ -206,7 +206,7 @@ static bool hex_digits(ses_re_parser *r, bool negate)
            ses_char_set_add(r, negate ? SES_CHAR_SET_CLOSE_NOT : SES_CHAR_SET_CLOSE, 0, 0);
 }
 
-/* In brackets six numbers of Latin-1 are no word characters; alone they are. */
+/* \w inside brackets excludes six numeric characters of Latin-1, as in Oniguruma. */
 static bool bracket_word(ses_re_parser *r, bool negate)
 {
     return ses_char_set_add(r, SES_CHAR_SET_OPEN, 0, 0) &&
@@ -265,10 +265,10 @@ static bool posix(ses_re_parser *r)
 
 static bool add_range(ses_re_parser *r, uint32_t a, uint32_t b)
 {
-    if (a > b) return ses_re_syntax_error(r, "a range that runs backward");
+    if (a > b) return ses_re_syntax_error(r, "a range in descending order");
     if (!ses_char_set_add(r, SES_CHAR_SET_RANGE, a, b)) return false;
     if (!r->fold) return true;
-    if (b >= 0x80) return ses_re_unsupported(r, "characters past ASCII without regard to case");
+    if (b >= 0x80) return ses_re_unsupported(r, "case-insensitive non-ASCII characters");
     for (uint32_t c = a; c <= b; c++)
         if (!ses_char_set_add_case(r, c)) return false;
     return true;
@@ -294,7 +294,7 @@ static bool bracket_item(ses_re_parser *r)
         r->i++;
         if (!ses_char_set_escape(r, true, &is_class)) return false;
         if (is_class) {
-            if (r->fold) return ses_re_unsupported(r, "a class in brackets without regard to case");
+            if (r->fold) return ses_re_unsupported(r, "a case-insensitive class in brackets");
             if (at(r, 0, '-') && !at(r, 1, ']')) return ses_re_unsupported(r, "- after a class");
             return true;
         }
@@ -305,18 +305,18 @@ static bool bracket_item(ses_re_parser *r)
     if (!at(r, 0, '-') || at(r, 1, ']') || r->i + 1 >= r->n) return add_range(r, a, a);
     r->i++;
     if (at(r, 0, '[') || (at(r, 0, '&') && at(r, 1, '&')))
-        return ses_re_unsupported(r, "a range up to a class");
+        return ses_re_unsupported(r, "a range that ends in a class");
     if (at(r, 0, '\\') && r->i + 1 < r->n && strchr("dDsSwWhHpP", r->p[r->i + 1]))
-        return ses_re_syntax_error(r, "a range up to a class");
+        return ses_re_syntax_error(r, "a range that ends in a class");
     return bracket_char(r, &b) && add_range(r, a, b);
 }
 
-/* After [, with its ^. An ] that stands first is a character. */
+/* After [, including its ^. A ] in first position is a literal character. */
 static bool bracket_open(ses_re_parser *r, bool *negate)
 {
     *negate = at(r, 0, '^');
     r->i += *negate;
-    if (*negate && r->fold) return ses_re_unsupported(r, "[^ without regard to case");
+    if (*negate && r->fold) return ses_re_unsupported(r, "case-insensitive [^...]");
     if (!ses_char_set_add(r, SES_CHAR_SET_OPEN, 0, 0)) return false;
     if (!at(r, 0, ']')) return true;
     r->i++;
@@ -340,7 +340,7 @@ bool ses_char_set_bracket(ses_re_parser *r)
             ok = posix(r);
         } else if (at(r, 0, '[')) {
             r->i++;
-            if (depth == SES_CHAR_SET_DEPTH - 1) return ses_re_unsupported(r, "brackets this deep");
+            if (depth == SES_CHAR_SET_DEPTH - 1) return ses_re_unsupported(r, "brackets nested this deep");
             ok = bracket_open(r, &negate[depth++]);
         } else if (at(r, 0, '&') && at(r, 1, '&')) {
             r->i += 2;

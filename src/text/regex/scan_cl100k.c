@@ -1,3 +1,4 @@
+/* Hand-written scanner for the split patterns of cl100k. */
 #include "scan_cl100k.h"
 
 #include "base/unicode/unicode.h"
@@ -13,7 +14,7 @@ static kind wide_kind(uint32_t cp)
     return c->flags & SES_CP_SPACE ? SPACE : OTHER;
 }
 
-/* The kind of the character at p and its length. */
+/* Class and length of the character at p. */
 static kind kind_at(const char *p, size_t *len)
 {
     unsigned char c = (unsigned char)*p;
@@ -28,7 +29,7 @@ static kind kind_at(const char *p, size_t *len)
 
 static bool is_line(char c) { return c == '\r' || c == '\n'; }
 
-/* Where characters of this kind end, from i on; at most `most` of them. */
+/* End of the run of characters of this class from i on, at most `most` of them. */
 static size_t run_end(kind k, const char *p, size_t n, size_t i, size_t most)
 {
     size_t len;
@@ -36,20 +37,20 @@ static size_t run_end(kind k, const char *p, size_t n, size_t i, size_t most)
     return i;
 }
 
-/* (?i:'s|'t|'re|'ve|'m|'ll|'d); bytes of it, or 0. */
+/* Length of a contraction (?i:'s|'t|'re|'ve|'m|'ll|'d), or 0. */
 static size_t contraction(const char *p, size_t n)
 {
     if (n < 2 || p[0] != '\'') return 0;
     int a = p[1] | 0x20;
     if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
     if (n < 3) return 0;
-    if (p[1] == (char)0xC5 && p[2] == (char)0xBF) return 3; /* long s, which folds to s */
+    if (p[1] == (char)0xC5 && p[2] == (char)0xBF) return 3; /* U+017F, long s, folds to s */
     int b = p[2] | 0x20;
     return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
 
-/* A run of white space: up to its last line break if there is one; all of it at the end of the text; else
- * all but the last character, which goes with what follows, unless it is the only one. */
+/* Run of white space: up to its last line break, if there is one; all of it at the end of the text; else
+ * all but the last character, which belongs to the next match, unless it is the only one. */
 static size_t spaces(const char *p, size_t n)
 {
     size_t end = run_end(SPACE, p, n, 0, SIZE_MAX), cut = end;

@@ -1,3 +1,4 @@
+/* Hand-written scanner for GPT-2's split pattern. */
 #include "scan_gpt2.h"
 
 #include "base/unicode/unicode.h"
@@ -15,7 +16,7 @@ static class class_of(uint32_t c)
     return gc & SES_GCS_L ? LETTER : gc & SES_GCS_N ? NUMBER : OTHER;
 }
 
-/* The class of the character at p, and its bytes; END when n is 0. */
+/* Class and length of the character at p; END if n is 0. */
 static class class_at(const char *p, size_t n, size_t *step)
 {
     uint32_t c;
@@ -39,8 +40,8 @@ static size_t contraction(const char *p, size_t n)
     return !memcmp(p + 1, "re", 2) || !memcmp(p + 1, "ve", 2) || !memcmp(p + 1, "ll", 2) ? 3 : 0;
 }
 
-/* White space that nothing but white space follows is one match; else its last character, if it is one of
- * several, is left to what follows. */
+/* White space at the end of the text is one match; otherwise its last character, if it has several,
+ * belongs to the next match. */
 static size_t spaces(const char *p, size_t n)
 {
     size_t i = 0, last = 0, step;

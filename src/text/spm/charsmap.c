@@ -1,3 +1,4 @@
+/* Lookup in SentencePiece's precompiled_charsmap. */
 #include "charsmap.h"
 
 #include "base/unicode/utf8.h"
@@ -12,10 +13,10 @@ static uint32_t le32(const unsigned char *p)
 bool ses_charsmap_open(ses_charsmap *m, const char *bytes, size_t n, ses_err *e)
 {
     const unsigned char *p = (const unsigned char *)bytes;
-    if (n < 4) return ses_fail(e, SES_EFORMAT, "charsmap of %zu bytes", n);
+    if (n < 4) return ses_fail(e, SES_EFORMAT, "charsmap of %zu bytes is too short", n);
     size_t units = le32(p) / 4;
     if (units > (n - 4) / 4)
-        return ses_fail(e, SES_EFORMAT, "charsmap: trie of %zu units in %zu bytes", units, n);
+        return ses_fail(e, SES_EFORMAT, "charsmap: trie of %zu units exceeds the %zu bytes", units, n);
     if (!units) return ses_fail(e, SES_EFORMAT, "charsmap: the trie has no root");
     m->unit = p + 4;
     m->units = units;
@@ -23,12 +24,12 @@ bool ses_charsmap_open(ses_charsmap *m, const char *bytes, size_t n, ses_err *e)
     m->n = n - 4 - 4 * units;
     size_t good = ses_utf8_valid(m->text, m->n);
     if (good != m->n)
-        return ses_fail(e, SES_EFORMAT, "charsmap: replacements are not UTF-8 at byte %zu", good);
+        return ses_fail(e, SES_EFORMAT, "charsmap: invalid UTF-8 in the replacements at byte %zu", good);
     return true;
 }
 
-/* A walk down the double array. Of a unit: bits 0-7 and 31 label, bit 8 a leaf below, bits 10-30 the
- * offset to the children (times 256 with bit 9 set); a leaf's unit holds the value in bits 0-30. */
+/* Position in the double array. Unit layout: bits 0-7 and 31 label; bit 8 has a leaf; bits 10-30 offset to
+ * the children (times 256 if bit 9 is set). The unit of a leaf holds the value in bits 0-30. */
 typedef struct walk {
     const ses_charsmap *m;
     size_t node;
@@ -40,7 +41,7 @@ static size_t offset(uint32_t unit) { return (size_t)(unit >> 10) << ((unit & 1u
 
 static walk start(const ses_charsmap *m) { return (walk){ .m = m, .node = offset(le32(m->unit)) }; }
 
-/* One byte further; false: no key goes on like this. */
+/* Follow one byte; false: no key continues with it. */
 static bool step(walk *w, unsigned char byte)
 {
     if (!byte) return false;
@@ -61,7 +62,7 @@ static ses_charsmap_result replacement(const walk *w, uint32_t value, ses_string
 {
     const ses_charsmap *m = w->m;
     if (w->broken || value > m->n || (value < m->n && (m->text[value] & 0xC0) == 0x80)) {
-        ses_fail(e, SES_EFORMAT, "charsmap: a replacement at %u of %zu bytes", value, m->n);
+        ses_fail(e, SES_EFORMAT, "charsmap: replacement at %u exceeds the %zu bytes", value, m->n);
         return SES_CHARSMAP_BROKEN;
     }
     const char *p = m->text + value, *end = m->n > value ? memchr(p, 0, m->n - value) : p;

@@ -1,16 +1,16 @@
-/* SentencePiece's precompiled_charsmap: u32 size of a trie in bytes, the trie (a double array of u32,
- * little endian, labels are bytes), then the replacements, each ended by NUL. A leaf's value is where its
- * replacement starts. The bytes come from outside: every step is checked, and one that leads astray is an
- * error. */
+/* SentencePiece's precompiled_charsmap: u32 size of a trie in bytes; the trie, a double array of
+ * little-endian u32 with byte labels; NUL-terminated replacements. The value of a leaf is the offset of
+ * its replacement. The bytes are untrusted: every step is checked. A ses_charsmap borrows the bytes and is
+ * read-only. */
 #ifndef SES_TEXT_CHARSMAP_H
 #define SES_TEXT_CHARSMAP_H
 
 #include "text/stage.h"
 
 typedef struct ses_charsmap {
-    const unsigned char *unit; /* [units] of 4 bytes */
+    const unsigned char *unit; /* [units], 4 bytes each */
     size_t units;
-    const char *text; /* the replacements */
+    const char *text; /* replacements */
     size_t n;
 } ses_charsmap;
 
@@ -18,16 +18,17 @@ bool ses_charsmap_open(ses_charsmap *m, const char *bytes, size_t n, ses_err *e)
 
 typedef enum { SES_CHARSMAP_NONE, SES_CHARSMAP_FOUND, SES_CHARSMAP_BROKEN } ses_charsmap_result;
 
-/* A key that p begins with, and what replaces it: the shortest (as the reference's tokenizer.json rule
- * takes) or the longest (as SentencePiece itself does). */
+/* Find a key that p starts with and its replacement: the shortest (rule of HF Tokenizers) or the longest
+ * (rule of SentencePiece). */
 ses_charsmap_result ses_charsmap_shortest(const ses_charsmap *m, const char *p, size_t n, ses_string *to,
                                           ses_err *e);
 ses_charsmap_result ses_charsmap_longest(const ses_charsmap *m, const char *p, size_t n, size_t *len,
                                          ses_string *to, ses_err *e);
 
-bool ses_charsmap_has_prefix(const ses_charsmap *m, const char *p, size_t n); /* some key begins so */
+bool ses_charsmap_has_prefix(const ses_charsmap *m, const char *p,
+                             size_t n); /* whether some key starts with p[0, n) */
 
-/* Whether a key may have this byte in it; false: none has. */
+/* Whether a key may contain this byte; false: no key does. */
 bool ses_charsmap_has_byte(const ses_charsmap *m, unsigned char byte);
 
 #endif

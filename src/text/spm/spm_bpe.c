@@ -1,23 +1,23 @@
-/* SentencePiece's BPE encoding: neighbors whose joined text is a piece are joined, highest score first,
- * leftmost of equals. Scores become ranks and pieces pairs of what they can be made of, so merging is
- * that of other BPE. */
+/* SentencePiece's BPE: merges adjacent symbols whose concatenation is a piece, highest score first,
+ * leftmost of equal ones. Scores are converted to ranks and pieces to merge pairs, so that the common BPE
+ * merge code applies. */
 #include "spm_model.h"
 
 #include "base/alloc.h"
 
 #include <string.h>
 
-enum { MAX_DEPTH = 100 }; /* of taking unused pieces apart */
+enum { MAX_DEPTH = 100 }; /* nesting when splitting unused pieces */
 
-static bool joins(const ses_spm_model *m, int32_t id) /* may the piece come of a merge */
+static bool joins(const ses_spm_model *m, int32_t id) /* whether the piece can result from a merge */
 {
     uint8_t t = m->type[id];
     return t == SES_SPM_NORMAL || t == SES_SPM_USER_DEFINED || t == SES_SPM_UNUSED;
 }
 
-/* ---- ranks: the place of a score among all, highest first, equal ones together ---- */
+/* ---- ranks: order of scores, highest first; equal scores share a rank ---- */
 
-/* Order of floats as unsigned integers, -0 below +0. */
+/* Map a float to an unsigned integer with the same order; -0 is below +0. */
 static uint32_t ordered(float score)
 {
     uint32_t bits;
@@ -62,7 +62,7 @@ static uint32_t *ranks_of(const ses_spm_model *m, ses_err *e)
 
 /* ---- merges ---- */
 
-static size_t splits_of(const ses_spm_model *m, int32_t id) /* places between characters */
+static size_t splits_of(const ses_spm_model *m, int32_t id) /* boundaries between characters */
 {
     size_t count = 0;
     for (uint32_t i = m->start[id]; i < m->start[id + 1]; i++)
@@ -70,7 +70,7 @@ static size_t splits_of(const ses_spm_model *m, int32_t id) /* places between ch
     return count ? count - 1 : 0;
 }
 
-/* The symbol a stretch would be: a piece, a character, or (-1) none. */
+/* The symbol of a span: a piece, a character, or -1. */
 static int32_t symbol_of(const ses_spm_model *m, const char *p, size_t n)
 {
     int32_t id = ses_trie_find(&m->trie, p, n);
@@ -80,7 +80,7 @@ static int32_t symbol_of(const ses_spm_model *m, const char *p, size_t n)
     return id < 0 ? -1 : m->n + id;
 }
 
-/* A character that is no piece gets a number, so that pairs can name it. */
+/* Assign an id to a character that is not a piece, so that merge pairs can refer to it. */
 static void number_chars(ses_spm_model *m, int32_t id)
 {
     int32_t other;
@@ -127,7 +127,7 @@ bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
     (void)chars;
     uint32_t *rank = ranks_of(m, e);
     bool ok = rank && ses_merges_reserve(&m->merges, merges, mem, e);
-    /* distinct characters: each takes a byte or more, and there are 0x110000 */
+    /* upper bound of distinct characters */
     size_t most = chars < 0x110000 ? chars : 0x110000;
     ok = ok && ses_vocab_reserve(&m->chars, most, bytes, mem, e);
     for (int32_t i = 0; ok && i < m->n; i++)
@@ -146,7 +146,7 @@ bool ses_spm_bpe_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
 
 /* ---- encoding ---- */
 
-/* A symbol that never merges: a user-defined one, or a character of no piece. */
+/* Id of a symbol that never merges: a user-defined one, or a character that occurs in no piece. */
 static int32_t lone(int32_t id) { return -2 - id; }
 
 static int32_t piece_of(const ses_spm_model *m, int32_t symbol)
@@ -166,11 +166,11 @@ typedef struct part {
     int depth;
 } part;
 
-/* An unused piece is what its parts are, down to pieces in use. */
+/* Replace an unused piece by its parts, recursively down to used pieces. */
 static bool put_parts(const ses_spm_model *m, int32_t (*parts)[2], part top, uint32_t at, ses_token_list *out,
                       ses_err *e)
 {
-    part stack[MAX_DEPTH + 2]; /* each level leaves one right part behind */
+    part stack[MAX_DEPTH + 2]; /* each level leaves one right part on the stack */
     int n = 0;
     stack[n++] = top;
     while (n) {

@@ -1,3 +1,4 @@
+/* SentencePiece's normalizer: settings and application. */
 #include "spm_norm.h"
 
 #include "base/base64.h"
@@ -27,7 +28,7 @@ static bool open_symbols(ses_spm_norm *s, const ses_json *list, ses_arena *mem, 
     for (size_t i = 0; i < s->n_symbols; i++) {
         size_t n;
         const char *p = ses_json_string(ses_json_at(list, i), &n);
-        if (!p || !n) return ses_fail(e, SES_EFORMAT, "entry %zu: must be a string, not empty", i);
+        if (!p || !n) return ses_fail(e, SES_EFORMAT, "entry %zu: must be a non-empty string", i);
         s->symbol[i] = (ses_string){ ses_arena_strndup(mem, p, n, e), n };
         if (!s->symbol[i].p) return false;
     }
@@ -43,7 +44,7 @@ static bool user_begins(const ses_spm_norm *s, const char *p, size_t n)
     return true;
 }
 
-/* A character is quiet when no rule is for it alone and none goes on from it with ASCII. */
+/* A character passes through unchanged if no rule matches it alone or followed by ASCII. */
 static void find_quiet(ses_spm_norm *s)
 {
     for (int c = 0; c < 128; c++) {
@@ -95,10 +96,10 @@ void ses_spm_norm_save(const ses_spm_norm *s, ses_json_writer *w)
     ses_json_end_array(w);
 }
 
-/* ---- running ---- */
+/* ---- application ---- */
 
-/* What the text at p becomes: `len` bytes of it turn into `to`. A user-defined symbol stays; else the
- * longest rule of the map; else the character stays. */
+/* Match at p: `len` bytes are replaced by `to`. User-defined symbols stay unchanged; else the longest rule
+ * of the map applies; else the character stays. */
 static bool prefix(const ses_spm_norm *s, const char *p, size_t n, size_t *len, ses_string *to, ses_err *e)
 {
     uint32_t base = s->user.root;
@@ -123,13 +124,13 @@ static bool prefix(const ses_spm_norm *s, const char *p, size_t n, size_t *len, 
 typedef struct output {
     const ses_spm_norm *s;
     ses_text *text;
-    size_t start; /* where this call's text begins */
+    size_t start; /* start of this call's output */
     const char *space;
     size_t n_space;
-    bool after_space; /* more spaces are dropped */
+    bool after_space; /* further spaces are dropped */
 } output;
 
-/* A replacement, whose bytes come from one range. */
+/* Append a replacement; all its bytes have one source range. */
 static bool put(output *o, ses_string to, ses_offset from, ses_err *e)
 {
     while (o->after_space && to.n && *to.p == ' ') to.p++, to.n--;
@@ -146,7 +147,7 @@ static bool put(output *o, ses_string to, ses_offset from, ses_err *e)
     return true;
 }
 
-/* A run of characters that stay, each from itself. */
+/* Append a run of characters that pass through, each with its own source range. */
 static bool put_quiet(output *o, const ses_text *in, size_t *at, size_t end, ses_err *e)
 {
     const unsigned char *p = (const unsigned char *)in->byte;
@@ -201,7 +202,7 @@ bool ses_spm_norm_run(const ses_spm_norm *s, const ses_text *in, size_t begin, s
     output o = output_of(s, out);
     size_t len;
     ses_string to;
-    while (s->remove_extra_whitespaces && begin < end) { /* spaces in front */
+    while (s->remove_extra_whitespaces && begin < end) { /* leading spaces */
         if (!prefix(s, in->byte + begin, end - begin, &len, &to, e)) return false;
         if (to.n != 1 || *to.p != ' ') break;
         begin += len;

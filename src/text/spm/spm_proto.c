@@ -1,14 +1,15 @@
+/* Parser for the protocol buffer in SentencePiece .model files. */
 #include "spm_proto.h"
 
 #include "base/alloc.h"
 
 #include <string.h>
 
-/* ---- the wire ---- */
+/* ---- wire format ---- */
 
 typedef struct cursor {
     const unsigned char *p, *end;
-    const unsigned char *begin; /* of the file, for messages */
+    const unsigned char *begin; /* start of the file, for messages */
 } cursor;
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
@@ -16,8 +17,8 @@ enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 typedef struct field {
     uint32_t number;
     int wire;
-    uint64_t value;   /* VARINT, FIXED64, FIXED32 */
-    ses_string bytes; /* BYTES */
+    uint64_t value;   /* if VARINT, FIXED64 or FIXED32 */
+    ses_string bytes; /* if BYTES */
 } field;
 
 static bool broken(const cursor *c, const char *what, ses_err *e)
@@ -30,18 +31,18 @@ static bool read_varint(cursor *c, uint64_t *out, ses_err *e)
 {
     *out = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-        if (c->p == c->end) return broken(c, "a number is cut short", e);
+        if (c->p == c->end) return broken(c, "truncated number", e);
         uint64_t b = *c->p++;
         *out |= (b & 127) << shift;
         if (!(b & 128)) return true;
     }
-    return broken(c, "a number of more than 10 bytes", e);
+    return broken(c, "number of more than 10 bytes", e);
 }
 
 static bool read_fixed(cursor *c, int n, uint64_t *out, ses_err *e)
 {
     *out = 0;
-    if (c->end - c->p < n) return broken(c, "a number is cut short", e);
+    if (c->end - c->p < n) return broken(c, "truncated number", e);
     for (int i = 0; i < n; i++) *out |= (uint64_t)*c->p++ << 8 * i;
     return true;
 }
@@ -51,7 +52,7 @@ static bool read_field(cursor *c, field *f, ses_err *e)
     uint64_t tag, n;
     if (!read_varint(c, &tag, e)) return false;
     f->wire = (int)(tag & 7);
-    if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return broken(c, "a field without a number", e);
+    if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return broken(c, "field number 0", e);
     f->number = (uint32_t)(tag >> 3);
     switch (f->wire) {
     case VARINT: return read_varint(c, &f->value, e);
@@ -59,7 +60,7 @@ static bool read_field(cursor *c, field *f, ses_err *e)
     case FIXED32: return read_fixed(c, 4, &f->value, e);
     case BYTES:
         if (!read_varint(c, &n, e)) return false;
-        if (n > (uint64_t)(c->end - c->p)) return broken(c, "a field runs past the end", e);
+        if (n > (uint64_t)(c->end - c->p)) return broken(c, "field exceeds the end", e);
         f->bytes = (ses_string){ (const char *)c->p, (size_t)n };
         c->p += n;
         return true;
@@ -73,7 +74,7 @@ static cursor inside(const cursor *c, ses_string s)
     return (cursor){ p, p + s.n, c->begin };
 }
 
-/* A field of another type than declared is one unknown, as everywhere in protocol buffers. */
+/* A field with an unexpected wire type is treated as unknown, as protocol buffers require. */
 static void take_bool(const field *f, bool *out)
 {
     if (f->wire == VARINT) *out = f->value != 0;

@@ -1,5 +1,5 @@
-/* SentencePiece model files: a protocol buffer (sentencepiece_model.proto, syntax proto2) read by hand.
- * What comes out borrows the file's bytes; nothing of it has been judged yet. */
+/* Parser for SentencePiece model files (sentencepiece_model.proto, proto2). The result borrows the file's
+ * bytes. Its contents are not validated; see ses_spm_check. */
 #ifndef SES_TEXT_SPM_PROTO_H
 #define SES_TEXT_SPM_PROTO_H
 
@@ -32,12 +32,12 @@ typedef struct ses_spm {
     size_t n;
     ses_spm_model_type kind;
     bool byte_fallback, whitespace_as_suffix;
-    /* Pieces by role; the roles' ids are where the pieces stand. */
+    /* Strings of the special pieces; their ids are the indices of the pieces. */
     ses_string unk_surface, unk, bos, eos, pad;
     ses_spm_normalizer normalizer, denormalizer;
 } ses_spm;
 
-/* Group fields are refused, lengths checked against what is left, at most two levels opened. */
+/* Rejects group fields, checks all lengths, descends at most two levels. */
 bool ses_spm_parse(ses_spm *m, const char *bytes, size_t n, ses_err *e);
 void ses_spm_free(ses_spm *m);
 

@@ -1,3 +1,4 @@
+/* Writes a SentencePiece model as a tokenizer.json with stages of type "SentencePiece". */
 #include "spm_to_json.h"
 
 #include "base/alloc.h"
@@ -107,11 +108,11 @@ bool ses_spm_check(const ses_spm *m, ses_err *e)
 {
     for (size_t i = 0; i < m->n; i++)
         if (ses_utf8_valid(m->piece[i].piece.p, m->piece[i].piece.n) != m->piece[i].piece.n)
-            return ses_fail(e, SES_EFORMAT, "piece %zu is not UTF-8", i);
+            return ses_fail(e, SES_EFORMAT, "piece %zu is not valid UTF-8", i);
         else if (!(m->piece[i].score - m->piece[i].score == 0))
             return ses_fail(e, SES_EFORMAT, "piece %zu: the score is not finite", i);
     if (ses_utf8_valid(m->unk_surface.p, m->unk_surface.n) != m->unk_surface.n)
-        return ses_fail(e, SES_EFORMAT, "unk_surface is not UTF-8");
+        return ses_fail(e, SES_EFORMAT, "unk_surface is not valid UTF-8");
     return m->n || ses_fail(e, SES_EFORMAT, "not a SentencePiece model: no pieces");
 }
 

@@ -1,22 +1,23 @@
-/* SentencePiece .model files as tokenizers. */
-#ifndef SES_TEXT_SPM_H
-#define SES_TEXT_SPM_H
+/* Conversion of SentencePiece .model files to tokenizer.json. Stateless; the model is borrowed. */
+#ifndef SES_TEXT_SPM_TO_JSON_H
+#define SES_TEXT_SPM_TO_JSON_H
 
 #include "sesame/json.h"
 #include "spm_proto.h"
 #include "text/vocab/vocab.h"
 
-/* The tokenizer.json of a model that encodes and decodes as SentencePiece itself: stages of type
- * "SentencePiece", which no other program reads. */
+/* Write a tokenizer.json that encodes and decodes exactly as the SentencePiece library. Its stages of type
+ * "SentencePiece" are an extension of Sesame; other programs do not read them. */
 bool ses_spm_write(const ses_spm *m, ses_json_writer *w, ses_err *e);
 
-/* The same stages as members of an object. With a vocabulary, the pieces' ids are those it gives them,
- * and a piece it lacks is unknown; pass NULL for none. */
+/* Write the same stages as members of an open object. vocab: ids of the pieces; pieces missing in it
+ * become unk. NULL: ids of the model. */
 bool ses_spm_write_stages(const ses_spm *m, const ses_vocab *vocab, ses_string unk, ses_json_writer *w,
                           ses_err *e);
 
-bool ses_spm_check(const ses_spm *m, ses_err *e); /* pieces are UTF-8 and scores are finite */
-/* A member, in base64. */
+bool ses_spm_check(const ses_spm *m,
+                   ses_err *e); /* checks that pieces are valid UTF-8 and scores are finite */
+/* Write the character map as a member, in base64. */
 bool ses_spm_put_charsmap(ses_json_writer *w, const char *key, ses_string charsmap, ses_err *e);
 
 #endif

@@ -1,10 +1,11 @@
-/* SentencePiece's unigram encoding: the best path, in single precision from the left, as its library sums. */
+/* SentencePiece's unigram encoding: Viterbi search with single-precision sums from the left, like the
+ * library. */
 #include "spm_model.h"
 
 #include <float.h>
 #include <math.h>
 
-/* A user-defined symbol gets a bonus for its length that no other way of cutting reaches. */
+/* A user-defined symbol gets a length bonus that exceeds every other segmentation. */
 bool ses_spm_unigram_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
 {
     float least = FLT_MAX;
@@ -21,7 +22,7 @@ bool ses_spm_unigram_open(ses_spm_model *m, ses_arena *mem, ses_err *e)
     return ses_viterbi32_pieces_open(&m->pieces, &m->trie, m->weight, m->unk_score, m->unk_id, mem, e);
 }
 
-static const float most = 1e5f; /* sums past it lose digits, so the library then counts anew from there */
+static const float most = 1e5f; /* larger sums lose precision, so the library restarts the sum from there */
 
 static void rebase(const ses_spm_model *m, ses_viterbi32_list at, size_t from, size_t n)
 {
@@ -63,8 +64,8 @@ bool ses_spm_unigram_encode(const ses_spm_model *m, const char *p, size_t n, ses
     return put_path(at.last, n, out, e);
 }
 
-/* Any other path comes to the best one somewhere for the last time, by another piece: it is as far behind as
- * it was there. */
+/* Gap between the best and the second-best path. Every other path joins the best path for the last time at
+ * some position, by another piece; its gap is the gap there. */
 static float gap_of(ses_viterbi32_list at, size_t n)
 {
     float gap = INFINITY;

@@ -1,4 +1,4 @@
-/* BPEDecoder: the end-of-word suffix becomes a space, and nothing at the very end. */
+/* BPEDecoder: replaces the end-of-word suffix by a space; by nothing in the last token. */
 #include "text/stage/shared/rewrite_strings.h"
 
 typedef struct self_type {

@@ -1,5 +1,5 @@
-/* ByteFallback: runs of <0x00> to <0xFF> become the text they spell, or one U+FFFD for each when they spell
- * none. */
+/* ByteFallback: decodes runs of <0x00> to <0xFF> as UTF-8. If a run is not valid, each byte becomes
+ * U+FFFD. */
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "text/stage.h"
@@ -10,7 +10,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     return ses_arena_array(mem, 1, 1, e);
 }
 
-/* -1: not a byte's token. The reference reads "+F" as a number too. */
+/* Value of a byte token; -1: not a byte token. HF Tokenizers accepts "+F" as a number too. */
 static int byte_of(ses_string s)
 {
     if (s.n != 6 || s.p[0] != '<' || s.p[1] != '0' || s.p[2] != 'x' || s.p[5] != '>') return -1;
@@ -18,7 +18,7 @@ static int byte_of(ses_string s)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* The strings [begin, end), all bytes, in place of those from `to` on. */
+/* Replace the byte tokens [begin, end) by their text, written from index `to` on. */
 static size_t put_bytes(ses_strings *s, size_t to, size_t begin, size_t end, ses_err *e)
 {
     size_t n = end - begin;

@@ -1,9 +1,9 @@
-/* ByteLevel as a decoder: characters back to the bytes they stand for, all tokens together. A token with
- * any other character is taken as it is. */
+/* ByteLevel as a decoder: maps characters back to bytes, over all tokens together. A token with any other
+ * character stays unchanged. */
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "text/stage/shared/byte_level.h"
-#include "text/utf8_replace.h"
+#include "base/unicode/utf8_replace.h"
 #include "text/vocab/byte_chars.h"
 
 static void put_token(ses_buf *b, const ses_string *s)

@@ -1,4 +1,4 @@
-/* Fuse: all tokens become one string. */
+/* Fuse: joins all tokens into one string. */
 #include "base/alloc.h"
 #include "text/stage.h"
 
@@ -15,7 +15,8 @@ static bool decode(const void *self, ses_strings *s, ses_err *e)
     (void)self;
     size_t n = 0, at = 0;
     for (size_t i = 0; i < s->n; i++)
-        if (!ses_add_size(n, s->string[i].n, &n)) return ses_fail(e, SES_ENOMEM, "the text grows too long");
+        if (!ses_add_size(n, s->string[i].n, &n))
+            return ses_fail(e, SES_ENOMEM, "the decoded text is too long");
     char *p = ses_arena_array(&s->mem, n, 1, e);
     if (!p) return false;
     for (size_t i = 0; i < s->n; at += s->string[i++].n)

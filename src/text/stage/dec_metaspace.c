@@ -1,4 +1,5 @@
-/* Metaspace as a decoder: marks become spaces; those of the first token, put there when encoding, go. */
+/* Metaspace as a decoder: replaces the visible space by a space and removes it from the first token, where
+ * encoding added it. */
 #include "text/stage/shared/metaspace.h"
 #include "text/stage/shared/rewrite_strings.h"
 

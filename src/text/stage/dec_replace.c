@@ -1,4 +1,4 @@
-/* Replace as a decoder: every match of a pattern in each token. */
+/* Replace as a decoder: replaces every match of a pattern in each token. */
 #include "base/str.h"
 #include "text/stage/shared/pattern.h"
 

@@ -1,5 +1,5 @@
-/* SentencePiece as a decoder: U+2581 is a space but for the one in front, control symbols are nothing,
- * bytes are the characters they spell, the unknown piece has a text of its own. */
+/* SentencePiece as a decoder: U+2581 becomes a space, except at the start; control symbols are removed;
+ * byte tokens are decoded as UTF-8; the unknown piece has its own text. */
 #include "base/str.h"
 #include "base/strmap.h"
 #include "base/unicode/utf8.h"
@@ -104,7 +104,7 @@ static void put_piece(ses_buf *out, ses_string s)
     }
 }
 
-/* Bytes that form no character are one U+FFFD each. */
+/* Each byte that is not part of a valid character becomes U+FFFD. */
 static void put_bytes(ses_buf *out, ses_buf *bytes)
 {
     for (size_t i = 0; i < bytes->len;) {
@@ -118,7 +118,7 @@ static void put_bytes(ses_buf *out, ses_buf *bytes)
 
 static void put_all(const self_type *d, const ses_strings *s, ses_buf *out, ses_buf *bytes)
 {
-    bool front = true; /* a mark here is the one that was put in front */
+    bool front = true; /* at the start: U+2581 here was added by encoding */
     int64_t value;
     for (size_t i = 0; i < s->n; i++) {
         ses_string t = s->string[i];
@@ -146,7 +146,7 @@ static void put_all(const self_type *d, const ses_strings *s, ses_buf *out, ses_
     put_bytes(out, bytes);
 }
 
-/* Back through the map, when the model has one for that. */
+/* Apply the model's denormalizer, if it has one. */
 static bool denormalize(const self_type *d, ses_buf *text, ses_err *e)
 {
     ses_text in = { 0 }, out = { 0 };

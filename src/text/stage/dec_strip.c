@@ -1,4 +1,5 @@
-/* Strip: up to `start` of a character at each token's begin, up to `stop` at its end. */
+/* Strip: removes a character up to `start` times at the start and up to `stop` times at the end of each
+ * token. */
 #include "base/unicode/utf8.h"
 #include "text/stage/shared/rewrite_strings.h"
 
@@ -40,8 +41,8 @@ static bool decode(const void *self, ses_strings *s, ses_err *e)
             begin += n;
         int64_t k = 0;
         for (; k < d->stop && end >= n && !memcmp(t->p + end - n, mark, n); k++) end -= n;
-        if (begin > end || (!end && k < d->stop)) /* the reference panics */
-            return ses_fail(e, SES_EARG, "Strip: token %zu has fewer characters than are to be stripped", i);
+        if (begin > end || (!end && k < d->stop)) /* HF Tokenizers panics */
+            return ses_fail(e, SES_EARG, "Strip: token %zu has fewer characters than must be removed", i);
         *t = (ses_string){ t->p + begin, end - begin };
     }
     return true;

@@ -1,4 +1,5 @@
-/* WordPiece decoder: words apart, their pieces together, and perhaps English spacing put right. */
+/* WordPiece decoder: joins the pieces of a word, separates words by spaces, optionally cleans up English
+ * spacing. */
 #include "text/stage.h"
 
 #include <string.h>
@@ -26,7 +27,7 @@ static void save(const void *self, ses_json_writer *out)
     ses_json_put_bool(out, w->cleanup);
 }
 
-/* Every occurrence of from becomes to, which is not longer. */
+/* Replace every occurrence of `from` by `to`, which must not be longer. */
 static size_t replace(char *s, size_t n, const char *from, const char *to)
 {
     size_t f = strlen(from), t = strlen(to), out = 0, i = 0;
@@ -54,7 +55,8 @@ static const char *const clean[][2] = {
 size_t ses_clean_up_tokenization(char *text, size_t n)
 {
     for (size_t i = 0; i < SES_LEN(clean); i++)
-        if (i != DO_NOT) n = replace(text, n, clean[i][0], clean[i][1]); /* that one is the decoder's alone */
+        if (i != DO_NOT)
+            n = replace(text, n, clean[i][0], clean[i][1]); /* this rule belongs to the decoder only */
     return n;
 }
 

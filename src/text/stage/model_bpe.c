@@ -1,5 +1,5 @@
-/* Byte-pair encoding (Sennrich et al. 2016): a word is its characters, and the pairs of the merge list are
- * joined, lowest rank first. */
+/* Byte-pair encoding (Sennrich et al. 2016): starts from the characters of a word and merges pairs of the
+ * merge list, lowest rank first. */
 #include "text/vocab/bpe.h"
 
 #include "base/alloc.h"
@@ -19,7 +19,7 @@ static void fill_tables(ses_bpe *m)
         m->direct[c] = ses_vocab_id(&m->vocab, s, ses_utf8_encode(c, s));
 }
 
-/* A string that may be absent or null: p stays NULL. */
+/* An optional string: p stays NULL if the key is missing or null. */
 static bool read_string(const ses_json *settings, const char *key, ses_arena *mem, ses_string *out,
                         ses_err *e)
 {
@@ -42,8 +42,7 @@ static bool read_dropout(const ses_json *settings, ses_err *e)
     if (!v || ses_json_type_of(v) == SES_JSON_NULL) return true;
     if (!ses_json_real(v, &p) || !(p >= 0 && p <= 1))
         return ses_fail(e, SES_EFORMAT, "dropout: must be null or a number from 0 to 1");
-    return p == 0 ||
-           ses_fail(e, SES_EUNSUPPORTED, "dropout: merges are never dropped at random here; set it to null");
+    return p == 0 || ses_fail(e, SES_EUNSUPPORTED, "dropout: BPE dropout is not supported, set it to null");
 }
 
 static ses_string name_of(const void *vocab, int32_t id)
@@ -74,7 +73,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     m->plain = !m->prefix.n && !m->suffix.n;
     m->unk_id = m->unk.p ? ses_vocab_id(&m->vocab, m->unk.p, m->unk.n) : -1;
     if (m->unk_from >= 0 && (m->unk_id < 0 || m->unk_id >= m->unk_from || m->unk_from > m->vocab.size))
-        return ses_fail(e, SES_EFORMAT, "unk_from: an unk_token below it is wanted"), NULL;
+        return ses_fail(e, SES_EFORMAT, "unk_from: requires an unk_token with a smaller id"), NULL;
     fill_tables(m);
     return m;
 }
@@ -110,7 +109,7 @@ typedef struct symbols {
     int32_t *id;
     uint32_t *len;
     size_t n;
-    uint32_t unk_len; /* an unknown stretch not yet put down; 0: none */
+    uint32_t unk_len; /* length of an unknown span not yet emitted; 0: none */
 } symbols;
 
 static void put(symbols *s, int32_t id, uint32_t len)
@@ -133,21 +132,21 @@ static bool put_bytes(const ses_bpe *m, symbols *s, const char *p, size_t n)
     return true;
 }
 
-/* A character the vocabulary lacks, with its prefix and suffix. Bytes do not end an unknown stretch, and a
- * character is lost when there is no unknown token: so does the reference. */
+/* A character that is not in the vocabulary, with its prefix and suffix. As in HF Tokenizers, byte tokens
+ * do not end an unknown span, and the character is dropped if there is no unknown token. */
 static bool put_missing(const ses_bpe *m, symbols *s, const char *p, size_t n, size_t n_char, ses_err *e)
 {
     if (m->byte_fallback && put_bytes(m, s, p, n)) return true;
     if (!m->unk.p) return true;
     if (m->unk_id < 0)
-        return ses_fail(e, SES_EFORMAT, "unk_token \"%s\" is wanted and not in the vocabulary",
+        return ses_fail(e, SES_EFORMAT, "unknown character, and unk_token \"%s\" is not in the vocabulary",
                         ses_quoted_of(m->unk.p, m->unk.n).s);
     if (!m->fuse_unk) put_unk(m, s);
     s->unk_len += (uint32_t)n_char;
     return true;
 }
 
-/* A character as the vocabulary spells it at this place of the word. */
+/* A character as spelled in the vocabulary at this position of the word: with prefix or suffix. */
 static ses_string spell(const ses_bpe *m, const char *p, size_t n, bool first, bool last, char *buf)
 {
     if (m->plain) return (ses_string){ p, n };
@@ -181,7 +180,7 @@ static bool split(const ses_bpe *m, const char *word, size_t n, symbols *s, char
 static bool merge(const ses_bpe *m, const char *word, size_t n, ses_token_list *out, ses_arena *scratch,
                   ses_err *e)
 {
-    size_t most; /* symbols: one for each byte, those of prefixes and suffixes too */
+    size_t most; /* maximum number of symbols: one per byte, including prefixes and suffixes */
     if (!ses_mul_size(n, m->plain || !m->byte_fallback ? 1 : 1 + m->prefix.n, &most) ||
         !ses_add_size(most, m->suffix.n, &most) || n > INT32_MAX)
         return ses_fail(e, SES_EARG, "a word of %zu bytes is too long", n);
@@ -192,7 +191,7 @@ static bool merge(const ses_bpe *m, const char *word, size_t n, ses_token_list *
     if (!s.id || !s.len || !buf || !split(m, word, n, &s, buf, e) ||
         !ses_merges_apply(&m->merges, s.id, s.len, &s.n, NULL, scratch, e))
         return false;
-    /* The place may run past the end when bytes of a prefix were put down: so does the reference's count. */
+    /* The offset may run past the end if bytes of a prefix were emitted, as in HF Tokenizers. */
     size_t at = 0;
     for (size_t i = 0; i < s.n; at += s.len[i++]) {
         bool step = m->unk_from >= 0 && s.id[i] >= m->unk_from;

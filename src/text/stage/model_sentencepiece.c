@@ -1,4 +1,4 @@
-/* SentencePiece as a model: the pieces of a .model file, and encoding as its library does it. */
+/* SentencePiece as a model: the pieces of a .model file, encoded as the SentencePiece library does. */
 #include "base/alloc.h"
 #include "base/str.h"
 #include "text/spm/spm_model.h"
@@ -39,7 +39,7 @@ static bool read_piece(ses_spm_model *m, size_t i, const ses_json *entry, ses_st
     return key->n < 8000 || ses_fail(e, SES_EFORMAT, "a piece of %zu bytes is too long", key->n);
 }
 
-/* What SentencePiece asks of its pieces. */
+/* Constraints that SentencePiece puts on its pieces. */
 static bool check_pieces(ses_spm_model *m, const ses_string *key, ses_err *e)
 {
     int bytes = 0;
@@ -52,7 +52,7 @@ static bool check_pieces(ses_spm_model *m, const ses_string *key, ses_err *e)
     for (int32_t i = 0; i < m->n; i++) {
         char s[SES_BYTE_TOKEN];
         if (m->type[i] == SES_SPM_UNKNOWN && m->unk_id >= 0)
-            return ses_fail(e, SES_EFORMAT, "entries %d and %d are both the unknown piece", m->unk_id, i);
+            return ses_fail(e, SES_EFORMAT, "entries %d and %d are both of type unknown", m->unk_id, i);
         if (m->type[i] == SES_SPM_UNKNOWN) m->unk_id = i;
         if (m->type[i] != SES_SPM_BYTE) continue;
         int b = 0;
@@ -63,8 +63,9 @@ static bool check_pieces(ses_spm_model *m, const ses_string *key, ses_err *e)
                                              : "a byte, but byte_fallback is false");
         bytes++;
     }
-    if (m->unk_id < 0) return ses_fail(e, SES_EFORMAT, "none is of type unknown");
-    if (m->byte_fallback && bytes != 256) return ses_fail(e, SES_EFORMAT, "%d bytes instead of 256", bytes);
+    if (m->unk_id < 0) return ses_fail(e, SES_EFORMAT, "no piece has type unknown");
+    if (m->byte_fallback && bytes != 256)
+        return ses_fail(e, SES_EFORMAT, "%d byte pieces instead of 256", bytes);
     return true;
 }
 
@@ -101,7 +102,7 @@ static bool read_pieces(ses_spm_model *m, const ses_json *list, ses_string *key,
     return true;
 }
 
-/* A vocabulary that numbers the pieces anew; those it lacks are unknown. */
+/* A separate vocabulary with other ids for the pieces; pieces missing in it are unknown. */
 static bool read_vocab(ses_spm_model *m, const ses_json *settings, ses_arena *mem, ses_err *e)
 {
     const ses_json *vocab = ses_json_get(settings, "vocab");
@@ -178,7 +179,7 @@ size_t ses_spm_next_symbol(const ses_spm_model *m, const char *p, size_t n, bool
     return longest ? longest : ses_spm_char_len(p, n);
 }
 
-/* Words begin at U+2581; characters are user-defined symbols too. */
+/* Word and character models: words start at U+2581; user-defined symbols count as characters. */
 static bool encode_simply(const ses_spm_model *m, const char *p, size_t n, ses_token_list *out, ses_err *e)
 {
     for (size_t i = 0, end; i < n; i = end) {
@@ -213,7 +214,7 @@ bool ses_spm_resolve_unknown(const ses_spm_model *m, const char *p, const ses_to
     return true;
 }
 
-/* The vocabulary's ids. An unknown stretch may be a token there after all. */
+/* Replace piece ids by ids of the separate vocabulary. An unknown span may be a token there. */
 static void rename_tokens(const ses_spm_model *m, const char *p, ses_token_list *out, size_t from)
 {
     for (size_t i = from; i < out->n; i++) {

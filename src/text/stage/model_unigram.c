@@ -1,5 +1,5 @@
-/* Unigram language model (Kudo 2018): of all ways to cut a word into pieces the one whose scores sum
- * highest. */
+/* Unigram language model (Kudo 2018): of all segmentations of a word, the one with the highest sum of
+ * scores. */
 #include "base/str.h"
 #include "base/unicode/utf8.h"
 #include "text/vocab/byte_chars.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double unk_penalty = 10; /* below the lowest score of a piece */
+static const double unk_penalty = 10; /* subtracted from the lowest piece score */
 
 /* ---- opening ---- */
 
@@ -18,12 +18,12 @@ static bool read_piece(const ses_json *entry, ses_string *piece, double *score, 
     piece->p = ses_json_string(ses_json_at(entry, 0), &piece->n);
     if (ses_json_type_of(entry) != SES_JSON_ARRAY || ses_json_len(entry) != 2 || !piece->p ||
         !ses_json_real(ses_json_at(entry, 1), score))
-        return ses_fail(e, SES_EFORMAT, "must be a piece and its score");
+        return ses_fail(e, SES_EFORMAT, "must be a pair of piece and score");
     *score = ses_score_from_json(*score);
     return fabs(*score) < 1e200 || ses_fail(e, SES_EFORMAT, "the score is out of range");
 }
 
-/* Pieces and scores from the list; key[i] points to them on the arena. */
+/* Read pieces and scores; key[i] points into the arena. */
 static bool read_pieces(ses_unigram *m, const ses_json *list, ses_string *key, ses_arena *mem, ses_err *e)
 {
     size_t bytes = 0, at = 0;
@@ -31,7 +31,7 @@ static bool read_pieces(ses_unigram *m, const ses_json *list, ses_string *key, s
     for (size_t i = 0; i < (size_t)m->n; i++) {
         if (!read_piece(ses_json_at(list, i), &key[i], &m->score[i], e)) return ses_wrap(e, "entry %zu", i);
         if (m->score[i] < least) least = m->score[i];
-        bytes += key[i].n; /* fewer than the document's */
+        bytes += key[i].n; /* cannot overflow: less than the document */
     }
     m->unk_score = least - unk_penalty;
     m->byte = ses_arena_array(mem, bytes, 1, e);
@@ -51,7 +51,7 @@ static bool read_vocab(ses_unigram *m, const ses_json *list, ses_arena *mem, ses
     if (ses_json_type_of(list) != SES_JSON_ARRAY)
         return ses_fail(e, SES_EFORMAT, "vocab: must be a list of pieces and scores");
     if (n > SES_TRIE_MAX)
-        return ses_fail(e, SES_EFORMAT, "vocab: %zu pieces; %d is the limit", n, SES_TRIE_MAX);
+        return ses_fail(e, SES_EFORMAT, "vocab: %zu pieces exceed the limit of %d", n, SES_TRIE_MAX);
     m->n = (int32_t)n;
     m->score = ses_arena_array(mem, n + 1, sizeof *m->score, e);
     m->start = ses_arena_array(mem, n + 1, sizeof *m->start, e);
@@ -74,7 +74,8 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
         !ses_setting_int(settings, "unk_id", -1, 0, INT64_MAX, &unk, e))
         return NULL;
     if (unk >= m->n)
-        return ses_fail(e, SES_EFORMAT, "unk_id: %lld is not below the %d pieces", (long long)unk, m->n),
+        return ses_fail(e, SES_EFORMAT, "unk_id: %lld is not less than the number of pieces, %d",
+                        (long long)unk, m->n),
                NULL;
     m->unk_id = (int32_t)unk;
     if (!ses_viterbi64_pieces_open(&m->pieces, &m->trie, m->score, m->unk_score, m->unk_id, mem, e))
@@ -110,7 +111,7 @@ static void save(const void *self, ses_json_writer *w)
 static bool forward(const ses_unigram *m, const char *word, size_t n, ses_viterbi64_list at, ses_err *e)
 {
     for (size_t i = 0, to; i < n; i = to) {
-        /* without an unk_id an unknown character is an error: looked for one by one */
+        /* no unk_id: an unknown character is an error, so check characters one by one */
         to = m->unk_id < 0 ? i : ses_viterbi64_offer_ascii(&m->pieces, word, n, i, INFINITY, at, false);
         if (to > i) continue;
         uint32_t c;
@@ -119,13 +120,13 @@ static bool forward(const ses_unigram *m, const char *word, size_t n, ses_viterb
         to = i + step;
         if (ses_viterbi64_offer_rest(&m->pieces, word, n, i, i, m->trie.root, to, at, false)) continue;
         if (m->unk_id < 0 && m->unk_score + at.sum[i] > at.sum[to])
-            return ses_fail(e, SES_EFORMAT, "byte %zu of a word is unknown and there is no unk_id", i);
+            return ses_fail(e, SES_EFORMAT, "byte %zu of a word is unknown, and the model has no unk_id", i);
         ses_viterbi64_offer_unknown(&m->pieces, i, step, at, false);
     }
     return true;
 }
 
-/* An unknown stretch: a piece after all, or bytes, or the unknown token. */
+/* An unknown span becomes a piece if the vocabulary has it, else bytes, else the unknown token. */
 static bool put_unknown(const ses_unigram *m, const char *word, size_t begin, size_t end, ses_token_list *out,
                         ses_err *e)
 {
@@ -140,8 +141,7 @@ static bool put_unknown(const ses_unigram *m, const char *word, size_t begin, si
 
 static int32_t id_of_last(uint64_t last) { return (int32_t)(uint32_t)last; }
 
-/* Turn the links of the best path around: that of each place on it then has the end and the id of the piece
- * there. */
+/* Reverse the links of the best path: each position on it then holds the end and the id of its piece. */
 static void turn(uint64_t *last, size_t n)
 {
     uint64_t here = last[n];

@@ -1,10 +1,10 @@
-/* WordLevel: a word is a token, or unknown. */
+/* WordLevel: each word is one token, or unknown. */
 #include "base/str.h"
 #include "text/stage.h"
 #include "text/vocab/vocab.h"
 
 typedef struct self_type {
-    ses_vocab vocab; /* first: see vocab.h */
+    ses_vocab vocab; /* must be first: see vocab.h */
     ses_string unk;
     int32_t unk_id; /* -1: not in the vocabulary */
 } self_type;
@@ -37,7 +37,7 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     int32_t id = ses_vocab_id(&m->vocab, word, n);
     if (id < 0) id = m->unk_id;
     if (id < 0)
-        return ses_fail(e, SES_EFORMAT, "unk_token \"%s\" is wanted and not in the vocabulary",
+        return ses_fail(e, SES_EFORMAT, "unknown word, and unk_token \"%s\" is not in the vocabulary",
                         ses_quoted_of(m->unk.p, m->unk.n).s);
     return ses_token_list_put(out, id, 0, n, e);
 }

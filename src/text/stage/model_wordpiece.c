@@ -1,11 +1,12 @@
-/* WordPiece: the longest token that begins the word, then the longest (with the prefix) that continues it,
- * and so on; a word that cannot be taken apart so, or is too long, is unknown as a whole. */
+/* WordPiece: repeatedly takes the longest token that the rest of the word starts with; all but the first
+ * carry the continuing prefix. A word that cannot be split this way, or is too long, becomes the unknown
+ * token. */
 #include "model_wordpiece.h"
 #include "base/str.h"
 
 #include <string.h>
 
-/* Longest token of each kind bounds how far a match looks: without it a long word takes quadratic time. */
+/* Find the longest token. It bounds the length of a match; otherwise a long word takes quadratic time. */
 static void measure(ses_wordpiece *m)
 {
     for (int32_t id = 0; id < m->vocab.size; id++) {
@@ -53,7 +54,7 @@ static size_t count_chars(const char *s, size_t n)
     return chars;
 }
 
-/* The longest token that is `key` from from on: bytes of it, and its id. */
+/* Longest token with the prefix key[0, from): its bytes after the prefix, and its id. */
 static size_t longest(const ses_wordpiece *m, const char *key, size_t from, size_t n, int32_t *id)
 {
     while (n > from) {
@@ -74,7 +75,8 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     bool known = count_chars(word, n) <= (size_t)m->max_chars;
     char *key = known ? ses_arena_alloc(scratch, m->prefix.n + m->longest + 1, e) : NULL;
     if (known && !key) return false;
-    while (known && at < n) { /* key: the prefix and what is left, as far as a token can reach */
+    while (known &&
+           at < n) { /* key: the prefix and the rest of the word, up to the length of the longest token */
         size_t lead = at ? m->prefix.n : 0, rest = n - at < m->longest ? n - at : m->longest;
         memcpy(key, m->prefix.p, lead);
         memcpy(key + lead, word + at, rest);
@@ -88,7 +90,7 @@ static bool tokenize(const void *self, const char *word, size_t n, ses_token_lis
     if (known) return true;
     out->n = start;
     if (m->unknown_id < 0)
-        return ses_fail(e, SES_EARG, "a word needs the unknown token \"%s\", which is not in the vocabulary",
+        return ses_fail(e, SES_EARG, "unknown word, and unk_token \"%s\" is not in the vocabulary",
                         ses_quoted_of(m->unknown.p, m->unknown.n).s);
     return ses_token_list_put(out, m->unknown_id, 0, n, e);
 }

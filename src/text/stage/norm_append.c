@@ -1,4 +1,4 @@
-/* Puts a string after any text that is not empty. It has the last character's range. */
+/* Append: adds a string after any non-empty text. The string gets the source range of the last character. */
 #include "text/stage.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)

@@ -1,16 +1,16 @@
-/* BERT's normalizer: drop control characters, make white space a blank, set Chinese characters apart, drop
- * accents, lower case. One pass; every character keeps its source's range. */
+/* BertNormalizer: removes control characters, replaces white space by a space, puts spaces around CJK
+ * characters, removes accents, converts to lower case. One pass; every character keeps its source range. */
 #include "base/alloc.h"
 #include "text/stage/shared/transform.h"
 
 typedef struct bert {
     bool clean, cjk, strip, lower;
-    bool strip_set; /* strip_accents is not null; else it follows lowercase */
+    bool strip_set; /* strip_accents is given; null: same as lowercase */
 } bert;
 
 enum { MOVES_D = SES_CP_QC_NO << SES_NFD, JOINS_D = SES_CP_NO_BOUNDARY << SES_NFD };
 
-/* The longest that comes of one character: two blanks and four characters. */
+/* Maximum bytes that one character becomes: two spaces and four characters. */
 enum { LONGEST = 32 };
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
@@ -46,7 +46,7 @@ static bool dropped(const bert *b, uint32_t cp, uint32_t flags)
     return b->clean && (flags & SES_CP_OTHER8 || cp == 0xFFFD);
 }
 
-/* There is room for it. */
+/* The caller has reserved the capacity. */
 static void emit_lower(const bert *b, ses_text *out, uint32_t cp, ses_offset from)
 {
     uint32_t low[2] = { cp };
@@ -56,12 +56,14 @@ static void emit_lower(const bert *b, ses_text *out, uint32_t cp, ses_offset fro
 
 static bool joins(uint32_t flags) { return flags & JOINS_D && !(flags & SES_CP_AFTER9); }
 
-/* ---- knots: marks that stay where accents go ---- NFD sorts a starter's marks by class, and the reference
- * gives the k-th source character's range to the k-th mark after sorting that is not a later part of a
- * decomposition. Where all marks are dropped this does not show. */
+/* ---- mark runs: combining marks that remain when accents are removed ---- NFD sorts the marks of a
+ * starter by combining class. HF Tokenizers gives the source range of the k-th source character to the
+ * k-th mark after sorting, not counting later parts of a decomposition. The order is visible only if some
+ * marks remain. */
 
 typedef struct knot {
-    ses_changes source; /* the stretch as NFD sees it; change: where in the input it stands, from its begin */
+    ses_changes
+        source; /* the run before sorting; change: byte offset of the character from the start of the run */
     ses_changes form;
     uint32_t *cp;
     size_t cap;
@@ -74,7 +76,7 @@ static void knot_free(knot *k)
     ses_free(k->cp);
 }
 
-/* Where the stretch of NFD begins that holds the character at i. */
+/* Start of the NFD run (a starter and its marks) that contains the character at i. */
 static size_t stretch_begin(const bert *b, const ses_text *in, size_t begin, size_t i)
 {
     for (;;) {
@@ -87,7 +89,7 @@ static size_t stretch_begin(const bert *b, const ses_text *in, size_t begin, siz
     }
 }
 
-/* Collect the stretch; returns where it ends. */
+/* Collect the run from `first` on into k; *end: its end. */
 static bool collect(const bert *b, const ses_text *in, size_t first, size_t *end, knot *k, ses_err *e)
 {
     size_t i = first;
@@ -98,7 +100,7 @@ static bool collect(const bert *b, const ses_text *in, size_t first, size_t *end
         uint32_t flags = ses_cp(cp)->flags;
         if (!dropped(b, cp, flags)) {
             if (k->source.n && !joins(flags)) break;
-            if (flags & SES_CP_CJK && b->cjk) cp = ' '; /* the blank after it */
+            if (flags & SES_CP_CJK && b->cjk) cp = ' '; /* the space after it */
             if (!ses_changes_put(&k->source, cp, (int32_t)(i - first), e)) return false;
         }
         i += len;
@@ -107,7 +109,8 @@ static bool collect(const bert *b, const ses_text *in, size_t first, size_t *end
     return true;
 }
 
-/* The character at *i is a knot: emit what stays of its stretch and is not there yet; *i moves past it. */
+/* The character at *i belongs to a mark run: emit the remaining characters of the run that are not emitted
+ * yet; *i moves past the run. */
 static bool untie(const bert *b, const ses_text *in, size_t begin, size_t end, size_t *i, ses_text *out,
                   knot *k, ses_err *e)
 {
@@ -122,7 +125,7 @@ static bool untie(const bert *b, const ses_text *in, size_t begin, size_t end, s
     for (size_t j = 0; j < k->source.n; j++) k->cp[j] = k->source.item[j].cp;
     if (!ses_nf_normalize_points(SES_NFD9, k->cp, k->source.n, &k->form, e)) return false;
 
-    /* A starter that stood before the knot was emitted when it was met. */
+    /* A starter before the marks was already emitted. */
     bool starter_done = k->source.n && first + (size_t)k->source.item[0].change < *i;
     ses_offset from = { 0 };
     for (size_t j = 0, taken = 0; j < k->form.n; j++) {
@@ -137,7 +140,7 @@ static bool untie(const bert *b, const ses_text *in, size_t begin, size_t end, s
     return true;
 }
 
-/* ---- the pass ---- */
+/* ---- main pass ---- */
 
 static void wide(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, ses_text *out)
 {
@@ -156,7 +159,7 @@ static void wide(const bert *b, uint32_t cp, uint32_t flags, ses_offset from, se
     if (apart) ses_text_put_char_reserved(out, ' ', from);
 }
 
-/* ASCII up to the first other byte; returns where that is. There is room for it. */
+/* Copy ASCII up to the first other byte; return its position. The caller has reserved the capacity. */
 static size_t narrow(const bert *b, const ses_text *in, size_t i, size_t end, ses_text *out)
 {
     char *byte = out->byte;

@@ -1,4 +1,5 @@
-/* Every byte becomes a printable character: itself where it is one in Latin-1, else one from U+0100 on. */
+/* ByteLevel as a normalizer: replaces every byte by a printable character. Printable Latin-1 bytes stay,
+ * all others map to U+0100 and up. */
 #include "base/alloc.h"
 #include "text/stage/shared/transform.h"
 #include "text/vocab/byte_chars.h"

@@ -1,4 +1,4 @@
-/* Lower case, one character at a time: sigma at the end of a word is like any other. */
+/* Lowercase: character by character, without the special rule for a final sigma. */
 #include "text/stage/shared/transform.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)

@@ -1,4 +1,5 @@
-/* SentencePiece's cleaning for translation: some control characters go, some invisible ones become blanks. */
+/* Nmt: SentencePiece's cleaning for translation. Removes some control characters and replaces some
+ * invisible characters by spaces. */
 #include "text/stage/shared/transform.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)

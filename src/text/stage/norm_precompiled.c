@@ -1,6 +1,6 @@
-/* SentencePiece's character map, the way the reference applies it: to each grapheme cluster of at most 5
- * bytes as a whole, by the shortest key it begins with (what follows the key is swallowed); else to its
- * characters. */
+/* Precompiled: SentencePiece's character map as HF Tokenizers applies it. A grapheme cluster of at most 5
+ * bytes is replaced as a whole by the shortest key that it starts with; the rest of the cluster is
+ * dropped. Otherwise the characters of the cluster are mapped one by one. */
 #include "base/base64.h"
 #include "text/spm/charsmap.h"
 #include "text/stage/shared/transform.h"
@@ -9,8 +9,8 @@
 
 typedef struct precompiled {
     ses_charsmap map;
-    ses_string base64; /* as it was */
-    bool mapped[128];  /* ASCII that stands in the map */
+    ses_string base64; /* as in the file */
+    bool mapped[128];  /* ASCII characters that are keys of the map */
 } precompiled;
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
@@ -39,9 +39,9 @@ static void save(const void *self, ses_json_writer *w)
     ses_json_put_stringn(w, p->base64.p, p->base64.n);
 }
 
-/* The last character is held back: a removal after it changes what it stands for. A removal before any
- * character is not accounted for, so that all that follow have the range of one too early: the
- * reference's way. */
+/* The last character is held back, because a removal after it changes its source range. A removal before
+ * the first character is not counted, as in HF Tokenizers: all later characters then have the range of
+ * their predecessor. */
 typedef struct work {
     const precompiled *p;
     ses_transform t;
@@ -101,12 +101,13 @@ static bool cluster(work *w, const char *p, size_t n, ses_err *e)
     return true;
 }
 
-/* Bytes of ASCII that are clusters by themselves and stay as they are. */
+/* Length of the ASCII prefix that consists of single-character clusters and is not changed. */
 static size_t plain(const precompiled *m, const char *p, size_t n)
 {
     size_t i = 0;
     while (i < n && (unsigned char)p[i] < 0x80 && !m->mapped[(unsigned char)p[i]] && p[i] != '\r') i++;
-    return i && i < n && (unsigned char)p[i] >= 0x80 ? i - 1 : i; /* the last may have marks */
+    return i && i < n && (unsigned char)p[i] >= 0x80 ? i - 1
+                                                     : i; /* combining marks may follow the last one */
 }
 
 static bool normalize(const void *self, const ses_text *in, size_t begin, size_t end, ses_text *out,

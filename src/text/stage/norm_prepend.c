@@ -1,4 +1,5 @@
-/* Puts a string before any text that is not empty. It takes the first character's range. */
+/* Prepend: adds a string before any non-empty text. The string gets the source range of the first
+ * character. */
 #include "text/stage/shared/transform.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
@@ -24,7 +25,7 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
     size_t len = ses_utf8_next(in->byte + begin, &cp);
     if (s->n)
         return ses_text_put(out, s->p, s->n, in->from[begin], e) && ses_text_copy(out, in, begin, end, e);
-    /* The reference moves the first character to where nothing is, even for an empty string. */
+    /* HF Tokenizers gives the first character an empty range, even if the prepended string is empty. */
     ses_offset none = { in->base, in->base };
     return ses_text_put(out, in->byte + begin, len, none, e) && ses_text_copy(out, in, begin + len, end, e);
 }

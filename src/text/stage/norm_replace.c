@@ -1,5 +1,5 @@
-/* Replaces every match of a pattern. What is new has the range of the match's last character; where the match
- * is empty, of the character before. */
+/* Replace: replaces every match of a pattern. The replacement gets the source range of the match's last
+ * character; for an empty match, of the character before it. */
 #include "norm_replace.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
@@ -27,7 +27,7 @@ static bool normalize(const void *self, const ses_text *in, size_t begin, size_t
     const ses_replace *r = self;
     if (begin == end) return true;
     ses_regex_scan s;
-    size_t done = 0; /* from begin */
+    size_t done = 0; /* relative to begin */
     bool ok = ses_regex_start(&s, r->pattern.regex, in->byte + begin, end - begin, e);
     while (ok && (ok = ses_regex_next(&s, e)) && s.found) {
         ses_offset from = s.end ? in->from[begin + s.end - 1] : (ses_offset){ in->base, in->base };

@@ -1,4 +1,4 @@
-/* Replace's settings, for shortcuts that ask what it looks for. */
+/* Settings of Replace, for fast paths that need to know the pattern. Read-only, owned by the stage. */
 #ifndef SES_TEXT_NORM_REPLACE_H
 #define SES_TEXT_NORM_REPLACE_H
 

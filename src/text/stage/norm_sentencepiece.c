@@ -1,4 +1,4 @@
-/* SentencePiece as a normalizer: what a .model file says of it. */
+/* SentencePiece as a normalizer: the normalization rules of a .model file. */
 #include "text/spm/spm_norm.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)

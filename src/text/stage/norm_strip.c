@@ -1,4 +1,4 @@
-/* Drops white space at the beginning, the end, or both. */
+/* Strip: removes white space at the start, the end, or both. */
 #include "text/stage/shared/transform.h"
 
 typedef struct strip {

@@ -1,4 +1,4 @@
-/* Drops marks that stand by themselves: accents are marks only after NFD or NFKD. */
+/* StripAccents: removes combining marks. Accents are separate marks only after NFD or NFKD. */
 #include "text/stage/shared/transform.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)

@@ -1,4 +1,4 @@
-/* NFC, NFD, NFKC, NFKD, as Unicode 9 has them. */
+/* NFC, NFD, NFKC and NFKD of Unicode 9. */
 #include "text/stage/shared/transform.h"
 
 static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)

@@ -1,4 +1,4 @@
-/* BertProcessing: [CLS] A [SEP], and [CLS] A [SEP] B [SEP] with type 1 from B on. */
+/* BertProcessing: [CLS] A [SEP] and [CLS] A [SEP] B [SEP]; type id 1 for B and the last [SEP]. */
 #include "text/stage/shared/named_id.h"
 
 typedef struct bert {

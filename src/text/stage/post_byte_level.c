@@ -1,4 +1,4 @@
-/* ByteLevel as a post-processor: adds no token, leaves white space out of the offsets. */
+/* ByteLevel as a post-processor: adds no tokens; excludes spaces from token offsets. */
 #include "text/stage/shared/byte_level.h"
 
 static bool trims(const void *self, bool *prefix_space)

@@ -1,4 +1,5 @@
-/* RobertaProcessing: <s> A </s>, and <s> A </s> </s> B </s>, all of type 0; trims byte-level tokens. */
+/* RobertaProcessing: <s> A </s> and <s> A </s> </s> B </s>, all with type id 0; excludes spaces from token
+ * offsets. */
 #include "text/stage/shared/named_id.h"
 
 typedef struct roberta {
@@ -15,7 +16,7 @@ bool ses_named_id_read(ses_named_id *n, const ses_json *settings, const char *ke
     const char *token = ses_json_string(ses_json_at(v, 0), &len);
     if (ses_json_type_of(v) != SES_JSON_ARRAY || ses_json_len(v) != 2 || !token ||
         !ses_json_int(ses_json_at(v, 1), &id) || id < 0 || id > INT32_MAX)
-        return ses_fail(e, SES_EFORMAT, "key \"%s\" must be a token and its id", key);
+        return ses_fail(e, SES_EFORMAT, "key \"%s\" must be a pair of token and id", key);
     n->id = (int32_t)id;
     n->token = (ses_string){ ses_arena_strndup(mem, token, len, e), len };
     return n->token.p != NULL;

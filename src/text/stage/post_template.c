@@ -1,10 +1,10 @@
-/* TemplateProcessing: special tokens and sequences in an order of one's own. */
+/* TemplateProcessing: a list of special tokens and the sequences A and B, given in the file. */
 #include "base/str.h"
 #include "text/stage.h"
 
 #include <string.h>
 
-typedef struct special { /* a name that stands for one or more ids */
+typedef struct special { /* a special token of the template: its name and one or more ids */
     ses_string name;
     int32_t *id;
     ses_string *token;
@@ -12,7 +12,7 @@ typedef struct special { /* a name that stands for one or more ids */
 } special;
 
 typedef struct piece {
-    ses_string name; /* of a special token */
+    ses_string name; /* special tokens only */
     int64_t type;
     bool is_special, second;
 } piece;
@@ -20,14 +20,14 @@ typedef struct piece {
 typedef struct side {
     piece *piece;
     size_t n;
-    ses_post_template slots; /* the same with special tokens as ids */
+    ses_post_template slots; /* with special tokens resolved to ids */
 } side;
 
 typedef struct template
 {
     special *special;
     size_t n_special;
-    side side[2]; /* single, pair */
+    side side[2]; /* for one text and for a pair */
 }
 template;
 
@@ -41,7 +41,7 @@ static bool read_special(special *s, const ses_json *v, const char *name, size_t
     if (!s->name.p) return false;
     if (ses_json_type_of(ids) != SES_JSON_ARRAY || ses_json_type_of(tokens) != SES_JSON_ARRAY ||
         ses_json_len(ids) != ses_json_len(tokens))
-        return ses_fail(e, SES_EFORMAT, "needs \"ids\" and \"tokens\", arrays of one length");
+        return ses_fail(e, SES_EFORMAT, "requires \"ids\" and \"tokens\", arrays of equal length");
     s->n = ses_json_len(ids);
     s->id = ses_arena_array(mem, s->n + 1, sizeof *s->id, e);
     s->token = ses_arena_array(mem, s->n + 1, sizeof *s->token, e);
@@ -51,7 +51,7 @@ static bool read_special(special *s, const ses_json *v, const char *name, size_t
         size_t n = 0;
         const char *token = ses_json_string(ses_json_at(tokens, i), &n);
         if (!ses_json_int(ses_json_at(ids, i), &id) || id < 0 || id > INT32_MAX || !token)
-            return ses_fail(e, SES_EFORMAT, "key \"ids\" must hold ids, \"tokens\" strings");
+            return ses_fail(e, SES_EFORMAT, "key \"ids\" must contain ids, \"tokens\" strings");
         s->id[i] = (int32_t)id;
         s->token[i] = (ses_string){ ses_arena_strndup(mem, token, n, e), n };
         if (!s->token[i].p) return false;
@@ -78,14 +78,14 @@ static bool read_specials(template *t, const ses_json *v, ses_arena *mem, ses_er
 static bool read_piece(piece *p, const ses_json *v, ses_arena *mem, ses_err *e)
 {
     const ses_json *s = ses_json_get(v, "SpecialToken"), *q = ses_json_get(v, "Sequence");
-    if (!s == !q) return ses_fail(e, SES_EFORMAT, "must hold \"SpecialToken\" or \"Sequence\"");
+    if (!s == !q) return ses_fail(e, SES_EFORMAT, "must contain \"SpecialToken\" or \"Sequence\"");
     p->is_special = s != NULL;
     if (!ses_setting_string(s ? s : q, "id", NULL, mem, &p->name, e) ||
         !ses_setting_int(s ? s : q, "type_id", 0, 0, UINT8_MAX, &p->type, e))
         return false;
     p->second = !s && ses_equal(p->name.p, p->name.n, "B");
     if (s || p->second || ses_equal(p->name.p, p->name.n, "A")) return true;
-    return ses_fail(e, SES_EFORMAT, "a sequence is A or B, not \"%s\"",
+    return ses_fail(e, SES_EFORMAT, "a sequence must be A or B, not \"%s\"",
                     ses_quoted_of(p->name.p, p->name.n).s);
 }
 
@@ -123,7 +123,7 @@ static bool make_slots(const template *t, side *s, ses_arena *mem, ses_err *e)
     return true;
 }
 
-/* One text stands in its template once and the other never; two stand in theirs once each. */
+/* The template for one text must contain A once and not B; the template for a pair must contain both once. */
 static bool check_sequences(const side *s, bool pair, ses_err *e)
 {
     int count[2] = { 0 };
@@ -131,7 +131,8 @@ static bool check_sequences(const side *s, bool pair, ses_err *e)
         if (!s->piece[i].is_special) count[s->piece[i].second]++;
     if (count[0] == 1 && count[1] == (pair ? 1 : 0)) return true;
     return ses_fail(e, SES_EUNSUPPORTED,
-                    pair ? "must hold sequences A and B, once each" : "must hold sequence A once and not B");
+                    pair ? "must contain sequences A and B, once each"
+                         : "must contain sequence A once and not B");
 }
 
 static bool read_side(template *t, bool pair, const ses_json *settings, ses_arena *mem, ses_err *e)

@@ -1,4 +1,4 @@
-/* BertPreTokenizer: words end at white space, each punctuation mark is a word of its own. */
+/* BertPreTokenizer: splits at white space; each punctuation character is a word. */
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
 #include "text/stage.h"

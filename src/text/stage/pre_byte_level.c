@@ -1,11 +1,11 @@
-/* ByteLevel (GPT-2): words by its pattern, each byte of them written as a visible character. */
+/* ByteLevel (GPT-2): splits into words by GPT-2's pattern and replaces each byte by a printable character. */
 #include "base/unicode/utf8.h"
 #include "text/regex/scan_gpt2.h"
 #include "text/stage/shared/byte_level.h"
 #include "text/vocab/byte_chars.h"
 
-/* in[begin, end) with every byte as the character that stands for it; those of one character share its
- * range. */
+/* Append in[begin, end) as one piece, each byte as its printable character. The characters for the bytes
+ * of one input character share its range. */
 static bool put_word(const ses_text *in, size_t begin, size_t end, ses_pieces *out, ses_err *e)
 {
     ses_text *t = &out->text;
@@ -41,7 +41,8 @@ static bool split(const void *self, const ses_pieces *in, ses_pieces *out, ses_e
             uint32_t start = (uint32_t)out->text.n;
             ok = ses_text_copy(&out->text, &in->text, p->begin, p->end, e) &&
                  ses_pieces_put(out, start, (uint32_t)out->text.n, p->id, e);
-        } else if (b->add_prefix_space && *byte != ' ') { /* the space has the first character's range */
+        } else if (b->add_prefix_space &&
+                   *byte != ' ') { /* the inserted space gets the range of the first character */
             spaced.n = 0;
             ok = ses_text_put(&spaced, " ", 1, in->text.from[p->begin], e) &&
                  ses_text_copy(&spaced, &in->text, p->begin, p->end, e) &&

@@ -1,4 +1,4 @@
-/* What one given character separates. */
+/* CharDelimiterSplit: splits at one given character. */
 #include "base/unicode/utf8.h"
 #include "text/stage/shared/splitter.h"
 
@@ -26,7 +26,7 @@ static bool cut(const void *self, const ses_text *text, size_t begin, size_t end
     const ses_string *s = self;
     size_t done = begin, i = begin;
     while (i < end) {
-        /* a lead byte: stands only at a character */
+        /* a lead byte occurs only at the start of a character */
         const char *hit = memchr(text->byte + i, s->p[0], end - i);
         if (!hit) break;
         i = (size_t)(hit - text->byte);

@@ -1,4 +1,4 @@
-/* Numbers stand apart: digit by digit, or as a whole. */
+/* Digits: separates numbers from other text, as single digits or as whole numbers. */
 #include "base/unicode/unicode.h"
 #include "text/stage/shared/splitter.h"
 

@@ -1,4 +1,4 @@
-/* Pieces of so many characters. */
+/* FixedLength: splits into pieces of N characters. */
 #include "base/unicode/utf8.h"
 #include "text/stage/shared/splitter.h"
 

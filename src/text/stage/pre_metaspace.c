@@ -1,4 +1,5 @@
-/* Metaspace (SentencePiece): spaces become a visible mark, one is put in front, and each begins a word. */
+/* Metaspace (SentencePiece): replaces spaces by a visible character, adds one at the start, and splits
+ * before each. */
 #include "text/stage/shared/metaspace.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@ static bool marked(const ses_metaspace *m, const char *p, size_t n)
     return n >= m->n_mark && !memcmp(p, m->mark, m->n_mark);
 }
 
-/* One piece, spaces marked, appended to the text. */
+/* Append one piece to out->text with spaces replaced. */
 static bool put_text(const ses_metaspace *m, const ses_text *in, size_t begin, size_t end, ses_text *out,
                      ses_err *e)
 {
@@ -27,11 +28,11 @@ static bool put_text(const ses_metaspace *m, const ses_text *in, size_t begin, s
     return true;
 }
 
-/* out->text[start, n) as pieces that begin at marks. */
+/* Split out->text[start, n) into pieces that start at the replacement character. */
 static bool cut(const ses_metaspace *m, ses_pieces *out, size_t start, ses_err *e)
 {
     const ses_text *t = &out->text;
-    size_t at = start + 1; /* the piece is never empty */
+    size_t at = start + 1; /* pieces are never empty */
     while (m->split && at < t->n) {
         const char *next = memchr(t->byte + at, m->mark[0], t->n - at);
         if (!next) break;

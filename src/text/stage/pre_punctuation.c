@@ -1,4 +1,4 @@
-/* Every punctuation mark, by BERT's idea of one, is a delimiter. */
+/* Punctuation: every punctuation character (BERT's definition) is a delimiter. */
 #include "base/unicode/unicode.h"
 #include "text/stage/shared/splitter.h"
 

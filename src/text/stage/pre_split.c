@@ -1,4 +1,4 @@
-/* Matches of a pattern are delimiters; or, inverted, what lies between them is. */
+/* Split: matches of a pattern are delimiters; with `invert`, the text between matches is. */
 #include "text/stage/shared/pattern.h"
 #include "text/stage/shared/splitter.h"
 

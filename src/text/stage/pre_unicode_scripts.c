@@ -1,5 +1,5 @@
-/* A new piece at each change of script, Japanese kana counting as Han. Blanks, and characters of no
- * script, belong to what stands before them; before anything else they are dropped. */
+/* UnicodeScripts: splits where the script changes; Japanese kana count as Han. Spaces and characters
+ * without a script belong to the piece before them; at the start of the text they are removed. */
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
 #include "text/stage/shared/splitter.h"
@@ -10,7 +10,7 @@ static void *open(const ses_json *settings, ses_arena *mem, ses_err *e)
     return (void *)&ses_stage_pre_unicode_scripts; /* no settings */
 }
 
-/* 0: none. The prolonged sound mark is common to scripts, but counts as kana. */
+/* Script of a character; 0: none. U+30FC (prolonged sound mark) is shared by scripts but counts as kana. */
 static uint8_t script_of(uint32_t cp) { return cp == ' ' ? 0 : ses_cp_script(cp == 0x30FC ? 0x30A2 : cp); }
 
 static bool cut(const void *self, const ses_text *text, size_t begin, size_t end, ses_pieces *out, ses_err *e)

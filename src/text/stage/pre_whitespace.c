@@ -1,4 +1,4 @@
-/* Words and runs of what is neither word nor white space: \w+|[^\w\s]+ */
+/* Whitespace: words and runs of characters that are neither word characters nor white space: \w+|[^\w\s]+ */
 #include "base/unicode/unicode.h"
 #include "base/unicode/utf8.h"
 #include "text/stage/shared/splitter.h"
@@ -13,7 +13,7 @@ static bool cut(const void *self, const ses_text *text, size_t begin, size_t end
 {
     (void)self;
     size_t start = begin;
-    uint32_t kind = SES_CP_SPACE; /* of the run from start: SES_CP_WORD, SES_CP_SPACE or 0 */
+    uint32_t kind = SES_CP_SPACE; /* class of the run from start: SES_CP_WORD, SES_CP_SPACE or 0 */
     for (size_t i = begin, len; i < end; i += len) {
         uint32_t cp;
         len = ses_utf8_next(text->byte + i, &cp);

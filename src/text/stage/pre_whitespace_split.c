@@ -1,4 +1,4 @@
-/* What white space separates. */
+/* WhitespaceSplit: splits at white space. */
 #include "base/unicode/unicode.h"
 #include "text/stage/shared/splitter.h"
 

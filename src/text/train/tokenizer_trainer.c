@@ -1,15 +1,15 @@
-/* Training a tokenizer: texts through normalizer and pre-tokenizer to counted words, words to pieces, all
- * of it to a tokenizer.json. */
+/* Tokenizer training: normalizes and pre-tokenizes texts, counts the words, runs a trainer on the counts,
+ * and writes a tokenizer.json. */
 #include "tokenizer_trainer.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/thread_pool.h"
 #include "text/tokenizer_impl.h"
-#include "text/utf8_replace.h"
+#include "base/unicode/utf8_replace.h"
 
 #include <string.h>
 
-/* ---- what a kind usually comes with ---- */
+/* ---- default stages of each type ---- */
 
 #define BERT_NAMES "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 static const char *const bert[] = { BERT_NAMES, NULL }, *const gpt[] = { "<|endoftext|>", NULL };
@@ -19,7 +19,7 @@ typedef struct kind {
     const char *name;
     ses_tokenizer_train_fn *train;
     const char *const *special;
-    const char *stages, *stages_lower; /* the second when lower-casing is asked for */
+    const char *stages, *stages_lower; /* the second one if lowercase is set */
 } kind;
 
 #define BERT_STAGES(lower)                                                                                  \
@@ -62,7 +62,7 @@ static const char *stages_of(const ses_tokenizer_train_options *o)
     return o->lowercase ? k->stages_lower : k->stages;
 }
 
-/* ---- results ---- */
+/* ---- trained vocabulary ---- */
 
 bool ses_trained_vocab_put(ses_trained_vocab *t, const char *p, size_t n, ses_err *e)
 {
@@ -95,12 +95,12 @@ bool ses_tokenizer_train_report(const ses_tokenizer_train_options *o, const char
     return ses_fail(e, SES_EARG, "stopped");
 }
 
-/* ---- feeding ---- */
+/* ---- counting words ---- */
 
-enum { BLOCK = 1 << 20 }; /* bytes of text collected before the threads get them */
+enum { BLOCK = 1 << 20 }; /* bytes of text per block given to the threads */
 enum { LANES = 64, MAX_THREADS = 1024 };
 
-/* One thread's share: a tokenizer whose model only counts what it is given. */
+/* Worker state: a tokenizer whose model only counts the words it receives. */
 typedef struct lane {
     ses_tokenizer_trainer *owner;
     ses_tokens *tokens;
@@ -116,14 +116,14 @@ struct ses_tokenizer_trainer {
     ses_thread_pool *pool;
     lane lane[LANES];
     int lanes;
-    ses_buf block; /* texts end to end */
-    size_t *end;   /* where each ends */
+    ses_buf block; /* texts, concatenated */
+    size_t *end;   /* end of each text */
     size_t n, cap;
     int64_t bytes;
 };
 
-/* The model of a tokenizer that counts: no tokens come out. The counter is the thread's, found through
- * scratch. */
+/* tokenize() of the counting model: produces no tokens. The counter belongs to the thread and is found
+ * through scratch. */
 static bool count_word(const void *self, const char *word, size_t n, ses_token_list *out, ses_arena *scratch,
                        ses_err *e)
 {
@@ -132,7 +132,7 @@ static bool count_word(const void *self, const char *word, size_t n, ses_token_l
     for (int i = 0; i < t->lanes; i++)
         if (&t->lane[i].tokens->scratch == scratch)
             return ses_word_counter_add(t->lane[i].counter, word, n, 1, e);
-    return ses_fail(e, SES_EARG, "counting outside of a lane");
+    return ses_fail(e, SES_EARG, "counting outside of a worker");
 }
 
 static ses_tokenizer *open_stages(const ses_tokenizer_train_options *o, ses_err *e)
@@ -151,12 +151,11 @@ static ses_tokenizer *open_stages(const ses_tokenizer_train_options *o, ses_err 
 
 static bool check_options(const ses_tokenizer_train_options *o, ses_err *e)
 {
-    if (o->type >= SES_TOKENIZER_TYPES) return ses_fail(e, SES_EARG, "no such kind of tokenizer");
+    if (o->type >= SES_TOKENIZER_TYPES) return ses_fail(e, SES_EARG, "unknown tokenizer type");
     if (o->vocab_size < 1 || o->vocab_size > 1 << 23)
-        return ses_fail(e, SES_EARG, "a vocabulary of %lld, expected 1 to %d", (long long)o->vocab_size,
-                        1 << 23);
+        return ses_fail(e, SES_EARG, "vocab_size %lld, expected 1 to %d", (long long)o->vocab_size, 1 << 23);
     if (o->min_frequency < 0 || o->limit_alphabet < 0)
-        return ses_fail(e, SES_EARG, "a negative frequency or alphabet");
+        return ses_fail(e, SES_EARG, "min_frequency and limit_alphabet must not be negative");
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return ses_fail(e, SES_EARG, "%d threads, expected 0 to %d", o->threads, MAX_THREADS);
     return true;
@@ -206,7 +205,8 @@ void ses_tokenizer_trainer_free(ses_tokenizer_trainer *t)
     ses_free(t);
 }
 
-/* Lane i takes every lanes-th text of the block. Who counts a word does not matter: counts are added up. */
+/* Worker i processes every lanes-th text of the block. The assignment does not matter: counts are added
+ * up. */
 static void count_share(void *ctx, int64_t i, void *scratch)
 {
     ses_tokenizer_trainer *t = ctx;
@@ -231,7 +231,7 @@ static bool flush(ses_tokenizer_trainer *t, ses_err *e)
 
 bool ses_tokenizer_trainer_feed(ses_tokenizer_trainer *t, const char *text, size_t n, ses_err *e)
 {
-    if (n > INT32_MAX) return ses_fail(e, SES_EARG, "a text of over 2 GiB");
+    if (n > INT32_MAX) return ses_fail(e, SES_EARG, "text of more than 2 GiB");
     if (!ses_array_reserve(&t->end, &t->cap, t->n + 1, sizeof *t->end, e)) return false;
     if (!ses_utf8_replace_invalid(&t->block, text, n)) return ses_buf_ok(&t->block, e);
     t->end[t->n++] = t->block.len;
@@ -239,7 +239,7 @@ bool ses_tokenizer_trainer_feed(ses_tokenizer_trainer *t, const char *text, size
     return t->block.len < BLOCK || flush(t, e);
 }
 
-/* ---- the file ---- */
+/* ---- writing tokenizer.json ---- */
 
 static void put_added(ses_json_writer *w, const ses_trained_vocab *r, size_t n)
 {
@@ -300,7 +300,7 @@ static void put_merges(ses_json_writer *w, const ses_trained_vocab *r)
     ses_json_end_array(w);
 }
 
-/* The special token that stands for the unknown: the one that says so, or none. */
+/* The special token for unknown words: the one with that name, or -1. */
 static int64_t unknown(const ses_trained_vocab *r, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -340,7 +340,7 @@ static void put_model(ses_json_writer *w, const ses_tokenizer_train_options *o, 
     ses_json_end_object(w);
 }
 
-/* The usual frame of BERT's: [CLS] text [SEP] pair [SEP], where both tokens are there. */
+/* BERT's template [CLS] text [SEP] pair [SEP], if both tokens exist. */
 static int64_t id_of(const ses_trained_vocab *r, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -380,7 +380,7 @@ static char *assemble(const ses_tokenizer_train_options *o, const ses_trained_vo
         frame(&json, o, r, n_special, e);
         ses_buf_appendf(&json, "%s, \"model\": %s}", stages_of(o), model_text);
         if (ses_buf_ok(&json, e))
-            check = ses_tokenizer_from_json(json.data, json.len, e); /* what we give must open */
+            check = ses_tokenizer_from_json(json.data, json.len, e); /* check that the result can be opened */
     }
     ses_json_writer_free(added);
     ses_json_writer_free(model);
@@ -390,7 +390,7 @@ static char *assemble(const ses_tokenizer_train_options *o, const ses_trained_vo
     return json.data;
 }
 
-/* Special tokens first. */
+/* Special tokens come first. */
 static bool put_special(ses_tokenizer_trainer *t, ses_trained_vocab *r, ses_err *e)
 {
     for (size_t i = 0; i < t->o.n_special; i++)
@@ -401,9 +401,9 @@ static bool put_special(ses_tokenizer_trainer *t, ses_trained_vocab *r, ses_err 
     for (size_t i = 0; i < r->n; i++)
         for (size_t j = 0; j < i; j++)
             if (r->token[i].n == r->token[j].n && !memcmp(r->token[i].p, r->token[j].p, r->token[i].n))
-                return ses_fail(e, SES_EARG, "special token \"%s\" is given twice", r->token[i].p);
+                return ses_fail(e, SES_EARG, "duplicate special token \"%s\"", r->token[i].p);
     if ((int64_t)r->n > t->o.vocab_size)
-        return ses_fail(e, SES_EARG, "%zu special tokens do not fit a vocabulary of %lld", r->n,
+        return ses_fail(e, SES_EARG, "%zu special tokens exceed vocab_size %lld", r->n,
                         (long long)t->o.vocab_size);
     return true;
 }
@@ -417,7 +417,7 @@ char *ses_tokenizer_trainer_finish(ses_tokenizer_trainer *t, size_t *n, ses_err 
     for (int i = 1; ok && i < t->lanes; i++)
         ok = ses_word_counter_merge(t->lane[0].counter, t->lane[i].counter, e);
     ok = ok && ses_word_counter_sorted(t->lane[0].counter, &t->mem, &words, e) && put_special(t, &r, e);
-    if (ok && !words.n) ok = ses_fail(e, SES_EARG, "no text to train on: there is not one word in it");
+    if (ok && !words.n) ok = ses_fail(e, SES_EARG, "no words to train on");
     if (ok && kinds[t->o.type].train(&t->o, &words, &r, e)) text = assemble(&t->o, &r, t->o.n_special, n, e);
     ses_trained_vocab_free(&r);
     return text;

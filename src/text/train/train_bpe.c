@@ -1,9 +1,8 @@
-/* Byte-pair encoding (Sennrich et al. 2016): begin with characters, merge the commonest neighbors until
- * the vocabulary is full; of equally common pairs the one of lower ids. WordPiece is the same with a
- * prefix on all but a word's first character.
- *
- * Pairs wait in a heap with the words they were seen in. A count that has changed since is noticed when
- * the pair comes up, and the pair is put back; so every merge costs what it touches. */
+/* BPE training (Sennrich et al. 2016): starts with characters and merges the most frequent adjacent pair
+ * until the vocabulary is full; of equally frequent pairs the one with lower ids. WordPiece is the same
+ * with a prefix on all but the first character of a word. Pairs are in a heap with the words that contain
+ * them. An outdated count is detected when the pair reaches the top; the pair is then inserted again. Each
+ * merge costs only as much as it changes. */
 #include "base/alloc.h"
 #include "base/strmap.h"
 #include "base/unicode/utf8.h"
@@ -13,23 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct symbols { /* a word being merged */
+typedef struct symbols { /* a word in the process of merging */
     int32_t *id;
     uint32_t n;
 } symbols;
 
-typedef struct place { /* words of a pair: a list of indices, ascending, each once */
+typedef struct place { /* words that contain a pair: ascending indices without duplicates */
     uint32_t *word;
     uint32_t n, cap;
 } place;
 
-typedef struct entry { /* a pair in the heap */
+typedef struct entry { /* heap entry */
     uint64_t pair;
     int64_t count;
     place at;
 } entry;
 
-/* Pair to count and to the words it appeared in during the current merge. */
+/* Count of a pair, and the words in which it appeared during the current merge. */
 typedef struct slot {
     uint64_t pair; /* left << 32 | right; EMPTY: free */
     int64_t count;
@@ -47,10 +46,10 @@ typedef struct bpe {
     const char *prefix;
     size_t n_prefix;
     symbols *word;
-    int32_t *all; /* every word's symbols, end to end */
+    int32_t *all; /* symbols of all words, concatenated */
     slot *slot;
     size_t slots, taken;
-    uint64_t *listed; /* pairs with fresh places */
+    uint64_t *listed; /* pairs with new words */
     size_t n_listed, cap_listed;
     entry *heap;
     size_t n_heap, cap_heap;
@@ -101,7 +100,7 @@ static bool place_put(place *p, uint32_t word, ses_err *e)
     return true;
 }
 
-/* The count of a pair changes by `by`; where it grows, the word is noted. */
+/* Change the count of a pair; if it grows, record the word. */
 static bool change(bpe *b, int32_t left, int32_t right, int64_t by, uint32_t word, ses_err *e)
 {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
@@ -122,7 +121,7 @@ static bool change(bpe *b, int32_t left, int32_t right, int64_t by, uint32_t wor
     return place_put(&s->fresh, word, e);
 }
 
-/* ---- heap: the commonest pair first, of equals the lower ---- */
+/* ---- heap: highest count first, then lowest ids ---- */
 
 static bool before(const entry *x, const entry *y)
 {
@@ -160,7 +159,7 @@ static entry pop(bpe *b)
     return top;
 }
 
-/* Pairs that grew go into the heap with their new places. */
+/* Insert pairs whose count grew, with their new words. */
 static bool enlist(bpe *b, ses_err *e)
 {
     bool ok = true;
@@ -178,7 +177,7 @@ static bool enlist(bpe *b, ses_err *e)
     return ok;
 }
 
-/* ---- beginning: characters ---- */
+/* ---- initial alphabet ---- */
 
 static bool token_id(bpe *b, const char *p, size_t n, int32_t *id, ses_err *e)
 {
@@ -214,7 +213,7 @@ static int by_point(const void *a, const void *b)
 
 enum { POINTS = 0x110000 };
 
-/* The characters to begin with, in the order of their code points. kept[point]: 1 where it is one. */
+/* The initial characters in order of code points. kept[point]: 1 if included. */
 static bool alphabet(bpe *b, uint8_t *kept, ses_err *e)
 {
     int64_t *count = ses_alloc_array(POINTS, sizeof *count, e);
@@ -246,7 +245,7 @@ static bool alphabet(bpe *b, uint8_t *kept, ses_err *e)
     return ok;
 }
 
-/* Word i as ids of its characters; characters that were not kept are left out. */
+/* Word i as character ids; characters outside the alphabet are skipped. */
 static bool spell(bpe *b, size_t i, const uint8_t *kept, int32_t *to, ses_err *e)
 {
     const ses_counted_word *w = &b->words->word[i];
@@ -288,7 +287,7 @@ static bool begin(bpe *b, ses_err *e)
 
 /* ---- merging ---- */
 
-/* Every `left right` of word w becomes `joined`; counts of its neighbors follow. */
+/* Merge every `left right` in word w into `joined`, and update the counts of neighboring pairs. */
 static bool merge_word(bpe *b, uint32_t w, int32_t left, int32_t right, int32_t joined, ses_err *e)
 {
     symbols *s = &b->word[w];
@@ -312,7 +311,7 @@ static bool merge_word(bpe *b, uint32_t w, int32_t left, int32_t right, int32_t 
     return true;
 }
 
-/* The joined token's string: the second part without its prefix. */
+/* String of the merged token: the second part loses its prefix. */
 static bool join(bpe *b, int32_t left, int32_t right, int32_t *id, ses_err *e)
 {
     ses_string x = b->out->token[left], y = b->out->token[right];

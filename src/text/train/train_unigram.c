@@ -1,6 +1,6 @@
-/* Unigram language model (Kudo 2018): begin with many candidates, then in turn estimate their
- * probabilities by expectation and maximization over all ways to cut the words, and drop those whose loss
- * hurts least, until the vocabulary is small enough. */
+/* Unigram training (Kudo 2018): starts with many candidates, then alternates between estimating their
+ * probabilities by expectation maximization over all segmentations and removing the pieces whose loss
+ * costs the least likelihood, until the vocabulary is small enough. */
 #include "base/alloc.h"
 #include "base/unicode/utf8.h"
 #include "unigram_lattice.h"
@@ -11,13 +11,13 @@
 #include <string.h>
 
 enum { SEEDS = 1000000, ROUNDS = 2 };
-/* This share of the pieces survives a pruning; what is expected less often than RARE is gone. */
+/* fraction of pieces that survive one pruning; pieces with a lower expected count than RARE are removed */
 static const double SHRINK = 0.75, RARE = 0.5;
 
 typedef struct trainer {
     const ses_tokenizer_train_options *o;
     const ses_counted_words *words;
-    ses_arena mem; /* pieces' strings */
+    ses_arena mem; /* strings of the pieces */
     ses_arena tries[2];
     ses_piece_model m;
     ses_lattice lattice;
@@ -52,7 +52,7 @@ static bool rebuild(trainer *t, ses_err *e)
     return ses_piece_model_build(&t->m, &t->tries[t->turn], e);
 }
 
-/* Keep the pieces of the list, in its order; piece 0 stays. */
+/* Keep the listed pieces, in this order; piece 0 stays. */
 static bool keep(trainer *t, const uint32_t *list, size_t n, ses_err *e)
 {
     ses_string *piece = ses_alloc_array(n + 1, sizeof *piece, e);
@@ -87,7 +87,7 @@ static int by_count(const void *a, const void *b)
 
 enum { POINTS = 0x110000 };
 
-/* The characters of all words, the commonest first. */
+/* All characters, the most frequent first. */
 static letter *letters(const trainer *t, size_t *n, ses_err *e)
 {
     int64_t *count = ses_alloc_array(POINTS, sizeof *count, e);
@@ -117,7 +117,7 @@ static bool put_points(trainer *t, const uint32_t *point, uint32_t n, double sco
     return copy && put(t, copy, len, score, e);
 }
 
-/* The best first, of equals the last in the alphabet: the reference's order. */
+/* Highest score first; of equal ones the last in alphabetical order, as in HF Tokenizers. */
 static int by_score(const void *a, const void *b)
 {
     const ses_seed_candidate *x = a, *y = b;
@@ -126,7 +126,8 @@ static int by_score(const void *a, const void *b)
     return x->len > y->len ? -1 : x->len < y->len;
 }
 
-/* Characters with their counts, repeated strings with their scores, as log probabilities. */
+/* Initial pieces: characters with their counts and repeated substrings with their scores, as log
+ * probabilities. */
 static bool seed(trainer *t, ses_err *e)
 {
     uint32_t *text = NULL;
@@ -148,7 +149,7 @@ static bool seed(trainer *t, ses_err *e)
     return ok && rebuild(t, e);
 }
 
-/* ---- expectation and maximization ---- */
+/* ---- expectation maximization ---- */
 
 static double digamma(double x)
 {
@@ -181,10 +182,10 @@ static bool improve(trainer *t, ses_err *e)
 
 /* ---- pruning ---- */
 
-typedef struct piece_use { /* what a piece is worth */
-    double times;          /* in the best cuts of all words */
-    double words;          /* words it occurs in, counted as often as it does */
-    bool always;           /* nothing could take its place */
+typedef struct piece_use { /* usage of a piece */
+    double times;          /* occurrences in the best segmentations of all words */
+    double words;          /* occurrences of the words that contain it */
+    bool always;           /* has no alternative segmentation */
     double loss;
 } piece_use;
 
@@ -204,8 +205,9 @@ static bool count_uses(trainer *t, piece_use *use, double *all, ses_err *e)
     return true;
 }
 
-/* How much likelihood is lost when the second best cut of piece i takes its place. The reference counts
- * as many new occurrences as there are pieces, where the cut's own number is meant; so do we. */
+/* Likelihood lost if piece i is replaced by its second-best segmentation. Like HF Tokenizers, counts as
+ * many new occurrences as there are pieces in the vocabulary, although the number of pieces in the
+ * segmentation is meant. */
 static bool weigh(trainer *t, piece_use *use, uint32_t i, double sum, double all, bool *candidate, ses_err *e)
 {
     int found;
@@ -215,7 +217,7 @@ static bool weigh(trainer *t, piece_use *use, uint32_t i, double sum, double all
     use[i].always = found < 2 || whole;
     *candidate = false;
     if (use[i].times == 0 && !use[i].always) return true;
-    if (found < 2 || !whole) { /* no alternative is known: it stays */
+    if (found < 2 || !whole) { /* no alternative: keep it */
         use[i].loss = INFINITY;
         *candidate = true;
         return true;
@@ -258,7 +260,8 @@ static bool prune(trainer *t, size_t wanted, ses_err *e)
         if (ok && candidate) rank[n++] = (ranked){ i, use[i].loss };
     }
     if (ok) {
-        qsort(rank, n, sizeof *rank, by_loss); /* those without an alternative first, then the dearest */
+        qsort(rank, n, sizeof *rank,
+              by_loss); /* pieces without an alternative first, then by decreasing loss */
         if (n > target - 1) n = target - 1;
         for (size_t i = 0; i < n; i++) list[i] = rank[i].piece;
         ok = keep(t, list, n, e);
@@ -269,7 +272,7 @@ static bool prune(trainer *t, size_t wanted, ses_err *e)
     return ok && rebuild(t, e);
 }
 
-/* ---- the end ---- */
+/* ---- final vocabulary ---- */
 
 typedef struct scored {
     ses_string s;
@@ -285,8 +288,8 @@ static int by_likelihood(const void *a, const void *b)
     return d ? d : x->s.n < y->s.n ? -1 : x->s.n > y->s.n;
 }
 
-/* The pieces are chosen: their probabilities once more, now as they maximize the likelihood of the words.
- * One that is never expected keeps the probability of half an occurrence. */
+/* Estimate the probabilities of the final pieces once more, by maximum likelihood. A piece that is never
+ * expected gets the probability of half an occurrence. */
 static bool polish(trainer *t, scored *list, size_t n, ses_err *e)
 {
     enum { TIMES = 4 };
@@ -311,7 +314,7 @@ static bool polish(trainer *t, scored *list, size_t n, ses_err *e)
     return ok;
 }
 
-/* Every character has a place, the rest is filled in the order the last pruning left; special tokens
+/* All characters are included; the rest is filled in the order of the last pruning. Special tokens have
  * score 0. */
 static bool finish(trainer *t, ses_trained_vocab *out, ses_err *e)
 {
@@ -356,7 +359,7 @@ static bool check_room(const trainer *t, const ses_trained_vocab *out, ses_err *
     ses_free(each);
     if (!each) return false;
     if ((int64_t)(n + out->n) <= t->o->vocab_size) return true;
-    return ses_fail(e, SES_EARG, "a vocabulary of %lld has no room for %zu characters and %zu special tokens",
+    return ses_fail(e, SES_EARG, "vocab_size %lld is too small for %zu characters and %zu special tokens",
                     (long long)t->o->vocab_size, n, out->n);
 }
 

@@ -1,4 +1,4 @@
-/* A word is a token: the commonest first, equally common ones in the order of their bytes. */
+/* WordLevel training: the most frequent words are tokens; equally frequent ones in byte order. */
 #include "tokenizer_trainer.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Lattice of all segmentations of a word: forward-backward sums and the two best paths. */
 #include "unigram_lattice.h"
 
 #include "base/alloc.h"
@@ -6,7 +7,7 @@
 
 bool ses_piece_model_build(ses_piece_model *m, ses_arena *mem, ses_err *e)
 {
-    static const double UNKNOWN = 10; /* so much less than the least likely piece */
+    static const double UNKNOWN = 10; /* log probability below the least likely piece */
     double least = 0;
     for (size_t i = 1; i < m->n; i++)
         if (m->score[i] < least) least = m->score[i];
@@ -49,11 +50,11 @@ static size_t char_size(char c)
     return b < 0x80 ? 1 : b < 0xE0 ? 2 : b < 0xF0 ? 3 : 4;
 }
 
-/* Pieces that begin at p, one after the other; a character without one comes as piece 0. */
+/* Iterates over the pieces that p starts with; a character that is not a piece yields piece 0. */
 typedef struct walk {
     const ses_piece_model *m;
     const char *p;
-    size_t n, at, first; /* bytes seen; of the first character */
+    size_t n, at, first; /* bytes seen; length of the first character */
     uint32_t node;
     bool single, done;
 } walk;
@@ -94,7 +95,8 @@ static double log_add(double a, double b)
     return low == -INFINITY ? high : high + log1p(exp(low - high));
 }
 
-/* forward[i]: log of the summed probabilities of all ways to cut the first i bytes; backward: of the rest. */
+/* forward[i]: log of the total probability of all segmentations of the first i bytes; backward[i]: of the
+ * rest. */
 static void sums(ses_lattice *l, const ses_piece_model *m, const char *p, size_t n)
 {
     for (size_t i = 0; i <= n; i++) l->forward[i] = l->backward[i] = -INFINITY;
@@ -131,7 +133,7 @@ bool ses_lattice_add_expected(ses_lattice *l, const ses_piece_model *m, const se
     return true;
 }
 
-/* Put a way into the two best of place `at`. */
+/* Insert a path into the two best of position `at`. */
 static void offer(ses_lattice *l, size_t at, double score, int32_t piece, size_t from, int rank, int ways)
 {
     struct ses_lattice_node *b = &l->best[at];

@@ -1,7 +1,6 @@
-/* Candidates for a unigram vocabulary: every character, and every string of characters that occurs in at
- * least two places and is followed by different ones: the inner nodes of a suffix tree, read off a sorted
- * array of suffixes. Suffixes are sorted by as many characters as a piece may have, which is all that is
- * asked of them. */
+/* Initial candidates for a Unigram vocabulary: every character, and every substring that occurs at least
+ * twice with different continuations, i.e. the inner nodes of a suffix tree, read from a sorted suffix
+ * array. Suffixes are sorted only up to the maximum piece length. */
 #include "unigram_seed.h"
 
 #include "base/alloc.h"
@@ -13,13 +12,13 @@
 enum { LONGEST = 16, STACK = LONGEST + 2 };
 
 typedef struct seed {
-    const uint32_t *text; /* words end to end, 0 after each */
+    const uint32_t *text; /* words concatenated, each followed by 0 */
     uint32_t *suffix;
     size_t n;
 } seed;
 
-/* Characters two suffixes share, up to one more than a piece may have. A word's end counts as one of
- * them, so that what is always the end of a word is no candidate by itself; nothing behind it matters. */
+/* Length of the common prefix of two suffixes, up to one more than the maximum piece length. The end of a
+ * word counts as a character, so that a substring that always ends a word is not a separate candidate. */
 static uint32_t shared(const uint32_t *a, const uint32_t *b)
 {
     uint32_t n = 0;
@@ -28,7 +27,7 @@ static uint32_t shared(const uint32_t *a, const uint32_t *b)
     return n;
 }
 
-/* Radix sort by characters, most significant first, on an explicit stack: quicksort in three parts. */
+/* Three-way radix quicksort by characters, most significant first, with an explicit stack. */
 typedef struct range {
     size_t begin, end;
     uint32_t depth;
@@ -65,7 +64,7 @@ static bool sort(seed *s, ses_err *e)
         }
         stack[n++] = (range){ r.begin, low, r.depth };
         stack[n++] = (range){ high, r.end, r.depth };
-        if (pivot) stack[n++] = (range){ low, high, r.depth + 1 }; /* a word's end ends the comparison */
+        if (pivot) stack[n++] = (range){ low, high, r.depth + 1 }; /* a word end terminates the comparison */
     }
     ses_free(stack);
     return true;
@@ -89,7 +88,7 @@ static bool put(found *f, const seed *s, node k, size_t times, ses_err *e)
     return true;
 }
 
-/* Intervals of suffixes that share a prefix, by a stack of depths. */
+/* Enumerate the intervals of suffixes with a common prefix, using a stack of depths. */
 static bool walk(seed *s, found *f, ses_err *e)
 {
     node stack[STACK + 1] = { { 0, 0 } };
@@ -115,7 +114,7 @@ bool ses_unigram_seed(const ses_counted_words *words, uint32_t **text, size_t *n
     found f = { 0 };
     for (size_t i = 0; i < words->n; i++) total += words->word[i].n + 1;
     if (total > UINT32_MAX / 2)
-        return ses_fail(e, SES_ENOMEM, "%zu bytes of distinct words are too many", total);
+        return ses_fail(e, SES_ENOMEM, "%zu bytes of distinct words exceed the limit", total);
     uint32_t *t = ses_alloc_array(total + LONGEST + 2, sizeof *t, e);
     seed s = { .text = t, .suffix = t ? ses_alloc_array(total, sizeof *s.suffix, e) : NULL };
     bool ok = s.suffix != NULL;

@@ -1,4 +1,5 @@
-/* Counting words in bounded memory: past the limit the rarest go, as often as need be. */
+/* Word counts in bounded memory: if there are too many words, the rarest are dropped, repeatedly if
+ * necessary. */
 #include "base/alloc.h"
 #include "base/strmap.h"
 #include "text/vocab/sort_keys.h"
@@ -9,10 +10,12 @@
 enum { USUAL_MAX = 20000000 };
 
 struct ses_word_counter {
-    ses_strmap map; /* to the count */
+    ses_strmap map; /* word to count */
     ses_arena keys;
     size_t max;
-    int64_t floor; /* words seen so often or less were dropped once: what returns begins anew */
+    int64_t
+        /* words with at most this count were dropped before; a dropped word that returns starts again at 0 */
+        floor;
 };
 
 ses_word_counter *ses_word_counter_new(size_t max_words, ses_err *e)
@@ -43,7 +46,7 @@ static bool put(ses_word_counter *c, const char *p, size_t n, int64_t count, ses
     return key && ses_strmap_insert(&c->map, key, n, count, &fresh, e) != NULL;
 }
 
-/* Drop words seen `floor` times or less until half the room is free. */
+/* Drop words with at most `floor` occurrences, increasing floor, until half the capacity is free. */
 static bool prune(ses_word_counter *c, ses_err *e)
 {
     while (c->map.count > c->max / 2) {

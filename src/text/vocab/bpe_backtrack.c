@@ -1,3 +1,4 @@
+/* Byte-level BPE by backtracking over a trie of tokens: the pair test, its cache, and the search. */
 #include "bpe_backtrack.h"
 
 #include "base/alloc.h"
@@ -6,7 +7,7 @@
 
 #include <string.h>
 
-/* The bytes a token's characters stand for; 0: it has others, or none. */
+/* The bytes that a token's characters represent; 0: the token has other characters, or none. */
 static size_t bytes_of(const ses_vocab *v, int32_t id, char *out)
 {
     size_t n = 0, len = 0;
@@ -21,9 +22,10 @@ static size_t bytes_of(const ses_vocab *v, int32_t id, char *out)
     return len;
 }
 
-/* ---- pairs that merge ---- */
+/* ---- merge table ---- */
 
-/* Two orders in 42 bits, mixed so that no bit is lost: a place in a table and the rest tell them apart. */
+/* Mix two 21-bit orders into 42 bits without loss: part of the result is the table index, the rest
+ * identifies the pair. */
 static inline uint64_t mix(uint32_t left, uint32_t right)
 {
     const uint64_t all = ((uint64_t)1 << 2 * SES_BACKTRACK_ORDER_BITS) - 1;
@@ -49,7 +51,7 @@ static void put_merge(ses_bpe_backtrack *w, uint32_t left, uint32_t right, uint3
     w->slot[h] = pack(left, right, order);
 }
 
-/* What two tokens merge to; 0: they do not. */
+/* The order that two tokens merge to; 0: they do not merge. */
 static inline uint32_t merged(const ses_bpe_backtrack *w, uint32_t left, uint32_t right)
 {
     if (left < 256 && right < 256) return w->two[left << 8 | right];
@@ -62,9 +64,9 @@ static inline uint32_t merged(const ses_bpe_backtrack *w, uint32_t left, uint32_
     return 0;
 }
 
-/* Whether merging leaves the boundary of two tokens alone. The merges nearest to it are undone one after the
- * other, the later one first; none of the pairs that then lie at the boundary may merge before the part
- * beside it was made. Of equal ranks the left one is first. limit: the first merge that is too late. */
+/* Whether merging preserves the boundary between two tokens. The merges next to the boundary are undone
+ * one by one, the latest first; no pair that then meets at the boundary may merge before the neighboring
+ * part was formed. Of equal ranks the left one comes first. limit: first merge that is too late. */
 static bool may_meet(const ses_bpe_backtrack *w, uint32_t left, uint32_t right, uint32_t limit)
 {
     for (;;) {
@@ -83,8 +85,9 @@ static bool may_meet(const ses_bpe_backtrack *w, uint32_t left, uint32_t right, 
 
 /* ---- opening ---- */
 
-/* What each token is made of, and how long it is, by order; false where two merges make one, or a part comes
- * later than the whole. order: [vocabulary] of each id, to be filled; UINT32_MAX: none. */
+/* Fill the parts and the length of each token, by order. Returns false if two merges yield the same token,
+ * or if a part has a higher order than the whole. order: [vocabulary] filled with the order of each id;
+ * UINT32_MAX: none. */
 static bool read_merges(ses_bpe_backtrack *w, const ses_bpe *m, const int32_t id[256], uint32_t *order,
                         uint32_t *len)
 {
@@ -108,7 +111,7 @@ static bool read_merges(ses_bpe_backtrack *w, const ses_bpe *m, const int32_t id
     return true;
 }
 
-/* Tokens that are their own encoding, into the trie. */
+/* Add the tokens that encode to themselves to the trie. */
 static bool build_trie(ses_bpe_backtrack *w, const ses_bpe *m, uint32_t *len, ses_err *e)
 {
     size_t orders = 256 + (size_t)m->merges.ranks, bytes = 0;
@@ -117,7 +120,7 @@ static bool build_trie(ses_bpe_backtrack *w, const ses_bpe *m, uint32_t *len, se
     ses_string *key = ses_arena_array(&own, orders, sizeof *key, e);
     char *text = ses_arena_array(&own, bytes + m->vocab.filled, 1, e);
     bool ok = key && text;
-    for (size_t i = 256; ok && i < orders; i++) { /* parts before wholes */
+    for (size_t i = 256; ok && i < orders; i++) { /* parts come before wholes */
         ses_backtrack_parts p = w->parts[i];
         if (len[i] && !(len[p.left] && len[p.right] && may_meet(w, p.left, p.right, (uint32_t)i))) len[i] = 0;
     }
@@ -125,7 +128,7 @@ static bool build_trie(ses_bpe_backtrack *w, const ses_bpe *m, uint32_t *len, se
         if (!len[i]) continue;
         key[i] = (ses_string){ text, bytes_of(&m->vocab, w->id[i], text) };
         ok = key[i].n == len[i] ||
-             ses_fail(e, SES_EFORMAT, "token %d is not what its merge makes", (int)w->id[i]);
+             ses_fail(e, SES_EFORMAT, "token %d differs from the result of its merge", (int)w->id[i]);
         text += key[i].n;
     }
     ok = ok && ses_trie_build(&w->trie, key, orders, &w->mem, e);
@@ -133,7 +136,7 @@ static bool build_trie(ses_bpe_backtrack *w, const ses_bpe *m, uint32_t *len, se
     return ok;
 }
 
-/* The tables, empty. */
+/* Allocate empty tables. */
 static bool reserve(ses_bpe_backtrack *w, size_t orders, ses_err *e)
 {
     size_t slots = 256;
@@ -173,13 +176,14 @@ void ses_bpe_backtrack_close(ses_bpe_backtrack *w)
     *w = (ses_bpe_backtrack){ 0 };
 }
 
-/* ---- running ---- */
+/* ---- encoding ---- */
 
 enum {
     REST_BITS = 2 * SES_BACKTRACK_ORDER_BITS - SES_BACKTRACK_PAIR_BITS
-}; /* of a mixed pair, beside its place */
+}; /* bits of a mixed pair beside the table index */
 
-/* An entry has the rest of the pair << 2, 2, and whether the two may stand side by side. */
+/* A cache entry holds the rest of the pair << 2, bit 1 set, and in bit 0 whether the two tokens may be
+ * adjacent. */
 static inline bool meet(ses_bpe_backtrack *w, uint32_t left, uint32_t right)
 {
     uint64_t h = mix(left, right);
@@ -194,7 +198,7 @@ typedef struct prefix {
     uint32_t order, len;
 } prefix;
 
-/* The tokens that n bytes begin with, the longest last. */
+/* The tokens that p starts with, the longest last. */
 static inline size_t prefixes(const ses_bpe_backtrack *w, const char *p, size_t n, prefix *out)
 {
     uint32_t base = w->trie.root;
@@ -210,7 +214,7 @@ static inline size_t prefixes(const ses_bpe_backtrack *w, const char *p, size_t 
 bool ses_bpe_backtrack_encode(ses_bpe_backtrack *w, const char *text, size_t n, int32_t *id, uint32_t *len,
                               size_t *count, ses_arena *scratch, ses_err *e)
 {
-    uint64_t few[4] = { 0 }, *dead = few; /* a bit for each place that no sequence goes on from */
+    uint64_t few[4] = { 0 }, *dead = few; /* bitmap of positions from which no token sequence continues */
     prefix some[64], *token = some;
     ses_mark mark = ses_arena_mark(scratch);
     if (n >= 256) dead = ses_arena_array(scratch, n / 64 + 1, sizeof *dead, e);
@@ -219,7 +223,7 @@ bool ses_bpe_backtrack_encode(ses_bpe_backtrack *w, const char *text, size_t n, 
     if (!dead || !token) return false;
     size_t k = 0, pos = 0, left = prefixes(w, text, n, token);
     while (pos < n) {
-        if (!left) { /* the token before cannot stand */
+        if (!left) { /* the previous token cannot be used */
             dead[pos / 64] |= (uint64_t)1 << pos % 64;
             if (!k) break;
             pos -= len[--k];
@@ -237,5 +241,5 @@ bool ses_bpe_backtrack_encode(ses_bpe_backtrack *w, const char *text, size_t n, 
     ses_arena_rewind(scratch, mark);
     for (size_t i = 0; i < k; i++) id[i] = w->id[id[i]];
     *count = k;
-    return pos == n || ses_fail(e, SES_EFORMAT, "merges that contradict each other");
+    return pos == n || ses_fail(e, SES_EFORMAT, "contradictory merges");
 }

@@ -1,15 +1,13 @@
-/* Byte-level BPE without merging: tokens are read off from the left.
- *
- * A sequence of tokens is what merging makes of a text if and only if it makes of each two neighbors
- * just these two. So from the left: the longest token, or the next shorter one, that can stand after
- * the one before; back by one where none can. Whether two tokens can stand side by side is told by the
- * merges they came of, and remembered. Time grows with the text's length, whatever the text.
- *
- * This holds where every token comes of one merge, of parts that came of earlier ones; most
- * vocabularies are so. Tokens are known by their order then: bytes by themselves, others by 256 and the
- * rank of their merge. What is asked for all the time is kept small: it has to stay near the processor. */
-#ifndef SES_TEXT_BPE_WALK_H
-#define SES_TEXT_BPE_WALK_H
+/* Byte-level BPE by backtracking, in linear time. A token sequence is the result of BPE merging if and
+ * only if every two adjacent tokens, taken alone, would merge to exactly these two. So the search goes
+ * from left to right: take the longest token, or the next shorter one, that may follow the previous token;
+ * if there is none, go back by one token. Whether two tokens may be adjacent follows from the merges that
+ * formed them and is cached. Requires that every token is the result of exactly one merge, of parts with
+ * lower ranks; most vocabularies satisfy this. Tokens are identified by their order: the byte value, or
+ * 256 + rank of the merge. The hot tables are small enough to stay in the CPU cache. A ses_bpe_backtrack
+ * belongs to one thread. */
+#ifndef SES_TEXT_BPE_BACKTRACK_H
+#define SES_TEXT_BPE_BACKTRACK_H
 
 #include "bpe.h"
 #include "trie.h"
@@ -21,23 +19,23 @@ typedef struct ses_backtrack_parts {
 } ses_backtrack_parts;
 
 typedef struct ses_bpe_backtrack {
-    ses_trie trie;              /* tokens by the bytes they stand for; values are orders */
+    ses_trie trie;              /* tokens by their bytes; values are orders */
     ses_backtrack_parts *parts; /* [orders] */
-    int32_t *id;                /* [orders] in the vocabulary */
-    uint32_t *two;    /* [65536] the order that bytes a, b merge to, at a << 8 | b; 0: they do not */
-    uint64_t *filter; /* a bit for each hash of another pair that merges: most that do not are told by it */
-    uint64_t *slot;   /* left, right, order of those pairs; 0: free */
+    int32_t *id;                /* [orders] id in the vocabulary */
+    uint32_t *two;              /* [65536] order that bytes a, b merge to, at a << 8 | b; 0: none */
+    uint64_t *filter;           /* one bit per hash of a merging pair: rejects most others */
+    uint64_t *slot;             /* left, right, order of the merging pairs; 0: free */
     size_t mask;
-    uint32_t *pair; /* [1 << SES_BACKTRACK_PAIR_BITS] what is known of two tokens side by side; 0: nothing */
+    uint32_t *pair; /* [1 << SES_BACKTRACK_PAIR_BITS] cache of adjacency tests; 0: empty */
     ses_arena mem;
 } ses_bpe_backtrack;
 
-/* *fits false: the vocabulary is of another kind. id: of single bytes. */
+/* *fits false: the vocabulary does not satisfy the requirement. id: ids of the 256 bytes. */
 bool ses_bpe_backtrack_open(ses_bpe_backtrack *w, const ses_bpe *m, const int32_t id[256], bool *fits,
                             ses_err *e);
 void ses_bpe_backtrack_close(ses_bpe_backtrack *w);
 
-/* Ids and lengths of the tokens of n > 0 bytes; room for n of each. One thread at a time. */
+/* Write ids and byte lengths of the tokens of n > 0 bytes; both arrays have capacity n. *count: tokens. */
 bool ses_bpe_backtrack_encode(ses_bpe_backtrack *w, const char *text, size_t n, int32_t *id, uint32_t *len,
                               size_t *count, ses_arena *scratch, ses_err *e);
 

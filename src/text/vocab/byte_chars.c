@@ -1,6 +1,7 @@
+/* The two spellings of bytes in vocabularies. */
 #include "byte_chars.h"
 
-/* Printable bytes of Latin-1 stand for themselves; the others, in order, for U+0100 and up. */
+/* Printable Latin-1 bytes map to themselves; the others, in order, to U+0100 and up. */
 uint32_t ses_byte_char(uint8_t b)
 {
     if (b <= 0x20) return 0x100u + b;

@@ -1,3 +1,4 @@
+/* The merge table of a BPE model: reading, saving, and the filter of character pairs that merges can join. */
 #include "merges.h"
 
 #include "base/str.h"
@@ -73,21 +74,21 @@ bool ses_merges_build_filter(ses_merges *m, int32_t n, ses_merges_name_fn *name,
     return true;
 }
 
-/* Both parts of entry i, whichever way it is written. */
+/* The two parts of a merge, written as "a b" or as a pair. */
 static bool parts(const ses_json *entry, bool pairs, ses_string *a, ses_string *b, ses_err *e)
 {
     if (pairs) {
         a->p = ses_json_string(ses_json_at(entry, 0), &a->n);
         b->p = ses_json_string(ses_json_at(entry, 1), &b->n);
         if (ses_json_type_of(entry) != SES_JSON_ARRAY || ses_json_len(entry) != 2 || !a->p || !b->p)
-            return ses_fail(e, SES_EFORMAT, "must be a pair of strings, as the first is");
+            return ses_fail(e, SES_EFORMAT, "must be a pair of strings, like the first merge");
         return true;
     }
     a->p = ses_json_string(entry, &a->n);
     if (!a->p) return ses_fail(e, SES_EFORMAT, "must be a string \"a b\" or a pair [\"a\", \"b\"]");
     const char *blank = memchr(a->p, ' ', a->n);
     if (!blank || memchr(blank + 1, ' ', (size_t)(a->p + a->n - blank - 1)))
-        return ses_fail(e, SES_EFORMAT, "\"%s\" is not two tokens and a space between",
+        return ses_fail(e, SES_EFORMAT, "\"%s\" is not two tokens separated by a space",
                         ses_quoted_of(a->p, a->n).s);
     b->p = blank + 1;
     b->n = (size_t)(a->p + a->n - b->p);
@@ -102,7 +103,8 @@ static int32_t known(const ses_vocab *vocab, ses_string s, ses_err *e)
     return id;
 }
 
-/* The id of a and b joined. Merges mostly come in the order of the ids they make: `guess` is tried first. */
+/* The id of a and b joined. Merges are mostly in the order of the resulting ids, so `guess` is tried
+ * first. */
 static int32_t joined(const ses_vocab *vocab, ses_string a, ses_string b, int32_t guess, ses_buf *buf,
                       ses_err *e)
 {

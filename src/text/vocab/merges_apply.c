@@ -1,10 +1,9 @@
-/* Merging: three ways to keep the pairs in order, all with the same result.
- *
- * A few symbols (nearly every word): an array of ranks, scanned for the least. More: a heap of (rank,
- * place). Very many (a text without a space): one list of places for each rank, opened from the lowest rank
- * up and sorted by place, and the heap for the pairs that come up with a rank at or below the one being
- * worked on (merge tables made from SentencePiece models have such). Pairs mostly come up in order, so this
- * is close to linear where a heap of millions would miss the cache at each step. */
+/* BPE merging with three priority queues that all give the same result. Few symbols (nearly every word):
+ * an array of ranks, scanned for the minimum. More: a heap of (rank, position). Very many (a text without
+ * spaces): one list of positions per rank, processed from the lowest rank up and sorted by position, plus
+ * a heap for new pairs whose rank is at or below the current one (possible in merge tables derived from
+ * SentencePiece models). Pairs mostly appear in order, so this is close to linear, while a heap of
+ * millions would miss the cache at every step. */
 #include "merges.h"
 
 #include "base/alloc.h"
@@ -13,7 +12,7 @@
 
 enum { FEW = 32, MANY = 512, NONE = -1 };
 
-/* ---- few ---- */
+/* ---- few symbols ---- */
 
 static void note(const ses_merge_trace *w, const ses_merge *s)
 {
@@ -30,12 +29,12 @@ static uint64_t rank_and_id(const ses_merges *m, int32_t left, int32_t right, co
 static inline size_t apply_few(const ses_merges *m, int32_t *id, uint32_t *len, size_t n,
                                const ses_merge_trace *watch)
 {
-    uint64_t pair[FEW]; /* rank and result of symbols i and i + 1 */
+    uint64_t pair[FEW]; /* rank << 32 | result of symbols i and i + 1 */
     for (size_t i = 0; i + 1 < n; i++) pair[i] = rank_and_id(m, id[i], id[i + 1], watch);
     while (n > 1) {
         size_t at = 0;
         for (size_t i = 1; i + 1 < n; i++)
-            if (pair[i] >> 32 < pair[at] >> 32) at = i; /* ranks may be equal: the first stays */
+            if (pair[i] >> 32 < pair[at] >> 32) at = i; /* equal ranks: the first wins */
         if (pair[at] == UINT64_MAX) break;
         id[at] = (int32_t)(uint32_t)pair[at];
         len[at] += len[at + 1];
@@ -50,35 +49,35 @@ static inline size_t apply_few(const ses_merges *m, int32_t *id, uint32_t *len, 
     return n;
 }
 
-/* ---- many ---- */
+/* ---- many symbols ---- */
 
 typedef struct symbol {
     int32_t id;
-    uint32_t len; /* 0: merged into another */
+    uint32_t len; /* 0: merged into its left neighbor */
     int32_t prev, next;
 } symbol;
 
-typedef struct node { /* a place in the list of its rank */
+typedef struct node { /* one position in the list of a rank */
     uint32_t place;
     int32_t next;
 } node;
 
 typedef struct queue {
-    uint64_t *heap; /* rank << 32 | place, least first */
+    uint64_t *heap; /* rank << 32 | position, minimum first */
     size_t n_heap, cap_heap;
-    int32_t *list;  /* [ranks] head of each rank's list; NULL: the heap holds everything */
-    uint64_t *busy; /* a bit for each rank: its list is not empty */
+    int32_t *list;  /* [ranks] head of each rank's list; NULL: everything is in the heap */
+    uint64_t *busy; /* one bit per rank: its list is not empty */
     node *node;
     size_t n_node, cap_node;
-    int32_t spare;         /* nodes to be used again */
-    uint32_t rank;         /* being worked on; lower ones have no lists */
-    uint32_t *open, *room; /* its places in order, and as much room to sort them */
+    int32_t spare;         /* free nodes */
+    uint32_t rank;         /* current rank; lower ranks have no lists */
+    uint32_t *open, *room; /* its positions in order, and a buffer for sorting */
     size_t at, n_open, cap_open;
     const ses_merge_trace *watch;
     ses_arena *mem;
 } queue;
 
-/* Room for n, on the arena: what is left behind goes when the caller rewinds. */
+/* Capacity for n on the arena; the old block is freed when the caller rewinds the arena. */
 static bool reserve(void **p, size_t used, size_t n, size_t *cap, size_t size, ses_arena *mem, ses_err *e)
 {
     if (n <= *cap) return true;
@@ -134,7 +133,7 @@ static bool queue_push(queue *q, uint32_t rank, uint32_t place, ses_err *e)
     return true;
 }
 
-/* From `place` to `out`. Long lists by their bits, eleven at a time. */
+/* Sort positions into `out`. Long lists use radix sort, eleven bits at a time. */
 static void sort_places(uint32_t *place, uint32_t *out, size_t n)
 {
     if (n <= 64) {
@@ -159,7 +158,7 @@ static void sort_places(uint32_t *place, uint32_t *out, size_t n)
     }
 }
 
-/* The places of q->rank's list into q->open, in order; the nodes become spare. */
+/* Move the positions of q->rank's list into q->open, sorted; free its nodes. */
 static bool take_list(queue *q, ses_err *e)
 {
     size_t n = 0;
@@ -173,7 +172,7 @@ static bool take_list(queue *q, ses_err *e)
         if (!reserve(&room, 0, n, &cap, sizeof *q->room, q->mem, e)) return false;
         q->open = open, q->room = room, q->cap_open = cap;
     }
-    size_t k = n; /* a list grows at its head: backwards is the order in which places came */
+    size_t k = n; /* a list grows at its head: reverse order is the order of insertion */
     for (int32_t i = q->list[q->rank]; i != NONE; i = q->node[i].next) q->open[--k] = q->node[i].place;
     q->node[last].next = q->spare;
     q->spare = q->list[q->rank];
@@ -188,7 +187,7 @@ static bool take_list(queue *q, ses_err *e)
 
 enum { EMPTY, FOUND, FAILED };
 
-/* The next pair: of the lowest rank, leftmost. */
+/* Next pair: lowest rank, leftmost. */
 static int queue_pop(queue *q, uint32_t ranks, uint32_t *rank, uint32_t *place, ses_err *e)
 {
     if (q->list && q->at == q->n_open && !q->n_heap) {
@@ -217,7 +216,7 @@ static bool offer(queue *q, const ses_merges *m, const symbol *s, int32_t left, 
     return !pair || queue_push(q, pair->rank, (uint32_t)left, e);
 }
 
-/* Merge the pair at place unless something else has happened to it since. */
+/* Merge the pair at this position unless one of its symbols has changed since. */
 static bool merge_at(queue *q, const ses_merges *m, symbol *s, uint32_t rank, uint32_t place, ses_err *e)
 {
     symbol *left = &s[place];
@@ -284,7 +283,7 @@ bool ses_merges_apply(const ses_merges *m, int32_t *id, uint32_t *len, size_t *n
     if (*n > INT32_MAX / 2) return ses_fail(e, SES_EARG, "a word of %zu symbols is too long", *n);
     if (*n <= FEW || !m->joint || watch) return apply_part(m, id, len, n, watch, scratch, e);
     size_t total = *n, kept = 0;
-    for (size_t begin = 0, end; begin < total; begin = end) { /* parts that nothing is merged across */
+    for (size_t begin = 0, end; begin < total; begin = end) { /* parts that no merge can cross */
         for (end = begin + 1; end < total && ses_merges_may_cross(m, id[end - 1], id[end]);) end++;
         size_t k = end - begin;
         if (!apply_part(m, id + begin, len + begin, &k, NULL, scratch, e)) return false;

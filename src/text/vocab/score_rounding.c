@@ -1,10 +1,11 @@
+/* Rounding of piece scores as in HF Tokenizers. */
 #include "score_rounding.h"
 
 #include "base/number.h"
 
 #include <math.h>
 
-/* 10^k for k from 0 to 308: what a correctly rounded reader makes of "1e<k>". */
+/* 10^k for k from 0 to 308, correctly rounded. */
 static double power_of_ten(int k)
 {
     char text[8] = "1e";

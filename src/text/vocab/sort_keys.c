@@ -1,15 +1,16 @@
+/* Sorts byte strings with a radix sort over eight bytes at a time. */
 #include "sort_keys.h"
 
 #include "base/alloc.h"
 
 #include <string.h>
 
-/* Eight bytes at a time, as a number: those of most keys differ there, and comparing touches no string.
- * Keys that agree are sorted again by the next eight. */
+/* Eight bytes of a key as a number. Most keys differ within them, so no string is touched. Keys with equal
+ * parts are sorted again by the next eight bytes. */
 typedef struct item {
-    uint64_t part; /* bytes [depth, depth + 8), zeros after the end */
+    uint64_t part; /* bytes [depth, depth + 8), zero-padded */
     uint32_t index;
-    uint32_t rest; /* bytes of the key from depth on, 8 at most and 9 for more: orders "a" before "a\0" */
+    uint32_t rest; /* bytes of the key after depth, 8 at most, 9 for more: orders "a" before "a\0" */
 } item;
 
 typedef struct range {
@@ -17,7 +18,7 @@ typedef struct range {
     size_t depth;
 } range;
 
-/* The first n bytes, n below 8, as the upper ones of a number. */
+/* The first n < 8 bytes as the upper bytes of a number. */
 static uint64_t few(const unsigned char *p, size_t n)
 {
     uint64_t x = 0;
@@ -30,7 +31,7 @@ static void load(item *a, const ses_string *key, size_t depth)
     const ses_string *s = &key[a->index];
     size_t n = s->n > depth ? s->n - depth : 0;
     const unsigned char *p = (const unsigned char *)s->p;
-    if (n) p += depth; /* a key left out has no bytes at all */
+    if (n) p += depth; /* a skipped key has p NULL and n 0 */
     a->rest = n > 8 ? 9 : (uint32_t)n;
     if (n < 8) {
         a->part = few(p, n);
@@ -55,7 +56,7 @@ static void sort_few(item *a, size_t n)
     }
 }
 
-/* By the digit at shift of part, or (shift < 0) by rest; true when nothing moved: all have the same digit. */
+/* One radix pass by the byte at `shift` of part, or by rest if shift < 0. Returns true if nothing moved. */
 static bool pass(const item *from, item *to, size_t n, int shift)
 {
     uint32_t count[256] = { 0 }, sum = 0;
@@ -90,7 +91,7 @@ static void sort_items(item *a, item *room, size_t n)
 uint32_t *ses_sort_keys(const ses_string *key, size_t n, ses_err *e)
 {
     item *a = ses_alloc_array(n + 1, sizeof *a, e), *room = ses_alloc_array(n + 1, sizeof *room, e);
-    range *todo = ses_alloc_array(n + 1, sizeof *todo, e); /* disjoint, of two keys and more */
+    range *todo = ses_alloc_array(n + 1, sizeof *todo, e); /* disjoint ranges of at least two keys */
     uint32_t *order = ses_alloc_array(n + 1, sizeof *order, e);
     bool ok = a && room && todo && order;
     size_t n_todo = 0;

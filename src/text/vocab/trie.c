@@ -1,3 +1,4 @@
+/* Builds a double-array trie from keys in sorted order. */
 #include "trie.h"
 
 #include "base/alloc.h"
@@ -5,17 +6,15 @@
 
 #include <string.h>
 
-/* ---- places for nodes ----
- *
- * Units come in blocks of 256, so that b ^ c stays in b's block. For a node with children c1, c2, ... a
- * block has a place where its bitmap of free units, shuffled by ^ c1, ^ c2, ..., still has a bit
- * in common. */
+/* ---- finding free units ---- Units are in blocks of 256, so that b ^ c stays in the block of b. A node
+ * with children c1, c2, ... fits a block if its bitmaps of free units, permuted by ^ c1, ^ c2, ..., have a
+ * common bit. */
 
-enum { OPEN = 24 }; /* blocks with room that are kept in mind */
+enum { OPEN = 24 }; /* blocks with free units that are remembered */
 
 typedef struct block {
-    uint64_t free[4]; /* units nobody has */
-    uint64_t base[4]; /* numbers that are no node's base */
+    uint64_t free[4]; /* bitmap of free units */
+    uint64_t base[4]; /* bitmap of values not used as a base */
 } block;
 
 typedef struct builder {
@@ -26,14 +25,14 @@ typedef struct builder {
     size_t n_open;
 } builder;
 
-/* Change bits i and i + by where mask has i, or not: a branch on a byte of the key would be a guess. */
+/* Swap bits i and i + by for all i in mask, if `wanted`; branch-free, because key bytes are unpredictable. */
 static inline uint64_t swap_bits(uint64_t x, uint64_t mask, unsigned by, bool wanted)
 {
     uint64_t t = (x ^ x >> by) & mask & (0 - (uint64_t)wanted);
     return x ^ t ^ t << by;
 }
 
-/* The bits of a word in the order i ^ c. */
+/* Permute the bits of a word: bit i moves to i ^ c. */
 static inline uint64_t shuffle(uint64_t x, unsigned c)
 {
     x = swap_bits(x, 0x5555555555555555, 1, c & 1);
@@ -44,7 +43,7 @@ static inline uint64_t shuffle(uint64_t x, unsigned c)
     return swap_bits(x, 0x00000000ffffffff, 32, c & 32);
 }
 
-/* A base in this block for a node with these children; -1: no room. */
+/* A base in this block for a node with these children; -1: does not fit. */
 static int place_in(const block *b, const uint8_t *child, size_t n)
 {
     for (unsigned w = 0; w < 4; w++) {
@@ -55,7 +54,7 @@ static int place_in(const block *b, const uint8_t *child, size_t n)
     return -1;
 }
 
-/* The same for one child: a free unit first, its base by chance. */
+/* The same for one child: any free unit determines the base. */
 static int place_one(const block *b, uint8_t child)
 {
     for (unsigned w = 0; w < 4; w++) {
@@ -81,7 +80,7 @@ static bool add_block(builder *b, ses_err *e)
     if (b->n_block >= UINT32_MAX / 256) return ses_fail(e, SES_EARG, "too many pieces for a trie");
     memset(&b->block[b->n_block], 0xff, sizeof *b->block);
     memset(b->unit + b->n_block * 256, 0, 256 * sizeof *b->unit);
-    if (b->n_open == OPEN) { /* the fullest is given up */
+    if (b->n_open == OPEN) { /* drop the fullest block */
         size_t worst = 0;
         int least = 257;
         for (size_t i = 0; i < OPEN; i++) {
@@ -120,20 +119,20 @@ static bool place(builder *b, const uint8_t *child, size_t n, uint32_t *base, se
     }
 }
 
-/* ---- nodes from sorted keys ---- */
+/* ---- building nodes from sorted keys ---- */
 
-/* The keys in order, and end to end in that order, so that they are read as they lie. */
+/* The keys in sorted order, and their bytes concatenated in that order for sequential reading. */
 typedef struct sorted {
-    uint32_t *index;  /* [n] which key it was */
-    uint32_t *common; /* [n] bytes it shares with the one before */
+    uint32_t *index;  /* [n] index of the original key */
+    uint32_t *common; /* [n] length of the common prefix with the previous key */
     uint32_t *len;    /* [n] */
-    uint32_t *start;  /* [n] where it begins in the maker's bytes */
+    uint32_t *start;  /* [n] offset in the concatenated bytes */
     size_t n;
 } sorted;
 
-typedef struct todo { /* a node: the keys that go through it, in order */
+typedef struct todo { /* a node to build: the range of keys that pass through it */
     uint32_t begin, end, depth;
-    uint32_t unit; /* its place; UINT32_MAX: the root */
+    uint32_t unit; /* its unit; UINT32_MAX: the root */
 } todo;
 
 typedef struct stack {
@@ -155,7 +154,7 @@ static uint32_t shared(const char *a, size_t n, const char *b, size_t m)
     return (uint32_t)i;
 }
 
-/* What nodes are made of: after this the keys themselves are not needed. */
+/* Collect everything needed to build nodes; the keys themselves are not used afterwards. */
 static bool sort_keys(sorted *s, const ses_string *key, size_t n, char **packed, ses_err *e)
 {
     size_t bytes = 0, at = 0;
@@ -190,8 +189,8 @@ typedef struct maker {
     stack todo;
 } maker;
 
-/* The rest of a key that no other goes along with, from the unit of its byte depth - 1 on. Most nodes are in
- * such chains. */
+/* Append the rest of a key that shares no further prefix, from the unit of its byte depth - 1 on. Most
+ * nodes are in such chains. */
 static bool add_chain(maker *m, uint32_t unit, uint32_t key, uint32_t depth, ses_err *e)
 {
     const uint8_t *p = (const uint8_t *)m->packed + m->s.start[key];
@@ -223,7 +222,7 @@ static bool add_node(maker *m, ses_trie *t, todo node, ses_err *e)
         while (i < node.end && s->common[i] > depth) i++;
     }
     first[n] = node.end;
-    uint32_t base = 0; /* of a leaf: block 0 is never used */
+    uint32_t base = 0; /* base of a leaf: block 0 is never used */
     if (n && !place(&m->b, child, n, &base, e)) return false;
     if (node.unit == UINT32_MAX)
         t->root = base, t->empty = value;
@@ -244,7 +243,7 @@ static bool add_node(maker *m, ses_trie *t, todo node, ses_err *e)
 bool ses_trie_build(ses_trie *t, const ses_string *key, size_t n, ses_arena *mem, ses_err *e)
 {
     *t = (ses_trie){ .empty = -1 };
-    if (n > SES_TRIE_MAX) return ses_fail(e, SES_EARG, "%zu pieces; %d is the limit", n, SES_TRIE_MAX);
+    if (n > SES_TRIE_MAX) return ses_fail(e, SES_EARG, "%zu pieces exceed the limit of %d", n, SES_TRIE_MAX);
     for (size_t i = 0; i < n; i++)
         if (key[i].n > t->longest) t->longest = key[i].n < UINT32_MAX ? (uint32_t)key[i].n : UINT32_MAX;
     maker m = { 0 };

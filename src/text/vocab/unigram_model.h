@@ -1,6 +1,6 @@
-/* A Unigram model, for its own stage and for the fast paths that know it. */
-#ifndef SES_TEXT_UNIGRAM_H
-#define SES_TEXT_UNIGRAM_H
+/* A Unigram model, shared by its stage and the fast paths. On the tokenizer's arena, read-only. */
+#ifndef SES_TEXT_UNIGRAM_MODEL_H
+#define SES_TEXT_UNIGRAM_MODEL_H
 
 #include "text/stage.h"
 #include "trie.h"
@@ -13,18 +13,19 @@
 
 typedef struct ses_unigram {
     ses_trie trie;    /* pieces; values are ids */
-    char *byte;       /* the pieces end to end */
+    char *byte;       /* all pieces concatenated */
     uint32_t *start;  /* [n + 1] */
     double *score;    /* [n] log probabilities; score[-1] is -INFINITY */
-    int32_t n;        /* pieces */
+    int32_t n;        /* number of pieces */
     int32_t unk_id;   /* -1: none */
-    double unk_score; /* of a character no piece covers */
+    double unk_score; /* score of a character that no piece covers */
     bool byte_fallback;
-    int32_t byte_id[256]; /* of <0x00> to <0xFF>, -1: none */
+    int32_t byte_id[256]; /* ids of <0x00> to <0xFF>; -1: not in the vocabulary */
     ses_viterbi64_pieces pieces;
 } ses_unigram;
 
-/* The best way to cut n bytes into pieces: tokens appended to out, unknown characters in a row as one. */
+/* Append the tokens of the best segmentation of n bytes to out. Consecutive unknown characters become one
+ * token. */
 bool ses_unigram_encode(const ses_unigram *m, const char *word, size_t n, ses_token_list *out,
                         ses_arena *scratch, ses_err *e);
 

@@ -1,32 +1,33 @@
-/* Unigram's best path, for both kinds of its models: of all ways to cut a text into pieces the one whose
- * scores sum highest, of equal ones that found first. Included with SES_VITERBI_REAL, the type sums are made in,
- * and SES_VITERBI(name), what things are called for it. Sums run from the left, one addition a piece, as in the
- * libraries whose ids are wanted: another order would round in another way. */
+/* Viterbi search for Unigram models: the segmentation with the highest sum of scores; of equal ones, the
+ * first found. A template, included with SES_VITERBI_REAL (type of the sums) and SES_VITERBI(name) (naming
+ * of the instance). Sums run from the left, one addition per piece, exactly as in SentencePiece and HF
+ * Tokenizers: another order would round differently. */
 #include "trie.h"
 
 #include <math.h>
 
-#ifndef SES_VITERBI_INLINE /* whether `second` is asked for is known where a loop is made */
+#ifndef SES_VITERBI_INLINE /* inlined so that `second` is a compile-time constant */
 #define SES_VITERBI_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* What a piece of one character of ASCII gives, or an unknown one. */
+/* Piece of a single ASCII character, or the unknown token. */
 typedef struct SES_VITERBI(alone) {
     SES_VITERBI_REAL weight;
     uint32_t id;
 } SES_VITERBI(alone);
 
 typedef struct SES_VITERBI(pieces) {
-    const ses_trie *trie;           /* values are ids */
-    const SES_VITERBI_REAL *weight; /* by id; -INFINITY: of no use; so is weight[-1] */
-    SES_VITERBI_REAL unknown;       /* weight of a character no piece covers */
+    const ses_trie *trie; /* values are ids */
+    const SES_VITERBI_REAL
+        *weight;              /* indexed by id; -INFINITY: unusable piece; weight[-1] is -INFINITY too */
+    SES_VITERBI_REAL unknown; /* weight of a character that no piece covers */
     int32_t unk_id;
     const uint64_t *pair; /* ses_trie_pairs */
     SES_VITERBI(alone) alone[128];
 } SES_VITERBI(pieces);
 
-/* Of each place in the text the best path to it: the sum, -INFINITY where none leads, and its last piece,
- * start << 32 | id. second: the sum of the next best, of those with another last piece; NULL: not asked. */
+/* Best path to each position of the text: its sum (-INFINITY: none) and its last piece, start << 32 | id.
+ * second: sum of the best path with a different last piece; NULL: not computed. */
 typedef struct SES_VITERBI(list) {
     SES_VITERBI_REAL *sum, *second;
     uint64_t *last;
@@ -60,7 +61,7 @@ static inline bool SES_VITERBI(list_open)(SES_VITERBI(list) * at, size_t n, SES_
     return at->second != NULL;
 }
 
-/* One place's record. */
+/* The entry of one position. */
 typedef struct SES_VITERBI(place) {
     SES_VITERBI_REAL sum, second;
     uint64_t last;
@@ -78,7 +79,7 @@ SES_VITERBI_INLINE void SES_VITERBI(store)(SES_VITERBI(list) at, size_t i, SES_V
     at.last[i] = p.last;
 }
 
-/* A path that is not better stays. No branch: which of two is better cannot be guessed. */
+/* Keep the better path; of equal ones the old. Branch-free: the comparison is unpredictable. */
 SES_VITERBI_INLINE void SES_VITERBI(offer)(SES_VITERBI(place) * to, SES_VITERBI_REAL sum, uint64_t last,
                                            bool second)
 {
@@ -89,7 +90,8 @@ SES_VITERBI_INLINE void SES_VITERBI(offer)(SES_VITERBI(place) * to, SES_VITERBI_
     if (second) to->second = worse > to->second ? worse : to->second;
 }
 
-/* Pieces that begin at i, from the trie's node that k - i bytes lead to. True: one ends at `single`. */
+/* Offer all pieces that start at i, beginning at the trie node reached by k - i bytes. Returns whether one
+ * of them ends at `single`. */
 SES_VITERBI_INLINE bool SES_VITERBI(offer_rest)(const SES_VITERBI(pieces) * t, const char *p, size_t n,
                                                 size_t i, size_t k, uint32_t base, size_t single,
                                                 SES_VITERBI(list) at, bool second)
@@ -108,7 +110,7 @@ SES_VITERBI_INLINE bool SES_VITERBI(offer_rest)(const SES_VITERBI(pieces) * t, c
     return found;
 }
 
-/* The character of `step` bytes at i as an unknown one. */
+/* Offer the character of `step` bytes at i as unknown. */
 SES_VITERBI_INLINE void SES_VITERBI(offer_unknown)(const SES_VITERBI(pieces) * t, size_t i, size_t step,
                                                    SES_VITERBI(list) at, bool second)
 {
@@ -117,10 +119,10 @@ SES_VITERBI_INLINE void SES_VITERBI(offer_unknown)(const SES_VITERBI(pieces) * t
     SES_VITERBI(store)(at, i + step, to, second);
 }
 
-/* Pieces that begin at i or behind, up to a character that is not ASCII, the text's last few, or a sum
- * further than `most` from 0; where that is. Most walks through the trie are over after four bytes. So many
- * steps are made without a branch, since when they end cannot be guessed, and the records of the next four
- * places stay in registers. */
+/* Offer all pieces from position i on, until a non-ASCII character, the last few bytes of the text, or a
+ * sum with magnitude above `most`; returns that position. Most trie lookups end within four bytes: these
+ * steps are branch-free, because their end is unpredictable, and the next four positions stay in
+ * registers. */
 SES_VITERBI_INLINE size_t SES_VITERBI(offer_ascii)(const SES_VITERBI(pieces) * t, const char *text, size_t n,
                                                    size_t i, SES_VITERBI_REAL most, SES_VITERBI(list) at,
                                                    bool second)
@@ -139,7 +141,7 @@ SES_VITERBI_INLINE size_t SES_VITERBI(offer_ascii)(const SES_VITERBI(pieces) * t
         const uint64_t from = (uint64_t)i << 32;
         uint64_t u2 = pair[p[i] << 8 | p[i + 1]], u3 = ses_trie_next(&trie, u2, p[i + 2]),
                  u4 = ses_trie_next(&trie, u3, p[i + 3]), u5 = ses_trie_next(&trie, u4, p[i + 4]);
-        /* a value of 0: no piece ends there, and its weight is -INFINITY */
+        /* value 0: no piece ends here; its weight is -INFINITY */
         uint64_t v2 = ses_trie_value(u2), v3 = ses_trie_value(u3), v4 = ses_trie_value(u4);
         SES_VITERBI(offer)(&a, one->weight + sum, from | one->id, second);
         SES_VITERBI(offer)(&b, weight[(int64_t)v2 - 1] + sum, from | (uint32_t)(v2 - 1), second);

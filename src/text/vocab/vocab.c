@@ -1,3 +1,4 @@
+/* Vocabularies: a hash table from tokens to ids, and token strings by id. */
 #include "vocab.h"
 
 #include "base/str.h"
@@ -26,7 +27,7 @@ bool ses_vocab_reserve(ses_vocab *v, size_t size, size_t bytes, ses_arena *mem, 
     return true;
 }
 
-/* The slot of a token: where it is, or the free one where it would go. */
+/* The slot of a token, or the free slot for it. */
 static size_t find(const ses_vocab *v, const char *token, size_t n, uint64_t hash)
 {
     uint64_t tag = hash & ~(uint64_t)UINT32_MAX;
@@ -56,7 +57,7 @@ bool ses_vocab_add(ses_vocab *v, int32_t id, const char *token, size_t n, int32_
     return true;
 }
 
-/* Ids far above the number of tokens are a mistake, and would take memory for nothing. */
+/* Ids far above the number of tokens indicate an error and would waste memory. */
 static int64_t id_limit(size_t count) { return 8 * (int64_t)count + 65536; }
 
 static bool measure(const ses_json *object, int64_t *size, size_t *bytes, ses_err *e)
@@ -68,10 +69,10 @@ static bool measure(const ses_json *object, int64_t *size, size_t *bytes, ses_er
         const char *token = ses_json_key(object, i, &n);
         int64_t id;
         if (!ses_json_int(ses_json_at(object, i), &id) || id < 0)
-            return ses_fail(e, SES_EFORMAT, "\"%s\": an id must be an integer from 0",
+            return ses_fail(e, SES_EFORMAT, "\"%s\": an id must be a non-negative integer",
                             ses_quoted_of(token, n).s);
         if (id >= id_limit(count))
-            return ses_fail(e, SES_EFORMAT, "\"%s\": id %lld is far above the %zu tokens there are",
+            return ses_fail(e, SES_EFORMAT, "\"%s\": id %lld is too large for a vocabulary of %zu tokens",
                             ses_quoted_of(token, n).s, (long long)id, count);
         if (id >= *size) *size = id + 1;
         *bytes += n;
@@ -84,14 +85,14 @@ bool ses_vocab_open(ses_vocab *v, const ses_json *object, ses_arena *mem, ses_er
     int64_t size;
     size_t bytes;
     if (ses_json_type_of(object) != SES_JSON_OBJECT)
-        return ses_fail(e, SES_EFORMAT, "must be an object of tokens and ids");
+        return ses_fail(e, SES_EFORMAT, "must be an object that maps tokens to ids");
     if (!measure(object, &size, &bytes, e) || !ses_vocab_reserve(v, (size_t)size, bytes, mem, e))
         return false;
     for (size_t i = 0; i < ses_json_len(object); i++) {
         size_t n;
         const char *token = ses_json_key(object, i, &n);
         int64_t id = 0;
-        int32_t other; /* keys of an object are distinct, so tokens are */
+        int32_t other; /* keys of a JSON object are distinct */
         ses_json_int(ses_json_at(object, i), &id);
         if (v->len[id] != SES_VOCAB_HOLE)
             return ses_fail(e, SES_EFORMAT, "\"%s\" and \"%s\" have the same id %lld",

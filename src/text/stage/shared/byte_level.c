@@ -1,3 +1,4 @@
+/* Settings of ByteLevel: reading and saving. */
 #include "byte_level.h"
 
 void *ses_byte_level_open(const ses_json *settings, ses_arena *mem, ses_err *e)

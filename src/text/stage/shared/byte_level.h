@@ -1,4 +1,5 @@
-/* ByteLevel's settings, which its pre-tokenizer, post-processor and decoder share. */
+/* Settings of ByteLevel, shared by its pre-tokenizer, post-processor and decoder. Allocated on the
+ * tokenizer's arena, read-only. */
 #ifndef SES_TEXT_BYTE_LEVEL_H
 #define SES_TEXT_BYTE_LEVEL_H
 

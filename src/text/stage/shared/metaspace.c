@@ -1,3 +1,4 @@
+/* Settings of Metaspace: reading and saving. */
 #include "metaspace.h"
 
 #include "base/str.h"
@@ -8,7 +9,8 @@
 
 static const char *const scheme[] = { "first", "never", "always" };
 
-/* Files before 2024 say add_prefix_space; false then goes with "never" only, as in the reference. */
+/* Files written before 2024 have add_prefix_space; false is valid only with prepend_scheme "never", as in
+ * HF Tokenizers. */
 static bool read_prepend(ses_metaspace *m, const ses_json *settings, ses_err *e)
 {
     ses_string s = { NULL, 0 };
@@ -25,7 +27,7 @@ static bool read_prepend(ses_metaspace *m, const ses_json *settings, ses_err *e)
     }
     if (!ses_setting_bool(settings, "add_prefix_space", true, &prefix, e)) return false;
     if (!prefix && m->prepend != SES_PREPEND_NEVER)
-        return ses_fail(e, SES_EFORMAT, "\"add_prefix_space\": false needs \"prepend_scheme\": \"never\"");
+        return ses_fail(e, SES_EFORMAT, "\"add_prefix_space\": false requires \"prepend_scheme\": \"never\"");
     return true;
 }
 

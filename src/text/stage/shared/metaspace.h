@@ -1,4 +1,5 @@
-/* Metaspace's settings, which its pre-tokenizer and decoder share. */
+/* Settings of Metaspace, shared by its pre-tokenizer and decoder. Allocated on the tokenizer's arena,
+ * read-only. */
 #ifndef SES_TEXT_METASPACE_H
 #define SES_TEXT_METASPACE_H
 
@@ -7,7 +8,7 @@
 typedef enum { SES_PREPEND_FIRST, SES_PREPEND_NEVER, SES_PREPEND_ALWAYS } ses_prepend_scheme;
 
 typedef struct ses_metaspace {
-    char mark[4]; /* what stands for a space, U+2581 mostly */
+    char mark[4]; /* UTF-8 of the replacement for a space, usually U+2581 */
     uint32_t n_mark;
     ses_prepend_scheme prepend;
     bool split;

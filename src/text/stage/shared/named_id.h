@@ -1,4 +1,4 @@
-/* ["[SEP]", 102]: how BertProcessing and RobertaProcessing name a special token. */
+/* ["[SEP]", 102]: a special token in the settings of BertProcessing and RobertaProcessing. */
 #ifndef SES_TEXT_NAMED_ID_H
 #define SES_TEXT_NAMED_ID_H
 

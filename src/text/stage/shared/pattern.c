@@ -1,3 +1,4 @@
+/* Reads and saves a pattern of a stage's settings. */
 #include "pattern.h"
 
 bool ses_pattern_open(ses_pattern *p, const ses_json *settings, const char *key, ses_arena *mem, ses_err *e)

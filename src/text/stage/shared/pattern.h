@@ -1,4 +1,5 @@
-/* A pattern as settings hold it: {"String": "..."} or {"Regex": "..."}. */
+/* A pattern in the settings of a stage: {"String": "..."} or {"Regex": "..."}. The text is on the
+ * tokenizer's arena; ses_pattern_close frees the compiled pattern. Read-only, shared between threads. */
 #ifndef SES_TEXT_PATTERN_H
 #define SES_TEXT_PATTERN_H
 
@@ -6,9 +7,9 @@
 #include "text/stage.h"
 
 typedef struct ses_pattern {
-    ses_string text; /* as it was */
+    ses_string text; /* as in the file */
     bool is_regex;
-    ses_regex *regex; /* for both */
+    ses_regex *regex; /* compiled, for strings too */
 } ses_pattern;
 
 bool ses_pattern_open(ses_pattern *p, const ses_json *settings, const char *key, ses_arena *mem, ses_err *e);

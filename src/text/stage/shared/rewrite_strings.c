@@ -1,3 +1,4 @@
+/* String replacement and single-character settings for decoders. */
 #include "rewrite_strings.h"
 
 #include "base/alloc.h"
@@ -22,7 +23,7 @@ static size_t put(char *out, size_t at, const char *p, size_t n)
     return at + n;
 }
 
-/* One `to` before each character and at the end. */
+/* Insert `to` before each character and at the end. */
 static size_t spread(ses_string s, ses_string to, char *out)
 {
     size_t at = 0;
@@ -42,7 +43,7 @@ ses_string ses_replace_all(ses_string s, ses_string from, ses_string to, ses_are
         for (const char *p = s.p; (p = find(p, (size_t)(end - p), from)); p += from.n) count++;
     if (!count) return s;
     if (!ses_mul_size(count, to.n, &size) || !ses_add_size(size, s.n, &size))
-        return ses_fail(e, SES_ENOMEM, "a token of %zu bytes grows too long", s.n), none;
+        return ses_fail(e, SES_ENOMEM, "a token of %zu bytes becomes too long", s.n), none;
     char *out = ses_arena_array(mem, size, 1, e);
     if (!out) return none;
     if (!from.n) return (ses_string){ out, spread(s, to, out) };

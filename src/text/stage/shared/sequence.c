@@ -1,9 +1,10 @@
+/* The Sequence stages of all kinds: reading, flattening and saving a list of stages. */
 #include "sequence.h"
 
 #include <string.h>
 
 typedef struct sequence {
-    ses_stage_instance *own, *flat; /* as written, and with sequences inside taken apart */
+    ses_stage_instance *own, *flat; /* as in the file; and with nested sequences flattened */
     size_t n_own, n_flat;
 } sequence;
 

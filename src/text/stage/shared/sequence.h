@@ -1,4 +1,5 @@
-/* What the four Sequence stages share: a list of steps of one kind. */
+/* A list of stages of one kind: shared by the Sequence normalizer, pre-tokenizer, post-processor and
+ * decoder. */
 #ifndef SES_TEXT_SEQUENCE_H
 #define SES_TEXT_SEQUENCE_H
 
@@ -9,6 +10,6 @@ void *ses_sequence_open(ses_stage_kind kind, const ses_json *settings, const cha
 void ses_sequence_close(void *self);
 void ses_sequence_save(const void *self, const char *key, ses_json_writer *w);
 const ses_stage_instance *ses_sequence_steps(const void *self,
-                                             size_t *n); /* sequences inside are taken apart */
+                                             size_t *n); /* nested sequences are flattened */
 
 #endif

@@ -1,3 +1,4 @@
+/* Splits pieces at delimiters, with the five behaviors of SplitDelimiterBehavior in HF Tokenizers. */
 #include "splitter.h"
 
 #include "base/str.h"
@@ -37,7 +38,7 @@ static bool put(ses_splitter *c, size_t begin, size_t end, ses_err *e)
     return begin == end || ses_pieces_put(c->out, (uint32_t)begin, (uint32_t)end, -1, e);
 }
 
-/* Does this part go on with the one held back? The delimiter's kind is that of the last part taken. */
+/* Whether this part merges with the held part. `delimiter` of the splitter is the kind of the last part. */
 static bool merges(const ses_splitter *c, bool delimiter)
 {
     switch (c->how) {

@@ -1,6 +1,7 @@
+/* Appends transformed characters to a text and assigns their source ranges. */
 #include "transform.h"
 
-/* Take n characters. A transformation that takes more than there is stops at the end. */
+/* Advance by n characters, at most to the end. */
 static void take(ses_transform *t, size_t n)
 {
     for (; n && t->at < t->end; n--) {

@@ -125,11 +125,11 @@ static void check_byte_bpe(void)
     put("added_tokens.json", "{\"<new>\": 10}");
     check_ids("", "he<new>he", "2 8 10 8");
     put("merges.txt", "h e\nh  e\n");
-    check_refused("", "/merges.txt: line 2: not two tokens and a space between");
+    check_refused("", "/merges.txt: line 2: must be two tokens separated by a space");
     put("merges.txt", "h x\n");
     check_refused("", ": model: BPE: merges: entry 0: \"x\" is not in the vocabulary");
     put("vocab.json", "[]");
-    check_refused("", "/vocab.json: must be an object of tokens and ids");
+    check_refused("", "/vocab.json: must be an object that maps tokens to ids");
     clear();
 }
 
@@ -212,7 +212,7 @@ static void check_spm(void)
     put("tokenizer_config.json", "{\"extra_ids\": 2}");
     check_ids("", "<extra_id_0><extra_id_1>", "10 9 2");
     put("tokenizer_config.json", "{\"extra_ids\": -1}");
-    check_refused("", ": tokenizer_config.json: extra_ids is -1");
+    check_refused("", ": tokenizer_config.json: invalid extra_ids -1");
     put("tokenizer_config.json",
         "{\"tokenizer_class\": \"AlbertTokenizerFast\", \"cls_token\": \"<s>\", \"sep_token\": \"</s>\"}");
     check_ids("", "A á 1,", "1 5 5 3 7 8 2"); /* a digit and its comma are apart */
@@ -257,7 +257,8 @@ static void check_spm(void)
     ses_err e = { 0 };
     char path[256];
     snprintf(path, sizeof path, "%s/x.model", dir);
-    CHECK(!ses_tokenizer_convert(path, "/tmp/never.json", true, &e) && strstr(e.msg, "cannot be written so"));
+    CHECK(!ses_tokenizer_convert(path, "/tmp/never.json", true, &e) &&
+          strstr(e.msg, "has no equivalent in tokenizer.json"));
     clear();
 }
 
@@ -283,22 +284,20 @@ static void check_named(void)
 
 static void check_errors(void)
 {
-    check_refused("", ": no tokenizer.json, nor vocab.txt, vocab.json and merges.txt, spiece.model, "
-                      "sentencepiece.bpe.model, spm.model, source.spm");
+    check_refused("", ": neither tokenizer.json nor vocab.txt, vocab.json and merges.txt, spiece.model, "
+                      "sentencepiece.bpe.model, spm.model or source.spm found");
     put("config.json", "{\"model_type\": \"bert\"}");
-    check_refused("",
-                  ": no tokenizer.json, nor vocab.txt, where models of this kind had their tokens before");
+    check_refused("", ": neither tokenizer.json nor vocab.txt found");
     put("config.json", "{\"model_type\": \"gpt2\"}");
-    check_refused("",
-                  ": no tokenizer.json, nor vocab.json, where models of this kind had their tokens before");
+    check_refused("", ": neither tokenizer.json nor vocab.json found");
     clear();
     put("spiece.model", "junk");
-    check_refused("", "/spiece.model: not a SentencePiece model: a field runs past the end at byte 2");
+    check_refused("", "/spiece.model: not a SentencePiece model: field exceeds the end at byte 2");
     put("vocab.txt", "[UNK]\n");
     put("tokenizer_config.json", "7");
     check_refused("", "/tokenizer_config.json: must be an object");
     put("tokenizer_config.json", "{\"added_tokens_decoder\": {\"x\": \"y\"}}");
-    check_refused("", ": added_tokens_decoder: \"x\" is no id");
+    check_refused("", ": added_tokens_decoder: \"x\" is not an id");
     clear();
 }
 

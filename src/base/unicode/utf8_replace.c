@@ -1,9 +1,11 @@
+/* Replacement of invalid UTF-8 by U+FFFD. */
 #include "utf8_replace.h"
 
-#include "base/unicode/utf8.h"
+#include "utf8.h"
 
-/* How many bytes from p on fit the form of a character: 1 to 4. */
-static size_t fitting(const unsigned char *p, size_t n)
+/* Length of the longest prefix of p that could start a valid character (the "maximal subpart" of the Unicode
+ * standard): 1 to 4 bytes. */
+static size_t maximal_subpart(const unsigned char *p, size_t n)
 {
     unsigned char c = p[0], low = 0x80, high = 0xbf;
     size_t len = c >= 0xc2 && c <= 0xdf ? 2 : c >= 0xe0 && c <= 0xef ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 1;
@@ -21,7 +23,7 @@ size_t ses_utf8_next_subpart(const char *p, size_t n, bool *good)
     uint32_t c;
     size_t step = ses_utf8_decode(p, n, &c);
     *good = step > 0;
-    return step ? step : fitting((const unsigned char *)p, n);
+    return step ? step : maximal_subpart((const unsigned char *)p, n);
 }
 
 bool ses_utf8_replace_invalid(ses_buf *out, const char *p, size_t n)

@@ -1,0 +1,75 @@
+/* The token buffer of a workspace: growing, shrinking, and token strings that differ from the id's string. */
+#include "base/alloc.h"
+#include "tokenizer_impl.h"
+
+bool ses_token_buf_reserve(ses_token_buf *r, size_t n, ses_err *e)
+{
+    if (n <= r->cap - r->n) return true;
+    size_t cap;
+    if (!ses_add_size(r->n, n, &cap) || cap > INT32_MAX)
+        return ses_fail(e, SES_EARG, "more than 2^31 tokens");
+    if (cap < 2 * r->cap) cap = 2 * r->cap;
+    if (cap < 256) cap = 256;
+    int32_t *id = ses_realloc_array(r->id, cap, sizeof *id, e);
+    if (!id) return false;
+    r->id = id;
+    int32_t *word = ses_realloc_array(r->word_id, cap, sizeof *word, e);
+    if (!word) return false;
+    r->word_id = word;
+    ses_offset *byte = ses_realloc_array(r->byte_offset, cap, sizeof *byte, e);
+    if (!byte) return false;
+    r->byte_offset = byte;
+    r->cap = cap;
+    return true;
+}
+
+bool ses_token_override_put(ses_tokens *k, const char *p, size_t n, bool added, ses_err *e)
+{
+    if (!ses_array_reserve(&k->override, &k->cap_overrides, k->n_overrides + 1, sizeof *k->override, e))
+        return false;
+    uint32_t at = (uint32_t)k->override_text.len;
+    if (p && !ses_buf_append(&k->override_text, p, n)) return ses_buf_ok(&k->override_text, e);
+    k->override[k->n_overrides++] =
+        (ses_token_override){ k->tokens.n, at, p ? (uint32_t)n : SES_STRING_OF_ID, added };
+    return true;
+}
+
+const ses_token_override *ses_token_override_find(const ses_tokens *k, size_t index)
+{
+    size_t low = 0, high = k->n_overrides;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (k->override[mid].index < index)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < k->n_overrides && k->override[low].index == index ? &k->override[low] : NULL;
+}
+
+void ses_tokens_rewind(ses_tokens *k, size_t n, uint32_t words)
+{
+    k->tokens.n = n;
+    k->tokens.n_words = words;
+    while (k->n_overrides && k->override[k->n_overrides - 1].index >= n) k->n_overrides--;
+}
+
+void ses_tokens_remove(ses_tokens *k, size_t start, size_t gone, uint32_t words)
+{
+    ses_token_buf *r = &k->tokens;
+    for (size_t i = start; i + gone < r->n; i++) {
+        r->id[i] = r->id[i + gone];
+        r->byte_offset[i] = r->byte_offset[i + gone];
+        r->word_id[i] = r->word_id[i + gone] - (int32_t)words;
+    }
+    r->n -= gone;
+    r->n_words -= words;
+    size_t n = 0;
+    for (size_t i = 0; i < k->n_overrides; i++) {
+        ses_token_override m = k->override[i];
+        if (m.index >= start && m.index < start + gone) continue;
+        if (m.index >= start) m.index -= gone;
+        k->override[n++] = m;
+    }
+    k->n_overrides = n;
+}
